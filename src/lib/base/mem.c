@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * mem.c: the process heap. */
+#include "config.h"
+
+#include "base/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+
+void *mem_alloc(size_t size)
+{
+    void *p = malloc(size == 0 ? 1 : size);
+
+    ASSERT(p != NULL);
+    return p;
+}
+
+void *mem_alloc_zero(size_t size)
+{
+    void *p = calloc(1, size == 0 ? 1 : size);
+
+    ASSERT(p != NULL);
+    return p;
+}
+
+void *mem_resize(void *p, size_t size)
+{
+    void *q = realloc(p, size == 0 ? 1 : size);
+
+    ASSERT(q != NULL);
+    return q;
+}
+
+char *mem_strndup(const char *p, size_t n)
+{
+    char *s = mem_alloc(n + 1);
+
+    if (n > 0)
+        memcpy(s, p, n);
+    s[n] = '\0';
+    return s;
+}
+
+char *mem_strdup(const char *s)
+{
+    return mem_strndup(s, strlen(s));
+}
+
+void mem_free(void *p)
+{
+    free(p);
+}
+
+void mem_wipe(void *p, size_t n)
+{
+    explicit_bzero(p, n);
+}
