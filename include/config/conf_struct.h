@@ -1,0 +1,2 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * conf_struct.h: to be made from params.def by its owner. */

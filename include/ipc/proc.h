@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * proc.h: what a child process is given, and the table of processes in shared memory.
+ * Runs in: every process. This page is the whole contract between the supervisor and its children. */
+#ifndef PGP_IPC_PROC_H
+#define PGP_IPC_PROC_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "ipc/mailbox.h"
+#include "ipc/roles.h"
+#include "ipc/shm.h"
+
+#define PROC_MAX_LISTEN 64
+#define PROC_SLOT_SUPERVISOR 0
+
+struct conf_gen;
+
+/* Handed to the role's main function after the fork: descriptors not in here are closed, signals are
+ * at their defaults except SIGPIPE and SIGHUP (ignored), the title is set, the parent's death kills
+ * the process (PR_SET_PDEATHSIG) . */
+struct proc_env {
+    enum proc_role role;
+    int slot;           /* row in the process table and mailbox number */
+    int ordinal;        /* 0, 1, 2 ... among processes of this role */
+    int nworkers;       /* worker slots are first_worker_slot .. +nworkers-1 */
+    int first_worker_slot;
+    struct shm *shm;
+    struct mailboxes *boxes;
+    int mail_fd;        /* receiving end, non-blocking: watch it for reading */
+    int nlisten;        /* client listening sockets, shared by all workers, non-blocking */
+    int listen_fd[PROC_MAX_LISTEN];
+    bool listen_is_unix[PROC_MAX_LISTEN];
+    int control_fd[PROC_MAX_LISTEN]; /* PCP listening sockets, role CONTROL only */
+    int ncontrol;
+    const struct conf_gen *conf; /* the generation at the time of the fork */
+};
+
+typedef int proc_main_fn(struct proc_env *env); /* returns the exit status */
+
+/* One row per slot. `seq` guards everything below it. */
+struct proc_row {
+    struct shm_seq seq;
+    int32_t pid; /* 0: no process */
+    int32_t role;
+    int32_t ordinal;
+    int64_t start_time_us; /* wall clock */
+    uint64_t conf_generation;
+    uint32_t restarts;
+    /* Written by the process itself, read by others without the guard. */
+    _Atomic uint32_t nclients;
+    _Atomic uint32_t nwaiting;
+} __attribute__((aligned(64)));
+
+size_t proc_table_bytes(int nslots);
+/* Row of a slot. */
+struct proc_row *proc_row(const struct shm *shm, int slot);
+int proc_nslots(const struct shm *shm);
+/* Consistent copy of a row. */
+void proc_row_copy(const struct shm *shm, int slot, struct proc_row *out);
+
+/* Sets the process title ("pgpool: " is put in front, as pgpool-II does). Cheap enough for state
+ * changes, never called per query. */
+void proc_set_title(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

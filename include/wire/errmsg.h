@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * errmsg.h: reads the fields of an ErrorResponse or NoticeResponse that a server sent. Pure. The
+ * server is not trusted: any field may be missing. */
+#ifndef PGP_WIRE_ERRMSG_H
+#define PGP_WIRE_ERRMSG_H
+
+#include "base/err.h"
+#include "base/slice.h"
+
+struct errmsg {
+    struct slice severity; /* 'V' when there, else 'S' */
+    struct slice sqlstate; /* empty when missing */
+    struct slice message;
+    struct slice detail;
+    struct slice hint;
+};
+
+/* Decodes `body`; returns -1 when it is not well formed (what could be read is filled in). */
+int errmsg_decode(struct slice body, struct errmsg *out);
+/* Copies into a struct err (severity FATAL and PANIC become ERR_FATAL). */
+void errmsg_to_err(const struct errmsg *m, struct err *err);
+
+#endif
