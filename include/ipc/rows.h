@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * rows.h: what a worker tells everybody about its clients and server links: the regions CLIENTS and
+ * LINKS of shared memory.
+ * Written by: each worker, its own range only. Read by: whoever answers SHOW, PCP or metrics, and a
+ * worker that looks for the owner of a cancel key. Plain data: no pointers.
+ *
+ * A region is a header, one struct rows_worker per worker, then the rows. A zeroed row is free. A
+ * writer brackets changes with shm_write_begin / shm_write_end of the row; a reader takes a copy
+ * with client_row_copy / link_row_copy and looks at `state` of the copy only. */
+#ifndef PGP_IPC_ROWS_H
+#define PGP_IPC_ROWS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/slice.h"
+#include "ipc/shm.h"
+
+/* CLIENT_STATE(symbol, text in SHOW POOL_CLIENTS, status in SHOW POOL_PROCESSES) */
+#define CLIENT_STATES(X)                                                                           \
+    X(FREE, "", "Wait for connection")                                                             \
+    X(LOGIN, "login", "Connecting")                                                                \
+    X(IDLE, "idle", "Idle")                                                                        \
+    X(ACTIVE, "active", "Execute command")                                                         \
+    X(WAITING, "waiting", "Execute command")                                                       \
+    X(IDLE_TX, "idle in transaction", "Idle in transaction")                                       \
+    X(FAILED_TX, "idle in transaction (aborted)", "Idle in transaction")                           \
+    X(CLOSING, "closing", "Idle")
+
+/* LINK_STATE(symbol, text, status in SHOW POOL_POOLS) */
+#define LINK_STATES(X)                                                                             \
+    X(FREE, "", "Wait for connection")                                                             \
+    X(CONNECTING, "connecting", "Connecting")                                                      \
+    X(IDLE, "idle", "Wait for connection")                                                         \
+    X(LENT, "lent", "Idle")                                                                        \
+    X(ACTIVE, "active", "Execute command")                                                         \
+    X(IDLE_TX, "idle in transaction", "Idle in transaction")                                       \
+    X(CLEANING, "cleaning", "Execute command")                                                     \
+    X(CLOSING, "closing", "Wait for connection")
+
+/* Why a client waits: X(symbol, text in SHOW POOL_CLIENTS and SHOW POOL_QUEUE) */
+#define WAIT_REASONS(X)                                                                            \
+    X(NONE, "")                                                                                    \
+    X(NODE_LIMIT, "node limit")                                                                    \
+    X(POOL_LIMIT, "pool limit")                                                                    \
+    X(USER_LIMIT, "user limit")                                                                    \
+    X(DATABASE_LIMIT, "database limit")                                                            \
+    X(CONNECTING, "connecting")                                                                    \
+    X(NO_PRIMARY, "no primary")                                                                    \
+    X(NO_NODE, "no node")                                                                          \
+    X(PAUSED, "paused")                                                                            \
+    X(RECOVERY, "recovery")                                                                        \
+    X(REPLAY, "replay")
+
+/* Why a client keeps its link between transactions: X(symbol, text in SHOW POOL_CLIENTS) */
+#define PIN_REASONS(X)                                                                             \
+    X(NONE, "")                                                                                    \
+    X(SESSION_MODE, "session mode")                                                                \
+    X(TEMP_TABLE, "temporary table")                                                               \
+    X(LISTEN, "listen")                                                                            \
+    X(ADVISORY_LOCK, "advisory lock")                                                              \
+    X(HOLD_CURSOR, "cursor with hold")                                                             \
+    X(LOAD, "load")                                                                                \
+    X(SETTING, "setting")                                                                          \
+    X(PREPARED, "prepared statement")                                                              \
+    X(REPLICATION, "replication")                                                                  \
+    X(UNKNOWN, "session state")
+
+#define ROWS_CLIENT_STATE(sym, text, status) CLIENT_STATE_##sym,
+#define ROWS_LINK_STATE(sym, text, status)   LINK_STATE_##sym,
+#define ROWS_WAIT_REASON(sym, text)          WAIT_REASON_##sym,
+#define ROWS_PIN_REASON(sym, text)           PIN_REASON_##sym,
+
+enum client_state { CLIENT_STATES(ROWS_CLIENT_STATE) CLIENT_STATE_COUNT };
+enum link_state { LINK_STATES(ROWS_LINK_STATE) LINK_STATE_COUNT };
+enum wait_reason { WAIT_REASONS(ROWS_WAIT_REASON) WAIT_REASON_COUNT };
+enum pin_reason { PIN_REASONS(ROWS_PIN_REASON) PIN_REASON_COUNT };
+
+#define ROWS_NAME_BYTES             64 /* a role or database name with its NUL */
+#define ROWS_CLIENT_STATEMENT_BYTES 64
+#define ROWS_LINK_STATEMENT_BYTES   128
+#define ROWS_SECRET_BYTES           32
+#define ROWS_NO_NODE                (-1)
+#define ROWS_NO_ROW                 (-1)
+
+/* How `addr` of a client row is to be read. */
+enum row_addr { ROW_ADDR_LOCAL, ROW_ADDR_IPV4, ROW_ADDR_IPV6 };
+
+/* One client. The first cache line changes with every statement, the rest hardly ever. Times are
+ * wall clock microseconds since 1970; 0 is never. */
+struct client_row {
+    struct shm_seq seq;
+    uint8_t state;       /* enum client_state; FREE: nothing below means anything */
+    uint8_t wait_reason; /* enum wait_reason, in state WAITING */
+    uint8_t pin_reason;  /* enum pin_reason */
+    char tx_status;      /* 'I', 'T', 'E' as last told to the client */
+    int32_t server_pid;  /* of the link in use, 0 when none */
+    int16_t node; /* of that link, ROWS_NO_NODE when none; in state WAITING the node wanted */
+    int16_t balance_node; /* where this session's reads go, ROWS_NO_NODE when not chosen yet */
+    int64_t state_since_us;
+    int64_t query_start_us; /* of the present or the last statement */
+    uint64_t nqueries;
+    int64_t connected_us;
+    uint32_t id;      /* given by the worker, unique among living clients */
+    int32_t link_row; /* index in LINKS, ROWS_NO_ROW when none */
+    char statement[ROWS_CLIENT_STATEMENT_BYTES]; /* start of it, NUL-ended */
+    /* The names, one behind the other, no NUL between: read them with client_row_user and the like.
+     * User and database always fit; application_name gets what is left. */
+    char names[128];
+    uint8_t addr[16];
+    uint8_t secret[ROWS_SECRET_BYTES]; /* the cancel key we told the client */
+    int32_t told_pid;                  /* the process id we told the client, with that key */
+    uint32_t protocol;                 /* as PROTO_VERSION; 0 before the startup packet */
+    uint16_t port;
+    uint16_t worker; /* ordinal */
+    uint8_t addr_kind;
+    uint8_t secret_len;
+    uint8_t user_len;
+    uint8_t database_len;
+    uint8_t application_len;
+} __attribute__((aligned(64)));
+
+_Static_assert(sizeof(struct client_row) == 320, "an idle client has a budget");
+
+/* One connection to a server, lent or cached. */
+struct link_row {
+    struct shm_seq seq;
+    uint8_t state; /* enum link_state; FREE: nothing below means anything */
+    char tx_status;
+    uint8_t is_tls;
+    uint8_t pin_reason; /* enum pin_reason of the client that keeps it */
+    int32_t server_pid;
+    int16_t node;
+    uint16_t worker;     /* ordinal */
+    int64_t created_us;  /* connected and authenticated */
+    int64_t acquired_us; /* the last client got it */
+    int64_t released_us; /* the last client gave it back; 0 while it never did */
+    uint64_t uses;       /* how many clients or transactions it has served */
+    int32_t client_row;  /* index in CLIENTS of the client that has it, else ROWS_NO_ROW */
+    uint32_t protocol;   /* as PROTO_VERSION */
+    char user[ROWS_NAME_BYTES];
+    char database[ROWS_NAME_BYTES];
+    char statement[ROWS_LINK_STATEMENT_BYTES]; /* start of the last one sent on it, NUL-ended */
+} __attribute__((aligned(64)));
+
+_Static_assert(sizeof(struct link_row) == 320, "five cache lines");
+
+/* The part of a region that one worker writes. */
+struct rows_worker {
+    uint32_t first;
+    uint32_t count;
+    _Atomic uint64_t served; /* rows taken since the worker started: clients, or links opened */
+} __attribute__((aligned(64)));
+
+/* The head of a region. Written once, by rows_init. */
+struct rows_header {
+    uint32_t capacity;
+    uint32_t nworkers;
+    uint32_t row_bytes;
+    uint32_t first_row_offset; /* from the header's start */
+} __attribute__((aligned(64)));
+
+/* Bytes of a region for `nworkers` ranges of `per_worker` rows. */
+static inline size_t rows_bytes(size_t row_bytes, uint32_t nworkers, uint32_t per_worker)
+{
+    return sizeof(struct rows_header) + nworkers * sizeof(struct rows_worker) +
+           (size_t)nworkers * per_worker * row_bytes;
+}
+
+static inline struct rows_worker *rows_worker(const struct rows_header *h, uint32_t ordinal)
+{
+    return (struct rows_worker *)(uintptr_t)(h + 1) + ordinal;
+}
+
+/* Fills the header of a zeroed region. Supervisor, before the first fork. */
+static inline void rows_init(
+    struct rows_header *h, size_t row_bytes, uint32_t nworkers, uint32_t per_worker)
+{
+    uint32_t i;
+
+    h->capacity = nworkers * per_worker;
+    h->nworkers = nworkers;
+    h->row_bytes = (uint32_t)row_bytes;
+    h->first_row_offset =
+        (uint32_t)(sizeof(struct rows_header) + nworkers * sizeof(struct rows_worker));
+    for (i = 0; i < nworkers; i++) {
+        rows_worker(h, i)->first = i * per_worker;
+        rows_worker(h, i)->count = per_worker;
+    }
+}
+
+/* Row `i` of a region; NULL when there is no such row (a stale index of another process). */
+static inline void *rows_at(const struct rows_header *h, int64_t i)
+{
+    if (i < 0 || i >= (int64_t)h->capacity)
+        return NULL;
+    return (char *)(uintptr_t)h + h->first_row_offset + (size_t)i * h->row_bytes;
+}
+
+static inline struct client_row *client_row_at(const struct rows_header *h, int64_t i)
+{
+    return rows_at(h, i);
+}
+
+static inline struct link_row *link_row_at(const struct rows_header *h, int64_t i)
+{
+    return rows_at(h, i);
+}
+
+/* Consistent copies for readers. */
+static inline void client_row_copy(const struct client_row *row, struct client_row *out)
+{
+    uint32_t n;
+
+    do {
+        n = shm_read_begin(&row->seq);
+        memcpy(out, row, sizeof *out);
+    } while (shm_read_retry(&row->seq, n));
+}
+
+static inline void link_row_copy(const struct link_row *row, struct link_row *out)
+{
+    uint32_t n;
+
+    do {
+        n = shm_read_begin(&row->seq);
+        memcpy(out, row, sizeof *out);
+    } while (shm_read_retry(&row->seq, n));
+}
+
+/* Where to cut `n` bytes at `p` to fit in `max`, not in the middle of a UTF-8 character. */
+static inline size_t rows_clip(const char *p, size_t n, size_t max)
+{
+    if (n <= max)
+        return n;
+    n = max;
+    while (n > 0 && max - n < 4 && ((unsigned char)p[n] & 0xC0) == 0x80)
+        n--;
+    return n;
+}
+
+/* Copies text into a NUL-ended field of `cap` bytes, cut when too long. */
+static inline void rows_set_text(char *dst, size_t cap, const char *p, size_t n)
+{
+    n = rows_clip(p, n, cap - 1);
+    if (n > 0)
+        memcpy(dst, p, n);
+    dst[n] = '\0';
+}
+
+/* Sets all three names of a client. Names longer than the server's own limit are cut. */
+static inline void client_row_set_names(struct client_row *row, const char *user, size_t user_n,
+    const char *database, size_t database_n, const char *application, size_t application_n)
+{
+    size_t at;
+
+    user_n = rows_clip(user, user_n, ROWS_NAME_BYTES - 1);
+    database_n = rows_clip(database, database_n, ROWS_NAME_BYTES - 1);
+    at = user_n + database_n;
+    application_n = rows_clip(application, application_n, sizeof row->names - at);
+    if (user_n > 0)
+        memcpy(row->names, user, user_n);
+    if (database_n > 0)
+        memcpy(row->names + user_n, database, database_n);
+    if (application_n > 0)
+        memcpy(row->names + at, application, application_n);
+    row->user_len = (uint8_t)user_n;
+    row->database_len = (uint8_t)database_n;
+    row->application_len = (uint8_t)application_n;
+}
+
+/* The names of a copied row; views into it. The lengths are bounded here because a copy may be torn
+ * when its writer died in the middle. */
+static inline struct slice client_row_user(const struct client_row *row)
+{
+    size_t n = row->user_len < ROWS_NAME_BYTES ? row->user_len : 0;
+
+    return slice_of(row->names, n);
+}
+
+static inline struct slice client_row_database(const struct client_row *row)
+{
+    size_t n = row->database_len < ROWS_NAME_BYTES ? row->database_len : 0;
+
+    return slice_of(row->names + client_row_user(row).n, n);
+}
+
+static inline struct slice client_row_application(const struct client_row *row)
+{
+    size_t at = client_row_user(row).n + client_row_database(row).n;
+    size_t max = sizeof row->names - at;
+
+    return slice_of(row->names + at, row->application_len < max ? row->application_len : max);
+}
+
+/* Changes application_name alone (SET application_name). `application` must not point into `row`.
+ */
+static inline void client_row_set_application(
+    struct client_row *row, const char *application, size_t n)
+{
+    size_t at = (size_t)row->user_len + row->database_len;
+
+    n = rows_clip(application, n, sizeof row->names - at);
+    if (n > 0)
+        memcpy(row->names + at, application, n);
+    row->application_len = (uint8_t)n;
+}
+
+#endif
