@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * stream.h: one connected socket: non-blocking read, write-through with a remainder buffer, pausing.
+ * Runs in: workers. A stream owns no read buffer: callers read into a buffer shared by the whole
+ * process. It owns a write buffer only while the peer is slow: then the caller stops reading the
+ * other side (stream_is_clogged) until on_drained. */
+#ifndef PGP_NET_STREAM_H
+#define PGP_NET_STREAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "event/loop.h"
+
+struct stream;
+
+struct stream_ops {
+    /* Bytes, the end or an error can be read. */
+    void (*on_readable)(struct stream *s);
+    /* The write buffer, which had something in it, is empty. */
+    void (*on_drained)(struct stream *s);
+    /* After stream_close: the memory may go. */
+    void (*on_closed)(struct stream *s);
+};
+
+struct stream {
+    struct io io;
+    const struct stream_ops *ops;
+    struct buf out;
+    int fd; /* -1 when closed */
+    bool reading;
+    bool send_failed;
+};
+
+/* Takes over connected, non-blocking `fd`; reading is on. */
+void stream_open(
+    struct loop *lp, struct stream *s, int fd, const struct stream_ops *ops);
+/* Starts watching for the end of a connect(2) in progress: on_drained is called when it is over
+ * (ask stream_connect_errno). */
+void stream_open_connecting(
+    struct loop *lp, struct stream *s, int fd, const struct stream_ops *ops);
+/* 0 when connected, else the errno of the failed connect. */
+int stream_connect_errno(struct stream *s);
+/* Reads up to `n` bytes: > 0 that many, 0 nothing now, -1 the end (errno 0) or an error. */
+ssize_t stream_recv(struct stream *s, char *p, size_t n);
+/* Writes all or keeps the remainder; -1 when the connection is broken (reading will show why). */
+int stream_send(struct stream *s, const char *p, size_t n);
+static inline bool stream_is_clogged(const struct stream *s)
+{
+    return s->out.len != s->out.pos;
+}
+/* Switches reading off and on; both may be called at any time. */
+void stream_pause(struct stream *s);
+void stream_resume(struct stream *s);
+/* True when the other side closed or sent something although it should be silent. */
+bool stream_is_stale(const struct stream *s);
+/* Ends it: unsent bytes are dropped, the descriptor is closed, ops->on_closed comes later. */
+void stream_close(struct stream *s);
+/* The same, but the descriptor is returned and stays open: it travels to another process. */
+int stream_release_fd(struct stream *s);
+
+#endif

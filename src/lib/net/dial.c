@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * dial.c: connecting without blocking. A dial is RESOLVING (libuv holds a request of its own that may
+ * outlive a cancelled dial), then CONNECTING to one address after the other. */
+#include "config.h"
+
+#include "net/dial.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+#define DIAL_HOST_BYTES 256
+
+struct dial {
+    struct loop *lp;
+    struct io io;
+    struct timer timer;
+    struct task task; /* first step and immediate failures happen from here */
+    uv_getaddrinfo_t request;
+    bool is_resolving;
+    bool is_cancelled;
+    bool io_is_open;
+    int fd;
+    int port;
+    int last_errno;
+    int64_t timeout_ms;
+    struct addrinfo *addresses;
+    struct addrinfo *next;
+    dial_fn *fn;
+    void *ctx;
+    char host[DIAL_HOST_BYTES];
+};
+
+static void dial_try_next(struct dial *d);
+
+void net_tune_socket(int fd)
+{
+    int on = 1;
+
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+}
+
+static void dial_release(struct dial *d)
+{
+    timer_stop(d->lp, &d->timer);
+    task_cancel(&d->task);
+    if (d->addresses != NULL)
+        uv_freeaddrinfo(d->addresses);
+    mem_free(d);
+}
+
+static void dial_on_io_closed(struct io *io)
+{
+    struct dial *d = LIST_ENTRY(io, struct dial, io);
+
+    d->io_is_open = false;
+    if (d->is_cancelled)
+        dial_release(d);
+    else
+        dial_try_next(d);
+}
+
+/* Ends the dial: the callback runs, then the memory goes as soon as libuv lets it. */
+static void dial_finish(struct dial *d, int fd, const struct err *err)
+{
+    dial_fn *fn = d->fn;
+    void *ctx = d->ctx;
+
+    d->is_cancelled = true;
+    d->fd = -1;
+    timer_stop(d->lp, &d->timer);
+    if (d->io_is_open)
+        io_close(&d->io, dial_on_io_closed);
+    else if (!d->is_resolving)
+        dial_release(d);
+    fn(fd, err, ctx);
+}
+
+static void dial_fail(struct dial *d, const char *what)
+{
+    struct err err;
+
+    err_clear(&err);
+    err_set_fatal(&err, "08001", "could not connect to server \"%s\" port %d: %s", d->host, d->port,
+        what);
+    dial_finish(d, -1, &err);
+}
+
+static void dial_on_timeout(struct timer *t)
+{
+    struct dial *d = LIST_ENTRY(t, struct dial, timer);
+
+    if (d->fd != -1)
+        close(d->fd);
+    dial_fail(d, "connection timed out");
+}
+
+static void dial_on_writable(struct io *io, int events)
+{
+    struct dial *d = LIST_ENTRY(io, struct dial, io);
+    int error = 0;
+    socklen_t len = sizeof error;
+
+    (void)events;
+    if (getsockopt(d->fd, SOL_SOCKET, SO_ERROR, &error, &len) == -1)
+        error = errno;
+    if (error == 0) {
+        dial_finish(d, d->fd, NULL);
+        return;
+    }
+    d->last_errno = error;
+    io_want(&d->io, 0);
+    close(d->fd);
+    d->fd = -1;
+    io_close(&d->io, dial_on_io_closed);
+}
+
+/* Connects to one address; false when it failed at once. */
+static bool dial_try(struct dial *d, int family, const struct sockaddr *sa, socklen_t len)
+{
+    d->fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (d->fd == -1) {
+        d->last_errno = errno;
+        return false;
+    }
+    if (family != AF_UNIX)
+        net_tune_socket(d->fd);
+    if (connect(d->fd, sa, len) == -1 && errno != EINPROGRESS) {
+        d->last_errno = errno;
+        close(d->fd);
+        d->fd = -1;
+        return false;
+    }
+    io_open(d->lp, &d->io, d->fd, dial_on_writable);
+    d->io_is_open = true;
+    io_want(&d->io, IO_WRITE);
+    return true;
+}
+
+static void dial_try_next(struct dial *d)
+{
+    struct addrinfo *ai;
+
+    while ((ai = d->next) != NULL) {
+        d->next = ai->ai_next;
+        if (dial_try(d, ai->ai_family, ai->ai_addr, ai->ai_addrlen))
+            return;
+    }
+    dial_fail(d, strerror(d->last_errno == 0 ? ENOENT : d->last_errno));
+}
+
+static void dial_try_unix(struct dial *d)
+{
+    struct sockaddr_un sun = {.sun_family = AF_UNIX};
+    int n = snprintf(sun.sun_path, sizeof sun.sun_path, "%s/.s.PGSQL.%d", d->host, d->port);
+
+    if (n < 0 || (size_t)n >= sizeof sun.sun_path)
+        dial_fail(d, "socket path is too long");
+    else if (!dial_try(d, AF_UNIX, (struct sockaddr *)&sun, sizeof sun))
+        dial_fail(d, strerror(d->last_errno));
+}
+
+static void dial_on_resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *res)
+{
+    struct dial *d = request->data;
+
+    d->is_resolving = false;
+    if (d->is_cancelled) {
+        if (res != NULL)
+            uv_freeaddrinfo(res);
+        dial_release(d);
+        return;
+    }
+    if (status != 0) {
+        dial_fail(d, uv_strerror(status));
+        return;
+    }
+    d->addresses = res;
+    d->next = res;
+    dial_try_next(d);
+}
+
+static void dial_resolve(struct dial *d)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_family = AF_UNSPEC};
+    struct addrinfo numeric = {
+        .ai_socktype = SOCK_STREAM, .ai_family = AF_UNSPEC, .ai_flags = AI_NUMERICHOST};
+    char service[16];
+
+    snprintf(service, sizeof service, "%d", d->port);
+    if (getaddrinfo(d->host, service, &numeric, &d->addresses) == 0) {
+        d->next = d->addresses;
+        dial_try_next(d);
+        return;
+    }
+    d->addresses = NULL;
+    d->request.data = d;
+    d->is_resolving = true;
+    if (uv_getaddrinfo(&d->lp->uv, &d->request, dial_on_resolved, d->host, service, &hints) != 0) {
+        d->is_resolving = false;
+        dial_fail(d, "name resolution could not be started");
+    }
+}
+
+static void dial_on_first_step(struct task *t)
+{
+    struct dial *d = LIST_ENTRY(t, struct dial, task);
+
+    if (d->host[0] == '/')
+        dial_try_unix(d);
+    else
+        dial_resolve(d);
+}
+
+struct dial *dial_start(struct loop *lp, const char *host, int port, int64_t timeout_ms,
+    dial_fn *fn, void *ctx)
+{
+    struct dial *d = mem_alloc_zero(sizeof *d);
+
+    d->lp = lp;
+    d->fd = -1;
+    d->port = port;
+    d->timeout_ms = timeout_ms;
+    d->fn = fn;
+    d->ctx = ctx;
+    snprintf(d->host, sizeof d->host, "%s", host[0] == '\0' ? "/tmp" : host);
+    timer_init(&d->timer, dial_on_timeout);
+    task_init(&d->task, dial_on_first_step);
+    task_post(lp, &d->task);
+    if (timeout_ms > 0)
+        timer_start(lp, &d->timer, timeout_ms);
+    return d;
+}
+
+void dial_cancel(struct dial **dp)
+{
+    struct dial *d = *dp;
+
+    *dp = NULL;
+    if (d == NULL)
+        return;
+    d->is_cancelled = true;
+    if (d->fd != -1) {
+        close(d->fd);
+        d->fd = -1;
+    }
+    timer_stop(d->lp, &d->timer);
+    task_cancel(&d->task);
+    if (d->io_is_open)
+        io_close(&d->io, dial_on_io_closed);
+    else if (!d->is_resolving)
+        dial_release(d);
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * stream.c: sockets of clients and servers. */
+#include "config.h"
+
+#include "net/stream.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+
+static void stream_update_interest(struct stream *s)
+{
+    int events = s->reading ? IO_READ : 0;
+
+    if (stream_is_clogged(s))
+        events |= IO_WRITE;
+    io_want(&s->io, events);
+}
+
+static void stream_on_writable(struct stream *s)
+{
+    size_t left = buf_unread(&s->out);
+    ssize_t n;
+
+    if (left > 0) {
+        n = send(s->fd, s->out.data + s->out.pos, left, MSG_NOSIGNAL);
+        if (n == -1) {
+            if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)
+                return;
+            /* Broken: forget the bytes, let the reader find the reason. */
+            s->send_failed = true;
+            buf_free(&s->out);
+        } else {
+            buf_consume(&s->out, (size_t)n);
+        }
+        if (stream_is_clogged(s))
+            return;
+    }
+    stream_update_interest(s);
+    s->ops->on_drained(s);
+}
+
+static void stream_on_io(struct io *io, int events)
+{
+    struct stream *s = LIST_ENTRY(io, struct stream, io);
+
+    if ((events & IO_WRITE) != 0) {
+        stream_on_writable(s);
+        if (s->fd == -1)
+            return;
+    }
+    if ((events & IO_READ) != 0 && s->reading)
+        s->ops->on_readable(s);
+}
+
+static void stream_init(struct loop *lp, struct stream *s, int fd, const struct stream_ops *ops)
+{
+    memset(&s->out, 0, sizeof s->out);
+    s->ops = ops;
+    s->fd = fd;
+    s->send_failed = false;
+    io_open(lp, &s->io, fd, stream_on_io);
+}
+
+void stream_open(struct loop *lp, struct stream *s, int fd, const struct stream_ops *ops)
+{
+    stream_init(lp, s, fd, ops);
+    s->reading = true;
+    io_want(&s->io, IO_READ);
+}
+
+void stream_open_connecting(
+    struct loop *lp, struct stream *s, int fd, const struct stream_ops *ops)
+{
+    stream_init(lp, s, fd, ops);
+    s->reading = false;
+    io_want(&s->io, IO_WRITE);
+}
+
+int stream_connect_errno(struct stream *s)
+{
+    int error = 0;
+    socklen_t len = sizeof error;
+
+    if (getsockopt(s->fd, SOL_SOCKET, SO_ERROR, &error, &len) == -1)
+        return errno;
+    return error;
+}
+
+ssize_t stream_recv(struct stream *s, char *p, size_t n)
+{
+    ssize_t got = recv(s->fd, p, n, 0);
+
+    if (got > 0)
+        return got;
+    if (got == 0) {
+        errno = 0;
+        return -1;
+    }
+    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)
+        return 0;
+    return -1;
+}
+
+int stream_send(struct stream *s, const char *p, size_t n)
+{
+    ssize_t sent = 0;
+
+    if (s->send_failed)
+        return -1;
+    if (n == 0)
+        return 0;
+    if (!stream_is_clogged(s)) {
+        sent = send(s->fd, p, n, MSG_NOSIGNAL);
+        if (sent == (ssize_t)n)
+            return 0;
+        if (sent == -1) {
+            if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) {
+                s->send_failed = true;
+                return -1;
+            }
+            sent = 0;
+        }
+        buf_put(&s->out, p + sent, n - (size_t)sent);
+        stream_update_interest(s);
+        return 0;
+    }
+    buf_put(&s->out, p, n);
+    return 0;
+}
+
+void stream_pause(struct stream *s)
+{
+    if (!s->reading)
+        return;
+    s->reading = false;
+    stream_update_interest(s);
+}
+
+void stream_resume(struct stream *s)
+{
+    if (s->reading || s->fd == -1)
+        return;
+    s->reading = true;
+    stream_update_interest(s);
+}
+
+bool stream_is_stale(const struct stream *s)
+{
+    char c;
+    ssize_t n = recv(s->fd, &c, 1, MSG_PEEK | MSG_DONTWAIT);
+
+    return !(n == -1 && (errno == EAGAIN || errno == EWOULDBLOCK));
+}
+
+static void stream_on_io_closed(struct io *io)
+{
+    struct stream *s = LIST_ENTRY(io, struct stream, io);
+
+    s->ops->on_closed(s);
+}
+
+int stream_release_fd(struct stream *s)
+{
+    int fd = s->fd;
+
+    ASSERT(fd != -1);
+    s->fd = -1;
+    s->reading = false;
+    buf_free(&s->out);
+    io_close(&s->io, stream_on_io_closed);
+    return fd;
+}
+
+void stream_close(struct stream *s)
+{
+    if (s->fd == -1)
+        return;
+    close(stream_release_fd(s));
+}
