@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * errmsg.c: fields of ErrorResponse and NoticeResponse.
+ * Runs in: worker, monitor. A server may leave out any field, send it twice or send nonsense; what
+ * comes out is always printable as an err of ours. */
+#include "config.h"
+
+#include "wire/errmsg.h"
+
+#include <string.h>
+
+#include "wire/reader.h"
+
+#define SQLSTATE_CHARS 5
+
+/* The place for field `code`; NULL for fields nobody here looks at. */
+static struct slice *errmsg_field(struct errmsg *m, struct slice *localized, uint8_t code)
+{
+    switch (code) {
+    case 'S':
+        return localized;
+    case 'V':
+        return &m->severity;
+    case 'C':
+        return &m->sqlstate;
+    case 'M':
+        return &m->message;
+    case 'D':
+        return &m->detail;
+    case 'H':
+        return &m->hint;
+    default:
+        return NULL;
+    }
+}
+
+int errmsg_decode(struct slice body, struct errmsg *out)
+{
+    struct wire_reader r;
+    struct slice localized = slice_of("", 0);
+    struct slice value;
+    struct slice *field;
+    uint8_t code;
+
+    *out = (struct errmsg){localized, localized, localized, localized, localized};
+    wire_reader_init(&r, body);
+    for (;;) {
+        code = wire_get_u8(&r);
+        if (code == 0)
+            break;
+        value = wire_get_cstr(&r);
+        field = errmsg_field(out, &localized, code);
+        if (field != NULL && field->n == 0 && !r.bad)
+            *field = value;
+    }
+    if (out->severity.n == 0)
+        out->severity = localized;
+    return wire_reader_ok(&r) ? 0 : -1;
+}
+
+static bool sqlstate_is_sane(struct slice s)
+{
+    size_t i;
+
+    if (s.n != SQLSTATE_CHARS)
+        return false;
+    for (i = 0; i < s.n; i++) {
+        if (!((s.p[i] >= '0' && s.p[i] <= '9') || (s.p[i] >= 'A' && s.p[i] <= 'Z')))
+            return false;
+    }
+    return true;
+}
+
+/* Length for "%.*s" into a field of `cap` bytes: cut before, not in, a UTF-8 character. */
+static int text_len(struct slice s, size_t cap)
+{
+    size_t n = s.n;
+
+    if (n < cap)
+        return (int)n;
+    n = cap - 1;
+    while (n > 0 && cap - n < 4 && ((unsigned char)s.p[n] & 0xC0) == 0x80)
+        n--;
+    return (int)n;
+}
+
+void errmsg_to_err(const struct errmsg *m, struct err *err)
+{
+    char sqlstate[SQLSTATE_CHARS + 1] = "XX000";
+    struct slice text = m->message;
+
+    if (sqlstate_is_sane(m->sqlstate))
+        memcpy(sqlstate, m->sqlstate.p, SQLSTATE_CHARS);
+    if (text.n == 0)
+        text = slice_of_str("the server sent an error without a message");
+    err_clear(err);
+    err_set(err, sqlstate, "%.*s", text_len(text, sizeof err->msg), text.p);
+    if (m->detail.n > 0)
+        err_detail(err, "%.*s", text_len(m->detail, sizeof err->detail), m->detail.p);
+    if (m->hint.n > 0)
+        err_hint(err, "%.*s", text_len(m->hint, sizeof err->hint), m->hint.p);
+    if (slice_eq_str(m->severity, "FATAL") || slice_eq_str(m->severity, "PANIC"))
+        err->severity = ERR_FATAL;
+    else if (m->severity.n > 0 && !slice_eq_str(m->severity, "ERROR"))
+        err->severity = ERR_WARNING;
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * writer.c: builds whole messages into a buffer.
+ * Runs in: every process that speaks the protocol. A string field ends at its first NUL whatever
+ * the caller says its length is: no text can smuggle a second field into a message. */
+#include "config.h"
+
+#include "wire/writer.h"
+
+#include <string.h>
+
+#define TEXT_FORMAT 0
+
+uint32_t wire_begin(struct buf *b, char type)
+{
+    /* Counted from the first unread byte: buf_reserve may move the content. */
+    uint32_t start = (uint32_t)buf_unread(b);
+
+    buf_put_byte(b, type);
+    buf_put_u32(b, 0);
+    return start;
+}
+
+void wire_end(struct buf *b, uint32_t start)
+{
+    uint32_t len = (uint32_t)buf_unread(b) - start - 1;
+    char *at = b->data + b->pos + start + 1;
+
+    at[0] = (char)(len >> 24);
+    at[1] = (char)(len >> 16);
+    at[2] = (char)(len >> 8);
+    at[3] = (char)len;
+}
+
+static void put_string(struct buf *b, struct slice s)
+{
+    buf_put(b, s.p, s.n == 0 ? 0 : strnlen(s.p, s.n));
+    buf_put_byte(b, '\0');
+}
+
+static void put_field(struct buf *b, char code, const char *text)
+{
+    buf_put_byte(b, code);
+    buf_put_cstr(b, text);
+}
+
+void wire_put_auth(struct buf *b, enum auth_code code, struct slice rest)
+{
+    uint32_t start = wire_begin(b, BE_AUTHENTICATION);
+
+    buf_put_u32(b, (uint32_t)code);
+    buf_put(b, rest.p, rest.n);
+    wire_end(b, start);
+}
+
+void wire_put_parameter_status(struct buf *b, struct slice name, struct slice value)
+{
+    uint32_t start = wire_begin(b, BE_PARAMETER_STATUS);
+
+    put_string(b, name);
+    put_string(b, value);
+    wire_end(b, start);
+}
+
+void wire_put_key_data(struct buf *b, int32_t pid, struct slice key)
+{
+    uint32_t start = wire_begin(b, BE_BACKEND_KEY_DATA);
+
+    buf_put_u32(b, (uint32_t)pid);
+    buf_put(b, key.p, key.n);
+    wire_end(b, start);
+}
+
+void wire_put_ready(struct buf *b, char tx_status)
+{
+    uint32_t start = wire_begin(b, BE_READY);
+
+    buf_put_byte(b, tx_status);
+    wire_end(b, start);
+}
+
+void wire_put_negotiate(struct buf *b, uint32_t version, const struct slice *unknown, unsigned n)
+{
+    uint32_t start = wire_begin(b, BE_NEGOTIATE);
+    unsigned i;
+
+    buf_put_u32(b, version);
+    buf_put_u32(b, n);
+    for (i = 0; i < n; i++)
+        put_string(b, unknown[i]);
+    wire_end(b, start);
+}
+
+static void put_response(struct buf *b, char type, const char *severity, const char *sqlstate,
+    const char *msg, const char *detail, const char *hint)
+{
+    uint32_t start = wire_begin(b, type);
+
+    put_field(b, 'S', severity);
+    put_field(b, 'V', severity);
+    put_field(b, 'C', sqlstate[0] == '\0' ? "XX000" : sqlstate);
+    put_field(b, 'M', msg);
+    if (detail[0] != '\0')
+        put_field(b, 'D', detail);
+    if (hint[0] != '\0')
+        put_field(b, 'H', hint);
+    buf_put_byte(b, '\0');
+    wire_end(b, start);
+}
+
+void wire_put_err(struct buf *b, const struct err *err)
+{
+    char type = err->severity == ERR_WARNING ? BE_NOTICE : BE_ERROR;
+
+    put_response(
+        b, type, err_severity_text(err->severity), err->sqlstate, err->msg, err->detail, err->hint);
+}
+
+void wire_put_notice(struct buf *b, const char *severity, const char *sqlstate, const char *msg)
+{
+    put_response(b, BE_NOTICE, severity, sqlstate, msg, "", "");
+}
+
+void wire_put_row_description(
+    struct buf *b, const char *const *names, unsigned n, uint32_t type_oid)
+{
+    uint32_t start = wire_begin(b, BE_ROW_DESCRIPTION);
+    unsigned i;
+
+    buf_put_u16(b, (uint16_t)n);
+    for (i = 0; i < n; i++) {
+        buf_put_cstr(b, names[i]);
+        buf_put_u32(b, 0);           /* table */
+        buf_put_u16(b, (uint16_t)i); /* column number */
+        buf_put_u32(b, type_oid);
+        buf_put_u16(b, UINT16_MAX); /* length -1: variable */
+        buf_put_u32(b, UINT32_MAX); /* no modifier */
+        buf_put_u16(b, TEXT_FORMAT);
+    }
+    wire_end(b, start);
+}
+
+void wire_put_data_row(struct buf *b, const struct slice *values, unsigned n)
+{
+    uint32_t start = wire_begin(b, BE_DATA_ROW);
+    unsigned i;
+
+    buf_put_u16(b, (uint16_t)n);
+    for (i = 0; i < n; i++) {
+        if (values[i].p == NULL) {
+            buf_put_u32(b, UINT32_MAX);
+            continue;
+        }
+        buf_put_u32(b, (uint32_t)values[i].n);
+        buf_put(b, values[i].p, values[i].n);
+    }
+    wire_end(b, start);
+}
+
+void wire_put_command_complete(struct buf *b, const char *tag)
+{
+    uint32_t start = wire_begin(b, BE_COMMAND_COMPLETE);
+
+    buf_put_cstr(b, tag);
+    wire_end(b, start);
+}
+
+void wire_put_empty(struct buf *b, char type)
+{
+    wire_end(b, wire_begin(b, type));
+}
+
+void wire_put_query(struct buf *b, struct slice sql)
+{
+    uint32_t start = wire_begin(b, FE_QUERY);
+
+    put_string(b, sql);
+    wire_end(b, start);
+}
+
+void wire_put_password(struct buf *b, struct slice bytes)
+{
+    uint32_t start = wire_begin(b, FE_PASSWORD);
+
+    buf_put(b, bytes.p, bytes.n);
+    wire_end(b, start);
+}
+
+void wire_put_parse(struct buf *b, struct slice name, struct slice sql)
+{
+    uint32_t start = wire_begin(b, FE_PARSE);
+
+    put_string(b, name);
+    put_string(b, sql);
+    buf_put_u16(b, 0); /* no parameter types given */
+    wire_end(b, start);
+}
+
+void wire_put_close(struct buf *b, char what, struct slice name)
+{
+    uint32_t start = wire_begin(b, FE_CLOSE);
+
+    buf_put_byte(b, what);
+    put_string(b, name);
+    wire_end(b, start);
+}
