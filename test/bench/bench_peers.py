@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: PostgreSQL
+"""bench_peers: PostgreSQL and the proxies that are compared, with equivalent settings.
+
+Every proxy: session pooling, trust authentication, TCP over loopback on both sides, room for more
+clients than any run opens, no logging of connections, no health checks that do work.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+
+from bench_base import (BenchError, accepts, drop_root, free_port, postgres_bin, tail,
+                        tree_cpu_us, tree_pss_bytes, wait_until)
+
+USER = "bench"
+DATABASE = "bench"
+TITLES = {"ours": "pgpool", "pgbouncer": "PgBouncer", "pgpool2": "pgpool-II", "direct": "direct"}
+
+
+def client_env():
+    """Environment of the load generator: nothing but what is measured goes over the wire."""
+    keep = {k: v for k, v in os.environ.items() if not k.startswith("PG")}
+    return {**keep, "PGSSLMODE": "disable", "PGGSSENCMODE": "disable", "PGCONNECT_TIMEOUT": "10"}
+
+
+class Postgres:
+    """The one server behind all peers. The load uses role `bench` (trust, loopback); the superuser
+    is reached by its own Unix user only."""
+
+    def __init__(self, scratch, max_connections, scale):
+        self.scratch, self.scale = scratch, scale
+        self.max_connections = max_connections
+        self.bin = postgres_bin()
+        self.port = free_port()
+        self.data = os.path.join(scratch.run, "data")
+
+    def _as_server(self, argv, **kwargs):
+        return subprocess.run(drop_root() + argv, cwd=self.scratch.run, check=True, text=True,
+                              capture_output=True, **kwargs)
+
+    def _psql(self, text):
+        return self._as_server(
+            [f"{self.bin}/psql", "-XAtq", "-h", self.scratch.run, "-p", str(self.port),
+             "-d", "postgres", "-c", text]).stdout.strip()
+
+    def start(self):
+        self._as_server([f"{self.bin}/initdb", "-D", self.data, "--encoding=UTF8",
+                         "--locale=C.UTF-8", "--auth=peer", "--no-sync"])
+        hba = self.scratch.write(
+            "pg_hba.conf", f"local all all peer\nhost {DATABASE} {USER} 127.0.0.1/32 trust\n"
+            f"host postgres {USER} 127.0.0.1/32 trust\n")
+        options = {
+            "hba_file": hba, "port": self.port, "listen_addresses": "127.0.0.1",
+            "unix_socket_directories": self.scratch.run, "fsync": "off",
+            "synchronous_commit": "off", "full_page_writes": "off", "autovacuum": "off",
+            "shared_buffers": "256MB", "max_wal_size": "4GB", "ssl": "off", "jit": "off",
+            "max_connections": self.max_connections, "superuser_reserved_connections": 3,
+        }
+        argv = [f"{self.bin}/postgres", "-D", self.data]
+        for name, value in options.items():
+            argv += ["-c", f"{name}={value}"]
+        self.proc = self.scratch.spawn("postgres", argv)
+        try:
+            wait_until("PostgreSQL", 30, lambda: accepts(self.port), self.proc)
+        except BenchError as e:
+            raise BenchError(f"{e}\n{tail(self.scratch.log_path('postgres'))}") from None
+        self._psql(f"CREATE ROLE {USER} LOGIN")
+        self._psql(f"CREATE DATABASE {DATABASE} OWNER {USER}")
+        subprocess.run(
+            [f"{self.bin}/pgbench", "-h", "127.0.0.1", "-p", str(self.port), "-U", USER, "-i", "-q",
+             "-s", str(self.scale), DATABASE], check=True, capture_output=True, env=client_env())
+        self._psql("CHECKPOINT")
+
+    def version(self):
+        return "PostgreSQL " + self._psql("SHOW server_version")
+
+
+class Peer:
+    """One way to the server. `pid` is the root of its processes, None for the direct way."""
+
+    name = ""
+
+    def __init__(self, scratch, server_port, clients, pool_mode="session", tag=""):
+        self.scratch, self.server_port = scratch, server_port
+        self.clients, self.pool_mode = clients, pool_mode
+        self.tag = f"{self.name}{tag}"
+        self.port = free_port()
+        self.proc = None
+
+    @property
+    def pid(self):
+        return self.proc.pid if self.proc else None
+
+    def argv(self):
+        raise NotImplementedError
+
+    def version(self):
+        return TITLES[self.name]
+
+    def start(self):
+        self.proc = self.scratch.spawn(self.tag, self.argv(), stop_signal=self.stop_signal())
+        try:
+            wait_until(self.tag, 30, lambda: accepts(self.port), self.proc)
+        except BenchError as e:
+            raise BenchError(f"{e}\n{tail(self.scratch.log_path(self.tag))}") from None
+
+    def stop_signal(self):
+        return signal.SIGINT
+
+    def cpu_us(self):
+        return tree_cpu_us(self.pid) if self.pid else 0
+
+    def pss_bytes(self):
+        return tree_pss_bytes(self.pid) if self.pid else 0
+
+
+class Direct(Peer):
+    name = "direct"
+
+    def start(self):
+        self.port = self.server_port
+
+
+class PgBouncer(Peer):
+    name = "pgbouncer"
+
+    def argv(self):
+        users = self.scratch.write(f"{self.tag}.users", f'"{USER}" ""\n')
+        conf = self.scratch.write(f"{self.tag}.ini", f"""
+[databases]
+* = host=127.0.0.1 port={self.server_port}
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = {self.port}
+unix_socket_dir =
+auth_type = trust
+auth_file = {users}
+pool_mode = {self.pool_mode}
+max_client_conn = {self.clients + 50}
+default_pool_size = {self.clients + 10}
+ignore_startup_parameters = extra_float_digits
+log_connections = 0
+log_disconnections = 0
+""")
+        return [find_program("pgbouncer"), conf]
+
+    def version(self):
+        return first_line([find_program("pgbouncer"), "--version"])
+
+
+class Pgpool2(Peer):
+    name = "pgpool2"
+
+    def argv(self):
+        folder = self.scratch.make_dir(f"{self.tag}.d")
+        # A cluster of one node without load balancing: what a plain pooler is asked to do.
+        conf = self.scratch.write(f"{self.tag}.conf", f"""
+backend_clustering_mode = 'streaming_replication'
+listen_addresses = '127.0.0.1'
+port = {self.port}
+socket_dir = '{folder}'
+unix_socket_directories = '{folder}'
+pcp_listen_addresses = ''
+pcp_port = {free_port()}
+pcp_socket_dir = '{folder}'
+wd_ipc_socket_dir = '{folder}'
+pid_file_name = '{folder}/pgpool.pid'
+logdir = '{folder}'
+work_dir = '{folder}'
+backend_hostname0 = '127.0.0.1'
+backend_port0 = {self.server_port}
+backend_weight0 = 1
+backend_flag0 = 'ALWAYS_PRIMARY|DISALLOW_TO_FAILOVER'
+num_init_children = {self.clients + 5}
+max_pool = 1
+child_life_time = 0
+connection_cache = on
+reset_query_list = 'ABORT; DISCARD ALL'
+load_balance_mode = off
+health_check_period = 0
+sr_check_period = 0
+sr_check_user = '{USER}'
+memory_cache_enabled = off
+enable_pool_hba = off
+pool_passwd = ''
+""")
+        return [find_program("pgpool"), "-n", "-f", conf]
+
+    def version(self):
+        return first_line([find_program("pgpool"), "-v"])
+
+
+class Ours(Peer):
+    name = "ours"
+    program = None
+
+    def argv(self):
+        folder = self.scratch.make_dir(f"{self.tag}.d")
+        conf = self.scratch.write(f"{self.tag}.conf", f"""
+backend_clustering_mode = 'streaming_replication'
+listen_addresses = '127.0.0.1'
+port = {self.port}
+unix_socket_directories = '{folder}'
+pcp_listen_addresses = 'localhost'
+pcp_port = {free_port()}
+pcp_socket_dir = '{folder}'
+pid_file_name = '{folder}/pgpool.pid'
+work_dir = '{folder}'
+backend_hostname0 = '127.0.0.1'
+backend_port0 = {self.server_port}
+backend_weight0 = 1
+backend_flag0 = 'ALWAYS_PRIMARY|DISALLOW_TO_FAILOVER'
+pool_mode = {self.pool_mode}
+max_clients = {self.clients + 50}
+max_backend_connections = {self.clients + 10}
+default_pool_size = {self.clients + 10}
+load_balance_mode = off
+health_check_period = 0
+sr_check_period = 0
+""")
+        return [self.program, "-n", "-f", conf]
+
+    def version(self):
+        return "ours: " + first_line([self.program, "--version"])
+
+
+PEERS = {cls.name: cls for cls in (Ours, PgBouncer, Pgpool2, Direct)}
+
+
+def find_program(name):
+    # Debian keeps these in sbin, which a user's PATH may lack.
+    path = shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin")
+    if path is None:
+        raise BenchError(f"{name} is not installed (dev/install bench)")
+    return path
+
+
+def first_line(argv):
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    return ((done.stdout or done.stderr).strip().splitlines() or ["unknown version"])[0]

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: PostgreSQL
+"""bench_report: what test/bench/compare writes: Markdown, a chart and the raw samples as CSV."""
+
+import csv
+import dataclasses
+import datetime
+import os
+import platform
+import shlex
+from statistics import median
+
+import bench_svg
+from bench_peers import TITLES
+
+
+def spread(values, form="{:,.0f}"):
+    """median (min–max)"""
+    if not values:
+        return "–"
+    if len(values) == 1:
+        return form.format(values[0])
+    return (form.format(median(values)) + " (" + form.format(min(values)) + "–" +
+            form.format(max(values)) + ")")
+
+
+def pick(samples, **want):
+    return [s for s in samples if all(getattr(s, k) == v for k, v in want.items())]
+
+
+def ratios(samples, mode, clients, peer, field):
+    """ours / peer, round by round, so that what disturbs one round disturbs both sides of it."""
+    mine = {s.round: getattr(s, field) for s in pick(samples, mode=mode, clients=clients,
+                                                     peer="ours")}
+    other = {s.round: getattr(s, field) for s in pick(samples, mode=mode, clients=clients,
+                                                      peer=peer)}
+    return [mine[r] / other[r] for r in sorted(mine) if other.get(r)]
+
+
+def cpu_model():
+    try:
+        with open("/proc/cpuinfo") as file:
+            for line in file:
+                if line.startswith("model name"):
+                    return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.machine()
+
+
+def table(header, rows):
+    lines = ["| " + " | ".join(header) + " |", "|" + " --- |" * len(header)]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
+
+
+def value_table(samples, modes, clients, peers, field, form):
+    rows = []
+    for mode in modes:
+        cells = [spread([getattr(s, field) for s in
+                         pick(samples, mode=mode, clients=clients, peer=p)], form) for p in peers]
+        rows.append([mode, *cells])
+    return table(["mode", *[TITLES[p] for p in peers]], rows)
+
+
+def ratio_table(samples, modes, clients, peers):
+    others = [p for p in peers if p != "ours"]
+    header, rows = ["mode"], []
+    for p in others:
+        header.append(f"tps: ours / {TITLES[p]}")
+        if p != "direct":
+            header.append(f"CPU: ours / {TITLES[p]}")
+    for mode in modes:
+        row = [mode]
+        for p in others:
+            row.append(spread(ratios(samples, mode, clients, p, "tps"), "{:.2f}"))
+            if p != "direct":
+                row.append(spread(ratios(samples, mode, clients, p, "cpu_us"), "{:.2f}"))
+        rows.append(row)
+    return table(header, rows)
+
+
+def idle_section(results):
+    if not results:
+        return []
+    rows = [[TITLES[r.peer], r.pool_mode, f"{r.clients:,}", f"{r.logged_in:,.0f}",
+             f"{r.queried:,.0f}", f"{r.base / 1024:,.0f} kB",
+             f"{(r.base + r.queried * r.clients) / 1024:,.0f} kB"] for r in results]
+    return ["## Memory per idle client", "",
+            "PSS of all processes of the proxy, difference divided by the number of clients; no TLS;",
+            "behind it the fake server of this folder. In session pooling a client that ran a query",
+            "holds a server link. PgBouncer gives one at the first query, so its first figure has no",
+            "server side in it; pgpool attaches one at login. Socket buffers of the kernel are in",
+            "neither figure. pgpool-II forks one process per client beforehand: most of what a client",
+            "costs it is in the column of the proxy before.", "",
+            table(["proxy", "pool mode", "clients", "bytes after login", "bytes after one query",
+                   "proxy before", "proxy with all"], rows), ""]
+
+
+def failures_section(samples, failures):
+    lost = [s for s in samples if s.failed]
+    lines = [f"- {TITLES[s.peer]}, {s.mode}, {s.clients} clients, round {s.round}: "
+             f"{s.failed} failed transactions" for s in lost]
+    lines += [f"- {line}" for line in failures]
+    return ["## Failures", "", *lines, ""] if lines else []
+
+
+def markdown(run, samples, idle, failures, chart):
+    """The whole report."""
+    out = [f"# {run.title}", "",
+           f"Written by `{shlex.join(run.command)}` on {datetime.date.today()}.", "",
+           f"Machine: {os.cpu_count()} × {cpu_model()}, Linux {platform.release()}. The server, the "
+           "load generator and the proxies share it, over loopback.", "",
+           "Versions: " + "; ".join(run.versions) + ".", "",
+           f"Settings: session pooling, trust authentication, no TLS, one server, scale {run.scale}; "
+           f"{run.seconds} s per run, {run.rounds} rounds, peers alternating within each mode. "
+           "Figures are medians (min–max); ratios are taken round by round. CPU is user and "
+           "system time of all processes of the proxy, exited ones too, divided by the "
+           "transactions done.", ""]
+    if chart:
+        out += [f"![chart]({os.path.basename(chart)})", ""]
+    proxies = [p for p in run.peers if p != "direct"]
+    for clients in run.clients if samples else []:
+        out += [f"## {clients} clients", "", "Transactions per second:", "",
+                value_table(samples, run.modes, clients, run.peers, "tps", "{:,.0f}"), "",
+                "CPU of the proxy per transaction, µs:", "",
+                value_table(samples, run.modes, clients, proxies, "cpu_us", "{:,.1f}"), "",
+                "Memory of the proxy (PSS, MB):", "",
+                value_table(scaled(samples), run.modes, clients, proxies, "pss", "{:,.1f}"), ""]
+        if "ours" in run.peers and len(run.peers) > 1:
+            out += ["Ratios (tps: more is better for us; CPU: less is):", "",
+                    ratio_table(samples, run.modes, clients, run.peers), ""]
+    out += idle_section(idle) + failures_section(samples, failures)
+    return "\n".join(out)
+
+
+def scaled(samples):
+    """The same with memory in MB."""
+    return [dataclasses.replace(s, pss=s.pss / 1048576) for s in samples]
+
+
+def chart(run, samples):
+    """Throughput and CPU relative to one peer, PgBouncer when it took part."""
+    base = "pgbouncer" if "pgbouncer" in run.peers else run.peers[0]
+    parts, top = bench_svg.legend([TITLES[p] for p in run.peers], 50, 22), 30
+    for clients in run.clients:
+        for field, name, form in (("tps", "transactions per second", "{:,.0f}"),
+                                  ("cpu_us", "CPU µs per transaction", "{:,.1f}")):
+            def middle(mode, peer):
+                got = [getattr(s, field) for s in
+                       pick(samples, mode=mode, clients=clients, peer=peer)]
+                return median(got) if got else None
+
+            def relative(mode, peer):
+                mine, unit = middle(mode, peer), middle(mode, base)
+                return mine / unit if mine and unit else None
+
+            def label(mode, peer):
+                return form.format(middle(mode, peer))
+
+            title = f"{clients} clients: {name} ({TITLES[base]} = 1)"
+            parts += bench_svg.bar_panel(title, run.modes, run.peers, relative, label, top)
+            top += 240
+    return bench_svg.document(900, top + 10, parts)
+
+
+def write_csv(path, samples):
+    with open(path, "w", newline="") as file:
+        out = csv.writer(file)
+        out.writerow([f.name for f in dataclasses.fields(samples[0])])
+        for s in samples:
+            out.writerow([f"{v:.3f}" if isinstance(v, float) else v
+                          for v in dataclasses.astuple(s)])
+
+
+def write(run, samples, idle, failures):
+    """Writes OUT.md, OUT.svg and OUT.csv; returns the text."""
+    stem = os.path.splitext(run.out)[0]
+    os.makedirs(os.path.dirname(os.path.abspath(run.out)), exist_ok=True)
+    picture = None
+    if samples:
+        picture = stem + ".svg"
+        with open(picture, "w") as file:
+            file.write(chart(run, samples))
+        write_csv(stem + ".csv", samples)
+    words = markdown(run, samples, idle, failures, picture)
+    with open(run.out, "w") as file:
+        file.write(words)
+    return words
