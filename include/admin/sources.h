@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * sources.h: what the answers to administrators are made from. Filled by whoever asks: the session
+ * for SQL, the control process for PCP, the web process for HTTP.
+ * Plain values and functions, so that admin depends neither on how the cluster view is kept nor on
+ * who asks. */
+#ifndef PGP_ADMIN_SOURCES_H
+#define PGP_ADMIN_SOURCES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/slice.h"
+
+struct conf_gen;
+struct conf_override;
+struct shm;
+
+/* X(symbol, text in SHOW) */
+#define ADMIN_NODE_STATUSES(X)                                                                     \
+    X(UNUSED, "unused")                                                                            \
+    X(WAITING, "waiting")                                                                          \
+    X(UP, "up")                                                                                    \
+    X(DOWN, "down")                                                                                \
+    X(QUARANTINE, "quarantine")
+
+#define ADMIN_NODE_STATUS(sym, text) ADMIN_NODE_##sym,
+enum admin_node_status { ADMIN_NODE_STATUSES(ADMIN_NODE_STATUS) ADMIN_NODE_STATUS_COUNT };
+#undef ADMIN_NODE_STATUS
+
+/* What the server itself answered when it was last asked. */
+enum admin_pg_status { ADMIN_PG_UNKNOWN, ADMIN_PG_UP, ADMIN_PG_DOWN };
+
+/* PRIMARY is shown as "primary" in streaming replication, else as "main"; STANDBY as "standby" or
+ * "replica". */
+enum admin_role { ADMIN_ROLE_UNKNOWN, ADMIN_ROLE_PRIMARY, ADMIN_ROLE_STANDBY };
+
+/* Statements and errors of one node since the start. */
+struct admin_counts {
+    uint64_t nselect;
+    uint64_t ninsert;
+    uint64_t nupdate;
+    uint64_t ndelete;
+    uint64_t nddl;
+    uint64_t nother;
+    uint64_t npanic;
+    uint64_t nfatal;
+    uint64_t nerror;
+};
+
+/* Health checks of one node since the start. Times of day are wall clock microseconds, 0: never. */
+struct admin_health {
+    uint64_t total;
+    uint64_t success;
+    uint64_t fail;
+    uint64_t skip;
+    uint64_t retry;
+    uint64_t max_retry;
+    int64_t max_ms;
+    int64_t min_ms;
+    int64_t sum_ms; /* of those made */
+    int64_t last_us;
+    int64_t last_success_us;
+    int64_t last_skip_us;
+    int64_t last_fail_us;
+};
+
+/* One node at this moment. */
+struct admin_node {
+    enum admin_node_status status;
+    enum admin_pg_status pg_status;
+    enum admin_role role;
+    enum admin_role pg_role;
+    int64_t delay_bytes;
+    int64_t delay_us;
+    bool delay_is_time; /* delay_us is to be shown */
+    char replication_state[16];
+    char replication_sync_state[16];
+    int64_t status_changed_us;
+    struct admin_counts counts;
+    struct admin_health health;
+};
+
+/* Fills `out`, which is zeroed, for node `id` that the settings name. Called once per node. */
+typedef void admin_node_fn(void *ctx, int id, struct admin_node *out);
+
+/* The query cache. */
+struct admin_cache {
+    uint64_t hits;
+    uint64_t misses;
+    uint64_t hash_entries;
+    uint64_t used_hash_entries;
+    uint64_t entries;
+    uint64_t used_bytes;
+    uint64_t free_bytes;
+    uint64_t fragment_bytes;
+    int64_t stats_start_us;
+};
+
+typedef void admin_cache_fn(void *ctx, struct admin_cache *out);
+/* Deletes what the cache holds for this text, user and database; true when there was something. */
+typedef bool admin_cache_delete_fn(
+    void *ctx, struct slice sql, struct slice user, struct slice database);
+
+struct admin_sources {
+    const struct conf_gen *gen;
+    struct conf_override **ov; /* of the asking session; NULL: it has none (PCP, HTTP) */
+    const struct shm *shm;     /* regions PROCS, CLIENTS, LINKS */
+    int first_worker_slot;     /* worker `ordinal` is in slot first_worker_slot + ordinal */
+    int64_t now_us;            /* wall clock */
+    struct slice user;         /* who asks; may see the statements of clients of the same name */
+    struct slice database;
+    bool is_operator;    /* superuser, PCP or console: sees all statements, may use every command */
+    int balance_node;    /* of the asking session, -1 when it has none */
+    admin_node_fn *node; /* NULL: nothing is known but the settings */
+    void *node_ctx;
+    admin_cache_fn *cache;               /* NULL: there is no query cache */
+    admin_cache_delete_fn *cache_delete; /* NULL: the same */
+    void *cache_ctx;
+};
+
+#endif
