@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: PostgreSQL
  * log.h: log lines: level, prefix, text, DETAIL and HINT lines, to a sink.
- * Runs in: every process. One event is one line (plus DETAIL/HINT). The prefix is made from
- * log_line_prefix and a context that says which process, client, user and database it is about.
- * Never called on the hot path; what a client can trigger goes through log_limited. */
+ * Runs in: every process. One event is one line (plus DETAIL and HINT): line breaks and other
+ * control characters inside a text are written as escapes. The prefix is made from log_line_prefix
+ * and a context that says which process, client, user and database it is about. Never called on the
+ * hot path; what a client can trigger asks log_limit_pass first. */
 #ifndef PGP_BASE_LOG_H
 #define PGP_BASE_LOG_H
 
@@ -27,6 +28,12 @@ enum log_level {
     LVL_PANIC
 };
 
+enum log_verbosity {
+    LOG_TERSE, /* no DETAIL and HINT */
+    LOG_DEFAULT,
+    LOG_VERBOSE /* SQLSTATE in front of an error's text */
+};
+
 /* Who the line is about; every field may be NULL. Stored by pointer while set. */
 struct log_context {
     const char *app_name; /* %a: role of the process, or the client's application_name */
@@ -34,38 +41,50 @@ struct log_context {
     const char *database; /* %d */
 };
 
-/* Receives one complete line with its newline. `level` is for syslog. */
-typedef void log_sink_fn(enum log_level level, const char *line, unsigned len, void *ctx);
+/* Receives one whole event: its line and, when there are any, the DETAIL and HINT lines, each with
+ * its newline. `level` is for syslog. */
+typedef void log_sink_fn(enum log_level level, const char *text, unsigned len, void *ctx);
 
-/* Sets the process-wide name (%a until a context says otherwise, and %P). Keeps the pointer. */
+/* Sets the process-wide names: %a until a context says otherwise, and %P. Keeps the pointers. Call
+ * it in every process after its fork: the line counter (%l) starts again and the pid (%p) is read.
+ */
 void log_set_process(const char *role_name, const char *process_title);
-/* Sets log_line_prefix, log_min_messages and verbosity (0 terse, 1 default, 2 verbose). Copies. */
+/* Sets log_line_prefix, log_min_messages and log_error_verbosity. Copies the prefix. */
 void log_configure(const char *line_prefix, enum log_level min_level, int verbosity);
+/* Sets log_format: true for one JSON object per event instead of prefixed lines. */
+void log_set_json(bool on);
+/* Sets log_client_limit: lines per second for limits with burst 0; 0 means no limit. */
+void log_set_client_limit(unsigned per_second);
 /* Replaces the sink; NULL means standard error. */
 void log_set_sink(log_sink_fn *fn, void *ctx);
 /* Makes `ctx` the context of the lines that follow; NULL for none. Returns the one before. */
 const struct log_context *log_use_context(const struct log_context *ctx);
 /* True when a line of `level` would be written. */
 bool log_is_on(enum log_level level);
-/* Writes one line. */
+/* Writes one event. errno is left alone. */
 void log_at(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Writes one line with a DETAIL and a HINT; NULL leaves that one out. */
+/* Writes one event with a DETAIL and a HINT; NULL leaves that one out. */
 void log_at_detail(enum log_level level, const char *detail, const char *hint, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 /* Writes `err` with its detail and hint. */
 void log_err(enum log_level level, const struct err *err);
-/* "DEBUG1", "LOG", ... */
+/* "DEBUG1", "LOG", ... In lines all five debug levels are called DEBUG. */
 const char *log_level_text(enum log_level level);
+/* True when a message of `level` is to be sent to a client whose client_min_messages is
+ * `client_min`: there LOG ranks between DEBUG1 and NOTICE, INFO always goes out. */
+bool log_level_reaches_client(enum log_level level, enum log_level client_min);
 
 /* Rate limit of one call site: at most `burst` lines per second, then counts what it swallows and
- * says so in the next line. Use: static struct log_limit lim = {.burst = 10}; */
+ * says so in the next line. A zeroed one follows log_client_limit. Use, for what clients can cause:
+ *     static struct log_limit lim;
+ *     if (log_is_on(LVL_LOG) && log_limit_pass(&lim)) log_at(LVL_LOG, ...); */
 struct log_limit {
-    unsigned burst;
+    unsigned burst; /* 0: log_client_limit */
     unsigned in_window;
     unsigned swallowed;
     int64_t window_start_s;
 };
-/* True when the call site may log now. */
+/* True when the call site may log now; ask only when log_is_on. */
 bool log_limit_pass(struct log_limit *lim);
 
 #endif

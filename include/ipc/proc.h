@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL
  * proc.h: what a child process is given, and the table of processes in shared memory.
- * Runs in: every process. This page is the whole contract between the supervisor and its children. */
+ * Runs in: every process. This page is the whole contract between the supervisor and its children.
+ */
 #ifndef PGP_IPC_PROC_H
 #define PGP_IPC_PROC_H
 
@@ -13,29 +14,42 @@
 #include "ipc/roles.h"
 #include "ipc/shm.h"
 
-#define PROC_MAX_LISTEN 64
+#define PROC_MAX_LISTEN      64
 #define PROC_SLOT_SUPERVISOR 0
+#define PROC_PATH_BYTES      4096
 
 struct conf_gen;
 
-/* Handed to the role's main function after the fork: descriptors not in here are closed, signals are
- * at their defaults except SIGPIPE and SIGHUP (ignored), the title is set, the parent's death kills
- * the process (PR_SET_PDEATHSIG) . */
+/* Files named on the command line: absolute names, empty when not given. */
+struct proc_paths {
+    char hba[PROC_PATH_BYTES];
+    char pcp[PROC_PATH_BYTES];
+    char key[PROC_PATH_BYTES];
+};
+
+/* Handed to the role's main function after the fork: descriptors not in here are closed, signals
+ * are at their defaults except SIGPIPE, SIGHUP, SIGINT and SIGTERM (ignored: a terminal or a
+ * service manager sends the last two to all processes at once, but it is the supervisor that says
+ * how to stop, by MAIL_SHUTDOWN; a role may handle them itself), the title and the log are set, the
+ * parent's death kills the process (PR_SET_PDEATHSIG). */
 struct proc_env {
     enum proc_role role;
-    int slot;           /* row in the process table and mailbox number */
-    int ordinal;        /* 0, 1, 2 ... among processes of this role */
-    int nworkers;       /* worker slots are first_worker_slot .. +nworkers-1 */
+    int slot;     /* row in the process table and mailbox number */
+    int ordinal;  /* 0, 1, 2 ... among processes of this role */
+    int nworkers; /* worker slots are first_worker_slot .. +nworkers-1 */
     int first_worker_slot;
     struct shm *shm;
     struct mailboxes *boxes;
-    int mail_fd;        /* receiving end, non-blocking: watch it for reading */
-    int nlisten;        /* client listening sockets, shared by all workers, non-blocking */
+    int mail_fd; /* receiving end, non-blocking: watch it for reading */
+    int nlisten; /* client listening sockets, shared by all workers, non-blocking */
     int listen_fd[PROC_MAX_LISTEN];
     bool listen_is_unix[PROC_MAX_LISTEN];
     int control_fd[PROC_MAX_LISTEN]; /* PCP listening sockets, role CONTROL only */
     int ncontrol;
     const struct conf_gen *conf; /* the generation at the time of the fork */
+    const struct proc_paths *paths;
+    int log_fd;    /* what children log to, role LOGGER only; else -1 */
+    int stderr_fd; /* what children write to standard error, role LOGGER only; else -1 */
 };
 
 typedef int proc_main_fn(struct proc_env *env); /* returns the exit status */

@@ -14,5 +14,7 @@ enum proc_role {
 const char *proc_role_name(enum proc_role role);
 /* %a of log_line_prefix as pgpool-II names it ("main", "child", "pcp_main", ...). */
 const char *proc_role_app_name(enum proc_role role);
+/* The title a process has after its start ("wait for connection request", ...). */
+const char *proc_role_title(enum proc_role role);
 
 #endif

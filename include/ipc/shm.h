@@ -27,8 +27,11 @@ struct shm_plan {
     size_t bytes[SHM_REGION_COUNT];
 };
 
-/* Makes the area, zeroed, every region aligned to a cache line. Called once, by the supervisor. */
-struct shm *shm_open(const struct shm_plan *plan, struct err *err);
+/* Makes the area, zeroed, every region aligned to a cache line. Called once, by the supervisor.
+ * NULL with *err when there is not enough memory. */
+struct shm *shm_new(const struct shm_plan *plan, struct err *err);
+/* Unmaps the area and clears *shmp; tests and the very end of the supervisor. */
+void shm_free(struct shm **shmp);
 /* The start of a region; NULL when its planned size was 0. */
 void *shm_get(const struct shm *shm, enum shm_region region);
 size_t shm_bytes(const struct shm *shm, enum shm_region region);

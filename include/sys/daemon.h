@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * daemon.h: goes to the background, and tells the shell that waits how the start went.
+ * Runs in: supervisor, before anything else is opened. */
+#ifndef PGP_SYS_DAEMON_H
+#define PGP_SYS_DAEMON_H
+
+#include "base/err.h"
+
+/* Forks; the parent stays in here until the child calls daemon_started (exit 0) or ends before that
+ * (exit with the child's status). The child returns with a session of its own and folder "/".
+ * Returns the descriptor for daemon_started, -1 on failure. */
+int daemon_detach(struct err *err);
+/* The start went well: lets the waiting parent go, points standard input, output and error at
+ * /dev/null. Closes *fd. */
+void daemon_started(int *fd);
+
+#endif

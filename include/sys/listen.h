@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * listen.h: opens listening sockets.
+ * Runs in: supervisor. */
+#ifndef PGP_SYS_LISTEN_H
+#define PGP_SYS_LISTEN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+/* One listening socket: non-blocking, close-on-exec. */
+struct listen_sock {
+    int fd;
+    bool is_unix;
+    char name[160]; /* "127.0.0.1:9999", "[::1]:9999" or the path */
+    dev_t path_dev; /* of a unix socket: which file is ours */
+    ino_t path_ino;
+};
+
+struct listen_unix_opts {
+    unsigned mode;     /* permission bits */
+    const char *group; /* name or number; NULL or empty leaves the group alone */
+};
+
+/* The backlog for `wanted`, at least 1,024 and not above the kernel's limit. */
+int listen_backlog(long wanted);
+/* Opens a TCP socket for each address `host` resolves to ('*': all of IPv4 and IPv6, each its own
+ * socket). Appends to socks[*n], at most `max`. Returns 0; -1 with *err when none could be opened
+ * or an address is in use. Addresses that this machine cannot listen on are told through the log
+ * while another one works. */
+int listen_open_tcp(const char *host, int port, int backlog, struct listen_sock *socks, int *n,
+    int max, struct err *err);
+/* Opens the unix socket `dir`/.s.PGSQL.`port`. A socket file is replaced only when nobody answers
+ * on it; two that start at once are kept apart by a lock on the folder, which leaves nothing
+ * behind. */
+int listen_open_unix(const char *dir, int port, const struct listen_unix_opts *opts, int backlog,
+    struct listen_sock *sock, struct err *err);
+/* Closes, and removes the socket file if it is still ours. */
+void listen_close(struct listen_sock *sock);
+
+#endif
