@@ -152,6 +152,7 @@ _Static_assert(sizeof(struct link_row) == 320, "five cache lines");
 struct rows_worker {
     uint32_t first;
     uint32_t count;
+    uint32_t high_water;     /* rows of the range ever taken: what is behind them is zero */
     _Atomic uint64_t served; /* rows taken since the worker started: clients, or links opened */
 } __attribute__((aligned(64)));
 

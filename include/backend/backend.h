@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * backend.h: a worker's side towards the servers: its pools, its links, and their limits.
+ * Runs in: workers. */
+#ifndef PGP_BACKEND_BACKEND_H
+#define PGP_BACKEND_BACKEND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/hash.h"
+#include "base/list.h"
+#include "event/loop.h"
+#include "ipc/rows.h"
+#include "ipc/shm.h"
+
+#define BACKEND_READ_BYTES 65536
+
+struct conf;
+struct link;
+struct pool;
+
+/* One per worker. */
+struct backend {
+    struct loop *loop;
+    struct shm *shm;
+    const struct conf *conf; /* the present generation */
+    int ordinal;
+    bool is_stopping; /* nothing is cached any more */
+    /* The one read buffer of the worker: valid within one callback, never owned by a socket. */
+    char *read_buf;
+    struct hash_table pools;
+    struct list pool_lru;  /* pools that have links, least recently used first */
+    unsigned npools_live;  /* pools in pool_lru */
+    struct list idle_lru;  /* idle links of all pools, least recently used first */
+    struct list links;     /* every link */
+    struct list requests;  /* all waiting requests, oldest first */
+    struct task retry;     /* lets waiting requests try again */
+    struct rows_header *link_rows;
+    struct row_alloc *row_alloc;
+    uint64_t next_epoch;
+    uint64_t epoch_mismatches; /* must stay 0 */
+    int64_t wall_offset_us;    /* wall clock minus the loop's clock */
+    /* Asks the other workers to close an idle link of `node` (they may hold the quota). */
+    void (*want_quota)(struct backend *be, int node);
+    /* Tells the other workers that a link of `node` was closed while their clients wait. */
+    void (*tell_quota_freed)(struct backend *be, int node);
+    void *ctx;
+};
+
+void backend_init(struct backend *be, struct loop *loop, struct shm *shm, const struct conf *conf,
+    int ordinal);
+/* Closes every link. */
+void backend_fini(struct backend *be);
+/* Takes over a new configuration generation. */
+void backend_set_conf(struct backend *be, const struct conf *conf);
+/* Lets waiting requests try again, soon: quota was freed, or a link they waited for is gone. */
+void backend_post_retry(struct backend *be);
+/* Closes the least recently used idle link of `node` (ROWS_NO_NODE: any); false when there is none. */
+bool backend_evict_idle(struct backend *be, int node);
+/* Closes all idle links; lent ones are closed when they come back. */
+void backend_stop_caching(struct backend *be);
+/* Wall clock, microseconds, without a system call. */
+int64_t backend_wall_us(const struct backend *be);
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * expect.h: which replies a server link still owes, in order. Pure.
+ * Runs in: workers. Every message sent to a server pushes one op; every reply is matched with the op at
+ * the head. So the link knows when it is quiet, and the replies to messages that we put in ourselves
+ * are swallowed by position, not by guess.
+ *
+ * The server's rules that are modelled: after an error in the extended protocol everything up to the
+ * next Sync is skipped; an error in a simple query or function call skips nothing; while COPY FROM
+ * STDIN runs, Sync and Flush are ignored. One thing cannot be known from outside: which of the Syncs
+ * sent during a COPY that failed were read before the failure. Then, and when a reply does not fit,
+ * the queue is `lost`: everything is forwarded, and the link must be closed instead of being reused. */
+#ifndef PGP_BACKEND_EXPECT_H
+#define PGP_BACKEND_EXPECT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define EXPECT_INLINE 12
+
+enum expect_op {
+    OP_QUERY = 1,
+    OP_FUNCTION_CALL,
+    OP_PARSE,
+    OP_BIND,
+    OP_DESCRIBE, /* of a statement or a portal */
+    OP_EXECUTE,
+    OP_CLOSE,
+    OP_SYNC,
+    OP_COPY_END, /* CopyDone or CopyFail: owed no reply of its own */
+    OP_MASK = 0x0F,
+    OP_SWALLOW = 0x80 /* the replies are ours: not for the client */
+};
+
+struct expect {
+    uint8_t *op; /* ring: `fixed` or heap */
+    uint16_t cap;
+    uint16_t head;
+    uint16_t len;
+    bool skipping; /* an error was seen and no Sync is queued: the server ignores what comes */
+    bool copy_in;  /* CopyInResponse was seen for the op at the head */
+    bool lost;
+    uint8_t fixed[EXPECT_INLINE];
+};
+
+enum expect_verdict {
+    EXPECT_FORWARD,
+    EXPECT_SWALLOW
+};
+
+void expect_init(struct expect *e);
+void expect_fini(struct expect *e);
+/* A message was sent. `op` may carry OP_SWALLOW. */
+void expect_push(struct expect *e, unsigned op);
+/* A reply of `type` arrived (not NoticeResponse, NotificationResponse, ParameterStatus: those belong to
+ * nobody). */
+enum expect_verdict expect_reply(struct expect *e, char type);
+/* True when nothing is owed: a ReadyForQuery was the last thing and nothing was sent since. */
+static inline bool expect_is_quiet(const struct expect *e)
+{
+    return e->len == 0 && !e->skipping && !e->lost;
+}
+/* The op at the head without flags, 0 when nothing is owed. */
+unsigned expect_head(const struct expect *e);
+/* True when the replies of the op at the head are ours. */
+bool expect_head_is_ours(const struct expect *e);
+/* True when something was sent in the extended protocol that no Sync follows. */
+bool expect_needs_sync(const struct expect *e);
+
+#endif

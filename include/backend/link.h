@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * link.h: one connection to a server.
+ * Runs in: workers. A link is opened for a client, lent to one client at a time, cleaned when it comes
+ * back, and cached. Every loan has an epoch: bytes go to the owner of the present epoch or to nobody.
+ *
+ *   DIALING → LOGIN → LENT → CLEANING → IDLE → LENT → …      any of them → CLOSED */
+#ifndef PGP_BACKEND_LINK_H
+#define PGP_BACKEND_LINK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "backend/backend.h"
+#include "backend/expect.h"
+#include "backend/paramset.h"
+#include "base/err.h"
+#include "net/dial.h"
+#include "net/stream.h"
+#include "wire/proto.h"
+
+enum link_phase {
+    LINK_DIALING,
+    LINK_LOGIN,
+    LINK_LENT,
+    LINK_CLEANING,
+    LINK_IDLE,
+    LINK_CLOSED
+};
+
+/* How the server let us in; decides who may be given the link later. */
+enum link_auth {
+    LINK_AUTH_UNKNOWN,
+    LINK_AUTH_TRUST,    /* AuthenticationOk at once */
+    LINK_AUTH_ASKED     /* password, md5, SCRAM, ...: relayed, nothing is learned */
+};
+
+/* What the owner of a link is told. Any of these may release or close the link. */
+struct link_owner_ops {
+    /* Login: the server asks for something (a whole AuthenticationXxx message, AuthenticationOk
+     * included). */
+    void (*on_auth)(void *owner, struct link *link, const char *msg, size_t n);
+    /* Login is over: parameters and key are known. */
+    void (*on_login_done)(void *owner, struct link *link);
+    /* Bytes for the client: whole or partial messages, in order. */
+    void (*on_bytes)(void *owner, struct link *link, const char *p, size_t n);
+    /* ReadyForQuery was forwarded and nothing is owed. */
+    void (*on_quiet)(void *owner, struct link *link);
+    /* All owed replies arrived though no ReadyForQuery was due (after a Flush). */
+    void (*on_settled)(void *owner, struct link *link);
+    /* A whole message worth looking at before it is forwarded: ParameterStatus. */
+    void (*on_parameter)(void *owner, struct link *link, struct slice name, struct slice value);
+    /* The link can take more bytes again. */
+    void (*on_drained)(void *owner, struct link *link);
+    /* The link is gone. `err` says why; `told` is true when the server's own FATAL message was
+     * forwarded already. */
+    void (*on_lost)(void *owner, struct link *link, const struct err *err, bool told);
+};
+
+struct link {
+    struct stream stream;
+    struct backend *be;
+    struct pool *pool;
+    struct list all_node;  /* be->links */
+    struct list pool_node; /* pool->idle or pool->busy */
+    struct list lru_node;  /* be->idle_lru */
+    struct dial *dial;
+    struct timer timer; /* connection_life_time, or the deadline of cleaning */
+    void *owner;
+    const struct link_owner_ops *ops;
+    uint64_t epoch; /* of the present loan */
+    struct expect expect;
+    struct buf carry;           /* an incomplete message that must be seen whole */
+    struct paramset reported;   /* ParameterStatus as last seen */
+    struct paramset startup;    /* run-time parameters it was opened with */
+    char *key;                  /* the server's cancel key */
+    uint32_t body_left;         /* of the message being passed on */
+    uint32_t version;           /* protocol in use */
+    int32_t server_pid;
+    int32_t row;
+    int64_t opened_us;
+    uint64_t uses;
+    uint16_t key_len;
+    uint8_t phase;     /* enum link_phase */
+    uint8_t auth;      /* enum link_auth */
+    char tx_status;    /* of the last ReadyForQuery */
+    bool swallow_body; /* what happens to body_left */
+    bool is_private;   /* replication or a login that must not be shared: never cached */
+    bool has_quota;
+    bool in_cancel;    /* a cancel request for it is under way: not to be lent */
+    bool error_told;   /* a FATAL of the server was forwarded */
+    uint8_t resets_left;
+};
+
+/* What a login needs. */
+struct link_startup {
+    uint32_t version;
+    struct slice user;
+    struct slice database;
+    struct slice replication; /* empty: none */
+    const struct paramset *params;
+};
+
+/* Opens a link of `pool` for `owner`. The caller has taken the quota. */
+struct link *link_open(struct pool *pool, const struct link_startup *st, void *owner,
+    const struct link_owner_ops *ops);
+/* Sends bytes; what they ask for must have been pushed with link_expect before. */
+int link_send(struct link *link, const char *p, size_t n);
+static inline void link_expect(struct link *link, unsigned op)
+{
+    expect_push(&link->expect, op);
+}
+/* Lends an idle link: starts a new epoch. */
+void link_lend(struct link *link, void *owner, const struct link_owner_ops *ops);
+/* The owner is done. The link is drained, rolled back, reset and cached, or closed. After this the
+ * owner hears nothing more of it. `boundary` is false when the client's last message went only in
+ * part. */
+void link_release(struct link *link, bool boundary);
+/* Closes it at once; the owner is not told. */
+void link_close(struct link *link);
+/* Stops and restarts reading (back-pressure of the client). */
+static inline void link_pause(struct link *link)
+{
+    stream_pause(&link->stream);
+}
+static inline void link_resume(struct link *link)
+{
+    stream_resume(&link->stream);
+}
+/* Asks the server to cancel what the link is doing, on a connection of its own. Until that is over the
+ * link is not given to anybody else. `fd` (or -1) is the canceller's connection: closed when done. */
+void link_cancel(struct link *link, int fd);
+/* Writes the link's row in shared memory. */
+void link_row_update(struct link *link, int client_row);
+
+#endif

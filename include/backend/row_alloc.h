@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * row_alloc.h: hands out the rows of this worker's range in a shared memory region, lowest first so
+ * that untouched pages stay untouched. */
+#ifndef PGP_BACKEND_ROW_ALLOC_H
+#define PGP_BACKEND_ROW_ALLOC_H
+
+#include "ipc/rows.h"
+
+struct row_alloc;
+
+/* For the range of worker `ordinal`. Clears rows a crashed worker left behind. */
+struct row_alloc *row_alloc_new(struct rows_header *rows, int ordinal);
+void row_alloc_free(struct row_alloc **ap);
+/* Index of a free row, ROWS_NO_ROW when the range is full. */
+int row_alloc_take(struct row_alloc *a);
+/* Marks the row FREE and takes it back; ROWS_NO_ROW is allowed. */
+void row_alloc_give(struct row_alloc *a, int row);
+
+#endif

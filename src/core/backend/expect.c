@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * expect.c: the queue of replies a server owes. */
+#include "config.h"
+
+#include "backend/expect.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "wire/proto.h"
+
+void expect_init(struct expect *e)
+{
+    memset(e, 0, sizeof *e);
+    e->op = e->fixed;
+    e->cap = EXPECT_INLINE;
+}
+
+void expect_fini(struct expect *e)
+{
+    if (e->op != e->fixed)
+        mem_free(e->op);
+    expect_init(e);
+}
+
+static unsigned expect_at(const struct expect *e, unsigned i)
+{
+    return e->op[(e->head + i) % e->cap];
+}
+
+static void expect_grow(struct expect *e)
+{
+    unsigned cap = e->cap * 2U;
+    uint8_t *op;
+    unsigned i;
+
+    if (cap > UINT16_MAX) {
+        e->lost = true; /* 40,000 messages without a reply: follow no more, close at release */
+        return;
+    }
+    op = mem_alloc(cap);
+    for (i = 0; i < e->len; i++)
+        op[i] = (uint8_t)expect_at(e, i);
+    if (e->op != e->fixed)
+        mem_free(e->op);
+    e->op = op;
+    e->cap = (uint16_t)cap;
+    e->head = 0;
+}
+
+static void expect_pop(struct expect *e)
+{
+    ASSERT(e->len > 0);
+    e->head = (uint16_t)((e->head + 1U) % e->cap);
+    e->len--;
+    /* A CopyDone that nothing waits for any more is ignored by the server, and by us. */
+    while (e->len > 0 && (expect_at(e, 0) & OP_MASK) == OP_COPY_END && !e->copy_in)
+        e->head = (uint16_t)((e->head + 1U) % e->cap), e->len--;
+    if (e->len == 0 && e->op != e->fixed) {
+        mem_free(e->op);
+        e->op = e->fixed;
+        e->cap = EXPECT_INLINE;
+        e->head = 0;
+    }
+}
+
+void expect_push(struct expect *e, unsigned op)
+{
+    unsigned kind = op & OP_MASK;
+
+    if (e->lost)
+        return;
+    if (e->skipping) {
+        if (kind != OP_SYNC)
+            return;
+        e->skipping = false;
+    }
+    if (kind == OP_COPY_END && e->len == 0)
+        return;
+    if (e->len == e->cap) {
+        expect_grow(e);
+        if (e->lost)
+            return;
+    }
+    e->op[(e->head + e->len) % e->cap] = (uint8_t)op;
+    e->len++;
+}
+
+/* Counts the Syncs between the running COPY and its end that the server ignores while it copies. */
+static unsigned expect_count_copy_syncs(const struct expect *e, unsigned *end_at)
+{
+    unsigned n = 0;
+    unsigned i;
+
+    for (i = 1; i < e->len; i++) {
+        if ((expect_at(e, i) & OP_MASK) == OP_COPY_END)
+            break;
+        if ((expect_at(e, i) & OP_MASK) == OP_SYNC)
+            n++;
+    }
+    *end_at = i;
+    return n;
+}
+
+/* The COPY at the head is over and well: drops the ignored Syncs and the end marker behind it. Other
+ * messages in there would have made the server fail it. */
+static void expect_finish_copy(struct expect *e)
+{
+    unsigned end_at;
+    unsigned keep;
+    unsigned i;
+
+    (void)expect_count_copy_syncs(e, &end_at);
+    e->copy_in = false;
+    if (end_at < e->len)
+        end_at++;
+    keep = e->len - end_at;
+    for (i = 0; i < keep; i++)
+        e->op[(e->head + 1U + i) % e->cap] = (uint8_t)expect_at(e, end_at + i);
+    e->len = (uint16_t)(1U + keep);
+}
+
+/* An error: ends the op at the head, and in the extended protocol all up to the next Sync. */
+static void expect_on_error(struct expect *e)
+{
+    unsigned kind = expect_at(e, 0) & OP_MASK;
+    unsigned end_at;
+
+    if (e->copy_in) {
+        if (expect_count_copy_syncs(e, &end_at) > 0)
+            e->lost = true;
+        e->copy_in = false;
+    }
+    if (kind == OP_QUERY || kind == OP_FUNCTION_CALL || kind == OP_SYNC)
+        return; /* ReadyForQuery comes all the same */
+    while (e->len > 0 && (expect_at(e, 0) & OP_MASK) != OP_SYNC)
+        expect_pop(e);
+    if (e->len == 0)
+        e->skipping = true;
+}
+
+/* True when a reply of `type` ends an op of `kind`; *belongs when it is a reply to it at all. */
+static bool expect_ends(unsigned kind, char type, bool *belongs)
+{
+    *belongs = true;
+    switch (kind) {
+    case OP_QUERY:
+    case OP_FUNCTION_CALL:
+    case OP_SYNC:
+        if (kind == OP_SYNC && type != BE_READY)
+            *belongs = false;
+        return type == BE_READY;
+    case OP_PARSE:
+        *belongs = type == BE_PARSE_COMPLETE;
+        return true;
+    case OP_BIND:
+        *belongs = type == BE_BIND_COMPLETE;
+        return true;
+    case OP_CLOSE:
+        *belongs = type == BE_CLOSE_COMPLETE;
+        return true;
+    case OP_DESCRIBE:
+        if (type == BE_PARAMETER_DESCRIPTION)
+            return false;
+        *belongs = type == BE_ROW_DESCRIPTION || type == BE_NO_DATA;
+        return true;
+    case OP_EXECUTE:
+        if (type == BE_COMMAND_COMPLETE || type == BE_EMPTY_QUERY || type == BE_PORTAL_SUSPENDED)
+            return true;
+        *belongs = type == BE_DATA_ROW || type == BE_COPY_IN || type == BE_COPY_OUT ||
+                   type == BE_COPY_BOTH || type == BE_COPY_DATA || type == BE_COPY_DONE;
+        return false;
+    default:
+        *belongs = false;
+        return false;
+    }
+}
+
+enum expect_verdict expect_reply(struct expect *e, char type)
+{
+    enum expect_verdict verdict;
+    unsigned op;
+    bool belongs;
+    bool ends;
+
+    if (e->lost || e->len == 0)
+        return EXPECT_FORWARD; /* e.g. a FATAL while idle: the end of the link follows */
+    op = expect_at(e, 0);
+    verdict = (op & OP_SWALLOW) != 0 ? EXPECT_SWALLOW : EXPECT_FORWARD;
+    if (type == BE_ERROR) {
+        expect_on_error(e);
+        return verdict;
+    }
+    ends = expect_ends(op & OP_MASK, type, &belongs);
+    if (!belongs) {
+        e->lost = true;
+        return verdict;
+    }
+    if (type == BE_COPY_IN) {
+        e->copy_in = true;
+    } else if (e->copy_in && (type == BE_COMMAND_COMPLETE || type == BE_READY)) {
+        expect_finish_copy(e);
+    }
+    if (ends)
+        expect_pop(e);
+    return verdict;
+}
+
+unsigned expect_head(const struct expect *e)
+{
+    return e->len == 0 ? 0 : expect_at(e, 0) & OP_MASK;
+}
+
+bool expect_head_is_ours(const struct expect *e)
+{
+    return e->len > 0 && (expect_at(e, 0) & OP_SWALLOW) != 0;
+}
+
+bool expect_needs_sync(const struct expect *e)
+{
+    unsigned kind;
+
+    if (e->skipping)
+        return true;
+    if (e->len == 0)
+        return false;
+    kind = expect_at(e, e->len - 1U) & OP_MASK;
+    return kind != OP_SYNC && kind != OP_QUERY && kind != OP_FUNCTION_CALL;
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * link.c: life of a link: opening, lending, closing. Its bytes are link_io.c's, its login
+ * link_login.c's, its cleaning link_clean.c's. */
+#include "config.h"
+
+#include "backend/link.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backend/pool.h"
+#include "backend/quota.h"
+#include "backend/row_alloc.h"
+#include "base/assert.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "config/conf.h"
+#include "ipc/rows.h"
+#include "wire/startup.h"
+
+#include "link_int.h"
+
+static void link_on_drained(struct stream *s)
+{
+    struct link *link = LIST_ENTRY(s, struct link, stream);
+
+    if (link->owner != NULL && link->phase == LINK_LENT)
+        link->ops->on_drained(link->owner, link);
+}
+
+static void link_on_closed(struct stream *s)
+{
+    struct link *link = LIST_ENTRY(s, struct link, stream);
+
+    mem_free(link);
+}
+
+static const struct stream_ops link_stream_ops = {
+    .on_readable = link_on_readable, .on_drained = link_on_drained, .on_closed = link_on_closed};
+
+static void link_on_timer(struct timer *t)
+{
+    struct link *link = LIST_ENTRY(t, struct link, timer);
+
+    if (link->phase == LINK_CLEANING)
+        log_at(LVL_WARNING, "server process %d of node %d did not become idle in time: closing its "
+                            "connection",
+            link->server_pid, link->pool->cluster_node);
+    link_close(link);
+}
+
+/* The startup packet waited in `carry` while the dial ran. */
+static void link_on_dialed(int fd, const struct err *err, void *ctx)
+{
+    struct link *link = ctx;
+    struct buf packet = link->carry;
+
+    memset(&link->carry, 0, sizeof link->carry);
+    link->dial = NULL;
+    if (fd == -1) {
+        link_fail(link, err);
+    } else {
+        stream_open(link->be->loop, &link->stream, fd, &link_stream_ops);
+        link_login_start(link, packet.data, packet.len);
+    }
+    buf_free(&packet);
+}
+
+static void link_encode_startup(struct buf *out, const struct link_startup *st)
+{
+    struct startup_param extra[STARTUP_MAX_PARAMS + 1];
+    uint32_t at = 0;
+    unsigned n = 0;
+
+    if (st->replication.n > 0)
+        extra[n++] = (struct startup_param){slice_of_str("replication"), st->replication};
+    while (n < STARTUP_MAX_PARAMS + 1 &&
+           paramset_next(st->params, &at, &extra[n].name, &extra[n].value))
+        n++;
+    startup_encode(out, st->version, st->user, st->database, extra, n);
+}
+
+struct link *link_open(struct pool *pool, const struct link_startup *st, void *owner,
+    const struct link_owner_ops *ops)
+{
+    struct backend *be = pool->be;
+    const struct conf_node *node = &be->conf->nodes[pool->cluster_node];
+    struct link *link = mem_alloc_zero(sizeof *link);
+
+    link->be = be;
+    link->pool = pool;
+    link->owner = owner;
+    link->ops = ops;
+    link->epoch = ++be->next_epoch;
+    link->phase = LINK_DIALING;
+    link->stream.fd = -1;
+    link->version = st->version;
+    link->tx_status = 'I';
+    link->has_quota = true;
+    link->opened_us = loop_now_us(be->loop);
+    link->row = row_alloc_take(be->row_alloc);
+    expect_init(&link->expect);
+    paramset_copy(&link->startup, st->params);
+    timer_init(&link->timer, link_on_timer);
+    list_init(&link->lru_node);
+    list_init(&link->pool_node);
+    list_push_back(&be->links, &link->all_node);
+    pool_link_added(pool, link);
+    link_encode_startup(&link->carry, st);
+    link->dial = dial_start(be->loop, node->backend_hostname, node->backend_port, node->connect_timeout_ms,
+        link_on_dialed, link);
+    link_row_update(link, ROWS_NO_ROW);
+    return link;
+}
+
+int link_send(struct link *link, const char *p, size_t n)
+{
+    return stream_send(&link->stream, p, n);
+}
+
+void link_lend(struct link *link, void *owner, const struct link_owner_ops *ops)
+{
+    ASSERT(link->phase == LINK_IDLE);
+    link->phase = LINK_LENT;
+    link->owner = owner;
+    link->ops = ops;
+    link->epoch = ++link->be->next_epoch;
+    link->error_told = false;
+    link->uses++;
+    timer_stop(link->be->loop, &link->timer);
+}
+
+void link_release(struct link *link, bool boundary)
+{
+    link->owner = NULL;
+    link->ops = NULL;
+    link->epoch = ++link->be->next_epoch;
+    if (link->phase == LINK_CLOSED)
+        return;
+    link_clean_start(link, boundary);
+}
+
+/* Gives back everything but the memory, which libuv may still need. */
+void link_close(struct link *link)
+{
+    struct backend *be = link->be;
+    int node = link->pool->cluster_node;
+
+    if (link->phase == LINK_CLOSED)
+        return;
+    dial_cancel(&link->dial);
+    timer_stop(be->loop, &link->timer);
+    list_remove(&link->all_node);
+    row_alloc_give(be->row_alloc, link->row);
+    pool_link_gone(link->pool, link);
+    link->pool = NULL;
+    link->phase = LINK_CLOSED;
+    link->owner = NULL;
+    expect_fini(&link->expect);
+    buf_free(&link->carry);
+    paramset_free(&link->reported);
+    paramset_free(&link->startup);
+    if (link->key != NULL)
+        mem_wipe(link->key, link->key_len);
+    mem_free(link->key);
+    link->key = NULL;
+    if (link->has_quota) {
+        quota_give(be->shm, node, be->ordinal);
+        be->tell_quota_freed(be, node);
+    }
+    if (link->stream.fd != -1)
+        stream_close(&link->stream);
+    else
+        mem_free(link);
+}
+
+void link_fail(struct link *link, const struct err *err)
+{
+    void *owner = link->owner;
+    const struct link_owner_ops *ops = link->ops;
+    bool told = link->error_told;
+
+    if (link->phase == LINK_CLOSED)
+        return;
+    if (owner == NULL) {
+        link_close(link);
+        return;
+    }
+    link->owner = NULL;
+    ops->on_lost(owner, link, err, told);
+    link_close(link);
+}
+
+void link_fail_text(struct link *link, const char *sqlstate, const char *fmt, ...)
+{
+    struct err err;
+    char text[256];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    err_clear(&err);
+    err_set_fatal(&err, sqlstate, "%s", text);
+    link_fail(link, &err);
+}
+
+static enum link_state link_state_of_phase(const struct link *link)
+{
+    switch ((enum link_phase)link->phase) {
+    case LINK_DIALING:
+    case LINK_LOGIN:
+        return LINK_STATE_CONNECTING;
+    case LINK_LENT:
+        return LINK_STATE_LENT;
+    case LINK_CLEANING:
+        return LINK_STATE_CLEANING;
+    case LINK_IDLE:
+        return LINK_STATE_IDLE;
+    case LINK_CLOSED:
+        break;
+    }
+    return LINK_STATE_FREE;
+}
+
+void link_row_update(struct link *link, int client_row)
+{
+    struct link_row *row = link_row_at(link->be->link_rows, link->row);
+    int64_t now = backend_wall_us(link->be);
+
+    if (row == NULL)
+        return;
+    shm_write_begin(&row->seq);
+    if (row->state == LINK_STATE_FREE) {
+        rows_set_text(row->user, sizeof row->user, link->pool->names, link->pool->user_len);
+        rows_set_text(row->database, sizeof row->database, pool_database(link->pool).p,
+            link->pool->database_len);
+        row->worker = (uint16_t)link->be->ordinal;
+        row->created_us = now;
+        row->released_us = 0;
+        row->statement[0] = '\0';
+    }
+    row->state = (uint8_t)link_state_of_phase(link);
+    row->tx_status = link->tx_status;
+    row->server_pid = link->server_pid;
+    row->node = (int16_t)link->pool->cluster_node;
+    row->uses = link->uses;
+    row->protocol = link->version;
+    if (link->phase == LINK_LENT && client_row != ROWS_NO_ROW)
+        row->acquired_us = now;
+    else if (link->phase == LINK_IDLE)
+        row->released_us = now;
+    row->client_row = client_row;
+    shm_write_end(&row->seq);
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * link_cancel.c: forwards a cancel request to the server of a link.
+ * The request travels on a connection of its own, and the server acts on it some time after it has
+ * closed that connection. Until then the link is marked in_cancel and is lent to nobody: a cancel never
+ * hits another client's query. */
+#include "config.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "backend/pool.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "config/conf.h"
+#include "wire/startup.h"
+
+#include "link_int.h"
+
+struct cancel {
+    struct stream stream;
+    struct timer timer;
+    struct dial *dial;
+    struct backend *be;
+    struct link *link;
+    int canceller_fd;
+    struct buf packet;
+};
+
+/* The link may be gone meanwhile: look for it among the living. */
+static struct link *cancel_find_link(const struct cancel *c)
+{
+    struct list *n;
+
+    LIST_FOREACH(n, &c->be->links) {
+        if (LIST_ENTRY(n, struct link, all_node) == c->link)
+            return c->link;
+    }
+    return NULL;
+}
+
+static void cancel_free(struct cancel *c)
+{
+    struct link *link = cancel_find_link(c);
+
+    timer_stop(c->be->loop, &c->timer);
+    if (c->canceller_fd != -1)
+        close(c->canceller_fd);
+    buf_free(&c->packet);
+    if (link != NULL && link->in_cancel) {
+        link->in_cancel = false;
+        if (link->phase == LINK_CLEANING && expect_is_quiet(&link->expect))
+            link_clean_step(link);
+    }
+    mem_free(c);
+}
+
+static void cancel_on_readable(struct stream *s)
+{
+    struct cancel *c = LIST_ENTRY(s, struct cancel, stream);
+    char ignored[64];
+
+    if (stream_recv(s, ignored, sizeof ignored) == -1)
+        stream_close(&c->stream);
+}
+
+static void cancel_on_drained(struct stream *s)
+{
+    (void)s;
+}
+
+static void cancel_on_closed(struct stream *s)
+{
+    cancel_free(LIST_ENTRY(s, struct cancel, stream));
+}
+
+static const struct stream_ops cancel_ops = {.on_readable = cancel_on_readable,
+    .on_drained = cancel_on_drained,
+    .on_closed = cancel_on_closed};
+
+static void cancel_on_timer(struct timer *t)
+{
+    struct cancel *c = LIST_ENTRY(t, struct cancel, timer);
+
+    log_at(LVL_WARNING, "cancel request to a server was not taken in time: given up");
+    if (c->dial != NULL) {
+        dial_cancel(&c->dial);
+        cancel_free(c);
+    } else {
+        stream_close(&c->stream);
+    }
+}
+
+static void cancel_on_dialed(int fd, const struct err *err, void *ctx)
+{
+    struct cancel *c = ctx;
+
+    c->dial = NULL;
+    if (fd == -1) {
+        log_at(LVL_WARNING, "cancel request could not be forwarded: %s", err->msg);
+        cancel_free(c);
+        return;
+    }
+    stream_open(c->be->loop, &c->stream, fd, &cancel_ops);
+    if (stream_send(&c->stream, c->packet.data, c->packet.len) == -1)
+        stream_close(&c->stream);
+}
+
+void link_cancel(struct link *link, int fd)
+{
+    struct backend *be = link->be;
+    const struct conf_node *node = &be->conf->nodes[link->pool->cluster_node];
+    struct cancel *c;
+
+    if (link->key == NULL || link->in_cancel) {
+        if (fd != -1)
+            close(fd);
+        return;
+    }
+    c = mem_alloc_zero(sizeof *c);
+    c->be = be;
+    c->link = link;
+    c->canceller_fd = fd;
+    c->stream.fd = -1;
+    startup_encode_cancel(&c->packet, link->server_pid, slice_of(link->key, link->key_len));
+    link->in_cancel = true;
+    timer_init(&c->timer, cancel_on_timer);
+    timer_start(be->loop, &c->timer, be->conf->cancel_wait_timeout_ms);
+    c->dial = dial_start(be->loop, node->backend_hostname, node->backend_port, node->connect_timeout_ms,
+        cancel_on_dialed, c);
+}

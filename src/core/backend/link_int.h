@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * link_int.h: what the files of a link share. */
+#ifndef PGP_BACKEND_LINK_INT_H
+#define PGP_BACKEND_LINK_INT_H
+
+#include "backend/link.h"
+
+/* Longest message that is collected before it is looked at. Login messages and ParameterStatus are far
+ * below; an ErrorResponse above it is passed on unseen. */
+#define LINK_COLLECT_MAX 32768
+
+/* Ends the link and tells the owner. */
+void link_fail(struct link *link, const struct err *err);
+/* The same with a message made here. */
+void link_fail_text(struct link *link, const char *sqlstate, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* One whole message during LOGIN. */
+void link_login_message(struct link *link, char type, const char *msg, size_t n);
+/* Starts the login on a fresh connection. */
+void link_login_start(struct link *link, const char *packet, size_t n);
+/* The cleaning goes on: everything owed has arrived. */
+void link_clean_step(struct link *link);
+/* Starts the cleaning of a link that its owner gave back. */
+void link_clean_start(struct link *link, bool boundary);
+/* The server began to read COPY data although the client has left: end it. */
+void link_clean_copy_in(struct link *link);
+/* link->stream has something to read. */
+void link_on_readable(struct stream *s);
+
+#endif

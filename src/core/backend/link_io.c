@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * link_io.c: bytes from a server: the hot path of replies.
+ * Only headers are looked at. Runs of messages for the client are passed on in one piece, straight from
+ * the worker's read buffer; messages that matter to us (ReadyForQuery, ParameterStatus, errors) are seen
+ * whole first. A reply reaches the owner of the present loan or nobody. */
+#include "config.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "backend/pool.h"
+#include "base/assert.h"
+#include "base/log.h"
+#include "wire/errmsg.h"
+#include "wire/reader.h"
+
+#include "link_int.h"
+
+/* A run of bytes to pass on, not sent yet. */
+struct link_run {
+    const char *start;
+    const char *end;
+    uint64_t epoch; /* of the loan in which the run began */
+};
+
+static void link_flush_run(struct link *link, struct link_run *run)
+{
+    const char *start = run->start;
+    const char *end = run->end;
+
+    run->start = run->end = NULL;
+    if (start == end || link->owner == NULL)
+        return;
+    if (run->epoch != link->epoch) {
+        /* Never deliver: this would be one client's bytes for another. */
+        link->be->epoch_mismatches++;
+        log_at(LVL_ERROR, "a reply met another loan of its link: dropped, connection to node %d closed",
+            link->pool->cluster_node);
+        link_fail_text(link, "XX000", "internal error: reply of an earlier loan");
+        return;
+    }
+    link->ops->on_bytes(link->owner, link, start, (size_t)(end - start));
+}
+
+static void link_run_add(struct link_run *run, struct link *link, const char *p, const char *end)
+{
+    if (run->start == NULL) {
+        run->start = p;
+        run->epoch = link->epoch;
+    }
+    run->end = end;
+}
+
+/* Messages that have to be seen whole before they are passed on. */
+static bool link_wants_whole(const struct link *link, char type, uint32_t body)
+{
+    if (link->phase == LINK_LOGIN)
+        return true;
+    switch (type) {
+    case BE_READY:
+    case BE_PARAMETER_STATUS:
+        return body <= LINK_COLLECT_MAX;
+    case BE_ERROR:
+        return body <= LINK_COLLECT_MAX;
+    default:
+        return false;
+    }
+}
+
+static void link_on_parameter(struct link *link, struct slice body)
+{
+    struct wire_reader r;
+    struct slice name;
+    struct slice value;
+
+    wire_reader_init(&r, body);
+    name = wire_get_cstr(&r);
+    value = wire_get_cstr(&r);
+    if (!wire_reader_ok(&r))
+        return;
+    if (paramset_set(&link->reported, name, value) && link->owner != NULL &&
+        link->phase == LINK_LENT)
+        link->ops->on_parameter(link->owner, link, name, value);
+}
+
+/* An error ends the link when it is FATAL or PANIC: remember that the client has been told. */
+static void link_on_error(struct link *link, struct slice body)
+{
+    struct errmsg m;
+
+    if (errmsg_decode(body, &m) == 0 &&
+        (slice_eq_str(m.severity, "FATAL") || slice_eq_str(m.severity, "PANIC")))
+        link->error_told = link->owner != NULL;
+    if (link->phase == LINK_CLEANING && link->resets_left == 0)
+        link->error_told = true; /* a reset query failed */
+    if (link->phase == LINK_CLEANING || link->phase == LINK_IDLE)
+        log_at(LVL_DEBUG1, "server process %d of node %d says while it is cleaned: %.*s",
+            link->server_pid, link->pool->cluster_node, (int)m.message.n, m.message.p);
+}
+
+/* A reply that is not unsolicited: what the expect queue says of it. */
+static bool link_is_for_owner(struct link *link, char type)
+{
+    if (type == BE_NOTICE || type == BE_NOTIFICATION || type == BE_PARAMETER_STATUS)
+        return !expect_head_is_ours(&link->expect);
+    return expect_reply(&link->expect, type) == EXPECT_FORWARD;
+}
+
+/* After a ReadyForQuery, or when the last owed reply came without one. */
+static void link_after_reply(struct link *link, char type)
+{
+    if (link->phase == LINK_CLEANING) {
+        if (type == BE_READY && expect_is_quiet(&link->expect))
+            link_clean_step(link);
+        return;
+    }
+    if (link->owner == NULL || link->expect.len > 0)
+        return;
+    if (type == BE_READY)
+        link->ops->on_quiet(link->owner, link);
+    else
+        link->ops->on_settled(link->owner, link);
+}
+
+/* One whole message that matters. Returns false when the link is gone. */
+static bool link_on_whole(
+    struct link *link, struct link_run *run, char type, const char *msg, const char *end)
+{
+    struct slice body = slice_of(msg + PROTO_HEADER_BYTES, (size_t)(end - msg) - PROTO_HEADER_BYTES);
+    bool for_owner;
+
+    if (link->phase == LINK_LOGIN) {
+        link_login_message(link, type, msg, (size_t)(end - msg));
+        return link->phase != LINK_CLOSED;
+    }
+    for_owner = link_is_for_owner(link, type);
+    if (for_owner)
+        link_run_add(run, link, msg, end);
+    else
+        link_flush_run(link, run);
+    if (type == BE_PARAMETER_STATUS)
+        link_on_parameter(link, body);
+    else if (type == BE_ERROR)
+        link_on_error(link, body);
+    else if (type == BE_READY && body.n == 1)
+        link->tx_status = body.p[0];
+    if (link->phase == LINK_CLOSED)
+        return false;
+    if (type == BE_READY || (link->expect.len == 0 && type == BE_ERROR)) {
+        link_flush_run(link, run);
+        if (link->phase != LINK_CLOSED)
+            link_after_reply(link, type);
+    }
+    return link->phase != LINK_CLOSED;
+}
+
+static bool link_bad_message(struct link *link, struct link_run *run)
+{
+    link_flush_run(link, run);
+    link_fail_text(link, "08P01", "invalid message from server (node %d, process %d)",
+        link->pool->cluster_node, link->server_pid);
+    return false;
+}
+
+/* Starts one message at `p`. Returns where to go on, or NULL to stop: the rest is carried over, or the
+ * link is gone. */
+static const char *link_on_header(
+    struct link *link, struct link_run *run, const char *p, const char *end)
+{
+    uint32_t len = proto_get_u32(p + 1);
+    char type = p[0];
+    size_t have = (size_t)(end - p);
+    bool for_owner;
+
+    if (len < 4 || len > INT32_MAX)
+        return link_bad_message(link, run), NULL;
+    if (link_wants_whole(link, type, len - 4)) {
+        if (link->phase == LINK_LOGIN && len > LINK_COLLECT_MAX)
+            return link_bad_message(link, run), NULL;
+        if (have < len + 1U)
+            return NULL;
+        return link_on_whole(link, run, type, p, p + len + 1U) ? p + len + 1U : NULL;
+    }
+    for_owner = link_is_for_owner(link, type);
+    link->swallow_body = !for_owner;
+    if (have > len + 1U)
+        have = len + 1U;
+    link->body_left = len + 1U - (uint32_t)have;
+    if (for_owner)
+        link_run_add(run, link, p, p + have);
+    else
+        link_flush_run(link, run);
+    if (type == BE_COPY_IN && link->phase == LINK_CLEANING)
+        link_clean_copy_in(link);
+    if (link->expect.len == 0 && link->body_left == 0 && type != BE_NOTICE &&
+        type != BE_NOTIFICATION) {
+        link_flush_run(link, run);
+        if (link->phase != LINK_CLOSED)
+            link_after_reply(link, type);
+    }
+    return link->phase == LINK_CLOSED ? NULL : p + have;
+}
+
+/* The rest of a body that began in an earlier read. */
+static const char *link_on_body(
+    struct link *link, struct link_run *run, const char *p, const char *end)
+{
+    size_t take = (size_t)(end - p);
+
+    if (take > link->body_left)
+        take = link->body_left;
+    link->body_left -= (uint32_t)take;
+    if (!link->swallow_body)
+        link_run_add(run, link, p, p + take);
+    if (link->body_left == 0 && link->expect.len == 0) {
+        link_flush_run(link, run);
+        if (link->phase != LINK_CLOSED)
+            link_after_reply(link, 0);
+    }
+    return link->phase == LINK_CLOSED ? NULL : p + take;
+}
+
+static void link_feed(struct link *link, const char *p, const char *end)
+{
+    struct link_run run = {NULL, NULL, 0};
+    const char *next;
+
+    while (p < end) {
+        if (link->body_left > 0)
+            next = link_on_body(link, &run, p, end);
+        else if (end - p < PROTO_HEADER_BYTES)
+            break;
+        else
+            next = link_on_header(link, &run, p, end);
+        if (link->phase == LINK_CLOSED)
+            return;
+        if (next == NULL)
+            break;
+        p = next;
+    }
+    link_flush_run(link, &run);
+    if (link->phase != LINK_CLOSED && p < end)
+        buf_put(&link->carry, p, (size_t)(end - p));
+}
+
+static void link_on_end(struct link *link, int errnum)
+{
+    if (link->phase == LINK_IDLE || link->phase == LINK_CLEANING) {
+        log_at(LVL_DEBUG1, "idle connection to node %d (server process %d) was closed by the server",
+            link->pool->cluster_node, link->server_pid);
+        link_close(link);
+        return;
+    }
+    if (errnum == 0)
+        link_fail_text(link, "08006", "server closed the connection unexpectedly (node %d)",
+            link->pool->cluster_node);
+    else
+        link_fail_text(link, "08006", "connection to server was lost (node %d): %s",
+            link->pool->cluster_node, strerror(errnum));
+}
+
+void link_on_readable(struct stream *s)
+{
+    struct link *link = LIST_ENTRY(s, struct link, stream);
+    char *buf = link->be->read_buf;
+    size_t carried = buf_unread(&link->carry);
+    ssize_t n;
+
+    if (carried > 0)
+        memcpy(buf, link->carry.data + link->carry.pos, carried);
+    n = stream_recv(s, buf + carried, BACKEND_READ_BYTES - carried);
+    if (n == 0)
+        return;
+    if (n == -1) {
+        link_on_end(link, errno);
+        return;
+    }
+    buf_free(&link->carry);
+    link_feed(link, buf, buf + carried + (size_t)n);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * link_login.c: the first messages on a link: authentication is relayed to the owner, parameters and
+ * the cancel key are kept, the server's own errors are forwarded word for word. */
+#include "config.h"
+
+#include <string.h>
+
+#include "backend/pool.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "wire/errmsg.h"
+#include "wire/reader.h"
+
+#include "link_int.h"
+
+void link_login_start(struct link *link, const char *packet, size_t n)
+{
+    link->phase = LINK_LOGIN;
+    link->auth = LINK_AUTH_TRUST; /* until the server asks for something */
+    if (link_send(link, packet, n) == -1)
+        link_fail_text(link, "08006", "connection to server was lost (node %d)",
+            link->pool->cluster_node);
+}
+
+static void login_on_auth(struct link *link, struct slice body, const char *msg, size_t n)
+{
+    if (body.n < 4) {
+        link_fail_text(link, "08P01", "invalid authentication message from server");
+        return;
+    }
+    if (proto_get_u32(body.p) == AUTH_OK)
+        pool_learn_auth(link->pool, link->auth);
+    else
+        link->auth = LINK_AUTH_ASKED;
+    if (link->owner == NULL)
+        link_close(link); /* nobody is there to answer */
+    else
+        link->ops->on_auth(link->owner, link, msg, n);
+}
+
+static void login_on_key(struct link *link, struct slice body)
+{
+    if (body.n < 8 || body.n > 4 + PROTO_KEY_MAX_BYTES) {
+        link_fail_text(link, "08P01", "invalid cancel key from server");
+        return;
+    }
+    link->server_pid = (int32_t)proto_get_u32(body.p);
+    link->key_len = (uint16_t)(body.n - 4);
+    mem_free(link->key);
+    link->key = mem_strndup(body.p + 4, link->key_len);
+}
+
+static void login_on_parameter(struct link *link, struct slice body)
+{
+    struct wire_reader r;
+    struct slice name;
+    struct slice value;
+
+    wire_reader_init(&r, body);
+    name = wire_get_cstr(&r);
+    value = wire_get_cstr(&r);
+    if (!wire_reader_ok(&r)) {
+        link_fail_text(link, "08P01", "invalid parameter status from server");
+        return;
+    }
+    (void)paramset_set(&link->reported, name, value);
+    if (slice_eq_str(name, "is_superuser"))
+        link->pool->is_superuser = slice_eq_str(value, "on");
+}
+
+static void login_on_ready(struct link *link, struct slice body)
+{
+    link->tx_status = body.n == 1 ? body.p[0] : 'I';
+    link->phase = LINK_LENT;
+    link->uses = 1;
+    if (link->owner == NULL)
+        link_release(link, true);
+    else
+        link->ops->on_login_done(link->owner, link);
+}
+
+static void login_on_error(struct link *link, struct slice body, const char *msg, size_t n)
+{
+    struct errmsg m;
+    struct err err;
+
+    (void)errmsg_decode(body, &m);
+    err_clear(&err);
+    errmsg_to_err(&m, &err);
+    if (link->owner != NULL) {
+        link->ops->on_bytes(link->owner, link, msg, n);
+        link->error_told = true;
+    }
+    if (link->phase != LINK_CLOSED)
+        link_fail(link, &err);
+}
+
+void link_login_message(struct link *link, char type, const char *msg, size_t n)
+{
+    struct slice body = slice_of(msg + PROTO_HEADER_BYTES, n - PROTO_HEADER_BYTES);
+
+    switch (type) {
+    case BE_AUTHENTICATION:
+        login_on_auth(link, body, msg, n);
+        break;
+    case BE_BACKEND_KEY_DATA:
+        login_on_key(link, body);
+        break;
+    case BE_PARAMETER_STATUS:
+        login_on_parameter(link, body);
+        break;
+    case BE_NEGOTIATE:
+        if (body.n >= 4 && proto_get_u32(body.p) < link->version)
+            link->version = PROTO_3_0 | (proto_get_u32(body.p) & 0xFFFF);
+        break;
+    case BE_NOTICE:
+        if (link->owner != NULL)
+            link->ops->on_bytes(link->owner, link, msg, n);
+        break;
+    case BE_READY:
+        login_on_ready(link, body);
+        break;
+    case BE_ERROR:
+        login_on_error(link, body, msg, n);
+        break;
+    default:
+        link_fail_text(link, "08P01", "unexpected message type 0x%02X from server during startup",
+            (unsigned char)type);
+        break;
+    }
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * pool.c: hands out links: an idle one whose start-up parameters are the client's, else one that is
+ * being cleaned, else a new one within the node's limit, else the client waits in turn. */
+#include "config.h"
+
+#include "backend/pool.h"
+
+#include <string.h>
+
+#include "backend/quota.h"
+#include "base/assert.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "config/conf.h"
+
+struct pool_key {
+    struct slice user;
+    struct slice database;
+    int node;
+};
+
+static int pool_eq(const struct hash_node *node, const void *key)
+{
+    const struct pool *pool = LIST_ENTRY(node, struct pool, node);
+    const struct pool_key *k = key;
+
+    return pool->cluster_node == k->node && slice_eq(pool_user(pool), k->user) &&
+           slice_eq(pool_database(pool), k->database);
+}
+
+static uint64_t pool_hash(const struct pool_key *k)
+{
+    uint64_t h = hash_bytes(k->user.p, k->user.n, (uint64_t)k->node);
+
+    return hash_bytes(k->database.p, k->database.n, h);
+}
+
+static struct pool *pool_new(struct backend *be, const struct pool_key *k, uint64_t hash)
+{
+    struct pool *pool = mem_alloc_zero(sizeof *pool + k->user.n + k->database.n + 2);
+
+    pool->be = be;
+    pool->cluster_node = k->node;
+    pool->user_len = (uint16_t)k->user.n;
+    pool->database_len = (uint16_t)k->database.n;
+    memcpy(pool->names, k->user.p, k->user.n);
+    memcpy(pool->names + k->user.n + 1, k->database.p, k->database.n);
+    list_init(&pool->lru_node);
+    list_init(&pool->idle);
+    list_init(&pool->busy);
+    list_init(&pool->waiting);
+    hash_table_add(&be->pools, &pool->node, hash);
+    return pool;
+}
+
+struct pool *pool_attach(struct backend *be, struct slice user, struct slice database, int node)
+{
+    struct pool_key k = {user, database, node};
+    uint64_t hash = pool_hash(&k);
+    struct hash_node *n = hash_table_find(&be->pools, hash, pool_eq, &k);
+    struct pool *pool = n == NULL ? pool_new(be, &k, hash) : LIST_ENTRY(n, struct pool, node);
+
+    pool->nclients++;
+    return pool;
+}
+
+static void pool_free_if_unused(struct pool *pool)
+{
+    if (pool->nclients > 0 || pool->nidle + pool->nbusy > 0)
+        return;
+    hash_table_del(&pool->be->pools, &pool->node);
+    mem_free(pool);
+}
+
+void pool_detach(struct pool *pool)
+{
+    pool->nclients--;
+    pool_free_if_unused(pool);
+}
+
+bool pool_is_trusted(const struct pool *pool)
+{
+    return pool->auth == LINK_AUTH_TRUST &&
+           loop_now_us(pool->be->loop) - pool->auth_seen_us < POOL_TRUST_MAX_US;
+}
+
+void pool_learn_auth(struct pool *pool, enum link_auth auth)
+{
+    struct list *n;
+
+    pool->auth_seen_us = loop_now_us(pool->be->loop);
+    if (pool->auth == LINK_AUTH_TRUST && auth != LINK_AUTH_TRUST) {
+        log_at(LVL_LOG, "server (node %d) asks user \"%s\" for a password now: cached connections are "
+                        "closed",
+            pool->cluster_node, pool->names);
+        while ((n = list_first(&pool->idle)) != NULL)
+            link_close(LIST_ENTRY(n, struct link, pool_node));
+    }
+    pool->auth = (uint8_t)auth;
+}
+
+void pool_request_init(struct pool_request *req)
+{
+    memset(req, 0, sizeof *req);
+    list_init(&req->pool_node);
+    list_init(&req->all_node);
+}
+
+static void pool_request_leave(struct pool_request *req)
+{
+    if (list_is_detached(&req->pool_node))
+        return;
+    list_remove(&req->pool_node);
+    list_remove(&req->all_node);
+    req->pool->nwaiting--;
+    quota_add_waiting(req->pool->be->shm, req->pool->cluster_node, req->pool->be->ordinal, -1);
+}
+
+void pool_request_cancel(struct pool_request *req)
+{
+    pool_request_leave(req);
+}
+
+static enum acquire_result pool_request_wait(struct pool_request *req, enum wait_reason reason)
+{
+    struct backend *be = req->pool->be;
+
+    req->reason = (uint8_t)reason;
+    if (!list_is_detached(&req->pool_node))
+        return ACQUIRE_WAITING;
+    req->since_us = loop_now_us(be->loop);
+    list_push_back(&req->pool->waiting, &req->pool_node);
+    list_push_back(&be->requests, &req->all_node);
+    req->pool->nwaiting++;
+    quota_add_waiting(be->shm, req->pool->cluster_node, be->ordinal, 1);
+    return ACQUIRE_WAITING;
+}
+
+/* Takes the newest idle link opened with the same start-up parameters. Links that the server closed
+ * meanwhile are thrown away unseen by the client. */
+static struct link *pool_take_idle(struct pool *pool, const struct pool_request *req)
+{
+    struct list *n;
+    struct list *tmp;
+    struct link *link;
+
+    LIST_FOREACH_SAFE(n, tmp, &pool->idle) {
+        link = LIST_ENTRY(n, struct link, pool_node);
+        if (!paramset_eq(&link->startup, req->startup->params) ||
+            link->version < req->startup->version)
+            continue;
+        if (stream_is_stale(&link->stream)) {
+            link_close(link);
+            continue;
+        }
+        list_remove(&link->pool_node);
+        list_remove(&link->lru_node);
+        list_push_front(&pool->busy, &link->pool_node);
+        pool->nidle--;
+        pool->nbusy++;
+        link_lend(link, req->owner, req->ops);
+        return link;
+    }
+    return NULL;
+}
+
+/* True when a link that is being cleaned will be free for this request: no earlier one wants it. */
+static bool pool_may_wait_for_cleaning(const struct pool *pool, const struct pool_request *req)
+{
+    uint32_t ahead = 0;
+    struct list *n;
+
+    LIST_FOREACH(n, &pool->waiting) {
+        if (n == &req->pool_node)
+            break;
+        ahead++;
+    }
+    return pool->ncleaning > ahead;
+}
+
+static enum acquire_result pool_open_link(struct pool_request *req)
+{
+    pool_request_leave(req);
+    req->link = link_open(req->pool, req->startup, req->owner, req->ops);
+    req->link->is_private = req->is_private;
+    return ACQUIRE_OPENING;
+}
+
+enum acquire_result pool_acquire(struct pool_request *req)
+{
+    struct pool *pool = req->pool;
+    struct backend *be = pool->be;
+    bool is_waiting = !list_is_detached(&req->pool_node);
+
+    if (req->may_reuse && !req->is_private && !be->is_stopping) {
+        if (is_waiting || list_is_empty(&pool->waiting))
+            req->link = pool_take_idle(pool, req);
+        if (req->link != NULL) {
+            pool_request_leave(req);
+            return ACQUIRE_GRANTED;
+        }
+        if (pool_may_wait_for_cleaning(pool, req))
+            return pool_request_wait(req, WAIT_REASON_CONNECTING);
+    }
+    if (quota_take(be->shm, pool->cluster_node, be->ordinal))
+        return pool_open_link(req);
+    /* The limit is reached: an idle link of somebody else makes room. */
+    if (backend_evict_idle(be, pool->cluster_node) &&
+        quota_take(be->shm, pool->cluster_node, be->ordinal))
+        return pool_open_link(req);
+    (void)pool_request_wait(req, WAIT_REASON_NODE_LIMIT);
+    be->want_quota(be, pool->cluster_node);
+    return ACQUIRE_WAITING;
+}
+
+static void pool_touch(struct pool *pool)
+{
+    if (list_is_detached(&pool->lru_node))
+        pool->be->npools_live++;
+    list_remove(&pool->lru_node);
+    list_push_back(&pool->be->pool_lru, &pool->lru_node);
+}
+
+void pool_link_added(struct pool *pool, struct link *link)
+{
+    list_push_front(&pool->busy, &link->pool_node);
+    pool->nbusy++;
+    pool_touch(pool);
+}
+
+void pool_link_cleaning(struct pool *pool, struct link *link)
+{
+    (void)link;
+    pool->ncleaning++;
+}
+
+/* max_pool: how many user and database pairs keep idle links. The one unused for longest goes first. */
+static void pool_enforce_max(struct backend *be)
+{
+    struct list *n;
+    struct list *tmp;
+    struct list *l;
+    struct pool *pool;
+
+    LIST_FOREACH_SAFE(n, tmp, &be->pool_lru) {
+        if (be->npools_live <= (unsigned)be->conf->max_pool)
+            return;
+        pool = LIST_ENTRY(n, struct pool, lru_node);
+        if (pool->nbusy > 0)
+            continue;
+        pool->nclients++; /* hold it while its links go */
+        while ((l = list_first(&pool->idle)) != NULL)
+            link_close(LIST_ENTRY(l, struct link, pool_node));
+        pool_detach(pool);
+        return; /* one at a time: links come one at a time */
+    }
+}
+
+/* A link of `pool` is idle: who gets it? */
+static void pool_offer_idle(struct pool *pool, struct link *link)
+{
+    struct backend *be = pool->be;
+    int node = pool->cluster_node;
+    struct list *n = list_first(&pool->waiting);
+    int waiting_elsewhere;
+
+    if (n != NULL) {
+        struct pool_request *req = LIST_ENTRY(n, struct pool_request, pool_node);
+
+        req->on_turn(req);
+        return;
+    }
+    if (quota_limit(be->shm, node) == 0 || quota_used(be->shm, node) < quota_limit(be->shm, node))
+        return;
+    waiting_elsewhere = quota_waiting(be->shm, node);
+    if (waiting_elsewhere > 0)
+        link_close(link); /* tells who waits, here or in another worker */
+}
+
+void pool_link_idle(struct pool *pool, struct link *link)
+{
+    list_remove(&link->pool_node);
+    list_push_front(&pool->idle, &link->pool_node);
+    list_push_back(&pool->be->idle_lru, &link->lru_node);
+    pool->nbusy--;
+    pool->nidle++;
+    pool->ncleaning--;
+    pool_touch(pool);
+    if (pool->be->npools_live > (unsigned)pool->be->conf->max_pool)
+        pool_enforce_max(pool->be);
+    if (link->phase == LINK_IDLE)
+        pool_offer_idle(pool, link);
+}
+
+void pool_link_gone(struct pool *pool, struct link *link)
+{
+    struct backend *be = pool->be;
+
+    if (link->phase == LINK_IDLE)
+        pool->nidle--;
+    else
+        pool->nbusy--;
+    if (link->phase == LINK_CLEANING)
+        pool->ncleaning--;
+    list_remove(&link->pool_node);
+    list_remove(&link->lru_node);
+    if (pool->nidle + pool->nbusy == 0) {
+        list_remove(&pool->lru_node);
+        be->npools_live--;
+    }
+    backend_post_retry(be);
+    pool_free_if_unused(pool);
+}
