@@ -19,7 +19,7 @@ struct arena;
 #define ADMIN_TEXT_OID   25 /* type of all columns: text */
 
 enum admin_report {
-#define REPORT_BEGIN(sym, name, privilege, text) ADMIN_REPORT_##sym,
+#define REPORT_BEGIN(SYM, sym, name, privilege, text) ADMIN_REPORT_##SYM,
 #define COLUMN(name, text)
 #define REPORT_END
 #include "admin/reports.def"
@@ -33,7 +33,7 @@ enum admin_kind {
     ADMIN_KIND_NONE,   /* not for us */
     ADMIN_KIND_BAD,    /* begins with PGPOOL, but cannot be understood: admin_run says why */
     ADMIN_KIND_REPORT, /* SHOW POOL_... */
-#define ADMIN_COMMAND(sym, words, arguments, privilege, tag) ADMIN_KIND_##sym,
+#define ADMIN_COMMAND(SYM, sym, words, arguments, privilege, tag) ADMIN_KIND_##SYM,
 #include "admin/commands.def"
 #undef ADMIN_COMMAND
     ADMIN_KIND_COUNT

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * admin_recognise.c: tells statements that pgpool answers itself from all others.
+ * Runs in: worker, for every statement, so it says no as soon as the first word allows. Everything
+ * that begins with PGPOOL is ours, right or wrong: no server knows the word. A SHOW is ours only
+ * when it is one of the reports and stands alone; everything else is the server's. Pure. */
+#include "config.h"
+
+#include <string.h>
+
+#include "admin_int.h"
+
+enum arguments { ARGUMENTS_NONE, ARGUMENTS_NAME, ARGUMENTS_ASSIGN, ARGUMENTS_STRING };
+
+static const struct command {
+    const char *words;
+    enum admin_kind kind;
+    enum arguments arguments;
+} commands[] = {
+#define ADMIN_COMMAND(SYM, sym, words, arguments, privilege, tag)                                  \
+    {words, ADMIN_KIND_##SYM, ARGUMENTS_##arguments},
+#include "admin/commands.def"
+#undef ADMIN_COMMAND
+};
+
+/* Nothing but ';', blanks and comments up to the end? Else *t is what is in the way. */
+static bool at_end(struct slice rest, struct admin_token *t)
+{
+    do {
+        *t = admin_lex(&rest);
+    } while (admin_token_is_symbol(t, ';'));
+    return t->kind == ADMIN_TOKEN_END;
+}
+
+static bool recognise_show(struct slice rest, struct admin_cmd *cmd)
+{
+    struct admin_token t = admin_lex(&rest);
+    int i;
+
+    if (admin_token_name(&t, cmd->name, sizeof cmd->name) < 0)
+        return false;
+    if (strncmp(cmd->name, "pool_", 5) != 0)
+        return false;
+    for (i = 0; i < ADMIN_REPORT_COUNT; i++) {
+        if (strcmp(cmd->name, admin_report_info((enum admin_report)i)->name) == 0)
+            break;
+    }
+    if (i == ADMIN_REPORT_COUNT || !at_end(rest, &t))
+        return false;
+    cmd->report = (enum admin_report)i;
+    cmd->kind = ADMIN_KIND_REPORT;
+    return true;
+}
+
+static void bad(struct admin_cmd *cmd, const struct admin_token *at)
+{
+    cmd->kind = ADMIN_KIND_BAD;
+    cmd->bad_at = at->raw;
+}
+
+/* True when `rest` begins with the blank-separated `words`, which are then taken. */
+static bool take_words(struct slice *rest, const char *words)
+{
+    struct slice ahead = *rest;
+    struct admin_token t;
+    const char *end;
+
+    for (;;) {
+        end = strchrnul(words, ' ');
+        t = admin_lex(&ahead);
+        if (t.kind != ADMIN_TOKEN_WORD || t.raw.n != (size_t)(end - words) ||
+            strncasecmp(t.raw.p, words, t.raw.n) != 0)
+            return false;
+        if (*end == '\0')
+            break;
+        words = end + 1;
+    }
+    *rest = ahead;
+    return true;
+}
+
+/* A name, perhaps with dots: "a.b". */
+static bool take_name(struct slice *rest, struct admin_cmd *cmd, struct admin_token *t)
+{
+    struct slice ahead;
+    struct admin_token dot;
+    size_t used = 0;
+    int n;
+
+    for (;;) {
+        *t = admin_lex(rest);
+        n = admin_token_name(t, cmd->name + used, sizeof cmd->name - used);
+        if (n < 0)
+            return false;
+        used += (size_t)n;
+        ahead = *rest;
+        dot = admin_lex(&ahead);
+        if (!admin_token_is_symbol(&dot, '.') || used + 2 > sizeof cmd->name)
+            return true;
+        cmd->name[used++] = '.';
+        *rest = ahead;
+    }
+}
+
+/* One value: a literal, a word, or a number with or without a sign. */
+static bool take_value(struct slice *rest, struct admin_token *t)
+{
+    *t = admin_lex(rest);
+    if (admin_token_is_symbol(t, '-') || admin_token_is_symbol(t, '+')) {
+        *t = admin_lex(rest);
+        return t->kind == ADMIN_TOKEN_NUMBER;
+    }
+    return t->kind == ADMIN_TOKEN_WORD || t->kind == ADMIN_TOKEN_QUOTED ||
+           t->kind == ADMIN_TOKEN_STRING || t->kind == ADMIN_TOKEN_ESCAPED ||
+           t->kind == ADMIN_TOKEN_NUMBER;
+}
+
+/* "= value [, value]", "TO value [, value]", "TO DEFAULT". */
+static bool take_assignment(struct slice *rest, struct admin_cmd *cmd, struct admin_token *t)
+{
+    struct slice ahead;
+    const char *start;
+
+    *t = admin_lex(rest);
+    if (!admin_token_is_symbol(t, '=') && !admin_token_is_word(t, "to"))
+        return false;
+    ahead = *rest;
+    *t = admin_lex(&ahead);
+    start = t->raw.p;
+    cmd->is_default = admin_token_is_word(t, "default");
+    for (;;) {
+        if (!take_value(rest, t))
+            return false;
+        cmd->value = slice_of(start, (size_t)(rest->p - start));
+        if (cmd->is_default)
+            return true;
+        ahead = *rest;
+        *t = admin_lex(&ahead);
+        if (!admin_token_is_symbol(t, ','))
+            return true;
+        *rest = ahead;
+    }
+}
+
+static bool take_arguments(
+    enum arguments what, struct slice *rest, struct admin_cmd *cmd, struct admin_token *t)
+{
+    switch (what) {
+    case ARGUMENTS_NONE:
+        return true;
+    case ARGUMENTS_NAME:
+        return take_name(rest, cmd, t);
+    case ARGUMENTS_ASSIGN:
+        return take_name(rest, cmd, t) && take_assignment(rest, cmd, t);
+    case ARGUMENTS_STRING:
+        *t = admin_lex(rest);
+        cmd->value = t->raw;
+        return t->kind == ADMIN_TOKEN_STRING || t->kind == ADMIN_TOKEN_ESCAPED;
+    }
+    return false;
+}
+
+static void recognise_pgpool(struct slice rest, struct admin_cmd *cmd)
+{
+    struct admin_token t;
+    size_t i;
+
+    for (i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+        if (!take_words(&rest, commands[i].words))
+            continue;
+        if (take_arguments(commands[i].arguments, &rest, cmd, &t) && at_end(rest, &t))
+            cmd->kind = commands[i].kind;
+        else
+            bad(cmd, &t);
+        return;
+    }
+    t = admin_lex(&rest);
+    bad(cmd, &t);
+}
+
+bool admin_recognise(struct slice sql, struct admin_cmd *cmd)
+{
+    struct admin_token t;
+
+    cmd->kind = ADMIN_KIND_NONE;
+    t = admin_lex(&sql);
+    if (t.kind != ADMIN_TOKEN_WORD)
+        return false;
+    if (admin_token_is_word(&t, "show"))
+        return recognise_show(sql, cmd);
+    if (!admin_token_is_word(&t, "pgpool"))
+        return false;
+    cmd->name[0] = '\0';
+    cmd->value = slice_of("", 0);
+    cmd->bad_at = slice_of("", 0);
+    cmd->is_default = false;
+    recognise_pgpool(sql, cmd);
+    return true;
+}

@@ -1,0 +1,528 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * admin_rows_clients.c: rows of SHOW POOL_PROCESSES, POOL_POOLS, POOL_CLIENTS and POOL_QUEUE.
+ * Runs in: worker, control, web. Read from the rows that the workers keep in shared memory; each is
+ * copied at once and then looked at, so a row never mixes two clients. pgpool-II has one client per
+ * process; how its columns map to workers with many clients is noted in doc/internals/compat.md. */
+#include "config.h"
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "admin_int.h"
+#include "config/conf.h"
+#include "ipc/proc.h"
+#include "ipc/rows.h"
+
+#define HIDDEN_STATEMENT "<insufficient privilege>"
+
+static const char *const client_state_texts[CLIENT_STATE_COUNT] = {
+#define TEXT(sym, text, status) text,
+    CLIENT_STATES(TEXT)
+#undef TEXT
+};
+
+static const char *const client_status_texts[CLIENT_STATE_COUNT] = {
+#define TEXT(sym, text, status) status,
+    CLIENT_STATES(TEXT)
+#undef TEXT
+};
+
+static const char *const link_status_texts[LINK_STATE_COUNT] = {
+#define TEXT(sym, text, status) status,
+    LINK_STATES(TEXT)
+#undef TEXT
+};
+
+static const char *const wait_reason_texts[WAIT_REASON_COUNT] = {
+#define TEXT(sym, text) text,
+    WAIT_REASONS(TEXT)
+#undef TEXT
+};
+
+static const char *const pin_reason_texts[PIN_REASON_COUNT] = {
+#define TEXT(sym, text) text,
+    PIN_REASONS(TEXT)
+#undef TEXT
+};
+
+/* Text number `i`; a torn row may hold any number. */
+static const char *text_of(const char *const *texts, unsigned n, unsigned i)
+{
+    return i < n ? texts[i] : "";
+}
+
+static struct slice field_text(const char *p, size_t size)
+{
+    return slice_of(p, strnlen(p, size));
+}
+
+bool admin_sees_statement(const struct admin_sources *src, struct slice user)
+{
+    return src->is_operator || (user.n > 0 && slice_eq(src->user, user));
+}
+
+static void put_statement(const struct admin_sources *src, struct slice user, const char *p,
+    size_t size, struct admin_rows *out)
+{
+    struct slice text = field_text(p, size);
+
+    if (text.n > 0 && !admin_sees_statement(src, user))
+        admin_put_static(out, HIDDEN_STATEMENT);
+    else
+        admin_put(out, text);
+}
+
+/* --- walking the rows --- */
+
+/* Walks the used rows of a region, worker by worker. */
+struct walk {
+    const struct rows_header *rows;
+    uint32_t worker;
+    uint32_t stop; /* the first worker that is not walked */
+    uint32_t i;    /* in the worker's range */
+};
+
+static void walk_start(struct walk *w, const struct admin_sources *src, enum shm_region region)
+{
+    w->rows = shm_get(src->shm, region);
+    w->worker = 0;
+    w->stop = w->rows == NULL ? 0 : w->rows->nworkers;
+    w->i = 0;
+}
+
+static void walk_start_worker(struct walk *w, const struct admin_sources *src, uint32_t ordinal)
+{
+    walk_start(w, src, SHM_CLIENTS);
+    w->worker = ordinal;
+    w->stop = ordinal + 1;
+}
+
+/* Index of the next row that was ever used, -1 at the end. Rows behind the high-water mark are left
+ * alone: reading them would make the kernel find memory for them. */
+static int64_t walk_next(struct walk *w)
+{
+    const struct rows_worker *range;
+
+    for (; w->worker < w->stop; w->worker++, w->i = 0) {
+        range = rows_worker(w->rows, w->worker);
+        if (w->i < range->high_water && w->i < range->count)
+            return (int64_t)range->first + w->i++;
+    }
+    return -1;
+}
+
+static bool next_client(struct walk *w, struct client_row *out)
+{
+    int64_t i;
+
+    while ((i = walk_next(w)) >= 0) {
+        client_row_copy(client_row_at(w->rows, i), out);
+        if (out->state != CLIENT_STATE_FREE)
+            return true;
+    }
+    return false;
+}
+
+static int64_t next_link(struct walk *w, struct link_row *out)
+{
+    int64_t i;
+
+    while ((i = walk_next(w)) >= 0) {
+        link_row_copy(link_row_at(w->rows, i), out);
+        if (out->state != LINK_STATE_FREE)
+            return i;
+    }
+    return -1;
+}
+
+/* Copies the link that a client has; false when it has none any more. */
+static bool link_of(
+    const struct admin_sources *src, const struct client_row *client, struct link_row *out)
+{
+    const struct rows_header *rows = shm_get(src->shm, SHM_LINKS);
+    const struct link_row *row = rows == NULL ? NULL : link_row_at(rows, client->link_row);
+
+    if (row == NULL)
+        return false;
+    link_row_copy(row, out);
+    return out->state != LINK_STATE_FREE;
+}
+
+/* Copies the client that has link number `link`; false when none has. Both rows must say so: they
+ * are written one after the other. */
+static bool client_of(const struct admin_sources *src, int64_t link, const struct link_row *row,
+    struct client_row *out)
+{
+    const struct rows_header *rows = shm_get(src->shm, SHM_CLIENTS);
+    const struct client_row *client = rows == NULL ? NULL : client_row_at(rows, row->client_row);
+
+    if (client == NULL)
+        return false;
+    client_row_copy(client, out);
+    return out->state != CLIENT_STATE_FREE && out->link_row == link;
+}
+
+static uint32_t nworkers(const struct admin_sources *src)
+{
+    const struct rows_header *rows = shm_get(src->shm, SHM_CLIENTS);
+
+    return rows == NULL ? 0 : rows->nworkers;
+}
+
+/* The process row of a worker; zeros when there is none. */
+static void worker_proc(const struct admin_sources *src, uint32_t ordinal, struct proc_row *out)
+{
+    int slot = src->first_worker_slot + (int)ordinal;
+
+    memset(out, 0, sizeof *out);
+    if (ordinal < nworkers(src) && slot < proc_nslots(src->shm))
+        proc_row_copy(src->shm, slot, out);
+}
+
+/* Puts pool_pid, start_time and client_connection_count. */
+static void put_worker(const struct admin_sources *src, uint32_t ordinal, struct admin_rows *out)
+{
+    const struct rows_header *rows = shm_get(src->shm, SHM_CLIENTS);
+    struct proc_row proc;
+
+    worker_proc(src, ordinal, &proc);
+    admin_put_int(out, proc.pid);
+    admin_put_time(out, proc.start_time_us);
+    admin_put_uint(out, rows == NULL ? 0 : atomic_load(&rows_worker(rows, ordinal)->served));
+}
+
+/* --- where a client comes from --- */
+
+static void put_host(const struct client_row *client, struct admin_rows *out)
+{
+    char text[INET6_ADDRSTRLEN] = "[local]";
+
+    if (client->addr_kind == ROW_ADDR_IPV4)
+        inet_ntop(AF_INET, client->addr, text, sizeof text);
+    else if (client->addr_kind == ROW_ADDR_IPV6)
+        inet_ntop(AF_INET6, client->addr, text, sizeof text);
+    admin_put_str(out, text);
+}
+
+static void put_port(const struct client_row *client, struct admin_rows *out)
+{
+    if (client->addr_kind == ROW_ADDR_LOCAL)
+        admin_put_static(out, "");
+    else
+        admin_put_int(out, client->port);
+}
+
+/* --- SHOW POOL_PROCESSES --- */
+
+/* How much a client's state says about its process: the busiest client speaks for the worker. */
+static int busyness(const struct client_row *client)
+{
+    switch (client->state) {
+    case CLIENT_STATE_ACTIVE:
+    case CLIENT_STATE_WAITING:
+        return 4;
+    case CLIENT_STATE_IDLE_TX:
+    case CLIENT_STATE_FAILED_TX:
+        return 3;
+    case CLIENT_STATE_LOGIN:
+        return 2;
+    default:
+        return 1;
+    }
+}
+
+static bool is_busier(const struct client_row *a, const struct client_row *b)
+{
+    if (b->state == CLIENT_STATE_FREE || busyness(a) != busyness(b))
+        return b->state == CLIENT_STATE_FREE || busyness(a) > busyness(b);
+    return a->state_since_us > b->state_since_us;
+}
+
+static void put_process(const struct admin_sources *src, uint32_t ordinal,
+    const struct client_row *client, struct admin_rows *out)
+{
+    struct link_row link;
+
+    admin_row_begin(out);
+    put_worker(src, ordinal, out);
+    if (client->state == CLIENT_STATE_FREE) {
+        admin_put_static(out, "");
+        admin_put_static(out, "");
+        admin_put_static(out, "");
+        admin_put_static(out, "");
+        admin_put_static(out, client_status_texts[CLIENT_STATE_FREE]);
+        return;
+    }
+    admin_put(out, client_row_database(client));
+    admin_put(out, client_row_user(client));
+    if (link_of(src, client, &link)) {
+        admin_put_time(out, link.created_us);
+        admin_put_uint(out, link.uses);
+    } else {
+        admin_put_static(out, "");
+        admin_put_static(out, "");
+    }
+    admin_put_static(out, text_of(client_status_texts, CLIENT_STATE_COUNT, client->state));
+}
+
+void admin_rows_processes(const struct admin_sources *src, struct admin_rows *out)
+{
+    struct client_row busiest;
+    struct client_row client;
+    struct walk w;
+    uint32_t i;
+
+    for (i = 0; i < nworkers(src); i++) {
+        busiest.state = CLIENT_STATE_FREE;
+        walk_start_worker(&w, src, i);
+        while (next_client(&w, &client)) {
+            if (is_busier(&client, &busiest))
+                busiest = client;
+        }
+        put_process(src, i, &busiest, out);
+    }
+}
+
+/* --- SHOW POOL_POOLS --- */
+
+static void put_idle_duration(
+    const struct admin_sources *src, const struct client_row *client, struct admin_rows *out)
+{
+    int64_t limit_s = conf_of(src->gen)->client_idle_limit_ms / 1000;
+    int64_t idle_s = 0;
+    int64_t left_s;
+    char *text;
+
+    if (client->state == CLIENT_STATE_IDLE || client->state == CLIENT_STATE_IDLE_TX ||
+        client->state == CLIENT_STATE_FAILED_TX)
+        idle_s = (src->now_us - client->state_since_us) / 1000000;
+    if (idle_s < 0)
+        idle_s = 0;
+    if (limit_s <= 0) {
+        admin_put_int(out, idle_s);
+        return;
+    }
+    left_s = limit_s > idle_s ? limit_s - idle_s : 0;
+    text = arena_printf(out->res->arena, "%lld (%lld:%02lld before client disconnected)",
+        (long long)idle_s, (long long)(left_s / 60), (long long)(left_s % 60));
+    admin_put_str(out, text == NULL ? "" : text);
+}
+
+/* The columns from client_connection_time to client_idle_duration. */
+static void put_pool_times(const struct admin_sources *src, const struct link_row *link,
+    const struct client_row *client, struct admin_rows *out)
+{
+    if (client == NULL) {
+        admin_put_time(out, link->acquired_us);
+        admin_put_time(out, link->released_us);
+        admin_put_static(out, "0");
+        return;
+    }
+    admin_put_time(out, client->connected_us);
+    admin_put_static(out, "");
+    put_idle_duration(src, client, out);
+}
+
+/* The columns from pool_connected to client_port. */
+static void put_pool_client(
+    const struct link_row *link, const struct client_row *client, struct admin_rows *out)
+{
+    if (client == NULL) {
+        admin_put_static(out, "0");
+        admin_put_static(out, text_of(link_status_texts, LINK_STATE_COUNT, link->state));
+        admin_put_static(out, "0");
+        admin_put_static(out, "");
+        admin_put_static(out, "");
+        return;
+    }
+    admin_put_static(out, "1");
+    admin_put_static(out, text_of(client_status_texts, CLIENT_STATE_COUNT, client->state));
+    admin_put_static(out, client->balance_node == link->node ? "1" : "0");
+    put_host(client, out);
+    put_port(client, out);
+}
+
+static void put_pool(const struct admin_sources *src, int64_t index, uint32_t worker,
+    const struct link_row *link, struct admin_rows *out)
+{
+    const struct rows_header *rows = shm_get(src->shm, SHM_LINKS);
+    struct slice user = field_text(link->user, sizeof link->user);
+    struct client_row row;
+    struct client_row *client = client_of(src, index, link, &row) ? &row : NULL;
+
+    admin_row_begin(out);
+    put_worker(src, worker, out);
+    admin_put_int(out, index - rows_worker(rows, worker)->first);
+    admin_put_int(out, link->node);
+    admin_put(out, field_text(link->database, sizeof link->database));
+    admin_put(out, user);
+    admin_put_time(out, link->created_us);
+    put_pool_times(src, link, client, out);
+    admin_put_uint(out, link->protocol >> 16);
+    admin_put_uint(out, link->protocol & 0xFFFF);
+    admin_put_uint(out, link->uses);
+    admin_put_int(out, link->server_pid);
+    put_pool_client(link, client, out);
+    put_statement(src, user, link->statement, sizeof link->statement, out);
+}
+
+void admin_rows_pools(const struct admin_sources *src, struct admin_rows *out)
+{
+    struct link_row link;
+    struct walk w;
+    int64_t i;
+
+    walk_start(&w, src, SHM_LINKS);
+    while ((i = next_link(&w, &link)) >= 0)
+        put_pool(src, i, w.worker, &link, out);
+}
+
+/* --- SHOW POOL_CLIENTS --- */
+
+static int64_t waiting_ms(const struct admin_sources *src, const struct client_row *client)
+{
+    int64_t us = src->now_us - client->state_since_us;
+
+    return client->state == CLIENT_STATE_WAITING && us > 0 ? us / 1000 : 0;
+}
+
+static void put_optional_int(struct admin_rows *out, bool is_there, int64_t v)
+{
+    if (is_there)
+        admin_put_int(out, v);
+    else
+        admin_put_static(out, "");
+}
+
+void admin_rows_clients(const struct admin_sources *src, struct admin_rows *out)
+{
+    struct client_row c;
+    struct proc_row proc;
+    struct walk w;
+
+    walk_start(&w, src, SHM_CLIENTS);
+    while (next_client(&w, &c)) {
+        worker_proc(src, w.worker, &proc);
+        admin_row_begin(out);
+        admin_put_uint(out, c.id);
+        admin_put_int(out, proc.pid);
+        admin_put(out, client_row_user(&c));
+        admin_put(out, client_row_database(&c));
+        admin_put(out, client_row_application(&c));
+        put_host(&c, out);
+        put_port(&c, out);
+        admin_put_static(out, text_of(client_state_texts, CLIENT_STATE_COUNT, c.state));
+        put_optional_int(out, c.node != ROWS_NO_NODE, c.node);
+        put_optional_int(out, c.server_pid != 0, c.server_pid);
+        admin_put_time(out, c.connected_us);
+        admin_put_time(out, c.query_start_us);
+        admin_put_int(out, waiting_ms(src, &c));
+        admin_put_static(out, c.pin_reason != PIN_REASON_NONE ? "true" : "false");
+        admin_put_static(out, text_of(pin_reason_texts, PIN_REASON_COUNT, c.pin_reason));
+        put_statement(src, client_row_user(&c), c.statement, sizeof c.statement, out);
+    }
+}
+
+/* --- SHOW POOL_QUEUE --- */
+
+/* What one waiting client waits for, and how long. */
+struct waiter {
+    struct slice database;
+    struct slice user;
+    int node;
+    unsigned reason;
+    int64_t ms;
+};
+
+static int compare_slices(struct slice a, struct slice b)
+{
+    size_t n = a.n < b.n ? a.n : b.n;
+    int c = n == 0 ? 0 : memcmp(a.p, b.p, n);
+
+    return c != 0 ? c : (a.n > b.n) - (a.n < b.n);
+}
+
+static int compare_waiters(const void *pa, const void *pb)
+{
+    const struct waiter *a = pa;
+    const struct waiter *b = pb;
+    int c = compare_slices(a->database, b->database);
+
+    if (c == 0)
+        c = compare_slices(a->user, b->user);
+    if (c == 0)
+        c = (a->node > b->node) - (a->node < b->node);
+    if (c == 0)
+        c = (a->reason > b->reason) - (a->reason < b->reason);
+    return c;
+}
+
+static struct slice copy_slice(struct arena *a, struct slice s)
+{
+    return slice_of(arena_strndup(a, s.p, s.n), s.n);
+}
+
+/* Notes all waiting clients in the arena. Returns how many; *list is NULL when memory ran out. */
+static uint32_t collect_waiters(
+    const struct admin_sources *src, struct arena *a, struct waiter **list)
+{
+    const struct rows_header *rows = shm_get(src->shm, SHM_CLIENTS);
+    struct client_row client;
+    struct waiter *waiter;
+    struct walk w;
+    uint32_t n = 0;
+
+    *list = arena_alloc(a, ((rows == NULL ? 0 : rows->capacity) + 1) * sizeof **list);
+    walk_start(&w, src, SHM_CLIENTS);
+    while (*list != NULL && next_client(&w, &client)) {
+        if (client.state != CLIENT_STATE_WAITING)
+            continue;
+        waiter = &(*list)[n++];
+        waiter->database = copy_slice(a, client_row_database(&client));
+        waiter->user = copy_slice(a, client_row_user(&client));
+        waiter->node = client.node;
+        waiter->reason = client.wait_reason;
+        waiter->ms = waiting_ms(src, &client);
+        if (waiter->database.p == NULL || waiter->user.p == NULL)
+            *list = NULL;
+    }
+    return n;
+}
+
+static void put_queue(
+    const struct waiter *w, uint32_t n, int64_t longest_ms, struct admin_rows *out)
+{
+    admin_row_begin(out);
+    admin_put(out, w->database);
+    admin_put(out, w->user);
+    put_optional_int(out, w->node != ROWS_NO_NODE, w->node);
+    admin_put_uint(out, n);
+    admin_put_int(out, longest_ms);
+    admin_put_static(out, text_of(wait_reason_texts, WAIT_REASON_COUNT, w->reason));
+}
+
+void admin_rows_queue(const struct admin_sources *src, struct admin_rows *out)
+{
+    struct waiter *list;
+    uint32_t n = collect_waiters(src, out->res->arena, &list);
+    uint32_t first = 0;
+    uint32_t i;
+    int64_t longest_ms = 0;
+
+    if (list == NULL) {
+        out->full = true;
+        return;
+    }
+    qsort(list, n, sizeof *list, compare_waiters);
+    for (i = 0; i < n; i++) {
+        if (list[i].ms > longest_ms)
+            longest_ms = list[i].ms;
+        if (i + 1 < n && compare_waiters(&list[first], &list[i + 1]) == 0)
+            continue;
+        put_queue(&list[first], i + 1 - first, longest_ms, out);
+        first = i + 1;
+        longest_ms = 0;
+    }
+}

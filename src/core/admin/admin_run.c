@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * admin_run.c: runs what admin_recognise found.
+ * Runs in: worker, control, web. Who may do what stands in the tables, and nothing is done before
+ * that was looked up. Never waits, never talks to a server. */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "admin_int.h"
+#include "base/assert.h"
+#include "config/conf_param.h"
+#include "config/conf_show.h"
+#include "wire/writer.h"
+
+#define COUNT_OF(a)  (sizeof(a) / sizeof(a)[0])
+#define BAD_AT_CHARS 64
+
+/* --- the tables --- */
+
+#define REPORT_BEGIN(SYM, sym, name, privilege, text) static const char *const columns_##sym[] = {
+#define COLUMN(name, text)                            name,
+#define REPORT_END                                                                                 \
+    }                                                                                              \
+    ;
+#include "admin/reports.def"
+#undef REPORT_BEGIN
+#undef COLUMN
+#undef REPORT_END
+
+#define REPORT_BEGIN(SYM, sym, name, privilege, text) static const char *const texts_##sym[] = {
+#define COLUMN(name, text)                            text,
+#define REPORT_END                                                                                 \
+    }                                                                                              \
+    ;
+#include "admin/reports.def"
+#undef REPORT_BEGIN
+#undef COLUMN
+#undef REPORT_END
+
+static const struct admin_report_info reports[ADMIN_REPORT_COUNT] = {
+#define REPORT_BEGIN(SYM, sym, name, privilege, text)                                              \
+    {name, text, ADMIN_MAY_##privilege, columns_##sym, texts_##sym, COUNT_OF(columns_##sym)},
+#define COLUMN(name, text)
+#define REPORT_END
+#include "admin/reports.def"
+#undef REPORT_BEGIN
+#undef COLUMN
+#undef REPORT_END
+};
+
+static admin_rows_fn *const report_rows[ADMIN_REPORT_COUNT] = {
+#define REPORT_BEGIN(SYM, sym, name, privilege, text) admin_rows_##sym,
+#define COLUMN(name, text)
+#define REPORT_END
+#include "admin/reports.def"
+#undef REPORT_BEGIN
+#undef COLUMN
+#undef REPORT_END
+};
+
+static const char *const setting_columns[] = {"item", "value", "description"};
+
+/* What a command is run with. */
+struct run {
+    const struct admin_cmd *cmd;
+    const struct admin_sources *src;
+    struct admin_result *res;
+    struct err *err;
+};
+typedef int run_fn(struct run *r);
+
+#define ADMIN_COMMAND(SYM, sym, words, arguments, privilege, tag) static run_fn admin_run_##sym;
+#include "admin/commands.def"
+#undef ADMIN_COMMAND
+
+static const struct command {
+    enum admin_privilege privilege;
+    const char *words;
+    const char *tag;
+    run_fn *run;
+} commands[ADMIN_KIND_COUNT] = {
+#define ADMIN_COMMAND(SYM, sym, words, arguments, privilege, tag)                                  \
+    [ADMIN_KIND_##SYM] = {ADMIN_MAY_##privilege, words, tag, admin_run_##sym},
+#include "admin/commands.def"
+#undef ADMIN_COMMAND
+};
+
+const struct admin_report_info *admin_report_info(enum admin_report report)
+{
+    return &reports[report];
+}
+
+/* --- commands --- */
+
+static int too_long(struct err *err)
+{
+    err_set(err, "53200", "the answer is too long");
+    err_detail(err, "The limit is %d MB.", ADMIN_RESULT_MAX_BYTES >> 20);
+    return -1;
+}
+
+static int no_session(struct err *err)
+{
+    err_set(err, "0A000", "this command changes a session, and there is none here");
+    return -1;
+}
+
+static int admin_run_show(struct run *r)
+{
+    struct admin_rows rows;
+    struct conf_show show = {.gen = r->src->gen,
+        .ov = r->src->ov == NULL ? NULL : *r->src->ov,
+        .fact = admin_fact,
+        .fact_ctx = (void *)(uintptr_t)r->src,
+        .row = admin_setting_row,
+        .row_ctx = &rows};
+    int n = conf_show_columns(r->cmd->name, r->err);
+    const char **columns;
+
+    if (n < 0)
+        return -1;
+    r->res->columns = setting_columns;
+    r->res->ncolumns = (unsigned)n;
+    if (n == 1) {
+        columns = arena_alloc(r->res->arena, sizeof *columns);
+        columns[0] = arena_strdup(r->res->arena, r->cmd->name);
+        r->res->columns = columns;
+    }
+    admin_rows_init(&rows, r->res);
+    if (conf_show_one(&show, r->cmd->name, r->err) < 0)
+        return -1;
+    admin_rows_end(&rows);
+    return rows.full ? too_long(r->err) : 0;
+}
+
+/* The value of an assignment as one text: the items of a list joined by ", ". */
+static char *value_text(struct slice value, struct arena *a)
+{
+    struct buf text = {0};
+    struct admin_token t = admin_lex(&value);
+    char *part;
+
+    for (; t.kind != ADMIN_TOKEN_END; t = admin_lex(&value)) {
+        part = admin_token_text(&t, a);
+        if (part == NULL)
+            break;
+        if (admin_token_is_symbol(&t, ','))
+            part = arena_strdup(a, ", ");
+        if (part != NULL)
+            buf_put(&text, part, strlen(part));
+    }
+    part = t.kind == ADMIN_TOKEN_END ? arena_strndup(a, buf_slice(&text).p, text.len) : NULL;
+    buf_free(&text);
+    return part;
+}
+
+static int admin_run_set(struct run *r)
+{
+    char *value;
+
+    if (r->src->ov == NULL)
+        return no_session(r->err);
+    if (r->cmd->is_default)
+        return conf_override_reset(r->src->ov, r->cmd->name, r->err);
+    value = value_text(r->cmd->value, r->res->arena);
+    if (value == NULL)
+        return too_long(r->err);
+    return conf_override_set(r->src->ov, r->cmd->name, value, r->err);
+}
+
+static int admin_run_reset(struct run *r)
+{
+    if (r->src->ov == NULL)
+        return no_session(r->err);
+    return conf_override_reset(r->src->ov, r->cmd->name, r->err);
+}
+
+static int admin_run_cache_delete(struct run *r)
+{
+    struct slice raw = r->cmd->value;
+    struct admin_token t = admin_lex(&raw);
+    struct admin_notice *notice = arena_alloc_zero(r->res->arena, sizeof *notice);
+    char *sql = admin_token_text(&t, r->res->arena);
+    bool found;
+
+    if (notice == NULL || sql == NULL)
+        return too_long(r->err);
+    if (r->src->cache_delete == NULL) {
+        err_set(r->err, "55000", "query cache is not enabled");
+        return -1;
+    }
+    found =
+        r->src->cache_delete(r->src->cache_ctx, slice_of_str(sql), r->src->user, r->src->database);
+    notice->severity = "NOTICE";
+    notice->sqlstate = "00000";
+    notice->msg = arena_printf(r->res->arena,
+        found ? "query cache deleted. query: \"%s\""
+              : "query cache does not exist for query: \"%s\"",
+        sql);
+    if (notice->msg == NULL)
+        return too_long(r->err);
+    r->res->notices = notice;
+    return 0;
+}
+
+/* --- running --- */
+
+static int refuse(
+    enum admin_privilege needed, const struct admin_sources *src, const char *what, struct err *err)
+{
+    if (needed == ADMIN_MAY_ANYONE || (needed == ADMIN_MAY_OPERATOR && src->is_operator))
+        return 0;
+    err_set(err, "42501", "permission denied for %s", what);
+    err_hint(err, "Only superusers and operators of pgpool may use it.");
+    return -1;
+}
+
+static int run_report(struct run *r)
+{
+    const struct admin_report_info *info = admin_report_info(r->cmd->report);
+    struct admin_rows rows;
+
+    if (refuse(info->privilege, r->src, info->name, r->err) != 0)
+        return -1;
+    r->res->columns = info->columns;
+    r->res->ncolumns = info->ncolumns;
+    admin_rows_init(&rows, r->res);
+    report_rows[r->cmd->report](r->src, &rows);
+    admin_rows_end(&rows);
+    return rows.full ? too_long(r->err) : 0;
+}
+
+static int bad_syntax(const struct admin_cmd *cmd, struct err *err)
+{
+    int n = cmd->bad_at.n > BAD_AT_CHARS ? BAD_AT_CHARS : (int)cmd->bad_at.n;
+
+    if (n == 0)
+        err_set(err, "42601", "syntax error at end of input");
+    else
+        err_set(err, "42601", "syntax error at or near \"%.*s\"", n, cmd->bad_at.p);
+    err_hint(err, "A PGPOOL command stands alone: PGPOOL SHOW name, PGPOOL SET name = value, "
+                  "PGPOOL RESET name.");
+    return -1;
+}
+
+static int run_command(struct run *r)
+{
+    const struct command *c = &commands[r->cmd->kind];
+
+    if (r->cmd->kind == ADMIN_KIND_BAD)
+        return bad_syntax(r->cmd, r->err);
+    ASSERT(c->run != NULL);
+    if (refuse(c->privilege, r->src, c->words, r->err) != 0)
+        return -1;
+    r->res->tag = c->tag;
+    return c->run(r);
+}
+
+int admin_run(const struct admin_cmd *cmd, const struct admin_sources *src,
+    struct admin_result *res, struct err *err)
+{
+    struct run r = {cmd, src, res, err};
+    int rc;
+
+    memset(res, 0, sizeof *res);
+    res->arena = arena_new("admin answer", ADMIN_RESULT_MAX_BYTES);
+    rc = cmd->kind == ADMIN_KIND_REPORT ? run_report(&r) : run_command(&r);
+    if (rc != 0)
+        admin_result_fini(res);
+    return rc;
+}
+
+int admin_run_report(enum admin_report report, const struct admin_sources *src,
+    struct admin_result *res, struct err *err)
+{
+    struct admin_cmd cmd = {.kind = ADMIN_KIND_REPORT, .report = report};
+
+    return admin_run(&cmd, src, res, err);
+}
+
+int admin_encode_describe(const struct admin_cmd *cmd, struct buf *out, struct err *err)
+{
+    const struct admin_report_info *info;
+    const char *name = cmd->name;
+    int n;
+
+    if (cmd->kind == ADMIN_KIND_REPORT) {
+        info = admin_report_info(cmd->report);
+        wire_put_row_description(out, info->columns, info->ncolumns, ADMIN_TEXT_OID);
+        return 0;
+    }
+    if (cmd->kind == ADMIN_KIND_BAD)
+        return bad_syntax(cmd, err);
+    if (cmd->kind != ADMIN_KIND_SHOW) {
+        wire_put_empty(out, BE_NO_DATA);
+        return 0;
+    }
+    n = conf_show_columns(cmd->name, err);
+    if (n < 0)
+        return -1;
+    wire_put_row_description(out, n == 1 ? &name : setting_columns, (unsigned)n, ADMIN_TEXT_OID);
+    return 0;
+}
+
+void admin_refuse_aborted(struct err *err)
+{
+    err_set(err, "25P02",
+        "current transaction is aborted, commands ignored until end of transaction block");
+}
