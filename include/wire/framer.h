@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: PostgreSQL
- * framer.h: finds message boundaries in a stream of bytes without collecting messages. Pure, inline:
- * this is the hot path. Bodies are looked at by nobody here.
+ * framer.h: finds message boundaries in a stream of bytes without collecting messages. Pure,
+ * inline: this is the hot path. Bodies are looked at by nobody here.
  *
  * A framer remembers, between two reads, either a header that arrived in part or how many bytes of
  * the present message's body are still to come: 16 bytes per socket and no buffer. */
@@ -14,9 +14,9 @@
 #include "wire/proto.h"
 
 struct wire_framer {
-    uint32_t body_left;                  /* of the message in progress */
-    uint8_t head_len;                    /* bytes of a partial header kept in `head` */
-    char type;                           /* of the message in progress */
+    uint32_t body_left; /* of the message in progress */
+    uint8_t head_len;   /* bytes of a partial header kept in `head` */
+    char type;          /* of the message in progress */
     char head[PROTO_HEADER_BYTES];
 };
 

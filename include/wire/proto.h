@@ -12,11 +12,11 @@
 #define PROTO_SSL                   PROTO_VERSION(1234, 5679)
 #define PROTO_GSSENC                PROTO_VERSION(1234, 5680)
 
-#define PROTO_STARTUP_MAX_BYTES 10000  /* PostgreSQL's own limit of a startup packet */
-#define PROTO_AUTH_MAX_BYTES    65535  /* of one message before authentication is done */
-#define PROTO_KEY_MAX_BYTES     256    /* cancel key of protocol 3.2 */
-#define PROTO_KEY_OLD_BYTES     4      /* cancel key of protocol 3.0 */
-#define PROTO_HEADER_BYTES      5      /* type and length of an ordinary message */
+#define PROTO_STARTUP_MAX_BYTES 10000 /* PostgreSQL's own limit of a startup packet */
+#define PROTO_AUTH_MAX_BYTES    65535 /* of one message before authentication is done */
+#define PROTO_KEY_MAX_BYTES     256   /* cancel key of protocol 3.2 */
+#define PROTO_KEY_OLD_BYTES     4     /* cancel key of protocol 3.0 */
+#define PROTO_HEADER_BYTES      5     /* type and length of an ordinary message */
 
 /* Messages a client sends. */
 enum fe_msg {

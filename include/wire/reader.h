@@ -24,7 +24,8 @@ uint32_t wire_get_u32(struct wire_reader *r);
 /* A NUL-ended string; the slice leaves the NUL out (but p[n] is '\0'). */
 struct slice wire_get_cstr(struct wire_reader *r);
 struct slice wire_get_bytes(struct wire_reader *r, uint32_t n);
-/* A value with a 32-bit length before it; *is_null for length -1. Other negative lengths are bad. */
+/* A value with a 32-bit length before it; *is_null for length -1. Other negative lengths are bad.
+ */
 struct slice wire_get_value(struct wire_reader *r, bool *is_null);
 /* Bytes not read yet. */
 static inline size_t wire_reader_left(const struct wire_reader *r)

@@ -47,15 +47,16 @@ struct startup {
 };
 
 /* Decodes what has arrived. Accepts 3.x; anything else is STARTUP_BAD with PostgreSQL's texts and
- * SQLSTATEs: protocol 2 and unknown majors 0A000 "unsupported frontend protocol 2.0: server supports
- * 3.0 to 3.2"; lengths under 8 or over 10,000 08P01 "invalid length of startup packet"; missing user
- * 28000 "no PostgreSQL user name specified in startup packet"; a packet without its final NUL 08P01
- * "invalid startup packet layout: expected terminator as last byte"; more than STARTUP_MAX_PARAMS
- * parameters 08P01. The first 8 bytes decide about garbage: a caller never waits for bytes of a
- * packet that is refused anyhow. */
+ * SQLSTATEs: protocol 2 and unknown majors 0A000 "unsupported frontend protocol 2.0: server
+ * supports 3.0 to 3.2"; lengths under 8 or over 10,000 08P01 "invalid length of startup packet";
+ * missing user 28000 "no PostgreSQL user name specified in startup packet"; a packet without its
+ * final NUL 08P01 "invalid startup packet layout: expected terminator as last byte"; more than
+ * STARTUP_MAX_PARAMS parameters 08P01. The first 8 bytes decide about garbage: a caller never waits
+ * for bytes of a packet that is refused anyhow. */
 enum startup_kind startup_decode(struct slice bytes, struct startup *out, struct err *err);
 
-/* True when `s` is a spelling of false ("0", "off", "false", "no", "f", "n", prefixes as PostgreSQL). */
+/* True when `s` is a spelling of false ("0", "off", "false", "no", "f", "n", prefixes as
+ * PostgreSQL). */
 bool startup_value_is_false(struct slice s);
 
 /* Splits an `options` string at blanks as PostgreSQL does (backslash escapes) into "-c name=value",

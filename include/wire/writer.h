@@ -23,8 +23,8 @@ void wire_put_key_data(struct buf *b, int32_t pid, struct slice key);
 void wire_put_ready(struct buf *b, char tx_status);
 /* NegotiateProtocolVersion: newest minor we speak, and the option names not known. */
 void wire_put_negotiate(struct buf *b, uint32_t version, const struct slice *unknown, unsigned n);
-/* ErrorResponse ('E') with severity S and V, SQLSTATE, message, detail, hint. WARNING severity makes
- * a NoticeResponse. */
+/* ErrorResponse ('E') with severity S and V, SQLSTATE, message, detail, hint. WARNING severity
+ * makes a NoticeResponse. */
 void wire_put_err(struct buf *b, const struct err *err);
 /* NoticeResponse with the given severity text ("NOTICE", "LOG"...). */
 void wire_put_notice(struct buf *b, const char *severity, const char *sqlstate, const char *msg);
