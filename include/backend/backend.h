@@ -34,6 +34,7 @@ struct backend {
     struct list idle_lru;  /* idle links of all pools, least recently used first */
     struct list links;     /* every link */
     struct list requests;  /* all waiting requests, oldest first */
+    uint32_t nrequests;
     struct task retry;     /* lets waiting requests try again */
     struct rows_header *link_rows;
     struct row_alloc *row_alloc;

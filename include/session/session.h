@@ -1,13 +1,60 @@
 /* SPDX-License-Identifier: PostgreSQL
- * session.h: what processes may see of the session module.
+ * session.h: clients, from accept to goodbye: what processes may see of the session module.
  * Runs in: worker (all of it), supervisor (planning shared memory, giving back a dead worker's
  * share). */
 #ifndef PGP_SESSION_SESSION_H
 #define PGP_SESSION_SESSION_H
 
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "backend/backend.h"
+#include "base/list.h"
+#include "event/loop.h"
+#include "ipc/proc.h"
+#include "ipc/rows.h"
 #include "ipc/shm.h"
 
 struct conf;
+struct conf_gen;
+
+/* How a worker stops. */
+enum session_stop {
+    SESSION_RUNNING,
+    SESSION_STOP_SMART, /* no new clients, wait for those that are here */
+    SESSION_STOP_FAST   /* end every session with 57P01 */
+};
+
+/* One per worker: everything about its clients. */
+struct sessions {
+    struct backend be;
+    struct loop *loop;
+    struct proc_env *env;
+    const struct conf_gen *gen;
+    const struct conf *conf;
+    struct rows_header *client_rows;
+    struct row_alloc *client_row_alloc;
+    struct session_shared *shared;
+    struct list clients;
+    uint32_t nclients;
+    uint32_t next_id;
+    uint64_t served;
+    uint64_t own_bytes; /* sent to clients by ourselves */
+    enum session_stop stop;
+    struct task publish;
+    /* Called when the last client has gone. */
+    void (*on_empty)(struct sessions *ss);
+};
+
+/* A freshly accepted connection. */
+struct session_peer {
+    int fd;
+    bool is_unix;
+    uint8_t addr[16];
+    uint8_t addr_kind; /* enum row_addr */
+    uint16_t port;
+};
 
 /* Adds the sizes of the regions CLIENTS, LINKS, QUOTAS and STATS for `nworkers` workers. */
 void session_plan_shm(const struct conf *conf, int nworkers, struct shm_plan *plan);
@@ -15,5 +62,18 @@ void session_plan_shm(const struct conf *conf, int nworkers, struct shm_plan *pl
 void session_init_shm(const struct conf *conf, int nworkers, struct shm *shm);
 /* Gives back what the dead worker of `ordinal` held: client rows, link rows, quotas. Supervisor. */
 void session_reclaim_worker(struct shm *shm, int ordinal);
+
+void sessions_init(struct sessions *ss, struct loop *loop, struct proc_env *env);
+void sessions_fini(struct sessions *ss);
+/* Takes over a client. */
+void sessions_add(struct sessions *ss, const struct session_peer *peer);
+/* New work uses `gen` from now on. */
+void sessions_set_conf(struct sessions *ss, const struct conf_gen *gen);
+void sessions_stop(struct sessions *ss, enum session_stop how);
+/* Another worker got a cancel request for one of our clients; `fd` is taken over. */
+void sessions_on_cancel(struct sessions *ss, const void *body, size_t len, int fd);
+/* Clients of worker `ordinal`, and of all workers. */
+int session_count_of(const struct shm *shm, int ordinal);
+int session_count_all(const struct shm *shm);
 
 #endif

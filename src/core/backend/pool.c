@@ -113,6 +113,7 @@ static void pool_request_leave(struct pool_request *req)
     list_remove(&req->pool_node);
     list_remove(&req->all_node);
     req->pool->nwaiting--;
+    req->pool->be->nrequests--;
     quota_add_waiting(req->pool->be->shm, req->pool->cluster_node, req->pool->be->ordinal, -1);
 }
 
@@ -132,6 +133,7 @@ static enum acquire_result pool_request_wait(struct pool_request *req, enum wait
     list_push_back(&req->pool->waiting, &req->pool_node);
     list_push_back(&be->requests, &req->all_node);
     req->pool->nwaiting++;
+    be->nrequests++;
     quota_add_waiting(be->shm, req->pool->cluster_node, be->ordinal, 1);
     return ACQUIRE_WAITING;
 }

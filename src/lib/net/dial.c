@@ -49,6 +49,16 @@ void net_tune_socket(int fd)
     (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
 }
 
+static void dial_close_fd(struct dial *d)
+{
+    if (d->fd == -1)
+        return;
+    if (d->io_is_open)
+        io_want(&d->io, 0);
+    close(d->fd);
+    d->fd = -1;
+}
+
 static void dial_release(struct dial *d)
 {
     timer_stop(d->lp, &d->timer);
@@ -99,8 +109,7 @@ static void dial_on_timeout(struct timer *t)
 {
     struct dial *d = LIST_ENTRY(t, struct dial, timer);
 
-    if (d->fd != -1)
-        close(d->fd);
+    dial_close_fd(d);
     dial_fail(d, "connection timed out");
 }
 
@@ -118,9 +127,7 @@ static void dial_on_writable(struct io *io, int events)
         return;
     }
     d->last_errno = error;
-    io_want(&d->io, 0);
-    close(d->fd);
-    d->fd = -1;
+    dial_close_fd(d);
     io_close(&d->io, dial_on_io_closed);
 }
 
@@ -249,10 +256,7 @@ void dial_cancel(struct dial **dp)
     if (d == NULL)
         return;
     d->is_cancelled = true;
-    if (d->fd != -1) {
-        close(d->fd);
-        d->fd = -1;
-    }
+    dial_close_fd(d);
     timer_stop(d->lp, &d->timer);
     task_cancel(&d->task);
     if (d->io_is_open)

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * client.c: life of a client: accepted, served, gone. */
+#include "config.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backend/row_alloc.h"
+#include "base/assert.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "config/conf.h"
+#include "config/conf_param.h"
+#include "net/dial.h"
+#include "wire/writer.h"
+
+#include "session_int.h"
+
+struct client *client_of_stream(struct stream *s)
+{
+    struct client *c = LIST_ENTRY(s, struct client, stream);
+
+    ASSERT(c->magic == CLIENT_MAGIC);
+    return c;
+}
+
+/* Closes the socket and frees what is not needed for that. The memory goes in client_on_closed. */
+static void client_close(struct client *c)
+{
+    struct sessions *ss = c->ss;
+
+    if (c->phase == CL_CLOSED)
+        return;
+    c->phase = CL_CLOSED;
+    client_log_disconnection(c);
+    timer_stop(ss->loop, &c->timer);
+    client_drop_link(c, false);
+    client_login_free(c);
+    client_local_free(c);
+    if (c->pool != NULL)
+        pool_detach(c->pool);
+    c->pool = NULL;
+    buf_free(&c->carry);
+    conf_override_free(&c->override);
+    row_alloc_give(ss->client_row_alloc, c->row_index);
+    c->row = NULL;
+    if (c->is_counted)
+        session_count_sub(ss);
+    list_remove(&c->node);
+    ss->nclients--;
+    task_post(ss->loop, &ss->publish);
+    stream_close(&c->stream);
+    if (ss->nclients == 0 && ss->on_empty != NULL)
+        ss->on_empty(ss);
+}
+
+static void client_on_closed(struct stream *s)
+{
+    struct client *c = client_of_stream(s);
+
+    c->magic = 0;
+    mem_free(c);
+}
+
+/* Bytes after the goodbye are read and thrown away: closing with unread input would make the kernel
+ * send a reset, which may destroy the message before the client has read it. */
+static void client_discard_input(struct client *c)
+{
+    if (stream_recv(&c->stream, c->ss->be.read_buf, BACKEND_READ_BYTES) == -1)
+        client_close(c);
+}
+
+static void client_finish_closing(struct client *c)
+{
+    if (stream_is_clogged(&c->stream))
+        return;
+    while (stream_recv(&c->stream, c->ss->be.read_buf, BACKEND_READ_BYTES) > 0)
+        ;
+    client_close(c);
+}
+
+static void client_on_end(struct client *c, int errnum)
+{
+    if (errnum == 0 && c->phase == CL_ACTIVE && c->link != NULL &&
+        !expect_is_quiet(&c->link->expect)) {
+        /* It may have closed only its sending half: let the replies come, for a while. */
+        c->is_half_closed = true;
+        stream_pause(&c->stream);
+        client_set_timer(c, CLIENT_HALF_CLOSED_MS);
+        return;
+    }
+    if (c->phase == CL_ACTIVE)
+        client_leave(c);
+    else
+        client_close(c);
+}
+
+static void client_on_readable(struct stream *s)
+{
+    struct client *c = client_of_stream(s);
+    char *buf = c->ss->be.read_buf;
+    size_t carried = buf_unread(&c->carry);
+    ssize_t n;
+
+    if (c->phase == CL_CLOSING) {
+        client_discard_input(c);
+        return;
+    }
+    if (carried > 0)
+        memcpy(buf, c->carry.data + c->carry.pos, carried);
+    n = stream_recv(s, buf + carried, BACKEND_READ_BYTES - carried);
+    if (n == 0)
+        return;
+    if (n == -1) {
+        client_on_end(c, errno);
+        return;
+    }
+    buf_free(&c->carry);
+    if (c->phase == CL_ACTIVE)
+        client_feed(c, buf, buf + carried + (size_t)n);
+    else if (c->phase == CL_STARTUP)
+        client_on_startup_bytes(c, buf, buf + carried + (size_t)n);
+    else
+        client_login_input(c, buf, buf + carried + (size_t)n);
+}
+
+static void client_on_drained(struct stream *s)
+{
+    struct client *c = client_of_stream(s);
+
+    if (c->phase == CL_CLOSING)
+        client_finish_closing(c);
+    else if (c->link != NULL)
+        link_resume(c->link);
+}
+
+static const struct stream_ops client_stream_ops = {.on_readable = client_on_readable,
+    .on_drained = client_on_drained,
+    .on_closed = client_on_closed};
+
+static void client_on_idle_limit(struct client *c)
+{
+    int64_t limit_us = c->ss->conf->client_idle_limit_ms * 1000;
+    int64_t idle_us = loop_now_us(c->ss->loop) - c->last_active_us;
+    bool is_idle = c->link == NULL || expect_is_quiet(&c->link->expect);
+
+    if (limit_us <= 0)
+        return;
+    if (!is_idle || idle_us < limit_us) {
+        client_set_timer(c, is_idle ? (limit_us - idle_us) / 1000 + 1 : limit_us / 1000);
+        return;
+    }
+    log_at(LVL_LOG, "client connection is terminated: client_idle_limit (%d s) is reached",
+        (int)(limit_us / 1000000));
+    client_end_text(c, "57P05", "connection terminated due to client idle limit reached");
+}
+
+static void client_on_timer(struct timer *t)
+{
+    struct client *c = LIST_ENTRY(t, struct client, timer);
+
+    switch ((enum client_phase)c->phase) {
+    case CL_STARTUP:
+        log_at(LVL_LOG, "authentication timeout: no startup packet from the client");
+        client_close(c);
+        break;
+    case CL_LOGIN:
+        if (c->login != NULL && !list_is_detached(&c->login->req.pool_node)) {
+            client_end_text(c, "53300",
+                "no server connection became free within query_wait_timeout (%d s)",
+                (int)(c->ss->conf->query_wait_timeout_ms / 1000));
+            break;
+        }
+        log_at(LVL_LOG, "authentication timeout");
+        client_end_text(c, "57014", "canceling authentication due to timeout");
+        break;
+    case CL_ACTIVE:
+        if (c->is_half_closed)
+            client_leave(c);
+        else
+            client_on_idle_limit(c);
+        break;
+    case CL_CLOSING:
+        client_close(c);
+        break;
+    case CL_CLOSED:
+        break;
+    }
+}
+
+void client_set_timer(struct client *c, int64_t ms)
+{
+    if (ms > 0)
+        timer_start(c->ss->loop, &c->timer, ms);
+    else
+        timer_stop(c->ss->loop, &c->timer);
+}
+
+void client_send(struct client *c, struct buf *out)
+{
+    if (out->len > 0)
+        (void)stream_send(&c->stream, out->data, out->len);
+    buf_free(out);
+}
+
+void client_drop_link(struct client *c, bool boundary)
+{
+    struct link *link = c->link;
+
+    if (link == NULL)
+        return;
+    c->link = NULL;
+    link_release(link, boundary);
+}
+
+void client_leave(struct client *c)
+{
+    client_drop_link(c, c->body_left == 0 && buf_unread(&c->carry) == 0);
+    client_close(c);
+}
+
+void client_end(struct client *c, const struct err *err)
+{
+    struct buf out = {0};
+
+    if (c->phase == CL_CLOSING || c->phase == CL_CLOSED)
+        return;
+    if (c->login != NULL)
+        pool_request_cancel(&c->login->req);
+    client_drop_link(c, c->body_left == 0 && buf_unread(&c->carry) == 0);
+    if (err != NULL) {
+        wire_put_err(&out, err);
+        client_send(c, &out);
+    }
+    c->phase = CL_CLOSING;
+    client_row_state(c, CLIENT_STATE_CLOSING, WAIT_REASON_NONE);
+    client_set_timer(c, CLIENT_CLOSING_MS);
+    stream_resume(&c->stream);
+    client_finish_closing(c);
+}
+
+void client_end_text(struct client *c, const char *sqlstate, const char *fmt, ...)
+{
+    struct err err;
+    char text[256];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    err_clear(&err);
+    err_set_fatal(&err, sqlstate, "%s", text);
+    client_end(c, &err);
+}
+
+void sessions_add(struct sessions *ss, const struct session_peer *peer)
+{
+    struct client *c = mem_alloc_zero(sizeof *c);
+
+    c->magic = CLIENT_MAGIC;
+    c->phase = CL_STARTUP;
+    c->is_unix = peer->is_unix;
+    c->ss = ss;
+    list_push_back(&ss->clients, &c->node);
+    ss->nclients++;
+    ss->served++;
+    timer_init(&c->timer, client_on_timer);
+    if (!peer->is_unix)
+        net_tune_socket(peer->fd);
+    stream_open(ss->loop, &c->stream, peer->fd, &client_stream_ops);
+    client_row_open(c, peer);
+    if (ss->conf->log_connections)
+        client_log_connection(c);
+    client_set_timer(c, ss->conf->authentication_timeout_ms);
+    task_post(ss->loop, &ss->publish);
+    /* The startup packet is often here already. */
+    client_on_readable(&c->stream);
+}

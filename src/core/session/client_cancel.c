@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * client_cancel.c: cancel requests. The key told to a client is ours (the process id is the server
+ * process's). A request may reach any worker; the worker that owns the client acts on it, because only
+ * there is it certain which link the client has at that moment. */
+#include "config.h"
+
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/log.h"
+#include "ipc/mailbox.h"
+
+#include "session_int.h"
+
+/* Body of MAIL_CANCEL. */
+struct cancel_mail {
+    int32_t row;
+    uint32_t client_id;
+    int32_t pid;
+};
+
+uint32_t client_make_secret(uint8_t *secret, uint32_t version)
+{
+    uint32_t n = version >= PROTO_3_2 ? ROWS_SECRET_BYTES : PROTO_KEY_OLD_BYTES;
+    ssize_t got = getrandom(secret, n, 0);
+
+    ASSERT(got == (ssize_t)n);
+    return n;
+}
+
+/* Constant time. */
+static bool secret_eq(const uint8_t *a, const char *b, size_t n)
+{
+    unsigned diff = 0;
+    size_t i;
+
+    for (i = 0; i < n; i++)
+        diff |= (unsigned)(a[i] ^ (unsigned char)b[i]);
+    return diff == 0;
+}
+
+static bool row_matches(const struct client_row *row, int32_t pid, struct slice key)
+{
+    return row->state != CLIENT_STATE_FREE && row->secret_len > 0 && row->told_pid == pid &&
+           row->secret_len == key.n && secret_eq(row->secret, key.p, key.n);
+}
+
+/* Looks through the rows of all workers. */
+static int cancel_find_row(struct sessions *ss, int32_t pid, struct slice key, struct client_row *out)
+{
+    uint32_t w;
+    uint32_t i;
+
+    for (w = 0; w < ss->client_rows->nworkers; w++) {
+        struct rows_worker *range = rows_worker(ss->client_rows, w);
+
+        for (i = 0; i < range->high_water; i++) {
+            const struct client_row *row = client_row_at(ss->client_rows, range->first + i);
+
+            if (row->told_pid != pid)
+                continue;
+            client_row_copy(row, out);
+            if (row_matches(out, pid, key))
+                return (int)(range->first + i);
+        }
+    }
+    return ROWS_NO_ROW;
+}
+
+static struct client *cancel_find_client(struct sessions *ss, int row, uint32_t id)
+{
+    struct list *n;
+    struct client *c;
+
+    LIST_FOREACH(n, &ss->clients) {
+        c = LIST_ENTRY(n, struct client, node);
+        if (c->row_index == row && c->row != NULL && c->row->id == id)
+            return c;
+    }
+    return NULL;
+}
+
+static void cancel_deliver(struct sessions *ss, const struct cancel_mail *m, int fd)
+{
+    struct client *c = cancel_find_client(ss, m->row, m->client_id);
+
+    if (c == NULL || c->link == NULL || c->link->server_pid != m->pid ||
+        expect_is_quiet(&c->link->expect)) {
+        if (fd != -1)
+            close(fd); /* nothing runs: nothing to cancel */
+        return;
+    }
+    link_cancel(c->link, fd);
+}
+
+void client_cancel_request(struct sessions *ss, int32_t pid, struct slice key, int fd)
+{
+    static struct log_limit lim = {.burst = 10};
+    struct client_row row;
+    struct cancel_mail m;
+    int index = cancel_find_row(ss, pid, key, &row);
+
+    if (index == ROWS_NO_ROW) {
+        if (log_limit_pass(&lim))
+            log_at(LVL_LOG, "invalid cancel key");
+        if (fd != -1)
+            close(fd);
+        return;
+    }
+    m = (struct cancel_mail){index, row.id, pid};
+    if (row.worker == ss->env->ordinal) {
+        cancel_deliver(ss, &m, fd);
+        return;
+    }
+    if (mailbox_post(ss->env->boxes, ss->env->first_worker_slot + row.worker, MAIL_CANCEL, &m,
+            sizeof m, fd) == -1)
+        log_at(LVL_WARNING, "cancel request could not be handed to worker %d", row.worker);
+    if (fd != -1)
+        close(fd);
+}
+
+void sessions_on_cancel(struct sessions *ss, const void *body, size_t len, int fd)
+{
+    struct cancel_mail m;
+
+    if (len != sizeof m) {
+        if (fd != -1)
+            close(fd);
+        return;
+    }
+    memcpy(&m, body, sizeof m);
+    cancel_deliver(ss, &m, fd);
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * client_feed.c: bytes from a client in a session: the hot path of requests.
+ * Only headers are looked at; runs of messages go to the server in one piece, straight from the
+ * worker's read buffer. The text of a query is looked at in place, when it might be a command of ours.
+ * What the server must answer is pushed on the link's expect queue, message by message. */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "config/conf.h"
+#include "wire/reader.h"
+#include "wire/writer.h"
+
+#include "session_int.h"
+
+/* What one message asks for. */
+enum feed_step {
+    FEED_PASS,  /* to the server */
+    FEED_LOCAL, /* answered here */
+    FEED_PARK,  /* stop: go on when the link is quiet */
+    FEED_STOP   /* the client has left or was sent away */
+};
+
+/* Bytes that go to the server, not sent yet. */
+struct feed_run {
+    const char *start;
+    const char *end;
+};
+
+static void feed_flush(struct client *c, struct feed_run *run)
+{
+    size_t n = (size_t)(run->end - run->start);
+
+    if (n == 0 || c->link == NULL)
+        return;
+    run->start = run->end;
+    if (link_send(c->link, run->end - n, n) == 0 && stream_is_clogged(&c->link->stream))
+        stream_pause(&c->stream);
+}
+
+static enum feed_step feed_bad(struct client *c, char type)
+{
+    client_end_text(c, "08P01", "invalid frontend message type %d", (unsigned char)type);
+    return FEED_STOP;
+}
+
+static enum feed_step feed_of_verdict(enum local_verdict v)
+{
+    return v == LOCAL_DONE ? FEED_LOCAL : FEED_PARK;
+}
+
+static enum feed_step feed_query(struct client *c, struct slice body, bool is_whole)
+{
+    struct slice sql = body;
+    enum local_verdict v;
+
+    if (is_whole && body.n > 0 && body.p[body.n - 1] == '\0')
+        sql.n--;
+    if (is_whole && client_local_is_likely(sql)) {
+        v = client_local_query(c, sql);
+        if (v != LOCAL_NO)
+            return feed_of_verdict(v);
+    }
+    link_expect(c->link, OP_QUERY);
+    client_note_statement(c, sql);
+    if (client_log_statements(c))
+        client_log_statement(c, "", sql);
+    return FEED_PASS;
+}
+
+/* Messages of the extended protocol. `op` is what the server will owe. */
+static enum feed_step feed_extended(
+    struct client *c, char type, unsigned op, struct slice body, bool is_whole)
+{
+    enum local_verdict v;
+
+    if (is_whole && (type == FE_PARSE || type == FE_SYNC || c->local != NULL)) {
+        v = client_local_extended(c, type, body);
+        if (v != LOCAL_NO)
+            return feed_of_verdict(v);
+    }
+    if (type != FE_FLUSH) {
+        link_expect(c->link, op);
+        c->server_batch = type != FE_SYNC;
+    }
+    if (type == FE_PARSE || type == FE_EXECUTE)
+        client_note_statement(c, slice_of(NULL, 0));
+    if (is_whole && client_log_statements(c))
+        client_log_statement(c, type == FE_PARSE ? "Parse: " : NULL, body);
+    return FEED_PASS;
+}
+
+static enum feed_step feed_message(struct client *c, char type, struct slice body, bool is_whole)
+{
+    switch (type) {
+    case FE_COPY_DATA:
+    case FE_PASSWORD:
+        return type == FE_PASSWORD ? feed_bad(c, type) : FEED_PASS;
+    case FE_QUERY:
+        return feed_query(c, body, is_whole);
+    case FE_PARSE:
+        return feed_extended(c, type, OP_PARSE, body, is_whole);
+    case FE_BIND:
+        return feed_extended(c, type, OP_BIND, body, is_whole);
+    case FE_DESCRIBE:
+        return feed_extended(c, type, OP_DESCRIBE, body, is_whole);
+    case FE_EXECUTE:
+        return feed_extended(c, type, OP_EXECUTE, body, is_whole);
+    case FE_CLOSE:
+        return feed_extended(c, type, OP_CLOSE, body, is_whole);
+    case FE_FLUSH:
+        return feed_extended(c, type, 0, body, is_whole);
+    case FE_SYNC:
+        return feed_extended(c, type, OP_SYNC, body, is_whole);
+    case FE_COPY_DONE:
+    case FE_COPY_FAIL:
+        link_expect(c->link, OP_COPY_END);
+        return FEED_PASS;
+    case FE_FUNCTION_CALL:
+        link_expect(c->link, OP_FUNCTION_CALL);
+        client_note_statement(c, slice_of_str("<function call>"));
+        return FEED_PASS;
+    default:
+        return feed_bad(c, type);
+    }
+}
+
+/* Which messages have to be complete before they can be judged. Others may go in parts. */
+static bool feed_wants_whole(const struct client *c, char type, uint32_t len)
+{
+    if (len > CLIENT_COLLECT_MAX)
+        return false;
+    return type == FE_QUERY || type == FE_PARSE || type == FE_SYNC || type == FE_FLUSH ||
+           (c->local != NULL && type != FE_COPY_DATA);
+}
+
+static void feed_park(struct client *c, const char *p, const char *end)
+{
+    struct buf out = {0};
+
+    buf_put(&c->carry, p, (size_t)(end - p));
+    c->is_parked = true;
+    stream_pause(&c->stream);
+    /* The server may sit on its replies until it is asked for them. */
+    if (c->link != NULL && expect_needs_sync(&c->link->expect)) {
+        wire_put_empty(&out, FE_FLUSH);
+        (void)link_send(c->link, out.data, out.len);
+        buf_free(&out);
+    }
+}
+
+/* One message at `p`. Returns where to go on, or NULL: the rest was kept, or the client has gone. */
+static const char *feed_one(struct client *c, struct feed_run *run, const char *p, const char *end)
+{
+    uint32_t len = proto_get_u32(p + 1);
+    char type = p[0];
+    size_t have = (size_t)(end - p);
+    enum feed_step step;
+    bool is_whole;
+
+    if (len < 4 || len > INT32_MAX) {
+        client_end_text(c, "08P01", "invalid message length");
+        return NULL;
+    }
+    if (type == FE_TERMINATE) {
+        feed_flush(c, run);
+        client_leave(c);
+        return NULL;
+    }
+    is_whole = have >= len + 1U;
+    if (!is_whole && feed_wants_whole(c, type, len)) {
+        feed_flush(c, run);
+        buf_put(&c->carry, p, have);
+        return NULL;
+    }
+    if (have > len + 1U)
+        have = len + 1U;
+    step = feed_message(
+        c, type, slice_of(p + PROTO_HEADER_BYTES, have - PROTO_HEADER_BYTES), is_whole);
+    if (step == FEED_PASS) {
+        if (run->start == run->end)
+            run->start = p;
+        run->end = p + have;
+        c->body_left = len + 1U - (uint32_t)have;
+        return p + have;
+    }
+    feed_flush(c, run); /* before what is not for the server */
+    if (step == FEED_LOCAL)
+        return c->phase == CL_ACTIVE ? p + have : NULL;
+    if (step == FEED_PARK)
+        feed_park(c, p, end);
+    return NULL;
+}
+
+void client_feed(struct client *c, const char *p, const char *end)
+{
+    struct feed_run run = {p, p};
+    const char *next;
+    size_t take;
+
+    while (p < end) {
+        if (c->body_left > 0) {
+            take = (size_t)(end - p) < c->body_left ? (size_t)(end - p) : c->body_left;
+            if (run.start == run.end)
+                run.start = p;
+            p += take;
+            run.end = p;
+            c->body_left -= (uint32_t)take;
+            continue;
+        }
+        if (end - p < PROTO_HEADER_BYTES) {
+            buf_put(&c->carry, p, (size_t)(end - p));
+            break;
+        }
+        next = feed_one(c, &run, p, end);
+        if (c->phase != CL_ACTIVE)
+            return;
+        if (next == NULL)
+            break;
+        p = next;
+    }
+    feed_flush(c, &run);
+}
+
+void client_unpark(struct client *c)
+{
+    struct buf parked = c->carry;
+
+    if (c->phase != CL_ACTIVE)
+        return;
+    memset(&c->carry, 0, sizeof c->carry);
+    c->is_parked = false;
+    if (parked.len > parked.pos)
+        client_feed(c, parked.data + parked.pos, parked.data + parked.len);
+    buf_free(&parked);
+    if (c->phase == CL_ACTIVE && !c->is_parked && !c->is_half_closed &&
+        (c->link == NULL || !stream_is_clogged(&c->link->stream)))
+        stream_resume(&c->stream);
+}

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * client_local.c: SHOW POOL_... and PGPOOL ... answered here, in the simple and the extended protocol,
+ * also when the server is busy or gone.
+ * In the extended protocol our answers take their place in the order of replies: while the server owes
+ * any, the input waits. A Sync is answered here only when nothing of its sequence went to the server. */
+#include "config.h"
+
+#include <string.h>
+
+#include "admin/admin.h"
+#include "base/list.h"
+#include "base/mem.h"
+#include "wire/reader.h"
+#include "wire/writer.h"
+
+#include "session_int.h"
+
+#define LOCAL_MAX_OBJECTS 64
+
+/* A prepared statement of ours. */
+struct local_statement {
+    struct list node;
+    char *name;
+    char *sql;
+    size_t sql_len;
+};
+
+/* A portal of ours; the answer is made at the first Execute. */
+struct local_portal {
+    struct list node;
+    char *name;
+    char *sql;
+    size_t sql_len;
+    struct admin_result result;
+    struct admin_cursor cursor;
+    bool has_run;
+};
+
+struct client_local {
+    struct list statements;
+    struct list portals;
+    unsigned nobjects;
+};
+
+bool client_local_is_likely(struct slice sql)
+{
+    const char *p = sql.p;
+    const char *end = p + sql.n;
+    char c;
+
+    while (p < end && (*p == ' ' || *p == '\n' || *p == '\t' || *p == '\r'))
+        p++;
+    if (end - p < 6)
+        return false;
+    c = (char)(p[1] | 0x20);
+    switch (*p | 0x20) {
+    case 's':
+        return c == 'h';
+    case 'p':
+        return c == 'g';
+    case '/' | 0x20:
+    case '-' | 0x20:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void local_sources(struct client *c, struct admin_sources *src)
+{
+    struct sessions *ss = c->ss;
+
+    memset(src, 0, sizeof *src);
+    src->gen = ss->gen;
+    src->ov = &c->override;
+    src->shm = ss->env->shm;
+    src->first_worker_slot = ss->env->first_worker_slot;
+    src->now_us = backend_wall_us(&ss->be);
+    src->user = pool_user(c->pool);
+    src->database = pool_database(c->pool);
+    src->is_operator = c->pool->is_superuser;
+    src->balance_node = c->pool->cluster_node;
+    sessions_fill_node_source(ss, src);
+}
+
+/* Runs one command; on failure *err is set. */
+static int local_run(struct client *c, struct slice sql, struct admin_result *res, struct err *err)
+{
+    struct admin_sources src;
+    struct admin_cmd cmd;
+
+    if (c->link != NULL && c->link->tx_status == 'E') {
+        admin_refuse_aborted(err);
+        return -1;
+    }
+    if (!admin_recognise(sql, &cmd)) {
+        err_set(err, "XX000", "internal error: a command is not recognised any more");
+        return -1;
+    }
+    local_sources(c, &src);
+    return admin_run(&cmd, &src, res, err);
+}
+
+static bool local_must_wait(const struct client *c)
+{
+    return c->link != NULL && (c->link->expect.len > 0 || c->link->body_left > 0);
+}
+
+enum local_verdict client_local_query(struct client *c, struct slice sql)
+{
+    struct admin_result res = {0};
+    struct admin_cmd cmd;
+    struct err err;
+    struct buf out = {0};
+
+    if (!admin_recognise(sql, &cmd))
+        return LOCAL_NO;
+    if (local_must_wait(c))
+        return LOCAL_PARK;
+    if (c->link != NULL && c->link->expect.skipping)
+        return LOCAL_DONE; /* after an error the server would skip it, too */
+    client_note_statement(c, sql);
+    err_clear(&err);
+    if (local_run(c, sql, &res, &err) == 0)
+        admin_encode(&res, &out);
+    else
+        wire_put_err(&out, &err);
+    wire_put_ready(&out, c->link == NULL ? 'I' : c->link->tx_status);
+    admin_result_fini(&res);
+    client_note_idle(c);
+    client_send(c, &out);
+    return LOCAL_DONE;
+}
+
+static struct local_statement *find_statement(const struct client *c, struct slice name)
+{
+    struct local_statement *s;
+    struct list *n;
+
+    LIST_FOREACH(n, &c->local->statements) {
+        s = LIST_ENTRY(n, struct local_statement, node);
+        if (slice_eq_str(name, s->name))
+            return s;
+    }
+    return NULL;
+}
+
+static struct local_portal *find_portal(const struct client *c, struct slice name)
+{
+    struct local_portal *p;
+    struct list *n;
+
+    LIST_FOREACH(n, &c->local->portals) {
+        p = LIST_ENTRY(n, struct local_portal, node);
+        if (slice_eq_str(name, p->name))
+            return p;
+    }
+    return NULL;
+}
+
+static void free_statement(struct client_local *l, struct local_statement *s)
+{
+    list_remove(&s->node);
+    l->nobjects--;
+    mem_free(s->name);
+    mem_free(s->sql);
+    mem_free(s);
+}
+
+static void free_portal(struct client_local *l, struct local_portal *p)
+{
+    list_remove(&p->node);
+    l->nobjects--;
+    admin_result_fini(&p->result);
+    mem_free(p->name);
+    mem_free(p->sql);
+    mem_free(p);
+}
+
+void client_local_free(struct client *c)
+{
+    struct client_local *l = c->local;
+    struct list *n;
+
+    if (l == NULL)
+        return;
+    while ((n = list_first(&l->statements)) != NULL)
+        free_statement(l, LIST_ENTRY(n, struct local_statement, node));
+    while ((n = list_first(&l->portals)) != NULL)
+        free_portal(l, LIST_ENTRY(n, struct local_portal, node));
+    mem_free(l);
+    c->local = NULL;
+}
+
+/* An error in the extended protocol: everything up to the next Sync is skipped. */
+static void local_fail(struct client *c, const struct err *err)
+{
+    struct buf out = {0};
+
+    c->local_error = true;
+    wire_put_err(&out, err);
+    client_send(c, &out);
+}
+
+static bool local_is_full(struct client *c)
+{
+    struct err err;
+
+    if (c->local->nobjects < LOCAL_MAX_OBJECTS)
+        return false;
+    err_clear(&err);
+    err_set(&err, "53400", "too many prepared statements and portals of pgpool's own commands");
+    local_fail(c, &err);
+    return true;
+}
+
+static void reply_empty(struct client *c, char type)
+{
+    struct buf out = {0};
+
+    wire_put_empty(&out, type);
+    client_send(c, &out);
+}
+
+static struct client_local *local_open(struct client *c)
+{
+    if (c->local == NULL) {
+        c->local = mem_alloc_zero(sizeof *c->local);
+        list_init(&c->local->statements);
+        list_init(&c->local->portals);
+    }
+    return c->local;
+}
+
+static enum local_verdict local_parse(struct client *c, struct wire_reader *r)
+{
+    struct slice name = wire_get_cstr(r);
+    struct slice sql = wire_get_cstr(r);
+    struct local_statement *s;
+    struct admin_cmd cmd;
+
+    if (r->bad)
+        return LOCAL_NO;
+    if (!client_local_is_likely(sql) || !admin_recognise(sql, &cmd)) {
+        /* The server's statement of this name takes the place of ours. */
+        if (c->local != NULL && (s = find_statement(c, name)) != NULL && name.n == 0)
+            free_statement(c->local, s);
+        return LOCAL_NO;
+    }
+    if (local_must_wait(c))
+        return LOCAL_PARK;
+    local_open(c);
+    c->local_batch = true;
+    if ((s = find_statement(c, name)) != NULL)
+        free_statement(c->local, s);
+    if (local_is_full(c))
+        return LOCAL_DONE;
+    s = mem_alloc_zero(sizeof *s);
+    s->name = mem_strndup(name.p, name.n);
+    s->sql = mem_strndup(sql.p, sql.n);
+    s->sql_len = sql.n;
+    list_push_back(&c->local->statements, &s->node);
+    c->local->nobjects++;
+    reply_empty(c, BE_PARSE_COMPLETE);
+    return LOCAL_DONE;
+}
+
+static enum local_verdict local_bind(struct client *c, struct wire_reader *r)
+{
+    struct slice portal = wire_get_cstr(r);
+    struct slice name = wire_get_cstr(r);
+    struct local_statement *s = find_statement(c, name);
+    struct local_portal *p = find_portal(c, portal);
+
+    if (r->bad)
+        return LOCAL_NO;
+    if (s == NULL) {
+        if (p != NULL)
+            free_portal(c->local, p);
+        return LOCAL_NO;
+    }
+    if (local_must_wait(c))
+        return LOCAL_PARK;
+    if (p != NULL)
+        free_portal(c->local, p);
+    c->local_batch = true;
+    if (local_is_full(c))
+        return LOCAL_DONE;
+    p = mem_alloc_zero(sizeof *p);
+    p->name = mem_strndup(portal.p, portal.n);
+    p->sql = mem_strndup(s->sql, s->sql_len);
+    p->sql_len = s->sql_len;
+    list_push_back(&c->local->portals, &p->node);
+    c->local->nobjects++;
+    reply_empty(c, BE_BIND_COMPLETE);
+    return LOCAL_DONE;
+}
+
+static enum local_verdict local_describe(struct client *c, struct wire_reader *r)
+{
+    char what = (char)wire_get_u8(r);
+    struct slice name = wire_get_cstr(r);
+    struct local_statement *s = what == 'S' ? find_statement(c, name) : NULL;
+    struct local_portal *p = what == 'P' ? find_portal(c, name) : NULL;
+    struct admin_cmd cmd;
+    struct err err;
+    struct buf out = {0};
+
+    if (r->bad || (s == NULL && p == NULL))
+        return LOCAL_NO;
+    if (local_must_wait(c))
+        return LOCAL_PARK;
+    c->local_batch = true;
+    err_clear(&err);
+    (void)admin_recognise(s != NULL ? slice_of(s->sql, s->sql_len) : slice_of(p->sql, p->sql_len),
+        &cmd);
+    if (s != NULL) {
+        uint32_t at = wire_begin(&out, BE_PARAMETER_DESCRIPTION);
+
+        buf_put_u16(&out, 0);
+        wire_end(&out, at);
+    }
+    if (admin_encode_describe(&cmd, &out, &err) == -1) {
+        buf_free(&out);
+        local_fail(c, &err);
+        return LOCAL_DONE;
+    }
+    client_send(c, &out);
+    return LOCAL_DONE;
+}
+
+static enum local_verdict local_execute(struct client *c, struct wire_reader *r)
+{
+    struct slice name = wire_get_cstr(r);
+    uint32_t max_rows = wire_get_u32(r);
+    struct local_portal *p = find_portal(c, name);
+    struct err err;
+    struct buf out = {0};
+
+    if (r->bad || p == NULL)
+        return LOCAL_NO;
+    if (local_must_wait(c))
+        return LOCAL_PARK;
+    c->local_batch = true;
+    err_clear(&err);
+    if (!p->has_run) {
+        if (local_run(c, slice_of(p->sql, p->sql_len), &p->result, &err) == -1) {
+            local_fail(c, &err);
+            return LOCAL_DONE;
+        }
+        p->has_run = true;
+        p->cursor.next = p->result.rows;
+    }
+    admin_encode_execute(&p->result, &p->cursor, max_rows, &out);
+    client_send(c, &out);
+    return LOCAL_DONE;
+}
+
+static enum local_verdict local_close(struct client *c, struct wire_reader *r)
+{
+    char what = (char)wire_get_u8(r);
+    struct slice name = wire_get_cstr(r);
+    struct local_statement *s = what == 'S' ? find_statement(c, name) : NULL;
+    struct local_portal *p = what == 'P' ? find_portal(c, name) : NULL;
+
+    if (r->bad || (s == NULL && p == NULL))
+        return LOCAL_NO;
+    if (local_must_wait(c))
+        return LOCAL_PARK;
+    c->local_batch = true;
+    if (s != NULL)
+        free_statement(c->local, s);
+    else
+        free_portal(c->local, p);
+    reply_empty(c, BE_CLOSE_COMPLETE);
+    return LOCAL_DONE;
+}
+
+/* The end of a sequence. Portals end with it, as they do outside a transaction block. */
+static enum local_verdict local_sync(struct client *c)
+{
+    struct buf out = {0};
+    struct list *n;
+
+    if (!c->local_batch && !c->local_error)
+        return LOCAL_NO;
+    if (local_must_wait(c))
+        return LOCAL_PARK;
+    c->local_batch = false;
+    c->local_error = false;
+    while ((n = list_first(&c->local->portals)) != NULL)
+        free_portal(c->local, LIST_ENTRY(n, struct local_portal, node));
+    if (c->server_batch || (c->link != NULL && c->link->expect.skipping))
+        return LOCAL_NO;
+    wire_put_ready(&out, c->link == NULL ? 'I' : c->link->tx_status);
+    client_note_idle(c);
+    client_send(c, &out);
+    return LOCAL_DONE;
+}
+
+enum local_verdict client_local_extended(struct client *c, char type, struct slice body)
+{
+    struct wire_reader r;
+
+    if (type == FE_SYNC)
+        return local_sync(c);
+    if (c->local_error)
+        return LOCAL_DONE;
+    if (c->link != NULL && c->link->expect.skipping)
+        return LOCAL_NO;
+    wire_reader_init(&r, body);
+    switch (type) {
+    case FE_PARSE:
+        return local_parse(c, &r);
+    case FE_BIND:
+        return local_bind(c, &r);
+    case FE_DESCRIBE:
+        return local_describe(c, &r);
+    case FE_EXECUTE:
+        return local_execute(c, &r);
+    case FE_CLOSE:
+        return local_close(c, &r);
+    case FE_FLUSH:
+        return c->local_batch && !c->server_batch ? LOCAL_DONE : LOCAL_NO;
+    default:
+        return LOCAL_NO;
+    }
+}

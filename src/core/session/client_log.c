@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * client_log.c: what the log says about clients, in pgpool-II's words. */
+#include "config.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/log.h"
+#include "config/conf.h"
+#include "config/conf_param.h"
+#include "wire/reader.h"
+
+#include "session_int.h"
+
+static void format_host(const struct client *c, char *out, size_t size)
+{
+    char text[INET6_ADDRSTRLEN] = "?";
+
+    if (c->row == NULL || c->row->addr_kind == ROW_ADDR_LOCAL) {
+        snprintf(out, size, "[local]");
+        return;
+    }
+    (void)inet_ntop(
+        c->row->addr_kind == ROW_ADDR_IPV4 ? AF_INET : AF_INET6, c->row->addr, text, sizeof text);
+    snprintf(out, size, "%s", text);
+}
+
+void client_log_connection(const struct client *c)
+{
+    char host[64];
+    char detail[128];
+
+    format_host(c, host, sizeof host);
+    snprintf(detail, sizeof detail, "connecting host=%s port=%d", host,
+        c->row == NULL ? 0 : c->row->port);
+    log_at_detail(LVL_LOG, detail, NULL, "new connection received");
+}
+
+void client_log_disconnection(const struct client *c)
+{
+    char host[64];
+    int64_t us;
+
+    if (!c->ss->conf->log_disconnections || c->row == NULL || c->row->protocol == 0)
+        return;
+    format_host(c, host, sizeof host);
+    us = backend_wall_us(&c->ss->be) - c->row->connected_us;
+    log_at(LVL_LOG,
+        "frontend disconnection: session time: %d:%02d:%02d.%03d user=%.*s database=%.*s host=%s "
+        "port=%d",
+        (int)(us / 3600000000LL), (int)(us / 60000000 % 60), (int)(us / 1000000 % 60),
+        (int)(us / 1000 % 1000), (int)client_row_user(c->row).n, client_row_user(c->row).p,
+        (int)client_row_database(c->row).n, client_row_database(c->row).p, host, c->row->port);
+}
+
+bool client_log_statements(const struct client *c)
+{
+    const struct conf_session *s = conf_session_of(c->ss->gen, c->override);
+
+    return s->log_statement || s->log_per_node_statement;
+}
+
+/* `kind` is "" for a simple query, "Parse: " with `text` the body of a Parse, NULL for what is not
+ * logged. */
+void client_log_statement(struct client *c, const char *kind, struct slice text)
+{
+    const struct conf_session *s = conf_session_of(c->ss->gen, c->override);
+    struct log_context ctx = {NULL, c->pool->names, pool_database(c->pool).p};
+    const struct log_context *before;
+    struct wire_reader r;
+
+    if (kind == NULL)
+        return;
+    if (kind[0] != '\0') {
+        wire_reader_init(&r, text);
+        (void)wire_get_cstr(&r);
+        text = wire_get_cstr(&r);
+    }
+    before = log_use_context(&ctx);
+    if (s->log_statement)
+        log_at(LVL_LOG, "statement: %.*s", (int)text.n, text.p);
+    if (s->log_per_node_statement)
+        log_at(LVL_LOG, "DB node id: %d backend pid: %d statement: %s%.*s", c->pool->cluster_node,
+            c->link->server_pid, kind, (int)text.n, text.p);
+    log_use_context(before);
+}

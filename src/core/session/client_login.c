@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * client_login.c: from the startup packet to the first ReadyForQuery.
+ * Authentication is the server's own: its requests go to the client and the answers back. A cached link
+ * goes to a client without that only when the server lets this user in without asking (trust), as seen
+ * lately; whoever must prove something gets a link of its own making. */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "config/conf.h"
+#include "wire/writer.h"
+
+#include "session_int.h"
+
+static void login_acquire(struct client *c);
+
+void client_login_free(struct client *c)
+{
+    struct client_login *login = c->login;
+
+    if (login == NULL)
+        return;
+    c->login = NULL;
+    pool_request_cancel(&login->req);
+    paramset_free(&login->params);
+    buf_free(&login->packet);
+    mem_free(login);
+}
+
+/* The node a session's own link goes to. */
+static int login_pick_node(const struct conf *conf)
+{
+    int first = -1;
+    int i;
+
+    for (i = 0; i < conf->nnodes; i++) {
+        if (!conf_has_node(conf, i))
+            continue;
+        if (conf->nodes[i].backend_flag & CONF_BACKEND_ALWAYS_PRIMARY)
+            return i;
+        if (first == -1)
+            first = i;
+    }
+    return first;
+}
+
+/* max_clients, with reserved_connections kept for superusers. */
+static bool login_count_in(struct client *c, const struct pool *pool)
+{
+    const struct conf *conf = c->ss->conf;
+    int limit = conf->max_clients;
+    struct err err;
+
+    if (!pool->is_superuser)
+        limit -= conf->reserved_connections;
+    if (session_count_add(c->ss, limit)) {
+        c->is_counted = true;
+        return true;
+    }
+    err_clear(&err);
+    err_set_fatal(&err, "53300", "Sorry, too many clients already");
+    err_detail(&err, "max_clients is %d, reserved_connections is %d.", conf->max_clients,
+        conf->reserved_connections);
+    client_end(c, &err);
+    return false;
+}
+
+static void login_on_turn(struct pool_request *req)
+{
+    login_acquire(req->owner);
+}
+
+/* Copies the packet, so that names and parameters live as long as the login. */
+static void login_keep(struct client_login *login, const struct startup *st, struct slice packet)
+{
+    struct startup again;
+    struct err err;
+    unsigned i;
+
+    buf_put(&login->packet, packet.p, packet.n);
+    err_clear(&err);
+    (void)st;
+    (void)startup_decode(buf_slice(&login->packet), &again, &err);
+    login->startup.version = again.version > PROTO_3_2 ? PROTO_3_2 : again.version;
+    login->startup.user = again.user;
+    login->startup.database = again.database;
+    login->startup.replication = again.is_replication ? again.replication : slice_of(NULL, 0);
+    login->startup.params = &login->params;
+    login->is_negotiated = again.version <= PROTO_3_2 && again.nunknown == 0;
+    for (i = 0; i < again.nparams; i++)
+        (void)paramset_set(&login->params, again.params[i].name, again.params[i].value);
+    if (again.options.n > 0)
+        (void)paramset_set(&login->params, slice_of_str("options"), again.options);
+    login->nunknown = again.nunknown < 8 ? again.nunknown : 8;
+    memcpy(login->unknown, again.unknown, login->nunknown * sizeof again.unknown[0]);
+}
+
+void client_login_begin(struct client *c, const struct startup *st, struct slice packet)
+{
+    struct client_login *login = mem_alloc_zero(sizeof *login);
+    int node = login_pick_node(c->ss->conf);
+    struct err err;
+
+    c->phase = CL_LOGIN;
+    c->login = login;
+    pool_request_init(&login->req);
+    login_keep(login, st, packet);
+    if (node == -1) {
+        err_clear(&err);
+        err_set_fatal(&err, "08S01", "pgpool is not accepting any new connections");
+        err_detail(&err, "all backend nodes are down, pgpool requires at least one valid node");
+        err_hint(&err, "repair the backend nodes and restart pgpool");
+        client_end(c, &err);
+        return;
+    }
+    c->pool = pool_attach(&c->ss->be, login->startup.user, login->startup.database, node);
+    if (!login_count_in(c, c->pool))
+        return;
+    login->req.pool = c->pool;
+    login->req.startup = &login->startup;
+    login->req.is_private = login->startup.replication.n > 0;
+    login->req.on_turn = login_on_turn;
+    login->req.owner = c;
+    login->req.ops = &client_link_ops;
+    login_acquire(c);
+}
+
+/* NegotiateProtocolVersion, when the link speaks an older minor or options are unknown. It is the first
+ * thing a server says. */
+static void login_negotiate(struct client *c, uint32_t link_version, struct buf *out)
+{
+    struct client_login *login = c->login;
+
+    if (login->is_negotiated && link_version >= login->startup.version)
+        return;
+    login->is_negotiated = true;
+    if (login->startup.version > link_version)
+        login->startup.version = link_version;
+    wire_put_negotiate(out, link_version, login->unknown, login->nunknown);
+}
+
+/* Parameters, key and ReadyForQuery: the session begins. */
+static void login_welcome(struct client *c)
+{
+    struct link *link = c->link;
+    struct buf out = {0};
+    struct slice name;
+    struct slice value;
+    uint32_t at = 0;
+
+    if (!c->login->is_auth_told) {
+        login_negotiate(c, link->version, &out);
+        wire_put_auth(&out, AUTH_OK, slice_of(NULL, 0));
+    }
+    while (paramset_next(&link->reported, &at, &name, &value))
+        wire_put_parameter_status(&out, name, value);
+    c->epoch = link->epoch;
+    c->phase = CL_ACTIVE;
+    client_row_login(c);
+    wire_put_key_data(&out, link->server_pid,
+        c->row == NULL ? slice_of("\0\0\0\0", 4)
+                       : slice_of((const char *)c->row->secret, c->row->secret_len));
+    wire_put_ready(&out, link->tx_status);
+    client_login_free(c);
+    client_note_idle(c);
+    client_set_timer(c, c->ss->conf->client_idle_limit_ms);
+    client_send(c, &out);
+    client_unpark(c);
+}
+
+static void login_acquire(struct client *c)
+{
+    struct client_login *login = c->login;
+    struct pool_request *req = &login->req;
+    bool was_waiting = !list_is_detached(&req->pool_node);
+
+    req->may_reuse = pool_is_trusted(c->pool);
+    switch (pool_acquire(req)) {
+    case ACQUIRE_GRANTED:
+        c->link = req->link;
+        login_welcome(c);
+        break;
+    case ACQUIRE_OPENING:
+        c->link = req->link;
+        c->epoch = c->link->epoch;
+        client_row_state(c, CLIENT_STATE_LOGIN, WAIT_REASON_NONE);
+        if (was_waiting)
+            client_set_timer(c, c->ss->conf->authentication_timeout_ms);
+        break;
+    case ACQUIRE_WAITING:
+        client_row_state(c, CLIENT_STATE_WAITING, (enum wait_reason)req->reason);
+        if (!was_waiting) {
+            client_set_timer(c, c->ss->conf->query_wait_timeout_ms);
+            task_post(c->ss->loop, &c->ss->publish);
+        }
+        break;
+    }
+}
+
+/* What a client may say before it is let in: answers to the server's requests, and goodbye. */
+void client_login_input(struct client *c, const char *p, const char *end)
+{
+    uint32_t len;
+
+    while (end - p >= PROTO_HEADER_BYTES && c->phase == CL_LOGIN) {
+        len = proto_get_u32(p + 1);
+        if (p[0] == FE_TERMINATE) {
+            client_end(c, NULL);
+            return;
+        }
+        if (p[0] != FE_PASSWORD || len < 4 || len > PROTO_AUTH_MAX_BYTES) {
+            if (c->login->is_auth_told || c->link == NULL)
+                break; /* early: it waits for the session to begin */
+            client_end_text(c, "08P01", "expected password response, got message type %d", p[0]);
+            return;
+        }
+        if ((size_t)(end - p) < len + 1U)
+            break;
+        if (c->link == NULL || c->link->phase != LINK_LOGIN) {
+            client_end_text(c, "08P01", "unexpected password response");
+            return;
+        }
+        (void)link_send(c->link, p, len + 1U);
+        p += len + 1U;
+    }
+    if (p == end || c->phase >= CL_CLOSING)
+        return;
+    if (buf_unread(&c->carry) + (size_t)(end - p) > PROTO_AUTH_MAX_BYTES) {
+        client_end_text(c, "08P01", "too many bytes before the login is complete");
+        return;
+    }
+    buf_put(&c->carry, p, (size_t)(end - p));
+    if (c->login == NULL || c->login->is_auth_told || c->link == NULL)
+        stream_pause(&c->stream); /* a level-triggered loop must not spin on what waits */
+}
+
+static void login_on_auth(void *owner, struct link *link, const char *msg, size_t n)
+{
+    struct client *c = owner;
+    struct buf out = {0};
+
+    login_negotiate(c, link->version, &out);
+    if (n >= PROTO_HEADER_BYTES + 4 && proto_get_u32(msg + PROTO_HEADER_BYTES) == AUTH_OK)
+        c->login->is_auth_told = true;
+    buf_put(&out, msg, n);
+    client_send(c, &out);
+}
+
+static void login_on_done(void *owner, struct link *link)
+{
+    (void)link;
+    login_welcome(owner);
+}
+
+static void client_on_link_bytes(void *owner, struct link *link, const char *p, size_t n)
+{
+    struct client *c = owner;
+
+    if (link != c->link || link->epoch != c->epoch) {
+        link->be->epoch_mismatches++;
+        log_at(LVL_ERROR, "a reply met another client: dropped");
+        link_close(link);
+        return;
+    }
+    if (stream_send(&c->stream, p, n) == 0 && stream_is_clogged(&c->stream))
+        link_pause(link);
+}
+
+static void client_on_link_quiet(void *owner, struct link *link)
+{
+    struct client *c = owner;
+
+    (void)link;
+    client_note_idle(c);
+    c->server_batch = false;
+    if (c->is_half_closed)
+        client_leave(c);
+    else if (c->ss->stop == SESSION_STOP_FAST)
+        client_end_text(c, "57P01", "terminating connection due to administrator command");
+    else if (c->is_parked)
+        client_unpark(c);
+}
+
+static void client_on_link_settled(void *owner, struct link *link)
+{
+    struct client *c = owner;
+
+    (void)link;
+    if (c->is_parked)
+        client_unpark(c);
+}
+
+static void client_on_link_parameter(
+    void *owner, struct link *link, struct slice name, struct slice value)
+{
+    struct client *c = owner;
+
+    (void)link;
+    if (c->row == NULL || !slice_ieq_str(name, "application_name"))
+        return;
+    shm_write_begin(&c->row->seq);
+    client_row_set_application(c->row, value.p, value.n);
+    shm_write_end(&c->row->seq);
+}
+
+static void client_on_link_drained(void *owner, struct link *link)
+{
+    struct client *c = owner;
+
+    (void)link;
+    if (!c->is_parked && !c->is_half_closed)
+        stream_resume(&c->stream);
+}
+
+static void client_on_link_lost(void *owner, struct link *link, const struct err *err, bool told)
+{
+    struct client *c = owner;
+
+    (void)link;
+    c->link = NULL;
+    if (!told)
+        log_at(LVL_LOG, "session of user \"%s\" ends: %s", c->pool->names, err->msg);
+    client_end(c, told ? NULL : err);
+}
+
+const struct link_owner_ops client_link_ops = {
+    .on_auth = login_on_auth,
+    .on_login_done = login_on_done,
+    .on_bytes = client_on_link_bytes,
+    .on_quiet = client_on_link_quiet,
+    .on_settled = client_on_link_settled,
+    .on_parameter = client_on_link_parameter,
+    .on_drained = client_on_link_drained,
+    .on_lost = client_on_link_lost,
+};

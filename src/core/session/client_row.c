@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * client_row.c: keeps a client's row in shared memory. Called per statement: no system calls. */
+#include "config.h"
+
+#include <string.h>
+
+#include "backend/row_alloc.h"
+
+#include "session_int.h"
+
+void client_row_open(struct client *c, const struct session_peer *peer)
+{
+    struct sessions *ss = c->ss;
+    struct client_row *row;
+
+    c->row_index = row_alloc_take(ss->client_row_alloc);
+    c->row = client_row_at(ss->client_rows, c->row_index);
+    if (c->row == NULL)
+        return;
+    row = c->row;
+    shm_write_begin(&row->seq);
+    memset((char *)row + sizeof row->seq, 0, sizeof *row - sizeof row->seq);
+    row->state = CLIENT_STATE_LOGIN;
+    row->tx_status = 'I';
+    row->node = ROWS_NO_NODE;
+    row->balance_node = ROWS_NO_NODE;
+    row->link_row = ROWS_NO_ROW;
+    row->id = ++ss->next_id;
+    row->worker = (uint16_t)ss->env->ordinal;
+    row->connected_us = backend_wall_us(&ss->be);
+    row->state_since_us = row->connected_us;
+    memcpy(row->addr, peer->addr, sizeof row->addr);
+    row->addr_kind = peer->addr_kind;
+    row->port = peer->port;
+    shm_write_end(&row->seq);
+}
+
+/* The login is over: whose session it is, on which link. */
+void client_row_login(struct client *c)
+{
+    struct client_row *row = c->row;
+    struct slice app = paramset_get(&c->link->reported, slice_of_str("application_name"));
+    uint8_t secret[ROWS_SECRET_BYTES];
+
+    if (row == NULL)
+        return;
+    shm_write_begin(&row->seq);
+    row->secret_len = (uint8_t)client_make_secret(secret, c->link->version);
+    memcpy(row->secret, secret, sizeof secret);
+    row->told_pid = c->link->server_pid;
+    row->server_pid = c->link->server_pid;
+    row->protocol = c->link->version;
+    row->node = (int16_t)c->pool->cluster_node;
+    row->balance_node = row->node;
+    row->link_row = c->link->row;
+    row->pin_reason = PIN_REASON_SESSION_MODE;
+    client_row_set_names(row, pool_user(c->pool).p, c->pool->user_len, pool_database(c->pool).p,
+        c->pool->database_len, app.p == NULL ? "" : app.p, app.n);
+    shm_write_end(&row->seq);
+    client_row_state(c, CLIENT_STATE_IDLE, WAIT_REASON_NONE);
+    link_row_update(c->link, c->row_index);
+}
+
+void client_row_state(struct client *c, enum client_state state, enum wait_reason reason)
+{
+    struct client_row *row = c->row;
+
+    if (row == NULL)
+        return;
+    shm_write_begin(&row->seq);
+    row->state = (uint8_t)state;
+    row->wait_reason = (uint8_t)reason;
+    row->state_since_us = backend_wall_us(&c->ss->be);
+    if (c->link != NULL)
+        row->tx_status = c->link->tx_status;
+    if (state == CLIENT_STATE_WAITING && c->pool != NULL) {
+        row->node = (int16_t)c->pool->cluster_node;
+        client_row_set_names(row, pool_user(c->pool).p, c->pool->user_len,
+            pool_database(c->pool).p, c->pool->database_len, "", 0);
+    }
+    shm_write_end(&row->seq);
+}
+
+void client_note_statement(struct client *c, struct slice sql)
+{
+    struct client_row *row = c->row;
+
+    if (row == NULL)
+        return;
+    shm_write_begin(&row->seq);
+    row->state = CLIENT_STATE_ACTIVE;
+    row->query_start_us = backend_wall_us(&c->ss->be);
+    row->state_since_us = row->query_start_us;
+    row->nqueries++;
+    if (sql.p != NULL)
+        rows_set_text(row->statement, sizeof row->statement, sql.p, sql.n);
+    shm_write_end(&row->seq);
+}
+
+void client_note_idle(struct client *c)
+{
+    struct client_row *row = c->row;
+    char tx = c->link == NULL ? 'I' : c->link->tx_status;
+
+    c->last_active_us = loop_now_us(c->ss->loop);
+    if (row == NULL)
+        return;
+    shm_write_begin(&row->seq);
+    row->state = tx == 'I'   ? CLIENT_STATE_IDLE
+                 : tx == 'T' ? CLIENT_STATE_IDLE_TX
+                             : CLIENT_STATE_FAILED_TX;
+    row->tx_status = tx;
+    row->state_since_us = backend_wall_us(&c->ss->be);
+    shm_write_end(&row->seq);
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * session_int.h: the client, as the files of this module share it.
+ *
+ *   STARTUP → LOGIN → ACTIVE → CLOSING → (freed)
+ *
+ * An idle client owns this struct, its row in shared memory and nothing else. */
+#ifndef PGP_SESSION_INT_H
+#define PGP_SESSION_INT_H
+
+#include "backend/link.h"
+#include "backend/paramset.h"
+#include "backend/pool.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "net/stream.h"
+#include "session/session.h"
+#include "wire/startup.h"
+
+#define CLIENT_MAGIC 0xC11E07A1U
+/* A message that may be a command of ours is collected up to this size. */
+#define CLIENT_COLLECT_MAX 16384
+/* How long a client that closed its sending half may wait for the rest of its replies. */
+#define CLIENT_HALF_CLOSED_MS 5000
+/* How long a goodbye may take to be read. */
+#define CLIENT_CLOSING_MS 5000
+
+enum client_phase {
+    CL_STARTUP,
+    CL_LOGIN,
+    CL_ACTIVE,
+    CL_CLOSING,
+    CL_CLOSED
+};
+
+/* What is needed until the login is over. */
+struct client_login {
+    struct pool_request req;
+    struct link_startup startup;
+    struct paramset params;
+    struct buf packet; /* the startup packet: `startup` points into it */
+    struct slice unknown[8];
+    unsigned nunknown;
+    bool is_negotiated; /* NegotiateProtocolVersion was sent or is not due */
+    bool is_auth_told;  /* AuthenticationOk was sent */
+};
+
+struct client {
+    uint32_t magic;
+    uint8_t phase; /* enum client_phase */
+    bool is_unix;
+    bool is_parked;      /* input waits until the link is quiet */
+    bool is_half_closed; /* the client sends nothing more */
+    bool asked_tls;
+    bool asked_gss;
+    bool is_counted;  /* in session_shared */
+    bool local_batch; /* the extended sequence since the last Sync was answered here alone */
+    bool local_error; /* and failed: skip to Sync */
+    bool server_batch; /* something of the present extended sequence went to the server */
+    struct sessions *ss;
+    struct stream stream;
+    struct list node; /* ss->clients */
+    struct timer timer;
+    struct link *link;
+    uint64_t epoch; /* of the loan of `link` */
+    struct pool *pool;
+    struct client_login *login;
+    struct client_local *local; /* commands of ours prepared or opened, NULL mostly */
+    struct client_row *row;
+    struct buf carry;   /* an incomplete message, or parked input */
+    uint32_t body_left; /* of a message that is passed on in parts */
+    int32_t row_index;
+    int64_t last_active_us;
+    struct conf_override *override;
+};
+
+/* client.c */
+struct client *client_of_stream(struct stream *s);
+/* Sends bytes of our own making and empties the buffer. */
+void client_send(struct client *c, struct buf *out);
+/* Ends the session: `err` (may be NULL) is sent first. The link is given back. */
+void client_end(struct client *c, const struct err *err);
+/* The same with a FATAL message made here. */
+void client_end_text(struct client *c, const char *sqlstate, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Gives the link back. `boundary`: the client's last message went whole. */
+void client_drop_link(struct client *c, bool boundary);
+/* The client's last words were read (Terminate, or the end of its stream). */
+void client_leave(struct client *c);
+/* (Re)arms the client's one timer. 0 stops it. */
+void client_set_timer(struct client *c, int64_t ms);
+
+/* client_start.c */
+void client_on_startup_bytes(struct client *c, const char *p, const char *end);
+
+/* client_login.c */
+void client_login_begin(struct client *c, const struct startup *st, struct slice packet);
+void client_login_input(struct client *c, const char *p, const char *end);
+void client_login_free(struct client *c);
+extern const struct link_owner_ops client_link_ops;
+
+/* client_feed.c */
+void client_feed(struct client *c, const char *p, const char *end);
+/* Goes on with parked input. */
+void client_unpark(struct client *c);
+/* Starts sending to the link: the row, the log. */
+void client_note_statement(struct client *c, struct slice sql);
+void client_note_idle(struct client *c);
+
+/* client_local.c: commands that we answer ourselves. */
+enum local_verdict {
+    LOCAL_NO,   /* not ours: to the server with it */
+    LOCAL_DONE, /* answered */
+    LOCAL_PARK  /* ours, but the server owes replies that come first */
+};
+enum local_verdict client_local_query(struct client *c, struct slice sql);
+enum local_verdict client_local_extended(struct client *c, char type, struct slice body);
+void client_local_free(struct client *c);
+/* Cheap test of the first letters: may this text be ours? */
+bool client_local_is_likely(struct slice sql);
+
+/* client_cancel.c */
+void client_cancel_request(struct sessions *ss, int32_t pid, struct slice key, int fd);
+/* Makes the client's cancel key; returns its length. */
+uint32_t client_make_secret(uint8_t *secret, uint32_t version);
+
+/* client_row.c */
+void client_row_open(struct client *c, const struct session_peer *peer);
+void client_row_login(struct client *c);
+void client_row_state(struct client *c, enum client_state state, enum wait_reason reason);
+
+/* client_log.c */
+void client_log_connection(const struct client *c);
+void client_log_disconnection(const struct client *c);
+void client_log_statement(struct client *c, const char *kind, struct slice sql);
+bool client_log_statements(const struct client *c);
+
+/* sessions.c: what SHOW may say of nodes. */
+struct admin_sources;
+void sessions_fill_node_source(struct sessions *ss, struct admin_sources *src);
+
+/* session_shm.c */
+bool session_count_add(struct sessions *ss, int limit);
+void session_count_sub(struct sessions *ss);
+
+#endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * session_shm.c: the shared memory of sessions: sizes, first content, and a dead worker's share. */
+#include "config.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "backend/quota.h"
+#include "base/assert.h"
+#include "config/conf.h"
+
+#include "session_int.h"
+
+struct session_shared {
+    _Atomic int32_t nclients;
+    int32_t nworkers;
+    struct {
+        _Atomic int32_t nclients;
+    } __attribute__((aligned(64))) worker[];
+};
+
+/* Rows of links one worker can have. Untouched rows cost no memory. */
+static uint32_t links_per_worker(const struct conf *conf)
+{
+    uint32_t n = (uint32_t)conf->max_clients + 1024;
+
+    return n;
+}
+
+void session_plan_shm(const struct conf *conf, int nworkers, struct shm_plan *plan)
+{
+    uint32_t n = (uint32_t)nworkers;
+
+    /* Any worker may be given every client; clients on their way in need a row, too. */
+    plan->bytes[SHM_CLIENTS] +=
+        rows_bytes(sizeof(struct client_row), n, (uint32_t)conf->max_clients + 1024);
+    plan->bytes[SHM_LINKS] += rows_bytes(sizeof(struct link_row), n, links_per_worker(conf));
+    plan->bytes[SHM_QUOTAS] += quota_region_bytes(nworkers);
+    plan->bytes[SHM_STATS] +=
+        sizeof(struct session_shared) + n * sizeof(((struct session_shared *)0)->worker[0]);
+}
+
+void session_init_shm(const struct conf *conf, int nworkers, struct shm *shm)
+{
+    struct session_shared *s = shm_get(shm, SHM_STATS);
+    int i;
+
+    rows_init(shm_get(shm, SHM_CLIENTS), sizeof(struct client_row), (uint32_t)nworkers,
+        (uint32_t)conf->max_clients + 1024);
+    rows_init(shm_get(shm, SHM_LINKS), sizeof(struct link_row), (uint32_t)nworkers,
+        links_per_worker(conf));
+    quota_region_init(shm, nworkers);
+    for (i = 0; i < conf->nnodes; i++)
+        quota_set_limit(shm, i, conf->max_backend_connections);
+    s->nworkers = nworkers;
+}
+
+static void clear_rows(struct rows_header *rows, int ordinal)
+{
+    struct rows_worker *range = rows_worker(rows, (uint32_t)ordinal);
+    uint32_t used = range->high_water < range->count ? range->high_water : range->count;
+
+    memset(rows_at(rows, range->first), 0, (size_t)used * rows->row_bytes);
+}
+
+void session_reclaim_worker(struct shm *shm, int ordinal)
+{
+    struct session_shared *s = shm_get(shm, SHM_STATS);
+
+    ASSERT(ordinal >= 0 && ordinal < s->nworkers);
+    clear_rows(shm_get(shm, SHM_CLIENTS), ordinal);
+    clear_rows(shm_get(shm, SHM_LINKS), ordinal);
+    quota_reclaim(shm, ordinal);
+    atomic_fetch_sub(&s->nclients, atomic_exchange(&s->worker[ordinal].nclients, 0));
+}
+
+bool session_count_add(struct sessions *ss, int limit)
+{
+    struct session_shared *s = ss->shared;
+    int32_t n = atomic_load(&s->nclients);
+
+    do {
+        if (n >= limit)
+            return false;
+    } while (!atomic_compare_exchange_weak(&s->nclients, &n, n + 1));
+    atomic_fetch_add(&s->worker[ss->env->ordinal].nclients, 1);
+    return true;
+}
+
+void session_count_sub(struct sessions *ss)
+{
+    atomic_fetch_sub(&ss->shared->worker[ss->env->ordinal].nclients, 1);
+    atomic_fetch_sub(&ss->shared->nclients, 1);
+}
+
+int session_count_of(const struct shm *shm, int ordinal)
+{
+    struct session_shared *s = shm_get(shm, SHM_STATS);
+
+    return atomic_load(&s->worker[ordinal].nclients);
+}
+
+int session_count_all(const struct shm *shm)
+{
+    struct session_shared *s = shm_get(shm, SHM_STATS);
+
+    return atomic_load(&s->nclients);
+}

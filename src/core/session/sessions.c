@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * sessions.c: a worker's clients as a whole: start, new configuration, stop. */
+#include "config.h"
+
+#include <string.h>
+
+#include "admin/sources.h"
+#include "backend/quota.h"
+#include "backend/row_alloc.h"
+#include "base/log.h"
+#include "config/conf.h"
+#include "ipc/mailbox.h"
+
+#include "session_int.h"
+
+/* Tells everybody how many clients this worker has. Put off to the end of the turn: a burst of a
+ * thousand connects is one update. */
+static void sessions_on_publish(struct task *t)
+{
+    struct sessions *ss = LIST_ENTRY(t, struct sessions, publish);
+    struct proc_row *row = proc_row(ss->env->shm, ss->env->slot);
+
+    atomic_store(&row->nclients, ss->nclients);
+    atomic_store(&row->nwaiting, ss->be.nrequests);
+    if (ss->nclients == 0)
+        proc_set_title("wait for connection request");
+    else
+        proc_set_title("worker %d: %u clients", ss->env->ordinal, ss->nclients);
+}
+
+static void sessions_post_workers(struct sessions *ss, enum mail_type type, int node)
+{
+    const struct proc_env *env = ss->env;
+    int32_t body = node;
+    int i;
+
+    for (i = 0; i < env->nworkers; i++) {
+        if (i == env->ordinal)
+            continue;
+        if (type == MAIL_QUOTA_FREED && quota_waiting_of(env->shm, node, i) == 0)
+            continue;
+        /* A full box means a busy worker: it will look at its waiting clients anyhow. */
+        (void)mailbox_post(
+            env->boxes, env->first_worker_slot + i, type, &body, sizeof body, -1);
+    }
+}
+
+static void sessions_want_quota(struct backend *be, int node)
+{
+    sessions_post_workers(be->ctx, MAIL_LINK_WANTED, node);
+}
+
+static void sessions_tell_quota_freed(struct backend *be, int node)
+{
+    if (quota_waiting(be->shm, node) > 0)
+        sessions_post_workers(be->ctx, MAIL_QUOTA_FREED, node);
+}
+
+void sessions_init(struct sessions *ss, struct loop *loop, struct proc_env *env)
+{
+    memset(ss, 0, sizeof *ss);
+    ss->loop = loop;
+    ss->env = env;
+    ss->gen = env->conf;
+    ss->conf = conf_of(env->conf);
+    list_init(&ss->clients);
+    task_init(&ss->publish, sessions_on_publish);
+    backend_init(&ss->be, loop, env->shm, ss->conf, env->ordinal);
+    ss->be.ctx = ss;
+    ss->be.want_quota = sessions_want_quota;
+    ss->be.tell_quota_freed = sessions_tell_quota_freed;
+    ss->client_rows = shm_get(env->shm, SHM_CLIENTS);
+    ss->client_row_alloc = row_alloc_new(ss->client_rows, env->ordinal);
+    ss->shared = shm_get(env->shm, SHM_STATS);
+}
+
+void sessions_fini(struct sessions *ss)
+{
+    backend_fini(&ss->be);
+    row_alloc_free(&ss->client_row_alloc);
+}
+
+void sessions_set_conf(struct sessions *ss, const struct conf_gen *gen)
+{
+    ss->gen = gen;
+    ss->conf = conf_of(gen);
+    backend_set_conf(&ss->be, ss->conf);
+}
+
+void sessions_stop(struct sessions *ss, enum session_stop how)
+{
+    struct list *n;
+    struct list *tmp;
+
+    if (how <= ss->stop)
+        return;
+    ss->stop = how;
+    backend_stop_caching(&ss->be);
+    if (how == SESSION_STOP_FAST) {
+        LIST_FOREACH_SAFE(n, tmp, &ss->clients)
+            client_end_text(LIST_ENTRY(n, struct client, node), "57P01",
+                "terminating connection due to administrator command");
+    }
+    if (ss->nclients == 0 && ss->on_empty != NULL)
+        ss->on_empty(ss);
+}
+
+/* Until the cluster view exists nothing is known about nodes but the settings. */
+void sessions_fill_node_source(struct sessions *ss, struct admin_sources *src)
+{
+    (void)ss;
+    src->node = NULL;
+}

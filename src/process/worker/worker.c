@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * worker.c: the process that serves clients: an event loop with many clients, and the links to
+ * servers they share. One slow client delays nobody; a crash takes this worker's clients and
+ * nothing else. */
+#include "config.h"
+
+#include "process/worker/worker.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "backend/quota.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "config/conf.h"
+
+#include "worker_int.h"
+
+static void worker_on_mail(struct role_loop *rl, struct mail *mail)
+{
+    struct worker *w = LIST_ENTRY(rl, struct worker, role);
+    int32_t node = -1;
+
+    switch (mail->type) {
+    case MAIL_CLIENT:
+        accept_on_mail(w, mail);
+        return;
+    case MAIL_CANCEL:
+        sessions_on_cancel(&w->sessions, mail->body, mail->len, mail->fd);
+        return;
+    case MAIL_LINK_WANTED:
+        if (mail->len == sizeof node) {
+            memcpy(&node, mail->body, sizeof node);
+            (void)backend_evict_idle(&w->sessions.be, node);
+        }
+        break;
+    case MAIL_QUOTA_FREED:
+    case MAIL_WORKER_GONE:
+        backend_post_retry(&w->sessions.be);
+        break;
+    default:
+        log_at(LVL_WARNING, "worker got a message it does not know: %d", (int)mail->type);
+        break;
+    }
+    if (mail->fd != -1)
+        close(mail->fd);
+}
+
+static void worker_on_reload(struct role_loop *rl)
+{
+    struct worker *w = LIST_ENTRY(rl, struct worker, role);
+
+    sessions_set_conf(&w->sessions, role_loop_gen(rl));
+}
+
+/* Smart: no new clients, end with the last one. Fast: everybody is told to go, and has a moment to
+ * read it. Immediate: now. */
+static bool worker_on_stop(struct role_loop *rl)
+{
+    struct worker *w = LIST_ENTRY(rl, struct worker, role);
+
+    accept_stop(w);
+    if (rl->stop_mode == 'i')
+        return false;
+    sessions_stop(&w->sessions, rl->stop_mode == 's' ? SESSION_STOP_SMART : SESSION_STOP_FAST);
+    return true;
+}
+
+static void worker_on_empty(struct sessions *ss)
+{
+    struct worker *w = LIST_ENTRY(ss, struct worker, sessions);
+    int limit = ss->conf->child_max_connections;
+
+    if (limit > 0 && ss->served >= (uint64_t)limit && ss->stop == SESSION_RUNNING) {
+        log_at(LVL_LOG, "child exiting, %d connections reached", limit);
+        loop_stop(&w->role.loop);
+    }
+    if (ss->stop != SESSION_RUNNING)
+        loop_stop(&w->role.loop);
+}
+
+int worker_main(struct proc_env *env)
+{
+    struct worker *w = mem_alloc_zero(sizeof *w);
+    int status;
+
+    w->role.on_mail = worker_on_mail;
+    w->role.on_reload = worker_on_reload;
+    w->role.on_stop = worker_on_stop;
+    role_loop_init(&w->role, env);
+    sessions_init(&w->sessions, &w->role.loop, env);
+    w->sessions.on_empty = worker_on_empty;
+    accept_init(w);
+    accept_start_exclusive(w);
+    status = role_loop_run(&w->role);
+    accept_fini(w);
+    sessions_fini(&w->sessions);
+    role_loop_fini(&w->role);
+    mem_free(w);
+    return status;
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * worker_accept.c: takes clients from the listening sockets that all workers share, and places each
+ * on the worker that has the fewest. The kernel wakes one idle worker per connection
+ * (EPOLLEXCLUSIVE), so there is no herd; who wakes is not who has the least to do, so a client may
+ * be passed on, before a byte of it was read. */
+#include "config.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "config/conf.h"
+
+#include "worker_int.h"
+
+#define ACCEPTS_PER_TURN 16
+#define ACCEPT_RETRY_MS  200
+
+static void peer_of_sockaddr(struct session_peer *peer, const struct sockaddr_storage *ss)
+{
+    const struct sockaddr_in *in4 = (const struct sockaddr_in *)ss;
+    const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)ss;
+
+    if (ss->ss_family == AF_INET) {
+        peer->addr_kind = ROW_ADDR_IPV4;
+        memcpy(peer->addr, &in4->sin_addr, sizeof in4->sin_addr);
+        peer->port = ntohs(in4->sin_port);
+    } else if (ss->ss_family == AF_INET6) {
+        peer->addr_kind = ROW_ADDR_IPV6;
+        memcpy(peer->addr, &in6->sin6_addr, sizeof in6->sin6_addr);
+        peer->port = ntohs(in6->sin6_port);
+    } else {
+        peer->addr_kind = ROW_ADDR_LOCAL;
+    }
+}
+
+/* Clients of worker `i` as far as we know: what it published, and what we sent since. */
+static uint32_t worker_load(struct worker *w, int i)
+{
+    const struct proc_env *env = w->role.env;
+    uint32_t n = atomic_load(&proc_row(env->shm, env->first_worker_slot + i)->nclients);
+
+    if (n != w->seen[i]) {
+        w->seen[i] = n;
+        w->placed[i] = 0;
+    }
+    return n + w->placed[i];
+}
+
+/* The worker to serve a new client: this one, unless another has clearly fewer. */
+static int accept_choose(struct worker *w)
+{
+    const struct proc_env *env = w->role.env;
+    uint32_t mine = w->sessions.nclients;
+    uint32_t least = mine;
+    uint32_t load;
+    int best = env->ordinal;
+    int i;
+
+    for (i = 0; i < env->nworkers; i++) {
+        if (i == env->ordinal || proc_row(env->shm, env->first_worker_slot + i)->pid == 0)
+            continue;
+        load = worker_load(w, i);
+        if (load < least) {
+            least = load;
+            best = i;
+        }
+    }
+    return mine > least + 1 + least / 8 ? best : env->ordinal;
+}
+
+static void accept_place(struct worker *w, const struct session_peer *peer)
+{
+    const struct proc_env *env = w->role.env;
+    int to = accept_choose(w);
+
+    if (to != env->ordinal && mailbox_post(env->boxes, env->first_worker_slot + to, MAIL_CLIENT,
+                                  peer, sizeof *peer, peer->fd) == 0) {
+        w->placed[to]++;
+        close(peer->fd);
+        return;
+    }
+    sessions_add(&w->sessions, peer);
+}
+
+void accept_on_mail(struct worker *w, struct mail *mail)
+{
+    struct session_peer peer;
+
+    if (mail->len != sizeof peer || mail->fd == -1 || w->sessions.stop != SESSION_RUNNING) {
+        if (mail->fd != -1)
+            close(mail->fd);
+        return;
+    }
+    memcpy(&peer, mail->body, sizeof peer);
+    peer.fd = mail->fd;
+    sessions_add(&w->sessions, &peer);
+}
+
+/* Out of descriptors or memory: leave the queue alone for a moment instead of spinning. */
+static void accept_back_off(struct worker *w, int errnum)
+{
+    log_at(LVL_WARNING, "could not accept a connection: %s", strerror(errnum));
+    accept_stop(w);
+    timer_start(&w->role.loop, &w->retry, ACCEPT_RETRY_MS);
+}
+
+static void accept_on_ready(struct io *io, int events)
+{
+    struct acceptor *a = LIST_ENTRY(io, struct acceptor, io);
+    struct worker *w = a->w;
+    struct sockaddr_storage ss;
+    struct session_peer peer;
+    socklen_t len;
+    int i;
+
+    (void)events;
+    for (i = 0; i < ACCEPTS_PER_TURN && w->is_accepting; i++) {
+        len = sizeof ss;
+        memset(&peer, 0, sizeof peer);
+        peer.fd = accept4(a->fd, (struct sockaddr *)&ss, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (peer.fd == -1) {
+            if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+                accept_back_off(w, errno);
+            return;
+        }
+        peer.is_unix = a->is_unix;
+        peer_of_sockaddr(&peer, &ss);
+        accept_place(w, &peer);
+    }
+}
+
+static void accept_on_retry(struct timer *t)
+{
+    struct worker *w = LIST_ENTRY(t, struct worker, retry);
+
+    if (w->sessions.stop == SESSION_RUNNING)
+        accept_start(w);
+}
+
+void accept_init(struct worker *w)
+{
+    const struct proc_env *env = w->role.env;
+    int i;
+
+    w->placed = mem_alloc_zero((size_t)env->nworkers * sizeof *w->placed);
+    w->seen = mem_alloc_zero((size_t)env->nworkers * sizeof *w->seen);
+    timer_init(&w->retry, accept_on_retry);
+    w->nacceptors = env->nlisten;
+    for (i = 0; i < env->nlisten; i++) {
+        w->acceptors[i].w = w;
+        w->acceptors[i].fd = env->listen_fd[i];
+        w->acceptors[i].is_unix = env->listen_is_unix[i];
+        io_open(&w->role.loop, &w->acceptors[i].io, env->listen_fd[i], accept_on_ready);
+    }
+}
+
+/* libuv registers the descriptor without EPOLLEXCLUSIVE: do it again with it. libuv notices
+ * nothing, the registration has the same events and it removes it like any other. */
+static void accept_make_exclusive(struct worker *w)
+{
+    struct epoll_event ev = {.events = EPOLLIN | EPOLLEXCLUSIVE};
+    int epoll_fd = uv_backend_fd(&w->role.loop.uv);
+    int i;
+
+    uv_run(&w->role.loop.uv, UV_RUN_NOWAIT);
+    for (i = 0; i < w->nacceptors; i++) {
+        ev.data.fd = w->acceptors[i].fd;
+        if (epoll_ctl(epoll_fd, EPOLL_CTL_DEL, ev.data.fd, NULL) == 0 &&
+            epoll_ctl(epoll_fd, EPOLL_CTL_ADD, ev.data.fd, &ev) == -1)
+            log_at(LVL_WARNING, "EPOLLEXCLUSIVE is not to be had: %s", strerror(errno));
+    }
+}
+
+void accept_start(struct worker *w)
+{
+    int i;
+
+    if (w->is_accepting)
+        return;
+    w->is_accepting = true;
+    for (i = 0; i < w->nacceptors; i++)
+        io_want(&w->acceptors[i].io, IO_READ);
+}
+
+void accept_stop(struct worker *w)
+{
+    int i;
+
+    if (!w->is_accepting)
+        return;
+    w->is_accepting = false;
+    timer_stop(&w->role.loop, &w->retry);
+    for (i = 0; i < w->nacceptors; i++)
+        io_want(&w->acceptors[i].io, 0);
+}
+
+void accept_start_exclusive(struct worker *w)
+{
+    accept_start(w);
+    if (w->role.env->nworkers > 1)
+        accept_make_exclusive(w);
+}
+
+void accept_fini(struct worker *w)
+{
+    accept_stop(w);
+    mem_free(w->placed);
+    mem_free(w->seen);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * worker_int.h: the worker's root struct. */
+#ifndef PGP_WORKER_INT_H
+#define PGP_WORKER_INT_H
+
+#include "process/common/role_loop.h"
+#include "session/session.h"
+
+struct worker;
+
+/* One listening socket, shared with the other workers. */
+struct acceptor {
+    struct io io;
+    struct worker *w;
+    int fd;
+    bool is_unix;
+};
+
+struct worker {
+    struct role_loop role;
+    struct sessions sessions;
+    struct acceptor acceptors[PROC_MAX_LISTEN];
+    int nacceptors;
+    struct timer retry; /* accepting goes on after EMFILE */
+    bool is_accepting;
+    bool is_retiring; /* child_max_connections is reached */
+    /* Clients handed to other workers since they last published their count. */
+    uint32_t *placed;
+    uint32_t *seen;
+};
+
+/* worker_accept.c */
+void accept_init(struct worker *w);
+void accept_start(struct worker *w);
+/* The first start, outside the loop: makes the kernel wake one worker per connection. */
+void accept_start_exclusive(struct worker *w);
+void accept_stop(struct worker *w);
+void accept_fini(struct worker *w);
+/* A client that another worker accepted. */
+void accept_on_mail(struct worker *w, struct mail *mail);
+
+#endif
