@@ -104,18 +104,21 @@ def measure_idle(scratch, name, clients, pool_mode):
                       (queried - base) / clients, base)
 
 
-def run_idle(scratch, names, clients, pgpool2_clients, pool_modes):
-    """All peers that have processes of their own; a failure is reported and left out."""
+def run_idle(scratch, opt, failures):
+    """All peers that have processes of their own; one that fails is a failure of the report."""
     results = []
-    for pool_mode in pool_modes:
-        for name in names:
+    for pool_mode in opt.idle_pool_modes:
+        for name in opt.peers:
             if name == "direct" or (name == "pgpool2" and pool_mode != "session"):
                 continue
-            count = min(clients, pgpool2_clients) if name == "pgpool2" else clients
+            count = opt.idle_clients
+            if name == "pgpool2":
+                count = min(count, opt.idle_pgpool2)
             try:
                 got = measure_idle(scratch, name, count, pool_mode)
             except (BenchError, OSError) as e:
-                say(f"idle {TITLES[name]} ({pool_mode}): {e}")
+                failures.append(f"{TITLES[name]}, {count} idle clients ({pool_mode}): {e}"[:500])
+                say(failures[-1])
                 continue
             say(f"idle {TITLES[name]} ({pool_mode}): {count} clients, {got.logged_in:,.0f} bytes "
                 f"each after login, {got.queried:,.0f} after a query")
