@@ -35,7 +35,6 @@ enum conf_unit {
     CONF_UNIT_NONE,
     CONF_UNIT_DECIMAL,
     CONF_UNIT_OCTAL,
-    CONF_UNIT_PLAIN_SEC, /* an int in seconds */
     CONF_UNIT_MS,
     CONF_UNIT_S,
     CONF_UNIT_MIN,
@@ -56,19 +55,18 @@ enum conf_group {
 };
 
 enum conf_feature {
-#define CONF_FEATURE(sym, letter, state, text) CONF_FEATURE_##sym,
+#define CONF_FEATURE(sym, letter, state, switch_name, text) CONF_FEATURE_##sym,
 #include "config/conf_feature.def"
 #undef CONF_FEATURE
     CONF_FEATURE_COUNT
 };
 
 enum conf_param_flag {
-    CONF_SECRET = 1,     /* printed as ***** */
-    CONF_NO_SHOW = 2,    /* left out of lists and of the sample: kept for old files */
-    CONF_PATH = 4,       /* a file name; see conf_path */
-    CONF_COMMAND = 8,    /* a shell command */
-    CONF_OURS = 16,      /* unknown to pgpool-II */
-    CONF_SAMPLE_SET = 32 /* not commented out in the sample */
+    CONF_SECRET = 1,  /* printed as ***** */
+    CONF_NO_SHOW = 2, /* left out of lists and of the sample: kept for old files */
+    CONF_PATH = 4,    /* a file name; see conf_path */
+    CONF_COMMAND = 8, /* a shell command */
+    CONF_OURS = 16    /* unknown to pgpool-II */
 };
 
 struct conf_enum_value {
@@ -89,8 +87,9 @@ struct conf_param {
     enum conf_group group;
     enum conf_feature feature;
     unsigned flags;
-    size_t offset;   /* in struct conf, conf_node, conf_wd_node or conf_heartbeat */
-    int64_t def_int; /* in `unit`; also bool and enum */
+    size_t offset;         /* in struct conf, conf_node, conf_wd_node or conf_heartbeat */
+    size_t session_offset; /* in struct conf_session; only with CONF_CONTEXT_SESSION */
+    int64_t def_int;       /* in `unit`; also bool and enum */
     double def_real;
     const char *def_text; /* string, list and flags */
     int64_t min;          /* in `unit` */

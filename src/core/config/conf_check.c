@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * conf_check.c: rules that tie parameters to each other, and notes about those without effect.
+ * Runs in: every process, after a file was read. An error refuses the generation; what may be meant
+ * is a warning. */
+#include "config.h"
+
+#include "conf_int.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Reports about the parameter `name` (number `index` or -1), at its line when it was set. */
+#define CONF_COMPLAIN(load, severity, scope, name, index, hint, ...)                               \
+    do {                                                                                           \
+        struct conf_ref at_ = {conf_param_named(scope, name), index};                              \
+        const struct conf_slot *slot_ = conf_slot_of(load, &at_);                                  \
+        conf_report_add((load)->report, severity, conf_place_file(load, slot_), slot_->line, hint, \
+            __VA_ARGS__);                                                                          \
+    } while (0)
+#define CONF_COMPLAIN_AT(load, severity, name, hint, ...)                                          \
+    CONF_COMPLAIN(load, severity, CONF_SCOPE_GLOBAL, name, -1, hint, __VA_ARGS__)
+
+static const char *conf_place_file(const struct conf_load *load, const struct conf_slot *slot)
+{
+    return slot->value == NULL ? load->gen->file : slot->file;
+}
+
+static bool conf_is_set(const struct conf_load *load, const char *name)
+{
+    struct conf_ref ref = {conf_param_named(CONF_SCOPE_GLOBAL, name), -1};
+    return conf_slot_of(load, &ref)->value != NULL;
+}
+
+/* ---- connections, pools, processes ---- */
+
+static void conf_check_listen(struct conf_load *load, const struct conf *c)
+{
+    if (c->listen_addresses.n == 0 && c->unix_socket_directories.n == 0)
+        CONF_COMPLAIN_AT(load, CONF_ERROR, "listen_addresses",
+            "Set listen_addresses or unix_socket_directories.", "there is nothing to listen on");
+    if (c->port == c->pcp_port)
+        CONF_COMPLAIN_AT(load, CONF_ERROR, "pcp_port", "Choose another port for one of them.",
+            "port and pcp_port are both %d", c->port);
+    if (c->http_port != 0 && (c->http_port == c->port || c->http_port == c->pcp_port))
+        CONF_COMPLAIN_AT(load, CONF_ERROR, "http_port", "Choose another port.",
+            "http_port %d is used already", c->http_port);
+}
+
+static void conf_check_pools(struct conf_load *load, const struct conf *c)
+{
+    if (c->reserved_connections >= c->max_clients)
+        CONF_COMPLAIN_AT(load, CONF_ERROR, "reserved_connections",
+            "Lower reserved_connections or raise max_clients.",
+            "reserved_connections (%d) must be less than max_clients (%d)", c->reserved_connections,
+            c->max_clients);
+    if (c->default_pool_size != 0 && c->min_pool_size > c->default_pool_size)
+        CONF_COMPLAIN_AT(load, CONF_WARNING, "min_pool_size",
+            "No pool grows beyond default_pool_size but by reserve_pool_size.",
+            "min_pool_size (%d) is larger than default_pool_size (%d)", c->min_pool_size,
+            c->default_pool_size);
+    if (c->max_backend_connections != 0 && c->default_pool_size > c->max_backend_connections)
+        CONF_COMPLAIN_AT(load, CONF_WARNING, "max_backend_connections",
+            "One pool alone can use up all connections to a server.",
+            "default_pool_size (%d) is larger than max_backend_connections (%d)",
+            c->default_pool_size, c->max_backend_connections);
+    if (c->num_init_children > 32)
+        CONF_COMPLAIN_AT(load, CONF_WARNING, "num_init_children",
+            "Take it out to have one per processor; the number of clients is bounded by "
+            "max_clients.",
+            "%d worker processes will be started, each of which serves many clients",
+            c->num_init_children);
+    if (c->process_management_mode == CONF_PROCESS_DYNAMIC &&
+        c->min_spare_children >= c->max_spare_children)
+        CONF_COMPLAIN_AT(load, CONF_ERROR, "min_spare_children",
+            "Lower min_spare_children or raise max_spare_children.",
+            "min_spare_children (%d) must be less than max_spare_children (%d)",
+            c->min_spare_children, c->max_spare_children);
+}
+
+static void conf_check_logging(struct conf_load *load, const struct conf *c)
+{
+    if (c->log_destination == 0)
+        CONF_COMPLAIN_AT(load, CONF_ERROR, "log_destination", "Available values: stderr, syslog.",
+            "log_destination is empty");
+    for (const char *p = strchr(c->log_line_prefix, '%'); p != NULL; p = strchr(p, '%')) {
+        p++;
+        p += *p == '-';
+        while (*p >= '0' && *p <= '9')
+            p++;
+        if (*p == '\0' || strchr("apPtmdul%", *p) == NULL)
+            CONF_COMPLAIN_AT(load, CONF_WARNING, "log_line_prefix",
+                "Known are %a %p %P %t %m %d %u %l and %%; it is printed as it stands.",
+                "log_line_prefix has an unknown escape \"%%%.1s\"", p);
+        p += *p != '\0';
+    }
+    if (c->log_filename[0] == '\0' || strchr(c->log_filename, '/') != NULL)
+        CONF_COMPLAIN_AT(load, CONF_ERROR, "log_filename",
+            "Give the folder in log_directory and only the name in log_filename.",
+            "log_filename \"%s\" is not the name of a file", c->log_filename);
+}
+
+/* ---- servers ---- */
+
+static void conf_check_node(struct conf_load *load, const struct conf *c, int i)
+{
+    const struct conf_node *node = &c->nodes[i];
+    struct conf_ref host = {conf_param_named(CONF_SCOPE_NODE, "backend_hostname"), i};
+    unsigned both = CONF_BACKEND_ALLOW_FAILOVER | CONF_BACKEND_DISALLOW_FAILOVER;
+    if (node->backend_port == 0) {
+        if (conf_slot_of(load, &host)->value != NULL)
+            CONF_COMPLAIN(load, CONF_WARNING, CONF_SCOPE_NODE, "backend_hostname", i,
+                "A server exists when its port is set.",
+                "backend_hostname%d is set but backend_port%d is not: there is no server %d", i, i,
+                i);
+        return;
+    }
+    if ((node->backend_flag & both) == both)
+        CONF_COMPLAIN(load, CONF_ERROR, CONF_SCOPE_NODE, "backend_flag", i, "Keep one of them.",
+            "backend_flag%d says both ALLOW_TO_FAILOVER and DISALLOW_TO_FAILOVER", i);
+    if (node->backend_data_directory[0] == '\0' &&
+        (c->recovery_1st_stage_command[0] != '\0' || c->recovery_2nd_stage_command[0] != '\0'))
+        CONF_COMPLAIN(load, CONF_ERROR, CONF_SCOPE_NODE, "backend_data_directory", i,
+            "Online recovery needs it; or take the recovery commands out.",
+            "backend_data_directory%d is not set", i);
+    for (int k = 0; k < i; k++)
+        if (c->nodes[k].backend_port == node->backend_port &&
+            strcmp(c->nodes[k].backend_hostname, node->backend_hostname) == 0)
+            CONF_COMPLAIN(load, CONF_WARNING, CONF_SCOPE_NODE, "backend_port", i,
+                "One of the two is probably a slip of the pen.",
+                "servers %d and %d have the same address %s port %d", k, i, node->backend_hostname,
+                node->backend_port);
+}
+
+static void conf_check_nodes(struct conf_load *load, const struct conf *c)
+{
+    double weights = 0;
+    int count = 0;
+    for (int i = 0; i < CONF_MAX_NODES; i++) {
+        conf_check_node(load, c, i);
+        if (c->nodes[i].backend_port == 0)
+            continue;
+        count++;
+        weights += c->nodes[i].backend_weight;
+    }
+    if (count == 0)
+        conf_report_add(load->report, CONF_WARNING, load->gen->file, 0,
+            "Set backend_hostname0 and backend_port0.",
+            "there is no server: every client will be refused");
+    else if (weights == 0.0 && c->load_balance_mode)
+        conf_report_add(load->report, CONF_WARNING, load->gen->file, 0,
+            "Set backend_weightN of some server above 0, or load_balance_mode to off.",
+            "all weights are 0: no read can be balanced");
+}
+
+/* ---- the rest ---- */
+
+static void conf_check_balance(struct conf_load *load, const struct conf *c)
+{
+    if (c->read_only_function_list.n > 0 && c->write_function_list.n > 0)
+        CONF_COMPLAIN_AT(load, CONF_ERROR, "write_function_list", "Keep one of the two lists.",
+            "read_only_function_list and write_function_list are both set");
+    if (c->sr_check_period_ms == 0 && c->delay_threshold_bytes > 0 &&
+        conf_is_set(load, "delay_threshold"))
+        CONF_COMPLAIN_AT(load, CONF_WARNING, "delay_threshold", "Set sr_check_period above 0.",
+            "delay_threshold has no effect while sr_check_period is 0");
+    if (c->sr_check_period_ms == 0 && c->delay_threshold_by_time_ms > 0)
+        CONF_COMPLAIN_AT(load, CONF_WARNING, "delay_threshold_by_time",
+            "Set sr_check_period above 0.",
+            "delay_threshold_by_time has no effect while sr_check_period is 0");
+}
+
+static void conf_check_cache(struct conf_load *load, const struct conf *c)
+{
+    if (c->memqcache_maxcache_bytes > c->memqcache_cache_block_size_bytes)
+        CONF_COMPLAIN_AT(load, CONF_ERROR, "memqcache_maxcache",
+            "A result has to fit into one block: lower the one or raise the other.",
+            "memqcache_maxcache (%lld) must not be larger than memqcache_cache_block_size (%lld)",
+            (long long)c->memqcache_maxcache_bytes, (long long)c->memqcache_cache_block_size_bytes);
+    if (c->memqcache_total_size_bytes < c->memqcache_cache_block_size_bytes)
+        CONF_COMPLAIN_AT(load, CONF_ERROR, "memqcache_total_size",
+            "The memory has to hold at least one block: raise the one or lower the other.",
+            "memqcache_total_size (%lld) must not be less than memqcache_cache_block_size (%lld)",
+            (long long)c->memqcache_total_size_bytes,
+            (long long)c->memqcache_cache_block_size_bytes);
+}
+
+static void conf_check_tls(struct conf_load *load, const struct conf *c)
+{
+    if (c->ssl && (c->ssl_cert[0] == '\0' || c->ssl_key[0] == '\0'))
+        CONF_COMPLAIN_AT(load, CONF_ERROR, "ssl", "Set ssl_cert and ssl_key, or ssl to off.",
+            "ssl is on but %s is not set", c->ssl_cert[0] == '\0' ? "ssl_cert" : "ssl_key");
+    if (c->ssl_max_protocol_version != CONF_TLS_ANY &&
+        c->ssl_max_protocol_version < c->ssl_min_protocol_version)
+        CONF_COMPLAIN_AT(load, CONF_ERROR, "ssl_max_protocol_version", "No version of TLS is left.",
+            "ssl_max_protocol_version is older than ssl_min_protocol_version");
+    for (int i = 0; i < c->nnodes; i++)
+        if ((c->nodes[i].backend_ssl_cert[0] == '\0') != (c->nodes[i].backend_ssl_key[0] == '\0'))
+            CONF_COMPLAIN(load, CONF_ERROR, CONF_SCOPE_NODE, "backend_ssl_cert", i,
+                "A certificate is of no use without its key.",
+                "only one of backend_ssl_cert%d and backend_ssl_key%d is set", i, i);
+}
+
+static void conf_check_recovery(struct conf_load *load, const struct conf *c)
+{
+    const char *p = c->recovery_password;
+    if (strlen(p) == 35 && strncmp(p, "md5", 3) == 0 &&
+        strspn(p + 3, "0123456789abcdefABCDEF") == 32)
+        CONF_COMPLAIN_AT(load, CONF_ERROR, "recovery_password",
+            "Give the password itself, or leave it empty and put it into pool_passwd.",
+            "recovery_password must not be an MD5 hash");
+}
+
+static void conf_check_auth(struct conf_load *load, const struct conf *c)
+{
+    if (c->auth_query[0] != '\0' && c->auth_user[0] == '\0')
+        CONF_COMPLAIN_AT(load, CONF_ERROR, "auth_query", "Set auth_user.",
+            "auth_query is set but auth_user is not");
+}
+
+/* ---- what is set and does nothing ---- */
+
+/* False while the switch of the feature is off. */
+static bool conf_is_on(const struct conf *c, const struct conf_feature_info *info)
+{
+    if (info->switch_name == NULL)
+        return true;
+    struct conf_ref ref = {conf_param_named(CONF_SCOPE_GLOBAL, info->switch_name), -1};
+    return !conf_value_is_nothing(ref.param, conf_value_of(c, &ref));
+}
+
+static void conf_note_param(struct conf_load *load, const struct conf *c,
+    const struct conf_ref *ref, const struct conf_slot *slot)
+{
+    char name[CONF_NAME_SIZE];
+    const struct conf_feature_info *info = conf_feature_info(ref->param->feature);
+    const void *at = conf_value_of(c, ref);
+    conf_ref_name(ref, name);
+    if (info->state == CONF_STATE_NOT_BUILT && conf_is_on(c, info) &&
+        !conf_value_is_nothing(ref->param, at))
+        conf_report_add(load->report, CONF_WARNING, slot->file, slot->line, NULL,
+            "parameter \"%s\" has no effect yet: %s is not built", name, info->text);
+    if (info->state == CONF_STATE_NO_EFFECT && !conf_value_is_nothing(ref->param, at))
+        conf_report_add(load->report, CONF_NOTE, slot->file, slot->line, NULL,
+            "parameter \"%s\" has no effect: %s", name, info->text);
+}
+
+/* A value that needs more than its parameter does. */
+static void conf_note_value(struct conf_load *load, const struct conf *c,
+    const struct conf_ref *ref, const struct conf_slot *slot)
+{
+    char name[CONF_NAME_SIZE];
+    int value;
+    bool is_flags = ref->param->type == CONF_FLAGS;
+    if (ref->param->type != CONF_ENUM && !is_flags)
+        return;
+    memcpy(&value, conf_value_of(c, ref), sizeof(value));
+    conf_ref_name(ref, name);
+    for (const struct conf_enum_value *v = ref->param->values; v->text != NULL; v++) {
+        const struct conf_feature_info *info = conf_feature_info(v->feature);
+        bool is_chosen = is_flags ? (value & v->value) != 0 : value == v->value;
+        if (!is_chosen || info->state == CONF_STATE_BUILT)
+            continue;
+        if (info->state == CONF_STATE_NOT_BUILT)
+            conf_report_add(load->report, CONF_WARNING, slot->file, slot->line, NULL,
+                "value \"%s\" of parameter \"%s\" has no effect yet: %s is not built", v->text,
+                name, info->text);
+        else
+            conf_report_add(load->report, CONF_NOTE, slot->file, slot->line, NULL,
+                "value \"%s\" of parameter \"%s\" has no effect: %s", v->text, name, info->text);
+    }
+}
+
+static void conf_note_unbuilt(struct conf_load *load, const struct conf *c)
+{
+    int n;
+    const struct conf_param *t = conf_param_table(&n);
+    for (int i = 0; i < n; i++) {
+        struct conf_ref ref = {&t[i], -1};
+        for (int k = 0; k < conf_scope_count(t[i].scope); k++) {
+            if (t[i].scope != CONF_SCOPE_GLOBAL)
+                ref.index = k;
+            const struct conf_slot *slot = conf_slot_of(load, &ref);
+            if (slot->value == NULL)
+                continue;
+            conf_note_param(load, c, &ref, slot);
+            conf_note_value(load, c, &ref, slot);
+        }
+    }
+}
+
+void conf_check(struct conf_load *load)
+{
+    const struct conf *c = &load->gen->conf;
+    conf_check_listen(load, c);
+    conf_check_auth(load, c);
+    conf_check_pools(load, c);
+    conf_check_logging(load, c);
+    conf_check_nodes(load, c);
+    conf_check_balance(load, c);
+    conf_check_recovery(load, c);
+    conf_check_cache(load, c);
+    conf_check_tls(load, c);
+    if (!load->is_canonical)
+        conf_note_unbuilt(load, c);
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * conf_int.h: what the files of the config module share among themselves.
+ * Runs in: every process. */
+#ifndef PGP_CONFIG_CONF_INT_H
+#define PGP_CONFIG_CONF_INT_H
+
+#include "config/conf.h"
+#include "config/conf_param.h"
+
+#define CONF_MAX_INCLUDE   10   /* depth */
+#define CONF_MAX_INCLUDES  1000 /* files */
+#define CONF_MAX_FILE_SIZE (16 * 1024 * 1024)
+#define CONF_NAME_SIZE     96 /* longest name, with its number and NUL */
+#define CONF_MAX_GLOBALS   400
+
+enum conf_feature_state { CONF_STATE_BUILT, CONF_STATE_NOT_BUILT, CONF_STATE_NO_EFFECT };
+
+struct conf_feature_info {
+    const char *letter;
+    enum conf_feature_state state;
+    const char *switch_name; /* parameter that turns it on, or NULL */
+    const char *text;
+};
+
+struct conf_alias {
+    const char *old_name;
+    const char *new_name; /* NULL: the name was removed */
+    const char *hint;     /* what to do about a removed name */
+};
+
+struct conf_gen {
+    struct arena *arena;
+    uint64_t number;
+    const char *file;
+    const char *base_dir;
+    const char *command_line; /* NULL or text of settings */
+    struct conf conf;
+    struct conf_session session;
+};
+
+/* A value as it was found: the last one for its parameter wins. */
+struct conf_slot {
+    const char *value; /* NULL: not set */
+    const char *file;
+    int line;
+};
+
+/* One load in progress. */
+struct conf_load {
+    struct conf_gen *gen;
+    struct conf_report *report;
+    struct conf_slot *slot; /* one per parameter and number */
+    int *slot_base;         /* first slot of each record */
+    int nincludes;          /* files included so far */
+    bool is_canonical;      /* every parameter is set: no notes about what is not built */
+};
+
+/* conf_table.c */
+const struct conf_feature_info *conf_feature_info(enum conf_feature feature);
+const char *conf_group_title(enum conf_group group);
+const char *conf_group_text(enum conf_group group);
+const struct conf_alias *conf_alias_table(int *n);
+/* How many values a record of `scope` has. */
+int conf_scope_count(enum conf_scope scope);
+/* Finds the record called `name` (which has no number) in `scope`; NULL when there is none. */
+const struct conf_param *conf_param_named(enum conf_scope scope, const char *name);
+/* Position of a record in the table. */
+int conf_param_ordinal(const struct conf_param *param);
+/* Writes "backend_port0" or "port" into `out` of CONF_NAME_SIZE bytes. */
+void conf_ref_name(const struct conf_ref *ref, char *out);
+/* The alias for `name`, which may carry a number; NULL when there is none. */
+const struct conf_alias *conf_alias_find(const char *name);
+
+/* conf_near.c: the known name most like `name`, or NULL; the result is in `out`. */
+const char *conf_near_name(const char *name, char *out);
+
+/* conf_value.c */
+/* Where `ref` is stored in `conf`. */
+void *conf_value_at(struct conf *conf, const struct conf_ref *ref);
+const void *conf_value_of(const struct conf *conf, const struct conf_ref *ref);
+/* Reads `value` into `at`; strings are copied into `a`. Returns 0, or -1 with message and hint;
+ * `name` is used in them. */
+int conf_value_parse(struct arena *a, const struct conf_param *param, const char *name,
+    const char *value, void *at, struct err *err);
+/* Stores the default of `param`. */
+void conf_value_default(struct arena *a, const struct conf_param *param, void *at);
+/* Stores a copy of `from`. */
+void conf_value_copy(struct arena *a, const struct conf_param *param, void *at, const void *from);
+bool conf_value_equal(const struct conf_param *param, const void *a, const void *b);
+/* True for off, 0 and empty. */
+bool conf_value_is_nothing(const struct conf_param *param, const void *at);
+/* Bytes of a value of this type. */
+size_t conf_value_size(const struct conf_param *param);
+/* conf_format.c */
+void conf_value_format(
+    const struct conf_param *param, const void *at, enum conf_style style, struct buf *out);
+/* Appends `value` between quotes, so that the reader of files gives it back. */
+void conf_quote(const char *value, struct buf *out);
+
+/* conf_report.c */
+void conf_report_add(struct conf_report *report, enum conf_severity severity, const char *file,
+    int line, const char *hint, const char *fmt, ...) __attribute__((format(printf, 6, 7)));
+/* Adds message and hint of `err`. */
+void conf_report_err(struct conf_report *report, enum conf_severity severity, const char *file,
+    int line, const struct err *err);
+
+/* conf_read.c: reads `path` and what it includes into the slots. */
+void conf_read_file(struct conf_load *load, const char *path);
+void conf_read_text(struct conf_load *load, const char *name, struct slice text);
+
+/* conf_check.c: the rules that tie parameters to each other, and the notes about what is not built.
+ */
+void conf_check(struct conf_load *load);
+
+/* conf_load.c */
+const struct conf_slot *conf_slot_of(const struct conf_load *load, const struct conf_ref *ref);
+
+#endif
