@@ -35,14 +35,23 @@ class Postgres:
         self.port = free_port()
         self.data = os.path.join(scratch.run, "data")
 
-    def _as_server(self, argv, **kwargs):
-        return subprocess.run(drop_root() + argv, cwd=self.scratch.run, check=True, text=True,
-                              capture_output=True, **kwargs)
+    def _as_server(self, argv):
+        done = subprocess.run(drop_root() + argv, cwd=self.scratch.run, text=True, check=False,
+                              capture_output=True)
+        if done.returncode != 0:
+            raise BenchError(f"{os.path.basename(argv[0])}: {done.stderr.strip()[-600:]}")
+        return done.stdout.strip()
 
     def _psql(self, text):
         return self._as_server(
             [f"{self.bin}/psql", "-XAtq", "-h", self.scratch.run, "-p", str(self.port),
-             "-d", "postgres", "-c", text]).stdout.strip()
+             "-d", "postgres", "-c", text])
+
+    def _is_up(self):
+        try:
+            return self._psql("SELECT 1") == "1"
+        except BenchError:  # it accepts connections before it is ready
+            return False
 
     def start(self):
         self._as_server([f"{self.bin}/initdb", "-D", self.data, "--encoding=UTF8",
@@ -62,7 +71,7 @@ class Postgres:
             argv += ["-c", f"{name}={value}"]
         self.proc = self.scratch.spawn("postgres", argv)
         try:
-            wait_until("PostgreSQL", 30, lambda: accepts(self.port), self.proc)
+            wait_until("PostgreSQL", 30, self._is_up, self.proc)
         except BenchError as e:
             raise BenchError(f"{e}\n{tail(self.scratch.log_path('postgres'))}") from None
         self._psql(f"CREATE ROLE {USER} LOGIN")
