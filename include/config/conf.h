@@ -30,9 +30,14 @@ struct conf_issue {
     int line;         /* 0 when it is about the file as a whole */
     const char *text; /* primary message */
     const char *hint; /* next step, or NULL */
+    int rank;         /* of the file, for sorting */
+    int seq;          /* order of finding */
 };
 
-/* All findings of one load, in the order in which they were found. */
+#define CONF_MAX_ISSUES 1000
+
+/* All findings of one load, in the order of the files and their lines; those after CONF_MAX_ISSUES
+ * are only counted. */
 struct conf_report {
     struct arena *arena;
     struct conf_issue *issue;
@@ -40,6 +45,7 @@ struct conf_report {
     int cap;
     int nerrors;
     int nwarnings;
+    int nleft_out; /* findings after CONF_MAX_ISSUES */
 };
 
 /* Makes an empty report, and frees what it holds. */

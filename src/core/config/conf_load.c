@@ -290,6 +290,7 @@ static struct conf_gen *conf_finish(struct conf_load *load, const struct conf *o
     conf_apply_session(gen);
     conf_check(load);
     conf_load_end(load);
+    conf_report_sort(load->report);
     if (load->report->nerrors > 0)
         conf_gen_free(&gen);
     return gen;
