@@ -29,13 +29,13 @@ struct backend {
     /* The one read buffer of the worker: valid within one callback, never owned by a socket. */
     char *read_buf;
     struct hash_table pools;
-    struct list pool_lru;  /* pools that have links, least recently used first */
-    unsigned npools_live;  /* pools in pool_lru */
-    struct list idle_lru;  /* idle links of all pools, least recently used first */
-    struct list links;     /* every link */
-    struct list requests;  /* all waiting requests, oldest first */
+    struct list pool_lru; /* pools that have links, least recently used first */
+    unsigned npools_live; /* pools in pool_lru */
+    struct list idle_lru; /* idle links of all pools, least recently used first */
+    struct list links;    /* every link */
+    struct list requests; /* all waiting requests, oldest first */
     uint32_t nrequests;
-    struct task retry;     /* lets waiting requests try again */
+    struct task retry; /* lets waiting requests try again */
     struct rows_header *link_rows;
     struct row_alloc *row_alloc;
     uint64_t next_epoch;
@@ -48,15 +48,16 @@ struct backend {
     void *ctx;
 };
 
-void backend_init(struct backend *be, struct loop *loop, struct shm *shm, const struct conf *conf,
-    int ordinal);
+void backend_init(
+    struct backend *be, struct loop *loop, struct shm *shm, const struct conf *conf, int ordinal);
 /* Closes every link. */
 void backend_fini(struct backend *be);
 /* Takes over a new configuration generation. */
 void backend_set_conf(struct backend *be, const struct conf *conf);
 /* Lets waiting requests try again, soon: quota was freed, or a link they waited for is gone. */
 void backend_post_retry(struct backend *be);
-/* Closes the least recently used idle link of `node` (ROWS_NO_NODE: any); false when there is none. */
+/* Closes the least recently used idle link of `node` (ROWS_NO_NODE: any); false when there is none.
+ */
 bool backend_evict_idle(struct backend *be, int node);
 /* Closes all idle links; lent ones are closed when they come back. */
 void backend_stop_caching(struct backend *be);

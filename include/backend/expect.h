@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: PostgreSQL
  * expect.h: which replies a server link still owes, in order. Pure.
- * Runs in: workers. Every message sent to a server pushes one op; every reply is matched with the op at
- * the head. So the link knows when it is quiet, and the replies to messages that we put in ourselves
- * are swallowed by position, not by guess.
+ * Runs in: workers. Every message sent to a server pushes one op; every reply is matched with the
+ * op at the head. So the link knows when it is quiet, and the replies to messages that we put in
+ * ourselves are swallowed by position, not by guess.
  *
- * The server's rules that are modelled: after an error in the extended protocol everything up to the
- * next Sync is skipped; an error in a simple query or function call skips nothing; while COPY FROM
- * STDIN runs, Sync and Flush are ignored. One thing cannot be known from outside: which of the Syncs
- * sent during a COPY that failed were read before the failure. Then, and when a reply does not fit,
- * the queue is `lost`: everything is forwarded, and the link must be closed instead of being reused. */
+ * The server's rules that are modelled: after an error in the extended protocol everything up to
+ * the next Sync is skipped; an error in a simple query or function call skips nothing; while COPY
+ * FROM STDIN runs, Sync and Flush are ignored. One thing cannot be known from outside: which of the
+ * Syncs sent during a COPY that failed were read before the failure. Then, and when a reply does
+ * not fit, the queue is `lost`: everything is forwarded, and the link must be closed instead of
+ * being reused. */
 #ifndef PGP_BACKEND_EXPECT_H
 #define PGP_BACKEND_EXPECT_H
 
@@ -42,17 +43,14 @@ struct expect {
     uint8_t fixed[EXPECT_INLINE];
 };
 
-enum expect_verdict {
-    EXPECT_FORWARD,
-    EXPECT_SWALLOW
-};
+enum expect_verdict { EXPECT_FORWARD, EXPECT_SWALLOW };
 
 void expect_init(struct expect *e);
 void expect_fini(struct expect *e);
 /* A message was sent. `op` may carry OP_SWALLOW. */
 void expect_push(struct expect *e, unsigned op);
-/* A reply of `type` arrived (not NoticeResponse, NotificationResponse, ParameterStatus: those belong to
- * nobody). */
+/* A reply of `type` arrived (not NoticeResponse, NotificationResponse, ParameterStatus: those
+ * belong to nobody). */
 enum expect_verdict expect_reply(struct expect *e, char type);
 /* True when nothing is owed: a ReadyForQuery was the last thing and nothing was sent since. */
 static inline bool expect_is_quiet(const struct expect *e)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: PostgreSQL
  * link.h: one connection to a server.
- * Runs in: workers. A link is opened for a client, lent to one client at a time, cleaned when it comes
- * back, and cached. Every loan has an epoch: bytes go to the owner of the present epoch or to nobody.
+ * Runs in: workers. A link is opened for a client, lent to one client at a time, cleaned when it
+ * comes back, and cached. Every loan has an epoch: bytes go to the owner of the present epoch or to
+ * nobody.
  *
  *   DIALING → LOGIN → LENT → CLEANING → IDLE → LENT → …      any of them → CLOSED */
 #ifndef PGP_BACKEND_LINK_H
@@ -19,20 +20,13 @@
 #include "net/stream.h"
 #include "wire/proto.h"
 
-enum link_phase {
-    LINK_DIALING,
-    LINK_LOGIN,
-    LINK_LENT,
-    LINK_CLEANING,
-    LINK_IDLE,
-    LINK_CLOSED
-};
+enum link_phase { LINK_DIALING, LINK_LOGIN, LINK_LENT, LINK_CLEANING, LINK_IDLE, LINK_CLOSED };
 
 /* How the server let us in; decides who may be given the link later. */
 enum link_auth {
     LINK_AUTH_UNKNOWN,
-    LINK_AUTH_TRUST,    /* AuthenticationOk at once */
-    LINK_AUTH_ASKED     /* password, md5, SCRAM, ...: relayed, nothing is learned */
+    LINK_AUTH_TRUST, /* AuthenticationOk at once */
+    LINK_AUTH_ASKED  /* password, md5, SCRAM, ...: relayed, nothing is learned */
 };
 
 /* What the owner of a link is told. Any of these may release or close the link. */
@@ -70,12 +64,12 @@ struct link {
     const struct link_owner_ops *ops;
     uint64_t epoch; /* of the present loan */
     struct expect expect;
-    struct buf carry;           /* an incomplete message that must be seen whole */
-    struct paramset reported;   /* ParameterStatus as last seen */
-    struct paramset startup;    /* run-time parameters it was opened with */
-    char *key;                  /* the server's cancel key */
-    uint32_t body_left;         /* of the message being passed on */
-    uint32_t version;           /* protocol in use */
+    struct buf carry;         /* an incomplete message that must be seen whole */
+    struct paramset reported; /* ParameterStatus as last seen */
+    struct paramset startup;  /* run-time parameters it was opened with */
+    char *key;                /* the server's cancel key */
+    uint32_t body_left;       /* of the message being passed on */
+    uint32_t version;         /* protocol in use */
     int32_t server_pid;
     int32_t row;
     int64_t opened_us;
@@ -87,8 +81,8 @@ struct link {
     bool swallow_body; /* what happens to body_left */
     bool is_private;   /* replication or a login that must not be shared: never cached */
     bool has_quota;
-    bool in_cancel;    /* a cancel request for it is under way: not to be lent */
-    bool error_told;   /* a FATAL of the server was forwarded */
+    bool in_cancel;  /* a cancel request for it is under way: not to be lent */
+    bool error_told; /* a FATAL of the server was forwarded */
     uint8_t resets_left;
 };
 
@@ -127,8 +121,9 @@ static inline void link_resume(struct link *link)
 {
     stream_resume(&link->stream);
 }
-/* Asks the server to cancel what the link is doing, on a connection of its own. Until that is over the
- * link is not given to anybody else. `fd` (or -1) is the canceller's connection: closed when done. */
+/* Asks the server to cancel what the link is doing, on a connection of its own. Until that is over
+ * the link is not given to anybody else. `fd` (or -1) is the canceller's connection: closed when
+ * done. */
 void link_cancel(struct link *link, int fd);
 /* Writes the link's row in shared memory. */
 void link_row_update(struct link *link, int client_row);

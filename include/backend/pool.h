@@ -11,8 +11,8 @@
 #include "base/slice.h"
 #include "ipc/rows.h"
 
-/* How long "the server trusts this user" is believed. Then one client logs in anew, so that a changed
- * pg_hba.conf is followed. */
+/* How long "the server trusts this user" is believed. Then one client logs in anew, so that a
+ * changed pg_hba.conf is followed. */
 #define POOL_TRUST_MAX_US 30000000
 
 struct pool {
@@ -50,9 +50,9 @@ struct pool_request {
     struct link *link;
     const struct link_startup *startup;
     int64_t since_us;
-    uint8_t reason;    /* enum wait_reason while waiting */
-    bool may_reuse;    /* the client has proved the identity a cached link stands for */
-    bool is_private;   /* only a link of its own, never cached */
+    uint8_t reason;  /* enum wait_reason while waiting */
+    bool may_reuse;  /* the client has proved the identity a cached link stands for */
+    bool is_private; /* only a link of its own, never cached */
     void (*on_turn)(struct pool_request *req);
     void *owner;
     const struct link_owner_ops *ops;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL
  * quota.h: how many links each node has, over all workers.
- * Runs in: workers take and give, atomically; the supervisor gives back a dead worker's share. There
- * is no check-then-use: taking is the check. */
+ * Runs in: workers take and give, atomically; the supervisor gives back a dead worker's share.
+ * There is no check-then-use: taking is the check. */
 #ifndef PGP_BACKEND_QUOTA_H
 #define PGP_BACKEND_QUOTA_H
 

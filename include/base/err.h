@@ -10,12 +10,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 
-enum err_severity {
-    ERR_NONE = 0,
-    ERR_WARNING,
-    ERR_ERROR,
-    ERR_FATAL
-};
+enum err_severity { ERR_NONE = 0, ERR_WARNING, ERR_ERROR, ERR_FATAL };
 
 struct err {
     enum err_severity severity;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: PostgreSQL
  * view.h: what is known about the servers: the region CLUSTER of shared memory.
- * Written by: the monitor only. Read by: everybody, as a consistent snapshot: a worker keeps one and
- * takes a new one when the version has changed, so a step of a session never sees two truths. */
+ * Written by: the monitor only. Read by: everybody, as a consistent snapshot: a worker keeps one
+ * and takes a new one when the version has changed, so a step of a session never sees two truths.
+ */
 #ifndef PGP_CLUSTER_VIEW_H
 #define PGP_CLUSTER_VIEW_H
 
@@ -17,8 +18,8 @@
 
 /* VIEW_STATUS(symbol, text): what pgpool does with a node. */
 enum view_status {
-    VIEW_UNUSED,     /* not configured */
-    VIEW_WAITING,    /* not probed yet: used like UP */
+    VIEW_UNUSED,  /* not configured */
+    VIEW_WAITING, /* not probed yet: used like UP */
     VIEW_UP,
     VIEW_DOWN,
     VIEW_QUARANTINE
@@ -52,8 +53,8 @@ struct view_node {
     bool delay_is_time;
     uint16_t weight_permille; /* share of balanced reads; for SHOW */
     uint32_t timeline;
-    uint32_t server_version;  /* 150018; 0 unknown */
-    int32_t max_connections;  /* of the server, less what it reserves; 0 unknown */
+    uint32_t server_version; /* 150018; 0 unknown */
+    int32_t max_connections; /* of the server, less what it reserves; 0 unknown */
     uint64_t received_lsn;
     uint64_t replayed_lsn; /* of a primary: its insert position */
     int64_t delay_bytes;
@@ -69,7 +70,7 @@ struct view_node {
 struct view {
     uint64_t version; /* changes with every publication */
     int32_t nnodes;
-    int32_t primary;  /* VIEW_NO_NODE: none is known */
+    int32_t primary;        /* VIEW_NO_NODE: none is known */
     uint64_t primary_epoch; /* one more each time another node becomes primary */
     struct view_node node[VIEW_MAX_NODES];
 };

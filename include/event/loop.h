@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: PostgreSQL
- * loop.h: one event loop per process, on libuv: readiness of descriptors, coarse timers, and work put
- * off to the end of the turn.
- * Runs in: workers, monitor, control. A descriptor is registered once; interest changes only for
- * back-pressure. Never made before a fork: libuv's loop does not survive one. */
+ * loop.h: one event loop per process, on libuv: readiness of descriptors, coarse timers, and work
+ * put off to the end of the turn. Runs in: workers, monitor, control. A descriptor is registered
+ * once; interest changes only for back-pressure. Never made before a fork: libuv's loop does not
+ * survive one. */
 #ifndef PGP_EVENT_LOOP_H
 #define PGP_EVENT_LOOP_H
 
@@ -72,10 +72,7 @@ void task_post(struct loop *lp, struct task *t);
 void task_cancel(struct task *t);
 
 /* Readiness of one descriptor. */
-enum io_events {
-    IO_READ = UV_READABLE,
-    IO_WRITE = UV_WRITABLE
-};
+enum io_events { IO_READ = UV_READABLE, IO_WRITE = UV_WRITABLE };
 
 struct io;
 typedef void io_fn(struct io *io, int events);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL
  * dial.h: opens a connection to a server: name, address or unix socket directory.
- * Runs in: workers. Never blocks: names are resolved on libuv's thread pool, addresses are tried one
- * after the other. One dial is one attempt; pooling and retry policy live above. */
+ * Runs in: workers. Never blocks: names are resolved on libuv's thread pool, addresses are tried
+ * one after the other. One dial is one attempt; pooling and retry policy live above. */
 #ifndef PGP_NET_DIAL_H
 #define PGP_NET_DIAL_H
 
@@ -14,9 +14,10 @@ struct dial;
 typedef void dial_fn(int fd, const struct err *err, void *ctx);
 
 /* Starts connecting to `host` (empty: "/tmp"; starting with '/': directory of the socket
- * .s.PGSQL.<port>) within `timeout_ms` (0: none). `fn` is never called before dial_start returns. */
-struct dial *dial_start(struct loop *lp, const char *host, int port, int64_t timeout_ms,
-    dial_fn *fn, void *ctx);
+ * .s.PGSQL.<port>) within `timeout_ms` (0: none). `fn` is never called before dial_start returns.
+ */
+struct dial *dial_start(
+    struct loop *lp, const char *host, int port, int64_t timeout_ms, dial_fn *fn, void *ctx);
 /* Gives up without calling back; clears *dp. */
 void dial_cancel(struct dial **dp);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: PostgreSQL
- * stream.h: one connected socket: non-blocking read, write-through with a remainder buffer, pausing.
- * Runs in: workers. A stream owns no read buffer: callers read into a buffer shared by the whole
- * process. It owns a write buffer only while the peer is slow: then the caller stops reading the
- * other side (stream_is_clogged) until on_drained. */
+ * stream.h: one connected socket: non-blocking read, write-through with a remainder buffer,
+ * pausing. Runs in: workers. A stream owns no read buffer: callers read into a buffer shared by the
+ * whole process. It owns a write buffer only while the peer is slow: then the caller stops reading
+ * the other side (stream_is_clogged) until on_drained. */
 #ifndef PGP_NET_STREAM_H
 #define PGP_NET_STREAM_H
 
@@ -34,8 +34,7 @@ struct stream {
 };
 
 /* Takes over connected, non-blocking `fd`; reading is on. */
-void stream_open(
-    struct loop *lp, struct stream *s, int fd, const struct stream_ops *ops);
+void stream_open(struct loop *lp, struct stream *s, int fd, const struct stream_ops *ops);
 /* Starts watching for the end of a connect(2) in progress: on_drained is called when it is over
  * (ask stream_connect_errno). */
 void stream_open_connecting(

@@ -11,6 +11,7 @@
 
 #include "backend/backend.h"
 #include "base/list.h"
+#include "cluster/view.h"
 #include "event/loop.h"
 #include "ipc/proc.h"
 #include "ipc/rows.h"
@@ -36,6 +37,7 @@ struct sessions {
     struct rows_header *client_rows;
     struct row_alloc *client_row_alloc;
     struct session_shared *shared;
+    struct view view; /* snapshot of the cluster, taken anew when it changes */
     struct list clients;
     uint32_t nclients;
     uint32_t next_id;

@@ -23,7 +23,8 @@ static void backend_on_retry(struct task *t)
     struct list *tmp;
     int node;
 
-    LIST_FOREACH_SAFE(n, tmp, &be->requests) {
+    LIST_FOREACH_SAFE(n, tmp, &be->requests)
+    {
         req = LIST_ENTRY(n, struct pool_request, all_node);
         node = req->pool->cluster_node;
         if (full[node])
@@ -36,8 +37,8 @@ static void backend_on_retry(struct task *t)
     }
 }
 
-void backend_init(struct backend *be, struct loop *loop, struct shm *shm, const struct conf *conf,
-    int ordinal)
+void backend_init(
+    struct backend *be, struct loop *loop, struct shm *shm, const struct conf *conf, int ordinal)
 {
     struct timespec now;
 
@@ -56,8 +57,7 @@ void backend_init(struct backend *be, struct loop *loop, struct shm *shm, const 
     be->link_rows = shm_get(shm, SHM_LINKS);
     be->row_alloc = row_alloc_new(be->link_rows, ordinal);
     clock_gettime(CLOCK_REALTIME, &now);
-    be->wall_offset_us =
-        (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000 - loop_now_us(loop);
+    be->wall_offset_us = (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000 - loop_now_us(loop);
 }
 
 void backend_fini(struct backend *be)
@@ -90,7 +90,8 @@ bool backend_evict_idle(struct backend *be, int node)
     struct link *link;
     struct list *n;
 
-    LIST_FOREACH(n, &be->idle_lru) {
+    LIST_FOREACH(n, &be->idle_lru)
+    {
         link = LIST_ENTRY(n, struct link, lru_node);
         if (node == ROWS_NO_NODE || link->pool->cluster_node == node) {
             link_close(link);

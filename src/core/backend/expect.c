@@ -103,8 +103,8 @@ static unsigned expect_count_copy_syncs(const struct expect *e, unsigned *end_at
     return n;
 }
 
-/* The COPY at the head is over and well: drops the ignored Syncs and the end marker behind it. Other
- * messages in there would have made the server fail it. */
+/* The COPY at the head is over and well: drops the ignored Syncs and the end marker behind it.
+ * Other messages in there would have made the server fail it. */
 static void expect_finish_copy(struct expect *e)
 {
     unsigned end_at;

@@ -45,8 +45,9 @@ static void link_on_timer(struct timer *t)
     struct link *link = LIST_ENTRY(t, struct link, timer);
 
     if (link->phase == LINK_CLEANING)
-        log_at(LVL_WARNING, "server process %d of node %d did not become idle in time: closing its "
-                            "connection",
+        log_at(LVL_WARNING,
+            "server process %d of node %d did not become idle in time: closing its "
+            "connection",
             link->server_pid, link->pool->cluster_node);
     link_close(link);
 }
@@ -82,8 +83,8 @@ static void link_encode_startup(struct buf *out, const struct link_startup *st)
     startup_encode(out, st->version, st->user, st->database, extra, n);
 }
 
-struct link *link_open(struct pool *pool, const struct link_startup *st, void *owner,
-    const struct link_owner_ops *ops)
+struct link *link_open(
+    struct pool *pool, const struct link_startup *st, void *owner, const struct link_owner_ops *ops)
 {
     struct backend *be = pool->be;
     const struct conf_node *node = &be->conf->nodes[pool->cluster_node];
@@ -109,8 +110,8 @@ struct link *link_open(struct pool *pool, const struct link_startup *st, void *o
     list_push_back(&be->links, &link->all_node);
     pool_link_added(pool, link);
     link_encode_startup(&link->carry, st);
-    link->dial = dial_start(be->loop, node->backend_hostname, node->backend_port, node->connect_timeout_ms,
-        link_on_dialed, link);
+    link->dial = dial_start(be->loop, node->backend_hostname, node->backend_port,
+        node->connect_timeout_ms, link_on_dialed, link);
     link_row_update(link, ROWS_NO_ROW);
     return link;
 }

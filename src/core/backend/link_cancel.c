@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: PostgreSQL
  * link_cancel.c: forwards a cancel request to the server of a link.
  * The request travels on a connection of its own, and the server acts on it some time after it has
- * closed that connection. Until then the link is marked in_cancel and is lent to nobody: a cancel never
- * hits another client's query. */
+ * closed that connection. Until then the link is marked in_cancel and is lent to nobody: a cancel
+ * never hits another client's query. */
 #include "config.h"
 
 #include <string.h>
@@ -31,7 +31,8 @@ static struct link *cancel_find_link(const struct cancel *c)
 {
     struct list *n;
 
-    LIST_FOREACH(n, &c->be->links) {
+    LIST_FOREACH(n, &c->be->links)
+    {
         if (LIST_ENTRY(n, struct link, all_node) == c->link)
             return c->link;
     }
@@ -125,6 +126,6 @@ void link_cancel(struct link *link, int fd)
     link->in_cancel = true;
     timer_init(&c->timer, cancel_on_timer);
     timer_start(be->loop, &c->timer, be->conf->cancel_wait_timeout_ms);
-    c->dial = dial_start(be->loop, node->backend_hostname, node->backend_port, node->connect_timeout_ms,
-        cancel_on_dialed, c);
+    c->dial = dial_start(be->loop, node->backend_hostname, node->backend_port,
+        node->connect_timeout_ms, cancel_on_dialed, c);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL
  * link_clean.c: what happens to a link between two clients: drain what is owed, roll back, run
- * reset_query_list, cache it. A client that vanished in the middle of a query is not the link's fault:
- * the query is cancelled and the link lives on. */
+ * reset_query_list, cache it. A client that vanished in the middle of a query is not the link's
+ * fault: the query is cancelled and the link lives on. */
 #include "config.h"
 
 #include <string.h>

@@ -5,8 +5,8 @@
 
 #include "backend/link.h"
 
-/* Longest message that is collected before it is looked at. Login messages and ParameterStatus are far
- * below; an ErrorResponse above it is passed on unseen. */
+/* Longest message that is collected before it is looked at. Login messages and ParameterStatus are
+ * far below; an ErrorResponse above it is passed on unseen. */
 #define LINK_COLLECT_MAX 32768
 
 /* Ends the link and tells the owner. */

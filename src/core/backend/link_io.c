@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: PostgreSQL
  * link_io.c: bytes from a server: the hot path of replies.
- * Only headers are looked at. Runs of messages for the client are passed on in one piece, straight from
- * the worker's read buffer; messages that matter to us (ReadyForQuery, ParameterStatus, errors) are seen
- * whole first. A reply reaches the owner of the present loan or nobody. */
+ * Only headers are looked at. Runs of messages for the client are passed on in one piece, straight
+ * from the worker's read buffer; messages that matter to us (ReadyForQuery, ParameterStatus,
+ * errors) are seen whole first. A reply reaches the owner of the present loan or nobody. */
 #include "config.h"
 
 #include <errno.h>
@@ -34,7 +34,8 @@ static void link_flush_run(struct link *link, struct link_run *run)
     if (run->epoch != link->epoch) {
         /* Never deliver: this would be one client's bytes for another. */
         link->be->epoch_mismatches++;
-        log_at(LVL_ERROR, "a reply met another loan of its link: dropped, connection to node %d closed",
+        log_at(LVL_ERROR,
+            "a reply met another loan of its link: dropped, connection to node %d closed",
             link->pool->cluster_node);
         link_fail_text(link, "XX000", "internal error: reply of an earlier loan");
         return;
@@ -126,7 +127,8 @@ static void link_after_reply(struct link *link, char type)
 static bool link_on_whole(
     struct link *link, struct link_run *run, char type, const char *msg, const char *end)
 {
-    struct slice body = slice_of(msg + PROTO_HEADER_BYTES, (size_t)(end - msg) - PROTO_HEADER_BYTES);
+    struct slice body =
+        slice_of(msg + PROTO_HEADER_BYTES, (size_t)(end - msg) - PROTO_HEADER_BYTES);
     bool for_owner;
 
     if (link->phase == LINK_LOGIN) {
@@ -162,8 +164,8 @@ static bool link_bad_message(struct link *link, struct link_run *run)
     return false;
 }
 
-/* Starts one message at `p`. Returns where to go on, or NULL to stop: the rest is carried over, or the
- * link is gone. */
+/* Starts one message at `p`. Returns where to go on, or NULL to stop: the rest is carried over, or
+ * the link is gone. */
 static const char *link_on_header(
     struct link *link, struct link_run *run, const char *p, const char *end)
 {
@@ -246,7 +248,8 @@ static void link_feed(struct link *link, const char *p, const char *end)
 static void link_on_end(struct link *link, int errnum)
 {
     if (link->phase == LINK_IDLE || link->phase == LINK_CLEANING) {
-        log_at(LVL_DEBUG1, "idle connection to node %d (server process %d) was closed by the server",
+        log_at(LVL_DEBUG1,
+            "idle connection to node %d (server process %d) was closed by the server",
             link->pool->cluster_node, link->server_pid);
         link_close(link);
         return;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: PostgreSQL
- * link_login.c: the first messages on a link: authentication is relayed to the owner, parameters and
- * the cancel key are kept, the server's own errors are forwarded word for word. */
+ * link_login.c: the first messages on a link: authentication is relayed to the owner, parameters
+ * and the cancel key are kept, the server's own errors are forwarded word for word. */
 #include "config.h"
 
 #include <string.h>
@@ -18,8 +18,8 @@ void link_login_start(struct link *link, const char *packet, size_t n)
     link->phase = LINK_LOGIN;
     link->auth = LINK_AUTH_TRUST; /* until the server asks for something */
     if (link_send(link, packet, n) == -1)
-        link_fail_text(link, "08006", "connection to server was lost (node %d)",
-            link->pool->cluster_node);
+        link_fail_text(
+            link, "08006", "connection to server was lost (node %d)", link->pool->cluster_node);
 }
 
 static void login_on_auth(struct link *link, struct slice body, const char *msg, size_t n)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: PostgreSQL
- * paramset.c: name = value strings in one block. A server reports about fifteen of them, so a walk is
- * the fastest look-up there is. */
+ * paramset.c: name = value strings in one block. A server reports about fifteen of them, so a walk
+ * is the fastest look-up there is. */
 #include "config.h"
 
 #include "backend/paramset.h"

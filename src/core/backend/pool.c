@@ -90,8 +90,9 @@ void pool_learn_auth(struct pool *pool, enum link_auth auth)
 
     pool->auth_seen_us = loop_now_us(pool->be->loop);
     if (pool->auth == LINK_AUTH_TRUST && auth != LINK_AUTH_TRUST) {
-        log_at(LVL_LOG, "server (node %d) asks user \"%s\" for a password now: cached connections are "
-                        "closed",
+        log_at(LVL_LOG,
+            "server (node %d) asks user \"%s\" for a password now: cached connections are "
+            "closed",
             pool->cluster_node, pool->names);
         while ((n = list_first(&pool->idle)) != NULL)
             link_close(LIST_ENTRY(n, struct link, pool_node));
@@ -146,7 +147,8 @@ static struct link *pool_take_idle(struct pool *pool, const struct pool_request 
     struct list *tmp;
     struct link *link;
 
-    LIST_FOREACH_SAFE(n, tmp, &pool->idle) {
+    LIST_FOREACH_SAFE(n, tmp, &pool->idle)
+    {
         link = LIST_ENTRY(n, struct link, pool_node);
         if (!paramset_eq(&link->startup, req->startup->params) ||
             link->version < req->startup->version)
@@ -172,7 +174,8 @@ static bool pool_may_wait_for_cleaning(const struct pool *pool, const struct poo
     uint32_t ahead = 0;
     struct list *n;
 
-    LIST_FOREACH(n, &pool->waiting) {
+    LIST_FOREACH(n, &pool->waiting)
+    {
         if (n == &req->pool_node)
             break;
         ahead++;
@@ -236,7 +239,8 @@ void pool_link_cleaning(struct pool *pool, struct link *link)
     pool->ncleaning++;
 }
 
-/* max_pool: how many user and database pairs keep idle links. The one unused for longest goes first. */
+/* max_pool: how many user and database pairs keep idle links. The one unused for longest goes
+ * first. */
 static void pool_enforce_max(struct backend *be)
 {
     struct list *n;
@@ -244,7 +248,8 @@ static void pool_enforce_max(struct backend *be)
     struct list *l;
     struct pool *pool;
 
-    LIST_FOREACH_SAFE(n, tmp, &be->pool_lru) {
+    LIST_FOREACH_SAFE(n, tmp, &be->pool_lru)
+    {
         if (be->npools_live <= (unsigned)be->conf->max_pool)
             return;
         pool = LIST_ENTRY(n, struct pool, lru_node);

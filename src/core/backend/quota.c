@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: PostgreSQL
- * quota.c: link counts in shared memory: a total per node, and each worker's share so that a crash can
- * give it back. */
+ * quota.c: link counts in shared memory: a total per node, and each worker's share so that a crash
+ * can give it back. */
 #include "config.h"
 
 #include "backend/quota.h"

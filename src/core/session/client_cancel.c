@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL
  * client_cancel.c: cancel requests. The key told to a client is ours (the process id is the server
- * process's). A request may reach any worker; the worker that owns the client acts on it, because only
- * there is it certain which link the client has at that moment. */
+ * process's). A request may reach any worker; the worker that owns the client acts on it, because
+ * only there is it certain which link the client has at that moment. */
 #include "config.h"
 
 #include <string.h>
@@ -48,7 +48,8 @@ static bool row_matches(const struct client_row *row, int32_t pid, struct slice 
 }
 
 /* Looks through the rows of all workers. */
-static int cancel_find_row(struct sessions *ss, int32_t pid, struct slice key, struct client_row *out)
+static int cancel_find_row(
+    struct sessions *ss, int32_t pid, struct slice key, struct client_row *out)
 {
     uint32_t w;
     uint32_t i;
@@ -74,7 +75,8 @@ static struct client *cancel_find_client(struct sessions *ss, int row, uint32_t 
     struct list *n;
     struct client *c;
 
-    LIST_FOREACH(n, &ss->clients) {
+    LIST_FOREACH(n, &ss->clients)
+    {
         c = LIST_ENTRY(n, struct client, node);
         if (c->row_index == row && c->row != NULL && c->row->id == id)
             return c;

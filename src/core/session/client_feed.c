@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: PostgreSQL
  * client_feed.c: bytes from a client in a session: the hot path of requests.
  * Only headers are looked at; runs of messages go to the server in one piece, straight from the
- * worker's read buffer. The text of a query is looked at in place, when it might be a command of ours.
- * What the server must answer is pushed on the link's expect queue, message by message. */
+ * worker's read buffer. The text of a query is looked at in place, when it might be a command of
+ * ours. What the server must answer is pushed on the link's expect queue, message by message. */
 #include "config.h"
 
 #include <string.h>
@@ -150,7 +150,8 @@ static void feed_park(struct client *c, const char *p, const char *end)
     }
 }
 
-/* One message at `p`. Returns where to go on, or NULL: the rest was kept, or the client has gone. */
+/* One message at `p`. Returns where to go on, or NULL: the rest was kept, or the client has gone.
+ */
 static const char *feed_one(struct client *c, struct feed_run *run, const char *p, const char *end)
 {
     uint32_t len = proto_get_u32(p + 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: PostgreSQL
- * client_local.c: SHOW POOL_... and PGPOOL ... answered here, in the simple and the extended protocol,
- * also when the server is busy or gone.
- * In the extended protocol our answers take their place in the order of replies: while the server owes
- * any, the input waits. A Sync is answered here only when nothing of its sequence went to the server. */
+ * client_local.c: SHOW POOL_... and PGPOOL ... answered here, in the simple and the extended
+ * protocol, also when the server is busy or gone. In the extended protocol our answers take their
+ * place in the order of replies: while the server owes any, the input waits. A Sync is answered
+ * here only when nothing of its sequence went to the server. */
 #include "config.h"
 
 #include <string.h>
@@ -137,7 +137,8 @@ static struct local_statement *find_statement(const struct client *c, struct sli
     struct local_statement *s;
     struct list *n;
 
-    LIST_FOREACH(n, &c->local->statements) {
+    LIST_FOREACH(n, &c->local->statements)
+    {
         s = LIST_ENTRY(n, struct local_statement, node);
         if (slice_eq_str(name, s->name))
             return s;
@@ -150,7 +151,8 @@ static struct local_portal *find_portal(const struct client *c, struct slice nam
     struct local_portal *p;
     struct list *n;
 
-    LIST_FOREACH(n, &c->local->portals) {
+    LIST_FOREACH(n, &c->local->portals)
+    {
         p = LIST_ENTRY(n, struct local_portal, node);
         if (slice_eq_str(name, p->name))
             return p;
@@ -312,8 +314,8 @@ static enum local_verdict local_describe(struct client *c, struct wire_reader *r
         return LOCAL_PARK;
     c->local_batch = true;
     err_clear(&err);
-    (void)admin_recognise(s != NULL ? slice_of(s->sql, s->sql_len) : slice_of(p->sql, p->sql_len),
-        &cmd);
+    (void)admin_recognise(
+        s != NULL ? slice_of(s->sql, s->sql_len) : slice_of(p->sql, p->sql_len), &cmd);
     if (s != NULL) {
         uint32_t at = wire_begin(&out, BE_PARAMETER_DESCRIPTION);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: PostgreSQL
  * client_login.c: from the startup packet to the first ReadyForQuery.
- * Authentication is the server's own: its requests go to the client and the answers back. A cached link
- * goes to a client without that only when the server lets this user in without asking (trust), as seen
- * lately; whoever must prove something gets a link of its own making. */
+ * Authentication is the server's own: its requests go to the client and the answers back. A cached
+ * link goes to a client without that only when the server lets this user in without asking (trust),
+ * as seen lately; whoever must prove something gets a link of its own making. */
 #include "config.h"
 
 #include <string.h>
@@ -27,23 +27,6 @@ void client_login_free(struct client *c)
     paramset_free(&login->params);
     buf_free(&login->packet);
     mem_free(login);
-}
-
-/* The node a session's own link goes to. */
-static int login_pick_node(const struct conf *conf)
-{
-    int first = -1;
-    int i;
-
-    for (i = 0; i < conf->nnodes; i++) {
-        if (!conf_has_node(conf, i))
-            continue;
-        if (conf->nodes[i].backend_flag & CONF_BACKEND_ALWAYS_PRIMARY)
-            return i;
-        if (first == -1)
-            first = i;
-    }
-    return first;
 }
 
 /* max_clients, with reserved_connections kept for superusers. */
@@ -100,7 +83,7 @@ static void login_keep(struct client_login *login, const struct startup *st, str
 void client_login_begin(struct client *c, const struct startup *st, struct slice packet)
 {
     struct client_login *login = mem_alloc_zero(sizeof *login);
-    int node = login_pick_node(c->ss->conf);
+    int node = sessions_write_node(c->ss);
     struct err err;
 
     c->phase = CL_LOGIN;
@@ -127,8 +110,8 @@ void client_login_begin(struct client *c, const struct startup *st, struct slice
     login_acquire(c);
 }
 
-/* NegotiateProtocolVersion, when the link speaks an older minor or options are unknown. It is the first
- * thing a server says. */
+/* NegotiateProtocolVersion, when the link speaks an older minor or options are unknown. It is the
+ * first thing a server says. */
 static void login_negotiate(struct client *c, uint32_t link_version, struct buf *out)
 {
     struct client_login *login = c->login;

@@ -75,8 +75,8 @@ void client_row_state(struct client *c, enum client_state state, enum wait_reaso
         row->tx_status = c->link->tx_status;
     if (state == CLIENT_STATE_WAITING && c->pool != NULL) {
         row->node = (int16_t)c->pool->cluster_node;
-        client_row_set_names(row, pool_user(c->pool).p, c->pool->user_len,
-            pool_database(c->pool).p, c->pool->database_len, "", 0);
+        client_row_set_names(row, pool_user(c->pool).p, c->pool->user_len, pool_database(c->pool).p,
+            c->pool->database_len, "", 0);
     }
     shm_write_end(&row->seq);
 }

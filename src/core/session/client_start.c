@@ -27,8 +27,9 @@ static bool start_on_encryption(struct client *c, bool *asked)
 
     if (*asked) {
         err_clear(&err);
-        err_set_fatal(&err, "08P01", "unsupported frontend protocol 1234.5679: encryption was asked "
-                                     "for before");
+        err_set_fatal(&err, "08P01",
+            "unsupported frontend protocol 1234.5679: encryption was asked "
+            "for before");
         start_refuse(c, &err);
         return false;
     }

@@ -24,13 +24,7 @@
 /* How long a goodbye may take to be read. */
 #define CLIENT_CLOSING_MS 5000
 
-enum client_phase {
-    CL_STARTUP,
-    CL_LOGIN,
-    CL_ACTIVE,
-    CL_CLOSING,
-    CL_CLOSED
-};
+enum client_phase { CL_STARTUP, CL_LOGIN, CL_ACTIVE, CL_CLOSING, CL_CLOSED };
 
 /* What is needed until the login is over. */
 struct client_login {
@@ -52,9 +46,9 @@ struct client {
     bool is_half_closed; /* the client sends nothing more */
     bool asked_tls;
     bool asked_gss;
-    bool is_counted;  /* in session_shared */
-    bool local_batch; /* the extended sequence since the last Sync was answered here alone */
-    bool local_error; /* and failed: skip to Sync */
+    bool is_counted;   /* in session_shared */
+    bool local_batch;  /* the extended sequence since the last Sync was answered here alone */
+    bool local_error;  /* and failed: skip to Sync */
     bool server_batch; /* something of the present extended sequence went to the server */
     struct sessions *ss;
     struct stream stream;
@@ -134,7 +128,10 @@ void client_log_disconnection(const struct client *c);
 void client_log_statement(struct client *c, const char *kind, struct slice sql);
 bool client_log_statements(const struct client *c);
 
-/* sessions.c: what SHOW may say of nodes. */
+/* sessions.c */
+/* The node that a session's own link goes to; VIEW_NO_NODE when there is none. */
+int sessions_write_node(struct sessions *ss);
+/* What SHOW may say of nodes. */
 struct admin_sources;
 void sessions_fill_node_source(struct sessions *ss, struct admin_sources *src);
 

@@ -7,6 +7,7 @@
 
 #include "backend/quota.h"
 #include "base/assert.h"
+#include "base/mem.h"
 #include "config/conf.h"
 
 #include "session_int.h"
@@ -36,8 +37,28 @@ void session_plan_shm(const struct conf *conf, int nworkers, struct shm_plan *pl
         rows_bytes(sizeof(struct client_row), n, (uint32_t)conf->max_clients + 1024);
     plan->bytes[SHM_LINKS] += rows_bytes(sizeof(struct link_row), n, links_per_worker(conf));
     plan->bytes[SHM_QUOTAS] += quota_region_bytes(nworkers);
+    plan->bytes[SHM_CLUSTER] += view_region_bytes();
     plan->bytes[SHM_STATS] +=
         sizeof(struct session_shared) + n * sizeof(((struct session_shared *)0)->worker[0]);
+}
+
+/* What is known before the first probe: which nodes there are. */
+static void publish_first_view(const struct conf *conf, struct shm *shm)
+{
+    struct view *v = mem_alloc_zero(sizeof *v);
+    int i;
+
+    v->nnodes = conf->nnodes;
+    v->primary = VIEW_NO_NODE;
+    for (i = 0; i < conf->nnodes; i++) {
+        v->node[i].status = conf_has_node(conf, i) ? VIEW_WAITING : VIEW_UNUSED;
+        if (conf_has_node(conf, i) && (conf->nodes[i].backend_flag & CONF_BACKEND_ALWAYS_PRIMARY)) {
+            v->primary = i;
+            v->node[i].role = VIEW_ROLE_PRIMARY;
+        }
+    }
+    view_publish(shm, v);
+    mem_free(v);
 }
 
 void session_init_shm(const struct conf *conf, int nworkers, struct shm *shm)
@@ -53,6 +74,7 @@ void session_init_shm(const struct conf *conf, int nworkers, struct shm *shm)
     for (i = 0; i < conf->nnodes; i++)
         quota_set_limit(shm, i, conf->max_backend_connections);
     s->nworkers = nworkers;
+    publish_first_view(conf, shm);
 }
 
 static void clear_rows(struct rows_header *rows, int ordinal)

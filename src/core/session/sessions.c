@@ -40,8 +40,7 @@ static void sessions_post_workers(struct sessions *ss, enum mail_type type, int 
         if (type == MAIL_QUOTA_FREED && quota_waiting_of(env->shm, node, i) == 0)
             continue;
         /* A full box means a busy worker: it will look at its waiting clients anyhow. */
-        (void)mailbox_post(
-            env->boxes, env->first_worker_slot + i, type, &body, sizeof body, -1);
+        (void)mailbox_post(env->boxes, env->first_worker_slot + i, type, &body, sizeof body, -1);
     }
 }
 
@@ -98,16 +97,65 @@ void sessions_stop(struct sessions *ss, enum session_stop how)
     backend_stop_caching(&ss->be);
     if (how == SESSION_STOP_FAST) {
         LIST_FOREACH_SAFE(n, tmp, &ss->clients)
-            client_end_text(LIST_ENTRY(n, struct client, node), "57P01",
-                "terminating connection due to administrator command");
+        client_end_text(LIST_ENTRY(n, struct client, node), "57P01",
+            "terminating connection due to administrator command");
     }
     if (ss->nclients == 0 && ss->on_empty != NULL)
         ss->on_empty(ss);
 }
 
-/* Until the cluster view exists nothing is known about nodes but the settings. */
+int sessions_write_node(struct sessions *ss)
+{
+    (void)view_refresh(ss->env->shm, &ss->view);
+    return view_write_node(&ss->view);
+}
+
+static void fill_health(const struct view_health *h, struct admin_health *out)
+{
+    out->total = h->total;
+    out->success = h->success;
+    out->fail = h->fail;
+    out->skip = h->skip;
+    out->retry = h->retry;
+    out->max_retry = h->max_retry;
+    out->max_ms = h->max_ms;
+    out->min_ms = h->min_ms;
+    out->sum_ms = h->sum_ms;
+    out->last_us = h->last_us;
+    out->last_success_us = h->last_success_us;
+    out->last_skip_us = h->last_skip_us;
+    out->last_fail_us = h->last_fail_us;
+}
+
+static void fill_node(void *ctx, int id, struct admin_node *out)
+{
+    struct sessions *ss = ctx;
+    const struct view_node *n;
+
+    if (id < 0 || id >= ss->view.nnodes)
+        return;
+    n = &ss->view.node[id];
+    out->status = (enum admin_node_status)n->status;
+    out->pg_status = (enum admin_pg_status)n->pg_status;
+    out->role = (enum admin_role)n->role;
+    out->pg_role = (enum admin_role)n->pg_role;
+    out->delay_bytes = n->delay_bytes;
+    out->delay_us = n->delay_us;
+    out->delay_is_time = n->delay_is_time;
+    memcpy(out->replication_state, n->replication_state, sizeof out->replication_state);
+    memcpy(
+        out->replication_sync_state, n->replication_sync_state, sizeof out->replication_sync_state);
+    out->status_changed_us = n->status_changed_us;
+    fill_health(&n->health, &out->health);
+}
+
+_Static_assert((int)VIEW_QUARANTINE == (int)ADMIN_NODE_QUARANTINE, "same order");
+_Static_assert((int)VIEW_ROLE_STANDBY == (int)ADMIN_ROLE_STANDBY, "same order");
+_Static_assert((int)VIEW_PG_DOWN == (int)ADMIN_PG_DOWN, "same order");
+
 void sessions_fill_node_source(struct sessions *ss, struct admin_sources *src)
 {
-    (void)ss;
-    src->node = NULL;
+    (void)view_refresh(ss->env->shm, &ss->view);
+    src->node = fill_node;
+    src->node_ctx = ss;
 }

@@ -13,8 +13,8 @@ void err_clear(struct err *err)
     memset(err, 0, sizeof *err);
 }
 
-static void err_fill(struct err *err, enum err_severity severity, const char *sqlstate,
-    const char *fmt, va_list ap)
+static void err_fill(
+    struct err *err, enum err_severity severity, const char *sqlstate, const char *fmt, va_list ap)
 {
     if (err == NULL || err_is_set(err))
         return;
@@ -118,8 +118,8 @@ void err_wrap(struct err *err, const char *fmt, ...)
     va_end(ap);
     if (n < 0 || (size_t)n >= sizeof text)
         return;
-    snprintf(text + n, sizeof text - (size_t)n, ": %.*s", (int)(sizeof text - (size_t)n - 3),
-        err->msg);
+    snprintf(
+        text + n, sizeof text - (size_t)n, ": %.*s", (int)(sizeof text - (size_t)n - 3), err->msg);
     memcpy(err->msg, text, sizeof text);
 }
 

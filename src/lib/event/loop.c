@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL
  * loop.c: the event loop: libuv underneath, a timing wheel and a task queue on top.
- * The wheel is one libuv timer however many thousand clients have a time-out; it stands still when no
- * timer is armed. */
+ * The wheel is one libuv timer however many thousand clients have a time-out; it stands still when
+ * no timer is armed. */
 #include "config.h"
 
 #include "event/loop.h"
@@ -133,8 +133,8 @@ void timer_stop(struct loop *lp, struct timer *t)
         uv_timer_stop(&lp->tick);
 }
 
-/* Fires what is due in one slot. A callback may stop any other timer, so the due ones are moved to a
- * list of their own first, from which they can be removed like from the wheel. */
+/* Fires what is due in one slot. A callback may stop any other timer, so the due ones are moved to
+ * a list of their own first, from which they can be removed like from the wheel. */
 static void loop_fire_slot(struct loop *lp, uint32_t tick)
 {
     struct list *slot = &lp->wheel[tick % LOOP_WHEEL_SLOTS];
@@ -144,7 +144,8 @@ static void loop_fire_slot(struct loop *lp, uint32_t tick)
     struct timer *t;
 
     list_init(&due);
-    LIST_FOREACH_SAFE(n, tmp, slot) {
+    LIST_FOREACH_SAFE(n, tmp, slot)
+    {
         t = LIST_ENTRY(n, struct timer, node);
         if ((int32_t)(t->due_tick - tick) <= 0) {
             list_remove(n);
@@ -163,7 +164,8 @@ static void loop_on_tick(uv_timer_t *handle)
     struct loop *lp = handle->data;
     uint32_t now = loop_tick_now(lp);
 
-    /* After a long stop (SIGSTOP, a suspended machine) one round over the wheel finds everything. */
+    /* After a long stop (SIGSTOP, a suspended machine) one round over the wheel finds everything.
+     */
     if (now - lp->now_tick > LOOP_WHEEL_SLOTS)
         lp->now_tick = now - LOOP_WHEEL_SLOTS;
     while (lp->now_tick != now && lp->ntimers > 0) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: PostgreSQL
- * dial.c: connecting without blocking. A dial is RESOLVING (libuv holds a request of its own that may
- * outlive a cancelled dial), then CONNECTING to one address after the other. */
+ * dial.c: connecting without blocking. A dial is RESOLVING (libuv holds a request of its own that
+ * may outlive a cancelled dial), then CONNECTING to one address after the other. */
 #include "config.h"
 
 #include "net/dial.h"
@@ -100,8 +100,8 @@ static void dial_fail(struct dial *d, const char *what)
     struct err err;
 
     err_clear(&err);
-    err_set_fatal(&err, "08001", "could not connect to server \"%s\" port %d: %s", d->host, d->port,
-        what);
+    err_set_fatal(
+        &err, "08001", "could not connect to server \"%s\" port %d: %s", d->host, d->port, what);
     dial_finish(d, -1, &err);
 }
 
@@ -228,8 +228,8 @@ static void dial_on_first_step(struct task *t)
         dial_resolve(d);
 }
 
-struct dial *dial_start(struct loop *lp, const char *host, int port, int64_t timeout_ms,
-    dial_fn *fn, void *ctx)
+struct dial *dial_start(
+    struct loop *lp, const char *host, int port, int64_t timeout_ms, dial_fn *fn, void *ctx)
 {
     struct dial *d = mem_alloc_zero(sizeof *d);
 

@@ -72,8 +72,7 @@ void stream_open(struct loop *lp, struct stream *s, int fd, const struct stream_
     io_want(&s->io, IO_READ);
 }
 
-void stream_open_connecting(
-    struct loop *lp, struct stream *s, int fd, const struct stream_ops *ops)
+void stream_open_connecting(struct loop *lp, struct stream *s, int fd, const struct stream_ops *ops)
 {
     stream_init(lp, s, fd, ops);
     s->reading = false;

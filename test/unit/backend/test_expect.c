@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * test_expect.c: the queue of replies a server owes, against the server's rules. */
+#include "config.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/expect.h"
+#include "wire/proto.h"
+
+static struct expect e;
+
+static void setup(void)
+{
+    expect_init(&e);
+}
+
+static void teardown(void)
+{
+    expect_fini(&e);
+}
+
+/* Sends: Q P B D E C S F, c for CopyDone. */
+static void send_all(const char *msgs, unsigned flags)
+{
+    static const struct {
+        char type;
+        unsigned op;
+    } map[] = {{'Q', OP_QUERY}, {'P', OP_PARSE}, {'B', OP_BIND}, {'D', OP_DESCRIBE},
+        {'E', OP_EXECUTE}, {'C', OP_CLOSE}, {'S', OP_SYNC}, {'F', OP_FUNCTION_CALL},
+        {'c', OP_COPY_END}};
+    size_t i;
+
+    for (; *msgs != '\0'; msgs++)
+        for (i = 0; i < sizeof map / sizeof map[0]; i++)
+            if (map[i].type == *msgs)
+                expect_push(&e, map[i].op | flags);
+}
+
+static void reply_all(const char *types)
+{
+    for (; *types != '\0'; types++)
+        ck_assert_int_eq(expect_reply(&e, *types), EXPECT_FORWARD);
+}
+
+START_TEST(simple_query_ends_with_ready)
+{
+    send_all("Q", 0);
+    reply_all("TDDC");
+    ck_assert(!expect_is_quiet(&e));
+    reply_all("Z");
+    ck_assert(expect_is_quiet(&e));
+}
+END_TEST
+
+START_TEST(error_in_simple_query_still_owes_ready)
+{
+    send_all("QQ", 0);
+    reply_all("E");
+    ck_assert(!expect_is_quiet(&e));
+    reply_all("ZCZ");
+    ck_assert(expect_is_quiet(&e));
+}
+END_TEST
+
+START_TEST(extended_sequence)
+{
+    send_all("PBDES", 0);
+    reply_all("12TDDCZ");
+    ck_assert(expect_is_quiet(&e));
+    send_all("PDS", 0);
+    reply_all("1tnZ");
+    ck_assert(expect_is_quiet(&e));
+    send_all("BES", 0);
+    reply_all("2DsZ");
+    ck_assert(expect_is_quiet(&e));
+}
+END_TEST
+
+START_TEST(error_skips_to_sync)
+{
+    send_all("PBDESPBES", 0);
+    reply_all("1E"); /* Bind failed: D and E of this sequence get nothing */
+    ck_assert_int_eq(expect_head(&e), OP_SYNC);
+    reply_all("Z12CZ");
+    ck_assert(expect_is_quiet(&e));
+}
+END_TEST
+
+START_TEST(error_before_sync_was_sent)
+{
+    send_all("PB", 0);
+    reply_all("E");
+    ck_assert(e.skipping);
+    ck_assert(!expect_is_quiet(&e));
+    ck_assert(expect_needs_sync(&e));
+    send_all("DEQ", 0); /* all ignored by the server, the simple query too */
+    ck_assert_int_eq(e.len, 0);
+    send_all("S", 0);
+    reply_all("Z");
+    ck_assert(expect_is_quiet(&e));
+}
+END_TEST
+
+START_TEST(error_at_sync_time)
+{
+    send_all("PBES", 0);
+    reply_all("12C");
+    reply_all("EZ"); /* a deferred constraint fails at the implicit commit */
+    ck_assert(expect_is_quiet(&e));
+}
+END_TEST
+
+START_TEST(swallowed_replies_do_not_reach_the_client)
+{
+    send_all("Q", OP_SWALLOW);
+    send_all("Q", 0);
+    ck_assert(expect_head_is_ours(&e));
+    ck_assert_int_eq(expect_reply(&e, 'C'), EXPECT_SWALLOW);
+    ck_assert_int_eq(expect_reply(&e, 'Z'), EXPECT_SWALLOW);
+    ck_assert(!expect_head_is_ours(&e));
+    reply_all("TDCZ");
+    ck_assert(expect_is_quiet(&e));
+}
+END_TEST
+
+START_TEST(copy_in_ignores_early_sync)
+{
+    send_all("PBES", 0); /* the driver sends Sync at once */
+    reply_all("12G");
+    send_all("cS", 0);
+    reply_all("C");
+    ck_assert_int_eq(e.len, 1);
+    reply_all("Z");
+    ck_assert(expect_is_quiet(&e));
+}
+END_TEST
+
+START_TEST(copy_in_simple)
+{
+    send_all("Q", 0);
+    reply_all("G");
+    send_all("c", 0);
+    reply_all("CZ");
+    ck_assert(expect_is_quiet(&e));
+    send_all("c", 0); /* stray: the server ignores it */
+    ck_assert(expect_is_quiet(&e));
+}
+END_TEST
+
+START_TEST(two_copies_in_one_query)
+{
+    send_all("Q", 0);
+    reply_all("G");
+    send_all("c", 0);
+    reply_all("CG");
+    send_all("c", 0);
+    reply_all("CZ");
+    ck_assert(expect_is_quiet(&e));
+}
+END_TEST
+
+START_TEST(copy_error_without_doubt)
+{
+    send_all("Q", 0);
+    reply_all("G");
+    reply_all("E");
+    send_all("c", 0);
+    reply_all("Z");
+    ck_assert(expect_is_quiet(&e));
+}
+END_TEST
+
+START_TEST(copy_error_with_early_sync_is_lost)
+{
+    send_all("PBES", 0);
+    reply_all("12G");
+    reply_all("E");
+    ck_assert(e.lost);
+    ck_assert(!expect_is_quiet(&e));
+    reply_all("ZZ"); /* forwarded, however many come */
+}
+END_TEST
+
+START_TEST(unfitting_reply_is_lost)
+{
+    send_all("P", 0);
+    ck_assert_int_eq(expect_reply(&e, '3'), EXPECT_FORWARD);
+    ck_assert(e.lost);
+}
+END_TEST
+
+START_TEST(long_pipelines_grow_and_shrink)
+{
+    int i;
+    int round;
+
+    for (round = 0; round < 3; round++) {
+        for (i = 0; i < 5000; i++)
+            send_all("PBE", 0);
+        send_all("S", 0);
+        for (i = 0; i < 5000; i++)
+            reply_all("12C");
+        reply_all("Z");
+        ck_assert(expect_is_quiet(&e));
+        ck_assert_ptr_eq(e.op, e.fixed);
+    }
+}
+END_TEST
+
+START_TEST(function_call)
+{
+    send_all("F", 0);
+    reply_all("VZ");
+    send_all("F", 0);
+    reply_all("EZ");
+    ck_assert(expect_is_quiet(&e));
+}
+END_TEST
+
+START_TEST(needs_sync_after_unsynced_messages)
+{
+    ck_assert(!expect_needs_sync(&e));
+    send_all("PB", 0);
+    ck_assert(expect_needs_sync(&e));
+    send_all("S", 0);
+    ck_assert(!expect_needs_sync(&e));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("expect");
+    TCase *tc = tcase_create("rules");
+    SRunner *sr;
+    int failed;
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, simple_query_ends_with_ready);
+    tcase_add_test(tc, error_in_simple_query_still_owes_ready);
+    tcase_add_test(tc, extended_sequence);
+    tcase_add_test(tc, error_skips_to_sync);
+    tcase_add_test(tc, error_before_sync_was_sent);
+    tcase_add_test(tc, error_at_sync_time);
+    tcase_add_test(tc, swallowed_replies_do_not_reach_the_client);
+    tcase_add_test(tc, copy_in_ignores_early_sync);
+    tcase_add_test(tc, copy_in_simple);
+    tcase_add_test(tc, two_copies_in_one_query);
+    tcase_add_test(tc, copy_error_without_doubt);
+    tcase_add_test(tc, copy_error_with_early_sync_is_lost);
+    tcase_add_test(tc, unfitting_reply_is_lost);
+    tcase_add_test(tc, long_pipelines_grow_and_shrink);
+    tcase_add_test(tc, function_call);
+    tcase_add_test(tc, needs_sync_after_unsynced_messages);
+    suite_add_tcase(s, tc);
+    sr = srunner_create(s);
+    srunner_run_all(sr, CK_NORMAL);
+    failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

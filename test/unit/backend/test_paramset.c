@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * test_paramset.c: sets of names and values. */
+#include "config.h"
+
+#include <check.h>
+#include <stdlib.h>
+
+#include "backend/paramset.h"
+
+static struct slice s(const char *text)
+{
+    return slice_of_str(text);
+}
+
+START_TEST(set_get_replace)
+{
+    struct paramset ps = {0};
+
+    ck_assert_ptr_null(paramset_get(&ps, s("a")).p);
+    ck_assert(paramset_set(&ps, s("TimeZone"), s("UTC")));
+    ck_assert(paramset_set(&ps, s("application_name"), s("")));
+    ck_assert(!paramset_set(&ps, s("TimeZone"), s("UTC")));
+    ck_assert(paramset_set(&ps, s("timezone"), s("Europe/Berlin")));
+    ck_assert(slice_eq_str(paramset_get(&ps, s("TIMEZONE")), "Europe/Berlin"));
+    ck_assert(slice_eq_str(paramset_get(&ps, s("application_name")), ""));
+    ck_assert_ptr_nonnull(paramset_get(&ps, s("application_name")).p);
+    paramset_free(&ps);
+}
+END_TEST
+
+START_TEST(equality_ignores_order)
+{
+    struct paramset a = {0};
+    struct paramset b = {0};
+
+    ck_assert(paramset_eq(&a, &b));
+    paramset_set(&a, s("x"), s("1"));
+    paramset_set(&a, s("y"), s("2"));
+    paramset_set(&b, s("y"), s("2"));
+    ck_assert(!paramset_eq(&a, &b));
+    paramset_set(&b, s("x"), s("1"));
+    ck_assert(paramset_eq(&a, &b));
+    paramset_set(&b, s("x"), s("3"));
+    ck_assert(!paramset_eq(&a, &b));
+    paramset_copy(&b, &a);
+    ck_assert(paramset_eq(&a, &b));
+    paramset_free(&a);
+    paramset_free(&b);
+}
+END_TEST
+
+START_TEST(walk_sees_each_once)
+{
+    struct paramset a = {0};
+    struct slice n;
+    struct slice v;
+    uint32_t at = 0;
+    int count = 0;
+
+    paramset_set(&a, s("x"), s("1"));
+    paramset_set(&a, s("y"), s("2"));
+    paramset_set(&a, s("x"), s("9"));
+    while (paramset_next(&a, &at, &n, &v))
+        count++;
+    ck_assert_int_eq(count, 2);
+    paramset_free(&a);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("paramset");
+    TCase *tc = tcase_create("paramset");
+    SRunner *sr;
+    int failed;
+
+    tcase_add_test(tc, set_get_replace);
+    tcase_add_test(tc, equality_ignores_order);
+    tcase_add_test(tc, walk_sees_each_once);
+    suite_add_tcase(suite, tc);
+    sr = srunner_create(suite);
+    srunner_run_all(sr, CK_NORMAL);
+    failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
