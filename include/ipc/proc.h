@@ -54,7 +54,8 @@ struct proc_env {
 
 typedef int proc_main_fn(struct proc_env *env); /* returns the exit status */
 
-/* One row per slot. `seq` guards everything below it. */
+/* One row per slot. `seq` guards everything below it. Written by the living process itself; by the
+ * supervisor while there is none. */
 struct proc_row {
     struct shm_seq seq;
     int32_t pid; /* 0: no process */

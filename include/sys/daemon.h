@@ -10,8 +10,7 @@
  * (exit with the child's status). The child returns with a session of its own and folder "/".
  * Returns the descriptor for daemon_started, -1 on failure. */
 int daemon_detach(struct err *err);
-/* The start went well: lets the waiting parent go, points standard input, output and error at
- * /dev/null. Closes *fd. */
+/* The start went well: lets the waiting parent go. Closes *fd; -1 is allowed. */
 void daemon_started(int *fd);
 
 #endif

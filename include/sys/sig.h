@@ -11,8 +11,9 @@ int sig_open_fd(const int *list, int n, struct err *err);
 /* Takes one signal: its number, or 0 when none waits. *sender_pid is who sent it (0: the kernel).
  */
 int sig_take(int fd, int *sender_pid);
-/* Gives every signal its default action and unblocks all: for a child, and before an exec. */
-void sig_reset_all(void);
+/* Gives every signal its default action, ignores those in ignored[0..n), then unblocks all: for a
+ * child, and before an exec. */
+void sig_reset_all(const int *ignored, int n);
 /* Ignores `signo`. */
 void sig_ignore(int signo);
 /* Short name: "SIGSEGV"; "signal 77" for numbers without one. The text is static or in `room`. */

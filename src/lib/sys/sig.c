@@ -37,15 +37,18 @@ int sig_take(int fd, int *sender_pid)
     return (int)info.ssi_signo;
 }
 
-void sig_reset_all(void)
+void sig_reset_all(const int *ignored, int n)
 {
     sigset_t none;
     int signo;
+    int i;
 
     for (signo = 1; signo < NSIG; signo++) {
         if (signo != SIGKILL && signo != SIGSTOP)
             signal(signo, SIG_DFL);
     }
+    for (i = 0; i < n; i++)
+        signal(ignored[i], SIG_IGN);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
 }

@@ -32,18 +32,19 @@ static void reload(struct role_loop *rl, struct mail *mail)
 {
     struct err err = {0};
     struct conf_gen *gen = role_conf_read(mail->fd, &err);
+    struct conf_gen *old = rl->gen;
 
     mail->fd = -1;
     if (gen == NULL) {
         log_err(LVL_WARNING, &err);
         return;
     }
-    conf_gen_free(&rl->gen);
     rl->gen = gen;
     role_conf_apply_log(conf_of(gen));
     note_generation(rl);
     if (rl->on_reload != NULL)
         rl->on_reload(rl);
+    conf_gen_free(&old);
 }
 
 static void handle(struct role_loop *rl, struct mail *mail)

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * pgpool.c: the program: start, stop, reload, and questions about settings.
+ * Runs in: the command line, and becomes the supervisor. Options and texts are pgpool-II's, so that
+ * scripts and service files written for it go on working. */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "bin/pgpool/pgpool_cmd.h"
+#include "bin/pgpool/pgpool_opts.h"
+#include "config/conf.h"
+#include "config/conf_describe.h"
+#include "ipc/roles.h"
+#include "process/common/role_conf.h"
+#include "process/control/control.h"
+#include "process/logger/logger.h"
+#include "process/monitor/monitor.h"
+#include "process/supervisor/supervisor.h"
+#include "process/worker/worker.h"
+#include "sys/fd.h"
+#include "sys/pidfile.h"
+#include "sys/title.h"
+
+static proc_main_fn *const role_mains[ROLE_COUNT] = {
+    [ROLE_WORKER] = worker_main,
+    [ROLE_MONITOR] = monitor_main,
+    [ROLE_CONTROL] = control_main,
+    [ROLE_LOGGER] = logger_main,
+};
+
+static int describe(const char *what)
+{
+    struct buf out = {0};
+    struct err err = {0};
+    int rc = conf_describe(what, &out, &err);
+
+    if (rc == -1)
+        log_err(LVL_FATAL, &err);
+    else
+        rc = fd_write_all(STDOUT_FILENO, out.data, out.len);
+    buf_free(&out);
+    return rc == -1 ? PGPOOL_EXIT_USAGE : PGPOOL_EXIT_OK;
+}
+
+/* Prints every finding; the status says whether a start would be refused. */
+static int check_config(const struct pgpool_opts *opts)
+{
+    struct conf_report report;
+    struct buf out = {0};
+    struct conf_gen *gen;
+    int status;
+
+    conf_report_init(&report);
+    gen = conf_load(opts->conf_file, opts->settings, &report);
+    conf_report_format(&report, &out);
+    if (out.len > 0 && out.data[out.len - 1] != '\n')
+        buf_put_byte(&out, '\n');
+    (void)fd_write_all(STDERR_FILENO, out.data, out.len);
+    status = gen == NULL ? PGPOOL_EXIT_FAILED : PGPOOL_EXIT_OK;
+    conf_gen_free(&gen);
+    conf_report_fini(&report);
+    buf_free(&out);
+    return status;
+}
+
+static struct conf_gen *load(const struct pgpool_opts *opts)
+{
+    struct conf_report report;
+    struct conf_gen *gen;
+
+    conf_report_init(&report);
+    gen = conf_load(opts->conf_file, opts->settings, &report);
+    if (gen != NULL)
+        role_conf_apply_log(conf_of(gen));
+    role_conf_log_report(&report);
+    if (gen == NULL)
+        log_at_detail(LVL_FATAL, NULL, "Run pgpool --check-config to see all findings.",
+            "configuration file \"%s\" cannot be used: %d errors", opts->conf_file, report.nerrors);
+    conf_report_fini(&report);
+    return gen;
+}
+
+static int start(const struct pgpool_opts *opts, struct conf_gen *gen, const char *pid_path)
+{
+    struct sup_opts sup = {
+        .paths = opts->paths,
+        .foreground = opts->foreground,
+        .discard_status = opts->discard_status,
+        .clear_oidmaps = opts->clear_oidmaps,
+        .mains = role_mains,
+    };
+    int status = pgpool_cmd_check_pidfile(pid_path);
+
+    if (status != PGPOOL_EXIT_OK) {
+        conf_gen_free(&gen);
+        return status;
+    }
+    if (opts->debug_assertions)
+        log_at(LVL_LOG, "option -x: assertions are always on");
+    return sup_main(&sup, gen);
+}
+
+static int run(const struct pgpool_opts *opts)
+{
+    struct conf_gen *gen = load(opts);
+    struct err err = {0};
+    char pid_path[PROC_PATH_BYTES];
+    int status;
+
+    if (gen == NULL)
+        return PGPOOL_EXIT_FATAL;
+    if (conf_path(gen, conf_of(gen)->pid_file_name, pid_path, sizeof pid_path, &err) == -1) {
+        log_err(LVL_FATAL, &err);
+        conf_gen_free(&gen);
+        return PGPOOL_EXIT_FATAL;
+    }
+    if (opts->command == PGPOOL_START)
+        return start(opts, gen, pid_path);
+    if (opts->command == PGPOOL_STOP)
+        status = pgpool_cmd_stop(pid_path, opts->stop_signal);
+    else
+        status = pgpool_cmd_reload(pid_path);
+    conf_gen_free(&gen);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    struct pgpool_opts opts;
+    char **args = title_init(argc, argv);
+    int status;
+
+    tzset();
+    log_set_process(proc_role_app_name(ROLE_SUPERVISOR), "pgpool");
+    status = pgpool_opts_parse(argc, args, &opts);
+    if (status == PGPOOL_OPTS_DONE)
+        return PGPOOL_EXIT_OK;
+    if (status == PGPOOL_OPTS_WRONG)
+        return PGPOOL_EXIT_USAGE;
+    if (opts.describe != NULL)
+        return describe(opts.describe);
+    if (opts.check_config)
+        return check_config(&opts);
+    return run(&opts);
+}

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * supervisor.c: start and main loop of the first process.
+ * Runs in: supervisor. A plain loop over a signal descriptor and a mailbox: an event library's
+ * signal pipe and threads would not survive the forks, and nothing here may depend on one. */
+#include "config.h"
+
+#include "process/supervisor/supervisor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "process/common/role_conf.h"
+#include "process/supervisor/sup_int.h"
+#include "session/session.h"
+#include "sys/clock.h"
+#include "sys/daemon.h"
+#include "sys/fd.h"
+#include "sys/logdest.h"
+#include "sys/notify.h"
+#include "sys/sig.h"
+
+#define MAILS_PER_TURN 64
+#define LOG_ROOM_BYTES (1024 * 1024) /* wanted room for events that wait for the logger */
+
+static int count_workers(const struct conf *conf)
+{
+    int n = conf->num_init_children;
+    cpu_set_t cpus;
+
+    if (n == 0)
+        n = sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
+    if (n > SUP_MAX_WORKERS) {
+        log_at_detail(LVL_WARNING, NULL,
+            "A worker serves many clients; 0 means one worker per processor. Clients are limited "
+            "by "
+            "max_clients.",
+            "num_init_children is %d, but no more than %d workers are started", n, SUP_MAX_WORKERS);
+        n = SUP_MAX_WORKERS;
+    }
+    return n;
+}
+
+/* Slot 0 is the supervisor's; then logger, monitor, control, workers. */
+static void lay_out_slots(struct sup *s)
+{
+    const struct conf *conf = conf_of(s->gen);
+    enum proc_role single[3];
+    int nsingle = 0;
+    int i;
+
+    if (conf->logging_collector)
+        single[nsingle++] = ROLE_LOGGER;
+    single[nsingle++] = ROLE_MONITOR;
+    single[nsingle++] = ROLE_CONTROL;
+    s->nworkers = count_workers(conf);
+    s->nchildren = nsingle + s->nworkers;
+    s->first_worker_slot = 1 + nsingle;
+    s->children = mem_alloc_zero((size_t)s->nchildren * sizeof s->children[0]);
+    for (i = 0; i < s->nchildren; i++) {
+        s->children[i].slot = i + 1;
+        s->children[i].role = i < nsingle ? single[i] : ROLE_WORKER;
+        s->children[i].ordinal = i < nsingle ? 0 : i - nsingle;
+    }
+}
+
+static int make_shared(struct sup *s, struct err *err)
+{
+    struct shm_plan plan = {{0}};
+    struct proc_row *row;
+
+    plan.bytes[SHM_PROCS] = proc_table_bytes(s->nchildren + 1);
+    session_plan_shm(conf_of(s->gen), s->nworkers, &plan);
+    s->shm = shm_new(&plan, err);
+    if (s->shm == NULL)
+        return -1;
+    session_init_shm(conf_of(s->gen), s->nworkers, s->shm);
+    row = proc_row(s->shm, PROC_SLOT_SUPERVISOR);
+    row->pid = (int32_t)getpid();
+    row->role = ROLE_SUPERVISOR;
+    row->start_time_us = clock_wall_us();
+    row->conf_generation = conf_number(s->gen);
+    s->boxes = mailboxes_open(s->nchildren + 1, err);
+    return s->boxes == NULL ? -1 : 0;
+}
+
+/* The channels to the logger exist before it and outlive it: what is written meanwhile waits. */
+static int open_logger_ends(struct sup *s, struct err *err)
+{
+    int bytes = LOG_ROOM_BYTES;
+
+    if (!conf_of(s->gen)->logging_collector)
+        return 0;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, s->log_ends) == -1 ||
+        pipe2(s->err_ends, O_CLOEXEC) == -1) {
+        err_set_errno(err, errno, "could not make the channel to the logger");
+        return -1;
+    }
+    if (setsockopt(s->log_ends[1], SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof bytes) == -1)
+        setsockopt(s->log_ends[1], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+    return 0;
+}
+
+/* From here on nothing is written to the terminal of whoever started us, nor by a child later. */
+static int redirect_output(struct sup *s, struct err *err)
+{
+    if (s->log_ends[1] != -1)
+        log_at_detail(LVL_LOG, NULL, "Future log output will appear in the files of log_directory.",
+            "redirecting log output to the logger process");
+    if (s->daemon_fd != -1 && fd_null_stdio(1, err) == -1)
+        return -1;
+    if (s->log_ends[1] == -1)
+        return 0;
+    s->plain_stderr = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+    logdest_set_collector(s->log_ends[1]);
+    dup2(s->err_ends[1], STDERR_FILENO);
+    return 0;
+}
+
+static int hold_pidfile(struct sup *s, struct err *err)
+{
+    char path[PROC_PATH_BYTES];
+    int holder;
+
+    if (conf_path(s->gen, conf_of(s->gen)->pid_file_name, path, sizeof path, err) == -1)
+        return -1;
+    return pidfile_hold(&s->pidfile, path, &holder, err);
+}
+
+static int prepare(struct sup *s, struct err *err)
+{
+    static const int signals[] = {SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD};
+
+    if (!s->opts.foreground && (s->daemon_fd = daemon_detach(err)) == -1)
+        return -1;
+    log_set_process(proc_role_app_name(ROLE_SUPERVISOR), "pgpool");
+    sig_ignore(SIGPIPE);
+    s->signal_fd = sig_open_fd(signals, (int)(sizeof signals / sizeof signals[0]), err);
+    if (s->signal_fd == -1 || fd_null_stdio(0, err) == -1)
+        return -1;
+    fd_raise_limit();
+    lay_out_slots(s);
+    if (hold_pidfile(s, err) == -1 || sup_listen_open(s, err) == -1 || make_shared(s, err) == -1)
+        return -1;
+    return open_logger_ends(s, err) == -1 ? -1 : redirect_output(s, err);
+}
+
+static void start_children(struct sup *s)
+{
+    int i;
+
+    for (i = 0; i < s->nchildren; i++)
+        sup_child_start(s, &s->children[i]);
+    log_at(LVL_LOG, "%s successfully started. version %s (%s)", "pgpool", PACKAGE_VERSION,
+        PGPOOL_CODENAME);
+}
+
+static void tell_options(const struct sup_opts *opts)
+{
+    if (opts->discard_status)
+        log_at(
+            LVL_LOG, "option -D: no saved backend status is kept yet, so there is none to discard");
+    if (opts->clear_oidmaps)
+        log_at(LVL_LOG,
+            "option -C: there is no query cache in memcached yet, so there are no oid maps "
+            "to clear");
+}
+
+static void on_signal(struct sup *s, int signo)
+{
+    struct sup_child *logger;
+
+    switch (signo) {
+    case SIGTERM:
+        sup_stop_request(s, 's', signo);
+        break;
+    case SIGINT:
+        sup_stop_request(s, 'f', signo);
+        break;
+    case SIGQUIT:
+        sup_stop_request(s, 'i', signo);
+        break;
+    case SIGHUP:
+        sup_reload(s);
+        break;
+    case SIGUSR1:
+        logger = sup_child_of_role(s, ROLE_LOGGER);
+        if (logger != NULL)
+            (void)mailbox_post(s->boxes, logger->slot, MAIL_LOG_ROTATE, NULL, 0, -1);
+        break;
+    default: /* SIGCHLD: every turn reaps; SIGUSR2 has no meaning here but must not kill */
+        break;
+    }
+}
+
+static void on_request(struct sup *s, const struct mail *mail)
+{
+    char what = mail->len > 0 ? mail->body[0] : 0;
+
+    log_at(LVL_DEBUG1, "request '%c' from process slot %d", what, mail->from_slot);
+    switch (what) {
+    case 'r':
+        on_signal(s, SIGHUP);
+        break;
+    case 's':
+        on_signal(s, SIGTERM);
+        break;
+    case 'f':
+        on_signal(s, SIGINT);
+        break;
+    case 'i':
+        on_signal(s, SIGQUIT);
+        break;
+    case 'l':
+        on_signal(s, SIGUSR1);
+        break;
+    default:
+        log_at(LVL_WARNING, "unknown request from process slot %d", mail->from_slot);
+        break;
+    }
+}
+
+static void take_mails(struct sup *s)
+{
+    struct mail mail;
+    int i;
+
+    for (i = 0; i < MAILS_PER_TURN && mailbox_take(s->boxes, &mail) == 1; i++) {
+        if (mail.type == MAIL_REQUEST)
+            on_request(s, &mail);
+        else
+            log_at(
+                LVL_WARNING, "supervisor got a message it does not know: %s", mail_name(mail.type));
+        if (mail.fd != -1)
+            close(mail.fd);
+    }
+}
+
+static void earlier(int64_t *first, int64_t t)
+{
+    if (t != 0 && (*first == 0 || t < *first))
+        *first = t;
+}
+
+static int wait_ms(const struct sup *s)
+{
+    int64_t first = 0;
+    int64_t wait_us;
+    int i;
+
+    earlier(&first, s->upgrade_at_us);
+    earlier(&first, s->kill_at_us);
+    earlier(&first, s->retry_post_us);
+    earlier(&first, s->alive_at_us);
+    for (i = 0; i < s->nchildren; i++) {
+        if (s->children[i].pid == 0)
+            earlier(&first, s->children[i].retry_at_us);
+    }
+    if (first == 0)
+        return -1;
+    wait_us = first - clock_mono_us();
+    return wait_us <= 0 ? 0 : (int)(wait_us / CLOCK_US_PER_MS) + 1;
+}
+
+static void ping(struct sup *s, int64_t now_us)
+{
+    if (s->alive_every_ms == 0 || now_us < s->alive_at_us)
+        return;
+    notify_alive();
+    s->alive_at_us = now_us + s->alive_every_ms * CLOCK_US_PER_MS;
+}
+
+static void run(struct sup *s)
+{
+    struct pollfd fds[2] = {{.fd = s->signal_fd, .events = POLLIN},
+        {.fd = mailboxes_own_fd(s->boxes), .events = POLLIN}};
+
+    while (s->phase != SUP_DONE) {
+        int64_t now_us;
+        int signo;
+        int sender;
+
+        if (poll(fds, 2, wait_ms(s)) == -1 && errno != EINTR)
+            log_at(LVL_WARNING, "poll: %s", strerror(errno));
+        while ((signo = sig_take(s->signal_fd, &sender)) != 0)
+            on_signal(s, signo);
+        take_mails(s);
+        sup_child_reap(s);
+        now_us = clock_mono_us();
+        sup_child_start_due(s, now_us);
+        if (s->retry_post_us != 0 && now_us >= s->retry_post_us)
+            sup_tell_children(s);
+        sup_stop_step(s, now_us);
+        ping(s, now_us);
+    }
+}
+
+static void give_back_memory(struct sup *s)
+{
+    mailboxes_close(&s->boxes);
+    shm_free(&s->shm);
+    fd_close(&s->signal_fd);
+    fd_close(&s->gen_fd);
+    conf_gen_free(&s->gen);
+    mem_free(s->children);
+}
+
+int sup_main(const struct sup_opts *opts, struct conf_gen *gen)
+{
+    struct sup s = {.opts = *opts, .gen = gen, .gen_fd = -1, .signal_fd = -1, .daemon_fd = -1};
+    struct err err = {0};
+
+    s.log_ends[0] = s.log_ends[1] = s.err_ends[0] = s.err_ends[1] = s.plain_stderr = -1;
+    s.pidfile.fd = -1;
+    role_conf_apply_log(conf_of(gen));
+    if (prepare(&s, &err) == -1) {
+        err.severity = ERR_FATAL;
+        log_err(LVL_FATAL, &err);
+        sup_listen_close_clients(&s);
+        sup_listen_close_control(&s);
+        pidfile_drop(&s.pidfile);
+        give_back_memory(&s);
+        return SUP_EXIT_FATAL;
+    }
+    tell_options(opts);
+    start_children(&s);
+    s.alive_every_ms = notify_interval_ms();
+    s.alive_at_us = s.alive_every_ms == 0 ? 0 : clock_mono_us();
+    notify_ready("running");
+    if (s.daemon_fd != -1)
+        daemon_started(&s.daemon_fd);
+    run(&s);
+    sup_stop_finish(&s);
+    give_back_memory(&s);
+    return SUP_EXIT_OK;
+}

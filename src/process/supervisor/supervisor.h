@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * supervisor.h: the first process: opens what all share, forks the others, watches over them.
+ * Runs in: supervisor. Never touches a client's bytes, SQL, TLS or passwords. */
+#ifndef PGP_PROCESS_SUPERVISOR_H
+#define PGP_PROCESS_SUPERVISOR_H
+
+#include <stdbool.h>
+
+#include "ipc/proc.h"
+
+struct conf_gen;
+
+struct sup_opts {
+    struct proc_paths paths;
+    bool foreground;            /* -n */
+    bool discard_status;        /* -D */
+    bool clear_oidmaps;         /* -C */
+    proc_main_fn *const *mains; /* by role; the supervisor's own entry is not used */
+};
+
+#define SUP_EXIT_OK    0
+#define SUP_EXIT_FATAL 3 /* pgpool-II's status for FATAL at the start */
+
+/* Runs pgpool with generation `gen`, which it takes over, until told to stop. Returns the exit
+ * status; in a child process it does not return. */
+int sup_main(const struct sup_opts *opts, struct conf_gen *gen);
+
+#endif
