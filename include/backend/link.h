@@ -44,6 +44,8 @@ struct link_owner_ops {
     void (*on_settled)(void *owner, struct link *link);
     /* A whole message worth looking at before it is forwarded: ParameterStatus. */
     void (*on_parameter)(void *owner, struct link *link, struct slice name, struct slice value);
+    /* A command tag, before it is forwarded. Only with link->watch_tags. */
+    void (*on_tag)(void *owner, struct link *link, struct slice tag);
     /* The link can take more bytes again. */
     void (*on_drained)(void *owner, struct link *link);
     /* The link is gone. `err` says why; `told` is true when the server's own FATAL message was
@@ -83,6 +85,8 @@ struct link {
     bool has_quota;
     bool in_cancel;  /* a cancel request for it is under way: not to be lent */
     bool error_told; /* a FATAL of the server was forwarded */
+    bool own_failed; /* a message of our own, its replies swallowed, met an error */
+    bool watch_tags; /* the owner wants to see command tags (on_tag) */
     uint8_t resets_left;
 };
 

@@ -129,6 +129,8 @@ void link_lend(struct link *link, void *owner, const struct link_owner_ops *ops)
     link->ops = ops;
     link->epoch = ++link->be->next_epoch;
     link->error_told = false;
+    link->own_failed = false;
+    link->watch_tags = false;
     link->uses++;
     timer_stop(link->be->loop, &link->timer);
 }

@@ -63,6 +63,8 @@ static bool link_wants_whole(const struct link *link, char type, uint32_t body)
         return body <= LINK_COLLECT_MAX;
     case BE_ERROR:
         return body <= LINK_COLLECT_MAX;
+    case BE_COMMAND_COMPLETE:
+        return link->watch_tags && body <= LINK_COLLECT_MAX;
     default:
         return false;
     }
@@ -135,6 +137,10 @@ static bool link_on_whole(
         link_login_message(link, type, msg, (size_t)(end - msg));
         return link->phase != LINK_CLOSED;
     }
+    if (type == BE_ERROR && expect_head_is_ours(&link->expect))
+        link->own_failed = true;
+    if (type == BE_COMMAND_COMPLETE && link->owner != NULL && link->phase == LINK_LENT)
+        link->ops->on_tag(link->owner, link, slice_of(body.p, body.n > 0 ? body.n - 1 : 0));
     for_owner = link_is_for_owner(link, type);
     if (for_owner)
         link_run_add(run, link, msg, end);

@@ -139,31 +139,84 @@ static enum acquire_result pool_request_wait(struct pool_request *req, enum wait
     return ACQUIRE_WAITING;
 }
 
-/* Takes the newest idle link opened with the same start-up parameters. Links that the server closed
- * meanwhile are thrown away unseen by the client. */
-static struct link *pool_take_idle(struct pool *pool, const struct pool_request *req)
+/* Settings whose value the server reports, so that SET instead of the start-up packet can be made
+ * to mean the same, RESET included. */
+static bool is_patchable(struct slice name)
+{
+    static const char *const names[] = {
+        "application_name", "client_encoding", "DateStyle", "IntervalStyle", "TimeZone"};
+    size_t i;
+
+    for (i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (slice_ieq_str(name, names[i]))
+            return true;
+    return false;
+}
+
+/* True when SET can turn a session opened with `has` into one opened with `wants`: nothing has to
+ * be unset, and what differs is patchable. */
+static bool params_can_patch(const struct paramset *has, const struct paramset *wants)
+{
+    struct slice name;
+    struct slice value;
+    struct slice other;
+    uint32_t at = 0;
+
+    while (paramset_next(has, &at, &name, &value))
+        if (paramset_get(wants, name).p == NULL)
+            return false;
+    at = 0;
+    while (paramset_next(wants, &at, &name, &value)) {
+        other = paramset_get(has, name);
+        if ((other.p == NULL || !slice_eq(other, value)) &&
+            (!is_patchable(name) || memchr(value.p, '\\', value.n) != NULL))
+            return false;
+    }
+    return true;
+}
+
+static bool link_suits(const struct link *link, const struct pool_request *req, bool patch)
+{
+    if (link->version < req->startup->version)
+        return false;
+    if (patch)
+        return params_can_patch(&link->startup, req->startup->params);
+    return paramset_eq(&link->startup, req->startup->params);
+}
+
+static struct link *pool_lend(struct pool *pool, struct link *link, const struct pool_request *req)
+{
+    list_remove(&link->pool_node);
+    list_remove(&link->lru_node);
+    list_push_front(&pool->busy, &link->pool_node);
+    pool->nidle--;
+    pool->nbusy++;
+    link_lend(link, req->owner, req->ops);
+    return link;
+}
+
+/* Takes the newest idle link that suits. Links that the server closed meanwhile are thrown away
+ * unseen by the client. */
+static struct link *pool_take_idle(struct pool *pool, struct pool_request *req)
 {
     struct list *n;
     struct list *tmp;
     struct link *link;
+    int patch;
 
-    LIST_FOREACH_SAFE(n, tmp, &pool->idle)
-    {
-        link = LIST_ENTRY(n, struct link, pool_node);
-        if (!paramset_eq(&link->startup, req->startup->params) ||
-            link->version < req->startup->version)
-            continue;
-        if (stream_is_stale(&link->stream)) {
-            link_close(link);
-            continue;
+    for (patch = 0; patch <= (req->no_patch ? 0 : 1); patch++) {
+        LIST_FOREACH_SAFE(n, tmp, &pool->idle)
+        {
+            link = LIST_ENTRY(n, struct link, pool_node);
+            if (!link_suits(link, req, patch == 1))
+                continue;
+            if (stream_is_stale(&link->stream)) {
+                link_close(link);
+                continue;
+            }
+            req->needs_patch = patch == 1;
+            return pool_lend(pool, link, req);
         }
-        list_remove(&link->pool_node);
-        list_remove(&link->lru_node);
-        list_push_front(&pool->busy, &link->pool_node);
-        pool->nidle--;
-        pool->nbusy++;
-        link_lend(link, req->owner, req->ops);
-        return link;
     }
     return NULL;
 }

@@ -40,6 +40,7 @@ static void client_close(struct client *c)
     client_drop_link(c, false);
     client_login_free(c);
     client_local_free(c);
+    client_patch_free(c);
     if (c->pool != NULL)
         pool_detach(c->pool);
     c->pool = NULL;

@@ -163,7 +163,11 @@ static void login_acquire(struct client *c)
     switch (pool_acquire(req)) {
     case ACQUIRE_GRANTED:
         c->link = req->link;
-        login_welcome(c);
+        c->epoch = c->link->epoch;
+        if (req->needs_patch)
+            client_patch_start(c, &login->params);
+        else
+            login_welcome(c);
         break;
     case ACQUIRE_OPENING:
         c->link = req->link;
@@ -251,11 +255,41 @@ static void client_on_link_bytes(void *owner, struct link *link, const char *p, 
         link_pause(link);
 }
 
+/* The cached link was brought up to date, or would not be: then a fresh one is opened, and the
+ * server itself tells the client what is wrong with its parameters. */
+static void login_on_patched(struct client *c)
+{
+    if (client_patch_finish(c) == 0) {
+        login_welcome(c);
+        return;
+    }
+    client_patch_free(c);
+    client_drop_link(c, true);
+    c->login->req.link = NULL;
+    c->login->req.no_patch = true;
+    login_acquire(c);
+}
+
+static void client_on_link_tag(void *owner, struct link *link, struct slice tag)
+{
+    struct client *c = owner;
+
+    (void)link;
+    if (c->patch != NULL)
+        client_patch_on_tag(c, tag);
+}
+
 static void client_on_link_quiet(void *owner, struct link *link)
 {
     struct client *c = owner;
 
     (void)link;
+    if (c->phase == CL_LOGIN) {
+        login_on_patched(c);
+        return;
+    }
+    if (c->patch != NULL && client_patch_repair(c))
+        return;
     client_note_idle(c);
     c->server_batch = false;
     if (c->is_half_closed)
@@ -281,6 +315,8 @@ static void client_on_link_parameter(
     struct client *c = owner;
 
     (void)link;
+    if (c->patch != NULL)
+        client_patch_on_parameter(c, name, value);
     if (c->row == NULL || !slice_ieq_str(name, "application_name"))
         return;
     shm_write_begin(&c->row->seq);
@@ -315,6 +351,7 @@ const struct link_owner_ops client_link_ops = {
     .on_quiet = client_on_link_quiet,
     .on_settled = client_on_link_settled,
     .on_parameter = client_on_link_parameter,
+    .on_tag = client_on_link_tag,
     .on_drained = client_on_link_drained,
     .on_lost = client_on_link_lost,
 };

@@ -65,6 +65,7 @@ struct client {
     int32_t row_index;
     int64_t last_active_us;
     struct conf_override *override;
+    struct client_patch *patch; /* the link was opened with other parameters; NULL mostly */
 };
 
 /* client.c */
@@ -111,6 +112,17 @@ enum local_verdict client_local_extended(struct client *c, char type, struct sli
 void client_local_free(struct client *c);
 /* Cheap test of the first letters: may this text be ours? */
 bool client_local_is_likely(struct slice sql);
+
+/* client_patch.c: a cached link brought up to the client's start-up parameters. */
+/* Starts it; client_patch_on_quiet says how it went. */
+void client_patch_start(struct client *c, const struct paramset *wants);
+/* The SETs of client_patch_start are done: 0, or -1 when the server refused one. */
+int client_patch_finish(struct client *c);
+void client_patch_on_parameter(struct client *c, struct slice name, struct slice value);
+void client_patch_on_tag(struct client *c, struct slice tag);
+/* The link is quiet: repairs what a RESET undid. True when it sent something. */
+bool client_patch_repair(struct client *c);
+void client_patch_free(struct client *c);
 
 /* client_cancel.c */
 void client_cancel_request(struct sessions *ss, int32_t pid, struct slice key, int fd);
