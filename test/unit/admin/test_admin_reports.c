@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "admin/admin.h"
+#include "admin_int.h"
 #include "base/arena.h"
 #include "config/conf.h"
 #include "config/conf_param.h"
@@ -557,6 +558,8 @@ START_TEST(show_set_and_reset_settings)
     ck_assert_int_eq(run_sql("pgpool show log_statement"), 0);
     assert_rows("off\n");
     ck_assert_int_eq(run_sql("pgpool set client_idle_limit = -1"), -1);
+    ck_assert_int_eq(run_sql("pgpool set log_statement = banana"), -1);
+    ck_assert_str_eq(err.sqlstate, "22023");
     ck_assert_int_eq(run_sql("pgpool set port = 1"), -1);
     ck_assert_ptr_nonnull(strstr(err.msg, "cannot be changed"));
     ck_assert_int_eq(run_sql("pgpool set nonsense = 1"), -1);
@@ -594,6 +597,71 @@ START_TEST(syntax_errors_name_the_place)
     err_clear(&err);
     admin_refuse_aborted(&err);
     ck_assert_str_eq(err.sqlstate, "25P02");
+}
+END_TEST
+
+START_TEST(an_answer_has_a_limit)
+{
+    struct admin_rows rows;
+    int i;
+
+    for (i = 0; i < PER_WORKER; i++)
+        put_client(0, i, CLIENT_STATE_WAITING, "alice");
+    for (i = 0; i < ADMIN_REPORT_COUNT; i++) {
+        admin_result_fini(&res);
+        res.arena = arena_new("test", 256);
+        res.ncolumns = admin_report_info((enum admin_report)i)->ncolumns;
+        admin_rows_init(&rows, &res);
+        if (i == ADMIN_REPORT_CLIENTS)
+            admin_rows_clients(&src, &rows);
+        else if (i == ADMIN_REPORT_QUEUE)
+            admin_rows_queue(&src, &rows);
+        else if (i == ADMIN_REPORT_STATUS)
+            admin_rows_status(&src, &rows);
+        else
+            continue;
+        admin_rows_end(&rows);
+        ck_assert(rows.full);
+    }
+}
+END_TEST
+
+START_TEST(random_commands_do_no_harm)
+{
+    static const char *const parts[] = {"pgpool", "show", "set", "reset", "all", "port", "=", "to",
+        "client_idle_limit", "log_statement", "'", "''", "\"", "E'\\'", "5", "-", ",", ";", "--",
+        "\n", "/*", "*/", "default", "cache", "delete", "pool_nodes", ".", "on", "\\", "\x80"};
+    struct admin_cmd cmd;
+    struct buf sql = {0};
+    unsigned seed = 12345;
+    unsigned nours = 0;
+    char *copy;
+    int i;
+    int n;
+
+    src.cache_delete = delete_from_cache;
+    for (i = 0; i < 100000; i++) {
+        buf_clear(&sql);
+        buf_printf(&sql, "%s ", rand_r(&seed) % 8 == 0 ? "show" : "pgpool");
+        for (n = rand_r(&seed) % 8; n > 0; n--)
+            buf_printf(&sql, "%s%s",
+                parts[(unsigned)rand_r(&seed) % (sizeof parts / sizeof parts[0])],
+                rand_r(&seed) % 3 == 0 ? "" : " ");
+        copy = malloc(sql.len); /* of exactly that size: the sanitizer sees a read too far */
+        ck_assert_ptr_nonnull(copy);
+        memcpy(copy, sql.data, sql.len);
+        if (admin_recognise(slice_of(copy, sql.len), &cmd)) {
+            err_clear(&err);
+            if (admin_run(&cmd, &src, &res, &err) == 0)
+                nours++;
+            else
+                ck_assert_int_ne(err.msg[0], '\0');
+            admin_result_fini(&res);
+        }
+        free(copy);
+    }
+    ck_assert_uint_gt(nours, 100);
+    buf_free(&sql);
 }
 END_TEST
 
@@ -739,6 +807,8 @@ int main(void)
     tcase_add_test(tc, show_set_and_reset_settings);
     tcase_add_test(tc, a_skin_without_a_session_cannot_set);
     tcase_add_test(tc, syntax_errors_name_the_place);
+    tcase_add_test(tc, an_answer_has_a_limit);
+    tcase_add_test(tc, random_commands_do_no_harm);
     tcase_add_test(tc, simple_protocol);
     tcase_add_test(tc, extended_protocol);
     suite_add_tcase(s, tc);
