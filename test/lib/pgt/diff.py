@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: PostgreSQL
+"""diff: the oracle. A scenario runs directly against PostgreSQL and through the proxy; what each
+connection received must be the same, message by message.
+
+A scenario is a function of a Trace:
+
+    @differential()
+    def test_flush(t):
+        c = t.connect("c1")
+        c.send(parse("select 1"), describe(), FLUSH)
+        c.until("T")
+        c.send(SYNC)
+        c.ready()
+
+Reads say what they wait for (a ReadyForQuery, a message type, the end of file); what the direct run
+needed less than a moment for, the other run gets 5 s for, and then a line TIMEOUT ends its transcript.
+"""
+import difflib
+import inspect
+from typing import Callable
+
+import pytest
+
+from pgt import normal, waits
+from pgt.postgres import Postgres
+from pgt.wire import PROTO_3_0, Address, Msg, Wire, WireClosed, WireTimeout, cancel
+
+
+class ScenarioOver(Exception):
+    """A read failed: the transcript says how."""
+
+
+class Conn:
+    """A connection whose received messages are recorded."""
+
+    def __init__(self, trace: "Trace", name: str):
+        self.trace = trace
+        self.name = name
+        self.lines: list[str] = []
+        self.wire = Wire(trace.address, chunk=trace.chunk, seconds=trace.seconds)
+
+    def _record(self, msg: Msg) -> Msg:
+        if msg.type == "K":
+            self.trace.normal.learn(self.name, self.wire.pid)
+        self.lines.append(self.trace.normal.line(msg))
+        return msg
+
+    def _read(self) -> Msg:
+        try:
+            return self._record(self.wire.read())
+        except WireTimeout as e:
+            self.lines.append("TIMEOUT: nothing more arrives")
+            raise ScenarioOver(f"{self.name}: {e}") from e
+        except WireClosed as e:
+            self.lines.append("END OF FILE")
+            raise ScenarioOver(f"{self.name}: {e}") from e
+
+    def login(self, user: str = "postgres", database: str = "postgres", password: str = "",
+              version: int = PROTO_3_0, **params: str) -> list[Msg]:
+        try:
+            found = self.wire.login(user, database, password, version, **params)
+        except (WireTimeout, WireClosed) as e:
+            self.lines.append(f"LOGIN FAILED: {type(e).__name__}")
+            raise ScenarioOver(f"{self.name}: {e}") from e
+        for msg in found:
+            self._record(msg)
+        return found
+
+    def send(self, *parts: bytes) -> None:
+        try:
+            self.wire.send(*parts)
+        except (WireTimeout, WireClosed) as e:
+            self.lines.append(f"CANNOT SEND: {type(e).__name__}")
+            raise ScenarioOver(str(e)) from e
+
+    def until(self, *kinds: str) -> list[Msg]:
+        found = [self._read()]
+        while found[-1].type not in kinds:
+            found.append(self._read())
+        return found
+
+    def ready(self, count: int = 1) -> list[Msg]:
+        return [m for _ in range(count) for m in self.until("Z")]
+
+    def simple(self, sql: str) -> list[Msg]:
+        from pgt.wire import query
+        self.send(query(sql))
+        return self.ready()
+
+    def eof(self) -> None:
+        """Records everything up to the end of file."""
+        try:
+            while True:
+                self._record(self.wire.read())
+        except WireClosed:
+            self.lines.append("END OF FILE")
+        except WireTimeout as e:
+            self.lines.append("TIMEOUT: the connection stays open")
+            raise ScenarioOver(str(e)) from e
+
+    def quiet(self, seconds: float = 0.3) -> None:
+        """Records whether anything arrives unasked within so long."""
+        self.note("quiet" if self.wire.is_quiet(seconds) else "NOT QUIET")
+
+    def note(self, text: str) -> None:
+        self.lines.append(f"# {text}")
+
+    def end(self) -> None:
+        """Terminate, then whatever still arrives."""
+        from pgt.wire import TERMINATE
+        self.send(TERMINATE)
+        self.eof()
+
+
+class Trace:
+    """One run of a scenario against one target."""
+
+    def __init__(self, pg: Postgres, address: Address, chunk: int, seconds: float):
+        self.pg = pg
+        self.address = address
+        self.chunk = chunk
+        self.seconds = seconds
+        self.normal = normal.Normalizer()
+        self.conns: dict[str, Conn] = {}
+        self.over = ""
+
+    def open(self, name: str = "c1") -> Conn:
+        """A connection without startup."""
+        self.conns[name] = Conn(self, name)
+        return self.conns[name]
+
+    def connect(self, name: str = "c1", **login: str) -> Conn:
+        conn = self.open(name)
+        conn.login(**login)
+        return conn
+
+    def direct(self, sql: str) -> list[list[bytes | None]]:
+        """SQL at the server itself, not recorded."""
+        return self.pg.rows(sql)
+
+    def wait_sql(self, sql: str) -> None:
+        """Waits until a query at the server itself yields true."""
+        waits.wait_for(sql, lambda: self.pg.value(sql) == "t", 10)
+
+    def cancel(self, conn: Conn) -> None:
+        answer = cancel(self.address, conn.wire.pid, conn.wire.key)
+        conn.note(f"cancel answered {answer!r}")
+
+    def finish(self) -> None:
+        for conn in self.conns.values():
+            if not self.over and not conn.wire.eof and conn.wire.sock.fileno() >= 0:
+                try:
+                    conn.end()
+                except ScenarioOver as e:
+                    self.over = str(e)
+            conn.wire.bye()
+
+    def transcript(self) -> dict[str, list[str]]:
+        return {name: normal.sort_login(c.lines) for name, c in self.conns.items()}
+
+
+class Oracle:
+    """Runs scenarios against both targets and compares."""
+
+    def __init__(self, pg: Postgres, via: Address):
+        self.pg = pg
+        self.via = via
+
+    def run(self, scenario: Callable, address: Address, chunk: int, seconds: float) -> Trace:
+        trace = Trace(self.pg, address, chunk, seconds)
+        try:
+            scenario(trace)
+        except ScenarioOver as e:
+            trace.over = str(e)
+        finally:
+            trace.finish()
+        return trace
+
+    def check(self, scenario: Callable, chunk: int = 0) -> None:
+        direct = self.run(scenario, self.pg.address, 0, 10)
+        assert not direct.over, f"the scenario itself is wrong, direct run: {direct.over}\n{show(direct)}"
+        through = self.run(scenario, self.via, chunk, 5)
+        difference = compare(direct.transcript(), through.transcript())
+        if difference or through.over:
+            pytest.fail(f"not the same as PostgreSQL ({through.over}):\n{difference}", pytrace=False)
+
+
+def show(trace: Trace) -> str:
+    return "\n".join(f"-- {name}\n" + "\n".join(lines) for name, lines in trace.transcript().items())
+
+
+def compare(direct: dict[str, list[str]], through: dict[str, list[str]]) -> str:
+    """A readable difference; empty when the same."""
+    out = []
+    for name in direct:
+        a, b = direct[name], through.get(name, [])
+        if a != b:
+            out += list(difflib.unified_diff(a, b, f"{name} direct", f"{name} through", n=4, lineterm=""))
+    return "\n".join(out)
+
+
+WHOLE, BYTES = 0, 1
+
+
+def differential(chunks: tuple[int, ...] = (WHOLE, BYTES)) -> Callable:
+    """Makes a pytest test of a scenario, run once with whole writes and once byte by byte. Other
+    arguments of the scenario are pytest parameters or fixtures as usual."""
+    def decorate(scenario: Callable) -> Callable:
+        params = list(inspect.signature(scenario).parameters)[1:]
+
+        def test(oracle, chunk, **kwargs):
+            oracle.check(lambda trace: scenario(trace, **kwargs), chunk)
+
+        names = ["oracle", "chunk", *params]
+        test.__signature__ = inspect.Signature(
+            [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY) for n in names])
+        test.__name__ = scenario.__name__
+        test.__doc__ = scenario.__doc__
+        test.__module__ = scenario.__module__
+        test.pytestmark = [*getattr(scenario, "pytestmark", []), pytest.mark.oracle]
+        ids = [{WHOLE: "whole", BYTES: "bytes"}.get(c, f"by{c}") for c in chunks]
+        return pytest.mark.parametrize("chunk", chunks, ids=ids)(test)
+    return decorate

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: PostgreSQL
+"""postgres: real PostgreSQL servers in scratch folders, as user postgres when we are root."""
+import fcntl
+import glob
+import os
+import re
+import shutil
+import signal
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pgt import procs, waits
+from pgt.wire import Address, Wire
+
+OS_USER = "postgres"
+HBA = """\
+local all  all                    trust
+host  all  plain_user  all        password
+host  all  md5_user    all        md5
+host  all  scram_user  all        scram-sha-256
+host  all  nohba_user  all        reject
+host  nohba_db all     all        reject
+host  replication all  all        trust
+host  all  all         all        trust
+"""
+# Accounts by the method that pg_hba.conf gives them; the password is the name with _pw.
+ROLES = """\
+set password_encryption = 'scram-sha-256';
+create role scram_user login password 'scram_user_pw';
+create role plain_user login password 'plain_user_pw';
+create role nologin_user password 'nologin_user_pw';
+create role trust_user login;
+create role other_user login;
+create role nohba_user login;
+set password_encryption = 'md5';
+create role md5_user login password 'md5_user_pw';
+"""
+BASE_CONF = {
+    "listen_addresses": "127.0.0.1", "fsync": "off", "full_page_writes": "off", "max_connections": "200",
+    "shared_buffers": "16MB", "logging_collector": "off", "log_line_prefix": "%m [%p] ",
+    "max_prepared_transactions": "5", "autovacuum": "off", "wal_level": "replica",
+    "timezone": "UTC", "log_timezone": "UTC", "synchronous_commit": "off",
+}
+
+
+def bindir() -> Path:
+    """Newest PostgreSQL server programs, or $PGT_PG_BINDIR."""
+    if "PGT_PG_BINDIR" in os.environ:
+        return Path(os.environ["PGT_PG_BINDIR"])
+    found = glob.glob("/usr/lib/postgresql/*/bin/initdb")
+    if not found:
+        raise FileNotFoundError("no PostgreSQL server programs under /usr/lib/postgresql")
+    newest = max(found, key=lambda p: float(re.findall(r"postgresql/([\d.]+)/", p)[0]))
+    return Path(newest).parent
+
+
+def is_installed() -> bool:
+    try:
+        return (bindir() / "initdb").exists()
+    except FileNotFoundError:
+        return False
+
+
+def template() -> Path:
+    """A data folder made by initdb, one per version and user, kept between runs."""
+    bins = bindir()
+    version = procs.run([str(bins / "postgres"), "--version"]).strip().replace(" ", "_")
+    version = re.sub(r"[^\w.]", "", version)
+    cache = Path(os.environ.get("PGT_SCRATCH", "/tmp")) / f"pgt-template-{os.geteuid()}-{version}"
+    cache.mkdir(mode=0o755, exist_ok=True)
+    assert cache.stat().st_uid == os.geteuid(), f"{cache} belongs to somebody else"
+    with open(cache / "lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (cache / "done").exists():
+            _make_template(cache)
+    return cache / "data"
+
+
+def _make_template(cache: Path) -> None:
+    shutil.rmtree(cache / "data", ignore_errors=True)
+    made = procs.folder("initdb", OS_USER)
+    procs.run([str(bindir() / "initdb"), "-D", str(made / "data"), "-U", "postgres", "-A", "trust",
+               "-N", "--no-instructions", "-E", "UTF8", "--locale=C.UTF-8"], user=OS_USER, cwd="/")
+    shutil.move(str(made / "data"), str(cache / "data"))
+    (cache / "done").touch()
+
+
+@dataclass
+class Postgres:
+    """A running server. `address` is TCP, `socket` the unix one."""
+    data: Path
+    port: int
+    daemon: procs.Daemon | None = None
+    conf: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def address(self) -> Address:
+        return Address("127.0.0.1", self.port)
+
+    @property
+    def socket(self) -> Address:
+        return Address(str(self.data.parent), self.port)
+
+    def write_conf(self, conf: dict[str, str], hba: str = HBA) -> None:
+        self.conf = {**BASE_CONF, "port": str(self.port), "unix_socket_directories": str(self.data.parent), **conf}
+        text = "".join(f"{k} = '{v}'\n" for k, v in self.conf.items())
+        (self.data / "postgresql.auto.conf").write_text(text, encoding="utf-8")
+        (self.data / "pg_hba.conf").write_text(hba, encoding="utf-8")
+
+    def start(self) -> None:
+        command = [str(bindir() / "postgres"), "-D", str(self.data)]
+        self.daemon = procs.Daemon(command, self.data.parent / "postgres.log", OS_USER)
+        waits.wait_for(f"PostgreSQL on port {self.port} answers", self._answers, 30)
+
+    def _answers(self) -> bool:
+        assert self.daemon is not None
+        assert self.daemon.is_running(), f"PostgreSQL ended:\n{self.daemon.log()[-3000:]}"
+        try:
+            with Wire(self.address) as w:
+                return w.login()[-1].type == "Z"
+        except OSError:
+            return False
+
+    def stop(self, how: int = signal.SIGINT) -> None:
+        if self.daemon is not None:
+            self.daemon.signal(how)
+            self.daemon.wait_exit(30)
+            self.daemon = None
+
+    def log(self) -> str:
+        return (self.data.parent / "postgres.log").read_text(encoding="utf-8", errors="replace")
+
+    def rows(self, sql: str, database: str = "postgres") -> list[list[bytes | None]]:
+        """Runs SQL on a connection of its own, direct, as superuser."""
+        with Wire(self.socket) as w:
+            assert w.login(database=database)[-1].type == "Z"
+            return w.rows(sql)
+
+    def value(self, sql: str, database: str = "postgres") -> str:
+        raw = self.rows(sql, database)[0][0]
+        return "" if raw is None else raw.decode()
+
+    def sessions(self, where: str = "true") -> list[int]:
+        """Pids of client backends other than the one that asks."""
+        sql = ("select pid from pg_stat_activity where backend_type = 'client backend' "
+               f"and pid <> pg_backend_pid() and ({where})")
+        return sorted(int(r[0] or 0) for r in self.rows(sql))
+
+
+def start_postgres(conf: dict[str, str] | None = None, hba: str = HBA, roles: bool = True) -> Postgres:
+    """A fresh server on a free port with the accounts of ROLES."""
+    home = procs.folder("postgres", OS_USER)
+    procs.run(["cp", "-a", str(template()), str(home / "data")])
+    pg = Postgres(home / "data", procs.free_port())
+    pg.write_conf(conf or {}, hba)
+    pg.start()
+    if roles:
+        for sql in ROLES.split(";\n"):
+            if sql.strip():
+                pg.rows(sql)
+        pg.rows("create database nohba_db")
+        pg.rows("create database other_db")
+    return pg

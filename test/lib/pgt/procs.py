@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: PostgreSQL
+"""procs: scratch folders, free ports, and processes that are ended by their pid."""
+import atexit
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from pathlib import Path
+
+from pgt import waits
+
+IS_ROOT = os.geteuid() == 0
+_scratch: Path | None = None
+_ports: set[int] = set()
+
+
+def scratch() -> Path:
+    """One folder per run under /tmp (or $PGT_SCRATCH), removed at the end unless PGT_KEEP is set."""
+    global _scratch
+    if _scratch is None:
+        parent = os.environ.get("PGT_SCRATCH", "/tmp")
+        _scratch = Path(tempfile.mkdtemp(prefix="pgt-", dir=parent))
+        _scratch.chmod(0o755)
+        atexit.register(_remove_scratch, os.getpid())
+    return _scratch
+
+
+def _remove_scratch(pid: int) -> None:
+    if pid == os.getpid() and _scratch is not None and "PGT_KEEP" not in os.environ:
+        shutil.rmtree(_scratch, ignore_errors=True)
+
+
+def folder(name: str, user: str | None = None) -> Path:
+    """A new folder in scratch; owned by `user` when we are root."""
+    path = Path(tempfile.mkdtemp(prefix=name + "-", dir=scratch()))
+    path.chmod(0o755)
+    if user is not None and IS_ROOT:
+        entry = pwd.getpwnam(user)
+        os.chown(path, entry.pw_uid, entry.pw_gid)
+    return path
+
+
+def free_port() -> int:
+    """A TCP port nobody listens on and that this run has not handed out. From below the range that
+    the kernel gives to outgoing connections, so that it stays free until it is used."""
+    for _ in range(2000):
+        port = 20000 + int.from_bytes(os.urandom(2), "big") % 12000
+        if port in _ports:
+            continue
+        with socket.socket() as sock:
+            try:
+                sock.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        _ports.add(port)
+        return port
+    raise AssertionError("no free port between 20000 and 32000")
+
+
+def run_as(user: str) -> dict:
+    """Keyword arguments for subprocess to run as `user`; empty when we are not root."""
+    if not IS_ROOT:
+        return {}
+    entry = pwd.getpwnam(user)
+    return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}
+
+
+def run(command: list[str], user: str | None = None, **kwargs) -> str:
+    """Runs a command to its end; its output. AssertionError with the output when it fails."""
+    extra = run_as(user) if user else {}
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, check=False, **extra, **kwargs)
+    assert done.returncode == 0, f"{' '.join(command)}: exit {done.returncode}\n{done.stdout[-3000:]}"
+    return done.stdout
+
+
+def stat_fields(pid: int) -> list[str] | None:
+    """/proc/<pid>/stat after the command name: state, ppid, pgrp, session, ..."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    return text.rsplit(")", 1)[1].split()
+
+
+def session_pids(session: int) -> list[int]:
+    """Living processes of a session (setsid), zombies left out."""
+    found = []
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        fields = stat_fields(int(name))
+        if fields is not None and fields[0] != "Z" and int(fields[3]) == session:
+            found.append(int(name))
+    return sorted(found)
+
+
+def children(pid: int) -> list[int]:
+    """Living direct children."""
+    found = []
+    for name in os.listdir("/proc"):
+        fields = stat_fields(int(name)) if name.isdigit() else None
+        if fields is not None and fields[0] != "Z" and int(fields[1]) == pid:
+            found.append(int(name))
+    return sorted(found)
+
+
+def memory_kb(pid: int, what: str = "VmRSS") -> int:
+    """A line of /proc/<pid>/status in kB; 0 when the process is gone."""
+    try:
+        text = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+    except OSError:
+        return 0
+    for line in text.splitlines():
+        if line.startswith(what + ":"):
+            return int(line.split()[1])
+    return 0
+
+
+def cpu_ticks(pid: int) -> int:
+    fields = stat_fields(pid)
+    return 0 if fields is None else int(fields[11]) + int(fields[12])
+
+
+def fd_count(pid: int) -> int:
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+class Daemon:
+    """A process in a session of its own with its output in a log file."""
+
+    def __init__(self, command: list[str], log: Path, user: str | None = None,
+                 env: dict[str, str] | None = None):
+        self.command = command
+        self.log_path = log
+        extra = run_as(user) if user else {}
+        with open(log, "ab") as out:
+            self.popen = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                                          start_new_session=True, env=env, cwd="/", **extra)
+        self.pid = self.popen.pid
+        atexit.register(self.kill)
+
+    def log(self) -> str:
+        return self.log_path.read_text(encoding="utf-8", errors="replace")
+
+    def is_running(self) -> bool:
+        return self.popen.poll() is None
+
+    def signal(self, number: int) -> None:
+        if self.is_running():
+            os.kill(self.pid, number)
+
+    def wait_exit(self, seconds: float = 20.0) -> int:
+        """Exit status once the process has ended and nothing of its session is left."""
+        waits.wait_for(f"{self.command[0]} (pid {self.pid}) ends", lambda: not self.is_running(), seconds)
+        waits.wait_for(f"children of {self.command[0]} end", lambda: not session_pids(self.pid), 5)
+        return self.popen.returncode
+
+    def kill(self) -> None:
+        """Ends the whole session, whatever state it is in."""
+        for pid in session_pids(self.pid):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        if self.popen.poll() is None:
+            self.popen.kill()
+            self.popen.wait()

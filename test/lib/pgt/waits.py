@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: PostgreSQL
+"""waits: waiting for a condition with a deadline; there is no other way to wait in a test."""
+import os
+import threading
+import time
+from typing import Callable, TypeVar
+
+T = TypeVar("T")
+
+# Sanitizers and busy machines make everything slower; deadlines only, never a pace.
+SCALE = float(os.environ.get("PGT_TIMEOUT_SCALE", "1"))
+_POLL = threading.Event()
+
+
+def now() -> float:
+    return time.monotonic()
+
+
+def deadline(seconds: float) -> float:
+    """The moment `seconds` from now, stretched by PGT_TIMEOUT_SCALE."""
+    return now() + seconds * SCALE
+
+
+def wait_for(what: str, condition: Callable[[], T], seconds: float = 10.0) -> T:
+    """Polls until `condition` returns something true, and returns it."""
+    end = deadline(seconds)
+    while True:
+        value = condition()
+        if value:
+            return value
+        if now() >= end:
+            raise AssertionError(f"waited {seconds * SCALE:.1f} s in vain until {what}")
+        _POLL.wait(0.01)
+
+
+def holds_for(what: str, condition: Callable[[], bool], seconds: float) -> None:
+    """Asserts that `condition` stays true for the whole time."""
+    end = now() + seconds
+    while now() < end:
+        assert condition(), f"did not hold: {what}"
+        _POLL.wait(0.01)
