@@ -177,11 +177,29 @@ static void recognise_pgpool(struct slice rest, struct admin_cmd *cmd)
     bad(cmd, &t);
 }
 
+/* Two bytes are enough to refuse nearly every statement there is: neither "sh" nor "pg", and no
+ * blank or comment in front of something else. */
+static bool may_be_ours(struct slice sql)
+{
+    char first;
+    char second;
+
+    if (sql.n < 2)
+        return false;
+    first = (char)(sql.p[0] | 0x20);
+    second = (char)(sql.p[1] | 0x20);
+    if (first < 'a' || first > 'z')
+        return true;
+    return (first == 's' && second == 'h') || (first == 'p' && second == 'g');
+}
+
 bool admin_recognise(struct slice sql, struct admin_cmd *cmd)
 {
     struct admin_token t;
 
     cmd->kind = ADMIN_KIND_NONE;
+    if (!may_be_ours(sql))
+        return false;
     t = admin_lex(&sql);
     if (t.kind != ADMIN_TOKEN_WORD)
         return false;
