@@ -6,17 +6,23 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #include "base/err.h"
+
+/* Identity of a socket file. */
+struct listen_file {
+    uint64_t ino; /* 0: none */
+    int64_t birth_ns;
+    uint32_t dev_major;
+    uint32_t dev_minor;
+};
 
 /* One listening socket: non-blocking, close-on-exec. */
 struct listen_sock {
     int fd;
     bool is_unix;
-    char name[160]; /* "127.0.0.1:9999", "[::1]:9999" or the path */
-    dev_t path_dev; /* of a unix socket: which file is ours */
-    ino_t path_ino;
+    char name[160];          /* "127.0.0.1:9999", "[::1]:9999" or the path */
+    struct listen_file file; /* of a unix socket: which file is ours */
 };
 
 struct listen_unix_opts {

@@ -76,7 +76,9 @@ static struct conf_gen *load(const struct pgpool_opts *opts)
     gen = conf_load(opts->conf_file, opts->settings, &report);
     if (gen != NULL)
         role_conf_apply_log(conf_of(gen));
-    role_conf_log_report(&report);
+    /* Who only stops or reloads has been told about warnings at the start. */
+    if (gen == NULL || opts->command == PGPOOL_START)
+        role_conf_log_report(&report);
     if (gen == NULL)
         log_at_detail(LVL_FATAL, NULL, "Run pgpool --check-config to see all findings.",
             "configuration file \"%s\" cannot be used: %d errors", opts->conf_file, report.nerrors);

@@ -221,11 +221,27 @@ static int set_owner_and_mode(
     return 0;
 }
 
+/* Which file it is. The number of a removed file is given out again soon, so its time of birth is
+ * looked at too (zero where the file system keeps none). */
+static int identify(const char *path, struct listen_file *file)
+{
+    struct statx st;
+
+    memset(file, 0, sizeof *file);
+    if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_INO | STATX_BTIME, &st) == -1)
+        return -1;
+    file->dev_major = st.stx_dev_major;
+    file->dev_minor = st.stx_dev_minor;
+    file->ino = st.stx_ino;
+    if ((st.stx_mask & STATX_BTIME) != 0)
+        file->birth_ns = st.stx_btime.tv_sec * INT64_C(1000000000) + st.stx_btime.tv_nsec;
+    return 0;
+}
+
 static int bind_unix(struct listen_sock *sock, const struct sockaddr_un *addr,
     const struct listen_unix_opts *opts, int backlog, struct err *err)
 {
     const struct sockaddr *sa = (const struct sockaddr *)addr;
-    struct stat st;
     int rc = bind(sock->fd, sa, sizeof *addr);
 
     if (rc == -1 && errno == EADDRINUSE && is_abandoned(addr)) {
@@ -238,10 +254,7 @@ static int bind_unix(struct listen_sock *sock, const struct sockaddr_un *addr,
             err_hint(err, "Is another pgpool or PostgreSQL listening on \"%s\"?", addr->sun_path);
         return -1;
     }
-    if (lstat(addr->sun_path, &st) == 0) {
-        sock->path_dev = st.st_dev;
-        sock->path_ino = st.st_ino;
-    }
+    (void)identify(addr->sun_path, &sock->file);
     if (set_owner_and_mode(addr->sun_path, opts, err) == -1)
         return -1;
     if (listen(sock->fd, backlog) == -1) {
@@ -285,12 +298,12 @@ int listen_open_unix(const char *dir, int port, const struct listen_unix_opts *o
 
 void listen_close(struct listen_sock *sock)
 {
-    struct stat st;
+    struct listen_file now;
 
     if (sock->fd == -1)
         return;
-    if (sock->is_unix && sock->path_ino != 0 && lstat(sock->name, &st) == 0 &&
-        st.st_dev == sock->path_dev && st.st_ino == sock->path_ino)
+    if (sock->is_unix && sock->file.ino != 0 && identify(sock->name, &now) == 0 &&
+        memcmp(&now, &sock->file, sizeof now) == 0)
         unlink(sock->name);
     close(sock->fd);
     sock->fd = -1;

@@ -10,7 +10,7 @@
 
 int monitor_main(struct proc_env *env)
 {
-    struct role_loop rl = {.on_mail = NULL, .on_reload = NULL};
+    struct role_loop rl = {.on_mail = NULL, .on_reload = NULL, .on_stop = NULL};
     int status;
 
     role_loop_init(&rl, env);

@@ -6,6 +6,7 @@
 #include "process/supervisor/sup_int.h"
 
 #include "base/log.h"
+#include "config/conf_param.h"
 
 struct listen_set {
     const struct conf_list *addresses;
@@ -57,6 +58,17 @@ static int open_set(const struct listen_set *set, struct err *err)
     return 0;
 }
 
+/* A port that accepts and never answers is worse than none: PCP sockets are opened from the day on
+ * which the table of features says that PCP is built. */
+static bool pcp_is_built(void)
+{
+    struct conf_ref ref;
+    struct err ignored = {0};
+    const char *why;
+
+    return conf_param_find("pcp_port", &ref, &ignored) == 0 && conf_param_is_built(ref.param, &why);
+}
+
 int sup_listen_open(struct sup *s, struct err *err)
 {
     const struct conf *conf = conf_of(s->gen);
@@ -87,7 +99,7 @@ int sup_listen_open(struct sup *s, struct err *err)
         err_hint(err, "Set listen_addresses or unix_socket_directories.");
         return -1;
     }
-    return open_set(&control, err);
+    return pcp_is_built() ? open_set(&control, err) : 0;
 }
 
 static void close_socks(struct listen_sock *socks, int *n)
