@@ -43,7 +43,7 @@ struct passwd_entry {
     struct passwd_value server_value;
 };
 
-struct passwd; /* an immutable table; wiped when freed */
+struct passwd_table; /* an immutable table; wiped when freed */
 
 /* Is told each line that is wrong (an error: the line is left out) or doubtful (a warning). */
 typedef void passwd_report_fn(
@@ -51,18 +51,19 @@ typedef void passwd_report_fn(
 
 /* Reads the file. Returns NULL with *err when it cannot be read at all; ENOENT gives 58P01.
  * `report` may be NULL. */
-struct passwd *passwd_load(const char *path, passwd_report_fn *report, void *ctx, struct err *err);
+struct passwd_table *passwd_load(
+    const char *path, passwd_report_fn *report, void *ctx, struct err *err);
 /* The same from text; `name` is used in reports. Never NULL. */
-struct passwd *passwd_parse(
+struct passwd_table *passwd_parse(
     const char *name, struct slice text, passwd_report_fn *report, void *ctx);
-void passwd_free(struct passwd **pp);
+void passwd_free(struct passwd_table **pp);
 /* The entry of `user`, valid as long as the table; NULL when there is none. */
-const struct passwd_entry *passwd_find(const struct passwd *p, struct slice user);
-unsigned passwd_count(const struct passwd *p);
+const struct passwd_entry *passwd_find(const struct passwd_table *p, struct slice user);
+unsigned passwd_count(const struct passwd_table *p);
 /* Lines left out. */
-unsigned passwd_error_count(const struct passwd *p);
+unsigned passwd_error_count(const struct passwd_table *p);
 /* True when `st` is not the file that was read: read it again. */
-bool passwd_is_changed(const struct passwd *p, const struct stat *st);
+bool passwd_is_changed(const struct passwd_table *p, const struct stat *st);
 /* Fills *err (as a warning) and returns false when others than the owner (or the group, of a file
  * of root's) can get at a file with secrets. `what` names it in the text. */
 bool passwd_mode_is_safe(

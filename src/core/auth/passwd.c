@@ -22,7 +22,7 @@ struct passwd_node {
     struct passwd_entry entry;
 };
 
-struct passwd {
+struct passwd_table {
     struct arena *arena;
     struct secret text; /* fields are unescaped in place */
     struct hash_table users;
@@ -32,7 +32,7 @@ struct passwd {
 };
 
 struct parse {
-    struct passwd *p;
+    struct passwd_table *p;
     const char *name;
     unsigned line;
     passwd_report_fn *report;
@@ -133,7 +133,7 @@ static int user_eq(const struct hash_node *n, const void *key)
     return slice_eq(node->entry.user, *(const struct slice *)key);
 }
 
-const struct passwd_entry *passwd_find(const struct passwd *p, struct slice user)
+const struct passwd_entry *passwd_find(const struct passwd_table *p, struct slice user)
 {
     struct hash_node *n = hash_table_find(&p->users, hash_bytes(user.p, user.n, 0), user_eq, &user);
 
@@ -241,10 +241,10 @@ static void parse_line(struct parse *ps, char *p, size_t n)
 }
 
 /* Takes over the bytes of *text. */
-static struct passwd *parse_secret(
+static struct passwd_table *parse_secret(
     const char *name, struct secret *text, passwd_report_fn *report, void *ctx)
 {
-    struct passwd *p = mem_alloc_zero(sizeof *p);
+    struct passwd_table *p = mem_alloc_zero(sizeof *p);
     struct parse ps = {.p = p, .name = name, .report = report, .ctx = ctx};
     char *at;
     char *nl;
@@ -266,7 +266,7 @@ static struct passwd *parse_secret(
     return p;
 }
 
-struct passwd *passwd_parse(
+struct passwd_table *passwd_parse(
     const char *name, struct slice text, passwd_report_fn *report, void *ctx)
 {
     struct secret copy = {0};
@@ -307,11 +307,12 @@ int passwd_read_file(
     return n == -1 ? -1 : 0;
 }
 
-struct passwd *passwd_load(const char *path, passwd_report_fn *report, void *ctx, struct err *err)
+struct passwd_table *passwd_load(
+    const char *path, passwd_report_fn *report, void *ctx, struct err *err)
 {
     struct secret text = {0};
     struct stat st;
-    struct passwd *p;
+    struct passwd_table *p;
 
     if (passwd_read_file(path, PASSWD_FILE_MAX, &text, &st, err) == -1)
         return NULL;
@@ -320,9 +321,9 @@ struct passwd *passwd_load(const char *path, passwd_report_fn *report, void *ctx
     return p;
 }
 
-void passwd_free(struct passwd **pp)
+void passwd_free(struct passwd_table **pp)
 {
-    struct passwd *p = *pp;
+    struct passwd_table *p = *pp;
 
     if (p == NULL)
         return;
@@ -333,17 +334,17 @@ void passwd_free(struct passwd **pp)
     *pp = NULL;
 }
 
-unsigned passwd_count(const struct passwd *p)
+unsigned passwd_count(const struct passwd_table *p)
 {
     return p->count;
 }
 
-unsigned passwd_error_count(const struct passwd *p)
+unsigned passwd_error_count(const struct passwd_table *p)
 {
     return p->errors;
 }
 
-bool passwd_is_changed(const struct passwd *p, const struct stat *st)
+bool passwd_is_changed(const struct passwd_table *p, const struct stat *st)
 {
     return p->st.st_ino != st->st_ino || p->st.st_dev != st->st_dev ||
            p->st.st_size != st->st_size || p->st.st_mtim.tv_sec != st->st_mtim.tv_sec ||

@@ -192,8 +192,7 @@ int passwd_key_load(const char *path, struct secret *key, struct err *warn, stru
     nl = line.n == 0 ? NULL : memchr(line.p, '\n', line.n);
     if (nl != NULL)
         line.n = (size_t)(nl - line.p);
-    if (line.n > 0 && line.p[line.n - 1] == '\r')
-        line.n--;
+    /* Nothing else is trimmed, a carriage return neither: pgpool-II takes it as part of the key. */
     if (line.n == 0 || line.n > PASSWD_KEY_MAX)
         err_set(err, "F0000", "the first line of pool key file \"%s\" is empty or too long", path);
     else
