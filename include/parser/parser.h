@@ -72,23 +72,24 @@ enum sql_verb {
 };
 
 /* Flags of a statement. */
-#define SQL_F_READ_ONLY       0x000001u /* by syntax; function volatility left aside */
-#define SQL_F_LOCKING         0x000002u /* FOR UPDATE / SHARE / ... anywhere */
-#define SQL_F_INTO            0x000004u /* SELECT INTO anywhere */
-#define SQL_F_DML_IN_CTE      0x000008u
-#define SQL_F_TEMP            0x000010u /* creates a temporary object */
-#define SQL_F_ANALYZE         0x000020u /* EXPLAIN with ANALYZE */
-#define SQL_F_WITH_HOLD       0x000040u /* DECLARE ... WITH HOLD */
-#define SQL_F_COPY_STDIO      0x000080u /* COPY FROM STDIN / TO STDOUT: copy messages follow */
-#define SQL_F_COPY_PROGRAM    0x000100u
-#define SQL_F_COPY_QUERY      0x000200u
-#define SQL_F_RETURNING       0x000400u
-#define SQL_F_UNLOGGED        0x000800u
-#define SQL_F_CONCURRENTLY    0x001000u
-#define SQL_F_ALL             0x002000u /* DEALLOCATE ALL, CLOSE ALL, RESET ALL, SHOW ALL, UNLISTEN * */
-#define SQL_F_NOWAIT          0x004000u
-#define SQL_F_LITERAL_DEPENDS 0x008000u /* a fact depends on a literal: not cached by fingerprint  \
-                                         */
+#define SQL_F_READ_ONLY    0x000001u /* by syntax; function volatility left aside */
+#define SQL_F_LOCKING      0x000002u /* FOR UPDATE / SHARE / ... anywhere */
+#define SQL_F_INTO         0x000004u /* SELECT INTO anywhere */
+#define SQL_F_DML_IN_CTE   0x000008u
+#define SQL_F_TEMP         0x000010u /* creates a temporary object */
+#define SQL_F_ANALYZE      0x000020u /* EXPLAIN with ANALYZE */
+#define SQL_F_WITH_HOLD    0x000040u /* DECLARE ... WITH HOLD */
+#define SQL_F_COPY_STDIO   0x000080u /* COPY FROM STDIN / TO STDOUT: copy messages follow */
+#define SQL_F_COPY_PROGRAM 0x000100u
+#define SQL_F_COPY_QUERY   0x000200u
+#define SQL_F_RETURNING    0x000400u
+#define SQL_F_UNLOGGED     0x000800u
+#define SQL_F_CONCURRENTLY 0x001000u
+#define SQL_F_ALL          0x002000u /* DEALLOCATE ALL, CLOSE ALL, RESET ALL, SHOW ALL, UNLISTEN * */
+#define SQL_F_NOWAIT       0x004000u
+#define SQL_F_LITERAL_DEPENDS                                                                      \
+    0x008000u /* a fact depends on a literal: not cached by fingerprint                            \
+               */
 #define SQL_F_MOVE          0x010000u
 #define SQL_F_SCROLL        0x020000u
 #define SQL_F_BINARY        0x040000u

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * fingerprint.h: fingerprint and layout of a text, for the cache of facts. Runs in: workers. */
+#ifndef PGP_PARSER_FINGERPRINT_H
+#define PGP_PARSER_FINGERPRINT_H
+
+#include "parser/parser.h"
+
+struct sqlp;
+
+struct sqlfp {
+    struct sql_fingerprint sum;
+    uint64_t layout; /* equal when all tokens are at the same places */
+};
+
+/* Fingerprints `text` with memory of `a`, given back. -1 for a broken token, a zero byte, or no
+ * memory. */
+int sqlfp_text(struct arena *a, struct slice text, struct sqlfp *fp);
+/* The same with a scanner that is open. */
+int sqlfp_scan(struct sqlp *st, struct sqlfp *fp);
+
+#endif

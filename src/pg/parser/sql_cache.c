@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * sql_cache.c: facts by fingerprint, least recently used out first.
+ * Runs in: workers, one cache each. An entry is one block of memory with everything its facts point
+ * at, so that throwing it out is one free. */
+#include "config.h"
+
+#include "parser/sql_cache.h"
+
+#include "base/arena.h"
+#include "base/hash.h"
+#include "base/list.h"
+#include "base/mem.h"
+#include "fingerprint.h"
+
+#include <string.h>
+
+struct entry {
+    struct hash_node node;
+    struct list lru;
+    struct sqlfp fp;
+    size_t bytes;
+    struct sql_facts facts;
+};
+
+struct sql_cache {
+    struct hash_table table;
+    struct list lru; /* most recently used first */
+    uint32_t max_entries;
+    size_t max_bytes;
+    struct sql_cache_stats stats;
+    struct sql_facts last; /* of a statement that is not kept */
+};
+
+/* Hands out pieces of an entry's block; with no block it only counts. */
+struct packer {
+    char *at;
+    size_t used;
+};
+
+struct sql_cache *sql_cache_new(uint32_t max_entries, size_t max_bytes)
+{
+    struct sql_cache *c = mem_alloc_zero(sizeof(*c));
+
+    hash_table_init(&c->table);
+    list_init(&c->lru);
+    c->max_entries = max_entries;
+    c->max_bytes = max_bytes;
+    return c;
+}
+
+static void drop(struct sql_cache *c, struct entry *e)
+{
+    hash_table_del(&c->table, &e->node);
+    list_remove(&e->lru);
+    c->stats.entries--;
+    c->stats.bytes -= e->bytes;
+    mem_free(e);
+}
+
+void sql_cache_free(struct sql_cache **cp)
+{
+    struct sql_cache *c = *cp;
+
+    if (c == NULL)
+        return;
+    while (!list_is_empty(&c->lru))
+        drop(c, LIST_ENTRY(list_first(&c->lru), struct entry, lru));
+    hash_table_fini(&c->table);
+    mem_free(c);
+    *cp = NULL;
+}
+
+static void *pack(struct packer *p, const void *src, size_t n)
+{
+    void *dst = p->at == NULL ? NULL : p->at + p->used;
+
+    if (dst != NULL && n != 0)
+        memcpy(dst, src, n);
+    p->used += (n + 7) & ~(size_t)7;
+    return dst;
+}
+
+static void pack_slice(struct packer *p, struct slice *s)
+{
+    const char *copy = pack(p, s->p, s->n);
+
+    if (copy != NULL)
+        s->p = copy;
+}
+
+static void pack_tables(struct packer *p, struct sql_stmt *s)
+{
+    struct sql_table *copy = pack(p, s->tables, s->ntables * sizeof(*copy));
+
+    for (uint32_t i = 0; i < s->ntables; i++) {
+        struct sql_table t = s->tables[i];
+        pack_slice(p, &t.catalog);
+        pack_slice(p, &t.schema);
+        pack_slice(p, &t.name);
+        if (copy != NULL)
+            copy[i] = t;
+    }
+    if (copy != NULL)
+        s->tables = copy;
+}
+
+static void pack_funcs(struct packer *p, struct sql_stmt *s)
+{
+    struct sql_func *copy = pack(p, s->funcs, s->nfuncs * sizeof(*copy));
+
+    for (uint32_t i = 0; i < s->nfuncs; i++) {
+        struct sql_func f = s->funcs[i];
+        pack_slice(p, &f.catalog);
+        pack_slice(p, &f.schema);
+        pack_slice(p, &f.name);
+        if (copy != NULL)
+            copy[i] = f;
+    }
+    if (copy != NULL)
+        s->funcs = copy;
+}
+
+static void pack_stmt(struct packer *p, struct sql_stmt *s)
+{
+    const void *copy;
+
+    pack_tables(p, s);
+    pack_funcs(p, s);
+    copy = pack(p, s->times, s->ntimes * sizeof(*s->times));
+    if (copy != NULL)
+        s->times = copy;
+    copy = pack(p, s->literals, s->nliterals * sizeof(*s->literals));
+    if (copy != NULL)
+        s->literals = copy;
+    pack_slice(p, &s->tx.name);
+    pack_slice(p, &s->set.name);
+    pack_slice(p, &s->set.value);
+    pack_slice(p, &s->name);
+}
+
+/* Copies what `facts` points at into the block, and makes it point there. */
+static void pack_facts(struct packer *p, struct sql_facts *facts)
+{
+    struct sql_stmt *copy = pack(p, facts->stmts, facts->nstmts * sizeof(*copy));
+
+    for (uint32_t i = 0; i < facts->nstmts; i++) {
+        struct sql_stmt s = facts->stmts[i];
+        pack_stmt(p, &s);
+        if (copy != NULL)
+            copy[i] = s;
+    }
+    if (copy != NULL)
+        facts->stmts = copy;
+}
+
+static int same_fingerprint(const struct hash_node *node, const void *key)
+{
+    const struct sql_fingerprint *fp = key;
+    const struct entry *e = (const struct entry *)(const void *)node;
+
+    return e->fp.sum.hi == fp->hi && e->fp.sum.lo == fp->lo;
+}
+
+static bool is_cacheable(const struct sql_facts *facts)
+{
+    if (facts->status != SQL_OK)
+        return false;
+    for (uint32_t i = 0; i < facts->nstmts; i++) {
+        if (facts->stmts[i].flags & SQL_F_LITERAL_DEPENDS)
+            return false;
+    }
+    return true;
+}
+
+static void keep(struct sql_cache *c, const struct sql_facts *facts, const struct sqlfp *fp)
+{
+    struct sql_facts copy = *facts;
+    struct packer p = {NULL, 0};
+    struct entry *e;
+    size_t bytes;
+
+    pack_facts(&p, &copy);
+    bytes = sizeof(*e) + p.used;
+    if (bytes > c->max_bytes / 4 || c->max_entries == 0)
+        return;
+    while (c->stats.entries >= c->max_entries || c->stats.bytes + bytes > c->max_bytes) {
+        drop(c, LIST_ENTRY(list_last(&c->lru), struct entry, lru));
+        c->stats.evictions++;
+    }
+    e = mem_alloc(bytes);
+    e->fp = *fp;
+    e->bytes = bytes;
+    e->facts = *facts;
+    p.at = (char *)(e + 1);
+    p.used = 0;
+    pack_facts(&p, &e->facts);
+    hash_table_add(&c->table, &e->node, fp->sum.lo);
+    list_push_front(&c->lru, &e->lru);
+    c->stats.entries++;
+    c->stats.bytes += bytes;
+}
+
+const struct sql_facts *sql_cache_get(
+    struct sql_cache *c, struct arena *scratch, struct slice text, bool *same_layout)
+{
+    struct sqlfp fp;
+    bool has_fp = sqlfp_text(scratch, text, &fp) == 0;
+    struct hash_node *node =
+        has_fp ? hash_table_find(&c->table, fp.sum.lo, same_fingerprint, &fp.sum) : NULL;
+
+    *same_layout = true;
+    if (node != NULL) {
+        struct entry *e = (struct entry *)(void *)node;
+        c->stats.hits++;
+        list_remove(&e->lru);
+        list_push_front(&c->lru, &e->lru);
+        *same_layout = e->fp.layout == fp.layout;
+        return &e->facts;
+    }
+    c->stats.misses++;
+    (void)sql_parse(scratch, text, &c->last);
+    if (has_fp && is_cacheable(&c->last))
+        keep(c, &c->last, &fp);
+    else
+        c->stats.uncacheable++;
+    return &c->last;
+}
+
+void sql_cache_stats(const struct sql_cache *c, struct sql_cache_stats *out)
+{
+    *out = c->stats;
+}
