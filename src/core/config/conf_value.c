@@ -249,7 +249,7 @@ static int conf_value_scaled(
         double exact = (is_whole ? (double)whole : real) * factor;
         if (!(fabs(exact) < 9.2e18))
             return conf_out_of_range(param, name, value, err);
-        stored = llrint(exact);
+        stored = (int64_t)(exact < 0 ? exact - 0.5 : exact + 0.5);
         if (stored == 0 && exact != 0.0) {
             err_set(err, "22023", "invalid value for parameter \"%s\": \"%s\"", name, value);
             err_hint(err, "It is less than the least that can be told apart, one %s.",
