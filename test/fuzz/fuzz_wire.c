@@ -173,7 +173,7 @@ static uint64_t fuzz_framer(struct slice in, size_t step)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     /* A copy of exactly that size: the sanitizer sees a read one byte too far. */
-    char *copy = malloc(size == 0 ? 1 : size);
+    char *copy = calloc(1, size == 0 ? 1 : size);
     struct slice in = slice_of(copy, size);
     uint64_t whole;
 

@@ -94,6 +94,8 @@ START_TEST(show_set_and_reset_settings)
     ck_assert_int_eq(fixture_run_sql("pgpool show log_statement"), 0);
     fixture_assert_rows("off\n");
     ck_assert_int_eq(fixture_run_sql("pgpool set client_idle_limit = -1"), -1);
+    ck_assert_int_eq(fixture_run_sql("pgpool set log_min_messages = a , 'b''c' , -5"), -1);
+    ck_assert_msg(strstr(err.msg, "\"a, b'c, -5\"") != NULL, "%s", err.msg);
     ck_assert_int_eq(fixture_run_sql("pgpool set log_statement = banana"), -1);
     ck_assert_str_eq(err.sqlstate, "22023");
     ck_assert_int_eq(fixture_run_sql("pgpool set port = 1"), -1);

@@ -32,6 +32,16 @@ START_TEST(every_report_by_name)
 }
 END_TEST
 
+START_TEST(everybody_may_read_reports)
+{
+    int i;
+
+    /* A report for operators only has to be added here by name. */
+    for (i = 0; i < ADMIN_REPORT_COUNT; i++)
+        ck_assert_int_eq(admin_report_info((enum admin_report)i)->privilege, ADMIN_MAY_ANYONE);
+}
+END_TEST
+
 START_TEST(spellings_of_a_report)
 {
     static const char *const yes[] = {"show pool_nodes", "SHOW POOL_NODES", "ShOw PoOl_NoDeS",
@@ -201,6 +211,7 @@ int main(void)
     int failed;
 
     tcase_add_test(tc, every_report_by_name);
+    tcase_add_test(tc, everybody_may_read_reports);
     tcase_add_test(tc, spellings_of_a_report);
     tcase_add_test(tc, statements_of_the_server);
     tcase_add_test(tc, nothing_behind_the_end_is_read);
