@@ -9,6 +9,7 @@
 
 #include "base/hash.h"
 #include "base/list.h"
+#include "base/slice.h"
 #include "event/loop.h"
 #include "ipc/rows.h"
 #include "ipc/shm.h"
@@ -41,8 +42,10 @@ struct backend {
     uint64_t next_epoch;
     uint64_t epoch_mismatches; /* must stay 0 */
     int64_t wall_offset_us;    /* wall clock minus the loop's clock */
-    /* Asks the other workers to close an idle link of `node` (they may hold the quota). */
-    void (*want_quota)(struct backend *be, int node);
+    /* Asks the other workers for an idle link of `pool`, or to close one of its node. */
+    void (*want_link)(struct backend *be, const struct pool *pool);
+    /* Hands an idle link to worker `ordinal`; 0 when it is on its way. */
+    int (*send_link)(struct backend *be, int ordinal, const void *body, size_t len, int fd);
     /* Tells the other workers that a link of `node` was closed while their clients wait. */
     void (*tell_quota_freed)(struct backend *be, int node);
     void *ctx;
@@ -59,6 +62,11 @@ void backend_post_retry(struct backend *be);
 /* Closes the least recently used idle link of `node` (ROWS_NO_NODE: any); false when there is none.
  */
 bool backend_evict_idle(struct backend *be, int node);
+/* Another worker wants a link for `user` and `database`, or at least room on `node`. */
+void backend_on_wanted(
+    struct backend *be, struct slice user, struct slice database, int node, int asking_ordinal);
+/* A link that another worker handed over; `fd` is taken over. */
+void backend_on_offer(struct backend *be, const void *body, size_t len, int fd);
 /* Closes all idle links; lent ones are closed when they come back. */
 void backend_stop_caching(struct backend *be);
 /* Wall clock, microseconds, without a system call. */

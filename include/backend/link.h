@@ -83,10 +83,11 @@ struct link {
     bool swallow_body; /* what happens to body_left */
     bool is_private;   /* replication or a login that must not be shared: never cached */
     bool has_quota;
-    bool in_cancel;  /* a cancel request for it is under way: not to be lent */
-    bool error_told; /* a FATAL of the server was forwarded */
-    bool own_failed; /* a message of our own, its replies swallowed, met an error */
-    bool watch_tags; /* the owner wants to see command tags (on_tag) */
+    bool in_cancel;     /* a cancel request for it is under way: not to be lent */
+    bool error_told;    /* a FATAL of the server was forwarded */
+    bool is_travelling; /* another worker has it now: close our descriptor, say nothing */
+    bool own_failed;    /* a message of our own, its replies swallowed, met an error */
+    bool watch_tags;    /* the owner wants to see command tags (on_tag) */
     uint8_t resets_left;
 };
 
@@ -116,6 +117,9 @@ void link_lend(struct link *link, void *owner, const struct link_owner_ops *ops)
 void link_release(struct link *link, bool boundary);
 /* Closes it at once; the owner is not told. */
 void link_close(struct link *link);
+/* Hands an idle link to the worker of `ordinal`, with its state; false when it stays here (it does
+ * not fit in a message, or the worker's mailbox is full). */
+bool link_give_away(struct link *link, int ordinal);
 /* Stops and restarts reading (back-pressure of the client). */
 static inline void link_pause(struct link *link)
 {

@@ -77,6 +77,8 @@ void pool_detach(struct pool *pool);
 void pool_request_init(struct pool_request *req);
 /* Tries to get a link. May be called again for a waiting request: it keeps its place. */
 enum acquire_result pool_acquire(struct pool_request *req);
+/* The oldest waiting request for `node` in this worker, NULL when none waits. */
+struct pool_request *backend_oldest_request(struct backend *be, int node);
 /* Gives up waiting. Harmless when not waiting. */
 void pool_request_cancel(struct pool_request *req);
 

@@ -26,6 +26,13 @@ void quota_add_waiting(struct shm *shm, int node, int ordinal, int delta);
 int quota_waiting(const struct shm *shm, int node);
 /* Clients of one worker that wait. */
 int quota_waiting_of(const struct shm *shm, int node, int ordinal);
+/* Since when (monotonic clock, microseconds) the oldest waiting client of this worker waits for
+ * `node`; 0: none waits. */
+void quota_set_oldest(struct shm *shm, int node, int ordinal, int64_t since_us);
+/* The other worker whose client waits longest for `node`, and since when; -1 when there is none. */
+int quota_find_oldest(const struct shm *shm, int node, int but_not_ordinal, int64_t *since_us);
+/* A link of `node` goes from one worker to another. */
+void quota_move(struct shm *shm, int node, int from_ordinal, int to_ordinal);
 /* Gives back everything the worker of `ordinal` held. Supervisor. */
 void quota_reclaim(struct shm *shm, int ordinal);
 

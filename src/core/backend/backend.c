@@ -85,6 +85,38 @@ void backend_post_retry(struct backend *be)
         task_post(be->loop, &be->retry);
 }
 
+struct pool_request *backend_oldest_request(struct backend *be, int node)
+{
+    struct pool_request *req;
+    struct list *n;
+
+    LIST_FOREACH(n, &be->requests)
+    {
+        req = LIST_ENTRY(n, struct pool_request, all_node);
+        if (req->pool->cluster_node == node)
+            return req;
+    }
+    return NULL;
+}
+
+void backend_on_wanted(
+    struct backend *be, struct slice user, struct slice database, int node, int asking_ordinal)
+{
+    struct link *link;
+    struct list *n;
+
+    for (n = be->idle_lru.prev; n != &be->idle_lru; n = n->prev) {
+        link = LIST_ENTRY(n, struct link, lru_node);
+        if (link->pool->cluster_node == node && slice_eq(pool_user(link->pool), user) &&
+            slice_eq(pool_database(link->pool), database)) {
+            if (link_give_away(link, asking_ordinal))
+                return;
+            break;
+        }
+    }
+    (void)backend_evict_idle(be, node);
+}
+
 bool backend_evict_idle(struct backend *be, int node)
 {
     struct link *link;

@@ -83,36 +83,55 @@ static void link_encode_startup(struct buf *out, const struct link_startup *st)
     startup_encode(out, st->version, st->user, st->database, extra, n);
 }
 
-struct link *link_open(
-    struct pool *pool, const struct link_startup *st, void *owner, const struct link_owner_ops *ops)
+/* What opened and adopted links have in common. */
+static struct link *link_new(struct pool *pool)
 {
     struct backend *be = pool->be;
-    const struct conf_node *node = &be->conf->nodes[pool->cluster_node];
     struct link *link = mem_alloc_zero(sizeof *link);
 
     link->be = be;
     link->pool = pool;
-    link->owner = owner;
-    link->ops = ops;
     link->epoch = ++be->next_epoch;
-    link->phase = LINK_DIALING;
     link->stream.fd = -1;
-    link->version = st->version;
     link->tx_status = 'I';
     link->has_quota = true;
-    link->opened_us = loop_now_us(be->loop);
     link->row = row_alloc_take(be->row_alloc);
     expect_init(&link->expect);
-    paramset_copy(&link->startup, st->params);
     timer_init(&link->timer, link_on_timer);
     list_init(&link->lru_node);
     list_init(&link->pool_node);
     list_push_back(&be->links, &link->all_node);
     pool_link_added(pool, link);
+    return link;
+}
+
+struct link *link_open(
+    struct pool *pool, const struct link_startup *st, void *owner, const struct link_owner_ops *ops)
+{
+    struct backend *be = pool->be;
+    const struct conf_node *node = &be->conf->nodes[pool->cluster_node];
+    struct link *link = link_new(pool);
+
+    link->owner = owner;
+    link->ops = ops;
+    link->phase = LINK_DIALING;
+    link->version = st->version;
+    link->opened_us = loop_now_us(be->loop);
+    paramset_copy(&link->startup, st->params);
     link_encode_startup(&link->carry, st);
     link->dial = dial_start(be->loop, node->backend_hostname, node->backend_port,
         node->connect_timeout_ms, link_on_dialed, link);
     link_row_update(link, ROWS_NO_ROW);
+    return link;
+}
+
+struct link *link_adopt(struct pool *pool, int fd)
+{
+    struct link *link = link_new(pool);
+
+    link->phase = LINK_CLEANING;
+    pool_link_cleaning(pool, link);
+    stream_open(pool->be->loop, &link->stream, fd, &link_stream_ops);
     return link;
 }
 
@@ -155,6 +174,8 @@ void link_close(struct link *link)
         return;
     dial_cancel(&link->dial);
     timer_stop(be->loop, &link->timer);
+    if (link->phase == LINK_IDLE && link->stream.fd != -1 && !link->is_travelling)
+        (void)link_send(link, "X\0\0\0\4", 5);
     list_remove(&link->all_node);
     row_alloc_give(be->row_alloc, link->row);
     pool_link_gone(link->pool, link);

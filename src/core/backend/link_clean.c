@@ -118,22 +118,26 @@ void link_clean_start(struct link *link, bool boundary)
         link_close(link);
 }
 
+void link_enter_idle(struct link *link)
+{
+    const struct conf *conf = link->be->conf;
+
+    timer_stop(link->be->loop, &link->timer);
+    link->phase = LINK_IDLE;
+    link_row_update(link, ROWS_NO_ROW);
+    if (conf->connection_life_time_ms > 0)
+        timer_start(link->be->loop, &link->timer, conf->connection_life_time_ms);
+    pool_link_idle(link->pool, link);
+}
+
 void link_clean_step(struct link *link)
 {
     if (link->in_cancel)
         return; /* the cancel might hit the next client's query: wait for it */
-    if (link->resets_left > 0) {
+    if (link->resets_left > 0)
         clean_send_resets(link);
-        return;
-    }
-    if (link->tx_status != 'I' || link->error_told) {
+    else if (link->tx_status != 'I' || link->error_told)
         link_close(link); /* a reset query failed */
-        return;
-    }
-    timer_stop(link->be->loop, &link->timer);
-    link->phase = LINK_IDLE;
-    link_row_update(link, ROWS_NO_ROW);
-    if (link->be->conf->connection_life_time_ms > 0)
-        timer_start(link->be->loop, &link->timer, link->be->conf->connection_life_time_ms);
-    pool_link_idle(link->pool, link);
+    else
+        link_enter_idle(link);
 }

@@ -24,6 +24,10 @@ void link_clean_step(struct link *link);
 void link_clean_start(struct link *link, bool boundary);
 /* The server began to read COPY data although the client has left: end it. */
 void link_clean_copy_in(struct link *link);
+/* A link on a connection that another worker opened; phase CLEANING, nothing owed, quota held. */
+struct link *link_adopt(struct pool *pool, int fd);
+/* CLEANING is over: the link is cached, or goes to who waits. */
+void link_enter_idle(struct link *link);
 /* link->stream has something to read. */
 void link_on_readable(struct stream *s);
 

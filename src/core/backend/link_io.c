@@ -104,8 +104,10 @@ static void link_on_error(struct link *link, struct slice body)
 /* A reply that is not unsolicited: what the expect queue says of it. */
 static bool link_is_for_owner(struct link *link, char type)
 {
-    if (type == BE_NOTICE || type == BE_NOTIFICATION || type == BE_PARAMETER_STATUS)
+    if (type == BE_NOTICE || type == BE_NOTIFICATION)
         return !expect_head_is_ours(&link->expect);
+    if (type == BE_PARAMETER_STATUS)
+        return !expect_head_is_ours(&link->expect) || link->watch_tags; /* a repaired RESET */
     return expect_reply(&link->expect, type) == EXPECT_FORWARD;
 }
 

@@ -107,6 +107,14 @@ void pool_request_init(struct pool_request *req)
     list_init(&req->all_node);
 }
 
+/* Tells the other workers how long this one's oldest client waits for the node. */
+static void pool_publish_oldest(struct backend *be, int node)
+{
+    struct pool_request *req = backend_oldest_request(be, node);
+
+    quota_set_oldest(be->shm, node, be->ordinal, req == NULL ? 0 : req->since_us);
+}
+
 static void pool_request_leave(struct pool_request *req)
 {
     if (list_is_detached(&req->pool_node))
@@ -116,6 +124,7 @@ static void pool_request_leave(struct pool_request *req)
     req->pool->nwaiting--;
     req->pool->be->nrequests--;
     quota_add_waiting(req->pool->be->shm, req->pool->cluster_node, req->pool->be->ordinal, -1);
+    pool_publish_oldest(req->pool->be, req->pool->cluster_node);
 }
 
 void pool_request_cancel(struct pool_request *req)
@@ -136,6 +145,7 @@ static enum acquire_result pool_request_wait(struct pool_request *req, enum wait
     req->pool->nwaiting++;
     be->nrequests++;
     quota_add_waiting(be->shm, req->pool->cluster_node, be->ordinal, 1);
+    pool_publish_oldest(be, req->pool->cluster_node);
     return ACQUIRE_WAITING;
 }
 
@@ -267,7 +277,7 @@ enum acquire_result pool_acquire(struct pool_request *req)
         quota_take(be->shm, pool->cluster_node, be->ordinal))
         return pool_open_link(req);
     (void)pool_request_wait(req, WAIT_REASON_NODE_LIMIT);
-    be->want_quota(be, pool->cluster_node);
+    be->want_link(be, pool);
     return ACQUIRE_WAITING;
 }
 
@@ -316,25 +326,30 @@ static void pool_enforce_max(struct backend *be)
     }
 }
 
-/* A link of `pool` is idle: who gets it? */
+/* A link of `pool` is idle: who gets it? The client that waits longest for the node, of whatever
+ * worker. Only while the node's limit is reached: else everybody may open links. */
 static void pool_offer_idle(struct pool *pool, struct link *link)
 {
     struct backend *be = pool->be;
     int node = pool->cluster_node;
-    struct list *n = list_first(&pool->waiting);
-    int waiting_elsewhere;
+    struct pool_request *req = backend_oldest_request(be, node);
+    int64_t other_us = 0;
+    int other = -1;
 
-    if (n != NULL) {
-        struct pool_request *req = LIST_ENTRY(n, struct pool_request, pool_node);
-
-        req->on_turn(req);
+    if (quota_limit(be->shm, node) > 0 && quota_waiting(be->shm, node) > 0)
+        other = quota_find_oldest(be->shm, node, be->ordinal, &other_us);
+    if (other != -1 && (req == NULL || other_us < req->since_us) && link_give_away(link, other))
+        return;
+    if (req == NULL)
+        return;
+    if (req->pool != pool && req->reason == WAIT_REASON_NODE_LIMIT) {
+        link_close(link); /* makes room; the retry that follows begins with the oldest */
         return;
     }
-    if (quota_limit(be->shm, node) == 0 || quota_used(be->shm, node) < quota_limit(be->shm, node))
-        return;
-    waiting_elsewhere = quota_waiting(be->shm, node);
-    if (waiting_elsewhere > 0)
-        link_close(link); /* tells who waits, here or in another worker */
+    if (list_first(&pool->waiting) != NULL) {
+        req = LIST_ENTRY(list_first(&pool->waiting), struct pool_request, pool_node);
+        req->on_turn(req);
+    }
 }
 
 void pool_link_idle(struct pool *pool, struct link *link)

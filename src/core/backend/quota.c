@@ -12,6 +12,7 @@
 struct quota_share {
     _Atomic int32_t held;
     _Atomic int32_t waiting;
+    _Atomic int64_t oldest_us;
 };
 
 struct quota_node {
@@ -106,6 +107,36 @@ int quota_waiting_of(const struct shm *shm, int node, int ordinal)
     return atomic_load(&quota_share(shm, node, ordinal)->waiting);
 }
 
+void quota_set_oldest(struct shm *shm, int node, int ordinal, int64_t since_us)
+{
+    atomic_store(&quota_share(shm, node, ordinal)->oldest_us, since_us);
+}
+
+int quota_find_oldest(const struct shm *shm, int node, int but_not_ordinal, int64_t *since_us)
+{
+    struct quota_region *q = shm_get(shm, SHM_QUOTAS);
+    int64_t t;
+    int best = -1;
+    int i;
+
+    for (i = 0; i < q->nworkers; i++) {
+        if (i == but_not_ordinal)
+            continue;
+        t = atomic_load(&quota_share(shm, node, i)->oldest_us);
+        if (t != 0 && (best == -1 || t < *since_us)) {
+            best = i;
+            *since_us = t;
+        }
+    }
+    return best;
+}
+
+void quota_move(struct shm *shm, int node, int from_ordinal, int to_ordinal)
+{
+    atomic_fetch_add(&quota_share(shm, node, to_ordinal)->held, 1);
+    atomic_fetch_sub(&quota_share(shm, node, from_ordinal)->held, 1);
+}
+
 void quota_reclaim(struct shm *shm, int ordinal)
 {
     struct quota_share *s;
@@ -115,5 +146,6 @@ void quota_reclaim(struct shm *shm, int ordinal)
         s = quota_share(shm, node, ordinal);
         atomic_fetch_sub(&quota_node(shm, node)->used, atomic_exchange(&s->held, 0));
         atomic_fetch_sub(&quota_node(shm, node)->waiting, atomic_exchange(&s->waiting, 0));
+        atomic_store(&s->oldest_us, 0);
     }
 }

@@ -19,7 +19,6 @@
 static void worker_on_mail(struct role_loop *rl, struct mail *mail)
 {
     struct worker *w = LIST_ENTRY(rl, struct worker, role);
-    int32_t node = -1;
 
     switch (mail->type) {
     case MAIL_CLIENT:
@@ -29,11 +28,11 @@ static void worker_on_mail(struct role_loop *rl, struct mail *mail)
         sessions_on_cancel(&w->sessions, mail->body, mail->len, mail->fd);
         return;
     case MAIL_LINK_WANTED:
-        if (mail->len == sizeof node) {
-            memcpy(&node, mail->body, sizeof node);
-            (void)backend_evict_idle(&w->sessions.be, node);
-        }
+        sessions_on_wanted(&w->sessions, mail->body, mail->len);
         break;
+    case MAIL_LINK_OFFER:
+        backend_on_offer(&w->sessions.be, mail->body, mail->len, mail->fd);
+        return;
     case MAIL_QUOTA_FREED:
     case MAIL_WORKER_GONE:
         backend_post_retry(&w->sessions.be);

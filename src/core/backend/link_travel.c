@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * link_travel.c: an idle link goes to another worker: its descriptor, and its state as a message.
+ * The link is taken off this worker's loop before the other one puts it on its own. */
+#include "config.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "backend/pool.h"
+#include "backend/quota.h"
+#include "backend/row_alloc.h"
+#include "base/assert.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "ipc/mailbox.h"
+#include "ipc/rows.h"
+
+#include "link_int.h"
+
+/* Fixed part of MAIL_LINK_OFFER. Behind it: user NUL database NUL, the cancel key, the start-up
+ * parameters, the reported parameters. Both sides are the same program: no byte order, no version.
+ */
+struct link_mail {
+    int32_t node;
+    int32_t server_pid;
+    uint32_t version;
+    int64_t opened_us;
+    int64_t auth_seen_us;
+    uint64_t uses;
+    uint32_t startup_len;
+    uint32_t reported_len;
+    uint16_t user_len;
+    uint16_t database_len;
+    uint16_t key_len;
+    uint8_t auth;
+    uint8_t pool_auth;
+};
+
+static size_t travel_size(const struct link *link)
+{
+    return sizeof(struct link_mail) + link->pool->user_len + link->pool->database_len + 2U +
+           link->key_len + link->startup.len + link->reported.len;
+}
+
+static char *travel_put(char *p, const void *from, size_t n)
+{
+    if (n > 0)
+        memcpy(p, from, n);
+    return p + n;
+}
+
+static size_t travel_encode(const struct link *link, char *body)
+{
+    const struct pool *pool = link->pool;
+    struct link_mail m = {.node = pool->cluster_node,
+        .server_pid = link->server_pid,
+        .version = link->version,
+        .opened_us = link->opened_us,
+        .auth_seen_us = pool->auth_seen_us,
+        .uses = link->uses,
+        .startup_len = link->startup.len,
+        .reported_len = link->reported.len,
+        .user_len = pool->user_len,
+        .database_len = pool->database_len,
+        .key_len = link->key_len,
+        .auth = link->auth,
+        .pool_auth = pool->auth};
+    char *p = travel_put(body, &m, sizeof m);
+
+    p = travel_put(p, pool->names, (size_t)pool->user_len + pool->database_len + 2U);
+    p = travel_put(p, link->key, link->key_len);
+    p = travel_put(p, link->startup.data, link->startup.len);
+    p = travel_put(p, link->reported.data, link->reported.len);
+    return (size_t)(p - body);
+}
+
+bool link_give_away(struct link *link, int ordinal)
+{
+    struct backend *be = link->be;
+    char body[MAILBOX_MAX_BYTES];
+    size_t n;
+
+    ASSERT(link->phase == LINK_IDLE);
+    if (travel_size(link) > sizeof body || link->in_cancel || buf_unread(&link->carry) > 0)
+        return false;
+    n = travel_encode(link, body);
+    io_want(&link->stream.io, 0);
+    if (be->send_link(be, ordinal, body, n, link->stream.fd) == -1) {
+        io_want(&link->stream.io, IO_READ);
+        return false;
+    }
+    quota_move(be->shm, link->pool->cluster_node, be->ordinal, ordinal);
+    link->has_quota = false;
+    link->is_travelling = true;
+    link_close(link);
+    return true;
+}
+
+static void travel_paramset(struct paramset *ps, const char *p, uint32_t n)
+{
+    if (n == 0)
+        return;
+    ps->data = mem_strndup(p, n);
+    ps->len = n;
+}
+
+static struct link *travel_build(
+    struct backend *be, const struct link_mail *m, const char *names, struct pool *pool, int fd)
+{
+    const char *p = names + m->user_len + m->database_len + 2U;
+    struct link *link = link_adopt(pool, fd);
+
+    link->server_pid = m->server_pid;
+    link->version = m->version;
+    link->opened_us = m->opened_us;
+    link->uses = m->uses;
+    link->auth = m->auth;
+    link->key_len = m->key_len;
+    link->key = mem_strndup(p, m->key_len);
+    p += m->key_len;
+    travel_paramset(&link->startup, p, m->startup_len);
+    travel_paramset(&link->reported, p + m->startup_len, m->reported_len);
+    if (pool->auth == LINK_AUTH_UNKNOWN) {
+        pool->auth = m->pool_auth;
+        pool->auth_seen_us = m->auth_seen_us;
+    }
+    return link;
+}
+
+void backend_on_offer(struct backend *be, const void *body, size_t len, int fd)
+{
+    const char *names = (const char *)body + sizeof(struct link_mail);
+    struct link_mail m;
+    struct pool *pool;
+    struct link *link;
+
+    if (fd == -1)
+        return;
+    memcpy(&m, body, len < sizeof m ? len : sizeof m);
+    if (len < sizeof m || len != sizeof m + m.user_len + m.database_len + 2U + m.key_len +
+                                     m.startup_len + m.reported_len) {
+        log_at(LVL_ERROR, "a connection handed over by another worker is malformed: closed");
+        close(fd);
+        return;
+    }
+    pool = pool_attach(
+        be, slice_of(names, m.user_len), slice_of(names + m.user_len + 1, m.database_len), m.node);
+    link = travel_build(be, &m, names, pool, fd);
+    pool_detach(pool);
+    if (be->is_stopping)
+        link_close(link);
+    else
+        link_enter_idle(link);
+}
