@@ -378,7 +378,7 @@ static enum local_verdict local_close(struct client *c, struct wire_reader *r)
     return LOCAL_DONE;
 }
 
-/* The end of a sequence. Portals end with it, as they do outside a transaction block. */
+/* The end of a sequence. */
 static enum local_verdict local_sync(struct client *c)
 {
     struct buf out = {0};
@@ -390,7 +390,9 @@ static enum local_verdict local_sync(struct client *c)
         return LOCAL_PARK;
     c->local_batch = false;
     c->local_error = false;
-    while ((n = list_first(&c->local->portals)) != NULL)
+    /* A portal ends with its transaction. */
+    while ((c->link == NULL || c->link->tx_status == 'I') && c->local != NULL &&
+           (n = list_first(&c->local->portals)) != NULL)
         free_portal(c->local, LIST_ENTRY(n, struct local_portal, node));
     if (c->server_batch || (c->link != NULL && c->link->expect.skipping))
         return LOCAL_NO;

@@ -13,6 +13,9 @@ void err_clear(struct err *err)
     memset(err, 0, sizeof *err);
 }
 
+static void err_fill(struct err *err, enum err_severity severity, const char *sqlstate,
+    const char *fmt, va_list ap) __attribute__((format(printf, 4, 0)));
+
 static void err_fill(
     struct err *err, enum err_severity severity, const char *sqlstate, const char *fmt, va_list ap)
 {
