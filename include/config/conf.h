@@ -84,7 +84,7 @@ const char *conf_base_dir(const struct conf_gen *gen);
 /* True when server `i` exists. */
 static inline bool conf_has_node(const struct conf *conf, int i)
 {
-    return i >= 0 && i < CONF_MAX_NODES && conf->nodes[i].backend_port != 0;
+    return i >= 0 && i < conf->nnodes && conf->nodes[i].backend_port != 0;
 }
 /* Writes into `out` where the file that a setting calls `name` is: relative names begin at the
  * folder of pgpool.conf. Returns 0, or -1 when it does not fit. */

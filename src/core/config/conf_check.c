@@ -238,7 +238,7 @@ static void conf_note_param(struct conf_load *load, const struct conf *c,
     if (info->state == CONF_STATE_NOT_BUILT && conf_is_on(c, info) &&
         !conf_value_is_nothing(ref->param, at))
         conf_report_add(load->report, CONF_WARNING, slot->file, slot->line, NULL,
-            "parameter \"%s\" has no effect yet: %s is not built", name, info->text);
+            "parameter \"%s\" has no effect yet: not built (%s)", name, info->text);
     if (info->state == CONF_STATE_NO_EFFECT && !conf_value_is_nothing(ref->param, at))
         conf_report_add(load->report, CONF_NOTE, slot->file, slot->line, NULL,
             "parameter \"%s\" has no effect: %s", name, info->text);
@@ -262,8 +262,8 @@ static void conf_note_value(struct conf_load *load, const struct conf *c,
             continue;
         if (info->state == CONF_STATE_NOT_BUILT)
             conf_report_add(load->report, CONF_WARNING, slot->file, slot->line, NULL,
-                "value \"%s\" of parameter \"%s\" has no effect yet: %s is not built", v->text,
-                name, info->text);
+                "value \"%s\" of parameter \"%s\" has no effect yet: not built (%s)", v->text, name,
+                info->text);
         else
             conf_report_add(load->report, CONF_NOTE, slot->file, slot->line, NULL,
                 "value \"%s\" of parameter \"%s\" has no effect: %s", v->text, name, info->text);

@@ -106,8 +106,9 @@ void conf_report_sort(struct conf_report *report);
 void conf_report_err(struct conf_report *report, enum conf_severity severity, const char *file,
     int line, const struct err *err);
 
-/* conf_read.c: reads `path` and what it includes into the slots. */
-void conf_read_file(struct conf_load *load, const char *path);
+/* conf_read.c: reads `path` and what it includes into the slots. Returns -1 when `path` itself
+ * cannot be read (which is in the report). */
+int conf_read_file(struct conf_load *load, const char *path);
 void conf_read_text(struct conf_load *load, const char *name, struct slice text);
 
 /* conf_check.c: the rules that tie parameters to each other, and the notes about what is not built.

@@ -123,6 +123,17 @@ const struct conf_slot *conf_slot_of(const struct conf_load *load, const struct 
 
 /* ---- values ---- */
 
+/* Stores the value that was found for `ref`; a bad one is reported and leaves the default. */
+static void conf_apply_slot(
+    struct conf_load *load, const struct conf_ref *ref, const struct conf_slot *slot, void *at)
+{
+    struct err err = {0};
+    char name[CONF_NAME_SIZE];
+    conf_ref_name(ref, name);
+    if (conf_value_parse(load->gen->arena, ref->param, name, slot->value, at, &err) == -1)
+        conf_report_err(load->report, CONF_ERROR, slot->file, slot->line, &err);
+}
+
 /* Stores default or given value of every parameter. */
 static void conf_apply(struct conf_load *load)
 {
@@ -132,17 +143,13 @@ static void conf_apply(struct conf_load *load)
     for (int i = 0; i < n; i++) {
         struct conf_ref ref = {&t[i], -1};
         for (int k = 0; k < conf_scope_count(t[i].scope); k++) {
-            struct err err = {0};
-            char name[CONF_NAME_SIZE];
             if (t[i].scope != CONF_SCOPE_GLOBAL)
                 ref.index = k;
             void *at = conf_value_at(&gen->conf, &ref);
             const struct conf_slot *slot = conf_slot_of(load, &ref);
             conf_value_default(gen->arena, &t[i], at);
-            conf_ref_name(&ref, name);
-            if (slot->value != NULL &&
-                conf_value_parse(gen->arena, &t[i], name, slot->value, at, &err) == -1)
-                conf_report_err(load->report, CONF_ERROR, slot->file, slot->line, &err);
+            if (slot->value != NULL)
+                conf_apply_slot(load, &ref, slot, at);
         }
     }
 }
@@ -273,12 +280,9 @@ static void conf_keep_nodes(struct conf_load *load, const struct conf *old)
 
 /* ---- loading ---- */
 
-/* All that follows reading. Frees the generation when there was an error. */
-static struct conf_gen *conf_finish(struct conf_load *load, const struct conf *old)
+/* All values and rules. */
+static void conf_settle(struct conf_load *load, const struct conf *old)
 {
-    struct conf_gen *gen = load->gen;
-    if (gen->command_line != NULL)
-        conf_read_text(load, "command line", slice_of_str(gen->command_line));
     conf_apply(load);
     conf_apply_common(load);
     conf_apply_idle_timeout(load);
@@ -286,9 +290,20 @@ static struct conf_gen *conf_finish(struct conf_load *load, const struct conf *o
         conf_keep_startup(load, old);
         conf_keep_nodes(load, old);
     }
-    conf_count_nodes(&gen->conf);
-    conf_apply_session(gen);
+    conf_count_nodes(&load->gen->conf);
+    conf_apply_session(load->gen);
     conf_check(load);
+}
+
+/* All that follows reading; nothing does when the file itself could not be read. Frees the
+ * generation when there was an error. */
+static struct conf_gen *conf_finish(struct conf_load *load, const struct conf *old, bool is_read)
+{
+    struct conf_gen *gen = load->gen;
+    if (gen->command_line != NULL)
+        conf_read_text(load, "command line", slice_of_str(gen->command_line));
+    if (is_read)
+        conf_settle(load, old);
     conf_load_end(load);
     conf_report_sort(load->report);
     if (load->report->nerrors > 0)
@@ -302,8 +317,8 @@ struct conf_gen *conf_load(const char *path, const char *command_line, struct co
     struct conf_gen *gen = conf_gen_new(1, command_line);
     conf_set_file(gen, path);
     conf_load_begin(&load, gen, report);
-    conf_read_file(&load, path);
-    return conf_finish(&load, NULL);
+    bool is_read = conf_read_file(&load, path) == 0;
+    return conf_finish(&load, NULL, is_read);
 }
 
 struct conf_gen *conf_load_text(const char *name, struct slice text, struct conf_report *report)
@@ -313,7 +328,7 @@ struct conf_gen *conf_load_text(const char *name, struct slice text, struct conf
     conf_set_file(gen, name);
     conf_load_begin(&load, gen, report);
     conf_read_text(&load, gen->file, text);
-    return conf_finish(&load, NULL);
+    return conf_finish(&load, NULL, true);
 }
 
 struct conf_gen *conf_reload(
@@ -323,8 +338,8 @@ struct conf_gen *conf_reload(
     struct conf_gen *gen = conf_gen_new(old->number + 1, old->command_line);
     conf_set_file(gen, path);
     conf_load_begin(&load, gen, report);
-    conf_read_file(&load, path);
-    return conf_finish(&load, &old->conf);
+    bool is_read = conf_read_file(&load, path) == 0;
+    return conf_finish(&load, &old->conf, is_read);
 }
 
 /* ---- canonical text ---- */
@@ -392,7 +407,7 @@ struct conf_gen *conf_load_canonical(struct slice text, struct conf_report *repo
     conf_load_begin(&load, gen, report);
     load.is_canonical = true;
     conf_read_text(&load, gen->file, text);
-    return conf_finish(&load, NULL);
+    return conf_finish(&load, NULL, true);
 }
 
 static bool conf_equal_param(

@@ -218,7 +218,7 @@ static void conf_read_source(
     }
 }
 
-void conf_read_file(struct conf_load *load, const char *path)
+int conf_read_file(struct conf_load *load, const char *path)
 {
     struct err err = {0};
     struct conf_source source = {.name = path};
@@ -226,11 +226,12 @@ void conf_read_file(struct conf_load *load, const char *path)
     size_t n = 0;
     if (conf_open_source(&source, &text, &n, &err) == -1) {
         conf_report_err(load->report, CONF_ERROR, path, 0, &err);
-        return;
+        return -1;
     }
     conf_read_source(load, &source, slice_of(text, n));
     mem_wipe(text, n); /* passwords */
     mem_free(text);
+    return 0;
 }
 
 void conf_read_text(struct conf_load *load, const char *name, struct slice text)

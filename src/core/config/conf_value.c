@@ -459,7 +459,6 @@ int conf_value_parse(struct arena *a, const struct conf_param *param, const char
 
 void conf_value_default(struct arena *a, const struct conf_param *param, void *at)
 {
-    struct err err = {0};
     bool is;
     int number;
     int64_t scaled;
@@ -481,11 +480,15 @@ void conf_value_default(struct arena *a, const struct conf_param *param, void *a
     case CONF_REAL:
         memcpy(at, &param->def_real, sizeof(param->def_real));
         return;
-    case CONF_FLAGS:
     case CONF_STRING:
-    case CONF_LIST:
-        if (conf_value_parse(a, param, param->name, param->def_text, at, &err) == -1)
+        memcpy(at, &param->def_text, sizeof(param->def_text));
+        return;
+    case CONF_FLAGS:
+        if (conf_value_flags(param, param->name, param->def_text, at, NULL) == -1)
             UNREACHED();
+        return;
+    case CONF_LIST:
+        conf_value_list(a, param, param->def_text, at);
         return;
     }
     UNREACHED();
