@@ -87,7 +87,7 @@ def wait_until(what, seconds, ready, proc=None):
             raise BenchError(f"{what}: it exited with status {proc.returncode}")
         if time.monotonic() > deadline:
             raise BenchError(f"{what}: not within {seconds} s")
-        time.sleep(0.02)
+        time.sleep(0.02)  # ban: the poll of a condition with a deadline
 
 
 def accepts(port):
@@ -224,7 +224,7 @@ def settled_pss_bytes(root, seconds=10):
     deadline = time.monotonic() + seconds
     before = tree_pss_bytes(root)
     while True:
-        time.sleep(0.3)
+        time.sleep(0.3)  # ban: the distance of two looks, with a deadline
         now = tree_pss_bytes(root)
         if abs(now - before) < 16384 or time.monotonic() > deadline:
             return now
