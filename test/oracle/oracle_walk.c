@@ -250,11 +250,14 @@ static void walk_expr(struct walk *w, const struct oracle_json *body, const stru
     }
 }
 
-/* Statements whose RangeVar is the name of a type. */
-static const char *type_member(const char *type, const struct oracle_json *body)
+/* The member in which a RangeVar is the name of a type or constraint, not of a relation. */
+static const char *foreign_member(const char *type, const struct oracle_json *body)
 {
     if (strcmp(type, "CompositeTypeStmt") == 0) {
         return "typevar";
+    }
+    if (strcmp(type, "ConstraintsSetStmt") == 0) {
+        return "constraints";
     }
     if (strcmp(type, "AlterTableStmt") == 0 &&
         strcmp(oracle_json_str(body, "objtype"), "OBJECT_TYPE") == 0) {
@@ -288,7 +291,7 @@ static void walk_typed(
 
         w->facts->params = number > w->facts->params ? number : w->facts->params;
     } else {
-        walk_members(w, body, sc, type_member(type, body));
+        walk_members(w, body, sc, foreign_member(type, body));
     }
 }
 
