@@ -55,8 +55,6 @@ alter_stmt
     | K_ALTER K_SERVER colid alter_fdw_options
     | K_ALTER K_USER K_MAPPING K_FOR mapped_user K_SERVER colid alter_fdw_options
     | K_ALTER K_POLICY colid K_ON ddl_rel opt_policy_to opt_policy_using opt_policy_check
-    | K_ALTER K_POLICY K_IF K_EXISTS colid K_ON ddl_rel opt_policy_to opt_policy_using
-      opt_policy_check
     | K_ALTER K_PUBLICATION colid K_SET definition
     | K_ALTER K_PUBLICATION colid K_ADD publication_objects
     | K_ALTER K_PUBLICATION colid K_SET publication_objects

@@ -176,7 +176,7 @@ merge_values
 
 copy_stmt
     : K_COPY opt_binary qname opt_column_list copy_direction opt_program copy_file
-      opt_copy_delimiter opt_with_word copy_options where_clause
+      opt_copy_delimiter opt_with_word copy_options copy_where
         {
             bool from = $5.flags != 0;
 
@@ -197,6 +197,11 @@ copy_stmt
             FLAG(SQL_F_COPY_QUERY);
             KIND(SQL_COPY_TO);
         }
+    ;
+
+copy_where
+    : K_WHERE a_expr                        { $$.n = 1; }
+    | %empty                                { NONE($$); }
     ;
 
 opt_binary

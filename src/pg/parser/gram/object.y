@@ -210,7 +210,7 @@ plain_params
 
 plain_param_list
     : plain_param
-    | plain_param_list ',' plain_param
+    | plain_param_list ',' plain_param      { $$.n = $1.n | $3.n; }
     ;
 
 param_mode
@@ -417,9 +417,17 @@ cast_context
 
 aggregate_params
     : '(' '*' ')'
-    | '(' plain_param_list ')'
-    | '(' K_ORDER K_BY plain_param_list ')'
-    | '(' plain_param_list K_ORDER K_BY plain_param_list ')'
+    | '(' aggregate_args ')'
+    | '(' K_ORDER K_BY aggregate_args ')'
+    | '(' aggregate_args K_ORDER K_BY aggregate_args ')'
+    ;
+
+aggregate_args
+    : plain_param_list
+        {
+            if ($1.n & PARAM_OUT)
+                BAD("aggregates cannot have output arguments");
+        }
     ;
 
 old_aggregate_items

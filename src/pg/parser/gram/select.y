@@ -419,7 +419,7 @@ sort_list
     ;
 
 sort_item
-    : a_expr K_USING operator_any opt_nulls_order
+    : a_expr K_USING operator_qualified opt_nulls_order
     | a_expr opt_asc_desc opt_nulls_order
     ;
 

@@ -100,16 +100,22 @@ opt_column_compression
     | %empty
     ;
 
+/* The value's n is 1 once there is a COLLATE. */
 column_quals
     : column_quals column_qual
-    | %empty
+    | column_quals K_COLLATE any_name
+        {
+            if ($1.n)
+                BAD("multiple COLLATE clauses not allowed");
+            $$.n = 1;
+        }
+    | %empty                                { NONE($$); }
     ;
 
 column_qual
     : K_CONSTRAINT colid column_constraint
     | column_constraint
     | column_attribute
-    | K_COLLATE any_name
     ;
 
 column_constraint
