@@ -148,6 +148,11 @@ START_TEST(unknown_names)
     ck_assert(conf_test_found(&report, CONF_WARNING, 1, "passed over"));
     conf_gen_free(&gen);
     conf_report_fini(&report);
+    conf_test_warns("prot = 5000\n", CONF_WARNING, 1, "Did you mean \"port\"");
+    gen = conf_test_load("pxxt = 5000\n", &report); /* too far from port */
+    ck_assert(!conf_test_found(&report, CONF_WARNING, 1, "Did you mean"));
+    conf_gen_free(&gen);
+    conf_report_fini(&report);
 }
 END_TEST
 

@@ -63,7 +63,8 @@ static const char *const conf_test_file =
     "health_check_password0 = 'geheim'\nrecovery_password = 'geheim'\n"
     "wd_lifecheck_password = 'geheim'\nwd_authkey = 'geheim'\n"
     "authentication_timeout = 5min\nconnect_timeout = 1s\n"
-    "reset_query_list = 'ABORT ; DISCARD ALL'\nsyslog_facility = LOCAL3\n"
+    "reset_query_list = 'ABORT ; DISCARD ALL'\n"
+    "primary_routing_query_pattern_list = 'a\\;b ; c'\nsyslog_facility = LOCAL3\n"
     "client_min_messages = log\nlog_min_messages = fatal\nport = 11000\n";
 
 START_TEST(pool_status)
@@ -90,6 +91,7 @@ START_TEST(pool_status)
         "backend_flag2|ALLOW_TO_FAILOVER\nbackend_application_name2|\n";
     ck_assert_str_eq(text + strlen(text) - strlen(end), end);
     conf_test_has(&rows, "reset_query_list|ABORT;DISCARD ALL");
+    conf_test_has(&rows, "primary_routing_query_pattern_list|a\\;b;c");
     conf_test_has(&rows, "connect_timeout|1000");
     conf_test_has(&rows, "syslog_facility|LOCAL3");
     conf_test_has(&rows, "client_min_messages|15");
