@@ -253,6 +253,8 @@ static void conf_note_value(struct conf_load *load, const struct conf *c,
     bool is_flags = ref->param->type == CONF_FLAGS;
     if (ref->param->type != CONF_ENUM && !is_flags)
         return;
+    if (conf_feature_info(ref->param->feature)->state != CONF_STATE_BUILT)
+        return; /* the parameter as a whole was told about */
     memcpy(&value, conf_value_of(c, ref), sizeof(value));
     conf_ref_name(ref, name);
     for (const struct conf_enum_value *v = ref->param->values; v->text != NULL; v++) {
