@@ -110,9 +110,13 @@ class House:
     def workers(self) -> list[int]:
         return self.of_title(WORKER)
 
+    def wait_title(self, what: str, n: int) -> list[int]:
+        """A child has its title a moment after it was forked."""
+        return waits.wait_for(f"{n} of '{what}' run",
+                              lambda: (w := self.of_title(what)) and len(w) == n and w, 20)
+
     def wait_workers(self, n: int) -> list[int]:
-        return waits.wait_for(f"{n} workers run",
-                              lambda: (w := self.workers()) and len(w) == n and w, 20)
+        return self.wait_title(WORKER, n)
 
     def stop(self, how: int = signal.SIGINT) -> int:
         os.kill(self.pid, how)
@@ -153,7 +157,8 @@ def make():
 def test_processes_and_titles(make):
     h = make(num_init_children=3, logging_collector=True).start()
     h.wait_workers(3)
-    assert len(h.of_title(MONITOR)) == len(h.of_title(CONTROL)) == len(h.of_title(LOGGER)) == 1
+    for what in (MONITOR, CONTROL, LOGGER):
+        h.wait_title(what, 1)
     assert len(procs.children(h.pid)) == 6
     assert h.stop() == 0
     h.assert_clean()
@@ -225,6 +230,18 @@ def test_smart_stop_has_a_limit_when_one_is_set(make):
     os.kill(h.pid, signal.SIGTERM)
     assert h.daemon.wait_exit(20) == 0
     client.close()
+    h.assert_clean()
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, signal.SIGQUIT])
+def test_stop_at_any_moment_of_the_start(make, how):
+    """A process that is told to stop before its loop runs must not forget it."""
+    h = make(num_init_children=3)
+    for _ in range(10):
+        h.daemon = procs.Daemon(h.command("-n"), h.home / "out.log")
+        waits.wait_for("the pid file", lambda: h.pid_path.exists() and h.pid_path.read_bytes(), 10)
+        os.kill(h.pid, how)
+        assert h.daemon.wait_exit(10) == 0
     h.assert_clean()
 
 
@@ -418,7 +435,7 @@ def test_crashed_worker_is_replaced(make):
 @pytest.mark.parametrize("what", [MONITOR, CONTROL])
 def test_crashed_helper_is_replaced(make, what):
     h = make().start()
-    old = h.of_title(what)
+    old = h.wait_title(what, 1)
     os.kill(old[0], signal.SIGKILL)
     waits.wait_for("a new one", lambda: h.of_title(what) not in ([], old), 10)
     assert answers(h.address)
@@ -647,7 +664,7 @@ def test_log_rotates_when_asked(make):
         return len(set(h.home.glob("log/*"))) > len(first)
 
     waits.wait_for("a second file", asked, 10)
-    os.kill(h.of_title(LOGGER)[0], signal.SIGUSR1)  # directly, as logrotate scripts do
+    os.kill(h.wait_title(LOGGER, 1)[0], signal.SIGUSR1)  # directly, as logrotate scripts do
     assert h.stop() == 0
     assert "Pgpool-II system is shutdown" in sorted(h.home.glob("log/*"))[-1].read_text(encoding="utf-8")
 
@@ -664,7 +681,7 @@ def test_reload_moves_the_log(make):
 
 def test_killed_logger_is_replaced_and_loses_nothing(make):
     h = make(logging_collector=True, log_directory="log", log_filename="p.log").start()
-    old = h.of_title(LOGGER)
+    old = h.wait_title(LOGGER, 1)
     os.kill(old[0], signal.SIGSTOP)
     for _ in range(5):
         os.kill(h.pid, signal.SIGHUP)
@@ -681,7 +698,7 @@ def test_killed_logger_is_replaced_and_loses_nothing(make):
 
 def test_stuck_logger_does_not_stop_the_others(make):
     h = make(logging_collector=True, log_directory="log").start()
-    logger = h.of_title(LOGGER)[0]
+    logger = h.wait_title(LOGGER, 1)[0]
     os.kill(logger, signal.SIGSTOP)
     for _ in range(50):
         assert answers(h.address)
@@ -720,7 +737,7 @@ def test_syslog(make):
         # LOCAL3 is 19, LOG goes out as info (6)
         assert got.startswith(f"<{19 * 8 + 6}>"), got
         assert re.search(r"poolname\[\d+\]: \[\d+\] main \d+: LOG:  ", got), got
-        assert "successfully started" in h.log()
+        h.wait_log("successfully started")  # the other destination
         assert h.stop() == 0
 
 

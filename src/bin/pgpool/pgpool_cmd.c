@@ -50,6 +50,9 @@ static int find_running(const char *pid_path, const char *what)
 
     switch (pidfile_look(pid_path, &pid, &err)) {
     case PIDFILE_LIVE:
+        if (pid == 0)
+            log_at_detail(LVL_FATAL, "The process that holds the pid file is in another container.",
+                "Run the command there.", "could not %s pid: %d", what, pid);
         return pid;
     case PIDFILE_STALE:
         log_at_detail(LVL_FATAL, "No such process",

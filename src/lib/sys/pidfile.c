@@ -38,20 +38,26 @@ static int read_pid(int fd)
     return pid > 0 && pid <= 0x7fffffff ? (int)pid : 0;
 }
 
-/* The process that holds the lock, or 0. -1: the file system cannot tell. */
-static int lock_holder(int fd)
+/* 1: held, 0: free, -1: the file system cannot tell. *pid is the holder, 0 when it has no number
+ * here because it lives in another pid namespace. */
+static int look_at_lock(int fd, int *pid)
 {
     struct flock lock = whole_file(F_WRLCK);
 
+    *pid = 0;
     if (fcntl(fd, F_GETLK, &lock) == -1)
         return -1;
-    return lock.l_type == F_UNLCK ? 0 : (int)lock.l_pid;
+    if (lock.l_type == F_UNLCK)
+        return 0;
+    if (lock.l_pid > 0)
+        *pid = (int)lock.l_pid;
+    return 1;
 }
 
 enum pidfile_state pidfile_look(const char *path, int *pid, struct err *err)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    int holder;
+    int held;
 
     *pid = 0;
     if (fd == -1 && errno == ENOENT)
@@ -60,15 +66,15 @@ enum pidfile_state pidfile_look(const char *path, int *pid, struct err *err)
         err_set_errno(err, errno, "could not open pid file \"%s\"", path);
         return PIDFILE_BROKEN;
     }
-    holder = lock_holder(fd);
-    if (holder == -1)
+    held = look_at_lock(fd, pid);
+    if (held == -1)
         err_set_errno(err, errno, "could not ask for the lock of pid file \"%s\"", path);
-    /* A holder in another pid namespace has no number here: then the file's own is all we know. */
-    *pid = holder > 0 ? holder : read_pid(fd);
+    if (held == 0)
+        *pid = read_pid(fd);
     close(fd);
-    if (holder == -1)
+    if (held == -1)
         return PIDFILE_BROKEN;
-    return holder == 0 ? PIDFILE_STALE : PIDFILE_LIVE;
+    return held == 0 ? PIDFILE_STALE : PIDFILE_LIVE;
 }
 
 /* True when `path` is still the file that `fd` has open: not removed or replaced meanwhile. */
@@ -89,12 +95,12 @@ static int try_lock(struct pidfile *p, int *holder_pid, struct err *err)
     p->fd = open(p->path, O_RDWR | O_CREAT | O_CLOEXEC, PIDFILE_MODE);
     if (p->fd == -1) {
         err_set_errno(err, errno, "could not open pid file \"%s\"", p->path);
+        err_hint(err, "Its folder must exist and be writable; pid_file_name names another place.");
         return -1;
     }
     if (fcntl(p->fd, F_SETLK, &lock) == -1) {
         if (errno == EAGAIN || errno == EACCES) {
-            *holder_pid = lock_holder(p->fd);
-            if (*holder_pid == 0)
+            if (look_at_lock(p->fd, holder_pid) == 0)
                 return 0;
             err_set(err, "55006", "pid file \"%s\" is held by process %d", p->path, *holder_pid);
         } else {

@@ -14,6 +14,7 @@
 struct title_area {
     char *start;
     size_t size; /* 0: not claimed */
+    char **args; /* the copy of argv, which lives as long as the process */
 };
 
 static struct title_area area;
@@ -35,15 +36,15 @@ static char **copy_vector(char **v, int n, char **end)
 char **title_init(int argc, char **argv)
 {
     char *end = NULL;
-    char **args = copy_vector(argv, argc, &end);
     int n = 0;
 
+    area.args = copy_vector(argv, argc, &end);
     while (environ[n] != NULL)
         n++;
     environ = copy_vector(environ, n, &end);
     area.start = argc > 0 ? argv[0] : NULL;
     area.size = area.start == NULL ? 0 : (size_t)(end - area.start);
-    return args;
+    return area.args;
 }
 
 void title_set(const char *text)

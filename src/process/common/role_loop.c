@@ -19,6 +19,12 @@ const struct conf_gen *role_loop_gen(const struct role_loop *rl)
     return rl->gen != NULL ? rl->gen : rl->env->conf;
 }
 
+void role_loop_end(struct role_loop *rl)
+{
+    rl->ended = true;
+    loop_stop(&rl->loop);
+}
+
 static void note_generation(struct role_loop *rl)
 {
     struct proc_row *row = proc_row(rl->env->shm, rl->env->slot);
@@ -54,7 +60,7 @@ static void handle(struct role_loop *rl, struct mail *mail)
     } else if (mail->type == MAIL_SHUTDOWN) {
         rl->stop_mode = mail->len > 0 ? mail->body[0] : 'f';
         if (rl->on_stop == NULL || !rl->on_stop(rl))
-            loop_stop(&rl->loop);
+            role_loop_end(rl);
     } else if (rl->on_mail != NULL) {
         rl->on_mail(rl, mail);
         return;
@@ -80,7 +86,7 @@ static void on_mail_ready(struct io *io, int events)
         if (rc == -1 && errno != EPROTO) {
             log_at(LVL_FATAL, "mailbox of the %s process is broken", proc_role_name(rl->env->role));
             rl->stop_mode = 'f';
-            loop_stop(&rl->loop);
+            role_loop_end(rl);
             return;
         }
         if (rc == 1)
@@ -92,6 +98,7 @@ void role_loop_init(struct role_loop *rl, struct proc_env *env)
 {
     rl->env = env;
     rl->gen = NULL;
+    rl->ended = false;
     rl->stop_mode = 0;
     loop_init(&rl->loop);
     io_open(&rl->loop, &rl->mail_io, env->mail_fd, on_mail_ready);
@@ -101,7 +108,8 @@ void role_loop_init(struct role_loop *rl, struct proc_env *env)
 
 int role_loop_run(struct role_loop *rl)
 {
-    loop_run(&rl->loop);
+    if (!rl->ended)
+        loop_run(&rl->loop);
     return 0;
 }
 

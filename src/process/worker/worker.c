@@ -72,10 +72,10 @@ static void worker_on_empty(struct sessions *ss)
 
     if (limit > 0 && ss->served >= (uint64_t)limit && ss->stop == SESSION_RUNNING) {
         log_at(LVL_LOG, "child exiting, %d connections reached", limit);
-        loop_stop(&w->role.loop);
+        role_loop_end(&w->role);
     }
     if (ss->stop != SESSION_RUNNING)
-        loop_stop(&w->role.loop);
+        role_loop_end(&w->role);
 }
 
 int worker_main(struct proc_env *env)
