@@ -28,6 +28,44 @@ COMMENTS = ["/* c */", "/* a /* nested */ b */", "-- line\n", "/**/", "/* ' */",
 SPACES = ["  ", "\t", "\n", "\r\n", "\n\n  ", " \f "]
 
 
+# Where a word may or may not be a name, alias, label, function, type, option or the like.
+PLACES = [
+    "SELECT %s", "SELECT %s FROM t", "SELECT a %s FROM t", "SELECT a AS %s FROM t",
+    "SELECT * FROM %s", "SELECT * FROM %s.t", "SELECT * FROM s.%s", "SELECT * FROM t %s",
+    "SELECT * FROM t AS %s", "SELECT * FROM t %s (a)", "SELECT * FROM t %s JOIN u ON true",
+    "SELECT %s.a FROM t", "SELECT t.%s FROM t", "SELECT %s(1)", "SELECT %s()", "SELECT %s.f(1)",
+    "SELECT s.%s(1)", "SELECT %s 'x'", "SELECT %s(3) 'x'", "SELECT a::%s", "SELECT a::%s(3)",
+    "SELECT a::s.%s", "SELECT CAST(a AS %s[])", "SELECT a %s b", "SELECT a IS %s", "SELECT a COLLATE %s",
+    "SELECT * FROM %s(1)", "SELECT f(%s => 1)", "SELECT f(%s 1)", "SELECT 1 ORDER BY a %s",
+    "SELECT 1 WINDOW %s AS ()", "SELECT f() OVER %s", "SELECT f() OVER (%s)", "SELECT EXTRACT(%s FROM a)",
+    "WITH %s AS (SELECT 1) SELECT * FROM %s", "SELECT * FROM t FOR UPDATE OF %s", "SELECT %s a",
+    "INSERT INTO %s VALUES (1)", "INSERT INTO t (%s) VALUES (1)", "INSERT INTO t AS %s VALUES (1)",
+    "UPDATE %s SET a = 1", "UPDATE t SET %s = 1", "UPDATE t %s SET a = 1", "UPDATE t SET a = %s",
+    "DELETE FROM %s", "DELETE FROM t %s", "MERGE INTO t %s USING u ON true WHEN MATCHED THEN DELETE",
+    "INSERT INTO t VALUES (1) RETURNING %s", "INSERT INTO t VALUES (1) RETURNING a %s",
+    "CREATE TABLE %s (a int)", "CREATE TABLE t (%s int)", "CREATE TABLE t (a %s)", "CREATE %s a",
+    "CREATE TABLE t (a int %s)", "CREATE TABLE t (a int DEFAULT %s)", "CREATE TYPE %s AS (a int)",
+    "CREATE FUNCTION %s() RETURNS int AS ''", "CREATE FUNCTION f(%s int) RETURNS int AS ''",
+    "CREATE FUNCTION f(a %s) RETURNS int AS ''", "CREATE FUNCTION f() RETURNS %s AS ''",
+    "CREATE INDEX %s ON t (a)", "CREATE INDEX ON t (%s)", "CREATE INDEX ON t (a %s)",
+    "CREATE INDEX ON t USING %s (a)", "CREATE ROLE %s", "CREATE ROLE a %s", "CREATE DATABASE %s",
+    "CREATE SCHEMA %s", "CREATE EXTENSION %s", "CREATE VIEW %s AS SELECT 1", "CREATE SEQUENCE s %s",
+    "CREATE VIEW v (%s) AS SELECT 1", "CREATE TABLE t (a int) WITH (%s = %s)", "DROP TABLE %s",
+    "CREATE TRIGGER %s BEFORE INSERT ON t EXECUTE FUNCTION f(%s)", "DROP %s a", "DROP FUNCTION %s(int)",
+    "ALTER TABLE t ADD %s int", "ALTER TABLE t DROP %s", "ALTER TABLE t RENAME %s TO %s",
+    "ALTER TABLE t %s", "ALTER %s a RENAME TO b", "ALTER TABLE t ALTER %s DROP DEFAULT",
+    "GRANT %s ON t TO u", "GRANT SELECT ON t TO %s", "GRANT %s TO u", "GRANT ALL ON %s a TO u",
+    "COMMENT ON %s a IS 'x'", "SET %s = 1", "SET a = %s", "SET a.%s TO 1", "SET %s TO DEFAULT", "SET %s",
+    "SHOW %s", "RESET %s", "SET ROLE %s", "BEGIN %s", "COMMIT %s", "ROLLBACK TO %s", "SAVEPOINT %s",
+    "PREPARE %s AS SELECT 1", "EXECUTE %s", "DEALLOCATE %s", "DECLARE %s CURSOR FOR SELECT 1",
+    "FETCH %s", "FETCH %s FROM c", "FETCH %s c", "CLOSE %s", "LISTEN %s", "NOTIFY %s", "LOCK %s",
+    "LOCK t IN %s MODE", "TRUNCATE %s", "VACUUM %s", "VACUUM (%s)", "ANALYZE %s", "CLUSTER %s",
+    "REINDEX %s a", "EXPLAIN %s", "EXPLAIN (%s) SELECT 1", "EXPLAIN (a %s) SELECT 1", "COPY %s TO STDOUT",
+    "COPY t (%s) FROM STDIN", "COPY t FROM STDIN WITH (%s)", "COPY t FROM STDIN WITH (a %s)",
+    "COPY t FROM STDIN %s", "CALL %s()", "DO LANGUAGE %s ''", "DISCARD %s", "%s", "%s a", "CHECKPOINT %s",
+]
+
+
 class GrammarError(Exception):
     pass
 
@@ -321,6 +359,13 @@ def generate(seed, count, rule="top", plain=False):
             text = mutate(rng, text)
         texts.append(text.replace("\0", " "))
     return texts
+
+
+def keyword_texts():
+    """Every key word in every place of PLACES."""
+    with open(os.path.join(HERE, "keywords.txt"), encoding="ascii") as lines:
+        words = [w for line in lines if not line.startswith("#") for w in line.split()]
+    return [place.replace("%s", word) for word in words for place in PLACES]
 
 
 def main():

@@ -66,7 +66,8 @@ static void put_line(struct buf *b, const char *sql)
     const struct oracle_json *stmts = oracle_json_get(t.tree, "stmts");
 
     if (t.tree == NULL) {
-        buf_printf(b, "{\"ok\":false,\"why\":");
+        buf_printf(b, "%s",
+            strcmp(t.why, ORACLE_TEXT_TOO_DEEP) == 0 ? "{\"crash\":" : "{\"ok\":false,\"why\":");
         put_string(b, t.why);
         buf_printf(b, "}\n");
         arena_free(&a);

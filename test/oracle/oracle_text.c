@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "oracle_json.h"
 
 /* Sub-selects without alias that one text may have repaired. */
@@ -141,7 +142,7 @@ static const struct oracle_json *parse(
     *cursor_r = 0;
     if (res.error == NULL) {
         tree = oracle_json_parse(a, res.parse_tree);
-        *why_r = tree == NULL ? "libpg_query printed a tree that is not JSON" : NULL;
+        *why_r = tree == NULL ? ORACLE_TEXT_TOO_DEEP : NULL;
     } else {
         *why_r = arena_strdup(a, res.error->message);
         *cursor_r = res.error->cursorpos;
@@ -191,7 +192,8 @@ static const char *add_alias(struct arena *a, const char *sql, int cursor, int n
 static const char *replace_params(struct arena *a, const char *sql)
 {
     struct tokens toks = scan(a, sql);
-    const char *out = "";
+    struct buf out = {0};
+    const char *copy = NULL;
     size_t done = 0;
 
     for (size_t i = 0; i < toks.n; i++) {
@@ -200,12 +202,17 @@ static const char *replace_params(struct arena *a, const char *sql)
             next == '[' || (next == '.' && toks.v[i + 1].end == toks.v[i + 1].start + 1);
 
         if (is_param(sql, toks.v[i])) {
-            out = arena_printf(a, "%s%.*s%s", out, (int)(toks.v[i].start - done), sql + done,
-                indirect ? " (a) " : " CASE WHEN a THEN a END ");
+            buf_put(&out, sql + done, toks.v[i].start - done);
+            buf_printf(&out, "%s", indirect ? " (a) " : " CASE WHEN a THEN a END ");
             done = toks.v[i].end;
         }
     }
-    return done == 0 ? NULL : arena_printf(a, "%s%s", out, sql + done);
+    if (done > 0) {
+        buf_put_cstr(&out, sql + done);
+        copy = arena_strdup(a, buf_slice(&out).p);
+    }
+    buf_free(&out);
+    return copy;
 }
 
 static bool wants_alias(const char *why)

@@ -7,6 +7,9 @@
 struct arena;
 struct oracle_json;
 
+/* The `why` of a text that libpg_query takes but whose tree our reader does not. */
+#define ORACLE_TEXT_TOO_DEEP "the tree is too deep for the oracle"
+
 /* What was parsed: the text that libpg_query saw (locations in the tree count in it) and the tree,
  * NULL when the text is not accepted; `why` then says so. */
 struct oracle_text {

@@ -382,6 +382,9 @@ def arguments():
                         "the first refuses")
     parser.add_argument("--corpus", default=os.path.join(HERE, "corpus"))
     parser.add_argument("--count", type=int, default=20000, help="generated texts")
+    parser.add_argument("--keywords", action="store_true",
+                        help="also every key word in every place (some 60,000 texts)")
+    parser.add_argument("--rule", default="top", help="grammar rule that generated texts start from")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--report", help="file for the disagreements, grouped by cause")
     parser.add_argument("--minimize", type=int, default=0,
@@ -398,7 +401,9 @@ def main():
     if args.self_check:
         items = [item for item in items if item[2] is None]
     items += [("seed %d" % args.seed, text, None)
-              for text in generate.generate(args.seed, args.count)]
+              for text in generate.generate(args.seed, args.count, args.rule)]
+    if args.keywords:
+        items += [("keywords", text, None) for text in generate.keyword_texts()]
     texts = [item[1] for item in items]
     oracle = Oracle(args.oracle, args.newer_oracle)
     truths = oracle.ask(texts)

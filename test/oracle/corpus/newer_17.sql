@@ -23,7 +23,7 @@ PREPARE p AS MERGE INTO t USING s ON t.id = $1 WHEN MATCHED THEN DELETE RETURNIN
 --= {"ok": true, "stmts": [{"kind": "prepare", "read_only": false, "tables": ["s", "t"], "functions": [], "locking": false, "dml_in_cte": false, "into": false, "temp": false, "params": 2}]}
 SELECT a AT LOCAL, b AT /* c */ LOCAL, f(c) AT LOCAL AT TIME ZONE 'UTC' FROM t
 --= {"ok": true, "stmts": [{"kind": "select", "read_only": true, "tables": ["t"], "functions": ["f"], "locking": false, "dml_in_cte": false, "into": false, "temp": false, "params": 0}]}
-SELECT JSON_EXISTS(a, '$.b'), JSON_EXISTS(a FORMAT JSON, '$.b' PASSING 1 AS x, f(c) AS y ERROR ON ERROR), JSON_EXISTS(a, '$' FALSE ON ERROR), JSON_EXISTS(a, '$' UNKNOWN ON ERROR) FROM t
+SELECT JSON_EXISTS(a FORMAT JSON, '$.b' PASSING 1 AS x, f(c) AS y ERROR ON ERROR), JSON_EXISTS(a, '$' FALSE ON ERROR), JSON_EXISTS(a, '$' UNKNOWN ON ERROR) FROM t
 --= {"ok": true, "stmts": [{"kind": "select", "read_only": true, "tables": ["t"], "functions": ["f"], "locking": false, "dml_in_cte": false, "into": false, "temp": false, "params": 0}]}
 SELECT JSON_VALUE(a, '$.b' RETURNING int DEFAULT 1 ON EMPTY DEFAULT f(2) ON ERROR), JSON_VALUE(a, '$' RETURNING text NULL ON EMPTY ERROR ON ERROR) FROM t
 --= {"ok": true, "stmts": [{"kind": "select", "read_only": true, "tables": ["t"], "functions": ["f"], "locking": false, "dml_in_cte": false, "into": false, "temp": false, "params": 0}]}
