@@ -648,13 +648,13 @@ START_TEST(reload_keeps_startup_parameters)
     ck_assert_int_eq(c->listen_addresses.n, 2);
     ck_assert_str_eq(c->listen_addresses.item[1], "b");
     ck_assert_int_eq(c->query_wait_timeout_ms, 2000);
-    ck_assert_str_eq(c->work_dir, "/tmp");
+    ck_assert_str_eq(c->unix_socket_group, "");
     ck_assert_uint_eq(conf_number(gen), 2);
     ck_assert_int_eq(report.nwarnings, 3);
     ck_assert(conf_test_found(
         &report, CONF_WARNING, 2, "parameter \"port\" cannot be changed without restarting"));
     ck_assert(conf_test_found(&report, CONF_WARNING, 3, "listen_addresses"));
-    ck_assert(conf_test_found(&report, CONF_WARNING, 5, "work_dir"));
+    ck_assert(conf_test_found(&report, CONF_WARNING, 5, "unix_socket_group"));
     conf_gen_free(&gen);
     conf_report_fini(&report);
 }
