@@ -639,8 +639,8 @@ START_TEST(reload_keeps_startup_parameters)
     struct conf_report report;
     struct conf_gen *gen = conf_test_reload(
         "port = 5000\nlisten_addresses = 'a,b'\nquery_wait_timeout = 1\n" CONF_TEST_SERVER,
-        "\nport = 6000\nlisten_addresses = 'c'\nquery_wait_timeout = 2\nwork_dir = "
-        "'/x'\n" CONF_TEST_SERVER,
+        "\nport = 6000\nlisten_addresses = 'c'\nquery_wait_timeout = 2\n"
+        "unix_socket_group = 'x'\n" CONF_TEST_SERVER,
         &report);
     ck_assert_ptr_nonnull(gen);
     const struct conf *c = conf_of(gen);
