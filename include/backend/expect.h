@@ -29,6 +29,7 @@ enum expect_op {
     OP_SYNC,
     OP_COPY_END, /* CopyDone or CopyFail: owed no reply of its own */
     OP_MASK = 0x0F,
+    OP_QUIET = 0x40,  /* the replies are ours unless it is an error: that goes to the client */
     OP_SWALLOW = 0x80 /* the replies are ours: not for the client */
 };
 

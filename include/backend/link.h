@@ -18,6 +18,7 @@
 #include "base/err.h"
 #include "net/dial.h"
 #include "net/stream.h"
+#include "wire/errmsg.h"
 #include "wire/proto.h"
 
 enum link_phase { LINK_DIALING, LINK_LOGIN, LINK_LENT, LINK_CLEANING, LINK_IDLE, LINK_CLOSED };
@@ -46,6 +47,10 @@ struct link_owner_ops {
     void (*on_parameter)(void *owner, struct link *link, struct slice name, struct slice value);
     /* A command tag, before it is forwarded. Only with link->watch_tags. */
     void (*on_tag)(void *owner, struct link *link, struct slice tag);
+    /* The server sent an error, before it is forwarded; true keeps it from the client. */
+    bool (*on_error)(void *owner, struct link *link, const struct errmsg *m);
+    /* A row in reply to a message of our own. Only with link->capture. */
+    void (*on_own_row)(void *owner, struct link *link, struct slice body);
     /* The link can take more bytes again. */
     void (*on_drained)(void *owner, struct link *link);
     /* The link is gone. `err` says why; `told` is true when the server's own FATAL message was
@@ -83,11 +88,13 @@ struct link {
     bool swallow_body; /* what happens to body_left */
     bool is_private;   /* replication or a login that must not be shared: never cached */
     bool has_quota;
-    bool in_cancel;     /* a cancel request for it is under way: not to be lent */
-    bool error_told;    /* a FATAL of the server was forwarded */
-    bool is_travelling; /* another worker has it now: close our descriptor, say nothing */
-    bool own_failed;    /* a message of our own, its replies swallowed, met an error */
-    bool watch_tags;    /* the owner wants to see command tags (on_tag) */
+    bool in_cancel;       /* a cancel request for it is under way: not to be lent */
+    bool error_told;      /* a FATAL of the server was forwarded */
+    bool is_travelling;   /* another worker has it now: close our descriptor, say nothing */
+    bool own_failed;      /* a message of our own, its replies swallowed, met an error */
+    bool capture;         /* rows in reply to our own messages go to on_own_row */
+    bool hide_parameters; /* ParameterStatus is not for the client: another link speaks for it */
+    bool watch_tags;      /* the owner wants to see command tags (on_tag) */
     uint8_t resets_left;
 };
 

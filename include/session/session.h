@@ -37,7 +37,12 @@ struct sessions {
     struct rows_header *client_rows;
     struct row_alloc *client_row_alloc;
     struct session_shared *shared;
-    struct view view; /* snapshot of the cluster, taken anew when it changes */
+    struct view view;            /* snapshot of the cluster, taken anew when it changes */
+    struct sql_cache *sql_cache; /* facts of recent statements */
+    struct arena *scratch;       /* reset per statement */
+    struct route_rules *rules;   /* of `conf`; NULL: nothing is balanced */
+    struct route_cache *answers; /* of the catalogue */
+    uint64_t random;
     struct list clients;
     uint32_t nclients;
     uint32_t next_id;

@@ -187,8 +187,10 @@ enum expect_verdict expect_reply(struct expect *e, char type)
     if (e->lost || e->len == 0)
         return EXPECT_FORWARD; /* e.g. a FATAL while idle: the end of the link follows */
     op = expect_at(e, 0);
-    verdict = (op & OP_SWALLOW) != 0 ? EXPECT_SWALLOW : EXPECT_FORWARD;
+    verdict = (op & (OP_SWALLOW | OP_QUIET)) != 0 ? EXPECT_SWALLOW : EXPECT_FORWARD;
     if (type == BE_ERROR) {
+        if ((op & OP_QUIET) != 0)
+            verdict = EXPECT_FORWARD;
         expect_on_error(e);
         return verdict;
     }

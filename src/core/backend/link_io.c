@@ -63,6 +63,8 @@ static bool link_wants_whole(const struct link *link, char type, uint32_t body)
         return body <= LINK_COLLECT_MAX;
     case BE_ERROR:
         return body <= LINK_COLLECT_MAX;
+    case BE_DATA_ROW:
+        return link->capture && body <= LINK_COLLECT_MAX && expect_head_is_ours(&link->expect);
     case BE_COMMAND_COMPLETE:
         return link->watch_tags && body <= LINK_COLLECT_MAX;
     default:
@@ -86,19 +88,24 @@ static void link_on_parameter(struct link *link, struct slice body)
         link->ops->on_parameter(link->owner, link, name, value);
 }
 
-/* An error ends the link when it is FATAL or PANIC: remember that the client has been told. */
-static void link_on_error(struct link *link, struct slice body)
+/* An error ends the link when it is FATAL or PANIC: remember that the client has been told. Returns
+ * true when the owner keeps it from the client. */
+static bool link_on_error(struct link *link, struct slice body)
 {
     struct errmsg m;
+    bool keep = false;
 
-    if (errmsg_decode(body, &m) == 0 &&
-        (slice_eq_str(m.severity, "FATAL") || slice_eq_str(m.severity, "PANIC")))
-        link->error_told = link->owner != NULL;
+    (void)errmsg_decode(body, &m);
+    if (link->owner != NULL && link->phase == LINK_LENT)
+        keep = link->ops->on_error(link->owner, link, &m);
+    if (slice_eq_str(m.severity, "FATAL") || slice_eq_str(m.severity, "PANIC"))
+        link->error_told = link->owner != NULL && !keep;
     if (link->phase == LINK_CLEANING && link->resets_left == 0)
         link->error_told = true; /* a reset query failed */
     if (link->phase == LINK_CLEANING || link->phase == LINK_IDLE)
         log_at(LVL_DEBUG1, "server process %d of node %d says while it is cleaned: %.*s",
             link->server_pid, link->pool->cluster_node, (int)m.message.n, m.message.p);
+    return keep;
 }
 
 /* A reply that is not unsolicited: what the expect queue says of it. */
@@ -106,8 +113,8 @@ static bool link_is_for_owner(struct link *link, char type)
 {
     if (type == BE_NOTICE || type == BE_NOTIFICATION)
         return !expect_head_is_ours(&link->expect);
-    if (type == BE_PARAMETER_STATUS)
-        return !expect_head_is_ours(&link->expect) || link->watch_tags; /* a repaired RESET */
+    if (type == BE_PARAMETER_STATUS) /* with watch_tags: of a repaired RESET */
+        return !link->hide_parameters && (!expect_head_is_ours(&link->expect) || link->watch_tags);
     return expect_reply(&link->expect, type) == EXPECT_FORWARD;
 }
 
@@ -141,17 +148,21 @@ static bool link_on_whole(
     }
     if (type == BE_ERROR && expect_head_is_ours(&link->expect))
         link->own_failed = true;
+    if (type == BE_DATA_ROW && link->owner != NULL && link->capture)
+        link->ops->on_own_row(link->owner, link, body);
     if (type == BE_COMMAND_COMPLETE && link->owner != NULL && link->phase == LINK_LENT)
         link->ops->on_tag(link->owner, link, slice_of(body.p, body.n > 0 ? body.n - 1 : 0));
     for_owner = link_is_for_owner(link, type);
+    if (type == BE_ERROR && link_on_error(link, body))
+        for_owner = false;
+    if (link->phase == LINK_CLOSED)
+        return false;
     if (for_owner)
         link_run_add(run, link, msg, end);
     else
         link_flush_run(link, run);
     if (type == BE_PARAMETER_STATUS)
         link_on_parameter(link, body);
-    else if (type == BE_ERROR)
-        link_on_error(link, body);
     else if (type == BE_READY && body.n == 1)
         link->tx_status = body.p[0];
     if (link->phase == LINK_CLOSED)

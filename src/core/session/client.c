@@ -17,7 +17,7 @@
 #include "net/dial.h"
 #include "wire/writer.h"
 
-#include "session_int.h"
+#include "balance_int.h"
 
 struct client *client_of_stream(struct stream *s)
 {
@@ -38,6 +38,7 @@ static void client_close(struct client *c)
     client_log_disconnection(c);
     timer_stop(ss->loop, &c->timer);
     client_drop_link(c, false);
+    statements_free(&c->statements);
     client_login_free(c);
     client_local_free(c);
     client_patch_free(c);
@@ -85,8 +86,8 @@ static void client_finish_closing(struct client *c)
 
 static void client_on_end(struct client *c, int errnum)
 {
-    if (errnum == 0 && c->phase == CL_ACTIVE && c->link != NULL &&
-        !expect_is_quiet(&c->link->expect)) {
+    if (errnum == 0 && c->phase == CL_ACTIVE && c->target != NULL &&
+        !expect_is_quiet(&c->target->expect)) {
         /* It may have closed only its sending half: let the replies come, for a while. */
         c->is_half_closed = true;
         stream_pause(&c->stream);
@@ -134,8 +135,8 @@ static void client_on_drained(struct stream *s)
 
     if (c->phase == CL_CLOSING)
         client_finish_closing(c);
-    else if (c->link != NULL)
-        link_resume(c->link);
+    else if (c->target != NULL)
+        link_resume(c->target);
 }
 
 static const struct stream_ops client_stream_ops = {.on_readable = client_on_readable,
@@ -146,7 +147,7 @@ static void client_on_idle_limit(struct client *c)
 {
     int64_t limit_us = c->ss->conf->client_idle_limit_ms * 1000;
     int64_t idle_us = loop_now_us(c->ss->loop) - c->last_active_us;
-    bool is_idle = c->link == NULL || expect_is_quiet(&c->link->expect);
+    bool is_idle = c->target == NULL || expect_is_quiet(&c->target->expect);
 
     if (limit_us <= 0)
         return;
@@ -211,10 +212,14 @@ void client_drop_link(struct client *c, bool boundary)
 {
     struct link *link = c->link;
 
-    if (link == NULL)
-        return;
+    if (c->balance != NULL) {
+        boundary = boundary || c->target != link;
+        balance_free(c);
+    }
     c->link = NULL;
-    link_release(link, boundary);
+    c->target = NULL;
+    if (link != NULL)
+        link_release(link, boundary);
 }
 
 void client_leave(struct client *c)

@@ -18,7 +18,6 @@
 struct cancel_mail {
     int32_t row;
     uint32_t client_id;
-    int32_t pid;
 };
 
 uint32_t client_make_secret(uint8_t *secret, uint32_t version)
@@ -88,13 +87,12 @@ static void cancel_deliver(struct sessions *ss, const struct cancel_mail *m, int
 {
     struct client *c = cancel_find_client(ss, m->row, m->client_id);
 
-    if (c == NULL || c->link == NULL || c->link->server_pid != m->pid ||
-        expect_is_quiet(&c->link->expect)) {
+    if (c == NULL || c->target == NULL || expect_is_quiet(&c->target->expect)) {
         if (fd != -1)
             close(fd); /* nothing runs: nothing to cancel */
         return;
     }
-    link_cancel(c->link, fd);
+    link_cancel(c->target, fd);
 }
 
 void client_cancel_request(struct sessions *ss, int32_t pid, struct slice key, int fd)
@@ -111,7 +109,7 @@ void client_cancel_request(struct sessions *ss, int32_t pid, struct slice key, i
             close(fd);
         return;
     }
-    m = (struct cancel_mail){index, row.id, pid};
+    m = (struct cancel_mail){index, row.id};
     if (row.worker == ss->env->ordinal) {
         cancel_deliver(ss, &m, fd);
         return;

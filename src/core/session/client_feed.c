@@ -12,7 +12,7 @@
 #include "wire/reader.h"
 #include "wire/writer.h"
 
-#include "session_int.h"
+#include "balance_int.h"
 
 /* What one message asks for. */
 enum feed_step {
@@ -32,10 +32,10 @@ static void feed_flush(struct client *c, struct feed_run *run)
 {
     size_t n = (size_t)(run->end - run->start);
 
-    if (n == 0 || c->link == NULL)
+    if (n == 0 || c->target == NULL)
         return;
     run->start = run->end;
-    if (link_send(c->link, run->end - n, n) == 0 && stream_is_clogged(&c->link->stream))
+    if (link_send(c->target, run->end - n, n) == 0 && stream_is_clogged(&c->target->stream))
         stream_pause(&c->stream);
 }
 
@@ -50,29 +50,67 @@ static enum feed_step feed_of_verdict(enum local_verdict v)
     return v == LOCAL_DONE ? FEED_LOCAL : FEED_PARK;
 }
 
-static enum feed_step feed_query(struct client *c, struct slice body, bool is_whole)
+static enum feed_step feed_query(
+    struct client *c, struct feed_run *run, struct slice msg, bool is_whole)
 {
-    struct slice sql = body;
+    struct slice sql = slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES);
     enum local_verdict v;
 
-    if (is_whole && body.n > 0 && body.p[body.n - 1] == '\0')
+    if (is_whole && sql.n > 0 && sql.p[sql.n - 1] == '\0')
         sql.n--;
     if (is_whole && client_local_is_likely(sql)) {
         v = client_local_query(c, sql);
         if (v != LOCAL_NO)
             return feed_of_verdict(v);
     }
-    link_expect(c->link, OP_QUERY);
+    feed_flush(c, run); /* the target may change */
+    if (c->balance != NULL && is_whole && balance_query(c, sql, msg) == BALANCE_PARK)
+        return FEED_PARK;
+    if (c->phase != CL_ACTIVE)
+        return FEED_STOP;
+    link_expect(c->target, OP_QUERY);
+    count_statement(c->ss, c->target->pool->cluster_node, count_kind_of(sql));
     client_note_statement(c, sql);
     if (client_log_statements(c))
         client_log_statement(c, "", sql);
     return FEED_PASS;
 }
 
+/* Keeps the book of prepared statements, and counts what is executed. */
+static void feed_note_extended(struct client *c, char type, struct slice msg)
+{
+    struct slice body = slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES);
+    struct wire_reader r;
+    struct slice name;
+    struct statement *st;
+
+    wire_reader_init(&r, body);
+    if (type == FE_PARSE) {
+        name = wire_get_cstr(&r);
+        c->parsed_count = (uint8_t)count_kind_of(wire_get_cstr(&r));
+        if (!r.bad && (name.n > 0 || c->balance != NULL)) {
+            st = statements_add(&c->statements, name, msg, (enum count_kind)c->parsed_count);
+            st->on_own = c->target == c->link;
+        }
+    } else if (type == FE_BIND) {
+        (void)wire_get_cstr(&r);
+        name = wire_get_cstr(&r);
+        st = name.n == 0 ? NULL : statements_find(c->statements, name);
+        c->bound_count = st == NULL ? c->parsed_count : st->count;
+    } else if (type == FE_CLOSE && c->statements != NULL && wire_get_u8(&r) == 'S') {
+        statements_remove(c->statements, wire_get_cstr(&r));
+    } else if (type == FE_EXECUTE) {
+        count_statement(c->ss, c->target->pool->cluster_node, (enum count_kind)c->bound_count);
+    }
+    if (c->balance != NULL)
+        balance_note_message(c, type, msg);
+}
+
 /* Messages of the extended protocol. `op` is what the server will owe. */
 static enum feed_step feed_extended(
-    struct client *c, char type, unsigned op, struct slice body, bool is_whole)
+    struct client *c, char type, unsigned op, struct slice msg, bool is_whole)
 {
+    struct slice body = slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES);
     enum local_verdict v;
 
     if (is_whole && (type == FE_PARSE || type == FE_SYNC || c->local != NULL)) {
@@ -80,8 +118,10 @@ static enum feed_step feed_extended(
         if (v != LOCAL_NO)
             return feed_of_verdict(v);
     }
+    if (is_whole)
+        feed_note_extended(c, type, msg);
     if (type != FE_FLUSH) {
-        link_expect(c->link, op);
+        link_expect(c->target, op);
         c->server_batch = type != FE_SYNC;
     }
     if (type == FE_PARSE || type == FE_EXECUTE)
@@ -91,34 +131,35 @@ static enum feed_step feed_extended(
     return FEED_PASS;
 }
 
-static enum feed_step feed_message(struct client *c, char type, struct slice body, bool is_whole)
+static enum feed_step feed_message(
+    struct client *c, struct feed_run *run, char type, struct slice msg, bool is_whole)
 {
     switch (type) {
     case FE_COPY_DATA:
     case FE_PASSWORD:
         return type == FE_PASSWORD ? feed_bad(c, type) : FEED_PASS;
     case FE_QUERY:
-        return feed_query(c, body, is_whole);
+        return feed_query(c, run, msg, is_whole);
     case FE_PARSE:
-        return feed_extended(c, type, OP_PARSE, body, is_whole);
+        return feed_extended(c, type, OP_PARSE, msg, is_whole);
     case FE_BIND:
-        return feed_extended(c, type, OP_BIND, body, is_whole);
+        return feed_extended(c, type, OP_BIND, msg, is_whole);
     case FE_DESCRIBE:
-        return feed_extended(c, type, OP_DESCRIBE, body, is_whole);
+        return feed_extended(c, type, OP_DESCRIBE, msg, is_whole);
     case FE_EXECUTE:
-        return feed_extended(c, type, OP_EXECUTE, body, is_whole);
+        return feed_extended(c, type, OP_EXECUTE, msg, is_whole);
     case FE_CLOSE:
-        return feed_extended(c, type, OP_CLOSE, body, is_whole);
+        return feed_extended(c, type, OP_CLOSE, msg, is_whole);
     case FE_FLUSH:
-        return feed_extended(c, type, 0, body, is_whole);
+        return feed_extended(c, type, 0, msg, is_whole);
     case FE_SYNC:
-        return feed_extended(c, type, OP_SYNC, body, is_whole);
+        return feed_extended(c, type, OP_SYNC, msg, is_whole);
     case FE_COPY_DONE:
     case FE_COPY_FAIL:
-        link_expect(c->link, OP_COPY_END);
+        link_expect(c->target, OP_COPY_END);
         return FEED_PASS;
     case FE_FUNCTION_CALL:
-        link_expect(c->link, OP_FUNCTION_CALL);
+        link_expect(c->target, OP_FUNCTION_CALL);
         client_note_statement(c, slice_of_str("<function call>"));
         return FEED_PASS;
     default:
@@ -143,11 +184,19 @@ static void feed_park(struct client *c, const char *p, const char *end)
     c->is_parked = true;
     stream_pause(&c->stream);
     /* The server may sit on its replies until it is asked for them. */
-    if (c->link != NULL && expect_needs_sync(&c->link->expect)) {
+    if (c->target != NULL && expect_needs_sync(&c->target->expect)) {
         wire_put_empty(&out, FE_FLUSH);
-        (void)link_send(c->link, out.data, out.len);
+        (void)link_send(c->target, out.data, out.len);
         buf_free(&out);
     }
+}
+
+/* True for the first message of an extended sequence that may be balanced. */
+static bool feed_begins_batch(const struct client *c, char type)
+{
+    return c->balance != NULL && !c->server_batch && !c->local_batch && !c->local_error &&
+           (type == FE_PARSE || type == FE_BIND || type == FE_DESCRIBE || type == FE_EXECUTE ||
+               type == FE_CLOSE);
 }
 
 /* One message at `p`. Returns where to go on, or NULL: the rest was kept, or the client has gone.
@@ -177,8 +226,16 @@ static const char *feed_one(struct client *c, struct feed_run *run, const char *
     }
     if (have > len + 1U)
         have = len + 1U;
-    step = feed_message(
-        c, type, slice_of(p + PROTO_HEADER_BYTES, have - PROTO_HEADER_BYTES), is_whole);
+    if (feed_begins_batch(c, type)) {
+        feed_flush(c, run);
+        if (balance_batch(c, p, end) == BALANCE_PARK) {
+            feed_park(c, p, end);
+            return NULL;
+        }
+        if (c->phase != CL_ACTIVE)
+            return NULL;
+    }
+    step = feed_message(c, run, type, slice_of(p, have), is_whole);
     if (step == FEED_PASS) {
         if (run->start == run->end)
             run->start = p;
@@ -236,6 +293,6 @@ void client_unpark(struct client *c)
         client_feed(c, parked.data + parked.pos, parked.data + parked.len);
     buf_free(&parked);
     if (c->phase == CL_ACTIVE && !c->is_parked && !c->is_half_closed &&
-        (c->link == NULL || !stream_is_clogged(&c->link->stream)))
+        (c->target == NULL || !stream_is_clogged(&c->target->stream)))
         stream_resume(&c->stream);
 }

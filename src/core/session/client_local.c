@@ -103,7 +103,8 @@ static int local_run(struct client *c, struct slice sql, struct admin_result *re
 
 static bool local_must_wait(const struct client *c)
 {
-    return c->link != NULL && (c->link->expect.len > 0 || c->link->body_left > 0);
+    return c->target != c->link ||
+           (c->link != NULL && (c->link->expect.len > 0 || c->link->body_left > 0));
 }
 
 enum local_verdict client_local_query(struct client *c, struct slice sql)

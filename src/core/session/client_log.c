@@ -68,6 +68,7 @@ bool client_log_statements(const struct client *c)
 void client_log_statement(struct client *c, const char *kind, struct slice text)
 {
     const struct conf_session *s = conf_session_of(c->ss->gen, c->override);
+    const struct link *link = c->target;
     struct log_context ctx = {NULL, c->pool->names, pool_database(c->pool).p};
     const struct log_context *before;
     struct wire_reader r;
@@ -83,7 +84,7 @@ void client_log_statement(struct client *c, const char *kind, struct slice text)
     if (s->log_statement)
         log_at(LVL_LOG, "statement: %.*s", (int)text.n, text.p);
     if (s->log_per_node_statement)
-        log_at(LVL_LOG, "DB node id: %d backend pid: %d statement: %s%.*s", c->pool->cluster_node,
-            c->link->server_pid, kind, (int)text.n, text.p);
+        log_at(LVL_LOG, "DB node id: %d backend pid: %d statement: %s%.*s",
+            link->pool->cluster_node, link->server_pid, kind, (int)text.n, text.p);
     log_use_context(before);
 }

@@ -12,7 +12,7 @@
 #include "config/conf.h"
 #include "wire/writer.h"
 
-#include "session_int.h"
+#include "balance_int.h"
 
 static void login_acquire(struct client *c);
 
@@ -140,7 +140,9 @@ static void login_welcome(struct client *c)
     while (paramset_next(&link->reported, &at, &name, &value))
         wire_put_parameter_status(&out, name, value);
     c->epoch = link->epoch;
+    c->target = link;
     c->phase = CL_ACTIVE;
+    balance_begin(c);
     client_row_login(c);
     wire_put_key_data(&out, link->server_pid,
         c->row == NULL ? slice_of("\0\0\0\0", 4)
@@ -251,6 +253,10 @@ static void client_on_link_bytes(void *owner, struct link *link, const char *p, 
         link_close(link);
         return;
     }
+    if (c->target != NULL && c->target != link) {
+        buf_put(&c->balance->held, p, n); /* a notification: not into the reader's answer */
+        return;
+    }
     if (stream_send(&c->stream, p, n) == 0 && stream_is_clogged(&c->stream))
         link_pause(link);
 }
@@ -279,6 +285,27 @@ static void client_on_link_tag(void *owner, struct link *link, struct slice tag)
         client_patch_on_tag(c, tag);
 }
 
+static bool client_on_link_error(void *owner, struct link *link, const struct errmsg *m)
+{
+    struct client *c = owner;
+    enum count_kind kind = slice_eq_str(m->severity, "FATAL")   ? COUNT_FATAL
+                           : slice_eq_str(m->severity, "PANIC") ? COUNT_PANIC
+                                                                : COUNT_ERROR;
+
+    count_statement(c->ss, link->pool->cluster_node, kind);
+    if (c->balance != NULL) {
+        c->balance->saw_error = true;
+        statements_remove_batch(c->statements, c->balance->batch);
+    }
+    return false;
+}
+
+static void client_on_link_row(void *owner, struct link *link, struct slice body)
+{
+    (void)link;
+    balance_on_row(owner, body);
+}
+
 static void client_on_link_quiet(void *owner, struct link *link)
 {
     struct client *c = owner;
@@ -288,10 +315,17 @@ static void client_on_link_quiet(void *owner, struct link *link)
         login_on_patched(c);
         return;
     }
+    if (c->balance != NULL && balance_on_own_quiet(c))
+        return;
     if (c->patch != NULL && client_patch_repair(c))
         return;
     client_note_idle(c);
     c->server_batch = false;
+    client_after_quiet(c);
+}
+
+void client_after_quiet(struct client *c)
+{
     if (c->is_half_closed)
         client_leave(c);
     else if (c->ss->stop == SESSION_STOP_FAST)
@@ -338,7 +372,10 @@ static void client_on_link_lost(void *owner, struct link *link, const struct err
     struct client *c = owner;
 
     (void)link;
+    if (c->balance != NULL)
+        balance_free(c);
     c->link = NULL;
+    c->target = NULL;
     if (!told)
         log_at(LVL_LOG, "session of user \"%s\" ends: %s", c->pool->names, err->msg);
     client_end(c, told ? NULL : err);
@@ -352,6 +389,8 @@ const struct link_owner_ops client_link_ops = {
     .on_settled = client_on_link_settled,
     .on_parameter = client_on_link_parameter,
     .on_tag = client_on_link_tag,
+    .on_error = client_on_link_error,
+    .on_own_row = client_on_link_row,
     .on_drained = client_on_link_drained,
     .on_lost = client_on_link_lost,
 };

@@ -71,8 +71,8 @@ void client_row_state(struct client *c, enum client_state state, enum wait_reaso
     row->state = (uint8_t)state;
     row->wait_reason = (uint8_t)reason;
     row->state_since_us = backend_wall_us(&c->ss->be);
-    if (c->link != NULL)
-        row->tx_status = c->link->tx_status;
+    if (c->target != NULL)
+        row->tx_status = c->target->tx_status;
     if (state == CLIENT_STATE_WAITING && c->pool != NULL) {
         row->node = (int16_t)c->pool->cluster_node;
         client_row_set_names(row, pool_user(c->pool).p, c->pool->user_len, pool_database(c->pool).p,
@@ -100,7 +100,7 @@ void client_note_statement(struct client *c, struct slice sql)
 void client_note_idle(struct client *c)
 {
     struct client_row *row = c->row;
-    char tx = c->link == NULL ? 'I' : c->link->tx_status;
+    char tx = c->target == NULL ? 'I' : c->target->tx_status;
 
     c->last_active_us = loop_now_us(c->ss->loop);
     if (row == NULL)

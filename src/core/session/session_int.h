@@ -16,6 +16,8 @@
 #include "session/session.h"
 #include "wire/startup.h"
 
+#include "statements_int.h"
+
 #define CLIENT_MAGIC 0xC11E07A1U
 /* A message that may be a command of ours is collected up to this size. */
 #define CLIENT_COLLECT_MAX 16384
@@ -46,15 +48,20 @@ struct client {
     bool is_half_closed; /* the client sends nothing more */
     bool asked_tls;
     bool asked_gss;
-    bool is_counted;   /* in session_shared */
-    bool local_batch;  /* the extended sequence since the last Sync was answered here alone */
-    bool local_error;  /* and failed: skip to Sync */
-    bool server_batch; /* something of the present extended sequence went to the server */
+    bool is_counted;      /* in session_shared */
+    bool local_batch;     /* the extended sequence since the last Sync was answered here alone */
+    bool local_error;     /* and failed: skip to Sync */
+    bool server_batch;    /* something of the present extended sequence went to the server */
+    uint8_t parsed_count; /* enum count_kind of the unnamed statement, and of what was bound last */
+    uint8_t bound_count;
     struct sessions *ss;
     struct stream stream;
     struct list node; /* ss->clients */
     struct timer timer;
-    struct link *link;
+    struct link *link;   /* the client's own: its session */
+    struct link *target; /* where the present exchange goes: `link`, or the reader of `balance` */
+    struct balance *balance; /* NULL: everything goes to `link` */
+    struct statements *statements;
     uint64_t epoch; /* of the loan of `link` */
     struct pool *pool;
     struct client_login *login;
@@ -97,6 +104,9 @@ extern const struct link_owner_ops client_link_ops;
 void client_feed(struct client *c, const char *p, const char *end);
 /* Goes on with parked input. */
 void client_unpark(struct client *c);
+/* The target is quiet: half-closed clients leave, a stopping worker says so, parked input goes on.
+ */
+void client_after_quiet(struct client *c);
 /* Starts sending to the link: the row, the log. */
 void client_note_statement(struct client *c, struct slice sql);
 void client_note_idle(struct client *c);
@@ -134,6 +144,11 @@ void client_row_open(struct client *c, const struct session_peer *peer);
 void client_row_login(struct client *c);
 void client_row_state(struct client *c, enum client_state state, enum wait_reason reason);
 
+/* counts.c */
+/* By the first word, cheaply. */
+enum count_kind count_kind_of(struct slice sql);
+void count_statement(struct sessions *ss, int node, enum count_kind kind);
+
 /* client_log.c */
 void client_log_connection(const struct client *c);
 void client_log_disconnection(const struct client *c);
@@ -148,6 +163,10 @@ struct admin_sources;
 void sessions_fill_node_source(struct sessions *ss, struct admin_sources *src);
 
 /* session_shm.c */
+/* A counter of one worker; the sum over all workers. */
+_Atomic uint64_t *session_count_cell(
+    struct session_shared *s, int ordinal, int node, enum count_kind kind);
+uint64_t session_count_sum(const struct shm *shm, int node, enum count_kind kind);
 bool session_count_add(struct sessions *ss, int limit);
 void session_count_sub(struct sessions *ss);
 

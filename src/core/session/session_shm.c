@@ -17,8 +17,26 @@ struct session_shared {
     int32_t nworkers;
     struct {
         _Atomic int32_t nclients;
+        _Atomic uint64_t count[VIEW_MAX_NODES][COUNT_KINDS];
     } __attribute__((aligned(64))) worker[];
 };
+
+_Atomic uint64_t *session_count_cell(
+    struct session_shared *s, int ordinal, int node, enum count_kind kind)
+{
+    return &s->worker[ordinal].count[node][kind];
+}
+
+uint64_t session_count_sum(const struct shm *shm, int node, enum count_kind kind)
+{
+    struct session_shared *s = shm_get(shm, SHM_STATS);
+    uint64_t sum = 0;
+    int i;
+
+    for (i = 0; i < s->nworkers; i++)
+        sum += atomic_load_explicit(&s->worker[i].count[node][kind], memory_order_relaxed);
+    return sum;
+}
 
 /* Rows of links one worker can have. Untouched rows cost no memory. */
 static uint32_t links_per_worker(const struct conf *conf)

@@ -166,6 +166,19 @@ static void fill_health(const struct view_health *h, struct admin_health *out)
     out->last_fail_us = h->last_fail_us;
 }
 
+static void fill_counts(const struct shm *shm, int node, struct admin_counts *out)
+{
+    out->nselect = session_count_sum(shm, node, COUNT_SELECT);
+    out->ninsert = session_count_sum(shm, node, COUNT_INSERT);
+    out->nupdate = session_count_sum(shm, node, COUNT_UPDATE);
+    out->ndelete = session_count_sum(shm, node, COUNT_DELETE);
+    out->nddl = session_count_sum(shm, node, COUNT_DDL);
+    out->nother = session_count_sum(shm, node, COUNT_OTHER);
+    out->npanic = session_count_sum(shm, node, COUNT_PANIC);
+    out->nfatal = session_count_sum(shm, node, COUNT_FATAL);
+    out->nerror = session_count_sum(shm, node, COUNT_ERROR);
+}
+
 static void fill_node(void *ctx, int id, struct admin_node *out)
 {
     struct sessions *ss = ctx;
@@ -186,6 +199,7 @@ static void fill_node(void *ctx, int id, struct admin_node *out)
         out->replication_sync_state, n->replication_sync_state, sizeof out->replication_sync_state);
     out->status_changed_us = n->status_changed_us;
     fill_health(&n->health, &out->health);
+    fill_counts(ss->env->shm, id, &out->counts);
 }
 
 _Static_assert((int)VIEW_QUARANTINE == (int)ADMIN_NODE_QUARANTINE, "same order");

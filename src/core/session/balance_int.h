@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * balance_int.h: one client's second link: reads go to a standby on it.
+ *
+ * The client's own link (on the primary) is its session: it knows every setting and every prepared
+ * statement. The reader is a helper that is brought up to date before each use: settings are
+ * replayed from a log, prepared statements are parsed when they are needed. While the reader
+ * answers, nothing is sent on the own link; what the own link says by itself (notifications) waits.
+ */
+#ifndef PGP_SESSION_BALANCE_INT_H
+#define PGP_SESSION_BALANCE_INT_H
+
+#include "route/route.h"
+
+#include "session_int.h"
+
+/* Replayed settings of one session; beyond it the session reads from the primary. */
+#define BALANCE_LOG_MAX 8192
+/* A read that was sent to the reader is kept up to this size, to be sent again when the reader
+ * dies. */
+#define BALANCE_RETRY_MAX 65536
+/* After a failure the reader is not tried again for this long. */
+#define BALANCE_RETRY_US 5000000
+
+enum reader_phase {
+    READER_NONE,
+    READER_OPENING, /* waiting for a link or its login: the client is parked */
+    READER_READY
+};
+
+struct balance {
+    struct link *reader;
+    struct pool *pool; /* of the reader */
+    struct pool_request req;
+    struct link_startup startup;
+    struct paramset params; /* the client's start-up parameters */
+    uint64_t epoch;
+    int node;       /* of the reader, or of the one being opened */
+    uint8_t phase;  /* enum reader_phase */
+    uint8_t reason; /* enum route_reason of the last decision */
+    bool is_asking; /* a catalogue question is under way on the own link */
+    bool ask_failed;
+    bool is_fresh;    /* the reader has not been used yet */
+    bool reply_begun; /* bytes of the reader's answer reached the client */
+    bool saw_error;   /* in the present exchange on the own link */
+    bool tx_was_open;
+    uint8_t tx_end; /* enum sql_kind of the last COMMIT or ROLLBACK sent */
+    int64_t avoid_until_us;
+    uint64_t batch;     /* number of the present extended sequence */
+    struct buf log;     /* SET and RESET statements, each with its NUL */
+    struct buf pending; /* those of the open transaction */
+    uint32_t replayed;  /* bytes of the log that the reader has seen */
+    struct buf retry;   /* messages the reader has not begun to answer */
+    struct buf held;    /* what the own link said while the reader spoke */
+    struct route_session rs;
+    struct buf names; /* application_name for rs */
+    unsigned nquestions;
+    struct route_question question[ROUTE_MAX_QUESTIONS];
+    struct arena *question_arena; /* names of the questions under way */
+};
+
+/* balance.c */
+/* Makes the struct when this client's reads can be balanced at all. */
+void balance_begin(struct client *c);
+void balance_free(struct client *c);
+enum balance_verdict {
+    BALANCE_GO,  /* send it on c->target */
+    BALANCE_PARK /* wait: the client's input is to be parked */
+};
+/* Chooses c->target for a simple query. */
+enum balance_verdict balance_query(struct client *c, struct slice sql, struct slice msg);
+/* Chooses c->target for an extended sequence that begins at `p`; looks ahead up to `end`. */
+enum balance_verdict balance_batch(struct client *c, const char *p, const char *end);
+/* One message of an extended sequence goes to c->target: keep the statements known. */
+void balance_note_message(struct client *c, char type, struct slice msg);
+/* The own link is quiet after an exchange. True when the input goes on from here. */
+bool balance_on_own_quiet(struct client *c);
+
+/* balance_state.c */
+void balance_note_facts(struct client *c, struct slice sql, const struct sql_facts *facts);
+void balance_end_tx(struct client *c);
+/* Sends what the reader has not seen of the session's settings. */
+void balance_replay(struct client *c);
+
+/* balance_reader.c */
+enum balance_verdict balance_open_reader(struct client *c, int node);
+void balance_drop_reader(struct client *c, bool boundary);
+/* The reader's answer is complete: back to the own link. */
+void balance_to_own(struct client *c);
+
+/* balance_ask.c */
+int balance_lookup(void *ctx, const struct route_question *q, uint32_t *bits);
+void balance_ask(struct client *c, const struct route_decision *d);
+void balance_on_row(struct client *c, struct slice body);
+void balance_ask_done(struct client *c);
+
+#endif
