@@ -18,13 +18,15 @@
 #define CONF_ENUM_BEGIN(tag)                                                                       \
     enum conf_##tag                                                                                \
     {
-#define CONF_ENUM_VALUE(sym, text, number, shown, feature) sym = number,
+#define CONF_ENUM_VALUE(sym, text, number, feature) sym = number,
+#define CONF_ENUM_ALIAS(sym, text)
 #define CONF_ENUM_END(tag)                                                                         \
     }                                                                                              \
     ;
 #include "config/conf_enum.def"
 #undef CONF_ENUM_BEGIN
 #undef CONF_ENUM_VALUE
+#undef CONF_ENUM_ALIAS
 #undef CONF_ENUM_END
 
 /* A list parameter: the text as given, and its items without the blanks around them. */

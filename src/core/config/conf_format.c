@@ -64,8 +64,7 @@ static void conf_format_time_or_size(
     }
 }
 
-static void conf_format_int(
-    const struct conf_param *param, int v, enum conf_style style, struct buf *out)
+static void conf_format_int(const struct conf_param *param, int v, struct buf *out)
 {
     if (param->unit == CONF_UNIT_OCTAL)
         buf_printf(out, "%04o", (unsigned)v);
@@ -86,7 +85,7 @@ static void conf_format_enum(
     const struct conf_param *param, int value, enum conf_style style, struct buf *out)
 {
     const struct conf_enum_value *v = param->values;
-    while (v->text != NULL && v->value != value)
+    while (v->text != NULL && (v->value != value || v->hidden))
         v++;
     ASSERT(v->text != NULL);
     if (style == CONF_STYLE_STATUS)
@@ -143,7 +142,7 @@ void conf_value_format(
     case CONF_FLAGS:
         memcpy(&number, at, sizeof(number));
         if (param->type == CONF_INT)
-            conf_format_int(param, number, style, out);
+            conf_format_int(param, number, out);
         else if (param->type == CONF_ENUM)
             conf_format_enum(param, number, style, out);
         else

@@ -285,11 +285,11 @@ static void conf_settle(struct conf_load *load, const struct conf *old)
 {
     conf_apply(load);
     conf_apply_common(load);
-    conf_apply_idle_timeout(load);
     if (old != NULL) {
         conf_keep_startup(load, old);
         conf_keep_nodes(load, old);
     }
+    conf_apply_idle_timeout(load); /* after it is known which life time holds */
     conf_count_nodes(&load->gen->conf);
     conf_apply_session(load->gen);
     conf_check(load);

@@ -16,8 +16,9 @@ _Static_assert(sizeof(enum log_level) == sizeof(int), "enums are stored as int")
 #define CONF_SHOWN_SHOWN     false
 #define CONF_SHOWN_HIDDEN    true
 #define CONF_ENUM_BEGIN(tag) static const struct conf_enum_value conf_values_##tag[] = {
-#define CONF_ENUM_VALUE(sym, text, number, shown, feature)                                         \
-    {text, sym, number, CONF_SHOWN_##shown, CONF_FEATURE_##feature},
+#define CONF_ENUM_VALUE(sym, text, number, feature)                                                \
+    {text, sym, number, false, CONF_FEATURE_##feature},
+#define CONF_ENUM_ALIAS(sym, text) {text, sym, 0, true, CONF_FEATURE_CORE},
 #define CONF_ENUM_END(tag)                                                                         \
     {                                                                                              \
         NULL, 0, 0, false, CONF_FEATURE_CORE                                                       \
@@ -27,6 +28,7 @@ _Static_assert(sizeof(enum log_level) == sizeof(int), "enums are stored as int")
 #include "config/conf_enum.def"
 #undef CONF_ENUM_BEGIN
 #undef CONF_ENUM_VALUE
+#undef CONF_ENUM_ALIAS
 #undef CONF_ENUM_END
 
 static const struct conf_enum_value conf_values_level[] = {

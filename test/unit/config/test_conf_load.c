@@ -698,6 +698,19 @@ START_TEST(reload_is_refused_whole)
 }
 END_TEST
 
+START_TEST(reload_keeps_what_startup_parameters_decide)
+{
+    struct conf_report report;
+    struct conf_gen *gen = conf_test_reload("connection_life_time = 50\n" CONF_TEST_SERVER,
+        "connection_life_time = 60\n" CONF_TEST_SERVER, &report);
+    ck_assert_ptr_nonnull(gen);
+    ck_assert_int_eq(conf_of(gen)->connection_life_time_ms, 50000);
+    ck_assert_int_eq(conf_of(gen)->server_idle_timeout_ms, 50000);
+    conf_gen_free(&gen);
+    conf_report_fini(&report);
+}
+END_TEST
+
 /* A changed startup parameter must not make a rule fail that holds with its old value. */
 START_TEST(reload_judges_what_will_be)
 {
@@ -753,6 +766,7 @@ static Suite *conf_load_suite(void)
     tcase_add_test(reload, reload_keeps_startup_parameters);
     tcase_add_test(reload, reload_of_servers);
     tcase_add_test(reload, reload_is_refused_whole);
+    tcase_add_test(reload, reload_keeps_what_startup_parameters_decide);
     tcase_add_test(reload, reload_judges_what_will_be);
     suite_add_tcase(s, reload);
     return s;

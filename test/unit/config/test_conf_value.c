@@ -178,7 +178,7 @@ START_TEST(words)
         conf_test_one("log_min_messages = debug\n", &gen)->log_min_messages, LVL_DEBUG2);
     conf_gen_free(&gen);
     ck_assert_int_eq(
-        conf_test_one("check_temp_table = off\n", &gen)->check_temp_table, CONF_TEMP_OFF);
+        conf_test_one("check_temp_table = off\n", &gen)->check_temp_table, CONF_TEMP_NONE);
     conf_gen_free(&gen);
     ck_assert_int_eq(
         conf_test_one("ssl_min_protocol_version = ''\n", &gen)->ssl_min_protocol_version,
