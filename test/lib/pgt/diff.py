@@ -101,6 +101,22 @@ class Conn:
             self.lines.append("TIMEOUT: the connection stays open")
             raise ScenarioOver(str(e)) from e
 
+    def settle(self) -> None:
+        """Reads to the end of a marker query's reply, or to the end of file: for messages after which
+        nobody can say how many ReadyForQuery come."""
+        from pgt.wire import query
+        self.send(query("select 'the marker'"))
+        try:
+            while "'the marker'" not in self.lines[-1]:
+                self._record(self.wire.read())
+            while not self.lines[-1].startswith("Z"):
+                self._record(self.wire.read())
+        except WireClosed:
+            self.lines.append("END OF FILE")
+        except WireTimeout as e:
+            self.lines.append("TIMEOUT: nothing more arrives")
+            raise ScenarioOver(str(e)) from e
+
     def quiet(self, seconds: float = 0.3) -> None:
         """Records whether anything arrives unasked within so long."""
         self.note("quiet" if self.wire.is_quiet(seconds) else "NOT QUIET")

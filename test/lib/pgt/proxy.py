@@ -95,6 +95,7 @@ class Pgpool(Proxy):
     def __init__(self, home: Path, port: int):
         super().__init__(home, port)
         self.conf: dict[str, object] = {}
+        self.log_seen = 0
 
     @property
     def conf_path(self) -> Path:
@@ -119,8 +120,11 @@ class Pgpool(Proxy):
         self.daemon.signal(signal.SIGHUP)
 
     def check_log(self) -> None:
-        found = ALARMS.search(self.log())
-        assert found is None, f"pgpool's log says {found.group(0)!r}:\n{self.log()[-4000:]}"
+        """Fails on an alarm in what was logged since the last call."""
+        new = self.log()[self.log_seen:]
+        self.log_seen += len(new)
+        found = ALARMS.search(new)
+        assert found is None, f"pgpool's log says {found.group(0)!r}:\n{new[-4000:]}"
 
     def stop(self, how: int = signal.SIGINT) -> None:
         """Asserts exit status 0, no process left, nothing alarming in the log."""

@@ -298,6 +298,12 @@ class Wire:
         except WireClosed:
             return found
 
+    def read_eof_raw(self, seconds: float | None = None) -> bytes:
+        """All bytes until the peer closes, messages or not."""
+        while self.fill(len(self.inbuf) + 1, seconds):
+            pass
+        return bytes(self.inbuf)
+
     def is_quiet(self, seconds: float) -> bool:
         """True when nothing at all arrives for so long."""
         if self.inbuf or self.eof:

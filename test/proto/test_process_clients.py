@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_process_clients: what clients see when pgpool stops, reloads or loses a process."""
+import os
+import signal
+
+import pytest
+
+from pgt import procs, waits
+from pgt.wire import Wire, query
+
+WORKER = b"pgpool: wait for connection request"
+
+
+def workers(pool) -> list[int]:
+    found = []
+    for pid in procs.children(pool.daemon.pid):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as f:
+                if f.read().startswith(WORKER):
+                    found.append(pid)
+        except OSError:
+            continue
+    return found
+
+
+def login(pool) -> Wire:
+    wire = Wire(pool.address)
+    found = wire.login()
+    assert found[-1].type == "Z", found[-1].fields
+    return wire
+
+
+def refuses(pool) -> bool:
+    try:
+        pool.address.connect(2).close()
+    except ConnectionRefusedError:
+        return True
+    return False
+
+
+def test_smart_stop_waits_for_its_clients(pg, start_pool):
+    pool = start_pool(pg.address)
+    first, second = login(pool), login(pool)
+    os.kill(pool.daemon.pid, signal.SIGTERM)
+    waits.wait_for("no new clients", lambda: refuses(pool), 10)
+    assert first.value("select 1") == "1"
+    assert second.value("select 2") == "2"
+    first.bye()
+    waits.holds_for("one client is left", pool.daemon.is_running, 0.5)
+    assert second.value("select 3") == "3"
+    second.bye()
+    assert pool.daemon.wait_exit(10) == 0
+
+
+def test_fast_stop_tells_its_clients(pg, start_pool):
+    pool = start_pool(pg.address)
+    idle, busy, open_tx = login(pool), login(pool), login(pool)
+    open_tx.simple("begin")
+    busy.send(query("select pg_sleep(60)"))
+    waits.wait_for("it runs", lambda: pg.sessions("query like '%pg_sleep(60)%' and state = 'active'"), 10)
+    os.kill(pool.daemon.pid, signal.SIGINT)
+    for wire in (idle, busy, open_tx):
+        found = wire.read_eof(10)
+        assert found and found[-1].type == "E", found
+        assert found[-1].sqlstate == "57P01"
+        wire.bye()
+    assert pool.daemon.wait_exit(20) == 0
+
+
+def test_fast_replaces_smart(pg, start_pool):
+    pool = start_pool(pg.address)
+    client = login(pool)
+    os.kill(pool.daemon.pid, signal.SIGTERM)
+    waits.wait_for("no new clients", lambda: refuses(pool), 10)
+    assert client.value("select 1") == "1"
+    os.kill(pool.daemon.pid, signal.SIGINT)
+    assert client.read_eof(10)[-1].sqlstate == "57P01"
+    assert pool.daemon.wait_exit(10) == 0
+
+
+def test_immediate_stop_leaves_at_once(pg, start_pool):
+    pool = start_pool(pg.address)
+    clients = [login(pool) for _ in range(3)]
+    begin = waits.now()
+    os.kill(pool.daemon.pid, signal.SIGQUIT)
+    assert pool.daemon.wait_exit(10) == 0
+    assert waits.now() - begin < 2 * waits.SCALE
+    for client in clients:
+        client.bye()
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSEGV])
+def test_dead_worker_gives_back_what_it_held(pg, start_pool, how):
+    """The limit of server connections is all used up by clients of workers that die."""
+    pool = start_pool(pg.address, max_backend_connections=2, query_wait_timeout="10s")
+    for _ in range(3):
+        clients = [login(pool), login(pool)]
+        assert [c.value("select 1") for c in clients] == ["1", "1"]
+        old = workers(pool)
+        for pid in old:
+            os.kill(pid, how)
+        for client in clients:
+            client.read_eof(10)
+            client.bye()
+        waits.wait_for("new workers", lambda: len(w := workers(pool)) == 2 and not set(w) & set(old), 10)
+    survivors = [login(pool), login(pool)]
+    assert [c.value("select 2") for c in survivors] == ["2", "2"]
+    for client in survivors:
+        client.bye()
+    os.kill(pool.daemon.pid, signal.SIGINT)
+    assert pool.daemon.wait_exit(10) == 0
+    pool.log_seen = len(pool.log())  # the segmentation faults were ours
+
+
+def test_other_clients_do_not_notice_a_crash(pg, start_pool):
+    pool = start_pool(pg.address, num_init_children=4)
+    clients = [login(pool) for _ in range(8)]
+    victim = workers(pool)[0]
+    os.kill(victim, signal.SIGKILL)
+    waits.wait_for("a new worker", lambda: len(w := workers(pool)) == 4 and victim not in w, 10)
+    alive = 0
+    for client in clients:
+        try:
+            alive += client.value("select 7") == "7"
+        except Exception:  # the connection went with its worker
+            continue
+        finally:
+            client.bye()
+    assert 4 <= alive <= 7, "clients of three of four workers live on, those of one do not"
+
+
+def test_reload_keeps_sessions(pg, start_pool):
+    pool = start_pool(pg.address)
+    client = login(pool)
+    client.simple("begin")
+    client.simple("create temp table t_reload(a int) on commit drop")
+    for n in range(2, 6):
+        pool.reload(log_statement=n % 2 == 0)
+        waits.wait_for("it is in use", lambda m=n: f"generation {m} is in use" in pool.log(), 10)
+        assert client.value("select count(*) from t_reload") == "0"
+    client.simple("commit")
+    client.bye()
