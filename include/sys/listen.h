@@ -43,7 +43,8 @@ int listen_open_tcp(const char *host, int port, int backlog, struct listen_sock 
  * behind. */
 int listen_open_unix(const char *dir, int port, const struct listen_unix_opts *opts, int backlog,
     struct listen_sock *sock, struct err *err);
-/* Closes, and removes the socket file if it is still ours. */
+/* Removes the socket file if it is still ours, and ends listening in every process that shares the
+ * socket: from now on new clients are refused, and do not wait in a queue that nobody empties. */
 void listen_close(struct listen_sock *sock);
 
 #endif

@@ -36,6 +36,14 @@ def title(pid: int) -> str:
     return raw.rstrip(b"\0").replace(b"\0", b" ").decode(errors="replace")
 
 
+def role_title(pid: int) -> str:
+    """The title of a process, a worker's as if it had no client; empty while it has none yet."""
+    text = title(pid)
+    if not text.startswith("pgpool: ") or text in (MONITOR, CONTROL, LOGGER):
+        return text if text.startswith("pgpool: ") else ""
+    return WORKER
+
+
 def fd_links(pid: int) -> dict[int, str]:
     links = {}
     for name in os.listdir(f"/proc/{pid}/fd"):
@@ -104,8 +112,8 @@ class House:
         assert self.daemon is not None
         return self.daemon.pid
 
-    def of_title(self, what: str, pid: int | None = None) -> list[int]:
-        return [p for p in procs.children(pid or self.pid) if title(p) == what]
+    def of_title(self, what: str) -> list[int]:
+        return [p for p in procs.children(self.pid) if role_title(p) == what]
 
     def workers(self) -> list[int]:
         return self.of_title(WORKER)
@@ -541,12 +549,13 @@ def test_children_own_only_what_their_role_needs(make):
         os.close(leak)
     h.background_pids.append(popen.pid)
     waits.wait_for("pgpool answers", lambda: answers(h.address), 20)
-    waits.wait_for("all run", lambda: len(procs.children(popen.pid)) == 5, 10)
+    waits.wait_for("all run",
+                   lambda: sum(role_title(p) != "" for p in procs.children(popen.pid)) == 5, 10)
     listening = listening_inodes(h.port, h.home)
     assert len(listening) == 2
     for pid in procs.children(popen.pid):
         links = fd_links(pid)
-        what = title(pid)
+        what = role_title(pid)
         values = list(links.values())
         assert "/dev/zero" not in values, (what, links)
         assert not any("pgpool.pid" in v or "signalfd" in v for v in values

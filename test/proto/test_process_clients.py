@@ -8,18 +8,20 @@ import pytest
 from pgt import procs, waits
 from pgt.wire import Wire, query
 
-WORKER = b"pgpool: wait for connection request"
+HELPERS = (b"pgpool: monitor process", b"pgpool: PCP")
 
 
 def workers(pool) -> list[int]:
+    """Children that are not one of the helpers; a worker's title tells about its clients."""
     found = []
     for pid in procs.children(pool.daemon.pid):
         try:
             with open(f"/proc/{pid}/cmdline", "rb") as f:
-                if f.read().startswith(WORKER):
-                    found.append(pid)
+                text = f.read()
         except OSError:
             continue
+        if text.startswith(b"pgpool: ") and not text.startswith(HELPERS):
+            found.append(pid)
     return found
 
 
@@ -96,7 +98,7 @@ def test_dead_worker_gives_back_what_it_held(pg, start_pool, how):
     for _ in range(3):
         clients = [login(pool), login(pool)]
         assert [c.value("select 1") for c in clients] == ["1", "1"]
-        old = workers(pool)
+        old = waits.wait_for("two workers", lambda: len(w := workers(pool)) == 2 and w, 10)
         for pid in old:
             os.kill(pid, how)
         for client in clients:
@@ -115,7 +117,7 @@ def test_dead_worker_gives_back_what_it_held(pg, start_pool, how):
 def test_other_clients_do_not_notice_a_crash(pg, start_pool):
     pool = start_pool(pg.address, num_init_children=4)
     clients = [login(pool) for _ in range(8)]
-    victim = workers(pool)[0]
+    victim = waits.wait_for("workers", lambda: len(w := workers(pool)) == 4 and w, 10)[0]
     os.kill(victim, signal.SIGKILL)
     waits.wait_for("a new worker", lambda: len(w := workers(pool)) == 4 and victim not in w, 10)
     alive = 0

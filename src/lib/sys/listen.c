@@ -305,6 +305,7 @@ void listen_close(struct listen_sock *sock)
     if (sock->is_unix && sock->file.ino != 0 && identify(sock->name, &now) == 0 &&
         memcmp(&now, &sock->file, sizeof now) == 0)
         unlink(sock->name);
+    shutdown(sock->fd, SHUT_RDWR);
     close(sock->fd);
     sock->fd = -1;
 }

@@ -128,6 +128,39 @@ START_TEST(unix_has_mode_and_goes_away)
 }
 END_TEST
 
+START_TEST(close_ends_it_for_all_who_share)
+{
+    struct listen_unix_opts opts = {.mode = 0777};
+    struct listen_sock socks[MAX_SOCKS];
+    struct sockaddr_in in = {.sin_family = AF_INET};
+    struct err err = {0};
+    int port = free_port();
+    int client = socket(AF_INET, SOCK_STREAM, 0);
+    char other_name[128];
+    int shared[2];
+    int n = 0;
+
+    ck_assert_int_eq(listen_open_tcp("127.0.0.1", port, 10, socks, &n, MAX_SOCKS, &err), 0);
+    ck_assert_int_eq(listen_open_unix(folder, 5555, &opts, 10, &socks[1], &err), 0);
+    shared[0] = dup(socks[0].fd);
+    shared[1] = dup(socks[1].fd);
+    snprintf(other_name, sizeof other_name, "%s/other", folder);
+    ck_assert_int_eq(link(socks[1].name, other_name), 0);
+    listen_close(&socks[0]);
+    listen_close(&socks[1]);
+    in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    in.sin_port = htons((uint16_t)port);
+    ck_assert_int_eq(connect(client, (struct sockaddr *)&in, sizeof in), -1);
+    ck_assert_int_eq(errno, ECONNREFUSED);
+    ck_assert_int_eq(connect_unix(other_name), -1);
+    ck_assert_int_eq(errno, ECONNREFUSED);
+    unlink(other_name);
+    close(client);
+    close(shared[0]);
+    close(shared[1]);
+}
+END_TEST
+
 START_TEST(living_unix_socket_is_not_stolen)
 {
     struct listen_unix_opts opts = {.mode = 0777};
@@ -155,7 +188,7 @@ START_TEST(abandoned_unix_socket_is_replaced)
     close(a.fd); /* as kill -9 leaves it */
     ck_assert_int_eq(listen_open_unix(folder, 5555, &opts, 10, &b, &err), 0);
     ck_assert_int_eq(connect_unix(b.name), 0);
-    a.fd = dup(b.fd);
+    a.fd = open("/dev/null", O_RDONLY);
     listen_close(&a); /* the old owner, late: the file is not his any more */
     ck_assert_int_eq(connect_unix(b.name), 0);
     listen_close(&b);
@@ -301,6 +334,7 @@ int main(void)
     tcase_add_test(t, tcp_listens_once_per_address);
     tcase_add_test(t, tcp_in_use_is_an_error);
     tcase_add_test(t, unix_has_mode_and_goes_away);
+    tcase_add_test(t, close_ends_it_for_all_who_share);
     tcase_add_test(t, living_unix_socket_is_not_stolen);
     tcase_add_test(t, abandoned_unix_socket_is_replaced);
     tcase_add_test(t, other_files_are_left_alone);
