@@ -140,6 +140,10 @@ static inline void link_resume(struct link *link)
  * the link is not given to anybody else. `fd` (or -1) is the canceller's connection: closed when
  * done. */
 void link_cancel(struct link *link, int fd);
+/* Notes in the link's row that `sql` (p == NULL: as before) was sent, or that the link is quiet
+ * again. Called per statement: no system call. */
+void link_row_note_sent(struct link *link, struct slice sql);
+void link_row_note_quiet(struct link *link);
 /* Writes the link's row in shared memory. */
 void link_row_update(struct link *link, int client_row);
 

@@ -180,6 +180,10 @@ static const char *add_alias(struct arena *a, const char *sql, int cursor, int n
         if (depth == 0 && toks.v[i].start > at) {
             size_t end = toks.v[i].end;
 
+            /* Column names need an alias before them, in later grammar too. */
+            if (i + 1 < toks.n && sql[toks.v[i + 1].start] == '(') {
+                return NULL;
+            }
             return arena_printf(a, "%.*s oracle_alias_%d %s", (int)end, sql, number, sql + end);
         }
     }

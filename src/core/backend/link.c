@@ -281,3 +281,28 @@ void link_row_update(struct link *link, int client_row)
     row->client_row = client_row;
     shm_write_end(&row->seq);
 }
+
+void link_row_note_sent(struct link *link, struct slice sql)
+{
+    struct link_row *row = link_row_at(link->be->link_rows, link->row);
+
+    if (row == NULL)
+        return;
+    shm_write_begin(&row->seq);
+    row->state = LINK_STATE_ACTIVE;
+    if (sql.p != NULL)
+        rows_set_text(row->statement, sizeof row->statement, sql.p, sql.n);
+    shm_write_end(&row->seq);
+}
+
+void link_row_note_quiet(struct link *link)
+{
+    struct link_row *row = link_row_at(link->be->link_rows, link->row);
+
+    if (row == NULL)
+        return;
+    shm_write_begin(&row->seq);
+    row->state = link->tx_status == 'I' ? LINK_STATE_LENT : LINK_STATE_IDLE_TX;
+    row->tx_status = link->tx_status;
+    shm_write_end(&row->seq);
+}

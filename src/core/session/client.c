@@ -14,7 +14,6 @@
 #include "base/mem.h"
 #include "config/conf.h"
 #include "config/conf_param.h"
-#include "net/dial.h"
 #include "wire/writer.h"
 
 #include "balance_int.h"
@@ -274,8 +273,6 @@ void sessions_add(struct sessions *ss, const struct session_peer *peer)
     ss->nclients++;
     ss->served++;
     timer_init(&c->timer, client_on_timer);
-    if (!peer->is_unix)
-        net_tune_socket(peer->fd);
     stream_open(ss->loop, &c->stream, peer->fd, &client_stream_ops);
     client_row_open(c, peer);
     if (ss->conf->log_connections)

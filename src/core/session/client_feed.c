@@ -106,6 +106,15 @@ static void feed_note_extended(struct client *c, char type, struct slice msg)
         balance_note_message(c, type, msg);
 }
 
+static struct slice feed_parse_sql(struct slice body)
+{
+    struct wire_reader r;
+
+    wire_reader_init(&r, body);
+    (void)wire_get_cstr(&r);
+    return wire_get_cstr(&r);
+}
+
 /* Messages of the extended protocol. `op` is what the server will owe. */
 static enum feed_step feed_extended(
     struct client *c, char type, unsigned op, struct slice msg, bool is_whole)
@@ -124,8 +133,10 @@ static enum feed_step feed_extended(
         link_expect(c->target, op);
         c->server_batch = type != FE_SYNC;
     }
-    if (type == FE_PARSE || type == FE_EXECUTE)
+    if (type == FE_EXECUTE)
         client_note_statement(c, slice_of(NULL, 0));
+    else if (type == FE_PARSE && is_whole)
+        client_note_statement(c, feed_parse_sql(body));
     if (is_whole && client_log_statements(c))
         client_log_statement(c, type == FE_PARSE ? "Parse: " : NULL, body);
     return FEED_PASS;

@@ -85,6 +85,8 @@ void client_note_statement(struct client *c, struct slice sql)
 {
     struct client_row *row = c->row;
 
+    if (c->target != NULL)
+        link_row_note_sent(c->target, sql);
     if (row == NULL)
         return;
     shm_write_begin(&row->seq);
@@ -103,6 +105,8 @@ void client_note_idle(struct client *c)
     char tx = c->target == NULL ? 'I' : c->target->tx_status;
 
     c->last_active_us = loop_now_us(c->ss->loop);
+    if (c->target != NULL)
+        link_row_note_quiet(c->target);
     if (row == NULL)
         return;
     shm_write_begin(&row->seq);

@@ -33,22 +33,22 @@ static inline void mix(struct sqlfp *fp, uint64_t w)
     fp->sum.hi = fold_mul(fp->sum.hi + w, MUL_HI);
 }
 
-/* Folding by bit 0x20 is exact for ASCII names only; bytes above that are mixed in as they are. */
-static void mix_name(struct sqlfp *fp, const struct sql_tok *v)
+/* Folding by bit 0x20 is exact for unquoted ASCII names only; others are mixed in as they are. */
+static void mix_name(struct sqlfp *fp, const struct sqlp *st, const struct sql_tok *v)
 {
+    const uint64_t high = 0x8080808080808080ULL;
+    bool quoted = (v->flags & TOK_QUOTED) != 0;
     struct kw_key key;
-    bool plain = !(v->flags & (TOK_QUOTED | TOK_DECODED)) && v->n <= sizeof(key.w);
 
-    if (plain) {
-        kw_fold(v->p, v->n, &key);
-        plain = ((key.w[0] | key.w[1] | key.w[2]) & 0x8080808080808080ULL) == 0;
-    }
-    if (!plain) {
-        mix(fp, hash_bytes(v->p, v->n, MUL_LO));
-        mix(fp, hash_bytes(v->p, v->n, MUL_HI) ^ ((uint64_t)v->flags << 32));
+    if (v->n > sizeof(key.w)) {
+        mix(fp, hash_bytes(v->p, v->n, MUL_LO) ^ quoted);
+        mix(fp, hash_bytes(v->p, v->n, MUL_HI));
         return;
     }
-    mix(fp, key.w[0] ^ ((uint64_t)v->n << 56));
+    kw_mask(sqlp_word_bytes(st, v), v->n, &key);
+    if (!quoted && ((key.w[0] | key.w[1] | key.w[2]) & high) == 0)
+        kw_fold(sqlp_word_bytes(st, v), v->n, &key);
+    mix(fp, key.w[0] ^ ((uint64_t)v->n << 56) ^ ((uint64_t)quoted << 63));
     if (v->n > 8)
         mix(fp, key.w[1]);
     if (v->n > 16)
@@ -123,7 +123,7 @@ int sqlfp_scan(struct sqlp *st, struct sqlfp *fp)
             continue;
         mix(fp, (uint64_t)token);
         if (token == IDENT || token == UIDENT)
-            mix_name(fp, &v);
+            mix_name(fp, st, &v);
         else if (token == OP || token == PARAM)
             mix(fp, hash_bytes(v.p, v.n, MUL_HI));
     }
@@ -138,6 +138,7 @@ int sqlfp_text(struct arena *a, struct slice text, struct sqlfp *fp)
 
     memset(&st, 0, sizeof(st));
     st.arena = a;
+    st.text = text.p;
     st.size = (uint32_t)text.n;
     st.in_stmt = true; /* comments are of no interest */
     if (text.n >= UINT32_MAX / 4 || (text.n != 0 && memchr(text.p, '\0', text.n) != NULL))

@@ -24,22 +24,30 @@ struct kw_entry {
     short is_new; /* newer than PostgreSQL 15 */
 };
 
+/* Read at 24 - n, these are masks for the first n of 24 bytes. */
+static const unsigned char kw_ones[48] = {255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
+    255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255};
+
+/* Takes `n` <= 24 bytes as they are at `p`, of which 24 must be readable. */
+static inline void kw_mask(const char *p, unsigned n, struct kw_key *key)
+{
+    uint64_t mask[3];
+
+    memcpy(mask, kw_ones + 24 - n, sizeof(mask));
+    memcpy(key->w, p, sizeof(key->w));
+    for (int i = 0; i < 3; i++)
+        key->w[i] &= mask[i];
+}
+
 /* Folds `n` <= 24 bytes at `p`, of which 24 must be readable. */
 static inline void kw_fold(const char *p, unsigned n, struct kw_key *key)
 {
-    uint64_t w[3];
-    unsigned full = n >> 3;
-    unsigned rest = (n & 7) * 8;
+    uint64_t mask[3];
 
-    memcpy(w, p, sizeof(w));
-    for (unsigned i = 0; i < 3; i++) {
-        w[i] |= KW_FOLD_BITS;
-        if (i > full || (i == full && rest == 0))
-            w[i] = 0;
-        else if (i == full)
-            w[i] &= (1ULL << rest) - 1;
-        key->w[i] = w[i];
-    }
+    memcpy(mask, kw_ones + 24 - n, sizeof(mask));
+    memcpy(key->w, p, sizeof(key->w));
+    for (int i = 0; i < 3; i++)
+        key->w[i] = (key->w[i] | KW_FOLD_BITS) & mask[i];
 }
 
 static inline uint64_t kw_hash(const struct kw_key *key)

@@ -30,12 +30,14 @@ const char *sqlp_copy_text(struct arena *a, struct slice text)
 static enum sql_status run(struct sqlp *st, bool old_words)
 {
     struct arena *a = st->arena;
+    const char *text = st->text;
     const char *base = st->base;
     uint32_t size = st->size;
     int rc;
 
     memset(st, 0, sizeof(*st));
     st->arena = a;
+    st->text = text;
     st->base = base;
     st->size = size;
     st->old_words = old_words;
@@ -69,6 +71,7 @@ int sql_parse(struct arena *a, struct slice text, struct sql_facts *out)
     if (nul != NULL)
         return fail(out, SQL_SYNTAX, "zero byte in statement", (uint32_t)(nul - text.p));
     st.arena = a;
+    st.text = text.p;
     st.base = sqlp_copy_text(a, text);
     st.size = (uint32_t)text.n;
     if (st.base == NULL)

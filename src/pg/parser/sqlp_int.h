@@ -39,6 +39,8 @@ struct arena;
 #define PUB_CURRENT_SCHEMA 0x800000u
 #define PARAM_OUT          0x1u
 #define PARAM_DEFAULT      0x2u
+#define PARAM_VARIADIC     0x4u
+#define PARAM_MANY         0x8u
 
 /* Attributes of a constraint. */
 #define ATTR_NOT_DEFERRABLE 0x01u
@@ -89,6 +91,7 @@ struct sqlp_vec {
 struct sqlp {
     struct arena *arena;
     void *scanner;
+    const char *text; /* as given */
     const char *base; /* the scanner's copy of the text */
     uint32_t size;
     bool old_words; /* words newer than PostgreSQL 15 are identifiers */
@@ -116,6 +119,15 @@ struct sqlp {
     const char *error;
     uint32_t error_offset;
 };
+
+/* Where 24 bytes of a word can be read at once. The copy has been written to byte by byte just now,
+ * and a wide load behind narrow stores would wait for them: the text as given has not. */
+static inline const char *sqlp_word_bytes(const struct sqlp *st, const struct sql_tok *v)
+{
+    size_t at = (size_t)(v->p - st->base);
+
+    return st->size - at >= 24 ? st->text + at : v->p;
+}
 
 /* scan.l: one raw token; 0 at the end, a token the grammar does not know when broken. sqlscan_open
  * starts on st->base; -1 when the arena is exhausted. */

@@ -319,6 +319,9 @@ class Wire:
         self.send(startup({"user": user, "database": database, **params}, version))
         return self.authenticate(user, password)
 
+    def send_startup(self, user: str = "postgres", database: str = "", **params: str) -> None:
+        self.send(startup({"user": user, "database": database or user, **params}))
+
     def authenticate(self, user: str, password: str) -> list[Msg]:
         found = []
         conversation = scram.Conversation(user, password)

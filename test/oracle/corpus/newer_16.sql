@@ -85,3 +85,8 @@ ALTER DATABASE d REFRESH COLLATION VERSION
 CREATE COLLATION c (provider = icu, locale = 'und', rules = '&V << w')
 CREATE DATABASE d LOCALE_PROVIDER icu ICU_LOCALE 'en' ICU_RULES '&a < g'
 SELECT any_value(a), random_normal(), array_shuffle(b) FROM t
+SELECT1
+--{{
+SELECT 'c'
+'d'
+--}}

@@ -210,7 +210,8 @@ plain_params
 
 plain_param_list
     : plain_param
-    | plain_param_list ',' plain_param      { $$.n = $1.n | $3.n; }
+    | plain_param_list ',' plain_param
+        { $$.n = ($1.n & PARAM_OUT) | PARAM_MANY | $3.n; }
     ;
 
 param_mode
@@ -218,7 +219,7 @@ param_mode
     | K_OUT                                 { $$.n = PARAM_OUT; }
     | K_INOUT                               { $$.n = PARAM_OUT; }
     | K_IN K_OUT                            { $$.n = PARAM_OUT; }
-    | K_VARIADIC                            { $$.n = 0; }
+    | K_VARIADIC                            { $$.n = PARAM_VARIADIC; }
     ;
 
 func_type
@@ -420,6 +421,11 @@ aggregate_params
     | '(' aggregate_args ')'
     | '(' K_ORDER K_BY aggregate_args ')'
     | '(' aggregate_args K_ORDER K_BY aggregate_args ')'
+        {
+            if (($2.n & PARAM_VARIADIC) &&
+                (!($5.n & PARAM_VARIADIC) || ($5.n & PARAM_MANY)))
+                BAD("a VARIADIC direct argument needs one VARIADIC aggregated argument");
+        }
     ;
 
 aggregate_args
