@@ -302,20 +302,31 @@ const char *sqltext_dollar_end(const char *p, const char *end, const char *tag, 
     }
 }
 
-/* How much of `n` operator characters is one operator: it ends before a comment, and it ends in +
- * or - only when it contains a character that no standard operator has. */
-size_t sqltext_operator_len(const char *p, size_t n)
+static bool is_operator_char(char c)
 {
-    for (size_t i = 0; i + 1 < n; i++) {
-        if ((p[i] == '/' && p[i + 1] == '*') || (p[i] == '-' && p[i + 1] == '-'))
-            n = i;
-    }
+    return c != '\0' && strchr("~!@#^&|`?+-*/%<>=", c) != NULL;
+}
+
+/* How much at `p` is one operator: it ends before a comment, and it ends in + or - only when it has
+ * a character that no standard operator has. Signs cut off so are operators of their own, one by
+ * one: *signs_end remembers where they end, lest each of them looks at all that follow. */
+size_t sqltext_operator_len(const char *p, const char **signs_end)
+{
+    size_t n = 0;
+    bool special = false;
+
+    if (p < *signs_end)
+        return 1;
+    while (is_operator_char(p[n]) && !(p[n] == '/' && p[n + 1] == '*') &&
+           !(p[n] == '-' && p[n + 1] == '-'))
+        n++;
     if (n < 2 || (p[n - 1] != '+' && p[n - 1] != '-'))
         return n;
-    for (size_t i = 0; i < n - 1; i++) {
-        if (strchr("~!@#^&|`?%", p[i]) != NULL)
-            return n;
-    }
+    for (size_t i = 0; i < n - 1 && !special; i++)
+        special = strchr("~!@#^&|`?%", p[i]) != NULL;
+    if (special)
+        return n;
+    *signs_end = p + n;
     while (n > 1 && (p[n - 1] == '+' || p[n - 1] == '-'))
         n--;
     return n;

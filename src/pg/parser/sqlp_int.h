@@ -94,7 +94,8 @@ struct sqlp {
     const char *text; /* as given */
     const char *base; /* the scanner's copy of the text */
     uint32_t size;
-    bool old_words; /* words newer than PostgreSQL 15 are identifiers */
+    const char *signs_end; /* up to here there are only plus and minus signs */
+    bool old_words;        /* words newer than PostgreSQL 15 are identifiers */
     bool saw_new_word;
     bool no_memory;
     bool has_peek;
@@ -141,7 +142,7 @@ const char *sqltext_string_end(const char *p, const char *end, uint32_t *flags);
 const char *sqltext_estring_end(struct sqlp *st, const char *p, const char *end);
 const char *sqltext_ident_end(const char *p, const char *end);
 const char *sqltext_dollar_end(const char *p, const char *end, const char *tag, size_t tag_len);
-size_t sqltext_operator_len(const char *p, size_t n);
+size_t sqltext_operator_len(const char *p, const char **signs_end);
 int sqltext_unicode(struct sqlp *st, struct sql_tok *v, char esc);
 struct slice sqltext_string_value(struct sqlp *st, const struct sql_tok *v);
 
