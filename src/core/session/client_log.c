@@ -4,11 +4,13 @@
 
 #include <arpa/inet.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "base/log.h"
+#include "base/mem.h"
 #include "config/conf.h"
 #include "config/conf_param.h"
 #include "wire/reader.h"
@@ -28,15 +30,62 @@ static void format_host(const struct client *c, char *out, size_t size)
     snprintf(out, size, "%s", text);
 }
 
+static void log_connection(const char *host, int port)
+{
+    char detail[NI_MAXHOST + 64];
+
+    snprintf(detail, sizeof detail, "connecting host=%s port=%d", host, port);
+    log_at_detail(LVL_LOG, detail, NULL, "new connection received");
+}
+
+/* log_hostname: the name is looked up on libuv's thread pool; the client does not wait for it. */
+struct name_lookup {
+    uv_getnameinfo_t request;
+    int port;
+    char address[64]; /* when there is no name */
+};
+
+static void on_name(uv_getnameinfo_t *request, int status, const char *name, const char *service)
+{
+    struct name_lookup *nl = request->data;
+
+    (void)service;
+    log_connection(status == 0 ? name : nl->address, nl->port);
+    mem_free(nl);
+}
+
+static bool start_lookup(const struct client *c, const char *address)
+{
+    struct name_lookup *nl = mem_alloc_zero(sizeof *nl);
+    struct sockaddr_storage ss = {0};
+    struct sockaddr_in *in4 = (struct sockaddr_in *)&ss;
+    struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&ss;
+
+    nl->request.data = nl;
+    nl->port = c->row->port;
+    snprintf(nl->address, sizeof nl->address, "%s", address);
+    if (c->row->addr_kind == ROW_ADDR_IPV4) {
+        in4->sin_family = AF_INET;
+        memcpy(&in4->sin_addr, c->row->addr, sizeof in4->sin_addr);
+    } else {
+        in6->sin6_family = AF_INET6;
+        memcpy(&in6->sin6_addr, c->row->addr, sizeof in6->sin6_addr);
+    }
+    if (uv_getnameinfo(&c->ss->loop->uv, &nl->request, on_name, (struct sockaddr *)&ss, 0) == 0)
+        return true;
+    mem_free(nl);
+    return false;
+}
+
 void client_log_connection(const struct client *c)
 {
     char host[64];
-    char detail[128];
 
     format_host(c, host, sizeof host);
-    snprintf(detail, sizeof detail, "connecting host=%s port=%d", host,
-        c->row == NULL ? 0 : c->row->port);
-    log_at_detail(LVL_LOG, detail, NULL, "new connection received");
+    if (c->ss->conf->log_hostname && c->row != NULL && c->row->addr_kind != ROW_ADDR_LOCAL &&
+        start_lookup(c, host))
+        return;
+    log_connection(host, c->row == NULL ? 0 : c->row->port);
 }
 
 void client_log_disconnection(const struct client *c)
