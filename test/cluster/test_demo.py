@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_demo: the two commands do what the README says: dev/demo starts, tells, stops; the installed
+prefix has the layout of pgpool-II's."""
+import os
+import re
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+DEMO = TOP / "dev" / "demo"
+
+
+def free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return sock.getsockname()[1]
+
+
+def processes_naming(text: str) -> list[str]:
+    """Command lines that hold `text`."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdigit() or int(folder.name) == os.getpid():
+            continue
+        try:
+            line = (folder / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if text.encode() in line:
+            found.append(f"{folder.name}: {line.replace(bytes(1), b' ').decode(errors='replace')}")
+    return found
+
+
+class Demo:
+    def __init__(self, folder: str):
+        self.folder = folder
+        self.port = free_port()
+        self.env = {**os.environ, "DEMO_DIR": folder, "DEMO_PORT": str(self.port),
+                    "PGPOOL_BIN": str(Path(os.environ["PGPOOL_BIN"]).resolve()),
+                    "PGPASSWORD": "not the demo's"}
+
+    def run(self, *args: str, **env: str) -> subprocess.CompletedProcess:
+        return subprocess.run([DEMO, *args], env={**self.env, **env}, text=True, timeout=110,
+                              capture_output=True, check=False)
+
+    def psql(self, sql: str) -> str:
+        done = subprocess.run(
+            ["psql", "-XAtq", "-h", "localhost", "-p", str(self.port), "-U", "demo", "-c", sql, "demo"],
+            env={**self.env, "PGPASSWORD": "demo"}, text=True, timeout=30, capture_output=True, check=True)
+        return done.stdout.strip()
+
+    def pids(self) -> list[int]:
+        return [int((Path(self.folder) / "state" / n).read_text().split()[0])
+                for n in ("pgpool", "node0", "node1", "node2")]
+
+
+@pytest.fixture
+def demo():
+    folder = tempfile.mktemp(prefix="pgpool-demo-test-", dir="/tmp")
+    it = Demo(folder)
+    yield it
+    it.run("stop")
+    Path(folder + ".lock").unlink(missing_ok=True)
+    assert not Path(folder).exists()
+    assert processes_naming(folder) == []
+
+
+def test_starts_tells_and_stops(demo):
+    done = demo.run()
+    assert done.returncode == 0, done.stderr
+    assert f"psql -h localhost -p {demo.port} -U demo demo" in done.stdout
+    assert demo.psql("SELECT pg_is_in_recovery()") == "f"
+    assert demo.psql("SHOW POOL_NODES").count("\n") == 2
+    status = demo.run("status")
+    assert status.returncode == 0
+    assert [line.split()[-1] for line in status.stdout.splitlines()] == [
+        "answers", "primary", "standby", "standby"]
+
+    pids = demo.pids()
+    again = demo.run()  # a second one is safe
+    assert again.returncode == 0 and "running already" in again.stdout
+    assert demo.pids() == pids
+
+    stop = demo.run("stop")
+    assert stop.returncode == 0
+    assert not Path(demo.folder).exists()
+    assert demo.run("status").returncode == 3
+
+
+def test_replaces_a_half_dead_demo(demo):
+    assert demo.run().returncode == 0
+    os.kill(demo.pids()[1], signal.SIGKILL)
+    done = demo.run()
+    assert done.returncode == 0, done.stderr
+    assert demo.psql("SELECT 1") == "1"
+
+
+def test_stop_finds_what_was_not_written_down(demo):
+    assert demo.run().returncode == 0
+    for name in ("pgpool", "node1"):
+        (Path(demo.folder) / "state" / name).unlink()
+    assert demo.run("stop").returncode == 0
+    assert processes_naming(demo.folder) == []
+
+
+def test_refuses_a_port_in_use_and_a_folder_of_others(demo):
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", demo.port))
+        sock.listen()
+        done = demo.run()
+        assert done.returncode == 1 and "in use" in done.stderr
+    os.mkdir(demo.folder)
+    done = demo.run()
+    assert done.returncode == 1 and "was not made by dev/demo" in done.stderr
+    assert demo.run("stop").returncode == 0  # and does not remove it
+    os.rmdir(demo.folder)
+
+
+def test_an_interrupted_start_leaves_nothing_running(demo):
+    proc = subprocess.Popen([DEMO], env=demo.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while not (Path(demo.folder) / "state" / "node0").exists():
+        assert time.monotonic() < deadline and proc.poll() is None
+    proc.send_signal(signal.SIGTERM)
+    assert proc.wait(60) != 0
+    assert processes_naming(demo.folder) == []
+
+
+def test_install_has_the_layout_of_pgpool_ii(tmp_path):
+    build = os.environ.get("PGPOOL_BUILD")
+    if not build or not (Path(build) / "Makefile").exists():
+        pytest.skip("PGPOOL_BUILD names no build folder")
+    env = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
+    done = subprocess.run(["make", "-C", build, "install", f"DESTDIR={tmp_path}"], env=env, text=True,
+                          capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    makefile = (Path(build) / "Makefile").read_text()
+    prefix = tmp_path / re.search(r"^prefix = /(.*)$", makefile, re.M)[1]
+    for name in ("bin/pgpool", "bin/pg_md5", "bin/pg_enc", "etc/pgpool.conf.sample",
+                 "etc/pcp.conf.sample", "etc/pool_hba.conf.sample", "libexec/pgpool/parse-dump",
+                 "share/man/man1/pgpool.1", "share/doc/pgpool/user/quick-start.md"):
+        assert (prefix / name).is_file(), name
+    sample = subprocess.run([prefix / "bin/pgpool", "--check-config", "-f",
+                             prefix / "etc/pgpool.conf.sample"], check=False, capture_output=True)
+    assert sample.returncode == 0
