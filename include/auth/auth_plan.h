@@ -105,8 +105,11 @@ enum auth_give auth_give_choose(
 void auth_refusal(
     const struct auth_facts *f, const struct auth_plan *plan, struct slice user, struct err *err);
 
+/* Words for the log. */
 const char *auth_ask_text(enum auth_ask ask);
+/* The same for a proof. */
 const char *auth_proof_text(enum auth_proof proof);
+/* The same for what a server asks; the names are those of pg_hba.conf. */
 const char *auth_server_text(enum auth_server server);
 
 #endif

@@ -100,6 +100,7 @@ struct scram_server {
     struct buf auth_message; /* what both sign, as far as it is known */
 };
 
+/* Starts an exchange in the caller's storage; end it with scram_server_fini. */
 void scram_server_init(struct scram_server *s, const struct scram_server_conf *conf);
 /* Wipes and frees; a zeroed struct is allowed. */
 void scram_server_fini(struct scram_server *s);
@@ -146,7 +147,9 @@ struct scram_client {
     struct buf first_bare;
 };
 
+/* Starts an exchange in the caller's storage; end it with scram_client_fini. */
 void scram_client_init(struct scram_client *c, const struct scram_client_conf *conf);
+/* Wipes and frees; a zeroed struct is allowed. */
 void scram_client_fini(struct scram_client *c);
 /* Chooses from the server's list (body of AuthenticationSASL behind the code) and appends our first
  * message; *mechanism points to a constant. SCRAM_CONTINUE or SCRAM_BROKEN. */

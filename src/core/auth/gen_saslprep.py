@@ -48,9 +48,12 @@ def runs_of(pairs, step):
 
 
 def write(name, what, tables):
+    guard = "PGP_AUTH_" + name.upper().replace(".", "_")
     with open(os.path.join(HERE, name), "w", encoding="ascii") as f:
         f.write("/* SPDX-License-Identifier: PostgreSQL\n * %s: %s\n"
-                " * Made by gen_saslprep.py; do not edit. */\n/* clang-format off */\n" % (name, what))
+                " * Made by gen_saslprep.py; do not edit. */\n#ifndef %s\n#define %s\n\n"
+                "#include \"saslprep_int.h\"\n\n/* clang-format off */\n"
+                % (name, what, guard, guard))
         for head, items in tables:
             f.write("static const %s[] = {\n" % head)
             line = "   "
@@ -60,6 +63,7 @@ def write(name, what, tables):
                     line = "   "
                 line += " " + item + ","
             f.write(line + "\n};\n")
+        f.write("\n#endif\n")
 
 
 def main():

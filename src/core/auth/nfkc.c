@@ -7,24 +7,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-struct code_run {
-    uint32_t first;
-    uint32_t last;
-    uint32_t value; /* of `first`; targets go up with the code, combining classes do not */
-};
-
-struct multi_code {
-    uint32_t code;
-    uint16_t at;
-    uint8_t n;
-};
-
-struct code_pair {
-    uint32_t a;
-    uint32_t b;
-    uint32_t whole;
-};
-
 #include "saslprep_multi_tab.h"
 #include "saslprep_pair_tab.h"
 #include "saslprep_single_tab.h"

@@ -11,24 +11,8 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
-#include "saslprep_int.h"
-
-enum char_class {
-    CLASS_FREE,
-    CLASS_S, /* a space that is not ASCII: becomes one that is (C.1.2) */
-    CLASS_N, /* becomes nothing (B.1) */
-    CLASS_P, /* prohibited (C.2 to C.9) or not assigned in Unicode 3.2 (A.1) */
-    CLASS_R, /* written from right to left (D.1) */
-    CLASS_L  /* written from left to right (D.2) */
-};
-
-struct class_run {
-    uint32_t first;
-    uint32_t last;
-    enum char_class class;
-};
-
 #include "saslprep_class_tab.h"
+#include "saslprep_int.h"
 
 static int class_cmp(const void *key, const void *item)
 {

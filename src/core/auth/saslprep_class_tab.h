@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: PostgreSQL
  * saslprep_class_tab.h: what stringprep does with a character; others pass freely.
  * Made by gen_saslprep.py; do not edit. */
+#ifndef PGP_AUTH_SASLPREP_CLASS_TAB_H
+#define PGP_AUTH_SASLPREP_CLASS_TAB_H
+
+#include "saslprep_int.h"
+
 /* clang-format off */
 static const struct class_run class_runs[] = {
     {0x0, 0x1F, CLASS_P}, {0x41, 0x5A, CLASS_L}, {0x61, 0x7A, CLASS_L}, {0x7F, 0x9F, CLASS_P},
@@ -267,3 +272,5 @@ static const struct class_run class_runs[] = {
     {0x20000, 0x2A6D6, CLASS_L}, {0x2A6D7, 0x2F7FF, CLASS_P}, {0x2F800, 0x2FA1D, CLASS_L},
     {0x2FA1E, 0x10FFFF, CLASS_P},
 };
+
+#endif

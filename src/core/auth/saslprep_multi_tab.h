@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: PostgreSQL
  * saslprep_multi_tab.h: characters that become several: where these are in the pool.
  * Made by gen_saslprep.py; do not edit. */
+#ifndef PGP_AUTH_SASLPREP_MULTI_TAB_H
+#define PGP_AUTH_SASLPREP_MULTI_TAB_H
+
+#include "saslprep_int.h"
+
 /* clang-format off */
 static const struct multi_code multi_codes[] = {
     {0xA8, 666, 2}, {0xAF, 2196, 2}, {0xB4, 2198, 2}, {0xB8, 2200, 2}, {0xBC, 582, 3},
@@ -715,3 +720,5 @@ static const uint32_t multi_pool[] = {
     0x636, 0x64A, 0x634, 0x62E, 0x634, 0x631, 0x633, 0x631, 0x635, 0x631, 0x636, 0x631, 0x627,
     0x64B, 0x20, 0x64B, 0x640, 0x64B, 0x640, 0x651, 0x20, 0x652, 0x640, 0x652, 0x1D157, 0x1D165,
 };
+
+#endif

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: PostgreSQL
  * saslprep_pair_tab.h: pairs that become one character when composed.
  * Made by gen_saslprep.py; do not edit. */
+#ifndef PGP_AUTH_SASLPREP_PAIR_TAB_H
+#define PGP_AUTH_SASLPREP_PAIR_TAB_H
+
+#include "saslprep_int.h"
+
 /* clang-format off */
 static const struct code_pair code_pairs[] = {
     {0x3C, 0x338, 0x226E}, {0x3D, 0x338, 0x2260}, {0x3E, 0x338, 0x226F}, {0x41, 0x300, 0xC0},
@@ -262,3 +267,5 @@ static const struct code_pair code_pairs[] = {
     {0x114B9, 0x114B0, 0x114BC}, {0x114B9, 0x114BA, 0x114BB}, {0x114B9, 0x114BD, 0x114BE},
     {0x115B8, 0x115AF, 0x115BA}, {0x115B9, 0x115AF, 0x115BB}, {0x11935, 0x11930, 0x11938},
 };
+
+#endif

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: PostgreSQL
  * saslprep_single_tab.h: characters that become one other, and combining classes.
  * Made by gen_saslprep.py; do not edit. */
+#ifndef PGP_AUTH_SASLPREP_SINGLE_TAB_H
+#define PGP_AUTH_SASLPREP_SINGLE_TAB_H
+
+#include "saslprep_int.h"
+
 /* clang-format off */
 static const struct code_run single_runs[] = {
     {0xAA, 0xAA, 0x61}, {0xB2, 0xB3, 0x32}, {0xB5, 0xB5, 0x3BC}, {0xB9, 0xB9, 0x31},
@@ -628,3 +633,5 @@ static const struct code_run combining_runs[] = {
     {0x1D16E, 0x1D172, 216}, {0x1D17B, 0x1D182, 220}, {0x1D185, 0x1D189, 230},
     {0x1D18A, 0x1D18B, 220}, {0x1D1AA, 0x1D1AD, 230},
 };
+
+#endif
