@@ -110,13 +110,26 @@ static int read_names(struct line_read *r, const char *what, struct hba_field *o
     return 0;
 }
 
+/* The short, octal and hex forms (10.1, 0x7f.1) that PostgreSQL takes too. */
+static bool is_old_ipv4(const char *text)
+{
+    return text[0] >= '0' && text[0] <= '9' &&
+           strspn(text, "0123456789abcdefABCDEFxX.") == strlen(text);
+}
+
 static bool read_ip(const char *text, struct hba_addr *out)
 {
+    struct in_addr four;
+
     memset(out, 0, sizeof *out);
-    if (inet_pton(AF_INET, text, out->bytes) == 1)
+    if (inet_pton(AF_INET, text, out->bytes) == 1) {
         out->n = 4;
-    else if (inet_pton(AF_INET6, text, out->bytes) == 1)
+    } else if (is_old_ipv4(text) && inet_aton(text, &four) == 1) {
+        memcpy(out->bytes, &four, 4);
+        out->n = 4;
+    } else if (inet_pton(AF_INET6, text, out->bytes) == 1) {
         out->n = 16;
+    }
     return out->n != 0;
 }
 

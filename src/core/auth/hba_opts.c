@@ -140,7 +140,7 @@ static int set_url(struct opt_ctx *c, const char *name, const char *value)
     part = cut(&rest, '?');
     if (part != NULL && !undo_percent(part))
         return bad(c, "could not parse LDAP URL %", value);
-    l->base_dn = part == NULL ? "" : part;
+    l->base_dn = part;
     part = cut(&rest, '?');
     if (part != NULL && part[0] != '\0')
         l->search_attribute = part;
@@ -235,11 +235,10 @@ static int set_option(struct opt_ctx *c, const char *name, const char *value)
     struct hba_rule *rule = c->rule;
 
     if (strcmp(name, "map") == 0) {
-        if (rule->method != HBA_PEER && rule->method != HBA_CERT &&
-            rule->clientcert != HBA_CERT_VERIFY_FULL)
+        if (rule->method != HBA_PEER && rule->method != HBA_CERT)
             return bad(c,
                 "authentication option \"map\" is only valid for authentication methods "
-                "peer and cert, and with clientcert=verify-full before it",
+                "peer and cert",
                 NULL);
         rule->map = value;
         return 0;

@@ -130,6 +130,9 @@ static const struct {
     {"host all all ::/0 trust", "fe80::1", false, "a", "b", 1},
     {"host all all 2001:db8::/33 trust", "2001:db8:7fff::1", false, "a", "b", 1},
     {"host all all 2001:db8::/33 trust", "2001:db8:8000::1", false, "a", "b", 0},
+    {"host all all 10.1/24 trust", "10.0.0.77", false, "a", "b", 1},
+    {"host all all 10.0.0/8 trust", "10.9.9.9", false, "a", "b", 1},
+    {"host all all 1and1.example.com trust", "10.9.9.9", false, "a", "b", 0},
     {"host all all ::1/128 trust", "::1", false, "a", "b", 1},
     {"host all all 10.0.0.0 255.0.0.0 trust", "10.200.1.1", false, "a", "b", 1},
     {"host all all 10.0.0.1 255.0.0.255 trust", "10.5.5.1", false, "a", "b", 1},
@@ -344,6 +347,10 @@ static const char *const bad_lines[] = {
     "local all all md5 map=m",
     "host all all all md5 clientcert=verify-full",
     "hostssl all all all md5 clientcert=2",
+    "hostssl all all all md5 clientcert=verify-full map=m",
+    "host all all 10.0.0.0.0/8 trust",
+    "host all all 8 trust",
+    "local all all ldap ldapurl=ldap://x",
     "hostssl all all all cert clientcert=verify-ca",
     "hostssl all all all cert clientname=XX",
     "local all all md5 pamservice=x",
@@ -435,7 +442,7 @@ START_TEST(test_options)
     struct hba *h = parse(
         "hostssl all a all cert map=\"my map\" clientname=DN\n"
         "hostssl all b all scram-sha-256 clientcert=verify-ca\n"
-        "hostssl all c all md5 clientcert=verify-full map=m\n"
+        "hostssl all c all md5 clientcert=verify-full\n"
         "hostssl all d all pam pamservice=svc pam_use_hostname=1\n"
         "hostssl all e all ldap ldapserver=s ldapprefix=\"cn=\" ldapsuffix=\", dc=x\" ldaptls=1 "
         "backend_use_passwd=1\n"
@@ -457,7 +464,7 @@ START_TEST(test_options)
     ck_assert_int_eq(r->clientcert, HBA_CERT_VERIFY_CA);
     q.user = slice_of_str("c");
     ck_assert_int_eq(hba_match(h, &q, &oracle, &r, &err), HBA_MATCHED);
-    ck_assert_str_eq(r->map, "m");
+    ck_assert_int_eq(r->clientcert, HBA_CERT_VERIFY_FULL);
     q.user = slice_of_str("d");
     ck_assert_int_eq(hba_match(h, &q, &oracle, &r, &err), HBA_MATCHED);
     ck_assert_str_eq(r->pam_service, "svc");
