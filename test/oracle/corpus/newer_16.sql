@@ -86,7 +86,9 @@ CREATE COLLATION c (provider = icu, locale = 'und', rules = '&V << w')
 CREATE DATABASE d LOCALE_PROVIDER icu ICU_LOCALE 'en' ICU_RULES '&a < g'
 SELECT any_value(a), random_normal(), array_shuffle(b) FROM t
 SELECT1
+--= {"ok": true, "stmts": [{"kind": "select", "read_only": true, "tables": [], "functions": [], "locking": false, "dml_in_cte": false, "into": false, "temp": false, "params": 0}]}
 --{{
 SELECT 'c'
 'd'
 --}}
+--= {"ok": true, "stmts": [{"kind": "select", "read_only": true, "tables": [], "functions": [], "locking": false, "dml_in_cte": false, "into": false, "temp": false, "params": 0}]}
