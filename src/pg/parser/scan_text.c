@@ -89,6 +89,18 @@ const char *sqltext_string_end(const char *p, const char *end, uint32_t *flags)
     }
 }
 
+/* Bit strings have no doubled quotes: the first quote ends the piece. */
+const char *sqltext_bits_end(const char *p, const char *end)
+{
+    do {
+        p = memchr(p, '\'', (size_t)(end - p));
+        if (p == NULL)
+            return NULL;
+        p++;
+    } while (next_piece(&p, end));
+    return p;
+}
+
 static int hex_value(char c)
 {
     if (c >= '0' && c <= '9')

@@ -140,6 +140,7 @@ const char *sqltext_skip_line_comment(const char *p, const char *end);
 const char *sqltext_skip_block_comment(const char *p, const char *end);
 const char *sqltext_string_end(const char *p, const char *end, uint32_t *flags);
 const char *sqltext_estring_end(struct sqlp *st, const char *p, const char *end);
+const char *sqltext_bits_end(const char *p, const char *end);
 const char *sqltext_ident_end(const char *p, const char *end);
 const char *sqltext_dollar_end(const char *p, const char *end, const char *tag, size_t tag_len);
 size_t sqltext_operator_len(const char *p, const char **signs_end);

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * test_parser_fingerprint.c: what a fingerprint forgets and what it does not; the cache of facts.
+ */
+#include "config.h"
+
+#include <check.h>
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "parser/parser.h"
+#include "parser/sql_cache.h"
+
+static struct arena *arena;
+
+static void set_up(void)
+{
+    arena = arena_new("test", 0);
+}
+
+static void tear_down(void)
+{
+    arena_free(&arena);
+}
+
+static bool same(const char *a, const char *b)
+{
+    struct sql_fingerprint x;
+    struct sql_fingerprint y;
+
+    ck_assert_int_eq(sql_fingerprint(arena, slice_of_str(a), &x), 0);
+    ck_assert_int_eq(sql_fingerprint(arena, slice_of_str(b), &y), 0);
+    return x.hi == y.hi && x.lo == y.lo;
+}
+
+START_TEST(forgets_literals_and_layout)
+{
+    ck_assert(same("SELECT a FROM t WHERE b = 1", "select  A\n from T where b=/*x*/22 -- c"));
+    ck_assert(same("SELECT 'a'", "SELECT E'b\\n'"));
+    ck_assert(same("SELECT 'a'", "SELECT $x$b$x$"));
+    ck_assert(same("SELECT 1 WHERE a IN (1)", "SELECT 1 WHERE a IN (1, 2,3 , -4)"));
+    ck_assert(same("SELECT 1 WHERE a IN ('x', 'y')", "SELECT 1 WHERE a IN ('z')"));
+}
+END_TEST
+
+START_TEST(keeps_everything_else)
+{
+    ck_assert(!same("SELECT a", "SELECT b"));
+    ck_assert(!same("SELECT \"a\"", "SELECT \"A\""));
+    ck_assert(!same("SELECT f(1)", "SELECT f(1, 2)"));
+    ck_assert(!same("SELECT $1", "SELECT $2"));
+    ck_assert(!same("SELECT 1", "SELECT '1'"));
+    ck_assert(!same("SELECT a < b", "SELECT a > b"));
+    ck_assert(!same("SELECT a || b", "SELECT a && b"));
+    ck_assert(!same("SELECT 1 WHERE a IN ($1)", "SELECT 1 WHERE a IN ($1, $2)"));
+    ck_assert(!same("SELECT 1 WHERE a IN (1, b)", "SELECT 1 WHERE a IN (1)"));
+    ck_assert(!same("SELECT \xc3\x84", "SELECT \xc3\xa4")); /* not ASCII: not folded */
+    ck_assert(!same("SELECT abcdefghijklmnopqrstuvwxyz1", "SELECT abcdefghijklmnopqrstuvwxyz2"));
+    ck_assert(!same("INSERT INTO t VALUES (1)", "INSERT INTO t VALUES (1), (2)"));
+}
+END_TEST
+
+START_TEST(broken_tokens_have_none)
+{
+    struct sql_fingerprint fp;
+
+    ck_assert_int_eq(sql_fingerprint(arena, slice_of_str("SELECT 'a"), &fp), -1);
+    ck_assert_int_eq(sql_fingerprint(arena, slice_of_str("SELECT /* a"), &fp), -1);
+    ck_assert_int_eq(sql_fingerprint(arena, slice_of("a\0b", 3), &fp), -1);
+    ck_assert_uint_eq(arena_used(arena), 0);
+}
+END_TEST
+
+static const struct sql_facts *get(struct sql_cache *c, const char *text, bool *layout)
+{
+    return sql_cache_get(c, arena, slice_of_str(text), layout);
+}
+
+START_TEST(cache_answers_by_fingerprint)
+{
+    struct sql_cache *c = sql_cache_new(10, 1 << 20);
+    struct sql_cache_stats stats;
+    const struct sql_facts *f;
+    bool layout;
+
+    f = get(c, "SELECT lower(x) FROM s.\"T\" WHERE a = 1", &layout);
+    ck_assert(layout);
+    f = get(c, "SELECT lower(x) FROM s.\"T\" WHERE a = 7", &layout);
+    ck_assert(layout);
+    arena_reset(arena); /* the facts do not live there */
+    f = get(c, "select LOWER(x) from s.\"T\" where a = 12345", &layout);
+    ck_assert(!layout);
+    ck_assert_uint_eq(f->stmts[0].ntables, 1);
+    ck_assert(slice_eq_str(f->stmts[0].tables[0].name, "T"));
+    ck_assert(slice_eq_str(f->stmts[0].tables[0].schema, "s"));
+    ck_assert(slice_eq_str(f->stmts[0].funcs[0].name, "lower"));
+    sql_cache_stats(c, &stats);
+    ck_assert_uint_eq(stats.hits, 2);
+    ck_assert_uint_eq(stats.misses, 1);
+    ck_assert_uint_eq(stats.entries, 1);
+    sql_cache_free(&c);
+    ck_assert_ptr_null(c);
+}
+END_TEST
+
+START_TEST(what_depends_on_a_literal_is_parsed_each_time)
+{
+    static const char *const texts[] = {"SELECT set_config('a', 'b', false)", "SET a = 'b'",
+        "EXPLAIN (ANALYZE 'off') DELETE FROM t", "PREPARE TRANSACTION 'x'", "SELECT 'a",
+        "SELECT setval('s', 1)"};
+    struct sql_cache *c = sql_cache_new(10, 1 << 20);
+    struct sql_cache_stats stats;
+    bool layout;
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        get(c, texts[i], &layout);
+        get(c, texts[i], &layout);
+    }
+    ck_assert(
+        get(c, "EXPLAIN (ANALYZE 'off') DELETE FROM t", &layout)->stmts[0].flags & SQL_F_READ_ONLY);
+    ck_assert(!(
+        get(c, "EXPLAIN (ANALYZE 'on') DELETE FROM t", &layout)->stmts[0].flags & SQL_F_READ_ONLY));
+    sql_cache_stats(c, &stats);
+    ck_assert_uint_eq(stats.hits, 0);
+    ck_assert_uint_eq(stats.entries, 0);
+    ck_assert_uint_eq(stats.uncacheable, 14);
+    sql_cache_free(&c);
+}
+END_TEST
+
+START_TEST(cache_is_bounded)
+{
+    struct sql_cache *c = sql_cache_new(5, 1 << 20);
+    struct sql_cache_stats stats;
+    bool layout;
+
+    for (int i = 0; i < 50; i++) {
+        get(c, arena_printf(arena, "SELECT c%d FROM t", i), &layout);
+        get(c, "SELECT favourite FROM t", &layout);
+    }
+    sql_cache_stats(c, &stats);
+    ck_assert_uint_eq(stats.entries, 5);
+    ck_assert_uint_eq(stats.hits, 49); /* the one in use stays */
+    ck_assert_uint_eq(stats.evictions, 46);
+    sql_cache_free(&c);
+
+    c = sql_cache_new(1000, 20000);
+    for (int i = 0; i < 200; i++)
+        get(c, arena_printf(arena, "SELECT c%d FROM t", i), &layout);
+    sql_cache_stats(c, &stats);
+    ck_assert_uint_le(stats.bytes, 20000);
+    ck_assert_uint_gt(stats.entries, 5);
+    sql_cache_free(&c);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("parser_fingerprint");
+    TCase *tc = tcase_create("all");
+    SRunner *sr;
+    int failed;
+
+    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_add_test(tc, forgets_literals_and_layout);
+    tcase_add_test(tc, keeps_everything_else);
+    tcase_add_test(tc, broken_tokens_have_none);
+    tcase_add_test(tc, cache_answers_by_fingerprint);
+    tcase_add_test(tc, what_depends_on_a_literal_is_parsed_each_time);
+    tcase_add_test(tc, cache_is_bounded);
+    suite_add_tcase(s, tc);
+    sr = srunner_create(s);
+    srunner_run_all(sr, CK_ENV);
+    failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
