@@ -200,7 +200,7 @@ def test_t05_client_vanishes_in_copy(pg, pgpool, wait_for, direction, how):
         w.read_until("G")
         w.send(copy_data(b"row\n"))
     else:
-        w.send(query("copy (select repeat('x', 1000) from generate_series(1, 10000000)) to stdout"))
+        w.send(query("copy (select repeat('x', 1000), generate_series(1, 10000000)) to stdout"))
         w.read_until("d")
     if how == "terminate":
         w.bye()

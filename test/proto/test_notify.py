@@ -127,7 +127,7 @@ def test_terminate_without_sync(t):
 
 @pytest.mark.parametrize("how", ["close", "reset"])
 @pytest.mark.parametrize("sql", ["select pg_sleep(60)", "begin", "begin; create table vanish(a int)",
-                                 "select g from generate_series(1, 100000000) g"])
+                                 "select generate_series(1, 100000000)"])
 def test_client_vanishes(pg, pgpool, wait_for, sql, how):
     """Whatever it was doing ends at the server, nothing it began is kept."""
     marker = f"/* vanish {how} */ "

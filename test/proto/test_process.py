@@ -4,6 +4,7 @@
 Needs $PGPOOL_BIN, no PostgreSQL. PGPOOL_KILL_ROUNDS sets how often all of it is killed and started.
 """
 import os
+import random
 import re
 import shutil
 import signal
@@ -463,6 +464,52 @@ def test_worker_that_keeps_dying_is_forked_later_and_later(make):
     assert h.stop() == 0
 
 
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_any_order_of_accidents(make, seed):
+    """Children killed, stopped and continued, reloads good and bad, rotations, clients, in any order."""
+    dice = random.Random(seed)
+    h = make(num_init_children=3, logging_collector=True, log_directory="log",
+             log_rotation_size="1kB").start()
+    h.wait_workers(3)
+    before = procs.fd_count(h.pid)
+    stopped: list[int] = []
+    for _ in range(150):
+        what = dice.choice(["kill", "stop", "cont", "good", "bad", "rotate", "client", "client"])
+        family = procs.children(h.pid)
+        if what == "kill" and family:
+            os.kill(dice.choice(family), dice.choice([signal.SIGKILL, signal.SIGSEGV, signal.SIGQUIT]))
+        elif what == "stop" and family:
+            stopped.append(dice.choice(family))
+            os.kill(stopped[-1], signal.SIGSTOP)
+        elif what == "cont":
+            continue_all(stopped)
+        elif what in ("good", "bad"):
+            h.write_conf("max_clients = 'x'\n" if what == "bad" else "")
+            os.kill(h.pid, signal.SIGHUP)
+        elif what == "rotate":
+            os.kill(h.pid, signal.SIGUSR1)
+        else:
+            socket.create_connection(("127.0.0.1", h.port)).close()
+        assert h.daemon.is_running()
+    continue_all(stopped)
+    h.wait_workers(3)
+    for helper in (MONITOR, CONTROL, LOGGER):
+        h.wait_title(helper, 1)
+    waits.wait_for("it answers", lambda: answers(h.address), 20)
+    assert procs.fd_count(h.pid) <= before + 1
+    assert h.stop() == 0
+    h.assert_clean()
+
+
+def continue_all(pids: list[int]) -> None:
+    for pid in pids:
+        try:
+            os.kill(pid, signal.SIGCONT)
+        except ProcessLookupError:
+            pass
+    pids.clear()
+
+
 def test_stop_while_a_worker_waits_for_its_restart(make):
     h = make(num_init_children=1).start()
     last = None
@@ -747,6 +794,13 @@ def test_syslog(make):
         assert got.startswith(f"<{19 * 8 + 6}>"), got
         assert re.search(r"poolname\[\d+\]: \[\d+\] main \d+: LOG:  ", got), got
         h.wait_log("successfully started")  # the other destination
+        h.write_conf("max_clients = 'x'\n")
+        os.kill(h.pid, signal.SIGHUP)
+        while "not reloaded" not in got:
+            got = log_socket.recv(4096).decode()
+        number = re.search(r": \[(\d+)-1\] main \d+: ERROR:  ", got).group(1)
+        hint = log_socket.recv(4096).decode()  # the same event, its second line
+        assert re.search(rf": \[{number}-2\] main \d+: HINT:  Correct", hint), hint
         assert h.stop() == 0
 
 

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_cancel: cancel requests in every state: T15 of the catalogue."""
+import threading
+
+import pytest
+
+from pgt import waits
+from pgt.diff import differential
+from pgt.fake import error, ready
+from pgt.wire import (COPY_DONE, FLUSH, SYNC, Wire, bind, cancel, copy_data, execute, parse, pg, query)
+
+RUNNING = "select count(*) > 0 from pg_stat_activity where pid = {} and state = 'active' and wait_event is not null"
+
+
+def wait_running(t, c) -> None:
+    t.wait_sql(RUNNING.format(c.wire.pid))
+
+
+@differential(chunks=(0,))
+@pytest.mark.parametrize("how", ["simple", "extended", "in_transaction", "pipeline", "function"])
+def test_t15_cancel_a_running_query(t, how):
+    c = t.connect()
+    if how == "in_transaction":
+        c.simple("begin")
+    if how in ("simple", "in_transaction"):
+        c.send(query("select pg_sleep(60)"))
+    elif how == "extended":
+        c.send(pg("select pg_sleep(60)"), SYNC)
+    elif how == "pipeline":
+        c.send(pg("select 1"), pg("select pg_sleep(60)"), pg("select 3"), SYNC, pg("select 4"), SYNC)
+    else:
+        c.send(query("do $$ begin perform pg_sleep(60); end $$"))
+    wait_running(t, c)
+    t.cancel(c)
+    c.ready(2 if how == "pipeline" else 1)
+    c.simple("select 'alive'")
+    c.simple("rollback")
+
+
+@differential(chunks=(0,))
+@pytest.mark.parametrize("state", ["idle", "in_transaction", "aborted", "open_sequence"])
+def test_t15_cancel_when_nothing_runs(t, state):
+    """It has no effect, not on the next statement either."""
+    c = t.connect()
+    if state in ("in_transaction", "aborted"):
+        c.simple("begin")
+    if state == "aborted":
+        c.simple("select 1/0")
+    if state == "open_sequence":
+        c.send(parse("select 1"), bind(), FLUSH)
+        c.until("2")
+    t.cancel(c)
+    c.quiet(0.2)
+    if state == "open_sequence":
+        c.send(execute(), SYNC)
+        c.ready()
+    c.simple("select pg_sleep(0.05)")
+    c.simple("rollback")
+
+
+@differential(chunks=(0,))
+@pytest.mark.parametrize("sent", [0, 1, 5])
+def test_t15_cancel_in_copy_in(t, sent):
+    """The server notices it at the client's next message."""
+    c = t.connect()
+    c.simple("create temp table cc(a text)")
+    c.send(query("copy cc from stdin"))
+    c.until("G")
+    c.send(*[copy_data(b"x\n")] * sent)
+    t.cancel(c)
+    waits.wait_for("the signal is delivered", lambda: t.pg.value("select pg_sleep(0.1) is not null") == "t")
+    c.send(copy_data(b"y\n"))
+    c.until("E")
+    c.send(COPY_DONE)
+    c.until("Z")
+    c.simple("select count(*) from cc")
+
+
+@differential(chunks=(0,))
+def test_t15_cancel_in_copy_out(t):
+    """The rows before the error are as many as there were; the error and what follows is the same."""
+    c = t.connect()
+    c.send(query("copy (select repeat('x', 1000), generate_series(1, 100000000)) to stdout"))
+    c.until("d")
+    shown = len(c.lines)
+    t.cancel(c)
+    c.ready()
+    c.lines[shown - 1:] = [line for line in c.lines[shown - 1:] if not line.startswith(("d ", "#"))]
+    c.simple("select 'alive'")
+
+
+@differential(chunks=(0,))
+def test_t15_cancel_waiting_for_a_lock(t):
+    a, b = t.connect("a"), t.connect("b")
+    a.simple("begin; select pg_advisory_xact_lock(15)")
+    b.send(query("select pg_advisory_xact_lock(15)"))
+    t.wait_sql(f"select count(*) > 0 from pg_locks where pid = {b.wire.pid} and not granted")
+    t.cancel(b)
+    b.ready()
+    a.simple("commit")
+
+
+@differential(chunks=(0,))
+@pytest.mark.parametrize("wrong", ["pid", "key", "both", "zero"])
+def test_t15_wrong_key_cancels_nothing(t, wrong):
+    c = t.connect()
+    c.send(query("select pg_sleep(0.3)"))
+    wait_running(t, c)
+    pid = c.wire.pid if wrong == "key" else 2 ** 22 + 7
+    key = c.wire.key if wrong == "pid" else bytes(4) if wrong == "zero" else bytes(b ^ 255 for b in c.wire.key)
+    c.note(repr(cancel(t.address, pid, key)))
+    c.ready()
+
+
+@differential(chunks=(0,))
+def test_t15_key_of_another_session(t):
+    """The key of one with the pid of the other; then each with its own."""
+    a, b = t.connect("a"), t.connect("b")
+    b.send(query("select pg_sleep(60)"))
+    wait_running(t, b)
+    a.note(repr(cancel(t.address, b.wire.pid, a.wire.key)))
+    a.note(repr(cancel(t.address, a.wire.pid, b.wire.key)))
+    b.quiet(0.2)
+    t.cancel(a)
+    b.quiet(0.2)
+    t.cancel(b)
+    b.ready()
+    a.simple("select 'a'")
+
+
+@differential(chunks=(0,))
+def test_t15_many_cancels_at_once(t):
+    c = t.connect()
+    c.send(query("select pg_sleep(60)"))
+    wait_running(t, c)
+    threads = [threading.Thread(target=cancel, args=(t.address, c.wire.pid, c.wire.key)) for _ in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    c.ready()
+    c.end()
+
+
+@differential(chunks=(0,))
+def test_t15_cancel_after_the_session_ended(t):
+    """The key of a session that is gone hits nobody, also not the next user of its server process."""
+    a = t.connect("a")
+    pid, key = a.wire.pid, a.wire.key
+    a.end()
+    t.wait_sql(f"select count(*) = 0 from pg_stat_activity where pid = {pid} and state = 'active'")
+    b = t.connect("b")
+    b.send(query("select pg_sleep(0.3)"))
+    wait_running(t, b)
+    b.note(repr(cancel(t.address, pid, key)))
+    b.ready()
+
+
+@pytest.mark.parametrize("rounds", [30])
+def test_t15_reassigned_link_is_never_hit(pg, pgpool, rounds):
+    """A cancels as it leaves; B, who may get A's server process, must not see 57014."""
+    for _ in range(rounds):
+        a = Wire(pgpool.address)
+        a.login()
+        a.send(query("select pg_sleep(0.001)"))
+        pid, key = a.pid, a.key
+        late = threading.Thread(target=cancel, args=(pgpool.address, pid, key))
+        late.start()
+        a.bye()
+        with Wire(pgpool.address) as b:
+            b.login()
+            found = b.simple("select pg_sleep(0.02), 'mine'")
+            assert [m.fields for m in found if m.type == "E"] == []
+        late.join()
+
+
+def test_t15_cancel_reaches_the_right_link(fake, start_pool):
+    """Two sessions at a fake server: each cancel arrives with the pid and key of its own link."""
+    answers = {}
+
+    def script(conn):
+        conn.greet(key=bytes([conn.number] * 4))
+        while True:
+            kind, body = conn.read()
+            if kind == "X":
+                return
+            if kind == "Q" and body.startswith(b"hold"):
+                answers[body[:-1].decode()] = conn
+                waits.wait_for("cancel", lambda: any(p == conn.pid for p, _ in conn.server.cancels), 15)
+                conn.send(error("57014", "canceled"), ready())
+            else:
+                conn.send(conn.answer(kind, body))
+
+    server = fake(script)
+    pool = start_pool(server.address, num_init_children=4)
+    clients = []
+    for i in range(6):
+        w = Wire(pool.address)
+        assert w.login("fake", "fake")[-1].type == "Z"
+        w.send(query(f"hold {i}"))
+        clients.append(w)
+    waits.wait_for("all run", lambda: len(answers) == 6)
+    for i in (3, 0, 5, 1, 4, 2):
+        before = len(server.cancels)
+        cancel(pool.address, clients[i].pid, clients[i].key)
+        waits.wait_for("it arrives", lambda: len(server.cancels) > before)
+        conn = answers[f"hold {i}"]
+        assert server.cancels[before:] == [(conn.pid, bytes([conn.number] * 4))]
+        assert [m.sqlstate for m in clients[i].ready() if m.type == "E"] == ["57014"]
+    for w in clients:
+        w.bye()

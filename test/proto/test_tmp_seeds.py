@@ -1,0 +1,849 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_process: the processes of pgpool: start, stop, crash, reload, log files, nothing left behind.
+
+Needs $PGPOOL_BIN, no PostgreSQL. PGPOOL_KILL_ROUNDS sets how often all of it is killed and started.
+"""
+import os
+import random
+import re
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pgt import procs, waits
+from pgt.proxy import ALARMS, answers, conf_text
+from pgt.wire import Address
+
+BIN = os.environ.get("PGPOOL_BIN", "")
+KILL_ROUNDS = int(os.environ.get("PGPOOL_KILL_ROUNDS", "20"))
+pytestmark = pytest.mark.skipif(not os.access(BIN, os.X_OK), reason="PGPOOL_BIN is not set")
+
+WORKER = "pgpool: wait for connection request"
+MONITOR = "pgpool: monitor process"
+CONTROL = "pgpool: PCP: wait for connection request"
+LOGGER = "pgpool: logger process"
+
+
+def title(pid: int) -> str:
+    try:
+        raw = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return ""
+    return raw.rstrip(b"\0").replace(b"\0", b" ").decode(errors="replace")
+
+
+def role_title(pid: int) -> str:
+    """The title of a process, a worker's as if it had no client; empty while it has none yet."""
+    text = title(pid)
+    if not text.startswith("pgpool: ") or text in (MONITOR, CONTROL, LOGGER):
+        return text if text.startswith("pgpool: ") else ""
+    return WORKER
+
+
+def fd_links(pid: int) -> dict[int, str]:
+    links = {}
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            links[int(name)] = os.readlink(f"/proc/{pid}/fd/{name}")
+        except OSError:
+            continue
+    return links
+
+
+class House:
+    """A folder with a pgpool.conf, and the pgpool that runs on it."""
+
+    def __init__(self, **settings):
+        self.home = procs.folder("process")
+        self.port = procs.free_port()
+        self.address = Address("127.0.0.1", self.port)
+        self.conf_path = self.home / "pgpool.conf"
+        self.pid_path = self.home / "pgpool.pid"
+        self.settings: dict[str, object] = {
+            "listen_addresses": "127.0.0.1", "port": self.port,
+            "unix_socket_directories": str(self.home), "pcp_socket_dir": str(self.home),
+            "work_dir": str(self.home), "pid_file_name": str(self.pid_path),
+            "backend_hostname0": "127.0.0.1", "backend_port0": procs.free_port(),
+            "backend_weight0": 1, "num_init_children": 2, "log_line_prefix": "%a %p: ",
+        }
+        self.settings.update(settings)
+        self.daemon: procs.Daemon | None = None
+        self.background_pids: list[int] = []
+        self.write_conf()
+
+    def write_conf(self, extra: str = "") -> None:
+        self.conf_path.write_text(conf_text(self.settings) + extra, encoding="utf-8")
+
+    def command(self, *args: str) -> list[str]:
+        return [BIN, "-f", str(self.conf_path), *args]
+
+    def run(self, *args: str, seconds: float = 30) -> subprocess.CompletedProcess:
+        return subprocess.run(self.command(*args), stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, timeout=seconds * waits.SCALE, check=False)
+
+    def start(self, *args: str, env: dict[str, str] | None = None, wrap: list[str] = []) -> "House":
+        self.daemon = procs.Daemon([*wrap, *self.command("-n", *args)], self.home / "out.log",
+                                   env={**os.environ, **(env or {})})
+        waits.wait_for("pgpool answers", self.is_up, 20)
+        return self
+
+    def is_up(self) -> bool:
+        assert self.daemon is not None and self.daemon.is_running(), "pgpool ended:\n" + self.log()
+        return answers(self.address)
+
+    def log(self) -> str:
+        path = self.home / "out.log"
+        return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+
+    def files_log(self) -> str:
+        return "".join(p.read_text(encoding="utf-8") for p in sorted(self.home.glob("log/*")))
+
+    def wait_log(self, pattern: str, times: int = 1, files: bool = False) -> None:
+        read = self.files_log if files else self.log
+        waits.wait_for(f"the log has {pattern} {times} times",
+                       lambda: len(re.findall(pattern, read())) >= times, 20)
+
+    @property
+    def pid(self) -> int:
+        assert self.daemon is not None
+        return self.daemon.pid
+
+    def of_title(self, what: str) -> list[int]:
+        return [p for p in procs.children(self.pid) if role_title(p) == what]
+
+    def workers(self) -> list[int]:
+        return self.of_title(WORKER)
+
+    def wait_title(self, what: str, n: int) -> list[int]:
+        """A child has its title a moment after it was forked."""
+        return waits.wait_for(f"{n} of '{what}' run",
+                              lambda: (w := self.of_title(what)) and len(w) == n and w, 20)
+
+    def wait_workers(self, n: int) -> list[int]:
+        return self.wait_title(WORKER, n)
+
+    def stop(self, how: int = signal.SIGINT) -> int:
+        os.kill(self.pid, how)
+        return self.daemon.wait_exit(20)
+
+    def assert_clean(self) -> None:
+        """A stopped pgpool leaves its folder as it was, apart from what was logged."""
+        left = {p.name for p in self.home.iterdir()} - {"out.log", "log", "pgpool.conf", "devlog"}
+        assert left <= {"pgpool_status", "pool_passwd"}, left
+        assert ALARMS.search(self.log().replace("was terminated by segmentation fault", "")) is None
+
+    def kill_all(self) -> None:
+        if self.daemon is not None:
+            self.daemon.kill()
+        for pid in self.background_pids:
+            for child in [*procs.session_pids(pid), pid]:
+                try:
+                    os.kill(child, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+
+
+@pytest.fixture
+def make():
+    houses: list[House] = []
+
+    def build(**settings) -> House:
+        houses.append(House(**settings))
+        return houses[-1]
+
+    yield build
+    for h in houses:
+        h.kill_all()
+
+
+# --- start and stop ------------------------------------------------------------------------------
+
+def test_processes_and_titles(make):
+    h = make(num_init_children=3, logging_collector=True).start()
+    h.wait_workers(3)
+    for what in (MONITOR, CONTROL, LOGGER):
+        h.wait_title(what, 1)
+    assert len(procs.children(h.pid)) == 6
+    assert h.stop() == 0
+    h.assert_clean()
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, signal.SIGQUIT])
+def test_stop_by_signal(make, how):
+    h = make().start()
+    h.wait_workers(2)
+    assert h.pid_path.read_text(encoding="ascii") == f"{h.pid}\n"
+    assert stat.S_IMODE(h.pid_path.stat().st_mode) == 0o600
+    assert stat.S_ISSOCK((h.home / f".s.PGSQL.{h.port}").stat().st_mode)
+    assert h.stop(how) == 0
+    log = h.log()
+    for text in (f"LOG:  shutting down by signal {int(how)}", "LOG:  terminating all child processes",
+                 "LOG:  Pgpool-II system is shutdown"):
+        assert log.count(text) == 1, log
+    assert "exits with status" not in log
+    assert not answers(h.address)
+    h.assert_clean()
+
+
+@pytest.mark.parametrize("mode", ["s", "smart", "f", "fast", "i", "immediate"])
+def test_stop_by_command(make, mode):
+    h = make().start()
+    done = h.run("-m", mode, "stop")
+    assert done.returncode == 0, done.stderr
+    assert f"stop request sent to pgpool (pid: {h.pid}). waiting for termination..." in done.stderr
+    assert done.stderr.endswith("done.\n")
+    assert h.daemon.wait_exit(1) == 0
+    h.assert_clean()
+
+
+def test_stop_prints_dots_while_it_waits(make):
+    h = make().start()
+    workers = h.wait_workers(2)
+    for pid in workers:
+        os.kill(pid, signal.SIGSTOP)
+    stop = subprocess.Popen(h.command("-m", "smart", "stop"), stderr=subprocess.PIPE, text=True)
+    h.wait_log("shutting down by signal 15")
+    waits.holds_for("smart waits", lambda: h.daemon.is_running() and stop.poll() is None, 1.3)
+    for pid in workers:
+        os.kill(pid, signal.SIGCONT)
+    _, text = stop.communicate(timeout=20 * waits.SCALE)
+    assert stop.returncode == 0
+    assert re.search(r"\n\.+done\.\n$", text), text
+
+
+def test_harder_stop_replaces_a_softer_one(make):
+    h = make().start()
+    for pid in h.wait_workers(2):
+        os.kill(pid, signal.SIGSTOP)
+    os.kill(h.pid, signal.SIGTERM)
+    h.wait_log("shutting down by signal 15")
+    os.kill(h.pid, signal.SIGTERM)  # again the same: nothing new
+    os.kill(h.pid, signal.SIGQUIT)
+    assert h.daemon.wait_exit(15) == 0
+    log = h.log()
+    assert log.count("shutting down by signal 15") == log.count("shutting down by signal 3") == 1
+    assert log.count("did not stop in time and is killed") == 2
+    h.assert_clean()
+
+
+def test_smart_stop_has_a_limit_when_one_is_set(make):
+    h = make(shutdown_timeout="1s").start()
+    client = socket.create_connection(("127.0.0.1", h.port))
+    client.sendall(b"\x00\x00\x00\x08\x04\xd2\x16\x2f")
+    assert client.recv(1) in (b"N", b"S")
+    os.kill(h.pid, signal.SIGTERM)
+    assert h.daemon.wait_exit(20) == 0
+    client.close()
+    h.assert_clean()
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, signal.SIGQUIT])
+def test_stop_at_any_moment_of_the_start(make, how):
+    """A process that is told to stop before its loop runs must not forget it."""
+    h = make(num_init_children=3)
+    for _ in range(10):
+        h.daemon = procs.Daemon(h.command("-n"), h.home / "out.log")
+        waits.wait_for("the pid file", lambda: h.pid_path.exists() and h.pid_path.read_bytes(), 10)
+        os.kill(h.pid, how)
+        assert h.daemon.wait_exit(10) == 0
+    h.assert_clean()
+
+
+def test_interrupt_of_the_whole_terminal(make):
+    """Control-C reaches every process of the foreground group; it is still an orderly fast stop."""
+    h = make().start()
+    h.wait_workers(2)
+    os.killpg(h.pid, signal.SIGINT)
+    assert h.daemon.wait_exit(20) == 0
+    assert "exits with status" not in h.log()
+    h.assert_clean()
+
+
+def test_terminate_of_the_whole_group(make):
+    """A service manager sends SIGTERM to all processes at once."""
+    h = make(logging_collector=True, log_directory="log").start()
+    h.wait_workers(2)
+    os.killpg(h.pid, signal.SIGTERM)
+    assert h.daemon.wait_exit(20) == 0
+    log = h.files_log()
+    assert "exits with status" not in log
+    assert log.count("Pgpool-II system is shutdown") == 1
+    h.assert_clean()
+
+
+def test_background(make):
+    h = make()
+    done = h.run()
+    pid = int(h.pid_path.read_text(encoding="ascii"))
+    h.background_pids.append(pid)
+    assert done.returncode == 0, done.stderr
+    assert answers(h.address)  # it came back when clients were welcome, not before
+    assert os.getsid(pid) == pid
+    assert os.readlink(f"/proc/{pid}/cwd") == "/"
+    for p in [pid, *procs.children(pid)]:
+        links = fd_links(p)
+        assert [links[fd] for fd in (0, 1, 2)] == ["/dev/null"] * 3
+    assert h.run("-m", "fast", "stop").returncode == 0
+    waits.wait_for("all of the session ends", lambda: not procs.session_pids(pid), 5)
+    h.assert_clean()
+
+
+def test_background_start_that_fails_says_so(make):
+    h = make()
+    with socket.create_server(("127.0.0.1", h.port)):
+        done = h.run()
+    assert done.returncode == 3
+    assert "FATAL:" in done.stderr and "in use" in done.stderr and "HINT:" in done.stderr
+    h.assert_clean()
+
+
+def test_as_many_workers_as_processors(make):
+    h = make(num_init_children=0).start()
+    h.wait_workers(len(os.sched_getaffinity(0)))
+    assert h.stop() == 0
+
+
+def test_a_hundred_workers(make):
+    h = make(num_init_children=100).start()
+    h.wait_workers(100)
+    assert h.stop() == 0
+    h.assert_clean()
+
+
+# --- pid file ------------------------------------------------------------------------------------
+
+def test_second_start_is_refused(make):
+    h = make().start()
+    for args in (("-n",), ()):
+        done = h.run(*args)
+        assert done.returncode == 1
+        assert f"ERROR: pid file found. is another pgpool({h.pid}) is running?" in done.stderr
+    assert h.pid_path.read_text(encoding="ascii") == f"{h.pid}\n"
+    assert answers(h.address)
+    assert h.stop() == 0
+
+
+@pytest.mark.parametrize("content", ["999999\n", "1\n", "", "nonsense", "{own}\n", "12345\0"])
+def test_stale_pid_file(make, content):
+    """Even one that names a living process: the pid was recycled."""
+    h = make()
+    h.pid_path.write_text(content.format(own=os.getpid()), encoding="ascii")
+    h.start()
+    assert "NOTICE: pid file found but it seems bogus. Trying to start pgpool anyway..." in h.log()
+    assert h.pid_path.read_text(encoding="ascii") == f"{h.pid}\n"
+    assert h.stop() == 0
+    h.assert_clean()
+
+
+def test_commands_without_a_pgpool(make):
+    h = make()
+    done = h.run("stop")
+    assert (done.returncode, "could not read pid file" in done.stderr) == (3, True)
+    done = h.run("reload")
+    assert (done.returncode, "could not read pid file" in done.stderr) == (1, True)
+    h.pid_path.write_text(f"{os.getpid()}\n", encoding="ascii")  # must not be signalled
+    done = h.run("stop")
+    assert (done.returncode, "could not stop process with pid" in done.stderr) == (3, True)
+    assert h.run("reload").returncode == 1
+
+
+def test_two_starts_at_once_make_one_pgpool(make):
+    """Both pass the first look; the lock of the file decides."""
+    h = make()
+    rivals = [procs.Daemon(h.command("-n"), h.home / "out.log") for _ in range(4)]
+    waits.wait_for("one answers", lambda: answers(h.address), 20)
+    waits.wait_for("three gave up", lambda: sum(not r.is_running() for r in rivals) == 3, 20)
+    alive = [r for r in rivals if r.is_running()]
+    assert h.pid_path.read_text(encoding="ascii") == f"{alive[0].pid}\n"
+    assert all(r.popen.returncode in (1, 3) for r in rivals if r is not alive[0])
+    assert answers(Address(str(h.home), h.port))
+    h.daemon = alive[0]
+    assert h.stop() == 0
+    h.assert_clean()
+
+
+# --- options -------------------------------------------------------------------------------------
+
+def test_options_that_only_print(make):
+    h = make()
+    for args in (("-v",), ("--version",)):
+        done = h.run(*args)
+        assert done.returncode == 0
+        assert re.fullmatch(r"pgpool-II version \S+ \(\S+\)\n", done.stderr)
+    done = h.run("--help")
+    assert done.returncode == 0
+    for option in ("--config-file", "--hba-file", "--pcp-file", "--key-file", "--dont-detach",
+                   "--debug", "--discard-status", "--clear-oidmaps", "--mode", "--check-config",
+                   "--describe", "--version", "--help"):
+        assert option in done.stderr
+
+
+@pytest.mark.parametrize("args", [("-Z",), ("--nonsense",), ("halt",), ("stop", "now"),
+                                  ("-m", "gently", "stop"), ("-m", "", "stop"), ("-f",)])
+def test_wrong_options(make, args):
+    done = make().run(*args)
+    assert done.returncode == 1
+    assert done.stderr
+
+
+def test_check_config(make):
+    h = make()
+    assert h.run("--check-config").returncode == 0
+    h.write_conf("port = 'many'\nnum_init_children = -3\n")
+    done = h.run("--check-config")
+    assert done.returncode == 1
+    lines = h.conf_path.read_text(encoding="utf-8").count("\n")
+    assert f"pgpool.conf:{lines - 1}:" in done.stderr and f"pgpool.conf:{lines}:" in done.stderr
+    done = h.run("-n")
+    assert done.returncode == 3
+    assert f"pgpool.conf:{lines - 1}:" in done.stderr and f"pgpool.conf:{lines}:" in done.stderr
+    h.conf_path.unlink()
+    assert h.run("-n").returncode == 3
+    assert h.run("--check-config").returncode == 1
+
+
+def test_describe(make):
+    h = make()
+    done = h.run("--describe=sample")
+    assert done.returncode == 0 and "listen_addresses" in done.stdout
+    assert h.run("--describe=nonsense").returncode == 1
+
+
+def test_debug_and_discard_options_are_heard(make):
+    h = make().start("-d", "-D", "-C", "-x")
+    log = h.log()
+    assert "option -D" in log and "option -C" in log and "option -x" in log
+    os.kill(h.pid, signal.SIGINT)
+    assert h.daemon.wait_exit() == 0
+    assert "DEBUG:  " in h.log()
+
+
+# --- crash ---------------------------------------------------------------------------------------
+
+def test_crashed_worker_is_replaced(make):
+    h = make().start()
+    before = h.wait_workers(2)
+    os.kill(before[0], signal.SIGKILL)
+    h.wait_log(rf"child process with pid: {before[0]} exits with status 9 by signal 9")
+    waits.wait_for("a new worker", lambda: len(h.workers()) == 2 and before[0] not in h.workers(), 10)
+    h.wait_log("fork a new child process with pid: ")
+    assert before[1] in h.workers()
+    os.kill(before[1], signal.SIGSEGV)
+    h.wait_log(rf"child process with pid: {before[1]} was terminated by segmentation fault")
+    h.wait_workers(2)
+    waits.wait_for("it answers", lambda: answers(h.address), 5)
+    assert h.stop() == 0
+    h.assert_clean()
+
+
+@pytest.mark.parametrize("what", [MONITOR, CONTROL])
+def test_crashed_helper_is_replaced(make, what):
+    h = make().start()
+    old = h.wait_title(what, 1)
+    os.kill(old[0], signal.SIGKILL)
+    waits.wait_for("a new one", lambda: h.of_title(what) not in ([], old), 10)
+    assert answers(h.address)
+    assert h.stop() == 0
+
+
+def test_worker_that_keeps_dying_is_forked_later_and_later(make):
+    h = make(num_init_children=1).start()
+    last = None
+    begin = waits.now()
+    for _ in range(7):
+        pid = waits.wait_for("a new worker", lambda: (w := h.workers()) and w[0] != last and w[0], 20)
+        os.kill(pid, signal.SIGKILL)
+        last = pid
+    waits.wait_for("one more", lambda: (w := h.workers()) and w[0] != last, 20)
+    assert waits.now() - begin >= 1.27  # 10 + 20 + ... + 640 ms
+    assert h.stop() == 0
+
+
+@pytest.mark.parametrize("seed", list(range(4, 34)))
+def test_any_order_of_accidents(make, seed):
+    """Children killed, stopped and continued, reloads good and bad, rotations, clients, in any order."""
+    dice = random.Random(seed)
+    h = make(num_init_children=3, logging_collector=True, log_directory="log",
+             log_rotation_size="1kB").start()
+    h.wait_workers(3)
+    before = procs.fd_count(h.pid)
+    stopped: list[int] = []
+    for _ in range(150):
+        what = dice.choice(["kill", "stop", "cont", "good", "bad", "rotate", "client", "client"])
+        family = procs.children(h.pid)
+        if what == "kill" and family:
+            os.kill(dice.choice(family), dice.choice([signal.SIGKILL, signal.SIGSEGV, signal.SIGQUIT]))
+        elif what == "stop" and family:
+            stopped.append(dice.choice(family))
+            os.kill(stopped[-1], signal.SIGSTOP)
+        elif what == "cont":
+            continue_all(stopped)
+        elif what in ("good", "bad"):
+            h.write_conf("max_clients = 'x'\n" if what == "bad" else "")
+            os.kill(h.pid, signal.SIGHUP)
+        elif what == "rotate":
+            os.kill(h.pid, signal.SIGUSR1)
+        else:
+            socket.create_connection(("127.0.0.1", h.port)).close()
+        assert h.daemon.is_running()
+    continue_all(stopped)
+    h.wait_workers(3)
+    for helper in (MONITOR, CONTROL, LOGGER):
+        h.wait_title(helper, 1)
+    waits.wait_for("it answers", lambda: answers(h.address), 20)
+    assert procs.fd_count(h.pid) <= before + 1
+    assert h.stop() == 0
+    h.assert_clean()
+
+
+def continue_all(pids: list[int]) -> None:
+    for pid in pids:
+        try:
+            os.kill(pid, signal.SIGCONT)
+        except ProcessLookupError:
+            pass
+    pids.clear()
+
+
+def test_stop_while_a_worker_waits_for_its_restart(make):
+    h = make(num_init_children=1).start()
+    last = None
+    for _ in range(6):
+        last = waits.wait_for("a worker", lambda: (w := h.workers()) and w[0] != last and w[0], 20)
+        os.kill(last, signal.SIGKILL)
+    assert h.stop(signal.SIGTERM) == 0
+    h.assert_clean()
+
+
+# --- kill -9 -------------------------------------------------------------------------------------
+
+def own_segments() -> set[str]:
+    return {n for n in os.listdir("/dev/shm") if "pgpool" in n}
+
+
+def test_kill_all_and_start_again(make):
+    h = make(logging_collector=True, log_directory="log")
+    shm_before = own_segments()
+    ipc_before = Path("/proc/sysvipc/shm").read_text(encoding="ascii").count("\n")
+    for _ in range(KILL_ROUNDS):
+        h.start()
+        family = procs.session_pids(h.pid)
+        for pid in family:
+            os.kill(pid, signal.SIGKILL)
+        waits.wait_for("all are gone", lambda: not procs.session_pids(h.pid), 10)
+        h.daemon.popen.wait()
+    h.start()
+    assert answers(Address(str(h.home), h.port))
+    assert h.stop() == 0
+    assert own_segments() == shm_before
+    assert Path("/proc/sysvipc/shm").read_text(encoding="ascii").count("\n") <= ipc_before + 8
+    h.assert_clean()
+
+
+@pytest.mark.parametrize("collector", [False, True])
+def test_children_leave_when_the_supervisor_dies(make, collector):
+    h = make(logging_collector=collector, log_directory="log").start()
+    h.wait_workers(2)
+    family = procs.session_pids(h.pid)
+    assert len(family) == (6 if collector else 5)
+    os.kill(h.pid, signal.SIGKILL)
+    h.daemon.popen.wait()
+    waits.wait_for("all are gone", lambda: not procs.session_pids(h.pid), 10)
+    h.start()
+    assert h.stop() == 0
+    h.assert_clean()
+
+
+def test_stopped_child_does_not_outlive_a_killed_supervisor(make):
+    h = make().start()
+    pid = h.wait_workers(2)[0]
+    os.kill(pid, signal.SIGSTOP)
+    os.kill(h.pid, signal.SIGKILL)
+    h.daemon.popen.wait()
+    waits.wait_for("it is gone", lambda: not procs.session_pids(h.pid), 10)
+
+
+# --- descriptors ---------------------------------------------------------------------------------
+
+def listening_inodes(port: int, home: Path) -> set[str]:
+    found = set()
+    for line in Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]:
+        fields = line.split()
+        if int(fields[1].split(":")[1], 16) == port and fields[3] == "0A":
+            found.add(f"socket:[{fields[9]}]")
+    for line in Path("/proc/net/unix").read_text(encoding="ascii").splitlines()[1:]:
+        fields = line.split()
+        if len(fields) > 7 and fields[7].startswith(str(home)) and fields[5] == "01":
+            found.add(f"socket:[{fields[6]}]")
+    return found
+
+
+def test_children_own_only_what_their_role_needs(make):
+    h = make(logging_collector=True, log_directory="log")
+    leak = os.open("/dev/zero", os.O_RDONLY)
+    os.set_inheritable(leak, True)
+    try:
+        out = open(h.home / "out.log", "ab")
+        popen = subprocess.Popen(h.command("-n"), stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                                 start_new_session=True, pass_fds=[leak])
+        out.close()
+    finally:
+        os.close(leak)
+    h.background_pids.append(popen.pid)
+    waits.wait_for("pgpool answers", lambda: answers(h.address), 20)
+    waits.wait_for("all run",
+                   lambda: sum(role_title(p) != "" for p in procs.children(popen.pid)) == 5, 10)
+    listening = listening_inodes(h.port, h.home)
+    assert len(listening) == 2
+    for pid in procs.children(popen.pid):
+        links = fd_links(pid)
+        what = role_title(pid)
+        values = list(links.values())
+        assert "/dev/zero" not in values, (what, links)
+        assert not any("pgpool.pid" in v or "signalfd" in v for v in values
+                       if what != LOGGER or "signalfd" not in v), (what, links)
+        assert (set(values) & listening == listening) == (what == WORKER), (what, links)
+        assert what == WORKER or not set(values) & listening, (what, links)
+        assert ("out.log" in links[2]) == (what == LOGGER), (what, links)
+    os.kill(popen.pid, signal.SIGINT)
+    assert popen.wait(20 * waits.SCALE) == 0
+
+
+def test_descriptors_do_not_grow(make):
+    h = make(logging_collector=True, log_directory="log").start()
+    h.wait_workers(2)
+    counts = {pid: procs.fd_count(pid) for pid in [h.pid, *procs.children(h.pid)]}
+    for round_no in range(2, 12):
+        os.kill(h.pid, signal.SIGHUP)
+        h.wait_log(f"configuration generation {round_no} is in use", files=True)
+    victim = h.workers()[0]
+    os.kill(victim, signal.SIGKILL)
+    waits.wait_for("a new worker", lambda: len(h.workers()) == 2 and victim not in h.workers(), 10)
+    for pid, n in counts.items():
+        if pid != victim:
+            extra = 1 if pid == h.pid else 0  # the text of the present generation
+            waits.wait_for(f"{title(pid)} has at most {n + extra} descriptors",
+                           lambda p=pid, m=n + extra: procs.fd_count(p) <= m, 10)
+    assert h.stop() == 0
+
+
+# --- reload --------------------------------------------------------------------------------------
+
+def test_reload_is_taken_whole(make):
+    h = make().start()
+    h.wait_workers(2)
+    h.settings["log_connections"] = True
+    h.settings["log_line_prefix"] = "NEW %a %p: "
+    h.write_conf()
+    done = h.run("reload")
+    assert done.returncode == 0, done.stderr
+    h.wait_log("NEW main .*configuration generation 2 is in use")
+    assert "reload config files." in h.log()
+    for _ in range(50):  # the workers took it too, every one of them
+        answers(h.address)
+        if len(set(re.findall(r"NEW child (\d+): LOG:  new connection received", h.log()))) == 2:
+            break
+    else:
+        raise AssertionError(h.log())
+    os.kill(h.pid, signal.SIGHUP)
+    h.wait_log("configuration generation 3 is in use")
+    assert h.stop() == 0
+
+
+def test_reload_with_errors_is_refused_whole(make):
+    h = make().start()
+    h.write_conf("log_line_prefix = 'BAD '\nmax_clients = 'x'\nnonsense nonsense nonsense\n")
+    lines = h.conf_path.read_text(encoding="utf-8").count("\n")
+    done = h.run("reload")  # tells whoever typed it, and does not disturb the running one
+    assert done.returncode == 3
+    assert f"pgpool.conf:{lines - 1}:" in done.stderr and f"pgpool.conf:{lines}:" in done.stderr
+    assert "reload config files" not in h.log()
+    os.kill(h.pid, signal.SIGHUP)
+    h.wait_log("configuration was not reloaded")
+    log = h.log()
+    assert f"pgpool.conf:{lines - 1}:" in log and f"pgpool.conf:{lines}:" in log, log
+    assert "generation 1 stays in use" in log
+    assert "BAD " not in log
+    assert answers(h.address)
+    h.write_conf()
+    os.kill(h.pid, signal.SIGHUP)
+    h.wait_log("configuration generation 2 is in use")
+    assert h.stop() == 0
+
+
+def test_new_worker_has_the_present_generation(make):
+    h = make(num_init_children=1).start()
+    h.settings["log_connections"] = True
+    h.write_conf()
+    os.kill(h.pid, signal.SIGHUP)
+    h.wait_log("configuration generation 2 is in use")
+    old = h.wait_workers(1)
+    os.kill(old[0], signal.SIGKILL)
+    waits.wait_for("a new worker", lambda: h.workers() not in ([], old), 10)
+    waits.wait_for("it answers", lambda: answers(h.address), 10)
+    h.wait_log("new connection received")
+    assert h.stop() == 0
+
+
+# --- log -----------------------------------------------------------------------------------------
+
+def test_log_rotates_by_size_and_loses_nothing(make):
+    h = make(logging_collector=True, log_directory="log", log_filename="p-%H%M%S.log",
+             log_rotation_size="1kB", log_file_mode="0640").start()
+    rounds = 2
+    while len(list(h.home.glob("log/*"))) < 3:
+        os.kill(h.pid, signal.SIGHUP)
+        h.wait_log(f"configuration generation {rounds} is in use", files=True)
+        rounds += 1
+        assert rounds < 2000
+    for path in h.home.glob("log/*"):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert h.stop() == 0
+    log = h.files_log()
+    numbers = [int(n) for n in re.findall(r"generation (\d+) is in use", log)]
+    assert numbers == list(range(2, rounds))
+    assert log.rstrip("\n").endswith("Pgpool-II system is shutdown")
+    assert "redirecting log output" in h.log()
+
+
+def test_log_rotates_when_asked(make):
+    h = make(logging_collector=True, log_directory="log", log_filename="p-%H%M%S.log").start()
+    first = set(h.home.glob("log/*"))
+
+    def asked() -> bool:
+        os.kill(h.pid, signal.SIGUSR1)
+        return len(set(h.home.glob("log/*"))) > len(first)
+
+    waits.wait_for("a second file", asked, 10)
+    os.kill(h.wait_title(LOGGER, 1)[0], signal.SIGUSR1)  # directly, as logrotate scripts do
+    assert h.stop() == 0
+    assert "Pgpool-II system is shutdown" in sorted(h.home.glob("log/*"))[-1].read_text(encoding="utf-8")
+
+
+def test_reload_moves_the_log(make):
+    h = make(logging_collector=True, log_directory="log", log_filename="a.log").start()
+    h.settings["log_filename"] = "b.log"
+    h.write_conf()
+    os.kill(h.pid, signal.SIGHUP)
+    waits.wait_for("the new file", lambda: (h.home / "log" / "b.log").exists(), 10)
+    assert h.stop() == 0
+    assert "shutdown" in (h.home / "log" / "b.log").read_text(encoding="utf-8")
+
+
+def test_killed_logger_is_replaced_and_loses_nothing(make):
+    h = make(logging_collector=True, log_directory="log", log_filename="p.log").start()
+    old = h.wait_title(LOGGER, 1)
+    os.kill(old[0], signal.SIGSTOP)
+    for _ in range(5):
+        os.kill(h.pid, signal.SIGHUP)
+    os.kill(old[0], signal.SIGKILL)
+    waits.wait_for("a new logger", lambda: h.of_title(LOGGER) not in ([], old), 10)
+    os.kill(h.pid, signal.SIGHUP)
+    h.wait_log(r"logger process with pid: \d+ exits with status 9", files=True)
+    assert h.stop() == 0
+    log = h.files_log()
+    numbers = [int(n) for n in re.findall(r"generation (\d+) is in use", log)]
+    assert numbers == list(range(2, len(numbers) + 2)) and numbers
+    assert log.count("Pgpool-II system is shutdown") == 1
+
+
+def test_stuck_logger_does_not_stop_the_others(make):
+    h = make(logging_collector=True, log_directory="log").start()
+    logger = h.wait_title(LOGGER, 1)[0]
+    os.kill(logger, signal.SIGSTOP)
+    for _ in range(50):
+        assert answers(h.address)
+    os.kill(h.pid, signal.SIGINT)
+    assert h.daemon.wait_exit(20) == 0  # the logger is killed after its limit
+    h.assert_clean()
+
+
+def test_raw_words_on_standard_error_reach_the_file(make):
+    """Backtraces and words of libraries do not come through the log functions."""
+    h = make(num_init_children=1, logging_collector=True, log_directory="log").start()
+    worker = h.wait_workers(1)[0]
+    with open(f"/proc/{worker}/fd/2", "wb", buffering=0) as raw:
+        raw.write(b"half a line, ")
+        raw.write(b"and its end\nno end")
+    h.wait_log("half a line, and its end\n", files=True)
+    assert h.stop() == 0
+    assert "no end\n" in h.files_log()
+
+
+def test_syslog(make):
+    """In a private /dev, so that nobody else's log is touched."""
+    if os.geteuid() != 0 or shutil.which("unshare") is None:
+        pytest.skip("needs root and unshare for a private /dev")
+    h = make(log_destination="stderr,syslog", syslog_facility="LOCAL3", syslog_ident="poolname")
+    log_path = h.home / "devlog"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as log_socket:
+        log_socket.bind(str(log_path))
+        log_socket.settimeout(10 * waits.SCALE)
+        script = ('mount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3 && '
+                  'mknod -m 666 /dev/urandom c 1 9 && ln -s "$0" /dev/log && exec "$@"')
+        h.start(wrap=["unshare", "--mount", "sh", "-c", script, str(log_path)])
+        got = log_socket.recv(4096).decode()
+        while "successfully started" not in got:
+            got = log_socket.recv(4096).decode()
+        # LOCAL3 is 19, LOG goes out as info (6)
+        assert got.startswith(f"<{19 * 8 + 6}>"), got
+        assert re.search(r"poolname\[\d+\]: \[\d+\] main \d+: LOG:  ", got), got
+        h.wait_log("successfully started")  # the other destination
+        h.write_conf("max_clients = 'x'\n")
+        os.kill(h.pid, signal.SIGHUP)
+        while "not reloaded" not in got:
+            got = log_socket.recv(4096).decode()
+        number = re.search(r": \[(\d+)-1\] main \d+: ERROR:  ", got).group(1)
+        hint = log_socket.recv(4096).decode()  # the same event, its second line
+        assert re.search(rf": \[{number}-2\] main \d+: HINT:  Correct", hint), hint
+        assert h.stop() == 0
+
+
+def test_json_log(make):
+    import json
+    h = make(log_format="json").start()
+    assert h.stop() == 0
+    events = [json.loads(line) for line in h.log().splitlines() if line.startswith("{")]
+    assert any(e["message"] == "Pgpool-II system is shutdown" and e["level"] == "LOG" for e in events)
+
+
+# --- service manager -----------------------------------------------------------------------------
+
+def linked_with_systemd() -> bool:
+    ldd = subprocess.run(["ldd", BIN], capture_output=True, text=True, check=False)
+    return "libsystemd" in ldd.stdout
+
+
+def test_service_manager_is_told(make):
+    if not linked_with_systemd():
+        pytest.skip("built without systemd")
+    h = make()
+    path = h.home / "notify"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
+        notify.bind(str(path))
+        notify.settimeout(10 * waits.SCALE)
+        seen = []
+
+        def until(word: str) -> str:
+            while not any(word in s for s in seen):
+                seen.append(notify.recv(4096).decode())
+            return seen.pop([word in s for s in seen].index(True))
+
+        h.start(env={"NOTIFY_SOCKET": str(path), "WATCHDOG_USEC": "400000"})
+        ready = until("READY=1")
+        assert f"MAINPID={h.pid}" in ready
+        for _ in range(3):
+            until("WATCHDOG=1")
+        os.kill(h.pid, signal.SIGHUP)
+        assert "MONOTONIC_USEC=" in until("RELOADING=1")
+        until("READY=1")
+        os.kill(h.pid, signal.SIGINT)
+        until("STOPPING=1")
+        assert h.daemon.wait_exit() == 0
+    path.unlink()
+    h.assert_clean()
