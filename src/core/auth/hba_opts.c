@@ -294,6 +294,9 @@ static int read_option(struct opt_ctx *c, const struct hba_token *t)
 {
     const char *eq = strchr(t->text, '=');
 
+    /* Behind "ldapbindpasswd= " stands a password: not into the log. */
+    if (eq == NULL && c->rule->ldap.bind_password != NULL)
+        return bad(c, "authentication option not in name=value format", NULL);
     if (eq == NULL)
         return bad(c, "authentication option not in name=value format: %", t->text);
     return set_option(c, arena_strndup(c->lx->arena, t->text, (size_t)(eq - t->text)), eq + 1);

@@ -311,6 +311,28 @@ START_TEST(test_mapped_address)
 }
 END_TEST
 
+/* A slip beside a password does not put the password into the log. */
+START_TEST(test_no_secret_in_reports)
+{
+    static const char *const lines[] = {
+        "host all all all ldap ldapserver=s ldapbasedn=b ldapbindpasswd= hunter2",
+        "host all all all ldap ldapserver=s ldapbindpasswd=hunter2 ldapprefix=p",
+        "host all all all ldap ldapserver=s ldapbindpasswd=hunter2 ldapport=0",
+        "host all all all md5 ldapbindpasswd=hunter2",
+        "host all all all ldap ldapbindpasswd hunter2",
+    };
+    struct seen seen;
+    size_t i;
+
+    for (i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        memset(&seen, 0, sizeof seen);
+        ck_assert_ptr_null(hba_parse("x", slice_of_str(lines[i]), ALL_METHODS, on_report, &seen));
+        ck_assert_uint_eq(seen.n, 1);
+        ck_assert_msg(strstr(seen.text[0], "hunter2") == NULL, "%s", seen.text[0]);
+    }
+}
+END_TEST
+
 static const char *const bad_lines[] = {
     "bogus all all trust",
     "local",
@@ -666,6 +688,7 @@ int main(void)
     tcase_add_test(tc, test_replication);
     tcase_add_test(tc, test_mapped_address);
     LOOP(tc, test_bad_line, bad_lines);
+    tcase_add_test(tc, test_no_secret_in_reports);
     tcase_add_test(tc, test_what_the_build_lacks);
     tcase_add_test(tc, test_all_errors_with_lines);
     tcase_add_test(tc, test_options);
