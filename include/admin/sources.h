@@ -102,6 +102,19 @@ typedef void admin_cache_fn(void *ctx, struct admin_cache *out);
 typedef bool admin_cache_delete_fn(
     void *ctx, struct slice sql, struct slice user, struct slice database);
 
+/* Where a statement would go. */
+struct admin_explain {
+    int node; /* -1: nowhere, no server is usable */
+    const char *role;
+    const char *class;
+    const char *reason;
+    char tables[512];    /* separated by ", ", cut when too long */
+    char functions[512]; /* the same */
+};
+
+/* Fills `out`, which is zeroed. */
+typedef void admin_explain_fn(void *ctx, struct slice sql, struct admin_explain *out);
+
 struct admin_sources {
     const struct conf_gen *gen;
     struct conf_override **ov; /* of the asking session; NULL: it has none (PCP, HTTP) */
@@ -117,6 +130,8 @@ struct admin_sources {
     admin_cache_fn *cache;               /* NULL: there is no query cache */
     admin_cache_delete_fn *cache_delete; /* NULL: the same */
     void *cache_ctx;
+    admin_explain_fn *explain; /* NULL: there is no session whose statements are routed */
+    void *explain_ctx;
 };
 
 #endif

@@ -9,7 +9,13 @@
 
 #include "admin_int.h"
 
-enum arguments { ARGUMENTS_NONE, ARGUMENTS_NAME, ARGUMENTS_ASSIGN, ARGUMENTS_STRING };
+enum arguments {
+    ARGUMENTS_NONE,
+    ARGUMENTS_NAME,
+    ARGUMENTS_ASSIGN,
+    ARGUMENTS_STRING,
+    ARGUMENTS_TEXT
+};
 
 static const struct command {
     const char *words;
@@ -141,6 +147,20 @@ static bool take_assignment(struct slice *rest, struct admin_cmd *cmd, struct ad
     }
 }
 
+/* All that follows: a statement, with its own comments and semicolons. */
+static bool take_text(struct slice *rest, struct admin_cmd *cmd, struct admin_token *t)
+{
+    struct slice ahead = *rest;
+
+    *t = admin_lex(&ahead);
+    if (t->kind == ADMIN_TOKEN_END)
+        return false;
+    cmd->value = *rest;
+    rest->p += rest->n;
+    rest->n = 0;
+    return true;
+}
+
 static bool take_arguments(
     enum arguments what, struct slice *rest, struct admin_cmd *cmd, struct admin_token *t)
 {
@@ -155,6 +175,8 @@ static bool take_arguments(
         *t = admin_lex(rest);
         cmd->value = t->raw;
         return t->kind == ADMIN_TOKEN_STRING || t->kind == ADMIN_TOKEN_ESCAPED;
+    case ARGUMENTS_TEXT:
+        return take_text(rest, cmd, t);
     }
     return false;
 }

@@ -60,6 +60,8 @@ static admin_rows_fn *const report_rows[ADMIN_REPORT_COUNT] = {
 #undef REPORT_END
 };
 
+static const char *const explain_columns[] = {
+    "node_id", "role", "class", "reason", "tables", "functions"};
 static const char *const setting_columns[] = {"item", "value", "description"};
 
 /* What a command is run with. */
@@ -105,6 +107,31 @@ static int no_session(struct err *err)
 {
     err_set(err, "0A000", "this command changes a session, and there is none here");
     return -1;
+}
+
+/* PGPOOL EXPLAIN: where the statement would go, and why. Nothing is sent anywhere. */
+static int admin_run_explain(struct run *r)
+{
+    struct admin_explain e = {.role = "", .class = "", .reason = ""};
+    struct admin_rows rows;
+
+    if (r->src->explain == NULL) {
+        err_set(r->err, "0A000", "statements are not routed here");
+        return -1;
+    }
+    r->src->explain(r->src->explain_ctx, r->cmd->value, &e);
+    r->res->columns = explain_columns;
+    r->res->ncolumns = COUNT_OF(explain_columns);
+    admin_rows_init(&rows, r->res);
+    admin_row_begin(&rows);
+    admin_put_int(&rows, e.node);
+    admin_put_str(&rows, e.role);
+    admin_put_str(&rows, e.class);
+    admin_put_str(&rows, e.reason);
+    admin_put_str(&rows, e.tables);
+    admin_put_str(&rows, e.functions);
+    admin_rows_end(&rows);
+    return rows.full ? too_long(r->err) : 0;
 }
 
 static int admin_run_show(struct run *r)
@@ -293,6 +320,10 @@ int admin_encode_describe(const struct admin_cmd *cmd, struct buf *out, struct e
     }
     if (cmd->kind == ADMIN_KIND_BAD)
         return bad_syntax(cmd, err);
+    if (cmd->kind == ADMIN_KIND_EXPLAIN) {
+        wire_put_row_description(out, explain_columns, COUNT_OF(explain_columns), ADMIN_TEXT_OID);
+        return 0;
+    }
     if (cmd->kind != ADMIN_KIND_SHOW) {
         wire_put_empty(out, BE_NO_DATA);
         return 0;
