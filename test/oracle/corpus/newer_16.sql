@@ -92,3 +92,5 @@ SELECT 'c'
 'd'
 --}}
 --= {"ok": true, "stmts": [{"kind": "select", "read_only": true, "tables": [], "functions": [], "locking": false, "dml_in_cte": false, "into": false, "temp": false, "params": 0}]}
+CREATE SEQUENCE a LOGGED
+--= {"ok": true, "stmts": [{"kind": "ddl", "read_only": false, "tables": ["a"], "functions": [], "locking": false, "dml_in_cte": false, "into": false, "temp": false, "params": 0}]}

@@ -70,3 +70,7 @@ CREATE TABLE p PARTITION OF t FOR VALUES IN (1) USING heap
 CREATE TABLE p PARTITION OF t DEFAULT USING heap WITH (fillfactor = 50)
 SELECT merge_action()
 SELECT json_scalar(a), json_scalar(f(b)) FROM t
+ALTER DOMAIN a ADD NOT NULL
+--= {"ok": true, "stmts": [{"kind": "ddl", "read_only": false, "tables": [], "functions": [], "locking": false, "dml_in_cte": false, "into": false, "temp": false, "params": 0}]}
+ALTER DOMAIN a ADD CONSTRAINT b NOT NULL
+--= {"ok": true, "stmts": [{"kind": "ddl", "read_only": false, "tables": [], "functions": [], "locking": false, "dml_in_cte": false, "into": false, "temp": false, "params": 0}]}
