@@ -16,6 +16,7 @@
 
 #define CRYPTO_SHA256_BYTES  32
 #define CRYPTO_MD5_HEX_BYTES 32
+#define CRYPTO_CERT_HASH_MAX 64
 
 /* True when the functions below work at all. */
 bool crypto_is_built(void);
@@ -33,6 +34,12 @@ int crypto_md5_hex(
     struct slice a, struct slice b, char out[CRYPTO_MD5_HEX_BYTES + 1], struct err *err);
 /* Fills `out` with bytes fit for keys and nonces. */
 int crypto_random(void *out, size_t n, struct err *err);
+
+/* Hash of a server's certificate (DER) for the channel binding tls-server-end-point: by the digest
+ * of its signature, SHA-256 in place of MD5 and SHA-1. -1 with 0A000 where there is none (Ed25519):
+ * then channel binding must not be offered. */
+int crypto_cert_hash(
+    struct slice der, uint8_t out[CRYPTO_CERT_HASH_MAX], size_t *n, struct err *err);
 
 /* Compares in a time that depends on `n` alone. Works in every build. */
 bool crypto_equal(const void *a, const void *b, size_t n);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: PostgreSQL
- * crypto_none.c: stands in for digest.c and cipher.c in a build without OpenSSL: every function
- * fails and says so. Nothing here may pretend to work. */
+ * crypto_none.c: stands in for digest.c, cipher.c and cert.c in a build without OpenSSL: every
+ * function fails and says so. Nothing here may pretend to work. */
 #include "config.h"
 
 #include "crypto/cipher.h"
@@ -43,6 +43,12 @@ int crypto_md5_hex(
 int crypto_random(void *out, size_t n, struct err *err)
 {
     return not_built(err, "a source of random bytes");
+}
+
+int crypto_cert_hash(
+    struct slice der, uint8_t out[CRYPTO_CERT_HASH_MAX], size_t *n, struct err *err)
+{
+    return not_built(err, "channel binding");
 }
 
 int cipher_cbc_encrypt(struct slice key, struct slice plain, struct buf *out, struct err *err)

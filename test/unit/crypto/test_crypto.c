@@ -251,6 +251,54 @@ START_TEST(test_gcm_notices_changes)
 }
 END_TEST
 
+/* Certificates signed with ECDSA and SHA-384, ECDSA and SHA-1, Ed25519. */
+static const char cert_sha384[] =
+    "MIIBbzCCARWgAwIBAgIUfSYKtok/vqLcJV0RY1NsD/i1NTwwCgYIKoZIzj0EAwMwDDEKMAgGA1UEAwwBYTAgFw0y"
+    "NjExMjEwNTI3MjRaGA8yMTI2MTAyODA1MjcyNFowDDEKMAgGA1UEAwwBYTBZMBMGByqGSM49AgEGCCqGSM49AwEH"
+    "A0IABDiZuCqjSFM9N3fcJt8Y+CwbPlyk5zzf83OCjLJTmt9HJ76O/10G43mwRCWf8Q94EFUoH206D4u0nApt07NM"
+    "Q3CjUzBRMB0GA1UdDgQWBBSboVhNwxpbYqZAvtmZ7/t/uuKV9jAfBgNVHSMEGDAWgBSboVhNwxpbYqZAvtmZ7/t/"
+    "uuKV9jAPBgNVHRMBAf8EBTADAQH/MAoGCCqGSM49BAMDA0gAMEUCIQDpHDS3+TVjuStSmTddSjXcywtnJu8rfjb/"
+    "hZfAAfjrSQIgE4K9AT8Gbi+jNKj/upemgbe9iukGF2MsxJ++HfCFu+o=";
+static const char cert_sha1[] =
+    "MIIBbTCCARSgAwIBAgIUY7eu9NSRGrfOTNG1Ebyjd4XvergwCQYHKoZIzj0EATAMMQowCAYDVQQDDAFhMCAXDTI2"
+    "MTEyMTA1MjcyNFoYDzIxMjYxMDI4MDUyNzI0WjAMMQowCAYDVQQDDAFhMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcD"
+    "QgAEOJm4KqNIUz03d9wm3xj4LBs+XKTnPN/zc4KMslOa30cnvo7/XQbjebBEJZ/xD3gQVSgfbToPi7ScCm3Ts0xD"
+    "cKNTMFEwHQYDVR0OBBYEFJuhWE3DGltipkC+2Znv+3+64pX2MB8GA1UdIwQYMBaAFJuhWE3DGltipkC+2Znv+3+6"
+    "4pX2MA8GA1UdEwEB/wQFMAMBAf8wCQYHKoZIzj0EAQNIADBFAiEA4mN9ZIZfHIT/2U8X5IBff5tiWgIkJP5LvGRB"
+    "sNq2yhkCIFONWJuTwRAs2vbwW8DplhoUUTD3xxWp/PwjIX6/jxBZ";
+static const char cert_ed25519[] =
+    "MIIBLjCB4aADAgECAhQTyLA8e+wBRFs6v7jAhTcOBctHLDAFBgMrZXAwDDEKMAgGA1UEAwwBYTAgFw0yNjExMjEw"
+    "NTI3MjRaGA8yMTI2MTAyODA1MjcyNFowDDEKMAgGA1UEAwwBYTAqMAUGAytlcAMhAPCvoJj0UxGnA3/PclmWPkIr"
+    "2ZHqKOLO9Vs6Q8CuUkoho1MwUTAdBgNVHQ4EFgQUWsyxSqZrS66zc4ERvSXXcKCl7s4wHwYDVR0jBBgwFoAUWsyx"
+    "SqZrS66zc4ERvSXXcKCl7s4wDwYDVR0TAQH/BAUwAwEB/zAFBgMrZXADQQBQ1E1RpFychOb5JO/rLQjf+d9euQ39"
+    "Nlnsy4CMFN8WZgm5726KaDpDtob0B34fhZA7OK7bD4ce3WaADG0nXnUM";
+
+static int cert_hash(const char *text, uint8_t out[CRYPTO_CERT_HASH_MAX], size_t *n)
+{
+    char der[1024];
+    size_t len;
+
+    ck_assert_int_eq(crypto_base64_decode(slice_of_str(text), der, sizeof der, &len), 0);
+    return crypto_cert_hash(slice_of(der, len), out, n, NULL);
+}
+
+START_TEST(test_cert_hash)
+{
+    uint8_t out[CRYPTO_CERT_HASH_MAX];
+    size_t n;
+
+    ck_assert_int_eq(cert_hash(cert_sha384, out, &n), 0);
+    ck_assert_uint_eq(n, 48);
+    assert_hex(out, n,
+        "9e0bb81a0c2968eba08fbcb187b450a7297594d975bafa235609b12a17b0a5e19c87ac5e2d476524cefe90db"
+        "17a7a68c");
+    ck_assert_int_eq(cert_hash(cert_sha1, out, &n), 0);
+    assert_hex(out, n, "2c9b5f4a1e69cf7693731ef09ca4162ed3c9d556d554a491e70df3a22c6c362d");
+    ck_assert_int_eq(cert_hash(cert_ed25519, out, &n), -1);
+    ck_assert_int_eq(crypto_cert_hash(slice_of_str("no certificate"), out, &n, NULL), -1);
+}
+END_TEST
+
 START_TEST(test_secret)
 {
     struct secret a = {0};
@@ -297,6 +345,7 @@ int main(void)
     tcase_add_test(tc, test_cbc_refuses);
     tcase_add_test(tc, test_ciphers_every_length);
     tcase_add_test(tc, test_gcm_notices_changes);
+    tcase_add_test(tc, test_cert_hash);
     tcase_add_test(tc, test_secret);
     suite_add_tcase(s, tc);
     sr = srunner_create(s);
