@@ -98,7 +98,6 @@ enum sql_verb {
 #define SQL_F_TABLESAMPLE   0x200000u
 #define SQL_F_DEFAULTS      0x400000u /* INSERT ... DEFAULT VALUES or a DEFAULT in VALUES or SET */
 #define SQL_F_INSERT_VALUES 0x800000u /* INSERT ... VALUES */
-#define SQL_F_TEXT_BROKEN   0x1000000u
 
 /* Table-level lock modes of LOCK. */
 enum sql_lock_mode {

@@ -220,6 +220,10 @@ void sqlp_rel(struct sqlp *st, const struct sql_tok *t, uint32_t flags)
         if (t->prev->prev != NULL)
             r->catalog = sqlp_fold(st, t->prev->prev);
         r->offset = first_part(t)->off;
+        if ((flags & SQL_TABLE_CREATED) && slice_eq_str(r->schema, "pg_temp")) {
+            r->flags |= SQL_TABLE_TEMP;
+            st->cur.flags |= SQL_F_TEMP;
+        }
     }
     r->len = t->end - r->offset;
 }
@@ -324,11 +328,11 @@ static struct slice dotted(struct sqlp *st, const struct sql_tok *t)
 
 static void take_value(struct sqlp *st, const struct sql_tok *value)
 {
-    st->cur.flags |= SQL_F_LITERAL_DEPENDS;
     st->cur.set.how = SQL_SET_DEFAULT;
     st->cur.set.value = slice_of("", 0);
     if (value == NULL || value->end == 0)
         return;
+    st->cur.flags |= SQL_F_LITERAL_DEPENDS;
     st->cur.set.how = SQL_SET_VALUE;
     st->cur.set.value = slice_of(st->base + value->off, value->end - value->off);
 }

@@ -51,6 +51,7 @@ static int join_uescape(int token, struct sql_tok *v, struct sqlp *st)
         if (next_token(&t, st) != SCONST || (esc = uescape_char(&t)) == '\0')
             return SQLP_BROKEN;
         v->end = t.end;
+        st->escaped = true;
     }
     if (sqltext_unicode(st, v, esc) == -1)
         return SQLP_BROKEN;
@@ -148,6 +149,11 @@ int sqlgram_lex(struct sql_tok *v, struct sqlp *st)
     if (!st->in_stmt) {
         st->in_stmt = true;
         st->cur.offset = v->off;
+    }
+    if (st->escaped) {
+        /* The escape is a literal to the fingerprint, but it decides what a name is. */
+        st->cur.flags |= SQL_F_LITERAL_DEPENDS;
+        st->escaped = false;
     }
     st->stmt_end = v->end;
     return token;

@@ -98,6 +98,7 @@ struct sqlp {
     bool old_words;        /* words newer than PostgreSQL 15 are identifiers */
     bool saw_new_word;
     bool no_memory;
+    bool escaped; /* the token had a UESCAPE */
     bool has_peek;
     int peek_token;
     struct sql_tok peek;

@@ -138,6 +138,8 @@ START_TEST(notes_flags)
     ck_assert(flag("SELECT 1 FROM t FOR UPDATE NOWAIT", SQL_F_NOWAIT));
     ck_assert(flag("CREATE TEMP TABLE t (a int)", SQL_F_TEMP));
     ck_assert(flag("SELECT 1 INTO TEMP t", SQL_F_TEMP));
+    ck_assert(flag("CREATE TABLE pg_temp.t (a int)", SQL_F_TEMP));
+    ck_assert(!flag("SELECT * FROM pg_temp.t", SQL_F_TEMP));
     ck_assert(flag("CREATE UNLOGGED TABLE t (a int)", SQL_F_UNLOGGED));
     ck_assert(one("CREATE TEMP VIEW v AS SELECT 1")->tables[0].flags & SQL_TABLE_TEMP);
     ck_assert(flag("CREATE INDEX CONCURRENTLY i ON t (a)", SQL_F_CONCURRENTLY));

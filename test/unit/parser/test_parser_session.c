@@ -42,7 +42,7 @@ static void check_set(
     ck_assert_msg(s->set.scope == scope, "%s: scope %d", text, (int)s->set.scope);
     ck_assert_str_eq(str(s->set.name), name);
     ck_assert_str_eq(str(s->set.value), value);
-    ck_assert(s->flags & SQL_F_LITERAL_DEPENDS);
+    ck_assert_int_eq((s->flags & SQL_F_LITERAL_DEPENDS) != 0, *value != '\0');
     ck_assert_int_eq(s->set.how, *value != '\0' ? SQL_SET_VALUE : SQL_SET_DEFAULT);
 }
 
