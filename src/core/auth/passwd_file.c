@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -137,6 +138,7 @@ int passwd_update(const char *path, struct slice user, struct slice value, struc
     struct secret old = {0};
     struct buf text = {0};
     struct err read_err = {0};
+    char real[PATH_MAX];
     struct stat st;
     bool exists = true;
     int rc;
@@ -145,6 +147,9 @@ int passwd_update(const char *path, struct slice user, struct slice value, struc
         err_set(err, "22023", "a user name or password with a line break cannot be stored");
         return -1;
     }
+    /* Through a link, as volumes of containers have them: the file is replaced, not the link. */
+    if (realpath(path, real) != NULL)
+        path = real;
     if (passwd_read_file(path, PASSWD_FILE_MAX, &old, &st, &read_err) == -1) {
         exists = strcmp(read_err.sqlstate, "58P01") != 0;
         if (exists) {

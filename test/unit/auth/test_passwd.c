@@ -331,6 +331,22 @@ START_TEST(test_update)
 }
 END_TEST
 
+START_TEST(test_update_through_link)
+{
+    char link_path[220];
+    struct stat st;
+
+    snprintf(link_path, sizeof link_path, "%s/link", folder);
+    write_file("a:1\n");
+    ck_assert_int_eq(symlink(path, link_path), 0);
+    ck_assert_int_eq(passwd_update(link_path, slice_of_str("a"), slice_of_str("2"), NULL), 0);
+    ck_assert_int_eq(lstat(link_path, &st), 0);
+    ck_assert(S_ISLNK(st.st_mode));
+    assert_content("a:2\n");
+    unlink(link_path);
+}
+END_TEST
+
 START_TEST(test_modes)
 {
     struct stat st;
@@ -492,6 +508,7 @@ int main(void)
     tcase_add_test(tc, test_open_values);
     tcase_add_test(tc, test_load_and_change);
     tcase_add_test(tc, test_update);
+    tcase_add_test(tc, test_update_through_link);
     tcase_add_test(tc, test_modes);
     tcase_add_test(tc, test_key_file);
     tcase_add_test(tc, test_cred_checks);
