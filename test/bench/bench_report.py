@@ -110,7 +110,8 @@ def markdown(run, samples, idle, failures, chart):
            f"Machine: {os.cpu_count()} × {cpu_model()}, Linux {platform.release()}. The server, the "
            "load generator and the proxies share it, over loopback.", "",
            "Versions: " + "; ".join(run.versions) + ".", "",
-           f"Settings: session pooling, trust authentication, no TLS, one server, scale {run.scale}; "
+           f"Settings: session pooling, trust authentication, no TLS, one server, scale {run.scale} "
+           "(pgpool and pgpool-II: streaming_replication with one node, no load balancing); "
            f"{run.seconds} s per run, {run.rounds} rounds, peers alternating within each mode. "
            "Figures are medians (min–max); ratios are taken round by round. CPU is user and "
            "system time of all processes of the proxy, exited ones too, divided by the "
