@@ -28,6 +28,7 @@ struct sql_cache {
     uint32_t max_entries;
     size_t max_bytes;
     struct sql_cache_stats stats;
+    struct arena *scan; /* for fingerprinting; keeps a block, so that a hit allocates nothing */
     struct sql_facts last; /* of a statement that is not kept */
 };
 
@@ -43,6 +44,8 @@ struct sql_cache *sql_cache_new(uint32_t max_entries, size_t max_bytes)
 
     hash_table_init(&c->table);
     list_init(&c->lru);
+    c->scan = arena_new("sql fingerprint", 0);
+    (void)arena_alloc(c->scan, 8);
     c->max_entries = max_entries;
     c->max_bytes = max_bytes;
     return c;
@@ -66,6 +69,7 @@ void sql_cache_free(struct sql_cache **cp)
     while (!list_is_empty(&c->lru))
         drop(c, LIST_ENTRY(list_first(&c->lru), struct entry, lru));
     hash_table_fini(&c->table);
+    arena_free(&c->scan);
     mem_free(c);
     *cp = NULL;
 }
@@ -204,7 +208,7 @@ const struct sql_facts *sql_cache_get(
     struct sql_cache *c, struct arena *scratch, struct slice text, bool *same_layout)
 {
     struct sqlfp fp;
-    bool has_fp = sqlfp_text(scratch, text, &fp) == 0;
+    bool has_fp = sqlfp_text(c->scan, text, &fp) == 0;
     struct hash_node *node =
         has_fp ? hash_table_find(&c->table, fp.sum.lo, same_fingerprint, &fp.sum) : NULL;
 

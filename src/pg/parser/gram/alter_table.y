@@ -150,6 +150,10 @@ identity_change
     : K_RESTART
     | K_RESTART opt_with_word number
     | K_SET sequence_option
+        {
+            if ($2.n == 1)
+                BAD("sequence option not supported here");
+        }
     | K_SET K_GENERATED generated_when
     ;
 

@@ -136,19 +136,19 @@ interval_type
     : K_INTERVAL
     ;
 
-/* The value's n is 1 for HOUR and HOUR TO MINUTE, which alone may qualify a time zone; 0 none. */
+/* The value's n is 1 for hours and minutes, which alone may qualify a time zone; 0 for none. */
 opt_interval
     : K_YEAR                                { $$.n = 2; }
     | K_MONTH                               { $$.n = 2; }
     | K_DAY                                 { $$.n = 2; }
     | K_HOUR                                { $$.n = 1; }
-    | K_MINUTE                              { $$.n = 2; }
+    | K_MINUTE                              { $$.n = 1; }
     | interval_second                       { $$.n = 2; }
     | K_YEAR K_TO K_MONTH                   { $$.n = 2; }
     | K_DAY K_TO K_HOUR                     { $$.n = 2; }
     | K_DAY K_TO K_MINUTE                   { $$.n = 2; }
     | K_DAY K_TO interval_second            { $$.n = 2; }
-    | K_HOUR K_TO K_MINUTE                  { $$.n = 1; }
+    | K_HOUR K_TO K_MINUTE                  { $$.n = 1; $$.end = $3.end; }
     | K_HOUR K_TO interval_second           { $$.n = 2; }
     | K_MINUTE K_TO interval_second         { $$.n = 2; }
     | %empty                                { NONE($$); }

@@ -98,12 +98,12 @@ func_special
     | K_CURRENT_CATALOG
     | K_CURRENT_SCHEMA
     | K_CAST '(' a_expr K_AS type_name ')'
-    | K_EXTRACT '(' opt_extract_list ')'
+    | K_EXTRACT '(' extract_field K_FROM a_expr ')'
     | K_NORMALIZE '(' a_expr ')'
     | K_NORMALIZE '(' a_expr ',' normal_form ')'
     | K_OVERLAY '(' overlay_list ')'
     | K_OVERLAY '(' opt_func_args ')'       { NOTE_CALL($1, $3.n, 0, $4); }
-    | K_POSITION '(' opt_position_list ')'
+    | K_POSITION '(' b_expr K_IN b_expr ')'
     | K_SUBSTRING '(' substring_list ')'
     | K_SUBSTRING '(' opt_func_args ')'     { NOTE_CALL($1, $3.n, 0, $4); }
     | K_TREAT '(' a_expr K_AS type_name ')'
@@ -160,11 +160,6 @@ opt_func_args
     | %empty                                { NONE($$); }
     ;
 
-opt_extract_list
-    : extract_field K_FROM a_expr
-    | %empty
-    ;
-
 extract_field
     : IDENT
     | K_YEAR
@@ -179,11 +174,6 @@ extract_field
 overlay_list
     : a_expr K_PLACING a_expr K_FROM a_expr K_FOR a_expr
     | a_expr K_PLACING a_expr K_FROM a_expr
-    ;
-
-opt_position_list
-    : b_expr K_IN b_expr
-    | %empty
     ;
 
 substring_list

@@ -456,11 +456,17 @@ opclass_items
     ;
 
 opclass_item
-    : K_OPERATOR ICONST operator_any opclass_purpose
-    | K_OPERATOR ICONST operator_ref opclass_purpose
+    : K_OPERATOR ICONST operator_any opclass_purpose opt_recheck
+    | K_OPERATOR ICONST operator_ref opclass_purpose opt_recheck
     | K_FUNCTION ICONST function_ref
     | K_FUNCTION ICONST '(' type_list ')' function_ref
     | K_STORAGE type_name
+    ;
+
+/* No server has wanted it since 8.4; those up to 17 take it with a notice. */
+opt_recheck
+    : K_RECHECK
+    | %empty
     ;
 
 opclass_purpose

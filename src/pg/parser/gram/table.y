@@ -547,23 +547,24 @@ sequence_options
     | sequence_options sequence_option
     ;
 
+/* The value's n is 1 for what ALTER COLUMN SET does not take. */
 sequence_option
-    : K_AS simple_type
-    | K_CACHE number
-    | K_CYCLE
-    | K_NO K_CYCLE
-    | K_INCREMENT opt_by number
-    | K_LOGGED
-    | K_UNLOGGED
-    | K_MAXVALUE number
-    | K_MINVALUE number
-    | K_NO K_MAXVALUE
-    | K_NO K_MINVALUE
-    | K_OWNED K_BY any_name
-    | K_SEQUENCE K_NAME any_name
-    | K_START opt_with_word number
-    | K_RESTART
-    | K_RESTART opt_with_word number
+    : K_AS simple_type                      { $$.n = 1; }
+    | K_CACHE number                        { $$.n = 0; }
+    | K_CYCLE                               { $$.n = 0; }
+    | K_NO K_CYCLE                          { $$.n = 0; }
+    | K_INCREMENT opt_by number             { $$.n = 0; }
+    | K_LOGGED                              { $$.n = 0; }
+    | K_UNLOGGED                            { $$.n = 0; }
+    | K_MAXVALUE number                     { $$.n = 0; }
+    | K_MINVALUE number                     { $$.n = 0; }
+    | K_NO K_MAXVALUE                       { $$.n = 0; }
+    | K_NO K_MINVALUE                       { $$.n = 0; }
+    | K_OWNED K_BY any_name                 { $$.n = 1; }
+    | K_SEQUENCE K_NAME any_name            { $$.n = 0; }
+    | K_START opt_with_word number          { $$.n = 0; }
+    | K_RESTART                             { $$.n = 1; }
+    | K_RESTART opt_with_word number        { $$.n = 1; }
     ;
 
 opt_by
