@@ -36,6 +36,7 @@ struct backend {
     struct list links;    /* every link */
     struct list requests; /* all waiting requests, oldest first */
     uint32_t nrequests;
+    unsigned ncancels; /* cancel requests on their way to servers */
     struct task retry; /* lets waiting requests try again */
     struct rows_header *link_rows;
     struct row_alloc *row_alloc;

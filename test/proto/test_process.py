@@ -473,14 +473,21 @@ def test_any_order_of_accidents(make, seed):
     h.wait_workers(3)
     before = procs.fd_count(h.pid)
     stopped: list[int] = []
+    def hit(pids: list[int], signo: int) -> None:
+        pid = dice.choice(pids)
+        try:
+            os.kill(pid, signo)
+            stopped.extend([pid] if signo == signal.SIGSTOP else [])
+        except ProcessLookupError:
+            pass  # it was already on its way
+
     for _ in range(150):
         what = dice.choice(["kill", "stop", "cont", "good", "bad", "rotate", "client", "client"])
         family = procs.children(h.pid)
         if what == "kill" and family:
-            os.kill(dice.choice(family), dice.choice([signal.SIGKILL, signal.SIGSEGV, signal.SIGQUIT]))
+            hit(family, dice.choice([signal.SIGKILL, signal.SIGSEGV, signal.SIGQUIT]))
         elif what == "stop" and family:
-            stopped.append(dice.choice(family))
-            os.kill(stopped[-1], signal.SIGSTOP)
+            hit(family, signal.SIGSTOP)
         elif what == "cont":
             continue_all(stopped)
         elif what in ("good", "bad"):

@@ -67,6 +67,8 @@ def test_fast_stop_tells_its_clients(pg, start_pool):
         assert found[-1].sqlstate == "57P01"
         wire.bye()
     assert pool.daemon.wait_exit(20) == 0
+    waits.wait_for("no statement runs on", lambda: not pg.sessions(
+        "query like '%pg_sleep(60)%' and state = 'active' and pid <> pg_backend_pid()"), 5)
 
 
 def test_fast_replaces_smart(pg, start_pool):

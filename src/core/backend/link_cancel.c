@@ -43,6 +43,7 @@ static void cancel_free(struct cancel *c)
 {
     struct link *link = cancel_find_link(c);
 
+    c->be->ncancels--;
     timer_stop(c->be->loop, &c->timer);
     if (c->canceller_fd != -1)
         close(c->canceller_fd);
@@ -124,6 +125,7 @@ void link_cancel(struct link *link, int fd)
     c->stream.fd = -1;
     startup_encode_cancel(&c->packet, link->server_pid, slice_of(link->key, link->key_len));
     link->in_cancel = true;
+    be->ncancels++;
     timer_init(&c->timer, cancel_on_timer);
     timer_start(be->loop, &c->timer, be->conf->cancel_wait_timeout_ms);
     c->dial = dial_start(be->loop, node->backend_hostname, node->backend_port,

@@ -159,7 +159,7 @@ static void start_children(struct sup *s)
 
     for (i = 0; i < s->nchildren; i++)
         sup_child_start(s, &s->children[i]);
-    log_at(LVL_LOG, "%s successfully started. version %s (%s)", "pgpool", PACKAGE_VERSION,
+    log_at(LVL_LOG, "pgpool-II successfully started. version %s (%s)", PACKAGE_VERSION,
         PGPOOL_CODENAME);
 }
 

@@ -16,6 +16,8 @@
 
 #include "worker_int.h"
 
+#define LEAVE_LIMIT_MS 2000
+
 static void worker_on_mail(struct role_loop *rl, struct mail *mail)
 {
     struct worker *w = LIST_ENTRY(rl, struct worker, role);
@@ -65,6 +67,25 @@ static bool worker_on_stop(struct role_loop *rl)
     return true;
 }
 
+/* The statements of clients that were sent home are being cancelled: a worker that left before its
+ * requests are out would leave them running on the servers. */
+static void worker_leave(struct worker *w)
+{
+    int64_t now_us = loop_now_us(&w->role.loop);
+
+    if (w->leave_before_us == 0)
+        w->leave_before_us = now_us + LEAVE_LIMIT_MS * INT64_C(1000);
+    if (w->sessions.be.ncancels > 0 && now_us < w->leave_before_us)
+        timer_start(&w->role.loop, &w->leave, LOOP_TICK_MS);
+    else
+        role_loop_end(&w->role);
+}
+
+static void worker_on_leave(struct timer *t)
+{
+    worker_leave(LIST_ENTRY(t, struct worker, leave));
+}
+
 static void worker_on_empty(struct sessions *ss)
 {
     struct worker *w = LIST_ENTRY(ss, struct worker, sessions);
@@ -75,7 +96,7 @@ static void worker_on_empty(struct sessions *ss)
         role_loop_end(&w->role);
     }
     if (ss->stop != SESSION_RUNNING)
-        role_loop_end(&w->role);
+        worker_leave(w);
 }
 
 int worker_main(struct proc_env *env)
@@ -86,6 +107,7 @@ int worker_main(struct proc_env *env)
     w->role.on_mail = worker_on_mail;
     w->role.on_reload = worker_on_reload;
     w->role.on_stop = worker_on_stop;
+    timer_init(&w->leave, worker_on_leave);
     role_loop_init(&w->role, env);
     sessions_init(&w->sessions, &w->role.loop, env);
     w->sessions.on_empty = worker_on_empty;

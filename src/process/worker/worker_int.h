@@ -21,7 +21,9 @@ struct worker {
     struct sessions sessions;
     struct acceptor acceptors[PROC_MAX_LISTEN];
     int nacceptors;
-    struct timer retry; /* accepting goes on after EMFILE */
+    struct timer retry;      /* accepting goes on after EMFILE */
+    struct timer leave;      /* the last clients are gone, cancel requests are not */
+    int64_t leave_before_us; /* 0: not leaving */
     bool is_accepting;
     bool is_retiring; /* child_max_connections is reached */
     /* Clients handed to other workers since they last published their count. */
