@@ -140,6 +140,11 @@ class Postgres:
         raw = self.rows(sql, database)[0][0]
         return "" if raw is None else raw.decode()
 
+    def logins(self) -> list[int]:
+        """Server processes that still wait for a client's password."""
+        assert self.daemon is not None
+        return [pid for pid in procs.children(self.daemon.pid) if "authentication" in procs.command_line(pid)]
+
     def sessions(self, where: str = "true") -> list[int]:
         """Pids of client backends other than the one that asks."""
         sql = ("select pid from pg_stat_activity where backend_type = 'client backend' "

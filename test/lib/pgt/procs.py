@@ -108,6 +108,14 @@ def children(pid: int) -> list[int]:
     return sorted(found)
 
 
+def command_line(pid: int) -> str:
+    """The process title; empty when the process is gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
 def memory_kb(pid: int, what: str = "VmRSS") -> int:
     """A line of /proc/<pid>/status in kB; 0 when the process is gone."""
     try:
