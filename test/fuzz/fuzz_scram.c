@@ -128,16 +128,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     return 0;
 }
 
+#define BIND "c=cD10bHMtc2VydmVyLWVuZC1wb2ludCwsaGFzaCBvZiB0aGUgY2VydGlmaWNhdGU=,r=@,x=y,p="
+#define ZERO "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+
 static const char *const seeds[] = {
-    "SCRAM-SHA-256\nn,,n=,r=abc\nc=biws,r=@,p=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n",
-    "SCRAM-SHA-256-PLUS\np=tls-server-end-point,,n=u,r=abc,x=1\n"
-    "c=cD10bHMtc2VydmVyLWVuZC1wb2ludCwsaGFzaCBvZiB0aGUgY2VydGlmaWNhdGU=,r=@,x=y,p="
-    "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n",
-    "SCRAM-SHA-256\ny,,n=,r=abc\nc=eSws,r=@,p=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n",
-    "x\nr=@xyz,s=c2FsdA==,i=4096\nv=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n",
+    "SCRAM-SHA-256\nn,,n=,r=abc\nc=biws,r=@,p=" ZERO "\n",
+    ("SCRAM-SHA-256-PLUS\np=tls-server-end-point,,n=u,r=abc,x=1\n" BIND ZERO "\n"),
+    "SCRAM-SHA-256\ny,,n=,r=abc\nc=eSws,r=@,p=" ZERO "\n",
+    "x\nr=@xyz,s=c2FsdA==,i=4096\nv=" ZERO "\n",
     "x\nr=@xyz,s=c2FsdA==,i=4096\ne=invalid-proof\n",
-    "SCRAM-SHA-256$4096:+yDtfhC5yF2rJEx2G6yWJg==$BEoCU6Ny9NGpwpI4EqCDJy6dOsSzFtSPqcAB6dwlVKU=:"
-    "UTJCpZ8ZSa/SMGtYByyDEVA13hOKX9XpXZ7WlO4Os4o=",
+    "SCRAM-SHA-256$4096:c2FsdA==$" ZERO ":" ZERO,
 };
 
 FUZZ_MAIN(seeds, 60000, ",=@npyarscivme$:-AB/+")
