@@ -14,6 +14,10 @@
 
 struct arena;
 struct conf;
+struct conf_session;
+struct route_marks;
+struct route_rules;
+struct route_trace;
 
 /* What kind of node a statement may run on. */
 enum route_class {
@@ -39,8 +43,12 @@ const char *route_class_text(enum route_class class);
  */
 enum route_question_kind {
     ROUTE_Q_FUNCTION, /* may it write? (volatile; any overload with that number of arguments) */
-    ROUTE_Q_RELATION  /* what is it? a set of ROUTE_REL_* */
+    ROUTE_Q_RELATION, /* what is it? a set of ROUTE_REL_* */
+    ROUTE_Q_OPERATOR, /* is any operator of that name volatile? ROUTE_FUNC_* */
+    ROUTE_Q_OID,      /* of the relation; 0 when there is none */
+    ROUTE_Q_DATABASE  /* what has to be looked for in this database? a set of ROUTE_DB_* */
 };
+#define ROUTE_QUESTION_KINDS 5
 
 #define ROUTE_REL_CATALOG  0x01u /* a system catalogue */
 #define ROUTE_REL_TEMP     0x02u
@@ -50,6 +58,10 @@ enum route_question_kind {
 #define ROUTE_REL_MISSING   0x10u
 #define ROUTE_FUNC_VOLATILE 0x01u
 #define ROUTE_FUNC_MISSING  0x02u
+#define ROUTE_DB_OPERATOR                                                                          \
+    0x01u /* operators whose function is volatile exist: look at those of the statement */
+#define ROUTE_DB_SHADOW                                                                            \
+    0x02u /* volatile functions called like built-in ones exist: ask for those, too */
 
 struct route_question {
     enum route_question_kind kind;
@@ -79,14 +91,41 @@ struct route_session {
     uint64_t last_write_lsn;   /* of this session, 0 when none (read_consistency) */
     uint64_t global_write_lsn; /* newest known of any session */
     int64_t now_us;
+    /* What follows is 0 when the session does not know better. */
+    bool default_serializable; /* default_transaction_isolation is serializable */
+    bool default_read_only;    /* default_transaction_read_only is on */
+    bool search_path_changed;  /* the session has set search_path: pg_catalog may not come first */
+    bool tx_begun_in_multi;    /* BEGIN stood in a string of several statements */
+    bool has_tx_node;          /* the transaction lives on tx_node (something was sent there) */
+    bool has_cursor_node;      /* WITH HOLD cursors of an ended transaction live on cursor_node */
+    int tx_node;
+    int cursor_node;
+    const struct route_trace *trace; /* tables written and temporary tables made by this session */
 };
+
+/* A statement made by PREPARE, by its name: sets *text and *facts (of the PREPARE or of the
+ * statement alone; valid until the decision is made) and returns 0, or -1 when there is none. */
+typedef int route_prepared_fn(
+    void *ctx, struct slice name, struct slice *text, const struct sql_facts **facts);
+/* The node on which a server process of ours runs, by the number that the client would give to
+ * pg_terminate_backend; VIEW_NO_NODE when it is not ours. */
+typedef int route_pid_fn(void *ctx, int32_t pid);
 
 struct route_input {
     const struct conf *conf;
+    const struct conf_session *set;  /* what PGPOOL SET changed; NULL: as `conf` says */
+    const struct route_rules *rules; /* made from `conf`; NULL only when all its lists are empty */
     const struct view *view;
     const struct route_session *session;
     route_lookup_fn *lookup;
     void *lookup_ctx;
+    route_prepared_fn *prepared; /* NULL: EXECUTE goes to the primary */
+    void *prepared_ctx;
+    route_pid_fn *node_of_pid; /* NULL: pg_terminate_backend() goes to the primary */
+    void *pid_ctx;
+    /* dml_adaptive_global: one table of marks per worker; none: every table counts as written. */
+    const struct route_marks *const *marks;
+    unsigned nmarks;
     uint64_t random; /* for the choice among nodes */
 };
 
@@ -97,7 +136,18 @@ struct route_decision {
     enum route_reason reason;
     int node;      /* where to send it; VIEW_NO_NODE when there is no such node */
     bool is_write; /* counts as a write for disable_load_balance_on_write */
-    bool must_ask; /* answers are missing: ask `question`, then decide again */
+    bool must_ask; /* answers are missing: ask `question`, then decide again. Who cannot ask uses
+                      `node`, the primary; is_write is then true when a function is unknown */
+    /* A read in a read-write transaction stays on the primary (`node`), but could go to
+     * `leave_node` in a transaction of its own there. */
+    bool may_leave_tx;
+    int leave_node;
+    /* The transaction lives on another node than `node`, where this statement cannot run. */
+    bool leaves_tx;
+    bool runs_code;   /* CALL, DO, a volatile function that is not built in: may change settings and
+                         make temporary tables unseen */
+    int balance_node; /* the session's node for reads, to be kept; VIEW_NO_NODE: not chosen here */
+    int32_t kill_pid; /* the process that the statement ends (reason BACKEND_PID), else 0 */
     /* The chosen standby has not replayed the session's last write yet: wait up to
      * read_consistency_wait for `wait_lsn`, then send it to the primary. */
     bool must_wait;
@@ -106,14 +156,18 @@ struct route_decision {
     struct route_question question[ROUTE_MAX_QUESTIONS];
 };
 
-/* Decides for one statement `i` of `facts` (text is the whole query string). */
+/* Decides for one statement `i` of `facts` (text is the whole query string). Offsets in the facts
+ * are used only when there are several statements: facts found by fingerprint for another text do
+ * for a single one. */
 void route_statement(const struct route_input *in, struct slice text, const struct sql_facts *facts,
     uint32_t i, struct route_decision *out);
-/* Decides for a whole simple query: the strictest of its statements; a text that the parser rejects
- * goes to the primary. */
+/* Decides for a whole simple query: the strictest of its statements (primary, transaction, session,
+ * either), which all go to one node; a text that the parser rejects goes to the primary. */
 void route_query(const struct route_input *in, struct slice text, const struct sql_facts *facts,
     struct route_decision *out);
 /* Chooses the node for this session's reads: preference lists, weights, lag. */
 int route_choose_balance_node(const struct route_input *in);
+/* True when the settings keep reads away from `node` for its lag. */
+bool route_node_lags(const struct conf *conf, const struct view *view, int node);
 
 #endif

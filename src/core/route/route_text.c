@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: PostgreSQL
- * route_text.c: words for classes and reasons. Runs in: workers. */
+ * route_text.c: words for classes and reasons, and the little that the router reads in texts by
+ * itself. Runs in: workers. */
 #include "config.h"
 
-#include "route/route.h"
+#include "route_int.h"
 
 #include "base/assert.h"
 
@@ -31,4 +32,200 @@ const char *route_class_text(enum route_class class)
         return "transaction";
     }
     UNREACHED();
+}
+
+static bool is_blank(char ch)
+{
+    return ch == ' ' || (ch >= '\t' && ch <= '\r');
+}
+
+static bool is_digit(char ch)
+{
+    return ch >= '0' && ch <= '9';
+}
+
+static bool is_word(char ch)
+{
+    return (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || is_digit(ch) || ch == '_' ||
+           (unsigned char)ch >= 0x80;
+}
+
+/* Where the comment that begins at `i` ends; `i` when none begins there. Comments nest. */
+static size_t comment_end(struct slice s, size_t i)
+{
+    unsigned depth = 0;
+
+    if (i + 1 >= s.n)
+        return i;
+    if (s.p[i] == '-' && s.p[i + 1] == '-') {
+        while (i < s.n && s.p[i] != '\n' && s.p[i] != '\r')
+            i++;
+        return i;
+    }
+    if (s.p[i] != '/' || s.p[i + 1] != '*')
+        return i;
+    while (i + 1 < s.n) {
+        if (s.p[i] == '/' && s.p[i + 1] == '*') {
+            depth++;
+            i += 2;
+        } else if (s.p[i] == '*' && s.p[i + 1] == '/') {
+            depth--;
+            i += 2;
+            if (depth == 0)
+                return i;
+        } else {
+            i++;
+        }
+    }
+    return s.n;
+}
+
+static bool is_hint(struct slice comment)
+{
+    if (comment.n < 4 || comment.p[0] != '/')
+        return false;
+    comment = slice_of(comment.p + 2, comment.n - 4);
+    while (comment.n > 0 && is_blank(comment.p[0]))
+        comment = slice_of(comment.p + 1, comment.n - 1);
+    while (comment.n > 0 && is_blank(comment.p[comment.n - 1]))
+        comment.n--;
+    return slice_ieq_str(comment, "no load balance");
+}
+
+struct route_lead route_lead_of(struct slice text)
+{
+    struct route_lead lead = {0};
+    size_t i = 0;
+
+    while (i < text.n) {
+        size_t end = comment_end(text, i);
+        if (end > i) {
+            lead.has_hint = lead.has_hint || is_hint(slice_of(text.p + i, end - i));
+            i = end;
+        } else if (is_blank(text.p[i])) {
+            lead.has_blank = lead.has_blank || i == 0;
+            i++;
+        } else {
+            break;
+        }
+    }
+    lead.offset = i;
+    return lead;
+}
+
+static size_t skip_blanks(struct slice s, size_t i)
+{
+    while (i < s.n && is_blank(s.p[i]))
+        i++;
+    return i;
+}
+
+/* The argument list behind `i`, when it is one integer, or one and a second argument. */
+static int32_t constant_argument(struct slice s, size_t i)
+{
+    int64_t pid = 0;
+    size_t begin;
+
+    i = skip_blanks(s, i);
+    if (i >= s.n || s.p[i] != '(')
+        return 0;
+    i = skip_blanks(s, i + 1);
+    begin = i;
+    while (i < s.n && is_digit(s.p[i]) && i - begin < 10)
+        pid = pid * 10 + (s.p[i++] - '0');
+    if (i == begin || pid > INT32_MAX)
+        return 0;
+    i = skip_blanks(s, i);
+    return i < s.n && (s.p[i] == ')' || s.p[i] == ',') ? (int32_t)pid : 0;
+}
+
+int32_t route_text_pid(struct slice text)
+{
+    static const char *const name[] = {"pg_terminate_backend", "pg_cancel_backend"};
+    size_t i;
+    unsigned k;
+
+    for (i = 0; i < text.n; i++) {
+        if (text.p[i] != 'p' && text.p[i] != 'P')
+            continue;
+        for (k = 0; k < sizeof name / sizeof name[0]; k++) {
+            size_t n = strlen(name[k]);
+            if (text.n - i > n && strncasecmp(text.p + i, name[k], n) == 0)
+                return constant_argument(text, i + n);
+        }
+    }
+    return 0;
+}
+
+/* Where the quoted thing that begins at `i` ends. Backslashes count in E'' only: whoever turns
+ * standard_conforming_strings off and uses volatile operators has to name them in
+ * primary_routing_query_pattern_list. */
+static size_t quoted_end(struct slice s, size_t i)
+{
+    char quote = s.p[i];
+    bool is_escape = quote == '\'' && i > 0 && (s.p[i - 1] == 'e' || s.p[i - 1] == 'E');
+
+    for (i++; i < s.n; i++) {
+        if (is_escape && s.p[i] == '\\')
+            i++;
+        else if (s.p[i] == quote)
+            return i + 1;
+    }
+    return s.n;
+}
+
+/* $tag$ ... $tag$, or `i` when no such string begins there. */
+static size_t dollar_end(struct slice s, size_t i)
+{
+    size_t tag = i + 1;
+    size_t n;
+
+    if (i > 0 && (is_word(s.p[i - 1]) || s.p[i - 1] == '$'))
+        return i;
+    while (tag < s.n && is_word(s.p[tag]))
+        tag++;
+    if (tag >= s.n || s.p[tag] != '$' || (tag > i + 1 && is_digit(s.p[i + 1])))
+        return i;
+    n = tag + 1 - i;
+    for (tag++; tag + n <= s.n; tag++)
+        if (memcmp(s.p + tag, s.p + i, n) == 0)
+            return tag + n;
+    return s.n;
+}
+
+/* PostgreSQL's rule: an operator of several characters ends with + or - only if it holds one of
+ * the characters that standard SQL has no operators with. */
+static size_t operator_end(struct slice s, size_t i)
+{
+    size_t begin = i;
+    bool is_special = false;
+
+    while (i < s.n && s.p[i] != '\0' && strchr("+-*/<>=~!@#%^&|`?", s.p[i]) != NULL) {
+        if (comment_end(s, i) > i)
+            break;
+        is_special = is_special || strchr("~!@#%^&|`?", s.p[i]) != NULL;
+        i++;
+    }
+    while (!is_special && i > begin + 1 && (s.p[i - 1] == '+' || s.p[i - 1] == '-'))
+        i--;
+    return i;
+}
+
+void route_text_operators(struct slice text, route_operator_fn *fn, void *ctx)
+{
+    size_t i = 0;
+
+    while (i < text.n) {
+        size_t end = comment_end(text, i);
+        if (end == i && (text.p[i] == '\'' || text.p[i] == '"'))
+            end = quoted_end(text, i);
+        if (end == i && text.p[i] == '$')
+            end = dollar_end(text, i);
+        if (end == i) {
+            end = operator_end(text, i);
+            if (end > i && !fn(ctx, slice_of(text.p + i, end - i)))
+                return;
+        }
+        i = end > i ? end : i + 1;
+    }
 }

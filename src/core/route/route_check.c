@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * route_check.c: what the catalogue says of the functions, operators and tables of a statement.
+ * Runs in: workers. Everyday functions of pg_catalog are answered from a list, as pg_catalog is
+ * searched first; where that may not hold (the session has set search_path, or the database has
+ * volatile functions called like built-in ones) the catalogue is asked for those, too. */
+#include "config.h"
+
+#include "route_int.h"
+
+#include <stdlib.h>
+
+#include "route/route_marks.h"
+#include "route/route_trace.h"
+
+enum builtin { BUILTIN_NO, READS, WRITES };
+
+struct builtin_name {
+    const char *name;
+    enum builtin what;
+};
+
+static const struct builtin_name builtin_table[] = {
+#define ROUTE_BUILTIN(name, what) {name, what},
+#include "route_builtin.def"
+#undef ROUTE_BUILTIN
+};
+
+static int compare_builtin(const void *key, const void *item)
+{
+    const struct slice *k = key;
+    const struct builtin_name *b = item;
+    size_t n = strlen(b->name);
+    int c = memcmp(k->p, b->name, k->n < n ? k->n : n);
+
+    return c != 0 ? c : (k->n > n) - (k->n < n);
+}
+
+static enum builtin builtin_of(struct slice name)
+{
+    const struct builtin_name *b = bsearch(&name, builtin_table,
+        sizeof builtin_table / sizeof builtin_table[0], sizeof builtin_table[0], compare_builtin);
+
+    return b == NULL ? BUILTIN_NO : b->what;
+}
+
+static bool question_eq(const struct route_question *a, const struct route_question *b)
+{
+    return a->kind == b->kind && a->nargs == b->nargs && slice_eq(a->schema, b->schema) &&
+           slice_eq(a->name, b->name);
+}
+
+/* Looks an answer up, or puts the question on the list. Returns 0 or -1. */
+static int answer(struct route_case *c, const struct route_question *q, uint32_t *bits)
+{
+    struct route_decision *out = c->out;
+    unsigned i;
+
+    *bits = 0;
+    if (c->in->lookup != NULL && c->in->lookup(c->in->lookup_ctx, q, bits) == 0)
+        return 0;
+    for (i = 0; i < out->nquestions; i++)
+        if (question_eq(&out->question[i], q))
+            return -1;
+    out->must_ask = true;
+    if (out->nquestions < ROUTE_MAX_QUESTIONS)
+        out->question[out->nquestions++] = *q; /* the rest is asked for in the next round */
+    return -1;
+}
+
+static void writes(struct route_case *c, enum route_reason reason)
+{
+    c->out->class = ROUTE_PRIMARY;
+    c->out->reason = reason;
+    c->out->is_write = true;
+}
+
+/* The lists of functions: 1 writes, 0 reads, -1 when the lists do not say. */
+static int by_lists(const struct route_rules *r, const struct sql_func *f)
+{
+    char full[160];
+    struct slice name = f->name;
+
+    if (r == NULL || (r->read_functions.n == 0 && r->write_functions.n == 0))
+        return -1;
+    if (f->schema.n != 0 && f->schema.n + f->name.n + 1 <= sizeof full) {
+        memcpy(full, f->schema.p, f->schema.n);
+        full[f->schema.n] = '.';
+        memcpy(full + f->schema.n + 1, f->name.p, f->name.n);
+        name = slice_of(full, f->schema.n + 1 + f->name.n);
+    }
+    if (r->read_functions.n != 0)
+        return route_patterns_match(&r->read_functions, name) ? 0 : 1;
+    return route_patterns_match(&r->write_functions, name) ? 1 : 0;
+}
+
+/* What has to be looked for in this database; 0 when that is not known yet (and asked). */
+static uint32_t database_bits(struct route_case *c)
+{
+    struct route_question q = {
+        .kind = ROUTE_Q_DATABASE, .schema = slice_of("", 0), .name = slice_of("", 0)};
+    uint32_t bits;
+
+    return answer(c, &q, &bits) == 0 ? bits : 0;
+}
+
+static bool is_pg_catalog(struct slice schema)
+{
+    return slice_eq_str(schema, "pg_catalog");
+}
+
+/* True when the function writes. */
+static bool check_function(struct route_case *c, const struct sql_func *f)
+{
+    struct route_question q = {
+        .kind = ROUTE_Q_FUNCTION, .schema = f->schema, .name = f->name, .nargs = f->nargs};
+    enum builtin b = BUILTIN_NO;
+    int listed = by_lists(c->in->rules, f);
+    uint32_t bits;
+
+    if (listed != -1) {
+        if (listed == 1)
+            writes(c, ROUTE_R_WRITE_FUNCTION);
+        return listed == 1;
+    }
+    if (is_pg_catalog(f->schema) || f->schema.n == 0)
+        b = builtin_of(f->name);
+    if (b == WRITES) { /* not runs_code: what built-in functions do is known by their names */
+        writes(c, ROUTE_R_VOLATILE_FUNCTION);
+        return true;
+    }
+    if (b == READS && (f->schema.n != 0 || (!c->in->session->search_path_changed &&
+                                               !(database_bits(c) & ROUTE_DB_SHADOW))))
+        return false;
+    if (answer(c, &q, &bits) == -1) {
+        c->unknown_function = true;
+        return false;
+    }
+    if (bits & ROUTE_FUNC_VOLATILE)
+        c->out->runs_code = true;
+    if (bits & (ROUTE_FUNC_VOLATILE | ROUTE_FUNC_MISSING))
+        writes(
+            c, bits & ROUTE_FUNC_VOLATILE ? ROUTE_R_VOLATILE_FUNCTION : ROUTE_R_MISSING_FUNCTION);
+    return (bits & (ROUTE_FUNC_VOLATILE | ROUTE_FUNC_MISSING)) != 0;
+}
+
+static bool check_operator(void *ctx, struct slice op)
+{
+    struct route_case *c = ctx;
+    struct route_question q = {.kind = ROUTE_Q_OPERATOR, .schema = slice_of("", 0), .name = op};
+    uint32_t bits;
+
+    if (answer(c, &q, &bits) == -1) {
+        c->unknown_function = true;
+        return true;
+    }
+    if (!(bits & ROUTE_FUNC_VOLATILE))
+        return true;
+    writes(c, ROUTE_R_VOLATILE_FUNCTION);
+    c->out->runs_code = true;
+    return false;
+}
+
+void route_check_functions(struct route_case *c, struct slice text, const struct sql_stmt *stmt)
+{
+    const struct route_rules *r = c->in->rules;
+    uint32_t i;
+
+    for (i = 0; i < stmt->nfuncs; i++)
+        if (check_function(c, &stmt->funcs[i]))
+            return;
+    if (r != NULL && (r->read_functions.n != 0 || r->write_functions.n != 0))
+        return; /* the lists speak of all functions that matter */
+    if (database_bits(c) & ROUTE_DB_OPERATOR)
+        route_text_operators(text, check_operator, c);
+}
+
+static bool is_temp_schema(struct slice schema)
+{
+    return schema.n >= 7 && memcmp(schema.p, "pg_temp", 7) == 0 &&
+           (schema.n == 7 || schema.p[7] == '_');
+}
+
+/* What the session itself knows of its temporary tables. */
+static bool is_known_temp(const struct route_session *s, const struct sql_table *t)
+{
+    if (is_temp_schema(t->schema))
+        return true;
+    if (!s->has_temp_tables && !route_trace_has_temp(s->trace))
+        return false;
+    if (s->trace != NULL)
+        return route_trace_is_temp(s->trace, t->schema, t->name);
+    return t->schema.n == 0;
+}
+
+static bool asks_for_temp(enum conf_temp_table_check mode)
+{
+    return mode == CONF_TEMP_CATALOG;
+}
+
+static enum route_reason reason_of_bits(const struct route_case *c, uint32_t bits)
+{
+    const struct conf *conf = c->in->conf;
+    bool unlogged =
+        c->in->set != NULL ? c->in->set->check_unlogged_table : conf->check_unlogged_table;
+
+    if (bits & ROUTE_REL_CATALOG)
+        return ROUTE_R_CATALOG;
+    if ((bits & ROUTE_REL_TEMP) && asks_for_temp(conf->check_temp_table))
+        return ROUTE_R_TEMP_TABLE;
+    if ((bits & ROUTE_REL_UNLOGGED) && unlogged)
+        return ROUTE_R_UNLOGGED_TABLE;
+    if (bits & ROUTE_REL_VOLATILE)
+        return ROUTE_R_VOLATILE_VIEW;
+    if (bits & ROUTE_REL_MISSING)
+        return ROUTE_R_MISSING_TABLE;
+    return ROUTE_R_NONE;
+}
+
+/* The reasons that need no catalogue. */
+static enum route_reason reason_by_session(const struct route_case *c, const struct sql_table *t)
+{
+    const struct conf *conf = c->in->conf;
+    const struct route_session *s = c->in->session;
+    enum conf_write_stickiness mode = conf->disable_load_balance_on_write;
+
+    if (is_pg_catalog(t->schema) || slice_eq_str(t->schema, "information_schema") ||
+        slice_eq_str(t->schema, "pg_toast"))
+        return ROUTE_R_CATALOG;
+    if ((asks_for_temp(conf->check_temp_table) || conf->check_temp_table == CONF_TEMP_TRACE) &&
+        is_known_temp(s, t))
+        return ROUTE_R_TEMP_TABLE;
+    if ((mode == CONF_WRITE_DML_ADAPTIVE || mode == CONF_WRITE_DML_ADAPTIVE_GLOBAL) && s->in_tx &&
+        (s->trace == NULL ? s->wrote_in_tx : route_trace_wrote(s->trace, t->schema, t->name)))
+        return ROUTE_R_TABLE_WRITTEN_IN_TX;
+    return ROUTE_R_NONE;
+}
+
+/* dml_adaptive_global: has anybody written the table lately? */
+static enum route_reason reason_by_marks(struct route_case *c, const struct sql_table *t)
+{
+    const struct route_input *in = c->in;
+    struct route_question q = {.kind = ROUTE_Q_OID, .schema = t->schema, .name = t->name};
+    int node = in->session->balance_node;
+    uint32_t oid;
+    int64_t ttl_us;
+
+    if (in->nmarks == 0)
+        return ROUTE_R_TABLE_WRITTEN_LATELY;
+    if (answer(c, &q, &oid) == -1)
+        return ROUTE_R_NONE;
+    if (oid == 0)
+        return ROUTE_R_TABLE_WRITTEN_LATELY;
+    ttl_us = route_marks_ttl_us(in->conf, in->view, node);
+    if (route_marks_is_fresh(in->marks, in->nmarks, in->conf,
+            route_marks_key(in->session->database, oid), in->session->now_us, ttl_us))
+        return ROUTE_R_TABLE_WRITTEN_LATELY;
+    return ROUTE_R_NONE;
+}
+
+static void check_relation(struct route_case *c, const struct sql_table *t)
+{
+    struct route_question q = {.kind = ROUTE_Q_RELATION, .schema = t->schema, .name = t->name};
+    uint32_t bits;
+
+    c->denied = reason_by_session(c, t);
+    if (c->denied != ROUTE_R_NONE)
+        return;
+    if (answer(c, &q, &bits) == 0)
+        c->denied = reason_of_bits(c, bits);
+    if (c->denied == ROUTE_R_NONE &&
+        c->in->conf->disable_load_balance_on_write == CONF_WRITE_DML_ADAPTIVE_GLOBAL)
+        c->denied = reason_by_marks(c, t);
+    if (c->denied == ROUTE_R_VOLATILE_VIEW) {
+        writes(c, ROUTE_R_VOLATILE_VIEW);
+        c->out->runs_code = true;
+    }
+}
+
+void route_check_relations(struct route_case *c, const struct sql_stmt *stmt)
+{
+    uint32_t i;
+
+    for (i = 0; i < stmt->ntables && c->denied == ROUTE_R_NONE; i++)
+        check_relation(c, &stmt->tables[i]);
+}

@@ -1,0 +1,512 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * route_decide.c: the order of the rules. Runs in: workers.
+ *
+ * What a statement is (route_class.c) → what it calls → what the settings, the session's state and
+ * the catalogue (route_check.c) have against balancing it → a node (route_choose.c). Each rule only
+ * ever sends more to the primary, so a rule that is wrong costs balance, never correctness. */
+#include "config.h"
+
+#include "route_int.h"
+
+#include "base/assert.h"
+#include "route/route_marks.h"
+
+static void decision_init(struct route_decision *out)
+{
+    memset(out, 0, sizeof *out);
+    out->node = VIEW_NO_NODE;
+    out->leave_node = VIEW_NO_NODE;
+    out->balance_node = VIEW_NO_NODE;
+}
+
+static bool mode_balances(const struct conf *conf)
+{
+    return conf->backend_clustering_mode == CONF_CLUSTER_STREAMING ||
+           conf->backend_clustering_mode == CONF_CLUSTER_LOGICAL;
+}
+
+static bool allows_comments(const struct route_input *in)
+{
+    return in->set != NULL ? in->set->allow_sql_comments : in->conf->allow_sql_comments;
+}
+
+static struct slice strip_tail(struct slice s)
+{
+    while (s.n > 0 && (s.p[s.n - 1] == ';' || s.p[s.n - 1] == ' ' ||
+                          (s.p[s.n - 1] >= '\t' && s.p[s.n - 1] <= '\r')))
+        s.n--;
+    return s;
+}
+
+/* The list matches the text as it came, and without what surrounds the statement. */
+static bool matches_primary_pattern(const struct route_rules *r, struct slice text)
+{
+    size_t lead;
+
+    if (r == NULL || r->primary_queries.n == 0)
+        return false;
+    if (route_patterns_match(&r->primary_queries, text))
+        return true;
+    lead = route_lead_of(text).offset;
+    return route_patterns_match(
+        &r->primary_queries, strip_tail(slice_of(text.p + lead, text.n - lead)));
+}
+
+static enum route_reason denied_by_text(const struct route_case *c)
+{
+    struct route_lead lead = route_lead_of(c->text);
+
+    if (lead.has_hint && !allows_comments(c->in))
+        return ROUTE_R_HINT;
+    if (lead.has_blank && !c->in->conf->ignore_leading_white_space)
+        return ROUTE_R_LEADING_BLANK;
+    if (matches_primary_pattern(c->in->rules, c->text))
+        return ROUTE_R_PATTERN;
+    return ROUTE_R_NONE;
+}
+
+/* What the session has done before. */
+static enum route_reason denied_by_writes(const struct route_input *in, bool in_tx)
+{
+    const struct route_session *s = in->session;
+
+    switch (in->conf->disable_load_balance_on_write) {
+    case CONF_WRITE_ALWAYS:
+        return s->wrote_in_session || s->wrote_in_tx ? ROUTE_R_WROTE_IN_SESSION : ROUTE_R_NONE;
+    case CONF_WRITE_TRANS_TRANSACTION:
+        if (in_tx && s->wrote_in_an_earlier_tx && !s->wrote_in_tx)
+            return ROUTE_R_WROTE_IN_EARLIER_TX;
+        return in_tx && s->wrote_in_tx ? ROUTE_R_WROTE_IN_TX : ROUTE_R_NONE;
+    case CONF_WRITE_TRANSACTION:
+        return in_tx && s->wrote_in_tx ? ROUTE_R_WROTE_IN_TX : ROUTE_R_NONE;
+    case CONF_WRITE_OFF:
+    case CONF_WRITE_DML_ADAPTIVE:
+    case CONF_WRITE_DML_ADAPTIVE_GLOBAL:
+        break;
+    }
+    return ROUTE_R_NONE;
+}
+
+static enum route_reason denied_by_session(const struct route_input *in)
+{
+    const struct route_session *s = in->session;
+
+    if (s->state_unknown)
+        return ROUTE_R_STATE_UNKNOWN;
+    if (s->in_tx && s->tx_failed)
+        return ROUTE_R_TX_FAILED;
+    if (s->in_tx ? s->tx_serializable : s->default_serializable)
+        return ROUTE_R_SERIALIZABLE;
+    return denied_by_writes(in, s->in_tx);
+}
+
+/* What holds for every read, whatever it reads. */
+static enum route_reason denied_by_settings(const struct route_input *in)
+{
+    if (!mode_balances(in->conf))
+        return ROUTE_R_RAW_MODE;
+    if (!in->conf->load_balance_mode)
+        return ROUTE_R_BALANCE_OFF;
+    return ROUTE_R_NONE;
+}
+
+static bool is_cold(const struct route_case *c)
+{
+    const struct route_input *in = c->in;
+
+    return in->conf->disable_load_balance_on_write == CONF_WRITE_DML_ADAPTIVE_GLOBAL &&
+           c->stmt != NULL && c->stmt->ntables > 0 &&
+           route_marks_is_cold(in->marks, in->nmarks, in->conf, in->session->now_us);
+}
+
+static void check_catalogue(struct route_case *c)
+{
+    if (c->runs_functions) {
+        if (c->stmt->nfuncs > 0 || c->out->class == ROUTE_EITHER)
+            route_check_functions(c, c->text, c->stmt);
+        if (c->prepared != NULL && c->out->class != ROUTE_PRIMARY)
+            route_check_functions(c, c->prepared_text, &c->prepared->stmts[0]);
+    }
+    if (c->out->class != ROUTE_EITHER || c->denied != ROUTE_R_NONE)
+        return;
+    route_check_relations(c, c->stmt);
+    if (c->prepared != NULL && c->denied == ROUTE_R_NONE)
+        route_check_relations(c, &c->prepared->stmts[0]);
+    if (c->denied == ROUTE_R_NONE && is_cold(c))
+        c->denied = ROUTE_R_TRACKING_COLD;
+}
+
+/* pg_terminate_backend(constant) of a process of ours goes to that process's node. */
+static bool is_kill(struct route_case *c)
+{
+    const struct route_input *in = c->in;
+    const struct sql_stmt *s = c->stmt;
+    int32_t pid;
+    int node;
+
+    if (!c->is_alone || in->node_of_pid == NULL || s->kind != SQL_SELECT || s->nfuncs != 1 ||
+        s->ntables != 0 ||
+        !(slice_eq_str(s->funcs[0].name, "pg_terminate_backend") ||
+            slice_eq_str(s->funcs[0].name, "pg_cancel_backend")))
+        return false;
+    pid = route_text_pid(c->text);
+    node = pid == 0 ? VIEW_NO_NODE : in->node_of_pid(in->pid_ctx, pid);
+    if (node == VIEW_NO_NODE || !view_is_usable(in->view, node))
+        return false;
+    c->out->class = ROUTE_PRIMARY;
+    c->out->reason = ROUTE_R_BACKEND_PID;
+    c->out->node = node;
+    c->out->kill_pid = pid;
+    return true;
+}
+
+/* Nothing has to be asked when the answer would change nothing. */
+static void drop_questions(struct route_decision *out)
+{
+    out->must_ask = false;
+    out->nquestions = 0;
+}
+
+/* A read that goes to the primary anyway: does it matter whether its functions write? */
+static bool must_know_writes(const struct route_case *c)
+{
+    if (!c->unknown_function || denied_by_settings(c->in) != ROUTE_R_NONE)
+        return false;
+    switch (c->in->conf->disable_load_balance_on_write) {
+    case CONF_WRITE_ALWAYS:
+        return !c->in->session->wrote_in_session;
+    case CONF_WRITE_TRANSACTION:
+    case CONF_WRITE_TRANS_TRANSACTION:
+        return c->in->session->in_tx && !c->in->session->wrote_in_tx;
+    case CONF_WRITE_OFF:
+    case CONF_WRITE_DML_ADAPTIVE:
+    case CONF_WRITE_DML_ADAPTIVE_GLOBAL:
+        break;
+    }
+    return false;
+}
+
+static void find_prepared(struct route_case *c)
+{
+    const struct sql_stmt *s = c->stmt;
+    struct slice text;
+    const struct sql_facts *facts;
+
+    if (s->kind != SQL_EXECUTE && s->inner != SQL_EXECUTE)
+        return;
+    if (c->in->prepared == NULL ||
+        c->in->prepared(c->in->prepared_ctx, s->name, &text, &facts) == -1 ||
+        facts->status != SQL_OK || facts->nstmts != 1)
+        return;
+    c->prepared = facts;
+    c->prepared_text = text;
+}
+
+/* All but the node. */
+static void judge(struct route_case *c)
+{
+    struct route_decision *out = c->out;
+
+    find_prepared(c);
+    route_classify(c, c->stmt);
+    c->denied = denied_by_settings(c->in);
+    if (out->class == ROUTE_EITHER && is_kill(c))
+        return;
+    if (out->class == ROUTE_EITHER && c->denied == ROUTE_R_NONE)
+        c->denied = denied_by_text(c);
+    if (out->class == ROUTE_EITHER && c->denied == ROUTE_R_NONE)
+        c->denied = denied_by_session(c->in);
+    check_catalogue(c);
+    if (c->unknown_function)
+        out->is_write = true;
+    if (out->class != ROUTE_EITHER || (c->denied != ROUTE_R_NONE && !must_know_writes(c)))
+        drop_questions(out);
+    if (out->class == ROUTE_EITHER && c->denied != ROUTE_R_NONE)
+        out->reason = c->denied;
+    else if (out->must_ask)
+        out->reason = ROUTE_R_ASK;
+}
+
+/* Where the transaction's statements go that may not leave it. */
+static int home_node(const struct route_input *in)
+{
+    const struct route_session *s = in->session;
+
+    if (s->in_tx && s->has_tx_node)
+        return s->tx_node;
+    return view_write_node(in->view);
+}
+
+/* What is better read on the primary, but can be read on the node of a read-only transaction. */
+static bool is_soft(enum route_reason denied)
+{
+    switch (denied) {
+    case ROUTE_R_NONE:
+    case ROUTE_R_CATALOG:
+    case ROUTE_R_MISSING_TABLE:
+    case ROUTE_R_WROTE_IN_TX:
+    case ROUTE_R_WROTE_IN_EARLIER_TX:
+    case ROUTE_R_WROTE_IN_SESSION:
+    case ROUTE_R_TABLE_WRITTEN_IN_TX:
+    case ROUTE_R_TABLE_WRITTEN_LATELY:
+    case ROUTE_R_TRACKING_COLD:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool fails_in_read_only_tx(enum route_reason reason)
+{
+    switch (reason) {
+    case ROUTE_R_WRITE:
+    case ROUTE_R_DDL:
+    case ROUTE_R_DML_IN_CTE:
+    case ROUTE_R_COPY_FROM:
+    case ROUTE_R_SELECT_INTO:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool is_cursor(const struct sql_stmt *s)
+{
+    return s != NULL && (s->kind == SQL_DECLARE || s->kind == SQL_FETCH || s->kind == SQL_CLOSE);
+}
+
+/* A read-only transaction lives on one node. What cannot run on a standby leaves it; what would
+ * fail on the primary, too, and what a standby only might answer late, stays. Cursors stay, as
+ * they are of no use anywhere else. */
+static void place_in_read_only_tx(struct route_case *c)
+{
+    struct route_decision *out = c->out;
+    const struct route_session *s = c->in->session;
+    int primary = view_write_node(c->in->view);
+    bool may = out->class == ROUTE_EITHER && !out->must_ask && is_soft(c->denied);
+
+    out->node = s->has_tx_node ? s->tx_node : primary;
+    if (s->tx_failed || out->class == ROUTE_TX || out->class == ROUTE_SESSION ||
+        out->node == VIEW_NO_NODE)
+        return;
+    if (may && s->has_tx_node) {
+        out->reason = ROUTE_R_READ_ONLY_TX;
+        return;
+    }
+    if (may && c->denied == ROUTE_R_NONE) {
+        route_place_read(c->in, out);
+        return;
+    }
+    if (!s->has_tx_node || out->node == primary || is_cursor(c->stmt))
+        return;
+    if (fails_in_read_only_tx(out->reason) && !s->has_temp_tables)
+        return;
+    out->leaves_tx = true;
+    out->node = primary;
+}
+
+/* BEGIN READ ONLY goes where the reads of the transaction will go. */
+static void place_begin(struct route_case *c)
+{
+    struct route_decision *out = c->out;
+    const struct route_input *in = c->in;
+    enum route_reason denied = denied_by_settings(in);
+
+    out->node = view_write_node(in->view);
+    if (denied == ROUTE_R_NONE && in->session->state_unknown)
+        denied = ROUTE_R_STATE_UNKNOWN;
+    if (denied == ROUTE_R_NONE)
+        denied = denied_by_writes(in, true);
+    if (denied != ROUTE_R_NONE) {
+        out->reason = denied;
+        return;
+    }
+    route_place_read(in, out);
+    if (out->reason == ROUTE_R_BALANCED || out->reason == ROUTE_R_PREFERENCE)
+        out->reason = ROUTE_R_READ_ONLY_TX;
+}
+
+/* A read in a read-write transaction stays with it, and could go elsewhere. */
+static void place_in_read_write_tx(struct route_case *c)
+{
+    struct route_decision *out = c->out;
+    struct route_decision away;
+
+    out->node = home_node(c->in);
+    if (out->class != ROUTE_EITHER || c->denied != ROUTE_R_NONE || out->must_ask)
+        return;
+    out->reason = ROUTE_R_TX_PRIMARY;
+    if (c->in->session->tx_begun_in_multi)
+        return;
+    away = *out;
+    route_place_read(c->in, &away);
+    out->balance_node = away.balance_node;
+    if (away.must_wait || away.node == VIEW_NO_NODE || away.node == out->node)
+        return;
+    out->may_leave_tx = true;
+    out->leave_node = away.node;
+}
+
+static void place(struct route_case *c)
+{
+    struct route_decision *out = c->out;
+    const struct route_session *s = c->in->session;
+
+    if (out->reason == ROUTE_R_BACKEND_PID)
+        return;
+    if (s->in_tx && s->tx_read_only)
+        place_in_read_only_tx(c);
+    else if (s->in_tx)
+        place_in_read_write_tx(c);
+    else if (c->is_read_only_begin)
+        place_begin(c);
+    else if (is_cursor(c->stmt) && c->stmt->kind != SQL_DECLARE && s->has_cursor_node)
+        out->node = s->cursor_node;
+    else if (out->class == ROUTE_EITHER && c->denied == ROUTE_R_NONE && !out->must_ask)
+        route_place_read(c->in, out);
+    else
+        out->node = view_write_node(c->in->view);
+    if (out->node == VIEW_NO_NODE)
+        out->reason = ROUTE_R_NO_NODE;
+}
+
+static struct slice statement_text(struct slice text, const struct sql_facts *facts, uint32_t i)
+{
+    const struct sql_stmt *s = &facts->stmts[i];
+    size_t begin = s->offset;
+
+    if (facts->nstmts == 1)
+        return text;
+    if (i == 0)
+        begin = 0;
+    else if (s->hint.len != 0 && s->hint.offset < s->offset)
+        begin = s->hint.offset;
+    if (begin > text.n || (size_t)s->offset + s->len > text.n)
+        return text;
+    return slice_of(text.p + begin, s->offset + s->len - begin);
+}
+
+static void case_init(struct route_case *c, const struct route_input *in, struct slice text,
+    const struct sql_stmt *stmt, struct route_decision *out)
+{
+    memset(c, 0, sizeof *c);
+    decision_init(out);
+    c->in = in;
+    c->text = text;
+    c->stmt = stmt;
+    c->out = out;
+}
+
+void route_statement(const struct route_input *in, struct slice text, const struct sql_facts *facts,
+    uint32_t i, struct route_decision *out)
+{
+    struct route_case c;
+
+    ASSERT(i < facts->nstmts);
+    case_init(&c, in, statement_text(text, facts, i), &facts->stmts[i], out);
+    c.is_alone = facts->nstmts == 1;
+    judge(&c);
+    place(&c);
+}
+
+/* A text that holds no statement, or none that the grammar knows. */
+static void decide_without_statement(
+    const struct route_input *in, const struct sql_facts *facts, struct route_decision *out)
+{
+    struct route_case c;
+
+    case_init(&c, in, slice_of("", 0), NULL, out);
+    if (facts->status != SQL_OK) {
+        out->class = ROUTE_PRIMARY;
+        out->reason = ROUTE_R_SYNTAX;
+        out->is_write = true;
+    } else {
+        out->class = ROUTE_EITHER;
+        c.denied = denied_by_settings(in);
+        if (c.denied == ROUTE_R_NONE)
+            c.denied = denied_by_session(in);
+        out->reason = c.denied;
+    }
+    place(&c);
+    if (facts->status == SQL_OK && out->reason == ROUTE_R_BALANCED)
+        out->reason = ROUTE_R_EMPTY;
+}
+
+/* PRIMARY before TX before SESSION before EITHER. */
+static int strictness(enum route_class class)
+{
+    switch (class) {
+    case ROUTE_PRIMARY:
+        return 3;
+    case ROUTE_TX:
+        return 2;
+    case ROUTE_SESSION:
+        return 1;
+    case ROUTE_EITHER:
+        break;
+    }
+    return 0;
+}
+
+static void merge_questions(struct route_decision *into, const struct route_decision *d)
+{
+    unsigned i;
+
+    into->must_ask = into->must_ask || d->must_ask;
+    for (i = 0; i < d->nquestions && into->nquestions < ROUTE_MAX_QUESTIONS; i++)
+        into->question[into->nquestions++] = d->question[i];
+}
+
+/* Takes the stricter of two judgements; of two reads, the one that is kept from balancing. */
+static void merge(struct route_case *all, const struct route_case *one, bool is_first)
+{
+    struct route_decision *into = all->out;
+    const struct route_decision *d = one->out;
+    bool write = into->is_write || d->is_write;
+    bool code = into->runs_code || d->runs_code;
+
+    if (is_first || strictness(d->class) > strictness(into->class)) {
+        into->class = d->class;
+        into->reason = d->reason;
+    }
+    if (is_first || (all->denied == ROUTE_R_NONE && one->denied != ROUTE_R_NONE)) {
+        all->denied = one->denied;
+        if (into->class == ROUTE_EITHER)
+            into->reason = d->reason;
+    }
+    into->is_write = write;
+    into->runs_code = code;
+    merge_questions(into, d);
+}
+
+void route_query(const struct route_input *in, struct slice text, const struct sql_facts *facts,
+    struct route_decision *out)
+{
+    struct route_case all;
+    struct route_case one;
+    struct route_decision d;
+    uint32_t i;
+
+    if (facts->status != SQL_OK || facts->nstmts == 0) {
+        decide_without_statement(in, facts, out);
+        return;
+    }
+    if (facts->nstmts == 1) {
+        route_statement(in, text, facts, 0, out);
+        return;
+    }
+    case_init(&all, in, text, NULL, out);
+    for (i = 0; i < facts->nstmts; i++) {
+        case_init(&one, in, statement_text(text, facts, i), &facts->stmts[i], &d);
+        judge(&one);
+        merge(&all, &one, i == 0);
+    }
+    if (out->class == ROUTE_EITHER && all.denied == ROUTE_R_NONE &&
+        matches_primary_pattern(in->rules, text))
+        out->reason = all.denied = ROUTE_R_PATTERN;
+    if (out->class != ROUTE_EITHER)
+        drop_questions(out);
+    else if (out->must_ask && all.denied == ROUTE_R_NONE)
+        out->reason = ROUTE_R_ASK;
+    place(&all);
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * route_int.h: what the files of the router share.
+ *
+ *   route_class.c    what a statement is, by syntax and the lists of the settings
+ *   route_check.c    what the catalogue says of its functions and tables
+ *   route_decide.c   the order of the rules, and the node
+ *   route_choose.c   the node for reads: preferences, weights, lag
+ */
+#ifndef PGP_ROUTE_INT_H
+#define PGP_ROUTE_INT_H
+
+#include <regex.h>
+
+#include "config/conf.h"
+#include "route/route.h"
+#include "route/route_rules.h"
+
+/* A compiled list of patterns. */
+struct route_patterns {
+    regex_t *re;
+    int n;
+};
+
+enum route_prefer_what { ROUTE_PREFER_PRIMARY, ROUTE_PREFER_STANDBY, ROUTE_PREFER_NODE };
+
+struct route_preference {
+    regex_t re;
+    enum route_prefer_what what;
+    int node;
+    double ratio;
+};
+
+struct route_preferences {
+    struct route_preference *item;
+    int n;
+};
+
+/* A write to (or a call of) the left one counts as a write to the right one. */
+struct route_relation {
+    struct slice from_schema;
+    struct slice from;
+    bool from_function;
+    struct slice to_schema;
+    struct slice to;
+};
+
+struct route_rules {
+    const struct conf *conf;
+    struct arena *arena;
+    struct route_patterns read_functions;
+    struct route_patterns write_functions;
+    struct route_patterns primary_queries;
+    struct route_preferences by_app;
+    struct route_preferences by_database;
+    struct route_preferences by_user;
+    struct route_relation *relation;
+    int nrelations;
+};
+
+/* One statement as it is judged. */
+struct route_case {
+    const struct route_input *in;
+    struct slice text; /* of this statement, comments before it included */
+    const struct sql_stmt *stmt;
+    struct route_decision *out;
+    enum route_reason denied; /* why the read may not be balanced; NONE: it may */
+    bool is_alone;            /* the only statement of its string */
+    bool runs_functions;      /* the functions named in it are called */
+    bool unknown_function;
+    bool is_read_only_begin;
+    const struct sql_facts *prepared; /* EXECUTE: of the statement it runs */
+    struct slice prepared_text;
+};
+
+/* route_text.c: what the text begins with. */
+struct route_lead {
+    bool has_blank;
+    bool has_hint;
+    size_t offset; /* of the first token */
+};
+struct route_lead route_lead_of(struct slice text);
+/* The constant pid in pg_terminate_backend(pid, ...) or pg_cancel_backend(pid); 0 when there is
+ * none. */
+int32_t route_text_pid(struct slice text);
+/* Calls fn for each operator outside of strings, names and comments, until it returns false. */
+typedef bool route_operator_fn(void *ctx, struct slice op);
+void route_text_operators(struct slice text, route_operator_fn *fn, void *ctx);
+
+/* route_rules.c */
+bool route_patterns_match(const struct route_patterns *p, struct slice text);
+/* The first preference of the list that fits, or NULL. */
+const struct route_preference *route_preference_of(
+    const struct route_preferences *list, struct slice name);
+
+/* route_class.c: sets class, reason and is_write by syntax. */
+void route_classify(struct route_case *c, const struct sql_stmt *stmt);
+
+/* route_check.c */
+/* Functions: sets class PRIMARY when one writes, asks for those not known. */
+void route_check_functions(struct route_case *c, struct slice text, const struct sql_stmt *stmt);
+/* Relations: sets c->denied, asks for those not known. */
+void route_check_relations(struct route_case *c, const struct sql_stmt *stmt);
+
+/* route_choose.c */
+/* The node for a read and why; keeps what was chosen for the session in out->balance_node. */
+void route_place_read(const struct route_input *in, struct route_decision *out);
+
+#endif

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * route_oracle.c: the questions about the catalogue as one SELECT. Runs in: workers.
+ *
+ * Everything in it is qualified, so that no search_path of a client can put other functions or
+ * operators in its place; names travel as dollar-quoted literals, which mean the same whatever
+ * standard_conforming_strings is. Relations are found by pg_class itself: to_regclass would fail
+ * for schemas that the user may not use.
+ *
+ * Views are looked through by the text of their rules' trees, in which every function, operator and
+ * relation stands with its oid: pg_depend does not list what is built in, random() and nextval()
+ * among them. */
+#include "config.h"
+
+#include "route/route_oracle.h"
+
+#include <inttypes.h>
+
+/* Shorter names for what is written often. Only built-in types, operators and functions. */
+#define EQ     " OPERATOR(pg_catalog.=) "
+#define OR_BIT " OPERATOR(pg_catalog.|) "
+
+static bool contains(struct slice s, const char *tag)
+{
+    size_t n = strlen(tag);
+    size_t i;
+
+    for (i = 0; i + n <= s.n; i++)
+        if (memcmp(s.p + i, tag, n) == 0)
+            return true;
+    return false;
+}
+
+/* $q0$name$q0$, with a tag that the name does not hold. */
+static void put_literal(struct buf *out, struct slice s)
+{
+    char tag[16];
+    unsigned k = 0;
+    unsigned digits;
+
+    do {
+        unsigned v = k++;
+        memcpy(tag, "$q", 2);
+        digits = 2;
+        do {
+            tag[digits++] = (char)('0' + v % 10);
+            v /= 10;
+        } while (v != 0 && digits < sizeof tag - 1);
+        tag[digits] = '\0';
+    } while (contains(s, tag));
+    buf_put(out, tag, digits);
+    buf_put_byte(out, '$');
+    buf_put(out, s.p, s.n);
+    buf_put(out, tag, digits);
+    buf_put_byte(out, '$');
+}
+
+static void put_str(struct buf *out, const char *s)
+{
+    buf_put(out, s, strlen(s));
+}
+
+/* The rows of the questions: index, kind, schema, name, number of arguments. */
+static void put_questions(const struct route_question *q, unsigned n, struct buf *out)
+{
+    unsigned i;
+
+    put_str(out, "WITH RECURSIVE q(i, kind, s, n, a) AS (VALUES ");
+    for (i = 0; i < n; i++) {
+        buf_printf(out, "%s(%u, %d, CAST(", i == 0 ? "" : ", ", i, (int)q[i].kind);
+        put_literal(out, q[i].schema);
+        put_str(out, " AS pg_catalog.text), CAST(");
+        put_literal(out, q[i].name);
+        buf_printf(out, " AS pg_catalog.name), %" PRIu32 ")",
+            q[i].nargs > INT16_MAX ? (uint32_t)INT16_MAX : q[i].nargs);
+    }
+    put_str(out, "), ");
+}
+
+/* Relations of the questions, and all that their views read, at any depth. */
+static const char relations_sql[] =
+    "rel(i, oid) AS ("
+    "SELECT q.i, c.oid FROM q JOIN pg_catalog.pg_class c ON c.relname" EQ "q.n "
+    "WHERE q.kind" EQ "ANY (ARRAY[1, 3]) AND q.s" EQ "'' AND pg_catalog.pg_table_is_visible(c.oid) "
+    "UNION ALL "
+    "SELECT q.i, c.oid FROM q JOIN pg_catalog.pg_namespace s ON s.nspname" EQ
+    "CAST(q.s AS pg_catalog.name) OR (q.s" EQ "'pg_temp' AND s.oid" EQ
+    "pg_catalog.pg_my_temp_schema()) "
+    "JOIN pg_catalog.pg_class c ON c.relname" EQ "q.n AND c.relnamespace" EQ "s.oid "
+    "WHERE q.kind" EQ "ANY (ARRAY[1, 3]) AND q.s OPERATOR(pg_catalog.<>) ''"
+    "), "
+    "tree(i, t) AS ("
+    "SELECT rel.i, CAST(r.ev_action AS pg_catalog.text) FROM rel "
+    "JOIN pg_catalog.pg_class c ON c.oid" EQ "rel.oid "
+    "JOIN pg_catalog.pg_rewrite r ON r.ev_class" EQ "c.oid "
+    "WHERE c.relkind" EQ "CAST('v' AS pg_catalog.\"char\") "
+    "UNION "
+    "SELECT tree.i, CAST(r.ev_action AS pg_catalog.text) FROM tree, LATERAL "
+    "pg_catalog.regexp_matches(tree.t, ':relid ([0-9]+)', 'g') m(x) "
+    "JOIN pg_catalog.pg_class c ON c.oid" EQ "CAST(m.x[1] AS pg_catalog.oid) AND c.relkind" EQ
+    "CAST('v' AS pg_catalog.\"char\") "
+    "JOIN pg_catalog.pg_rewrite r ON r.ev_class" EQ "c.oid"
+    "), "
+    "reads(i, oid) AS ("
+    "SELECT i, oid FROM rel UNION "
+    "SELECT tree.i, CAST(m.x[1] AS pg_catalog.oid) FROM tree, LATERAL "
+    "pg_catalog.regexp_matches(tree.t, ':relid ([0-9]+)', 'g') m(x)"
+    "), ";
+
+/* Domains in views: their checks are trees, too; base types may be domains again. */
+static const char domains_sql[] =
+    "dom(i, oid) AS ("
+    "SELECT tree.i, CAST(m.x[1] AS pg_catalog.oid) FROM tree, LATERAL "
+    "pg_catalog.regexp_matches(tree.t, 'COERCETODOMAIN .*?:resulttype ([0-9]+)', 'g') m(x) "
+    "UNION "
+    "SELECT dom.i, t.typbasetype FROM dom JOIN pg_catalog.pg_type t ON t.oid" EQ "dom.oid "
+    "WHERE t.typtype" EQ "CAST('d' AS pg_catalog.\"char\")"
+    "), "
+    "code(i, t) AS ("
+    "SELECT i, t FROM tree UNION ALL "
+    "SELECT dom.i, CAST(k.conbin AS pg_catalog.text) FROM dom "
+    "JOIN pg_catalog.pg_constraint k ON k.contypid" EQ "dom.oid"
+    "), "
+    "called(i, f) AS ("
+    "SELECT code.i, CAST(m.x[1] AS pg_catalog.oid) FROM code, LATERAL "
+    "pg_catalog.regexp_matches(code.t, ':(?:funcid|aggfnoid|winfnoid) ([0-9]+)', 'g') m(x) "
+    "UNION "
+    "SELECT code.i, CAST(o.oprcode AS pg_catalog.oid) FROM code, LATERAL "
+    "pg_catalog.regexp_matches(code.t, ':opno ([0-9]+)', 'g') m(x) "
+    "JOIN pg_catalog.pg_operator o ON o.oid" EQ "CAST(m.x[1] AS pg_catalog.oid)"
+    "), ";
+
+/* Functions that a question may mean: every overload that takes so many arguments. Aggregates over
+ * ordered sets count differently, and any number up to theirs does for them. */
+static const char functions_sql[] =
+    "func(i, f) AS ("
+    "SELECT q.i, p.oid FROM q JOIN pg_catalog.pg_proc p ON p.proname" EQ "q.n "
+    "LEFT JOIN pg_catalog.pg_aggregate g ON g.aggfnoid" EQ "p.oid "
+    "WHERE q.kind" EQ "0 AND CASE WHEN q.s" EQ "'' THEN pg_catalog.pg_function_is_visible(p.oid) "
+    "ELSE EXISTS (SELECT FROM pg_catalog.pg_namespace s WHERE s.oid" EQ
+    "p.pronamespace AND s.nspname" EQ "CAST(q.s AS pg_catalog.name)) END "
+    "AND (q.a OPERATOR(pg_catalog.<=) p.pronargs OR p.provariadic OPERATOR(pg_catalog.<>) "
+    "CAST(0 AS pg_catalog.oid)) "
+    "AND (q.a OPERATOR(pg_catalog.>=) (p.pronargs OPERATOR(pg_catalog.-) p.pronargdefaults) "
+    "OR (p.provariadic OPERATOR(pg_catalog.<>) CAST(0 AS pg_catalog.oid) AND q.a "
+    "OPERATOR(pg_catalog.>=) (p.pronargs OPERATOR(pg_catalog.-) p.pronargdefaults "
+    "OPERATOR(pg_catalog.-) 1)) "
+    "OR g.aggkind OPERATOR(pg_catalog.<>) CAST('n' AS pg_catalog.\"char\"))"
+    "), "
+    "oper(i, f) AS ("
+    "SELECT q.i, CAST(o.oprcode AS pg_catalog.oid) FROM q JOIN pg_catalog.pg_operator o "
+    "ON o.oprname" EQ "q.n WHERE q.kind" EQ "2"
+    "), "
+    /* An aggregate is as volatile as what it calls for each row. */
+    "vol(i) AS ("
+    "SELECT DISTINCT u.i FROM (SELECT i, f FROM func UNION ALL SELECT i, f FROM oper "
+    "UNION ALL SELECT i, f FROM called) u "
+    "JOIN pg_catalog.pg_proc p ON p.oid" EQ "u.f "
+    "LEFT JOIN pg_catalog.pg_aggregate g ON g.aggfnoid" EQ "p.oid "
+    "WHERE p.provolatile" EQ
+    "CAST('v' AS pg_catalog.\"char\") OR EXISTS (SELECT FROM pg_catalog.pg_proc t "
+    "WHERE t.oid" EQ "ANY (ARRAY[CAST(g.aggtransfn AS pg_catalog.oid), "
+    "CAST(g.aggfinalfn AS pg_catalog.oid), CAST(g.aggmtransfn AS pg_catalog.oid)]) "
+    "AND t.provolatile" EQ "CAST('v' AS pg_catalog.\"char\"))"
+    ") ";
+
+/* What a relation is; another session's temporary table of that name counts when no schema is
+ * given, as the answer is shared by sessions. */
+static const char relation_bits_sql[] =
+    "SELECT COALESCE(pg_catalog.bit_or("
+    "CASE WHEN s.nspname" EQ "ANY (ARRAY[CAST('pg_catalog' AS pg_catalog.name), "
+    "CAST('information_schema' AS pg_catalog.name), CAST('pg_toast' AS pg_catalog.name)]) "
+    "THEN 1 ELSE 0 END" OR_BIT "CASE WHEN c.relpersistence" EQ
+    "CAST('t' AS pg_catalog.\"char\") THEN 2 "
+    "WHEN c.relpersistence" EQ "CAST('u' AS pg_catalog.\"char\") THEN 4 ELSE 0 END), "
+    "16)" OR_BIT "CASE WHEN q.i" EQ "ANY (SELECT i FROM vol) THEN 8 ELSE 0 END" OR_BIT
+    "CASE WHEN q.s" EQ "'' AND EXISTS (SELECT FROM pg_catalog.pg_class x WHERE x.relname" EQ
+    "q.n AND x.relpersistence" EQ "CAST('t' AS pg_catalog.\"char\")) THEN 2 ELSE 0 END "
+    "FROM reads r JOIN pg_catalog.pg_class c ON c.oid" EQ "r.oid "
+    "JOIN pg_catalog.pg_namespace s ON s.oid" EQ "c.relnamespace WHERE r.i" EQ "q.i";
+
+static const char database_bits_sql[] =
+    "SELECT CASE WHEN EXISTS (SELECT FROM pg_catalog.pg_operator o JOIN pg_catalog.pg_proc p "
+    "ON p.oid" EQ "o.oprcode WHERE p.provolatile" EQ
+    "CAST('v' AS pg_catalog.\"char\")) THEN 1 ELSE 0 END" OR_BIT
+    "CASE WHEN EXISTS (SELECT FROM pg_catalog.pg_proc u WHERE u.provolatile" EQ
+    "CAST('v' AS pg_catalog.\"char\") AND u.pronamespace OPERATOR(pg_catalog.<>) "
+    "CAST(11 AS pg_catalog.oid) AND EXISTS (SELECT FROM pg_catalog.pg_proc b WHERE b.proname" EQ
+    "u.proname AND b.pronamespace" EQ "CAST(11 AS pg_catalog.oid))) THEN 2 ELSE 0 END";
+
+void route_oracle_sql(const struct route_question *q, unsigned n, struct buf *out)
+{
+    put_questions(q, n, out);
+    put_str(out, relations_sql);
+    put_str(out, domains_sql);
+    put_str(out, functions_sql);
+    put_str(out, "SELECT q.i AS index, CASE WHEN q.kind" EQ "1 THEN CAST((");
+    put_str(out, relation_bits_sql);
+    put_str(out, ") AS pg_catalog.int8) WHEN q.kind" EQ
+                 "3 THEN COALESCE((SELECT CAST(pg_catalog.min(rel.oid) "
+                 "AS pg_catalog.int8) FROM rel WHERE rel.i" EQ "q.i), CAST(0 AS pg_catalog.int8)) "
+                 "WHEN q.kind" EQ "4 THEN CAST((");
+    put_str(out, database_bits_sql);
+    put_str(out, ") AS pg_catalog.int8) ELSE CAST(CASE WHEN q.i" EQ
+                 "ANY (SELECT i FROM vol) THEN 1 ELSE 0 END" OR_BIT "CASE WHEN q.i" EQ
+                 "ANY (SELECT i FROM func) OR q.i" EQ
+                 "ANY (SELECT i FROM oper) THEN 0 ELSE 2 END AS pg_catalog.int8) END AS bits "
+                 "FROM q");
+}
+
+static int parse_number(struct slice s, uint64_t max, uint64_t *out)
+{
+    uint64_t v = 0;
+    size_t i;
+
+    if (s.n == 0 || s.n > 10)
+        return -1;
+    for (i = 0; i < s.n; i++) {
+        if (s.p[i] < '0' || s.p[i] > '9')
+            return -1;
+        v = v * 10 + (uint64_t)(s.p[i] - '0');
+    }
+    if (v > max)
+        return -1;
+    *out = v;
+    return 0;
+}
+
+int route_oracle_parse_row(
+    struct slice index, struct slice bits, unsigned n, unsigned *index_r, uint32_t *bits_r)
+{
+    uint64_t i;
+    uint64_t b;
+
+    if (n == 0 || parse_number(index, n - 1, &i) == -1 || parse_number(bits, UINT32_MAX, &b) == -1)
+        return -1;
+    *index_r = (unsigned)i;
+    *bits_r = (uint32_t)b;
+    return 0;
+}
