@@ -28,7 +28,7 @@ struct sql_cache {
     uint32_t max_entries;
     size_t max_bytes;
     struct sql_cache_stats stats;
-    struct arena *scan; /* for fingerprinting; keeps a block, so that a hit allocates nothing */
+    struct arena *scan;    /* for fingerprinting; keeps a block, so that a hit allocates nothing */
     struct sql_facts last; /* of a statement that is not kept */
 };
 

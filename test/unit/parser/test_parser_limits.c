@@ -68,8 +68,7 @@ START_TEST(ten_megabytes)
     struct sql_facts f;
 
     ck_assert_int_eq(status_of(repeat("SELECT '", "0123456789", 1000000, "'", ""), &f), SQL_OK);
-    ck_assert_int_eq(
-        status_of(repeat("SELECT * FROM ", "abcdefghi", 1000000, "", ""), &f), SQL_OK);
+    ck_assert_int_eq(status_of(repeat("SELECT * FROM ", "abcdefghi", 1000000, "", ""), &f), SQL_OK);
     ck_assert_uint_eq(f.stmts[0].tables[0].name.n, 63);
     /* Signs are operators one by one; each must not look at all that follow. */
     ck_assert_int_ne(status_of(repeat("SELECT 1 ", "+", 10000000, "", ""), &f), SQL_OK);

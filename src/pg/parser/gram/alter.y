@@ -1,3 +1,6 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * alter.y: part of sqlgram.y: ALTER but of tables, RENAME, DROP, GRANT, COMMENT. Runs in: workers. */
+
 /* ---- ALTER of everything but tables ---- */
 
 alter_stmt

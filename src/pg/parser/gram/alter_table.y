@@ -1,3 +1,6 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * alter_table.y: part of sqlgram.y: ALTER TABLE and its like, OPTIONS of foreign data. Runs in: workers. */
+
 /* ---- ALTER TABLE and its like ---- */
 
 alter_table_stmt

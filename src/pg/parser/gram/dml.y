@@ -1,3 +1,6 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * dml.y: part of sqlgram.y: INSERT, UPDATE, DELETE, MERGE, COPY, EXPLAIN, prepared statements, cursors. Runs in: workers. */
+
 /* ---- INSERT, UPDATE, DELETE, MERGE ---- */
 
 insert_stmt

@@ -1,3 +1,6 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * expr.y: part of sqlgram.y: types and expressions. Runs in: workers. */
+
 /* ---- types ---- */
 
 type_name

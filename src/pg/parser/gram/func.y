@@ -1,3 +1,6 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * func.y: part of sqlgram.y: function calls, syntax that looks like one, SQL/JSON. Runs in: workers. */
+
 /* ---- function calls ---- */
 
 func_expr

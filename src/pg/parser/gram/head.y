@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: PostgreSQL
- * sqlgram.y: the SQL grammar of PostgreSQL 15 to 18, made of the parts in src/pg/parser/gram.
+ * head.y: first part of sqlgram.y, the SQL grammar of PostgreSQL 15 to 18 made of these parts.
  * Runs in: workers. It builds no tree: actions note facts in struct sqlp and enforce what
  * PostgreSQL's own raw parser enforces. There is one semantic type, a token; names are chains of
  * tokens, lists only count. It must never recurse, and every list is left-recursive, so that the

@@ -1,3 +1,6 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * object.y: part of sqlgram.y: CREATE of all but tables, views, sequences and indexes. Runs in: workers. */
+
 /* ---- the other CREATE statements ---- */
 
 ddl_stmt

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * prec.y: part of sqlgram.y: precedence, statements, names. Runs in: workers. */
 
 %left K_UNION K_EXCEPT
 %left K_INTERSECT

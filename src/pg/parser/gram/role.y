@@ -1,3 +1,6 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * role.y: part of sqlgram.y: options of roles and databases. Runs in: workers. */
+
 /* ---- roles, databases ---- */
 
 create_role_options

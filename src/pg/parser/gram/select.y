@@ -1,3 +1,6 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * select.y: part of sqlgram.y: SELECT, WITH, FROM, windows, XMLTABLE, JSON_TABLE. Runs in: workers. */
+
 /* ---- SELECT ---- */
 
 select_stmt

@@ -1,3 +1,6 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * session.y: part of sqlgram.y: SET, transactions, LOCK, LISTEN, maintenance. Runs in: workers. */
+
 /* ---- statements about the session and the server ---- */
 
 utility_stmt

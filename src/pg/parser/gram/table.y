@@ -1,3 +1,6 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * table.y: part of sqlgram.y: CREATE TABLE, views, sequences, indexes, constraints. Runs in: workers. */
+
 /* ---- CREATE TABLE ---- */
 
 /* The value's flags are those of the table that is created. */

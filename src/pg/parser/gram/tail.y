@@ -1,3 +1,6 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * tail.y: part of sqlgram.y: the functions that the actions call. Runs in: workers. */
+
 %%
 
 static void yyerror(struct sqlp *st, const char *why)
