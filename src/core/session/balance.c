@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/conf.h"
+#include "config/conf_param.h"
 #include "parser/sql_cache.h"
 #include "wire/reader.h"
 #include "wire/writer.h"
@@ -69,6 +70,8 @@ void balance_free(struct client *c)
     buf_free(&b->log);
     buf_free(&b->pending);
     buf_free(&b->held);
+    buf_free(&b->path);
+    route_trace_free(&b->trace);
     arena_free(&b->question_arena);
     mem_free(b);
 }
@@ -84,8 +87,11 @@ static void balance_input(struct client *c, struct route_input *in)
     b->rs.in_tx = tx != 'I';
     b->rs.tx_failed = tx == 'E';
     b->rs.now_us = backend_wall_us(&ss->be);
+    b->rs.trace = b->trace;
     memset(in, 0, sizeof *in);
     in->conf = ss->conf;
+    in->set = conf_session_of(ss->gen, c->override);
+    in->rules = ss->rules;
     in->view = &ss->view;
     in->session = &b->rs;
     in->lookup = balance_lookup;
@@ -93,20 +99,8 @@ static void balance_input(struct client *c, struct route_input *in)
     in->random = ss->random = hash_bytes(&ss->random, sizeof ss->random, 0x5eed);
 }
 
-/* A standby may have been left by the view since it was chosen. */
-static void balance_check_node(struct client *c, const struct route_input *in)
-{
-    struct balance *b = c->balance;
-
-    if (b->rs.balance_node == VIEW_NO_NODE || !view_is_usable(in->view, b->rs.balance_node))
-        b->rs.balance_node = route_choose_balance_node(in);
-    if (c->row != NULL)
-        c->row->balance_node = (int16_t)b->rs.balance_node;
-}
-
 /* The facts of `sql`, and what the router says of it. */
-static const struct sql_facts *balance_decide(
-    struct client *c, struct slice sql, struct route_decision *d)
+const struct sql_facts *balance_decide(struct client *c, struct slice sql, struct route_decision *d)
 {
     struct sessions *ss = c->ss;
     const struct sql_facts *facts;
@@ -116,9 +110,13 @@ static const struct sql_facts *balance_decide(
     arena_reset(ss->scratch);
     facts = sql_cache_get(ss->sql_cache, ss->scratch, sql, &same_layout);
     balance_input(c, &in);
-    balance_check_node(c, &in);
     route_query(&in, sql, facts, d);
     c->balance->reason = (uint8_t)d->reason;
+    if (d->balance_node != VIEW_NO_NODE) {
+        c->balance->rs.balance_node = d->balance_node;
+        if (c->row != NULL)
+            c->row->balance_node = (int16_t)d->balance_node;
+    }
     return facts;
 }
 
@@ -127,6 +125,8 @@ static void balance_note_write(struct client *c, const struct route_decision *d)
 {
     struct route_session *rs = &c->balance->rs;
 
+    if (d->runs_code)
+        rs->state_unknown = true; /* it may have changed settings unseen */
     if (!d->is_write)
         return;
     rs->wrote_in_session = true;

@@ -10,6 +10,7 @@
 #define PGP_SESSION_BALANCE_INT_H
 
 #include "route/route.h"
+#include "route/route_trace.h"
 
 #include "session_int.h"
 
@@ -45,12 +46,15 @@ struct balance {
     bool tx_was_open;
     uint8_t tx_end; /* enum sql_kind of the last COMMIT or ROLLBACK sent */
     int64_t avoid_until_us;
-    uint64_t batch;     /* number of the present extended sequence */
-    struct buf log;     /* SET and RESET statements, each with its NUL */
-    struct buf pending; /* those of the open transaction */
-    uint32_t replayed;  /* bytes of the log that the reader has seen */
-    struct buf retry;   /* messages the reader has not begun to answer */
-    struct buf held;    /* what the own link said while the reader spoke */
+    uint64_t batch;        /* number of the present extended sequence */
+    struct buf log;        /* SET and RESET statements, each with its NUL */
+    struct buf pending;    /* those of the open transaction */
+    uint32_t replayed;     /* bytes of the log that the reader has seen */
+    struct buf retry;      /* messages the reader has not begun to answer */
+    struct buf held;       /* what the own link said while the reader spoke */
+    struct buf path;       /* what names without a schema mean; see balance_path */
+    uint32_t path_log_len; /* of the log when `path` was made */
+    struct route_trace *trace;
     struct route_session rs;
     struct buf names; /* application_name for rs */
     unsigned nquestions;
@@ -66,6 +70,9 @@ enum balance_verdict {
     BALANCE_GO,  /* send it on c->target */
     BALANCE_PARK /* wait: the client's input is to be parked */
 };
+/* The facts of `sql`, valid until the next statement, and what the router says of it. */
+const struct sql_facts *balance_decide(
+    struct client *c, struct slice sql, struct route_decision *d);
 /* Chooses c->target for a simple query. */
 enum balance_verdict balance_query(struct client *c, struct slice sql, struct slice msg);
 /* Chooses c->target for an extended sequence that begins at `p`; looks ahead up to `end`. */
@@ -74,6 +81,11 @@ enum balance_verdict balance_batch(struct client *c, const char *p, const char *
 void balance_note_message(struct client *c, char type, struct slice msg);
 /* The own link is quiet after an exchange. True when the input goes on from here. */
 bool balance_on_own_quiet(struct client *c);
+
+/* PGPOOL EXPLAIN: answers that are missing are asked for first; then the input is to be parked. */
+struct admin_explain;
+enum balance_verdict balance_explain_prepare(struct client *c, struct slice sql);
+void balance_explain(void *ctx, struct slice sql, struct admin_explain *out);
 
 /* balance_state.c */
 void balance_note_facts(struct client *c, struct slice sql, const struct sql_facts *facts);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "parser/parser.h"
+#include "route/route_oracle.h"
 #include "wire/writer.h"
 
 #include "balance_int.h"
@@ -38,6 +39,8 @@ static void note_discard_all(struct client *c)
     buf_free(&b->pending);
     b->rs.state_unknown = false;
     b->rs.has_temp_tables = false;
+    b->rs.search_path_changed = false;
+    route_trace_on_discard(b->trace);
     statements_free(&c->statements);
     if (b->phase != READER_NONE && c->target != b->reader)
         balance_drop_reader(c, true); /* it is reset on its way back */
@@ -58,6 +61,14 @@ static void note_set(struct client *c, const struct sql_stmt *s, struct slice te
     }
 }
 
+/* Settings that give names another meaning. */
+static void note_path(struct client *c, const struct sql_stmt *s)
+{
+    if (slice_eq_str(s->set.name, "search_path") || slice_eq_str(s->set.name, "role") ||
+        slice_eq_str(s->set.name, "session_authorization") || (s->flags & SQL_F_ALL) != 0)
+        c->balance->rs.search_path_changed = true;
+}
+
 static void note_functions(struct client *c, const struct sql_stmt *s)
 {
     uint32_t i;
@@ -74,14 +85,12 @@ static void note_statement_facts(
 
     switch (s->kind) {
     case SQL_SET:
+        note_path(c, s);
         note_set(c, s, text, in_tx);
         break;
     case SQL_RESET:
+        note_path(c, s);
         note_setting(c, text, in_tx);
-        break;
-    case SQL_CALL:
-    case SQL_DO:
-        b->rs.state_unknown = true;
         break;
     case SQL_COMMIT:
     case SQL_ROLLBACK:
@@ -90,6 +99,8 @@ static void note_statement_facts(
     case SQL_SAVEPOINT:
         if (s->tx.op == SQL_TX_ROLLBACK_TO && b->pending.len > 0)
             b->rs.state_unknown = true;
+        if (s->tx.op == SQL_TX_ROLLBACK_TO)
+            route_trace_on_rollback_to(b->trace);
         break;
     case SQL_DEALLOCATE:
         if ((s->flags & SQL_F_ALL) != 0)
@@ -106,6 +117,9 @@ static void note_statement_facts(
     }
     if ((s->flags & SQL_F_TEMP) != 0)
         b->rs.has_temp_tables = true;
+    if (s->kind == SQL_DDL)
+        route_cache_clear(c->ss->answers);
+    route_trace_note(&b->trace, c->ss->rules, text, s, in_tx);
     note_functions(c, s);
 }
 
@@ -136,8 +150,13 @@ void balance_end_tx(struct client *c)
     struct balance *b = c->balance;
     bool is_open = c->link->tx_status != 'I';
 
-    if (b->tx_was_open && !is_open)
+    if (b->tx_was_open && !is_open) {
         b->rs.wrote_in_tx = false;
+        if (b->tx_end == SQL_COMMIT && !b->saw_error)
+            route_trace_on_commit(b->trace);
+        else
+            route_trace_on_rollback(b->trace);
+    }
     if (!is_open && b->pending.len > 0) {
         if (b->tx_end == SQL_COMMIT && !b->saw_error) {
             if (b->log.len + b->pending.len > BALANCE_LOG_MAX)

@@ -13,7 +13,7 @@
 #include "wire/reader.h"
 #include "wire/writer.h"
 
-#include "session_int.h"
+#include "balance_int.h"
 
 #define LOCAL_MAX_OBJECTS 64
 
@@ -81,6 +81,8 @@ static void local_sources(struct client *c, struct admin_sources *src)
     src->is_operator = c->pool->is_superuser;
     src->balance_node = c->pool->cluster_node;
     sessions_fill_node_source(ss, src);
+    src->explain = balance_explain;
+    src->explain_ctx = c;
 }
 
 /* Runs one command; on failure *err is set. */
@@ -120,6 +122,9 @@ enum local_verdict client_local_query(struct client *c, struct slice sql)
         return LOCAL_PARK;
     if (c->link != NULL && c->link->expect.skipping)
         return LOCAL_DONE; /* after an error the server would skip it, too */
+    if (cmd.kind == ADMIN_KIND_EXPLAIN && c->balance != NULL &&
+        balance_explain_prepare(c, cmd.value) == BALANCE_PARK)
+        return LOCAL_PARK;
     client_note_statement(c, sql);
     err_clear(&err);
     if (local_run(c, sql, &res, &err) == 0)

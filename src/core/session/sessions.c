@@ -3,16 +3,25 @@
 #include "config.h"
 
 #include <string.h>
+#include <sys/random.h>
 
 #include "admin/sources.h"
 #include "backend/pool.h"
 #include "backend/quota.h"
 #include "backend/row_alloc.h"
+#include "base/arena.h"
 #include "base/log.h"
 #include "config/conf.h"
 #include "ipc/mailbox.h"
+#include "parser/sql_cache.h"
+#include "route/route_oracle.h"
+#include "route/route_rules.h"
 
 #include "session_int.h"
+
+/* Facts of recent statements, per worker. */
+#define SESSION_FACTS_MAX   4096
+#define SESSION_FACTS_BYTES (8U << 20)
 
 /* Tells everybody how many clients this worker has. Put off to the end of the turn: a burst of a
  * thousand connects is one update. */
@@ -93,6 +102,19 @@ static void sessions_tell_quota_freed(struct backend *be, int node)
             env->boxes, env->first_worker_slot + other, MAIL_QUOTA_FREED, &node, sizeof node, -1);
 }
 
+/* The lists of the settings, compiled. A wrong pattern was refused when the file was checked;
+ * should one slip through, nothing is balanced, and the log says why. */
+static void sessions_make_rules(struct sessions *ss)
+{
+    struct err err;
+
+    err_clear(&err);
+    route_rules_free(&ss->rules);
+    ss->rules = route_rules_new(ss->conf, &err);
+    if (ss->rules == NULL)
+        log_err(LVL_WARNING, &err);
+}
+
 void sessions_init(struct sessions *ss, struct loop *loop, struct proc_env *env)
 {
     memset(ss, 0, sizeof *ss);
@@ -110,11 +132,20 @@ void sessions_init(struct sessions *ss, struct loop *loop, struct proc_env *env)
     ss->client_rows = shm_get(env->shm, SHM_CLIENTS);
     ss->client_row_alloc = row_alloc_new(ss->client_rows, env->ordinal);
     ss->shared = shm_get(env->shm, SHM_STATS);
+    ss->scratch = arena_new("statement", 0);
+    ss->sql_cache = sql_cache_new(SESSION_FACTS_MAX, SESSION_FACTS_BYTES);
+    ss->answers = route_cache_new((uint32_t)ss->conf->relcache_size, ss->conf->relcache_expire_ms);
+    (void)getrandom(&ss->random, sizeof ss->random, 0);
+    sessions_make_rules(ss);
 }
 
 void sessions_fini(struct sessions *ss)
 {
     backend_fini(&ss->be);
+    sql_cache_free(&ss->sql_cache);
+    route_cache_free(&ss->answers);
+    route_rules_free(&ss->rules);
+    arena_free(&ss->scratch);
     row_alloc_free(&ss->client_row_alloc);
 }
 
@@ -123,6 +154,7 @@ void sessions_set_conf(struct sessions *ss, const struct conf_gen *gen)
     ss->gen = gen;
     ss->conf = conf_of(gen);
     backend_set_conf(&ss->be, ss->conf);
+    sessions_make_rules(ss);
 }
 
 void sessions_stop(struct sessions *ss, enum session_stop how)

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * balance_explain.c: PGPOOL EXPLAIN: where a statement would go in this session, and why. */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "admin/sources.h"
+#include "base/arena.h"
+#include "parser/sql_cache.h"
+
+#include "balance_int.h"
+
+static void add_name(char *out, size_t size, struct slice schema, struct slice name)
+{
+    size_t used = strlen(out);
+
+    snprintf(out + used, size - used, "%s%.*s%s%.*s", used == 0 ? "" : ", ", (int)schema.n,
+        schema.n == 0 ? "" : schema.p, schema.n == 0 ? "" : ".", (int)name.n, name.p);
+}
+
+static void add_names(const struct sql_facts *facts, struct admin_explain *out)
+{
+    uint32_t i;
+    uint32_t j;
+
+    for (i = 0; i < facts->nstmts; i++) {
+        const struct sql_stmt *s = &facts->stmts[i];
+
+        for (j = 0; j < s->ntables; j++)
+            add_name(out->tables, sizeof out->tables, s->tables[j].schema, s->tables[j].name);
+        for (j = 0; j < s->nfuncs; j++)
+            add_name(out->functions, sizeof out->functions, s->funcs[j].schema, s->funcs[j].name);
+    }
+}
+
+enum balance_verdict balance_explain_prepare(struct client *c, struct slice sql)
+{
+    struct balance *b = c->balance;
+    struct route_decision d;
+
+    (void)balance_decide(c, sql, &d);
+    if (d.must_ask && !b->ask_failed && c->link->tx_status == 'I') {
+        balance_ask(c, &d);
+        return BALANCE_PARK;
+    }
+    b->ask_failed = false;
+    return BALANCE_GO;
+}
+
+void balance_explain(void *ctx, struct slice sql, struct admin_explain *out)
+{
+    struct client *c = ctx;
+    struct sessions *ss = c->ss;
+    const struct sql_facts *facts;
+    struct route_decision d;
+    bool same_layout;
+
+    out->node = c->pool->cluster_node;
+    out->role = "primary";
+    out->class = "primary";
+    if (c->balance == NULL) {
+        out->reason = "load balancing is off, or there is one server only";
+        arena_reset(ss->scratch);
+        facts = sql_cache_get(ss->sql_cache, ss->scratch, sql, &same_layout);
+    } else {
+        facts = balance_decide(c, sql, &d);
+        out->node = d.node;
+        out->class = route_class_text(d.class);
+        out->reason = route_reason_text(d.reason);
+        if (d.node != c->pool->cluster_node)
+            out->role = "standby";
+    }
+    add_names(facts, out);
+}
