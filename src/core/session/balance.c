@@ -47,6 +47,7 @@ void balance_begin(struct client *c)
     b = mem_alloc_zero(sizeof *b);
     c->balance = b;
     b->node = VIEW_NO_NODE;
+    b->choice = session_next_choice(c->ss->shared);
     pool_request_init(&b->req);
     paramset_copy(&b->params, &c->login->params);
     app = paramset_get(&c->link->reported, slice_of_str("application_name"));
@@ -96,7 +97,9 @@ static void balance_input(struct client *c, struct route_input *in)
     in->session = &b->rs;
     in->lookup = balance_lookup;
     in->lookup_ctx = c;
-    in->random = ss->random = hash_bytes(&ss->random, sizeof ss->random, 0x5eed);
+    in->random = b->choice;
+    if (ss->conf->statement_level_load_balance)
+        in->random = ss->random = hash_bytes(&ss->random, sizeof ss->random, 0x5eed);
 }
 
 /* The facts of `sql`, and what the router says of it. */

@@ -46,6 +46,7 @@ struct balance {
     bool tx_was_open;
     uint8_t tx_end; /* enum sql_kind of the last COMMIT or ROLLBACK sent */
     int64_t avoid_until_us;
+    uint64_t choice;       /* where this session stands in the even sequence of choices */
     uint64_t batch;        /* number of the present extended sequence */
     struct buf log;        /* SET and RESET statements, each with its NUL */
     struct buf pending;    /* those of the open transaction */

@@ -163,6 +163,8 @@ struct admin_sources;
 void sessions_fill_node_source(struct sessions *ss, struct admin_sources *src);
 
 /* session_shm.c */
+/* An evenly distributed number for the next session's choice of a node. */
+uint64_t session_next_choice(struct session_shared *s);
 /* A counter of one worker; the sum over all workers. */
 _Atomic uint64_t *session_count_cell(
     struct session_shared *s, int ordinal, int node, enum count_kind kind);

@@ -15,6 +15,7 @@
 struct session_shared {
     _Atomic int32_t nclients;
     int32_t nworkers;
+    _Atomic uint32_t nchoices; /* sessions that chose a node for their reads */
     struct {
         _Atomic int32_t nclients;
         _Atomic uint64_t count[VIEW_MAX_NODES][COUNT_KINDS];
@@ -25,6 +26,19 @@ _Atomic uint64_t *session_count_cell(
     struct session_shared *s, int ordinal, int node, enum count_kind kind)
 {
     return &s->worker[ordinal].count[node][kind];
+}
+
+/* 0, 1/2, 1/4, 3/4, 1/8, ...: the bits of a counter in reverse order (van der Corput). Ten sessions
+ * over two nodes are five and five, not "about". */
+uint64_t session_next_choice(struct session_shared *s)
+{
+    uint32_t n = atomic_fetch_add(&s->nchoices, 1);
+    uint64_t out = 0;
+    int i;
+
+    for (i = 0; i < 32; i++)
+        out |= (uint64_t)(n >> i & 1) << (63 - i);
+    return out;
 }
 
 uint64_t session_count_sum(const struct shm *shm, int node, enum count_kind kind)
