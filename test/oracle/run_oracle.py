@@ -95,7 +95,7 @@ def run_dump(program, texts):
                 program, len(lines) - len(texts) + len(out)))
         for line in lines:
             try:
-                out.append(json.loads(line))
+                out.append(json.loads(line.decode("utf-8", "replace")))
             except ValueError:
                 out.append({"crash": "not JSON: %r" % line[:200]})
         if len(out) < len(texts):
