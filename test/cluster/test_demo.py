@@ -74,7 +74,7 @@ def demo():
 def test_starts_tells_and_stops(demo):
     done = demo.run()
     assert done.returncode == 0, done.stderr
-    assert f"psql -h localhost -p {demo.port} -U demo demo" in done.stdout
+    assert f"psql -h localhost -p {demo.port} -U demo" in done.stdout
     assert demo.psql("SELECT pg_is_in_recovery()") == "f"
     assert demo.psql("SHOW POOL_NODES").count("\n") == 2
     status = demo.run("status")
