@@ -9,6 +9,7 @@
 #include "base/list.h"
 #include "base/mem.h"
 #include "route/route_oracle.h"
+#include "route_int.h"
 
 /* One statement must be decidable whatever relcache_size is, or it would be asked about for ever.
  */

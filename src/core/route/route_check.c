@@ -56,6 +56,8 @@ static int answer(struct route_case *c, const struct route_question *q, uint32_t
     unsigned i;
 
     *bits = 0;
+    if (++c->nlookups > ROUTE_MAX_LOOKUPS)
+        return -1;
     if (c->in->lookup != NULL && c->in->lookup(c->in->lookup_ctx, q, bits) == 0)
         return 0;
     for (i = 0; i < out->nquestions; i++)

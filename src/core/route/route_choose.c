@@ -18,10 +18,14 @@ static uint64_t draw(uint64_t *state)
     return z ^ (z >> 31);
 }
 
-/* From 0 up to, but without, 1. */
+/* From 0 up to, but without, 1. The first draw is the caller's number itself: callers that give an
+ * even sequence instead of random numbers get an even distribution. */
 static double draw_unit(uint64_t *state)
 {
-    return (double)(draw(state) >> 11) * (1.0 / 9007199254740992.0);
+    uint64_t now = *state;
+
+    *state = draw(state);
+    return (double)(now >> 11) * (1.0 / 9007199254740992.0);
 }
 
 /* May reads go there at all? A second primary (a server that was not rewound) never gets any. */

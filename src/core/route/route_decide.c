@@ -160,13 +160,6 @@ static bool is_kill(struct route_case *c)
     return true;
 }
 
-/* Nothing has to be asked when the answer would change nothing. */
-static void drop_questions(struct route_decision *out)
-{
-    out->must_ask = false;
-    out->nquestions = 0;
-}
-
 /* A read that goes to the primary anyway: does it matter whether its functions write? */
 static bool must_know_writes(const struct route_case *c)
 {
@@ -184,6 +177,22 @@ static bool must_know_writes(const struct route_case *c)
         break;
     }
     return false;
+}
+
+/* Nothing is asked when the answer would change nothing. */
+static void settle_questions(struct route_case *c)
+{
+    struct route_decision *out = c->out;
+
+    if (c->nlookups > ROUTE_MAX_LOOKUPS && c->denied == ROUTE_R_NONE)
+        c->denied = ROUTE_R_TOO_MANY_QUESTIONS;
+    if (out->class != ROUTE_EITHER || c->nlookups > ROUTE_MAX_LOOKUPS ||
+        (c->denied != ROUTE_R_NONE && !must_know_writes(c))) {
+        out->must_ask = false;
+        out->nquestions = 0;
+    } else if (out->must_ask && c->denied == ROUTE_R_NONE) {
+        out->reason = ROUTE_R_ASK;
+    }
 }
 
 static void find_prepared(struct route_case *c)
@@ -219,12 +228,9 @@ static void judge(struct route_case *c)
     check_catalogue(c);
     if (c->unknown_function)
         out->is_write = true;
-    if (out->class != ROUTE_EITHER || (c->denied != ROUTE_R_NONE && !must_know_writes(c)))
-        drop_questions(out);
+    settle_questions(c);
     if (out->class == ROUTE_EITHER && c->denied != ROUTE_R_NONE)
         out->reason = c->denied;
-    else if (out->must_ask)
-        out->reason = ROUTE_R_ASK;
 }
 
 /* Where the transaction's statements go that may not leave it. */
@@ -474,6 +480,8 @@ static void merge(struct route_case *all, const struct route_case *one, bool is_
         if (into->class == ROUTE_EITHER)
             into->reason = d->reason;
     }
+    all->unknown_function = all->unknown_function || one->unknown_function;
+    all->nlookups += one->nlookups;
     into->is_write = write;
     into->runs_code = code;
     merge_questions(into, d);
@@ -504,9 +512,8 @@ void route_query(const struct route_input *in, struct slice text, const struct s
     if (out->class == ROUTE_EITHER && all.denied == ROUTE_R_NONE &&
         matches_primary_pattern(in->rules, text))
         out->reason = all.denied = ROUTE_R_PATTERN;
-    if (out->class != ROUTE_EITHER)
-        drop_questions(out);
-    else if (out->must_ask && all.denied == ROUTE_R_NONE)
-        out->reason = ROUTE_R_ASK;
+    settle_questions(&all);
+    if (out->class == ROUTE_EITHER && all.denied == ROUTE_R_TOO_MANY_QUESTIONS)
+        out->reason = all.denied;
     place(&all);
 }

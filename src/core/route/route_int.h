@@ -15,6 +15,10 @@
 #include "route/route.h"
 #include "route/route_rules.h"
 
+/* Names of one string that are looked up. The cache of answers must hold as many of each kind, or a
+ * statement would be asked about for ever. */
+#define ROUTE_MAX_LOOKUPS 100
+
 /* A compiled list of patterns. */
 struct route_patterns {
     regex_t *re;
@@ -67,6 +71,7 @@ struct route_case {
     bool is_alone;            /* the only statement of its string */
     bool runs_functions;      /* the functions named in it are called */
     bool unknown_function;
+    unsigned nlookups;
     bool is_read_only_begin;
     const struct sql_facts *prepared; /* EXECUTE: of the statement it runs */
     struct slice prepared_text;
