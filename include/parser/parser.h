@@ -249,7 +249,7 @@ struct sql_stmt {
     uint32_t len;    /* to the end of the last token */
     uint32_t max_param;
     enum sql_lock_mode lock_mode;
-    struct sql_span hint; /* the comment right before the first token, len 0 when none */
+    struct sql_span hint; /* the first comment before the first token, len 0 when none */
     const struct sql_table *tables;
     uint32_t ntables;
     const struct sql_func *funcs;

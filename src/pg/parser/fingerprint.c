@@ -112,8 +112,8 @@ int sqlfp_scan(struct sqlp *st, struct sqlfp *fp)
     struct sql_tok v;
     int token;
 
-    fp->sum.lo = MUL_HI;
-    fp->sum.hi = MUL_LO;
+    fp->sum.lo = MUL_HI ^ fp->seed;
+    fp->sum.hi = MUL_LO + fp->seed;
     fp->layout = MUL_LAYOUT;
     while ((token = sqlscan_token(&v, st->scanner)) != 0) {
         if (token == SQLP_BROKEN)
@@ -152,7 +152,7 @@ int sqlfp_text(struct arena *a, struct slice text, struct sqlfp *fp)
 
 int sql_fingerprint(struct arena *a, struct slice text, struct sql_fingerprint *out)
 {
-    struct sqlfp fp;
+    struct sqlfp fp = {.seed = 0};
 
     if (sqlfp_text(a, text, &fp) == -1)
         return -1;

@@ -10,6 +10,7 @@ struct sqlp;
 struct sqlfp {
     struct sql_fingerprint sum;
     uint64_t layout; /* equal when all tokens are at the same places */
+    uint64_t seed;   /* given by the caller: a secret one keeps clients from making collisions */
 };
 
 /* Fingerprints `text` with memory of `a`, given back. -1 for a broken token, a zero byte, or no

@@ -28,6 +28,7 @@ struct sql_cache {
     uint32_t max_entries;
     size_t max_bytes;
     struct sql_cache_stats stats;
+    uint64_t seed;         /* of the fingerprints, another one in each process */
     struct arena *scan;    /* for fingerprinting; keeps a block, so that a hit allocates nothing */
     struct sql_facts last; /* of a statement that is not kept */
 };
@@ -46,6 +47,8 @@ struct sql_cache *sql_cache_new(uint32_t max_entries, size_t max_bytes)
     list_init(&c->lru);
     c->scan = arena_new("sql fingerprint", 0);
     (void)arena_alloc(c->scan, 8);
+    /* Where memory lies is the randomness that a pure module has. */
+    c->seed = hash_bytes(&c, sizeof(c), (uint64_t)(uintptr_t)&c);
     c->max_entries = max_entries;
     c->max_bytes = max_bytes;
     return c;
@@ -207,7 +210,7 @@ static void keep(struct sql_cache *c, const struct sql_facts *facts, const struc
 const struct sql_facts *sql_cache_get(
     struct sql_cache *c, struct arena *scratch, struct slice text, bool *same_layout)
 {
-    struct sqlfp fp;
+    struct sqlfp fp = {.seed = c->seed};
     bool has_fp = sqlfp_text(c->scan, text, &fp) == 0;
     struct hash_node *node =
         has_fp ? hash_table_find(&c->table, fp.sum.lo, same_fingerprint, &fp.sum) : NULL;

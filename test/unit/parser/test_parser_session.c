@@ -80,6 +80,10 @@ START_TEST(set_inside_other_statements_is_not_ours)
     s = one("CREATE FUNCTION f() RETURNS int LANGUAGE sql SET a = 1 RESET ALL AS 'x'");
     ck_assert_uint_eq(s->set.name.n, 0);
     ck_assert(!(s->flags & SQL_F_ALL));
+    s = one("CREATE PROCEDURE p() BEGIN ATOMIC COMMIT; SET a = 1; SELECT 1; END");
+    ck_assert_int_eq(s->kind, SQL_DDL);
+    ck_assert_int_eq(s->tx.op, SQL_TX_NONE);
+    ck_assert_int_eq(s->set.scope, SQL_SET_NONE);
 }
 END_TEST
 

@@ -49,7 +49,7 @@ stmt
     | delete_stmt
     | merge_stmt
     | utility_stmt
-    | ddl_stmt                              { KIND(SQL_DDL); }
+    | ddl_stmt                              { KIND(SQL_DDL); FORGET_SET(); }
     ;
 
 /* What may stand in a CTE, PREPARE and COPY. */
