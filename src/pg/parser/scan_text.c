@@ -344,52 +344,68 @@ size_t sqltext_operator_len(const char *p, const char **signs_end)
     return n;
 }
 
+/* Joins the pieces of a quoted body of `n` bytes at `p` and undoubles its quotes. Returns the end
+ * of what is written to `out`. */
+static char *join_pieces(const char *p, size_t n, char quote, char *out)
+{
+    const char *end = p + n;
+
+    while (p != NULL && p < end) {
+        if (*p == quote && *++p != quote) {
+            p = continuation(p, end);
+            continue;
+        }
+        *out++ = *p++;
+    }
+    return out;
+}
+
+/* Decodes escapes of `*n` bytes at `p` in place; what they stand for is never longer. The bytes end
+ * with a NUL. -1 when an escape is invalid. */
+static int decode_escapes(char *p, uint32_t *n, char esc)
+{
+    const char *end = p + *n;
+    const char *from = p;
+    char *out = p;
+    int64_t high = 0;
+
+    while (from < end) {
+        if (*from == esc && from[1] != esc) {
+            int plus = from[1] == '+';
+            int digits = plus ? 6 : 4;
+            int64_t c = take_code_point(hex_number(from + 1 + plus, digits), &high);
+            if (c < 0)
+                return -1;
+            if (c > 0)
+                out = put_utf8(out, c);
+            from += 1 + plus + digits;
+            continue;
+        }
+        if (high != 0)
+            return -1;
+        if (*from == esc)
+            from++;
+        *out++ = *from++;
+    }
+    *n = (uint32_t)(out - p);
+    return high == 0 ? 0 : -1;
+}
+
 /* Decodes the body of a U&"..." or U&'...' in place of *v. -1 when an escape is invalid. */
 int sqltext_unicode(struct sqlp *st, struct sql_tok *v, char esc)
 {
-    char quote = v->flags & TOK_STRING ? '\'' : '"';
-    const char *p = v->p;
-    const char *end = p + v->n;
-    int64_t high = 0;
-    char *value = arena_alloc(st->arena, v->n * 2 + 8);
-    char *out = value;
+    char *value = arena_alloc(st->arena, v->n + 1);
 
     if (value == NULL) {
         st->no_memory = true;
         return -1;
     }
-    while (p < end) {
-        if (*p == esc && p[1] != esc) {
-            int n = p[1] == '+' ? 6 : 4;
-            int64_t c = take_code_point(hex_number(p + 1 + (n == 6), n), &high);
-            if (c < 0)
-                return -1;
-            if (c > 0)
-                out = put_utf8(out, c);
-            p += 1 + (n == 6) + n;
-            continue;
-        }
-        if (high != 0)
-            return -1;
-        if (*p == esc)
-            p++;
-        else if (*p == quote) {
-            p++;
-            if (quote == '\'' && *p != '\'') {
-                p = continuation(p, end);
-                if (p == NULL)
-                    break;
-                continue;
-            }
-        }
-        *out++ = *p++;
-    }
-    if (high != 0)
-        return -1;
+    char *end = join_pieces(v->p, v->n, v->flags & TOK_STRING ? '\'' : '"', value);
+    *end = '\0';
     v->p = value;
-    v->n = (uint32_t)(out - value);
+    v->n = (uint32_t)(end - value);
     v->flags |= TOK_DECODED;
-    return 0;
+    return decode_escapes(value, &v->n, esc);
 }
 
 /* The value of a string token, without quotes and escapes. */
@@ -413,12 +429,6 @@ struct slice sqltext_string_value(struct sqlp *st, const struct sql_tok *v)
         walk_estring(p, end + 1, &out, &raw);
         return slice_of(value, (size_t)(out - value));
     }
-    while (p != NULL && p < end) {
-        if (*p == '\'' && *++p != '\'') {
-            p = continuation(p, end);
-            continue;
-        }
-        *out++ = *p++;
-    }
+    out = join_pieces(p, v->n, '\'', value);
     return slice_of(value, (size_t)(out - value));
 }

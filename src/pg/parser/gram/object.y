@@ -125,14 +125,11 @@ function_or_procedure
     | K_PROCEDURE
     ;
 
+/* The list may even begin with nothing and a comma. */
 opt_trigger_args
-    : trigger_args
-    | %empty
-    ;
-
-trigger_args
     : trigger_arg
-    | trigger_args ',' trigger_arg
+    | opt_trigger_args ',' trigger_arg
+    | %empty
     ;
 
 trigger_arg
