@@ -15,6 +15,8 @@
 
 #define VIEW_MAX_NODES 128
 #define VIEW_NO_NODE   (-1)
+#define VIEW_WHO_BYTES 64
+#define VIEW_WHY_BYTES 128
 
 /* VIEW_STATUS(symbol, text): what pgpool does with a node. */
 enum view_status {
@@ -49,20 +51,25 @@ struct view_node {
     uint8_t role;      /* enum view_role: as we use it */
     uint8_t pg_status; /* enum view_pg_status: as the last probe found it */
     uint8_t pg_role;   /* enum view_role: as the server says of itself */
-    bool held_down;    /* an operator or a fencing decision keeps it down */
+    bool held_down;    /* an operator keeps it down, see held_by, held_why, status_changed_us */
     bool delay_is_time;
+    bool is_busy;      /* it lives but takes no connections now (57P03): starting or stopping */
+    bool is_receiving; /* a standby: its WAL receiver streams */
     uint16_t weight_permille; /* share of balanced reads; for SHOW */
     uint32_t timeline;
     uint32_t server_version; /* 150018; 0 unknown */
     int32_t max_connections; /* of the server, less what it reserves; 0 unknown */
+    uint64_t system_id;      /* 0 unknown */
     uint64_t received_lsn;
-    uint64_t replayed_lsn; /* of a primary: its insert position */
+    uint64_t replayed_lsn; /* of a primary: what it has written; received_lsn: inserted */
     int64_t delay_bytes;
     int64_t delay_us;
     int64_t probed_us;         /* wall clock */
     int64_t status_changed_us; /* wall clock */
     char replication_state[16];
     char replication_sync_state[16];
+    char held_by[VIEW_WHO_BYTES];
+    char held_why[VIEW_WHY_BYTES];
     struct view_health health;
 };
 
@@ -82,14 +89,28 @@ void view_publish(struct shm *shm, struct view *v);
 uint64_t view_version(const struct shm *shm);
 /* Takes a snapshot if *v is older than what is published; true when it changed. */
 bool view_refresh(const struct shm *shm, struct view *v);
+/* What happened lately, newest last; older events are overwritten. */
+#define VIEW_MAX_EVENTS       128
+#define VIEW_EVENT_TEXT_BYTES 192
+struct view_event {
+    int64_t at_us; /* wall clock */
+    int32_t node;
+    char name[20]; /* see cluster/decide_events.def */
+    char text[VIEW_EVENT_TEXT_BYTES];
+};
+/* Adds one; monitor only. Texts are cut to the room. */
+void view_add_event(struct shm *shm, int64_t at_us, int node, const char *name, const char *text);
+/* Copies up to `max` events, oldest first; returns how many. */
+int view_copy_events(const struct shm *shm, struct view_event *out, int max);
+
 /* True when sessions may use the node. */
 static inline bool view_is_usable(const struct view *v, int node)
 {
     return node >= 0 && node < v->nnodes &&
            (v->node[node].status == VIEW_UP || v->node[node].status == VIEW_WAITING);
 }
-/* The node for writes: the primary; while none is known, the lowest usable node. VIEW_NO_NODE when
- * there is nothing. */
+/* The node for writes: the primary; while none is known, the lowest usable node that is not known
+ * to be a standby, or else the lowest usable one. VIEW_NO_NODE when there is nothing. */
 int view_write_node(const struct view *v);
 
 #endif

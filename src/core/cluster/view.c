@@ -10,6 +10,9 @@ struct view_region {
     _Atomic uint64_t version;
     struct shm_seq seq;
     struct view view;
+    struct shm_seq events_seq;
+    uint64_t nevents; /* ever */
+    struct view_event event[VIEW_MAX_EVENTS];
 };
 
 size_t view_region_bytes(void)
@@ -49,12 +52,54 @@ bool view_refresh(const struct shm *shm, struct view *v)
     return true;
 }
 
+static void copy_text(const char *from, char *to, size_t room)
+{
+    memset(to, 0, room);
+    memcpy(to, from, strnlen(from, room - 1));
+}
+
+void view_add_event(struct shm *shm, int64_t at_us, int node, const char *name, const char *text)
+{
+    struct view_region *r = shm_get(shm, SHM_CLUSTER);
+    struct view_event *e = &r->event[r->nevents % VIEW_MAX_EVENTS];
+
+    shm_write_begin(&r->events_seq);
+    e->at_us = at_us;
+    e->node = node;
+    copy_text(name, e->name, sizeof e->name);
+    copy_text(text, e->text, sizeof e->text);
+    r->nevents++;
+    shm_write_end(&r->events_seq);
+}
+
+int view_copy_events(const struct shm *shm, struct view_event *out, int max)
+{
+    const struct view_region *r = shm_get(shm, SHM_CLUSTER);
+    uint64_t n;
+    uint64_t i;
+    uint32_t seen;
+
+    do {
+        seen = shm_read_begin(&r->events_seq);
+        n = r->nevents < VIEW_MAX_EVENTS ? r->nevents : VIEW_MAX_EVENTS;
+        if (n > (uint64_t)max)
+            n = (uint64_t)max;
+        for (i = 0; i < n; i++)
+            out[i] = r->event[(r->nevents - n + i) % VIEW_MAX_EVENTS];
+    } while (shm_read_retry(&r->events_seq, seen));
+    return (int)n;
+}
+
+/* A server whose role is not known may be the primary; one that says it is a standby is not. */
 int view_write_node(const struct view *v)
 {
     int i;
 
     if (v->primary != VIEW_NO_NODE && view_is_usable(v, v->primary))
         return v->primary;
+    for (i = 0; i < v->nnodes; i++)
+        if (view_is_usable(v, i) && v->node[i].role != VIEW_ROLE_STANDBY)
+            return i;
     for (i = 0; i < v->nnodes; i++)
         if (view_is_usable(v, i))
             return i;

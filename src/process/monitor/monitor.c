@@ -1,20 +1,320 @@
 /* SPDX-License-Identifier: PostgreSQL
- * monitor.c: life of the monitor process: it follows its mailbox. Probes and decisions are not here
- * yet; they hang on the same loop.
- * Runs in: monitor. Must never touch a client's bytes. */
+ * monitor.c: the process that watches the servers: asks them, has the answers decided on, and
+ * publishes what comes out.
+ * Runs in: monitor. The only writer of the cluster view. Holds no opinion of its own: what an
+ * answer means is in cluster/decide. Must never touch a client's bytes, and never wait for a
+ * server. */
 #include "config.h"
 
 #include "process/monitor/monitor.h"
 
-#include "process/common/role_loop.h"
+#include <string.h>
+#include <unistd.h>
+
+#include "backend/quota.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "config/conf.h"
+#include "sys/clock.h"
+
+#include "monitor_int.h"
+
+#define OWN_CONNECTIONS 1 /* the monitor's, out of what a server gives */
+
+static const struct conf *conf_now(const struct monitor *m)
+{
+    return conf_of(role_loop_gen(&m->role));
+}
+
+/* What comes out */
+
+static void tell(const struct decide_event *e)
+{
+    enum log_level level =
+        decide_event_level(e->type) == DECIDE_LVL_WARNING ? LVL_WARNING : LVL_LOG;
+
+    log_at_detail(level, e->detail[0] == '\0' ? NULL : e->detail, e->hint, "%s", e->text);
+}
+
+/* The limit that the settings leave to us. */
+static void set_quota(struct monitor *m, int id)
+{
+    int limit = conf_now(m)->max_backend_connections;
+    int room = m->decide.view.node[id].max_connections;
+
+    if (limit == 0 && room > 0)
+        limit = room > OWN_CONNECTIONS ? room - OWN_CONNECTIONS : 1;
+    if (limit != quota_limit(m->role.env->shm, id))
+        quota_set_limit(m->role.env->shm, id, limit);
+}
+
+static void set_weights(struct monitor *m)
+{
+    const struct conf *conf = conf_now(m);
+    double sum = 0;
+    int i;
+
+    for (i = 0; i < conf->nnodes; i++)
+        sum += conf_has_node(conf, i) ? conf->nodes[i].backend_weight : 0;
+    for (i = 0; i < conf->nnodes; i++)
+        m->decide.view.node[i].weight_permille =
+            sum > 0 && conf_has_node(conf, i)
+                ? (uint16_t)(conf->nodes[i].backend_weight * 1000 / sum + 0.5)
+                : 0;
+}
+
+static void on_publish(struct task *t)
+{
+    struct monitor *m = LIST_ENTRY(t, struct monitor, publish);
+    int n = decide_take_events(&m->decide, m->events, DECIDE_MAX_EVENTS);
+    int i;
+
+    set_weights(m);
+    view_publish(m->role.env->shm, &m->decide.view);
+    for (i = 0; i < n; i++) {
+        if (decide_event_is_kept(m->events[i].type))
+            view_add_event(m->role.env->shm, m->events[i].at_us, m->events[i].node,
+                decide_event_name(m->events[i].type), m->events[i].text);
+        tell(&m->events[i]);
+    }
+    for (i = 0; i < m->decide.rules.nnodes; i++)
+        if (m->decide.rules.node[i].exists)
+            set_quota(m, i);
+}
+
+static void changed(struct monitor *m)
+{
+    task_post(&m->role.loop, &m->publish);
+}
+
+/* What goes in */
+
+static void schedule(struct watched *w)
+{
+    int64_t delay_ms = monitor_conf_delay_ms(conf_now(w->m), &w->m->decide, w->id);
+
+    if (delay_ms >= 0)
+        timer_start(&w->m->role.loop, &w->timer, delay_ms);
+    else
+        timer_stop(&w->m->role.loop, &w->timer);
+}
+
+/* One server's answer may make another one's due: a lost primary is searched for everywhere. */
+static void schedule_sooner(struct monitor *m)
+{
+    int i;
+
+    for (i = 0; i < VIEW_MAX_NODES; i++)
+        if (m->node[i].probe != NULL && !probe_is_running(m->node[i].probe) &&
+            decide_is_urgent(&m->decide, i))
+            schedule(&m->node[i]);
+}
+
+static void ask_all(struct monitor *m)
+{
+    int i;
+
+    for (i = 0; i < VIEW_MAX_NODES; i++)
+        if (m->node[i].probe != NULL)
+            probe_start(m->node[i].probe);
+}
+
+static void on_timer(struct timer *t)
+{
+    struct watched *w = LIST_ENTRY(t, struct watched, timer);
+
+    probe_start(w->probe);
+}
+
+static void copy_text(const char *from, char *to, size_t room)
+{
+    memset(to, 0, room);
+    memcpy(to, from, strnlen(from, room - 1));
+}
+
+static void translate_sender(const struct probe_sender *from, struct decide_sender *to)
+{
+    copy_text(from->name, to->name, sizeof to->name);
+    copy_text(from->addr, to->addr, sizeof to->addr);
+    copy_text(from->state, to->state, sizeof to->state);
+    copy_text(from->sync_state, to->sync_state, sizeof to->sync_state);
+    to->replay_lag_us = from->replay_lag_us;
+}
+
+static void translate_facts(const struct probe_facts *from, struct decide_facts *to)
+{
+    int i;
+
+    memset(to, 0, sizeof *to);
+    to->is_primary = !from->in_recovery;
+    to->is_receiving = from->is_receiving;
+    to->timeline = from->timeline;
+    to->server_version = from->server_version;
+    to->system_id = from->system_id;
+    to->max_connections = from->max_connections - from->reserved;
+    to->received_lsn = from->received_lsn;
+    to->replayed_lsn = from->replayed_lsn;
+    to->replay_age_us = from->replay_age_us;
+    copy_text(from->receiver_name, to->receiver_name, sizeof to->receiver_name);
+    for (i = 0; i < from->nsenders && i < DECIDE_MAX_SENDERS; i++)
+        translate_sender(&from->sender[i], &to->sender[to->nsenders++]);
+}
+
+static enum decide_answer translate_answer(enum probe_answer answer)
+{
+    switch (answer) {
+    case PROBE_FAILED:
+        return DECIDE_FAILED;
+    case PROBE_UNSURE:
+        return DECIDE_UNSURE;
+    case PROBE_BUSY:
+        return DECIDE_BUSY;
+    case PROBE_ALIVE:
+        return DECIDE_ALIVE;
+    case PROBE_COMPLETE:
+        break;
+    }
+    return DECIDE_FACTS;
+}
+
+static void on_done(struct probe *p, const struct probe_report *r)
+{
+    struct watched *w = probe_owner(p);
+    struct monitor *m = w->m;
+    struct decide_probe dp = {
+        .answer = translate_answer(r->answer),
+        .sqlstate = r->sqlstate,
+        .message = r->message,
+        .took_ms = r->took_us / 1000,
+        .facts = &m->facts,
+    };
+
+    if (dp.answer == DECIDE_FACTS)
+        translate_facts(&r->facts, &m->facts);
+    decide_on_probe(&m->decide, w->id, &dp, clock_wall_us());
+    schedule(w);
+    schedule_sooner(m);
+    changed(m);
+}
+
+/* Our own idle connection broke: the server is going, or somebody ended us. Ask again at once. */
+static void on_lost(struct probe *p)
+{
+    probe_start(p);
+}
+
+/* Somebody's link to a server broke: ask it now, and the others too, for if it was the primary the
+ * new one may be there already. */
+static void on_suspect(struct monitor *m, const struct mail *mail)
+{
+    int32_t id;
+
+    if (mail->len < sizeof id)
+        return;
+    memcpy(&id, mail->body, sizeof id);
+    if (id < 0 || id >= VIEW_MAX_NODES || m->node[id].probe == NULL)
+        return;
+    decide_on_suspect(&m->decide, id);
+    if (id == m->decide.view.primary)
+        ask_all(m);
+    else
+        probe_start(m->node[id].probe);
+}
+
+static void on_mail(struct role_loop *rl, struct mail *mail)
+{
+    struct monitor *m = LIST_ENTRY(rl, struct monitor, role);
+
+    if (mail->type == MAIL_NODE_SUSPECT)
+        on_suspect(m, mail);
+    else
+        log_at(LVL_WARNING, "monitor got a message it does not know: %s", mail_name(mail->type));
+    if (mail->fd != -1)
+        close(mail->fd);
+}
+
+/* Who is watched */
+
+static void unwatch(struct watched *w)
+{
+    timer_stop(&w->m->role.loop, &w->timer);
+    probe_free(&w->probe);
+    monitor_conf_drop_password(&w->password);
+}
+
+static void watch(struct watched *w)
+{
+    struct probe_target target;
+
+    if (w->probe == NULL)
+        w->probe = probe_new(&w->m->role.loop, on_done, on_lost, w);
+    monitor_conf_target(role_loop_gen(&w->m->role), w->id, &target, &w->password);
+    probe_set_target(w->probe, &target);
+}
+
+static void watch_all(struct monitor *m)
+{
+    const struct conf *conf = conf_now(m);
+    int i;
+
+    for (i = 0; i < VIEW_MAX_NODES; i++) {
+        struct watched *w = &m->node[i];
+
+        if (!conf_has_node(conf, i)) {
+            unwatch(w);
+            continue;
+        }
+        watch(w);
+        if (monitor_conf_delay_ms(conf, &m->decide, i) >= 0)
+            probe_start(w->probe);
+    }
+    changed(m);
+}
+
+static void on_reload(struct role_loop *rl)
+{
+    struct monitor *m = LIST_ENTRY(rl, struct monitor, role);
+    struct decide_rules *rules = mem_alloc(sizeof *rules);
+
+    monitor_conf_rules(conf_now(m), rules);
+    decide_set_rules(&m->decide, rules, clock_wall_us());
+    mem_free(rules);
+    watch_all(m);
+}
+
+static void start(struct monitor *m)
+{
+    struct decide_rules *rules = mem_alloc(sizeof *rules);
+    int i;
+
+    monitor_conf_rules(conf_now(m), rules);
+    decide_init(&m->decide, rules, clock_wall_us());
+    mem_free(rules);
+    for (i = 0; i < VIEW_MAX_NODES; i++) {
+        m->node[i].m = m;
+        m->node[i].id = i;
+        timer_init(&m->node[i].timer, on_timer);
+    }
+    task_init(&m->publish, on_publish);
+    watch_all(m);
+}
 
 int monitor_main(struct proc_env *env)
 {
-    struct role_loop rl = {.on_mail = NULL, .on_reload = NULL, .on_stop = NULL};
+    struct monitor *m = mem_alloc_zero(sizeof *m);
     int status;
+    int i;
 
-    role_loop_init(&rl, env);
-    status = role_loop_run(&rl);
-    role_loop_fini(&rl);
+    m->role.on_mail = on_mail;
+    m->role.on_reload = on_reload;
+    probe_forget_environment();
+    role_loop_init(&m->role, env);
+    start(m);
+    status = role_loop_run(&m->role);
+    task_cancel(&m->publish);
+    for (i = 0; i < VIEW_MAX_NODES; i++)
+        unwatch(&m->node[i]);
+    role_loop_fini(&m->role);
+    mem_free(m);
     return status;
 }

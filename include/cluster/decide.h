@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * decide.h: from what probes and operators say to what pgpool does with each server.
+ * Runs in: monitor. Pure: no descriptor, no clock; whoever calls gives the time. Desired state
+ * (what an operator wants) and observed state (what probes see) are two things; the view is made
+ * from both, and every change of it is an event. Never takes a refusal for a death. */
+#ifndef PGP_CLUSTER_DECIDE_H
+#define PGP_CLUSTER_DECIDE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cluster/view.h"
+
+#define DECIDE_NAME_BYTES  64
+#define DECIDE_ADDR_BYTES  48
+#define DECIDE_TEXT_BYTES  320
+#define DECIDE_MAX_SENDERS 128
+#define DECIDE_MAX_EVENTS  256
+
+/* What a probe brought back. */
+enum decide_answer {
+    DECIDE_FAILED, /* nobody answers */
+    DECIDE_UNSURE, /* could not be asked: says nothing about the server */
+    DECIDE_BUSY,   /* lives, takes no connections now (57P03) */
+    DECIDE_ALIVE,  /* lives, tells nothing about itself (28xxx, 53300 and all other refusals) */
+    DECIDE_FACTS   /* lives, and the facts are there */
+};
+
+/* A receiver that a server feeds. */
+struct decide_sender {
+    char name[DECIDE_NAME_BYTES];
+    char addr[DECIDE_ADDR_BYTES];
+    char state[16];
+    char sync_state[16];
+    int64_t replay_lag_us; /* -1: not told */
+};
+
+struct decide_facts {
+    bool is_primary;   /* not in recovery */
+    bool is_receiving; /* streams from somebody */
+    uint32_t timeline; /* 0: not told */
+    uint32_t server_version;
+    uint64_t system_id;      /* 0: not told */
+    int32_t max_connections; /* less what is reserved */
+    uint64_t received_lsn;
+    uint64_t replayed_lsn;
+    int64_t replay_age_us; /* -1: not told */
+    char receiver_name[DECIDE_NAME_BYTES];
+    int nsenders;
+    struct decide_sender sender[DECIDE_MAX_SENDERS];
+};
+
+struct decide_probe {
+    enum decide_answer answer;
+    const char *sqlstate; /* of a refusal, else "" */
+    const char *message;  /* why there are no facts, else "" */
+    int64_t took_ms;
+    const struct decide_facts *facts; /* with DECIDE_FACTS */
+};
+
+/* The settings that count here, of one server and of all. */
+struct decide_rule {
+    bool exists;
+    bool may_fail;       /* ALLOW_TO_FAILOVER */
+    bool always_primary; /* ALWAYS_PRIMARY */
+    bool health_check;   /* health_check_period is not 0 */
+    int max_retries;
+    int64_t timeout_ms; /* health_check_timeout, for the log */
+    char application_name[DECIDE_NAME_BYTES];
+};
+
+enum decide_mode {
+    DECIDE_MODE_STREAMING, /* one primary, found by asking */
+    DECIDE_MODE_MAIN,      /* the usable server with the lowest number is the main one */
+};
+
+/* When a standby's lag is worth a line. */
+enum decide_lag_log { DECIDE_LAG_NONE, DECIDE_LAG_OVER, DECIDE_LAG_ALWAYS };
+
+struct decide_rules {
+    enum decide_mode mode;
+    bool returns; /* a lost server may return by itself: not where writes go to all servers */
+    bool auto_failback;
+    int64_t auto_failback_interval_us;
+    int64_t delay_threshold_bytes;
+    int64_t delay_threshold_us; /* not 0: it takes the place of the bytes */
+    bool detach_false_primary;
+    enum decide_lag_log lag_log;
+    int nnodes;
+    struct decide_rule node[VIEW_MAX_NODES];
+};
+
+enum decide_event_type {
+#define DECIDE_EVENT(sym, level, kept, name) DECIDE_EV_##sym,
+#include "cluster/decide_events.def"
+#undef DECIDE_EVENT
+    DECIDE_EVENT_COUNT
+};
+
+/* What happened. Failover actions will hang on these. */
+struct decide_event {
+    enum decide_event_type type;
+    int node;
+    int other; /* the former primary, or VIEW_NO_NODE */
+    int64_t at_us;
+    char text[DECIDE_TEXT_BYTES];   /* the line for the log */
+    char detail[DECIDE_TEXT_BYTES]; /* what the server or the system said; may be empty */
+    const char *hint;               /* what to do, or NULL; a constant */
+};
+
+/* What is remembered of one server between probes. */
+struct decide_node {
+    bool have_facts;
+    struct decide_facts facts;
+    int fails;            /* probes that failed in a row */
+    int oks;              /* probes answered in a row */
+    bool is_silent;       /* the last probe failed */
+    bool suspected;       /* a client's link to it broke */
+    bool told_refusal;    /* the log has been told why there are no facts */
+    bool told_disallowed; /* the same about a failure without consequence */
+    bool told_stale;
+    bool told_unsure;
+    bool told_lag;
+    bool was_returned;   /* returned_us is valid */
+    int64_t returned_us; /* last automatic return */
+};
+
+struct decide {
+    struct decide_rules rules;
+    struct view view; /* as to be published */
+    struct decide_node node[VIEW_MAX_NODES];
+    uint64_t system_id;    /* of the cluster the primary belongs to; 0 unknown */
+    uint32_t top_timeline; /* newest timeline a primary of it was seen on */
+    bool told_no_primary;
+    int nevents;
+    int nlost; /* events that found no room */
+    struct decide_event event[DECIDE_MAX_EVENTS];
+};
+
+/* Starts from the settings; every server is WAITING. */
+void decide_init(struct decide *d, const struct decide_rules *rules, int64_t now_us);
+/* New settings: new servers are WAITING, removed ones UNUSED, the others stay as they are. */
+void decide_set_rules(struct decide *d, const struct decide_rules *rules, int64_t now_us);
+/* Takes in the result of a probe of `node` at `now_us` (wall clock, as everywhere here). */
+void decide_on_probe(struct decide *d, int node, const struct decide_probe *p, int64_t now_us);
+/* No probe was made although it was time. */
+void decide_on_skip(struct decide *d, int node, int64_t now_us);
+/* A client's link to `node` broke: the next failed probes count whatever the settings say. */
+void decide_on_suspect(struct decide *d, int node);
+/* An operator takes a server out, until decide_attach. `who` and `why` are kept. */
+void decide_detach(struct decide *d, int node, const char *who, const char *why, int64_t now_us);
+/* An operator gives a server back; also ends a quarantine and what held it down. */
+void decide_attach(struct decide *d, int node, const char *who, int64_t now_us);
+/* True when the next probe of `node` is to come after the retry delay and not after the period. */
+bool decide_is_urgent(const struct decide *d, int node);
+/* Takes the events away: returns how many were written to `out`. */
+int decide_take_events(struct decide *d, struct decide_event *out, int max);
+/* Level for the log, and whether the event is worth keeping for SHOW. */
+enum decide_event_level { DECIDE_LVL_LOG, DECIDE_LVL_WARNING };
+enum decide_event_level decide_event_level(enum decide_event_type type);
+bool decide_event_is_kept(enum decide_event_type type);
+const char *decide_event_name(enum decide_event_type type);
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * probe.h: asking one server, without ever blocking, whether it lives and what it is.
+ * Runs in: monitor. One probe object per server; its connection stays open from one probe to the
+ * next and is made anew when it is broken. Host names are resolved at every new connection, off the
+ * loop. Never decides anything: an answer says what was seen, also when that is a refusal. */
+#ifndef PGP_PROBE_PROBE_H
+#define PGP_PROBE_PROBE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "event/loop.h"
+
+#define PROBE_NAME_BYTES  64
+#define PROBE_ADDR_BYTES  48
+#define PROBE_STATE_BYTES 16
+#define PROBE_MSG_BYTES   256
+#define PROBE_MAX_SENDERS 128
+
+/* What came back, from nothing to everything. */
+enum probe_answer {
+    PROBE_FAILED,  /* no server answers there, or not in time */
+    PROBE_UNSURE,  /* we could not even ask: its name does not resolve just now */
+    PROBE_BUSY,    /* it says that it cannot take connections now (57P03): starting, stopping */
+    PROBE_ALIVE,   /* it answers, but refuses to tell: authentication, too many connections */
+    PROBE_COMPLETE /* it told everything */
+};
+
+/* One row of pg_stat_replication: a receiver fed by this server. */
+struct probe_sender {
+    char name[PROBE_NAME_BYTES]; /* application_name */
+    char addr[PROBE_ADDR_BYTES]; /* client_addr, empty for a Unix socket */
+    char state[PROBE_STATE_BYTES];
+    char sync_state[PROBE_STATE_BYTES];
+    uint64_t replayed_lsn;
+    int64_t replay_lag_us; /* -1: not told */
+};
+
+/* What a server tells of itself. */
+struct probe_facts {
+    bool in_recovery;
+    bool is_receiving; /* a WAL receiver runs; its state is "streaming" as far as we may see */
+    uint32_t server_version;
+    uint32_t timeline;     /* the newest it writes or has received; 0: not told */
+    uint64_t system_id;    /* 0: not told */
+    int max_connections;   /* all of them */
+    int reserved;          /* of these, for superusers and reserved roles */
+    uint64_t received_lsn; /* of a primary: its insert position */
+    uint64_t replayed_lsn; /* the same */
+    int64_t replay_age_us; /* since the last replayed transaction was committed; -1: not told */
+    char receiver_name[PROBE_NAME_BYTES]; /* application_name of its WAL receiver, if known */
+    int nsenders;
+    struct probe_sender sender[PROBE_MAX_SENDERS];
+};
+
+struct probe_report {
+    enum probe_answer answer;
+    char sqlstate[6];              /* of the refusal, empty when there is none */
+    char message[PROBE_MSG_BYTES]; /* why there are no facts, one line */
+    int64_t took_us;
+    struct probe_facts facts; /* with PROBE_COMPLETE */
+};
+
+/* Whom to ask and how. Strings are borrowed until the next probe_set_target or probe_fini. */
+struct probe_target {
+    const char *host; /* a name starting with / is the folder of a socket; empty: /tmp */
+    int port;
+    const char *user;
+    const char *password; /* empty: none of ours */
+    const char *database;
+    const char *sslmode;     /* libpq's words */
+    const char *sslrootcert; /* empty: none */
+    const char *sslcert;
+    const char *sslkey;
+    int64_t connect_timeout_ms; /* for opening the connection, 0: none */
+    int64_t timeout_ms;         /* for the whole probe, 0: none */
+    bool keep_open;             /* keep the connection after an answer */
+};
+
+struct probe;
+
+/* Told the result of a probe_start, later and not from within it. May call any function here. */
+typedef void probe_done_fn(struct probe *p, const struct probe_report *report);
+/* Told that the connection broke while nothing was asked. May start a probe. */
+typedef void probe_lost_fn(struct probe *p);
+
+/* Removes the environment variables that libpq would read: what a probe does follows from
+ * pgpool.conf alone. Call once, before the first probe. */
+void probe_forget_environment(void);
+/* Makes a probe; owned by the caller. `owner` is kept for probe_owner. */
+struct probe *probe_new(struct loop *lp, probe_done_fn *done, probe_lost_fn *lost, void *owner);
+void *probe_owner(const struct probe *p);
+/* Sets whom to ask; closes a connection to somebody else. Ends a running probe without a report. */
+void probe_set_target(struct probe *p, const struct probe_target *target);
+/* Asks. Does nothing when a probe runs. */
+void probe_start(struct probe *p);
+bool probe_is_running(const struct probe *p);
+/* Ends what runs, closes the connection, clears *pp; memory goes once the loop let go of it. */
+void probe_free(struct probe **pp);
+
+#endif

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * decide.c: taking in what probes, clients and operators say about each server.
+ * Runs in: monitor. Pure. A refusal is an answer: only silence, repeated, is a loss. */
+#include "config.h"
+
+#include "cluster/decide.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+
+#include "decide_int.h"
+
+struct event_kind {
+    enum decide_event_level level;
+    bool kept;
+    const char *name;
+};
+
+static const struct event_kind kinds[DECIDE_EVENT_COUNT] = {
+#define DECIDE_EVENT(sym, level, kept, name) {DECIDE_LVL_##level, kept, name},
+#include "cluster/decide_events.def"
+#undef DECIDE_EVENT
+};
+
+enum decide_event_level decide_event_level(enum decide_event_type type)
+{
+    return kinds[type].level;
+}
+
+bool decide_event_is_kept(enum decide_event_type type)
+{
+    return kinds[type].kept;
+}
+
+const char *decide_event_name(enum decide_event_type type)
+{
+    return kinds[type].name;
+}
+
+struct decide_event *decide_note(struct decide *d, enum decide_event_type type, int node, int other,
+    int64_t now_us, const char *fmt, ...)
+{
+    struct decide_event *e;
+    va_list ap;
+
+    /* The shell takes events after every step; a full list means that it does not. */
+    if (d->nevents == DECIDE_MAX_EVENTS) {
+        d->nlost++;
+        d->nevents--;
+    }
+    e = &d->event[d->nevents++];
+    memset(e, 0, sizeof *e);
+    e->type = type;
+    e->node = node;
+    e->other = other;
+    e->at_us = now_us;
+    va_start(ap, fmt);
+    vsnprintf(e->text, sizeof e->text, fmt, ap);
+    va_end(ap);
+    return e;
+}
+
+int decide_take_events(struct decide *d, struct decide_event *out, int max)
+{
+    int n = d->nevents < max ? d->nevents : max;
+
+    memcpy(out, d->event, (size_t)n * sizeof *out);
+    d->nevents -= n;
+    memmove(d->event, d->event + n, (size_t)d->nevents * sizeof *out);
+    return n;
+}
+
+void decide_set_status(struct decide *d, int node, enum view_status status, int64_t now_us)
+{
+    d->view.node[node].status = (uint8_t)status;
+    d->view.node[node].status_changed_us = now_us;
+}
+
+bool decide_is_used(const struct decide *d, int node)
+{
+    return view_is_usable(&d->view, node);
+}
+
+bool decide_has_facts(const struct decide *d, int node)
+{
+    return d->rules.node[node].exists && d->node[node].have_facts;
+}
+
+void decide_set_rules(struct decide *d, const struct decide_rules *rules, int64_t now_us)
+{
+    int i;
+
+    ASSERT(rules->nnodes >= 0 && rules->nnodes <= VIEW_MAX_NODES);
+    for (i = 0; i < VIEW_MAX_NODES; i++) {
+        bool had = d->rules.node[i].exists;
+        bool has = i < rules->nnodes && rules->node[i].exists;
+
+        if (had == has)
+            continue;
+        memset(&d->node[i], 0, sizeof d->node[i]);
+        memset(&d->view.node[i], 0, sizeof d->view.node[i]);
+        decide_set_status(d, i, has ? VIEW_WAITING : VIEW_UNUSED, now_us);
+    }
+    d->rules = *rules;
+    d->view.nnodes = rules->nnodes;
+    decide_settle(d, now_us);
+}
+
+void decide_init(struct decide *d, const struct decide_rules *rules, int64_t now_us)
+{
+    memset(d, 0, sizeof *d);
+    d->view.primary = VIEW_NO_NODE;
+    decide_set_rules(d, rules, now_us);
+}
+
+/* Statistics */
+
+static void count(struct view_health *h, const struct decide_probe *p, int64_t now_us)
+{
+    bool ok = p->answer != DECIDE_FAILED;
+
+    h->total++;
+    h->last_us = now_us;
+    if (ok) {
+        h->success++;
+        h->last_success_us = now_us;
+    } else {
+        h->fail++;
+        h->last_fail_us = now_us;
+    }
+    if (h->success + h->fail == 1 || p->took_ms < h->min_ms)
+        h->min_ms = p->took_ms;
+    if (p->took_ms > h->max_ms)
+        h->max_ms = p->took_ms;
+    h->sum_ms += p->took_ms;
+}
+
+void decide_on_skip(struct decide *d, int node, int64_t now_us)
+{
+    struct view_health *h = &d->view.node[node].health;
+
+    h->total++;
+    h->skip++;
+    h->last_us = now_us;
+    h->last_skip_us = now_us;
+}
+
+/* Silence */
+
+static void add_detail(struct decide_event *e, const struct decide_probe *p)
+{
+    snprintf(e->detail, sizeof e->detail, "%s", p->message);
+}
+
+static void give_up(struct decide *d, int node, const struct decide_probe *p, int64_t now_us)
+{
+    const struct decide_rule *rule = &d->rules.node[node];
+    struct decide_node *n = &d->node[node];
+
+    if (rule->may_fail) {
+        add_detail(decide_note(d, DECIDE_EV_DOWN, node, d->view.primary, now_us,
+                       "health check failed on node %d (timeout:%lld)", node,
+                       (long long)(rule->timeout_ms / 1000)),
+            p);
+        n->suspected = false;
+        decide_set_status(d, node, VIEW_DOWN, now_us);
+    } else if (!n->told_disallowed) {
+        n->told_disallowed = true;
+        add_detail(
+            decide_note(d, DECIDE_EV_DISALLOWED, node, d->view.primary, now_us,
+                "health check failed on node %d but failover is disallowed for the node", node),
+            p);
+    }
+}
+
+static void on_silence(struct decide *d, int node, const struct decide_probe *p, int64_t now_us)
+{
+    const struct decide_rule *rule = &d->rules.node[node];
+    struct decide_node *n = &d->node[node];
+    struct view_node *v = &d->view.node[node];
+
+    n->oks = 0;
+    n->is_silent = true;
+    v->pg_status = VIEW_PG_DOWN;
+    v->is_busy = false;
+    v->is_receiving = false;
+    if (v->status == VIEW_DOWN || !(rule->health_check || n->suspected))
+        return;
+    if (n->fails <= rule->max_retries)
+        n->fails++;
+    if (n->fails > rule->max_retries) {
+        give_up(d, node, p, now_us);
+        return;
+    }
+    v->health.retry++;
+    if ((uint64_t)n->fails > v->health.max_retry)
+        v->health.max_retry = (uint64_t)n->fails;
+    add_detail(decide_note(d, DECIDE_EV_RETRY, node, d->view.primary, now_us,
+                   "health check retrying on DB node: %d (round:%d)", node, n->fails),
+        p);
+}
+
+/* Answers */
+
+static void on_refusal(struct decide *d, int node, const struct decide_probe *p, int64_t now_us)
+{
+    struct decide_node *n = &d->node[node];
+    struct decide_event *e;
+
+    if (n->told_refusal)
+        return;
+    n->told_refusal = true;
+    e = decide_note(d, DECIDE_EV_REFUSED, node, d->view.primary, now_us,
+        "node %d is alive but does not tell its role", node);
+    add_detail(e, p);
+    if (strncmp(p->sqlstate, "28", 2) == 0 || p->sqlstate[0] == '\0')
+        e->hint = "Set sr_check_user and sr_check_password to a user that the server lets in.";
+    else if (strcmp(p->sqlstate, "3D000") == 0)
+        e->hint = "Set sr_check_database to a database that exists.";
+}
+
+static void on_facts(struct decide *d, int node, const struct decide_facts *f, int64_t now_us)
+{
+    struct decide_node *n = &d->node[node];
+    struct view_node *v = &d->view.node[node];
+
+    if (n->told_refusal)
+        decide_note(
+            d, DECIDE_EV_TOLD, node, d->view.primary, now_us, "node %d tells its role", node);
+    n->told_refusal = false;
+    n->have_facts = true;
+    n->facts = *f;
+    v->pg_role = f->is_primary ? VIEW_ROLE_PRIMARY : VIEW_ROLE_STANDBY;
+    v->timeline = f->timeline;
+    v->server_version = f->server_version;
+    v->system_id = f->system_id;
+    v->max_connections = f->max_connections;
+    v->received_lsn = f->received_lsn;
+    v->replayed_lsn = f->replayed_lsn;
+    v->is_receiving = f->is_receiving;
+}
+
+static void on_answer(struct decide *d, int node, const struct decide_probe *p, int64_t now_us)
+{
+    struct decide_node *n = &d->node[node];
+    struct view_node *v = &d->view.node[node];
+
+    if (n->fails > 0 && v->status != VIEW_DOWN)
+        decide_note(d, DECIDE_EV_RETRY_OK, node, d->view.primary, now_us,
+            "health check retrying on DB node: %d succeeded", node);
+    n->fails = 0;
+    n->oks++;
+    n->is_silent = false;
+    n->suspected = false;
+    n->told_disallowed = false;
+    n->told_unsure = false;
+    v->pg_status = VIEW_PG_UP;
+    v->is_busy = p->answer == DECIDE_BUSY;
+    if (p->answer == DECIDE_ALIVE)
+        on_refusal(d, node, p, now_us);
+    else if (p->answer == DECIDE_FACTS)
+        on_facts(d, node, p->facts, now_us);
+}
+
+static void on_unsure(struct decide *d, int node, const struct decide_probe *p, int64_t now_us)
+{
+    struct decide_node *n = &d->node[node];
+
+    if (n->told_unsure)
+        return;
+    n->told_unsure = true;
+    add_detail(decide_note(d, DECIDE_EV_UNSURE, node, d->view.primary, now_us,
+                   "node %d could not be asked; it is taken to be as it was", node),
+        p);
+}
+
+void decide_on_probe(struct decide *d, int node, const struct decide_probe *p, int64_t now_us)
+{
+    ASSERT(node >= 0 && node < VIEW_MAX_NODES);
+    if (!d->rules.node[node].exists)
+        return;
+    if (p->answer == DECIDE_UNSURE) {
+        decide_on_skip(d, node, now_us);
+        on_unsure(d, node, p, now_us);
+        return;
+    }
+    d->view.node[node].probed_us = now_us;
+    count(&d->view.node[node].health, p, now_us);
+    if (p->answer == DECIDE_FAILED)
+        on_silence(d, node, p, now_us);
+    else
+        on_answer(d, node, p, now_us);
+    decide_settle(d, now_us);
+    if (p->answer == DECIDE_FACTS && decide_is_used(d, node) && node != d->view.primary &&
+        d->view.primary != VIEW_NO_NODE && d->rules.mode == DECIDE_MODE_STREAMING)
+        decide_lag_tell(d, node, now_us);
+}
+
+void decide_on_suspect(struct decide *d, int node)
+{
+    if (node >= 0 && node < d->rules.nnodes && d->rules.node[node].exists &&
+        decide_is_used(d, node))
+        d->node[node].suspected = true;
+}
+
+bool decide_is_urgent(const struct decide *d, int node)
+{
+    const struct decide_node *n = &d->node[node];
+    enum view_status status = d->view.node[node].status;
+
+    if (d->view.node[node].held_down)
+        return false;
+    if (status == VIEW_DOWN || status == VIEW_QUARANTINE || n->suspected)
+        return true;
+    if (n->fails > 0 && n->fails <= d->rules.node[node].max_retries)
+        return true;
+    return d->rules.mode == DECIDE_MODE_STREAMING && d->view.primary == VIEW_NO_NODE;
+}
+
+/* Operators */
+
+static void copy_text(const char *from, char *to, size_t room)
+{
+    memset(to, 0, room);
+    memcpy(to, from, strnlen(from, room - 1));
+}
+
+void decide_detach(struct decide *d, int node, const char *who, const char *why, int64_t now_us)
+{
+    struct view_node *v = &d->view.node[node];
+    struct decide_event *e;
+
+    if (node < 0 || node >= d->rules.nnodes || !d->rules.node[node].exists)
+        return;
+    v->held_down = true;
+    copy_text(who, v->held_by, sizeof v->held_by);
+    copy_text(why, v->held_why, sizeof v->held_why);
+    decide_set_status(d, node, VIEW_DOWN, now_us);
+    e = decide_note(d, DECIDE_EV_DETACH, node, d->view.primary, now_us,
+        "node %d is detached by %s until it is attached", node, v->held_by);
+    copy_text(why, e->detail, sizeof e->detail);
+    decide_settle(d, now_us);
+}
+
+void decide_attach(struct decide *d, int node, const char *who, int64_t now_us)
+{
+    struct decide_node *n = &d->node[node];
+    struct view_node *v = &d->view.node[node];
+
+    if (node < 0 || node >= d->rules.nnodes || !d->rules.node[node].exists)
+        return;
+    v->held_down = false;
+    memset(v->held_by, 0, sizeof v->held_by);
+    memset(v->held_why, 0, sizeof v->held_why);
+    n->fails = 0;
+    n->was_returned = false;
+    /* The operator knows better than a remembered timeline. */
+    if (n->have_facts && n->facts.is_primary && d->view.primary == VIEW_NO_NODE)
+        d->top_timeline = 0;
+    decide_set_status(d, node, VIEW_WAITING, now_us);
+    decide_note(
+        d, DECIDE_EV_ATTACH, node, d->view.primary, now_us, "node %d is attached by %s", node, who);
+    decide_settle(d, now_us);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * decide_int.h: between the parts of the decision. */
+#ifndef PGP_DECIDE_INT_H
+#define PGP_DECIDE_INT_H
+
+#include "cluster/decide.h"
+
+/* decide.c */
+/* Notes an event; the last argument but the text's is what follows %. Returns it, never NULL, for
+ * detail and hint. */
+struct decide_event *decide_note(struct decide *d, enum decide_event_type type, int node, int other,
+    int64_t now_us, const char *fmt, ...) __attribute__((format(printf, 6, 7)));
+void decide_set_status(struct decide *d, int node, enum view_status status, int64_t now_us);
+bool decide_is_used(const struct decide *d, int node); /* status UP or WAITING */
+bool decide_has_facts(const struct decide *d, int node);
+
+/* decide_role.c: makes primary, roles and status follow from what is known. */
+void decide_settle(struct decide *d, int64_t now_us);
+
+/* decide_lag.c */
+/* Bytes that a standby is behind the primary; 0 when either is not known. */
+int64_t decide_lag_bytes(const struct decide *d, int node);
+/* Time that it is behind, microseconds. */
+int64_t decide_lag_us(const struct decide *d, int node);
+/* True when the lag is above the limit that the settings give. */
+bool decide_lag_is_over(const struct decide *d, int node);
+/* Fills lag and state of replication of `node` in the view. */
+void decide_lag_publish(struct decide *d, int node);
+/* Says in the log how far `node` is behind, as the settings want it. */
+void decide_lag_tell(struct decide *d, int node, int64_t now_us);
+
+#endif

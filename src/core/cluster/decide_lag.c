@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * decide_lag.c: how far each standby is behind, and which row of pg_stat_replication is its own.
+ * Runs in: monitor. Pure. */
+#include "config.h"
+
+#include <string.h>
+
+#include "decide_int.h"
+
+static const struct decide_facts *facts_of(const struct decide *d, int node)
+{
+    return decide_has_facts(d, node) ? &d->node[node].facts : NULL;
+}
+
+/* The rows of one server that carry `name`. Several receivers often share the name that PostgreSQL
+ * gives them; what all of them agree on still holds. */
+static int match(const struct decide_facts *f, const char *name, struct decide_sender *out)
+{
+    int n = 0;
+    int i;
+
+    for (i = 0; i < f->nsenders; i++) {
+        const struct decide_sender *s = &f->sender[i];
+
+        if (strcmp(s->name, name) != 0)
+            continue;
+        if (n++ == 0) {
+            *out = *s;
+            continue;
+        }
+        out->replay_lag_us = -1;
+        if (strcmp(out->state, s->state) != 0)
+            out->state[0] = '\0';
+        if (strcmp(out->sync_state, s->sync_state) != 0)
+            out->sync_state[0] = '\0';
+    }
+    return n;
+}
+
+/* The row about `node`: at the primary, or at the standby that feeds it. */
+static bool find_sender(const struct decide *d, int node, struct decide_sender *out)
+{
+    const struct decide_facts *own = facts_of(d, node);
+    const struct decide_facts *feeder;
+    const char *name = d->rules.node[node].application_name;
+    int i;
+
+    if (name[0] == '\0' && own != NULL)
+        name = own->receiver_name;
+    if (name[0] == '\0')
+        return false;
+    feeder = d->view.primary == VIEW_NO_NODE ? NULL : facts_of(d, d->view.primary);
+    if (feeder != NULL && match(feeder, name, out) > 0)
+        return true;
+    for (i = 0; i < d->rules.nnodes; i++) {
+        feeder = facts_of(d, i);
+        if (i != node && i != d->view.primary && feeder != NULL && match(feeder, name, out) > 0)
+            return true;
+    }
+    return false;
+}
+
+int64_t decide_lag_bytes(const struct decide *d, int node)
+{
+    const struct decide_facts *own = facts_of(d, node);
+    const struct decide_facts *primary;
+
+    if (node == d->view.primary || d->view.primary == VIEW_NO_NODE || own == NULL)
+        return 0;
+    primary = facts_of(d, d->view.primary);
+    if (primary == NULL || primary->replayed_lsn <= own->replayed_lsn)
+        return 0;
+    return (int64_t)(primary->replayed_lsn - own->replayed_lsn);
+}
+
+/* The primary knows best. Without its word: a standby that has replayed all it received lags by
+ * nothing that it could know of, unless it receives nothing any more. */
+int64_t decide_lag_us(const struct decide *d, int node)
+{
+    const struct decide_facts *own = facts_of(d, node);
+    struct decide_sender s;
+
+    if (node == d->view.primary || own == NULL || decide_lag_bytes(d, node) == 0)
+        return 0;
+    if (find_sender(d, node, &s) && s.replay_lag_us > 0)
+        return s.replay_lag_us;
+    return own->replay_age_us > 0 ? own->replay_age_us : 0;
+}
+
+bool decide_lag_is_over(const struct decide *d, int node)
+{
+    if (d->rules.delay_threshold_us > 0)
+        return decide_lag_us(d, node) > d->rules.delay_threshold_us;
+    return d->rules.delay_threshold_bytes > 0 &&
+           decide_lag_bytes(d, node) > d->rules.delay_threshold_bytes;
+}
+
+static void copy_state(const char *from, char *to, size_t room)
+{
+    memset(to, 0, room);
+    memcpy(to, from, strnlen(from, room - 1));
+}
+
+void decide_lag_publish(struct decide *d, int node)
+{
+    struct view_node *v = &d->view.node[node];
+    struct decide_sender s = {.state = ""};
+
+    v->delay_bytes = decide_lag_bytes(d, node);
+    v->delay_us = decide_lag_us(d, node);
+    v->delay_is_time = d->rules.delay_threshold_us > 0;
+    if (node != d->view.primary && v->pg_status == VIEW_PG_UP && v->pg_role == VIEW_ROLE_STANDBY &&
+        !find_sender(d, node, &s) && v->is_receiving)
+        copy_state("streaming", s.state, sizeof s.state);
+    copy_state(s.state, v->replication_state, sizeof v->replication_state);
+    copy_state(s.sync_state, v->replication_sync_state, sizeof v->replication_sync_state);
+}
+
+static void note_lag(struct decide *d, enum decide_event_type type, int node, int64_t now_us)
+{
+    if (d->rules.delay_threshold_us > 0)
+        decide_note(d, type, node, d->view.primary, now_us,
+            "Replication of node: %d is behind %.6f second(s) from the primary server (node: %d)",
+            node, (double)decide_lag_us(d, node) / 1e6, d->view.primary);
+    else
+        decide_note(d, type, node, d->view.primary, now_us,
+            "Replication of node: %d is behind %lld bytes from the primary server (node: %d)", node,
+            (long long)decide_lag_bytes(d, node), d->view.primary);
+}
+
+void decide_lag_tell(struct decide *d, int node, int64_t now_us)
+{
+    struct decide_node *n = &d->node[node];
+    bool over = decide_lag_is_over(d, node);
+
+    if (d->rules.lag_log == DECIDE_LAG_ALWAYS && decide_lag_bytes(d, node) > 0)
+        note_lag(d, DECIDE_EV_LAG, node, now_us);
+    else if (d->rules.lag_log != DECIDE_LAG_NONE && over && !n->told_lag)
+        note_lag(d, DECIDE_EV_LAG_OVER, node, now_us);
+    else if (d->rules.lag_log != DECIDE_LAG_NONE && !over && n->told_lag)
+        decide_note(d, DECIDE_EV_LAG_OVER, node, d->view.primary, now_us,
+            "Replication of node: %d is behind no more than the limit again", node);
+    n->told_lag = over;
+}

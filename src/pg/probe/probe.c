@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * probe.c: one server's probe: resolve, connect, ask, answer.
+ * Runs in: monitor. A watcher of the socket lives for one readiness only: libpq closes and opens
+ * sockets as it likes, and a descriptor number that comes back must never be taken for the old one.
+ * Never blocks: names are resolved by libuv's threads and handed to libpq as addresses, and GSSAPI,
+ * which would wait for a ticket server, is off. */
+#include "config.h"
+
+#include "probe/probe.h"
+
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+
+#include "probe_int.h"
+
+#define MAX_ADDRESSES 8
+#define TARGET_WORDS  20
+#define APP_NAME      "pgpool monitor"
+
+enum phase { PHASE_NONE, PHASE_RESOLVE, PHASE_CONNECT, PHASE_ASK };
+
+/* A watched descriptor; freed when the loop let go of it. */
+struct watch {
+    struct io io;
+    struct probe *p; /* NULL: nobody listens any more */
+};
+
+/* A name being resolved; outlives the probe when that is freed first. */
+struct lookup {
+    uv_getaddrinfo_t req;
+    struct probe *p; /* NULL: nobody waits any more */
+};
+
+struct probe {
+    struct loop *lp;
+    probe_done_fn *done;
+    probe_lost_fn *lost;
+    void *owner;
+    struct probe_target target;
+    enum phase phase;
+    PGconn *conn;
+    struct watch *watch;
+    struct lookup *lookup;
+    struct timer deadline;         /* of the whole probe */
+    struct timer connect_deadline; /* of opening the connection */
+    struct task finish;            /* reports out of the caller's stack */
+    int64_t start_us;
+    bool retried; /* the kept connection was dead: a second one was opened within this probe */
+    bool was_open;
+    struct buf hosts;     /* the name once per address, for libpq */
+    struct buf addresses; /* comma-separated; the last known when a name does not resolve */
+    struct probe_report report;
+};
+
+static void probe_connect(struct probe *p);
+static void probe_step(struct probe *p);
+
+void probe_forget_environment(void)
+{
+    PQconninfoOption *opts = PQconndefaults();
+    const PQconninfoOption *o;
+
+    for (o = opts; o != NULL && o->keyword != NULL; o++)
+        if (o->envvar != NULL)
+            unsetenv(o->envvar);
+    PQconninfoFree(opts);
+    unsetenv("PGSERVICEFILE");
+    unsetenv("PGSYSCONFDIR");
+}
+
+/* Sockets */
+
+static void on_watch_closed(struct io *io)
+{
+    mem_free(LIST_ENTRY(io, struct watch, io));
+}
+
+static void unwatch(struct probe *p)
+{
+    if (p->watch == NULL)
+        return;
+    p->watch->p = NULL;
+    io_close(&p->watch->io, on_watch_closed);
+    p->watch = NULL;
+}
+
+static void on_idle_readable(struct probe *p)
+{
+    if (PQconsumeInput(p->conn) == 1 && PQstatus(p->conn) == CONNECTION_OK)
+        return;
+    PQfinish(p->conn);
+    p->conn = NULL;
+    p->lost(p);
+}
+
+static void on_ready(struct io *io, int events)
+{
+    struct probe *p = LIST_ENTRY(io, struct watch, io)->p;
+
+    if (p == NULL)
+        return;
+    unwatch(p);
+    if (p->phase != PHASE_NONE) {
+        probe_step(p);
+        return;
+    }
+    on_idle_readable(p);
+}
+
+static void watch_conn(struct probe *p, int events)
+{
+    p->watch = mem_alloc_zero(sizeof *p->watch);
+    p->watch->p = p;
+    io_open(p->lp, &p->watch->io, PQsocket(p->conn), on_ready);
+    io_want(&p->watch->io, events);
+}
+
+static void close_conn(struct probe *p)
+{
+    unwatch(p);
+    if (p->conn != NULL)
+        PQfinish(p->conn);
+    p->conn = NULL;
+}
+
+/* The end of a probe */
+
+static void on_finish(struct task *t)
+{
+    struct probe *p = LIST_ENTRY(t, struct probe, finish);
+
+    if (p->conn != NULL && p->watch == NULL)
+        watch_conn(p, IO_READ);
+    p->done(p, &p->report);
+}
+
+static void end_probe(struct probe *p)
+{
+    timer_stop(p->lp, &p->deadline);
+    timer_stop(p->lp, &p->connect_deadline);
+    p->phase = PHASE_NONE;
+    p->report.took_us = (int64_t)(uv_hrtime() / 1000) - p->start_us;
+    if (p->report.answer != PROBE_COMPLETE || !p->target.keep_open)
+        close_conn(p);
+    task_post(p->lp, &p->finish);
+}
+
+static void fail(struct probe *p, enum probe_answer answer, const char *why)
+{
+    p->report.answer = answer;
+    probe_class_copy_line(why, p->report.message, sizeof p->report.message);
+    end_probe(p);
+}
+
+static void abandon(struct probe *p)
+{
+    if (p->lookup != NULL) {
+        p->lookup->p = NULL;
+        (void)uv_cancel((uv_req_t *)&p->lookup->req); /* told to its callback, or too late */
+    }
+    p->lookup = NULL;
+    close_conn(p);
+}
+
+static void on_deadline(struct timer *t)
+{
+    struct probe *p = LIST_ENTRY(t, struct probe, deadline);
+    bool resolving = p->phase == PHASE_RESOLVE;
+
+    abandon(p);
+    fail(p, resolving ? PROBE_UNSURE : PROBE_FAILED,
+        resolving ? "the host name was not resolved in time" : "no answer in time");
+}
+
+static void on_connect_deadline(struct timer *t)
+{
+    struct probe *p = LIST_ENTRY(t, struct probe, connect_deadline);
+
+    abandon(p);
+    fail(p, PROBE_FAILED, "no connection in time");
+}
+
+/* The question */
+
+static void ask(struct probe *p)
+{
+    p->phase = PHASE_ASK;
+    timer_stop(p->lp, &p->connect_deadline);
+    PQsetErrorVerbosity(p->conn, PQERRORS_DEFAULT);
+    if (PQsendQuery(p->conn, probe_query_text) == 1) {
+        probe_step(p);
+        return;
+    }
+    close_conn(p);
+    if (p->was_open && !p->retried) {
+        p->retried = true;
+        probe_connect(p);
+        return;
+    }
+    fail(p, PROBE_FAILED, "the connection broke");
+}
+
+static void take_result(struct probe *p, PGresult *res)
+{
+    const char *state = PQresultErrorField(res, PG_DIAG_SQLSTATE);
+
+    if (probe_query_read(res, &p->report.facts) == 0) {
+        p->report.answer = PROBE_COMPLETE;
+        return;
+    }
+    p->report.answer = PROBE_ALIVE;
+    snprintf(p->report.sqlstate, sizeof p->report.sqlstate, "%s", state == NULL ? "" : state);
+    probe_class_copy_line(PQresultErrorMessage(res), p->report.message, sizeof p->report.message);
+}
+
+static void step_broken(struct probe *p)
+{
+    char why[PROBE_MSG_BYTES];
+
+    probe_class_copy_line(PQerrorMessage(p->conn), why, sizeof why);
+    close_conn(p);
+    /* Was the connection already dead, or ended by an administrator, before we asked? Only a new
+     * one tells. */
+    if (p->was_open && !p->retried) {
+        p->retried = true;
+        probe_connect(p);
+        return;
+    }
+    fail(p, PROBE_FAILED, why);
+}
+
+static void step_ask(struct probe *p)
+{
+    PGresult *res;
+    int unsent = PQflush(p->conn);
+
+    if (unsent == -1 || PQconsumeInput(p->conn) != 1) {
+        step_broken(p);
+        return;
+    }
+    while (!PQisBusy(p->conn)) {
+        res = PQgetResult(p->conn);
+        if (res == NULL) {
+            end_probe(p);
+            return;
+        }
+        take_result(p, res);
+        PQclear(res);
+        if (PQstatus(p->conn) != CONNECTION_OK) {
+            step_broken(p);
+            return;
+        }
+    }
+    watch_conn(p, unsent == 1 ? IO_READ | IO_WRITE : IO_READ);
+}
+
+/* The connection */
+
+static void step_connect(struct probe *p)
+{
+    switch (PQconnectPoll(p->conn)) {
+    case PGRES_POLLING_READING:
+        watch_conn(p, IO_READ);
+        return;
+    case PGRES_POLLING_WRITING:
+        watch_conn(p, IO_WRITE);
+        return;
+    case PGRES_POLLING_OK:
+        PQsetnonblocking(p->conn, 1);
+        ask(p);
+        return;
+    default:
+        probe_class_of_conn(p->conn, &p->report);
+        end_probe(p);
+        return;
+    }
+}
+
+static void probe_step(struct probe *p)
+{
+    if (p->phase == PHASE_CONNECT)
+        step_connect(p);
+    else
+        step_ask(p);
+}
+
+static void drop_notice(void *arg, const PGresult *res)
+{
+}
+
+/* libpq takes an empty value for none. */
+static PGconn *open_conn(const struct probe *p)
+{
+    const struct probe_target *t = &p->target;
+    bool by_name = p->addresses.len > 0;
+    const char *key[TARGET_WORDS] = {"host", "hostaddr", "port", "user", "password", "dbname",
+        "sslmode", "sslrootcert", "sslcert", "sslkey", "gssencmode", "application_name",
+        "client_encoding", NULL};
+    const char *value[TARGET_WORDS];
+    char port[16];
+
+    snprintf(port, sizeof port, "%d", t->port);
+    value[0] = by_name ? p->hosts.data : t->host[0] == '\0' ? "/tmp" : t->host;
+    value[1] = by_name ? p->addresses.data : "";
+    value[2] = port;
+    value[3] = t->user;
+    value[4] = t->password;
+    value[5] = t->database;
+    value[6] = t->sslmode;
+    value[7] = t->sslrootcert;
+    value[8] = t->sslcert;
+    value[9] = t->sslkey;
+    value[10] = "disable";
+    value[11] = APP_NAME;
+    value[12] = "UTF8";
+    value[13] = NULL;
+    return PQconnectStartParams(key, value, 0);
+}
+
+static void probe_connect(struct probe *p)
+{
+    p->phase = PHASE_CONNECT;
+    p->was_open = false;
+    p->conn = open_conn(p);
+    if (p->conn == NULL || PQstatus(p->conn) == CONNECTION_BAD) {
+        char why[PROBE_MSG_BYTES];
+
+        probe_class_copy_line(
+            p->conn == NULL ? "out of memory" : PQerrorMessage(p->conn), why, sizeof why);
+        close_conn(p);
+        fail(p, PROBE_FAILED, why);
+        return;
+    }
+    PQsetErrorVerbosity(p->conn, PQERRORS_VERBOSE);
+    PQsetNoticeReceiver(p->conn, drop_notice, NULL);
+    if (p->target.connect_timeout_ms > 0)
+        timer_start(p->lp, &p->connect_deadline, p->target.connect_timeout_ms);
+    watch_conn(p, IO_WRITE);
+}
+
+/* Names */
+
+static void keep_addresses(struct probe *p, const struct addrinfo *first)
+{
+    const struct addrinfo *ai;
+    char text[PROBE_ADDR_BYTES];
+    int n = 0;
+
+    buf_clear(&p->hosts);
+    buf_clear(&p->addresses);
+    for (ai = first; ai != NULL && n < MAX_ADDRESSES; ai = ai->ai_next) {
+        if (getnameinfo(ai->ai_addr, ai->ai_addrlen, text, sizeof text, NULL, 0, NI_NUMERICHOST))
+            continue;
+        buf_printf(&p->hosts, "%s%s", n == 0 ? "" : ",", p->target.host);
+        buf_printf(&p->addresses, "%s%s", n == 0 ? "" : ",", text);
+        n++;
+    }
+    buf_put_byte(&p->hosts, '\0');
+    buf_put_byte(&p->addresses, '\0');
+}
+
+/* A name that does not resolve says nothing about the server: its last known addresses serve. */
+static void on_resolved(uv_getaddrinfo_t *req, int status, struct addrinfo *res)
+{
+    struct lookup *l = LIST_ENTRY(req, struct lookup, req);
+    struct probe *p = l->p;
+
+    mem_free(l);
+    if (p != NULL) {
+        p->lookup = NULL;
+        if (status == 0)
+            keep_addresses(p, res);
+        if (p->addresses.len > 1) {
+            probe_connect(p);
+        } else {
+            char why[PROBE_MSG_BYTES];
+
+            snprintf(why, sizeof why, "could not resolve \"%s\": %s", p->target.host,
+                uv_strerror(status));
+            fail(p, PROBE_UNSURE, why);
+        }
+    }
+    uv_freeaddrinfo(res);
+}
+
+static void resolve(struct probe *p)
+{
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+    int rc;
+
+    p->phase = PHASE_RESOLVE;
+    p->lookup = mem_alloc_zero(sizeof *p->lookup);
+    p->lookup->p = p;
+    rc = uv_getaddrinfo(&p->lp->uv, &p->lookup->req, on_resolved, p->target.host, NULL, &hints);
+    if (rc == 0)
+        return;
+    mem_free(p->lookup);
+    p->lookup = NULL;
+    fail(p, PROBE_UNSURE, uv_strerror(rc));
+}
+
+/* What others call */
+
+struct probe *probe_new(struct loop *lp, probe_done_fn *done, probe_lost_fn *lost, void *owner)
+{
+    struct probe *p = mem_alloc_zero(sizeof *p);
+
+    p->lp = lp;
+    p->done = done;
+    p->lost = lost;
+    p->owner = owner;
+    timer_init(&p->deadline, on_deadline);
+    timer_init(&p->connect_deadline, on_connect_deadline);
+    task_init(&p->finish, on_finish);
+    return p;
+}
+
+void *probe_owner(const struct probe *p)
+{
+    return p->owner;
+}
+
+static void stop(struct probe *p)
+{
+    timer_stop(p->lp, &p->deadline);
+    timer_stop(p->lp, &p->connect_deadline);
+    task_cancel(&p->finish);
+    abandon(p);
+    p->phase = PHASE_NONE;
+}
+
+void probe_set_target(struct probe *p, const struct probe_target *target)
+{
+    stop(p);
+    buf_free(&p->hosts);
+    buf_free(&p->addresses);
+    p->target = *target;
+}
+
+bool probe_is_running(const struct probe *p)
+{
+    return p->phase != PHASE_NONE || !list_is_detached(&p->finish.node);
+}
+
+void probe_start(struct probe *p)
+{
+    if (probe_is_running(p))
+        return;
+    unwatch(p);
+    memset(&p->report, 0, sizeof p->report);
+    p->start_us = (int64_t)(uv_hrtime() / 1000);
+    p->retried = false;
+    if (p->target.timeout_ms > 0)
+        timer_start(p->lp, &p->deadline, p->target.timeout_ms);
+    if (p->conn != NULL) {
+        p->was_open = true;
+        ask(p);
+    } else if (p->target.host[0] == '/' || p->target.host[0] == '\0') {
+        probe_connect(p);
+    } else {
+        resolve(p);
+    }
+}
+
+void probe_free(struct probe **pp)
+{
+    struct probe *p = *pp;
+
+    if (p == NULL)
+        return;
+    stop(p);
+    buf_free(&p->hosts);
+    buf_free(&p->addresses);
+    mem_free(p);
+    *pp = NULL;
+}
