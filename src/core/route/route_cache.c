@@ -11,9 +11,8 @@
 #include "route/route_oracle.h"
 #include "route_int.h"
 
-/* One statement must be decidable whatever relcache_size is, or it would be asked about for ever.
- */
-#define CACHE_MIN (4 * ROUTE_MAX_QUESTIONS)
+/* One string must be decidable whatever relcache_size is, or it would be asked about for ever. */
+#define CACHE_MIN (ROUTE_MAX_LOOKUPS + ROUTE_MAX_QUESTIONS)
 /* Answers that other sessions may falsify without a word hold for this long. */
 #define SHORT_LIVED_US 1000000
 

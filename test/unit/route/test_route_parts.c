@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * test_route_parts.c: what the router keeps: compiled rules, traces of sessions, marks of written
+ * tables, the cache of answers. */
+#include "config.h"
+
+#include "base/mem.h"
+#include "route/route_marks.h"
+#include "route/route_oracle.h"
+#include "route/route_trace.h"
+#include "route_test.h"
+
+static void note(struct route_test *t, struct route_trace **trace, const char *sql, bool in_tx)
+{
+    arena_reset(t->arena);
+    ck_assert_int_eq(sql_parse(t->arena, slice_of_str(sql), &t->facts), 0);
+    route_trace_note(trace, t->rules, slice_of_str(sql), &t->facts.stmts[0], in_tx);
+}
+
+static bool wrote(const struct route_trace *trace, const char *schema, const char *name)
+{
+    return route_trace_wrote(trace, slice_of_str(schema), slice_of_str(name));
+}
+
+static bool is_temp(const struct route_trace *trace, const char *name)
+{
+    return route_trace_is_temp(trace, slice_of_str(""), slice_of_str(name));
+}
+
+/* Rule 6, dml_adaptive: tables written in the transaction, and what depends on them. */
+START_TEST(written_tables)
+{
+    struct route_trace *trace = NULL;
+    struct route_test t;
+    struct route_decision d;
+
+    route_test_init(&t, 3, 2,
+        "disable_load_balance_on_write = 'dml_adaptive'\n"
+        "dml_adaptive_object_relationship_list = 'Orders:totals,bump():counters,s.a:b'");
+    note(&t, &trace, "select * from t", true);
+    note(&t, &trace, "insert into t values (1)", false);
+    ck_assert_ptr_null(trace);
+    note(&t, &trace, "insert into s.t select * from t2", true);
+    ck_assert(wrote(trace, "", "t") && wrote(trace, "s", "t") && !wrote(trace, "x", "t"));
+    ck_assert(!wrote(trace, "", "t2"));
+    note(&t, &trace, "update orders set a = 1", true);
+    ck_assert(wrote(trace, "", "orders") && wrote(trace, "", "totals"));
+    note(&t, &trace, "select bump()", true);
+    ck_assert(wrote(trace, "", "counters") && !wrote(trace, "", "bump"));
+    note(&t, &trace, "delete from x.a", true);
+    ck_assert(!wrote(trace, "", "b"));
+    note(&t, &trace, "with w as (delete from c1 returning *) select * from w, c2", true);
+    ck_assert(wrote(trace, "", "c1") && !wrote(trace, "", "c2"));
+    note(&t, &trace, "copy k from stdin", true);
+    note(&t, &trace, "alter table al add b int", true);
+    note(&t, &trace, "truncate tr1, tr2", true);
+    ck_assert(wrote(trace, "", "k") && wrote(trace, "", "al") && wrote(trace, "", "tr2"));
+    t.session.in_tx = true;
+    t.session.wrote_in_tx = true;
+    t.session.trace = trace;
+    route_test_query(&t, "select * from t2, totals", &d);
+    ck_assert_int_eq(d.reason, ROUTE_R_TABLE_WRITTEN_IN_TX);
+    route_test_query(&t, "select * from t2", &d);
+    ck_assert(d.reason == ROUTE_R_TX_PRIMARY && d.may_leave_tx);
+    route_trace_on_commit(trace);
+    ck_assert(!wrote(trace, "", "t") && !wrote(trace, "", "totals"));
+    route_trace_free(&trace);
+    route_test_fini(&t);
+}
+END_TEST
+
+START_TEST(many_written_tables)
+{
+    struct route_trace *trace = NULL;
+    struct route_test t;
+    char sql[64];
+    int i;
+
+    route_test_init(&t, 1, 0, "");
+    for (i = 0; i < 300; i++) {
+        snprintf(sql, sizeof sql, "delete from t%d", i);
+        note(&t, &trace, sql, true);
+        ck_assert(wrote(trace, "", sql + strlen("delete from ")));
+    }
+    ck_assert(wrote(trace, "", "never_heard_of")); /* full: everything counts as written */
+    route_trace_on_rollback(trace);
+    ck_assert(!wrote(trace, "", "never_heard_of"));
+    route_trace_free(&trace);
+    route_test_fini(&t);
+}
+END_TEST
+
+/* check_temp_table = trace: created and dropped, with transactions. */
+START_TEST(temporary_tables)
+{
+    struct route_trace *trace = NULL;
+    struct route_test t;
+    struct route_decision d;
+
+    route_test_init(&t, 2, 1, "check_temp_table = trace");
+    note(&t, &trace, "create temp table t (a int)", false);
+    ck_assert(is_temp(trace, "t") && !is_temp(trace, "t2"));
+    ck_assert(!route_trace_is_temp(trace, slice_of_str("s"), slice_of_str("t")));
+    t.session.trace = trace;
+    route_test_query(&t, "select * from t", &d);
+    ck_assert(d.reason == ROUTE_R_TEMP_TABLE && d.node == 1);
+    route_test_query(&t, "select * from s.t, t2", &d);
+    ck_assert(d.reason == ROUTE_R_BALANCED && d.node == 0);
+    note(&t, &trace, "drop table t", true);
+    ck_assert(!is_temp(trace, "t"));
+    route_trace_on_rollback(trace);
+    ck_assert(is_temp(trace, "t"));
+    note(&t, &trace, "drop table t", true);
+    route_trace_on_rollback_to(trace);
+    ck_assert(is_temp(trace, "t"));
+    note(&t, &trace, "DROP TABLE IF EXISTS pg_temp.\"t\" cascade", true);
+    route_trace_on_commit(trace);
+    ck_assert(!is_temp(trace, "t") && !route_trace_has_temp(trace));
+    note(&t, &trace, "create temp table a1 as select 1", true);
+    note(&t, &trace, "select 1 into temp a2", true);
+    note(&t, &trace, "create table pg_temp.a3 (a int)", true);
+    ck_assert(is_temp(trace, "a1") && is_temp(trace, "a2") && is_temp(trace, "a3"));
+    route_trace_on_rollback(trace);
+    ck_assert(!route_trace_has_temp(trace));
+    note(&t, &trace, "create temp table a1 as select 1", true);
+    route_trace_on_commit(trace);
+    ck_assert(is_temp(trace, "a1"));
+    note(&t, &trace, "drop table s.a1", false);
+    ck_assert(is_temp(trace, "a1"));
+    note(&t, &trace, "drop table x, a1", false);
+    ck_assert(!is_temp(trace, "a1"));
+    note(&t, &trace, "create temp table a1 as select 1", false);
+    route_trace_on_discard(trace);
+    ck_assert(!route_trace_has_temp(trace));
+    route_trace_free(&trace);
+    route_test_fini(&t);
+}
+END_TEST
+
+#define S ((int64_t)1000000)
+
+/* Rule 6, dml_adaptive_global: marks run out by lag and by age; cold start. */
+START_TEST(marks)
+{
+    struct route_test t;
+    struct route_decision d;
+    struct route_marks *m[2];
+    const struct conf *conf;
+    void *mem[2];
+    uint64_t key = route_marks_key(slice_of_str("shop"), 1001);
+    int64_t now = 1000 * S;
+    int i;
+
+    route_test_init(&t, 3, 2,
+        "disable_load_balance_on_write = 'dml_adaptive_global'\n"
+        "track_table_mutation_ttl_factor = 4\ntrack_table_mutation_max_staleness = 30s\n"
+        "track_table_mutation_cold_start_duration = 2s");
+    conf = t.in.conf;
+    for (i = 0; i < 2; i++) {
+        mem[i] = mem_alloc_zero(route_marks_bytes(conf));
+        m[i] = route_marks_init(mem[i], conf, now);
+    }
+    t.in.marks = (const struct route_marks *const *)m;
+    t.in.nmarks = 2;
+    t.session.now_us = now + 1;
+    route_test_query(&t, "select * from t", &d);
+    ck_assert(d.reason == ROUTE_R_TRACKING_COLD && d.node == 2);
+    route_test_query(&t, "select 1", &d);
+    ck_assert(d.reason == ROUTE_R_BALANCED && d.node == 1);
+    t.session.now_us = now = now + 2 * S;
+    route_test_query(&t, "select * from t", &d);
+    ck_assert(d.reason == ROUTE_R_BALANCED && d.node == 1);
+    route_marks_add(m[1], conf, key, now); /* another worker's table */
+    route_test_query(&t, "select * from t2", &d);
+    ck_assert_int_eq(d.reason, ROUTE_R_BALANCED);
+    route_test_query(&t, "select * from t2, t", &d);
+    ck_assert(d.reason == ROUTE_R_TABLE_WRITTEN_LATELY && d.node == 2);
+    t.session.now_us = now + 100001; /* no lag: the least span, 100 ms */
+    route_test_query(&t, "select * from t", &d);
+    ck_assert_int_eq(d.reason, ROUTE_R_BALANCED);
+    t.view.node[1].delay_us = S;
+    t.view.node[1].delay_is_time = true;
+    route_test_query(&t, "select * from t", &d);
+    ck_assert_int_eq(d.reason, ROUTE_R_TABLE_WRITTEN_LATELY);
+    t.session.now_us = now + 4 * S + 1;
+    route_test_query(&t, "select * from t", &d);
+    ck_assert_int_eq(d.reason, ROUTE_R_BALANCED);
+    for (i = 0; i <= 31; i++)
+        route_marks_add(m[1], conf, key, now + i * S);
+    t.session.now_us = now + 31 * S;
+    route_test_query(&t, "select * from t", &d);
+    ck_assert_int_eq(d.reason, ROUTE_R_TABLE_WRITTEN_LATELY); /* a new span began after 30 s */
+    route_test_query(&t, "select * from t_unknown", &d);
+    ck_assert(d.must_ask);
+    for (i = 0; i < 2; i++)
+        mem_free(mem[i]);
+    route_test_fini(&t);
+}
+END_TEST
+
+START_TEST(marks_age)
+{
+    struct route_test t;
+    struct route_marks *m;
+    const struct route_marks *all[1];
+    int64_t now = 1000 * S;
+    int64_t hour = 3600 * S;
+    uint64_t key = 7;
+    unsigned i;
+    unsigned kept = 0;
+
+    route_test_init(&t, 2, 0,
+        "track_table_mutation_max_staleness = 30s\n"
+        "track_table_mutation_table_buckets = 64\n"
+        "track_table_mutation_table_size = 128");
+    m = route_marks_init(mem_alloc_zero(route_marks_bytes(t.in.conf)), t.in.conf, now);
+    all[0] = m;
+    route_marks_add(m, t.in.conf, key, now);
+    route_marks_add(m, t.in.conf, key, now + 29 * S);
+    ck_assert(route_marks_is_fresh(all, 1, t.in.conf, key, now + 30 * S, hour));
+    ck_assert(!route_marks_is_fresh(all, 1, t.in.conf, key, now + 30 * S + 1, hour));
+    for (i = 1; i <= 1000; i++)
+        route_marks_add(m, t.in.conf, 64 * i + 7, now + 60 * S + i);
+    for (i = 1; i <= 1000; i++)
+        kept += route_marks_is_fresh(all, 1, t.in.conf, 64 * i + 7, now + 61 * S, hour) ? 1 : 0;
+    ck_assert_uint_eq(kept, 2); /* the bucket holds two: the newest */
+    ck_assert(route_marks_is_fresh(all, 1, t.in.conf, 64 * 1000 + 7, now + 61 * S, hour));
+    ck_assert_int_eq(route_marks_ttl_us(t.in.conf, &t.view, 1), 100000);
+    t.view.node[1].delay_us = hour;
+    ck_assert_int_eq(route_marks_ttl_us(t.in.conf, &t.view, 1), hour);
+    t.view.node[1].delay_us = 0;
+    t.view.node[1].delay_bytes = 5; /* not older than the time between two checks */
+    ck_assert_int_eq(route_marks_ttl_us(t.in.conf, &t.view, 1), 50 * S);
+    mem_free(m);
+    route_test_fini(&t);
+}
+END_TEST
+
+static int cached(struct route_cache *c, const char *db, const char *path,
+    const struct route_question *q, int64_t now_us)
+{
+    uint32_t bits = 0;
+
+    if (route_cache_get(c, slice_of_str(db), slice_of_str(path), q, now_us, &bits) == -1)
+        return -1;
+    return (int)bits;
+}
+
+static struct route_question relation(const char *schema, const char *name)
+{
+    return (struct route_question){
+        .kind = ROUTE_Q_RELATION, .schema = slice_of_str(schema), .name = slice_of_str(name)};
+}
+
+START_TEST(cache_keys)
+{
+    struct route_cache *c = route_cache_new(256, 0);
+    struct route_cache_stats stats;
+    struct route_question t = relation("", "t");
+    struct route_question st = relation("s", "t");
+    struct route_question f = {.kind = ROUTE_Q_FUNCTION, .name = slice_of_str("t"), .nargs = 1};
+    struct slice db = slice_of_str("d");
+
+    f.schema = slice_of_str("");
+    route_cache_put(c, db, slice_of_str("public"), &t, 0, ROUTE_REL_UNLOGGED);
+    ck_assert_int_eq(cached(c, "d", "public", &t, INT64_MAX - 1), ROUTE_REL_UNLOGGED);
+    ck_assert_int_eq(cached(c, "d", "s, public", &t, 0), -1);
+    ck_assert_int_eq(cached(c, "e", "public", &t, 0), -1);
+    ck_assert_int_eq(cached(c, "d", "public", &st, 0), -1);
+    ck_assert_int_eq(cached(c, "d", "public", &f, 0), -1);
+    route_cache_put(c, db, slice_of_str("public"), &st, 0, 0);
+    ck_assert_int_eq(cached(c, "d", "another path", &st, 0), 0); /* a schema needs no path */
+    route_cache_put(c, db, slice_of_str("public"), &f, 0, ROUTE_FUNC_VOLATILE);
+    ck_assert_int_eq(cached(c, "d", "public", &f, 0), ROUTE_FUNC_VOLATILE);
+    f.nargs = 2;
+    ck_assert_int_eq(cached(c, "d", "public", &f, 0), -1);
+    route_cache_stats(c, &stats);
+    ck_assert_uint_eq(stats.hits, 3);
+    ck_assert_uint_eq(stats.misses, 5);
+    ck_assert_uint_eq(stats.entries, 3);
+    route_cache_put(c, db, slice_of_str("public"), &t, 0, 0); /* a new answer replaces the old */
+    ck_assert_int_eq(cached(c, "d", "public", &t, 0), 0);
+    route_cache_clear(c);
+    route_cache_stats(c, &stats);
+    ck_assert_uint_eq(stats.entries, 0);
+    ck_assert_int_eq(cached(c, "d", "public", &t, 0), -1);
+    route_cache_free(&c);
+    ck_assert_ptr_null(c);
+}
+END_TEST
+
+START_TEST(cache_expiry)
+{
+    struct route_cache *c = route_cache_new(256, 5000);
+    struct route_cache *forever = route_cache_new(256, 0);
+    struct route_question t = relation("", "t");
+    struct slice none = slice_of_str("");
+
+    route_cache_put(c, none, none, &t, 10 * S, 0);
+    ck_assert_int_eq(cached(c, "", "", &t, 15 * S - 1), 0);
+    ck_assert_int_eq(cached(c, "", "", &t, 15 * S), -1);
+    /* What other sessions may change without a word holds for a second only. */
+    route_cache_put(forever, none, none, &t, 10 * S, ROUTE_REL_TEMP);
+    ck_assert_int_eq(cached(forever, "", "", &t, 11 * S - 1), ROUTE_REL_TEMP);
+    ck_assert_int_eq(cached(forever, "", "", &t, 11 * S), -1);
+    route_cache_put(forever, none, none, &t, 10 * S, ROUTE_REL_MISSING);
+    ck_assert_int_eq(cached(forever, "", "", &t, 11 * S), -1);
+    route_cache_free(&c);
+    route_cache_free(&forever);
+}
+END_TEST
+
+START_TEST(cache_size)
+{
+    struct route_cache *c = route_cache_new(200, 0);
+    struct route_cache *least = route_cache_new(0, 0);
+    struct route_cache_stats stats;
+    struct slice none = slice_of_str("");
+    char name[32];
+    int i;
+
+    for (i = 0; i < 1000; i++) {
+        struct route_question q;
+        snprintf(name, sizeof name, "t%d", i);
+        q = relation("", name);
+        route_cache_put(c, none, none, &q, 0, 0);
+        q = relation("", "t0"); /* used all the time: stays */
+        ck_assert_int_eq(cached(c, "", "", &q, 0), 0);
+    }
+    route_cache_stats(c, &stats);
+    ck_assert_uint_eq(stats.entries, 200);
+    ck_assert_uint_eq(stats.evictions, 800);
+    /* All the names of one statement fit, however small it is made. */
+    for (i = 0; i < 100; i++) {
+        struct route_question q;
+        snprintf(name, sizeof name, "t%d", i);
+        q = relation("", name);
+        route_cache_put(least, none, none, &q, 0, 0);
+    }
+    for (i = 0; i < 100; i++) {
+        struct route_question q;
+        snprintf(name, sizeof name, "t%d", i);
+        q = relation("", name);
+        ck_assert_int_eq(cached(least, "", "", &q, 0), 0);
+    }
+    route_cache_free(&c);
+    route_cache_free(&least);
+}
+END_TEST
+
+START_TEST(bad_rules)
+{
+    static const char *const bad[] = {
+        "write_function_list = 'a('",
+        "read_only_function_list = '['",
+        "primary_routing_query_pattern_list = '*['",
+        "app_name_redirect_preference_list = 'web'",
+        "app_name_redirect_preference_list = 'web:'",
+        "app_name_redirect_preference_list = ':1'",
+        "app_name_redirect_preference_list = 'web:other'",
+        "database_redirect_preference_list = 'web:1(2)'",
+        "database_redirect_preference_list = 'web:1()'",
+        "database_redirect_preference_list = 'web:1(x)'",
+        "user_redirect_preference_list = 'web:128'",
+        "user_redirect_preference_list = 'web:1x'",
+        "user_redirect_preference_list = 'w[eb:1'",
+        "dml_adaptive_object_relationship_list = 'a'",
+        "dml_adaptive_object_relationship_list = 'a:'",
+    };
+    unsigned i;
+
+    for (i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct conf_gen *gen = route_test_conf(1, bad[i]);
+        struct err err = {0};
+        struct route_rules *r = route_rules_new(conf_of(gen), &err);
+        ck_assert_msg(r == NULL, "accepted: %s", bad[i]);
+        ck_assert_msg(
+            strncmp(err.msg, bad[i], strcspn(bad[i], " ")) == 0, "%s: %s", bad[i], err.msg);
+        route_rules_free(&r);
+        conf_gen_free(&gen);
+    }
+}
+END_TEST
+
+START_TEST(oracle_rows)
+{
+    unsigned i;
+    uint32_t bits;
+
+    ck_assert_int_eq(
+        route_oracle_parse_row(slice_of_str("2"), slice_of_str("4294967295"), 3, &i, &bits), 0);
+    ck_assert(i == 2 && bits == UINT32_MAX);
+    ck_assert_int_eq(
+        route_oracle_parse_row(slice_of_str("3"), slice_of_str("1"), 3, &i, &bits), -1);
+    ck_assert_int_eq(route_oracle_parse_row(slice_of_str(""), slice_of_str("1"), 3, &i, &bits), -1);
+    ck_assert_int_eq(
+        route_oracle_parse_row(slice_of_str("-1"), slice_of_str("1"), 3, &i, &bits), -1);
+    ck_assert_int_eq(
+        route_oracle_parse_row(slice_of_str("1"), slice_of_str("4294967296"), 3, &i, &bits), -1);
+    ck_assert_int_eq(
+        route_oracle_parse_row(slice_of_str("1"), slice_of_str("x"), 3, &i, &bits), -1);
+}
+END_TEST
+
+/* Every reason and class has a text. */
+START_TEST(texts)
+{
+    int i;
+
+    for (i = 0; i < ROUTE_REASON_COUNT; i++)
+        ck_assert_int_gt((int)strlen(route_reason_text((enum route_reason)i)), 5);
+    ck_assert_str_eq(route_class_text(ROUTE_PRIMARY), "primary");
+    ck_assert_str_eq(route_class_text(ROUTE_EITHER), "either");
+    ck_assert_str_eq(route_class_text(ROUTE_SESSION), "session");
+    ck_assert_str_eq(route_class_text(ROUTE_TX), "transaction");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("route_parts");
+    TCase *tc = tcase_create("parts");
+
+    tcase_add_test(tc, written_tables);
+    tcase_add_test(tc, many_written_tables);
+    tcase_add_test(tc, temporary_tables);
+    tcase_add_test(tc, marks);
+    tcase_add_test(tc, marks_age);
+    tcase_add_test(tc, cache_keys);
+    tcase_add_test(tc, cache_expiry);
+    tcase_add_test(tc, cache_size);
+    tcase_add_test(tc, bad_rules);
+    tcase_add_test(tc, oracle_rows);
+    tcase_add_test(tc, texts);
+    suite_add_tcase(suite, tc);
+    return route_test_run(suite);
+}
