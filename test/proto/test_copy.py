@@ -200,7 +200,7 @@ def test_t05_client_vanishes_in_copy(pg, pgpool, wait_for, direction, how):
         w.read_until("G")
         w.send(copy_data(b"row\n"))
     else:
-        w.send(query("copy (select repeat('x', 1000), generate_series(1, 10000000)) to stdout"))
+        w.send(query(f"copy (select repeat('x', 1000), generate_series(1, 10000000) /* {table} */) to stdout"))
         w.read_until("d")
     if how == "terminate":
         w.bye()
@@ -208,7 +208,8 @@ def test_t05_client_vanishes_in_copy(pg, pgpool, wait_for, direction, how):
         w.reset()
     else:
         w.sock.close()
-    wait_for("no COPY runs", lambda: not pg.sessions("state = 'active' and query ilike 'copy%'"))
+    wait_for("no COPY runs", lambda: not pg.sessions(
+        f"state = 'active' and query like 'copy%{table}%'"))
     assert pg.value(f"select count(*) from {table}") == "0"
     pg.rows(f"drop table {table}")
 
