@@ -95,7 +95,11 @@ struct link {
     bool capture;         /* rows in reply to our own messages go to on_own_row */
     bool hide_parameters; /* ParameterStatus is not for the client: another link speaks for it */
     bool watch_tags;      /* the owner wants to see command tags (on_tag) */
-    uint8_t resets_left;
+    uint8_t resets_left;  /* 1: the reset queries are not sent yet */
+    uint8_t resets_sent;
+    uint8_t resets_done;
+    uint8_t discards;         /* which of those sent are DISCARD ALL, by bits */
+    bool is_counted_cleaning; /* in pool->ncleaning */
 };
 
 /* What a login needs. */

@@ -82,6 +82,7 @@ struct io {
     uv_poll_t poll;
     io_fn *fn;
     io_closed_fn *closed;
+    int interest;
 };
 
 /* Watches `fd` (non-blocking, not taken over). No interest yet. */

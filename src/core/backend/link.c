@@ -130,7 +130,6 @@ struct link *link_adopt(struct pool *pool, int fd)
     struct link *link = link_new(pool);
 
     link->phase = LINK_CLEANING;
-    pool_link_cleaning(pool, link);
     stream_open(pool->be->loop, &link->stream, fd, &link_stream_ops);
     return link;
 }

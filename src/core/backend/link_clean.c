@@ -14,6 +14,8 @@
 #include "link_int.h"
 
 #define CLEAN_DEADLINE_MS 10000
+/* More queries of reset_query_list than this are not sent: the bits of link->discards. */
+#define LINK_MAX_RESETS 8
 
 /* False when the link is not worth keeping. */
 static bool clean_is_possible(const struct link *link, bool boundary)
@@ -85,13 +87,18 @@ static void clean_send_resets(struct link *link)
     struct buf out = {0};
     int i;
 
-    for (i = 0; i < list->n; i++) {
+    link->discards = 0;
+    for (i = 0; i < list->n && i < LINK_MAX_RESETS; i++) {
         if (!clean_query_applies(link, list->item[i]))
             continue;
+        if (strcasecmp(list->item[i], "DISCARD ALL") == 0)
+            link->discards |= 1U << link->resets_sent;
+        link->resets_sent++;
         wire_put_query(&out, slice_of_str(list->item[i]));
         link_expect(link, OP_QUERY | OP_SWALLOW);
     }
     link->resets_left = 0;
+    pool_link_cleaning(link->pool, link);
     if (out.len == 0)
         link_clean_step(link);
     else if (clean_send(link, &out) == -1)
@@ -108,14 +115,33 @@ void link_clean_start(struct link *link, bool boundary)
     }
     link->phase = LINK_CLEANING;
     link->resets_left = 1;
+    link->resets_sent = 0;
+    link->resets_done = 0;
     link_resume(link);
     link_row_update(link, ROWS_NO_ROW);
     timer_start(link->be->loop, &link->timer, CLEAN_DEADLINE_MS);
-    pool_link_cleaning(link->pool, link);
     if (expect_is_quiet(&link->expect) && link->body_left == 0)
         link_clean_step(link);
     else if (clean_interrupt(link) == -1)
         link_close(link);
+}
+
+/* DISCARD ALL has one answer. Anything else in its place means that the server said more than it
+ * was asked for, and that what we take for the end of the cleaning is not. */
+bool link_clean_is_answer(struct link *link, char type, struct slice body)
+{
+    if (link->resets_left > 0)
+        return true; /* still draining what the client had asked */
+    if (type == BE_READY) {
+        link->resets_done++;
+        return true;
+    }
+    if ((link->discards >> link->resets_done & 1) == 0)
+        return true; /* somebody's own reset query: it may answer what it likes */
+    if (type == BE_ROW_DESCRIPTION || type == BE_DATA_ROW)
+        return false;
+    return type != BE_COMMAND_COMPLETE ||
+           (body.n == sizeof "DISCARD ALL" && memcmp(body.p, "DISCARD ALL", body.n) == 0);
 }
 
 void link_enter_idle(struct link *link)

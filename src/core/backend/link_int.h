@@ -24,6 +24,9 @@ void link_clean_step(struct link *link);
 void link_clean_start(struct link *link, bool boundary);
 /* The server began to read COPY data although the client has left: end it. */
 void link_clean_copy_in(struct link *link);
+/* A reply while the link is cleaned (CommandComplete whole, others by type): false when it cannot
+ * be one to our reset queries. */
+bool link_clean_is_answer(struct link *link, char type, struct slice body);
 /* A link on a connection that another worker opened; phase CLEANING, nothing owed, quota held. */
 struct link *link_adopt(struct pool *pool, int fd);
 /* CLEANING is over: the link is cached, or goes to who waits. */

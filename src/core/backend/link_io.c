@@ -66,6 +66,8 @@ static bool link_wants_whole(const struct link *link, char type, uint32_t body)
     case BE_DATA_ROW:
         return link->capture && body <= LINK_COLLECT_MAX && expect_head_is_ours(&link->expect);
     case BE_COMMAND_COMPLETE:
+        if (link->phase == LINK_CLEANING)
+            return body <= LINK_COLLECT_MAX;
         return link->watch_tags && body <= LINK_COLLECT_MAX;
     default:
         return false;
@@ -134,6 +136,18 @@ static void link_after_reply(struct link *link, char type)
         link->ops->on_settled(link->owner, link);
 }
 
+/* The server says what nobody asked for, while the link is nobody's: it might reach the next
+ * client. */
+static bool link_unasked(struct link *link)
+{
+    log_at(LVL_WARNING,
+        "server process %d of node %d sent something unasked on an idle connection: "
+        "closed",
+        link->server_pid, link->pool->cluster_node);
+    link_close(link);
+    return false;
+}
+
 /* One whole message that matters. Returns false when the link is gone. */
 static bool link_on_whole(
     struct link *link, struct link_run *run, char type, const char *msg, const char *end)
@@ -146,6 +160,10 @@ static bool link_on_whole(
         link_login_message(link, type, msg, (size_t)(end - msg));
         return link->phase != LINK_CLOSED;
     }
+    if (link->phase == LINK_IDLE && type != BE_PARAMETER_STATUS && type != BE_ERROR)
+        return link_unasked(link);
+    if (link->phase == LINK_CLEANING && !link_clean_is_answer(link, type, body))
+        return link_unasked(link);
     if (type == BE_ERROR && expect_head_is_ours(&link->expect))
         link->own_failed = true;
     if (type == BE_DATA_ROW && link->owner != NULL && link->capture)
@@ -202,6 +220,11 @@ static const char *link_on_header(
             return NULL;
         return link_on_whole(link, run, type, p, p + len + 1U) ? p + len + 1U : NULL;
     }
+    if (link->phase == LINK_IDLE && type != BE_NOTICE && type != BE_NOTIFICATION)
+        return link_unasked(link), NULL;
+    if (link->phase == LINK_CLEANING &&
+        !link_clean_is_answer(link, type, slice_of(p + PROTO_HEADER_BYTES, 0)))
+        return link_unasked(link), NULL;
     for_owner = link_is_for_owner(link, type);
     link->swallow_body = !for_owner;
     if (have > len + 1U)

@@ -296,9 +296,16 @@ void pool_link_added(struct pool *pool, struct link *link)
     pool_touch(pool);
 }
 
+static void pool_link_cleaned(struct pool *pool, struct link *link)
+{
+    if (link->is_counted_cleaning)
+        pool->ncleaning--;
+    link->is_counted_cleaning = false;
+}
+
 void pool_link_cleaning(struct pool *pool, struct link *link)
 {
-    (void)link;
+    link->is_counted_cleaning = true;
     pool->ncleaning++;
 }
 
@@ -359,7 +366,7 @@ void pool_link_idle(struct pool *pool, struct link *link)
     list_push_back(&pool->be->idle_lru, &link->lru_node);
     pool->nbusy--;
     pool->nidle++;
-    pool->ncleaning--;
+    pool_link_cleaned(pool, link);
     pool_touch(pool);
     if (pool->be->npools_live > (unsigned)pool->be->conf->max_pool)
         pool_enforce_max(pool->be);
@@ -375,8 +382,7 @@ void pool_link_gone(struct pool *pool, struct link *link)
         pool->nidle--;
     else
         pool->nbusy--;
-    if (link->phase == LINK_CLEANING)
-        pool->ncleaning--;
+    pool_link_cleaned(pool, link);
     list_remove(&link->pool_node);
     list_remove(&link->lru_node);
     if (pool->nidle + pool->nbusy == 0) {

@@ -85,15 +85,9 @@ static void client_finish_closing(struct client *c)
 
 static void client_on_end(struct client *c, int errnum)
 {
-    if (errnum == 0 && c->phase == CL_ACTIVE && c->target != NULL &&
-        !expect_is_quiet(&c->target->expect)) {
-        /* It may have closed only its sending half: let the replies come, for a while. */
-        c->is_half_closed = true;
-        stream_pause(&c->stream);
-        client_set_timer(c, CLIENT_HALF_CLOSED_MS);
-        return;
-    }
-    if (c->phase == CL_ACTIVE)
+    if (errnum == 0 && c->phase == CL_ACTIVE)
+        client_say_goodbye(c); /* it may have closed only its sending half */
+    else if (c->phase == CL_ACTIVE)
         client_leave(c);
     else
         client_close(c);
@@ -219,6 +213,21 @@ void client_drop_link(struct client *c, bool boundary)
     c->target = NULL;
     if (link != NULL)
         link_release(link, boundary);
+}
+
+void client_say_goodbye(struct client *c)
+{
+    struct link *target = c->target;
+    bool is_whole = c->body_left == 0 && buf_unread(&c->carry) == 0;
+
+    if (target == NULL || !is_whole || expect_is_quiet(&target->expect) ||
+        expect_needs_sync(&target->expect)) {
+        client_leave(c);
+        return;
+    }
+    c->is_half_closed = true;
+    stream_pause(&c->stream);
+    client_set_timer(c, CLIENT_HALF_CLOSED_MS);
 }
 
 void client_leave(struct client *c)

@@ -39,8 +39,11 @@ static void feed_flush(struct client *c, struct feed_run *run)
         stream_pause(&c->stream);
 }
 
+/* What the client sent before is answered first, as the server does. */
 static enum feed_step feed_bad(struct client *c, char type)
 {
+    if (!expect_is_quiet(&c->target->expect) && !c->target->expect.skipping)
+        return FEED_PARK;
     client_end_text(c, "08P01", "invalid frontend message type %d", (unsigned char)type);
     return FEED_STOP;
 }
@@ -226,7 +229,7 @@ static const char *feed_one(struct client *c, struct feed_run *run, const char *
     }
     if (type == FE_TERMINATE) {
         feed_flush(c, run);
-        client_leave(c);
+        client_say_goodbye(c);
         return NULL;
     }
     is_whole = have >= len + 1U;

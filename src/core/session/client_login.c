@@ -378,7 +378,9 @@ static void client_on_link_lost(void *owner, struct link *link, const struct err
     c->target = NULL;
     if (!told)
         log_at(LVL_LOG, "session of user \"%s\" ends: %s", c->pool->names, err->msg);
-    client_end(c, told ? NULL : err);
+    /* In the middle of a message of its own the client is not told: the server has hung up on it.
+     */
+    client_end(c, told || c->body_left > 0 ? NULL : err);
 }
 
 const struct link_owner_ops client_link_ops = {

@@ -27,9 +27,8 @@ static bool start_on_encryption(struct client *c, bool *asked)
 
     if (*asked) {
         err_clear(&err);
-        err_set_fatal(&err, "08P01",
-            "unsupported frontend protocol 1234.5679: encryption was asked "
-            "for before");
+        err_set_fatal(&err, "0A000",
+            "unsupported frontend protocol 1234.5679: server supports 3.0 to 3.2");
         start_refuse(c, &err);
         return false;
     }

@@ -86,6 +86,9 @@ void client_end_text(struct client *c, const char *sqlstate, const char *fmt, ..
     __attribute__((format(printf, 3, 4)));
 /* Gives the link back. `boundary`: the client's last message went whole. */
 void client_drop_link(struct client *c, bool boundary);
+/* The client says nothing more (Terminate, or the end of its stream): what it asked for before is
+ * still answered, for a while. */
+void client_say_goodbye(struct client *c);
 /* The client's last words were read (Terminate, or the end of its stream). */
 void client_leave(struct client *c);
 /* (Re)arms the client's one timer. 0 stops it. */

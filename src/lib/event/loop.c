@@ -199,8 +199,11 @@ static void io_on_poll(uv_poll_t *handle, int status, int events)
 {
     struct io *io = LIST_ENTRY(handle, struct io, poll);
 
-    /* An error is for the reader to find. */
-    io->fn(io, status < 0 ? IO_READ : events);
+    /* libuv stops watching after an error. The error is for the reader to find, perhaps only after
+     * it has read what arrived before: go on watching, for as long as somebody is interested. */
+    if (status < 0 && io->interest != 0)
+        uv_poll_start(&io->poll, io->interest, io_on_poll);
+    io->fn(io, status < 0 ? io->interest : events);
 }
 
 void io_open(struct loop *lp, struct io *io, int fd, io_fn *fn)
@@ -210,10 +213,12 @@ void io_open(struct loop *lp, struct io *io, int fd, io_fn *fn)
     ASSERT(rc == 0);
     io->fn = fn;
     io->closed = NULL;
+    io->interest = 0;
 }
 
 void io_want(struct io *io, int events)
 {
+    io->interest = events;
     if (events == 0)
         uv_poll_stop(&io->poll);
     else
