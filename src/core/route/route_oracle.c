@@ -109,8 +109,10 @@ static const char relations_sql[] =
 /* Domains in views: their checks are trees, too; base types may be domains again. */
 static const char domains_sql[] =
     "dom(i, oid) AS ("
-    "SELECT tree.i, CAST(m.x[1] AS pg_catalog.oid) FROM tree, LATERAL "
-    "pg_catalog.regexp_matches(tree.t, 'COERCETODOMAIN .*?:resulttype ([0-9]+)', 'g') m(x) "
+    "SELECT tree.i, t.oid FROM tree, LATERAL "
+    "pg_catalog.regexp_matches(tree.t, ':resulttype ([0-9]+)', 'g') m(x) "
+    "JOIN pg_catalog.pg_type t ON t.oid" EQ "CAST(m.x[1] AS pg_catalog.oid) "
+    "WHERE t.typtype" EQ "CAST('d' AS pg_catalog.\"char\") "
     "UNION "
     "SELECT dom.i, t.typbasetype FROM dom JOIN pg_catalog.pg_type t ON t.oid" EQ "dom.oid "
     "WHERE t.typtype" EQ "CAST('d' AS pg_catalog.\"char\")"
