@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * pcp_command.c: the requests of PCP that do something, and which function answers which request.
+ * Runs in: control. Nothing is changed here: the supervisor and the monitor are asked to, and an
+ * answer says success only when there is an effect or nothing was left to do. */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/log.h"
+#include "cluster/command.h"
+#include "config/conf.h"
+
+#include "control_int.h"
+
+#define TEXT_BYTES 64
+
+static const struct conf *conf_now(const struct pcp_conn *c)
+{
+    return conf_of(role_loop_gen(&c->ctl->role));
+}
+
+static enum pcp_outcome fail(
+    struct err *err, const char *sqlstate, const char *msg, const char *detail)
+{
+    err_set(err, sqlstate, "%s", msg);
+    err_detail(err, "%s", detail);
+    return PCP_FAILED;
+}
+
+static enum pcp_outcome complete(const struct pcp_packet *p, struct buf *out)
+{
+    pcp_put_word(out, pcp_answer_type(p->type), PCP_COMPLETE);
+    return PCP_DONE;
+}
+
+static bool ask_supervisor(struct pcp_conn *c, char what, struct err *err)
+{
+    struct proc_env *env = c->ctl->role.env;
+
+    if (mailbox_post(env->boxes, PROC_SLOT_SUPERVISOR, MAIL_REQUEST, &what, 1, -1) == 0)
+        return true;
+    err_set(err, "53000", "the main process could not be asked");
+    err_hint(err, "Try again.");
+    return false;
+}
+
+/* The letter of a request that has one, else `preset`. */
+static char letter_of(const struct pcp_packet *p, char preset)
+{
+    return p->body.n > 0 && p->body.p[0] != '\0' ? p->body.p[0] : preset;
+}
+
+/* Scope 'c' is all pgpools of a watchdog cluster. Without a watchdog that is this one alone. */
+static bool check_scope(struct pcp_conn *c, const struct pcp_packet *p, struct err *err)
+{
+    char scope = letter_of(p, 'l');
+
+    if (scope != 'l' && scope != 'c') {
+        fail(err, "22023", "invalid scope of a PCP command",
+            "The scope is l (local) or c (cluster).");
+        return false;
+    }
+    if (scope == 'c' && conf_now(c)->use_watchdog) {
+        fail(err, "0A000", "a command for the whole cluster needs the watchdog",
+            "This version of pgpool has no watchdog; use the scope local on each pgpool.");
+        return false;
+    }
+    return true;
+}
+
+static enum pcp_outcome stop(
+    struct pcp_conn *c, const struct pcp_packet *p, struct buf *out, struct err *err)
+{
+    char mode = letter_of(p, 's');
+
+    if (mode != 's' && mode != 'f' && mode != 'i')
+        return fail(err, "22023", "PCP: error while processing shutdown request",
+            "The mode is s (smart), f (fast) or i (immediate).");
+    if (p->type == PCP_STOP_CLUSTER && conf_now(c)->use_watchdog)
+        return fail(err, "0A000", "a command for the whole cluster needs the watchdog",
+            "This version of pgpool has no watchdog; stop each pgpool by itself.");
+    log_at(LVL_LOG, "PCP user \"%s\" from %s stops pgpool, mode %c", c->user, c->peer, mode);
+    /* The answer is out before the supervisor's order to end comes back. */
+    return ask_supervisor(c, mode, err) ? complete(p, out) : PCP_FAILED;
+}
+
+/* The supervisor says nothing about a file it refuses, so the file is tried here first. */
+static bool check_conf(struct pcp_conn *c, struct err *err)
+{
+    const struct conf_gen *gen = role_loop_gen(&c->ctl->role);
+    struct conf_report report;
+    struct conf_gen *tried;
+    int i;
+
+    conf_report_init(&report);
+    tried = conf_reload(gen, conf_file(gen), &report);
+    if (tried == NULL) {
+        err_set(err, "F0000", "the configuration file has errors: the settings stay as they are");
+        for (i = 0; i < report.n && report.issue[i].severity != CONF_ERROR; i++)
+            ;
+        if (i < report.n)
+            err_detail(err, "%s:%d: %s", report.issue[i].file == NULL ? "" : report.issue[i].file,
+                report.issue[i].line, report.issue[i].text);
+        err_hint(err, "Run pgpool --check-config to see all findings.");
+    }
+    conf_report_fini(&report);
+    if (tried == NULL)
+        return false;
+    conf_gen_free(&tried);
+    return true;
+}
+
+static enum pcp_outcome reload(struct pcp_conn *c, const struct pcp_packet *p, struct err *err)
+{
+    if (!check_scope(c, p, err) || !check_conf(c, err))
+        return PCP_FAILED;
+    c->old_generation = conf_number(role_loop_gen(&c->ctl->role));
+    if (!ask_supervisor(c, 'r', err))
+        return PCP_FAILED;
+    pcp_wait_start(c, PCP_WAIT_RELOAD, VIEW_NO_NODE, pcp_answer_type(p->type));
+    return PCP_LATER;
+}
+
+static enum pcp_outcome rotate(
+    struct pcp_conn *c, const struct pcp_packet *p, struct buf *out, struct err *err)
+{
+    if (!check_scope(c, p, err))
+        return PCP_FAILED;
+    if (!conf_now(c)->logging_collector)
+        return fail(err, "55000", "there is no log file to rotate", "logging_collector is off.");
+    return ask_supervisor(c, 'l', err) ? complete(p, out) : PCP_FAILED;
+}
+
+/* The number of an existing node, or -1 after setting *err. */
+static int take_node(struct pcp_conn *c, struct slice *body, struct err *err)
+{
+    struct slice text;
+    char digits[16];
+    int id = -1;
+
+    /* Promotion sends a blank behind the number. */
+    if (pcp_take_str(body, &text) && text.n > 0 && text.n < sizeof digits) {
+        size_t n = text.p[text.n - 1] == ' ' ? text.n - 1 : text.n;
+        struct slice number;
+
+        memcpy(digits, text.p, n);
+        digits[n] = '\0';
+        number = slice_of(digits, n + 1);
+        if (!pcp_take_int(&number, &id) || !conf_has_node(conf_now(c), id))
+            id = -1;
+    }
+    if (id == -1) {
+        err_set(err, "22023", "invalid node ID");
+        err_detail(err, "There are %d nodes, numbered from 0.", conf_now(c)->nnodes);
+    }
+    return id;
+}
+
+static bool ask_monitor(struct pcp_conn *c, enum node_order order, int node, struct err *err)
+{
+    struct proc_env *env = c->ctl->role.env;
+    struct node_command cmd = {.order = (uint8_t)order, .node = node};
+    struct proc_row row;
+    int slot;
+
+    snprintf(cmd.who, sizeof cmd.who, "PCP user %.50s", c->user);
+    for (slot = 0; slot < proc_nslots(env->shm); slot++) {
+        proc_row_copy(env->shm, slot, &row);
+        if (row.pid == 0 || row.role != ROLE_MONITOR)
+            continue;
+        if (mailbox_post(env->boxes, slot, MAIL_NODE_COMMAND, &cmd, sizeof cmd, -1) == 0)
+            return true;
+    }
+    err_set(err, "53000", "the monitor process could not be asked");
+    err_hint(err, "Try again.");
+    return false;
+}
+
+static enum pcp_outcome attach(struct pcp_conn *c, const struct pcp_packet *p, struct err *err)
+{
+    struct slice body = p->body;
+    int node = take_node(c, &body, err);
+
+    if (node == -1 || !ask_monitor(c, NODE_ATTACH, node, err))
+        return PCP_FAILED;
+    pcp_wait_start(c, PCP_WAIT_ATTACH, node, pcp_answer_type(p->type));
+    return PCP_LATER;
+}
+
+static enum pcp_outcome detach(struct pcp_conn *c, const struct pcp_packet *p, struct err *err)
+{
+    enum node_order order = p->type == PCP_DETACH ? NODE_DETACH : NODE_DETACH_GRACEFULLY;
+    struct slice body = p->body;
+    int node = take_node(c, &body, err);
+
+    if (node == -1 || !ask_monitor(c, order, node, err))
+        return PCP_FAILED;
+    pcp_wait_start(c, PCP_WAIT_DETACH, node, pcp_answer_type(p->type));
+    return PCP_LATER;
+}
+
+static enum pcp_outcome promote(struct pcp_conn *c, const struct pcp_packet *p, struct err *err)
+{
+    struct slice body = p->body;
+    int node = take_node(c, &body, err);
+
+    if (node == -1)
+        return PCP_FAILED;
+    if (conf_now(c)->backend_clustering_mode != CONF_CLUSTER_STREAMING)
+        return fail(err, "55000", "invalid promote request",
+            "Promotion needs backend_clustering_mode = streaming_replication.");
+    (void)view_refresh(c->ctl->role.env->shm, &c->ctl->view);
+    if (c->ctl->view.primary == node)
+        return fail(err, "55000", "invalid promote request",
+            "The specified node is already the primary node.");
+    return fail(err, "0A000", "promotion by PCP is not built in this version",
+        "pgpool observes which server is the primary: promote the server itself (pg_promote), and "
+        "pgpool follows.");
+}
+
+/* The levels of client_min_messages, from all to none. */
+static enum pcp_outcome set_parameter(
+    struct pcp_conn *c, const struct pcp_packet *p, struct buf *out, struct err *err)
+{
+    static const char *const levels[] = {"debug5", "debug4", "debug3", "debug2", "debug1", "log",
+        "commerror", "info", "notice", "warning", "error"};
+    struct slice body = p->body;
+    struct slice name;
+    struct slice value;
+    size_t i;
+
+    if (!pcp_take_str(&body, &name) || !pcp_take_str(&body, &value))
+        return fail(err, "08P01", "PCP: set configuration parameter failed",
+            "invalid pcp packet received from client");
+    if (!slice_ieq_str(name, "client_min_messages")) {
+        err_set(err, "42704", "PCP: set configuration parameter failed");
+        err_detail(err, "invalid parameter \"%.*s\"",
+            (int)(name.n < TEXT_BYTES ? name.n : TEXT_BYTES), name.p);
+        return PCP_FAILED;
+    }
+    for (i = 0; i < sizeof levels / sizeof levels[0]; i++) {
+        if (slice_ieq_str(value, levels[i])) {
+            c->tells_debug = i < 5;
+            return complete(p, out);
+        }
+    }
+    err_set(err, "22023", "PCP: set configuration parameter failed");
+    err_detail(
+        err, "invalid value \"%.*s\"", (int)(value.n < TEXT_BYTES ? value.n : TEXT_BYTES), value.p);
+    return PCP_FAILED;
+}
+
+static enum pcp_outcome recovery(struct pcp_conn *c, const struct pcp_packet *p, struct err *err)
+{
+    struct slice body = p->body;
+
+    if (take_node(c, &body, err) == -1)
+        return PCP_FAILED;
+    return fail(err, "0A000", "process recovery request failed",
+        "Online recovery is not built in this version.");
+}
+
+typedef int show_fn(struct pcp_conn *c, struct slice body, struct buf *out, struct err *err);
+
+static enum pcp_outcome show(
+    show_fn *fn, struct pcp_conn *c, const struct pcp_packet *p, struct buf *out, struct err *err)
+{
+    return fn(c, p->body, out, err) == 0 ? PCP_DONE : PCP_FAILED;
+}
+
+static enum pcp_outcome run_show(
+    struct pcp_conn *c, const struct pcp_packet *p, struct buf *out, struct err *err)
+{
+    switch (p->type) {
+    case PCP_NODE_COUNT:
+        return show(pcp_show_node_count, c, p, out, err);
+    case PCP_NODE_INFO:
+        return show(pcp_show_node_info, c, p, out, err);
+    case PCP_HEALTH:
+        return show(pcp_show_health, c, p, out, err);
+    case PCP_PROC_COUNT:
+        return show(pcp_show_proc_count, c, p, out, err);
+    case PCP_PROC_INFO:
+        return show(pcp_show_proc_info, c, p, out, err);
+    case PCP_POOL_STATUS:
+        return show(pcp_show_status, c, p, out, err);
+    case PCP_WATCHDOG:
+        return fail(err, "55000", "PCP: informing watchdog info failed",
+            conf_now(c)->use_watchdog ? "The watchdog is not built in this version."
+                                      : "watchdog is not enabled");
+    default:
+        err_set_fatal(err, "08P01", "PCP processing request");
+        if (p->type > ' ' && p->type < 127)
+            err_detail(err, "unknown PCP packet type \"%c\"", p->type);
+        return PCP_FAILED;
+    }
+}
+
+static void tell_debug(const struct pcp_packet *p, struct buf *out)
+{
+    struct err text = {0};
+
+    err_set(&text, "00000", "PCP: processing request \"%c\"", p->type);
+    pcp_put_err(out, PCP_ANSWER_NOTICE, "DEBUG", &text);
+}
+
+enum pcp_outcome pcp_command_run(
+    struct pcp_conn *c, const struct pcp_packet *p, struct buf *out, struct err *err)
+{
+    if (c->tells_debug && pcp_answer_type(p->type) != 0)
+        tell_debug(p, out);
+    switch (p->type) {
+    case PCP_SET:
+        return set_parameter(c, p, out, err);
+    case PCP_STOP:
+    case PCP_STOP_CLUSTER:
+        return stop(c, p, out, err);
+    case PCP_RELOAD:
+        return reload(c, p, err);
+    case PCP_LOG_ROTATE:
+        return rotate(c, p, out, err);
+    case PCP_ATTACH:
+        return attach(c, p, err);
+    case PCP_DETACH:
+    case PCP_DETACH_GRACEFULLY:
+        return detach(c, p, err);
+    case PCP_PROMOTE:
+    case PCP_PROMOTE_GRACEFULLY:
+        return promote(c, p, err);
+    case PCP_RECOVERY:
+        return recovery(c, p, err);
+    case PCP_CACHE_CLEAR:
+        return fail(err, "55000", "query cache is not enabled",
+            conf_now(c)->memory_cache_enabled ? "The query cache is not built in this version."
+                                              : "memory_cache_enabled is off.");
+    default:
+        return run_show(c, p, out, err);
+    }
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * pcp_conn.c: one connection of an administrator: log-in, commands one after the other, goodbye.
+ * Runs in: control. A packet is small before the log-in and bounded after it; every state but that
+ * of a waiting command (which has its own limit) ends by a timer; a wrong password is answered only
+ * after a delay. */
+#include "config.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "config/conf.h"
+#include "crypto/crypto.h"
+
+#include "control_int.h"
+
+#define READ_BYTES         4096
+#define MAX_STRANGER_BYTES 512
+#define MAX_COMMAND_BYTES  8192
+#define LOGIN_LIMIT_MS     60000
+#define IDLE_LIMIT_MS      (15 * 60 * 1000)
+#define DENIED_DELAY_MS    1000
+#define END_LIMIT_MS       5000
+
+static const struct conf *conf_now(const struct pcp_conn *c)
+{
+    return conf_of(role_loop_gen(&c->ctl->role));
+}
+
+static void set_limit(struct pcp_conn *c, int64_t ms)
+{
+    timer_start(&c->ctl->role.loop, &c->limit, ms);
+}
+
+static void on_closed(struct stream *s)
+{
+    mem_free(LIST_ENTRY(s, struct pcp_conn, stream));
+}
+
+void pcp_conn_close(struct pcp_conn *c)
+{
+    struct control *ctl = c->ctl;
+
+    if (c->state == PCP_STATE_CLOSED)
+        return;
+    c->state = PCP_STATE_CLOSED;
+    timer_stop(&ctl->role.loop, &c->limit);
+    timer_stop(&ctl->role.loop, &c->poll);
+    list_remove(&c->node);
+    ctl->nconns--;
+    if (!c->is_logged_in)
+        ctl->nstrangers--;
+    else if (conf_now(c)->log_pcp_processes)
+        log_at(LVL_LOG, "PCP connection of user \"%s\" from %s is closed", c->user, c->peer);
+    if (c->in.data != NULL)
+        mem_wipe(c->in.data, c->in.len);
+    buf_free(&c->in);
+    stream_close(&c->stream);
+}
+
+/* Closes when everything is sent. */
+static void end(struct pcp_conn *c)
+{
+    if (!stream_is_clogged(&c->stream)) {
+        pcp_conn_close(c);
+        return;
+    }
+    c->state = PCP_STATE_ENDING;
+    stream_pause(&c->stream);
+    set_limit(c, END_LIMIT_MS);
+}
+
+void pcp_conn_send(struct pcp_conn *c, const struct buf *out)
+{
+    /* A broken connection is found by the reader. */
+    (void)stream_send(&c->stream, buf_slice(out).p, buf_unread(out));
+}
+
+void pcp_conn_refuse(struct pcp_conn *c, const struct err *err, bool fatal)
+{
+    struct buf out = {0};
+
+    if (fatal || log_is_on(LVL_DEBUG1))
+        log_err(fatal ? LVL_FATAL : LVL_DEBUG1, err);
+    pcp_put_err(&out, PCP_ANSWER_ERROR, fatal ? "FATAL" : "ERROR", err);
+    pcp_conn_send(c, &out);
+    buf_free(&out);
+    if (fatal)
+        end(c);
+}
+
+static void refuse_packet(struct pcp_conn *c, const char *detail)
+{
+    struct err err = {0};
+
+    err_set(&err, "08P01", "invalid PCP packet");
+    err_detail(&err, "%s", detail);
+    pcp_conn_refuse(c, &err, true);
+}
+
+static void send_salt(struct pcp_conn *c)
+{
+    struct buf out = {0};
+    struct err err = {0};
+    size_t mark;
+
+    if (crypto_random(c->salt, sizeof c->salt, &err) == -1) {
+        pcp_conn_refuse(c, &err, true);
+        return;
+    }
+    c->has_salt = true;
+    mark = pcp_begin(&out, PCP_ANSWER_SALT);
+    buf_put(&out, c->salt, sizeof c->salt);
+    pcp_end(&out, mark);
+    pcp_conn_send(c, &out);
+    buf_free(&out);
+}
+
+static void welcome(struct pcp_conn *c)
+{
+    struct buf out = {0};
+
+    c->is_logged_in = true;
+    c->ctl->nstrangers--;
+    c->state = PCP_STATE_READY;
+    set_limit(c, IDLE_LIMIT_MS);
+    if (conf_now(c)->log_pcp_processes)
+        log_at(LVL_LOG, "PCP connection of user \"%s\" from %s", c->user, c->peer);
+    pcp_put_word(&out, PCP_ANSWER_LOGIN, PCP_LOGIN_OK);
+    pcp_conn_send(c, &out);
+    buf_free(&out);
+}
+
+static void log_in(struct pcp_conn *c, struct slice body)
+{
+    struct slice user;
+    struct slice answer;
+    struct err err = {0};
+
+    if (!pcp_take_str(&body, &user) || !pcp_take_str(&body, &answer) || user.n > PCP_USER_BYTES) {
+        refuse_packet(c, "The log-in has no user name or no password.");
+        return;
+    }
+    memcpy(c->user, user.p, user.n);
+    if (c->has_salt && pcp_login_check(c, user, answer, &err)) {
+        welcome(c);
+        return;
+    }
+    c->has_salt = false;
+    if (err_is_set(&err))
+        log_err(LVL_WARNING, &err);
+    c->state = PCP_STATE_DENIED;
+    stream_pause(&c->stream);
+    set_limit(c, DENIED_DELAY_MS);
+}
+
+static void deny(struct pcp_conn *c)
+{
+    struct err err = {0};
+
+    err_set(&err, "28P01", "authentication failed for user \"%s\"", c->user);
+    err_detail(&err, "username and/or password does not match");
+    pcp_conn_refuse(c, &err, true);
+}
+
+static void run_command(struct pcp_conn *c, const struct pcp_packet *p)
+{
+    struct buf out = {0};
+    struct err err = {0};
+
+    switch (pcp_command_run(c, p, &out, &err)) {
+    case PCP_DONE:
+        pcp_conn_send(c, &out);
+        set_limit(c, IDLE_LIMIT_MS);
+        break;
+    case PCP_LATER:
+        if (out.len > 0)
+            pcp_conn_send(c, &out);
+        c->state = PCP_STATE_WAITING;
+        stream_pause(&c->stream);
+        timer_stop(&c->ctl->role.loop, &c->limit);
+        break;
+    case PCP_FAILED:
+        set_limit(c, IDLE_LIMIT_MS);
+        pcp_conn_refuse(c, &err, err.severity == ERR_FATAL);
+        break;
+    }
+    buf_free(&out);
+}
+
+static void on_packet(struct pcp_conn *c, const struct pcp_packet *p)
+{
+    struct err err = {0};
+
+    if (p->type == PCP_DISCONNECT) {
+        end(c);
+    } else if (c->state == PCP_STATE_READY) {
+        run_command(c, p);
+    } else if (p->type == PCP_SALT) {
+        send_salt(c);
+    } else if (p->type == PCP_LOGIN) {
+        log_in(c, p->body);
+    } else {
+        err_set(&err, "28000", "authentication failed");
+        err_detail(&err, "username and/or password does not match");
+        err_hint(&err, "Log in before any command.");
+        pcp_conn_refuse(c, &err, true);
+    }
+}
+
+/* Runs what has come, until a state that takes no packet. */
+static void run_packets(struct pcp_conn *c)
+{
+    struct pcp_packet p;
+    size_t used;
+
+    while (c->state == PCP_STATE_LOGIN || c->state == PCP_STATE_READY) {
+        size_t max = c->is_logged_in ? MAX_COMMAND_BYTES : MAX_STRANGER_BYTES;
+        int rc = pcp_read(buf_slice(&c->in), max, &p, &used);
+
+        if (rc == 0)
+            return;
+        if (rc == -1) {
+            refuse_packet(c, "Its length is not possible.");
+            return;
+        }
+        on_packet(c, &p);
+        if (c->state != PCP_STATE_CLOSED)
+            buf_consume(&c->in, used);
+    }
+}
+
+static void on_readable(struct stream *s)
+{
+    struct pcp_conn *c = LIST_ENTRY(s, struct pcp_conn, stream);
+    char bytes[READ_BYTES];
+    ssize_t n = stream_recv(s, bytes, sizeof bytes);
+
+    if (n == -1) {
+        pcp_conn_close(c);
+        return;
+    }
+    if (n > 0)
+        buf_put(&c->in, bytes, (size_t)n);
+    run_packets(c);
+}
+
+static void on_drained(struct stream *s)
+{
+    struct pcp_conn *c = LIST_ENTRY(s, struct pcp_conn, stream);
+
+    if (c->state == PCP_STATE_ENDING)
+        pcp_conn_close(c);
+}
+
+void pcp_conn_resume(struct pcp_conn *c)
+{
+    c->state = PCP_STATE_READY;
+    set_limit(c, IDLE_LIMIT_MS);
+    stream_resume(&c->stream);
+    run_packets(c);
+}
+
+static void on_limit(struct timer *t)
+{
+    struct pcp_conn *c = LIST_ENTRY(t, struct pcp_conn, limit);
+
+    if (c->state == PCP_STATE_DENIED) {
+        deny(c);
+        return;
+    }
+    if (c->state != PCP_STATE_ENDING)
+        log_at(LVL_LOG, "PCP connection from %s is closed: nothing came for too long", c->peer);
+    pcp_conn_close(c);
+}
+
+void pcp_conn_open(struct control *ctl, int fd, const char *peer)
+{
+    static const struct stream_ops ops = {
+        .on_readable = on_readable, .on_drained = on_drained, .on_closed = on_closed};
+    struct pcp_conn *c = mem_alloc_zero(sizeof *c);
+    int64_t limit_ms;
+
+    c->ctl = ctl;
+    c->state = PCP_STATE_LOGIN;
+    memcpy(c->peer, peer, strnlen(peer, sizeof c->peer - 1));
+    timer_init(&c->limit, on_limit);
+    list_init(&c->node);
+    list_push_back(&ctl->conns, &c->node);
+    ctl->nconns++;
+    ctl->nstrangers++;
+    pcp_wait_init(c);
+    stream_open(&ctl->role.loop, &c->stream, fd, &ops);
+    limit_ms = conf_now(c)->authentication_timeout_ms;
+    set_limit(c, limit_ms > 0 && limit_ms < LOGIN_LIMIT_MS ? limit_ms : LOGIN_LIMIT_MS);
+}

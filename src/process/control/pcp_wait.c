@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * pcp_wait.c: a command that was passed on is answered when its effect is seen.
+ * Runs in: control. What was asked of the monitor shows in the cluster view, what was asked of the
+ * supervisor in the settings' generation; without an effect in time the answer is an error. */
+#include "config.h"
+
+#include <string.h>
+
+#include "config/conf.h"
+#include "sys/clock.h"
+
+#include "control_int.h"
+
+#define LOOK_AGAIN_MS LOOP_TICK_MS
+#define GIVE_UP_MS    10000
+
+enum progress { PENDING, REACHED, MISSED };
+
+static enum progress look_at_node(const struct pcp_conn *c, struct err *err)
+{
+    const struct view *v = &c->ctl->view;
+    const struct view_node *n;
+
+    if (c->wait_node >= v->nnodes)
+        return PENDING;
+    n = &v->node[c->wait_node];
+    switch (c->wait) {
+    case PCP_WAIT_DETACH:
+        return n->held_down && n->status == VIEW_DOWN ? REACHED : PENDING;
+    case PCP_WAIT_ATTACH:
+        if (n->held_down)
+            return PENDING;
+        if (view_is_usable(v, c->wait_node))
+            return REACHED;
+        /* It was taken in, probed, and found dead. */
+        if (n->status_changed_us < c->began_us)
+            return PENDING;
+        err_set(err, "08006", "node %d is not in use", c->wait_node);
+        err_detail(err, "It is no longer detached, but it does not answer.");
+        return MISSED;
+    case PCP_WAIT_PROMOTE:
+        return v->primary == c->wait_node ? REACHED : PENDING;
+    case PCP_WAIT_RELOAD:
+        break;
+    }
+    return PENDING;
+}
+
+static enum progress look(struct pcp_conn *c, struct err *err)
+{
+    struct control *ctl = c->ctl;
+
+    if (c->wait == PCP_WAIT_RELOAD)
+        return conf_number(role_loop_gen(&ctl->role)) > c->old_generation ? REACHED : PENDING;
+    (void)view_refresh(ctl->role.env->shm, &ctl->view);
+    return look_at_node(c, err);
+}
+
+static void give_up(const struct pcp_conn *c, struct err *err)
+{
+    if (c->wait == PCP_WAIT_RELOAD) {
+        err_set(
+            err, "57014", "the settings were not reloaded within %d seconds", GIVE_UP_MS / 1000);
+        err_hint(err, "See pgpool's log.");
+        return;
+    }
+    err_set(err, "57014", "the command had no effect on node %d within %d seconds", c->wait_node,
+        GIVE_UP_MS / 1000);
+    err_hint(err, "See pgpool's log, and the state of the node with pcp_node_info.");
+}
+
+static void finish(struct pcp_conn *c, const struct err *err)
+{
+    struct buf out = {0};
+
+    if (err != NULL) {
+        pcp_conn_refuse(c, err, false);
+    } else {
+        pcp_put_word(&out, c->answer, PCP_COMPLETE);
+        pcp_conn_send(c, &out);
+        buf_free(&out);
+    }
+    pcp_conn_resume(c);
+}
+
+static void on_poll(struct timer *t)
+{
+    struct pcp_conn *c = LIST_ENTRY(t, struct pcp_conn, poll);
+    struct err err = {0};
+
+    switch (look(c, &err)) {
+    case REACHED:
+        finish(c, NULL);
+        return;
+    case MISSED:
+        finish(c, &err);
+        return;
+    case PENDING:
+        break;
+    }
+    if (clock_mono_us() < c->give_up_us) {
+        timer_start(&c->ctl->role.loop, t, LOOK_AGAIN_MS);
+        return;
+    }
+    give_up(c, &err);
+    finish(c, &err);
+}
+
+void pcp_wait_init(struct pcp_conn *c)
+{
+    timer_init(&c->poll, on_poll);
+}
+
+void pcp_wait_start(struct pcp_conn *c, enum pcp_wait wait, int node, char answer)
+{
+    c->wait = wait;
+    c->wait_node = node;
+    c->answer = answer;
+    c->began_us = clock_wall_us();
+    c->give_up_us = clock_mono_us() + (int64_t)GIVE_UP_MS * CLOCK_US_PER_MS;
+    timer_start(&c->ctl->role.loop, &c->poll, LOOK_AGAIN_MS);
+}
