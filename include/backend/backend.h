@@ -52,6 +52,7 @@ struct backend {
     void *ctx;
 };
 
+/* Makes a worker's backend side: no links yet. Everything given must live as long as *be. */
 void backend_init(
     struct backend *be, struct loop *loop, struct shm *shm, const struct conf *conf, int ordinal);
 /* Closes every link. */

@@ -46,6 +46,7 @@ struct expect {
 
 enum expect_verdict { EXPECT_FORWARD, EXPECT_SWALLOW };
 
+/* Makes an empty queue, and frees what a queue holds (leaving it empty). */
 void expect_init(struct expect *e);
 void expect_fini(struct expect *e);
 /* A message was sent. `op` may carry OP_SWALLOW. */

@@ -15,6 +15,7 @@ struct paramset {
     uint32_t len;
 };
 
+/* Frees the memory and empties the set. */
 void paramset_free(struct paramset *ps);
 /* Sets or replaces. Names compare case-insensitively, as PostgreSQL's do. Returns true when the
  * value is new. */

@@ -12,6 +12,7 @@
 
 #define QUOTA_MAX_NODES 128
 
+/* Size of the region, and its first content. Supervisor. */
 size_t quota_region_bytes(int nworkers);
 void quota_region_init(struct shm *shm, int nworkers);
 /* Links a node may have; 0: no limit of ours. */

@@ -23,6 +23,7 @@ struct hash_table {
 
 typedef int hash_eq_fn(const struct hash_node *node, const void *key);
 
+/* Makes an empty table. */
 void hash_table_init(struct hash_table *t);
 /* Frees the buckets, not the objects. */
 void hash_table_fini(struct hash_table *t);

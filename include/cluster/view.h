@@ -82,6 +82,7 @@ struct view {
     struct view_node node[VIEW_MAX_NODES];
 };
 
+/* Size of the region. */
 size_t view_region_bytes(void);
 /* Publishes. Monitor only (and the supervisor before the first fork). */
 void view_publish(struct shm *shm, struct view *v);

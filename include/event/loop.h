@@ -46,6 +46,7 @@ struct loop {
     struct list tasks;
 };
 
+/* Makes a loop. After the fork only. */
 void loop_init(struct loop *lp);
 /* Closes what is left and frees the loop. */
 void loop_fini(struct loop *lp);
@@ -66,6 +67,7 @@ static inline bool timer_is_armed(const struct timer *t)
     return !list_is_detached(&t->node);
 }
 
+/* A zeroed task must be initialised once. */
 void task_init(struct task *t, task_fn *fn);
 /* Queues the task unless it is queued already. */
 void task_post(struct loop *lp, struct task *t);

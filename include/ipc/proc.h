@@ -69,6 +69,7 @@ struct proc_row {
     _Atomic uint32_t nwaiting;
 } __attribute__((aligned(64)));
 
+/* Size of the region PROCS. */
 size_t proc_table_bytes(int nslots);
 /* Row of a slot. */
 struct proc_row *proc_row(const struct shm *shm, int slot);

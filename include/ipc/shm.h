@@ -41,6 +41,7 @@ struct shm_seq {
     _Atomic uint32_t n;
 };
 
+/* The row's one writer brackets its changes with these. */
 void shm_write_begin(struct shm_seq *s);
 void shm_write_end(struct shm_seq *s);
 /* Usage: do { n = shm_read_begin(s); copy the row; } while (shm_read_retry(s, n)); both give up

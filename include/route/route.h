@@ -36,6 +36,7 @@ enum route_reason {
     ROUTE_REASON_COUNT
 };
 
+/* What PGPOOL EXPLAIN prints. */
 const char *route_reason_text(enum route_reason reason);
 const char *route_class_text(enum route_class class);
 

@@ -70,6 +70,7 @@ void session_init_shm(const struct conf *conf, int nworkers, struct shm *shm);
 /* Gives back what the dead worker of `ordinal` held: client rows, link rows, quotas. Supervisor. */
 void session_reclaim_worker(struct shm *shm, int ordinal);
 
+/* Makes a worker's sessions, and ends them: links are closed, clients are gone by then. */
 void sessions_init(struct sessions *ss, struct loop *loop, struct proc_env *env);
 void sessions_fini(struct sessions *ss);
 /* Takes over a client. */

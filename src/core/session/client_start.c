@@ -27,8 +27,8 @@ static bool start_on_encryption(struct client *c, bool *asked)
 
     if (*asked) {
         err_clear(&err);
-        err_set_fatal(&err, "0A000",
-            "unsupported frontend protocol 1234.5679: server supports 3.0 to 3.2");
+        err_set_fatal(
+            &err, "0A000", "unsupported frontend protocol 1234.5679: server supports 3.0 to 3.2");
         start_refuse(c, &err);
         return false;
     }
