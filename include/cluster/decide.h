@@ -131,7 +131,7 @@ struct decide {
     struct decide_node node[VIEW_MAX_NODES];
     uint64_t system_id;    /* of the cluster the primary belongs to; 0 unknown */
     uint32_t top_timeline; /* newest timeline a primary of it was seen on */
-    bool told_no_primary;
+    int named;             /* the primary that an operator named, or VIEW_NO_NODE */
     int nevents;
     int nlost; /* events that found no room */
     struct decide_event event[DECIDE_MAX_EVENTS];
@@ -139,6 +139,11 @@ struct decide {
 
 /* Starts from the settings; every server is WAITING. */
 void decide_init(struct decide *d, const struct decide_rules *rules, int64_t now_us);
+/* Takes over what an earlier life of this process had published, so that its end changes nothing.
+ */
+void decide_adopt(struct decide *d, const struct view *before);
+/* Takes an operator's hold back from before a restart. */
+void decide_hold(struct decide *d, int node, const char *who, const char *why, int64_t since_us);
 /* New settings: new servers are WAITING, removed ones UNUSED, the others stay as they are. */
 void decide_set_rules(struct decide *d, const struct decide_rules *rules, int64_t now_us);
 /* Takes in the result of a probe of `node` at `now_us` (wall clock, as everywhere here). */
@@ -151,6 +156,9 @@ void decide_on_suspect(struct decide *d, int node);
 void decide_detach(struct decide *d, int node, const char *who, const char *why, int64_t now_us);
 /* An operator gives a server back; also ends a quarantine and what held it down. */
 void decide_attach(struct decide *d, int node, const char *who, int64_t now_us);
+/* An operator says that a server is the primary: it is taken for one from now on, unless it says
+ * itself that it is a standby. */
+void decide_promote(struct decide *d, int node, const char *who, int64_t now_us);
 /* True when the next probe of `node` is to come after the retry delay and not after the period. */
 bool decide_is_urgent(const struct decide *d, int node);
 /* Takes the events away: returns how many were written to `out`. */

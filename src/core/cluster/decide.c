@@ -113,7 +113,41 @@ void decide_init(struct decide *d, const struct decide_rules *rules, int64_t now
 {
     memset(d, 0, sizeof *d);
     d->view.primary = VIEW_NO_NODE;
+    d->named = VIEW_NO_NODE;
     decide_set_rules(d, rules, now_us);
+}
+
+/* What is not in the view is learnt again by the next probe. */
+static void adopt_node(struct decide *d, int node, const struct view_node *v)
+{
+    struct decide_node *n = &d->node[node];
+
+    d->view.node[node] = *v;
+    n->is_silent = v->pg_status == VIEW_PG_DOWN;
+    n->have_facts = v->pg_role != VIEW_ROLE_UNKNOWN;
+    n->facts.is_primary = v->pg_role == VIEW_ROLE_PRIMARY;
+    n->facts.timeline = v->timeline;
+    n->facts.system_id = v->system_id;
+    n->facts.received_lsn = v->received_lsn;
+    n->facts.replayed_lsn = v->replayed_lsn;
+    n->facts.is_receiving = v->is_receiving;
+    n->facts.replay_age_us = -1;
+}
+
+void decide_adopt(struct decide *d, const struct view *before)
+{
+    int i;
+
+    for (i = 0; i < d->rules.nnodes && i < before->nnodes; i++)
+        if (d->rules.node[i].exists && before->node[i].status != VIEW_UNUSED)
+            adopt_node(d, i, &before->node[i]);
+    d->view.version = before->version;
+    d->view.primary = before->primary < d->rules.nnodes ? before->primary : VIEW_NO_NODE;
+    d->view.primary_epoch = before->primary_epoch;
+    if (d->view.primary != VIEW_NO_NODE) {
+        d->system_id = d->node[d->view.primary].facts.system_id;
+        d->top_timeline = d->node[d->view.primary].facts.timeline;
+    }
 }
 
 /* Statistics */
@@ -318,50 +352,4 @@ bool decide_is_urgent(const struct decide *d, int node)
     if (n->fails > 0 && n->fails <= d->rules.node[node].max_retries)
         return true;
     return d->rules.mode == DECIDE_MODE_STREAMING && d->view.primary == VIEW_NO_NODE;
-}
-
-/* Operators */
-
-static void copy_text(const char *from, char *to, size_t room)
-{
-    memset(to, 0, room);
-    memcpy(to, from, strnlen(from, room - 1));
-}
-
-void decide_detach(struct decide *d, int node, const char *who, const char *why, int64_t now_us)
-{
-    struct view_node *v = &d->view.node[node];
-    struct decide_event *e;
-
-    if (node < 0 || node >= d->rules.nnodes || !d->rules.node[node].exists)
-        return;
-    v->held_down = true;
-    copy_text(who, v->held_by, sizeof v->held_by);
-    copy_text(why, v->held_why, sizeof v->held_why);
-    decide_set_status(d, node, VIEW_DOWN, now_us);
-    e = decide_note(d, DECIDE_EV_DETACH, node, d->view.primary, now_us,
-        "node %d is detached by %s until it is attached", node, v->held_by);
-    copy_text(why, e->detail, sizeof e->detail);
-    decide_settle(d, now_us);
-}
-
-void decide_attach(struct decide *d, int node, const char *who, int64_t now_us)
-{
-    struct decide_node *n = &d->node[node];
-    struct view_node *v = &d->view.node[node];
-
-    if (node < 0 || node >= d->rules.nnodes || !d->rules.node[node].exists)
-        return;
-    v->held_down = false;
-    memset(v->held_by, 0, sizeof v->held_by);
-    memset(v->held_why, 0, sizeof v->held_why);
-    n->fails = 0;
-    n->was_returned = false;
-    /* The operator knows better than a remembered timeline. */
-    if (n->have_facts && n->facts.is_primary && d->view.primary == VIEW_NO_NODE)
-        d->top_timeline = 0;
-    decide_set_status(d, node, VIEW_WAITING, now_us);
-    decide_note(
-        d, DECIDE_EV_ATTACH, node, d->view.primary, now_us, "node %d is attached by %s", node, who);
-    decide_settle(d, now_us);
 }

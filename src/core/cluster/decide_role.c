@@ -76,6 +76,13 @@ static bool is_better(const struct decide *d, int a, int b)
     return a < b;
 }
 
+/* What an operator said holds while the server is in use and does not contradict. */
+static bool is_named(const struct decide *d, int node)
+{
+    return node != VIEW_NO_NODE && decide_is_used(d, node) &&
+           (!decide_has_facts(d, node) || d->node[node].facts.is_primary);
+}
+
 static int elect(const struct decide *d)
 {
     int best = VIEW_NO_NODE;
@@ -84,6 +91,8 @@ static int elect(const struct decide *d)
     for (i = 0; i < d->rules.nnodes; i++)
         if (d->rules.node[i].exists && d->rules.node[i].always_primary)
             return i;
+    if (is_named(d, d->named))
+        return d->named;
     for (i = 0; i < d->rules.nnodes; i++)
         if (is_candidate(d, i) && (best == VIEW_NO_NODE || is_better(d, i, best)))
             best = i;
@@ -152,7 +161,8 @@ static void set_roles(struct decide *d, int64_t now_us)
             role = VIEW_ROLE_PRIMARY;
         else if (!streaming || decide_has_facts(d, i) || d->view.primary != VIEW_NO_NODE)
             role = VIEW_ROLE_STANDBY;
-        if (streaming && role == VIEW_ROLE_STANDBY && v->role != role)
+        if (streaming && role == VIEW_ROLE_STANDBY && v->role != role && !d->node[i].is_silent &&
+            decide_is_used(d, i))
             decide_note(d, DECIDE_EV_STANDBY, i, d->view.primary, now_us,
                 "find_primary_node: standby node is %d", i);
         v->role = (uint8_t)role;
@@ -264,6 +274,8 @@ void decide_settle(struct decide *d, int64_t now_us)
     bool streaming = d->rules.mode == DECIDE_MODE_STREAMING;
     int i;
 
+    if (d->named != VIEW_NO_NODE && !is_named(d, d->named))
+        d->named = VIEW_NO_NODE;
     if (streaming)
         set_primary(d, elect(d), now_us);
     for (i = 0; i < d->rules.nnodes; i++)

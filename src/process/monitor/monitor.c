@@ -80,6 +80,7 @@ static void on_publish(struct task *t)
     for (i = 0; i < m->decide.rules.nnodes; i++)
         if (m->decide.rules.node[i].exists)
             set_quota(m, i);
+    monitor_orders_save(m);
 }
 
 static void changed(struct monitor *m)
@@ -221,12 +222,23 @@ static void on_suspect(struct monitor *m, const struct mail *mail)
         probe_start(m->node[id].probe);
 }
 
+/* What was decided is checked at once: an attached server may be gone, its role another. */
+static void on_command(struct monitor *m, const struct mail *mail)
+{
+    if (!monitor_orders_take(m, mail))
+        return;
+    ask_all(m);
+    changed(m);
+}
+
 static void on_mail(struct role_loop *rl, struct mail *mail)
 {
     struct monitor *m = LIST_ENTRY(rl, struct monitor, role);
 
     if (mail->type == MAIL_NODE_SUSPECT)
         on_suspect(m, mail);
+    else if (mail->type == MAIL_NODE_COMMAND)
+        on_command(m, mail);
     else
         log_at(LVL_WARNING, "monitor got a message it does not know: %s", mail_name(mail->type));
     if (mail->fd != -1)
@@ -282,6 +294,18 @@ static void on_reload(struct role_loop *rl)
     watch_all(m);
 }
 
+/* The supervisor has published once; more than that was an earlier life of ours. */
+static void adopt(struct monitor *m)
+{
+    struct view *before = mem_alloc_zero(sizeof *before);
+
+    if (view_refresh(m->role.env->shm, before) && before->version > 1)
+        decide_adopt(&m->decide, before);
+    else
+        monitor_orders_load(m);
+    mem_free(before);
+}
+
 static void start(struct monitor *m)
 {
     struct decide_rules *rules = mem_alloc(sizeof *rules);
@@ -290,6 +314,7 @@ static void start(struct monitor *m)
     monitor_conf_rules(conf_now(m), rules);
     decide_init(&m->decide, rules, clock_wall_us());
     mem_free(rules);
+    adopt(m);
     for (i = 0; i < VIEW_MAX_NODES; i++) {
         m->node[i].m = m;
         m->node[i].id = i;

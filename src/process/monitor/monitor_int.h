@@ -24,6 +24,7 @@ struct monitor {
     struct watched node[VIEW_MAX_NODES];
     struct task publish;
     struct decide decide;
+    uint64_t saved;            /* digest of what the status file holds */
     struct decide_facts facts; /* scratch: the probe's words in the decision's form */
     struct decide_event events[DECIDE_MAX_EVENTS];
 };
@@ -37,5 +38,13 @@ void monitor_conf_target(
 void monitor_conf_drop_password(char **password);
 /* Time to the next probe of `id`, -1: none until something happens. */
 int64_t monitor_conf_delay_ms(const struct conf *conf, const struct decide *d, int id);
+
+/* monitor_orders.c: operators. */
+/* Carries out what MAIL_NODE_COMMAND asks for. True when the view may have changed. */
+bool monitor_orders_take(struct monitor *m, const struct mail *mail);
+/* Takes holds back from the status file, at the start. */
+void monitor_orders_load(struct monitor *m);
+/* Writes the status file when what it is to hold has changed. */
+void monitor_orders_save(struct monitor *m);
 
 #endif

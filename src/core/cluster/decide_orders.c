@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * decide_orders.c: what operators want of servers: detach, attach, name the primary.
+ * Runs in: monitor. Pure. */
+#include "config.h"
+
+#include <string.h>
+
+#include "decide_int.h"
+
+static bool is_known(const struct decide *d, int node)
+{
+    return node >= 0 && node < d->rules.nnodes && d->rules.node[node].exists;
+}
+
+static void copy_text(const char *from, char *to, size_t room)
+{
+    memset(to, 0, room);
+    memcpy(to, from, strnlen(from, room - 1));
+}
+
+static void hold(struct decide *d, int node, const char *who, const char *why, int64_t now_us)
+{
+    struct view_node *v = &d->view.node[node];
+
+    v->held_down = true;
+    copy_text(who, v->held_by, sizeof v->held_by);
+    copy_text(why, v->held_why, sizeof v->held_why);
+    decide_set_status(d, node, VIEW_DOWN, now_us);
+    if (d->named == node)
+        d->named = VIEW_NO_NODE;
+}
+
+void decide_hold(struct decide *d, int node, const char *who, const char *why, int64_t since_us)
+{
+    if (!is_known(d, node))
+        return;
+    hold(d, node, who, why, since_us);
+    decide_settle(d, since_us);
+}
+
+void decide_detach(struct decide *d, int node, const char *who, const char *why, int64_t now_us)
+{
+    struct decide_event *e;
+
+    if (!is_known(d, node))
+        return;
+    hold(d, node, who, why, now_us);
+    e = decide_note(d, DECIDE_EV_DETACH, node, d->view.primary, now_us,
+        "node %d is detached by %s until it is attached", node, who);
+    copy_text(why, e->detail, sizeof e->detail);
+    decide_settle(d, now_us);
+}
+
+void decide_attach(struct decide *d, int node, const char *who, int64_t now_us)
+{
+    struct decide_node *n = &d->node[node];
+    struct view_node *v = &d->view.node[node];
+
+    if (!is_known(d, node))
+        return;
+    v->held_down = false;
+    memset(v->held_by, 0, sizeof v->held_by);
+    memset(v->held_why, 0, sizeof v->held_why);
+    n->fails = 0;
+    n->was_returned = false;
+    /* The operator knows better than a remembered timeline. */
+    if (n->have_facts && n->facts.is_primary && d->view.primary == VIEW_NO_NODE) {
+        d->top_timeline = 0;
+        d->named = node;
+    }
+    decide_set_status(d, node, VIEW_WAITING, now_us);
+    decide_note(
+        d, DECIDE_EV_ATTACH, node, d->view.primary, now_us, "node %d is attached by %s", node, who);
+    decide_settle(d, now_us);
+}
+
+void decide_promote(struct decide *d, int node, const char *who, int64_t now_us)
+{
+    struct decide_node *n = &d->node[node];
+
+    if (!is_known(d, node))
+        return;
+    if (n->have_facts && !n->facts.is_primary) {
+        decide_note(d, DECIDE_EV_STALE, node, d->view.primary, now_us,
+            "node %d was named primary by %s, but says that it is a standby", node, who)
+            ->hint = "Promote the server: its new role is then followed by itself.";
+        return;
+    }
+    d->named = node;
+    d->top_timeline = 0;
+    d->view.node[node].held_down = false;
+    decide_set_status(d, node, VIEW_WAITING, now_us);
+    decide_note(d, DECIDE_EV_ATTACH, node, d->view.primary, now_us,
+        "node %d is named primary by %s", node, who);
+    decide_settle(d, now_us);
+}

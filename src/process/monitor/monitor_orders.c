@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * monitor_orders.c: what operators want of servers, now and before the last restart.
+ * Runs in: monitor. */
+#include "config.h"
+
+#include <limits.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "cluster/command.h"
+#include "cluster/status_file.h"
+#include "config/conf.h"
+#include "sys/clock.h"
+
+#include "monitor_int.h"
+
+static bool work_dir(const struct monitor *m, char out[PATH_MAX])
+{
+    const struct conf_gen *gen = role_loop_gen(&m->role);
+    struct err err = {0};
+
+    return conf_path(gen, conf_of(gen)->work_dir, out, PATH_MAX, &err) == 0;
+}
+
+void monitor_orders_load(struct monitor *m)
+{
+    struct status_hold *hold = mem_alloc(VIEW_MAX_NODES * sizeof *hold);
+    char dir[PATH_MAX];
+    int n = work_dir(m, dir) ? status_file_load(dir, hold, VIEW_MAX_NODES) : 0;
+    int i;
+
+    for (i = 0; i < n; i++) {
+        decide_hold(&m->decide, hold[i].node, hold[i].by, hold[i].why, hold[i].since_us);
+        log_at_detail(LVL_LOG, hold[i].why[0] == '\0' ? NULL : hold[i].why, NULL,
+            "node %d stays detached, as %s wanted", hold[i].node, hold[i].by);
+    }
+    mem_free(hold);
+}
+
+static uint64_t digest(const struct view *v)
+{
+    struct buf words = {0};
+    struct buf holds = {0};
+    uint64_t h;
+
+    status_file_format(v, &words, &holds);
+    buf_put_byte(&words, '\0');
+    if (holds.len > 0)
+        buf_put(&words, holds.data, holds.len);
+    h = hash_bytes(words.data, words.len, 0);
+    buf_free(&words);
+    buf_free(&holds);
+    return h;
+}
+
+void monitor_orders_save(struct monitor *m)
+{
+    struct err err = {0};
+    char dir[PATH_MAX];
+    uint64_t now = digest(&m->decide.view);
+
+    if (now == m->saved || !work_dir(m, dir))
+        return;
+    m->saved = now; /* also when it fails: once in the log is enough */
+    if (status_file_save(dir, &m->decide.view, &err) == -1)
+        log_err(LVL_WARNING, &err);
+}
+
+bool monitor_orders_take(struct monitor *m, const struct mail *mail)
+{
+    struct node_command cmd;
+    int64_t now_us = clock_wall_us();
+
+    if (mail->len != sizeof cmd)
+        return false;
+    memcpy(&cmd, mail->body, sizeof cmd);
+    cmd.who[sizeof cmd.who - 1] = '\0';
+    cmd.why[sizeof cmd.why - 1] = '\0';
+    switch ((enum node_order)cmd.order) {
+    case NODE_ATTACH:
+        decide_attach(&m->decide, cmd.node, cmd.who, now_us);
+        break;
+    case NODE_DETACH:
+    case NODE_DETACH_GRACEFULLY:
+        decide_detach(&m->decide, cmd.node, cmd.who, cmd.why, now_us);
+        break;
+    case NODE_PROMOTE:
+    case NODE_PROMOTE_GRACEFULLY:
+        decide_promote(&m->decide, cmd.node, cmd.who, now_us);
+        break;
+    case NODE_SWITCHOVER:
+        log_at_detail(LVL_WARNING, NULL, "Promote the server yourself: its new role is followed.",
+            "switching over to node %d was asked for by %s, but promoting servers is not built",
+            (int)cmd.node, cmd.who);
+        return false;
+    }
+    return true;
+}

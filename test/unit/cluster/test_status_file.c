@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * test_status_file.c: what operators decided survives: written, read back, and read back from
+ * nonsense. */
+#include "config.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "cluster/status_file.h"
+
+static struct view *make_view(void)
+{
+    struct view *v = mem_alloc_zero(sizeof *v);
+
+    v->nnodes = 4;
+    v->node[0].status = VIEW_UP;
+    v->node[1].status = VIEW_DOWN;
+    v->node[1].held_down = true;
+    v->node[1].status_changed_us = INT64_C(1700000000123456);
+    snprintf(v->node[1].held_by, sizeof v->node[1].held_by, "alice");
+    snprintf(v->node[1].held_why, sizeof v->node[1].held_why, "new disk,\ttwo\nlines");
+    v->node[2].status = VIEW_UNUSED;
+    v->node[3].status = VIEW_DOWN;
+    return v;
+}
+
+START_TEST(words_are_those_of_pgpool)
+{
+    struct view *v = make_view();
+    struct buf words = {0};
+    struct buf holds = {0};
+
+    status_file_format(v, &words, &holds);
+    buf_put_byte(&words, '\0');
+    ck_assert_str_eq(words.data, "up\ndown\nunused\ndown\n");
+    buf_free(&words);
+    buf_free(&holds);
+    mem_free(v);
+}
+END_TEST
+
+START_TEST(holds_come_back)
+{
+    struct view *v = make_view();
+    struct status_hold hold[4];
+    struct err err = {0};
+    char dir[] = "/tmp/test-status-XXXXXX";
+    char path[64];
+    struct stat st;
+
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    ck_assert_int_eq(status_file_load(dir, hold, 4), 0);
+    ck_assert_int_eq(status_file_save(dir, v, &err), 0);
+    ck_assert_int_eq(status_file_load(dir, hold, 4), 1);
+    ck_assert_int_eq(hold[0].node, 1);
+    ck_assert_int_eq(hold[0].since_us, INT64_C(1700000000123456));
+    ck_assert_str_eq(hold[0].by, "alice");
+    ck_assert_str_eq(hold[0].why, "new disk, two lines");
+    v->node[1].held_down = false;
+    ck_assert_int_eq(status_file_save(dir, v, &err), 0);
+    ck_assert_int_eq(status_file_load(dir, hold, 4), 0);
+    snprintf(path, sizeof path, "%s/pgpool_status", dir);
+    ck_assert_int_eq(stat(path, &st), 0);
+    status_file_discard(dir);
+    ck_assert_int_eq(rmdir(dir), 0);
+    ck_assert_int_eq(status_file_save(dir, v, &err), -1);
+    ck_assert(err_is_set(&err));
+    mem_free(v);
+}
+END_TEST
+
+START_TEST(nonsense_holds_nothing)
+{
+    static const char text[] =
+        "\n1\n1\t2\n1\t2\tx\n-1\t2\ta\tb\n128\t2\ta\tb\nx\t2\ta\tb\n1\tx\ta\tb\n"
+        "1\t99999999999999999999999\ta\tb\n7\t5\tme\t";
+    struct slice rest = slice_of(text, sizeof text - 1);
+    struct status_hold hold;
+
+    ck_assert_int_eq(status_file_parse(&rest, &hold), 1);
+    ck_assert_int_eq(hold.node, 7);
+    ck_assert_str_eq(hold.by, "me");
+    ck_assert_str_eq(hold.why, "");
+    ck_assert_int_eq(status_file_parse(&rest, &hold), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("status_file");
+    TCase *t = tcase_create("status_file");
+    SRunner *sr;
+    int failed;
+
+    tcase_add_test(t, words_are_those_of_pgpool);
+    tcase_add_test(t, holds_come_back);
+    tcase_add_test(t, nonsense_holds_nothing);
+    suite_add_tcase(s, t);
+    sr = srunner_create(s);
+    srunner_run_all(sr, CK_NORMAL);
+    failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
