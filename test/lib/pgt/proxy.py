@@ -113,6 +113,9 @@ class Pgpool(Proxy):
         program = pgpool_bin()
         assert program is not None, "PGPOOL_BIN is not set"
         self.launch([program, "-n", "-f", str(self.conf_path)])
+        # One worker answers before the last is forked: supervisor, monitor, control, workers.
+        want = 3 + int(str(self.conf.get("num_init_children", 0)))
+        waits.wait_for(f"pgpool has {want} processes", lambda: len(self.pids()) >= want)
 
     def reload(self, **changes: object) -> None:
         self.write_conf(**changes)
