@@ -16,11 +16,12 @@ enum builtin { BUILTIN_NO, READS, WRITES };
 
 struct builtin_name {
     const char *name;
-    enum builtin what;
+    uint8_t len;
+    uint8_t what; /* enum builtin */
 };
 
 static const struct builtin_name builtin_table[] = {
-#define ROUTE_BUILTIN(name, what) {name, what},
+#define ROUTE_BUILTIN(name, what) {name, sizeof(name) - 1, what},
 #include "route_builtin.def"
 #undef ROUTE_BUILTIN
 };
@@ -29,7 +30,7 @@ static int compare_builtin(const void *key, const void *item)
 {
     const struct slice *k = key;
     const struct builtin_name *b = item;
-    size_t n = strlen(b->name);
+    size_t n = b->len;
     int c = memcmp(k->p, b->name, k->n < n ? k->n : n);
 
     return c != 0 ? c : (k->n > n) - (k->n < n);
@@ -40,7 +41,7 @@ static enum builtin builtin_of(struct slice name)
     const struct builtin_name *b = bsearch(&name, builtin_table,
         sizeof builtin_table / sizeof builtin_table[0], sizeof builtin_table[0], compare_builtin);
 
-    return b == NULL ? BUILTIN_NO : b->what;
+    return b == NULL ? BUILTIN_NO : (enum builtin)b->what;
 }
 
 static bool question_eq(const struct route_question *a, const struct route_question *b)
@@ -100,9 +101,13 @@ static uint32_t database_bits(struct route_case *c)
 {
     struct route_question q = {
         .kind = ROUTE_Q_DATABASE, .schema = slice_of("", 0), .name = slice_of("", 0)};
-    uint32_t bits;
 
-    return answer(c, &q, &bits) == 0 ? bits : 0;
+    if (!c->has_database_bits) {
+        c->has_database_bits = true;
+        if (answer(c, &q, &c->database_bits) == -1)
+            c->database_bits = 0;
+    }
+    return c->database_bits;
 }
 
 static bool is_pg_catalog(struct slice schema)

@@ -72,6 +72,8 @@ struct route_case {
     bool runs_functions;      /* the functions named in it are called */
     bool unknown_function;
     unsigned nlookups;
+    bool has_database_bits;
+    uint32_t database_bits;
     bool is_read_only_begin;
     const struct sql_facts *prepared; /* EXECUTE: of the statement it runs */
     struct slice prepared_text;
