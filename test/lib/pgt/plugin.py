@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: PostgreSQL
 """plugin: pytest options and fixtures of the harness."""
 import os
+import signal
+import sys
 
 import pytest
 
@@ -18,6 +20,8 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    # A run that is told to end still ends what it started (atexit).
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     config.addinivalue_line("markers", "oracle: compares with a direct run against PostgreSQL")
     config.addinivalue_line("markers", "slow: needs minutes or gigabytes, run with --slow")
 
