@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_balance: reads over standbys with real servers. The primary is on node 0 and on node 2.
+
+The oracle is the primary itself: the same random work, direct and through pgpool with standbys that
+apply before a commit returns (remote_apply), gives the same results."""
+import random
+
+import psycopg
+import pytest
+
+from test_monitor import Trio, column, logged_in, pool_for, show, wait_settled
+
+ROUNDS = 300
+KEYS = 40
+
+
+@pytest.fixture(scope="module", params=[0, 2], ids=["primary0", "primary2"])
+def cluster(request):
+    it = Trio(request.param)
+    it.primary.rows("alter system set synchronous_standby_names = '2 (*)'")
+    it.primary.rows("alter system set synchronous_commit = 'remote_apply'")
+    it.primary.rows("select pg_reload_conf()")
+    yield it
+    it.stop()
+
+
+@pytest.fixture
+def balanced(cluster, start_pool):
+    """A pgpool that sends no read to the primary by weight."""
+    weights = {f"backend_weight{i}": 0 if i == cluster.at else 1 for i in range(3)}
+    pool = pool_for(start_pool, cluster, load_balance_mode=True, **weights)
+    wait_settled(pool, cluster.at)
+    return pool
+
+
+def connect(port: int, threshold: int | None) -> psycopg.Connection:
+    return psycopg.connect(f"host=127.0.0.1 port={port} user=postgres dbname=postgres", autocommit=True,
+                           prepare_threshold=threshold)
+
+
+def step(c, t: str, kind: int, i: int):
+    """One piece of work. What it returns must not depend on the way."""
+    match kind:
+        case 0:
+            return c.execute(f"insert into {t} values (%s, %s) on conflict (id) do update set v = excluded.v "
+                             "returning v", (i, f"v{i}")).fetchall()
+        case 1:
+            return c.execute(f"select count(*), max(v) from {t}").fetchall()
+        case 2:
+            return c.execute(f"select * from {t} where id = %s", (i,)).fetchall()
+        case 3:
+            return c.execute(f"delete from {t} where id = %s returning id", (i,)).fetchall()
+        case 4:
+            with c.transaction(force_rollback=i % 3 == 0):
+                c.execute(f"update {t} set v = v || 'x' where id = %s", (i,))
+                return c.execute(f"select v from {t} where id = %s", (i,)).fetchall()
+        case 5:
+            c.execute(f"set search_path = {'public' if i % 2 else 'pg_catalog, public'}")
+            return c.execute("show search_path").fetchall()
+        case 6:
+            c.execute("set datestyle = 'SQL, DMY'" if i % 2 else "set datestyle = 'ISO, MDY'")
+            return c.execute("select date '2020-02-01'::text").fetchall()
+        case 7:
+            return c.execute(f"select 1 / (id - {i}) from {t} where id = {i}").fetchall()
+        case 8:
+            with c.transaction(force_rollback=i % 2 == 1):
+                c.execute("set local datestyle = 'German'")
+                c.execute("set timezone = 'Asia/Tokyo'")
+                return c.execute("select date '2020-02-01'::text").fetchall()
+        case 9:
+            return c.execute("select current_setting('timezone'), current_setting('search_path')").fetchall()
+        case 10:
+            return c.execute(f"with x as (insert into {t} values (%s, 'cte') on conflict do nothing returning id) "
+                             "select count(*) from x", (i + 1000,)).fetchall()
+        case 11:
+            c.execute("create temp table if not exists tmpx(a int)")
+            c.execute("insert into tmpx values (%s)", (i,))
+            return c.execute("select count(*) from tmpx").fetchall()
+        case 12:
+            c.execute("discard all")
+            return c.execute("select current_setting('timezone')").fetchall()
+        case 13:
+            return c.execute("select count(*) from tmpx").fetchall()
+        case 14:
+            with c.cursor().copy(f"copy (select * from {t} order by id) to stdout") as rows:
+                return b"".join(bytes(r) for r in rows)
+        case _:
+            with c.pipeline():
+                found = [c.execute(f"select v from {t} where id = %s", (k,)) for k in range(i, i + 5)]
+            return [f.fetchall() for f in found]
+
+
+def outcome(c, t: str, kind: int, i: int):
+    try:
+        return step(c, t, kind, i)
+    except psycopg.Error as e:
+        return "error", e.sqlstate
+
+
+def selects(pool) -> list[int]:
+    return [int(v) for v in column(pool, "select_cnt")]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_work_is_the_same_as_direct(cluster, balanced, seed):
+    rnd = random.Random(seed)
+    threshold = rnd.choice([None, 0, 3])
+    for t in ("w_direct", "w_through"):
+        cluster.primary.rows(f"drop table if exists {t}")
+        cluster.primary.rows(f"create table {t}(id int primary key, v text)")
+    with connect(cluster.primary.port, threshold) as direct, connect(balanced.port, threshold) as through:
+        for n in range(ROUNDS):
+            kind, i = rnd.randrange(16), rnd.randrange(KEYS)
+            want = outcome(direct, "w_direct", kind, i)
+            assert outcome(through, "w_through", kind, i) == want, (n, kind, i)
+    counts = selects(balanced)
+    assert sum(counts[i] for i in cluster.standbys) > 0, counts
+
+
+def test_sessions_share_the_standbys_evenly(cluster, balanced):
+    """Twenty sessions with fifty reads each: ten go to each standby, none of their reads to the primary."""
+    before = selects(balanced)
+    sessions = [connect(balanced.port, None) for _ in range(20)]
+    for c in sessions:
+        for _ in range(50):
+            assert c.execute("select 42").fetchone() == (42,)
+        c.close()
+    done = [b - a for a, b in zip(before, selects(balanced))]
+    assert done[cluster.at] == 0, done
+    assert sum(done) == 1000, done
+    assert all(abs(done[i] - 500) <= 50 for i in cluster.standbys), done
+
+
+def test_explain_says_where_and_why(cluster, balanced):
+    c = connect(balanced.port, None)
+    cluster.primary.rows("create table if not exists seen(a int)")
+    cluster.primary.rows("create sequence if not exists s")
+
+    def explain(sql: str):
+        return c.execute(f"pgpool explain {sql}").fetchone()
+
+    read = explain("select * from seen")
+    assert int(read[0]) in cluster.standbys and read[1:3] == ("standby", "either") and read[4] == "seen"
+    for sql in ("insert into seen values (1)", "select nextval('s')", "select * from seen for update",
+                "select pg_advisory_lock(1)", "with x as (delete from seen returning *) select * from x"):
+        node, role, *_ = explain(sql)
+        assert (int(node), role) == (cluster.at, "primary"), sql
+    c.close()
+
+
+def test_volatile_function_in_a_view_stays_on_the_primary(cluster, balanced):
+    cluster.primary.rows("create sequence if not exists hidden")
+    cluster.primary.rows("create or replace view innocent as select nextval('hidden') as n")
+    cluster.primary.rows("create or replace view more_innocent as select n from innocent")
+    with connect(balanced.port, None) as c:
+        first = c.execute("select n from more_innocent").fetchone()[0]
+        assert c.execute("select n from more_innocent").fetchone()[0] == first + 1
+
+
+def test_standby_lost_in_mid_run_is_not_noticed(cluster, balanced, start_pool):
+    """Reads that its server did not begin to answer are made elsewhere; no session ends."""
+    lost = cluster.nodes[cluster.standbys[1]]
+    cluster.primary.rows("alter system reset synchronous_standby_names")
+    cluster.primary.rows("select pg_reload_conf()")
+    sessions = [connect(balanced.port, None) for _ in range(10)]
+    for c in sessions:
+        assert c.execute("select 1").fetchone() == (1,)
+    lost.stop()
+    for _ in range(20):
+        for c in sessions:
+            assert c.execute("select 1").fetchone() == (1,)
+    for c in sessions:
+        c.close()
+    lost.start()
+    wait_settled(balanced, cluster.at)
+    with logged_in(balanced) as w:
+        assert w.value("select 2") == "2"
+    assert len(show(balanced)) == 3
+    cluster.primary.rows("alter system set synchronous_standby_names = '2 (*)'")
+    cluster.primary.rows("select pg_reload_conf()")
