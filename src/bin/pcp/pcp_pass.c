@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * pcp_pass.c: the password of an administrator: from a password file, or from the terminal. A line
+ * of the file is host:port:user:password; a field may be '*'; a backslash takes the next character
+ * as it is. */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "sys/fd.h"
+
+#include "pcp_tool.h"
+
+#define LINE_BYTES 1024
+#define FILE_NAME  ".pcppass"
+
+static bool file_name(char *out, size_t size)
+{
+    const char *named = getenv("PCPPASSFILE");
+    const char *home = getenv("HOME");
+    const struct passwd *pw;
+    int n;
+
+    if (named != NULL && named[0] != '\0')
+        return (size_t)snprintf(out, size, "%s", named) < size;
+    if (home == NULL || home[0] == '\0') {
+        pw = getpwuid(geteuid());
+        home = pw == NULL ? NULL : pw->pw_dir;
+    }
+    if (home == NULL)
+        return false;
+    n = snprintf(out, size, "%s/%s", home, FILE_NAME);
+    return n > 0 && (size_t)n < size;
+}
+
+/* Compares the field at *p with `text` and steps over its colon. */
+static bool field_fits(const char **p, const char *text)
+{
+    const char *s = *p;
+    bool star = s[0] == '*' && s[1] == ':';
+    bool same = true;
+
+    while (*s != '\0' && *s != ':') {
+        if (*s == '\\' && s[1] != '\0')
+            s++;
+        same = same && *text == *s;
+        if (*text != '\0')
+            text++;
+        s++;
+    }
+    same = same && *text == '\0';
+    if (*s != ':')
+        return false;
+    *p = s + 1;
+    return star || same;
+}
+
+static void take_password(const char *p, struct secret *out)
+{
+    char text[LINE_BYTES];
+    size_t n = 0;
+
+    while (*p != '\0' && n < sizeof text) {
+        if (*p == '\\' && p[1] != '\0')
+            p++;
+        text[n++] = *p++;
+    }
+    secret_set(out, slice_of(text, n));
+    mem_wipe(text, sizeof text);
+}
+
+static bool search(FILE *f, const struct tool_options *o, struct secret *out)
+{
+    const char *host = o->host[0] == '/' ? "localhost" : o->host;
+    char line[LINE_BYTES];
+    char port[16];
+    bool found = false;
+
+    snprintf(port, sizeof port, "%d", o->port);
+    while (!found && fgets(line, sizeof line, f) != NULL) {
+        const char *p = line;
+
+        line[strcspn(line, "\r\n")] = '\0';
+        if (line[0] == '#')
+            continue;
+        if (field_fits(&p, host) && field_fits(&p, port) && field_fits(&p, o->user)) {
+            take_password(p, out);
+            found = true;
+        }
+    }
+    mem_wipe(line, sizeof line);
+    return found;
+}
+
+static bool from_file(const struct tool_options *o, struct secret *out)
+{
+    char path[4096];
+    struct stat st;
+    bool found = false;
+    FILE *f;
+
+    if (!file_name(path, sizeof path) || (f = fopen(path, "re")) == NULL)
+        return false;
+    if (fstat(fileno(f), &st) == -1 || !S_ISREG(st.st_mode))
+        fprintf(stderr, "WARNING: password file \"%s\" is not a plain file\n", path);
+    else if ((st.st_mode & (S_IRWXG | S_IRWXO)) != 0)
+        fprintf(stderr,
+            "WARNING: password file \"%s\" has group or world access; permissions should be u=rw "
+            "(0600) or less\n",
+            path);
+    else
+        found = search(f, o, out);
+    fclose(f);
+    return found;
+}
+
+static bool from_terminal(struct secret *out)
+{
+    static const char prompt[] = "Password: ";
+    char line[LINE_BYTES];
+    struct termios old;
+    struct termios quiet;
+    int fd = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
+    ssize_t n;
+
+    if (fd == -1 || tcgetattr(fd, &old) == -1) {
+        fprintf(stderr, "ERROR: no password was given, and there is no terminal to ask for it\n");
+        fd_close(&fd);
+        return false;
+    }
+    quiet = old;
+    quiet.c_lflag &= ~(tcflag_t)ECHO;
+    tcsetattr(fd, TCSAFLUSH, &quiet);
+    (void)fd_write_all(fd, prompt, sizeof prompt - 1);
+    n = read(fd, line, sizeof line - 1);
+    tcsetattr(fd, TCSAFLUSH, &old);
+    (void)fd_write_all(fd, "\n", 1);
+    fd_close(&fd);
+    if (n <= 0)
+        return false;
+    line[n] = '\0';
+    secret_set(out, slice_of(line, strcspn(line, "\r\n")));
+    mem_wipe(line, sizeof line);
+    return true;
+}
+
+bool tool_pass_get(const struct tool_options *o, struct secret *out)
+{
+    if (!o->always_ask && from_file(o, out))
+        return true;
+    if (!o->never_ask)
+        return from_terminal(out);
+    fprintf(
+        stderr, "ERROR: no password: the password file has no line for this host, port and user\n");
+    return false;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * pcp_tool.h: what the files of the program pcp share. One program has the names of all tools. */
+#ifndef PGP_BIN_PCP_TOOL_H
+#define PGP_BIN_PCP_TOOL_H
+
+#include <stdbool.h>
+
+#include "admin/pcp.h"
+#include "crypto/secret.h"
+
+#define PCP_TOOL_TEXT_BYTES 256
+
+/* What a tool's one argument is. */
+enum tool_arg { ARG_NONE, ARG_NODE, ARG_PROCESS, ARG_WATCHDOG };
+
+struct tool_options {
+    const char *host;
+    int port;
+    const char *user;
+    bool never_ask;
+    bool always_ask;
+    bool debug;
+    bool verbose;
+    bool json;
+    bool all;
+    bool gracefully;
+    bool switchover;
+    bool old_status; /* 0 even when the server answered an error, as pgpool-II's tools */
+    bool has_id;
+    int id;
+    char mode;  /* s f i */
+    char scope; /* l c */
+    int timeout_s;
+};
+
+/* All packets of one answer. */
+struct tool_answer {
+    struct buf bytes; /* bodies, one behind the other */
+    uint32_t *end;    /* of each body in `bytes` */
+    int nbodies;      /* the first may be a size, the last says that it is complete */
+    int cap;
+};
+
+struct tool;
+typedef bool tool_print_fn(
+    const struct tool *t, const struct tool_options *o, const struct tool_answer *a);
+
+struct tool {
+    const char *name; /* without "pcp_" */
+    enum pcp_type request;
+    enum tool_arg arg;
+    bool needs_arg;
+    const char *letters; /* of the options that only some tools have */
+    tool_print_fn *print;
+    const char *summary;
+};
+
+/* --- pcp_tools.c --- */
+/* The tool of that name, with or without "pcp_"; NULL when there is none. */
+const struct tool *tool_find(const char *name);
+/* All of them, ended by one without a name. */
+const struct tool *tool_list(void);
+
+/* --- pcp_opts.c --- */
+/* Reads the command line. 0: go on; else exit with *status. */
+int tool_opts_parse(
+    const struct tool *t, int argc, char **argv, struct tool_options *o, int *status);
+
+/* --- pcp_pass.c --- */
+/* Gets the password from the password file or the terminal; false after saying why not. */
+bool tool_pass_get(const struct tool_options *o, struct secret *out);
+
+/* --- pcp_link.c --- */
+struct tool_link {
+    int fd;
+    bool debug;
+    int64_t give_up_us;
+    struct buf in;
+};
+/* Connects and logs in; false after saying why not. */
+bool tool_link_open(struct tool_link *l, const struct tool_options *o, struct slice password);
+/* Sends one request. */
+bool tool_link_send(struct tool_link *l, char type, const struct buf *body);
+/* Collects the answer to a request. 1: it is whole; 0: the server answered an error, which was
+ * printed; -1: the connection failed, which was said. */
+int tool_link_answer(struct tool_link *l, char type, struct tool_answer *a);
+void tool_link_close(struct tool_link *l);
+/* The body `i`. */
+struct slice tool_answer_body(const struct tool_answer *a, int i);
+void tool_answer_free(struct tool_answer *a);
+
+/* --- pcp_print.c, pcp_json.c --- */
+tool_print_fn tool_print_complete, tool_print_count, tool_print_node, tool_print_health,
+    tool_print_pids, tool_print_processes, tool_print_settings, tool_print_watchdog;
+/* Prints a text as a JSON string. */
+void tool_json_text(struct slice text);
+/* Prints {"key": "text", ...}; a plain number is printed as one, unless the
+ * key is one of a text. */
+void tool_json_object(const char *const *keys, const struct slice *values, int n);
+
+#endif
