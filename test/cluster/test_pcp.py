@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_pcp: the PCP server and the pcp_* tools, alone and crosswise with pgpool-II's.
+
+Needs $PGPOOL_BIN with `pcp` beside it. pgpool-II's tools and program are used where installed.
+"""
+import hashlib
+import json
+import os
+import re
+import shutil
+import socket
+import struct
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pgt import procs, waits
+from pgt.proxy import Pgpool2, pgpool_bin
+
+PCP = Path(pgpool_bin() or "/nonexistent").parent / "pcp"
+PEER_PATH = "/usr/sbin:/usr/bin"
+pytestmark = pytest.mark.skipif(not os.access(PCP, os.X_OK), reason="PGPOOL_BIN has no pcp beside it")
+needs_peer = pytest.mark.skipif(shutil.which("pcp_node_count", path=PEER_PATH) is None,
+                                reason="pgpool-II is not installed")
+TOOLS = ("attach_node detach_node promote_node recovery_node node_count node_info health_check_stats "
+         "proc_count proc_info pool_status watchdog_info reload_config log_rotate stop_pgpool "
+         "invalidate_query_cache").split()
+
+
+def md5(*parts: bytes) -> bytes:
+    return hashlib.md5(b"".join(parts)).hexdigest().encode()
+
+
+class Side:
+    """A PCP server to talk to, and how to run tools against it."""
+
+    def __init__(self, home: Path, port: int):
+        self.home, self.port = home, port
+        (home / "pcp.conf").write_text(
+            f"# who may\n\nop:{md5(b'stale').decode()}\nop:{md5(b'secret').decode()}\n", encoding="ascii")
+        self.passfile = home / "pcppass"
+        self.passfile.write_text("# c\nlocalhost:*:op:wrong\n*:*:op:sec\\ret\n", encoding="ascii")
+        self.passfile.chmod(0o600)
+
+    def run(self, name: str, *args: str, program: str | None = None, host="127.0.0.1", user="op",
+            seconds: float = 30) -> subprocess.CompletedProcess:
+        command = [program] if program else [str(PCP), name]
+        return subprocess.run(
+            [*command, "-h", host, "-p", str(self.port), "-U", user, "-w", *args], capture_output=True,
+            text=True, stdin=subprocess.DEVNULL, timeout=seconds * waits.SCALE, check=False,
+            env={**os.environ, "PCPPASSFILE": str(self.passfile)})
+
+    def peer(self, name: str, *args: str) -> subprocess.CompletedProcess:
+        return self.run(name, *args, program=shutil.which("pcp_" + name, path=PEER_PATH))
+
+    def ok(self, name: str, *args: str) -> str:
+        done = self.run(name, *args)
+        assert done.returncode == 0 and done.stderr == "", done
+        return done.stdout
+
+    def refused(self, name: str, *args: str) -> str:
+        done = self.run(name, *args)
+        assert done.returncode == 1 and done.stdout == "", done
+        return done.stderr
+
+
+class Raw:
+    """The protocol by hand."""
+
+    def __init__(self, side: Side):
+        self.sock = socket.create_connection(("127.0.0.1", side.port), timeout=20 * waits.SCALE)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.sock.close()
+
+    def send(self, kind: bytes, body: bytes = b"") -> None:
+        self.sock.sendall(kind + struct.pack("!I", len(body) + 4) + body)
+
+    def take(self, n: int) -> bytes:
+        got = b""
+        while len(got) < n:
+            more = self.sock.recv(n - len(got))
+            if not more:
+                raise EOFError
+            got += more
+        return got
+
+    def recv(self) -> tuple[bytes, bytes]:
+        kind = self.take(1)
+        return kind, self.take(struct.unpack("!I", self.take(4))[0] - 4)
+
+    def login(self, user=b"op", password=b"secret") -> tuple[bytes, bytes]:
+        self.send(b"M")
+        kind, salt = self.recv()
+        assert kind == b"m" and len(salt) == 4
+        self.send(b"R", user + b"\0" + md5(md5(md5(password), user), salt) + b"\0")
+        return self.recv()
+
+    def ends(self) -> bool:
+        try:
+            return self.sock.recv(1) == b""
+        except ConnectionResetError:
+            return True
+
+
+@pytest.fixture
+def pool(start_pool, pg):
+    port = procs.free_port()
+    pool = start_pool(pg.address, pcp_listen_addresses="127.0.0.1", pcp_port=port, sr_check_period=1,
+                      health_check_period=1, sr_check_user="postgres", health_check_user="postgres")
+    pool.pcp = Side(pool.home, port)
+    return pool
+
+
+@pytest.fixture(scope="module")
+def peer(pg):
+    """pgpool-II with PCP."""
+    home = procs.folder("pgpool2", "postgres")
+    server = Pgpool2(home, procs.free_port())
+    server.start(pg.address)
+    port = int(re.search(r"pcp_port = '(\d+)'", (home / "pgpool.conf").read_text()).group(1))
+    yield Side(home, port)
+    server.stop()
+
+
+def nodes(pool) -> list[str]:
+    out = subprocess.run(["psql", "-h", "127.0.0.1", "-p", str(pool.port), "-U", "postgres", "-AtXc", "show pool_nodes",
+                          "postgres"], capture_output=True, text=True, timeout=30, check=True).stdout
+    return out.splitlines()[0].split("|")
+
+
+# --- questions -----------------------------------------------------------------------------------
+
+def test_answers_are_those_of_show(pool, pg):
+    waits.wait_for("the node is up", lambda: nodes(pool)[3] == "up")
+    show = nodes(pool)
+    assert pool.pcp.ok("node_count") == "1\n"
+    assert pool.pcp.ok("node_info", "0").split() == \
+        [show[1], show[2], "2", "1.000000", "up", show[4], show[6], show[7], "0", "none", "none", *show[13].split()]
+    (one,) = json.loads(pool.pcp.ok("node_info", "--json"))
+    assert (one["hostname"], one["port"], one["status"], one["role"]) == ("127.0.0.1", pg.port, 2, "primary")
+    settings = {s["name"]: s["value"] for s in json.loads(pool.pcp.ok("pool_status", "--json"))}
+    assert settings["port"] == str(pool.port) and settings["backend_status0"] == "up"
+    health = json.loads(pool.pcp.ok("health_check_stats", "--json", "-n", "0"))
+    assert health["success_count"] == health["total_count"] > 0
+
+
+def test_processes(pool):
+    pids = [int(p) for p in pool.pcp.ok("proc_count").split()]
+    assert len(pids) == 2 and set(pids) <= set(pool.pids())
+    nodes(pool)
+    rows = json.loads(pool.pcp.ok("proc_info", "--json"))
+    assert rows and all(r["pool_pid"] in pids and r["database"] == "postgres" for r in rows)
+    one = rows[0]["pool_pid"]
+    assert {r["pool_pid"] for r in json.loads(pool.pcp.ok("proc_info", "--json", "-P", str(one)))} == {one}
+    assert "invalid process ID" in pool.pcp.refused("proc_info", str(os.getpid()))
+
+
+def test_unix_socket_and_password_file(pool):
+    # A socket counts as localhost, whose line has a wrong password: first match wins.
+    done = pool.pcp.run("node_count", host=str(pool.home))
+    assert done.returncode == 1 and 'authentication failed for user "op"' in done.stderr
+    pool.pcp.passfile.write_text("localhost:*:op:secret\n", encoding="ascii")
+    assert pool.pcp.run("node_count", host=str(pool.home)).stdout == "1\n"
+    assert pool.pcp.run("node_count").returncode == 1
+    pool.pcp.passfile.chmod(0o644)
+    assert "has group or world access" in pool.pcp.run("node_count", host=str(pool.home)).stderr
+
+
+def test_names_and_status(pool):
+    for name in TOOLS:
+        link = pool.home / ("pcp_" + name)
+        link.symlink_to(PCP)
+        done = subprocess.run([str(link), "--help"], capture_output=True, text=True, check=False)
+        assert done.returncode == 0 and f"pcp_{name} - " in done.stderr and done.stdout == ""
+    assert pool.pcp.run("node_count", program=str(pool.home / "pcp_node_count")).stdout == "1\n"
+    assert "missing node-id" in pool.pcp.refused("attach_node")
+    assert "must be between 1024 and 65535" in pool.pcp.refused("node_count", "-p", "80")
+    assert "invalid node ID" in pool.pcp.refused("node_info", "7")
+    assert pool.pcp.run("node_info", "7", "--old-exit-status").returncode == 0
+    assert subprocess.run([str(PCP), "frobnicate"], capture_output=True, check=False).returncode == 1
+
+
+# --- crosswise with pgpool-II --------------------------------------------------------------------
+
+SAME = [["node_count"], ["node_count", "-v"], ["proc_count"], ["proc_count", "-v"], ["pool_status"],
+        ["pool_status", "-v"], ["attach_node", "0"], ["watchdog_info"], ["node_info", "-n", "9"],
+        ["proc_info", "-P", "9"], ["node_count", "-d"]]
+ALSO = [["node_info"], ["node_info", "-v", "0"], ["proc_info", "-a"], ["proc_info", "-v", "-a"]]
+
+
+@needs_peer
+@pytest.mark.parametrize("command", SAME, ids=" ".join)
+def test_their_tools_read_ours(pool, command):
+    ours, theirs = pool.pcp.run(*command), pool.pcp.peer(*command)
+    assert (theirs.stdout, theirs.stderr) == (ours.stdout, ours.stderr)
+
+
+@needs_peer
+@pytest.mark.parametrize("command", SAME + ALSO, ids=" ".join)
+def test_our_tools_read_theirs(peer, command):
+    ours, theirs = peer.run(*command), peer.peer(*command)
+    assert (ours.stdout, ours.stderr) == (theirs.stdout, theirs.stderr)
+    assert ours.stdout or ours.returncode == 1
+
+
+# --- orders --------------------------------------------------------------------------------------
+
+def test_detach_and_attach(pool):
+    waits.wait_for("the node is up", lambda: nodes(pool)[3] == "up")
+    assert pool.pcp.ok("detach_node", "0") == "pcp_detach_node -- Command Successful\n"
+    assert pool.pcp.ok("node_info").split()[2:5:2] == ["3", "down"]
+    assert pool.pcp.ok("attach_node", "-n", "0") == "pcp_attach_node -- Command Successful\n"
+    waits.wait_for("the node is up again", lambda: nodes(pool)[3] == "up")
+    assert "PCP user op" in pool.log()
+    for name in ("attach_node", "detach_node"):
+        assert "invalid node ID" in pool.pcp.refused(name, "5")
+
+
+def test_reload(pool):
+    pool.write_conf(log_disconnections=True)
+    assert pool.pcp.ok("reload_config") == "pcp_reload_config -- Command Successful\n"
+    settings = {s["name"]: s["value"] for s in json.loads(pool.pcp.ok("pool_status", "--json"))}
+    assert settings["log_disconnections"] == "1"
+    pool.write_conf(log_disconnections="perhaps")
+    assert "the settings stay as they are" in pool.pcp.refused("reload_config")
+    assert pool.log().count("is in use") == 1
+
+
+@pytest.mark.parametrize("mode", ["smart", "fast", "immediate"])
+def test_stop(pool, mode):
+    assert pool.pcp.ok("stop_pgpool", "-m", mode) == "pcp_stop_pgpool -- Command Successful\n"
+    daemon, pool.daemon = pool.daemon, None
+    assert daemon.wait_exit(20) == 0
+    assert pool.pcp.run("node_count").returncode == 1
+
+
+def test_rotate(pool, start_pool, pg):
+    assert "there is no log file to rotate" in pool.pcp.refused("log_rotate")
+    port = procs.free_port()
+    logs = procs.folder("logs")
+    second = start_pool(pg.address, pcp_listen_addresses="127.0.0.1", pcp_port=port, logging_collector=True,
+                        log_directory=logs, log_filename="pgpool.log")
+    side = Side(second.home, port)
+    waits.wait_for("a log file", lambda: (logs / "pgpool.log").exists())
+    (logs / "pgpool.log").rename(logs / "old.log")
+    assert side.ok("log_rotate") == "pcp_log_rotate -- Command Successful\n"
+    waits.wait_for("a new log file", lambda: (logs / "pgpool.log").exists())
+
+
+def test_what_is_not_there_says_so(pool):
+    waits.wait_for("the node is the primary", lambda: nodes(pool)[6] == "primary")
+    for command, text in ((["promote_node", "0"], "already the primary"), (["recovery_node", "0"], "Online recovery"),
+                          (["watchdog_info"], "watchdog is not enabled"),
+                          (["invalidate_query_cache"], "query cache is not enabled")):
+        assert text in pool.pcp.refused(*command)
+
+
+# --- the protocol --------------------------------------------------------------------------------
+
+def test_wrong_password_is_told_late(pool):
+    with Raw(pool.pcp) as raw:
+        begin = waits.now()
+        kind, body = raw.login(password=b"guess")
+        assert kind == b"E" and b"SFATAL\0" in body and b'authentication failed for user "op"' in body
+        assert waits.now() - begin > 0.9
+        assert raw.ends()
+    with Raw(pool.pcp) as raw:
+        assert raw.login(password=b"stale")[0] == b"r", "each line of the user counts"
+
+
+@pytest.mark.parametrize("sent", [b"L\0\0\0\4", b"M\0\0\0\0", b"M\0\1\0\0", b"R\0\0\0\5x", b"Q\0\0\0\4",
+                                  b"R\0\0\0\7op\0"])
+def test_strangers_are_refused(pool, sent):
+    with Raw(pool.pcp) as raw:
+        raw.sock.sendall(sent)
+        kind, body = raw.recv()
+        assert kind == b"E" and b"SFATAL\0" in body
+        assert raw.ends()
+    assert pool.pcp.ok("node_count") == "1\n"
+
+
+def test_packets_in_pieces_and_in_one(pool):
+    with Raw(pool.pcp) as raw:
+        assert raw.login() == (b"r", b"AuthenticationOK\0")
+        for byte in b"L\0\0\0\4":
+            raw.sock.sendall(bytes([byte]))
+        assert raw.recv() == (b"l", b"CommandComplete\0" + b"1\0")
+        raw.sock.sendall(b"L\0\0\0\4" * 20 + b"C\0\0\0\6" + b"0\0" + b"N\0\0\0\4")
+        assert [raw.recv()[0] for _ in range(22)] == [b"l"] * 20 + [b"c", b"n"]
+        raw.send(b"A", b"client_min_messages\0debug1\0")
+        assert raw.recv() == (b"a", b"CommandComplete\0")
+        raw.send(b"L")
+        assert [raw.recv()[0] for _ in range(2)] == [b"N", b"l"]
+        raw.send(b"?")
+        assert raw.recv()[0] == b"E" and raw.ends()
+
+
+def test_strangers_cannot_keep_an_operator_out(pool):
+    crowd = [socket.create_connection(("127.0.0.1", pool.pcp.port), timeout=10) for _ in range(150)]
+    try:
+        assert pool.pcp.ok("node_count") == "1\n"
+    finally:
+        for sock in crowd:
+            sock.close()
+
+
+def test_without_a_file_nobody_gets_in(pool):
+    (pool.home / "pcp.conf").unlink()
+    assert "authentication failed" in pool.pcp.refused("node_count")
+    waits.wait_for("the log says why", lambda: "so nobody can use PCP" in pool.log())
