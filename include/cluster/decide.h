@@ -84,6 +84,7 @@ struct decide_rules {
     int64_t auto_failback_interval_us;
     int64_t delay_threshold_bytes;
     int64_t delay_threshold_us; /* not 0: it takes the place of the bytes */
+    bool delay_from_command;    /* replication_delay_source_cmd tells the lag in time */
     bool detach_false_primary;
     enum decide_lag_log lag_log;
     int nnodes;
@@ -123,6 +124,7 @@ struct decide_node {
     bool told_lag;
     bool was_returned;   /* returned_us is valid */
     int64_t returned_us; /* last automatic return */
+    int64_t command_us;  /* lag as the operator's command told it */
 };
 
 struct decide {
@@ -150,6 +152,8 @@ void decide_set_rules(struct decide *d, const struct decide_rules *rules, int64_
 void decide_on_probe(struct decide *d, int node, const struct decide_probe *p, int64_t now_us);
 /* No probe was made although it was time. */
 void decide_on_skip(struct decide *d, int node, int64_t now_us);
+/* The operator's command tells how far `node` is behind. */
+void decide_on_delay(struct decide *d, int node, int64_t delay_us, int64_t now_us);
 /* A client's link to `node` broke: the next failed probes count whatever the settings say. */
 void decide_on_suspect(struct decide *d, int node);
 /* An operator takes a server out, until decide_attach. `who` and `why` are kept. */

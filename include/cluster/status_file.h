@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: PostgreSQL
  * status_file.h: what operators decided about servers, kept over a restart.
- * Runs in: monitor. Two files in work_dir: pgpool_status has one word per server (up, down,
- * unused), as pgpool-II writes and reads it; pgpool_status.held says who holds a server down, since
- * when, and why. Only what is held is taken back from them: everything else is probed before it is
- * believed.
+ * Runs in: monitor; supervisor (discarding). Two files in work_dir: pgpool_status has one word per
+ * server (up, down, unused), as pgpool-II writes and reads it; pgpool_status.held says who holds a
+ * server down, since when, and why. Only what is held is taken back from them: everything else is
+ * probed before it is believed.
  */
 #ifndef PGP_CLUSTER_STATUS_FILE_H
 #define PGP_CLUSTER_STATUS_FILE_H

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: PostgreSQL
 """test_monitor: roles, status and lag of real servers with streaming replication, as SHOW POOL_NODES
 tells them; losses, returns and promotions are followed. The primary is on node 0 and on node 2."""
+import os
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -13,12 +15,9 @@ PERIOD = {"health_check_period": 1, "sr_check_period": 1, "health_check_timeout"
 
 
 def make_standby(primary: postgres.Postgres, name: str) -> postgres.Postgres:
-    """A streaming standby of `primary`, started."""
+    """A streaming standby of `primary`, started. Both began as the same copy, so no backup is needed."""
     home = procs.folder("standby", postgres.OS_USER)
-    procs.run([str(postgres.bindir() / "pg_basebackup"), "-D", str(home / "data"), "-c", "fast", "-X", "stream",
-               "-R", "-d", f"host=127.0.0.1 port={primary.port} user=postgres application_name={name}"],
-              user=postgres.OS_USER, cwd="/")
-    (home / "data").chmod(0o700)
+    procs.run(["cp", "-a", str(postgres.template()), str(home / "data")])
     pg = postgres.Postgres(home / "data", procs.free_port())
     follow(pg, primary, name)
     pg.start()
@@ -221,3 +220,91 @@ def test_new_node_by_reload(trio, start_pool):
     third = trio.nodes[2].address
     pool.reload(backend_hostname2=third.host, backend_port2=third.port, backend_weight2=1)
     wait_settled(pool, trio.at)
+
+
+def test_command_tells_the_lag(trio, start_pool):
+    """replication_delay_source_cmd: values for the nodes that are not the primary, in order."""
+    home = procs.folder("delay")
+    script = home / "delay.sh"
+    script.write_text(f"#!/bin/sh\necho \"$@\" > {home}/args.new\nmv {home}/args.new {home}/args\n"
+                      f"cat {home}/lag\n", encoding="utf-8")
+    script.chmod(0o755)
+    (home / "lag").write_text("1500.5 7\n", encoding="utf-8")
+    pool = pool_for(start_pool, trio, replication_delay_source_cmd=script, delay_threshold_by_time=1000)
+    wait_settled(pool, trio.at)
+    first, second = trio.standbys
+    waits.wait_for("the lag is told", lambda: column(pool, "replication_delay")[first] == "1.500500 second")
+    assert column(pool, "replication_delay")[second] == "0.007000 second"
+    wanted = " ".join(f"127.0.0.1:{trio.nodes[i].port}" for i in trio.standbys)
+    assert (home / "args").read_text(encoding="utf-8").strip() == wanted
+    assert (f"Replication of node: {first} is behind 1.500 second(s) from the primary server "
+            f"(node: {trio.at}) [external command]") in pool.log()
+    (home / "lag").write_text("1\n", encoding="utf-8")
+    waits.wait_for("a wrong answer is told of", lambda: "another number of values" in pool.log())
+    assert column(pool, "replication_delay")[first] == "1.500500 second", "the last known lag holds"
+
+
+def test_a_command_that_hangs_is_ended(trio, start_pool):
+    pool = pool_for(start_pool, trio, replication_delay_source_cmd="sleep 1000 #",
+                    replication_delay_source_timeout=1)
+    waits.wait_for("it is ended", lambda: "took too long and was ended" in pool.log())
+    wait_settled(pool, trio.at)
+
+
+def test_faked_losses(trio, start_pool):
+    """health_check_test: the file backend_down_request in work_dir."""
+    pool = pool_for(start_pool, trio, health_check_test=True)
+    wait_settled(pool, trio.at)
+    lost = trio.standbys[0]
+    request = pool.home / "backend_down_request"
+    request.write_text(f"{lost}\tdown\n", encoding="utf-8")
+    waits.wait_for("the loss is seen", lambda: column(pool, "status")[lost] == "down")
+    words = ["down" if i == lost else "up" for i in range(3)]
+    waits.wait_for("the status file says so", lambda:
+                   (pool.home / "pgpool_status").read_text(encoding="utf-8").split() == words)
+    request.unlink()
+    wait_settled(pool, trio.at)
+
+
+def test_monitor_dies(trio, start_pool):
+    """The next monitor adopts the view: the primary stays known all the time."""
+    pool = pool_for(start_pool, trio)
+    wait_settled(pool, trio.at)
+    epoch = pool.log().count("find_primary_node: primary node is")
+    monitor = monitor_pid(pool)
+    os.kill(monitor, signal.SIGKILL)
+    waits.wait_for("there is a new monitor", lambda: monitor_pid(pool) not in (0, monitor))
+    asked = int(show(pool, "POOL_HEALTH_CHECK_STATS")[trio.at]["success_count"])
+    waits.wait_for("it works", lambda:
+                   int(show(pool, "POOL_HEALTH_CHECK_STATS")[trio.at]["success_count"]) > asked)
+    assert column(pool, "role") == roles(trio.at)
+    assert pool.log().count("find_primary_node: primary node is") == epoch
+    pool.log_seen = len(pool.log())
+
+
+def monitor_pid(pool) -> int:
+    """Pid of the living monitor process by its title; 0 while there is none."""
+    for pid in pool.pids():
+        try:
+            title = Path(f"/proc/{pid}/cmdline").read_bytes()
+        except OSError:
+            continue
+        if b"pgpool: monitor process" in title:
+            return pid
+    return 0
+
+
+def test_holds_survive_a_restart(trio, start_pool):
+    """What an operator detached stays so, and a stale word of pgpool-II's keeps nobody down."""
+    home = procs.folder("work")
+    held, other = trio.standbys
+    (home / "pgpool_status.held").write_text(f"{held}\t1700000000000000\talice\tnew disk\n", encoding="utf-8")
+    (home / "pgpool_status").write_text("down\ndown\ndown\n", encoding="utf-8")
+    pool = pool_for(start_pool, trio, work_dir=home)
+    status = ["down" if i == held else "up" for i in range(3)]
+    waits.wait_for("the others are up", lambda: column(pool, "status") == status)
+    waits.holds_for("it stays detached", lambda: column(pool, "status") == status, 3)
+    assert f"node {held} stays detached, as alice wanted" in pool.log()
+    assert "alice\tnew disk" in (home / "pgpool_status.held").read_text(encoding="utf-8")
+    assert (home / "pgpool_status").read_text(encoding="utf-8").split() == status
+    assert column(pool, "pg_status")[other] == "up"

@@ -311,6 +311,13 @@ static void on_unsure(struct decide *d, int node, const struct decide_probe *p, 
         p);
 }
 
+static void tell_lag(struct decide *d, int node, int64_t now_us)
+{
+    if (decide_is_used(d, node) && node != d->view.primary && d->view.primary != VIEW_NO_NODE &&
+        d->rules.mode == DECIDE_MODE_STREAMING)
+        decide_lag_tell(d, node, now_us);
+}
+
 void decide_on_probe(struct decide *d, int node, const struct decide_probe *p, int64_t now_us)
 {
     ASSERT(node >= 0 && node < VIEW_MAX_NODES);
@@ -328,11 +335,18 @@ void decide_on_probe(struct decide *d, int node, const struct decide_probe *p, i
     else
         on_answer(d, node, p, now_us);
     decide_settle(d, now_us);
-    if (p->answer == DECIDE_FACTS && decide_is_used(d, node) && node != d->view.primary &&
-        d->view.primary != VIEW_NO_NODE && d->rules.mode == DECIDE_MODE_STREAMING)
-        decide_lag_tell(d, node, now_us);
+    if (p->answer == DECIDE_FACTS && !d->rules.delay_from_command)
+        tell_lag(d, node, now_us);
 }
 
+void decide_on_delay(struct decide *d, int node, int64_t delay_us, int64_t now_us)
+{
+    if (node < 0 || node >= d->rules.nnodes || !d->rules.node[node].exists)
+        return;
+    d->node[node].command_us = delay_us;
+    decide_settle(d, now_us);
+    tell_lag(d, node, now_us);
+}
 void decide_on_suspect(struct decide *d, int node)
 {
     if (node >= 0 && node < d->rules.nnodes && d->rules.node[node].exists &&

@@ -80,6 +80,8 @@ int64_t decide_lag_us(const struct decide *d, int node)
     const struct decide_facts *own = facts_of(d, node);
     struct decide_sender s;
 
+    if (d->rules.delay_from_command)
+        return node == d->view.primary ? 0 : d->node[node].command_us;
     if (node == d->view.primary || own == NULL || decide_lag_bytes(d, node) == 0)
         return 0;
     if (find_sender(d, node, &s) && s.replay_lag_us > 0)
@@ -108,7 +110,7 @@ void decide_lag_publish(struct decide *d, int node)
 
     v->delay_bytes = decide_lag_bytes(d, node);
     v->delay_us = decide_lag_us(d, node);
-    v->delay_is_time = d->rules.delay_threshold_us > 0;
+    v->delay_is_time = d->rules.delay_threshold_us > 0 || d->rules.delay_from_command;
     if (node != d->view.primary && v->pg_status == VIEW_PG_UP && v->pg_role == VIEW_ROLE_STANDBY &&
         !find_sender(d, node, &s) && v->is_receiving)
         copy_state("streaming", s.state, sizeof s.state);
@@ -118,7 +120,12 @@ void decide_lag_publish(struct decide *d, int node)
 
 static void note_lag(struct decide *d, enum decide_event_type type, int node, int64_t now_us)
 {
-    if (d->rules.delay_threshold_us > 0)
+    if (d->rules.delay_from_command)
+        decide_note(d, type, node, d->view.primary, now_us,
+            "Replication of node: %d is behind %.3f second(s) from the primary server (node: %d) "
+            "[external command]",
+            node, (double)decide_lag_us(d, node) / 1e6, d->view.primary);
+    else if (d->rules.delay_threshold_us > 0)
         decide_note(d, type, node, d->view.primary, now_us,
             "Replication of node: %d is behind %.6f second(s) from the primary server (node: %d)",
             node, (double)decide_lag_us(d, node) / 1e6, d->view.primary);
@@ -133,7 +140,10 @@ void decide_lag_tell(struct decide *d, int node, int64_t now_us)
     struct decide_node *n = &d->node[node];
     bool over = decide_lag_is_over(d, node);
 
-    if (d->rules.lag_log == DECIDE_LAG_ALWAYS && decide_lag_bytes(d, node) > 0)
+    bool any =
+        d->rules.delay_from_command ? decide_lag_us(d, node) > 0 : decide_lag_bytes(d, node) > 0;
+
+    if (d->rules.lag_log == DECIDE_LAG_ALWAYS && any)
         note_lag(d, DECIDE_EV_LAG, node, now_us);
     else if (d->rules.lag_log != DECIDE_LAG_NONE && over && !n->told_lag)
         note_lag(d, DECIDE_EV_LAG_OVER, node, now_us);

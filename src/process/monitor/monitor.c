@@ -83,7 +83,7 @@ static void on_publish(struct task *t)
     monitor_orders_save(m);
 }
 
-static void changed(struct monitor *m)
+void monitor_changed(struct monitor *m)
 {
     task_post(&m->role.loop, &m->publish);
 }
@@ -92,23 +92,55 @@ static void changed(struct monitor *m)
 
 static void schedule(struct watched *w)
 {
+    struct loop *lp = &w->m->role.loop;
     int64_t delay_ms = monitor_conf_delay_ms(conf_now(w->m), &w->m->decide, w->id);
 
-    if (delay_ms >= 0)
-        timer_start(&w->m->role.loop, &w->timer, delay_ms);
-    else
-        timer_stop(&w->m->role.loop, &w->timer);
+    if (delay_ms < 0) {
+        timer_stop(lp, &w->timer);
+        return;
+    }
+    w->due_us = loop_now_us(lp) + delay_ms * CLOCK_US_PER_MS;
+    timer_start(lp, &w->timer, delay_ms);
 }
 
-/* One server's answer may make another one's due: a lost primary is searched for everywhere. */
+/* One server's answer may make another one's due: a lost primary is searched for everywhere. Never
+ * puts a probe off. */
 static void schedule_sooner(struct monitor *m)
 {
+    int64_t now_us = loop_now_us(&m->role.loop);
     int i;
 
-    for (i = 0; i < VIEW_MAX_NODES; i++)
-        if (m->node[i].probe != NULL && !probe_is_running(m->node[i].probe) &&
-            decide_is_urgent(&m->decide, i))
-            schedule(&m->node[i]);
+    for (i = 0; i < VIEW_MAX_NODES; i++) {
+        struct watched *w = &m->node[i];
+        int64_t delay_ms;
+
+        if (w->probe == NULL || probe_is_running(w->probe) || !decide_is_urgent(&m->decide, i))
+            continue;
+        delay_ms = monitor_conf_delay_ms(conf_now(m), &m->decide, i);
+        if (!timer_is_armed(&w->timer) || now_us + delay_ms * CLOCK_US_PER_MS < w->due_us)
+            schedule(w);
+    }
+}
+
+static void take_in(struct watched *w, const struct decide_probe *dp)
+{
+    decide_on_probe(&w->m->decide, w->id, dp, clock_wall_us());
+    schedule(w);
+    schedule_sooner(w->m);
+    monitor_changed(w->m);
+}
+
+static void ask(struct watched *w)
+{
+    struct decide_probe fake = {.answer = DECIDE_FAILED,
+        .sqlstate = "",
+        .message = "the file backend_down_request says so"};
+
+    if (conf_now(w->m)->health_check_test &&
+        monitor_fake_is_down(role_loop_gen(&w->m->role), w->id))
+        take_in(w, &fake);
+    else
+        probe_start(w->probe);
 }
 
 static void ask_all(struct monitor *m)
@@ -117,14 +149,12 @@ static void ask_all(struct monitor *m)
 
     for (i = 0; i < VIEW_MAX_NODES; i++)
         if (m->node[i].probe != NULL)
-            probe_start(m->node[i].probe);
+            ask(&m->node[i]);
 }
 
 static void on_timer(struct timer *t)
 {
-    struct watched *w = LIST_ENTRY(t, struct watched, timer);
-
-    probe_start(w->probe);
+    ask(LIST_ENTRY(t, struct watched, timer));
 }
 
 static void copy_text(const char *from, char *to, size_t room)
@@ -192,20 +222,18 @@ static void on_done(struct probe *p, const struct probe_report *r)
 
     if (dp.answer == DECIDE_FACTS)
         translate_facts(&r->facts, &m->facts);
-    decide_on_probe(&m->decide, w->id, &dp, clock_wall_us());
-    schedule(w);
-    schedule_sooner(m);
-    changed(m);
+    take_in(w, &dp);
 }
 
 /* Our own idle connection broke: the server is going, or somebody ended us. Ask again at once. */
 static void on_lost(struct probe *p)
 {
-    probe_start(p);
+    ask(probe_owner(p));
 }
 
 /* Somebody's link to a server broke: ask it now, and the others too, for if it was the primary the
- * new one may be there already. */
+ * new one may be there already. A thousand clients may say so at once: while its failed probe is
+ * being repeated, they do not use up the repetitions. */
 static void on_suspect(struct monitor *m, const struct mail *mail)
 {
     int32_t id;
@@ -216,10 +244,12 @@ static void on_suspect(struct monitor *m, const struct mail *mail)
     if (id < 0 || id >= VIEW_MAX_NODES || m->node[id].probe == NULL)
         return;
     decide_on_suspect(&m->decide, id);
+    if (m->decide.node[id].fails > 0)
+        return;
     if (id == m->decide.view.primary)
         ask_all(m);
     else
-        probe_start(m->node[id].probe);
+        ask(&m->node[id]);
 }
 
 /* What was decided is checked at once: an attached server may be gone, its role another. */
@@ -228,7 +258,7 @@ static void on_command(struct monitor *m, const struct mail *mail)
     if (!monitor_orders_take(m, mail))
         return;
     ask_all(m);
-    changed(m);
+    monitor_changed(m);
 }
 
 static void on_mail(struct role_loop *rl, struct mail *mail)
@@ -278,9 +308,10 @@ static void watch_all(struct monitor *m)
         }
         watch(w);
         if (monitor_conf_delay_ms(conf, &m->decide, i) >= 0)
-            probe_start(w->probe);
+            ask(w);
     }
-    changed(m);
+    monitor_delay_schedule(m);
+    monitor_changed(m);
 }
 
 static void on_reload(struct role_loop *rl)
@@ -321,6 +352,7 @@ static void start(struct monitor *m)
         timer_init(&m->node[i].timer, on_timer);
     }
     task_init(&m->publish, on_publish);
+    monitor_delay_init(m);
     watch_all(m);
 }
 
@@ -337,6 +369,7 @@ int monitor_main(struct proc_env *env)
     start(m);
     status = role_loop_run(&m->role);
     task_cancel(&m->publish);
+    monitor_delay_fini(m);
     for (i = 0; i < VIEW_MAX_NODES; i++)
         unwatch(&m->node[i]);
     role_loop_fini(&m->role);

@@ -63,6 +63,8 @@ void monitor_conf_rules(const struct conf *conf, struct decide_rules *out)
     out->delay_threshold_bytes = conf->sr_check_period_ms > 0 ? conf->delay_threshold_bytes : 0;
     out->delay_threshold_us =
         conf->sr_check_period_ms > 0 ? conf->delay_threshold_by_time_ms * 1000 : 0;
+    out->delay_from_command =
+        conf->sr_check_period_ms > 0 && conf->replication_delay_source_cmd[0] != '\0';
     out->detach_false_primary = conf->detach_false_primary;
     out->lag_log = lag_log_of(conf);
     out->nnodes = conf->nnodes;

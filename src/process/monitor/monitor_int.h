@@ -8,6 +8,7 @@
 #include "probe/probe.h"
 
 struct conf;
+struct delay_run;
 struct monitor;
 
 /* One server under watch. */
@@ -16,6 +17,7 @@ struct watched {
     int id;
     struct probe *probe; /* NULL: the settings do not name this server */
     struct timer timer;  /* when it is asked next */
+    int64_t due_us;      /* the same, on the loop's clock */
     char *password;      /* what the probe logs in with; wiped when freed */
 };
 
@@ -23,6 +25,8 @@ struct monitor {
     struct role_loop role;
     struct watched node[VIEW_MAX_NODES];
     struct task publish;
+    struct timer delay_timer;
+    struct delay_run *delay_run; /* replication_delay_source_cmd while it runs */
     struct decide decide;
     uint64_t saved;            /* digest of what the status file holds */
     struct decide_facts facts; /* scratch: the probe's words in the decision's form */
@@ -38,6 +42,20 @@ void monitor_conf_target(
 void monitor_conf_drop_password(char **password);
 /* Time to the next probe of `id`, -1: none until something happens. */
 int64_t monitor_conf_delay_ms(const struct conf *conf, const struct decide *d, int id);
+
+/* monitor.c */
+/* The view is to be published at the end of this turn. */
+void monitor_changed(struct monitor *m);
+
+/* monitor_delay.c: the operator's command that tells the lag. */
+void monitor_delay_init(struct monitor *m);
+/* Sets when the command runs next, as the settings say. */
+void monitor_delay_schedule(struct monitor *m);
+void monitor_delay_fini(struct monitor *m);
+
+/* monitor_fake.c: health_check_test. */
+/* True when the file backend_down_request names `id` as down. */
+bool monitor_fake_is_down(const struct conf_gen *gen, int id);
 
 /* monitor_orders.c: operators. */
 /* Carries out what MAIL_NODE_COMMAND asks for. True when the view may have changed. */

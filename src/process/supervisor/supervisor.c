@@ -18,6 +18,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "cluster/status_file.h"
 #include "process/common/role_conf.h"
 #include "process/supervisor/sup_int.h"
 #include "session/session.h"
@@ -163,11 +164,22 @@ static void start_children(struct sup *s)
         PGPOOL_CODENAME);
 }
 
-static void tell_options(const struct sup_opts *opts)
+/* Before the monitor starts, which would take it back. */
+static void discard_status(const struct sup *s)
+{
+    char dir[PROC_PATH_BYTES];
+    struct err err = {0};
+
+    if (conf_path(s->gen, conf_of(s->gen)->work_dir, dir, sizeof dir, &err) == -1)
+        log_err(LVL_WARNING, &err);
+    else
+        status_file_discard(dir);
+}
+
+static void use_options(const struct sup *s, const struct sup_opts *opts)
 {
     if (opts->discard_status)
-        log_at(
-            LVL_LOG, "option -D: no saved backend status is kept yet, so there is none to discard");
+        discard_status(s);
     if (opts->clear_oidmaps)
         log_at(LVL_LOG,
             "option -C: there is no query cache in memcached yet, so there are no oid maps "
@@ -330,7 +342,7 @@ int sup_main(const struct sup_opts *opts, struct conf_gen *gen)
         give_back_memory(&s);
         return SUP_EXIT_FATAL;
     }
-    tell_options(opts);
+    use_options(&s, opts);
     start_children(&s);
     s.alive_every_ms = notify_interval_ms();
     s.alive_at_us = s.alive_every_ms == 0 ? 0 : clock_mono_us();
