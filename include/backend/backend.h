@@ -14,7 +14,10 @@
 #include "ipc/rows.h"
 #include "ipc/shm.h"
 
-#define BACKEND_READ_BYTES 65536
+/* Large enough for a message that is collected (CLIENT_COLLECT_MAX) and a read behind it. */
+#define BACKEND_READ_BYTES 262144
+/* One read takes at most this much: a bulk stream leaves room for others. */
+#define BACKEND_TAKE_BYTES 65536
 
 struct conf;
 struct link;
@@ -36,6 +39,7 @@ struct backend {
     struct list links;    /* every link */
     struct list requests; /* all waiting requests, oldest first */
     uint32_t nrequests;
+    uint32_t retry_pass;
     unsigned ncancels; /* cancel requests on their way to servers */
     struct task retry; /* lets waiting requests try again */
     struct rows_header *link_rows;

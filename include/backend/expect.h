@@ -35,9 +35,9 @@ enum expect_op {
 
 struct expect {
     uint8_t *op; /* ring: `fixed` or heap */
-    uint16_t cap;
-    uint16_t head;
-    uint16_t len;
+    uint32_t cap;
+    uint32_t head;
+    uint32_t len;
     bool skipping; /* an error was seen and no Sync is queued: the server ignores what comes */
     bool copy_in;  /* CopyInResponse was seen for the op at the head */
     bool lost;

@@ -50,6 +50,7 @@ struct pool_request {
     struct link *link;
     const struct link_startup *startup;
     int64_t since_us;
+    uint32_t pass;    /* of the retry in which it had its turn */
     uint8_t reason;   /* enum wait_reason while waiting */
     bool may_reuse;   /* the client has proved the identity a cached link stands for */
     bool is_private;  /* only a link of its own, never cached */

@@ -13,27 +13,51 @@
 #include "base/mem.h"
 #include "config/conf.h"
 
-/* Gives every waiting request a turn, oldest first, until the node it wants is found to be full. */
+/* The oldest request that had no turn in this pass and whose node is not known to be full. */
+static struct pool_request *retry_next(struct backend *be, const bool *full)
+{
+    struct pool_request *req;
+    struct list *n;
+
+    LIST_FOREACH(n, &be->requests)
+    {
+        req = LIST_ENTRY(n, struct pool_request, all_node);
+        if (req->pass != be->retry_pass && !full[req->pool->cluster_node])
+            return req;
+    }
+    return NULL;
+}
+
+/* True when a request that had its turn in this pass still waits for the node: it is full. */
+static bool retry_is_full(struct backend *be, int node)
+{
+    struct pool_request *req;
+    struct list *n;
+
+    LIST_FOREACH(n, &be->requests)
+    {
+        req = LIST_ENTRY(n, struct pool_request, all_node);
+        if (req->pool->cluster_node == node)
+            return req->pass == be->retry_pass && req->reason == WAIT_REASON_NODE_LIMIT;
+    }
+    return false;
+}
+
+/* Gives every waiting request a turn, oldest first, until the node it wants is found to be full. A
+ * turn may free the request, so nothing of it is touched afterwards. */
 static void backend_on_retry(struct task *t)
 {
     struct backend *be = LIST_ENTRY(t, struct backend, retry);
     bool full[QUOTA_MAX_NODES] = {false};
     struct pool_request *req;
-    struct list *n;
-    struct list *tmp;
     int node;
 
-    LIST_FOREACH_SAFE(n, tmp, &be->requests)
-    {
-        req = LIST_ENTRY(n, struct pool_request, all_node);
+    be->retry_pass++;
+    while ((req = retry_next(be, full)) != NULL) {
         node = req->pool->cluster_node;
-        if (full[node])
-            continue;
+        req->pass = be->retry_pass;
         req->on_turn(req);
-        if (!list_is_detached(n) && req->reason == WAIT_REASON_NODE_LIMIT)
-            full[node] = true;
-        if (be->conf->nnodes == 1 && full[node])
-            return;
+        full[node] = retry_is_full(be, node);
     }
 }
 
@@ -81,7 +105,7 @@ void backend_set_conf(struct backend *be, const struct conf *conf)
 
 void backend_post_retry(struct backend *be)
 {
-    if (!list_is_empty(&be->requests) && !be->is_stopping)
+    if (!list_is_empty(&be->requests))
         task_post(be->loop, &be->retry);
 }
 

@@ -10,6 +10,9 @@
 #include "base/mem.h"
 #include "wire/proto.h"
 
+/* Messages without a reply that are followed. */
+#define EXPECT_MAX (1U << 22)
+
 void expect_init(struct expect *e)
 {
     memset(e, 0, sizeof *e);
@@ -35,8 +38,8 @@ static void expect_grow(struct expect *e)
     uint8_t *op;
     unsigned i;
 
-    if (cap > UINT16_MAX) {
-        e->lost = true; /* 40,000 messages without a reply: follow no more, close at release */
+    if (cap > EXPECT_MAX) {
+        e->lost = true; /* follow no more, close at release */
         return;
     }
     op = mem_alloc(cap);
@@ -45,18 +48,18 @@ static void expect_grow(struct expect *e)
     if (e->op != e->fixed)
         mem_free(e->op);
     e->op = op;
-    e->cap = (uint16_t)cap;
+    e->cap = (uint32_t)cap;
     e->head = 0;
 }
 
 static void expect_pop(struct expect *e)
 {
     ASSERT(e->len > 0);
-    e->head = (uint16_t)((e->head + 1U) % e->cap);
+    e->head = (uint32_t)((e->head + 1U) % e->cap);
     e->len--;
     /* A CopyDone that nothing waits for any more is ignored by the server, and by us. */
     while (e->len > 0 && (expect_at(e, 0) & OP_MASK) == OP_COPY_END && !e->copy_in)
-        e->head = (uint16_t)((e->head + 1U) % e->cap), e->len--;
+        e->head = (uint32_t)((e->head + 1U) % e->cap), e->len--;
     if (e->len == 0 && e->op != e->fixed) {
         mem_free(e->op);
         e->op = e->fixed;
@@ -118,7 +121,7 @@ static void expect_finish_copy(struct expect *e)
     keep = e->len - end_at;
     for (i = 0; i < keep; i++)
         e->op[(e->head + 1U + i) % e->cap] = (uint8_t)expect_at(e, end_at + i);
-    e->len = (uint16_t)(1U + keep);
+    e->len = (uint32_t)(1U + keep);
 }
 
 /* An error: ends the op at the head, and in the extended protocol all up to the next Sync. */

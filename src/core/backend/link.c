@@ -44,6 +44,10 @@ static void link_on_timer(struct timer *t)
 {
     struct link *link = LIST_ENTRY(t, struct link, timer);
 
+    if (link->phase == LINK_DIALING || link->phase == LINK_LOGIN) {
+        link_fail_text(link, "08001", "login to node %d timed out", link->pool->cluster_node);
+        return;
+    }
     if (link->phase == LINK_CLEANING)
         log_at(LVL_WARNING,
             "server process %d of node %d did not become idle in time: closing its "

@@ -313,7 +313,7 @@ void link_on_readable(struct stream *s)
 
     if (carried > 0)
         memcpy(buf, link->carry.data + link->carry.pos, carried);
-    n = stream_recv(s, buf + carried, BACKEND_READ_BYTES - carried);
+    n = stream_recv(s, buf + carried, BACKEND_TAKE_BYTES);
     if (n == 0)
         return;
     if (n == -1) {

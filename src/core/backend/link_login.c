@@ -73,6 +73,7 @@ static void login_on_ready(struct link *link, struct slice body)
     link->tx_status = body.n == 1 ? body.p[0] : 'I';
     link->phase = LINK_LENT;
     link->uses = 1;
+    timer_stop(link->be->loop, &link->timer);
     if (link->owner == NULL)
         link_release(link, true);
     else

@@ -277,6 +277,9 @@ enum acquire_result pool_acquire(struct pool_request *req)
         quota_take(be->shm, pool->cluster_node, be->ordinal))
         return pool_open_link(req);
     (void)pool_request_wait(req, WAIT_REASON_NODE_LIMIT);
+    /* Somebody may have given a link back before we were seen waiting: nobody would tell us. */
+    if (quota_take(be->shm, pool->cluster_node, be->ordinal))
+        return pool_open_link(req);
     be->want_link(be, pool);
     return ACQUIRE_WAITING;
 }

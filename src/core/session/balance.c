@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "admin/admin.h"
 #include "base/arena.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -102,16 +103,37 @@ static void balance_input(struct client *c, struct route_input *in)
         in->random = ss->random = hash_bytes(&ss->random, sizeof ss->random, 0x5eed);
 }
 
+/* Facts found by fingerprint carry the offsets of another text. They will not do where a
+ * statement's own text is needed. */
+static bool facts_need_text(const struct sql_facts *facts)
+{
+    return facts->nstmts > 1 || (facts->nstmts == 1 && (facts->stmts[0].kind == SQL_SET ||
+                                                           facts->stmts[0].kind == SQL_RESET));
+}
+
+static const struct sql_facts *balance_facts(struct sessions *ss, struct slice sql)
+{
+    const struct sql_facts *facts;
+    struct sql_facts *own;
+    bool same_layout;
+
+    arena_reset(ss->scratch);
+    facts = sql_cache_get(ss->sql_cache, ss->scratch, sql, &same_layout);
+    if (same_layout || !facts_need_text(facts))
+        return facts;
+    own = arena_alloc_zero(ss->scratch, sizeof *own);
+    (void)sql_parse(ss->scratch, sql, own);
+    return own;
+}
+
 /* The facts of `sql`, and what the router says of it. */
 const struct sql_facts *balance_decide(struct client *c, struct slice sql, struct route_decision *d)
 {
     struct sessions *ss = c->ss;
     const struct sql_facts *facts;
     struct route_input in;
-    bool same_layout;
 
-    arena_reset(ss->scratch);
-    facts = sql_cache_get(ss->sql_cache, ss->scratch, sql, &same_layout);
+    facts = balance_facts(ss, sql);
     balance_input(c, &in);
     route_query(&in, sql, facts, d);
     c->balance->reason = (uint8_t)d->reason;
@@ -190,8 +212,22 @@ enum balance_verdict balance_query(struct client *c, struct slice sql, struct sl
                 return BALANCE_GO;
         }
     }
+    b->nexchanges++;
     balance_note_write(c, &d);
     balance_note_facts(c, sql, facts);
+    return BALANCE_GO;
+}
+
+enum balance_verdict balance_unread_query(struct client *c)
+{
+    struct route_session *rs = &c->balance->rs;
+
+    if (c->target != c->link)
+        return BALANCE_PARK;
+    rs->state_unknown = true;
+    rs->has_temp_tables = true;
+    rs->wrote_in_session = true;
+    rs->wrote_in_tx = rs->in_tx;
     return BALANCE_GO;
 }
 
@@ -199,9 +235,9 @@ enum balance_verdict balance_query(struct client *c, struct slice sql, struct sl
 struct batch_look {
     bool is_closed; /* ends with Sync within what has arrived */
     bool has_execute;
-    bool may_leave;     /* everything in it may run on a standby */
-    bool needs_unnamed; /* binds the unnamed statement of an earlier sequence */
-    const char *end;    /* behind the Sync */
+    bool may_leave;   /* everything in it may run on a standby */
+    bool has_unnamed; /* the unnamed statement is parsed in this sequence */
+    const char *end;  /* behind the Sync */
     int node;
 };
 
@@ -209,7 +245,10 @@ struct batch_look {
 static bool look_at_sql(struct client *c, struct slice sql, struct batch_look *look, bool *ask)
 {
     struct route_decision d;
+    struct admin_cmd cmd;
 
+    if (client_local_is_likely(sql) && admin_recognise(sql, &cmd))
+        return false; /* answered here, next to the own link */
     (void)balance_decide(c, sql, &d);
     if (d.must_ask && !c->balance->ask_failed) {
         balance_ask(c, &d);
@@ -236,8 +275,9 @@ static bool look_at_message(
     case FE_PARSE:
         name = wire_get_cstr(&r);
         sql = wire_get_cstr(&r);
-        look->needs_unnamed = false;
-        return !r.bad && name.n == 0 && look_at_sql(c, sql, look, ask);
+        look->has_unnamed = name.n == 0;
+        return !r.bad && name.n == 0 && body.n < STATEMENT_MSG_MAX - PROTO_HEADER_BYTES &&
+               look_at_sql(c, sql, look, ask);
     case FE_BIND:
         (void)wire_get_cstr(&r);
         name = wire_get_cstr(&r);
@@ -245,7 +285,7 @@ static bool look_at_message(
         if (r.bad)
             return false;
         if (name.n == 0)
-            return look->has_execute || look->node != VIEW_NO_NODE; /* parsed in this sequence */
+            return look->has_unnamed;
         return st != NULL && st->msg_len > 0 && look_at_sql(c, statement_sql(st), look, ask);
     case FE_DESCRIBE:
         return body.n > 0 && body.p[0] == 'P';
@@ -292,6 +332,7 @@ enum balance_verdict balance_batch(struct client *c, const char *p, const char *
     if (c->target != c->link)
         return BALANCE_PARK; /* the reader has not finished an earlier sequence */
     b->batch++;
+    b->nexchanges++;
     if (!links_are_quiet(c) || c->link->tx_status != 'I')
         return BALANCE_GO;
     look_ahead(c, p, end, &look, &ask);
@@ -331,7 +372,7 @@ static void note_own_bind(struct client *c, struct statement *st)
     st->on_own = true;
 }
 
-static void note_own_parse(struct client *c, struct slice sql)
+static void note_own_execution(struct client *c, struct slice sql)
 {
     struct route_decision d;
     const struct sql_facts *facts = balance_decide(c, sql, &d);
@@ -353,7 +394,6 @@ void balance_note_message(struct client *c, char type, struct slice msg)
         st = statements_find(c->statements, name);
         if (st != NULL)
             st->batch = b->batch;
-        note_own_parse(c, wire_get_cstr(&r));
     } else if (type == FE_BIND && c->target == c->link) {
         name = wire_get_cstr(&r);
         st = statements_find(c->statements, name);
@@ -361,11 +401,26 @@ void balance_note_message(struct client *c, char type, struct slice msg)
             return;
         if (!st->on_own)
             note_own_bind(c, st);
-        note_own_parse(c, statement_sql(st));
+        note_own_execution(c, statement_sql(st));
     } else if (type == FE_BIND) {
         name = wire_get_cstr(&r);
         if (!r.bad)
             note_reader_bind(c, name);
+    }
+}
+
+void balance_note_partial(struct client *c, char type)
+{
+    struct statement *st;
+
+    if (type == FE_PARSE) {
+        /* Its name may be in the part that is still to come: forget them all. The own link knows
+         * them. */
+        statements_free(&c->statements);
+    } else if (type == FE_BIND && c->target == c->link) {
+        st = statements_find(c->statements, slice_of("", 0));
+        if (st != NULL && !st->on_own && st->msg_len > 0)
+            note_own_bind(c, st);
     }
 }
 
@@ -378,7 +433,10 @@ bool balance_on_own_quiet(struct client *c)
         client_unpark(c);
         return true;
     }
+    if (c->link->tx_status == 'E')
+        b->tx_failed = true;
     balance_end_tx(c);
     b->saw_error = false;
+    b->nexchanges = 0;
     return false;
 }

@@ -22,6 +22,12 @@
 /* After a failure the reader is not tried again for this long. */
 #define BALANCE_RETRY_US 5000000
 
+/* What the own link says while the reader speaks is held up to this size; then it waits in the
+ * socket. */
+#define BALANCE_HELD_MAX 65536
+/* A standby that takes longer to let us in is not waited for. */
+#define BALANCE_LOGIN_MS 5000
+
 enum reader_phase {
     READER_NONE,
     READER_OPENING, /* waiting for a link or its login: the client is parked */
@@ -42,11 +48,13 @@ struct balance {
     bool ask_failed;
     bool is_fresh;    /* the reader has not been used yet */
     bool reply_begun; /* bytes of the reader's answer reached the client */
+    bool tx_failed;   /* the open transaction failed: its COMMIT is a ROLLBACK */
     bool saw_error;   /* in the present exchange on the own link */
     bool tx_was_open;
     uint8_t tx_end; /* enum sql_kind of the last COMMIT or ROLLBACK sent */
     int64_t avoid_until_us;
     uint64_t choice;       /* where this session stands in the even sequence of choices */
+    uint32_t nexchanges;   /* on the own link since it was quiet */
     uint64_t batch;        /* number of the present extended sequence */
     struct buf log;        /* SET and RESET statements, each with its NUL */
     struct buf pending;    /* those of the open transaction */
@@ -80,6 +88,11 @@ enum balance_verdict balance_query(struct client *c, struct slice sql, struct sl
 enum balance_verdict balance_batch(struct client *c, const char *p, const char *end);
 /* One message of an extended sequence goes to c->target: keep the statements known. */
 void balance_note_message(struct client *c, char type, struct slice msg);
+/* A query too long to be looked at goes to the own link, and anything may be in it. */
+enum balance_verdict balance_unread_query(struct client *c);
+/* A message of the extended protocol arrives in parts: what is known of statements may be wrong
+ * now. */
+void balance_note_partial(struct client *c, char type);
 /* The own link is quiet after an exchange. True when the input goes on from here. */
 bool balance_on_own_quiet(struct client *c);
 

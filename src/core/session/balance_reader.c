@@ -64,6 +64,7 @@ static enum balance_verdict reader_acquire(struct client *c)
         b->reader = b->req.link;
         b->epoch = b->reader->epoch;
         b->phase = READER_OPENING;
+        timer_start(c->ss->loop, &b->reader->timer, BALANCE_LOGIN_MS);
         return BALANCE_PARK;
     case ACQUIRE_WAITING:
         break;
@@ -167,6 +168,8 @@ void balance_to_own(struct client *c)
     buf_free(&b->retry);
     memset(&b->held, 0, sizeof b->held);
     client_send(c, &held);
+    if (!stream_is_clogged(&c->stream))
+        link_resume(c->link);
 }
 
 static void reader_on_quiet(void *owner, struct link *link)
@@ -175,6 +178,8 @@ static void reader_on_quiet(void *owner, struct link *link)
 
     if (c->target != link)
         return;
+    if (link->own_failed)
+        c->balance->rs.state_unknown = true; /* a setting could not be replayed */
     client_note_idle(c);
     c->server_batch = false;
     balance_to_own(c);
@@ -238,7 +243,13 @@ static void reader_retry_on_own(struct client *c, struct buf *retry)
 {
     log_at(LVL_LOG, "a read of user \"%s\" is sent again to node %d: its standby was lost",
         c->pool->names, c->pool->cluster_node);
+    /* In front of what the client sent since. */
+    buf_put(retry, buf_slice(&c->carry).p, buf_unread(&c->carry));
+    buf_free(&c->carry);
+    c->is_parked = false;
     client_feed(c, retry->data + retry->pos, retry->data + retry->len);
+    if (c->phase == CL_ACTIVE && !c->is_parked && !c->is_half_closed)
+        stream_resume(&c->stream);
 }
 
 /* The client saw part of an answer: it has to be told that no more comes. */
@@ -270,6 +281,7 @@ static void reader_on_lost(void *owner, struct link *link, const struct err *err
     bool begun = b->reply_begun;
 
     (void)told;
+    sessions_suspect_node(c->ss, link->pool->cluster_node);
     memset(&b->retry, 0, sizeof b->retry);
     b->reader = NULL;
     balance_drop_reader(c, false);

@@ -24,11 +24,10 @@ static void log_add(struct client *c, struct buf *to, struct slice text)
     buf_put_byte(to, '\0');
 }
 
-static void note_setting(struct client *c, struct slice text, bool in_tx)
+/* Kept apart until the link is quiet: only then is it known how it went. */
+static void note_setting(struct client *c, struct slice text)
 {
-    struct balance *b = c->balance;
-
-    log_add(c, in_tx ? &b->pending : &b->log, text);
+    log_add(c, &c->balance->pending, text);
 }
 
 static void note_discard_all(struct client *c)
@@ -40,18 +39,30 @@ static void note_discard_all(struct client *c)
     b->rs.state_unknown = false;
     b->rs.has_temp_tables = false;
     b->rs.search_path_changed = false;
+    buf_free(&b->path);
     route_trace_on_discard(b->trace);
     statements_free(&c->statements);
     if (b->phase != READER_NONE && c->target != b->reader)
         balance_drop_reader(c, true); /* it is reset on its way back */
 }
 
-static void note_set(struct client *c, const struct sql_stmt *s, struct slice text, bool in_tx)
+static bool is_transaction_default(struct slice name)
+{
+    static const char prefix[] = "default_transaction_";
+
+    return name.n > sizeof prefix - 1 && memcmp(name.p, prefix, sizeof prefix - 1) == 0;
+}
+
+static void note_set(struct client *c, const struct sql_stmt *s, struct slice text)
 {
     switch (s->set.scope) {
     case SQL_SET_SESSION:
+        note_setting(c, text);
+        if (is_transaction_default(s->set.name))
+            c->balance->rs.state_unknown = true; /* a standby may refuse what the primary takes */
+        break;
     case SQL_SET_CHARACTERISTICS:
-        note_setting(c, text, in_tx);
+        c->balance->rs.state_unknown = true;
         break;
     case SQL_SET_NONE:
     case SQL_SET_LOCAL:
@@ -78,19 +89,18 @@ static void note_functions(struct client *c, const struct sql_stmt *s)
             c->balance->rs.state_unknown = true;
 }
 
-static void note_statement_facts(
-    struct client *c, const struct sql_stmt *s, struct slice text, bool in_tx)
+static void note_statement_facts(struct client *c, const struct sql_stmt *s, struct slice text)
 {
     struct balance *b = c->balance;
 
     switch (s->kind) {
     case SQL_SET:
         note_path(c, s);
-        note_set(c, s, text, in_tx);
+        note_set(c, s, text);
         break;
     case SQL_RESET:
         note_path(c, s);
-        note_setting(c, text, in_tx);
+        note_setting(c, text);
         break;
     case SQL_COMMIT:
     case SQL_ROLLBACK:
@@ -119,14 +129,14 @@ static void note_statement_facts(
         b->rs.has_temp_tables = true;
     if (s->kind == SQL_DDL)
         route_cache_clear(c->ss->answers);
-    route_trace_note(&b->trace, c->ss->rules, text, s, in_tx);
+    route_trace_note(&b->trace, c->ss->rules, text, s, true);
     note_functions(c, s);
 }
 
 void balance_note_facts(struct client *c, struct slice sql, const struct sql_facts *facts)
 {
-    bool is_implicit = c->link->tx_status == 'I' && facts->nstmts > 1;
-    bool in_tx = c->link->tx_status != 'I' || is_implicit;
+    bool is_open = c->link->tx_status != 'I';
+    uint32_t nends = 0;
     uint32_t i;
 
     for (i = 0; i < facts->nstmts; i++) {
@@ -134,41 +144,57 @@ void balance_note_facts(struct client *c, struct slice sql, const struct sql_fac
         struct slice text = slice_of("", 0);
 
         if (s->kind == SQL_BEGIN)
-            in_tx = true;
+            is_open = true;
+        else if (s->kind == SQL_COMMIT || s->kind == SQL_ROLLBACK)
+            is_open = (s->flags & SQL_F_CHAIN) != 0, nends++;
         if ((size_t)s->offset + s->len <= sql.n)
             text = slice_of(sql.p + s->offset, s->len);
-        note_statement_facts(c, s, text, in_tx);
+        note_statement_facts(c, s, text);
     }
-    /* Several statements in one string are one transaction unless they say otherwise. */
-    if (is_implicit && c->balance->tx_end == 0)
+    /* Outside a transaction block the string is a transaction of its own, unless it says otherwise.
+     */
+    if (!is_open && c->balance->tx_end == 0)
         c->balance->tx_end = SQL_COMMIT;
+    /* Settings before and behind the end of a transaction in one string share one fate here. */
+    if (nends > 0 && facts->nstmts > 1 && c->balance->pending.len > 0)
+        c->balance->rs.state_unknown = true;
 }
 
-/* The own link's transaction ended, or none was open. */
+/* The settings of the transaction that just ended are the session's, or never were. */
+static void settle_pending(struct client *c, bool committed)
+{
+    struct balance *b = c->balance;
+
+    if (committed) {
+        route_trace_on_commit(b->trace);
+        if (b->log.len + b->pending.len > BALANCE_LOG_MAX)
+            b->rs.state_unknown = true;
+        else
+            buf_put(&b->log, b->pending.data, b->pending.len);
+    } else {
+        route_trace_on_rollback(b->trace);
+        /* With several statements under way it is not known which of them failed. */
+        if (b->saw_error && b->nexchanges > 1 && b->pending.len > 0)
+            b->rs.state_unknown = true;
+    }
+    buf_free(&b->pending);
+    b->rs.wrote_in_tx = false;
+}
+
+/* The own link is quiet: has a transaction ended (also one with AND CHAIN, or one within a string
+ * of several statements)? */
 void balance_end_tx(struct client *c)
 {
     struct balance *b = c->balance;
     bool is_open = c->link->tx_status != 'I';
+    bool committed = b->tx_end == SQL_COMMIT && !b->saw_error && !b->tx_failed;
 
-    if (b->tx_was_open && !is_open) {
-        b->rs.wrote_in_tx = false;
-        if (b->tx_end == SQL_COMMIT && !b->saw_error)
-            route_trace_on_commit(b->trace);
-        else
-            route_trace_on_rollback(b->trace);
-    }
-    if (!is_open && b->pending.len > 0) {
-        if (b->tx_end == SQL_COMMIT && !b->saw_error) {
-            if (b->log.len + b->pending.len > BALANCE_LOG_MAX)
-                b->rs.state_unknown = true;
-            else
-                buf_put(&b->log, b->pending.data, b->pending.len);
-        }
-        buf_free(&b->pending);
-    }
-    if (!is_open)
-        b->tx_end = 0;
+    if (b->tx_end != 0 || (b->tx_was_open && !is_open) || (!is_open && b->pending.len > 0))
+        settle_pending(c, committed);
+    b->tx_end = 0;
     b->tx_was_open = is_open;
+    if (c->link->tx_status != 'E')
+        b->tx_failed = false;
 }
 
 void balance_replay(struct client *c)

@@ -68,18 +68,22 @@ static void client_on_closed(struct stream *s)
 
 /* Bytes after the goodbye are read and thrown away: closing with unread input would make the kernel
  * send a reset, which may destroy the message before the client has read it. */
-static void client_discard_input(struct client *c)
+static bool client_discard_input(struct client *c)
 {
-    if (stream_recv(&c->stream, c->ss->be.read_buf, BACKEND_READ_BYTES) == -1)
-        client_close(c);
+    char junk[4096]; /* not the worker's buffer: somebody up the stack may be reading from it */
+    ssize_t n = 1;
+    int round;
+
+    for (round = 0; n > 0 && round < 16; round++)
+        n = stream_recv(&c->stream, junk, sizeof junk);
+    return n != -1;
 }
 
 static void client_finish_closing(struct client *c)
 {
     if (stream_is_clogged(&c->stream))
         return;
-    while (stream_recv(&c->stream, c->ss->be.read_buf, BACKEND_READ_BYTES) > 0)
-        ;
+    (void)client_discard_input(c);
     client_close(c);
 }
 
@@ -101,12 +105,17 @@ static void client_on_readable(struct stream *s)
     ssize_t n;
 
     if (c->phase == CL_CLOSING) {
-        client_discard_input(c);
+        if (client_discard_input(c))
+            return;
+        if (stream_is_clogged(&c->stream) && !c->stream.send_failed)
+            stream_pause(&c->stream); /* it sends nothing more, but may still read */
+        else
+            client_close(c);
         return;
     }
     if (carried > 0)
         memcpy(buf, c->carry.data + c->carry.pos, carried);
-    n = stream_recv(s, buf + carried, BACKEND_READ_BYTES - carried);
+    n = stream_recv(s, buf + carried, BACKEND_TAKE_BYTES);
     if (n == 0)
         return;
     if (n == -1) {
@@ -232,6 +241,10 @@ void client_say_goodbye(struct client *c)
 
 void client_leave(struct client *c)
 {
+    if (stream_is_clogged(&c->stream) && !c->stream.send_failed) {
+        client_end(c, NULL); /* the rest of a reply is still on its way to a slow reader */
+        return;
+    }
     client_drop_link(c, c->body_left == 0 && buf_unread(&c->carry) == 0);
     client_close(c);
 }
@@ -239,13 +252,16 @@ void client_leave(struct client *c)
 void client_end(struct client *c, const struct err *err)
 {
     struct buf out = {0};
+    bool in_message;
 
     if (c->phase == CL_CLOSING || c->phase == CL_CLOSED)
         return;
+    /* Behind a part of a server's message our text would be taken for the rest of it. */
+    in_message = c->target != NULL && c->target->body_left > 0 && !c->target->swallow_body;
     if (c->login != NULL)
         pool_request_cancel(&c->login->req);
     client_drop_link(c, c->body_left == 0 && buf_unread(&c->carry) == 0);
-    if (err != NULL) {
+    if (err != NULL && !in_message) {
         wire_put_err(&out, err);
         client_send(c, &out);
     }

@@ -67,7 +67,8 @@ static enum feed_step feed_query(
             return feed_of_verdict(v);
     }
     feed_flush(c, run); /* the target may change */
-    if (c->balance != NULL && is_whole && balance_query(c, sql, msg) == BALANCE_PARK)
+    if (c->balance != NULL &&
+        (is_whole ? balance_query(c, sql, msg) : balance_unread_query(c)) == BALANCE_PARK)
         return FEED_PARK;
     if (c->phase != CL_ACTIVE)
         return FEED_STOP;
@@ -120,7 +121,7 @@ static struct slice feed_parse_sql(struct slice body)
 
 /* Messages of the extended protocol. `op` is what the server will owe. */
 static enum feed_step feed_extended(
-    struct client *c, char type, unsigned op, struct slice msg, bool is_whole)
+    struct client *c, struct feed_run *run, char type, unsigned op, struct slice msg, bool is_whole)
 {
     struct slice body = slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES);
     enum local_verdict v;
@@ -130,8 +131,12 @@ static enum feed_step feed_extended(
         if (v != LOCAL_NO)
             return feed_of_verdict(v);
     }
+    if (type == FE_BIND && c->balance != NULL)
+        feed_flush(c, run); /* a Parse that is put in comes behind what was sent */
     if (is_whole)
         feed_note_extended(c, type, msg);
+    else if (c->balance != NULL)
+        balance_note_partial(c, type);
     if (type != FE_FLUSH) {
         link_expect(c->target, op);
         c->server_batch = type != FE_SYNC;
@@ -155,24 +160,26 @@ static enum feed_step feed_message(
     case FE_QUERY:
         return feed_query(c, run, msg, is_whole);
     case FE_PARSE:
-        return feed_extended(c, type, OP_PARSE, msg, is_whole);
+        return feed_extended(c, run, type, OP_PARSE, msg, is_whole);
     case FE_BIND:
-        return feed_extended(c, type, OP_BIND, msg, is_whole);
+        return feed_extended(c, run, type, OP_BIND, msg, is_whole);
     case FE_DESCRIBE:
-        return feed_extended(c, type, OP_DESCRIBE, msg, is_whole);
+        return feed_extended(c, run, type, OP_DESCRIBE, msg, is_whole);
     case FE_EXECUTE:
-        return feed_extended(c, type, OP_EXECUTE, msg, is_whole);
+        return feed_extended(c, run, type, OP_EXECUTE, msg, is_whole);
     case FE_CLOSE:
-        return feed_extended(c, type, OP_CLOSE, msg, is_whole);
+        return feed_extended(c, run, type, OP_CLOSE, msg, is_whole);
     case FE_FLUSH:
-        return feed_extended(c, type, 0, msg, is_whole);
+        return feed_extended(c, run, type, 0, msg, is_whole);
     case FE_SYNC:
-        return feed_extended(c, type, OP_SYNC, msg, is_whole);
+        return feed_extended(c, run, type, OP_SYNC, msg, is_whole);
     case FE_COPY_DONE:
     case FE_COPY_FAIL:
         link_expect(c->target, OP_COPY_END);
         return FEED_PASS;
     case FE_FUNCTION_CALL:
+        if (c->target != c->link)
+            return FEED_PARK; /* the reader has not finished */
         link_expect(c->target, OP_FUNCTION_CALL);
         client_note_statement(c, slice_of_str("<function call>"));
         return FEED_PASS;

@@ -255,6 +255,8 @@ static void client_on_link_bytes(void *owner, struct link *link, const char *p, 
     }
     if (c->target != NULL && c->target != link) {
         buf_put(&c->balance->held, p, n); /* a notification: not into the reader's answer */
+        if (c->balance->held.len > BALANCE_HELD_MAX)
+            link_pause(link);
         return;
     }
     if (stream_send(&c->stream, p, n) == 0 && stream_is_clogged(&c->stream))
@@ -371,7 +373,8 @@ static void client_on_link_lost(void *owner, struct link *link, const struct err
 {
     struct client *c = owner;
 
-    (void)link;
+    if (!told)
+        sessions_suspect_node(c->ss, c->pool->cluster_node);
     if (c->balance != NULL)
         balance_free(c);
     c->link = NULL;
@@ -380,7 +383,7 @@ static void client_on_link_lost(void *owner, struct link *link, const struct err
         log_at(LVL_LOG, "session of user \"%s\" ends: %s", c->pool->names, err->msg);
     /* In the middle of a message of its own the client is not told: the server has hung up on it.
      */
-    client_end(c, told || c->body_left > 0 ? NULL : err);
+    client_end(c, told || c->body_left > 0 || link->body_left > 0 ? NULL : err);
 }
 
 const struct link_owner_ops client_link_ops = {

@@ -20,7 +20,7 @@
 
 #define CLIENT_MAGIC 0xC11E07A1U
 /* A message that may be a command of ours is collected up to this size. */
-#define CLIENT_COLLECT_MAX 16384
+#define CLIENT_COLLECT_MAX 131072
 /* How long a client that closed its sending half may wait for the rest of its replies. */
 #define CLIENT_HALF_CLOSED_MS 5000
 /* How long a goodbye may take to be read. */
@@ -161,6 +161,8 @@ bool client_log_statements(const struct client *c);
 /* sessions.c */
 /* The node that a session's own link goes to; VIEW_NO_NODE when there is none. */
 int sessions_write_node(struct sessions *ss);
+/* A link of the node broke or could not be opened: the monitor looks at once. */
+void sessions_suspect_node(struct sessions *ss, int node);
 /* What SHOW may say of nodes. */
 struct admin_sources;
 void sessions_fill_node_source(struct sessions *ss, struct admin_sources *src);

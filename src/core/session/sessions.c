@@ -175,6 +175,17 @@ void sessions_stop(struct sessions *ss, enum session_stop how)
         ss->on_empty(ss);
 }
 
+void sessions_suspect_node(struct sessions *ss, int node)
+{
+    const struct proc_env *env = ss->env;
+    int32_t body = node;
+    int slot;
+
+    for (slot = 0; slot < proc_nslots(env->shm); slot++)
+        if (proc_row(env->shm, slot)->role == ROLE_MONITOR)
+            (void)mailbox_post(env->boxes, slot, MAIL_NODE_SUSPECT, &body, sizeof body, -1);
+}
+
 int sessions_write_node(struct sessions *ss)
 {
     (void)view_refresh(ss->env->shm, &ss->view);

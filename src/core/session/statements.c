@@ -12,8 +12,7 @@
 
 #include "statements_int.h"
 
-#define STATEMENTS_MAX    4096
-#define STATEMENT_MSG_MAX 16384
+#define STATEMENTS_MAX 4096
 
 static int statement_eq(const struct hash_node *node, const void *key)
 {
