@@ -217,7 +217,7 @@ static bool feed_begins_batch(const struct client *c, char type)
 {
     return c->balance != NULL && !c->server_batch && !c->local_batch && !c->local_error &&
            (type == FE_PARSE || type == FE_BIND || type == FE_DESCRIBE || type == FE_EXECUTE ||
-               type == FE_CLOSE);
+               type == FE_CLOSE || type == FE_SYNC || type == FE_FLUSH);
 }
 
 /* One message at `p`. Returns where to go on, or NULL: the rest was kept, or the client has gone.
