@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_review_balance: the second link of a session, with real standbys: what the extended protocol, long
+messages and failed transactions do to what is known of it."""
+import struct
+import sys
+from pathlib import Path
+
+import pytest
+
+from pgt.wire import SYNC, Wire, bind, execute, message, parse, query
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cluster"))
+from test_monitor import Trio, pool_for, wait_settled  # noqa: E402  pylint: disable=wrong-import-position
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    it = Trio(0)
+    it.primary.rows("alter system set synchronous_standby_names = '2 (*)'")
+    it.primary.rows("alter system set synchronous_commit = 'remote_apply'")
+    it.primary.rows("select pg_reload_conf()")
+    it.primary.rows("create table t(a int)")
+    it.primary.rows("insert into t values (7)")
+    yield it
+    it.stop()
+
+
+@pytest.fixture
+def pool(cluster, start_pool):
+    """No read goes to the primary by weight."""
+    one = pool_for(start_pool, cluster, load_balance_mode=True, num_init_children=1,
+                   backend_weight0=0, backend_weight1=1, backend_weight2=0)
+    wait_settled(one, 0)
+    return one
+
+
+@pytest.fixture
+def w(pool, cluster):
+    wire = Wire(pool.address, seconds=20)
+    assert wire.login()[-1].type == "Z"
+    assert on_standby(wire, cluster), "reads are not balanced: the test would prove nothing"
+    yield wire
+    wire.bye()
+
+
+SLOW_READ = "select count(*) from t, generate_series(1, 3000000)"
+
+
+def on_standby(wire: Wire, cluster) -> bool:
+    return wire.value("select inet_server_port() from t") != str(cluster.primary.port)
+
+
+def types(found) -> str:
+    return "".join(m.type for m in found)
+
+
+def values(found) -> list[bytes | None]:
+    return [m.row()[0] for m in found if m.type == "D"]
+
+
+def bx(name: str) -> bytes:
+    return bind((), name=name) + execute()
+
+
+def test_two_named_statements_in_one_sequence(w):
+    for name, sql in (("s1", "select 'one' from t"), ("s2", "select 'two' from t")):
+        w.send(parse(sql, name), SYNC)
+        w.ready()
+    w.send(bx("s1") + bx("s2") + SYNC)
+    found = w.ready(seconds=5)
+    assert (types(found), values(found)) == ("2DC2DCZ", [b"one", b"two"])
+
+
+def test_unnamed_of_an_earlier_sequence(w):
+    w.send(parse("select 'named' from t", "s1"), SYNC)
+    w.ready()
+    w.send(parse("select 'stale' from t") + bx("") + SYNC)
+    assert values(w.ready()) == [b"stale"]
+    w.send(parse("select 'fresh' from t"), SYNC)
+    w.ready()
+    w.send(bx("s1") + bx("") + SYNC)
+    assert values(w.ready(seconds=5)) == [b"named", b"fresh"]
+
+
+def test_long_parse_in_parts_replaces_the_unnamed(w):
+    w.send(parse("select 'read' from t") + bx("") + SYNC)
+    assert values(w.ready()) == [b"read"]
+    long = parse("insert into t(a) select 8 where false returning 'w' || '" + "x" * 30000 + "'")
+    w.send(long[:20000])
+    assert w.is_quiet(0.3)
+    w.send(long[20000:] + bx("") + SYNC)
+    found = w.ready(seconds=5)
+    assert types(found) == "12CZ", [m.fields for m in found if m.type == "E"]
+    assert [m.body for m in found if m.type == "C"] == [b"INSERT 0 0\0"]
+
+
+def test_long_write_behind_a_read(w):
+    long = query("insert into t select 9 where length('" + "x" * 30000 + "') = 0")
+    w.send(query(SLOW_READ) + long[:20000])
+    assert w.is_quiet(0.3)
+    w.send(long[20000:])
+    found = w.ready(2, seconds=5)
+    assert [m.fields for m in found if m.type == "E"] == []
+
+
+def test_function_call_behind_a_read(cluster, w):
+    oid = int(cluster.primary.value("select 'lo_creat(int)'::regprocedure::oid"))
+    call = message("F", struct.pack("!IHHHi", oid, 1, 1, 1, 4) + struct.pack("!iH", -1, 1))
+    w.send(query(SLOW_READ) + call)
+    found = w.ready(2, seconds=5)
+    assert [m.fields for m in found if m.type == "E"] == []
+
+
+def test_long_setting_in_parts(w):
+    long = query("set work_mem = '9MB' -- " + "x" * 30000)
+    w.send(long[:20000])
+    assert w.is_quiet(0.3)
+    w.send(long[20000:])
+    w.ready()
+    assert w.value("select current_setting('work_mem') from t limit 1") == "9MB"
+
+
+def test_commit_of_a_failed_transaction(w):
+    for sql in ("begin", "set work_mem = '9MB'", "select 1/0", "commit"):
+        w.simple(sql)
+    assert w.value("select current_setting('work_mem') from t limit 1") == "4MB"
+
+
+def test_commit_and_chain_keeps_settings(w):
+    for sql in ("begin", "set work_mem = '9MB'", "commit and chain", "rollback"):
+        w.simple(sql)
+    assert w.value("select current_setting('work_mem') from t limit 1") == "9MB"
+
+
+def test_failed_sequence_rolls_settings_back(w):
+    w.send(parse("set work_mem = '9MB'") + bx("") + parse("select 1/0 from t") + bx("") + SYNC)
+    w.ready()
+    assert w.value("select current_setting('work_mem') from t limit 1") == "4MB"
+
+
+def test_prepared_set_that_is_not_executed(w):
+    w.send(parse("set work_mem = '9MB'", "later"), SYNC)
+    w.ready()
+    assert w.value("select current_setting('work_mem') from t limit 1") == "4MB"
+
+
+def test_same_fingerprint_another_layout(w):
+    w.simple("set work_mem = '9MB'")
+    assert w.value("select current_setting('work_mem') from t limit 1") == "9MB"
+    w.simple("insert into t select 1 where 1 = 2; reset work_mem")
+    assert w.value("select current_setting('work_mem') from t limit 1") == "4MB"
+    w.simple("set work_mem = '8MB'")
+    assert w.value("select current_setting('work_mem') from t limit 1") == "8MB"
+    w.simple("insert into t select 123456789 where 1 = 2; reset work_mem")
+    assert w.value("select current_setting('work_mem') from t limit 1") == "4MB"
+
+
+def test_show_of_ours_in_the_extended_protocol(w):
+    w.send(parse("show pool_version") + bx("") + SYNC)
+    assert types(w.ready(seconds=5)) == "12DCZ"
+
+
+def test_serializable_default(w):
+    w.simple("set session characteristics as transaction isolation level serializable")
+    found = w.simple("select count(*) from t")
+    assert [m.fields for m in found if m.type == "E"] == []
+
+
+def test_begin_set_rollback_set_in_one_string(w):
+    w.simple("begin; set work_mem = '9MB'; rollback; set work_mem = '8MB'")
+    assert w.value("select current_setting('work_mem') from t limit 1") == "8MB"
+
+
+def test_discard_all_in_between(w, cluster):
+    w.simple("set work_mem = '9MB'")
+    assert on_standby(w, cluster)
+    w.simple("discard all")
+    assert w.value("select current_setting('work_mem') from t limit 1") == "4MB"
