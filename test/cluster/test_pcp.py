@@ -17,6 +17,7 @@ import pytest
 
 from pgt import procs, waits
 from pgt.proxy import Pgpool2, pgpool_bin
+from pgt.wire import Wire
 
 PCP = Path(pgpool_bin() or "/nonexistent").parent / "pcp"
 PEER_PATH = "/usr/sbin:/usr/bin"
@@ -123,7 +124,9 @@ def peer(pg):
     server = Pgpool2(home, procs.free_port())
     server.start(pg.address)
     port = int(re.search(r"pcp_port = '(\d+)'", (home / "pgpool.conf").read_text()).group(1))
-    yield Side(home, port)
+    side = Side(home, port)
+    waits.wait_for("its PCP answers", lambda: side.run("node_count").returncode == 0)
+    yield side
     server.stop()
 
 
@@ -221,6 +224,22 @@ def test_detach_and_attach(pool):
         assert "invalid node ID" in pool.pcp.refused(name, "5")
 
 
+def test_detach_gracefully_waits_for_clients(pool):
+    waits.wait_for("the node is up", lambda: nodes(pool)[3] == "up")
+    with Raw(pool.pcp) as raw:
+        assert raw.login()[0] == b"r"
+        with Wire(pool.address) as client:
+            assert client.login()[-1].type == "Z"
+            assert client.rows("select 1") == [[b"1"]]
+            raw.send(b"d", b"0\0")
+            waits.wait_for("it is detached", lambda: pool.pcp.ok("node_info").split()[2] == "3")
+            raw.sock.settimeout(0.5)
+            with pytest.raises(TimeoutError):
+                raw.sock.recv(1)
+        raw.sock.settimeout(20 * waits.SCALE)
+        assert raw.recv() == (b"d", b"CommandComplete\0")
+
+
 def test_reload(pool):
     pool.write_conf(log_disconnections=True)
     assert pool.pcp.ok("reload_config") == "pcp_reload_config -- Command Successful\n"
@@ -254,7 +273,8 @@ def test_rotate(pool, start_pool, pg):
 
 def test_what_is_not_there_says_so(pool):
     waits.wait_for("the node is the primary", lambda: nodes(pool)[6] == "primary")
-    for command, text in ((["promote_node", "0"], "already the primary"), (["recovery_node", "0"], "Online recovery"),
+    for command, text in ((["promote_node", "0"], "already the primary"),
+                          (["promote_node", "0", "-s"], "already the primary"), (["recovery_node", "0"], "Online recovery"),
                           (["watchdog_info"], "watchdog is not enabled"),
                           (["invalidate_query_cache"], "query cache is not enabled")):
         assert text in pool.pcp.refused(*command)

@@ -449,7 +449,7 @@ def listening_inodes(port: int, home: Path) -> set[str]:
             found.add(f"socket:[{fields[9]}]")
     for line in Path("/proc/net/unix").read_text(encoding="ascii").splitlines()[1:]:
         fields = line.split()
-        if len(fields) > 7 and fields[7].startswith(str(home)) and fields[5] == "01":
+        if len(fields) > 7 and fields[7] == str(home / f".s.PGSQL.{port}") and fields[5] == "01":
             found.add(f"socket:[{fields[6]}]")
     return found
 

@@ -16,6 +16,7 @@
 #define DEFAULT_HOST      "/tmp"
 #define DEFAULT_PORT      9898
 #define DEFAULT_TIMEOUT_S 60
+#define LEAVE_TIMEOUT_S   660 /* longer than the server waits for clients to leave */
 #define MAX_TIMEOUT_S     86400
 #define MIN_PORT          1024
 #define MAX_PORT          65535
@@ -282,11 +283,12 @@ int tool_opts_parse(
 {
     const struct passwd *pw;
 
-    *o = (struct tool_options){.host = DEFAULT_HOST,
+    *o = (struct tool_options){
+        .host = DEFAULT_HOST,
         .port = DEFAULT_PORT,
         .mode = 's',
         .id = -1,
-        .timeout_s = DEFAULT_TIMEOUT_S};
+    };
     *status = EXIT_SUCCESS;
     if (argc > 1 && (strcmp(argv[1], "-?") == 0 || strcmp(argv[1], "--help") == 0)) {
         usage(t);
@@ -302,6 +304,8 @@ int tool_opts_parse(
         o->host = DEFAULT_HOST;
     if (o->scope == '\0')
         o->scope = 'l';
+    if (o->timeout_s == 0)
+        o->timeout_s = o->gracefully ? LEAVE_TIMEOUT_S : DEFAULT_TIMEOUT_S;
     if (o->user == NULL && (pw = getpwuid(geteuid())) != NULL)
         o->user = pw->pw_name;
     if (o->user == NULL || o->user[0] == '\0' || strlen(o->user) > PCP_USER_BYTES) {

@@ -44,7 +44,13 @@ enum pcp_state {
 };
 
 /* What a command in PCP_STATE_WAITING waits for. */
-enum pcp_wait { PCP_WAIT_ATTACH, PCP_WAIT_DETACH, PCP_WAIT_PROMOTE, PCP_WAIT_RELOAD };
+enum pcp_wait {
+    PCP_WAIT_ATTACH,
+    PCP_WAIT_DETACH,
+    PCP_WAIT_DETACH_IDLE, /* and until no client uses the node */
+    PCP_WAIT_PROMOTE,
+    PCP_WAIT_RELOAD
+};
 
 struct pcp_conn {
     struct stream stream;
@@ -105,6 +111,9 @@ int pcp_show_health(struct pcp_conn *c, struct slice body, struct buf *out, stru
 int pcp_show_proc_count(struct pcp_conn *c, struct slice body, struct buf *out, struct err *err);
 int pcp_show_proc_info(struct pcp_conn *c, struct slice body, struct buf *out, struct err *err);
 int pcp_show_status(struct pcp_conn *c, struct slice body, struct buf *out, struct err *err);
+
+/* How many clients have a connection to the node; -1 when that cannot be told. */
+int pcp_show_users_of(struct control *ctl, int node);
 
 /* --- pcp_wait.c --- */
 void pcp_wait_init(struct pcp_conn *c);

@@ -197,7 +197,8 @@ static enum pcp_outcome detach(struct pcp_conn *c, const struct pcp_packet *p, s
 
     if (node == -1 || !ask_monitor(c, order, node, err))
         return PCP_FAILED;
-    pcp_wait_start(c, PCP_WAIT_DETACH, node, pcp_answer_type(p->type));
+    pcp_wait_start(c, order == NODE_DETACH ? PCP_WAIT_DETACH : PCP_WAIT_DETACH_IDLE, node,
+        pcp_answer_type(p->type));
     return PCP_LATER;
 }
 
@@ -215,9 +216,18 @@ static enum pcp_outcome promote(struct pcp_conn *c, const struct pcp_packet *p, 
     if (c->ctl->view.primary == node)
         return fail(err, "55000", "invalid promote request",
             "The specified node is already the primary node.");
-    return fail(err, "0A000", "promotion by PCP is not built in this version",
-        "pgpool observes which server is the primary: promote the server itself (pg_promote), and "
-        "pgpool follows.");
+    if (p->type == PCP_PROMOTE_GRACEFULLY || (body.n > 0 && body.p[0] == 's'))
+        return fail(err, "0A000", "promotion of a server by PCP is not built in this version",
+            "Promote the server itself (pg_promote): pgpool follows. Without -s and -g the node is "
+            "only named the primary.");
+    if (c->ctl->view.node[node].pg_role == VIEW_ROLE_STANDBY)
+        return fail(err, "55000", "invalid promote request",
+            "The server says that it is a standby: promote it itself (pg_promote), pgpool "
+            "follows.");
+    if (!ask_monitor(c, NODE_PROMOTE, node, err))
+        return PCP_FAILED;
+    pcp_wait_start(c, PCP_WAIT_PROMOTE, node, pcp_answer_type(p->type));
+    return PCP_LATER;
 }
 
 /* The levels of client_min_messages, from all to none. */

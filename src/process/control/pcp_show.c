@@ -21,7 +21,7 @@
 /* Columns of the reports used here. */
 enum { NODES_HOST = 1, NODES_PORT = 2, NODES_PG_STATUS = 4, NODES_PG_ROLE = 7 };
 enum { HEALTH_NODE = 0 };
-enum { POOLS_PID = 0 };
+enum { POOLS_PID = 0, POOLS_NODE = 4, POOLS_CONNECTED = 15 };
 
 static void fill_health(const struct view_health *from, struct admin_health *to)
 {
@@ -315,6 +315,21 @@ int pcp_show_proc_info(struct pcp_conn *c, struct slice body, struct buf *out, s
     pcp_put_word(out, 'p', PCP_COMPLETE);
     admin_result_fini(&res);
     return 0;
+}
+
+int pcp_show_users_of(struct control *ctl, int node)
+{
+    struct admin_result res = {0};
+    const struct admin_row *row;
+    struct err ignored = {0};
+    int n = 0;
+
+    if (run(ctl, ADMIN_REPORT_POOLS, &res, &ignored) == -1)
+        return -1;
+    for (row = res.rows; row != NULL; row = row->next)
+        n += cell_is(row, POOLS_NODE, node) && cell_is(row, POOLS_CONNECTED, 1);
+    admin_result_fini(&res);
+    return n;
 }
 
 int pcp_show_status(struct pcp_conn *c, struct slice body, struct buf *out, struct err *err)

@@ -13,10 +13,11 @@
 
 #define LOOK_AGAIN_MS LOOP_TICK_MS
 #define GIVE_UP_MS    10000
+#define LEAVE_MS      (10 * 60 * 1000) /* for clients to end their sessions */
 
 enum progress { PENDING, REACHED, MISSED };
 
-static enum progress look_at_node(const struct pcp_conn *c, struct err *err)
+static enum progress look_at_node(struct pcp_conn *c, struct err *err)
 {
     const struct view *v = &c->ctl->view;
     const struct view_node *n;
@@ -27,6 +28,10 @@ static enum progress look_at_node(const struct pcp_conn *c, struct err *err)
     switch (c->wait) {
     case PCP_WAIT_DETACH:
         return n->held_down && n->status == VIEW_DOWN ? REACHED : PENDING;
+    case PCP_WAIT_DETACH_IDLE:
+        if (!n->held_down || n->status != VIEW_DOWN)
+            return PENDING;
+        return pcp_show_users_of(c->ctl, c->wait_node) == 0 ? REACHED : PENDING;
     case PCP_WAIT_ATTACH:
         if (n->held_down)
             return PENDING;
@@ -62,6 +67,12 @@ static void give_up(const struct pcp_conn *c, struct err *err)
         err_set(
             err, "57014", "the settings were not reloaded within %d seconds", GIVE_UP_MS / 1000);
         err_hint(err, "See pgpool's log.");
+        return;
+    }
+    if (c->wait == PCP_WAIT_DETACH_IDLE) {
+        err_set(err, "57014", "clients still use node %d after %d seconds", c->wait_node,
+            LEAVE_MS / 1000);
+        err_hint(err, "The node stays detached if it is by now: see pcp_node_info.");
         return;
     }
     err_set(err, "57014", "the command had no effect on node %d within %d seconds", c->wait_node,
@@ -117,6 +128,8 @@ void pcp_wait_start(struct pcp_conn *c, enum pcp_wait wait, int node, char answe
     c->wait_node = node;
     c->answer = answer;
     c->began_us = clock_wall_us();
-    c->give_up_us = clock_mono_us() + (int64_t)GIVE_UP_MS * CLOCK_US_PER_MS;
+    c->give_up_us =
+        clock_mono_us() +
+        (int64_t)(wait == PCP_WAIT_DETACH_IDLE ? LEAVE_MS : GIVE_UP_MS) * CLOCK_US_PER_MS;
     timer_start(&c->ctl->role.loop, &c->poll, LOOK_AGAIN_MS);
 }
