@@ -82,16 +82,19 @@ def test_no_goodbye_inside_a_row(fake, start_pool):
 
 
 def test_half_closed_client_gets_all(pg, start_pool):
-    """It closed its sending half and reads slowly: the reply is not cut off."""
+    """It closed its sending half and reads late: the reply is not cut off. Of many sizes some leave the
+    last bytes in pgpool's own buffer when the server has finished."""
     pool = start_pool(pg.address, num_init_children=1)
-    w = Wire(pool.address, seconds=20, rcvbuf=4096)
-    assert w.login()[-1].type == "Z"
-    w.send(query("select repeat('x', 1000) from generate_series(1, 3000)"))
-    w.half_close()
-    waits.wait_for("the server has said all", lambda: not pg.sessions("state = 'active'"), 5)
-    found = w.read_eof()
-    assert [m.type for m in found].count("D") == 3000
-    assert found[-1].type == "Z"
+    for rows in range(1800, 3800, 40):
+        w = Wire(pool.address, seconds=20, rcvbuf=4096)
+        assert w.login()[-1].type == "Z"
+        w.send(query(f"select repeat('x', 1000) from generate_series(1, {rows})"))
+        w.half_close()
+        waits.wait_for("the server has said all or cannot", lambda: not pg.sessions(
+            "state = 'active' and wait_event is distinct from 'ClientWrite'"), 5)
+        found = w.read_eof()
+        assert ([m.type for m in found].count("D"), found[-1].type) == (rows, "Z")
+        w.bye()
 
 
 @pytest.mark.parametrize("is_evil", [False, True], ids=["control", "evil"])
