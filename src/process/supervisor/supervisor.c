@@ -174,6 +174,7 @@ static void discard_status(const struct sup *s)
         log_err(LVL_WARNING, &err);
     else
         status_file_discard(dir);
+    log_at(LVL_LOG, "option -D: the saved status of the servers is discarded");
 }
 
 static void use_options(const struct sup *s, const struct sup_opts *opts)
