@@ -85,11 +85,12 @@ bool link_give_away(struct link *link, int ordinal)
         return false;
     n = travel_encode(link, body);
     io_want(&link->stream.io, 0);
+    quota_move(be->shm, link->pool->cluster_node, be->ordinal, ordinal);
     if (be->send_link(be, ordinal, body, n, link->stream.fd) == -1) {
+        quota_move(be->shm, link->pool->cluster_node, ordinal, be->ordinal);
         io_want(&link->stream.io, IO_READ);
         return false;
     }
-    quota_move(be->shm, link->pool->cluster_node, be->ordinal, ordinal);
     link->has_quota = false;
     link->is_travelling = true;
     link_close(link);

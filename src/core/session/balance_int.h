@@ -60,6 +60,7 @@ struct balance {
     struct buf pending;    /* those of the open transaction */
     uint32_t replayed;     /* bytes of the log that the reader has seen */
     struct buf retry;      /* messages the reader has not begun to answer */
+    struct buf early;      /* ParseComplete and BindComplete of the reader: no answer yet */
     struct buf held;       /* what the own link said while the reader spoke */
     struct buf path;       /* what names without a schema mean; see balance_path */
     uint32_t path_log_len; /* of the log when `path` was made */

@@ -23,6 +23,7 @@ void balance_drop_reader(struct client *c, bool boundary)
     b->phase = READER_NONE;
     b->replayed = 0;
     buf_free(&b->retry);
+    buf_free(&b->early);
     if (c->target == reader)
         c->target = c->link;
     if (reader != NULL)
@@ -137,6 +138,18 @@ static void reader_on_login_done(void *owner, struct link *link)
     client_unpark(c);
 }
 
+/* ParseComplete and BindComplete alone: the read can still be made elsewhere. */
+static bool is_no_answer_yet(const char *p, size_t n)
+{
+    size_t i;
+
+    for (i = 0; i + PROTO_HEADER_BYTES <= n; i += PROTO_HEADER_BYTES)
+        if ((p[i] != BE_PARSE_COMPLETE && p[i] != BE_BIND_COMPLETE) ||
+            proto_get_u32(p + i + 1) != 4)
+            return false;
+    return i == n;
+}
+
 static void reader_on_bytes(void *owner, struct link *link, const char *p, size_t n)
 {
     struct client *c = owner;
@@ -150,9 +163,14 @@ static void reader_on_bytes(void *owner, struct link *link, const char *p, size_
     }
     if (c->target != link)
         return; /* a notice between two reads: not for the client */
+    if (!b->reply_begun && is_no_answer_yet(p, n)) {
+        buf_put(&b->early, p, n);
+        return;
+    }
     if (!b->reply_begun) {
         b->reply_begun = true;
         buf_free(&b->retry);
+        client_send(c, &b->early);
     }
     if (stream_send(&c->stream, p, n) == 0 && stream_is_clogged(&c->stream))
         link_pause(link);
