@@ -204,8 +204,8 @@ enum balance_verdict balance_query(struct client *c, struct slice sql, struct sl
             return BALANCE_PARK;
         }
         b->ask_failed = false;
-        if (d.class == ROUTE_EITHER && !d.must_ask && !d.must_wait && d.node != VIEW_NO_NODE &&
-            d.node != c->pool->cluster_node) {
+        if (d.class == ROUTE_EITHER && !d.must_ask && !d.must_wait &&
+            conf_has_node(c->ss->conf, d.node) && d.node != c->pool->cluster_node) {
             if (balance_go_reader(c, d.node, msg) == BALANCE_PARK)
                 return BALANCE_PARK;
             if (c->target != c->link)
@@ -255,8 +255,8 @@ static bool look_at_sql(struct client *c, struct slice sql, struct batch_look *l
         *ask = true;
         return false;
     }
-    if (d.class != ROUTE_EITHER || d.must_ask || d.must_wait || d.node == VIEW_NO_NODE ||
-        d.node == c->pool->cluster_node)
+    if (d.class != ROUTE_EITHER || d.must_ask || d.must_wait ||
+        !conf_has_node(c->ss->conf, d.node) || d.node == c->pool->cluster_node)
         return false;
     look->node = d.node;
     return true;

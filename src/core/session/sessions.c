@@ -188,8 +188,12 @@ void sessions_suspect_node(struct sessions *ss, int node)
 
 int sessions_write_node(struct sessions *ss)
 {
+    int node;
+
     (void)view_refresh(ss->env->shm, &ss->view);
-    return view_write_node(&ss->view);
+    node = view_write_node(&ss->view);
+    /* A node that a reload just added may be in the view before this worker has its address. */
+    return conf_has_node(ss->conf, node) ? node : VIEW_NO_NODE;
 }
 
 static void fill_health(const struct view_health *h, struct admin_health *out)
