@@ -17,9 +17,18 @@ DEMO = TOP / "dev" / "demo"
 
 
 def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
+    """A port with room for the demo's servers behind it. Below the range of the harness and of outgoing
+    connections: other tests run at the same time."""
+    for _ in range(500):
+        port = 12000 + int.from_bytes(os.urandom(2), "big") % 7000
+        try:
+            for near in range(port, port + 20):
+                with socket.socket() as sock:
+                    sock.bind(("127.0.0.1", near))
+        except OSError:
+            continue
+        return port
+    raise AssertionError("no free ports between 12000 and 19000")
 
 
 def processes_naming(text: str) -> list[str]:
