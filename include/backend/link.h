@@ -69,6 +69,7 @@ struct link {
     struct timer timer; /* connection_life_time, or the deadline of cleaning */
     void *owner;
     const struct link_owner_ops *ops;
+    uint64_t id;    /* never used twice in a worker */
     uint64_t epoch; /* of the present loan */
     struct expect expect;
     struct buf carry;         /* an incomplete message that must be seen whole */

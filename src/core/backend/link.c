@@ -96,6 +96,7 @@ static struct link *link_new(struct pool *pool)
     link->be = be;
     link->pool = pool;
     link->epoch = ++be->next_epoch;
+    link->id = link->epoch;
     link->stream.fd = -1;
     link->tx_status = 'I';
     link->has_quota = true;

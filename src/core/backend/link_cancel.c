@@ -22,6 +22,7 @@ struct cancel {
     struct dial *dial;
     struct backend *be;
     struct link *link;
+    uint64_t link_id; /* another link may come to lie at the address of one that is gone */
     int canceller_fd;
     struct buf packet;
 };
@@ -33,7 +34,7 @@ static struct link *cancel_find_link(const struct cancel *c)
 
     LIST_FOREACH(n, &c->be->links)
     {
-        if (LIST_ENTRY(n, struct link, all_node) == c->link)
+        if (LIST_ENTRY(n, struct link, all_node) == c->link && c->link->id == c->link_id)
             return c->link;
     }
     return NULL;
@@ -121,6 +122,7 @@ void link_cancel(struct link *link, int fd)
     c = mem_alloc_zero(sizeof *c);
     c->be = be;
     c->link = link;
+    c->link_id = link->id;
     c->canceller_fd = fd;
     c->stream.fd = -1;
     startup_encode_cancel(&c->packet, link->server_pid, slice_of(link->key, link->key_len));
