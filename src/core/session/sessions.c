@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "admin/sources.h"
+#include "admin/admin_view.h"
 #include "backend/pool.h"
 #include "backend/quota.h"
 #include "backend/row_alloc.h"
@@ -196,23 +196,6 @@ int sessions_write_node(struct sessions *ss)
     return conf_has_node(ss->conf, node) ? node : VIEW_NO_NODE;
 }
 
-static void fill_health(const struct view_health *h, struct admin_health *out)
-{
-    out->total = h->total;
-    out->success = h->success;
-    out->fail = h->fail;
-    out->skip = h->skip;
-    out->retry = h->retry;
-    out->max_retry = h->max_retry;
-    out->max_ms = h->max_ms;
-    out->min_ms = h->min_ms;
-    out->sum_ms = h->sum_ms;
-    out->last_us = h->last_us;
-    out->last_success_us = h->last_success_us;
-    out->last_skip_us = h->last_skip_us;
-    out->last_fail_us = h->last_fail_us;
-}
-
 static void fill_counts(const struct shm *shm, int node, struct admin_counts *out)
 {
     out->nselect = session_count_sum(shm, node, COUNT_SELECT);
@@ -229,29 +212,11 @@ static void fill_counts(const struct shm *shm, int node, struct admin_counts *ou
 static void fill_node(void *ctx, int id, struct admin_node *out)
 {
     struct sessions *ss = ctx;
-    const struct view_node *n;
 
-    if (id < 0 || id >= ss->view.nnodes)
-        return;
-    n = &ss->view.node[id];
-    out->status = (enum admin_node_status)n->status;
-    out->pg_status = (enum admin_pg_status)n->pg_status;
-    out->role = (enum admin_role)n->role;
-    out->pg_role = (enum admin_role)n->pg_role;
-    out->delay_bytes = n->delay_bytes;
-    out->delay_us = n->delay_us;
-    out->delay_is_time = n->delay_is_time;
-    memcpy(out->replication_state, n->replication_state, sizeof out->replication_state);
-    memcpy(
-        out->replication_sync_state, n->replication_sync_state, sizeof out->replication_sync_state);
-    out->status_changed_us = n->status_changed_us;
-    fill_health(&n->health, &out->health);
-    fill_counts(ss->env->shm, id, &out->counts);
+    admin_node_of_view(&ss->view, id, out);
+    if (id >= 0 && id < ss->view.nnodes)
+        fill_counts(ss->env->shm, id, &out->counts);
 }
-
-_Static_assert((int)VIEW_QUARANTINE == (int)ADMIN_NODE_QUARANTINE, "same order");
-_Static_assert((int)VIEW_ROLE_STANDBY == (int)ADMIN_ROLE_STANDBY, "same order");
-_Static_assert((int)VIEW_PG_DOWN == (int)ADMIN_PG_DOWN, "same order");
 
 void sessions_fill_node_source(struct sessions *ss, struct admin_sources *src)
 {

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "admin/admin.h"
+#include "admin/admin_view.h"
 #include "base/mem.h"
 #include "config/conf.h"
 #include "sys/clock.h"
@@ -23,48 +24,12 @@ enum { NODES_HOST = 1, NODES_PORT = 2, NODES_PG_STATUS = 4, NODES_PG_ROLE = 7 };
 enum { HEALTH_NODE = 0 };
 enum { POOLS_PID = 0, POOLS_NODE = 4, POOLS_CONNECTED = 15 };
 
-static void fill_health(const struct view_health *from, struct admin_health *to)
-{
-    to->total = from->total;
-    to->success = from->success;
-    to->fail = from->fail;
-    to->skip = from->skip;
-    to->retry = from->retry;
-    to->max_retry = from->max_retry;
-    to->max_ms = from->max_ms;
-    to->min_ms = from->min_ms;
-    to->sum_ms = from->sum_ms;
-    to->last_us = from->last_us;
-    to->last_success_us = from->last_success_us;
-    to->last_skip_us = from->last_skip_us;
-    to->last_fail_us = from->last_fail_us;
-}
-
-_Static_assert((int)VIEW_QUARANTINE == (int)ADMIN_NODE_QUARANTINE, "same order");
-_Static_assert((int)VIEW_ROLE_STANDBY == (int)ADMIN_ROLE_STANDBY, "same order");
-_Static_assert((int)VIEW_PG_DOWN == (int)ADMIN_PG_DOWN, "same order");
-
 /* Counts of statements stay zero: no request of PCP shows them. */
 static void fill_node(void *ctx, int id, struct admin_node *out)
 {
     const struct control *ctl = ctx;
-    const struct view_node *n;
 
-    if (id < 0 || id >= ctl->view.nnodes)
-        return;
-    n = &ctl->view.node[id];
-    out->status = (enum admin_node_status)n->status;
-    out->pg_status = (enum admin_pg_status)n->pg_status;
-    out->role = (enum admin_role)n->role;
-    out->pg_role = (enum admin_role)n->pg_role;
-    out->delay_bytes = n->delay_bytes;
-    out->delay_us = n->delay_us;
-    out->delay_is_time = n->delay_is_time;
-    memcpy(out->replication_state, n->replication_state, sizeof out->replication_state);
-    memcpy(
-        out->replication_sync_state, n->replication_sync_state, sizeof out->replication_sync_state);
-    out->status_changed_us = n->status_changed_us;
-    fill_health(&n->health, &out->health);
+    admin_node_of_view(&ctl->view, id, out);
 }
 
 void pcp_show_sources(struct control *ctl, struct admin_sources *src)
