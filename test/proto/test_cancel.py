@@ -9,11 +9,11 @@ from pgt.diff import differential
 from pgt.fake import error, ready
 from pgt.wire import (COPY_DONE, FLUSH, SYNC, Wire, bind, cancel, copy_data, execute, parse, pg, query)
 
-RUNNING = "select count(*) > 0 from pg_stat_activity where pid = {} and state = 'active' and wait_event is not null"
+RUNNING = "select count(*) > 0 from pg_stat_activity where {} and state = 'active' and wait_event is not null"
 
 
 def wait_running(t, c) -> None:
-    t.wait_sql(RUNNING.format(c.wire.pid))
+    t.wait_sql(RUNNING.format(t.process_of(c)))
 
 
 @differential(chunks=(0,))
@@ -94,7 +94,7 @@ def test_t15_cancel_waiting_for_a_lock(t):
     a, b = t.connect("a"), t.connect("b")
     a.simple("begin; select pg_advisory_xact_lock(15)")
     b.send(query("select pg_advisory_xact_lock(15)"))
-    t.wait_sql(f"select count(*) > 0 from pg_locks where pid = {b.wire.pid} and not granted")
+    t.wait_sql(f"select count(*) > 0 from pg_locks where {t.process_of(b)} and not granted")
     t.cancel(b)
     b.ready()
     a.simple("commit")

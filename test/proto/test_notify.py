@@ -44,6 +44,7 @@ def test_many_notifications_while_idle(t):
         a.until("A")
 
 
+@pytest.mark.session_mode
 @differential()
 def test_pid_is_the_server_process(t):
     """BackendKeyData, pg_backend_pid() and pg_stat_activity tell the same number."""
@@ -54,6 +55,7 @@ def test_pid_is_the_server_process(t):
     a.simple("select pid from pg_stat_activity where pid = pg_backend_pid()")
 
 
+@pytest.mark.session_mode
 @differential()
 def test_terminate_own_backend(t):
     c = t.connect()
@@ -61,6 +63,7 @@ def test_terminate_own_backend(t):
     c.eof()
 
 
+@pytest.mark.session_mode
 @differential()
 @pytest.mark.parametrize("state", ["idle", "in_transaction", "aborted"])
 def test_backend_terminated_by_another(t, state):
@@ -74,6 +77,7 @@ def test_backend_terminated_by_another(t, state):
     c.eof()
 
 
+@pytest.mark.session_mode
 @differential()
 def test_idle_in_transaction_timeout(t):
     c = t.connect()
@@ -82,6 +86,7 @@ def test_idle_in_transaction_timeout(t):
     c.eof()
 
 
+@pytest.mark.session_mode
 @differential()
 def test_idle_session_timeout(t):
     c = t.connect()

@@ -134,12 +134,12 @@ class Conn:
 class Trace:
     """One run of a scenario against one target."""
 
-    def __init__(self, pg: Postgres, address: Address, chunk: int, seconds: float):
+    def __init__(self, pg: Postgres, address: Address, chunk: int, seconds: float, moves: bool = False):
         self.pg = pg
         self.address = address
         self.chunk = chunk
         self.seconds = seconds
-        self.normal = normal.Normalizer()
+        self.normal = normal.Normalizer(moves)
         self.conns: dict[str, Conn] = {}
         self.over = ""
 
@@ -156,6 +156,18 @@ class Trace:
     def direct(self, sql: str) -> list[list[bytes | None]]:
         """SQL at the server itself, not recorded."""
         return self.pg.rows(sql)
+
+    def cut(self, name: str) -> None:
+        """The connection vanishes without a goodbye; what it received so far stays in the transcript."""
+        self.conns[name].wire.reset()
+
+    def process_of(self, conn: Conn) -> str:
+        """SQL: pid is that of the server process which works for the connection. Where a session has none
+        of its own: of any process that works for somebody."""
+        if not self.normal.moves:
+            return f"pid = {conn.wire.pid}"
+        return ("pid in (select pid from pg_stat_activity where backend_type = 'client backend' "
+                "and state <> 'idle' and pid <> pg_backend_pid())")
 
     def wait_sql(self, sql: str) -> None:
         """Waits until a query at the server itself yields true."""
@@ -179,14 +191,18 @@ class Trace:
 
 
 class Oracle:
-    """Runs scenarios against both targets and compares."""
+    """Runs scenarios against both targets and compares. `moves`: a session has no server process of its
+    own (see Normalizer); `before` runs before each run through the proxy."""
 
-    def __init__(self, pg: Postgres, via: Address):
+    def __init__(self, pg: Postgres, via: Address, moves: bool = False,
+                 before: Callable[[], None] | None = None):
         self.pg = pg
         self.via = via
+        self.moves = moves
+        self.before = before
 
     def run(self, scenario: Callable, address: Address, chunk: int, seconds: float) -> Trace:
-        trace = Trace(self.pg, address, chunk, seconds)
+        trace = Trace(self.pg, address, chunk, seconds, self.moves)
         try:
             scenario(trace)
         except ScenarioOver as e:
@@ -198,6 +214,8 @@ class Oracle:
     def check(self, scenario: Callable, chunk: int = 0) -> None:
         direct = self.run(scenario, self.pg.address, 0, 10)
         assert not direct.over, f"the scenario itself is wrong, direct run: {direct.over}\n{show(direct)}"
+        if self.before is not None:
+            self.before()
         through = self.run(scenario, self.via, chunk, 5)
         difference = compare(direct.transcript(), through.transcript())
         if difference or through.over:

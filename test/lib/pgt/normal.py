@@ -17,10 +17,13 @@ LOCATION = ("F", "L", "R")
 
 
 class Normalizer:
-    """One per run: learns process ids from BackendKeyData as they pass."""
+    """One per run: learns process ids from BackendKeyData as they pass. With `moves` a session has no
+    server process of its own: its pid is only a name for cancel requests, and the sender of a notification
+    is any process."""
 
-    def __init__(self) -> None:
+    def __init__(self, moves: bool = False) -> None:
         self.pids: dict[int, str] = {}
+        self.moves = moves
 
     def learn(self, name: str, pid: int) -> None:
         self.pids[pid] = f"<pid of {name}>"
@@ -79,6 +82,8 @@ def _error(n: Normalizer, msg: Msg) -> str:
 def _notification(n: Normalizer, msg: Msg) -> str:
     pid = struct.unpack_from("!i", msg.body)[0]
     channel, payload, _ = msg.body[4:].split(b"\0")
+    if n.moves:
+        return f"{'some pid' if pid > 0 else f'pid {pid}'} {channel!r} {payload!r}"
     return f"{n.pids.get(pid, f'pid {pid}')} {channel!r} {payload!r}"
 
 

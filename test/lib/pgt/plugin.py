@@ -6,16 +6,19 @@ import sys
 
 import pytest
 
-from pgt import postgres, proxy, waits
+from pgt import noise, postgres, proxy, waits
 from pgt.diff import Oracle
 from pgt.fake import FakeServer, serve
 
 VIAS = ("pgpool", "postgres", "pgbouncer", "pgpool2")
+MODES = ("session", "transaction", "statement")
 
 
 def pytest_addoption(parser):
     parser.addoption("--via", choices=VIAS, default=os.environ.get("PGT_VIA", "pgpool"),
                      help="what the oracle's second run goes through (postgres: the harness itself)")
+    parser.addoption("--pool-mode", choices=MODES, default=os.environ.get("PGT_POOL_MODE", "session"),
+                     help="of the shared pgpool and of pgbouncer; but session: links forced to change")
     parser.addoption("--slow", action="store_true", help="also tests that need minutes or gigabytes")
 
 
@@ -23,6 +26,7 @@ def pytest_configure(config):
     # A run that is told to end still ends what it started (atexit).
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     config.addinivalue_line("markers", "oracle: compares with a direct run against PostgreSQL")
+    config.addinivalue_line("markers", "session_mode: about what only session mode promises")
     config.addinivalue_line("markers", "slow: needs minutes or gigabytes, run with --slow")
 
 
@@ -31,6 +35,11 @@ def pytest_collection_modifyitems(config, items):
         skip = pytest.mark.skip(reason="slow: run with --slow")
         for item in items:
             if "slow" in item.keywords:
+                item.add_marker(skip)
+    if config.getoption("--pool-mode") != "session":
+        skip = pytest.mark.skip(reason="session mode's promise: server process id, what outlives a transaction")
+        for item in items:
+            if "session_mode" in item.keywords:
                 item.add_marker(skip)
     if config.getoption("--via") != "pgpool":
         skip = pytest.mark.skip(reason="--via: only the oracle's tests")
@@ -66,18 +75,35 @@ def need_pgpool() -> None:
         pytest.skip("PGPOOL_BIN does not name a program")
 
 
+@pytest.fixture
+def pool_mode(request) -> str:
+    """Of the shared pgpool that a test gets; a test may parametrize it."""
+    return request.config.getoption("--pool-mode")
+
+
 @pytest.fixture(scope="session")
-def shared_pgpool(pg):
-    """One pgpool with default settings for all tests that need no others."""
+def shared_pools(pg):
+    """One pgpool for each pool mode, made when first asked for: all settings default, but that links are
+    forced to change where a client may change them, and clients of the harness's own leave theirs on
+    them (noise)."""
     need_pgpool()
-    pool = proxy.start_pgpool([pg.address])
-    yield pool
-    pool.stop()
+    pools: dict[str, proxy.Pgpool] = {}
+
+    def get(mode: str) -> proxy.Pgpool:
+        if mode not in pools:
+            conf = {} if mode == "session" else {"pool_mode": mode, "pool_test_rotate": True}
+            pools[mode] = proxy.start_pgpool([pg.address], conf)
+        return pools[mode]
+
+    yield get
+    for pool in pools.values():
+        pool.stop()
 
 
 @pytest.fixture
-def pgpool(shared_pgpool):
+def pgpool(shared_pools, pool_mode):
     """The shared pgpool; afterwards it must have the same processes and nothing alarming in its log."""
+    shared_pgpool = shared_pools(pool_mode)
     before = shared_pgpool.pids()
     yield shared_pgpool
     shared_pgpool.check_log()
@@ -102,22 +128,47 @@ def start_pool(request):
 
 
 @pytest.fixture(scope="session")
-def peer(pg, request):
-    via = request.config.getoption("--via")
-    peer = proxy.start_peer(via, pg.address)
-    yield peer
-    peer.stop()
+def peers(pg, request):
+    """The peer that --via names, one for each pool mode."""
+    started: dict[str, proxy.Proxy] = {}
+
+    def get(mode: str) -> proxy.Proxy:
+        if mode not in started:
+            started[mode] = proxy.start_peer(request.config.getoption("--via"), pg.address, mode)
+        return started[mode]
+
+    yield get
+    for peer in started.values():
+        peer.stop()
+
+
+@pytest.fixture(scope="session")
+def noises():
+    """The noise at each proxy of this run."""
+    made: dict[int, noise.Noise] = {}
+
+    def at(pool: proxy.Proxy) -> noise.Noise:
+        if pool.port not in made:
+            made[pool.port] = noise.Noise(pool.address)
+        return made[pool.port]
+
+    yield at
+    for one in made.values():
+        one.bye()
 
 
 @pytest.fixture
-def oracle(pg, request):
+def oracle(pg, request, pool_mode, noises):
     """Compares a direct run with one through --via."""
     via = request.config.getoption("--via")
     if via == "postgres":
-        return Oracle(pg, pg.address)
-    if via == "pgpool":
-        return Oracle(pg, request.getfixturevalue("pgpool").address)
-    return Oracle(pg, request.getfixturevalue("peer").address)
+        return Oracle(pg, pg.address, moves=pool_mode != "session")
+    name = "pgpool" if via == "pgpool" else "peers"
+    found = request.getfixturevalue(name)
+    pool = found if via == "pgpool" else found(pool_mode)
+    if pool_mode != "transaction":
+        return Oracle(pg, pool.address, moves=pool_mode != "session")
+    return Oracle(pg, pool.address, moves=True, before=noises(pool).stir)
 
 
 @pytest.fixture

@@ -159,8 +159,9 @@ def start_pgpool(backends: list[Address], conf: dict[str, object] | None = None)
 
 
 class PgBouncer(Proxy):
-    """Debian's pgbouncer in session mode."""
+    """Debian's pgbouncer."""
     kind = "pgbouncer"
+    pool_mode = "session"
 
     def start(self, backend: Address) -> None:
         users = "".join(f'"{u}" "{u}_pw"\n' for u in
@@ -168,7 +169,7 @@ class PgBouncer(Proxy):
         (self.home / "users.txt").write_text(users, encoding="utf-8")
         text = (f"[databases]\n* = host={backend.host} port={backend.port}\n[pgbouncer]\n"
                 f"listen_addr=127.0.0.1\nlisten_port={self.port}\nunix_socket_dir={self.home}\n"
-                f"auth_type=trust\nauth_file={self.home}/users.txt\npool_mode=session\n"
+                f"auth_type=trust\nauth_file={self.home}/users.txt\npool_mode={self.pool_mode}\n"
                 f"default_pool_size=100\nserver_reset_query=DISCARD ALL\nmax_client_conn=500\n")
         (self.home / "pgbouncer.ini").write_text(text, encoding="utf-8")
         program = shutil.which("pgbouncer", path=os.environ["PATH"] + ":/usr/sbin")
@@ -196,9 +197,12 @@ class Pgpool2(Proxy):
                     "postgres")
 
 
-def start_peer(kind: str, backend: Address) -> Proxy:
-    """pgbouncer or pgpool2: a third target, to see that the oracle can fail."""
+def start_peer(kind: str, backend: Address, pool_mode: str = "session") -> Proxy:
+    """pgbouncer or pgpool2 (which knows session mode only): a third target, to see that the oracle can
+    fail."""
     maker = {"pgbouncer": PgBouncer, "pgpool2": Pgpool2}[kind]
     peer = maker(procs.folder(kind, "postgres"), procs.free_port())
+    if isinstance(peer, PgBouncer):
+        peer.pool_mode = pool_mode
     peer.start(backend)
     return peer
