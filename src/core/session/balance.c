@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: PostgreSQL
- * balance.c: which of a client's two links the next exchange uses.
- * The choice is made at the beginning of an exchange, when nothing is owed on either link: for a
+ * balance.c: which of a client's links the next exchange uses.
+ * The choice is made at the beginning of an exchange, when nothing is owed on any link: for a
  * simple query by its facts, for a sequence of the extended protocol by the strictest of its
  * messages up to Sync. What cannot be judged goes to the own link: always right, only not balanced.
  * A named statement is parsed on the own link, and on the reader when it is first executed there.
@@ -10,12 +10,7 @@
 #include <string.h>
 
 #include "admin/admin.h"
-#include "base/arena.h"
-#include "base/log.h"
-#include "base/mem.h"
 #include "config/conf.h"
-#include "config/conf_param.h"
-#include "parser/sql_cache.h"
 #include "wire/reader.h"
 #include "wire/writer.h"
 
@@ -23,142 +18,6 @@
 
 /* A sequence longer than this is not looked through. */
 #define BATCH_LOOK_MAX 64
-
-static bool balance_is_possible(const struct client *c)
-{
-    const struct conf *conf = c->ss->conf;
-    int nodes = 0;
-    int i;
-
-    for (i = 0; i < conf->nnodes; i++)
-        nodes += conf_has_node(conf, i) ? 1 : 0;
-    return conf->load_balance_mode && nodes > 1 && c->ss->rules != NULL &&
-           (conf->backend_clustering_mode == CONF_CLUSTER_STREAMING ||
-               conf->backend_clustering_mode == CONF_CLUSTER_LOGICAL) &&
-           !c->link->is_private;
-}
-
-void balance_begin(struct client *c)
-{
-    struct balance *b;
-    struct slice app;
-
-    if (!balance_is_possible(c))
-        return;
-    b = mem_alloc_zero(sizeof *b);
-    c->balance = b;
-    b->node = VIEW_NO_NODE;
-    b->choice = session_next_choice(c->ss->shared);
-    pool_request_init(&b->req);
-    paramset_copy(&b->params, &c->login->params);
-    app = paramset_get(&c->link->reported, slice_of_str("application_name"));
-    buf_put(&b->names, app.p == NULL ? "" : app.p, app.n);
-    b->rs.user = pool_user(c->pool);
-    b->rs.database = pool_database(c->pool);
-    b->rs.balance_node = VIEW_NO_NODE;
-}
-
-void balance_free(struct client *c)
-{
-    struct balance *b = c->balance;
-
-    if (b == NULL)
-        return;
-    balance_drop_reader(c, true); /* only whole sequences are sent on it */
-    c->balance = NULL;
-    c->target = c->link;
-    paramset_free(&b->params);
-    buf_free(&b->names);
-    buf_free(&b->log);
-    buf_free(&b->pending);
-    buf_free(&b->held);
-    buf_free(&b->path);
-    route_trace_free(&b->trace);
-    arena_free(&b->question_arena);
-    mem_free(b);
-}
-
-static void balance_input(struct client *c, struct route_input *in)
-{
-    struct sessions *ss = c->ss;
-    struct balance *b = c->balance;
-    char tx = c->link->tx_status;
-
-    (void)view_refresh(ss->env->shm, &ss->view);
-    b->rs.application_name = buf_slice(&b->names);
-    b->rs.in_tx = tx != 'I';
-    b->rs.tx_failed = tx == 'E';
-    b->rs.now_us = backend_wall_us(&ss->be);
-    b->rs.trace = b->trace;
-    memset(in, 0, sizeof *in);
-    in->conf = ss->conf;
-    in->set = conf_session_of(ss->gen, c->override);
-    in->rules = ss->rules;
-    in->view = &ss->view;
-    in->session = &b->rs;
-    in->lookup = balance_lookup;
-    in->lookup_ctx = c;
-    in->random = b->choice;
-    if (ss->conf->statement_level_load_balance)
-        in->random = ss->random = hash_bytes(&ss->random, sizeof ss->random, 0x5eed);
-}
-
-/* Facts found by fingerprint carry the offsets of another text. They will not do where a
- * statement's own text is needed. */
-static bool facts_need_text(const struct sql_facts *facts)
-{
-    return facts->nstmts > 1 || (facts->nstmts == 1 && (facts->stmts[0].kind == SQL_SET ||
-                                                           facts->stmts[0].kind == SQL_RESET));
-}
-
-static const struct sql_facts *balance_facts(struct sessions *ss, struct slice sql)
-{
-    const struct sql_facts *facts;
-    struct sql_facts *own;
-    bool same_layout;
-
-    arena_reset(ss->scratch);
-    facts = sql_cache_get(ss->sql_cache, ss->scratch, sql, &same_layout);
-    if (same_layout || !facts_need_text(facts))
-        return facts;
-    own = arena_alloc_zero(ss->scratch, sizeof *own);
-    (void)sql_parse(ss->scratch, sql, own);
-    return own;
-}
-
-/* The facts of `sql`, and what the router says of it. */
-const struct sql_facts *balance_decide(struct client *c, struct slice sql, struct route_decision *d)
-{
-    struct sessions *ss = c->ss;
-    const struct sql_facts *facts;
-    struct route_input in;
-
-    facts = balance_facts(ss, sql);
-    balance_input(c, &in);
-    route_query(&in, sql, facts, d);
-    c->balance->reason = (uint8_t)d->reason;
-    if (d->balance_node != VIEW_NO_NODE) {
-        c->balance->rs.balance_node = d->balance_node;
-        if (c->row != NULL)
-            c->row->balance_node = (int16_t)d->balance_node;
-    }
-    return facts;
-}
-
-/* Writes decide about later reads. */
-static void balance_note_write(struct client *c, const struct route_decision *d)
-{
-    struct route_session *rs = &c->balance->rs;
-
-    if (d->runs_code)
-        rs->state_unknown = true; /* it may have changed settings unseen */
-    if (!d->is_write)
-        return;
-    rs->wrote_in_session = true;
-    rs->wrote_in_tx = rs->in_tx;
-    if (rs->in_tx)
-        rs->wrote_in_an_earlier_tx = true;
-}
 
 static bool links_are_quiet(const struct client *c)
 {
@@ -200,7 +59,7 @@ enum balance_verdict balance_query(struct client *c, struct slice sql, struct sl
         b->ask_failed = false;
     if (links_are_quiet(c) && c->link->tx_status == 'I') {
         if (d.must_ask && !b->ask_failed) {
-            balance_ask(c, &d);
+            balance_ask(c, c->link, &d);
             return BALANCE_PARK;
         }
         b->ask_failed = false;
@@ -251,7 +110,7 @@ static bool look_at_sql(struct client *c, struct slice sql, struct batch_look *l
         return false; /* answered here, next to the own link */
     (void)balance_decide(c, sql, &d);
     if (d.must_ask && !c->balance->ask_failed) {
-        balance_ask(c, &d);
+        balance_ask(c, c->link, &d);
         *ask = true;
         return false;
     }
@@ -429,7 +288,7 @@ bool balance_on_own_quiet(struct client *c)
     struct balance *b = c->balance;
 
     if (b->is_asking) {
-        balance_ask_done(c);
+        balance_ask_done(c, c->link);
         client_unpark(c);
         return true;
     }

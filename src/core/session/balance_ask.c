@@ -16,6 +16,13 @@
 
 #include "balance_int.h"
 
+/* The questions under way. */
+struct balance_questions {
+    struct arena *arena; /* holds this struct and the names */
+    unsigned n;
+    struct route_question question[ROUTE_MAX_QUESTIONS];
+};
+
 /* What gives names without a schema their meaning: the role, and whatever the session set. */
 static struct slice balance_path(struct client *c)
 {
@@ -44,37 +51,47 @@ int balance_lookup(void *ctx, const struct route_question *q, uint32_t *bits)
 }
 
 /* The question's names are views into the statement: they must outlive it. */
-static void ask_keep(struct balance *b, const struct route_decision *d)
+static struct balance_questions *ask_keep(const struct route_decision *d)
 {
+    struct arena *a = arena_new("questions", 0);
+    struct balance_questions *qs = arena_alloc_zero(a, sizeof *qs);
     unsigned i;
 
-    if (b->question_arena == NULL)
-        b->question_arena = arena_new("questions", 0);
-    arena_reset(b->question_arena);
-    b->nquestions = d->nquestions;
+    qs->arena = a;
+    qs->n = d->nquestions;
     for (i = 0; i < d->nquestions; i++) {
-        struct route_question *q = &b->question[i];
+        struct route_question *q = &qs->question[i];
 
         *q = d->question[i];
-        q->schema.p = arena_strndup(b->question_arena, q->schema.p, q->schema.n);
-        q->name.p = arena_strndup(b->question_arena, q->name.p, q->name.n);
+        q->schema.p = arena_strndup(a, q->schema.p, q->schema.n);
+        q->name.p = arena_strndup(a, q->name.p, q->name.n);
     }
+    return qs;
 }
 
-void balance_ask(struct client *c, const struct route_decision *d)
+void balance_questions_free(struct balance_questions **qp)
+{
+    struct arena *a = *qp == NULL ? NULL : (*qp)->arena;
+
+    *qp = NULL;
+    arena_free(&a);
+}
+
+void balance_ask(struct client *c, struct link *link, const struct route_decision *d)
 {
     struct balance *b = c->balance;
     struct buf sql = {0};
     struct buf out = {0};
 
-    ask_keep(b, d);
-    route_oracle_sql(b->question, b->nquestions, &sql);
+    balance_questions_free(&b->questions);
+    b->questions = ask_keep(d);
+    route_oracle_sql(b->questions->question, b->questions->n, &sql);
     wire_put_query(&out, buf_slice(&sql));
     b->is_asking = true;
-    c->link->capture = true;
-    c->link->own_failed = false;
-    link_expect(c->link, OP_QUERY | OP_SWALLOW);
-    (void)link_send(c->link, out.data, out.len);
+    link->capture = true;
+    link->own_failed = false;
+    link_expect(link, OP_QUERY | OP_SWALLOW);
+    (void)link_send(link, out.data, out.len);
     buf_free(&sql);
     buf_free(&out);
 }
@@ -97,22 +114,23 @@ void balance_on_row(struct client *c, struct slice body)
     for (i = 0; i < 2; i++)
         value[i] = wire_get_value(&r, &is_null);
     if (!wire_reader_ok(&r) ||
-        route_oracle_parse_row(value[0], value[1], b->nquestions, &index, &bits) == -1)
+        route_oracle_parse_row(value[0], value[1], b->questions->n, &index, &bits) == -1)
         return;
-    route_cache_put(
-        c->ss->answers, b->rs.database, balance_path(c), &b->question[index], b->rs.now_us, bits);
+    route_cache_put(c->ss->answers, b->rs.database, balance_path(c), &b->questions->question[index],
+        b->rs.now_us, bits);
 }
 
-void balance_ask_done(struct client *c)
+void balance_ask_done(struct client *c, struct link *link)
 {
     struct balance *b = c->balance;
 
     b->is_asking = false;
-    c->link->capture = false;
-    if (c->link->own_failed) {
+    balance_questions_free(&b->questions);
+    link->capture = false;
+    if (link->own_failed) {
         b->ask_failed = true; /* this statement stays on the primary */
-        log_at(
-            LVL_DEBUG1, "a question about the catalogue failed on node %d", c->pool->cluster_node);
+        log_at(LVL_DEBUG1, "a question about the catalogue failed on node %d",
+            link->pool->cluster_node);
     }
-    c->link->own_failed = false;
+    link->own_failed = false;
 }

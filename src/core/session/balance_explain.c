@@ -40,8 +40,8 @@ enum balance_verdict balance_explain_prepare(struct client *c, struct slice sql)
     struct route_decision d;
 
     (void)balance_decide(c, sql, &d);
-    if (d.must_ask && !b->ask_failed && c->link->tx_status == 'I') {
-        balance_ask(c, &d);
+    if (d.must_ask && !b->ask_failed && c->link != NULL && c->link->tx_status == 'I') {
+        balance_ask(c, c->link, &d);
         return BALANCE_PARK;
     }
     b->ask_failed = false;

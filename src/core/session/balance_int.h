@@ -34,6 +34,8 @@ enum reader_phase {
     READER_READY
 };
 
+struct balance_questions;
+
 struct balance {
     struct link *reader;
     struct pool *pool; /* of the reader */
@@ -44,6 +46,7 @@ struct balance {
     int node;       /* of the reader, or of the one being opened */
     uint8_t phase;  /* enum reader_phase */
     uint8_t reason; /* enum route_reason of the last decision */
+    char tx_status; /* of a client without a link: as ReadyForQuery would say */
     bool is_asking; /* a catalogue question is under way on the own link */
     bool ask_failed;
     bool is_fresh;    /* the reader has not been used yet */
@@ -66,23 +69,36 @@ struct balance {
     uint32_t path_log_len; /* of the log when `path` was made */
     struct route_trace *trace;
     struct route_session rs;
-    struct buf names; /* application_name for rs */
-    unsigned nquestions;
-    struct route_question question[ROUTE_MAX_QUESTIONS];
-    struct arena *question_arena; /* names of the questions under way */
+    struct buf names;                    /* application_name for rs */
+    struct balance_questions *questions; /* under way; NULL mostly */
 };
 
-/* balance.c */
-/* Makes the struct when this client's reads can be balanced at all. */
-void balance_begin(struct client *c);
-void balance_free(struct client *c);
 enum balance_verdict {
     BALANCE_GO,  /* send it on c->target */
     BALANCE_PARK /* wait: the client's input is to be parked */
 };
-/* The facts of `sql`, valid until the next statement, and what the router says of it. */
+
+/* balance_judge.c: needs no link. Called between login and goodbye; c->pool and c->login must be
+ * there at balance_begin, c->link may be NULL at any time. */
+/* Makes the struct when this client's reads can be balanced at all; else c->balance stays NULL. */
+void balance_begin(struct client *c);
+/* Frees it; readers are given back. Harmless without one. */
+void balance_free(struct client *c);
+/* As the server would say: 'I', 'T' or 'E'; of the link when there is one. */
+static inline char balance_tx_status(const struct client *c)
+{
+    return c->link != NULL ? c->link->tx_status : c->balance->tx_status;
+}
+/* The facts of `sql`, valid until the next call. Their offsets are those of `sql` when it holds
+ * several statements, SET or RESET; else they may be those of a text like it. */
+const struct sql_facts *balance_facts(struct sessions *ss, struct slice sql);
+/* The same, and what the router says of it. When d->must_ask is set: balance_ask, and again. */
 const struct sql_facts *balance_decide(
     struct client *c, struct slice sql, struct route_decision *d);
+/* The statement is sent to where writes go: it may decide about later reads. */
+void balance_note_write(struct client *c, const struct route_decision *d);
+
+/* balance.c: clients with a link of their own */
 /* Chooses c->target for a simple query. */
 enum balance_verdict balance_query(struct client *c, struct slice sql, struct slice msg);
 /* Chooses c->target for an extended sequence that begins at `p`; looks ahead up to `end`. */
@@ -114,10 +130,13 @@ void balance_drop_reader(struct client *c, bool boundary);
 /* The reader's answer is complete: back to the own link. */
 void balance_to_own(struct client *c);
 
-/* balance_ask.c */
+/* balance_ask.c: any link does that speaks for the client's user and has its search_path. */
 int balance_lookup(void *ctx, const struct route_question *q, uint32_t *bits);
-void balance_ask(struct client *c, const struct route_decision *d);
+/* Sends the questions of `d` on `link`, on which nothing is owed. Sets b->is_asking; the link's
+ * owner calls balance_on_row for each of its own rows and balance_ask_done when it is quiet. */
+void balance_ask(struct client *c, struct link *link, const struct route_decision *d);
 void balance_on_row(struct client *c, struct slice body);
-void balance_ask_done(struct client *c);
+void balance_ask_done(struct client *c, struct link *link);
+void balance_questions_free(struct balance_questions **qp);
 
 #endif

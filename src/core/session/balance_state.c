@@ -135,7 +135,7 @@ static void note_statement_facts(struct client *c, const struct sql_stmt *s, str
 
 void balance_note_facts(struct client *c, struct slice sql, const struct sql_facts *facts)
 {
-    bool is_open = c->link->tx_status != 'I';
+    bool is_open = balance_tx_status(c) != 'I';
     uint32_t nends = 0;
     uint32_t i;
 
@@ -186,14 +186,14 @@ static void settle_pending(struct client *c, bool committed)
 void balance_end_tx(struct client *c)
 {
     struct balance *b = c->balance;
-    bool is_open = c->link->tx_status != 'I';
+    bool is_open = balance_tx_status(c) != 'I';
     bool committed = b->tx_end == SQL_COMMIT && !b->saw_error && !b->tx_failed;
 
     if (b->tx_end != 0 || (b->tx_was_open && !is_open) || (!is_open && b->pending.len > 0))
         settle_pending(c, committed);
     b->tx_end = 0;
     b->tx_was_open = is_open;
-    if (c->link->tx_status != 'E')
+    if (balance_tx_status(c) != 'E')
         b->tx_failed = false;
 }
 

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * balance_judge.c: what the router is told of a session, and what it says. Runs in: workers.
+ * Needs no link: a client of a transaction pool, which mostly has none, asks here like one that
+ * owns its link. Must never: send anything. */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/mem.h"
+#include "config/conf.h"
+#include "config/conf_param.h"
+#include "parser/sql_cache.h"
+
+#include "balance_int.h"
+
+static bool judge_is_possible(const struct client *c)
+{
+    const struct conf *conf = c->ss->conf;
+    int nodes = 0;
+    int i;
+
+    for (i = 0; i < conf->nnodes; i++)
+        nodes += conf_has_node(conf, i) ? 1 : 0;
+    return conf->load_balance_mode && nodes > 1 && c->ss->rules != NULL &&
+           (conf->backend_clustering_mode == CONF_CLUSTER_STREAMING ||
+               conf->backend_clustering_mode == CONF_CLUSTER_LOGICAL) &&
+           (c->link == NULL || !c->link->is_private);
+}
+
+static struct slice application_name(const struct client *c)
+{
+    const struct slice key = slice_of_str("application_name");
+
+    if (c->link != NULL)
+        return paramset_get(&c->link->reported, key);
+    return paramset_get(&c->login->params, key);
+}
+
+void balance_begin(struct client *c)
+{
+    struct balance *b;
+    struct slice app;
+
+    if (!judge_is_possible(c))
+        return;
+    b = mem_alloc_zero(sizeof *b);
+    c->balance = b;
+    b->tx_status = 'I';
+    b->node = VIEW_NO_NODE;
+    b->choice = session_next_choice(c->ss->shared);
+    pool_request_init(&b->req);
+    paramset_copy(&b->params, &c->login->params);
+    app = application_name(c);
+    buf_put(&b->names, app.p == NULL ? "" : app.p, app.n);
+    b->rs.user = pool_user(c->pool);
+    b->rs.database = pool_database(c->pool);
+    b->rs.balance_node = VIEW_NO_NODE;
+}
+
+void balance_free(struct client *c)
+{
+    struct balance *b = c->balance;
+
+    if (b == NULL)
+        return;
+    balance_drop_reader(c, true); /* only whole sequences are sent on it */
+    c->balance = NULL;
+    c->target = c->link;
+    paramset_free(&b->params);
+    buf_free(&b->names);
+    buf_free(&b->log);
+    buf_free(&b->pending);
+    buf_free(&b->held);
+    buf_free(&b->path);
+    route_trace_free(&b->trace);
+    balance_questions_free(&b->questions);
+    mem_free(b);
+}
+
+static void judge_input(struct client *c, struct route_input *in)
+{
+    struct sessions *ss = c->ss;
+    struct balance *b = c->balance;
+    char tx = balance_tx_status(c);
+
+    (void)view_refresh(ss->env->shm, &ss->view);
+    b->rs.application_name = buf_slice(&b->names);
+    b->rs.in_tx = tx != 'I';
+    b->rs.tx_failed = tx == 'E';
+    b->rs.now_us = backend_wall_us(&ss->be);
+    b->rs.trace = b->trace;
+    memset(in, 0, sizeof *in);
+    in->conf = ss->conf;
+    in->set = conf_session_of(ss->gen, c->override);
+    in->rules = ss->rules;
+    in->view = &ss->view;
+    in->session = &b->rs;
+    in->lookup = balance_lookup;
+    in->lookup_ctx = c;
+    in->random = b->choice;
+    if (ss->conf->statement_level_load_balance)
+        in->random = ss->random = hash_bytes(&ss->random, sizeof ss->random, 0x5eed);
+}
+
+/* Facts found by fingerprint carry the offsets of another text. They will not do where a
+ * statement's own text is needed. */
+static bool facts_need_text(const struct sql_facts *facts)
+{
+    return facts->nstmts > 1 || (facts->nstmts == 1 && (facts->stmts[0].kind == SQL_SET ||
+                                                           facts->stmts[0].kind == SQL_RESET));
+}
+
+const struct sql_facts *balance_facts(struct sessions *ss, struct slice sql)
+{
+    const struct sql_facts *facts;
+    struct sql_facts *own;
+    bool same_layout;
+
+    arena_reset(ss->scratch);
+    facts = sql_cache_get(ss->sql_cache, ss->scratch, sql, &same_layout);
+    if (same_layout || !facts_need_text(facts))
+        return facts;
+    own = arena_alloc_zero(ss->scratch, sizeof *own);
+    (void)sql_parse(ss->scratch, sql, own);
+    return own;
+}
+
+const struct sql_facts *balance_decide(struct client *c, struct slice sql, struct route_decision *d)
+{
+    struct sessions *ss = c->ss;
+    const struct sql_facts *facts;
+    struct route_input in;
+
+    facts = balance_facts(ss, sql);
+    judge_input(c, &in);
+    route_query(&in, sql, facts, d);
+    c->balance->reason = (uint8_t)d->reason;
+    if (d->balance_node != VIEW_NO_NODE) {
+        c->balance->rs.balance_node = d->balance_node;
+        if (c->row != NULL)
+            c->row->balance_node = (int16_t)d->balance_node;
+    }
+    return facts;
+}
+
+void balance_note_write(struct client *c, const struct route_decision *d)
+{
+    struct route_session *rs = &c->balance->rs;
+
+    if (d->runs_code)
+        rs->state_unknown = true; /* it may have changed settings unseen */
+    if (!d->is_write)
+        return;
+    rs->wrote_in_session = true;
+    rs->wrote_in_tx = rs->in_tx;
+    if (rs->in_tx)
+        rs->wrote_in_an_earlier_tx = true;
+}
