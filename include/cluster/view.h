@@ -73,9 +73,47 @@ struct view_node {
     struct view_health health;
 };
 
+/* What the monitor is doing about the primary. Any value but NONE is a failover or a switchover. */
+enum view_phase {
+    VIEW_PHASE_NONE,
+    VIEW_PHASE_CONFIRM, /* the primary is lost: the others are asked how far they are */
+    VIEW_PHASE_COMMAND, /* failover_command runs */
+    VIEW_PHASE_FENCE,   /* switchover: the old primary is being kept from writing */
+    VIEW_PHASE_DRAIN,   /* switchover: its transactions may end */
+    VIEW_PHASE_CUT,     /* switchover: those that did not are ended */
+    VIEW_PHASE_CATCHUP, /* switchover: the new primary receives what is left */
+    VIEW_PHASE_PROMOTE, /* pg_promote() was sent */
+    VIEW_PHASE_SEARCH,  /* somebody has to show up as the primary */
+    VIEW_PHASE_UNFENCE /* switchover: its traces are removed from the settings of the old primary */
+};
+
+/* A failover or switchover, in a form that the next monitor can go on from. */
+struct view_switch {
+    uint8_t phase;     /* enum view_phase */
+    bool is_asked_for; /* a switchover, not a loss */
+    bool is_fenced;    /* the old primary's settings carry our fence */
+    uint8_t tries;
+    int32_t node;     /* the primary that is lost or is to be replaced */
+    int32_t target;   /* the one to take its place, VIEW_NO_NODE: not chosen yet */
+    int32_t barred;   /* may not be the primary for the time being; VIEW_NO_NODE: nobody */
+    int32_t pid;      /* of the command that runs, 0: none */
+    int64_t since_us; /* wall clock: when it began */
+    int64_t phase_us; /* and when its phase began */
+    char who[VIEW_WHO_BYTES];
+    uint64_t follow_epoch; /* the others are to follow the primary of this epoch; 0: nothing */
+    int32_t follow_old;    /* the primary before it */
+    uint64_t followed[2];  /* bit per node: done with */
+    uint64_t nended;       /* switchovers that ended, one way or the other */
+    int32_t ended_node;    /* of the last one: who was to become primary */
+    bool ended_well;       /* it did */
+    char ended_why[VIEW_WHY_BYTES]; /* why it did not */
+};
+
 /* What routing needs. */
 struct view {
     uint64_t version; /* changes with every publication */
+    struct view_switch sw;
+    bool is_streaming; /* one primary, found by asking; else all nodes take writes */
     int32_t nnodes;
     int32_t primary;        /* VIEW_NO_NODE: none is known */
     uint64_t primary_epoch; /* one more each time another node becomes primary */
@@ -110,6 +148,24 @@ static inline bool view_is_usable(const struct view *v, int node)
     return node >= 0 && node < v->nnodes &&
            (v->node[node].status == VIEW_UP || v->node[node].status == VIEW_WAITING);
 }
+/* True while a primary is being replaced: from its loss, or from the order to switch over, until
+ * the new one takes writes or the attempt was given up. The version changes when this does. */
+static inline bool view_failover_in_progress(const struct view *v)
+{
+    return v->sw.phase != VIEW_PHASE_NONE;
+}
+/* True when there is a primary that takes writes now: known, in use, answering, and not about to be
+ * replaced. Also true in modes in which there is no primary but a usable main node. */
+bool view_can_write(const struct view *v);
+/* True when a write has to wait, up to failover_wait, because it would fail now and may succeed
+ * soon: a primary is being replaced, was lost, or does not answer. False when there is nothing to
+ * wait for: a primary takes writes, or none was ever known (roles cannot be asked for: the write
+ * goes to view_write_node and the server judges). Ask again when the version has changed. */
+bool view_must_hold_writes(const struct view *v);
+/* True when `node` may serve reads, whether or not there is a primary: in use and answering, and
+ * neither a former primary nor one that is just starting. A primary that is being replaced may,
+ * until the new one is there. Lag is not looked at. */
+bool view_can_read(const struct view *v, int node);
 /* The node for writes: the primary; while none is known, the lowest usable node that is not known
  * to be a standby, or else the lowest usable one. VIEW_NO_NODE when there is nothing. */
 int view_write_node(const struct view *v);

@@ -106,6 +106,7 @@ void decide_set_rules(struct decide *d, const struct decide_rules *rules, int64_
     }
     d->rules = *rules;
     d->view.nnodes = rules->nnodes;
+    d->view.is_streaming = rules->mode == DECIDE_MODE_STREAMING;
     decide_settle(d, now_us);
 }
 
@@ -113,6 +114,11 @@ void decide_init(struct decide *d, const struct decide_rules *rules, int64_t now
 {
     memset(d, 0, sizeof *d);
     d->view.primary = VIEW_NO_NODE;
+    d->view.sw.node = VIEW_NO_NODE;
+    d->view.sw.target = VIEW_NO_NODE;
+    d->view.sw.barred = VIEW_NO_NODE;
+    d->view.sw.follow_old = VIEW_NO_NODE;
+    d->view.sw.ended_node = VIEW_NO_NODE;
     d->named = VIEW_NO_NODE;
     decide_set_rules(d, rules, now_us);
 }

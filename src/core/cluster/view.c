@@ -90,6 +90,32 @@ int view_copy_events(const struct shm *shm, struct view_event *out, int max)
     return (int)n;
 }
 
+bool view_can_write(const struct view *v)
+{
+    int node = v->primary;
+
+    if (view_failover_in_progress(v) || node == VIEW_NO_NODE || !view_is_usable(v, node))
+        return false;
+    return v->node[node].pg_status != VIEW_PG_DOWN && !v->node[node].is_busy;
+}
+
+/* The epoch counts from the first primary on: before that there is nobody to wait for. */
+bool view_must_hold_writes(const struct view *v)
+{
+    return v->is_streaming && v->primary_epoch > 0 && !view_can_write(v);
+}
+
+bool view_can_read(const struct view *v, int node)
+{
+    if (!view_is_usable(v, node))
+        return false;
+    if (v->node[node].pg_status == VIEW_PG_DOWN || v->node[node].is_busy)
+        return false;
+    return !v->is_streaming || v->primary == node ||
+           (view_failover_in_progress(v) && v->sw.node == node) ||
+           v->node[node].pg_role != VIEW_ROLE_PRIMARY || v->primary == VIEW_NO_NODE;
+}
+
 /* A server whose role is not known may be the primary; one that says it is a standby is not. */
 int view_write_node(const struct view *v)
 {
