@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "backend/varset.h"
 #include "base/hash.h"
 #include "base/list.h"
 #include "base/slice.h"
@@ -33,11 +34,12 @@ struct backend {
     /* The one read buffer of the worker: valid within one callback, never owned by a socket. */
     char *read_buf;
     struct hash_table pools;
-    struct list pool_lru; /* pools that have links, least recently used first */
-    unsigned npools_live; /* pools in pool_lru */
-    struct list idle_lru; /* idle links of all pools, least recently used first */
-    struct list links;    /* every link */
-    struct list requests; /* all waiting requests, oldest first */
+    struct varset_store varsets; /* settings of links and of the clients that share them */
+    struct list pool_lru;        /* pools that have links, least recently used first */
+    unsigned npools_live;        /* pools in pool_lru */
+    struct list idle_lru;        /* idle links of all pools, least recently used first */
+    struct list links;           /* every link */
+    struct list requests;        /* all waiting requests, oldest first */
     uint32_t nrequests;
     uint32_t retry_pass;
     unsigned ncancels; /* cancel requests on their way to servers */

@@ -28,6 +28,9 @@ enum expect_op {
     OP_CLOSE,
     OP_SYNC,
     OP_COPY_END, /* CopyDone or CopyFail: owed no reply of its own */
+    /* Nothing was sent: the reply is made here when its turn comes. */
+    OP_MADE_PARSED, /* ParseComplete */
+    OP_MADE_CLOSED, /* CloseComplete */
     OP_MASK = 0x0F,
     OP_QUIET = 0x40,  /* the replies are ours unless it is an error: that goes to the client */
     OP_SWALLOW = 0x80 /* the replies are ours: not for the client */
@@ -59,6 +62,16 @@ static inline bool expect_is_quiet(const struct expect *e)
 {
     return e->len == 0 && !e->skipping && !e->lost;
 }
+/* The reply that is to be made here now: its type, and its op is done with; 0: none is due. */
+char expect_take_made(struct expect *e);
+/* True when a reply made here is due. */
+static inline bool expect_is_made_due(const struct expect *e)
+{
+    return e->len > 0 && (e->op[e->head] & OP_MASK) >= OP_MADE_PARSED;
+}
+/* The op `i` places behind the head, with its flags; `i` below e->len. For who has to answer what a
+ * dead link owes. */
+unsigned expect_peek(const struct expect *e, unsigned i);
 /* The op at the head without flags, 0 when nothing is owed. */
 unsigned expect_head(const struct expect *e);
 /* True when the replies of the op at the head are ours. */

@@ -15,6 +15,8 @@
 #include "backend/backend.h"
 #include "backend/expect.h"
 #include "backend/paramset.h"
+#include "backend/prep.h"
+#include "backend/varset.h"
 #include "base/err.h"
 #include "net/dial.h"
 #include "net/stream.h"
@@ -75,12 +77,15 @@ struct link {
     struct buf carry;         /* an incomplete message that must be seen whole */
     struct paramset reported; /* ParameterStatus as last seen */
     struct paramset startup;  /* run-time parameters it was opened with */
+    struct varset *vars;      /* what was SET on it since, by clients that share it */
+    struct prepset preps;     /* statements that its server knows, of clients that share it */
     char *key;                /* the server's cancel key */
     uint32_t body_left;       /* of the message being passed on */
     uint32_t version;         /* protocol in use */
     int32_t server_pid;
     int32_t row;
     int64_t opened_us;
+    int64_t idle_since_us;
     uint64_t uses;
     uint16_t key_len;
     uint8_t phase;     /* enum link_phase */
@@ -96,6 +101,7 @@ struct link {
     bool capture;         /* rows in reply to our own messages go to on_own_row */
     bool hide_parameters; /* ParameterStatus is not for the client: another link speaks for it */
     bool watch_tags;      /* the owner wants to see command tags (on_tag) */
+    bool must_clean;      /* a client that shared it left something behind */
     uint8_t resets_left;  /* 1: the reset queries are not sent yet */
     uint8_t resets_sent;
     uint8_t resets_done;
@@ -127,6 +133,18 @@ void link_lend(struct link *link, void *owner, const struct link_owner_ops *ops)
  * owner hears nothing more of it. `boundary` is false when the client's last message went only in
  * part. */
 void link_release(struct link *link, bool boundary);
+/* The owner, who shares links, is done with it for the moment: quiet, outside a transaction, its
+ * settings those of link->vars. It is idle at once, or cleaned when something stands against that.
+ */
+void link_return(struct link *link);
+/* Nothing tells it from a link that was just opened but for its start-up parameters. */
+static inline bool link_is_pristine(const struct link *link)
+{
+    return varset_is_empty(link->vars) && prepset_is_empty(&link->preps);
+}
+/* A reply that is made here (OP_MADE_PARSED, OP_MADE_CLOSED) takes its place behind what is owed.
+ */
+void link_reply_made(struct link *link, unsigned op);
 /* Closes it at once; the owner is not told. */
 void link_close(struct link *link);
 /* Hands an idle link to the worker of `ordinal`, with its state; false when it stays here (it does

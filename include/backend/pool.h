@@ -50,12 +50,15 @@ struct pool_request {
     struct link *link;
     const struct link_startup *startup;
     int64_t since_us;
-    uint32_t pass;    /* of the retry in which it had its turn */
-    uint8_t reason;   /* enum wait_reason while waiting */
-    bool may_reuse;   /* the client has proved the identity a cached link stands for */
-    bool is_private;  /* only a link of its own, never cached */
-    bool no_patch;    /* only links opened with the very same start-up parameters */
-    bool needs_patch; /* out: opened with other values; SET brings it up to date */
+    uint32_t pass;       /* of the retry in which it had its turn */
+    uint8_t reason;      /* enum wait_reason while waiting */
+    bool may_reuse;      /* the client has proved the identity a cached link stands for */
+    bool is_private;     /* only a link of its own, never cached */
+    bool no_patch;       /* only links opened with the very same start-up parameters */
+    bool is_shared;      /* the owner brings settings and statements up to date by itself */
+    uint64_t avoid_id;   /* not this link, if another can be had (0: any) */
+    struct varset *vars; /* with is_shared: a link that has these settings is preferred */
+    bool needs_patch;    /* out: opened with other values; SET brings it up to date */
     void (*on_turn)(struct pool_request *req);
     void *owner;
     const struct link_owner_ops *ops;

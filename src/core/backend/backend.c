@@ -73,6 +73,7 @@ void backend_init(
     be->ordinal = ordinal;
     be->read_buf = mem_alloc(BACKEND_READ_BYTES);
     hash_table_init(&be->pools);
+    varset_store_init(&be->varsets);
     list_init(&be->pool_lru);
     list_init(&be->idle_lru);
     list_init(&be->links);
@@ -94,6 +95,7 @@ void backend_fini(struct backend *be)
     task_cancel(&be->retry);
     row_alloc_free(&be->row_alloc);
     hash_table_fini(&be->pools);
+    varset_store_fini(&be->varsets);
     mem_free(be->read_buf);
     be->read_buf = NULL;
 }

@@ -212,6 +212,23 @@ enum expect_verdict expect_reply(struct expect *e, char type)
     return verdict;
 }
 
+char expect_take_made(struct expect *e)
+{
+    unsigned op;
+
+    if (e->lost || !expect_is_made_due(e))
+        return 0;
+    op = expect_at(e, 0) & OP_MASK;
+    expect_pop(e);
+    return op == OP_MADE_PARSED ? BE_PARSE_COMPLETE : BE_CLOSE_COMPLETE;
+}
+
+unsigned expect_peek(const struct expect *e, unsigned i)
+{
+    ASSERT(i < e->len);
+    return expect_at(e, i);
+}
+
 unsigned expect_head(const struct expect *e)
 {
     return e->len == 0 ? 0 : expect_at(e, 0) & OP_MASK;

@@ -100,6 +100,7 @@ static struct link *link_new(struct pool *pool)
     link->stream.fd = -1;
     link->tx_status = 'I';
     link->has_quota = true;
+    link->vars = varset_empty(&be->varsets);
     link->row = row_alloc_take(be->row_alloc);
     expect_init(&link->expect);
     timer_init(&link->timer, link_on_timer);
@@ -170,6 +171,28 @@ void link_release(struct link *link, bool boundary)
     link_clean_start(link, boundary);
 }
 
+/* Between two transactions of clients that share it a link needs no cleaning. */
+static bool link_may_stay(const struct link *link)
+{
+    return link->phase == LINK_LENT && link->tx_status == 'I' && expect_is_quiet(&link->expect) &&
+           link->body_left == 0 && !link->must_clean && !link->in_cancel && !link->is_private &&
+           !link->own_failed && !link->error_told && !link->stream.send_failed &&
+           !link->be->is_stopping && link->be->conf->connection_cache;
+}
+
+void link_return(struct link *link)
+{
+    if (!link_may_stay(link)) {
+        link_release(link, true);
+        return;
+    }
+    link->owner = NULL;
+    link->ops = NULL;
+    link->epoch = ++link->be->next_epoch;
+    link_resume(link);
+    link_enter_idle(link);
+}
+
 /* Gives back everything but the memory, which libuv may still need. */
 void link_close(struct link *link)
 {
@@ -192,6 +215,8 @@ void link_close(struct link *link)
     buf_free(&link->carry);
     paramset_free(&link->reported);
     paramset_free(&link->startup);
+    varset_unref(&link->vars);
+    prepset_clear(&link->preps);
     if (link->key != NULL)
         mem_wipe(link->key, link->key_len);
     mem_free(link->key);

@@ -81,6 +81,18 @@ static bool clean_query_applies(const struct link *link, const char *sql)
     return true;
 }
 
+static void clean_put_reset(struct link *link, struct buf *out, const char *sql)
+{
+    if (!clean_query_applies(link, sql))
+        return;
+    if (strcasecmp(sql, "DISCARD ALL") == 0)
+        link->discards |= 1U << link->resets_sent;
+    link->resets_sent++;
+    wire_put_query(out, slice_of_str(sql));
+    link_expect(link, OP_QUERY | OP_SWALLOW);
+}
+
+/* What clients that share a link left on it goes by DISCARD ALL, whatever reset_query_list says. */
 static void clean_send_resets(struct link *link)
 {
     const struct conf_list *list = &link->be->conf->reset_query_list;
@@ -88,15 +100,14 @@ static void clean_send_resets(struct link *link)
     int i;
 
     link->discards = 0;
-    for (i = 0; i < list->n && i < LINK_MAX_RESETS; i++) {
-        if (!clean_query_applies(link, list->item[i]))
-            continue;
-        if (strcasecmp(list->item[i], "DISCARD ALL") == 0)
-            link->discards |= 1U << link->resets_sent;
-        link->resets_sent++;
-        wire_put_query(&out, slice_of_str(list->item[i]));
-        link_expect(link, OP_QUERY | OP_SWALLOW);
+    if (link->must_clean || !link_is_pristine(link)) {
+        clean_put_reset(link, &out, "ABORT");
+        clean_put_reset(link, &out, "DISCARD ALL");
+    } else {
+        for (i = 0; i < list->n && i < LINK_MAX_RESETS; i++)
+            clean_put_reset(link, &out, list->item[i]);
     }
+    link->must_clean = false;
     link->resets_left = 0;
     pool_link_cleaning(link->pool, link);
     if (out.len == 0)
@@ -148,8 +159,10 @@ void link_enter_idle(struct link *link)
 {
     const struct conf *conf = link->be->conf;
 
-    timer_stop(link->be->loop, &link->timer);
+    if (timer_is_armed(&link->timer))
+        timer_stop(link->be->loop, &link->timer);
     link->phase = LINK_IDLE;
+    link->idle_since_us = loop_now_us(link->be->loop);
     link_row_update(link, ROWS_NO_ROW);
     if (conf->connection_life_time_ms > 0)
         timer_start(link->be->loop, &link->timer, conf->connection_life_time_ms);
@@ -164,6 +177,9 @@ void link_clean_step(struct link *link)
         clean_send_resets(link);
     else if (link->tx_status != 'I' || link->error_told)
         link_close(link); /* a reset query failed */
-    else
+    else {
+        varset_assign(&link->vars, link->be->varsets.empty);
+        prepset_clear(&link->preps);
         link_enter_idle(link);
+    }
 }

@@ -120,6 +120,28 @@ static bool link_is_for_owner(struct link *link, char type)
     return expect_reply(&link->expect, type) == EXPECT_FORWARD;
 }
 
+/* The replies that are made here and whose turn has come. */
+static void link_make_replies(struct link *link, struct link_run *run)
+{
+    char msg[PROTO_HEADER_BYTES] = {0, 0, 0, 0, 4};
+
+    while (link->body_left == 0 && (msg[0] = expect_take_made(&link->expect)) != 0) {
+        link_flush_run(link, run);
+        if (link->phase != LINK_LENT || link->owner == NULL)
+            continue; /* whoever asked has gone */
+        link->ops->on_bytes(link->owner, link, msg, sizeof msg);
+    }
+}
+
+void link_reply_made(struct link *link, unsigned op)
+{
+    struct link_run run = {NULL, NULL, link->epoch};
+
+    link_expect(link, op);
+    if (expect_is_made_due(&link->expect))
+        link_make_replies(link, &run);
+}
+
 /* After a ReadyForQuery, or when the last owed reply came without one. */
 static void link_after_reply(struct link *link, char type)
 {
@@ -185,6 +207,8 @@ static bool link_on_whole(
         link->tx_status = body.p[0];
     if (link->phase == LINK_CLOSED)
         return false;
+    if (expect_is_made_due(&link->expect))
+        link_make_replies(link, run);
     if (type == BE_READY || (link->expect.len == 0 && type == BE_ERROR)) {
         link_flush_run(link, run);
         if (link->phase != LINK_CLOSED)
@@ -236,6 +260,8 @@ static const char *link_on_header(
         link_flush_run(link, run);
     if (type == BE_COPY_IN && link->phase == LINK_CLEANING)
         link_clean_copy_in(link);
+    if (expect_is_made_due(&link->expect))
+        link_make_replies(link, run);
     if (link->expect.len == 0 && link->body_left == 0 && type != BE_NOTICE &&
         type != BE_NOTIFICATION) {
         link_flush_run(link, run);
@@ -256,6 +282,8 @@ static const char *link_on_body(
     link->body_left -= (uint32_t)take;
     if (!link->swallow_body)
         link_run_add(run, link, p, p + take);
+    if (expect_is_made_due(&link->expect))
+        link_make_replies(link, run);
     if (link->body_left == 0 && link->expect.len == 0) {
         link_flush_run(link, run);
         if (link->phase != LINK_CLOSED)

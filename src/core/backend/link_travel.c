@@ -18,7 +18,8 @@
 #include "link_int.h"
 
 /* Fixed part of MAIL_LINK_OFFER. Behind it: user NUL database NUL, the cancel key, the start-up
- * parameters, the reported parameters. Both sides are the same program: no byte order, no version.
+ * parameters, the reported parameters, the settings made since, the ids of its prepared
+ * statements. Both sides are the same program: no byte order, no version.
  */
 struct link_mail {
     int32_t node;
@@ -29,6 +30,8 @@ struct link_mail {
     uint64_t uses;
     uint32_t startup_len;
     uint32_t reported_len;
+    uint32_t vars_len;
+    uint32_t preps_len;
     uint16_t user_len;
     uint16_t database_len;
     uint16_t key_len;
@@ -39,7 +42,8 @@ struct link_mail {
 static size_t travel_size(const struct link *link)
 {
     return sizeof(struct link_mail) + link->pool->user_len + link->pool->database_len + 2U +
-           link->key_len + link->startup.len + link->reported.len;
+           link->key_len + link->startup.len + link->reported.len + link->vars->len +
+           (size_t)prepset_count(&link->preps) * PREP_ID_BYTES;
 }
 
 static char *travel_put(char *p, const void *from, size_t n)
@@ -60,17 +64,24 @@ static size_t travel_encode(const struct link *link, char *body)
         .uses = link->uses,
         .startup_len = link->startup.len,
         .reported_len = link->reported.len,
+        .vars_len = link->vars->len,
+        .preps_len = prepset_count(&link->preps) * PREP_ID_BYTES,
         .user_len = pool->user_len,
         .database_len = pool->database_len,
         .key_len = link->key_len,
         .auth = link->auth,
         .pool_auth = pool->auth};
     char *p = travel_put(body, &m, sizeof m);
+    struct buf preps = {0};
 
     p = travel_put(p, pool->names, (size_t)pool->user_len + pool->database_len + 2U);
     p = travel_put(p, link->key, link->key_len);
     p = travel_put(p, link->startup.data, link->startup.len);
     p = travel_put(p, link->reported.data, link->reported.len);
+    p = travel_put(p, link->vars->data, link->vars->len);
+    (void)prepset_encode(&link->preps, &preps);
+    p = travel_put(p, preps.data, preps.len);
+    buf_free(&preps);
     return (size_t)(p - body);
 }
 
@@ -81,7 +92,8 @@ bool link_give_away(struct link *link, int ordinal)
     size_t n;
 
     ASSERT(link->phase == LINK_IDLE);
-    if (travel_size(link) > sizeof body || link->in_cancel || buf_unread(&link->carry) > 0)
+    if (travel_size(link) > sizeof body || link->preps.named != NULL || link->in_cancel ||
+        buf_unread(&link->carry) > 0)
         return false;
     n = travel_encode(link, body);
     io_want(&link->stream.io, 0);
@@ -110,6 +122,7 @@ static struct link *travel_build(
 {
     const char *p = names + m->user_len + m->database_len + 2U;
     struct link *link = link_adopt(pool, fd);
+    uint32_t at;
 
     link->server_pid = m->server_pid;
     link->version = m->version;
@@ -120,7 +133,14 @@ static struct link *travel_build(
     link->key = mem_strndup(p, m->key_len);
     p += m->key_len;
     travel_paramset(&link->startup, p, m->startup_len);
-    travel_paramset(&link->reported, p + m->startup_len, m->reported_len);
+    p += m->startup_len;
+    travel_paramset(&link->reported, p, m->reported_len);
+    p += m->reported_len;
+    varset_unref(&link->vars);
+    link->vars = varset_of_bytes(&be->varsets, p, m->vars_len);
+    p += m->vars_len;
+    for (at = 0; at + PREP_ID_BYTES <= m->preps_len; at += PREP_ID_BYTES)
+        prepset_add(&link->preps, (const uint8_t *)p + at);
     if (pool->auth == LINK_AUTH_UNKNOWN) {
         pool->auth = m->pool_auth;
         pool->auth_seen_us = m->auth_seen_us;
@@ -139,7 +159,7 @@ void backend_on_offer(struct backend *be, const void *body, size_t len, int fd)
         return;
     memcpy(&m, body, len < sizeof m ? len : sizeof m);
     if (len < sizeof m || len != sizeof m + m.user_len + m.database_len + 2U + m.key_len +
-                                     m.startup_len + m.reported_len) {
+                                     m.startup_len + m.reported_len + m.vars_len + m.preps_len) {
         log_at(LVL_ERROR, "a connection handed over by another worker is malformed: closed");
         close(fd);
         return;

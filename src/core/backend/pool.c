@@ -189,6 +189,10 @@ static bool link_suits(const struct link *link, const struct pool_request *req, 
 {
     if (link->version < req->startup->version)
         return false;
+    if (req->is_shared)
+        return link->startup.len == 0;
+    if (!link_is_pristine(link))
+        return false;
     if (patch)
         return params_can_patch(&link->startup, req->startup->params);
     return paramset_eq(&link->startup, req->startup->params);
@@ -205,6 +209,51 @@ static struct link *pool_lend(struct pool *pool, struct link *link, const struct
     return link;
 }
 
+/* How many idle links are looked at for one that has the settings wanted. */
+#define SHARED_LOOK_MAX 8
+
+/* A link that was idle for longer may have been closed by the server unseen: looked at first. */
+#define SHARED_CHECK_US 10000
+
+/* The newest idle link that suits a client that shares links: one with its settings rather than
+ * one without. */
+static struct link *pool_find_shared(const struct pool *pool, const struct pool_request *req)
+{
+    struct link *found = NULL;
+    struct link *link;
+    struct list *n;
+    int looked = 0;
+
+    LIST_FOREACH(n, &pool->idle)
+    {
+        link = LIST_ENTRY(n, struct link, pool_node);
+        if (!link_suits(link, req, false) || link->id == req->avoid_id)
+            continue;
+        if (link->vars == req->vars)
+            return link;
+        if (found == NULL)
+            found = link;
+        if (++looked == SHARED_LOOK_MAX)
+            break;
+    }
+    return found;
+}
+
+static struct link *pool_take_shared(struct pool *pool, struct pool_request *req)
+{
+    struct link *link;
+
+    while ((link = pool_find_shared(pool, req)) != NULL) {
+        if (loop_now_us(pool->be->loop) - link->idle_since_us > SHARED_CHECK_US &&
+            stream_is_stale(&link->stream)) {
+            link_close(link);
+            continue;
+        }
+        return pool_lend(pool, link, req);
+    }
+    return NULL;
+}
+
 /* Takes the newest idle link that suits. Links that the server closed meanwhile are thrown away
  * unseen by the client. */
 static struct link *pool_take_idle(struct pool *pool, struct pool_request *req)
@@ -214,6 +263,8 @@ static struct link *pool_take_idle(struct pool *pool, struct pool_request *req)
     struct link *link;
     int patch;
 
+    if (req->is_shared)
+        return pool_take_shared(pool, req);
     for (patch = 0; patch <= (req->no_patch ? 0 : 1); patch++) {
         LIST_FOREACH_SAFE(n, tmp, &pool->idle)
         {

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * prep.h: prepared statements by content, so that clients share them on a link whatever each of
+ * them calls its own. A worker keeps every text once (struct prep); a link has a set of those that
+ * the server at its end knows (struct prepset). On the wire a statement is named after its content,
+ * so that links can travel between workers. Runs in: workers. Pure. */
+#ifndef PGP_BACKEND_PREP_H
+#define PGP_BACKEND_PREP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/hash.h"
+#include "base/list.h"
+#include "base/slice.h"
+
+#define PREP_ID_BYTES   16
+#define PREP_NAME_BYTES (4 + 2 * PREP_ID_BYTES)
+
+struct prep_store {
+    struct hash_table table;
+    uint64_t bytes;
+};
+
+struct prep {
+    struct hash_node node;
+    struct prep_store *store;
+    uint64_t path_hash; /* what names meant when it was parsed */
+    uint32_t refs;
+    uint32_t body_len;
+    uint8_t id[PREP_ID_BYTES];
+    char name[PREP_NAME_BYTES + 1]; /* on links */
+    uint8_t count;                  /* the session's: enum count_kind */
+    bool has_effects;               /* the session's: executing it changes the session's state */
+    char body[];                    /* of Parse, behind the name: SQL NUL, parameter types */
+};
+
+void prep_store_init(struct prep_store *store);
+void prep_store_fini(struct prep_store *store);
+/* Finds or makes the statement with this Parse body (behind the name), counted for the caller;
+ * *is_new says whether it was made. */
+struct prep *prep_get(
+    struct prep_store *store, struct slice body, uint64_t path_hash, bool *is_new);
+static inline struct prep *prep_ref(struct prep *p)
+{
+    p->refs++;
+    return p;
+}
+/* Gives up a reference; *pp becomes NULL. NULL is allowed. */
+void prep_unref(struct prep **pp);
+static inline struct slice prep_sql(const struct prep *p)
+{
+    return slice_of_str(p->body);
+}
+static inline struct slice prep_name(const struct prep *p)
+{
+    return slice_of(p->name, PREP_NAME_BYTES);
+}
+/* A Parse message for it, under `name`. */
+void prep_put_parse(struct buf *out, const struct prep *p, struct slice name);
+
+/* What one link knows. A zeroed struct is an empty set. */
+struct prepset {
+    struct hash_table *table; /* by id; NULL while empty */
+    struct list *lru;         /* least recently used first */
+    struct prep_named *named; /* statements under names that clients gave them (SQL PREPARE) */
+};
+
+void prepset_clear(struct prepset *s);
+static inline bool prepset_is_empty(const struct prepset *s)
+{
+    return s->table == NULL && s->named == NULL;
+}
+uint32_t prepset_count(const struct prepset *s);
+/* True when the link knows the statement; it is the most recently used now. */
+bool prepset_touch(struct prepset *s, const uint8_t id[PREP_ID_BYTES]);
+void prepset_add(struct prepset *s, const uint8_t id[PREP_ID_BYTES]);
+void prepset_remove(struct prepset *s, const uint8_t id[PREP_ID_BYTES]);
+/* With more than `limit`: removes the one unused for longest and gives its name. */
+bool prepset_evict(struct prepset *s, uint32_t limit, char name[PREP_NAME_BYTES + 1]);
+/* Statements under clients' own names: 0 when there is none, else the hash of its content. */
+uint64_t prepset_named(const struct prepset *s, struct slice name);
+void prepset_set_named(struct prepset *s, struct slice name, uint64_t content);
+void prepset_drop_named(struct prepset *s, struct slice name);
+/* For a journey: the ids, one behind the other. False when there is more than that to know. */
+bool prepset_encode(const struct prepset *s, struct buf *out);
+
+#endif

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * prep.c: statements by content, and which of them a link knows. The name on the wire is a
+ * cryptographic hash of the content: two texts never share one. */
+#include "config.h"
+
+#include "backend/prep.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "crypto/crypto.h"
+#include "wire/proto.h"
+#include "wire/writer.h"
+
+struct prep_key {
+    struct slice body;
+    uint64_t path_hash;
+};
+
+/* A statement that a link knows. */
+struct prep_entry {
+    struct hash_node node;
+    struct list lru;
+    uint8_t id[PREP_ID_BYTES];
+};
+
+/* A statement that a link knows under a client's name. */
+struct prep_named {
+    struct prep_named *next;
+    uint64_t content;
+    uint32_t len;
+    char name[];
+};
+
+void prep_store_init(struct prep_store *store)
+{
+    memset(store, 0, sizeof *store);
+    hash_table_init(&store->table);
+}
+
+void prep_store_fini(struct prep_store *store)
+{
+    hash_table_fini(&store->table);
+}
+
+static int prep_eq(const struct hash_node *node, const void *key)
+{
+    const struct prep *p = (const struct prep *)node;
+    const struct prep_key *k = key;
+
+    return p->path_hash == k->path_hash && slice_eq(slice_of(p->body, p->body_len), k->body);
+}
+
+static void prep_make_name(struct prep *p)
+{
+    uint8_t digest[CRYPTO_SHA256_BYTES];
+    struct buf in = {0};
+    struct err err;
+    int i;
+
+    buf_put(&in, &p->path_hash, sizeof p->path_hash);
+    buf_put(&in, p->body, p->body_len);
+    err_clear(&err);
+    if (crypto_sha256(buf_slice(&in), digest, &err) == -1) {
+        /* A build without OpenSSL: two plain hashes. */
+        uint64_t h[2] = {hash_bytes(in.data, in.len, 0x51), hash_bytes(in.data, in.len, 0xA7)};
+
+        memcpy(digest, h, sizeof h);
+    }
+    buf_free(&in);
+    memcpy(p->id, digest, PREP_ID_BYTES);
+    memcpy(p->name, "pgp_", 4);
+    for (i = 0; i < PREP_ID_BYTES; i++)
+        (void)snprintf(p->name + 4 + 2 * i, 3, "%02x", p->id[i]);
+}
+
+struct prep *prep_get(struct prep_store *store, struct slice body, uint64_t path_hash, bool *is_new)
+{
+    struct prep_key k = {body, path_hash};
+    uint64_t hash = hash_bytes(body.p, body.n, path_hash);
+    struct hash_node *n = hash_table_find(&store->table, hash, prep_eq, &k);
+    struct prep *p;
+
+    *is_new = n == NULL;
+    if (n != NULL)
+        return prep_ref((struct prep *)n);
+    p = mem_alloc_zero(sizeof *p + body.n + 1);
+    p->store = store;
+    p->refs = 1;
+    p->path_hash = path_hash;
+    p->body_len = (uint32_t)body.n;
+    memcpy(p->body, body.p, body.n);
+    prep_make_name(p);
+    store->bytes += body.n;
+    hash_table_add(&store->table, &p->node, hash);
+    return p;
+}
+
+void prep_unref(struct prep **pp)
+{
+    struct prep *p = *pp;
+
+    *pp = NULL;
+    if (p == NULL)
+        return;
+    ASSERT(p->refs > 0);
+    if (--p->refs > 0)
+        return;
+    hash_table_del(&p->store->table, &p->node);
+    p->store->bytes -= p->body_len;
+    mem_free(p);
+}
+
+void prep_put_parse(struct buf *out, const struct prep *p, struct slice name)
+{
+    uint32_t at = wire_begin(out, FE_PARSE);
+
+    buf_put(out, name.p, name.n);
+    buf_put_byte(out, '\0');
+    buf_put(out, p->body, p->body_len);
+    wire_end(out, at);
+}
+
+static uint64_t id_hash(const uint8_t *id)
+{
+    uint64_t h;
+
+    memcpy(&h, id, sizeof h);
+    return h;
+}
+
+static int entry_eq(const struct hash_node *node, const void *key)
+{
+    return memcmp(((const struct prep_entry *)node)->id, key, PREP_ID_BYTES) == 0;
+}
+
+static struct prep_entry *prepset_find(const struct prepset *s, const uint8_t *id)
+{
+    if (s->table == NULL)
+        return NULL;
+    return (struct prep_entry *)hash_table_find(s->table, id_hash(id), entry_eq, id);
+}
+
+static void entry_free(struct prepset *s, struct prep_entry *e)
+{
+    hash_table_del(s->table, &e->node);
+    list_remove(&e->lru);
+    mem_free(e);
+}
+
+void prepset_clear(struct prepset *s)
+{
+    struct prep_named *named;
+    struct list *n;
+
+    while (s->lru != NULL && (n = list_first(s->lru)) != NULL)
+        entry_free(s, LIST_ENTRY(n, struct prep_entry, lru));
+    if (s->table != NULL)
+        hash_table_fini(s->table);
+    mem_free(s->table);
+    mem_free(s->lru);
+    s->table = NULL;
+    s->lru = NULL;
+    while ((named = s->named) != NULL) {
+        s->named = named->next;
+        mem_free(named);
+    }
+}
+
+uint32_t prepset_count(const struct prepset *s)
+{
+    return s->table == NULL ? 0 : s->table->count;
+}
+
+bool prepset_touch(struct prepset *s, const uint8_t id[PREP_ID_BYTES])
+{
+    struct prep_entry *e = prepset_find(s, id);
+
+    if (e == NULL)
+        return false;
+    if (list_last(s->lru) != &e->lru) {
+        list_remove(&e->lru);
+        list_push_back(s->lru, &e->lru);
+    }
+    return true;
+}
+
+void prepset_add(struct prepset *s, const uint8_t id[PREP_ID_BYTES])
+{
+    struct prep_entry *e;
+
+    if (prepset_touch(s, id))
+        return;
+    if (s->table == NULL) {
+        s->table = mem_alloc_zero(sizeof *s->table);
+        hash_table_init(s->table);
+        s->lru = mem_alloc_zero(sizeof *s->lru);
+        list_init(s->lru);
+    }
+    e = mem_alloc_zero(sizeof *e);
+    memcpy(e->id, id, PREP_ID_BYTES);
+    hash_table_add(s->table, &e->node, id_hash(id));
+    list_push_back(s->lru, &e->lru);
+}
+
+void prepset_remove(struct prepset *s, const uint8_t id[PREP_ID_BYTES])
+{
+    struct prep_entry *e = prepset_find(s, id);
+
+    if (e != NULL)
+        entry_free(s, e);
+}
+
+bool prepset_evict(struct prepset *s, uint32_t limit, char name[PREP_NAME_BYTES + 1])
+{
+    struct prep_entry *e;
+    int i;
+
+    if (prepset_count(s) <= limit)
+        return false;
+    e = LIST_ENTRY(list_first(s->lru), struct prep_entry, lru);
+    memcpy(name, "pgp_", 4);
+    for (i = 0; i < PREP_ID_BYTES; i++)
+        (void)snprintf(name + 4 + 2 * i, 3, "%02x", e->id[i]);
+    entry_free(s, e);
+    return true;
+}
+
+uint64_t prepset_named(const struct prepset *s, struct slice name)
+{
+    const struct prep_named *p;
+
+    for (p = s->named; p != NULL; p = p->next)
+        if (slice_eq(slice_of(p->name, p->len), name))
+            return p->content;
+    return 0;
+}
+
+void prepset_drop_named(struct prepset *s, struct slice name)
+{
+    struct prep_named **pp = &s->named;
+    struct prep_named *p;
+
+    while ((p = *pp) != NULL) {
+        if (slice_eq(slice_of(p->name, p->len), name)) {
+            *pp = p->next;
+            mem_free(p);
+            return;
+        }
+        pp = &p->next;
+    }
+}
+
+void prepset_set_named(struct prepset *s, struct slice name, uint64_t content)
+{
+    struct prep_named *p;
+
+    prepset_drop_named(s, name);
+    p = mem_alloc_zero(sizeof *p + name.n + 1);
+    p->content = content == 0 ? 1 : content;
+    p->len = (uint32_t)name.n;
+    memcpy(p->name, name.p, name.n);
+    p->next = s->named;
+    s->named = p;
+}
+
+bool prepset_encode(const struct prepset *s, struct buf *out)
+{
+    struct list *n;
+
+    if (s->named != NULL)
+        return false;
+    if (s->lru == NULL)
+        return true;
+    LIST_FOREACH(n, s->lru)
+    {
+        buf_put(out, LIST_ENTRY(n, struct prep_entry, lru)->id, PREP_ID_BYTES);
+    }
+    return true;
+}

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * varset.c: immutable sets of settings, interned. Sets are small (a handful of names), so they are
+ * one sorted block of bytes, and every change makes a new one. */
+#include "config.h"
+
+#include "backend/varset.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+
+struct varset_key {
+    const char *data;
+    uint32_t len;
+};
+
+static int varset_eq(const struct hash_node *node, const void *key)
+{
+    const struct varset *v = (const struct varset *)node;
+    const struct varset_key *k = key;
+
+    return v->len == k->len && (k->len == 0 || memcmp(v->data, k->data, k->len) == 0);
+}
+
+/* One entry at *at; false at the end. */
+static bool varset_next(
+    const char *data, uint32_t len, uint32_t *at, struct slice *name, struct slice *sql)
+{
+    if (*at >= len)
+        return false;
+    *name = slice_of_str(data + *at);
+    *sql = slice_of_str(data + *at + name->n + 1);
+    *at += (uint32_t)(name->n + sql->n + 2);
+    return true;
+}
+
+static bool is_identity(struct slice name)
+{
+    return slice_eq_str(name, "role") || slice_eq_str(name, "session_authorization");
+}
+
+static uint64_t path_hash(const char *data, uint32_t len)
+{
+    struct slice name;
+    struct slice sql;
+    uint32_t at = 0;
+    uint64_t h = 0;
+
+    while (varset_next(data, len, &at, &name, &sql))
+        if (is_identity(name) || slice_eq_str(name, "search_path"))
+            h = hash_bytes(sql.p, sql.n, h + name.n);
+    return h;
+}
+
+static struct varset *varset_intern(struct varset_store *store, const char *data, uint32_t len)
+{
+    struct varset_key k = {data, len};
+    uint64_t hash = hash_bytes(data, len, 11);
+    struct hash_node *n = hash_table_find(&store->table, hash, varset_eq, &k);
+    struct varset *v;
+
+    if (n != NULL)
+        return varset_ref((struct varset *)n);
+    v = mem_alloc_zero(sizeof *v + len);
+    v->store = store;
+    v->refs = 1;
+    v->len = len;
+    if (len > 0)
+        memcpy(v->data, data, len);
+    v->path_hash = path_hash(data, len);
+    hash_table_add(&store->table, &v->node, hash);
+    return v;
+}
+
+void varset_store_init(struct varset_store *store)
+{
+    hash_table_init(&store->table);
+    store->empty = varset_intern(store, "", 0);
+}
+
+void varset_store_fini(struct varset_store *store)
+{
+    varset_unref(&store->empty);
+    hash_table_fini(&store->table);
+}
+
+struct varset *varset_empty(struct varset_store *store)
+{
+    return varset_ref(store->empty);
+}
+
+void varset_unref(struct varset **vp)
+{
+    struct varset *v = *vp;
+
+    *vp = NULL;
+    if (v == NULL)
+        return;
+    ASSERT(v->refs > 0);
+    if (--v->refs > 0)
+        return;
+    hash_table_del(&v->store->table, &v->node);
+    mem_free(v);
+}
+
+void varset_assign(struct varset **vp, struct varset *v)
+{
+    struct varset *old = *vp;
+
+    *vp = v == NULL ? NULL : varset_ref(v);
+    varset_unref(&old);
+}
+
+static void put_entry(struct buf *b, struct slice name, struct slice sql)
+{
+    buf_put(b, name.p, name.n);
+    buf_put_byte(b, '\0');
+    buf_put(b, sql.p, sql.n);
+    buf_put_byte(b, '\0');
+}
+
+static int slice_cmp(struct slice a, struct slice b)
+{
+    size_t n = a.n < b.n ? a.n : b.n;
+    int d = memcmp(a.p, b.p, n);
+
+    return d != 0 ? d : (a.n > b.n) - (a.n < b.n);
+}
+
+/* The set without `name`, and with it set by `sql` when that is given. */
+static void varset_edit(struct varset **vp, struct slice name, const struct slice *sql)
+{
+    struct varset *v = *vp;
+    struct buf out = {0};
+    struct slice n;
+    struct slice s;
+    uint32_t at = 0;
+    bool done = sql == NULL;
+
+    while (varset_next(v->data, v->len, &at, &n, &s)) {
+        if (!done && slice_cmp(name, n) <= 0) {
+            put_entry(&out, name, *sql);
+            done = true;
+        }
+        if (!slice_eq(n, name))
+            put_entry(&out, n, s);
+    }
+    if (!done)
+        put_entry(&out, name, *sql);
+    *vp = varset_intern(v->store, out.data, out.len);
+    varset_unref(&v);
+    buf_free(&out);
+}
+
+int varset_put(struct varset **vp, struct slice name, struct slice sql)
+{
+    if ((*vp)->len + name.n + sql.n + 2 > VARSET_MAX_BYTES || name.n == 0 ||
+        memchr(sql.p, '\0', sql.n) != NULL)
+        return -1;
+    varset_edit(vp, name, &sql);
+    return 0;
+}
+
+void varset_drop(struct varset **vp, struct slice name)
+{
+    if (varset_get(*vp, name).p != NULL)
+        varset_edit(vp, name, NULL);
+}
+
+void varset_reset_all(struct varset **vp)
+{
+    struct varset *v = *vp;
+    struct buf out = {0};
+    struct slice n;
+    struct slice s;
+    uint32_t at = 0;
+
+    while (varset_next(v->data, v->len, &at, &n, &s))
+        if (is_identity(n))
+            put_entry(&out, n, s);
+    *vp = varset_intern(v->store, out.data, out.len);
+    varset_unref(&v);
+    buf_free(&out);
+}
+
+struct slice varset_get(const struct varset *v, struct slice name)
+{
+    struct slice n;
+    struct slice s;
+    uint32_t at = 0;
+
+    while (varset_next(v->data, v->len, &at, &n, &s))
+        if (slice_eq(n, name))
+            return s;
+    return slice_of(NULL, 0);
+}
+
+/* Settings whose accepted values are accepted always: nothing in the catalogue or in an extension
+ * decides about them. */
+static bool is_safe(struct slice name)
+{
+    static const char *const names[] = {"application_name", "bytea_output", "client_min_messages",
+        "constraint_exclusion", "cursor_tuple_fraction", "datestyle", "deadlock_timeout",
+        "default_transaction_deferrable", "default_transaction_isolation",
+        "default_transaction_read_only", "effective_cache_size", "effective_io_concurrency",
+        "extra_float_digits", "from_collapse_limit", "geqo", "gin_fuzzy_search_limit",
+        "hash_mem_multiplier", "idle_in_transaction_session_timeout", "idle_session_timeout",
+        "intervalstyle", "jit", "join_collapse_limit", "lock_timeout", "log_min_duration_statement",
+        "log_statement", "maintenance_work_mem", "max_parallel_workers_per_gather",
+        "parallel_leader_participation", "plan_cache_mode", "quote_all_identifiers",
+        "random_page_cost", "row_security", "search_path", "seq_page_cost",
+        "standard_conforming_strings", "statement_timeout", "synchronous_commit", "temp_buffers",
+        "timezone", "transform_null_equals", "work_mem", "xmlbinary", "xmloption"};
+    size_t i;
+
+    if (name.n > 7 && memcmp(name.p, "enable_", 7) == 0)
+        return true;
+    for (i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (slice_eq_str(name, names[i]))
+            return true;
+    return false;
+}
+
+static void put_reset(struct buf *sql, struct slice name)
+{
+    if (slice_eq_str(name, "session_authorization"))
+        buf_printf(sql, "RESET SESSION AUTHORIZATION;");
+    else
+        buf_printf(sql, "RESET %.*s;", (int)name.n, name.p);
+}
+
+/* Undoes what `to` does not have, or has differently as far as the identity is concerned. */
+static bool diff_resets(const struct varset *from, const struct varset *to, struct buf *sql)
+{
+    struct slice name;
+    struct slice value;
+    uint32_t at = 0;
+    bool safe = true;
+
+    /* Settings are made with the rights of the login role: the identity goes first. RESET ROLE is
+     * implied by RESET SESSION AUTHORIZATION, but not the other way round. */
+    if (varset_get(from, slice_of_str("role")).p != NULL) {
+        buf_printf(sql, "RESET ROLE;");
+        safe = false;
+    }
+    if (varset_get(from, slice_of_str("session_authorization")).p != NULL) {
+        buf_printf(sql, "RESET SESSION AUTHORIZATION;");
+        safe = false;
+    }
+    while (varset_next(from->data, from->len, &at, &name, &value)) {
+        if (is_identity(name) || varset_get(to, name).p != NULL)
+            continue;
+        put_reset(sql, name);
+        safe = safe && is_safe(name);
+    }
+    return safe;
+}
+
+bool varset_diff(const struct varset *from, const struct varset *to, struct buf *sql)
+{
+    struct slice name;
+    struct slice value;
+    struct slice has;
+    uint32_t at = 0;
+    bool safe = diff_resets(from, to, sql);
+
+    while (varset_next(to->data, to->len, &at, &name, &value)) {
+        has = varset_get(from, name);
+        if (is_identity(name) || (has.p != NULL && slice_eq(has, value)))
+            continue;
+        buf_put(sql, value.p, value.n);
+        buf_put_byte(sql, ';');
+        safe = safe && is_safe(name);
+    }
+    value = varset_get(to, slice_of_str("session_authorization"));
+    if (value.p != NULL)
+        buf_printf(sql, "%.*s;", (int)value.n, value.p);
+    safe = safe && value.p == NULL;
+    value = varset_get(to, slice_of_str("role"));
+    if (value.p != NULL)
+        buf_printf(sql, "%.*s;", (int)value.n, value.p);
+    return safe && value.p == NULL;
+}
+
+struct varset *varset_of_bytes(struct varset_store *store, const char *data, uint32_t len)
+{
+    return varset_intern(store, data, len);
+}
+
+bool varset_quote(struct buf *out, struct slice value)
+{
+    size_t i;
+
+    if (value.n > 0 && memchr(value.p, '\\', value.n) != NULL)
+        return false;
+    buf_put_byte(out, '\'');
+    for (i = 0; i < value.n; i++) {
+        if (value.p[i] == '\'')
+            buf_put_byte(out, '\'');
+        buf_put_byte(out, value.p[i]);
+    }
+    buf_put_byte(out, '\'');
+    return true;
+}
