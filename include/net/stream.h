@@ -2,7 +2,8 @@
  * stream.h: one connected socket: non-blocking read, write-through with a remainder buffer,
  * pausing. Runs in: workers. A stream owns no read buffer: callers read into a buffer shared by the
  * whole process. It owns a write buffer only while the peer is slow: then the caller stops reading
- * the other side (stream_is_clogged) until on_drained. */
+ * the other side (stream_is_clogged) until on_drained. TLS (tls.h) is turned on under it and
+ * changes nothing for those who read and write. */
 #ifndef PGP_NET_STREAM_H
 #define PGP_NET_STREAM_H
 
@@ -14,6 +15,7 @@
 #include "event/loop.h"
 
 struct stream;
+struct tls;
 
 struct stream_ops {
     /* Bytes, the end or an error can be read. */
@@ -22,13 +24,17 @@ struct stream_ops {
     void (*on_drained)(struct stream *s);
     /* After stream_close: the memory may go. */
     void (*on_closed)(struct stream *s);
+    /* The TLS handshake is over; NULL when it does not matter. Called from within stream_recv: it
+     * may close the stream, then stream_recv says 0. */
+    void (*on_secured)(struct stream *s);
 };
 
 struct stream {
     struct io io;
     const struct stream_ops *ops;
-    struct buf out;
-    int fd; /* -1 when closed */
+    struct buf out;  /* encrypted already when `tls` is set */
+    struct tls *tls; /* NULL: plain */
+    int fd;          /* -1 when closed */
     bool reading;
     bool send_failed;
 };
@@ -41,13 +47,18 @@ void stream_open_connecting(
     struct loop *lp, struct stream *s, int fd, const struct stream_ops *ops);
 /* 0 when connected, else the errno of the failed connect. */
 int stream_connect_errno(struct stream *s);
-/* Reads up to `n` bytes: > 0 that many, 0 nothing now, -1 the end (errno 0) or an error. */
+/* Reads up to `n` bytes: > 0 that many, 0 nothing now, -1 the end (errno 0) or an error (errno
+ * EPROTO: stream_tls_error says more). */
 ssize_t stream_recv(struct stream *s, char *p, size_t n);
 /* Writes all or keeps the remainder; -1 when the connection is broken (reading will show why). */
 int stream_send(struct stream *s, const char *p, size_t n);
 static inline bool stream_is_clogged(const struct stream *s)
 {
     return s->out.len != s->out.pos;
+}
+static inline bool stream_is_tls(const struct stream *s)
+{
+    return s->tls != NULL;
 }
 /* Switches reading off and on; both may be called at any time. */
 void stream_pause(struct stream *s);
@@ -56,7 +67,8 @@ void stream_resume(struct stream *s);
 bool stream_is_stale(const struct stream *s);
 /* Ends it: unsent bytes are dropped, the descriptor is closed, ops->on_closed comes later. */
 void stream_close(struct stream *s);
-/* The same, but the descriptor is returned and stays open: it travels to another process. */
+/* The same, but the descriptor is returned and stays open: it travels to another process. Not with
+ * TLS, whose state cannot travel. */
 int stream_release_fd(struct stream *s);
 
 #endif

@@ -11,6 +11,11 @@
 
 #include "base/assert.h"
 
+#include "tls_int.h"
+
+/* Plain streams are the hot path. */
+#define IS_TLS(s) __builtin_expect((s)->tls != NULL, 0)
+
 static void stream_update_interest(struct stream *s)
 {
     int events = s->reading ? IO_READ : 0;
@@ -60,6 +65,7 @@ static void stream_init(struct loop *lp, struct stream *s, int fd, const struct 
 {
     memset(&s->out, 0, sizeof s->out);
     s->ops = ops;
+    s->tls = NULL;
     s->fd = fd;
     s->send_failed = false;
     io_open(lp, &s->io, fd, stream_on_io);
@@ -91,8 +97,11 @@ int stream_connect_errno(struct stream *s)
 
 ssize_t stream_recv(struct stream *s, char *p, size_t n)
 {
-    ssize_t got = recv(s->fd, p, n, 0);
+    ssize_t got;
 
+    if (IS_TLS(s))
+        return tls_recv(s, p, n);
+    got = recv(s->fd, p, n, 0);
     if (got > 0)
         return got;
     if (got == 0) {
@@ -105,6 +114,13 @@ ssize_t stream_recv(struct stream *s, char *p, size_t n)
 }
 
 int stream_send(struct stream *s, const char *p, size_t n)
+{
+    if (IS_TLS(s))
+        return tls_send(s, p, n);
+    return stream_send_raw(s, p, n);
+}
+
+int stream_send_raw(struct stream *s, const char *p, size_t n)
 {
     ssize_t sent = 0;
 
@@ -145,13 +161,18 @@ void stream_resume(struct stream *s)
         return;
     s->reading = true;
     stream_update_interest(s);
+    if (IS_TLS(s))
+        tls_on_resumed(s);
 }
 
 bool stream_is_stale(const struct stream *s)
 {
     char c;
-    ssize_t n = recv(s->fd, &c, 1, MSG_PEEK | MSG_DONTWAIT);
+    ssize_t n;
 
+    if (IS_TLS(s) && tls_has_input(s))
+        return true;
+    n = recv(s->fd, &c, 1, MSG_PEEK | MSG_DONTWAIT);
     return !(n == -1 && (errno == EAGAIN || errno == EWOULDBLOCK));
 }
 
@@ -166,7 +187,7 @@ int stream_release_fd(struct stream *s)
 {
     int fd = s->fd;
 
-    ASSERT(fd != -1);
+    ASSERT(fd != -1 && s->tls == NULL);
     s->fd = -1;
     s->reading = false;
     buf_free(&s->out);
@@ -178,5 +199,7 @@ void stream_close(struct stream *s)
 {
     if (s->fd == -1)
         return;
+    if (IS_TLS(s))
+        tls_end(s);
     close(stream_release_fd(s));
 }
