@@ -124,7 +124,7 @@ enum scram_cbind_mode {
 };
 
 struct scram_client_conf {
-    struct slice password;         /* used when keys is NULL; copied */
+    struct slice password;         /* used when keys is NULL or does not fit; copied */
     const struct scram_keys *keys; /* copied */
     enum scram_cbind_mode mode;
     struct slice cbind; /* hash of the server's certificate; empty without TLS */

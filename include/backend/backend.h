@@ -20,6 +20,7 @@
 /* One read takes at most this much: a bulk stream leaves room for others. */
 #define BACKEND_TAKE_BYTES 65536
 
+struct auth_book;
 struct conf;
 struct link;
 struct pool;
@@ -29,6 +30,7 @@ struct backend {
     struct loop *loop;
     struct shm *shm;
     const struct conf *conf; /* the present generation */
+    struct auth_book *book;  /* what logs in to servers, by user */
     int ordinal;
     bool is_stopping; /* nothing is cached any more */
     /* The one read buffer of the worker: valid within one callback, never owned by a socket. */

@@ -74,14 +74,15 @@ struct link {
     uint64_t id;    /* never used twice in a worker */
     uint64_t epoch; /* of the present loan */
     struct expect expect;
-    struct buf carry;         /* an incomplete message that must be seen whole */
-    struct paramset reported; /* ParameterStatus as last seen */
-    struct paramset startup;  /* run-time parameters it was opened with */
-    struct varset *vars;      /* what was SET on it since, by clients that share it */
-    struct prepset preps;     /* statements that its server knows, of clients that share it */
-    char *key;                /* the server's cancel key */
-    uint32_t body_left;       /* of the message being passed on */
-    uint32_t version;         /* protocol in use */
+    struct buf carry;           /* an incomplete message that must be seen whole */
+    struct paramset reported;   /* ParameterStatus as last seen */
+    struct paramset startup;    /* run-time parameters it was opened with */
+    struct varset *vars;        /* what was SET on it since, by clients that share it */
+    struct prepset preps;       /* statements that its server knows, of clients that share it */
+    struct link_answer *answer; /* during the login: what was asked, what we answered */
+    char *key;                  /* the server's cancel key */
+    uint32_t body_left;         /* of the message being passed on */
+    uint32_t version;           /* protocol in use */
     int32_t server_pid;
     int32_t row;
     int64_t opened_us;
@@ -90,6 +91,9 @@ struct link {
     uint16_t key_len;
     uint8_t phase;     /* enum link_phase */
     uint8_t auth;      /* enum link_auth */
+    uint8_t asks;      /* enum auth_server: what the server asked for at the login */
+    bool may_answer;   /* log in with what the book knows: the owner is entitled to it */
+    bool asks_owner;   /* the owner wants to see what the server asks before anybody answers */
     char tx_status;    /* of the last ReadyForQuery */
     bool swallow_body; /* what happens to body_left */
     bool is_private;   /* replication or a login that must not be shared: never cached */
@@ -150,6 +154,11 @@ void link_close(struct link *link);
 /* Hands an idle link to the worker of `ordinal`, with its state; false when it stays here (it does
  * not fit in a message, or the worker's mailbox is full). */
 bool link_give_away(struct link *link, int ordinal);
+/* During the login, when the owner was told what the server asks (on_auth): answers with what the
+ * book knows about the pool's user, or with a password. -1 when that is impossible; *err says why.
+ * The owner must have proved that it is this user, or (password) the server is to judge. */
+int link_answer_from_book(struct link *link, struct err *err);
+int link_answer_password(struct link *link, struct slice password, struct err *err);
 /* Stops and restarts reading (back-pressure of the client). */
 static inline void link_pause(struct link *link)
 {

@@ -29,6 +29,7 @@ struct pool {
     uint32_t nclients; /* clients attached: keeps the pool alive */
     int cluster_node;
     uint8_t auth; /* enum link_auth: what the server asked at the last login */
+    uint8_t asks; /* enum auth_server: the same in detail */
     bool is_superuser;
     int64_t auth_seen_us; /* when `auth` was learned */
     uint16_t user_len;
@@ -53,6 +54,8 @@ struct pool_request {
     uint32_t pass;       /* of the retry in which it had its turn */
     uint8_t reason;      /* enum wait_reason while waiting */
     bool may_reuse;      /* the client has proved the identity a cached link stands for */
+    bool is_proved;      /* the owner has proved to be the pool's user: a link opened for it may log
+                          * in with what the book knows */
     bool is_private;     /* only a link of its own, never cached */
     bool no_patch;       /* only links opened with the very same start-up parameters */
     bool is_shared;      /* the owner brings settings and statements up to date by itself */

@@ -28,8 +28,7 @@ void scram_client_init(struct scram_client *c, const struct scram_client_conf *c
     c->has_keys = conf->keys != NULL;
     if (conf->keys != NULL)
         c->keys = *conf->keys;
-    else
-        secret_set(&c->password, conf->password);
+    secret_set(&c->password, conf->password);
 }
 
 void scram_client_fini(struct scram_client *c)
@@ -132,8 +131,10 @@ static enum scram_status client_fit_keys(
         if (v->iterations == params->iterations && v->salt_len == params->salt_len &&
             memcmp(v->salt, params->salt, v->salt_len) == 0)
             return SCRAM_CONTINUE;
-        c->state = CLIENT_FAILED;
-        return SCRAM_STALE;
+        if (secret_is_empty(&c->password)) {
+            c->state = CLIENT_FAILED;
+            return SCRAM_STALE;
+        }
     }
     if (scram_keys_derive(secret_slice(&c->password), scram_bytes(params->salt, params->salt_len),
             params->iterations, &c->keys, err) == -1) {

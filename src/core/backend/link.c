@@ -217,6 +217,7 @@ void link_close(struct link *link)
     paramset_free(&link->startup);
     varset_unref(&link->vars);
     prepset_clear(&link->preps);
+    link_answer_free(link);
     if (link->key != NULL)
         mem_wipe(link->key, link->key_len);
     mem_free(link->key);

@@ -3,6 +3,7 @@
 #ifndef PGP_BACKEND_LINK_INT_H
 #define PGP_BACKEND_LINK_INT_H
 
+#include "auth/auth_plan.h"
 #include "backend/link.h"
 
 /* Longest message that is collected before it is looked at. Login messages and ParameterStatus are
@@ -18,6 +19,19 @@ void link_fail_text(struct link *link, const char *sqlstate, const char *fmt, ..
 void link_login_message(struct link *link, char type, const char *msg, size_t n);
 /* Starts the login on a fresh connection. */
 void link_login_start(struct link *link, const char *packet, size_t n);
+/* link_auth.c: one authentication message. */
+enum link_auth_step {
+    LINK_AUTH_STEP_DONE, /* seen to; the link may be gone */
+    LINK_AUTH_STEP_OWNER /* for the owner */
+};
+/* What an authentication request (body of the message) asks for. */
+enum auth_server link_auth_kind(struct slice body);
+enum link_auth_step link_auth_on_message(struct link *link, struct slice body);
+/* The server refused the login. */
+void link_auth_on_refusal(struct link *link, const char *sqlstate);
+/* Forgets what the login needed; wipes it. */
+void link_answer_free(struct link *link);
+bool link_answer_is_ours(const struct link *link);
 /* The cleaning goes on: everything owed has arrived. */
 void link_clean_step(struct link *link);
 /* Starts the cleaning of a link that its owner gave back. */

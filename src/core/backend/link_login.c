@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: PostgreSQL
- * link_login.c: the first messages on a link: authentication is relayed to the owner, parameters
- * and the cancel key are kept, the server's own errors are forwarded word for word. */
+ * link_login.c: the first messages on a link: authentication goes to link_auth.c, parameters and
+ * the cancel key are kept, the server's own errors are forwarded word for word. */
 #include "config.h"
 
 #include <string.h>
@@ -28,10 +28,10 @@ static void login_on_auth(struct link *link, struct slice body, const char *msg,
         link_fail_text(link, "08P01", "invalid authentication message from server");
         return;
     }
-    if (proto_get_u32(body.p) == AUTH_OK)
-        pool_learn_auth(link->pool, link->auth);
-    else
-        link->auth = LINK_AUTH_ASKED;
+    if (link_auth_on_message(link, body) == LINK_AUTH_STEP_DONE || link->phase == LINK_CLOSED)
+        return;
+    if (link->owner == NULL && proto_get_u32(body.p) == AUTH_OK)
+        return;
     if (link->owner == NULL)
         link_close(link); /* nobody is there to answer */
     else
@@ -73,6 +73,7 @@ static void login_on_ready(struct link *link, struct slice body)
     link->tx_status = body.n == 1 ? body.p[0] : 'I';
     link->phase = LINK_LENT;
     link->uses = 1;
+    link_answer_free(link);
     timer_stop(link->be->loop, &link->timer);
     if (link->owner == NULL)
         link_release(link, true);
@@ -88,6 +89,7 @@ static void login_on_error(struct link *link, struct slice body, const char *msg
     (void)errmsg_decode(body, &m);
     err_clear(&err);
     errmsg_to_err(&m, &err);
+    link_auth_on_refusal(link, err.sqlstate);
     if (link->owner != NULL) {
         link->ops->on_bytes(link->owner, link, msg, n);
         link->error_told = true;

@@ -302,6 +302,7 @@ static enum acquire_result pool_open_link(struct pool_request *req)
     pool_request_leave(req);
     req->link = link_open(req->pool, req->startup, req->owner, req->ops);
     req->link->is_private = req->is_private;
+    req->link->may_answer = req->is_proved;
     return ACQUIRE_OPENING;
 }
 

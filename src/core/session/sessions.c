@@ -6,6 +6,7 @@
 #include <sys/random.h>
 
 #include "admin/admin_view.h"
+#include "auth/auth_book.h"
 #include "backend/pool.h"
 #include "backend/quota.h"
 #include "backend/row_alloc.h"
@@ -126,6 +127,7 @@ void sessions_init(struct sessions *ss, struct loop *loop, struct proc_env *env)
     task_init(&ss->publish, sessions_on_publish);
     backend_init(&ss->be, loop, env->shm, ss->conf, env->ordinal);
     ss->be.ctx = ss;
+    ss->be.book = auth_book_new();
     ss->be.want_link = sessions_want_link;
     ss->be.send_link = sessions_send_link;
     ss->be.tell_quota_freed = sessions_tell_quota_freed;
@@ -142,6 +144,7 @@ void sessions_init(struct sessions *ss, struct loop *loop, struct proc_env *env)
 void sessions_fini(struct sessions *ss)
 {
     backend_fini(&ss->be);
+    auth_book_free(&ss->be.book);
     sql_cache_free(&ss->sql_cache);
     route_cache_free(&ss->answers);
     route_rules_free(&ss->rules);

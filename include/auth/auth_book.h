@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * auth_book.h: what a worker knows about users: what is stored about their passwords (pool_passwd,
+ * answers of auth_query) and what logs in to servers in their name.
+ * Runs in: workers, one book each. Reads files, does no network I/O, gets the time as a parameter.
+ *
+ * Two things that must not be mixed up: what is STORED judges clients; a LOGIN opens servers. A
+ * login is filled from what is stored (a plain password opens servers, a SCRAM verifier does not)
+ * and from what clients showed while they proved themselves. Only a link whose owner has proved
+ * that very identity may be opened with it, see pool_request.is_proved. */
+#ifndef PGP_AUTH_AUTH_BOOK_H
+#define PGP_AUTH_AUTH_BOOK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "auth/auth_plan.h"
+#include "auth/cred.h"
+#include "base/slice.h"
+#include "crypto/secret.h"
+
+/* Users remembered at most; the one unused for longest is forgotten. */
+#define AUTH_BOOK_USERS 10000
+
+struct auth_book;
+
+/* What logs in to servers as one user. */
+struct auth_login {
+    unsigned hold;          /* AUTH_HOLD_...: which of the following are there */
+    struct secret password; /* AUTH_HOLD_PASSWORD */
+    char md5[CRED_MD5_BYTES + 1];
+    struct scram_keys keys;
+};
+
+enum auth_source { AUTH_SOURCE_NONE, AUTH_SOURCE_PASSWD, AUTH_SOURCE_QUERY };
+
+/* What is stored about a user. Views and pointers are valid until the next call that changes the
+ * book. */
+struct auth_stored {
+    enum auth_source source;
+    const struct cred *cred;        /* kind CRED_NONE: a user that nobody knows, or without one */
+    struct slice server_user;       /* n == 0: servers know the user by the same name */
+    const struct cred *server_cred; /* with server_user */
+    int64_t age_us;                 /* AUTH_SOURCE_QUERY: since the answer came */
+};
+
+/* Makes an empty book. */
+struct auth_book *auth_book_new(void);
+/* Wipes and frees. */
+void auth_book_free(struct auth_book **bp);
+
+/* Reads pool_passwd (`path`, NULL or empty: none) and its key when they are not what was read
+ * before; a file that cannot be read leaves the old entries. `is_speaker`: this worker's turn to
+ * write findings to the log (all workers find the same). */
+void auth_book_load_passwd(
+    struct auth_book *b, const char *path, const char *key_path, bool is_speaker);
+
+/* What pool_passwd says; false when it has no entry for the user. */
+bool auth_book_find_passwd(struct auth_book *b, struct slice user, struct auth_stored *out);
+/* What auth_query said not longer than `max_age_us` ago; false when it has to be asked. */
+bool auth_book_find_answer(struct auth_book *b, struct slice user, int64_t now_us,
+    int64_t max_age_us, struct auth_stored *out);
+/* Keeps an answer; `secret.p` NULL means that there is no such user, or none that may log in. */
+void auth_book_put_answer(
+    struct auth_book *b, struct slice user, struct slice secret, int64_t now_us);
+/* Drops the answer: somebody failed by it, it may be out of date. */
+void auth_book_drop_answer(struct auth_book *b, struct slice user);
+/* The verifier that clients of a user with `cred` are checked against; one made of a plain password
+ * costs its iterations only once. -1 as cred_scram_verifier. */
+int auth_book_verifier(struct auth_book *b, struct slice user, const struct cred *cred,
+    struct slice server_secret, struct scram_verifier *out, struct err *err);
+
+/* What logs in to servers as `user`; NULL when nothing is known. Valid until the next call. */
+const struct auth_login *auth_book_login(struct auth_book *b, struct slice user);
+/* Something that opened, or is going to open, servers as `user`. */
+void auth_book_learn_password(struct auth_book *b, struct slice user, struct slice password);
+void auth_book_learn_keys(struct auth_book *b, struct slice user, const struct scram_keys *keys);
+void auth_book_learn_cred(struct auth_book *b, struct slice user, const struct cred *cred);
+/* A server refused the user, or its verifier is another now: what was learned goes, and the answer
+ * of auth_query with it. */
+void auth_book_forget(struct auth_book *b, struct slice user);
+
+#endif

@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * auth_book.c: a table of users with what is known about each.
+ * Runs in: workers. Must never: hand what was learned from one user to another; keep more users
+ * than its limit, for clients choose the names. */
+#include "config.h"
+
+#include "auth/auth_book.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "auth/passwd.h"
+#include "base/hash.h"
+#include "base/list.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+struct auth_user {
+    struct hash_node node;
+    struct list lru; /* most recently used last */
+    bool has_answer;
+    bool has_derived;
+    uint64_t opened_gen; /* of pool_passwd: `opened` and `server` belong to it */
+    int64_t answer_us;
+    struct cred answer;            /* of auth_query */
+    struct cred opened;            /* of pool_passwd, decrypted */
+    struct cred server;            /* the same for server_user */
+    struct scram_verifier derived; /* from the plain password `derived_of` */
+    struct secret derived_of;
+    struct auth_login learned;
+    struct auth_login merged; /* what auth_book_login gives out */
+    uint32_t name_len;
+    char name[];
+};
+
+struct auth_book {
+    struct hash_table users;
+    struct list lru;
+    struct passwd_table *passwd;
+    struct secret key;
+    struct stat key_st;
+    bool has_key;
+    bool told_missing;
+    char *path;
+    uint64_t gen; /* of pool_passwd as read; 1 is the first */
+};
+
+static void login_wipe(struct auth_login *l)
+{
+    secret_free(&l->password);
+    mem_wipe(l, sizeof *l);
+}
+
+static int user_eq(const struct hash_node *node, const void *key)
+{
+    const struct auth_user *u = LIST_ENTRY(node, struct auth_user, node);
+    const struct slice *name = key;
+
+    return slice_eq(slice_of(u->name, u->name_len), *name);
+}
+
+static struct auth_user *user_find(struct auth_book *b, struct slice name)
+{
+    uint64_t hash = hash_bytes(name.p, name.n, 0);
+    struct hash_node *n = hash_table_find(&b->users, hash, user_eq, &name);
+    struct auth_user *u;
+
+    if (n == NULL)
+        return NULL;
+    u = LIST_ENTRY(n, struct auth_user, node);
+    list_remove(&u->lru);
+    list_push_back(&b->lru, &u->lru);
+    return u;
+}
+
+static void user_free(struct auth_book *b, struct auth_user *u)
+{
+    hash_table_del(&b->users, &u->node);
+    list_remove(&u->lru);
+    cred_free(&u->answer);
+    cred_free(&u->opened);
+    cred_free(&u->server);
+    secret_free(&u->derived_of);
+    login_wipe(&u->learned);
+    login_wipe(&u->merged);
+    mem_wipe(u, sizeof *u);
+    mem_free(u);
+}
+
+static struct auth_user *user_make(struct auth_book *b, struct slice name)
+{
+    struct auth_user *u = user_find(b, name);
+
+    if (u != NULL)
+        return u;
+    if (b->users.count >= AUTH_BOOK_USERS)
+        user_free(b, LIST_ENTRY(list_first(&b->lru), struct auth_user, lru));
+    u = mem_alloc_zero(sizeof *u + name.n + 1);
+    u->name_len = (uint32_t)name.n;
+    memcpy(u->name, name.p, name.n);
+    list_init(&u->lru);
+    list_push_back(&b->lru, &u->lru);
+    hash_table_add(&b->users, &u->node, hash_bytes(name.p, name.n, 0));
+    return u;
+}
+
+struct auth_book *auth_book_new(void)
+{
+    struct auth_book *b = mem_alloc_zero(sizeof *b);
+
+    hash_table_init(&b->users);
+    list_init(&b->lru);
+    return b;
+}
+
+void auth_book_free(struct auth_book **bp)
+{
+    struct auth_book *b = *bp;
+    struct list *n;
+
+    if (b == NULL)
+        return;
+    while ((n = list_first(&b->lru)) != NULL)
+        user_free(b, LIST_ENTRY(n, struct auth_user, lru));
+    hash_table_fini(&b->users);
+    passwd_free(&b->passwd);
+    secret_free(&b->key);
+    mem_free(b->path);
+    mem_free(b);
+    *bp = NULL;
+}
+
+static void report_line(const char *file, unsigned line, const struct err *problem, void *ctx)
+{
+    const bool *speaks = ctx;
+
+    if (*speaks)
+        log_at(problem->severity == ERR_WARNING ? LVL_WARNING : LVL_LOG, "%s:%u: %s", file, line,
+            problem->msg);
+}
+
+/* The key is needed only when something is encrypted: its absence is no news until then. */
+static void load_key(struct auth_book *b, const char *key_path, bool speaks)
+{
+    struct err warn = {0};
+    struct err err = {0};
+    struct stat st;
+
+    if (key_path == NULL || stat(key_path, &st) == -1)
+        return;
+    if (b->has_key && st.st_mtim.tv_sec == b->key_st.st_mtim.tv_sec &&
+        st.st_mtim.tv_nsec == b->key_st.st_mtim.tv_nsec && st.st_ino == b->key_st.st_ino)
+        return;
+    if (passwd_key_load(key_path, &b->key, &warn, &err) == -1) {
+        if (speaks)
+            log_err(LVL_WARNING, &err);
+        return;
+    }
+    if (err_is_set(&warn) && speaks)
+        log_err(LVL_WARNING, &warn);
+    b->key_st = st;
+    b->has_key = true;
+    b->gen++;
+}
+
+static void load_table(struct auth_book *b, const char *path, bool speaks)
+{
+    struct err err = {0};
+    struct err warn = {0};
+    struct passwd_table *fresh = passwd_load(path, report_line, &speaks, &err);
+    struct stat st;
+
+    if (fresh == NULL) {
+        if (speaks && !b->told_missing)
+            log_err(LVL_WARNING, &err);
+        b->told_missing = true;
+        return;
+    }
+    b->told_missing = false;
+    if (speaks && stat(path, &st) == 0 && !passwd_mode_is_safe(path, &st, "pool_passwd", &warn))
+        log_err(LVL_WARNING, &warn);
+    if (speaks && b->passwd != NULL)
+        log_at(LVL_LOG, "pool_passwd was read again: %u users", passwd_count(fresh));
+    passwd_free(&b->passwd);
+    b->passwd = fresh;
+    b->gen++;
+}
+
+void auth_book_load_passwd(
+    struct auth_book *b, const char *path, const char *key_path, bool is_speaker)
+{
+    struct stat st;
+    bool is_new_name;
+
+    if (path == NULL || *path == '\0') {
+        if (b->passwd != NULL)
+            b->gen++;
+        passwd_free(&b->passwd);
+        return;
+    }
+    is_new_name = b->path == NULL || strcmp(b->path, path) != 0;
+    if (is_new_name) {
+        mem_free(b->path);
+        b->path = mem_strdup(path);
+        b->told_missing = false;
+    }
+    load_key(b, key_path, is_speaker);
+    if (stat(path, &st) == -1) {
+        if (is_speaker && !b->told_missing && errno != ENOENT)
+            log_at(LVL_WARNING, "could not look at pool_passwd \"%s\": %s", path, strerror(errno));
+        b->told_missing = true;
+        if (errno == ENOENT && b->passwd != NULL) {
+            passwd_free(&b->passwd); /* the file was taken away: its entries are no more */
+            b->gen++;
+        }
+        return;
+    }
+    if (is_new_name || b->passwd == NULL || passwd_is_changed(b->passwd, &st))
+        load_table(b, path, is_speaker);
+}
+
+/* Decrypts once per reading of the file. A value that does not open counts as no password: the user
+ * is refused like one with a wrong password, and the log says why. */
+static void open_value(
+    struct auth_book *b, const struct passwd_value *v, struct slice user, struct cred *out)
+{
+    struct err err = {0};
+
+    cred_free(out);
+    if (passwd_open_value(v, b->has_key ? &b->key : NULL, out, &err) == -1) {
+        cred_free(out);
+        log_at_detail(LVL_WARNING, err.detail[0] != '\0' ? err.detail : NULL,
+            err.hint[0] != '\0' ? err.hint : NULL,
+            "the entry of user \"%.*s\" in pool_passwd cannot be used: %s", (int)user.n, user.p,
+            err.msg);
+    }
+}
+
+static const struct passwd_entry *user_open(
+    struct auth_book *b, struct slice user, struct auth_user **up)
+{
+    const struct passwd_entry *e = b->passwd == NULL ? NULL : passwd_find(b->passwd, user);
+    struct auth_user *u;
+
+    if (e == NULL)
+        return NULL;
+    u = user_make(b, user);
+    *up = u;
+    if (u->opened_gen == b->gen)
+        return e;
+    open_value(b, &e->value, user, &u->opened);
+    cred_free(&u->server);
+    if (e->server_user.n > 0)
+        open_value(b, &e->server_value, user, &u->server);
+    u->opened_gen = b->gen;
+    return e;
+}
+
+bool auth_book_find_passwd(struct auth_book *b, struct slice user, struct auth_stored *out)
+{
+    struct auth_user *u = NULL;
+    const struct passwd_entry *e = user_open(b, user, &u);
+
+    memset(out, 0, sizeof *out);
+    if (e == NULL)
+        return false;
+    out->source = AUTH_SOURCE_PASSWD;
+    out->cred = &u->opened;
+    out->server_user = e->server_user;
+    out->server_cred = &u->server;
+    return true;
+}
+
+bool auth_book_find_answer(struct auth_book *b, struct slice user, int64_t now_us,
+    int64_t max_age_us, struct auth_stored *out)
+{
+    struct auth_user *u = user_find(b, user);
+
+    memset(out, 0, sizeof *out);
+    if (u == NULL || !u->has_answer || now_us - u->answer_us > max_age_us)
+        return false;
+    out->source = AUTH_SOURCE_QUERY;
+    out->cred = &u->answer;
+    out->age_us = now_us - u->answer_us;
+    return true;
+}
+
+static bool is_same_verifier(const struct scram_verifier *a, const struct scram_verifier *b)
+{
+    return a->iterations == b->iterations && a->salt_len == b->salt_len &&
+           memcmp(a->salt, b->salt, a->salt_len) == 0 &&
+           memcmp(a->stored_key, b->stored_key, sizeof a->stored_key) == 0;
+}
+
+void auth_book_put_answer(
+    struct auth_book *b, struct slice user, struct slice secret, int64_t now_us)
+{
+    struct auth_user *u = user_make(b, user);
+    struct cred fresh = {0};
+    bool fits;
+
+    if (secret.p != NULL)
+        cred_from_stored(secret, &fresh);
+    /* What clients showed under an earlier password opens nothing any more. */
+    fits = fresh.kind == CRED_SCRAM && is_same_verifier(&fresh.verifier, &u->learned.keys.verifier);
+    if (fresh.kind == CRED_SCRAM && !fits && (u->learned.hold & AUTH_HOLD_KEYS) != 0)
+        login_wipe(&u->learned);
+    if (fresh.kind == CRED_NONE)
+        login_wipe(&u->learned);
+    cred_free(&u->answer);
+    u->answer = fresh;
+    u->has_answer = true;
+    u->answer_us = now_us;
+}
+
+void auth_book_drop_answer(struct auth_book *b, struct slice user)
+{
+    struct auth_user *u = user_find(b, user);
+
+    if (u == NULL)
+        return;
+    cred_free(&u->answer);
+    u->has_answer = false;
+}
+
+int auth_book_verifier(struct auth_book *b, struct slice user, const struct cred *cred,
+    struct slice server_secret, struct scram_verifier *out, struct err *err)
+{
+    struct auth_user *u;
+
+    if (cred->kind != CRED_PLAIN)
+        return cred_scram_verifier(cred, user, server_secret, out, err);
+    u = user_make(b, user);
+    if (!u->has_derived || !secret_equal(&u->derived_of, secret_slice(&cred->text))) {
+        if (cred_scram_verifier(cred, user, server_secret, &u->derived, err) == -1)
+            return -1;
+        secret_set(&u->derived_of, secret_slice(&cred->text));
+        u->has_derived = true;
+    }
+    *out = u->derived;
+    return 0;
+}
+
+static void login_add_cred(struct auth_login *l, const struct cred *c)
+{
+    switch (c->kind) {
+    case CRED_PLAIN:
+        secret_set(&l->password, secret_slice(&c->text));
+        l->hold |= AUTH_HOLD_PASSWORD;
+        break;
+    case CRED_MD5:
+        memcpy(l->md5, secret_slice(&c->text).p, CRED_MD5_BYTES);
+        l->md5[CRED_MD5_BYTES] = '\0';
+        l->hold |= AUTH_HOLD_MD5;
+        break;
+    case CRED_SCRAM: /* a verifier opens nothing */
+    case CRED_NONE:
+        break;
+    }
+}
+
+const struct auth_login *auth_book_login(struct auth_book *b, struct slice user)
+{
+    struct auth_user *u = NULL;
+    const struct passwd_entry *e = user_open(b, user, &u);
+    const struct auth_login *from;
+
+    if (u == NULL)
+        u = user_find(b, user);
+    if (u == NULL)
+        return NULL;
+    login_wipe(&u->merged);
+    if (e != NULL && e->server_user.n == 0)
+        login_add_cred(&u->merged, &u->opened);
+    if (u->has_answer)
+        login_add_cred(&u->merged, &u->answer);
+    from = &u->learned; /* the newest knowledge */
+    if ((from->hold & AUTH_HOLD_PASSWORD) != 0)
+        secret_set(&u->merged.password, secret_slice(&from->password));
+    if ((from->hold & AUTH_HOLD_MD5) != 0)
+        memcpy(u->merged.md5, from->md5, sizeof from->md5);
+    u->merged.keys = from->keys;
+    u->merged.hold |= from->hold;
+    return u->merged.hold == 0 ? NULL : &u->merged;
+}
+
+void auth_book_learn_password(struct auth_book *b, struct slice user, struct slice password)
+{
+    struct auth_user *u = user_make(b, user);
+
+    if (password.n == 0)
+        return;
+    if ((u->learned.hold & AUTH_HOLD_PASSWORD) != 0 && secret_equal(&u->learned.password, password))
+        return;
+    login_wipe(&u->learned); /* keys of another password would go before it */
+    secret_set(&u->learned.password, password);
+    u->learned.hold = AUTH_HOLD_PASSWORD;
+}
+
+void auth_book_learn_keys(struct auth_book *b, struct slice user, const struct scram_keys *keys)
+{
+    struct auth_user *u = user_make(b, user);
+
+    u->learned.keys = *keys;
+    u->learned.hold |= AUTH_HOLD_KEYS;
+}
+
+void auth_book_learn_cred(struct auth_book *b, struct slice user, const struct cred *cred)
+{
+    login_add_cred(&user_make(b, user)->learned, cred);
+}
+
+void auth_book_forget(struct auth_book *b, struct slice user)
+{
+    struct auth_user *u = user_find(b, user);
+
+    if (u == NULL)
+        return;
+    login_wipe(&u->learned);
+    auth_book_drop_answer(b, user);
+}
