@@ -39,8 +39,10 @@ struct loop {
     uv_loop_t uv;
     uv_timer_t tick;
     uv_check_t check;
+    uv_prepare_t prepare;
     uv_idle_t idle;
     uint32_t now_tick;
+    int64_t clock_us; /* of this turn; 0: not read yet */
     uint32_t ntimers;
     struct list wheel[LOOP_WHEEL_SLOTS];
     struct list tasks;
@@ -55,6 +57,10 @@ void loop_run(struct loop *lp);
 void loop_stop(struct loop *lp);
 /* Monotonic time of this turn, microseconds; no system call. */
 int64_t loop_now_us(const struct loop *lp);
+/* The same clock, as fine as it is: loop_now_us counts milliseconds. Read at most once per turn of
+ * the loop, when it is first asked for; that costs no system call where the kernel maps the clock.
+ */
+int64_t loop_clock_us(struct loop *lp);
 
 /* A zeroed timer must be initialised once. */
 void timer_init(struct timer *t, timer_fn *fn);

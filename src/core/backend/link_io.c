@@ -170,6 +170,16 @@ static bool link_unasked(struct link *link)
     return false;
 }
 
+static void link_on_ready(struct link *link, char tx_status, bool for_owner)
+{
+    link->tx_status = tx_status;
+    if (!for_owner)
+        return;
+    link->ready_us = loop_now_us(link->be->loop);
+    if (tx_status == 'I')
+        link->ntransactions++;
+}
+
 /* One whole message that matters. Returns false when the link is gone. */
 static bool link_on_whole(
     struct link *link, struct link_run *run, char type, const char *msg, const char *end)
@@ -204,7 +214,7 @@ static bool link_on_whole(
     if (type == BE_PARAMETER_STATUS)
         link_on_parameter(link, body);
     else if (type == BE_READY && body.n == 1)
-        link->tx_status = body.p[0];
+        link_on_ready(link, body.p[0], for_owner);
     if (link->phase == LINK_CLOSED)
         return false;
     if (expect_is_made_due(&link->expect))

@@ -145,23 +145,6 @@ static const struct stream_ops client_stream_ops = {.on_readable = client_on_rea
     .on_drained = client_on_drained,
     .on_closed = client_on_closed};
 
-static void client_on_idle_limit(struct client *c)
-{
-    int64_t limit_us = c->ss->conf->client_idle_limit_ms * 1000;
-    int64_t idle_us = loop_now_us(c->ss->loop) - c->last_active_us;
-    bool is_idle = c->target == NULL || expect_is_quiet(&c->target->expect);
-
-    if (limit_us <= 0)
-        return;
-    if (!is_idle || idle_us < limit_us) {
-        client_set_timer(c, is_idle ? (limit_us - idle_us) / 1000 + 1 : limit_us / 1000);
-        return;
-    }
-    log_at(LVL_LOG, "client connection is terminated: client_idle_limit (%d s) is reached",
-        (int)(limit_us / 1000000));
-    client_end_text(c, "57P05", "connection terminated due to client idle limit reached");
-}
-
 static void client_on_timer(struct timer *t)
 {
     struct client *c = LIST_ENTRY(t, struct client, timer);
@@ -172,10 +155,8 @@ static void client_on_timer(struct timer *t)
         client_close(c);
         break;
     case CL_LOGIN:
-        if (c->login != NULL && !list_is_detached(&c->login->req.pool_node)) {
-            client_end_text(c, "53300",
-                "no server connection became free within query_wait_timeout (%d s)",
-                (int)(c->ss->conf->query_wait_timeout_ms / 1000));
+        if (c->stats.wait_us > 0) {
+            client_limits_on_timer(c);
             break;
         }
         log_at(LVL_LOG, "authentication timeout");
@@ -185,7 +166,7 @@ static void client_on_timer(struct timer *t)
         if (c->is_half_closed)
             client_leave(c);
         else
-            client_on_idle_limit(c);
+            client_limits_on_timer(c);
         break;
     case CL_CLOSING:
         client_close(c);

@@ -35,6 +35,7 @@ static void feed_flush(struct client *c, struct feed_run *run)
     if (n == 0 || c->target == NULL)
         return;
     run->start = run->end;
+    client_stats_on_bytes_in(&c->stats, n);
     if (link_send(c->target, run->end - n, n) == 0 && stream_is_clogged(&c->target->stream))
         stream_pause(&c->stream);
 }
@@ -66,6 +67,7 @@ static enum feed_step feed_query(
         if (v != LOCAL_NO)
             return feed_of_verdict(v);
     }
+    client_stats_on_query(c);
     feed_flush(c, run); /* the target may change */
     if (c->balance != NULL &&
         (is_whole ? balance_query(c, sql, msg) : balance_unread_query(c)) == BALANCE_PARK)
@@ -142,6 +144,8 @@ static enum feed_step feed_extended(
         c->server_batch = type != FE_SYNC;
     }
     if (type == FE_EXECUTE)
+        client_stats_on_query(c);
+    if (type == FE_EXECUTE)
         client_note_statement(c, slice_of(NULL, 0));
     else if (type == FE_PARSE && is_whole)
         client_note_statement(c, feed_parse_sql(body));
@@ -180,6 +184,7 @@ static enum feed_step feed_message(
     case FE_FUNCTION_CALL:
         if (c->target != c->link)
             return FEED_PARK; /* the reader has not finished */
+        client_stats_on_query(c);
         link_expect(c->target, OP_FUNCTION_CALL);
         client_note_statement(c, slice_of_str("<function call>"));
         return FEED_PASS;

@@ -14,6 +14,7 @@
 #include "config/conf.h"
 #include "config/conf_param.h"
 #include "wire/reader.h"
+#include "wire/writer.h"
 
 #include "session_int.h"
 
@@ -103,6 +104,18 @@ void client_log_disconnection(const struct client *c)
         (int)(us / 3600000000LL), (int)(us / 60000000 % 60), (int)(us / 1000000 % 60),
         (int)(us / 1000 % 1000), (int)client_row_user(c->row).n, client_row_user(c->row).p,
         (int)client_row_database(c->row).n, client_row_database(c->row).p, host, c->row->port);
+}
+
+void client_notice(struct client *c, enum log_level level, const char *text)
+{
+    const struct conf_session *s = conf_session_of(c->ss->gen, c->override);
+    struct buf out = {0};
+
+    /* Not in the middle of a message of the server's. */
+    if (level < s->client_min_messages || (c->target != NULL && c->target->body_left > 0))
+        return;
+    wire_put_notice(&out, log_level_text(level), "00000", text);
+    client_send(c, &out);
 }
 
 bool client_log_statements(const struct client *c)

@@ -142,6 +142,11 @@ static void login_welcome(struct client *c)
     c->epoch = link->epoch;
     c->target = link;
     c->phase = CL_ACTIVE;
+    if (!client_limits_on_login(c)) {
+        buf_free(&out);
+        return;
+    }
+    client_stats_on_login(c);
     balance_begin(c);
     client_row_login(c);
     wire_put_key_data(&out, link->server_pid,
@@ -150,7 +155,6 @@ static void login_welcome(struct client *c)
     wire_put_ready(&out, link->tx_status);
     client_login_free(c);
     client_note_idle(c);
-    client_set_timer(c, c->ss->conf->client_idle_limit_ms);
     client_send(c, &out);
     client_unpark(c);
 }
@@ -164,6 +168,7 @@ static void login_acquire(struct client *c)
     req->may_reuse = pool_is_trusted(c->pool);
     switch (pool_acquire(req)) {
     case ACQUIRE_GRANTED:
+        client_stats_on_link(c);
         c->link = req->link;
         c->epoch = c->link->epoch;
         if (req->needs_patch)
@@ -172,6 +177,7 @@ static void login_acquire(struct client *c)
             login_welcome(c);
         break;
     case ACQUIRE_OPENING:
+        client_stats_on_link(c);
         c->link = req->link;
         c->epoch = c->link->epoch;
         client_row_state(c, CLIENT_STATE_LOGIN, WAIT_REASON_NONE);
@@ -179,11 +185,11 @@ static void login_acquire(struct client *c)
             client_set_timer(c, c->ss->conf->authentication_timeout_ms);
         break;
     case ACQUIRE_WAITING:
-        client_row_state(c, CLIENT_STATE_WAITING, (enum wait_reason)req->reason);
         if (!was_waiting) {
-            client_set_timer(c, c->ss->conf->query_wait_timeout_ms);
+            client_set_timer(c, 0);
             task_post(c->ss->loop, &c->ss->publish);
         }
+        client_row_state(c, CLIENT_STATE_WAITING, (enum wait_reason)req->reason);
         break;
     }
 }
@@ -259,6 +265,7 @@ static void client_on_link_bytes(void *owner, struct link *link, const char *p, 
             link_pause(link);
         return;
     }
+    client_stats_on_bytes_out(&c->stats, n);
     if (stream_send(&c->stream, p, n) == 0 && stream_is_clogged(&c->stream))
         link_pause(link);
 }
@@ -330,7 +337,7 @@ void client_after_quiet(struct client *c)
 {
     if (c->is_half_closed)
         client_leave(c);
-    else if (c->ss->stop == SESSION_STOP_FAST)
+    else if (c->ss->stop == SESSION_STOP_FAST || client_limits_must_leave(c))
         client_end_text(c, "57P01", "terminating connection due to administrator command");
     else if (c->is_parked)
         client_unpark(c);

@@ -25,7 +25,8 @@ void client_row_open(struct client *c, const struct session_peer *peer)
     row->node = ROWS_NO_NODE;
     row->balance_node = ROWS_NO_NODE;
     row->link_row = ROWS_NO_ROW;
-    row->id = ++ss->next_id;
+    /* Unique over all workers: KILL CLIENT goes by it. */
+    row->id = ++ss->next_id * (uint32_t)ss->env->nworkers + (uint32_t)ss->env->ordinal;
     row->worker = (uint16_t)ss->env->ordinal;
     row->connected_us = backend_wall_us(&ss->be);
     row->state_since_us = row->connected_us;
@@ -53,18 +54,39 @@ void client_row_login(struct client *c)
     row->node = (int16_t)c->pool->cluster_node;
     row->balance_node = row->node;
     row->link_row = c->link->row;
-    row->pin_reason = PIN_REASON_SESSION_MODE;
     client_row_set_names(row, pool_user(c->pool).p, c->pool->user_len, pool_database(c->pool).p,
         c->pool->database_len, app.p == NULL ? "" : app.p, app.n);
     shm_write_end(&row->seq);
     client_row_state(c, CLIENT_STATE_IDLE, WAIT_REASON_NONE);
+    client_row_pin(c, PIN_REASON_SESSION_MODE);
     link_row_update(c->link, c->row_index);
+}
+
+void client_row_pin(struct client *c, enum pin_reason reason)
+{
+    struct client_row *row = c->row;
+
+    if (row == NULL || row->pin_reason == (uint8_t)reason)
+        return;
+    shm_write_begin(&row->seq);
+    row->pin_reason = (uint8_t)reason;
+    shm_write_end(&row->seq);
+    session_count_pin(c->ss, reason);
+}
+
+/* What a wait has to do besides the row. */
+static void row_on_waiting(struct client *c)
+{
+    client_stats_on_wait_begin(c);
+    client_limits_on_busy(c);
 }
 
 void client_row_state(struct client *c, enum client_state state, enum wait_reason reason)
 {
     struct client_row *row = c->row;
 
+    if (state == CLIENT_STATE_WAITING)
+        row_on_waiting(c);
     if (row == NULL)
         return;
     shm_write_begin(&row->seq);
@@ -85,6 +107,8 @@ void client_note_statement(struct client *c, struct slice sql)
 {
     struct client_row *row = c->row;
 
+    client_stats_on_sent(c);
+    client_limits_on_busy(c);
     if (c->target != NULL)
         link_row_note_sent(c->target, sql);
     if (row == NULL)
@@ -99,21 +123,25 @@ void client_note_statement(struct client *c, struct slice sql)
     shm_write_end(&row->seq);
 }
 
-void client_note_idle(struct client *c)
+static void row_note_idle(struct client_row *row, char tx, int64_t now_us)
 {
-    struct client_row *row = c->row;
-    char tx = c->target == NULL ? 'I' : c->target->tx_status;
-
-    c->last_active_us = loop_now_us(c->ss->loop);
-    if (c->target != NULL)
-        link_row_note_quiet(c->target);
-    if (row == NULL)
-        return;
     shm_write_begin(&row->seq);
     row->state = tx == 'I'   ? CLIENT_STATE_IDLE
                  : tx == 'T' ? CLIENT_STATE_IDLE_TX
                              : CLIENT_STATE_FAILED_TX;
     row->tx_status = tx;
-    row->state_since_us = backend_wall_us(&c->ss->be);
+    row->state_since_us = now_us;
     shm_write_end(&row->seq);
+}
+
+void client_note_idle(struct client *c)
+{
+    c->last_active_us = loop_now_us(c->ss->loop);
+    client_stats_on_quiet(c);
+    if (c->target != NULL)
+        link_row_note_quiet(c->target);
+    if (c->row != NULL)
+        row_note_idle(
+            c->row, c->target == NULL ? 'I' : c->target->tx_status, backend_wall_us(&c->ss->be));
+    client_limits_on_quiet(c);
 }

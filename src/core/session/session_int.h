@@ -12,10 +12,13 @@
 #include "backend/pool.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/log.h"
 #include "net/stream.h"
 #include "session/session.h"
 #include "wire/startup.h"
 
+#include "client_limits_int.h"
+#include "client_stats_int.h"
 #include "statements_int.h"
 
 #define CLIENT_MAGIC 0xC11E07A1U
@@ -71,6 +74,8 @@ struct client {
     uint32_t body_left; /* of a message that is passed on in parts */
     int32_t row_index;
     int64_t last_active_us;
+    struct client_stats stats;
+    struct client_limits limits;
     struct conf_override *override;
     struct client_patch *patch; /* the link was opened with other parameters; NULL mostly */
 };
@@ -152,7 +157,12 @@ void client_row_state(struct client *c, enum client_state state, enum wait_reaso
 enum count_kind count_kind_of(struct slice sql);
 void count_statement(struct sessions *ss, int node, enum count_kind kind);
 
+/* Why the client keeps its link between transactions; NONE: it does not. Counts a new reason. */
+void client_row_pin(struct client *c, enum pin_reason reason);
+
 /* client_log.c */
+/* A message of ours, with SQLSTATE 00000, unless client_min_messages hides it. */
+void client_notice(struct client *c, enum log_level level, const char *text);
 void client_log_connection(const struct client *c);
 void client_log_disconnection(const struct client *c);
 void client_log_statement(struct client *c, const char *kind, struct slice sql);
@@ -174,6 +184,8 @@ uint64_t session_next_choice(struct session_shared *s);
 _Atomic uint64_t *session_count_cell(
     struct session_shared *s, int ordinal, int node, enum count_kind kind);
 uint64_t session_count_sum(const struct shm *shm, int node, enum count_kind kind);
+/* How often clients were pinned for a reason: one more in this worker, and all together. */
+void session_count_pin(struct sessions *ss, enum pin_reason reason);
 bool session_count_add(struct sessions *ss, int limit);
 void session_count_sub(struct sessions *ss);
 

@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "config/conf.h"
+#include "ipc/orders.h"
 
 #include "session_int.h"
 
@@ -18,6 +19,7 @@ struct session_shared {
     _Atomic uint32_t nchoices; /* sessions that chose a node for their reads */
     struct {
         _Atomic int32_t nclients;
+        _Atomic uint64_t npins[PIN_REASON_COUNT];
         _Atomic uint64_t count[VIEW_MAX_NODES][COUNT_KINDS];
     } __attribute__((aligned(64))) worker[];
 };
@@ -52,6 +54,23 @@ uint64_t session_count_sum(const struct shm *shm, int node, enum count_kind kind
     return sum;
 }
 
+void session_count_pin(struct sessions *ss, enum pin_reason reason)
+{
+    if (reason != PIN_REASON_NONE)
+        dbstats_add(&ss->shared->worker[ss->env->ordinal].npins[reason], 1);
+}
+
+uint64_t session_pin_sum(const struct shm *shm, enum pin_reason reason)
+{
+    struct session_shared *s = shm_get(shm, SHM_STATS);
+    uint64_t sum = 0;
+    int i;
+
+    for (i = 0; i < s->nworkers; i++)
+        sum += atomic_load_explicit(&s->worker[i].npins[reason], memory_order_relaxed);
+    return sum;
+}
+
 /* Rows of links one worker can have. Untouched rows cost no memory. */
 static uint32_t links_per_worker(const struct conf *conf)
 {
@@ -69,6 +88,8 @@ void session_plan_shm(const struct conf *conf, int nworkers, struct shm_plan *pl
         rows_bytes(sizeof(struct client_row), n, (uint32_t)conf->max_clients + 1024);
     plan->bytes[SHM_LINKS] += rows_bytes(sizeof(struct link_row), n, links_per_worker(conf));
     plan->bytes[SHM_QUOTAS] += quota_region_bytes(nworkers);
+    plan->bytes[SHM_DBSTATS] += dbstats_region_bytes(nworkers);
+    plan->bytes[SHM_ORDERS] += orders_region_bytes();
     plan->bytes[SHM_CLUSTER] += view_region_bytes();
     plan->bytes[SHM_STATS] +=
         sizeof(struct session_shared) + n * sizeof(((struct session_shared *)0)->worker[0]);
@@ -103,6 +124,7 @@ void session_init_shm(const struct conf *conf, int nworkers, struct shm *shm)
     rows_init(shm_get(shm, SHM_LINKS), sizeof(struct link_row), (uint32_t)nworkers,
         links_per_worker(conf));
     quota_region_init(shm, nworkers);
+    dbstats_region_init(shm, nworkers);
     for (i = 0; i < conf->nnodes; i++)
         quota_set_limit(shm, i, conf->max_backend_connections);
     s->nworkers = nworkers;

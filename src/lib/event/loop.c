@@ -7,6 +7,7 @@
 #include "event/loop.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "base/assert.h"
 
@@ -42,6 +43,14 @@ static void loop_on_check(uv_check_t *handle)
         uv_idle_stop(&lp->idle);
 }
 
+/* The next events are those of another turn. */
+static void loop_on_prepare(uv_prepare_t *handle)
+{
+    struct loop *lp = handle->data;
+
+    lp->clock_us = 0;
+}
+
 static void loop_on_idle(uv_idle_t *handle)
 {
     (void)handle; /* its being active makes the poll return at once */
@@ -60,12 +69,16 @@ void loop_init(struct loop *lp)
     list_init(&lp->tasks);
     uv_timer_init(&lp->uv, &lp->tick);
     uv_check_init(&lp->uv, &lp->check);
+    uv_prepare_init(&lp->uv, &lp->prepare);
     uv_idle_init(&lp->uv, &lp->idle);
     lp->tick.data = lp;
     lp->check.data = lp;
+    lp->prepare.data = lp;
     lp->idle.data = lp;
     uv_check_start(&lp->check, loop_on_check);
     uv_unref((uv_handle_t *)&lp->check);
+    uv_prepare_start(&lp->prepare, loop_on_prepare);
+    uv_unref((uv_handle_t *)&lp->prepare);
 }
 
 static void loop_close_handle(uv_handle_t *handle, void *arg)
@@ -95,6 +108,17 @@ void loop_stop(struct loop *lp)
 int64_t loop_now_us(const struct loop *lp)
 {
     return (int64_t)uv_now(&lp->uv) * 1000;
+}
+
+int64_t loop_clock_us(struct loop *lp)
+{
+    struct timespec now;
+
+    if (lp->clock_us == 0) {
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        lp->clock_us = (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+    }
+    return lp->clock_us;
 }
 
 static uint32_t loop_tick_now(struct loop *lp)

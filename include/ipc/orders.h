@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * orders.h: what operators ordered that outlives the command: PAUSE, DRAIN and RECONNECT, for all
+ * databases or for one, in the region ORDERS of shared memory. Written by: the worker whose client
+ * ordered it, atomically. Read by: all workers, also one that was started afterwards, before they
+ * lend a server connection, keep one, or let a client go on.
+ *
+ * The questions are asked for every transaction: while nothing is ordered they cost one load from a
+ * cache line that nobody writes. */
+#ifndef PGP_IPC_ORDERS_H
+#define PGP_IPC_ORDERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/slice.h"
+#include "ipc/rows.h"
+#include "ipc/shm.h"
+
+/* Databases with an order of their own, at once. */
+#define ORDERS_DATABASES 64
+
+enum order_flag {
+    ORDER_PAUSE = 1, /* no server connection is lent, free ones are closed */
+    ORDER_DRAIN = 2  /* no client is let in, those that are here leave between two transactions */
+};
+
+/* What holds for one database; an empty name stands for all. */
+struct order_state {
+    char database[ROWS_NAME_BYTES];
+    unsigned flags;
+    int64_t reconnect_us; /* monotonic clock; 0: never */
+};
+
+/* Body of MAIL_ORDER: what the receiving worker has to do at once. What lasts stands in the region.
+ */
+enum order_kind {
+    ORDER_LOOK,       /* the region changed: act on it */
+    ORDER_KILL_CLIENT /* end the session of client `client_id` */
+};
+struct order_mail {
+    int32_t kind;
+    uint32_t client_id;
+};
+
+/* Size of the region. */
+size_t orders_region_bytes(void);
+/* Sets `flags` for `database` (empty: for all), or takes them away. Returns 0, or -1 and *err
+ * (53400) when too many databases have orders. Taking away what is not set is no error. */
+int orders_set(struct shm *shm, struct slice database, unsigned flags, struct err *err);
+void orders_clear(struct shm *shm, struct slice database, unsigned flags);
+/* RECONNECT: connections of `database` (empty: all) opened before `now_us` (monotonic clock) are
+ * not to be used for anybody else. As orders_set. */
+int orders_set_reconnect(struct shm *shm, struct slice database, int64_t now_us, struct err *err);
+/* The flags that hold for `database`. With an empty name: those set for all. */
+unsigned orders_flags(const struct shm *shm, struct slice database);
+/* True when a free connection of `database`, opened at `opened_us`, has to be closed. */
+bool orders_want_close(const struct shm *shm, struct slice database, int64_t opened_us);
+/* Walks: start with *at = 0. The first is that of all databases, then every database that was ever
+ * named; false at the end. */
+bool orders_next(const struct shm *shm, uint32_t *at, struct order_state *out);
+
+#endif

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * client_limits.c: the time-outs of a client, with PgBouncer's meanings and words, and the orders
+ * of operators that a client has to follow. Runs in: workers. A deadline is worked out only when
+ * one may have come; see client_limits_int.h. */
+#include "config.h"
+
+#include "base/log.h"
+#include "config/conf.h"
+#include "config/conf_param.h"
+#include "ipc/orders.h"
+#include "wire/writer.h"
+
+#include "session_int.h"
+
+/* What ends, or happens, when a deadline comes. */
+enum limit {
+    LIMIT_NONE,
+    LIMIT_NOTIFY,
+    LIMIT_WAIT,
+    LIMIT_QUERY,
+    LIMIT_IDLE_TX,
+    LIMIT_TX,
+    LIMIT_IDLE
+};
+
+/* The nearest deadline. */
+struct deadline {
+    enum limit limit;
+    int64_t at_us;
+    int64_t limit_ms;
+};
+
+static void deadline_add(struct deadline *d, enum limit limit, int64_t since_us, int64_t limit_ms)
+{
+    int64_t at_us = since_us + limit_ms * 1000;
+
+    if (limit_ms <= 0 || since_us == 0 || (d->limit != LIMIT_NONE && d->at_us <= at_us))
+        return;
+    d->limit = limit;
+    d->at_us = at_us;
+    d->limit_ms = limit_ms;
+}
+
+static bool is_idle(const struct client *c)
+{
+    return c->stats.taken_us == 0 && c->stats.sent_us == 0 && c->stats.wait_us <= 0;
+}
+
+/* The request that runs began when it was taken, or when the one before it in a pipeline was
+ * answered. */
+static int64_t request_since_us(const struct client *c)
+{
+    int64_t since_us = c->stats.taken_us;
+
+    if (c->target != NULL && c->stats.sent_us != 0 && c->target->ready_us > since_us)
+        since_us = c->target->ready_us;
+    return since_us;
+}
+
+/* True when the last thing a server said to the client was that it is inside a transaction. */
+static bool in_transaction(const struct client *c)
+{
+    return c->row == NULL ? c->stats.tx_us != 0
+                          : c->row->tx_status == 'T' || c->row->tx_status == 'E';
+}
+
+static struct deadline limits_next(const struct client *c)
+{
+    const struct conf *conf = c->ss->conf;
+    const struct conf_session *s = conf_session_of(c->ss->gen, c->override);
+    const struct client_stats *st = &c->stats;
+    struct deadline d = {0};
+
+    if (st->wait_us > 0) {
+        if (!c->limits.told_to_wait && c->phase == CL_ACTIVE)
+            deadline_add(&d, LIMIT_NOTIFY, st->wait_us, conf->query_wait_notify_ms);
+        deadline_add(&d, LIMIT_WAIT, st->wait_us, conf->query_wait_timeout_ms);
+    }
+    if (!is_idle(c))
+        deadline_add(&d, LIMIT_QUERY, st->taken_us == 0 ? st->wait_us : request_since_us(c),
+            conf->query_timeout_ms);
+    if (c->phase != CL_ACTIVE)
+        return d;
+    if (st->tx_us != 0)
+        deadline_add(&d, LIMIT_TX, st->tx_us, conf->transaction_timeout_ms);
+    if (is_idle(c) && in_transaction(c))
+        deadline_add(&d, LIMIT_IDLE_TX, c->last_active_us, conf->idle_transaction_timeout_ms);
+    if (is_idle(c))
+        deadline_add(&d, LIMIT_IDLE, c->last_active_us, s->client_idle_limit_ms);
+    return d;
+}
+
+static void limits_arm(struct client *c, const struct deadline *d)
+{
+    int64_t left_us = d->at_us - loop_now_us(c->ss->loop);
+
+    if (d->limit == LIMIT_NONE || (c->limits.due_us != 0 && c->limits.due_us <= d->at_us))
+        return;
+    c->limits.due_us = d->at_us;
+    client_set_timer(c, left_us > 0 ? left_us / 1000 + 1 : 1);
+}
+
+static bool limits_apply(const struct client *c)
+{
+    return !c->is_half_closed && (c->phase == CL_ACTIVE || c->phase == CL_LOGIN);
+}
+
+void client_limits_on_busy(struct client *c)
+{
+    const struct conf *conf = c->ss->conf;
+    struct deadline d;
+
+    if (c->stats.wait_us <= 0) {
+        c->limits.told_to_wait = false;
+        if (conf->query_timeout_ms == 0 && conf->transaction_timeout_ms == 0)
+            return;
+    }
+    if (!limits_apply(c))
+        return;
+    d = limits_next(c);
+    limits_arm(c, &d);
+}
+
+void client_limits_on_quiet(struct client *c)
+{
+    const struct conf *conf = c->ss->conf;
+    struct deadline d;
+
+    if (conf->client_idle_limit_ms == 0 && conf->idle_transaction_timeout_ms == 0 &&
+        conf->transaction_timeout_ms == 0 && c->override == NULL)
+        return;
+    if (!limits_apply(c))
+        return;
+    d = limits_next(c);
+    limits_arm(c, &d);
+}
+
+/* "query_wait_notify": once per wait. */
+static void limits_notify(struct client *c)
+{
+    c->limits.told_to_wait = true;
+    client_notice(
+        c, LVL_NOTICE, "No server connection available in postgres backend, client being queued");
+}
+
+static const char *limits_reason(const struct client *c, enum limit limit)
+{
+    switch (limit) {
+    case LIMIT_WAIT:
+        return "query_wait_timeout";
+    case LIMIT_QUERY:
+        return c->stats.wait_us > 0 ? "query_timeout" : "query timeout";
+    case LIMIT_IDLE_TX:
+        return "idle transaction timeout";
+    case LIMIT_TX:
+        return "transaction timeout";
+    case LIMIT_NONE:
+    case LIMIT_NOTIFY:
+    case LIMIT_IDLE:
+        break;
+    }
+    return "client_idle_timeout";
+}
+
+/* What the client was doing, for its message and the log. */
+static void limits_detail(const struct client *c, const struct deadline *d, struct err *err)
+{
+    static const char *const reasons[WAIT_REASON_COUNT] = {
+#define TEXT(sym, text) text,
+        WAIT_REASONS(TEXT)
+#undef TEXT
+    };
+    const char *reason = "";
+
+    if (c->stats.wait_us <= 0) {
+        err_detail(err, "The limit is %lld s.", (long long)(d->limit_ms / 1000));
+        return;
+    }
+    if (c->row != NULL && c->row->wait_reason < WAIT_REASON_COUNT)
+        reason = reasons[c->row->wait_reason];
+    err_detail(err,
+        "No connection to node %d became free for user \"%s\" and database \"%s\" within %lld "
+        "s%s%s.",
+        c->pool->cluster_node, c->pool->names, pool_database(c->pool).p,
+        (long long)(d->limit_ms / 1000), reason[0] == '\0' ? "" : ", waiting for: ", reason);
+    err_hint(err, "SHOW POOL_QUEUE says who waits for what, SHOW POOL_LIMITS what is used up.");
+}
+
+static void limits_end(struct client *c, const struct deadline *d)
+{
+    struct err err;
+
+    err_clear(&err);
+    if (d->limit == LIMIT_IDLE) {
+        log_at(LVL_LOG, "client connection is terminated: client_idle_limit (%d s) is reached",
+            (int)(d->limit_ms / 1000));
+        err_set_fatal(&err, "57P05", "connection terminated due to client idle limit reached");
+    } else {
+        err_set_fatal(&err, "08P01", "%s", limits_reason(c, d->limit));
+        limits_detail(c, d, &err);
+        log_at_detail(LVL_LOG, err.detail, NULL,
+            "closing because: %s (user \"%s\", database \"%s\")", limits_reason(c, d->limit),
+            c->pool->names, pool_database(c->pool).p);
+    }
+    client_stats_on_wait_end(c);
+    client_end(c, &err);
+}
+
+void client_limits_on_timer(struct client *c)
+{
+    struct deadline d;
+
+    c->limits.due_us = 0;
+    if (!limits_apply(c))
+        return;
+    d = limits_next(c);
+    if (d.limit == LIMIT_NOTIFY && d.at_us <= loop_now_us(c->ss->loop)) {
+        limits_notify(c);
+        d = limits_next(c);
+    }
+    if (d.limit != LIMIT_NONE && d.at_us <= loop_now_us(c->ss->loop))
+        limits_end(c, &d);
+    else
+        limits_arm(c, &d);
+}
+
+bool client_limits_must_leave(const struct client *c)
+{
+    if (c->pool->is_superuser || in_transaction(c) ||
+        (c->link != NULL && c->link->tx_status != 'I'))
+        return false;
+    return (orders_flags(c->ss->env->shm, pool_database(c->pool)) & ORDER_DRAIN) != 0;
+}
+
+bool client_limits_on_login(struct client *c)
+{
+    if (client_limits_must_leave(c)) {
+        client_end_text(c, "57P03", "pgpool is draining: it takes no new clients");
+        return false;
+    }
+    c->limits.due_us = 0;
+    client_set_timer(c, 0);
+    return true;
+}

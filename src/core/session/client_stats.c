@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * client_stats.c: what is counted of a client, and the clocks of its present request. Runs in:
+ * workers, per statement: no system call, nothing written that another worker writes. */
+#include "config.h"
+
+#include "session_int.h"
+
+static void stats_waited(struct client_stats *s, int64_t waited_us)
+{
+    histogram_add(&s->row->wait, waited_us);
+    dbstats_add(&s->row->wait_us, (uint64_t)waited_us);
+}
+
+/* Rows are made for databases to which somebody logged in, not for names that anybody may send:
+ * what happened during the login is kept until then. */
+void client_stats_on_login(struct client *c)
+{
+    struct client_stats *s = &c->stats;
+
+    if (s->row == NULL)
+        s->row = dbstats_row_of(c->ss->env->shm, c->ss->env->ordinal, pool_database(c->pool));
+    dbstats_add(&s->row->logins, 1);
+    dbstats_add(&s->row->assignments, 1);
+    stats_waited(s, -s->wait_us);
+    s->wait_us = 0;
+}
+
+void client_stats_on_query(struct client *c)
+{
+    struct client_stats *s = &c->stats;
+
+    if (s->taken_us == 0)
+        s->taken_us = loop_clock_us(c->ss->loop);
+    if (s->row != NULL)
+        dbstats_add(&s->row->queries, 1);
+}
+
+void client_stats_on_sent(struct client *c)
+{
+    struct client_stats *s = &c->stats;
+
+    if (s->sent_us != 0)
+        return;
+    s->sent_us = loop_clock_us(c->ss->loop);
+    if (s->taken_us == 0)
+        s->taken_us = s->sent_us;
+    if (s->tx_us == 0)
+        s->tx_us = s->sent_us;
+}
+
+void client_stats_on_quiet(struct client *c)
+{
+    struct client_stats *s = &c->stats;
+    int64_t now_us;
+    int64_t took_us;
+
+    s->taken_us = 0;
+    if (s->sent_us == 0)
+        return;
+    now_us = loop_clock_us(c->ss->loop);
+    took_us = now_us - s->sent_us;
+    s->sent_us = 0;
+    if (s->row == NULL || c->target == NULL) {
+        s->tx_us = 0;
+        return;
+    }
+    histogram_add(&s->row->query, took_us);
+    dbstats_add(&s->row->query_us, (uint64_t)took_us);
+    if (c->target->ntransactions > 0)
+        dbstats_add(&s->row->transactions, c->target->ntransactions);
+    c->target->ntransactions = 0;
+    if (c->target->tx_status != 'I')
+        return;
+    dbstats_add(&s->row->transaction_us, (uint64_t)(now_us - s->tx_us));
+    s->tx_us = 0;
+}
+
+void client_stats_on_wait_begin(struct client *c)
+{
+    if (c->stats.wait_us <= 0)
+        c->stats.wait_us = loop_clock_us(c->ss->loop);
+}
+
+void client_stats_on_wait_end(struct client *c)
+{
+    struct client_stats *s = &c->stats;
+
+    int64_t waited_us;
+
+    if (s->wait_us <= 0)
+        return;
+    waited_us = loop_clock_us(c->ss->loop) - s->wait_us;
+    s->wait_us = s->row == NULL ? -waited_us : 0;
+    if (s->row != NULL)
+        stats_waited(s, waited_us);
+}
+
+void client_stats_on_link(struct client *c)
+{
+    struct client_stats *s = &c->stats;
+
+    if (s->row != NULL)
+        dbstats_add(&s->row->assignments, 1);
+    if (s->row != NULL && s->wait_us <= 0)
+        stats_waited(s, 0);
+    else
+        client_stats_on_wait_end(c);
+}
