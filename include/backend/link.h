@@ -87,7 +87,9 @@ struct link {
     int32_t row;
     int64_t opened_us;
     int64_t idle_since_us;
+    int64_t ready_us; /* the last ReadyForQuery for the owner arrived (loop_now_us) */
     uint64_t uses;
+    uint32_t ntransactions; /* ended for the owner, not counted yet: client_stats.c takes them */
     uint16_t key_len;
     uint8_t phase;     /* enum link_phase */
     uint8_t auth;      /* enum link_auth */
