@@ -49,10 +49,12 @@ struct conf_slot {
 struct conf_load {
     struct conf_gen *gen;
     struct conf_report *report;
-    struct conf_slot *slot; /* one per parameter and number */
-    int *slot_base;         /* first slot of each record */
-    int nincludes;          /* files included so far */
-    bool is_canonical;      /* every parameter is set: no notes about what is not built */
+    struct conf_slot *slot;  /* one per parameter and number */
+    int *slot_base;          /* first slot of each record */
+    int nincludes;           /* files included so far */
+    bool is_canonical;       /* every parameter is set: no notes about what is not built */
+    bool is_file;            /* from a file: other files may belong to it */
+    struct slice pools_text; /* the text of pools.conf, when is_canonical */
 };
 
 /* conf_table.c */
@@ -110,10 +112,26 @@ void conf_report_err(struct conf_report *report, enum conf_severity severity, co
  * cannot be read (which is in the report). */
 int conf_read_file(struct conf_load *load, const char *path);
 void conf_read_text(struct conf_load *load, const char *name, struct slice text);
+/* Reads the whole of a regular file into heap memory (mem_free). */
+int conf_read_whole(const char *path, char **text, size_t *n, struct err *err);
 
 /* conf_check.c: the rules that tie parameters to each other, and the notes about what is not built.
  */
 void conf_check(struct conf_load *load);
+
+/* pools_conf.c: pools.conf as part of a generation. */
+struct pools_conf *pools_conf_new(struct arena *arena);
+void pools_conf_fini(struct pools_conf *pc);
+/* Reads `file`; one that need not exist may be missing. Servers keep the numbers they have in
+ * `old`, which may be NULL. Findings go to the report. */
+void pools_conf_load(
+    struct conf_load *load, const struct conf *old, const char *file, bool must_exist);
+bool pools_conf_equal(const struct pools_conf *a, const struct pools_conf *b);
+/* For the canonical text: appends pools.conf; cuts it off the end of `text` and returns it; reads
+ * what was cut off. */
+void pools_conf_dump(const struct pools_conf *pc, struct buf *out);
+struct slice pools_conf_split(struct slice *text);
+void pools_conf_undump(struct pools_conf *pc, struct slice text, struct conf_report *report);
 
 /* conf_load.c */
 const struct conf_slot *conf_slot_of(const struct conf_load *load, const struct conf_ref *ref);

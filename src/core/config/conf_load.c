@@ -27,6 +27,7 @@ static struct conf_gen *conf_gen_new(uint64_t number, const char *command_line)
     gen->arena = arena_new("conf generation", 0);
     gen->number = number;
     gen->command_line = command_line == NULL ? NULL : arena_strdup(gen->arena, command_line);
+    gen->conf.pools = pools_conf_new(gen->arena);
     return gen;
 }
 
@@ -34,6 +35,7 @@ void conf_gen_free(struct conf_gen **gp)
 {
     if (*gp == NULL)
         return;
+    pools_conf_fini((*gp)->conf.pools);
     arena_free(&(*gp)->arena);
     mem_wipe(*gp, sizeof(**gp));
     mem_free(*gp);
@@ -280,6 +282,17 @@ static void conf_keep_nodes(struct conf_load *load, const struct conf *old)
 
 /* ---- loading ---- */
 
+/* pools.conf: after it is known which file that is. Another process was given its text. */
+static void conf_settle_pools(struct conf_load *load, const struct conf *old)
+{
+    struct conf *conf = &load->gen->conf;
+    struct conf_ref ref = {conf_param_named(CONF_SCOPE_GLOBAL, "pools_file"), -1};
+    if (load->is_canonical)
+        pools_conf_undump(conf->pools, load->pools_text, load->report);
+    else if (load->is_file)
+        pools_conf_load(load, old, conf->pools_file, conf_slot_of(load, &ref)->value != NULL);
+}
+
 /* All values and rules. */
 static void conf_settle(struct conf_load *load, const struct conf *old)
 {
@@ -292,6 +305,7 @@ static void conf_settle(struct conf_load *load, const struct conf *old)
     conf_apply_idle_timeout(load); /* after it is known which life time holds */
     conf_count_nodes(&load->gen->conf);
     conf_apply_session(load->gen);
+    conf_settle_pools(load, old);
     conf_check(load);
 }
 
@@ -317,6 +331,7 @@ struct conf_gen *conf_load(const char *path, const char *command_line, struct co
     struct conf_gen *gen = conf_gen_new(1, command_line);
     conf_set_file(gen, path);
     conf_load_begin(&load, gen, report);
+    load.is_file = true;
     bool is_read = conf_read_file(&load, path) == 0;
     return conf_finish(&load, NULL, is_read);
 }
@@ -338,6 +353,7 @@ struct conf_gen *conf_reload(
     struct conf_gen *gen = conf_gen_new(old->number + 1, old->command_line);
     conf_set_file(gen, path);
     conf_load_begin(&load, gen, report);
+    load.is_file = true;
     bool is_read = conf_read_file(&load, path) == 0;
     return conf_finish(&load, &old->conf, is_read);
 }
@@ -383,6 +399,7 @@ void conf_dump_canonical(const struct conf_gen *gen, struct buf *out)
             buf_put_byte(out, '\n');
         }
     }
+    pools_conf_dump(gen->conf.pools, out);
     if (value.data != NULL)
         mem_wipe(value.data, value.cap);
     buf_free(&value);
@@ -406,6 +423,7 @@ struct conf_gen *conf_load_canonical(struct slice text, struct conf_report *repo
     conf_set_file(gen, *file == ' ' ? file + 1 : file);
     conf_load_begin(&load, gen, report);
     load.is_canonical = true;
+    load.pools_text = pools_conf_split(&text);
     conf_read_text(&load, gen->file, text);
     return conf_finish(&load, NULL, true);
 }
@@ -433,5 +451,5 @@ bool conf_equal(const struct conf_gen *a, const struct conf_gen *b)
     for (int i = 0; i < n; i++)
         if (!conf_equal_param(&a->conf, &b->conf, &t[i]))
             return false;
-    return true;
+    return pools_conf_equal(a->conf.pools, b->conf.pools);
 }

@@ -92,6 +92,13 @@ static int conf_open_source(struct conf_source *source, char **text, size_t *n, 
     return result;
 }
 
+int conf_read_whole(const char *path, char **text, size_t *n, struct err *err)
+{
+    struct conf_source source = {.name = path};
+
+    return conf_open_source(&source, text, n, err);
+}
+
 static bool conf_is_in_chain(const struct conf_source *source)
 {
     for (const struct conf_source *s = source->from; s != NULL; s = s->from)
