@@ -43,8 +43,8 @@ enum admin_kind {
 struct admin_cmd {
     enum admin_kind kind;
     enum admin_report report;    /* KIND_REPORT */
-    char name[ADMIN_NAME_BYTES]; /* folded: of a setting, "all" */
-    struct slice value;          /* the value as written, with its quotes */
+    char name[ADMIN_NAME_BYTES]; /* folded: of a setting, "all"; of a database, "" for all */
+    struct slice value;          /* the value or number as written, with its quotes */
     bool is_default;             /* the value is the word DEFAULT */
     struct slice bad_at;         /* KIND_BAD: where; empty at the end of the statement */
 };
@@ -92,6 +92,7 @@ struct admin_result {
     uint32_t nrows;
     const char *tag; /* of an answer without rows */
     struct admin_notice *notices;
+    bool is_waiting; /* no answer yet: run the same command again, a little later */
 };
 
 /* Answers `cmd`. Returns 0 and fills *res, which the caller gives back with admin_result_fini; or

@@ -115,6 +115,26 @@ struct admin_explain {
 /* Fills `out`, which is zeroed. */
 typedef void admin_explain_fn(void *ctx, struct slice sql, struct admin_explain *out);
 
+/* What an operator orders. */
+enum admin_order_kind {
+    ADMIN_ORDER_PAUSE,
+    ADMIN_ORDER_RESUME,
+    ADMIN_ORDER_DRAIN,
+    ADMIN_ORDER_RECONNECT,
+    ADMIN_ORDER_KILL_CLIENT
+};
+struct admin_order {
+    enum admin_order_kind kind;
+    struct slice database; /* empty: all */
+    uint32_t client_id;
+};
+enum admin_order_state { ADMIN_ORDER_REFUSED = -1, ADMIN_ORDER_DONE, ADMIN_ORDER_WAITS };
+struct err;
+/* Carries out an order. REFUSED sets *err. WAITS: it is given, and not done yet: the same order is
+ * to be given again, a little later, until it is. */
+typedef enum admin_order_state admin_order_fn(
+    void *ctx, const struct admin_order *order, struct err *err);
+
 struct admin_sources {
     const struct conf_gen *gen;
     struct conf_override **ov; /* of the asking session; NULL: it has none (PCP, HTTP) */
@@ -132,6 +152,8 @@ struct admin_sources {
     void *cache_ctx;
     admin_explain_fn *explain; /* NULL: there is no session whose statements are routed */
     void *explain_ctx;
+    admin_order_fn *order; /* NULL: orders are not taken here */
+    void *order_ctx;
 };
 
 #endif

@@ -41,6 +41,7 @@ struct dbstats_row {
 #define DBSTATS_FIELD(field, column, text) _Atomic uint64_t field;
     DBSTATS_COUNTERS(DBSTATS_FIELD)
 #undef DBSTATS_FIELD
+    _Atomic uint64_t npins[PIN_REASON_COUNT]; /* clients that began to keep their link, by reason */
     struct histogram query;
     struct histogram wait;
 } __attribute__((aligned(64)));
@@ -51,6 +52,7 @@ struct dbstats_sum {
 #define DBSTATS_FIELD(field, column, text) uint64_t field;
     DBSTATS_COUNTERS(DBSTATS_FIELD)
 #undef DBSTATS_FIELD
+    uint64_t npins[PIN_REASON_COUNT];
     struct histogram_sum query;
     struct histogram_sum wait;
 };

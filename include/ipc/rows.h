@@ -55,7 +55,9 @@
     X(RECOVERY, "recovery")                                                                        \
     X(REPLAY, "replay")
 
-/* Why a client keeps its link between transactions: X(symbol, text in SHOW POOL_CLIENTS) */
+/* Why a client keeps its link between transactions, a bit each: X(symbol, text in SHOW
+ * POOL_CLIENTS)
+ */
 #define PIN_REASONS(X)                                                                             \
     X(NONE, "")                                                                                    \
     X(SESSION_MODE, "session mode")                                                                \
@@ -79,6 +81,7 @@ enum link_state { LINK_STATES(ROWS_LINK_STATE) LINK_STATE_COUNT };
 enum wait_reason { WAIT_REASONS(ROWS_WAIT_REASON) WAIT_REASON_COUNT };
 enum pin_reason { PIN_REASONS(ROWS_PIN_REASON) PIN_REASON_COUNT };
 
+#define ROWS_PIN(reason)            (1U << (reason))
 #define ROWS_NAME_BYTES             64 /* a role or database name with its NUL */
 #define ROWS_CLIENT_STATEMENT_BYTES 64
 #define ROWS_LINK_STATEMENT_BYTES   128
@@ -93,11 +96,11 @@ enum row_addr { ROW_ADDR_LOCAL, ROW_ADDR_IPV4, ROW_ADDR_IPV6 };
  * wall clock microseconds since 1970; 0 is never. */
 struct client_row {
     struct shm_seq seq;
-    uint8_t state;       /* enum client_state; FREE: nothing below means anything */
-    uint8_t wait_reason; /* enum wait_reason, in state WAITING */
-    uint8_t pin_reason;  /* enum pin_reason */
-    char tx_status;      /* 'I', 'T', 'E' as last told to the client */
-    int32_t server_pid;  /* of the link in use, 0 when none */
+    uint8_t state;        /* enum client_state; FREE: nothing below means anything */
+    uint8_t wait_reason;  /* enum wait_reason, in state WAITING */
+    char tx_status;       /* 'I', 'T', 'E' as last told to the client */
+    uint8_t is_superuser; /* at the server */
+    int32_t server_pid;   /* of the link in use, 0 when none */
     int16_t node; /* of that link, ROWS_NO_NODE when none; in state WAITING the node wanted */
     int16_t balance_node; /* where this session's reads go, ROWS_NO_NODE when not chosen yet */
     int64_t state_since_us;
@@ -116,6 +119,7 @@ struct client_row {
     uint32_t protocol;                 /* as PROTO_VERSION; 0 before the startup packet */
     uint16_t port;
     uint16_t worker; /* ordinal */
+    uint16_t pins;   /* ROWS_PIN of each reason */
     uint8_t addr_kind;
     uint8_t secret_len;
     uint8_t user_len;
@@ -123,6 +127,7 @@ struct client_row {
     uint8_t application_len;
 } __attribute__((aligned(64)));
 
+_Static_assert(PIN_REASON_COUNT <= 16, "client_row.pins");
 _Static_assert(sizeof(struct client_row) == 320, "an idle client has a budget");
 
 /* One connection to a server, lent or cached. */

@@ -85,7 +85,5 @@ void sessions_on_wanted(struct sessions *ss, const char *body, size_t len);
 /* Clients of worker `ordinal`, and of all workers. */
 int session_count_of(const struct shm *shm, int ordinal);
 int session_count_all(const struct shm *shm);
-/* How often a client was pinned for `reason`, since the start. */
-uint64_t session_pin_sum(const struct shm *shm, enum pin_reason reason);
 
 #endif

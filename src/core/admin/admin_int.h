@@ -5,6 +5,8 @@
 
 #include "admin/admin.h"
 #include "base/arena.h"
+#include "ipc/proc.h"
+#include "ipc/rows.h"
 
 #define ADMIN_RESULT_MAX_BYTES (64 << 20)
 
@@ -61,6 +63,37 @@ void admin_put_real(struct admin_rows *rows, double v);      /* %f */
 void admin_put_time(struct admin_rows *rows, int64_t at_us); /* local time; empty for 0 */
 /* The last row is complete. */
 void admin_rows_end(struct admin_rows *rows);
+
+/* --- rows of shared memory --- */
+
+/* Walks the used rows of a region, worker by worker. */
+struct admin_walk {
+    const struct rows_header *rows;
+    uint32_t worker;
+    uint32_t stop; /* the first worker that is not walked */
+    uint32_t i;    /* in the worker's range */
+};
+
+void admin_walk_start(
+    struct admin_walk *w, const struct admin_sources *src, enum shm_region region);
+/* Clients of one worker. */
+void admin_walk_start_worker(
+    struct admin_walk *w, const struct admin_sources *src, uint32_t ordinal);
+/* Copies the next row that is not free; false, or -1 instead of the row's index, at the end. */
+bool admin_walk_client(struct admin_walk *w, struct client_row *out);
+int64_t admin_walk_link(struct admin_walk *w, struct link_row *out);
+/* The process row of a worker; zeros when there is none. */
+void admin_worker_proc(const struct admin_sources *src, uint32_t ordinal, struct proc_row *out);
+
+/* --- cells that several reports have --- */
+
+struct slice admin_field_text(const char *p, size_t size);
+void admin_put_optional_int(struct admin_rows *out, bool is_there, int64_t v);
+/* Reasons of pins, separated by ", ". */
+void admin_put_pins(struct admin_rows *out, unsigned pins);
+/* A statement of `user`, if who asks may see it. */
+void admin_put_statement(const struct admin_sources *src, struct slice user, const char *p,
+    size_t size, struct admin_rows *out);
 
 /* --- reports --- */
 

@@ -14,7 +14,9 @@ enum arguments {
     ARGUMENTS_NAME,
     ARGUMENTS_ASSIGN,
     ARGUMENTS_STRING,
-    ARGUMENTS_TEXT
+    ARGUMENTS_TEXT,
+    ARGUMENTS_DATABASE,
+    ARGUMENTS_NUMBER
 };
 
 static const struct command {
@@ -161,6 +163,18 @@ static bool take_text(struct slice *rest, struct admin_cmd *cmd, struct admin_to
     return true;
 }
 
+/* The name of a database, or nothing: then the name stays empty. */
+static bool take_database(struct slice *rest, struct admin_cmd *cmd, struct admin_token *t)
+{
+    struct slice ahead = *rest;
+
+    *t = admin_lex(&ahead);
+    if (t->kind == ADMIN_TOKEN_END || admin_token_is_symbol(t, ';'))
+        return true;
+    *rest = ahead;
+    return admin_token_name(t, cmd->name, sizeof cmd->name) > 0;
+}
+
 static bool take_arguments(
     enum arguments what, struct slice *rest, struct admin_cmd *cmd, struct admin_token *t)
 {
@@ -177,6 +191,12 @@ static bool take_arguments(
         return t->kind == ADMIN_TOKEN_STRING || t->kind == ADMIN_TOKEN_ESCAPED;
     case ARGUMENTS_TEXT:
         return take_text(rest, cmd, t);
+    case ARGUMENTS_DATABASE:
+        return take_database(rest, cmd, t);
+    case ARGUMENTS_NUMBER:
+        *t = admin_lex(rest);
+        cmd->value = t->raw;
+        return t->kind == ADMIN_TOKEN_NUMBER;
     }
     return false;
 }

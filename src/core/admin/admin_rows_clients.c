@@ -41,19 +41,13 @@ static const char *const wait_reason_texts[WAIT_REASON_COUNT] = {
 #undef TEXT
 };
 
-static const char *const pin_reason_texts[PIN_REASON_COUNT] = {
-#define TEXT(sym, text) text,
-    PIN_REASONS(TEXT)
-#undef TEXT
-};
-
 /* Text number `i`; a torn row may hold any number. */
 static const char *text_of(const char *const *texts, unsigned n, unsigned i)
 {
     return i < n ? texts[i] : "";
 }
 
-static struct slice field_text(const char *p, size_t size)
+struct slice admin_field_text(const char *p, size_t size)
 {
     return slice_of(p, strnlen(p, size));
 }
@@ -63,10 +57,10 @@ bool admin_sees_statement(const struct admin_sources *src, struct slice user)
     return src->is_operator || (user.n > 0 && slice_eq(src->user, user));
 }
 
-static void put_statement(const struct admin_sources *src, struct slice user, const char *p,
+void admin_put_statement(const struct admin_sources *src, struct slice user, const char *p,
     size_t size, struct admin_rows *out)
 {
-    struct slice text = field_text(p, size);
+    struct slice text = admin_field_text(p, size);
 
     if (text.n > 0 && !admin_sees_statement(src, user))
         admin_put_static(out, HIDDEN_STATEMENT);
@@ -75,67 +69,6 @@ static void put_statement(const struct admin_sources *src, struct slice user, co
 }
 
 /* --- walking the rows --- */
-
-/* Walks the used rows of a region, worker by worker. */
-struct walk {
-    const struct rows_header *rows;
-    uint32_t worker;
-    uint32_t stop; /* the first worker that is not walked */
-    uint32_t i;    /* in the worker's range */
-};
-
-static void walk_start(struct walk *w, const struct admin_sources *src, enum shm_region region)
-{
-    w->rows = shm_get(src->shm, region);
-    w->worker = 0;
-    w->stop = w->rows == NULL ? 0 : w->rows->nworkers;
-    w->i = 0;
-}
-
-static void walk_start_worker(struct walk *w, const struct admin_sources *src, uint32_t ordinal)
-{
-    walk_start(w, src, SHM_CLIENTS);
-    w->worker = ordinal;
-    w->stop = ordinal + 1;
-}
-
-/* Index of the next row that was ever used, -1 at the end. Rows behind the high-water mark are left
- * alone: reading them would make the kernel find memory for them. */
-static int64_t walk_next(struct walk *w)
-{
-    const struct rows_worker *range;
-
-    for (; w->worker < w->stop; w->worker++, w->i = 0) {
-        range = rows_worker(w->rows, w->worker);
-        if (w->i < range->high_water && w->i < range->count)
-            return (int64_t)range->first + w->i++;
-    }
-    return -1;
-}
-
-static bool next_client(struct walk *w, struct client_row *out)
-{
-    int64_t i;
-
-    while ((i = walk_next(w)) >= 0) {
-        client_row_copy(client_row_at(w->rows, i), out);
-        if (out->state != CLIENT_STATE_FREE)
-            return true;
-    }
-    return false;
-}
-
-static int64_t next_link(struct walk *w, struct link_row *out)
-{
-    int64_t i;
-
-    while ((i = walk_next(w)) >= 0) {
-        link_row_copy(link_row_at(w->rows, i), out);
-        if (out->state != LINK_STATE_FREE)
-            return i;
-    }
-    return -1;
-}
 
 /* Copies the link that a client has; false when it has none any more. */
 static bool link_of(
@@ -171,8 +104,7 @@ static uint32_t nworkers(const struct admin_sources *src)
     return rows == NULL ? 0 : rows->nworkers;
 }
 
-/* The process row of a worker; zeros when there is none. */
-static void worker_proc(const struct admin_sources *src, uint32_t ordinal, struct proc_row *out)
+void admin_worker_proc(const struct admin_sources *src, uint32_t ordinal, struct proc_row *out)
 {
     int slot = src->first_worker_slot + (int)ordinal;
 
@@ -187,7 +119,7 @@ static void put_worker(const struct admin_sources *src, uint32_t ordinal, struct
     const struct rows_header *rows = shm_get(src->shm, SHM_CLIENTS);
     struct proc_row proc;
 
-    worker_proc(src, ordinal, &proc);
+    admin_worker_proc(src, ordinal, &proc);
     admin_put_int(out, proc.pid);
     admin_put_time(out, proc.start_time_us);
     admin_put_uint(out, rows == NULL ? 0 : atomic_load(&rows_worker(rows, ordinal)->served));
@@ -271,13 +203,13 @@ void admin_rows_processes(const struct admin_sources *src, struct admin_rows *ou
 {
     struct client_row busiest;
     struct client_row client;
-    struct walk w;
+    struct admin_walk w;
     uint32_t i;
 
     for (i = 0; i < nworkers(src); i++) {
         busiest.state = CLIENT_STATE_FREE;
-        walk_start_worker(&w, src, i);
-        while (next_client(&w, &client)) {
+        admin_walk_start_worker(&w, src, i);
+        while (admin_walk_client(&w, &client)) {
             if (is_busier(&client, &busiest))
                 busiest = client;
         }
@@ -348,7 +280,7 @@ static void put_pool(const struct admin_sources *src, int64_t index, uint32_t wo
     const struct link_row *link, struct admin_rows *out)
 {
     const struct rows_header *rows = shm_get(src->shm, SHM_LINKS);
-    struct slice user = field_text(link->user, sizeof link->user);
+    struct slice user = admin_field_text(link->user, sizeof link->user);
     struct client_row row;
     struct client_row *client = client_of(src, index, link, &row) ? &row : NULL;
 
@@ -356,7 +288,7 @@ static void put_pool(const struct admin_sources *src, int64_t index, uint32_t wo
     put_worker(src, worker, out);
     admin_put_int(out, index - rows_worker(rows, worker)->first);
     admin_put_int(out, link->node);
-    admin_put(out, field_text(link->database, sizeof link->database));
+    admin_put(out, admin_field_text(link->database, sizeof link->database));
     admin_put(out, user);
     admin_put_time(out, link->created_us);
     put_pool_times(src, link, client, out);
@@ -365,17 +297,17 @@ static void put_pool(const struct admin_sources *src, int64_t index, uint32_t wo
     admin_put_uint(out, link->uses);
     admin_put_int(out, link->server_pid);
     put_pool_client(link, client, out);
-    put_statement(src, user, link->statement, sizeof link->statement, out);
+    admin_put_statement(src, user, link->statement, sizeof link->statement, out);
 }
 
 void admin_rows_pools(const struct admin_sources *src, struct admin_rows *out)
 {
     struct link_row link;
-    struct walk w;
+    struct admin_walk w;
     int64_t i;
 
-    walk_start(&w, src, SHM_LINKS);
-    while ((i = next_link(&w, &link)) >= 0)
+    admin_walk_start(&w, src, SHM_LINKS);
+    while ((i = admin_walk_link(&w, &link)) >= 0)
         put_pool(src, i, w.worker, &link, out);
 }
 
@@ -388,7 +320,7 @@ static int64_t waiting_ms(const struct admin_sources *src, const struct client_r
     return client->state == CLIENT_STATE_WAITING && us > 0 ? us / 1000 : 0;
 }
 
-static void put_optional_int(struct admin_rows *out, bool is_there, int64_t v)
+void admin_put_optional_int(struct admin_rows *out, bool is_there, int64_t v)
 {
     if (is_there)
         admin_put_int(out, v);
@@ -400,11 +332,11 @@ void admin_rows_clients(const struct admin_sources *src, struct admin_rows *out)
 {
     struct client_row c;
     struct proc_row proc;
-    struct walk w;
+    struct admin_walk w;
 
-    walk_start(&w, src, SHM_CLIENTS);
-    while (next_client(&w, &c)) {
-        worker_proc(src, w.worker, &proc);
+    admin_walk_start(&w, src, SHM_CLIENTS);
+    while (admin_walk_client(&w, &c)) {
+        admin_worker_proc(src, w.worker, &proc);
         admin_row_begin(out);
         admin_put_uint(out, c.id);
         admin_put_int(out, proc.pid);
@@ -414,14 +346,14 @@ void admin_rows_clients(const struct admin_sources *src, struct admin_rows *out)
         put_host(&c, out);
         put_port(&c, out);
         admin_put_static(out, text_of(client_state_texts, CLIENT_STATE_COUNT, c.state));
-        put_optional_int(out, c.node != ROWS_NO_NODE, c.node);
-        put_optional_int(out, c.server_pid != 0, c.server_pid);
+        admin_put_optional_int(out, c.node != ROWS_NO_NODE, c.node);
+        admin_put_optional_int(out, c.server_pid != 0, c.server_pid);
         admin_put_time(out, c.connected_us);
         admin_put_time(out, c.query_start_us);
         admin_put_int(out, waiting_ms(src, &c));
-        admin_put_static(out, c.pin_reason != PIN_REASON_NONE ? "true" : "false");
-        admin_put_static(out, text_of(pin_reason_texts, PIN_REASON_COUNT, c.pin_reason));
-        put_statement(src, client_row_user(&c), c.statement, sizeof c.statement, out);
+        admin_put_static(out, c.pins != 0 ? "true" : "false");
+        admin_put_pins(out, c.pins);
+        admin_put_statement(src, client_row_user(&c), c.statement, sizeof c.statement, out);
     }
 }
 
@@ -471,12 +403,12 @@ static uint32_t collect_waiters(
     const struct rows_header *rows = shm_get(src->shm, SHM_CLIENTS);
     struct client_row client;
     struct waiter *waiter;
-    struct walk w;
+    struct admin_walk w;
     uint32_t n = 0;
 
     *list = arena_alloc(a, ((rows == NULL ? 0 : rows->capacity) + 1) * sizeof **list);
-    walk_start(&w, src, SHM_CLIENTS);
-    while (*list != NULL && next_client(&w, &client)) {
+    admin_walk_start(&w, src, SHM_CLIENTS);
+    while (*list != NULL && admin_walk_client(&w, &client)) {
         if (client.state != CLIENT_STATE_WAITING)
             continue;
         waiter = &(*list)[n++];
@@ -497,7 +429,7 @@ static void put_queue(
     admin_row_begin(out);
     admin_put(out, w->database);
     admin_put(out, w->user);
-    put_optional_int(out, w->node != ROWS_NO_NODE, w->node);
+    admin_put_optional_int(out, w->node != ROWS_NO_NODE, w->node);
     admin_put_uint(out, n);
     admin_put_int(out, longest_ms);
     admin_put_static(out, text_of(wait_reason_texts, WAIT_REASON_COUNT, w->reason));

@@ -232,6 +232,76 @@ static int admin_run_cache_delete(struct run *r)
     return 0;
 }
 
+/* --- orders --- */
+
+static int give_order(struct run *r, const struct admin_order *order)
+{
+    if (r->src->order == NULL) {
+        err_set(r->err, "0A000", "this command is not taken here");
+        err_hint(r->err, "Give it over an SQL connection to pgpool.");
+        return -1;
+    }
+    switch (r->src->order(r->src->order_ctx, order, r->err)) {
+    case ADMIN_ORDER_REFUSED:
+        return -1;
+    case ADMIN_ORDER_WAITS:
+        r->res->is_waiting = true;
+        break;
+    case ADMIN_ORDER_DONE:
+        break;
+    }
+    return 0;
+}
+
+static int order_database(struct run *r, enum admin_order_kind kind)
+{
+    struct admin_order order = {.kind = kind, .database = slice_of_str(r->cmd->name)};
+
+    return give_order(r, &order);
+}
+
+static int admin_run_pause(struct run *r)
+{
+    return order_database(r, ADMIN_ORDER_PAUSE);
+}
+
+static int admin_run_resume(struct run *r)
+{
+    return order_database(r, ADMIN_ORDER_RESUME);
+}
+
+static int admin_run_drain(struct run *r)
+{
+    return order_database(r, ADMIN_ORDER_DRAIN);
+}
+
+static int admin_run_reconnect(struct run *r)
+{
+    return order_database(r, ADMIN_ORDER_RECONNECT);
+}
+
+static int admin_run_kill_client(struct run *r)
+{
+    struct admin_order order = {.kind = ADMIN_ORDER_KILL_CLIENT};
+    uint64_t id = 0;
+    size_t i;
+
+    for (i = 0; i < r->cmd->value.n && id <= UINT32_MAX; i++) {
+        if (r->cmd->value.p[i] < '0' || r->cmd->value.p[i] > '9')
+            break;
+        id = id * 10 + (uint64_t)(r->cmd->value.p[i] - '0');
+    }
+    if (i < r->cmd->value.n || id > UINT32_MAX) {
+        err_set(r->err, "22023", "invalid number of a client: %.*s",
+            (int)(r->cmd->value.n > BAD_AT_CHARS ? BAD_AT_CHARS : r->cmd->value.n),
+            r->cmd->value.p);
+        err_hint(r->err, "SHOW POOL_CLIENTS lists them.");
+        return -1;
+    }
+    order.client_id = (uint32_t)id;
+    return give_order(r, &order);
+}
+
 /* --- running --- */
 
 static int refuse(
@@ -268,7 +338,7 @@ static int bad_syntax(const struct admin_cmd *cmd, struct err *err)
     else
         err_set(err, "42601", "syntax error at or near \"%.*s\"", n, cmd->bad_at.p);
     err_hint(err, "A PGPOOL command stands alone: PGPOOL SHOW name, PGPOOL SET name = value, "
-                  "PGPOOL RESET name.");
+                  "PGPOOL RESET name, PGPOOL PAUSE [database].");
     return -1;
 }
 

@@ -173,7 +173,7 @@ static bool link_unasked(struct link *link)
 static void link_on_ready(struct link *link, char tx_status, bool for_owner)
 {
     link->tx_status = tx_status;
-    if (!for_owner)
+    if (!for_owner || link->owner == NULL)
         return;
     link->ready_us = loop_now_us(link->be->loop);
     if (tx_status == 'I')

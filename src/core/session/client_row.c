@@ -54,24 +54,30 @@ void client_row_login(struct client *c)
     row->node = (int16_t)c->pool->cluster_node;
     row->balance_node = row->node;
     row->link_row = c->link->row;
+    row->is_superuser = c->pool->is_superuser;
     client_row_set_names(row, pool_user(c->pool).p, c->pool->user_len, pool_database(c->pool).p,
         c->pool->database_len, app.p == NULL ? "" : app.p, app.n);
     shm_write_end(&row->seq);
     client_row_state(c, CLIENT_STATE_IDLE, WAIT_REASON_NONE);
-    client_row_pin(c, PIN_REASON_SESSION_MODE);
+    client_row_pin(c, ROWS_PIN(PIN_REASON_SESSION_MODE));
     link_row_update(c->link, c->row_index);
 }
 
-void client_row_pin(struct client *c, enum pin_reason reason)
+void client_row_pin(struct client *c, unsigned pins)
 {
     struct client_row *row = c->row;
+    unsigned added;
+    int i;
 
-    if (row == NULL || row->pin_reason == (uint8_t)reason)
+    if (row == NULL || row->pins == pins)
         return;
+    added = pins & ~(unsigned)row->pins;
     shm_write_begin(&row->seq);
-    row->pin_reason = (uint8_t)reason;
+    row->pins = (uint16_t)pins;
     shm_write_end(&row->seq);
-    session_count_pin(c->ss, reason);
+    for (i = 0; c->stats.row != NULL && i < PIN_REASON_COUNT; i++)
+        if ((added & ROWS_PIN(i)) != 0)
+            dbstats_add(&c->stats.row->npins[i], 1);
 }
 
 /* What a wait has to do besides the row. */

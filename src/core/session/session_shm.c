@@ -19,7 +19,6 @@ struct session_shared {
     _Atomic uint32_t nchoices; /* sessions that chose a node for their reads */
     struct {
         _Atomic int32_t nclients;
-        _Atomic uint64_t npins[PIN_REASON_COUNT];
         _Atomic uint64_t count[VIEW_MAX_NODES][COUNT_KINDS];
     } __attribute__((aligned(64))) worker[];
 };
@@ -51,23 +50,6 @@ uint64_t session_count_sum(const struct shm *shm, int node, enum count_kind kind
 
     for (i = 0; i < s->nworkers; i++)
         sum += atomic_load_explicit(&s->worker[i].count[node][kind], memory_order_relaxed);
-    return sum;
-}
-
-void session_count_pin(struct sessions *ss, enum pin_reason reason)
-{
-    if (reason != PIN_REASON_NONE)
-        dbstats_add(&ss->shared->worker[ss->env->ordinal].npins[reason], 1);
-}
-
-uint64_t session_pin_sum(const struct shm *shm, enum pin_reason reason)
-{
-    struct session_shared *s = shm_get(shm, SHM_STATS);
-    uint64_t sum = 0;
-    int i;
-
-    for (i = 0; i < s->nworkers; i++)
-        sum += atomic_load_explicit(&s->worker[i].npins[reason], memory_order_relaxed);
     return sum;
 }
 

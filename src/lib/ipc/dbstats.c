@@ -71,10 +71,14 @@ static uint32_t next_used(const struct dbstats_region *region, uint32_t i)
 
 static void sum_row(struct dbstats_sum *sum, const struct dbstats_row *row)
 {
+    int i;
+
 #define DBSTATS_FIELD(field, column, text)                                                         \
     sum->field += atomic_load_explicit(&row->field, memory_order_relaxed);
     DBSTATS_COUNTERS(DBSTATS_FIELD)
 #undef DBSTATS_FIELD
+    for (i = 0; i < PIN_REASON_COUNT; i++)
+        sum->npins[i] += atomic_load_explicit(&row->npins[i], memory_order_relaxed);
     histogram_sum_add(&sum->query, &row->query);
     histogram_sum_add(&sum->wait, &row->wait);
 }
