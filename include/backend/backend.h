@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "backend/varset.h"
+#include "base/err.h"
 #include "base/hash.h"
 #include "base/list.h"
 #include "base/slice.h"
@@ -21,9 +22,12 @@
 #define BACKEND_TAKE_BYTES 65536
 
 struct auth_book;
+struct backend_tls;
 struct conf;
+struct conf_gen;
 struct link;
 struct pool;
+struct tls_env;
 
 /* One per worker. */
 struct backend {
@@ -31,6 +35,7 @@ struct backend {
     struct shm *shm;
     const struct conf *conf; /* the present generation */
     struct auth_book *book;  /* what logs in to servers, by user */
+    struct backend_tls *tls; /* certificates and rules per node */
     int ordinal;
     bool is_stopping; /* nothing is cached any more */
     /* The one read buffer of the worker: valid within one callback, never owned by a socket. */
@@ -67,6 +72,13 @@ void backend_init(
 void backend_fini(struct backend *be);
 /* Takes over a new configuration generation. */
 void backend_set_conf(struct backend *be, const struct conf *conf);
+/* TLS towards the servers as `gen` wants it, from now on; what cannot be used is logged, and what
+ * was in use stays. Also the first time, before any link. */
+void backend_tls_set_conf(struct backend *be, const struct conf_gen *gen);
+/* 0 when everything that `gen` names for it is usable; -1 and *err says what is not. */
+int backend_tls_check(const struct conf_gen *gen, struct err *err);
+/* What all TLS streams of the worker share. */
+struct tls_env *backend_tls_env(struct backend *be);
 /* Lets waiting requests try again, soon: quota was freed, or a link they waited for is gone. */
 void backend_post_retry(struct backend *be);
 /* Closes the least recently used idle link of `node` (ROWS_NO_NODE: any); false when there is none.

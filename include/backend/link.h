@@ -79,6 +79,7 @@ struct link {
     struct paramset startup;    /* run-time parameters it was opened with */
     struct varset *vars;        /* what was SET on it since, by clients that share it */
     struct prepset preps;       /* statements that its server knows, of clients that share it */
+    struct link_tls *tls;       /* until the login is over, when TLS plays a part */
     struct link_answer *answer; /* during the login: what was asked, what we answered */
     char *key;                  /* the server's cancel key */
     uint32_t body_left;         /* of the message being passed on */

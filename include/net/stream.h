@@ -24,9 +24,6 @@ struct stream_ops {
     void (*on_drained)(struct stream *s);
     /* After stream_close: the memory may go. */
     void (*on_closed)(struct stream *s);
-    /* The TLS handshake is over; NULL when it does not matter. Called from within stream_recv: it
-     * may close the stream, then stream_recv says 0. */
-    void (*on_secured)(struct stream *s);
 };
 
 struct stream {

@@ -38,6 +38,23 @@ struct tls_settings {
     void *ctx;
 };
 
+#define TLS_PASSPHRASE_BYTES 1024
+
+/* The passphrase of a key: the command runs once, what it said is kept for the next time. A zeroed
+ * one knows nothing. */
+struct tls_passphrase {
+    const char *command; /* for the shell; %p in it becomes a prompt with the name of the key */
+    const char *key_file;
+    int len; /* 0: not known yet */
+    char text[TLS_PASSPHRASE_BYTES];
+};
+
+/* For tls_settings.passphrase; `ctx` is a struct tls_passphrase. Waits for the command, at most 30
+ * seconds: not for a process that serves. */
+int tls_passphrase_get(char *out, int cap, void *ctx);
+/* Wipes what it knows. */
+void tls_passphrase_forget(struct tls_passphrase *pp);
+
 /* Makes what a process needs before its first context, and frees it after its last stream. */
 struct tls_env *tls_env_new(void);
 void tls_env_free(struct tls_env **ep);
@@ -63,7 +80,8 @@ void stream_start_tls_server(
     struct stream *s, struct tls_context *ctx, struct slice early, bool need_alpn);
 /* The stream is the client of a TLS connection from now on; the first message goes out at once.
  * `host` is told to the server (SNI), and with `check_host` its certificate must be for that name
- * or address. ops->on_secured is called when the handshake is over. -1 when it could not begin. */
+ * or address. Reading does the rest: ask stream_is_secured after each stream_recv. -1 when it could
+ * not begin. */
 int stream_start_tls_client(struct stream *s, struct tls_context *ctx, const char *host,
     bool check_host, bool need_alpn, struct err *err);
 /* True when the handshake is over. */

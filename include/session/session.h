@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "backend/backend.h"
+#include "base/err.h"
 #include "base/list.h"
 #include "cluster/view.h"
 #include "event/loop.h"
@@ -34,6 +35,7 @@ struct sessions {
     struct proc_env *env;
     const struct conf_gen *gen;
     const struct conf *conf;
+    struct session_tls *tls; /* certificate for clients; NULL: ssl is off */
     struct rows_header *client_rows;
     struct row_alloc *client_row_alloc;
     struct session_shared *shared;
@@ -73,6 +75,10 @@ void session_reclaim_worker(struct shm *shm, int ordinal);
 /* Makes a worker's sessions, and ends them: links are closed, clients are gone by then. */
 void sessions_init(struct sessions *ss, struct loop *loop, struct proc_env *env);
 void sessions_fini(struct sessions *ss);
+/* 0 when the certificates and keys that `gen` names are usable, for clients and for servers; -1 and
+ * *err says what is not. Runs ssl_passphrase_command if there is one: not for a process that
+ * serves. */
+int session_check_tls(const struct conf_gen *gen, struct err *err);
 /* Takes over a client. */
 void sessions_add(struct sessions *ss, const struct session_peer *peer);
 /* New work uses `gen` from now on. */
@@ -85,5 +91,7 @@ void sessions_on_wanted(struct sessions *ss, const char *body, size_t len);
 /* Clients of worker `ordinal`, and of all workers. */
 int session_count_of(const struct shm *shm, int ordinal);
 int session_count_all(const struct shm *shm);
+/* How often a client was pinned for `reason`, since the start. */
+uint64_t session_pin_sum(const struct shm *shm, enum pin_reason reason);
 
 #endif

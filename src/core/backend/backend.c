@@ -13,6 +13,8 @@
 #include "base/mem.h"
 #include "config/conf.h"
 
+#include "link_int.h"
+
 /* The oldest request that had no turn in this pass and whose node is not known to be full. */
 static struct pool_request *retry_next(struct backend *be, const bool *full)
 {
@@ -93,6 +95,7 @@ void backend_fini(struct backend *be)
     while ((n = list_first(&be->links)) != NULL)
         link_close(LIST_ENTRY(n, struct link, all_node));
     task_cancel(&be->retry);
+    backend_tls_fini(be);
     row_alloc_free(&be->row_alloc);
     hash_table_fini(&be->pools);
     varset_store_fini(&be->varsets);

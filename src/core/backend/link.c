@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "config/conf.h"
 #include "ipc/rows.h"
+#include "net/tls.h"
 #include "wire/startup.h"
 
 #include "link_int.h"
@@ -34,11 +35,17 @@ static void link_on_closed(struct stream *s)
 {
     struct link *link = LIST_ENTRY(s, struct link, stream);
 
-    mem_free(link);
+    if (!link_tls_on_closed(link))
+        mem_free(link);
 }
 
 static const struct stream_ops link_stream_ops = {
     .on_readable = link_on_readable, .on_drained = link_on_drained, .on_closed = link_on_closed};
+
+const struct stream_ops *link_default_ops(void)
+{
+    return &link_stream_ops;
+}
 
 static void link_on_timer(struct timer *t)
 {
@@ -68,9 +75,17 @@ static void link_on_dialed(int fd, const struct err *err, void *ctx)
         link_fail(link, err);
     } else {
         stream_open(link->be->loop, &link->stream, fd, &link_stream_ops);
-        link_login_start(link, packet.data, packet.len);
+        link_tls_start(link, &packet);
     }
     buf_free(&packet);
+}
+
+void link_dial(struct link *link)
+{
+    const struct conf_node *node = &link->be->conf->nodes[link->pool->cluster_node];
+
+    link->dial = dial_start(link->be->loop, node->backend_hostname, node->backend_port,
+        node->connect_timeout_ms, link_on_dialed, link);
 }
 
 static void link_encode_startup(struct buf *out, const struct link_startup *st)
@@ -115,7 +130,6 @@ struct link *link_open(
     struct pool *pool, const struct link_startup *st, void *owner, const struct link_owner_ops *ops)
 {
     struct backend *be = pool->be;
-    const struct conf_node *node = &be->conf->nodes[pool->cluster_node];
     struct link *link = link_new(pool);
 
     link->owner = owner;
@@ -125,8 +139,7 @@ struct link *link_open(
     link->opened_us = loop_now_us(be->loop);
     paramset_copy(&link->startup, st->params);
     link_encode_startup(&link->carry, st);
-    link->dial = dial_start(be->loop, node->backend_hostname, node->backend_port,
-        node->connect_timeout_ms, link_on_dialed, link);
+    link_dial(link);
     link_row_update(link, ROWS_NO_ROW);
     return link;
 }
@@ -226,6 +239,8 @@ void link_close(struct link *link)
         quota_give(be->shm, node, be->ordinal);
         be->tell_quota_freed(be, node);
     }
+    if (link_tls_close(link))
+        return;
     if (link->stream.fd != -1)
         stream_close(&link->stream);
     else
@@ -300,6 +315,7 @@ void link_row_update(struct link *link, int client_row)
     }
     row->state = (uint8_t)link_state_of_phase(link);
     row->tx_status = link->tx_status;
+    row->is_tls = stream_is_secured(&link->stream);
     row->server_pid = link->server_pid;
     row->node = (int16_t)link->pool->cluster_node;
     row->uses = link->uses;

@@ -24,6 +24,9 @@ struct cancel {
     struct link *link;
     uint64_t link_id; /* another link may come to lie at the address of one that is gone */
     int canceller_fd;
+    int node;
+    bool wants_tls; /* as its link */
+    bool is_sent;
     struct buf packet;
 };
 
@@ -57,11 +60,40 @@ static void cancel_free(struct cancel *c)
     mem_free(c);
 }
 
+static void cancel_send(struct cancel *c)
+{
+    c->is_sent = true;
+    if (stream_send(&c->stream, c->packet.data, c->packet.len) == -1)
+        stream_close(&c->stream);
+}
+
+/* The request is as secret as the session: with TLS, or not at all. */
+static void cancel_ask_tls(struct cancel *c)
+{
+    enum backend_tls_verdict v;
+    struct err err;
+
+    err_clear(&err);
+    v = backend_tls_step(c->be, c->node, &c->stream, &err);
+    if (v == BACKEND_TLS_READY)
+        cancel_send(c);
+    if (v == BACKEND_TLS_REFUSED)
+        err_set(&err, "08006", "node %d does not support TLS any more", c->node);
+    if (v == BACKEND_TLS_FAILED || v == BACKEND_TLS_REFUSED) {
+        log_at(LVL_WARNING, "cancel request could not be forwarded: %s", err.msg);
+        stream_close(&c->stream);
+    }
+}
+
 static void cancel_on_readable(struct stream *s)
 {
     struct cancel *c = LIST_ENTRY(s, struct cancel, stream);
     char ignored[64];
 
+    if (!c->is_sent) {
+        cancel_ask_tls(c);
+        return;
+    }
     if (stream_recv(s, ignored, sizeof ignored) == -1)
         stream_close(&c->stream);
 }
@@ -96,6 +128,7 @@ static void cancel_on_timer(struct timer *t)
 static void cancel_on_dialed(int fd, const struct err *err, void *ctx)
 {
     struct cancel *c = ctx;
+    struct err why;
 
     c->dial = NULL;
     if (fd == -1) {
@@ -104,8 +137,13 @@ static void cancel_on_dialed(int fd, const struct err *err, void *ctx)
         return;
     }
     stream_open(c->be->loop, &c->stream, fd, &cancel_ops);
-    if (stream_send(&c->stream, c->packet.data, c->packet.len) == -1)
+    err_clear(&why);
+    if (!c->wants_tls)
+        cancel_send(c);
+    else if (backend_tls_begin(c->be, c->node, &c->stream, &why) == -1) {
+        log_at(LVL_WARNING, "cancel request could not be forwarded: %s", why.msg);
         stream_close(&c->stream);
+    }
 }
 
 void link_cancel(struct link *link, int fd)
@@ -124,6 +162,8 @@ void link_cancel(struct link *link, int fd)
     c->link = link;
     c->link_id = link->id;
     c->canceller_fd = fd;
+    c->node = link->pool->cluster_node;
+    c->wants_tls = stream_is_tls(&link->stream);
     c->stream.fd = -1;
     startup_encode_cancel(&c->packet, link->server_pid, slice_of(link->key, link->key_len));
     link->in_cancel = true;

@@ -45,6 +45,38 @@ bool link_clean_is_answer(struct link *link, char type, struct slice body);
 struct link *link_adopt(struct pool *pool, int fd);
 /* CLEANING is over: the link is cached, or goes to who waits. */
 void link_enter_idle(struct link *link);
+/* Starts connecting to the link's node. */
+void link_dial(struct link *link);
+/* What the stream of a link calls when no TLS is being asked for. */
+const struct stream_ops *link_default_ops(void);
+
+/* link_tls.c */
+/* Connected: asks for TLS when the node's settings say so, then starts the login with `packet`,
+ * which may be taken. */
+void link_tls_start(struct link *link, struct buf *packet);
+/* The server refuses the login: true when it is tried again with TLS, or without. */
+bool link_tls_on_login_error(struct link *link, const char *sqlstate);
+void link_tls_on_login_done(struct link *link);
+/* The stream is closed: true when that was for a new attempt. */
+bool link_tls_on_closed(struct link *link);
+/* The link is closed: true when its old connection is still being closed, and the link's memory is
+ * freed after that. */
+bool link_tls_close(struct link *link);
+
+/* Asking a server for TLS on a connected stream, for links and for cancel requests. */
+enum backend_tls_verdict {
+    BACKEND_TLS_MORE,    /* the answer is not complete */
+    BACKEND_TLS_READY,   /* the stream speaks TLS */
+    BACKEND_TLS_REFUSED, /* the server does not speak TLS; the connection goes on in clear */
+    BACKEND_TLS_FAILED   /* *err says why */
+};
+int backend_tls_begin(struct backend *be, int node, struct stream *s, struct err *err);
+/* *s can be read. */
+enum backend_tls_verdict backend_tls_step(
+    struct backend *be, int node, struct stream *s, struct err *err);
+/* Frees what backend_tls_set_conf made. */
+void backend_tls_fini(struct backend *be);
+
 /* link->stream has something to read. */
 void link_on_readable(struct stream *s);
 

@@ -190,7 +190,7 @@ static bool link_on_whole(
 
     if (link->phase == LINK_LOGIN) {
         link_login_message(link, type, msg, (size_t)(end - msg));
-        return link->phase != LINK_CLOSED;
+        return link->phase != LINK_CLOSED && link->stream.fd != -1;
     }
     if (link->phase == LINK_IDLE && type != BE_PARAMETER_STATUS && type != BE_ERROR)
         return link_unasked(link);

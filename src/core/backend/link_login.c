@@ -74,6 +74,7 @@ static void login_on_ready(struct link *link, struct slice body)
     link->phase = LINK_LENT;
     link->uses = 1;
     link_answer_free(link);
+    link_tls_on_login_done(link);
     timer_stop(link->be->loop, &link->timer);
     if (link->owner == NULL)
         link_release(link, true);
@@ -89,6 +90,8 @@ static void login_on_error(struct link *link, struct slice body, const char *msg
     (void)errmsg_decode(body, &m);
     err_clear(&err);
     errmsg_to_err(&m, &err);
+    if (link_tls_on_login_error(link, err.sqlstate))
+        return;
     link_auth_on_refusal(link, err.sqlstate);
     if (link->owner != NULL) {
         link->ops->on_bytes(link->owner, link, msg, n);

@@ -53,7 +53,7 @@ static void conf_check_pools(struct conf_load *load, const struct conf *c)
             "Lower reserved_connections or raise max_clients.",
             "reserved_connections (%d) must be less than max_clients (%d)", c->reserved_connections,
             c->max_clients);
-    if (c->default_pool_size != 0 && c->min_pool_size > c->default_pool_size)
+    if (c->default_pool_size > 0 && c->min_pool_size > c->default_pool_size)
         CONF_COMPLAIN_AT(load, CONF_WARNING, "min_pool_size",
             "No pool grows beyond default_pool_size but by reserve_pool_size.",
             "min_pool_size (%d) is larger than default_pool_size (%d)", c->min_pool_size,
@@ -184,20 +184,47 @@ static void conf_check_cache(struct conf_load *load, const struct conf *c)
             (long long)c->memqcache_cache_block_size_bytes);
 }
 
+/* What TLS towards one server needs. */
+static void conf_check_node_tls(struct conf_load *load, const struct conf *c, int i)
+{
+    const struct conf_node *n = &c->nodes[i];
+    bool has_ca = n->backend_ssl_ca_cert[0] != '\0' || c->ssl_ca_cert[0] != '\0' ||
+                  c->ssl_ca_cert_dir[0] != '\0';
+
+    if (n->backend_port == 0)
+        return;
+    if ((n->backend_ssl_cert[0] == '\0') != (n->backend_ssl_key[0] == '\0'))
+        CONF_COMPLAIN(load, CONF_ERROR, CONF_SCOPE_NODE, "backend_ssl_cert", i,
+            "A certificate is of no use without its key.",
+            "only one of backend_ssl_cert%d and backend_ssl_key%d is set", i, i);
+    if (n->backend_ssl_mode >= CONF_SSL_VERIFY_CA && !has_ca)
+        CONF_COMPLAIN(load, CONF_ERROR, CONF_SCOPE_NODE, "backend_ssl_mode", i,
+            "Set backend_ssl_ca_cert or ssl_ca_cert.",
+            "backend_ssl_mode%d asks for a check against no certificate", i);
+    if (n->backend_ssl_crl_file[0] != '\0' && !has_ca)
+        CONF_COMPLAIN(load, CONF_ERROR, CONF_SCOPE_NODE, "backend_ssl_crl_file", i,
+            "Set backend_ssl_ca_cert too, or take the list out.",
+            "backend_ssl_crl_file%d is set, but certificates are not checked", i);
+    if (n->backend_ssl_negotiation == CONF_SSL_DIRECT && n->backend_ssl_mode < CONF_SSL_REQUIRE)
+        CONF_COMPLAIN(load, CONF_ERROR, CONF_SCOPE_NODE, "backend_ssl_negotiation", i,
+            "Set backend_ssl_mode to require, verify-ca or verify-full.",
+            "backend_ssl_negotiation%d is direct, which has no way back to no TLS", i);
+}
+
 static void conf_check_tls(struct conf_load *load, const struct conf *c)
 {
     if (c->ssl && (c->ssl_cert[0] == '\0' || c->ssl_key[0] == '\0'))
         CONF_COMPLAIN_AT(load, CONF_ERROR, "ssl", "Set ssl_cert and ssl_key, or ssl to off.",
             "ssl is on but %s is not set", c->ssl_cert[0] == '\0' ? "ssl_cert" : "ssl_key");
+    if (c->ssl_crl_file[0] != '\0' && c->ssl_ca_cert[0] == '\0' && c->ssl_ca_cert_dir[0] == '\0')
+        CONF_COMPLAIN_AT(load, CONF_WARNING, "ssl_crl_file", "Set ssl_ca_cert.",
+            "ssl_crl_file has no effect without ssl_ca_cert: certificates are not checked");
     if (c->ssl_max_protocol_version != CONF_TLS_ANY &&
         c->ssl_max_protocol_version < c->ssl_min_protocol_version)
         CONF_COMPLAIN_AT(load, CONF_ERROR, "ssl_max_protocol_version", "No version of TLS is left.",
             "ssl_max_protocol_version is older than ssl_min_protocol_version");
     for (int i = 0; i < c->nnodes; i++)
-        if ((c->nodes[i].backend_ssl_cert[0] == '\0') != (c->nodes[i].backend_ssl_key[0] == '\0'))
-            CONF_COMPLAIN(load, CONF_ERROR, CONF_SCOPE_NODE, "backend_ssl_cert", i,
-                "A certificate is of no use without its key.",
-                "only one of backend_ssl_cert%d and backend_ssl_key%d is set", i, i);
+        conf_check_node_tls(load, c, i);
 }
 
 static void conf_check_recovery(struct conf_load *load, const struct conf *c)

@@ -170,7 +170,9 @@ struct conf_show_group {
 
 static const char *const conf_group_backend[] = {"backend_hostname", "backend_port",
     "backend_weight", "backend_data_directory", "backend_application_name", "backend_flag",
-    "backend_ssl_mode", "backend_ssl_ca_cert", "backend_ssl_cert", "backend_ssl_key", NULL};
+    "backend_ssl_mode", "backend_ssl_negotiation", "backend_ssl_ca_cert", "backend_ssl_crl_file",
+    "backend_ssl_cert", "backend_ssl_key", "backend_ssl_ciphers",
+    "backend_ssl_min_protocol_version", NULL};
 static const char *const conf_group_watchdog[] = {"hostname", "pgpool_port", "wd_port", NULL};
 static const char *const conf_group_heartbeat[] = {
     "heartbeat_device", "heartbeat_hostname", "heartbeat_port", NULL};

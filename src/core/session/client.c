@@ -17,6 +17,7 @@
 #include "wire/writer.h"
 
 #include "balance_int.h"
+#include "client_tls_int.h"
 
 struct client *client_of_stream(struct stream *s)
 {
@@ -35,6 +36,7 @@ static void client_close(struct client *c)
         return;
     c->phase = CL_CLOSED;
     client_log_disconnection(c);
+    client_tls_cancel_free(c);
     timer_stop(ss->loop, &c->timer);
     client_drop_link(c, false);
     statements_free(&c->statements);
@@ -89,6 +91,8 @@ static void client_finish_closing(struct client *c)
 
 static void client_on_end(struct client *c, int errnum)
 {
+    if (errnum == EPROTO)
+        client_tls_log_failure(c);
     if (errnum == 0 && c->phase == CL_ACTIVE)
         client_say_goodbye(c); /* it may have closed only its sending half */
     else if (c->phase == CL_ACTIVE)

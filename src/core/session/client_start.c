@@ -9,7 +9,7 @@
 #include "config/conf.h"
 #include "wire/writer.h"
 
-#include "session_int.h"
+#include "client_tls_int.h"
 
 static void start_refuse(struct client *c, const struct err *err)
 {
@@ -20,31 +20,57 @@ static void start_refuse(struct client *c, const struct err *err)
     client_end(c, err);
 }
 
-/* SSLRequest or GSSENCRequest: answered N. A client may ask for each once. */
-static bool start_on_encryption(struct client *c, bool *asked)
+/* The answer decides how the bytes behind the request are to be read: there must not be any. */
+static void start_refuse_behind(struct client *c, bool is_tls)
 {
     struct err err;
 
+    err_clear(&err);
+    err_set_fatal(&err, "08P01", "received unencrypted data after %s request",
+        is_tls ? "SSL" : "GSSAPI encryption");
+    err_detail(&err, "Either the client does not know the protocol, or somebody between it and "
+                     "here adds bytes of his own.");
+    start_refuse(c, &err);
+}
+
+/* SSLRequest or GSSENCRequest, each at most once. False when the client was sent away. */
+static bool start_on_encryption(struct client *c, bool is_tls, bool has_more)
+{
+    bool *asked = is_tls ? &c->asked_tls : &c->asked_gss;
+    struct err err;
+
+    err_clear(&err);
     if (*asked) {
-        err_clear(&err);
         err_set_fatal(
             &err, "0A000", "unsupported frontend protocol 1234.5679: server supports 3.0 to 3.2");
         start_refuse(c, &err);
         return false;
     }
     *asked = true;
-    return stream_send(&c->stream, "N", 1) == 0;
+    if (has_more) {
+        start_refuse_behind(c, is_tls);
+        return false;
+    }
+    if (!is_tls || !client_tls_is_offered(c))
+        return stream_send(&c->stream, "N", 1) == 0;
+    if (client_tls_on_request(c, &err) == 0)
+        return true;
+    start_refuse(c, &err);
+    return false;
 }
 
 static void start_on_cancel(struct client *c, const struct startup *st)
 {
     uint8_t key[PROTO_KEY_MAX_BYTES];
     struct slice copy = slice_of((const char *)key, st->cancel_key.n);
-    int fd = dup(c->stream.fd); /* closing it tells the canceller that the cancel was delivered */
+    bool is_tls = stream_is_tls(&c->stream);
+    /* Closing it tells the canceller that the cancel was delivered. */
+    int fd = is_tls ? client_tls_cancel_wait(c) : dup(c->stream.fd);
 
     memcpy(key, st->cancel_key.p, st->cancel_key.n);
     client_cancel_request(c->ss, st->cancel_pid, copy, fd);
-    client_end(c, NULL);
+    if (!is_tls || fd == -1)
+        client_end(c, NULL);
 }
 
 void client_on_startup_bytes(struct client *c, const char *p, const char *end)
@@ -53,6 +79,12 @@ void client_on_startup_bytes(struct client *c, const char *p, const char *end)
     struct err err;
     enum startup_kind kind;
 
+    err_clear(&err);
+    if (p < end && client_tls_is_direct(c, p)) {
+        if (client_tls_on_direct(c, slice_of(p, (size_t)(end - p)), &err) == -1)
+            start_refuse(c, &err);
+        return;
+    }
     while (p < end) {
         err_clear(&err);
         kind = startup_decode(slice_of(p, (size_t)(end - p)), &st, &err);
@@ -62,9 +94,9 @@ void client_on_startup_bytes(struct client *c, const char *p, const char *end)
             return;
         case STARTUP_SSL:
         case STARTUP_GSSENC:
-            if (!start_on_encryption(c, kind == STARTUP_SSL ? &c->asked_tls : &c->asked_gss))
-                return;
             p += st.packet_bytes;
+            if (!start_on_encryption(c, kind == STARTUP_SSL, p < end))
+                return;
             break;
         case STARTUP_CANCEL:
             start_on_cancel(c, &st);

@@ -70,6 +70,7 @@ struct client {
     struct client_login *login;
     struct client_local *local; /* commands of ours prepared or opened, NULL mostly */
     struct client_row *row;
+    struct cancel_wait *cancel_wait; /* a cancel request with TLS is being delivered */
     struct buf carry;   /* an incomplete message, or parked input */
     uint32_t body_left; /* of a message that is passed on in parts */
     int32_t row_index;
@@ -157,9 +158,8 @@ void client_row_state(struct client *c, enum client_state state, enum wait_reaso
 enum count_kind count_kind_of(struct slice sql);
 void count_statement(struct sessions *ss, int node, enum count_kind kind);
 
-/* Why the client keeps its link between transactions: ROWS_PIN(reason) of each; 0: it does not.
- * Counts reasons that are new. After client_stats_on_login. */
-void client_row_pin(struct client *c, unsigned pins);
+/* Why the client keeps its link between transactions; NONE: it does not. Counts a new reason. */
+void client_row_pin(struct client *c, enum pin_reason reason);
 
 /* client_log.c */
 /* A message of ours, with SQLSTATE 00000, unless client_min_messages hides it. */
@@ -185,6 +185,8 @@ uint64_t session_next_choice(struct session_shared *s);
 _Atomic uint64_t *session_count_cell(
     struct session_shared *s, int ordinal, int node, enum count_kind kind);
 uint64_t session_count_sum(const struct shm *shm, int node, enum count_kind kind);
+/* How often clients were pinned for a reason: one more in this worker, and all together. */
+void session_count_pin(struct sessions *ss, enum pin_reason reason);
 bool session_count_add(struct sessions *ss, int limit);
 void session_count_sub(struct sessions *ss);
 

@@ -18,7 +18,7 @@
 #include "route/route_oracle.h"
 #include "route/route_rules.h"
 
-#include "session_int.h"
+#include "client_tls_int.h"
 
 /* Facts of recent statements, per worker. */
 #define SESSION_FACTS_MAX   4096
@@ -139,10 +139,13 @@ void sessions_init(struct sessions *ss, struct loop *loop, struct proc_env *env)
     ss->answers = route_cache_new((uint32_t)ss->conf->relcache_size, ss->conf->relcache_expire_ms);
     (void)getrandom(&ss->random, sizeof ss->random, 0);
     sessions_make_rules(ss);
+    backend_tls_set_conf(&ss->be, ss->gen);
+    session_tls_set_conf(ss);
 }
 
 void sessions_fini(struct sessions *ss)
 {
+    session_tls_fini(ss);
     backend_fini(&ss->be);
     auth_book_free(&ss->be.book);
     sql_cache_free(&ss->sql_cache);
@@ -158,6 +161,8 @@ void sessions_set_conf(struct sessions *ss, const struct conf_gen *gen)
     ss->conf = conf_of(gen);
     backend_set_conf(&ss->be, ss->conf);
     sessions_make_rules(ss);
+    backend_tls_set_conf(&ss->be, gen);
+    session_tls_set_conf(ss);
 }
 
 void sessions_stop(struct sessions *ss, enum session_stop how)

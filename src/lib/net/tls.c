@@ -351,24 +351,18 @@ static ssize_t tls_verdict(const struct tls *t)
     return -1;
 }
 
-/* Handshake, if it is not over; then data. The stream may be closed by on_secured: *gone. */
-static ssize_t tls_step(struct stream *s, char *p, size_t n, bool *gone)
+/* Handshake, if it is not over; then data. */
+static ssize_t tls_step(struct stream *s, char *p, size_t n)
 {
     struct tls *t = s->tls;
     ssize_t rc;
 
     if (t->ssl == NULL && tls_make_ssl(t, true) == -1)
         return tls_fail(s, "out of memory");
-    if (t->is_secured)
-        return tls_decrypt(s, p, n);
-    rc = tls_handshake(s);
-    if (rc != 1)
-        return rc;
-    if (s->ops->on_secured != NULL) {
-        tls_put_back(t); /* the callee may use the shared buffers */
-        s->ops->on_secured(s);
-        *gone = s->fd == -1;
-        return 0;
+    if (!t->is_secured) {
+        rc = tls_handshake(s);
+        if (rc != 1)
+            return rc;
     }
     return tls_decrypt(s, p, n);
 }
@@ -376,7 +370,6 @@ static ssize_t tls_step(struct stream *s, char *p, size_t n, bool *gone)
 ssize_t tls_recv(struct stream *s, char *p, size_t n)
 {
     struct tls *t = s->tls;
-    bool gone = false;
     ssize_t rc = tls_verdict(t);
 
     if (rc == -1)
@@ -390,9 +383,7 @@ ssize_t tls_recv(struct stream *s, char *p, size_t n)
         if (rc != 1)
             return rc;
     }
-    rc = tls_step(s, p, n, &gone);
-    if (gone)
-        return 0;
+    rc = tls_step(s, p, n);
     if (t->source != NULL)
         tls_put_back(t);
     if (rc <= 0 && (t->has_failed || t->has_ended))
