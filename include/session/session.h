@@ -88,10 +88,10 @@ void sessions_stop(struct sessions *ss, enum session_stop how);
 void sessions_on_cancel(struct sessions *ss, const void *body, size_t len, int fd);
 /* Another worker asks for a link (MAIL_LINK_WANTED). */
 void sessions_on_wanted(struct sessions *ss, const char *body, size_t len);
+/* An operator's command (MAIL_ORDER). */
+void sessions_on_order(struct sessions *ss, const void *body, size_t len);
 /* Clients of worker `ordinal`, and of all workers. */
 int session_count_of(const struct shm *shm, int ordinal);
 int session_count_all(const struct shm *shm);
-/* How often a client was pinned for `reason`, since the start. */
-uint64_t session_pin_sum(const struct shm *shm, enum pin_reason reason);
 
 #endif

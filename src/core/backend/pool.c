@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/conf.h"
+#include "ipc/orders.h"
 
 struct pool_key {
     struct slice user;
@@ -312,6 +313,8 @@ enum acquire_result pool_acquire(struct pool_request *req)
     struct backend *be = pool->be;
     bool is_waiting = !list_is_detached(&req->pool_node);
 
+    if ((orders_flags(be->shm, pool_database(pool)) & ORDER_PAUSE) != 0)
+        return pool_request_wait(req, WAIT_REASON_PAUSED);
     if (req->may_reuse && !req->is_private && !be->is_stopping) {
         if (is_waiting || list_is_empty(&pool->waiting))
             req->link = pool_take_idle(pool, req);
@@ -425,7 +428,10 @@ void pool_link_idle(struct pool *pool, struct link *link)
     pool_touch(pool);
     if (pool->be->npools_live > (unsigned)pool->be->conf->max_pool)
         pool_enforce_max(pool->be);
-    if (link->phase == LINK_IDLE)
+    if (link->phase == LINK_IDLE &&
+        orders_want_close(pool->be->shm, pool_database(pool), link->opened_us))
+        link_close(link);
+    else if (link->phase == LINK_IDLE)
         pool_offer_idle(pool, link);
 }
 

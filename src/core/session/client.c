@@ -17,6 +17,7 @@
 #include "wire/writer.h"
 
 #include "balance_int.h"
+#include "client_orders_int.h"
 #include "client_tls_int.h"
 
 struct client *client_of_stream(struct stream *s)
@@ -36,6 +37,7 @@ static void client_close(struct client *c)
         return;
     c->phase = CL_CLOSED;
     client_log_disconnection(c);
+    client_orders_free(c);
     client_tls_cancel_free(c);
     timer_stop(ss->loop, &c->timer);
     client_drop_link(c, false);

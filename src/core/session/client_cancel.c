@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "ipc/mailbox.h"
 
+#include "client_orders_int.h"
 #include "session_int.h"
 
 /* Body of MAIL_CANCEL. */
@@ -87,6 +88,11 @@ static void cancel_deliver(struct sessions *ss, const struct cancel_mail *m, int
 {
     struct client *c = cancel_find_client(ss, m->row, m->client_id);
 
+    if (c != NULL && client_orders_cancel(c)) {
+        if (fd != -1)
+            close(fd);
+        return;
+    }
     if (c == NULL || c->target == NULL || expect_is_quiet(&c->target->expect)) {
         if (fd != -1)
             close(fd); /* nothing runs: nothing to cancel */

@@ -43,7 +43,8 @@ static void deadline_add(struct deadline *d, enum limit limit, int64_t since_us,
 
 static bool is_idle(const struct client *c)
 {
-    return c->stats.taken_us == 0 && c->stats.sent_us == 0 && c->stats.wait_us <= 0;
+    return c->orders == NULL && c->stats.taken_us == 0 && c->stats.sent_us == 0 &&
+           c->stats.wait_us <= 0;
 }
 
 /* The request that runs began when it was taken, or when the one before it in a pipeline was
@@ -206,6 +207,14 @@ static void limits_end(struct client *c, const struct deadline *d)
     client_end(c, &err);
 }
 
+void client_limits_poke(struct client *c)
+{
+    if (!limits_apply(c))
+        return;
+    c->limits.due_us = loop_now_us(c->ss->loop);
+    client_set_timer(c, 1);
+}
+
 void client_limits_on_timer(struct client *c)
 {
     struct deadline d;
@@ -213,6 +222,10 @@ void client_limits_on_timer(struct client *c)
     c->limits.due_us = 0;
     if (!limits_apply(c))
         return;
+    if (c->phase == CL_ACTIVE && is_idle(c) && client_limits_must_leave(c)) {
+        client_end_text(c, "57P01", "terminating connection due to administrator command");
+        return;
+    }
     d = limits_next(c);
     if (d.limit == LIMIT_NOTIFY && d.at_us <= loop_now_us(c->ss->loop)) {
         limits_notify(c);

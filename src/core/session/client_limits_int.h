@@ -44,6 +44,8 @@ void client_limits_on_busy(struct client *c);
 void client_limits_on_quiet(struct client *c);
 /* Ends the session when a deadline has passed; else arms the timer for the next one. */
 void client_limits_on_timer(struct client *c);
+/* Lets the timer look at an idle client at once. */
+void client_limits_poke(struct client *c);
 /* True when the client has to go now, between two transactions. */
 bool client_limits_must_leave(const struct client *c);
 

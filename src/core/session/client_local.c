@@ -14,6 +14,7 @@
 #include "wire/writer.h"
 
 #include "balance_int.h"
+#include "client_orders_int.h"
 
 #define LOCAL_MAX_OBJECTS 64
 
@@ -83,6 +84,8 @@ static void local_sources(struct client *c, struct admin_sources *src)
     sessions_fill_node_source(ss, src);
     src->explain = balance_explain;
     src->explain_ctx = c;
+    src->order = client_orders_run;
+    src->order_ctx = c;
 }
 
 /* Runs one command; on failure *err is set. */
@@ -125,12 +128,17 @@ enum local_verdict client_local_query(struct client *c, struct slice sql)
     if (cmd.kind == ADMIN_KIND_EXPLAIN && c->balance != NULL &&
         balance_explain_prepare(c, cmd.value) == BALANCE_PARK)
         return LOCAL_PARK;
-    client_note_statement(c, sql);
+    if (c->orders == NULL)
+        client_note_local(c, sql);
     err_clear(&err);
-    if (local_run(c, sql, &res, &err) == 0)
-        admin_encode(&res, &out);
-    else
+    if (local_run(c, sql, &res, &err) == -1) {
         wire_put_err(&out, &err);
+    } else if (res.is_waiting) {
+        admin_result_fini(&res);
+        return LOCAL_PARK;
+    } else {
+        admin_encode(&res, &out);
+    }
     wire_put_ready(&out, c->link == NULL ? 'I' : c->link->tx_status);
     admin_result_fini(&res);
     client_note_idle(c);
@@ -355,6 +363,10 @@ static enum local_verdict local_execute(struct client *c, struct wire_reader *r)
         if (local_run(c, slice_of(p->sql, p->sql_len), &p->result, &err) == -1) {
             local_fail(c, &err);
             return LOCAL_DONE;
+        }
+        if (p->result.is_waiting) {
+            admin_result_fini(&p->result);
+            return LOCAL_PARK;
         }
         p->has_run = true;
         p->cursor.next = p->result.rows;

@@ -109,14 +109,11 @@ void client_row_state(struct client *c, enum client_state state, enum wait_reaso
     shm_write_end(&row->seq);
 }
 
-void client_note_statement(struct client *c, struct slice sql)
+/* `sql` with p == NULL: the statement is the one before. */
+static void row_note_statement(struct client *c, struct slice sql)
 {
     struct client_row *row = c->row;
 
-    client_stats_on_sent(c);
-    client_limits_on_busy(c);
-    if (c->target != NULL)
-        link_row_note_sent(c->target, sql);
     if (row == NULL)
         return;
     shm_write_begin(&row->seq);
@@ -127,6 +124,20 @@ void client_note_statement(struct client *c, struct slice sql)
     if (sql.p != NULL)
         rows_set_text(row->statement, sizeof row->statement, sql.p, sql.n);
     shm_write_end(&row->seq);
+}
+
+void client_note_local(struct client *c, struct slice sql)
+{
+    row_note_statement(c, sql);
+}
+
+void client_note_statement(struct client *c, struct slice sql)
+{
+    client_stats_on_sent(c);
+    client_limits_on_busy(c);
+    if (c->target != NULL)
+        link_row_note_sent(c->target, sql);
+    row_note_statement(c, sql);
 }
 
 static void row_note_idle(struct client_row *row, char tx, int64_t now_us)

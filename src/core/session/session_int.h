@@ -77,6 +77,7 @@ struct client {
     int64_t last_active_us;
     struct client_stats stats;
     struct client_limits limits;
+    struct client_orders *orders; /* a command of an operator that is not done yet, NULL mostly */
     struct conf_override *override;
     struct client_patch *patch; /* the link was opened with other parameters; NULL mostly */
 };
@@ -119,6 +120,8 @@ void client_after_quiet(struct client *c);
 /* Starts sending to the link: the row, the log. */
 void client_note_statement(struct client *c, struct slice sql);
 void client_note_idle(struct client *c);
+/* A statement that is answered here: the row only. */
+void client_note_local(struct client *c, struct slice sql);
 
 /* client_local.c: commands that we answer ourselves. */
 enum local_verdict {
@@ -158,8 +161,9 @@ void client_row_state(struct client *c, enum client_state state, enum wait_reaso
 enum count_kind count_kind_of(struct slice sql);
 void count_statement(struct sessions *ss, int node, enum count_kind kind);
 
-/* Why the client keeps its link between transactions; NONE: it does not. Counts a new reason. */
-void client_row_pin(struct client *c, enum pin_reason reason);
+/* Why the client keeps its link between transactions: ROWS_PIN(reason) of each; 0: it does not.
+ * Counts reasons that are new. After client_stats_on_login. */
+void client_row_pin(struct client *c, unsigned pins);
 
 /* client_log.c */
 /* A message of ours, with SQLSTATE 00000, unless client_min_messages hides it. */
@@ -185,8 +189,6 @@ uint64_t session_next_choice(struct session_shared *s);
 _Atomic uint64_t *session_count_cell(
     struct session_shared *s, int ordinal, int node, enum count_kind kind);
 uint64_t session_count_sum(const struct shm *shm, int node, enum count_kind kind);
-/* How often clients were pinned for a reason: one more in this worker, and all together. */
-void session_count_pin(struct sessions *ss, enum pin_reason reason);
 bool session_count_add(struct sessions *ss, int limit);
 void session_count_sub(struct sessions *ss);
 

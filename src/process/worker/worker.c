@@ -32,6 +32,9 @@ static void worker_on_mail(struct role_loop *rl, struct mail *mail)
     case MAIL_LINK_WANTED:
         sessions_on_wanted(&w->sessions, mail->body, mail->len);
         break;
+    case MAIL_ORDER:
+        sessions_on_order(&w->sessions, mail->body, mail->len);
+        break;
     case MAIL_LINK_OFFER:
         backend_on_offer(&w->sessions.be, mail->body, mail->len, mail->fd);
         return;

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * client_orders.c: carries out the orders of operators: in the worker of the client that gave one,
+ * and in all others, told by MAIL_ORDER. What lasts stands in shared memory (ipc/orders.h), so that
+ * a worker that is started later knows it. Runs in: workers. */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "ipc/mailbox.h"
+#include "ipc/orders.h"
+
+#include "client_orders_int.h"
+#include "session_int.h"
+
+/* How often a client that waits looks whether its order is done. */
+#define ORDERS_POLL_MS 50
+
+struct client_orders {
+    struct timer timer;
+    struct client *client;
+    enum admin_order_kind kind;
+    bool is_cancelled;
+    char database[ROWS_NAME_BYTES];
+};
+
+/* --- what has to be gone --- */
+
+static bool is_meant(struct slice wanted, const char *database, size_t size)
+{
+    return wanted.n == 0 || slice_eq(wanted, slice_of(database, strnlen(database, size)));
+}
+
+/* True when nobody but the client that asks has a server connection to the database. */
+static bool links_are_gone(const struct client *c, struct slice database)
+{
+    const struct rows_header *rows = shm_get(c->ss->env->shm, SHM_LINKS);
+    const struct rows_worker *range;
+    struct link_row link;
+    uint32_t w;
+    uint32_t i;
+
+    for (w = 0; w < rows->nworkers; w++) {
+        range = rows_worker(rows, w);
+        for (i = 0; i < range->high_water; i++) {
+            link_row_copy(link_row_at(rows, range->first + i), &link);
+            if (link.state != LINK_STATE_FREE &&
+                is_meant(database, link.database, sizeof link.database) &&
+                link.client_row != c->row_index)
+                return false;
+        }
+    }
+    return true;
+}
+
+/* True when the database has no clients but superusers and the one that asks. */
+static bool clients_are_gone(const struct client *c, struct slice database)
+{
+    const struct rows_header *rows = c->ss->client_rows;
+    const struct rows_worker *range;
+    struct client_row row;
+    uint32_t w;
+    uint32_t i;
+
+    for (w = 0; w < rows->nworkers; w++) {
+        range = rows_worker(rows, w);
+        for (i = 0; i < range->high_water; i++) {
+            client_row_copy(client_row_at(rows, range->first + i), &row);
+            if (row.state == CLIENT_STATE_FREE || row.state == CLIENT_STATE_LOGIN ||
+                row.is_superuser || (int64_t)range->first + i == c->row_index)
+                continue;
+            if (database.n == 0 || slice_eq(database, client_row_database(&row)))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* --- telling the workers --- */
+
+static void tell_worker(struct sessions *ss, int ordinal, const struct order_mail *m)
+{
+    const struct proc_env *env = ss->env;
+
+    if (mailbox_post(env->boxes, env->first_worker_slot + ordinal, MAIL_ORDER, m, sizeof *m, -1) ==
+        -1)
+        log_at(
+            LVL_WARNING, "worker %d could not be told of an order: its mailbox is full", ordinal);
+}
+
+/* All workers look at the orders, this one, too: by mail, so that it does not happen in the middle
+ * of a client's message. */
+static void tell_all(struct sessions *ss)
+{
+    struct order_mail m = {.kind = ORDER_LOOK};
+    int i;
+
+    for (i = 0; i < ss->env->nworkers; i++)
+        tell_worker(ss, i, &m);
+}
+
+/* --- waiting --- */
+
+static void orders_give_up(struct client *c)
+{
+    struct client_orders *o = c->orders;
+
+    timer_stop(c->ss->loop, &o->timer);
+    c->orders = NULL;
+    mem_free(o);
+}
+
+/* The client waits with its input parked: only by asking can it be seen that it has gone. */
+static bool has_hung_up(const struct client *c)
+{
+    char byte;
+
+    return recv(c->stream.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+static void orders_on_timer(struct timer *t)
+{
+    struct client_orders *o = LIST_ENTRY(t, struct client_orders, timer);
+    struct client *c = o->client;
+
+    if (has_hung_up(c)) {
+        client_leave(c);
+        return;
+    }
+    timer_start(c->ss->loop, &o->timer, ORDERS_POLL_MS);
+    client_unpark(c);
+}
+
+static enum admin_order_state orders_wait(struct client *c, const struct admin_order *order)
+{
+    struct client_orders *o = mem_alloc_zero(sizeof *o);
+
+    o->client = c;
+    o->kind = order->kind;
+    rows_set_text(o->database, sizeof o->database, order->database.p, order->database.n);
+    timer_init(&o->timer, orders_on_timer);
+    timer_start(c->ss->loop, &o->timer, ORDERS_POLL_MS);
+    c->orders = o;
+    return ADMIN_ORDER_WAITS;
+}
+
+static void orders_undo(struct client *c)
+{
+    struct client_orders *o = c->orders;
+
+    if (o->kind != ADMIN_ORDER_PAUSE)
+        return;
+    orders_clear(c->ss->env->shm, slice_of_str(o->database), ORDER_PAUSE);
+    tell_all(c->ss);
+}
+
+void client_orders_free(struct client *c)
+{
+    if (c->orders == NULL)
+        return;
+    orders_undo(c);
+    orders_give_up(c);
+}
+
+bool client_orders_cancel(struct client *c)
+{
+    if (c->orders == NULL)
+        return false;
+    orders_undo(c);
+    c->orders->is_cancelled = true;
+    client_unpark(c);
+    return true;
+}
+
+/* --- orders --- */
+
+static const char *of_database(struct slice database, char *out, size_t size)
+{
+    snprintf(out, size, database.n == 0 ? "all databases" : "database \"%.*s\"", (int)database.n,
+        database.p);
+    return out;
+}
+
+/* Sets the flag, unless it is set: two operators must not both believe to have done it. */
+static enum admin_order_state orders_begin(
+    struct client *c, const struct admin_order *order, unsigned flag, struct err *err)
+{
+    struct shm *shm = c->ss->env->shm;
+    const char *what = flag == ORDER_PAUSE ? "paused" : "draining";
+    char text[ROWS_NAME_BYTES + 16];
+
+    of_database(order->database, text, sizeof text);
+    if ((orders_flags(shm, order->database) & flag) != 0) {
+        err_set(err, "55000", "%s: %s already", text, what);
+        err_hint(err, "PGPOOL RESUME ends it.");
+        return ADMIN_ORDER_REFUSED;
+    }
+    if (orders_set(shm, order->database, flag, err) == -1)
+        return ADMIN_ORDER_REFUSED;
+    log_at(LVL_LOG, "%s: %s by user \"%s\"", text, what, c->pool->names);
+    tell_all(c->ss);
+    return orders_wait(c, order);
+}
+
+static bool order_is_done(const struct client *c, const struct admin_order *order)
+{
+    if (order->kind == ADMIN_ORDER_PAUSE)
+        return links_are_gone(c, order->database);
+    return clients_are_gone(c, order->database);
+}
+
+/* PAUSE and DRAIN: begun, and then asked for again until done. */
+static enum admin_order_state orders_until_done(
+    struct client *c, const struct admin_order *order, unsigned flag, struct err *err)
+{
+    if (c->orders == NULL)
+        return orders_begin(c, order, flag, err);
+    if (c->orders->is_cancelled) {
+        err_set(err, "57014", "canceling statement due to user request");
+        orders_give_up(c);
+        return ADMIN_ORDER_REFUSED;
+    }
+    if (!order_is_done(c, order))
+        return ADMIN_ORDER_WAITS;
+    orders_give_up(c);
+    return ADMIN_ORDER_DONE;
+}
+
+static enum admin_order_state orders_resume(
+    struct client *c, const struct admin_order *order, struct err *err)
+{
+    struct shm *shm = c->ss->env->shm;
+    struct order_state state;
+    bool is_set = false;
+    uint32_t at = 0;
+    char text[ROWS_NAME_BYTES + 16];
+
+    while (orders_next(shm, &at, &state))
+        if (slice_eq(order->database,
+                slice_of(state.database, strnlen(state.database, sizeof state.database))))
+            is_set = is_set || state.flags != 0;
+    of_database(order->database, text, sizeof text);
+    if (!is_set) {
+        err_set(err, "55000", "%s: neither paused nor draining", text);
+        err_hint(err, "SHOW POOL_ORDERS lists what holds. An order for all databases and one for a "
+                      "single database are taken back each by its own RESUME.");
+        return ADMIN_ORDER_REFUSED;
+    }
+    orders_clear(shm, order->database, ORDER_PAUSE | ORDER_DRAIN);
+    log_at(LVL_LOG, "%s: resumed by user \"%s\"", text, c->pool->names);
+    tell_all(c->ss);
+    return ADMIN_ORDER_DONE;
+}
+
+static enum admin_order_state orders_reconnect(
+    struct client *c, const struct admin_order *order, struct err *err)
+{
+    char text[ROWS_NAME_BYTES + 16];
+
+    if (orders_set_reconnect(c->ss->env->shm, order->database, loop_now_us(c->ss->loop) + 1, err) ==
+        -1)
+        return ADMIN_ORDER_REFUSED;
+    log_at(LVL_LOG, "%s: server connections are replaced, by user \"%s\"",
+        of_database(order->database, text, sizeof text), c->pool->names);
+    tell_all(c->ss);
+    return ADMIN_ORDER_DONE;
+}
+
+static enum admin_order_state orders_kill(
+    struct client *c, const struct admin_order *order, struct err *err)
+{
+    const struct rows_header *rows = c->ss->client_rows;
+    struct order_mail m = {.kind = ORDER_KILL_CLIENT, .client_id = order->client_id};
+    const struct rows_worker *range;
+    struct client_row row;
+    uint32_t w;
+    uint32_t i;
+
+    for (w = 0; w < rows->nworkers; w++) {
+        range = rows_worker(rows, w);
+        for (i = 0; i < range->high_water; i++) {
+            client_row_copy(client_row_at(rows, range->first + i), &row);
+            if (row.state == CLIENT_STATE_FREE || row.id != order->client_id)
+                continue;
+            tell_worker(c->ss, (int)w, &m);
+            return ADMIN_ORDER_DONE;
+        }
+    }
+    err_set(err, "42704", "there is no client %u", order->client_id);
+    err_hint(err, "SHOW POOL_CLIENTS lists them.");
+    return ADMIN_ORDER_REFUSED;
+}
+
+enum admin_order_state client_orders_run(
+    void *ctx, const struct admin_order *order, struct err *err)
+{
+    struct client *c = ctx;
+
+    switch (order->kind) {
+    case ADMIN_ORDER_PAUSE:
+        return orders_until_done(c, order, ORDER_PAUSE, err);
+    case ADMIN_ORDER_DRAIN:
+        return orders_until_done(c, order, ORDER_DRAIN, err);
+    case ADMIN_ORDER_RESUME:
+        return orders_resume(c, order, err);
+    case ADMIN_ORDER_RECONNECT:
+        return orders_reconnect(c, order, err);
+    case ADMIN_ORDER_KILL_CLIENT:
+        return orders_kill(c, order, err);
+    }
+    return ADMIN_ORDER_REFUSED;
+}
+
+/* --- in every worker --- */
+
+static void close_unwanted_links(struct sessions *ss)
+{
+    struct link *link;
+    struct list *n;
+    struct list *tmp;
+
+    LIST_FOREACH_SAFE(n, tmp, &ss->be.idle_lru)
+    {
+        link = LIST_ENTRY(n, struct link, lru_node);
+        if (orders_want_close(ss->env->shm, pool_database(link->pool), link->opened_us))
+            link_close(link);
+    }
+}
+
+static bool is_between_transactions(const struct client *c)
+{
+    return c->phase == CL_ACTIVE && !c->is_parked && c->orders == NULL &&
+           (c->target == NULL || expect_is_quiet(&c->target->expect));
+}
+
+/* Not here and now: the end of one may be the end of another, in the midst of this walk. */
+static void end_drained_clients(struct sessions *ss)
+{
+    struct list *n;
+    struct client *c;
+
+    LIST_FOREACH(n, &ss->clients)
+    {
+        c = LIST_ENTRY(n, struct client, node);
+        if (is_between_transactions(c) && client_limits_must_leave(c))
+            client_limits_poke(c);
+    }
+}
+
+static void kill_client(struct sessions *ss, uint32_t id)
+{
+    struct list *n;
+    struct client *c;
+
+    LIST_FOREACH(n, &ss->clients)
+    {
+        c = LIST_ENTRY(n, struct client, node);
+        if (c->row == NULL || c->row->id != id)
+            continue;
+        log_at(LVL_LOG, "client %u is ended by an operator's command", id);
+        client_end_text(c, "57P01", "terminating connection due to administrator command");
+        return;
+    }
+}
+
+void sessions_on_order(struct sessions *ss, const void *body, size_t len)
+{
+    struct order_mail m;
+
+    if (len != sizeof m)
+        return;
+    memcpy(&m, body, sizeof m);
+    if (m.kind == ORDER_KILL_CLIENT) {
+        kill_client(ss, m.client_id);
+        return;
+    }
+    close_unwanted_links(ss);
+    end_drained_clients(ss);
+    backend_post_retry(&ss->be);
+}

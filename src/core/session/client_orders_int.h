@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * client_orders_int.h: operators' commands that change what all workers do: PAUSE, RESUME, DRAIN,
+ * RECONNECT, KILL CLIENT. Runs in: workers. An order that is not done at once parks the client that
+ * gave it; its command is run again every now and then until it is done. */
+#ifndef PGP_SESSION_CLIENT_ORDERS_INT_H
+#define PGP_SESSION_CLIENT_ORDERS_INT_H
+
+#include "admin/sources.h"
+
+struct client;
+struct sessions;
+
+/* What a client waits for that ordered something; NULL mostly. */
+struct client_orders;
+
+/* Carries out an order of client `ctx` (an admin_order_fn). */
+enum admin_order_state client_orders_run(
+    void *ctx, const struct admin_order *order, struct err *err);
+/* The client waits no more because it leaves: a PAUSE that was not complete is taken back. */
+void client_orders_free(struct client *c);
+/* A cancel request for the client: true when it waited for an order, which now fails with 57014. */
+bool client_orders_cancel(struct client *c);
+
+#endif
