@@ -274,7 +274,7 @@ def test_rotate(pool, start_pool, pg):
 def test_what_is_not_there_says_so(pool):
     waits.wait_for("the node is the primary", lambda: nodes(pool)[6] == "primary")
     for command, text in ((["promote_node", "0"], "already the primary"),
-                          (["promote_node", "0", "-s"], "already the primary"), (["recovery_node", "0"], "Online recovery"),
+                          (["promote_node", "0", "-s"], "already the primary"), (["recovery_node", "0"], "it is the primary node"),
                           (["watchdog_info"], "watchdog is not enabled"),
                           (["invalidate_query_cache"], "query cache is not enabled")):
         assert text in pool.pcp.refused(*command)

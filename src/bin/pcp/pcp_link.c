@@ -255,6 +255,8 @@ int tool_link_answer(struct tool_link *l, char type, struct tool_answer *a)
         }
         if (p.type == PCP_ANSWER_NOTICE && l->debug)
             print_message(stdout, p.body);
+        else if (p.type == PCP_ANSWER_NOTICE && l->tells)
+            print_message(stderr, p.body);
         if (p.type != type && p.type != PCP_ANSWER_NOTICE)
             return fail("the server answered something else");
         if (p.type == type) {
@@ -314,7 +316,7 @@ static bool log_in(struct tool_link *l, const struct tool_options *o, struct sli
 
 bool tool_link_open(struct tool_link *l, const struct tool_options *o, struct slice password)
 {
-    *l = (struct tool_link){.fd = -1, .debug = o->debug};
+    *l = (struct tool_link){.fd = -1, .debug = o->debug, .tells = o->verbose};
     l->give_up_us = clock_mono_us() + (int64_t)o->timeout_s * 1000 * CLOCK_US_PER_MS;
     if (o->host[0] == '/' ? !connect_unix(l, o) : !connect_tcp(l, o))
         return false;

@@ -74,6 +74,7 @@ bool tool_pass_get(const struct tool_options *o, struct secret *out);
 struct tool_link {
     int fd;
     bool debug;
+    bool tells; /* notices go to standard error: they say how far the server is */
     int64_t give_up_us;
     struct buf in;
 };

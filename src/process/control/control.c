@@ -6,9 +6,33 @@
 
 #include "process/control/control.h"
 
+#include <stdio.h>
+
 #include "base/mem.h"
 
 #include "control_int.h"
+#include "recovery_job.h"
+
+bool control_ask_monitor(
+    struct control *ctl, enum node_order order, int node, const char *who, struct err *err)
+{
+    struct proc_env *env = ctl->role.env;
+    struct node_command cmd = {.order = (uint8_t)order, .node = node};
+    struct proc_row row;
+    int slot;
+
+    snprintf(cmd.who, sizeof cmd.who, "%s", who);
+    for (slot = 0; slot < proc_nslots(env->shm); slot++) {
+        proc_row_copy(env->shm, slot, &row);
+        if (row.pid == 0 || row.role != ROLE_MONITOR)
+            continue;
+        if (mailbox_post(env->boxes, slot, MAIL_NODE_COMMAND, &cmd, sizeof cmd, -1) == 0)
+            return true;
+    }
+    err_set(err, "53000", "the monitor process could not be asked");
+    err_hint(err, "Try again.");
+    return false;
+}
 
 int control_main(struct proc_env *env)
 {
@@ -18,6 +42,7 @@ int control_main(struct proc_env *env)
     role_loop_init(&ctl->role, env);
     pcp_server_start(ctl);
     status = role_loop_run(&ctl->role);
+    recovery_job_stop(ctl);
     pcp_server_stop(ctl);
     role_loop_fini(&ctl->role);
     mem_free(ctl);

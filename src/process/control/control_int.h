@@ -6,6 +6,7 @@
 #include "admin/pcp.h"
 #include "admin/sources.h"
 #include "base/list.h"
+#include "cluster/command.h"
 #include "cluster/view.h"
 #include "net/stream.h"
 
@@ -32,6 +33,7 @@ struct control {
     int nconns;
     int nstrangers; /* those that have not logged in */
     struct view view;
+    struct recovery_job *recovery; /* NULL: none runs */
 };
 
 enum pcp_state {
@@ -49,6 +51,7 @@ enum pcp_wait {
     PCP_WAIT_DETACH,
     PCP_WAIT_DETACH_IDLE, /* and until no client uses the node */
     PCP_WAIT_PROMOTE,
+    PCP_WAIT_RECOVERY,
     PCP_WAIT_RELOAD
 };
 
@@ -73,7 +76,14 @@ struct pcp_conn {
     int64_t began_us; /* wall clock */
     int64_t give_up_us;
     uint64_t old_generation;
+    uint64_t recovery; /* its number */
+    int recovery_step; /* the last one told; -1: none */
 };
+
+/* --- control.c --- */
+/* Asks the monitor to do something about a node; `who` is told to the log. False with *err. */
+bool control_ask_monitor(
+    struct control *ctl, enum node_order order, int node, const char *who, struct err *err);
 
 /* --- pcp_server.c --- */
 void pcp_server_start(struct control *ctl);

@@ -9,10 +9,10 @@
 #include <strings.h>
 
 #include "base/log.h"
-#include "cluster/command.h"
 #include "config/conf.h"
 
 #include "control_int.h"
+#include "recovery_job.h"
 
 #define TEXT_BYTES 64
 
@@ -160,22 +160,10 @@ static int take_node(struct pcp_conn *c, struct slice *body, struct err *err)
 
 static bool ask_monitor(struct pcp_conn *c, enum node_order order, int node, struct err *err)
 {
-    struct proc_env *env = c->ctl->role.env;
-    struct node_command cmd = {.order = (uint8_t)order, .node = node};
-    struct proc_row row;
-    int slot;
+    char who[VIEW_WHO_BYTES];
 
-    snprintf(cmd.who, sizeof cmd.who, "PCP user %.50s", c->user);
-    for (slot = 0; slot < proc_nslots(env->shm); slot++) {
-        proc_row_copy(env->shm, slot, &row);
-        if (row.pid == 0 || row.role != ROLE_MONITOR)
-            continue;
-        if (mailbox_post(env->boxes, slot, MAIL_NODE_COMMAND, &cmd, sizeof cmd, -1) == 0)
-            return true;
-    }
-    err_set(err, "53000", "the monitor process could not be asked");
-    err_hint(err, "Try again.");
-    return false;
+    snprintf(who, sizeof who, "PCP user %.50s", c->user);
+    return control_ask_monitor(c->ctl, order, node, who, err);
 }
 
 static enum pcp_outcome attach(struct pcp_conn *c, const struct pcp_packet *p, struct err *err)
@@ -266,10 +254,18 @@ static enum pcp_outcome recovery(struct pcp_conn *c, const struct pcp_packet *p,
 {
     struct slice body = p->body;
 
-    if (take_node(c, &body, err) == -1)
+    int node = take_node(c, &body, err);
+    char who[VIEW_WHO_BYTES];
+
+    if (node == -1)
         return PCP_FAILED;
-    return fail(err, "0A000", "process recovery request failed",
-        "Online recovery is not built in this version.");
+    snprintf(who, sizeof who, "PCP user %.50s", c->user);
+    c->recovery = recovery_job_start(c->ctl, node, who, err);
+    if (c->recovery == 0)
+        return PCP_FAILED;
+    c->recovery_step = -1;
+    pcp_wait_start(c, PCP_WAIT_RECOVERY, node, pcp_answer_type(p->type));
+    return PCP_LATER;
 }
 
 typedef int show_fn(struct pcp_conn *c, struct slice body, struct buf *out, struct err *err);

@@ -10,6 +10,7 @@
 #include "sys/clock.h"
 
 #include "control_int.h"
+#include "recovery_job.h"
 
 #define LOOK_AGAIN_MS LOOP_TICK_MS
 #define GIVE_UP_MS    10000
@@ -45,10 +46,39 @@ static enum progress look_at_node(struct pcp_conn *c, struct err *err)
         return MISSED;
     case PCP_WAIT_PROMOTE:
         return v->primary == c->wait_node ? REACHED : PENDING;
+    case PCP_WAIT_RECOVERY:
     case PCP_WAIT_RELOAD:
         break;
     }
     return PENDING;
+}
+
+/* Each step is told as a notice; it has no limit of its own here, for the steps have theirs. */
+static enum progress look_at_recovery(struct pcp_conn *c, struct err *err)
+{
+    struct recovery_row row;
+    struct err text = {0};
+    struct buf out = {0};
+
+    if (!recovery_job_find(c->ctl, c->recovery, &row)) {
+        err_set(err, "XX000", "the recovery is not known any more");
+        return MISSED;
+    }
+    if (row.step != c->recovery_step) {
+        c->recovery_step = row.step;
+        err_set(&text, "00000", "node %d: %s", c->wait_node, recovery_step_name(row.step));
+        pcp_put_err(&out, PCP_ANSWER_NOTICE, "NOTICE", &text);
+        pcp_conn_send(c, &out);
+        buf_free(&out);
+    }
+    if (!row.is_over)
+        return PENDING;
+    if (row.is_ok)
+        return REACHED;
+    err_set(err, "38000", "node recovery failed, node id: %d", c->wait_node);
+    err_detail(err, "%s", row.text);
+    err_hint(err, "See pgpool's log, and SHOW POOL_RECOVERY.");
+    return MISSED;
 }
 
 static enum progress look(struct pcp_conn *c, struct err *err)
@@ -57,6 +87,8 @@ static enum progress look(struct pcp_conn *c, struct err *err)
 
     if (c->wait == PCP_WAIT_RELOAD)
         return conf_number(role_loop_gen(&ctl->role)) > c->old_generation ? REACHED : PENDING;
+    if (c->wait == PCP_WAIT_RECOVERY)
+        return look_at_recovery(c, err);
     (void)view_refresh(ctl->role.env->shm, &ctl->view);
     return look_at_node(c, err);
 }
@@ -109,7 +141,7 @@ static void on_poll(struct timer *t)
     case PENDING:
         break;
     }
-    if (clock_mono_us() < c->give_up_us) {
+    if (c->wait == PCP_WAIT_RECOVERY || clock_mono_us() < c->give_up_us) {
         timer_start(&c->ctl->role.loop, t, LOOK_AGAIN_MS);
         return;
     }

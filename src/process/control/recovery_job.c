@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * recovery_job.c: the steps of an online recovery: the script of the first stage copies the
+ * primary, pgpool_remote_start starts the copy, it is waited for, and attached. Runs in: control.
+ * Everything is waited for on the loop; each step is logged, shown by SHOW POOL_RECOVERY and told
+ * to who asked. Never touches a node that is in use, nor the primary. */
+#include "config.h"
+
+#include "recovery_job.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "config/conf.h"
+#include "crypto/secret.h"
+#include "probe/probe.h"
+#include "sys/clock.h"
+
+#include "process/common/server_login.h"
+#include "process/common/server_sql.h"
+
+#include "control_int.h"
+
+#define DEFAULT_USER    "postgres"
+#define LOOK_AGAIN_MS   250
+#define PROBE_LIMIT_MS  5000
+#define ATTACH_LIMIT_MS 30000
+#define SETUP_LIMIT_MS  30000
+#define SETUP_SQL                                                                                  \
+    "SET statement_timeout TO 0; SELECT set_config('client_connection_check_interval', '2s', "     \
+    "false) WHERE current_setting('server_version_num')::int >= 140000"
+
+struct recovery_job {
+    struct control *ctl;
+    struct server_sql *sql;
+    struct probe *probe;
+    struct timer look;
+    struct secret password;
+    struct recovery_row row;
+    int64_t give_up_us; /* of the step, monotonic */
+};
+
+static const struct conf *conf_now(const struct control *ctl)
+{
+    return conf_of(role_loop_gen(&ctl->role));
+}
+
+/* --- how it goes --- */
+
+static void enter(struct recovery_job *job, enum recovery_step step)
+{
+    job->row.step = (uint8_t)step;
+    job->row.step_us = clock_wall_us();
+    recovery_publish(job->ctl->role.env->shm, &job->row);
+    log_at(LVL_LOG, "online recovery of node %d: %s", (int)job->row.node, recovery_step_name(step));
+}
+
+static void drop(struct recovery_job *job)
+{
+    struct control *ctl = job->ctl;
+
+    timer_stop(&ctl->role.loop, &job->look);
+    server_sql_free(&job->sql);
+    probe_free(&job->probe);
+    secret_free(&job->password);
+    ctl->recovery = NULL;
+    mem_free(job);
+}
+
+static void end(struct recovery_job *job, const struct err *err)
+{
+    job->row.is_over = true;
+    job->row.is_ok = err == NULL;
+    job->row.ended_us = clock_wall_us();
+    if (err != NULL) {
+        snprintf(job->row.text, sizeof job->row.text, "%s%s%s", err->msg,
+            err->detail[0] == '\0' ? "" : ": ", err->detail);
+        log_at_detail(LVL_WARNING, err->detail[0] == '\0' ? NULL : err->detail,
+            err->hint[0] == '\0' ? NULL : err->hint, "online recovery of node %d failed: %s",
+            (int)job->row.node, err->msg);
+    } else {
+        log_at(LVL_LOG, "recovery done");
+    }
+    recovery_publish(job->ctl->role.env->shm, &job->row);
+    drop(job);
+}
+
+static void give_up(struct recovery_job *job, const char *sqlstate, const char *msg)
+{
+    struct err err = {0};
+
+    err_set(&err, sqlstate, "%s", msg);
+    end(job, &err);
+}
+
+/* --- the statements at the primary --- */
+
+/* A literal of SQL, whatever standard_conforming_strings is. */
+static void put_literal(struct buf *sql, const char *text)
+{
+    buf_printf(sql, " E'");
+    for (; *text != '\0'; text++) {
+        if (*text == '\'' || *text == '\\')
+            buf_put(sql, text, 1);
+        buf_put(sql, text, 1);
+    }
+    buf_printf(sql, "'");
+}
+
+/* Scripts reach a server on this machine under this name. */
+static const char *host_for_scripts(const struct conf_node *node)
+{
+    bool is_socket = node->backend_hostname[0] == '/' || node->backend_hostname[0] == '\0';
+
+    return is_socket ? "localhost" : node->backend_hostname;
+}
+
+static void run_sql(struct recovery_job *job, const char *sql, int64_t limit_ms)
+{
+    const struct conf *conf = conf_now(job->ctl);
+    const struct conf_node *primary = &conf->nodes[job->row.primary];
+    struct probe_target to = {
+        .host = primary->backend_hostname,
+        .port = primary->backend_port,
+        .user = conf->recovery_user[0] == '\0' ? DEFAULT_USER : conf->recovery_user,
+        .password = secret_is_empty(&job->password) ? "" : secret_slice(&job->password).p,
+        .database = conf->recovery_database,
+        .sslmode = conf->ssl ? "prefer" : "disable",
+        .sslrootcert = primary->backend_ssl_ca_cert,
+        .sslcert = primary->backend_ssl_cert,
+        .sslkey = primary->backend_ssl_key,
+        .connect_timeout_ms =
+            primary->connect_timeout_ms > 0 ? primary->connect_timeout_ms : SETUP_LIMIT_MS,
+    };
+
+    server_sql_run(job->sql, &to, sql, limit_ms);
+}
+
+static void begin_copy(struct recovery_job *job)
+{
+    const struct conf *conf = conf_now(job->ctl);
+    const struct conf_node *node = &conf->nodes[job->row.node];
+    const struct conf_node *primary = &conf->nodes[job->row.primary];
+    struct buf sql = {0};
+    char port[16];
+
+    enter(job, RECOVERY_COPY);
+    buf_printf(&sql, "SELECT pgpool_recovery(");
+    put_literal(&sql, conf->recovery_1st_stage_command);
+    buf_printf(&sql, ",");
+    put_literal(&sql, host_for_scripts(node));
+    buf_printf(&sql, ",");
+    put_literal(&sql, node->backend_data_directory);
+    snprintf(port, sizeof port, "%d", primary->backend_port);
+    buf_printf(&sql, ", '%s', %d, '%d',", port, (int)job->row.node, node->backend_port);
+    put_literal(&sql, host_for_scripts(primary));
+    buf_put_cstr(&sql, ")");
+    run_sql(job, sql.data, 0);
+    buf_free(&sql);
+}
+
+static void begin_start(struct recovery_job *job)
+{
+    const struct conf *conf = conf_now(job->ctl);
+    const struct conf_node *node = &conf->nodes[job->row.node];
+    struct buf sql = {0};
+
+    enter(job, RECOVERY_START);
+    buf_printf(&sql, "SELECT pgpool_remote_start(");
+    put_literal(&sql, host_for_scripts(node));
+    buf_printf(&sql, ",");
+    put_literal(&sql, node->backend_data_directory);
+    buf_put_cstr(&sql, ")");
+    run_sql(job, sql.data, 0);
+    buf_free(&sql);
+}
+
+/* --- waiting for the new server --- */
+
+static void look_later(struct recovery_job *job)
+{
+    timer_start(&job->ctl->role.loop, &job->look, LOOK_AGAIN_MS);
+}
+
+static void begin_wait(struct recovery_job *job)
+{
+    enter(job, RECOVERY_WAIT);
+    server_sql_close(job->sql);
+    job->give_up_us = clock_mono_us() + conf_now(job->ctl)->recovery_timeout_ms * CLOCK_US_PER_MS;
+    look_later(job);
+}
+
+static void ask_node(struct recovery_job *job)
+{
+    const struct conf *conf = conf_now(job->ctl);
+    const struct conf_node *node = &conf->nodes[job->row.node];
+    struct probe_target to = {
+        .host = node->backend_hostname,
+        .port = node->backend_port,
+        .user = conf->recovery_user[0] == '\0' ? DEFAULT_USER : conf->recovery_user,
+        .password = secret_is_empty(&job->password) ? "" : secret_slice(&job->password).p,
+        .database = conf->recovery_database,
+        .sslmode = conf->ssl ? "prefer" : "disable",
+        .sslrootcert = node->backend_ssl_ca_cert,
+        .sslcert = node->backend_ssl_cert,
+        .sslkey = node->backend_ssl_key,
+        .timeout_ms = PROBE_LIMIT_MS,
+    };
+
+    probe_set_target(job->probe, &to);
+    probe_start(job->probe);
+}
+
+static void begin_attach(struct recovery_job *job)
+{
+    struct err err = {0};
+
+    enter(job, RECOVERY_ATTACH);
+    if (!control_ask_monitor(job->ctl, NODE_ATTACH, job->row.node, job->row.who, &err)) {
+        end(job, &err);
+        return;
+    }
+    job->give_up_us = clock_mono_us() + (int64_t)ATTACH_LIMIT_MS * CLOCK_US_PER_MS;
+    look_later(job);
+}
+
+/* A server that answers but is not a standby of the primary would be a second primary. */
+static void on_probed(struct probe *p, const struct probe_report *report)
+{
+    struct recovery_job *job = probe_owner(p);
+    struct err err = {0};
+
+    if (report->answer == PROBE_COMPLETE && !report->facts.in_recovery) {
+        err_set(&err, "55000", "the rebuilt server is no standby");
+        err_hint(&err, "The script of the first stage has to leave a standby.signal and "
+                       "primary_conninfo. Stop the server.");
+        end(job, &err);
+    } else if (report->answer == PROBE_COMPLETE || report->answer == PROBE_ALIVE) {
+        begin_attach(job);
+    } else if (clock_mono_us() > job->give_up_us) {
+        err_set(&err, "57014", "the rebuilt server did not answer within recovery_timeout");
+        err_detail(&err, "%s", report->message);
+        end(job, &err);
+    } else {
+        look_later(job);
+    }
+}
+
+static void on_lost(struct probe *p)
+{
+}
+
+static void look_at_attach(struct recovery_job *job)
+{
+    struct control *ctl = job->ctl;
+
+    (void)view_refresh(ctl->role.env->shm, &ctl->view);
+    if (view_is_usable(&ctl->view, job->row.node)) {
+        enter(job, RECOVERY_DONE);
+        end(job, NULL);
+    } else if (clock_mono_us() > job->give_up_us) {
+        give_up(job, "57014", "the node was not taken into use in time");
+    } else {
+        look_later(job);
+    }
+}
+
+static void on_look(struct timer *t)
+{
+    struct recovery_job *job = LIST_ENTRY(t, struct recovery_job, look);
+
+    if (job->row.step == RECOVERY_WAIT)
+        ask_node(job);
+    else
+        look_at_attach(job);
+}
+
+/* --- one step after the other --- */
+
+static void explain(struct recovery_job *job, const struct err *from, struct err *out)
+{
+    *out = *from;
+    if (job->row.step == RECOVERY_CONNECT)
+        err_wrap(out, "could not talk to the primary as recovery_user");
+    if (job->row.step == RECOVERY_COPY)
+        err_wrap(out, "executing recovery, execution of command failed at \"1st stage\"");
+    if (job->row.step == RECOVERY_START)
+        err_wrap(out, "executing remote start failed");
+    if (strcmp(from->sqlstate, "42883") == 0)
+        err_hint(out, "Run CREATE EXTENSION pgpool_recovery in recovery_database.");
+}
+
+static void on_sql_done(struct server_sql *q, const char *value, const struct err *failed)
+{
+    struct recovery_job *job = server_sql_owner(q);
+    struct err err;
+
+    if (value == NULL) {
+        explain(job, failed, &err);
+        end(job, &err);
+        return;
+    }
+    if (job->row.step > RECOVERY_CONNECT && strcmp(value, "t") != 0) {
+        give_up(job, "38000", "the recovery function did not say that it succeeded");
+        return;
+    }
+    switch ((enum recovery_step)job->row.step) {
+    case RECOVERY_CONNECT:
+        /* Without a script there is nothing to copy: the node has been rebuilt by hand. */
+        if (conf_now(job->ctl)->recovery_1st_stage_command[0] != '\0')
+            begin_copy(job);
+        else
+            begin_start(job);
+        return;
+    case RECOVERY_COPY:
+        begin_start(job);
+        return;
+    default:
+        begin_wait(job);
+        return;
+    }
+}
+
+static int refuse(struct err *err, const char *sqlstate, const char *msg, const char *hint)
+{
+    err_set(err, sqlstate, "%s", msg);
+    if (hint != NULL)
+        err_hint(err, "%s", hint);
+    return -1;
+}
+
+static int check(struct control *ctl, int node, struct err *err)
+{
+    const struct conf *conf = conf_now(ctl);
+    const struct view *v = &ctl->view;
+
+    (void)view_refresh(ctl->role.env->shm, &ctl->view);
+    if (conf->backend_clustering_mode != CONF_CLUSTER_STREAMING)
+        return refuse(
+            err, "0A000", "recovery request is accepted only in streaming replication mode", NULL);
+    if (ctl->recovery != NULL)
+        return refuse(err, "55006", "pgpool is already processing another recovery request",
+            "See SHOW POOL_RECOVERY.");
+    if (view_failover_in_progress(v))
+        return refuse(err, "55006", "failed to process PCP request at the moment",
+            "A failover is going on: try again.");
+    if (v->primary == VIEW_NO_NODE || !view_is_usable(v, v->primary))
+        return refuse(err, "08006", "node recovery failed, there is no primary to copy", NULL);
+    if (v->primary == node)
+        return refuse(err, "55000", "node recovery failed, it is the primary node",
+            "Promote another node first.");
+    if (node >= v->nnodes || v->node[node].status == VIEW_UNUSED)
+        return refuse(
+            err, "55000", "node recovery failed, the node is not known yet", "Try again.");
+    if (view_is_usable(v, node))
+        return refuse(err, "55000", "node recovery failed, the node is in use",
+            "Detach it first: pcp_detach_node.");
+    if (conf->nodes[node].backend_data_directory[0] == '\0')
+        return refuse(err, "55000", "node recovery failed, its data folder is not known",
+            "Set backend_data_directory of the node.");
+    return 0;
+}
+
+uint64_t recovery_job_start(struct control *ctl, int node, const char *who, struct err *err)
+{
+    const struct proc_env *env = ctl->role.env;
+    const struct conf *conf = conf_now(ctl);
+    struct recovery_job *job;
+
+    if (check(ctl, node, err) == -1)
+        return 0;
+    job = mem_alloc_zero(sizeof *job);
+    job->ctl = ctl;
+    ctl->recovery = job;
+    timer_init(&job->look, on_look);
+    job->sql = server_sql_new(&ctl->role.loop, on_sql_done, job);
+    job->probe = probe_new(&ctl->role.loop, on_probed, on_lost, job);
+    server_login_password(role_loop_gen(&ctl->role),
+        conf->recovery_user[0] == '\0' ? DEFAULT_USER : conf->recovery_user,
+        conf->recovery_password, "recovery_password", env->paths->key, &job->password);
+    job->row.number = recovery_last_number(env->shm) + 1;
+    job->row.node = node;
+    job->row.primary = ctl->view.primary;
+    job->row.began_us = clock_wall_us();
+    snprintf(job->row.who, sizeof job->row.who, "%s", who);
+    log_at(LVL_LOG, "starting recovering node %d, as %s wants: copying node %d", node, who,
+        (int)job->row.primary);
+    enter(job, RECOVERY_CONNECT);
+    run_sql(job, SETUP_SQL, SETUP_LIMIT_MS);
+    return job->row.number;
+}
+
+bool recovery_job_find(struct control *ctl, uint64_t number, struct recovery_row *out)
+{
+    struct recovery_row row[RECOVERY_MAX_ROWS];
+    int n = recovery_copy(ctl->role.env->shm, row, RECOVERY_MAX_ROWS);
+    int i;
+
+    for (i = 0; i < n; i++) {
+        if (row[i].number == number) {
+            *out = row[i];
+            return true;
+        }
+    }
+    return false;
+}
+
+void recovery_job_stop(struct control *ctl)
+{
+    struct recovery_job *job = ctl->recovery;
+
+    if (job != NULL)
+        give_up(job, "57P01", "pgpool was stopped");
+}

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_recovery: online recovery with the sample scripts, against real servers: by copying everything, by
+pg_rewind, and everything that can go wrong on the way."""
+import os
+import shutil
+import signal
+
+import pytest
+
+from pgt import postgres, procs, proxy, shadow, waits
+from pgt.wire import Address
+
+from recovery_lab import Cluster, Pcp, pool_rows, statuses
+
+pytestmark = [
+    pytest.mark.skipif(not postgres.is_installed() or shadow.pg_config() is None,
+                       reason="postgresql-server-dev is not installed"),
+    pytest.mark.skipif(proxy.pgpool_bin() is None, reason="PGPOOL_BIN does not name a program")]
+
+
+@pytest.fixture
+def cluster():
+    it = Cluster(2)
+    yield it
+    it.end()
+
+
+@pytest.fixture
+def make(cluster, start_pool):
+    def start(**changes):
+        pool = start_pool(*[n.address for n in cluster.nodes], **cluster.pool_conf(**changes))
+        pool.pcp = Pcp(pool)
+        waits.wait_for("both nodes are up", lambda: statuses(pool) == [("up", "primary"), ("up", "standby")], 30)
+        return pool
+    return start
+
+
+def lose(cluster, pool, node: int) -> None:
+    cluster.nodes[node].kill()
+    waits.wait_for(f"node {node} is down", lambda: statuses(pool)[node][0] == "down", 30)
+
+
+def recoveries(pool) -> list[dict[str, str]]:
+    names = ("node", "host", "port", "primary", "state", "step", "started", "step_started", "ended", "who", "message")
+    return [dict(zip(names, row)) for row in pool_rows(pool, "show pool_recovery")]
+
+
+def test_a_destroyed_standby_is_copied(cluster, make):
+    pool = make()
+    lose(cluster, pool, 1)
+    shutil.rmtree(cluster.nodes[1].data / "base")
+    (cluster.nodes[1].data / "global" / "pg_control").unlink()
+    done = pool.pcp.run("recovery_node", "-v", "1")
+    assert done.returncode == 0, done.stderr + pool.log()[-3000:]
+    assert "Command Successful" in done.stdout
+    assert "first stage" in done.stderr and "waiting for the server to answer" in done.stderr
+    assert statuses(pool) == [("up", "primary"), ("up", "standby")]
+    waits.wait_for("it streams", lambda: cluster.streaming() == 1, 30)
+    (one,) = recoveries(pool)
+    assert (one["node"], one["primary"], one["state"], one["step"], one["who"]) == ("1", "0", "succeeded", "done", "PCP user op")
+    assert one["ended"] >= one["started"] != ""
+    # The settings that are its own stayed its own.
+    assert cluster.nodes[1].value("show port") == str(cluster.nodes[1].port)
+    assert cluster.nodes[1].value("show primary_slot_name") == "pgpool_node1"
+    assert "copying everything" in cluster.nodes[0].log()
+
+
+def test_an_old_primary_is_rewound(cluster, make):
+    pool = make(auto_failback=False)
+    old, new = cluster.nodes
+    old.rows("create table t (n int)")
+    old.rows("insert into t select generate_series(1, 1000)")
+    lsn = old.value("select pg_current_wal_lsn()")
+    waits.wait_for("the standby has it", lambda: new.value(f"select pg_last_wal_replay_lsn() >= '{lsn}'") == "t")
+    # The old primary writes what nobody else will ever have, then is lost.
+    pid = int(new.value("select pid from pg_stat_wal_receiver"))
+    new.rows("select pg_promote()")
+    waits.wait_for("the receiver has ended", lambda: not os.path.exists(f"/proc/{pid}"))
+    old.rows("insert into t values (-1)")
+    old.kill()
+    new.rows("insert into t values (2000)")
+    waits.wait_for("the new one is followed", lambda: statuses(pool)[1] == ("up", "primary"), 30)
+    waits.wait_for("the old one is out", lambda: statuses(pool)[0][0] in ("down", "quarantine"), 30)
+    done = pool.pcp.run("recovery_node", "-n", "0")
+    assert done.returncode == 0, done.stderr + pool.log()[-3000:]
+    assert "pg_rewind has brought" in new.log(), new.log()[-6000:]
+    assert statuses(pool) == [("up", "standby"), ("up", "primary")]
+    waits.wait_for("it has caught up", lambda: old.ask("select count(*) from t where n = 2000") == "1", 30)
+    assert old.value("select count(*) from t where n = -1") == "0"
+    assert old.value("show port") == str(old.port)
+
+
+def test_what_may_not_be_recovered(cluster, make):
+    pool = make()
+    for args, why in ((["0"], "it is the primary node"), (["1"], "the node is in use"), (["7"], "invalid node ID")):
+        done = pool.pcp.run("recovery_node", *args)
+        assert done.returncode == 1 and why in done.stderr
+    assert recoveries(pool) == []
+    assert pool.pcp.run("recovery_node", "1", "--old-exit-status").returncode == 0
+    assert cluster.nodes[1].is_alive()
+
+
+def script(cluster, body: str) -> None:
+    path = cluster.nodes[0].data / "recovery_1st_stage"
+    path.write_text("#!/bin/bash\n" + body, encoding="utf-8")
+
+
+def test_a_failed_script_is_told(cluster, make):
+    pool = make(auto_failback=False)
+    assert pool.pcp.run("detach_node", "1").returncode == 0
+    script(cluster, "echo 'no room on the device'; exit 7\n")
+    done = pool.pcp.run("recovery_node", "1")
+    assert done.returncode == 1
+    assert 'execution of command failed at "1st stage"' in done.stderr
+    assert "exit status 7" in done.stderr and "no room on the device" in done.stderr
+    (one,) = recoveries(pool)
+    assert one["state"] == "failed" and "first stage" in one["step"] and "no room" in one["message"]
+    assert statuses(pool)[1][0] == "down"
+    # Without the extension the hint says what to do.
+    cluster.nodes[0].rows("drop extension pgpool_recovery")
+    done = pool.pcp.run("recovery_node", "1")
+    assert done.returncode == 1 and "pgpool_recovery" in done.stderr
+    assert "CREATE EXTENSION pgpool_recovery" in pool.log()
+    assert [r["state"] for r in recoveries(pool)] == ["failed", "failed"]
+
+
+def test_a_wrong_standby_is_not_attached(cluster, make):
+    """A copy without standby.signal would be a second primary."""
+    pool = make(auto_failback=False)
+    lose(cluster, pool, 1)
+    script(cluster, f"rm -f {cluster.nodes[1].data}/standby.signal\n")
+    done = pool.pcp.run("recovery_node", "1")
+    assert done.returncode == 1 and "is no standby" in done.stderr
+    assert statuses(pool)[0] == ("up", "primary") and statuses(pool)[1][0] != "up"
+
+
+def test_a_server_that_does_not_start(cluster, make):
+    pool = make(recovery_timeout=2, auto_failback=False)
+    lose(cluster, pool, 1)
+    script(cluster, "exit 0\n")
+    (cluster.nodes[0].data / "pgpool_remote_start").write_text("#!/bin/sh\nexit 0\n", encoding="ascii")
+    done = pool.pcp.run("recovery_node", "1")
+    assert done.returncode == 1 and "within recovery_timeout" in done.stderr
+
+
+def test_one_at_a_time_and_without_its_asker(cluster, make):
+    pool = make(auto_failback=False)
+    assert pool.pcp.run("detach_node", "1").returncode == 0
+    mark = cluster.home / "go"
+    script(cluster, f"until [ -e {mark} ]; do read -r -t 0.05 < <(:) || true; done\n")
+    asker = pool.pcp.start("recovery_node", "1")
+    waits.wait_for("it copies", lambda: [r["step"][:11] for r in recoveries(pool)] == ["first stage"])
+    (one,) = recoveries(pool)
+    assert one["state"] == "running" and one["ended"] == ""
+    second = pool.pcp.run("recovery_node", "1")
+    assert second.returncode == 1 and "already processing another recovery request" in second.stderr
+    asker.send_signal(signal.SIGKILL)
+    asker.communicate()
+    mark.touch()
+    # The server was never stopped, so starting it fails; the recovery went on to there.
+    waits.wait_for("it is over", lambda: recoveries(pool)[0]["state"] == "failed", 30)
+    assert recoveries(pool)[0]["step"] == "starting the server"
+
+
+def test_stopping_pgpool_ends_the_script(cluster, make):
+    pool = make(auto_failback=False)
+    assert pool.pcp.run("detach_node", "1").returncode == 0
+    pidfile = cluster.home / "pid"
+    script(cluster, f"echo $$ > {pidfile}.new; mv {pidfile}.new {pidfile}; exec tail -f /dev/null\n")
+    asker = pool.pcp.start("recovery_node", "1")
+    waits.wait_for("the script runs", pidfile.exists)
+    pid = int(pidfile.read_text(encoding="ascii"))
+    pool.stop()
+    waits.wait_for("the script has ended", lambda: procs.stat_fields(pid) is None, 20)
+    out, err = asker.communicate(timeout=20)
+    assert asker.returncode == 1, out + err
+
+
+@pytest.mark.skipif(shutil.which("pcp_recovery_node", path="/usr/sbin:/usr/bin") is None,
+                    reason="pgpool-II is not installed")
+def test_their_tool_recovers_too(cluster, make):
+    pool = make()
+    lose(cluster, pool, 1)
+    done = pool.pcp.run("recovery_node", "-n", "1", program=shutil.which("pcp_recovery_node", path="/usr/sbin:/usr/bin"))
+    assert done.stdout == "pcp_recovery_node -- Command Successful\n", done
+    assert statuses(pool) == [("up", "primary"), ("up", "standby")]
+
+
+def test_over_ssh(start_pool, monkeypatch, tmp_path):
+    """The other host is reached by ssh: here by a program that does what ssh would do."""
+    home = procs.folder("ssh", postgres.OS_USER)
+    fake = home / "ssh"
+    fake.write_text(f'#!/bin/bash\necho "$1" >>{home}/log\nshift\nexec bash -c "$*"\n', encoding="ascii")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PGPOOL_SSH", str(fake))
+    cluster = Cluster(2, listen_addresses="127.0.0.1,127.0.0.2")
+    try:
+        primary, standby = cluster.nodes
+        standby.kill()
+        pool = start_pool(primary.address, Address("127.0.0.2", standby.port), **cluster.pool_conf())
+        pool.pcp = Pcp(pool)
+        waits.wait_for("node 1 is down", lambda: statuses(pool)[1][0] == "down", 30)
+        shutil.rmtree(standby.data)
+        done = pool.pcp.run("recovery_node", "1")
+        assert done.returncode == 0, done.stderr + pool.log()[-3000:]
+        assert set((home / "log").read_text(encoding="ascii").split()) == {"postgres@127.0.0.2"}
+        assert statuses(pool)[1] == ("up", "standby")
+    finally:
+        cluster.end()
