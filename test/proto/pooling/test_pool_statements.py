@@ -1,0 +1,394 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_pool_statements: a prepared statement is the client's, whichever link it is on: named and unnamed, by
+protocol and by SQL, used again under the same name with another text, closed, deallocated, unknown, doubled,
+and with plans that have gone stale.
+"""
+import pytest
+from pooling_house import MODES, login, states
+
+from pgt.diff import differential
+from pgt.wire import FLUSH, SYNC, Wire, bind, close, describe, execute, parse, pg, query
+
+TWICE = range(2)
+
+
+def each_own_transaction(c, *parts: bytes, times: int = 2) -> None:
+    """The same messages again and again, each time up to a Sync."""
+    for _ in range(times):
+        c.send(*parts, SYNC)
+        c.ready()
+
+
+@differential()
+@MODES
+def test_named(t):
+    c = t.connect()
+    each_own_transaction(c, parse("select $1::int + 1 as a", "s"), times=1)
+    for value in ("1", "41", None):
+        each_own_transaction(c, bind([value], name="s"), describe("", "P"), execute())
+    each_own_transaction(c, describe("s"))
+    each_own_transaction(c, bind(["x"], name="s"), execute())
+    each_own_transaction(c, bind(["1", "2"], name="s"), execute())
+    c.simple("begin")
+    each_own_transaction(c, bind(["7"], name="s"), execute())
+    c.simple("commit")
+    each_own_transaction(c, close("s"), times=1)
+    each_own_transaction(c, bind(["7"], name="s"), execute())
+    each_own_transaction(c, describe("s"))
+
+
+@differential()
+@MODES
+def test_many_named(t):
+    """More than fit (max_prepared_statements = 200 per link), used in another order than they were made."""
+    c = t.connect()
+    c.send(*(parse(f"select {i} as n{i}, $1::text", f"many{i}") + SYNC for i in range(300)))
+    c.ready(300)
+    for i in (*range(0, 300, 13), 299, 0, 150):
+        each_own_transaction(c, bind([str(i)], name=f"many{i}"), describe("", "P"), execute(), times=1)
+    c.send(*(bind(["all"], name=f"many{i}") + execute() for i in range(0, 300, 3)), SYNC)
+    c.ready()
+    c.simple("deallocate all")
+    each_own_transaction(c, bind(["gone"], name="many7"), execute())
+
+
+@differential()
+@MODES
+def test_parameter_types(t):
+    """Types given, partly given, left open; the same text with other types is another statement."""
+    c = t.connect()
+    for name, types in (("a", [23]), ("b", [20]), ("x", [25]), ("y", []), ("z", [0])):
+        each_own_transaction(c, parse("select $1 is null as n, pg_typeof($1)", name, types), times=1)
+    for name in ("a", "b", "x", "y", "z", "a"):
+        each_own_transaction(c, describe(name))
+        each_own_transaction(c, bind(["5"], name=name), execute())
+    each_own_transaction(c, bind([b"\0\0\0\5"], name="a", formats=[1], results=[1, 0]), describe("", "P"), execute())
+
+
+@differential()
+@MODES
+def test_name_used_again(t):
+    """A doubled name is an error and keeps the old text; after Close it may mean something else."""
+    c = t.connect()
+    each_own_transaction(c, parse("select 'first' as v", "s"), times=1)
+    each_own_transaction(c, parse("select 'second' as v", "s"))
+    each_own_transaction(c, parse("select 'first' as v", "s"))
+    each_own_transaction(c, bind(name="s"), execute())
+    for i in range(4):
+        each_own_transaction(c, close("s"), parse(f"select 'text {i}' as v", "s"), times=1)
+        each_own_transaction(c, bind(name="s"), describe("", "P"), execute())
+    each_own_transaction(c, close("s"), close("s"), close("never"))
+    each_own_transaction(c, parse("select 1", "s"), close("s"), parse("select 2", "s"), bind(name="s"), execute(), times=1)
+    each_own_transaction(c, bind(name="s"), execute())
+
+
+@differential()
+@MODES
+def test_parse_that_fails(t):
+    """A name whose Parse failed, or was skipped behind an error, does not exist; one before the error does."""
+    c = t.connect()
+    each_own_transaction(c, parse("selec 1", "s"), times=1)
+    each_own_transaction(c, bind(name="s"), execute())
+    each_own_transaction(c, parse("select 'before'", "a"), parse("select * from no_such_table", "s"),
+                         parse("select 'skipped'", "x"), times=1)
+    for name in ("a", "s", "x"):
+        each_own_transaction(c, bind(name=name), execute())
+    each_own_transaction(c, parse("select 'now'", "s"), times=1)
+    each_own_transaction(c, bind(name="s"), execute())
+    c.simple("begin")
+    each_own_transaction(c, parse("select 'in a transaction'", "w"), times=1)
+    c.simple("rollback")
+    each_own_transaction(c, bind(name="w"), execute())
+    c.simple("begin; select 1/0")
+    each_own_transaction(c, parse("select 'aborted'", "w2"), bind(name="a"), execute(), times=1)
+    each_own_transaction(c, parse("rollback", "rb"), bind(name="rb"), execute(), times=1)
+    each_own_transaction(c, bind(name="w2"), execute())
+
+
+@differential()
+@MODES
+def test_unnamed(t):
+    """The unnamed statement outlives its transaction; a simple query or another Parse ends it."""
+    c = t.connect()
+    each_own_transaction(c, parse("select $1::text as v"), times=1)
+    for value in ("one", "two", "three"):
+        each_own_transaction(c, bind([value]), describe("", "P"), execute())
+    each_own_transaction(c, describe())
+    c.simple("begin")
+    c.simple("commit")
+    each_own_transaction(c, bind(["after a simple query"]), execute())
+    each_own_transaction(c, parse("select 'other' as v"), times=1)
+    each_own_transaction(c, bind(), execute())
+    each_own_transaction(c, close(), times=1)
+    each_own_transaction(c, bind(), execute())
+    each_own_transaction(c, parse("selec"), times=1)
+    each_own_transaction(c, bind(), execute())
+
+
+@differential()
+@MODES
+def test_unnamed_of_two_clients(t):
+    """Each its own, in turn, Parse and Bind in different transactions."""
+    a, b = t.connect("a"), t.connect("b")
+    for turn in TWICE:
+        for name, c in (("a", a), ("b", b)):
+            each_own_transaction(c, parse(f"select '{name} {turn}' as v"), times=1)
+        for c in (a, b, b, a):
+            each_own_transaction(c, bind(), describe("", "P"), execute(), times=1)
+
+
+@differential()
+@MODES
+def test_same_names_of_many_clients(t):
+    """The names that drivers give out are the same in each client, the texts are not."""
+    clients = [t.connect(f"c{i}") for i in range(4)]
+    for i, c in enumerate(clients):
+        each_own_transaction(c, parse(f"select {i} as mine, $1::int", "s1"), parse(f"select 'x{i}'", "s2"), times=1)
+    for c in (*clients, *reversed(clients)):
+        each_own_transaction(c, bind(["3"], name="s1"), execute(), bind(name="s2"), describe("", "P"), execute(), times=1)
+    each_own_transaction(clients[0], close("s1"), times=1)
+    clients[1].simple("deallocate s1")
+    clients[2].simple("deallocate all")
+    for c in clients:
+        each_own_transaction(c, bind(["3"], name="s1"), execute(), times=1)
+        each_own_transaction(c, bind(name="s2"), execute(), times=1)
+
+
+@differential()
+@MODES
+@pytest.mark.parametrize("extended", [False, True], ids=["simple", "extended"])
+@pytest.mark.parametrize("sql", ["deallocate s", "deallocate prepare s", "deallocate all", "deallocate prepare all",
+                                 "discard all", "discard plans", "deallocate \"s\"", "deallocate S", "deallocate nope",
+                                 "DEALLOCATE/**/s;", "begin; deallocate s; rollback", "begin; deallocate all; rollback",
+                                 "deallocate s; select 1/0", "select 1/0; deallocate s", "reset all"])
+def test_deallocate(t, sql, extended):
+    """By SQL, of a statement of the protocol and of one of SQL. It is not undone by a rollback."""
+    c = t.connect()
+    each_own_transaction(c, parse("select 'protocol' as v", "s"), parse("select 'other' as v", "x"), times=1)
+    c.simple("prepare q as select 'sql' as v")
+    if extended:
+        each_own_transaction(c, pg(sql), times=1)
+    else:
+        c.simple(sql)
+    for name in ("s", "x", "q"):
+        each_own_transaction(c, bind(name=name), describe("", "P"), execute())
+        c.simple(f"execute {name}")
+    each_own_transaction(c, parse("select 'again' as v", "s"), times=1)
+    each_own_transaction(c, bind(name="s"), execute())
+
+
+SQL_PREPARED = {
+    "plain": ["prepare q as select 'one' as v", "execute q", "execute q", "deallocate q", "execute q"],
+    "typed": ["prepare q(int, text) as select $1 + 1 as a, $2 as b", "execute q(1, 'x')", "execute q(2, null)",
+              "execute q(1 + 1, upper('y'))", "execute q('z', 1)", "execute q(1)"],
+    "untyped": ["prepare q as select $1 || 'x' as a", "execute q('b')", "prepare q as select 2", "execute q('c')"],
+    "quoted": ["prepare \"Q s\" as select 1", "execute \"Q s\"", "execute q", "deallocate \"Q s\"", "execute \"Q s\""],
+    "again": ["prepare q as select 'one'", "deallocate q", "prepare q as select 'two'", "execute q", "deallocate all",
+              "prepare q as select 'three'", "execute q"],
+    "rolled_back": ["begin", "prepare q as select 'kept'", "rollback", "execute q", "begin", "deallocate q", "rollback",
+                    "execute q"],
+    "failed": ["begin", "prepare q as select 'kept'", "select 1/0", "rollback", "execute q", "prepare w as selec",
+               "execute w", "prepare w2 as select * from no_such_table", "execute w2"],
+    "savepoint": ["begin", "savepoint a", "prepare q as select 'kept'", "rollback to a", "execute q", "commit", "execute q"],
+    "strings": ["prepare q as select 1; prepare w as select 2", "execute q; execute w", "deallocate q; execute w",
+                "execute w; execute q; execute w", "prepare q as select 3; select 1/0", "execute q"],
+    "writes": ["drop table if exists sql_prepared", "create table sql_prepared(a int)",
+               "prepare q as insert into sql_prepared values ($1) returning a", "execute q(1)", "begin", "execute q(2)",
+               "rollback", "execute q(3)", "select * from sql_prepared order by a", "drop table sql_prepared", "execute q(4)"],
+    "create_as": ["drop table if exists sql_made", "prepare q as select 5 as five", "create table sql_made as execute q",
+                  "select * from sql_made", "explain (costs off) execute q", "drop table sql_made"],
+    "discard": ["prepare q as select 1", "discard plans", "execute q", "discard all", "execute q"],
+    "in_role": ["prepare q as select current_user", "set role trust_user", "execute q", "reset role", "execute q"],
+    "comments": ["/* c */ prepare q -- d\n as select 'c'", "EXECUTE/**/q;", "\n execute q -- e", "deallocate prepare q"],
+    "in_function": ["do $$ begin execute 'prepare q as select 7'; end $$", "execute q"],
+}
+
+
+@differential()
+@MODES
+@pytest.mark.parametrize("extended", [False, True], ids=["simple", "extended"])
+@pytest.mark.parametrize("steps", SQL_PREPARED.values(), ids=SQL_PREPARED.keys())
+def test_prepare_by_sql(t, steps, extended):
+    c = t.connect()
+    for sql in steps:
+        if extended:
+            each_own_transaction(c, pg(sql), times=1)
+        else:
+            c.simple(sql)
+    c.simple("rollback")
+    c.simple("select 'alive'")
+
+
+@differential()
+@MODES
+def test_across_sql_and_protocol(t):
+    """Bind to a name made by PREPARE, EXECUTE of a name made by Parse, Close and DEALLOCATE crosswise."""
+    c = t.connect()
+    c.simple("prepare q(int) as select $1 + 10 as v")
+    each_own_transaction(c, describe("q"))
+    each_own_transaction(c, bind(["1"], name="q"), describe("", "P"), execute())
+    each_own_transaction(c, parse("select 'doubled'", "q"), times=1)
+    each_own_transaction(c, close("q"), times=1)
+    c.simple("execute q(1)")
+    each_own_transaction(c, parse("select $1::int + 20 as v", "s"), times=1)
+    for _ in TWICE:
+        c.simple("execute s(1)")
+    c.simple("prepare s as select 'doubled'")
+    each_own_transaction(c, pg("execute s(2)"))
+    each_own_transaction(c, parse("execute s(3)", "x"), times=1)
+    each_own_transaction(c, bind(name="x"), describe("", "P"), execute())
+    c.simple("deallocate s")
+    each_own_transaction(c, bind(["1"], name="s"), execute())
+    each_own_transaction(c, bind(name="x"), execute())
+    each_own_transaction(c, parse("prepare w as select 'by parse'", "maker"), bind(name="maker"), execute(), times=1)
+    c.simple("execute w")
+    each_own_transaction(c, bind(name="w"), execute())
+
+
+@differential()
+@MODES
+@pytest.mark.parametrize("at", range(3))
+@pytest.mark.parametrize("bad", ["bind", "describe", "execute_sql", "deallocate", "doubled", "parse"])
+def test_unknown_and_doubled_in_pipeline(t, bad, at):
+    """An ERROR, the rest skipped to Sync, never an end of the connection; and nothing else is lost."""
+    c = t.connect()
+    each_own_transaction(c, parse("select 'kept' as v", "s"), times=1)
+    piece = {"bind": bind(name="nope"), "describe": describe("nope"), "execute_sql": pg("execute nope"),
+             "deallocate": pg("deallocate nope"), "doubled": parse("select 2", "s"), "parse": parse("selec", "nope")}[bad]
+    parts = [bind(name="s") + execute(), parse("select 'new' as v", "st"), bind(name="s") + execute()]
+    parts.insert(at, piece)
+    c.send(*parts, SYNC, bind(name="s"), execute(), SYNC)
+    c.ready(2)
+    each_own_transaction(c, bind(name="st"), execute())
+    each_own_transaction(c, bind(name="s"), execute())
+
+
+@differential()
+@MODES
+def test_flush_between_parse_and_bind(t):
+    """asyncpg: Parse, Describe, Flush; Bind, Execute, Sync; and the name again in later transactions."""
+    c = t.connect()
+    for i in range(3):
+        c.send(parse(f"select {i} as n, $1::int", f"__asyncpg_{i}__"), describe(f"__asyncpg_{i}__"), FLUSH)
+        c.until("T")
+        c.send(bind(["5"], name=f"__asyncpg_{i}__"), execute(), SYNC)
+        c.ready()
+    for i in (2, 0, 1):
+        each_own_transaction(c, bind(["6"], name=f"__asyncpg_{i}__"), execute())
+        c.send(describe(f"__asyncpg_{i}__"), FLUSH)
+        c.until("T")
+        c.send(SYNC)
+        c.ready()
+    c.send(close("__asyncpg_1__"), FLUSH)
+    c.until("3")
+    c.send(SYNC)
+    c.ready()
+    each_own_transaction(c, bind(["6"], name="__asyncpg_1__"), execute())
+
+
+@differential()
+@MODES
+@pytest.mark.parametrize("sql", ["begin", "set work_mem = '5MB'", "select 1 union select 2", "create temp table st(a int)",
+                                 "listen x", "", "savepoint a", "rollback", "show work_mem", "values (1)", "checkpoint",
+                                 "copy (select 1) to stdout", "vacuum pg_class", "declare c cursor for select 1"])
+def test_any_statement_by_name(t, sql):
+    """Statements of every kind, prepared and run by name, in and out of a transaction."""
+    c = t.connect()
+    each_own_transaction(c, parse(sql, "any"), describe("any"), times=1)
+    each_own_transaction(c, bind(name="any"), execute())
+    c.simple("rollback")
+    c.simple("begin")
+    each_own_transaction(c, bind(name="any"), execute())
+    c.simple("rollback")
+    c.simple("discard all")
+
+
+@differential()
+@MODES
+def test_long_text_and_long_name(t):
+    c = t.connect()
+    text = "select " + "'" + "x" * 200000 + "' as long, $1::int"
+    name = "n" * 3000
+    each_own_transaction(c, parse(text, name), times=1)
+    each_own_transaction(c, bind(["1"], name=name), execute())
+    each_own_transaction(c, parse(text), times=1)
+    each_own_transaction(c, bind(["2"]), execute())
+    each_own_transaction(c, close(name), times=1)
+    each_own_transaction(c, bind(["1"], name=name), execute(), times=1)
+
+
+@differential()
+@MODES
+def test_stale_plan_in_transaction(t):
+    """Inside a transaction a plan that no longer fits is an error, as it is direct; and Close mends it."""
+    t.direct("drop table if exists stale_tx")
+    t.direct("create table stale_tx as select 1 as a")
+    c = t.connect()
+    c.simple("begin")
+    each_own_transaction(c, parse("select * from stale_tx", "s"), bind(name="s"), execute(), times=1)
+    c.simple("alter table stale_tx add b text default 'new'")
+    each_own_transaction(c, bind(name="s"), execute(), times=1)
+    c.simple("rollback")
+    each_own_transaction(c, close("s"), parse("select * from stale_tx", "s"), times=1)
+    each_own_transaction(c, bind(name="s"), describe("", "P"), execute())
+
+
+# ---- what is better than direct: no oracle
+
+def spread_plans(clients: list[Wire], name: str, sql: str) -> None:
+    """Every client prepares the statement, and all run it at once, so that several links have it."""
+    for c in clients:
+        c.send(parse(sql, name), SYNC)
+        assert not states(c.ready())
+    for c in clients:
+        assert not states(c.simple("begin"))
+        c.send(bind(name=name), execute(), SYNC)
+        assert not states(c.ready())
+    for c in clients:
+        assert not states(c.simple("commit"))
+
+
+CHANGES = {"add": ("alter table {} add b text default 'new'", [b"1", b"new"]),
+           "type": ("alter table {} alter a type text using 'text ' || a", [b"text 1"]),
+           "drop": ("drop table {0}; create table {0} as select 'made again' as c", [b"made again"])}
+
+
+@pytest.mark.parametrize("pool_mode", ["transaction"])
+@pytest.mark.parametrize("change,row", CHANGES.values(), ids=CHANGES.keys())
+def test_stale_plan_is_made_new(pg, pgpool, change, row):
+    """Outside a transaction a plan with another result than it had is made new and run again, unseen."""
+    pg.rows("drop table if exists stale_auto")
+    pg.rows("create table stale_auto as select 1 as a")
+    clients = [login(pgpool) for _ in range(4)]
+    spread_plans(clients, "stale", "select * from stale_auto")
+    for sql in change.format("stale_auto").split("; "):
+        pg.rows(sql)
+    for turn in range(3):
+        for c in clients:
+            c.send(bind(name="stale"), describe("", "P"), execute(), SYNC)
+            found = c.ready()
+            assert not states(found), (turn, [m.fields for m in found if m.type == "E"])
+            assert [m.row() for m in found if m.type == "D"] == [row]
+            assert [m.type for m in found] == ["2", "T", "D", "C", "Z"]
+    for c in clients:
+        c.bye()
+
+
+@pytest.mark.parametrize("pool_mode", ["transaction"])
+def test_memory_for_statements_is_bounded(pg, pgpool):
+    """A client that makes a new name for each query, and closes none: no link holds more than the limit."""
+    c = login(pgpool)
+    for i in range(20):
+        c.send(*(parse(f"select {i * 100 + j}", f"leak{i}_{j}") + bind(name=f"leak{i}_{j}") + execute() + SYNC
+                 for j in range(100)))
+        assert not states(c.ready(100))
+    most = 0
+    for _ in range(6):
+        most = max(most, int(c.value("select count(*) from pg_prepared_statements")))
+    assert most <= 200, "max_prepared_statements"
+    c.send(bind(name="leak3_7"), execute(), SYNC)
+    found = c.ready()
+    assert [m.row() for m in found if m.type == "D"] == [[b"307"]]
+    c.send(query("deallocate all"))
+    c.ready()
+    c.bye()
