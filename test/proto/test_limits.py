@@ -37,7 +37,7 @@ def test_queue_then_served(pg, start_pool):
 
 
 def test_queue_timeout(pg, start_pool):
-    """53300 with a text that says what and what to do; the one who holds the link is not hurt."""
+    """query_wait_timeout, with a text that says what and what to do; the one who holds the link is not hurt."""
     pool = start_pool(pg.address, max_backend_connections=1, query_wait_timeout=1)
     holder = login(pool)
     w = Wire(pool.address, seconds=10)
@@ -45,7 +45,7 @@ def test_queue_timeout(pg, start_pool):
     w.send_startup("postgres")
     found = [m for m in w.read_eof() if m.type == "E"]
     assert 0.5 < waits.now() - start < 6 * waits.SCALE
-    assert len(found) == 1 and found[0].fields["S"] == "FATAL" and found[0].sqlstate == "53300", found
+    assert len(found) == 1 and found[0].fields["S"] == "FATAL" and found[0].sqlstate == "08P01", found
     assert len(found[0].text) > 10
     assert found[0].fields.get("D") or found[0].fields.get("H") or "query_wait_timeout" in found[0].text
     assert holder.value("select 'unhurt'") == "unhurt"

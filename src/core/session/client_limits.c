@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "config/conf.h"
 #include "config/conf_param.h"
+#include "config/pools_conf.h"
 #include "ipc/orders.h"
 #include "wire/writer.h"
 
@@ -65,29 +66,52 @@ static bool in_transaction(const struct client *c)
                           : c->row->tx_status == 'T' || c->row->tx_status == 'E';
 }
 
-static struct deadline limits_next(const struct client *c)
+/* What holds for the client's user and database; looked up anew after a reload. */
+static const struct pool_settings *limits_settings(struct client *c)
 {
-    const struct conf *conf = c->ss->conf;
-    const struct conf_session *s = conf_session_of(c->ss->gen, c->override);
+    uint64_t number = conf_number(c->ss->gen);
+
+    if (c->limits.settings == NULL || c->limits.conf_number != number) {
+        c->limits.settings =
+            pools_conf_find(c->ss->conf, pool_database(c->pool), pool_user(c->pool));
+        c->limits.conf_number = number;
+    }
+    return c->limits.settings;
+}
+
+/* PGPOOL SET client_idle_limit comes before what is set for the database. */
+static int64_t idle_limit_ms(struct client *c, const struct pool_settings *set)
+{
+    int64_t own_ms;
+
+    if (c->override == NULL)
+        return set->client_idle_limit_ms;
+    own_ms = conf_session_of(c->ss->gen, c->override)->client_idle_limit_ms;
+    return own_ms == c->ss->conf->client_idle_limit_ms ? set->client_idle_limit_ms : own_ms;
+}
+
+static struct deadline limits_next(struct client *c)
+{
+    const struct pool_settings *set = limits_settings(c);
     const struct client_stats *st = &c->stats;
     struct deadline d = {0};
 
     if (st->wait_us > 0) {
         if (!c->limits.told_to_wait && c->phase == CL_ACTIVE)
-            deadline_add(&d, LIMIT_NOTIFY, st->wait_us, conf->query_wait_notify_ms);
-        deadline_add(&d, LIMIT_WAIT, st->wait_us, conf->query_wait_timeout_ms);
+            deadline_add(&d, LIMIT_NOTIFY, st->wait_us, set->query_wait_notify_ms);
+        deadline_add(&d, LIMIT_WAIT, st->wait_us, set->query_wait_timeout_ms);
     }
     if (!is_idle(c))
         deadline_add(&d, LIMIT_QUERY, st->taken_us == 0 ? st->wait_us : request_since_us(c),
-            conf->query_timeout_ms);
+            set->query_timeout_ms);
     if (c->phase != CL_ACTIVE)
         return d;
     if (st->tx_us != 0)
-        deadline_add(&d, LIMIT_TX, st->tx_us, conf->transaction_timeout_ms);
+        deadline_add(&d, LIMIT_TX, st->tx_us, set->transaction_timeout_ms);
     if (is_idle(c) && in_transaction(c))
-        deadline_add(&d, LIMIT_IDLE_TX, c->last_active_us, conf->idle_transaction_timeout_ms);
+        deadline_add(&d, LIMIT_IDLE_TX, c->last_active_us, set->idle_transaction_timeout_ms);
     if (is_idle(c))
-        deadline_add(&d, LIMIT_IDLE, c->last_active_us, s->client_idle_limit_ms);
+        deadline_add(&d, LIMIT_IDLE, c->last_active_us, idle_limit_ms(c, set));
     return d;
 }
 
@@ -108,29 +132,31 @@ static bool limits_apply(const struct client *c)
 
 void client_limits_on_busy(struct client *c)
 {
-    const struct conf *conf = c->ss->conf;
+    const struct pool_settings *set;
     struct deadline d;
 
-    if (c->stats.wait_us <= 0) {
-        c->limits.told_to_wait = false;
-        if (conf->query_timeout_ms == 0 && conf->transaction_timeout_ms == 0)
-            return;
-    }
     if (!limits_apply(c))
         return;
+    if (c->stats.wait_us <= 0) {
+        c->limits.told_to_wait = false;
+        set = limits_settings(c);
+        if (set->query_timeout_ms == 0 && set->transaction_timeout_ms == 0)
+            return;
+    }
     d = limits_next(c);
     limits_arm(c, &d);
 }
 
 void client_limits_on_quiet(struct client *c)
 {
-    const struct conf *conf = c->ss->conf;
+    const struct pool_settings *set;
     struct deadline d;
 
-    if (conf->client_idle_limit_ms == 0 && conf->idle_transaction_timeout_ms == 0 &&
-        conf->transaction_timeout_ms == 0 && c->override == NULL)
-        return;
     if (!limits_apply(c))
+        return;
+    set = limits_settings(c);
+    if (set->client_idle_limit_ms == 0 && set->idle_transaction_timeout_ms == 0 &&
+        set->transaction_timeout_ms == 0 && c->override == NULL)
         return;
     d = limits_next(c);
     limits_arm(c, &d);

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_admin_orders: PAUSE, RESUME, DRAIN, RECONNECT, KILL CLIENT, over all workers."""
+import os
+import signal
+
+import pytest
+
+from pgt import waits
+from pgt.wire import SYNC, Wire, bind, cancel, describe, execute, parse, query
+
+
+def login(pool, **params) -> Wire:
+    w = Wire(pool.address, seconds=20)
+    found = w.login(**params)
+    assert found[-1].type == "Z", found[-1].fields
+    return w
+
+
+def report(w: Wire, name: str) -> list[dict[str, str]]:
+    found = w.simple(f"show {name}")
+    assert found[0].type == "T", [m.fields for m in found if m.type == "E"]
+    names = names_of(found[0])
+    return [dict(zip(names, [(v or b"").decode() for v in m.row()])) for m in found if m.type == "D"]
+
+
+def names_of(msg) -> list[str]:
+    names, at = [], 2
+    for _ in range(int.from_bytes(msg.body[:2], "big")):
+        end = msg.body.index(b"\0", at)
+        names.append(msg.body[at:end].decode())
+        at = end + 19
+    return names
+
+
+def error_of(found) -> tuple[str, str]:
+    bad = [m for m in found if m.type == "E"]
+    assert len(bad) == 1, found
+    return bad[0].sqlstate, bad[0].text
+
+
+def tag_of(found) -> str:
+    return next(m.body.rstrip(b"\0").decode() for m in found if m.type == "C")
+
+
+
+
+def test_pause_waits_for_clients_then_resume(pg, start_pool):
+    """Session mode: PAUSE is complete when the clients have left; who comes meanwhile waits."""
+    pool = start_pool(pg.address, num_init_children=2)
+    admin, busy = login(pool), login(pool)
+    admin.send(query("pgpool pause"))
+    assert admin.is_quiet(0.3), "PAUSE was answered while a client has its link"
+    late = Wire(pool.address, seconds=20)
+    late.send_startup("postgres")
+    assert late.is_quiet(0.3)
+    assert busy.value("select 1") == "1", "a client that has its link goes on"
+    busy.bye()
+    assert tag_of(admin.ready()) == "PAUSE"
+    assert {r["reason"] for r in report(admin, "pool_queue")} == {"paused"}
+    assert [(r["database"], r["paused"]) for r in report(admin, "pool_orders")] == [("", "true")]
+    assert admin.value("select 2") == "2", "the session that asked keeps its link"
+    assert pg.sessions() == [admin.pid]
+    assert tag_of(admin.simple("pgpool resume")) == "RESUME"
+    assert late.authenticate("postgres", "")[-1].type == "Z"
+    assert late.value("select 3") == "3"
+    assert report(admin, "pool_orders") == []
+
+
+def test_pause_one_database(pg, start_pool):
+    """Others go on; idle connections of the paused one are closed."""
+    pool = start_pool(pg.address, num_init_children=2)
+    admin = login(pool)
+    login(pool, database="other_db").bye()
+    assert tag_of(admin.simple("pgpool pause other_db")) == "PAUSE"
+    assert not pg.sessions("datname = 'other_db'")
+    assert login(pool).value("select 1") == "1"
+    late = Wire(pool.address, seconds=20)
+    late.send_startup("postgres", "other_db")
+    assert late.is_quiet(0.3)
+    assert error_of(admin.simple("pgpool pause other_db"))[0] == "55000"
+    assert error_of(admin.simple("pgpool resume"))[0] == "55000", "RESUME takes back what PAUSE ordered"
+    assert tag_of(admin.simple("pgpool resume other_db")) == "RESUME"
+    assert late.authenticate("postgres", "")[-1].type == "Z"
+    assert error_of(admin.simple("pgpool resume other_db"))[0] == "55000"
+
+
+@pytest.mark.parametrize("how", ["cancel", "hang_up"])
+def test_pause_is_taken_back(pg, start_pool, how):
+    """Who does not wait until PAUSE is complete takes it back, as with PgBouncer."""
+    pool = start_pool(pg.address, num_init_children=2)
+    admin, busy = login(pool), login(pool)
+    admin.send(query("pgpool pause"))
+    assert admin.is_quiet(0.2)
+    if how == "cancel":
+        cancel(pool.address, admin.pid, admin.key)
+        assert error_of(admin.ready())[0] == "57014"
+        assert admin.value("select 1") == "1"
+    else:
+        admin.reset()
+    waits.wait_for("the pause is over", lambda: report(busy, "pool_orders") == [])
+    assert login(pool).value("select 1") == "1"
+
+
+def test_pause_extended_protocol(pg, start_pool):
+    pool = start_pool(pg.address, num_init_children=1)
+    admin, busy = login(pool), login(pool)
+    admin.send(parse("pgpool pause"), bind(), describe("", "P"), execute(), SYNC)
+    assert [m.type for m in admin.read_until("n")] == ["1", "2", "n"]
+    assert admin.is_quiet(0.3)
+    busy.bye()
+    assert [m.type for m in admin.ready()] == ["C", "Z"]
+    admin.simple("pgpool resume")
+
+
+def test_pause_survives_a_worker(pg, start_pool):
+    """A worker that was started anew knows of the pause."""
+    pool = start_pool(pg.address, num_init_children=2)
+    admin = login(pool)
+    assert tag_of(admin.simple("pgpool pause")) == "PAUSE"
+    mine = next(r["pid"] for r in report(admin, "pool_clients") if r["server_pid"] == str(admin.pid))
+    pids = {r["pool_pid"] for r in report(admin, "pool_processes")}
+    os.kill(int((pids - {mine}).pop()), signal.SIGKILL)
+    waits.wait_for("another worker is there",
+                   lambda: {r["pool_pid"] for r in report(admin, "pool_processes")} - pids - {"0"})
+    late = [Wire(pool.address, seconds=20) for _ in range(6)]
+    for w in late:
+        w.send_startup("postgres")
+    waits.wait_for("all of them wait", lambda: sum(int(r["waiting"]) for r in report(admin, "pool_queue")) == 6)
+    admin.simple("pgpool resume")
+    for w in late:
+        assert w.authenticate("postgres", "")[-1].type == "Z"
+
+
+def test_reconnect(pg, start_pool):
+    """Idle connections go at once, lent ones when they come back."""
+    pool = start_pool(pg.address, num_init_children=2)
+    admin, busy = login(pool), login(pool)
+    first = login(pool, database="other_db")
+    idle_pid, busy_pid = first.pid, busy.pid
+    first.bye()
+    waits.wait_for("it is idle", lambda: any(
+        r["server_pid"] == str(idle_pid) and r["state"] == "idle" for r in report(admin, "pool_links")))
+    assert tag_of(admin.simple("pgpool reconnect")) == "RECONNECT"
+    waits.wait_for("the idle one is closed", lambda: idle_pid not in pg.sessions())
+    assert busy.value("select pg_backend_pid()") == str(busy_pid)
+    busy.bye()
+    waits.wait_for("the lent one is closed", lambda: busy_pid not in pg.sessions())
+    again = login(pool)
+    pid = again.pid
+    again.bye()
+    waits.wait_for("a new one is kept", lambda: any(
+        r["server_pid"] == str(pid) and r["state"] == "idle" for r in report(admin, "pool_links")))
+
+
+def test_kill_client(pg, start_pool):
+    """Of whatever worker, idle or busy; numbers are unique."""
+    pool = start_pool(pg.address, num_init_children=2)
+    admin = login(pool)
+    victims = [login(pool, application_name=f"victim{i}") for i in range(4)]
+    victims[0].send(query("select pg_sleep(60)"))
+    waits.wait_for("it runs", lambda: pg.sessions("query = 'select pg_sleep(60)' and state = 'active'"))
+    rows = report(admin, "pool_clients")
+    assert len({r["id"] for r in rows}) == len(rows) == 5
+    for i, w in enumerate(victims):
+        number = next(r["id"] for r in rows if r["application_name"] == f"victim{i}")
+        assert tag_of(admin.simple(f"pgpool kill client {number}")) == "KILL CLIENT"
+        found = w.read_eof(10)
+        assert [m.type for m in found][-1:] == ["E"] and found[-1].sqlstate == "57P01", found
+    waits.wait_for("the statement is cancelled", lambda: not pg.sessions("query like '%pg_sleep(60)' and state = 'active'"))
+    assert error_of(admin.simple("pgpool kill client 4000000000"))[0] == "42704"
+    assert error_of(admin.simple("pgpool kill client 99999999999"))[0] == "22023"
+    assert error_of(admin.simple("pgpool kill client x"))[0] == "42601"
+
+
+def test_kill_itself(pg, start_pool):
+    pool = start_pool(pg.address, num_init_children=1)
+    w = login(pool)
+    number = report(w, "pool_clients")[0]["id"]
+    found = w.simple(f"pgpool kill client {number}")
+    assert tag_of(found) == "KILL CLIENT"
+    assert [m.sqlstate for m in w.read_eof(10)] == ["57P01"]
+
+
+def test_drain(pg, start_pool):
+    """No new clients; those that are here leave between two transactions."""
+    pg.rows("drop role if exists drain_user; create role drain_user login")
+    pool = start_pool(pg.address, num_init_children=2)
+    admin = login(pool)
+    idle, busy = login(pool, user="drain_user", database="postgres"), login(pool, user="drain_user", database="postgres")
+    busy.simple("begin")
+    admin.send(query("pgpool drain"))
+    found = idle.read_eof(10)
+    assert [m.sqlstate for m in found] == ["57P01"], found
+    late = Wire(pool.address, seconds=20)
+    late.send_startup("drain_user", "postgres")
+    assert [m.sqlstate for m in late.read_eof(10) if m.type == "E"] == ["57P03"]
+    assert admin.is_quiet(0.2)
+    assert busy.value("select 'still here'") == "still here"
+    busy.send(query("commit"))
+    found = busy.read_eof(10)
+    assert [m.type for m in found] == ["C", "Z", "E"] and found[-1].sqlstate == "57P01", found
+    assert tag_of(admin.ready()) == "DRAIN"
+    assert tag_of(admin.simple("pgpool resume")) == "RESUME"
+    assert login(pool, user="drain_user", database="postgres").value("select 1") == "1"
+
+
+def test_only_operators(pg, start_pool):
+    pg.rows("drop role if exists plain_op; create role plain_op login")
+    pool = start_pool(pg.address, num_init_children=1)
+    w = login(pool, user="plain_op", database="postgres")
+    for what in ("pause", "resume", "drain", "reconnect", "kill client 1", "pause other_db"):
+        assert error_of(w.simple(f"pgpool {what}"))[0] == "42501"
+    assert [r["state"] for r in report(w, "pool_links")] != []

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_admin_stats: SHOW POOL_STATS, POOL_LINKS, POOL_LIMITS, POOL_PINS: figures that are known."""
+import os
+import signal
+
+from pgt import waits
+from pgt.wire import SYNC, Wire, bind, execute, parse
+
+from test_admin_orders import login, report
+
+
+def stats_of(w: Wire, database: str) -> dict[str, int]:
+    rows = [r for r in report(w, "pool_stats") if r["database"] == database]
+    assert len(rows) == 1, rows
+    return {k: int(v) for k, v in rows[0].items() if k != "database"}
+
+
+def test_counts(pg, start_pool):
+    """Statements, transactions and bytes of two workers are added up; pgpool's own commands do not count."""
+    pool = start_pool(pg.address, num_init_children=2)
+    admin = login(pool)
+    clients = [login(pool, database="other_db") for _ in range(4)]
+    for w in clients:
+        for _ in range(5):
+            w.simple("select 1")
+        w.simple("begin")
+        w.simple("select 2")
+        w.simple("commit")
+        w.simple("show pool_version")
+    got = stats_of(admin, "other_db")
+    assert got["logins"] == got["assignments"] == 4
+    assert got["queries"] == 4 * 8
+    assert got["transactions"] == 4 * 6
+    sent = 4 * (5 * len(b"Q....select 1.") + len(b"Q....begin.") + len(b"Q....select 2.") + len(b"Q....commit."))
+    assert got["bytes_received"] == sent
+    assert got["bytes_sent"] > sent
+    assert not any(r["database"] not in ("postgres", "other_db") for r in report(admin, "pool_stats"))
+
+
+def test_pipeline_counts(pg, start_pool):
+    """What is sent without waiting counts statement by statement."""
+    pool = start_pool(pg.address, num_init_children=1)
+    w = login(pool, database="other_db")
+    w.send(*[part for _ in range(50) for part in (parse("select 1"), bind(), execute(), SYNC)])
+    w.ready(50)
+    got = stats_of(w, "other_db")
+    assert (got["queries"], got["transactions"]) == (50, 50)
+
+
+def test_quantiles(pg, start_pool):
+    """Nine quick ones and a slow one: the median is quick, the 99th percentile slow, within 1/16."""
+    pool = start_pool(pg.address, num_init_children=1)
+    w = login(pool, database="other_db")
+    for _ in range(9):
+        w.simple("select 1")
+    w.simple("select pg_sleep(0.5)")
+    got = stats_of(w, "other_db")
+    assert got["query_p50_us"] < got["query_p99_us"]
+    assert 0 < got["query_p50_us"] < 200000 * waits.SCALE
+    assert 470000 < got["query_p99_us"] < 800000 * waits.SCALE
+    assert got["query_p999_us"] == got["query_p99_us"]
+    assert 500000 <= got["query_time_us"] < 2000000 * waits.SCALE
+    assert got["transaction_time_us"] >= got["query_time_us"]
+
+
+def test_wait_is_counted(pg, start_pool):
+    pool = start_pool(pg.address, max_backend_connections=1, num_init_children=1)
+    holder = login(pool, database="other_db")
+    w = Wire(pool.address, seconds=20)
+    w.send_startup("postgres", "other_db")
+    assert w.is_quiet(0.5)
+    rows = report(holder, "pool_queue")
+    assert [(r["database"], r["username"], r["waiting"], r["reason"]) for r in rows] == [
+        ("other_db", "postgres", "1", "node limit")]
+    assert int(rows[0]["longest_wait_ms"]) >= 400
+    limits = {(r["name"], r["node"]): r for r in report(holder, "pool_limits")}
+    node = limits[("max_backend_connections", "0")]
+    assert (node["used"], node["limit"], node["waiting"]) == ("1", "1", "1")
+    assert limits[("max_clients", "")]["used"] == "2"
+    holder.bye()
+    assert w.authenticate("postgres", "")[-1].type == "Z"
+    got = stats_of(w, "other_db")
+    assert got["wait_time_us"] >= 400000
+    assert got["wait_p50_us"] < 100000 <= 400000 <= got["wait_p999_us"]
+
+
+def test_stats_outlive_a_worker(pg, start_pool):
+    """Counters never go back, also when the worker that counted is gone."""
+    pool = start_pool(pg.address, num_init_children=1)
+    w = login(pool, database="other_db")
+    for _ in range(10):
+        w.simple("select 1")
+    before = stats_of(w, "other_db")
+    pid = int(report(w, "pool_clients")[0]["pid"])
+    os.kill(pid, signal.SIGKILL)
+    w.read_eof(10)
+
+    def again() -> bool:
+        with Wire(pool.address) as new:
+            if new.login(database="other_db")[-1].type != "Z":
+                return False
+            new.simple("select 1")
+            after = stats_of(new, "other_db")
+            assert after["queries"] == before["queries"] + 1
+            return after["logins"] == before["logins"] + 1
+
+    waits.wait_for("a worker serves again", again)
+
+
+def test_links(pg, start_pool):
+    pool = start_pool(pg.address, num_init_children=1)
+    w = login(pool)
+    other = login(pool, database="other_db")
+    clients = {r["server_pid"]: r["id"] for r in report(w, "pool_clients")}
+    other.simple("begin")
+    rows = {r["server_pid"]: r for r in report(w, "pool_links")}
+    row = rows[str(other.pid)]
+    assert (row["database"], row["user"], row["node"], row["state"]) == ("other_db", "postgres", "0", "idle in transaction")
+    assert row["client_id"] == clients[str(other.pid)] and row["pin_reason"] == "session mode"
+    assert row["statement"] == "begin" and row["tls"] == "false"
+    pid = other.pid
+    other.bye()
+    waits.wait_for("it is idle", lambda: next(
+        r for r in report(w, "pool_links") if r["server_pid"] == str(pid))["state"] == "idle")
+    row = next(r for r in report(w, "pool_links") if r["server_pid"] == str(pid))
+    assert row["client_id"] == "" and row["returned_at"]
+
+
+def test_pins(pg, start_pool):
+    pool = start_pool(pg.address, num_init_children=2)
+    w = login(pool)
+    for _ in range(3):
+        login(pool, database="other_db").bye()
+    stays = login(pool, database="other_db")
+    rows = [r for r in report(w, "pool_pins") if r["database"] == "other_db"]
+    assert len(rows) == 1 and (rows[0]["reason"], rows[0]["total"]) == ("session mode", "4")
+    waits.wait_for("one is tied now", lambda: [
+        r["clients"] for r in report(w, "pool_pins") if r["database"] == "other_db"] == ["1"])
+    stays.bye()

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_admin_timeouts: query_timeout, query_wait_timeout, idle_transaction_timeout, transaction_timeout:
+PgBouncer's meanings and words."""
+import pytest
+
+from pgt import fake as fk
+from pgt import waits
+from pgt.wire import SYNC, Wire, bind, execute, parse, query
+
+from test_admin_orders import login, report
+
+
+def ended(w: Wire, seconds: float = 10) -> tuple[str, str, str]:
+    """What a client that was sent away was told at last."""
+    last = w.read_eof(seconds * waits.SCALE)[-1]
+    assert last.type == "E", last
+    return last.fields["S"], last.sqlstate, last.text
+
+
+def test_query_timeout(pg, start_pool):
+    """The client is told and goes; the query is cancelled, and the connection serves another."""
+    pool = start_pool(pg.address, query_timeout=1, num_init_children=1)
+    w = login(pool, application_name="slow")
+    start = waits.now()
+    w.send(query("select pg_sleep(30), 'query_timeout_mark'"))
+    assert ended(w) == ("FATAL", "08P01", "query timeout")
+    assert 0.9 < waits.now() - start < 4 * waits.SCALE
+    waits.wait_for("the query is cancelled", lambda: not pg.sessions(
+        "query like '%query_timeout_mark%' and state = 'active' and query not like '%pg_stat_activity%'"))
+    other = login(pool)
+    assert other.value("select 1") == "1"
+    assert "closing because: query timeout" in pool.log()
+
+
+def test_query_timeout_spares_the_quick(pg, start_pool):
+    """Many short statements, also in one long pipeline, and a client that idles: nobody is hurt."""
+    pool = start_pool(pg.address, query_timeout=1, num_init_children=1)
+    idle, w, pipelined = login(pool), login(pool), login(pool)
+    n = 30
+    for _ in range(n):
+        pipelined.send(parse("select pg_sleep(0.05)"), bind(), execute(), SYNC)
+    end = waits.deadline(2.5)
+    while waits.now() < end:
+        assert w.value("select pg_sleep(0.1)") == ""
+    assert [m.type for m in pipelined.ready(n)].count("Z") == n
+    assert idle.value("select 'idle'") == "idle"
+
+
+def test_query_timeout_server_says_nothing(fake, start_pool):
+    """A server that does not answer any more, nor to a cancel: the client is not kept waiting."""
+    def script(conn):
+        conn.greet()
+        while True:
+            kind, body = conn.read()
+            if kind == "Q" and b"silence" in body:
+                continue
+            conn.send(conn.answer(kind, body))
+
+    server = fake(script)
+    pool = start_pool(server.address, query_timeout=1, num_init_children=1)
+    w = login(pool, user="fake", database="fake")
+    w.send(query("select 'silence'"))
+    assert ended(w) == ("FATAL", "08P01", "query timeout")
+
+
+def test_query_timeout_in_a_half_told_answer(fake, start_pool):
+    """In the middle of a message of the server nothing of ours may follow: only the end."""
+    def script(conn):
+        conn.greet()
+        while True:
+            kind, body = conn.read()
+            if kind == "Q" and b"half" in body:
+                conn.send(fk.row_description("v"), fk.data_row("x" * 100)[:50])
+                continue
+            conn.send(conn.answer(kind, body))
+
+    server = fake(script)
+    pool = start_pool(server.address, query_timeout=1, num_init_children=1)
+    w = login(pool, user="fake", database="fake")
+    w.send(query("select 'half'"))
+    raw = w.read_eof_raw(10 * waits.SCALE)
+    assert raw == fk.row_description("v") + fk.data_row("x" * 100)[:50]
+
+
+@pytest.mark.parametrize("state", ["open", "failed"])
+def test_idle_transaction_timeout(pg, start_pool, state):
+    pool = start_pool(pg.address, idle_transaction_timeout=1, num_init_children=1)
+    bystander, w = login(pool), login(pool)
+    w.simple("begin")
+    w.simple("create table idle_tx_mark (a int)")
+    if state == "failed":
+        w.simple("select nonsense")
+    for _ in range(4):
+        assert w.is_quiet(0.4)
+        w.simple("select 1")  # each statement starts the time anew
+    start = waits.now()
+    assert ended(w) == ("FATAL", "08P01", "idle transaction timeout")
+    assert waits.now() - start > 0.8
+    assert pg.rows("select to_regclass('idle_tx_mark')") == [[None]]
+    assert bystander.value("select 1") == "1", "outside of a transaction one may idle"
+
+
+def test_transaction_timeout(pg, start_pool):
+    """From BEGIN on, busy or not; a single long statement is a transaction, too."""
+    pool = start_pool(pg.address, transaction_timeout=1, num_init_children=1)
+    bystander, w, single = login(pool), login(pool), login(pool)
+    w.simple("begin")
+    single.send(query("select pg_sleep(30)"))
+    start = waits.now()
+    while waits.now() - start < 0.6:
+        w.simple("select pg_sleep(0.1)")
+    assert ended(w) == ("FATAL", "08P01", "transaction timeout")
+    assert waits.now() - start < 4 * waits.SCALE
+    assert ended(single) == ("FATAL", "08P01", "transaction timeout")
+    for _ in range(3):
+        assert bystander.value("select pg_sleep(0.6), 'x'") == ""
+
+
+def test_query_wait_timeout_says_why(pg, start_pool):
+    pool = start_pool(pg.address, max_backend_connections=1, query_wait_timeout=1)
+    holder = login(pool)
+    w = Wire(pool.address, seconds=20)
+    w.send_startup("postgres")
+    found = w.read_eof(10 * waits.SCALE)
+    assert [m.type for m in found] == ["E"]
+    assert (found[0].fields["S"], found[0].sqlstate, found[0].text) == ("FATAL", "08P01", "query_wait_timeout")
+    detail = found[0].fields["D"]
+    assert '"postgres"' in detail and "node limit" in detail and "1 s" in detail
+    assert found[0].fields["H"]
+    stats = report(holder, "pool_stats")
+    assert int(stats[0]["logins"]) == 1
+
+
+def test_reload_changes_time_outs(pg, start_pool):
+    """Also for those that are here."""
+    pool = start_pool(pg.address, num_init_children=1)
+    w, admin = login(pool), login(pool)
+    w.simple("begin")
+    pool.reload(idle_transaction_timeout=1)
+    waits.wait_for("the setting is there", lambda: admin.value("pgpool show idle_transaction_timeout") in ("1", "1s"))
+    w.simple("select 1")
+    assert ended(w) == ("FATAL", "08P01", "idle transaction timeout")
+
+
+def test_set_client_idle_limit(pg, start_pool):
+    """PGPOOL SET holds for the session that says it, at once."""
+    pool = start_pool(pg.address, num_init_children=1)
+    w, other = login(pool), login(pool)
+    w.simple("pgpool set client_idle_limit = 1")
+    assert ended(w)[:2] == ("FATAL", "57P05")
+    assert other.value("select 1") == "1"
