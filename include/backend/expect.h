@@ -32,6 +32,7 @@ enum expect_op {
     OP_MADE_PARSED, /* ParseComplete */
     OP_MADE_CLOSED, /* CloseComplete */
     OP_MASK = 0x0F,
+    OP_NOTE = 0x20,  /* the owner wants to know whether it worked: expect_take_notes */
     OP_QUIET = 0x40,  /* the replies are ours unless it is an error: that goes to the client */
     OP_SWALLOW = 0x80 /* the replies are ours: not for the client */
 };
@@ -44,6 +45,8 @@ struct expect {
     bool skipping; /* an error was seen and no Sync is queued: the server ignores what comes */
     bool copy_in;  /* CopyInResponse was seen for the op at the head */
     bool lost;
+    uint8_t nnotes;      /* ops with OP_NOTE that have ended, oldest at bit 0 of `notes` */
+    uint64_t notes;      /* 1: it worked */
     uint8_t fixed[EXPECT_INLINE];
 };
 
@@ -64,6 +67,9 @@ static inline bool expect_is_quiet(const struct expect *e)
 }
 /* The reply that is to be made here now: its type, and its op is done with; 0: none is due. */
 char expect_take_made(struct expect *e);
+/* How many ops with OP_NOTE have ended since the last call (at most 64 are remembered), and which
+ * of them worked: the oldest is bit 0. */
+unsigned expect_take_notes(struct expect *e, uint64_t *worked);
 /* True when a reply made here is due. */
 static inline bool expect_is_made_due(const struct expect *e)
 {

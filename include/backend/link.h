@@ -104,6 +104,7 @@ struct link {
     bool in_cancel;       /* a cancel request for it is under way: not to be lent */
     bool error_told;      /* a FATAL of the server was forwarded */
     bool is_travelling;   /* another worker has it now: close our descriptor, say nothing */
+    bool error_is_ours;   /* the error at hand is in reply to a message of our own */
     bool own_failed;      /* a message of our own, its replies swallowed, met an error */
     bool capture;         /* rows in reply to our own messages go to on_own_row */
     bool hide_parameters; /* ParameterStatus is not for the client: another link speaks for it */
@@ -155,7 +156,8 @@ void link_reply_made(struct link *link, unsigned op);
 /* Closes it at once; the owner is not told. */
 void link_close(struct link *link);
 /* Hands an idle link to the worker of `ordinal`, with its state; false when it stays here (it does
- * not fit in a message, or the worker's mailbox is full). */
+ * not fit in a message, or the worker's mailbox is full). One with TLS cannot travel: it is closed,
+ * and whoever waits longest is told that there is room. */
 bool link_give_away(struct link *link, int ordinal);
 /* During the login, when the owner was told what the server asks (on_auth): answers with what the
  * book knows about the pool's user, or with a password. -1 when that is impossible; *err says why.

@@ -29,7 +29,7 @@ struct prep {
     uint32_t refs;
     uint32_t body_len;
     uint8_t id[PREP_ID_BYTES];
-    char name[PREP_NAME_BYTES + 1]; /* on links */
+    char name[PREP_NAME_BYTES + 1]; /* on links; see prep_need_name */
     uint8_t count;                  /* the session's: enum count_kind */
     bool has_effects;               /* the session's: executing it changes the session's state */
     char body[];                    /* of Parse, behind the name: SQL NUL, parameter types */
@@ -52,6 +52,8 @@ static inline struct slice prep_sql(const struct prep *p)
 {
     return slice_of_str(p->body);
 }
+/* Makes id and name: most statements never need one. */
+void prep_need_name(struct prep *p);
 static inline struct slice prep_name(const struct prep *p)
 {
     return slice_of(p->name, PREP_NAME_BYTES);

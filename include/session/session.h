@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "backend/backend.h"
+#include "backend/prep.h"
 #include "base/err.h"
 #include "base/list.h"
 #include "cluster/view.h"
@@ -45,6 +46,11 @@ struct sessions {
     struct route_rules *rules;   /* of `conf`; NULL: nothing is balanced */
     struct route_cache *answers; /* of the catalogue */
     uint64_t random;
+    struct prep_store preps;             /* statements of clients that share links */
+    struct share_wait *spare_wait;       /* kept for the next client that needs one */
+    struct share_pending *spare_pending; /* the same */
+    struct list homeless;                /* clients that wait for a primary */
+    struct timer homeless_timer;
     struct list clients;
     uint32_t nclients;
     uint32_t next_id;

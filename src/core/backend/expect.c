@@ -52,9 +52,30 @@ static void expect_grow(struct expect *e)
     e->head = 0;
 }
 
-static void expect_pop(struct expect *e)
+static void expect_note(struct expect *e, bool ok)
+{
+    if (e->nnotes == 64) {
+        e->lost = true; /* nobody took the notes: nobody knows what the server knows */
+        return;
+    }
+    e->notes |= (uint64_t)ok << e->nnotes++;
+}
+
+unsigned expect_take_notes(struct expect *e, uint64_t *worked)
+{
+    unsigned n = e->nnotes;
+
+    *worked = e->notes;
+    e->nnotes = 0;
+    e->notes = 0;
+    return n;
+}
+
+static void expect_pop(struct expect *e, bool ok)
 {
     ASSERT(e->len > 0);
+    if ((expect_at(e, 0) & OP_NOTE) != 0)
+        expect_note(e, ok);
     e->head = (uint32_t)((e->head + 1U) % e->cap);
     e->len--;
     /* A CopyDone that nothing waits for any more is ignored by the server, and by us. */
@@ -75,8 +96,11 @@ void expect_push(struct expect *e, unsigned op)
     if (e->lost)
         return;
     if (e->skipping) {
-        if (kind != OP_SYNC)
+        if (kind != OP_SYNC) {
+            if ((op & OP_NOTE) != 0)
+                expect_note(e, false);
             return;
+        }
         e->skipping = false;
     }
     if (kind == OP_COPY_END && e->len == 0)
@@ -138,7 +162,7 @@ static void expect_on_error(struct expect *e)
     if (kind == OP_QUERY || kind == OP_FUNCTION_CALL || kind == OP_SYNC)
         return; /* ReadyForQuery comes all the same */
     while (e->len > 0 && (expect_at(e, 0) & OP_MASK) != OP_SYNC)
-        expect_pop(e);
+        expect_pop(e, false);
     if (e->len == 0)
         e->skipping = true;
 }
@@ -208,7 +232,7 @@ enum expect_verdict expect_reply(struct expect *e, char type)
         expect_finish_copy(e);
     }
     if (ends)
-        expect_pop(e);
+        expect_pop(e, true);
     return verdict;
 }
 
@@ -219,7 +243,7 @@ char expect_take_made(struct expect *e)
     if (e->lost || !expect_is_made_due(e))
         return 0;
     op = expect_at(e, 0) & OP_MASK;
-    expect_pop(e);
+    expect_pop(e, true);
     return op == OP_MADE_PARSED ? BE_PARSE_COMPLETE : BE_CLOSE_COMPLETE;
 }
 

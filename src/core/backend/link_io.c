@@ -196,8 +196,8 @@ static bool link_on_whole(
         return link_unasked(link);
     if (link->phase == LINK_CLEANING && !link_clean_is_answer(link, type, body))
         return link_unasked(link);
-    if (type == BE_ERROR && expect_head_is_ours(&link->expect))
-        link->own_failed = true;
+    link->error_is_ours = type == BE_ERROR && expect_head_is_ours(&link->expect);
+    link->own_failed = link->own_failed || link->error_is_ours;
     if (type == BE_DATA_ROW && link->owner != NULL && link->capture)
         link->ops->on_own_row(link->owner, link, body);
     if (type == BE_COMMAND_COMPLETE && link->owner != NULL && link->phase == LINK_LENT)

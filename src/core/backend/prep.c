@@ -53,13 +53,15 @@ static int prep_eq(const struct hash_node *node, const void *key)
     return p->path_hash == k->path_hash && slice_eq(slice_of(p->body, p->body_len), k->body);
 }
 
-static void prep_make_name(struct prep *p)
+void prep_need_name(struct prep *p)
 {
     uint8_t digest[CRYPTO_SHA256_BYTES];
     struct buf in = {0};
     struct err err;
     int i;
 
+    if (p->name[0] != '\0')
+        return;
     buf_put(&in, &p->path_hash, sizeof p->path_hash);
     buf_put(&in, p->body, p->body_len);
     err_clear(&err);
@@ -92,7 +94,6 @@ struct prep *prep_get(struct prep_store *store, struct slice body, uint64_t path
     p->path_hash = path_hash;
     p->body_len = (uint32_t)body.n;
     memcpy(p->body, body.p, body.n);
-    prep_make_name(p);
     store->bytes += body.n;
     hash_table_add(&store->table, &p->node, hash);
     return p;

@@ -16,7 +16,7 @@
 #include "config/conf_param.h"
 #include "wire/writer.h"
 
-#include "balance_int.h"
+#include "share_int.h"
 #include "client_orders_int.h"
 #include "client_tls_int.h"
 
@@ -41,6 +41,7 @@ static void client_close(struct client *c)
     client_tls_cancel_free(c);
     timer_stop(ss->loop, &c->timer);
     client_drop_link(c, false);
+    share_free(c);
     statements_free(&c->statements);
     client_login_free(c);
     client_local_free(c);
@@ -201,6 +202,12 @@ void client_drop_link(struct client *c, bool boundary)
 {
     struct link *link = c->link;
 
+    if (c->share != NULL) {
+        if (c->balance != NULL)
+            balance_free(c);
+        share_drop_link(c, boundary);
+        return;
+    }
     if (c->balance != NULL) {
         boundary = boundary || c->target != link;
         balance_free(c);
@@ -216,6 +223,12 @@ void client_say_goodbye(struct client *c)
     struct link *target = c->target;
     bool is_whole = c->body_left == 0 && buf_unread(&c->carry) == 0;
 
+    if (c->share != NULL && target == NULL && (c->is_parked || share_is_busy(c))) {
+        c->is_half_closed = true; /* what it asked for waits for a link */
+        stream_pause(&c->stream);
+        client_set_timer(c, CLIENT_HALF_CLOSED_MS);
+        return;
+    }
     if (target == NULL || !is_whole || expect_is_quiet(&target->expect) ||
         expect_needs_sync(&target->expect)) {
         client_leave(c);

@@ -12,36 +12,50 @@
 #include "wire/reader.h"
 #include "wire/writer.h"
 
-#include "balance_int.h"
+#include "share_int.h"
 
-/* What one message asks for. */
-enum feed_step {
-    FEED_PASS,  /* to the server */
-    FEED_LOCAL, /* answered here */
-    FEED_PARK,  /* stop: go on when the link is quiet */
-    FEED_STOP   /* the client has left or was sent away */
-};
+/* More than this is not copied behind what we put in ourselves. */
+#define FEED_COPY_MAX 16384
 
-/* Bytes that go to the server, not sent yet. */
-struct feed_run {
-    const char *start;
-    const char *end;
-};
-
-static void feed_flush(struct client *c, struct feed_run *run)
+void feed_put(struct feed_run *run, const char *p, size_t n)
 {
-    size_t n = (size_t)(run->end - run->start);
+    if (run->start != run->end)
+        buf_put(&run->out, run->start, (size_t)(run->end - run->start));
+    run->start = run->end = NULL;
+    buf_put(&run->out, p, n);
+}
 
-    if (n == 0 || c->target == NULL)
-        return;
-    run->start = run->end;
+static void feed_send(struct client *c, const char *p, size_t n)
+{
     client_stats_on_bytes_in(&c->stats, n);
-    if (link_send(c->target, run->end - n, n) == 0 && stream_is_clogged(&c->target->stream))
+    if (link_send(c->target, p, n) == 0 && stream_is_clogged(&c->target->stream))
         stream_pause(&c->stream);
 }
 
+void feed_flush(struct client *c, struct feed_run *run)
+{
+    size_t n = (size_t)(run->end - run->start);
+    const char *p = run->start;
+    struct buf out = run->out;
+
+    run->start = run->end = NULL;
+    if (n == 0 && out.len == 0)
+        return;
+    memset(&run->out, 0, sizeof run->out);
+    if (c->target != NULL && out.len == 0) {
+        feed_send(c, p, n);
+    } else if (c->target != NULL) {
+        if (n > 0 && n <= FEED_COPY_MAX)
+            buf_put(&out, p, n);
+        feed_send(c, out.data, out.len);
+        if (n > FEED_COPY_MAX && c->target != NULL)
+            feed_send(c, p, n);
+    }
+    buf_free(&out);
+}
+
 /* What the client sent before is answered first, as the server does. */
-static enum feed_step feed_bad(struct client *c, char type)
+enum feed_step feed_bad(struct client *c, char type)
 {
     if (!expect_is_quiet(&c->target->expect) && !c->target->expect.skipping)
         return FEED_PARK;
@@ -49,7 +63,7 @@ static enum feed_step feed_bad(struct client *c, char type)
     return FEED_STOP;
 }
 
-static enum feed_step feed_of_verdict(enum local_verdict v)
+enum feed_step feed_of_verdict(enum local_verdict v)
 {
     return v == LOCAL_DONE ? FEED_LOCAL : FEED_PARK;
 }
@@ -112,7 +126,7 @@ static void feed_note_extended(struct client *c, char type, struct slice msg)
         balance_note_message(c, type, msg);
 }
 
-static struct slice feed_parse_sql(struct slice body)
+struct slice feed_parse_sql(struct slice body)
 {
     struct wire_reader r;
 
@@ -198,6 +212,8 @@ static bool feed_wants_whole(const struct client *c, char type, uint32_t len)
 {
     if (len > CLIENT_COLLECT_MAX)
         return false;
+    if (c->share != NULL)
+        return type != FE_COPY_DATA && type != FE_BIND && type != FE_FUNCTION_CALL;
     return type == FE_QUERY || type == FE_PARSE || type == FE_SYNC || type == FE_FLUSH ||
            (c->local != NULL && type != FE_COPY_DATA);
 }
@@ -220,7 +236,8 @@ static void feed_park(struct client *c, const char *p, const char *end)
 /* True for the first message of an extended sequence that may be balanced. */
 static bool feed_begins_batch(const struct client *c, char type)
 {
-    return c->balance != NULL && !c->server_batch && !c->local_batch && !c->local_error &&
+    return c->balance != NULL && c->share == NULL && !c->server_batch && !c->local_batch &&
+           !c->local_error &&
            (type == FE_PARSE || type == FE_BIND || type == FE_DESCRIBE || type == FE_EXECUTE ||
                type == FE_CLOSE || type == FE_SYNC || type == FE_FLUSH);
 }
@@ -261,29 +278,43 @@ static const char *feed_one(struct client *c, struct feed_run *run, const char *
         if (c->phase != CL_ACTIVE)
             return NULL;
     }
-    step = feed_message(c, run, type, slice_of(p, have), is_whole);
-    if (step == FEED_PASS) {
-        if (run->start == run->end)
+    step = c->share != NULL ? share_message(c, run, type, slice_of(p, have), is_whole, end)
+                            : feed_message(c, run, type, slice_of(p, have), is_whole);
+    if (step == FEED_PASS || step == FEED_PUT) {
+        if (step == FEED_PASS && run->start == run->end)
             run->start = p;
-        run->end = p + have;
+        if (step == FEED_PASS)
+            run->end = p + have;
         c->body_left = len + 1U - (uint32_t)have;
         return p + have;
     }
     feed_flush(c, run); /* before what is not for the server */
+    if (step == FEED_SKIP) {
+        c->body_skip = len + 1U - (uint32_t)have;
+        return p + have;
+    }
     if (step == FEED_LOCAL)
         return c->phase == CL_ACTIVE ? p + have : NULL;
     if (step == FEED_PARK)
         feed_park(c, p, end);
+    else if (step == FEED_CARRY)
+        buf_put(&c->carry, p, (size_t)(end - p));
     return NULL;
 }
 
 void client_feed(struct client *c, const char *p, const char *end)
 {
-    struct feed_run run = {p, p};
+    struct feed_run run = {p, p, {0}};
     const char *next;
     size_t take;
 
     while (p < end) {
+        if (c->body_skip > 0) {
+            take = (size_t)(end - p) < c->body_skip ? (size_t)(end - p) : c->body_skip;
+            p += take;
+            c->body_skip -= (uint32_t)take;
+            continue;
+        }
         if (c->body_left > 0) {
             take = (size_t)(end - p) < c->body_left ? (size_t)(end - p) : c->body_left;
             if (run.start == run.end)
@@ -298,13 +329,13 @@ void client_feed(struct client *c, const char *p, const char *end)
             break;
         }
         next = feed_one(c, &run, p, end);
-        if (c->phase != CL_ACTIVE)
-            return;
-        if (next == NULL)
+        if (next == NULL || c->phase != CL_ACTIVE)
             break;
         p = next;
     }
-    feed_flush(c, &run);
+    if (c->phase == CL_ACTIVE)
+        feed_flush(c, &run);
+    buf_free(&run.out);
 }
 
 void client_unpark(struct client *c)

@@ -13,7 +13,7 @@
 #include "wire/reader.h"
 #include "wire/writer.h"
 
-#include "balance_int.h"
+#include "share_int.h"
 #include "client_orders_int.h"
 
 #define LOCAL_MAX_OBJECTS 64
@@ -67,6 +67,13 @@ bool client_local_is_likely(struct slice sql)
     }
 }
 
+static char local_tx_status(const struct client *c)
+{
+    if (c->share != NULL)
+        return share_tx_status(c);
+    return c->link == NULL ? 'I' : c->link->tx_status;
+}
+
 static void local_sources(struct client *c, struct admin_sources *src)
 {
     struct sessions *ss = c->ss;
@@ -94,7 +101,7 @@ static int local_run(struct client *c, struct slice sql, struct admin_result *re
     struct admin_sources src;
     struct admin_cmd cmd;
 
-    if (c->link != NULL && c->link->tx_status == 'E') {
+    if (local_tx_status(c) == 'E') {
         admin_refuse_aborted(err);
         return -1;
     }
@@ -108,6 +115,8 @@ static int local_run(struct client *c, struct slice sql, struct admin_result *re
 
 static bool local_must_wait(const struct client *c)
 {
+    if (c->share != NULL && share_is_busy(c))
+        return true;
     return c->target != c->link ||
            (c->link != NULL && (c->link->expect.len > 0 || c->link->body_left > 0));
 }
@@ -139,7 +148,7 @@ enum local_verdict client_local_query(struct client *c, struct slice sql)
     } else {
         admin_encode(&res, &out);
     }
-    wire_put_ready(&out, c->link == NULL ? 'I' : c->link->tx_status);
+    wire_put_ready(&out, local_tx_status(c));
     admin_result_fini(&res);
     client_note_idle(c);
     client_send(c, &out);
@@ -409,12 +418,12 @@ static enum local_verdict local_sync(struct client *c)
     c->local_batch = false;
     c->local_error = false;
     /* A portal ends with its transaction. */
-    while ((c->link == NULL || c->link->tx_status == 'I') && c->local != NULL &&
+    while (local_tx_status(c) == 'I' && c->local != NULL &&
            (n = list_first(&c->local->portals)) != NULL)
         free_portal(c->local, LIST_ENTRY(n, struct local_portal, node));
     if (c->server_batch || (c->link != NULL && c->link->expect.skipping))
         return LOCAL_NO;
-    wire_put_ready(&out, c->link == NULL ? 'I' : c->link->tx_status);
+    wire_put_ready(&out, local_tx_status(c));
     client_note_idle(c);
     client_send(c, &out);
     return LOCAL_DONE;

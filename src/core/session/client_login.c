@@ -12,9 +12,10 @@
 #include "config/conf.h"
 #include "wire/writer.h"
 
-#include "balance_int.h"
+#include "share_int.h"
 
 static void login_acquire(struct client *c);
+static void login_welcome(struct client *c);
 
 void client_login_free(struct client *c)
 {
@@ -107,6 +108,7 @@ void client_login_begin(struct client *c, const struct startup *st, struct slice
     login->req.on_turn = login_on_turn;
     login->req.owner = c;
     login->req.ops = &client_link_ops;
+    share_login_begin(c);
     login_acquire(c);
 }
 
@@ -133,8 +135,10 @@ static void login_welcome(struct client *c)
     struct slice value;
     uint32_t at = 0;
 
+    if (c->share != NULL && !share_login_granted(c))
+        return; /* its start-up parameters are on their way to the link */
     if (!c->login->is_auth_told) {
-        login_negotiate(c, link->version, &out);
+        login_negotiate(c, c->share != NULL ? c->share->version : link->version, &out);
         wire_put_auth(&out, AUTH_OK, slice_of(NULL, 0));
     }
     while (paramset_next(&link->reported, &at, &name, &value))
@@ -149,14 +153,21 @@ static void login_welcome(struct client *c)
     client_stats_on_login(c);
     balance_begin(c);
     client_row_login(c);
-    wire_put_key_data(&out, link->server_pid,
+    wire_put_key_data(&out, c->row == NULL ? link->server_pid : c->row->told_pid,
         c->row == NULL ? slice_of("\0\0\0\0", 4)
                        : slice_of((const char *)c->row->secret, c->row->secret_len));
     wire_put_ready(&out, link->tx_status);
     client_login_free(c);
     client_note_idle(c);
     client_send(c, &out);
+    if (c->share != NULL && c->phase == CL_ACTIVE)
+        share_login_done(c);
     client_unpark(c);
+}
+
+void client_login_welcome(struct client *c)
+{
+    login_welcome(c);
 }
 
 static void login_acquire(struct client *c)
@@ -236,7 +247,7 @@ static void login_on_auth(void *owner, struct link *link, const char *msg, size_
     struct client *c = owner;
     struct buf out = {0};
 
-    login_negotiate(c, link->version, &out);
+    login_negotiate(c, c->share != NULL ? c->share->version : link->version, &out);
     if (n >= PROTO_HEADER_BYTES + 4 && proto_get_u32(msg + PROTO_HEADER_BYTES) == AUTH_OK)
         c->login->is_auth_told = true;
     buf_put(&out, msg, n);

@@ -6,7 +6,7 @@
 
 #include "backend/row_alloc.h"
 
-#include "session_int.h"
+#include "share_int.h"
 
 void client_row_open(struct client *c, const struct session_peer *peer)
 {
@@ -41,16 +41,17 @@ void client_row_login(struct client *c)
 {
     struct client_row *row = c->row;
     struct slice app = paramset_get(&c->link->reported, slice_of_str("application_name"));
+    uint32_t version = c->share != NULL ? c->share->version : c->link->version;
     uint8_t secret[ROWS_SECRET_BYTES];
 
     if (row == NULL)
         return;
     shm_write_begin(&row->seq);
-    row->secret_len = (uint8_t)client_make_secret(secret, c->link->version);
+    row->secret_len = (uint8_t)client_make_secret(secret, version);
     memcpy(row->secret, secret, sizeof secret);
-    row->told_pid = c->link->server_pid;
+    row->told_pid = c->share != NULL ? SHARE_FIRST_PID + c->row_index : c->link->server_pid;
     row->server_pid = c->link->server_pid;
-    row->protocol = c->link->version;
+    row->protocol = version;
     row->node = (int16_t)c->pool->cluster_node;
     row->balance_node = row->node;
     row->link_row = c->link->row;
@@ -59,7 +60,7 @@ void client_row_login(struct client *c)
         c->pool->database_len, app.p == NULL ? "" : app.p, app.n);
     shm_write_end(&row->seq);
     client_row_state(c, CLIENT_STATE_IDLE, WAIT_REASON_NONE);
-    client_row_pin(c, ROWS_PIN(PIN_REASON_SESSION_MODE));
+    client_row_pin(c, c->share != NULL ? 0 : ROWS_PIN(PIN_REASON_SESSION_MODE));
     link_row_update(c->link, c->row_index);
 }
 

@@ -65,6 +65,7 @@ struct client {
     struct link *target; /* where the present exchange goes: `link`, or the reader of `balance` */
     struct balance *balance; /* NULL: everything goes to `link` */
     struct statements *statements;
+    struct share *share; /* the client has no link of its own; NULL: it has */
     uint64_t epoch; /* of the loan of `link` */
     struct pool *pool;
     struct client_login *login;
@@ -73,6 +74,7 @@ struct client {
     struct cancel_wait *cancel_wait; /* a cancel request with TLS is being delivered */
     struct buf carry;   /* an incomplete message, or parked input */
     uint32_t body_left; /* of a message that is passed on in parts */
+    uint32_t body_skip; /* of one that is for nobody */
     int32_t row_index;
     int64_t last_active_us;
     struct client_stats stats;
@@ -108,6 +110,8 @@ void client_on_startup_bytes(struct client *c, const char *p, const char *end);
 void client_login_begin(struct client *c, const struct startup *st, struct slice packet);
 void client_login_input(struct client *c, const char *p, const char *end);
 void client_login_free(struct client *c);
+/* Parameters, key and ReadyForQuery: the session begins. */
+void client_login_welcome(struct client *c);
 extern const struct link_owner_ops client_link_ops;
 
 /* client_feed.c */

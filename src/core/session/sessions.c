@@ -12,6 +12,7 @@
 #include "backend/row_alloc.h"
 #include "base/arena.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "config/conf.h"
 #include "ipc/mailbox.h"
 #include "parser/sql_cache.h"
@@ -19,6 +20,7 @@
 #include "route/route_rules.h"
 
 #include "client_tls_int.h"
+#include "share_int.h"
 
 /* Facts of recent statements, per worker. */
 #define SESSION_FACTS_MAX   4096
@@ -124,6 +126,8 @@ void sessions_init(struct sessions *ss, struct loop *loop, struct proc_env *env)
     ss->gen = env->conf;
     ss->conf = conf_of(env->conf);
     list_init(&ss->clients);
+    prep_store_init(&ss->preps);
+    share_wait_init(ss);
     task_init(&ss->publish, sessions_on_publish);
     backend_init(&ss->be, loop, env->shm, ss->conf, env->ordinal);
     ss->be.ctx = ss;
@@ -152,6 +156,9 @@ void sessions_fini(struct sessions *ss)
     route_cache_free(&ss->answers);
     route_rules_free(&ss->rules);
     arena_free(&ss->scratch);
+    prep_store_fini(&ss->preps);
+    mem_free(ss->spare_wait);
+    mem_free(ss->spare_pending);
     row_alloc_free(&ss->client_row_alloc);
 }
 

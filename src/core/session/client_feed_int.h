@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * client_feed_int.h: how a client's messages find their way to a link: what client_feed.c and the
+ * files of shared clients have in common. */
+#ifndef PGP_SESSION_CLIENT_FEED_INT_H
+#define PGP_SESSION_CLIENT_FEED_INT_H
+
+#include "session_int.h"
+
+/* What one message asks for. */
+enum feed_step {
+    FEED_PASS,  /* to the server, as it is */
+    FEED_LOCAL, /* answered here: what was sent before it goes out first */
+    FEED_PUT,   /* sent in other words (feed_put); what is still to come of it follows as it is */
+    FEED_SKIP,  /* the message is not for anybody, nor what of it is still to come */
+    FEED_PARK,  /* stop: go on when there is a quiet link */
+    FEED_CARRY, /* stop: more bytes are needed to judge it */
+    FEED_STOP   /* the client has left or was sent away */
+};
+
+/* Bytes that go to the server, not sent yet: `out`, then [start, end). */
+struct feed_run {
+    const char *start;
+    const char *end;
+    struct buf out;
+};
+
+/* Sends them. */
+void feed_flush(struct client *c, struct feed_run *run);
+/* Puts bytes of our own making behind them. */
+void feed_put(struct feed_run *run, const char *p, size_t n);
+/* A message that no client may send now. */
+enum feed_step feed_bad(struct client *c, char type);
+/* What client_local said, as a step. */
+enum feed_step feed_of_verdict(enum local_verdict v);
+/* The SQL text in the body of a Parse. */
+struct slice feed_parse_sql(struct slice body);
+
+/* share_feed.c: one message of a client that shares links. */
+enum feed_step share_message(struct client *c, struct feed_run *run, char type, struct slice msg,
+    bool is_whole, const char *end);
+
+#endif

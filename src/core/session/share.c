@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * share.c: borrowing a link for a transaction, and giving it back. Runs in: workers. Must never:
+ * give back a link whose settings are not those that link->vars says. */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "config/conf.h"
+#include "config/pools_conf.h"
+#include "wire/writer.h"
+
+#include "share_int.h"
+
+char share_tx_status(const struct client *c)
+{
+    const struct share *s = c->share;
+
+    if (s->is_lost)
+        return 'E';
+    if (s->is_virtual)
+        return 'T';
+    return s->phase >= SHARE_SYNCING ? c->link->tx_status : 'I';
+}
+
+bool share_is_busy(const struct client *c)
+{
+    const struct share *s = c->share;
+
+    if (s->phase == SHARE_ATTACHED)
+        return !expect_is_quiet(&c->link->expect);
+    return s->phase != SHARE_DETACHED;
+}
+
+static void wait_free(struct client *c)
+{
+    struct share *s = c->share;
+    struct share_wait *w = s->wait;
+
+    if (w == NULL)
+        return;
+    s->wait = NULL;
+    pool_request_cancel(&w->req);
+    if (w->req.pool != c->pool)
+        pool_detach(w->req.pool);
+    if (c->ss->spare_wait == NULL)
+        c->ss->spare_wait = w;
+    else
+        mem_free(w);
+}
+
+static void share_on_turn(struct pool_request *req)
+{
+    struct client *c = req->owner;
+
+    client_unpark(c); /* what is parked asks again; the request keeps its place */
+}
+
+static struct share_wait *wait_new(struct client *c, int node)
+{
+    struct share *s = c->share;
+    struct share_wait *w = c->ss->spare_wait;
+    struct pool *pool = c->pool;
+
+    c->ss->spare_wait = NULL;
+    if (w == NULL)
+        w = mem_alloc(sizeof *w);
+    memset(&w->params, 0, sizeof w->params);
+    memset(&w->startup, 0, sizeof w->startup);
+    if (node != pool->cluster_node)
+        pool = pool_attach(&c->ss->be, pool_user(c->pool), pool_database(c->pool), node);
+    pool_request_init(&w->req);
+    w->startup.version = PROTO_3_0;
+    w->startup.user = pool_user(pool);
+    w->startup.database = pool_database(pool);
+    w->startup.params = &w->params;
+    w->req.pool = pool;
+    w->req.startup = &w->startup;
+    w->req.is_shared = true;
+    w->req.may_reuse = true; /* who the client is was settled at login */
+    w->req.vars = s->vars.client;
+    w->req.avoid_id = c->ss->conf->pool_test_rotate ? s->last_link : 0;
+    w->req.on_turn = share_on_turn;
+    w->req.owner = c;
+    w->req.ops = &share_link_ops;
+    s->wait = w;
+    return w;
+}
+
+/* The rows of the client and the link point at each other. */
+static void show_loan(struct client *c)
+{
+    struct client_row *row = c->row;
+
+    link_row_update(c->link, c->row_index);
+    if (row == NULL)
+        return;
+    shm_write_begin(&row->seq);
+    row->link_row = c->link->row;
+    row->server_pid = c->link->server_pid;
+    row->node = (int16_t)c->link->pool->cluster_node;
+    shm_write_end(&row->seq);
+}
+
+void share_adopt(struct client *c, struct link *link)
+{
+    struct share *s = c->share;
+
+    c->link = link;
+    c->target = link;
+    c->epoch = link->epoch;
+    s->phase = SHARE_ATTACHED;
+    s->is_fresh = true;
+    s->last_link = link->id;
+    varset_assign(&s->vars.link, link->vars);
+    show_loan(c);
+    client_stats_on_link(c);
+}
+
+enum feed_step share_attach(struct client *c, int node)
+{
+    struct share *s = c->share;
+    struct share_wait *w = s->wait;
+    bool was_waiting = s->phase == SHARE_WAITING;
+    struct link *link;
+
+    if (w != NULL && w->req.pool->cluster_node != node) {
+        wait_free(c);
+        w = NULL;
+    }
+    if (w == NULL)
+        w = wait_new(c, node);
+    s->phase = SHARE_DETACHED;
+    switch (pool_acquire(&w->req)) {
+    case ACQUIRE_GRANTED:
+        link = w->req.link;
+        wait_free(c);
+        share_adopt(c, link);
+        return FEED_PASS;
+    case ACQUIRE_OPENING:
+        link = w->req.link;
+        wait_free(c);
+        c->link = link;
+        c->epoch = link->epoch;
+        s->phase = SHARE_OPENING;
+        client_stats_on_wait_begin(c);
+        client_row_state(c, CLIENT_STATE_WAITING, WAIT_REASON_CONNECTING);
+        return FEED_PARK;
+    case ACQUIRE_WAITING:
+        break;
+    }
+    s->phase = SHARE_WAITING;
+    client_stats_on_wait_begin(c);
+    client_row_state(c, CLIENT_STATE_WAITING, (enum wait_reason)w->req.reason);
+    if (!was_waiting)
+        task_post(c->ss->loop, &c->ss->publish);
+    return FEED_PARK;
+}
+
+/* A query of ours, its replies swallowed. */
+void share_put_own_query(struct client *c, struct feed_run *run, struct slice sql)
+{
+    struct buf out = {0};
+
+    wire_put_query(&out, sql);
+    link_expect(c->link, OP_QUERY | OP_SWALLOW);
+    feed_put(run, out.data, out.len);
+    buf_free(&out);
+}
+
+/* The link gets the session's settings. Those that a server might refuse are waited for: nothing
+ * may run with the rights or settings of somebody else. */
+static enum feed_step put_settings(struct client *c, struct feed_run *run)
+{
+    struct share *s = c->share;
+    struct buf sql = {0};
+    bool safe;
+
+    if (c->link->vars == s->vars.client)
+        return FEED_PASS;
+    safe = varset_diff(c->link->vars, s->vars.client, &sql);
+    varset_assign(&c->link->vars, s->vars.client);
+    varset_assign(&s->vars.link, s->vars.client);
+    if (sql.len > 0)
+        share_put_own_query(c, run, buf_slice(&sql));
+    else
+        safe = true;
+    buf_free(&sql);
+    if (safe)
+        return FEED_PASS;
+    s->phase = SHARE_SYNCING;
+    client_row_state(c, CLIENT_STATE_WAITING, WAIT_REASON_REPLAY);
+    return FEED_PARK;
+}
+
+/* A transaction that died with its link goes on in the same state on another one: failed. */
+static const char failing_query[] =
+    "SELECT pg_catalog.the_transaction_was_lost_with_its_connection()";
+
+static void put_transaction(struct client *c, struct feed_run *run)
+{
+    struct share *s = c->share;
+
+    if (s->is_lost) {
+        share_put_own_query(c, run, slice_of_str("BEGIN"));
+        share_put_own_query(c, run, slice_of_str(failing_query));
+        s->is_lost = false;
+        c->link->must_clean = true; /* own_failed is going to be set on purpose */
+    } else if (s->is_virtual) {
+        share_put_own_query(c, run, buf_slice(&s->begin));
+        buf_free(&s->begin);
+        s->is_virtual = false;
+    }
+}
+
+enum feed_step share_make_ready(struct client *c, struct feed_run *run)
+{
+    struct share *s = c->share;
+
+    if (!s->is_fresh)
+        return FEED_PASS;
+    if (put_settings(c, run) == FEED_PARK)
+        return FEED_PARK;
+    s->is_fresh = false;
+    put_transaction(c, run);
+    return FEED_PASS;
+}
+
+void share_forget_loan(struct client *c)
+{
+    struct share *s = c->share;
+    struct client_row *row = c->row;
+
+    c->link = NULL;
+    c->target = NULL;
+    s->phase = SHARE_DETACHED;
+    buf_free(&s->retry);
+    buf_free(&s->early);
+    if (row == NULL)
+        return;
+    shm_write_begin(&row->seq);
+    row->link_row = ROWS_NO_ROW;
+    row->server_pid = 0;
+    shm_write_end(&row->seq);
+}
+
+void share_detach(struct client *c)
+{
+    struct link *link = c->link;
+
+    ASSERT(c->share->phase == SHARE_ATTACHED);
+    share_forget_loan(c);
+    link_return(link);
+}
+
+void share_drop_link(struct client *c, bool boundary)
+{
+    struct link *link = c->link;
+
+    wait_free(c);
+    share_stop_waiting(c);
+    if (link == NULL)
+        return;
+    share_forget_loan(c);
+    link->must_clean = true;
+    link_release(link, boundary);
+}
+
+/* What still ties the session to its link? Asked of the server, which knows. */
+static const char pins_query[] =
+    "SELECT (SELECT count(*) FROM pg_catalog.pg_locks WHERE locktype = 'advisory' AND pid = "
+    "pg_catalog.pg_backend_pid()), (SELECT count(*) FROM pg_catalog.pg_listening_channels()), "
+    "(SELECT count(*) FROM pg_catalog.pg_cursors WHERE is_holdable), (SELECT count(*) FROM "
+    "pg_catalog.pg_class WHERE relnamespace = pg_catalog.pg_my_temp_schema())";
+
+/* After an exchange: puts right what a RESET did to start-up parameters, and asks what ties the
+ * session. True when something was sent: it goes on when the link is quiet again. */
+bool share_repair(struct client *c)
+{
+    struct share *s = c->share;
+    struct feed_run run = {0};
+    struct buf sql = {0};
+    char tx = c->link->tx_status;
+
+    if (s->reset_seen && tx != 'E') {
+        s->reset_seen = false;
+        (void)varset_diff(s->vars.link, s->vars.client, &sql);
+        varset_assign(&s->vars.link, s->vars.client);
+        varset_assign(&c->link->vars, s->vars.client);
+        if (sql.len > 0) {
+            c->link->watch_tags = true; /* the client is told of the values */
+            share_put_own_query(c, &run, buf_slice(&sql));
+        }
+    }
+    if (s->look_at_pins && tx == 'I') {
+        s->look_at_pins = false;
+        if (s->pins != 0) {
+            c->link->capture = true;
+            share_put_own_query(c, &run, slice_of_str(pins_query));
+        }
+    }
+    buf_free(&sql);
+    if (run.out.len == 0)
+        return false;
+    s->phase = SHARE_REPAIRING;
+    feed_flush(c, &run);
+    return true;
+}
+
+void share_show_pins(struct client *c)
+{
+    if (c->share->pins != c->share->shown_pins)
+        client_row_pin(c, c->share->pins);
+    c->share->shown_pins = c->share->pins;
+}
+
+void share_free(struct client *c)
+{
+    struct share *s = c->share;
+
+    if (s == NULL)
+        return;
+    share_drop_link(c, false);
+    share_names_free(c);
+    share_state_free(c);
+    buf_free(&s->begin);
+    buf_free(&s->retry);
+    buf_free(&s->early);
+    mem_free(s->last_words);
+    c->share = NULL;
+    mem_free(s);
+}

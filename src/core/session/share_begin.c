@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * share_begin.c: an exchange of a client that shares links begins: which node, whose link. Runs in:
+ * workers. In a transaction, or while the session is tied, the link is there; else one is borrowed
+ * from the node that the router names. */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "config/conf.h"
+#include "config/pools_conf.h"
+#include "route/route_oracle.h"
+#include "wire/reader.h"
+#include "wire/writer.h"
+
+#include "share_int.h"
+
+/* A sequence longer than this is not looked through. */
+#define BATCH_LOOK_MAX 64
+
+/* Where writes go, as far as this client is concerned. */
+static int write_node(struct client *c)
+{
+    struct pool *pool = c->pool;
+    int node;
+
+    if (pool->cluster_node >= POOLS_FIRST_TARGET)
+        return pool->cluster_node; /* a cluster of its own, by pools.conf */
+    node = sessions_write_node(c->ss);
+    if (node != VIEW_NO_NODE && node != pool->cluster_node) {
+        c->pool = pool_attach(&c->ss->be, pool_user(pool), pool_database(pool), node);
+        pool_detach(pool);
+    }
+    return node;
+}
+
+/* Questions about the catalogue need a link of the primary for a moment. */
+static enum feed_step ask(struct client *c, const struct route_decision *d)
+{
+    struct share *s = c->share;
+    int node = write_node(c);
+    enum feed_step step;
+
+    step = share_attach(c, node);
+    if (step != FEED_PASS)
+        return step;
+    if (c->link->vars != s->vars.client) {
+        /* Names have to mean what they mean to the client: the settings first. */
+        struct feed_run run = {0};
+
+        step = share_make_ready(c, &run);
+        feed_flush(c, &run);
+        s->is_fresh = true;
+        if (step != FEED_PASS)
+            return step;
+    }
+    s->phase = SHARE_ASKING;
+    balance_ask(c, c->link, d);
+    return FEED_PARK;
+}
+
+/* What the router says of one text. */
+static enum feed_step route_one(
+    struct client *c, struct slice sql, struct route_decision *d, const struct sql_facts **facts)
+{
+    struct balance *b = c->balance;
+
+    b->tx_status = share_tx_status(c);
+    *facts = balance_decide(c, sql, d);
+    if (d->must_ask && !b->ask_failed && b->tx_status == 'I')
+        return ask(c, d);
+    return FEED_PASS;
+}
+
+static bool may_leave(const struct client *c, const struct route_decision *d)
+{
+    return d->class == ROUTE_EITHER && !d->must_ask && !d->must_wait &&
+           conf_has_node(c->ss->conf, d->node);
+}
+
+static bool is_plain_read(const struct sql_facts *facts)
+{
+    return facts->nstmts == 1 && facts->stmts[0].kind == SQL_SELECT &&
+           (facts->stmts[0].flags & SQL_F_READ_ONLY) != 0 && facts->stmts[0].nfuncs == 0;
+}
+
+/* The node for a simple query. */
+static enum feed_step choose(
+    struct client *c, struct slice sql, const struct sql_facts **facts, int *node)
+{
+    struct share *s = c->share;
+    struct route_decision d;
+    enum feed_step step;
+
+    *node = write_node(c);
+    s->may_retry = *facts != NULL && is_plain_read(*facts) && !s->is_virtual && !s->is_lost;
+    if (c->balance == NULL || *facts == NULL || s->is_lost)
+        return FEED_PASS;
+    step = route_one(c, sql, &d, facts);
+    if (step != FEED_PASS)
+        return step;
+    c->balance->ask_failed = false;
+    if (may_leave(c, &d)) {
+        *node = d.node;
+        s->may_retry = !s->is_virtual;
+        return FEED_PASS;
+    }
+    balance_note_write(c, &d);
+    return FEED_PASS;
+}
+
+/* On the link that is there. FEED_PARK: not yet. */
+static enum feed_step on_present_link(const struct client *c, bool is_alone)
+{
+    const struct share *s = c->share;
+
+    if (s->phase != SHARE_ATTACHED)
+        return FEED_PARK;
+    if (expect_is_quiet(&c->link->expect))
+        return FEED_PASS;
+    if (is_alone || s->hold || s->may_retry || s->npending >= SHARE_MAX_PENDING ||
+        c->link->pool->cluster_node != c->pool->cluster_node)
+        return FEED_PARK; /* what runs is not mixed with this */
+    return FEED_PASS;
+}
+
+static enum feed_step get_link(struct client *c, struct feed_run *run, int node)
+{
+    enum feed_step step;
+
+    if (node == VIEW_NO_NODE)
+        return share_wait_for_primary(c);
+    c->share->homeless_until_us = 0;
+    step = share_attach(c, node);
+    return step == FEED_PASS ? share_make_ready(c, run) : step;
+}
+
+static void keep_for_retry(struct client *c, struct slice msgs)
+{
+    struct share *s = c->share;
+
+    s->reply_begun = false;
+    buf_free(&s->retry);
+    s->may_retry = s->may_retry && msgs.n <= SHARE_RETRY_MAX;
+    if (s->may_retry)
+        buf_put(&s->retry, msgs.p, msgs.n);
+}
+
+enum feed_step share_begin_query(struct client *c, struct feed_run *run, struct slice sql,
+    struct slice msg, const struct sql_facts **facts, bool is_alone)
+{
+    struct share *s = c->share;
+    enum feed_step step;
+    int node;
+
+    if (!s->is_counted)
+        client_stats_on_query(c);
+    s->is_counted = true;
+    if (s->phase > SHARE_WAITING) {
+        step = on_present_link(c, is_alone);
+        return step == FEED_PASS ? share_make_ready(c, run) : step;
+    }
+    step = choose(c, sql, facts, &node);
+    if (step == FEED_PASS)
+        step = get_link(c, run, node);
+    if (step == FEED_PASS)
+        keep_for_retry(c, msg);
+    return step;
+}
+
+/* What a look ahead over a sequence found. */
+struct batch_look {
+    bool is_closed;
+    bool has_execute;
+    bool may_leave;
+    struct slice unnamed; /* SQL of the Parse in this sequence */
+    const char *end;
+    int node;
+};
+
+static enum feed_step look_at_sql(struct client *c, struct slice sql, struct batch_look *look)
+{
+    const struct sql_facts *facts;
+    struct route_decision d;
+    enum feed_step step = route_one(c, sql, &d, &facts);
+
+    if (step != FEED_PASS)
+        return step;
+    if (may_leave(c, &d))
+        look->node = d.node;
+    else
+        look->may_leave = false;
+    return FEED_PASS;
+}
+
+static enum feed_step look_at_bind(struct client *c, struct slice name, struct batch_look *look)
+{
+    struct share_name *n;
+
+    if (name.n == 0 && look->unnamed.p != NULL)
+        return FEED_PASS; /* judged when it was parsed */
+    if (name.n == 0 && c->share->unnamed != NULL)
+        return look_at_sql(c, prep_sql(c->share->unnamed), look);
+    n = share_name_find(c->share, name);
+    if (n != NULL && n->prep != NULL)
+        return look_at_sql(c, prep_sql(n->prep), look);
+    look->may_leave = false;
+    return FEED_PASS;
+}
+
+static enum feed_step look_at_message(
+    struct client *c, char type, struct slice body, struct batch_look *look)
+{
+    struct wire_reader r;
+    struct slice name;
+
+    wire_reader_init(&r, body);
+    switch (type) {
+    case FE_PARSE:
+        name = wire_get_cstr(&r);
+        if (name.n == 0)
+            look->unnamed = wire_get_cstr(&r);
+        if (r.bad || name.n > 0)
+            return look_at_sql(c, r.bad ? name : wire_get_cstr(&r), look);
+        return look_at_sql(c, look->unnamed, look);
+    case FE_BIND:
+        (void)wire_get_cstr(&r);
+        name = wire_get_cstr(&r);
+        look->may_leave = look->may_leave && !r.bad;
+        return r.bad ? FEED_PASS : look_at_bind(c, name, look);
+    case FE_EXECUTE:
+        look->has_execute = true;
+        return FEED_PASS;
+    case FE_SYNC:
+        look->is_closed = true;
+        return FEED_PASS;
+    case FE_DESCRIBE:
+        return FEED_PASS;
+    default:
+        look->may_leave = false;
+        return FEED_PASS;
+    }
+}
+
+static enum feed_step look_ahead(
+    struct client *c, const char *p, const char *end, struct batch_look *look)
+{
+    enum feed_step step;
+    uint32_t len;
+    int n;
+
+    look->may_leave = true;
+    for (n = 0; n < BATCH_LOOK_MAX && end - p >= PROTO_HEADER_BYTES; n++) {
+        len = proto_get_u32(p + 1);
+        if (len < 4 || (size_t)(end - p) < len + 1U)
+            break;
+        step = look_at_message(c, p[0], slice_of(p + PROTO_HEADER_BYTES, len - 4), look);
+        if (step != FEED_PASS)
+            return step;
+        p += len + 1U;
+        look->end = p;
+        if (look->is_closed || !look->may_leave)
+            break;
+    }
+    look->may_leave = look->may_leave && look->is_closed && look->has_execute;
+    return FEED_PASS;
+}
+
+enum feed_step share_begin_batch(
+    struct client *c, struct feed_run *run, const char *p, const char *end)
+{
+    struct share *s = c->share;
+    struct batch_look look = {.node = VIEW_NO_NODE};
+    enum feed_step step;
+    int node;
+
+    if (s->phase > SHARE_WAITING) {
+        step = on_present_link(c, false);
+        if (step == FEED_PASS)
+            step = share_make_ready(c, run);
+    } else {
+        node = write_node(c);
+        s->may_retry = false;
+        if (c->balance != NULL && !s->is_lost) {
+            step = look_ahead(c, p, end, &look);
+            if (step != FEED_PASS)
+                return step;
+            c->balance->ask_failed = false;
+            if (look.may_leave && look.node != VIEW_NO_NODE) {
+                node = look.node;
+                s->may_retry = !s->is_virtual;
+            }
+        }
+        step = get_link(c, run, node);
+        if (step == FEED_PASS)
+            keep_for_retry(c, slice_of(p, look.end == NULL ? 0 : (size_t)(look.end - p)));
+    }
+    if (step == FEED_PASS)
+        share_names_load_sql(c, run);
+    return step;
+}
+
+/* What the router has to know of a statement that is sent to where writes go. */
+void share_route_note(struct client *c, struct slice sql)
+{
+    struct balance *b = c->balance;
+    const struct sql_facts *facts;
+    struct route_decision d;
+    uint32_t i;
+
+    if (b == NULL || c->link->pool->cluster_node != c->pool->cluster_node)
+        return;
+    facts = balance_decide(c, sql, &d);
+    balance_note_write(c, &d);
+    for (i = 0; i < facts->nstmts; i++) {
+        route_trace_note(&b->trace, c->ss->rules, sql, &facts->stmts[i], true);
+        if (facts->stmts[i].kind == SQL_DDL)
+            route_cache_clear(c->ss->answers);
+        if ((facts->stmts[i].flags & SQL_F_TEMP) != 0)
+            b->rs.has_temp_tables = true;
+    }
+    if (c->share->pins == 0)
+        b->rs.state_unknown = false; /* what is not followed ties the session */
+}
+
+void share_route_settle(struct client *c)
+{
+    struct balance *b = c->balance;
+    bool is_open = c->link->tx_status != 'I';
+
+    b->tx_status = c->link->tx_status;
+    if (is_open)
+        return;
+    if (b->tx_failed)
+        route_trace_on_rollback(b->trace);
+    else
+        route_trace_on_commit(b->trace);
+    b->tx_failed = false;
+    b->rs.wrote_in_tx = false;
+    b->rs.tx_read_only = false;
+    b->rs.search_path_changed =
+        varset_get(c->share->vars.client, slice_of_str("search_path")).p != NULL ||
+        varset_get(c->share->vars.client, slice_of_str("role")).p != NULL;
+}

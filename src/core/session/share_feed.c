@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * share_feed.c: one message of a client that shares links. Runs in: workers. What is answered here
+ * (BEGIN that waits for its first statement, commands of ours) never touches a server. */
+#include "config.h"
+
+#include <string.h>
+
+#include "config/conf.h"
+#include "wire/writer.h"
+
+#include "share_int.h"
+
+/* An error in answer to a query that goes no further. */
+static void tell_query(struct client *c, const struct err *err)
+{
+    struct buf out = {0};
+
+    wire_put_err(&out, err);
+    wire_put_ready(&out, share_tx_status(c));
+    client_send(c, &out);
+    client_note_idle(c);
+}
+
+static void answer(struct client *c, const char *tag, char tx)
+{
+    struct buf out = {0};
+
+    wire_put_command_complete(&out, tag);
+    wire_put_ready(&out, tx);
+    client_send(c, &out);
+    client_note_idle(c);
+}
+
+/* A plain BEGIN needs no server yet. True when it was answered. */
+static bool virtual_begin(struct client *c, struct slice sql, const struct sql_stmt *st)
+{
+    struct share *s = c->share;
+    const struct sql_facts facts = {.status = SQL_OK, .nstmts = 1, .stmts = st};
+
+    if (!c->ss->conf->virtual_begin || s->is_virtual || st->tx.op != SQL_TX_BEGIN ||
+        st->tx.isolation == SQL_ISO_SERIALIZABLE)
+        return false;
+    buf_put(&s->begin, sql.p, sql.n);
+    s->is_virtual = true;
+    if (c->balance != NULL)
+        c->balance->rs.tx_read_only = st->tx.read_only == SQL_YES;
+    share_note(c, sql, &facts);
+    s->has_tx_words = false;
+    answer(
+        c, strncasecmp(sql.p + st->offset, "START", 5) == 0 ? "START TRANSACTION" : "BEGIN", 'T');
+    return true;
+}
+
+/* The end of a transaction in which nothing was done. */
+static bool virtual_end(struct client *c, const struct sql_stmt *st)
+{
+    struct share *s = c->share;
+    bool commit = st->kind == SQL_COMMIT && st->tx.op == SQL_TX_COMMIT;
+    bool rollback = st->kind == SQL_ROLLBACK && st->tx.op == SQL_TX_ROLLBACK;
+
+    if (!s->is_virtual || (!commit && !rollback) || (st->flags & SQL_F_CHAIN) != 0)
+        return false;
+    s->is_virtual = false;
+    buf_free(&s->begin);
+    share_vars_clear(&s->tx);
+    if (c->balance != NULL)
+        c->balance->rs.tx_read_only = false;
+    answer(c, commit ? "COMMIT" : "ROLLBACK", 'I');
+    return true;
+}
+
+static bool answer_virtually(struct client *c, struct slice sql, const struct sql_facts *facts)
+{
+    struct share *s = c->share;
+
+    if (s->phase > SHARE_WAITING || s->is_lost || facts->nstmts != 1)
+        return false;
+    return virtual_begin(c, sql, &facts->stmts[0]) || virtual_end(c, &facts->stmts[0]);
+}
+
+/* Refuses what the pool's mode or pin_on_session_state does not allow. */
+static bool is_refused(
+    struct client *c, const struct share_effects *e, const struct sql_facts *facts, struct err *err)
+{
+    struct share *s = c->share;
+    uint32_t i;
+
+    err_clear(err);
+    for (i = 0; s->mode == CONF_POOL_STATEMENT && i < facts->nstmts; i++)
+        if (facts->stmts[i].tx.op == SQL_TX_BEGIN) {
+            err_set(err, "08P01", "transaction blocks not allowed in statement pooling mode");
+            return true;
+        }
+    if (e->pins != 0 && c->ss->conf->pin_on_session_state == CONF_PIN_ERROR) {
+        err_set(err, "0A000", "this statement would tie the session to a server connection");
+        err_hint(err, "It leaves state in the server session that transaction pooling cannot move. "
+                      "Use pool_mode = session, or set pin_on_session_state = on.");
+        return true;
+    }
+    return false;
+}
+
+/* A transaction died with its link while nothing was under way: the next statement is told so,
+ * unless it ends the transaction anyhow. */
+static bool tell_lost(struct client *c, const struct sql_facts *facts, struct err *err)
+{
+    struct share *s = c->share;
+
+    if (!s->is_untold)
+        return false;
+    s->is_untold = false;
+    if (facts != NULL && facts->nstmts == 1 && facts->stmts[0].kind == SQL_ROLLBACK &&
+        facts->stmts[0].tx.op == SQL_TX_ROLLBACK)
+        return false;
+    err_clear(err);
+    err_set(err, "08006", "the server connection of this transaction was lost");
+    err_hint(err, "Roll back, and run the transaction again.");
+    return true;
+}
+
+static void note_query(struct client *c, struct slice sql)
+{
+    c->share->unnamed_epoch = c->link->epoch; /* a simple query takes the unnamed one with it */
+    prep_unref(&c->share->unnamed);
+    c->share->is_counted = false;
+    link_expect(c->link, OP_QUERY);
+    count_statement(c->ss, c->link->pool->cluster_node, count_kind_of(sql));
+    client_note_statement(c, sql);
+    client_stats_on_sent(c);
+    if (client_log_statements(c))
+        client_log_statement(c, "", sql);
+}
+
+/* A query too long to be looked at. */
+static enum feed_step unread_query(
+    struct client *c, struct feed_run *run, struct slice sql, struct slice msg)
+{
+    const struct sql_facts *none = NULL;
+    enum feed_step step = share_begin_query(c, run, sql, msg, &none, true);
+    enum count_kind kind = count_kind_of(sql);
+
+    if (step != FEED_PASS)
+        return step;
+    /* Bulk inserts and the like are believed to be what they begin with; should more be in them,
+     * the link does not keep it. */
+    if (kind == COUNT_INSERT || kind == COUNT_UPDATE || kind == COUNT_DELETE ||
+        kind == COUNT_SELECT)
+        c->link->must_clean = true;
+    else
+        share_note_unread(c);
+    if (c->balance != NULL)
+        c->balance->rs.wrote_in_session = true;
+    note_query(c, sql);
+    return FEED_PASS;
+}
+
+static enum feed_step share_query(
+    struct client *c, struct feed_run *run, struct slice msg, bool is_whole)
+{
+    struct slice sql = slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES);
+    const struct sql_facts *facts;
+    struct share_effects e;
+    struct err err;
+    enum local_verdict v;
+    enum feed_step step;
+
+    if (c->local_error)
+        return FEED_SKIP; /* skipped up to the next Sync */
+    if (!is_whole)
+        return unread_query(c, run, sql, msg);
+    if (sql.n > 0 && sql.p[sql.n - 1] == '\0')
+        sql.n--;
+    if (client_local_is_likely(sql)) {
+        v = client_local_query(c, sql);
+        if (v != LOCAL_NO)
+            return feed_of_verdict(v);
+    }
+    facts = balance_facts(c->ss, sql);
+    if (answer_virtually(c, sql, facts))
+        return FEED_LOCAL;
+    share_effects_of(facts, sql, &e);
+    if ((c->share->is_untold && tell_lost(c, facts, &err)) || is_refused(c, &e, facts, &err)) {
+        if (share_is_busy(c))
+            return FEED_PARK;
+        tell_query(c, &err);
+        return FEED_LOCAL;
+    }
+    step = share_begin_query(c, run, sql, msg, &facts, e.any || e.pins != 0);
+    if (step != FEED_PASS)
+        return step;
+    share_names_before_sql(c, run, facts, sql);
+    share_note(c, sql, facts);
+    share_route_note(c, sql);
+    note_query(c, sql);
+    return FEED_PASS;
+}
+
+/* Sync where nothing of its sequence went to a server. */
+static enum feed_step lone_sync(struct client *c)
+{
+    struct buf out = {0};
+
+    wire_put_ready(&out, share_tx_status(c));
+    client_send(c, &out);
+    client_note_idle(c);
+    return FEED_LOCAL;
+}
+
+static unsigned op_of(char type)
+{
+    return type == FE_EXECUTE ? OP_EXECUTE : type == FE_SYNC ? OP_SYNC : 0;
+}
+
+static enum feed_step send_extended(
+    struct client *c, struct feed_run *run, char type, struct slice msg, bool is_whole)
+{
+    switch (type) {
+    case FE_PARSE:
+        if (is_whole)
+            return share_parse(c, run, msg);
+        share_note_unread(c); /* its text is not kept: the link is */
+        link_expect(c->link, OP_PARSE);
+        return FEED_PASS;
+    case FE_BIND:
+        return share_bind(c, run, msg, is_whole);
+    case FE_DESCRIBE:
+        return share_describe(c, run, msg);
+    case FE_CLOSE:
+        return share_close(c, run, msg);
+    default:
+        if (type != FE_FLUSH)
+            link_expect(c->link, op_of(type));
+        return FEED_PASS;
+    }
+}
+
+static void note_extended(struct client *c, char type, struct slice msg, bool is_whole)
+{
+    struct slice body = slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES);
+
+    if (type == FE_EXECUTE) {
+        client_stats_on_query(c);
+        count_statement(c->ss, c->link->pool->cluster_node, (enum count_kind)c->bound_count);
+        client_note_statement(c, slice_of(NULL, 0));
+    } else if (type == FE_PARSE && is_whole) {
+        client_note_statement(c, feed_parse_sql(body));
+    } else if (type == FE_SYNC) {
+        client_stats_on_sent(c);
+    }
+    if (is_whole && client_log_statements(c))
+        client_log_statement(c, type == FE_PARSE ? "Parse: " : NULL, body);
+}
+
+static enum feed_step tell_extended(struct client *c, const struct err *err)
+{
+    struct buf out = {0};
+
+    wire_put_err(&out, err);
+    client_send(c, &out);
+    c->local_error = true;
+    return FEED_LOCAL;
+}
+
+/* Parse of something that the mode or the policy refuses. */
+static bool parse_is_refused(struct client *c, struct slice msg, struct err *err)
+{
+    struct slice sql =
+        feed_parse_sql(slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES));
+    const struct sql_facts *facts;
+    struct share_effects e;
+
+    if (c->share->mode != CONF_POOL_STATEMENT &&
+        c->ss->conf->pin_on_session_state != CONF_PIN_ERROR)
+        return false;
+    facts = balance_facts(c->ss, sql);
+    share_effects_of(facts, sql, &e);
+    return is_refused(c, &e, facts, err);
+}
+
+static enum feed_step share_extended(struct client *c, struct feed_run *run, char type,
+    struct slice msg, bool is_whole, const char *end)
+{
+    struct slice body = slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES);
+    struct share *s = c->share;
+    enum local_verdict v;
+    enum feed_step step;
+    struct err err;
+
+    if (is_whole && (type == FE_PARSE || type == FE_SYNC || c->local != NULL || c->local_error)) {
+        v = client_local_extended(c, type, body);
+        if (v != LOCAL_NO)
+            return feed_of_verdict(v);
+    }
+    if (c->local_error)
+        return FEED_SKIP; /* an incomplete message */
+    if (!c->server_batch) {
+        if (type == FE_FLUSH && s->phase != SHARE_ATTACHED)
+            return FEED_LOCAL;
+        if (type == FE_SYNC && s->phase <= SHARE_WAITING)
+            return lone_sync(c);
+        if ((s->is_untold && tell_lost(c, NULL, &err)) ||
+            (type == FE_PARSE && is_whole && parse_is_refused(c, msg, &err)))
+            return share_is_busy(c) ? FEED_PARK : tell_extended(c, &err);
+        step = share_begin_batch(c, run, msg.p, end);
+        if (step != FEED_PASS)
+            return step;
+    } else if (s->phase != SHARE_ATTACHED || s->npending >= SHARE_MAX_PENDING) {
+        return FEED_PARK;
+    }
+    step = send_extended(c, run, type, msg, is_whole);
+    if (step == FEED_CARRY)
+        return step;
+    c->server_batch = type != FE_SYNC && (c->server_batch || type != FE_FLUSH);
+    note_extended(c, type, msg, is_whole);
+    return step;
+}
+
+static enum feed_step share_function_call(struct client *c, struct feed_run *run, struct slice msg)
+{
+    const struct sql_facts *none = NULL;
+    enum feed_step step;
+
+    if (c->local_error)
+        return FEED_SKIP;
+    step = share_begin_query(c, run, slice_of("", 0), msg, &none, false);
+    if (step != FEED_PASS)
+        return step;
+    c->share->is_counted = false;
+    link_expect(c->link, OP_FUNCTION_CALL);
+    client_note_statement(c, slice_of_str("<function call>"));
+    return FEED_PASS;
+}
+
+enum feed_step share_message(struct client *c, struct feed_run *run, char type, struct slice msg,
+    bool is_whole, const char *end)
+{
+    bool attached = c->share->phase == SHARE_ATTACHED;
+
+    switch (type) {
+    case FE_COPY_DATA:
+        return attached ? FEED_PASS : FEED_SKIP;
+    case FE_COPY_DONE:
+    case FE_COPY_FAIL:
+        if (!attached)
+            return FEED_SKIP; /* nothing copies: ignored, as the server does */
+        link_expect(c->link, OP_COPY_END);
+        return FEED_PASS;
+    case FE_QUERY:
+        return share_query(c, run, msg, is_whole);
+    case FE_PARSE:
+    case FE_BIND:
+    case FE_DESCRIBE:
+    case FE_EXECUTE:
+    case FE_CLOSE:
+    case FE_SYNC:
+    case FE_FLUSH:
+        return share_extended(c, run, type, msg, is_whole, end);
+    case FE_FUNCTION_CALL:
+        return share_function_call(c, run, msg);
+    default:
+        if (attached && !expect_is_quiet(&c->link->expect) && !c->link->expect.skipping)
+            return FEED_PARK;
+        client_end_text(c, "08P01", "invalid frontend message type %d", (unsigned char)type);
+        return FEED_STOP;
+    }
+}

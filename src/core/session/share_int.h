@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * share_int.h: a client of a transaction or statement pool. It has no link of its own: one is
+ * borrowed for a transaction and given back when the server is quiet outside of one. What makes the
+ * session is kept here, as data: its settings, its prepared statements, what ties it to a link.
+ *
+ *   DETACHED → WAITING / OPENING → SYNCING → ATTACHED → DETACHED → …
+ *
+ * A link is brought up to date when it is borrowed: settings by one query in front of the client's
+ * first message, statements when they are named. */
+#ifndef PGP_SESSION_SHARE_INT_H
+#define PGP_SESSION_SHARE_INT_H
+
+#include "backend/prep.h"
+#include "backend/varset.h"
+#include "config/conf_struct.h"
+#include "ipc/rows.h"
+#include "parser/parser.h"
+
+#include "balance_int.h"
+#include "client_feed_int.h"
+
+/* Clients that share links are told numbers from here on: no process has one. */
+#define SHARE_FIRST_PID 0x40000000
+/* Open transactions with more savepoints than this are not followed: the session is pinned. */
+#define SHARE_MAX_SAVEPOINTS 1000
+/* Statements of the present exchange whose fate is followed; see expect_notes. */
+#define SHARE_MAX_PENDING 56
+/* Statements made by PREPARE in SQL, per session; more of them tie it to its link. */
+#define SHARE_MAX_SQL_NAMES 64
+/* Messages kept, to be sent again when the link dies before it has answered. */
+#define SHARE_RETRY_MAX 65536
+
+enum share_phase {
+    SHARE_DETACHED,
+    SHARE_WAITING,  /* in the queue for a link: the client is parked */
+    SHARE_OPENING,  /* a link logs in for it: parked */
+    SHARE_SYNCING,  /* settings that may be refused are under way: parked */
+    SHARE_ASKING,   /* a question about the catalogue is: parked */
+    SHARE_ATTACHED, /* the link is the client's */
+    SHARE_REPAIRING /* after the transaction: a RESET is put right, or pins are looked at */
+};
+
+/* What a session has set, and what its link has. They differ after a RESET: on the link that means
+ * the server's default, for the client its start-up parameter. */
+struct share_vars {
+    struct varset *client;
+    struct varset *link;
+};
+
+struct share_savepoint {
+    struct share_savepoint *next;
+    struct share_vars vars;
+    char name[64];
+};
+
+/* A prepared statement under the client's name. */
+struct share_name {
+    struct hash_node node;
+    struct prep *prep; /* of a Parse; NULL: made by PREPARE in SQL */
+    char *sql;         /* of such a PREPARE */
+    uint64_t content;  /* its hash */
+    bool is_new;       /* PREPARE is in the present exchange */
+    uint32_t len;
+    char name[];
+};
+
+/* A Parse or Close whose fate is not known yet. */
+struct share_pending {
+    uint8_t kind; /* enum share_pending_kind */
+    bool sent;    /* the link was told of it */
+    struct prep *prep;
+    struct share_name *name; /* PENDING_NAME: added; PENDING_CLOSED: taken out, ours */
+};
+
+enum share_pending_kind { PENDING_PARSE, PENDING_NAME, PENDING_UNNAMED, PENDING_CLOSED };
+
+/* A wish for a link, while it is one. */
+struct share_wait {
+    struct pool_request req;
+    struct link_startup startup;
+    struct paramset params; /* always empty: links that are shared are opened plainly */
+};
+
+struct share {
+    uint8_t phase;      /* enum share_phase */
+    uint8_t mode;       /* enum conf_pool_mode */
+    bool saw_error;     /* in the present exchange */
+    bool has_tx_words;  /* BEGIN, COMMIT or the like is in the present exchange */
+    bool has_set;       /* something in it changes settings */
+    bool hold;          /* what follows waits until this exchange is over */
+    bool reset_seen;    /* a RESET fell back to the server's default */
+    bool dropped_all;   /* DISCARD ALL or DEALLOCATE ALL is in the present exchange */
+    bool has_new_names; /* so is PREPARE */
+    bool look_at_pins;  /* something may have untied the session */
+    bool is_lost;       /* its transaction died with its link: failed until ROLLBACK */
+    bool is_virtual;    /* BEGIN was answered, but not sent */
+    bool reply_begun;   /* of the exchange in `retry` */
+    bool may_retry;     /* ... which only reads */
+    bool is_fresh;      /* the link was just borrowed: it is to be brought up to date */
+    bool is_counted;    /* the statement at hand, as it waits for a link */
+    bool is_untold;     /* is_lost, and the client has not been told */
+    uint16_t npending;
+    uint16_t nsql_names;
+    uint32_t pins;      /* bits by enum pin_reason */
+    uint32_t shown_pins; /* as the client's row says */
+    uint32_t mark_pins; /* before the present exchange */
+    uint32_t tx_pins;   /* before the transaction */
+    struct share_vars vars;
+    struct share_vars mark;             /* before the present exchange; NULL outside of one */
+    struct share_vars tx;               /* before the transaction; NULL outside of one */
+    struct varset *base;                /* the start-up parameters */
+    struct share_savepoint *savepoints; /* newest first */
+    struct hash_table *names;
+    struct prep *unnamed;
+    uint64_t unnamed_epoch; /* the loan in which the link was told it */
+    uint64_t last_link;     /* id of the link borrowed last */
+    uint32_t version;       /* of the protocol, as the client speaks it */
+    int64_t homeless_until_us;
+    struct list homeless_node; /* ss->homeless: waits for a primary */
+    struct client *client;
+    struct err *last_words; /* of the server, when it ends; NULL mostly */
+    struct share_pending *pending;
+    struct share_wait *wait;
+    struct buf begin; /* BEGIN that waits for the first statement */
+    struct buf retry;
+    struct buf early; /* replies that are no answer yet */
+};
+
+/* share.c: borrowing and giving back */
+void share_free(struct client *c);
+/* Borrows a link of `node`. FEED_PASS: c->link is there. FEED_PARK: later; what is parked asks
+ * again then. */
+enum feed_step share_attach(struct client *c, int node);
+/* Brings a link that was just borrowed up to date; what that takes goes behind what `run` holds.
+ * FEED_PARK: it takes a moment. */
+enum feed_step share_make_ready(struct client *c, struct feed_run *run);
+/* `link` is the client's from here on. */
+void share_adopt(struct client *c, struct link *link);
+/* The loan is over, whatever becomes of the link. */
+void share_forget_loan(struct client *c);
+void share_put_own_query(struct client *c, struct feed_run *run, struct slice sql);
+/* After an exchange: puts right what a RESET did to start-up parameters, and asks what ties the
+ * session. True when something was sent: it goes on when the link is quiet again. */
+bool share_repair(struct client *c);
+/* Gives the link back when nothing stands against it. */
+void share_detach(struct client *c);
+/* The client goes, or is sent away: the link is given back whatever state it is in. */
+void share_drop_link(struct client *c, bool boundary);
+/* True while replies are expected, or the session is on its way to a link. */
+bool share_is_busy(const struct client *c);
+/* The transaction state as the client knows it. */
+char share_tx_status(const struct client *c);
+
+/* share_login.c */
+/* Makes c->share when this client's pool is shared; its start-up parameters become settings. */
+void share_login_begin(struct client *c);
+/* A link for the login is there: true when the welcome can be said at once. */
+bool share_login_granted(struct client *c);
+/* The welcome was said. */
+void share_login_done(struct client *c);
+/* SYNCING during the login is over. */
+void share_login_synced(struct client *c);
+
+/* share_link.c: what a borrowed link says */
+extern const struct link_owner_ops share_link_ops;
+
+/* share_lost.c: a link dies */
+void share_on_lost(void *owner, struct link *link, const struct err *err, bool told);
+/* Answers the first parked request with `err`, and goes on with the rest. */
+void share_fail_parked(struct client *c, const struct err *err);
+
+/* share_begin.c: where an exchange goes */
+/* `facts` may be NULL (not looked at); they are those of the last parse afterwards. `is_alone`: it
+ * is not sent while anything else runs. FEED_PASS: the link is there and up to date. */
+enum feed_step share_begin_query(struct client *c, struct feed_run *run, struct slice sql,
+    struct slice msg, const struct sql_facts **facts, bool is_alone);
+enum feed_step share_begin_batch(
+    struct client *c, struct feed_run *run, const char *p, const char *end);
+/* A statement is sent: what the router has to know of it. The exchange is over. */
+void share_route_note(struct client *c, struct slice sql);
+void share_route_settle(struct client *c);
+
+/* share_wait.c: there is no primary */
+void share_wait_init(struct sessions *ss);
+enum feed_step share_wait_for_primary(struct client *c);
+void share_stop_waiting(struct client *c);
+
+/* share_state.c: what statements do to the session */
+/* What has to be known before a statement is sent. */
+struct share_effects {
+    uint32_t pins; /* it ties the session, by reason */
+    bool any;      /* it changes something that is followed */
+};
+void share_effects_of(const struct sql_facts *facts, struct slice sql, struct share_effects *out);
+/* It is sent: the state becomes what it will be if it works. */
+void share_note(struct client *c, struct slice sql, const struct sql_facts *facts);
+/* A query that was not looked at. */
+void share_note_unread(struct client *c);
+/* An exchange is over. */
+void share_settle(struct client *c);
+void share_state_free(struct client *c);
+/* The client's row and the link's say what ties them. */
+void share_show_pins(struct client *c);
+
+/* share_vars.c: settings */
+void share_vars_assign(struct share_vars *to, const struct share_vars *from);
+void share_vars_clear(struct share_vars *v);
+/* SET, RESET, set_config(), DISCARD. False when the setting cannot be followed. */
+bool share_vars_note(struct share *s, const struct sql_stmt *st, struct slice text);
+/* A call of set_config() with literals, as written. */
+bool share_vars_note_call(struct share *s, struct slice call);
+/* Start-up parameters as settings; false when they cannot be. */
+bool share_vars_of_startup(
+    struct varset_store *store, const struct paramset *params, struct varset **out);
+
+/* share_names.c: prepared statements */
+struct share_name *share_name_find(const struct share *s, struct slice name);
+void share_names_free(struct client *c);
+/* Messages of the extended protocol that name statements; `msg` may be incomplete. */
+enum feed_step share_parse(struct client *c, struct feed_run *run, struct slice msg);
+enum feed_step share_bind(struct client *c, struct feed_run *run, struct slice msg, bool is_whole);
+enum feed_step share_describe(struct client *c, struct feed_run *run, struct slice msg);
+enum feed_step share_close(struct client *c, struct feed_run *run, struct slice msg);
+/* PREPARE, EXECUTE, DEALLOCATE in SQL: before it is sent. */
+void share_names_before_sql(
+    struct client *c, struct feed_run *run, const struct sql_facts *facts, struct slice sql);
+/* All statements made by PREPARE in SQL are on the link after this. */
+void share_names_load_sql(struct client *c, struct feed_run *run);
+/* DEALLOCATE was sent. */
+void share_names_note_deallocate(struct client *c, const struct sql_stmt *st);
+/* DISCARD ALL was sent. */
+void share_names_drop_all(struct client *c);
+/* What became of the statements under way. */
+void share_names_settle(struct client *c);
+
+#endif

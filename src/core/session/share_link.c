@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * share_link.c: what a borrowed link says: bytes for the client, and that it is quiet, which is
+ * when it is given back. Runs in: workers. */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "wire/reader.h"
+
+#include "share_int.h"
+
+static void on_auth(void *owner, struct link *link, const char *msg, size_t n)
+{
+    struct client *c = owner;
+    struct err err;
+
+    if (n >= PROTO_HEADER_BYTES + 4 && proto_get_u32(msg + PROTO_HEADER_BYTES) == AUTH_OK)
+        return;
+    err_clear(&err);
+    err_set(&err, "08001", "node %d asks user \"%s\" for a password that pgpool does not know",
+        link->pool->cluster_node, c->pool->names);
+    err_hint(&err, "Put the user into pool_passwd, or set auth_query.");
+    share_forget_loan(c);
+    link_close(link);
+    share_fail_parked(c, &err);
+}
+
+static void on_login_done(void *owner, struct link *link)
+{
+    struct client *c = owner;
+
+    share_adopt(c, link);
+    client_unpark(c);
+}
+
+/* ParseComplete and BindComplete alone: the read can still be made elsewhere. */
+static bool is_no_answer_yet(const char *p, size_t n)
+{
+    size_t i;
+
+    for (i = 0; i + PROTO_HEADER_BYTES <= n; i += PROTO_HEADER_BYTES)
+        if ((p[i] != BE_PARSE_COMPLETE && p[i] != BE_BIND_COMPLETE) ||
+            proto_get_u32(p + i + 1) != 4)
+            return false;
+    return i == n;
+}
+
+static void on_bytes(void *owner, struct link *link, const char *p, size_t n)
+{
+    struct client *c = owner;
+    struct share *s = c->share;
+
+    if (link != c->link || link->epoch != c->epoch) {
+        link->be->epoch_mismatches++;
+        log_at(LVL_ERROR, "a reply met another client: dropped");
+        link_close(link);
+        return;
+    }
+    if (s->phase != SHARE_ATTACHED && link->phase == LINK_LOGIN)
+        return; /* of a login that is not the client's */
+    if (s->may_retry && !s->reply_begun) {
+        if (is_no_answer_yet(p, n)) {
+            buf_put(&s->early, p, n);
+            return;
+        }
+        s->reply_begun = true;
+        buf_free(&s->retry);
+        client_send(c, &s->early);
+    }
+    client_stats_on_bytes_out(&c->stats, n);
+    if (stream_send(&c->stream, p, n) == 0 && stream_is_clogged(&c->stream))
+        link_pause(link);
+}
+
+/* Settings that might be refused were sent. */
+static void on_synced(struct client *c)
+{
+    struct share *s = c->share;
+    struct link *link = c->link;
+    struct err err;
+
+    if (!link->own_failed) {
+        s->phase = SHARE_ATTACHED;
+        client_unpark(c);
+        return;
+    }
+    err_clear(&err);
+    err_set(&err, "08006", "the session's settings could not be restored on node %d",
+        link->pool->cluster_node);
+    err_detail(&err, "The server refuses a SET that it accepted before; its log says why.");
+    share_forget_loan(c);
+    link_close(link);
+    share_fail_parked(c, &err);
+}
+
+static void on_asked(struct client *c)
+{
+    struct share *s = c->share;
+
+    balance_ask_done(c, c->link);
+    s->phase = SHARE_ATTACHED;
+    s->is_fresh = true;
+    share_detach(c);
+    client_unpark(c);
+}
+
+/* The client has what it asked for. Keeps the link or gives it back, and goes on. */
+static void finish(struct client *c)
+{
+    struct share *s = c->share;
+
+    share_show_pins(c);
+    if (c->link->tx_status == 'I' && s->pins == 0)
+        share_detach(c);
+    client_after_quiet(c);
+}
+
+static void on_repaired(struct client *c)
+{
+    struct share *s = c->share;
+
+    c->link->watch_tags = false;
+    c->link->capture = false;
+    s->phase = SHARE_ATTACHED;
+    finish(c);
+}
+
+static void on_exchange_over(struct client *c)
+{
+    struct share *s = c->share;
+
+    share_names_settle(c);
+    share_settle(c);
+    buf_free(&s->retry);
+    s->may_retry = false;
+    s->reply_begun = false;
+    c->server_batch = false;
+    client_note_idle(c);
+    if (c->balance != NULL)
+        share_route_settle(c);
+    if ((s->reset_seen || s->look_at_pins) && share_repair(c))
+        return;
+    finish(c);
+}
+
+static void on_quiet(void *owner, struct link *link)
+{
+    struct client *c = owner;
+
+    (void)link;
+    switch ((enum share_phase)c->share->phase) {
+    case SHARE_SYNCING:
+        if (c->phase == CL_LOGIN)
+            share_login_synced(c);
+        else
+            on_synced(c);
+        break;
+    case SHARE_ASKING:
+        on_asked(c);
+        break;
+    case SHARE_REPAIRING:
+        on_repaired(c);
+        break;
+    default:
+        on_exchange_over(c);
+        break;
+    }
+}
+
+static void on_settled(void *owner, struct link *link)
+{
+    struct client *c = owner;
+
+    (void)link;
+    if (c->share->npending > 0)
+        share_names_settle(c);
+    if (c->is_parked)
+        client_unpark(c);
+}
+
+static void on_parameter(void *owner, struct link *link, struct slice name, struct slice value)
+{
+    struct client *c = owner;
+
+    if (link->error_is_ours || c->row == NULL || !slice_ieq_str(name, "application_name") ||
+        expect_head_is_ours(&link->expect))
+        return;
+    shm_write_begin(&c->row->seq);
+    client_row_set_application(c->row, value.p, value.n);
+    shm_write_end(&c->row->seq);
+}
+
+static void on_tag(void *owner, struct link *link, struct slice tag)
+{
+    (void)owner;
+    (void)link;
+    (void)tag;
+}
+
+static bool is_fatal(const struct errmsg *m)
+{
+    return slice_eq_str(m->severity, "FATAL") || slice_eq_str(m->severity, "PANIC");
+}
+
+/* The end of the server process is not the end of the session: what it means for the client is
+ * said when the link is gone. */
+static bool on_error(void *owner, struct link *link, const struct errmsg *m)
+{
+    struct client *c = owner;
+    struct share *s = c->share;
+
+    if (is_fatal(m)) {
+        count_statement(c->ss, link->pool->cluster_node, COUNT_FATAL);
+        if (s->last_words == NULL)
+            s->last_words = mem_alloc(sizeof *s->last_words);
+        err_clear(s->last_words);
+        errmsg_to_err(m, s->last_words);
+        return true;
+    }
+    if (link->error_is_ours) {
+        log_at(LVL_LOG, "node %d refuses what brings a session up to date: %.*s",
+            link->pool->cluster_node, (int)m->message.n, m->message.p);
+        return false;
+    }
+    count_statement(c->ss, link->pool->cluster_node, COUNT_ERROR);
+    s->saw_error = true;
+    return false;
+}
+
+/* A row of the catalogue's answers, or of what ties the session. */
+static void on_own_row(void *owner, struct link *link, struct slice body)
+{
+    static const unsigned reason[] = {
+        PIN_REASON_ADVISORY_LOCK, PIN_REASON_LISTEN, PIN_REASON_HOLD_CURSOR, PIN_REASON_TEMP_TABLE};
+    struct client *c = owner;
+    struct wire_reader r;
+    struct slice value;
+    bool is_null;
+    size_t i;
+
+    (void)link;
+    if (c->share->phase == SHARE_ASKING) {
+        balance_on_row(c, body);
+        return;
+    }
+    wire_reader_init(&r, body);
+    if (wire_get_u16(&r) != sizeof reason / sizeof reason[0])
+        return;
+    for (i = 0; i < sizeof reason / sizeof reason[0]; i++) {
+        value = wire_get_value(&r, &is_null);
+        if (r.bad || is_null)
+            return;
+        if (slice_eq_str(value, "0"))
+            c->share->pins &= ~(1U << reason[i]);
+    }
+}
+
+static void on_drained(void *owner, struct link *link)
+{
+    struct client *c = owner;
+
+    (void)link;
+    if (!c->is_parked && !c->is_half_closed)
+        stream_resume(&c->stream);
+}
+
+const struct link_owner_ops share_link_ops = {
+    .on_auth = on_auth,
+    .on_login_done = on_login_done,
+    .on_bytes = on_bytes,
+    .on_quiet = on_quiet,
+    .on_settled = on_settled,
+    .on_parameter = on_parameter,
+    .on_tag = on_tag,
+    .on_error = on_error,
+    .on_own_row = on_own_row,
+    .on_drained = on_drained,
+    .on_lost = share_on_lost,
+};

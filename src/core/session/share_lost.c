@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * share_lost.c: a borrowed link dies. Runs in: workers. The session goes on: a read that was not
+ * answered yet is made again elsewhere; whatever else was under way is answered with an error, for
+ * nobody knows whether it was done; an open transaction is a failed one until ROLLBACK. Only who
+ * was tied to the link (temporary tables and the like) is sent away: its state is lost. */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "config/conf.h"
+#include "wire/writer.h"
+
+#include "share_int.h"
+
+/* Sends again what the dead link did not begin to answer. */
+static void lost_retry(struct client *c)
+{
+    struct share *s = c->share;
+    struct buf retry = s->retry;
+
+    memset(&s->retry, 0, sizeof s->retry);
+    buf_free(&s->early);
+    log_at(LVL_LOG, "a read of user \"%s\" is made again: its server connection was lost",
+        c->pool->names);
+    buf_put(&retry, buf_slice(&c->carry).p, buf_unread(&c->carry));
+    buf_free(&c->carry);
+    c->is_parked = false;
+    c->server_batch = false;
+    client_feed(c, retry.data + retry.pos, retry.data + retry.len);
+    if (c->phase == CL_ACTIVE && !c->is_parked && !c->is_half_closed)
+        stream_resume(&c->stream);
+    buf_free(&retry);
+}
+
+/* Answers what the link owed: an error for each request, and for each of its ends the state. */
+static void lost_answer(struct client *c, const struct expect *owed, const struct err *err, char tx)
+{
+    struct buf out = {0};
+    bool told = false;
+    unsigned i;
+
+    for (i = 0; i < owed->len; i++) {
+        unsigned op = expect_peek(owed, i);
+        unsigned kind = op & OP_MASK;
+
+        if ((op & OP_SWALLOW) != 0)
+            continue;
+        if (!told && kind != OP_SYNC) {
+            wire_put_err(&out, err);
+            told = true;
+        }
+        if (kind == OP_QUERY || kind == OP_FUNCTION_CALL || kind == OP_SYNC) {
+            wire_put_ready(&out, tx);
+            told = false;
+        }
+    }
+    if (told)
+        c->local_error = true; /* the rest of the sequence is skipped, up to its Sync */
+    c->server_batch = false;
+    client_send(c, &out);
+}
+
+/* The settings are what they were before what failed. */
+static void lost_roll_back(struct client *c)
+{
+    struct share *s = c->share;
+
+    if (s->mark.client != NULL)
+        share_vars_assign(&s->vars, &s->mark);
+    if (s->tx.client != NULL)
+        share_vars_assign(&s->vars, &s->tx);
+    share_vars_clear(&s->mark);
+    s->saw_error = false;
+    s->has_set = false;
+    s->has_tx_words = false;
+    s->hold = false;
+    s->reset_seen = false;
+    s->look_at_pins = false;
+    s->unnamed_epoch = 0;
+}
+
+/* While the link logged in: the server may be full, starting, or gone. */
+static void lost_opening(struct client *c, const struct err *err)
+{
+    struct err told = *err;
+
+    told.severity = ERR_ERROR;
+    if (err->sqlstate[0] == '\0')
+        memcpy(told.sqlstate, "08006", 6);
+    share_fail_parked(c, &told);
+}
+
+/* The reason, as an ERROR: the connection to the client lives on. */
+static void lost_reason(struct client *c, const struct err *err, struct err *out)
+{
+    struct share *s = c->share;
+
+    *out = s->last_words != NULL ? *s->last_words : *err;
+    out->severity = ERR_ERROR;
+    if (s->last_words == NULL)
+        memcpy(out->sqlstate, "08006", 6);
+    mem_free(s->last_words);
+    s->last_words = NULL;
+}
+
+static void lost_attached(struct client *c, struct link *link, const struct err *err)
+{
+    struct share *s = c->share;
+    bool in_tx = link->tx_status != 'I' || s->tx.client != NULL;
+    bool owes = link->expect.len > 0;
+    bool may_retry = s->may_retry && !s->reply_begun && s->retry.len > 0 && !in_tx;
+
+    lost_roll_back(c);
+    if (may_retry) {
+        lost_retry(c);
+        return;
+    }
+    buf_free(&s->retry);
+    client_send(c, &s->early);
+    s->is_lost = in_tx;
+    s->is_untold = in_tx && !owes;
+    if (owes)
+        lost_answer(c, &link->expect, err, in_tx ? 'E' : 'I');
+    client_note_idle(c);
+    client_after_quiet(c);
+}
+
+void share_on_lost(void *owner, struct link *link, const struct err *err, bool told)
+{
+    struct client *c = owner;
+    struct share *s = c->share;
+    enum share_phase phase = (enum share_phase)s->phase;
+    bool in_message = c->body_left > 0 || (link->body_left > 0 && !link->swallow_body);
+    struct buf retry = s->retry;
+    struct err reason;
+
+    (void)told;
+    lost_reason(c, err, &reason);
+    sessions_suspect_node(c->ss, link->pool->cluster_node);
+    memset(&s->retry, 0, sizeof s->retry);
+    share_forget_loan(c);
+    s->retry = retry;
+    share_names_settle(c);
+    if (phase == SHARE_OPENING) {
+        lost_opening(c, &reason);
+    } else if (s->pins != 0 || in_message) {
+        log_at(LVL_LOG, "session of user \"%s\" ends with its server connection: %s",
+            c->pool->names, reason.msg);
+        reason.severity = ERR_FATAL;
+        client_end(c, in_message ? NULL : &reason);
+    } else if (phase == SHARE_ATTACHED) {
+        lost_attached(c, link, &reason);
+    } else {
+        lost_roll_back(c);
+        client_unpark(c); /* nothing of the client was under way: what is parked asks again */
+    }
+}
+
+/* One whole message at the front of what is parked; NULL when there is none. */
+static const char *parked_message(const struct client *c, uint32_t *len)
+{
+    struct slice in = buf_slice(&c->carry);
+
+    if (in.n < PROTO_HEADER_BYTES)
+        return NULL;
+    *len = proto_get_u32(in.p + 1) + 1;
+    return in.p;
+}
+
+void share_fail_parked(struct client *c, const struct err *err)
+{
+    struct share *s = c->share;
+    struct buf out = {0};
+    const char *p;
+    uint32_t len = 0;
+
+    c->body_left = 0;
+    if (s->is_virtual) {
+        /* BEGIN was promised: the transaction is there, and failed. */
+        s->is_virtual = false;
+        s->is_lost = true;
+        buf_free(&s->begin);
+    }
+    p = parked_message(c, &len);
+    wire_put_err(&out, err);
+    if (p != NULL && p[0] == FE_QUERY) {
+        wire_put_ready(&out, share_tx_status(c));
+        if (buf_unread(&c->carry) >= len)
+            buf_consume(&c->carry, len);
+        else
+            c->body_skip = len - (uint32_t)buf_unread(&c->carry), buf_free(&c->carry);
+    } else {
+        c->local_error = true; /* up to the next Sync */
+    }
+    client_send(c, &out);
+    client_note_idle(c);
+    client_unpark(c);
+}

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * share_state.c: what a statement does to the session of a client that shares links. Runs in:
+ * workers. A change is made when the statement is sent and taken back when the exchange fails or
+ * the transaction is rolled back: sets are immutable, so a place to go back to is two pointers. */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+
+#include "share_int.h"
+
+#define PIN_BIT(sym) (1U << PIN_REASON_##sym)
+/* These outlive a rollback. */
+#define PINS_THAT_STAY (PIN_BIT(ADVISORY_LOCK) | PIN_BIT(LOAD) | PIN_BIT(UNKNOWN))
+
+static bool has_prefix(struct slice s, const char *prefix)
+{
+    size_t n = strlen(prefix);
+
+    return s.n >= n && memcmp(s.p, prefix, n) == 0;
+}
+
+static bool contains(struct slice text, const char *word)
+{
+    size_t n = strlen(word);
+    size_t i;
+
+    for (i = 0; i + n <= text.n; i++)
+        if (strncasecmp(text.p + i, word, n) == 0)
+            return true;
+    return false;
+}
+
+/* The body of DO is not parsed: words that leave something in the session are looked for. */
+static bool do_leaves_state(struct slice text)
+{
+    static const char *const words[] = {"set_config", "temp", "listen", "advisory_lock", "load ",
+        "set session", "set role", "set search_path"};
+    size_t i;
+
+    for (i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (contains(text, words[i]))
+            return true;
+    return false;
+}
+
+static void effects_of_functions(const struct sql_stmt *st, struct share_effects *out)
+{
+    uint32_t i;
+
+    for (i = 0; i < st->nfuncs; i++) {
+        struct slice name = st->funcs[i].name;
+
+        if (slice_eq_str(name, "set_config")) {
+            out->any = true;
+        } else if (has_prefix(name, "pg_advisory_lock") ||
+                   has_prefix(name, "pg_try_advisory_lock")) {
+            out->pins |= PIN_BIT(ADVISORY_LOCK);
+            out->any = true;
+        } else if (has_prefix(name, "pg_advisory_unlock")) {
+            out->any = true;
+        }
+    }
+}
+
+static void effects_of_stmt(const struct sql_stmt *st, struct slice text, struct share_effects *out)
+{
+    switch (st->kind) {
+    case SQL_SET:
+    case SQL_RESET:
+        out->any =
+            out->any || (st->set.scope != SQL_SET_LOCAL && st->set.scope != SQL_SET_TRANSACTION &&
+                            st->set.scope != SQL_SET_CONSTRAINTS);
+        break;
+    case SQL_LISTEN:
+        if (st->verb != SQL_VERB_UNLISTEN)
+            out->pins |= PIN_BIT(LISTEN);
+        out->any = true;
+        break;
+    case SQL_DECLARE:
+        if ((st->flags & SQL_F_WITH_HOLD) != 0) {
+            out->pins |= PIN_BIT(HOLD_CURSOR);
+            out->any = true;
+        }
+        break;
+    case SQL_DO:
+        if (do_leaves_state(text)) {
+            out->pins |= PIN_BIT(UNKNOWN);
+            out->any = true;
+        }
+        break;
+    case SQL_PREPARE:
+    case SQL_DEALLOCATE:
+        out->any = true;
+        break;
+    default:
+        if (st->verb == SQL_VERB_LOAD)
+            out->pins |= PIN_BIT(LOAD);
+        if (st->verb == SQL_VERB_LOAD || st->verb == SQL_VERB_DISCARD ||
+            st->verb == SQL_VERB_UNLISTEN)
+            out->any = true;
+        break;
+    }
+    if ((st->flags & SQL_F_TEMP) != 0) {
+        out->pins |= PIN_BIT(TEMP_TABLE);
+        out->any = true;
+    }
+    effects_of_functions(st, out);
+}
+
+static struct slice stmt_text(const struct sql_stmt *st, struct slice sql)
+{
+    if ((size_t)st->offset + st->len > sql.n)
+        return sql;
+    return slice_of(sql.p + st->offset, st->len);
+}
+
+void share_effects_of(const struct sql_facts *facts, struct slice sql, struct share_effects *out)
+{
+    uint32_t i;
+
+    memset(out, 0, sizeof *out);
+    for (i = 0; i < facts->nstmts; i++)
+        effects_of_stmt(&facts->stmts[i], sql, out);
+}
+
+/* A change follows: what was before must be known. */
+static void remember(struct share *s)
+{
+    s->has_set = true;
+    if (s->mark.client != NULL)
+        return;
+    share_vars_assign(&s->mark, &s->vars);
+}
+
+static void pin(struct client *c, uint32_t reasons)
+{
+    struct share *s = c->share;
+
+    if (c->ss->conf->pin_on_session_state == CONF_PIN_OFF)
+        return;
+    s->pins |= reasons;
+}
+
+/* In a transaction from here on. */
+static void begin(struct share *s)
+{
+    if (s->tx.client != NULL)
+        return;
+    share_vars_assign(&s->tx, &s->vars);
+    s->tx_pins = s->pins;
+}
+
+static void savepoints_free(struct share *s)
+{
+    struct share_savepoint *sp;
+
+    while ((sp = s->savepoints) != NULL) {
+        s->savepoints = sp->next;
+        share_vars_clear(&sp->vars);
+        mem_free(sp);
+    }
+}
+
+static void roll_back(struct share *s)
+{
+    if (s->tx.client == NULL)
+        return;
+    share_vars_assign(&s->vars, &s->tx);
+    s->pins = (s->pins & PINS_THAT_STAY) | s->tx_pins;
+    savepoints_free(s);
+}
+
+static struct share_savepoint *savepoint_find(struct share *s, struct slice name)
+{
+    struct share_savepoint *sp;
+
+    for (sp = s->savepoints; sp != NULL; sp = sp->next)
+        if (slice_eq_str(name, sp->name))
+            return sp;
+    return NULL;
+}
+
+/* Forgets those that are newer than `sp`. */
+static void savepoints_cut(struct share *s, struct share_savepoint *sp)
+{
+    struct share_savepoint *p;
+
+    while ((p = s->savepoints) != sp) {
+        s->savepoints = p->next;
+        share_vars_clear(&p->vars);
+        mem_free(p);
+    }
+}
+
+static void note_savepoint(struct client *c, const struct sql_tx *tx)
+{
+    struct share *s = c->share;
+    struct share_savepoint *sp;
+
+    if (tx->op == SQL_TX_SAVEPOINT) {
+        if (tx->name.n >= sizeof sp->name)
+            return;
+        sp = mem_alloc_zero(sizeof *sp);
+        memcpy(sp->name, tx->name.p, tx->name.n);
+        share_vars_assign(&sp->vars, &s->vars);
+        sp->next = s->savepoints;
+        s->savepoints = sp;
+        return;
+    }
+    sp = savepoint_find(s, tx->name);
+    if (sp == NULL)
+        return;
+    savepoints_cut(s, sp);
+    if (tx->op == SQL_TX_ROLLBACK_TO) {
+        share_vars_assign(&s->vars, &sp->vars);
+    } else if (tx->op == SQL_TX_RELEASE) {
+        s->savepoints = sp->next;
+        share_vars_clear(&sp->vars);
+        mem_free(sp);
+    }
+}
+
+static void note_tx(struct client *c, const struct sql_stmt *st)
+{
+    struct share *s = c->share;
+    bool failed = c->link != NULL && c->link->tx_status == 'E';
+
+    s->has_tx_words = true;
+    switch (st->kind) {
+    case SQL_BEGIN:
+        begin(s);
+        break;
+    case SQL_COMMIT:
+        if (failed)
+            roll_back(s);
+        break;
+    case SQL_ROLLBACK:
+        roll_back(s);
+        break;
+    default:
+        note_savepoint(c, &st->tx);
+        break;
+    }
+    if ((st->flags & SQL_F_CHAIN) != 0 && s->tx.client != NULL) {
+        share_vars_clear(&s->tx);
+        begin(s);
+    }
+}
+
+static void note_discard(struct client *c, const struct sql_stmt *st)
+{
+    struct share *s = c->share;
+
+    if (slice_ieq_str(st->name, "all")) {
+        s->pins = 0;
+        share_names_drop_all(c);
+    } else if (slice_ieq_str(st->name, "temp") || slice_ieq_str(st->name, "temporary")) {
+        s->pins &= ~PIN_BIT(TEMP_TABLE);
+    }
+}
+
+static void note_calls(struct client *c, const struct sql_stmt *st, struct slice sql)
+{
+    struct share *s = c->share;
+    uint32_t i;
+
+    for (i = 0; i < st->nfuncs; i++) {
+        const struct sql_func *f = &st->funcs[i];
+
+        if (has_prefix(f->name, "pg_advisory_unlock"))
+            s->look_at_pins = true;
+        if (!slice_eq_str(f->name, "set_config"))
+            continue;
+        remember(s);
+        if (st->ntables > 0 || st->kind != SQL_SELECT || (size_t)f->offset + f->call_len > sql.n ||
+            !share_vars_note_call(s, slice_of(sql.p + f->offset, f->call_len)))
+            pin(c, PIN_BIT(SETTING));
+    }
+}
+
+static void note_stmt(struct client *c, const struct sql_stmt *st, struct slice sql)
+{
+    struct share *s = c->share;
+
+    switch (st->kind) {
+    case SQL_BEGIN:
+    case SQL_COMMIT:
+    case SQL_ROLLBACK:
+    case SQL_SAVEPOINT:
+        note_tx(c, st);
+        break;
+    case SQL_SET:
+    case SQL_RESET:
+        remember(s);
+        if (!share_vars_note(s, st, stmt_text(st, sql)))
+            pin(c, PIN_BIT(SETTING));
+        break;
+    case SQL_CLOSE:
+    case SQL_DDL:
+        s->look_at_pins = s->look_at_pins || s->pins != 0;
+        break;
+    default:
+        if (st->verb == SQL_VERB_UNLISTEN)
+            s->look_at_pins = true;
+        if (st->verb != SQL_VERB_DISCARD)
+            break;
+        remember(s);
+        (void)share_vars_note(s, st, sql);
+        note_discard(c, st);
+        break;
+    }
+    if (st->kind == SQL_DEALLOCATE)
+        share_names_note_deallocate(c, st);
+    note_calls(c, st, sql);
+}
+
+void share_note(struct client *c, struct slice sql, const struct sql_facts *facts)
+{
+    struct share *s = c->share;
+    struct share_effects e;
+    uint32_t i;
+
+    share_effects_of(facts, sql, &e);
+    if (!s->hold)
+        s->mark_pins = s->pins;
+    for (i = 0; i < facts->nstmts; i++)
+        note_stmt(c, &facts->stmts[i], sql);
+    if (e.pins != 0)
+        pin(c, e.pins);
+    if (e.any)
+        s->hold = true;
+}
+
+void share_note_unread(struct client *c)
+{
+    c->share->hold = true;
+    pin(c, PIN_BIT(UNKNOWN));
+}
+
+/* The exchange failed: what it would have changed did not happen. */
+static void settle_failure(struct client *c, bool is_open)
+{
+    struct share *s = c->share;
+
+    if (s->has_set && s->has_tx_words && s->mark.client != NULL) {
+        /* Which of its parts were kept is known to the server alone. */
+        pin(c, PIN_BIT(SETTING));
+        return;
+    }
+    if (!is_open && s->tx.client != NULL)
+        roll_back(s);
+    else if (s->mark.client != NULL)
+        share_vars_assign(&s->vars, &s->mark);
+    if (s->has_set || s->hold)
+        s->pins = (s->pins & PINS_THAT_STAY) | s->mark_pins;
+}
+
+void share_settle(struct client *c)
+{
+    struct share *s = c->share;
+    bool is_open = c->link->tx_status != 'I';
+
+    if (s->saw_error)
+        settle_failure(c, is_open);
+    if (!is_open && s->tx.client != NULL) {
+        share_vars_clear(&s->tx);
+        savepoints_free(s);
+    } else if (is_open) {
+        begin(s); /* by a statement that was not looked at */
+    }
+    if (s->mark.client != NULL)
+        share_vars_clear(&s->mark);
+    s->saw_error = false;
+    s->has_set = false;
+    s->has_tx_words = false;
+    s->hold = false;
+    varset_assign(&c->link->vars, s->vars.link);
+}
+
+void share_state_free(struct client *c)
+{
+    struct share *s = c->share;
+
+    savepoints_free(s);
+    share_vars_clear(&s->vars);
+    share_vars_clear(&s->mark);
+    share_vars_clear(&s->tx);
+    varset_unref(&s->base);
+}

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * share_vars.c: SET, RESET and set_config() as changes of two sets: what the client wants, and what
+ * its present link has. Runs in: workers. Start-up parameters are settings, too: links are opened
+ * without any, so that everybody can have them. */
+#include "config.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "share_int.h"
+
+void share_vars_assign(struct share_vars *to, const struct share_vars *from)
+{
+    varset_assign(&to->client, from->client);
+    varset_assign(&to->link, from->link);
+}
+
+void share_vars_clear(struct share_vars *v)
+{
+    varset_unref(&v->client);
+    varset_unref(&v->link);
+}
+
+/* A name that can stand in SET and RESET as it is. */
+static bool is_plain_name(struct slice name)
+{
+    size_t i;
+
+    if (name.n == 0 || name.n > 127)
+        return false;
+    for (i = 0; i < name.n; i++)
+        if (!islower((unsigned char)name.p[i]) && !isdigit((unsigned char)name.p[i]) &&
+            name.p[i] != '_' && name.p[i] != '.')
+            return false;
+    return true;
+}
+
+/* Settings that end with their transaction however they are set, or that are no settings. */
+static bool is_transient(struct slice name)
+{
+    return slice_eq_str(name, "transaction_isolation") ||
+           slice_eq_str(name, "transaction_read_only") ||
+           slice_eq_str(name, "transaction_deferrable") || slice_eq_str(name, "seed");
+}
+
+static bool vars_put(struct share *s, struct slice name, struct slice sql)
+{
+    return varset_put(&s->vars.client, name, sql) == 0 && varset_put(&s->vars.link, name, sql) == 0;
+}
+
+static void vars_drop(struct share *s, struct slice name)
+{
+    struct slice base = varset_get(s->base, name);
+
+    varset_drop(&s->vars.link, name);
+    if (base.p == NULL) {
+        varset_drop(&s->vars.client, name);
+        return;
+    }
+    (void)varset_put(&s->vars.client, name, base);
+    s->reset_seen = true;
+}
+
+/* RESET ALL, or with `identity` DISCARD ALL. */
+static void vars_drop_all(struct share *s, bool identity)
+{
+    struct slice role = varset_get(s->vars.client, slice_of_str("role"));
+    struct slice auth = varset_get(s->vars.client, slice_of_str("session_authorization"));
+    struct varset *kept = varset_ref(s->vars.client);
+
+    varset_assign(&s->vars.client, s->base);
+    if (identity) {
+        varset_assign(&s->vars.link, s->base->store->empty);
+    } else {
+        varset_reset_all(&s->vars.link);
+        if (role.p != NULL)
+            (void)varset_put(&s->vars.client, slice_of_str("role"), role);
+        if (auth.p != NULL)
+            (void)varset_put(&s->vars.client, slice_of_str("session_authorization"), auth);
+    }
+    if (!varset_is_empty(s->base))
+        s->reset_seen = true;
+    varset_unref(&kept);
+}
+
+static bool note_characteristic(struct share *s, const char *name, const char *value)
+{
+    struct buf sql = {0};
+    bool ok;
+
+    buf_printf(&sql, "SET %s TO %s", name, value);
+    ok = vars_put(s, slice_of_str(name), buf_slice(&sql));
+    buf_free(&sql);
+    return ok;
+}
+
+static bool note_characteristics(struct share *s, const struct sql_tx *tx)
+{
+    static const char *const level[] = {[SQL_ISO_READ_UNCOMMITTED] = "'read uncommitted'",
+        [SQL_ISO_READ_COMMITTED] = "'read committed'",
+        [SQL_ISO_REPEATABLE_READ] = "'repeatable read'",
+        [SQL_ISO_SERIALIZABLE] = "'serializable'"};
+    bool ok = true;
+
+    if (tx->isolation != SQL_ISO_UNSET)
+        ok = note_characteristic(s, "default_transaction_isolation", level[tx->isolation]);
+    if (tx->read_only != SQL_UNSET)
+        ok = ok && note_characteristic(
+                       s, "default_transaction_read_only", tx->read_only == SQL_YES ? "on" : "off");
+    if (tx->deferrable != SQL_UNSET)
+        ok = ok && note_characteristic(s, "default_transaction_deferrable",
+                       tx->deferrable == SQL_YES ? "on" : "off");
+    return ok;
+}
+
+static bool note_set(struct share *s, const struct sql_set *set, struct slice text)
+{
+    if (is_transient(set->name))
+        return true;
+    if (!is_plain_name(set->name) || text.n == 0)
+        return false;
+    /* What a backslash means would be decided by another setting. */
+    if (memchr(text.p, '\\', text.n) != NULL &&
+        varset_get(s->vars.client, slice_of_str("standard_conforming_strings")).p != NULL)
+        return false;
+    if (slice_eq_str(set->name, "session_authorization"))
+        vars_drop(s, slice_of_str("role"));
+    if (slice_eq_str(set->name, "role") && slice_ieq_str(set->value, "none")) {
+        varset_drop(&s->vars.client, set->name);
+        varset_drop(&s->vars.link, set->name);
+        return true;
+    }
+    return vars_put(s, set->name, text);
+}
+
+bool share_vars_note(struct share *s, const struct sql_stmt *st, struct slice text)
+{
+    const struct sql_set *set = &st->set;
+
+    if (st->verb == SQL_VERB_DISCARD) {
+        if (slice_ieq_str(st->name, "all"))
+            vars_drop_all(s, true);
+        return true;
+    }
+    if (st->kind == SQL_SET && set->scope == SQL_SET_CHARACTERISTICS)
+        return note_characteristics(s, &st->tx);
+    if (st->kind == SQL_SET && set->scope != SQL_SET_SESSION)
+        return true;
+    if (set->how == SQL_SET_RESET_ALL || (st->flags & SQL_F_ALL) != 0) {
+        vars_drop_all(s, false);
+        return true;
+    }
+    if (st->kind == SQL_RESET || set->how == SQL_SET_DEFAULT) {
+        if (slice_eq_str(set->name, "session_authorization"))
+            vars_drop(s, slice_of_str("role"));
+        vars_drop(s, set->name);
+        return true;
+    }
+    return note_set(s, set, text);
+}
+
+/* A string as SQL, whatever standard_conforming_strings says. */
+static void put_literal(struct buf *out, struct slice value)
+{
+    size_t i;
+
+    if (varset_quote(out, value))
+        return;
+    buf_put(out, "E'", 2);
+    for (i = 0; i < value.n; i++) {
+        if (value.p[i] == '\'' || value.p[i] == '\\')
+            buf_put_byte(out, value.p[i]);
+        buf_put_byte(out, value.p[i]);
+    }
+    buf_put_byte(out, '\'');
+}
+
+static bool startup_put(struct varset **out, struct slice name, struct slice value)
+{
+    struct buf folded = {0};
+    struct buf sql = {0};
+    bool ok;
+    size_t i;
+
+    for (i = 0; i < name.n; i++)
+        buf_put_byte(&folded, (char)tolower((unsigned char)name.p[i]));
+    ok = is_plain_name(buf_slice(&folded));
+    if (ok) {
+        buf_printf(&sql, "SELECT pg_catalog.set_config('%.*s',", (int)folded.len, folded.data);
+        put_literal(&sql, value);
+        buf_printf(&sql, ",false)");
+        ok = varset_put(out, buf_slice(&folded), buf_slice(&sql)) == 0;
+    }
+    buf_free(&folded);
+    buf_free(&sql);
+    return ok;
+}
+
+/* One word of "options": white space ends it, a backslash takes the next character as it is. */
+static const char *options_word(const char *p, const char *end, struct buf *word)
+{
+    while (p < end && isspace((unsigned char)*p))
+        p++;
+    while (p < end && !isspace((unsigned char)*p)) {
+        if (*p == '\\' && p + 1 < end)
+            p++;
+        buf_put_byte(word, *p++);
+    }
+    return p;
+}
+
+/* -c name=value, -cname=value and --name=value: others cannot be SET. */
+static bool options_put(struct varset **out, struct slice word)
+{
+    const char *eq = memchr(word.p, '=', word.n);
+    struct buf name = {0};
+    const char *p;
+    bool ok;
+
+    if (eq == NULL)
+        return false;
+    for (p = word.p; p < eq; p++)
+        buf_put_byte(&name, *p == '-' ? '_' : *p);
+    ok = startup_put(out, buf_slice(&name), slice_of(eq + 1, word.n - (size_t)(eq + 1 - word.p)));
+    buf_free(&name);
+    return ok;
+}
+
+static bool startup_options(struct varset **out, struct slice options)
+{
+    const char *p = options.p;
+    const char *end = p + options.n;
+    struct buf word = {0};
+    bool expects_value = false;
+    bool ok = true;
+
+    while (ok && p < end) {
+        buf_clear(&word);
+        p = options_word(p, end, &word);
+        if (word.len == 0)
+            break;
+        if (expects_value) {
+            ok = options_put(out, buf_slice(&word));
+            expects_value = false;
+        } else if (word.len > 2 && word.data[0] == '-' && word.data[1] == '-') {
+            ok = options_put(out, slice_of(word.data + 2, word.len - 2));
+        } else if (word.len >= 2 && word.data[0] == '-' && word.data[1] == 'c') {
+            expects_value = word.len == 2;
+            ok = expects_value || options_put(out, slice_of(word.data + 2, word.len - 2));
+        } else {
+            ok = false;
+        }
+    }
+    buf_free(&word);
+    return ok && !expects_value;
+}
+
+bool share_vars_of_startup(
+    struct varset_store *store, const struct paramset *params, struct varset **out)
+{
+    struct slice name;
+    struct slice value;
+    uint32_t at = 0;
+
+    *out = varset_empty(store);
+    while (paramset_next(params, &at, &name, &value)) {
+        bool ok = slice_eq_str(name, "options") ? startup_options(out, value)
+                                                : startup_put(out, name, value);
+
+        if (!ok) {
+            varset_unref(out);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The end of one argument: the next comma or closing parenthesis outside of quotes. NULL: beyond
+ * what is understood here. */
+static const char *argument_end(const char *p, const char *end)
+{
+    bool quoted = false;
+
+    for (; p < end; p++) {
+        if (*p == '\'')
+            quoted = !quoted;
+        else if (quoted && *p == '\\')
+            return NULL;
+        else if (!quoted && (*p == ',' || *p == ')'))
+            return p;
+        else if (!quoted && (*p == '(' || *p == '"' || *p == '$'))
+            return NULL;
+    }
+    return NULL;
+}
+
+static struct slice trimmed(const char *p, const char *end)
+{
+    while (p < end && isspace((unsigned char)*p))
+        p++;
+    while (end > p && isspace((unsigned char)end[-1]))
+        end--;
+    return slice_of(p, (size_t)(end - p));
+}
+
+static bool is_string(struct slice a)
+{
+    return a.n >= 2 && a.p[0] == '\'' && a.p[a.n - 1] == '\'';
+}
+
+bool share_vars_note_call(struct share *s, struct slice call)
+{
+    const char *end = call.p + call.n;
+    const char *p = memchr(call.p, '(', call.n);
+    struct slice arg[3];
+    struct slice last = slice_of(NULL, 0);
+    struct buf sql = {0};
+    struct buf name = {0};
+    bool ok;
+    int i;
+
+    for (i = (int)call.n - 1; i > 0 && last.p == NULL; i--)
+        if (call.p[i] == ',')
+            last = trimmed(call.p + i + 1, end - 1);
+    if (last.p != NULL && (slice_ieq_str(last, "true") || slice_ieq_str(last, "'t'") ||
+                              slice_ieq_str(last, "'true'")))
+        return true; /* ends with the transaction */
+    for (i = 0; i < 3; i++) {
+        const char *from = p == NULL ? NULL : p + 1;
+
+        p = from == NULL ? NULL : argument_end(from, end);
+        if (p == NULL)
+            return false;
+        arg[i] = trimmed(from, p);
+    }
+    if (!is_string(arg[0]) || !is_string(arg[1]) || !slice_ieq_str(arg[2], "false"))
+        return false;
+    for (i = 1; i < (int)arg[0].n - 1; i++)
+        buf_put_byte(&name, (char)tolower((unsigned char)arg[0].p[i]));
+    buf_printf(&sql, "SELECT pg_catalog.set_config(%.*s,", (int)arg[0].n, arg[0].p);
+    buf_put(&sql, arg[1].p, arg[1].n);
+    buf_printf(&sql, ",false)");
+    ok = is_plain_name(buf_slice(&name)) &&
+         (is_transient(buf_slice(&name)) || vars_put(s, buf_slice(&name), buf_slice(&sql)));
+    buf_free(&name);
+    buf_free(&sql);
+    return ok;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * share_wait.c: clients that wait for a primary, up to failover_wait. Runs in: workers. They are
+ * parked; a timer of the worker looks at the view a few times a second while there are any. */
+#include "config.h"
+
+#include "config/conf.h"
+
+#include "share_int.h"
+
+#define LOOK_MS 50
+
+static void look(struct timer *t)
+{
+    struct sessions *ss = LIST_ENTRY(t, struct sessions, homeless_timer);
+    bool found = sessions_write_node(ss) != VIEW_NO_NODE && !view_must_hold_writes(&ss->view);
+    int64_t now = loop_now_us(ss->loop);
+    struct list all;
+    struct list *n;
+    struct err err;
+
+    /* Going on with one client may end others: no walk, but one after the other from the front. */
+    list_init(&all);
+    while ((n = list_first(&ss->homeless)) != NULL) {
+        list_remove(n);
+        list_push_back(&all, n);
+    }
+    while ((n = list_first(&all)) != NULL) {
+        struct share *s = LIST_ENTRY(n, struct share, homeless_node);
+        struct client *c = s->client;
+
+        if (found) {
+            share_stop_waiting(c);
+            client_unpark(c);
+        } else if (now >= s->homeless_until_us) {
+            share_stop_waiting(c);
+            err_clear(&err);
+            err_set(&err, "57P03", "no server accepts writes");
+            err_detail(&err, "No primary was found within failover_wait (%d s).",
+                (int)(ss->conf->failover_wait_ms / 1000));
+            share_fail_parked(c, &err);
+        } else {
+            list_remove(n);
+            list_push_back(&ss->homeless, n);
+        }
+    }
+    if (!list_is_empty(&ss->homeless))
+        timer_start(ss->loop, t, LOOK_MS);
+}
+
+void share_wait_init(struct sessions *ss)
+{
+    list_init(&ss->homeless);
+    timer_init(&ss->homeless_timer, look);
+}
+
+enum feed_step share_wait_for_primary(struct client *c)
+{
+    struct share *s = c->share;
+    struct sessions *ss = c->ss;
+
+    if (!list_is_detached(&s->homeless_node))
+        return FEED_PARK;
+    if (s->homeless_until_us == 0)
+        s->homeless_until_us = loop_now_us(ss->loop) + ss->conf->failover_wait_ms * 1000;
+    s->phase = SHARE_WAITING;
+    list_push_back(&ss->homeless, &s->homeless_node);
+    client_row_state(c, CLIENT_STATE_WAITING, WAIT_REASON_NO_PRIMARY);
+    client_stats_on_wait_begin(c);
+    if (!timer_is_armed(&ss->homeless_timer))
+        timer_start(ss->loop, &ss->homeless_timer, LOOK_MS);
+    return FEED_PARK;
+}
+
+void share_stop_waiting(struct client *c)
+{
+    struct share *s = c->share;
+
+    if (list_is_detached(&s->homeless_node))
+        return;
+    list_remove(&s->homeless_node);
+    client_stats_on_wait_end(c);
+    if (s->phase == SHARE_WAITING)
+        s->phase = SHARE_DETACHED;
+}
