@@ -128,6 +128,8 @@ struct route_input {
     const struct route_marks *const *marks;
     unsigned nmarks;
     uint64_t random; /* for the choice among nodes */
+    /* By node: WAL known to be replayed there, perhaps more than the view says; NULL: nothing. */
+    const uint64_t *replayed_lsn;
 };
 
 #define ROUTE_MAX_QUESTIONS 16

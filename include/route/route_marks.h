@@ -19,7 +19,8 @@ struct view;
 size_t route_marks_bytes(const struct conf *conf);
 /* Makes an empty table in `mem` (zeroed, aligned to 8). The cold start begins at `now_us`. */
 struct route_marks *route_marks_init(void *mem, const struct conf *conf, int64_t now_us);
-/* What a table is called in here. */
+/* What a table is called in here. Oid 0 stands for every table of the database: somebody wrote to
+ * one that he could not name. */
 uint64_t route_marks_key(struct slice database, uint32_t oid);
 /* Notes a write whose commit (or end, outside a transaction) the server has confirmed. When the
  * bucket is full the entry longest unwritten goes. Only the owner calls it. */

@@ -186,6 +186,12 @@ static uint64_t wanted_lsn(const struct route_input *in)
     return 0;
 }
 
+static bool has_replayed(const struct route_input *in, int node, uint64_t lsn)
+{
+    return lsn <= in->view->node[node].replayed_lsn ||
+           (in->replayed_lsn != NULL && lsn <= in->replayed_lsn[node]);
+}
+
 void route_place_read(const struct route_input *in, struct route_decision *out)
 {
     const struct view *v = in->view;
@@ -209,7 +215,7 @@ void route_place_read(const struct route_input *in, struct route_decision *out)
             return;
     }
     lsn = wanted_lsn(in);
-    if (lsn <= v->node[node].replayed_lsn)
+    if (has_replayed(in, node, lsn))
         return;
     if (in->conf->read_consistency_wait_ms > 0) {
         out->must_wait = true;

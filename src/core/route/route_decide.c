@@ -97,6 +97,9 @@ static enum route_reason denied_by_session(const struct route_input *in)
         return ROUTE_R_TX_FAILED;
     if (s->in_tx ? s->tx_serializable : s->default_serializable)
         return ROUTE_R_SERIALIZABLE;
+    /* What is not committed yet is nowhere else. */
+    if (in->conf->read_consistency != CONF_READ_EVENTUAL && s->in_tx && s->wrote_in_tx)
+        return ROUTE_R_WROTE_IN_TX;
     return denied_by_writes(in, s->in_tx);
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/log.h"
+#include "config/conf.h"
 #include "parser/sql_cache.h"
 #include "route/route_oracle.h"
 #include "wire/reader.h"
@@ -16,7 +17,7 @@
 
 #include "balance_int.h"
 
-/* The questions under way. */
+/* The questions under way, or to be asked when the transaction is over. */
 struct balance_questions {
     struct arena *arena; /* holds this struct and the names */
     unsigned n;
@@ -77,60 +78,126 @@ void balance_questions_free(struct balance_questions **qp)
     arena_free(&a);
 }
 
-void balance_ask(struct client *c, struct link *link, const struct route_decision *d)
+static void ask_send(struct client *c, struct link *link)
 {
     struct balance *b = c->balance;
     struct buf sql = {0};
-    struct buf out = {0};
+
+    route_oracle_sql(b->questions->question, b->questions->n, &sql);
+    b->asking = ASKING_CATALOGUE;
+    link->capture = true;
+    link->own_failed = false;
+    balance_send_own_text(link, buf_slice(&sql));
+    buf_free(&sql);
+}
+
+void balance_ask(struct client *c, struct link *link, const struct route_decision *d)
+{
+    struct balance *b = c->balance;
 
     balance_questions_free(&b->questions);
     b->questions = ask_keep(d);
-    route_oracle_sql(b->questions->question, b->questions->n, &sql);
-    wire_put_query(&out, buf_slice(&sql));
-    b->is_asking = true;
-    link->capture = true;
-    link->own_failed = false;
-    link_expect(link, OP_QUERY | OP_SWALLOW);
-    (void)link_send(link, out.data, out.len);
-    buf_free(&sql);
-    buf_free(&out);
+    ask_send(c, link);
+}
+
+void balance_ask_later(struct client *c, const struct route_decision *d)
+{
+    struct balance *b = c->balance;
+
+    balance_questions_free(&b->questions);
+    b->questions = ask_keep(d);
+}
+
+void balance_ask_missed(struct client *c)
+{
+    struct balance *b = c->balance;
+
+    if (b->questions == NULL || b->asking != ASKING_NONE || c->link->tx_status != 'I' ||
+        !balance_is_quiet(c) || c->is_half_closed || c->ss->stop != SESSION_RUNNING)
+        return;
+    ask_send(c, c->link);
+}
+
+/* The write's tables whose numbers are not known. */
+static void missing_oids(struct client *c, const struct sql_stmt *s, struct route_decision *d)
+{
+    uint32_t i;
+    uint32_t bits;
+
+    for (i = 0; i < s->ntables && d->nquestions < ROUTE_MAX_QUESTIONS; i++) {
+        struct route_question q = {
+            .kind = ROUTE_Q_OID, .schema = s->tables[i].schema, .name = s->tables[i].name};
+
+        if ((s->tables[i].flags & SQL_TABLE_TARGET) != 0 && balance_lookup(c, &q, &bits) == -1)
+            d->question[d->nquestions++] = q;
+    }
+}
+
+bool balance_asks_marks(struct client *c, const struct sql_facts *facts)
+{
+    struct balance *b = c->balance;
+    struct route_decision d = {.must_ask = true};
+    uint32_t i;
+
+    if (c->ss->conf->disable_load_balance_on_write != CONF_WRITE_DML_ADAPTIVE_GLOBAL ||
+        b->ask_failed)
+        return false;
+    for (i = 0; i < facts->nstmts; i++)
+        missing_oids(c, &facts->stmts[i], &d);
+    return d.nquestions > 0 && balance_asks(c, &d);
+}
+
+static void take_answer(struct client *c, struct slice index_text, struct slice bits_text)
+{
+    struct balance *b = c->balance;
+    unsigned index;
+    uint32_t bits;
+
+    if (route_oracle_parse_row(index_text, bits_text, b->questions->n, &index, &bits) == 0)
+        route_cache_put(c->ss->answers, b->rs.database, balance_path(c),
+            &b->questions->question[index], b->rs.now_us, bits);
+}
+
+/* The columns of a row; false when there are not `n` of them. */
+bool balance_row_values(struct slice body, struct slice *value, int n)
+{
+    struct wire_reader r;
+    bool is_null;
+    int i;
+
+    wire_reader_init(&r, body);
+    if (wire_get_u16(&r) != n)
+        return false;
+    for (i = 0; i < n; i++)
+        value[i] = wire_get_value(&r, &is_null);
+    return wire_reader_ok(&r);
 }
 
 void balance_on_row(struct client *c, struct slice body)
 {
     struct balance *b = c->balance;
-    struct wire_reader r;
     struct slice value[2];
-    unsigned index;
-    uint32_t bits;
-    bool is_null;
-    int i;
 
-    if (b == NULL || !b->is_asking)
+    if (b == NULL || b->asking == ASKING_NONE || !balance_row_values(body, value, 2))
         return;
-    wire_reader_init(&r, body);
-    if (wire_get_u16(&r) != 2)
-        return;
-    for (i = 0; i < 2; i++)
-        value[i] = wire_get_value(&r, &is_null);
-    if (!wire_reader_ok(&r) ||
-        route_oracle_parse_row(value[0], value[1], b->questions->n, &index, &bits) == -1)
-        return;
-    route_cache_put(c->ss->answers, b->rs.database, balance_path(c), &b->questions->question[index],
-        b->rs.now_us, bits);
+    if (b->asking == ASKING_LSN)
+        balance_on_lsn(c, value[0], value[1]);
+    else
+        take_answer(c, value[0], value[1]);
 }
 
 void balance_ask_done(struct client *c, struct link *link)
 {
     struct balance *b = c->balance;
 
-    b->is_asking = false;
-    balance_questions_free(&b->questions);
+    if (b->asking == ASKING_CATALOGUE)
+        balance_questions_free(&b->questions);
     link->capture = false;
     if (link->own_failed) {
         b->ask_failed = true; /* this statement stays on the primary */
-        log_at(LVL_DEBUG1, "a question about the catalogue failed on node %d",
-            link->pool->cluster_node);
+        b->wait_is_over = b->asking == ASKING_LSN;
+        log_at(LVL_DEBUG1, "a question of our own failed on node %d", link->pool->cluster_node);
     }
+    b->asking = ASKING_NONE;
     link->own_failed = false;
 }

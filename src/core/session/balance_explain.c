@@ -40,11 +40,10 @@ enum balance_verdict balance_explain_prepare(struct client *c, struct slice sql)
     struct route_decision d;
 
     (void)balance_decide(c, sql, &d);
-    if (d.must_ask && !b->ask_failed && c->link != NULL && c->link->tx_status == 'I') {
-        balance_ask(c, c->link, &d);
+    if (b->asking != ASKING_NONE || (c->link != NULL && balance_asks(c, &d)))
         return BALANCE_PARK;
-    }
     b->ask_failed = false;
+    b->keeps_random = false;
     return BALANCE_GO;
 }
 
@@ -53,6 +52,7 @@ void balance_explain(void *ctx, struct slice sql, struct admin_explain *out)
     struct client *c = ctx;
     struct sessions *ss = c->ss;
     const struct sql_facts *facts;
+    struct balance_wish wish;
     struct route_decision d;
     bool same_layout;
 
@@ -65,10 +65,11 @@ void balance_explain(void *ctx, struct slice sql, struct admin_explain *out)
         facts = sql_cache_get(ss->sql_cache, ss->scratch, sql, &same_layout);
     } else {
         facts = balance_decide(c, sql, &d);
-        out->node = d.node;
+        wish = balance_wish_of(c, facts, &d);
+        out->node = d.may_leave_tx && wish.node != VIEW_NO_NODE ? wish.node : d.node;
         out->class = route_class_text(d.class);
-        out->reason = route_reason_text(d.reason);
-        if (d.node != c->pool->cluster_node)
+        out->reason = route_reason_text(out->node == d.node ? d.reason : ROUTE_R_BALANCED);
+        if (out->node != view_write_node(&ss->view))
             out->role = "standby";
     }
     add_names(facts, out);

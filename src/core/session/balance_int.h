@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: PostgreSQL
- * balance_int.h: one client's second link: reads go to a standby on it.
+ * balance_int.h: one client's further links: reads go to standbys on them.
  *
- * The client's own link (on the primary) is its session: it knows every setting and every prepared
- * statement. The reader is a helper that is brought up to date before each use: settings are
- * replayed from a log, prepared statements are parsed when they are needed. While the reader
- * answers, nothing is sent on the own link; what the own link says by itself (notifications) waits.
- */
+ * The client's own link (on the primary) is its session: it knows every setting, and in the end
+ * every prepared statement. A reader is a helper that is brought up to date before each use:
+ * settings are replayed from a log, prepared statements are parsed where they are needed. While a
+ * reader answers, nothing of the client's is sent on the own link; what the own link says by itself
+ * (notifications) waits.
+ *
+ * A transaction has a home: the own link, or for BEGIN READ ONLY a reader. What runs elsewhere runs
+ * in a transaction of the same kind there, begun when it is first needed and ended with the home's:
+ * the link is then a guest. A guest's error is made the home's. */
 #ifndef PGP_SESSION_BALANCE_INT_H
 #define PGP_SESSION_BALANCE_INT_H
 
@@ -34,43 +38,88 @@ enum reader_phase {
     READER_READY
 };
 
+/* A link of the client to a node that is not its own link's. */
+struct reader {
+    struct client *client;
+    struct link *link; /* NULL in READER_NONE */
+    struct pool *pool;
+    struct pool_request req;
+    struct link_startup startup;
+    uint64_t epoch;
+    uint64_t bit; /* in statement.on_readers */
+    int64_t avoid_until_us;
+    uint32_t replayed; /* bytes of the log that it has seen */
+    int node;
+    uint8_t phase;  /* enum reader_phase */
+    bool is_asking; /* how far has it replayed? */
+    bool in_tx;     /* as a guest */
+};
+
+#define BALANCE_MAX_READERS 64
+/* Tables written in one transaction that are told apart. */
+#define BALANCE_MAX_MARKS 64
+
+/* What is asked on the own link. */
+enum balance_asking { ASKING_NONE, ASKING_CATALOGUE, ASKING_LSN };
+
+/* The open transaction. */
+struct balance_tx {
+    bool is_known;      /* begun by a BEGIN that stood alone: it can be begun elsewhere */
+    bool stays;         /* changed a setting: its reads do not leave it */
+    bool moves;         /* SET TRANSACTION READ WRITE is under way: its home will be the own link */
+    uint8_t isolation;  /* enum sql_isolation */
+    uint8_t read_only;  /* enum sql_choice */
+    uint8_t deferrable; /* enum sql_choice */
+};
+
 struct balance_questions;
 
 struct balance {
-    struct link *reader;
-    struct pool *pool; /* of the reader */
-    struct pool_request req;
-    struct link_startup startup;
-    struct paramset params; /* the client's start-up parameters */
-    uint64_t epoch;
-    int node;       /* of the reader, or of the one being opened */
-    uint8_t phase;  /* enum reader_phase */
-    uint8_t reason; /* enum route_reason of the last decision */
-    char tx_status; /* of a client without a link: as ReadyForQuery would say */
-    bool is_asking; /* a catalogue question is under way on the own link */
-    bool ask_failed;
-    bool is_fresh;    /* the reader has not been used yet */
-    bool reply_begun; /* bytes of the reader's answer reached the client */
-    bool tx_failed;   /* the open transaction failed: its COMMIT is a ROLLBACK */
-    bool saw_error;   /* in the present exchange on the own link */
-    bool tx_was_open;
-    uint8_t tx_end; /* enum sql_kind of the last COMMIT or ROLLBACK sent */
-    int64_t avoid_until_us;
-    uint64_t choice;       /* where this session stands in the even sequence of choices */
-    uint32_t nexchanges;   /* on the own link since it was quiet */
-    uint64_t batch;        /* number of the present extended sequence */
-    struct buf log;        /* SET and RESET statements, each with its NUL */
-    struct buf pending;    /* those of the open transaction */
-    uint32_t replayed;     /* bytes of the log that the reader has seen */
-    struct buf retry;      /* messages the reader has not begun to answer */
-    struct buf early;      /* ParseComplete and BindComplete of the reader: no answer yet */
-    struct buf held;       /* what the own link said while the reader spoke */
-    struct buf path;       /* what names without a schema mean; see balance_path */
-    uint32_t path_log_len; /* of the log when `path` was made */
-    struct route_trace *trace;
+    /* For the router. */
     struct route_session rs;
+    struct route_trace *trace;
     struct buf names;                    /* application_name for rs */
+    struct buf path;                     /* what names without a schema mean; see balance_path */
+    uint32_t path_log_len;               /* of the log when `path` was made */
     struct balance_questions *questions; /* under way; NULL mostly */
+    struct paramset params;              /* the client's start-up parameters */
+    uint64_t choice;                     /* its place in the even sequence of choices */
+    uint64_t random; /* of the last draw, kept while the client is parked for it */
+    bool keeps_random;
+    char tx_status; /* of a client without a link: as ReadyForQuery would say */
+    uint8_t reason; /* enum route_reason of the last decision */
+    uint8_t asking; /* enum balance_asking */
+    bool ask_failed;
+    /* What the session has set. */
+    struct buf log;     /* SET and RESET statements, each with its NUL */
+    struct buf pending; /* those of the open transaction */
+    struct balance_tx tx;
+    uint8_t tx_end; /* enum sql_kind of the last COMMIT or ROLLBACK sent */
+    bool tx_failed; /* the open transaction failed: its COMMIT is a ROLLBACK */
+    bool tx_was_open;
+    bool saw_error;      /* in the present exchange */
+    bool did_ddl;        /* since the home was quiet, or in the open transaction */
+    bool holds_cursors;  /* WITH HOLD: cursors stay on the own link */
+    uint32_t nexchanges; /* on the home since it was quiet */
+    uint64_t batch;      /* number of the present exchange */
+    /* read_consistency */
+    bool lsn_due;          /* the session has written since it knew its last LSN */
+    bool lsn_is_fresh;     /* asked for this very exchange */
+    bool wait_is_over;     /* the standby took too long: this exchange stays */
+    int64_t wait_until_us; /* 0: nothing is waited for */
+    uint64_t wait_lsn;
+    /* Tables written since the home was quiet, for dml_adaptive_global. */
+    uint64_t *mark;
+    uint32_t nmarks;
+    /* Links. */
+    struct reader **reader;
+    unsigned nreaders;
+    struct reader *home; /* where the open transaction lives; NULL: the own link */
+    bool own_is_guest;   /* the own link is in the transaction, too */
+    bool reply_begun;    /* bytes of the reader's answer reached the client */
+    struct buf retry;    /* messages the reader has not begun to answer */
+    struct buf early;    /* ParseComplete and BindComplete of the reader: no answer yet */
+    struct buf held;     /* what the own link said while the reader spoke */
 };
 
 enum balance_verdict {
@@ -84,10 +133,17 @@ enum balance_verdict {
 void balance_begin(struct client *c);
 /* Frees it; readers are given back. Harmless without one. */
 void balance_free(struct client *c);
-/* As the server would say: 'I', 'T' or 'E'; of the link when there is one. */
+/* As the server would say: 'I', 'T' or 'E'; of the link where the transaction lives, when there is
+ * one. */
 static inline char balance_tx_status(const struct client *c)
 {
-    return c->link != NULL ? c->link->tx_status : c->balance->tx_status;
+    const struct balance *b = c->balance;
+
+    if (b != NULL && b->home != NULL && b->home->link != NULL)
+        return b->home->link->tx_status;
+    if (c->link != NULL)
+        return c->link->tx_status;
+    return b == NULL ? 'I' : b->tx_status;
 }
 /* The facts of `sql`, valid until the next call. Their offsets are those of `sql` when it holds
  * several statements, SET or RESET; else they may be those of a text like it. */
@@ -101,17 +157,49 @@ void balance_note_write(struct client *c, const struct route_decision *d);
 /* balance.c: clients with a link of their own */
 /* Chooses c->target for a simple query. */
 enum balance_verdict balance_query(struct client *c, struct slice sql, struct slice msg);
+/* Chooses c->target for what was decided: `joins` when it is a read that may leave its transaction.
+ * `msg`: what is sent again on the own link when the reader dies. */
+struct balance_wish {
+    const struct route_decision *d;
+    struct slice msg;
+    int node;       /* where to; VIEW_NO_NODE: the own link */
+    bool begins;    /* BEGIN READ ONLY: that node becomes the home */
+    bool needs_own; /* leaves the home for the own link */
+};
+enum balance_verdict balance_choose(struct client *c, const struct balance_wish *wish);
+/* The node for one decision by itself, and whether it begins a transaction there. */
+struct balance_wish balance_wish_of(
+    struct client *c, const struct sql_facts *facts, const struct route_decision *d);
+/* Answers are missing and the own link is free: asks. */
+bool balance_asks(struct client *c, const struct route_decision *d);
+/* A query too long to be looked at goes to the home, and anything may be in it. */
+enum balance_verdict balance_unread_query(struct client *c);
+/* A message nobody looked into was sent to the own link. */
+void balance_note_unread(struct client *c);
+/* The own link is quiet after an exchange. True when the input goes on from here. */
+bool balance_on_own_quiet(struct client *c);
+/* Nothing is owed on the own link, and no reader answers. */
+bool balance_is_quiet(const struct client *c);
+
+/* balance_batch.c */
 /* Chooses c->target for an extended sequence that begins at `p`; looks ahead up to `end`. */
 enum balance_verdict balance_batch(struct client *c, const char *p, const char *end);
 /* One message of an extended sequence goes to c->target: keep the statements known. */
 void balance_note_message(struct client *c, char type, struct slice msg);
-/* A query too long to be looked at goes to the own link, and anything may be in it. */
-enum balance_verdict balance_unread_query(struct client *c);
-/* A message of the extended protocol arrives in parts: what is known of statements may be wrong
- * now. */
-void balance_note_partial(struct client *c, char type);
-/* The own link is quiet after an exchange. True when the input goes on from here. */
-bool balance_on_own_quiet(struct client *c);
+/* A Parse goes to c->target. */
+void balance_note_parse(
+    struct client *c, struct slice name, struct slice msg, enum count_kind count);
+/* A message of the extended protocol arrives in parts; `msg` is the first of them. */
+void balance_note_partial(struct client *c, char type, struct slice msg);
+/* True when something has to be put in before the message: what was sent must be out by then. */
+bool balance_puts_in(const struct client *c, char type, struct slice msg);
+/* SQL that names prepared statements goes to c->target. */
+void balance_need_names(struct client *c, const struct sql_facts *facts);
+/* A statement's name means something on `link` (the own link or a reader's) as it does to the
+ * client: parses it there when it is not known there yet. */
+void balance_need_statement(struct client *c, struct link *link, struct statement *st);
+/* The name is closed: also on the links that the message does not go to. */
+void balance_close_statement(struct client *c, struct slice name);
 
 /* PGPOOL EXPLAIN: answers that are missing are asked for first; then the input is to be parked. */
 struct admin_explain;
@@ -120,23 +208,86 @@ void balance_explain(void *ctx, struct slice sql, struct admin_explain *out);
 
 /* balance_state.c */
 void balance_note_facts(struct client *c, struct slice sql, const struct sql_facts *facts);
+/* The home is quiet: has its transaction ended? */
 void balance_end_tx(struct client *c);
 /* Sends what the reader has not seen of the session's settings. */
-void balance_replay(struct client *c);
+void balance_replay(struct client *c, struct reader *r);
+
+/* balance_tx.c: transactions over several links */
+/* The link becomes a guest of the open transaction. */
+void balance_join_reader(struct client *c, struct reader *r);
+void balance_join_own(struct client *c);
+/* The transaction is over at its home: also at its guests. */
+void balance_end_guests(struct client *c, bool committed);
+/* A guest met an error: makes the home fail as well. */
+void balance_fail_home(struct client *c);
+/* The home was lost with its reader: the own link takes its place, in a failed transaction. */
+void balance_lose_home(struct client *c);
+/* SET TRANSACTION READ WRITE went well on the own link: it is the home now. */
+void balance_move_home(struct client *c);
+/* Sends a text of our own; its replies are swallowed. */
+void balance_send_own_text(struct link *link, struct slice sql);
 
 /* balance_reader.c */
-enum balance_verdict balance_open_reader(struct client *c, int node);
-void balance_drop_reader(struct client *c, bool boundary);
+/* The reader of `node`, or NULL. */
+struct reader *balance_reader_at(const struct client *c, int node);
+/* The reader whose link is the target; NULL when it is the own link. */
+struct reader *balance_reader_of_target(const struct client *c);
+/* Makes a reader ready: GO with *rp NULL when it does not work out. */
+enum balance_verdict balance_open_reader(struct client *c, int node, struct reader **rp);
+void balance_drop_reader(struct client *c, struct reader *r, bool boundary);
+void balance_drop_readers(struct client *c, bool boundary);
 /* The reader's answer is complete: back to the own link. */
 void balance_to_own(struct client *c);
 
+/* balance_wait.c: read_consistency */
+/* What has to be known before the session's reads may leave the primary: asks on the own link. True
+ * when it did. */
+bool balance_asks_lsn(struct client *c);
+/* A row of the answer: `value` is the LSN, `segment` the size of a segment, as integers. */
+void balance_on_lsn(struct client *c, struct slice value, struct slice segment);
+/* Waits until the reader has replayed b->wait_lsn, or it takes too long; then the client's input
+ * goes on. */
+void balance_wait_begin(struct client *c, struct reader *r, uint64_t lsn);
+void balance_wait_row(struct reader *r, struct slice value);
+void balance_wait_answered(struct reader *r);
+/* The exchange has its link: the next one has to learn anew. */
+void balance_wait_settle(struct client *c);
+
+/* balance_shm.c: what workers know of each other */
+/* The region BALANCE (supervisor), and a worker's view of it. */
+void balance_plan_shm(const struct conf *conf, int nworkers, struct shm_plan *plan);
+void balance_init_shm(const struct conf *conf, int nworkers, struct shm *shm);
+void balance_worker_init(struct sessions *ss);
+void balance_worker_fini(struct sessions *ss);
+/* Learns what other workers changed in the catalogue since. */
+void balance_worker_refresh(struct sessions *ss);
+/* The schema has changed: all workers forget their answers. */
+void balance_worker_ddl(struct sessions *ss);
+/* A node has replayed this much, as it said itself. */
+void balance_worker_replayed(struct sessions *ss, int node, uint64_t lsn);
+const uint64_t *balance_worker_replayed_lsn(const struct sessions *ss);
+/* Tables of marks of all workers. */
+const struct route_marks *const *balance_worker_marks(const struct sessions *ss, unsigned *n);
+/* Tables were written, and it is certain. */
+void balance_worker_mark(struct sessions *ss, const uint64_t *key, unsigned n);
+/* The node on which the server process runs, VIEW_NO_NODE when none of ours does. */
+int balance_worker_node_of_pid(void *ctx, int32_t pid);
+
 /* balance_ask.c: any link does that speaks for the client's user and has its search_path. */
 int balance_lookup(void *ctx, const struct route_question *q, uint32_t *bits);
-/* Sends the questions of `d` on `link`, on which nothing is owed. Sets b->is_asking; the link's
- * owner calls balance_on_row for each of its own rows and balance_ask_done when it is quiet. */
+/* Sends the questions of `d` on `link`, on which nothing is owed. Sets b->asking; the link's owner
+ * calls balance_on_row for each of its own rows and balance_ask_done when it is quiet. */
 void balance_ask(struct client *c, struct link *link, const struct route_decision *d);
 void balance_on_row(struct client *c, struct slice body);
+bool balance_row_values(struct slice body, struct slice *value, int n);
 void balance_ask_done(struct client *c, struct link *link);
+/* Keeps the questions of `d` until the transaction is over, and asks what was kept. */
+void balance_ask_later(struct client *c, const struct route_decision *d);
+void balance_ask_missed(struct client *c);
+/* dml_adaptive_global: the tables that the statement writes to have to be known by number. True
+ * when it asked. */
+bool balance_asks_marks(struct client *c, const struct sql_facts *facts);
 void balance_questions_free(struct balance_questions **qp);
 
 #endif

@@ -47,9 +47,7 @@ void balance_begin(struct client *c)
     b = mem_alloc_zero(sizeof *b);
     c->balance = b;
     b->tx_status = 'I';
-    b->node = VIEW_NO_NODE;
     b->choice = session_next_choice(c->ss->shared);
-    pool_request_init(&b->req);
     paramset_copy(&b->params, &c->login->params);
     app = application_name(c);
     buf_put(&b->names, app.p == NULL ? "" : app.p, app.n);
@@ -64,7 +62,7 @@ void balance_free(struct client *c)
 
     if (b == NULL)
         return;
-    balance_drop_reader(c, true); /* only whole sequences are sent on it */
+    balance_drop_readers(c, true);
     c->balance = NULL;
     c->target = c->link;
     paramset_free(&b->params);
@@ -75,19 +73,66 @@ void balance_free(struct client *c)
     buf_free(&b->path);
     route_trace_free(&b->trace);
     balance_questions_free(&b->questions);
+    buf_free(&b->retry);
+    buf_free(&b->early);
+    mem_free(b->mark);
+    mem_free(b->reader);
     mem_free(b);
+}
+
+/* What PREPARE or a Parse of this name holds. The facts of the EXECUTE are in use: these are made
+ * beside them. */
+static int judge_prepared(
+    void *ctx, struct slice name, struct slice *text, const struct sql_facts **facts)
+{
+    struct client *c = ctx;
+    struct statement *st = statements_find(c->statements, name);
+    struct sql_facts *own;
+
+    if (st == NULL || st->msg_len == 0 || st->is_doubtful)
+        return -1;
+    own = arena_alloc_zero(c->ss->scratch, sizeof *own);
+    *text = statement_sql(st);
+    (void)sql_parse(c->ss->scratch, *text, own);
+    *facts = own;
+    return 0;
+}
+
+/* Where the open transaction lives. */
+static void judge_tx(struct client *c)
+{
+    struct balance *b = c->balance;
+    struct route_session *rs = &b->rs;
+    char tx = balance_tx_status(c);
+
+    rs->in_tx = tx != 'I';
+    rs->tx_failed = tx == 'E';
+    rs->has_tx_node = rs->in_tx && (b->home != NULL || c->link != NULL);
+    if (rs->has_tx_node)
+        rs->tx_node = b->home != NULL ? b->home->node : c->link->pool->cluster_node;
+}
+
+/* One draw per statement; while the client is parked because of it, the draw holds. */
+static uint64_t judge_random(struct client *c)
+{
+    struct balance *b = c->balance;
+    struct sessions *ss = c->ss;
+
+    if (!ss->conf->statement_level_load_balance)
+        return b->choice;
+    if (!b->keeps_random)
+        b->random = ss->random = hash_bytes(&ss->random, sizeof ss->random, 0x5eed);
+    return b->random;
 }
 
 static void judge_input(struct client *c, struct route_input *in)
 {
     struct sessions *ss = c->ss;
     struct balance *b = c->balance;
-    char tx = balance_tx_status(c);
 
-    (void)view_refresh(ss->env->shm, &ss->view);
+    balance_worker_refresh(ss);
+    judge_tx(c);
     b->rs.application_name = buf_slice(&b->names);
-    b->rs.in_tx = tx != 'I';
-    b->rs.tx_failed = tx == 'E';
     b->rs.now_us = backend_wall_us(&ss->be);
     b->rs.trace = b->trace;
     memset(in, 0, sizeof *in);
@@ -98,9 +143,13 @@ static void judge_input(struct client *c, struct route_input *in)
     in->session = &b->rs;
     in->lookup = balance_lookup;
     in->lookup_ctx = c;
-    in->random = b->choice;
-    if (ss->conf->statement_level_load_balance)
-        in->random = ss->random = hash_bytes(&ss->random, sizeof ss->random, 0x5eed);
+    in->prepared = judge_prepared;
+    in->prepared_ctx = c;
+    in->node_of_pid = balance_worker_node_of_pid;
+    in->pid_ctx = ss;
+    in->marks = balance_worker_marks(ss, &in->nmarks);
+    in->replayed_lsn = balance_worker_replayed_lsn(ss);
+    in->random = judge_random(c);
 }
 
 /* Facts found by fingerprint carry the offsets of another text. They will not do where a
@@ -108,7 +157,8 @@ static void judge_input(struct client *c, struct route_input *in)
 static bool facts_need_text(const struct sql_facts *facts)
 {
     return facts->nstmts > 1 || (facts->nstmts == 1 && (facts->stmts[0].kind == SQL_SET ||
-                                                           facts->stmts[0].kind == SQL_RESET));
+                                                           facts->stmts[0].kind == SQL_RESET ||
+                                                           facts->stmts[0].kind == SQL_PREPARE));
 }
 
 const struct sql_facts *balance_facts(struct sessions *ss, struct slice sql)
@@ -150,6 +200,8 @@ void balance_note_write(struct client *c, const struct route_decision *d)
 
     if (d->runs_code)
         rs->state_unknown = true; /* it may have changed settings unseen */
+    if (d->is_write || d->must_ask || d->class == ROUTE_PRIMARY)
+        c->balance->lsn_due = true;
     if (!d->is_write)
         return;
     rs->wrote_in_session = true;

@@ -1,141 +1,209 @@
 /* SPDX-License-Identifier: PostgreSQL
- * balance_reader.c: the life of a client's reader link: opened at the first read that may leave the
- * primary, given back at the end or when it fails. Its failure is never the client's: what it has
- * not begun to answer is sent again on the client's own link. */
+ * balance_reader.c: the life of a client's reader links, one per node: opened at the first read
+ * that goes there, given back at the end or when they fail. Their failure is never the client's:
+ * what a reader has not begun to answer is sent again on the client's own link. Runs in: workers.
+ */
 #include "config.h"
 
 #include <string.h>
 
 #include "base/log.h"
+#include "base/mem.h"
 #include "wire/writer.h"
 
 #include "balance_int.h"
 
 static const struct link_owner_ops reader_ops;
 
-void balance_drop_reader(struct client *c, bool boundary)
+struct reader *balance_reader_at(const struct client *c, int node)
+{
+    const struct balance *b = c->balance;
+    unsigned i;
+
+    for (i = 0; i < b->nreaders; i++)
+        if (b->reader[i]->node == node)
+            return b->reader[i];
+    return NULL;
+}
+
+struct reader *balance_reader_of_target(const struct client *c)
+{
+    const struct balance *b = c->balance;
+    unsigned i;
+
+    for (i = 0; c->target != c->link && i < b->nreaders; i++)
+        if (b->reader[i]->link == c->target)
+            return b->reader[i];
+    return NULL;
+}
+
+static struct reader *reader_new(struct client *c, int node)
 {
     struct balance *b = c->balance;
-    struct link *reader = b->reader;
+    struct reader *r;
 
-    pool_request_cancel(&b->req);
-    b->reader = NULL;
-    b->phase = READER_NONE;
-    b->replayed = 0;
-    buf_free(&b->retry);
-    buf_free(&b->early);
-    if (c->target == reader)
+    if (b->nreaders == BALANCE_MAX_READERS)
+        return NULL;
+    r = mem_alloc_zero(sizeof *r);
+    r->client = c;
+    r->node = node;
+    r->bit = (uint64_t)1 << b->nreaders;
+    pool_request_init(&r->req);
+    b->reader = mem_resize(b->reader, (b->nreaders + 1) * sizeof b->reader[0]);
+    b->reader[b->nreaders++] = r;
+    return r;
+}
+
+void balance_drop_reader(struct client *c, struct reader *r, bool boundary)
+{
+    struct balance *b = c->balance;
+    struct link *link = r->link;
+
+    pool_request_cancel(&r->req);
+    statements_forget_reader(c->statements, r->bit);
+    r->link = NULL;
+    r->phase = READER_NONE;
+    r->replayed = 0;
+    r->is_asking = false;
+    r->in_tx = false;
+    if (b->home == r)
+        b->home = NULL;
+    if (link != NULL && c->target == link) {
         c->target = c->link;
-    if (reader != NULL)
-        link_release(reader, boundary);
-    if (b->pool != NULL)
-        pool_detach(b->pool);
-    b->pool = NULL;
+        buf_free(&b->retry);
+        buf_free(&b->early);
+    }
+    if (link != NULL)
+        link_release(link, boundary);
+    if (r->pool != NULL)
+        pool_detach(r->pool);
+    r->pool = NULL;
+}
+
+void balance_drop_readers(struct client *c, bool boundary)
+{
+    struct balance *b = c->balance;
+
+    /* What is sent on a reader goes whole, but within its own transaction. */
+    while (b->nreaders > 0) {
+        struct reader *r = b->reader[--b->nreaders];
+
+        balance_drop_reader(c, r, boundary);
+        mem_free(r);
+    }
 }
 
 /* It did not work out: reads stay on the own link for a while. */
-static void reader_avoid(struct client *c)
+static void reader_avoid(struct reader *r)
 {
-    c->balance->avoid_until_us = loop_now_us(c->ss->loop) + BALANCE_RETRY_US;
+    r->avoid_until_us = loop_now_us(r->client->ss->loop) + BALANCE_RETRY_US;
 }
 
-static void reader_is_ready(struct client *c)
+static void reader_is_ready(struct reader *r)
 {
-    struct balance *b = c->balance;
-
-    b->phase = READER_READY;
-    b->epoch = b->reader->epoch;
-    b->replayed = 0;
-    b->is_fresh = true;
-    b->reader->hide_parameters = true;
-    link_row_update(b->reader, c->row_index);
+    r->phase = READER_READY;
+    r->epoch = r->link->epoch;
+    r->replayed = 0;
+    r->link->hide_parameters = true;
+    link_row_update(r->link, r->client->row_index);
 }
 
-static enum balance_verdict reader_acquire(struct client *c)
+static enum balance_verdict reader_acquire(struct reader *r)
 {
-    struct balance *b = c->balance;
+    struct client *c = r->client;
 
-    b->req.may_reuse = pool_is_trusted(b->pool);
-    switch (pool_acquire(&b->req)) {
+    r->req.may_reuse = pool_is_trusted(r->pool);
+    switch (pool_acquire(&r->req)) {
     case ACQUIRE_GRANTED:
-        b->reader = b->req.link;
-        reader_is_ready(c);
+        r->link = r->req.link;
+        reader_is_ready(r);
         return BALANCE_GO;
     case ACQUIRE_OPENING:
-        b->reader = b->req.link;
-        b->epoch = b->reader->epoch;
-        b->phase = READER_OPENING;
-        timer_start(c->ss->loop, &b->reader->timer, BALANCE_LOGIN_MS);
+        r->link = r->req.link;
+        r->epoch = r->link->epoch;
+        r->phase = READER_OPENING;
+        timer_start(c->ss->loop, &r->link->timer, BALANCE_LOGIN_MS);
         return BALANCE_PARK;
     case ACQUIRE_WAITING:
         break;
     }
-    if (b->req.reason == WAIT_REASON_CONNECTING) {
-        b->phase = READER_OPENING; /* one is being cleaned: it is ours in a moment */
+    if (r->req.reason == WAIT_REASON_CONNECTING) {
+        r->phase = READER_OPENING; /* one is being cleaned: it is ours in a moment */
         return BALANCE_PARK;
     }
     /* The node is full: the own link can answer now. */
-    balance_drop_reader(c, true);
-    reader_avoid(c);
+    balance_drop_reader(c, r, true);
+    reader_avoid(r);
     return BALANCE_GO;
 }
 
 static void reader_on_turn(struct pool_request *req)
 {
-    struct client *c = req->owner;
+    struct reader *r = req->owner;
 
-    if (reader_acquire(c) == BALANCE_GO)
-        client_unpark(c);
+    if (reader_acquire(r) == BALANCE_GO)
+        client_unpark(r->client);
 }
 
-enum balance_verdict balance_open_reader(struct client *c, int node)
+enum balance_verdict balance_open_reader(struct client *c, int node, struct reader **rp)
 {
-    struct balance *b = c->balance;
+    struct reader *r = balance_reader_at(c, node);
+    enum balance_verdict v;
 
-    if (b->phase == READER_READY && b->node == node)
+    *rp = NULL;
+    if (r == NULL)
+        r = reader_new(c, node);
+    if (r == NULL)
         return BALANCE_GO;
-    balance_drop_reader(c, true);
-    if (loop_now_us(c->ss->loop) < b->avoid_until_us)
+    if (r->phase == READER_READY) {
+        *rp = r;
         return BALANCE_GO;
-    b->node = node;
-    b->pool = pool_attach(&c->ss->be, pool_user(c->pool), pool_database(c->pool), node);
-    pool_request_init(&b->req);
-    b->startup.version = c->link->version;
-    b->startup.user = pool_user(c->pool);
-    b->startup.database = pool_database(c->pool);
-    b->startup.params = &b->params;
-    b->req.pool = b->pool;
-    b->req.startup = &b->startup;
-    b->req.no_patch = true;
-    b->req.on_turn = reader_on_turn;
-    b->req.owner = c;
-    b->req.ops = &reader_ops;
-    return reader_acquire(c);
+    }
+    balance_drop_reader(c, r, true);
+    if (loop_now_us(c->ss->loop) < r->avoid_until_us)
+        return BALANCE_GO;
+    r->pool = pool_attach(&c->ss->be, pool_user(c->pool), pool_database(c->pool), node);
+    pool_request_init(&r->req);
+    r->startup.version = c->link->version;
+    r->startup.user = pool_user(c->pool);
+    r->startup.database = pool_database(c->pool);
+    r->startup.params = &c->balance->params;
+    r->req.pool = r->pool;
+    r->req.startup = &r->startup;
+    r->req.no_patch = true;
+    r->req.on_turn = reader_on_turn;
+    r->req.owner = r;
+    r->req.ops = &reader_ops;
+    v = reader_acquire(r);
+    if (r->phase == READER_READY)
+        *rp = r;
+    return v;
 }
 
 /* Login of a fresh reader: only a server that lets us in without asking will do, for the client has
  * nothing more to say. */
 static void reader_on_auth(void *owner, struct link *link, const char *msg, size_t n)
 {
-    struct client *c = owner;
+    struct reader *r = owner;
+    struct client *c = r->client;
 
     if (n >= PROTO_HEADER_BYTES + 4 && proto_get_u32(msg + PROTO_HEADER_BYTES) == AUTH_OK)
         return;
     log_at(LVL_DEBUG1,
         "node %d asks user \"%s\" for a password: reads of this session stay on node %d",
         link->pool->cluster_node, c->pool->names, c->pool->cluster_node);
-    c->balance->avoid_until_us = INT64_MAX;
-    balance_drop_reader(c, false);
+    r->avoid_until_us = INT64_MAX;
+    balance_drop_reader(c, r, false);
     client_unpark(c);
 }
 
 static void reader_on_login_done(void *owner, struct link *link)
 {
-    struct client *c = owner;
+    struct reader *r = owner;
 
     (void)link;
-    reader_is_ready(c);
-    client_unpark(c);
+    reader_is_ready(r);
+    client_unpark(r->client);
 }
 
 /* ParseComplete and BindComplete alone: the read can still be made elsewhere. */
@@ -152,10 +220,11 @@ static bool is_no_answer_yet(const char *p, size_t n)
 
 static void reader_on_bytes(void *owner, struct link *link, const char *p, size_t n)
 {
-    struct client *c = owner;
+    struct reader *r = owner;
+    struct client *c = r->client;
     struct balance *b = c->balance;
 
-    if (link != b->reader || link->epoch != b->epoch) {
+    if (link != r->link || link->epoch != r->epoch) {
         link->be->epoch_mismatches++;
         log_at(LVL_ERROR, "a reply of a reader met another client: dropped");
         link_close(link);
@@ -190,24 +259,46 @@ void balance_to_own(struct client *c)
         link_resume(c->link);
 }
 
+/* The answer of a reader is complete. */
 static void reader_on_quiet(void *owner, struct link *link)
 {
-    struct client *c = owner;
+    struct reader *r = owner;
+    struct client *c = r->client;
+    struct balance *b = c->balance;
 
+    if (r->is_asking) {
+        balance_wait_answered(r);
+        return;
+    }
     if (c->target != link)
         return;
     if (link->own_failed)
-        c->balance->rs.state_unknown = true; /* a setting could not be replayed */
-    client_note_idle(c);
+        b->rs.state_unknown = true; /* a setting could not be replayed */
+    if (b->home == r) {
+        if (link->tx_status == 'E')
+            b->tx_failed = true;
+        balance_end_tx(c);
+        b->saw_error = false;
+        b->nexchanges = 0;
+    }
     c->server_batch = false;
+    client_note_idle(c);
     balance_to_own(c);
     client_after_quiet(c);
 }
 
+/* Everything owed arrived after a Flush. Only a sequence within a transaction of the reader's own
+ * is sent in parts. */
 static void reader_on_settled(void *owner, struct link *link)
 {
-    (void)owner;
-    (void)link;
+    struct client *c = ((struct reader *)owner)->client;
+
+    if (c->target == link && !c->balance->reply_begun) {
+        c->balance->reply_begun = true;
+        client_send(c, &c->balance->early);
+    }
+    if (c->is_parked)
+        client_unpark(c);
 }
 
 static void reader_on_parameter(
@@ -235,22 +326,36 @@ static bool is_fatal(const struct errmsg *m)
  * made elsewhere. */
 static bool reader_on_error(void *owner, struct link *link, const struct errmsg *m)
 {
-    struct client *c = owner;
+    struct reader *r = owner;
+    struct client *c = r->client;
+    struct balance *b = c->balance;
 
     count_statement(c->ss, link->pool->cluster_node, is_fatal(m) ? COUNT_FATAL : COUNT_ERROR);
-    return is_fatal(m) && !c->balance->reply_begun;
+    if (is_fatal(m))
+        return !b->reply_begun;
+    if (c->target != link)
+        return false;
+    if (b->home == r)
+        b->saw_error = true;
+    else if (r->in_tx)
+        balance_fail_home(c);
+    statements_doubt_batch(c->statements, b->batch);
+    return false;
 }
 
 static void reader_on_own_row(void *owner, struct link *link, struct slice body)
 {
-    (void)owner;
+    struct reader *r = owner;
+    struct slice value;
+
     (void)link;
-    (void)body;
+    if (r->is_asking && balance_row_values(body, &value, 1))
+        balance_wait_row(r, value);
 }
 
 static void reader_on_drained(void *owner, struct link *link)
 {
-    struct client *c = owner;
+    struct client *c = ((struct reader *)owner)->client;
 
     if (c->target == link && !c->is_parked && !c->is_half_closed)
         stream_resume(&c->stream);
@@ -270,8 +375,9 @@ static void reader_retry_on_own(struct client *c, struct buf *retry)
         stream_resume(&c->stream);
 }
 
-/* The client saw part of an answer: it has to be told that no more comes. */
-static void reader_tell_lost(struct client *c, const struct err *err, bool in_message)
+/* The client saw part of an answer, or its transaction is gone: it has to be told that no more
+ * comes. `is_open`: its sequence has no Sync yet. */
+static void reader_tell_lost(struct client *c, const struct err *err, bool in_message, bool is_open)
 {
     struct err told;
     struct buf out = {0};
@@ -282,36 +388,61 @@ static void reader_tell_lost(struct client *c, const struct err *err, bool in_me
     }
     err_clear(&told);
     err_set(&told, "08006", "%s", err->msg);
-    err_detail(&told, "The read had begun to return rows from a standby.");
+    err_detail(&told, "%s",
+        c->balance->tx_failed ? "The transaction had begun on a standby."
+                              : "The read had begun to return rows from a standby.");
     wire_put_err(&out, &told);
-    wire_put_ready(&out, 'I');
+    c->local_error = is_open;
+    if (!is_open)
+        wire_put_ready(&out, c->balance->tx_failed ? 'E' : 'I');
     client_send(c, &out);
     client_note_idle(c);
 }
 
+/* The reader of the present exchange is lost. */
+static void reader_lost_answer(
+    struct client *c, struct buf *retry, bool was_home, const struct err *err, bool in_message)
+{
+    struct balance *b = c->balance;
+    bool begun = b->reply_begun;
+    bool is_open = c->server_batch;
+
+    buf_free(&b->early);
+    c->server_batch = false;
+    if (!was_home && (begun || retry->len == 0) && c->link->tx_status == 'T')
+        balance_fail_home(c);
+    balance_to_own(c);
+    if (was_home || begun || retry->len == 0)
+        reader_tell_lost(c, err, in_message, is_open);
+    else
+        reader_retry_on_own(c, retry);
+}
+
 static void reader_on_lost(void *owner, struct link *link, const struct err *err, bool told)
 {
-    struct client *c = owner;
+    struct reader *r = owner;
+    struct client *c = r->client;
     struct balance *b = c->balance;
     struct buf retry = b->retry;
-    bool was_opening = b->phase == READER_OPENING;
+    bool was_opening = r->phase == READER_OPENING || r->is_asking;
     bool was_target = c->target == link;
-    bool begun = b->reply_begun;
+    bool was_home = b->home == r;
 
     (void)told;
-    sessions_suspect_node(c->ss, link->pool->cluster_node);
-    memset(&b->retry, 0, sizeof b->retry);
-    b->reader = NULL;
-    balance_drop_reader(c, false);
-    reader_avoid(c);
-    if (was_target) {
-        c->server_batch = false;
-        balance_to_own(c);
-        if (begun || retry.len == 0)
-            reader_tell_lost(c, err, link->body_left > 0);
-        else
-            reader_retry_on_own(c, &retry);
-    }
+    sessions_suspect_node(c->ss, r->node);
+    if (was_target)
+        memset(&b->retry, 0, sizeof b->retry);
+    else
+        memset(&retry, 0, sizeof retry);
+    if (was_target)
+        c->target = c->link;
+    r->link = NULL;
+    balance_drop_reader(c, r, false);
+    reader_avoid(r);
+    if (was_home)
+        balance_lose_home(c);
+    if (was_target)
+        reader_lost_answer(c, &retry, was_home, err, link->body_left > 0);
     buf_free(&retry);
     if (c->phase == CL_ACTIVE && (was_opening || c->is_parked) && c->target == c->link &&
         expect_is_quiet(&c->link->expect))

@@ -8,8 +8,10 @@
 
 #include <string.h>
 
+#include "base/mem.h"
+#include "config/conf.h"
 #include "parser/parser.h"
-#include "route/route_oracle.h"
+#include "route/route_marks.h"
 #include "wire/writer.h"
 
 #include "balance_int.h"
@@ -42,8 +44,9 @@ static void note_discard_all(struct client *c)
     buf_free(&b->path);
     route_trace_on_discard(b->trace);
     statements_free(&c->statements);
-    if (b->phase != READER_NONE && c->target != b->reader)
-        balance_drop_reader(c, true); /* it is reset on its way back */
+    b->holds_cursors = false;
+    if (c->target == c->link)
+        balance_drop_readers(c, true); /* they are reset on their way back */
 }
 
 static bool is_transaction_default(struct slice name)
@@ -55,14 +58,23 @@ static bool is_transaction_default(struct slice name)
 
 static void note_set(struct client *c, const struct sql_stmt *s, struct slice text)
 {
+    struct balance *b = c->balance;
+
+    b->tx.stays = true; /* forgotten at once outside of a transaction */
+    if (s->set.scope == SQL_SET_TRANSACTION && s->tx.read_only == SQL_NO)
+        b->tx.moves = b->home != NULL && c->target == c->link;
+    if (s->set.scope == SQL_SET_TRANSACTION && s->tx.isolation != SQL_ISO_UNSET) {
+        b->tx.isolation = (uint8_t)s->tx.isolation;
+        b->rs.tx_serializable = s->tx.isolation == SQL_ISO_SERIALIZABLE;
+    }
     switch (s->set.scope) {
     case SQL_SET_SESSION:
         note_setting(c, text);
         if (is_transaction_default(s->set.name))
-            c->balance->rs.state_unknown = true; /* a standby may refuse what the primary takes */
+            b->rs.state_unknown = true; /* a standby may refuse what the primary takes */
         break;
     case SQL_SET_CHARACTERISTICS:
-        c->balance->rs.state_unknown = true;
+        b->rs.state_unknown = true;
         break;
     case SQL_SET_NONE:
     case SQL_SET_LOCAL:
@@ -78,6 +90,57 @@ static void note_path(struct client *c, const struct sql_stmt *s)
     if (slice_eq_str(s->set.name, "search_path") || slice_eq_str(s->set.name, "role") ||
         slice_eq_str(s->set.name, "session_authorization") || (s->flags & SQL_F_ALL) != 0)
         c->balance->rs.search_path_changed = true;
+}
+
+/* What BEGIN says, when it begins one; nothing of it is known when it stood among others. */
+static void note_begin(struct client *c, const struct sql_stmt *s, bool is_alone)
+{
+    struct balance *b = c->balance;
+
+    if (balance_tx_status(c) != 'I' && b->tx_end == 0)
+        return; /* only a warning */
+    b->tx = (struct balance_tx){.is_known = is_alone && b->nexchanges <= 1,
+        .stays = !is_alone,
+        .isolation = (uint8_t)s->tx.isolation,
+        .read_only = (uint8_t)s->tx.read_only,
+        .deferrable = (uint8_t)s->tx.deferrable};
+    b->rs.tx_begun_in_multi = !is_alone;
+    b->rs.tx_read_only = s->tx.read_only == SQL_YES;
+    b->rs.tx_serializable = s->tx.isolation == SQL_ISO_SERIALIZABLE;
+}
+
+/* SQL's PREPARE: kept as the Query that makes it again elsewhere. */
+static void note_prepare(struct client *c, const struct sql_stmt *s, struct slice text)
+{
+    struct buf msg = {0};
+
+    wire_put_query(&msg, text);
+    balance_note_parse(c, s->name, buf_slice(&msg), COUNT_OTHER);
+    buf_free(&msg);
+}
+
+static void note_marks(struct client *c, const struct sql_stmt *s)
+{
+    struct balance *b = c->balance;
+    uint32_t bits;
+    uint32_t i;
+
+    if (c->ss->conf->disable_load_balance_on_write != CONF_WRITE_DML_ADAPTIVE_GLOBAL)
+        return;
+    for (i = 0; i < s->ntables && b->nmarks < BALANCE_MAX_MARKS; i++) {
+        struct route_question q = {
+            .kind = ROUTE_Q_OID, .schema = s->tables[i].schema, .name = s->tables[i].name};
+
+        if ((s->tables[i].flags & (SQL_TABLE_TARGET | SQL_TABLE_DDL)) == 0)
+            continue;
+        if (balance_lookup(c, &q, &bits) == -1)
+            bits = 0; /* every table, then */
+        if (b->mark == NULL)
+            b->mark = mem_alloc(BALANCE_MAX_MARKS * sizeof b->mark[0]);
+        b->mark[b->nmarks++] = route_marks_key(b->rs.database, bits);
+    }
+    if (b->nmarks == BALANCE_MAX_MARKS)
+        b->mark[0] = route_marks_key(b->rs.database, 0);
 }
 
 static void note_functions(struct client *c, const struct sql_stmt *s)
@@ -101,6 +164,10 @@ static void note_statement_facts(struct client *c, const struct sql_stmt *s, str
     case SQL_RESET:
         note_path(c, s);
         note_setting(c, text);
+        b->tx.stays = true;
+        break;
+    case SQL_PREPARE:
+        note_prepare(c, s, text);
         break;
     case SQL_COMMIT:
     case SQL_ROLLBACK:
@@ -115,8 +182,8 @@ static void note_statement_facts(struct client *c, const struct sql_stmt *s, str
     case SQL_DEALLOCATE:
         if ((s->flags & SQL_F_ALL) != 0)
             statements_free(&c->statements);
-        else if (c->statements != NULL)
-            statements_remove(c->statements, s->name);
+        else
+            balance_close_statement(c, s->name);
         break;
     default:
         if (s->verb == SQL_VERB_LOAD)
@@ -127,8 +194,11 @@ static void note_statement_facts(struct client *c, const struct sql_stmt *s, str
     }
     if ((s->flags & SQL_F_TEMP) != 0)
         b->rs.has_temp_tables = true;
-    if (s->kind == SQL_DDL)
-        route_cache_clear(c->ss->answers);
+    if (s->kind == SQL_DDL) {
+        b->did_ddl = true;
+        balance_worker_ddl(c->ss);
+    }
+    note_marks(c, s);
     route_trace_note(&b->trace, c->ss->rules, text, s, true);
     note_functions(c, s);
 }
@@ -143,9 +213,10 @@ void balance_note_facts(struct client *c, struct slice sql, const struct sql_fac
         const struct sql_stmt *s = &facts->stmts[i];
         struct slice text = slice_of("", 0);
 
-        if (s->kind == SQL_BEGIN)
+        if (s->kind == SQL_BEGIN) {
+            note_begin(c, s, facts->nstmts == 1);
             is_open = true;
-        else if (s->kind == SQL_COMMIT || s->kind == SQL_ROLLBACK)
+        } else if (s->kind == SQL_COMMIT || s->kind == SQL_ROLLBACK)
             is_open = (s->flags & SQL_F_CHAIN) != 0, nends++;
         if ((size_t)s->offset + s->len <= sql.n)
             text = slice_of(sql.p + s->offset, s->len);
@@ -160,6 +231,22 @@ void balance_note_facts(struct client *c, struct slice sql, const struct sql_fac
         c->balance->rs.state_unknown = true;
 }
 
+/* The reader where the transaction lived has seen them; the own link has to follow. */
+static void settle_on_own(struct client *c)
+{
+    struct balance *b = c->balance;
+    uint32_t at = 0;
+
+    if (b->home->replayed == b->log.len)
+        b->home->replayed += b->pending.len;
+    while (at < b->pending.len) {
+        struct slice text = slice_of_str(b->pending.data + at);
+
+        balance_send_own_text(c->link, text);
+        at += (uint32_t)text.n + 1;
+    }
+}
+
 /* The settings of the transaction that just ended are the session's, or never were. */
 static void settle_pending(struct client *c, bool committed)
 {
@@ -167,50 +254,69 @@ static void settle_pending(struct client *c, bool committed)
 
     if (committed) {
         route_trace_on_commit(b->trace);
+        if (b->home != NULL && b->pending.len > 0)
+            settle_on_own(c);
         if (b->log.len + b->pending.len > BALANCE_LOG_MAX)
             b->rs.state_unknown = true;
         else
             buf_put(&b->log, b->pending.data, b->pending.len);
+        balance_worker_mark(c->ss, b->mark, b->nmarks);
     } else {
         route_trace_on_rollback(b->trace);
         /* With several statements under way it is not known which of them failed. */
-        if (b->saw_error && b->nexchanges > 1 && b->pending.len > 0)
-            b->rs.state_unknown = true;
+        if (b->saw_error && b->nexchanges > 1) {
+            if (b->pending.len > 0)
+                b->rs.state_unknown = true;
+            balance_worker_mark(c->ss, b->mark, b->nmarks);
+        }
     }
+    if (b->did_ddl)
+        balance_worker_ddl(c->ss); /* now it can be seen */
+    b->did_ddl = false;
+    b->nmarks = 0;
     buf_free(&b->pending);
     b->rs.wrote_in_tx = false;
 }
 
-/* The own link is quiet: has a transaction ended (also one with AND CHAIN, or one within a string
- * of several statements)? */
+static bool has_unsettled(const struct balance *b)
+{
+    return b->pending.len > 0 || b->nmarks > 0 || b->did_ddl;
+}
+
+/* The home is quiet: has a transaction ended (also one with AND CHAIN, or one within a string of
+ * several statements)? */
 void balance_end_tx(struct client *c)
 {
     struct balance *b = c->balance;
-    bool is_open = balance_tx_status(c) != 'I';
+    char tx = balance_tx_status(c);
+    bool is_open = tx != 'I';
     bool committed = b->tx_end == SQL_COMMIT && !b->saw_error && !b->tx_failed;
 
-    if (b->tx_end != 0 || (b->tx_was_open && !is_open) || (!is_open && b->pending.len > 0))
+    if (b->tx_end != 0 || (b->tx_was_open && !is_open) || (!is_open && has_unsettled(b))) {
         settle_pending(c, committed);
+        balance_end_guests(c, committed);
+    }
+    if (!is_open) {
+        b->home = NULL;
+        memset(&b->tx, 0, sizeof b->tx);
+        b->rs.tx_begun_in_multi = false;
+        b->rs.tx_read_only = false;
+        b->rs.tx_serializable = false;
+    }
     b->tx_end = 0;
     b->tx_was_open = is_open;
-    if (balance_tx_status(c) != 'E')
+    if (tx != 'E')
         b->tx_failed = false;
 }
 
-void balance_replay(struct client *c)
+void balance_replay(struct client *c, struct reader *r)
 {
     struct balance *b = c->balance;
-    struct buf out = {0};
 
-    while (b->replayed < b->log.len) {
-        const char *text = b->log.data + b->replayed;
-        size_t n = strlen(text);
+    while (r->replayed < b->log.len) {
+        struct slice text = slice_of_str(b->log.data + r->replayed);
 
-        wire_put_query(&out, slice_of(text, n));
-        link_expect(b->reader, OP_QUERY | OP_SWALLOW);
-        b->replayed += (uint32_t)n + 1;
+        balance_send_own_text(r->link, text);
+        r->replayed += (uint32_t)text.n + 1;
     }
-    if (out.len > 0)
-        (void)link_send(b->reader, out.data, out.len);
-    buf_free(&out);
 }

@@ -108,17 +108,21 @@ static void feed_note_extended(struct client *c, char type, struct slice msg)
     if (type == FE_PARSE) {
         name = wire_get_cstr(&r);
         c->parsed_count = (uint8_t)count_kind_of(wire_get_cstr(&r));
-        if (!r.bad && (name.n > 0 || c->balance != NULL)) {
-            st = statements_add(&c->statements, name, msg, (enum count_kind)c->parsed_count);
-            st->on_own = c->target == c->link;
-        }
+        if (!r.bad && c->balance != NULL)
+            balance_note_parse(c, name, msg, (enum count_kind)c->parsed_count);
+        else if (!r.bad && name.n > 0)
+            (void)statements_add(&c->statements, name, msg, (enum count_kind)c->parsed_count);
     } else if (type == FE_BIND) {
         (void)wire_get_cstr(&r);
         name = wire_get_cstr(&r);
         st = name.n == 0 ? NULL : statements_find(c->statements, name);
         c->bound_count = st == NULL ? c->parsed_count : st->count;
     } else if (type == FE_CLOSE && c->statements != NULL && wire_get_u8(&r) == 'S') {
-        statements_remove(c->statements, wire_get_cstr(&r));
+        name = wire_get_cstr(&r);
+        if (c->balance != NULL)
+            balance_close_statement(c, name);
+        else
+            statements_remove(c->statements, name);
     } else if (type == FE_EXECUTE) {
         count_statement(c->ss, c->target->pool->cluster_node, (enum count_kind)c->bound_count);
     }
@@ -147,12 +151,12 @@ static enum feed_step feed_extended(
         if (v != LOCAL_NO)
             return feed_of_verdict(v);
     }
-    if (type == FE_BIND && c->balance != NULL)
+    if (c->balance != NULL && balance_puts_in(c, type, msg))
         feed_flush(c, run); /* a Parse that is put in comes behind what was sent */
     if (is_whole)
         feed_note_extended(c, type, msg);
     else if (c->balance != NULL)
-        balance_note_partial(c, type);
+        balance_note_partial(c, type, msg);
     if (type != FE_FLUSH) {
         link_expect(c->target, op);
         c->server_batch = type != FE_SYNC;

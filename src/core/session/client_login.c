@@ -315,7 +315,7 @@ static bool client_on_link_error(void *owner, struct link *link, const struct er
     count_statement(c->ss, link->pool->cluster_node, kind);
     if (c->balance != NULL) {
         c->balance->saw_error = true;
-        statements_remove_batch(c->statements, c->balance->batch);
+        statements_doubt_batch(c->statements, c->balance->batch);
     }
     return false;
 }

@@ -11,7 +11,7 @@
 #include "config/conf.h"
 #include "ipc/orders.h"
 
-#include "session_int.h"
+#include "balance_int.h"
 
 struct session_shared {
     _Atomic int32_t nclients;
@@ -75,6 +75,7 @@ void session_plan_shm(const struct conf *conf, int nworkers, struct shm_plan *pl
     plan->bytes[SHM_CLUSTER] += view_region_bytes();
     plan->bytes[SHM_STATS] +=
         sizeof(struct session_shared) + n * sizeof(((struct session_shared *)0)->worker[0]);
+    balance_plan_shm(conf, nworkers, plan);
 }
 
 /* What is known before the first probe: which nodes there are. */
@@ -110,6 +111,7 @@ void session_init_shm(const struct conf *conf, int nworkers, struct shm *shm)
     for (i = 0; i < conf->nnodes; i++)
         quota_set_limit(shm, i, conf->max_backend_connections);
     s->nworkers = nworkers;
+    balance_init_shm(conf, nworkers, shm);
     publish_first_view(conf, shm);
 }
 

@@ -19,6 +19,7 @@
 #include "route/route_oracle.h"
 #include "route/route_rules.h"
 
+#include "balance_int.h"
 #include "client_tls_int.h"
 #include "share_int.h"
 
@@ -143,12 +144,14 @@ void sessions_init(struct sessions *ss, struct loop *loop, struct proc_env *env)
     ss->answers = route_cache_new((uint32_t)ss->conf->relcache_size, ss->conf->relcache_expire_ms);
     (void)getrandom(&ss->random, sizeof ss->random, 0);
     sessions_make_rules(ss);
+    balance_worker_init(ss);
     backend_tls_set_conf(&ss->be, ss->gen);
     session_tls_set_conf(ss);
 }
 
 void sessions_fini(struct sessions *ss)
 {
+    balance_worker_fini(ss);
     session_tls_fini(ss);
     backend_fini(&ss->be);
     auth_book_free(&ss->be.book);

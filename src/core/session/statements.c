@@ -85,19 +85,33 @@ void statements_remove(struct statements *s, struct slice name)
         statement_free(s, st);
 }
 
-void statements_remove_batch(struct statements *s, uint64_t batch)
+void statements_doubt_batch(struct statements *s, uint64_t batch)
+{
+    struct list *n;
+    struct list *before;
+
+    for (n = s == NULL ? NULL : list_last(&s->order); n != NULL; n = before) {
+        struct statement *st = LIST_ENTRY(n, struct statement, order);
+
+        if (st->batch != batch)
+            return;
+        before = n->prev == &s->order ? NULL : n->prev;
+        st->on_own = false;
+        st->on_readers = 0;
+        st->is_doubtful = true;
+        if (st->msg_len == 0)
+            statement_free(s, st);
+    }
+}
+
+void statements_forget_reader(struct statements *s, uint64_t bit)
 {
     struct list *n;
 
     if (s == NULL)
         return;
-    while ((n = list_last(&s->order)) != NULL) {
-        struct statement *st = LIST_ENTRY(n, struct statement, order);
-
-        if (st->batch != batch)
-            return;
-        statement_free(s, st);
-    }
+    LIST_FOREACH(n, &s->order)
+    LIST_ENTRY(n, struct statement, order)->on_readers &= ~bit;
 }
 
 void statements_free(struct statements **sp)
@@ -122,6 +136,7 @@ struct slice statement_sql(const struct statement *st)
         return slice_of("", 0);
     wire_reader_init(&r, slice_of(st->data + st->name_len + 1 + PROTO_HEADER_BYTES,
                              st->msg_len - PROTO_HEADER_BYTES));
-    (void)wire_get_cstr(&r);
+    if (!statement_is_sql(st))
+        (void)wire_get_cstr(&r);
     return wire_get_cstr(&r);
 }

@@ -27,18 +27,18 @@ enum count_kind {
     COUNT_KINDS
 };
 
-/* One prepared statement. The client's own link knows all of them; the reader link knows those with
- * its epoch in `reader_epoch`. */
+/* One prepared statement: of a Parse message, or of SQL's PREPARE. */
 struct statement {
     struct hash_node node;
-    struct list order; /* oldest first */
-    uint64_t reader_epoch;
-    uint64_t batch; /* the sequence that parsed it */
+    struct list order;   /* oldest first */
+    uint64_t on_readers; /* which readers know it, by their bits */
+    uint64_t batch;      /* the exchange that made it */
     uint32_t name_len;
-    uint32_t msg_len; /* of the whole Parse message; 0: too long to be kept */
+    uint32_t msg_len; /* of the whole Parse or Query message; 0: too long to be kept */
     uint8_t count;    /* enum count_kind */
-    bool on_own;      /* the client's own link knows it (always, but for the unnamed one) */
-    char data[];      /* name NUL, Parse message */
+    bool on_own;      /* the client's own link knows it */
+    bool is_doubtful; /* its exchange met an error: links may know it or not */
+    char data[];      /* name NUL, message */
 };
 
 struct statements {
@@ -46,13 +46,17 @@ struct statements {
     struct list order;
 };
 
-/* Remembers a Parse; replaces one of the same name. `msg` is the whole message. */
+/* Remembers a Parse, or the Query with a PREPARE; replaces one of the same name. `msg` is the whole
+ * message. */
 struct statement *statements_add(
     struct statements **sp, struct slice name, struct slice msg, enum count_kind count);
 struct statement *statements_find(const struct statements *s, struct slice name);
 void statements_remove(struct statements *s, struct slice name);
-/* Forgets what the sequence `batch` parsed: it failed, nobody knows how far it came. */
-void statements_remove_batch(struct statements *s, uint64_t batch);
+/* The exchange `batch` failed, nobody knows how far it came: what it made is doubtful, and what
+ * cannot be made again is forgotten. */
+void statements_doubt_batch(struct statements *s, uint64_t batch);
+/* A reader is gone: nothing is known on it. */
+void statements_forget_reader(struct statements *s, uint64_t bit);
 void statements_free(struct statements **sp);
 static inline struct slice statement_name(const struct statement *st)
 {
@@ -62,7 +66,12 @@ static inline struct slice statement_message(const struct statement *st)
 {
     return slice_of(st->data + st->name_len + 1, st->msg_len);
 }
-/* The SQL text in the Parse message; empty when the message was not kept. */
+/* True when SQL's PREPARE made it. */
+static inline bool statement_is_sql(const struct statement *st)
+{
+    return st->msg_len > 0 && st->data[st->name_len + 1] == 'Q';
+}
+/* The SQL text in the message; empty when the message was not kept. */
 struct slice statement_sql(const struct statement *st);
 
 #endif

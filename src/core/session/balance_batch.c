@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * balance_batch.c: sequences of the extended protocol: which link they use, and which link knows
+ * which prepared statement. Runs in: workers.
+ *
+ * A statement is parsed where its Parse went; on another link it is parsed when that link needs it,
+ * with its replies swallowed. */
+#include "config.h"
+
+#include <string.h>
+
+#include "admin/admin.h"
+#include "config/conf.h"
+#include "wire/reader.h"
+#include "wire/writer.h"
+
+#include "balance_int.h"
+
+/* A sequence longer than this is not looked through. */
+#define BATCH_LOOK_MAX 64
+/* Names that one sequence may parse and use. */
+#define BATCH_NAMES_MAX 8
+
+/* What a look ahead over a sequence found. */
+struct batch_look {
+    bool is_closed; /* ends with Sync within what has arrived */
+    bool has_execute;
+    bool has_unnamed; /* the unnamed statement is parsed in this sequence */
+    bool asks;        /* a question is under way: later again */
+    bool begins;      /* BEGIN READ ONLY is in it */
+    bool needs_own;
+    unsigned nsql;
+    unsigned nnames; /* statements parsed in this sequence */
+    struct slice name[BATCH_NAMES_MAX];
+    int node;
+    const char *end; /* behind the last message seen */
+    struct route_decision d;
+};
+
+/* Judges one SQL text of a sequence. */
+static bool look_at_sql(struct client *c, struct slice sql, struct batch_look *look)
+{
+    const struct sql_facts *facts;
+    struct balance_wish wish;
+    struct route_decision d;
+    struct admin_cmd cmd;
+
+    if (client_local_is_likely(sql) && admin_recognise(sql, &cmd))
+        return false; /* answered here, next to the own link */
+    facts = balance_decide(c, sql, &d);
+    look->asks = balance_asks(c, &d) || balance_asks_marks(c, facts);
+    if (look->asks)
+        return false;
+    wish = balance_wish_of(c, facts, &d);
+    look->needs_own = look->needs_own || wish.needs_own;
+    if (c->balance->home != NULL)
+        return true;
+    if (wish.node == VIEW_NO_NODE || (wish.begins && look->nsql > 0) ||
+        (d.reason == ROUTE_R_BACKEND_PID && look->nsql > 0))
+        return false;
+    look->begins = look->begins || wish.begins;
+    if (look->nsql++ == 0 || d.wait_lsn > look->d.wait_lsn) {
+        look->node = look->nsql == 1 ? wish.node : look->node;
+        look->d = d;
+    }
+    return true;
+}
+
+/* A statement that is parsed in this sequence is not in the book yet: its name means the text
+ * judged there. */
+static bool is_parsed_here(const struct batch_look *look, struct slice name)
+{
+    unsigned i;
+
+    for (i = 0; i < look->nnames; i++)
+        if (slice_eq(look->name[i], name))
+            return true;
+    return name.n == 0 && look->has_unnamed;
+}
+
+/* Portals outlive a sequence within a transaction: they are looked for where it lives. */
+static bool may_outlive(const struct client *c, struct slice portal, uint32_t max_rows)
+{
+    return c->balance->home == NULL && balance_tx_status(c) != 'I' &&
+           (portal.n > 0 || max_rows > 0);
+}
+
+static bool look_at_bind(struct client *c, struct wire_reader *r, struct batch_look *look)
+{
+    struct slice portal = wire_get_cstr(r);
+    struct slice name = wire_get_cstr(r);
+    struct statement *st;
+
+    look->has_execute = true;
+    if (r->bad || may_outlive(c, portal, 0))
+        return false;
+    if (is_parsed_here(look, name))
+        return true;
+    st = statements_find(c->statements, name);
+    if (c->balance->home != NULL && (st == NULL || st->msg_len == 0))
+        return true;
+    if (st == NULL || st->msg_len == 0)
+        return false;
+    if (c->balance->home == NULL && (st->is_doubtful || statement_is_sql(st)))
+        return false;
+    return look_at_sql(c, statement_sql(st), look);
+}
+
+static bool look_at_parse(
+    struct client *c, struct wire_reader *r, size_t body, struct batch_look *look)
+{
+    struct slice name = wire_get_cstr(r);
+    struct slice sql = wire_get_cstr(r);
+
+    if (r->bad || body >= STATEMENT_MSG_MAX - PROTO_HEADER_BYTES)
+        return false;
+    if (name.n == 0)
+        look->has_unnamed = true;
+    else if (look->nnames < BATCH_NAMES_MAX)
+        look->name[look->nnames++] = name;
+    return look_at_sql(c, sql, look);
+}
+
+static bool look_at_describe(struct client *c, struct wire_reader *r, struct batch_look *look)
+{
+    uint8_t what = wire_get_u8(r);
+    struct slice name = wire_get_cstr(r);
+
+    if (what != 'S')
+        return !r->bad && !may_outlive(c, name, 0);
+    return !r->bad && (is_parsed_here(look, name) || statements_find(c->statements, name) != NULL);
+}
+
+static bool look_at_execute(struct client *c, struct wire_reader *r)
+{
+    struct slice portal = wire_get_cstr(r);
+    uint32_t max_rows = wire_get_u32(r);
+
+    return !r->bad && !may_outlive(c, portal, max_rows);
+}
+
+static bool look_at_message(struct client *c, char type, struct slice body, struct batch_look *look)
+{
+    struct wire_reader r;
+
+    wire_reader_init(&r, body);
+    switch (type) {
+    case FE_PARSE:
+        return look_at_parse(c, &r, body.n, look);
+    case FE_BIND:
+        return look_at_bind(c, &r, look);
+    case FE_DESCRIBE:
+        return look_at_describe(c, &r, look);
+    case FE_EXECUTE:
+        return look_at_execute(c, &r);
+    case FE_SYNC:
+        look->is_closed = true;
+        return true;
+    default:
+        return false; /* Close, Flush, a simple query in between: the home knows best */
+    }
+}
+
+/* True when the whole sequence was understood and may leave. */
+static bool look_ahead(struct client *c, const char *p, const char *end, struct batch_look *look)
+{
+    uint32_t len;
+    int n;
+
+    for (n = 0; n < BATCH_LOOK_MAX && end - p >= PROTO_HEADER_BYTES && !look->is_closed; n++) {
+        len = proto_get_u32(p + 1);
+        if (len < 4 || (size_t)(end - p) < len + 1U)
+            return false;
+        if (!look_at_message(c, p[0], slice_of(p + PROTO_HEADER_BYTES, len - 4), look))
+            return false;
+        p += len + 1U;
+        look->end = p;
+    }
+    return look->is_closed && look->has_execute;
+}
+
+enum balance_verdict balance_batch(struct client *c, const char *p, const char *end)
+{
+    struct balance *b = c->balance;
+    struct batch_look look = {.node = VIEW_NO_NODE, .end = p};
+    struct balance_wish wish = {.d = &look.d, .node = VIEW_NO_NODE};
+    bool may_leave = false;
+
+    if (b->asking != ASKING_NONE || c->target != c->link)
+        return BALANCE_PARK; /* a reader has not finished an earlier sequence */
+    if (b->home != NULL || balance_is_quiet(c))
+        may_leave = look_ahead(c, p, end, &look);
+    if (look.asks)
+        return BALANCE_PARK;
+    wish.needs_own = look.needs_own;
+    if (may_leave) {
+        wish.node = look.node;
+        wish.begins = look.begins;
+        wish.msg = slice_of(p, (size_t)(look.end - p));
+    }
+    if (balance_choose(c, &wish) == BALANCE_PARK)
+        return BALANCE_PARK;
+    b->batch++;
+    if (c->target == c->link || b->home != NULL)
+        b->nexchanges++;
+    return BALANCE_GO;
+}
+
+static bool is_known_on(const struct client *c, const struct link *link, const struct statement *st)
+{
+    const struct balance *b = c->balance;
+    unsigned i;
+
+    if (link == c->link)
+        return st->on_own;
+    for (i = 0; i < b->nreaders; i++)
+        if (b->reader[i]->link == link)
+            return (st->on_readers & b->reader[i]->bit) != 0;
+    return false;
+}
+
+static void set_known_on(struct client *c, const struct link *link, struct statement *st)
+{
+    struct balance *b = c->balance;
+    unsigned i;
+
+    if (link == c->link)
+        st->on_own = true;
+    for (i = 0; i < b->nreaders; i++)
+        if (b->reader[i]->link == link)
+            st->on_readers |= b->reader[i]->bit;
+}
+
+void balance_need_statement(struct client *c, struct link *link, struct statement *st)
+{
+    struct slice name = statement_name(st);
+    struct buf out = {0};
+
+    if (st->msg_len == 0 || is_known_on(c, link, st))
+        return;
+    if (name.n > 0) { /* an older one of the same name may be there */
+        wire_put_close(&out, 'S', name);
+        link_expect(link, OP_CLOSE | OP_SWALLOW);
+    }
+    if (statement_is_sql(st) && name.n > 0) {
+        wire_put_empty(&out, FE_SYNC);
+        link_expect(link, OP_SYNC | OP_SWALLOW);
+    }
+    buf_put(&out, statement_message(st).p, statement_message(st).n);
+    link_expect(link, statement_is_sql(st) ? OP_QUERY | OP_SWALLOW : OP_PARSE | OP_QUIET);
+    (void)link_send(link, out.data, out.len);
+    buf_free(&out);
+    set_known_on(c, link, st);
+}
+
+static void close_on(struct link *link, struct slice name)
+{
+    struct buf out = {0};
+
+    wire_put_close(&out, 'S', name);
+    link_expect(link, OP_CLOSE | OP_SWALLOW);
+    wire_put_empty(&out, FE_SYNC);
+    link_expect(link, OP_SYNC | OP_SWALLOW);
+    (void)link_send(link, out.data, out.len);
+    buf_free(&out);
+}
+
+void balance_close_statement(struct client *c, struct slice name)
+{
+    struct balance *b = c->balance;
+    struct statement *st = statements_find(c->statements, name);
+    unsigned i;
+
+    if (st == NULL)
+        return;
+    if (name.n > 0 && st->on_own && c->target != c->link)
+        close_on(c->link, name);
+    for (i = 0; i < b->nreaders && name.n > 0; i++)
+        if ((st->on_readers & b->reader[i]->bit) != 0 && b->reader[i]->link != c->target)
+            close_on(b->reader[i]->link, name);
+    statements_remove(c->statements, name);
+}
+
+void balance_note_parse(
+    struct client *c, struct slice name, struct slice msg, enum count_kind count)
+{
+    struct statement *st = statements_find(c->statements, name);
+
+    if (st != NULL && name.n > 0 && !st->is_doubtful) {
+        balance_need_statement(c, c->target, st); /* the server refuses the name, as it should */
+        return;
+    }
+    st = statements_add(&c->statements, name, msg, count);
+    st->on_own = false;
+    st->batch = c->balance->batch;
+    set_known_on(c, c->target, st);
+}
+
+/* Executed where the transaction lives, or on the own link. */
+static void note_execution(struct client *c, struct slice sql)
+{
+    struct route_decision d;
+    const struct sql_facts *facts = balance_decide(c, sql, &d);
+
+    balance_need_names(c, facts);
+    balance_note_write(c, &d);
+    balance_note_facts(c, sql, facts);
+}
+
+/* What is executed is not known: it may have written. */
+static void note_unknown_execution(struct client *c)
+{
+    struct route_session *rs = &c->balance->rs;
+
+    rs->wrote_in_session = true;
+    rs->wrote_in_tx = rs->in_tx;
+    rs->wrote_in_an_earlier_tx = rs->wrote_in_an_earlier_tx || rs->in_tx;
+    c->balance->lsn_due = true;
+}
+
+/* The statement that a Bind or Describe names, or that a Parse would replace; NULL when there is
+ * none. Sets *is_bind. */
+static struct statement *named_in(const struct client *c, char type, struct slice msg, bool *found)
+{
+    struct wire_reader r;
+    struct slice name;
+
+    wire_reader_init(&r, slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES));
+    if (type == FE_BIND)
+        (void)wire_get_cstr(&r);
+    else if (type == FE_DESCRIBE && wire_get_u8(&r) != 'S')
+        r.bad = true;
+    else if (type != FE_PARSE && type != FE_DESCRIBE)
+        r.bad = true;
+    name = wire_get_cstr(&r);
+    *found = !r.bad;
+    return r.bad ? NULL : statements_find(c->statements, name);
+}
+
+bool balance_puts_in(const struct client *c, char type, struct slice msg)
+{
+    bool found;
+    const struct statement *st = named_in(c, type, msg, &found);
+
+    if (st == NULL)
+        return false;
+    if (type == FE_PARSE && (st->name_len == 0 || st->is_doubtful))
+        return false;
+    return !is_known_on(c, c->target, st);
+}
+
+void balance_note_message(struct client *c, char type, struct slice msg)
+{
+    bool found;
+    struct statement *st;
+
+    if (type != FE_BIND && type != FE_DESCRIBE)
+        return;
+    st = named_in(c, type, msg, &found);
+    if (st != NULL)
+        balance_need_statement(c, c->target, st);
+    if (type != FE_BIND || !found || (c->target != c->link && c->balance->home == NULL))
+        return;
+    if (st == NULL || st->msg_len == 0)
+        note_unknown_execution(c);
+    else
+        note_execution(c, statement_sql(st));
+}
+
+void balance_note_partial(struct client *c, char type, struct slice msg)
+{
+    if (type == FE_PARSE) {
+        /* Its name may be in the part that is still to come: forget them all. The own link knows
+         * most of them. */
+        statements_free(&c->statements);
+        balance_note_unread(c);
+    } else if (type == FE_BIND) {
+        balance_note_message(c, type, msg);
+    }
+}
+
+void balance_need_names(struct client *c, const struct sql_facts *facts)
+{
+    struct statement *st;
+    uint32_t i;
+
+    for (i = 0; i < facts->nstmts; i++) {
+        const struct sql_stmt *s = &facts->stmts[i];
+
+        if (s->kind != SQL_EXECUTE && s->inner != SQL_EXECUTE && s->kind != SQL_DEALLOCATE)
+            continue;
+        st = statements_find(c->statements, s->name);
+        if (st != NULL && s->name.n > 0)
+            balance_need_statement(c, c->target, st);
+    }
+}

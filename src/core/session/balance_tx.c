@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * balance_tx.c: one transaction of a client over several links. Runs in: workers.
+ *
+ * Its home is where BEGIN went. A link that is needed besides becomes a guest: BEGIN of the same
+ * kind before the first statement, COMMIT or ROLLBACK when the home has ended. A guest that failed
+ * is begun anew when it is needed again, for then the home was rolled back to a savepoint. All
+ * replies are swallowed. */
+#include "config.h"
+
+#include "base/log.h"
+#include "wire/writer.h"
+
+#include "balance_int.h"
+
+void balance_send_own_text(struct link *link, struct slice sql)
+{
+    struct buf out = {0};
+
+    wire_put_query(&out, sql);
+    link_expect(link, OP_QUERY | OP_SWALLOW);
+    (void)link_send(link, out.data, out.len);
+    buf_free(&out);
+}
+
+/* An error that says in the server's log what it is for. */
+static void fail_link(struct link *link)
+{
+    balance_send_own_text(link,
+        slice_of_str("SELECT CAST('a statement of this transaction failed on another server' AS "
+                     "pg_catalog.int4)"));
+}
+
+/* `on_standby`: where every transaction is read-only anyhow, and to say otherwise an error. */
+static void begin_on(struct link *link, const struct balance_tx *tx, bool on_standby)
+{
+    struct buf sql = {0};
+
+    buf_put(&sql, "BEGIN", 5);
+    if (tx->isolation == SQL_ISO_READ_UNCOMMITTED)
+        buf_printf(&sql, " ISOLATION LEVEL READ UNCOMMITTED");
+    else if (tx->isolation == SQL_ISO_READ_COMMITTED)
+        buf_printf(&sql, " ISOLATION LEVEL READ COMMITTED");
+    else if (tx->isolation == SQL_ISO_REPEATABLE_READ)
+        buf_printf(&sql, " ISOLATION LEVEL REPEATABLE READ");
+    if (tx->read_only == SQL_YES)
+        buf_printf(&sql, " READ ONLY");
+    else if (tx->read_only == SQL_NO && !on_standby)
+        buf_printf(&sql, " READ WRITE");
+    if (tx->deferrable == SQL_YES)
+        buf_printf(&sql, " DEFERRABLE");
+    balance_send_own_text(link, buf_slice(&sql));
+    buf_free(&sql);
+}
+
+static void join(struct client *c, struct link *link, bool *is_guest)
+{
+    if (*is_guest && link->tx_status == 'E') {
+        balance_send_own_text(link, slice_of_str("ROLLBACK"));
+        *is_guest = false;
+    }
+    if (!*is_guest)
+        begin_on(link, &c->balance->tx, link != c->link);
+    *is_guest = true;
+}
+
+void balance_join_reader(struct client *c, struct reader *r)
+{
+    join(c, r->link, &r->in_tx);
+}
+
+void balance_join_own(struct client *c)
+{
+    join(c, c->link, &c->balance->own_is_guest);
+}
+
+void balance_end_guests(struct client *c, bool committed)
+{
+    struct balance *b = c->balance;
+    struct slice end = slice_of_str(committed ? "COMMIT" : "ROLLBACK");
+    unsigned i;
+
+    for (i = 0; i < b->nreaders; i++)
+        if (b->reader[i]->in_tx) {
+            b->reader[i]->in_tx = false;
+            balance_send_own_text(b->reader[i]->link, end);
+        }
+    if (b->own_is_guest)
+        balance_send_own_text(c->link, end);
+    b->own_is_guest = false;
+}
+
+void balance_fail_home(struct client *c)
+{
+    struct balance *b = c->balance;
+    struct link *home = b->home == NULL ? c->link : b->home->link;
+
+    b->tx_failed = true;
+    if (home->tx_status == 'T')
+        fail_link(home);
+}
+
+void balance_lose_home(struct client *c)
+{
+    struct balance *b = c->balance;
+
+    b->home = NULL;
+    b->tx_failed = true;
+    b->tx_was_open = true;
+    if (!b->own_is_guest)
+        begin_on(c->link, &b->tx, false);
+    b->own_is_guest = false;
+    fail_link(c->link);
+    log_at(LVL_LOG, "a read-only transaction of user \"%s\" was lost with its standby",
+        c->pool->names);
+}
+
+void balance_move_home(struct client *c)
+{
+    struct balance *b = c->balance;
+
+    balance_send_own_text(b->home->link, slice_of_str("ROLLBACK"));
+    b->home = NULL;
+    b->own_is_guest = false;
+    b->tx.read_only = SQL_NO;
+    b->rs.tx_read_only = false;
+    b->tx.stays = true;
+    b->tx_was_open = true;
+}

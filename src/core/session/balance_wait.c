@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * balance_wait.c: read_consistency: what a session has written, and whether a standby has it.
+ * Runs in: workers.
+ *
+ * The own link is asked how far the primary has written, when a read is about to leave it and the
+ * session has written since (for `global`: before every such read). The standby is asked how far it
+ * has replayed, with a little waiting in the question itself; a question is short, for the snapshot
+ * it holds could keep the standby from replaying. When it takes longer than read_consistency_wait,
+ * the read stays where it is. */
+#include "config.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "config/conf.h"
+
+#include "balance_int.h"
+
+/* One question to a standby waits so many times one millisecond. */
+#define WAIT_STEPS 10
+/* Bytes of a page, and of the headers that begin pages and segments. */
+#define WAL_PAGE           8192U
+#define WAL_PAGE_HEADER    24U
+#define WAL_SEGMENT_HEADER 40U
+
+static int parse_u64(struct slice s, uint64_t *out)
+{
+    uint64_t v = 0;
+    size_t i;
+
+    for (i = 0; i < s.n; i++) {
+        if (s.p[i] < '0' || s.p[i] > '9' || v > (UINT64_MAX - 9) / 10)
+            return -1;
+        v = v * 10 + (uint64_t)(s.p[i] - '0');
+    }
+    *out = v;
+    return s.n == 0 ? -1 : 0;
+}
+
+bool balance_asks_lsn(struct client *c)
+{
+    struct balance *b = c->balance;
+
+    switch (c->ss->conf->read_consistency) {
+    case CONF_READ_EVENTUAL:
+        return false;
+    case CONF_READ_SESSION:
+        if (!b->lsn_due)
+            return false;
+        break;
+    case CONF_READ_GLOBAL:
+        if (b->lsn_is_fresh)
+            return false;
+        break;
+    }
+    b->asking = ASKING_LSN;
+    c->link->capture = true;
+    c->link->own_failed = false;
+    balance_send_own_text(c->link,
+        slice_of_str("SELECT pg_catalog.pg_wal_lsn_diff(pg_catalog.pg_current_wal_insert_lsn(), "
+                     "'0/0'), pg_catalog.pg_size_bytes(pg_catalog.current_setting("
+                     "'wal_segment_size'))"));
+    return true;
+}
+
+/* Where the next record will begin is behind the header of its page; where the last one ends, which
+ * is what a standby tells, is before it. */
+static uint64_t end_of_records(uint64_t lsn, uint64_t segment)
+{
+    if (segment > 0 && lsn % segment == WAL_SEGMENT_HEADER)
+        return lsn - WAL_SEGMENT_HEADER;
+    if (lsn % WAL_PAGE == WAL_PAGE_HEADER)
+        return lsn - WAL_PAGE_HEADER;
+    return lsn;
+}
+
+void balance_on_lsn(struct client *c, struct slice value, struct slice segment)
+{
+    struct balance *b = c->balance;
+    uint64_t lsn;
+    uint64_t bytes;
+
+    if (parse_u64(value, &lsn) == -1 || parse_u64(segment, &bytes) == -1)
+        return;
+    lsn = end_of_records(lsn, bytes);
+    b->rs.last_write_lsn = lsn;
+    b->rs.global_write_lsn = lsn;
+    b->lsn_due = false;
+    b->lsn_is_fresh = true;
+}
+
+static void wait_ask(struct reader *r)
+{
+    struct buf sql = {0};
+
+    buf_printf(&sql,
+        "WITH RECURSIVE w(n, at) AS (SELECT 0, pg_catalog.pg_wal_lsn_diff("
+        "pg_catalog.pg_last_wal_replay_lsn(), '0/0') UNION ALL SELECT n OPERATOR(pg_catalog.+) 1, "
+        "pg_catalog.pg_wal_lsn_diff(pg_catalog.pg_last_wal_replay_lsn(), '0/0') FROM w WHERE at "
+        "OPERATOR(pg_catalog.<) %" PRIu64
+        " AND n OPERATOR(pg_catalog.<) %d AND pg_catalog.pg_sleep(0.001) IS NOT NULL) "
+        "SELECT pg_catalog.max(at) FROM w",
+        r->client->balance->wait_lsn, WAIT_STEPS);
+    r->is_asking = true;
+    r->link->capture = true;
+    r->link->own_failed = false;
+    balance_send_own_text(r->link, buf_slice(&sql));
+    buf_free(&sql);
+}
+
+void balance_wait_begin(struct client *c, struct reader *r, uint64_t lsn)
+{
+    struct balance *b = c->balance;
+
+    b->wait_lsn = lsn;
+    if (b->wait_until_us == 0) {
+        b->wait_until_us = loop_now_us(c->ss->loop) + c->ss->conf->read_consistency_wait_ms * 1000;
+        client_row_state(c, CLIENT_STATE_WAITING, WAIT_REASON_REPLAY);
+    }
+    wait_ask(r);
+}
+
+void balance_wait_row(struct reader *r, struct slice value)
+{
+    uint64_t lsn;
+
+    if (parse_u64(value, &lsn) == 0)
+        balance_worker_replayed(r->client->ss, r->node, lsn);
+}
+
+void balance_wait_answered(struct reader *r)
+{
+    struct client *c = r->client;
+    struct balance *b = c->balance;
+
+    r->is_asking = false;
+    r->link->capture = false;
+    if (balance_worker_replayed_lsn(c->ss)[r->node] < b->wait_lsn && !r->link->own_failed) {
+        if (loop_now_us(c->ss->loop) < b->wait_until_us) {
+            wait_ask(r);
+            return;
+        }
+        log_at(LVL_DEBUG1, "node %d has not caught up in read_consistency_wait", r->node);
+    }
+    b->wait_is_over =
+        r->link->own_failed || balance_worker_replayed_lsn(c->ss)[r->node] < b->wait_lsn;
+    r->link->own_failed = false;
+    client_unpark(c);
+}
+
+void balance_wait_settle(struct client *c)
+{
+    struct balance *b = c->balance;
+
+    b->lsn_is_fresh = false;
+    b->wait_is_over = false;
+    b->wait_until_us = 0;
+}
