@@ -457,11 +457,13 @@ def test_slow_handshake_delays_nobody(tls_pool):
     """Between two bytes of a slow client others log in and work."""
     hello = client_hello()
     slow = half_open(tls_pool.address)
-    for at in range(0, len(hello), max(1, len(hello) // 20)):
-        slow.sendall(hello[at:at + 1])
+    step = len(hello) // 20
+    for at in range(0, len(hello), step):
+        slow.sendall(hello[at:at + step])
         with TlsWire(tls_pool.address) as w:
             w.login(**USER)
             assert w.value("select 42") == "42"
+    assert slow.recv(1) == b"\x16"  # and the slow one gets its answer
     slow.close()
 
 

@@ -92,8 +92,12 @@ bool link_give_away(struct link *link, int ordinal)
     size_t n;
 
     ASSERT(link->phase == LINK_IDLE);
-    if (stream_is_tls(&link->stream) || travel_size(link) > sizeof body ||
-        link->preps.named != NULL || link->in_cancel || buf_unread(&link->carry) > 0)
+    if (stream_is_tls(&link->stream)) {
+        link_close(link); /* its secrets stay in this process: what can go is its place */
+        return true;
+    }
+    if (travel_size(link) > sizeof body || link->preps.named != NULL || link->in_cancel ||
+        buf_unread(&link->carry) > 0)
         return false;
     n = travel_encode(link, body);
     io_want(&link->stream.io, 0);

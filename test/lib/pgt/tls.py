@@ -9,7 +9,7 @@ from pathlib import Path
 from pgt import waits
 from pgt.certs import Pair
 from pgt.fake import FakeConn, FakeServer, Gone, Script, serve
-from pgt.wire import CANCEL_CODE, SSL_CODE, Wire, WireClosed, request_code
+from pgt.wire import CANCEL_CODE, SSL_CODE, TERMINATE, Wire, WireClosed, request_code
 
 ALPN = "postgresql"
 
@@ -117,6 +117,16 @@ class TlsWire(Wire):
             pass
         except ssl.SSLError:
             self.eof = True
+
+    def bye(self) -> None:
+        """Terminate, in TLS; never fails."""
+        try:
+            if self.tls is not None:
+                self.tls.write(TERMINATE)
+                self.sock.send(self.outside.read())
+        except OSError:
+            pass
+        self.sock.close()
 
 
 class TlsFakeServer(FakeServer):
