@@ -134,7 +134,7 @@ def test_refuses_a_port_in_use_and_a_folder_of_others(demo):
 def test_an_interrupted_start_leaves_nothing_running(demo):
     proc = subprocess.Popen([DEMO], env=demo.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 60
-    while not (Path(demo.folder) / "state" / "node0").exists():
+    while not (Path(demo.folder) / "run" / "cluster" / "data0" / "postmaster.pid").exists():
         assert time.monotonic() < deadline and proc.poll() is None
     proc.send_signal(signal.SIGTERM)
     assert proc.wait(60) != 0
@@ -151,7 +151,8 @@ def test_install_has_the_layout_of_pgpool_ii(tmp_path):
     assert done.returncode == 0, done.stderr[-2000:]
     makefile = (Path(build) / "Makefile").read_text()
     prefix = tmp_path / re.search(r"^prefix = /(.*)$", makefile, re.M)[1]
-    for name in ("bin/pgpool", "bin/pg_md5", "bin/pg_enc", "etc/pgpool.conf.sample",
+    for name in ("bin/pgpool", "bin/pg_md5", "bin/pg_enc", "bin/pgpool_setup", "share/pgpool/examples/recovery_1st_stage",
+                 "etc/pgpool.conf.sample",
                  "etc/pcp.conf.sample", "etc/pool_hba.conf.sample", "libexec/pgpool/parse-dump",
                  "share/man/man1/pgpool.1", "share/doc/pgpool/user/quick-start.md"):
         assert (prefix / name).is_file(), name
