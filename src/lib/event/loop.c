@@ -11,6 +11,8 @@
 
 #include "base/assert.h"
 
+#define LOOP_FINI_ROUNDS 1000
+
 static void loop_on_tick(uv_timer_t *handle);
 
 static void loop_run_tasks(struct loop *lp)
@@ -90,9 +92,15 @@ static void loop_close_handle(uv_handle_t *handle, void *arg)
 
 void loop_fini(struct loop *lp)
 {
+    int round;
+
     uv_walk(&lp->uv, loop_close_handle, NULL);
     uv_run(&lp->uv, UV_RUN_NOWAIT);
-    (void)uv_loop_close(&lp->uv);
+    /* A name that is being resolved holds the loop from another thread until it is answered. */
+    for (round = 0; uv_loop_close(&lp->uv) == UV_EBUSY && round < LOOP_FINI_ROUNDS; round++) {
+        uv_walk(&lp->uv, loop_close_handle, NULL);
+        uv_run(&lp->uv, UV_RUN_ONCE);
+    }
 }
 
 void loop_run(struct loop *lp)

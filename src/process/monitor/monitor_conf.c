@@ -158,8 +158,11 @@ static void fill_tls(const struct conf *conf, const struct conf_node *node, stru
         [CONF_SSL_VERIFY_FULL] = "verify-full",
     };
 
-    t->sslmode = conf->ssl ? words[node->backend_ssl_mode] : "disable";
-    t->sslrootcert = node->backend_ssl_ca_cert;
+    /* As links do: allow and prefer hold when ssl is on. */
+    t->sslmode = conf->ssl || node->backend_ssl_mode >= CONF_SSL_REQUIRE
+                     ? words[node->backend_ssl_mode]
+                     : "disable";
+    t->sslrootcert = or_else(node->backend_ssl_ca_cert, conf->ssl_ca_cert);
     t->sslcert = node->backend_ssl_cert;
     t->sslkey = node->backend_ssl_key;
 }
