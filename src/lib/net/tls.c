@@ -24,7 +24,7 @@ const unsigned char tls_alpn_postgresql[11] = {
 
 void tls_error_text(char *out, size_t cap, const char *otherwise)
 {
-    unsigned long code = ERR_peek_last_error();
+    unsigned long code = ERR_peek_error();
     const char *reason = code == 0 ? NULL : ERR_reason_error_string(code);
 
     if (code != 0 && ERR_SYSTEM_ERROR(code))
@@ -225,7 +225,7 @@ static ssize_t tls_fail(struct stream *s, const char *otherwise)
     struct tls *t = s->tls;
     char text[TLS_ERROR_BYTES];
     long verify = t->ssl == NULL ? X509_V_OK : SSL_get_verify_result(t->ssl);
-    unsigned long code = ERR_peek_last_error();
+    unsigned long code = ERR_peek_error();
 
     if (verify != X509_V_OK && ERR_GET_REASON(code) == SSL_R_CERTIFICATE_VERIFY_FAILED) {
         t->cert_was_bad = true;

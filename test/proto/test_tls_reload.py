@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: PostgreSQL
+"""New certificates by reload, under load: nobody is dropped, new clients see the new one, a bad one changes
+nothing."""
+import re
+import subprocess
+
+import pytest
+
+from pgt import certs, postgres, waits
+from pgt.tls import TlsWire, client_context, der_of, shown_cert
+
+USER = {"user": "trust_user", "database": "postgres"}
+RELOADS = 1000
+
+
+@pytest.fixture(scope="module")
+def ca():
+    return certs.Authority()
+
+
+def bench(pool, *args: str, env: dict[str, str]) -> subprocess.Popen:
+    command = [str(postgres.bindir() / "pgbench"), "-n", "-h", "localhost", "-p", str(pool.port), "-U", "trust_user",
+               "-f", "-", *args, "postgres"]
+    proc = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=env,
+                            text=True)
+    assert proc.stdin is not None
+    proc.stdin.write("select 42;\n")
+    proc.stdin.close()
+    proc.stdin = None
+    return proc
+
+
+def stopped(proc: subprocess.Popen) -> str:
+    out, _ = proc.communicate(timeout=120 * waits.SCALE)
+    assert proc.returncode == 0, out
+    assert re.search(r"number of failed transactions: 0 ", out), out
+    return out
+
+
+def test_a_thousand_reloads_under_load(pg, ca, start_pool):
+    """Two certificates in turn, while sessions work and others come and go, all of them verifying."""
+    pairs = [ca.issue(), ca.issue()]
+    pool = start_pool(pg.address, ssl=True, ssl_cert=pairs[0].cert, ssl_key=pairs[0].key)
+    env = {"PATH": "/usr/bin:/bin", "PGSSLMODE": "verify-full", "PGSSLROOTCERT": str(ca.cert), "HOME": "/nonexistent"}
+    seconds = str(int(30 * waits.SCALE))
+    stays = TlsWire(pool.address, ctx=client_context(ca.cert))
+    stays.login(**USER)
+    steady = bench(pool, "-c", "4", "-T", seconds, env=env)
+    coming = bench(pool, "-c", "4", "-C", "-T", seconds, env=env)
+    memory = 0
+    for i in range(1, RELOADS + 1):
+        pair = pairs[i % 2]
+        pool.reload(ssl_cert=pair.cert, ssl_key=pair.key)
+        waits.wait_for(f"reload {i} is taken", lambda n=i: f"configuration generation {n + 1} is in use" in tail(pool))
+        if i == 100:
+            memory = pool.memory_kb()
+        assert stays.value("select 42") == "42"
+    waits.wait_for("new clients see the last one", lambda: shown_cert(pool.address) == der_of(pairs[RELOADS % 2]))
+    stopped(steady)
+    stopped(coming)
+    assert stays.value("select 42") == "42"
+    stays.bye()
+    assert pool.memory_kb() < memory * 1.3 + 4000
+    assert "stays in use" not in pool.log()
+
+
+def tail(pool) -> str:
+    with open(pool.home / "proxy.log", "rb") as f:
+        f.seek(0, 2)
+        f.seek(max(0, f.tell() - 4096))
+        return f.read().decode(errors="replace")
+
+
+def test_bad_certificates_change_nothing(pg, ca, start_pool, tmp_path):
+    good, other, late = ca.issue(), ca.issue(), ca.issue(expired=True)
+    junk = tmp_path / "junk.pem"
+    junk.write_text("junk", encoding="ascii")
+    loose = certs.give(other.key, tmp_path / "loose.key", 0o644)
+    pool = start_pool(pg.address, ssl=True, ssl_cert=good.cert, ssl_key=good.key)
+    with TlsWire(pool.address) as stays:
+        stays.login(**USER)
+        for cert, key, says in ((junk, good.key, "could not load certificate file"),
+                                (other.cert, good.key, "key values mismatch"),
+                                (other.cert, junk, "junk.pem"), (other.cert, loose, "has group or world access"),
+                                (tmp_path / "none.crt", good.key, "none.crt")):
+            pool.reload(ssl_cert=cert, ssl_key=key)
+            waits.wait_for(f"the log says {says!r}", lambda s=says: s in pool.log())
+            assert shown_cert(pool.address) == der_of(good)
+            assert stays.value("select 42") == "42"
+        assert "What was in use before stays in use" in pool.log()
+        # An expired one is for the client to judge: it is shown.
+        pool.reload(ssl_cert=late.cert, ssl_key=late.key)
+        waits.wait_for("it is shown", lambda: shown_cert(pool.address) == der_of(late))
+        pool.reload(ssl_cert=other.cert, ssl_key=other.key)
+        waits.wait_for("the good one is shown", lambda: shown_cert(pool.address) == der_of(other))
+
+
+def test_replaced_files(pg, ca, start_pool, tmp_path):
+    """The same names, other contents."""
+    one, two = ca.issue(), ca.issue()
+    cert = certs.give(one.cert, tmp_path / "server.crt", 0o644)
+    key = certs.give(one.key, tmp_path / "server.key")
+    pool = start_pool(pg.address, ssl=True, ssl_cert=cert, ssl_key=key)
+    assert shown_cert(pool.address) == der_of(one)
+    certs.give(two.cert, cert, 0o644)
+    certs.give(two.key, key)
+    assert shown_cert(pool.address) == der_of(one)
+    pool.reload()
+    waits.wait_for("the new one is shown", lambda: shown_cert(pool.address) == der_of(two))
+
+
+def test_reload_of_revocation(pg, ca, start_pool):
+    """A client's certificate is revoked: the next reload shuts it out, its running session goes on."""
+    own, ann = ca.issue(), ca.issue("ann")
+    crl = ca.revoke()
+    pool = start_pool(pg.address, ssl=True, ssl_cert=own.cert, ssl_key=own.key, ssl_ca_cert=ca.cert, ssl_crl_file=crl)
+    ctx = client_context(pair=ann)
+
+    def enters() -> bool:
+        try:
+            with TlsWire(pool.address, ctx=ctx) as w:
+                return w.login(**USER)[-1].type == "Z"
+        except Exception:
+            return False
+    with TlsWire(pool.address, ctx=ctx) as stays:
+        stays.login(**USER)
+        assert enters()
+        ca.revoke(ann)
+        assert enters()
+        pool.reload()
+        waits.wait_for("ann is shut out", lambda: not enters())
+        assert stays.value("select 42") == "42"
