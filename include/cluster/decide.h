@@ -65,7 +65,10 @@ struct decide_rule {
     bool always_primary; /* ALWAYS_PRIMARY */
     bool health_check;   /* health_check_period is not 0 */
     int max_retries;
-    int64_t timeout_ms; /* health_check_timeout, for the log */
+    int64_t timeout_ms;           /* health_check_timeout, for the log */
+    char host[DECIDE_NAME_BYTES]; /* for the log, cut */
+    int port;                     /* the same */
+    double weight;                /* of two that have received as much, the heavier is promoted */
     char application_name[DECIDE_NAME_BYTES];
 };
 
@@ -87,6 +90,14 @@ struct decide_rules {
     bool delay_from_command;    /* replication_delay_source_cmd tells the lag in time */
     bool detach_false_primary;
     enum decide_lag_log lag_log;
+    bool error_is_loss;      /* failover_on_backend_error: a broken link and one failed probe */
+    bool shutdown_is_loss;   /* failover_on_backend_shutdown: it says that it is stopping */
+    bool auto_promote;       /* a standby is promoted when the primary is lost */
+    bool has_command;        /* failover_command is set */
+    bool has_back_command;   /* failback_command */
+    bool has_follow_command; /* follow_primary_command */
+    int64_t search_limit_us; /* search_primary_node_timeout, 0: none */
+    int64_t drain_limit_us;  /* how long transactions may go on before a switchover ends them */
     int nnodes;
     struct decide_rule node[VIEW_MAX_NODES];
 };
@@ -98,7 +109,7 @@ enum decide_event_type {
     DECIDE_EVENT_COUNT
 };
 
-/* What happened. Failover actions will hang on these. */
+/* What happened. Failover hangs on these. */
 struct decide_event {
     enum decide_event_type type;
     int node;
@@ -106,6 +117,7 @@ struct decide_event {
     int64_t at_us;
     char text[DECIDE_TEXT_BYTES];   /* the line for the log */
     char detail[DECIDE_TEXT_BYTES]; /* what the server or the system said; may be empty */
+    char who[VIEW_WHO_BYTES];       /* the operator behind it; empty: nobody, it was seen */
     const char *hint;               /* what to do, or NULL; a constant */
 };
 
@@ -122,9 +134,11 @@ struct decide_node {
     bool told_stale;
     bool told_unsure;
     bool told_lag;
-    bool was_returned;   /* returned_us is valid */
-    int64_t returned_us; /* last automatic return */
-    int64_t command_us;  /* lag as the operator's command told it */
+    int64_t asked_us;       /* when the last answered probe was begun */
+    int64_t lost_stream_us; /* since when this standby streams from nobody, 0: it does */
+    bool was_returned;      /* returned_us is valid */
+    int64_t returned_us;    /* last automatic return */
+    int64_t command_us;     /* lag as the operator's command told it */
 };
 
 struct decide {

@@ -73,7 +73,7 @@ struct view_node {
     struct view_health health;
 };
 
-/* What the monitor is doing about the primary. Any value but NONE is a failover or a switchover. */
+/* What the monitor is doing about the primary. NONE: nothing. */
 enum view_phase {
     VIEW_PHASE_NONE,
     VIEW_PHASE_CONFIRM, /* the primary is lost: the others are asked how far they are */
@@ -107,6 +107,9 @@ struct view_switch {
     int32_t ended_node;    /* of the last one: who was to become primary */
     bool ended_well;       /* it did */
     char ended_why[VIEW_WHY_BYTES]; /* why it did not */
+    uint64_t nrefused;              /* orders to switch over that were not begun */
+    int32_t refused_node;           /* of the last one */
+    char refused_why[VIEW_WHY_BYTES];
 };
 
 /* What routing needs. */
@@ -129,16 +132,18 @@ uint64_t view_version(const struct shm *shm);
 /* Takes a snapshot if *v is older than what is published; true when it changed. */
 bool view_refresh(const struct shm *shm, struct view *v);
 /* What happened lately, newest last; older events are overwritten. */
-#define VIEW_MAX_EVENTS       128
+#define VIEW_MAX_EVENTS       1000
 #define VIEW_EVENT_TEXT_BYTES 192
 struct view_event {
     int64_t at_us; /* wall clock */
-    int32_t node;
+    int32_t node;  /* VIEW_NO_NODE: about no node in particular */
     char name[20]; /* see cluster/decide_events.def */
     char text[VIEW_EVENT_TEXT_BYTES];
+    char cause[VIEW_EVENT_TEXT_BYTES]; /* what the server or the system said; may be empty */
+    char who[VIEW_WHO_BYTES];          /* who is behind it: an operator, or the monitor */
 };
-/* Adds one; monitor only. Texts are cut to the room. */
-void view_add_event(struct shm *shm, int64_t at_us, int node, const char *name, const char *text);
+/* Adds one; monitor only. */
+void view_add_event(struct shm *shm, const struct view_event *event);
 /* Copies up to `max` events, oldest first; returns how many. */
 int view_copy_events(const struct shm *shm, struct view_event *out, int max);
 

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "event/loop.h"
 
 #define PROBE_NAME_BYTES  64
@@ -16,6 +17,8 @@
 #define PROBE_STATE_BYTES 16
 #define PROBE_MSG_BYTES   256
 #define PROBE_MAX_SENDERS 128
+#define PROBE_MAX_ORDERS  4
+#define PROBE_VALUE_BYTES 1024
 
 /* What came back, from nothing to everything. */
 enum probe_answer {
@@ -58,7 +61,9 @@ struct probe_report {
     char sqlstate[6];              /* of the refusal, empty when there is none */
     char message[PROBE_MSG_BYTES]; /* why there are no facts, one line */
     int64_t took_us;
-    struct probe_facts facts; /* with PROBE_COMPLETE */
+    struct probe_facts facts; /* with PROBE_COMPLETE, of a probe */
+    /* First column of the first row of each statement of probe_start_order, empty when null. */
+    char value[PROBE_MAX_ORDERS][PROBE_VALUE_BYTES];
 };
 
 /* Whom to ask and how. Strings are borrowed until the next probe_set_target or probe_fini. */
@@ -94,7 +99,17 @@ void *probe_owner(const struct probe *p);
 void probe_set_target(struct probe *p, const struct probe_target *target);
 /* Asks. Does nothing when a probe runs. */
 void probe_start(struct probe *p);
+/* Has up to PROBE_MAX_ORDERS statements carried out instead, one after the other, each a
+ * transaction of its own; they are copied. PROBE_COMPLETE means that all succeeded. Does nothing
+ * when a probe runs. Not for an object whose connection is kept open. */
+void probe_start_orders(struct probe *p, const char *const sql[], int n);
 bool probe_is_running(const struct probe *p);
+/* Takes apart what a standby connects to its primary with, and puts it together again for another
+ * host and port. 0, or -1 when it is not understood. *same tells that it went there already. */
+int probe_conninfo_move(
+    const char *conninfo, const char *host, int port, bool *same, char *out, size_t room);
+/* Appends `text` as a literal of SQL, with its quotes. */
+void probe_put_literal(struct buf *out, const char *text);
 /* Ends what runs, closes the connection, clears *pp; memory goes once the loop let go of it. */
 void probe_free(struct probe **pp);
 

@@ -150,6 +150,7 @@ void decide_adopt(struct decide *d, const struct view *before)
     d->view.version = before->version;
     d->view.primary = before->primary < d->rules.nnodes ? before->primary : VIEW_NO_NODE;
     d->view.primary_epoch = before->primary_epoch;
+    d->view.sw = before->sw;
     if (d->view.primary != VIEW_NO_NODE) {
         d->system_id = d->node[d->view.primary].facts.system_id;
         d->top_timeline = d->node[d->view.primary].facts.timeline;
@@ -221,6 +222,7 @@ static void on_silence(struct decide *d, int node, const struct decide_probe *p,
     const struct decide_rule *rule = &d->rules.node[node];
     struct decide_node *n = &d->node[node];
     struct view_node *v = &d->view.node[node];
+    int most;
 
     n->oks = 0;
     n->is_silent = true;
@@ -229,9 +231,10 @@ static void on_silence(struct decide *d, int node, const struct decide_probe *p,
     v->is_receiving = false;
     if (v->status == VIEW_DOWN || !(rule->health_check || n->suspected))
         return;
-    if (n->fails <= rule->max_retries)
+    most = n->suspected && d->rules.error_is_loss ? 0 : rule->max_retries;
+    if (n->fails <= most)
         n->fails++;
-    if (n->fails > rule->max_retries) {
+    if (n->fails > most) {
         give_up(d, node, p, now_us);
         return;
     }
@@ -283,6 +286,20 @@ static void on_facts(struct decide *d, int node, const struct decide_facts *f, i
     v->is_receiving = f->is_receiving;
 }
 
+/* A link to it broke, and it takes no new ones: with failover_on_backend_shutdown that is enough.
+ */
+static void on_shutdown(struct decide *d, int node, const struct decide_probe *p, int64_t now_us)
+{
+    add_detail(decide_note(d, DECIDE_EV_DOWN, node, d->view.primary, now_us,
+                   "node %d says that it is stopping: it is detached", node),
+        p);
+    d->node[node].suspected = false;
+    d->node[node].oks = 0;
+    d->node[node].is_silent = true;
+    d->view.node[node].is_busy = true;
+    decide_set_status(d, node, VIEW_DOWN, now_us);
+}
+
 static void on_answer(struct decide *d, int node, const struct decide_probe *p, int64_t now_us)
 {
     struct decide_node *n = &d->node[node];
@@ -291,6 +308,11 @@ static void on_answer(struct decide *d, int node, const struct decide_probe *p, 
     if (n->fails > 0 && v->status != VIEW_DOWN)
         decide_note(d, DECIDE_EV_RETRY_OK, node, d->view.primary, now_us,
             "health check retrying on DB node: %d succeeded", node);
+    if (p->answer == DECIDE_BUSY && n->suspected && d->rules.shutdown_is_loss &&
+        decide_is_used(d, node) && d->rules.node[node].may_fail) {
+        on_shutdown(d, node, p, now_us);
+        return;
+    }
     n->fails = 0;
     n->oks++;
     n->is_silent = false;
@@ -335,6 +357,7 @@ void decide_on_probe(struct decide *d, int node, const struct decide_probe *p, i
         return;
     }
     d->view.node[node].probed_us = now_us;
+    d->node[node].asked_us = now_us - p->took_ms * 1000;
     count(&d->view.node[node].health, p, now_us);
     if (p->answer == DECIDE_FAILED)
         on_silence(d, node, p, now_us);

@@ -48,6 +48,7 @@ void decide_detach(struct decide *d, int node, const char *who, const char *why,
     e = decide_note(d, DECIDE_EV_DETACH, node, d->view.primary, now_us,
         "node %d is detached by %s until it is attached", node, who);
     copy_text(why, e->detail, sizeof e->detail);
+    copy_text(who, e->who, sizeof e->who);
     decide_settle(d, now_us);
 }
 
@@ -55,6 +56,7 @@ void decide_attach(struct decide *d, int node, const char *who, int64_t now_us)
 {
     struct decide_node *n = &d->node[node];
     struct view_node *v = &d->view.node[node];
+    struct decide_event *e;
 
     if (!is_known(d, node))
         return;
@@ -69,14 +71,16 @@ void decide_attach(struct decide *d, int node, const char *who, int64_t now_us)
         d->named = node;
     }
     decide_set_status(d, node, VIEW_WAITING, now_us);
-    decide_note(
+    e = decide_note(
         d, DECIDE_EV_ATTACH, node, d->view.primary, now_us, "node %d is attached by %s", node, who);
+    copy_text(who, e->who, sizeof e->who);
     decide_settle(d, now_us);
 }
 
 void decide_promote(struct decide *d, int node, const char *who, int64_t now_us)
 {
     struct decide_node *n = &d->node[node];
+    struct decide_event *e;
 
     if (!is_known(d, node))
         return;
@@ -90,7 +94,8 @@ void decide_promote(struct decide *d, int node, const char *who, int64_t now_us)
     d->top_timeline = 0;
     d->view.node[node].held_down = false;
     decide_set_status(d, node, VIEW_WAITING, now_us);
-    decide_note(d, DECIDE_EV_ATTACH, node, d->view.primary, now_us,
+    e = decide_note(d, DECIDE_EV_ATTACH, node, d->view.primary, now_us,
         "node %d is named primary by %s", node, who);
+    copy_text(who, e->who, sizeof e->who);
     decide_settle(d, now_us);
 }

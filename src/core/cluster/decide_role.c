@@ -52,7 +52,7 @@ static bool is_candidate(const struct decide *d, int node)
 
     if (!d->rules.node[node].exists || d->view.node[node].held_down || !says_primary(d, node))
         return false;
-    if (is_stale(d, node))
+    if (is_stale(d, node) || node == d->view.sw.barred)
         return false;
     return !n->is_silent || (node == d->view.primary && decide_is_used(d, node));
 }
@@ -79,7 +79,7 @@ static bool is_better(const struct decide *d, int a, int b)
 /* What an operator said holds while the server is in use and does not contradict. */
 static bool is_named(const struct decide *d, int node)
 {
-    return node != VIEW_NO_NODE && decide_is_used(d, node) &&
+    return node != VIEW_NO_NODE && node != d->view.sw.barred && decide_is_used(d, node) &&
            (!decide_has_facts(d, node) || d->node[node].facts.is_primary);
 }
 
@@ -269,6 +269,23 @@ static void judge(struct decide *d, int node, int64_t now_us)
         judge_false_primary(d, node, now_us);
 }
 
+/* Since when a standby does not stream what the primary writes. */
+static void note_stream(struct decide *d, int node, int64_t now_us)
+{
+    struct decide_node *n = &d->node[node];
+    const struct decide_facts *f = &n->facts;
+    bool astray = n->have_facts && !n->is_silent && !f->is_primary && !f->is_receiving;
+
+    if (n->have_facts && !n->is_silent && !f->is_primary && d->view.primary != VIEW_NO_NODE &&
+        decide_has_facts(d, d->view.primary))
+        astray =
+            astray || (f->timeline != 0 && f->timeline < d->node[d->view.primary].facts.timeline);
+    if (!astray)
+        n->lost_stream_us = 0;
+    else if (n->lost_stream_us == 0)
+        n->lost_stream_us = now_us;
+}
+
 void decide_settle(struct decide *d, int64_t now_us)
 {
     bool streaming = d->rules.mode == DECIDE_MODE_STREAMING;
@@ -284,6 +301,8 @@ void decide_settle(struct decide *d, int64_t now_us)
         set_primary(d, lowest_used(d), now_us);
     set_roles(d, now_us);
     for (i = 0; i < d->rules.nnodes; i++)
-        if (d->rules.node[i].exists)
+        if (d->rules.node[i].exists) {
+            note_stream(d, i, now_us);
             decide_lag_publish(d, i);
+        }
 }

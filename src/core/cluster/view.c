@@ -52,22 +52,12 @@ bool view_refresh(const struct shm *shm, struct view *v)
     return true;
 }
 
-static void copy_text(const char *from, char *to, size_t room)
-{
-    memset(to, 0, room);
-    memcpy(to, from, strnlen(from, room - 1));
-}
-
-void view_add_event(struct shm *shm, int64_t at_us, int node, const char *name, const char *text)
+void view_add_event(struct shm *shm, const struct view_event *event)
 {
     struct view_region *r = shm_get(shm, SHM_CLUSTER);
-    struct view_event *e = &r->event[r->nevents % VIEW_MAX_EVENTS];
 
     shm_write_begin(&r->events_seq);
-    e->at_us = at_us;
-    e->node = node;
-    copy_text(name, e->name, sizeof e->name);
-    copy_text(text, e->text, sizeof e->text);
+    r->event[r->nevents % VIEW_MAX_EVENTS] = *event;
     r->nevents++;
     shm_write_end(&r->events_seq);
 }
@@ -90,11 +80,14 @@ int view_copy_events(const struct shm *shm, struct view_event *out, int max)
     return (int)n;
 }
 
+/* As soon as another one is there, nobody waits for what is left to be done. */
 bool view_can_write(const struct view *v)
 {
     int node = v->primary;
 
-    if (view_failover_in_progress(v) || node == VIEW_NO_NODE || !view_is_usable(v, node))
+    if (node == VIEW_NO_NODE || !view_is_usable(v, node))
+        return false;
+    if (view_failover_in_progress(v) && v->sw.node == node)
         return false;
     return v->node[node].pg_status != VIEW_PG_DOWN && !v->node[node].is_busy;
 }

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/buf.h"
 #include "base/mem.h"
 
@@ -54,6 +55,9 @@ struct probe {
     bool was_open;
     struct buf hosts;     /* the name once per address, for libpq */
     struct buf addresses; /* comma-separated; the last known when a name does not resolve */
+    char *order[PROBE_MAX_ORDERS]; /* statements instead of the question */
+    int norders;
+    int iorder; /* the one being carried out */
     struct probe_report report;
 };
 
@@ -187,12 +191,26 @@ static void on_connect_deadline(struct timer *t)
 
 /* The question */
 
+static void drop_orders(struct probe *p)
+{
+    int i;
+
+    for (i = 0; i < p->norders; i++)
+        mem_free(p->order[i]);
+    p->norders = 0;
+}
+
+static const char *question(const struct probe *p)
+{
+    return p->norders > 0 ? p->order[p->iorder] : probe_query_text;
+}
+
 static void ask(struct probe *p)
 {
     p->phase = PHASE_ASK;
     timer_stop(p->lp, &p->connect_deadline);
     PQsetErrorVerbosity(p->conn, PQERRORS_DEFAULT);
-    if (PQsendQuery(p->conn, probe_query_text) == 1) {
+    if (PQsendQuery(p->conn, question(p)) == 1) {
         probe_step(p);
         return;
     }
@@ -205,11 +223,22 @@ static void ask(struct probe *p)
     fail(p, PROBE_FAILED, "the connection broke");
 }
 
+static bool take_order(struct probe *p, const PGresult *res)
+{
+    ExecStatusType status = PQresultStatus(res);
+
+    if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK)
+        return false;
+    if (status == PGRES_TUPLES_OK && PQntuples(res) > 0)
+        snprintf(p->report.value[p->iorder], PROBE_VALUE_BYTES, "%s", PQgetvalue(res, 0, 0));
+    return true;
+}
+
 static void take_result(struct probe *p, PGresult *res)
 {
     const char *state = PQresultErrorField(res, PG_DIAG_SQLSTATE);
 
-    if (probe_query_read(res, &p->report.facts) == 0) {
+    if (p->norders > 0 ? take_order(p, res) : probe_query_read(res, &p->report.facts) == 0) {
         p->report.answer = PROBE_COMPLETE;
         return;
     }
@@ -234,6 +263,18 @@ static void step_broken(struct probe *p)
     fail(p, PROBE_FAILED, why);
 }
 
+/* The next statement, if this one succeeded and there is one. */
+static void step_answered(struct probe *p)
+{
+    if (p->norders == 0 || p->report.answer != PROBE_COMPLETE || p->iorder + 1 >= p->norders) {
+        end_probe(p);
+        return;
+    }
+    p->iorder++;
+    p->report.answer = PROBE_FAILED; /* until it is answered */
+    ask(p);
+}
+
 static void step_ask(struct probe *p)
 {
     PGresult *res;
@@ -246,7 +287,7 @@ static void step_ask(struct probe *p)
     while (!PQisBusy(p->conn)) {
         res = PQgetResult(p->conn);
         if (res == NULL) {
-            end_probe(p);
+            step_answered(p);
             return;
         }
         take_result(p, res);
@@ -447,10 +488,8 @@ bool probe_is_running(const struct probe *p)
     return p->phase != PHASE_NONE || !list_is_detached(&p->finish.node);
 }
 
-void probe_start(struct probe *p)
+static void start(struct probe *p)
 {
-    if (probe_is_running(p))
-        return;
     unwatch(p);
     memset(&p->report, 0, sizeof p->report);
     p->start_us = (int64_t)(uv_hrtime() / 1000);
@@ -467,6 +506,29 @@ void probe_start(struct probe *p)
     }
 }
 
+void probe_start(struct probe *p)
+{
+    if (probe_is_running(p))
+        return;
+    drop_orders(p);
+    start(p);
+}
+
+void probe_start_orders(struct probe *p, const char *const sql[], int n)
+{
+    int i;
+
+    if (probe_is_running(p))
+        return;
+    ASSERT(n > 0 && n <= PROBE_MAX_ORDERS && p->conn == NULL);
+    drop_orders(p);
+    for (i = 0; i < n; i++)
+        p->order[i] = mem_strdup(sql[i]);
+    p->norders = n;
+    p->iorder = 0;
+    start(p);
+}
+
 void probe_free(struct probe **pp)
 {
     struct probe *p = *pp;
@@ -474,6 +536,7 @@ void probe_free(struct probe **pp)
     if (p == NULL)
         return;
     stop(p);
+    drop_orders(p);
     buf_free(&p->hosts);
     buf_free(&p->addresses);
     mem_free(p);

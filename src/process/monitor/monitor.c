@@ -26,6 +26,12 @@ static const struct conf *conf_now(const struct monitor *m)
     return conf_of(role_loop_gen(&m->role));
 }
 
+static void copy_text(const char *from, char *to, size_t room)
+{
+    memset(to, 0, room);
+    memcpy(to, from, strnlen(from, room - 1));
+}
+
 /* What comes out */
 
 static void tell(const struct decide_event *e)
@@ -63,18 +69,30 @@ static void set_weights(struct monitor *m)
                 : 0;
 }
 
+static void keep(struct monitor *m, const struct decide_event *e)
+{
+    struct view_event out = {.at_us = e->at_us, .node = e->node};
+
+    copy_text(decide_event_name(e->type), out.name, sizeof out.name);
+    copy_text(e->text, out.text, sizeof out.text);
+    copy_text(e->detail, out.cause, sizeof out.cause);
+    copy_text(e->who[0] == '\0' ? "monitor" : e->who, out.who, sizeof out.who);
+    view_add_event(m->role.env->shm, &out);
+}
+
 static void on_publish(struct task *t)
 {
     struct monitor *m = LIST_ENTRY(t, struct monitor, publish);
-    int n = decide_take_events(&m->decide, m->events, DECIDE_MAX_EVENTS);
+    int n;
     int i;
 
+    monitor_act_step(m);
+    n = decide_take_events(&m->decide, m->events, DECIDE_MAX_EVENTS);
     set_weights(m);
     view_publish(m->role.env->shm, &m->decide.view);
     for (i = 0; i < n; i++) {
         if (decide_event_is_kept(m->events[i].type))
-            view_add_event(m->role.env->shm, m->events[i].at_us, m->events[i].node,
-                decide_event_name(m->events[i].type), m->events[i].text);
+            keep(m, &m->events[i]);
         tell(&m->events[i]);
     }
     for (i = 0; i < m->decide.rules.nnodes; i++)
@@ -143,7 +161,7 @@ static void ask(struct watched *w)
         probe_start(w->probe);
 }
 
-static void ask_all(struct monitor *m)
+void monitor_ask_all(struct monitor *m)
 {
     int i;
 
@@ -155,12 +173,6 @@ static void ask_all(struct monitor *m)
 static void on_timer(struct timer *t)
 {
     ask(LIST_ENTRY(t, struct watched, timer));
-}
-
-static void copy_text(const char *from, char *to, size_t room)
-{
-    memset(to, 0, room);
-    memcpy(to, from, strnlen(from, room - 1));
 }
 
 static void translate_sender(const struct probe_sender *from, struct decide_sender *to)
@@ -247,7 +259,7 @@ static void on_suspect(struct monitor *m, const struct mail *mail)
     if (m->decide.node[id].fails > 0)
         return;
     if (id == m->decide.view.primary)
-        ask_all(m);
+        monitor_ask_all(m);
     else
         ask(&m->node[id]);
 }
@@ -257,7 +269,7 @@ static void on_command(struct monitor *m, const struct mail *mail)
 {
     if (!monitor_orders_take(m, mail))
         return;
-    ask_all(m);
+    monitor_ask_all(m);
     monitor_changed(m);
 }
 
@@ -330,10 +342,12 @@ static void adopt(struct monitor *m)
 {
     struct view *before = mem_alloc_zero(sizeof *before);
 
-    if (view_refresh(m->role.env->shm, before) && before->version > 1)
+    if (view_refresh(m->role.env->shm, before) && before->version > 1) {
         decide_adopt(&m->decide, before);
-    else
+        monitor_act_adopt(m);
+    } else {
         monitor_orders_load(m);
+    }
     mem_free(before);
 }
 
@@ -345,6 +359,7 @@ static void start(struct monitor *m)
     monitor_conf_rules(conf_now(m), rules);
     decide_init(&m->decide, rules, clock_wall_us());
     mem_free(rules);
+    monitor_act_init(m);
     adopt(m);
     for (i = 0; i < VIEW_MAX_NODES; i++) {
         m->node[i].m = m;
@@ -370,6 +385,7 @@ int monitor_main(struct proc_env *env)
     status = role_loop_run(&m->role);
     task_cancel(&m->publish);
     monitor_delay_fini(m);
+    monitor_act_fini(m);
     for (i = 0; i < VIEW_MAX_NODES; i++)
         unwatch(&m->node[i]);
     role_loop_fini(&m->role);

@@ -20,6 +20,7 @@
 #define DEFAULT_DATABASE   "postgres"
 #define LEAST_DELAY_MS     200
 #define SEARCH_DELAY_MS    1000
+#define DRAIN_LIMIT_MS     INT64_C(5000)
 #define POOL_PASSWD_PREFIX "TEXT"
 
 static enum decide_lag_log lag_log_of(const struct conf *conf)
@@ -47,6 +48,25 @@ static void rule_of(const struct conf_node *node, struct decide_rule *out)
     out->timeout_ms = node->health_check_timeout_ms;
     snprintf(
         out->application_name, sizeof out->application_name, "%s", node->backend_application_name);
+    snprintf(
+        out->host, sizeof out->host, "%.*s", (int)sizeof out->host - 1, node->backend_hostname);
+    out->port = node->backend_port;
+    out->weight = node->backend_weight;
+}
+
+static void failover_rules(const struct conf *conf, struct decide_rules *out)
+{
+    int64_t drain_ms = conf->failover_wait_ms / 2;
+
+    out->error_is_loss = conf->failover_on_backend_error;
+    out->shutdown_is_loss = conf->failover_on_backend_shutdown;
+    out->auto_promote = conf->auto_promote;
+    out->has_command = conf->failover_command[0] != '\0';
+    out->has_back_command = conf->failback_command[0] != '\0';
+    out->has_follow_command = conf->follow_primary_command[0] != '\0';
+    out->search_limit_us = conf->search_primary_node_timeout_ms * 1000;
+    /* Writes wait while transactions may go on: not so long that they fail. */
+    out->drain_limit_us = (drain_ms < DRAIN_LIMIT_MS ? drain_ms : DRAIN_LIMIT_MS) * 1000;
 }
 
 void monitor_conf_rules(const struct conf *conf, struct decide_rules *out)
@@ -67,6 +87,7 @@ void monitor_conf_rules(const struct conf *conf, struct decide_rules *out)
         conf->sr_check_period_ms > 0 && conf->replication_delay_source_cmd[0] != '\0';
     out->detach_false_primary = conf->detach_false_primary;
     out->lag_log = lag_log_of(conf);
+    failover_rules(conf, out);
     out->nnodes = conf->nnodes;
     for (i = 0; i < conf->nnodes; i++)
         if (conf_has_node(conf, i))
@@ -193,6 +214,22 @@ void monitor_conf_target(
     t->connect_timeout_ms = node->connect_timeout_ms;
     t->timeout_ms = node->health_check_timeout_ms;
     t->keep_open = node->health_check_period_ms > 0 || conf->sr_check_period_ms > 0;
+}
+
+void monitor_conf_order_target(
+    const struct conf_gen *gen, int id, struct probe_target *t, char **password)
+{
+    const struct conf *conf = conf_of(gen);
+
+    monitor_conf_target(gen, id, t, password);
+    t->keep_open = false;
+    if (conf->recovery_user[0] == '\0')
+        return;
+    t->user = conf->recovery_user;
+    t->database = or_else(conf->recovery_database, DEFAULT_DATABASE);
+    monitor_conf_drop_password(password);
+    *password = find_password(gen, t->user, conf->recovery_password);
+    t->password = *password == NULL ? "" : *password;
 }
 
 static int64_t lesser_period(int64_t a, int64_t b)

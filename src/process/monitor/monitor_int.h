@@ -4,6 +4,8 @@
 #define PGP_MONITOR_INT_H
 
 #include "cluster/decide.h"
+#include "cluster/failover.h"
+#include "monitor_run.h"
 #include "process/common/role_loop.h"
 #include "probe/probe.h"
 
@@ -21,6 +23,22 @@ struct watched {
     char *password;      /* what the probe logs in with; wiped when freed */
 };
 
+enum order_stage { ORDER_READ, ORDER_SLOT, ORDER_CONNINFO };
+
+/* An order by SQL while it is being carried out. */
+struct order {
+    struct monitor *m;
+    bool is_beside;
+    bool is_running;
+    struct failover_do what;
+    enum order_stage stage; /* of following */
+    struct probe *probe;
+    char *password; /* wiped when freed */
+    char conninfo[1024];
+    char slot[64];
+    char value[PROBE_MAX_ORDERS][PROBE_VALUE_BYTES];
+};
+
 struct monitor {
     struct role_loop role;
     struct watched node[VIEW_MAX_NODES];
@@ -28,6 +46,12 @@ struct monitor {
     struct timer delay_timer;
     struct delay_run *delay_run; /* replication_delay_source_cmd while it runs */
     struct decide decide;
+    struct failover failover;
+    struct timer act_timer; /* failover is to be asked again */
+    struct run *run;        /* failover_command about the primary */
+    struct run *beside_run; /* commands that nobody waits for */
+    struct order order;
+    struct order beside_order;
     uint64_t saved;            /* digest of what the status file holds */
     struct decide_facts facts; /* scratch: the probe's words in the decision's form */
     struct decide_event events[DECIDE_MAX_EVENTS];
@@ -38,6 +62,9 @@ void monitor_conf_rules(const struct conf *conf, struct decide_rules *out);
 /* Fills *t for server `id`. *password is replaced; the other strings belong to the settings. */
 void monitor_conf_target(
     const struct conf_gen *gen, int id, struct probe_target *t, char **password);
+/* The same for orders: as recovery_user when there is one. */
+void monitor_conf_order_target(
+    const struct conf_gen *gen, int id, struct probe_target *t, char **password);
 /* Frees and wipes. */
 void monitor_conf_drop_password(char **password);
 /* Time to the next probe of `id`, -1: none until something happens. */
@@ -46,6 +73,25 @@ int64_t monitor_conf_delay_ms(const struct conf *conf, const struct decide *d, i
 /* monitor.c */
 /* The view is to be published at the end of this turn. */
 void monitor_changed(struct monitor *m);
+
+/* Asks all servers now. */
+void monitor_ask_all(struct monitor *m);
+
+/* monitor_act.c: does what failover says. */
+void monitor_act_init(struct monitor *m);
+/* Goes on with what a former monitor began. */
+void monitor_act_adopt(struct monitor *m);
+/* Takes in the events that have happened and does what is to be done now. */
+void monitor_act_step(struct monitor *m);
+/* Something with an outcome is over. */
+void monitor_act_done(struct monitor *m, bool beside, const struct failover_outcome *o);
+void monitor_act_fini(struct monitor *m);
+
+/* monitor_order.c: orders to servers by SQL. */
+void monitor_order_init(struct monitor *m);
+/* Begins one; monitor_act_done is called when it is over, maybe at once. */
+void monitor_order_start(struct monitor *m, const struct failover_do *what);
+void monitor_order_fini(struct monitor *m);
 
 /* monitor_delay.c: the operator's command that tells the lag. */
 void monitor_delay_init(struct monitor *m);

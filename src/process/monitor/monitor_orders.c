@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/hash.h"
@@ -68,6 +69,21 @@ void monitor_orders_save(struct monitor *m)
         log_err(LVL_WARNING, &err);
 }
 
+/* Who asks learns from the view how it went: sw.nended, or sw.nrefused when it did not begin. */
+static void switch_over(struct monitor *m, const struct node_command *cmd, int64_t now_us)
+{
+    struct view_switch *sw = &m->decide.view.sw;
+    struct err err = {0};
+
+    if (failover_switch(&m->failover, &m->decide, cmd->node, cmd->who, now_us, &err) == 0)
+        return;
+    log_err(LVL_WARNING, &err);
+    sw->refused_node = cmd->node;
+    snprintf(sw->refused_why, sizeof sw->refused_why, "%.*s", (int)sizeof sw->refused_why - 1,
+        err.detail);
+    sw->nrefused++;
+}
+
 bool monitor_orders_take(struct monitor *m, const struct mail *mail)
 {
     struct node_command cmd;
@@ -91,10 +107,8 @@ bool monitor_orders_take(struct monitor *m, const struct mail *mail)
         decide_promote(&m->decide, cmd.node, cmd.who, now_us);
         break;
     case NODE_SWITCHOVER:
-        log_at_detail(LVL_WARNING, NULL, "Promote the server yourself: its new role is followed.",
-            "switching over to node %d was asked for by %s, but promoting servers is not built",
-            (int)cmd.node, cmd.who);
-        return false;
+        switch_over(m, &cmd, now_us);
+        break;
     }
     return true;
 }

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * failover.h: what is to be done about a lost primary, an order to switch over, a node that went or
+ * came back: the order of steps, as a function of what is known, what was done, and the time.
+ * Runs in: monitor. Pure: it says what to do next, the shell does it and tells the outcome. Its
+ * state is in the view (view.sw), so that the next monitor goes on where this one was killed. Never
+ * lets a lost primary be taken for one again from the moment somebody else may have been told to
+ * take its place. */
+#ifndef PGP_CLUSTER_FAILOVER_H
+#define PGP_CLUSTER_FAILOVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "cluster/decide.h"
+#include "cluster/hook.h"
+
+#define FAILOVER_MAX_JOBS   64
+#define FAILOVER_TEXT_BYTES 200
+
+enum failover_do_type {
+    FAILOVER_DO_NOTHING,
+    FAILOVER_DO_ASK,     /* probe all servers now; nobody waits for an outcome */
+    FAILOVER_DO_COMMAND, /* run failover_command: `node` is lost, `target` is to be promoted */
+    FAILOVER_DO_FENCE,   /* make new transactions on `node` read-only */
+    FAILOVER_DO_DRAIN,   /* count the transactions on `node`, and tell its position */
+    FAILOVER_DO_CUT,     /* end the transactions on `node` */
+    FAILOVER_DO_PROMOTE, /* promote `target` */
+    FAILOVER_DO_UNFENCE, /* take the fence out of the settings of `node`; `target`: reload, too */
+    FAILOVER_DO_HOOK,  /* beside: run the command of `hook` about `node`; `target` is the primary */
+    FAILOVER_DO_FOLLOW /* beside: make standby `node` stream from `target` instead of `old` */
+};
+
+struct failover_do {
+    enum failover_do_type type;
+    enum hook_kind hook;
+    uint32_t seq; /* comes back with the outcome */
+    int node;
+    int target; /* VIEW_NO_NODE: none */
+    int old;    /* the primary before; VIEW_NO_NODE: none */
+    char reason[FAILOVER_TEXT_BYTES];
+    char who[VIEW_WHO_BYTES];
+};
+
+/* How something that was begun ended. */
+struct failover_outcome {
+    uint32_t seq; /* of the failover_do */
+    bool ok;
+    int64_t count;    /* FAILOVER_DO_DRAIN: transactions */
+    uint64_t lsn;     /* and the position */
+    const char *text; /* why it is not ok; never NULL */
+};
+
+struct failover_job {
+    enum hook_kind hook;
+    int node;
+    int old; /* the primary when it happened */
+    char reason[FAILOVER_TEXT_BYTES];
+    char who[VIEW_WHO_BYTES];
+};
+
+struct failover {
+    uint32_t seq;      /* of the last step that has an outcome */
+    bool busy;         /* a step that has an outcome is being done */
+    bool beside_busy;  /* the same of what runs beside */
+    bool is_living;    /* the lost primary was taken out by an operator and may still run */
+    bool was_cut;      /* its transactions were ended already */
+    bool told_waiting; /* the log knows why nobody is promoted yet */
+    bool is_outage;    /* nobody could be promoted when the primary was lost */
+    int64_t outage_us; /* until when that was so */
+    bool failed;       /* the switchover is being taken back */
+    int64_t retry_us;  /* not before */
+    int64_t ask_us;    /* last FAILOVER_DO_ASK */
+    uint64_t cut_lsn;  /* what the new primary must have received */
+    char reason[FAILOVER_TEXT_BYTES];
+    char why[FAILOVER_TEXT_BYTES]; /* why the switchover is taken back */
+    struct failover_do beside;     /* what runs beside */
+    int njobs;
+    struct failover_job job[FAILOVER_MAX_JOBS];
+    int follow_tries[VIEW_MAX_NODES];
+    int64_t follow_us[VIEW_MAX_NODES]; /* when it was last led */
+};
+
+/* Starts with nothing to do. */
+void failover_init(struct failover *f);
+/* Goes on with what a former monitor had begun, as the adopted view tells. True when a command of
+ * its may still run (view.sw.pid): its end is to be told by failover_on_adopted. */
+bool failover_adopt(struct failover *f, struct decide *d, int64_t now_us);
+/* The command that the former monitor had started has ended; nobody knows how. */
+void failover_on_adopted(struct failover *f, struct decide *d, int64_t now_us);
+/* Takes in what happened. Call for every event, before the view is published. Adds events. */
+void failover_on_event(struct failover *f, struct decide *d, const struct decide_event *e);
+/* An operator wants `node` to be the primary. -1 with *err when that cannot be. */
+int failover_switch(struct failover *f, struct decide *d, int node, const char *who, int64_t now_us,
+    struct err *err);
+/* Says what to do next; call again until it is FAILOVER_DO_NOTHING, and after every change. Types
+ * from COMMAND to UNFENCE are one at a time, as are HOOK and FOLLOW. */
+struct failover_do failover_step(struct failover *f, struct decide *d, int64_t now_us);
+/* What failover_step asked for has been done. */
+void failover_on_done(
+    struct failover *f, struct decide *d, const struct failover_outcome *o, int64_t now_us);
+/* The same of FAILOVER_DO_HOOK and FAILOVER_DO_FOLLOW. */
+void failover_on_beside_done(
+    struct failover *f, struct decide *d, const struct failover_outcome *o, int64_t now_us);
+/* When failover_step is to be called at the latest, milliseconds from now; -1: when something
+ * happens. */
+int64_t failover_delay_ms(const struct failover *f, const struct decide *d);
+/* The standby to be promoted: in use, answering since `since_us`, of the primary's cluster and on
+ * its timeline, and of these the one that has received most; of equals the heavier, then the lower
+ * number. VIEW_NO_NODE: none. */
+int failover_candidate(const struct decide *d, int lost, int64_t since_us);
+
+#endif

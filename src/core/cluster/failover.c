@@ -1,0 +1,564 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * failover.c: a lost primary: confirm, choose, promote or have promoted, wait for the new one.
+ * Runs in: monitor. Pure. The choice is made from answers that are younger than the loss, so that
+ * the standby that has received most is known. By SQL nobody is promoted while a standby still
+ * streams from the old primary: then that is alive, and only we do not reach it. */
+#include "config.h"
+
+#include "cluster/failover.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "failover_int.h"
+
+#define US_PER_S       INT64_C(1000000)
+#define FRESH_LIMIT_US (3 * US_PER_S)
+#define PROMOTED_US    (30 * US_PER_S) /* a promoted server has shown itself by then */
+#define UNBAR_US       (10 * US_PER_S) /* a command succeeded, but only the old primary is there */
+#define NOBODY                                                                                     \
+    "No standby can be promoted: none answers that is on the right timeline. When one does, the "  \
+    "primary and the others get a minute to come back first."
+/* All were lost at once: a restart of everything, or our own network. Whoever comes back first is
+ * hardly the one that has received most. */
+#define OUTAGE_US     (60 * US_PER_S)
+#define RETRY_US      (2 * US_PER_S)
+#define MAX_RETRY_US  (10 * US_PER_S)
+#define COMMAND_TRIES 3
+#define PROMOTE_TRIES 10
+
+void failover_init(struct failover *f)
+{
+    memset(f, 0, sizeof *f);
+}
+
+void failover_enter(struct failover *f, struct decide *d, enum view_phase phase, int64_t now_us)
+{
+    d->view.sw.phase = (uint8_t)phase;
+    d->view.sw.phase_us = now_us;
+    f->ask_us = 0;
+    f->busy = false;
+}
+
+struct failover_do failover_ask(struct failover *f, int64_t now_us)
+{
+    struct failover_do out = {.type = FAILOVER_DO_NOTHING};
+
+    if (now_us - f->ask_us < FAILOVER_ASK_US && now_us >= f->ask_us)
+        return out;
+    f->ask_us = now_us;
+    out.type = FAILOVER_DO_ASK;
+    return out;
+}
+
+struct failover_do failover_begin(
+    struct failover *f, const struct decide *d, enum failover_do_type type)
+{
+    const struct view_switch *sw = &d->view.sw;
+    struct failover_do out = {
+        .type = type, .node = sw->node, .target = sw->target, .old = sw->node};
+
+    snprintf(out.reason, sizeof out.reason, "%s", f->reason);
+    snprintf(out.who, sizeof out.who, "%s", sw->who);
+    f->busy = true;
+    out.seq = ++f->seq;
+    return out;
+}
+
+/* The choice */
+
+static bool is_ready(const struct decide *d, int node, int lost, int64_t since_us)
+{
+    const struct decide_node *n = &d->node[node];
+    const struct view_node *v = &d->view.node[node];
+
+    return node != lost && decide_has_facts(d, node) && decide_is_used(d, node) && !v->is_busy &&
+           !n->is_silent && !n->facts.is_primary && n->asked_us >= since_us &&
+           failover_is_kin(d->system_id, n->facts.system_id) &&
+           (n->facts.timeline == 0 || n->facts.timeline >= d->top_timeline);
+}
+
+static bool is_ahead(const struct decide *d, int a, int b)
+{
+    const struct decide_facts *fa = &d->node[a].facts;
+    const struct decide_facts *fb = &d->node[b].facts;
+
+    if (fa->timeline != fb->timeline)
+        return fa->timeline > fb->timeline;
+    if (fa->received_lsn != fb->received_lsn)
+        return fa->received_lsn > fb->received_lsn;
+    if (d->rules.node[a].weight != d->rules.node[b].weight)
+        return d->rules.node[a].weight > d->rules.node[b].weight;
+    return a < b;
+}
+
+int failover_candidate(const struct decide *d, int lost, int64_t since_us)
+{
+    int best = VIEW_NO_NODE;
+    int i;
+
+    for (i = 0; i < d->rules.nnodes; i++)
+        if (is_ready(d, i, lost, since_us) && (best == VIEW_NO_NODE || is_ahead(d, i, best)))
+            best = i;
+    return best;
+}
+
+/* Everybody has said something since, or has been given long enough. */
+static bool all_fresh(const struct decide *d, int64_t now_us)
+{
+    const struct view_switch *sw = &d->view.sw;
+    int i;
+
+    if (now_us - sw->phase_us > FRESH_LIMIT_US)
+        return true;
+    for (i = 0; i < d->rules.nnodes; i++)
+        if (i != sw->node && d->rules.node[i].exists && decide_is_used(d, i) &&
+            d->node[i].asked_us < sw->phase_us)
+            return false;
+    return true;
+}
+
+/* A standby that streams while the primary does not answer us; one that is fed by another standby
+ * is none: there are as many receivers then as the others feed. */
+static int find_streaming(const struct decide *d)
+{
+    int found = VIEW_NO_NODE;
+    int nfed = 0;
+    int n = 0;
+    int i;
+
+    for (i = 0; i < d->rules.nnodes; i++) {
+        if (i == d->view.sw.node || !decide_has_facts(d, i) || d->node[i].is_silent)
+            continue;
+        nfed += d->node[i].facts.nsenders;
+        if (!d->view.node[i].is_receiving)
+            continue;
+        found = i;
+        n++;
+    }
+    return n > nfed ? found : VIEW_NO_NODE;
+}
+
+/* Beginning and end */
+
+static void note_start(struct decide *d, int node, const struct decide_event *e)
+{
+    const struct decide_rule *rule = &d->rules.node[node];
+    struct decide_event *out = decide_note(d, DECIDE_EV_FAILOVER, node, e->other, e->at_us,
+        "=== Starting degeneration. shutdown host %s(%d) ===", rule->host, rule->port);
+
+    snprintf(out->detail, sizeof out->detail, "%s", e->detail);
+    snprintf(out->who, sizeof out->who, "%s", e->who);
+}
+
+static void note_end(struct decide *d, int node, int64_t now_us)
+{
+    const struct decide_rule *rule = &d->rules.node[node];
+
+    decide_note(d, DECIDE_EV_FAILOVER_DONE, node, d->view.primary, now_us,
+        "=== Failover done. shutdown host %s(%d) ===", rule->host, rule->port);
+}
+
+static void begin(struct failover *f, struct decide *d, const struct decide_event *e)
+{
+    struct view_switch *sw = &d->view.sw;
+
+    sw->is_asked_for = false;
+    sw->tries = 0;
+    sw->node = e->node;
+    sw->target = VIEW_NO_NODE;
+    sw->barred = VIEW_NO_NODE;
+    sw->pid = 0;
+    sw->since_us = e->at_us;
+    memset(sw->who, 0, sizeof sw->who);
+    snprintf(sw->who, sizeof sw->who, "%s", e->who);
+    f->is_living = e->type == DECIDE_EV_DETACH;
+    f->told_waiting = false;
+    f->is_outage = false;
+    f->failed = false;
+    f->retry_us = 0;
+    snprintf(f->reason, sizeof f->reason, "%.*s", (int)sizeof f->reason - 1, e->text);
+    failover_enter(f, d, VIEW_PHASE_CONFIRM, e->at_us);
+}
+
+static void note_new_primary(struct failover *f, struct decide *d, int64_t now_us)
+{
+    struct view_switch *sw = &d->view.sw;
+
+    decide_note(d, DECIDE_EV_FAILOVER_DONE, d->view.primary, sw->node, now_us,
+        "failover: set new primary node: %d", d->view.primary);
+    decide_note(d, DECIDE_EV_WAIT, d->view.primary, sw->node, now_us,
+        "failover: set new main node: %d", d->view.primary);
+    sw->follow_epoch = 0;
+    if (d->rules.has_follow_command || d->rules.auto_promote || sw->is_asked_for) {
+        sw->follow_epoch = d->view.primary_epoch;
+        sw->follow_old = sw->node;
+        memset(sw->followed, 0, sizeof sw->followed);
+        memset(f->follow_tries, 0, sizeof f->follow_tries);
+    }
+}
+
+static void end_switch(struct decide *d, bool well, const char *why, int64_t now_us)
+{
+    struct view_switch *sw = &d->view.sw;
+    int node = sw->ended_node;
+    const struct decide_rule *rule = &d->rules.node[node];
+
+    sw->ended_well = well;
+    snprintf(sw->ended_why, sizeof sw->ended_why, "%.*s", (int)sizeof sw->ended_why - 1, why);
+    sw->nended++;
+    if (well)
+        decide_note(d, DECIDE_EV_SWITCH_DONE, node, sw->node, now_us,
+            "=== Promotion done. promoted host %s(%d) ===", rule->host, rule->port);
+    else
+        snprintf(decide_note(d, DECIDE_EV_FAILED, node, sw->node, now_us,
+                     "switching over to node %d was given up", node)
+                     ->detail,
+            DECIDE_TEXT_BYTES, "%s", why);
+}
+
+void failover_end(struct failover *f, struct decide *d, bool well, const char *why, int64_t now_us)
+{
+    struct view_switch *sw = &d->view.sw;
+
+    if (d->view.primary != VIEW_NO_NODE && d->view.primary != sw->node)
+        note_new_primary(f, d, now_us);
+    if (sw->is_asked_for) {
+        end_switch(d, well, why, now_us);
+    } else {
+        if (!well)
+            snprintf(decide_note(d, DECIDE_EV_FAILED, sw->node, sw->node, now_us,
+                         "failover of node %d was given up", sw->node)
+                         ->detail,
+                DECIDE_TEXT_BYTES, "%s", why);
+        note_end(d, sw->node, now_us);
+    }
+    sw->barred = VIEW_NO_NODE;
+    sw->pid = 0;
+    sw->is_fenced = false;
+    failover_enter(f, d, VIEW_PHASE_NONE, now_us);
+    sw->node = VIEW_NO_NODE;
+    sw->target = VIEW_NO_NODE;
+    decide_settle(d, now_us);
+}
+
+/* Again, later: from the choice on. The old primary may come back in the meantime. */
+static void try_again(
+    struct failover *f, struct decide *d, const char *why, int most, int64_t now_us)
+{
+    struct view_switch *sw = &d->view.sw;
+    int64_t wait_us = RETRY_US * (sw->tries + 1);
+    struct decide_event *e;
+
+    if (++sw->tries >= most) {
+        failover_end(f, d, false, why, now_us);
+        return;
+    }
+    e = decide_note(d, DECIDE_EV_FAILED, sw->node, sw->node, now_us,
+        "failover of node %d did not succeed yet: trying again", sw->node);
+    snprintf(e->detail, sizeof e->detail, "%s", why);
+    sw->barred = VIEW_NO_NODE;
+    f->retry_us = now_us + (wait_us < MAX_RETRY_US ? wait_us : MAX_RETRY_US);
+    failover_enter(f, d, VIEW_PHASE_CONFIRM, now_us);
+    decide_settle(d, now_us);
+}
+
+/* Events */
+
+static void on_loss(struct failover *f, struct decide *d, const struct decide_event *e)
+{
+    bool is_primary = d->rules.mode == DECIDE_MODE_STREAMING && e->node == e->other;
+    struct view_switch *sw = &d->view.sw;
+
+    note_start(d, e->node, e);
+    if (view_failover_in_progress(&d->view) && sw->node == e->node && sw->is_asked_for) {
+        if (sw->phase != VIEW_PHASE_PROMOTE && sw->phase != VIEW_PHASE_SEARCH)
+            failover_switch_back(f, d, "the primary was lost meanwhile", e->at_us);
+        else
+            return; /* the new one comes all the same */
+    }
+    if (is_primary && d->view.primary != e->node &&
+        !(e->type == DECIDE_EV_DETACH && !d->rules.has_command)) {
+        begin(f, d, e);
+        return;
+    }
+    if (d->rules.has_command)
+        failover_beside_add(f, d, HOOK_FAILOVER, e->node, e);
+    else
+        note_end(d, e->node, e->at_us);
+}
+
+static void on_return(struct failover *f, struct decide *d, const struct decide_event *e)
+{
+    const struct decide_rule *rule = &d->rules.node[e->node];
+    struct decide_event *out;
+
+    out = decide_note(d, DECIDE_EV_FAILBACK, e->node, d->view.primary, e->at_us,
+        "=== Starting fail back. reconnect host %s(%d) ===", rule->host, rule->port);
+    snprintf(out->detail, sizeof out->detail, "%s", e->detail);
+    snprintf(out->who, sizeof out->who, "%s", e->who);
+    if (d->rules.has_back_command)
+        failover_beside_add(f, d, HOOK_FAILBACK, e->node, e);
+    else
+        decide_note(d, DECIDE_EV_FAILBACK_DONE, e->node, d->view.primary, e->at_us,
+            "=== Failback done. reconnect host %s(%d) ===", rule->host, rule->port);
+}
+
+void failover_on_event(struct failover *f, struct decide *d, const struct decide_event *e)
+{
+    if (e->node < 0 || e->node >= d->rules.nnodes)
+        return;
+    if (e->type == DECIDE_EV_DOWN || e->type == DECIDE_EV_DETACH)
+        on_loss(f, d, e);
+    else if (e->type == DECIDE_EV_RETURN || e->type == DECIDE_EV_ATTACH)
+        on_return(f, d, e);
+}
+
+/* Steps */
+
+static void tell_waiting(struct failover *f, struct decide *d, const char *why, int64_t now_us)
+{
+    struct view_switch *sw = &d->view.sw;
+
+    if (f->told_waiting)
+        return;
+    f->told_waiting = true;
+    snprintf(decide_note(d, DECIDE_EV_WAIT, sw->node, sw->node, now_us,
+                 "failover of node %d waits: nobody is promoted yet", sw->node)
+                 ->detail,
+        DECIDE_TEXT_BYTES, "%s", why);
+}
+
+static struct failover_do promote(struct failover *f, struct decide *d, int target, int64_t now_us)
+{
+    struct view_switch *sw = &d->view.sw;
+    enum view_phase phase = d->rules.has_command ? VIEW_PHASE_COMMAND : VIEW_PHASE_PROMOTE;
+
+    sw->target = target;
+    /* Without anybody to take its place the old primary is welcome back. */
+    sw->barred = target == VIEW_NO_NODE || sw->is_asked_for ? VIEW_NO_NODE : sw->node;
+    failover_enter(f, d, phase, now_us);
+    if (phase == VIEW_PHASE_PROMOTE)
+        decide_note(d, DECIDE_EV_PROMOTE, target, sw->node, now_us, "promoting node %d", target);
+    return failover_begin(
+        f, d, phase == VIEW_PHASE_COMMAND ? FAILOVER_DO_COMMAND : FAILOVER_DO_PROMOTE);
+}
+
+static struct failover_do confirm(struct failover *f, struct decide *d, int64_t now_us)
+{
+    struct view_switch *sw = &d->view.sw;
+    char why[FAILOVER_TEXT_BYTES];
+    int streaming;
+    int target;
+
+    if (!all_fresh(d, now_us) || now_us < f->retry_us)
+        return failover_ask(f, now_us);
+    target = sw->is_asked_for ? sw->ended_node : failover_candidate(d, sw->node, sw->phase_us);
+    if (d->rules.has_command) {
+        if (target == VIEW_NO_NODE)
+            decide_note(d, DECIDE_EV_WAIT, sw->node, sw->node, now_us,
+                "failover: no valid backend node found");
+        return promote(f, d, target, now_us);
+    }
+    if (!sw->is_asked_for && (!d->rules.auto_promote || f->is_living)) {
+        failover_enter(f, d, VIEW_PHASE_SEARCH, now_us);
+        return failover_ask(f, now_us);
+    }
+    streaming = find_streaming(d);
+    if (streaming != VIEW_NO_NODE && !sw->is_asked_for) {
+        snprintf(why, sizeof why,
+            "Node %d does not answer, but node %d still streams from it: it is alive, and "
+            "a second primary must not be.",
+            sw->node, streaming);
+        tell_waiting(f, d, why, now_us);
+        return failover_ask(f, now_us);
+    }
+    if (target == VIEW_NO_NODE) {
+        f->is_outage = true;
+        f->outage_us = now_us;
+        tell_waiting(f, d, NOBODY, now_us);
+        return failover_ask(f, now_us);
+    }
+    if (f->is_outage && now_us - f->outage_us < OUTAGE_US && !sw->is_asked_for)
+        return failover_ask(f, now_us);
+    return promote(f, d, target, now_us);
+}
+
+/* Nobody has shown up yet. */
+static struct failover_do search(struct failover *f, struct decide *d, int64_t now_us)
+{
+    struct view_switch *sw = &d->view.sw;
+    int64_t age_us = now_us - sw->phase_us;
+
+    if (d->rules.search_limit_us > 0 && age_us > d->rules.search_limit_us) {
+        failover_end(
+            f, d, false, "no primary was found within search_primary_node_timeout", now_us);
+        return (struct failover_do){.type = FAILOVER_DO_NOTHING};
+    }
+    if (age_us > PROMOTED_US && sw->is_asked_for) {
+        failover_switch_back(f, d, "the server did not become the primary", now_us);
+        return (struct failover_do){.type = FAILOVER_DO_NOTHING};
+    }
+    if (sw->target != VIEW_NO_NODE && !d->rules.has_command && age_us > PROMOTED_US) {
+        try_again(f, d, "the promoted server did not become a primary", PROMOTE_TRIES, now_us);
+        return (struct failover_do){.type = FAILOVER_DO_NOTHING};
+    }
+    if (sw->barred != VIEW_NO_NODE && d->rules.has_command && age_us > UNBAR_US) {
+        sw->barred = VIEW_NO_NODE;
+        decide_settle(d, now_us);
+    }
+    return failover_ask(f, now_us);
+}
+
+/* True when what was wanted is there, or the old primary is back. */
+static bool settle(struct failover *f, struct decide *d, int64_t now_us)
+{
+    struct view_switch *sw = &d->view.sw;
+    int primary = d->view.primary;
+
+    if (primary == VIEW_NO_NODE)
+        return false;
+    if (primary != sw->node) {
+        if (f->busy && sw->phase == VIEW_PHASE_COMMAND)
+            return false; /* let it finish; nobody waits for that */
+        if (sw->is_fenced && sw->phase != VIEW_PHASE_UNFENCE) {
+            failover_enter(f, d, VIEW_PHASE_UNFENCE, now_us);
+            return false;
+        }
+        if (sw->phase == VIEW_PHASE_UNFENCE)
+            return false;
+        failover_end(f, d, !sw->is_asked_for || primary == sw->ended_node,
+            "another server has become the primary", now_us);
+        return true;
+    }
+    if (sw->is_asked_for || f->busy)
+        return false; /* of course the old primary is there */
+    failover_end(f, d, true, "", now_us);
+    return true;
+}
+
+struct failover_do failover_step(struct failover *f, struct decide *d, int64_t now_us)
+{
+    struct failover_do nothing = {.type = FAILOVER_DO_NOTHING};
+
+    if (!view_failover_in_progress(&d->view) || settle(f, d, now_us))
+        return failover_beside_step(f, d, now_us);
+    if (f->busy) {
+        if (d->view.sw.phase == VIEW_PHASE_PROMOTE || d->view.sw.phase == VIEW_PHASE_COMMAND)
+            nothing = failover_ask(f, now_us);
+        return nothing.type == FAILOVER_DO_NOTHING ? failover_beside_step(f, d, now_us) : nothing;
+    }
+    switch ((enum view_phase)d->view.sw.phase) {
+    case VIEW_PHASE_NONE:
+        break;
+    case VIEW_PHASE_CONFIRM:
+        return confirm(f, d, now_us);
+    case VIEW_PHASE_COMMAND:
+    case VIEW_PHASE_PROMOTE:
+        /* Neither begun nor ended: a former monitor's. */
+        return promote(f, d, d->view.sw.target, now_us);
+    case VIEW_PHASE_SEARCH:
+        return search(f, d, now_us);
+    case VIEW_PHASE_FENCE:
+    case VIEW_PHASE_DRAIN:
+    case VIEW_PHASE_CUT:
+    case VIEW_PHASE_CATCHUP:
+    case VIEW_PHASE_UNFENCE:
+        return failover_switch_step(f, d, now_us);
+    }
+    return nothing;
+}
+
+static void on_promoted(
+    struct failover *f, struct decide *d, const struct failover_outcome *o, int64_t now_us)
+{
+    struct view_switch *sw = &d->view.sw;
+    bool by_command = sw->phase == VIEW_PHASE_COMMAND;
+
+    sw->pid = 0;
+    f->busy = false;
+    if (o->ok || (d->view.primary != VIEW_NO_NODE && d->view.primary != sw->node)) {
+        failover_enter(f, d, VIEW_PHASE_SEARCH, now_us);
+        return;
+    }
+    if (sw->is_asked_for)
+        failover_switch_back(f, d, o->text, now_us);
+    else
+        try_again(f, d, o->text, by_command ? COMMAND_TRIES : PROMOTE_TRIES, now_us);
+}
+
+void failover_on_done(
+    struct failover *f, struct decide *d, const struct failover_outcome *o, int64_t now_us)
+{
+    if (!f->busy || o->seq != f->seq)
+        return; /* what it belonged to is over */
+    f->busy = false;
+    switch ((enum view_phase)d->view.sw.phase) {
+    case VIEW_PHASE_COMMAND:
+    case VIEW_PHASE_PROMOTE:
+        on_promoted(f, d, o, now_us);
+        break;
+    case VIEW_PHASE_FENCE:
+    case VIEW_PHASE_DRAIN:
+    case VIEW_PHASE_CUT:
+    case VIEW_PHASE_CATCHUP:
+    case VIEW_PHASE_UNFENCE:
+        failover_switch_done(f, d, o, now_us);
+        break;
+    case VIEW_PHASE_NONE:
+    case VIEW_PHASE_CONFIRM:
+    case VIEW_PHASE_SEARCH:
+        break;
+    }
+}
+
+/* A former monitor's */
+
+bool failover_adopt(struct failover *f, struct decide *d, int64_t now_us)
+{
+    struct view_switch *sw = &d->view.sw;
+
+    f->busy = false;
+    snprintf(f->reason, sizeof f->reason, "node %d was lost", sw->node);
+    switch ((enum view_phase)sw->phase) {
+    case VIEW_PHASE_NONE:
+    case VIEW_PHASE_SEARCH:
+    case VIEW_PHASE_UNFENCE:
+        return false;
+    case VIEW_PHASE_CONFIRM:
+        failover_enter(f, d, VIEW_PHASE_CONFIRM, now_us);
+        return false;
+    case VIEW_PHASE_COMMAND:
+        f->busy = sw->pid > 0;
+        return f->busy;
+    case VIEW_PHASE_PROMOTE:
+        if (!sw->is_asked_for)
+            failover_enter(f, d, VIEW_PHASE_CONFIRM, now_us);
+        return false;
+    case VIEW_PHASE_FENCE:
+    case VIEW_PHASE_DRAIN:
+    case VIEW_PHASE_CUT:
+    case VIEW_PHASE_CATCHUP:
+        break;
+    }
+    failover_switch_back(f, d, "the monitor process was restarted", now_us);
+    return false;
+}
+
+/* It may have promoted its target: look for a primary; if none comes, it is run again. */
+void failover_on_adopted(struct failover *f, struct decide *d, int64_t now_us)
+{
+    if (d->view.sw.phase != VIEW_PHASE_COMMAND)
+        return;
+    f->busy = false;
+    d->view.sw.pid = 0;
+    failover_enter(f, d, VIEW_PHASE_CONFIRM, now_us);
+    f->retry_us = now_us + RETRY_US;
+}
+
+int64_t failover_delay_ms(const struct failover *f, const struct decide *d)
+{
+    if (view_failover_in_progress(&d->view))
+        return FAILOVER_ASK_US / 1000;
+    return f->njobs > 0 || d->view.sw.follow_epoch != 0 ? 1000 : -1;
+}

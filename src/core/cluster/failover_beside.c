@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * failover_beside.c: what is done without anybody waiting for it: commands about standbys that went
+ * or came back, and leading standbys to a new primary.
+ * Runs in: monitor. Pure. One thing at a time, and never in the way of a lost primary. A standby
+ * that streams from the primary, or from one that does, is left alone. */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "failover_int.h"
+
+#define US_PER_S    INT64_C(1000000)
+#define GRACE_US    (1 * US_PER_S) /* receivers notice a new timeline by themselves */
+#define LOST_US     (5 * US_PER_S) /* without a stream: a restart takes less */
+#define MAX_BACKOFF 6
+
+void failover_beside_add(struct failover *f, struct decide *d, enum hook_kind hook, int node,
+    const struct decide_event *e)
+{
+    struct failover_job *job;
+
+    if (f->njobs == FAILOVER_MAX_JOBS) {
+        decide_note(d, DECIDE_EV_FAILED, node, d->view.primary, e->at_us,
+            "too many commands wait: none is run about node %d", node);
+        return;
+    }
+    job = &f->job[f->njobs++];
+    memset(job, 0, sizeof *job);
+    job->hook = hook;
+    job->node = node;
+    job->old = e->other;
+    snprintf(job->reason, sizeof job->reason, "%.*s", (int)sizeof job->reason - 1, e->text);
+    snprintf(job->who, sizeof job->who, "%s", e->who);
+}
+
+static struct failover_do begin_beside(struct failover *f, enum failover_do_type type,
+    enum hook_kind hook, int node, int target, int old)
+{
+    struct failover_do *b = &f->beside;
+
+    memset(b, 0, sizeof *b);
+    b->type = type;
+    b->hook = hook;
+    b->node = node;
+    b->target = target;
+    b->old = old;
+    f->beside_busy = true;
+    return *b;
+}
+
+static struct failover_do next_job(struct failover *f, const struct decide *d)
+{
+    struct failover_job job = f->job[0];
+
+    f->njobs--;
+    memmove(f->job, f->job + 1, (size_t)f->njobs * sizeof f->job[0]);
+    begin_beside(f, FAILOVER_DO_HOOK, job.hook, job.node, d->view.primary, job.old);
+    memcpy(f->beside.reason, job.reason, sizeof f->beside.reason);
+    memcpy(f->beside.who, job.who, sizeof f->beside.who);
+    return f->beside;
+}
+
+static bool is_led(const struct decide *d, int node)
+{
+    return (d->view.sw.followed[node / 64] >> (node % 64) & 1) != 0;
+}
+
+static void set_led(struct decide *d, int node)
+{
+    d->view.sw.followed[node / 64] |= UINT64_C(1) << (node % 64);
+}
+
+/* A standby of this cluster that answers and does not stream what the primary writes. */
+static bool is_astray(const struct decide *d, int node)
+{
+    const struct decide_node *n = &d->node[node];
+
+    return decide_has_facts(d, node) && !n->is_silent && !d->view.node[node].is_busy &&
+           !n->facts.is_primary && !d->view.node[node].held_down &&
+           failover_is_kin(d->system_id, n->facts.system_id) && n->lost_stream_us != 0;
+}
+
+static struct failover_do lead(struct failover *f, struct decide *d, int node, int64_t now_us)
+{
+    f->follow_us[node] = now_us;
+    decide_note(d, DECIDE_EV_FOLLOW, node, d->view.primary, now_us,
+        "node %d is led to the new primary, node %d", node, d->view.primary);
+    return begin_beside(
+        f, FAILOVER_DO_FOLLOW, HOOK_FOLLOW, node, d->view.primary, d->view.sw.follow_old);
+}
+
+/* The next one after a failover. By command every other server, living or not: the command looks;
+ * by SQL those that do not follow by themselves. */
+static struct failover_do follow_once(struct failover *f, struct decide *d, int64_t now_us)
+{
+    struct failover_do nothing = {.type = FAILOVER_DO_NOTHING};
+    bool is_early = now_us - d->view.sw.phase_us < GRACE_US;
+    bool all = true;
+    int i;
+
+    for (i = 0; i < d->rules.nnodes; i++) {
+        if (!d->rules.node[i].exists || is_led(d, i))
+            continue;
+        if (i == d->view.primary || d->view.node[i].held_down) {
+            set_led(d, i);
+        } else if (d->rules.has_follow_command) {
+            struct failover_do out = begin_beside(
+                f, FAILOVER_DO_HOOK, HOOK_FOLLOW, i, d->view.primary, d->view.sw.follow_old);
+
+            snprintf(f->beside.reason, sizeof f->beside.reason, "node %d is the new primary",
+                d->view.primary);
+            memcpy(out.reason, f->beside.reason, sizeof out.reason);
+            return out;
+        } else if (is_astray(d, i) && !(is_early && d->view.node[i].is_receiving)) {
+            return lead(f, d, i, now_us);
+        } else if (is_early) {
+            all = false;
+        } else {
+            set_led(d, i);
+        }
+    }
+    if (all)
+        d->view.sw.follow_epoch = 0;
+    return nothing;
+}
+
+/* Standbys that come back after a failover still look for the old primary. */
+static struct failover_do follow_later(struct failover *f, struct decide *d, int64_t now_us)
+{
+    int i;
+
+    for (i = 0; i < d->rules.nnodes; i++) {
+        int64_t wait_us = LOST_US << f->follow_tries[i];
+
+        if (i == d->view.primary || !d->rules.node[i].exists)
+            continue;
+        if (!is_astray(d, i)) {
+            if (d->node[i].have_facts && d->view.node[i].is_receiving)
+                f->follow_tries[i] = 0;
+            continue;
+        }
+        if (now_us - d->node[i].lost_stream_us < LOST_US || now_us - f->follow_us[i] < wait_us)
+            continue;
+        if (f->follow_tries[i] < MAX_BACKOFF)
+            f->follow_tries[i]++;
+        return lead(f, d, i, now_us);
+    }
+    return (struct failover_do){.type = FAILOVER_DO_NOTHING};
+}
+
+struct failover_do failover_beside_step(struct failover *f, struct decide *d, int64_t now_us)
+{
+    struct failover_do nothing = {.type = FAILOVER_DO_NOTHING};
+
+    if (f->beside_busy)
+        return nothing;
+    if (f->njobs > 0)
+        return next_job(f, d);
+    if (view_failover_in_progress(&d->view) || !view_can_write(&d->view) ||
+        d->rules.mode != DECIDE_MODE_STREAMING)
+        return nothing;
+    if (d->view.sw.follow_epoch != 0)
+        return follow_once(f, d, now_us);
+    if (d->rules.auto_promote && !d->rules.has_follow_command)
+        return follow_later(f, d, now_us);
+    return nothing;
+}
+
+static void tell_failure(
+    struct decide *d, const struct failover_do *b, const struct failover_outcome *o, int64_t now_us)
+{
+    struct decide_event *e;
+
+    if (b->type == FAILOVER_DO_FOLLOW)
+        e = decide_note(d, DECIDE_EV_FAILED, b->node, d->view.primary, now_us,
+            "node %d could not be led to node %d", b->node, b->target);
+    else
+        e = decide_note(d, DECIDE_EV_FAILED, b->node, d->view.primary, now_us,
+            "the command %s_command about node %d failed", hook_name(b->hook), b->node);
+    snprintf(e->detail, sizeof e->detail, "%s", o->text);
+}
+
+void failover_on_beside_done(
+    struct failover *f, struct decide *d, const struct failover_outcome *o, int64_t now_us)
+{
+    const struct failover_do *b = &f->beside;
+    const struct decide_rule *rule = &d->rules.node[b->node];
+
+    f->beside_busy = false;
+    if (!o->ok)
+        tell_failure(d, b, o, now_us);
+    if (b->hook == HOOK_FOLLOW) {
+        set_led(d, b->node);
+        if (o->ok && b->type == FAILOVER_DO_HOOK)
+            decide_note(d, DECIDE_EV_FOLLOW, b->node, d->view.primary, now_us,
+                "follow_primary_command is done with node %d", b->node);
+    } else if (b->hook == HOOK_FAILOVER) {
+        decide_note(d, DECIDE_EV_FAILOVER_DONE, b->node, d->view.primary, now_us,
+            "=== Failover done. shutdown host %s(%d) ===", rule->host, rule->port);
+    } else {
+        decide_note(d, DECIDE_EV_FAILBACK_DONE, b->node, d->view.primary, now_us,
+            "=== Failback done. reconnect host %s(%d) ===", rule->host, rule->port);
+    }
+}

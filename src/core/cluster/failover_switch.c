@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * failover_switch.c: an operator's order to make a standby the primary, while the old one lives.
+ * Runs in: monitor. Pure. By SQL: new transactions on the old primary are made read-only, what runs
+ * may end or is ended, the standby receives all that was written, is promoted, and only then may
+ * write. Whatever goes wrong before the promotion leaves the old primary as it was. */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "failover_int.h"
+
+#define US_PER_S     INT64_C(1000000)
+#define CUT_LIMIT_US (5 * US_PER_S)
+#define RECEIVE_US   (10 * US_PER_S)
+
+static int refuse(struct err *err, const char *detail)
+{
+    err_set(err, "55000", "invalid promote request");
+    err_detail(err, "%s", detail);
+    return -1;
+}
+
+static int check(const struct decide *d, int node, struct err *err)
+{
+    if (d->rules.mode != DECIDE_MODE_STREAMING)
+        return refuse(err, "Promotion needs backend_clustering_mode = streaming_replication.");
+    if (node < 0 || node >= d->rules.nnodes || !d->rules.node[node].exists)
+        return refuse(err, "There is no such node.");
+    if (view_failover_in_progress(&d->view))
+        return refuse(err, "A failover or a switchover is going on.");
+    if (d->view.primary == node)
+        return refuse(err, "The specified node is already the primary node.");
+    if (!decide_is_used(d, node) || d->node[node].is_silent || d->view.node[node].is_busy)
+        return refuse(err, "The node is not in use or does not answer.");
+    if (!decide_has_facts(d, node) || d->node[node].facts.is_primary)
+        return refuse(err, "The node is not known to be a standby.");
+    if (!failover_is_kin(d->system_id, d->node[node].facts.system_id))
+        return refuse(err, "The node belongs to another cluster than the primary.");
+    if (d->node[node].facts.timeline != 0 && d->node[node].facts.timeline < d->top_timeline)
+        return refuse(err, "The node is on an older timeline than the primary.");
+    return 0;
+}
+
+int failover_switch(struct failover *f, struct decide *d, int node, const char *who, int64_t now_us,
+    struct err *err)
+{
+    struct view_switch *sw = &d->view.sw;
+    struct decide_event *e;
+
+    if (check(d, node, err) == -1)
+        return -1;
+    e = decide_note(d, DECIDE_EV_SWITCH, node, d->view.primary, now_us,
+        "=== Starting promotion. promote host %s(%d) ===", d->rules.node[node].host,
+        d->rules.node[node].port);
+    snprintf(e->who, sizeof e->who, "%s", who);
+    sw->is_asked_for = true;
+    sw->is_fenced = false;
+    sw->tries = 0;
+    sw->node = d->view.primary;
+    sw->target = node;
+    sw->ended_node = node;
+    sw->barred = VIEW_NO_NODE;
+    sw->pid = 0;
+    sw->since_us = now_us;
+    memset(sw->who, 0, sizeof sw->who);
+    snprintf(sw->who, sizeof sw->who, "%s", who);
+    snprintf(f->reason, sizeof f->reason, "node %d was chosen to be the primary", node);
+    f->is_living = true;
+    f->was_cut = false;
+    f->told_waiting = false;
+    f->failed = false;
+    f->retry_us = 0;
+    /* Where a command does the work, it does all of it. */
+    failover_enter(f, d,
+        d->rules.has_command || d->view.primary == VIEW_NO_NODE ? VIEW_PHASE_CONFIRM
+                                                                : VIEW_PHASE_FENCE,
+        now_us);
+    return 0;
+}
+
+void failover_switch_back(struct failover *f, struct decide *d, const char *why, int64_t now_us)
+{
+    snprintf(f->why, sizeof f->why, "%.*s", (int)sizeof f->why - 1, why);
+    if (!d->view.sw.is_fenced) {
+        failover_end(f, d, false, f->why, now_us);
+        return;
+    }
+    f->failed = true;
+    failover_enter(f, d, VIEW_PHASE_UNFENCE, now_us);
+}
+
+/* What the old primary had written when it stopped is there. */
+static struct failover_do catch_up(struct failover *f, struct decide *d, int64_t now_us)
+{
+    struct view_switch *sw = &d->view.sw;
+    const struct decide_node *n = &d->node[sw->target];
+
+    if (decide_has_facts(d, sw->target) && n->asked_us >= sw->phase_us &&
+        n->facts.received_lsn >= f->cut_lsn) {
+        failover_enter(f, d, VIEW_PHASE_PROMOTE, now_us);
+        decide_note(
+            d, DECIDE_EV_PROMOTE, sw->target, sw->node, now_us, "promoting node %d", sw->target);
+        return failover_begin(f, d, FAILOVER_DO_PROMOTE);
+    }
+    if (now_us - sw->phase_us > RECEIVE_US)
+        failover_switch_back(f, d, "the standby did not receive all in time", now_us);
+    return failover_ask(f, now_us);
+}
+
+struct failover_do failover_switch_step(struct failover *f, struct decide *d, int64_t now_us)
+{
+    struct view_switch *sw = &d->view.sw;
+
+    switch ((enum view_phase)sw->phase) {
+    case VIEW_PHASE_FENCE:
+        /* Workers have seen by now that writes are to wait. */
+        if (now_us - sw->phase_us < FAILOVER_ASK_US)
+            break;
+        sw->is_fenced = true;
+        return failover_begin(f, d, FAILOVER_DO_FENCE);
+    case VIEW_PHASE_DRAIN:
+        if (now_us < f->retry_us)
+            break;
+        return failover_begin(f, d, FAILOVER_DO_DRAIN);
+    case VIEW_PHASE_CUT:
+        return failover_begin(f, d, FAILOVER_DO_CUT);
+    case VIEW_PHASE_CATCHUP:
+        return catch_up(f, d, now_us);
+    case VIEW_PHASE_UNFENCE: {
+        struct failover_do out = failover_begin(f, d, FAILOVER_DO_UNFENCE);
+
+        out.target = d->view.primary == sw->node ? sw->node : VIEW_NO_NODE;
+        return out;
+    }
+    default:
+        break;
+    }
+    return (struct failover_do){.type = FAILOVER_DO_NOTHING};
+}
+
+static void on_drained(
+    struct failover *f, struct decide *d, const struct failover_outcome *o, int64_t now_us)
+{
+    const struct view_switch *sw = &d->view.sw;
+    int64_t age_us = now_us - sw->phase_us;
+
+    if (o->count == 0) {
+        f->cut_lsn = o->lsn;
+        failover_enter(f, d, VIEW_PHASE_CATCHUP, now_us);
+    } else if (!f->was_cut && age_us >= d->rules.drain_limit_us) {
+        f->was_cut = true;
+        failover_enter(f, d, VIEW_PHASE_CUT, now_us);
+    } else if (f->was_cut && age_us >= CUT_LIMIT_US) {
+        failover_switch_back(f, d, "transactions on the old primary could not be ended", now_us);
+    } else {
+        f->retry_us = now_us + FAILOVER_ASK_US;
+    }
+}
+
+static void on_unfenced(
+    struct failover *f, struct decide *d, const struct failover_outcome *o, int64_t now_us)
+{
+    struct view_switch *sw = &d->view.sw;
+    bool well = d->view.primary == sw->ended_node;
+
+    if (!o->ok) {
+        struct decide_event *e = decide_note(d, DECIDE_EV_FAILED, sw->node, sw->node, now_us,
+            "default_transaction_read_only could not be taken back on node %d", sw->node);
+
+        snprintf(e->detail, sizeof e->detail, "%s", o->text);
+        e->hint = "There: ALTER SYSTEM RESET default_transaction_read_only; SELECT "
+                  "pg_reload_conf();";
+    }
+    sw->is_fenced = false;
+    failover_end(f, d, well, f->failed ? f->why : "the switchover was interrupted", now_us);
+}
+
+void failover_switch_done(
+    struct failover *f, struct decide *d, const struct failover_outcome *o, int64_t now_us)
+{
+    enum view_phase phase = (enum view_phase)d->view.sw.phase;
+
+    if (phase == VIEW_PHASE_UNFENCE)
+        on_unfenced(f, d, o, now_us);
+    else if (!o->ok)
+        failover_switch_back(f, d, o->text, now_us);
+    else if (phase == VIEW_PHASE_DRAIN)
+        on_drained(f, d, o, now_us);
+    else
+        failover_enter(f, d, VIEW_PHASE_DRAIN, now_us);
+}

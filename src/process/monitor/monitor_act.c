@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * monitor_act.c: does what failover (core/cluster) says: runs the operator's commands, hands orders
+ * by SQL on, tells the outcome.
+ * Runs in: monitor. Decides nothing. What must not wait, a lost primary, and what may, commands
+ * about standbys, are two lanes that know nothing of each other. */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "config/conf.h"
+#include "sys/clock.h"
+
+#include "monitor_int.h"
+
+#define MAX_STEPS 64
+
+/* Outcomes */
+
+void monitor_act_done(struct monitor *m, bool beside, const struct failover_outcome *o)
+{
+    if (beside)
+        failover_on_beside_done(&m->failover, &m->decide, o, clock_wall_us());
+    else
+        failover_on_done(&m->failover, &m->decide, o, clock_wall_us());
+    monitor_changed(m);
+}
+
+static void main_ended(void *owner, const struct run_end *end)
+{
+    struct monitor *m = owner;
+    struct failover_outcome o = {.seq = end->seq, .ok = end->ok, .text = end->text};
+
+    m->run = NULL;
+    monitor_act_done(m, false, &o);
+}
+
+static void beside_ended(void *owner, const struct run_end *end)
+{
+    struct monitor *m = owner;
+    struct failover_outcome o = {.seq = end->seq, .ok = end->ok, .text = end->text};
+
+    m->beside_run = NULL;
+    monitor_act_done(m, true, &o);
+}
+
+static void adopted_ended(void *owner, const struct run_end *end)
+{
+    struct monitor *m = owner;
+
+    m->run = NULL;
+    failover_on_adopted(&m->failover, &m->decide, clock_wall_us());
+    monitor_changed(m);
+}
+
+/* Commands */
+
+static struct hook_node node_of(const struct conf *conf, int id)
+{
+    struct hook_node out = {.id = VIEW_NO_NODE, .host = "", .data_dir = ""};
+
+    if (id < 0 || id >= conf->nnodes || !conf_has_node(conf, id))
+        return out;
+    out.id = id;
+    out.host = conf->nodes[id].backend_hostname;
+    out.port = conf->nodes[id].backend_port;
+    out.data_dir = conf->nodes[id].backend_data_directory;
+    return out;
+}
+
+static const char *line_of(const struct conf *conf, enum hook_kind kind)
+{
+    switch (kind) {
+    case HOOK_FAILOVER:
+        return conf->failover_command;
+    case HOOK_FAILBACK:
+        return conf->failback_command;
+    case HOOK_FOLLOW:
+        break;
+    }
+    return conf->follow_primary_command;
+}
+
+static const char *label_of(enum hook_kind kind)
+{
+    switch (kind) {
+    case HOOK_FAILOVER:
+        return "failover_command";
+    case HOOK_FAILBACK:
+        return "failback_command";
+    case HOOK_FOLLOW:
+        break;
+    }
+    return "follow_primary_command";
+}
+
+/* With streaming replication main and primary are one. */
+static void gather(const struct monitor *m, const struct failover_do *what, struct hook_node *nodes,
+    struct hook_facts *f)
+{
+    const struct conf *conf = conf_of(role_loop_gen(&m->role));
+    int i;
+
+    for (i = 0; i < conf->nnodes; i++)
+        nodes[i] = node_of(conf, i);
+    f->kind = what->type == FAILOVER_DO_COMMAND ? HOOK_FAILOVER : what->hook;
+    f->reason = what->reason;
+    f->who = what->who[0] == '\0' ? "monitor" : what->who;
+    f->node = node_of(conf, what->node);
+    f->new_main = node_of(conf, what->target);
+    f->old_main = node_of(conf, what->old);
+    f->old_primary = node_of(conf, what->old);
+    f->nnodes = conf->nnodes;
+    f->nodes = nodes;
+    f->view = &m->decide.view;
+}
+
+static struct run *start(struct monitor *m, const struct hook_facts *f, bool beside, uint32_t seq)
+{
+    const struct conf *conf = conf_of(role_loop_gen(&m->role));
+    struct buf line = {0};
+    struct buf env = {0};
+    struct buf json = {0};
+    struct run_spec spec = {.name = label_of(f->kind),
+        .env = &env,
+        .input = &json,
+        .limit_ms = f->kind == HOOK_FOLLOW ? conf->follow_primary_command_timeout_ms
+                                           : conf->failover_command_timeout_ms,
+        .seq = seq,
+        .done = beside ? beside_ended : main_ended,
+        .owner = m};
+    struct err err = {0};
+    struct run *r = NULL;
+
+    if (hook_line(line_of(conf, f->kind), f, &line, &err) == -1) {
+        log_err(LVL_WARNING, &err);
+    } else {
+        hook_env(f, &env);
+        hook_json(f, &json);
+        spec.line = line.data;
+        log_at(LVL_LOG, "execute command: %s", line.data);
+        r = run_start(&m->role.loop, &spec);
+    }
+    buf_free(&line);
+    buf_free(&env);
+    buf_free(&json);
+    return r;
+}
+
+static void run_command(struct monitor *m, const struct failover_do *what)
+{
+    struct hook_node *nodes = mem_alloc(VIEW_MAX_NODES * sizeof *nodes);
+    bool beside = what->type == FAILOVER_DO_HOOK;
+    struct hook_facts f = {0};
+    struct run *r;
+
+    gather(m, what, nodes, &f);
+    r = start(m, &f, beside, what->seq);
+    mem_free(nodes);
+    if (r == NULL) {
+        struct failover_outcome o = {
+            .seq = what->seq, .text = "the command could not be run, see the log"};
+
+        monitor_act_done(m, beside, &o);
+        return;
+    }
+    if (beside) {
+        m->beside_run = r;
+        return;
+    }
+    run_forget(&m->run); /* of a failover that another one has overtaken */
+    m->run = r;
+    m->decide.view.sw.pid = run_pid(r);
+}
+
+/* What the machine wants */
+
+static void carry_out(struct monitor *m, const struct failover_do *what)
+{
+    switch (what->type) {
+    case FAILOVER_DO_NOTHING:
+        break;
+    case FAILOVER_DO_ASK:
+        monitor_ask_all(m);
+        break;
+    case FAILOVER_DO_COMMAND:
+    case FAILOVER_DO_HOOK:
+        run_command(m, what);
+        break;
+    case FAILOVER_DO_FENCE:
+    case FAILOVER_DO_DRAIN:
+    case FAILOVER_DO_CUT:
+    case FAILOVER_DO_PROMOTE:
+    case FAILOVER_DO_UNFENCE:
+    case FAILOVER_DO_FOLLOW:
+        monitor_order_start(m, what);
+        break;
+    }
+}
+
+/* What happens may lead to more; the limit only keeps a mistake from becoming a spin. */
+void monitor_act_step(struct monitor *m)
+{
+    int64_t delay_ms;
+    int seen = 0;
+    int i;
+
+    for (i = 0; i < MAX_STEPS; i++) {
+        struct failover_do what;
+
+        while (seen < m->decide.nevents) {
+            struct decide_event e = m->decide.event[seen++];
+
+            failover_on_event(&m->failover, &m->decide, &e);
+        }
+        what = failover_step(&m->failover, &m->decide, clock_wall_us());
+        if (what.type == FAILOVER_DO_NOTHING && seen == m->decide.nevents)
+            break;
+        carry_out(m, &what);
+    }
+    delay_ms = failover_delay_ms(&m->failover, &m->decide);
+    if (delay_ms < 0)
+        timer_stop(&m->role.loop, &m->act_timer);
+    else if (!timer_is_armed(&m->act_timer))
+        timer_start(&m->role.loop, &m->act_timer, delay_ms);
+}
+
+static void on_act_timer(struct timer *t)
+{
+    monitor_changed(LIST_ENTRY(t, struct monitor, act_timer));
+}
+
+void monitor_act_init(struct monitor *m)
+{
+    timer_init(&m->act_timer, on_act_timer);
+    failover_init(&m->failover);
+    monitor_order_init(m);
+}
+
+/* The former monitor's command may have ended while nobody looked. */
+void monitor_act_adopt(struct monitor *m)
+{
+    const struct conf *conf = conf_of(role_loop_gen(&m->role));
+    struct run_spec spec = {.name = label_of(HOOK_FAILOVER),
+        .limit_ms = conf->failover_command_timeout_ms,
+        .done = adopted_ended,
+        .owner = m};
+
+    if (!failover_adopt(&m->failover, &m->decide, clock_wall_us()))
+        return;
+    m->run = run_adopt(&m->role.loop, m->decide.view.sw.pid, &spec);
+    if (m->run == NULL)
+        failover_on_adopted(&m->failover, &m->decide, clock_wall_us());
+    else
+        log_at(LVL_LOG, "failover_command, process %d, is still running", run_pid(m->run));
+}
+
+void monitor_act_fini(struct monitor *m)
+{
+    timer_stop(&m->role.loop, &m->act_timer);
+    run_forget(&m->run);
+    run_forget(&m->beside_run);
+    monitor_order_fini(m);
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * monitor_order.c: orders to servers by SQL: promote, follow, stop writing.
+ * Runs in: monitor. A connection of its own for each order, as recovery_user when that is set, else
+ * as whoever the probes log in as. Passwords that stand in a primary_conninfo pass through here:
+ * they never reach the log. */
+#include "config.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "config/conf.h"
+#include "sys/clock.h"
+
+#include "monitor_int.h"
+
+#define ORDER_LIMIT_MS  10000
+#define PROMOTE_LIMIT_S 60
+#define TEXT_BYTES      300
+#define CONNINFO_BYTES  1024
+
+/* Transactions that may still write although new ones may not: those that have written, and those
+ * that began before all processes knew. */
+#define OPEN_TRANSACTIONS                                                                          \
+    " FROM pg_catalog.pg_stat_activity WHERE backend_type = 'client backend'"                      \
+    " AND pid <> pg_catalog.pg_backend_pid() AND xact_start IS NOT NULL"                           \
+    " AND (backend_xid IS NOT NULL"                                                                \
+    " OR xact_start <= pg_catalog.pg_conf_load_time() + interval '200 ms')"
+
+static void finish(struct order *o, bool ok, const char *text)
+{
+    const char(*value)[PROBE_VALUE_BYTES] = (void *)o->value;
+    struct failover_outcome out = {.seq = o->what.seq, .ok = ok, .text = text};
+
+    if (ok && o->what.type == FAILOVER_DO_DRAIN) {
+        out.count = strtoll(value[0], NULL, 10);
+        out.lsn = strtoull(value[3], NULL, 10);
+    }
+    o->is_running = false;
+    monitor_act_done(o->m, o->is_beside, &out);
+}
+
+static void send_sql(struct order *o, int node, const char *const sql[], int n, int64_t limit_ms)
+{
+    struct probe_target target;
+
+    monitor_conf_order_target(role_loop_gen(&o->m->role), node, &target, &o->password);
+    target.timeout_ms = limit_ms;
+    probe_set_target(o->probe, &target);
+    probe_start_orders(o->probe, sql, n);
+}
+
+/* Following */
+
+static void send_slot(struct order *o)
+{
+    struct buf text = {0};
+    const char *sql[1];
+
+    buf_printf(&text, "SELECT pg_catalog.pg_create_physical_replication_slot(");
+    probe_put_literal(&text, o->slot);
+    buf_printf(&text, ") WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_replication_slots "
+                      "WHERE slot_name = ");
+    probe_put_literal(&text, o->slot);
+    buf_put_byte(&text, ')');
+    buf_put_byte(&text, '\0');
+    sql[0] = text.data;
+    send_sql(o, o->what.target, sql, 1, ORDER_LIMIT_MS);
+    buf_free(&text);
+}
+
+static void send_conninfo(struct order *o)
+{
+    struct buf text = {0};
+    const char *sql[2];
+
+    buf_printf(&text, "ALTER SYSTEM SET primary_conninfo = ");
+    probe_put_literal(&text, o->conninfo);
+    buf_put_byte(&text, '\0');
+    sql[0] = text.data;
+    sql[1] = "SELECT pg_catalog.pg_reload_conf()";
+    send_sql(o, o->what.node, sql, 2, ORDER_LIMIT_MS);
+    mem_wipe(text.data, text.len);
+    buf_free(&text);
+}
+
+/* What it connects with now is known: the same with the new primary in it. */
+static void follow_read(struct order *o, const struct probe_report *r)
+{
+    const struct conf *conf = conf_of(role_loop_gen(&o->m->role));
+    const struct conf_node *primary = &conf->nodes[o->what.target];
+    const char *host = primary->backend_hostname[0] == '\0' ? "/tmp" : primary->backend_hostname;
+    bool same = false;
+
+    snprintf(o->slot, sizeof o->slot, "%.*s", (int)sizeof o->slot - 1, r->value[1]);
+    if (r->value[0][0] == '\0' || probe_conninfo_move(r->value[0], host, primary->backend_port,
+                                      &same, o->conninfo, sizeof o->conninfo) == -1)
+        finish(o, false, "it has no primary_conninfo that could be changed");
+    else if (same && o->slot[0] == '\0')
+        finish(o, true, "");
+    else if (o->slot[0] != '\0')
+        o->stage = ORDER_SLOT;
+    else
+        o->stage = ORDER_CONNINFO;
+}
+
+/* The next stage of following, or the end. */
+static void follow_on(struct order *o, const struct probe_report *r)
+{
+    if (o->stage == ORDER_READ) {
+        follow_read(o, r);
+    } else if (o->stage == ORDER_SLOT) {
+        o->stage = ORDER_CONNINFO;
+    } else {
+        mem_wipe(o->conninfo, sizeof o->conninfo);
+        finish(o, true, "");
+    }
+    if (!o->is_running)
+        return;
+    if (o->stage == ORDER_SLOT)
+        send_slot(o);
+    else
+        send_conninfo(o);
+}
+
+/* All orders */
+
+static void on_done(struct probe *p, const struct probe_report *r)
+{
+    struct order *o = probe_owner(p);
+    char text[TEXT_BYTES];
+
+    if (!o->is_running)
+        return;
+    if (r->answer != PROBE_COMPLETE) {
+        snprintf(text, sizeof text, "%s%s%s", r->message, r->sqlstate[0] == '\0' ? "" : " ",
+            r->sqlstate);
+        finish(o, false, text);
+        return;
+    }
+    if (o->what.type == FAILOVER_DO_FOLLOW) {
+        follow_on(o, r);
+        return;
+    }
+    memcpy(o->value, r->value, sizeof o->value);
+    if (o->what.type == FAILOVER_DO_PROMOTE && r->value[0][0] != 't')
+        finish(o, false, "pg_promote() says that it did not succeed in time");
+    else
+        finish(o, true, "");
+}
+
+static void on_lost(struct probe *p)
+{
+}
+
+static void send_drain(struct order *o)
+{
+    static const char *const sql[] = {"SELECT pg_catalog.count(*)" OPEN_TRANSACTIONS,
+        "SET default_transaction_read_only = off; SET synchronous_commit = local",
+        /* Makes all that was committed before durable here, also what nobody waited for. */
+        "SELECT pg_catalog.pg_logical_emit_message(true, 'pgpool', 'switchover')",
+        "SELECT (pg_catalog.pg_current_wal_flush_lsn() - "
+        "'0/0'::pg_catalog.pg_lsn)::pg_catalog.int8"};
+
+    send_sql(o, o->what.node, sql, 4, ORDER_LIMIT_MS);
+}
+
+static void send_promote(struct order *o)
+{
+    static const char *const sql[] = {"SELECT pg_catalog.pg_promote(true, 60)"};
+
+    send_sql(o, o->what.target, sql, 1, (PROMOTE_LIMIT_S + 5) * CLOCK_US_PER_S / CLOCK_US_PER_MS);
+}
+
+static void send_unfence(struct order *o)
+{
+    static const char *const sql[] = {
+        "ALTER SYSTEM RESET default_transaction_read_only", "SELECT pg_catalog.pg_reload_conf()"};
+
+    send_sql(o, o->what.node, sql, o->what.target == VIEW_NO_NODE ? 1 : 2, ORDER_LIMIT_MS);
+}
+
+static bool is_known(const struct monitor *m, int node)
+{
+    const struct conf *conf = conf_of(role_loop_gen(&m->role));
+
+    return node >= 0 && node < conf->nnodes && conf_has_node(conf, node);
+}
+
+void monitor_order_start(struct monitor *m, const struct failover_do *what)
+{
+    static const char *const fence[] = {"ALTER SYSTEM SET default_transaction_read_only = 'on'",
+        "SELECT pg_catalog.pg_reload_conf()"};
+    static const char *const cut[] = {
+        "SELECT pg_catalog.count(pg_catalog.pg_terminate_backend(pid))" OPEN_TRANSACTIONS};
+    static const char *const read[] = {"SELECT pg_catalog.current_setting('primary_conninfo')",
+        "SELECT pg_catalog.current_setting('primary_slot_name')"};
+    bool beside = what->type == FAILOVER_DO_FOLLOW;
+    struct order *o = beside ? &m->beside_order : &m->order;
+
+    o->what = *what;
+    o->is_running = true;
+    o->stage = ORDER_READ;
+    if (!is_known(m, what->type == FAILOVER_DO_PROMOTE ? what->target : what->node) ||
+        (beside && !is_known(m, what->target))) {
+        finish(o, what->type == FAILOVER_DO_UNFENCE, "the node is gone from the settings");
+        return;
+    }
+    if (what->type == FAILOVER_DO_FENCE)
+        send_sql(o, what->node, fence, 2, ORDER_LIMIT_MS);
+    else if (what->type == FAILOVER_DO_DRAIN)
+        send_drain(o);
+    else if (what->type == FAILOVER_DO_CUT)
+        send_sql(o, what->node, cut, 1, ORDER_LIMIT_MS);
+    else if (what->type == FAILOVER_DO_PROMOTE)
+        send_promote(o);
+    else if (what->type == FAILOVER_DO_UNFENCE)
+        send_unfence(o);
+    else
+        send_sql(o, what->node, read, 2, ORDER_LIMIT_MS);
+}
+
+static void init_one(struct monitor *m, struct order *o, bool is_beside)
+{
+    o->m = m;
+    o->is_beside = is_beside;
+    o->probe = probe_new(&m->role.loop, on_done, on_lost, o);
+}
+
+void monitor_order_init(struct monitor *m)
+{
+    init_one(m, &m->order, false);
+    init_one(m, &m->beside_order, true);
+}
+
+void monitor_order_fini(struct monitor *m)
+{
+    probe_free(&m->order.probe);
+    probe_free(&m->beside_order.probe);
+    monitor_conf_drop_password(&m->order.password);
+    monitor_conf_drop_password(&m->beside_order.password);
+}

@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_failover: a lost primary is replaced, by pg_promote() or by failover_command; commands that
+misbehave; the monitor killed on the way; switchover. Real servers, the primary on node 0 and on node 2."""
+import json
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from pgt import postgres, procs, waits
+from pgt.wire import Wire
+from test_monitor import (PERIOD, Trio, column, logged_in, monitor_pid, roles, show,  # noqa: F401
+                          trio, wait_settled)
+
+QUICK = {**PERIOD, "health_check_max_retries": 0, **{f"backend_application_name{i}": f"node{i}" for i in range(3)}}
+
+
+def pool_for(start_pool, trio, **conf):
+    return start_pool(*[n.address for n in trio.nodes], **{**QUICK, **conf})
+
+
+def is_primary(pg) -> bool:
+    return pg.value("select pg_is_in_recovery()") == "f"
+
+
+def primaries(trio) -> list[int]:
+    return [i for i, n in enumerate(trio.nodes) if n.daemon is not None and is_primary(n)]
+
+
+def wait_primary(pool, node: int, seconds: float = 15) -> None:
+    waits.wait_for(f"node {node} is the primary", lambda: column(pool, "role")[node] == "primary", seconds)
+
+
+def write(pool, table: str) -> None:
+    """A write by a new client; it may be refused while there is no primary."""
+    def attempt():
+        try:
+            with Wire(pool.address) as w:
+                if w.login()[-1].type != "Z":
+                    return False
+                messages = w.simple(f"create table if not exists {table} as select 1 as a")
+                return any(m.type == "C" for m in messages) and not any(m.type == "E" for m in messages)
+        except (OSError, EOFError):
+            return False
+    waits.wait_for("a write succeeds", attempt, 15)
+
+
+def script(name: str, text: str) -> Path:
+    home = procs.folder(name)
+    path = home / f"{name}.sh"
+    path.write_text("#!/bin/sh\n" + text, encoding="utf-8")
+    path.chmod(0o755)
+    return path
+
+
+def promoting(trio, extra: str = "") -> Path:
+    """A failover_command that promotes its new main node by SQL, as a site's own script would."""
+    psql = "psql -X -q -h 127.0.0.1 -U postgres -d postgres"
+    return script("failover", f"""{extra}
+echo "promoting node $5"
+[ "$1" = "$8" ] || exit 0
+exec {psql} -p "$7" -c 'select pg_promote()' </dev/null
+""")
+
+
+ARGS = "%d %h %p '%D' %m %H %r %P %N %S %M %R %%"
+
+
+def behind(trio, node: int) -> None:
+    """Makes a standby miss the last writes: it must not be the one that is promoted."""
+    trio.nodes[node].rows("alter system set primary_conninfo = ''")
+    trio.nodes[node].rows("select pg_reload_conf()")
+    waits.wait_for("it does not stream", lambda: trio.nodes[node].value(
+        "select count(*) from pg_stat_wal_receiver") == "0")
+    trio.primary.rows("create table last_words as select 1 as a")
+    ahead = next(i for i in trio.standbys if i != node)
+    waits.wait_for("the other one has it", lambda: trio.nodes[ahead].value(
+        "select count(*) from pg_class where relname = 'last_words'") == "1")
+
+
+def test_auto_promote_takes_the_one_that_has_most(trio, start_pool):
+    """The lower standby misses the last write: the other one is promoted, and the lower one is led to it."""
+    pool = pool_for(start_pool, trio, auto_promote=True)
+    wait_settled(pool, trio.at)
+    late, ahead = trio.standbys
+    old_conninfo = trio.nodes[late].value("show primary_conninfo")
+    behind(trio, late)
+    trio.primary.stop(signal.SIGQUIT)
+    wait_primary(pool, ahead)
+    assert primaries(trio) == [ahead]
+    write(pool, "after")
+    assert trio.nodes[ahead].value("select count(*) from last_words") == "1"
+    host = f"127.0.0.1({trio.primary.port})"
+    for text in (f"=== Starting degeneration. shutdown host {host} ===", f"promoting node {ahead}",
+                 f"failover: set new primary node: {ahead}", f"failover: set new main node: {ahead}",
+                 f"=== Failover done. shutdown host {host} ==="):
+        assert text in pool.log()
+    # It has nothing to begin with; give it the word of the old primary back.
+    trio.nodes[late].rows(f"alter system set primary_conninfo = '{old_conninfo}'")
+    trio.nodes[late].rows("select pg_reload_conf()")
+    waits.wait_for("the other standby follows", lambda: show(pool)[late]["replication_state"] == "streaming", 30)
+    assert f"port='{trio.nodes[ahead].port}'" in trio.nodes[late].value("show primary_conninfo")
+    assert "application_name" in trio.nodes[late].value("show primary_conninfo")
+
+
+def test_auto_promote_and_follow(trio, start_pool):
+    pool = pool_for(start_pool, trio, auto_promote=True)
+    wait_settled(pool, trio.at)
+    began = time.monotonic()
+    trio.primary.stop(signal.SIGKILL)
+    waits.wait_for("somebody else is the primary", lambda: "primary" in column(pool, "role")
+                   and column(pool, "role")[trio.at] != "primary")
+    took = time.monotonic() - began
+    new = column(pool, "role").index("primary")
+    other = next(i for i in trio.standbys if i != new)
+    waits.wait_for("the other one follows", lambda: show(pool)[other]["replication_state"] == "streaming", 20)
+    assert took < 5
+    write(pool, "after")
+    waits.wait_for("it arrives there", lambda: trio.nodes[other].value(
+        "select count(*) from pg_class where relname = 'after'") == "1")
+    # The old primary comes back, believing in itself: it is never used, whatever it says.
+    trio.primary.start()
+    waits.wait_for("it answers", lambda: column(pool, "pg_status")[trio.at] == "up")
+    waits.holds_for("it is not used", lambda: column(pool, "role")[new] == "primary" and
+                    column(pool, "status")[trio.at] in ("down", "quarantine"), 2)
+
+
+def test_a_living_primary_is_not_replaced(trio, start_pool):
+    """Only we do not reach it: a standby still streams from it, so nobody is promoted."""
+    pool = pool_for(start_pool, trio, auto_promote=True, health_check_test=True)
+    wait_settled(pool, trio.at)
+    request = pool.home / "backend_down_request"
+    request.write_text(f"{trio.at}\tdown\n", encoding="utf-8")
+    waits.wait_for("the loss is seen", lambda: f"failover of node {trio.at} waits" in pool.log())
+    waits.holds_for("nobody is promoted", lambda: primaries(trio) == [trio.at], 2)
+    request.unlink()
+    wait_settled(pool, trio.at)
+    write(pool, "after")
+
+
+def test_failover_command_gets_everything(trio, start_pool):
+    facts = procs.folder("facts")
+    path = promoting(trio, f'for a in "$@"; do echo "$a"; done > {facts}/args\nenv > {facts}/env\ncat > {facts}/json')
+    dirs = {f"backend_data_directory{i}": f"/data of/$(node)'{i}" if i == trio.at else f"/data/{i}" for i in range(3)}
+    pool = pool_for(start_pool, trio, failover_command=f"{path} {ARGS.replace(chr(39), '')}",
+                    **{k: v.replace("'", "") for k, v in dirs.items()})
+    wait_settled(pool, trio.at)
+    late, new = trio.standbys
+    behind(trio, late)
+    trio.primary.stop(signal.SIGQUIT)
+    wait_primary(pool, new)
+    old_dir = dirs[f"backend_data_directory{trio.at}"].replace("'", "")
+    old_port, new_port = str(trio.primary.port), str(trio.nodes[new].port)
+    assert (facts / "args").read_text(encoding="utf-8").splitlines() == [
+        str(trio.at), "127.0.0.1", old_port, old_dir, str(new), "127.0.0.1", new_port, str(trio.at), "127.0.0.1",
+        old_port, str(trio.at), f"/data/{new}", "%"]
+    env = (facts / "env").read_text(encoding="utf-8").splitlines()
+    for line in ("PGPOOL_EVENT=failover", f"PGPOOL_NODE_ID={trio.at}", f"PGPOOL_NODE_DATA_DIRECTORY={old_dir}",
+                 f"PGPOOL_NEW_PRIMARY_PORT={new_port}", "PGPOOL_OLD_PRIMARY_HOST=127.0.0.1"):
+        assert line in env
+    told = json.loads((facts / "json").read_text(encoding="utf-8"))
+    assert told["event"] == "failover" and told["node"]["id"] == trio.at and told["new_primary"]["id"] == new
+    assert [n["id"] for n in told["nodes"]] == [0, 1, 2]
+    assert told["nodes"][new]["received_lsn"] > told["nodes"][late]["received_lsn"]
+    assert f"failover_command: promoting node {new}" in pool.log()
+    assert "execute command: " in pool.log()
+
+
+def test_a_lost_standby_runs_the_command_and_nobody_is_promoted(trio, start_pool):
+    facts = procs.folder("facts")
+    command = script("failover", f'echo "$@" >> {facts}/down\n')
+    back = script("failback", f'echo "$@" >> {facts}/up\n')
+    pool = pool_for(start_pool, trio, failover_command=f"{command} %d %m %P", failback_command=f"{back} %d %m %P")
+    wait_settled(pool, trio.at)
+    lost = trio.standbys[0]
+    trio.nodes[lost].stop()
+    waits.wait_for("the command was run", lambda: (facts / "down").exists())
+    assert (facts / "down").read_text(encoding="utf-8") == f"{lost} {trio.at} {trio.at}\n"
+    host = f"127.0.0.1({trio.nodes[lost].port})"
+    waits.wait_for("it is done", lambda: f"=== Failover done. shutdown host {host} ===" in pool.log())
+    trio.nodes[lost].start()
+    wait_settled(pool, trio.at)
+    waits.wait_for("the other command was run", lambda: (facts / "up").exists())
+    assert (facts / "up").read_text(encoding="utf-8") == f"{lost} {trio.at} {trio.at}\n"
+    waits.wait_for("it is told", lambda: f"=== Failback done. reconnect host {host} ===" in pool.log())
+    assert primaries(trio) == [trio.at]
+
+
+def test_commands_that_fail_are_tried_again(trio, start_pool):
+    count = procs.folder("count") / "n"
+    path = promoting(trio, f'echo x >> {count}\n[ $(wc -l < {count}) -lt 3 ] && exit 7')
+    pool = pool_for(start_pool, trio, failover_command=f"{path} {ARGS}")
+    wait_settled(pool, trio.at)
+    trio.primary.stop(signal.SIGQUIT)
+    waits.wait_for("somebody is the primary", lambda: "primary" in column(pool, "role"), 30)
+    assert count.read_text(encoding="utf-8").count("x") == 3
+    assert "exit status 7" in pool.log()
+    assert len(primaries(trio)) == 1
+
+
+def test_a_command_that_always_fails_is_given_up(trio, start_pool):
+    """And the primary that comes back is welcome."""
+    pool = pool_for(start_pool, trio, failover_command="exit 3")
+    wait_settled(pool, trio.at)
+    trio.primary.stop(signal.SIGQUIT)
+    waits.wait_for("it is given up", lambda: f"failover of node {trio.at} was given up" in pool.log(), 30)
+    assert pool.log().count("execute command: exit 3") == 3
+    trio.primary.start()
+    wait_settled(pool, trio.at)
+    write(pool, "after")
+
+
+def test_a_command_that_hangs_is_ended(trio, start_pool):
+    count = procs.folder("count") / "n"
+    path = promoting(trio, f'echo x >> {count}\n[ $(wc -l < {count}) -lt 2 ] && sleep 1000')
+    pool = pool_for(start_pool, trio, failover_command=f"{path} {ARGS}", failover_command_timeout=1)
+    wait_settled(pool, trio.at)
+    trio.primary.stop(signal.SIGQUIT)
+    waits.wait_for("somebody is the primary", lambda: "primary" in column(pool, "role"), 30)
+    assert "it took too long and was ended" in pool.log()
+    assert len(primaries(trio)) == 1
+
+
+def test_a_command_that_prints_ten_megabytes(trio, start_pool):
+    path = promoting(trio, "yes 'a line that says nothing at all' | head -c 10000000; printf end")
+    pool = pool_for(start_pool, trio, failover_command=f"{path} {ARGS}")
+    wait_settled(pool, trio.at)
+    trio.primary.stop(signal.SIGQUIT)
+    waits.wait_for("somebody is the primary", lambda: "primary" in column(pool, "role"), 20)
+    waits.wait_for("the end is told", lambda: "more lines were left out" in pool.log())
+    assert pool.log().count("a line that says nothing at all") <= 1000
+    assert len(primaries(trio)) == 1
+
+
+def test_a_command_that_is_killed(trio, start_pool):
+    count = procs.folder("count") / "n"
+    path = promoting(trio, f'echo x >> {count}\n[ $(wc -l < {count}) -lt 2 ] && kill -9 $$')
+    pool = pool_for(start_pool, trio, failover_command=f"{path} {ARGS}")
+    wait_settled(pool, trio.at)
+    trio.primary.stop(signal.SIGQUIT)
+    waits.wait_for("somebody is the primary", lambda: "primary" in column(pool, "role"), 30)
+    assert "exit status 137" in pool.log() or "was ended by signal 9" in pool.log()
+    assert len(primaries(trio)) == 1
+
+
+def test_follow_primary_command(trio, start_pool):
+    facts = procs.folder("facts")
+    path = promoting(trio)
+    follow = script("follow", f'echo "$@" >> {facts}/follow\n')
+    pool = pool_for(start_pool, trio, failover_command=f"{path} {ARGS}", follow_primary_command=f"{follow} %d %m %P %M")
+    wait_settled(pool, trio.at)
+    trio.primary.stop(signal.SIGQUIT)
+    waits.wait_for("somebody is the primary", lambda: "primary" in column(pool, "role"), 20)
+    new = column(pool, "role").index("primary")
+    others = [i for i in range(3) if i != new]
+    waits.wait_for("both others are told", lambda: (facts / "follow").exists() and
+                   len((facts / "follow").read_text(encoding="utf-8").splitlines()) == 2)
+    assert (facts / "follow").read_text(encoding="utf-8").splitlines() == [
+        f"{i} {new} {trio.at} {trio.at}" for i in others]
+
+
+@pytest.mark.parametrize("moment", ["confirm", "command", "search"])
+def test_the_monitor_is_killed_on_the_way(trio, start_pool, moment):
+    """The next one goes on: one primary, nobody lost, and the command is not run beside itself."""
+    home = procs.folder("way")
+    path = promoting(trio, f'echo x >> {home}/began\n[ -e {home}/go ] || while ! [ -e {home}/go ]; do sleep 0.05; done\n'
+                           f'echo x >> {home}/ended\n' + ("exit 0" if moment == "search" else ""))
+    pool = pool_for(start_pool, trio, failover_command=f"{path} {ARGS}")
+    wait_settled(pool, trio.at)
+    if moment != "command":
+        (home / "go").touch()
+    monitor = monitor_pid(pool)
+    trio.primary.stop(signal.SIGQUIT)
+    if moment == "command":
+        waits.wait_for("the command runs", lambda: (home / "began").exists())
+    elif moment == "search":
+        waits.wait_for("the command has run", lambda: (home / "ended").exists())
+    os.kill(monitor, signal.SIGKILL)
+    waits.wait_for("there is a new monitor", lambda: monitor_pid(pool) not in (0, monitor))
+    if moment == "command":
+        waits.wait_for("it knows", lambda: "is still running" in pool.log())
+        assert (home / "began").read_text(encoding="utf-8") == "x\n"
+        (home / "go").touch()
+    elif moment == "search":
+        trio.nodes[trio.standbys[0]].rows("select pg_promote()")
+    waits.wait_for("somebody is the primary", lambda: "primary" in column(pool, "role"), 30)
+    if moment == "command":
+        waits.wait_for("its words are not lost", lambda: "failover_command: promoting node" in pool.log())
+    assert len(primaries(trio)) == 1
+    assert column(pool, "status")[primaries(trio)[0]] == "up"
+    pool.log_seen = len(pool.log())
+
+
+def test_the_monitor_is_killed_again_and_again(trio, start_pool):
+    pool = pool_for(start_pool, trio, auto_promote=True)
+    wait_settled(pool, trio.at)
+    stop = threading.Event()
+
+    def killer():
+        while not stop.wait(0.15):
+            pid = monitor_pid(pool)
+            if pid:
+                os.kill(pid, signal.SIGKILL)
+    thread = threading.Thread(target=killer)
+    trio.primary.stop(signal.SIGQUIT)
+    thread.start()
+    stop.wait(2)
+    stop.set()
+    thread.join()
+    waits.wait_for("somebody is the primary", lambda: "primary" in column(pool, "role"), 60)
+    assert len(primaries(trio)) == 1
+    write(pool, "after")
+    pool.log_seen = len(pool.log())
+
+
+def test_rolling_restart(trio, start_pool):
+    """Standbys first, then the primary: with patience nobody is replaced, and all are back by themselves."""
+    pool = pool_for(start_pool, trio, auto_promote=True, health_check_max_retries=20, auto_failback_interval=0)
+    wait_settled(pool, trio.at)
+    for i in trio.standbys + [trio.at]:
+        trio.nodes[i].stop()
+        trio.nodes[i].start()
+        wait_settled(pool, trio.at, 30)
+    assert primaries(trio) == [trio.at]
+    write(pool, "after")
+
+
+def test_false_primary(trio, start_pool):
+    """detach_false_primary: one that believes in itself, and from which nobody streams."""
+    pool = pool_for(start_pool, trio, detach_false_primary=True)
+    wait_settled(pool, trio.at)
+    stray = postgres.start_postgres({"wal_keep_size": "64MB"}, roles=False)
+    pool.reload(backend_hostname3="127.0.0.1", backend_port3=stray.port)
+    waits.wait_for("it is detached", lambda: column(pool, "status")[3:] == ["down"])
+    assert column(pool, "role")[trio.at] == "primary"
+    assert "says that it is a primary, but the primary is node" in pool.log()
+    stray.stop(signal.SIGQUIT)
