@@ -392,7 +392,7 @@ def test_back_pressure(tls_pool):
         other.login(**USER)
         for _ in range(200):
             assert other.value("select 42") == "42"
-    assert tls_pool.memory_kb() - before < 30_000
+    assert tls_pool.memory_kb() - before < 30_000 or procs.is_sanitized()
     assert sum(1 for m in w.ready() if m.type == "D") == 100_000
     w.bye()
 
@@ -427,8 +427,9 @@ def test_half_open_handshakes(pg, pair, start_pool):
         begun = [socks.enter_context(half_open(pool.address, hello[:40])) for _ in range(1000)]
         cost_begun = (pool.memory_kb() - before) / 1000 - cost_silent
         serves(pool.address)
-        assert cost_silent < 4, f"{cost_silent} kB for each that is silent"
-        assert cost_begun < 64, f"{cost_begun} kB for each that has begun"
+        if not procs.is_sanitized():
+            assert cost_silent < 4, f"{cost_silent} kB for each that is silent"
+            assert cost_begun < 64, f"{cost_begun} kB for each that has begun"
         assert all(ended(sock) for sock in silent + begun)
 
 
@@ -478,4 +479,4 @@ def test_idle_clients_are_cheap(pg, pair, start_pool):
         for _ in range(500):
             socks.enter_context(tls_socket(pool.address, ctx))
         cost = (pool.memory_kb() - before) / 500
-    assert cost < 20, f"{cost} kB per idle TLS client"
+    assert cost < 20 or procs.is_sanitized(), f"{cost} kB per idle TLS client"

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from pgt import certs, postgres, waits
+from pgt import certs, postgres, procs, waits
 from pgt.tls import TlsWire, client_context, der_of, shown_cert
 
 USER = {"user": "trust_user", "database": "postgres"}
@@ -60,7 +60,7 @@ def test_a_thousand_reloads_under_load(pg, ca, start_pool):
     stopped(coming)
     assert stays.value("select 42") == "42"
     stays.bye()
-    assert pool.memory_kb() < memory * 1.3 + 4000
+    assert pool.memory_kb() < memory * 1.3 + 4000 or procs.is_sanitized()
     assert "stays in use" not in pool.log()
 
 

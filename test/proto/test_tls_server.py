@@ -378,7 +378,7 @@ def test_slow_client_of_a_tls_link(ssl_pg, start_pool):
         other.login("either", "postgres")
         for _ in range(200):
             assert other.value("select 42") == "42"
-    assert pool.memory_kb() - before < 30_000
+    assert pool.memory_kb() - before < 30_000 or procs.is_sanitized()
     assert sum(1 for m in w.ready() if m.type == "D") == 100_000
     w.bye()
 
