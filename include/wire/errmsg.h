@@ -13,6 +13,7 @@ struct errmsg {
     struct slice message;
     struct slice detail;
     struct slice hint;
+    struct slice whole; /* the message with its header, where the caller has set it */
 };
 
 /* Decodes `body`; returns -1 when it is not well formed (what could be read is filled in). */

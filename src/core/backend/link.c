@@ -168,6 +168,7 @@ void link_lend(struct link *link, void *owner, const struct link_owner_ops *ops)
     link->error_told = false;
     link->own_failed = false;
     link->watch_tags = false;
+    link->hold_ready = false;
     link->capture = false;
     link->hide_parameters = false;
     link->uses++;

@@ -92,12 +92,15 @@ static void link_on_parameter(struct link *link, struct slice body)
 
 /* An error ends the link when it is FATAL or PANIC: remember that the client has been told. Returns
  * true when the owner keeps it from the client. */
-static bool link_on_error(struct link *link, struct slice body)
+static bool link_on_error(struct link *link, const char *msg, const char *end)
 {
+    struct slice body =
+        slice_of(msg + PROTO_HEADER_BYTES, (size_t)(end - msg) - PROTO_HEADER_BYTES);
     struct errmsg m;
     bool keep = false;
 
     (void)errmsg_decode(body, &m);
+    m.whole = slice_of(msg, (size_t)(end - msg));
     if (link->owner != NULL && link->phase == LINK_LENT)
         keep = link->ops->on_error(link->owner, link, &m);
     if (slice_eq_str(m.severity, "FATAL") || slice_eq_str(m.severity, "PANIC"))
@@ -203,7 +206,11 @@ static bool link_on_whole(
     if (type == BE_COMMAND_COMPLETE && link->owner != NULL && link->phase == LINK_LENT)
         link->ops->on_tag(link->owner, link, slice_of(body.p, body.n > 0 ? body.n - 1 : 0));
     for_owner = link_is_for_owner(link, type);
-    if (type == BE_ERROR && link_on_error(link, body))
+    if (type == BE_ERROR)
+        link_flush_run(link, run); /* the owner may say it in other words */
+    if (type == BE_ERROR && link->phase != LINK_CLOSED && link_on_error(link, msg, end))
+        for_owner = false;
+    if (type == BE_READY && link->hold_ready && link->expect.len == 0)
         for_owner = false;
     if (link->phase == LINK_CLOSED)
         return false;

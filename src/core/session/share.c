@@ -283,16 +283,15 @@ bool share_repair(struct client *c)
     struct feed_run run = {0};
     struct buf sql = {0};
     char tx = c->link->tx_status;
+    bool repair = s->reset_seen && tx != 'E';
 
-    if (s->reset_seen && tx != 'E') {
-        s->reset_seen = false;
+    s->reset_seen = false;
+    if (repair) {
         (void)varset_diff(s->vars.link, s->vars.client, &sql);
         varset_assign(&s->vars.link, s->vars.client);
         varset_assign(&c->link->vars, s->vars.client);
-        if (sql.len > 0) {
-            c->link->watch_tags = true; /* the client is told of the values */
+        if (sql.len > 0)
             share_put_own_query(c, &run, buf_slice(&sql));
-        }
     }
     if (s->look_at_pins && tx == 'I') {
         s->look_at_pins = false;

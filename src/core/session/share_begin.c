@@ -266,6 +266,45 @@ static enum feed_step look_ahead(
     return FEED_PASS;
 }
 
+/* True when something in the sequence may change the session, as far as can be seen: then it is not
+ * sent while another one runs, for it must be known which of the two failed. */
+static bool batch_may_change(struct client *c, const char *p, const char *end)
+{
+    struct wire_reader r;
+    struct slice name;
+    struct share_name *n;
+    struct share_effects e;
+    uint32_t len;
+    char type;
+
+    if (expect_is_quiet(&c->link->expect))
+        return false;
+    for (; end - p >= PROTO_HEADER_BYTES; p += len + 1U) {
+        len = proto_get_u32(p + 1);
+        type = p[0];
+        if (len < 4 || (size_t)(end - p) < len + 1U)
+            return true;
+        if (type == FE_SYNC)
+            return false;
+        wire_reader_init(&r, slice_of(p + PROTO_HEADER_BYTES, len - 4));
+        name = wire_get_cstr(&r); /* of the statement, or the portal */
+        if (type == FE_PARSE) {
+            struct slice sql = wire_get_cstr(&r);
+
+            share_effects_of(balance_facts(c->ss, sql), sql, &e);
+            if (r.bad || e.any || e.pins != 0)
+                return true;
+        } else if (type == FE_BIND) {
+            name = wire_get_cstr(&r);
+            n = share_name_find(c->share, name);
+            if (r.bad || (n != NULL && (n->prep == NULL || n->prep->has_effects)) ||
+                (name.n == 0 && c->share->unnamed != NULL && c->share->unnamed->has_effects))
+                return true;
+        }
+    }
+    return true;
+}
+
 enum feed_step share_begin_batch(
     struct client *c, struct feed_run *run, const char *p, const char *end)
 {
@@ -275,7 +314,7 @@ enum feed_step share_begin_batch(
     int node;
 
     if (s->phase > SHARE_WAITING) {
-        step = on_present_link(c, false);
+        step = on_present_link(c, batch_may_change(c, p, end));
         if (step == FEED_PASS)
             step = share_make_ready(c, run);
     } else {

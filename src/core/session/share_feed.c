@@ -16,7 +16,10 @@ static void tell_query(struct client *c, const struct err *err)
     struct buf out = {0};
 
     wire_put_err(&out, err);
-    wire_put_ready(&out, share_tx_status(c));
+    if (share_is_busy(c))
+        c->share->owes_ready = true; /* fail_transaction is under way */
+    else
+        wire_put_ready(&out, share_tx_status(c));
     client_send(c, &out);
     client_note_idle(c);
 }
@@ -98,6 +101,24 @@ static bool is_refused(
         return true;
     }
     return false;
+}
+
+/* A statement that is refused here fails its transaction, too. */
+static void fail_transaction(struct client *c)
+{
+    struct share *s = c->share;
+    struct feed_run run = {0};
+
+    if (s->is_virtual) {
+        s->is_virtual = false;
+        s->is_lost = true;
+        buf_free(&s->begin);
+    } else if (s->phase == SHARE_ATTACHED && c->link->tx_status == 'T') {
+        share_put_own_query(c, &run,
+            slice_of_str("SELECT pg_catalog.a_statement_of_this_transaction_was_refused()"));
+        c->link->must_clean = true;
+        feed_flush(c, &run);
+    }
 }
 
 /* A transaction died with its link while nothing was under way: the next statement is told so,
@@ -182,6 +203,7 @@ static enum feed_step share_query(
     if ((c->share->is_untold && tell_lost(c, facts, &err)) || is_refused(c, &e, facts, &err)) {
         if (share_is_busy(c))
             return FEED_PARK;
+        fail_transaction(c);
         tell_query(c, &err);
         return FEED_LOCAL;
     }
@@ -206,11 +228,6 @@ static enum feed_step lone_sync(struct client *c)
     return FEED_LOCAL;
 }
 
-static unsigned op_of(char type)
-{
-    return type == FE_EXECUTE ? OP_EXECUTE : type == FE_SYNC ? OP_SYNC : 0;
-}
-
 static enum feed_step send_extended(
     struct client *c, struct feed_run *run, char type, struct slice msg, bool is_whole)
 {
@@ -227,9 +244,14 @@ static enum feed_step send_extended(
         return share_describe(c, run, msg);
     case FE_CLOSE:
         return share_close(c, run, msg);
+    case FE_EXECUTE:
+        if (c->share->portals != NULL)
+            share_execute(c, msg);
+        link_expect(c->link, OP_EXECUTE);
+        return FEED_PASS;
     default:
         if (type != FE_FLUSH)
-            link_expect(c->link, op_of(type));
+            link_expect(c->link, OP_SYNC);
         return FEED_PASS;
     }
 }
@@ -255,6 +277,7 @@ static enum feed_step tell_extended(struct client *c, const struct err *err)
 {
     struct buf out = {0};
 
+    fail_transaction(c);
     wire_put_err(&out, err);
     client_send(c, &out);
     c->local_error = true;

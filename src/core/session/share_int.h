@@ -56,10 +56,19 @@ struct share_savepoint {
 /* A prepared statement under the client's name. */
 struct share_name {
     struct hash_node node;
+    struct share_name *next_dropped;
     struct prep *prep; /* of a Parse; NULL: made by PREPARE in SQL */
     char *sql;         /* of such a PREPARE */
     uint64_t content;  /* its hash */
     bool is_new;       /* PREPARE is in the present exchange */
+    uint32_t len;
+    char name[];
+};
+
+/* A portal of a statement that changes the session when it is executed. */
+struct share_portal {
+    struct share_portal *next;
+    struct prep *prep;
     uint32_t len;
     char name[];
 };
@@ -89,6 +98,8 @@ struct share {
     bool has_set;       /* something in it changes settings */
     bool hold;          /* what follows waits until this exchange is over */
     bool reset_seen;    /* a RESET fell back to the server's default */
+    bool owes_ready;    /* ReadyForQuery is held back: it is to be said when all is well */
+    bool in_string;     /* several statements in one query are being noted */
     bool dropped_all;   /* DISCARD ALL or DEALLOCATE ALL is in the present exchange */
     bool has_new_names; /* so is PREPARE */
     bool look_at_pins;  /* something may have untied the session */
@@ -101,10 +112,10 @@ struct share {
     bool is_untold;     /* is_lost, and the client has not been told */
     uint16_t npending;
     uint16_t nsql_names;
-    uint32_t pins;      /* bits by enum pin_reason */
+    uint32_t pins;       /* bits by enum pin_reason */
     uint32_t shown_pins; /* as the client's row says */
-    uint32_t mark_pins; /* before the present exchange */
-    uint32_t tx_pins;   /* before the transaction */
+    uint32_t mark_pins;  /* before the present exchange */
+    uint32_t tx_pins;    /* before the transaction */
     struct share_vars vars;
     struct share_vars mark;             /* before the present exchange; NULL outside of one */
     struct share_vars tx;               /* before the transaction; NULL outside of one */
@@ -120,6 +131,11 @@ struct share {
     struct client *client;
     struct err *last_words; /* of the server, when it ends; NULL mostly */
     struct share_pending *pending;
+    struct share_portal *portals;
+    struct share_name *dropped;   /* by DEALLOCATE in this exchange */
+    struct hash_table *old_names; /* before DISCARD ALL or DEALLOCATE ALL in this exchange */
+    struct prep *old_unnamed;
+    struct paramset told; /* parameters of the link before a RESET */
     struct share_wait *wait;
     struct buf begin; /* BEGIN that waits for the first statement */
     struct buf retry;
@@ -221,6 +237,10 @@ enum feed_step share_parse(struct client *c, struct feed_run *run, struct slice 
 enum feed_step share_bind(struct client *c, struct feed_run *run, struct slice msg, bool is_whole);
 enum feed_step share_describe(struct client *c, struct feed_run *run, struct slice msg);
 enum feed_step share_close(struct client *c, struct feed_run *run, struct slice msg);
+void share_execute(struct client *c, struct slice msg);
+void share_portals_free(struct share *s);
+/* The statement with this content, as the client calls it; p == NULL: none of its own. */
+struct slice share_name_of(const struct client *c, const char *content_name);
 /* PREPARE, EXECUTE, DEALLOCATE in SQL: before it is sent. */
 void share_names_before_sql(
     struct client *c, struct feed_run *run, const struct sql_facts *facts, struct slice sql);

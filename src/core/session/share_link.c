@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "wire/reader.h"
+#include "wire/writer.h"
 
 #include "share_int.h"
 
@@ -106,11 +107,35 @@ static void on_asked(struct client *c)
     client_unpark(c);
 }
 
+/* What was held back: parameters that are not what the client was told, and ReadyForQuery. */
+static void say_ready(struct client *c)
+{
+    struct share *s = c->share;
+    struct buf out = {0};
+    struct slice name;
+    struct slice value;
+    struct slice told;
+    uint32_t at = 0;
+
+    s->owes_ready = false;
+    c->link->hide_parameters = false;
+    while (s->told.len > 0 && paramset_next(&c->link->reported, &at, &name, &value)) {
+        told = paramset_get(&s->told, name);
+        if (told.p == NULL || !slice_eq(told, value))
+            wire_put_parameter_status(&out, name, value);
+    }
+    paramset_free(&s->told);
+    wire_put_ready(&out, c->link->tx_status);
+    client_send(c, &out);
+}
+
 /* The client has what it asked for. Keeps the link or gives it back, and goes on. */
 static void finish(struct client *c)
 {
     struct share *s = c->share;
 
+    if (s->owes_ready)
+        say_ready(c);
     share_show_pins(c);
     if (c->link->tx_status == 'I' && s->pins == 0)
         share_detach(c);
@@ -121,7 +146,6 @@ static void on_repaired(struct client *c)
 {
     struct share *s = c->share;
 
-    c->link->watch_tags = false;
     c->link->capture = false;
     s->phase = SHARE_ATTACHED;
     finish(c);
@@ -137,6 +161,8 @@ static void on_exchange_over(struct client *c)
     s->may_retry = false;
     s->reply_begun = false;
     c->server_batch = false;
+    s->owes_ready = s->owes_ready || c->link->hold_ready;
+    c->link->hold_ready = false;
     client_note_idle(c);
     if (c->balance != NULL)
         share_route_settle(c);
@@ -204,6 +230,31 @@ static bool is_fatal(const struct errmsg *m)
     return slice_eq_str(m->severity, "FATAL") || slice_eq_str(m->severity, "PANIC");
 }
 
+/* An error that speaks of a statement by the name it has on links: the client knows it by another.
+ * True when it was sent. */
+static bool rename_statement(struct client *c, struct link *link, struct slice msg)
+{
+    const char *found = memmem(msg.p, msg.n, "\"pgp_", 5);
+    struct slice name;
+    struct buf out = {0};
+    const char *rest;
+
+    if (found == NULL || (size_t)(msg.p + msg.n - found) < PREP_NAME_BYTES + 2)
+        return false;
+    name = share_name_of(c, found + 1);
+    if (name.p == NULL)
+        return false;
+    rest = found + 1 + PREP_NAME_BYTES;
+    buf_put_byte(&out, msg.p[0]);
+    buf_put_u32(&out, (uint32_t)(msg.n - 1 - PREP_NAME_BYTES + name.n));
+    buf_put(&out, msg.p + PROTO_HEADER_BYTES, (size_t)(found + 1 - msg.p) - PROTO_HEADER_BYTES);
+    buf_put(&out, name.p, name.n);
+    buf_put(&out, rest, (size_t)(msg.p + msg.n - rest));
+    on_bytes(c, link, out.data, out.len);
+    buf_free(&out);
+    return true;
+}
+
 /* The end of the server process is not the end of the session: what it means for the client is
  * said when the link is gone. */
 static bool on_error(void *owner, struct link *link, const struct errmsg *m)
@@ -226,7 +277,7 @@ static bool on_error(void *owner, struct link *link, const struct errmsg *m)
     }
     count_statement(c->ss, link->pool->cluster_node, COUNT_ERROR);
     s->saw_error = true;
-    return false;
+    return rename_statement(c, link, m->whole);
 }
 
 /* A row of the catalogue's answers, or of what ties the session. */

@@ -87,6 +87,12 @@ static void names_each(struct client *c, struct feed_run *run,
         }
 }
 
+static void count_sql_name(struct client *c, struct feed_run *run, struct share_name *n)
+{
+    (void)run;
+    c->share->nsql_names += n->prep == NULL ? 1 : 0;
+}
+
 static void drop_one(struct client *c, struct feed_run *run, struct share_name *n)
 {
     (void)run;
@@ -330,18 +336,87 @@ static struct prep *resolve(struct client *c, struct feed_run *run, struct slice
     return n->prep;
 }
 
-/* What executing the statement does to the session. */
-static void note_bound(struct client *c, struct prep *p)
+static void portal_drop(struct share *s, struct slice name)
 {
-    struct slice sql;
+    struct share_portal **pp = &s->portals;
+    struct share_portal *p;
 
+    for (; (p = *pp) != NULL; pp = &p->next)
+        if (slice_eq(slice_of(p->name, p->len), name)) {
+            *pp = p->next;
+            prep_unref(&p->prep);
+            mem_free(p);
+            return;
+        }
+}
+
+void share_portals_free(struct share *s)
+{
+    while (s->portals != NULL)
+        portal_drop(s, slice_of(s->portals->name, s->portals->len));
+}
+
+/* The names in EXECUTE and DEALLOCATE are the client's: its statements must be there under them. */
+static void load_names_in(struct client *c, struct feed_run *run, struct slice sql)
+{
+    const struct sql_facts *facts = balance_facts(c->ss, sql);
+    const struct sql_stmt *st = facts->nstmts == 1 ? &facts->stmts[0] : NULL;
+    struct share_name *n;
+    struct slice name;
+
+    if (st == NULL ||
+        (st->kind != SQL_EXECUTE && st->inner != SQL_EXECUTE && st->kind != SQL_DEALLOCATE))
+        return;
+    n = share_name_find(c->share, st->name);
+    if (n == NULL || n->prep == NULL)
+        return;
+    name = slice_of(n->name, n->len);
+    if (prepset_named(&c->link->preps, name) == n->content)
+        return;
+    put_close(c, run, name);
+    put_parse(c, run, n->prep, name, OP_PARSE | OP_QUIET);
+    prepset_set_named(&c->link->preps, name, n->content);
+}
+
+/* What executing the statement will do to the session. */
+static void note_bound(struct client *c, struct feed_run *run, struct slice portal, struct prep *p)
+{
+    struct share *s = c->share;
+    struct share_portal *known;
+
+    if (s->portals != NULL)
+        portal_drop(s, portal);
     if (p == NULL)
         return;
     c->bound_count = p->count;
-    sql = prep_sql(p);
-    share_route_note(c, sql);
-    if (p->has_effects)
-        share_note(c, sql, balance_facts(c->ss, sql));
+    share_route_note(c, prep_sql(p));
+    if (!p->has_effects)
+        return;
+    load_names_in(c, run, prep_sql(p));
+    known = mem_alloc_zero(sizeof *known + portal.n + 1);
+    known->prep = prep_ref(p);
+    known->len = (uint32_t)portal.n;
+    memcpy(known->name, portal.p, portal.n);
+    known->next = s->portals;
+    s->portals = known;
+}
+
+void share_execute(struct client *c, struct slice msg)
+{
+    struct share *s = c->share;
+    struct share_portal *p;
+    struct wire_reader r;
+    struct slice name;
+
+    wire_reader_init(&r, slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES));
+    name = wire_get_cstr(&r);
+    for (p = s->portals; p != NULL; p = p->next)
+        if (slice_eq(slice_of(p->name, p->len), name))
+            break;
+    if (p == NULL || r.bad)
+        return;
+    share_note(c, prep_sql(p->prep), balance_facts(c->ss, prep_sql(p->prep)));
+    portal_drop(s, name);
 }
 
 /* A message with the client's name of a statement in it, sent with ours. `at` is where the name
@@ -379,7 +454,7 @@ enum feed_step share_bind(struct client *c, struct feed_run *run, struct slice m
         return FEED_PASS;
     }
     p = resolve(c, run, name);
-    note_bound(c, name.n == 0 ? c->share->unnamed : p);
+    note_bound(c, run, portal, name.n == 0 ? c->share->unnamed : p);
     link_expect(c->link, OP_BIND);
     if (p == NULL)
         return FEED_PASS;
@@ -531,9 +606,43 @@ void share_names_before_sql(
 
 void share_names_drop_all(struct client *c)
 {
-    names_clear(c);
+    struct share *s = c->share;
+
+    if (s->old_names == NULL && s->old_unnamed == NULL) {
+        s->old_names = s->names;
+        s->old_unnamed = s->unnamed;
+        s->names = NULL;
+        s->unnamed = NULL;
+        s->nsql_names = 0;
+    } else {
+        names_clear(c);
+    }
     prepset_clear(&c->link->preps);
-    c->share->dropped_all = true;
+    s->dropped_all = true;
+}
+
+/* DISCARD ALL or DEALLOCATE ALL is over: what was is forgotten, or, when it failed, is there again
+ * in place of what came since. */
+static void settle_drop_all(struct client *c)
+{
+    struct share *s = c->share;
+    bool failed = s->saw_error && !s->in_string;
+    struct hash_table *names = failed ? s->old_names : s->names;
+    struct prep *unnamed = failed ? s->old_unnamed : s->unnamed;
+
+    if (!failed) {
+        s->names = s->old_names;
+        s->unnamed = s->old_unnamed;
+    } else if (c->link != NULL) {
+        c->link->must_clean = true; /* it knows more than is thought */
+    }
+    names_clear(c);
+    s->old_names = NULL;
+    s->old_unnamed = NULL;
+    s->names = names;
+    s->unnamed = unnamed;
+    s->nsql_names = 0;
+    names_each(c, NULL, count_sql_name);
 }
 
 void share_names_note_deallocate(struct client *c, const struct sql_stmt *st)
@@ -541,10 +650,9 @@ void share_names_note_deallocate(struct client *c, const struct sql_stmt *st)
     struct share_name *n;
 
     if ((st->flags & SQL_F_ALL) != 0) {
-        struct prep *unnamed = c->share->unnamed == NULL ? NULL : prep_ref(c->share->unnamed);
-
         share_names_drop_all(c);
-        c->share->unnamed = unnamed; /* has no name to be deallocated by */
+        if (c->share->old_unnamed != NULL && c->share->unnamed == NULL)
+            c->share->unnamed = prep_ref(c->share->old_unnamed); /* has no name to lose */
         return;
     }
     n = share_name_find(c->share, st->name);
@@ -552,7 +660,27 @@ void share_names_note_deallocate(struct client *c, const struct sql_stmt *st)
         return;
     prepset_drop_named(&c->link->preps, st->name);
     names_take(c->share, n);
-    name_free(c->share, n);
+    if (c->share->in_string) {
+        name_free(c->share, n);
+        return;
+    }
+    n->next_dropped = c->share->dropped;
+    c->share->dropped = n;
+}
+
+/* DEALLOCATE alone: it failed, or not. */
+static void settle_dropped(struct client *c)
+{
+    struct share *s = c->share;
+    struct share_name *n;
+
+    while ((n = s->dropped) != NULL) {
+        s->dropped = n->next_dropped;
+        if (s->saw_error && share_name_find(s, slice_of(n->name, n->len)) == NULL)
+            names_put(s, n);
+        else
+            name_free(s, n);
+    }
 }
 
 static void settle_one(struct client *c, struct share_pending *p, bool ok)
@@ -608,9 +736,29 @@ void share_names_settle(struct client *c)
         names_each(c, NULL, drop_if_new);
         s->has_new_names = false;
     }
-    if (s->dropped_all && s->saw_error && c->link != NULL)
-        c->link->must_clean = true; /* it may know more than is thought */
+    if (c->link != NULL && !expect_is_quiet(&c->link->expect))
+        return;
+    if (s->dropped != NULL)
+        settle_dropped(c);
+    if (s->dropped_all)
+        settle_drop_all(c);
     s->dropped_all = false;
+}
+
+struct slice share_name_of(const struct client *c, const char *content_name)
+{
+    const struct hash_table *t = c->share->names;
+    const struct hash_node *node;
+    uint32_t i;
+
+    for (i = 0; t != NULL && t->bucket != NULL && i <= t->mask; i++)
+        for (node = t->bucket[i]; node != NULL; node = node->next) {
+            const struct share_name *n = (const struct share_name *)node;
+
+            if (n->prep != NULL && memcmp(n->prep->name, content_name, PREP_NAME_BYTES) == 0)
+                return slice_of(n->name, n->len);
+        }
+    return slice_of(NULL, 0);
 }
 
 void share_names_free(struct client *c)
@@ -626,5 +774,8 @@ void share_names_free(struct client *c)
     s->npending = 0;
     mem_free(s->pending);
     s->pending = NULL;
+    s->saw_error = true;
+    settle_dropped(c);
+    settle_drop_all(c);
     names_clear(c);
 }

@@ -172,6 +172,19 @@ static void roll_back(struct share *s)
     savepoints_free(s);
 }
 
+/* The settings from before stay known, for COMMIT may fail; but what follows in the same string is
+ * another transaction. */
+static void commit(struct share *s)
+{
+    savepoints_free(s);
+    if ((s->pins & ~s->tx_pins & PIN_BIT(TEMP_TABLE)) != 0)
+        s->look_at_pins = true; /* ON COMMIT DROP */
+    if (s->in_string && s->tx.client != NULL) {
+        share_vars_clear(&s->tx);
+        begin(s);
+    }
+}
+
 static struct share_savepoint *savepoint_find(struct share *s, struct slice name)
 {
     struct share_savepoint *sp;
@@ -235,6 +248,8 @@ static void note_tx(struct client *c, const struct sql_stmt *st)
     case SQL_COMMIT:
         if (failed)
             roll_back(s);
+        else
+            commit(s);
         break;
     case SQL_ROLLBACK:
         roll_back(s);
@@ -325,12 +340,22 @@ void share_note(struct client *c, struct slice sql, const struct sql_facts *fact
     share_effects_of(facts, sql, &e);
     if (!s->hold)
         s->mark_pins = s->pins;
+    s->in_string = facts->nstmts > 1;
+    if (s->in_string)
+        begin(s); /* the string is one transaction, unless it says otherwise */
     for (i = 0; i < facts->nstmts; i++)
         note_stmt(c, &facts->stmts[i], sql);
     if (e.pins != 0)
         pin(c, e.pins);
     if (e.any)
         s->hold = true;
+    if (s->reset_seen && c->link != NULL && !c->link->hold_ready) {
+        /* The client is told of its parameters when they are right again. */
+        paramset_free(&s->told);
+        paramset_copy(&s->told, &c->link->reported);
+        c->link->hide_parameters = true;
+        c->link->hold_ready = true;
+    }
 }
 
 void share_note_unread(struct client *c)
@@ -364,18 +389,22 @@ void share_settle(struct client *c)
 
     if (s->saw_error)
         settle_failure(c, is_open);
-    if (!is_open && s->tx.client != NULL) {
+    if (!is_open) {
         share_vars_clear(&s->tx);
         savepoints_free(s);
+        share_portals_free(s);
     } else if (is_open) {
         begin(s); /* by a statement that was not looked at */
     }
     if (s->mark.client != NULL)
         share_vars_clear(&s->mark);
+    if (s->saw_error && !s->in_string)
+        s->reset_seen = false; /* it did not happen */
     s->saw_error = false;
     s->has_set = false;
     s->has_tx_words = false;
     s->hold = false;
+    s->in_string = false;
     varset_assign(&c->link->vars, s->vars.link);
 }
 
@@ -387,5 +416,7 @@ void share_state_free(struct client *c)
     share_vars_clear(&s->vars);
     share_vars_clear(&s->mark);
     share_vars_clear(&s->tx);
+    share_portals_free(s);
+    paramset_free(&s->told);
     varset_unref(&s->base);
 }

@@ -41,7 +41,7 @@ int errmsg_decode(struct slice body, struct errmsg *out)
     struct slice *field;
     uint8_t code;
 
-    *out = (struct errmsg){localized, localized, localized, localized, localized};
+    *out = (struct errmsg){localized, localized, localized, localized, localized, localized};
     wire_reader_init(&r, body);
     for (;;) {
         code = wire_get_u8(&r);
