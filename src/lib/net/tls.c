@@ -33,6 +33,13 @@ void tls_error_text(char *out, size_t cap, const char *otherwise)
     ERR_clear_error();
 }
 
+/* An old error would be taken for that of the next call. Asking costs less than emptying. */
+static void forget_errors(void)
+{
+    if (ERR_peek_error() != 0)
+        ERR_clear_error();
+}
+
 /* ---- what OpenSSL reads from and writes to ---- */
 
 static int tls_bio_read(BIO *bio, char *p, int n)
@@ -97,7 +104,7 @@ void tls_env_free(struct tls_env **ep)
 /* Sends what OpenSSL has written. */
 static int tls_flush(struct stream *s)
 {
-    struct buf *out = &s->tls->env->out;
+    struct buf *out = &s->tls->env->out; /* empty between two calls from outside */
     int rc = 0;
 
     if (out->len > 0)
@@ -309,21 +316,11 @@ static ssize_t tls_handshake(struct stream *s)
     return 1;
 }
 
-/* Decrypts what there is, up to `n` bytes. > 0 that many, else as stream_recv. */
-static ssize_t tls_decrypt(struct stream *s, char *p, size_t n)
+/* Reading stopped: nothing more is here, or the other side is done, or something is wrong. */
+static void tls_on_read_stop(struct stream *s, int rc)
 {
     struct tls *t = s->tls;
-    size_t total = 0;
-    int rc;
 
-    while (total < n) {
-        rc = SSL_read(t->ssl, p + total, n - total > INT_MAX ? INT_MAX : (int)(n - total));
-        if (rc <= 0)
-            break;
-        total += (size_t)rc;
-    }
-    if (total == n)
-        return (ssize_t)total;
     switch (SSL_get_error(t->ssl, rc)) {
     case SSL_ERROR_WANT_READ:
         break;
@@ -334,8 +331,27 @@ static ssize_t tls_decrypt(struct stream *s, char *p, size_t n)
         (void)tls_fail(s, "connection reset");
         break;
     }
+}
+
+/* Decrypts what there is, up to `n` bytes. > 0 that many, else as stream_recv. */
+static ssize_t tls_decrypt(struct stream *s, char *p, size_t n)
+{
+    struct tls *t = s->tls;
+    size_t total = 0;
+    int rc = 1;
+
+    while (total < n) {
+        rc = SSL_read(t->ssl, p + total, n - total > INT_MAX ? INT_MAX : (int)(n - total));
+        if (rc <= 0)
+            break;
+        total += (size_t)rc;
+        if (t->source_len == 0 && SSL_pending(t->ssl) == 0)
+            break; /* one more call would only find that out, and allocate a buffer for it */
+    }
+    if (rc <= 0)
+        tls_on_read_stop(s, rc);
     if (t->env->out.len > 0)
-        (void)tls_flush(s); /* an answer to a change of keys */
+        (void)tls_flush(s); /* an answer to a change of keys: it must not wait in what all share */
     return (ssize_t)total;
 }
 
@@ -374,7 +390,8 @@ ssize_t tls_recv(struct stream *s, char *p, size_t n)
 
     if (rc == -1)
         return rc;
-    ERR_clear_error(); /* an old one would be taken for this call's */
+    ASSERT(t->env->out.len == 0);
+    forget_errors();
     /* What OpenSSL itself holds comes first: it is older than anything to be fetched. */
     if (t->ssl != NULL && SSL_pending(t->ssl) > 0) {
         rc = 1;
@@ -416,7 +433,8 @@ int tls_send(struct stream *s, const char *p, size_t n)
 
     if (s->send_failed || t->has_failed || !t->is_secured)
         return -1;
-    ERR_clear_error();
+    ASSERT(t->env->out.len == 0);
+    forget_errors();
     while (n > 0) {
         rc = SSL_write(t->ssl, p, n > INT_MAX ? INT_MAX : (int)n);
         if (rc <= 0) {
