@@ -82,7 +82,7 @@ static bool client_of_link(
     const struct rows_header *rows = shm_get(src->shm, SHM_CLIENTS);
     const struct client_row *row = rows == NULL ? NULL : client_row_at(rows, link->client_row);
 
-    if (row == NULL)
+    if (row == NULL || link->state == LINK_STATE_IDLE)
         return false;
     client_row_copy(row, out);
     return out->state != CLIENT_STATE_FREE;

@@ -9,8 +9,11 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "backend/quota.h"
 #include "config/conf.h"
 #include "config/conf_param.h"
+#include "ipc/dbstats.h"
+#include "ipc/orders.h"
 #include "ipc/proc.h"
 #include "wire/proto.h"
 
@@ -59,10 +62,15 @@ void fixture_setup(void)
     plan.bytes[SHM_PROCS] = proc_table_bytes(NSLOTS);
     plan.bytes[SHM_CLIENTS] = rows_bytes(sizeof(struct client_row), NWORKERS, PER_WORKER);
     plan.bytes[SHM_LINKS] = rows_bytes(sizeof(struct link_row), NWORKERS, PER_WORKER);
+    plan.bytes[SHM_DBSTATS] = dbstats_region_bytes(NWORKERS);
+    plan.bytes[SHM_ORDERS] = orders_region_bytes();
+    plan.bytes[SHM_QUOTAS] = quota_region_bytes(NWORKERS);
     shm = shm_new(&plan, &err);
     ck_assert_ptr_nonnull(shm);
     rows_init(shm_get(shm, SHM_CLIENTS), sizeof(struct client_row), NWORKERS, PER_WORKER);
     rows_init(shm_get(shm, SHM_LINKS), sizeof(struct link_row), NWORKERS, PER_WORKER);
+    dbstats_region_init(shm, NWORKERS);
+    quota_region_init(shm, NWORKERS);
     for (i = 0; i < NWORKERS; i++) {
         proc = proc_row(shm, 1 + i);
         proc->pid = 4000 + i;

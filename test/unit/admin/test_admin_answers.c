@@ -117,6 +117,50 @@ START_TEST(a_skin_without_a_session_cannot_set)
 }
 END_TEST
 
+static struct admin_order last_order;
+static enum admin_order_state next_state;
+
+static enum admin_order_state take_order(
+    void *ctx, const struct admin_order *order, struct err *why)
+{
+    (void)ctx;
+    last_order = *order;
+    if (next_state == ADMIN_ORDER_REFUSED)
+        err_set(why, "55000", "no");
+    return next_state;
+}
+
+START_TEST(orders_are_for_operators)
+{
+    src.order = take_order;
+    ck_assert_int_eq(fixture_run_sql("pgpool pause"), -1);
+    ck_assert_str_eq(err.sqlstate, "42501");
+    src.is_operator = true;
+    next_state = ADMIN_ORDER_DONE;
+    ck_assert_int_eq(fixture_run_sql("pgpool kill client 4294967295"), 0);
+    ck_assert_int_eq(last_order.kind, ADMIN_ORDER_KILL_CLIENT);
+    ck_assert_uint_eq(last_order.client_id, UINT32_MAX);
+    ck_assert_str_eq(res.tag, "KILL CLIENT");
+    ck_assert_int_eq(fixture_run_sql("pgpool kill client 4294967296"), -1);
+    ck_assert_str_eq(err.sqlstate, "22023");
+    ck_assert_int_eq(fixture_run_sql("pgpool kill client 1.5"), -1);
+    ck_assert_str_eq(err.sqlstate, "22023");
+    ck_assert_int_eq(fixture_run_sql("pgpool reconnect"), 0);
+    ck_assert_int_eq(last_order.kind, ADMIN_ORDER_RECONNECT);
+    ck_assert_uint_eq(last_order.database.n, 0);
+    ck_assert(!res.is_waiting);
+    next_state = ADMIN_ORDER_WAITS;
+    ck_assert_int_eq(fixture_run_sql("pgpool drain"), 0);
+    ck_assert(res.is_waiting);
+    next_state = ADMIN_ORDER_REFUSED;
+    ck_assert_int_eq(fixture_run_sql("pgpool resume"), -1);
+    ck_assert_str_eq(err.sqlstate, "55000");
+    src.order = NULL;
+    ck_assert_int_eq(fixture_run_sql("pgpool pause"), -1);
+    ck_assert_str_eq(err.sqlstate, "0A000");
+}
+END_TEST
+
 START_TEST(syntax_errors_name_the_place)
 {
     struct admin_cmd cmd;
@@ -334,6 +378,7 @@ int main(void)
     tcase_add_test(tc, status_mixes_settings_and_facts);
     tcase_add_test(tc, show_set_and_reset_settings);
     tcase_add_test(tc, a_skin_without_a_session_cannot_set);
+    tcase_add_test(tc, orders_are_for_operators);
     tcase_add_test(tc, syntax_errors_name_the_place);
     tcase_add_test(tc, an_answer_has_a_limit);
     tcase_add_test(tc, random_commands_do_no_harm);

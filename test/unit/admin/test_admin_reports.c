@@ -8,7 +8,10 @@
 #include <stdlib.h>
 
 #include "admin_fixture.h"
+#include "backend/quota.h"
 #include "config/conf.h"
+#include "ipc/dbstats.h"
+#include "ipc/orders.h"
 #include "wire/proto.h"
 
 static void assert_columns(enum admin_report report, const char *expected)
@@ -57,6 +60,16 @@ START_TEST(columns_are_those_of_pgpool)
         "id pid user database application_name client_host client_port state node server_pid "
         "connected_at last_query_at wait_ms pinned pin_reason statement");
     assert_columns(ADMIN_REPORT_QUEUE, "database username node waiting longest_wait_ms reason");
+    assert_columns(ADMIN_REPORT_STATS,
+        "database logins assignments transactions queries bytes_received bytes_sent "
+        "transaction_time_us query_time_us wait_time_us query_p50_us query_p90_us query_p99_us "
+        "query_p999_us wait_p50_us wait_p90_us wait_p99_us wait_p999_us");
+    assert_columns(ADMIN_REPORT_LINKS,
+        "id pid node user database state server_pid client_id created_at lent_at returned_at uses "
+        "tls pin_reason statement");
+    assert_columns(ADMIN_REPORT_LIMITS, "name node user database used limit waiting");
+    assert_columns(ADMIN_REPORT_PINS, "database reason clients total");
+    assert_columns(ADMIN_REPORT_ORDERS, "database paused draining reconnect_at");
 }
 END_TEST
 
@@ -218,13 +231,13 @@ START_TEST(clients_one_by_one)
     c->port = 5;
     c = fixture_put_client(1, 0, CLIENT_STATE_FAILED_TX, "bob");
     fixture_lend(fixture_put_link(0, 0, LINK_STATE_LENT), c);
-    c->pin_reason = PIN_REASON_TEMP_TABLE;
+    c->pins = ROWS_PIN(PIN_REASON_TEMP_TABLE) | ROWS_PIN(PIN_REASON_LISTEN);
     fixture_run_report(ADMIN_REPORT_CLIENTS);
     fixture_assert_rows(
         "101|4000|alice|shop|psql|2001:db8::1|5|waiting|||2024-01-31 11:58:20|2024-01-31 "
         "11:59:58|1500|false||\n"
         "104|4001|bob|shop|psql|[local]||idle in transaction (aborted)|2|7000|2024-01-31 "
-        "11:58:20||0|true|temporary table|\n");
+        "11:58:20||0|true|temporary table, listen|\n");
 }
 END_TEST
 
@@ -248,6 +261,87 @@ START_TEST(queue_counts_what_waits_for_the_same)
                         "shop|alice|0|1|4|node limit\n"
                         "shop|alice|2|2|2|node limit\n"
                         "shop|bob|2|1|3|node limit\n");
+}
+END_TEST
+
+START_TEST(figures_per_database)
+{
+    struct dbstats_row *row = dbstats_row_of(shm, 1, slice_of_str("shop"));
+    int i;
+
+    dbstats_add(&row->logins, 3);
+    dbstats_add(&row->assignments, 4);
+    dbstats_add(&row->transactions, 5);
+    dbstats_add(&row->queries, 6);
+    dbstats_add(&row->bytes_in, 7);
+    dbstats_add(&row->bytes_out, 8);
+    dbstats_add(&row->transaction_us, 9);
+    dbstats_add(&row->query_us, 10);
+    dbstats_add(&dbstats_row_of(shm, 0, slice_of_str("shop"))->wait_us, 11);
+    for (i = 1; i <= 10; i++)
+        histogram_add(&row->query, i);
+    histogram_add(&row->wait, 15);
+    fixture_run_report(ADMIN_REPORT_STATS);
+    fixture_assert_rows("shop|3|4|5|6|7|8|9|10|11|5|9|10|10|15|15|15|15\n");
+}
+END_TEST
+
+START_TEST(links_one_by_one)
+{
+    struct client_row *c = fixture_put_client(1, 2, CLIENT_STATE_IDLE, "alice");
+    struct link_row *idle = fixture_put_link(0, 1, LINK_STATE_IDLE);
+
+    idle->released_us = AGO(30);
+    idle->client_row = 0; /* of who had it: not updated yet */
+    fixture_lend(fixture_put_link(1, 0, LINK_STATE_ACTIVE), c);
+    c->pins = ROWS_PIN(PIN_REASON_ADVISORY_LOCK);
+    src.is_operator = true;
+    fixture_run_report(ADMIN_REPORT_LINKS);
+    ck_assert_uint_eq(res.nrows, 2);
+    ck_assert_ptr_nonnull(strstr(fixture_rows_text(), "1|4000|2|alice|shop|idle|7001||2024-01-31"));
+    ck_assert_ptr_nonnull(
+        strstr(fixture_rows_text(), "4|4001|2|alice|shop|active|7000|106|2024-01-31"));
+    ck_assert_ptr_nonnull(strstr(fixture_rows_text(), "|false|advisory lock|select 1\n"));
+}
+END_TEST
+
+START_TEST(limits_with_use_and_waiters)
+{
+    fixture_put_client(0, 0, CLIENT_STATE_IDLE, "alice");
+    fixture_put_client(1, 0, CLIENT_STATE_CLOSING, "alice");
+    quota_set_limit(shm, 2, 50);
+    ck_assert(quota_take(shm, 2, 1));
+    quota_add_waiting(shm, 2, 0, 1);
+    fixture_run_report(ADMIN_REPORT_LIMITS);
+    ck_assert_ptr_nonnull(strstr(fixture_rows_text(), "max_clients||||1|10000|0\n"));
+    ck_assert_ptr_nonnull(strstr(fixture_rows_text(), "max_backend_connections|0|||0|0|0\n"));
+    ck_assert_ptr_nonnull(strstr(fixture_rows_text(), "max_backend_connections|2|||1|50|1\n"));
+}
+END_TEST
+
+START_TEST(pins_now_and_ever)
+{
+    struct dbstats_row *row = dbstats_row_of(shm, 0, slice_of_str("shop"));
+
+    dbstats_add(&row->npins[PIN_REASON_LISTEN], 4);
+    dbstats_add(&row->npins[PIN_REASON_LOAD], 1);
+    fixture_put_client(1, 0, CLIENT_STATE_IDLE, "alice")->pins = ROWS_PIN(PIN_REASON_LISTEN);
+    fixture_put_client(0, 0, CLIENT_STATE_IDLE, "bob")->pins = ROWS_PIN(PIN_REASON_LISTEN);
+    fixture_run_report(ADMIN_REPORT_PINS);
+    fixture_assert_rows("shop|listen|2|4\nshop|load|0|1\n");
+}
+END_TEST
+
+START_TEST(orders_that_hold)
+{
+    ck_assert_int_eq(orders_set(shm, slice_of_str("shop"), ORDER_PAUSE, &err), 0);
+    ck_assert_int_eq(orders_set(shm, slice_of_str("gone"), ORDER_DRAIN, &err), 0);
+    orders_clear(shm, slice_of_str("gone"), ORDER_DRAIN);
+    fixture_run_report(ADMIN_REPORT_ORDERS);
+    fixture_assert_rows("shop|true|false|\n");
+    ck_assert_int_eq(orders_set(shm, slice_of_str(""), ORDER_DRAIN, &err), 0);
+    fixture_run_report(ADMIN_REPORT_ORDERS);
+    fixture_assert_rows("|false|true|\nshop|true|false|\n");
 }
 END_TEST
 
@@ -283,6 +377,11 @@ int main(void)
     tcase_add_test(tc, statements_of_others_are_hidden);
     tcase_add_test(tc, clients_one_by_one);
     tcase_add_test(tc, queue_counts_what_waits_for_the_same);
+    tcase_add_test(tc, figures_per_database);
+    tcase_add_test(tc, links_one_by_one);
+    tcase_add_test(tc, limits_with_use_and_waiters);
+    tcase_add_test(tc, pins_now_and_ever);
+    tcase_add_test(tc, orders_that_hold);
     tcase_add_test(tc, torn_rows_do_no_harm);
     suite_add_tcase(s, tc);
     sr = srunner_create(s);
