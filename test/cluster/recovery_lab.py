@@ -118,8 +118,9 @@ class Cluster:
         node.write_conf({**PRIMARY_CONF, "cluster_name": "server0", "unix_socket_directories": str(self.home), **conf})
         self._add_scripts(node)
         node.start()
-        node.rows("create role replicator login replication")
-        node.rows("create extension pgpool_recovery")
+        # Nobody is there yet to wait for.
+        node.rows("set synchronous_commit = local; create role replicator login replication; "
+                  "create extension pgpool_recovery")
         return node
 
     def _make_standby(self, i: int) -> Node:

@@ -199,6 +199,7 @@ ALSO = [["node_info"], ["node_info", "-v", "0"], ["proc_info", "-a"], ["proc_inf
 @needs_peer
 @pytest.mark.parametrize("command", SAME, ids=" ".join)
 def test_their_tools_read_ours(pool, command):
+    waits.wait_for("the node is up", lambda: nodes(pool)[3] == "up")
     ours, theirs = pool.pcp.run(*command), pool.pcp.peer(*command)
     assert (theirs.stdout, theirs.stderr) == (ours.stdout, ours.stderr)
 

@@ -305,9 +305,9 @@ int tool_opts_parse(
     if (o->scope == '\0')
         o->scope = 'l';
     if (o->timeout_s == 0)
-        o->timeout_s = t->request == PCP_RECOVERY ? MAX_TIMEOUT_S
-                       : o->gracefully            ? LEAVE_TIMEOUT_S
-                                                  : DEFAULT_TIMEOUT_S;
+        o->timeout_s = t->request == PCP_RECOVERY       ? MAX_TIMEOUT_S
+                       : o->gracefully || o->switchover ? LEAVE_TIMEOUT_S
+                                                        : DEFAULT_TIMEOUT_S;
     if (o->user == NULL && (pw = getpwuid(geteuid())) != NULL)
         o->user = pw->pw_name;
     if (o->user == NULL || o->user[0] == '\0' || strlen(o->user) > PCP_USER_BYTES) {

@@ -51,6 +51,7 @@ enum pcp_wait {
     PCP_WAIT_DETACH,
     PCP_WAIT_DETACH_IDLE, /* and until no client uses the node */
     PCP_WAIT_PROMOTE,
+    PCP_WAIT_SWITCHOVER,
     PCP_WAIT_RECOVERY,
     PCP_WAIT_RELOAD
 };
@@ -76,6 +77,8 @@ struct pcp_conn {
     int64_t began_us; /* wall clock */
     int64_t give_up_us;
     uint64_t old_generation;
+    uint64_t nended; /* switchovers that had ended before, and that had been refused */
+    uint64_t nrefused;
     uint64_t recovery; /* its number */
     int recovery_step; /* the last one told; -1: none */
 };

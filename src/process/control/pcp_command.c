@@ -190,6 +190,19 @@ static enum pcp_outcome detach(struct pcp_conn *c, const struct pcp_packet *p, s
     return PCP_LATER;
 }
 
+/* The standby becomes the primary, and the others follow: the monitor tells in the view how it
+ * went. A switchover lets transactions end in any case, so -g adds nothing to it. */
+static enum pcp_outcome switch_over(
+    struct pcp_conn *c, const struct pcp_packet *p, int node, struct err *err)
+{
+    c->nended = c->ctl->view.sw.nended;
+    c->nrefused = c->ctl->view.sw.nrefused;
+    if (!ask_monitor(c, NODE_SWITCHOVER, node, err))
+        return PCP_FAILED;
+    pcp_wait_start(c, PCP_WAIT_SWITCHOVER, node, pcp_answer_type(p->type));
+    return PCP_LATER;
+}
+
 static enum pcp_outcome promote(struct pcp_conn *c, const struct pcp_packet *p, struct err *err)
 {
     struct slice body = p->body;
@@ -204,14 +217,13 @@ static enum pcp_outcome promote(struct pcp_conn *c, const struct pcp_packet *p, 
     if (c->ctl->view.primary == node)
         return fail(err, "55000", "invalid promote request",
             "The specified node is already the primary node.");
-    if (p->type == PCP_PROMOTE_GRACEFULLY || (body.n > 0 && body.p[0] == 's'))
-        return fail(err, "0A000", "promotion of a server by PCP is not built in this version",
-            "Promote the server itself (pg_promote): pgpool follows. Without -s and -g the node is "
-            "only named the primary.");
+    if (body.n > 0 && body.p[0] == 's')
+        return switch_over(c, p, node, err);
     if (c->ctl->view.node[node].pg_role == VIEW_ROLE_STANDBY)
         return fail(err, "55000", "invalid promote request",
-            "The server says that it is a standby: promote it itself (pg_promote), pgpool "
-            "follows.");
+            "The server says that it is a standby: with --switchover it is made the primary; "
+            "without, "
+            "a node is only named.");
     if (!ask_monitor(c, NODE_PROMOTE, node, err))
         return PCP_FAILED;
     pcp_wait_start(c, PCP_WAIT_PROMOTE, node, pcp_answer_type(p->type));

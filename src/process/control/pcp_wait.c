@@ -14,9 +14,29 @@
 
 #define LOOK_AGAIN_MS LOOP_TICK_MS
 #define GIVE_UP_MS    10000
+#define SWITCH_MS     (5 * 60 * 1000)  /* for a whole switchover */
 #define LEAVE_MS      (10 * 60 * 1000) /* for clients to end their sessions */
 
 enum progress { PENDING, REACHED, MISSED };
+
+static enum progress look_at_switchover(struct pcp_conn *c, struct err *err)
+{
+    const struct view_switch *sw = &c->ctl->view.sw;
+
+    if (sw->nended > c->nended && sw->ended_node == c->wait_node) {
+        if (sw->ended_well)
+            return REACHED;
+        err_set(err, "55000", "node %d was not made the primary", c->wait_node);
+        err_detail(err, "%s", sw->ended_why);
+        return MISSED;
+    }
+    if (sw->nrefused > c->nrefused && sw->refused_node == c->wait_node) {
+        err_set(err, "55000", "invalid promote request");
+        err_detail(err, "%s", sw->refused_why);
+        return MISSED;
+    }
+    return PENDING;
+}
 
 static enum progress look_at_node(struct pcp_conn *c, struct err *err)
 {
@@ -46,6 +66,8 @@ static enum progress look_at_node(struct pcp_conn *c, struct err *err)
         return MISSED;
     case PCP_WAIT_PROMOTE:
         return v->primary == c->wait_node ? REACHED : PENDING;
+    case PCP_WAIT_SWITCHOVER:
+        return look_at_switchover(c, err);
     case PCP_WAIT_RECOVERY:
     case PCP_WAIT_RELOAD:
         break;
@@ -93,22 +115,29 @@ static enum progress look(struct pcp_conn *c, struct err *err)
     return look_at_node(c, err);
 }
 
+static int limit_of(enum pcp_wait wait)
+{
+    if (wait == PCP_WAIT_SWITCHOVER)
+        return SWITCH_MS;
+    return wait == PCP_WAIT_DETACH_IDLE ? LEAVE_MS : GIVE_UP_MS;
+}
+
 static void give_up(const struct pcp_conn *c, struct err *err)
 {
+    int seconds = limit_of(c->wait) / 1000;
+
     if (c->wait == PCP_WAIT_RELOAD) {
-        err_set(
-            err, "57014", "the settings were not reloaded within %d seconds", GIVE_UP_MS / 1000);
+        err_set(err, "57014", "the settings were not reloaded within %d seconds", seconds);
         err_hint(err, "See pgpool's log.");
         return;
     }
     if (c->wait == PCP_WAIT_DETACH_IDLE) {
-        err_set(err, "57014", "clients still use node %d after %d seconds", c->wait_node,
-            LEAVE_MS / 1000);
+        err_set(err, "57014", "clients still use node %d after %d seconds", c->wait_node, seconds);
         err_hint(err, "The node stays detached if it is by now: see pcp_node_info.");
         return;
     }
     err_set(err, "57014", "the command had no effect on node %d within %d seconds", c->wait_node,
-        GIVE_UP_MS / 1000);
+        seconds);
     err_hint(err, "See pgpool's log, and the state of the node with pcp_node_info.");
 }
 
@@ -160,8 +189,6 @@ void pcp_wait_start(struct pcp_conn *c, enum pcp_wait wait, int node, char answe
     c->wait_node = node;
     c->answer = answer;
     c->began_us = clock_wall_us();
-    c->give_up_us =
-        clock_mono_us() +
-        (int64_t)(wait == PCP_WAIT_DETACH_IDLE ? LEAVE_MS : GIVE_UP_MS) * CLOCK_US_PER_MS;
+    c->give_up_us = clock_mono_us() + (int64_t)limit_of(wait) * CLOCK_US_PER_MS;
     timer_start(&c->ctl->role.loop, &c->poll, LOOK_AGAIN_MS);
 }

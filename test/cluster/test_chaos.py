@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_chaos: whatever is done to the servers and to pgpool's processes, with synchronous replication no
+acknowledged write is lost, no write is accepted by two primaries, and every client ends served.
+
+$PGT_CHAOS_SECONDS (25) says for how long, $PGT_CHAOS_SEED which way; a failure prints the seed and all
+that was done.
+"""
+import os
+import random
+import signal
+import threading
+import time
+
+import pytest
+
+from pgt import crowd, postgres, procs, proxy, shadow, waits
+
+from recovery_lab import Cluster, Pcp, statuses
+
+SYNC = "ANY 1 (server0, server1, server2)"
+SECONDS = float(os.environ.get("PGT_CHAOS_SECONDS", "25"))
+SEED = int(os.environ.get("PGT_CHAOS_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 30)
+SETTLE_S = 60
+pytestmark = [
+    pytest.mark.skipif(not postgres.is_installed() or shadow.pg_config() is None,
+                       reason="postgresql-server-dev is not installed"),
+    pytest.mark.skipif(proxy.pgpool_bin() is None, reason="PGPOOL_BIN does not name a program"),
+    pytest.mark.timeout(300 + 4 * SECONDS)]
+
+
+class Chaos:
+    """One run: the deeds, chosen by a seed, and how to get back to a whole cluster after each."""
+
+    def __init__(self, pool, cluster: Cluster, seed: int):
+        self.pool, self.cluster = pool, cluster
+        self.pcp = Pcp(pool)
+        self.random = random.Random(seed)
+        self.told: list[str] = [f"seed {seed}"]
+        self.began = time.monotonic()
+        self.pace = threading.Event()
+
+    def tell(self, text: str) -> None:
+        self.told.append(f"{time.monotonic() - self.began:7.2f} s  {text}")
+
+    # ---- what is known
+
+    def primary(self) -> int | None:
+        """The node that pgpool takes for the primary."""
+        found = [i for i, (status, role) in enumerate(statuses(self.pool)) if role == "primary" and status in ("up", "waiting")]
+        return found[0] if found else None
+
+    def is_whole(self) -> bool:
+        now = statuses(self.pool)
+        roles = [role for status, role in now if status == "up"]
+        if len(roles) != 3 or roles.count("primary") != 1:
+            return False
+        primary = [role for _, role in now].index("primary")
+        return self.cluster.streaming(primary) == 2
+
+    def settle(self) -> None:
+        """Brings lost nodes back as an operator would, then waits until all three are there."""
+        end = waits.deadline(SETTLE_S)
+        while not self.is_whole():
+            assert waits.now() < end, f"the cluster does not become whole: {statuses(self.pool)}"
+            primary = self.primary()
+            if primary is not None:
+                for i in range(3):
+                    if i != primary:
+                        self.bring_back(i)
+            self.pace.wait(0.3)
+
+    def bring_back(self, i: int) -> None:
+        node = self.cluster.nodes[i]
+        if not node.is_alive() and (node.data / "standby.signal").exists():
+            self.tell(f"    start standby {i}")
+            with_log = [str(shadow.make_shadow() / "pg_ctl"), "-D", str(node.data), "-l", str(node.data / "again.log"),
+                        "-W", "start"]
+            procs.run(with_log, user=postgres.OS_USER, cwd="/")
+            self.pace.wait(1)
+            return
+        status = statuses(self.pool)[i][0]
+        lagging = node.is_alive() and status in ("down", "quarantine") and node.ask("select pg_is_in_recovery()") == "f"
+        if (not node.is_alive() and status == "down") or lagging:
+            done = self.pcp.run("recovery_node", str(i))
+            self.tell(f"    recover node {i}: {done.returncode} {done.stderr.strip()[:160]}")
+        elif status == "down":
+            self.pcp.run("attach_node", str(i))
+
+    # ---- deeds
+
+    def standby(self) -> int:
+        primary = self.primary()
+        return self.random.choice([i for i in range(3) if i != primary])
+
+    def kill_primary(self) -> None:
+        primary = self.primary()
+        if primary is not None:
+            self.tell(f"kill the primary, node {primary}")
+            self.cluster.nodes[primary].kill()
+
+    def kill_standby(self) -> None:
+        i = self.standby()
+        self.tell(f"kill standby {i}")
+        self.cluster.nodes[i].kill()
+
+    def restart_standby(self) -> None:
+        i = self.standby()
+        self.tell(f"stop standby {i}")
+        self.cluster.nodes[i].end(signal.SIGINT)
+
+    def freeze(self, i: int, seconds: float) -> None:
+        pid = self.cluster.nodes[i].pid()
+        if pid is None:
+            return
+        pids = [pid, *procs.children(pid)]
+        for one in pids:
+            stop_or_go(one, signal.SIGSTOP)
+        self.pace.wait(seconds)
+        for one in pids:
+            stop_or_go(one, signal.SIGCONT)
+
+    def freeze_standby(self) -> None:
+        i, seconds = self.standby(), self.random.uniform(0.2, 2)
+        self.tell(f"freeze standby {i} for {seconds:.1f} s")
+        self.freeze(i, seconds)
+
+    def freeze_primary(self) -> None:
+        primary, seconds = self.primary(), self.random.uniform(0.1, 1)
+        if primary is not None:
+            self.tell(f"freeze the primary, node {primary}, for {seconds:.1f} s")
+            self.freeze(primary, seconds)
+
+    def terminate_sessions(self) -> None:
+        i = self.random.randrange(3)
+        n = self.cluster.nodes[i].ask("select count(pg_terminate_backend(pid)) from pg_stat_activity where backend_type = "
+                                      "'client backend' and pid <> pg_backend_pid() and random() < 0.5", "-")
+        self.tell(f"terminate {n} sessions of node {i}")
+
+    def detach_and_attach(self) -> None:
+        i = self.standby()
+        first, second = self.pcp.run("detach_node", str(i)), self.pcp.run("attach_node", str(i))
+        self.tell(f"detach and attach standby {i}: {first.returncode} {second.returncode}")
+
+    def switch_over(self) -> None:
+        i = self.standby()
+        done = self.pcp.run("promote_node", "-s", str(i))
+        self.tell(f"switch over to node {i}: {done.returncode} {done.stderr.strip()[:160]}")
+
+    def kill_worker(self) -> None:
+        titles = ("pcp", "health", "control", "monitor", "logger")
+        self.kill_process("a worker", lambda title: not any(word in title for word in titles))
+
+    def kill_monitor(self) -> None:
+        self.kill_process("the monitor", lambda title: "health" in title or "monitor" in title)
+
+    def kill_control(self) -> None:
+        self.kill_process("the control process", lambda title: "pcp" in title or "control" in title)
+
+    def kill_process(self, name: str, is_it) -> None:
+        """A process of pgpool, told by its title."""
+        found = [p for p in procs.children(self.pool.daemon.pid) if is_it(procs.command_line(p).lower())]
+        assert found, f"{name} is not there: {[procs.command_line(p) for p in procs.children(self.pool.daemon.pid)]}"
+        pid = self.random.choice(found)
+        self.tell(f"kill {name}, pid {pid}")
+        stop_or_go(pid, signal.SIGKILL)
+
+    def go(self, seconds: float) -> None:
+        deeds = [self.kill_primary, self.kill_standby, self.restart_standby, self.freeze_standby, self.freeze_primary,
+                 self.terminate_sessions, self.detach_and_attach, self.switch_over, self.kill_worker, self.kill_monitor,
+                 self.kill_control]
+        self.random.shuffle(deeds)
+        done = 0
+        while time.monotonic() < self.began + seconds or done < 3:
+            deeds[done % len(deeds)]()
+            done += 1
+            self.pace.wait(self.random.uniform(0.2, 1.5))
+            self.settle()
+            self.tell("whole again")
+
+
+def stop_or_go(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass
+
+
+@pytest.fixture
+def cluster():
+    it = Cluster(3, synchronous_standby_names=SYNC, synchronous_commit="on")
+    yield it
+    it.end()
+
+
+def check(cluster: Cluster, chaos: Chaos, load: crowd.Crowd, ended: float) -> None:
+    done = load.acknowledged()
+    primary = chaos.primary()
+    assert primary is not None
+    have = {int(row[0]) for row in cluster.nodes[primary].rows("select id from crowd")}
+    lost = [d for d in done if d.id not in have]
+    assert not lost, f"{len(lost)} of {len(done)} acknowledged writes are lost, the first one {lost[0]}"
+    assert crowd.two_primaries(done) == ""
+    for client in load.writers + load.readers:
+        assert client.tally.done and client.tally.done[-1].ended > ended, f"a client was not served at the end: {client.tally.failed[-3:]}"
+
+
+def test_chaos(cluster, start_pool):
+    conf = cluster.pool_conf(auto_promote=True, load_balance_mode=True, health_check_max_retries=0, auto_failback_interval=1,
+                             pool_mode=os.environ.get("PGT_CHAOS_POOL_MODE", "session"))
+    pool = start_pool(*[n.address for n in cluster.nodes], **conf)
+    chaos = Chaos(pool, cluster, SEED)
+    cluster.nodes[0].rows(crowd.TABLE)
+    chaos.settle()
+    load = crowd.Crowd(pool.address, writers=4, readers=3, pause_s=0.02)
+    load.start()
+    try:
+        chaos.go(SECONDS)
+        ended = time.monotonic()
+        waits.wait_for("every client is served", lambda: all(
+            c.tally.done and c.tally.done[-1].ended > ended for c in load.writers + load.readers), 30)
+        load.stop()
+        check(cluster, chaos, load, ended)
+    except BaseException:
+        for client in load.writers + load.readers:
+            client.ending.set()
+        print("\n".join(chaos.told))
+        raise
+    print("\n".join(chaos.told))
+    print(f"{len(load.acknowledged())} writes acknowledged, {len(load.errors(load.writers))} failed; "
+          f"{len(load.errors(load.readers))} reads failed")
