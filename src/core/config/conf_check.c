@@ -326,6 +326,7 @@ void conf_check(struct conf_load *load)
     conf_check_logging(load, c);
     conf_check_nodes(load, c);
     conf_check_balance(load, c);
+    conf_check_lists(load, c);
     conf_check_recovery(load, c);
     conf_check_cache(load, c);
     conf_check_tls(load, c);

@@ -134,6 +134,9 @@ struct slice pools_conf_split(struct slice *text);
 void pools_conf_undump(struct pools_conf *pc, struct slice text, struct conf_report *report);
 
 /* conf_load.c */
+/* conf_pattern.c: the lists of patterns and preferences. */
+void conf_check_lists(struct conf_load *load, const struct conf *c);
+
 const struct conf_slot *conf_slot_of(const struct conf_load *load, const struct conf_ref *ref);
 
 #endif

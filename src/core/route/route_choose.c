@@ -96,17 +96,17 @@ static int draw_preferred(
     const struct route_input *in, const struct route_preference *p, uint64_t *random)
 {
     const struct view *v = in->view;
-    bool wanted = draw_unit(random) < p->ratio;
+    bool wanted = draw_unit(random) < p->is.ratio;
     int primary = view_write_node(v);
     int target;
     int other;
 
-    if (p->what == ROUTE_PREFER_STANDBY) {
+    if (p->is.what == CONF_PREFER_STANDBY) {
         if (!wanted)
             return primary;
         return draw_node(in, STANDBYS, VIEW_NO_NODE, random);
     }
-    target = p->what == ROUTE_PREFER_PRIMARY ? primary : p->node;
+    target = p->is.what == CONF_PREFER_PRIMARY ? primary : p->is.node;
     if (!is_candidate(v, target))
         return VIEW_NO_NODE;
     if (wanted)

@@ -12,6 +12,7 @@
 #include <regex.h>
 
 #include "config/conf.h"
+#include "config/conf_pattern.h"
 #include "route/route.h"
 #include "route/route_rules.h"
 
@@ -25,13 +26,9 @@ struct route_patterns {
     int n;
 };
 
-enum route_prefer_what { ROUTE_PREFER_PRIMARY, ROUTE_PREFER_STANDBY, ROUTE_PREFER_NODE };
-
 struct route_preference {
     regex_t re;
-    enum route_prefer_what what;
-    int node;
-    double ratio;
+    struct conf_preference is;
 };
 
 struct route_preferences {

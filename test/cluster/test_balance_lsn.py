@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_balance_lsn: what a read must at least see: read_consistency with standbys that replay late, tables
+written lately (dml_adaptive_global), and the catalogue after another worker's DDL. The primary is on node
+0 and on node 2; replication is asynchronous."""
+import threading
+import time
+
+import pytest
+
+from pgt import waits
+from pgt.wire import SYNC, Wire, bind, execute, parse
+from test_balance_tx import PORT, code, is_standby, ok, weights
+from test_monitor import Trio, pool_for, wait_settled
+
+
+@pytest.fixture(scope="module", params=[0, 2], ids=["primary0", "primary2"])
+def cluster(request):
+    it = Trio(request.param)
+    it.primary.rows("create table t(a int)")
+    it.primary.rows("insert into t values (7)")
+    it.primary.rows("create table w(id int)")
+    it.primary.rows("create table other(id int)")
+    yield it
+    it.stop()
+
+
+@pytest.fixture
+def make(cluster, start_pool):
+    def start(**conf):
+        replay(cluster, "resume")
+        caught_up(cluster)
+        one = pool_for(start_pool, cluster, **{"load_balance_mode": True, "num_init_children": 1,
+                                               **weights(cluster), **conf})
+        wait_settled(one, cluster.at)
+        return one
+    yield start
+    replay(cluster, "resume")
+
+
+def login(cluster, pool) -> Wire:
+    wire = Wire(pool.address, seconds=20)
+    assert wire.login()[-1].type == "Z"
+    waits.wait_for("reads are balanced", lambda: away(cluster, wire))
+    return wire
+
+
+def replay(cluster, what: str) -> None:
+    for i in cluster.standbys:
+        cluster.nodes[i].rows(f"select pg_wal_replay_{what}()")
+
+
+def caught_up(cluster) -> None:
+    at = cluster.primary.value("select pg_current_wal_lsn()")
+    for i in cluster.standbys:
+        waits.wait_for("it has replayed", lambda i=i: cluster.nodes[i].value(
+            f"select pg_last_wal_replay_lsn() >= '{at}'") == "t")
+
+
+def away(cluster, wire) -> bool:
+    return is_standby(cluster, wire.value(PORT))
+
+
+COUNT = "select count(*), inet_server_port() from w"
+
+
+def count(wire) -> tuple[int, int]:
+    found = wire.rows(COUNT)[0]
+    return int(found[0]), int(found[1])
+
+
+def test_eventual_shows_less(cluster, make):
+    """The harness can see a stale read at all: without this, the others prove nothing."""
+    wire = login(cluster, make())
+    before, _ = count(wire)
+    replay(cluster, "pause")
+    ok(wire, "insert into w values (1)")
+    assert count(wire)[0] == before
+    wire.bye()
+
+
+@pytest.mark.parametrize("how", ["session", "global"])
+def test_own_writes_are_seen(cluster, make, how):
+    wire = login(cluster, make(read_consistency=how, read_consistency_wait=200))
+    before, _ = count(wire)
+    replay(cluster, "pause")
+    for n in range(5):
+        ok(wire, "insert into w values (1)")
+        assert count(wire) == (before + n + 1, cluster.primary.port)
+    ok(wire, "begin", "insert into w values (2)", "commit")
+    assert count(wire)[0] == before + 6
+    wire.send(parse("insert into w values (3)") + bind() + execute() + SYNC)
+    assert code(wire.ready()) is None
+    wire.send(parse(COUNT) + bind() + execute() + SYNC)
+    assert next(m for m in wire.ready() if m.type == "D").row()[0] == str(before + 7).encode()
+    ok(wire, "begin read only")
+    assert count(wire)[0] == before + 7
+    ok(wire, "commit", "begin")
+    assert count(wire)[0] == before + 7
+    ok(wire, "commit")
+    replay(cluster, "resume")
+    caught_up(cluster)
+    assert is_standby(cluster, count(wire)[1])
+    wire.bye()
+
+
+def test_waits_for_the_standby(cluster, make):
+    wire = login(cluster, make(read_consistency="session", read_consistency_wait=10000))
+    before, _ = count(wire)
+    replay(cluster, "pause")
+    ok(wire, "insert into w values (1)")
+    later = threading.Timer(0.5, replay, (cluster, "resume"))
+    later.start()
+    began = time.monotonic()
+    seen, port = count(wire)
+    later.join()
+    assert (seen, is_standby(cluster, port)) == (before + 1, True)
+    assert 0.3 < time.monotonic() - began < 8
+    wire.bye()
+
+
+def test_session_that_has_not_written_does_not_wait(cluster, make):
+    pool = make(read_consistency="session", read_consistency_wait=10000)
+    wire, writer = login(cluster, pool), login(cluster, pool)
+    before, _ = count(wire)
+    replay(cluster, "pause")
+    ok(writer, "insert into w values (1)")
+    began = time.monotonic()
+    seen, port = count(wire)
+    assert (seen, is_standby(cluster, port)) == (before, True)
+    assert time.monotonic() - began < 3
+    wire.bye()
+    writer.bye()
+
+
+def test_global_sees_what_others_wrote(cluster, make):
+    pool = make(read_consistency="global", read_consistency_wait=100, num_init_children=2)
+    wires = [login(cluster, pool) for _ in range(4)]
+    before, _ = count(wires[0])
+    replay(cluster, "pause")
+    for n, writer in enumerate(wires):
+        ok(writer, "insert into w values (1)")
+        assert [count(reader)[0] for reader in wires] == [before + n + 1] * 4
+    for wire in wires:
+        wire.bye()
+
+
+@pytest.mark.parametrize("how", ["off", "dml_adaptive"])
+def test_uncommitted_writes_are_seen(cluster, make, how):
+    """Whatever the settings say of reads after a write: what is not committed is on the primary only."""
+    wire = login(cluster, make(read_consistency="session", disable_load_balance_on_write=how))
+    before, _ = count(wire)
+    ok(wire, "begin", "insert into w values (1)")
+    assert count(wire) == (before + 1, cluster.primary.port)
+    ok(wire, "rollback")
+    assert count(wire)[0] == before
+    wire.bye()
+
+
+def test_tables_written_lately(cluster, make):
+    """Somebody's write keeps everybody's reads of that table on the primary for a while; others go on."""
+    pool = make(disable_load_balance_on_write="dml_adaptive_global", num_init_children=2,
+                track_table_mutation_cold_start_duration=0, track_table_mutation_max_staleness=60000,
+                sr_check_period=1)
+    wires = [login(cluster, pool) for _ in range(4)]
+    other = "select inet_server_port() from other right join t on true limit 1"
+    table = "select inet_server_port() from w right join t on true limit 1"
+    for wire in wires:
+        waits.wait_for("nothing was written lately", lambda wire=wire: is_standby(cluster, wire.value(table)))
+    ok(wires[0], "begin", "insert into w values (1)", "rollback")
+    for wire in wires:
+        assert is_standby(cluster, wire.value(table)), "rolled back"
+    replay(cluster, "pause")
+    cluster.primary.rows("insert into t select 7 from generate_series(1, 1000) g where g < 0")
+    ok(wires[1], "begin", "insert into w values (1)", "commit")
+    assert [is_standby(cluster, wire.value(table)) for wire in wires] == [False] * 4
+    assert [is_standby(cluster, wire.value(other)) for wire in wires] == [True] * 4
+    replay(cluster, "resume")
+    waits.wait_for("the mark runs out", lambda: is_standby(cluster, wires[2].value(table)), 30)
+    for wire in wires:
+        wire.bye()
+
+
+def test_ddl_in_another_worker(cluster, make):
+    """A function becomes volatile: all workers know at once, though they had asked before. (A session that
+    called it stays on the primary: it may have changed anything.)"""
+    pool = make(num_init_children=2, relcache_expire=0)
+    cluster.primary.rows("create or replace function f() returns int language sql stable as 'select 1'")
+    caught_up(cluster)
+    wires = [login(cluster, pool) for _ in range(12)]
+    call = "select inet_server_port() from t, f() limit 1"
+    assert [is_standby(cluster, w.value(call)) for w in wires] == [True] * 12
+    ok(wires[0], "create or replace function f() returns int language sql volatile as 'select 1'")
+    assert [is_standby(cluster, w.value(call)) for w in wires[:6]] == [False] * 6
+    ok(wires[3], "begin", "create or replace function f() returns int language sql stable as 'select 1'", "commit")
+    caught_up(cluster)
+    assert [is_standby(cluster, w.value(call)) for w in wires[6:]] == [True] * 6
+    for w in wires:
+        w.bye()

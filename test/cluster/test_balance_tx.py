@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_balance_tx: transactions over two servers, statements by name, several readers. Real standbys;
+the primary is on node 0 and on node 2. Where a statement ran is told by the server: inet_server_port()."""
+import pytest
+
+from pgt import waits
+from pgt.wire import SYNC, Wire, bind, execute, parse
+from test_monitor import Trio, pool_for, wait_settled
+
+PORT = "select inet_server_port() from t limit 1"
+
+
+@pytest.fixture(scope="module", params=[0, 2], ids=["primary0", "primary2"])
+def cluster(request):
+    it = Trio(request.param)
+    it.primary.rows("alter system set synchronous_standby_names = '2 (*)'")
+    it.primary.rows("alter system set synchronous_commit = 'remote_apply'")
+    it.primary.rows("select pg_reload_conf()")
+    it.primary.rows("create table t(a int)")
+    it.primary.rows("insert into t values (7)")
+    it.primary.rows("create table w(id int, v text)")
+    it.primary.rows("create sequence s")
+    yield it
+    it.stop()
+
+
+def weights(cluster) -> dict:
+    return {f"backend_weight{i}": 0 if i == cluster.at else 1 for i in range(3)}
+
+
+@pytest.fixture
+def make(cluster, start_pool):
+    def start(**conf):
+        one = pool_for(start_pool, cluster, **{"load_balance_mode": True, "num_init_children": 1,
+                                               **weights(cluster), **conf})
+        wait_settled(one, cluster.at)
+        return one
+    return start
+
+
+@pytest.fixture
+def pool(make):
+    return make()
+
+
+@pytest.fixture
+def w(pool):
+    wire = login(pool)
+    yield wire
+    wire.bye()
+
+
+def login(pool) -> Wire:
+    wire = Wire(pool.address, seconds=20)
+    assert wire.login()[-1].type == "Z"
+    wire.value(PORT)  # its questions are answered, its reader is open
+    return wire
+
+
+def is_standby(cluster, port) -> bool:
+    return int(port) in [cluster.nodes[i].port for i in cluster.standbys]
+
+
+def away(cluster, wire) -> bool:
+    """Does a read run on a standby?"""
+    return is_standby(cluster, wire.value(PORT))
+
+
+def ok(wire, *sqls: str) -> None:
+    for sql in sqls:
+        found = wire.simple(sql)
+        assert [m.fields for m in found if m.type == "E"] == [], sql
+
+
+def code(found) -> str | None:
+    return next((m.fields["C"] for m in found if m.type == "E"), None)
+
+
+def status(found) -> str:
+    return found[-1].body.decode()
+
+
+def idle_in_tx(cluster) -> int:
+    return sum(int(cluster.nodes[i].value("select count(*) from pg_stat_activity where state like 'idle in tr%'"))
+               for i in range(3))
+
+
+def test_read_leaves_a_read_write_transaction(cluster, w):
+    ok(w, "begin")
+    assert away(cluster, w)
+    assert w.value(PORT) == w.value(PORT)
+    ok(w, "insert into w values (1, 'x')")
+    assert not away(cluster, w), "it has written"
+    ok(w, "commit")
+    assert away(cluster, w)
+    waits.wait_for("both transactions are over", lambda: idle_in_tx(cluster) == 0)
+
+
+@pytest.mark.parametrize("level", ["repeatable read", "serializable"])
+def test_one_snapshot_is_one_server(cluster, w, level):
+    ok(w, f"begin isolation level {level}")
+    assert not away(cluster, w)
+    ok(w, "rollback")
+
+
+def test_error_of_a_read_that_left_fails_the_transaction(cluster, w):
+    ok(w, "begin", "insert into t select 1 where false", "rollback", "begin")
+    assert away(cluster, w)
+    found = w.simple("select 1 / (a - 7) from t")
+    assert (code(found), status(found)) == ("22012", "E")
+    assert code(w.simple("insert into w values (2, 'no')")) == "25P02"
+    assert code(w.simple(PORT)) == "25P02"
+    assert [m.body for m in w.simple("commit") if m.type == "C"] == [b"ROLLBACK\0"]
+    assert away(cluster, w)
+
+
+def test_error_in_a_sequence_that_left(cluster, w):
+    ok(w, "begin")
+    w.send(parse("select 1 / (a - 7) from t") + bind() + execute() + SYNC)
+    found = w.ready()
+    assert (code(found), status(found)) == ("22012", "E")
+    w.send(parse("insert into w values (2, 'no')") + bind() + execute() + SYNC)
+    assert code(w.ready()) == "25P02"
+    ok(w, "rollback")
+
+
+def test_savepoint_heals(cluster, make):
+    """A savepoint counts as a write, as with pgpool-II, unless writes do not count."""
+    w = login(make(disable_load_balance_on_write="off"))
+    ok(w, "begin", "savepoint a")
+    assert away(cluster, w)
+    assert code(w.simple("select 1 / (a - 7) from t")) == "22012"
+    ok(w, "rollback to a")
+    assert away(cluster, w)
+    ok(w, "insert into w values (30, 'kept')", "commit")
+    assert cluster.primary.value("select v from w where id = 30") == "kept"
+
+
+def test_settings_keep_reads_in_their_transaction(cluster, w):
+    ok(w, "begin", "set local datestyle = 'German'")
+    assert w.value("select date '2020-02-01'::text from t") == "01.02.2020"
+    ok(w, "commit")
+    assert w.value("select date '2020-02-01'::text from t") == "2020-02-01"
+
+
+def test_commit_and_chain(cluster, w):
+    ok(w, "begin")
+    assert away(cluster, w)
+    ok(w, "commit and chain")
+    assert away(cluster, w)
+    ok(w, "insert into w values (4, 'chain')", "rollback")
+    assert cluster.primary.value("select count(*) from w where id = 4") == "0"
+
+
+def test_begin_in_a_string_of_several(cluster, w):
+    ok(w, "begin; insert into w values (5, 'multi')")
+    assert not away(cluster, w)
+    ok(w, "commit")
+
+
+def test_read_only_transaction_lives_on_one_standby(cluster, w):
+    ok(w, "begin read only")
+    first = w.value(PORT)
+    assert is_standby(cluster, first)
+    assert w.value("select inet_server_port() from pg_class limit 1") == first, "its catalogue, too"
+    assert {w.value(PORT) for _ in range(5)} == {first}
+    found = w.simple("insert into w values (6, 'no')")
+    assert (code(found), status(found)) == ("25006", "E")
+    ok(w, "rollback")
+    assert w.simple("select 1")[-1].body == b"I"
+
+
+def test_what_cannot_run_there_leaves_a_read_only_transaction(cluster, w):
+    ok(w, "create temp table tt(a int)", "insert into tt values (1)", "begin read only")
+    assert away(cluster, w)
+    assert w.value("select a from tt") == "1"
+    found = w.simple("select nextval('s')")
+    assert (code(found), status(found)) == ("25006", "E")
+    assert code(w.simple(PORT)) == "25P02", "an error of the guest is one of the home"
+    ok(w, "rollback")
+    waits.wait_for("all is over", lambda: idle_in_tx(cluster) == 0)
+
+
+def test_set_in_a_read_only_transaction(cluster, w):
+    own = "/*NO LOAD BALANCE*/ select current_setting('work_mem')"
+    there = "select current_setting('work_mem') from t limit 1"
+    ok(w, "begin read only", "set work_mem = '9MB'", "rollback")
+    assert (w.value(own), w.value(there)) == ("4MB", "4MB")
+    ok(w, "begin read only", "set work_mem = '9MB'")
+    assert w.value(there) == "9MB"
+    ok(w, "commit")
+    assert (w.value(own), w.value(there)) == ("9MB", "9MB")
+
+
+def test_read_write_after_all(cluster, w):
+    ok(w, "begin read only", "set transaction read write", "insert into w values (7, 'rw')", "commit")
+    assert cluster.primary.value("select v from w where id = 7") == "rw"
+    assert away(cluster, w)
+
+
+def test_cursors_in_a_read_only_transaction(cluster, w):
+    ok(w, "begin read only", "declare c cursor for select inet_server_port() from t")
+    assert is_standby(cluster, w.value("fetch c"))
+    ok(w, "close c", "commit")
+    ok(w, "begin read only", "declare h cursor with hold for select a from t", "commit")
+    assert w.value("fetch h") == "7"
+    ok(w, "close h")
+
+
+def test_read_only_transaction_in_the_extended_protocol(cluster, w):
+    w.send(parse("begin read only") + bind() + execute() + parse(PORT) + bind() + execute() + SYNC)
+    found = w.ready()
+    assert is_standby(cluster, next(m for m in found if m.type == "D").row()[0]) and status(found) == "T"
+    w.send(parse("select a from t", "n1") + bind(name="n1") + execute() + SYNC)
+    assert [m.row()[0] for m in w.ready() if m.type == "D"] == [b"7"]
+    w.send(parse("commit") + bind() + execute() + SYNC)
+    assert status(w.ready()) == "I"
+    ok(w, "begin", "insert into w values (8, 'n1')")
+    w.send(bind(name="n1") + execute() + SYNC)
+    assert [m.row()[0] for m in w.ready() if m.type == "D"] == [b"7"], "the primary learned the name"
+    ok(w, "rollback")
+
+
+def test_standby_lost_in_its_read_only_transaction(cluster, w):
+    ok(w, "begin read only")
+    port = int(w.value(PORT))
+    node = next(n for n in cluster.nodes if n.port == port)
+    node.rows("select pg_terminate_backend(pid) from pg_stat_activity where state = 'idle in transaction'")
+    waits.wait_for("it is gone", lambda: idle_in_tx(cluster) <= 1)
+    waits.wait_for("the transaction has failed", lambda: code(w.simple(PORT)) in ("25P02", "08006"))
+    assert code(w.simple("select 1")) == "25P02"
+    ok(w, "rollback", "begin", "insert into w values (9, 'after')", "commit")
+
+
+def test_sql_prepare(cluster, w):
+    ok(w, "prepare p(int) as select inet_server_port() from t where a = $1")
+    assert is_standby(cluster, w.value("execute p(7)"))
+    ok(w, "begin", "insert into w values (10, 'p')")
+    assert not is_standby(cluster, w.value("execute p(7)"))
+    ok(w, "commit")
+    assert is_standby(cluster, w.value("execute p(7)"))
+    assert code(w.simple("prepare p as select 1")) == "42P05"
+    assert is_standby(cluster, w.value("execute p(7)")), "the first one still"
+    ok(w, "deallocate p")
+    assert code(w.simple("execute p(7)")) == "26000"
+    ok(w, "prepare p as select 'new' from t")
+    assert w.value("execute p") == "new"
+    ok(w, "deallocate all", "prepare q as insert into w values (11, 'q')", "execute q")
+    assert cluster.primary.value("select v from w where id = 11") == "q"
+
+
+def test_named_statement_parsed_and_executed_at_once(cluster, w):
+    w.send(parse(PORT, "once") + bind(name="once") + execute() + SYNC)
+    assert is_standby(cluster, next(m for m in w.ready() if m.type == "D").row()[0])
+    ok(w, "begin", "insert into w values (12, 'once')")
+    w.send(bind(name="once") + execute() + SYNC)
+    assert not is_standby(cluster, next(m for m in w.ready() if m.type == "D").row()[0])
+    ok(w, "commit")
+    w.send(parse(PORT, "once") + SYNC)
+    assert code(w.ready()) == "42P05"
+    ok(w, "deallocate once")
+    w.send(parse("select 'again' from t", "once") + bind(name="once") + execute() + SYNC)
+    assert next(m for m in w.ready() if m.type == "D").row() == [b"again"]
+
+
+def test_portal_of_a_transaction_stays(cluster, w):
+    """What Execute goes on with in a later sequence is where it was bound."""
+    ok(w, "begin")
+    w.send(parse("select generate_series(1, 4) from t") + bind() + execute(limit=2) + SYNC)
+    assert [m.row()[0] for m in w.ready() if m.type == "D"] == [b"1", b"2"]
+    w.send(execute(limit=2) + SYNC)
+    assert [m.row()[0] for m in w.ready() if m.type == "D"] == [b"3", b"4"]
+    ok(w, "commit")
+
+
+def test_several_readers(cluster, make):
+    """Statement by statement both standbys, over one connection to each."""
+    pool = make(statement_level_load_balance=True)
+    wire = login(pool)
+    ports = [int(wire.value(PORT)) for _ in range(60)]
+    assert set(ports) == {cluster.nodes[i].port for i in cluster.standbys}
+    opened = [cluster.nodes[i].value("select count(*) from pg_stat_activity where backend_type = 'client backend' "
+                                     "and query like '%inet_server_port%' and pid <> pg_backend_pid()")
+              for i in cluster.standbys]
+    assert opened == ["1", "1"]
+    ok(wire, "begin")
+    assert {int(wire.value(PORT)) for _ in range(40)} == {cluster.nodes[i].port for i in cluster.standbys}
+    ok(wire, "commit")
+    waits.wait_for("all transactions are over", lambda: idle_in_tx(cluster) == 0)
+    wire.bye()
+
+
+def test_process_by_number(cluster, make):
+    """pg_terminate_backend goes where the process is."""
+    pool = make()
+    victim, killer = login(pool), login(pool)
+    port = int(victim.value(PORT))
+    node = next(n for n in cluster.nodes if n.port == port)
+    ok(victim, "select 'victim' from t")
+    pid = node.value("select pid from pg_stat_activity where query like '%victim%' and pid <> pg_backend_pid()")
+    taken = cluster.primary.value(f"select count(*) from pg_stat_activity where pid = {pid}")
+    if taken == "0":
+        assert killer.value(f"select pg_terminate_backend({pid})") == "t"
+        waits.wait_for("it is gone", lambda: node.value(
+            f"select count(*) from pg_stat_activity where pid = {pid}") == "0")
+    assert away(cluster, killer)
+    assert victim.value("select a from t") == "7"
+    victim.bye()
+    killer.bye()
