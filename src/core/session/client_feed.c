@@ -285,6 +285,8 @@ static const char *feed_one(struct client *c, struct feed_run *run, const char *
     step = c->share != NULL ? share_message(c, run, type, slice_of(p, have), is_whole, end)
                             : feed_message(c, run, type, slice_of(p, have), is_whole);
     if (step == FEED_PASS || step == FEED_PUT) {
+        if (step == FEED_PUT && run->start != run->end)
+            feed_put(run, "", 0); /* what comes next does not follow on it */
         if (step == FEED_PASS && run->start == run->end)
             run->start = p;
         if (step == FEED_PASS)

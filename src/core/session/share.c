@@ -212,6 +212,7 @@ static void put_transaction(struct client *c, struct feed_run *run)
         share_put_own_query(c, run, buf_slice(&s->begin));
         buf_free(&s->begin);
         s->is_virtual = false;
+        varset_assign(&s->tx.link, s->vars.link); /* it had no link when it began */
     }
 }
 

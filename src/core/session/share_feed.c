@@ -78,7 +78,11 @@ static bool answer_virtually(struct client *c, struct slice sql, const struct sq
 
     if (s->phase > SHARE_WAITING || s->is_lost || facts->nstmts != 1)
         return false;
-    return virtual_begin(c, sql, &facts->stmts[0]) || virtual_end(c, &facts->stmts[0]);
+    if (!virtual_begin(c, sql, &facts->stmts[0]) && !virtual_end(c, &facts->stmts[0]))
+        return false;
+    prep_unref(&s->unnamed); /* as any simple query does */
+    s->unnamed_epoch = 0;
+    return true;
 }
 
 /* Refuses what the pool's mode or pin_on_session_state does not allow. */

@@ -3,6 +3,7 @@
  * when it is given back. Runs in: workers. */
 #include "config.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -107,6 +108,18 @@ static void on_asked(struct client *c)
     client_unpark(c);
 }
 
+/* More parameters than any server reports. */
+#define PARAMETERS_MAX 32
+
+static int compare_names(const void *a, const void *b)
+{
+    const struct slice *x = a;
+    const struct slice *y = b;
+    int d = strncasecmp(x->p, y->p, x->n < y->n ? x->n : y->n);
+
+    return d != 0 ? d : (x->n > y->n) - (x->n < y->n);
+}
+
 /* What was held back: parameters that are not what the client was told, and ReadyForQuery. */
 static void say_ready(struct client *c)
 {
@@ -115,15 +128,22 @@ static void say_ready(struct client *c)
     struct slice name;
     struct slice value;
     struct slice told;
+    struct slice changed[PARAMETERS_MAX];
     uint32_t at = 0;
+    unsigned n = 0;
+    unsigned i;
 
     s->owes_ready = false;
     c->link->hide_parameters = false;
-    while (s->told.len > 0 && paramset_next(&c->link->reported, &at, &name, &value)) {
+    while (s->told.len > 0 && n < PARAMETERS_MAX &&
+           paramset_next(&c->link->reported, &at, &name, &value)) {
         told = paramset_get(&s->told, name);
         if (told.p == NULL || !slice_eq(told, value))
-            wire_put_parameter_status(&out, name, value);
+            changed[n++] = name;
     }
+    qsort(changed, n, sizeof changed[0], compare_names); /* the server's order */
+    for (i = 0; i < n; i++)
+        wire_put_parameter_status(&out, changed[i], paramset_get(&c->link->reported, changed[i]));
     paramset_free(&s->told);
     wire_put_ready(&out, c->link->tx_status);
     client_send(c, &out);

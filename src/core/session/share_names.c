@@ -206,6 +206,12 @@ static void forget_foreign(struct client *c, struct feed_run *run, struct slice 
     prepset_remove(&c->link->preps, id);
 }
 
+static bool names_a_statement(const struct sql_stmt *st)
+{
+    return st->kind == SQL_PREPARE || st->kind == SQL_EXECUTE || st->inner == SQL_EXECUTE ||
+           (st->kind == SQL_DEALLOCATE && (st->flags & SQL_F_ALL) == 0);
+}
+
 /* New to this worker: what does executing it do? */
 static void judge_new(struct client *c, struct prep *p)
 {
@@ -217,8 +223,9 @@ static void judge_new(struct client *c, struct prep *p)
     share_effects_of(facts, prep_sql(p), &e);
     p->has_effects = e.any || e.pins != 0;
     for (i = 0; i < facts->nstmts; i++)
-        p->has_effects = p->has_effects || facts->stmts[i].tx.op != SQL_TX_NONE ||
-                         facts->stmts[i].kind == SQL_DDL || facts->stmts[i].kind == SQL_CLOSE;
+        p->has_effects = p->has_effects || names_a_statement(&facts->stmts[i]) ||
+                         facts->stmts[i].tx.op != SQL_TX_NONE || facts->stmts[i].kind == SQL_DDL ||
+                         facts->stmts[i].kind == SQL_CLOSE;
 }
 
 /* A name that is taken: the server says so itself, once it has one of that name. */
@@ -356,7 +363,8 @@ void share_portals_free(struct share *s)
         portal_drop(s, slice_of(s->portals->name, s->portals->len));
 }
 
-/* The names in EXECUTE and DEALLOCATE are the client's: its statements must be there under them. */
+/* The names in PREPARE, EXECUTE and DEALLOCATE are the client's: its statements must be there under
+ * them, and nobody else's. */
 static void load_names_in(struct client *c, struct feed_run *run, struct slice sql)
 {
     const struct sql_facts *facts = balance_facts(c->ss, sql);
@@ -364,10 +372,11 @@ static void load_names_in(struct client *c, struct feed_run *run, struct slice s
     struct share_name *n;
     struct slice name;
 
-    if (st == NULL ||
-        (st->kind != SQL_EXECUTE && st->inner != SQL_EXECUTE && st->kind != SQL_DEALLOCATE))
+    if (st == NULL || !names_a_statement(st) || st->name.n == 0)
         return;
     n = share_name_find(c->share, st->name);
+    if (n == NULL)
+        forget_foreign(c, run, st->name);
     if (n == NULL || n->prep == NULL)
         return;
     name = slice_of(n->name, n->len);
@@ -401,9 +410,30 @@ static void note_bound(struct client *c, struct feed_run *run, struct slice port
     s->portals = known;
 }
 
+/* PREPARE is sent: from here on there is a statement of that name, unless it fails. */
+static void note_prepare(struct client *c, const struct sql_stmt *st, struct slice sql)
+{
+    struct share *s = c->share;
+    struct share_name *n;
+
+    if ((size_t)st->offset + st->len > sql.n || st->name.n == 0 ||
+        share_name_find(s, st->name) != NULL)
+        return;
+    n = name_new(st->name);
+    n->sql = mem_strndup(sql.p + st->offset, st->len);
+    n->content = hash_bytes(n->sql, st->len, 5) | 1;
+    n->is_new = true;
+    s->has_new_names = true;
+    names_put(s, n);
+    prepset_set_named(&c->link->preps, st->name, n->content);
+    if (s->nsql_names > SHARE_MAX_SQL_NAMES)
+        s->pins |= 1U << PIN_REASON_PREPARED;
+}
+
 void share_execute(struct client *c, struct slice msg)
 {
     struct share *s = c->share;
+    const struct sql_facts *facts;
     struct share_portal *p;
     struct wire_reader r;
     struct slice name;
@@ -415,7 +445,10 @@ void share_execute(struct client *c, struct slice msg)
             break;
     if (p == NULL || r.bad)
         return;
-    share_note(c, prep_sql(p->prep), balance_facts(c->ss, prep_sql(p->prep)));
+    facts = balance_facts(c->ss, prep_sql(p->prep));
+    if (facts->nstmts == 1 && facts->stmts[0].kind == SQL_PREPARE)
+        note_prepare(c, &facts->stmts[0], prep_sql(p->prep));
+    share_note(c, prep_sql(p->prep), facts);
     portal_drop(s, name);
 }
 
@@ -561,25 +594,14 @@ void share_names_load_sql(struct client *c, struct feed_run *run)
 static void before_prepare(
     struct client *c, struct feed_run *run, const struct sql_stmt *st, struct slice sql)
 {
-    struct share *s = c->share;
-    struct share_name *n = share_name_find(s, st->name);
+    struct share_name *n = share_name_find(c->share, st->name);
 
     if (n != NULL) {
         load_named(c, run, n);
         return;
     }
     forget_foreign(c, run, st->name);
-    if ((size_t)st->offset + st->len > sql.n || st->name.n == 0)
-        return;
-    n = name_new(st->name);
-    n->sql = mem_strndup(sql.p + st->offset, st->len);
-    n->content = hash_bytes(n->sql, st->len, 5) | 1;
-    n->is_new = true;
-    s->has_new_names = true;
-    names_put(s, n);
-    prepset_set_named(&c->link->preps, st->name, n->content);
-    if (s->nsql_names > SHARE_MAX_SQL_NAMES)
-        s->pins |= 1U << PIN_REASON_PREPARED;
+    note_prepare(c, st, sql);
 }
 
 void share_names_before_sql(
@@ -593,8 +615,7 @@ void share_names_before_sql(
 
         if (st->kind == SQL_PREPARE) {
             before_prepare(c, run, st, sql);
-        } else if (st->kind == SQL_EXECUTE || st->inner == SQL_EXECUTE ||
-                   (st->kind == SQL_DEALLOCATE && (st->flags & SQL_F_ALL) == 0)) {
+        } else if (names_a_statement(st)) {
             n = share_name_find(c->share, st->name);
             if (n != NULL)
                 load_named(c, run, n);

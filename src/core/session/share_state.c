@@ -35,8 +35,8 @@ static bool contains(struct slice text, const char *word)
 /* The body of DO is not parsed: words that leave something in the session are looked for. */
 static bool do_leaves_state(struct slice text)
 {
-    static const char *const words[] = {"set_config", "temp", "listen", "advisory_lock", "load ",
-        "set session", "set role", "set search_path"};
+    static const char *const words[] = {
+        "set_config", "temp", "listen", "advisory_lock", "load ", " set ", "reset ", "discard "};
     size_t i;
 
     for (i = 0; i < sizeof words / sizeof words[0]; i++)
@@ -101,6 +101,10 @@ static void effects_of_stmt(const struct sql_stmt *st, struct slice text, struct
             st->verb == SQL_VERB_UNLISTEN)
             out->any = true;
         break;
+    }
+    if (st->kind == SQL_DDL && contains(text, "pg_temp")) {
+        out->pins |= PIN_BIT(UNKNOWN); /* a function, type, ... in the temporary schema */
+        out->any = true;
     }
     if ((st->flags & SQL_F_TEMP) != 0) {
         out->pins |= PIN_BIT(TEMP_TABLE);
