@@ -26,6 +26,8 @@ struct cred {
 
 /* Wipes and frees; *c is CRED_NONE afterwards. */
 void cred_free(struct cred *c);
+/* Makes *to, whatever it was, a copy of *from. */
+void cred_copy(const struct cred *from, struct cred *to);
 /* True when `text` is "md5" and 32 hex digits. */
 bool cred_is_md5(struct slice text);
 /* Fills *c from a value of pg_authid.rolpassword: md5, SCRAM verifier, anything else is a plain

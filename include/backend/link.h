@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "auth/auth_plan.h"
 #include "backend/backend.h"
 #include "backend/expect.h"
 #include "backend/paramset.h"
@@ -160,6 +161,8 @@ void link_close(struct link *link);
  * not fit in a message, or the worker's mailbox is full). One with TLS cannot travel: it is closed,
  * and whoever waits longest is told that there is room. */
 bool link_give_away(struct link *link, int ordinal);
+/* What an authentication message asks for, by its body. */
+enum auth_server link_auth_kind(struct slice body);
 /* During the login, when the owner was told what the server asks (on_auth): answers with what the
  * book knows about the pool's user, or with a password. -1 when that is impossible; *err says why.
  * The owner must have proved that it is this user, or (password) the server is to judge. */

@@ -16,6 +16,14 @@ void cred_free(struct cred *c)
     c->kind = CRED_NONE;
 }
 
+void cred_copy(const struct cred *from, struct cred *to)
+{
+    cred_free(to);
+    to->kind = from->kind;
+    to->verifier = from->verifier;
+    secret_set(&to->text, secret_slice(&from->text));
+}
+
 bool cred_is_md5(struct slice text)
 {
     size_t i;

@@ -296,15 +296,8 @@ enum link_auth_step link_auth_on_message(struct link *link, struct slice body)
     uint32_t code = proto_get_u32(body.p);
     bool is_continued = code == AUTH_SASL_CONTINUE || code == AUTH_SASL_FINAL;
 
-    if (code == AUTH_OK) {
-        if (!answer_accept(link))
-            return LINK_AUTH_STEP_DONE;
-        if (link_answer_is_ours(link) && !link->asks_owner) {
-            link_answer_free(link);
-            return LINK_AUTH_STEP_DONE;
-        }
-        return LINK_AUTH_STEP_OWNER;
-    }
+    if (code == AUTH_OK)
+        return answer_accept(link) ? LINK_AUTH_STEP_OWNER : LINK_AUTH_STEP_DONE;
     if (is_continued && link->answer != NULL && link->answer->is_scram) {
         answer_continue(link, code, slice_of(body.p + 4, body.n - 4));
         return LINK_AUTH_STEP_DONE;

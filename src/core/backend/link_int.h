@@ -3,7 +3,6 @@
 #ifndef PGP_BACKEND_LINK_INT_H
 #define PGP_BACKEND_LINK_INT_H
 
-#include "auth/auth_plan.h"
 #include "backend/link.h"
 
 /* Longest message that is collected before it is looked at. Login messages and ParameterStatus are
@@ -24,8 +23,6 @@ enum link_auth_step {
     LINK_AUTH_STEP_DONE, /* seen to; the link may be gone */
     LINK_AUTH_STEP_OWNER /* for the owner */
 };
-/* What an authentication request (body of the message) asks for. */
-enum auth_server link_auth_kind(struct slice body);
 enum link_auth_step link_auth_on_message(struct link *link, struct slice body);
 /* The server refused the login. */
 void link_auth_on_refusal(struct link *link, const char *sqlstate);

@@ -112,7 +112,7 @@ static enum balance_verdict reader_acquire(struct reader *r)
 {
     struct client *c = r->client;
 
-    r->req.may_reuse = pool_is_trusted(r->pool);
+    client_auth_entitle(c, &r->req);
     switch (pool_acquire(&r->req)) {
     case ACQUIRE_GRANTED:
         r->link = r->req.link;

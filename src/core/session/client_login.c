@@ -14,7 +14,6 @@
 
 #include "share_int.h"
 
-static void login_acquire(struct client *c);
 static void login_welcome(struct client *c);
 
 void client_login_free(struct client *c)
@@ -25,6 +24,7 @@ void client_login_free(struct client *c)
         return;
     c->login = NULL;
     pool_request_cancel(&login->req);
+    client_auth_free(&login->auth);
     paramset_free(&login->params);
     buf_free(&login->packet);
     mem_free(login);
@@ -53,7 +53,7 @@ static bool login_count_in(struct client *c, const struct pool *pool)
 
 static void login_on_turn(struct pool_request *req)
 {
-    login_acquire(req->owner);
+    client_login_acquire(req->owner);
 }
 
 /* Copies the packet, so that names and parameters live as long as the login. */
@@ -69,6 +69,7 @@ static void login_keep(struct client_login *login, const struct startup *st, str
     (void)startup_decode(buf_slice(&login->packet), &again, &err);
     login->startup.version = again.version > PROTO_3_2 ? PROTO_3_2 : again.version;
     login->startup.user = again.user;
+    login->auth_user = again.user;
     login->startup.database = again.database;
     login->startup.replication = again.is_replication ? again.replication : slice_of(NULL, 0);
     login->startup.params = &login->params;
@@ -109,7 +110,7 @@ void client_login_begin(struct client *c, const struct startup *st, struct slice
     login->req.owner = c;
     login->req.ops = &client_link_ops;
     share_login_begin(c);
-    login_acquire(c);
+    client_auth_begin(c);
 }
 
 /* NegotiateProtocolVersion, when the link speaks an older minor or options are unknown. It is the
@@ -118,12 +119,35 @@ static void login_negotiate(struct client *c, uint32_t link_version, struct buf 
 {
     struct client_login *login = c->login;
 
-    if (login->is_negotiated && link_version >= login->startup.version)
+    if (login->is_settled || (login->is_negotiated && link_version >= login->startup.version))
         return;
     login->is_negotiated = true;
     if (login->startup.version > link_version)
         login->startup.version = link_version;
     wire_put_negotiate(out, link_version, login->unknown, login->nunknown);
+}
+
+void client_login_negotiate(struct client *c, struct buf *out)
+{
+    struct link *link = c->link;
+    uint32_t version = c->login->startup.version;
+
+    if (c->share != NULL)
+        version = c->share->version;
+    else if (link != NULL && link->phase != LINK_DIALING)
+        version = link->version;
+    login_negotiate(c, version, out);
+    c->login->is_settled = true;
+}
+
+/* AuthenticationOk, unless it was told already. */
+static void login_put_ok(struct client *c, struct buf *out)
+{
+    if (c->login->is_auth_told)
+        return;
+    client_login_negotiate(c, out);
+    wire_put_auth(out, AUTH_OK, slice_of(NULL, 0));
+    c->login->is_auth_told = true;
 }
 
 /* Parameters, key and ReadyForQuery: the session begins. */
@@ -137,10 +161,7 @@ static void login_welcome(struct client *c)
 
     if (c->share != NULL && !share_login_granted(c))
         return; /* its start-up parameters are on their way to the link */
-    if (!c->login->is_auth_told) {
-        login_negotiate(c, c->share != NULL ? c->share->version : link->version, &out);
-        wire_put_auth(&out, AUTH_OK, slice_of(NULL, 0));
-    }
+    login_put_ok(c, &out);
     while (paramset_next(&link->reported, &at, &name, &value))
         wire_put_parameter_status(&out, name, value);
     c->epoch = link->epoch;
@@ -170,13 +191,13 @@ void client_login_welcome(struct client *c)
     login_welcome(c);
 }
 
-static void login_acquire(struct client *c)
+void client_login_acquire(struct client *c)
 {
     struct client_login *login = c->login;
     struct pool_request *req = &login->req;
     bool was_waiting = !list_is_detached(&req->pool_node);
 
-    req->may_reuse = pool_is_trusted(c->pool);
+    client_auth_entitle(c, req);
     switch (pool_acquire(req)) {
     case ACQUIRE_GRANTED:
         client_stats_on_link(c);
@@ -191,6 +212,7 @@ static void login_acquire(struct client *c)
         client_stats_on_link(c);
         c->link = req->link;
         c->epoch = c->link->epoch;
+        client_auth_on_opening(c);
         client_row_state(c, CLIENT_STATE_LOGIN, WAIT_REASON_NONE);
         if (was_waiting)
             client_set_timer(c, c->ss->conf->authentication_timeout_ms);
@@ -205,6 +227,23 @@ static void login_acquire(struct client *c)
     }
 }
 
+/* A password or SASL message, for us or for the server that judges. */
+static bool login_take_answer(struct client *c, const char *msg, uint32_t len)
+{
+    enum client_auth_input wants = client_auth_wants(c);
+
+    if (wants == CLIENT_AUTH_ANSWER) {
+        client_auth_input(c, slice_of(msg + PROTO_HEADER_BYTES, len - 4));
+        return true;
+    }
+    if (wants == CLIENT_AUTH_NOTHING || c->link == NULL || c->link->phase != LINK_LOGIN) {
+        client_end_text(c, "08P01", "unexpected password response");
+        return false;
+    }
+    (void)link_send(c->link, msg, len + 1U);
+    return true;
+}
+
 /* What a client may say before it is let in: answers to the server's requests, and goodbye. */
 void client_login_input(struct client *c, const char *p, const char *end)
 {
@@ -217,52 +256,53 @@ void client_login_input(struct client *c, const char *p, const char *end)
             return;
         }
         if (p[0] != FE_PASSWORD || len < 4 || len > PROTO_AUTH_MAX_BYTES) {
-            if (c->login->is_auth_told || c->link == NULL)
+            if (client_auth_wants(c) == CLIENT_AUTH_NOTHING)
                 break; /* early: it waits for the session to begin */
             client_end_text(c, "08P01", "expected password response, got message type %d", p[0]);
             return;
         }
         if ((size_t)(end - p) < len + 1U)
             break;
-        if (c->link == NULL || c->link->phase != LINK_LOGIN) {
-            client_end_text(c, "08P01", "unexpected password response");
+        if (!login_take_answer(c, p, len))
             return;
-        }
-        (void)link_send(c->link, p, len + 1U);
         p += len + 1U;
     }
     if (p == end || c->phase >= CL_CLOSING)
         return;
+    if (c->phase == CL_ACTIVE) {
+        client_feed(c, p, end); /* it did not wait for the end of the login */
+        return;
+    }
     if (buf_unread(&c->carry) + (size_t)(end - p) > PROTO_AUTH_MAX_BYTES) {
         client_end_text(c, "08P01", "too many bytes before the login is complete");
         return;
     }
     buf_put(&c->carry, p, (size_t)(end - p));
-    if (c->login == NULL || c->login->is_auth_told || c->link == NULL)
+    if (client_auth_wants(c) == CLIENT_AUTH_NOTHING)
         stream_pause(&c->stream); /* a level-triggered loop must not spin on what waits */
 }
 
 static void login_on_auth(void *owner, struct link *link, const char *msg, size_t n)
 {
-    struct client *c = owner;
-    struct buf out = {0};
-
-    login_negotiate(c, c->share != NULL ? c->share->version : link->version, &out);
-    if (n >= PROTO_HEADER_BYTES + 4 && proto_get_u32(msg + PROTO_HEADER_BYTES) == AUTH_OK)
-        c->login->is_auth_told = true;
-    buf_put(&out, msg, n);
-    client_send(c, &out);
+    if (!client_auth_on_link(owner, link, msg, n))
+        link_close(link);
 }
 
 static void login_on_done(void *owner, struct link *link)
 {
+    struct client *c = owner;
+
     (void)link;
-    login_welcome(owner);
+    if (client_auth_is_over(c))
+        login_welcome(c);
+    else
+        client_end_text(c, "08P01", "the server began a session before the login was over");
 }
 
 static void client_on_link_bytes(void *owner, struct link *link, const char *p, size_t n)
 {
     struct client *c = owner;
+    struct buf ok = {0};
 
     if (link != c->link || link->epoch != c->epoch) {
         link->be->epoch_mismatches++;
@@ -275,6 +315,10 @@ static void client_on_link_bytes(void *owner, struct link *link, const char *p, 
         if (c->balance->held.len > BALANCE_HELD_MAX)
             link_pause(link);
         return;
+    }
+    if (c->phase == CL_LOGIN && p[0] == BE_NOTICE && client_auth_is_over(c)) {
+        login_put_ok(c, &ok); /* what a server says besides comes behind it */
+        client_send(c, &ok);
     }
     client_stats_on_bytes_out(&c->stats, n);
     if (stream_send(&c->stream, p, n) == 0 && stream_is_clogged(&c->stream))
@@ -293,7 +337,7 @@ static void login_on_patched(struct client *c)
     client_drop_link(c, true);
     c->login->req.link = NULL;
     c->login->req.no_patch = true;
-    login_acquire(c);
+    client_login_acquire(c);
 }
 
 static void client_on_link_tag(void *owner, struct link *link, struct slice tag)
@@ -391,6 +435,7 @@ static void client_on_link_lost(void *owner, struct link *link, const struct err
 {
     struct client *c = owner;
 
+    client_auth_on_link_lost(c, told);
     if (!told)
         sessions_suspect_node(c->ss, c->pool->cluster_node);
     if (c->balance != NULL)

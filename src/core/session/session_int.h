@@ -39,8 +39,11 @@ struct client_login {
     struct buf packet; /* the startup packet: `startup` points into it */
     struct slice unknown[8];
     unsigned nunknown;
-    bool is_negotiated; /* NegotiateProtocolVersion was sent or is not due */
-    bool is_auth_told;  /* AuthenticationOk was sent */
+    bool is_negotiated;       /* NegotiateProtocolVersion was sent or is not due */
+    bool is_auth_told;        /* AuthenticationOk was sent */
+    bool is_settled;          /* something was sent: it is too late to negotiate the protocol */
+    struct slice auth_user;   /* as the client calls itself; startup.user is the servers' name */
+    struct client_auth *auth; /* until the login is over */
 };
 
 struct client {
@@ -49,6 +52,7 @@ struct client {
     bool is_unix;
     bool is_parked;      /* input waits until the link is quiet */
     bool is_half_closed; /* the client sends nothing more */
+    bool is_proved; /* it has proved to be the user of its pool: any link of that user will do */
     bool asked_tls;
     bool asked_gss;
     bool is_counted;      /* in session_shared */
@@ -66,16 +70,17 @@ struct client {
     struct balance *balance; /* NULL: everything goes to `link` */
     struct statements *statements;
     struct share *share; /* the client has no link of its own; NULL: it has */
-    uint64_t epoch; /* of the loan of `link` */
+    uint64_t epoch;      /* of the loan of `link` */
     struct pool *pool;
     struct client_login *login;
     struct client_local *local; /* commands of ours prepared or opened, NULL mostly */
     struct client_row *row;
     struct cancel_wait *cancel_wait; /* a cancel request with TLS is being delivered */
-    struct buf carry;   /* an incomplete message, or parked input */
-    uint32_t body_left; /* of a message that is passed on in parts */
-    uint32_t body_skip; /* of one that is for nobody */
+    struct buf carry;                /* an incomplete message, or parked input */
+    uint32_t body_left;              /* of a message that is passed on in parts */
+    uint32_t body_skip;              /* of one that is for nobody */
     int32_t row_index;
+    int16_t trusting_node; /* that let the client in unasked, without a rule of ours; else -1 */
     int64_t last_active_us;
     struct client_stats stats;
     struct client_limits limits;
@@ -112,7 +117,33 @@ void client_login_input(struct client *c, const char *p, const char *end);
 void client_login_free(struct client *c);
 /* Parameters, key and ReadyForQuery: the session begins. */
 void client_login_welcome(struct client *c);
+/* The client may have a link now (or one of its own, to be asked by the server first). */
+void client_login_acquire(struct client *c);
+/* Puts NegotiateProtocolVersion when it is due, before anything else is said. */
+void client_login_negotiate(struct client *c, struct buf *out);
 extern const struct link_owner_ops client_link_ops;
+
+/* client_auth.c: who is it? Goes on with client_login_acquire. */
+enum client_auth_input {
+    CLIENT_AUTH_NOTHING, /* the client has nothing to say at the moment */
+    CLIENT_AUTH_ANSWER,  /* it owes us an answer */
+    CLIENT_AUTH_RELAY    /* it owes the server one, on its link */
+};
+void client_auth_begin(struct client *c);
+void client_auth_free(struct client_auth **ap);
+enum client_auth_input client_auth_wants(const struct client *c);
+/* The body of the client's answer. */
+void client_auth_input(struct client *c, struct slice body);
+/* True when it has passed. */
+bool client_auth_is_over(const struct client *c);
+/* Says in `req` (its pool is set) what the client is entitled to: a used link, and a fresh one that
+ * logs in with what is known about the pool's user. Nothing, before it has passed. */
+void client_auth_entitle(const struct client *c, struct pool_request *req);
+/* client_auth_link.c: c->link is being opened; its server asks (false: not for us); it is lost, and
+ * `told`: the server itself said why. */
+void client_auth_on_opening(struct client *c);
+bool client_auth_on_link(struct client *c, struct link *link, const char *msg, size_t n);
+void client_auth_on_link_lost(struct client *c, bool told);
 
 /* client_feed.c */
 void client_feed(struct client *c, const char *p, const char *end);

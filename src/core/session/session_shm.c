@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "auth/auth_guard.h"
 #include "backend/quota.h"
 #include "base/assert.h"
 #include "base/mem.h"
@@ -73,6 +74,7 @@ void session_plan_shm(const struct conf *conf, int nworkers, struct shm_plan *pl
     plan->bytes[SHM_DBSTATS] += dbstats_region_bytes(nworkers);
     plan->bytes[SHM_ORDERS] += orders_region_bytes();
     plan->bytes[SHM_CLUSTER] += view_region_bytes();
+    plan->bytes[SHM_AUTH] += auth_guard_bytes();
     plan->bytes[SHM_STATS] +=
         sizeof(struct session_shared) + n * sizeof(((struct session_shared *)0)->worker[0]);
     balance_plan_shm(conf, nworkers, plan);
@@ -112,6 +114,7 @@ void session_init_shm(const struct conf *conf, int nworkers, struct shm *shm)
         quota_set_limit(shm, i, conf->max_backend_connections);
     s->nworkers = nworkers;
     balance_init_shm(conf, nworkers, shm);
+    auth_guard_init(shm_get(shm, SHM_AUTH));
     publish_first_view(conf, shm);
 }
 

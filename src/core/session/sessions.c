@@ -18,6 +18,7 @@
 #include "parser/sql_cache.h"
 #include "route/route_oracle.h"
 #include "route/route_rules.h"
+#include "session/session_auth.h"
 
 #include "balance_int.h"
 #include "client_tls_int.h"
@@ -147,12 +148,14 @@ void sessions_init(struct sessions *ss, struct loop *loop, struct proc_env *env)
     balance_worker_init(ss);
     backend_tls_set_conf(&ss->be, ss->gen);
     session_tls_set_conf(ss);
+    ss->auth = session_auth_new(ss);
 }
 
 void sessions_fini(struct sessions *ss)
 {
     balance_worker_fini(ss);
     session_tls_fini(ss);
+    session_auth_free(&ss->auth);
     backend_fini(&ss->be);
     auth_book_free(&ss->be.book);
     sql_cache_free(&ss->sql_cache);
@@ -173,6 +176,7 @@ void sessions_set_conf(struct sessions *ss, const struct conf_gen *gen)
     sessions_make_rules(ss);
     backend_tls_set_conf(&ss->be, gen);
     session_tls_set_conf(ss);
+    session_auth_reload(ss->auth);
 }
 
 void sessions_stop(struct sessions *ss, enum session_stop how)

@@ -79,7 +79,7 @@ static struct share_wait *wait_new(struct client *c, int node)
     w->req.pool = pool;
     w->req.startup = &w->startup;
     w->req.is_shared = true;
-    w->req.may_reuse = true; /* who the client is was settled at login */
+    client_auth_entitle(c, &w->req); /* who the client is was settled at login */
     w->req.vars = s->vars.client;
     w->req.avoid_id = c->ss->conf->pool_test_rotate ? s->last_link : 0;
     w->req.on_turn = share_on_turn;

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * auth_guard.h: failed logins per client address, over all workers, and the secret that stand-ins
+ * for unknown users are made from.
+ * Runs in: supervisor (making it, before the first fork), workers. Lives in shared memory: all
+ * workers must give an unknown user the same salt, and a guesser must not gain by being served by
+ * many. Nothing of it is ever written to a file. */
+#ifndef PGP_AUTH_AUTH_GUARD_H
+#define PGP_AUTH_AUTH_GUARD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "auth/hba.h"
+#include "base/slice.h"
+
+#define AUTH_GUARD_WINDOW_S 60
+
+struct auth_guard;
+
+/* Size of the region. */
+size_t auth_guard_bytes(void);
+/* Fills the zeroed region: makes the secret. */
+void auth_guard_init(struct auth_guard *g);
+/* The secret; a view into the region. */
+struct slice auth_guard_secret(const struct auth_guard *g);
+/* True when `limit` (0: none) logins from the address failed in the minute that runs at `now_s`
+ * (any clock that all workers share). Unix sockets are never blocked. */
+bool auth_guard_is_blocked(
+    struct auth_guard *g, const struct hba_addr *addr, uint32_t now_s, uint32_t limit);
+/* Counts a failed login. */
+void auth_guard_count(struct auth_guard *g, const struct hba_addr *addr, uint32_t now_s);
+
+#endif

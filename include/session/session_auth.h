@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * session_auth.h: authentication in a worker, as far as others start, reload and end it.
+ * Runs in: workers; the rules about files also in the command line (pgpool --check-auth). */
+#ifndef PGP_SESSION_SESSION_AUTH_H
+#define PGP_SESSION_SESSION_AUTH_H
+
+#include <stddef.h>
+
+struct conf_gen;
+struct proc_paths;
+struct session_auth;
+struct sessions;
+
+/* Reads the rule files and pool_passwd. Owned by the sessions. */
+struct session_auth *session_auth_new(struct sessions *ss);
+void session_auth_free(struct session_auth **sap);
+/* Settings were read again: so are the files. */
+void session_auth_reload(struct session_auth *sa);
+/* HBA_WITH_... of this build. */
+unsigned session_hba_flags(void);
+/* Where pool_hba.conf is: as the command line says, or beside pgpool.conf. -1 when the name is too
+ * long. */
+int session_hba_path(
+    const struct conf_gen *gen, const struct proc_paths *paths, char *out, size_t size);
+
+#endif

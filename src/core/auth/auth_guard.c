@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * auth_guard.c: a table of addresses in shared memory, changed by all workers with atomic
+ * operations.
+ * Runs in: workers. It need not be exact to one count: two workers may race for a slot. It must
+ * never block, and an attacker with many addresses must not be able to make it slow: a look-up
+ * touches a few slots, and a full neighbourhood loses its oldest entry. */
+#include "config.h"
+
+#include "auth/auth_guard.h"
+
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/assert.h"
+#include "base/hash.h"
+
+#define GUARD_SLOTS 8192U
+#define GUARD_PROBE 8U
+
+struct guard_slot {
+    _Atomic uint64_t key; /* 0: free */
+    _Atomic uint32_t since_s;
+    _Atomic uint32_t count;
+};
+
+struct auth_guard {
+    uint8_t secret[32];
+    struct guard_slot slot[GUARD_SLOTS];
+};
+
+size_t auth_guard_bytes(void)
+{
+    return sizeof(struct auth_guard);
+}
+
+void auth_guard_init(struct auth_guard *g)
+{
+    ssize_t n = getrandom(g->secret, sizeof g->secret, 0);
+
+    ASSERT(n == (ssize_t)sizeof g->secret); /* so few bytes never come in part */
+}
+
+struct slice auth_guard_secret(const struct auth_guard *g)
+{
+    return slice_of((const char *)g->secret, sizeof g->secret);
+}
+
+/* Keyed with the secret, so that nobody can choose addresses that meet in one place. An IPv6
+ * network of 64 bits counts as one address: it belongs to one customer. */
+static uint64_t guard_key(const struct auth_guard *g, const struct hba_addr *addr)
+{
+    uint64_t seed;
+    uint64_t key;
+
+    memcpy(&seed, g->secret, sizeof seed);
+    key = hash_bytes(addr->bytes, addr->n == 16 ? 8 : addr->n, seed);
+    return key == 0 ? 1 : key;
+}
+
+static struct guard_slot *guard_find(struct auth_guard *g, uint64_t key)
+{
+    uint32_t i;
+
+    for (i = 0; i < GUARD_PROBE; i++) {
+        struct guard_slot *s = &g->slot[(key + i) % GUARD_SLOTS];
+
+        if (atomic_load(&s->key) == key)
+            return s;
+    }
+    return NULL;
+}
+
+static struct guard_slot *guard_take(struct auth_guard *g, uint64_t key, uint32_t now_s)
+{
+    struct guard_slot *oldest = NULL;
+    struct guard_slot *s;
+    uint32_t i;
+
+    for (i = 0; i < GUARD_PROBE; i++) {
+        s = &g->slot[(key + i) % GUARD_SLOTS];
+        if (atomic_load(&s->key) == 0) {
+            oldest = s;
+            break;
+        }
+        if (oldest == NULL || atomic_load(&s->since_s) < atomic_load(&oldest->since_s))
+            oldest = s;
+    }
+    atomic_store(&oldest->count, 0);
+    atomic_store(&oldest->since_s, now_s);
+    atomic_store(&oldest->key, key);
+    return oldest;
+}
+
+bool auth_guard_is_blocked(
+    struct auth_guard *g, const struct hba_addr *addr, uint32_t now_s, uint32_t limit)
+{
+    struct guard_slot *s;
+
+    if (limit == 0 || addr->n == 0)
+        return false;
+    s = guard_find(g, guard_key(g, addr));
+    return s != NULL && now_s - atomic_load(&s->since_s) < AUTH_GUARD_WINDOW_S &&
+           atomic_load(&s->count) >= limit;
+}
+
+void auth_guard_count(struct auth_guard *g, const struct hba_addr *addr, uint32_t now_s)
+{
+    uint64_t key;
+    struct guard_slot *s;
+
+    if (addr->n == 0)
+        return;
+    key = guard_key(g, addr);
+    s = guard_find(g, key);
+    if (s == NULL)
+        s = guard_take(g, key, now_s);
+    if (now_s - atomic_load(&s->since_s) >= AUTH_GUARD_WINDOW_S) {
+        atomic_store(&s->count, 0);
+        atomic_store(&s->since_s, now_s);
+    }
+    atomic_fetch_add(&s->count, 1);
+}

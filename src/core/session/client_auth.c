@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * client_auth.c: the course of one client's authentication: rule, what is stored, plan, judge.
+ * Runs in: workers. What is to be asked and who judges is auth_plan's, a pure table; this file
+ * gathers the facts for it and carries the plan out. Must never: let a client pass by another way
+ * than client_auth_pass, tell a client why it did not pass. */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/assert.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "config/conf.h"
+#include "net/tls.h"
+
+#include "client_auth_int.h"
+
+static void auth_find_stored(struct client_auth *a);
+static void auth_on_looked_up(struct auth_wait *w, const struct err *err);
+
+struct slice client_auth_user(const struct client_auth *a)
+{
+    return a->c->login->auth_user;
+}
+
+/* ---- ends ---- */
+
+static void auth_let_go(struct client_auth *a)
+{
+    auth_job_leave(&a->job);
+    auth_lookup_cancel(&a->wait);
+}
+
+static const char *auth_where(const struct client_auth *a, char *out, size_t size)
+{
+    if (a->rule == NULL)
+        return "";
+    (void)snprintf(out, size, " (%s, line %u)", a->rule->file, a->rule->line);
+    return out;
+}
+
+static void auth_log_refusal(const struct client_auth *a, const char *reason)
+{
+    static struct log_limit lim;
+    struct slice user = client_auth_user(a);
+    char where[160];
+
+    if (log_is_on(LVL_LOG) && log_limit_pass(&lim))
+        log_at_detail(LVL_LOG, reason, NULL, "authentication of user \"%.*s\" failed%s",
+            (int)user.n, user.p, auth_where(a, where, sizeof where));
+}
+
+static void auth_on_delay(struct timer *t)
+{
+    struct client_auth *a = LIST_ENTRY(t, struct client_auth, delay);
+
+    client_end(a->c, &a->refusal);
+}
+
+/* The refusal goes out now or after auth_failure_delay: the same for all who fail. */
+static void auth_refuse(struct client_auth *a, bool may_delay)
+{
+    struct client *c = a->c;
+    int64_t delay_ms = may_delay ? c->ss->conf->auth_failure_delay_ms : 0;
+
+    a->step = AUTH_STEP_FAILED;
+    auth_let_go(a);
+    client_drop_link(c, false);
+    if (delay_ms == 0) {
+        client_end(c, &a->refusal);
+        return;
+    }
+    stream_pause(&c->stream);
+    timer_start(c->ss->loop, &a->delay, delay_ms);
+}
+
+static void auth_count_failure(struct client_auth *a)
+{
+    if (a->is_counted)
+        return;
+    a->is_counted = true;
+    auth_guard_count(a->sa->guard, &a->addr, (uint32_t)(loop_now_us(a->c->ss->loop) / 1000000));
+}
+
+void client_auth_deny(struct client_auth *a, const char *reason)
+{
+    if (a->step == AUTH_STEP_FAILED)
+        return;
+    auth_log_refusal(a, reason != NULL ? reason : a->plan.reason);
+    auth_count_failure(a);
+    /* It may be that the password was changed since the answer came: ask anew the next time. */
+    if (a->stored_age_us > 0)
+        auth_book_drop_answer(a->sa->book, client_auth_user(a));
+    auth_refusal(&a->facts, &a->plan, client_auth_user(a), &a->refusal);
+    auth_refuse(a, true);
+}
+
+void client_auth_stop(struct client_auth *a, const struct err *err, const char *reason)
+{
+    if (a->step == AUTH_STEP_FAILED)
+        return;
+    auth_log_refusal(a, reason != NULL ? reason : err->msg);
+    a->refusal = *err;
+    a->refusal.severity = ERR_FATAL;
+    auth_refuse(a, false);
+}
+
+void client_auth_broken(struct client_auth *a, const struct err *err)
+{
+    auth_count_failure(a);
+    client_auth_stop(a, err, err->detail[0] != '\0' ? err->detail : NULL);
+}
+
+/* ---- what is known ---- */
+
+static void auth_read_address(struct client_auth *a)
+{
+    struct sockaddr_storage ss;
+    socklen_t len = sizeof ss;
+
+    memset(&ss, 0, sizeof ss);
+    if (!a->c->is_unix && getpeername(a->c->stream.fd, (struct sockaddr *)&ss, &len) == 0)
+        a->addr = hba_addr_of((const struct sockaddr *)&ss);
+}
+
+static void auth_read_tls(struct client_auth *a)
+{
+    const struct stream *s = &a->c->stream;
+
+    a->facts.tls = stream_is_tls(s);
+    a->facts.cert_verified = a->facts.tls && stream_tls_is_peer_verified(s);
+}
+
+/* Passwords in clear text are asked for only where nobody listens, once TLS is there to be had. */
+static bool auth_may_ask_clear(const struct client_auth *a)
+{
+    const struct conf *conf = a->c->ss->conf;
+
+    return conf->allow_clear_text_frontend_auth && (a->facts.tls || a->c->is_unix || !conf->ssl);
+}
+
+/* With pool_hba off a server that is known to trust the user makes every other fact idle. */
+static bool auth_needs_secret(const struct client_auth *a)
+{
+    if (!a->facts.has_rule)
+        return !pool_is_trusted(a->c->pool);
+    return a->facts.method == HBA_PASSWORD || a->facts.method == HBA_MD5 ||
+           a->facts.method == HBA_SCRAM;
+}
+
+static void auth_take_stored(struct client_auth *a, const struct auth_stored *st)
+{
+    cred_copy(st->cred, &a->stored);
+    a->stored_age_us = st->age_us;
+    if (st->server_user.n > 0) {
+        a->server_user = mem_strndup(st->server_user.p, st->server_user.n);
+        cred_copy(st->server_cred, &a->mapped);
+    }
+    a->facts.stored = a->stored.kind;
+    a->facts.maps_user = a->server_user != NULL;
+    a->facts.mapped = a->mapped.kind;
+}
+
+static void auth_find_stored(struct client_auth *a)
+{
+    struct session_auth *sa = a->sa;
+    struct slice user = client_auth_user(a);
+    struct auth_stored st;
+
+    a->step = AUTH_STEP_LOOKUP;
+    session_auth_look(sa);
+    if (auth_book_find_passwd(sa->book, user, &st)) {
+        auth_take_stored(a, &st);
+    } else if (auth_needs_secret(a) && auth_lookup_is_possible(sa, AUTH_LOOKUP_SECRET)) {
+        if (!auth_book_find_answer(sa->book, user, loop_now_us(a->c->ss->loop),
+                a->c->ss->conf->auth_query_expire_ms * 1000, &st)) {
+            a->wait.done = auth_on_looked_up;
+            auth_lookup_start(sa, AUTH_LOOKUP_SECRET, a->c->login->startup.database, user,
+                slice_of("", 0), &a->wait);
+            return;
+        }
+        auth_take_stored(a, &st);
+    }
+    client_auth_plan(a);
+}
+
+static void auth_on_looked_up(struct auth_wait *w, const struct err *err)
+{
+    struct client_auth *a = LIST_ENTRY(w, struct client_auth, wait);
+    struct auth_stored st;
+    struct err told = {0};
+
+    if (err != NULL) {
+        err_set_fatal(&told, "57P03", "could not look up the user");
+        err_detail(&told, "The servers could not be asked for the user's password.");
+        client_auth_stop(a, &told, err->msg);
+        return;
+    }
+    if (auth_book_find_answer(
+            a->sa->book, client_auth_user(a), loop_now_us(a->c->ss->loop), INT64_MAX, &st))
+        auth_take_stored(a, &st);
+    client_auth_plan(a);
+}
+
+/* What the server asked lately; unknown is always safe. */
+static enum auth_server auth_remembered(const struct client_auth *a)
+{
+    const struct pool *pool = a->c->pool;
+
+    if (pool_is_trusted(pool))
+        return AUTH_SERVER_TRUST;
+    return pool->auth == LINK_AUTH_ASKED ? (enum auth_server)pool->asks : AUTH_SERVER_UNKNOWN;
+}
+
+void client_auth_on_rule(struct client_auth *a)
+{
+    a->facts.has_rule = a->rule != NULL;
+    if (a->rule != NULL) {
+        a->facts.method = a->rule->method;
+        a->facts.clientcert = a->rule->clientcert;
+        a->facts.ldap_password_for_server = a->rule->ldap.use_password_for_server;
+    }
+    auth_find_stored(a);
+}
+
+/* ---- the plan ---- */
+
+void client_auth_plan(struct client_auth *a)
+{
+    struct auth_facts *f = &a->facts;
+
+    if (!f->fresh_link)
+        f->server = auth_remembered(a);
+    f->allow_clear_text = auth_may_ask_clear(a);
+    f->may_relay = true;
+    a->plan = auth_plan_make(f);
+    switch (a->plan.ask) {
+    case AUTH_ASK_REFUSE:
+        auth_count_failure(a);
+        auth_refusal(f, &a->plan, client_auth_user(a), &a->refusal);
+        auth_log_refusal(a, a->plan.reason);
+        auth_refuse(a, true);
+        break;
+    case AUTH_ASK_NOTHING:
+        if (a->plan.proof == AUTH_PROOF_PEER)
+            client_auth_check_peer(a);
+        else
+            client_auth_pass(a);
+        break;
+    case AUTH_ASK_PASSWORD:
+    case AUTH_ASK_MD5:
+    case AUTH_ASK_SCRAM:
+        client_auth_ask(a);
+        break;
+    case AUTH_ASK_RELAY:
+        a->step = AUTH_STEP_RELAY;
+        break;
+    case AUTH_ASK_SERVER_FIRST:
+        client_auth_open_link(a);
+        break;
+    }
+}
+
+/* What opens servers for this user from now on. */
+static void auth_learn(struct client_auth *a)
+{
+    struct slice user = client_auth_user(a);
+
+    if (a->server_user != NULL) {
+        auth_book_learn_cred(a->sa->book, slice_of_str(a->server_user), &a->mapped);
+        return;
+    }
+    if (a->plan.keep_password && !secret_is_empty(&a->password))
+        auth_book_learn_password(a->sa->book, user, secret_slice(&a->password));
+    if (a->got_keys)
+        auth_book_learn_keys(a->sa->book, user, &a->keys);
+}
+
+/* The servers know the user by another name: the pool is that one's. */
+static void auth_map_user(struct client_auth *a)
+{
+    struct client *c = a->c;
+    int node = c->pool->cluster_node;
+    struct pool *pool;
+
+    if (a->server_user == NULL)
+        return;
+    c->login->startup.user = slice_of_str(a->server_user);
+    pool = pool_attach(&c->ss->be, c->login->startup.user, c->login->startup.database, node);
+    pool_detach(c->pool);
+    c->pool = pool;
+    c->login->req.pool = pool;
+}
+
+static void auth_log_pass(const struct client_auth *a)
+{
+    struct slice user = client_auth_user(a);
+    char where[160];
+
+    if (a->c->ss->conf->log_connections && a->rule != NULL)
+        log_at(LVL_LOG, "connection authenticated: user=%.*s method=%s%s", (int)user.n, user.p,
+            hba_method_text(a->rule->method), auth_where(a, where, sizeof where));
+}
+
+/* A link that waits for this moment goes on with its login. */
+static void auth_go_on_with_link(struct client_auth *a)
+{
+    struct link *link = a->c->link;
+    struct err err = {0};
+
+    link->asks_owner = false;
+    if (a->plan.proof == AUTH_PROOF_SERVER || link->asks == AUTH_SERVER_TRUST)
+        return; /* it has been let in */
+    link->may_answer = a->c->is_proved;
+    if (link_answer_from_book(link, &err) == -1)
+        client_auth_stop(a, &err, err.detail[0] != '\0' ? err.detail : NULL);
+}
+
+/* The certificate's name, besides or instead of everything else. False: not yet, or denied. */
+static bool auth_cert_fits(struct client_auth *a)
+{
+    struct err err = {0};
+
+    switch (client_auth_cert_fits(a, &err)) {
+    case HBA_YES:
+        return true;
+    case HBA_ASK:
+        client_auth_ask_question(a, client_auth_pass);
+        return false;
+    case HBA_NO:
+    case HBA_FAIL:
+        break;
+    }
+    client_auth_deny(
+        a, err.msg[0] != '\0' ? err.msg : "The name in the certificate is not the user's.");
+    return false;
+}
+
+void client_auth_pass(struct client_auth *a)
+{
+    struct client *c = a->c;
+
+    if (a->step == AUTH_STEP_FAILED || a->step == AUTH_STEP_PROVED)
+        return;
+    if (a->plan.proof == AUTH_PROOF_NEVER || a->plan.ask == AUTH_ASK_REFUSE) {
+        client_auth_deny(a, a->plan.reason);
+        return;
+    }
+    if (a->plan.check_cert_name && !auth_cert_fits(a))
+        return;
+    a->step = AUTH_STEP_PROVED;
+    /* With pool_hba off, a server that trusts speaks for its own node alone. */
+    c->is_proved = a->facts.has_rule || a->plan.proof != AUTH_PROOF_TRUST;
+    if (!c->is_proved)
+        c->trusting_node = (int16_t)c->pool->cluster_node;
+    auth_learn(a);
+    auth_log_pass(a);
+    if (c->link != NULL) {
+        auth_go_on_with_link(a);
+        return;
+    }
+    auth_map_user(a);
+    client_login_acquire(c);
+}
+
+/* ---- begin and end ---- */
+
+void client_auth_begin(struct client *c)
+{
+    struct client_auth *a = mem_alloc_zero(sizeof *a);
+    struct session_auth *sa = c->ss->auth;
+    struct err err = {0};
+    uint32_t now_s = (uint32_t)(loop_now_us(c->ss->loop) / 1000000);
+
+    a->c = c;
+    c->trusting_node = VIEW_NO_NODE;
+    a->sa = sa;
+    c->login->auth = a;
+    timer_init(&a->delay, auth_on_delay);
+    list_init(&a->wait.node);
+    auth_read_address(a);
+    auth_read_tls(a);
+    if (auth_guard_is_blocked(
+            sa->guard, &a->addr, now_s, (uint32_t)c->ss->conf->auth_failure_limit)) {
+        err_set_fatal(&err, "28000", "too many failed logins from this address");
+        err_hint(&err, "Wait for a minute.");
+        a->is_counted = true; /* a refused attempt does not make the time longer */
+        client_auth_stop(a, &err, "auth_failure_limit is reached.");
+        return;
+    }
+    if (c->ss->conf->enable_pool_hba)
+        client_auth_match(a);
+    else
+        client_auth_on_rule(a);
+}
+
+bool client_auth_is_over(const struct client *c)
+{
+    const struct client_login *login = c->login;
+
+    return login != NULL && login->auth != NULL && login->auth->step == AUTH_STEP_PROVED;
+}
+
+void client_auth_free(struct client_auth **ap)
+{
+    struct client_auth *a = *ap;
+
+    *ap = NULL;
+    if (a == NULL)
+        return;
+    auth_let_go(a);
+    timer_stop(a->c->ss->loop, &a->delay);
+    scram_server_fini(&a->scram);
+    cred_free(&a->stored);
+    cred_free(&a->mapped);
+    secret_free(&a->password);
+    mem_free(a->server_user);
+    client_auth_free_questions(a);
+    auth_rules_unref(&a->rules);
+    mem_wipe(a, sizeof *a);
+    mem_free(a);
+}
+
+void client_auth_entitle(const struct client *c, struct pool_request *req)
+{
+    bool is_over = c->phase == CL_ACTIVE || client_auth_is_over(c);
+
+    ASSERT(!c->is_proved || is_over);
+    req->is_proved = c->is_proved;
+    req->may_reuse =
+        is_over && (c->is_proved || pool_is_trusted(req->pool) ||
+                       (c->phase == CL_ACTIVE && c->trusting_node == req->pool->cluster_node));
+}
+
+enum client_auth_input client_auth_wants(const struct client *c)
+{
+    const struct client_auth *a = c->login == NULL ? NULL : c->login->auth;
+
+    if (a == NULL)
+        return CLIENT_AUTH_NOTHING;
+    if (a->step == AUTH_STEP_ASKED)
+        return CLIENT_AUTH_ANSWER;
+    return a->step == AUTH_STEP_RELAY ? CLIENT_AUTH_RELAY : CLIENT_AUTH_NOTHING;
+}
+
+void client_auth_input(struct client *c, struct slice body)
+{
+    client_auth_on_answer(c->login->auth, body);
+}

@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * client_auth_ask.c: what the client is asked, and what becomes of its answer: compared with what
+ * is stored, given to PAM, to a directory or to the server. Known users, unknown ones and those who
+ * may not come in take the same steps.
+ * Runs in: workers. Must never: compute for long on the loop, keep a password longer than needed,
+ * compare a secret in a time that depends on it. */
+#include "config.h"
+
+#include <string.h>
+#include <sys/socket.h>
+
+#include "auth/auth_helper.h"
+#include "base/assert.h"
+#include "base/mem.h"
+#include "config/conf.h"
+#include "crypto/crypto.h"
+#include "net/tls.h"
+#include "wire/reader.h"
+#include "wire/writer.h"
+
+#include "client_auth_int.h"
+
+/* A helper that never answers ends with the client's authentication_timeout; without one, here. */
+#define HELPER_TIMEOUT_MS 60000
+
+#define JUDGE_STRINGS_MAX 12
+
+enum judge_kind { JUDGE_STORED, JUDGE_PAM, JUDGE_LDAP, JUDGE_PEER };
+
+struct judge_job {
+    struct auth_job job;
+    enum judge_kind kind;
+    struct hba_ldap ldap; /* strings are in `kept`: the rules may be replaced meanwhile */
+    char *kept[JUDGE_STRINGS_MAX];
+    unsigned nkept;
+    const char *pam_service;
+    bool pam_use_hostname;
+    struct cred cred;
+    struct secret password;
+    char *user;
+    struct hba_addr addr;
+    int64_t timeout_ms;
+    uint32_t uid;
+    enum auth_opinion opinion;
+    bool got_keys;
+    struct scram_keys keys;
+    struct err err;
+    char name[AUTH_HELPER_NAME_BYTES];
+};
+
+/* ---- asking ---- */
+
+static void ask_send(struct client_auth *a, enum auth_code code, struct slice rest)
+{
+    struct buf out = {0};
+
+    client_login_negotiate(a->c, &out);
+    wire_put_auth(&out, code, rest);
+    client_send(a->c, &out);
+    a->step = AUTH_STEP_ASKED;
+    stream_resume(&a->c->stream);
+}
+
+static void ask_fail(struct client_auth *a, const struct err *cause)
+{
+    struct err err = {0};
+
+    err_set_fatal(&err, "XX000", "could not prepare the authentication");
+    client_auth_stop(a, &err, cause->msg);
+}
+
+/* The hash of our certificate, for SCRAM-SHA-256-PLUS; empty without TLS. */
+static struct slice ask_channel(struct client_auth *a, uint8_t hash[CRYPTO_CERT_HASH_MAX])
+{
+    struct buf der = {0};
+    struct err err = {0};
+    size_t n = 0;
+
+    if (a->facts.tls && stream_tls_server_cert(&a->c->stream, &der) == 0 &&
+        crypto_cert_hash(buf_slice(&der), hash, &n, &err) == -1)
+        n = 0; /* the certificate's kind has no binding: not offered */
+    buf_free(&der);
+    return slice_of((const char *)hash, n);
+}
+
+static void ask_scram(struct client_auth *a)
+{
+    struct scram_verifier v;
+    uint8_t hash[CRYPTO_CERT_HASH_MAX];
+    struct scram_server_conf conf = {.verifier = &v};
+    struct slice secret = auth_guard_secret(a->sa->guard);
+    struct slice user = client_auth_user(a);
+    struct buf list = {0};
+    struct err err = {0};
+    int rc;
+
+    conf.is_mock = a->plan.proof == AUTH_PROOF_NEVER ||
+                   (a->stored.kind != CRED_PLAIN && a->stored.kind != CRED_SCRAM);
+    if (conf.is_mock)
+        rc = scram_verifier_mock(secret, user, SCRAM_ITERATIONS, false, &v, &err);
+    else
+        rc = auth_book_verifier(a->sa->book, user, &a->stored, secret, &v, &err);
+    if (rc == 0)
+        rc = crypto_random(conf.nonce, sizeof conf.nonce, &err);
+    if (rc == -1) {
+        ask_fail(a, &err);
+        return;
+    }
+    conf.cbind = ask_channel(a, hash);
+    scram_server_fini(&a->scram);
+    scram_server_init(&a->scram, &conf);
+    mem_wipe(&v, sizeof v);
+    scram_server_mechanisms(&a->scram, &list);
+    ask_send(a, AUTH_SASL, buf_slice(&list));
+    buf_free(&list);
+}
+
+void client_auth_ask(struct client_auth *a)
+{
+    struct err err = {0};
+
+    switch (a->plan.ask) {
+    case AUTH_ASK_SCRAM:
+        ask_scram(a);
+        break;
+    case AUTH_ASK_MD5:
+        if (crypto_random(a->salt, sizeof a->salt, &err) == -1)
+            ask_fail(a, &err);
+        else
+            ask_send(a, AUTH_MD5, slice_of((const char *)a->salt, sizeof a->salt));
+        break;
+    default:
+        ask_send(a, AUTH_CLEARTEXT, slice_of("", 0));
+        break;
+    }
+}
+
+/* ---- judging off the loop ---- */
+
+static void judge_wipe(struct auth_job *job)
+{
+    struct judge_job *j = LIST_ENTRY(job, struct judge_job, job);
+
+    unsigned i;
+
+    cred_free(&j->cred);
+    secret_free(&j->password);
+    mem_free(j->user);
+    for (i = 0; i < j->nkept; i++) {
+        mem_wipe(j->kept[i], strlen(j->kept[i]));
+        mem_free(j->kept[i]);
+    }
+    mem_wipe(&j->keys, sizeof j->keys);
+}
+
+/* A password in clear text is compared in no time; a verifier costs its iterations, and so does a
+ * user who does not exist. They must not be told apart by that. */
+static void judge_spend(void)
+{
+    static const char nothing[] = "nothing";
+    struct scram_verifier v;
+
+    (void)scram_verifier_build(slice_of(nothing, sizeof nothing), slice_of(nothing, sizeof nothing),
+        SCRAM_ITERATIONS, &v, NULL);
+}
+
+static void judge_work(struct auth_job *job)
+{
+    struct judge_job *j = LIST_ENTRY(job, struct judge_job, job);
+    const char *password = j->password.bytes == NULL ? "" : j->password.bytes;
+    bool match = false;
+
+    switch (j->kind) {
+    case JUDGE_STORED:
+        j->opinion = AUTH_OPINION_BROKEN;
+        if (cred_check_password(&j->cred, slice_of_str(j->user), secret_slice(&j->password), &match,
+                &j->keys, &j->err) == 0)
+            j->opinion = match ? AUTH_OPINION_YES : AUTH_OPINION_NO;
+        j->got_keys = match && j->cred.kind == CRED_SCRAM;
+        if (j->cred.kind != CRED_SCRAM)
+            judge_spend();
+        break;
+    case JUDGE_PAM:
+        j->opinion = auth_pam_check(j->pam_service, j->user, password,
+            auth_host_text(&j->addr, j->pam_use_hostname, j->name), &j->err);
+        break;
+    case JUDGE_LDAP:
+        j->opinion = auth_ldap_check(&j->ldap, j->user, password, j->timeout_ms, &j->err);
+        break;
+    case JUDGE_PEER:
+        j->opinion = auth_peer_name(j->uid, j->name, &j->err);
+        break;
+    }
+}
+
+static void judge_again_peer(struct client_auth *a);
+
+/* The name of the operating system is kept as the password is for others: until it is compared. */
+static void judge_peer(struct client_auth *a, const char *name)
+{
+    secret_set(&a->password, slice_of_str(name));
+    judge_again_peer(a);
+}
+
+static void judge_again_peer(struct client_auth *a)
+{
+    struct err err = {0};
+
+    switch (client_auth_name_fits(a, secret_slice(&a->password), false, &err)) {
+    case HBA_YES:
+        client_auth_pass(a);
+        break;
+    case HBA_ASK:
+        client_auth_ask_question(a, judge_again_peer);
+        break;
+    case HBA_NO:
+    case HBA_FAIL:
+        client_auth_deny(a,
+            err.msg[0] != '\0' ? err.msg : "The name of the operating system's user does not fit.");
+        break;
+    }
+}
+
+static void judge_done(struct auth_job *job)
+{
+    struct judge_job *j = LIST_ENTRY(job, struct judge_job, job);
+    struct client_auth *a = job->owner;
+
+    a->job = NULL;
+    if (!client_auth_is_live(a))
+        return;
+    if (j->got_keys) {
+        a->keys = j->keys;
+        a->got_keys = true;
+    }
+    if (j->opinion != AUTH_OPINION_YES)
+        client_auth_deny(a, j->err.msg[0] != '\0' ? j->err.msg : NULL);
+    else if (j->kind == JUDGE_PEER)
+        judge_peer(a, j->name);
+    else
+        client_auth_pass(a);
+}
+
+static const char *judge_keep(struct judge_job *j, const char *s)
+{
+    if (s == NULL)
+        return NULL;
+    ASSERT(j->nkept < JUDGE_STRINGS_MAX);
+    j->kept[j->nkept] = mem_strdup(s);
+    return j->kept[j->nkept++];
+}
+
+static void judge_keep_rule(struct judge_job *j, const struct hba_rule *rule)
+{
+    const struct hba_ldap *from = &rule->ldap;
+
+    j->pam_service = judge_keep(j, rule->pam_service != NULL ? rule->pam_service : "pgpool");
+    j->pam_use_hostname = rule->pam_use_hostname;
+    j->ldap = *from;
+    j->ldap.server = judge_keep(j, from->server);
+    j->ldap.scheme = judge_keep(j, from->scheme);
+    j->ldap.prefix = judge_keep(j, from->prefix);
+    j->ldap.suffix = judge_keep(j, from->suffix);
+    j->ldap.base_dn = judge_keep(j, from->base_dn);
+    j->ldap.bind_dn = judge_keep(j, from->bind_dn);
+    j->ldap.bind_password = judge_keep(j, from->bind_password);
+    j->ldap.search_attribute = judge_keep(j, from->search_attribute);
+    j->ldap.search_filter = judge_keep(j, from->search_filter);
+}
+
+static void judge_start(struct client_auth *a, enum judge_kind kind)
+{
+    struct judge_job *j = mem_alloc_zero(sizeof *j);
+    struct slice user = client_auth_user(a);
+    int64_t limit_ms = a->c->ss->conf->authentication_timeout_ms;
+
+    a->step = AUTH_STEP_JUDGE;
+    j->kind = kind;
+    j->addr = a->addr;
+    j->uid = a->peer_uid;
+    if (a->rule != NULL)
+        judge_keep_rule(j, a->rule);
+    j->timeout_ms = limit_ms > 0 && limit_ms < HELPER_TIMEOUT_MS ? limit_ms : HELPER_TIMEOUT_MS;
+    j->user = mem_strndup(user.p, user.n);
+    cred_copy(&a->stored, &j->cred);
+    secret_set(&j->password, secret_slice(&a->password));
+    j->job.owner = a;
+    j->job.work = judge_work;
+    j->job.done = judge_done;
+    j->job.wipe = judge_wipe;
+    a->job = &j->job;
+    auth_job_start(a->sa->jobs, &j->job);
+}
+
+void client_auth_check_peer(struct client_auth *a)
+{
+    struct ucred who;
+    socklen_t len = sizeof who;
+
+    if (!a->c->is_unix || getsockopt(a->c->stream.fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == -1) {
+        client_auth_deny(a, "The kernel does not say who is at the other end.");
+        return;
+    }
+    a->peer_uid = who.uid;
+    judge_start(a, JUDGE_PEER);
+}
+
+enum hba_answer client_auth_cert_fits(struct client_auth *a, struct err *err)
+{
+    bool is_dn = a->rule != NULL && a->rule->clientname_is_dn;
+    struct buf name = {0};
+    enum hba_answer answer = HBA_FAIL;
+    int rc = is_dn ? stream_tls_peer_dn(&a->c->stream, &name, err)
+                   : stream_tls_peer_cn(&a->c->stream, &name, err);
+
+    if (rc == 0 && buf_unread(&name) > 0)
+        answer = client_auth_name_fits(a, buf_slice(&name), true, err);
+    else
+        err_set(err, "28000", "the client's certificate has no name to compare");
+    buf_free(&name);
+    return answer;
+}
+
+/* ---- answers ---- */
+
+static void judge_scram(
+    struct client_auth *a, enum scram_status st, struct buf *text, struct err *err)
+{
+    struct buf out = {0};
+
+    switch (st) {
+    case SCRAM_CONTINUE:
+        wire_put_auth(&out, AUTH_SASL_CONTINUE, buf_slice(text));
+        client_send(a->c, &out);
+        break;
+    case SCRAM_DONE:
+        wire_put_auth(&out, AUTH_SASL_FINAL, buf_slice(text));
+        client_send(a->c, &out);
+        if (a->stored.kind == CRED_SCRAM) { /* else the salt is ours: the keys open no server */
+            scram_server_keys(&a->scram, &a->keys);
+            a->got_keys = true;
+        }
+        client_auth_pass(a);
+        break;
+    case SCRAM_DENIED:
+        client_auth_deny(a, NULL);
+        break;
+    case SCRAM_STALE:
+    case SCRAM_BROKEN:
+        client_auth_broken(a, err);
+        break;
+    }
+}
+
+static void answer_bad(struct client_auth *a, const char *what)
+{
+    struct err err = {0};
+
+    err_set_fatal(&err, "08P01", "%s", what);
+    client_auth_broken(a, &err);
+}
+
+static void answer_scram(struct client_auth *a, struct slice body)
+{
+    struct wire_reader r;
+    struct slice mechanism;
+    struct slice data;
+    struct buf text = {0};
+    struct err err = {0};
+    bool is_null = false;
+
+    if (a->scram_begun) {
+        judge_scram(a, scram_server_step(&a->scram, body, &text, &err), &text, &err);
+        buf_free(&text);
+        return;
+    }
+    wire_reader_init(&r, body);
+    mechanism = wire_get_cstr(&r);
+    data = wire_get_value(&r, &is_null);
+    if (!wire_reader_ok(&r)) {
+        answer_bad(a, "malformed SASL message");
+        return;
+    }
+    a->scram_begun = true;
+    if (is_null)
+        data = slice_of(NULL, 0);
+    judge_scram(a, scram_server_start(&a->scram, mechanism, data, &text, &err), &text, &err);
+    buf_free(&text);
+}
+
+static void answer_md5(struct client_auth *a, struct slice text)
+{
+    struct err err = {0};
+    struct cred nobody = {0};
+    bool match = false;
+    bool is_mock = a->plan.proof == AUTH_PROOF_NEVER;
+
+    if (is_mock) /* the same work for nothing */
+        cred_from_plain(auth_guard_secret(a->sa->guard), &nobody);
+    if (cred_check_md5(
+            is_mock ? &nobody : &a->stored, client_auth_user(a), a->salt, text, &match, &err) == -1)
+        ask_fail(a, &err);
+    else if (match && !is_mock)
+        client_auth_pass(a);
+    else
+        client_auth_deny(a, NULL);
+    cred_free(&nobody);
+}
+
+/* A verifier for a user who has none, so that refusing takes as long as comparing. */
+static void answer_never(struct client_auth *a)
+{
+    struct err err = {0};
+
+    cred_free(&a->stored);
+    if (scram_verifier_mock(auth_guard_secret(a->sa->guard), client_auth_user(a), SCRAM_ITERATIONS,
+            false, &a->stored.verifier, &err) == 0)
+        a->stored.kind = CRED_SCRAM;
+    judge_start(a, JUDGE_STORED); /* client_auth_pass would deny all the same */
+}
+
+static void answer_password(struct client_auth *a, struct slice text)
+{
+    struct err err = {0};
+
+    if (text.n == 0) {
+        err_set_fatal(&err, "28P01", "empty password returned by client");
+        client_auth_broken(a, &err);
+        return;
+    }
+    secret_set(&a->password, text);
+    switch (a->plan.proof) {
+    case AUTH_PROOF_STORED:
+        judge_start(a, JUDGE_STORED);
+        break;
+    case AUTH_PROOF_PAM:
+        judge_start(a, JUDGE_PAM);
+        break;
+    case AUTH_PROOF_LDAP:
+        judge_start(a, JUDGE_LDAP);
+        break;
+    case AUTH_PROOF_SERVER:
+        a->step = AUTH_STEP_JUDGE;
+        client_auth_give_link(a, text);
+        break;
+    default:
+        answer_never(a);
+        break;
+    }
+}
+
+void client_auth_on_answer(struct client_auth *a, struct slice body)
+{
+    struct slice text = slice_of(body.p, body.n > 0 ? body.n - 1 : 0);
+    struct slice no_password = slice_of("", 0);
+
+    if (a->plan.ask == AUTH_ASK_SCRAM) {
+        answer_scram(a, body);
+        return;
+    }
+    if (body.n == 0 || body.p[body.n - 1] != '\0' || memchr(text.p, '\0', text.n) != NULL) {
+        answer_bad(a, "invalid password packet size");
+        return;
+    }
+    if (a->plan.ask == AUTH_ASK_MD5)
+        answer_md5(a, text);
+    else
+        answer_password(a, text.n > 0 ? text : no_password);
+}

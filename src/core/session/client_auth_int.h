@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * client_auth_int.h: authentication of clients, as the files that do it share it.
+ *
+ *   RULE → LOOKUP → (SERVER_FIRST → SERVER) → ASKED → JUDGE → PROVED
+ *                                           → RELAY ........→ PROVED      any → FAILED
+ *
+ * A client that has proved itself owns nothing of this. */
+#ifndef PGP_CLIENT_AUTH_INT_H
+#define PGP_CLIENT_AUTH_INT_H
+
+#include "auth/auth_book.h"
+#include "auth/auth_guard.h"
+#include "auth/auth_plan.h"
+#include "auth/hba.h"
+#include "auth/ident.h"
+#include "auth/scram.h"
+#include "base/list.h"
+#include "crypto/secret.h"
+#include "event/loop.h"
+
+#include "session_int.h"
+
+/* Questions that one login may raise while its line of pool_hba.conf is looked for. */
+#define AUTH_QUESTIONS_MAX 64
+
+/* ---- client_auth_job.c: work that may block, each on a thread of its own ---- */
+
+struct auth_jobs; /* of one worker */
+
+/* The first member of a job. `work` runs on a thread and touches the job alone; `done` runs on the
+ * loop, unless the owner has let go; `wipe` (may be NULL) frees what the job holds. */
+struct auth_job {
+    struct list node;
+    struct auth_jobs *jobs;
+    void *owner; /* NULL: nobody waits for the result */
+    void (*work)(struct auth_job *job);
+    void (*done)(struct auth_job *job);
+    void (*wipe)(struct auth_job *job);
+};
+
+struct auth_jobs *auth_jobs_new(struct loop *loop);
+/* Jobs that still run end by themselves, unseen. */
+void auth_jobs_free(struct auth_jobs **jp);
+/* Starts it, or queues it when too many run. The job belongs to the jobs from now on. */
+void auth_job_start(struct auth_jobs *jobs, struct auth_job *job);
+/* The owner goes: `done` will not be called. */
+void auth_job_leave(struct auth_job **jp);
+
+/* ---- session_auth.c: what a worker needs for authentication ---- */
+
+/* The two rule files; replaced as a whole, kept while a login looks at them. */
+struct auth_rules {
+    unsigned refs;
+    struct hba *hba;     /* NULL: the file cannot be used: nobody is let in */
+    struct ident *ident; /* NULL: there is none */
+};
+
+void auth_rules_unref(struct auth_rules **rp);
+
+struct session_auth {
+    struct sessions *ss;
+    struct auth_book *book; /* belongs to the backend */
+    struct auth_guard *guard;
+    struct auth_jobs *jobs;
+    struct auth_rules *rules;
+    struct hash_table roles; /* answers about memberships */
+    struct list role_lru;
+    struct list probers; /* connections that look things up */
+    int64_t passwd_us;   /* when pool_passwd was last looked at */
+    bool use_fallback;   /* auth_query: the default function is not there */
+    char *key_path;
+};
+
+/* pool_passwd may have changed: looks, once a second at most. */
+void session_auth_look(struct session_auth *sa);
+/* An answer about a membership, if it is fresh. */
+enum hba_answer session_auth_role(struct session_auth *sa, struct slice user, struct slice role);
+void session_auth_put_role(
+    struct session_auth *sa, struct slice user, struct slice role, bool is_member);
+
+/* ---- client_auth_query.c: looking things up in the data base ---- */
+
+enum auth_lookup_kind { AUTH_LOOKUP_SECRET, AUTH_LOOKUP_ROLE };
+
+/* Who waits for an answer. In the caller's struct. */
+struct auth_wait {
+    struct list node;
+    /* The answer is in the book (or among the roles): 0; or *err says why not. */
+    void (*done)(struct auth_wait *w, const struct err *err);
+};
+
+/* True when something can be looked up at all. */
+bool auth_lookup_is_possible(const struct session_auth *sa, enum auth_lookup_kind kind);
+/* Asks; equal questions are asked once. `database` is the client's. */
+void auth_lookup_start(struct session_auth *sa, enum auth_lookup_kind kind, struct slice database,
+    struct slice user, struct slice role, struct auth_wait *w);
+/* Stops waiting; harmless when not waiting. */
+void auth_lookup_cancel(struct auth_wait *w);
+void auth_probers_close(struct session_auth *sa);
+
+/* ---- the login of one client ---- */
+
+enum auth_step {
+    AUTH_STEP_RULE,   /* which line of pool_hba.conf? */
+    AUTH_STEP_LOOKUP, /* what is stored about the user? */
+    AUTH_STEP_SERVER, /* a link of its own is on the way to what the server asks */
+    AUTH_STEP_ASKED,  /* the client owes an answer */
+    AUTH_STEP_JUDGE,  /* somebody thinks about it */
+    AUTH_STEP_RELAY,  /* the client talks to the server itself */
+    AUTH_STEP_PROVED,
+    AUTH_STEP_FAILED
+};
+
+struct auth_question {
+    bool is_role; /* else a host */
+    enum hba_answer answer;
+    char name[];
+};
+
+struct client_auth {
+    struct client *c;
+    struct session_auth *sa;
+    uint8_t step; /* enum auth_step */
+    bool link_judges;
+    bool is_counted; /* the failure is, in the guard */
+    struct auth_facts facts;
+    struct auth_plan plan;
+    struct auth_rules *rules;
+    const struct hba_rule *rule; /* of rules->hba, or NULL */
+    struct hba_addr addr;
+    struct cred stored;
+    struct cred mapped;
+    char *server_user; /* NULL: servers know the user by the same name */
+    int64_t stored_age_us;
+    struct scram_server scram;
+    bool has_scram;
+    bool got_keys;
+    bool scram_begun;
+    uint32_t peer_uid; /* of the process at the other end of a Unix socket */
+    uint8_t salt[CRED_MD5_SALT_BYTES];
+    struct secret password; /* that passed, and may be used for servers */
+    struct scram_keys keys;
+    struct auth_question *question[AUTH_QUESTIONS_MAX];
+    unsigned nquestions;
+    struct auth_question *open;           /* of question[], being asked */
+    void (*again)(struct client_auth *a); /* when it is answered */
+    struct auth_wait wait;
+    struct auth_job *job;
+    struct timer delay;
+    struct err refusal;
+};
+
+/* False when the client is on its way out: results come too late. */
+static inline bool client_auth_is_live(const struct client_auth *a)
+{
+    return a->c->phase == CL_LOGIN && a->step != AUTH_STEP_FAILED;
+}
+
+/* client_auth.c */
+struct slice client_auth_user(const struct client_auth *a);
+/* Goes on with what the plan says. */
+void client_auth_plan(struct client_auth *a);
+/* The judge said yes. */
+void client_auth_pass(struct client_auth *a);
+/* The judge said no: `reason` is for the log. */
+void client_auth_deny(struct client_auth *a, const char *reason);
+/* It cannot go on: `err` is for the client, `reason` (may be NULL) for the log. Not counted as a
+ * wrong password. */
+void client_auth_stop(struct client_auth *a, const struct err *err, const char *reason);
+/* The client broke the protocol. */
+void client_auth_broken(struct client_auth *a, const struct err *err);
+
+/* client_auth_rule.c */
+/* Finds the line; goes on with client_auth_on_rule. */
+void client_auth_match(struct client_auth *a);
+void client_auth_on_rule(struct client_auth *a);
+/* Is an outside name (of a certificate, of the operating system) the user's, or does it map to it?
+ * HBA_ASK: a membership has to be looked up first: client_auth_ask_question, then once more. */
+enum hba_answer client_auth_name_fits(
+    struct client_auth *a, struct slice name, bool ignore_case, struct err *err);
+/* The oracle said HBA_ASK: finds out what it was asked last, then calls `again`. */
+void client_auth_ask_question(struct client_auth *a, void (*again)(struct client_auth *a));
+void client_auth_free_questions(struct client_auth *a);
+
+/* client_auth_ask.c */
+/* Asks the client as the plan says. */
+void client_auth_ask(struct client_auth *a);
+/* An answer: the body of its message. */
+void client_auth_on_answer(struct client_auth *a, struct slice body);
+/* Does the name in the client's certificate fit? As client_auth_name_fits. */
+enum hba_answer client_auth_cert_fits(struct client_auth *a, struct err *err);
+/* Asks the kernel who is at the other end of the Unix socket. */
+void client_auth_check_peer(struct client_auth *a);
+
+/* client_auth_link.c */
+/* Opens a link for this client, to see what the server asks. */
+void client_auth_open_link(struct client_auth *a);
+/* The password goes to the server on that link. */
+void client_auth_give_link(struct client_auth *a, struct slice password);
+
+#endif

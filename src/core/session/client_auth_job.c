@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * client_auth_job.c: PAM, LDAP, name services, long key derivations: off the loop.
+ * Runs in: workers. Not on libuv's pool: its few threads also resolve the names of servers, and a
+ * directory that hangs would fill them. Here each job has a thread; when many hang, others still
+ * start, up to a limit; beyond it they queue, and their clients' authentication_timeout runs.
+ * Must never: let a thread touch anything but its job. */
+#include "config.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+
+#include "client_auth_int.h"
+
+#define JOB_THREADS_MAX 128
+#define JOB_STACK_BYTES (512U * 1024)
+
+/* Shared by the loop and the threads. The threads that still run when the worker ends keep it. */
+struct auth_jobs {
+    uv_async_t async;
+    pthread_mutex_t lock;
+    struct list finished; /* under `lock` */
+    unsigned running;     /* under `lock` */
+    bool is_closed;       /* under `lock` */
+    struct list queued;   /* the loop's alone, as all below */
+};
+
+static void job_free(struct auth_job *job)
+{
+    if (job->wipe != NULL)
+        job->wipe(job);
+    mem_free(job);
+}
+
+static void jobs_free_memory(struct auth_jobs *jobs)
+{
+    pthread_mutex_destroy(&jobs->lock);
+    mem_free(jobs);
+}
+
+static void *job_main(void *arg)
+{
+    struct auth_job *job = arg;
+    struct auth_jobs *jobs = job->jobs;
+    bool is_last;
+
+    job->work(job);
+    pthread_mutex_lock(&jobs->lock);
+    jobs->running--;
+    is_last = jobs->is_closed && jobs->running == 0;
+    if (!jobs->is_closed) {
+        list_push_back(&jobs->finished, &job->node);
+        uv_async_send(&jobs->async);
+        job = NULL;
+    }
+    pthread_mutex_unlock(&jobs->lock);
+    if (job != NULL)
+        job_free(job);
+    if (is_last)
+        jobs_free_memory(jobs);
+    return NULL;
+}
+
+/* A thread that takes no signals: they are the loop's. */
+static int job_spawn(struct auth_job *job)
+{
+    pthread_attr_t attr;
+    pthread_t thread;
+    sigset_t all;
+    sigset_t before;
+    int rc;
+
+    sigfillset(&all);
+    pthread_attr_init(&attr);
+    (void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    (void)pthread_attr_setstacksize(&attr, JOB_STACK_BYTES);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    rc = pthread_create(&thread, &attr, job_main, job);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attr);
+    return rc;
+}
+
+static bool job_take_place(struct auth_jobs *jobs)
+{
+    bool has_place;
+
+    pthread_mutex_lock(&jobs->lock);
+    has_place = jobs->running < JOB_THREADS_MAX;
+    if (has_place)
+        jobs->running++;
+    pthread_mutex_unlock(&jobs->lock);
+    return has_place;
+}
+
+static void job_give_place(struct auth_jobs *jobs)
+{
+    pthread_mutex_lock(&jobs->lock);
+    jobs->running--;
+    pthread_mutex_unlock(&jobs->lock);
+}
+
+/* Starts queued jobs while there is room. Those whose owners have gone are dropped. */
+static void jobs_run_queue(struct auth_jobs *jobs)
+{
+    struct auth_job *job;
+    struct list *n;
+    int rc;
+
+    while ((n = list_first(&jobs->queued)) != NULL && job_take_place(jobs)) {
+        job = LIST_ENTRY(n, struct auth_job, node);
+        list_remove(&job->node);
+        rc = job->owner == NULL ? 0 : job_spawn(job);
+        if (job->owner == NULL || rc != 0)
+            job_give_place(jobs);
+        if (job->owner == NULL) {
+            job_free(job);
+        } else if (rc != 0) {
+            list_push_front(&jobs->queued, &job->node); /* when another ends, or its client goes */
+            log_at(LVL_WARNING, "could not start a thread for authentication: %s", strerror(rc));
+            return;
+        }
+    }
+}
+
+static void jobs_on_async(uv_async_t *async)
+{
+    struct auth_jobs *jobs = LIST_ENTRY(async, struct auth_jobs, async);
+    struct auth_job *job;
+    struct list *n;
+
+    do {
+        pthread_mutex_lock(&jobs->lock);
+        n = list_first(&jobs->finished);
+        if (n != NULL)
+            list_remove(n);
+        pthread_mutex_unlock(&jobs->lock);
+        if (n == NULL)
+            break;
+        job = LIST_ENTRY(n, struct auth_job, node);
+        if (job->owner != NULL)
+            job->done(job);
+        job_free(job);
+    } while (n != NULL);
+    jobs_run_queue(jobs);
+}
+
+struct auth_jobs *auth_jobs_new(struct loop *loop)
+{
+    struct auth_jobs *jobs = mem_alloc_zero(sizeof *jobs);
+
+    pthread_mutex_init(&jobs->lock, NULL);
+    list_init(&jobs->finished);
+    list_init(&jobs->queued);
+    (void)uv_async_init(&loop->uv, &jobs->async, jobs_on_async);
+    uv_unref((uv_handle_t *)&jobs->async);
+    return jobs;
+}
+
+static void jobs_on_closed(uv_handle_t *handle)
+{
+    struct auth_jobs *jobs = LIST_ENTRY(handle, struct auth_jobs, async);
+    bool is_idle;
+
+    pthread_mutex_lock(&jobs->lock);
+    is_idle = --jobs->running == 0;
+    pthread_mutex_unlock(&jobs->lock);
+    if (is_idle)
+        jobs_free_memory(jobs);
+}
+
+static void jobs_drop(struct list *jobs)
+{
+    struct list *n;
+
+    while ((n = list_first(jobs)) != NULL) {
+        list_remove(n);
+        job_free(LIST_ENTRY(n, struct auth_job, node));
+    }
+}
+
+void auth_jobs_free(struct auth_jobs **jp)
+{
+    struct auth_jobs *jobs = *jp;
+
+    *jp = NULL;
+    if (jobs == NULL)
+        return;
+    jobs_drop(&jobs->queued);
+    pthread_mutex_lock(&jobs->lock);
+    jobs->is_closed = true; /* from now on threads free their jobs themselves */
+    jobs->running++;        /* and nobody frees the memory before libuv has let go of it */
+    jobs_drop(&jobs->finished);
+    pthread_mutex_unlock(&jobs->lock);
+    uv_close((uv_handle_t *)&jobs->async, jobs_on_closed);
+}
+
+void auth_job_start(struct auth_jobs *jobs, struct auth_job *job)
+{
+    job->jobs = jobs;
+    list_init(&job->node);
+    list_push_back(&jobs->queued, &job->node);
+    jobs_run_queue(jobs);
+}
+
+void auth_job_leave(struct auth_job **jp)
+{
+    struct auth_job *job = *jp;
+
+    *jp = NULL;
+    if (job != NULL)
+        job->owner = NULL;
+}

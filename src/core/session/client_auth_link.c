@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * client_auth_link.c: a link opened for one client before the client has proved anything: what the
+ * server asks on it decides what the client is asked, and perhaps the server judges the answer.
+ * Runs in: workers. Must never: let the client into a link that was let in by trust while the plan
+ * wants a proof; offer the client SCRAM-SHA-256-PLUS of the server, which binds another channel. */
+#include "config.h"
+
+#include <string.h>
+
+#include "wire/writer.h"
+
+#include "client_auth_int.h"
+
+void client_auth_open_link(struct client_auth *a)
+{
+    a->step = AUTH_STEP_SERVER;
+    client_login_acquire(a->c);
+}
+
+void client_auth_on_opening(struct client *c)
+{
+    const struct client_auth *a = c->login->auth;
+
+    c->link->asks_owner = a != NULL && a->step == AUTH_STEP_SERVER;
+}
+
+void client_auth_give_link(struct client_auth *a, struct slice password)
+{
+    struct err err = {0};
+
+    a->link_judges = true;
+    if (a->c->link == NULL || link_answer_password(a->c->link, password, &err) == -1) {
+        err_set_fatal(&err, "08006", "connection to server was lost");
+        client_auth_stop(a, &err, NULL);
+    }
+}
+
+/* A copy of the server's list of mechanisms without those that bind its channel. */
+static void link_put_mechanisms(struct slice list, struct buf *out)
+{
+    const char *end;
+
+    while (list.n > 0 && list.p[0] != '\0') {
+        end = memchr(list.p, '\0', list.n);
+        if (end == NULL)
+            break;
+        if (strcmp(list.p, SCRAM_NAME_PLUS) != 0)
+            buf_put_cstr(out, list.p);
+        list = slice_of(end + 1, list.n - (size_t)(end - list.p) - 1);
+    }
+    buf_put_byte(out, '\0');
+}
+
+static void link_relay(struct client *c, struct slice body, const char *msg, size_t n)
+{
+    uint32_t code = proto_get_u32(body.p);
+    struct buf list = {0};
+    struct buf out = {0};
+
+    client_login_negotiate(c, &out);
+    if (code == AUTH_SASL) {
+        link_put_mechanisms(slice_of(body.p + 4, body.n - 4), &list);
+        wire_put_auth(&out, AUTH_SASL, buf_slice(&list));
+        buf_free(&list);
+    } else {
+        buf_put(&out, msg, n);
+    }
+    if (code == AUTH_OK)
+        c->login->is_auth_told = true;
+    client_send(c, &out);
+    stream_resume(&c->stream);
+}
+
+/* The first that the server says on the fresh link: now the plan can be made. */
+static void link_on_first(
+    struct client_auth *a, struct link *link, struct slice body, const char *msg, size_t n)
+{
+    struct client *c = a->c;
+
+    a->facts.server = link_auth_kind(body);
+    a->facts.fresh_link = true;
+    client_auth_plan(a);
+    if (!client_auth_is_live(a) || c->link != link)
+        return;
+    if (a->step == AUTH_STEP_RELAY || a->step == AUTH_STEP_PROVED) {
+        link_relay(c, body, msg, n);
+        return;
+    }
+    /* Let in already, and nothing of the client's will be checked by it: it has to wait elsewhere,
+     * for what comes next on it would be the session. A stand-in needs no link at all. */
+    if (a->facts.server == AUTH_SERVER_TRUST || a->plan.proof == AUTH_PROOF_NEVER ||
+        a->server_user != NULL) {
+        client_drop_link(c, false);
+        c->login->req.link = NULL;
+    }
+}
+
+/* A proved client's link cannot log in with what is known. */
+static void link_cannot(struct client_auth *a, struct link *link)
+{
+    const struct auth_login *login = auth_book_login(a->sa->book, pool_user(a->c->pool));
+    struct err err = {0};
+
+    if (auth_give_choose(login == NULL ? 0 : login->hold, (enum auth_server)link->asks,
+            pool_user(a->c->pool), &err) != AUTH_GIVE_IMPOSSIBLE) {
+        err_clear(&err);
+        err_set(
+            &err, "28000", "could not log in to the server (node %d)", a->c->pool->cluster_node);
+    }
+    client_auth_stop(a, &err, err.detail[0] != '\0' ? err.detail : NULL);
+}
+
+bool client_auth_on_link(struct client *c, struct link *link, const char *msg, size_t n)
+{
+    struct client_auth *a = c->login == NULL ? NULL : c->login->auth;
+    struct slice body = slice_of(msg + PROTO_HEADER_BYTES, n - PROTO_HEADER_BYTES);
+    bool is_ok = body.n >= 4 && proto_get_u32(body.p) == AUTH_OK;
+
+    if (a == NULL || body.n < 4)
+        return false;
+    switch ((enum auth_step)a->step) {
+    case AUTH_STEP_SERVER:
+        link_on_first(a, link, body, msg, n);
+        break;
+    case AUTH_STEP_RELAY:
+        link_relay(c, body, msg, n);
+        if (is_ok)
+            client_auth_pass(a);
+        break;
+    case AUTH_STEP_JUDGE:
+        if (is_ok && a->link_judges)
+            client_auth_pass(a);
+        else
+            client_auth_deny(a, "The server asked for more than the password.");
+        break;
+    case AUTH_STEP_PROVED:
+        if (!is_ok)
+            link_cannot(a, link);
+        else if (!c->login->is_auth_told)
+            link_relay(c, body, msg, n);
+        break;
+    default: /* the server says something while nobody has answered it */
+        client_auth_deny(a, "The server went on before it was answered.");
+        break;
+    }
+    return true;
+}
+
+void client_auth_on_link_lost(struct client *c, bool told)
+{
+    struct client_auth *a = c->login == NULL ? NULL : c->login->auth;
+    bool judged;
+
+    if (a == NULL || c->phase != CL_LOGIN)
+        return;
+    judged = a->step == AUTH_STEP_RELAY || (a->step == AUTH_STEP_JUDGE && a->link_judges);
+    if (judged && told)
+        auth_guard_count(a->sa->guard, &a->addr, (uint32_t)(loop_now_us(c->ss->loop) / 1000000));
+}

@@ -1,0 +1,575 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * client_auth_query.c: looks up secrets (auth_query) and memberships on a link of its own.
+ * Runs in: workers. One prober per data base asks one question after the other; clients with the
+ * same question wait for the same answer; the link goes back to the pool when nothing is left to
+ * ask. Must never: put a client's text into a statement (it goes as a parameter), believe an answer
+ * about another user than asked for. */
+#include "config.h"
+
+#include <string.h>
+
+#include "auth/passwd.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "config/conf.h"
+#include "wire/reader.h"
+#include "wire/writer.h"
+
+#include "client_auth_int.h"
+
+/* A server that does not answer is given up after this. */
+#define LOOKUP_TIMEOUT_MS 10000
+
+/* Without auth_query: a function that the administrator made for this, else the catalogue itself.
+ */
+static const char default_function[] = "SELECT rolname, rolpassword FROM pgpool_user_lookup($1)";
+static const char default_catalogue[] =
+    "SELECT rolname, CASE WHEN rolvaliduntil < pg_catalog.now() THEN NULL ELSE rolpassword END"
+    " FROM pg_catalog.pg_authid WHERE rolname = $1 AND rolcanlogin";
+static const char role_query[] =
+    "WITH RECURSIVE m(oid) AS (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = $1"
+    " UNION SELECT a.roleid FROM pg_catalog.pg_auth_members a JOIN m ON a.member = m.oid)"
+    " SELECT r.rolname, NULL FROM pg_catalog.pg_roles r JOIN m ON m.oid = r.oid"
+    " WHERE r.rolname = $2";
+
+struct lookup {
+    struct list node;    /* prober->queue */
+    struct list waiters; /* struct auth_wait */
+    enum auth_lookup_kind kind;
+    bool has_row;
+    bool is_wrong; /* the row was not what was asked for */
+    struct secret secret;
+    bool has_secret;
+    char *user;
+    char *role;
+};
+
+enum prober_phase { PROBER_NEW, PROBER_WAITING, PROBER_OPENING, PROBER_READY, PROBER_ASKING };
+
+struct prober {
+    struct list node; /* session_auth.probers */
+    struct session_auth *sa;
+    struct list queue; /* the first one is being asked in PROBER_ASKING */
+    enum prober_phase phase;
+    struct pool *pool;
+    struct link *link;
+    struct pool_request req;
+    struct link_startup startup;
+    struct paramset params;
+    struct timer timer;
+    struct task start; /* never from within the caller of auth_lookup_start */
+    struct err err;    /* what the server said */
+    char *user;
+    char *database;
+};
+
+static void prober_step(struct prober *p);
+
+static void lookup_free(struct lookup *l)
+{
+    list_remove(&l->node);
+    secret_free(&l->secret);
+    mem_free(l->user);
+    mem_free(l->role);
+    mem_free(l);
+}
+
+/* Tells everybody who waits. They may start other look-ups, or end their clients. */
+static void lookup_finish(struct lookup *l, const struct err *err)
+{
+    struct auth_wait *w;
+    struct list *n;
+
+    while ((n = list_first(&l->waiters)) != NULL) {
+        w = LIST_ENTRY(n, struct auth_wait, node);
+        list_remove(n);
+        w->done(w, err);
+    }
+    lookup_free(l);
+}
+
+static void prober_drop_link(struct prober *p, bool is_quiet)
+{
+    struct link *link = p->link;
+
+    pool_request_cancel(&p->req);
+    timer_stop(p->sa->ss->loop, &p->timer);
+    p->link = NULL;
+    p->phase = PROBER_NEW;
+    if (link == NULL)
+        return;
+    link->capture = false;
+    if (is_quiet)
+        link_return(link);
+    else
+        link_close(link);
+}
+
+static void prober_free(struct prober *p)
+{
+    struct list *n;
+
+    prober_drop_link(p, p->phase == PROBER_READY);
+    while ((n = list_first(&p->queue)) != NULL)
+        lookup_free(LIST_ENTRY(n, struct lookup, node));
+    task_cancel(&p->start);
+    list_remove(&p->node);
+    if (p->pool != NULL)
+        pool_detach(p->pool);
+    paramset_free(&p->params);
+    mem_free(p->user);
+    mem_free(p->database);
+    mem_free(p);
+}
+
+/* What was asked up to now fails; what the failures bring about is asked anew. */
+static void prober_fail(struct prober *p, const struct err *err)
+{
+    struct list failed;
+    struct list *n;
+
+    prober_drop_link(p, false);
+    list_init(&failed);
+    while ((n = list_first(&p->queue)) != NULL) {
+        list_remove(n);
+        list_push_back(&failed, n);
+    }
+    log_at(LVL_LOG, "looking up users as \"%s\" in database \"%s\" failed: %s", p->user,
+        p->database, err->msg);
+    while ((n = list_first(&failed)) != NULL)
+        lookup_finish(LIST_ENTRY(n, struct lookup, node), err);
+    task_post(p->sa->ss->loop, &p->start);
+}
+
+static void prober_on_timer(struct timer *t)
+{
+    struct prober *p = LIST_ENTRY(t, struct prober, timer);
+    struct err err = {0};
+
+    err_set(&err, "57P03", "the server did not answer in time");
+    prober_fail(p, &err);
+}
+
+/* ---- asking ---- */
+
+static const char *prober_sql(const struct prober *p, const struct lookup *l)
+{
+    const char *own = p->sa->ss->conf->auth_query;
+
+    if (l->kind == AUTH_LOOKUP_ROLE)
+        return role_query;
+    if (*own != '\0')
+        return own;
+    return p->sa->use_fallback ? default_catalogue : default_function;
+}
+
+static void put_parameter(struct buf *out, const char *value)
+{
+    size_t n = strlen(value);
+
+    buf_put_u32(out, (uint32_t)n);
+    buf_put(out, value, n);
+}
+
+/* Parse, Bind, Execute and Sync of one statement with one or two parameters in text form. */
+static void prober_ask(struct prober *p, const struct lookup *l)
+{
+    struct buf out = {0};
+    uint32_t at;
+
+    wire_put_parse(&out, slice_of("", 0), slice_of_str(prober_sql(p, l)));
+    at = wire_begin(&out, FE_BIND);
+    buf_put(&out, "\0", 2); /* portal and statement without names */
+    buf_put_u16(&out, 0);
+    buf_put_u16(&out, l->role != NULL ? 2 : 1);
+    put_parameter(&out, l->user);
+    if (l->role != NULL)
+        put_parameter(&out, l->role);
+    buf_put_u16(&out, 0);
+    wire_end(&out, at);
+    at = wire_begin(&out, FE_EXECUTE);
+    buf_put_byte(&out, '\0');
+    buf_put_u32(&out, 0);
+    wire_end(&out, at);
+    wire_put_empty(&out, FE_SYNC);
+    link_expect(p->link, OP_PARSE | OP_SWALLOW);
+    link_expect(p->link, OP_BIND | OP_SWALLOW);
+    link_expect(p->link, OP_EXECUTE | OP_SWALLOW);
+    link_expect(p->link, OP_SYNC | OP_SWALLOW);
+    p->link->capture = true;
+    p->link->own_failed = false;
+    err_clear(&p->err);
+    p->phase = PROBER_ASKING;
+    timer_start(p->sa->ss->loop, &p->timer, LOOKUP_TIMEOUT_MS);
+    (void)link_send(p->link, out.data, out.len);
+    buf_free(&out);
+}
+
+static void prober_on_row(void *owner, struct link *link, struct slice body)
+{
+    struct prober *p = owner;
+    struct list *n = list_first(&p->queue);
+    struct lookup *l;
+    struct wire_reader r;
+    struct slice name;
+    struct slice secret;
+    bool name_is_null = false;
+    bool secret_is_null = false;
+
+    (void)link;
+    if (n == NULL || p->phase != PROBER_ASKING)
+        return;
+    l = LIST_ENTRY(n, struct lookup, node);
+    wire_reader_init(&r, body);
+    if (wire_get_u16(&r) < 2) {
+        l->is_wrong = true;
+        return;
+    }
+    name = wire_get_value(&r, &name_is_null);
+    secret = wire_get_value(&r, &secret_is_null);
+    if (r.bad || name_is_null || l->has_row ||
+        !slice_eq_str(name, l->kind == AUTH_LOOKUP_ROLE ? l->role : l->user)) {
+        l->is_wrong = true;
+        return;
+    }
+    l->has_row = true;
+    l->has_secret = !secret_is_null;
+    if (l->has_secret)
+        secret_set(&l->secret, secret);
+}
+
+static void lookup_keep(struct prober *p, struct lookup *l)
+{
+    struct slice user = slice_of_str(l->user);
+
+    if (l->is_wrong) {
+        log_at(LVL_WARNING,
+            "auth_query did not return one row (name, secret) for the user asked for: "
+            "user \"%s\" is taken for unknown",
+            l->user);
+        l->has_row = false;
+    }
+    if (l->kind == AUTH_LOOKUP_ROLE)
+        session_auth_put_role(p->sa, user, slice_of_str(l->role), l->has_row);
+    else
+        auth_book_put_answer(p->sa->book, user,
+            l->has_row && l->has_secret ? secret_slice(&l->secret) : slice_of(NULL, 0),
+            loop_now_us(p->sa->ss->loop));
+}
+
+/* True when the default function is not there, and the catalogue shall be tried instead. */
+static bool prober_may_fall_back(const struct prober *p, const struct lookup *l)
+{
+    return l->kind == AUTH_LOOKUP_SECRET && *p->sa->ss->conf->auth_query == '\0' &&
+           !p->sa->use_fallback && strcmp(p->err.sqlstate, "42883") == 0;
+}
+
+static void prober_on_answer(struct prober *p)
+{
+    struct lookup *l = LIST_ENTRY(list_first(&p->queue), struct lookup, node);
+    struct err err = p->err;
+
+    timer_stop(p->sa->ss->loop, &p->timer);
+    p->phase = PROBER_READY;
+    if (p->link->own_failed && prober_may_fall_back(p, l)) {
+        p->sa->use_fallback = true;
+        prober_step(p);
+        return;
+    }
+    list_remove(&l->node);
+    task_post(p->sa->ss->loop, &p->start);
+    if (p->link->own_failed) {
+        if (!err_is_set(&err))
+            err_set(&err, "XX000", "the query failed");
+        log_at_detail(LVL_LOG, err.detail[0] != '\0' ? err.detail : NULL,
+            strcmp(err.sqlstate, "42501") == 0
+                ? "Create the function pgpool_user_lookup, see the manual, or set auth_query."
+                : NULL,
+            "looking up users as \"%s\" failed: %s", p->user, err.msg);
+        lookup_finish(l, &err);
+        return;
+    }
+    lookup_keep(p, l);
+    lookup_finish(l, NULL);
+}
+
+/* ---- the link ---- */
+
+static void prober_on_auth(void *owner, struct link *link, const char *msg, size_t n)
+{
+    struct prober *p = owner;
+    struct err err = {0};
+
+    if (n >= PROTO_HEADER_BYTES + 4 && proto_get_u32(msg + PROTO_HEADER_BYTES) == AUTH_OK)
+        return;
+    err_set(&err, "28P01",
+        "node %d asks \"%s\" for a password, and nothing in pool_passwd answers it",
+        link->pool->cluster_node, p->user);
+    prober_fail(p, &err);
+}
+
+static void prober_on_login_done(void *owner, struct link *link)
+{
+    struct prober *p = owner;
+
+    (void)link;
+    timer_stop(p->sa->ss->loop, &p->timer);
+    p->phase = PROBER_READY;
+    prober_step(p);
+}
+
+static void prober_on_bytes(void *owner, struct link *link, const char *p, size_t n)
+{
+    (void)owner;
+    (void)link;
+    (void)p;
+    (void)n; /* notices, and the server's words at a refused login: see prober_on_lost */
+}
+
+static void prober_on_quiet(void *owner, struct link *link)
+{
+    struct prober *p = owner;
+
+    (void)link;
+    if (p->phase == PROBER_ASKING)
+        prober_on_answer(p);
+}
+
+static void prober_on_settled(void *owner, struct link *link)
+{
+    (void)owner;
+    (void)link;
+}
+
+static void prober_on_parameter(
+    void *owner, struct link *link, struct slice name, struct slice value)
+{
+    (void)owner;
+    (void)link;
+    (void)name;
+    (void)value;
+}
+
+static void prober_on_tag(void *owner, struct link *link, struct slice tag)
+{
+    (void)owner;
+    (void)link;
+    (void)tag;
+}
+
+static bool prober_on_error(void *owner, struct link *link, const struct errmsg *m)
+{
+    struct prober *p = owner;
+
+    (void)link;
+    errmsg_to_err(m, &p->err);
+    return true;
+}
+
+static void prober_on_lost(void *owner, struct link *link, const struct err *err, bool told)
+{
+    struct prober *p = owner;
+
+    (void)told;
+    if (strncmp(err->sqlstate, "08", 2) == 0)
+        sessions_suspect_node(p->sa->ss, link->pool->cluster_node);
+    p->link = NULL;
+    prober_fail(p, err);
+}
+
+static const struct link_owner_ops prober_ops = {
+    .on_auth = prober_on_auth,
+    .on_login_done = prober_on_login_done,
+    .on_bytes = prober_on_bytes,
+    .on_quiet = prober_on_quiet,
+    .on_settled = prober_on_settled,
+    .on_parameter = prober_on_parameter,
+    .on_tag = prober_on_tag,
+    .on_error = prober_on_error,
+    .on_own_row = prober_on_row,
+    .on_drained = prober_on_settled,
+    .on_lost = prober_on_lost,
+};
+
+static void prober_acquire(struct prober *p)
+{
+    int node = sessions_write_node(p->sa->ss);
+    struct err err = {0};
+
+    if (node == VIEW_NO_NODE) {
+        err_set(&err, "57P03", "no server can be asked at the moment");
+        prober_fail(p, &err);
+        return;
+    }
+    if (p->pool == NULL || p->pool->cluster_node != node) {
+        pool_request_cancel(&p->req);
+        if (p->pool != NULL)
+            pool_detach(p->pool);
+        p->pool =
+            pool_attach(&p->sa->ss->be, slice_of_str(p->user), slice_of_str(p->database), node);
+        p->req.pool = p->pool;
+    }
+    p->phase = PROBER_WAITING;
+    timer_start(p->sa->ss->loop, &p->timer, LOOKUP_TIMEOUT_MS);
+    switch (pool_acquire(&p->req)) {
+    case ACQUIRE_GRANTED:
+        p->link = p->req.link;
+        p->phase = PROBER_READY;
+        prober_step(p);
+        break;
+    case ACQUIRE_OPENING:
+        p->link = p->req.link;
+        p->phase = PROBER_OPENING;
+        break;
+    case ACQUIRE_WAITING:
+        break;
+    }
+}
+
+static void prober_on_turn(struct pool_request *req)
+{
+    prober_acquire(req->owner);
+}
+
+/* Asks the next question; without one the link goes back and the prober ends. */
+static void prober_step(struct prober *p)
+{
+    struct list *n;
+
+    while ((n = list_first(&p->queue)) != NULL &&
+           list_is_empty(&LIST_ENTRY(n, struct lookup, node)->waiters) && p->phase != PROBER_ASKING)
+        lookup_free(LIST_ENTRY(n, struct lookup, node)); /* those who asked have gone */
+    if (n == NULL && (p->phase == PROBER_READY || p->phase == PROBER_NEW))
+        prober_free(p);
+    else if (n != NULL && p->phase == PROBER_NEW)
+        prober_acquire(p);
+    else if (n != NULL && p->phase == PROBER_READY)
+        prober_ask(p, LIST_ENTRY(n, struct lookup, node));
+}
+
+static void prober_on_start(struct task *t)
+{
+    prober_step(LIST_ENTRY(t, struct prober, start));
+}
+
+/* ---- for clients ---- */
+
+static const char *lookup_user(const struct session_auth *sa, enum auth_lookup_kind kind)
+{
+    const struct conf *conf = sa->ss->conf;
+
+    if (*conf->auth_user == '\0' && kind == AUTH_LOOKUP_ROLE)
+        return conf->sr_check_user;
+    return conf->auth_user;
+}
+
+bool auth_lookup_is_possible(const struct session_auth *sa, enum auth_lookup_kind kind)
+{
+    return *lookup_user(sa, kind) != '\0';
+}
+
+/* sr_check_password, when it is not in pool_passwd. */
+static void prober_learn(const struct prober *p)
+{
+    const struct conf *conf = p->sa->ss->conf;
+    struct passwd_value v = passwd_value_of(slice_of_str(conf->sr_check_password));
+    struct cred cred = {0};
+
+    if (v.text.n > 0 && strcmp(p->user, conf->sr_check_user) == 0 &&
+        passwd_open_value(&v, NULL, &cred, NULL) == 0)
+        auth_book_learn_cred(p->sa->book, slice_of_str(p->user), &cred);
+    cred_free(&cred);
+}
+
+static struct prober *prober_new(struct session_auth *sa, const char *user, struct slice database)
+{
+    struct prober *p = mem_alloc_zero(sizeof *p);
+
+    p->sa = sa;
+    p->user = mem_strdup(user);
+    p->database = mem_strndup(database.p, database.n);
+    list_init(&p->node);
+    list_init(&p->queue);
+    list_push_back(&sa->probers, &p->node);
+    timer_init(&p->timer, prober_on_timer);
+    task_init(&p->start, prober_on_start);
+    pool_request_init(&p->req);
+    p->startup.version = PROTO_3_0;
+    p->startup.user = slice_of_str(p->user);
+    p->startup.database = slice_of_str(p->database);
+    p->startup.params = &p->params;
+    p->req.startup = &p->startup;
+    p->req.may_reuse = true;
+    p->req.is_proved = true; /* it is we */
+    p->req.no_patch = true;
+    p->req.on_turn = prober_on_turn;
+    p->req.owner = p;
+    p->req.ops = &prober_ops;
+    prober_learn(p);
+    return p;
+}
+
+static struct prober *prober_find(struct session_auth *sa, const char *user, struct slice database)
+{
+    struct prober *p;
+    struct list *n;
+
+    LIST_FOREACH(n, &sa->probers)
+    {
+        p = LIST_ENTRY(n, struct prober, node);
+        if (strcmp(p->user, user) == 0 && slice_eq_str(database, p->database))
+            return p;
+    }
+    return prober_new(sa, user, database);
+}
+
+static struct lookup *lookup_find(
+    struct prober *p, enum auth_lookup_kind kind, struct slice user, struct slice role)
+{
+    struct lookup *l;
+    struct list *n;
+
+    LIST_FOREACH(n, &p->queue)
+    {
+        l = LIST_ENTRY(n, struct lookup, node);
+        if (l->kind == kind && slice_eq_str(user, l->user) &&
+            slice_eq_str(role, l->role == NULL ? "" : l->role))
+            return l;
+    }
+    l = mem_alloc_zero(sizeof *l);
+    l->kind = kind;
+    l->user = mem_strndup(user.p, user.n);
+    if (kind == AUTH_LOOKUP_ROLE)
+        l->role = mem_strndup(role.p, role.n);
+    list_init(&l->waiters);
+    list_push_back(&p->queue, &l->node);
+    return l;
+}
+
+void auth_lookup_start(struct session_auth *sa, enum auth_lookup_kind kind, struct slice database,
+    struct slice user, struct slice role, struct auth_wait *w)
+{
+    const struct conf *conf = sa->ss->conf;
+    struct prober *p;
+
+    if (*conf->auth_dbname != '\0')
+        database = slice_of_str(conf->auth_dbname);
+    else if (*conf->auth_user == '\0')
+        database = slice_of_str(conf->sr_check_database);
+    p = prober_find(sa, lookup_user(sa, kind), database);
+    list_push_back(&lookup_find(p, kind, user, role)->waiters, &w->node);
+    task_post(sa->ss->loop, &p->start);
+}
+
+void auth_lookup_cancel(struct auth_wait *w)
+{
+    list_remove(&w->node);
+}
+
+void auth_probers_close(struct session_auth *sa)
+{
+    struct list *n;
+
+    while ((n = list_first(&sa->probers)) != NULL)
+        prober_free(LIST_ENTRY(n, struct prober, node));
+}
