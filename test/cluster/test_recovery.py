@@ -2,15 +2,17 @@
 """test_recovery: online recovery with the sample scripts, against real servers: by copying everything, by
 pg_rewind, and everything that can go wrong on the way."""
 import os
+import re
 import shutil
 import signal
+from pathlib import Path
 
 import pytest
 
 from pgt import postgres, procs, proxy, shadow, waits
 from pgt.wire import Address
 
-from recovery_lab import Cluster, Pcp, pool_rows, statuses
+from recovery_lab import EXAMPLES, Cluster, Pcp, pool_rows, statuses
 
 pytestmark = [
     pytest.mark.skipif(not postgres.is_installed() or shadow.pg_config() is None,
@@ -205,5 +207,61 @@ def test_over_ssh(start_pool, monkeypatch, tmp_path):
         assert done.returncode == 0, done.stderr + pool.log()[-3000:]
         assert set((home / "log").read_text(encoding="ascii").split()) == {"postgres@127.0.0.2"}
         assert statuses(pool)[1] == ("up", "standby")
+    finally:
+        cluster.end()
+
+
+def example_conf(cluster, **changes) -> dict[str, object]:
+    """Settings of the example for three hosts, with the hosts of this cluster in the place of its own."""
+    found = re.findall(r"^(#?)(\w+) = '?(.*?)'?$", (EXAMPLES / "pgpool.conf").read_text(encoding="utf-8"), re.M)
+    conf: dict[str, object] = {name: value for mark, name, value in found if not mark}
+    scripts = {name: value for mark, name, value in found if mark}
+    test = cluster.pool_conf()
+    for name in ("port", "listen_addresses"):
+        del conf[name]
+    conf |= {k: test[k] for k in ("pcp_listen_addresses", "pcp_port", "sr_check_user", "health_check_user")}
+    for i, node in enumerate(cluster.nodes):
+        assert conf[f"backend_application_name{i}"] == f"server{i}"
+        conf |= {f"backend_hostname{i}": "127.0.0.1", f"backend_port{i}": node.port, f"backend_data_directory{i}": node.data}
+    conf |= {"sr_check_period": 1, "health_check_period": 1}
+    if changes.pop("by_scripts", False):
+        conf |= {k: v.replace("/etc/pgpool", str(EXAMPLES)) for k, v in scripts.items()}
+    return {**conf, **changes}
+
+
+@pytest.mark.parametrize("by_scripts", [False, True], ids=["by SQL", "by scripts"])
+def test_the_example_for_three_hosts(start_pool, by_scripts, monkeypatch):
+    """Its primary is killed, a standby takes over, the other one follows, the lost one is rebuilt."""
+    tools = procs.folder("tools")
+    for name in ("attach_node", "detach_node", "recovery_node"):
+        (tools / f"pcp_{name}").symlink_to(Path(proxy.pgpool_bin()).resolve().parent / "pcp")
+    cluster = Cluster(3)
+    try:
+        conf = example_conf(cluster, by_scripts=by_scripts)
+        passfile = tools / "pcppass"
+        passfile.write_text("*:*:op:secret\n", encoding="ascii")
+        passfile.chmod(0o600)
+        for name, value in {"PGBIN": shadow.make_shadow(), "PCPPASSFILE": passfile, "PGPOOL_PCP_USER": "op",
+                            "PGPOOL_PCP_PORT": conf["pcp_port"], "PATH": f"{tools}:{os.environ['PATH']}"}.items():
+            monkeypatch.setenv(name, str(value))
+        pool = start_pool(*[n.address for n in cluster.nodes], **conf)
+        pool.pcp = Pcp(pool)
+        whole = [("up", "primary"), ("up", "standby"), ("up", "standby")]
+        waits.wait_for("all nodes are up", lambda: statuses(pool) == whole, 30)
+        cluster.nodes[0].kill()
+
+        def replaced() -> int:
+            now = statuses(pool)
+            return next((i for i in (1, 2) if now[i] == ("up", "primary")), 0)
+        new = waits.wait_for("another primary", replaced, 60)
+        waits.wait_for("the other standby follows", lambda: cluster.streaming(new) == 1, 60)
+        waits.wait_for("the old primary is down", lambda: statuses(pool)[0][0] == "down", 30)
+
+        def recovered() -> bool:
+            done = pool.pcp.run("recovery_node", "0")
+            return done.returncode == 0 or "in use" in done.stderr  # follow_primary.sh may have been quicker
+        waits.wait_for("the old primary is rebuilt", recovered, 60)
+        waits.wait_for("all three are there", lambda: sorted(statuses(pool)) == sorted(whole), 60)
+        waits.wait_for("both stream from the new one", lambda: cluster.streaming(new) == 2, 30)
     finally:
         cluster.end()
