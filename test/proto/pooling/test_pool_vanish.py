@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_pool_vanish: clients that vanish, cancel or are cut off in the midst of things, and links that die, in
+transaction mode. A link is not at fault for its client; a client does not notice a link that dies in a pause.
+"""
+import os
+import signal
+
+import pytest
+from pooling_house import login, states, table
+
+from pgt import procs, waits
+from pgt.wire import COPY_DONE, FLUSH, SYNC, Wire, bind, cancel, copy_data, execute, parse, pg, query
+
+LINKS = 2
+
+
+@pytest.fixture
+def pool(pg, start_pool):
+    """Two links for everybody, one worker: what one client leaves on a link the next must meet."""
+    return start_pool(pg.address, num_init_children=1, pool_mode="transaction", pool_test_rotate=True,
+                      max_backend_connections=LINKS, query_wait_timeout=30)
+
+
+def busy(pg, marker: str) -> bool:
+    return bool(pg.sessions(f"query like '%{marker}%' and state <> 'idle'"))
+
+
+LEAVES = {
+    "query": [query("select pg_sleep(60) /* van */")],
+    "extended": [pg("select pg_sleep(60) /* van */"), SYNC],
+    "no_sync": [pg("select pg_sleep(60) /* van */"), FLUSH],
+    "rows": [query("select generate_series(1, 100000000) /* van */")],
+    "in_transaction": [query("begin; create table vanished(a int) /* van */")],
+    "aborted": [query("begin; select 1/0 /* van */")],
+    "open_sequence": [parse("select 1 /* van */", "s"), bind(name="s"), FLUSH],
+    "copy_in": [query("copy pool_van from stdin /* van */")],
+    "copy_out": [query("copy (select generate_series(1, 100000000)) to stdout /* van */")],
+    "pipeline": [pg("select 1"), SYNC, pg("select pg_sleep(60) /* van */"), SYNC, pg("select 3"), SYNC],
+    "half_a_message": [query("select 1 /* van */"), query("select 2")[:7]],
+    "virtual_begin": [query("begin")],
+    "lock": [query("begin; lock table pool_van; select 1 /* van */")],
+}
+
+
+@pytest.mark.parametrize("how", ["close", "reset", "half"])
+@pytest.mark.parametrize("leave", LEAVES.values(), ids=LEAVES.keys())
+def test_client_vanishes(pg, pool, leave, how):
+    """It ends at the server, nothing of it is kept, and its link serves on: cancelled, drained, rolled back."""
+    pg.rows("create table if not exists pool_van(a int)")
+    pg.rows("drop table if exists vanished")
+    first = login(pool)
+    pids = {first.value("select pg_backend_pid()") for _ in range(4)}
+    first.send(*leave)
+    if leave is not LEAVES["virtual_begin"]:
+        waits.wait_for("the server has it", lambda: pg.sessions("query like '%van%'"))
+    if how == "reset":
+        first.reset()
+    elif how == "close":
+        first.sock.close()
+    else:
+        first.half_close()
+    waits.wait_for("it ends at the server", lambda: not busy(pg, "van"), 15)
+    others = [login(pool) for _ in range(3)]
+    for other in others:
+        assert not states(other.simple("begin; select 1; commit"))
+        assert other.value("select to_regclass('vanished') is null and to_regclass('pool_van') is not null") == "t"
+    again = {other.value("select pg_backend_pid()") for other in others for _ in range(4)}
+    assert len(again) <= LINKS
+    if how != "half":
+        assert again & pids, "both links were thrown away"
+    for w in (*others, first):
+        w.bye()
+
+
+@pytest.mark.parametrize("what", ["simple", "extended", "in_transaction", "pinned"])
+def test_cancel(pg, pool, what):
+    """It stops what the client runs, on whichever link that is; the client and the link live on."""
+    c, other = login(pool), login(pool)
+    if what == "in_transaction":
+        c.rows("begin")
+        assert c.value("select 1") == "1"
+    if what == "pinned":
+        c.rows("create temp table van_pin(a int)")
+    for _ in range(3):
+        c.send((extended if what == "extended" else query)("select pg_sleep(60) /* can */"))
+        waits.wait_for("it runs", lambda: busy(pg, "can"))
+        assert cancel(pool.address, c.pid, c.key) == b""
+        assert states(c.ready()) == ["57014"]
+        assert other.value("select 'fine'") == "fine"
+        if what == "in_transaction":
+            assert states(c.simple("select 1")) == ["25P02"]
+            c.simple("rollback")
+            c.rows("begin")
+            assert c.value("select 1") == "1"
+    c.simple("rollback")
+    assert c.value("select 'alive'") == "alive"
+    c.bye()
+    other.bye()
+
+
+def extended(sql: str) -> bytes:
+    return pg(sql) + SYNC
+
+
+def test_cancel_of_an_idle_client_hits_nobody(pg, pool):
+    """Its last link is somebody else's now."""
+    a, b = login(pool), login(pool)
+    for turn in range(20):
+        assert a.value(f"select {turn}") == str(turn)
+        b.send(query("select pg_sleep(0.05), 'b'"))
+        cancel(pool.address, a.pid, a.key)
+        found = b.ready()
+        assert not states(found), f"turn {turn}: the cancel of another hit"
+    a.bye()
+    b.bye()
+
+
+def hold_all_links(pool, extra: int) -> tuple[list[Wire], list[Wire]]:
+    """Clients with a transaction open on every link, and some more that are logged in."""
+    more = [login(pool) for _ in range(extra)]
+    holders = [login(pool) for _ in range(LINKS)]
+    for h in holders:
+        h.rows("begin")
+        assert h.value("select 1") == "1"
+    return holders, more
+
+
+def test_login_while_all_links_are_held(pg, pool):
+    """Who only logs in needs no link: what the server tells at a login is known."""
+    holders, more = hold_all_links(pool, 1)
+    c = login(pool, seconds=5)
+    assert c.status["TimeZone"] == "UTC"
+    for w in (c, *holders, *more):
+        w.bye()
+
+
+def test_cancel_of_a_waiting_client(pg, pool):
+    """A client that waits for a link can be cancelled; it gets one error and can go on."""
+    holders, (c,) = hold_all_links(pool, 1)
+    for send in ((query("select 'waits'"),), (extended("select 'waits'"),)):
+        c.send(*send)
+        assert c.is_quiet(0.2)
+        cancel(pool.address, c.pid, c.key)
+        assert states(c.ready()) == ["57014"]
+    for h in holders:
+        h.rows("commit")
+    assert c.value("select 'goes on'") == "goes on"
+    for w in (c, *holders):
+        w.bye()
+
+
+def test_waiting_client_vanishes(pg, pool):
+    """Its place in the queue is given up; what it asked for never runs."""
+    pg.rows("create table if not exists van_queue(a int)")
+    pg.rows("truncate van_queue")
+    holders, (watcher, *waiting) = hold_all_links(pool, 7)
+    for i, w in enumerate(waiting):
+        w.send(query(f"insert into van_queue values ({i})"))
+    waits.wait_for("all wait", lambda: shown(watcher).count("waiting") == 6)
+    for w in waiting[::2]:
+        w.reset()
+    waits.wait_for("pgpool has noticed", lambda: shown(watcher).count("waiting") == 3)
+    for h in holders:
+        h.rows("commit")
+    for w in waiting[1::2]:
+        assert not states(w.ready())
+        w.bye()
+    assert [r[0] for r in pg.rows("select a from van_queue order by a")] == [b"1", b"3", b"5"]
+    for w in (watcher, *holders):
+        w.bye()
+
+
+def shown(watcher: Wire) -> list[str]:
+    return [r["state"] for r in table(watcher, "show pool_clients")]
+
+
+# ---- links that die
+
+@pytest.mark.parametrize("state", ["idle", "set_and_prepared", "pinned"])
+def test_link_dies_in_a_pause(pg, pool, state):
+    """Outside a transaction a client notices nothing, its settings and statements are there; one that is tied
+    to the link gets the server's last words and the end."""
+    c = login(pool)
+    c.rows("set application_name = 'die'; set work_mem = '5MB'")
+    c.send(parse("select 'prepared'", "s"), SYNC)
+    assert not states(c.ready())
+    if state == "pinned":
+        c.rows("create temp table die_t(a int)")
+    assert c.value("select 1") == "1"
+    pg.rows("select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() "
+            "and backend_type = 'client backend'")
+    waits.wait_for("they are gone", lambda: not pg.sessions())
+    if state == "pinned":
+        found = c.read_eof()
+        assert states(found) in (["57P01"], []), "the server's words, once"
+        return
+    for _ in range(3):
+        assert c.value("show work_mem") == "5MB"
+        c.send(bind(name="s"), execute(), SYNC)
+        found = c.ready()
+        assert [m.row() for m in found if m.type == "D"] == [[b"prepared"]]
+    c.bye()
+
+
+def test_link_dies_in_a_transaction(pg, pool):
+    """One ERROR, a failed transaction until ROLLBACK; the connection lives."""
+    c = login(pool)
+    c.rows("begin")
+    pid = c.value("select pg_backend_pid()")
+    pg.rows(f"select pg_terminate_backend({pid})")
+    waits.wait_for("it is gone", lambda: not pg.sessions(f"pid = {pid}"))
+    found = c.simple("select 1")
+    assert len(states(found)) == 1 and found[-1].body == b"E"
+    assert states(c.simple("select 2")) == ["25P02"]
+    assert c.simple("rollback")[-1].body == b"I"
+    assert c.value("select 'alive'") == "alive"
+    c.bye()
+
+
+@pytest.mark.parametrize("sql", ["select pg_sleep(60) /* kil */", "insert into pool_kil select pg_sleep(60)::text::int /* kil */"])
+def test_link_dies_under_a_statement(pg, pool, sql):
+    """A read may be run again unseen; a write never is: one ERROR. The connection lives either way."""
+    pg.rows("create table if not exists pool_kil(a int)")
+    c = login(pool)
+    c.send(query(sql))
+    waits.wait_for("it runs", lambda: busy(pg, "kil"))
+    victim = pg.sessions("query like '%kil%' and state = 'active'")[0]
+    pg.rows(f"select pg_terminate_backend({victim})")
+    waits.wait_for("it is gone", lambda: victim not in pg.sessions())
+    if sql.startswith("select"):
+        waits.wait_for("an answer, or it runs again", lambda: c.inbuf or busy(pg, "kil") or not c.is_quiet(0.01))
+        cancel(pool.address, c.pid, c.key)
+    found = c.ready()
+    assert len(states(found)) == 1 and found[-1].body == b"I"
+    assert c.value("select 'alive'") == "alive"
+    c.bye()
+
+
+def workers(pool) -> list[int]:
+    """The supervisor, the monitor and the PCP process are not."""
+    others = ("pgpool -n", "monitor", "PCP")
+    return [pid for pid in pool.pids() if not any(o in procs.command_line(pid) for o in others)]
+
+
+def test_worker_dies(pg, start_pool):
+    """kill -9 of one of two workers under load: the other's clients go on, no transaction is left open, and the
+    links of the dead do not count for ever."""
+    pool = start_pool(pg.address, num_init_children=2, pool_mode="transaction", max_backend_connections=4)
+    clients = [login(pool) for _ in range(16)]
+    for i, c in enumerate(clients[:4]):
+        c.rows("begin")
+        assert c.value(f"select {i}") == str(i)
+    victim = workers(pool)[0]
+    os.kill(victim, signal.SIGKILL)
+    waits.wait_for("another takes its place", lambda: len([p for p in workers(pool) if p != victim]) == 2)
+    for c in clients:
+        c.bye()
+    waits.wait_for("nothing is left open", lambda: not pg.sessions("state <> 'idle'"))
+    fresh = [login(pool) for _ in range(4)]
+    for c in fresh:
+        c.rows("begin")
+        assert c.value("select 'all four links are to be had'")
+    assert len(pg.sessions()) <= 4
+    for c in fresh:
+        c.bye()
+    pool.log_seen = len(pool.log())  # the killed worker is in the log, as it should be
+
+
+def test_copy_in_is_cut(pg, pool):
+    """A client dies in COPY FROM STDIN, between two others that copy: its rows are not there, theirs are."""
+    pg.rows("drop table if exists van_copy")
+    pg.rows("create table van_copy(a int)")
+    for turn in range(4):
+        c = login(pool)
+        c.send(query("copy van_copy from stdin"))
+        assert c.read_until("G", "E")[-1].type == "G"
+        c.send(copy_data(f"{turn}\n".encode() * 100))
+        if turn % 2:
+            c.reset()
+        else:
+            c.send(COPY_DONE)
+            assert not states(c.ready())
+            c.bye()
+    waits.wait_for("nothing runs", lambda: not pg.sessions("state <> 'idle'"), 20)
+    assert pg.value("select string_agg(distinct a::text, ',' order by a::text) from van_copy") == "0,2"
