@@ -13,6 +13,7 @@
 #include "base/list.h"
 #include "base/slice.h"
 #include "event/loop.h"
+#include "ipc/mailbox.h"
 #include "ipc/rows.h"
 #include "ipc/shm.h"
 
@@ -42,26 +43,26 @@ struct backend {
     char *read_buf;
     struct hash_table pools;
     struct varset_store varsets; /* settings of links and of the clients that share them */
-    struct list pool_lru;        /* pools that have links, least recently used first */
-    unsigned npools_live;        /* pools in pool_lru */
     struct list idle_lru;        /* idle links of all pools, least recently used first */
     struct list links;           /* every link */
-    struct list requests;        /* all waiting requests, oldest first */
-    uint32_t nrequests;
-    uint32_t retry_pass;
-    unsigned ncancels; /* cancel requests on their way to servers */
-    struct task retry; /* lets waiting requests try again */
+    struct list waiting_pools;   /* pools somebody waits for, the one served last at the end */
+    uint32_t nrequests;          /* waiting requests */
+    unsigned ncancels;           /* cancel requests on their way to servers */
+    struct task retry;           /* lets waiting requests try again */
+    struct timer
+        sweep; /* the same now and then while somebody waits: nothing is waited for in vain */
+    struct timer maint; /* life spans of links, pools kept warm */
+    bool is_retrying;
+    bool is_sweeping; /* in this retry nothing is left to others who wait longer */
+    bool is_serving;  /* a waiting client is being served: not another one inside that */
     struct rows_header *link_rows;
     struct row_alloc *row_alloc;
     uint64_t next_epoch;
     uint64_t epoch_mismatches; /* must stay 0 */
     int64_t wall_offset_us;    /* wall clock minus the loop's clock */
-    /* Asks the other workers for an idle link of `pool`, or to close one of its node. */
-    void (*want_link)(struct backend *be, const struct pool *pool);
-    /* Hands an idle link to worker `ordinal`; 0 when it is on its way. */
-    int (*send_link)(struct backend *be, int ordinal, const void *body, size_t len, int fd);
-    /* Tells the other workers that a link of `node` was closed while their clients wait. */
-    void (*tell_quota_freed)(struct backend *be, int node);
+    /* Posts a message to worker `ordinal`, with a descriptor or -1; 0 when it is on its way. */
+    int (*post)(
+        struct backend *be, int ordinal, enum mail_type type, const void *body, size_t len, int fd);
     void *ctx;
 };
 
@@ -81,12 +82,8 @@ int backend_tls_check(const struct conf_gen *gen, struct err *err);
 struct tls_env *backend_tls_env(struct backend *be);
 /* Lets waiting requests try again, soon: quota was freed, or a link they waited for is gone. */
 void backend_post_retry(struct backend *be);
-/* Closes the least recently used idle link of `node` (ROWS_NO_NODE: any); false when there is none.
- */
-bool backend_evict_idle(struct backend *be, int node);
-/* Another worker wants a link for `user` and `database`, or at least room on `node`. */
-void backend_on_wanted(
-    struct backend *be, struct slice user, struct slice database, int node, int asking_ordinal);
+/* Another worker wants a link, or room for one (MAIL_LINK_WANTED). */
+void backend_on_wanted(struct backend *be, const void *body, size_t len);
 /* A link that another worker handed over; `fd` is taken over. */
 void backend_on_offer(struct backend *be, const void *body, size_t len, int fd);
 /* Closes all idle links; lent ones are closed when they come back. */

@@ -38,6 +38,10 @@ struct link_owner_ops {
     /* Login: the server asks for something (a whole AuthenticationXxx message, AuthenticationOk
      * included). */
     void (*on_auth)(void *owner, struct link *link, const char *msg, size_t n);
+    /* Login: the server has no room for now. True: the owner has let go of the link, which is
+     * closed, and waits for another (pool_acquire); false: it is told as of any error. May be NULL.
+     */
+    bool (*on_refused)(void *owner, struct link *link);
     /* Login is over: parameters and key are known. */
     void (*on_login_done)(void *owner, struct link *link);
     /* Bytes for the client: whole or partial messages, in order. */
@@ -102,6 +106,10 @@ struct link {
     bool swallow_body; /* what happens to body_left */
     bool is_private;   /* replication or a login that must not be shared: never cached */
     bool has_quota;
+    bool holds_slot;      /* counts as opening, see pool_link_opened */
+    bool is_for_pool;     /* opened for whoever waits longest, not for its owner */
+    bool is_retired;      /* closed as soon as it is free */
+    bool is_checked;      /* idle for long: its server is being asked whether it is alive */
     bool in_cancel;       /* a cancel request for it is under way: not to be lent */
     bool error_told;      /* a FATAL of the server was forwarded */
     bool is_travelling;   /* another worker has it now: close our descriptor, say nothing */
@@ -157,9 +165,10 @@ static inline bool link_is_pristine(const struct link *link)
 void link_reply_made(struct link *link, unsigned op);
 /* Closes it at once; the owner is not told. */
 void link_close(struct link *link);
-/* Hands an idle link to the worker of `ordinal`, with its state; false when it stays here (it does
- * not fit in a message, or the worker's mailbox is full). One with TLS cannot travel: it is closed,
- * and whoever waits longest is told that there is room. */
+/* True when another worker can have it: not one with TLS, whose secrets stay in this process. */
+bool link_can_travel(const struct link *link);
+/* Hands an idle link to the worker of `ordinal`, with its state; false when it stays here (it
+ * cannot travel, or the worker's mailbox is full). */
 bool link_give_away(struct link *link, int ordinal);
 /* What an authentication message asks for, by its body. */
 enum auth_server link_auth_kind(struct slice body);

@@ -5,10 +5,12 @@
 #ifndef PGP_BACKEND_POOL_H
 #define PGP_BACKEND_POOL_H
 
+#include "backend/limits.h"
 #include "backend/link.h"
 #include "base/hash.h"
 #include "base/list.h"
 #include "base/slice.h"
+#include "config/pools_conf.h"
 #include "ipc/rows.h"
 
 /* How long "the server trusts this user" is believed. Then one client logs in anew, so that a
@@ -18,20 +20,30 @@
 struct pool {
     struct hash_node node;
     struct backend *be;
-    struct list lru_node; /* be->pool_lru while it has links */
-    struct list idle;     /* newest first */
-    struct list busy;     /* lent, cleaning, opening */
-    struct list waiting;  /* requests, oldest first */
+    const struct pool_settings *set; /* of the present generation */
+    struct limits_ids limits;        /* entries in the shared table; none when that is full */
+    struct list idle;                /* newest first */
+    struct list busy;                /* lent, cleaning, opening */
+    struct list waiting;             /* requests, oldest first */
+    struct list waiting_node;        /* be->waiting_pools while somebody waits */
     uint32_t nidle;
     uint32_t nbusy;
     uint32_t ncleaning;
+    uint32_t nopening; /* links that are opening for whoever waits longest */
     uint32_t nwaiting;
-    uint32_t nclients; /* clients attached: keeps the pool alive */
+    uint32_t nclients;     /* clients attached: keeps the pool alive */
+    uint32_t head_changes; /* how often the head of `waiting` left */
     int cluster_node;
-    uint8_t auth; /* enum link_auth: what the server asked at the last login */
-    uint8_t asks; /* enum auth_server: the same in detail */
+    uint8_t auth;     /* enum link_auth: what the server asked at the last login */
+    uint8_t asks;     /* enum auth_server: the same in detail */
+    uint8_t blocked;  /* enum limits_verdict: what is in the way of the head of `waiting` */
+    bool owner_opens; /* a link could not log in by itself: clients open theirs */
     bool is_superuser;
-    int64_t auth_seen_us; /* when `auth` was learned */
+    uint32_t idle_told;     /* nidle as the other workers know it */
+    int64_t oldest_told_us; /* when the head began to wait, as the other workers know it */
+    int64_t retired_us;     /* the last link was closed because of its age */
+    int64_t auth_seen_us;   /* when `auth` was learned */
+    uint32_t version;       /* of the protocol, as the last client asked for it */
     uint16_t user_len;
     uint16_t database_len;
     char names[]; /* user NUL database NUL */
@@ -46,12 +58,10 @@ enum acquire_result {
 /* A client's wish for a link. */
 struct pool_request {
     struct list pool_node; /* pool->waiting */
-    struct list all_node;  /* be->requests */
     struct pool *pool;
     struct link *link;
     const struct link_startup *startup;
     int64_t since_us;
-    uint32_t pass;       /* of the retry in which it had its turn */
     uint8_t reason;      /* enum wait_reason while waiting */
     bool may_reuse;      /* the client has proved the identity a cached link stands for */
     bool is_proved;      /* the owner has proved to be the pool's user: a link opened for it may log
@@ -84,8 +94,6 @@ void pool_detach(struct pool *pool);
 void pool_request_init(struct pool_request *req);
 /* Tries to get a link. May be called again for a waiting request: it keeps its place. */
 enum acquire_result pool_acquire(struct pool_request *req);
-/* The oldest waiting request for `node` in this worker, NULL when none waits. */
-struct pool_request *backend_oldest_request(struct backend *be, int node);
 /* Gives up waiting. Harmless when not waiting. */
 void pool_request_cancel(struct pool_request *req);
 
@@ -97,6 +105,13 @@ void pool_learn_auth(struct pool *pool, enum link_auth auth);
 void pool_link_added(struct pool *pool, struct link *link);
 void pool_link_idle(struct pool *pool, struct link *link);
 void pool_link_cleaning(struct pool *pool, struct link *link);
+/* Also gives back what the link holds of the limits. */
 void pool_link_gone(struct pool *pool, struct link *link);
+/* The login needs the server no more for a while, or is over: the link does not count as opening.
+ * Harmless when it does not. `accepted`: the server let it in. */
+void pool_link_opened(struct link *link, bool accepted);
+/* The server refused the link with `sqlstate`. True when that is for lack of room or because it is
+ * starting up: all workers leave it alone for a while, and whoever can wait had better wait. */
+bool pool_link_refused(struct link *link, const char *sqlstate);
 
 #endif

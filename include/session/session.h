@@ -94,8 +94,6 @@ void sessions_set_conf(struct sessions *ss, const struct conf_gen *gen);
 void sessions_stop(struct sessions *ss, enum session_stop how);
 /* Another worker got a cancel request for one of our clients; `fd` is taken over. */
 void sessions_on_cancel(struct sessions *ss, const void *body, size_t len, int fd);
-/* Another worker asks for a link (MAIL_LINK_WANTED). */
-void sessions_on_wanted(struct sessions *ss, const char *body, size_t len);
 /* An operator's command (MAIL_ORDER). */
 void sessions_on_order(struct sessions *ss, const void *body, size_t len);
 /* Clients of worker `ordinal`, and of all workers. */

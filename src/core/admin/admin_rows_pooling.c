@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "admin_int.h"
+#include "backend/limits.h"
 #include "backend/quota.h"
 #include "base/mem.h"
 #include "config/conf.h"
@@ -158,7 +159,7 @@ void admin_rows_limits(const struct admin_sources *src, struct admin_rows *out)
     for (i = 0; i < conf->nnodes; i++)
         if (conf_has_node(conf, i) && shm_get(src->shm, SHM_QUOTAS) != NULL)
             put_limit(out, "max_backend_connections", i, quota_used(src->shm, i),
-                quota_limit(src->shm, i), quota_waiting(src->shm, i));
+                quota_limit(src->shm, i), limits_node_waiting(src->shm, i));
 }
 
 /* --- SHOW POOL_PINS --- */

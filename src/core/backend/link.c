@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "backend/pool.h"
-#include "backend/quota.h"
 #include "backend/row_alloc.h"
 #include "base/assert.h"
 #include "base/log.h"
@@ -82,10 +81,14 @@ static void link_on_dialed(int fd, const struct err *err, void *ctx)
 
 void link_dial(struct link *link)
 {
-    const struct conf_node *node = &link->be->conf->nodes[link->pool->cluster_node];
+    const struct conf *conf = link->be->conf;
+    int node = link->pool->cluster_node;
+    const char *host = "";
+    int64_t limit_ms = 0;
+    int port = 0;
 
-    link->dial = dial_start(link->be->loop, node->backend_hostname, node->backend_port,
-        node->connect_timeout_ms, link_on_dialed, link);
+    (void)pools_conf_address(conf, node, &host, &port, &limit_ms);
+    link->dial = dial_start(link->be->loop, host, port, limit_ms, link_on_dialed, link);
 }
 
 static void link_encode_startup(struct buf *out, const struct link_startup *st)
@@ -211,7 +214,6 @@ void link_return(struct link *link)
 void link_close(struct link *link)
 {
     struct backend *be = link->be;
-    int node = link->pool->cluster_node;
 
     if (link->phase == LINK_CLOSED)
         return;
@@ -236,10 +238,6 @@ void link_close(struct link *link)
         mem_wipe(link->key, link->key_len);
     mem_free(link->key);
     link->key = NULL;
-    if (link->has_quota) {
-        quota_give(be->shm, node, be->ordinal);
-        be->tell_quota_freed(be, node);
-    }
     if (link_tls_close(link))
         return;
     if (link->stream.fd != -1)

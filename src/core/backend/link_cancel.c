@@ -149,8 +149,10 @@ static void cancel_on_dialed(int fd, const struct err *err, void *ctx)
 void link_cancel(struct link *link, int fd)
 {
     struct backend *be = link->be;
-    const struct conf_node *node = &be->conf->nodes[link->pool->cluster_node];
+    const char *host = "";
+    int64_t limit_ms = 0;
     struct cancel *c;
+    int port = 0;
 
     if (link->key == NULL || link->in_cancel) {
         if (fd != -1)
@@ -170,6 +172,6 @@ void link_cancel(struct link *link, int fd)
     be->ncancels++;
     timer_init(&c->timer, cancel_on_timer);
     timer_start(be->loop, &c->timer, be->conf->cancel_wait_timeout_ms);
-    c->dial = dial_start(be->loop, node->backend_hostname, node->backend_port,
-        node->connect_timeout_ms, cancel_on_dialed, c);
+    (void)pools_conf_address(be->conf, c->node, &host, &port, &limit_ms);
+    c->dial = dial_start(be->loop, host, port, limit_ms, cancel_on_dialed, c);
 }

@@ -157,15 +157,11 @@ bool link_clean_is_answer(struct link *link, char type, struct slice body)
 
 void link_enter_idle(struct link *link)
 {
-    const struct conf *conf = link->be->conf;
-
     if (timer_is_armed(&link->timer))
         timer_stop(link->be->loop, &link->timer);
     link->phase = LINK_IDLE;
     link->idle_since_us = loop_now_us(link->be->loop);
     link_row_update(link, ROWS_NO_ROW);
-    if (conf->connection_life_time_ms > 0)
-        timer_start(link->be->loop, &link->timer, conf->connection_life_time_ms);
     pool_link_idle(link->pool, link);
 }
 
@@ -177,7 +173,10 @@ void link_clean_step(struct link *link)
         clean_send_resets(link);
     else if (link->tx_status != 'I' || link->error_told)
         link_close(link); /* a reset query failed */
-    else {
+    else if (link->is_checked) {
+        link->is_checked = false;
+        link_enter_idle(link); /* nothing was reset: what was set on it still is */
+    } else {
         varset_assign(&link->vars, link->be->varsets.empty);
         prepset_clear(&link->preps);
         link_enter_idle(link);

@@ -34,8 +34,11 @@ static void login_on_auth(struct link *link, struct slice body, const char *msg,
         return;
     if (link->owner == NULL)
         link_close(link); /* nobody is there to answer */
-    else
+    else {
+        if (proto_get_u32(body.p) != AUTH_OK)
+            pool_link_opened(link, false); /* it is the client's turn, which may take its time */
         link->ops->on_auth(link->owner, link, msg, n);
+    }
 }
 
 static void login_on_key(struct link *link, struct slice body)
@@ -75,11 +78,23 @@ static void login_on_ready(struct link *link, struct slice body)
     link->uses = 1;
     link_answer_free(link);
     link_tls_on_login_done(link);
+    pool_link_opened(link, true);
     timer_stop(link->be->loop, &link->timer);
     if (link->owner == NULL)
         link_release(link, true);
     else
         link->ops->on_login_done(link->owner, link);
+}
+
+/* The server has no room. True when the owner waits for another link instead of being told. */
+static bool login_on_no_room(struct link *link, const char *sqlstate)
+{
+    if (!pool_link_refused(link, sqlstate) || link->owner == NULL ||
+        link->ops->on_refused == NULL || !link->ops->on_refused(link->owner, link))
+        return false;
+    link->owner = NULL;
+    link_close(link);
+    return true;
 }
 
 static void login_on_error(struct link *link, struct slice body, const char *msg, size_t n)
@@ -93,6 +108,8 @@ static void login_on_error(struct link *link, struct slice body, const char *msg
     if (link_tls_on_login_error(link, err.sqlstate))
         return;
     link_auth_on_refusal(link, err.sqlstate);
+    if (login_on_no_room(link, err.sqlstate))
+        return;
     if (link->owner != NULL) {
         link->ops->on_bytes(link->owner, link, msg, n);
         link->error_told = true;

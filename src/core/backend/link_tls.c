@@ -45,8 +45,11 @@ struct link_tls {
 /* The mode that holds for a node; CONF_SSL_DISABLE when TLS plays no part. */
 static int node_mode(const struct conf *conf, int node)
 {
-    const struct conf_node *n = &conf->nodes[node];
+    const struct conf_node *n;
 
+    if (node >= CONF_MAX_NODES)
+        return CONF_SSL_DISABLE; /* a server of pools.conf */
+    n = &conf->nodes[node];
     if (n->backend_hostname[0] == '\0' || n->backend_hostname[0] == '/')
         return CONF_SSL_DISABLE;
     if (!conf->ssl && n->backend_ssl_mode < CONF_SSL_REQUIRE)

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "backend/pool.h"
-#include "backend/quota.h"
 #include "backend/row_alloc.h"
 #include "base/assert.h"
 #include "base/log.h"
@@ -85,25 +84,28 @@ static size_t travel_encode(const struct link *link, char *body)
     return (size_t)(p - body);
 }
 
+bool link_can_travel(const struct link *link)
+{
+    return !stream_is_tls(&link->stream) && travel_size(link) <= MAILBOX_MAX_BYTES &&
+           link->preps.named == NULL && !link->in_cancel && buf_unread(&link->carry) == 0;
+}
+
 bool link_give_away(struct link *link, int ordinal)
 {
     struct backend *be = link->be;
+    const struct limits_ids *ids = &link->pool->limits;
+    int node = link->pool->cluster_node;
     char body[MAILBOX_MAX_BYTES];
     size_t n;
 
     ASSERT(link->phase == LINK_IDLE);
-    if (stream_is_tls(&link->stream)) {
-        link_close(link); /* its secrets stay in this process: what can go is its place */
-        return true;
-    }
-    if (travel_size(link) > sizeof body || link->preps.named != NULL || link->in_cancel ||
-        buf_unread(&link->carry) > 0)
+    if (!link_can_travel(link))
         return false;
     n = travel_encode(link, body);
     io_want(&link->stream.io, 0);
-    quota_move(be->shm, link->pool->cluster_node, be->ordinal, ordinal);
-    if (be->send_link(be, ordinal, body, n, link->stream.fd) == -1) {
-        quota_move(be->shm, link->pool->cluster_node, ordinal, be->ordinal);
+    limits_move_link(be->shm, node, ids, be->ordinal, ordinal);
+    if (be->post(be, ordinal, MAIL_LINK_OFFER, body, n, link->stream.fd) == -1) {
+        limits_move_link(be->shm, node, ids, ordinal, be->ordinal);
         io_want(&link->stream.io, IO_READ);
         return false;
     }

@@ -14,6 +14,8 @@
 #include "config/conf.h"
 #include "ipc/orders.h"
 
+#include "pool_int.h"
+
 struct pool_key {
     struct slice user;
     struct slice database;
@@ -36,6 +38,15 @@ static uint64_t pool_hash(const struct pool_key *k)
     return hash_bytes(k->database.p, k->database.n, h);
 }
 
+static void pool_complain_full(const struct backend *be)
+{
+    log_at_detail(LVL_WARNING, NULL,
+        "Raise max_clients, by which the size of the table goes, and restart.",
+        "the table of limits is full: %d different users and databases, %llu refused since the "
+        "start",
+        limits_capacity(be->shm), (unsigned long long)limits_overflows(be->shm));
+}
+
 static struct pool *pool_new(struct backend *be, const struct pool_key *k, uint64_t hash)
 {
     struct pool *pool = mem_alloc_zero(sizeof *pool + k->user.n + k->database.n + 2);
@@ -46,10 +57,14 @@ static struct pool *pool_new(struct backend *be, const struct pool_key *k, uint6
     pool->database_len = (uint16_t)k->database.n;
     memcpy(pool->names, k->user.p, k->user.n);
     memcpy(pool->names + k->user.n + 1, k->database.p, k->database.n);
-    list_init(&pool->lru_node);
+    list_init(&pool->waiting_node);
     list_init(&pool->idle);
     list_init(&pool->busy);
     list_init(&pool->waiting);
+    pool->set = pools_conf_find(be->conf, k->database, k->user);
+    pool->limits.pool = LIMITS_NO_ENTRY;
+    if (limits_attach(be->shm, be->ordinal, k->node, k->user, k->database, &pool->limits) == -1)
+        pool_complain_full(be);
     hash_table_add(&be->pools, &pool->node, hash);
     return pool;
 }
@@ -69,6 +84,8 @@ static void pool_free_if_unused(struct pool *pool)
 {
     if (pool->nclients > 0 || pool->nidle + pool->nbusy > 0)
         return;
+    pool_tell_idle(pool, false);
+    limits_detach(pool->be->shm, pool->be->ordinal, &pool->limits);
     hash_table_del(&pool->be->pools, &pool->node);
     mem_free(pool);
 }
@@ -105,49 +122,6 @@ void pool_request_init(struct pool_request *req)
 {
     memset(req, 0, sizeof *req);
     list_init(&req->pool_node);
-    list_init(&req->all_node);
-}
-
-/* Tells the other workers how long this one's oldest client waits for the node. */
-static void pool_publish_oldest(struct backend *be, int node)
-{
-    struct pool_request *req = backend_oldest_request(be, node);
-
-    quota_set_oldest(be->shm, node, be->ordinal, req == NULL ? 0 : req->since_us);
-}
-
-static void pool_request_leave(struct pool_request *req)
-{
-    if (list_is_detached(&req->pool_node))
-        return;
-    list_remove(&req->pool_node);
-    list_remove(&req->all_node);
-    req->pool->nwaiting--;
-    req->pool->be->nrequests--;
-    quota_add_waiting(req->pool->be->shm, req->pool->cluster_node, req->pool->be->ordinal, -1);
-    pool_publish_oldest(req->pool->be, req->pool->cluster_node);
-}
-
-void pool_request_cancel(struct pool_request *req)
-{
-    pool_request_leave(req);
-}
-
-static enum acquire_result pool_request_wait(struct pool_request *req, enum wait_reason reason)
-{
-    struct backend *be = req->pool->be;
-
-    req->reason = (uint8_t)reason;
-    if (!list_is_detached(&req->pool_node))
-        return ACQUIRE_WAITING;
-    req->since_us = loop_now_us(be->loop);
-    list_push_back(&req->pool->waiting, &req->pool_node);
-    list_push_back(&be->requests, &req->all_node);
-    req->pool->nwaiting++;
-    be->nrequests++;
-    quota_add_waiting(be->shm, req->pool->cluster_node, be->ordinal, 1);
-    pool_publish_oldest(be, req->pool->cluster_node);
-    return ACQUIRE_WAITING;
 }
 
 /* Settings whose value the server reports, so that SET instead of the start-up packet can be made
@@ -206,6 +180,7 @@ static struct link *pool_lend(struct pool *pool, struct link *link, const struct
     list_push_front(&pool->busy, &link->pool_node);
     pool->nidle--;
     pool->nbusy++;
+    pool_tell_idle(pool, false);
     link_lend(link, req->owner, req->ops);
     return link;
 }
@@ -250,6 +225,8 @@ static struct link *pool_take_shared(struct pool *pool, struct pool_request *req
             link_close(link);
             continue;
         }
+        if (pool_check_idle(pool, link))
+            return NULL;
         return pool_lend(pool, link, req);
     }
     return NULL;
@@ -276,6 +253,8 @@ static struct link *pool_take_idle(struct pool *pool, struct pool_request *req)
                 link_close(link);
                 continue;
             }
+            if (pool_check_idle(pool, link))
+                return NULL;
             req->needs_patch = patch == 1;
             return pool_lend(pool, link, req);
         }
@@ -298,60 +277,50 @@ static bool pool_may_wait_for_cleaning(const struct pool *pool, const struct poo
     return pool->ncleaning > ahead;
 }
 
-static enum acquire_result pool_open_link(struct pool_request *req)
+bool pool_is_paused(const struct pool *pool)
 {
-    pool_request_leave(req);
-    req->link = link_open(req->pool, req->startup, req->owner, req->ops);
-    req->link->is_private = req->is_private;
-    req->link->may_answer = req->is_proved;
-    return ACQUIRE_OPENING;
+    return (orders_flags(pool->be->shm, pool_database(pool)) & ORDER_PAUSE) != 0;
+}
+
+/* Behind others there is nothing to try; but one more link may be worth opening. */
+static enum acquire_result pool_join_tail(struct pool_request *req)
+{
+    struct pool *pool = req->pool;
+
+    (void)pool_request_join(req, (enum limits_verdict)pool->blocked);
+    if (pool->blocked == LIMITS_OK)
+        pool_grow(pool);
+    return ACQUIRE_WAITING;
 }
 
 enum acquire_result pool_acquire(struct pool_request *req)
 {
     struct pool *pool = req->pool;
-    struct backend *be = pool->be;
-    bool is_waiting = !list_is_detached(&req->pool_node);
+    struct pool_request *head = pool_head(pool);
 
-    if ((orders_flags(be->shm, pool_database(pool)) & ORDER_PAUSE) != 0)
-        return pool_request_wait(req, WAIT_REASON_PAUSED);
-    if (req->may_reuse && !req->is_private && !be->is_stopping) {
-        if (is_waiting || list_is_empty(&pool->waiting))
-            req->link = pool_take_idle(pool, req);
+    if (head != NULL && head != req)
+        return list_is_detached(&req->pool_node) ? pool_join_tail(req) : ACQUIRE_WAITING;
+    if (pool_is_paused(pool)) {
+        (void)pool_request_join(req, LIMITS_OK);
+        req->reason = WAIT_REASON_PAUSED;
+        return ACQUIRE_WAITING;
+    }
+    if (req->may_reuse && !req->is_private && !pool->be->is_stopping) {
+        req->link = pool_take_idle(pool, req);
         if (req->link != NULL) {
             pool_request_leave(req);
             return ACQUIRE_GRANTED;
         }
         if (pool_may_wait_for_cleaning(pool, req))
-            return pool_request_wait(req, WAIT_REASON_CONNECTING);
+            return pool_request_join(req, LIMITS_OK);
     }
-    if (quota_take(be->shm, pool->cluster_node, be->ordinal))
-        return pool_open_link(req);
-    /* The limit is reached: an idle link of somebody else makes room. */
-    if (backend_evict_idle(be, pool->cluster_node) &&
-        quota_take(be->shm, pool->cluster_node, be->ordinal))
-        return pool_open_link(req);
-    (void)pool_request_wait(req, WAIT_REASON_NODE_LIMIT);
-    /* Somebody may have given a link back before we were seen waiting: nobody would tell us. */
-    if (quota_take(be->shm, pool->cluster_node, be->ordinal))
-        return pool_open_link(req);
-    be->want_link(be, pool);
-    return ACQUIRE_WAITING;
-}
-
-static void pool_touch(struct pool *pool)
-{
-    if (list_is_detached(&pool->lru_node))
-        pool->be->npools_live++;
-    list_remove(&pool->lru_node);
-    list_push_back(&pool->be->pool_lru, &pool->lru_node);
+    return pool_open_for(req);
 }
 
 void pool_link_added(struct pool *pool, struct link *link)
 {
     list_push_front(&pool->busy, &link->pool_node);
     pool->nbusy++;
-    pool_touch(pool);
 }
 
 static void pool_link_cleaned(struct pool *pool, struct link *link)
@@ -367,54 +336,52 @@ void pool_link_cleaning(struct pool *pool, struct link *link)
     pool->ncleaning++;
 }
 
-/* max_pool: how many user and database pairs keep idle links. The one unused for longest goes
- * first. */
-static void pool_enforce_max(struct backend *be)
+/* A client of another worker has waited markedly longer than ours, or none of ours waits: the link,
+ * or when it cannot travel its place, goes there. */
+static bool pool_offer_others(struct pool *pool, struct link *link)
 {
-    struct list *n;
-    struct list *tmp;
-    struct list *l;
-    struct pool *pool;
+    bool travels = link_can_travel(link);
+    int other = pool_find_older(pool, travels ? POOL_TRAVEL_US : POOL_REOPEN_US);
 
-    LIST_FOREACH_SAFE(n, tmp, &be->pool_lru)
-    {
-        if (be->npools_live <= (unsigned)be->conf->max_pool)
-            return;
-        pool = LIST_ENTRY(n, struct pool, lru_node);
-        if (pool->nbusy > 0)
-            continue;
-        pool->nclients++; /* hold it while its links go */
-        while ((l = list_first(&pool->idle)) != NULL)
-            link_close(LIST_ENTRY(l, struct link, pool_node));
-        pool_detach(pool);
-        return; /* one at a time: links come one at a time */
-    }
+    if (other == -1)
+        return false;
+    if (travels)
+        return link_give_away(link, other);
+    link_close(link);
+    return true;
 }
 
-/* A link of `pool` is idle: who gets it? The client that waits longest for the node, of whatever
- * worker. Only while the node's limit is reached: else everybody may open links. */
+/* A client of another pool needs the place, and has waited long enough that closing a link and
+ * opening another is worth it. */
+static bool pool_make_way(struct pool *pool, struct link *link)
+{
+    int64_t other_us = pool_oldest_blocked(pool);
+    struct pool_request *head = pool_head(pool);
+
+    if (other_us == 0)
+        return false;
+    if (head != NULL &&
+        !pool_waits_longer(other_us, head->since_us, loop_now_us(pool->be->loop), POOL_REOPEN_US))
+        return false;
+    link_close(link);
+    return true;
+}
+
+/* A link of `pool` is idle: who gets it? */
 static void pool_offer_idle(struct pool *pool, struct link *link)
 {
-    struct backend *be = pool->be;
-    int node = pool->cluster_node;
-    struct pool_request *req = backend_oldest_request(be, node);
-    int64_t other_us = 0;
-    int other = -1;
+    bool has_head = pool_head(pool) != NULL;
 
-    if (quota_limit(be->shm, node) > 0 && quota_waiting(be->shm, node) > 0)
-        other = quota_find_oldest(be->shm, node, be->ordinal, &other_us);
-    if (other != -1 && (req == NULL || other_us < req->since_us) && link_give_away(link, other))
+    if (!has_head)
+        pool_tell_idle(pool, true);
+    if (pool_offer_others(pool, link) || pool_make_way(pool, link))
         return;
-    if (req == NULL)
+    if (!has_head)
         return;
-    if (req->pool != pool && req->reason == WAIT_REASON_NODE_LIMIT) {
-        link_close(link); /* makes room; the retry that follows begins with the oldest */
-        return;
-    }
-    if (list_first(&pool->waiting) != NULL) {
-        req = LIST_ENTRY(list_first(&pool->waiting), struct pool_request, pool_node);
-        req->on_turn(req);
-    }
+    pool->nclients++;
+    pool_serve(pool);
+    pool_tell_idle(pool, true);
+    pool_detach(pool);
 }
 
 void pool_link_idle(struct pool *pool, struct link *link)
@@ -425,13 +392,10 @@ void pool_link_idle(struct pool *pool, struct link *link)
     pool->nbusy--;
     pool->nidle++;
     pool_link_cleaned(pool, link);
-    pool_touch(pool);
-    if (pool->be->npools_live > (unsigned)pool->be->conf->max_pool)
-        pool_enforce_max(pool->be);
-    if (link->phase == LINK_IDLE &&
+    if (link->is_retired || pool->be->is_stopping ||
         orders_want_close(pool->be->shm, pool_database(pool), link->opened_us))
         link_close(link);
-    else if (link->phase == LINK_IDLE)
+    else
         pool_offer_idle(pool, link);
 }
 
@@ -439,16 +403,22 @@ void pool_link_gone(struct pool *pool, struct link *link)
 {
     struct backend *be = pool->be;
 
+    pool_link_opened(link, false);
     if (link->phase == LINK_IDLE)
         pool->nidle--;
     else
         pool->nbusy--;
+    if (link->is_for_pool)
+        pool->nopening--;
+    link->is_for_pool = false;
     pool_link_cleaned(pool, link);
     list_remove(&link->pool_node);
     list_remove(&link->lru_node);
-    if (pool->nidle + pool->nbusy == 0) {
-        list_remove(&pool->lru_node);
-        be->npools_live--;
+    pool_tell_idle(pool, false);
+    if (link->has_quota) {
+        limits_give_link(be->shm, be->ordinal, pool->cluster_node, &pool->limits);
+        link->has_quota = false;
+        pool_wake_others(pool);
     }
     backend_post_retry(be);
     pool_free_if_unused(pool);

@@ -11,26 +11,33 @@
 
 struct quota_share {
     _Atomic int32_t held;
-    _Atomic int32_t waiting;
+    _Atomic int32_t opening;
     _Atomic int64_t oldest_us;
 };
 
 struct quota_node {
     _Atomic int32_t used;
     _Atomic int32_t limit;
-    _Atomic int32_t waiting;
+    _Atomic int32_t nwaiting; /* workers whose oldest_us is not 0; never too small */
+    _Atomic int32_t opening;
+    _Atomic int32_t refusals;
+    _Atomic int64_t refused_until_us;
+} __attribute__((aligned(64)));
+
+struct quota_worker {
+    _Atomic int32_t is_told;
+    struct quota_share share[QUOTA_MAX_NODES];
 } __attribute__((aligned(64)));
 
 struct quota_region {
     int32_t nworkers;
     struct quota_node node[QUOTA_MAX_NODES];
-    struct quota_share share[]; /* [worker][node] */
+    struct quota_worker worker[];
 };
 
 size_t quota_region_bytes(int nworkers)
 {
-    return sizeof(struct quota_region) +
-           (size_t)nworkers * QUOTA_MAX_NODES * sizeof(struct quota_share);
+    return sizeof(struct quota_region) + (size_t)nworkers * sizeof(struct quota_worker);
 }
 
 void quota_region_init(struct shm *shm, int nworkers)
@@ -48,12 +55,17 @@ static struct quota_node *quota_node(const struct shm *shm, int node)
     return &q->node[node];
 }
 
-static struct quota_share *quota_share(const struct shm *shm, int node, int ordinal)
+static struct quota_worker *quota_worker(const struct shm *shm, int ordinal)
 {
     struct quota_region *q = shm_get(shm, SHM_QUOTAS);
 
     ASSERT(ordinal >= 0 && ordinal < q->nworkers);
-    return &q->share[ordinal * QUOTA_MAX_NODES + node];
+    return &q->worker[ordinal];
+}
+
+static struct quota_share *quota_share(const struct shm *shm, int node, int ordinal)
+{
+    return &quota_worker(shm, ordinal)->share[node];
 }
 
 void quota_set_limit(struct shm *shm, int node, int limit)
@@ -66,14 +78,14 @@ int quota_limit(const struct shm *shm, int node)
     return atomic_load(&quota_node(shm, node)->limit);
 }
 
-bool quota_take(struct shm *shm, int node, int ordinal)
+bool quota_take(struct shm *shm, int node, int ordinal, int keep)
 {
     struct quota_node *q = quota_node(shm, node);
     int32_t used = atomic_load(&q->used);
     int32_t limit = atomic_load(&q->limit);
 
     do {
-        if (limit > 0 && used >= limit)
+        if (limit > 0 && used + keep >= limit)
             return false;
     } while (!atomic_compare_exchange_weak(&q->used, &used, used + 1));
     atomic_fetch_add(&quota_share(shm, node, ordinal)->held, 1);
@@ -91,25 +103,95 @@ int quota_used(const struct shm *shm, int node)
     return atomic_load(&quota_node(shm, node)->used);
 }
 
-void quota_add_waiting(struct shm *shm, int node, int ordinal, int delta)
+void quota_move(struct shm *shm, int node, int from_ordinal, int to_ordinal)
 {
-    atomic_fetch_add(&quota_share(shm, node, ordinal)->waiting, delta);
-    atomic_fetch_add(&quota_node(shm, node)->waiting, delta);
+    atomic_fetch_add(&quota_share(shm, node, to_ordinal)->held, 1);
+    atomic_fetch_sub(&quota_share(shm, node, from_ordinal)->held, 1);
 }
 
-int quota_waiting(const struct shm *shm, int node)
+/* ---- opening ---- */
+
+bool quota_may_open(const struct shm *shm, int node, int limit, int64_t now_us)
 {
-    return atomic_load(&quota_node(shm, node)->waiting);
+    struct quota_node *q = quota_node(shm, node);
+    int32_t opening = atomic_load(&q->opening);
+
+    if (atomic_load(&q->refusals) > 0)
+        return opening == 0 && now_us >= atomic_load(&q->refused_until_us);
+    return limit <= 0 || opening < limit;
 }
 
-int quota_waiting_of(const struct shm *shm, int node, int ordinal)
+void quota_open_begin(struct shm *shm, int node, int ordinal)
 {
-    return atomic_load(&quota_share(shm, node, ordinal)->waiting);
+    atomic_fetch_add(&quota_share(shm, node, ordinal)->opening, 1);
+    atomic_fetch_add(&quota_node(shm, node)->opening, 1);
 }
 
+void quota_open_end(struct shm *shm, int node, int ordinal)
+{
+    atomic_fetch_sub(&quota_share(shm, node, ordinal)->opening, 1);
+    atomic_fetch_sub(&quota_node(shm, node)->opening, 1);
+}
+
+int quota_opening(const struct shm *shm, int node)
+{
+    return atomic_load(&quota_node(shm, node)->opening);
+}
+
+bool quota_refused(struct shm *shm, int node, int64_t now_us)
+{
+    struct quota_node *q = quota_node(shm, node);
+    int32_t before = atomic_fetch_add(&q->refusals, 1);
+    int64_t wait_us = QUOTA_BACK_OFF_MIN_US;
+    int i;
+
+    for (i = 0; i < before && wait_us < QUOTA_BACK_OFF_MAX_US; i++)
+        wait_us *= 2;
+    if (wait_us > QUOTA_BACK_OFF_MAX_US)
+        wait_us = QUOTA_BACK_OFF_MAX_US;
+    atomic_store(&q->refused_until_us, now_us + wait_us);
+    return before == 0;
+}
+
+void quota_accepted(struct shm *shm, int node)
+{
+    struct quota_node *q = quota_node(shm, node);
+
+    if (atomic_load(&q->refusals) == 0)
+        return;
+    atomic_store(&q->refusals, 0);
+    atomic_store(&q->refused_until_us, 0);
+}
+
+int64_t quota_refused_until(const struct shm *shm, int node)
+{
+    return atomic_load(&quota_node(shm, node)->refused_until_us);
+}
+
+/* ---- waiting ---- */
+
+/* The count goes up before and down after: should the worker die in between, it is too large, which
+ * costs a look, and never too small, which would lose a wake-up. */
 void quota_set_oldest(struct shm *shm, int node, int ordinal, int64_t since_us)
 {
-    atomic_store(&quota_share(shm, node, ordinal)->oldest_us, since_us);
+    struct quota_share *s = quota_share(shm, node, ordinal);
+    bool was = atomic_load(&s->oldest_us) != 0;
+
+    if (!was && since_us != 0)
+        atomic_fetch_add(&quota_node(shm, node)->nwaiting, 1);
+    (void)atomic_exchange(&s->oldest_us, since_us);
+    if (was && since_us == 0)
+        atomic_fetch_sub(&quota_node(shm, node)->nwaiting, 1);
+}
+
+int quota_waiting_workers(const struct shm *shm, int node)
+{
+    return atomic_load(&quota_node(shm, node)->nwaiting);
+}
+
+bool quota_waits(const struct shm *shm, int node, int ordinal)
+{
+    return atomic_load(&quota_share(shm, node, ordinal)->oldest_us) != 0;
 }
 
 int quota_find_oldest(const struct shm *shm, int node, int but_not_ordinal, int64_t *since_us)
@@ -131,21 +213,34 @@ int quota_find_oldest(const struct shm *shm, int node, int but_not_ordinal, int6
     return best;
 }
 
-void quota_move(struct shm *shm, int node, int from_ordinal, int to_ordinal)
+bool quota_tell(struct shm *shm, int ordinal)
 {
-    atomic_fetch_add(&quota_share(shm, node, to_ordinal)->held, 1);
-    atomic_fetch_sub(&quota_share(shm, node, from_ordinal)->held, 1);
+    return atomic_exchange(&quota_worker(shm, ordinal)->is_told, 1) == 0;
+}
+
+void quota_told_clear(struct shm *shm, int ordinal)
+{
+    (void)atomic_exchange(&quota_worker(shm, ordinal)->is_told, 0);
+}
+
+/* ---- a dead worker ---- */
+
+static void reclaim_node(struct shm *shm, int node, int ordinal)
+{
+    struct quota_share *s = quota_share(shm, node, ordinal);
+    struct quota_node *q = quota_node(shm, node);
+
+    atomic_fetch_sub(&q->used, atomic_exchange(&s->held, 0));
+    atomic_fetch_sub(&q->opening, atomic_exchange(&s->opening, 0));
+    if (atomic_exchange(&s->oldest_us, 0) != 0)
+        atomic_fetch_sub(&q->nwaiting, 1);
 }
 
 void quota_reclaim(struct shm *shm, int ordinal)
 {
-    struct quota_share *s;
     int node;
 
-    for (node = 0; node < QUOTA_MAX_NODES; node++) {
-        s = quota_share(shm, node, ordinal);
-        atomic_fetch_sub(&quota_node(shm, node)->used, atomic_exchange(&s->held, 0));
-        atomic_fetch_sub(&quota_node(shm, node)->waiting, atomic_exchange(&s->waiting, 0));
-        atomic_store(&s->oldest_us, 0);
-    }
+    for (node = 0; node < QUOTA_MAX_NODES; node++)
+        reclaim_node(shm, node, ordinal);
+    quota_told_clear(shm, ordinal);
 }

@@ -55,6 +55,7 @@ static void client_close(struct client *c)
     c->row = NULL;
     if (c->is_counted)
         session_count_sub(ss);
+    limits_client_sub(ss->env->shm, ss->env->ordinal, &c->ticket);
     list_remove(&c->node);
     ss->nclients--;
     task_post(ss->loop, &ss->publish);

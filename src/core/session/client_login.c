@@ -30,6 +30,24 @@ void client_login_free(struct client *c)
     mem_free(login);
 }
 
+/* max_db_client_connections and max_user_client_connections. */
+static bool login_count_limits(struct client *c, const struct pool *pool)
+{
+    struct sessions *ss = c->ss;
+    struct slice user = pool_user(pool);
+    struct slice database = pool_database(pool);
+    const struct pool_settings *set = pools_conf_find(ss->conf, database, user);
+    struct err err;
+
+    err_clear(&err);
+    if (limits_client_add(ss->env->shm, ss->env->ordinal, database, user,
+            set->max_db_client_connections, set->max_user_client_connections, &c->ticket,
+            &err) == 0)
+        return true;
+    client_end(c, &err);
+    return false;
+}
+
 /* max_clients, with reserved_connections kept for superusers. */
 static bool login_count_in(struct client *c, const struct pool *pool)
 {
@@ -41,7 +59,7 @@ static bool login_count_in(struct client *c, const struct pool *pool)
         limit -= conf->reserved_connections;
     if (session_count_add(c->ss, limit)) {
         c->is_counted = true;
-        return true;
+        return login_count_limits(c, pool);
     }
     err_clear(&err);
     err_set_fatal(&err, "53300", "Sorry, too many clients already");

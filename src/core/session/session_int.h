@@ -7,6 +7,7 @@
 #ifndef PGP_SESSION_INT_H
 #define PGP_SESSION_INT_H
 
+#include "backend/limits.h"
 #include "backend/link.h"
 #include "backend/paramset.h"
 #include "backend/pool.h"
@@ -55,7 +56,8 @@ struct client {
     bool is_proved; /* it has proved to be the user of its pool: any link of that user will do */
     bool asked_tls;
     bool asked_gss;
-    bool is_counted;      /* in session_shared */
+    bool is_counted;             /* in session_shared */
+    struct limits_ticket ticket; /* in the table of limits */
     bool local_batch;     /* the extended sequence since the last Sync was answered here alone */
     bool local_error;     /* and failed: skip to Sync */
     bool server_batch;    /* something of the present extended sequence went to the server */

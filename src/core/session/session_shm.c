@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "auth/auth_guard.h"
+#include "backend/limits.h"
 #include "backend/quota.h"
 #include "base/assert.h"
 #include "base/mem.h"
@@ -71,6 +72,7 @@ void session_plan_shm(const struct conf *conf, int nworkers, struct shm_plan *pl
         rows_bytes(sizeof(struct client_row), n, (uint32_t)conf->max_clients + 1024);
     plan->bytes[SHM_LINKS] += rows_bytes(sizeof(struct link_row), n, links_per_worker(conf));
     plan->bytes[SHM_QUOTAS] += quota_region_bytes(nworkers);
+    plan->bytes[SHM_LIMITS] += limits_region_bytes(nworkers, conf->max_clients);
     plan->bytes[SHM_DBSTATS] += dbstats_region_bytes(nworkers);
     plan->bytes[SHM_ORDERS] += orders_region_bytes();
     plan->bytes[SHM_CLUSTER] += view_region_bytes();
@@ -109,6 +111,7 @@ void session_init_shm(const struct conf *conf, int nworkers, struct shm *shm)
     rows_init(shm_get(shm, SHM_LINKS), sizeof(struct link_row), (uint32_t)nworkers,
         links_per_worker(conf));
     quota_region_init(shm, nworkers);
+    limits_region_init(shm, nworkers, conf->max_clients);
     dbstats_region_init(shm, nworkers);
     for (i = 0; i < conf->nnodes; i++)
         quota_set_limit(shm, i, conf->max_backend_connections);
@@ -133,7 +136,7 @@ void session_reclaim_worker(struct shm *shm, int ordinal)
     ASSERT(ordinal >= 0 && ordinal < s->nworkers);
     clear_rows(shm_get(shm, SHM_CLIENTS), ordinal);
     clear_rows(shm_get(shm, SHM_LINKS), ordinal);
-    quota_reclaim(shm, ordinal);
+    limits_reclaim(shm, ordinal);
     atomic_fetch_sub(&s->nclients, atomic_exchange(&s->worker[ordinal].nclients, 0));
 }
 

@@ -8,7 +8,6 @@
 #include "admin/admin_view.h"
 #include "auth/auth_book.h"
 #include "backend/pool.h"
-#include "backend/quota.h"
 #include "backend/row_alloc.h"
 #include "base/arena.h"
 #include "base/log.h"
@@ -43,68 +42,12 @@ static void sessions_on_publish(struct task *t)
         proc_set_title("worker %d: %u clients", ss->env->ordinal, ss->nclients);
 }
 
-/* Body of MAIL_LINK_WANTED; user and database follow, each with its NUL. */
-struct wanted_mail {
-    int32_t node;
-    int32_t ordinal;
-    uint16_t user_len;
-    uint16_t database_len;
-};
-
-static void sessions_want_link(struct backend *be, const struct pool *pool)
-{
-    struct sessions *ss = be->ctx;
-    const struct proc_env *env = ss->env;
-    struct wanted_mail m = {pool->cluster_node, env->ordinal, pool->user_len, pool->database_len};
-    size_t names = (size_t)pool->user_len + pool->database_len + 2U;
-    char body[MAILBOX_MAX_BYTES];
-    int i;
-
-    if (sizeof m + names > sizeof body)
-        return;
-    memcpy(body, &m, sizeof m);
-    memcpy(body + sizeof m, pool->names, names);
-    for (i = 0; i < env->nworkers; i++)
-        if (i != env->ordinal)
-            (void)mailbox_post(env->boxes, env->first_worker_slot + i, MAIL_LINK_WANTED, body,
-                sizeof m + names, -1);
-}
-
-void sessions_on_wanted(struct sessions *ss, const char *body, size_t len)
-{
-    struct wanted_mail m;
-
-    if (len < sizeof m)
-        return;
-    memcpy(&m, body, sizeof m);
-    if (len != sizeof m + m.user_len + m.database_len + 2U || m.node < 0 ||
-        m.node >= QUOTA_MAX_NODES || m.ordinal < 0 || m.ordinal >= ss->env->nworkers)
-        return;
-    backend_on_wanted(&ss->be, slice_of(body + sizeof m, m.user_len),
-        slice_of(body + sizeof m + m.user_len + 1, m.database_len), m.node, m.ordinal);
-}
-
-static int sessions_send_link(struct backend *be, int ordinal, const void *body, size_t len, int fd)
+static int sessions_post(
+    struct backend *be, int ordinal, enum mail_type type, const void *body, size_t len, int fd)
 {
     const struct proc_env *env = ((struct sessions *)be->ctx)->env;
 
-    return mailbox_post(
-        env->boxes, env->first_worker_slot + ordinal, MAIL_LINK_OFFER, body, len, fd);
-}
-
-static void sessions_tell_quota_freed(struct backend *be, int node)
-{
-    const struct proc_env *env = ((struct sessions *)be->ctx)->env;
-    int64_t since_us;
-    int other;
-
-    if (quota_waiting(be->shm, node) == 0)
-        return;
-    /* A full box means a busy worker: it will look at its waiting clients anyhow. */
-    other = quota_find_oldest(be->shm, node, env->ordinal, &since_us);
-    if (other != -1)
-        (void)mailbox_post(
-            env->boxes, env->first_worker_slot + other, MAIL_QUOTA_FREED, &node, sizeof node, -1);
+    return mailbox_post(env->boxes, env->first_worker_slot + ordinal, type, body, len, fd);
 }
 
 /* The lists of the settings, compiled. A wrong pattern was refused when the file was checked;
@@ -134,9 +77,7 @@ void sessions_init(struct sessions *ss, struct loop *loop, struct proc_env *env)
     backend_init(&ss->be, loop, env->shm, ss->conf, env->ordinal);
     ss->be.ctx = ss;
     ss->be.book = auth_book_new();
-    ss->be.want_link = sessions_want_link;
-    ss->be.send_link = sessions_send_link;
-    ss->be.tell_quota_freed = sessions_tell_quota_freed;
+    ss->be.post = sessions_post;
     ss->client_rows = shm_get(env->shm, SHM_CLIENTS);
     ss->client_row_alloc = row_alloc_new(ss->client_rows, env->ordinal);
     ss->shared = shm_get(env->shm, SHM_STATS);

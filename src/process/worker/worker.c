@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "backend/quota.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/conf.h"
@@ -30,7 +29,7 @@ static void worker_on_mail(struct role_loop *rl, struct mail *mail)
         sessions_on_cancel(&w->sessions, mail->body, mail->len, mail->fd);
         return;
     case MAIL_LINK_WANTED:
-        sessions_on_wanted(&w->sessions, mail->body, mail->len);
+        backend_on_wanted(&w->sessions.be, mail->body, mail->len);
         break;
     case MAIL_ORDER:
         sessions_on_order(&w->sessions, mail->body, mail->len);

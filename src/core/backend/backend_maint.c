@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * backend_maint.c: what is done to links by the clock: those unused or too old are closed, pools
+ * are kept warm, a link unused for long is checked before it is lent. Runs in: workers. One timer
+ * for all links: a link that is lent and given back thousands of times a second arms none. */
+#include "config.h"
+
+#include <string.h>
+
+#include "config/conf.h"
+#include "wire/writer.h"
+
+#include "link_int.h"
+#include "pool_int.h"
+
+#define MAINT_MS 1000
+/* How long a server may take to answer server_check_query. */
+#define CHECK_LIMIT_MS 10000
+
+/* Links above min_pool_size go when nobody used them for server_idle_timeout. */
+static bool is_unused(const struct link *link, int64_t now_us)
+{
+    const struct pool_settings *set = link->pool->set;
+
+    return set->server_idle_timeout_ms > 0 &&
+           now_us - link->idle_since_us >= set->server_idle_timeout_ms * 1000 &&
+           limits_used(link->be->shm, link->pool->limits.pool) > set->min_pool_size;
+}
+
+/* Links that were opened together do not go together: one at a time, as many per lifetime as there
+ * are. */
+static bool is_too_old(struct link *link, int64_t now_us)
+{
+    struct pool *pool = link->pool;
+    int64_t life_us = pool->set->server_lifetime_ms * 1000;
+    int64_t links = limits_used(link->be->shm, pool->limits.pool);
+
+    if (life_us <= 0 || now_us - link->opened_us < life_us ||
+        (pool->retired_us != 0 && now_us - pool->retired_us < life_us / (links > 0 ? links : 1)))
+        return false;
+    pool->retired_us = now_us;
+    return true;
+}
+
+static void maint_link(struct link *link, int64_t now_us)
+{
+    bool is_idle = link->phase == LINK_IDLE;
+
+    if (link->phase < LINK_LENT || link->is_retired)
+        return;
+    if (is_idle && is_unused(link, now_us))
+        link_close(link);
+    else if (is_too_old(link, now_us)) {
+        if (is_idle)
+            link_close(link);
+        else
+            link->is_retired = true;
+    }
+}
+
+static void warm_pools(struct backend *be)
+{
+    struct hash_node *n;
+    struct hash_node *next;
+    uint32_t i;
+
+    if (be->pools.count == 0)
+        return;
+    for (i = 0; i <= be->pools.mask; i++) {
+        for (n = be->pools.bucket[i]; n != NULL; n = next) {
+            struct pool *pool = LIST_ENTRY(n, struct pool, node);
+
+            next = n->next;
+            if (pool->set->min_pool_size > 0)
+                pool_warm(pool);
+        }
+    }
+}
+
+void backend_on_maint(struct timer *t)
+{
+    struct backend *be = LIST_ENTRY(t, struct backend, maint);
+    int64_t now_us = loop_now_us(be->loop);
+    struct list *n;
+    struct list *tmp;
+
+    LIST_FOREACH_SAFE(n, tmp, &be->links)
+    maint_link(LIST_ENTRY(n, struct link, all_node), now_us);
+    warm_pools(be);
+    timer_start(be->loop, &be->maint, MAINT_MS);
+}
+
+/* ---- checks ---- */
+
+/* The link goes through the end of a cleaning: idle again when the server has answered, closed when
+ * it has not or says that something is wrong. */
+bool pool_check_idle(struct pool *pool, struct link *link)
+{
+    struct backend *be = pool->be;
+    const char *sql = be->conf->server_check_query;
+    struct buf out = {0};
+    int rc;
+
+    if (sql[0] == '\0' ||
+        loop_now_us(be->loop) - link->idle_since_us <= pool->set->server_check_delay_ms * 1000)
+        return false;
+    list_remove(&link->pool_node);
+    list_remove(&link->lru_node);
+    list_push_front(&pool->busy, &link->pool_node);
+    pool->nidle--;
+    pool->nbusy++;
+    pool_tell_idle(pool, false);
+    link->phase = LINK_CLEANING;
+    link->epoch = ++be->next_epoch;
+    link->error_told = false;
+    link->own_failed = false;
+    link->is_checked = true;
+    link->resets_left = 0;
+    link->discards = 0;
+    pool_link_cleaning(pool, link);
+    timer_start(be->loop, &link->timer, CHECK_LIMIT_MS);
+    link_expect(link, OP_QUERY | OP_SWALLOW);
+    wire_put_query(&out, strcmp(sql, "<empty>") == 0 ? slice_of_str("") : slice_of_str(sql));
+    rc = link_send(link, out.data, out.len);
+    buf_free(&out);
+    if (rc == -1)
+        link_close(link);
+    return true;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * pool_int.h: what the files of the pools share.
+ * Runs in: workers. */
+#ifndef PGP_BACKEND_POOL_INT_H
+#define PGP_BACKEND_POOL_INT_H
+
+#include "backend/pool.h"
+
+/* How much longer a client of another worker must have waited to be served before one of this: a
+ * link that travels costs two wake-ups. */
+#define POOL_TRAVEL_US 2000
+/* The same when a link has to be closed for it and another opened. */
+#define POOL_REOPEN_US 20000
+/* While somebody waits, all who wait try again this often. */
+#define POOL_SWEEP_MS LOOP_TICK_MS
+
+/* pool.c */
+/* Nothing is lent and nothing opened while an operator has paused the database. */
+bool pool_is_paused(const struct pool *pool);
+
+/* pool_wait.c */
+/* Puts the request in the line, or notes what is in its way now. */
+enum acquire_result pool_request_join(struct pool_request *req, enum limits_verdict v);
+void pool_request_leave(struct pool_request *req);
+/* The request that waits longest; NULL when none does. */
+struct pool_request *pool_head(struct pool *pool);
+/* True when who waits since `other_us` has waited markedly longer than who waits since `own_us`. */
+bool pool_waits_longer(int64_t other_us, int64_t own_us, int64_t now_us, int64_t least_us);
+/* Since when a client of any worker waits for what `pool` shares with other pools: room on its
+ * node, or within the limit of its database or user. 0: none does. */
+int64_t pool_oldest_blocked(const struct pool *pool);
+/* The worker whose client waits for a link of this pool, and longer than our own head; -1: none. */
+int pool_find_older(struct pool *pool, int64_t least_us);
+/* Tells the other workers how many idle links there are. */
+void pool_tell_idle(struct pool *pool, bool barrier);
+/* Lets a waiting client try. */
+void pool_serve(struct pool *pool);
+void backend_on_retry(struct task *t);
+void backend_on_sweep(struct timer *t);
+
+/* pool_open.c */
+/* Opens a link for the request, or for the pool, within the limits; else the request waits. */
+enum acquire_result pool_open_for(struct pool_request *req);
+/* Opens links for the requests behind the head, as far as that is possible. */
+void pool_grow(struct pool *pool);
+/* Opens a link nobody waits for, to have min_pool_size of them. */
+void pool_warm(struct pool *pool);
+
+/* pool_share.c */
+/* Asks the worker with idle links of this pool for one, or all to make room. */
+void pool_ask_others(struct pool *pool);
+/* Room was made: tells the workers whose clients wait for it. */
+void pool_wake_others(const struct pool *pool);
+/* Closes an idle link that stands in the way of a link of `pool`; false when there is none. */
+bool backend_make_room(struct backend *be, const struct pool *pool, enum limits_verdict v,
+    struct slice user, struct slice database, int node);
+
+/* backend_maint.c */
+void backend_on_maint(struct timer *t);
+/* Starts the check of an idle link that was not used for long: true when it is being checked now.
+ */
+bool pool_check_idle(struct pool *pool, struct link *link);
+
+#endif

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * pool_open.c: opens links, within the limits.
+ * Runs in: workers. A link that can log in without asking a client is opened for the pool: it goes
+ * to whoever waits longest when it is there, and a client whose turn comes earlier by another link
+ * does not wait for it. Only when the server asks for something that nobody here knows does a
+ * client open a link of its own and answer. A server that has no room, or is starting up, is left
+ * alone by all workers for a while; clients wait for it until their patience ends. */
+#include "config.h"
+
+#include <string.h>
+
+#include "backend/quota.h"
+#include "base/log.h"
+#include "config/conf.h"
+
+#include "link_int.h"
+#include "pool_int.h"
+
+/* ---- limits ---- */
+
+/* Leaves the last place to a client of another worker that has waited markedly longer. */
+static int keep_for_others(struct pool *pool, int64_t own_us, int64_t now_us)
+{
+    struct backend *be = pool->be;
+    int64_t other_us = 0;
+
+    if (be->is_sweeping)
+        return 0;
+    if (limits_waiting_workers(be->shm, pool->limits.pool) > (pool->oldest_told_us != 0 ? 1 : 0) &&
+        limits_find_oldest(be->shm, pool->limits.pool, be->ordinal, &other_us) != -1 &&
+        pool_waits_longer(other_us, own_us, now_us, POOL_TRAVEL_US))
+        return 1;
+    return quota_waiting_workers(be->shm, pool->cluster_node) > 0 &&
+           quota_find_oldest(be->shm, pool->cluster_node, be->ordinal, &other_us) != -1 &&
+           pool_waits_longer(other_us, own_us, now_us, POOL_REOPEN_US);
+}
+
+/* Takes a place for one more link of the pool, on behalf of a client that waits since `since_us`.
+ */
+static enum limits_verdict take_place(struct pool *pool, int64_t since_us)
+{
+    struct backend *be = pool->be;
+    const struct pool_settings *set = pool->set;
+    int64_t now_us = loop_now_us(be->loop);
+    struct limits_max max = {.pool = set->pool_size,
+        .db = set->max_db_connections,
+        .user = set->max_user_connections,
+        .connecting = be->conf->server_connect_limit};
+
+    if (pool->limits.pool == LIMITS_NO_ENTRY &&
+        limits_attach(be->shm, be->ordinal, pool->cluster_node, pool_user(pool),
+            pool_database(pool), &pool->limits) == -1)
+        return LIMITS_NO_ROOM;
+    if (max.pool > 0 && now_us - since_us >= set->reserve_pool_timeout_ms * 1000)
+        max.pool += set->reserve_pool_size;
+    max.keep = keep_for_others(pool, since_us, now_us);
+    return limits_take_link(be->shm, be->ordinal, pool->cluster_node, &pool->limits, &max, now_us);
+}
+
+/* ---- links of the pool's own ---- */
+
+static void own_on_auth(void *owner, struct link *link, const char *msg, size_t n)
+{
+    struct pool *pool = owner;
+
+    if (n >= PROTO_HEADER_BYTES + 4 && proto_get_u32(msg + PROTO_HEADER_BYTES) == AUTH_OK)
+        return;
+    pool->owner_opens = true; /* nobody is here to answer */
+    link_close(link);
+}
+
+static void own_on_login_done(void *owner, struct link *link)
+{
+    struct pool *pool = owner;
+
+    link->is_for_pool = false;
+    pool->nopening--;
+    link->owner = NULL;
+    link->ops = NULL;
+    link->epoch = ++link->be->next_epoch;
+    link->uses = 0;
+    link_enter_idle(link);
+}
+
+static void own_on_bytes(void *owner, struct link *link, const char *p, size_t n)
+{
+    (void)owner;
+    (void)link;
+    (void)p;
+    (void)n;
+}
+
+static void own_on_event(void *owner, struct link *link)
+{
+    (void)owner;
+    (void)link;
+}
+
+static void own_on_parameter(void *owner, struct link *link, struct slice name, struct slice value)
+{
+    (void)owner;
+    (void)link;
+    (void)name;
+    (void)value;
+}
+
+static bool own_on_error(void *owner, struct link *link, const struct errmsg *m)
+{
+    (void)owner;
+    (void)link;
+    (void)m;
+    return false;
+}
+
+static bool is_refusal(const char *sqlstate)
+{
+    return strcmp(sqlstate, "53300") == 0 || strcmp(sqlstate, "57P03") == 0;
+}
+
+/* Whoever waits opens the next one: so the client is told what is wrong. */
+static void own_on_lost(void *owner, struct link *link, const struct err *err, bool told)
+{
+    struct pool *pool = owner;
+
+    (void)link;
+    (void)told;
+    if (!is_refusal(err->sqlstate))
+        pool->owner_opens = true;
+}
+
+static const struct link_owner_ops own_ops = {
+    .on_auth = own_on_auth,
+    .on_login_done = own_on_login_done,
+    .on_bytes = own_on_bytes,
+    .on_quiet = own_on_event,
+    .on_settled = own_on_event,
+    .on_parameter = own_on_parameter,
+    .on_error = own_on_error,
+    .on_drained = own_on_event,
+    .on_lost = own_on_lost,
+};
+
+/* The place is taken. */
+static void open_own(struct pool *pool, const struct link_startup *startup, bool may_answer)
+{
+    struct link *link = link_open(pool, startup, pool, &own_ops);
+
+    link->holds_slot = true;
+    link->is_for_pool = true;
+    link->may_answer = may_answer;
+    pool->nopening++;
+    timer_start(pool->be->loop, &link->timer, pool->be->conf->authentication_timeout_ms);
+}
+
+/* ---- for requests ---- */
+
+static bool may_share_opening(const struct pool_request *req)
+{
+    return req->may_reuse && !req->is_private && !req->pool->owner_opens &&
+           !req->pool->be->is_stopping;
+}
+
+static enum acquire_result open_for_owner(struct pool_request *req)
+{
+    pool_request_leave(req);
+    req->link = link_open(req->pool, req->startup, req->owner, req->ops);
+    req->link->holds_slot = true;
+    req->link->is_private = req->is_private;
+    req->link->may_answer = req->is_proved;
+    return ACQUIRE_OPENING;
+}
+
+/* The place is taken. */
+static enum acquire_result open_taken(struct pool_request *req)
+{
+    if (!may_share_opening(req))
+        return open_for_owner(req);
+    open_own(req->pool, req->startup, req->is_proved);
+    return pool_request_join(req, LIMITS_OK);
+}
+
+static bool make_room(struct pool *pool, enum limits_verdict v)
+{
+    return backend_make_room(
+        pool->be, pool, v, pool_user(pool), pool_database(pool), pool->cluster_node);
+}
+
+enum acquire_result pool_open_for(struct pool_request *req)
+{
+    struct pool *pool = req->pool;
+    bool was_waiting = !list_is_detached(&req->pool_node);
+    int64_t since_us = was_waiting ? req->since_us : loop_now_us(pool->be->loop);
+    enum limits_verdict v;
+
+    pool->version = req->startup->version;
+    if (may_share_opening(req) && pool->nopening + pool->ncleaning > 0)
+        return pool_request_join(req, LIMITS_OK);
+    v = take_place(pool, since_us);
+    if (v != LIMITS_OK && make_room(pool, v))
+        v = take_place(pool, since_us);
+    if (v == LIMITS_OK)
+        return open_taken(req);
+    (void)pool_request_join(req, v);
+    if (was_waiting)
+        return ACQUIRE_WAITING;
+    /* Somebody may have given a link back before we were seen waiting: nobody would tell us. */
+    if (take_place(pool, since_us) == LIMITS_OK)
+        return open_taken(req);
+    pool_ask_others(pool);
+    return ACQUIRE_WAITING;
+}
+
+/* The request at place `i` of the line. */
+static struct pool_request *request_at(struct pool *pool, uint32_t i)
+{
+    struct list *n = pool->waiting.next;
+
+    while (i-- > 0)
+        n = n->next;
+    return LIST_ENTRY(n, struct pool_request, pool_node);
+}
+
+void pool_grow(struct pool *pool)
+{
+    struct pool_request *req;
+
+    if (pool_is_paused(pool))
+        return;
+    while (pool->blocked == LIMITS_OK && pool->nopening + pool->ncleaning < pool->nwaiting) {
+        req = request_at(pool, pool->nopening + pool->ncleaning);
+        if (!may_share_opening(req) || take_place(pool, req->since_us) != LIMITS_OK)
+            return;
+        open_own(pool, req->startup, req->is_proved);
+    }
+}
+
+/* ---- min_pool_size ---- */
+
+void pool_warm(struct pool *pool)
+{
+    static const struct paramset none;
+    struct backend *be = pool->be;
+    const struct pool_settings *set = pool->set;
+    struct link_startup startup = {.version = pool->version,
+        .user = pool_user(pool),
+        .database = set->dbname == NULL ? pool_database(pool) : slice_of_str(set->dbname),
+        .params = &none};
+    struct limits_max max = {.pool = set->min_pool_size,
+        .db = set->max_db_connections,
+        .user = set->max_user_connections,
+        .connecting = be->conf->server_connect_limit};
+    int64_t now_us = loop_now_us(be->loop);
+
+    if (pool_is_paused(pool))
+        return;
+    while (!pool->owner_opens && !be->is_stopping && pool->version != 0 &&
+           limits_used(be->shm, pool->limits.pool) < set->min_pool_size &&
+           limits_take_link(
+               be->shm, be->ordinal, pool->cluster_node, &pool->limits, &max, now_us) == LIMITS_OK)
+        open_own(pool, &startup, true);
+}
+
+/* ---- the end of opening ---- */
+
+void pool_link_opened(struct link *link, bool accepted)
+{
+    struct pool *pool = link->pool;
+
+    if (accepted) {
+        quota_accepted(link->be->shm, pool->cluster_node);
+        if (!link->is_for_pool && (link->auth == LINK_AUTH_TRUST || link->may_answer))
+            pool->owner_opens = false;
+    }
+    if (!link->holds_slot)
+        return;
+    link->holds_slot = false;
+    limits_opened(link->be->shm, link->be->ordinal, pool->cluster_node);
+    backend_post_retry(link->be);
+}
+
+bool pool_link_refused(struct link *link, const char *sqlstate)
+{
+    struct backend *be = link->be;
+    int node = link->pool->cluster_node;
+
+    if (!is_refusal(sqlstate))
+        return false;
+    if (quota_refused(be->shm, node, loop_now_us(be->loop)))
+        log_at(LVL_WARNING,
+            "node %d refuses connections (SQLSTATE %s): clients wait while it is asked again now "
+            "and then",
+            node, sqlstate);
+    return true;
+}
