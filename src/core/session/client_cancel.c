@@ -14,6 +14,7 @@
 
 #include "client_orders_int.h"
 #include "session_int.h"
+#include "share_int.h"
 
 /* Body of MAIL_CANCEL. */
 struct cancel_mail {
@@ -84,11 +85,26 @@ static struct client *cancel_find_client(struct sessions *ss, int row, uint32_t 
     return NULL;
 }
 
+/* A client that waits for a server connection waits no more: what it asked for fails. */
+static bool cancel_wait(struct client *c)
+{
+    struct err err;
+
+    if (c->share == NULL || c->share->phase != SHARE_WAITING)
+        return false;
+    err_clear(&err);
+    err_set(&err, "57014", "canceling statement due to user request");
+    share_drop_link(c, true);
+    c->share->phase = SHARE_DETACHED;
+    share_fail_parked(c, &err);
+    return true;
+}
+
 static void cancel_deliver(struct sessions *ss, const struct cancel_mail *m, int fd)
 {
     struct client *c = cancel_find_client(ss, m->row, m->client_id);
 
-    if (c != NULL && client_orders_cancel(c)) {
+    if (c != NULL && (client_orders_cancel(c) || cancel_wait(c))) {
         if (fd != -1)
             close(fd);
         return;

@@ -97,16 +97,18 @@ void client_row_state(struct client *c, enum client_state state, enum wait_reaso
     if (row == NULL)
         return;
     shm_write_begin(&row->seq);
+    /* Who waits tries again now and then, and still waits since the beginning. */
+    if (row->state != CLIENT_STATE_WAITING || state != CLIENT_STATE_WAITING)
+        row->state_since_us = backend_wall_us(&c->ss->be);
     row->state = (uint8_t)state;
     row->wait_reason = (uint8_t)reason;
-    row->state_since_us = backend_wall_us(&c->ss->be);
     if (c->target != NULL)
         row->tx_status = c->target->tx_status;
-    if (state == CLIENT_STATE_WAITING && c->pool != NULL) {
+    if (state == CLIENT_STATE_WAITING && c->pool != NULL)
         row->node = (int16_t)c->pool->cluster_node;
+    if (state == CLIENT_STATE_WAITING && c->pool != NULL && row->user_len == 0)
         client_row_set_names(row, pool_user(c->pool).p, c->pool->user_len, pool_database(c->pool).p,
             c->pool->database_len, "", 0);
-    }
     shm_write_end(&row->seq);
 }
 
@@ -152,6 +154,14 @@ static void row_note_idle(struct client_row *row, char tx, int64_t now_us)
     shm_write_end(&row->seq);
 }
 
+/* The state of the transaction as the client knows it. */
+static char row_tx_status(const struct client *c)
+{
+    if (c->share != NULL)
+        return share_tx_status(c);
+    return c->target == NULL ? 'I' : c->target->tx_status;
+}
+
 void client_note_idle(struct client *c)
 {
     c->last_active_us = loop_now_us(c->ss->loop);
@@ -159,7 +169,6 @@ void client_note_idle(struct client *c)
     if (c->target != NULL)
         link_row_note_quiet(c->target);
     if (c->row != NULL)
-        row_note_idle(
-            c->row, c->target == NULL ? 'I' : c->target->tx_status, backend_wall_us(&c->ss->be));
+        row_note_idle(c->row, row_tx_status(c), backend_wall_us(&c->ss->be));
     client_limits_on_quiet(c);
 }

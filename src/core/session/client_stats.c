@@ -39,6 +39,7 @@ void client_stats_on_sent(struct client *c)
 {
     struct client_stats *s = &c->stats;
 
+    client_stats_on_wait_end(c);
     if (s->sent_us != 0)
         return;
     s->sent_us = loop_clock_us(c->ss->loop);
@@ -55,6 +56,7 @@ void client_stats_on_quiet(struct client *c)
     int64_t took_us;
 
     s->taken_us = 0;
+    client_stats_on_wait_end(c);
     if (s->sent_us == 0)
         return;
     now_us = loop_clock_us(c->ss->loop);

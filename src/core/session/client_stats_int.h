@@ -46,7 +46,8 @@ void client_stats_on_login(struct client *c);
 void client_stats_on_query(struct client *c);
 /* Something of the present request goes to the server: starts the clock unless it runs. */
 void client_stats_on_sent(struct client *c);
-/* Everything was answered: stops the clocks, also that of the transaction when it is over. */
+/* Everything was answered: stops the clocks, also that of the transaction when it is over. Both end
+ * a wait that nobody ended. */
 void client_stats_on_quiet(struct client *c);
 /* Waiting begins; again while waiting: nothing happens. Waiting ends. */
 void client_stats_on_wait_begin(struct client *c);
