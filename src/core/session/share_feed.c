@@ -43,6 +43,7 @@ static bool virtual_begin(struct client *c, struct slice sql, const struct sql_s
     if (!c->ss->conf->virtual_begin || s->is_virtual || st->tx.op != SQL_TX_BEGIN ||
         st->tx.isolation == SQL_ISO_SERIALIZABLE)
         return false;
+    client_stats_on_query(c);
     buf_put(&s->begin, sql.p, sql.n);
     s->is_virtual = true;
     if (c->balance != NULL)
