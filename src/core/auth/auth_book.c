@@ -18,8 +18,9 @@
 
 struct auth_user {
     struct hash_node node;
-    struct list lru; /* most recently used last */
-    bool has_answer;
+    struct list lru;   /* most recently used last */
+    bool has_answer;   /* `answer` may be used */
+    bool was_answered; /* there is one, perhaps out of date */
     bool has_derived;
     uint64_t opened_gen; /* of pool_passwd: `opened` and `server` belong to it */
     int64_t answer_us;
@@ -293,11 +294,21 @@ static bool is_same_verifier(const struct scram_verifier *a, const struct scram_
            memcmp(a->stored_key, b->stored_key, sizeof a->stored_key) == 0;
 }
 
-void auth_book_put_answer(
+static bool is_same_cred(const struct cred *a, const struct cred *b)
+{
+    if (a->kind != b->kind)
+        return false;
+    if (a->kind == CRED_SCRAM)
+        return is_same_verifier(&a->verifier, &b->verifier);
+    return secret_equal(&a->text, secret_slice(&b->text));
+}
+
+bool auth_book_put_answer(
     struct auth_book *b, struct slice user, struct slice secret, int64_t now_us)
 {
     struct auth_user *u = user_make(b, user);
     struct cred fresh = {0};
+    bool changed;
     bool fits;
 
     if (secret.p != NULL)
@@ -308,20 +319,21 @@ void auth_book_put_answer(
         login_wipe(&u->learned);
     if (fresh.kind == CRED_NONE)
         login_wipe(&u->learned);
+    changed = u->was_answered && !is_same_cred(&fresh, &u->answer);
     cred_free(&u->answer);
     u->answer = fresh;
     u->has_answer = true;
+    u->was_answered = true;
     u->answer_us = now_us;
+    return changed;
 }
 
 void auth_book_drop_answer(struct auth_book *b, struct slice user)
 {
     struct auth_user *u = user_find(b, user);
 
-    if (u == NULL)
-        return;
-    cred_free(&u->answer);
-    u->has_answer = false;
+    if (u != NULL)
+        u->has_answer = false; /* what it was is kept, to notice a change */
 }
 
 int auth_book_verifier(struct auth_book *b, struct slice user, const struct cred *cred,
@@ -418,5 +430,5 @@ void auth_book_forget(struct auth_book *b, struct slice user)
     if (u == NULL)
         return;
     login_wipe(&u->learned);
-    auth_book_drop_answer(b, user);
+    u->has_answer = false;
 }

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "crypto/crypto.h"
+#include "net/tls.h"
 #include "wire/writer.h"
 
 #include "link_int.h"
@@ -104,6 +105,21 @@ static int answer_md5(
     return answer_text(link, slice_of(text, CRED_MD5_BYTES), err);
 }
 
+/* The hash of the server's certificate, to bind the exchange to this TLS connection; empty without.
+ */
+static struct slice answer_channel(const struct link *link, uint8_t hash[CRYPTO_CERT_HASH_MAX])
+{
+    struct buf der = {0};
+    struct err err = {0};
+    size_t n = 0;
+
+    if (stream_is_tls(&link->stream) && stream_tls_server_cert(&link->stream, &der) == 0 &&
+        crypto_cert_hash(buf_slice(&der), hash, &n, &err) == -1)
+        n = 0;
+    buf_free(&der);
+    return slice_of((const char *)hash, n);
+}
+
 /* SASLInitialResponse. With keys and a password both are at hand: keys that do not fit the server's
  * verifier give way to the password. */
 static int answer_scram(struct link *link, const struct scram_keys *keys, struct slice password,
@@ -111,7 +127,8 @@ static int answer_scram(struct link *link, const struct scram_keys *keys, struct
 {
     struct link_answer *a = answer_make(link);
     struct scram_client_conf conf = {
-        .password = password, .keys = keys, .mode = SCRAM_CBIND_DISABLE};
+        .password = password, .keys = keys, .mode = SCRAM_CBIND_PREFER};
+    uint8_t hash[CRYPTO_CERT_HASH_MAX];
     const char *mechanism = NULL;
     struct buf first = {0};
     struct buf body = {0};
@@ -120,6 +137,7 @@ static int answer_scram(struct link *link, const struct scram_keys *keys, struct
 
     if (crypto_random(conf.nonce, sizeof conf.nonce, err) == -1)
         return -1;
+    conf.cbind = answer_channel(link, hash);
     scram_client_fini(&a->scram);
     scram_client_init(&a->scram, &conf);
     a->is_scram = true;

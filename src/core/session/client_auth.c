@@ -55,28 +55,37 @@ static void auth_log_refusal(const struct client_auth *a, const char *reason)
 static void auth_on_delay(struct timer *t)
 {
     struct client_auth *a = LIST_ENTRY(t, struct client_auth, delay);
+    bool has_words = a->held.len > 0;
 
-    client_end(a->c, &a->refusal);
+    client_send(a->c, &a->held); /* the server's own */
+    client_end(a->c, has_words ? NULL : &a->refusal);
+}
+
+bool client_auth_delay(struct client_auth *a)
+{
+    struct client *c = a->c;
+    int64_t delay_ms = c->ss->conf->auth_failure_delay_ms;
+
+    a->step = AUTH_STEP_FAILED;
+    auth_let_go(a);
+    if (delay_ms == 0)
+        return false;
+    stream_pause(&c->stream);
+    timer_start(c->ss->loop, &a->delay, delay_ms);
+    return true;
 }
 
 /* The refusal goes out now or after auth_failure_delay: the same for all who fail. */
 static void auth_refuse(struct client_auth *a, bool may_delay)
 {
-    struct client *c = a->c;
-    int64_t delay_ms = may_delay ? c->ss->conf->auth_failure_delay_ms : 0;
-
     a->step = AUTH_STEP_FAILED;
     auth_let_go(a);
-    client_drop_link(c, false);
-    if (delay_ms == 0) {
-        client_end(c, &a->refusal);
-        return;
-    }
-    stream_pause(&c->stream);
-    timer_start(c->ss->loop, &a->delay, delay_ms);
+    client_drop_link(a->c, false);
+    if (!may_delay || !client_auth_delay(a))
+        client_end(a->c, &a->refusal);
 }
 
-static void auth_count_failure(struct client_auth *a)
+void client_auth_count_failure(struct client_auth *a)
 {
     if (a->is_counted)
         return;
@@ -89,7 +98,7 @@ void client_auth_deny(struct client_auth *a, const char *reason)
     if (a->step == AUTH_STEP_FAILED)
         return;
     auth_log_refusal(a, reason != NULL ? reason : a->plan.reason);
-    auth_count_failure(a);
+    client_auth_count_failure(a);
     /* It may be that the password was changed since the answer came: ask anew the next time. */
     if (a->stored_age_us > 0)
         auth_book_drop_answer(a->sa->book, client_auth_user(a));
@@ -109,7 +118,7 @@ void client_auth_stop(struct client_auth *a, const struct err *err, const char *
 
 void client_auth_broken(struct client_auth *a, const struct err *err)
 {
-    auth_count_failure(a);
+    client_auth_count_failure(a);
     client_auth_stop(a, err, err->detail[0] != '\0' ? err->detail : NULL);
 }
 
@@ -154,6 +163,7 @@ static void auth_take_stored(struct client_auth *a, const struct auth_stored *st
 {
     cred_copy(st->cred, &a->stored);
     a->stored_age_us = st->age_us;
+    a->was_looked_up = st->source == AUTH_SOURCE_QUERY;
     if (st->server_user.n > 0) {
         a->server_user = mem_strndup(st->server_user.p, st->server_user.n);
         cred_copy(st->server_cred, &a->mapped);
@@ -234,11 +244,11 @@ void client_auth_plan(struct client_auth *a)
     if (!f->fresh_link)
         f->server = auth_remembered(a);
     f->allow_clear_text = auth_may_ask_clear(a);
-    f->may_relay = true;
+    f->may_relay = !a->was_looked_up; /* else the servers have said that they do not know it */
     a->plan = auth_plan_make(f);
     switch (a->plan.ask) {
     case AUTH_ASK_REFUSE:
-        auth_count_failure(a);
+        client_auth_count_failure(a);
         auth_refusal(f, &a->plan, client_auth_user(a), &a->refusal);
         auth_log_refusal(a, a->plan.reason);
         auth_refuse(a, true);
@@ -419,6 +429,7 @@ void client_auth_free(struct client_auth **ap)
     mem_free(a->server_user);
     client_auth_free_questions(a);
     auth_rules_unref(&a->rules);
+    buf_free(&a->held);
     mem_wipe(a, sizeof *a);
     mem_free(a);
 }

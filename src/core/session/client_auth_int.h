@@ -122,7 +122,8 @@ struct client_auth {
     struct session_auth *sa;
     uint8_t step; /* enum auth_step */
     bool link_judges;
-    bool is_counted; /* the failure is, in the guard */
+    bool was_looked_up; /* `stored` is an answer of auth_query */
+    bool is_counted;    /* the failure is, in the guard */
     struct auth_facts facts;
     struct auth_plan plan;
     struct auth_rules *rules;
@@ -148,6 +149,7 @@ struct client_auth {
     struct auth_job *job;
     struct timer delay;
     struct err refusal;
+    struct buf held; /* the refusal of the server, told after the delay */
 };
 
 /* False when the client is on its way out: results come too late. */
@@ -167,6 +169,11 @@ void client_auth_deny(struct client_auth *a, const char *reason);
 /* It cannot go on: `err` is for the client, `reason` (may be NULL) for the log. Not counted as a
  * wrong password. */
 void client_auth_stop(struct client_auth *a, const struct err *err, const char *reason);
+/* Counts the failed login, once. */
+void client_auth_count_failure(struct client_auth *a);
+/* Has failed: the client is told after auth_failure_delay. False when that is at once, by the
+ * caller. */
+bool client_auth_delay(struct client_auth *a);
 /* The client broke the protocol. */
 void client_auth_broken(struct client_auth *a, const struct err *err);
 

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "config/conf.h"
 #include "wire/writer.h"
 
 #include "client_auth_int.h"
@@ -146,14 +147,29 @@ bool client_auth_on_link(struct client *c, struct link *link, const char *msg, s
     return true;
 }
 
-void client_auth_on_link_lost(struct client *c, bool told)
+static bool server_judges(const struct client_auth *a)
+{
+    return a->step == AUTH_STEP_RELAY || (a->step == AUTH_STEP_JUDGE && a->link_judges);
+}
+
+bool client_auth_hold(struct client *c, const char *p, size_t n)
 {
     struct client_auth *a = c->login == NULL ? NULL : c->login->auth;
-    bool judged;
+
+    if (c->phase != CL_LOGIN || a == NULL || p[0] != BE_ERROR || !server_judges(a) ||
+        c->ss->conf->auth_failure_delay_ms == 0)
+        return false;
+    buf_put(&a->held, p, n);
+    return true;
+}
+
+bool client_auth_on_link_lost(struct client *c, const struct err *err)
+{
+    struct client_auth *a = c->login == NULL ? NULL : c->login->auth;
 
     if (a == NULL || c->phase != CL_LOGIN)
-        return;
-    judged = a->step == AUTH_STEP_RELAY || (a->step == AUTH_STEP_JUDGE && a->link_judges);
-    if (judged && told)
-        auth_guard_count(a->sa->guard, &a->addr, (uint32_t)(loop_now_us(c->ss->loop) / 1000000));
+        return false;
+    if (server_judges(a) && strncmp(err->sqlstate, "28", 2) == 0)
+        client_auth_count_failure(a);
+    return a->held.len > 0 && client_auth_delay(a);
 }

@@ -238,6 +238,22 @@ static void prober_on_row(void *owner, struct link *link, struct slice body)
         secret_set(&l->secret, secret);
 }
 
+/* The password was changed, or the role is gone or another one of that name: idle links were opened
+ * by what does not hold any more. */
+static void close_idle_of(struct backend *be, struct slice user)
+{
+    struct link *link;
+    struct list *n;
+    struct list *tmp;
+
+    LIST_FOREACH_SAFE(n, tmp, &be->idle_lru)
+    {
+        link = LIST_ENTRY(n, struct link, lru_node);
+        if (slice_eq(pool_user(link->pool), user))
+            link_close(link);
+    }
+}
+
 static void lookup_keep(struct prober *p, struct lookup *l)
 {
     struct slice user = slice_of_str(l->user);
@@ -251,10 +267,10 @@ static void lookup_keep(struct prober *p, struct lookup *l)
     }
     if (l->kind == AUTH_LOOKUP_ROLE)
         session_auth_put_role(p->sa, user, slice_of_str(l->role), l->has_row);
-    else
-        auth_book_put_answer(p->sa->book, user,
-            l->has_row && l->has_secret ? secret_slice(&l->secret) : slice_of(NULL, 0),
-            loop_now_us(p->sa->ss->loop));
+    else if (auth_book_put_answer(p->sa->book, user,
+                 l->has_row && l->has_secret ? secret_slice(&l->secret) : slice_of(NULL, 0),
+                 loop_now_us(p->sa->ss->loop)))
+        close_idle_of(&p->sa->ss->be, user);
 }
 
 /* True when the default function is not there, and the catalogue shall be tried instead. */

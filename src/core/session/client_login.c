@@ -334,6 +334,8 @@ static void client_on_link_bytes(void *owner, struct link *link, const char *p, 
             link_pause(link);
         return;
     }
+    if (client_auth_hold(c, p, n))
+        return;
     if (c->phase == CL_LOGIN && p[0] == BE_NOTICE && client_auth_is_over(c)) {
         login_put_ok(c, &ok); /* what a server says besides comes behind it */
         client_send(c, &ok);
@@ -452,8 +454,8 @@ static void client_on_link_drained(void *owner, struct link *link)
 static void client_on_link_lost(void *owner, struct link *link, const struct err *err, bool told)
 {
     struct client *c = owner;
+    bool is_seen_to = client_auth_on_link_lost(c, err);
 
-    client_auth_on_link_lost(c, told);
     if (!told)
         sessions_suspect_node(c->ss, c->pool->cluster_node);
     if (c->balance != NULL)
@@ -462,6 +464,8 @@ static void client_on_link_lost(void *owner, struct link *link, const struct err
     c->target = NULL;
     if (!told)
         log_at(LVL_LOG, "session of user \"%s\" ends: %s", c->pool->names, err->msg);
+    if (is_seen_to)
+        return;
     /* In the middle of a message of its own the client is not told: the server has hung up on it.
      */
     client_end(c, told || c->body_left > 0 || link->body_left > 0 ? NULL : err);

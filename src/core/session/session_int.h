@@ -141,11 +141,13 @@ bool client_auth_is_over(const struct client *c);
 /* Says in `req` (its pool is set) what the client is entitled to: a used link, and a fresh one that
  * logs in with what is known about the pool's user. Nothing, before it has passed. */
 void client_auth_entitle(const struct client *c, struct pool_request *req);
-/* client_auth_link.c: c->link is being opened; its server asks (false: not for us); it is lost, and
- * `told`: the server itself said why. */
+/* client_auth_link.c: c->link is being opened; its server asks (false: not for us); it says an
+ * error (true: kept until auth_failure_delay is over); it is lost (true: the end comes with that).
+ */
 void client_auth_on_opening(struct client *c);
 bool client_auth_on_link(struct client *c, struct link *link, const char *msg, size_t n);
-void client_auth_on_link_lost(struct client *c, bool told);
+bool client_auth_hold(struct client *c, const char *p, size_t n);
+bool client_auth_on_link_lost(struct client *c, const struct err *err);
 
 /* client_feed.c */
 void client_feed(struct client *c, const char *p, const char *end);

@@ -1,0 +1,422 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_auth_methods: PAM, LDAP, certificates, peer; lines that need a look-up; files that are wrong; limits
+and delays; a helper that hangs delays nobody else."""
+import os
+import pwd
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import auth_house as house
+import ldap_house
+from pgt import certs
+from pgt.waits import wait_for
+from pgt.wire import Wire, message, query
+
+RULE_OK = "host all all all trust\n"
+
+
+@pytest.fixture(scope="module")
+def server():
+    pg = house.start_server()
+    for name in ("ann", "bob", "cid"):
+        house.make_user(pg, name, "trust")
+    yield pg
+    pg.stop()
+
+
+@pytest.fixture
+def pools():
+    started = []
+
+    def start(*args, **kwargs):
+        started.append(house.start_auth_pool(*args, **kwargs))
+        return started[-1]
+
+    yield start
+    for pool in started:
+        pool.stop()
+
+
+def come(address, user, password="", database="postgres"):
+    return house.try_login(address, user, database, password)[0]
+
+
+# ---- LDAP ----
+
+@pytest.fixture
+def directory():
+    made = []
+
+    def start(*args):
+        made.append(ldap_house.Directory(*args))
+        return made[-1]
+
+    yield start
+    for one in made:
+        one.close()
+
+
+def test_ldap_simple_bind(server, pools, directory):
+    d = directory({"uid=ann,dc=x": "secret"})
+    pool = pools([server.address], hba=f"host all all all ldap ldapserver=127.0.0.1 ldapport={d.port} "
+                                       'ldapprefix="uid=" ldapsuffix=",dc=x"\n')
+    assert come(pool.address, "ann", "secret") == "in"
+    assert come(pool.address, "ann", "wrong") == "28000"
+    assert come(pool.address, "ann", "") == "28P01"
+    assert come(pool.address, "bob", "secret") == "28000"
+    before = len(d.binds)
+    assert come(pool.address, "ann,dc=y", "secret") == "28000"
+    assert len(d.binds) == before, "a name with special characters is not even tried"
+
+
+@pytest.mark.parametrize("how", ["ldapbasedn", "ldapurl", "filter"])
+def test_ldap_search_and_bind(server, pools, directory, how):
+    d = directory({"cn=Ann,dc=x": "secret", "cn=Two,dc=x": "secret", "cn=reader": "reader_pw"},
+                  {"ann": ["cn=Ann,dc=x"], "bob": [], "cid": ["cn=Two,dc=x", "cn=Ann,dc=x"]})
+    options = {
+        "ldapbasedn": f'ldapserver=127.0.0.1 ldapport={d.port} ldapbasedn="dc=x" ldapsearchattribute=mail '
+                      f'ldapbinddn="cn=reader" ldapbindpasswd=reader_pw',
+        "ldapurl": f'ldapurl="ldap://127.0.0.1:{d.port}/dc=x?mail?sub"',
+        "filter": f'ldapserver=127.0.0.1 ldapport={d.port} ldapbasedn="dc=x" ldapsearchfilter="(mail=$username)"',
+    }[how]
+    pool = pools([server.address], hba=f"host all all all ldap {options}\n")
+    assert come(pool.address, "ann", "secret") == "in"
+    assert come(pool.address, "ann", "wrong") == "28000"
+    assert come(pool.address, "bob", "secret") == "28000", "no entry"
+    assert come(pool.address, "cid", "secret") == "28000", "several entries"
+    assert "mail=ann" in d.filters
+    come(pool.address, "*", "secret")
+    assert "mail=*" in d.filters, "an asterisk arrives as a character, not as a wildcard"
+
+
+def test_ldap_password_opens_the_server(server, pools, directory):
+    house.make_user(server, "ldap_both", "scram", "secret")
+    d = directory({"uid=ldap_both,dc=x": "secret"})
+    rule = (f"host all all all ldap ldapserver=127.0.0.1 ldapport={d.port} "
+            'ldapprefix="uid=" ldapsuffix=",dc=x"')
+    assert come(pools([server.address], hba=rule + " backend_use_passwd=1\n").address, "ldap_both", "secret") == "in"
+    assert come(pools([server.address], hba=rule + "\n").address, "ldap_both", "secret") == "28P01"
+
+
+def test_hung_directory_delays_nobody(server, pools, directory):
+    """40 logins hang at the directory; others come in, and in no more time; then the 40 go on."""
+    d = directory({"uid=ann,dc=x": "secret"})
+    pool = pools([server.address], num_init_children=1,
+                 hba=f"host all ann all ldap ldapserver=127.0.0.1 ldapport={d.port} "
+                     'ldapprefix="uid=" ldapsuffix=",dc=x"\n' + RULE_OK)
+    d.go.clear()
+    results = []
+    threads = [threading.Thread(target=lambda: results.append(come(pool.address, "ann", "secret")))
+               for _ in range(40)]
+    for t in threads:
+        t.start()
+    wait_for("all of them hang", lambda: d.waiting == 40, 20)
+    begin = time.monotonic()
+    for _ in range(50):
+        assert come(pool.address, "bob") == "in"
+    assert time.monotonic() - begin < 10
+    assert not results
+    d.go.set()
+    for t in threads:
+        t.join()
+    assert results == ["in"] * 40
+
+
+def test_hung_directory_ends_with_the_timeout(server, pools, directory):
+    d = directory({})
+    pool = pools([server.address], authentication_timeout="1s", num_init_children=1,
+                 hba=f"host all all all ldap ldapserver=127.0.0.1 ldapport={d.port} "
+                     'ldapprefix="uid=" ldapsuffix=",dc=x"\n')
+    d.go.clear()
+    assert come(pool.address, "ann", "secret") in ("57014", "28000")
+    d.go.set()
+
+
+# ---- PAM ----
+
+@pytest.fixture
+def pam_service(tmp_path_factory):
+    """A service whose module asks a script: the password must be the user's name with _pam."""
+    if not os.access("/etc/pam.d", os.W_OK) or not list(Path("/").glob("usr/lib/*/security/pam_exec.so")):
+        pytest.skip("no right to add a PAM service, or no pam_exec")
+    home = tmp_path_factory.mktemp("pam")
+    script = home / "ask"
+    script.write_text('#!/bin/sh\nread -r word\n[ -p "$0.hang" ] && read -r line < "$0.hang"\n'
+                      '[ "$word" = "${PAM_USER}_pam" ]\n', encoding="ascii")
+    script.chmod(0o755)
+    path = Path(f"/etc/pam.d/pgt-{os.getpid()}")
+    path.write_text(f"auth required pam_exec.so quiet expose_authtok {script}\naccount required pam_permit.so\n",
+                    encoding="ascii")
+    yield path.name, script
+    path.unlink()
+
+
+def test_pam(server, pools, pam_service):
+    name, _ = pam_service
+    pool = pools([server.address], hba=f"host all all all pam pamservice={name}\n")
+    assert come(pool.address, "ann", "ann_pam") == "in"
+    assert come(pool.address, "ann", "bob_pam") == "28000"
+    assert come(pool.address, "bob", "bob_pam") == "in"
+    house.make_user(server, "pam_user", "scram", "pam_user_pam")
+    assert come(pool.address, "pam_user", "pam_user_pam") == "in", "the password opens the server, too"
+
+
+def test_hung_pam_delays_nobody(server, pools, pam_service):
+    name, script = pam_service
+    pool = pools([server.address], num_init_children=1, hba=f"host all ann all pam pamservice={name}\n" + RULE_OK)
+    fifo = Path(f"{script}.hang")
+    os.mkfifo(fifo)
+    result = []
+    t = threading.Thread(target=lambda: result.append(come(pool.address, "ann", "ann_pam")))
+    t.start()
+    for _ in range(20):
+        assert come(pool.address, "bob") == "in"
+    assert not result
+    with open(fifo, "w", encoding="ascii") as f:  # opens when the script reads
+        f.write("go\n")
+    t.join()
+    assert result == ["in"]
+
+
+# ---- certificates and peer ----
+
+def by_psql(pool, user, pair=None, password="none", **more):
+    """libpq's own login over TLS; returns "in" or what it says."""
+    env = {**os.environ, "PGPASSWORD": password, "PGSSLMODE": "require", "PGGSSENCMODE": "disable",
+           "PGCONNECT_TIMEOUT": "20", "PGSSLROOTCERT": "/nonexistent", "PGSSLCERT": "/nonexistent",
+           "PGSSLKEY": "/nonexistent", **more}
+    if pair is not None:
+        env |= {"PGSSLCERT": str(pair.cert), "PGSSLKEY": str(pair.key)}
+    got = subprocess.run(["psql", "-h", "127.0.0.1", "-p", str(pool.port), "-U", user, "-d", "postgres", "-XqAtc",
+                          "select session_user"], env=env, capture_output=True, text=True, timeout=60, check=False)
+    return "in" if got.returncode == 0 and got.stdout.strip() else got.stderr
+
+
+@pytest.fixture(scope="module")
+def authority():
+    return certs.Authority()
+
+
+@pytest.fixture
+def tls_pool(server, pools, authority):
+    """A pgpool with TLS that asks clients for a certificate of the authority."""
+    pair = authority.issue()
+
+    def start(hba, **conf):
+        return pools([server.address], hba=hba, ssl=True, ssl_cert=pair.cert, ssl_key=pair.key,
+                     ssl_ca_cert=authority.cert, **conf)
+
+    return start
+
+
+def test_certificate(tls_pool, authority):
+    ann, other = authority.issue("ann"), authority.issue("ann@example.com")
+    stranger = certs.Authority("strangers").issue("ann")
+    pool = tls_pool("hostssl all all all cert\n")
+    assert by_psql(pool, "ann", ann) == "in"
+    assert 'CERT authentication failed for user "bob"' in by_psql(pool, "bob", ann)
+    assert "client authentication failed" in by_psql(pool, "ann")
+    assert by_psql(pool, "ann", stranger) != "in"
+    assert 'CERT authentication failed for user "ann"' in by_psql(pool, "ann", other)
+    pool = tls_pool("hostssl all all all cert map=m\n", ident="m /^(.*)@example\\.com$ \\1\n")
+    assert by_psql(pool, "ann", other) == "in"
+    assert by_psql(pool, "bob", other) != "in"
+    assert by_psql(pool, "ann", ann) != "in"
+
+
+def test_certificate_besides_a_password(server, tls_pool, authority):
+    house.make_user(server, "certain", "scram")
+    right, wrong = authority.issue("certain"), authority.issue("ann")
+    pool = tls_pool("hostssl all all all scram-sha-256 clientcert=verify-full\n", passwd="certain:certain_pw\n")
+    assert by_psql(pool, "certain", right, "certain_pw") == "in"
+    assert by_psql(pool, "certain", right, "nope") != "in"
+    assert by_psql(pool, "certain", wrong, "certain_pw") != "in"
+    assert by_psql(pool, "certain", None, "certain_pw") != "in"
+    pool = tls_pool("hostssl all all all scram-sha-256 clientcert=verify-ca\n", passwd="certain:certain_pw\n")
+    assert by_psql(pool, "certain", wrong, "certain_pw") == "in"
+    assert by_psql(pool, "certain", None, "certain_pw") != "in"
+
+
+def test_channel_binding(server, tls_pool):
+    house.make_user(server, "binder", "scram")
+    for passwd, conf in (("binder:binder_pw\n", {}),
+                         ("looker:looker_pw\n", {"auth_user": "looker", "auth_dbname": "postgres"})):
+        pool = tls_pool("hostssl all all all scram-sha-256\n", passwd=passwd, **conf)
+        assert by_psql(pool, "binder", None, "binder_pw", PGCHANNELBINDING="require") == "in"
+        assert by_psql(pool, "binder", None, "wrong", PGCHANNELBINDING="require") != "in"
+        assert by_psql(pool, "binder", None, "binder_pw", PGCHANNELBINDING="disable") == "in"
+
+
+def test_lines_about_tls(server, tls_pool):
+    pool = tls_pool("hostssl all ann all trust\nhostnossl all bob all trust\n")
+    assert by_psql(pool, "ann") == "in"
+    assert come(pool.address, "ann") == "28000"
+    assert come(pool.address, "bob") == "in"
+    assert "SSL on" in by_psql(pool, "bob")
+
+
+def peer_name() -> str:
+    return pwd.getpwuid(os.getuid()).pw_name
+
+
+def test_peer(server, pools):
+    me = peer_name()
+    pool = pools([server.address], hba="local all ann peer map=m\nlocal all all peer\n", ident=f"m {me} ann\n")
+    if me != "postgres":
+        house.make_user(server, me, "trust")
+    assert come(pool.socket, me) == "in"
+    assert come(pool.socket, "ann") == "in"
+    assert come(pool.socket, "bob") == "28000"
+    assert come(pool.address, "ann") == "28000", "no line for TCP"
+
+
+# ---- questions ----
+
+def test_members_of_roles(server, pools):
+    server.rows("create role staff")
+    server.rows("create role inner_staff")
+    server.rows("grant staff to inner_staff")
+    server.rows("grant inner_staff to ann")
+    server.rows("create database staff")
+    hba = "host staff all all reject\nhost all +staff all trust\nhost all all all reject\n"
+    pool = pools([server.address], hba=hba, passwd="looker:looker_pw\n", auth_user="looker",
+                 auth_dbname="postgres", auth_query_expire=0)
+    assert come(pool.address, "ann") == "in", "a member of a member"
+    assert come(pool.address, "bob") == "28000"
+    assert come(pool.address, "boss") == "28000", "a superuser is no member"
+    server.rows("grant staff to bob")
+    assert come(pool.address, "bob") == "in"
+    server.rows("revoke staff from bob")
+    assert come(pool.address, "bob") == "28000"
+    pool = pools([server.address], hba="host samerole all all trust\n", passwd="looker:looker_pw\n", auth_user="looker", auth_dbname="postgres")
+    assert come(pool.address, "ann", database="staff") == "in"
+    nobody = pools([server.address], hba=hba)
+    assert come(nobody.address, "ann") == "28000", "who cannot be asked for does not pass"
+    assert 'whether user "ann" is in role "staff"' in nobody.log()
+
+
+def test_host_names(server, pools):
+    pool = pools([server.address], hba="host all ann localhost trust\nhost all bob .nowhere.invalid trust\n")
+    assert come(pool.address, "ann") == "in"
+    assert come(pool.address, "bob") == "28000"
+
+
+# ---- files ----
+
+def test_no_line_fits(server, pools):
+    pool = pools([server.address], hba="host other all all trust\n")
+    with Wire(pool.address) as w:
+        e = w.login("ann", "postgres")[-1]
+    assert (e.sqlstate, e.text) == ("28000", "client authentication failed")
+    assert e.fields["D"] == ('no pool_hba.conf entry for host "127.0.0.1", user "ann", database "postgres", '
+                             "SSL off")
+
+
+def test_broken_file_at_reload_changes_nothing(server, pools):
+    pool = pools([server.address], hba="host all ann all trust\n")
+    house.put(pool.home / "pool_hba.conf", "host all bob all trust\nhost all all 10.0.0.0/99 trust\nnonsense\n")
+    pool.reload()
+    wait_for("the file is found broken", lambda: "stay in use" in pool.log())
+    assert "pool_hba.conf:2:" in pool.log() and "pool_hba.conf:3:" in pool.log(), "every mistake, with its line"
+    assert come(pool.address, "ann") == "in" and come(pool.address, "bob") == "28000"
+    house.put(pool.home / "pool_hba.conf", "host all bob all trust\n")
+    pool.reload()
+    wait_for("the new file counts", lambda: come(pool.address, "bob") == "in")
+    assert come(pool.address, "ann") == "28000"
+
+
+# ---- limits ----
+
+def test_failure_delay(server, pools):
+    house.make_user(server, "slow", "scram")
+    pool = pools([server.address], hba="host all all all scram-sha-256\n", passwd="slow:slow_pw\n",
+                 auth_failure_delay="400ms", num_init_children=1)
+    for user in ("slow", "unknown_user"):
+        begin = time.monotonic()
+        assert come(pool.address, user, "wrong") == "28P01"
+        assert time.monotonic() - begin >= 0.35
+    begin = time.monotonic()
+    assert come(pool.address, "slow", "slow_pw") == "in"
+    assert time.monotonic() - begin < 0.35
+
+
+def test_failure_limit_counts_over_all_workers(server, pools):
+    house.make_user(server, "limited", "scram")
+    pool = pools([server.address], hba="host all all all scram-sha-256\nlocal all all scram-sha-256\n",
+                 passwd="limited:limited_pw\n", auth_failure_limit=5, num_init_children=2)
+    assert [come(pool.address, "limited", "wrong") for _ in range(5)] == ["28P01"] * 5
+    with Wire(pool.address) as w:
+        e = w.login("limited", "postgres", "limited_pw")[-1]
+    assert (e.sqlstate, e.text) == ("28000", "too many failed logins from this address")
+    assert come(pool.socket, "limited", "limited_pw") == "in", "another way in is not concerned"
+
+
+def test_silent_client_meets_the_timeout(server, pools):
+    pool = pools([server.address], hba="host all all all scram-sha-256\n", passwd="x:y\n",
+                 authentication_timeout="1s", num_init_children=1)
+    with Wire(pool.address) as w:
+        w.send_startup("x", "postgres")
+        assert w.read().type == "R"
+        found = w.read_eof(5)
+    assert found[-1].sqlstate == "57014"
+
+
+def test_unknown_user_looks_like_a_wrong_password(server, pools):
+    """The same messages, the same salt each time, the same texts."""
+    house.make_user(server, "known", "scram")
+    pool = pools([server.address], hba="host all all all scram-sha-256\n", passwd="known:known_pw\nlooker:looker_pw\n",
+                 auth_user="looker", auth_dbname="postgres")
+    seen = {}
+    for user in ("known", "unknown", "known", "unknown"):
+        with Wire(pool.address) as w:
+            found = w.login(user, "postgres", "wrong")
+        first = found[1].body[4:].decode()
+        salt = [p for p in first.split(",") if p.startswith(("s=", "i="))]
+        shape = [m.type for m in found], found[-1].sqlstate, found[-1].text.replace(user, "U"), len(first)
+        assert seen.setdefault(user, (salt, shape)) == (salt, shape)
+    assert seen["known"][1] == seen["unknown"][1]
+    assert [len(x) for x in seen["known"][0]] == [len(x) for x in seen["unknown"][0]]
+
+
+def test_messages_out_of_turn(server, pools):
+    pool = pools([server.address], hba="host all all all scram-sha-256\n", passwd="known:known_pw\n")
+    for early in (query("select 1"), message("p", b"x\0"), message("p", b"SCRAM-SHA-256\0\0\0\0\3n,,"),
+                  message("p", b""), b"p\xff\xff\xff\xff"):
+        with Wire(pool.address) as w:
+            w.send_startup("known", "postgres")
+            assert w.read().type == "R"
+            w.send(early)
+            found = w.read_eof(5)
+            assert found[-1].type == "E" and found[-1].fields["S"] == "FATAL", found
+
+
+def test_query_right_behind_the_password(server, pools):
+    """What a client sends without waiting is answered when it is in, and not before."""
+    pool = pools([server.address], hba="host all all all password\n", passwd="ann:ann_pw\n")
+    with Wire(pool.address) as w:
+        w.send_startup("ann", "postgres")
+        assert w.read().type == "R"
+        w.send(message("p", b"ann_pw\0"), query("select 42"))
+        found = w.ready(2)
+        assert [m.row()[0] for m in found if m.type == "D"] == [b"42"]
+    with Wire(pool.address) as w:
+        w.send_startup("ann", "postgres")
+        assert w.read().type == "R"
+        w.send(message("p", b"no\0"), query("select 42"))
+        found = w.read_eof(5)
+        assert not [m for m in found if m.type == "D"] and found[-1].sqlstate == "28P01"
+
+
+def test_no_secret_in_the_log(server, pools):
+    house.make_user(server, "discreet", "scram", "Hide-Me-Well")
+    pool = pools([server.address], hba="host d_password all all password\nhost all all all scram-sha-256\n",
+                 passwd="discreet:Hide-Me-Well\n", log_min_messages="debug5", log_connections=True)
+    for database in ("d_password", "postgres"):
+        assert come(pool.address, "discreet", "Hide-Me-Well", database) == "in"
+        assert come(pool.address, "discreet", "Hide-Me-Wrong", database) == "28P01"
+    assert "Hide-Me" not in pool.log()
+    assert subprocess.run(["ps", "axww"], capture_output=True, text=True, check=True).stdout.count("Hide-Me") == 0

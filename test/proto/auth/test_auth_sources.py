@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_auth_sources: where secrets come from: auth_query (followed at once, cached, asked once by many),
+pool_passwd (encrypted, mapped, read again), and what readers and shared links are opened with."""
+import hashlib
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+
+import auth_house as house
+from pgt import proxy
+from pgt.waits import wait_for
+from pgt.wire import Wire
+
+SCRAM_ALL = "host all all all scram-sha-256\n"
+
+
+@pytest.fixture(scope="module")
+def server():
+    pg = house.start_server({"log_statement": "all", "log_connections": "on"})
+    yield pg
+    pg.stop()
+
+
+@pytest.fixture
+def pools():
+    started = []
+
+    def start(*args, **kwargs):
+        started.append(house.start_auth_pool(*args, **kwargs))
+        return started[-1]
+
+    yield start
+    for pool in started:
+        pool.stop()
+
+
+def ask_query(server, pools, **conf):
+    return pools([server.address], hba=SCRAM_ALL, passwd="looker:looker_pw\n",
+                 **{"auth_user": "looker", "auth_dbname": "postgres", **conf})
+
+
+def come(pool, user, password=None, database="postgres"):
+    return house.try_login(pool.address, user, database, f"{user}_pw" if password is None else password)[0]
+
+
+def test_role_made_in_the_server_is_enough(server, pools):
+    pool = ask_query(server, pools)
+    assert come(pool, "fresh_role", "first") == "28P01"
+    house.make_user(server, "fresh_role", "scram", "first")
+    wait_for("the negative answer is out of date", lambda: come(pool, "fresh_role", "first") == "in", 5)
+
+
+@pytest.mark.parametrize("expire", [0, "1s", "1h"])
+def test_changed_password_is_followed(server, pools, expire):
+    """The old one never passes longer than auth_query_expire, the new one passes after one failure."""
+    pool = ask_query(server, pools, auth_query_expire=expire, num_init_children=1)
+    house.make_user(server, "changer", "scram", "old")
+    assert come(pool, "changer", "old") == "in"
+    server.rows("alter role changer password 'new'")
+    if expire == 0:
+        assert come(pool, "changer", "new") == "in"
+    else:
+        wait_for("the new password passes", lambda: come(pool, "changer", "new") == "in", 5)
+    assert come(pool, "changer", "old") == "28P01"
+    assert come(pool, "changer", "new") == "in"
+
+
+def test_password_rotated_while_links_are_pooled(server, pools):
+    """T61: idle links were opened with the old password: they help nobody who does not know the new one."""
+    pool = ask_query(server, pools, auth_query_expire=0)
+    house.make_user(server, "rotated", "scram", "old")
+    held = []
+    for _ in range(5):
+        w = Wire(pool.address)
+        assert w.login("rotated", "postgres", "old")[-1].type == "Z"
+        held.append(w)
+    for w in held[1:]:
+        w.bye()
+    server.rows("alter role rotated password 'new'")
+    assert come(pool, "rotated", "old") == "28P01"
+    assert come(pool, "rotated", "new") == "in"
+    assert held[0].value("select 1") == "1", "who is in stays in"
+    held[0].bye()
+
+
+def test_many_ask_once(server, pools):
+    """50 clients at once, one look-up per worker at most while an answer is fresh."""
+    pool = ask_query(server, pools, auth_query_expire="1h", num_init_children=2)
+    house.make_user(server, "herd", "scram")
+    before = server.log().count("pgpool_user_lookup($1)")
+    results = []
+    threads = [threading.Thread(target=lambda: results.append(come(pool, "herd"))) for _ in range(50)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert results == ["in"] * 50
+    asked = server.log().count("pgpool_user_lookup($1)") - before
+    assert 1 <= asked <= 4, asked  # the statement may be logged with Parse and Execute
+
+
+def test_unknown_users_are_asked_for_once(server, pools):
+    pool = ask_query(server, pools, auth_query_expire="1h", num_init_children=1)
+    come(pool, "nobody_here")
+    before = server.log().count("pgpool_user_lookup($1)")
+    for _ in range(5):
+        assert come(pool, "nobody_here", "x") == "28P01"
+    # Each failure may have asked anew: a new role must be able to come in at once.
+    assert server.log().count("pgpool_user_lookup($1)") - before <= 10
+
+
+@pytest.mark.parametrize("query, right", [
+    ("select rolname, rolpassword from pg_authid where rolname = $1", "in"),
+    ("select 'other', rolpassword from pg_authid where rolname = $1", "28P01"),  # about somebody else
+    ("select rolname, rolpassword from pg_authid where $1 <> ''", "28P01"),    # many rows
+    ("select rolname from pg_authid where rolname = $1", "28P01"),              # one column
+    ("select $1, 'asked_pw'", "in"),                                            # a plain password
+    ("select $1, null", "28P01"),
+    ("select nonsense($1)", "57P03"),
+])
+def test_query_of_the_administrator(server, pools, query, right):
+    house.make_user(server, "asked", "scram")
+    pool = pools([server.address], hba=SCRAM_ALL, passwd="boss:boss_pw\n", auth_user="boss",
+                 auth_dbname="postgres", auth_query=query.replace("$1", "$1::text"))
+    assert come(pool, "asked", "wrong") == ("57P03" if right == "57P03" else "28P01")
+    wait_for("the right password", lambda: come(pool, "asked") == right, 4)
+    assert come(pool, "asked", "wrong") == ("57P03" if right == "57P03" else "28P01")
+
+
+def test_catalogue_without_the_function(server, pools):
+    server.rows("create database bare")
+    pool = pools([server.address], hba=SCRAM_ALL, passwd="boss:boss_pw\nlooker:looker_pw\n", auth_user="boss",
+                 auth_dbname="bare")
+    house.make_user(server, "by_catalogue", "scram")
+    assert come(pool, "by_catalogue") == "in"
+    poor = pools([server.address], hba=SCRAM_ALL, passwd="looker:looker_pw\n", auth_user="looker",
+                 auth_dbname="bare")
+    assert come(poor, "by_catalogue") == "57P03"
+    assert "Create the function pgpool_user_lookup" in poor.log()
+
+
+def test_looker_without_password_is_said(server, pools):
+    pool = pools([server.address], hba=SCRAM_ALL, passwd="", auth_user="looker", auth_dbname="postgres")
+    assert come(pool, "boss") == "57P03"
+    assert "nothing in pool_passwd answers it" in pool.log()
+
+
+def test_passwd_is_read_again_when_it_changes(server, pools):
+    house.make_user(server, "filed", "md5")  # a login by SCRAM cannot be left to such a server
+    pool = pools([server.address], hba=SCRAM_ALL, passwd="")
+    assert come(pool, "filed") == "28P01"
+    house.put(pool.home / "pool_passwd", "filed:filed_pw\n")
+    wait_for("the new entry is used", lambda: come(pool, "filed") == "in", 5)
+    house.put(pool.home / "pool_passwd", "filed:TEXTother\n")
+    wait_for("the changed entry is used", lambda: come(pool, "filed") == "28P01", 5)
+    (pool.home / "pool_passwd").unlink()
+    wait_for("the entry is gone with the file", lambda: come(pool, "filed", "other") == "28P01", 5)
+
+
+@pytest.mark.parametrize("form", ["aes", "gcm"])
+def test_encrypted_entries(server, pools, form):
+    """What pg_enc writes opens both legs, towards every kind of server; with another key nothing."""
+    program = Path(proxy.pgpool_bin()).parent / "pg_enc"
+    for method in house.METHODS:
+        house.make_user(server, f"enc_{method}", method)
+    for key in ("the key", "not the key"):
+        pool = pools([server.address], hba=SCRAM_ALL, key=key)
+        right_key = pool.home / "right"
+        house.put(right_key, "the key\n")
+        for method in house.METHODS:
+            subprocess.run([program, "-m", "-f", pool.conf_path, "-k", right_key, "-u", f"enc_{method}",
+                            *(["--format=gcm"] if form == "gcm" else []), f"enc_{method}_pw"],
+                           check=True, capture_output=True)
+        for method in house.METHODS:
+            # Without the key nothing is known; a server that asks by SCRAM can be left to judge.
+            want = "in" if key == "the key" or method == "scram" else "28P01"
+            wait_for(f"{method} with {key}", lambda m=method, w=want: come(pool, f"enc_{m}") == w, 5)
+            assert come(pool, f"enc_{method}", "wrong") == "28P01"
+
+
+def test_mapped_user(server, pools):
+    """alice:pw:server_user:server_pw: the servers see the other user; alice's own password stays hers."""
+    house.make_user(server, "app_owner", "scram", "app_secret")
+    pool = pools([server.address], hba=SCRAM_ALL, passwd="alice:alice_pw:app_owner:app_secret\n"
+                                                         "bob:bob_pw:app_owner:app_secret\n")
+    for who in ("alice", "bob"):
+        got = house.try_login(pool.address, who, "postgres", f"{who}_pw")
+        assert got[:2] == ("in", "app_owner"), got
+        assert come(pool, who, "app_secret") == "28P01"
+    assert come(pool, "app_owner", "alice_pw") == "28P01"
+    assert come(pool, "alice", "bob_pw") == "28P01"
+
+
+def test_md5_entry_never_passes_scram(server, pools):
+    user = "only_md5"
+    house.make_user(server, user, "md5")
+    digest = hashlib.md5(f"{user}_pw{user}".encode()).hexdigest()
+    pool = pools([server.address], hba=f"host all all all md5\n", passwd=f"{user}:md5{digest}\n")
+    assert come(pool, user) == "in"
+    assert come(pool, user, "x") == "28P01"
+    assert come(pool, user, f"md5{digest}") == "28P01", "the stored form is not the password"
+
+
+@pytest.mark.parametrize("mode", ["session", "transaction", "statement"])
+def test_shared_links_open_by_keys_alone(server, pools, mode):
+    """No password is anywhere: links are opened later, in the middle of sessions, with what the client's
+    SCRAM proof gave away; every link of the server is closed between statements."""
+    pool = ask_query(server, pools, pool_mode=mode, num_init_children=2)
+    house.make_user(server, "keyed", "scram")
+    wires = []
+    for _ in range(4):
+        w = Wire(pool.address)
+        assert w.login("keyed", "postgres", "keyed_pw")[-1].type == "Z"
+        wires.append(w)
+    if mode != "session":
+        for _ in range(5):
+            server.rows("select pg_terminate_backend(pid, 5000) from pg_stat_activity where usename = 'keyed'")
+            for w in wires:
+                assert w.value("select session_user") == "keyed"
+    for w in wires:
+        w.bye()
