@@ -3,6 +3,7 @@
 
 The oracle is the primary itself: the same random work, direct and through pgpool with standbys that
 apply before a commit returns (remote_apply), gives the same results."""
+import os
 import random
 
 import psycopg
@@ -25,12 +26,19 @@ def cluster(request):
 
 
 @pytest.fixture
-def balanced(cluster, start_pool):
-    """A pgpool that sends no read to the primary by weight."""
-    weights = {f"backend_weight{i}": 0 if i == cluster.at else 1 for i in range(3)}
-    pool = pool_for(start_pool, cluster, load_balance_mode=True, **weights)
-    wait_settled(pool, cluster.at)
-    return pool
+def make(cluster, start_pool):
+    """Makes a pgpool that sends no read to the primary by weight."""
+    def start(**conf):
+        weights = {f"backend_weight{i}": 0 if i == cluster.at else 1 for i in range(3)}
+        pool = pool_for(start_pool, cluster, load_balance_mode=True, **weights, **conf)
+        wait_settled(pool, cluster.at)
+        return pool
+    return start
+
+
+@pytest.fixture
+def balanced(make):
+    return make()
 
 
 def connect(port: int, threshold: int | None) -> psycopg.Connection:
@@ -84,16 +92,95 @@ def step(c, t: str, kind: int, i: int):
         case 14:
             with c.cursor().copy(f"copy (select * from {t} order by id) to stdout") as rows:
                 return b"".join(bytes(r) for r in rows)
-        case _:
+        case 15:
             with c.pipeline():
                 found = [c.execute(f"select v from {t} where id = %s", (k,)) for k in range(i, i + 5)]
             return [f.fetchall() for f in found]
+        case _:
+            return step_tx(c, t, kind - 16, i)
+
+
+def step_tx(c, t: str, kind: int, i: int):
+    """Transactions whose statements may run on two servers, and names that both have to know."""
+    read = f"select count(*), max(v) from {t} where id <= {i}"
+    match kind:
+        case 0:
+            with c.transaction(force_rollback=i % 2 == 0):
+                before = c.execute(read).fetchall()
+                c.execute(f"update {t} set v = v || 'y' where id = %s", (i,))
+                return before + c.execute(read).fetchall()
+        case 1:
+            c.execute("begin read only")
+            found = c.execute(read).fetchall() + c.execute(f"select v from {t} where id = %s", (i,)).fetchall()
+            c.execute("commit" if i % 2 else "rollback")
+            return found
+        case 2:
+            c.execute("begin read only")
+            c.execute(f"set intervalstyle = '{'iso_8601' if i % 2 else 'postgres'}'")
+            found = c.execute("select interval '1 day 2 hours'::text").fetchall()
+            c.execute("commit" if i % 3 else "rollback")
+            return found + c.execute("select interval '1 day 2 hours'::text").fetchall()
+        case 3:
+            with c.transaction():
+                c.execute("savepoint a")
+                try:
+                    c.execute(f"select 1 / (id - {i}) from {t} where id = {i}").fetchall()
+                except psycopg.Error:
+                    c.execute("rollback to a")
+                c.execute(f"insert into {t} values (%s, 'sp') on conflict do nothing", (i + 2000,))
+                return c.execute(read).fetchall()
+        case 4:
+            c.execute("deallocate all" if i % 3 == 0 else "select 1")
+            c.execute(f"prepare byname(int) as select v from {t} where id = $1")
+            return c.execute(f"execute byname({i})").fetchall()
+        case 5:
+            return c.execute(f"execute byname({i})").fetchall()
+        case 6:
+            c.execute("begin isolation level repeatable read")
+            before = c.execute(read).fetchall()
+            c.execute(f"delete from {t} where id = %s", (i,))
+            found = before + c.execute(read).fetchall()
+            c.execute("commit" if i % 2 else "rollback")
+            return found
+        case 7:
+            c.execute("begin")
+            first = c.execute(read).fetchall()
+            c.execute("commit and chain")
+            c.execute(f"insert into {t} values (%s, 'ch') on conflict do nothing", (i + 3000,))
+            found = first + c.execute(read).fetchall()
+            c.execute("rollback" if i % 2 else "commit")
+            return found
+        case 8:
+            with c.cursor(name=f"cur{i}") as cur:
+                cur.itersize = 3
+                cur.execute(f"select id from {t} order by id limit 10")
+                return cur.fetchall()
+        case 9:
+            c.execute("begin read only")
+            c.execute(f"declare rc cursor for select id from {t} order by id")
+            found = c.execute("fetch 3 from rc").fetchall()
+            try:
+                c.execute(f"insert into {t} values ({i})")
+            except psycopg.Error as e:
+                found.append((e.sqlstate,))
+            c.execute("rollback")
+            return found
+        case 10:
+            c.execute("prepare change(int) as update " + t + " set v = v || 'p' where id = $1 returning v")
+            found = c.execute(f"execute change({i})").fetchall()
+            c.execute("deallocate change")
+            return found
+        case _:
+            c.execute(f"set statement_timeout = {1000 + i}; set lock_timeout = {2000 + i}")
+            return c.execute("select current_setting('statement_timeout'), current_setting('lock_timeout')").fetchall()
 
 
 def outcome(c, t: str, kind: int, i: int):
     try:
         return step(c, t, kind, i)
     except psycopg.Error as e:
+        if c.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+            c.pgconn.exec_(b"rollback")  # not as a prepared statement: DEALLOCATE ALL may have taken it
         return "error", e.sqlstate
 
 
@@ -101,16 +188,22 @@ def selects(pool) -> list[int]:
     return [int(v) for v in column(pool, "select_cnt")]
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_random_work_is_the_same_as_direct(cluster, balanced, seed):
+VARIANTS = [{}, {"statement_level_load_balance": True}, {"read_consistency": "session"},
+            {"disable_load_balance_on_write": "dml_adaptive", "statement_level_load_balance": True},
+            {"read_consistency": "global"}, {"disable_load_balance_on_write": "trans_transaction"}]
+
+
+@pytest.mark.parametrize("seed", range(int(os.environ.get("PGT_SEEDS", len(VARIANTS)))))
+def test_random_work_is_the_same_as_direct(cluster, make, seed):
     rnd = random.Random(seed)
     threshold = rnd.choice([None, 0, 3])
+    balanced = make(**VARIANTS[seed % len(VARIANTS)])
     for t in ("w_direct", "w_through"):
         cluster.primary.rows(f"drop table if exists {t}")
         cluster.primary.rows(f"create table {t}(id int primary key, v text)")
     with connect(cluster.primary.port, threshold) as direct, connect(balanced.port, threshold) as through:
         for n in range(ROUNDS):
-            kind, i = rnd.randrange(16), rnd.randrange(KEYS)
+            kind, i = rnd.randrange(28), rnd.randrange(KEYS)
             want = outcome(direct, "w_direct", kind, i)
             assert outcome(through, "w_through", kind, i) == want, (n, kind, i)
     counts = selects(balanced)
@@ -163,12 +256,14 @@ def test_standby_lost_in_mid_run_is_not_noticed(cluster, balanced, start_pool):
     cluster.primary.rows("alter system reset synchronous_standby_names")
     cluster.primary.rows("select pg_reload_conf()")
     sessions = [connect(balanced.port, None) for _ in range(10)]
+    before = sum(selects(balanced))
     for c in sessions:
         assert c.execute("select 1").fetchone() == (1,)
     lost.stop()
     for _ in range(20):
         for c in sessions:
             assert c.execute("select 1").fetchone() == (1,)
+    assert sum(selects(balanced)) - before == 210, "each read counts once, also one that was made twice"
     for c in sessions:
         c.close()
     lost.start()

@@ -31,10 +31,34 @@ struct batch_look {
     unsigned nsql;
     unsigned nnames; /* statements parsed in this sequence */
     struct slice name[BATCH_NAMES_MAX];
+    unsigned nneeded; /* statements that EXECUTE names */
+    struct statement *needed[BATCH_NAMES_MAX];
     int node;
     const char *end; /* behind the last message seen */
     struct route_decision d;
 };
+
+/* What SQL names has to be known before the sequence begins: PREPARE could not be put into it.
+ * False when there is too much of it. */
+static bool look_at_names(struct client *c, const struct sql_facts *facts, struct batch_look *look)
+{
+    struct statement *st;
+    uint32_t i;
+
+    for (i = 0; i < facts->nstmts; i++) {
+        const struct sql_stmt *s = &facts->stmts[i];
+
+        if (s->kind != SQL_EXECUTE && s->inner != SQL_EXECUTE)
+            continue;
+        st = statements_find(c->statements, s->name);
+        if (st == NULL)
+            continue;
+        if (look->nneeded == BATCH_NAMES_MAX)
+            return false;
+        look->needed[look->nneeded++] = st;
+    }
+    return true;
+}
 
 /* Judges one SQL text of a sequence. */
 static bool look_at_sql(struct client *c, struct slice sql, struct batch_look *look)
@@ -49,6 +73,8 @@ static bool look_at_sql(struct client *c, struct slice sql, struct batch_look *l
     facts = balance_decide(c, sql, &d);
     look->asks = balance_asks(c, &d) || balance_asks_marks(c, facts);
     if (look->asks)
+        return false;
+    if (!look_at_names(c, facts, look))
         return false;
     wish = balance_wish_of(c, facts, &d);
     look->needs_own = look->needs_own || wish.needs_own;
@@ -184,6 +210,7 @@ enum balance_verdict balance_batch(struct client *c, const char *p, const char *
     struct batch_look look = {.node = VIEW_NO_NODE, .end = p};
     struct balance_wish wish = {.d = &look.d, .node = VIEW_NO_NODE};
     bool may_leave = false;
+    unsigned i;
 
     if (b->asking != ASKING_NONE || c->target != c->link)
         return BALANCE_PARK; /* a reader has not finished an earlier sequence */
@@ -199,6 +226,8 @@ enum balance_verdict balance_batch(struct client *c, const char *p, const char *
     }
     if (balance_choose(c, &wish) == BALANCE_PARK)
         return BALANCE_PARK;
+    for (i = 0; i < look.nneeded; i++)
+        balance_need_statement(c, c->target, look.needed[i]);
     b->batch++;
     if (c->target == c->link || b->home != NULL)
         b->nexchanges++;
@@ -301,7 +330,6 @@ static void note_execution(struct client *c, struct slice sql)
     struct route_decision d;
     const struct sql_facts *facts = balance_decide(c, sql, &d);
 
-    balance_need_names(c, facts);
     balance_note_write(c, &d);
     balance_note_facts(c, sql, facts);
 }
@@ -391,5 +419,46 @@ void balance_need_names(struct client *c, const struct sql_facts *facts)
         st = statements_find(c->statements, s->name);
         if (st != NULL && s->name.n > 0)
             balance_need_statement(c, c->target, st);
+    }
+}
+
+/* The kind that an Execute behind this Bind counts as. */
+static enum count_kind kind_of_bind(
+    const struct client *c, struct wire_reader *r, enum count_kind parsed)
+{
+    struct slice name;
+    const struct statement *st;
+
+    (void)wire_get_cstr(r);
+    name = wire_get_cstr(r);
+    st = name.n == 0 ? NULL : statements_find(c->statements, name);
+    return st == NULL ? parsed : (enum count_kind)st->count;
+}
+
+void balance_uncount(struct client *c, int node, struct slice messages)
+{
+    const char *p = messages.p;
+    const char *end = p + messages.n;
+    enum count_kind parsed = COUNT_OTHER;
+    enum count_kind bound = COUNT_OTHER;
+    struct wire_reader r;
+
+    while (end - p >= PROTO_HEADER_BYTES) {
+        uint32_t len = proto_get_u32(p + 1);
+
+        if (len < 4 || (size_t)(end - p) < len + 1U)
+            return;
+        wire_reader_init(&r, slice_of(p + PROTO_HEADER_BYTES, len - 4));
+        if (p[0] == FE_QUERY) {
+            count_take_back(c->ss, node, count_kind_of(wire_get_cstr(&r)));
+        } else if (p[0] == FE_PARSE) {
+            (void)wire_get_cstr(&r);
+            parsed = count_kind_of(wire_get_cstr(&r));
+        } else if (p[0] == FE_BIND) {
+            bound = kind_of_bind(c, &r, parsed);
+        } else if (p[0] == FE_EXECUTE) {
+            count_take_back(c->ss, node, bound);
+        }
+        p += len + 1U;
     }
 }

@@ -193,6 +193,8 @@ void balance_note_parse(
 void balance_note_partial(struct client *c, char type, struct slice msg);
 /* True when something has to be put in before the message: what was sent must be out by then. */
 bool balance_puts_in(const struct client *c, char type, struct slice msg);
+/* The messages will be sent again elsewhere: they do not count for `node`. */
+void balance_uncount(struct client *c, int node, struct slice messages);
 /* SQL that names prepared statements goes to c->target. */
 void balance_need_names(struct client *c, const struct sql_facts *facts);
 /* A statement's name means something on `link` (the own link or a reader's) as it does to the

@@ -399,9 +399,9 @@ static void reader_tell_lost(struct client *c, const struct err *err, bool in_me
     client_note_idle(c);
 }
 
-/* The reader of the present exchange is lost. */
-static void reader_lost_answer(
-    struct client *c, struct buf *retry, bool was_home, const struct err *err, bool in_message)
+/* The reader of the present exchange, on `node`, is lost. */
+static void reader_lost_answer(struct client *c, struct buf *retry, int node, bool was_home,
+    const struct err *err, bool in_message)
 {
     struct balance *b = c->balance;
     bool begun = b->reply_begun;
@@ -414,8 +414,10 @@ static void reader_lost_answer(
     balance_to_own(c);
     if (was_home || begun || retry->len == 0)
         reader_tell_lost(c, err, in_message, is_open);
-    else
+    else {
+        balance_uncount(c, node, buf_slice(retry));
         reader_retry_on_own(c, retry);
+    }
 }
 
 static void reader_on_lost(void *owner, struct link *link, const struct err *err, bool told)
@@ -442,7 +444,7 @@ static void reader_on_lost(void *owner, struct link *link, const struct err *err
     if (was_home)
         balance_lose_home(c);
     if (was_target)
-        reader_lost_answer(c, &retry, was_home, err, link->body_left > 0);
+        reader_lost_answer(c, &retry, r->node, was_home, err, link->body_left > 0);
     buf_free(&retry);
     if (c->phase == CL_ACTIVE && (was_opening || c->is_parked) && c->target == c->link &&
         expect_is_quiet(&c->link->expect))

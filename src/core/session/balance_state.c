@@ -278,6 +278,22 @@ static void settle_pending(struct client *c, bool committed)
     b->rs.wrote_in_tx = false;
 }
 
+/* What PREPARE made in a transaction that lived on a reader outlives it. */
+static void prepare_on_own(struct client *c)
+{
+    struct list *n;
+
+    if (c->statements == NULL)
+        return;
+    LIST_FOREACH(n, &c->statements->order)
+    {
+        struct statement *st = LIST_ENTRY(n, struct statement, order);
+
+        if (statement_is_sql(st) && !st->is_doubtful)
+            balance_need_statement(c, c->link, st);
+    }
+}
+
 static bool has_unsettled(const struct balance *b)
 {
     return b->pending.len > 0 || b->nmarks > 0 || b->did_ddl;
@@ -297,6 +313,8 @@ void balance_end_tx(struct client *c)
         balance_end_guests(c, committed);
     }
     if (!is_open) {
+        if (b->home != NULL)
+            prepare_on_own(c);
         b->home = NULL;
         memset(&b->tx, 0, sizeof b->tx);
         b->rs.tx_begun_in_multi = false;

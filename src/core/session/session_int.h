@@ -199,6 +199,8 @@ void client_row_state(struct client *c, enum client_state state, enum wait_reaso
 /* By the first word, cheaply. */
 enum count_kind count_kind_of(struct slice sql);
 void count_statement(struct sessions *ss, int node, enum count_kind kind);
+/* A statement that was counted is made again elsewhere. */
+void count_take_back(struct sessions *ss, int node, enum count_kind kind);
 
 /* Why the client keeps its link between transactions: ROWS_PIN(reason) of each; 0: it does not.
  * Counts reasons that are new. After client_stats_on_login. */
