@@ -62,6 +62,14 @@ static void link_on_timer(struct timer *t)
     link_close(link);
 }
 
+static void link_keepalive(const struct conf *conf, int fd)
+{
+    if (conf->tcp_keepalives_idle_ms > 0 || conf->tcp_keepalives_interval_ms > 0 ||
+        conf->tcp_keepalives_count > 0)
+        net_set_keepalive(fd, conf->tcp_keepalives_idle_ms, conf->tcp_keepalives_interval_ms,
+            conf->tcp_keepalives_count);
+}
+
 /* The startup packet waited in `carry` while the dial ran. */
 static void link_on_dialed(int fd, const struct err *err, void *ctx)
 {
@@ -73,6 +81,7 @@ static void link_on_dialed(int fd, const struct err *err, void *ctx)
     if (fd == -1) {
         link_fail(link, err);
     } else {
+        link_keepalive(link->be->conf, fd);
         stream_open(link->be->loop, &link->stream, fd, &link_stream_ops);
         link_tls_start(link, &packet);
     }

@@ -49,6 +49,44 @@ void net_tune_socket(int fd)
     (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
 }
 
+/* The system's choice is what a fresh socket has. */
+static int keepalive_default(int option)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int value = 0;
+    socklen_t len = sizeof value;
+
+    if (fd == -1)
+        return 0;
+    if (getsockopt(fd, IPPROTO_TCP, option, &value, &len) == -1)
+        value = 0;
+    close(fd);
+    return value;
+}
+
+/* Nothing is set that is as it should be: mostly that is one look, and no unix socket is touched.
+ */
+static void set_keepalive_option(int fd, int option, int64_t wanted)
+{
+    int now = 0;
+    socklen_t len = sizeof now;
+    int value = (int)wanted;
+
+    if (getsockopt(fd, IPPROTO_TCP, option, &now, &len) == -1)
+        return;
+    if (value == 0)
+        value = keepalive_default(option);
+    if (value != 0 && value != now)
+        (void)setsockopt(fd, IPPROTO_TCP, option, &value, sizeof value);
+}
+
+void net_set_keepalive(int fd, int64_t idle_ms, int64_t interval_ms, int count)
+{
+    set_keepalive_option(fd, TCP_KEEPIDLE, (idle_ms + 999) / 1000);
+    set_keepalive_option(fd, TCP_KEEPINTVL, (interval_ms + 999) / 1000);
+    set_keepalive_option(fd, TCP_KEEPCNT, count);
+}
+
 static void dial_close_fd(struct dial *d)
 {
     if (d->fd == -1)

@@ -54,6 +54,7 @@ static void worker_on_reload(struct role_loop *rl)
     struct worker *w = LIST_ENTRY(rl, struct worker, role);
 
     sessions_set_conf(&w->sessions, role_loop_gen(rl));
+    accept_on_reload(w);
 }
 
 /* Smart: no new clients, end with the last one. Fast: everybody is told to go, and has a moment to

@@ -160,6 +160,18 @@ static void accept_tune_listener(int fd)
     (void)setsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &seconds, sizeof seconds);
 }
 
+/* Accepted sockets inherit it. */
+void accept_on_reload(struct worker *w)
+{
+    const struct conf *conf = w->sessions.conf;
+    int i;
+
+    for (i = 0; i < w->nacceptors; i++)
+        if (!w->acceptors[i].is_unix)
+            net_set_keepalive(w->acceptors[i].fd, conf->tcp_keepalives_idle_ms,
+                conf->tcp_keepalives_interval_ms, conf->tcp_keepalives_count);
+}
+
 void accept_init(struct worker *w)
 {
     const struct proc_env *env = w->role.env;
@@ -178,6 +190,7 @@ void accept_init(struct worker *w)
             accept_tune_listener(env->listen_fd[i]);
         io_open(&w->role.loop, &w->acceptors[i].io, env->listen_fd[i], accept_on_ready);
     }
+    accept_on_reload(w);
 }
 
 /* libuv registers the descriptor without EPOLLEXCLUSIVE: do it again with it. libuv notices

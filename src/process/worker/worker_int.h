@@ -33,6 +33,8 @@ struct worker {
 
 /* worker_accept.c */
 void accept_init(struct worker *w);
+/* The settings changed: connections accepted from now on follow them. */
+void accept_on_reload(struct worker *w);
 void accept_start(struct worker *w);
 /* The first start, outside the loop: makes the kernel wake one worker per connection. */
 void accept_start_exclusive(struct worker *w);
