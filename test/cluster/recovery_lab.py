@@ -89,6 +89,12 @@ class Node(postgres.Postgres):
             self.daemon = None
         waits.wait_for("the server is gone", lambda: not self.is_alive(), 30)
 
+    def last_words(self) -> str:
+        """The end of what it logged, whoever started it."""
+        found = [p for p in (self.data.parent / "postgres.log", self.data / "again.log", self.data / "startup.log") if p.exists()]
+        newest = max(found, key=lambda p: p.stat().st_mtime)
+        return f"{newest}:\n" + "\n".join(newest.read_text(encoding="utf-8", errors="replace").splitlines()[-12:])
+
     def ask(self, sql: str, otherwise: str = "") -> str:
         """A value, or `otherwise` when the server does not answer."""
         try:
