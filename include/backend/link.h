@@ -117,6 +117,7 @@ struct link {
     bool own_failed;      /* a message of our own, its replies swallowed, met an error */
     bool capture;         /* rows in reply to our own messages go to on_own_row */
     bool hide_parameters; /* ParameterStatus is not for the client: another link speaks for it */
+    bool see_tags;        /* the same, for a client that shares the link */
     bool hold_ready;      /* the last ReadyForQuery owed is swallowed: the owner says it */
     bool watch_tags;      /* the owner wants to see command tags (on_tag) */
     bool must_clean;      /* a client that shared it left something behind */

@@ -100,8 +100,11 @@ void link_dial(struct link *link)
     link->dial = dial_start(link->be->loop, host, port, limit_ms, link_on_dialed, link);
 }
 
-static void link_encode_startup(struct buf *out, const struct link_startup *st)
+/* User and database are the pool's, the latter as the server knows it. */
+static void link_encode_startup(
+    struct buf *out, const struct pool *pool, const struct link_startup *st)
 {
+    struct slice database = st->database;
     struct startup_param extra[STARTUP_MAX_PARAMS + 1];
     uint32_t at = 0;
     unsigned n = 0;
@@ -111,7 +114,9 @@ static void link_encode_startup(struct buf *out, const struct link_startup *st)
     while (n < STARTUP_MAX_PARAMS + 1 &&
            paramset_next(st->params, &at, &extra[n].name, &extra[n].value))
         n++;
-    startup_encode(out, st->version, st->user, st->database, extra, n);
+    if (pool->set->dbname != NULL)
+        database = slice_of_str(pool->set->dbname);
+    startup_encode(out, st->version, pool_user(pool), database, extra, n);
 }
 
 /* What opened and adopted links have in common. */
@@ -150,7 +155,7 @@ struct link *link_open(
     link->version = st->version;
     link->opened_us = loop_now_us(be->loop);
     paramset_copy(&link->startup, st->params);
-    link_encode_startup(&link->carry, st);
+    link_encode_startup(&link->carry, pool, st);
     link_dial(link);
     link_row_update(link, ROWS_NO_ROW);
     return link;
@@ -181,6 +186,7 @@ void link_lend(struct link *link, void *owner, const struct link_owner_ops *ops)
     link->own_failed = false;
     link->watch_tags = false;
     link->hold_ready = false;
+    link->see_tags = false;
     link->capture = false;
     link->hide_parameters = false;
     link->uses++;

@@ -68,7 +68,7 @@ static bool link_wants_whole(const struct link *link, char type, uint32_t body)
     case BE_COMMAND_COMPLETE:
         if (link->phase == LINK_CLEANING)
             return body <= LINK_COLLECT_MAX;
-        return link->watch_tags && body <= LINK_COLLECT_MAX;
+        return (link->watch_tags || link->see_tags) && body <= LINK_COLLECT_MAX;
     default:
         return false;
     }
@@ -105,6 +105,9 @@ static bool link_on_error(struct link *link, const char *msg, const char *end)
         keep = link->ops->on_error(link->owner, link, &m);
     if (slice_eq_str(m.severity, "FATAL") || slice_eq_str(m.severity, "PANIC"))
         link->error_told = link->owner != NULL && !keep;
+    if (slice_eq_str(m.sqlstate, "42704") &&
+        memmem(m.message.p, m.message.n, "role OID", 8) != NULL)
+        link->is_private = true; /* its role was dropped and made again: nobody can use it */
     if (link->phase == LINK_CLEANING && link->resets_left == 0)
         link->error_told = true; /* a reset query failed */
     if (link->phase == LINK_CLEANING || link->phase == LINK_IDLE)
@@ -221,7 +224,8 @@ static bool link_on_whole(
     if (type == BE_PARAMETER_STATUS)
         link_on_parameter(link, body);
     else if (type == BE_READY && body.n == 1)
-        link_on_ready(link, body.p[0], for_owner);
+        link_on_ready(
+            link, body.p[0], for_owner || (link->hold_ready && link->expect.len == 0));
     if (link->phase == LINK_CLOSED)
         return false;
     if (expect_is_made_due(&link->expect))

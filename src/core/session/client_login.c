@@ -7,9 +7,11 @@
 
 #include <string.h>
 
+#include "auth/auth_book.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/conf.h"
+#include "config/pools_conf.h"
 #include "wire/writer.h"
 
 #include "share_int.h"
@@ -100,16 +102,33 @@ static void login_keep(struct client_login *login, const struct startup *st, str
     memcpy(login->unknown, again.unknown, login->nunknown * sizeof again.unknown[0]);
 }
 
+/* pools.conf names who we are at the server: its password is in pool_passwd, the client's own opens
+ * nothing there. */
+static void login_map_user(struct client *c, struct slice user)
+{
+    struct auth_book *book = c->ss->be.book;
+    struct auth_stored stored;
+
+    c->login->startup.user = user;
+    if (book != NULL && auth_book_find_passwd(book, user, &stored) && stored.cred != NULL)
+        auth_book_learn_cred(book, user, stored.cred);
+}
+
 void client_login_begin(struct client *c, const struct startup *st, struct slice packet)
 {
     struct client_login *login = mem_alloc_zero(sizeof *login);
-    int node = sessions_write_node(c->ss);
+    const struct pool_settings *set;
     struct err err;
+    int node;
 
     c->phase = CL_LOGIN;
     c->login = login;
     pool_request_init(&login->req);
     login_keep(login, st, packet);
+    set = pools_conf_find(c->ss->conf, login->startup.database, login->startup.user);
+    node = set->target != POOLS_NO_TARGET ? set->target : sessions_write_node(c->ss);
+    if (set->user != NULL)
+        login_map_user(c, slice_of_str(set->user));
     if (node == -1) {
         err_clear(&err);
         err_set_fatal(&err, "08S01", "pgpool is not accepting any new connections");
@@ -119,6 +138,8 @@ void client_login_begin(struct client *c, const struct startup *st, struct slice
         return;
     }
     c->pool = pool_attach(&c->ss->be, login->startup.user, login->startup.database, node);
+    if (set->user != NULL)
+        login->startup.user = pool_user(c->pool); /* the settings may be reloaded */
     if (!login_count_in(c, c->pool))
         return;
     login->req.pool = c->pool;
@@ -168,6 +189,11 @@ static void login_put_ok(struct client *c, struct buf *out)
     c->login->is_auth_told = true;
 }
 
+const struct paramset *client_login_parameters(const struct client *c)
+{
+    return c->link != NULL ? &c->link->reported : share_login_parameters(c);
+}
+
 /* Parameters, key and ReadyForQuery: the session begins. */
 static void login_welcome(struct client *c)
 {
@@ -177,12 +203,12 @@ static void login_welcome(struct client *c)
     struct slice value;
     uint32_t at = 0;
 
-    if (c->share != NULL && !share_login_granted(c))
+    if (c->share != NULL && link != NULL && !share_login_granted(c))
         return; /* its start-up parameters are on their way to the link */
     login_put_ok(c, &out);
-    while (paramset_next(&link->reported, &at, &name, &value))
+    while (paramset_next(client_login_parameters(c), &at, &name, &value))
         wire_put_parameter_status(&out, name, value);
-    c->epoch = link->epoch;
+    c->epoch = link == NULL ? 0 : link->epoch;
     c->target = link;
     c->phase = CL_ACTIVE;
     if (!client_limits_on_login(c)) {
@@ -192,10 +218,10 @@ static void login_welcome(struct client *c)
     client_stats_on_login(c);
     balance_begin(c);
     client_row_login(c);
-    wire_put_key_data(&out, c->row == NULL ? link->server_pid : c->row->told_pid,
+    wire_put_key_data(&out, c->row == NULL ? 0 : c->row->told_pid,
         c->row == NULL ? slice_of("\0\0\0\0", 4)
                        : slice_of((const char *)c->row->secret, c->row->secret_len));
-    wire_put_ready(&out, link->tx_status);
+    wire_put_ready(&out, link == NULL ? 'I' : link->tx_status);
     client_login_free(c);
     client_note_idle(c);
     client_send(c, &out);
@@ -216,6 +242,10 @@ void client_login_acquire(struct client *c)
     bool was_waiting = !list_is_detached(&req->pool_node);
 
     client_auth_entitle(c, req);
+    if (c->share != NULL && req->may_reuse && !was_waiting && share_login_is_known(c)) {
+        login_welcome(c); /* no link is needed before it asks for something */
+        return;
+    }
     switch (pool_acquire(req)) {
     case ACQUIRE_GRANTED:
         client_stats_on_link(c);
@@ -306,6 +336,20 @@ static void login_on_auth(void *owner, struct link *link, const char *msg, size_
         link_close(link);
 }
 
+/* The server has no room for now. When it has asked nothing of the client, nobody will notice that
+ * another link is tried later. */
+static bool login_on_refused(void *owner, struct link *link)
+{
+    struct client *c = owner;
+
+    if (c->phase != CL_LOGIN || c->login == NULL || c->link != link || !link->holds_slot)
+        return false;
+    c->link = NULL;
+    c->login->req.link = NULL;
+    client_login_acquire(c);
+    return true;
+}
+
 static void login_on_done(void *owner, struct link *link)
 {
     struct client *c = owner;
@@ -340,7 +384,7 @@ static void client_on_link_bytes(void *owner, struct link *link, const char *p, 
         login_put_ok(c, &ok); /* what a server says besides comes behind it */
         client_send(c, &ok);
     }
-    client_stats_on_bytes_out(&c->stats, n);
+    client_note_reply(c, link, p, n);
     if (stream_send(&c->stream, p, n) == 0 && stream_is_clogged(&c->stream))
         link_pause(link);
 }
@@ -473,6 +517,7 @@ static void client_on_link_lost(void *owner, struct link *link, const struct err
 
 const struct link_owner_ops client_link_ops = {
     .on_auth = login_on_auth,
+    .on_refused = login_on_refused,
     .on_login_done = login_on_done,
     .on_bytes = client_on_link_bytes,
     .on_quiet = client_on_link_quiet,

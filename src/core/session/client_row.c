@@ -40,7 +40,7 @@ void client_row_open(struct client *c, const struct session_peer *peer)
 void client_row_login(struct client *c)
 {
     struct client_row *row = c->row;
-    struct slice app = paramset_get(&c->link->reported, slice_of_str("application_name"));
+    struct slice app = paramset_get(client_login_parameters(c), slice_of_str("application_name"));
     uint32_t version = c->share != NULL ? c->share->version : c->link->version;
     uint8_t secret[ROWS_SECRET_BYTES];
 
@@ -50,18 +50,19 @@ void client_row_login(struct client *c)
     row->secret_len = (uint8_t)client_make_secret(secret, version);
     memcpy(row->secret, secret, sizeof secret);
     row->told_pid = c->share != NULL ? SHARE_FIRST_PID + c->row_index : c->link->server_pid;
-    row->server_pid = c->link->server_pid;
+    row->server_pid = c->link == NULL ? 0 : c->link->server_pid;
     row->protocol = version;
     row->node = (int16_t)c->pool->cluster_node;
     row->balance_node = row->node;
-    row->link_row = c->link->row;
+    row->link_row = c->link == NULL ? ROWS_NO_ROW : c->link->row;
     row->is_superuser = c->pool->is_superuser;
     client_row_set_names(row, pool_user(c->pool).p, c->pool->user_len, pool_database(c->pool).p,
         c->pool->database_len, app.p == NULL ? "" : app.p, app.n);
     shm_write_end(&row->seq);
     client_row_state(c, CLIENT_STATE_IDLE, WAIT_REASON_NONE);
     client_row_pin(c, c->share != NULL ? 0 : ROWS_PIN(PIN_REASON_SESSION_MODE));
-    link_row_update(c->link, c->row_index);
+    if (c->link != NULL)
+        link_row_update(c->link, c->row_index);
 }
 
 void client_row_pin(struct client *c, unsigned pins)

@@ -20,6 +20,7 @@
 
 #include "client_limits_int.h"
 #include "client_stats_int.h"
+#include "client_trace_int.h"
 #include "statements_int.h"
 
 #define CLIENT_MAGIC 0xC11E07A1U
@@ -86,6 +87,7 @@ struct client {
     int64_t last_active_us;
     struct client_stats stats;
     struct client_limits limits;
+    struct client_trace trace;
     struct client_orders *orders; /* a command of an operator that is not done yet, NULL mostly */
     struct conf_override *override;
     struct client_patch *patch; /* the link was opened with other parameters; NULL mostly */
@@ -119,6 +121,8 @@ void client_login_input(struct client *c, const char *p, const char *end);
 void client_login_free(struct client *c);
 /* Parameters, key and ReadyForQuery: the session begins. */
 void client_login_welcome(struct client *c);
+/* What servers say of their settings, as this client is to be told at its login. */
+const struct paramset *client_login_parameters(const struct client *c);
 /* The client may have a link now (or one of its own, to be asked by the server first). */
 void client_login_acquire(struct client *c);
 /* Puts NegotiateProtocolVersion when it is due, before anything else is said. */
@@ -159,6 +163,14 @@ void client_after_quiet(struct client *c);
 /* Starts sending to the link: the row, the log. */
 void client_note_statement(struct client *c, struct slice sql);
 void client_note_idle(struct client *c);
+/* Bytes of a server go to the client: counts, and the log of messages. */
+static inline void client_note_reply(
+    struct client *c, const struct link *link, const char *p, size_t n)
+{
+    client_stats_on_bytes_out(&c->stats, n);
+    if (c->trace.server != 0)
+        client_trace_reply(c, link->pool->cluster_node, p, n);
+}
 /* A statement that is answered here: the row only. */
 void client_note_local(struct client *c, struct slice sql);
 
@@ -212,7 +224,7 @@ void client_notice(struct client *c, enum log_level level, const char *text);
 void client_log_connection(const struct client *c);
 void client_log_disconnection(const struct client *c);
 void client_log_statement(struct client *c, const char *kind, struct slice sql);
-bool client_log_statements(const struct client *c);
+bool client_log_statements(struct client *c);
 
 /* sessions.c */
 /* The node that a session's own link goes to; VIEW_NO_NODE when there is none. */

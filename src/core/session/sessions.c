@@ -97,6 +97,7 @@ void sessions_fini(struct sessions *ss)
     balance_worker_fini(ss);
     session_tls_fini(ss);
     session_auth_free(&ss->auth);
+    share_login_fini(ss);
     backend_fini(&ss->be);
     auth_book_free(&ss->be.book);
     sql_cache_free(&ss->sql_cache);

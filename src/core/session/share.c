@@ -210,7 +210,7 @@ static void put_transaction(struct client *c, struct feed_run *run)
         c->link->must_clean = true; /* own_failed is going to be set on purpose */
     } else if (s->is_virtual) {
         share_put_own_query(c, run, buf_slice(&s->begin));
-        buf_free(&s->begin);
+        s->begun_here = true;
         s->is_virtual = false;
         varset_assign(&s->tx.link, s->vars.link); /* it had no link when it began */
     }
@@ -237,6 +237,9 @@ void share_forget_loan(struct client *c)
     c->link = NULL;
     c->target = NULL;
     s->phase = SHARE_DETACHED;
+    if (!s->is_virtual)
+        buf_free(&s->begin);
+    s->begun_here = false;
     buf_free(&s->retry);
     buf_free(&s->early);
     if (row == NULL)

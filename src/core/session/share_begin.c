@@ -80,7 +80,8 @@ static bool may_leave(const struct client *c, const struct route_decision *d)
 
 static bool is_plain_read(const struct sql_facts *facts)
 {
-    return facts->nstmts == 1 && facts->stmts[0].kind == SQL_SELECT &&
+    return facts->nstmts == 1 &&
+           (facts->stmts[0].kind == SQL_SELECT || facts->stmts[0].kind == SQL_SHOW) &&
            (facts->stmts[0].flags & SQL_F_READ_ONLY) != 0 && facts->stmts[0].nfuncs == 0;
 }
 
@@ -93,6 +94,7 @@ static enum feed_step choose(
     enum feed_step step;
 
     *node = write_node(c);
+    s->may_replan = false;
     s->may_retry = *facts != NULL && is_plain_read(*facts) && !s->is_virtual && !s->is_lost;
     if (c->balance == NULL || *facts == NULL || s->is_lost)
         return FEED_PASS;
@@ -118,8 +120,8 @@ static enum feed_step on_present_link(const struct client *c, bool is_alone)
         return FEED_PARK;
     if (expect_is_quiet(&c->link->expect))
         return FEED_PASS;
-    if (is_alone || s->hold || s->may_retry || s->npending >= SHARE_MAX_PENDING ||
-        c->link->pool->cluster_node != c->pool->cluster_node)
+    if (is_alone || s->hold || s->may_retry || s->nuncertain > 0 ||
+        s->npending >= SHARE_MAX_PENDING || c->link->pool->cluster_node != c->pool->cluster_node)
         return FEED_PARK; /* what runs is not mixed with this */
     return FEED_PASS;
 }
@@ -141,8 +143,9 @@ static void keep_for_retry(struct client *c, struct slice msgs)
 
     s->reply_begun = false;
     buf_free(&s->retry);
-    s->may_retry = s->may_retry && msgs.n <= SHARE_RETRY_MAX;
-    if (s->may_retry)
+    if (msgs.n == 0 || msgs.n > SHARE_RETRY_MAX)
+        s->may_retry = s->may_replan = false;
+    if (s->may_retry || s->may_replan)
         buf_put(&s->retry, msgs.p, msgs.n);
 }
 
@@ -305,34 +308,92 @@ static bool batch_may_change(struct client *c, const char *p, const char *end)
     return true;
 }
 
-enum feed_step share_begin_batch(
-    struct client *c, struct feed_run *run, const char *p, const char *end)
+/* The statement of the protocol that a Bind names; NULL: none. */
+static const struct share_name *bind_names(const struct client *c, struct slice body)
+{
+    struct wire_reader r;
+    struct slice name;
+
+    wire_reader_init(&r, body);
+    (void)wire_get_cstr(&r);
+    name = wire_get_cstr(&r);
+    return r.bad || name.n == 0 ? NULL : share_name_find(c->share, name);
+}
+
+/* True when the sequence is there as a whole, names a statement, and the client cannot be surprised
+ * by other columns: it asks for them here, or never did. Then it can be sent again should the plan
+ * be stale. *end is set behind its Sync. */
+static bool batch_may_replan(const struct client *c, const char *p, const char **end)
+{
+    const struct share_name *n;
+    bool has_named = false;
+    bool has_describe = false;
+    bool is_described = false;
+    uint32_t len;
+
+    if (c->share->names == NULL)
+        return false;
+    for (; *end - p >= PROTO_HEADER_BYTES; p += len + 1U) {
+        len = proto_get_u32(p + 1);
+        if (len < 4 || (size_t)(*end - p) < len + 1U)
+            return false;
+        if (p[0] == FE_SYNC) {
+            *end = p + len + 1U;
+            return has_named && (has_describe || !is_described);
+        }
+        has_describe = has_describe || p[0] == FE_DESCRIBE;
+        n = p[0] != FE_BIND ? NULL : bind_names(c, slice_of(p + PROTO_HEADER_BYTES, len - 4));
+        has_named = has_named || n != NULL;
+        is_described = is_described || (n != NULL && n->is_described);
+    }
+    return false;
+}
+
+/* The node for a sequence, and what may be done when it fails. */
+static enum feed_step choose_for_batch(
+    struct client *c, const char *p, const char *end, int *node, struct slice *kept)
 {
     struct share *s = c->share;
     struct batch_look look = {.node = VIEW_NO_NODE};
+    const char *sync = end;
+    enum feed_step step;
+
+    *node = write_node(c);
+    s->may_retry = false;
+    s->may_replan = !s->is_lost && batch_may_replan(c, p, &sync);
+    if (s->may_replan)
+        *kept = slice_of(p, (size_t)(sync - p));
+    if (c->balance == NULL || s->is_lost)
+        return FEED_PASS;
+    step = look_ahead(c, p, end, &look);
+    if (step != FEED_PASS)
+        return step;
+    c->balance->ask_failed = false;
+    if (!look.may_leave || look.node == VIEW_NO_NODE)
+        return FEED_PASS;
+    *node = look.node;
+    s->may_retry = !s->is_virtual;
+    *kept = slice_of(p, (size_t)(look.end - p));
+    return FEED_PASS;
+}
+
+enum feed_step share_begin_batch(
+    struct client *c, struct feed_run *run, const char *p, const char *end)
+{
+    struct slice kept = slice_of(NULL, 0);
     enum feed_step step;
     int node;
 
-    if (s->phase > SHARE_WAITING) {
+    if (c->share->phase > SHARE_WAITING) {
         step = on_present_link(c, batch_may_change(c, p, end));
         if (step == FEED_PASS)
             step = share_make_ready(c, run);
     } else {
-        node = write_node(c);
-        s->may_retry = false;
-        if (c->balance != NULL && !s->is_lost) {
-            step = look_ahead(c, p, end, &look);
-            if (step != FEED_PASS)
-                return step;
-            c->balance->ask_failed = false;
-            if (look.may_leave && look.node != VIEW_NO_NODE) {
-                node = look.node;
-                s->may_retry = !s->is_virtual;
-            }
-        }
-        step = get_link(c, run, node);
+        step = choose_for_batch(c, p, end, &node, &kept);
         if (step == FEED_PASS)
-            keep_for_retry(c, slice_of(p, look.end == NULL ? 0 : (size_t)(look.end - p)));
+            step = get_link(c, run, node);
+        if (step == FEED_PASS)
+            keep_for_retry(c, kept);
     }
     if (step == FEED_PASS)
         share_names_load_sql(c, run);

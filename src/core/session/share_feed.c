@@ -215,7 +215,7 @@ static enum feed_step share_query(
     step = share_begin_query(c, run, sql, msg, &facts, e.any || e.pins != 0);
     if (step != FEED_PASS)
         return step;
-    share_names_before_sql(c, run, facts, sql);
+    share_names_before_sql(c, run, facts);
     share_note(c, sql, facts);
     share_route_note(c, sql);
     note_query(c, sql);
@@ -240,6 +240,12 @@ static enum feed_step send_extended(
     case FE_PARSE:
         if (is_whole)
             return share_parse(c, run, msg);
+        if (msg.n <= PROTO_HEADER_BYTES)
+            return FEED_CARRY;
+        if (msg.p[PROTO_HEADER_BYTES] == '\0') {
+            prep_unref(&c->share->unnamed);
+            c->share->unnamed_epoch = c->link->epoch;
+        }
         share_note_unread(c); /* its text is not kept: the link is */
         link_expect(c->link, OP_PARSE);
         return FEED_PASS;

@@ -57,9 +57,11 @@ struct share_savepoint {
 struct share_name {
     struct hash_node node;
     struct share_name *next_dropped;
+    uint32_t at;       /* which statement of its string */
     struct prep *prep; /* of a Parse; NULL: made by PREPARE in SQL */
     char *sql;         /* of such a PREPARE */
     uint64_t content;  /* its hash */
+    bool is_described; /* the client was told its columns */
     bool is_new;       /* PREPARE is in the present exchange */
     uint32_t len;
     char name[];
@@ -106,11 +108,17 @@ struct share {
     bool is_lost;       /* its transaction died with its link: failed until ROLLBACK */
     bool is_virtual;    /* BEGIN was answered, but not sent */
     bool reply_begun;   /* of the exchange in `retry` */
-    bool may_retry;     /* ... which only reads */
-    bool is_fresh;      /* the link was just borrowed: it is to be brought up to date */
-    bool is_counted;    /* the statement at hand, as it waits for a link */
-    bool is_untold;     /* is_lost, and the client has not been told */
+    bool may_replan;    /* ... which may be sent again when a plan is stale */
+    bool begun_here;    /* BEGIN was put in front of the present exchange; `begin` is kept */
+    bool replan;
+    bool may_retry;  /* ... which only reads */
+    bool is_fresh;   /* the link was just borrowed: it is to be brought up to date */
+    bool is_counted; /* the statement at hand, as it waits for a link */
+    bool is_untold;  /* is_lost, and the client has not been told */
     uint16_t npending;
+    uint16_t ntags;      /* statements of the present string that have ended */
+    uint16_t at;         /* the one that is being noted */
+    uint16_t nuncertain; /* of those: the link may know them or not */
     uint16_t nsql_names;
     uint32_t pins;       /* bits by enum pin_reason */
     uint32_t shown_pins; /* as the client's row says */
@@ -122,6 +130,7 @@ struct share {
     struct varset *base;                /* the start-up parameters */
     struct share_savepoint *savepoints; /* newest first */
     struct hash_table *names;
+    struct share_name *last_bound; /* valid within one sequence */
     struct prep *unnamed;
     uint64_t unnamed_epoch; /* the loan in which the link was told it */
     uint64_t last_link;     /* id of the link borrowed last */
@@ -170,6 +179,11 @@ char share_tx_status(const struct client *c);
 /* share_login.c */
 /* Makes c->share when this client's pool is shared; its start-up parameters become settings. */
 void share_login_begin(struct client *c);
+/* True when the client can be greeted without a link: share_login_parameters has what servers say
+ * to clients with its start-up parameters. */
+bool share_login_is_known(const struct client *c);
+const struct paramset *share_login_parameters(const struct client *c);
+void share_login_fini(struct sessions *ss);
 /* A link for the login is there: true when the welcome can be said at once. */
 bool share_login_granted(struct client *c);
 /* The welcome was said. */
@@ -184,6 +198,9 @@ extern const struct link_owner_ops share_link_ops;
 void share_on_lost(void *owner, struct link *link, const struct err *err, bool told);
 /* Answers the first parked request with `err`, and goes on with the rest. */
 void share_fail_parked(struct client *c, const struct err *err);
+
+/* Sends again what is kept in `retry`: the link has not begun to answer it, or has done nothing. */
+void share_send_again(struct client *c);
 
 /* share_begin.c: where an exchange goes */
 /* `facts` may be NULL (not looked at); they are those of the last parse afterwards. `is_alone`: it
@@ -242,14 +259,16 @@ void share_portals_free(struct share *s);
 /* The statement with this content, as the client calls it; p == NULL: none of its own. */
 struct slice share_name_of(const struct client *c, const char *content_name);
 /* PREPARE, EXECUTE, DEALLOCATE in SQL: before it is sent. */
-void share_names_before_sql(
-    struct client *c, struct feed_run *run, const struct sql_facts *facts, struct slice sql);
+void share_names_before_sql(struct client *c, struct feed_run *run, const struct sql_facts *facts);
 /* All statements made by PREPARE in SQL are on the link after this. */
 void share_names_load_sql(struct client *c, struct feed_run *run);
-/* DEALLOCATE was sent. */
+/* PREPARE was sent. DEALLOCATE was. */
+void share_names_note_prepare(struct client *c, const struct sql_stmt *st, struct slice sql);
 void share_names_note_deallocate(struct client *c, const struct sql_stmt *st);
 /* DISCARD ALL was sent. */
 void share_names_drop_all(struct client *c);
+/* Forgets the plans of the statements that the messages of `batch` bind. */
+void share_names_replan(struct client *c, struct feed_run *run, struct slice batch);
 /* What became of the statements under way. */
 void share_names_settle(struct client *c);
 

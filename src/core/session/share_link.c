@@ -62,7 +62,7 @@ static void on_bytes(void *owner, struct link *link, const char *p, size_t n)
     }
     if (s->phase != SHARE_ATTACHED && link->phase == LINK_LOGIN)
         return; /* of a login that is not the client's */
-    if (s->may_retry && !s->reply_begun) {
+    if ((s->may_retry || s->may_replan) && !s->reply_begun) {
         if (is_no_answer_yet(p, n)) {
             buf_put(&s->early, p, n);
             return;
@@ -71,7 +71,7 @@ static void on_bytes(void *owner, struct link *link, const char *p, size_t n)
         buf_free(&s->retry);
         client_send(c, &s->early);
     }
-    client_stats_on_bytes_out(&c->stats, n);
+    client_note_reply(c, link, p, n);
     if (stream_send(&c->stream, p, n) == 0 && stream_is_clogged(&c->stream))
         link_pause(link);
 }
@@ -171,18 +171,45 @@ static void on_repaired(struct client *c)
     finish(c);
 }
 
+/* The stale plans go, and the sequence is sent again. */
+static void replan(struct client *c)
+{
+    struct share *s = c->share;
+    struct feed_run run = {0};
+
+    s->replan = false;
+    s->may_replan = false; /* once is enough */
+    c->link->hold_ready = false;
+    if (s->begun_here)
+        share_put_own_query(c, &run, slice_of_str("ROLLBACK"));
+    share_names_replan(c, &run, buf_slice(&s->retry));
+    if (s->begun_here)
+        share_put_own_query(c, &run, buf_slice(&s->begin));
+    feed_flush(c, &run);
+    share_send_again(c);
+}
+
 static void on_exchange_over(struct client *c)
 {
     struct share *s = c->share;
 
     share_names_settle(c);
     share_settle(c);
+    if (s->replan) {
+        replan(c);
+        return;
+    }
     buf_free(&s->retry);
+    if (s->begun_here)
+        buf_free(&s->begin);
+    s->begun_here = false;
     s->may_retry = false;
+    s->may_replan = false;
     s->reply_begun = false;
     c->server_batch = false;
     s->owes_ready = s->owes_ready || c->link->hold_ready;
     c->link->hold_ready = false;
+    c->link->see_tags = false;
     client_note_idle(c);
     if (c->balance != NULL)
         share_route_settle(c);
@@ -240,9 +267,11 @@ static void on_parameter(void *owner, struct link *link, struct slice name, stru
 
 static void on_tag(void *owner, struct link *link, struct slice tag)
 {
-    (void)owner;
-    (void)link;
+    struct client *c = owner;
+
     (void)tag;
+    if (!expect_head_is_ours(&link->expect))
+        c->share->ntags++;
 }
 
 static bool is_fatal(const struct errmsg *m)
@@ -275,6 +304,18 @@ static bool rename_statement(struct client *c, struct link *link, struct slice m
     return true;
 }
 
+/* The result of a prepared statement has other columns now. Outside of a transaction, as long as
+ * the client has seen nothing of the sequence and asks for the columns in it, a new plan will do.
+ */
+static bool is_stale_plan(const struct client *c, const struct errmsg *m)
+{
+    static const char routine[] = "RRevalidateCachedQuery";
+    const struct share *s = c->share;
+
+    return slice_eq_str(m->sqlstate, "0A000") && s->may_replan && !s->reply_begun &&
+           memmem(m->whole.p, m->whole.n, routine, sizeof routine) != NULL;
+}
+
 /* The end of the server process is not the end of the session: what it means for the client is
  * said when the link is gone. */
 static bool on_error(void *owner, struct link *link, const struct errmsg *m)
@@ -297,6 +338,11 @@ static bool on_error(void *owner, struct link *link, const struct errmsg *m)
     }
     count_statement(c->ss, link->pool->cluster_node, COUNT_ERROR);
     s->saw_error = true;
+    if (is_stale_plan(c, m)) {
+        s->replan = true;
+        link->hold_ready = true;
+        return true;
+    }
     return rename_statement(c, link, m->whole);
 }
 

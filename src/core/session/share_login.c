@@ -86,10 +86,103 @@ void share_login_synced(struct client *c)
     client_end(c, &err);
 }
 
+/* What a server said to clients with these start-up parameters. */
+struct share_greeting {
+    struct varset *base;
+    struct paramset reported;
+    int64_t seen_us;
+    char *names; /* user NUL database NUL */
+    size_t names_len;
+    int node;
+};
+
+/* Kinds of clients that are remembered, and for how long: settings of the server may change. */
+#define SHARE_GREETINGS       64
+#define SHARE_GREETING_OLD_US 30000000
+
+static size_t names_len(const struct pool *pool)
+{
+    return (size_t)pool->user_len + pool->database_len + 2;
+}
+
+static struct share_greeting *greeting_find(const struct client *c)
+{
+    struct share_greeting *g = c->ss->greetings;
+    const struct pool *pool = c->pool;
+    int i;
+
+    for (i = 0; g != NULL && i < SHARE_GREETINGS; i++, g++)
+        if (g->base == c->share->base && g->node == pool->cluster_node &&
+            g->names_len == names_len(pool) && memcmp(g->names, pool->names, g->names_len) == 0)
+            return g;
+    return NULL;
+}
+
+bool share_login_is_known(const struct client *c)
+{
+    const struct share_greeting *g = greeting_find(c);
+
+    return g != NULL && loop_now_us(c->ss->loop) - g->seen_us < SHARE_GREETING_OLD_US;
+}
+
+const struct paramset *share_login_parameters(const struct client *c)
+{
+    const struct share_greeting *g = greeting_find(c);
+
+    return g == NULL ? &no_params : &g->reported;
+}
+
+static void greeting_clear(struct share_greeting *g)
+{
+    varset_unref(&g->base);
+    paramset_free(&g->reported);
+    mem_free(g->names);
+    g->names = NULL;
+}
+
+/* The oldest makes room. */
+static void greeting_learn(struct client *c)
+{
+    struct sessions *ss = c->ss;
+    struct share_greeting *g = greeting_find(c);
+    int i;
+
+    if (ss->greetings == NULL)
+        ss->greetings = mem_alloc_zero(SHARE_GREETINGS * sizeof *g);
+    if (g == NULL) {
+        g = ss->greetings;
+        for (i = 1; i < SHARE_GREETINGS; i++)
+            if (ss->greetings[i].seen_us < g->seen_us)
+                g = &ss->greetings[i];
+    }
+    greeting_clear(g);
+    g->base = varset_ref(c->share->base);
+    paramset_copy(&g->reported, &c->link->reported);
+    g->names_len = names_len(c->pool);
+    g->names = mem_strndup(c->pool->names, g->names_len);
+    g->node = c->pool->cluster_node;
+    g->seen_us = loop_now_us(ss->loop);
+}
+
+void share_login_fini(struct sessions *ss)
+{
+    int i;
+
+    for (i = 0; ss->greetings != NULL && i < SHARE_GREETINGS; i++)
+        greeting_clear(&ss->greetings[i]);
+    mem_free(ss->greetings);
+    ss->greetings = NULL;
+}
+
 void share_login_done(struct client *c)
 {
     struct share *s = c->share;
 
+    if (c->link == NULL) {
+        s->phase = SHARE_DETACHED;
+        return;
+    }
+    greeting_learn(c);
     s->phase = SHARE_ATTACHED;
     s->last_link = c->link->id;
     share_show_pins(c);

@@ -14,16 +14,13 @@
 
 #include "share_int.h"
 
-/* Sends again what the dead link did not begin to answer. */
-static void lost_retry(struct client *c)
+void share_send_again(struct client *c)
 {
     struct share *s = c->share;
     struct buf retry = s->retry;
 
     memset(&s->retry, 0, sizeof s->retry);
     buf_free(&s->early);
-    log_at(LVL_LOG, "a read of user \"%s\" is made again: its server connection was lost",
-        c->pool->names);
     buf_put(&retry, buf_slice(&c->carry).p, buf_unread(&c->carry));
     buf_free(&c->carry);
     c->is_parked = false;
@@ -47,7 +44,7 @@ static void lost_answer(struct client *c, const struct expect *owed, const struc
 
         if ((op & OP_SWALLOW) != 0)
             continue;
-        if (!told && kind != OP_SYNC) {
+        if (!told) { /* also before a lone Sync: it would have committed */
             wire_put_err(&out, err);
             told = true;
         }
@@ -114,7 +111,9 @@ static void lost_attached(struct client *c, struct link *link, const struct err 
 
     lost_roll_back(c);
     if (may_retry) {
-        lost_retry(c);
+        log_at(LVL_LOG, "a read of user \"%s\" is made again: its server connection was lost",
+            c->pool->names);
+        share_send_again(c);
         return;
     }
     buf_free(&s->retry);

@@ -41,6 +41,8 @@ static void name_free(struct share *s, struct share_name *n)
     for (i = 0; i < s->npending; i++)
         if (s->pending[i].name == n)
             s->pending[i].name = NULL;
+    if (s->last_bound == n)
+        s->last_bound = NULL;
     prep_unref(&n->prep);
     mem_free(n->sql);
     mem_free(n);
@@ -112,6 +114,12 @@ static void names_clear(struct client *c)
     prep_unref(&s->unnamed);
 }
 
+/* The link may know the statement or not: nothing else can rely on it before that is settled. */
+static bool is_uncertain(const struct share_pending *p)
+{
+    return p->sent && p->kind != PENDING_UNNAMED;
+}
+
 static void pending_push(struct client *c, enum share_pending_kind kind, struct prep *prep,
     struct share_name *name, bool sent)
 {
@@ -130,6 +138,7 @@ static void pending_push(struct client *c, enum share_pending_kind kind, struct 
     p->prep = prep == NULL ? NULL : prep_ref(prep);
     p->name = name;
     p->sent = sent;
+    s->nuncertain += is_uncertain(p) ? 1 : 0;
 }
 
 static void put_close(struct client *c, struct feed_run *run, struct slice name)
@@ -340,6 +349,7 @@ static struct prep *resolve(struct client *c, struct feed_run *run, struct slice
     if (n->prep == NULL)
         return NULL; /* made by PREPARE: on the link since the sequence began */
     load(c, run, n->prep);
+    c->share->last_bound = n;
     return n->prep;
 }
 
@@ -411,7 +421,7 @@ static void note_bound(struct client *c, struct feed_run *run, struct slice port
 }
 
 /* PREPARE is sent: from here on there is a statement of that name, unless it fails. */
-static void note_prepare(struct client *c, const struct sql_stmt *st, struct slice sql)
+void share_names_note_prepare(struct client *c, const struct sql_stmt *st, struct slice sql)
 {
     struct share *s = c->share;
     struct share_name *n;
@@ -423,6 +433,7 @@ static void note_prepare(struct client *c, const struct sql_stmt *st, struct sli
     n->sql = mem_strndup(sql.p + st->offset, st->len);
     n->content = hash_bytes(n->sql, st->len, 5) | 1;
     n->is_new = true;
+    n->at = s->at;
     s->has_new_names = true;
     names_put(s, n);
     prepset_set_named(&c->link->preps, st->name, n->content);
@@ -446,8 +457,9 @@ void share_execute(struct client *c, struct slice msg)
     if (p == NULL || r.bad)
         return;
     facts = balance_facts(c->ss, prep_sql(p->prep));
-    if (facts->nstmts == 1 && facts->stmts[0].kind == SQL_PREPARE)
-        note_prepare(c, &facts->stmts[0], prep_sql(p->prep));
+    if (facts->nstmts != 1)
+        return; /* the server did not take it either */
+
     share_note(c, prep_sql(p->prep), facts);
     portal_drop(s, name);
 }
@@ -486,6 +498,7 @@ enum feed_step share_bind(struct client *c, struct feed_run *run, struct slice m
         link_expect(c->link, OP_BIND);
         return FEED_PASS;
     }
+    c->share->last_bound = NULL;
     p = resolve(c, run, name);
     note_bound(c, run, portal, name.n == 0 ? c->share->unnamed : p);
     link_expect(c->link, OP_BIND);
@@ -507,6 +520,8 @@ enum feed_step share_describe(struct client *c, struct feed_run *run, struct sli
     name = wire_get_cstr(&r);
     if (!r.bad && what == 'S')
         p = resolve(c, run, name);
+    if (c->share->last_bound != NULL)
+        c->share->last_bound->is_described = true;
     link_expect(c->link, OP_DESCRIBE);
     if (p == NULL)
         return FEED_PASS;
@@ -534,20 +549,21 @@ enum feed_step share_close(struct client *c, struct feed_run *run, struct slice 
         return FEED_PASS;
     }
     n = share_name_find(s, name);
-    if (n == NULL)
+    if (n == NULL && is_our_name(name))
         forget_foreign(c, run, name);
-    if (n != NULL && n->prep == NULL) {
-        names_take(s, n);
-        name_free(s, n);
+    if (n == NULL || n->prep == NULL) {
+        /* Whatever the link has under this name goes. */
+        if (n != NULL) {
+            names_take(s, n);
+            name_free(s, n);
+        }
         prepset_drop_named(&c->link->preps, name);
         link_expect(c->link, OP_CLOSE);
         return FEED_PASS;
     }
-    if (n != NULL) {
-        names_take(s, n);
-        pending_push(c, PENDING_CLOSED, NULL, n, false);
-    }
-    link_reply_made(c->link, OP_MADE_CLOSED | (n != NULL ? OP_NOTE : 0U));
+    names_take(s, n);
+    pending_push(c, PENDING_CLOSED, NULL, n, false);
+    link_reply_made(c->link, OP_MADE_CLOSED | OP_NOTE);
     return FEED_PUT;
 }
 
@@ -591,8 +607,7 @@ void share_names_load_sql(struct client *c, struct feed_run *run)
 }
 
 /* PREPARE: the server says itself when the name is taken. */
-static void before_prepare(
-    struct client *c, struct feed_run *run, const struct sql_stmt *st, struct slice sql)
+static void before_prepare(struct client *c, struct feed_run *run, const struct sql_stmt *st)
 {
     struct share_name *n = share_name_find(c->share, st->name);
 
@@ -601,11 +616,9 @@ static void before_prepare(
         return;
     }
     forget_foreign(c, run, st->name);
-    note_prepare(c, st, sql);
 }
 
-void share_names_before_sql(
-    struct client *c, struct feed_run *run, const struct sql_facts *facts, struct slice sql)
+void share_names_before_sql(struct client *c, struct feed_run *run, const struct sql_facts *facts)
 {
     struct share_name *n;
     uint32_t i;
@@ -614,7 +627,7 @@ void share_names_before_sql(
         const struct sql_stmt *st = &facts->stmts[i];
 
         if (st->kind == SQL_PREPARE) {
-            before_prepare(c, run, st, sql);
+            before_prepare(c, run, st);
         } else if (names_a_statement(st)) {
             n = share_name_find(c->share, st->name);
             if (n != NULL)
@@ -681,15 +694,17 @@ void share_names_note_deallocate(struct client *c, const struct sql_stmt *st)
         return;
     prepset_drop_named(&c->link->preps, st->name);
     names_take(c->share, n);
-    if (c->share->in_string) {
-        name_free(c->share, n);
-        return;
-    }
+    n->at = c->share->at;
     n->next_dropped = c->share->dropped;
     c->share->dropped = n;
 }
 
-/* DEALLOCATE alone: it failed, or not. */
+/* PREPARE or DEALLOCATE in the exchange that is over: did it work? */
+static bool has_worked(const struct share *s, const struct share_name *n)
+{
+    return !s->saw_error || (s->in_string && n->at < s->ntags);
+}
+
 static void settle_dropped(struct client *c)
 {
     struct share *s = c->share;
@@ -697,7 +712,7 @@ static void settle_dropped(struct client *c)
 
     while ((n = s->dropped) != NULL) {
         s->dropped = n->next_dropped;
-        if (s->saw_error && share_name_find(s, slice_of(n->name, n->len)) == NULL)
+        if (!has_worked(s, n) && share_name_find(s, slice_of(n->name, n->len)) == NULL)
             names_put(s, n);
         else
             name_free(s, n);
@@ -708,6 +723,7 @@ static void settle_one(struct client *c, struct share_pending *p, bool ok)
 {
     struct share *s = c->share;
 
+    s->nuncertain -= is_uncertain(p) ? 1 : 0;
     if (!ok && p->sent && p->kind != PENDING_UNNAMED && c->link != NULL)
         prepset_remove(&c->link->preps, p->prep->id);
     if (!ok && p->kind == PENDING_UNNAMED && s->unnamed == p->prep)
@@ -726,9 +742,45 @@ static void settle_one(struct client *c, struct share_pending *p, bool ok)
     prep_unref(&p->prep);
 }
 
+/* The statement that a Bind in `msg` names; NULL: none of the protocol. */
+static struct share_name *bound_name(const struct client *c, struct slice msg)
+{
+    struct wire_reader r;
+    struct slice name;
+
+    wire_reader_init(&r, slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES));
+    (void)wire_get_cstr(&r);
+    name = wire_get_cstr(&r);
+    return r.bad || name.n == 0 ? NULL : share_name_find(c->share, name);
+}
+
+void share_names_replan(struct client *c, struct feed_run *run, struct slice batch)
+{
+    const char *p = batch.p;
+    const char *end = p + batch.n;
+    struct share_name *n;
+    struct buf sync = {0};
+    uint32_t len;
+
+    for (; end - p >= PROTO_HEADER_BYTES; p += len) {
+        len = proto_get_u32(p + 1) + 1;
+        if ((size_t)(end - p) < len)
+            break;
+        n = p[0] == FE_BIND ? bound_name(c, slice_of(p, len)) : NULL;
+        if (n == NULL || n->prep == NULL)
+            continue;
+        put_close(c, run, prep_name(n->prep));
+        prepset_remove(&c->link->preps, n->prep->id);
+    }
+    wire_put_empty(&sync, FE_SYNC);
+    link_expect(c->link, OP_SYNC | OP_SWALLOW);
+    feed_put(run, sync.data, sync.len);
+    buf_free(&sync);
+}
+
 static void drop_if_new(struct client *c, struct feed_run *run, struct share_name *n)
 {
-    if (n->is_new && c->share->saw_error)
+    if (n->is_new && !has_worked(c->share, n))
         drop_one(c, run, n);
     else
         n->is_new = false;

@@ -35,8 +35,8 @@ static bool contains(struct slice text, const char *word)
 /* The body of DO is not parsed: words that leave something in the session are looked for. */
 static bool do_leaves_state(struct slice text)
 {
-    static const char *const words[] = {
-        "set_config", "temp", "listen", "advisory_lock", "load ", " set ", "reset ", "discard "};
+    static const char *const words[] = {"set_config", "temp", "listen", "advisory_lock", "load ",
+        " set ", "reset ", "discard ", "prepare ", "deallocate "};
     size_t i;
 
     for (i = 0; i < sizeof words / sizeof words[0]; i++)
@@ -347,8 +347,14 @@ void share_note(struct client *c, struct slice sql, const struct sql_facts *fact
     s->in_string = facts->nstmts > 1;
     if (s->in_string)
         begin(s); /* the string is one transaction, unless it says otherwise */
-    for (i = 0; i < facts->nstmts; i++)
+    if (s->in_string && c->link != NULL)
+        c->link->see_tags = true;
+    for (i = 0; i < facts->nstmts; i++) {
+        s->at = (uint16_t)i;
+        if (facts->stmts[i].kind == SQL_PREPARE)
+            share_names_note_prepare(c, &facts->stmts[i], sql);
         note_stmt(c, &facts->stmts[i], sql);
+    }
     if (e.pins != 0)
         pin(c, e.pins);
     if (e.any)
@@ -409,6 +415,7 @@ void share_settle(struct client *c)
     s->has_tx_words = false;
     s->hold = false;
     s->in_string = false;
+    s->ntags = 0;
     varset_assign(&c->link->vars, s->vars.link);
 }
 
