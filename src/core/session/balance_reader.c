@@ -241,6 +241,7 @@ static void reader_on_bytes(void *owner, struct link *link, const char *p, size_
         buf_free(&b->retry);
         client_send(c, &b->early);
     }
+    client_note_reply(c, link, p, n);
     if (stream_send(&c->stream, p, n) == 0 && stream_is_clogged(&c->stream))
         link_pause(link);
 }

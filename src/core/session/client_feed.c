@@ -260,6 +260,8 @@ static const char *feed_one(struct client *c, struct feed_run *run, const char *
         client_end_text(c, "08P01", "invalid message length");
         return NULL;
     }
+    if (type == FE_TERMINATE && c->trace.client)
+        client_trace_message(c, type, slice_of("", 0));
     if (type == FE_TERMINATE) {
         feed_flush(c, run);
         client_say_goodbye(c);
@@ -284,6 +286,8 @@ static const char *feed_one(struct client *c, struct feed_run *run, const char *
     }
     step = c->share != NULL ? share_message(c, run, type, slice_of(p, have), is_whole, end)
                             : feed_message(c, run, type, slice_of(p, have), is_whole);
+    if (c->trace.client && step != FEED_PARK && step != FEED_CARRY && step != FEED_STOP)
+        client_trace_message(c, type, slice_of(p + PROTO_HEADER_BYTES, have - PROTO_HEADER_BYTES));
     if (step == FEED_PASS || step == FEED_PUT) {
         if (step == FEED_PUT && run->start != run->end)
             feed_put(run, "", 0); /* what comes next does not follow on it */

@@ -279,5 +279,6 @@ bool client_limits_on_login(struct client *c)
     }
     c->limits.due_us = 0;
     client_set_timer(c, 0);
+    client_trace_settings(c);
     return true;
 }

@@ -10,6 +10,8 @@
 #include "admin/admin.h"
 #include "base/list.h"
 #include "base/mem.h"
+#include "config/conf.h"
+#include "config/conf_param.h"
 #include "wire/reader.h"
 #include "wire/writer.h"
 
@@ -110,7 +112,12 @@ static int local_run(struct client *c, struct slice sql, struct admin_result *re
         return -1;
     }
     local_sources(c, &src);
-    return admin_run(&cmd, &src, res, err);
+    if (admin_run(&cmd, &src, res, err) == -1)
+        return -1;
+    if (!log_level_reaches_client(
+            LVL_NOTICE, conf_session_of(c->ss->gen, c->override)->client_min_messages))
+        res->notices = NULL;
+    return 0;
 }
 
 static bool local_must_wait(const struct client *c)

@@ -112,17 +112,30 @@ void client_notice(struct client *c, enum log_level level, const char *text)
     struct buf out = {0};
 
     /* Not in the middle of a message of the server's. */
-    if (level < s->client_min_messages || (c->target != NULL && c->target->body_left > 0))
+    if (!log_level_reaches_client(level, s->client_min_messages) ||
+        (c->target != NULL && c->target->body_left > 0))
         return;
     wire_put_notice(&out, log_level_text(level), "00000", text);
     client_send(c, &out);
 }
 
-bool client_log_statements(const struct client *c)
+bool client_log_statements(struct client *c)
 {
     const struct conf_session *s = conf_session_of(c->ss->gen, c->override);
 
-    return s->log_statement || s->log_per_node_statement;
+    client_trace_settings(c);
+    return s->log_statement || s->log_per_node_statement || s->notice_per_node_statement;
+}
+
+static void notice_node(struct client *c, const char *kind, struct slice text)
+{
+    struct buf notice = {0};
+
+    buf_printf(&notice, "DB node id: %d statement: %s%.*s", c->target->pool->cluster_node, kind,
+        (int)text.n, text.p);
+    buf_put_byte(&notice, '\0');
+    client_notice(c, LVL_NOTICE, notice.data);
+    buf_free(&notice);
 }
 
 /* `kind` is "" for a simple query, "Parse: " with `text` the body of a Parse, NULL for what is not
@@ -149,4 +162,6 @@ void client_log_statement(struct client *c, const char *kind, struct slice text)
         log_at(LVL_LOG, "DB node id: %d backend pid: %d statement: %s%.*s",
             link->pool->cluster_node, link->server_pid, kind, (int)text.n, text.p);
     log_use_context(before);
+    if (s->notice_per_node_statement)
+        notice_node(c, kind, text);
 }

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * client_trace.c: messages of the protocol in the log, for log_client_messages and
+ * log_backend_messages. Runs in: workers. Only headers and names are read. */
+#include "config.h"
+
+#include <stdio.h>
+
+#include "base/log.h"
+#include "config/conf.h"
+#include "config/conf_param.h"
+#include "wire/proto.h"
+#include "wire/reader.h"
+
+#include "session_int.h"
+
+struct trace_name {
+    char type;
+    const char *name;
+};
+
+static const struct trace_name client_names[] = {{FE_QUERY, "Query"}, {FE_PARSE, "Parse"},
+    {FE_BIND, "Bind"}, {FE_DESCRIBE, "Describe"}, {FE_EXECUTE, "Execute"}, {FE_CLOSE, "Close"},
+    {FE_SYNC, "Sync"}, {FE_FLUSH, "Flush"}, {FE_TERMINATE, "Terminate"}, {FE_COPY_DATA, "CopyData"},
+    {FE_COPY_DONE, "CopyDone"}, {FE_COPY_FAIL, "CopyFail"}, {FE_FUNCTION_CALL, "FunctionCall"}};
+
+static const struct trace_name server_names[] = {{BE_PARSE_COMPLETE, "ParseComplete"},
+    {BE_BIND_COMPLETE, "BindComplete"}, {BE_CLOSE_COMPLETE, "CloseComplete"},
+    {BE_ROW_DESCRIPTION, "RowDescription"}, {BE_DATA_ROW, "DataRow"},
+    {BE_COMMAND_COMPLETE, "CommandComplete"}, {BE_READY, "ReadyForQuery"},
+    {BE_ERROR, "ErrorResponse"}, {BE_NOTICE, "NoticeResponse"},
+    {BE_NOTIFICATION, "NotificationResponse"}, {BE_PARAMETER_STATUS, "ParameterStatus"},
+    {BE_PARAMETER_DESCRIPTION, "ParameterDescription"}, {BE_NO_DATA, "NoData"},
+    {BE_EMPTY_QUERY, "EmptyQueryResponse"}, {BE_PORTAL_SUSPENDED, "PortalSuspended"},
+    {BE_COPY_IN, "CopyInResponse"}, {BE_COPY_OUT, "CopyOutResponse"},
+    {BE_COPY_BOTH, "CopyBothResponse"}, {BE_COPY_DATA, "CopyData"}, {BE_COPY_DONE, "CopyDone"},
+    {BE_FUNCTION_RESULT, "FunctionCallResponse"}};
+
+static const char *name_of(const struct trace_name *names, size_t n, char type)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++)
+        if (names[i].type == type)
+            return names[i].name;
+    return "Unknown";
+}
+
+void client_trace_settings(struct client *c)
+{
+    const struct conf_session *s = conf_session_of(c->ss->gen, c->override);
+
+    if (c->trace.server == 0 && c->target != NULL && !c->target->swallow_body)
+        c->trace.body_left = c->target->body_left;
+    c->trace.client = s->log_client_messages;
+    c->trace.server =
+        s->log_backend_messages == CONF_MESSAGES_NONE ? 0 : (uint8_t)s->log_backend_messages;
+}
+
+/* The names in a message: for Describe and Close what it names comes first. */
+static void put_detail(struct buf *out, char type, struct slice body)
+{
+    struct wire_reader r;
+    struct slice first;
+    char what;
+
+    wire_reader_init(&r, body);
+    switch (type) {
+    case FE_QUERY:
+        first = wire_get_cstr(&r);
+        buf_printf(out, "query: \"%.*s\"", (int)first.n, first.p);
+        break;
+    case FE_PARSE:
+        first = wire_get_cstr(&r);
+        buf_printf(out, "statement: \"%.*s\", query: ", (int)first.n, first.p);
+        first = wire_get_cstr(&r);
+        buf_printf(out, "\"%.*s\"", (int)first.n, first.p);
+        break;
+    case FE_BIND:
+        first = wire_get_cstr(&r);
+        buf_printf(out, "portal: \"%.*s\", statement: ", (int)first.n, first.p);
+        first = wire_get_cstr(&r);
+        buf_printf(out, "\"%.*s\"", (int)first.n, first.p);
+        break;
+    case FE_EXECUTE:
+        first = wire_get_cstr(&r);
+        buf_printf(out, "portal: \"%.*s\"", (int)first.n, first.p);
+        break;
+    case FE_DESCRIBE:
+    case FE_CLOSE:
+        what = (char)wire_get_u8(&r);
+        first = wire_get_cstr(&r);
+        buf_printf(
+            out, "%s: \"%.*s\"", what == 'S' ? "statement" : "portal", (int)first.n, first.p);
+        break;
+    default:
+        break;
+    }
+    if (r.bad)
+        buf_clear(out); /* it came in part, or is malformed: the kind alone */
+}
+
+void client_trace_message(struct client *c, char type, struct slice body)
+{
+    struct log_context ctx = {NULL, c->pool->names, pool_database(c->pool).p};
+    const struct log_context *before = log_use_context(&ctx);
+    struct buf detail = {0};
+
+    put_detail(&detail, type, body);
+    if (detail.len > 0)
+        buf_put_byte(&detail, '\0');
+    log_at_detail(LVL_LOG, detail.len > 0 ? detail.data : NULL, NULL, "%s message from frontend.",
+        name_of(client_names, sizeof client_names / sizeof client_names[0], type));
+    buf_free(&detail);
+    log_use_context(before);
+}
+
+static const char *server_name(char type)
+{
+    return name_of(server_names, sizeof server_names / sizeof server_names[0], type);
+}
+
+/* terse: what repeats is counted, and told when something else comes. */
+static void tell_repeats(struct client_trace *t)
+{
+    if (t->repeats > 0)
+        log_at(LVL_LOG, "last %s message from backend %d repeated %u times", server_name(t->last),
+            t->last_node, t->repeats);
+    t->repeats = 0;
+}
+
+static void trace_one_reply(struct client_trace *t, int node, char type)
+{
+    if (t->server == CONF_MESSAGES_TERSE && t->last == type && t->last_node == node) {
+        t->repeats++;
+        return;
+    }
+    tell_repeats(t);
+    log_at(LVL_LOG, "%s message from backend %d", server_name(type), node);
+    t->last = type == BE_READY ? '\0' : type;
+    t->last_node = (int16_t)node;
+}
+
+void client_trace_reply(struct client *c, int node, const char *p, size_t n)
+{
+    struct log_context ctx = {NULL, c->pool->names, pool_database(c->pool).p};
+    const struct log_context *before = log_use_context(&ctx);
+    struct client_trace *t = &c->trace;
+    const char *end = p + n;
+    size_t left;
+
+    while (p < end) {
+        left = (size_t)(end - p);
+        if (t->body_left > 0) {
+            left = left < t->body_left ? left : t->body_left;
+            t->body_left -= (uint32_t)left;
+            p += left;
+            continue;
+        }
+        if (left < PROTO_HEADER_BYTES)
+            break; /* headers come whole */
+        trace_one_reply(t, node, p[0]);
+        t->body_left = proto_get_u32(p + 1) - 4;
+        p += PROTO_HEADER_BYTES;
+    }
+    log_use_context(before);
+}
