@@ -463,3 +463,17 @@ def test_settings_that_contradict(pg, start_pool, conf, says):
     waits.wait_for(f"the log says {says!r}", lambda: says in pool.log())
     with Wire(pool.address) as w:
         assert w.login("trust_user", "postgres")[-1].type == "Z"
+
+
+def test_the_monitor_verifies_too(ssl_pg, ca, start_pool):
+    """Its checks use the same mode and authority, also by a name relative to pgpool.conf."""
+    pool = start_pool(ssl_pg.address)
+    certs.give(ca.cert, pool.home / "ca.crt", 0o644)
+    pool.reload(backend_ssl_mode0="verify-full", backend_ssl_ca_cert0="ca.crt", health_check_period=1000,
+                health_check_user="either", health_check_database="postgres")
+
+    def seen() -> bool:
+        return bool(ssl_pg.rows("select 1 from pg_stat_activity join pg_stat_ssl using (pid) "
+                                "where usename = 'either' and ssl and application_name like '%monitor%'"))
+    waits.wait_for("the monitor's connection is encrypted", seen, 20)
+    assert login(pool) == ("t", "")
