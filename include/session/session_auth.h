@@ -4,6 +4,7 @@
 #ifndef PGP_SESSION_SESSION_AUTH_H
 #define PGP_SESSION_SESSION_AUTH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct conf_gen;
@@ -18,6 +19,10 @@ void session_auth_free(struct session_auth **sap);
 void session_auth_reload(struct session_auth *sa);
 /* HBA_WITH_... of this build. */
 unsigned session_hba_flags(void);
+/* The query that finds a user's secret when auth_query is empty: a function that the administrator
+ * made, or (`fallback`) the catalogue. And the one that says whether user $1 is in role $2. */
+const char *session_auth_default_query(bool fallback);
+const char *session_auth_role_query(void);
 /* Where pool_hba.conf is: as the command line says, or beside pgpool.conf. -1 when the name is too
  * long. */
 int session_hba_path(

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "bin/pgpool/pgpool_auth.h"
 #include "bin/pgpool/pgpool_cmd.h"
 #include "bin/pgpool/pgpool_opts.h"
 #include "config/conf.h"
@@ -61,9 +62,25 @@ static int check_config(const struct pgpool_opts *opts)
         buf_put_byte(&out, '\n');
     (void)fd_write_all(STDERR_FILENO, out.data, out.len);
     status = gen == NULL ? PGPOOL_EXIT_FAILED : PGPOOL_EXIT_OK;
+    if (gen != NULL && pgpool_auth_check_files(opts, gen) == -1)
+        status = PGPOOL_EXIT_FAILED;
     conf_gen_free(&gen);
     conf_report_fini(&report);
     buf_free(&out);
+    return status;
+}
+
+static struct conf_gen *load(const struct pgpool_opts *opts);
+
+static int check_auth(const struct pgpool_opts *opts)
+{
+    struct conf_gen *gen = load(opts);
+    int status;
+
+    if (gen == NULL)
+        return PGPOOL_EXIT_FATAL;
+    status = pgpool_auth_check_user(opts, gen);
+    conf_gen_free(&gen);
     return status;
 }
 
@@ -100,6 +117,12 @@ static int start(const struct pgpool_opts *opts, struct conf_gen *gen, const cha
     if (status != PGPOOL_EXIT_OK) {
         conf_gen_free(&gen);
         return status;
+    }
+    if (pgpool_auth_check_files(opts, gen) == -1) {
+        log_at_detail(LVL_FATAL, NULL, "Correct the file, or set enable_pool_hba = off.",
+            "the rules of client authentication could not be loaded");
+        conf_gen_free(&gen);
+        return PGPOOL_EXIT_FATAL;
     }
     if (opts->debug_assertions)
         log_at(LVL_LOG, "option -x: assertions are always on");
@@ -147,5 +170,7 @@ int main(int argc, char **argv)
         return describe(opts.describe);
     if (opts.check_config)
         return check_config(&opts);
+    if (opts.check_auth != NULL)
+        return check_auth(&opts);
     return run(&opts);
 }

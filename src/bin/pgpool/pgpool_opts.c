@@ -11,10 +11,11 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OPT_CHECK_CONFIG = 1000, OPT_DESCRIBE };
+enum { OPT_CHECK_CONFIG = 1000, OPT_CHECK_AUTH, OPT_DESCRIBE };
 
 static const struct option long_options[] = {
     {"hba-file", required_argument, NULL, 'a'},
+    {"check-auth", required_argument, NULL, OPT_CHECK_AUTH},
     {"check-config", no_argument, NULL, OPT_CHECK_CONFIG},
     {"clear-oidmaps", no_argument, NULL, 'C'},
     {"config-file", required_argument, NULL, 'f'},
@@ -70,6 +71,9 @@ static void print_usage(void)
         "\n"
         "Settings:\n"
         "  --check-config            check the file and print every finding\n"
+        "  --check-auth=USER [-d DB] say how the user would log in, here and to each server, and "
+        "what\n"
+        "                            is in the way\n"
         "  --describe=sample|man|json\n"
         "                            print all settings as a sample file, manual or JSON\n"
         "\n"
@@ -141,6 +145,9 @@ static int take_option(int opt, struct pgpool_opts *out)
     case OPT_CHECK_CONFIG:
         out->check_config = true;
         return 0;
+    case OPT_CHECK_AUTH:
+        out->check_auth = optarg;
+        return 0;
     case OPT_DESCRIBE:
         out->describe = optarg;
         return 0;
@@ -154,6 +161,10 @@ static int take_command(int argc, char **argv, struct pgpool_opts *out)
 {
     if (optind == argc)
         return 0;
+    if (optind == argc - 1 && out->check_auth != NULL) { /* -d takes no value: it comes last */
+        out->check_database = argv[optind];
+        return 0;
+    }
     if (optind == argc - 1 && strcmp(argv[optind], "stop") == 0) {
         out->command = PGPOOL_STOP;
         return 0;

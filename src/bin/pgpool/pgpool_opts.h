@@ -27,8 +27,10 @@ struct pgpool_opts {
     enum pgpool_command command;
     char conf_file[PROC_PATH_BYTES]; /* absolute */
     struct proc_paths paths;
-    const char *settings; /* further settings in the grammar of the file, or NULL */
-    const char *describe; /* what to describe, or NULL */
+    const char *settings;       /* further settings in the grammar of the file, or NULL */
+    const char *describe;       /* what to describe, or NULL */
+    const char *check_auth;     /* user whose login is to be checked, or NULL */
+    const char *check_database; /* or NULL: the user's name */
     int stop_signal;
     bool foreground;
     bool check_config;

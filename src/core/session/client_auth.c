@@ -150,13 +150,33 @@ static bool auth_may_ask_clear(const struct client_auth *a)
     return conf->allow_clear_text_frontend_auth && (a->facts.tls || a->c->is_unix || !conf->ssl);
 }
 
-/* With pool_hba off a server that is known to trust the user makes every other fact idle. */
-static bool auth_needs_secret(const struct client_auth *a)
+/* What the server asked lately; unknown is always safe. */
+static enum auth_server auth_remembered(const struct client_auth *a)
+{
+    const struct pool *pool = a->c->pool;
+
+    if (pool_is_trusted(pool))
+        return AUTH_SERVER_TRUST;
+    return pool->auth == LINK_AUTH_ASKED ? (enum auth_server)pool->asks : AUTH_SERVER_UNKNOWN;
+}
+
+/* The judge needs it. With pool_hba off a server that is known to trust makes all else idle. */
+static bool auth_judge_needs_secret(const struct client_auth *a)
 {
     if (!a->facts.has_rule)
-        return !pool_is_trusted(a->c->pool);
+        return auth_remembered(a) != AUTH_SERVER_TRUST;
     return a->facts.method == HBA_PASSWORD || a->facts.method == HBA_MD5 ||
            a->facts.method == HBA_SCRAM;
+}
+
+/* Others may need it towards the servers: a plain or md5 password opens them. */
+static bool auth_wants_secret(const struct client_auth *a)
+{
+    if (auth_judge_needs_secret(a))
+        return true;
+    return a->facts.has_rule && a->facts.method != HBA_REJECT &&
+           auth_remembered(a) != AUTH_SERVER_TRUST &&
+           auth_book_login(a->sa->book, client_auth_user(a)) == NULL;
 }
 
 static void auth_take_stored(struct client_auth *a, const struct auth_stored *st)
@@ -183,7 +203,7 @@ static void auth_find_stored(struct client_auth *a)
     session_auth_look(sa);
     if (auth_book_find_passwd(sa->book, user, &st)) {
         auth_take_stored(a, &st);
-    } else if (auth_needs_secret(a) && auth_lookup_is_possible(sa, AUTH_LOOKUP_SECRET)) {
+    } else if (auth_wants_secret(a) && auth_lookup_is_possible(sa, AUTH_LOOKUP_SECRET)) {
         if (!auth_book_find_answer(sa->book, user, loop_now_us(a->c->ss->loop),
                 a->c->ss->conf->auth_query_expire_ms * 1000, &st)) {
             a->wait.done = auth_on_looked_up;
@@ -202,7 +222,9 @@ static void auth_on_looked_up(struct auth_wait *w, const struct err *err)
     struct auth_stored st;
     struct err told = {0};
 
-    if (err != NULL) {
+    if (!client_auth_is_live(a))
+        return;
+    if (err != NULL && auth_judge_needs_secret(a)) {
         err_set_fatal(&told, "57P03", "could not look up the user");
         err_detail(&told, "The servers could not be asked for the user's password.");
         client_auth_stop(a, &told, err->msg);
@@ -212,16 +234,6 @@ static void auth_on_looked_up(struct auth_wait *w, const struct err *err)
             a->sa->book, client_auth_user(a), loop_now_us(a->c->ss->loop), INT64_MAX, &st))
         auth_take_stored(a, &st);
     client_auth_plan(a);
-}
-
-/* What the server asked lately; unknown is always safe. */
-static enum auth_server auth_remembered(const struct client_auth *a)
-{
-    const struct pool *pool = a->c->pool;
-
-    if (pool_is_trusted(pool))
-        return AUTH_SERVER_TRUST;
-    return pool->auth == LINK_AUTH_ASKED ? (enum auth_server)pool->asks : AUTH_SERVER_UNKNOWN;
 }
 
 void client_auth_on_rule(struct client_auth *a)

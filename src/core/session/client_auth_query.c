@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/conf.h"
+#include "session/session_auth.h"
 #include "wire/reader.h"
 #include "wire/writer.h"
 
@@ -31,6 +32,16 @@ static const char role_query[] =
     " UNION SELECT a.roleid FROM pg_catalog.pg_auth_members a JOIN m ON a.member = m.oid)"
     " SELECT r.rolname, NULL FROM pg_catalog.pg_roles r JOIN m ON m.oid = r.oid"
     " WHERE r.rolname = $2";
+
+const char *session_auth_default_query(bool fallback)
+{
+    return fallback ? default_catalogue : default_function;
+}
+
+const char *session_auth_role_query(void)
+{
+    return role_query;
+}
 
 struct lookup {
     struct list node;    /* prober->queue */
@@ -160,7 +171,7 @@ static const char *prober_sql(const struct prober *p, const struct lookup *l)
         return role_query;
     if (*own != '\0')
         return own;
-    return p->sa->use_fallback ? default_catalogue : default_function;
+    return session_auth_default_query(p->sa->use_fallback);
 }
 
 static void put_parameter(struct buf *out, const char *value)

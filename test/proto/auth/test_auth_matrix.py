@@ -67,9 +67,7 @@ def lab():
     made.stop()
 
 
-def kind_stored(source: str, rule: str, method: str) -> str:
-    if source == "query" and rule == "trust":
-        return "none"  # nothing is looked up for those who prove nothing
+def kind_stored(source: str, method: str) -> str:
     if source == "query":
         return "md5" if method == "md5" else "verifier"
     return source
@@ -77,7 +75,7 @@ def kind_stored(source: str, rule: str, method: str) -> str:
 
 def client_is_checked(source: str, rule: str, method: str) -> bool:
     """Can anybody tell a right password from a wrong one?"""
-    kind = kind_stored(source, rule, method)
+    kind = kind_stored(source, method)
     if rule == "mirror":
         rule = {"scram": "scram", "md5": "only md5", "password": "password"}[method]
         if kind == "none":
@@ -93,7 +91,7 @@ def client_is_checked(source: str, rule: str, method: str) -> bool:
 
 def server_is_opened(source: str, rule: str, method: str) -> bool:
     """After the client passed: does what we hold open the server?"""
-    kind = kind_stored(source, rule, method)
+    kind = kind_stored(source, method)
     if method == "trust" or kind == "plain":
         return True
     if kind == "none":

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * pgpool_auth.h: what the command line says about authentication.
+ * Runs in: the command line. */
+#ifndef PGP_BIN_PGPOOL_AUTH_H
+#define PGP_BIN_PGPOOL_AUTH_H
+
+struct conf_gen;
+struct pgpool_opts;
+
+/* Reads the rule files as a worker would and prints every mistake to standard error. 0, or -1 when
+ * enable_pool_hba is on and they cannot be used. */
+int pgpool_auth_check_files(const struct pgpool_opts *opts, const struct conf_gen *gen);
+/* pgpool --check-auth: says for each way in and each server what would be asked, what would answer
+ * it, and what would fail. Returns the exit status. */
+int pgpool_auth_check_user(const struct pgpool_opts *opts, const struct conf_gen *gen);
+
+#endif
