@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from pgt import postgres, procs, waits
-from pgt.wire import Wire
+from pgt.wire import Wire, WireClosed
 from test_monitor import (PERIOD, Trio, column, logged_in, monitor_pid, roles, show,  # noqa: F401
                           trio, wait_settled)
+from test_pcp import Side
 
 QUICK = {**PERIOD, "health_check_max_retries": 0, **{f"backend_application_name{i}": f"node{i}" for i in range(3)}}
 
@@ -43,7 +44,7 @@ def write(pool, table: str) -> None:
                     return False
                 messages = w.simple(f"create table if not exists {table} as select 1 as a")
                 return any(m.type == "C" for m in messages) and not any(m.type == "E" for m in messages)
-        except (OSError, EOFError):
+        except (OSError, WireClosed):
             return False
     waits.wait_for("a write succeeds", attempt, 15)
 
@@ -215,7 +216,7 @@ def test_a_command_that_always_fails_is_given_up(trio, start_pool):
 
 def test_a_command_that_hangs_is_ended(trio, start_pool):
     count = procs.folder("count") / "n"
-    path = promoting(trio, f'echo x >> {count}\n[ $(wc -l < {count}) -lt 2 ] && sleep 1000')
+    path = promoting(trio, f'echo x >> {count}\n[ $(wc -l < {count}) -lt 2 ] && tail -f /dev/null')
     pool = pool_for(start_pool, trio, failover_command=f"{path} {ARGS}", failover_command_timeout=1)
     wait_settled(pool, trio.at)
     trio.primary.stop(signal.SIGQUIT)
@@ -338,3 +339,169 @@ def test_false_primary(trio, start_pool):
     assert column(pool, "role")[trio.at] == "primary"
     assert "says that it is a primary, but the primary is node" in pool.log()
     stray.stop(signal.SIGQUIT)
+
+
+
+# Switchover
+
+
+@pytest.fixture
+def orders(start_pool, trio):
+    """Starts a pool whose PCP port takes orders."""
+    def start(**conf):
+        port = procs.free_port()
+        pool = pool_for(start_pool, trio, pcp_listen_addresses="127.0.0.1", pcp_port=port, **conf)
+        pool.pcp = Side(pool.home, port)
+        wait_settled(pool, trio.at)
+        return pool
+    return start
+
+
+class Writer:
+    """Writes numbers through pgpool until it is stopped, and remembers which were acknowledged."""
+
+    def __init__(self, pool):
+        self.pool, self.acked, self.ends = pool, [], threading.Event()
+        write(pool, "numbers")
+        self.thread = threading.Thread(target=self._run)
+        self.thread.start()
+
+    def _run(self):
+        n = 1
+        while not self.ends.is_set():
+            try:
+                with Wire(self.pool.address) as w:
+                    if w.login()[-1].type != "Z":
+                        continue
+                    while not self.ends.is_set():
+                        n += 1
+                        messages = w.simple(f"insert into numbers values ({n})")
+                        if not any(m.type == "E" for m in messages):
+                            self.acked.append(n)
+            except (OSError, WireClosed):
+                continue
+
+    def stop(self) -> list[int]:
+        self.ends.set()
+        self.thread.join()
+        return self.acked
+
+
+def test_switchover_by_sql(trio, orders):
+    pool = orders()
+    trio.primary.rows("alter system set synchronous_commit = on")
+    trio.primary.rows("select pg_reload_conf()")
+    new, other = trio.standbys[-1], trio.standbys[0]
+    writer = Writer(pool)
+    waits.wait_for("writes run", lambda: len(writer.acked) > 20)
+    done = pool.pcp.run("promote_node", "-s", str(new))
+    assert done.returncode == 0, done
+    before = len(writer.acked)
+    waits.wait_for("writes go on", lambda: len(writer.acked) > before + 20)
+    acked = writer.stop()
+    assert column(pool, "role")[new] == "primary"
+    there = {int(r[0]) for r in trio.nodes[new].rows("select a from numbers")}
+    assert not set(acked) - there, "an acknowledged write is missing"
+    assert is_primary(trio.nodes[trio.at]) and not Path(trio.primary.data / "postgresql.auto.conf").read_text(
+        encoding="utf-8").count("default_transaction_read_only")
+    waits.wait_for("the old primary is not used", lambda: column(pool, "status")[trio.at] == "quarantine")
+    waits.wait_for("the other one follows", lambda: show(pool)[other]["replication_state"] == "streaming", 20)
+    assert trio.nodes[other].value("select count(*) from pg_stat_wal_receiver where received_tli = 2") == "1"
+    host = f"127.0.0.1({trio.nodes[new].port})"
+    assert f"=== Starting promotion. promote host {host} ===" in pool.log()
+    assert f"=== Promotion done. promoted host {host} ===" in pool.log()
+    events = show(pool, "POOL_EVENTS")
+    (order,) = [e for e in events if e["event"] == "switchover"]
+    assert order["actor"] == "PCP user op" and order["node_id"] == str(new)
+    assert [e["event"] for e in events].index("switchover") < [e["event"] for e in events].index("switchover_done")
+
+
+def test_switchover_ends_what_does_not_end(trio, orders):
+    """A transaction that stays open is given time and then ended; what it wrote is gone everywhere."""
+    pool = orders(failover_wait=4)
+    trio.primary.rows("create table kept (a int)")
+    new = trio.standbys[0]
+    with Wire(trio.primary.socket) as lazy:
+        assert lazy.login()[-1].type == "Z"
+        lazy.rows("begin")
+        lazy.rows("insert into kept values (1)")
+        done = pool.pcp.run("promote_node", "-s", str(new))
+        assert done.returncode == 0, done
+    assert column(pool, "role")[new] == "primary"
+    assert trio.nodes[new].value("select count(*) from kept") == "0"
+
+
+def test_switchover_is_taken_back(trio, orders):
+    """The chosen standby gets nothing any more: the old primary goes on as if nothing had been."""
+    pool = orders()
+    new = trio.standbys[0]
+    behind(trio, new)
+    done = pool.pcp.run("promote_node", "-s", str(new), seconds=60)
+    assert done.returncode == 1 and "did not receive all in time" in done.stderr
+    assert primaries(trio) == [trio.at]
+    write(pool, "after")
+    assert trio.primary.value("show default_transaction_read_only") == "off"
+
+
+def test_switchover_refused(trio, orders):
+    pool = orders()
+    lost = trio.standbys[0]
+    trio.nodes[lost].stop()
+    waits.wait_for("the loss is seen", lambda: column(pool, "status")[lost] == "down")
+    done = pool.pcp.run("promote_node", "-s", str(lost))
+    assert done.returncode == 1 and "not in use or does not answer" in done.stderr
+    assert primaries(trio) == [trio.at]
+
+
+def test_switchover_by_command(trio, orders):
+    """As with pgpool-II: failover_command is told of the old primary and the new one, and does it all."""
+    facts = procs.folder("facts")
+    pool = orders(failover_command=f"{promoting(trio, f'echo $1 $5 > {facts}/told')} {ARGS}")
+    new = trio.standbys[-1]
+    done = pool.pcp.run("promote_node", "-s", str(new))
+    assert done.returncode == 0, done
+    assert (facts / "told").read_text(encoding="utf-8").split() == [str(trio.at), str(new)]
+    assert column(pool, "role")[new] == "primary"
+    waits.wait_for("the old primary is not used", lambda: column(pool, "status")[trio.at] == "quarantine")
+
+
+def test_an_operator_promotes_when_nobody_else_does(trio, orders):
+    pool = orders()
+    trio.primary.stop(signal.SIGQUIT)
+    waits.wait_for("the loss is seen", lambda: column(pool, "status")[trio.at] == "down")
+    new = trio.standbys[-1]
+    done = pool.pcp.run("promote_node", "-s", str(new))
+    assert done.returncode == 0, done
+    assert primaries(trio) == [new]
+    write(pool, "after")
+
+
+@pytest.mark.parametrize("seconds", [0.05, 0.15, 0.3, 0.6])
+def test_the_monitor_is_killed_in_a_switchover(trio, orders, seconds):
+    """At some moment of it: one primary that takes writes, whichever."""
+    pool = orders()
+    new = trio.standbys[0]
+    monitor = monitor_pid(pool)
+    thread = threading.Thread(target=lambda: pool.pcp.run("promote_node", "-s", str(new), seconds=60))
+    thread.start()
+    threading.Event().wait(seconds)
+    os.kill(monitor, signal.SIGKILL)
+    waits.wait_for("there is a new monitor", lambda: monitor_pid(pool) not in (0, monitor))
+    write(pool, "after")
+    at = column(pool, "role").index("primary")
+    assert at in (new, trio.at)
+    assert trio.nodes[at].value("show default_transaction_read_only") == "off"
+    thread.join()
+    pool.log_seen = len(pool.log())
+
+
+def test_events_tell_the_story(trio, start_pool):
+    pool = pool_for(start_pool, trio)
+    wait_settled(pool, trio.at)
+    lost = trio.standbys[0]
+    trio.nodes[lost].stop()
+    waits.wait_for("the loss is seen", lambda: column(pool, "status")[lost] == "down")
+    events = [e for e in show(pool, "POOL_EVENTS") if e["node_id"] == str(lost)]
+    (down,) = [e for e in events if e["event"] == "down"]
+    assert down["text"] == f"health check failed on node {lost} (timeout:5)"
+    assert "Connection refused" in down["cause"] and down["actor"] == "monitor" and down["time"]

@@ -37,6 +37,12 @@ static int match(const struct decide_facts *f, const char *name, struct decide_s
     return n;
 }
 
+/* What a server that does not answer said of whom it feeds is not true any more. */
+static const struct decide_facts *feeder_of(const struct decide *d, int node)
+{
+    return d->node[node].is_silent ? NULL : facts_of(d, node);
+}
+
 /* The row about `node`: at the primary, or at the standby that feeds it. */
 static bool find_sender(const struct decide *d, int node, struct decide_sender *out)
 {
@@ -49,11 +55,11 @@ static bool find_sender(const struct decide *d, int node, struct decide_sender *
         name = own->receiver_name;
     if (name[0] == '\0')
         return false;
-    feeder = d->view.primary == VIEW_NO_NODE ? NULL : facts_of(d, d->view.primary);
+    feeder = d->view.primary == VIEW_NO_NODE ? NULL : feeder_of(d, d->view.primary);
     if (feeder != NULL && match(feeder, name, out) > 0)
         return true;
     for (i = 0; i < d->rules.nnodes; i++) {
-        feeder = facts_of(d, i);
+        feeder = feeder_of(d, i);
         if (i != node && i != d->view.primary && feeder != NULL && match(feeder, name, out) > 0)
             return true;
     }

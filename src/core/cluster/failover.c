@@ -336,7 +336,7 @@ static struct failover_do promote(struct failover *f, struct decide *d, int targ
 
     sw->target = target;
     /* Without anybody to take its place the old primary is welcome back. */
-    sw->barred = target == VIEW_NO_NODE || sw->is_asked_for ? VIEW_NO_NODE : sw->node;
+    sw->barred = target == VIEW_NO_NODE || d->view.primary == sw->node ? VIEW_NO_NODE : sw->node;
     failover_enter(f, d, phase, now_us);
     if (phase == VIEW_PHASE_PROMOTE)
         decide_note(d, DECIDE_EV_PROMOTE, target, sw->node, now_us, "promoting node %d", target);
@@ -431,8 +431,12 @@ static bool settle(struct failover *f, struct decide *d, int64_t now_us)
             "another server has become the primary", now_us);
         return true;
     }
-    if (sw->is_asked_for || f->busy)
+    if (sw->is_asked_for || f->busy || sw->phase == VIEW_PHASE_UNFENCE)
         return false; /* of course the old primary is there */
+    if (sw->is_fenced) {
+        failover_enter(f, d, VIEW_PHASE_UNFENCE, now_us);
+        return false;
+    }
     failover_end(f, d, true, "", now_us);
     return true;
 }

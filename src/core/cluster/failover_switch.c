@@ -10,9 +10,11 @@
 
 #include "failover_int.h"
 
-#define US_PER_S     INT64_C(1000000)
-#define CUT_LIMIT_US (5 * US_PER_S)
-#define RECEIVE_US   (10 * US_PER_S)
+#define US_PER_S         INT64_C(1000000)
+#define CUT_LIMIT_US     (5 * US_PER_S)
+#define UNFENCE_TRIES    60
+#define UNFENCE_RETRY_US (1 * US_PER_S)
+#define RECEIVE_US       (10 * US_PER_S)
 
 static int refuse(struct err *err, const char *detail)
 {
@@ -21,13 +23,22 @@ static int refuse(struct err *err, const char *detail)
     return -1;
 }
 
+/* A lost primary for which nobody has been told to take its place: an operator may choose. */
+static bool is_open(const struct decide *d)
+{
+    const struct view_switch *sw = &d->view.sw;
+
+    return !sw->is_asked_for && sw->target == VIEW_NO_NODE && d->view.primary == VIEW_NO_NODE &&
+           (sw->phase == VIEW_PHASE_CONFIRM || sw->phase == VIEW_PHASE_SEARCH);
+}
+
 static int check(const struct decide *d, int node, struct err *err)
 {
     if (d->rules.mode != DECIDE_MODE_STREAMING)
         return refuse(err, "Promotion needs backend_clustering_mode = streaming_replication.");
     if (node < 0 || node >= d->rules.nnodes || !d->rules.node[node].exists)
         return refuse(err, "There is no such node.");
-    if (view_failover_in_progress(&d->view))
+    if (view_failover_in_progress(&d->view) && !is_open(d))
         return refuse(err, "A failover or a switchover is going on.");
     if (d->view.primary == node)
         return refuse(err, "The specified node is already the primary node.");
@@ -57,7 +68,9 @@ int failover_switch(struct failover *f, struct decide *d, int node, const char *
     sw->is_asked_for = true;
     sw->is_fenced = false;
     sw->tries = 0;
-    sw->node = d->view.primary;
+    /* What was lost stays what is replaced. */
+    if (d->view.primary != VIEW_NO_NODE || !view_failover_in_progress(&d->view))
+        sw->node = d->view.primary;
     sw->target = node;
     sw->ended_node = node;
     sw->barred = VIEW_NO_NODE;
@@ -68,6 +81,7 @@ int failover_switch(struct failover *f, struct decide *d, int node, const char *
     snprintf(f->reason, sizeof f->reason, "node %d was chosen to be the primary", node);
     f->is_living = true;
     f->was_cut = false;
+    f->is_outage = false;
     f->told_waiting = false;
     f->failed = false;
     f->retry_us = 0;
@@ -87,6 +101,8 @@ void failover_switch_back(struct failover *f, struct decide *d, const char *why,
         return;
     }
     f->failed = true;
+    f->retry_us = now_us;
+    d->view.sw.tries = 0;
     failover_enter(f, d, VIEW_PHASE_UNFENCE, now_us);
 }
 
@@ -128,7 +144,11 @@ struct failover_do failover_switch_step(struct failover *f, struct decide *d, in
     case VIEW_PHASE_CATCHUP:
         return catch_up(f, d, now_us);
     case VIEW_PHASE_UNFENCE: {
-        struct failover_do out = failover_begin(f, d, FAILOVER_DO_UNFENCE);
+        struct failover_do out;
+
+        if (now_us < f->retry_us)
+            break;
+        out = failover_begin(f, d, FAILOVER_DO_UNFENCE);
 
         out.target = d->view.primary == sw->node ? sw->node : VIEW_NO_NODE;
         return out;
@@ -162,8 +182,15 @@ static void on_unfenced(
     struct failover *f, struct decide *d, const struct failover_outcome *o, int64_t now_us)
 {
     struct view_switch *sw = &d->view.sw;
-    bool well = d->view.primary == sw->ended_node;
+    bool well =
+        sw->is_asked_for ? d->view.primary == sw->ended_node : d->view.primary != VIEW_NO_NODE;
 
+    /* A primary that takes no writes is worse than a late end. */
+    if (!o->ok && d->view.primary == sw->node && sw->tries < UNFENCE_TRIES) {
+        sw->tries++;
+        f->retry_us = now_us + UNFENCE_RETRY_US;
+        return;
+    }
     if (!o->ok) {
         struct decide_event *e = decide_note(d, DECIDE_EV_FAILED, sw->node, sw->node, now_us,
             "default_transaction_read_only could not be taken back on node %d", sw->node);

@@ -69,6 +69,8 @@ int view_copy_events(const struct shm *shm, struct view_event *out, int max)
     uint64_t i;
     uint32_t seen;
 
+    if (r == NULL)
+        return 0;
     do {
         seen = shm_read_begin(&r->events_seq);
         n = r->nevents < VIEW_MAX_EVENTS ? r->nevents : VIEW_MAX_EVENTS;

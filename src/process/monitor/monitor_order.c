@@ -175,12 +175,17 @@ static void send_promote(struct order *o)
     send_sql(o, o->what.target, sql, 1, (PROMOTE_LIMIT_S + 5) * CLOCK_US_PER_S / CLOCK_US_PER_MS);
 }
 
+/* After a switchover whoever is still connected there is sent away: it would only be refused. */
 static void send_unfence(struct order *o)
 {
-    static const char *const sql[] = {
+    static const char *const back[] = {
         "ALTER SYSTEM RESET default_transaction_read_only", "SELECT pg_catalog.pg_reload_conf()"};
+    static const char *const leave[] = {"ALTER SYSTEM RESET default_transaction_read_only",
+        "SELECT pg_catalog.count(pg_catalog.pg_terminate_backend(pid))"
+        " FROM pg_catalog.pg_stat_activity WHERE backend_type = 'client backend'"
+        " AND pid <> pg_catalog.pg_backend_pid() AND application_name <> 'pgpool monitor'"};
 
-    send_sql(o, o->what.node, sql, o->what.target == VIEW_NO_NODE ? 1 : 2, ORDER_LIMIT_MS);
+    send_sql(o, o->what.node, o->what.target == VIEW_NO_NODE ? leave : back, 2, ORDER_LIMIT_MS);
 }
 
 static bool is_known(const struct monitor *m, int node)
