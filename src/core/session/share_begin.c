@@ -295,7 +295,7 @@ static bool batch_may_change(struct client *c, const char *p, const char *end)
             struct slice sql = wire_get_cstr(&r);
 
             share_effects_of(balance_facts(c->ss, sql), sql, &e);
-            if (r.bad || e.any || e.pins != 0)
+            if (r.bad || e.alone)
                 return true;
         } else if (type == FE_BIND) {
             name = wire_get_cstr(&r);

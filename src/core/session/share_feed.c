@@ -212,7 +212,7 @@ static enum feed_step share_query(
         tell_query(c, &err);
         return FEED_LOCAL;
     }
-    step = share_begin_query(c, run, sql, msg, &facts, e.any || e.pins != 0);
+    step = share_begin_query(c, run, sql, msg, &facts, e.alone);
     if (step != FEED_PASS)
         return step;
     share_names_before_sql(c, run, facts);

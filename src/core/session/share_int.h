@@ -223,6 +223,7 @@ void share_stop_waiting(struct client *c);
 struct share_effects {
     uint32_t pins; /* it ties the session, by reason */
     bool any;      /* it changes something that is followed */
+    bool alone;    /* it is not sent while anything else runs: changes, or a transaction's words */
 };
 void share_effects_of(const struct sql_facts *facts, struct slice sql, struct share_effects *out);
 /* It is sent: the state becomes what it will be if it works. */

@@ -122,11 +122,15 @@ static struct slice stmt_text(const struct sql_stmt *st, struct slice sql)
 
 void share_effects_of(const struct sql_facts *facts, struct slice sql, struct share_effects *out)
 {
+    bool tx = false;
     uint32_t i;
 
     memset(out, 0, sizeof *out);
-    for (i = 0; i < facts->nstmts; i++)
+    for (i = 0; i < facts->nstmts; i++) {
         effects_of_stmt(&facts->stmts[i], sql, out);
+        tx = tx || facts->stmts[i].tx.op != SQL_TX_NONE;
+    }
+    out->alone = tx || out->any || out->pins != 0;
 }
 
 /* A change follows: what was before must be known. */
