@@ -224,8 +224,7 @@ static bool link_on_whole(
     if (type == BE_PARAMETER_STATUS)
         link_on_parameter(link, body);
     else if (type == BE_READY && body.n == 1)
-        link_on_ready(
-            link, body.p[0], for_owner || (link->hold_ready && link->expect.len == 0));
+        link_on_ready(link, body.p[0], for_owner || (link->hold_ready && link->expect.len == 0));
     if (link->phase == LINK_CLOSED)
         return false;
     if (expect_is_made_due(&link->expect))

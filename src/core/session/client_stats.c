@@ -20,8 +20,10 @@ void client_stats_on_login(struct client *c)
     if (s->row == NULL)
         s->row = dbstats_row_of(c->ss->env->shm, c->ss->env->ordinal, pool_database(c->pool));
     dbstats_add(&s->row->logins, 1);
-    dbstats_add(&s->row->assignments, 1);
-    stats_waited(s, -s->wait_us);
+    if (c->link != NULL || s->wait_us < 0) {
+        dbstats_add(&s->row->assignments, 1);
+        stats_waited(s, -s->wait_us);
+    }
     s->wait_us = 0;
 }
 
