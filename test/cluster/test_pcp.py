@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from pgt import procs, waits
+from pgt import certs, procs, waits
 from pgt.proxy import Pgpool2, pgpool_bin
 from pgt.wire import Wire
 
@@ -334,3 +334,53 @@ def test_without_a_file_nobody_gets_in(pool):
     (pool.home / "pcp.conf").unlink()
     assert "authentication failed" in pool.pcp.refused("node_count")
     waits.wait_for("the log says why", lambda: "so nobody can use PCP" in pool.log())
+
+
+# --- TLS -----------------------------------------------------------------------------------------
+
+@pytest.fixture(scope="module")
+def authority():
+    return certs.Authority()
+
+
+def secured(start_pool, pg, pair):
+    port = procs.free_port()
+    it = start_pool(pg.address, pcp_listen_addresses="127.0.0.1", pcp_port=port, ssl=True, ssl_cert=pair.cert, ssl_key=pair.key)
+    it.pcp = Side(it.home, port)
+    return it
+
+
+def test_tls(start_pool, pg, authority):
+    pool = secured(start_pool, pg, authority.issue())
+    assert pool.pcp.ok("node_count", "--tls") == "1\n"
+    assert pool.pcp.ok("node_count", "--tls-ca", str(authority.cert)) == "1\n"
+    assert len(json.loads(pool.pcp.ok("pool_status", "--json", "--tls"))) > 100, "an answer of many records"
+    assert pool.pcp.ok("node_count") == "1\n", "others go on in clear"
+    other = certs.Authority("other CA")
+    assert "certificate verify failed" in pool.pcp.refused("node_count", "--tls-ca", str(other.cert))
+    assert "could not prepare TLS" in pool.pcp.refused("node_count", "--tls-ca", "/nonexistent")
+    done = pool.pcp.run("node_count", "--tls", host=str(pool.home))
+    assert done.returncode == 1 and "TLS is for TCP" in done.stderr
+    with Raw(pool.pcp) as raw:
+        raw.sock.sendall(b"\x16\x03\x01\x00\x05hello")
+        while raw.sock.recv(100):  # an alert, then the end
+            pass
+    assert pool.pcp.ok("node_count", "--tls") == "1\n"
+
+
+def test_tls_follows_a_reload(start_pool, pg, authority):
+    pair, later = authority.issue(), certs.Authority("later CA")
+    pool = secured(start_pool, pg, pair)
+    fresh = later.issue()
+    pool.reload(ssl_cert=fresh.cert, ssl_key=fresh.key)
+    waits.wait_for("the new certificate is shown", lambda: pool.pcp.run("node_count", "--tls-ca", str(later.cert)).returncode == 0)
+
+
+def test_no_tls_where_there_is_none(pool):
+    assert "ERROR: " in pool.pcp.refused("node_count", "--tls")
+    assert pool.pcp.ok("node_count") == "1\n"
+
+
+def test_tls_names_the_wrong_host(start_pool, pg, authority):
+    pool = secured(start_pool, pg, authority.issue("elsewhere", san="DNS:elsewhere"))
+    assert "certificate verify failed" in pool.pcp.refused("node_count", "--tls-ca", str(authority.cert))

@@ -25,7 +25,7 @@
 #define MAX_PACKET_BYTES (16 * 1024 * 1024)
 #define MAX_ANSWER_BYTES (256 * 1024 * 1024)
 
-static bool wait_for(struct tool_link *l, short events)
+bool tool_link_wait(struct tool_link *l, short events)
 {
     struct pollfd p = {.fd = l->fd, .events = events};
     int64_t left_us;
@@ -56,7 +56,7 @@ static bool try_connect(struct tool_link *l, int family, const struct sockaddr *
         return true;
     error = errno;
     if (error == EINPROGRESS) {
-        if (!wait_for(l, POLLOUT))
+        if (!tool_link_wait(l, POLLOUT))
             error = ETIMEDOUT;
         else if (getsockopt(l->fd, SOL_SOCKET, SO_ERROR, &error, &n) == -1)
             error = errno;
@@ -116,16 +116,28 @@ static bool broken(const char *what)
     return false;
 }
 
+static ssize_t take(struct tool_link *l, char *p, size_t n)
+{
+    l->wants = POLLIN;
+    return l->tls == NULL ? recv(l->fd, p, n, 0) : tool_tls_recv(l, p, n);
+}
+
+static ssize_t give(struct tool_link *l, const char *p, size_t n)
+{
+    l->wants = POLLOUT;
+    return l->tls == NULL ? send(l->fd, p, n, MSG_NOSIGNAL) : tool_tls_send(l, p, n);
+}
+
 static bool write_all(struct tool_link *l, const char *p, size_t n)
 {
     while (n > 0) {
-        ssize_t sent = send(l->fd, p, n, MSG_NOSIGNAL);
+        ssize_t sent = give(l, p, n);
 
         if (sent > 0) {
             p += sent;
             n -= (size_t)sent;
         } else if (sent == -1 && errno == EAGAIN) {
-            if (!wait_for(l, POLLOUT))
+            if (!tool_link_wait(l, l->wants))
                 return broken("the server took nothing for too long");
         } else if (sent == -1 && errno != EINTR) {
             fprintf(stderr, "ERROR: could not send to the server: %s\n", strerror(errno));
@@ -158,14 +170,14 @@ static bool read_packet(struct tool_link *l, struct pcp_packet *p, size_t *used)
     int rc;
 
     while ((rc = pcp_read(buf_slice(&l->in), MAX_PACKET_BYTES, p, used)) == 0) {
-        ssize_t n = recv(l->fd, buf_reserve(&l->in, READ_BYTES), READ_BYTES, 0);
+        ssize_t n = take(l, buf_reserve(&l->in, READ_BYTES), READ_BYTES);
 
         if (n > 0) {
             buf_advance(&l->in, (size_t)n);
         } else if (n == 0) {
             return broken("the server closed the connection");
         } else if (errno == EAGAIN) {
-            if (!wait_for(l, POLLIN))
+            if (!tool_link_wait(l, l->wants))
                 return broken("the server did not answer in time");
         } else if (errno != EINTR) {
             fprintf(stderr, "ERROR: could not read from the server: %s\n", strerror(errno));
@@ -320,11 +332,14 @@ bool tool_link_open(struct tool_link *l, const struct tool_options *o, struct sl
     l->give_up_us = clock_mono_us() + (int64_t)o->timeout_s * 1000 * CLOCK_US_PER_MS;
     if (o->host[0] == '/' ? !connect_unix(l, o) : !connect_tcp(l, o))
         return false;
+    if (o->tls && !tool_tls_start(l, o->host, o->tls_ca))
+        return false;
     return log_in(l, o, password);
 }
 
 void tool_link_close(struct tool_link *l)
 {
+    tool_tls_end(l);
     buf_free(&l->in);
     fd_close(&l->fd);
 }

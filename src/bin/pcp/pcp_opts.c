@@ -21,7 +21,15 @@
 #define MIN_PORT          1024
 #define MAX_PORT          65535
 
-enum { OPT_JSON = 1000, OPT_OLD_STATUS, OPT_TIMEOUT, OPT_SWITCHOVER, OPT_SCOPE };
+enum {
+    OPT_JSON = 1000,
+    OPT_OLD_STATUS,
+    OPT_TIMEOUT,
+    OPT_SWITCHOVER,
+    OPT_SCOPE,
+    OPT_TLS,
+    OPT_TLS_CA
+};
 
 static const char *id_name(const struct tool *t)
 {
@@ -68,6 +76,8 @@ static void usage(const struct tool *t)
     fputs("  -d, --debug            print the packets\n"
           "  -v, --verbose          print titles, too\n"
           "      --json             print JSON\n"
+          "      --tls              encrypt the connection (TCP only)\n"
+          "      --tls-ca=FILE      the same, and check the server's certificate\n"
           "      --timeout=SECONDS  longest wait for the server (default: 60)\n"
           "      --old-exit-status  exit with 0 even when the server answers an error\n"
           "  -V, --version          print the version\n"
@@ -174,6 +184,11 @@ static bool take_common(const struct tool *t, int c, struct tool_options *o)
     case OPT_OLD_STATUS:
         o->old_status = true;
         return true;
+    case OPT_TLS_CA:
+        o->tls_ca = optarg;
+        return o->tls = true;
+    case OPT_TLS:
+        return o->tls = true;
     case OPT_TIMEOUT:
         if (parse_int(optarg, 1, MAX_TIMEOUT_S, &o->timeout_s))
             return true;
@@ -239,6 +254,7 @@ static int scan(const struct tool *t, int argc, char **argv, struct tool_options
         {"gracefully", no_argument, NULL, 'g'}, {"switchover", no_argument, NULL, OPT_SWITCHOVER},
         {"scope", required_argument, NULL, OPT_SCOPE}, {"mode", required_argument, NULL, 'm'},
         {"json", no_argument, NULL, OPT_JSON}, {"timeout", required_argument, NULL, OPT_TIMEOUT},
+        {"tls", no_argument, NULL, OPT_TLS}, {"tls-ca", required_argument, NULL, OPT_TLS_CA},
         {"old-exit-status", no_argument, NULL, OPT_OLD_STATUS}, {0}};
     char letters[64];
     int c;
@@ -302,6 +318,10 @@ int tool_opts_parse(
         return wrong(t, status);
     if (o->host[0] == '\0')
         o->host = DEFAULT_HOST;
+    if (o->tls && o->host[0] == '/') {
+        fprintf(stderr, "pcp_%s: TLS is for TCP: name a host\n", t->name);
+        return wrong(t, status);
+    }
     if (o->scope == '\0')
         o->scope = 'l';
     if (o->timeout_s == 0)

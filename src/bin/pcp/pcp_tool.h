@@ -4,6 +4,7 @@
 #define PGP_BIN_PCP_TOOL_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "admin/pcp.h"
 #include "crypto/secret.h"
@@ -31,6 +32,8 @@ struct tool_options {
     char mode;  /* s f i */
     char scope; /* l c */
     int timeout_s;
+    bool tls;
+    const char *tls_ca; /* NULL: the certificate is not checked */
 };
 
 /* All packets of one answer. */
@@ -76,10 +79,14 @@ struct tool_link {
     bool debug;
     bool tells; /* notices go to standard error: they say how far the server is */
     int64_t give_up_us;
+    void *tls;   /* NULL: in clear */
+    short wants; /* what poll has to wait for after EAGAIN */
     struct buf in;
 };
 /* Connects and logs in; false after saying why not. */
 bool tool_link_open(struct tool_link *l, const struct tool_options *o, struct slice password);
+/* Waits for `events` of poll; false when time is up. */
+bool tool_link_wait(struct tool_link *l, short events);
 /* Sends one request. */
 bool tool_link_send(struct tool_link *l, char type, const struct buf *body);
 /* Collects the answer to a request. 1: it is whole; 0: the server answered an error, which was
@@ -89,6 +96,14 @@ void tool_link_close(struct tool_link *l);
 /* The body `i`. */
 struct slice tool_answer_body(const struct tool_answer *a, int i);
 void tool_answer_free(struct tool_answer *a);
+
+/* --- tool_tls.c --- */
+/* Makes the connection a TLS one; false after saying why not. */
+bool tool_tls_start(struct tool_link *l, const char *host, const char *ca_file);
+/* As recv and send; after EAGAIN l->wants says what to wait for. */
+ssize_t tool_tls_recv(struct tool_link *l, char *p, size_t n);
+ssize_t tool_tls_send(struct tool_link *l, const char *p, size_t n);
+void tool_tls_end(struct tool_link *l);
 
 /* --- pcp_print.c, pcp_json.c --- */
 tool_print_fn tool_print_complete, tool_print_count, tool_print_node, tool_print_health,

@@ -15,6 +15,7 @@
 #include "config/conf.h"
 #include "ipc/proc.h"
 #include "net/tls.h"
+#include "session/session_tls.h"
 
 #include "client_tls_int.h"
 
@@ -56,7 +57,7 @@ static int file_paths(const struct conf_gen *gen, struct tls_files *f, struct er
     return file_path(gen, conf->ssl_dh_params_file, f->dh, err);
 }
 
-static struct tls_context *make_context(struct tls_env *env, const struct conf_gen *gen,
+struct tls_context *session_tls_make_context(struct tls_env *env, const struct conf_gen *gen,
     struct tls_passphrase *passphrase, struct err *err)
 {
     const struct conf *conf = conf_of(gen);
@@ -99,7 +100,7 @@ void session_tls_set_conf(struct sessions *ss)
     if (ss->tls == NULL)
         ss->tls = mem_alloc_zero(sizeof *ss->tls);
     err_clear(&err);
-    ctx = make_context(backend_tls_env(&ss->be), ss->gen, &ss->tls->passphrase, &err);
+    ctx = session_tls_make_context(backend_tls_env(&ss->be), ss->gen, &ss->tls->passphrase, &err);
     if (ctx != NULL) {
         tls_context_free(&ss->tls->ctx);
         ss->tls->ctx = ctx;
@@ -136,7 +137,7 @@ int session_check_tls(const struct conf_gen *gen, struct err *err)
     if (!conf_of(gen)->ssl)
         return 0;
     env = tls_env_new();
-    ctx = make_context(env, gen, &passphrase, err);
+    ctx = session_tls_make_context(env, gen, &passphrase, err);
     tls_passphrase_forget(&passphrase);
     if (ctx == NULL)
         err_wrap(err, "TLS with clients");

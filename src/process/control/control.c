@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
+#include "process/common/role_conf.h"
 
 #include "control_int.h"
 #include "recovery_job.h"
@@ -34,17 +35,26 @@ bool control_ask_monitor(
     return false;
 }
 
+static void on_reload(struct role_loop *rl)
+{
+    pcp_tls_set_conf(LIST_ENTRY(rl, struct control, role));
+}
+
 int control_main(struct proc_env *env)
 {
     struct control *ctl = mem_alloc_zero(sizeof *ctl);
     int status;
 
+    role_conf_stand_beside(env->conf);
     role_loop_init(&ctl->role, env);
+    ctl->role.on_reload = on_reload;
+    pcp_tls_set_conf(ctl);
     pcp_server_start(ctl);
     status = role_loop_run(&ctl->role);
     recovery_job_stop(ctl);
     pcp_server_stop(ctl);
     role_loop_fini(&ctl->role);
+    pcp_tls_fini(ctl);
     mem_free(ctl);
     return status;
 }

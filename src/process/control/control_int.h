@@ -33,6 +33,7 @@ struct control {
     int nconns;
     int nstrangers; /* those that have not logged in */
     struct view view;
+    struct pcp_tls *tls;           /* NULL: `ssl` is off */
     struct recovery_job *recovery; /* NULL: none runs */
 };
 
@@ -64,6 +65,7 @@ struct pcp_conn {
     struct timer poll;  /* while a command waits */
     struct buf in;
     enum pcp_state state;
+    bool has_begun; /* its first bytes have come */
     bool has_salt;
     bool is_logged_in;
     bool tells_debug; /* asked for notices about what is done */
@@ -103,6 +105,14 @@ void pcp_conn_send(struct pcp_conn *c, const struct buf *out);
 void pcp_conn_refuse(struct pcp_conn *c, const struct err *err, bool fatal);
 /* A command that waited is over: takes the next ones. */
 void pcp_conn_resume(struct pcp_conn *c);
+
+/* --- pcp_tls.c --- */
+/* Takes over what the settings say of TLS: at the start and after a reload. */
+void pcp_tls_set_conf(struct control *ctl);
+/* After the last connection. */
+void pcp_tls_fini(struct control *ctl);
+/* Begins TLS when `bytes`, the first of a connection, are a handshake and TLS is on. */
+bool pcp_tls_begin(struct control *ctl, struct stream *s, struct slice bytes);
 
 /* --- pcp_login.c --- */
 /* Looks up user and password in pcp.conf: true when `answer` fits the connection's salt. */

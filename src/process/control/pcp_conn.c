@@ -242,6 +242,11 @@ static void on_readable(struct stream *s)
         pcp_conn_close(c);
         return;
     }
+    if (n > 0 && !c->has_begun) {
+        c->has_begun = true;
+        if (pcp_tls_begin(c->ctl, s, slice_of(bytes, (size_t)n)))
+            return;
+    }
     if (n > 0)
         buf_put(&c->in, bytes, (size_t)n);
     run_packets(c);

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * session_tls.h: the certificate and the rules of the settings, for all who accept TLS.
+ * Runs in: workers (clients), control (PCP), supervisor (checking). */
+#ifndef PGP_SESSION_SESSION_TLS_H
+#define PGP_SESSION_SESSION_TLS_H
+
+#include "base/err.h"
+#include "net/tls.h"
+
+struct conf_gen;
+
+/* Makes the context that the ssl_* settings of `gen` describe. What ssl_passphrase_command says is
+ * kept in *passphrase. Owned by the caller; NULL with *err when a file or a rule is no good. */
+struct tls_context *session_tls_make_context(struct tls_env *env, const struct conf_gen *gen,
+    struct tls_passphrase *passphrase, struct err *err);
+
+#endif
