@@ -12,6 +12,7 @@
 #include "backend/quota.h"
 #include "base/mem.h"
 #include "config/conf.h"
+#include "config/pools_conf.h"
 #include "ipc/dbstats.h"
 #include "ipc/orders.h"
 #include "ipc/proc.h"
@@ -138,6 +139,59 @@ static void put_limit(struct admin_rows *out, const char *name, int node, int64_
     admin_put_int(out, waiting);
 }
 
+/* The limit that an entry of the table of limits is held against, and its name. */
+static int limit_of_entry(const struct conf *conf, const struct limits_row *row, const char **name)
+{
+    const struct pool_settings *set =
+        pools_conf_find(conf, slice_of_str(row->database), slice_of_str(row->user));
+
+    switch (row->kind) {
+    case LIMITS_POOL:
+        *name = "default_pool_size";
+        return set->pool_size;
+    case LIMITS_DB:
+        *name = "max_db_connections";
+        return set->max_db_connections;
+    case LIMITS_USER:
+        *name = "max_user_connections";
+        return set->max_user_connections;
+    case LIMITS_DB_CLIENTS:
+        *name = "max_db_client_connections";
+        return set->max_db_client_connections;
+    case LIMITS_USER_CLIENTS:
+        *name = "max_user_client_connections";
+        return set->max_user_client_connections;
+    case LIMITS_FREE:
+        break;
+    }
+    *name = "";
+    return 0;
+}
+
+/* One row per pool, database and user that counts anything. */
+static void put_entries(const struct admin_sources *src, struct admin_rows *out)
+{
+    const struct conf *conf = conf_of(src->gen);
+    struct limits_row row;
+    const char *name;
+    int limit;
+    int i;
+
+    for (i = 0; i < limits_high_water(src->shm); i++) {
+        if (!limits_copy(src->shm, i, &row))
+            continue;
+        limit = limit_of_entry(conf, &row, &name);
+        admin_row_begin(out);
+        admin_put(out, slice_of_str(name));
+        admin_put_optional_int(out, row.node >= 0, row.node);
+        admin_put(out, slice_of_str(row.user));
+        admin_put(out, slice_of_str(row.database));
+        admin_put_int(out, row.used);
+        admin_put_int(out, limit);
+        admin_put_int(out, row.waiting);
+    }
+}
+
 static int64_t count_clients(const struct admin_sources *src)
 {
     struct client_row client;
@@ -157,9 +211,11 @@ void admin_rows_limits(const struct admin_sources *src, struct admin_rows *out)
 
     put_limit(out, "max_clients", -1, count_clients(src), conf->max_clients, 0);
     for (i = 0; i < conf->nnodes; i++)
-        if (conf_has_node(conf, i) && shm_get(src->shm, SHM_QUOTAS) != NULL)
+        if (conf_has_node(conf, i) && shm_get(src->shm, SHM_LIMITS) != NULL)
             put_limit(out, "max_backend_connections", i, quota_used(src->shm, i),
                 quota_limit(src->shm, i), limits_node_waiting(src->shm, i));
+    if (shm_get(src->shm, SHM_LIMITS) != NULL)
+        put_entries(src, out);
 }
 
 /* --- SHOW POOL_PINS --- */

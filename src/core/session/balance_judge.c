@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "config/conf.h"
 #include "config/conf_param.h"
+#include "config/pools_conf.h"
 #include "parser/sql_cache.h"
 
 #include "balance_int.h"
@@ -23,6 +24,7 @@ static bool judge_is_possible(const struct client *c)
     for (i = 0; i < conf->nnodes; i++)
         nodes += conf_has_node(conf, i) ? 1 : 0;
     return conf->load_balance_mode && nodes > 1 && c->ss->rules != NULL &&
+           c->pool->cluster_node < POOLS_FIRST_TARGET &&
            (conf->backend_clustering_mode == CONF_CLUSTER_STREAMING ||
                conf->backend_clustering_mode == CONF_CLUSTER_LOGICAL) &&
            (c->link == NULL || !c->link->is_private);

@@ -58,8 +58,11 @@ enum count_kind count_kind_of(struct slice sql)
 
 void count_statement(struct sessions *ss, int node, enum count_kind kind)
 {
-    _Atomic uint64_t *cell = session_count_cell(ss->shared, ss->env->ordinal, node, kind);
+    _Atomic uint64_t *cell;
 
+    if (node >= VIEW_MAX_NODES)
+        return; /* a server of pools.conf: none of the cluster */
+    cell = session_count_cell(ss->shared, ss->env->ordinal, node, kind);
     /* One writer: a plain add is enough, readers see whole words. */
     atomic_store_explicit(
         cell, atomic_load_explicit(cell, memory_order_relaxed) + 1, memory_order_relaxed);
