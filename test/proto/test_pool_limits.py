@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_pool_limits: every limit on links and clients, with two workers, also when one of them is killed."""
+import os
+import signal
+import threading
+
+import pytest
+
+from pgt import procs, waits
+from pgt.wire import Wire
+
+from test_admin_orders import report
+
+MODE = {"pool_mode": "transaction", "num_init_children": 2}
+
+
+def login(pool, user="trust_user", database="postgres", **params) -> Wire:
+    w = Wire(pool.address, seconds=30)
+    found = w.login(user, database, **params)
+    assert found[-1].type == "Z", found[-1].fields
+    return w
+
+
+def limits(w: Wire, name: str) -> dict[tuple[str, str], int]:
+    """(user, database) -> links or clients counted."""
+    return {(r["user"], r["database"]): int(r["used"]) for r in report(w, "pool_limits") if r["name"] == name}
+
+
+def workers(pool) -> list[int]:
+    return [pid for pid in pool.pids() if "worker" in procs.command_line(pid)
+            or "wait for connection" in procs.command_line(pid) and "PCP" not in procs.command_line(pid)]
+
+
+class Load:
+    """Clients that run short queries, five per session (`stay`: in one), until told to stop."""
+
+    def __init__(self, pool, clients: list[tuple[str, str]], sql="select pg_sleep(0.002)", is_rough=False, stay=True):
+        self.stop = threading.Event()
+        self.done = [0] * len(clients)
+        self.errors: list[str] = []
+        self.is_rough = is_rough
+        self.stay = stay
+        self.threads = [threading.Thread(target=self.run, args=(pool, i, user, database, sql))
+                        for i, (user, database) in enumerate(clients)]
+        for t in self.threads:
+            t.start()
+
+    def run(self, pool, i, user, database, sql):
+        try:
+            while not self.stop.is_set():
+                w = login(pool, user, database)
+                while not self.stop.is_set():
+                    assert w.simple(sql)[-1].type == "Z"
+                    self.done[i] += 1
+                    if self.done[i] % 5 == 0 and not self.stay:
+                        break
+                w.bye()
+        except Exception as e:  # pylint: disable=broad-except
+            self.errors.append(f"{i}: {e!r}")
+
+    def finish(self) -> None:
+        if not self.is_rough:
+            waits.wait_for("everybody was served", lambda: self.errors or min(self.done) > 0, 30)
+        self.stop.set()
+        for t in self.threads:
+            t.join(60)
+        if not self.is_rough:
+            assert not self.errors, self.errors[:3]
+
+
+def watch(pg, where: str, load: Load, rounds=20) -> int:
+    """The most server sessions seen at once while everybody gets on by two queries per look."""
+    most = 0
+    for _ in range(rounds):
+        before = list(load.done)
+        most = max(most, len(pg.sessions(where)))
+        waits.wait_for("clients get on", lambda: load.errors or sum(load.done) > sum(before) + len(before), 30)
+    return most
+
+
+def test_pool_size(pg, start_pool):
+    """40 clients of two workers share 3 links."""
+    pool = start_pool(pg.address, default_pool_size=3, **MODE)
+    load = Load(pool, [("trust_user", "postgres")] * 40)
+    most = watch(pg, "usename = 'trust_user'", load)
+    w = login(pool, "postgres")
+    assert limits(w, "default_pool_size")[("trust_user", "postgres")] == 3
+    load.finish()
+    assert most == 3
+    w.bye()
+
+
+def test_database_and_user_limits(pg, start_pool):
+    """Two users in two databases: no database and no user has more than its limit, and nobody starves."""
+    pool = start_pool(pg.address, max_db_connections=3, max_user_connections=4, **MODE)
+    pairs = [(u, d) for u in ("trust_user", "other_user") for d in ("postgres", "other_db")]
+    load = Load(pool, pairs * 6)
+    for _ in range(20):
+        rows = pg.rows("select datname, usename, count(*) from pg_stat_activity where usename in "
+                       "('trust_user', 'other_user') group by 1, 2")
+        for at in (0, 1):
+            sums: dict[bytes, int] = {}
+            for r in rows:
+                sums[r[at]] = sums.get(r[at], 0) + int(r[2])
+            assert all(n <= (3, 4)[at] for n in sums.values()), rows
+        before = sum(load.done)
+        waits.wait_for("clients get on", lambda: load.errors or sum(load.done) > before + 10, 30)
+    load.finish()
+
+
+def test_node_limit_is_shared(pg, start_pool):
+    """Pools of a full node take turns: a pool without a link is not shut out by one that is always busy."""
+    pool = start_pool(pg.address, max_backend_connections=3, **MODE)
+    load = Load(pool, [("trust_user", "postgres")] * 12)
+    waits.wait_for("the first pool is busy", lambda: load.errors or min(load.done) > 5, 30)
+    late = Load(pool, [("other_user", "other_db")] * 6)
+    waits.wait_for("the second pool is served", lambda: late.errors or min(late.done) > 5, 60)
+    assert len(pg.sessions("usename in ('trust_user', 'other_user')")) <= 3
+    late.finish()
+    load.finish()
+
+
+def test_reserve(pg, start_pool):
+    """A client that has waited for reserve_pool_timeout gets a link of the reserve, not before."""
+    pool = start_pool(pg.address, default_pool_size=1, reserve_pool_size=1, reserve_pool_timeout=1,
+                      num_init_children=2)
+    first = login(pool)
+    start = waits.now()
+    second = login(pool)
+    waited = waits.now() - start
+    assert 0.8 < waited < 8 * waits.SCALE, waited
+    assert len(pg.sessions("usename = 'trust_user'")) == 2
+    third = Wire(pool.address, seconds=20)
+    third.send_startup("trust_user", "postgres")
+    assert third.is_quiet(1.5), "the reserve has one link, not two"
+    for w in (first, second):
+        w.bye()
+    assert third.authenticate("trust_user", "")[-1].type == "Z"
+    third.bye()
+
+
+@pytest.mark.parametrize("name,key", [("max_db_client_connections", "database \"postgres\""),
+                                      ("max_user_client_connections", "user \"trust_user\"")])
+def test_client_limits(pg, start_pool, name, key):
+    pool = start_pool(pg.address, num_init_children=2, **{name: 3})
+    held = [login(pool) for _ in range(3)]
+    w = Wire(pool.address)
+    w.send_startup("trust_user", "postgres")
+    found = [m for m in w.read_eof() if m.type == "E"]
+    assert len(found) == 1 and found[0].sqlstate == "53300" and found[0].fields["S"] == "FATAL", found
+    assert found[0].text == f"too many clients of {key}" and found[0].fields["D"] == f"{name} is 3."
+    other = login(pool, "other_user", "other_db")
+    assert sum(limits(other, name).values()) == 4
+    held.pop().bye()
+    waits.wait_for("the client that left is counted out", lambda: sum(limits(other, name).values()) == 3)
+    held.append(login(pool))
+    for one in held + [other]:
+        one.bye()
+
+
+def test_min_pool_size(pg, start_pool):
+    """A pool that has had a client is filled up, and stays so beyond server_idle_timeout."""
+    pool = start_pool(pg.address, min_pool_size=3, server_idle_timeout=1, **MODE)
+    login(pool).bye()
+    mine = "usename = 'trust_user'"
+    waits.wait_for("the pool is warm", lambda: len(pg.sessions(mine)) == 3, 10)
+    waits.holds_for("the pool stays warm", lambda: len(pg.sessions(mine)) == 3, 3)
+    pg.rows(f"select pg_terminate_backend(pid) from pg_stat_activity where {mine}")
+    w = login(pool)
+    waits.wait_for("the pool is warm again", lambda: len(pg.sessions(mine)) == 3, 10)
+    w.bye()
+
+
+def test_server_idle_timeout(pg, start_pool):
+    pool = start_pool(pg.address, server_idle_timeout=1, **MODE)
+    held = [login(pool) for _ in range(5)]
+    for w in held:
+        w.simple("select 1")
+    assert pg.sessions("usename = 'trust_user'")
+    waits.wait_for("idle links are closed", lambda: not pg.sessions("usename = 'trust_user'"), 10)
+    for w in held:
+        assert w.value("select 1") == "1"
+        w.bye()
+
+
+def test_server_lifetime(pg, start_pool):
+    """A link that is in use all the time is replaced, too, and no client notices."""
+    pool = start_pool(pg.address, server_lifetime=1, default_pool_size=2, **MODE)
+    load = Load(pool, [("trust_user", "postgres")] * 8)
+    waits.wait_for("the pool is full", lambda: len(pg.sessions("usename = 'trust_user'")) == 2, 10)
+    first = set(pg.sessions("usename = 'trust_user'"))
+    waits.wait_for("both links were replaced", lambda: load.errors or
+                   not first & set(pg.sessions("usename = 'trust_user'")), 20)
+    load.finish()
+
+
+def test_server_check(pg, start_pool):
+    """server_check_delay 0: every link that was idle is asked before it is lent."""
+    pool = start_pool(pg.address, server_check_delay=0, server_check_query="select 'checked'", num_init_children=1)
+    login(pool).bye()
+    waits.wait_for("the link is clean", lambda: pg.sessions("usename = 'trust_user' and query = 'DISCARD ALL'"))
+    w = login(pool)
+    assert pg.sessions("usename = 'trust_user' and query = 'select ''checked'''") == [w.pid]
+    w.bye()
+
+
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+def test_worker_is_killed(pg, start_pool, mode):
+    """kill -9 under load: counts return to the truth, nothing is lost, everybody who comes is served."""
+    pool = start_pool(pg.address, default_pool_size=4, pool_mode=mode, num_init_children=2, max_backend_connections=8)
+    load = Load(pool, [("trust_user", "postgres")] * 20 + [("other_user", "other_db")] * 20, is_rough=True, stay=mode != "session")
+    waits.wait_for("there is load", lambda: sum(load.done) > 100, 30)
+    for turn in range(3):
+        os.kill(workers(pool)[turn % 2], signal.SIGKILL)
+        before = sum(load.done)
+        waits.wait_for("two workers run", lambda: len(workers(pool)) == 2, 20)
+        more = Load(pool, [("trust_user", "postgres")] * 6 + [("other_user", "other_db")] * 6, stay=mode != "session")
+        waits.wait_for("the others are served", lambda: sum(load.done) + sum(more.done) > before + 100, 60)
+        more.finish()
+    load.finish()
+    w = login(pool, "postgres")
+
+    def is_true() -> bool:
+        counted = limits(w, "default_pool_size")
+        node = next(r for r in report(w, "pool_limits") if r["name"] == "max_backend_connections")
+        real = len(pg.sessions("usename in ('trust_user', 'other_user', 'postgres') and application_name <> 'pgpool'"))
+        clients = sum(limits(w, "max_db_client_connections").values())
+        return int(node["used"]) == sum(counted.values()) == real and clients == 1 and int(node["waiting"]) == 0
+
+    waits.wait_for("the counts are the truth", is_true, 20)
+    assert "terminated by signal 9" in pool.log() or "signal 9" in pool.log()
+    w.bye()
+
+
+def test_reconnect_storm(pg, start_pool):
+    """2,000 clients that come and go at once do not open or close server connections beyond the limit."""
+    pool = start_pool(pg.address, default_pool_size=5, **MODE)
+    login(pool).bye()
+    opened = pg.log().count("connection authorized: user=trust_user")
+    errors: list[str] = []
+
+    def come_and_go(n: int) -> None:
+        try:
+            for _ in range(n):
+                w = login(pool)
+                assert w.value("select 1") == "1"
+                w.reset() if n % 2 else w.bye()  # pylint: disable=expression-not-assigned
+        except Exception as e:  # pylint: disable=broad-except
+            errors.append(repr(e))
+
+    threads = [threading.Thread(target=come_and_go, args=(50 + i % 2,)) for i in range(40)]
+    for t in threads:
+        t.start()
+    most = 0
+    while any(t.is_alive() for t in threads):
+        most = max(most, len(pg.sessions("usename = 'trust_user'")))
+    for t in threads:
+        t.join()
+    assert not errors, errors[:3]
+    assert 1 <= most <= 5
+    assert pg.log().count("connection authorized: user=trust_user") - opened <= 5
+
+
+def test_server_refuses(fake, start_pool):
+    """A server without room: clients wait instead of failing, and are served when there is some."""
+    from pgt import fake as f  # pylint: disable=import-outside-toplevel
+    seen: list[float] = []
+    room = threading.Event()
+
+    def script(conn):
+        seen.append(waits.now())
+        if not room.is_set():
+            conn.send(f.error("53300", "sorry, too many clients already", "FATAL"))
+            return
+        f.serve(conn)
+
+    server = fake(script)
+    pool = start_pool(server.address, num_init_children=2, query_wait_timeout=60)
+    waiting = [Wire(pool.address, seconds=30) for _ in range(10)]
+    for w in waiting:
+        w.send_startup("fake", "postgres")
+    waits.wait_for("it was tried again", lambda: len(seen) >= 4, 20)
+    assert all(w.is_quiet(0.05) for w in waiting), "a client was told instead of waiting"
+    assert len(seen) < 40, "the server is not left alone"
+    assert "refuses connections" in pool.log()
+    room.set()
+    for w in waiting:
+        assert w.authenticate("fake", "")[-1].type == "Z"
+        w.bye()
