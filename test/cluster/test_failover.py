@@ -405,8 +405,8 @@ def test_switchover_by_sql(trio, orders):
     assert is_primary(trio.nodes[trio.at]) and not Path(trio.primary.data / "postgresql.auto.conf").read_text(
         encoding="utf-8").count("default_transaction_read_only")
     waits.wait_for("the old primary is not used", lambda: column(pool, "status")[trio.at] == "quarantine")
-    waits.wait_for("the other one follows", lambda: show(pool)[other]["replication_state"] == "streaming", 20)
-    assert trio.nodes[other].value("select count(*) from pg_stat_wal_receiver where received_tli = 2") == "1"
+    waits.wait_for("the other one follows", lambda: trio.nodes[other].value(
+        "select count(*) from pg_stat_wal_receiver where received_tli = 2 and status = 'streaming'") == "1", 20)
     host = f"127.0.0.1({trio.nodes[new].port})"
     assert f"=== Starting promotion. promote host {host} ===" in pool.log()
     assert f"=== Promotion done. promoted host {host} ===" in pool.log()

@@ -259,6 +259,7 @@ def test_faked_losses(trio, start_pool):
     request = pool.home / "backend_down_request"
     request.write_text(f"{lost}\tdown\n", encoding="utf-8")
     waits.wait_for("the loss is seen", lambda: column(pool, "status")[lost] == "down")
+    assert request.read_text(encoding="utf-8") == f"{lost}\talready_down\n"
     words = ["down" if i == lost else "up" for i in range(3)]
     waits.wait_for("the status file says so", lambda:
                    (pool.home / "pgpool_status").read_text(encoding="utf-8").split() == words)

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/conf.h"
+#include "process/common/role_conf.h"
 #include "sys/clock.h"
 
 #include "monitor_int.h"
@@ -88,6 +89,9 @@ static void on_publish(struct task *t)
 
     monitor_act_step(m);
     n = decide_take_events(&m->decide, m->events, DECIDE_MAX_EVENTS);
+    for (i = 0; i < n && conf_now(m)->health_check_test; i++)
+        if (m->events[i].type == DECIDE_EV_DOWN)
+            monitor_fake_mark(role_loop_gen(&m->role), m->events[i].node);
     set_weights(m);
     view_publish(m->role.env->shm, &m->decide.view);
     for (i = 0; i < n; i++) {
@@ -154,8 +158,8 @@ static void ask(struct watched *w)
         .sqlstate = "",
         .message = "the file backend_down_request says so"};
 
-    if (conf_now(w->m)->health_check_test &&
-        monitor_fake_is_down(role_loop_gen(&w->m->role), w->id))
+    if (conf_now(w->m)->health_check_test && monitor_fake_is_down(role_loop_gen(&w->m->role), w->id,
+                                                 w->m->decide.view.node[w->id].status == VIEW_DOWN))
         take_in(w, &fake);
     else
         probe_start(w->probe);
@@ -380,6 +384,7 @@ int monitor_main(struct proc_env *env)
     m->role.on_mail = on_mail;
     m->role.on_reload = on_reload;
     probe_forget_environment();
+    role_conf_stand_beside(env->conf);
     role_loop_init(&m->role, env);
     start(m);
     status = role_loop_run(&m->role);

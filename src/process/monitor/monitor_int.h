@@ -100,8 +100,11 @@ void monitor_delay_schedule(struct monitor *m);
 void monitor_delay_fini(struct monitor *m);
 
 /* monitor_fake.c: health_check_test. */
-/* True when the file backend_down_request names `id` as down. */
-bool monitor_fake_is_down(const struct conf_gen *gen, int id);
+/* True when the file backend_down_request names `id` as down, or, with `already`, as already down.
+ */
+bool monitor_fake_is_down(const struct conf_gen *gen, int id, bool already);
+/* The request about `id` was carried out: its word becomes already_down. */
+void monitor_fake_mark(const struct conf_gen *gen, int id);
 
 /* monitor_orders.c: operators. */
 /* Carries out what MAIL_NODE_COMMAND asks for. True when the view may have changed. */
