@@ -6,9 +6,11 @@
 #include "process/common/role_conf.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "config/conf.h"
 #include "sys/logdest.h"
@@ -112,4 +114,11 @@ struct conf_gen *role_conf_read(int fd, struct err *err)
     mem_free(text);
     close(fd);
     return gen;
+}
+
+void role_conf_stand_beside(const struct conf_gen *gen)
+{
+    if (chdir(conf_base_dir(gen)) == -1)
+        log_at(LVL_WARNING, "could not change to folder \"%s\": %s", conf_base_dir(gen),
+            strerror(errno));
 }

@@ -17,5 +17,8 @@ void role_conf_log_report(const struct conf_report *report);
 /* Reads the generation that MAIL_RELOAD carries; closes `fd`. Owned by the caller; NULL with *err.
  */
 struct conf_gen *role_conf_read(int fd, struct err *err);
+/* Makes the folder of pgpool.conf this process's own. Relative names of certificates begin there,
+ * and libpq, which opens them, knows no other base. For processes that use libpq. */
+void role_conf_stand_beside(const struct conf_gen *gen);
 
 #endif
