@@ -592,6 +592,72 @@ START_TEST(nodes_come_and_go_by_reload)
 }
 END_TEST
 
+START_TEST(a_broken_link_and_one_failed_probe_are_a_loss)
+{
+    rules->error_is_loss = true;
+    decide_init(d, rules, now_us);
+    all_well(0);
+    decide_on_suspect(d, 1);
+    silent(1);
+    ck_assert_int_eq(status_of(1), VIEW_DOWN);
+    silent(2); /* nobody complained of this one */
+    ck_assert_int_eq(status_of(2), VIEW_UP);
+    decide_on_suspect(d, 2);
+    standby(2, 1);
+    ck_assert_int_eq(status_of(2), VIEW_UP);
+}
+END_TEST
+
+START_TEST(a_shutdown_is_a_loss_where_it_is_to_be)
+{
+    int i;
+
+    for (i = 0; i < 2; i++) {
+        rules->shutdown_is_loss = i == 1;
+        decide_init(d, rules, now_us);
+        all_well(0);
+        step(1, DECIDE_BUSY, "57P03"); /* no link broke */
+        ck_assert_int_eq(status_of(1), VIEW_UP);
+        decide_on_suspect(d, 1);
+        step(1, DECIDE_BUSY, "57P03");
+        ck_assert_int_eq(status_of(1), i == 1 ? VIEW_DOWN : VIEW_UP);
+    }
+}
+END_TEST
+
+START_TEST(a_barred_primary_is_not_taken_back)
+{
+    all_well(0);
+    lose(0);
+    d->view.sw.barred = 0;
+    primary(0, 1);
+    ck_assert_int_eq(d->view.primary, VIEW_NO_NODE);
+    ck_assert_int_ne(status_of(0), VIEW_UP);
+    d->view.sw.barred = VIEW_NO_NODE;
+    primary(0, 1);
+    ck_assert_int_eq(d->view.primary, 0);
+    ck_assert_int_eq(status_of(0), VIEW_UP);
+}
+END_TEST
+
+START_TEST(writes_wait_only_for_a_primary_that_was)
+{
+    decide_init(d, rules, now_us);
+    ck_assert(!view_must_hold_writes(&d->view));
+    standby(1, 1);
+    ck_assert(!view_must_hold_writes(&d->view)); /* nobody to wait for */
+    all_well(0);
+    ck_assert(view_can_write(&d->view));
+    ck_assert(!view_must_hold_writes(&d->view));
+    silent(0); /* before it is given up */
+    ck_assert(view_must_hold_writes(&d->view));
+    ck_assert(!view_can_read(&d->view, 0));
+    ck_assert(view_can_read(&d->view, 1));
+    primary(0, 1);
+    ck_assert(!view_must_hold_writes(&d->view));
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("decide");
@@ -616,6 +682,10 @@ int main(void)
     tcase_add_test(t, after_a_restart_the_older_timeline_loses);
     tcase_add_loop_test(t, of_two_primaries_the_one_with_standbys_counts, 0, PLACES);
     tcase_add_test(t, a_foreign_primary_is_told_of);
+    tcase_add_test(t, a_broken_link_and_one_failed_probe_are_a_loss);
+    tcase_add_test(t, a_shutdown_is_a_loss_where_it_is_to_be);
+    tcase_add_test(t, a_barred_primary_is_not_taken_back);
+    tcase_add_test(t, writes_wait_only_for_a_primary_that_was);
     tcase_add_loop_test(t, the_primary_keeps_its_role_while_it_is_retried, 0, PLACES);
     tcase_add_test(t, a_detached_node_stays_until_attached);
     tcase_add_loop_test(t, a_detached_primary_is_no_primary, 0, PLACES);
