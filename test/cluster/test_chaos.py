@@ -13,9 +13,9 @@ import time
 
 import pytest
 
-from pgt import crowd, postgres, procs, proxy, shadow, waits
+from pgt import crowd, postgres, procs, proxy, relay, shadow, waits
 
-from recovery_lab import Cluster, Pcp, statuses
+from recovery_lab import Cluster, Pcp, fake_ssh, statuses
 
 SYNC = "ANY 1 (server0, server1, server2)"
 SECONDS = float(os.environ.get("PGT_CHAOS_SECONDS", "25"))
@@ -32,8 +32,8 @@ pytestmark = [
 class Chaos:
     """One run: the deeds, chosen by a seed, and how to get back to a whole cluster after each."""
 
-    def __init__(self, pool, cluster: Cluster, seed: int):
-        self.pool, self.cluster = pool, cluster
+    def __init__(self, pool, cluster: Cluster, relays: list[relay.Relay], seed: int):
+        self.pool, self.cluster, self.relays = pool, cluster, relays
         self.pcp = Pcp(pool)
         self.random = random.Random(seed)
         self.told: list[str] = [f"seed {seed}"]
@@ -146,6 +146,21 @@ class Chaos:
             self.tell(f"freeze the primary, node {primary}, for {seconds:.1f} s")
             self.freeze(primary, seconds)
 
+    def black_hole(self) -> None:
+        """pgpool hears nothing of a node any more, nor does who streams from it through here."""
+        i, seconds = self.random.randrange(3), self.random.choice([0.5, 1.5, 8])
+        self.tell(f"black hole before node {i} for {seconds} s")
+        self.relays[i].open.clear()
+        self.pace.wait(seconds)
+        self.relays[i].open.set()
+
+    def latency(self) -> None:
+        i, delay = self.random.randrange(3), self.random.choice([0.02, 0.1, 0.3])
+        self.tell(f"node {i} answers {delay} s late, for 3 s")
+        self.relays[i].delay_s = delay
+        self.pace.wait(3)
+        self.relays[i].delay_s = 0
+
     def terminate_sessions(self) -> None:
         i = self.random.randrange(3)
         n = self.cluster.nodes[i].ask("select count(pg_terminate_backend(pid)) from pg_stat_activity where backend_type = "
@@ -183,7 +198,7 @@ class Chaos:
     def go(self, seconds: float) -> None:
         deeds = [self.kill_primary, self.kill_standby, self.restart_standby, self.freeze_standby, self.freeze_primary,
                  self.terminate_sessions, self.detach_and_attach, self.switch_over, self.kill_worker, self.kill_monitor,
-                 self.kill_control]
+                 self.kill_control, self.black_hole, self.latency]
         self.random.shuffle(deeds)
         done = 0
         while time.monotonic() < self.began + seconds or done < 3:
@@ -202,10 +217,20 @@ def stop_or_go(pid: int, number: int) -> None:
 
 
 @pytest.fixture
-def cluster():
+def cluster(monkeypatch):
+    monkeypatch.setenv("PGPOOL_SSH", str(fake_ssh()))
     it = Cluster(3, synchronous_standby_names=SYNC, synchronous_commit="on")
     yield it
     it.end()
+
+
+@pytest.fixture
+def relays(cluster):
+    """pgpool knows the servers by other addresses, with something in between."""
+    them = [relay.Relay(f"127.0.0.{11 + i}", node.address) for i, node in enumerate(cluster.nodes)]
+    yield them
+    for one in them:
+        one.close()
 
 
 def check(cluster: Cluster, chaos: Chaos, load: crowd.Crowd, ended: float) -> None:
@@ -220,11 +245,11 @@ def check(cluster: Cluster, chaos: Chaos, load: crowd.Crowd, ended: float) -> No
         assert client.tally.done and client.tally.done[-1].ended > ended, f"a client was not served at the end: {client.tally.failed[-3:]}"
 
 
-def test_chaos(cluster, start_pool):
-    conf = cluster.pool_conf(auto_promote=True, load_balance_mode=True, health_check_max_retries=0, auto_failback_interval=1,
+def test_chaos(cluster, relays, start_pool):
+    conf = cluster.pool_conf(auto_promote=True, load_balance_mode=True, health_check_max_retries=0, auto_failback_interval=1, health_check_timeout=3,
                              pool_mode=os.environ.get("PGT_CHAOS_POOL_MODE", "session"))
-    pool = start_pool(*[n.address for n in cluster.nodes], **conf)
-    chaos = Chaos(pool, cluster, SEED)
+    pool = start_pool(*[r.address for r in relays], **conf)
+    chaos = Chaos(pool, cluster, relays, SEED)
     cluster.nodes[0].rows(crowd.TABLE)
     chaos.settle()
     load = crowd.Crowd(pool.address, writers=4, readers=3, pause_s=0.02)

@@ -12,7 +12,7 @@ import pytest
 from pgt import postgres, procs, proxy, shadow, waits
 from pgt.wire import Address
 
-from recovery_lab import EXAMPLES, Cluster, Pcp, pool_rows, statuses
+from recovery_lab import EXAMPLES, Cluster, Pcp, fake_ssh, pool_rows, statuses
 
 pytestmark = [
     pytest.mark.skipif(not postgres.is_installed() or shadow.pg_config() is None,
@@ -190,11 +190,8 @@ def test_their_tool_recovers_too(cluster, make):
 
 def test_over_ssh(start_pool, monkeypatch, tmp_path):
     """The other host is reached by ssh: here by a program that does what ssh would do."""
-    home = procs.folder("ssh", postgres.OS_USER)
-    fake = home / "ssh"
-    fake.write_text(f'#!/bin/bash\necho "$1" >>{home}/log\nshift\nexec bash -c "$*"\n', encoding="ascii")
-    fake.chmod(0o755)
-    monkeypatch.setenv("PGPOOL_SSH", str(fake))
+    ssh = fake_ssh()
+    monkeypatch.setenv("PGPOOL_SSH", str(ssh))
     cluster = Cluster(2, listen_addresses="127.0.0.1,127.0.0.2")
     try:
         primary, standby = cluster.nodes
@@ -205,7 +202,7 @@ def test_over_ssh(start_pool, monkeypatch, tmp_path):
         shutil.rmtree(standby.data)
         done = pool.pcp.run("recovery_node", "1")
         assert done.returncode == 0, done.stderr + pool.log()[-3000:]
-        assert set((home / "log").read_text(encoding="ascii").split()) == {"postgres@127.0.0.2"}
+        assert set((ssh.parent / "log").read_text(encoding="ascii").split()) == {"postgres@127.0.0.2"}
         assert statuses(pool)[1] == ("up", "standby")
     finally:
         cluster.end()
