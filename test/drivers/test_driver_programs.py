@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_driver_programs: drivers of other languages in their ordinary use: 20 clients on two links, in transaction
+mode and with links forced to change; and in session mode, with a link each.
+
+The programs are built by `test/drivers/install FOLDER`; PGT_DRIVERS names the folder. One that is not there is
+skipped by name.
+"""
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pgt import plugin, proxy, waits
+
+CLIENTS = 20
+PROGRAMS = {
+    "pgx": (["go/pgx_clients"], "drv_pgx"),
+    "jdbc": (["java/JdbcClients.class"], "drv_jdbc"),
+    "node": (["node/node_modules/pg-cursor/package.json"], "drv_node"),
+    "tokio": (["rust/target/release/tokio_clients"], "drv_tokio"),
+}
+
+
+def command(name: str, home: Path) -> list[str]:
+    return {"pgx": [str(home / "go/pgx_clients")],
+            "jdbc": ["java", "-cp", f"{home / 'java'}:{home / 'java/postgresql.jar'}", "JdbcClients"],
+            "node": ["node", str(home / "node/node_clients.js")],
+            "tokio": [str(home / "rust/target/release/tokio_clients")]}[name]
+
+
+@pytest.fixture(scope="module", params=["transaction", "session"])
+def pool(pg, request):
+    plugin.need_pgpool()
+    conf = {"pool_mode": "transaction", "pool_test_rotate": True, "num_init_children": 2, "max_backend_connections": 2,
+            "query_wait_timeout": 60}
+    pool = proxy.start_pgpool([pg.address], conf if request.param == "transaction" else {})
+    yield pool
+    pool.stop()
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_program(pg, pool, name):
+    home = Path(os.environ.get("PGT_DRIVERS", "/nonexistent"))
+    needs, table = PROGRAMS[name]
+    if not all((home / n).exists() for n in needs):
+        pytest.skip(f"{name} is not built: test/drivers/install FOLDER, PGT_DRIVERS=FOLDER")
+    pg.rows(f"drop table if exists {table}")
+    pg.rows(f"create table {table}(client int, n int, unique (client, n))")
+    done = subprocess.run([*command(name, home), "127.0.0.1", str(pool.port), str(CLIENTS)], capture_output=True,
+                          text=True, timeout=110 * waits.SCALE, check=False)
+    assert done.returncode == 0 and f"ok {CLIENTS}" in done.stdout, (done.stdout + done.stderr)[-3000:]
+    assert int(pg.value(f"select count(*) from {table}")) >= CLIENTS * 5
