@@ -19,7 +19,7 @@
 #include "crypto/secret.h"
 
 /* Users remembered at most; the one unused for longest is forgotten. */
-#define AUTH_BOOK_USERS 10000
+#define AUTH_BOOK_USERS 4000
 
 struct auth_book;
 

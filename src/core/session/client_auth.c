@@ -31,6 +31,7 @@ static void auth_let_go(struct client_auth *a)
 {
     auth_job_leave(&a->job);
     auth_lookup_cancel(&a->wait);
+    pool_request_cancel(&a->c->login->req);
 }
 
 static const char *auth_where(const struct client_auth *a, char *out, size_t size)
@@ -432,7 +433,8 @@ void client_auth_free(struct client_auth **ap)
     *ap = NULL;
     if (a == NULL)
         return;
-    auth_let_go(a);
+    auth_job_leave(&a->job);
+    auth_lookup_cancel(&a->wait);
     timer_stop(a->c->ss->loop, &a->delay);
     scram_server_fini(&a->scram);
     cred_free(&a->stored);

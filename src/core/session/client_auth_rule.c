@@ -146,12 +146,18 @@ void client_auth_ask_question(struct client_auth *a, void (*again)(struct client
     auth_job_start(a->sa->jobs, &h->job);
 }
 
+/* replication=database is a session in a data base: its lines are those of the data base. */
+static bool is_physical(struct slice replication)
+{
+    return replication.n > 0 && !slice_eq_str(replication, "database");
+}
+
 void client_auth_match(struct client_auth *a)
 {
     struct hba_oracle oracle = auth_oracle(a);
     struct hba_query q = {.addr = a->addr,
         .tls = a->facts.tls,
-        .replication = slice_eq_str(a->c->login->startup.replication, "true"),
+        .replication = is_physical(a->c->login->startup.replication),
         .user = client_auth_user(a),
         .database = a->c->login->startup.database};
     struct err err = {0};

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * test_auth_book.c: what is stored and what is learned about users stay apart; files and answers
+ * replace each other as they should; the guard counts per address. */
+#include "config.h"
+
+#include "auth/auth_book.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "auth/auth_guard.h"
+#include "base/mem.h"
+#include "crypto/crypto.h"
+
+#define SECOND 1000000
+
+static struct auth_book *book;
+static char folder[] = "/tmp/test_auth_book.XXXXXX";
+static char path[200];
+static unsigned nwrites;
+
+static void set_up(void)
+{
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/pool_passwd", folder);
+    book = auth_book_new();
+}
+
+static void tear_down(void)
+{
+    auth_book_free(&book);
+    unlink(path);
+    rmdir(folder);
+    memcpy(folder + strlen(folder) - 6, "XXXXXX", 6);
+}
+
+static struct slice str(const char *s)
+{
+    return slice_of_str(s);
+}
+
+/* A new file each time, as pg_enc writes it: its inode differs even within one tick of the clock.
+ */
+static void write_passwd(const char *text)
+{
+    char fresh[220];
+    FILE *f;
+
+    snprintf(fresh, sizeof fresh, "%s.%u", path, nwrites++);
+    f = fopen(fresh, "w");
+    ck_assert_ptr_nonnull(f);
+    fputs(text, f);
+    fclose(f);
+    ck_assert_int_eq(rename(fresh, path), 0);
+    auth_book_load_passwd(book, path, NULL, false);
+}
+
+static struct scram_verifier make_verifier(const char *password, const char *salt)
+{
+    struct scram_verifier v;
+
+    ck_assert_int_eq(scram_verifier_build(str(password), str(salt), 4096, &v, NULL), 0);
+    return v;
+}
+
+static bool put_verifier(const char *user, const struct scram_verifier *v, int64_t now)
+{
+    struct buf text = {0};
+    bool changed;
+
+    scram_verifier_format(v, &text);
+    changed = auth_book_put_answer(book, str(user), buf_slice(&text), now);
+    buf_free(&text);
+    return changed;
+}
+
+static struct scram_keys make_keys(const char *password, const char *salt)
+{
+    struct scram_keys keys;
+
+    ck_assert_int_eq(scram_keys_derive(str(password), str(salt), 4096, &keys, NULL), 0);
+    return keys;
+}
+
+START_TEST(test_file)
+{
+    struct auth_stored st;
+
+    ck_assert(!auth_book_find_passwd(book, str("ann"), &st));
+    write_passwd("ann:one\nbob:md5"
+                 "0123456789abcdef0123456789abcdef\n");
+    ck_assert(auth_book_find_passwd(book, str("ann"), &st));
+    ck_assert_int_eq(st.cred->kind, CRED_PLAIN);
+    ck_assert(auth_book_find_passwd(book, str("bob"), &st));
+    ck_assert_int_eq(st.cred->kind, CRED_MD5);
+    ck_assert_uint_eq(auth_book_login(book, str("ann"))->hold, AUTH_HOLD_PASSWORD);
+    ck_assert_uint_eq(auth_book_login(book, str("bob"))->hold, AUTH_HOLD_MD5);
+    write_passwd("ann:two\n");
+    ck_assert(secret_equal(&auth_book_login(book, str("ann"))->password, str("two")));
+    ck_assert(!auth_book_find_passwd(book, str("bob"), &st));
+    ck_assert_ptr_null(auth_book_login(book, str("bob")));
+    unlink(path);
+    auth_book_load_passwd(book, path, NULL, false);
+    ck_assert(!auth_book_find_passwd(book, str("ann"), &st));
+    ck_assert_ptr_null(auth_book_login(book, str("ann")));
+}
+END_TEST
+
+START_TEST(test_mapped_user_opens_nothing_of_its_own)
+{
+    struct auth_stored st;
+
+    write_passwd("ann:one:app:secret\n");
+    ck_assert(auth_book_find_passwd(book, str("ann"), &st));
+    ck_assert(slice_eq(st.server_user, str("app")));
+    ck_assert(secret_equal(&st.server_cred->text, str("secret")));
+    ck_assert_ptr_null(auth_book_login(book, str("ann")));
+    ck_assert_ptr_null(auth_book_login(book, str("app")));
+    auth_book_learn_cred(book, str("app"), st.server_cred);
+    ck_assert(secret_equal(&auth_book_login(book, str("app"))->password, str("secret")));
+    ck_assert(!auth_book_find_passwd(book, str("app"), &st));
+}
+END_TEST
+
+START_TEST(test_answers_expire)
+{
+    struct scram_verifier v = make_verifier("pw", "salt");
+    struct auth_stored st;
+
+    ck_assert(!auth_book_find_answer(book, str("ann"), 0, SECOND, &st));
+    ck_assert(!put_verifier("ann", &v, 5 * SECOND));
+    ck_assert(auth_book_find_answer(book, str("ann"), 6 * SECOND, SECOND, &st));
+    ck_assert_int_eq(st.cred->kind, CRED_SCRAM);
+    ck_assert_int_eq(st.age_us, SECOND);
+    ck_assert(!auth_book_find_answer(book, str("ann"), 6 * SECOND + 1, SECOND, &st));
+    auth_book_put_answer(book, str("nobody"), slice_of(NULL, 0), 0);
+    ck_assert(auth_book_find_answer(book, str("nobody"), 0, 0, &st));
+    ck_assert_int_eq(st.cred->kind, CRED_NONE);
+    auth_book_drop_answer(book, str("ann"));
+    ck_assert(!auth_book_find_answer(book, str("ann"), 5 * SECOND, SECOND, &st));
+    ck_assert_msg(!put_verifier("ann", &v, 6 * SECOND), "the same as before: no change");
+}
+END_TEST
+
+START_TEST(test_changed_password_forgets_the_keys)
+{
+    struct scram_verifier old = make_verifier("old", "salt1");
+    struct scram_verifier new = make_verifier("new", "salt2");
+    struct scram_keys keys = make_keys("old", "salt1");
+
+    put_verifier("ann", &old, 0);
+    ck_assert_ptr_null(auth_book_login(book, str("ann")));
+    auth_book_learn_keys(book, str("ann"), &keys);
+    ck_assert_uint_eq(auth_book_login(book, str("ann"))->hold, AUTH_HOLD_KEYS);
+    ck_assert(!put_verifier("ann", &old, 1));
+    ck_assert_ptr_nonnull(auth_book_login(book, str("ann")));
+    ck_assert(put_verifier("ann", &new, 2));
+    ck_assert_ptr_null(auth_book_login(book, str("ann")));
+    auth_book_learn_password(book, str("ann"), str("new"));
+    ck_assert(auth_book_put_answer(book, str("ann"), slice_of(NULL, 0), 3));
+    ck_assert_msg(auth_book_login(book, str("ann")) == NULL, "a locked user opens nothing");
+}
+END_TEST
+
+START_TEST(test_learned_goes_before_the_file)
+{
+    struct scram_keys keys = make_keys("new", "salt");
+
+    write_passwd("ann:old\n");
+    auth_book_learn_keys(book, str("ann"), &keys);
+    auth_book_learn_password(book, str("ann"), str("new"));
+    ck_assert(secret_equal(&auth_book_login(book, str("ann"))->password, str("new")));
+    ck_assert_msg((auth_book_login(book, str("ann"))->hold & AUTH_HOLD_KEYS) == 0,
+        "keys of an unknown password are not kept beside a new one");
+    auth_book_forget(book, str("ann"));
+    ck_assert(secret_equal(&auth_book_login(book, str("ann"))->password, str("old")));
+    ck_assert_ptr_null(auth_book_login(book, str("bob")));
+}
+END_TEST
+
+START_TEST(test_derived_verifier_is_made_once_and_follows)
+{
+    struct scram_verifier a;
+    struct scram_verifier b;
+    struct cred cred = {0};
+
+    cred_from_plain(str("one"), &cred);
+    ck_assert_int_eq(auth_book_verifier(book, str("ann"), &cred, str("secret"), &a, NULL), 0);
+    ck_assert_int_eq(auth_book_verifier(book, str("ann"), &cred, str("secret"), &b, NULL), 0);
+    ck_assert_mem_eq(a.stored_key, b.stored_key, sizeof a.stored_key);
+    cred_from_plain(str("two"), &cred);
+    ck_assert_int_eq(auth_book_verifier(book, str("ann"), &cred, str("secret"), &b, NULL), 0);
+    ck_assert_mem_ne(a.stored_key, b.stored_key, sizeof a.stored_key);
+    cred_free(&cred);
+}
+END_TEST
+
+START_TEST(test_number_of_users_is_bounded)
+{
+    struct auth_stored st;
+    char name[32];
+    unsigned i;
+
+    for (i = 0; i < AUTH_BOOK_USERS + 100; i++) {
+        snprintf(name, sizeof name, "user%u", i);
+        auth_book_put_answer(book, str(name), str("pw"), 0);
+        ck_assert(auth_book_find_answer(book, str("user0"), 0, 0, &st));
+    }
+    ck_assert_msg(!auth_book_find_answer(book, str("user1"), 0, 0, &st), "the oldest is gone");
+    ck_assert(auth_book_find_answer(book, str(name), 0, 0, &st));
+}
+END_TEST
+
+START_TEST(test_guard)
+{
+    struct auth_guard *g = mem_alloc_zero(auth_guard_bytes());
+    struct hba_addr a = {4, {192, 0, 2, 1}};
+    struct hba_addr b = {4, {192, 0, 2, 2}};
+    struct hba_addr six = {16, {0x20, 1, 0xd, 0xb8, 0, 0, 0, 1, 9}};
+    struct hba_addr same_net = {16, {0x20, 1, 0xd, 0xb8, 0, 0, 0, 1, 7}};
+    struct hba_addr local = {0, {0}};
+    int i;
+
+    auth_guard_init(g);
+    ck_assert_uint_eq(auth_guard_secret(g).n, 32);
+    for (i = 0; i < 5; i++) {
+        ck_assert(!auth_guard_is_blocked(g, &a, 100, 5));
+        auth_guard_count(g, &a, 100);
+        auth_guard_count(g, &six, 100);
+        auth_guard_count(g, &local, 100);
+    }
+    ck_assert(auth_guard_is_blocked(g, &a, 159, 5));
+    ck_assert(!auth_guard_is_blocked(g, &a, 159, 6));
+    ck_assert(!auth_guard_is_blocked(g, &a, 159, 0));
+    ck_assert(!auth_guard_is_blocked(g, &b, 159, 5));
+    ck_assert_msg(auth_guard_is_blocked(g, &same_net, 159, 5), "one customer has many addresses");
+    ck_assert(!auth_guard_is_blocked(g, &local, 159, 5));
+    ck_assert(!auth_guard_is_blocked(g, &a, 160, 5));
+    auth_guard_count(g, &a, 161);
+    ck_assert(auth_guard_is_blocked(g, &a, 161, 1));
+    ck_assert(!auth_guard_is_blocked(g, &a, 161, 2));
+    mem_free(g);
+}
+END_TEST
+
+START_TEST(test_guard_with_many_addresses)
+{
+    struct auth_guard *g = mem_alloc_zero(auth_guard_bytes());
+    struct hba_addr a = {4, {0}};
+    unsigned i;
+
+    auth_guard_init(g);
+    for (i = 0; i < 100000; i++) {
+        memcpy(a.bytes, &i, sizeof i);
+        auth_guard_count(g, &a, 100 + i / 1000);
+        ck_assert(auth_guard_is_blocked(g, &a, 100 + i / 1000, 1));
+    }
+    mem_free(g);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("auth_book");
+    TCase *tc = tcase_create("all");
+    SRunner *runner = srunner_create(s);
+    int failed;
+
+    if (!crypto_is_built())
+        return 77;
+    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_add_test(tc, test_file);
+    tcase_add_test(tc, test_mapped_user_opens_nothing_of_its_own);
+    tcase_add_test(tc, test_answers_expire);
+    tcase_add_test(tc, test_changed_password_forgets_the_keys);
+    tcase_add_test(tc, test_learned_goes_before_the_file);
+    tcase_add_test(tc, test_derived_verifier_is_made_once_and_follows);
+    tcase_add_test(tc, test_number_of_users_is_bounded);
+    tcase_add_test(tc, test_guard);
+    tcase_add_test(tc, test_guard_with_many_addresses);
+    suite_add_tcase(s, tc);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
