@@ -66,19 +66,6 @@ static bool in_transaction(const struct client *c)
                           : c->row->tx_status == 'T' || c->row->tx_status == 'E';
 }
 
-/* What holds for the client's user and database; looked up anew after a reload. */
-static const struct pool_settings *limits_settings(struct client *c)
-{
-    uint64_t number = conf_number(c->ss->gen);
-
-    if (c->limits.settings == NULL || c->limits.conf_number != number) {
-        c->limits.settings =
-            pools_conf_find(c->ss->conf, pool_database(c->pool), pool_user(c->pool));
-        c->limits.conf_number = number;
-    }
-    return c->limits.settings;
-}
-
 /* PGPOOL SET client_idle_limit comes before what is set for the database. */
 static int64_t idle_limit_ms(struct client *c, const struct pool_settings *set)
 {
@@ -92,7 +79,7 @@ static int64_t idle_limit_ms(struct client *c, const struct pool_settings *set)
 
 static struct deadline limits_next(struct client *c)
 {
-    const struct pool_settings *set = limits_settings(c);
+    const struct pool_settings *set = c->pool->set;
     const struct client_stats *st = &c->stats;
     struct deadline d = {0};
 
@@ -139,7 +126,7 @@ void client_limits_on_busy(struct client *c)
         return;
     if (c->stats.wait_us <= 0) {
         c->limits.told_to_wait = false;
-        set = limits_settings(c);
+        set = c->pool->set;
         if (set->query_timeout_ms == 0 && set->transaction_timeout_ms == 0)
             return;
     }
@@ -154,7 +141,7 @@ void client_limits_on_quiet(struct client *c)
 
     if (!limits_apply(c))
         return;
-    set = limits_settings(c);
+    set = c->pool->set;
     if (set->client_idle_limit_ms == 0 && set->idle_transaction_timeout_ms == 0 &&
         set->transaction_timeout_ms == 0 && c->override == NULL)
         return;

@@ -29,15 +29,11 @@
 #include <stdint.h>
 
 struct client;
-struct pool_settings;
 
 /* Part of struct client. */
 struct client_limits {
-    const struct pool_settings
-        *settings;        /* for the client's user and database, of generation ... */
-    uint64_t conf_number; /* ... this; 0: not looked up yet */
-    int64_t due_us;       /* when the timer is going to fire; 0: it is not armed by this file */
-    bool told_to_wait;    /* query_wait_notify was said of the present wait */
+    int64_t due_us;    /* when the timer is going to fire; 0: it is not armed by this file */
+    bool told_to_wait; /* query_wait_notify was said of the present wait */
 };
 
 /* The session begins; see above. */
