@@ -239,6 +239,11 @@ uint64_t prepset_named(const struct prepset *s, struct slice name)
     return 0;
 }
 
+struct slice prepset_any_named(const struct prepset *s)
+{
+    return s->named == NULL ? slice_of(NULL, 0) : slice_of(s->named->name, s->named->len);
+}
+
 void prepset_drop_named(struct prepset *s, struct slice name)
 {
     struct prep_named **pp = &s->named;

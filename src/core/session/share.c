@@ -113,6 +113,7 @@ void share_adopt(struct client *c, struct link *link)
     c->epoch = link->epoch;
     s->phase = SHARE_ATTACHED;
     s->is_fresh = true;
+    s->homeless_until_us = 0;
     s->last_link = link->id;
     varset_assign(&s->vars.link, link->vars);
     show_loan(c);

@@ -85,6 +85,15 @@ static bool is_plain_read(const struct sql_facts *facts)
            (facts->stmts[0].flags & SQL_F_READ_ONLY) != 0 && facts->stmts[0].nfuncs == 0;
 }
 
+/* A node that just failed this client: the view will know in a moment. */
+static bool is_avoided(const struct client *c, int node)
+{
+    const struct share *s = c->share;
+
+    return s->avoid_until_us != 0 && node == s->avoid_node &&
+           loop_now_us(c->ss->loop) < s->avoid_until_us;
+}
+
 /* The node for a simple query. */
 static enum feed_step choose(
     struct client *c, struct slice sql, const struct sql_facts **facts, int *node)
@@ -103,7 +112,7 @@ static enum feed_step choose(
         return step;
     c->balance->ask_failed = false;
     if (may_leave(c, &d)) {
-        *node = d.node;
+        *node = is_avoided(c, d.node) ? *node : d.node;
         s->may_retry = !s->is_virtual;
         return FEED_PASS;
     }
@@ -130,9 +139,9 @@ static enum feed_step get_link(struct client *c, struct feed_run *run, int node)
 {
     enum feed_step step;
 
-    if (node == VIEW_NO_NODE)
+    if (node == VIEW_NO_NODE || (node == c->pool->cluster_node && node < POOLS_FIRST_TARGET &&
+                                    view_must_hold_writes(&c->ss->view)))
         return share_wait_for_primary(c);
-    c->share->homeless_until_us = 0;
     step = share_attach(c, node);
     return step == FEED_PASS ? share_make_ready(c, run) : step;
 }
@@ -142,10 +151,11 @@ static void keep_for_retry(struct client *c, struct slice msgs)
     struct share *s = c->share;
 
     s->reply_begun = false;
+    s->may_resend = !s->begun_here && !c->link->must_clean;
     buf_free(&s->retry);
     if (msgs.n == 0 || msgs.n > SHARE_RETRY_MAX)
-        s->may_retry = s->may_replan = false;
-    if (s->may_retry || s->may_replan)
+        s->may_retry = s->may_replan = s->may_resend = false;
+    if (s->may_retry || s->may_replan || s->may_resend)
         buf_put(&s->retry, msgs.p, msgs.n);
 }
 
@@ -323,7 +333,8 @@ static const struct share_name *bind_names(const struct client *c, struct slice 
 /* True when the sequence is there as a whole, names a statement, and the client cannot be surprised
  * by other columns: it asks for them here, or never did. Then it can be sent again should the plan
  * be stale. *end is set behind its Sync. */
-static bool batch_may_replan(const struct client *c, const char *p, const char **end)
+static bool batch_may_replan(
+    const struct client *c, const char *p, const char **end, bool *is_closed)
 {
     const struct share_name *n;
     bool has_named = false;
@@ -331,14 +342,13 @@ static bool batch_may_replan(const struct client *c, const char *p, const char *
     bool is_described = false;
     uint32_t len;
 
-    if (c->share->names == NULL)
-        return false;
     for (; *end - p >= PROTO_HEADER_BYTES; p += len + 1U) {
         len = proto_get_u32(p + 1);
         if (len < 4 || (size_t)(*end - p) < len + 1U)
             return false;
         if (p[0] == FE_SYNC) {
             *end = p + len + 1U;
+            *is_closed = true;
             return has_named && (has_describe || !is_described);
         }
         has_describe = has_describe || p[0] == FE_DESCRIBE;
@@ -356,12 +366,13 @@ static enum feed_step choose_for_batch(
     struct share *s = c->share;
     struct batch_look look = {.node = VIEW_NO_NODE};
     const char *sync = end;
+    bool is_closed = false;
     enum feed_step step;
 
     *node = write_node(c);
     s->may_retry = false;
-    s->may_replan = !s->is_lost && batch_may_replan(c, p, &sync);
-    if (s->may_replan)
+    s->may_replan = !s->is_lost && batch_may_replan(c, p, &sync, &is_closed);
+    if (is_closed)
         *kept = slice_of(p, (size_t)(sync - p));
     if (c->balance == NULL || s->is_lost)
         return FEED_PASS;
@@ -371,7 +382,7 @@ static enum feed_step choose_for_batch(
     c->balance->ask_failed = false;
     if (!look.may_leave || look.node == VIEW_NO_NODE)
         return FEED_PASS;
-    *node = look.node;
+    *node = is_avoided(c, look.node) ? *node : look.node;
     s->may_retry = !s->is_virtual;
     *kept = slice_of(p, (size_t)(look.end - p));
     return FEED_PASS;

@@ -108,6 +108,8 @@ struct share {
     bool is_lost;       /* its transaction died with its link: failed until ROLLBACK */
     bool is_virtual;    /* BEGIN was answered, but not sent */
     bool reply_begun;   /* of the exchange in `retry` */
+    bool may_resend;    /* ... which is a transaction of its own */
+    bool resend;        /* it was refused by a server that is no primary (any more) */
     bool may_replan;    /* ... which may be sent again when a plan is stale */
     bool begun_here;    /* BEGIN was put in front of the present exchange; `begin` is kept */
     bool replan;
@@ -136,6 +138,10 @@ struct share {
     uint64_t last_link;     /* id of the link borrowed last */
     uint32_t version;       /* of the protocol, as the client speaks it */
     int64_t homeless_until_us;
+    int64_t not_before_us;  /* of the next try */
+    int64_t avoid_until_us; /* reads keep away from avoid_node for a while */
+    int avoid_node;
+    uint16_t nresent;
     struct list homeless_node; /* ss->homeless: waits for a primary */
     struct client *client;
     struct err *last_words; /* of the server, when it ends; NULL mostly */
@@ -201,6 +207,8 @@ void share_fail_parked(struct client *c, const struct err *err);
 
 /* Sends again what is kept in `retry`: the link has not begun to answer it, or has done nothing. */
 void share_send_again(struct client *c);
+/* The same after a while: when there is a primary. The link is given back. */
+void share_send_later(struct client *c);
 
 /* share_begin.c: where an exchange goes */
 /* `facts` may be NULL (not looked at); they are those of the last parse afterwards. `is_alone`: it

@@ -62,7 +62,7 @@ static void on_bytes(void *owner, struct link *link, const char *p, size_t n)
     }
     if (s->phase != SHARE_ATTACHED && link->phase == LINK_LOGIN)
         return; /* of a login that is not the client's */
-    if ((s->may_retry || s->may_replan) && !s->reply_begun) {
+    if ((s->may_retry || s->may_replan || s->may_resend) && !s->reply_begun) {
         if (is_no_answer_yet(p, n)) {
             buf_put(&s->early, p, n);
             return;
@@ -199,6 +199,14 @@ static void on_exchange_over(struct client *c)
         replan(c);
         return;
     }
+    if (s->resend) {
+        s->resend = false;
+        c->link->hold_ready = false;
+        share_send_later(c);
+        return;
+    }
+    s->nresent = 0;
+    s->may_resend = false;
     buf_free(&s->retry);
     if (s->begun_here)
         buf_free(&s->begin);
@@ -304,6 +312,22 @@ static bool rename_statement(struct client *c, struct link *link, struct slice m
     return true;
 }
 
+/* A write met a server that takes none: it was not done, and its place is elsewhere. Tried again
+ * once, and as long as a primary is being replaced. */
+static bool is_no_primary(struct client *c, const struct link *link, const struct errmsg *m)
+{
+    const struct share *s = c->share;
+    bool tried = s->nresent > 0;
+
+    if (!slice_eq_str(m->sqlstate, "25006") || !s->may_resend || s->reply_begun ||
+        link->pool->cluster_node != c->pool->cluster_node ||
+        varset_get(s->vars.client, slice_of_str("default_transaction_read_only")).p != NULL)
+        return false;
+    (void)view_refresh(c->ss->env->shm, &c->ss->view);
+    return !tried || view_must_hold_writes(&c->ss->view) ||
+           view_write_node(&c->ss->view) != link->pool->cluster_node;
+}
+
 /* The result of a prepared statement has other columns now. Outside of a transaction, as long as
  * the client has seen nothing of the sequence and asks for the columns in it, a new plan will do.
  */
@@ -338,6 +362,11 @@ static bool on_error(void *owner, struct link *link, const struct errmsg *m)
     }
     count_statement(c->ss, link->pool->cluster_node, COUNT_ERROR);
     s->saw_error = true;
+    if (is_no_primary(c, link, m)) {
+        s->resend = true;
+        link->hold_ready = true;
+        return true;
+    }
     if (is_stale_plan(c, m)) {
         s->replan = true;
         link->hold_ready = true;

@@ -14,6 +14,12 @@
 
 #include "share_int.h"
 
+/* How long reads keep away from a node whose link died, and how long until the next try to open
+ * one.
+ */
+#define LOST_AVOID_US 2000000
+#define LOST_RETRY_US 100000
+
 void share_send_again(struct client *c)
 {
     struct share *s = c->share;
@@ -29,6 +35,27 @@ void share_send_again(struct client *c)
     if (c->phase == CL_ACTIVE && !c->is_parked && !c->is_half_closed)
         stream_resume(&c->stream);
     buf_free(&retry);
+}
+
+void share_send_later(struct client *c)
+{
+    struct share *s = c->share;
+    struct buf retry = s->retry;
+
+    memset(&s->retry, 0, sizeof s->retry);
+    buf_free(&s->early);
+    buf_put(&retry, buf_slice(&c->carry).p, buf_unread(&c->carry));
+    buf_free(&c->carry);
+    c->carry = retry;
+    c->is_parked = true;
+    c->server_batch = false;
+    stream_pause(&c->stream);
+    s->nresent++;
+    s->not_before_us = loop_now_us(c->ss->loop) + 2 * LOST_RETRY_US;
+    sessions_suspect_node(c->ss, c->link->pool->cluster_node);
+    share_detach(c);
+    if (c->phase == CL_ACTIVE && s->phase == SHARE_DETACHED)
+        (void)share_wait_for_primary(c);
 }
 
 /* Answers what the link owed: an error for each request, and for each of its ends the state. */
@@ -78,10 +105,36 @@ static void lost_roll_back(struct client *c)
     s->unnamed_epoch = 0;
 }
 
-/* While the link logged in: the server may be full, starting, or gone. */
-static void lost_opening(struct client *c, const struct err *err)
+static void avoid_node(struct client *c, int node)
 {
+    c->share->avoid_node = node;
+    c->share->avoid_until_us = loop_now_us(c->ss->loop) + LOST_AVOID_US;
+}
+
+/* The server cannot be reached, or starts, or stops: another try may do. */
+static bool is_server_trouble(const struct err *err)
+{
+    return strncmp(err->sqlstate, "08", 2) == 0 || strncmp(err->sqlstate, "57P", 3) == 0 ||
+           err->sqlstate[0] == '\0';
+}
+
+/* While the link logged in: the server may be full, starting, or gone. */
+static void lost_opening(struct client *c, struct link *link, const struct err *err)
+{
+    struct share *s = c->share;
+    int64_t now = loop_now_us(c->ss->loop);
     struct err told = *err;
+
+    if (is_server_trouble(err) && (s->homeless_until_us == 0 || now < s->homeless_until_us)) {
+        if (link->pool->cluster_node != c->pool->cluster_node) {
+            avoid_node(c, link->pool->cluster_node);
+            client_unpark(c); /* reads go elsewhere */
+        } else {
+            s->not_before_us = now + LOST_RETRY_US;
+            (void)share_wait_for_primary(c);
+        }
+        return;
+    }
 
     told.severity = ERR_ERROR;
     if (err->sqlstate[0] == '\0')
@@ -110,6 +163,8 @@ static void lost_attached(struct client *c, struct link *link, const struct err 
     bool may_retry = s->may_retry && !s->reply_begun && s->retry.len > 0 && !in_tx;
 
     lost_roll_back(c);
+    if (link->pool->cluster_node != c->pool->cluster_node)
+        avoid_node(c, link->pool->cluster_node);
     if (may_retry) {
         log_at(LVL_LOG, "a read of user \"%s\" is made again: its server connection was lost",
             c->pool->names);
@@ -143,7 +198,7 @@ void share_on_lost(void *owner, struct link *link, const struct err *err, bool t
     s->retry = retry;
     share_names_settle(c);
     if (phase == SHARE_OPENING) {
-        lost_opening(c, &reason);
+        lost_opening(c, link, &reason);
     } else if (s->pins != 0 || in_message) {
         log_at(LVL_LOG, "session of user \"%s\" ends with its server connection: %s",
             c->pool->names, reason.msg);

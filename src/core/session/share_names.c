@@ -151,6 +151,16 @@ static void put_close(struct client *c, struct feed_run *run, struct slice name)
     buf_free(&out);
 }
 
+static void put_sync(struct client *c, struct feed_run *run)
+{
+    struct buf out = {0};
+
+    wire_put_empty(&out, FE_SYNC);
+    link_expect(c->link, OP_SYNC | OP_SWALLOW);
+    feed_put(run, out.data, out.len);
+    buf_free(&out);
+}
+
 /* The link's statements stay within max_prepared_statements. */
 static void evict(struct client *c, struct feed_run *run)
 {
@@ -373,6 +383,17 @@ void share_portals_free(struct share *s)
         portal_drop(s, slice_of(s->portals->name, s->portals->len));
 }
 
+/* Code runs that may prepare statements under any name: none that others left may be there. */
+static void forget_all_named(struct client *c, struct feed_run *run)
+{
+    struct slice name;
+
+    while ((name = prepset_any_named(&c->link->preps)).p != NULL) {
+        put_close(c, run, name);
+        prepset_drop_named(&c->link->preps, name);
+    }
+}
+
 /* The names in PREPARE, EXECUTE and DEALLOCATE are the client's: its statements must be there under
  * them, and nobody else's. */
 static void load_names_in(struct client *c, struct feed_run *run, struct slice sql)
@@ -382,6 +403,8 @@ static void load_names_in(struct client *c, struct feed_run *run, struct slice s
     struct share_name *n;
     struct slice name;
 
+    if (st != NULL && st->kind == SQL_DO && c->share->nsql_names == 0)
+        forget_all_named(c, run);
     if (st == NULL || !names_a_statement(st) || st->name.n == 0)
         return;
     n = share_name_find(c->share, st->name);
@@ -626,7 +649,11 @@ void share_names_before_sql(struct client *c, struct feed_run *run, const struct
     for (i = 0; i < facts->nstmts; i++) {
         const struct sql_stmt *st = &facts->stmts[i];
 
-        if (st->kind == SQL_PREPARE) {
+        if (st->kind == SQL_DO && c->share->nsql_names == 0 &&
+            prepset_any_named(&c->link->preps).p != NULL) {
+            forget_all_named(c, run);
+            put_sync(c, run);
+        } else if (st->kind == SQL_PREPARE) {
             before_prepare(c, run, st);
         } else if (names_a_statement(st)) {
             n = share_name_find(c->share, st->name);

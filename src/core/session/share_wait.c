@@ -28,7 +28,7 @@ static void look(struct timer *t)
         struct share *s = LIST_ENTRY(n, struct share, homeless_node);
         struct client *c = s->client;
 
-        if (found) {
+        if (found && now < s->homeless_until_us && now >= s->not_before_us) {
             share_stop_waiting(c);
             client_unpark(c);
         } else if (now >= s->homeless_until_us) {
