@@ -100,6 +100,15 @@ def test_own_writes_are_seen(cluster, make, how):
     replay(cluster, "resume")
     caught_up(cluster)
     assert is_standby(cluster, count(wire)[1])
+    if how == "session":  # within a transaction nothing is asked: what was missed is asked when it is over
+        ok(wire, "begin", "insert into w values (4)", "commit")
+        ok(wire, "begin")
+        count(wire)
+        ok(wire, "commit")
+        caught_up(cluster)
+        ok(wire, "begin")
+        assert is_standby(cluster, count(wire)[1])
+        ok(wire, "commit")
     wire.bye()
 
 
@@ -196,3 +205,24 @@ def test_ddl_in_another_worker(cluster, make):
     assert [is_standby(cluster, w.value(call)) for w in wires[6:]] == [True] * 6
     for w in wires:
         w.bye()
+
+
+@pytest.mark.parametrize("how", ["session", "global"])
+def test_own_writes_are_seen_in_transaction_mode(cluster, make, how):
+    """A client that shares links learns from the monitor how far the primary had written."""
+    wire = Wire(make(read_consistency=how, pool_mode="transaction", sr_check_period=1).address, seconds=20)
+    assert wire.login()[-1].type == "Z"
+    if how == "session":
+        waits.wait_for("reads are balanced", lambda: away(cluster, wire))
+    before, _ = count(wire)
+    replay(cluster, "pause")
+    for n in range(5):
+        ok(wire, "insert into w values (1)")
+        assert count(wire) == (before + n + 1, cluster.primary.port)
+    ok(wire, "begin", "insert into w values (1)", "commit")
+    assert count(wire)[0] == before + 6
+    replay(cluster, "resume")
+    if how == "session":
+        waits.wait_for("the standby has it, and it is known", lambda: is_standby(cluster, count(wire)[1]), 15)
+    assert count(wire)[0] == before + 6
+    wire.bye()

@@ -4,7 +4,7 @@ the primary is on node 0 and on node 2. Where a statement ran is told by the ser
 import pytest
 
 from pgt import waits
-from pgt.wire import SYNC, Wire, bind, execute, parse
+from pgt.wire import SYNC, Wire, bind, close, execute, function_call, parse
 from test_monitor import Trio, pool_for, wait_settled
 
 PORT = "select inet_server_port() from t limit 1"
@@ -307,3 +307,58 @@ def test_process_by_number(cluster, make):
     assert victim.value("select a from t") == "7"
     victim.bye()
     killer.bye()
+
+
+def first(found) -> bytes:
+    assert code(found) is None, found
+    return next(m for m in found if m.type == "D").row()[0]
+
+
+def test_names_after_deallocate_all(cluster, w):
+    w.send(parse(PORT, "once") + bind(name="once") + execute() + SYNC)
+    assert is_standby(cluster, first(w.ready()))
+    ok(w, "deallocate all")
+    w.send(bind(name="once") + execute() + SYNC)
+    assert code(w.ready()) == "26000"
+    w.send(parse("select 'new' || inet_server_port() from t", "once") + bind(name="once") + execute() + SYNC)
+    assert is_standby(cluster, first(w.ready())[3:])
+
+
+def test_name_closed_and_made_anew_in_one_sequence(cluster, w):
+    w.send(parse(PORT, "n") + SYNC)
+    w.ready()
+    w.send(bind(name="n") + execute() + SYNC)
+    assert is_standby(cluster, first(w.ready()))
+    w.send(close(name="n") + parse("select 'new' from t", "n") + bind(name="n") + execute() + SYNC)
+    assert first(w.ready()) == b"new"
+    ok(w, "begin", "insert into w values (13, 'n')")
+    w.send(bind(name="n") + execute() + SYNC)
+    assert first(w.ready()) == b"new"
+    ok(w, "commit")
+
+
+def test_function_call_in_a_read_only_transaction(cluster, w):
+    oid = int(cluster.primary.value("select 'int4inc(int)'::regprocedure::oid"))
+    ok(w, "begin read only")
+    assert away(cluster, w)
+    w.send(function_call(oid, [b"\0\0\0\1"]))
+    found = w.ready()
+    assert (code(found), status(found)) == (None, "T")
+    assert status(w.simple("show pool_version")) == "T"
+    ok(w, "commit")
+    assert status(w.simple("show pool_version")) == "I"
+    waits.wait_for("all is over", lambda: idle_in_tx(cluster) == 0)
+
+
+def test_client_leaves_in_the_middle(cluster, pool):
+    """Whatever its transaction had on two servers is rolled back on both."""
+    for sqls in (["begin", PORT], ["begin read only", PORT, "select nextval('s')"], ["begin", PORT, "insert into w values (14)"]):
+        wire = login(pool)
+        for sql in sqls:
+            wire.simple(sql)
+        wire.sock.close()
+    waits.wait_for("all is over", lambda: idle_in_tx(cluster) == 0)
+    again = login(pool)
+    assert away(cluster, again) and status(again.simple("select 1")) == "I"
+    again.bye()
+    assert cluster.primary.value("select count(*) from w where id = 14") == "0"

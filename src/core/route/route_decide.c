@@ -350,10 +350,12 @@ static void place_in_read_write_tx(struct route_case *c)
     away = *out;
     route_place_read(c->in, &away);
     out->balance_node = away.balance_node;
-    if (away.must_wait || away.node == VIEW_NO_NODE || away.node == out->node)
+    if (away.node == VIEW_NO_NODE || away.node == out->node)
         return;
     out->may_leave_tx = true;
     out->leave_node = away.node;
+    out->must_wait = away.must_wait;
+    out->wait_lsn = away.wait_lsn;
 }
 
 static void place(struct route_case *c)

@@ -113,8 +113,12 @@ static enum balance_verdict choose_reader(struct client *c, const struct balance
 
     if (b->wait_is_over)
         return BALANCE_GO;
-    if (wish->d->reason != ROUTE_R_BACKEND_PID && balance_asks_lsn(c))
-        return BALANCE_PARK;
+    if (wish->d->reason != ROUTE_R_BACKEND_PID) {
+        if (balance_lacks_lsn(c))
+            return BALANCE_GO;
+        if (balance_asks_lsn(c))
+            return BALANCE_PARK;
+    }
     if (balance_open_reader(c, wish->node, &r) == BALANCE_PARK)
         return BALANCE_PARK;
     if (r == NULL)
@@ -200,8 +204,9 @@ void balance_note_unread(struct client *c)
     rs->has_temp_tables = true;
     rs->wrote_in_session = true;
     rs->wrote_in_tx = rs->in_tx;
-    b->lsn_due = true;
+    balance_note_lsn_due(c);
     b->tx.stays = true;
+    balance_mark_all(c);
 }
 
 enum balance_verdict balance_unread_query(struct client *c)
@@ -217,6 +222,23 @@ enum balance_verdict balance_unread_query(struct client *c)
     b->batch++;
     b->nexchanges++;
     balance_note_unread(c);
+    return BALANCE_GO;
+}
+
+enum balance_verdict balance_function_call(struct client *c)
+{
+    struct balance *b = c->balance;
+    struct route_decision none = {.leaves_tx = true};
+    struct balance_wish wish = {.d = &none, .node = VIEW_NO_NODE, .needs_own = true};
+
+    if (b->asking != ASKING_NONE || balance_choose(c, &wish) == BALANCE_PARK)
+        return BALANCE_PARK;
+    b->batch++;
+    b->nexchanges++;
+    balance_note_lsn_due(c);
+    b->rs.wrote_in_session = true;
+    b->rs.wrote_in_tx = b->rs.in_tx;
+    balance_mark_all(c);
     return BALANCE_GO;
 }
 

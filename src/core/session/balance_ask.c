@@ -112,10 +112,13 @@ void balance_ask_missed(struct client *c)
 {
     struct balance *b = c->balance;
 
-    if (b->questions == NULL || b->asking != ASKING_NONE || c->link->tx_status != 'I' ||
-        !balance_is_quiet(c) || c->is_half_closed || c->ss->stop != SESSION_RUNNING)
+    if (b->asking != ASKING_NONE || c->link->tx_status != 'I' || !balance_is_quiet(c) ||
+        c->is_half_closed || c->ss->stop != SESSION_RUNNING)
         return;
-    ask_send(c, c->link);
+    if (b->questions != NULL)
+        ask_send(c, c->link);
+    else
+        (void)balance_asks_wanted_lsn(c);
 }
 
 /* The write's tables whose numbers are not known. */

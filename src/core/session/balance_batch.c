@@ -164,6 +164,15 @@ static bool look_at_execute(struct client *c, struct wire_reader *r)
     return !r->bad && !may_outlive(c, portal, max_rows);
 }
 
+/* A statement is closed on all links that know it. */
+static bool look_at_close(struct client *c, struct wire_reader *r)
+{
+    bool is_statement = wire_get_u8(r) == 'S';
+    struct slice name = wire_get_cstr(r);
+
+    return !r->bad && (is_statement || !may_outlive(c, name, 0));
+}
+
 static bool look_at_message(struct client *c, char type, struct slice body, struct batch_look *look)
 {
     struct wire_reader r;
@@ -181,8 +190,10 @@ static bool look_at_message(struct client *c, char type, struct slice body, stru
     case FE_SYNC:
         look->is_closed = true;
         return true;
+    case FE_CLOSE:
+        return look_at_close(c, &r);
     default:
-        return false; /* Close, Flush, a simple query in between: the home knows best */
+        return false; /* Flush, a simple query in between: the home knows best */
     }
 }
 
@@ -309,6 +320,22 @@ void balance_close_statement(struct client *c, struct slice name)
     statements_remove(c->statements, name);
 }
 
+void balance_close_all(struct client *c)
+{
+    struct balance *b = c->balance;
+    struct slice all = slice_of_str("DEALLOCATE ALL");
+    unsigned i;
+
+    if (c->statements == NULL)
+        return;
+    for (i = 0; i < b->nreaders; i++)
+        if (b->reader[i]->phase == READER_READY && b->reader[i]->link != c->target)
+            balance_send_own_text(b->reader[i]->link, all);
+    if (c->target != c->link)
+        balance_send_own_text(c->link, all);
+    statements_free(&c->statements);
+}
+
 void balance_note_parse(
     struct client *c, struct slice name, struct slice msg, enum count_kind count)
 {
@@ -342,7 +369,7 @@ static void note_unknown_execution(struct client *c)
     rs->wrote_in_session = true;
     rs->wrote_in_tx = rs->in_tx;
     rs->wrote_in_an_earlier_tx = rs->wrote_in_an_earlier_tx || rs->in_tx;
-    c->balance->lsn_due = true;
+    balance_note_lsn_due(c);
 }
 
 /* The statement that a Bind or Describe names, or that a Parse would replace; NULL when there is
@@ -400,6 +427,8 @@ void balance_note_partial(struct client *c, char type, struct slice msg)
         /* Its name may be in the part that is still to come: forget them all. The own link knows
          * most of them. */
         statements_free(&c->statements);
+        if (c->balance->home == NULL && c->target == c->link)
+            balance_drop_readers(c, true); /* theirs, too */
         balance_note_unread(c);
     } else if (type == FE_BIND) {
         balance_note_message(c, type, msg);

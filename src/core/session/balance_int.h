@@ -103,10 +103,13 @@ struct balance {
     uint32_t nexchanges; /* on the home since it was quiet */
     uint64_t batch;      /* number of the present exchange */
     /* read_consistency */
-    bool lsn_due;          /* the session has written since it knew its last LSN */
-    bool lsn_is_fresh;     /* asked for this very exchange */
-    bool wait_is_over;     /* the standby took too long: this exchange stays */
-    int64_t wait_until_us; /* 0: nothing is waited for */
+    bool lsn_due;           /* the session has written since it knew its last LSN */
+    int64_t lsn_written_us; /* a client that shares links: when it was seen to have written, */
+    int64_t lsn_probed_us;  /* and the end of the first probe after that */
+    bool lsn_is_wanted;     /* a read stayed because its transaction is no place to ask */
+    bool lsn_is_fresh;      /* asked for this very exchange */
+    bool wait_is_over;      /* the standby took too long: this exchange stays */
+    int64_t wait_until_us;  /* 0: nothing is waited for */
     uint64_t wait_lsn;
     /* Tables written since the home was quiet, for dml_adaptive_global. */
     uint64_t *mark;
@@ -174,6 +177,8 @@ struct balance_wish balance_wish_of(
 bool balance_asks(struct client *c, const struct route_decision *d);
 /* A query too long to be looked at goes to the home, and anything may be in it. */
 enum balance_verdict balance_unread_query(struct client *c);
+/* A function call message goes to the own link. */
+enum balance_verdict balance_function_call(struct client *c);
 /* A message nobody looked into was sent to the own link. */
 void balance_note_unread(struct client *c);
 /* The own link is quiet after an exchange. True when the input goes on from here. */
@@ -202,6 +207,8 @@ void balance_need_names(struct client *c, const struct sql_facts *facts);
 void balance_need_statement(struct client *c, struct link *link, struct statement *st);
 /* The name is closed: also on the links that the message does not go to. */
 void balance_close_statement(struct client *c, struct slice name);
+/* DEALLOCATE ALL. */
+void balance_close_all(struct client *c);
 
 /* PGPOOL EXPLAIN: answers that are missing are asked for first; then the input is to be parked. */
 struct admin_explain;
@@ -210,6 +217,15 @@ void balance_explain(void *ctx, struct slice sql, struct admin_explain *out);
 
 /* balance_state.c */
 void balance_note_facts(struct client *c, struct slice sql, const struct sql_facts *facts);
+/* The session has written: its last LSN is not known any more. */
+static inline void balance_note_lsn_due(struct client *c)
+{
+    c->balance->lsn_due = true;
+    c->balance->lsn_written_us = 0;
+    c->balance->lsn_probed_us = 0;
+}
+/* Somebody wrote to a table that has no name here (dml_adaptive_global). */
+void balance_mark_all(struct client *c);
 /* The home is quiet: has its transaction ended? */
 void balance_end_tx(struct client *c);
 /* Sends what the reader has not seen of the session's settings. */
@@ -246,6 +262,10 @@ void balance_to_own(struct client *c);
 /* What has to be known before the session's reads may leave the primary: asks on the own link. True
  * when it did. */
 bool balance_asks_lsn(struct client *c);
+/* True when the read has to stay, for it would have to be asked inside the client's transaction. */
+bool balance_lacks_lsn(struct client *c);
+/* Asks after a transaction what was missed in it. True when it did. */
+bool balance_asks_wanted_lsn(struct client *c);
 /* A row of the answer: `value` is the LSN, `segment` the size of a segment, as integers. */
 void balance_on_lsn(struct client *c, struct slice value, struct slice segment);
 /* Waits until the reader has replayed b->wait_lsn, or it takes too long; then the client's input

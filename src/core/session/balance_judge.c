@@ -127,6 +127,34 @@ static uint64_t judge_random(struct client *c)
     return b->random;
 }
 
+/* A client without a link of its own does not ask how far the primary has written: it waits until
+ * the view says so. A probe that ended after the session was seen to have written may have read the
+ * position before; the next one has not. Until then its reads lack what they must see. */
+static void judge_consistency(struct client *c)
+{
+    struct balance *b = c->balance;
+    const struct view *v = &c->ss->view;
+    int64_t probed_us;
+
+    if (c->share == NULL || c->ss->conf->read_consistency == CONF_READ_EVENTUAL)
+        return;
+    b->rs.global_write_lsn = UINT64_MAX; /* of others nothing is known */
+    if (!b->lsn_due)
+        return;
+    b->rs.last_write_lsn = UINT64_MAX;
+    if (b->rs.in_tx || v->primary == VIEW_NO_NODE)
+        return;
+    probed_us = v->node[v->primary].probed_us;
+    if (b->lsn_written_us == 0) {
+        b->lsn_written_us = b->rs.now_us;
+    } else if (b->lsn_probed_us == 0) {
+        b->lsn_probed_us = probed_us > b->lsn_written_us ? probed_us : 0;
+    } else if (probed_us > b->lsn_probed_us) {
+        b->rs.last_write_lsn = v->node[v->primary].received_lsn;
+        b->lsn_due = false;
+    }
+}
+
 static void judge_input(struct client *c, struct route_input *in)
 {
     struct sessions *ss = c->ss;
@@ -137,6 +165,7 @@ static void judge_input(struct client *c, struct route_input *in)
     b->rs.application_name = buf_slice(&b->names);
     b->rs.now_us = backend_wall_us(&ss->be);
     b->rs.trace = b->trace;
+    judge_consistency(c);
     memset(in, 0, sizeof *in);
     in->conf = ss->conf;
     in->set = conf_session_of(ss->gen, c->override);
@@ -200,10 +229,12 @@ void balance_note_write(struct client *c, const struct route_decision *d)
 {
     struct route_session *rs = &c->balance->rs;
 
-    if (d->runs_code)
+    if (d->runs_code) {
         rs->state_unknown = true; /* it may have changed settings unseen */
+        balance_mark_all(c);
+    }
     if (d->is_write || d->must_ask || d->class == ROUTE_PRIMARY)
-        c->balance->lsn_due = true;
+        balance_note_lsn_due(c);
     if (!d->is_write)
         return;
     rs->wrote_in_session = true;

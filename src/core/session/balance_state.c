@@ -119,28 +119,49 @@ static void note_prepare(struct client *c, const struct sql_stmt *s, struct slic
     buf_free(&msg);
 }
 
-static void note_marks(struct client *c, const struct sql_stmt *s)
+static void add_mark(struct client *c, uint32_t oid)
 {
     struct balance *b = c->balance;
+
+    if (b->mark == NULL)
+        b->mark = mem_alloc(BALANCE_MAX_MARKS * sizeof b->mark[0]);
+    if (b->nmarks == BALANCE_MAX_MARKS)
+        b->mark[0] = route_marks_key(b->rs.database, 0); /* every table, then */
+    else
+        b->mark[b->nmarks++] = route_marks_key(b->rs.database, oid);
+}
+
+static bool follows_marks(const struct client *c)
+{
+    return c->ss->conf->disable_load_balance_on_write == CONF_WRITE_DML_ADAPTIVE_GLOBAL;
+}
+
+void balance_mark_all(struct client *c)
+{
+    if (follows_marks(c))
+        add_mark(c, 0);
+}
+
+static void note_marks(struct client *c, const struct sql_stmt *s)
+{
     uint32_t bits;
     uint32_t i;
 
-    if (c->ss->conf->disable_load_balance_on_write != CONF_WRITE_DML_ADAPTIVE_GLOBAL)
+    if (!follows_marks(c))
         return;
-    for (i = 0; i < s->ntables && b->nmarks < BALANCE_MAX_MARKS; i++) {
+    for (i = 0; i < s->ntables; i++) {
         struct route_question q = {
             .kind = ROUTE_Q_OID, .schema = s->tables[i].schema, .name = s->tables[i].name};
 
         if ((s->tables[i].flags & (SQL_TABLE_TARGET | SQL_TABLE_DDL)) == 0)
             continue;
         if (balance_lookup(c, &q, &bits) == -1)
-            bits = 0; /* every table, then */
-        if (b->mark == NULL)
-            b->mark = mem_alloc(BALANCE_MAX_MARKS * sizeof b->mark[0]);
-        b->mark[b->nmarks++] = route_marks_key(b->rs.database, bits);
+            bits = 0;
+        add_mark(c, bits);
     }
-    if (b->nmarks == BALANCE_MAX_MARKS)
-        b->mark[0] = route_marks_key(b->rs.database, 0);
+    /* What these write to is not in their text. */
+    if (s->kind == SQL_EXECUTE || s->inner == SQL_EXECUTE || s->tx.op == SQL_TX_COMMIT_PREPARED)
+        add_mark(c, 0);
 }
 
 static void note_functions(struct client *c, const struct sql_stmt *s)
@@ -181,7 +202,7 @@ static void note_statement_facts(struct client *c, const struct sql_stmt *s, str
         break;
     case SQL_DEALLOCATE:
         if ((s->flags & SQL_F_ALL) != 0)
-            statements_free(&c->statements);
+            balance_close_all(c);
         else
             balance_close_statement(c, s->name);
         break;

@@ -38,29 +38,55 @@ static int parse_u64(struct slice s, uint64_t *out)
     return s.n == 0 ? -1 : 0;
 }
 
-bool balance_asks_lsn(struct client *c)
+static bool is_lsn_due(const struct client *c)
 {
-    struct balance *b = c->balance;
+    const struct balance *b = c->balance;
 
     switch (c->ss->conf->read_consistency) {
-    case CONF_READ_EVENTUAL:
-        return false;
     case CONF_READ_SESSION:
-        if (!b->lsn_due)
-            return false;
-        break;
+        return b->lsn_due;
     case CONF_READ_GLOBAL:
-        if (b->lsn_is_fresh)
-            return false;
+        return !b->lsn_is_fresh;
+    case CONF_READ_EVENTUAL:
         break;
     }
-    b->asking = ASKING_LSN;
+    return false;
+}
+
+static void ask_lsn(struct client *c)
+{
+    c->balance->asking = ASKING_LSN;
     c->link->capture = true;
     c->link->own_failed = false;
     balance_send_own_text(c->link,
         slice_of_str("SELECT pg_catalog.pg_wal_lsn_diff(pg_catalog.pg_current_wal_insert_lsn(), "
                      "'0/0'), pg_catalog.pg_size_bytes(pg_catalog.current_setting("
                      "'wal_segment_size'))"));
+}
+
+bool balance_asks_lsn(struct client *c)
+{
+    if (!is_lsn_due(c))
+        return false;
+    ask_lsn(c);
+    return true;
+}
+
+bool balance_lacks_lsn(struct client *c)
+{
+    if (c->link->tx_status == 'I' || !is_lsn_due(c))
+        return false;
+    c->balance->lsn_is_wanted = true;
+    return true;
+}
+
+bool balance_asks_wanted_lsn(struct client *c)
+{
+    struct balance *b = c->balance;
+
+    if (!b->lsn_is_wanted || !b->lsn_due || c->ss->conf->read_consistency != CONF_READ_SESSION)
+        return false;
+    ask_lsn(c);
     return true;
 }
 

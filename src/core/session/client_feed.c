@@ -202,6 +202,9 @@ static enum feed_step feed_message(
     case FE_FUNCTION_CALL:
         if (c->target != c->link)
             return FEED_PARK; /* the reader has not finished */
+        feed_flush(c, run);
+        if (c->balance != NULL && balance_function_call(c) == BALANCE_PARK)
+            return FEED_PARK;
         client_stats_on_query(c);
         link_expect(c->target, OP_FUNCTION_CALL);
         client_note_statement(c, slice_of_str("<function call>"));

@@ -73,7 +73,7 @@ static char local_tx_status(const struct client *c)
 {
     if (c->share != NULL)
         return share_tx_status(c);
-    return c->link == NULL ? 'I' : c->link->tx_status;
+    return balance_tx_status(c);
 }
 
 static void local_sources(struct client *c, struct admin_sources *src)
