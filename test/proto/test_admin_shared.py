@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: PostgreSQL
 """test_admin_shared: orders, time-outs and figures where clients share server connections: transaction mode."""
+import threading
+
 import pytest
 
 from pgt import waits
@@ -206,3 +208,42 @@ def test_pin_reasons(pg, shared):
     waits.wait_for("it is free", lambda: row()["pinned"] == "false")
     pins = {r["reason"]: (r["clients"], r["total"]) for r in report(admin, "pool_pins")}
     assert pins["listen"] == pins["temporary table"] == ("0", "1")
+
+
+def test_orders_under_load(pg, shared):
+    """Twelve clients at work on three connections while operators pause, resume and reconnect, ten times: no client
+    sees anything of it but time, and every answer is the one it asked for."""
+    pool = shared(num_init_children=2, max_backend_connections=3)
+    admin = login(pool)
+    stop = threading.Event()
+    failures: list[str] = []
+    done = [0] * 12
+
+    def work(i: int) -> None:
+        try:
+            with login(pool) as w:
+                while not stop.is_set():
+                    text = f"{i}-{done[i]}"
+                    w.simple("begin")
+                    if w.value(f"select '{text}'") != text:
+                        failures.append(text)
+                    w.simple("commit")
+                    done[i] += 1
+        except Exception as error:  # what goes wrong in a thread is told at the end
+            failures.append(repr(error))
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(len(done))]
+    for t in threads:
+        t.start()
+    for _ in range(10):
+        before = list(done)
+        assert tag_of(admin.simple("pgpool pause")) == "PAUSE"
+        assert pg.sessions() == []
+        assert tag_of(admin.simple("pgpool resume")) == "RESUME"
+        assert tag_of(admin.simple("pgpool reconnect")) == "RECONNECT"
+        waits.wait_for("everybody goes on", lambda: all(a > b for a, b in zip(done, before)))
+    stop.set()
+    for t in threads:
+        t.join()
+    assert failures == []
+    assert len(pg.sessions()) <= 3

@@ -149,3 +149,25 @@ def test_set_client_idle_limit(pg, start_pool):
     w.simple("pgpool set client_idle_limit = 1")
     assert ended(w)[:2] == ("FATAL", "57P05")
     assert other.value("select 1") == "1"
+
+
+def test_per_user_and_database(pg, start_pool, tmp_path):
+    """pools.conf: the user's value comes before the database's, that before the one for all."""
+    pg.rows("drop role if exists slow_user; create role slow_user login")
+    pools = tmp_path / "pools.conf"
+    pools.write_text("[database other_db]\nquery_timeout = 1s\n[user slow_user]\nquery_timeout = 0\n")
+    tmp_path.chmod(0o755)
+    pool = start_pool(pg.address, num_init_children=1, pools_file=pools)
+    w, exempt, elsewhere = (login(pool, database="other_db"), login(pool, user="slow_user", database="other_db"),
+                            login(pool))
+    for each in (w, exempt, elsewhere):
+        each.send(query("select pg_sleep(2.5)"))
+    assert ended(w) == ("FATAL", "08P01", "query timeout")
+    for each in (exempt, elsewhere):
+        assert [m.type for m in each.ready()] == ["T", "D", "C", "Z"]
+    pools.write_text("[user slow_user]\nquery_timeout = 1s\n")
+    pool.reload()
+    waits.wait_for("the file is read again", lambda: "generation 2 is in use" in pool.log())
+    exempt.simple("select 1")
+    exempt.send(query("select pg_sleep(30)"))
+    assert ended(exempt) == ("FATAL", "08P01", "query timeout")
