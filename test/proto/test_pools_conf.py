@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_pools_conf: values per database and per user, databases on other servers, reload, --check-config."""
+import subprocess
+
+import pytest
+
+from pgt import postgres, proxy, waits
+from pgt.wire import Wire
+
+from test_admin_orders import report
+
+
+def login(pool, user="trust_user", database="postgres") -> Wire:
+    w = Wire(pool.address, seconds=20)
+    found = w.login(user, database)
+    assert found[-1].type == "Z", found[-1].fields
+    return w
+
+
+@pytest.fixture
+def start(pg, start_pool, tmp_path):
+    """start(text, **conf): a pgpool with that pools.conf."""
+    def run(text: str, **conf):
+        path = tmp_path / "pools.conf"
+        path.write_text(text, encoding="utf-8")
+        return start_pool(pg.address, num_init_children=2, pools_file=path, **conf), path
+    return run
+
+
+@pytest.fixture(scope="module")
+def other_pg():
+    """A second cluster."""
+    server = postgres.start_postgres()
+    server.rows("create database over_there")
+    yield server
+    server.stop()
+
+
+def test_size_per_database_and_user(pg, start):
+    pool, _ = start("[database other_db]\npool_size = 1\n[user other_user]\npool_size = 2\n", default_pool_size=3)
+    for user, database, size in (("trust_user", "other_db", 1), ("other_user", "other_db", 2),
+                                 ("trust_user", "postgres", 3)):
+        held = [login(pool, user, database) for _ in range(size)]
+        late = Wire(pool.address, seconds=20)
+        late.send_startup(user, database)
+        assert late.is_quiet(0.3), (user, database)
+        assert len(pg.sessions(f"usename = '{user}' and datname = '{database}'")) == size
+        held[0].bye()
+        assert late.authenticate(user, "")[-1].type == "Z"
+        for w in held[1:] + [late]:
+            w.bye()
+
+
+def test_mode_per_database(pg, start):
+    """In transaction mode two clients share one link, in session mode they do not."""
+    pool, _ = start("[database other_db]\npool_mode = transaction\npool_size = 1\n")
+    shared = [login(pool, database="other_db") for _ in range(2)]
+    assert len({w.value("select pg_backend_pid()") for w in shared}) == 1
+    own = [login(pool) for _ in range(2)]
+    assert len({w.value("select pg_backend_pid()") for w in own}) == 2
+    for w in shared + own:
+        w.bye()
+
+
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+def test_other_cluster(pg, other_pg, start, mode):
+    """A name maps to another server, database and user; * catches the rest; others stay where they were."""
+    pool, _ = start(f"[database shop]\nhost = 127.0.0.1\nport = {other_pg.port}\ndbname = over_there\n"
+                    f"user = other_user\n[database postgres]\n"
+                    f"[database *]\nhost = 127.0.0.1\nport = {other_pg.port}\ndbname = postgres\n", pool_mode=mode)
+    look = "select current_setting('port') || current_database() || current_user"
+    for database, want in (("shop", f"{other_pg.port}over_thereother_user"), ("postgres", f"{pg.port}postgrestrust_user"),
+                           ("anything", f"{other_pg.port}postgrestrust_user")):
+        w = login(pool, database=database)
+        assert w.value(look) == want
+        w.simple("begin")
+        assert w.value(look) == want
+        w.simple("commit")
+        w.bye()
+    admin = login(pool)
+    counted = {(r["user"], r["database"]) for r in report(admin, "pool_limits") if r["name"] == "default_pool_size"}
+    assert ("other_user", "shop") in counted
+    admin.bye()
+
+
+def test_other_cluster_cancel(other_pg, start):
+    """A cancel request goes to the server that runs the query."""
+    from pgt.wire import cancel, query  # pylint: disable=import-outside-toplevel
+    pool, _ = start(f"[database shop]\nhost = 127.0.0.1\nport = {other_pg.port}\ndbname = postgres\n")
+    w = login(pool, database="shop")
+    w.send(query("select pg_sleep(60)"))
+    waits.wait_for("it runs", lambda: other_pg.sessions("query like '%pg_sleep(60)%' and state = 'active'"))
+    cancel(pool.address, w.pid, w.key)
+    assert [m.sqlstate for m in w.ready() if m.type == "E"] == ["57014"]
+    w.bye()
+
+
+def test_reload(pg, start):
+    """A new size holds for pools that exist; a file with an error is refused whole, with file and line."""
+    pool, path = start("[database postgres]\npool_size = 1\n")
+    first = login(pool)
+    second = Wire(pool.address, seconds=20)
+    second.send_startup("trust_user", "postgres")
+    assert second.is_quiet(0.3)
+    path.write_text("[database postgres]\n\npool_size = lots\n", encoding="utf-8")
+    pool.reload()
+    waits.wait_for("the file is refused", lambda: "was not reloaded" in pool.log())
+    assert f"{path}:3" in pool.log()
+    assert second.is_quiet(0.2)
+    path.write_text("[database postgres]\npool_size = 2\n", encoding="utf-8")
+    pool.reload()
+    assert second.authenticate("trust_user", "")[-1].type == "Z"
+    assert len(pg.sessions("usename = 'trust_user'")) == 2
+    first.bye()
+    second.bye()
+
+
+def test_check_config(tmp_path):
+    (tmp_path / "pgpool.conf").write_text("backend_hostname0 = 'localhost'\nbackend_port0 = 5432\n", encoding="utf-8")
+    (tmp_path / "pools.conf").write_text("[user x]\nhost = y\n[database z]\nport = 1\n", encoding="utf-8")
+    done = subprocess.run([proxy.pgpool_bin(), "--check-config", "-f", str(tmp_path / "pgpool.conf")],
+                          capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert f"{tmp_path}/pools.conf:2: error: \"host\" belongs to a database" in done.stderr
+    assert f"{tmp_path}/pools.conf:4: error: a port without a host" in done.stderr
+    (tmp_path / "pools.conf").write_text("[database z]\npool_size = 1\n", encoding="utf-8")
+    done = subprocess.run([proxy.pgpool_bin(), "--check-config", "-f", str(tmp_path / "pgpool.conf")],
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
