@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: PostgreSQL
 """New certificates by reload, under load: nobody is dropped, new clients see the new one, a bad one changes
 nothing."""
+import os
+import signal
 import subprocess
 import threading
 
@@ -8,6 +10,7 @@ import pytest
 
 from pgt import certs, postgres, procs, waits
 from pgt.tls import TlsWire, client_context, der_of, shown_cert
+from pgt.wire import SSL_CODE, Wire, request_code
 
 USER = {"user": "trust_user", "database": "postgres"}
 RELOADS = 1000
@@ -136,3 +139,31 @@ def test_reload_of_revocation(pg, ca, start_pool):
         pool.reload()
         waits.wait_for("ann is shut out", lambda: not enters())
         assert stays.value("select 42") == "42"
+
+
+def test_a_new_worker_without_certificate(pg, ca, start_pool, tmp_path):
+    """The files are broken when a crashed worker is replaced: it says no to TLS by an error, never by N; a
+    reload with good files mends it."""
+    pair = ca.issue()
+    cert = certs.give(pair.cert, tmp_path / "server.crt", 0o644)
+    pool = start_pool(pg.address, ssl=True, ssl_cert=cert, ssl_key=pair.key, num_init_children=1)
+    worker = next(pid for pid in pool.pids() if "wait for connection request" in procs.command_line(pid)
+                  and "PCP" not in procs.command_line(pid))
+    cert.write_text("junk", encoding="ascii")
+    os.kill(worker, signal.SIGKILL)
+    waits.wait_for("the new worker says what is wrong",
+                   lambda: "Clients that ask for TLS are refused until a reload" in pool.log())
+    with Wire(pool.address) as w:
+        w.send(request_code(SSL_CODE))
+        assert [m.fields["C"] for m in w.read_eof()] == ["58000"]
+    with Wire(pool.address) as w:
+        assert w.login(**USER)[-1].type == "Z"
+    certs.give(pair.cert, cert, 0o644)
+    pool.reload()
+
+    def shown() -> bool:
+        try:
+            return shown_cert(pool.address) == der_of(pair)
+        except AssertionError:
+            return False
+    waits.wait_for("TLS works again", shown)
