@@ -5,7 +5,7 @@ import pytest
 
 from pgt import fake as fk
 from pgt import waits
-from pgt.wire import SYNC, Wire, bind, execute, parse, query
+from pgt.wire import SYNC, Wire, bind, cancel_request, execute, parse, query
 
 from test_admin_orders import login, report
 
@@ -171,3 +171,44 @@ def test_per_user_and_database(pg, start_pool, tmp_path):
     exempt.simple("select 1")
     exempt.send(query("select pg_sleep(30)"))
     assert ended(exempt) == ("FATAL", "08P01", "query timeout")
+
+
+@pytest.mark.parametrize("seconds", [1, 0])
+def test_cancel_wait_timeout(fake, start_pool, monkeypatch, seconds):
+    """A server that takes no notice of a cancel request: it is given up; 0 waits for ever. The client goes on."""
+    open_cancels: list[fk.FakeConn] = []
+    closing = fk.FakeConn.close
+
+    def close(conn: fk.FakeConn) -> None:
+        if conn.params or conn in open_cancels:
+            closing(conn)
+        else:
+            open_cancels.append(conn)  # a cancel request: the answer, which is the end, does not come
+
+    def script(conn: fk.FakeConn) -> None:
+        conn.greet()
+        while True:
+            kind, body = conn.read()
+            if kind != "Q" or b"silence" not in body:
+                conn.send(conn.answer(kind, body))
+
+    monkeypatch.setattr(fk.FakeConn, "close", close)
+    server = fake(script)
+    pool = start_pool(server.address, cancel_wait_timeout=seconds, num_init_children=1)
+    w = login(pool, user="fake", database="fake")
+    w.send(query("select 'silence'"))
+    start = waits.now()
+    sock = pool.address.connect(3 if seconds == 0 else 20)
+    with sock:
+        sock.sendall(cancel_request(w.pid, w.key))
+        if seconds == 0:
+            with pytest.raises(TimeoutError):
+                sock.recv(1)
+            assert len(server.cancels) == 1
+        else:
+            assert sock.recv(1) == b""
+            assert 0.9 < waits.now() - start < 5 * waits.SCALE
+            assert "cancel_wait_timeout" in pool.log()
+    for conn in server.links():
+        conn.send(conn.answer("Q", b"select 'spoken'\0"))
+    assert [m.type for m in w.ready()][-1] == "Z"

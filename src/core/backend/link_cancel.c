@@ -116,7 +116,8 @@ static void cancel_on_timer(struct timer *t)
 {
     struct cancel *c = LIST_ENTRY(t, struct cancel, timer);
 
-    log_at(LVL_WARNING, "cancel request to a server was not taken in time: given up");
+    log_at(LVL_WARNING,
+        "cancel request to a server was not taken in time: given up (cancel_wait_timeout)");
     if (c->dial != NULL) {
         dial_cancel(&c->dial);
         cancel_free(c);
@@ -171,7 +172,8 @@ void link_cancel(struct link *link, int fd)
     link->in_cancel = true;
     be->ncancels++;
     timer_init(&c->timer, cancel_on_timer);
-    timer_start(be->loop, &c->timer, be->conf->cancel_wait_timeout_ms);
+    if (be->conf->cancel_wait_timeout_ms > 0) /* 0: for ever */
+        timer_start(be->loop, &c->timer, be->conf->cancel_wait_timeout_ms);
     (void)pools_conf_address(be->conf, c->node, &host, &port, &limit_ms);
     c->dial = dial_start(be->loop, host, port, limit_ms, cancel_on_dialed, c);
 }
