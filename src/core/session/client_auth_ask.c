@@ -206,7 +206,7 @@ static void judge_again_peer(struct client_auth *a)
 {
     struct err err = {0};
 
-    switch (client_auth_name_fits(a, secret_slice(&a->password), false, &err)) {
+    switch (client_auth_name_fits(a, secret_slice(&a->password), &err)) {
     case HBA_YES:
         client_auth_pass(a);
         break;
@@ -314,7 +314,7 @@ enum hba_answer client_auth_cert_fits(struct client_auth *a, struct err *err)
                    : stream_tls_peer_cn(&a->c->stream, &name, err);
 
     if (rc == 0 && buf_unread(&name) > 0)
-        answer = client_auth_name_fits(a, buf_slice(&name), true, err);
+        answer = client_auth_name_fits(a, buf_slice(&name), err);
     else
         err_set(err, "28000", "the client's certificate has no name to compare");
     buf_free(&name);

@@ -183,8 +183,7 @@ void client_auth_match(struct client_auth *a);
 void client_auth_on_rule(struct client_auth *a);
 /* Is an outside name (of a certificate, of the operating system) the user's, or does it map to it?
  * HBA_ASK: a membership has to be looked up first: client_auth_ask_question, then once more. */
-enum hba_answer client_auth_name_fits(
-    struct client_auth *a, struct slice name, bool ignore_case, struct err *err);
+enum hba_answer client_auth_name_fits(struct client_auth *a, struct slice name, struct err *err);
 /* The oracle said HBA_ASK: finds out what it was asked last, then calls `again`. */
 void client_auth_ask_question(struct client_auth *a, void (*again)(struct client_auth *a));
 void client_auth_free_questions(struct client_auth *a);

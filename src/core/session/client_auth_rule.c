@@ -188,14 +188,13 @@ void client_auth_match(struct client_auth *a)
     }
 }
 
-enum hba_answer client_auth_name_fits(
-    struct client_auth *a, struct slice name, bool ignore_case, struct err *err)
+enum hba_answer client_auth_name_fits(struct client_auth *a, struct slice name, struct err *err)
 {
     struct hba_oracle oracle = auth_oracle(a);
     const char *map = a->rule == NULL ? NULL : a->rule->map;
     const struct ident *id = a->rules == NULL ? NULL : a->rules->ident;
 
-    return ident_check(id, map, name, client_auth_user(a), ignore_case, &oracle, err);
+    return ident_check(id, map, name, client_auth_user(a), false, &oracle, err);
 }
 
 void client_auth_free_questions(struct client_auth *a)

@@ -221,6 +221,7 @@ def test_certificate(tls_pool, authority):
     assert 'CERT authentication failed for user "bob"' in by_psql(pool, "bob", ann)
     assert "client authentication failed" in by_psql(pool, "ann")
     assert by_psql(pool, "ann", stranger) != "in"
+    assert by_psql(pool, "ann", authority.issue("Ann")) != "in", "two roles may differ in case alone"
     assert 'CERT authentication failed for user "ann"' in by_psql(pool, "ann", other)
     pool = tls_pool("hostssl all all all cert map=m\n", ident="m /^(.*)@example\\.com$ \\1\n")
     assert by_psql(pool, "ann", other) == "in"

@@ -221,3 +221,19 @@ def test_shared_links_open_by_keys_alone(server, pools, mode):
                 assert w.value("select session_user") == "keyed"
     for w in wires:
         w.bye()
+
+
+@pytest.mark.parametrize("method", ["password", "md5", "scram"])
+def test_clear_text_when_allowed(server, pools, method):
+    """enable_pool_hba = off, nothing known: the client says its password, the server judges, and the next link
+    is opened with it."""
+    user = house.make_user(server, f"clear_{method}", method) and f"clear_{method}"
+    pool = pools([server.address], allow_clear_text_frontend_auth=True, pool_mode="transaction", num_init_children=1)
+    for _ in range(2):
+        assert house.try_login(pool.address, user, "postgres", "wrong") == ("28P01", f'password authentication failed '
+                                                                            f'for user "{user}"', "3")
+        assert house.try_login(pool.address, user, "postgres", f"{user}_pw") == ("in", user, "3,0")
+    with Wire(pool.address) as w:
+        assert w.login(user, "postgres", f"{user}_pw")[-1].type == "Z"
+        server.rows(f"select pg_terminate_backend(pid, 5000) from pg_stat_activity where usename = '{user}'")
+        assert w.value("select session_user") == user, "a link was opened without asking the client again"
