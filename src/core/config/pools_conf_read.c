@@ -191,6 +191,10 @@ static bool read_place(struct reader *rd, const struct conf_item *item)
     } else if (item->value[0] == '\0') {
         COMPLAIN(rd, "Take the line out.", "\"%s\" is empty", item->name);
     } else if (found != NULL) {
+        if (strncmp(found->name, "auth_", 5) == 0)
+            conf_report_add(rd->report, CONF_WARNING, rd->file, rd->line,
+                "The value of pgpool.conf is used for all databases.",
+                "\"%s\" of a single database has no effect yet", found->name);
         memcpy((char *)s + found->offset, &item->value, sizeof item->value);
     } else {
         long port = strtol(item->value, &end, 10);
