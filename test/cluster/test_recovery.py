@@ -178,6 +178,23 @@ def test_stopping_pgpool_ends_the_script(cluster, make):
     assert asker.returncode == 1, out + err
 
 
+def test_the_control_process_dies(cluster, make):
+    pool = make(auto_failback=False)
+    assert pool.pcp.run("detach_node", "1").returncode == 0
+    pidfile = cluster.home / "pid"
+    script(cluster, f"echo $$ > {pidfile}.new; mv {pidfile}.new {pidfile}; exec tail -f /dev/null\n")
+    asker = pool.pcp.start("recovery_node", "1")
+    waits.wait_for("the script runs", pidfile.exists)
+    pid = int(pidfile.read_text(encoding="ascii"))
+    (control,) = [p for p in procs.children(pool.daemon.pid) if "PCP" in procs.command_line(p)]
+    os.kill(control, signal.SIGKILL)
+    assert asker.wait(20) == 1
+    asker.communicate()
+    waits.wait_for("the recovery is told to be over", lambda: recoveries(pool)[0]["state"] == "failed")
+    assert "has died" in recoveries(pool)[0]["message"]
+    waits.wait_for("the script has ended", lambda: procs.stat_fields(pid) is None, 20)
+
+
 @pytest.mark.skipif(shutil.which("pcp_recovery_node", path="/usr/sbin:/usr/bin") is None,
                     reason="pgpool-II is not installed")
 def test_their_tool_recovers_too(cluster, make):

@@ -157,3 +157,20 @@ def test_an_interrupted_setup_leaves_nothing_running(setup):
     proc.send_signal(signal.SIGTERM)
     assert proc.wait(60) != 0
     assert processes_naming(str(setup.home)) == []
+
+
+def test_failover_by_the_scripts(setup):
+    done = setup.run("-n", "3", "-c", "--no-stop")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "failover.sh" in setup.psql("pgpool show failover_command")
+    whole = [("up", "primary"), ("up", "standby"), ("up", "standby")]
+    waits.wait_for("all nodes are up", lambda: setup.nodes() == whole, 30)
+    os.kill(int((setup.home / "data0" / "postmaster.pid").read_text().split()[0]), signal.SIGQUIT)
+
+    def roles() -> list[str]:
+        return [role for status, role in setup.nodes() if status == "up"]
+    waits.wait_for("another node is the primary", lambda: "primary" in roles() and setup.nodes()[0][1] != "primary", 60)
+    new = [role for _, role in setup.nodes()].index("primary")
+    sql = "select count(*) from pg_stat_replication where state = 'streaming'"
+    waits.wait_for("a standby follows", lambda: setup.psql(sql, setup.port + 2 + new) in ("1", "2"), 60)
+    assert setup.psql("create table after_failover (n int)") == ""

@@ -49,6 +49,7 @@ int control_main(struct proc_env *env)
     role_loop_init(&ctl->role, env);
     ctl->role.on_reload = on_reload;
     pcp_tls_set_conf(ctl);
+    recovery_job_bury(ctl);
     pcp_server_start(ctl);
     status = role_loop_run(&ctl->role);
     recovery_job_stop(ctl);

@@ -406,6 +406,26 @@ bool recovery_job_find(struct control *ctl, uint64_t number, struct recovery_row
     return false;
 }
 
+/* The servers notice by themselves: client_connection_check_interval ends the scripts. */
+void recovery_job_bury(struct control *ctl)
+{
+    struct recovery_row row[RECOVERY_MAX_ROWS];
+    int n = recovery_copy(ctl->role.env->shm, row, RECOVERY_MAX_ROWS);
+    int i;
+
+    for (i = 0; i < n; i++) {
+        if (row[i].is_over)
+            continue;
+        row[i].is_over = true;
+        row[i].ended_us = clock_wall_us();
+        snprintf(row[i].text, sizeof row[i].text, "the process that ran it has died");
+        recovery_publish(ctl->role.env->shm, &row[i]);
+        log_at_detail(LVL_WARNING, NULL, "Ask for it again.",
+            "the online recovery of node %d was broken off: the process that ran it has died",
+            (int)row[i].node);
+    }
+}
+
 void recovery_job_stop(struct control *ctl)
 {
     struct recovery_job *job = ctl->recovery;

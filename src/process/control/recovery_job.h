@@ -12,6 +12,8 @@
 struct control;
 struct recovery_job;
 
+/* Tells of those that ended with the process that ran them: at the start. */
+void recovery_job_bury(struct control *ctl);
 /* Begins the recovery of `node`, asked for by `who`. Returns its number (recovery_copy tells of
  * it), or 0 with *err when it may not be begun. */
 uint64_t recovery_job_start(struct control *ctl, int node, const char *who, struct err *err);
