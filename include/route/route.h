@@ -152,7 +152,8 @@ struct route_decision {
     int balance_node; /* the session's node for reads, to be kept; VIEW_NO_NODE: not chosen here */
     int32_t kill_pid; /* the process that the statement ends (reason BACKEND_PID), else 0 */
     /* The chosen standby (`node`, or `leave_node` with may_leave_tx) has not replayed the session's
-     * last write yet: wait up to read_consistency_wait for `wait_lsn`, then send it to the primary. */
+     * last write yet: wait up to read_consistency_wait for `wait_lsn`, then send it to the primary.
+     */
     bool must_wait;
     uint64_t wait_lsn;
     unsigned nquestions;

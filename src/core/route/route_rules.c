@@ -5,7 +5,6 @@
 
 #include "route/route_rules.h"
 
-
 #include "base/arena.h"
 #include "base/assert.h"
 #include "base/mem.h"
