@@ -112,6 +112,10 @@ enum scram_status scram_server_start(struct scram_server *s, struct slice mechan
 /* Takes SASLResponse. */
 enum scram_status scram_server_step(
     struct scram_server *s, struct slice data, struct buf *out, struct err *err);
+/* Takes the body of the client's message as it comes: SASLInitialResponse first, then SASLResponse.
+ */
+enum scram_status scram_server_message(
+    struct scram_server *s, struct slice body, struct buf *out, struct err *err);
 /* After SCRAM_DONE: the keys that log in to a server with the same verifier. */
 void scram_server_keys(const struct scram_server *s, struct scram_keys *out);
 

@@ -77,6 +77,38 @@ static void fuzz_server(struct slice in, bool plus)
     buf_free(&nonce);
 }
 
+/* The whole input as the first message, and as the one behind a good first one. */
+static void fuzz_outer(struct slice in)
+{
+    static const char good[] = "SCRAM-SHA-256\0\0\0\0\13n,,n=,r=abc";
+    struct scram_verifier v = {.iterations = 4096, .salt_len = 16};
+    struct scram_server_conf conf = {.verifier = &v};
+    struct scram_server s;
+    struct buf out = {0};
+    struct err err = {0};
+    enum scram_status st;
+
+    scram_server_init(&s, &conf);
+    st = scram_server_message(&s, in, &out, &err);
+    check_server(st, &err, &out);
+    scram_server_fini(&s);
+    buf_clear(&out);
+    err_clear(&err);
+    scram_server_init(&s, &conf);
+    st = scram_server_message(&s, slice_of(good, sizeof good), &out, &err);
+    require(st == SCRAM_BROKEN, "a length that is one short");
+    scram_server_fini(&s);
+    err_clear(&err);
+    buf_clear(&out);
+    scram_server_init(&s, &conf);
+    st = scram_server_message(&s, slice_of(good, sizeof good - 1), &out, &err);
+    require(st == SCRAM_CONTINUE, "a good first message is refused");
+    buf_clear(&out);
+    check_server(scram_server_message(&s, in, &out, &err), &err, &out);
+    scram_server_fini(&s);
+    buf_free(&out);
+}
+
 static void fuzz_client(struct slice in, bool plus)
 {
     struct scram_keys keys = {.verifier = {.iterations = 4096, .salt_len = 4}};
@@ -116,6 +148,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct scram_verifier v;
     struct buf text = {0};
 
+    fuzz_outer(in);
     fuzz_server(in, false);
     fuzz_server(in, true);
     fuzz_client(in, false);

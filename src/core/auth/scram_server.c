@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "crypto/crypto.h"
 #include "scram_int.h"
+#include "wire/reader.h"
 
 enum {
     SERVER_NEW,
@@ -258,6 +259,24 @@ enum scram_status scram_server_step(
     if (s->state == SERVER_WAIT_FINAL)
         return server_on_final(s, data, out, err);
     return server_broken(s, err, "No such message is expected now.");
+}
+
+enum scram_status scram_server_message(
+    struct scram_server *s, struct slice body, struct buf *out, struct err *err)
+{
+    struct wire_reader r;
+    struct slice mechanism;
+    struct slice data;
+    bool is_null = false;
+
+    if (s->state != SERVER_NEW)
+        return scram_server_step(s, body, out, err);
+    wire_reader_init(&r, body);
+    mechanism = wire_get_cstr(&r);
+    data = wire_get_value(&r, &is_null);
+    if (!wire_reader_ok(&r))
+        return server_broken(s, err, "The first message does not hold a mechanism and its data.");
+    return scram_server_start(s, mechanism, is_null ? slice_of(NULL, 0) : data, out, err);
 }
 
 void scram_server_keys(const struct scram_server *s, struct scram_keys *out)

@@ -15,7 +15,6 @@
 #include "config/conf.h"
 #include "crypto/crypto.h"
 #include "net/tls.h"
-#include "wire/reader.h"
 #include "wire/writer.h"
 
 #include "client_auth_int.h"
@@ -362,29 +361,10 @@ static void answer_bad(struct client_auth *a, const char *what)
 
 static void answer_scram(struct client_auth *a, struct slice body)
 {
-    struct wire_reader r;
-    struct slice mechanism;
-    struct slice data;
     struct buf text = {0};
     struct err err = {0};
-    bool is_null = false;
 
-    if (a->scram_begun) {
-        judge_scram(a, scram_server_step(&a->scram, body, &text, &err), &text, &err);
-        buf_free(&text);
-        return;
-    }
-    wire_reader_init(&r, body);
-    mechanism = wire_get_cstr(&r);
-    data = wire_get_value(&r, &is_null);
-    if (!wire_reader_ok(&r)) {
-        answer_bad(a, "malformed SASL message");
-        return;
-    }
-    a->scram_begun = true;
-    if (is_null)
-        data = slice_of(NULL, 0);
-    judge_scram(a, scram_server_start(&a->scram, mechanism, data, &text, &err), &text, &err);
+    judge_scram(a, scram_server_message(&a->scram, body, &text, &err), &text, &err);
     buf_free(&text);
 }
 

@@ -136,7 +136,6 @@ struct client_auth {
     struct scram_server scram;
     bool has_scram;
     bool got_keys;
-    bool scram_begun;
     uint32_t peer_uid; /* of the process at the other end of a Unix socket */
     uint8_t salt[CRED_MD5_SALT_BYTES];
     struct secret password; /* that passed, and may be used for servers */

@@ -8,7 +8,7 @@ from pgt.wire import Wire, WireClosed
 METHODS = ("trust", "password", "md5", "scram")
 HBA_OF = {"trust": "trust", "password": "password", "md5": "md5", "scram": "scram-sha-256"}
 # The server's way with a user is that of the group it is in.
-SERVER_HBA = "local all all trust\nhost all postgres all trust\n" + "".join(
+SERVER_HBA = "local all all trust\nlocal replication all trust\nhost replication all all trust\nhost all postgres all trust\n" + "".join(
     f"host all +srv_{m} all {HBA_OF[m]}\n" for m in METHODS) + (
     "host all looker all scram-sha-256\nhost all boss all scram-sha-256\nhost all all all scram-sha-256\n")
 RULES = ("trust", "reject", "password", "md5", "scram")
@@ -32,6 +32,19 @@ def start_server(conf: dict[str, str] | None = None) -> postgres.Postgres:
     pg.rows(LOOK_UP, "d_mirror")
     pg.rows(LOOK_UP)
     return pg
+
+
+def start_standby(pg: postgres.Postgres) -> postgres.Postgres:
+    """A standby that streams from `pg`, with its roles and their verifiers."""
+    home = procs.folder("standby", postgres.OS_USER)
+    procs.run([str(postgres.bindir() / "pg_basebackup"), "-D", str(home / "data"), "-c", "fast", "-X", "stream",
+               "--no-sync", "-h", str(pg.data.parent), "-p", str(pg.port), "-U", "postgres"],
+              user=postgres.OS_USER, cwd="/")
+    made = postgres.Postgres(home / "data", procs.free_port())
+    made.write_conf({"primary_conninfo": f"host=127.0.0.1 port={pg.port} user=postgres"}, SERVER_HBA)
+    (home / "data" / "standby.signal").touch()
+    made.start()
+    return made
 
 
 def make_user(pg: postgres.Postgres, name: str, method: str, password: str | None = None) -> str:

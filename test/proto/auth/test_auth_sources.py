@@ -223,6 +223,42 @@ def test_shared_links_open_by_keys_alone(server, pools, mode):
         w.bye()
 
 
+@pytest.fixture(scope="module")
+def twin(server):
+    """A standby."""
+    pg = house.start_standby(server)
+    yield pg
+    pg.stop()
+
+
+@pytest.mark.parametrize("source, mode", [("query", "session"), ("query", "transaction"), ("plain", "session"),
+                                          ("plain", "transaction"), ("relay", "session")])
+def test_reads_go_to_a_second_server_that_asks(server, twin, pools, source, mode):
+    """The login opens one server; the reader on the other logs in by itself, if anything is known."""
+    house.make_user(server, "reader", "scram")
+    conf = {"load_balance_mode": True, "backend_weight0": 0, "pool_mode": mode,
+            "num_init_children": 1, "sr_check_period": 1, "sr_check_user": "postgres", "sr_check_database": "postgres"}
+    if source == "query":
+        pool = pools([server.address, twin.address], hba=SCRAM_ALL, passwd="looker:looker_pw\n", auth_user="looker",
+                     auth_dbname="postgres", **conf)
+    elif source == "plain":
+        pool = pools([server.address, twin.address], hba=SCRAM_ALL, passwd="reader:reader_pw\n", **conf)
+    else:
+        pool = pools([server.address, twin.address], **conf)
+
+    def ports():
+        with Wire(pool.address) as w:
+            assert w.login("reader", "postgres", "reader_pw")[-1].type == "Z"
+            found = {w.value("select current_setting('port')") for _ in range(3)}
+            w.bye()
+        return found
+
+    if source == "relay":
+        assert ports() == {str(server.port)}
+    else:
+        wait_for("reads reach the second server", lambda: str(twin.port) in ports(), 10)
+
+
 @pytest.mark.parametrize("method", ["password", "md5", "scram"])
 def test_clear_text_when_allowed(server, pools, method):
     """enable_pool_hba = off, nothing known: the client says its password, the server judges, and the next link
