@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
+#include "probe/probe.h"
 #include "process/common/role_conf.h"
 
 #include "control_int.h"
@@ -46,6 +47,7 @@ int control_main(struct proc_env *env)
     int status;
 
     role_conf_stand_beside(env->conf);
+    probe_forget_environment();
     role_loop_init(&ctl->role, env);
     ctl->role.on_reload = on_reload;
     pcp_tls_set_conf(ctl);

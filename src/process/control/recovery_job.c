@@ -116,24 +116,43 @@ static const char *host_for_scripts(const struct conf_node *node)
     return is_socket ? "localhost" : node->backend_hostname;
 }
 
-static void run_sql(struct recovery_job *job, const char *sql, int64_t limit_ms)
+/* How node `id` is reached, as recovery_user. TLS as links have it: allow and prefer hold when ssl
+ * is on. */
+static void fill_target(const struct recovery_job *job, int id, struct probe_target *to)
 {
+    static const char *const words[] = {
+        [CONF_SSL_DISABLE] = "disable",
+        [CONF_SSL_ALLOW] = "allow",
+        [CONF_SSL_PREFER] = "prefer",
+        [CONF_SSL_REQUIRE] = "require",
+        [CONF_SSL_VERIFY_CA] = "verify-ca",
+        [CONF_SSL_VERIFY_FULL] = "verify-full",
+    };
     const struct conf *conf = conf_now(job->ctl);
-    const struct conf_node *primary = &conf->nodes[job->row.primary];
-    struct probe_target to = {
-        .host = primary->backend_hostname,
-        .port = primary->backend_port,
+    const struct conf_node *node = &conf->nodes[id];
+    bool wants_tls = conf->ssl || node->backend_ssl_mode >= CONF_SSL_REQUIRE;
+
+    *to = (struct probe_target){
+        .host = node->backend_hostname,
+        .port = node->backend_port,
         .user = conf->recovery_user[0] == '\0' ? DEFAULT_USER : conf->recovery_user,
         .password = secret_is_empty(&job->password) ? "" : secret_slice(&job->password).p,
         .database = conf->recovery_database,
-        .sslmode = conf->ssl ? "prefer" : "disable",
-        .sslrootcert = primary->backend_ssl_ca_cert,
-        .sslcert = primary->backend_ssl_cert,
-        .sslkey = primary->backend_ssl_key,
+        .sslmode = wants_tls ? words[node->backend_ssl_mode] : "disable",
+        .sslrootcert =
+            node->backend_ssl_ca_cert[0] != '\0' ? node->backend_ssl_ca_cert : conf->ssl_ca_cert,
+        .sslcert = node->backend_ssl_cert,
+        .sslkey = node->backend_ssl_key,
         .connect_timeout_ms =
-            primary->connect_timeout_ms > 0 ? primary->connect_timeout_ms : SETUP_LIMIT_MS,
+            node->connect_timeout_ms > 0 ? node->connect_timeout_ms : SETUP_LIMIT_MS,
     };
+}
 
+static void run_sql(struct recovery_job *job, const char *sql, int64_t limit_ms)
+{
+    struct probe_target to;
+
+    fill_target(job, job->row.primary, &to);
     server_sql_run(job->sql, &to, sql, limit_ms);
 }
 
@@ -193,21 +212,10 @@ static void begin_wait(struct recovery_job *job)
 
 static void ask_node(struct recovery_job *job)
 {
-    const struct conf *conf = conf_now(job->ctl);
-    const struct conf_node *node = &conf->nodes[job->row.node];
-    struct probe_target to = {
-        .host = node->backend_hostname,
-        .port = node->backend_port,
-        .user = conf->recovery_user[0] == '\0' ? DEFAULT_USER : conf->recovery_user,
-        .password = secret_is_empty(&job->password) ? "" : secret_slice(&job->password).p,
-        .database = conf->recovery_database,
-        .sslmode = conf->ssl ? "prefer" : "disable",
-        .sslrootcert = node->backend_ssl_ca_cert,
-        .sslcert = node->backend_ssl_cert,
-        .sslkey = node->backend_ssl_key,
-        .timeout_ms = PROBE_LIMIT_MS,
-    };
+    struct probe_target to;
 
+    fill_target(job, job->row.node, &to);
+    to.timeout_ms = PROBE_LIMIT_MS;
     probe_set_target(job->probe, &to);
     probe_start(job->probe);
 }
