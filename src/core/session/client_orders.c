@@ -18,12 +18,15 @@
 
 /* How often a client that waits looks whether its order is done. */
 #define ORDERS_POLL_MS 50
+/* How many looks later the workers are told again: a mailbox may have been full. */
+#define ORDERS_RETELL_POLLS 20
 
 struct client_orders {
     struct timer timer;
     struct client *client;
     enum admin_order_kind kind;
     bool is_cancelled;
+    unsigned npolls;
     char database[ROWS_NAME_BYTES];
 };
 
@@ -223,8 +226,11 @@ static enum admin_order_state orders_until_done(
         orders_give_up(c);
         return ADMIN_ORDER_REFUSED;
     }
-    if (!order_is_done(c, order))
+    if (!order_is_done(c, order)) {
+        if (++c->orders->npolls % ORDERS_RETELL_POLLS == 0)
+            tell_all(c->ss);
         return ADMIN_ORDER_WAITS;
+    }
     orders_give_up(c);
     return ADMIN_ORDER_DONE;
 }
