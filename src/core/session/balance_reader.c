@@ -256,7 +256,7 @@ void balance_to_own(struct client *c)
     buf_free(&b->retry);
     memset(&b->held, 0, sizeof b->held);
     client_send(c, &held);
-    if (!stream_is_clogged(&c->stream))
+    if (c->link != NULL && !stream_is_clogged(&c->stream))
         link_resume(c->link);
 }
 
@@ -410,7 +410,7 @@ static void reader_lost_answer(struct client *c, struct buf *retry, int node, bo
 
     buf_free(&b->early);
     c->server_batch = false;
-    if (!was_home && (begun || retry->len == 0) && c->link->tx_status == 'T')
+    if (!was_home && (begun || retry->len == 0) && c->link != NULL && c->link->tx_status == 'T')
         balance_fail_home(c);
     balance_to_own(c);
     if (was_home || begun || retry->len == 0)
@@ -448,7 +448,7 @@ static void reader_on_lost(void *owner, struct link *link, const struct err *err
         reader_lost_answer(c, &retry, r->node, was_home, err, link->body_left > 0);
     buf_free(&retry);
     if (c->phase == CL_ACTIVE && (was_opening || c->is_parked) && c->target == c->link &&
-        expect_is_quiet(&c->link->expect))
+        (c->link == NULL || expect_is_quiet(&c->link->expect)))
         client_unpark(c);
 }
 

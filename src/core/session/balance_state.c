@@ -14,7 +14,7 @@
 #include "route/route_marks.h"
 #include "wire/writer.h"
 
-#include "balance_int.h"
+#include "share_int.h"
 
 static void log_add(struct client *c, struct buf *to, struct slice text)
 {
@@ -39,6 +39,7 @@ static void note_discard_all(struct client *c)
     buf_free(&b->log);
     buf_free(&b->pending);
     b->rs.state_unknown = false;
+    c->is_tied = false;
     b->rs.has_temp_tables = false;
     b->rs.search_path_changed = false;
     buf_free(&b->path);
@@ -227,9 +228,12 @@ static void note_statement_facts(struct client *c, const struct sql_stmt *s, str
 void balance_note_facts(struct client *c, struct slice sql, const struct sql_facts *facts)
 {
     bool is_open = balance_tx_status(c) != 'I';
+    struct share_effects effects;
     uint32_t nends = 0;
     uint32_t i;
 
+    share_effects_of(facts, sql, &effects);
+    c->is_tied = c->is_tied || effects.pins != 0;
     for (i = 0; i < facts->nstmts; i++) {
         const struct sql_stmt *s = &facts->stmts[i];
         struct slice text = slice_of("", 0);

@@ -42,6 +42,7 @@ static void client_close(struct client *c)
     timer_stop(ss->loop, &c->timer);
     client_drop_link(c, false);
     share_free(c);
+    client_adrift_free(c);
     statements_free(&c->statements);
     client_login_free(c);
     client_local_free(c);
@@ -224,7 +225,7 @@ void client_say_goodbye(struct client *c)
     struct link *target = c->target;
     bool is_whole = c->body_left == 0 && buf_unread(&c->carry) == 0;
 
-    if (c->share != NULL && target == NULL && (c->is_parked || share_is_busy(c))) {
+    if (target == NULL && ((c->share != NULL && share_is_busy(c)) || c->is_parked)) {
         c->is_half_closed = true; /* what it asked for waits for a link */
         stream_pause(&c->stream);
         client_set_timer(c, CLIENT_HALF_CLOSED_MS);

@@ -249,6 +249,37 @@ static bool feed_begins_batch(const struct client *c, char type)
                type == FE_CLOSE || type == FE_SYNC || type == FE_FLUSH);
 }
 
+/* What becomes of the message at `p`. Returns where to go on, or NULL. */
+static const char *feed_after(
+    struct client *c, struct feed_run *run, enum feed_step step, const char *p, const char *end)
+{
+    size_t len = proto_get_u32(p + 1) + (size_t)1;
+    size_t have = (size_t)(end - p) < len ? (size_t)(end - p) : len;
+
+    if (step == FEED_PASS || step == FEED_PUT) {
+        if (step == FEED_PUT && run->start != run->end)
+            feed_put(run, "", 0); /* what comes next does not follow on it */
+        if (step == FEED_PASS && run->start == run->end)
+            run->start = p;
+        if (step == FEED_PASS)
+            run->end = p + have;
+        c->body_left = (uint32_t)(len - have);
+        return p + have;
+    }
+    feed_flush(c, run); /* before what is not for the server */
+    if (step == FEED_SKIP) {
+        c->body_skip = (uint32_t)(len - have);
+        return p + have;
+    }
+    if (step == FEED_LOCAL)
+        return c->phase == CL_ACTIVE ? p + have : NULL;
+    if (step == FEED_PARK)
+        feed_park(c, p, end);
+    else if (step == FEED_CARRY)
+        buf_put(&c->carry, p, (size_t)(end - p));
+    return NULL;
+}
+
 /* One message at `p`. Returns where to go on, or NULL: the rest was kept, or the client has gone.
  */
 static const char *feed_one(struct client *c, struct feed_run *run, const char *p, const char *end)
@@ -278,6 +309,11 @@ static const char *feed_one(struct client *c, struct feed_run *run, const char *
     }
     if (have > len + 1U)
         have = len + 1U;
+    if (c->adrift != NULL && c->target == NULL) {
+        step = client_adrift_message(c, type, slice_of(p, have), is_whole);
+        if (step != FEED_AGAIN)
+            return feed_after(c, run, step, p, end);
+    }
     if (feed_begins_batch(c, type)) {
         feed_flush(c, run);
         if (balance_batch(c, p, end) == BALANCE_PARK) {
@@ -291,28 +327,7 @@ static const char *feed_one(struct client *c, struct feed_run *run, const char *
                             : feed_message(c, run, type, slice_of(p, have), is_whole);
     if (c->trace.client && step != FEED_PARK && step != FEED_CARRY && step != FEED_STOP)
         client_trace_message(c, type, slice_of(p + PROTO_HEADER_BYTES, have - PROTO_HEADER_BYTES));
-    if (step == FEED_PASS || step == FEED_PUT) {
-        if (step == FEED_PUT && run->start != run->end)
-            feed_put(run, "", 0); /* what comes next does not follow on it */
-        if (step == FEED_PASS && run->start == run->end)
-            run->start = p;
-        if (step == FEED_PASS)
-            run->end = p + have;
-        c->body_left = len + 1U - (uint32_t)have;
-        return p + have;
-    }
-    feed_flush(c, run); /* before what is not for the server */
-    if (step == FEED_SKIP) {
-        c->body_skip = len + 1U - (uint32_t)have;
-        return p + have;
-    }
-    if (step == FEED_LOCAL)
-        return c->phase == CL_ACTIVE ? p + have : NULL;
-    if (step == FEED_PARK)
-        feed_park(c, p, end);
-    else if (step == FEED_CARRY)
-        buf_put(&c->carry, p, (size_t)(end - p));
-    return NULL;
+    return feed_after(c, run, step, p, end);
 }
 
 void client_feed(struct client *c, const char *p, const char *end)

@@ -12,6 +12,7 @@ enum feed_step {
     FEED_LOCAL, /* answered here: what was sent before it goes out first */
     FEED_PUT,   /* sent in other words (feed_put); what is still to come of it follows as it is */
     FEED_SKIP,  /* the message is not for anybody, nor what of it is still to come */
+    FEED_AGAIN, /* look at the message again: there is a link now */
     FEED_PARK,  /* stop: go on when there is a quiet link */
     FEED_CARRY, /* stop: more bytes are needed to judge it */
     FEED_STOP   /* the client has left or was sent away */
@@ -34,6 +35,14 @@ enum feed_step feed_bad(struct client *c, char type);
 enum feed_step feed_of_verdict(enum local_verdict v);
 /* The SQL text in the body of a Parse. */
 struct slice feed_parse_sql(struct slice body);
+
+/* client_adrift.c: a message while there is no own link. */
+enum feed_step client_adrift_message(struct client *c, char type, struct slice msg, bool is_whole);
+/* share_lost.c: an error, and the state, for every request that a dead link owed. */
+void client_answer_owed(
+    struct client *c, const struct expect *owed, const struct err *err, char tx);
+/* share.c: a query of ours, its replies swallowed. */
+void share_put_own_query(struct client *c, struct feed_run *run, struct slice sql);
 
 /* share_feed.c: one message of a client that shares links. */
 enum feed_step share_message(struct client *c, struct feed_run *run, char type, struct slice msg,

@@ -71,6 +71,8 @@ bool client_local_is_likely(struct slice sql)
 
 static char local_tx_status(const struct client *c)
 {
+    if (c->adrift != NULL && c->link == NULL)
+        return client_adrift_tx_status(c);
     if (c->share != NULL)
         return share_tx_status(c);
     return balance_tx_status(c);

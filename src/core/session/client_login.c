@@ -421,6 +421,10 @@ static bool client_on_link_error(void *owner, struct link *link, const struct er
                                                                 : COUNT_ERROR;
 
     count_statement(c->ss, link->pool->cluster_node, kind);
+    if (kind != COUNT_ERROR && client_adrift_is_possible(c, link)) {
+        client_adrift_keep_words(c, m); /* the end of the link is not that of the session */
+        return true;
+    }
     if (c->balance != NULL) {
         c->balance->saw_error = true;
         statements_doubt_batch(c->statements, c->balance->batch);
@@ -441,6 +445,10 @@ static void client_on_link_quiet(void *owner, struct link *link)
     (void)link;
     if (c->phase == CL_LOGIN) {
         login_on_patched(c);
+        return;
+    }
+    if (c->adrift != NULL) {
+        client_adrift_on_quiet(c);
         return;
     }
     if (c->balance != NULL && balance_on_own_quiet(c))
@@ -502,6 +510,10 @@ static void client_on_link_lost(void *owner, struct link *link, const struct err
 
     if (!told)
         sessions_suspect_node(c->ss, c->pool->cluster_node);
+    if (!told && !is_seen_to && client_adrift_is_possible(c, link)) {
+        client_adrift_begin(c, link, err);
+        return;
+    }
     if (c->balance != NULL)
         balance_free(c);
     c->link = NULL;

@@ -65,6 +65,20 @@ void client_row_login(struct client *c)
         link_row_update(c->link, c->row_index);
 }
 
+void client_row_link(struct client *c)
+{
+    struct client_row *row = c->row;
+
+    link_row_update(c->link, c->row_index);
+    if (row == NULL)
+        return;
+    shm_write_begin(&row->seq);
+    row->link_row = c->link->row;
+    row->server_pid = c->link->server_pid;
+    row->node = (int16_t)c->link->pool->cluster_node;
+    shm_write_end(&row->seq);
+}
+
 void client_row_pin(struct client *c, unsigned pins)
 {
     struct client_row *row = c->row;

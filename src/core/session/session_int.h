@@ -72,8 +72,10 @@ struct client {
     struct link *target; /* where the present exchange goes: `link`, or the reader of `balance` */
     struct balance *balance; /* NULL: everything goes to `link` */
     struct statements *statements;
-    struct share *share; /* the client has no link of its own; NULL: it has */
-    uint64_t epoch;      /* of the loan of `link` */
+    struct client_adrift *adrift; /* the own link died; NULL mostly */
+    bool is_tied;                 /* to its own link: by something that cannot be made anew */
+    struct share *share;          /* the client has no link of its own; NULL: it has */
+    uint64_t epoch;               /* of the loan of `link` */
     struct pool *pool;
     struct client_login *login;
     struct client_local *local; /* commands of ours prepared or opened, NULL mostly */
@@ -197,6 +199,19 @@ void client_patch_on_tag(struct client *c, struct slice tag);
 bool client_patch_repair(struct client *c);
 void client_patch_free(struct client *c);
 
+/* client_adrift.c */
+struct errmsg;
+/* True when the session can go on without `link`, its own. */
+bool client_adrift_is_possible(const struct client *c, const struct link *link);
+/* The server's last words are kept from the client. */
+void client_adrift_keep_words(struct client *c, const struct errmsg *m);
+/* The link is gone. */
+void client_adrift_begin(struct client *c, struct link *link, const struct err *err);
+/* The new link has what the session had. */
+void client_adrift_on_quiet(struct client *c);
+char client_adrift_tx_status(const struct client *c);
+void client_adrift_free(struct client *c);
+
 /* client_cancel.c */
 void client_cancel_request(struct sessions *ss, int32_t pid, struct slice key, int fd);
 /* Makes the client's cancel key; returns its length. */
@@ -205,6 +220,8 @@ uint32_t client_make_secret(uint8_t *secret, uint32_t version);
 /* client_row.c */
 void client_row_open(struct client *c, const struct session_peer *peer);
 void client_row_login(struct client *c);
+/* The client and its new own link know each other. */
+void client_row_link(struct client *c);
 void client_row_state(struct client *c, enum client_state state, enum wait_reason reason);
 
 /* counts.c */

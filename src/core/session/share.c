@@ -89,21 +89,6 @@ static struct share_wait *wait_new(struct client *c, int node)
     return w;
 }
 
-/* The rows of the client and the link point at each other. */
-static void show_loan(struct client *c)
-{
-    struct client_row *row = c->row;
-
-    link_row_update(c->link, c->row_index);
-    if (row == NULL)
-        return;
-    shm_write_begin(&row->seq);
-    row->link_row = c->link->row;
-    row->server_pid = c->link->server_pid;
-    row->node = (int16_t)c->link->pool->cluster_node;
-    shm_write_end(&row->seq);
-}
-
 void share_adopt(struct client *c, struct link *link)
 {
     struct share *s = c->share;
@@ -116,7 +101,7 @@ void share_adopt(struct client *c, struct link *link)
     s->homeless_until_us = 0;
     s->last_link = link->id;
     varset_assign(&s->vars.link, link->vars);
-    show_loan(c);
+    client_row_link(c);
     client_stats_on_link(c);
 }
 

@@ -169,7 +169,6 @@ enum feed_step share_make_ready(struct client *c, struct feed_run *run);
 void share_adopt(struct client *c, struct link *link);
 /* The loan is over, whatever becomes of the link. */
 void share_forget_loan(struct client *c);
-void share_put_own_query(struct client *c, struct feed_run *run, struct slice sql);
 /* After an exchange: puts right what a RESET did to start-up parameters, and asks what ties the
  * session. True when something was sent: it goes on when the link is quiet again. */
 bool share_repair(struct client *c);

@@ -59,7 +59,7 @@ void share_send_later(struct client *c)
 }
 
 /* Answers what the link owed: an error for each request, and for each of its ends the state. */
-static void lost_answer(struct client *c, const struct expect *owed, const struct err *err, char tx)
+void client_answer_owed(struct client *c, const struct expect *owed, const struct err *err, char tx)
 {
     struct buf out = {0};
     bool told = false;
@@ -176,7 +176,7 @@ static void lost_attached(struct client *c, struct link *link, const struct err 
     s->is_lost = in_tx;
     s->is_untold = in_tx && !owes;
     if (owes)
-        lost_answer(c, &link->expect, err, in_tx ? 'E' : 'I');
+        client_answer_owed(c, &link->expect, err, in_tx ? 'E' : 'I');
     client_note_idle(c);
     client_after_quiet(c);
 }

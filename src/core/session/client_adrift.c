@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * client_adrift.c: a client whose own link died. Runs in: workers. As long as everything that makes
+ * its session is known (settings, prepared statements), it does not notice: the next message finds
+ * a link of the present primary, brought to the same state. What was under way is answered with an
+ * error; an open transaction is a failed one until ROLLBACK. Must never: go on with a session of
+ * which something is lost. */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "config/conf.h"
+#include "wire/writer.h"
+
+#include "share_int.h"
+
+#define ADRIFT_LOOK_MS 50
+
+struct client_adrift {
+    struct client *client;
+    struct timer timer;
+    struct pool_request req;
+    struct link_startup startup;
+    int64_t until_us; /* 0: nobody asked for a link yet */
+    bool in_tx;
+    bool is_untold; /* in_tx, and the client has not been told */
+    bool is_restoring;
+    struct err last_words;
+};
+
+static const struct link_owner_ops adrift_ops;
+static void adrift_try(struct client *c);
+
+/* True when the session can be made anew from what is known of it. */
+static bool can_restore(const struct client *c)
+{
+    const struct balance *b = c->balance;
+    const struct list *n;
+
+    if (b == NULL || c->is_tied || b->rs.state_unknown || b->rs.has_temp_tables || b->holds_cursors)
+        return false;
+    if (c->statements != NULL)
+        LIST_FOREACH(n, &c->statements->order)
+        {
+            if (LIST_ENTRY(n, struct statement, order)->msg_len == 0)
+                return false; /* too long to be kept */
+        }
+    return true;
+}
+
+bool client_adrift_is_possible(const struct client *c, const struct link *link)
+{
+    return c->phase == CL_ACTIVE && c->share == NULL && !link->is_private && c->body_left == 0 &&
+           !c->is_half_closed && c->ss->stop == SESSION_RUNNING &&
+           (link->body_left == 0 || link->swallow_body) && can_restore(c);
+}
+
+static void adrift_on_timer(struct timer *t)
+{
+    adrift_try(LIST_ENTRY(t, struct client_adrift, timer)->client);
+}
+
+static void adrift_on_turn(struct pool_request *req)
+{
+    adrift_try(req->owner);
+}
+
+static struct client_adrift *adrift_new(struct client *c)
+{
+    struct client_adrift *a = mem_alloc_zero(sizeof *a);
+
+    a->client = c;
+    timer_init(&a->timer, adrift_on_timer);
+    pool_request_init(&a->req);
+    return a;
+}
+
+void client_adrift_keep_words(struct client *c, const struct errmsg *m)
+{
+    if (c->adrift == NULL)
+        c->adrift = adrift_new(c);
+    err_clear(&c->adrift->last_words);
+    errmsg_to_err(m, &c->adrift->last_words);
+}
+
+/* What the own link was doing never happened. */
+static void adrift_forget_exchange(struct client *c, bool on_reader)
+{
+    struct balance *b = c->balance;
+
+    b->asking = ASKING_NONE;
+    b->tx_end = 0;
+    b->tx_failed = false;
+    b->tx_was_open = false;
+    b->saw_error = false;
+    b->own_is_guest = false;
+    b->nexchanges = 0;
+    b->lsn_due = false;
+    b->lsn_is_fresh = false;
+    buf_free(&b->pending);
+    route_trace_on_rollback(b->trace);
+    c->server_batch = c->server_batch && on_reader;
+    if (!on_reader)
+        balance_drop_readers(c, true);
+}
+
+void client_adrift_begin(struct client *c, struct link *link, const struct err *err)
+{
+    struct balance *b = c->balance;
+    struct client_adrift *a = c->adrift == NULL ? adrift_new(c) : c->adrift;
+    struct err reason = err_is_set(&a->last_words) ? a->last_words : *err;
+    bool on_reader = c->target != link;
+    bool owes = link->expect.len > 0 && b->asking == ASKING_NONE;
+
+    c->adrift = a;
+    a->in_tx = link->tx_status != 'I' || b->home != NULL;
+    a->is_untold = a->in_tx && !owes;
+    reason.severity = ERR_ERROR;
+    if (!err_is_set(&a->last_words))
+        memcpy(reason.sqlstate, "08006", 6);
+    log_at(LVL_LOG, "session of user \"%s\" goes on without its server connection: %s",
+        c->pool->names, reason.msg);
+    c->link = NULL;
+    if (!on_reader)
+        c->target = NULL;
+    adrift_forget_exchange(c, on_reader);
+    client_patch_free(c);
+    if (owes)
+        client_answer_owed(c, &link->expect, &reason, a->in_tx ? 'E' : 'I');
+    if (on_reader)
+        return; /* a standby is answering: its reader goes on */
+    client_note_idle(c);
+    if (c->is_parked)
+        client_unpark(c);
+}
+
+static void adrift_wait(struct client *c)
+{
+    client_stats_on_wait_begin(c);
+    client_row_state(c, CLIENT_STATE_WAITING, WAIT_REASON_NO_PRIMARY);
+    timer_start(c->ss->loop, &c->adrift->timer, ADRIFT_LOOK_MS);
+}
+
+static void adrift_give_up(struct client *c)
+{
+    client_end_text(c, "57P03",
+        "the session's server connection was lost, and no server that accepts writes was found "
+        "within failover_wait (%d s)",
+        (int)(c->ss->conf->failover_wait_ms / 1000));
+}
+
+static void restore_settings(struct client *c, struct feed_run *run)
+{
+    const struct buf *log = &c->balance->log;
+    uint32_t at = 0;
+
+    while (at < log->len) {
+        struct slice text = slice_of_str(log->data + at);
+
+        share_put_own_query(c, run, text);
+        at += (uint32_t)text.n + 1;
+    }
+}
+
+static void put_sync(struct client *c, struct feed_run *run)
+{
+    struct buf sync = {0};
+
+    wire_put_empty(&sync, FE_SYNC);
+    link_expect(c->link, OP_SYNC | OP_SWALLOW);
+    feed_put(run, sync.data, sync.len);
+    buf_free(&sync);
+}
+
+/* Statements of the protocol, and those of PREPARE, in the order in which they were made. */
+static void restore_statements(struct client *c, struct feed_run *run)
+{
+    bool is_open = false;
+    struct list *n;
+
+    if (c->statements == NULL)
+        return;
+    LIST_FOREACH(n, &c->statements->order)
+    {
+        struct statement *st = LIST_ENTRY(n, struct statement, order);
+        struct slice msg = statement_message(st);
+        bool is_query = msg.p[0] == FE_QUERY;
+
+        st->on_own = !st->is_doubtful;
+        if (st->is_doubtful)
+            continue;
+        if (is_query && is_open)
+            put_sync(c, run);
+        is_open = !is_query;
+        link_expect(c->link, (is_query ? OP_QUERY : OP_PARSE) | OP_SWALLOW);
+        feed_put(run, msg.p, msg.n);
+    }
+    if (is_open)
+        put_sync(c, run);
+}
+
+static void adrift_adopt(struct client *c, struct link *link)
+{
+    struct client_adrift *a = c->adrift;
+    struct feed_run run = {0};
+
+    c->link = link;
+    c->target = link;
+    c->epoch = link->epoch;
+    link->ops = &client_link_ops;
+    link->own_failed = false;
+    a->is_restoring = true;
+    client_row_link(c);
+    client_stats_on_link(c);
+    restore_settings(c, &run);
+    restore_statements(c, &run);
+    if (a->in_tx) {
+        share_put_own_query(c, &run, slice_of_str("BEGIN"));
+        share_put_own_query(c, &run,
+            slice_of_str("SELECT pg_catalog.the_transaction_was_lost_with_its_connection()"));
+    }
+    if (run.out.len == 0)
+        client_adrift_on_quiet(c);
+    else
+        feed_flush(c, &run);
+}
+
+void client_adrift_on_quiet(struct client *c)
+{
+    struct client_adrift *a = c->adrift;
+
+    if (c->link->own_failed && !a->in_tx) {
+        client_end_text(c, "08006",
+            "the session's server connection was lost, and its state could not be restored");
+        return;
+    }
+    client_adrift_free(c);
+    client_note_idle(c);
+    client_unpark(c);
+}
+
+static void adrift_try(struct client *c)
+{
+    struct client_adrift *a = c->adrift;
+    struct sessions *ss = c->ss;
+    int node = sessions_write_node(ss);
+    struct pool *pool = c->pool;
+
+    if (a->until_us == 0)
+        a->until_us = loop_now_us(ss->loop) + ss->conf->failover_wait_ms * 1000;
+    if (loop_now_us(ss->loop) >= a->until_us) {
+        adrift_give_up(c);
+        return;
+    }
+    if (node == VIEW_NO_NODE || view_must_hold_writes(&ss->view)) {
+        adrift_wait(c);
+        return;
+    }
+    if (pool->cluster_node != node) {
+        pool_request_cancel(&a->req);
+        c->pool = pool_attach(&ss->be, pool_user(pool), pool_database(pool), node);
+        pool_detach(pool);
+    }
+    a->startup.version = c->row == NULL ? PROTO_3_0 : c->row->protocol;
+    a->startup.user = pool_user(c->pool);
+    a->startup.database = pool_database(c->pool);
+    a->startup.params = &c->balance->params;
+    a->req.pool = c->pool;
+    a->req.startup = &a->startup;
+    a->req.may_reuse = true; /* who the client is was settled at its login */
+    a->req.no_patch = true;
+    a->req.on_turn = adrift_on_turn;
+    a->req.owner = c;
+    a->req.ops = &adrift_ops;
+    a->req.link = NULL;
+    switch (pool_acquire(&a->req)) {
+    case ACQUIRE_GRANTED:
+        adrift_adopt(c, a->req.link);
+        break;
+    case ACQUIRE_OPENING:
+        c->link = a->req.link;
+        c->epoch = c->link->epoch;
+        client_stats_on_wait_begin(c);
+        client_row_state(c, CLIENT_STATE_WAITING, WAIT_REASON_CONNECTING);
+        break;
+    case ACQUIRE_WAITING:
+        client_stats_on_wait_begin(c);
+        client_row_state(c, CLIENT_STATE_WAITING, (enum wait_reason)a->req.reason);
+        break;
+    }
+}
+
+/* The client is told of its transaction by the first message that is not its end. */
+static enum feed_step adrift_tell(struct client *c, char type)
+{
+    struct client_adrift *a = c->adrift;
+    struct buf out = {0};
+    struct err err;
+
+    a->is_untold = false;
+    err_clear(&err);
+    err_set(&err, "08006", "the server connection of this transaction was lost");
+    err_hint(&err, "Roll back, and run the transaction again.");
+    wire_put_err(&out, &err);
+    if (type == FE_QUERY)
+        wire_put_ready(&out, 'E');
+    else
+        c->local_error = true;
+    client_send(c, &out);
+    return FEED_LOCAL;
+}
+
+static bool is_rollback(struct slice msg)
+{
+    struct slice sql = slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES);
+
+    return sql.n >= 8 && strncasecmp(sql.p, "rollback", 8) == 0;
+}
+
+enum feed_step client_adrift_message(struct client *c, char type, struct slice msg, bool is_whole)
+{
+    struct client_adrift *a = c->adrift;
+
+    if (a->until_us != 0 || a->is_restoring)
+        return FEED_PARK; /* on its way */
+    if (c->local_error && type != FE_SYNC)
+        return is_whole ? FEED_LOCAL : FEED_SKIP;
+    if (type == FE_SYNC && is_whole &&
+        client_local_extended(c, type, slice_of(NULL, 0)) != LOCAL_NO)
+        return FEED_LOCAL;
+    if (a->is_untold && !is_rollback(msg) && is_whole)
+        return adrift_tell(c, type);
+    a->is_untold = false;
+    adrift_try(c);
+    if (c->phase != CL_ACTIVE)
+        return FEED_STOP;
+    return c->adrift == NULL ? FEED_AGAIN : FEED_PARK;
+}
+
+char client_adrift_tx_status(const struct client *c)
+{
+    return c->adrift->in_tx ? 'E' : 'I';
+}
+
+void client_adrift_free(struct client *c)
+{
+    struct client_adrift *a = c->adrift;
+
+    if (a == NULL)
+        return;
+    c->adrift = NULL;
+    timer_stop(c->ss->loop, &a->timer);
+    pool_request_cancel(&a->req);
+    mem_free(a);
+}
+
+/* While a link logs in for the client. */
+
+static void on_auth(void *owner, struct link *link, const char *msg, size_t n)
+{
+    struct client *c = owner;
+
+    if (n >= PROTO_HEADER_BYTES + 4 && proto_get_u32(msg + PROTO_HEADER_BYTES) == AUTH_OK)
+        return;
+    c->link = NULL;
+    link_close(link);
+    client_end_text(c, "08006",
+        "the session's server connection was lost, and the server asks for a password that "
+        "pgpool does not know");
+}
+
+static bool on_refused(void *owner, struct link *link)
+{
+    struct client *c = owner;
+
+    (void)link;
+    c->link = NULL;
+    adrift_try(c);
+    return true;
+}
+
+static void on_login_done(void *owner, struct link *link)
+{
+    adrift_adopt(owner, link);
+}
+
+static void on_bytes(void *owner, struct link *link, const char *p, size_t n)
+{
+    (void)owner;
+    (void)link;
+    (void)p;
+    (void)n;
+}
+
+static void on_lost(void *owner, struct link *link, const struct err *err, bool told)
+{
+    struct client *c = owner;
+
+    (void)told;
+    c->link = NULL;
+    log_at(
+        LVL_DEBUG1, "no new server connection for user \"%s\" yet: %s", c->pool->names, err->msg);
+    sessions_suspect_node(c->ss, link->pool->cluster_node);
+    adrift_wait(c);
+}
+
+static const struct link_owner_ops adrift_ops = {
+    .on_auth = on_auth,
+    .on_refused = on_refused,
+    .on_login_done = on_login_done,
+    .on_bytes = on_bytes,
+    .on_lost = on_lost,
+};
