@@ -8,7 +8,7 @@
 
 /* How much longer a client of another worker must have waited to be served before one of this: a
  * link that travels costs two wake-ups. */
-#define POOL_TRAVEL_US 2000
+#define POOL_TRAVEL_US 5000
 /* The same when a link has to be closed for it and another opened. */
 #define POOL_REOPEN_US 20000
 /* While somebody waits, all who wait try again this often. */
