@@ -212,3 +212,5 @@ def test_cancel_wait_timeout(fake, start_pool, monkeypatch, seconds):
     for conn in server.links():
         conn.send(conn.answer("Q", b"select 'spoken'\0"))
     assert [m.type for m in w.ready()][-1] == "Z"
+    for conn in open_cancels:
+        closing(conn)

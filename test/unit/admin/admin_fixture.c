@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "backend/limits.h"
 #include "backend/quota.h"
 #include "config/conf.h"
 #include "config/conf_param.h"
@@ -65,12 +66,14 @@ void fixture_setup(void)
     plan.bytes[SHM_DBSTATS] = dbstats_region_bytes(NWORKERS);
     plan.bytes[SHM_ORDERS] = orders_region_bytes();
     plan.bytes[SHM_QUOTAS] = quota_region_bytes(NWORKERS);
+    plan.bytes[SHM_LIMITS] = limits_region_bytes(NWORKERS, 100);
     shm = shm_new(&plan, &err);
     ck_assert_ptr_nonnull(shm);
     rows_init(shm_get(shm, SHM_CLIENTS), sizeof(struct client_row), NWORKERS, PER_WORKER);
     rows_init(shm_get(shm, SHM_LINKS), sizeof(struct link_row), NWORKERS, PER_WORKER);
     dbstats_region_init(shm, NWORKERS);
     quota_region_init(shm, NWORKERS);
+    limits_region_init(shm, NWORKERS, 100);
     for (i = 0; i < NWORKERS; i++) {
         proc = proc_row(shm, 1 + i);
         proc->pid = 4000 + i;

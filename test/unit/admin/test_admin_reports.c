@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "admin_fixture.h"
+#include "backend/limits.h"
 #include "backend/quota.h"
 #include "config/conf.h"
 #include "ipc/dbstats.h"
@@ -307,15 +308,20 @@ END_TEST
 
 START_TEST(limits_with_use_and_waiters)
 {
+    struct limits_ids ids;
+
     fixture_put_client(0, 0, CLIENT_STATE_IDLE, "alice");
     fixture_put_client(1, 0, CLIENT_STATE_CLOSING, "alice");
     quota_set_limit(shm, 2, 50);
-    ck_assert(quota_take(shm, 2, 1));
-    quota_add_waiting(shm, 2, 0, 1);
+    ck_assert(quota_take(shm, 2, 1, 0));
+    ck_assert_int_eq(
+        limits_attach(shm, 0, 2, slice_of_str("alice"), slice_of_str("shop"), &ids), 0);
+    limits_set_waiting(shm, ids.pool, 0, 1);
     fixture_run_report(ADMIN_REPORT_LIMITS);
     ck_assert_ptr_nonnull(strstr(fixture_rows_text(), "max_clients||||1|10000|0\n"));
     ck_assert_ptr_nonnull(strstr(fixture_rows_text(), "max_backend_connections|0|||0|0|0\n"));
     ck_assert_ptr_nonnull(strstr(fixture_rows_text(), "max_backend_connections|2|||1|50|1\n"));
+    ck_assert_ptr_nonnull(strstr(fixture_rows_text(), "default_pool_size|2|alice|shop|0|"));
 }
 END_TEST
 
