@@ -183,6 +183,37 @@ START_TEST(copy_error_with_early_sync_is_lost)
 }
 END_TEST
 
+/* A reply that is made here comes in its turn, and not at all behind an error. */
+START_TEST(replies_made_here)
+{
+    uint64_t worked;
+
+    expect_push(&e, OP_MADE_PARSED | OP_NOTE);
+    ck_assert(expect_is_made_due(&e));
+    ck_assert_int_eq(expect_take_made(&e), '1');
+    ck_assert_int_eq(expect_take_made(&e), 0);
+    expect_push(&e, OP_BIND);
+    expect_push(&e, OP_MADE_CLOSED | OP_NOTE);
+    expect_push(&e, OP_PARSE | OP_NOTE);
+    expect_push(&e, OP_SYNC);
+    ck_assert(!expect_is_made_due(&e));
+    ck_assert_int_eq(expect_reply(&e, '2'), EXPECT_FORWARD);
+    ck_assert_int_eq(expect_take_made(&e), '3');
+    ck_assert_int_eq(expect_reply(&e, 'E'), EXPECT_FORWARD);
+    ck_assert_uint_eq(expect_take_notes(&e, &worked), 3);
+    ck_assert_uint_eq(worked, 3); /* the Parse did not work */
+    expect_push(&e, OP_MADE_CLOSED | OP_NOTE);
+    ck_assert_int_eq(expect_reply(&e, 'Z'), EXPECT_FORWARD);
+    ck_assert_int_eq(expect_take_made(&e), '3');
+    expect_push(&e, OP_BIND);
+    ck_assert_int_eq(expect_reply(&e, 'E'), EXPECT_FORWARD);
+    expect_push(&e, OP_MADE_PARSED | OP_NOTE); /* skipped by the server, and here */
+    ck_assert(!expect_is_made_due(&e));
+    ck_assert_uint_eq(expect_take_notes(&e, &worked), 2);
+    ck_assert_uint_eq(worked, 1);
+}
+END_TEST
+
 START_TEST(unfitting_reply_is_lost)
 {
     send_all("P", 0);
@@ -249,6 +280,7 @@ int main(void)
     tcase_add_test(tc, two_copies_in_one_query);
     tcase_add_test(tc, copy_error_without_doubt);
     tcase_add_test(tc, copy_error_with_early_sync_is_lost);
+    tcase_add_test(tc, replies_made_here);
     tcase_add_test(tc, unfitting_reply_is_lost);
     tcase_add_test(tc, long_pipelines_grow_and_shrink);
     tcase_add_test(tc, function_call);
