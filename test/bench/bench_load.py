@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: PostgreSQL
-"""bench_load: one pgbench run and what it cost the proxy."""
+"""bench_load: one run of pgbench or sysbench and what it cost the proxy."""
 
+import glob
 import os
 import re
 import subprocess
+import tempfile
 import threading
 from dataclasses import dataclass
 
@@ -18,6 +20,8 @@ MODES = {
     "connect": ["-n", "-S", "-M", "simple", "-C"],
     "tpcb": ["-M", "simple"],
 }
+SYSBENCH = "sysbench"  # the mode that is sysbench's oltp_read_write
+SYSBENCH_TABLES = ["--tables=4", "--table-size=20000"]
 
 
 @dataclass
@@ -32,6 +36,8 @@ class Sample:
     cpu_us: float  # of the proxy, per transaction
     pss: int       # bytes of the proxy near the end of the run
     failed: int    # transactions
+    p50_us: float = 0.0  # of the time a transaction took; 0: not measured
+    p99_us: float = 0.0
 
 
 def parse_pgbench(text):
@@ -55,16 +61,77 @@ def run_pgbench(pgbench, port, mode, clients, limit):
     return parse_pgbench(done.stdout)
 
 
-def measure(pgbench, peer, mode, clients, seconds, round_no):
+def quantile(ordered, part):
+    return ordered[min(len(ordered) - 1, int(len(ordered) * part))] if ordered else 0.0
+
+
+def run_pgbench_logged(pgbench, port, mode, clients, limit):
+    """The same with the latency of each transaction: (tps, done, failed, p50 and p99 in µs)."""
+    with tempfile.TemporaryDirectory(prefix="pgpool-bench-log-") as folder:
+        got = run_pgbench(pgbench, port, mode, clients, [*limit, "-l", f"--log-prefix={folder}/tx"])
+        times = []
+        for path in glob.glob(f"{folder}/tx*"):
+            with open(path) as file:  # client, number, time in µs, script, ...
+                times += [float(line.split(None, 3)[2]) for line in file]
+    times.sort()
+    return (*got, quantile(times, 0.5), quantile(times, 0.99))
+
+
+def sysbench(port, words):
+    """Without prepared statements: not every PgBouncer follows them in transaction mode."""
+    argv = ["sysbench", "oltp_read_write", "--db-driver=pgsql", "--db-ps-mode=disable",
+            "--pgsql-host=127.0.0.1", f"--pgsql-port={port}", f"--pgsql-user={USER}",
+            f"--pgsql-db={DATABASE}", *SYSBENCH_TABLES, *words]
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, env=client_env(), check=False)
+    except FileNotFoundError:
+        raise BenchError("sysbench is not installed (dev/install bench)") from None
+    if done.returncode != 0:
+        raise BenchError(f"sysbench failed: {(done.stderr or done.stdout).strip()[-600:]}")
+    return done.stdout
+
+
+def parse_sysbench(text):
+    """(tps, transactions done, failed, p50 and p99 in µs) from its output with a histogram."""
+    done = re.search(r"transactions:\s+(\d+)\s+\(([\d.]+) per sec", text)
+    buckets = [(float(ms), int(n)) for ms, n in re.findall(r"^\s*([\d.]+) \|\**\s+(\d+)$", text, re.M)]
+    if not done or int(done[1]) == 0:
+        raise BenchError("sysbench did nothing:\n" + text[-600:])
+
+    def at(part):
+        left = sum(n for _, n in buckets) * part
+        for ms, n in buckets:
+            left -= n
+            if left <= 0:
+                return ms * 1000
+        return 0.0
+
+    # "Ignored errors" are deadlocks that sysbench tries again: no failures.
+    return float(done[2]), int(done[1]), 0, at(0.5), at(0.99)
+
+
+def run_sysbench(port, threads, seconds):
+    return parse_sysbench(sysbench(port, [f"--threads={threads}", f"--time={seconds}",
+                                          "--histogram=on", "run"]))
+
+
+def measure(pgbench, peer, mode, clients, seconds, round_no, latency=False):
     """One timed run. Memory is read once, when nearly done: reading it costs CPU of its own."""
     pss = []
     look = threading.Timer(seconds * 0.9, lambda: pss.append(peer.pss_bytes()))
     cpu_before = peer.cpu_us()
     look.start()
     try:
-        tps, done, failed = run_pgbench(pgbench, peer.port, mode, clients, ["-T", str(seconds)])
+        if mode == SYSBENCH:
+            tps, done, failed, p50, p99 = run_sysbench(peer.port, clients, seconds)
+        elif latency:
+            tps, done, failed, p50, p99 = run_pgbench_logged(pgbench, peer.port, mode, clients,
+                                                             ["-T", str(seconds)])
+        else:
+            tps, done, failed = run_pgbench(pgbench, peer.port, mode, clients, ["-T", str(seconds)])
+            p50 = p99 = 0.0
     finally:
         look.cancel()
         look.join()
     cpu = (peer.cpu_us() - cpu_before) / done
-    return Sample(peer.name, mode, clients, round_no, tps, cpu, pss[0] if pss else 0, failed)
+    return Sample(peer.name, mode, clients, round_no, tps, cpu, pss[0] if pss else 0, failed, p50, p99)

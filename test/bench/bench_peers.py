@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: PostgreSQL
 """bench_peers: PostgreSQL and the proxies that are compared, with equivalent settings.
 
-Every proxy: session pooling, trust authentication, TCP over loopback on both sides, room for more
+Every proxy: the same pool mode and size, trust authentication, TCP over loopback on both sides, room for more
 clients than any run opens, no logging of connections, no health checks that do work.
 """
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -15,7 +16,8 @@ from bench_base import (BenchError, accepts, drop_root, free_port, postgres_bin,
 
 USER = "bench"
 DATABASE = "bench"
-TITLES = {"ours": "pgpool", "pgbouncer": "PgBouncer", "pgpool2": "pgpool-II", "direct": "direct"}
+TITLES = {"ours": "pgpool", "ours1": "pgpool, 1 worker", "ours2": "pgpool, 2 workers",
+          "pgbouncer": "PgBouncer", "pgpool2": "pgpool-II", "direct": "direct"}
 
 
 def client_env():
@@ -90,9 +92,11 @@ class Peer:
 
     name = ""
 
-    def __init__(self, scratch, server_port, clients, pool_mode="session", tag=""):
+    def __init__(self, scratch, server_port, clients, pool_mode="session", tag="", pool_size=0):
+        """`pool_size` 0: a server connection for every client."""
         self.scratch, self.server_port = scratch, server_port
         self.clients, self.pool_mode = clients, pool_mode
+        self.pool_size = pool_size or clients + 10
         self.tag = f"{self.name}{tag}"
         self.port = free_port()
         self.proc = None
@@ -147,8 +151,9 @@ auth_type = trust
 auth_file = {users}
 pool_mode = {self.pool_mode}
 max_client_conn = {self.clients * 3 + 200}
-default_pool_size = {self.clients + 10}
+default_pool_size = {self.pool_size}
 ignore_startup_parameters = extra_float_digits
+{"max_prepared_statements = 200" if self.pool_mode == "transaction" and self.follows_prepared() else ""}
 log_connections = 0
 log_disconnections = 0
 """)
@@ -156,6 +161,11 @@ log_disconnections = 0
 
     def version(self):
         return first_line([find_program("pgbouncer"), "--version"])
+
+    def follows_prepared(self):
+        """max_prepared_statements came with 1.21."""
+        found = re.search(r"(\d+)\.(\d+)", self.version())
+        return found is not None and (int(found[1]), int(found[2])) >= (1, 21)
 
 
 class Pgpool2(Peer):
@@ -202,6 +212,7 @@ pool_passwd = ''
 
 class Ours(Peer):
     name = "ours"
+    workers = 0  # one per processor
     program = None
 
     def argv(self):
@@ -222,8 +233,10 @@ backend_weight0 = 1
 backend_flag0 = 'ALWAYS_PRIMARY|DISALLOW_TO_FAILOVER'
 pool_mode = {self.pool_mode}
 max_clients = {self.clients * 3 + 200}
-max_backend_connections = {self.clients + 10}
-default_pool_size = {self.clients + 10}
+max_backend_connections = {self.pool_size}
+num_init_children = {self.workers}
+query_wait_notify = 0
+default_pool_size = {self.pool_size}
 load_balance_mode = off
 health_check_period = 0
 sr_check_period = 0
@@ -234,7 +247,17 @@ sr_check_period = 0
         return "ours: " + first_line([self.program, "--version"])
 
 
-PEERS = {cls.name: cls for cls in (Ours, PgBouncer, Pgpool2, Direct)}
+class Ours1(Ours):
+    name = "ours1"
+    workers = 1
+
+
+class Ours2(Ours):
+    name = "ours2"
+    workers = 2
+
+
+PEERS = {cls.name: cls for cls in (Ours, Ours1, Ours2, PgBouncer, Pgpool2, Direct)}
 
 
 def find_program(name):

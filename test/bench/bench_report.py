@@ -27,10 +27,10 @@ def pick(samples, **want):
     return [s for s in samples if all(getattr(s, k) == v for k, v in want.items())]
 
 
-def ratios(samples, mode, clients, peer, field):
+def ratios(samples, mode, clients, peer, field, ours="ours"):
     """ours / peer, round by round, so that what disturbs one round disturbs both sides of it."""
     mine = {s.round: getattr(s, field) for s in pick(samples, mode=mode, clients=clients,
-                                                     peer="ours")}
+                                                     peer=ours)}
     other = {s.round: getattr(s, field) for s in pick(samples, mode=mode, clients=clients,
                                                       peer=peer)}
     return [mine[r] / other[r] for r in sorted(mine) if other.get(r)]
@@ -61,21 +61,43 @@ def value_table(samples, modes, clients, peers, field, form):
     return table(["mode", *[TITLES[p] for p in peers]], rows)
 
 
+def is_ours(peer):
+    return peer.startswith("ours")
+
+
 def ratio_table(samples, modes, clients, peers):
-    others = [p for p in peers if p != "ours"]
+    pairs = [(o, p) for o in peers if is_ours(o) for p in peers if not is_ours(p)]
     header, rows = ["mode"], []
-    for p in others:
-        header.append(f"tps: ours / {TITLES[p]}")
+    for o, p in pairs:
+        mine = "ours" if o == "ours" else TITLES[o]
+        header.append(f"tps: {mine} / {TITLES[p]}")
         if p != "direct":
-            header.append(f"CPU: ours / {TITLES[p]}")
+            header.append(f"CPU: {mine} / {TITLES[p]}")
     for mode in modes:
         row = [mode]
-        for p in others:
-            row.append(spread(ratios(samples, mode, clients, p, "tps"), "{:.2f}"))
+        for o, p in pairs:
+            row.append(spread(ratios(samples, mode, clients, p, "tps", o), "{:.2f}"))
             if p != "direct":
-                row.append(spread(ratios(samples, mode, clients, p, "cpu_us"), "{:.2f}"))
+                row.append(spread(ratios(samples, mode, clients, p, "cpu_us", o), "{:.2f}"))
         rows.append(row)
     return table(header, rows)
+
+
+def latency_part(samples, modes, clients, peers):
+    """p50 and p99 where they were measured."""
+    if not any(s.p50_us for s in pick(samples, clients=clients)):
+        return []
+
+    def cell(mode, peer):
+        got = [s for s in pick(samples, mode=mode, clients=clients, peer=peer) if s.p50_us]
+        if not got:
+            return "–"
+        p50, p99 = median(s.p50_us for s in got), median(s.p99_us for s in got)
+        return f"{p50 / 1000:,.2f} / {p99 / 1000:,.2f} ({p99 / p50:.1f})"
+
+    return ["Time of a transaction, ms: p50 / p99 (p99 over p50):", "",
+            table(["mode", *[TITLES[p] for p in peers]],
+                  [[mode, *[cell(mode, p) for p in peers]] for mode in modes]), ""]
 
 
 def idle_section(results):
@@ -110,7 +132,7 @@ def markdown(run, samples, idle, failures, chart):
            f"Machine: {os.cpu_count()} × {cpu_model()}, Linux {platform.release()}. The server, the "
            "load generator and the proxies share it, over loopback.", "",
            "Versions: " + "; ".join(run.versions) + ".", "",
-           f"Settings: session pooling, trust authentication, no TLS, one server, scale {run.scale} "
+           f"Settings: {run.pooling}, trust authentication, no TLS, one server, scale {run.scale} "
            "(pgpool and pgpool-II: streaming_replication with one node, no load balancing); "
            f"{run.seconds} s per run, {run.rounds} rounds, peers alternating within each mode. "
            "Figures are medians (min–max); ratios are taken round by round. CPU is user and "
@@ -120,15 +142,17 @@ def markdown(run, samples, idle, failures, chart):
         out += [f"![chart]({os.path.basename(chart)})", ""]
     proxies = [p for p in run.peers if p != "direct"]
     for clients in run.clients if samples else []:
+        modes = [m for m in run.modes if pick(samples, mode=m, clients=clients)]
         out += [f"## {clients} clients", "", "Transactions per second:", "",
-                value_table(samples, run.modes, clients, run.peers, "tps", "{:,.0f}"), "",
+                value_table(samples, modes, clients, run.peers, "tps", "{:,.0f}"), "",
                 "CPU of the proxy per transaction, µs:", "",
-                value_table(samples, run.modes, clients, proxies, "cpu_us", "{:,.1f}"), "",
+                value_table(samples, modes, clients, proxies, "cpu_us", "{:,.1f}"), "",
+                *latency_part(samples, modes, clients, run.peers),
                 "Memory of the proxy (PSS, MB):", "",
-                value_table(scaled(samples), run.modes, clients, proxies, "pss", "{:,.1f}"), ""]
-        if "ours" in run.peers and len(run.peers) > 1:
+                value_table(scaled(samples), modes, clients, proxies, "pss", "{:,.1f}"), ""]
+        if any(map(is_ours, run.peers)) and not all(map(is_ours, run.peers)):
             out += ["Ratios (tps: more is better for us; CPU: less is):", "",
-                    ratio_table(samples, run.modes, clients, run.peers), ""]
+                    ratio_table(samples, modes, clients, run.peers), ""]
     out += idle_section(idle) + failures_section(samples, failures)
     return "\n".join(out)
 
@@ -158,7 +182,8 @@ def chart(run, samples):
                 return form.format(middle(mode, peer))
 
             title = f"{clients} clients: {name} ({TITLES[base]} = 1)"
-            parts += bench_svg.bar_panel(title, run.modes, run.peers, relative, label, top)
+            modes = [m for m in run.modes if pick(samples, mode=m, clients=clients)]
+            parts += bench_svg.bar_panel(title, modes, run.peers, relative, label, top)
             top += 240
     return bench_svg.document(900, top + 10, parts)
 
