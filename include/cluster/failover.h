@@ -66,8 +66,6 @@ struct failover {
     bool is_living;    /* the lost primary was taken out by an operator and may still run */
     bool was_cut;      /* its transactions were ended already */
     bool told_waiting; /* the log knows why nobody is promoted yet */
-    bool is_outage;    /* nobody could be promoted when the primary was lost */
-    int64_t outage_us; /* until when that was so */
     bool failed;       /* the switchover is being taken back */
     int64_t retry_us;  /* not before */
     int64_t ask_us;    /* last FAILOVER_DO_ASK */

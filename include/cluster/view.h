@@ -93,12 +93,13 @@ struct view_switch {
     bool is_asked_for; /* a switchover, not a loss */
     bool is_fenced;    /* the old primary's settings carry our fence */
     uint8_t tries;
-    int32_t node;     /* the primary that is lost or is to be replaced */
-    int32_t target;   /* the one to take its place, VIEW_NO_NODE: not chosen yet */
-    int32_t barred;   /* may not be the primary for the time being; VIEW_NO_NODE: nobody */
-    int32_t pid;      /* of the command that runs, 0: none */
-    int64_t since_us; /* wall clock: when it began */
-    int64_t phase_us; /* and when its phase began */
+    int32_t node;      /* the primary that is lost or is to be replaced */
+    int32_t target;    /* the one to take its place, VIEW_NO_NODE: not chosen yet */
+    int32_t barred;    /* may not be the primary for the time being; VIEW_NO_NODE: nobody */
+    int32_t pid;       /* of the command that runs, 0: none */
+    int64_t since_us;  /* wall clock: when it began */
+    int64_t phase_us;  /* and when its phase began */
+    int64_t outage_us; /* when nobody that could be promoted was there last; 0: there always was */
     char who[VIEW_WHO_BYTES];
     uint64_t follow_epoch; /* the others are to follow the primary of this epoch; 0: nothing */
     int32_t follow_old;    /* the primary before it */

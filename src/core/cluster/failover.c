@@ -174,7 +174,7 @@ static void begin(struct failover *f, struct decide *d, const struct decide_even
     snprintf(sw->who, sizeof sw->who, "%s", e->who);
     f->is_living = e->type == DECIDE_EV_DETACH;
     f->told_waiting = false;
-    f->is_outage = false;
+    sw->outage_us = 0;
     f->failed = false;
     f->retry_us = 0;
     snprintf(f->reason, sizeof f->reason, "%.*s", (int)sizeof f->reason - 1, e->text);
@@ -374,12 +374,11 @@ static struct failover_do confirm(struct failover *f, struct decide *d, int64_t 
         return failover_ask(f, now_us);
     }
     if (target == VIEW_NO_NODE) {
-        f->is_outage = true;
-        f->outage_us = now_us;
+        sw->outage_us = now_us;
         tell_waiting(f, d, NOBODY, now_us);
         return failover_ask(f, now_us);
     }
-    if (f->is_outage && now_us - f->outage_us < OUTAGE_US && !sw->is_asked_for)
+    if (now_us - sw->outage_us < OUTAGE_US && !sw->is_asked_for)
         return failover_ask(f, now_us);
     return promote(f, d, target, now_us);
 }

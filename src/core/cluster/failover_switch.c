@@ -10,11 +10,12 @@
 
 #include "failover_int.h"
 
-#define US_PER_S         INT64_C(1000000)
-#define CUT_LIMIT_US     (5 * US_PER_S)
-#define UNFENCE_TRIES    60
-#define UNFENCE_RETRY_US (1 * US_PER_S)
-#define RECEIVE_US       (10 * US_PER_S)
+#define US_PER_S            INT64_C(1000000)
+#define CUT_LIMIT_US        (5 * US_PER_S)
+#define UNFENCE_TRIES       60
+#define UNFENCE_TRIES_LATER 3 /* it is not the primary any more */
+#define UNFENCE_RETRY_US    (1 * US_PER_S)
+#define RECEIVE_US          (10 * US_PER_S)
 
 static int refuse(struct err *err, const char *detail)
 {
@@ -81,7 +82,7 @@ int failover_switch(struct failover *f, struct decide *d, int node, const char *
     snprintf(f->reason, sizeof f->reason, "node %d was chosen to be the primary", node);
     f->is_living = true;
     f->was_cut = false;
-    f->is_outage = false;
+    sw->outage_us = 0;
     f->told_waiting = false;
     f->failed = false;
     f->retry_us = 0;
@@ -186,7 +187,7 @@ static void on_unfenced(
         sw->is_asked_for ? d->view.primary == sw->ended_node : d->view.primary != VIEW_NO_NODE;
 
     /* A primary that takes no writes is worse than a late end. */
-    if (!o->ok && d->view.primary == sw->node && sw->tries < UNFENCE_TRIES) {
+    if (!o->ok && sw->tries < (d->view.primary == sw->node ? UNFENCE_TRIES : UNFENCE_TRIES_LATER)) {
         sw->tries++;
         f->retry_us = now_us + UNFENCE_RETRY_US;
         return;
