@@ -13,6 +13,7 @@ def password_of(user: str, which: str) -> str:
     return f"{user}_pw" if PASSWORDS[which] is None else PASSWORDS[which]
 
 
+@pytest.mark.session_mode  # elsewhere the password has to be known to pgpool: pool_passwd
 @differential()
 @pytest.mark.parametrize("which", PASSWORDS)
 @pytest.mark.parametrize("user", [*USERS, "no_such_user", "nologin_user", "nohba_user"])
@@ -26,6 +27,7 @@ def test_login(t, user, which):
         c.eof()
 
 
+@pytest.mark.session_mode
 @differential(chunks=(0,))
 @pytest.mark.parametrize("database", ["no_such_db", "nohba_db", "other_db", "template0"])
 @pytest.mark.parametrize("user", ["trust_user", "scram_user"])

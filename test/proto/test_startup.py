@@ -194,6 +194,7 @@ def test_same_encryption_request_twice(pgpool, code):
 
 # ---- protocol 3.2 and newer
 
+@pytest.mark.session_mode  # elsewhere it is us with whom the protocol is agreed on
 @differential()
 @pytest.mark.parametrize("minor", [0, 2, 3, 9999])
 @pytest.mark.parametrize("options", [{}, {"_pq_.one": "1", "_pq_.two": "x"}], ids=["plain", "unknown_options"])

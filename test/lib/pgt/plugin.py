@@ -32,6 +32,13 @@ def pytest_configure(config):
 
 def pytest_collection_modifyitems(config, items):
     if not config.getoption("--slow"):
+        # Byte by byte is tried where it may matter: where links change.
+        twice = [i for i in items if hasattr(i, "callspec") and i.callspec.params.get("chunk") == 1
+                 and i.callspec.params.get("pool_mode") == "session"]
+        if twice:
+            config.hook.pytest_deselected(items=twice)
+            items[:] = [i for i in items if i not in set(twice)]
+    if not config.getoption("--slow"):
         skip = pytest.mark.skip(reason="slow: run with --slow")
         for item in items:
             if "slow" in item.keywords:
