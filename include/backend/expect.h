@@ -32,7 +32,7 @@ enum expect_op {
     OP_MADE_PARSED, /* ParseComplete */
     OP_MADE_CLOSED, /* CloseComplete */
     OP_MASK = 0x0F,
-    OP_NOTE = 0x20,  /* the owner wants to know whether it worked: expect_take_notes */
+    OP_NOTE = 0x20,   /* the owner wants to know whether it worked: expect_take_notes */
     OP_QUIET = 0x40,  /* the replies are ours unless it is an error: that goes to the client */
     OP_SWALLOW = 0x80 /* the replies are ours: not for the client */
 };
@@ -45,8 +45,8 @@ struct expect {
     bool skipping; /* an error was seen and no Sync is queued: the server ignores what comes */
     bool copy_in;  /* CopyInResponse was seen for the op at the head */
     bool lost;
-    uint8_t nnotes;      /* ops with OP_NOTE that have ended, oldest at bit 0 of `notes` */
-    uint64_t notes;      /* 1: it worked */
+    uint8_t nnotes; /* ops with OP_NOTE that have ended, oldest at bit 0 of `notes` */
+    uint64_t notes; /* 1: it worked */
     uint8_t fixed[EXPECT_INLINE];
 };
 

@@ -88,6 +88,7 @@ struct link {
     struct link_answer *answer; /* during the login: what was asked, what we answered */
     char *key;                  /* the server's cancel key */
     uint32_t body_left;         /* of the message being passed on */
+    uint32_t asked_version;     /* what it was opened with: the server may speak less */
     uint32_t version;           /* protocol in use */
     int32_t server_pid;
     int32_t row;

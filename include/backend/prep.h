@@ -35,7 +35,9 @@ struct prep {
     char body[];                    /* of Parse, behind the name: SQL NUL, parameter types */
 };
 
+/* An empty store; fini frees it (no statement may be in use). */
 void prep_store_init(struct prep_store *store);
+/* See prep_store_init. */
 void prep_store_fini(struct prep_store *store);
 /* Finds or makes the statement with this Parse body (behind the name), counted for the caller;
  * *is_new says whether it was made. */
@@ -68,11 +70,13 @@ struct prepset {
     struct prep_named *named; /* statements under names that clients gave them (SQL PREPARE) */
 };
 
+/* Forgets everything and frees the memory. */
 void prepset_clear(struct prepset *s);
 static inline bool prepset_is_empty(const struct prepset *s)
 {
     return s->table == NULL && s->named == NULL;
 }
+/* How many it has, those under clients' names not counted. */
 uint32_t prepset_count(const struct prepset *s);
 /* True when the link knows the statement; it is the most recently used now. */
 bool prepset_touch(struct prepset *s, const uint8_t id[PREP_ID_BYTES]);

@@ -69,9 +69,9 @@ struct pools_conf;
 
 struct conf {
 #include "config/params/scalars.def"
-    int nnodes;      /* highest used number + 1; numbers below may be unused */
-    int nwd_nodes;   /* the same */
-    int nheartbeats; /* the same */
+    int nnodes;               /* highest used number + 1; numbers below may be unused */
+    int nwd_nodes;            /* the same */
+    int nheartbeats;          /* the same */
     struct pools_conf *pools; /* pools.conf, see pools_conf.h */
     struct conf_node nodes[CONF_MAX_NODES];
     struct conf_wd_node wd_nodes[CONF_MAX_WD_NODES];

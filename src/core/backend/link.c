@@ -153,6 +153,7 @@ struct link *link_open(
     link->ops = ops;
     link->phase = LINK_DIALING;
     link->version = st->version;
+    link->asked_version = st->version;
     link->opened_us = loop_now_us(be->loop);
     paramset_copy(&link->startup, st->params);
     link_encode_startup(&link->carry, pool, st);

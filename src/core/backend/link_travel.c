@@ -24,6 +24,7 @@ struct link_mail {
     int32_t node;
     int32_t server_pid;
     uint32_t version;
+    uint32_t asked_version;
     int64_t opened_us;
     int64_t auth_seen_us;
     uint64_t uses;
@@ -58,6 +59,7 @@ static size_t travel_encode(const struct link *link, char *body)
     struct link_mail m = {.node = pool->cluster_node,
         .server_pid = link->server_pid,
         .version = link->version,
+        .asked_version = link->asked_version,
         .opened_us = link->opened_us,
         .auth_seen_us = pool->auth_seen_us,
         .uses = link->uses,
@@ -132,6 +134,7 @@ static struct link *travel_build(
 
     link->server_pid = m->server_pid;
     link->version = m->version;
+    link->asked_version = m->asked_version;
     link->opened_us = m->opened_us;
     link->uses = m->uses;
     link->auth = m->auth;

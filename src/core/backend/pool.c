@@ -162,7 +162,7 @@ static bool params_can_patch(const struct paramset *has, const struct paramset *
 
 static bool link_suits(const struct link *link, const struct pool_request *req, bool patch)
 {
-    if (link->version < req->startup->version)
+    if (link->asked_version < req->startup->version)
         return false;
     if (req->is_shared)
         return link->startup.len == 0;

@@ -37,6 +37,17 @@ static void on_login_done(void *owner, struct link *link)
     client_unpark(c);
 }
 
+/* The server has no room: what is parked waits for another link. */
+static bool on_refused(void *owner, struct link *link)
+{
+    struct client *c = owner;
+
+    (void)link;
+    share_forget_loan(c);
+    client_unpark(c);
+    return true;
+}
+
 /* ParseComplete and BindComplete alone: the read can still be made elsewhere. */
 static bool is_no_answer_yet(const char *p, size_t n)
 {
@@ -414,6 +425,7 @@ static void on_drained(void *owner, struct link *link)
 
 const struct link_owner_ops share_link_ops = {
     .on_auth = on_auth,
+    .on_refused = on_refused,
     .on_login_done = on_login_done,
     .on_bytes = on_bytes,
     .on_quiet = on_quiet,

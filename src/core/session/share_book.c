@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * share_book.c: the book of a client's prepared statements, by the client's names. Runs in:
+ * workers. An entry is made when its message is sent; what became of it is learned from the queue
+ * of owed replies, for an error skips the rest of its sequence. */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "config/conf.h"
+#include "wire/reader.h"
+#include "wire/writer.h"
+
+#include "share_names_int.h"
+
+static int name_eq(const struct hash_node *node, const void *key)
+{
+    const struct share_name *n = (const struct share_name *)node;
+
+    return slice_eq(slice_of(n->name, n->len), *(const struct slice *)key);
+}
+
+static uint64_t name_hash(struct slice name)
+{
+    return hash_bytes(name.p, name.n, 23);
+}
+
+struct share_name *share_name_find(const struct share *s, struct slice name)
+{
+    if (s->names == NULL)
+        return NULL;
+    return (struct share_name *)hash_table_find(s->names, name_hash(name), name_eq, &name);
+}
+
+void share_name_free(struct share *s, struct share_name *n)
+{
+    unsigned i;
+
+    for (i = 0; i < s->npending; i++)
+        if (s->pending[i].name == n)
+            s->pending[i].name = NULL;
+    if (s->last_bound == n)
+        s->last_bound = NULL;
+    prep_unref(&n->prep);
+    mem_free(n->sql);
+    mem_free(n);
+}
+
+void share_names_put(struct share *s, struct share_name *n)
+{
+    if (s->names == NULL) {
+        s->names = mem_alloc_zero(sizeof *s->names);
+        hash_table_init(s->names);
+    }
+    hash_table_add(s->names, &n->node, name_hash(slice_of(n->name, n->len)));
+    s->nsql_names += n->prep == NULL ? 1 : 0;
+}
+
+void share_names_take(struct share *s, struct share_name *n)
+{
+    hash_table_del(s->names, &n->node);
+    s->nsql_names -= n->prep == NULL ? 1 : 0;
+}
+
+struct share_name *share_name_new(struct slice name)
+{
+    struct share_name *n = mem_alloc_zero(sizeof *n + name.n + 1);
+
+    n->len = (uint32_t)name.n;
+    memcpy(n->name, name.p, name.n);
+    return n;
+}
+
+/* Calls `fn` for every name; `fn` may take it out. */
+void share_names_each(struct client *c, struct feed_run *run,
+    void (*fn)(struct client *c, struct feed_run *run, struct share_name *n))
+{
+    struct hash_table *t = c->share->names;
+    struct hash_node *node;
+    struct hash_node *next;
+    uint32_t i;
+
+    for (i = 0; t != NULL && t->bucket != NULL && i <= t->mask; i++)
+        for (node = t->bucket[i]; node != NULL; node = next) {
+            next = node->next;
+            fn(c, run, (struct share_name *)node);
+        }
+}
+
+static void count_sql_name(struct client *c, struct feed_run *run, struct share_name *n)
+{
+    (void)run;
+    c->share->nsql_names += n->prep == NULL ? 1 : 0;
+}
+
+static void drop_one(struct client *c, struct feed_run *run, struct share_name *n)
+{
+    (void)run;
+    share_names_take(c->share, n);
+    share_name_free(c->share, n);
+}
+
+static void names_clear(struct client *c)
+{
+    struct share *s = c->share;
+
+    share_names_each(c, NULL, drop_one);
+    if (s->names != NULL)
+        hash_table_fini(s->names);
+    mem_free(s->names);
+    s->names = NULL;
+    prep_unref(&s->unnamed);
+}
+
+/* The link may know the statement or not: nothing else can rely on it before that is settled. */
+static bool is_uncertain(const struct share_pending *p)
+{
+    return p->sent && p->kind != PENDING_UNNAMED;
+}
+
+void share_pending_push(struct client *c, enum share_pending_kind kind, struct prep *prep,
+    struct share_name *name, bool sent)
+{
+    struct share *s = c->share;
+    struct share_pending **spare = &c->ss->spare_pending;
+    struct share_pending *p;
+
+    if (s->pending == NULL) {
+        s->pending = *spare;
+        *spare = NULL;
+    }
+    if (s->pending == NULL)
+        s->pending = mem_alloc((SHARE_MAX_PENDING + 8) * sizeof *s->pending);
+    p = &s->pending[s->npending++];
+    p->kind = (uint8_t)kind;
+    p->prep = prep == NULL ? NULL : prep_ref(prep);
+    p->name = name;
+    p->sent = sent;
+    s->nuncertain += is_uncertain(p) ? 1 : 0;
+}
+
+void share_names_drop_all(struct client *c)
+{
+    struct share *s = c->share;
+
+    if (s->old_names == NULL && s->old_unnamed == NULL) {
+        s->old_names = s->names;
+        s->old_unnamed = s->unnamed;
+        s->names = NULL;
+        s->unnamed = NULL;
+        s->nsql_names = 0;
+    } else {
+        names_clear(c);
+    }
+    prepset_clear(&c->link->preps);
+    s->dropped_all = true;
+}
+
+/* DISCARD ALL or DEALLOCATE ALL is over: what was is forgotten, or, when it failed, is there again
+ * in place of what came since. */
+static void settle_drop_all(struct client *c)
+{
+    struct share *s = c->share;
+    bool failed = s->saw_error && !s->in_string;
+    struct hash_table *names = failed ? s->old_names : s->names;
+    struct prep *unnamed = failed ? s->old_unnamed : s->unnamed;
+
+    if (!failed) {
+        s->names = s->old_names;
+        s->unnamed = s->old_unnamed;
+    } else if (c->link != NULL) {
+        c->link->must_clean = true; /* it knows more than is thought */
+    }
+    names_clear(c);
+    s->old_names = NULL;
+    s->old_unnamed = NULL;
+    s->names = names;
+    s->unnamed = unnamed;
+    s->nsql_names = 0;
+    share_names_each(c, NULL, count_sql_name);
+}
+
+/* PREPARE or DEALLOCATE in the exchange that is over: did it work? */
+static bool has_worked(const struct share *s, const struct share_name *n)
+{
+    return !s->saw_error || (s->in_string && n->at < s->ntags);
+}
+
+static void settle_dropped(struct client *c)
+{
+    struct share *s = c->share;
+    struct share_name *n;
+
+    while ((n = s->dropped) != NULL) {
+        s->dropped = n->next_dropped;
+        if (!has_worked(s, n) && share_name_find(s, slice_of(n->name, n->len)) == NULL)
+            share_names_put(s, n);
+        else
+            share_name_free(s, n);
+    }
+}
+
+static void settle_one(struct client *c, struct share_pending *p, bool ok)
+{
+    struct share *s = c->share;
+
+    s->nuncertain -= is_uncertain(p) ? 1 : 0;
+    if (!ok && p->sent && p->kind != PENDING_UNNAMED && c->link != NULL)
+        prepset_remove(&c->link->preps, p->prep->id);
+    if (!ok && p->kind == PENDING_UNNAMED && s->unnamed == p->prep)
+        prep_unref(&s->unnamed);
+    if (!ok && p->kind == PENDING_NAME && p->name != NULL &&
+        share_name_find(s, slice_of(p->name->name, p->name->len)) == p->name) {
+        share_names_take(s, p->name);
+        share_name_free(s, p->name);
+    }
+    if (p->kind == PENDING_CLOSED) {
+        if (ok || share_name_find(s, slice_of(p->name->name, p->name->len)) != NULL)
+            share_name_free(s, p->name);
+        else
+            share_names_put(s, p->name);
+    }
+    prep_unref(&p->prep);
+}
+
+static void drop_if_new(struct client *c, struct feed_run *run, struct share_name *n)
+{
+    if (n->is_new && !has_worked(c->share, n))
+        drop_one(c, run, n);
+    else
+        n->is_new = false;
+}
+
+void share_names_settle(struct client *c)
+{
+    struct share *s = c->share;
+    uint64_t worked = 0;
+    unsigned n = s->npending;
+    unsigned i;
+
+    if (c->link != NULL)
+        n = expect_take_notes(&c->link->expect, &worked);
+    for (i = 0; i < n && i < s->npending; i++)
+        settle_one(c, &s->pending[i], (worked >> i & 1) != 0);
+    s->npending = (uint16_t)(s->npending - i);
+    if (s->npending > 0)
+        memmove(s->pending, s->pending + i, s->npending * sizeof s->pending[0]);
+    if (s->npending == 0 && s->pending != NULL) {
+        mem_free(c->ss->spare_pending); /* NULL mostly: one is kept for whoever comes next */
+        c->ss->spare_pending = s->pending;
+        s->pending = NULL;
+    }
+    if (s->has_new_names && (c->link == NULL || expect_is_quiet(&c->link->expect))) {
+        share_names_each(c, NULL, drop_if_new);
+        s->has_new_names = false;
+    }
+    if (c->link != NULL && !expect_is_quiet(&c->link->expect))
+        return;
+    if (s->dropped != NULL)
+        settle_dropped(c);
+    if (s->dropped_all)
+        settle_drop_all(c);
+    s->dropped_all = false;
+}
+
+struct slice share_name_of(const struct client *c, const char *content_name)
+{
+    const struct hash_table *t = c->share->names;
+    const struct hash_node *node;
+    uint32_t i;
+
+    for (i = 0; t != NULL && t->bucket != NULL && i <= t->mask; i++)
+        for (node = t->bucket[i]; node != NULL; node = node->next) {
+            const struct share_name *n = (const struct share_name *)node;
+
+            if (n->prep != NULL && memcmp(n->prep->name, content_name, PREP_NAME_BYTES) == 0)
+                return slice_of(n->name, n->len);
+        }
+    return slice_of(NULL, 0);
+}
+
+void share_names_free(struct client *c)
+{
+    struct share *s = c->share;
+    unsigned i;
+
+    for (i = 0; i < s->npending; i++) {
+        if (s->pending[i].kind == PENDING_CLOSED)
+            share_name_free(s, s->pending[i].name);
+        prep_unref(&s->pending[i].prep);
+    }
+    s->npending = 0;
+    mem_free(s->pending);
+    s->pending = NULL;
+    s->saw_error = true;
+    settle_dropped(c);
+    settle_drop_all(c);
+    names_clear(c);
+}

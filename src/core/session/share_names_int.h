@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * share_names_int.h: prepared statements of clients that share links, as the files about them share
+ * it: share_book.c (the book), share_names.c (the protocol), share_sql.c (SQL). */
+#ifndef PGP_SESSION_SHARE_NAMES_INT_H
+#define PGP_SESSION_SHARE_NAMES_INT_H
+
+#include "share_int.h"
+
+/* share_book.c */
+struct share_name *share_name_new(struct slice name);
+/* Frees it; it is not in the book. */
+void share_name_free(struct share *s, struct share_name *n);
+void share_names_put(struct share *s, struct share_name *n);
+void share_names_take(struct share *s, struct share_name *n);
+/* Calls `fn` for every name; `fn` may take it out. */
+void share_names_each(struct client *c, struct feed_run *run,
+    void (*fn)(struct client *c, struct feed_run *run, struct share_name *n));
+/* Something whose fate is not known yet. */
+void share_pending_push(struct client *c, enum share_pending_kind kind, struct prep *prep,
+    struct share_name *name, bool sent);
+
+/* share_names.c: messages of ours, their replies swallowed */
+void share_put_close(struct client *c, struct feed_run *run, struct slice name);
+void share_put_sync(struct client *c, struct feed_run *run);
+void share_put_parse(
+    struct client *c, struct feed_run *run, struct prep *p, struct slice name, unsigned op);
+/* The client has no statement of this name: the link must not have one either. */
+void share_forget_foreign(struct client *c, struct feed_run *run, struct slice name);
+
+/* share_sql.c */
+bool share_names_a_statement(const struct sql_stmt *st);
+/* Bound: a statement whose SQL may name others. */
+void share_sql_load_names(struct client *c, struct feed_run *run, struct slice sql);
+
+#endif

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * share_sql.c: PREPARE, EXECUTE and DEALLOCATE in SQL, for clients that share links. Runs in:
+ * workers. SQL knows statements by the client's names only: they are brought to the link under
+ * these, and nobody else's may be there. */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "config/conf.h"
+#include "wire/reader.h"
+#include "wire/writer.h"
+
+#include "share_names_int.h"
+
+bool share_names_a_statement(const struct sql_stmt *st)
+{
+    return st->kind == SQL_PREPARE || st->kind == SQL_EXECUTE || st->inner == SQL_EXECUTE ||
+           (st->kind == SQL_DEALLOCATE && (st->flags & SQL_F_ALL) == 0);
+}
+
+/* Code runs that may prepare statements under any name: none that others left may be there. */
+static void forget_all_named(struct client *c, struct feed_run *run)
+{
+    struct slice name;
+
+    while ((name = prepset_any_named(&c->link->preps)).p != NULL) {
+        share_put_close(c, run, name);
+        prepset_drop_named(&c->link->preps, name);
+    }
+}
+
+/* The names in PREPARE, EXECUTE and DEALLOCATE are the client's: its statements must be there under
+ * them, and nobody else's. */
+void share_sql_load_names(struct client *c, struct feed_run *run, struct slice sql)
+{
+    const struct sql_facts *facts = balance_facts(c->ss, sql);
+    const struct sql_stmt *st = facts->nstmts == 1 ? &facts->stmts[0] : NULL;
+    struct share_name *n;
+    struct slice name;
+
+    if (st != NULL && st->kind == SQL_DO && c->share->nsql_names == 0)
+        forget_all_named(c, run);
+    if (st == NULL || !share_names_a_statement(st) || st->name.n == 0)
+        return;
+    n = share_name_find(c->share, st->name);
+    if (n == NULL)
+        share_forget_foreign(c, run, st->name);
+    if (n == NULL || n->prep == NULL)
+        return;
+    name = slice_of(n->name, n->len);
+    if (prepset_named(&c->link->preps, name) == n->content)
+        return;
+    share_put_close(c, run, name);
+    share_put_parse(c, run, n->prep, name, OP_PARSE | OP_QUIET);
+    prepset_set_named(&c->link->preps, name, n->content);
+}
+
+/* PREPARE is sent: from here on there is a statement of that name, unless it fails. */
+void share_names_note_prepare(struct client *c, const struct sql_stmt *st, struct slice sql)
+{
+    struct share *s = c->share;
+    struct share_name *n;
+
+    if ((size_t)st->offset + st->len > sql.n || st->name.n == 0 ||
+        share_name_find(s, st->name) != NULL)
+        return;
+    n = share_name_new(st->name);
+    n->sql = mem_strndup(sql.p + st->offset, st->len);
+    n->content = hash_bytes(n->sql, st->len, 5) | 1;
+    n->is_new = true;
+    n->at = s->at;
+    s->has_new_names = true;
+    share_names_put(s, n);
+    prepset_set_named(&c->link->preps, st->name, n->content);
+    if (s->nsql_names > SHARE_MAX_SQL_NAMES)
+        s->pins |= 1U << PIN_REASON_PREPARED;
+}
+
+/* Brings a statement of the client to the link under the client's own name: for SQL that names it.
+ */
+static void load_named(struct client *c, struct feed_run *run, struct share_name *n)
+{
+    struct slice name = slice_of(n->name, n->len);
+    uint64_t has = prepset_named(&c->link->preps, name);
+    struct buf out = {0};
+
+    if (has == n->content)
+        return;
+    if (has != 0 || n->prep != NULL) {
+        if (has != 0)
+            share_put_close(c, run, name);
+        if (n->prep != NULL)
+            share_put_parse(c, run, n->prep, name, OP_PARSE | OP_SWALLOW);
+        wire_put_empty(&out, FE_SYNC);
+        link_expect(c->link, OP_SYNC | OP_SWALLOW);
+    }
+    if (n->prep == NULL) {
+        wire_put_query(&out, slice_of_str(n->sql));
+        link_expect(c->link, OP_QUERY | OP_SWALLOW);
+    }
+    feed_put(run, out.data, out.len);
+    buf_free(&out);
+    prepset_set_named(&c->link->preps, name, n->content);
+}
+
+static void load_sql_one(struct client *c, struct feed_run *run, struct share_name *n)
+{
+    if (n->prep == NULL)
+        load_named(c, run, n);
+}
+
+void share_names_load_sql(struct client *c, struct feed_run *run)
+{
+    if (c->share->nsql_names > 0)
+        share_names_each(c, run, load_sql_one);
+}
+
+/* PREPARE: the server says itself when the name is taken. */
+static void before_prepare(struct client *c, struct feed_run *run, const struct sql_stmt *st)
+{
+    struct share_name *n = share_name_find(c->share, st->name);
+
+    if (n != NULL) {
+        load_named(c, run, n);
+        return;
+    }
+    share_forget_foreign(c, run, st->name);
+}
+
+void share_names_before_sql(struct client *c, struct feed_run *run, const struct sql_facts *facts)
+{
+    struct share_name *n;
+    uint32_t i;
+
+    for (i = 0; i < facts->nstmts; i++) {
+        const struct sql_stmt *st = &facts->stmts[i];
+
+        if (st->kind == SQL_DO && c->share->nsql_names == 0 &&
+            prepset_any_named(&c->link->preps).p != NULL) {
+            forget_all_named(c, run);
+            share_put_sync(c, run);
+        } else if (st->kind == SQL_PREPARE) {
+            before_prepare(c, run, st);
+        } else if (share_names_a_statement(st)) {
+            n = share_name_find(c->share, st->name);
+            if (n != NULL)
+                load_named(c, run, n);
+            else if (st->name.n > 0)
+                share_forget_foreign(c, run, st->name);
+        }
+    }
+}
+
+void share_names_note_deallocate(struct client *c, const struct sql_stmt *st)
+{
+    struct share_name *n;
+
+    if ((st->flags & SQL_F_ALL) != 0) {
+        share_names_drop_all(c);
+        if (c->share->old_unnamed != NULL && c->share->unnamed == NULL)
+            c->share->unnamed = prep_ref(c->share->old_unnamed); /* has no name to lose */
+        return;
+    }
+    n = share_name_find(c->share, st->name);
+    if (n == NULL)
+        return;
+    prepset_drop_named(&c->link->preps, st->name);
+    share_names_take(c->share, n);
+    n->at = c->share->at;
+    n->next_dropped = c->share->dropped;
+    c->share->dropped = n;
+}
