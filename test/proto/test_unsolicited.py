@@ -77,6 +77,39 @@ def test_t13_between_every_pair(fake, start_pool, extra, extended, chunk):
             assert flat(w.ready()) == expected
 
 
+NO_ROOM = {
+    "full": error("53300", "sorry, too many clients already", "FATAL"),
+    "starting": error("57P03", "the database system is starting up", "FATAL"),
+}
+
+
+@CHUNKS
+@pytest.mark.parametrize("fatal", NO_ROOM.values(), ids=NO_ROOM.keys())
+def test_login_waits_for_room(fake, start_pool, fatal, chunk):
+    """A server that has no room now is asked again: the client waits, and is let in when there is room."""
+    left = [2]
+
+    def script(conn):
+        if left[0] > 0:
+            left[0] -= 1
+            conn.send(fatal, chunk=chunk)
+            conn.close()
+            return
+        conn.greet()
+        while True:
+            kind, body = conn.read()
+            if kind == "X":
+                return
+            conn.send(conn.answer(kind, body))
+
+    server = fake(script)
+    pool = start_pool(server.address)
+    with Wire(pool.address, seconds=20) as w:
+        assert w.login("fake", "fake")[-1].type == "Z"
+    assert left[0] == 0
+
+
+
 @CHUNKS
 @pytest.mark.parametrize("extra", EXTRA.values(), ids=EXTRA.keys())
 def test_t13_while_idle(fake, start_pool, extra, chunk):
@@ -239,8 +272,6 @@ def test_late_messages_reach_nobody_else(fake, start_pool, late):
 
 LOGIN_END = {
     "refused": error("28P01", 'password authentication failed for user "fake"', "FATAL"),
-    "full": error("53300", "sorry, too many clients already", "FATAL"),
-    "starting": error("57P03", "the database system is starting up", "FATAL"),
     "no_database": error("3D000", 'database "fake" does not exist', "FATAL"),
 }
 
