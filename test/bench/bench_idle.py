@@ -16,7 +16,7 @@ from bench_base import (BenchError, accepts, free_port, raise_nofile, say, settl
                         wait_until)
 from bench_peers import DATABASE, PEERS, TITLES, USER
 
-FILES_PER_CLIENT = 2
+FILES_PER_CLIENT = {"session": 2, "transaction": 1}  # in session pooling each holds a server link
 
 
 @dataclass
@@ -79,7 +79,7 @@ def start_fake_server(scratch):
 
 def measure_idle(scratch, name, clients, pool_mode):
     """Opens the clients and reads memory before, after login and after one query each."""
-    wanted = clients * FILES_PER_CLIENT + 300
+    wanted = clients * FILES_PER_CLIENT[pool_mode] + 300
     if raise_nofile(wanted) < wanted:
         raise BenchError(f"{clients} clients need {wanted} open files (ulimit -n)")
     peer = PEERS[name](scratch, start_fake_server(scratch), clients, pool_mode,
