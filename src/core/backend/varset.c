@@ -269,6 +269,8 @@ bool varset_diff(const struct varset *from, const struct varset *to, struct buf 
         has = varset_get(from, name);
         if (is_identity(name) || (has.p != NULL && slice_eq(has, value)))
             continue;
+        if (has.p != NULL && slice_eq_str(name, "datestyle"))
+            put_reset(sql, name); /* the new value may name one half of it only */
         buf_put(sql, value.p, value.n);
         buf_put_byte(sql, ';');
         safe = safe && is_safe(name);

@@ -127,8 +127,8 @@ static enum feed_step on_present_link(const struct client *c, bool is_alone)
 
     if (s->phase != SHARE_ATTACHED)
         return FEED_PARK;
-    if (expect_is_quiet(&c->link->expect))
-        return FEED_PASS;
+    if (expect_is_quiet(&c->link->expect) || c->link->expect.copy_in)
+        return FEED_PASS; /* in a COPY the server itself judges what does not belong there */
     if (is_alone || s->hold || s->may_retry || s->nuncertain > 0 ||
         s->npending >= SHARE_MAX_PENDING || c->link->pool->cluster_node != c->pool->cluster_node)
         return FEED_PARK; /* what runs is not mixed with this */

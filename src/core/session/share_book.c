@@ -214,6 +214,8 @@ static void settle_one(struct client *c, struct share_pending *p, bool ok)
         share_names_take(s, p->name);
         share_name_free(s, p->name);
     }
+    if (p->kind == PENDING_CLOSED && !ok && p->prep != NULL && c->link != NULL)
+        prepset_add(&c->link->preps, p->prep->id); /* it was not closed */
     if (p->kind == PENDING_CLOSED) {
         if (ok || share_name_find(s, slice_of(p->name->name, p->name->len)) != NULL)
             share_name_free(s, p->name);

@@ -192,6 +192,8 @@ static enum feed_step share_query(
 
     if (c->local_error)
         return FEED_SKIP; /* skipped up to the next Sync */
+    if (c->share->phase == SHARE_ATTACHED && c->link->expect.skipping)
+        return FEED_SKIP; /* the server would skip it, too */
     if (!is_whole)
         return unread_query(c, run, sql, msg);
     if (sql.n > 0 && sql.p[sql.n - 1] == '\0')
@@ -330,8 +332,13 @@ static enum feed_step share_extended(struct client *c, struct feed_run *run, cha
     if (!c->server_batch) {
         if (type == FE_FLUSH && s->phase != SHARE_ATTACHED)
             return FEED_LOCAL;
-        if (type == FE_SYNC && s->phase <= SHARE_WAITING)
+        if (type == FE_SYNC && s->phase <= SHARE_WAITING && msg.n == PROTO_HEADER_BYTES)
             return lone_sync(c);
+        if ((type == FE_SYNC || type == FE_FLUSH) && s->phase == SHARE_ATTACHED) {
+            if (type == FE_SYNC)
+                link_expect(c->link, OP_SYNC);
+            return FEED_PASS; /* begins nothing; within a COPY it must not wait */
+        }
         if ((s->is_untold && tell_lost(c, NULL, &err)) ||
             (type == FE_PARSE && is_whole && parse_is_refused(c, msg, &err)))
             return share_is_busy(c) ? FEED_PARK : tell_extended(c, &err);

@@ -351,6 +351,14 @@ static bool is_stale_plan(const struct client *c, const struct errmsg *m)
            memmem(m->whole.p, m->whole.n, routine, sizeof routine) != NULL;
 }
 
+static void keep_words(struct share *s, const struct errmsg *m)
+{
+    if (s->last_words == NULL)
+        s->last_words = mem_alloc(sizeof *s->last_words);
+    err_clear(s->last_words);
+    errmsg_to_err(m, s->last_words);
+}
+
 /* The end of the server process is not the end of the session: what it means for the client is
  * said when the link is gone. */
 static bool on_error(void *owner, struct link *link, const struct errmsg *m)
@@ -360,13 +368,12 @@ static bool on_error(void *owner, struct link *link, const struct errmsg *m)
 
     if (is_fatal(m)) {
         count_statement(c->ss, link->pool->cluster_node, COUNT_FATAL);
-        if (s->last_words == NULL)
-            s->last_words = mem_alloc(sizeof *s->last_words);
-        err_clear(s->last_words);
-        errmsg_to_err(m, s->last_words);
+        keep_words(s, m);
         return true;
     }
     if (link->error_is_ours) {
+        if (c->phase == CL_LOGIN)
+            keep_words(s, m);
         log_at(LVL_LOG, "node %d refuses what brings a session up to date: %.*s",
             link->pool->cluster_node, (int)m->message.n, m->message.p);
         return false;

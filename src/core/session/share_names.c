@@ -394,8 +394,16 @@ enum feed_step share_close(struct client *c, struct feed_run *run, struct slice 
         return FEED_PASS;
     }
     share_names_take(s, n);
-    share_pending_push(c, PENDING_CLOSED, NULL, n, false);
-    link_reply_made(c->link, OP_MADE_CLOSED | OP_NOTE);
+    if (!prepset_touch(&c->link->preps, n->prep->id)) {
+        share_pending_push(c, PENDING_CLOSED, NULL, n, false);
+        link_reply_made(c->link, OP_MADE_CLOSED | OP_NOTE);
+        return FEED_PUT;
+    }
+    /* Closed here for everybody: who parses it again wants a new plan. */
+    share_pending_push(c, PENDING_CLOSED, n->prep, n, false);
+    prepset_remove(&c->link->preps, n->prep->id);
+    link_expect(c->link, OP_CLOSE | OP_NOTE);
+    put_renamed(run, msg, 1, name.n, n->prep);
     return FEED_PUT;
 }
 

@@ -43,8 +43,25 @@ static bool is_transient(struct slice name)
            slice_eq_str(name, "transaction_deferrable") || slice_eq_str(name, "seed");
 }
 
+/* DateStyle has two halves, and SET may name one of them: what was set before counts. */
+static bool vars_put_more(struct varset **v, struct slice name, struct slice sql)
+{
+    struct slice before = varset_get(*v, name);
+    struct buf both = {0};
+    bool ok;
+
+    if (before.n > 0)
+        buf_printf(&both, "%.*s;", (int)before.n, before.p);
+    buf_put(&both, sql.p, sql.n);
+    ok = both.len < 1024 && varset_put(v, name, buf_slice(&both)) == 0;
+    buf_free(&both);
+    return ok;
+}
+
 static bool vars_put(struct share *s, struct slice name, struct slice sql)
 {
+    if (slice_eq_str(name, "datestyle"))
+        return vars_put_more(&s->vars.client, name, sql) && vars_put_more(&s->vars.link, name, sql);
     return varset_put(&s->vars.client, name, sql) == 0 && varset_put(&s->vars.link, name, sql) == 0;
 }
 
@@ -263,11 +280,14 @@ bool share_vars_of_startup(
     uint32_t at = 0;
 
     *out = varset_empty(store);
+    /* As the server does: parameters of their own count more than those in "options". */
+    value = paramset_get(params, slice_of_str("options"));
+    if (value.p != NULL && !startup_options(out, value)) {
+        varset_unref(out);
+        return false;
+    }
     while (paramset_next(params, &at, &name, &value)) {
-        bool ok = slice_eq_str(name, "options") ? startup_options(out, value)
-                                                : startup_put(out, name, value);
-
-        if (!ok) {
+        if (!slice_eq_str(name, "options") && !startup_put(out, name, value)) {
             varset_unref(out);
             return false;
         }
