@@ -101,6 +101,7 @@ struct link {
     uint8_t phase;     /* enum link_phase */
     uint8_t auth;      /* enum link_auth */
     uint8_t asks;      /* enum auth_server: what the server asked for at the login */
+    bool is_let_in;    /* AuthenticationOk came */
     bool may_answer;   /* log in with what the book knows: the owner is entitled to it */
     bool asks_owner;   /* the owner wants to see what the server asks before anybody answers */
     char tx_status;    /* of the last ReadyForQuery */

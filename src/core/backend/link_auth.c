@@ -306,6 +306,7 @@ static bool answer_accept(struct link *link)
         link->asks = AUTH_SERVER_TRUST;
     pool_learn_auth(link->pool, (enum link_auth)link->auth);
     link->pool->asks = link->asks;
+    link->is_let_in = true;
     return true;
 }
 

@@ -73,6 +73,12 @@ static void login_on_parameter(struct link *link, struct slice body)
 
 static void login_on_ready(struct link *link, struct slice body)
 {
+    if (!link->is_let_in) {
+        link_fail_text(link, "08P01",
+            "the server (node %d) began a session before the login was over",
+            link->pool->cluster_node);
+        return;
+    }
     link->tx_status = body.n == 1 ? body.p[0] : 'I';
     link->phase = LINK_LENT;
     link->uses = 1;

@@ -81,8 +81,8 @@ static void link_on_first(
     a->facts.server = link_auth_kind(body);
     a->facts.fresh_link = true;
     client_auth_plan(a);
-    if (!client_auth_is_live(a) || c->link != link)
-        return;
+    if (c->phase != CL_LOGIN || c->link != link)
+        return; /* it is over: `a` may be gone */
     if (a->step == AUTH_STEP_RELAY || a->step == AUTH_STEP_PROVED) {
         link_relay(c, body, msg, n);
         return;

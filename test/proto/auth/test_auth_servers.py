@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_auth_servers: servers that ask for what nobody can give, skip steps, or break off in the middle of a
+login: the client is told, nothing hangs, and a client that did not prove itself gets no session."""
+import struct
+
+import pytest
+
+import auth_house as house
+from pgt.fake import auth_ok, error, key_data, parameter, ready
+from pgt.wire import Wire, message
+
+SESSION = parameter("server_version", "15.1") + key_data(4711, b"\1\2\3\4") + ready()
+
+
+def auth(code: int, rest: bytes = b"") -> bytes:
+    return message("R", struct.pack("!I", code) + rest)
+
+
+@pytest.fixture
+def pools():
+    started = []
+
+    def start(*args, **kwargs):
+        started.append(house.start_auth_pool(*args, num_init_children=1, **kwargs))
+        return started[-1]
+
+    yield start
+    for pool in started:
+        pool.stop()
+
+
+SAYS = {
+    "gssapi": auth(7),
+    "sspi": auth(9),
+    "kerberos": auth(2),
+    "unknown code": auth(99),
+    "short": message("R", b"\0\0"),
+    "md5 without salt": auth(5),
+    "scram without scram": auth(10, b"OTHER\0\0"),
+    "hangs up": None,
+    "refuses": error("55000", "not today", "FATAL"),
+    "nonsense": message("D", b"\0\0"),
+    "session at once": SESSION,
+    "continues nothing": auth(11, b"r=x"),
+}
+
+
+@pytest.mark.parametrize("passwd", ["", "fake:fake_pw\n"], ids=["unknown", "stored"])
+@pytest.mark.parametrize("rule", [None, "password", "md5", "scram-sha-256", "trust"])
+@pytest.mark.parametrize("what", SAYS)
+def test_server_asks_for_the_impossible(fake, pools, what, rule, passwd):
+    says = SAYS[what]
+    if what == "scram without scram" and not passwd and rule in (None, "md5", "scram-sha-256"):
+        pytest.skip("relayed: it is for the client to end it")
+
+    def script(conn):
+        if says is None:
+            return
+        conn.send(says)
+        while True:
+            conn.read()
+
+    server = fake(script)
+    pool = pools([server.address], hba=rule and f"host all all all {rule}\n", passwd=passwd)
+    for password in ("fake_pw", "wrong"):
+        with Wire(pool.address) as w:
+            w.send_startup("fake", "postgres")
+            found = w.authenticate("fake", password)
+        assert found[-1].type == "E" and found[-1].fields["S"] == "FATAL", found
+
+
+@pytest.mark.parametrize("rule", ["password", "md5", "scram-sha-256"])
+def test_server_that_trusts_opens_nothing(fake, pools, rule):
+    """The server lets everybody in; the rule wants a proof; nobody has it."""
+    server = fake()
+    pool = pools([server.address], hba=f"host all all all {rule}\n", passwd="")
+    for _ in range(3):
+        assert house.try_login(pool.address, "fake", "postgres", "x", ask=False)[0] == "28P01"
+
+
+def test_server_that_does_not_prove_itself(fake, pools):
+    """Ok before the end of SCRAM: somebody who knows no verifier is taken for the server."""
+    def script(conn):
+        conn.send(auth(10, b"SCRAM-SHA-256\0\0"))
+        conn.read()
+        conn.send(auth_ok(), SESSION)
+        while True:
+            conn.read()
+
+    server = fake(script)
+    pool = pools([server.address], hba="host all all all scram-sha-256\n", passwd="fake:fake_pw\n")
+    with Wire(pool.address) as w:
+        w.send_startup("fake", "postgres")
+        found = w.authenticate("fake", "fake_pw")
+    assert found[-1].type == "E" and "before it proved" in found[-1].text
