@@ -189,6 +189,14 @@ static void login_put_ok(struct client *c, struct buf *out)
     c->login->is_auth_told = true;
 }
 
+void client_login_tell_ok(struct client *c)
+{
+    struct buf out = {0};
+
+    login_put_ok(c, &out);
+    client_send(c, &out);
+}
+
 const struct paramset *client_login_parameters(const struct client *c)
 {
     return c->link != NULL ? &c->link->reported : share_login_parameters(c);

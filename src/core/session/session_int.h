@@ -123,6 +123,8 @@ void client_login_input(struct client *c, const char *p, const char *end);
 void client_login_free(struct client *c);
 /* Parameters, key and ReadyForQuery: the session begins. */
 void client_login_welcome(struct client *c);
+/* AuthenticationOk, unless it was told already: an error follows. */
+void client_login_tell_ok(struct client *c);
 /* What servers say of their settings, as this client is to be told at its login. */
 const struct paramset *client_login_parameters(const struct client *c);
 /* The client may have a link now (or one of its own, to be asked by the server first). */

@@ -83,6 +83,7 @@ void share_login_synced(struct client *c)
     else
         err_set(&err, "22023", "a start-up parameter is not accepted by the server");
     err.severity = ERR_FATAL;
+    client_login_tell_ok(c); /* the server finds fault behind it */
     client_end(c, &err);
 }
 
