@@ -42,7 +42,7 @@ class Setup:
 
     def script(self, name: str) -> None:
         done = subprocess.run([str(self.home / name)], cwd="/", env=self.env, text=True, timeout=60 * waits.SCALE, check=False,
-                              capture_output=True, stdin=subprocess.DEVNULL, **procs.run_as(postgres.OS_USER))
+                              capture_output=True, stdin=subprocess.DEVNULL)
         assert done.returncode == 0, done.stdout + done.stderr
 
     def psql(self, sql: str, port: int | None = None) -> str:
