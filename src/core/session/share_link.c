@@ -20,6 +20,14 @@ static void on_auth(void *owner, struct link *link, const char *msg, size_t n)
 
     if (n >= PROTO_HEADER_BYTES + 4 && proto_get_u32(msg + PROTO_HEADER_BYTES) == AUTH_OK)
         return;
+    if (link->pool->cluster_node != c->pool->cluster_node) {
+        c->share->avoid_node = link->pool->cluster_node;
+        c->share->avoid_until_us = INT64_MAX; /* reads stay on the primary */
+        share_forget_loan(c);
+        link_close(link);
+        client_unpark(c);
+        return;
+    }
     err_clear(&err);
     err_set(&err, "08001", "node %d asks user \"%s\" for a password that pgpool does not know",
         link->pool->cluster_node, c->pool->names);

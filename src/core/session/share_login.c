@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "auth/auth_book.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/conf.h"
@@ -175,6 +176,16 @@ void share_login_fini(struct sessions *ss)
     ss->greetings = NULL;
 }
 
+/* The server was told a password that the client alone knows: the link it opened is all there is.
+ */
+static bool must_stay(const struct client *c)
+{
+    const struct backend *be = &c->ss->be;
+
+    return c->link->auth == LINK_AUTH_ASKED &&
+           (be->book == NULL || auth_book_login(be->book, pool_user(c->pool)) == NULL);
+}
+
 void share_login_done(struct client *c)
 {
     struct share *s = c->share;
@@ -183,9 +194,18 @@ void share_login_done(struct client *c)
         s->phase = SHARE_DETACHED;
         return;
     }
-    greeting_learn(c);
     s->phase = SHARE_ATTACHED;
     s->last_link = c->link->id;
+    if (must_stay(c)) {
+        log_at(LVL_LOG,
+            "user \"%s\" keeps a server connection: its password is not known here, so no other "
+            "could be opened (see pool_passwd and auth_query)",
+            c->pool->names);
+        s->pins = 1U << PIN_REASON_SESSION_MODE;
+        share_show_pins(c);
+        return;
+    }
+    greeting_learn(c);
     share_show_pins(c);
     share_detach(c);
 }

@@ -12,7 +12,8 @@
 
 #define PIN_BIT(sym) (1U << PIN_REASON_##sym)
 /* These outlive a rollback. */
-#define PINS_THAT_STAY (PIN_BIT(ADVISORY_LOCK) | PIN_BIT(LOAD) | PIN_BIT(UNKNOWN))
+#define PINS_THAT_STAY                                                                             \
+    (PIN_BIT(ADVISORY_LOCK) | PIN_BIT(LOAD) | PIN_BIT(UNKNOWN) | PIN_BIT(SESSION_MODE))
 
 static bool has_prefix(struct slice s, const char *prefix)
 {
@@ -277,7 +278,7 @@ static void note_discard(struct client *c, const struct sql_stmt *st)
     struct share *s = c->share;
 
     if (slice_ieq_str(st->name, "all")) {
-        s->pins = 0;
+        s->pins &= PIN_BIT(SESSION_MODE);
         share_names_drop_all(c);
     } else if (slice_ieq_str(st->name, "temp") || slice_ieq_str(st->name, "temporary")) {
         s->pins &= ~PIN_BIT(TEMP_TABLE);
