@@ -143,10 +143,17 @@ AFTER = {
 }
 
 
+def begin_pairs() -> list:
+    """Every BEGIN with the endings that tell most, some with all; all with all by --slow."""
+    full = ("begin", "serializable", "with_select")
+    short = ("nothing", "commit", "error", "mode", "set")
+    return [pytest.param(BEGINS[b], AFTER[a], id=f"{b}-{a}", marks=() if b in full or a in short else pytest.mark.slow)
+            for b in BEGINS for a in AFTER]
+
+
 @differential(chunks=(WHOLE,))
 @BY
-@pytest.mark.parametrize("after", AFTER.values(), ids=AFTER.keys())
-@pytest.mark.parametrize("begin", BEGINS.values(), ids=BEGINS.keys())
+@pytest.mark.parametrize("begin,after", begin_pairs())
 def test_begin(t, begin, after, extended):
     """Whether or not BEGIN is answered before the server has seen it. `nothing`: the client just leaves."""
     c = t.connect()

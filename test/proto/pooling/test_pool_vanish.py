@@ -159,7 +159,7 @@ def test_waiting_client_vanishes(pg, pool):
     waits.wait_for("all wait", lambda: shown(watcher).count("waiting") == 6)
     for w in waiting[::2]:
         w.reset()
-    waits.wait_for("pgpool has noticed", lambda: shown(watcher).count("waiting") == 3)
+    waits.wait_for("pgpool has noticed", lambda: len(shown(watcher)) == 1 + LINKS + 3)
     for h in holders:
         h.rows("commit")
     for w in waiting[1::2]:
