@@ -54,6 +54,8 @@ struct sessions {
     struct share_greeting *greetings;    /* of SHARE_GREETINGS, made when needed */
     struct list homeless;                /* clients that wait for a primary */
     struct timer homeless_timer;
+    struct list queued;      /* sharing clients in the queues of pools */
+    uint64_t queued_version; /* of the view, as they know it */
     struct list clients;
     uint32_t nclients;
     uint32_t next_id;

@@ -287,6 +287,7 @@ static void adrift_try(struct client *c)
     case ACQUIRE_WAITING:
         client_stats_on_wait_begin(c);
         client_row_state(c, CLIENT_STATE_WAITING, (enum wait_reason)a->req.reason);
+        timer_start(ss->loop, &a->timer, ADRIFT_LOOK_MS); /* the cluster may change meanwhile */
         break;
     }
 }

@@ -34,7 +34,7 @@ bool share_is_busy(const struct client *c)
     return s->phase != SHARE_DETACHED;
 }
 
-static void wait_free(struct client *c)
+void share_leave_queue(struct client *c)
 {
     struct share *s = c->share;
     struct share_wait *w = s->wait;
@@ -42,6 +42,7 @@ static void wait_free(struct client *c)
     if (w == NULL)
         return;
     s->wait = NULL;
+    share_stop_queueing(c);
     pool_request_cancel(&w->req);
     if (w->req.pool != c->pool)
         pool_detach(w->req.pool);
@@ -113,7 +114,7 @@ enum feed_step share_attach(struct client *c, int node)
     struct link *link;
 
     if (w != NULL && w->req.pool->cluster_node != node) {
-        wait_free(c);
+        share_leave_queue(c);
         w = NULL;
     }
     if (w == NULL)
@@ -122,12 +123,12 @@ enum feed_step share_attach(struct client *c, int node)
     switch (pool_acquire(&w->req)) {
     case ACQUIRE_GRANTED:
         link = w->req.link;
-        wait_free(c);
+        share_leave_queue(c);
         share_adopt(c, link);
         return FEED_PASS;
     case ACQUIRE_OPENING:
         link = w->req.link;
-        wait_free(c);
+        share_leave_queue(c);
         c->link = link;
         c->epoch = link->epoch;
         s->phase = SHARE_OPENING;
@@ -138,6 +139,7 @@ enum feed_step share_attach(struct client *c, int node)
         break;
     }
     s->phase = SHARE_WAITING;
+    share_start_queueing(c);
     client_stats_on_wait_begin(c);
     client_row_state(c, CLIENT_STATE_WAITING, (enum wait_reason)w->req.reason);
     if (!was_waiting)
@@ -249,7 +251,7 @@ void share_drop_link(struct client *c, bool boundary)
 {
     struct link *link = c->link;
 
-    wait_free(c);
+    share_leave_queue(c);
     share_stop_waiting(c);
     if (link == NULL)
         return;

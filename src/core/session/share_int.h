@@ -172,6 +172,8 @@ void share_forget_loan(struct client *c);
 /* After an exchange: puts right what a RESET did to start-up parameters, and asks what ties the
  * session. True when something was sent: it goes on when the link is quiet again. */
 bool share_repair(struct client *c);
+/* Stops asking for a link; harmless when it does not. */
+void share_leave_queue(struct client *c);
 /* Gives the link back when nothing stands against it. */
 void share_detach(struct client *c);
 /* The client goes, or is sent away: the link is given back whatever state it is in. */
@@ -224,6 +226,10 @@ void share_route_settle(struct client *c);
 void share_wait_init(struct sessions *ss);
 enum feed_step share_wait_for_primary(struct client *c);
 void share_stop_waiting(struct client *c);
+/* The client stands in a pool's queue: should the cluster change, it may be the wrong one. It does
+ * no longer. */
+void share_start_queueing(struct client *c);
+void share_stop_queueing(struct client *c);
 
 /* share_state.c: what statements do to the session */
 /* What has to be known before a statement is sent. */

@@ -9,6 +9,29 @@
 
 #define LOOK_MS 50
 
+/* The cluster has changed: whoever waits for a link of a node asks again, perhaps another one. Who
+ * asks for the same keeps his place. */
+static void look_at_queues(struct sessions *ss)
+{
+    struct list all;
+    struct list *n;
+
+    (void)view_refresh(ss->env->shm, &ss->view);
+    if (ss->view.version == ss->queued_version)
+        return;
+    ss->queued_version = ss->view.version;
+    list_init(&all);
+    while ((n = list_first(&ss->queued)) != NULL) {
+        list_remove(n);
+        list_push_back(&all, n);
+    }
+    while ((n = list_first(&all)) != NULL) {
+        list_remove(n);
+        list_push_back(&ss->queued, n);
+        client_unpark(LIST_ENTRY(n, struct share, homeless_node)->client);
+    }
+}
+
 static void look(struct timer *t)
 {
     struct sessions *ss = LIST_ENTRY(t, struct sessions, homeless_timer);
@@ -43,13 +66,15 @@ static void look(struct timer *t)
             list_push_back(&ss->homeless, n);
         }
     }
-    if (!list_is_empty(&ss->homeless))
+    look_at_queues(ss);
+    if (!list_is_empty(&ss->homeless) || !list_is_empty(&ss->queued))
         timer_start(ss->loop, t, LOOK_MS);
 }
 
 void share_wait_init(struct sessions *ss)
 {
     list_init(&ss->homeless);
+    list_init(&ss->queued);
     timer_init(&ss->homeless_timer, look);
 }
 
@@ -58,6 +83,7 @@ enum feed_step share_wait_for_primary(struct client *c)
     struct share *s = c->share;
     struct sessions *ss = c->ss;
 
+    share_leave_queue(c);
     if (!list_is_detached(&s->homeless_node))
         return FEED_PARK;
     if (s->homeless_until_us == 0)
@@ -81,4 +107,22 @@ void share_stop_waiting(struct client *c)
     client_stats_on_wait_end(c);
     if (s->phase == SHARE_WAITING)
         s->phase = SHARE_DETACHED;
+}
+
+void share_start_queueing(struct client *c)
+{
+    struct sessions *ss = c->ss;
+
+    if (!list_is_detached(&c->share->homeless_node))
+        return;
+    if (list_is_empty(&ss->queued))
+        ss->queued_version = ss->view.version;
+    list_push_back(&ss->queued, &c->share->homeless_node);
+    if (!timer_is_armed(&ss->homeless_timer))
+        timer_start(ss->loop, &ss->homeless_timer, LOOK_MS);
+}
+
+void share_stop_queueing(struct client *c)
+{
+    list_remove(&c->share->homeless_node);
 }
