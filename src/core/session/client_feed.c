@@ -363,6 +363,8 @@ void client_feed(struct client *c, const char *p, const char *end)
     }
     if (c->phase == CL_ACTIVE)
         feed_flush(c, &run);
+    if (c->phase == CL_ACTIVE && c->share != NULL && c->share->detach_due)
+        share_detach_if_due(c);
     buf_free(&run.out);
 }
 

@@ -228,6 +228,7 @@ void share_forget_loan(struct client *c)
     if (!s->is_virtual)
         buf_free(&s->begin);
     s->begun_here = false;
+    s->detach_due = false;
     buf_free(&s->retry);
     buf_free(&s->early);
     if (row == NULL)
@@ -245,6 +246,17 @@ void share_detach(struct client *c)
     ASSERT(c->share->phase == SHARE_ATTACHED);
     share_forget_loan(c);
     link_return(link);
+}
+
+void share_detach_if_due(struct client *c)
+{
+    struct share *s = c->share;
+
+    if (!s->detach_due || c->body_left > 0 || s->phase != SHARE_ATTACHED ||
+        !expect_is_quiet(&c->link->expect))
+        return;
+    s->detach_due = false;
+    share_detach(c);
 }
 
 void share_drop_link(struct client *c, bool boundary)

@@ -114,6 +114,7 @@ struct share {
     bool begun_here;    /* BEGIN was put in front of the present exchange; `begin` is kept */
     bool replan;
     bool may_retry;  /* ... which only reads */
+    bool detach_due; /* the link may go, as soon as the client is not in a message */
     bool is_fresh;   /* the link was just borrowed: it is to be brought up to date */
     bool is_counted; /* the statement at hand, as it waits for a link */
     bool is_untold;  /* is_lost, and the client has not been told */
@@ -176,6 +177,9 @@ bool share_repair(struct client *c);
 void share_leave_queue(struct client *c);
 /* Gives the link back when nothing stands against it. */
 void share_detach(struct client *c);
+/* Gives the link back if that was put off, and nothing stands against it any more: the server has a
+ * part of a message (CopyData, after an error) of which the rest is still to come. */
+void share_detach_if_due(struct client *c);
 /* The client goes, or is sent away: the link is given back whatever state it is in. */
 void share_drop_link(struct client *c, bool boundary);
 /* True while replies are expected, or the session is on its way to a link. */

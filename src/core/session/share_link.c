@@ -176,8 +176,8 @@ static void finish(struct client *c)
     if (s->owes_ready)
         say_ready(c);
     share_show_pins(c);
-    if (c->link->tx_status == 'I' && s->pins == 0)
-        share_detach(c);
+    s->detach_due = c->link->tx_status == 'I' && s->pins == 0;
+    share_detach_if_due(c);
     client_after_quiet(c);
 }
 
