@@ -56,13 +56,14 @@ void auth_book_load_passwd(
 
 /* What pool_passwd says; false when it has no entry for the user. */
 bool auth_book_find_passwd(struct auth_book *b, struct slice user, struct auth_stored *out);
-/* What auth_query said not longer than `max_age_us` ago; false when it has to be asked. */
-bool auth_book_find_answer(struct auth_book *b, struct slice user, int64_t now_us,
-    int64_t max_age_us, struct auth_stored *out);
+/* What auth_query said in `database` not longer than `max_age_us` ago; false when it has to be
+ * asked there: what another data base says may be of its owner's making. */
+bool auth_book_find_answer(struct auth_book *b, struct slice user, struct slice database,
+    int64_t now_us, int64_t max_age_us, struct auth_stored *out);
 /* Keeps an answer; `secret.p` NULL means that there is no such user, or none that may log in. True
  * when it is not what was said the last time: links opened under the old password should go. */
-bool auth_book_put_answer(
-    struct auth_book *b, struct slice user, struct slice secret, int64_t now_us);
+bool auth_book_put_answer(struct auth_book *b, struct slice user, struct slice database,
+    struct slice secret, int64_t now_us);
 /* Drops the answer: somebody failed by it, it may be out of date. */
 void auth_book_drop_answer(struct auth_book *b, struct slice user);
 /* The verifier that clients of a user with `cred` are checked against; one made of a plain password

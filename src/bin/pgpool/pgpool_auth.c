@@ -122,7 +122,10 @@ static bool password_of(struct check *k, const char *user, struct cred *out)
 /* Looks for a server that may be asked; the connection stays open for further questions. */
 static void open_asker(struct check *k)
 {
-    const char *database = *k->conf->auth_dbname != '\0' ? k->conf->auth_dbname : k->database;
+    const char *own = *k->conf->sr_check_database != '\0' ? k->conf->sr_check_database : "postgres";
+    const char *database = *k->conf->auth_dbname != '\0'  ? k->conf->auth_dbname
+                           : *k->conf->auth_query != '\0' ? k->database
+                                                          : own;
     struct cred cred = {0};
     const char *password = "";
     char text[512] = "";

@@ -24,6 +24,7 @@ struct auth_user {
     bool has_derived;
     uint64_t opened_gen; /* of pool_passwd: `opened` and `server` belong to it */
     int64_t answer_us;
+    char *answer_db;               /* which told `answer`, and is believed for itself alone */
     struct cred answer;            /* of auth_query */
     struct cred opened;            /* of pool_passwd, decrypted */
     struct cred server;            /* the same for server_user */
@@ -80,6 +81,7 @@ static void user_free(struct auth_book *b, struct auth_user *u)
     hash_table_del(&b->users, &u->node);
     list_remove(&u->lru);
     cred_free(&u->answer);
+    mem_free(u->answer_db);
     cred_free(&u->opened);
     cred_free(&u->server);
     secret_free(&u->derived_of);
@@ -273,13 +275,14 @@ bool auth_book_find_passwd(struct auth_book *b, struct slice user, struct auth_s
     return true;
 }
 
-bool auth_book_find_answer(struct auth_book *b, struct slice user, int64_t now_us,
-    int64_t max_age_us, struct auth_stored *out)
+bool auth_book_find_answer(struct auth_book *b, struct slice user, struct slice database,
+    int64_t now_us, int64_t max_age_us, struct auth_stored *out)
 {
     struct auth_user *u = user_find(b, user);
 
     memset(out, 0, sizeof *out);
-    if (u == NULL || !u->has_answer || now_us - u->answer_us > max_age_us)
+    if (u == NULL || !u->has_answer || now_us - u->answer_us > max_age_us ||
+        !slice_eq_str(database, u->answer_db))
         return false;
     out->source = AUTH_SOURCE_QUERY;
     out->cred = &u->answer;
@@ -303,8 +306,8 @@ static bool is_same_cred(const struct cred *a, const struct cred *b)
     return secret_equal(&a->text, secret_slice(&b->text));
 }
 
-bool auth_book_put_answer(
-    struct auth_book *b, struct slice user, struct slice secret, int64_t now_us)
+bool auth_book_put_answer(struct auth_book *b, struct slice user, struct slice database,
+    struct slice secret, int64_t now_us)
 {
     struct auth_user *u = user_make(b, user);
     struct cred fresh = {0};
@@ -322,6 +325,8 @@ bool auth_book_put_answer(
     changed = u->was_answered && !is_same_cred(&fresh, &u->answer);
     cred_free(&u->answer);
     u->answer = fresh;
+    mem_free(u->answer_db);
+    u->answer_db = mem_strndup(database.p, database.n);
     u->has_answer = true;
     u->was_answered = true;
     u->answer_us = now_us;

@@ -267,8 +267,8 @@ static void adrift_try(struct client *c)
     a->startup.database = pool_database(c->pool);
     a->startup.params = &c->balance->params;
     a->req.pool = c->pool;
+    client_auth_entitle(c, &a->req); /* the trust of the lost server is not that of the next */
     a->req.startup = &a->startup;
-    a->req.may_reuse = true; /* who the client is was settled at its login */
     a->req.no_patch = true;
     a->req.on_turn = adrift_on_turn;
     a->req.owner = c;

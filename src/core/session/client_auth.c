@@ -156,6 +156,8 @@ static enum auth_server auth_remembered(const struct client_auth *a)
 {
     const struct pool *pool = a->c->pool;
 
+    if (a->c->login->req.is_private)
+        return AUTH_SERVER_UNKNOWN; /* sessions have told nothing about replication */
     if (pool_is_trusted(pool))
         return AUTH_SERVER_TRUST;
     return pool->auth == LINK_AUTH_ASKED ? (enum auth_server)pool->asks : AUTH_SERVER_UNKNOWN;
@@ -194,6 +196,11 @@ static void auth_take_stored(struct client_auth *a, const struct auth_stored *st
     a->facts.mapped = a->mapped.kind;
 }
 
+static struct slice auth_asked_database(const struct client_auth *a)
+{
+    return auth_lookup_database(a->sa, AUTH_LOOKUP_SECRET, a->c->login->startup.database);
+}
+
 static void auth_find_stored(struct client_auth *a)
 {
     struct session_auth *sa = a->sa;
@@ -205,8 +212,8 @@ static void auth_find_stored(struct client_auth *a)
     if (auth_book_find_passwd(sa->book, user, &st)) {
         auth_take_stored(a, &st);
     } else if (auth_wants_secret(a) && auth_lookup_is_possible(sa, AUTH_LOOKUP_SECRET)) {
-        if (!auth_book_find_answer(sa->book, user, loop_now_us(a->c->ss->loop),
-                a->c->ss->conf->auth_query_expire_ms * 1000, &st)) {
+        if (!auth_book_find_answer(sa->book, user, auth_asked_database(a),
+                loop_now_us(a->c->ss->loop), a->c->ss->conf->auth_query_expire_ms * 1000, &st)) {
             a->wait.done = auth_on_looked_up;
             auth_lookup_start(sa, AUTH_LOOKUP_SECRET, a->c->login->startup.database, user,
                 slice_of("", 0), &a->wait);
@@ -231,8 +238,8 @@ static void auth_on_looked_up(struct auth_wait *w, const struct err *err)
         client_auth_stop(a, &told, err->msg);
         return;
     }
-    if (auth_book_find_answer(
-            a->sa->book, client_auth_user(a), loop_now_us(a->c->ss->loop), INT64_MAX, &st))
+    if (auth_book_find_answer(a->sa->book, client_auth_user(a), auth_asked_database(a),
+            loop_now_us(a->c->ss->loop), INT64_MAX, &st))
         auth_take_stored(a, &st);
     client_auth_plan(a);
 }

@@ -91,6 +91,9 @@ struct auth_wait {
 
 /* True when something can be looked up at all. */
 bool auth_lookup_is_possible(const struct session_auth *sa, enum auth_lookup_kind kind);
+/* The data base in which a client of `database` is looked up; lives as long as the settings. */
+struct slice auth_lookup_database(
+    const struct session_auth *sa, enum auth_lookup_kind kind, struct slice database);
 /* Asks; equal questions are asked once. `database` is the client's. */
 void auth_lookup_start(struct session_auth *sa, enum auth_lookup_kind kind, struct slice database,
     struct slice user, struct slice role, struct auth_wait *w);

@@ -278,7 +278,7 @@ static void lookup_keep(struct prober *p, struct lookup *l)
     }
     if (l->kind == AUTH_LOOKUP_ROLE)
         session_auth_put_role(p->sa, user, slice_of_str(l->role), l->has_row);
-    else if (auth_book_put_answer(p->sa->book, user,
+    else if (auth_book_put_answer(p->sa->book, user, slice_of_str(p->database),
                  l->has_row && l->has_secret ? secret_slice(&l->secret) : slice_of(NULL, 0),
                  loop_now_us(p->sa->ss->loop)))
         close_idle_of(&p->sa->ss->be, user);
@@ -573,16 +573,27 @@ static struct lookup *lookup_find(
     return l;
 }
 
+/* A query of the administrator's own runs in the client's data base, as PgBouncer's does. What we
+ * ask by ourselves does not: the owner of a data base decides what names and operators mean in it,
+ * and would say who anybody is. */
+struct slice auth_lookup_database(
+    const struct session_auth *sa, enum auth_lookup_kind kind, struct slice database)
+{
+    const struct conf *conf = sa->ss->conf;
+
+    if (*conf->auth_dbname != '\0')
+        return slice_of_str(conf->auth_dbname);
+    if (kind == AUTH_LOOKUP_SECRET && *conf->auth_query != '\0')
+        return database;
+    return slice_of_str(*conf->sr_check_database != '\0' ? conf->sr_check_database : "postgres");
+}
+
 void auth_lookup_start(struct session_auth *sa, enum auth_lookup_kind kind, struct slice database,
     struct slice user, struct slice role, struct auth_wait *w)
 {
-    const struct conf *conf = sa->ss->conf;
     struct prober *p;
 
-    if (*conf->auth_dbname != '\0')
-        database = slice_of_str(conf->auth_dbname);
-    else if (*conf->auth_user == '\0')
-        database = slice_of_str(conf->sr_check_database);
+    database = auth_lookup_database(sa, kind, database);
     p = prober_find(sa, lookup_user(sa, kind), database);
     list_push_back(&lookup_find(p, kind, user, role)->waiters, &w->node);
     task_post(sa->ss->loop, &p->start);

@@ -72,7 +72,7 @@ static bool put_verifier(const char *user, const struct scram_verifier *v, int64
     bool changed;
 
     scram_verifier_format(v, &text);
-    changed = auth_book_put_answer(book, str(user), buf_slice(&text), now);
+    changed = auth_book_put_answer(book, str(user), str("db"), buf_slice(&text), now);
     buf_free(&text);
     return changed;
 }
@@ -130,17 +130,18 @@ START_TEST(test_answers_expire)
     struct scram_verifier v = make_verifier("pw", "salt");
     struct auth_stored st;
 
-    ck_assert(!auth_book_find_answer(book, str("ann"), 0, SECOND, &st));
+    ck_assert(!auth_book_find_answer(book, str("ann"), str("db"), 0, SECOND, &st));
     ck_assert(!put_verifier("ann", &v, 5 * SECOND));
-    ck_assert(auth_book_find_answer(book, str("ann"), 6 * SECOND, SECOND, &st));
+    ck_assert(auth_book_find_answer(book, str("ann"), str("db"), 6 * SECOND, SECOND, &st));
     ck_assert_int_eq(st.cred->kind, CRED_SCRAM);
     ck_assert_int_eq(st.age_us, SECOND);
-    ck_assert(!auth_book_find_answer(book, str("ann"), 6 * SECOND + 1, SECOND, &st));
-    auth_book_put_answer(book, str("nobody"), slice_of(NULL, 0), 0);
-    ck_assert(auth_book_find_answer(book, str("nobody"), 0, 0, &st));
+    ck_assert(!auth_book_find_answer(book, str("ann"), str("db"), 6 * SECOND + 1, SECOND, &st));
+    ck_assert(!auth_book_find_answer(book, str("ann"), str("evil"), 6 * SECOND, SECOND, &st));
+    auth_book_put_answer(book, str("nobody"), str("db"), slice_of(NULL, 0), 0);
+    ck_assert(auth_book_find_answer(book, str("nobody"), str("db"), 0, 0, &st));
     ck_assert_int_eq(st.cred->kind, CRED_NONE);
     auth_book_drop_answer(book, str("ann"));
-    ck_assert(!auth_book_find_answer(book, str("ann"), 5 * SECOND, SECOND, &st));
+    ck_assert(!auth_book_find_answer(book, str("ann"), str("db"), 5 * SECOND, SECOND, &st));
     ck_assert_msg(!put_verifier("ann", &v, 6 * SECOND), "the same as before: no change");
 }
 END_TEST
@@ -160,7 +161,7 @@ START_TEST(test_changed_password_forgets_the_keys)
     ck_assert(put_verifier("ann", &new, 2));
     ck_assert_ptr_null(auth_book_login(book, str("ann")));
     auth_book_learn_password(book, str("ann"), str("new"));
-    ck_assert(auth_book_put_answer(book, str("ann"), slice_of(NULL, 0), 3));
+    ck_assert(auth_book_put_answer(book, str("ann"), str("db"), slice_of(NULL, 0), 3));
     ck_assert_msg(auth_book_login(book, str("ann")) == NULL, "a locked user opens nothing");
 }
 END_TEST
@@ -206,11 +207,12 @@ START_TEST(test_number_of_users_is_bounded)
 
     for (i = 0; i < AUTH_BOOK_USERS + 100; i++) {
         snprintf(name, sizeof name, "user%u", i);
-        auth_book_put_answer(book, str(name), str("pw"), 0);
-        ck_assert(auth_book_find_answer(book, str("user0"), 0, 0, &st));
+        auth_book_put_answer(book, str(name), str("db"), str("pw"), 0);
+        ck_assert(auth_book_find_answer(book, str("user0"), str("db"), 0, 0, &st));
     }
-    ck_assert_msg(!auth_book_find_answer(book, str("user1"), 0, 0, &st), "the oldest is gone");
-    ck_assert(auth_book_find_answer(book, str(name), 0, 0, &st));
+    ck_assert_msg(
+        !auth_book_find_answer(book, str("user1"), str("db"), 0, 0, &st), "the oldest is gone");
+    ck_assert(auth_book_find_answer(book, str(name), str("db"), 0, 0, &st));
 }
 END_TEST
 
