@@ -21,14 +21,16 @@ static inline struct conf_gen *conf_test_load(const char *text, struct conf_repo
     return conf_load_text("/nowhere/pgpool.conf", slice_of_str(text), report);
 }
 
-/* Prints all findings, for the message of a failed test. The result is static. */
+/* Prints the errors among the findings, for the message of a failed test. The result is static. */
 static inline const char *conf_test_findings(const struct conf_report *report)
 {
     static char text[2048]; /* Check refuses longer messages */
-    struct buf b = {0};
-    conf_report_format(report, &b);
-    snprintf(text, sizeof(text), "%.*s", (int)buf_unread(&b), b.data);
-    buf_free(&b);
+    size_t n = 0;
+    text[0] = '\0';
+    for (int i = 0; i < report->n && n < sizeof(text); i++)
+        if (report->issue[i].severity == CONF_ERROR)
+            n += (size_t)snprintf(text + n, sizeof(text) - n, "line %d: %s\n",
+                report->issue[i].line, report->issue[i].text);
     return text;
 }
 

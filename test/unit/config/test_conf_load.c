@@ -506,8 +506,10 @@ START_TEST(warnings_across_parameters)
     conf_test_warns("num_init_children = 100\n", CONF_WARNING, 1, "100 worker processes");
     conf_test_warns("log_line_prefix = '%t %h '\n", CONF_WARNING, 1, "unknown escape \"%h\"");
     conf_test_warns("sr_check_period = 0\ndelay_threshold = 5\n", CONF_WARNING, 2, "no effect");
-    conf_test_warns("min_pool_size = 30\ndefault_pool_size = 20\n", CONF_WARNING, 1, "default_pool_size");
-    conf_test_warns("max_backend_connections = 10\ndefault_pool_size = 20\n", CONF_WARNING, 1, "default_pool_size");
+    conf_test_warns(
+        "min_pool_size = 30\ndefault_pool_size = 20\n", CONF_WARNING, 1, "default_pool_size");
+    conf_test_warns("max_backend_connections = 10\ndefault_pool_size = 20\n", CONF_WARNING, 1,
+        "default_pool_size");
 }
 END_TEST
 

@@ -269,7 +269,11 @@ static bool conf_test_is_bound(const char *name)
         "http_port", "memqcache_maxcache", "memqcache_cache_block_size", "memqcache_total_size",
         "process_management_mode", "ssl", "ssl_max_protocol_version", "ssl_min_protocol_version",
         "write_function_list", "auth_query", "recovery_1st_stage_command", "log_filename",
-        "recovery_2nd_stage_command", "listen_addresses", "backend_ssl_cert", "backend_ssl_key"};
+        "recovery_2nd_stage_command", "listen_addresses", "backend_ssl_cert", "backend_ssl_key",
+        "backend_ssl_negotiation", "backend_ssl_crl_file", "backend_ssl_mode",
+        "backend_ssl_ca_cert", "dml_adaptive_object_relationship_list",
+        "app_name_redirect_preference_list", "database_redirect_preference_list",
+        "user_redirect_preference_list"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (strcmp(names[i], name) == 0)
             return true;
