@@ -8,8 +8,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent / "auth"))
 
 import auth_house as house  # noqa: E402
+import ldap_house  # noqa: E402
 from pgt.waits import wait_for  # noqa: E402
-from pgt.wire import Wire, query  # noqa: E402
+from pgt.wire import Wire, message, query  # noqa: E402
 
 SCRAM_ALL = "host all all all scram-sha-256\n"
 
@@ -91,6 +92,32 @@ def test_own_look_up_asks_where_clients_own_nothing(server, pools):
     assert come(pool, "victim2", "victim2_pw", "evil2") == "in", "and leaves a pooled link"
     come(pool, "victim2", "wrong", "evil2", ask=False)
     assert come(pool, "victim2", "forged", "evil2") == "28P01"
+
+
+def test_many_hung_logins_at_a_directory_delay_no_password(server, pools):
+    """More of them than there are threads: whoever can reach the port can do that."""
+    house.make_user(server, "own", "trust")
+    d = ldap_house.Directory({"uid=ann,dc=x": "secret"})
+    d.go.clear()
+    rule = f'host all ann all ldap ldapserver=127.0.0.1 ldapport={d.port} ldapprefix="uid=" ldapsuffix=",dc=x"\n'
+    pool = pools([server.address], hba=rule + "host all own all password\n", passwd="own:own_pw\n",
+                 num_init_children=1)
+    waiting = []
+    try:
+        for _ in range(140):
+            w = Wire(pool.address, seconds=20)
+            waiting.append(w)
+            w.send_startup("ann", "postgres")
+            assert w.read().type == "R"
+            w.send(message("p", b"secret\0"))
+        wait_for("the threads are busy", lambda: d.waiting >= 128, 20)
+        assert come(pool, "own", "own_pw") == "in"
+        assert come(pool, "own", "wrong") == "28P01"
+    finally:
+        d.go.set()
+        for w in waiting:
+            w.bye()
+        d.close()
 
 
 BALANCED = {"load_balance_mode": True, "backend_weight1": 0, "num_init_children": 1, "sr_check_period": 1,

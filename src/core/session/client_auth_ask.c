@@ -284,6 +284,7 @@ static void judge_start(struct client_auth *a, enum judge_kind kind)
     cred_copy(&a->stored, &j->cred);
     secret_set(&j->password, secret_slice(&a->password));
     j->job.owner = a;
+    j->job.computes = kind == JUDGE_STORED;
     j->job.work = judge_work;
     j->job.done = judge_done;
     j->job.wipe = judge_wipe;

@@ -32,7 +32,8 @@ struct auth_jobs; /* of one worker */
 struct auth_job {
     struct list node;
     struct auth_jobs *jobs;
-    void *owner; /* NULL: nobody waits for the result */
+    void *owner;   /* NULL: nobody waits for the result */
+    bool computes; /* asks nobody outside, so it ends soon: has threads apart from those who do */
     void (*work)(struct auth_job *job);
     void (*done)(struct auth_job *job);
     void (*wipe)(struct auth_job *job);

@@ -2,7 +2,8 @@
  * client_auth_job.c: PAM, LDAP, name services, long key derivations: off the loop.
  * Runs in: workers. Not on libuv's pool: its few threads also resolve the names of servers, and a
  * directory that hangs would fill them. Here each job has a thread; when many hang, others still
- * start, up to a limit; beyond it they queue, and their clients' authentication_timeout runs.
+ * start, up to a limit; beyond it they queue, and their clients' authentication_timeout runs. Jobs
+ * that ask nobody have a limit of their own, so that no directory can keep them waiting.
  * Must never: let a thread touch anything but its job. */
 #include "config.h"
 
@@ -15,18 +16,27 @@
 
 #include "client_auth_int.h"
 
-#define JOB_THREADS_MAX 128
+/* Of jobs that wait for others, and of those that only compute: the former must not keep the latter
+ * from a thread. */
+enum job_class { JOB_WAITS, JOB_COMPUTES, JOB_CLASSES };
+static const unsigned job_threads_max[JOB_CLASSES] = {[JOB_WAITS] = 128, [JOB_COMPUTES] = 8};
 #define JOB_STACK_BYTES (512U * 1024)
 
 /* Shared by the loop and the threads. The threads that still run when the worker ends keep it. */
 struct auth_jobs {
     uv_async_t async;
     pthread_mutex_t lock;
-    struct list finished; /* under `lock` */
-    unsigned running;     /* under `lock` */
-    bool is_closed;       /* under `lock` */
-    struct list queued;   /* the loop's alone, as all below */
+    struct list finished;            /* under `lock` */
+    unsigned running;                /* all; under `lock` */
+    unsigned busy[JOB_CLASSES];      /* under `lock` */
+    bool is_closed;                  /* under `lock` */
+    struct list queued[JOB_CLASSES]; /* the loop's alone, as all below */
 };
+
+static enum job_class job_class(const struct auth_job *job)
+{
+    return job->computes ? JOB_COMPUTES : JOB_WAITS;
+}
 
 static void job_free(struct auth_job *job)
 {
@@ -50,6 +60,7 @@ static void *job_main(void *arg)
     job->work(job);
     pthread_mutex_lock(&jobs->lock);
     jobs->running--;
+    jobs->busy[job_class(job)]--;
     is_last = jobs->is_closed && jobs->running == 0;
     if (!jobs->is_closed) {
         list_push_back(&jobs->finished, &job->node);
@@ -84,42 +95,46 @@ static int job_spawn(struct auth_job *job)
     return rc;
 }
 
-static bool job_take_place(struct auth_jobs *jobs)
+static bool job_take_place(struct auth_jobs *jobs, enum job_class class)
 {
     bool has_place;
 
     pthread_mutex_lock(&jobs->lock);
-    has_place = jobs->running < JOB_THREADS_MAX;
-    if (has_place)
+    has_place = jobs->busy[class] < job_threads_max[class];
+    if (has_place) {
         jobs->running++;
+        jobs->busy[class]++;
+    }
     pthread_mutex_unlock(&jobs->lock);
     return has_place;
 }
 
-static void job_give_place(struct auth_jobs *jobs)
+static void job_give_place(struct auth_jobs *jobs, enum job_class class)
 {
     pthread_mutex_lock(&jobs->lock);
     jobs->running--;
+    jobs->busy[class]--;
     pthread_mutex_unlock(&jobs->lock);
 }
 
 /* Starts queued jobs while there is room. Those whose owners have gone are dropped. */
-static void jobs_run_queue(struct auth_jobs *jobs)
+static void jobs_run_queue(struct auth_jobs *jobs, enum job_class class)
 {
+    struct list *queued = &jobs->queued[class];
     struct auth_job *job;
     struct list *n;
     int rc;
 
-    while ((n = list_first(&jobs->queued)) != NULL && job_take_place(jobs)) {
+    while ((n = list_first(queued)) != NULL && job_take_place(jobs, class)) {
         job = LIST_ENTRY(n, struct auth_job, node);
         list_remove(&job->node);
         rc = job->owner == NULL ? 0 : job_spawn(job);
         if (job->owner == NULL || rc != 0)
-            job_give_place(jobs);
+            job_give_place(jobs, class);
         if (job->owner == NULL) {
             job_free(job);
         } else if (rc != 0) {
-            list_push_front(&jobs->queued, &job->node); /* when another ends, or its client goes */
+            list_push_front(queued, &job->node); /* when another ends, or its client goes */
             log_at(LVL_WARNING, "could not start a thread for authentication: %s", strerror(rc));
             return;
         }
@@ -145,7 +160,8 @@ static void jobs_on_async(uv_async_t *async)
             job->done(job);
         job_free(job);
     } while (n != NULL);
-    jobs_run_queue(jobs);
+    jobs_run_queue(jobs, JOB_WAITS);
+    jobs_run_queue(jobs, JOB_COMPUTES);
 }
 
 struct auth_jobs *auth_jobs_new(struct loop *loop)
@@ -154,7 +170,8 @@ struct auth_jobs *auth_jobs_new(struct loop *loop)
 
     pthread_mutex_init(&jobs->lock, NULL);
     list_init(&jobs->finished);
-    list_init(&jobs->queued);
+    list_init(&jobs->queued[JOB_WAITS]);
+    list_init(&jobs->queued[JOB_COMPUTES]);
     (void)uv_async_init(&loop->uv, &jobs->async, jobs_on_async);
     uv_unref((uv_handle_t *)&jobs->async);
     return jobs;
@@ -189,7 +206,8 @@ void auth_jobs_free(struct auth_jobs **jp)
     *jp = NULL;
     if (jobs == NULL)
         return;
-    jobs_drop(&jobs->queued);
+    jobs_drop(&jobs->queued[JOB_WAITS]);
+    jobs_drop(&jobs->queued[JOB_COMPUTES]);
     pthread_mutex_lock(&jobs->lock);
     jobs->is_closed = true; /* from now on threads free their jobs themselves */
     jobs->running++;        /* and nobody frees the memory before libuv has let go of it */
@@ -202,8 +220,8 @@ void auth_job_start(struct auth_jobs *jobs, struct auth_job *job)
 {
     job->jobs = jobs;
     list_init(&job->node);
-    list_push_back(&jobs->queued, &job->node);
-    jobs_run_queue(jobs);
+    list_push_back(&jobs->queued[job_class(job)], &job->node);
+    jobs_run_queue(jobs, job_class(job));
 }
 
 void auth_job_leave(struct auth_job **jp)
