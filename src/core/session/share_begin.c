@@ -103,6 +103,7 @@ static enum feed_step choose(
     enum feed_step step;
 
     *node = write_node(c);
+    s->is_read = false;
     s->may_replan = false;
     s->may_retry = *facts != NULL && is_plain_read(*facts) && !s->is_virtual && !s->is_lost;
     if (c->balance == NULL || *facts == NULL || s->is_lost)
@@ -113,6 +114,7 @@ static enum feed_step choose(
     c->balance->ask_failed = false;
     if (may_leave(c, &d)) {
         *node = is_avoided(c, d.node) ? *node : d.node;
+        s->is_read = true;
         s->may_retry = !s->is_virtual;
         return FEED_PASS;
     }
@@ -139,8 +141,9 @@ static enum feed_step get_link(struct client *c, struct feed_run *run, int node)
 {
     enum feed_step step;
 
-    if (node == VIEW_NO_NODE || (node == c->pool->cluster_node && node < POOLS_FIRST_TARGET &&
-                                    view_must_hold_writes(&c->ss->view)))
+    if (node == VIEW_NO_NODE ||
+        (!c->share->is_read && node == c->pool->cluster_node && node < POOLS_FIRST_TARGET &&
+            view_must_hold_writes(&c->ss->view)))
         return share_wait_for_primary(c);
     step = share_attach(c, node);
     return step == FEED_PASS ? share_make_ready(c, run) : step;
@@ -370,6 +373,7 @@ static enum feed_step choose_for_batch(
     enum feed_step step;
 
     *node = write_node(c);
+    s->is_read = false;
     s->may_retry = false;
     s->may_replan = !s->is_lost && batch_may_replan(c, p, &sync, &is_closed);
     if (is_closed)
@@ -383,6 +387,7 @@ static enum feed_step choose_for_batch(
     if (!look.may_leave || look.node == VIEW_NO_NODE)
         return FEED_PASS;
     *node = is_avoided(c, look.node) ? *node : look.node;
+    s->is_read = true;
     s->may_retry = !s->is_virtual;
     *kept = slice_of(p, (size_t)(look.end - p));
     return FEED_PASS;

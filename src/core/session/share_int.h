@@ -113,6 +113,7 @@ struct share {
     bool may_replan;    /* ... which may be sent again when a plan is stale */
     bool begun_here;    /* BEGIN was put in front of the present exchange; `begin` is kept */
     bool replan;
+    bool is_read;    /* the exchange may run on any node: it waits for no primary */
     bool may_retry;  /* ... which only reads */
     bool detach_due; /* the link may go, as soon as the client is not in a message */
     bool is_fresh;   /* the link was just borrowed: it is to be brought up to date */
