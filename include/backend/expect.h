@@ -43,6 +43,7 @@ struct expect {
     uint32_t head;
     uint32_t len;
     bool skipping; /* an error was seen and no Sync is queued: the server ignores what comes */
+    bool failed;   /* an error was seen, and the ReadyForQuery of its Sync was not */
     bool copy_in;  /* CopyInResponse was seen for the op at the head */
     bool lost;
     uint8_t nnotes; /* ops with OP_NOTE that have ended, oldest at bit 0 of `notes` */

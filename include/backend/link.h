@@ -117,6 +117,7 @@ struct link {
     bool is_travelling;   /* another worker has it now: close our descriptor, say nothing */
     bool error_is_ours;   /* the error at hand is in reply to a message of our own */
     bool own_failed;      /* a message of our own, its replies swallowed, met an error */
+    bool cancel_due;      /* a cancel of the owner's waits until our own messages are done */
     bool capture;         /* rows in reply to our own messages go to on_own_row */
     bool hide_parameters; /* ParameterStatus is not for the client: another link speaks for it */
     bool see_tags;        /* the same, for a client that shares the link */
@@ -168,6 +169,9 @@ static inline bool link_is_pristine(const struct link *link)
 void link_reply_made(struct link *link, unsigned op);
 /* Closes it at once; the owner is not told. */
 void link_close(struct link *link);
+/* Ends the link and tells the owner, with a message made here. */
+void link_fail_text(struct link *link, const char *sqlstate, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 /* True when another worker can have it: not one with TLS, whose secrets stay in this process. */
 bool link_can_travel(const struct link *link);
 /* Hands an idle link to the worker of `ordinal`, with its state; false when it stays here (it
@@ -193,6 +197,9 @@ static inline void link_resume(struct link *link)
  * the link is not given to anybody else. `fd` (or -1) is the canceller's connection: closed when
  * done. */
 void link_cancel(struct link *link, int fd);
+/* The same for what the owner asked for: as long as messages of our own run in front of that, it
+ * waits. Should BEGIN be what it hits, the rest would run without a transaction. */
+void link_cancel_owner(struct link *link);
 /* Notes in the link's row that `sql` (p == NULL: as before) was sent, or that the link is quiet
  * again. Called per statement: no system call. */
 void link_row_note_sent(struct link *link, struct slice sql);

@@ -76,6 +76,8 @@ static void expect_pop(struct expect *e, bool ok)
     ASSERT(e->len > 0);
     if ((expect_at(e, 0) & OP_NOTE) != 0)
         expect_note(e, ok);
+    if ((expect_at(e, 0) & OP_MASK) == OP_SYNC)
+        e->failed = false;
     e->head = (uint32_t)((e->head + 1U) % e->cap);
     e->len--;
     /* A CopyDone that nothing waits for any more is ignored by the server, and by us. */
@@ -161,6 +163,7 @@ static void expect_on_error(struct expect *e)
     }
     if (kind == OP_QUERY || kind == OP_FUNCTION_CALL || kind == OP_SYNC)
         return; /* ReadyForQuery comes all the same */
+    e->failed = true;
     while (e->len > 0 && (expect_at(e, 0) & OP_MASK) != OP_SYNC)
         expect_pop(e, false);
     if (e->len == 0)

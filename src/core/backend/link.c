@@ -185,6 +185,7 @@ void link_lend(struct link *link, void *owner, const struct link_owner_ops *ops)
     link->epoch = ++link->be->next_epoch;
     link->error_told = false;
     link->own_failed = false;
+    link->cancel_due = false;
     link->watch_tags = false;
     link->hold_ready = false;
     link->see_tags = false;

@@ -147,6 +147,13 @@ static void cancel_on_dialed(int fd, const struct err *err, void *ctx)
     }
 }
 
+void link_cancel_owner(struct link *link)
+{
+    link->cancel_due = expect_head_is_ours(&link->expect);
+    if (!link->cancel_due && link->expect.len > 0)
+        link_cancel(link, -1);
+}
+
 void link_cancel(struct link *link, int fd)
 {
     struct backend *be = link->be;

@@ -11,9 +11,6 @@
 
 /* Ends the link and tells the owner. */
 void link_fail(struct link *link, const struct err *err);
-/* The same with a message made here. */
-void link_fail_text(struct link *link, const char *sqlstate, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
 /* One whole message during LOGIN. */
 void link_login_message(struct link *link, char type, const char *msg, size_t n);
 /* Starts the login on a fresh connection. */

@@ -91,8 +91,9 @@ static void link_on_parameter(struct link *link, struct slice body)
 }
 
 /* An error ends the link when it is FATAL or PANIC: remember that the client has been told. Returns
- * true when the owner keeps it from the client. */
-static bool link_on_error(struct link *link, const char *msg, const char *end)
+ * true when the owner keeps it from the client. `failed`: the sequence at hand had failed before.
+ */
+static bool link_on_error(struct link *link, const char *msg, const char *end, bool failed)
 {
     struct slice body =
         slice_of(msg + PROTO_HEADER_BYTES, (size_t)(end - msg) - PROTO_HEADER_BYTES);
@@ -103,8 +104,12 @@ static bool link_on_error(struct link *link, const char *msg, const char *end)
     m.whole = slice_of(msg, (size_t)(end - msg));
     if (link->owner != NULL && link->phase == LINK_LENT)
         keep = link->ops->on_error(link->owner, link, &m);
-    if (slice_eq_str(m.severity, "FATAL") || slice_eq_str(m.severity, "PANIC"))
+    if (link->phase == LINK_CLOSED)
+        return keep;
+    if (slice_eq_str(m.severity, "FATAL") || slice_eq_str(m.severity, "PANIC")) {
         link->error_told = link->owner != NULL && !keep;
+        link->expect.failed = failed; /* it is no answer to what was asked */
+    }
     if (slice_eq_str(m.sqlstate, "42704") &&
         memmem(m.message.p, m.message.n, "role OID", 8) != NULL)
         link->is_private = true; /* its role was dropped and made again: nobody can use it */
@@ -192,6 +197,7 @@ static bool link_on_whole(
 {
     struct slice body =
         slice_of(msg + PROTO_HEADER_BYTES, (size_t)(end - msg) - PROTO_HEADER_BYTES);
+    bool failed = link->expect.failed;
     bool for_owner;
 
     if (link->phase == LINK_LOGIN) {
@@ -211,7 +217,7 @@ static bool link_on_whole(
     for_owner = link_is_for_owner(link, type);
     if (type == BE_ERROR)
         link_flush_run(link, run); /* the owner may say it in other words */
-    if (type == BE_ERROR && link->phase != LINK_CLOSED && link_on_error(link, msg, end))
+    if (type == BE_ERROR && link->phase != LINK_CLOSED && link_on_error(link, msg, end, failed))
         for_owner = false;
     if (type == BE_READY && link->hold_ready && link->expect.len == 0)
         for_owner = false;
@@ -233,6 +239,8 @@ static bool link_on_whole(
         link_flush_run(link, run);
         if (link->phase != LINK_CLOSED)
             link_after_reply(link, type);
+        if (link->phase == LINK_LENT && link->cancel_due)
+            link_cancel_owner(link);
     }
     return link->phase != LINK_CLOSED;
 }

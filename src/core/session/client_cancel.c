@@ -114,6 +114,12 @@ static void cancel_deliver(struct sessions *ss, const struct cancel_mail *m, int
             close(fd); /* nothing runs: nothing to cancel */
         return;
     }
+    if (expect_head_is_ours(&c->target->expect)) {
+        if (fd != -1)
+            close(fd);
+        link_cancel_owner(c->target);
+        return;
+    }
     link_cancel(c->target, fd);
 }
 

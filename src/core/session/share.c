@@ -213,6 +213,8 @@ enum feed_step share_make_ready(struct client *c, struct feed_run *run)
     if (put_settings(c, run) == FEED_PARK)
         return FEED_PARK;
     s->is_fresh = false;
+    if (s->is_lost || s->is_virtual)
+        share_names_load_sql(c, run); /* should one fail, the transaction is not to fail with it */
     put_transaction(c, run);
     return FEED_PASS;
 }
@@ -252,7 +254,7 @@ void share_detach_if_due(struct client *c)
 {
     struct share *s = c->share;
 
-    if (!s->detach_due || c->body_left > 0 || s->phase != SHARE_ATTACHED ||
+    if (!s->detach_due || c->body_left > 0 || c->server_batch || s->phase != SHARE_ATTACHED ||
         !expect_is_quiet(&c->link->expect))
         return;
     s->detach_due = false;

@@ -122,8 +122,18 @@ static enum feed_step choose(
     return FEED_PASS;
 }
 
+void share_stop_keeping(struct client *c)
+{
+    struct share *s = c->share;
+
+    s->may_resend = false;
+    s->may_replan = false;
+    buf_free(&s->retry);
+    client_send(c, &s->early);
+}
+
 /* On the link that is there. FEED_PARK: not yet. */
-static enum feed_step on_present_link(const struct client *c, bool is_alone)
+static enum feed_step on_present_link(struct client *c, bool is_alone)
 {
     const struct share *s = c->share;
 
@@ -131,9 +141,11 @@ static enum feed_step on_present_link(const struct client *c, bool is_alone)
         return FEED_PARK;
     if (expect_is_quiet(&c->link->expect) || c->link->expect.copy_in)
         return FEED_PASS; /* in a COPY the server itself judges what does not belong there */
-    if (is_alone || s->hold || s->may_retry || s->nuncertain > 0 ||
-        s->npending >= SHARE_MAX_PENDING || c->link->pool->cluster_node != c->pool->cluster_node)
+    if (is_alone || s->hold || s->may_retry || s->resend || s->replan || s->owes_ready ||
+        s->nuncertain > 0 || s->npending >= SHARE_MAX_PENDING ||
+        c->link->pool->cluster_node != c->pool->cluster_node)
         return FEED_PARK; /* what runs is not mixed with this */
+    share_stop_keeping(c);
     return FEED_PASS;
 }
 
@@ -162,6 +174,16 @@ static void keep_for_retry(struct client *c, struct slice msgs)
         buf_put(&s->retry, msgs.p, msgs.n);
 }
 
+static bool begins_transaction(const struct sql_facts *facts)
+{
+    uint32_t i;
+
+    for (i = 0; i < facts->nstmts; i++)
+        if (facts->stmts[i].tx.op == SQL_TX_BEGIN)
+            return true;
+    return false;
+}
+
 enum feed_step share_begin_query(struct client *c, struct feed_run *run, struct slice sql,
     struct slice msg, const struct sql_facts **facts, bool is_alone)
 {
@@ -179,9 +201,14 @@ enum feed_step share_begin_query(struct client *c, struct feed_run *run, struct 
     step = choose(c, sql, facts, &node);
     if (step == FEED_PASS)
         step = get_link(c, run, node);
-    if (step == FEED_PASS)
-        keep_for_retry(c, msg);
-    return step;
+    if (step != FEED_PASS)
+        return step;
+    if (msg.n != (size_t)proto_get_u32(msg.p + 1) + 1)
+        msg.n = 0; /* the rest goes on as it comes, and is not kept */
+    keep_for_retry(c, msg);
+    if (*facts != NULL && begins_transaction(*facts))
+        share_names_load_sql(c, run); /* should one fail, the transaction is not to fail with it */
+    return FEED_PASS;
 }
 
 /* What a look ahead over a sequence found. */

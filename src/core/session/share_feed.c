@@ -180,6 +180,12 @@ static enum feed_step unread_query(
     return FEED_PASS;
 }
 
+/* After an error in a sequence everything is skipped up to its Sync. */
+static bool is_skipped(const struct client *c)
+{
+    return c->local_error || (c->share->phase == SHARE_ATTACHED && c->link->expect.skipping);
+}
+
 static enum feed_step share_query(
     struct client *c, struct feed_run *run, struct slice msg, bool is_whole)
 {
@@ -190,10 +196,8 @@ static enum feed_step share_query(
     enum local_verdict v;
     enum feed_step step;
 
-    if (c->local_error)
-        return FEED_SKIP; /* skipped up to the next Sync */
-    if (c->share->phase == SHARE_ATTACHED && c->link->expect.skipping)
-        return FEED_SKIP; /* the server would skip it, too */
+    if (is_skipped(c))
+        return FEED_SKIP;
     if (!is_whole)
         return unread_query(c, run, sql, msg);
     if (sql.n > 0 && sql.p[sql.n - 1] == '\0')
@@ -313,6 +317,14 @@ static bool parse_is_refused(struct client *c, struct slice msg, struct err *err
     return is_refused(c, &e, facts, err);
 }
 
+/* Behind an error no reply comes for what is skipped: its fate is known at once. */
+static bool is_full_of_pending(struct client *c)
+{
+    if (c->share->npending >= SHARE_MAX_PENDING && c->link->expect.skipping)
+        share_names_settle(c);
+    return c->share->npending >= SHARE_MAX_PENDING;
+}
+
 static enum feed_step share_extended(struct client *c, struct feed_run *run, char type,
     struct slice msg, bool is_whole, const char *end)
 {
@@ -335,8 +347,12 @@ static enum feed_step share_extended(struct client *c, struct feed_run *run, cha
         if (type == FE_SYNC && s->phase <= SHARE_WAITING && msg.n == PROTO_HEADER_BYTES)
             return lone_sync(c);
         if ((type == FE_SYNC || type == FE_FLUSH) && s->phase == SHARE_ATTACHED) {
-            if (type == FE_SYNC)
+            if (s->resend || s->replan || s->owes_ready)
+                return FEED_PARK;
+            if (type == FE_SYNC) {
+                share_stop_keeping(c);
                 link_expect(c->link, OP_SYNC);
+            }
             return FEED_PASS; /* begins nothing; within a COPY it must not wait */
         }
         if ((s->is_untold && tell_lost(c, NULL, &err)) ||
@@ -345,7 +361,7 @@ static enum feed_step share_extended(struct client *c, struct feed_run *run, cha
         step = share_begin_batch(c, run, msg.p, end);
         if (step != FEED_PASS)
             return step;
-    } else if (s->phase != SHARE_ATTACHED || s->npending >= SHARE_MAX_PENDING) {
+    } else if (s->phase != SHARE_ATTACHED || is_full_of_pending(c)) {
         return FEED_PARK;
     }
     step = send_extended(c, run, type, msg, is_whole);
@@ -361,7 +377,7 @@ static enum feed_step share_function_call(struct client *c, struct feed_run *run
     const struct sql_facts *none = NULL;
     enum feed_step step;
 
-    if (c->local_error)
+    if (is_skipped(c))
         return FEED_SKIP;
     step = share_begin_query(c, run, slice_of("", 0), msg, &none, false);
     if (step != FEED_PASS)

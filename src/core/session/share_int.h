@@ -50,6 +50,7 @@ struct share_vars {
 struct share_savepoint {
     struct share_savepoint *next;
     struct share_vars vars;
+    uint32_t pins;
     char name[64];
 };
 
@@ -104,6 +105,7 @@ struct share {
     bool in_string;     /* several statements in one query are being noted */
     bool dropped_all;   /* DISCARD ALL or DEALLOCATE ALL is in the present exchange */
     bool has_new_names; /* so is PREPARE */
+    bool recovered;     /* what failed before this exchange has been rolled back in it */
     bool look_at_pins;  /* something may have untied the session */
     bool is_lost;       /* its transaction died with its link: failed until ROLLBACK */
     bool is_virtual;    /* BEGIN was answered, but not sent */
@@ -223,6 +225,8 @@ enum feed_step share_begin_query(struct client *c, struct feed_run *run, struct 
     struct slice msg, const struct sql_facts **facts, bool is_alone);
 enum feed_step share_begin_batch(
     struct client *c, struct feed_run *run, const char *p, const char *end);
+/* Something goes behind what could have been sent again: from here on that would mix up answers. */
+void share_stop_keeping(struct client *c);
 /* A statement is sent: what the router has to know of it. The exchange is over. */
 void share_route_note(struct client *c, struct slice sql);
 void share_route_settle(struct client *c);

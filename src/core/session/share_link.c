@@ -384,6 +384,9 @@ static bool on_error(void *owner, struct link *link, const struct errmsg *m)
             keep_words(s, m);
         log_at(LVL_LOG, "node %d refuses what brings a session up to date: %.*s",
             link->pool->cluster_node, (int)m->message.n, m->message.p);
+        /* Cut short by a timeout: what follows it must not go on as if it had worked. */
+        if (s->phase == SHARE_ATTACHED && slice_eq_str(m->sqlstate, "57014"))
+            link_fail_text(link, "08006", "a server connection could not be brought up to date");
         return false;
     }
     count_statement(c->ss, link->pool->cluster_node, COUNT_ERROR);

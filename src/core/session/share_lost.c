@@ -19,6 +19,8 @@
  */
 #define LOST_AVOID_US 2000000
 #define LOST_RETRY_US 100000
+/* A read is made again so many times. */
+#define LOST_RETRIES 3
 
 void share_send_again(struct client *c)
 {
@@ -62,7 +64,7 @@ void share_send_later(struct client *c)
 void client_answer_owed(struct client *c, const struct expect *owed, const struct err *err, char tx)
 {
     struct buf out = {0};
-    bool told = false;
+    bool told = owed->failed;
     unsigned i;
 
     for (i = 0; i < owed->len; i++) {
@@ -99,6 +101,7 @@ static void lost_roll_back(struct client *c)
     s->saw_error = false;
     s->has_set = false;
     s->has_tx_words = false;
+    s->recovered = false;
     s->hold = false;
     s->reset_seen = false;
     s->look_at_pins = false;
@@ -155,12 +158,58 @@ static void lost_reason(struct client *c, const struct err *err, struct err *out
     s->last_words = NULL;
 }
 
+/* ReadyForQuery was held back for something of ours that will not come to an end. */
+static void say_owed_ready(struct client *c)
+{
+    struct share *s = c->share;
+    struct buf out = {0};
+
+    if (!s->owes_ready)
+        return;
+    s->owes_ready = false;
+    paramset_free(&s->told);
+    wire_put_ready(&out, share_tx_status(c));
+    client_send(c, &out);
+}
+
+/* In a sequence whose messages so far are answered, its Sync not sent: the rest of it is skipped.
+ */
+static void fail_sequence(struct client *c, const struct err *err, bool is_told)
+{
+    struct buf out = {0};
+
+    if (!is_told)
+        wire_put_err(&out, err);
+    client_send(c, &out);
+    c->local_error = true;
+    c->server_batch = false;
+}
+
+/* Nothing of the client was under way, or all of it is done: what is parked asks again. */
+static void lost_between(struct client *c, struct err *err, bool in_tx)
+{
+    struct share *s = c->share;
+
+    lost_roll_back(c);
+    if (c->phase == CL_LOGIN) {
+        err->severity = ERR_FATAL;
+        client_end(c, err);
+        return;
+    }
+    if (in_tx)
+        s->is_lost = s->is_untold = true;
+    say_owed_ready(c);
+    client_after_quiet(c);
+}
+
 static void lost_attached(struct client *c, struct link *link, const struct err *err)
 {
     struct share *s = c->share;
     bool in_tx = link->tx_status != 'I' || s->tx.client != NULL;
     bool owes = link->expect.len > 0;
-    bool may_retry = s->may_retry && !s->reply_begun && s->retry.len > 0 && !in_tx;
+    bool in_sequence = c->server_batch && !owes;
+    bool may_retry =
+        s->may_retry && !s->reply_begun && s->retry.len > 0 && !in_tx && s->nresent < LOST_RETRIES;
 
     lost_roll_back(c);
     if (link->pool->cluster_node != c->pool->cluster_node)
@@ -168,15 +217,20 @@ static void lost_attached(struct client *c, struct link *link, const struct err 
     if (may_retry) {
         log_at(LVL_LOG, "a read of user \"%s\" is made again: its server connection was lost",
             c->pool->names);
+        s->nresent++; /* a read that ends its server process is not made for ever */
         share_send_again(c);
         return;
     }
     buf_free(&s->retry);
     client_send(c, &s->early);
     s->is_lost = in_tx;
-    s->is_untold = in_tx && !owes;
+    s->is_untold = in_tx && !owes && !in_sequence;
+    s->nresent = 0;
+    say_owed_ready(c);
     if (owes)
         client_answer_owed(c, &link->expect, err, in_tx ? 'E' : 'I');
+    else if (in_sequence)
+        fail_sequence(c, err, link->expect.failed);
     client_note_idle(c);
     client_after_quiet(c);
 }
@@ -207,8 +261,7 @@ void share_on_lost(void *owner, struct link *link, const struct err *err, bool t
     } else if (phase == SHARE_ATTACHED) {
         lost_attached(c, link, &reason);
     } else {
-        lost_roll_back(c);
-        client_unpark(c); /* nothing of the client was under way: what is parked asks again */
+        lost_between(c, &reason, phase == SHARE_REPAIRING && link->tx_status != 'I');
     }
 }
 

@@ -67,16 +67,23 @@ static void load(struct client *c, struct feed_run *run, struct prep *p)
     evict(c, run);
 }
 
-static bool is_our_name(struct slice name)
-{
-    return name.n == PREP_NAME_BYTES && memcmp(name.p, "pgp_", 4) == 0;
-}
-
 static int hex_digit(char ch)
 {
     if (ch >= '0' && ch <= '9')
         return ch - '0';
     return ch >= 'a' && ch <= 'f' ? ch - 'a' + 10 : -1;
+}
+
+static bool is_our_name(struct slice name)
+{
+    size_t i;
+
+    if (name.n != PREP_NAME_BYTES || memcmp(name.p, "pgp_", 4) != 0)
+        return false;
+    for (i = 4; i < name.n; i++)
+        if (hex_digit(name.p[i]) == -1)
+            return false;
+    return true;
 }
 
 /* The client has no statement of this name: the link must not have one either, whoever left it

@@ -147,9 +147,10 @@ static void pin(struct client *c, uint32_t reasons)
 {
     struct share *s = c->share;
 
-    if (c->ss->conf->pin_on_session_state == CONF_PIN_OFF)
-        return;
-    s->pins |= reasons;
+    if (c->ss->conf->pin_on_session_state != CONF_PIN_OFF)
+        s->pins |= reasons;
+    else if (c->link != NULL)
+        c->link->must_clean = true; /* the state is lost, and not left to the next client */
 }
 
 /* In a transaction from here on. */
@@ -227,6 +228,7 @@ static void note_savepoint(struct client *c, const struct sql_tx *tx)
         sp = mem_alloc_zero(sizeof *sp);
         memcpy(sp->name, tx->name.p, tx->name.n);
         share_vars_assign(&sp->vars, &s->vars);
+        sp->pins = s->pins;
         sp->next = s->savepoints;
         s->savepoints = sp;
         return;
@@ -237,6 +239,7 @@ static void note_savepoint(struct client *c, const struct sql_tx *tx)
     savepoints_cut(s, sp);
     if (tx->op == SQL_TX_ROLLBACK_TO) {
         share_vars_assign(&s->vars, &sp->vars);
+        s->pins |= sp->pins; /* a DISCARD TEMP since then is undone */
     } else if (tx->op == SQL_TX_RELEASE) {
         s->savepoints = sp->next;
         share_vars_clear(&sp->vars);
@@ -247,9 +250,11 @@ static void note_savepoint(struct client *c, const struct sql_tx *tx)
 static void note_tx(struct client *c, const struct sql_stmt *st)
 {
     struct share *s = c->share;
-    bool failed = c->link != NULL && c->link->tx_status == 'E';
+    bool failed = c->link != NULL && c->link->tx_status == 'E' && !s->recovered;
 
     s->has_tx_words = true;
+    if (s->savepoints != NULL || (s->tx.client != NULL && s->vars.client != s->tx.client))
+        remember(s); /* should it be skipped behind an error */
     switch (st->kind) {
     case SQL_BEGIN:
         begin(s);
@@ -267,6 +272,7 @@ static void note_tx(struct client *c, const struct sql_stmt *st)
         note_savepoint(c, &st->tx);
         break;
     }
+    s->recovered = s->recovered || st->kind != SQL_SAVEPOINT || st->tx.op == SQL_TX_ROLLBACK_TO;
     if ((st->flags & SQL_F_CHAIN) != 0 && s->tx.client != NULL) {
         share_vars_clear(&s->tx);
         begin(s);
@@ -418,6 +424,7 @@ void share_settle(struct client *c)
     s->saw_error = false;
     s->has_set = false;
     s->has_tx_words = false;
+    s->recovered = false;
     s->hold = false;
     s->in_string = false;
     s->ntags = 0;
