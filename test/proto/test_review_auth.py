@@ -120,6 +120,15 @@ def test_many_hung_logins_at_a_directory_delay_no_password(server, pools):
         d.close()
 
 
+def test_longer_name_is_the_name_that_the_server_takes(server, pools):
+    """PostgreSQL cuts names at 63 bytes: the line for the user counts for what is left."""
+    name = "u" * 63
+    server.rows(f"create role {name} login in role srv_trust")
+    pool = pools([server.address], hba=f"host all {name} all reject\nhost all all all trust\n")
+    assert come(pool, name, "") == "28000"
+    assert come(pool, name + "x", "") == "28000"
+
+
 BALANCED = {"load_balance_mode": True, "backend_weight1": 0, "num_init_children": 1, "sr_check_period": 1,
             "sr_check_user": "postgres", "health_check_period": 1, "health_check_user": "postgres",
             "failover_wait": "20s"}

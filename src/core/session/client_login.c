@@ -16,6 +16,9 @@
 
 #include "share_int.h"
 
+/* NAMEDATALEN of PostgreSQL, less the NUL. */
+#define NAME_MAX_BYTES 63
+
 static void login_welcome(struct client *c);
 
 void client_login_free(struct client *c)
@@ -76,6 +79,13 @@ static void login_on_turn(struct pool_request *req)
     client_login_acquire(req->owner);
 }
 
+/* A server takes the first 63 bytes of a name. So do we, or else rules for a user would not find
+ * the one who lets the server cut a longer name. */
+static struct slice login_name(struct slice name)
+{
+    return slice_of(name.p, name.n < NAME_MAX_BYTES ? name.n : NAME_MAX_BYTES);
+}
+
 /* Copies the packet, so that names and parameters live as long as the login. */
 static void login_keep(struct client_login *login, const struct startup *st, struct slice packet)
 {
@@ -88,9 +98,9 @@ static void login_keep(struct client_login *login, const struct startup *st, str
     (void)st;
     (void)startup_decode(buf_slice(&login->packet), &again, &err);
     login->startup.version = again.version > PROTO_3_2 ? PROTO_3_2 : again.version;
-    login->startup.user = again.user;
-    login->auth_user = again.user;
-    login->startup.database = again.database;
+    login->startup.user = login_name(again.user);
+    login->auth_user = login->startup.user;
+    login->startup.database = login_name(again.database);
     login->startup.replication = again.is_replication ? again.replication : slice_of(NULL, 0);
     login->startup.params = &login->params;
     login->is_negotiated = again.version <= PROTO_3_2 && again.nunknown == 0;
