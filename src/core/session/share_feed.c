@@ -40,7 +40,7 @@ static bool virtual_begin(struct client *c, struct slice sql, const struct sql_s
     struct share *s = c->share;
     const struct sql_facts facts = {.status = SQL_OK, .nstmts = 1, .stmts = st};
 
-    if (!c->ss->conf->virtual_begin || s->is_virtual || st->tx.op != SQL_TX_BEGIN ||
+    if (!c->ss->conf->virtual_begin || s->is_virtual || s->is_lost || st->tx.op != SQL_TX_BEGIN ||
         st->tx.isolation == SQL_ISO_SERIALIZABLE)
         return false;
     client_stats_on_query(c);
@@ -55,20 +55,37 @@ static bool virtual_begin(struct client *c, struct slice sql, const struct sql_s
     return true;
 }
 
-/* The end of a transaction in which nothing was done. */
+/* The end of a transaction of which no server knows (any more). */
+static void forget_transaction(struct client *c)
+{
+    struct share *s = c->share;
+    struct balance *b = c->balance;
+
+    s->is_virtual = false;
+    s->is_lost = false;
+    s->is_untold = false;
+    buf_free(&s->begin);
+    share_end_lost(s);
+    if (b == NULL)
+        return;
+    b->rs.tx_read_only = false;
+    b->rs.wrote_in_tx = false;
+    b->tx_failed = false;
+    route_trace_on_rollback(b->trace);
+}
+
+/* The end of a transaction in which nothing was done, or that died with its link. */
 static bool virtual_end(struct client *c, const struct sql_stmt *st)
 {
     struct share *s = c->share;
     bool commit = st->kind == SQL_COMMIT && st->tx.op == SQL_TX_COMMIT;
     bool rollback = st->kind == SQL_ROLLBACK && st->tx.op == SQL_TX_ROLLBACK;
 
-    if (!s->is_virtual || (!commit && !rollback) || (st->flags & SQL_F_CHAIN) != 0)
+    if ((!s->is_virtual && !s->is_lost) || (!commit && !rollback) ||
+        (st->flags & SQL_F_CHAIN) != 0 || (s->is_untold && commit))
         return false;
-    s->is_virtual = false;
-    buf_free(&s->begin);
-    share_vars_clear(&s->tx);
-    if (c->balance != NULL)
-        c->balance->rs.tx_read_only = false;
+    commit = commit && s->is_virtual;
+    forget_transaction(c);
     answer(c, commit ? "COMMIT" : "ROLLBACK", 'I');
     return true;
 }
@@ -77,7 +94,7 @@ static bool answer_virtually(struct client *c, struct slice sql, const struct sq
 {
     struct share *s = c->share;
 
-    if (s->phase > SHARE_WAITING || s->is_lost || facts->nstmts != 1)
+    if (s->phase > SHARE_WAITING || facts->nstmts != 1)
         return false;
     if (!virtual_begin(c, sql, &facts->stmts[0]) && !virtual_end(c, &facts->stmts[0]))
         return false;

@@ -255,6 +255,8 @@ void share_note_unread(struct client *c);
 /* An exchange is over. */
 void share_settle(struct client *c);
 void share_state_free(struct client *c);
+/* A transaction of which no server knows is over. */
+void share_end_lost(struct share *s);
 /* The client's row and the link's say what ties them. */
 void share_show_pins(struct client *c);
 

@@ -431,6 +431,13 @@ void share_settle(struct client *c)
     varset_assign(&c->link->vars, s->vars.link);
 }
 
+void share_end_lost(struct share *s)
+{
+    share_vars_clear(&s->tx);
+    savepoints_free(s);
+    share_portals_free(s);
+}
+
 void share_state_free(struct client *c)
 {
     struct share *s = c->share;
