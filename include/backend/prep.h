@@ -88,6 +88,8 @@ bool prepset_evict(struct prepset *s, uint32_t limit, char name[PREP_NAME_BYTES 
 uint64_t prepset_named(const struct prepset *s, struct slice name);
 void prepset_set_named(struct prepset *s, struct slice name, uint64_t content);
 void prepset_drop_named(struct prepset *s, struct slice name);
+/* How many of them. */
+uint32_t prepset_count_named(const struct prepset *s);
 /* Any one of them, p == NULL when there is none. Valid until it is dropped. */
 struct slice prepset_any_named(const struct prepset *s);
 /* For a journey: the ids, one behind the other. False when there is more than that to know. */

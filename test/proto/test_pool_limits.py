@@ -14,6 +14,12 @@ from test_admin_orders import report
 MODE = {"pool_mode": "transaction", "num_init_children": 2}
 
 
+@pytest.fixture(autouse=True)
+def alone(pg) -> None:
+    """Connections are counted at the server: those of other tests' proxies go first."""
+    pg.end_sessions()
+
+
 def login(pool, user="trust_user", database="postgres", **params) -> Wire:
     w = Wire(pool.address, seconds=30)
     found = w.login(user, database, **params)

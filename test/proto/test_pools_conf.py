@@ -10,6 +10,12 @@ from pgt.wire import Wire
 from test_admin_orders import report
 
 
+@pytest.fixture(autouse=True)
+def alone(pg) -> None:
+    """Connections are counted at the server: those of other tests' proxies go first."""
+    pg.end_sessions()
+
+
 def login(pool, user="trust_user", database="postgres") -> Wire:
     w = Wire(pool.address, seconds=20)
     found = w.login(user, database)

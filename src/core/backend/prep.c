@@ -239,6 +239,16 @@ uint64_t prepset_named(const struct prepset *s, struct slice name)
     return 0;
 }
 
+uint32_t prepset_count_named(const struct prepset *s)
+{
+    const struct prep_named *p;
+    uint32_t n = 0;
+
+    for (p = s->named; p != NULL; p = p->next)
+        n++;
+    return n;
+}
+
 struct slice prepset_any_named(const struct prepset *s)
 {
     return s->named == NULL ? slice_of(NULL, 0) : slice_of(s->named->name, s->named->len);

@@ -110,10 +110,21 @@ static void load_sql_one(struct client *c, struct feed_run *run, struct share_na
         load_named(c, run, n);
 }
 
+/* Names of many clients gather on a link: with too many of them all go. */
+static void make_room(struct client *c, struct feed_run *run)
+{
+    if (prepset_count_named(&c->link->preps) <= 2 * SHARE_MAX_SQL_NAMES)
+        return;
+    forget_all_named(c, run);
+    share_put_sync(c, run);
+}
+
 void share_names_load_sql(struct client *c, struct feed_run *run)
 {
-    if (c->share->nsql_names > 0)
-        share_names_each(c, run, load_sql_one);
+    if (c->share->nsql_names == 0)
+        return;
+    make_room(c, run);
+    share_names_each(c, run, load_sql_one);
 }
 
 /* PREPARE: the server says itself when the name is taken. */
@@ -133,6 +144,11 @@ void share_names_before_sql(struct client *c, struct feed_run *run, const struct
     struct share_name *n;
     uint32_t i;
 
+    for (i = 0; i < facts->nstmts; i++)
+        if (share_names_a_statement(&facts->stmts[i])) {
+            make_room(c, run);
+            break;
+        }
     for (i = 0; i < facts->nstmts; i++) {
         const struct sql_stmt *st = &facts->stmts[i];
 

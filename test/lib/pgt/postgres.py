@@ -151,6 +151,12 @@ class Postgres:
                f"and pid <> pg_backend_pid() and ({where})")
         return sorted(int(r[0] or 0) for r in self.rows(sql))
 
+    def end_sessions(self) -> None:
+        """Ends what other tests' proxies keep open, for tests that count connections."""
+        self.rows("select pg_terminate_backend(pid) from pg_stat_activity where backend_type = 'client backend' "
+                  "and pid <> pg_backend_pid()")
+        waits.wait_for("old connections are gone", lambda: not self.sessions(), 10)
+
 
 def start_postgres(conf: dict[str, str] | None = None, hba: str = HBA, roles: bool = True) -> Postgres:
     """A fresh server on a free port with the accounts of ROLES."""

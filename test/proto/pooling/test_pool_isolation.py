@@ -260,7 +260,9 @@ class Asker:
                 self.error(m)
 
     def error(self, m) -> None:
-        if m.sqlstate == "57014":  # cancelled: the rest of this request does not come
+        # Cancelled: the rest of this request does not come, the transaction around it is failed, and a Close that
+        # was skipped has left its statement.
+        if m.sqlstate in ("57014", "25P02", "42P05"):
             while self.due and self.due[0][0] != "ready":
                 self.due.pop(0)
         elif m.sqlstate == "P0001":
