@@ -148,13 +148,20 @@ int64_t pool_oldest_blocked(const struct pool *pool)
     const struct shm *shm = pool->be->shm;
     int64_t since_us = 0;
     int64_t t = 0;
+    int found;
 
-    if (quota_waiting_workers(shm, pool->cluster_node) > 0)
-        take_older(&since_us, quota_find_oldest(shm, pool->cluster_node, -1, &t), t);
-    if (limits_waiting_workers(shm, pool->limits.db) > 0)
-        take_older(&since_us, limits_find_oldest(shm, pool->limits.db, -1, &t), t);
-    if (limits_waiting_workers(shm, pool->limits.user) > 0)
-        take_older(&since_us, limits_find_oldest(shm, pool->limits.user, -1, &t), t);
+    if (quota_waiting_workers(shm, pool->cluster_node) > 0) {
+        found = quota_find_oldest(shm, pool->cluster_node, -1, &t);
+        take_older(&since_us, found, t);
+    }
+    if (limits_waiting_workers(shm, pool->limits.db) > 0) {
+        found = limits_find_oldest(shm, pool->limits.db, -1, &t);
+        take_older(&since_us, found, t);
+    }
+    if (limits_waiting_workers(shm, pool->limits.user) > 0) {
+        found = limits_find_oldest(shm, pool->limits.user, -1, &t);
+        take_older(&since_us, found, t);
+    }
     return since_us;
 }
 
