@@ -21,10 +21,21 @@ static inline struct conf_gen *conf_test_load(const char *text, struct conf_repo
     return conf_load_text("/nowhere/pgpool.conf", slice_of_str(text), report);
 }
 
-/* Prints the errors among the findings, for the message of a failed test. The result is static. */
+/* Prints all findings, for the message of a failed test. The result is static. */
 static inline const char *conf_test_findings(const struct conf_report *report)
 {
     static char text[2048]; /* Check refuses longer messages */
+    struct buf b = {0};
+    conf_report_format(report, &b);
+    snprintf(text, sizeof(text), "%.*s", (int)buf_unread(&b), b.data);
+    buf_free(&b);
+    return text;
+}
+
+/* The same of the errors alone: with many warnings they would not fit. */
+static inline const char *conf_test_errors(const struct conf_report *report)
+{
+    static char text[2048];
     size_t n = 0;
     text[0] = '\0';
     for (int i = 0; i < report->n && n < sizeof(text); i++)
@@ -39,7 +50,7 @@ static inline struct conf_gen *conf_test_good(const char *text)
 {
     struct conf_report report;
     struct conf_gen *gen = conf_test_load(text, &report);
-    ck_assert_msg(gen != NULL, "refused:\n%s", conf_test_findings(&report));
+    ck_assert_msg(gen != NULL, "refused:\n%s", conf_test_errors(&report));
     conf_report_fini(&report);
     return gen;
 }
