@@ -81,6 +81,7 @@ def test_eventual_shows_less(cluster, make):
 @pytest.mark.parametrize("how", ["session", "global"])
 def test_own_writes_are_seen(cluster, make, how):
     wire = login(cluster, make(read_consistency=how, read_consistency_wait=200))
+    caught_up(cluster)  # `before` may come from a standby
     before, _ = count(wire)
     replay(cluster, "pause")
     for n in range(5):
@@ -194,7 +195,11 @@ def test_ddl_in_another_worker(cluster, make):
     called it stays on the primary: it may have changed anything.)"""
     pool = make(num_init_children=2, relcache_expire=0)
     cluster.primary.rows("create or replace function f() returns int language sql stable as 'select 1'")
+    replay(cluster, "resume")
     caught_up(cluster)
+    for i in cluster.standbys:
+        waits.wait_for("the function is there", lambda i=i: cluster.nodes[i].value(
+            "select count(*) from pg_proc where proname = 'f'") == "1")
     wires = [login(cluster, pool) for _ in range(12)]
     call = "select inet_server_port() from t, f() limit 1"
     assert [is_standby(cluster, w.value(call)) for w in wires] == [True] * 12
