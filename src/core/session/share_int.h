@@ -121,6 +121,7 @@ struct share {
     bool is_fresh;   /* the link was just borrowed: it is to be brought up to date */
     bool is_counted; /* the statement at hand, as it waits for a link */
     bool is_untold;  /* is_lost, and the client has not been told */
+    uint16_t nsavepoints;
     uint16_t npending;
     uint16_t ntags;      /* statements of the present string that have ended */
     uint16_t at;         /* the one that is being noted */

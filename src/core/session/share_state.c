@@ -153,6 +153,19 @@ static void pin(struct client *c, uint32_t reasons)
         c->link->must_clean = true; /* the state is lost, and not left to the next client */
 }
 
+/* Forgets those that are newer than `sp`; NULL: all. */
+static void savepoints_cut(struct share *s, struct share_savepoint *sp)
+{
+    struct share_savepoint *p;
+
+    while ((p = s->savepoints) != sp) {
+        s->savepoints = p->next;
+        s->nsavepoints--;
+        share_vars_clear(&p->vars);
+        mem_free(p);
+    }
+}
+
 /* In a transaction from here on. */
 static void begin(struct share *s)
 {
@@ -162,31 +175,20 @@ static void begin(struct share *s)
     s->tx_pins = s->pins;
 }
 
-static void savepoints_free(struct share *s)
-{
-    struct share_savepoint *sp;
-
-    while ((sp = s->savepoints) != NULL) {
-        s->savepoints = sp->next;
-        share_vars_clear(&sp->vars);
-        mem_free(sp);
-    }
-}
-
 static void roll_back(struct share *s)
 {
     if (s->tx.client == NULL)
         return;
     share_vars_assign(&s->vars, &s->tx);
     s->pins = (s->pins & PINS_THAT_STAY) | s->tx_pins;
-    savepoints_free(s);
+    savepoints_cut(s, NULL);
 }
 
 /* The settings from before stay known, for COMMIT may fail; but what follows in the same string is
  * another transaction. */
 static void commit(struct share *s)
 {
-    savepoints_free(s);
+    savepoints_cut(s, NULL);
     if ((s->pins & ~s->tx_pins & PIN_BIT(TEMP_TABLE)) != 0)
         s->look_at_pins = true; /* ON COMMIT DROP */
     if (s->in_string && s->tx.client != NULL) {
@@ -205,18 +207,6 @@ static struct share_savepoint *savepoint_find(struct share *s, struct slice name
     return NULL;
 }
 
-/* Forgets those that are newer than `sp`. */
-static void savepoints_cut(struct share *s, struct share_savepoint *sp)
-{
-    struct share_savepoint *p;
-
-    while ((p = s->savepoints) != sp) {
-        s->savepoints = p->next;
-        share_vars_clear(&p->vars);
-        mem_free(p);
-    }
-}
-
 static void note_savepoint(struct client *c, const struct sql_tx *tx)
 {
     struct share *s = c->share;
@@ -225,12 +215,17 @@ static void note_savepoint(struct client *c, const struct sql_tx *tx)
     if (tx->op == SQL_TX_SAVEPOINT) {
         if (tx->name.n >= sizeof sp->name)
             return;
+        if (s->nsavepoints == SHARE_MAX_SAVEPOINTS) {
+            pin(c, PIN_BIT(SETTING)); /* a rollback to it would not be followed */
+            return;
+        }
         sp = mem_alloc_zero(sizeof *sp);
         memcpy(sp->name, tx->name.p, tx->name.n);
         share_vars_assign(&sp->vars, &s->vars);
         sp->pins = s->pins;
         sp->next = s->savepoints;
         s->savepoints = sp;
+        s->nsavepoints++;
         return;
     }
     sp = savepoint_find(s, tx->name);
@@ -241,9 +236,7 @@ static void note_savepoint(struct client *c, const struct sql_tx *tx)
         share_vars_assign(&s->vars, &sp->vars);
         s->pins |= sp->pins; /* a DISCARD TEMP since then is undone */
     } else if (tx->op == SQL_TX_RELEASE) {
-        s->savepoints = sp->next;
-        share_vars_clear(&sp->vars);
-        mem_free(sp);
+        savepoints_cut(s, sp->next);
     }
 }
 
@@ -412,7 +405,7 @@ void share_settle(struct client *c)
         settle_failure(c, is_open);
     if (!is_open) {
         share_vars_clear(&s->tx);
-        savepoints_free(s);
+        savepoints_cut(s, NULL);
         share_portals_free(s);
     } else if (is_open) {
         begin(s); /* by a statement that was not looked at */
@@ -434,7 +427,7 @@ void share_settle(struct client *c)
 void share_end_lost(struct share *s)
 {
     share_vars_clear(&s->tx);
-    savepoints_free(s);
+    savepoints_cut(s, NULL);
     share_portals_free(s);
 }
 
@@ -442,7 +435,7 @@ void share_state_free(struct client *c)
 {
     struct share *s = c->share;
 
-    savepoints_free(s);
+    savepoints_cut(s, NULL);
     share_vars_clear(&s->vars);
     share_vars_clear(&s->mark);
     share_vars_clear(&s->tx);

@@ -429,3 +429,19 @@ def test_no_write_is_lost_or_doubled(pg, start_pool, links):
     assert not [t for w in writers for t in w.sure if t not in there], "confirmed, and lost"
     assert not [t for w in writers for t in w.never if t in there], "kept though rolled back"
     assert sum(len(w.sure) for w in writers) > 100
+
+
+def test_savepoints_without_end(start_pool, pg):
+    """More savepoints than are followed tie the session to its link until the transaction is over."""
+    pool = start_pool(pg.address, pool_mode="transaction", num_init_children=1)
+    c = login(pool)
+    c.rows("begin; set work_mem = '7MB'")
+    for i in range(1100):
+        c.rows(f"savepoint s{i}; set work_mem = '{i + 64}kB'")
+    c.rows("rollback to s1050")
+    assert c.value("show work_mem") == "1113kB"
+    c.rows("rollback to s10")
+    assert c.value("show work_mem") == "73kB"
+    c.rows("commit")
+    assert c.value("show work_mem") == "73kB"
+    c.bye()
