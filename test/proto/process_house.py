@@ -61,7 +61,7 @@ class House:
             "unix_socket_directories": str(self.home), "pcp_socket_dir": str(self.home),
             "work_dir": str(self.home), "pid_file_name": str(self.pid_path), "pcp_port": procs.free_port(),
             "backend_hostname0": "127.0.0.1", "backend_port0": procs.free_port(),
-            "backend_weight0": 1, "num_init_children": 2, "log_line_prefix": "%a %p: ",
+            "backend_weight0": 1, "num_init_children": 2, "worker_fill": 0, "log_line_prefix": "%a %p: ",
         }
         self.settings.update(settings)
         self.daemon: procs.Daemon | None = None

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: PostgreSQL
 """test_process_clients: what clients see when pgpool stops, reloads or loses a process."""
 import os
+import select
 import signal
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from pgt import procs, waits
 from pgt.wire import Wire, query
 
+READY = b"Z\0\0\0\x05I"
 HELPERS = (b"pgpool: monitor process", b"pgpool: PCP")
 
 
@@ -35,7 +37,7 @@ def login(pool) -> Wire:
 def refuses(pool) -> bool:
     try:
         pool.address.connect(2).close()
-    except ConnectionRefusedError:
+    except (ConnectionRefusedError, ConnectionResetError):
         return True
     return False
 
@@ -144,3 +146,52 @@ def test_reload_keeps_sessions(pg, start_pool):
         assert client.value("select count(*) from t_reload") == "0"
     client.simple("commit")
     client.bye()
+
+
+def clients_per_worker(pool) -> list[int]:
+    """The fullest first; the client that asks is not counted."""
+    with Wire(pool.address) as asks:
+        asks.login("postgres", "postgres")
+        own = asks.value("select pg_backend_pid()")
+        pids = [row[1] for row in asks.rows("show pool_clients") if row[9] != own.encode()]
+    return sorted((pids.count(pid) for pid in set(pids)), reverse=True)
+
+
+def test_a_few_clients_share_a_worker_and_many_are_spread(pg, start_pool):
+    pool = start_pool(pg.address, num_init_children=3, worker_fill=4)
+    clients = [login(pool) for _ in range(4)]
+    assert clients_per_worker(pool) == [4]
+    clients += [login(pool) for _ in range(3)]
+    assert clients_per_worker(pool) == [4, 3]
+    clients += [login(pool) for _ in range(17)]
+    spread = clients_per_worker(pool)
+    assert len(spread) == 3 and sum(spread) == 24 and max(spread) <= 11, spread
+    for client in clients:
+        client.bye()
+
+
+def keep_busy(wire, count: int) -> None:
+    """Answers that cost pgpool much and nobody else anything; they are not even looked at."""
+    wire.send(query("show pool_status") * count)
+    found = 0
+    tail = b""
+    while found < count:
+        select.select([wire.sock], [], [], 10)
+        chunk = wire.sock.recv(1 << 20)
+        assert chunk, "the connection was lost"
+        found += (tail + chunk).count(READY)
+        tail = chunk[-len(READY) + 1:]
+
+
+def test_a_busy_worker_is_left_out(pg, start_pool):
+    """A worker under load gets no more than the others, however few clients it has."""
+    pool = start_pool(pg.address, worker_fill=100)
+    busy = login(pool)
+
+    def late_ones_go_elsewhere() -> bool:
+        keep_busy(busy, 300)
+        with Wire(pool.address) as late:
+            late.login()
+            return len(clients_per_worker(pool)) == 2
+
+    waits.wait_for("a client on the other worker", late_ones_go_elsewhere, 20)

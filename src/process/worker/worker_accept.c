@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL
- * worker_accept.c: takes clients from the listening sockets that all workers share, and places each
- * on the worker that has the fewest. The kernel wakes one idle worker per connection
- * (EPOLLEXCLUSIVE), so there is no herd; who wakes is not who has the least to do, so a client may
- * be passed on, before a byte of it was read. */
+ * worker_accept.c: takes clients from the listening sockets that all workers share, and passes them
+ * on to the worker that is to serve them (worker_place.c), before a byte of them was read. The
+ * kernel wakes one idle worker per connection (EPOLLEXCLUSIVE), so there is no herd. */
 #include "config.h"
 
 #include <errno.h>
@@ -14,7 +13,6 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "base/mem.h"
 #include "config/conf.h"
 #include "net/dial.h"
 
@@ -23,10 +21,7 @@
 /* One connection per wake-up: a second accept would mostly find nothing, and the level-triggered
  * loop comes back when there is more. */
 #define ACCEPTS_PER_TURN 1
-/* How many clients more than another worker has are tolerated: passing one on costs more than it
- * saves when connections are short. */
-#define PLACE_SLACK     2
-#define ACCEPT_RETRY_MS 200
+#define ACCEPT_RETRY_MS  200
 
 static void peer_of_sockaddr(struct session_peer *peer, const struct sockaddr_storage *ss)
 {
@@ -46,49 +41,14 @@ static void peer_of_sockaddr(struct session_peer *peer, const struct sockaddr_st
     }
 }
 
-/* Clients of worker `i` as far as we know: what it published, and what we sent since. */
-static uint32_t worker_load(struct worker *w, int i)
-{
-    const struct proc_env *env = w->role.env;
-    uint32_t n = atomic_load(&proc_row(env->shm, env->first_worker_slot + i)->nclients);
-
-    if (n != w->seen[i]) {
-        w->seen[i] = n;
-        w->placed[i] = 0;
-    }
-    return n + w->placed[i];
-}
-
-/* The worker to serve a new client: this one, unless another has clearly fewer. */
-static int accept_choose(struct worker *w)
-{
-    const struct proc_env *env = w->role.env;
-    uint32_t mine = w->sessions.nclients;
-    uint32_t least = mine;
-    uint32_t load;
-    int best = env->ordinal;
-    int i;
-
-    for (i = 0; i < env->nworkers; i++) {
-        if (i == env->ordinal || proc_row(env->shm, env->first_worker_slot + i)->pid == 0)
-            continue;
-        load = worker_load(w, i);
-        if (load < least) {
-            least = load;
-            best = i;
-        }
-    }
-    return mine > least + PLACE_SLACK + least / 4 ? best : env->ordinal;
-}
-
 static void accept_place(struct worker *w, const struct session_peer *peer)
 {
     const struct proc_env *env = w->role.env;
-    int to = accept_choose(w);
+    int to = place_choose(w);
 
     if (to != env->ordinal && mailbox_post(env->boxes, env->first_worker_slot + to, MAIL_CLIENT,
                                   peer, sizeof *peer, peer->fd) == 0) {
-        w->placed[to]++;
+        place_note(w, to);
         close(peer->fd);
         return;
     }
@@ -177,8 +137,7 @@ void accept_init(struct worker *w)
     const struct proc_env *env = w->role.env;
     int i;
 
-    w->placed = mem_alloc_zero((size_t)env->nworkers * sizeof *w->placed);
-    w->seen = mem_alloc_zero((size_t)env->nworkers * sizeof *w->seen);
+    place_init(w);
     timer_init(&w->retry, accept_on_retry);
     w->nacceptors = env->nlisten;
     for (i = 0; i < env->nlisten; i++) {
@@ -243,6 +202,5 @@ void accept_start_exclusive(struct worker *w)
 void accept_fini(struct worker *w)
 {
     accept_stop(w);
-    mem_free(w->placed);
-    mem_free(w->seen);
+    place_fini(w);
 }

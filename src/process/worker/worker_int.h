@@ -7,6 +7,7 @@
 #include "session/session.h"
 
 struct worker;
+struct place;
 
 /* One listening socket, shared with the other workers. */
 struct acceptor {
@@ -25,10 +26,8 @@ struct worker {
     struct timer leave;      /* the last clients are gone, cancel requests are not */
     int64_t leave_before_us; /* 0: not leaving */
     bool is_accepting;
-    bool is_retiring; /* child_max_connections is reached */
-    /* Clients handed to other workers since they last published their count. */
-    uint32_t *placed;
-    uint32_t *seen;
+    bool is_retiring;     /* child_max_connections is reached */
+    struct place *places; /* what is known of each worker */
 };
 
 /* worker_accept.c */
@@ -42,5 +41,13 @@ void accept_stop(struct worker *w);
 void accept_fini(struct worker *w);
 /* A client that another worker accepted. */
 void accept_on_mail(struct worker *w, struct mail *mail);
+
+/* worker_place.c */
+void place_init(struct worker *w);
+void place_fini(struct worker *w);
+/* The ordinal of the worker that is to serve the next client. */
+int place_choose(struct worker *w);
+/* A client was handed to worker `to`, which counts it when it gets there. */
+void place_note(struct worker *w, int to);
 
 #endif

@@ -147,7 +147,7 @@ def start_pgpool(backends: list[Address], conf: dict[str, object] | None = None)
         "listen_addresses": "127.0.0.1", "port": pool.port, "unix_socket_directories": home,
         "pcp_listen_addresses": "", "pcp_port": procs.free_port(), "pcp_socket_dir": home,
         "wd_ipc_socket_dir": home, "pid_file_name": home / "pgpool.pid", "work_dir": home,
-        "num_init_children": 2, "child_life_time": 0, "log_min_messages": "info",
+        "num_init_children": 2, "worker_fill": 0, "child_life_time": 0, "log_min_messages": "info",
         "backend_clustering_mode": "streaming_replication", "load_balance_mode": False,
         "health_check_period": 0, "sr_check_period": 0, "log_destination": "stderr",
     }

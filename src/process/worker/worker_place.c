@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * worker_place.c: which worker serves a new client.
+ * Runs in: workers. The first worker that is not full and not busy gets it, until it has
+ * `worker_fill` clients: a few clients cost less processor time together, for one wake-up then
+ * finds several of them ready. From there on clients are spread evenly. Never looks at a client's
+ * bytes. */
+#include "config.h"
+
+#include <time.h>
+
+#include "base/mem.h"
+#include "config/conf.h"
+
+#include "worker_int.h"
+
+/* How many clients more than another worker has are tolerated: passing one on costs more than it
+ * saves when connections are short. */
+#define PLACE_SLACK 2
+/* A worker that uses more of a processor than this is busy. */
+#define BUSY_PERCENT 50
+/* What was used in a shorter time says nothing. */
+#define BUSY_WINDOW_NS INT64_C(200000000)
+
+/* What is known of one worker. */
+struct place {
+    uint32_t seen;   /* clients, as it published them */
+    uint32_t placed; /* handed to it since */
+    int32_t pid;     /* whose processor time it is */
+    int64_t at_ns;   /* when that was looked at */
+    int64_t used_ns;
+    bool is_busy;
+};
+
+static int64_t clock_ns(clockid_t clock)
+{
+    struct timespec ts;
+
+    if (clock_gettime(clock, &ts) == -1)
+        return 0;
+    return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+/* Another process's clock is read without asking it: who is busy must not be made busier. */
+static bool place_is_busy(struct place *p, int32_t pid)
+{
+    int64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+    clockid_t clock;
+    int64_t used_ns;
+
+    if (p->pid == pid && now_ns - p->at_ns < BUSY_WINDOW_NS)
+        return p->is_busy;
+    used_ns = clock_getcpuclockid(pid, &clock) == 0 ? clock_ns(clock) : 0;
+    p->is_busy = p->pid == pid && (used_ns - p->used_ns) * 100 > (now_ns - p->at_ns) * BUSY_PERCENT;
+    p->pid = pid;
+    p->at_ns = now_ns;
+    p->used_ns = used_ns;
+    return p->is_busy;
+}
+
+static struct proc_row *worker_row(const struct worker *w, int i)
+{
+    return proc_row(w->role.env->shm, w->role.env->first_worker_slot + i);
+}
+
+/* Clients of worker `i` as far as we know: what it published, and what we sent since. */
+static uint32_t place_load(struct worker *w, int i)
+{
+    struct place *p = &w->places[i];
+    uint32_t n;
+
+    if (i == w->role.env->ordinal)
+        return w->sessions.nclients;
+    n = atomic_load(&worker_row(w, i)->nclients);
+    if (n != p->seen) {
+        p->seen = n;
+        p->placed = 0;
+    }
+    return n + p->placed;
+}
+
+/* The first worker with room below `fill`; -1: none. */
+static int place_to_fill(struct worker *w, uint32_t fill)
+{
+    int32_t pid;
+    int i;
+
+    for (i = 0; i < w->role.env->nworkers; i++) {
+        pid = worker_row(w, i)->pid;
+        if (pid != 0 && place_load(w, i) < fill && !place_is_busy(&w->places[i], pid))
+            return i;
+    }
+    return -1;
+}
+
+/* This worker, unless another has clearly fewer clients. */
+static int place_evenly(struct worker *w)
+{
+    const struct proc_env *env = w->role.env;
+    uint32_t mine = w->sessions.nclients;
+    uint32_t least = mine;
+    uint32_t load;
+    int best = env->ordinal;
+    int i;
+
+    for (i = 0; i < env->nworkers; i++) {
+        if (i == env->ordinal || worker_row(w, i)->pid == 0)
+            continue;
+        load = place_load(w, i);
+        if (load < least) {
+            least = load;
+            best = i;
+        }
+    }
+    return mine > least + PLACE_SLACK + least / 4 ? best : env->ordinal;
+}
+
+int place_choose(struct worker *w)
+{
+    int fill = w->sessions.conf->worker_fill;
+    int to = fill > 0 ? place_to_fill(w, (uint32_t)fill) : -1;
+
+    return to != -1 ? to : place_evenly(w);
+}
+
+void place_note(struct worker *w, int to)
+{
+    w->places[to].placed++;
+}
+
+void place_init(struct worker *w)
+{
+    w->places = mem_alloc_zero((size_t)w->role.env->nworkers * sizeof *w->places);
+}
+
+void place_fini(struct worker *w)
+{
+    mem_free(w->places);
+}
