@@ -33,6 +33,7 @@ enum pcp_type {
 #undef PCP_REQUEST
     PCP_ANSWER_SALT = 'm',
     PCP_ANSWER_LOGIN = 'r',
+    PCP_ANSWER_SASL = 's',
     PCP_ANSWER_ERROR = 'E',
     PCP_ANSWER_NOTICE = 'N'
 };

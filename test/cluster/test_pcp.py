@@ -3,12 +3,16 @@
 
 Needs $PGPOOL_BIN with `pcp` beside it. pgpool-II's tools and program are used where installed.
 """
+import base64
+import functools
 import hashlib
+import hmac
 import json
 import os
 import re
 import shutil
 import socket
+import ssl
 import struct
 import subprocess
 from pathlib import Path
@@ -334,6 +338,166 @@ def test_without_a_file_nobody_gets_in(pool):
     (pool.home / "pcp.conf").unlink()
     assert "authentication failed" in pool.pcp.refused("node_count")
     waits.wait_for("the log says why", lambda: "so nobody can use PCP" in pool.log())
+
+
+# --- SCRAM ---------------------------------------------------------------------------------------
+
+def verifier(password: bytes, iterations=4096) -> str:
+    """What PostgreSQL keeps."""
+    salt = os.urandom(16)
+    salted = hashlib.pbkdf2_hmac("sha256", password, salt, iterations)
+    stored = hashlib.sha256(hmac.digest(salted, b"Client Key", "sha256")).digest()
+    server = hmac.digest(salted, b"Server Key", "sha256")
+    text = [base64.b64encode(part).decode() for part in (salt, stored, server)]
+    return f"SCRAM-SHA-256${iterations}:{text[0]}${text[1]}:{text[2]}"
+
+
+def users(side: Side, **entries: str) -> None:
+    (side.home / "pcp.conf").write_text("".join(f"{user}:{value}\n" for user, value in entries.items()))
+
+
+@pytest.fixture
+def mixed(pool):
+    """op has a verifier, old an md5, both of them the password secret."""
+    users(pool.pcp, op=verifier(b"secret"), old=md5(b"secret").decode())
+    pool.pcp.passfile.write_text("*:*:*:secret\n")
+    return pool
+
+
+def test_scram_with_our_tools(mixed):
+    assert mixed.pcp.ok("node_count") == "1\n"
+    assert mixed.pcp.ok("node_count", "--require-scram") == "1\n"
+    done = mixed.pcp.run("node_count", user="old")
+    assert (done.stdout, done.returncode) == ("1\n", 0), done
+    done = mixed.pcp.run("node_count", "--require-scram", user="old")
+    assert done.returncode == 1 and "SCRAM is required" in done.stderr
+    mixed.pcp.passfile.write_text("*:*:*:guess\n")
+    for user in ("op", "old", "nobody1", "nobody2"):
+        begin = waits.now()
+        done = mixed.pcp.run("node_count", user=user)
+        assert done.returncode == 1 and f'authentication failed for user "{user}"' in done.stderr, done
+        assert waits.now() - begin > 0.9
+    assert "secret" not in mixed.log() and "SCRAM-SHA-256$" not in mixed.log()
+
+
+@needs_peer
+def test_scram_and_their_tools(mixed):
+    run = functools.partial(mixed.pcp.run, "node_count", program=shutil.which("pcp_node_count", path=PEER_PATH))
+    assert run(user="old").stdout == "1\n", "an md5 entry serves them as before"
+    done = run(user="op")
+    assert "1" not in done.stdout and 'authentication failed for user "op"' in done.stderr, done
+    waits.wait_for("the log says why", lambda: "has a SCRAM verifier, but its tool answers by md5" in mixed.log())
+    (mixed.pcp.home / "pcp.conf").write_text(f"op:{verifier(b'secret')}\nop:{md5(b'secret').decode()}\n")
+    assert run(user="op").stdout == "1\n", "who needs both has two lines"
+    assert mixed.pcp.ok("node_count", "--require-scram") == "1\n"
+
+
+@needs_peer
+def test_scram_is_not_asked_of_theirs(peer):
+    assert peer.ok("node_count")
+    assert "SCRAM is required" in peer.refused("node_count", "--require-scram")
+
+
+def test_md5_and_scram_of_our_tools(pool):
+    """What pg_md5 --scram prints is a line of pcp.conf."""
+    made = subprocess.run([PCP.parent / "pg_md5", "--scram", "s\u00e9cret"], capture_output=True, text=True, timeout=30,
+                          check=True).stdout.strip()
+    assert made.startswith("SCRAM-SHA-256$4096:")
+    users(pool.pcp, op=made)
+    pool.pcp.passfile.write_text("*:*:*:s\u00e9cret\n")
+    assert pool.pcp.ok("node_count", "--require-scram") == "1\n"
+
+
+def offer(side: Side, user: bytes) -> bytes:
+    with Raw(side) as raw:
+        raw.send(b"M", user + b"\0")
+        kind, body = raw.recv()
+        assert kind == b"m"
+        return body[4:]
+
+
+def test_scram_offers_tell_nothing(pool, start_pool):
+    """Who is in the file cannot be found out: names that are not look like those that are."""
+    plus = b"SCRAM-SHA-256\0\0"
+    users(pool.pcp, op=md5(b"secret").decode())
+    assert {offer(pool.pcp, b"u%d" % i) for i in range(20)} == {b""}
+    users(pool.pcp, op=verifier(b"secret"))
+    assert {offer(pool.pcp, b"u%d" % i) for i in range(20)} == {plus}
+    users(pool.pcp, op=verifier(b"secret", 5000), old=md5(b"secret").decode())
+    asked = [[offer(pool.pcp, b"u%d" % i) for i in range(40)] for _ in range(2)]
+    assert asked[0] == asked[1] and set(asked[0]) == {b"", plus}
+
+    def first(user):
+        with Raw(pool.pcp) as raw:
+            raw.send(b"M", user + b"\0")
+            raw.recv()
+            raw.send(b"S", b"SCRAM-SHA-256\0" + struct.pack("!I", 10) + b"n,,n=,r=ab")
+            kind, body = raw.recv()
+            assert kind == b"s"
+            return body.split(b",")[1:]
+    stranger = b"u%d" % asked[0].index(plus)
+    assert first(stranger) == first(stranger) and first(b"op") == first(b"op")
+    assert first(stranger)[1] == first(b"op")[1] == b"i=5000"
+    assert len(first(stranger)[0]) == len(first(b"op")[0])
+
+
+@pytest.mark.parametrize("sent", [b"", b"SCRAM-SHA-256\0", b"SCRAM-SHA-1\0" + b"\0\0\0\1x", b"x" * 400,
+                                  b"SCRAM-SHA-256\0\0\0\0\x0an,,n=,r=a\0"])
+def test_scram_messages_that_are_none(mixed, sent):
+    with Raw(mixed.pcp) as raw:
+        raw.send(b"M", b"op\0")
+        assert raw.recv()[0] == b"m"
+        raw.send(b"S", sent)
+        kind, body = raw.recv()
+        assert kind == b"E" and b"SFATAL\0" in body and raw.ends()
+    with Raw(mixed.pcp) as raw:
+        raw.send(b"S", sent)
+        assert raw.recv()[0] == b"E" and raw.ends(), "without having been offered"
+    assert mixed.pcp.ok("node_count") == "1\n"
+
+
+def test_scram_over_tls_binds_the_channel(start_pool, pg, authority):
+    pool = secured(start_pool, pg, authority.issue())
+    users(pool.pcp, op=verifier(b"secret"))
+    done = pool.pcp.run("node_count", "--tls-ca", str(authority.cert), "--require-scram", "-d")
+    assert "\n1\n" in done.stdout and done.returncode == 0, done
+    with Raw(pool.pcp) as raw:
+        wrapped = ssl.create_default_context(cafile=str(authority.cert)).wrap_socket(raw.sock, server_hostname="localhost")
+        raw.sock = wrapped
+        raw.send(b"M", b"op\0")
+        assert raw.recv()[1][4:] == b"SCRAM-SHA-256-PLUS\0SCRAM-SHA-256\0\0"
+
+
+def test_failures_count_by_address(start_pool, pg):
+    port = procs.free_port()
+    pool = start_pool(pg.address, pcp_listen_addresses="127.0.0.1", pcp_port=port, auth_failure_limit=2, auth_failure_delay="1500ms")
+    side = Side(pool.home, port)
+    users(side, op=verifier(b"secret"))
+    side.passfile.write_text("*:*:*:guess\n")
+    begin = waits.now()
+    assert "authentication failed" in side.refused("node_count")
+    assert waits.now() - begin > 1.4, "auth_failure_delay, as it is longer than a second"
+    assert "authentication failed" in side.refused("node_count")
+    side.passfile.write_text("*:*:*:secret\n")
+    assert "too many failed logins from this address" in side.refused("node_count")
+    done = side.run("node_count", host=str(pool.home))
+    assert done.stdout == "1\n", done
+    done = subprocess.run(["psql", "-h", "127.0.0.1", "-p", str(pool.port), "-U", "trust_user", "-AtXc", "select 1", "postgres"],
+                          capture_output=True, text=True, timeout=30, check=False)
+    assert "too many failed logins" in done.stderr, "clients and administrators are counted together"
+
+
+def test_file_that_others_read_is_complained_of(start_pool, pg):
+    port = procs.free_port()
+    pool = start_pool(pg.address, pcp_listen_addresses="127.0.0.1", pcp_port=port)
+    side = Side(pool.home, port)
+    (side.home / "pcp.conf").chmod(0o600)
+    assert side.ok("node_count") == "1\n"
+    assert "group or world access" not in pool.log()
+    (side.home / "pcp.conf").chmod(0o644)
+    assert side.ok("node_count") == side.ok("node_count") == "1\n"
+    waits.wait_for("the log tells", lambda: 'pcp.conf" has group or world access' in pool.log())
+    assert pool.log().count("has group or world access") == 1
 
 
 # --- TLS -----------------------------------------------------------------------------------------

@@ -68,7 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 static void run_random(unsigned seed)
 {
-    static const char bytes[] = "\0\0\0\0\0\0\4\5\6\11MRLICDJ-0129a\377";
+    static const char bytes[] = "\0\0\0\0\0\0\4\5\6\11MRLICDJS-0129a\377";
     uint8_t data[96];
     unsigned x = seed * 2654435761u + 12345u;
     size_t n = seed % sizeof data;

@@ -12,9 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "auth/cred.h"
 #include "base/mem.h"
-#include "crypto/crypto.h"
 #include "sys/clock.h"
 #include "sys/fd.h"
 #include "wire/errmsg.h"
@@ -157,7 +155,7 @@ bool tool_link_send(struct tool_link *l, char type, const struct buf *body)
         buf_put(&out, body->data, body->len);
     pcp_end(&out, mark);
     ok = write_all(l, out.data, out.len);
-    if (ok && l->debug && type != PCP_SALT && type != PCP_LOGIN)
+    if (ok && l->debug && type != PCP_SALT && type != PCP_LOGIN && type != PCP_SASL)
         printf("DEBUG: send: tos=\"%c\", len=%u\n", type, (unsigned)out.len - 1);
     mem_wipe(out.data, out.len);
     buf_free(&out);
@@ -272,7 +270,8 @@ int tool_link_answer(struct tool_link *l, char type, struct tool_answer *a)
         if (p.type != type && p.type != PCP_ANSWER_NOTICE)
             return fail("the server answered something else");
         if (p.type == type) {
-            last = is_last(p.body) || type == PCP_ANSWER_SALT || type == PCP_ANSWER_LOGIN;
+            last = is_last(p.body) || type == PCP_ANSWER_SALT || type == PCP_ANSWER_SASL ||
+                   type == PCP_ANSWER_LOGIN;
             keep_body(a, p.body);
         }
         buf_consume(&l->in, used);
@@ -280,50 +279,6 @@ int tool_link_answer(struct tool_link *l, char type, struct tool_answer *a)
             return fail("the server's answer is too long");
     }
     return 1;
-}
-
-/* md5(md5(md5(password) user) salt): where PostgreSQL has the password stands its md5. */
-static bool make_login(const struct tool_options *o, struct slice password,
-    const uint8_t salt[PCP_SALT_BYTES], struct buf *out)
-{
-    char hex[CRYPTO_MD5_HEX_BYTES + 1];
-    char response[CRED_MD5_BYTES + 1];
-    struct cred cred = {0};
-    struct err err = {0};
-    bool ok = crypto_md5_hex(password, slice_of("", 0), hex, &err) == 0;
-
-    if (ok) {
-        cred_from_plain(slice_of_str(hex), &cred);
-        ok = cred_answer_md5(&cred, slice_of_str(o->user), salt, response, &err) == 0;
-        cred_free(&cred);
-    }
-    if (ok) {
-        buf_put_cstr(out, o->user);
-        buf_put_cstr(out, response + 3);
-    } else {
-        fprintf(stderr, "ERROR: %s\n", err.msg);
-    }
-    mem_wipe(hex, sizeof hex);
-    mem_wipe(response, sizeof response);
-    return ok;
-}
-
-static bool log_in(struct tool_link *l, const struct tool_options *o, struct slice password)
-{
-    struct tool_answer salt = {0};
-    struct tool_answer ok = {0};
-    struct buf body = {0};
-    bool done =
-        tool_link_send(l, PCP_SALT, NULL) && tool_link_answer(l, PCP_ANSWER_SALT, &salt) == 1;
-
-    if (done && salt.bytes.len != PCP_SALT_BYTES)
-        done = broken("the server sent no salt");
-    done = done && make_login(o, password, (const uint8_t *)salt.bytes.data, &body) &&
-           tool_link_send(l, PCP_LOGIN, &body) && tool_link_answer(l, PCP_ANSWER_LOGIN, &ok) == 1;
-    buf_free(&body);
-    tool_answer_free(&salt);
-    tool_answer_free(&ok);
-    return done;
 }
 
 bool tool_link_open(struct tool_link *l, const struct tool_options *o, struct slice password)
@@ -334,7 +289,7 @@ bool tool_link_open(struct tool_link *l, const struct tool_options *o, struct sl
         return false;
     if (o->tls && !tool_tls_start(l, o->host, o->tls_ca))
         return false;
-    return log_in(l, o, password);
+    return tool_login(l, o, password);
 }
 
 void tool_link_close(struct tool_link *l)

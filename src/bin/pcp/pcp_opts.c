@@ -28,7 +28,8 @@ enum {
     OPT_SWITCHOVER,
     OPT_SCOPE,
     OPT_TLS,
-    OPT_TLS_CA
+    OPT_TLS_CA,
+    OPT_SCRAM
 };
 
 static const char *id_name(const struct tool *t)
@@ -78,6 +79,7 @@ static void usage(const struct tool *t)
           "      --json             print JSON\n"
           "      --tls              encrypt the connection (TCP only)\n"
           "      --tls-ca=FILE      the same, and check the server's certificate\n"
+          "      --require-scram    log in by SCRAM or not at all: never answer by md5\n"
           "      --timeout=SECONDS  longest wait for the server (default: 60)\n"
           "      --old-exit-status  exit with 0 even when the server answers an error\n"
           "  -V, --version          print the version\n"
@@ -187,6 +189,8 @@ static bool take_common(const struct tool *t, int c, struct tool_options *o)
     case OPT_TLS_CA:
         o->tls_ca = optarg;
         return o->tls = true;
+    case OPT_SCRAM:
+        return o->needs_scram = true;
     case OPT_TLS:
         return o->tls = true;
     case OPT_TIMEOUT:
@@ -255,7 +259,8 @@ static int scan(const struct tool *t, int argc, char **argv, struct tool_options
         {"scope", required_argument, NULL, OPT_SCOPE}, {"mode", required_argument, NULL, 'm'},
         {"json", no_argument, NULL, OPT_JSON}, {"timeout", required_argument, NULL, OPT_TIMEOUT},
         {"tls", no_argument, NULL, OPT_TLS}, {"tls-ca", required_argument, NULL, OPT_TLS_CA},
-        {"old-exit-status", no_argument, NULL, OPT_OLD_STATUS}, {0}};
+        {"old-exit-status", no_argument, NULL, OPT_OLD_STATUS},
+        {"require-scram", no_argument, NULL, OPT_SCRAM}, {0}};
     char letters[64];
     int c;
 

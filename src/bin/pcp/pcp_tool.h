@@ -34,6 +34,7 @@ struct tool_options {
     int timeout_s;
     bool tls;
     const char *tls_ca; /* NULL: the certificate is not checked */
+    bool needs_scram;   /* log in by SCRAM or not at all */
 };
 
 /* All packets of one answer. */
@@ -97,12 +98,18 @@ void tool_link_close(struct tool_link *l);
 struct slice tool_answer_body(const struct tool_answer *a, int i);
 void tool_answer_free(struct tool_answer *a);
 
+/* --- tool_login.c --- */
+/* Proves who we are, as the server wants it; false after saying why not. */
+bool tool_login(struct tool_link *l, const struct tool_options *o, struct slice password);
+
 /* --- tool_tls.c --- */
 /* Makes the connection a TLS one; false after saying why not. */
 bool tool_tls_start(struct tool_link *l, const char *host, const char *ca_file);
 /* As recv and send; after EAGAIN l->wants says what to wait for. */
 ssize_t tool_tls_recv(struct tool_link *l, char *p, size_t n);
 ssize_t tool_tls_send(struct tool_link *l, const char *p, size_t n);
+/* Appends the certificate (DER) that the server showed; nothing without TLS. */
+void tool_tls_server_cert(const struct tool_link *l, struct buf *der);
 void tool_tls_end(struct tool_link *l);
 
 /* --- pcp_print.c, pcp_json.c --- */

@@ -134,6 +134,19 @@ ssize_t tool_tls_send(struct tool_link *l, const char *p, size_t n)
     }
 }
 
+void tool_tls_server_cert(const struct tool_link *l, struct buf *der)
+{
+    X509 *cert = l->tls == NULL ? NULL : SSL_get0_peer_certificate(l->tls);
+    int n = cert == NULL ? 0 : i2d_X509(cert, NULL);
+    unsigned char *p;
+
+    if (n <= 0)
+        return;
+    p = (unsigned char *)buf_reserve(der, (size_t)n);
+    (void)i2d_X509(cert, &p);
+    buf_advance(der, (size_t)n);
+}
+
 void tool_tls_end(struct tool_link *l)
 {
     SSL_free(l->tls);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL
  * pg_md5.c: prints the md5 form of a password, or stores it in pool_passwd. Options, outputs and
- * exit codes are those of pgpool-II's program. */
+ * exit codes are those of pgpool-II's program; --scram, which that does not have, makes a verifier
+ * in place of an md5. */
 #include "config.h"
 
 #include <getopt.h>
@@ -8,13 +9,17 @@
 #include <string.h>
 
 #include "auth/cred.h"
+#include "auth/scram.h"
 #include "base/mem.h"
 #include "crypto/crypto.h"
 #include "passtool.h"
 
+#define OPT_SCRAM 1000
+
 struct options {
     bool prompt;
     bool store;
+    bool scram;
     const char *user;
     const char *conf_file;
     const char *input_file;
@@ -22,6 +27,7 @@ struct options {
 
 struct job {
     const char *path; /* pool_passwd, or NULL: print */
+    bool scram;
 };
 
 static void usage(FILE *to)
@@ -34,31 +40,57 @@ static void usage(FILE *to)
           "  -u, --username=USER     the user of the entry (default: the one who runs this)\n"
           "  -f, --config-file=FILE  pgpool.conf, which says where pool_passwd is\n"
           "  -i, --input-file=FILE   read lines user:password from FILE\n"
+          "      --scram             a SCRAM-SHA-256 verifier in place of an md5: for pcp.conf, "
+          "whose\n"
+          "                          users need the pcp_* tools of this program then\n"
           "  -h, --help              this text\n\n"
           "User names and passwords have at most 128 bytes. A password on the command line can be\n"
           "seen by others in the list of processes: better let pg_md5 ask, or use a file.\n",
         to);
 }
 
+/* Appends what is printed or stored. */
+static int encode(const struct job *job, struct slice user, struct slice password, struct buf *out,
+    struct err *err)
+{
+    char text[CRED_MD5_BYTES + 1];
+    uint8_t salt[SCRAM_SALT_BYTES];
+    struct scram_verifier v;
+    int rc;
+
+    if (job->scram) {
+        if (crypto_random(salt, sizeof salt, err) == -1 ||
+            scram_verifier_build(password, slice_of((const char *)salt, sizeof salt),
+                SCRAM_ITERATIONS, &v, err) == -1)
+            return -1;
+        scram_verifier_format(&v, out);
+        mem_wipe(&v, sizeof v);
+        return 0;
+    }
+    rc = job->path != NULL ? cred_make_md5(user, password, text, err)
+                           : crypto_md5_hex(password, slice_of("", 0), text, err);
+    if (rc == 0)
+        buf_put(out, text, strlen(text));
+    return rc;
+}
+
 /* Prints or stores one password. */
 static bool handle(const struct job *job, struct slice user, struct slice password)
 {
-    char text[CRED_MD5_BYTES + 1];
+    struct buf text = {0};
     struct err err = {0};
-    int rc;
+    bool ok = true;
 
-    if (job->path != NULL)
-        rc = cred_make_md5(user, password, text, &err);
-    else
-        rc = crypto_md5_hex(password, slice_of("", 0), text, &err);
-    if (rc == -1) {
+    if (encode(job, user, password, &text, &err) == -1) {
         fprintf(stderr, "%s\n", err.msg);
-        return false;
+        ok = false;
+    } else if (job->path != NULL) {
+        ok = passtool_store(job->path, user, buf_slice(&text));
+    } else {
+        printf("%.*s\n", (int)text.len, text.data);
     }
-    if (job->path != NULL)
-        return passtool_store(job->path, user, slice_of(text, CRED_MD5_BYTES));
-    printf("%s\n", text);
-    return true;
+    buf_free(&text);
+    return ok;
 }
 
 static bool on_pair(unsigned line, struct slice user, struct slice password, void *ctx)
@@ -72,7 +104,7 @@ static bool parse_options(int argc, char **argv, struct options *o)
     static const struct option longs[] = {{"prompt", no_argument, NULL, 'p'},
         {"md5auth", no_argument, NULL, 'm'}, {"username", required_argument, NULL, 'u'},
         {"config-file", required_argument, NULL, 'f'}, {"input-file", required_argument, NULL, 'i'},
-        {"help", no_argument, NULL, 'h'}, {0}};
+        {"help", no_argument, NULL, 'h'}, {"scram", no_argument, NULL, OPT_SCRAM}, {0}};
     int c;
 
     while ((c = getopt_long(argc, argv, "pmu:f:i:h", longs, NULL)) != -1) {
@@ -91,6 +123,9 @@ static bool parse_options(int argc, char **argv, struct options *o)
             break;
         case 'i':
             o->input_file = optarg;
+            break;
+        case OPT_SCRAM:
+            o->scram = true;
             break;
         default: /* pgpool-II: a wrong option shows the usage and is no failure */
             usage(stdout);
@@ -145,6 +180,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "no user name, or one that is too long\n");
         return EXIT_FAILURE;
     }
+    job.scram = o.scram;
     if (o.store) {
         if (!passtool_pool_passwd(o.conf_file, &path))
             return EXIT_FAILURE;

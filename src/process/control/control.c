@@ -38,7 +38,10 @@ bool control_ask_monitor(
 
 static void on_reload(struct role_loop *rl)
 {
-    pcp_tls_set_conf(LIST_ENTRY(rl, struct control, role));
+    struct control *ctl = LIST_ENTRY(rl, struct control, role);
+
+    pcp_tls_set_conf(ctl);
+    pcp_login_look(ctl);
 }
 
 int control_main(struct proc_env *env)
@@ -51,6 +54,7 @@ int control_main(struct proc_env *env)
     role_loop_init(&ctl->role, env);
     ctl->role.on_reload = on_reload;
     pcp_tls_set_conf(ctl);
+    pcp_login_look(ctl);
     recovery_job_bury(ctl);
     pcp_server_start(ctl);
     status = role_loop_run(&ctl->role);

@@ -5,6 +5,8 @@
 
 #include "admin/pcp.h"
 #include "admin/sources.h"
+#include "auth/hba.h"
+#include "auth/scram.h"
 #include "base/list.h"
 #include "cluster/command.h"
 #include "cluster/view.h"
@@ -35,6 +37,7 @@ struct control {
     struct view view;
     struct pcp_tls *tls;           /* NULL: `ssl` is off */
     struct recovery_job *recovery; /* NULL: none runs */
+    int64_t told_mode_of;          /* change time of the pcp.conf whose mode was complained of */
 };
 
 enum pcp_state {
@@ -67,11 +70,14 @@ struct pcp_conn {
     enum pcp_state state;
     bool has_begun; /* its first bytes have come */
     bool has_salt;
+    bool has_scram; /* `scram` is at work */
     bool is_logged_in;
     bool tells_debug; /* asked for notices about what is done */
     uint8_t salt[PCP_SALT_BYTES];
     char user[PCP_USER_BYTES + 1];
     char peer[PCP_PEER_BYTES];
+    struct hba_addr addr; /* n == 0: a Unix socket */
+    struct scram_server scram;
     /* A command that waits. */
     enum pcp_wait wait;
     char answer; /* type of its answer */
@@ -96,7 +102,7 @@ void pcp_server_stop(struct control *ctl);
 
 /* --- pcp_conn.c --- */
 /* Takes over accepted, non-blocking `fd`. */
-void pcp_conn_open(struct control *ctl, int fd, const char *peer);
+void pcp_conn_open(struct control *ctl, int fd, const char *peer, const struct hba_addr *addr);
 /* Ends a connection at once. */
 void pcp_conn_close(struct pcp_conn *c);
 /* Sends what `out` holds. */
@@ -115,9 +121,32 @@ void pcp_tls_fini(struct control *ctl);
 bool pcp_tls_begin(struct control *ctl, struct stream *s, struct slice bytes);
 
 /* --- pcp_login.c --- */
+/* How somebody proves to be a user of pcp.conf. Wipe it after use. */
+struct pcp_proof {
+    bool is_scram; /* else md5 */
+    bool is_mock;  /* there is no such user: nobody passes */
+    struct scram_verifier verifier;
+};
+
+/* Looks whether pcp.conf is there and kept secret; says in the log what is wrong. */
+void pcp_login_look(struct control *ctl);
+/* What the file has for `user`. A name that it does not have gets an answer, too, always the same.
+ */
+int pcp_login_find(
+    const struct pcp_conn *c, struct slice user, struct pcp_proof *out, struct err *err);
 /* Looks up user and password in pcp.conf: true when `answer` fits the connection's salt. */
 bool pcp_login_check(
     const struct pcp_conn *c, struct slice user, struct slice answer, struct err *err);
+/* True when too many log-ins from the address have failed. */
+bool pcp_login_is_blocked(const struct pcp_conn *c);
+/* Counts a failed log-in. */
+void pcp_login_count_failure(const struct pcp_conn *c);
+
+/* --- pcp_scram.c --- */
+/* Puts the list of mechanisms by which `user` may log in; nothing when that is md5. */
+void pcp_scram_offer(struct pcp_conn *c, struct slice user, struct buf *out);
+/* One message of the exchange; what is to be sent is sent. 1: proved, 0: not yet, -1: denied. */
+int pcp_scram_step(struct pcp_conn *c, struct slice body);
 
 /* --- pcp_command.c --- */
 enum pcp_outcome { PCP_DONE, PCP_LATER, PCP_FAILED };

@@ -21,7 +21,7 @@
 #define MAX_COMMAND_BYTES  8192
 #define LOGIN_LIMIT_MS     60000
 #define IDLE_LIMIT_MS      (15 * 60 * 1000)
-#define DENIED_DELAY_MS    1000
+#define DENIED_DELAY_MS    1000 /* or auth_failure_delay, when that is longer */
 #define END_LIMIT_MS       5000
 
 static const struct conf *conf_now(const struct pcp_conn *c)
@@ -57,6 +57,7 @@ void pcp_conn_close(struct pcp_conn *c)
     if (c->in.data != NULL)
         mem_wipe(c->in.data, c->in.len);
     buf_free(&c->in);
+    scram_server_fini(&c->scram);
     stream_close(&c->stream);
 }
 
@@ -100,8 +101,16 @@ static void refuse_packet(struct pcp_conn *c, const char *detail)
     pcp_conn_refuse(c, &err, true);
 }
 
-static void send_salt(struct pcp_conn *c)
+static void set_user(struct pcp_conn *c, struct slice user)
 {
+    memcpy(c->user, user.p, user.n);
+    c->user[user.n] = '\0';
+}
+
+/* Our tools say here already who they are, and get told how to prove it; others get the salt. */
+static void send_salt(struct pcp_conn *c, struct slice body)
+{
+    struct slice user;
     struct buf out = {0};
     struct err err = {0};
     size_t mark;
@@ -113,6 +122,10 @@ static void send_salt(struct pcp_conn *c)
     c->has_salt = true;
     mark = pcp_begin(&out, PCP_ANSWER_SALT);
     buf_put(&out, c->salt, sizeof c->salt);
+    if (pcp_take_str(&body, &user) && user.n > 0 && user.n <= PCP_USER_BYTES) {
+        set_user(c, user);
+        pcp_scram_offer(c, user, &out);
+    }
     pcp_end(&out, mark);
     pcp_conn_send(c, &out);
     buf_free(&out);
@@ -133,6 +146,18 @@ static void welcome(struct pcp_conn *c)
     buf_free(&out);
 }
 
+/* The answer waits: who guesses has to, and the file's reader has the time to be told apart by. */
+static void be_denied(struct pcp_conn *c)
+{
+    int64_t delay_ms = conf_now(c)->auth_failure_delay_ms;
+
+    pcp_login_count_failure(c);
+    c->has_salt = c->has_scram = false;
+    c->state = PCP_STATE_DENIED;
+    stream_pause(&c->stream);
+    set_limit(c, delay_ms > DENIED_DELAY_MS ? delay_ms : DENIED_DELAY_MS);
+}
+
 static void log_in(struct pcp_conn *c, struct slice body)
 {
     struct slice user;
@@ -143,17 +168,41 @@ static void log_in(struct pcp_conn *c, struct slice body)
         refuse_packet(c, "The log-in has no user name or no password.");
         return;
     }
-    memcpy(c->user, user.p, user.n);
+    set_user(c, user);
     if (c->has_salt && pcp_login_check(c, user, answer, &err)) {
         welcome(c);
         return;
     }
-    c->has_salt = false;
     if (err_is_set(&err))
         log_err(LVL_WARNING, &err);
-    c->state = PCP_STATE_DENIED;
-    stream_pause(&c->stream);
-    set_limit(c, DENIED_DELAY_MS);
+    be_denied(c);
+}
+
+static void log_in_by_scram(struct pcp_conn *c, struct slice body)
+{
+    if (!c->has_scram) {
+        refuse_packet(c, "No log-in by SCRAM has begun.");
+        return;
+    }
+    switch (pcp_scram_step(c, body)) {
+    case 1:
+        welcome(c);
+        break;
+    case 0:
+        break;
+    default:
+        be_denied(c);
+        break;
+    }
+}
+
+static void refuse_address(struct pcp_conn *c)
+{
+    struct err err = {0};
+
+    err_set(&err, "28000", "too many failed logins from this address");
+    err_hint(&err, "Wait for a minute.");
+    pcp_conn_refuse(c, &err, true);
 }
 
 static void deny(struct pcp_conn *c)
@@ -198,8 +247,12 @@ static void on_packet(struct pcp_conn *c, const struct pcp_packet *p)
         end(c);
     } else if (c->state == PCP_STATE_READY) {
         run_command(c, p);
+    } else if (pcp_login_is_blocked(c)) {
+        refuse_address(c);
     } else if (p->type == PCP_SALT) {
-        send_salt(c);
+        send_salt(c, p->body);
+    } else if (p->type == PCP_SASL) {
+        log_in_by_scram(c, p->body);
     } else if (p->type == PCP_LOGIN) {
         log_in(c, p->body);
     } else {
@@ -281,7 +334,7 @@ static void on_limit(struct timer *t)
     pcp_conn_close(c);
 }
 
-void pcp_conn_open(struct control *ctl, int fd, const char *peer)
+void pcp_conn_open(struct control *ctl, int fd, const char *peer, const struct hba_addr *addr)
 {
     static const struct stream_ops ops = {
         .on_readable = on_readable, .on_drained = on_drained, .on_closed = on_closed};
@@ -290,6 +343,7 @@ void pcp_conn_open(struct control *ctl, int fd, const char *peer)
 
     c->ctl = ctl;
     c->state = PCP_STATE_LOGIN;
+    c->addr = *addr;
     memcpy(c->peer, peer, strnlen(peer, sizeof c->peer - 1));
     timer_init(&c->limit, on_limit);
     list_init(&c->node);

@@ -69,6 +69,7 @@ static void on_retry(struct timer *t)
 static void take(struct control *ctl, int fd, const struct sockaddr_storage *ss)
 {
     static struct log_limit lim;
+    struct hba_addr addr = {0};
     char peer[PCP_PEER_BYTES];
 
     describe_peer(ss, peer, sizeof peer);
@@ -81,7 +82,9 @@ static void take(struct control *ctl, int fd, const struct sockaddr_storage *ss)
         close(fd);
         return;
     }
-    pcp_conn_open(ctl, fd, peer);
+    if (ss->ss_family == AF_INET || ss->ss_family == AF_INET6)
+        addr = hba_addr_of((const struct sockaddr *)ss);
+    pcp_conn_open(ctl, fd, peer, &addr);
 }
 
 static void on_acceptable(struct io *io, int events)
