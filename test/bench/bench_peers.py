@@ -97,6 +97,7 @@ class Peer:
         self.scratch, self.server_port = scratch, server_port
         self.clients, self.pool_mode = clients, pool_mode
         self.pool_size = pool_size or clients + 10
+        self.standby_ports = []  # more nodes, for those that balance
         self.tag = f"{self.name}{tag}"
         self.port = free_port()
         self.proc = None
@@ -237,11 +238,20 @@ max_backend_connections = {self.pool_size}
 num_init_children = {self.workers}
 query_wait_notify = 0
 default_pool_size = {self.pool_size}
-load_balance_mode = off
+load_balance_mode = {"on" if self.standby_ports else "off"}
 health_check_period = 0
 sr_check_period = 0
+{"".join(map(self.standby, range(1, len(self.standby_ports) + 1)))}
 """)
         return [self.program, "-n", "-f", conf]
+
+    def standby(self, node):
+        return f"""
+backend_hostname{node} = '127.0.0.1'
+backend_port{node} = {self.standby_ports[node - 1]}
+backend_weight{node} = 1
+backend_flag{node} = 'DISALLOW_TO_FAILOVER'
+"""
 
     def version(self):
         return "ours: " + first_line([self.program, "--version"])

@@ -103,18 +103,21 @@ def latency_part(samples, modes, clients, peers):
 def idle_section(results):
     if not results:
         return []
-    rows = [[TITLES[r.peer], r.pool_mode, f"{r.clients:,}", f"{r.logged_in:,.0f}",
-             f"{r.queried:,.0f}", f"{r.base / 1024:,.0f} kB",
+    rows = [[TITLES[r.peer] + ("" if r.nodes == 1 else f", balancing over {r.nodes} nodes"),
+             r.pool_mode, f"{r.clients:,}", f"{r.logged_in:,.0f}", f"{r.queried:,.0f}",
+             f"{r.used:,.0f}", f"{r.large:,.0f}", f"{r.base / 1024:,.0f} kB",
              f"{(r.base + r.queried * r.clients) / 1024:,.0f} kB"] for r in results]
     return ["## Memory per idle client", "",
             "PSS of all processes of the proxy, difference divided by the number of clients; no TLS;",
-            "behind it the fake server of this folder. In session pooling a client that ran a query",
+            "behind it the fake server of this folder. Used: two SETs, a prepared statement and a",
+            "transaction later; large: and a query of 200 kB with a result of 300 kB. In session",
+            "pooling a client that ran a query",
             "holds a server link. PgBouncer gives one at the first query, so its first figure has no",
             "server side in it; pgpool attaches one at login. Socket buffers of the kernel are in",
             "neither figure. pgpool-II forks one process per client beforehand: most of what a client",
             "costs it is in the column of the proxy before.", "",
-            table(["proxy", "pool mode", "clients", "bytes after login", "bytes after one query",
-                   "proxy before", "proxy with all"], rows), ""]
+            table(["proxy", "pool mode", "clients", "bytes after login", "after one query", "used",
+                    "large", "proxy before", "proxy with all"], rows), ""]
 
 
 def failures_section(samples, failures):

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: PostgreSQL
 """fake_server: a PostgreSQL server that is only a protocol: trusts everybody, answers every query
 with one canned row. One process serves thousands of connections, so that a proxy's memory per idle
-client can be measured where a real server would need as many processes.
+client can be measured where a real server would need as many processes. A statement with "large" in
+it has a large answer.
 
-Usage: fake_server.py PORT        (listens on 127.0.0.1; ends on SIGINT or SIGTERM)
+Usage: fake_server.py PORT [primary|standby]   (listens on 127.0.0.1; ends on SIGINT or SIGTERM)
 """
 
 import select
@@ -13,6 +14,7 @@ import socket
 import struct
 import sys
 
+LARGE_BYTES = 300_000
 SSL_REQUEST, GSS_REQUEST, CANCEL_REQUEST = 80877103, 80877104, 80877102
 PARAMETERS = {
     "application_name": "", "client_encoding": "UTF8", "DateStyle": "ISO, MDY",
@@ -43,7 +45,9 @@ def row_of(text):
     if b"version" in low:
         value = b"PostgreSQL 15.0 (fake)"
     elif b"recovery" in low:
-        value = b"f"
+        value = b"t" if "standby" in sys.argv[2:] else b"f"
+    elif b"large" in low:
+        value = b"x" * LARGE_BYTES
     else:
         value = b"1"
     return message(b"D", struct.pack("!hi", 1, len(value)) + value)
@@ -138,7 +142,7 @@ def serve(port):
                 data = conn.sock.recv(65536)
                 reply = conn.on_data(data) if data else None
                 if reply:
-                    conn.sock.sendall(reply)
+                    conn.sock.sendall(reply)  # blocks: who asks for much reads it
             except OSError:
                 reply = None
             if reply is None:
@@ -148,8 +152,8 @@ def serve(port):
 
 
 def main():
-    if len(sys.argv) != 2:
-        sys.exit("usage: fake_server.py PORT")
+    if len(sys.argv) not in (2, 3):
+        sys.exit("usage: fake_server.py PORT [primary|standby]")
     for sig in (signal.SIGINT, signal.SIGTERM):
         signal.signal(sig, lambda *_: sys.exit(0))
     serve(int(sys.argv[1]))

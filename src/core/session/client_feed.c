@@ -366,6 +366,7 @@ void client_feed(struct client *c, const char *p, const char *end)
     if (c->phase == CL_ACTIVE && c->share != NULL && c->share->detach_due)
         share_detach_if_due(c);
     buf_free(&run.out);
+    share_turn_end(c);
 }
 
 void client_unpark(struct client *c)
@@ -382,4 +383,5 @@ void client_unpark(struct client *c)
     if (c->phase == CL_ACTIVE && !c->is_parked && !c->is_half_closed &&
         (c->target == NULL || !stream_is_clogged(&c->target->stream)))
         stream_resume(&c->stream);
+    share_turn_end(c);
 }

@@ -34,14 +34,53 @@ bool share_is_busy(const struct client *c)
     return s->phase != SHARE_DETACHED;
 }
 
+void share_turn_begin(struct client *c)
+{
+    struct share *s = c->share;
+
+    if (s->turn != NULL)
+        return;
+    s->turn = mem_alloc_zero(sizeof *s->turn);
+    s->turn->client = c;
+    list_init(&s->turn->homeless_node);
+}
+
+static void turn_free(struct share *s)
+{
+    struct share_turn *t = s->turn;
+
+    s->turn = NULL;
+    share_vars_clear(&t->mark);
+    share_vars_clear(&t->tx);
+    paramset_free(&t->told);
+    buf_free(&t->begin);
+    buf_free(&t->retry);
+    buf_free(&t->early);
+    mem_free(t->last_words);
+    mem_free(t);
+}
+
+void share_turn_end(struct client *c)
+{
+    struct share *s = c->share;
+
+    if (s == NULL || s->turn == NULL || s->phase != SHARE_DETACHED || s->is_virtual || s->is_lost ||
+        c->is_parked || c->phase != CL_ACTIVE)
+        return;
+    ASSERT(s->turn->npending == 0 && s->turn->savepoints == NULL && s->turn->portals == NULL &&
+           s->turn->wait == NULL && s->turn->dropped == NULL && !s->dropped_all &&
+           list_is_detached(&s->turn->homeless_node));
+    turn_free(s);
+}
+
 void share_leave_queue(struct client *c)
 {
     struct share *s = c->share;
-    struct share_wait *w = s->wait;
+    struct share_wait *w = s->turn->wait;
 
     if (w == NULL)
         return;
-    s->wait = NULL;
+    s->turn->wait = NULL;
     share_stop_queueing(c);
     pool_request_cancel(&w->req);
     if (w->req.pool != c->pool)
@@ -86,7 +125,7 @@ static struct share_wait *wait_new(struct client *c, int node)
     w->req.on_turn = share_on_turn;
     w->req.owner = c;
     w->req.ops = &share_link_ops;
-    s->wait = w;
+    s->turn->wait = w;
     return w;
 }
 
@@ -99,7 +138,7 @@ void share_adopt(struct client *c, struct link *link)
     c->epoch = link->epoch;
     s->phase = SHARE_ATTACHED;
     s->is_fresh = true;
-    s->homeless_until_us = 0;
+    s->turn->homeless_until_us = 0;
     s->last_link = link->id;
     varset_assign(&s->vars.link, link->vars);
     client_row_link(c);
@@ -109,7 +148,7 @@ void share_adopt(struct client *c, struct link *link)
 enum feed_step share_attach(struct client *c, int node)
 {
     struct share *s = c->share;
-    struct share_wait *w = s->wait;
+    struct share_wait *w = s->turn->wait;
     bool was_waiting = s->phase == SHARE_WAITING;
     struct link *link;
 
@@ -197,10 +236,10 @@ static void put_transaction(struct client *c, struct feed_run *run)
         s->is_lost = false;
         c->link->must_clean = true; /* own_failed is going to be set on purpose */
     } else if (s->is_virtual) {
-        share_put_own_query(c, run, buf_slice(&s->begin));
+        share_put_own_query(c, run, buf_slice(&s->turn->begin));
         s->begun_here = true;
         s->is_virtual = false;
-        varset_assign(&s->tx.link, s->vars.link); /* it had no link when it began */
+        varset_assign(&s->turn->tx.link, s->vars.link); /* it had no link when it began */
     }
 }
 
@@ -228,11 +267,11 @@ void share_forget_loan(struct client *c)
     c->target = NULL;
     s->phase = SHARE_DETACHED;
     if (!s->is_virtual)
-        buf_free(&s->begin);
+        buf_free(&s->turn->begin);
     s->begun_here = false;
     s->detach_due = false;
-    buf_free(&s->retry);
-    buf_free(&s->early);
+    buf_free(&s->turn->retry);
+    buf_free(&s->turn->early);
     if (row == NULL)
         return;
     shm_write_begin(&row->seq);
@@ -265,6 +304,8 @@ void share_drop_link(struct client *c, bool boundary)
 {
     struct link *link = c->link;
 
+    if (c->share->turn == NULL)
+        return; /* idle */
     share_leave_queue(c);
     share_stop_waiting(c);
     if (link == NULL)
@@ -328,12 +369,10 @@ void share_free(struct client *c)
     if (s == NULL)
         return;
     share_drop_link(c, false);
+    share_turn_begin(c); /* what ends a session knows it with one */
     share_names_free(c);
     share_state_free(c);
-    buf_free(&s->begin);
-    buf_free(&s->retry);
-    buf_free(&s->early);
-    mem_free(s->last_words);
+    turn_free(s);
     c->share = NULL;
     mem_free(s);
 }

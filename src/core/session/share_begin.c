@@ -128,8 +128,8 @@ void share_stop_keeping(struct client *c)
 
     s->may_resend = false;
     s->may_replan = false;
-    buf_free(&s->retry);
-    client_send(c, &s->early);
+    buf_free(&s->turn->retry);
+    client_send(c, &s->turn->early);
 }
 
 /* On the link that is there. FEED_PARK: not yet. */
@@ -142,7 +142,7 @@ static enum feed_step on_present_link(struct client *c, bool is_alone)
     if (expect_is_quiet(&c->link->expect) || c->link->expect.copy_in)
         return FEED_PASS; /* in a COPY the server itself judges what does not belong there */
     if (is_alone || s->hold || s->may_retry || s->resend || s->replan || s->owes_ready ||
-        s->nuncertain > 0 || s->npending >= SHARE_MAX_PENDING ||
+        s->turn->nuncertain > 0 || s->turn->npending >= SHARE_MAX_PENDING ||
         c->link->pool->cluster_node != c->pool->cluster_node)
         return FEED_PARK; /* what runs is not mixed with this */
     share_stop_keeping(c);
@@ -167,11 +167,11 @@ static void keep_for_retry(struct client *c, struct slice msgs)
 
     s->reply_begun = false;
     s->may_resend = !s->begun_here && !c->link->must_clean;
-    buf_free(&s->retry);
+    buf_free(&s->turn->retry);
     if (msgs.n == 0 || msgs.n > SHARE_RETRY_MAX)
         s->may_retry = s->may_replan = s->may_resend = false;
     if (s->may_retry || s->may_replan || s->may_resend)
-        buf_put(&s->retry, msgs.p, msgs.n);
+        buf_put(&s->turn->retry, msgs.p, msgs.n);
 }
 
 static bool begins_transaction(const struct sql_facts *facts)

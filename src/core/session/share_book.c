@@ -36,11 +36,11 @@ void share_name_free(struct share *s, struct share_name *n)
 {
     unsigned i;
 
-    for (i = 0; i < s->npending; i++)
-        if (s->pending[i].name == n)
-            s->pending[i].name = NULL;
-    if (s->last_bound == n)
-        s->last_bound = NULL;
+    for (i = 0; i < s->turn->npending; i++)
+        if (s->turn->pending[i].name == n)
+            s->turn->pending[i].name = NULL;
+    if (s->turn->last_bound == n)
+        s->turn->last_bound = NULL;
     prep_unref(&n->prep);
     mem_free(n->sql);
     mem_free(n);
@@ -125,27 +125,27 @@ void share_pending_push(struct client *c, enum share_pending_kind kind, struct p
     struct share_pending **spare = &c->ss->spare_pending;
     struct share_pending *p;
 
-    if (s->pending == NULL) {
-        s->pending = *spare;
+    if (s->turn->pending == NULL) {
+        s->turn->pending = *spare;
         *spare = NULL;
     }
-    if (s->pending == NULL)
-        s->pending = mem_alloc((SHARE_MAX_PENDING + 8) * sizeof *s->pending);
-    p = &s->pending[s->npending++];
+    if (s->turn->pending == NULL)
+        s->turn->pending = mem_alloc((SHARE_MAX_PENDING + 8) * sizeof *s->turn->pending);
+    p = &s->turn->pending[s->turn->npending++];
     p->kind = (uint8_t)kind;
     p->prep = prep == NULL ? NULL : prep_ref(prep);
     p->name = name;
     p->sent = sent;
-    s->nuncertain += is_uncertain(p) ? 1 : 0;
+    s->turn->nuncertain += is_uncertain(p) ? 1 : 0;
 }
 
 void share_names_drop_all(struct client *c)
 {
     struct share *s = c->share;
 
-    if (s->old_names == NULL && s->old_unnamed == NULL) {
-        s->old_names = s->names;
-        s->old_unnamed = s->unnamed;
+    if (s->turn->old_names == NULL && s->turn->old_unnamed == NULL) {
+        s->turn->old_names = s->names;
+        s->turn->old_unnamed = s->unnamed;
         s->names = NULL;
         s->unnamed = NULL;
         s->nsql_names = 0;
@@ -162,18 +162,18 @@ static void settle_drop_all(struct client *c)
 {
     struct share *s = c->share;
     bool failed = s->saw_error && !s->in_string;
-    struct hash_table *names = failed ? s->old_names : s->names;
-    struct prep *unnamed = failed ? s->old_unnamed : s->unnamed;
+    struct hash_table *names = failed ? s->turn->old_names : s->names;
+    struct prep *unnamed = failed ? s->turn->old_unnamed : s->unnamed;
 
     if (!failed) {
-        s->names = s->old_names;
-        s->unnamed = s->old_unnamed;
+        s->names = s->turn->old_names;
+        s->unnamed = s->turn->old_unnamed;
     } else if (c->link != NULL) {
         c->link->must_clean = true; /* it knows more than is thought */
     }
     names_clear(c);
-    s->old_names = NULL;
-    s->old_unnamed = NULL;
+    s->turn->old_names = NULL;
+    s->turn->old_unnamed = NULL;
     s->names = names;
     s->unnamed = unnamed;
     s->nsql_names = 0;
@@ -183,7 +183,7 @@ static void settle_drop_all(struct client *c)
 /* PREPARE or DEALLOCATE in the exchange that is over: did it work? */
 static bool has_worked(const struct share *s, const struct share_name *n)
 {
-    return !s->saw_error || (s->in_string && n->at < s->ntags);
+    return !s->saw_error || (s->in_string && n->at < s->turn->ntags);
 }
 
 static void settle_dropped(struct client *c)
@@ -191,8 +191,8 @@ static void settle_dropped(struct client *c)
     struct share *s = c->share;
     struct share_name *n;
 
-    while ((n = s->dropped) != NULL) {
-        s->dropped = n->next_dropped;
+    while ((n = s->turn->dropped) != NULL) {
+        s->turn->dropped = n->next_dropped;
         if (!has_worked(s, n) && share_name_find(s, slice_of(n->name, n->len)) == NULL)
             share_names_put(s, n);
         else
@@ -204,7 +204,7 @@ static void settle_one(struct client *c, struct share_pending *p, bool ok)
 {
     struct share *s = c->share;
 
-    s->nuncertain -= is_uncertain(p) ? 1 : 0;
+    s->turn->nuncertain -= is_uncertain(p) ? 1 : 0;
     if (!ok && p->sent && p->kind != PENDING_UNNAMED && c->link != NULL)
         prepset_remove(&c->link->preps, p->prep->id);
     if (!ok && p->kind == PENDING_UNNAMED && s->unnamed == p->prep)
@@ -237,20 +237,21 @@ void share_names_settle(struct client *c)
 {
     struct share *s = c->share;
     uint64_t worked = 0;
-    unsigned n = s->npending;
+    unsigned n = s->turn->npending;
     unsigned i;
 
     if (c->link != NULL)
         n = expect_take_notes(&c->link->expect, &worked);
-    for (i = 0; i < n && i < s->npending; i++)
-        settle_one(c, &s->pending[i], (worked >> i & 1) != 0);
-    s->npending = (uint16_t)(s->npending - i);
-    if (s->npending > 0)
-        memmove(s->pending, s->pending + i, s->npending * sizeof s->pending[0]);
-    if (s->npending == 0 && s->pending != NULL) {
+    for (i = 0; i < n && i < s->turn->npending; i++)
+        settle_one(c, &s->turn->pending[i], (worked >> i & 1) != 0);
+    s->turn->npending = (uint16_t)(s->turn->npending - i);
+    if (s->turn->npending > 0)
+        memmove(
+            s->turn->pending, s->turn->pending + i, s->turn->npending * sizeof s->turn->pending[0]);
+    if (s->turn->npending == 0 && s->turn->pending != NULL) {
         mem_free(c->ss->spare_pending); /* NULL mostly: one is kept for whoever comes next */
-        c->ss->spare_pending = s->pending;
-        s->pending = NULL;
+        c->ss->spare_pending = s->turn->pending;
+        s->turn->pending = NULL;
     }
     if (s->has_new_names && (c->link == NULL || expect_is_quiet(&c->link->expect))) {
         share_names_each(c, NULL, drop_if_new);
@@ -258,7 +259,7 @@ void share_names_settle(struct client *c)
     }
     if (c->link != NULL && !expect_is_quiet(&c->link->expect))
         return;
-    if (s->dropped != NULL)
+    if (s->turn->dropped != NULL)
         settle_dropped(c);
     if (s->dropped_all)
         settle_drop_all(c);
@@ -286,14 +287,14 @@ void share_names_free(struct client *c)
     struct share *s = c->share;
     unsigned i;
 
-    for (i = 0; i < s->npending; i++) {
-        if (s->pending[i].kind == PENDING_CLOSED)
-            share_name_free(s, s->pending[i].name);
-        prep_unref(&s->pending[i].prep);
+    for (i = 0; i < s->turn->npending; i++) {
+        if (s->turn->pending[i].kind == PENDING_CLOSED)
+            share_name_free(s, s->turn->pending[i].name);
+        prep_unref(&s->turn->pending[i].prep);
     }
-    s->npending = 0;
-    mem_free(s->pending);
-    s->pending = NULL;
+    s->turn->npending = 0;
+    mem_free(s->turn->pending);
+    s->turn->pending = NULL;
     s->saw_error = true;
     settle_dropped(c);
     settle_drop_all(c);

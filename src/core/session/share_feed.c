@@ -44,7 +44,7 @@ static bool virtual_begin(struct client *c, struct slice sql, const struct sql_s
         st->tx.isolation == SQL_ISO_SERIALIZABLE)
         return false;
     client_stats_on_query(c);
-    buf_put(&s->begin, sql.p, sql.n);
+    buf_put(&s->turn->begin, sql.p, sql.n);
     s->is_virtual = true;
     if (c->balance != NULL)
         c->balance->rs.tx_read_only = st->tx.read_only == SQL_YES;
@@ -64,7 +64,7 @@ static void forget_transaction(struct client *c)
     s->is_virtual = false;
     s->is_lost = false;
     s->is_untold = false;
-    buf_free(&s->begin);
+    buf_free(&s->turn->begin);
     share_end_lost(s);
     if (b == NULL)
         return;
@@ -99,7 +99,7 @@ static bool answer_virtually(struct client *c, struct slice sql, const struct sq
     if (!virtual_begin(c, sql, &facts->stmts[0]) && !virtual_end(c, &facts->stmts[0]))
         return false;
     prep_unref(&s->unnamed); /* as any simple query does */
-    s->unnamed_epoch = 0;
+    s->turn->unnamed_epoch = 0;
     return true;
 }
 
@@ -134,7 +134,7 @@ static void fail_transaction(struct client *c)
     if (s->is_virtual) {
         s->is_virtual = false;
         s->is_lost = true;
-        buf_free(&s->begin);
+        buf_free(&s->turn->begin);
     } else if (s->phase == SHARE_ATTACHED && c->link->tx_status == 'T') {
         share_put_own_query(c, &run,
             slice_of_str("SELECT pg_catalog.a_statement_of_this_transaction_was_refused()"));
@@ -163,7 +163,8 @@ static bool tell_lost(struct client *c, const struct sql_facts *facts, struct er
 
 static void note_query(struct client *c, struct slice sql)
 {
-    c->share->unnamed_epoch = c->link->epoch; /* a simple query takes the unnamed one with it */
+    c->share->turn->unnamed_epoch =
+        c->link->epoch; /* a simple query takes the unnamed one with it */
     prep_unref(&c->share->unnamed);
     c->share->is_counted = false;
     link_expect(c->link, OP_QUERY);
@@ -267,7 +268,7 @@ static enum feed_step send_extended(
             return FEED_CARRY;
         if (msg.p[PROTO_HEADER_BYTES] == '\0') {
             prep_unref(&c->share->unnamed);
-            c->share->unnamed_epoch = c->link->epoch;
+            c->share->turn->unnamed_epoch = c->link->epoch;
         }
         share_note_unread(c); /* its text is not kept: the link is */
         link_expect(c->link, OP_PARSE);
@@ -279,7 +280,7 @@ static enum feed_step send_extended(
     case FE_CLOSE:
         return share_close(c, run, msg);
     case FE_EXECUTE:
-        if (c->share->portals != NULL)
+        if (c->share->turn->portals != NULL)
             share_execute(c, msg);
         link_expect(c->link, OP_EXECUTE);
         return FEED_PASS;
@@ -337,9 +338,9 @@ static bool parse_is_refused(struct client *c, struct slice msg, struct err *err
 /* Behind an error no reply comes for what is skipped: its fate is known at once. */
 static bool is_full_of_pending(struct client *c)
 {
-    if (c->share->npending >= SHARE_MAX_PENDING && c->link->expect.skipping)
+    if (c->share->turn->npending >= SHARE_MAX_PENDING && c->link->expect.skipping)
         share_names_settle(c);
-    return c->share->npending >= SHARE_MAX_PENDING;
+    return c->share->turn->npending >= SHARE_MAX_PENDING;
 }
 
 static enum feed_step share_extended(struct client *c, struct feed_run *run, char type,
@@ -410,6 +411,7 @@ enum feed_step share_message(struct client *c, struct feed_run *run, char type, 
 {
     bool attached = c->share->phase == SHARE_ATTACHED;
 
+    share_turn_begin(c);
     switch (type) {
     case FE_COPY_DATA:
         return attached ? FEED_PASS : FEED_SKIP;

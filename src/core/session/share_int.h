@@ -93,63 +93,28 @@ struct share_wait {
     struct paramset params; /* always empty: links that are shared are opened plainly */
 };
 
-struct share {
-    uint8_t phase;      /* enum share_phase */
-    uint8_t mode;       /* enum conf_pool_mode */
-    bool saw_error;     /* in the present exchange */
-    bool has_tx_words;  /* BEGIN, COMMIT or the like is in the present exchange */
-    bool has_set;       /* something in it changes settings */
-    bool hold;          /* what follows waits until this exchange is over */
-    bool reset_seen;    /* a RESET fell back to the server's default */
-    bool owes_ready;    /* ReadyForQuery is held back: it is to be said when all is well */
-    bool in_string;     /* several statements in one query are being noted */
-    bool dropped_all;   /* DISCARD ALL or DEALLOCATE ALL is in the present exchange */
-    bool has_new_names; /* so is PREPARE */
-    bool recovered;     /* what failed before this exchange has been rolled back in it */
-    bool look_at_pins;  /* something may have untied the session */
-    bool is_lost;       /* its transaction died with its link: failed until ROLLBACK */
-    bool is_virtual;    /* BEGIN was answered, but not sent */
-    bool reply_begun;   /* of the exchange in `retry` */
-    bool may_resend;    /* ... which is a transaction of its own */
-    bool resend;        /* it was refused by a server that is no primary (any more) */
-    bool may_replan;    /* ... which may be sent again when a plan is stale */
-    bool begun_here;    /* BEGIN was put in front of the present exchange; `begin` is kept */
-    bool replan;
-    bool is_read;    /* the exchange may run on any node: it waits for no primary */
-    bool may_retry;  /* ... which only reads */
-    bool detach_due; /* the link may go, as soon as the client is not in a message */
-    bool is_fresh;   /* the link was just borrowed: it is to be brought up to date */
-    bool is_counted; /* the statement at hand, as it waits for a link */
-    bool is_untold;  /* is_lost, and the client has not been told */
+/* What a client has only while it is not idle: from the first message of an exchange (or the login)
+ * until it holds no link, waits for none, and is in no transaction. share_turn_begin makes it,
+ * share_turn_end frees it. */
+struct share_turn {
+    struct client *client;
     uint16_t nsavepoints;
     uint16_t npending;
     uint16_t ntags;      /* statements of the present string that have ended */
     uint16_t at;         /* the one that is being noted */
-    uint16_t nuncertain; /* of those: the link may know them or not */
-    uint16_t nsql_names;
-    uint32_t pins;       /* bits by enum pin_reason */
-    uint32_t shown_pins; /* as the client's row says */
-    uint32_t mark_pins;  /* before the present exchange */
-    uint32_t tx_pins;    /* before the transaction */
-    struct share_vars vars;
+    uint16_t nuncertain; /* of those pending: the link may know them or not */
+    uint16_t nresent;
+    uint32_t mark_pins;                 /* before the present exchange */
+    uint32_t tx_pins;                   /* before the transaction */
     struct share_vars mark;             /* before the present exchange; NULL outside of one */
     struct share_vars tx;               /* before the transaction; NULL outside of one */
-    struct varset *base;                /* the start-up parameters */
     struct share_savepoint *savepoints; /* newest first */
-    struct hash_table *names;
-    struct share_name *last_bound; /* valid within one sequence */
-    struct prep *unnamed;
-    uint64_t unnamed_epoch; /* the loan in which the link was told it */
-    uint64_t last_link;     /* id of the link borrowed last */
-    uint32_t version;       /* of the protocol, as the client speaks it */
+    struct share_name *last_bound;      /* valid within one sequence */
+    uint64_t unnamed_epoch;             /* the loan in which the link was told the unnamed one */
     int64_t homeless_until_us;
-    int64_t not_before_us;  /* of the next try */
-    int64_t avoid_until_us; /* reads keep away from avoid_node for a while */
-    int avoid_node;
-    uint16_t nresent;
-    struct list homeless_node; /* ss->homeless: waits for a primary */
-    struct client *client;
-    struct err *last_words; /* of the server, when it ends; NULL mostly */
+    int64_t not_before_us;     /* of the next try */
+    struct list homeless_node; /* ss->homeless: waits for a primary; or ss->queued */
+    struct err *last_words;    /* of the server, when it ends; NULL mostly */
     struct share_pending *pending;
     struct share_portal *portals;
     struct share_name *dropped;   /* by DEALLOCATE in this exchange */
@@ -162,8 +127,57 @@ struct share {
     struct buf early; /* replies that are no answer yet */
 };
 
+/* What makes the session, idle or not. */
+struct share {
+    uint8_t phase;          /* enum share_phase */
+    uint8_t mode;           /* enum conf_pool_mode */
+    bool saw_error : 1;     /* in the present exchange */
+    bool has_tx_words : 1;  /* BEGIN, COMMIT or the like is in the present exchange */
+    bool has_set : 1;       /* something in it changes settings */
+    bool hold : 1;          /* what follows waits until this exchange is over */
+    bool reset_seen : 1;    /* a RESET fell back to the server's default */
+    bool owes_ready : 1;    /* ReadyForQuery is held back: it is to be said when all is well */
+    bool in_string : 1;     /* several statements in one query are being noted */
+    bool dropped_all : 1;   /* DISCARD ALL or DEALLOCATE ALL is in the present exchange */
+    bool has_new_names : 1; /* so is PREPARE */
+    bool recovered : 1;     /* what failed before this exchange has been rolled back in it */
+    bool look_at_pins : 1;  /* something may have untied the session */
+    bool is_lost : 1;       /* its transaction died with its link: failed until ROLLBACK */
+    bool is_virtual : 1;    /* BEGIN was answered, but not sent */
+    bool reply_begun : 1;   /* of the exchange in `retry` */
+    bool may_resend : 1;    /* ... which is a transaction of its own */
+    bool resend : 1;        /* it was refused by a server that is no primary (any more) */
+    bool may_replan : 1;    /* ... which may be sent again when a plan is stale */
+    bool begun_here : 1;    /* BEGIN was put in front of the present exchange; `begin` is kept */
+    bool replan : 1;
+    bool is_read : 1;    /* the exchange may run on any node: it waits for no primary */
+    bool may_retry : 1;  /* ... which only reads */
+    bool detach_due : 1; /* the link may go, as soon as the client is not in a message */
+    bool is_fresh : 1;   /* the link was just borrowed: it is to be brought up to date */
+    bool is_counted : 1; /* the statement at hand, as it waits for a link */
+    bool is_untold : 1;  /* is_lost, and the client has not been told */
+    uint16_t nsql_names;
+    uint32_t pins;       /* bits by enum pin_reason */
+    uint32_t shown_pins; /* as the client's row says */
+    int avoid_node;
+    uint32_t version; /* of the protocol, as the client speaks it */
+    struct share_vars vars;
+    struct varset *base; /* the start-up parameters */
+    struct hash_table *names;
+    struct prep *unnamed;
+    struct share_turn *turn; /* NULL while the client is idle */
+    uint64_t last_link;      /* id of the link borrowed last */
+    int64_t avoid_until_us;  /* reads keep away from avoid_node for a while */
+};
+
+_Static_assert(sizeof(struct share) <= 88, "an idle client has a budget");
+
 /* share.c: borrowing and giving back */
 void share_free(struct client *c);
+/* Makes c->share->turn unless it is there. */
+void share_turn_begin(struct client *c);
+/* Frees it if the client is idle; c->share may be NULL. The last thing that a callback does. */
+void share_turn_end(struct client *c);
 /* Borrows a link of `node`. FEED_PASS: c->link is there. FEED_PARK: later; what is parked asks
  * again then. */
 enum feed_step share_attach(struct client *c, int node);

@@ -83,12 +83,12 @@ static void on_bytes(void *owner, struct link *link, const char *p, size_t n)
         return; /* of a login that is not the client's */
     if ((s->may_retry || s->may_replan || s->may_resend) && !s->reply_begun) {
         if (is_no_answer_yet(p, n)) {
-            buf_put(&s->early, p, n);
+            buf_put(&s->turn->early, p, n);
             return;
         }
         s->reply_begun = true;
-        buf_free(&s->retry);
-        client_send(c, &s->early);
+        buf_free(&s->turn->retry);
+        client_send(c, &s->turn->early);
     }
     client_note_reply(c, link, p, n);
     if (stream_send(&c->stream, p, n) == 0 && stream_is_clogged(&c->stream))
@@ -154,16 +154,16 @@ static void say_ready(struct client *c)
 
     s->owes_ready = false;
     c->link->hide_parameters = false;
-    while (s->told.len > 0 && n < PARAMETERS_MAX &&
+    while (s->turn->told.len > 0 && n < PARAMETERS_MAX &&
            paramset_next(&c->link->reported, &at, &name, &value)) {
-        told = paramset_get(&s->told, name);
+        told = paramset_get(&s->turn->told, name);
         if (told.p == NULL || !slice_eq(told, value))
             changed[n++] = name;
     }
     qsort(changed, n, sizeof changed[0], compare_names); /* the server's order */
     for (i = 0; i < n; i++)
         wire_put_parameter_status(&out, changed[i], paramset_get(&c->link->reported, changed[i]));
-    paramset_free(&s->told);
+    paramset_free(&s->turn->told);
     wire_put_ready(&out, c->link->tx_status);
     client_send(c, &out);
 }
@@ -201,9 +201,9 @@ static void replan(struct client *c)
     c->link->hold_ready = false;
     if (s->begun_here)
         share_put_own_query(c, &run, slice_of_str("ROLLBACK"));
-    share_names_replan(c, &run, buf_slice(&s->retry));
+    share_names_replan(c, &run, buf_slice(&s->turn->retry));
     if (s->begun_here)
-        share_put_own_query(c, &run, buf_slice(&s->begin));
+        share_put_own_query(c, &run, buf_slice(&s->turn->begin));
     feed_flush(c, &run);
     share_send_again(c);
 }
@@ -224,11 +224,11 @@ static void on_exchange_over(struct client *c)
         share_send_later(c);
         return;
     }
-    s->nresent = 0;
+    s->turn->nresent = 0;
     s->may_resend = false;
-    buf_free(&s->retry);
+    buf_free(&s->turn->retry);
     if (s->begun_here)
-        buf_free(&s->begin);
+        buf_free(&s->turn->begin);
     s->begun_here = false;
     s->may_retry = false;
     s->may_replan = false;
@@ -267,6 +267,7 @@ static void on_quiet(void *owner, struct link *link)
         on_exchange_over(c);
         break;
     }
+    share_turn_end(c);
 }
 
 static void on_settled(void *owner, struct link *link)
@@ -274,7 +275,7 @@ static void on_settled(void *owner, struct link *link)
     struct client *c = owner;
 
     (void)link;
-    if (c->share->npending > 0)
+    if (c->share->turn->npending > 0)
         share_names_settle(c);
     if (c->is_parked)
         client_unpark(c);
@@ -302,7 +303,7 @@ static void on_tag(void *owner, struct link *link, struct slice tag)
 
     (void)tag;
     if (!expect_head_is_ours(&link->expect))
-        c->share->ntags++;
+        c->share->turn->ntags++;
 }
 
 static bool is_fatal(const struct errmsg *m)
@@ -340,7 +341,7 @@ static bool rename_statement(struct client *c, struct link *link, struct slice m
 static bool is_no_primary(struct client *c, const struct link *link, const struct errmsg *m)
 {
     const struct share *s = c->share;
-    bool tried = s->nresent > 0;
+    bool tried = s->turn->nresent > 0;
 
     if (!slice_eq_str(m->sqlstate, "25006") || !s->may_resend || s->reply_begun ||
         link->pool->cluster_node != c->pool->cluster_node ||
@@ -365,10 +366,10 @@ static bool is_stale_plan(const struct client *c, const struct errmsg *m)
 
 static void keep_words(struct share *s, const struct errmsg *m)
 {
-    if (s->last_words == NULL)
-        s->last_words = mem_alloc(sizeof *s->last_words);
-    err_clear(s->last_words);
-    errmsg_to_err(m, s->last_words);
+    if (s->turn->last_words == NULL)
+        s->turn->last_words = mem_alloc(sizeof *s->turn->last_words);
+    err_clear(s->turn->last_words);
+    errmsg_to_err(m, s->turn->last_words);
 }
 
 /* The end of the server process is not the end of the session: what it means for the client is

@@ -36,10 +36,9 @@ void share_login_begin(struct client *c)
     s->vars.client = varset_ref(s->base);
     s->vars.link = varset_ref(s->base);
     s->mode = (uint8_t)ps->pool_mode;
-    s->client = c;
-    list_init(&s->homeless_node);
     s->version = login->startup.version;
     c->share = s;
+    share_turn_begin(c);
     login->startup.version = PROTO_3_0;
     login->startup.params = &no_params;
     login->req.is_shared = true;
@@ -79,8 +78,8 @@ void share_login_synced(struct client *c)
         return;
     }
     err_clear(&err);
-    if (c->share->last_words != NULL)
-        err = *c->share->last_words;
+    if (c->share->turn->last_words != NULL)
+        err = *c->share->turn->last_words;
     else
         err_set(&err, "22023", "a start-up parameter is not accepted by the server");
     err.severity = ERR_FATAL;
@@ -192,6 +191,7 @@ void share_login_done(struct client *c)
 
     if (c->link == NULL) {
         s->phase = SHARE_DETACHED;
+        share_turn_end(c);
         return;
     }
     s->phase = SHARE_ATTACHED;
@@ -208,4 +208,5 @@ void share_login_done(struct client *c)
     greeting_learn(c);
     share_show_pins(c);
     share_detach(c);
+    share_turn_end(c);
 }

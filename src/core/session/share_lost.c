@@ -25,10 +25,10 @@
 void share_send_again(struct client *c)
 {
     struct share *s = c->share;
-    struct buf retry = s->retry;
+    struct buf retry = s->turn->retry;
 
-    memset(&s->retry, 0, sizeof s->retry);
-    buf_free(&s->early);
+    memset(&s->turn->retry, 0, sizeof s->turn->retry);
+    buf_free(&s->turn->early);
     buf_put(&retry, buf_slice(&c->carry).p, buf_unread(&c->carry));
     buf_free(&c->carry);
     c->is_parked = false;
@@ -42,18 +42,18 @@ void share_send_again(struct client *c)
 void share_send_later(struct client *c)
 {
     struct share *s = c->share;
-    struct buf retry = s->retry;
+    struct buf retry = s->turn->retry;
 
-    memset(&s->retry, 0, sizeof s->retry);
-    buf_free(&s->early);
+    memset(&s->turn->retry, 0, sizeof s->turn->retry);
+    buf_free(&s->turn->early);
     buf_put(&retry, buf_slice(&c->carry).p, buf_unread(&c->carry));
     buf_free(&c->carry);
     c->carry = retry;
     c->is_parked = true;
     c->server_batch = false;
     stream_pause(&c->stream);
-    s->nresent++;
-    s->not_before_us = loop_now_us(c->ss->loop) + 2 * LOST_RETRY_US;
+    s->turn->nresent++;
+    s->turn->not_before_us = loop_now_us(c->ss->loop) + 2 * LOST_RETRY_US;
     sessions_suspect_node(c->ss, c->link->pool->cluster_node);
     share_detach(c);
     if (c->phase == CL_ACTIVE && s->phase == SHARE_DETACHED)
@@ -93,11 +93,11 @@ static void lost_roll_back(struct client *c)
 {
     struct share *s = c->share;
 
-    if (s->mark.client != NULL)
-        share_vars_assign(&s->vars, &s->mark);
-    if (s->tx.client != NULL)
-        share_vars_assign(&s->vars, &s->tx);
-    share_vars_clear(&s->mark);
+    if (s->turn->mark.client != NULL)
+        share_vars_assign(&s->vars, &s->turn->mark);
+    if (s->turn->tx.client != NULL)
+        share_vars_assign(&s->vars, &s->turn->tx);
+    share_vars_clear(&s->turn->mark);
     s->saw_error = false;
     s->has_set = false;
     s->has_tx_words = false;
@@ -105,7 +105,7 @@ static void lost_roll_back(struct client *c)
     s->hold = false;
     s->reset_seen = false;
     s->look_at_pins = false;
-    s->unnamed_epoch = 0;
+    s->turn->unnamed_epoch = 0;
 }
 
 static void avoid_node(struct client *c, int node)
@@ -128,12 +128,13 @@ static void lost_opening(struct client *c, struct link *link, const struct err *
     int64_t now = loop_now_us(c->ss->loop);
     struct err told = *err;
 
-    if (is_server_trouble(err) && (s->homeless_until_us == 0 || now < s->homeless_until_us)) {
+    if (is_server_trouble(err) &&
+        (s->turn->homeless_until_us == 0 || now < s->turn->homeless_until_us)) {
         if (link->pool->cluster_node != c->pool->cluster_node) {
             avoid_node(c, link->pool->cluster_node);
             client_unpark(c); /* reads go elsewhere */
         } else {
-            s->not_before_us = now + LOST_RETRY_US;
+            s->turn->not_before_us = now + LOST_RETRY_US;
             (void)share_wait_for_primary(c);
         }
         return;
@@ -150,12 +151,12 @@ static void lost_reason(struct client *c, const struct err *err, struct err *out
 {
     struct share *s = c->share;
 
-    *out = s->last_words != NULL ? *s->last_words : *err;
+    *out = s->turn->last_words != NULL ? *s->turn->last_words : *err;
     out->severity = ERR_ERROR;
-    if (s->last_words == NULL)
+    if (s->turn->last_words == NULL)
         memcpy(out->sqlstate, "08006", 6);
-    mem_free(s->last_words);
-    s->last_words = NULL;
+    mem_free(s->turn->last_words);
+    s->turn->last_words = NULL;
 }
 
 /* ReadyForQuery was held back for something of ours that will not come to an end. */
@@ -167,7 +168,7 @@ static void say_owed_ready(struct client *c)
     if (!s->owes_ready)
         return;
     s->owes_ready = false;
-    paramset_free(&s->told);
+    paramset_free(&s->turn->told);
     wire_put_ready(&out, share_tx_status(c));
     client_send(c, &out);
 }
@@ -205,11 +206,11 @@ static void lost_between(struct client *c, struct err *err, bool in_tx)
 static void lost_attached(struct client *c, struct link *link, const struct err *err)
 {
     struct share *s = c->share;
-    bool in_tx = link->tx_status != 'I' || s->tx.client != NULL;
+    bool in_tx = link->tx_status != 'I' || s->turn->tx.client != NULL;
     bool owes = link->expect.len > 0;
     bool in_sequence = c->server_batch && !owes;
-    bool may_retry =
-        s->may_retry && !s->reply_begun && s->retry.len > 0 && !in_tx && s->nresent < LOST_RETRIES;
+    bool may_retry = s->may_retry && !s->reply_begun && s->turn->retry.len > 0 && !in_tx &&
+                     s->turn->nresent < LOST_RETRIES;
 
     lost_roll_back(c);
     if (link->pool->cluster_node != c->pool->cluster_node)
@@ -217,15 +218,15 @@ static void lost_attached(struct client *c, struct link *link, const struct err 
     if (may_retry) {
         log_at(LVL_LOG, "a read of user \"%s\" is made again: its server connection was lost",
             c->pool->names);
-        s->nresent++; /* a read that ends its server process is not made for ever */
+        s->turn->nresent++; /* a read that ends its server process is not made for ever */
         share_send_again(c);
         return;
     }
-    buf_free(&s->retry);
-    client_send(c, &s->early);
+    buf_free(&s->turn->retry);
+    client_send(c, &s->turn->early);
     s->is_lost = in_tx;
     s->is_untold = in_tx && !owes && !in_sequence;
-    s->nresent = 0;
+    s->turn->nresent = 0;
     say_owed_ready(c);
     if (owes)
         client_answer_owed(c, &link->expect, err, in_tx ? 'E' : 'I');
@@ -241,15 +242,15 @@ void share_on_lost(void *owner, struct link *link, const struct err *err, bool t
     struct share *s = c->share;
     enum share_phase phase = (enum share_phase)s->phase;
     bool in_message = c->body_left > 0 || (link->body_left > 0 && !link->swallow_body);
-    struct buf retry = s->retry;
+    struct buf retry = s->turn->retry;
     struct err reason;
 
     (void)told;
     lost_reason(c, err, &reason);
     sessions_suspect_node(c->ss, link->pool->cluster_node);
-    memset(&s->retry, 0, sizeof s->retry);
+    memset(&s->turn->retry, 0, sizeof s->turn->retry);
     share_forget_loan(c);
-    s->retry = retry;
+    s->turn->retry = retry;
     share_names_settle(c);
     if (phase == SHARE_OPENING) {
         lost_opening(c, link, &reason);
@@ -263,6 +264,7 @@ void share_on_lost(void *owner, struct link *link, const struct err *err, bool t
     } else {
         lost_between(c, &reason, phase == SHARE_REPAIRING && link->tx_status != 'I');
     }
+    share_turn_end(c);
 }
 
 /* One whole message at the front of what is parked; NULL when there is none. */
@@ -288,7 +290,7 @@ void share_fail_parked(struct client *c, const struct err *err)
         /* BEGIN was promised: the transaction is there, and failed. */
         s->is_virtual = false;
         s->is_lost = true;
-        buf_free(&s->begin);
+        buf_free(&s->turn->begin);
     }
     p = parked_message(c, &len);
     wire_put_err(&out, err);

@@ -164,7 +164,7 @@ static enum feed_step parse_unnamed(struct client *c, struct prep *p)
 
     prep_unref(&s->unnamed);
     s->unnamed = prep_ref(p);
-    s->unnamed_epoch = c->link->epoch;
+    s->turn->unnamed_epoch = c->link->epoch;
     share_pending_push(c, PENDING_UNNAMED, p, NULL, true);
     link_expect(c->link, OP_PARSE | OP_NOTE);
     return FEED_PASS;
@@ -205,7 +205,7 @@ static void load_unnamed(struct client *c, struct feed_run *run)
 {
     struct share *s = c->share;
 
-    if (s->unnamed_epoch == c->link->epoch)
+    if (s->turn->unnamed_epoch == c->link->epoch)
         return;
     if (s->unnamed == NULL) {
         share_put_close(c, run, slice_of("", 0)); /* that of another client may be there */
@@ -213,7 +213,7 @@ static void load_unnamed(struct client *c, struct feed_run *run)
         share_put_parse(c, run, s->unnamed, slice_of("", 0), OP_PARSE | OP_QUIET | OP_NOTE);
         share_pending_push(c, PENDING_UNNAMED, s->unnamed, NULL, true);
     }
-    s->unnamed_epoch = c->link->epoch;
+    s->turn->unnamed_epoch = c->link->epoch;
 }
 
 /* The statement that `name` means, loaded; NULL: the message goes as it is. */
@@ -233,13 +233,13 @@ static struct prep *resolve(struct client *c, struct feed_run *run, struct slice
     if (n->prep == NULL)
         return NULL; /* made by PREPARE: on the link since the sequence began */
     load(c, run, n->prep);
-    c->share->last_bound = n;
+    c->share->turn->last_bound = n;
     return n->prep;
 }
 
 static void portal_drop(struct share *s, struct slice name)
 {
-    struct share_portal **pp = &s->portals;
+    struct share_portal **pp = &s->turn->portals;
     struct share_portal *p;
 
     for (; (p = *pp) != NULL; pp = &p->next)
@@ -253,8 +253,8 @@ static void portal_drop(struct share *s, struct slice name)
 
 void share_portals_free(struct share *s)
 {
-    while (s->portals != NULL)
-        portal_drop(s, slice_of(s->portals->name, s->portals->len));
+    while (s->turn->portals != NULL)
+        portal_drop(s, slice_of(s->turn->portals->name, s->turn->portals->len));
 }
 
 /* What executing the statement will do to the session. */
@@ -263,7 +263,7 @@ static void note_bound(struct client *c, struct feed_run *run, struct slice port
     struct share *s = c->share;
     struct share_portal *known;
 
-    if (s->portals != NULL)
+    if (s->turn->portals != NULL)
         portal_drop(s, portal);
     if (p == NULL)
         return;
@@ -276,8 +276,8 @@ static void note_bound(struct client *c, struct feed_run *run, struct slice port
     known->prep = prep_ref(p);
     known->len = (uint32_t)portal.n;
     memcpy(known->name, portal.p, portal.n);
-    known->next = s->portals;
-    s->portals = known;
+    known->next = s->turn->portals;
+    s->turn->portals = known;
 }
 
 void share_execute(struct client *c, struct slice msg)
@@ -290,7 +290,7 @@ void share_execute(struct client *c, struct slice msg)
 
     wire_reader_init(&r, slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES));
     name = wire_get_cstr(&r);
-    for (p = s->portals; p != NULL; p = p->next)
+    for (p = s->turn->portals; p != NULL; p = p->next)
         if (slice_eq(slice_of(p->name, p->len), name))
             break;
     if (p == NULL || r.bad)
@@ -337,7 +337,7 @@ enum feed_step share_bind(struct client *c, struct feed_run *run, struct slice m
         link_expect(c->link, OP_BIND);
         return FEED_PASS;
     }
-    c->share->last_bound = NULL;
+    c->share->turn->last_bound = NULL;
     p = resolve(c, run, name);
     note_bound(c, run, portal, name.n == 0 ? c->share->unnamed : p);
     link_expect(c->link, OP_BIND);
@@ -359,8 +359,8 @@ enum feed_step share_describe(struct client *c, struct feed_run *run, struct sli
     name = wire_get_cstr(&r);
     if (!r.bad && what == 'S')
         p = resolve(c, run, name);
-    if (c->share->last_bound != NULL)
-        c->share->last_bound->is_described = true;
+    if (c->share->turn->last_bound != NULL)
+        c->share->turn->last_bound->is_described = true;
     link_expect(c->link, OP_DESCRIBE);
     if (p == NULL)
         return FEED_PASS;
@@ -382,7 +382,7 @@ enum feed_step share_close(struct client *c, struct feed_run *run, struct slice 
     if (r.bad || what != 'S' || name.n == 0) {
         if (what == 'S' && !r.bad) {
             prep_unref(&s->unnamed);
-            s->unnamed_epoch = c->link->epoch;
+            s->turn->unnamed_epoch = c->link->epoch;
         }
         link_expect(c->link, OP_CLOSE);
         return FEED_PASS;

@@ -69,7 +69,7 @@ void share_names_note_prepare(struct client *c, const struct sql_stmt *st, struc
     n->sql = mem_strndup(sql.p + st->offset, st->len);
     n->content = hash_bytes(n->sql, st->len, 5) | 1;
     n->is_new = true;
-    n->at = s->at;
+    n->at = s->turn->at;
     s->has_new_names = true;
     share_names_put(s, n);
     prepset_set_named(&c->link->preps, st->name, n->content);
@@ -174,8 +174,8 @@ void share_names_note_deallocate(struct client *c, const struct sql_stmt *st)
 
     if ((st->flags & SQL_F_ALL) != 0) {
         share_names_drop_all(c);
-        if (c->share->old_unnamed != NULL && c->share->unnamed == NULL)
-            c->share->unnamed = prep_ref(c->share->old_unnamed); /* has no name to lose */
+        if (c->share->turn->old_unnamed != NULL && c->share->unnamed == NULL)
+            c->share->unnamed = prep_ref(c->share->turn->old_unnamed); /* has no name to lose */
         return;
     }
     n = share_name_find(c->share, st->name);
@@ -183,7 +183,7 @@ void share_names_note_deallocate(struct client *c, const struct sql_stmt *st)
         return;
     prepset_drop_named(&c->link->preps, st->name);
     share_names_take(c->share, n);
-    n->at = c->share->at;
-    n->next_dropped = c->share->dropped;
-    c->share->dropped = n;
+    n->at = c->share->turn->at;
+    n->next_dropped = c->share->turn->dropped;
+    c->share->turn->dropped = n;
 }

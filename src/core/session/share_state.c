@@ -138,9 +138,9 @@ void share_effects_of(const struct sql_facts *facts, struct slice sql, struct sh
 static void remember(struct share *s)
 {
     s->has_set = true;
-    if (s->mark.client != NULL)
+    if (s->turn->mark.client != NULL)
         return;
-    share_vars_assign(&s->mark, &s->vars);
+    share_vars_assign(&s->turn->mark, &s->vars);
 }
 
 static void pin(struct client *c, uint32_t reasons)
@@ -158,9 +158,9 @@ static void savepoints_cut(struct share *s, struct share_savepoint *sp)
 {
     struct share_savepoint *p;
 
-    while ((p = s->savepoints) != sp) {
-        s->savepoints = p->next;
-        s->nsavepoints--;
+    while ((p = s->turn->savepoints) != sp) {
+        s->turn->savepoints = p->next;
+        s->turn->nsavepoints--;
         share_vars_clear(&p->vars);
         mem_free(p);
     }
@@ -169,18 +169,18 @@ static void savepoints_cut(struct share *s, struct share_savepoint *sp)
 /* In a transaction from here on. */
 static void begin(struct share *s)
 {
-    if (s->tx.client != NULL)
+    if (s->turn->tx.client != NULL)
         return;
-    share_vars_assign(&s->tx, &s->vars);
-    s->tx_pins = s->pins;
+    share_vars_assign(&s->turn->tx, &s->vars);
+    s->turn->tx_pins = s->pins;
 }
 
 static void roll_back(struct share *s)
 {
-    if (s->tx.client == NULL)
+    if (s->turn->tx.client == NULL)
         return;
-    share_vars_assign(&s->vars, &s->tx);
-    s->pins = (s->pins & PINS_THAT_STAY) | s->tx_pins;
+    share_vars_assign(&s->vars, &s->turn->tx);
+    s->pins = (s->pins & PINS_THAT_STAY) | s->turn->tx_pins;
     savepoints_cut(s, NULL);
 }
 
@@ -189,10 +189,10 @@ static void roll_back(struct share *s)
 static void commit(struct share *s)
 {
     savepoints_cut(s, NULL);
-    if ((s->pins & ~s->tx_pins & PIN_BIT(TEMP_TABLE)) != 0)
+    if ((s->pins & ~s->turn->tx_pins & PIN_BIT(TEMP_TABLE)) != 0)
         s->look_at_pins = true; /* ON COMMIT DROP */
-    if (s->in_string && s->tx.client != NULL) {
-        share_vars_clear(&s->tx);
+    if (s->in_string && s->turn->tx.client != NULL) {
+        share_vars_clear(&s->turn->tx);
         begin(s);
     }
 }
@@ -201,7 +201,7 @@ static struct share_savepoint *savepoint_find(struct share *s, struct slice name
 {
     struct share_savepoint *sp;
 
-    for (sp = s->savepoints; sp != NULL; sp = sp->next)
+    for (sp = s->turn->savepoints; sp != NULL; sp = sp->next)
         if (slice_eq_str(name, sp->name))
             return sp;
     return NULL;
@@ -215,7 +215,7 @@ static void note_savepoint(struct client *c, const struct sql_tx *tx)
     if (tx->op == SQL_TX_SAVEPOINT) {
         if (tx->name.n >= sizeof sp->name)
             return;
-        if (s->nsavepoints == SHARE_MAX_SAVEPOINTS) {
+        if (s->turn->nsavepoints == SHARE_MAX_SAVEPOINTS) {
             pin(c, PIN_BIT(SETTING)); /* a rollback to it would not be followed */
             return;
         }
@@ -223,9 +223,9 @@ static void note_savepoint(struct client *c, const struct sql_tx *tx)
         memcpy(sp->name, tx->name.p, tx->name.n);
         share_vars_assign(&sp->vars, &s->vars);
         sp->pins = s->pins;
-        sp->next = s->savepoints;
-        s->savepoints = sp;
-        s->nsavepoints++;
+        sp->next = s->turn->savepoints;
+        s->turn->savepoints = sp;
+        s->turn->nsavepoints++;
         return;
     }
     sp = savepoint_find(s, tx->name);
@@ -246,7 +246,8 @@ static void note_tx(struct client *c, const struct sql_stmt *st)
     bool failed = c->link != NULL && c->link->tx_status == 'E' && !s->recovered;
 
     s->has_tx_words = true;
-    if (s->savepoints != NULL || (s->tx.client != NULL && s->vars.client != s->tx.client))
+    if (s->turn->savepoints != NULL ||
+        (s->turn->tx.client != NULL && s->vars.client != s->turn->tx.client))
         remember(s); /* should it be skipped behind an error */
     switch (st->kind) {
     case SQL_BEGIN:
@@ -266,8 +267,8 @@ static void note_tx(struct client *c, const struct sql_stmt *st)
         break;
     }
     s->recovered = s->recovered || st->kind != SQL_SAVEPOINT || st->tx.op == SQL_TX_ROLLBACK_TO;
-    if ((st->flags & SQL_F_CHAIN) != 0 && s->tx.client != NULL) {
-        share_vars_clear(&s->tx);
+    if ((st->flags & SQL_F_CHAIN) != 0 && s->turn->tx.client != NULL) {
+        share_vars_clear(&s->turn->tx);
         begin(s);
     }
 }
@@ -347,14 +348,14 @@ void share_note(struct client *c, struct slice sql, const struct sql_facts *fact
 
     share_effects_of(facts, sql, &e);
     if (!s->hold)
-        s->mark_pins = s->pins;
+        s->turn->mark_pins = s->pins;
     s->in_string = facts->nstmts > 1;
     if (s->in_string)
         begin(s); /* the string is one transaction, unless it says otherwise */
     if (s->in_string && c->link != NULL)
         c->link->see_tags = true;
     for (i = 0; i < facts->nstmts; i++) {
-        s->at = (uint16_t)i;
+        s->turn->at = (uint16_t)i;
         if (facts->stmts[i].kind == SQL_PREPARE)
             share_names_note_prepare(c, &facts->stmts[i], sql);
         note_stmt(c, &facts->stmts[i], sql);
@@ -365,8 +366,8 @@ void share_note(struct client *c, struct slice sql, const struct sql_facts *fact
         s->hold = true;
     if (s->reset_seen && c->link != NULL && !c->link->hold_ready) {
         /* The client is told of its parameters when they are right again. */
-        paramset_free(&s->told);
-        paramset_copy(&s->told, &c->link->reported);
+        paramset_free(&s->turn->told);
+        paramset_copy(&s->turn->told, &c->link->reported);
         c->link->hide_parameters = true;
         c->link->hold_ready = true;
     }
@@ -383,17 +384,17 @@ static void settle_failure(struct client *c, bool is_open)
 {
     struct share *s = c->share;
 
-    if (s->has_set && s->has_tx_words && s->mark.client != NULL) {
+    if (s->has_set && s->has_tx_words && s->turn->mark.client != NULL) {
         /* Which of its parts were kept is known to the server alone. */
         pin(c, PIN_BIT(SETTING));
         return;
     }
-    if (!is_open && s->tx.client != NULL)
+    if (!is_open && s->turn->tx.client != NULL)
         roll_back(s);
-    else if (s->mark.client != NULL)
-        share_vars_assign(&s->vars, &s->mark);
+    else if (s->turn->mark.client != NULL)
+        share_vars_assign(&s->vars, &s->turn->mark);
     if (s->has_set || s->hold)
-        s->pins = (s->pins & PINS_THAT_STAY) | s->mark_pins;
+        s->pins = (s->pins & PINS_THAT_STAY) | s->turn->mark_pins;
 }
 
 void share_settle(struct client *c)
@@ -404,14 +405,14 @@ void share_settle(struct client *c)
     if (s->saw_error)
         settle_failure(c, is_open);
     if (!is_open) {
-        share_vars_clear(&s->tx);
+        share_vars_clear(&s->turn->tx);
         savepoints_cut(s, NULL);
         share_portals_free(s);
     } else if (is_open) {
         begin(s); /* by a statement that was not looked at */
     }
-    if (s->mark.client != NULL)
-        share_vars_clear(&s->mark);
+    if (s->turn->mark.client != NULL)
+        share_vars_clear(&s->turn->mark);
     if (s->saw_error && !s->in_string)
         s->reset_seen = false; /* it did not happen */
     s->saw_error = false;
@@ -420,13 +421,13 @@ void share_settle(struct client *c)
     s->recovered = false;
     s->hold = false;
     s->in_string = false;
-    s->ntags = 0;
+    s->turn->ntags = 0;
     varset_assign(&c->link->vars, s->vars.link);
 }
 
 void share_end_lost(struct share *s)
 {
-    share_vars_clear(&s->tx);
+    share_vars_clear(&s->turn->tx);
     savepoints_cut(s, NULL);
     share_portals_free(s);
 }
@@ -437,9 +438,6 @@ void share_state_free(struct client *c)
 
     savepoints_cut(s, NULL);
     share_vars_clear(&s->vars);
-    share_vars_clear(&s->mark);
-    share_vars_clear(&s->tx);
     share_portals_free(s);
-    paramset_free(&s->told);
     varset_unref(&s->base);
 }

@@ -28,7 +28,7 @@ static void look_at_queues(struct sessions *ss)
     while ((n = list_first(&all)) != NULL) {
         list_remove(n);
         list_push_back(&ss->queued, n);
-        client_unpark(LIST_ENTRY(n, struct share, homeless_node)->client);
+        client_unpark(LIST_ENTRY(n, struct share_turn, homeless_node)->client);
     }
 }
 
@@ -48,13 +48,13 @@ static void look(struct timer *t)
         list_push_back(&all, n);
     }
     while ((n = list_first(&all)) != NULL) {
-        struct share *s = LIST_ENTRY(n, struct share, homeless_node);
-        struct client *c = s->client;
+        struct share_turn *turn = LIST_ENTRY(n, struct share_turn, homeless_node);
+        struct client *c = turn->client;
 
-        if (found && now < s->homeless_until_us && now >= s->not_before_us) {
+        if (found && now < turn->homeless_until_us && now >= turn->not_before_us) {
             share_stop_waiting(c);
             client_unpark(c);
-        } else if (now >= s->homeless_until_us) {
+        } else if (now >= turn->homeless_until_us) {
             share_stop_waiting(c);
             err_clear(&err);
             err_set(&err, "57P03", "no server accepts writes");
@@ -84,12 +84,12 @@ enum feed_step share_wait_for_primary(struct client *c)
     struct sessions *ss = c->ss;
 
     share_leave_queue(c);
-    if (!list_is_detached(&s->homeless_node))
+    if (!list_is_detached(&s->turn->homeless_node))
         return FEED_PARK;
-    if (s->homeless_until_us == 0)
-        s->homeless_until_us = loop_now_us(ss->loop) + ss->conf->failover_wait_ms * 1000;
+    if (s->turn->homeless_until_us == 0)
+        s->turn->homeless_until_us = loop_now_us(ss->loop) + ss->conf->failover_wait_ms * 1000;
     s->phase = SHARE_WAITING;
-    list_push_back(&ss->homeless, &s->homeless_node);
+    list_push_back(&ss->homeless, &s->turn->homeless_node);
     client_row_state(c, CLIENT_STATE_WAITING, WAIT_REASON_NO_PRIMARY);
     client_stats_on_wait_begin(c);
     if (!timer_is_armed(&ss->homeless_timer))
@@ -101,9 +101,9 @@ void share_stop_waiting(struct client *c)
 {
     struct share *s = c->share;
 
-    if (list_is_detached(&s->homeless_node))
+    if (list_is_detached(&s->turn->homeless_node))
         return;
-    list_remove(&s->homeless_node);
+    list_remove(&s->turn->homeless_node);
     client_stats_on_wait_end(c);
     if (s->phase == SHARE_WAITING)
         s->phase = SHARE_DETACHED;
@@ -113,16 +113,16 @@ void share_start_queueing(struct client *c)
 {
     struct sessions *ss = c->ss;
 
-    if (!list_is_detached(&c->share->homeless_node))
+    if (!list_is_detached(&c->share->turn->homeless_node))
         return;
     if (list_is_empty(&ss->queued))
         ss->queued_version = ss->view.version;
-    list_push_back(&ss->queued, &c->share->homeless_node);
+    list_push_back(&ss->queued, &c->share->turn->homeless_node);
     if (!timer_is_armed(&ss->homeless_timer))
         timer_start(ss->loop, &ss->homeless_timer, LOOK_MS);
 }
 
 void share_stop_queueing(struct client *c)
 {
-    list_remove(&c->share->homeless_node);
+    list_remove(&c->share->turn->homeless_node);
 }
