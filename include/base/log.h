@@ -3,7 +3,7 @@
  * Runs in: every process. One event is one line (plus DETAIL and HINT): line breaks and other
  * control characters inside a text are written as escapes. The prefix is made from log_line_prefix
  * and a context that says which process, client, user and database it is about. Never called on the
- * hot path; what a client can trigger asks log_limit_pass first. */
+ * hot path; what a client can trigger goes through log_caused. */
 #ifndef PGP_BASE_LOG_H
 #define PGP_BASE_LOG_H
 
@@ -31,7 +31,7 @@ enum log_level {
 enum log_verbosity {
     LOG_TERSE, /* no DETAIL and HINT */
     LOG_DEFAULT,
-    LOG_VERBOSE /* SQLSTATE in front of an error's text */
+    LOG_VERBOSE /* SQLSTATE in front of the text, and a LOCATION line */
 };
 
 /* Who the line is about; every field may be NULL. Stored by pointer while set. */
@@ -39,7 +39,18 @@ struct log_context {
     const char *app_name; /* %a: role of the process, or the client's application_name */
     const char *user;     /* %u */
     const char *database; /* %d */
+    bool has_levels;      /* the two below hold for its lines, not those of log_configure */
+    enum log_level min_level;
+    enum log_verbosity verbosity;
 };
+
+/* Where in the source a line comes from; the macros below make it. */
+struct log_place {
+    const char *file;
+    const char *function;
+    int line;
+};
+#define LOG_HERE (&(const struct log_place){__FILE__, __func__, __LINE__})
 
 /* Receives one whole event: its line and, when there are any, the DETAIL and HINT lines, each with
  * its newline. `level` is for syslog. */
@@ -61,13 +72,27 @@ void log_set_sink(log_sink_fn *fn, void *ctx);
 const struct log_context *log_use_context(const struct log_context *ctx);
 /* True when a line of `level` would be written. */
 bool log_is_on(enum log_level level);
-/* Writes one event. errno is left alone. */
-void log_at(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Writes one event with a DETAIL and a HINT; NULL leaves that one out. */
-void log_at_detail(enum log_level level, const char *detail, const char *hint, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
-/* Writes `err` with its detail and hint. */
-void log_err(enum log_level level, const struct err *err);
+/* log_at(level, fmt, ...): writes one event. errno is left alone. */
+#define log_at(level, ...) log_put(LOG_HERE, level, NULL, NULL, __VA_ARGS__)
+/* log_at_detail(level, detail, hint, fmt, ...): with a DETAIL and a HINT; NULL leaves that one out.
+ */
+#define log_at_detail(level, detail, hint, ...) log_put(LOG_HERE, level, detail, hint, __VA_ARGS__)
+/* log_caused, log_caused_detail: the same for what a client can cause: no more lines per second
+ * from one place in the source than log_client_limit says; the next one says how many were left
+ * out. */
+#define log_caused(level, ...) log_put_limited(LOG_HERE, level, NULL, NULL, __VA_ARGS__)
+#define log_caused_detail(level, detail, hint, ...)                                                \
+    log_put_limited(LOG_HERE, level, detail, hint, __VA_ARGS__)
+/* log_err(level, err): writes `err` with its detail and hint. */
+#define log_err(level, err) log_put_err(LOG_HERE, level, err)
+/* What these macros call. */
+void log_put(const struct log_place *place, enum log_level level, const char *detail,
+    const char *hint, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+/* The same, limited by place. */
+void log_put_limited(const struct log_place *place, enum log_level level, const char *detail,
+    const char *hint, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+/* The same for an error. */
+void log_put_err(const struct log_place *place, enum log_level level, const struct err *err);
 /* "DEBUG1", "LOG", ... In lines all five debug levels are called DEBUG. */
 const char *log_level_text(enum log_level level);
 /* True when a message of `level` is to be sent to a client whose client_min_messages is
@@ -75,7 +100,8 @@ const char *log_level_text(enum log_level level);
 bool log_level_reaches_client(enum log_level level, enum log_level client_min);
 
 /* Rate limit of one call site: at most `burst` lines per second, then counts what it swallows and
- * says so in the next line. A zeroed one follows log_client_limit. Use, for what clients can cause:
+ * says so in the next line. A zeroed one follows log_client_limit. For what needs more than
+ * log_caused: work before the line, or a limit of its own. Use:
  *     static struct log_limit lim;
  *     if (log_is_on(LVL_LOG) && log_limit_pass(&lim)) log_at(LVL_LOG, ...); */
 struct log_limit {

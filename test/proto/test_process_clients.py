@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: PostgreSQL
 """test_process_clients: what clients see when pgpool stops, reloads or loses a process."""
 import os
+import re
 import select
 import signal
+import socket
 
 import pytest
 
 from pgt import procs, waits
-from pgt.wire import Wire, query
+from pgt.wire import Wire, query, startup
 
 READY = b"Z\0\0\0\x05I"
 HELPERS = (b"pgpool: monitor process", b"pgpool: PCP")
@@ -133,6 +135,64 @@ def test_other_clients_do_not_notice_a_crash(pg, start_pool):
         finally:
             client.bye()
     assert 4 <= alive <= 7, "clients of three of four workers live on, those of one do not"
+
+
+def test_lines_of_a_session_name_it(pg, start_pool):
+    """%a, %u and %d are those of the session; its own log_min_messages and verbosity hold for its lines."""
+    pool = start_pool(pg.address, log_line_prefix="[%a|%u|%-12d] ", log_connections=True,
+                      log_disconnections=True, log_statement=True)
+    w = Wire(pool.address, seconds=20)
+    w.login(application_name="my app")
+    assert w.value("select 1") == "1"
+    w.bye()
+    waits.wait_for("the goodbye", lambda: "frontend disconnection" in pool.log())
+    log = pool.log()
+    assert re.search(r"^\[child\|\[No Connection\]\|\[No Connection\]\] LOG:  new connection received$", log, re.M)
+    assert re.search(r"^\[my app\|postgres\|postgres    \] LOG:  statement: select 1$", log, re.M)
+    assert re.search(r"^\[my app\|postgres\|postgres    \] LOG:  frontend disconnection: session time: "
+                     r"0:00:0\d\.\d\d\d user=postgres database=postgres host=127\.0\.0\.1 port=\d+$", log, re.M)
+
+    def count() -> int:
+        return pool.log().count("LOG:  statement: ")
+    quiet, other = Wire(pool.address, seconds=20), Wire(pool.address, seconds=20)
+    for w in (quiet, other):
+        w.login()
+    quiet.rows("pgpool set log_min_messages = 'fatal'")
+    before = count()
+    quiet.rows("select 2")
+    assert count() == before
+    other.rows("select 3")
+    assert count() == before + 1
+    other.rows("pgpool set log_error_verbosity = 'verbose'")
+    other.rows("select 4")
+    assert re.search(r"LOG:  00000: statement: select 4\n.*LOCATION:  client_log_statement, client_log\.c:\d+\n",
+                     pool.log())
+    for w in (quiet, other):
+        w.bye()
+
+
+def test_log_hostname(pg, start_pool):
+    """Both lines have the name; a look-up does not hold up anybody."""
+    name = socket.getnameinfo(("127.0.0.1", 1), 0)[0]
+    if name == "127.0.0.1":
+        pytest.skip("127.0.0.1 has no name here")
+    pool = start_pool(pg.address, log_hostname=True, log_connections=True, log_disconnections=True)
+    w = Wire(pool.address, seconds=20)
+    w.login()
+    w.bye()
+    waits.wait_for("the connection", lambda: f"connecting host={name} port=" in pool.log())
+    waits.wait_for("the goodbye", lambda: re.search(
+        rf"frontend disconnection: .*user=postgres database=postgres host={re.escape(name)} port=\d+", pool.log()))
+
+
+def test_clients_cannot_flood_the_log(pg, start_pool):
+    pool = start_pool(pg.address, log_client_limit=5)
+    for _ in range(300):
+        with Wire(pool.address, seconds=20) as w:
+            w.send(startup({"database": "postgres"}))  # no user
+            w.read_eof()
+    lines = pool.log().count("connection refused: ")
+    assert 1 <= lines <= 5 * 20, lines  # per second and worker
 
 
 def test_reload_keeps_sessions(pg, start_pool):

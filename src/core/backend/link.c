@@ -55,7 +55,7 @@ static void link_on_timer(struct timer *t)
         return;
     }
     if (link->phase == LINK_CLEANING)
-        log_at(LVL_WARNING,
+        log_caused(LVL_WARNING,
             "server process %d of node %d did not become idle in time: closing its "
             "connection",
             link->server_pid, link->pool->cluster_node);

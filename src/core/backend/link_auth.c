@@ -239,7 +239,7 @@ static bool answer_new_request(struct link *link, struct slice body)
         return false;
     if (link_answer_from_book(link, &err) == 0)
         return true;
-    log_at_detail(LVL_LOG, err.detail[0] != '\0' ? err.detail : NULL,
+    log_caused_detail(LVL_LOG, err.detail[0] != '\0' ? err.detail : NULL,
         err.hint[0] != '\0' ? err.hint : NULL, "could not log in to node %d: %s",
         link->pool->cluster_node, err.msg);
     return false;
@@ -332,7 +332,7 @@ void link_auth_on_refusal(struct link *link, const char *sqlstate)
 {
     if (!link_answer_is_ours(link))
         return;
-    log_at(LVL_LOG, "node %d refuses user \"%s\": what was known about the user is forgotten",
+    log_caused(LVL_LOG, "node %d refuses user \"%s\": what was known about the user is forgotten",
         link->pool->cluster_node, link->pool->names);
     if (strncmp(sqlstate, "28", 2) == 0)
         auth_book_forget(link->be->book, pool_user(link->pool));

@@ -80,7 +80,7 @@ static void cancel_ask_tls(struct cancel *c)
     if (v == BACKEND_TLS_REFUSED)
         err_set(&err, "08006", "node %d does not support TLS any more", c->node);
     if (v == BACKEND_TLS_FAILED || v == BACKEND_TLS_REFUSED) {
-        log_at(LVL_WARNING, "cancel request could not be forwarded: %s", err.msg);
+        log_caused(LVL_WARNING, "cancel request could not be forwarded: %s", err.msg);
         stream_close(&c->stream);
     }
 }
@@ -116,7 +116,7 @@ static void cancel_on_timer(struct timer *t)
 {
     struct cancel *c = LIST_ENTRY(t, struct cancel, timer);
 
-    log_at(LVL_WARNING,
+    log_caused(LVL_WARNING,
         "cancel request to a server was not taken in time: given up (cancel_wait_timeout)");
     if (c->dial != NULL) {
         dial_cancel(&c->dial);
@@ -133,7 +133,7 @@ static void cancel_on_dialed(int fd, const struct err *err, void *ctx)
 
     c->dial = NULL;
     if (fd == -1) {
-        log_at(LVL_WARNING, "cancel request could not be forwarded: %s", err->msg);
+        log_caused(LVL_WARNING, "cancel request could not be forwarded: %s", err->msg);
         cancel_free(c);
         return;
     }
@@ -142,7 +142,7 @@ static void cancel_on_dialed(int fd, const struct err *err, void *ctx)
     if (!c->wants_tls)
         cancel_send(c);
     else if (backend_tls_begin(c->be, c->node, &c->stream, &why) == -1) {
-        log_at(LVL_WARNING, "cancel request could not be forwarded: %s", why.msg);
+        log_caused(LVL_WARNING, "cancel request could not be forwarded: %s", why.msg);
         stream_close(&c->stream);
     }
 }

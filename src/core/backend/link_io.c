@@ -173,7 +173,7 @@ static void link_after_reply(struct link *link, char type)
  * client. */
 static bool link_unasked(struct link *link)
 {
-    log_at(LVL_WARNING,
+    log_caused(LVL_WARNING,
         "server process %d of node %d sent something unasked on an idle connection: "
         "closed",
         link->server_pid, link->pool->cluster_node);

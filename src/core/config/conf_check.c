@@ -89,7 +89,7 @@ static void conf_check_logging(struct conf_load *load, const struct conf *c)
             p++;
         if (*p == '\0' || strchr("apPtmdul%", *p) == NULL)
             CONF_COMPLAIN_AT(load, CONF_WARNING, "log_line_prefix",
-                "Known are %a %p %P %t %m %d %u %l and %%; it is printed as it stands.",
+                "Known are %a %p %P %t %m %d %u %l and %%; it is left out.",
                 "log_line_prefix has an unknown escape \"%%%.1s\"", p);
         p += *p != '\0';
     }

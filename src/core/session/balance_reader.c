@@ -365,7 +365,7 @@ static void reader_on_drained(void *owner, struct link *link)
 /* Sends again, on the own link, what the dead reader did not begin to answer. */
 static void reader_retry_on_own(struct client *c, struct buf *retry)
 {
-    log_at(LVL_LOG, "a read of user \"%s\" is sent again to node %d: its standby was lost",
+    CLIENT_LOG(c, LVL_LOG, "a read of user \"%s\" is sent again to node %d: its standby was lost",
         c->pool->names, c->pool->cluster_node);
     /* In front of what the client sent since. */
     buf_put(retry, buf_slice(&c->carry).p, buf_unread(&c->carry));

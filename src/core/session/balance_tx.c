@@ -110,7 +110,7 @@ void balance_lose_home(struct client *c)
         begin_on(c->link, &b->tx, false);
     b->own_is_guest = false;
     fail_link(c->link);
-    log_at(LVL_LOG, "a read-only transaction of user \"%s\" was lost with its standby",
+    CLIENT_LOG(c, LVL_LOG, "a read-only transaction of user \"%s\" was lost with its standby",
         c->pool->names);
 }
 

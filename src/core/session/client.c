@@ -160,7 +160,7 @@ static void client_on_timer(struct timer *t)
 
     switch ((enum client_phase)c->phase) {
     case CL_STARTUP:
-        log_at(LVL_LOG, "authentication timeout: no startup packet from the client");
+        CLIENT_LOG(c, LVL_LOG, "authentication timeout: no startup packet from the client");
         client_close(c);
         break;
     case CL_LOGIN:
@@ -168,7 +168,7 @@ static void client_on_timer(struct timer *t)
             client_limits_on_timer(c);
             break;
         }
-        log_at(LVL_LOG, "authentication timeout");
+        CLIENT_LOG(c, LVL_LOG, "authentication timeout");
         client_end_text(c, "57014", "canceling authentication due to timeout");
         break;
     case CL_ACTIVE:

@@ -119,7 +119,7 @@ void client_adrift_begin(struct client *c, struct link *link, const struct err *
     reason.severity = ERR_ERROR;
     if (!err_is_set(&a->last_words))
         memcpy(reason.sqlstate, "08006", 6);
-    log_at(LVL_LOG, "session of user \"%s\" goes on without its server connection: %s",
+    CLIENT_LOG(c, LVL_LOG, "session of user \"%s\" goes on without its server connection: %s",
         c->pool->names, reason.msg);
     c->link = NULL;
     if (!on_reader)
@@ -400,8 +400,8 @@ static void on_lost(void *owner, struct link *link, const struct err *err, bool 
 
     (void)told;
     c->link = NULL;
-    log_at(
-        LVL_DEBUG1, "no new server connection for user \"%s\" yet: %s", c->pool->names, err->msg);
+    CLIENT_LOG(c, LVL_DEBUG1, "no new server connection for user \"%s\" yet: %s", c->pool->names,
+        err->msg);
     sessions_suspect_node(c->ss, link->pool->cluster_node);
     adrift_wait(c);
 }

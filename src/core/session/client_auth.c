@@ -44,13 +44,14 @@ static const char *auth_where(const struct client_auth *a, char *out, size_t siz
 
 static void auth_log_refusal(const struct client_auth *a, const char *reason)
 {
-    static struct log_limit lim;
+    struct client_log_scope scope;
     struct slice user = client_auth_user(a);
     char where[160];
 
-    if (log_is_on(LVL_LOG) && log_limit_pass(&lim))
-        log_at_detail(LVL_LOG, reason, NULL, "authentication of user \"%.*s\" failed%s",
-            (int)user.n, user.p, auth_where(a, where, sizeof where));
+    client_log_enter(&scope, a->c);
+    log_caused_detail(LVL_LOG, reason, NULL, "authentication of user \"%.*s\" failed%s",
+        (int)user.n, user.p, auth_where(a, where, sizeof where));
+    client_log_leave(&scope);
 }
 
 static void auth_on_delay(struct timer *t)
@@ -326,12 +327,16 @@ static void auth_map_user(struct client_auth *a)
 
 static void auth_log_pass(const struct client_auth *a)
 {
+    struct client_log_scope scope;
     struct slice user = client_auth_user(a);
     char where[160];
 
-    if (a->c->ss->conf->log_connections && a->rule != NULL)
-        log_at(LVL_LOG, "connection authenticated: user=%.*s method=%s%s", (int)user.n, user.p,
-            hba_method_text(a->rule->method), auth_where(a, where, sizeof where));
+    if (!a->c->ss->conf->log_connections || a->rule == NULL)
+        return;
+    client_log_enter(&scope, a->c);
+    log_at(LVL_LOG, "connection authenticated: user=%.*s method=%s%s", (int)user.n, user.p,
+        hba_method_text(a->rule->method), auth_where(a, where, sizeof where));
+    client_log_leave(&scope);
 }
 
 /* A link that waits for this moment goes on with its login. */

@@ -145,7 +145,7 @@ static void prober_fail(struct prober *p, const struct err *err)
         list_remove(n);
         list_push_back(&failed, n);
     }
-    log_at(LVL_LOG, "looking up users as \"%s\" in database \"%s\" failed: %s", p->user,
+    log_caused(LVL_LOG, "looking up users as \"%s\" in database \"%s\" failed: %s", p->user,
         p->database, err->msg);
     while ((n = list_first(&failed)) != NULL)
         lookup_finish(LIST_ENTRY(n, struct lookup, node), err);
@@ -270,7 +270,7 @@ static void lookup_keep(struct prober *p, struct lookup *l)
     struct slice user = slice_of_str(l->user);
 
     if (l->is_wrong) {
-        log_at(LVL_WARNING,
+        log_caused(LVL_WARNING,
             "auth_query did not return one row (name, secret) for the user asked for: "
             "user \"%s\" is taken for unknown",
             l->user);
@@ -308,7 +308,7 @@ static void prober_on_answer(struct prober *p)
     if (p->link->own_failed) {
         if (!err_is_set(&err))
             err_set(&err, "XX000", "the query failed");
-        log_at_detail(LVL_LOG, err.detail[0] != '\0' ? err.detail : NULL,
+        log_caused_detail(LVL_LOG, err.detail[0] != '\0' ? err.detail : NULL,
             strcmp(err.sqlstate, "42501") == 0
                 ? "Create the function pgpool_user_lookup, see the manual, or set auth_query."
                 : NULL,

@@ -109,7 +109,7 @@ static void role_done(struct auth_wait *w, const struct err *err)
     if (err == NULL)
         answer = session_auth_role(a->sa, client_auth_user(a), slice_of_str(a->open->name));
     else
-        log_at(LVL_LOG, "could not look up a membership: %s", err->msg);
+        log_caused(LVL_LOG, "could not look up a membership: %s", err->msg);
     question_close(a, answer == HBA_ASK ? HBA_FAIL : answer);
 }
 

@@ -125,14 +125,12 @@ static void cancel_deliver(struct sessions *ss, const struct cancel_mail *m, int
 
 void client_cancel_request(struct sessions *ss, int32_t pid, struct slice key, int fd)
 {
-    static struct log_limit lim = {.burst = 10};
     struct client_row row;
     struct cancel_mail m;
     int index = cancel_find_row(ss, pid, key, &row);
 
     if (index == ROWS_NO_ROW) {
-        if (log_limit_pass(&lim))
-            log_at(LVL_LOG, "invalid cancel key");
+        log_caused(LVL_LOG, "invalid cancel key");
         if (fd != -1)
             close(fd);
         return;
@@ -144,7 +142,7 @@ void client_cancel_request(struct sessions *ss, int32_t pid, struct slice key, i
     }
     if (mailbox_post(ss->env->boxes, ss->env->first_worker_slot + row.worker, MAIL_CANCEL, &m,
             sizeof m, fd) == -1)
-        log_at(LVL_WARNING, "cancel request could not be handed to worker %d", row.worker);
+        log_caused(LVL_WARNING, "cancel request could not be handed to worker %d", row.worker);
     if (fd != -1)
         close(fd);
 }

@@ -202,19 +202,23 @@ static void limits_detail(const struct client *c, const struct deadline *d, stru
 
 static void limits_end(struct client *c, const struct deadline *d)
 {
+    struct client_log_scope scope;
     struct err err;
 
     err_clear(&err);
     if (d->limit == LIMIT_IDLE) {
-        log_at(LVL_LOG, "client connection is terminated: client_idle_limit (%d s) is reached",
+        CLIENT_LOG(c, LVL_LOG,
+            "client connection is terminated: client_idle_limit (%d s) is reached",
             (int)(d->limit_ms / 1000));
         err_set_fatal(&err, "57P05", "connection terminated due to client idle limit reached");
     } else {
         err_set_fatal(&err, "08P01", "%s", limits_reason(c, d->limit));
         limits_detail(c, d, &err);
-        log_at_detail(LVL_LOG, err.detail, NULL,
+        client_log_enter(&scope, c);
+        log_caused_detail(LVL_LOG, err.detail, NULL,
             "closing because: %s (user \"%s\", database \"%s\")", limits_reason(c, d->limit),
             c->pool->names, pool_database(c->pool).p);
+        client_log_leave(&scope);
     }
     client_stats_on_wait_end(c);
     client_end(c, &err);

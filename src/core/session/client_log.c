@@ -39,31 +39,87 @@ static void log_connection(const char *host, int port)
     log_at_detail(LVL_LOG, detail, NULL, "new connection received");
 }
 
+static const char *copy_name(char *room, size_t size, struct slice name)
+{
+    snprintf(room, size, "%.*s", (int)name.n, name.p);
+    return name.n == 0 ? NULL : room;
+}
+
+void client_log_enter(struct client_log_scope *scope, const struct client *c)
+{
+    const struct conf_session *s;
+
+    memset(&scope->ctx, 0, sizeof scope->ctx);
+    if (c->row != NULL) {
+        scope->ctx.user = copy_name(scope->user, sizeof scope->user, client_row_user(c->row));
+        scope->ctx.database =
+            copy_name(scope->database, sizeof scope->database, client_row_database(c->row));
+        scope->ctx.app_name = copy_name(
+            scope->application, sizeof scope->application, client_row_application(c->row));
+    }
+    if (c->override != NULL) {
+        s = conf_session_of(c->ss->gen, c->override);
+        scope->ctx.has_levels = true;
+        scope->ctx.min_level = s->log_min_messages;
+        scope->ctx.verbosity = (enum log_verbosity)s->log_error_verbosity;
+    }
+    scope->before = log_use_context(&scope->ctx);
+}
+
+void client_log_leave(struct client_log_scope *scope)
+{
+    log_use_context(scope->before);
+}
+
 /* log_hostname: the name is looked up on libuv's thread pool; the client does not wait for it. */
 struct name_lookup {
     uv_getnameinfo_t request;
+    struct client_log_scope scope; /* of a disconnection */
+    char *farewell; /* what a disconnection says before the host; NULL: a connection */
     int port;
     char address[64]; /* when there is no name */
 };
 
+static void log_farewell(const char *text, const char *host, int port)
+{
+    log_at(LVL_LOG, "%s host=%s port=%d", text, host, port);
+}
+
 static void on_name(uv_getnameinfo_t *request, int status, const char *name, const char *service)
 {
     struct name_lookup *nl = request->data;
+    const char *host = status == 0 ? name : nl->address;
 
     (void)service;
-    log_connection(status == 0 ? name : nl->address, nl->port);
+    if (nl->farewell == NULL) {
+        log_connection(host, nl->port);
+    } else {
+        nl->scope.before = log_use_context(&nl->scope.ctx);
+        log_farewell(nl->farewell, host, nl->port);
+        client_log_leave(&nl->scope);
+    }
+    mem_free(nl->farewell);
     mem_free(nl);
 }
 
-static bool start_lookup(const struct client *c, const char *address)
+/* `farewell` may be NULL. False: there is nothing to look up, or no way. */
+static bool start_lookup(const struct client *c, const char *address, const char *farewell)
 {
-    struct name_lookup *nl = mem_alloc_zero(sizeof *nl);
+    struct name_lookup *nl;
     struct sockaddr_storage ss = {0};
     struct sockaddr_in *in4 = (struct sockaddr_in *)&ss;
     struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&ss;
 
+    if (!c->ss->conf->log_hostname || c->row == NULL || c->row->addr_kind == ROW_ADDR_LOCAL)
+        return false;
+    nl = mem_alloc_zero(sizeof *nl);
     nl->request.data = nl;
     nl->port = c->row->port;
+    if (farewell != NULL) {
+        nl->farewell = mem_strdup(farewell);
+        client_log_enter(&nl->scope, c);
+        client_log_leave(&nl->scope);
+    }
     snprintf(nl->address, sizeof nl->address, "%s", address);
     if (c->row->addr_kind == ROW_ADDR_IPV4) {
         in4->sin_family = AF_INET;
@@ -74,6 +130,7 @@ static bool start_lookup(const struct client *c, const char *address)
     }
     if (uv_getnameinfo(&c->ss->loop->uv, &nl->request, on_name, (struct sockaddr *)&ss, 0) == 0)
         return true;
+    mem_free(nl->farewell);
     mem_free(nl);
     return false;
 }
@@ -83,14 +140,14 @@ void client_log_connection(const struct client *c)
     char host[64];
 
     format_host(c, host, sizeof host);
-    if (c->ss->conf->log_hostname && c->row != NULL && c->row->addr_kind != ROW_ADDR_LOCAL &&
-        start_lookup(c, host))
-        return;
-    log_connection(host, c->row == NULL ? 0 : c->row->port);
+    if (!start_lookup(c, host, NULL))
+        log_connection(host, c->row == NULL ? 0 : c->row->port);
 }
 
 void client_log_disconnection(const struct client *c)
 {
+    struct client_log_scope scope;
+    char text[2 * ROWS_NAME_BYTES + 100];
     char host[64];
     int64_t us;
 
@@ -98,12 +155,17 @@ void client_log_disconnection(const struct client *c)
         return;
     format_host(c, host, sizeof host);
     us = backend_wall_us(&c->ss->be) - c->row->connected_us;
-    log_at(LVL_LOG,
-        "frontend disconnection: session time: %d:%02d:%02d.%03d user=%.*s database=%.*s host=%s "
-        "port=%d",
+    snprintf(text, sizeof text,
+        "frontend disconnection: session time: %d:%02d:%02d.%03d user=%.*s database=%.*s",
         (int)(us / 3600000000LL), (int)(us / 60000000 % 60), (int)(us / 1000000 % 60),
         (int)(us / 1000 % 1000), (int)client_row_user(c->row).n, client_row_user(c->row).p,
-        (int)client_row_database(c->row).n, client_row_database(c->row).p, host, c->row->port);
+        (int)client_row_database(c->row).n, client_row_database(c->row).p);
+    /* A worker that stops does not wait for names. */
+    if (c->ss->stop == SESSION_RUNNING && start_lookup(c, host, text))
+        return;
+    client_log_enter(&scope, c);
+    log_farewell(text, host, c->row->port);
+    client_log_leave(&scope);
 }
 
 void client_notice(struct client *c, enum log_level level, const char *text)
@@ -144,8 +206,7 @@ void client_log_statement(struct client *c, const char *kind, struct slice text)
 {
     const struct conf_session *s = conf_session_of(c->ss->gen, c->override);
     const struct link *link = c->target;
-    struct log_context ctx = {NULL, c->pool->names, pool_database(c->pool).p};
-    const struct log_context *before;
+    struct client_log_scope scope;
     struct wire_reader r;
 
     if (kind == NULL)
@@ -155,13 +216,13 @@ void client_log_statement(struct client *c, const char *kind, struct slice text)
         (void)wire_get_cstr(&r);
         text = wire_get_cstr(&r);
     }
-    before = log_use_context(&ctx);
+    client_log_enter(&scope, c);
     if (s->log_statement)
         log_at(LVL_LOG, "statement: %.*s", (int)text.n, text.p);
     if (s->log_per_node_statement)
         log_at(LVL_LOG, "DB node id: %d backend pid: %d statement: %s%.*s",
             link->pool->cluster_node, link->server_pid, kind, (int)text.n, text.p);
-    log_use_context(before);
+    client_log_leave(&scope);
     if (s->notice_per_node_statement)
         notice_node(c, kind, text);
 }

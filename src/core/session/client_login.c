@@ -537,7 +537,7 @@ static void client_on_link_lost(void *owner, struct link *link, const struct err
     c->link = NULL;
     c->target = NULL;
     if (!told)
-        log_at(LVL_LOG, "session of user \"%s\" ends: %s", c->pool->names, err->msg);
+        CLIENT_LOG(c, LVL_LOG, "session of user \"%s\" ends: %s", c->pool->names, err->msg);
     if (is_seen_to)
         return;
     /* In the middle of a message of its own the client is not told: the server has hung up on it.

@@ -13,10 +13,7 @@
 
 static void start_refuse(struct client *c, const struct err *err)
 {
-    static struct log_limit lim = {.burst = 10};
-
-    if (log_limit_pass(&lim))
-        log_at(LVL_LOG, "connection refused: %s", err->msg);
+    CLIENT_LOG(c, LVL_LOG, "connection refused: %s", err->msg);
     client_end(c, err);
 }
 

@@ -101,17 +101,17 @@ static void put_detail(struct buf *out, char type, struct slice body)
 
 void client_trace_message(struct client *c, char type, struct slice body)
 {
-    struct log_context ctx = {NULL, c->pool->names, pool_database(c->pool).p};
-    const struct log_context *before = log_use_context(&ctx);
+    struct client_log_scope scope;
     struct buf detail = {0};
 
+    client_log_enter(&scope, c);
     put_detail(&detail, type, body);
     if (detail.len > 0)
         buf_put_byte(&detail, '\0');
     log_at_detail(LVL_LOG, detail.len > 0 ? detail.data : NULL, NULL, "%s message from frontend.",
         name_of(client_names, sizeof client_names / sizeof client_names[0], type));
     buf_free(&detail);
-    log_use_context(before);
+    client_log_leave(&scope);
 }
 
 static const char *server_name(char type)
@@ -142,12 +142,12 @@ static void trace_one_reply(struct client_trace *t, int node, char type)
 
 void client_trace_reply(struct client *c, int node, const char *p, size_t n)
 {
-    struct log_context ctx = {NULL, c->pool->names, pool_database(c->pool).p};
-    const struct log_context *before = log_use_context(&ctx);
+    struct client_log_scope scope;
     struct client_trace *t = &c->trace;
     const char *end = p + n;
     size_t left;
 
+    client_log_enter(&scope, c);
     while (p < end) {
         left = (size_t)(end - p);
         if (t->body_left > 0) {
@@ -162,5 +162,5 @@ void client_trace_reply(struct client *c, int node, const char *p, size_t n)
         t->body_left = proto_get_u32(p + 1) - 4;
         p += PROTO_HEADER_BYTES;
     }
-    log_use_context(before);
+    client_log_leave(&scope);
 }

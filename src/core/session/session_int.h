@@ -240,6 +240,25 @@ void client_row_pin(struct client *c, unsigned pins);
 /* client_log.c */
 /* A message of ours, with SQLSTATE 00000, unless client_min_messages hides it. */
 void client_notice(struct client *c, enum log_level level, const char *text);
+/* The lines between enter and leave are about this client: its names in log_line_prefix, its own
+ * log_min_messages and log_error_verbosity. */
+struct client_log_scope {
+    struct log_context ctx;
+    const struct log_context *before;
+    char user[ROWS_NAME_BYTES];
+    char database[ROWS_NAME_BYTES];
+    char application[128];
+};
+void client_log_enter(struct client_log_scope *scope, const struct client *c);
+void client_log_leave(struct client_log_scope *scope);
+/* One line about the client that it can cause itself: limited as log_caused. */
+#define CLIENT_LOG(c, level, ...)                                                                  \
+    do {                                                                                           \
+        struct client_log_scope scope_;                                                            \
+        client_log_enter(&scope_, c);                                                              \
+        log_caused(level, __VA_ARGS__);                                                            \
+        client_log_leave(&scope_);                                                                 \
+    } while (0)
 void client_log_connection(const struct client *c);
 void client_log_disconnection(const struct client *c);
 void client_log_statement(struct client *c, const char *kind, struct slice sql);

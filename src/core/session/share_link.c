@@ -387,7 +387,7 @@ static bool on_error(void *owner, struct link *link, const struct errmsg *m)
     if (link->error_is_ours) {
         if (c->phase == CL_LOGIN)
             keep_words(s, m);
-        log_at(LVL_LOG, "node %d refuses what brings a session up to date: %.*s",
+        CLIENT_LOG(c, LVL_LOG, "node %d refuses what brings a session up to date: %.*s",
             link->pool->cluster_node, (int)m->message.n, m->message.p);
         /* Cut short by a timeout: what follows it must not go on as if it had worked. */
         if (s->phase == SHARE_ATTACHED && slice_eq_str(m->sqlstate, "57014"))

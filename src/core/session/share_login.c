@@ -27,7 +27,7 @@ void share_login_begin(struct client *c)
         return;
     s = mem_alloc_zero(sizeof *s);
     if (!share_vars_of_startup(&c->ss->be.varsets, &login->params, &s->base)) {
-        log_at(LVL_LOG,
+        CLIENT_LOG(c, LVL_LOG,
             "user \"%.*s\" keeps a server connection: its start-up options cannot be SET",
             (int)login->startup.user.n, login->startup.user.p);
         mem_free(s);
@@ -197,7 +197,7 @@ void share_login_done(struct client *c)
     s->phase = SHARE_ATTACHED;
     s->last_link = c->link->id;
     if (must_stay(c)) {
-        log_at(LVL_LOG,
+        CLIENT_LOG(c, LVL_LOG,
             "user \"%s\" keeps a server connection: its password is not known here, so no other "
             "could be opened (see pool_passwd and auth_query)",
             c->pool->names);

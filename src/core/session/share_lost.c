@@ -216,8 +216,8 @@ static void lost_attached(struct client *c, struct link *link, const struct err 
     if (link->pool->cluster_node != c->pool->cluster_node)
         avoid_node(c, link->pool->cluster_node);
     if (may_retry) {
-        log_at(LVL_LOG, "a read of user \"%s\" is made again: its server connection was lost",
-            c->pool->names);
+        CLIENT_LOG(c, LVL_LOG,
+            "a read of user \"%s\" is made again: its server connection was lost", c->pool->names);
         s->turn->nresent++; /* a read that ends its server process is not made for ever */
         share_send_again(c);
         return;
@@ -255,7 +255,7 @@ void share_on_lost(void *owner, struct link *link, const struct err *err, bool t
     if (phase == SHARE_OPENING) {
         lost_opening(c, link, &reason);
     } else if (s->pins != 0 || in_message) {
-        log_at(LVL_LOG, "session of user \"%s\" ends with its server connection: %s",
+        CLIENT_LOG(c, LVL_LOG, "session of user \"%s\" ends with its server connection: %s",
             c->pool->names, reason.msg);
         reason.severity = ERR_FATAL;
         client_end(c, in_message ? NULL : &reason);

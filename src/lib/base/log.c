@@ -22,6 +22,7 @@
 #define NSEC_PER_MSEC     1000000L
 #define PREFIX_DEFAULT    "%m: %a pid %p: "
 #define PADDING_MAX_CHARS 200
+#define PLACES            64 /* in the source that count what they write; two may share one */
 
 struct log_state {
     enum log_level min_level;
@@ -37,6 +38,7 @@ struct log_state {
     unsigned long line_no;
     unsigned swallowed; /* to be told by the next event */
     pid_t pid;
+    struct log_limit places[PLACES];
     struct buf line;
 };
 
@@ -59,7 +61,16 @@ const char *log_level_text(enum log_level level)
 
 bool log_is_on(enum log_level level)
 {
-    return level >= state.min_level;
+    const struct log_context *c = state.context;
+
+    return level >= (c != NULL && c->has_levels ? c->min_level : state.min_level);
+}
+
+static int verbosity_now(void)
+{
+    const struct log_context *c = state.context;
+
+    return c != NULL && c->has_levels ? (int)c->verbosity : state.verbosity;
 }
 
 bool log_level_reaches_client(enum log_level level, enum log_level client_min)
@@ -265,6 +276,7 @@ static void write_stderr(const char *text, unsigned len)
 /* What one event says; strings but `text` may be NULL. */
 struct event {
     enum log_level level;
+    const struct log_place *place;
     const char *sqlstate;
     const char *text;
     const char *detail;
@@ -281,11 +293,26 @@ static bool has_text(const char *s)
     return s != NULL && *s != '\0';
 }
 
+static const char *sqlstate_of(const struct event *e)
+{
+    if (has_text(e->sqlstate))
+        return e->sqlstate;
+    return e->level >= LVL_ERROR && e->level != LVL_LOG ? "XX000" : "00000";
+}
+
+/* Without the folders, which say where it was compiled. */
+static const char *file_of(const struct log_place *place)
+{
+    const char *slash = strrchr(place->file, '/');
+
+    return slash == NULL ? place->file : slash + 1;
+}
+
 static void put_as_text(struct buf *out, const struct event *e)
 {
-    bool verbose = state.verbosity == LOG_VERBOSE && has_text(e->sqlstate);
+    bool verbose = verbosity_now() == LOG_VERBOSE;
 
-    put_line(out, label_of(e->level), verbose ? e->sqlstate : NULL, e->text);
+    put_line(out, label_of(e->level), verbose ? sqlstate_of(e) : NULL, e->text);
     if (state.swallowed > 0)
         buf_printf(out, " (%u similar messages suppressed)", state.swallowed);
     buf_put_byte(out, '\n');
@@ -296,6 +323,10 @@ static void put_as_text(struct buf *out, const struct event *e)
     if (has_text(e->hint)) {
         put_line(out, "HINT", NULL, e->hint);
         buf_put_byte(out, '\n');
+    }
+    if (verbose) {
+        put_line(out, "LOCATION", NULL, e->place->function);
+        buf_printf(out, ", %s:%d\n", file_of(e->place), e->place->line);
     }
 }
 
@@ -343,6 +374,11 @@ static void put_as_json(struct buf *out, const struct event *e)
     put_json_member(out, "message", e->text);
     put_json_member(out, "detail", e->detail);
     put_json_member(out, "hint", e->hint);
+    if (verbosity_now() == LOG_VERBOSE) {
+        put_json_member(out, "func_name", e->place->function);
+        put_json_member(out, "file_name", file_of(e->place));
+        buf_printf(out, ",\"file_line_num\":%d", e->place->line);
+    }
     if (state.swallowed > 0)
         buf_printf(out, ",\"suppressed\":%u", state.swallowed);
     buf_put(out, "}\n", 2);
@@ -355,7 +391,7 @@ static void emit(struct event e)
 
     if (state.pid == 0)
         state.pid = getpid();
-    if (state.verbosity == LOG_TERSE) {
+    if (verbosity_now() == LOG_TERSE) {
         e.detail = NULL;
         e.hint = NULL;
     }
@@ -376,18 +412,17 @@ static void emit(struct event e)
 }
 
 /* Formats and writes; long texts are formatted a second time into a buffer. */
-static void emit_formatted(enum log_level level, const char *detail, const char *hint,
-    const char *fmt, va_list ap) __attribute__((format(printf, 4, 0)));
+static void emit_formatted(struct event e, const char *fmt, va_list ap)
+    __attribute__((format(printf, 2, 0)));
 
-static void emit_formatted(
-    enum log_level level, const char *detail, const char *hint, const char *fmt, va_list ap)
+static void emit_formatted(struct event e, const char *fmt, va_list ap)
 {
     char text[1024];
     struct buf big = {0};
     va_list again;
-    struct event e = {.level = level, .text = text, .detail = detail, .hint = hint};
     int n;
 
+    e.text = text;
     va_copy(again, ap);
     n = vsnprintf(text, sizeof text, fmt, ap);
     if (n < 0 || (size_t)n >= sizeof text) {
@@ -400,33 +435,45 @@ static void emit_formatted(
     va_end(again);
 }
 
-void log_at(enum log_level level, const char *fmt, ...)
+void log_put(const struct log_place *place, enum log_level level, const char *detail,
+    const char *hint, const char *fmt, ...)
 {
     va_list ap;
 
     if (!log_is_on(level))
         return;
     va_start(ap, fmt);
-    emit_formatted(level, NULL, NULL, fmt, ap);
+    emit_formatted(
+        (struct event){.level = level, .place = place, .detail = detail, .hint = hint}, fmt, ap);
     va_end(ap);
 }
 
-void log_at_detail(enum log_level level, const char *detail, const char *hint, const char *fmt, ...)
+static struct log_limit *limit_of_place(const struct log_place *place)
+{
+    uintptr_t h = (uintptr_t)place->file / 8 + (uintptr_t)place->line * 31;
+
+    return &state.places[h % PLACES];
+}
+
+void log_put_limited(const struct log_place *place, enum log_level level, const char *detail,
+    const char *hint, const char *fmt, ...)
 {
     va_list ap;
 
-    if (!log_is_on(level))
+    if (!log_is_on(level) || !log_limit_pass(limit_of_place(place)))
         return;
     va_start(ap, fmt);
-    emit_formatted(level, detail, hint, fmt, ap);
+    emit_formatted(
+        (struct event){.level = level, .place = place, .detail = detail, .hint = hint}, fmt, ap);
     va_end(ap);
 }
 
-void log_err(enum log_level level, const struct err *err)
+void log_put_err(const struct log_place *place, enum log_level level, const struct err *err)
 {
     if (!log_is_on(level))
         return;
     emit((struct event){.level = level,
+        .place = place,
         .sqlstate = err->sqlstate,
         .text = err->msg,
         .detail = err->detail,

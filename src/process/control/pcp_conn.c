@@ -330,7 +330,7 @@ static void on_limit(struct timer *t)
         return;
     }
     if (c->state != PCP_STATE_ENDING)
-        log_at(LVL_LOG, "PCP connection from %s is closed: nothing came for too long", c->peer);
+        log_caused(LVL_LOG, "PCP connection from %s is closed: nothing came for too long", c->peer);
     pcp_conn_close(c);
 }
 

@@ -68,7 +68,6 @@ static void on_retry(struct timer *t)
 
 static void take(struct control *ctl, int fd, const struct sockaddr_storage *ss)
 {
-    static struct log_limit lim;
     struct hba_addr addr = {0};
     char peer[PCP_PEER_BYTES];
 
@@ -76,9 +75,8 @@ static void take(struct control *ctl, int fd, const struct sockaddr_storage *ss)
     if (ctl->nstrangers >= MAX_STRANGERS)
         drop_oldest_stranger(ctl);
     if (ctl->nconns >= MAX_CONNS) {
-        if (log_is_on(LVL_WARNING) && log_limit_pass(&lim))
-            log_at(LVL_WARNING, "PCP connection from %s is refused: there are %d already", peer,
-                ctl->nconns);
+        log_caused(LVL_WARNING, "PCP connection from %s is refused: there are %d already", peer,
+            ctl->nconns);
         close(fd);
         return;
     }

@@ -76,6 +76,8 @@ END_TEST
 START_TEST(verbosity_cuts_and_adds)
 {
     struct err err = {0};
+    char want[128];
+    int line;
 
     err_set(&err, "53300", "too many");
     err_hint(&err, "Wait.");
@@ -83,8 +85,53 @@ START_TEST(verbosity_cuts_and_adds)
     log_err(LVL_FATAL, &err);
     ck_assert_str_eq(caught.text, "FATAL:  too many\n");
     log_configure("", LVL_LOG, LOG_VERBOSE);
+    line = __LINE__ + 1;
     log_err(LVL_FATAL, &err);
-    ck_assert_str_eq(caught.text, "FATAL:  53300: too many\nHINT:  Wait.\n");
+    snprintf(want, sizeof want,
+        "FATAL:  53300: too many\nHINT:  Wait.\nLOCATION:  %s, test_log.c:%d\n", __func__, line);
+    ck_assert_str_eq(caught.text, want);
+    log_at(LVL_LOG, "x");
+    ck_assert_int_eq(strncmp(caught.text, "LOG:  00000: x\nLOCATION:  ", 26), 0);
+}
+END_TEST
+
+START_TEST(levels_of_a_session_are_its_own)
+{
+    static const struct log_context loud = {
+        .has_levels = true, .min_level = LVL_DEBUG1, .verbosity = LOG_TERSE};
+    static const struct log_context quiet = {
+        .has_levels = true, .min_level = LVL_FATAL, .verbosity = LOG_DEFAULT};
+
+    log_configure("", LVL_WARNING, LOG_DEFAULT);
+    log_use_context(&loud);
+    log_at_detail(LVL_DEBUG1, "why", NULL, "what");
+    ck_assert_str_eq(caught.text, "DEBUG:  what\n");
+    log_use_context(&quiet);
+    log_at(LVL_LOG, "not written");
+    log_use_context(NULL);
+    log_at(LVL_DEBUG1, "nor this");
+    ck_assert_int_eq(caught.events, 1);
+}
+END_TEST
+
+static void cause(int n)
+{
+    while (n-- > 0)
+        log_caused(LVL_LOG, "caused");
+}
+
+START_TEST(what_clients_cause_is_limited_by_place)
+{
+    log_set_client_limit(5);
+    cause(1000);
+    ck_assert_int_ge(caught.events, 5);
+    ck_assert_int_le(caught.events, 10); /* the second may turn in between */
+    log_caused(LVL_LOG, "another place");
+    ck_assert_str_eq(caught.text, "LOG:  another place\n");
+    log_set_client_limit(0);
+    caught.events = 0;
+    cause(1000);
+    ck_assert_int_eq(caught.events, 1000);
 }
 END_TEST
 
@@ -272,6 +319,8 @@ int main(void)
     tcase_add_test(t, layout_is_pgpools);
     tcase_add_test(t, detail_lines_have_the_prefix);
     tcase_add_test(t, verbosity_cuts_and_adds);
+    tcase_add_test(t, levels_of_a_session_are_its_own);
+    tcase_add_test(t, what_clients_cause_is_limited_by_place);
     tcase_add_test(t, escapes_and_padding);
     tcase_add_test(t, odd_prefixes_do_no_harm);
     tcase_add_test(t, line_numbers_count_events);
