@@ -44,11 +44,12 @@ struct backend {
     struct hash_table pools;
     struct varset_store varsets; /* settings of links and of the clients that share them */
     struct list idle_lru;        /* idle links of all pools, least recently used first */
-    struct list links;           /* every link */
-    struct list waiting_pools;   /* pools somebody waits for, the one served last at the end */
-    uint32_t nrequests;          /* waiting requests */
-    unsigned ncancels;           /* cancel requests on their way to servers */
-    struct task retry;           /* lets waiting requests try again */
+    struct list kept;          /* pools with idle links and no client, longest without one first */
+    struct list links;         /* every link */
+    struct list waiting_pools; /* pools somebody waits for, the one served last at the end */
+    uint32_t nrequests;        /* waiting requests */
+    unsigned ncancels;         /* cancel requests on their way to servers */
+    struct task retry;         /* lets waiting requests try again */
     struct timer
         sweep; /* the same now and then while somebody waits: nothing is waited for in vain */
     struct timer maint; /* life spans of links, pools kept warm */

@@ -26,6 +26,7 @@ struct pool {
     struct list busy;                /* lent, cleaning, opening */
     struct list waiting;             /* requests, oldest first */
     struct list waiting_node;        /* be->waiting_pools while somebody waits */
+    struct list kept_node; /* be->kept since the last client left; detached while one is here */
     uint32_t nidle;
     uint32_t nbusy;
     uint32_t ncleaning;

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: PostgreSQL
 """test_limits: the queue, limits and time-outs, and memory: T16 of the catalogue."""
+import re
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -147,7 +149,45 @@ def test_child_max_connections(pg, start_pool):
         assert w.value("select 1") == "1"
         w.bye()
     assert stays.value("select 'still here'") == "still here"
+    old = of_title(pool, "worker|wait for connection")
     stays.bye()
+    waits.wait_for("a new worker", lambda: (new := of_title(pool, "worker|wait for connection")) and new != old)
+    login(pool).bye()
+
+
+def of_title(pool, pattern: str) -> list[int]:
+    def title(pid: int) -> str:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    return [p for p in procs.children(pool.daemon.pid) if re.match(f"pgpool: ({pattern})", title(p))]
+
+
+def test_max_pool(pg, start_pool):
+    """A worker keeps links of max_pool pairs without a client; the one left longest ago goes."""
+    pg.rows("; ".join(f"drop role if exists keep_{i}; create role keep_{i} login" for i in range(4)))
+    pool = start_pool(pg.address, max_pool=2, num_init_children=1, health_check_period=0, sr_check_period=0)
+
+    def linked() -> list[str]:
+        return sorted(u.decode() for (u,) in pg.rows(
+            "select distinct usename from pg_stat_activity where usename like 'keep%'"))
+    used = login(pool, user="keep_0", database="postgres")
+    for i in (1, 2, 3):
+        login(pool, user=f"keep_{i}", database="postgres").bye()
+    waits.wait_for("the oldest goes", lambda: linked() == ["keep_0", "keep_2", "keep_3"])
+    login(pool, user="keep_2", database="postgres").bye()  # it is the newest now
+    waits.wait_for("it is free", lambda: linked() == ["keep_0", "keep_2", "keep_3"])
+    used.bye()
+    waits.wait_for("3 goes", lambda: linked() == ["keep_0", "keep_2"])
+
+
+def test_max_pool_off(pg, start_pool):
+    """Without max_pool every pair is kept."""
+    pg.rows("; ".join(f"drop role if exists keep_{i}; create role keep_{i} login" for i in range(8)))
+    pool = start_pool(pg.address, num_init_children=1)
+    for _ in range(2):
+        for i in range(8):
+            login(pool, user=f"keep_{i}", database="postgres").bye()
+    waits.wait_for("all are kept", lambda: len(pg.rows(
+        "select pid from pg_stat_activity where usename like 'keep%'")) == 8)
 
 
 def test_many_short_sessions_leak_nothing(pg, pgpool):

@@ -29,6 +29,7 @@ void backend_init(
     hash_table_init(&be->pools);
     varset_store_init(&be->varsets);
     list_init(&be->idle_lru);
+    list_init(&be->kept);
     list_init(&be->links);
     list_init(&be->waiting_pools);
     task_init(&be->retry, backend_on_retry);

@@ -58,6 +58,7 @@ static struct pool *pool_new(struct backend *be, const struct pool_key *k, uint6
     memcpy(pool->names, k->user.p, k->user.n);
     memcpy(pool->names + k->user.n + 1, k->database.p, k->database.n);
     list_init(&pool->waiting_node);
+    list_init(&pool->kept_node);
     list_init(&pool->idle);
     list_init(&pool->busy);
     list_init(&pool->waiting);
@@ -69,13 +70,22 @@ static struct pool *pool_new(struct backend *be, const struct pool_key *k, uint6
     return pool;
 }
 
+struct pool *pool_find(struct backend *be, struct slice user, struct slice database, int node)
+{
+    struct pool_key k = {user, database, node};
+    struct hash_node *n = hash_table_find(&be->pools, pool_hash(&k), pool_eq, &k);
+
+    return n == NULL ? NULL : LIST_ENTRY(n, struct pool, node);
+}
+
 struct pool *pool_attach(struct backend *be, struct slice user, struct slice database, int node)
 {
     struct pool_key k = {user, database, node};
-    uint64_t hash = pool_hash(&k);
-    struct hash_node *n = hash_table_find(&be->pools, hash, pool_eq, &k);
-    struct pool *pool = n == NULL ? pool_new(be, &k, hash) : LIST_ENTRY(n, struct pool, node);
+    struct pool *pool = pool_find(be, user, database, node);
 
+    if (pool == NULL)
+        pool = pool_new(be, &k, pool_hash(&k));
+    list_remove(&pool->kept_node);
     pool->nclients++;
     return pool;
 }
@@ -84,6 +94,7 @@ static void pool_free_if_unused(struct pool *pool)
 {
     if (pool->nclients > 0 || pool->nidle + pool->nbusy > 0)
         return;
+    list_remove(&pool->kept_node);
     pool_tell_idle(pool, false);
     limits_detach(pool->be->shm, pool->be->ordinal, &pool->limits);
     hash_table_del(&pool->be->pools, &pool->node);
@@ -93,7 +104,10 @@ static void pool_free_if_unused(struct pool *pool)
 void pool_detach(struct pool *pool)
 {
     pool->nclients--;
-    pool_free_if_unused(pool);
+    if (pool->nclients == 0 && pool->nidle > 0)
+        pool_keep_update(pool);
+    else
+        pool_free_if_unused(pool);
 }
 
 bool pool_is_trusted(const struct pool *pool)
@@ -108,7 +122,7 @@ void pool_learn_auth(struct pool *pool, enum link_auth auth)
 
     pool->auth_seen_us = loop_now_us(pool->be->loop);
     if (pool->auth == LINK_AUTH_TRUST && auth != LINK_AUTH_TRUST) {
-        log_at(LVL_LOG,
+        log_caused(LVL_LOG,
             "server (node %d) asks user \"%s\" for a password now: cached connections are "
             "closed",
             pool->cluster_node, pool->names);
@@ -376,8 +390,10 @@ static void pool_offer_idle(struct pool *pool, struct link *link)
         pool_tell_idle(pool, true);
     if (pool_offer_others(pool, link) || pool_make_way(pool, link))
         return;
-    if (!has_head)
+    if (!has_head) {
+        pool_keep_update(pool);
         return;
+    }
     pool->nclients++;
     pool_serve(pool);
     pool_tell_idle(pool, true);

@@ -17,6 +17,13 @@
 /* pool.c */
 /* Nothing is lent and nothing opened while an operator has paused the database. */
 bool pool_is_paused(const struct pool *pool);
+/* NULL: there is none. */
+struct pool *pool_find(struct backend *be, struct slice user, struct slice database, int node);
+
+/* pool_keep.c */
+/* The pool has idle links and no client, perhaps since now: closes others beyond max_pool. The pool
+ * itself stays. */
+void pool_keep_update(struct pool *pool);
 
 /* pool_wait.c */
 /* Puts the request in the line, or notes what is in its way now. */

@@ -563,7 +563,7 @@ START_TEST(what_is_not_built_is_told)
             conf_gen_free(&gen);
             conf_report_fini(&report);
         }
-    conf_test_warns("max_pool = 8\n", CONF_NOTE, 1, "default_pool_size");
+    conf_test_warns("child_life_time = 8\n", CONF_NOTE, 1, "max_clients");
     (void)told; /* 0 on the day when all is built */
 }
 END_TEST
