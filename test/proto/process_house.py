@@ -16,7 +16,7 @@ BIN = os.environ.get("PGPOOL_BIN", "")
 needs_pgpool = pytest.mark.skipif(not os.access(BIN, os.X_OK), reason="PGPOOL_BIN is not set")
 
 WORKER = "pgpool: wait for connection request"
-MONITOR = "pgpool: monitor process"
+MONITOR = "pgpool: monitor process (health check)"
 CONTROL = "pgpool: PCP: wait for connection request"
 LOGGER = "pgpool: logger process"
 
