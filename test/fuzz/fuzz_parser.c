@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "base/arena.h"
+#include "fingerprint.h"
 #include "parser/parser.h"
 #include "parser/sql_cache.h"
 
@@ -87,6 +88,19 @@ static void check_cache(struct arena *a, struct slice text, const struct sql_fac
     sql_cache_free(&c);
 }
 
+/* By hand where the text is plain, and by the scanner: no difference. */
+static void check_fingerprint(struct arena *a, struct slice text)
+{
+    struct sqlfp either = {.seed = 5};
+    struct sqlfp scanned = {.seed = 5};
+    int rc = sqlfp_text(a, text, false, &either);
+
+    require(rc == sqlfp_text(a, text, true, &scanned), "broken for one of two");
+    require(rc == -1 || (either.sum.lo == scanned.sum.lo && either.sum.hi == scanned.sum.hi &&
+                            either.layout == scanned.layout),
+        "another fingerprint without the scanner");
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     /* A copy of exactly that size: the sanitizer sees a read one byte too far. */
@@ -108,6 +122,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_stmt(text, &facts.stmts[i]);
         check_alone(a, text, &facts.stmts[i]);
     }
+    check_fingerprint(a, text);
     check_cache(a, text, &facts);
     arena_free(&a);
     free(copy);

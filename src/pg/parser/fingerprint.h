@@ -13,9 +13,9 @@ struct sqlfp {
     uint64_t seed;   /* given by the caller: a secret one keeps clients from making collisions */
 };
 
-/* Fingerprints `text` with memory of `a`, given back. -1 for a broken token, a zero byte, or no
- * memory. */
-int sqlfp_text(struct arena *a, struct slice text, struct sqlfp *fp);
+/* Fingerprints `text` with memory of `a`, given back; by_scanner: however plain the text is, which
+ * makes no difference but the time. -1 for a broken token, a zero byte, or no memory. */
+int sqlfp_text(struct arena *a, struct slice text, bool by_scanner, struct sqlfp *fp);
 /* The same with a scanner that is open. */
 int sqlfp_scan(struct sqlp *st, struct sqlfp *fp);
 

@@ -211,7 +211,7 @@ const struct sql_facts *sql_cache_get(
     struct sql_cache *c, struct arena *scratch, struct slice text, bool *same_layout)
 {
     struct sqlfp fp = {.seed = c->seed};
-    bool has_fp = sqlfp_text(c->scan, text, &fp) == 0;
+    bool has_fp = sqlfp_text(c->scan, text, false, &fp) == 0;
     struct hash_node *node =
         has_fp ? hash_table_find(&c->table, fp.sum.lo, same_fingerprint, &fp.sum) : NULL;
 

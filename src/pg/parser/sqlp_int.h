@@ -135,6 +135,9 @@ static inline const char *sqlp_word_bytes(const struct sqlp *st, const struct sq
  * starts on st->base; -1 when the arena is exhausted. */
 int sqlscan_token(struct sql_tok *v, void *scanner);
 int sqlscan_open(struct sqlp *st);
+/* The token of a folded word of 2 to KW_MAX_LEN bytes: a key word's (new ones, too), or IDENT. */
+struct kw_key;
+int sqlscan_keyword(const struct kw_key *key);
 
 /* scan_text.c: bodies of strings, comments, U& decoding. */
 const char *sqltext_skip_line_comment(const char *p, const char *end);
