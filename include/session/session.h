@@ -62,6 +62,7 @@ struct sessions {
     uint64_t served;
     uint64_t own_bytes; /* sent to clients by ourselves */
     enum session_stop stop;
+    bool logs_statements; /* as configured: statements or messages are logged */
     struct task publish;
     /* Called when the last client has gone. */
     void (*on_empty)(struct sessions *ss);

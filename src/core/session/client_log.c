@@ -181,10 +181,21 @@ void client_notice(struct client *c, enum log_level level, const char *text)
     client_send(c, &out);
 }
 
+bool sessions_log_statements(const struct conf_gen *gen)
+{
+    const struct conf_session *s = conf_session_of(gen, NULL);
+
+    return s->log_statement || s->log_per_node_statement || s->notice_per_node_statement ||
+           s->log_client_messages || s->log_backend_messages != CONF_MESSAGES_NONE;
+}
+
 bool client_log_statements(struct client *c)
 {
-    const struct conf_session *s = conf_session_of(c->ss->gen, c->override);
+    const struct conf_session *s;
 
+    if (c->override == NULL && !c->ss->logs_statements && !c->trace.client && c->trace.server == 0)
+        return false; /* asked for every message: by far the most frequent answer */
+    s = conf_session_of(c->ss->gen, c->override);
     client_trace_settings(c);
     return s->log_statement || s->log_per_node_statement || s->notice_per_node_statement;
 }

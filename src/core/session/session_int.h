@@ -263,6 +263,8 @@ void client_log_connection(const struct client *c);
 void client_log_disconnection(const struct client *c);
 void client_log_statement(struct client *c, const char *kind, struct slice sql);
 bool client_log_statements(struct client *c);
+/* True when `gen` has statements or messages logged. */
+bool sessions_log_statements(const struct conf_gen *gen);
 
 /* sessions.c */
 /* The node that a session's own link goes to; VIEW_NO_NODE when there is none. */

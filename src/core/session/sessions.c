@@ -70,6 +70,7 @@ void sessions_init(struct sessions *ss, struct loop *loop, struct proc_env *env)
     ss->env = env;
     ss->gen = env->conf;
     ss->conf = conf_of(env->conf);
+    ss->logs_statements = sessions_log_statements(env->conf);
     list_init(&ss->clients);
     prep_store_init(&ss->preps);
     share_wait_init(ss);
@@ -114,6 +115,7 @@ void sessions_set_conf(struct sessions *ss, const struct conf_gen *gen)
 {
     ss->gen = gen;
     ss->conf = conf_of(gen);
+    ss->logs_statements = sessions_log_statements(gen);
     backend_set_conf(&ss->be, ss->conf);
     sessions_make_rules(ss);
     backend_tls_set_conf(&ss->be, gen);
