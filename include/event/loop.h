@@ -79,8 +79,9 @@ void task_init(struct task *t, task_fn *fn);
 void task_post(struct loop *lp, struct task *t);
 void task_cancel(struct task *t);
 
-/* Readiness of one descriptor. */
-enum io_events { IO_READ = UV_READABLE, IO_WRITE = UV_WRITABLE };
+/* Readiness of one descriptor. IO_GONE: the other side sends nothing more, or the connection broke;
+ * it stays so, so who is told must not go on asking. */
+enum io_events { IO_READ = UV_READABLE, IO_WRITE = UV_WRITABLE, IO_GONE = UV_DISCONNECT };
 
 struct io;
 typedef void io_fn(struct io *io, int events);
@@ -95,7 +96,8 @@ struct io {
 
 /* Watches `fd` (non-blocking, not taken over). No interest yet. */
 void io_open(struct loop *lp, struct io *io, int fd, io_fn *fn);
-/* Sets the interest: IO_READ, IO_WRITE, both or 0. An error or hang-up counts as readable. */
+/* Sets the interest: IO_READ, IO_WRITE and IO_GONE in any combination, or 0. An error counts as all
+ * that is wanted. */
 void io_want(struct io *io, int events);
 /* Stops watching; the descriptor may be closed or given away at once. `closed` is called later, and
  * only then may the memory of `io` go. */

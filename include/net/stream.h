@@ -24,6 +24,10 @@ struct stream_ops {
     void (*on_drained)(struct stream *s);
     /* After stream_close: the memory may go. */
     void (*on_closed)(struct stream *s);
+    /* While reading is off: the other side sends nothing more (bytes that were not read yet may
+     * still be there), or the connection broke. Told once until reading is on again. May be NULL.
+     */
+    void (*on_hung_up)(struct stream *s, bool is_broken);
 };
 
 struct stream {
@@ -34,6 +38,7 @@ struct stream {
     int fd;          /* -1 when closed */
     bool reading;
     bool send_failed;
+    bool hung_up; /* on_hung_up was called since reading went off */
 };
 
 /* Takes over connected, non-blocking `fd`; reading is on. */

@@ -106,12 +106,45 @@ static void client_on_end(struct client *c, int errnum)
         client_close(c);
 }
 
+/* While its input waits the client may go. Whoever waits for a link has nothing running: its place
+ * in the queue is for others. What runs may end, as with a client that closed its sending half. */
+static void client_on_hung_up(struct stream *s, bool is_broken)
+{
+    struct client *c = client_of_stream(s);
+
+    switch ((enum client_phase)c->phase) {
+    case CL_STARTUP:
+    case CL_LOGIN:
+        client_close(c);
+        break;
+    case CL_ACTIVE:
+        if (is_broken || (c->is_parked && c->target == NULL && !c->is_half_closed)) {
+            client_leave(c);
+        } else if (c->is_parked && !c->is_half_closed) {
+            c->is_hung_up = true;
+            client_set_timer(c, CLIENT_HALF_CLOSED_MS);
+        }
+        break;
+    case CL_CLOSING:
+        if (is_broken)
+            client_close(c);
+        break;
+    case CL_CLOSED:
+        break;
+    }
+}
+
 static void client_on_readable(struct stream *s)
 {
     struct client *c = client_of_stream(s);
     char *buf = c->ss->be.read_buf;
     size_t carried = buf_unread(&c->carry);
     ssize_t n;
+
+    if (c->is_parked && c->phase == CL_ACTIVE) {
+        stream_pause(s); /* it has its time when what is parked has had its own */
+        return;
+    }
 
     if (c->phase == CL_CLOSING) {
         if (client_discard_input(c))
@@ -152,7 +185,8 @@ static void client_on_drained(struct stream *s)
 
 static const struct stream_ops client_stream_ops = {.on_readable = client_on_readable,
     .on_drained = client_on_drained,
-    .on_closed = client_on_closed};
+    .on_closed = client_on_closed,
+    .on_hung_up = client_on_hung_up};
 
 static void client_on_timer(struct timer *t)
 {
@@ -172,7 +206,7 @@ static void client_on_timer(struct timer *t)
         client_end_text(c, "57014", "canceling authentication due to timeout");
         break;
     case CL_ACTIVE:
-        if (c->is_half_closed)
+        if (c->is_half_closed || c->is_hung_up)
             client_leave(c);
         else
             client_limits_on_timer(c);
@@ -247,7 +281,7 @@ void client_leave(struct client *c)
         client_end(c, NULL); /* the rest of a reply is still on its way to a slow reader */
         return;
     }
-    client_drop_link(c, c->body_left == 0 && buf_unread(&c->carry) == 0);
+    client_drop_link(c, c->body_left == 0 && (c->is_parked || buf_unread(&c->carry) == 0));
     client_close(c);
 }
 

@@ -231,7 +231,10 @@ static void feed_park(struct client *c, const char *p, const char *end)
 
     buf_put(&c->carry, p, (size_t)(end - p));
     c->is_parked = true;
-    stream_pause(&c->stream);
+    /* Most have nothing more to say until they are answered: reading stays on, and if something
+     * comes it is switched off then (client_on_readable). TLS may hold input that was read. */
+    if (stream_is_tls(&c->stream))
+        stream_pause(&c->stream);
     /* The server may sit on its replies until it is asked for them. */
     if (c->target != NULL && expect_needs_sync(&c->target->expect)) {
         wire_put_empty(&out, FE_FLUSH);

@@ -114,7 +114,7 @@ static void limits_arm(struct client *c, const struct deadline *d)
 
 static bool limits_apply(const struct client *c)
 {
-    return !c->is_half_closed && (c->phase == CL_ACTIVE || c->phase == CL_LOGIN);
+    return !c->is_half_closed && !c->is_hung_up && (c->phase == CL_ACTIVE || c->phase == CL_LOGIN);
 }
 
 void client_limits_on_busy(struct client *c)

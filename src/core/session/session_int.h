@@ -54,6 +54,7 @@ struct client {
     bool is_unix;
     bool is_parked;      /* input waits until the link is quiet */
     bool is_half_closed; /* the client sends nothing more */
+    bool is_hung_up;     /* so it is, seen while what it sent before was not read yet */
     bool is_proved; /* it has proved to be the user of its pool: any link of that user will do */
     bool asked_tls;
     bool asked_gss;

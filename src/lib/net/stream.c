@@ -5,6 +5,7 @@
 #include "net/stream.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -18,11 +19,30 @@
 
 static void stream_update_interest(struct stream *s)
 {
-    int events = s->reading ? IO_READ : 0;
+    int events = 0;
 
+    if (s->reading)
+        events = IO_READ;
+    else if (s->ops->on_hung_up != NULL && !s->hung_up)
+        events = IO_GONE;
     if (stream_is_clogged(s))
         events |= IO_WRITE;
     io_want(&s->io, events);
+}
+
+/* Not only has the other side finished sending: nothing reaches it any more. */
+static bool stream_is_broken(const struct stream *s)
+{
+    struct pollfd p = {.fd = s->fd, .events = 0};
+
+    return poll(&p, 1, 0) == 1 && (p.revents & POLLERR) != 0;
+}
+
+static void stream_on_gone(struct stream *s)
+{
+    s->hung_up = true;
+    stream_update_interest(s);
+    s->ops->on_hung_up(s, stream_is_broken(s));
 }
 
 static void stream_on_writable(struct stream *s)
@@ -59,6 +79,8 @@ static void stream_on_io(struct io *io, int events)
     }
     if ((events & IO_READ) != 0 && s->reading)
         s->ops->on_readable(s);
+    else if ((events & IO_GONE) != 0 && !s->reading && !s->hung_up && s->ops->on_hung_up != NULL)
+        stream_on_gone(s);
 }
 
 static void stream_init(struct loop *lp, struct stream *s, int fd, const struct stream_ops *ops)
@@ -68,6 +90,7 @@ static void stream_init(struct loop *lp, struct stream *s, int fd, const struct 
     s->tls = NULL;
     s->fd = fd;
     s->send_failed = false;
+    s->hung_up = false;
     io_open(lp, &s->io, fd, stream_on_io);
 }
 
@@ -160,6 +183,7 @@ void stream_resume(struct stream *s)
     if (s->reading || s->fd == -1)
         return;
     s->reading = true;
+    s->hung_up = false;
     stream_update_interest(s);
     if (IS_TLS(s))
         tls_on_resumed(s);

@@ -36,6 +36,7 @@ LEAVES = {
     "copy_in": [query("copy pool_van from stdin /* van */")],
     "copy_out": [query("copy (select generate_series(1, 100000000)) to stdout /* van */")],
     "pipeline": [pg("select 1"), SYNC, pg("select pg_sleep(60) /* van */"), SYNC, pg("select 3"), SYNC],
+    "parked_behind": [query("select pg_sleep(60) /* van */"), query("begin"), query("select 2")],
     "half_a_message": [query("select 1 /* van */"), query("select 2")[:7]],
     "virtual_begin": [query("begin")],
     "lock": [query("begin; lock table pool_van; select 1 /* van */")],
@@ -149,9 +150,10 @@ def test_cancel_of_a_waiting_client(pg, pool):
         w.bye()
 
 
-@pytest.mark.xfail(strict=False, reason="a reset is noticed when it is the client's turn (plan, C)")
-def test_waiting_client_vanishes(pg, pool):
-    """Its place in the queue is given up; what it asked for never runs."""
+@pytest.mark.parametrize("more", [b"", query("select 'behind'") * 3], ids=["waits", "sent_more"])
+@pytest.mark.parametrize("how", ["close", "reset"])
+def test_waiting_client_vanishes(pg, pool, how, more):
+    """It is noticed at once: its place in the queue and its row are free, and what it asked for never runs."""
     pg.rows("create table if not exists van_queue(a int)")
     pg.rows("truncate van_queue")
     holders, (watcher, *waiting) = hold_all_links(pool, 7)
@@ -159,8 +161,10 @@ def test_waiting_client_vanishes(pg, pool):
         w.send(query(f"insert into van_queue values ({i})"))
     waits.wait_for("all wait", lambda: shown(watcher).count("waiting") == 6)
     for w in waiting[::2]:
-        w.reset()
-    waits.wait_for("pgpool has noticed", lambda: len(shown(watcher)) == 1 + LINKS + 3)
+        if more:
+            w.send(more)
+        w.reset() if how == "reset" else w.sock.close()
+    waits.wait_for("pgpool has noticed", lambda: len(shown(watcher)) == 1 + LINKS + 3, 3)
     for h in holders:
         h.rows("commit")
     for w in waiting[1::2]:
@@ -169,6 +173,35 @@ def test_waiting_client_vanishes(pg, pool):
     assert [r[0] for r in pg.rows("select a from van_queue order by a")] == [b"1", b"3", b"5"]
     for w in (watcher, *holders):
         w.bye()
+
+
+def cpu_seconds(pid: int) -> float:
+    with open(f"/proc/{pid}/stat", encoding="ascii") as f:
+        fields = f.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.mark.parametrize("how", ["waits", "half_closed"])
+def test_waiting_costs_nothing(pg, pool, how):
+    """Input that waits to be read, or its end, does not keep the worker busy."""
+    holders, (c,) = hold_all_links(pool, 1)
+    if how == "waits":
+        c.send(query("select 'waits'"), *[query(f"select {i}") for i in range(2000)])
+        replies = 2001
+    else:
+        c = holders.pop()
+        c.send(query("select pg_sleep(2)"), query("begin"))
+        c.half_close()
+        replies = 1
+    pid = workers(pool)[0]
+    before = cpu_seconds(pid)
+    assert c.is_quiet(1.2)
+    assert cpu_seconds(pid) - before < 0.5
+    for h in holders:
+        h.rows("commit")
+    assert not states(c.ready(replies))
+    for w in (c, *holders):
+        w.sock.close()
 
 
 def shown(watcher: Wire) -> list[str]:
