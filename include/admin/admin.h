@@ -33,6 +33,10 @@ enum admin_kind {
     ADMIN_KIND_NONE,   /* not for us */
     ADMIN_KIND_BAD,    /* begins with PGPOOL, but cannot be understood: admin_run says why */
     ADMIN_KIND_REPORT, /* SHOW POOL_... */
+    /* SHOW, SET and RESET pool_mode: the session's own */
+    ADMIN_KIND_MODE_SHOW,
+    ADMIN_KIND_MODE_SET,
+    ADMIN_KIND_MODE_RESET,
 #define ADMIN_COMMAND(SYM, sym, words, arguments, privilege, tag) ADMIN_KIND_##SYM,
 #include "admin/commands.def"
 #undef ADMIN_COMMAND

@@ -135,6 +135,10 @@ struct err;
 typedef enum admin_order_state admin_order_fn(
     void *ctx, const struct admin_order *order, struct err *err);
 
+/* The pool mode of the asking session, by name. With `wanted`, a name or "" for the one that is
+ * configured, it is changed first; NULL: that was refused, and *err says why. */
+typedef const char *admin_mode_fn(void *ctx, const char *wanted, struct err *err);
+
 struct admin_sources {
     const struct conf_gen *gen;
     struct conf_override **ov; /* of the asking session; NULL: it has none (PCP, HTTP) */
@@ -154,6 +158,8 @@ struct admin_sources {
     void *explain_ctx;
     admin_order_fn *order; /* NULL: orders are not taken here */
     void *order_ctx;
+    admin_mode_fn *mode; /* NULL: there is no session */
+    void *mode_ctx;
 };
 
 #endif

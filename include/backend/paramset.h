@@ -20,6 +20,8 @@ void paramset_free(struct paramset *ps);
 /* Sets or replaces. Names compare case-insensitively, as PostgreSQL's do. Returns true when the
  * value is new. */
 bool paramset_set(struct paramset *ps, struct slice name, struct slice value);
+/* Takes the name out, if it is there. */
+void paramset_drop(struct paramset *ps, struct slice name);
 /* The value, or a slice with p == NULL. */
 struct slice paramset_get(const struct paramset *ps, struct slice name);
 /* Walks: start with *at = 0; false at the end. */

@@ -125,6 +125,7 @@ struct client_row {
     uint8_t user_len;
     uint8_t database_len;
     uint8_t application_len;
+    uint8_t pool_mode; /* enum conf_pool_mode, as the session has it */
 } __attribute__((aligned(64)));
 
 _Static_assert(PIN_REASON_COUNT <= 16, "client_row.pins");

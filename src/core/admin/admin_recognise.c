@@ -39,6 +39,28 @@ static bool at_end(struct slice rest, struct admin_token *t)
     return t->kind == ADMIN_TOKEN_END;
 }
 
+static bool take_assignment(struct slice *rest, struct admin_cmd *cmd, struct admin_token *t);
+
+/* pool_mode alone among what looks like a setting of the server. */
+static bool recognise_mode(struct slice rest, struct admin_cmd *cmd, enum admin_kind kind)
+{
+    struct admin_token t = admin_lex(&rest);
+
+    if (kind == ADMIN_KIND_MODE_SET && admin_token_is_word(&t, "session"))
+        t = admin_lex(&rest);
+    if (admin_token_name(&t, cmd->name, sizeof cmd->name) < 0 ||
+        strcmp(cmd->name, "pool_mode") != 0)
+        return false;
+    cmd->value = slice_of("", 0);
+    cmd->is_default = false;
+    if (kind == ADMIN_KIND_MODE_SET && !take_assignment(&rest, cmd, &t))
+        return false;
+    if (!at_end(rest, &t))
+        return false;
+    cmd->kind = kind;
+    return true;
+}
+
 static bool recognise_show(struct slice rest, struct admin_cmd *cmd)
 {
     struct admin_token t = admin_lex(&rest);
@@ -219,19 +241,22 @@ static void recognise_pgpool(struct slice rest, struct admin_cmd *cmd)
     bad(cmd, &t);
 }
 
-/* Two bytes are enough to refuse nearly every statement there is: neither "sh" nor "pg", and no
- * blank or comment in front of something else. */
+/* Three bytes are enough to refuse nearly every statement there is: neither "sh", "pg", "set" nor
+ * "res", and no blank or comment in front of something else. */
 static bool may_be_ours(struct slice sql)
 {
     char first;
     char second;
 
-    if (sql.n < 2)
+    if (sql.n < 3)
         return false;
     first = (char)(sql.p[0] | 0x20);
     second = (char)(sql.p[1] | 0x20);
     if (first < 'a' || first > 'z')
         return true;
+    if (second == 'e')
+        return (first == 's' && (sql.p[2] | 0x20) == 't') ||
+               (first == 'r' && (sql.p[2] | 0x20) == 's');
     return (first == 's' && second == 'h') || (first == 'p' && second == 'g');
 }
 
@@ -246,7 +271,11 @@ bool admin_recognise(struct slice sql, struct admin_cmd *cmd)
     if (t.kind != ADMIN_TOKEN_WORD)
         return false;
     if (admin_token_is_word(&t, "show"))
-        return recognise_show(sql, cmd);
+        return recognise_show(sql, cmd) || recognise_mode(sql, cmd, ADMIN_KIND_MODE_SHOW);
+    if (admin_token_is_word(&t, "set"))
+        return recognise_mode(sql, cmd, ADMIN_KIND_MODE_SET);
+    if (admin_token_is_word(&t, "reset"))
+        return recognise_mode(sql, cmd, ADMIN_KIND_MODE_RESET);
     if (!admin_token_is_word(&t, "pgpool"))
         return false;
     cmd->name[0] = '\0';

@@ -35,6 +35,11 @@ static const char *const link_status_texts[LINK_STATE_COUNT] = {
 #undef TEXT
 };
 
+/* By enum conf_pool_mode. */
+static const char *const pool_mode_texts[] = {[CONF_POOL_SESSION] = "session",
+    [CONF_POOL_TRANSACTION] = "transaction",
+    [CONF_POOL_STATEMENT] = "statement"};
+
 static const char *const wait_reason_texts[WAIT_REASON_COUNT] = {
 #define TEXT(sym, text) text,
     WAIT_REASONS(TEXT)
@@ -354,6 +359,7 @@ void admin_rows_clients(const struct admin_sources *src, struct admin_rows *out)
         admin_put_static(out, c.pins != 0 ? "true" : "false");
         admin_put_pins(out, c.pins);
         admin_put_statement(src, client_row_user(&c), c.statement, sizeof c.statement, out);
+        admin_put_static(out, text_of(pool_mode_texts, 3, c.pool_mode));
     }
 }
 

@@ -62,6 +62,7 @@ static admin_rows_fn *const report_rows[ADMIN_REPORT_COUNT] = {
 
 static const char *const explain_columns[] = {
     "node_id", "role", "class", "reason", "tables", "functions"};
+static const char *const mode_columns[] = {"pool_mode"};
 static const char *const setting_columns[] = {"item", "value", "description"};
 
 /* What a command is run with. */
@@ -76,6 +77,7 @@ typedef int run_fn(struct run *r);
 #define ADMIN_COMMAND(SYM, sym, words, arguments, privilege, tag) static run_fn admin_run_##sym;
 #include "admin/commands.def"
 #undef ADMIN_COMMAND
+static run_fn run_mode;
 
 static const struct command {
     enum admin_privilege privilege;
@@ -83,6 +85,9 @@ static const struct command {
     const char *tag;
     run_fn *run;
 } commands[ADMIN_KIND_COUNT] = {
+    [ADMIN_KIND_MODE_SHOW] = {ADMIN_MAY_ANYONE, "pool_mode", NULL, run_mode},
+    [ADMIN_KIND_MODE_SET] = {ADMIN_MAY_ANYONE, "pool_mode", "SET", run_mode},
+    [ADMIN_KIND_MODE_RESET] = {ADMIN_MAY_ANYONE, "pool_mode", "RESET", run_mode},
 #define ADMIN_COMMAND(SYM, sym, words, arguments, privilege, tag)                                  \
     [ADMIN_KIND_##SYM] = {ADMIN_MAY_##privilege, words, tag, admin_run_##sym},
 #include "admin/commands.def"
@@ -202,6 +207,36 @@ static int admin_run_reset(struct run *r)
     if (r->src->ov == NULL)
         return no_session(r->err);
     return conf_override_reset(r->src->ov, r->cmd->name, r->err);
+}
+
+/* SHOW, SET and RESET pool_mode. */
+static int run_mode(struct run *r)
+{
+    const char *wanted = r->cmd->kind == ADMIN_KIND_MODE_SHOW ? NULL : "";
+    struct admin_rows rows;
+    const char *mode;
+
+    if (r->src->mode == NULL)
+        return no_session(r->err);
+    if (r->cmd->kind == ADMIN_KIND_MODE_SET && !r->cmd->is_default) {
+        wanted = value_text(r->cmd->value, r->res->arena);
+        if (wanted == NULL)
+            return too_long(r->err);
+        if (wanted[0] == '\0')
+            wanted = " "; /* no mode is called so, and "" means the configured one */
+    }
+    mode = r->src->mode(r->src->mode_ctx, wanted, r->err);
+    if (mode == NULL)
+        return -1;
+    if (r->cmd->kind != ADMIN_KIND_MODE_SHOW)
+        return 0;
+    r->res->columns = mode_columns;
+    r->res->ncolumns = COUNT_OF(mode_columns);
+    admin_rows_init(&rows, r->res);
+    admin_row_begin(&rows);
+    admin_put_static(&rows, mode);
+    admin_rows_end(&rows);
+    return rows.full ? too_long(r->err) : 0;
 }
 
 static int admin_run_cache_delete(struct run *r)
@@ -392,6 +427,10 @@ int admin_encode_describe(const struct admin_cmd *cmd, struct buf *out, struct e
         return bad_syntax(cmd, err);
     if (cmd->kind == ADMIN_KIND_EXPLAIN) {
         wire_put_row_description(out, explain_columns, COUNT_OF(explain_columns), ADMIN_TEXT_OID);
+        return 0;
+    }
+    if (cmd->kind == ADMIN_KIND_MODE_SHOW) {
+        wire_put_row_description(out, mode_columns, COUNT_OF(mode_columns), ADMIN_TEXT_OID);
         return 0;
     }
     if (cmd->kind != ADMIN_KIND_SHOW) {

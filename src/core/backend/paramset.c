@@ -43,6 +43,23 @@ struct slice paramset_get(const struct paramset *ps, struct slice name)
     return slice_of(NULL, 0);
 }
 
+void paramset_drop(struct paramset *ps, struct slice name)
+{
+    struct slice n;
+    struct slice v;
+    uint32_t at = 0;
+    uint32_t start = 0;
+
+    while (paramset_next(ps, &at, &n, &v)) {
+        if (name_eq(n, name)) {
+            memmove(ps->data + start, ps->data + at, ps->len - at);
+            ps->len -= at - start;
+            return;
+        }
+        start = at;
+    }
+}
+
 bool paramset_set(struct paramset *ps, struct slice name, struct slice value)
 {
     struct slice n;

@@ -27,6 +27,7 @@ void feed_put(struct feed_run *run, const char *p, size_t n)
 
 static void feed_send(struct client *c, const char *p, size_t n)
 {
+    c->has_spoken = true;
     client_stats_on_bytes_in(&c->stats, n);
     if (link_send(c->target, p, n) == 0 && stream_is_clogged(&c->target->stream))
         stream_pause(&c->stream);

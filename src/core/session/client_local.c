@@ -58,7 +58,9 @@ bool client_local_is_likely(struct slice sql)
     c = (char)(p[1] | 0x20);
     switch (*p | 0x20) {
     case 's':
-        return c == 'h';
+        return c == 'h' || (c == 'e' && (p[2] | 0x20) == 't');
+    case 'r':
+        return c == 'e' && (p[2] | 0x20) == 's';
     case 'p':
         return c == 'g';
     case '/' | 0x20:
@@ -97,6 +99,8 @@ static void local_sources(struct client *c, struct admin_sources *src)
     src->explain_ctx = c;
     src->order = client_orders_run;
     src->order_ctx = c;
+    src->mode = share_mode_run;
+    src->mode_ctx = c;
 }
 
 /* Runs one command; on failure *err is set. */

@@ -158,6 +158,11 @@ void client_login_begin(struct client *c, const struct startup *st, struct slice
     login->req.on_turn = login_on_turn;
     login->req.owner = c;
     login->req.ops = &client_link_ops;
+    err_clear(&err);
+    if (share_mode_take(c, &err) == -1) {
+        client_end(c, &err);
+        return;
+    }
     share_login_begin(c);
     client_auth_begin(c);
 }

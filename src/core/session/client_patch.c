@@ -112,6 +112,16 @@ bool client_patch_repair(struct client *c)
     return repair;
 }
 
+void client_patch_params(const struct client *c, struct paramset *params)
+{
+    struct slice name;
+    struct slice value;
+    uint32_t at = 0;
+
+    while (c->patch != NULL && paramset_next(&c->patch->wants, &at, &name, &value))
+        (void)paramset_set(params, name, value);
+}
+
 void client_patch_free(struct client *c)
 {
     struct client_patch *p = c->patch;

@@ -56,6 +56,7 @@ void client_row_login(struct client *c)
     row->balance_node = row->node;
     row->link_row = c->link == NULL ? ROWS_NO_ROW : c->link->row;
     row->is_superuser = c->pool->is_superuser;
+    row->pool_mode = (uint8_t)share_mode_of(c);
     client_row_set_names(row, pool_user(c->pool).p, c->pool->user_len, pool_database(c->pool).p,
         c->pool->database_len, app.p == NULL ? "" : app.p, app.n);
     shm_write_end(&row->seq);

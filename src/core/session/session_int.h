@@ -41,6 +41,7 @@ struct client_login {
     struct buf packet; /* the startup packet: `startup` points into it */
     struct slice unknown[8];
     unsigned nunknown;
+    int8_t pool_mode;         /* asked for; SHARE_MODE_NONE: the configured one */
     bool is_negotiated;       /* NegotiateProtocolVersion was sent or is not due */
     bool is_auth_told;        /* AuthenticationOk was sent */
     bool is_settled;          /* something was sent: it is too late to negotiate the protocol */
@@ -54,6 +55,7 @@ struct client {
     bool is_unix;
     bool is_parked;      /* input waits until the link is quiet */
     bool is_half_closed; /* the client sends nothing more */
+    bool has_spoken;     /* something of its session was sent to its own link */
     bool is_hung_up;     /* so it is, seen while what it sent before was not read yet */
     bool is_proved; /* it has proved to be the user of its pool: any link of that user will do */
     bool asked_tls;
@@ -200,6 +202,8 @@ void client_patch_on_parameter(struct client *c, struct slice name, struct slice
 void client_patch_on_tag(struct client *c, struct slice tag);
 /* The link is quiet: repairs what a RESET undid. True when it sent something. */
 bool client_patch_repair(struct client *c);
+/* Sets in `params` what was SET in place of start-up parameters. */
+void client_patch_params(const struct client *c, struct paramset *params);
 void client_patch_free(struct client *c);
 
 /* client_adrift.c */

@@ -57,6 +57,7 @@ static void turn_free(struct share *s)
     buf_free(&t->retry);
     buf_free(&t->early);
     mem_free(t->last_words);
+    mem_free(t->refusal);
     mem_free(t);
 }
 

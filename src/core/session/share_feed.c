@@ -5,10 +5,14 @@
 
 #include <string.h>
 
+#include "base/mem.h"
 #include "config/conf.h"
 #include "wire/writer.h"
 
 #include "share_int.h"
+
+/* Fails on every server, and says why in its log. */
+const char share_refused_query[] = "SELECT pg_catalog." SHARE_REFUSED_FUNCTION "()";
 
 /* An error in answer to a query that goes no further. */
 static void tell_query(struct client *c, const struct err *err)
@@ -40,8 +44,8 @@ static bool virtual_begin(struct client *c, struct slice sql, const struct sql_s
     struct share *s = c->share;
     const struct sql_facts facts = {.status = SQL_OK, .nstmts = 1, .stmts = st};
 
-    if (!c->ss->conf->virtual_begin || s->is_virtual || s->is_lost || st->tx.op != SQL_TX_BEGIN ||
-        st->tx.isolation == SQL_ISO_SERIALIZABLE)
+    if (!c->ss->conf->virtual_begin || s->mode == CONF_POOL_STATEMENT || s->is_virtual ||
+        s->is_lost || st->tx.op != SQL_TX_BEGIN || st->tx.isolation == SQL_ISO_SERIALIZABLE)
         return false;
     client_stats_on_query(c);
     buf_put(&s->turn->begin, sql.p, sql.n);
@@ -103,19 +107,40 @@ static bool answer_virtually(struct client *c, struct slice sql, const struct sq
     return true;
 }
 
+/* Does a string begin a transaction, and is one open behind it? */
+static bool begins_transaction(const struct sql_facts *facts, bool *is_open)
+{
+    bool begins = false;
+    uint32_t i;
+
+    *is_open = false;
+    for (i = 0; i < facts->nstmts; i++)
+        switch (facts->stmts[i].tx.op) {
+        case SQL_TX_BEGIN:
+            begins = *is_open = true;
+            break;
+        case SQL_TX_COMMIT:
+        case SQL_TX_ROLLBACK:
+        case SQL_TX_PREPARE:
+            *is_open = *is_open && (facts->stmts[i].flags & SQL_F_CHAIN) != 0;
+            break;
+        default:
+            break;
+        }
+    return begins;
+}
+
 /* Refuses what the pool's mode or pin_on_session_state does not allow. */
 static bool is_refused(
     struct client *c, const struct share_effects *e, const struct sql_facts *facts, struct err *err)
 {
-    struct share *s = c->share;
-    uint32_t i;
+    bool is_open;
 
     err_clear(err);
-    for (i = 0; s->mode == CONF_POOL_STATEMENT && i < facts->nstmts; i++)
-        if (facts->stmts[i].tx.op == SQL_TX_BEGIN) {
-            err_set(err, "08P01", "transaction blocks not allowed in statement pooling mode");
-            return true;
-        }
+    if (c->share->mode == CONF_POOL_STATEMENT && begins_transaction(facts, &is_open) && is_open) {
+        err_set(err, "08P01", "transaction blocks not allowed in statement pooling mode");
+        return true;
+    }
     if (e->pins != 0 && c->ss->conf->pin_on_session_state == CONF_PIN_ERROR) {
         err_set(err, "0A000", "this statement would tie the session to a server connection");
         err_hint(err, "It leaves state in the server session that transaction pooling cannot move. "
@@ -136,11 +161,46 @@ static void fail_transaction(struct client *c)
         s->is_lost = true;
         buf_free(&s->turn->begin);
     } else if (s->phase == SHARE_ATTACHED && c->link->tx_status == 'T') {
-        share_put_own_query(c, &run,
-            slice_of_str("SELECT pg_catalog.a_statement_of_this_transaction_was_refused()"));
+        share_put_own_query(c, &run, slice_of_str(share_refused_query));
         c->link->must_clean = true;
         feed_flush(c, &run);
     }
+}
+
+/* Amid a sequence the server is made to fail instead, for it has to skip what follows and to undo
+ * what was done; its error goes to the client in our words (share_link.c). */
+static enum feed_step share_refuse(struct client *c, struct feed_run *run, const struct err *err)
+{
+    struct share *s = c->share;
+    struct buf out = {0};
+    uint32_t at = wire_begin(&out, FE_PARSE);
+
+    buf_put(&out, SHARE_REFUSED_NAME, sizeof SHARE_REFUSED_NAME);
+    buf_put(&out, share_refused_query, strlen(share_refused_query) + 1);
+    buf_put_u16(&out, 0);
+    wire_end(&out, at);
+    link_expect(c->link, OP_PARSE);
+    feed_put(run, out.data, out.len);
+    buf_free(&out);
+    if (s->turn->refusal == NULL) {
+        s->turn->refusal = mem_alloc(sizeof *s->turn->refusal);
+        *s->turn->refusal = *err;
+    }
+    return FEED_PUT;
+}
+
+/* In statement mode a string may have a transaction of its own; should it fail in it, or should
+ * what was not looked at begin one, that is ended before the client is told that all is done. */
+static void watch_transaction(struct client *c, const struct sql_facts *facts)
+{
+    struct share *s = c->share;
+    bool is_open;
+
+    if (s->mode != CONF_POOL_STATEMENT ||
+        (facts != NULL && facts->nstmts > 0 && !begins_transaction(facts, &is_open)))
+        return;
+    s->hold = true;
+    c->link->hold_ready = true;
 }
 
 /* A transaction died with its link while nothing was under way: the next statement is told so,
@@ -194,6 +254,7 @@ static enum feed_step unread_query(
         share_note_unread(c);
     if (c->balance != NULL)
         c->balance->rs.wrote_in_session = true;
+    watch_transaction(c, NULL);
     note_query(c, sql);
     return FEED_PASS;
 }
@@ -242,6 +303,7 @@ static enum feed_step share_query(
     share_names_before_sql(c, run, facts);
     share_note(c, sql, facts);
     share_route_note(c, sql);
+    watch_transaction(c, facts);
     note_query(c, sql);
     return FEED_PASS;
 }
@@ -382,7 +444,10 @@ static enum feed_step share_extended(struct client *c, struct feed_run *run, cha
     } else if (s->phase != SHARE_ATTACHED || is_full_of_pending(c)) {
         return FEED_PARK;
     }
-    step = send_extended(c, run, type, msg, is_whole);
+    if (type == FE_PARSE && is_whole && c->server_batch && parse_is_refused(c, msg, &err))
+        step = share_refuse(c, run, &err);
+    else
+        step = send_extended(c, run, type, msg, is_whole);
     if (step == FEED_CARRY)
         return step;
     c->server_batch = type != FE_SYNC && (c->server_batch || type != FE_FLUSH);

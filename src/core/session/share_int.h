@@ -115,6 +115,7 @@ struct share_turn {
     int64_t not_before_us;     /* of the next try */
     struct list homeless_node; /* ss->homeless: waits for a primary; or ss->queued */
     struct err *last_words;    /* of the server, when it ends; NULL mostly */
+    struct err *refusal; /* what the client is told instead of what the server says; NULL mostly */
     struct share_pending *pending;
     struct share_portal *portals;
     struct share_name *dropped;   /* by DEALLOCATE in this exchange */
@@ -220,6 +221,19 @@ void share_login_done(struct client *c);
 /* SYNCING during the login is over. */
 void share_login_synced(struct client *c);
 
+/* Makes c->share: nothing borrowed, `params` as settings. False when they cannot be. */
+bool share_new(
+    struct client *c, const struct paramset *params, enum conf_pool_mode mode, uint32_t version);
+
+/* share_mode.c: the session's own pool mode */
+#define SHARE_MODE_NONE (-1)
+/* Takes pool_mode out of the start-up parameters. -1: its value is no mode, or not allowed. */
+int share_mode_take(struct client *c, struct err *err);
+/* enum conf_pool_mode */
+int share_mode_of(const struct client *c);
+/* An admin_mode_fn whose ctx is the client. */
+const char *share_mode_run(void *ctx, const char *wanted, struct err *err);
+
 /* share_link.c: what a borrowed link says */
 extern const struct link_owner_ops share_link_ops;
 
@@ -232,6 +246,12 @@ void share_fail_parked(struct client *c, const struct err *err);
 void share_send_again(struct client *c);
 /* The same after a while: when there is a primary. The link is given back. */
 void share_send_later(struct client *c);
+
+/* share_feed.c: a statement that is refused here in the midst of a sequence is replaced by one that
+ * no server can parse. */
+#define SHARE_REFUSED_NAME     "pgp_refused"
+#define SHARE_REFUSED_FUNCTION "a_statement_of_this_transaction_was_refused"
+extern const char share_refused_query[];
 
 /* share_begin.c: where an exchange goes */
 /* `facts` may be NULL (not looked at); they are those of the last parse afterwards. `is_alone`: it
@@ -272,6 +292,8 @@ void share_settle(struct client *c);
 void share_state_free(struct client *c);
 /* A transaction of which no server knows is over. */
 void share_end_lost(struct share *s);
+/* ROLLBACK was sent for it: its settings are those from before. */
+void share_roll_back(struct client *c);
 /* The client's row and the link's say what ties them. */
 void share_show_pins(struct client *c);
 
@@ -282,6 +304,9 @@ void share_vars_clear(struct share_vars *v);
 bool share_vars_note(struct share *s, const struct sql_stmt *st, struct slice text);
 /* A call of set_config() with literals, as written. */
 bool share_vars_note_call(struct share *s, struct slice call);
+/* One word of "options": white space ends it, a backslash takes the next character as it is.
+ * Returns where to go on. */
+const char *share_options_word(const char *p, const char *end, struct buf *word);
 /* Start-up parameters as settings; false when they cannot be. */
 bool share_vars_of_startup(
     struct varset_store *store, const struct paramset *params, struct varset **out);

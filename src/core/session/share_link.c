@@ -190,6 +190,32 @@ static void on_repaired(struct client *c)
     finish(c);
 }
 
+/* Statement mode: a transaction is open, or failed, where none may be. A client that was told so
+ * already is sent away. */
+static void end_transaction(struct client *c)
+{
+    struct share *s = c->share;
+    struct feed_run run = {0};
+    struct buf out = {0};
+    struct err err;
+
+    err_clear(&err);
+    err_set(&err, "08P01", "transaction blocks not allowed in statement pooling mode");
+    if (!s->owes_ready) {
+        err.severity = ERR_FATAL;
+        client_end(c, &err);
+        return;
+    }
+    if (c->link->tx_status == 'T') {
+        wire_put_err(&out, &err);
+        client_send(c, &out);
+    }
+    share_put_own_query(c, &run, slice_of_str("ROLLBACK"));
+    share_roll_back(c);
+    s->phase = SHARE_REPAIRING;
+    feed_flush(c, &run);
+}
+
 /* The stale plans go, and the sequence is sent again. */
 static void replan(struct client *c)
 {
@@ -226,6 +252,8 @@ static void on_exchange_over(struct client *c)
     }
     s->turn->nresent = 0;
     s->may_resend = false;
+    mem_free(s->turn->refusal);
+    s->turn->refusal = NULL;
     buf_free(&s->turn->retry);
     if (s->begun_here)
         buf_free(&s->turn->begin);
@@ -240,6 +268,10 @@ static void on_exchange_over(struct client *c)
     client_note_idle(c);
     if (c->balance != NULL)
         share_route_settle(c);
+    if (s->mode == CONF_POOL_STATEMENT && c->link->tx_status != 'I') {
+        end_transaction(c);
+        return;
+    }
     if ((s->reset_seen || s->look_at_pins) && share_repair(c))
         return;
     finish(c);
@@ -364,6 +396,22 @@ static bool is_stale_plan(const struct client *c, const struct errmsg *m)
            memmem(m->whole.p, m->whole.n, routine, sizeof routine) != NULL;
 }
 
+/* The statement was refused here, and the server made to fail in its place. */
+static bool tell_refusal(struct client *c, struct link *link, const struct errmsg *m)
+{
+    struct share *s = c->share;
+    struct buf out = {0};
+
+    if (s->turn->refusal == NULL || !slice_eq_str(m->sqlstate, "42883") ||
+        memmem(m->whole.p, m->whole.n, SHARE_REFUSED_FUNCTION, sizeof SHARE_REFUSED_FUNCTION - 1) ==
+            NULL)
+        return false;
+    wire_put_err(&out, s->turn->refusal);
+    on_bytes(c, link, out.data, out.len);
+    buf_free(&out);
+    return true;
+}
+
 static void keep_words(struct share *s, const struct errmsg *m)
 {
     if (s->turn->last_words == NULL)
@@ -406,7 +454,7 @@ static bool on_error(void *owner, struct link *link, const struct errmsg *m)
         link->hold_ready = true;
         return true;
     }
-    return rename_statement(c, link, m->whole);
+    return tell_refusal(c, link, m) || rename_statement(c, link, m->whole);
 }
 
 /* A row of the catalogue's answers, or of what ties the session. */

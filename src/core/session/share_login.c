@@ -16,33 +16,45 @@
 
 static const struct paramset no_params;
 
+bool share_new(
+    struct client *c, const struct paramset *params, enum conf_pool_mode mode, uint32_t version)
+{
+    struct share *s = mem_alloc_zero(sizeof *s);
+
+    if (!share_vars_of_startup(&c->ss->be.varsets, params, &s->base)) {
+        mem_free(s);
+        return false;
+    }
+    s->vars.client = varset_ref(s->base);
+    s->vars.link = varset_ref(s->base);
+    s->mode = (uint8_t)mode;
+    s->version = version;
+    c->share = s;
+    share_turn_begin(c);
+    return true;
+}
+
 void share_login_begin(struct client *c)
 {
     struct client_login *login = c->login;
     const struct pool_settings *ps =
         pools_conf_find(c->ss->conf, login->startup.database, login->startup.user);
-    struct share *s;
+    enum conf_pool_mode mode = ps->pool_mode;
 
-    if (ps->pool_mode == CONF_POOL_SESSION || login->startup.replication.n > 0)
+    if (login->pool_mode != SHARE_MODE_NONE)
+        mode = (enum conf_pool_mode)login->pool_mode;
+    if (mode == CONF_POOL_SESSION || login->startup.replication.n > 0)
         return;
-    s = mem_alloc_zero(sizeof *s);
-    if (!share_vars_of_startup(&c->ss->be.varsets, &login->params, &s->base)) {
+    if (!share_new(c, &login->params, mode, login->startup.version)) {
         CLIENT_LOG(c, LVL_LOG,
             "user \"%.*s\" keeps a server connection: its start-up options cannot be SET",
             (int)login->startup.user.n, login->startup.user.p);
-        mem_free(s);
         return;
     }
-    s->vars.client = varset_ref(s->base);
-    s->vars.link = varset_ref(s->base);
-    s->mode = (uint8_t)ps->pool_mode;
-    s->version = login->startup.version;
-    c->share = s;
-    share_turn_begin(c);
     login->startup.version = PROTO_3_0;
     login->startup.params = &no_params;
     login->req.is_shared = true;
-    login->req.vars = s->base;
+    login->req.vars = c->share->base;
 }
 
 bool share_login_granted(struct client *c)

@@ -432,6 +432,15 @@ void share_end_lost(struct share *s)
     share_portals_free(s);
 }
 
+void share_roll_back(struct client *c)
+{
+    struct share *s = c->share;
+
+    roll_back(s);
+    share_end_lost(s);
+    varset_assign(&c->link->vars, s->vars.link);
+}
+
 void share_state_free(struct client *c)
 {
     struct share *s = c->share;

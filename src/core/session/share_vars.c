@@ -213,8 +213,7 @@ static bool startup_put(struct varset **out, struct slice name, struct slice val
     return ok;
 }
 
-/* One word of "options": white space ends it, a backslash takes the next character as it is. */
-static const char *options_word(const char *p, const char *end, struct buf *word)
+const char *share_options_word(const char *p, const char *end, struct buf *word)
 {
     while (p < end && isspace((unsigned char)*p))
         p++;
@@ -253,7 +252,7 @@ static bool startup_options(struct varset **out, struct slice options)
 
     while (ok && p < end) {
         buf_clear(&word);
-        p = options_word(p, end, &word);
+        p = share_options_word(p, end, &word);
         if (word.len == 0)
             break;
         if (expects_value) {

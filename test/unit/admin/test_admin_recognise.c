@@ -41,6 +41,38 @@ START_TEST(everybody_may_read_reports)
 }
 END_TEST
 
+START_TEST(mode_of_the_session)
+{
+    static const struct {
+        const char *sql;
+        enum admin_kind kind;
+    } is[] = {{"show pool_mode", ADMIN_KIND_MODE_SHOW},
+        {"SHOW \"pool_mode\";", ADMIN_KIND_MODE_SHOW},
+        {"set pool_mode = 'session'", ADMIN_KIND_MODE_SET},
+        {"Set Session Pool_Mode To statement", ADMIN_KIND_MODE_SET},
+        {"/* c */ set/**/pool_mode=default -- d", ADMIN_KIND_MODE_SET},
+        {"reset pool_mode;", ADMIN_KIND_MODE_RESET}};
+    static const char *const no[] = {"set pool_modes = 'a'", "set pool_mode",
+        "set pool_mode =", "set local pool_mode = 'session'", "set pool_mode = 'session'; select 1",
+        "reset all", "reset pool_mode, x", "show pool_mode x", "set \"POOL_MODE\" = 'session'",
+        "set x.pool_mode = 1", "reset", "set", "res", "set session",
+        "set session characteristics as transaction read only", "select 1",
+        "release savepoint pool_mode", "reset session authorization"};
+    size_t i;
+
+    for (i = 0; i < sizeof is / sizeof is[0]; i++) {
+        ck_assert_msg(ours(is[i].sql), "%s", is[i].sql);
+        ck_assert_int_eq(cmd.kind, is[i].kind);
+        ck_assert_str_eq(cmd.name, "pool_mode");
+    }
+    ck_assert(ours("set pool_mode to 'session'"));
+    ck_assert(slice_eq_str(cmd.value, "'session'") && !cmd.is_default);
+    ck_assert(ours("set pool_mode to default") && cmd.is_default);
+    for (i = 0; i < sizeof no / sizeof no[0]; i++)
+        ck_assert_msg(!ours(no[i]), "%s", no[i]);
+}
+END_TEST
+
 START_TEST(spellings_of_a_report)
 {
     static const char *const yes[] = {"show pool_nodes", "SHOW POOL_NODES", "ShOw PoOl_NoDeS",
@@ -235,6 +267,7 @@ int main(void)
     tcase_add_test(tc, every_report_by_name);
     tcase_add_test(tc, everybody_may_read_reports);
     tcase_add_test(tc, spellings_of_a_report);
+    tcase_add_test(tc, mode_of_the_session);
     tcase_add_test(tc, statements_of_the_server);
     tcase_add_test(tc, nothing_behind_the_end_is_read);
     tcase_add_test(tc, pgpool_show_and_reset);
