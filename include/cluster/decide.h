@@ -134,6 +134,7 @@ struct decide_node {
     bool told_stale;
     bool told_unsure;
     bool told_lag;
+    bool is_vouched;        /* attached while it was silent: its next word counts */
     int64_t asked_us;       /* when the last answered probe was begun */
     int64_t lost_stream_us; /* since when this standby streams from nobody, 0: it does */
     bool was_returned;      /* returned_us is valid */

@@ -25,8 +25,10 @@ enum failover_do_type {
     FAILOVER_DO_FENCE,   /* make new transactions on `node` read-only */
     FAILOVER_DO_DRAIN,   /* count the transactions on `node`, and tell its position */
     FAILOVER_DO_CUT,     /* end the transactions on `node` */
+    FAILOVER_DO_LEAD, /* make standby `node` stream from `target`, and wait until it left `old` */
     FAILOVER_DO_PROMOTE, /* promote `target` */
     FAILOVER_DO_UNFENCE, /* take the fence out of the settings of `node`; `target`: reload, too */
+    FAILOVER_DO_UNFENCE_BESIDE, /* the same, beside */
     FAILOVER_DO_HOOK,  /* beside: run the command of `hook` about `node`; `target` is the primary */
     FAILOVER_DO_FOLLOW /* beside: make standby `node` stream from `target` instead of `old` */
 };
@@ -36,8 +38,10 @@ struct failover_do {
     enum hook_kind hook;
     uint32_t seq; /* comes back with the outcome */
     int node;
-    int target; /* VIEW_NO_NODE: none */
-    int old;    /* the primary before; VIEW_NO_NODE: none */
+    int target;      /* VIEW_NO_NODE: none */
+    int old;         /* the primary before; VIEW_NO_NODE: none */
+    bool makes_slot; /* LEAD, FOLLOW: if `node` uses a slot, one on `target` */
+    bool drops_slot; /* FOLLOW: afterwards the slot that was made on `old` goes */
     char reason[FAILOVER_TEXT_BYTES];
     char who[VIEW_WHO_BYTES];
 };
@@ -46,7 +50,7 @@ struct failover_do {
 struct failover_outcome {
     uint32_t seq; /* of the failover_do */
     bool ok;
-    int64_t count;    /* FAILOVER_DO_DRAIN: transactions */
+    int64_t count;    /* FAILOVER_DO_DRAIN: transactions; _LEAD: slots that were made */
     uint64_t lsn;     /* and the position */
     const char *text; /* why it is not ok; never NULL */
 };
@@ -71,8 +75,10 @@ struct failover {
     int64_t ask_us;    /* last FAILOVER_DO_ASK */
     uint64_t cut_lsn;  /* what the new primary must have received */
     char reason[FAILOVER_TEXT_BYTES];
-    char why[FAILOVER_TEXT_BYTES]; /* why the switchover is taken back */
-    struct failover_do beside;     /* what runs beside */
+    char why[FAILOVER_TEXT_BYTES];      /* why the switchover is taken back */
+    struct failover_do beside;          /* what runs beside */
+    int64_t unfence_us[VIEW_MAX_NODES]; /* when its fence was last to be taken out, beside */
+    int led;                            /* whom FAILOVER_DO_LEAD is about */
     int njobs;
     struct failover_job job[FAILOVER_MAX_JOBS];
     int follow_tries[VIEW_MAX_NODES];
@@ -92,12 +98,12 @@ void failover_on_event(struct failover *f, struct decide *d, const struct decide
 int failover_switch(struct failover *f, struct decide *d, int node, const char *who, int64_t now_us,
     struct err *err);
 /* Says what to do next; call again until it is FAILOVER_DO_NOTHING, and after every change. Types
- * from COMMAND to UNFENCE are one at a time, as are HOOK and FOLLOW. */
+ * from COMMAND to UNFENCE are one at a time, as are those done beside. */
 struct failover_do failover_step(struct failover *f, struct decide *d, int64_t now_us);
 /* What failover_step asked for has been done. */
 void failover_on_done(
     struct failover *f, struct decide *d, const struct failover_outcome *o, int64_t now_us);
-/* The same of FAILOVER_DO_HOOK and FAILOVER_DO_FOLLOW. */
+/* The same of what is done beside. */
 void failover_on_beside_done(
     struct failover *f, struct decide *d, const struct failover_outcome *o, int64_t now_us);
 /* When failover_step is to be called at the latest, milliseconds from now; -1: when something

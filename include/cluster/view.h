@@ -81,6 +81,7 @@ enum view_phase {
     VIEW_PHASE_FENCE,   /* switchover: the old primary is being kept from writing */
     VIEW_PHASE_DRAIN,   /* switchover: its transactions may end */
     VIEW_PHASE_CUT,     /* switchover: those that did not are ended */
+    VIEW_PHASE_LEAD,    /* switchover: the other standbys leave the old primary */
     VIEW_PHASE_CATCHUP, /* switchover: the new primary receives what is left */
     VIEW_PHASE_PROMOTE, /* pg_promote() was sent */
     VIEW_PHASE_SEARCH,  /* somebody has to show up as the primary */
@@ -104,9 +105,14 @@ struct view_switch {
     uint64_t follow_epoch; /* the others are to follow the primary of this epoch; 0: nothing */
     int32_t follow_old;    /* the primary before it */
     uint64_t followed[2];  /* bit per node: done with */
-    uint64_t nended;       /* switchovers that ended, one way or the other */
-    int32_t ended_node;    /* of the last one: who was to become primary */
-    bool ended_well;       /* it did */
+    uint64_t moved[2];     /* bit per node: a switchover led it away from the primary */
+    uint64_t slotted[2];   /* bit per node: and made a slot for it on `moved_to` */
+    uint64_t fenced[2]; /* bit per node: our fence keeps it from writing, until it has reloaded */
+    uint64_t fence_set[2]; /* bit per node: its settings have the fence, too */
+    int32_t moved_to;
+    uint64_t nended;                /* switchovers that ended, one way or the other */
+    int32_t ended_node;             /* of the last one: who was to become primary */
+    bool ended_well;                /* it did */
     char ended_why[VIEW_WHY_BYTES]; /* why it did not */
     uint64_t nrefused;              /* orders to switch over that were not begun */
     int32_t refused_node;           /* of the last one */
@@ -153,6 +159,11 @@ static inline bool view_is_usable(const struct view *v, int node)
 {
     return node >= 0 && node < v->nnodes &&
            (v->node[node].status == VIEW_UP || v->node[node].status == VIEW_WAITING);
+}
+/* True when `node` is in a set of nodes as struct view_switch has them. */
+static inline bool view_has_node(const uint64_t set[2], int node)
+{
+    return (set[node / 64] >> (node % 64) & 1) != 0;
 }
 /* True while a primary is being replaced: from its loss, or from the order to switch over, until
  * the new one takes writes or the attempt was given up. The version changes when this does. */

@@ -418,6 +418,76 @@ def test_switchover_by_sql(trio, orders):
     assert [e["event"] for e in events].index("switchover") < [e["event"] for e in events].index("switchover_done")
 
 
+class Bookkeeper:
+    """Has a server write WAL that no fence holds up, as its own processes do, until it is stopped."""
+
+    def __init__(self, pg):
+        self.pg, self.count, self.ends = pg, 0, threading.Event()
+        self.thread = threading.Thread(target=self._run)
+        self.thread.start()
+
+    def _run(self):
+        with Wire(self.pg.socket) as w, contextlib.suppress(OSError, WireClosed):
+            assert w.login()[-1].type == "Z"
+            while not self.ends.wait(0.001):
+                w.rows("select pg_create_restore_point('book')")
+                self.count += 1
+
+    def stop(self) -> None:
+        self.ends.set()
+        self.thread.join()
+
+
+def streams_from(trio, standby: int, primary: int, timeline: int) -> bool:
+    rows = trio.nodes[standby].rows("select 1 from pg_stat_wal_receiver where status = 'streaming' and "
+                                    f"sender_port = {trio.nodes[primary].port} and received_tli = {timeline}")
+    return len(rows) == 1
+
+
+@pytest.mark.parametrize("slots", [False, True], ids=["no slots", "slots"])
+def test_switchover_strands_nobody(trio, orders, slots):
+    """The old primary writes on, and whoever has received of that cannot follow the new one: so the third server
+    leaves it before."""
+    pool = orders()
+    new, other = trio.standbys[0], trio.standbys[1]
+    if slots:
+        trio.primary.rows("select pg_create_physical_replication_slot('third')")
+        trio.nodes[other].rows("alter system set primary_slot_name = 'third'")
+        trio.nodes[other].rows("select pg_reload_conf()")
+        waits.wait_for("the slot is used", lambda: trio.primary.value("select active from pg_replication_slots") == "t")
+    books = Bookkeeper(trio.primary)
+    waits.wait_for("it writes", lambda: books.count > 10)
+    done = pool.pcp.run("promote_node", "-s", str(new))
+    assert done.returncode == 0, done
+    waits.wait_for("the third one follows", lambda: streams_from(trio, other, new, 2), 20)
+    more = books.count + 20
+    waits.wait_for("the old one writes on", lambda: books.count > more or not books.thread.is_alive())
+    books.stop()
+    trio.nodes[new].rows("create table afterwards as select 1 as a")
+    waits.wait_for("it arrives there", lambda: trio.nodes[other].value(
+        "select count(*) from pg_class where relname = 'afterwards'") == "1")
+    assert trio.nodes[new].value("select count(*) from pg_replication_slots where active") == ("1" if slots else "0")
+    assert "forked off" not in trio.nodes[other].log()
+
+
+def test_a_third_one_is_led_back(trio, orders):
+    """The switchover is called off after the third server had left: it streams from the old primary again, and the
+    slot that was made for it is gone."""
+    pool = orders()
+    new, other = trio.standbys[0], trio.standbys[1]
+    trio.primary.rows("select pg_create_physical_replication_slot('third')")
+    trio.nodes[other].rows("alter system set primary_slot_name = 'third'")
+    trio.nodes[other].rows("select pg_reload_conf()")
+    waits.wait_for("the slot is used", lambda: trio.primary.value("select active from pg_replication_slots") == "t")
+    behind(trio, new)
+    done = pool.pcp.run("promote_node", "-s", str(new), seconds=60)
+    assert done.returncode == 1 and "did not receive all in time" in done.stderr
+    waits.wait_for("it is led back", lambda: streams_from(trio, other, trio.at, 1), 20)
+    waits.wait_for("no slot is left", lambda: trio.nodes[new].value("select count(*) from pg_replication_slots") == "0")
+    assert f"node {other} is led back to the primary, node {trio.at}" in pool.log()
+    write(pool, "after")
+
+
 def test_switchover_ends_what_does_not_end(trio, orders):
     """A transaction that stays open is given time and then ended; what it wrote is gone everywhere."""
     pool = orders(failover_wait=4)

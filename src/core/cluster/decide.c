@@ -119,6 +119,7 @@ void decide_init(struct decide *d, const struct decide_rules *rules, int64_t now
     d->view.sw.barred = VIEW_NO_NODE;
     d->view.sw.follow_old = VIEW_NO_NODE;
     d->view.sw.ended_node = VIEW_NO_NODE;
+    d->view.sw.moved_to = VIEW_NO_NODE;
     d->named = VIEW_NO_NODE;
     decide_set_rules(d, rules, now_us);
 }
@@ -284,6 +285,9 @@ static void on_facts(struct decide *d, int node, const struct decide_facts *f, i
     v->received_lsn = f->received_lsn;
     v->replayed_lsn = f->replayed_lsn;
     v->is_receiving = f->is_receiving;
+    if (n->is_vouched)
+        decide_vouch(d, node);
+    n->is_vouched = false;
 }
 
 /* A link to it broke, and it takes no new ones: with failover_on_backend_shutdown that is enough.

@@ -14,6 +14,10 @@ void decide_set_status(struct decide *d, int node, enum view_status status, int6
 bool decide_is_used(const struct decide *d, int node); /* status UP or WAITING */
 bool decide_has_facts(const struct decide *d, int node);
 
+/* decide_orders.c: an operator gave this server back while no primary is known: if it says that it
+ * is one, it is believed, whatever timeline others were seen on. */
+void decide_vouch(struct decide *d, int node);
+
 /* decide_role.c: makes primary, roles and status follow from what is known. */
 void decide_settle(struct decide *d, int64_t now_us);
 

@@ -52,6 +52,16 @@ void decide_detach(struct decide *d, int node, const char *who, const char *why,
     decide_settle(d, now_us);
 }
 
+void decide_vouch(struct decide *d, int node)
+{
+    struct decide_node *n = &d->node[node];
+
+    if (!n->have_facts || !n->facts.is_primary || d->view.primary != VIEW_NO_NODE)
+        return;
+    d->top_timeline = 0;
+    d->named = node;
+}
+
 void decide_attach(struct decide *d, int node, const char *who, int64_t now_us)
 {
     struct decide_node *n = &d->node[node];
@@ -65,11 +75,10 @@ void decide_attach(struct decide *d, int node, const char *who, int64_t now_us)
     memset(v->held_why, 0, sizeof v->held_why);
     n->fails = 0;
     n->was_returned = false;
-    /* The operator knows better than a remembered timeline. */
-    if (n->have_facts && n->facts.is_primary && d->view.primary == VIEW_NO_NODE) {
-        d->top_timeline = 0;
-        d->named = node;
-    }
+    /* What a server said before it fell silent may not be true any more. */
+    n->is_vouched = n->is_silent;
+    if (!n->is_silent)
+        decide_vouch(d, node);
     decide_set_status(d, node, VIEW_WAITING, now_us);
     e = decide_note(
         d, DECIDE_EV_ATTACH, node, d->view.primary, now_us, "node %d is attached by %s", node, who);

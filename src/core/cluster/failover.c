@@ -164,6 +164,7 @@ static void begin(struct failover *f, struct decide *d, const struct decide_even
     struct view_switch *sw = &d->view.sw;
 
     sw->is_asked_for = false;
+    sw->is_fenced = sw->is_fenced && sw->node == e->node; /* another's is taken back beside */
     sw->tries = 0;
     sw->node = e->node;
     sw->target = VIEW_NO_NODE;
@@ -233,6 +234,8 @@ void failover_end(struct failover *f, struct decide *d, bool well, const char *w
                 DECIDE_TEXT_BYTES, "%s", why);
         note_end(d, sw->node, now_us);
     }
+    if (d->view.primary != sw->node)
+        failover_lead_forget(d);
     sw->barred = VIEW_NO_NODE;
     sw->pid = 0;
     sw->is_fenced = false;
@@ -465,6 +468,7 @@ struct failover_do failover_step(struct failover *f, struct decide *d, int64_t n
     case VIEW_PHASE_FENCE:
     case VIEW_PHASE_DRAIN:
     case VIEW_PHASE_CUT:
+    case VIEW_PHASE_LEAD:
     case VIEW_PHASE_CATCHUP:
     case VIEW_PHASE_UNFENCE:
         return failover_switch_step(f, d, now_us);
@@ -504,6 +508,7 @@ void failover_on_done(
     case VIEW_PHASE_FENCE:
     case VIEW_PHASE_DRAIN:
     case VIEW_PHASE_CUT:
+    case VIEW_PHASE_LEAD:
     case VIEW_PHASE_CATCHUP:
     case VIEW_PHASE_UNFENCE:
         failover_switch_done(f, d, o, now_us);
@@ -541,6 +546,7 @@ bool failover_adopt(struct failover *f, struct decide *d, int64_t now_us)
     case VIEW_PHASE_FENCE:
     case VIEW_PHASE_DRAIN:
     case VIEW_PHASE_CUT:
+    case VIEW_PHASE_LEAD:
     case VIEW_PHASE_CATCHUP:
         break;
     }
@@ -561,7 +567,12 @@ void failover_on_adopted(struct failover *f, struct decide *d, int64_t now_us)
 
 int64_t failover_delay_ms(const struct failover *f, const struct decide *d)
 {
+    const struct view_switch *sw = &d->view.sw;
+
     if (view_failover_in_progress(&d->view))
         return FAILOVER_ASK_US / 1000;
-    return f->njobs > 0 || d->view.sw.follow_epoch != 0 ? 1000 : -1;
+    return f->njobs > 0 || sw->follow_epoch != 0 ||
+                   (sw->moved[0] | sw->moved[1] | sw->fenced[0] | sw->fenced[1]) != 0
+               ? 1000
+               : -1;
 }

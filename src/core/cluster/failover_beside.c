@@ -13,6 +13,8 @@
 #define US_PER_S    INT64_C(1000000)
 #define GRACE_US    (1 * US_PER_S) /* receivers notice a new timeline by themselves */
 #define LOST_US     (5 * US_PER_S) /* without a stream: a restart takes less */
+#define UNFENCE_US  (2 * US_PER_S)
+#define STRAY_US    (1 * US_PER_S) /* streaming from a former primary: it gets further away */
 #define MAX_BACKOFF 6
 
 void failover_beside_add(struct failover *f, struct decide *d, enum hook_kind hook, int node,
@@ -63,12 +65,12 @@ static struct failover_do next_job(struct failover *f, const struct decide *d)
 
 static bool is_led(const struct decide *d, int node)
 {
-    return (d->view.sw.followed[node / 64] >> (node % 64) & 1) != 0;
+    return view_has_node(d->view.sw.followed, node);
 }
 
 static void set_led(struct decide *d, int node)
 {
-    d->view.sw.followed[node / 64] |= UINT64_C(1) << (node % 64);
+    failover_put(d->view.sw.followed, node, true);
 }
 
 /* A standby of this cluster that answers and does not stream what the primary writes. */
@@ -86,8 +88,21 @@ static struct failover_do lead(struct failover *f, struct decide *d, int node, i
     f->follow_us[node] = now_us;
     decide_note(d, DECIDE_EV_FOLLOW, node, d->view.primary, now_us,
         "node %d is led to the new primary, node %d", node, d->view.primary);
-    return begin_beside(
-        f, FAILOVER_DO_FOLLOW, HOOK_FOLLOW, node, d->view.primary, d->view.sw.follow_old);
+    begin_beside(f, FAILOVER_DO_FOLLOW, HOOK_FOLLOW, node, d->view.primary, d->view.sw.follow_old);
+    f->beside.makes_slot = true;
+    return f->beside;
+}
+
+/* The switchover was called off: it streams from the one that was to be promoted. */
+static struct failover_do lead_back(struct failover *f, struct decide *d, int node, int64_t now_us)
+{
+    f->follow_us[node] = now_us;
+    decide_note(d, DECIDE_EV_FOLLOW, node, d->view.primary, now_us,
+        "node %d is led back to the primary, node %d", node, d->view.primary);
+    begin_beside(f, FAILOVER_DO_FOLLOW, HOOK_FOLLOW, node, d->view.primary, d->view.sw.moved_to);
+    f->beside.makes_slot = true;
+    f->beside.drops_slot = view_has_node(d->view.sw.slotted, node);
+    return f->beside;
 }
 
 /* The next one after a failover. By command every other server, living or not: the command looks;
@@ -132,6 +147,7 @@ static struct failover_do follow_later(struct failover *f, struct decide *d, int
 
     for (i = 0; i < d->rules.nnodes; i++) {
         int64_t wait_us = LOST_US << f->follow_tries[i];
+        int64_t lost_us = d->view.node[i].is_receiving ? STRAY_US : LOST_US;
 
         if (i == d->view.primary || !d->rules.node[i].exists)
             continue;
@@ -140,7 +156,7 @@ static struct failover_do follow_later(struct failover *f, struct decide *d, int
                 f->follow_tries[i] = 0;
             continue;
         }
-        if (now_us - d->node[i].lost_stream_us < LOST_US || now_us - f->follow_us[i] < wait_us)
+        if (now_us - d->node[i].lost_stream_us < lost_us || now_us - f->follow_us[i] < wait_us)
             continue;
         if (f->follow_tries[i] < MAX_BACKOFF)
             f->follow_tries[i]++;
@@ -149,17 +165,51 @@ static struct failover_do follow_later(struct failover *f, struct decide *d, int
     return (struct failover_do){.type = FAILOVER_DO_NOTHING};
 }
 
+/* A server that still carries the fence of a switchover that could not be ended well: the primary
+ * first of all, by whatever way it became one. */
+static int find_fenced(const struct failover *f, const struct decide *d, int64_t now_us)
+{
+    const struct view_switch *sw = &d->view.sw;
+    int i;
+
+    for (i = 0; i < d->rules.nnodes; i++)
+        if (d->rules.node[i].exists && !d->node[i].is_silent && decide_has_facts(d, i) &&
+            now_us - f->unfence_us[i] >= UNFENCE_US &&
+            (i == d->view.primary || !d->node[i].facts.is_primary
+                    ? view_has_node(sw->fenced, i)
+                    : view_has_node(sw->fence_set, i)))
+            return i;
+    return VIEW_NO_NODE;
+}
+
+static struct failover_do unfence(struct failover *f, struct decide *d, int node, int64_t now_us)
+{
+    bool is_former = node != d->view.primary && d->node[node].facts.is_primary;
+
+    f->unfence_us[node] = now_us;
+    return begin_beside(f, FAILOVER_DO_UNFENCE_BESIDE, HOOK_FOLLOW, node,
+        is_former ? VIEW_NO_NODE : node, VIEW_NO_NODE);
+}
+
 struct failover_do failover_beside_step(struct failover *f, struct decide *d, int64_t now_us)
 {
     struct failover_do nothing = {.type = FAILOVER_DO_NOTHING};
+    int back;
 
     if (f->beside_busy)
         return nothing;
     if (f->njobs > 0)
         return next_job(f, d);
-    if (view_failover_in_progress(&d->view) || !view_can_write(&d->view) ||
-        d->rules.mode != DECIDE_MODE_STREAMING)
+    if (view_failover_in_progress(&d->view) || d->rules.mode != DECIDE_MODE_STREAMING)
         return nothing;
+    back = find_fenced(f, d, now_us);
+    if (back != VIEW_NO_NODE)
+        return unfence(f, d, back, now_us);
+    if (!view_can_write(&d->view))
+        return nothing;
+    back = failover_lead_back(f, d, now_us);
+    if (back != VIEW_NO_NODE)
+        return lead_back(f, d, back, now_us);
     if (d->view.sw.follow_epoch != 0)
         return follow_once(f, d, now_us);
     if (d->rules.auto_promote && !d->rules.has_follow_command)
@@ -181,6 +231,18 @@ static void tell_failure(
     snprintf(e->detail, sizeof e->detail, "%s", o->text);
 }
 
+/* Tried again with growing patience, but not for ever. */
+static void back_done(struct failover *f, struct decide *d, const struct failover_do *b, bool ok)
+{
+    if (!ok && f->follow_tries[b->node] < MAX_BACKOFF) {
+        f->follow_tries[b->node]++;
+        return;
+    }
+    f->follow_tries[b->node] = 0;
+    failover_put(d->view.sw.moved, b->node, false);
+    failover_put(d->view.sw.slotted, b->node, false);
+}
+
 void failover_on_beside_done(
     struct failover *f, struct decide *d, const struct failover_outcome *o, int64_t now_us)
 {
@@ -188,8 +250,17 @@ void failover_on_beside_done(
     const struct decide_rule *rule = &d->rules.node[b->node];
 
     f->beside_busy = false;
+    if (b->type == FAILOVER_DO_UNFENCE_BESIDE) {
+        if (o->ok)
+            failover_unfenced(d, b->node, b->target != VIEW_NO_NODE);
+        return;
+    }
     if (!o->ok)
         tell_failure(d, b, o, now_us);
+    if (b->type == FAILOVER_DO_FOLLOW && view_has_node(d->view.sw.moved, b->node)) {
+        back_done(f, d, b, o->ok);
+        return;
+    }
     if (b->hook == HOOK_FOLLOW) {
         set_led(d, b->node);
         if (o->ok && b->type == FAILOVER_DO_HOOK)

@@ -23,10 +23,35 @@ static inline bool failover_is_kin(uint64_t a, uint64_t b)
     return a == 0 || b == 0 || a == b;
 }
 
+/* A set of nodes, as it is kept in the view. */
+static inline void failover_put(uint64_t set[2], int node, bool in)
+{
+    uint64_t bit = UINT64_C(1) << (node % 64);
+
+    set[node / 64] = in ? set[node / 64] | bit : set[node / 64] & ~bit;
+}
+
+/* failover_lead.c: the other standbys in a switchover. */
+/* A switchover begins, or is over well: nobody is away from where he belongs. */
+void failover_lead_forget(struct decide *d);
+/* VIEW_PHASE_LEAD: the next one that is to leave the old primary; after the last one the phase
+ * ends. */
+struct failover_do failover_lead_step(struct failover *f, struct decide *d, int64_t now_us);
+/* Returns why the switchover cannot go on, NULL when it can. */
+const char *failover_lead_done(
+    struct failover *f, struct decide *d, const struct failover_outcome *o);
+/* True when the standby to be promoted has all that those have that left the old primary. */
+bool failover_lead_is_ahead(const struct decide *d);
+/* After a switchover that was taken back: one that still has to be led back to the primary, or
+ * VIEW_NO_NODE. */
+int failover_lead_back(const struct failover *f, const struct decide *d, int64_t now_us);
+
 /* failover_switch.c: the phases of a switchover by SQL. */
 struct failover_do failover_switch_step(struct failover *f, struct decide *d, int64_t now_us);
 void failover_switch_done(
     struct failover *f, struct decide *d, const struct failover_outcome *o, int64_t now_us);
+/* The fence is out of the settings of `node`; with `has_reloaded` nothing is left of it. */
+void failover_unfenced(struct decide *d, int node, bool has_reloaded);
 /* Gives up: the old primary stays. */
 void failover_switch_back(struct failover *f, struct decide *d, const char *why, int64_t now_us);
 

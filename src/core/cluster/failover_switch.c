@@ -75,6 +75,7 @@ int failover_switch(struct failover *f, struct decide *d, int node, const char *
     sw->target = node;
     sw->ended_node = node;
     sw->barred = VIEW_NO_NODE;
+    failover_lead_forget(d);
     sw->pid = 0;
     sw->since_us = now_us;
     memset(sw->who, 0, sizeof sw->who);
@@ -107,14 +108,14 @@ void failover_switch_back(struct failover *f, struct decide *d, const char *why,
     failover_enter(f, d, VIEW_PHASE_UNFENCE, now_us);
 }
 
-/* What the old primary had written when it stopped is there. */
+/* What the old primary had written when it stopped is there, and what the others have of it. */
 static struct failover_do catch_up(struct failover *f, struct decide *d, int64_t now_us)
 {
     struct view_switch *sw = &d->view.sw;
     const struct decide_node *n = &d->node[sw->target];
 
     if (decide_has_facts(d, sw->target) && n->asked_us >= sw->phase_us &&
-        n->facts.received_lsn >= f->cut_lsn) {
+        n->facts.received_lsn >= f->cut_lsn && failover_lead_is_ahead(d)) {
         failover_enter(f, d, VIEW_PHASE_PROMOTE, now_us);
         decide_note(
             d, DECIDE_EV_PROMOTE, sw->target, sw->node, now_us, "promoting node %d", sw->target);
@@ -135,6 +136,8 @@ struct failover_do failover_switch_step(struct failover *f, struct decide *d, in
         if (now_us - sw->phase_us < FAILOVER_ASK_US)
             break;
         sw->is_fenced = true;
+        failover_put(sw->fenced, sw->node, true);
+        failover_put(sw->fence_set, sw->node, true);
         return failover_begin(f, d, FAILOVER_DO_FENCE);
     case VIEW_PHASE_DRAIN:
         if (now_us < f->retry_us)
@@ -142,6 +145,8 @@ struct failover_do failover_switch_step(struct failover *f, struct decide *d, in
         return failover_begin(f, d, FAILOVER_DO_DRAIN);
     case VIEW_PHASE_CUT:
         return failover_begin(f, d, FAILOVER_DO_CUT);
+    case VIEW_PHASE_LEAD:
+        return failover_lead_step(f, d, now_us);
     case VIEW_PHASE_CATCHUP:
         return catch_up(f, d, now_us);
     case VIEW_PHASE_UNFENCE: {
@@ -168,7 +173,7 @@ static void on_drained(
 
     if (o->count == 0) {
         f->cut_lsn = o->lsn;
-        failover_enter(f, d, VIEW_PHASE_CATCHUP, now_us);
+        failover_enter(f, d, VIEW_PHASE_LEAD, now_us);
     } else if (!f->was_cut && age_us >= d->rules.drain_limit_us) {
         f->was_cut = true;
         failover_enter(f, d, VIEW_PHASE_CUT, now_us);
@@ -177,6 +182,13 @@ static void on_drained(
     } else {
         f->retry_us = now_us + FAILOVER_ASK_US;
     }
+}
+
+void failover_unfenced(struct decide *d, int node, bool has_reloaded)
+{
+    failover_put(d->view.sw.fence_set, node, false);
+    if (has_reloaded)
+        failover_put(d->view.sw.fenced, node, false);
 }
 
 static void on_unfenced(
@@ -192,7 +204,9 @@ static void on_unfenced(
         f->retry_us = now_us + UNFENCE_RETRY_US;
         return;
     }
-    if (!o->ok) {
+    if (o->ok)
+        failover_unfenced(d, sw->node, d->view.primary == sw->node);
+    else {
         struct decide_event *e = decide_note(d, DECIDE_EV_FAILED, sw->node, sw->node, now_us,
             "default_transaction_read_only could not be taken back on node %d", sw->node);
 
@@ -208,10 +222,15 @@ void failover_switch_done(
     struct failover *f, struct decide *d, const struct failover_outcome *o, int64_t now_us)
 {
     enum view_phase phase = (enum view_phase)d->view.sw.phase;
+    const char *why;
 
     if (phase == VIEW_PHASE_UNFENCE)
         on_unfenced(f, d, o, now_us);
-    else if (!o->ok)
+    else if (phase == VIEW_PHASE_LEAD) {
+        why = failover_lead_done(f, d, o);
+        if (why != NULL)
+            failover_switch_back(f, d, why, now_us);
+    } else if (!o->ok)
         failover_switch_back(f, d, o->text, now_us);
     else if (phase == VIEW_PHASE_DRAIN)
         on_drained(f, d, o, now_us);

@@ -89,7 +89,7 @@ bool view_can_write(const struct view *v)
 
     if (node == VIEW_NO_NODE || !view_is_usable(v, node))
         return false;
-    if (view_failover_in_progress(v) && v->sw.node == node)
+    if ((view_failover_in_progress(v) && v->sw.node == node) || view_has_node(v->sw.fenced, node))
         return false;
     return v->node[node].pg_status != VIEW_PG_DOWN && !v->node[node].is_busy;
 }

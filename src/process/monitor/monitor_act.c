@@ -192,8 +192,10 @@ static void carry_out(struct monitor *m, const struct failover_do *what)
     case FAILOVER_DO_FENCE:
     case FAILOVER_DO_DRAIN:
     case FAILOVER_DO_CUT:
+    case FAILOVER_DO_LEAD:
     case FAILOVER_DO_PROMOTE:
     case FAILOVER_DO_UNFENCE:
+    case FAILOVER_DO_UNFENCE_BESIDE:
     case FAILOVER_DO_FOLLOW:
         monitor_order_start(m, what);
         break;

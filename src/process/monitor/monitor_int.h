@@ -23,7 +23,7 @@ struct watched {
     char *password;      /* what the probe logs in with; wiped when freed */
 };
 
-enum order_stage { ORDER_READ, ORDER_SLOT, ORDER_CONNINFO };
+enum order_stage { ORDER_READ, ORDER_SLOT, ORDER_CONNINFO, ORDER_LEAVE, ORDER_DROP };
 
 /* An order by SQL while it is being carried out. */
 struct order {
@@ -32,10 +32,13 @@ struct order {
     bool is_running;
     struct failover_do what;
     enum order_stage stage; /* of following */
+    int tries;              /* of that stage */
+    int nslots;             /* that were made */
     struct probe *probe;
     char *password; /* wiped when freed */
     char conninfo[1024];
     char slot[64];
+    char receiver[16]; /* pid of the WAL receiver that is to end; empty: there is none */
     char value[PROBE_MAX_ORDERS][PROBE_VALUE_BYTES];
 };
 

@@ -21,6 +21,7 @@
 #define PROMOTE_LIMIT_S 60
 #define TEXT_BYTES      300
 #define CONNINFO_BYTES  1024
+#define MAX_LOOKS       100 /* of 20 ms */
 
 /* Transactions that may still write although new ones may not: those that have written, and those
  * that began before all processes knew. */
@@ -39,7 +40,10 @@ static void finish(struct order *o, bool ok, const char *text)
         out.count = strtoll(value[0], NULL, 10);
         out.lsn = strtoull(value[3], NULL, 10);
     }
+    if (o->what.type == FAILOVER_DO_LEAD)
+        out.count = o->nslots;
     o->is_running = false;
+    mem_wipe(o->conninfo, sizeof o->conninfo);
     monitor_act_done(o->m, o->is_beside, &out);
 }
 
@@ -54,6 +58,13 @@ static void send_sql(struct order *o, int node, const char *const sql[], int n, 
 }
 
 /* Following */
+
+static bool is_known(const struct monitor *m, int node)
+{
+    const struct conf *conf = conf_of(role_loop_gen(&m->role));
+
+    return node >= 0 && node < conf->nnodes && conf_has_node(conf, node);
+}
 
 static void send_slot(struct order *o)
 {
@@ -87,6 +98,45 @@ static void send_conninfo(struct order *o)
     buf_free(&text);
 }
 
+/* Until the WAL receiver that streamed from the old primary has ended, it may get more of that. */
+static void send_leave(struct order *o)
+{
+    struct buf text = {0};
+    const char *sql[2];
+
+    buf_printf(&text, "SELECT pg_catalog.count(*) FROM pg_catalog.pg_stat_wal_receiver"
+                      " WHERE pid::pg_catalog.text = ");
+    probe_put_literal(&text, o->receiver);
+    buf_put_byte(&text, '\0');
+    sql[0] = "SELECT pg_catalog.pg_sleep(0.02)";
+    sql[1] = text.data;
+    send_sql(o, o->what.node, sql, 2, ORDER_LIMIT_MS);
+    buf_free(&text);
+}
+
+/* Its user leaves in these moments; an unused slot would keep WAL for ever. */
+static void send_drop(struct order *o)
+{
+    struct buf text = {0};
+    struct buf look = {0};
+    const char *sql[3];
+
+    buf_printf(&text, "SELECT pg_catalog.pg_drop_replication_slot(slot_name)"
+                      " FROM pg_catalog.pg_replication_slots WHERE NOT active AND slot_name = ");
+    probe_put_literal(&text, o->slot);
+    buf_put_byte(&text, '\0');
+    buf_printf(&look, "SELECT pg_catalog.count(*) FROM pg_catalog.pg_replication_slots"
+                      " WHERE slot_name = ");
+    probe_put_literal(&look, o->slot);
+    buf_put_byte(&look, '\0');
+    sql[0] = "SELECT pg_catalog.pg_sleep(0.02)";
+    sql[1] = text.data;
+    sql[2] = look.data;
+    send_sql(o, o->what.old, sql, 3, ORDER_LIMIT_MS);
+    buf_free(&text);
+    buf_free(&look);
+}
+
 /* What it connects with now is known: the same with the new primary in it. */
 static void follow_read(struct order *o, const struct probe_report *r)
 {
@@ -96,34 +146,83 @@ static void follow_read(struct order *o, const struct probe_report *r)
     bool same = false;
 
     snprintf(o->slot, sizeof o->slot, "%.*s", (int)sizeof o->slot - 1, r->value[1]);
+    snprintf(o->receiver, sizeof o->receiver, "%.*s", (int)sizeof o->receiver - 1, r->value[2]);
     if (r->value[0][0] == '\0' || probe_conninfo_move(r->value[0], host, primary->backend_port,
                                       &same, o->conninfo, sizeof o->conninfo) == -1)
         finish(o, false, "it has no primary_conninfo that could be changed");
-    else if (same && o->slot[0] == '\0')
+    else if (same && (o->slot[0] == '\0' || o->what.type == FAILOVER_DO_LEAD))
         finish(o, true, "");
-    else if (o->slot[0] != '\0')
+    else if (o->slot[0] != '\0' && o->what.makes_slot)
         o->stage = ORDER_SLOT;
     else
         o->stage = ORDER_CONNINFO;
 }
 
-/* The next stage of following, or the end. */
+static bool waits_for_leave(const struct order *o)
+{
+    return (o->what.type == FAILOVER_DO_LEAD || o->what.drops_slot) && o->receiver[0] != '\0';
+}
+
+/* The stage after `o->stage` is done, or the end. */
+static void follow_next(struct order *o, const struct probe_report *r)
+{
+    switch (o->stage) {
+    case ORDER_READ:
+        follow_read(o, r);
+        return;
+    case ORDER_SLOT:
+        o->nslots += r->value[0][0] != '\0' ? 1 : 0;
+        o->stage = ORDER_CONNINFO;
+        return;
+    case ORDER_CONNINFO:
+        o->tries = 0;
+        if (waits_for_leave(o)) {
+            o->stage = ORDER_LEAVE;
+            return;
+        }
+        break;
+    case ORDER_LEAVE:
+        if (r->value[1][0] == '0') {
+            o->tries = 0;
+            break;
+        }
+        if (++o->tries >= MAX_LOOKS)
+            finish(o, false, "its WAL receiver did not leave the old primary");
+        return;
+    case ORDER_DROP:
+        if (r->value[2][0] == '0')
+            finish(o, true, "");
+        else if (++o->tries >= MAX_LOOKS)
+            finish(o, false, "the replication slot that was made for it could not be dropped");
+        return;
+    }
+    if (o->what.drops_slot && o->slot[0] != '\0' && is_known(o->m, o->what.old))
+        o->stage = ORDER_DROP;
+    else
+        finish(o, true, "");
+}
+
 static void follow_on(struct order *o, const struct probe_report *r)
 {
-    if (o->stage == ORDER_READ) {
-        follow_read(o, r);
-    } else if (o->stage == ORDER_SLOT) {
-        o->stage = ORDER_CONNINFO;
-    } else {
-        mem_wipe(o->conninfo, sizeof o->conninfo);
-        finish(o, true, "");
-    }
+    follow_next(o, r);
     if (!o->is_running)
         return;
-    if (o->stage == ORDER_SLOT)
+    switch (o->stage) {
+    case ORDER_READ:
+        break;
+    case ORDER_SLOT:
         send_slot(o);
-    else
+        break;
+    case ORDER_CONNINFO:
         send_conninfo(o);
+        break;
+    case ORDER_LEAVE:
+        send_leave(o);
+        break;
+    case ORDER_DROP:
+        send_drop(o);
+        break;
+    }
 }
 
 /* All orders */
@@ -141,7 +240,7 @@ static void on_done(struct probe *p, const struct probe_report *r)
         finish(o, false, text);
         return;
     }
-    if (o->what.type == FAILOVER_DO_FOLLOW) {
+    if (o->what.type == FAILOVER_DO_FOLLOW || o->what.type == FAILOVER_DO_LEAD) {
         follow_on(o, r);
         return;
     }
@@ -188,13 +287,6 @@ static void send_unfence(struct order *o)
     send_sql(o, o->what.node, o->what.target == VIEW_NO_NODE ? leave : back, 2, ORDER_LIMIT_MS);
 }
 
-static bool is_known(const struct monitor *m, int node)
-{
-    const struct conf *conf = conf_of(role_loop_gen(&m->role));
-
-    return node >= 0 && node < conf->nnodes && conf_has_node(conf, node);
-}
-
 void monitor_order_start(struct monitor *m, const struct failover_do *what)
 {
     static const char *const fence[] = {"ALTER SYSTEM SET default_transaction_read_only = 'on'",
@@ -202,16 +294,20 @@ void monitor_order_start(struct monitor *m, const struct failover_do *what)
     static const char *const cut[] = {
         "SELECT pg_catalog.count(pg_catalog.pg_terminate_backend(pid))" OPEN_TRANSACTIONS};
     static const char *const read[] = {"SELECT pg_catalog.current_setting('primary_conninfo')",
-        "SELECT pg_catalog.current_setting('primary_slot_name')"};
-    bool beside = what->type == FAILOVER_DO_FOLLOW;
+        "SELECT pg_catalog.current_setting('primary_slot_name')",
+        "SELECT pid FROM pg_catalog.pg_stat_wal_receiver"};
+    bool beside = what->type == FAILOVER_DO_FOLLOW || what->type == FAILOVER_DO_UNFENCE_BESIDE;
+    bool unfences = what->type == FAILOVER_DO_UNFENCE || what->type == FAILOVER_DO_UNFENCE_BESIDE;
+    bool leads = what->type == FAILOVER_DO_FOLLOW || what->type == FAILOVER_DO_LEAD;
     struct order *o = beside ? &m->beside_order : &m->order;
 
     o->what = *what;
     o->is_running = true;
     o->stage = ORDER_READ;
+    o->tries = o->nslots = 0;
     if (!is_known(m, what->type == FAILOVER_DO_PROMOTE ? what->target : what->node) ||
-        (beside && !is_known(m, what->target))) {
-        finish(o, what->type == FAILOVER_DO_UNFENCE, "the node is gone from the settings");
+        (leads && !is_known(m, what->target))) {
+        finish(o, unfences, "the node is gone from the settings");
         return;
     }
     if (what->type == FAILOVER_DO_FENCE)
@@ -222,10 +318,10 @@ void monitor_order_start(struct monitor *m, const struct failover_do *what)
         send_sql(o, what->node, cut, 1, ORDER_LIMIT_MS);
     else if (what->type == FAILOVER_DO_PROMOTE)
         send_promote(o);
-    else if (what->type == FAILOVER_DO_UNFENCE)
+    else if (unfences)
         send_unfence(o);
     else
-        send_sql(o, what->node, read, 2, ORDER_LIMIT_MS);
+        send_sql(o, what->node, read, 3, ORDER_LIMIT_MS);
 }
 
 static void init_one(struct monitor *m, struct order *o, bool is_beside)

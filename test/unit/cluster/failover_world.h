@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * failover_world.h: a small world of servers in virtual time, and a monitor in it, for tests of
+ * failover. The functions fail the test when a promotion is wrong or the monitor spins. */
+#ifndef PGP_FAILOVER_WORLD_H
+#define PGP_FAILOVER_WORLD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cluster/failover.h"
+
+#define SECOND_US INT64_C(1000000)
+#define TICK_US   INT64_C(50000)
+#define NODES     3
+#define TIMELINES 64
+
+struct server {
+    bool alive;
+    bool is_primary;
+    bool fenced;    /* takes no writes */
+    bool fence_set; /* its settings say so, too: it comes back fenced */
+    uint32_t timeline;
+    uint64_t lsn;
+    uint64_t fork[TIMELINES]; /* where each timeline of its history began */
+    int feeder;               /* whom it wants to stream from */
+    int64_t probe_us;
+};
+
+/* Something that takes its time; its outcome is told unless the monitor is killed before. */
+struct deed {
+    bool is_running;
+    bool is_lost; /* nobody waits for it any more */
+    bool succeeds;
+    struct failover_do what;
+    int64_t due_us;
+};
+
+struct world {
+    struct decide d;
+    struct decide_rules rules;
+    struct failover f;
+    struct server server[NODES];
+    struct deed deed;
+    struct deed beside;
+    int64_t now_us;
+    unsigned seed;
+    unsigned fail_percent;
+    bool log_wanted;
+    int nsteps[FAILOVER_DO_FOLLOW + 1];
+    int ncommands;
+    char story[8192];
+};
+
+/* The one world of a test, between world_setup and world_teardown. */
+extern struct world *world;
+
+void world_setup(void);
+void world_teardown(void);
+/* Server `at` is the primary, the others stream from it. No monitor yet. */
+void world_init(int at);
+/* The same, and a monitor that has had time to look. */
+void world_begin(int at);
+/* Lets time pass. */
+void world_tick(void);
+void world_run(double seconds);
+/* 0 .. sides - 1, by the seed. */
+unsigned world_roll(unsigned sides);
+/* Server `i` streams what a primary writes. */
+bool world_is_streaming(int i);
+/* Server `i` is promoted by somebody. */
+void world_promote(int i);
+void world_probe(int i);
+void world_monitor_start(void);
+/* Kills the monitor; the next one takes over what the view says. */
+void world_monitor_kill(void);
+/* Has it take in events and act. */
+void world_monitor_step(void);
+/* The log has this. */
+bool world_told(const char *text);
+
+#endif
