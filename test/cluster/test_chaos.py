@@ -21,7 +21,6 @@ SYNC = "ANY 1 (server0, server1, server2)"
 SECONDS = float(os.environ.get("PGT_CHAOS_SECONDS", "25"))
 SEED = int(os.environ.get("PGT_CHAOS_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 30)
 SETTLE_S = 60
-STRAY_S = 20
 pytestmark = [
     pytest.mark.skipif(not postgres.is_installed() or shadow.pg_config() is None,
                        reason="postgresql-server-dev is not installed"),
@@ -61,7 +60,6 @@ class Chaos:
     def settle(self) -> None:
         """Brings lost nodes back as an operator would, then waits until all three are there."""
         end = waits.deadline(SETTLE_S)
-        begun = time.monotonic()
         while not self.is_whole():
             assert waits.now() < end, f"the cluster does not become whole: {statuses(self.pool)}"
             primary = self.primary()
@@ -69,21 +67,7 @@ class Chaos:
                 for i in range(3):
                     if i != primary:
                         self.bring_back(i)
-                if time.monotonic() - begun > STRAY_S:
-                    self.rebuild_stray(primary)
             self.pace.wait(0.3)
-
-    def rebuild_stray(self, primary: int) -> None:
-        """A standby that has received more than the new primary had can never stream from it."""
-        for i, (status, role) in enumerate(statuses(self.pool)):
-            node = self.cluster.nodes[i]
-            if i == primary or (status, role) != ("up", "standby") or \
-                    node.ask("select count(*) from pg_stat_wal_receiver where status = 'streaming'", "1") == "1":
-                continue
-            self.tell(f"    standby {i} is up but does not stream:\n{node.last_words()}")
-            self.pcp.run("detach_node", str(i))
-            done = self.pcp.run("recovery_node", str(i))
-            self.tell(f"    rebuild node {i}: {done.returncode} {done.stderr.strip()[:160]}")
 
     def bring_back(self, i: int) -> None:
         node = self.cluster.nodes[i]
