@@ -11,6 +11,7 @@
 #include "base/list.h"
 #include "base/mem.h"
 #include "fingerprint.h"
+#include "sql_memo.h"
 
 #include <string.h>
 
@@ -31,6 +32,7 @@ struct sql_cache {
     uint64_t seed;         /* of the fingerprints, another one in each process */
     struct arena *scan;    /* for fingerprinting; keeps a block, so that a hit allocates nothing */
     struct sql_facts last; /* of a statement that is not kept */
+    struct sql_memo memo;
 };
 
 /* Hands out pieces of an entry's block; with no block it only counts. */
@@ -72,6 +74,7 @@ void sql_cache_free(struct sql_cache **cp)
     while (!list_is_empty(&c->lru))
         drop(c, LIST_ENTRY(list_first(&c->lru), struct entry, lru));
     hash_table_fini(&c->table);
+    sql_memo_clear(&c->memo);
     arena_free(&c->scan);
     mem_free(c);
     *cp = NULL;
@@ -207,11 +210,27 @@ static void keep(struct sql_cache *c, const struct sql_facts *facts, const struc
     c->stats.bytes += bytes;
 }
 
+/* False when `text` has none. */
+static bool find_fingerprint(struct sql_cache *c, struct slice text, struct sqlfp *fp)
+{
+    struct sql_memo_key key;
+    const struct sqlfp *known = sql_memo_find(&c->memo, text, &key);
+
+    if (known != NULL) {
+        *fp = *known;
+        return true;
+    }
+    if (sqlfp_text(c->scan, text, false, fp) == -1)
+        return false;
+    sql_memo_put(&key, fp);
+    return true;
+}
+
 const struct sql_facts *sql_cache_get(
     struct sql_cache *c, struct arena *scratch, struct slice text, bool *same_layout)
 {
     struct sqlfp fp = {.seed = c->seed};
-    bool has_fp = sqlfp_text(c->scan, text, false, &fp) == 0;
+    bool has_fp = find_fingerprint(c, text, &fp);
     struct hash_node *node =
         has_fp ? hash_table_find(&c->table, fp.sum.lo, same_fingerprint, &fp.sum) : NULL;
 

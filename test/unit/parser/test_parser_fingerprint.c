@@ -102,6 +102,35 @@ START_TEST(cache_answers_by_fingerprint)
 }
 END_TEST
 
+/* Texts that come again letter by letter, with others of the same fingerprint between them, and so
+ * many that they drive each other out. */
+START_TEST(cache_answers_by_text)
+{
+    struct sql_cache *c = sql_cache_new(10, 1 << 20);
+    const struct sql_facts *f;
+    bool layout;
+
+    for (int i = 0; i < 20000; i++) {
+        int n = i % 2000;
+        const char *text = n % 2 ? arena_printf(arena, "select c from t%d where a = $1", n / 20)
+                                 : arena_printf(arena, "delete from  t%d where b = %d", n / 20, n);
+
+        f = get(c, text, &layout);
+        ck_assert_uint_eq(f->stmts[0].kind, n % 2 ? SQL_SELECT : SQL_DELETE);
+        ck_assert(slice_eq_str(f->stmts[0].tables[0].name, arena_printf(arena, "t%d", n / 20)));
+        arena_reset(arena);
+    }
+    get(c, "select a from t where b = 1", &layout);
+    for (int i = 0; i < 3; i++) {
+        get(c, "select  a from t where b = 22", &layout);
+        ck_assert(!layout);
+        get(c, "select a from t where b = 1", &layout);
+        ck_assert(layout);
+    }
+    sql_cache_free(&c);
+}
+END_TEST
+
 START_TEST(what_depends_on_a_literal_is_parsed_each_time)
 {
     static const char *const texts[] = {"SELECT set_config('a', 'b', false)", "SET a = 'b'",
@@ -165,6 +194,7 @@ int main(void)
     tcase_add_test(tc, keeps_everything_else);
     tcase_add_test(tc, broken_tokens_have_none);
     tcase_add_test(tc, cache_answers_by_fingerprint);
+    tcase_add_test(tc, cache_answers_by_text);
     tcase_add_test(tc, what_depends_on_a_literal_is_parsed_each_time);
     tcase_add_test(tc, cache_is_bounded);
     suite_add_tcase(s, tc);
