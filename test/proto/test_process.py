@@ -20,7 +20,7 @@ from pgt.wire import Address
 from process_house import (CONTROL, LOGGER, MONITOR, WORKER, fd_links, make, needs_pgpool, role_title,
                            title)
 
-KILL_ROUNDS = int(os.environ.get("PGPOOL_KILL_ROUNDS", "20"))
+KILL_ROUNDS = int(os.environ.get("PGPOOL_KILL_ROUNDS", "100"))
 __all__ = ["make"]  # a fixture
 pytestmark = needs_pgpool
 

@@ -174,6 +174,20 @@ static void conf_read_unknown(
         "unrecognized configuration parameter \"%.64s%s\"", name, strlen(name) > 64 ? "..." : "");
 }
 
+/* A later line takes the place of this value, which is no reason to pass over a mistake in it. */
+static void conf_check_replaced(
+    struct conf_load *load, const struct conf_ref *ref, const struct conf_slot *slot)
+{
+    struct err err = {0};
+    char name[CONF_NAME_SIZE];
+    struct arena *a = load->gen->arena;
+    void *unused = arena_alloc(a, conf_value_size(ref->param));
+
+    conf_ref_name(ref, name);
+    if (conf_value_parse(a, ref->param, name, slot->value, unused, &err) == -1)
+        conf_report_err(load->report, CONF_ERROR, slot->file, slot->line, &err);
+}
+
 static void conf_read_item(
     struct conf_load *load, const char *file, int line, const struct conf_item *item)
 {
@@ -200,6 +214,8 @@ static void conf_read_item(
     }
     struct conf_slot *slot = &load->slot[load->slot_base[conf_param_ordinal(ref.param)] +
                                          (ref.index < 0 ? 0 : ref.index)];
+    if (slot->value != NULL)
+        conf_check_replaced(load, &ref, slot);
     slot->value = item->value;
     slot->file = file;
     slot->line = line;

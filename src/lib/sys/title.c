@@ -13,8 +13,9 @@
 
 struct title_area {
     char *start;
-    size_t size; /* 0: not claimed */
-    char **args; /* the copy of argv, which lives as long as the process */
+    size_t size;    /* 0: not claimed */
+    char **args;    /* the copy of argv, which lives as long as the process */
+    char **strings; /* that of the environment; a library may have put another in its place */
 };
 
 static struct title_area area;
@@ -41,7 +42,8 @@ char **title_init(int argc, char **argv)
     area.args = copy_vector(argv, argc, &end);
     while (environ[n] != NULL)
         n++;
-    environ = copy_vector(environ, n, &end);
+    area.strings = copy_vector(environ, n, &end);
+    environ = area.strings;
     area.start = argc > 0 ? argv[0] : NULL;
     area.size = area.start == NULL ? 0 : (size_t)(end - area.start);
     return area.args;

@@ -55,6 +55,8 @@ void role_conf_log_report(const struct conf_report *report)
 
         if (issue->file == NULL)
             log_at_detail(level, NULL, issue->hint, "%s", issue->text);
+        else if (issue->line == 0) /* the file as a whole */
+            log_at_detail(level, NULL, issue->hint, "%s: %s", issue->file, issue->text);
         else
             log_at_detail(
                 level, NULL, issue->hint, "%s:%d: %s", issue->file, issue->line, issue->text);

@@ -107,10 +107,11 @@ END_TEST
 
 START_TEST(last_one_wins)
 {
-    struct conf_gen *gen = conf_test_good("port = nonsense\nport = 2000\nport = 3000\n");
+    struct conf_gen *gen = conf_test_good("port = 2000\nport = 3000\n");
     ck_assert_int_eq(conf_of(gen)->port, 3000);
     conf_gen_free(&gen);
     conf_test_bad("port = 3000\nport = nonsense\n", 2, "nonsense");
+    conf_test_bad("port = 'abc'\nport = 9999\n", 1, "port"); /* but it has to be one */
 }
 END_TEST
 
