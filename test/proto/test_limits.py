@@ -91,6 +91,28 @@ def test_max_clients(pg, start_pool):
         w.bye()
 
 
+def test_reserved_connections(pg, start_pool):
+    """The last places are a superuser's, also of one that no worker has seen; the others are told 53300."""
+    pg.rows("drop role if exists plain_one; create role plain_one login; "
+            "drop role if exists super_one; create role super_one login superuser")
+    pool = start_pool(pg.address, max_clients=4, reserved_connections=2)
+    users = [login(pool, user="plain_one", database="postgres") for _ in range(2)]
+    for _ in range(3):  # the first of them before it is known who that is
+        for name in ("plain_one", "trust_user"):
+            w = Wire(pool.address, seconds=20)
+            found = w.login(user=name, database="postgres")
+            assert found[-1].type == "E" and found[-1].sqlstate == "53300", found
+            w.read_eof()
+    supers = [login(pool, user="super_one", database="postgres") for _ in range(2)]
+    w = Wire(pool.address, seconds=20)
+    found = w.login(user="super_one", database="postgres")
+    assert found[-1].sqlstate == "53300", found
+    for w in supers + users:
+        assert w.value("select 1") == "1"
+        w.bye()
+    login(pool, user="plain_one", database="postgres").bye()
+
+
 def test_client_idle_limit(pg, start_pool):
     pool = start_pool(pg.address, client_idle_limit=1)
     idle, busy = login(pool), login(pool)

@@ -67,8 +67,10 @@ static void login_on_parameter(struct link *link, struct slice body)
         return;
     }
     (void)paramset_set(&link->reported, name, value);
-    if (slice_eq_str(name, "is_superuser"))
+    if (slice_eq_str(name, "is_superuser")) {
         link->pool->is_superuser = slice_eq_str(value, "on");
+        link->pool->is_role_known = true;
+    }
 }
 
 static void login_on_ready(struct link *link, struct slice body)

@@ -53,25 +53,47 @@ static bool login_count_limits(struct client *c, const struct pool *pool)
     return false;
 }
 
-/* max_clients, with reserved_connections kept for superusers. */
-static bool login_count_in(struct client *c, const struct pool *pool)
+static bool login_too_many(struct client *c)
 {
     const struct conf *conf = c->ss->conf;
-    int limit = conf->max_clients;
     struct err err;
 
-    if (!pool->is_superuser)
-        limit -= conf->reserved_connections;
-    if (session_count_add(c->ss, limit)) {
-        c->is_counted = true;
-        return login_count_limits(c, pool);
-    }
     err_clear(&err);
     err_set_fatal(&err, "53300", "Sorry, too many clients already");
     err_detail(&err, "max_clients is %d, reserved_connections is %d.", conf->max_clients,
         conf->reserved_connections);
     client_end(c, &err);
     return false;
+}
+
+/* max_clients, with reserved_connections kept for superusers. Who is one may only be known when a
+ * server has said it: login_may_stay. */
+static bool login_count_in(struct client *c, const struct pool *pool)
+{
+    int limit = c->ss->conf->max_clients;
+
+    if (pool->is_role_known && !pool->is_superuser)
+        limit -= c->ss->conf->reserved_connections;
+    if (!session_count_add(c->ss, limit))
+        return login_too_many(c);
+    c->is_counted = true;
+    return login_count_limits(c, pool);
+}
+
+/* The login is over: a client that is no superuser leaves when it has a place that is reserved. */
+static bool login_may_stay(struct client *c)
+{
+    const struct conf *conf = c->ss->conf;
+    struct slice super = paramset_get(client_login_parameters(c), slice_of_str("is_superuser"));
+
+    if (super.p != NULL) {
+        c->pool->is_superuser = slice_eq_str(super, "on");
+        c->pool->is_role_known = true;
+    }
+    if (conf->reserved_connections == 0 || c->pool->is_superuser)
+        return true;
+    return session_count_all(c->ss->env->shm) <= conf->max_clients - conf->reserved_connections ||
+           login_too_many(c);
 }
 
 static void login_on_turn(struct pool_request *req)
@@ -228,6 +250,8 @@ static void login_welcome(struct client *c)
 
     if (c->share != NULL && link != NULL && !share_login_granted(c))
         return; /* its start-up parameters are on their way to the link */
+    if (!login_may_stay(c))
+        return;
     login_put_ok(c, &out);
     while (paramset_next(client_login_parameters(c), &at, &name, &value))
         wire_put_parameter_status(&out, name, value);
