@@ -18,6 +18,7 @@ PROGRAMS = {
     "pgx": (["go/pgx_clients"], "drv_pgx"),
     "jdbc": (["java/JdbcClients.class"], "drv_jdbc"),
     "node": (["node/node_modules/pg-cursor/package.json"], "drv_node"),
+    "rails": (["ruby/rails_clients.rb"], "drv_rails"),
     "tokio": (["rust/target/release/tokio_clients"], "drv_tokio"),
 }
 
@@ -26,6 +27,7 @@ def command(name: str, home: Path) -> list[str]:
     return {"pgx": [str(home / "go/pgx_clients")],
             "jdbc": ["java", "-cp", f"{home / 'java'}:{home / 'java/postgresql.jar'}", "JdbcClients"],
             "node": ["node", str(home / "node/node_clients.js")],
+            "rails": ["ruby", str(home / "ruby/rails_clients.rb")],
             "tokio": [str(home / "rust/target/release/tokio_clients")]}[name]
 
 
