@@ -10,7 +10,8 @@
 
 void err_clear(struct err *err)
 {
-    memset(err, 0, sizeof *err);
+    err->severity = ERR_NONE;
+    err->sqlstate[0] = err->msg[0] = err->detail[0] = err->hint[0] = '\0';
 }
 
 static void err_fill(struct err *err, enum err_severity severity, const char *sqlstate,

@@ -17,18 +17,30 @@ void *mem_alloc(size_t size)
     return p;
 }
 
+/* glibc keeps small pieces at hand for malloc, not for calloc, which searches. */
+#define SMALL_BYTES 1024
+
 void *mem_alloc_zero(size_t size)
 {
-    void *p = calloc(1, size == 0 ? 1 : size);
+    void *p;
 
+    if (size <= SMALL_BYTES) {
+        p = mem_alloc(size);
+        memset(p, 0, size);
+        return p;
+    }
+    p = calloc(1, size);
     ASSERT(p != NULL);
     return p;
 }
 
 void *mem_resize(void *p, size_t size)
 {
-    void *q = realloc(p, size == 0 ? 1 : size);
+    void *q;
 
+    if (p == NULL)
+        return mem_alloc(size);
+    q = realloc(p, size == 0 ? 1 : size);
     ASSERT(q != NULL);
     return q;
 }
