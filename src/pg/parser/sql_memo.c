@@ -35,13 +35,13 @@ const struct sqlfp *sql_memo_find(struct sql_memo *m, struct slice text, struct 
 void sql_memo_put(const struct sql_memo_key *key, const struct sqlfp *fp)
 {
     struct sql_memo_slot *slot = key->slot;
-    bool came_before = slot != NULL && slot->hash == key->hash;
 
     if (slot == NULL)
         return;
-    forget(slot);
+    slot->seen = slot->hash == key->hash ? slot->seen + 1 : 1;
     slot->hash = key->hash;
-    if (!came_before)
+    forget(slot);
+    if (slot->seen < SQL_MEMO_TIMES)
         return;
     slot->text = mem_alloc(key->text.n);
     memcpy(slot->text, key->text.p, key->text.n);

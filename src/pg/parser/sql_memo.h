@@ -13,11 +13,14 @@
 /* Longer texts are not kept. */
 #define SQL_MEMO_TEXT_BYTES 1024
 #define SQL_MEMO_SLOTS      512
+/* How often a text must have come to be kept. A client that has to wait makes it look twice. */
+#define SQL_MEMO_TIMES 3
 
 struct sql_memo_slot {
     uint64_t hash; /* of the text seen last; kept or not */
     char *text;    /* kept, or NULL */
     uint32_t n;
+    uint32_t seen; /* how often it came */
     struct sqlfp fp;
 };
 
