@@ -8,24 +8,20 @@
 /* Which nodes are drawn from. */
 enum pool_of { ANY_NODE, STANDBYS, ANY_BUT_ONE };
 
-/* SplitMix64: independent draws from the one number the caller gives. */
-static uint64_t draw(uint64_t *state)
+/* From 0 up to, but without, 1. One number decides all: what a ratio leaves of it is spread over
+ * the whole range again. So callers that give an even sequence instead of random numbers get an
+ * even distribution whatever the lists say. */
+static double unit_of(uint64_t random)
 {
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
+    return (double)(random >> 11) * (1.0 / 9007199254740992.0);
 }
 
-/* From 0 up to, but without, 1. The first draw is the caller's number itself: callers that give an
- * even sequence instead of random numbers get an even distribution. */
-static double draw_unit(uint64_t *state)
+static bool is_within(double *at, double ratio)
 {
-    uint64_t now = *state;
+    bool within = *at < ratio;
 
-    *state = draw(state);
-    return (double)(now >> 11) * (1.0 / 9007199254740992.0);
+    *at = within ? *at / ratio : (*at - ratio) / (1.0 - ratio);
+    return within;
 }
 
 /* May reads go there at all? A second primary (a server that was not rewound) never gets any. */
@@ -50,11 +46,10 @@ static bool is_in_pool(const struct view *v, int node, enum pool_of pool, int ex
 }
 
 /* A draw by weight; VIEW_NO_NODE when no node of the pool has a weight. */
-static int draw_node(const struct route_input *in, enum pool_of pool, int except, uint64_t *random)
+static int draw_node(const struct route_input *in, enum pool_of pool, int except, double at)
 {
     const struct view *v = in->view;
     double total = 0.0;
-    double at;
     int last = VIEW_NO_NODE;
     int i;
 
@@ -63,7 +58,7 @@ static int draw_node(const struct route_input *in, enum pool_of pool, int except
             total += in->conf->nodes[i].backend_weight;
     if (total <= 0.0)
         return VIEW_NO_NODE;
-    at = draw_unit(random) * total;
+    at *= total;
     for (i = 0; i < v->nnodes; i++) {
         double weight = in->conf->nodes[i].backend_weight;
         if (weight <= 0.0 || !is_in_pool(v, i, pool, except))
@@ -92,11 +87,10 @@ static const struct route_preference *preference_for(const struct route_input *i
 }
 
 /* The preferred node by its ratio, or another; VIEW_NO_NODE when the preference cannot be met. */
-static int draw_preferred(
-    const struct route_input *in, const struct route_preference *p, uint64_t *random)
+static int draw_preferred(const struct route_input *in, const struct route_preference *p, double at)
 {
     const struct view *v = in->view;
-    bool wanted = draw_unit(random) < p->is.ratio;
+    bool wanted = is_within(&at, p->is.ratio);
     int primary = view_write_node(v);
     int target;
     int other;
@@ -104,31 +98,31 @@ static int draw_preferred(
     if (p->is.what == CONF_PREFER_STANDBY) {
         if (!wanted)
             return primary;
-        return draw_node(in, STANDBYS, VIEW_NO_NODE, random);
+        return draw_node(in, STANDBYS, VIEW_NO_NODE, at);
     }
     target = p->is.what == CONF_PREFER_PRIMARY ? primary : p->is.node;
     if (!is_candidate(v, target))
         return VIEW_NO_NODE;
     if (wanted)
         return target;
-    other = draw_node(in, ANY_BUT_ONE, target, random);
+    other = draw_node(in, ANY_BUT_ONE, target, at);
     return other == VIEW_NO_NODE ? target : other;
 }
 
 static int choose(const struct route_input *in, enum route_reason *reason)
 {
-    uint64_t random = in->random;
+    double at = unit_of(in->random);
     const struct route_preference *p = preference_for(in);
     int node = VIEW_NO_NODE;
 
     if (p != NULL)
-        node = draw_preferred(in, p, &random);
+        node = draw_preferred(in, p, at);
     if (node != VIEW_NO_NODE) {
         *reason = ROUTE_R_PREFERENCE;
         return node;
     }
     *reason = ROUTE_R_BALANCED;
-    node = draw_node(in, ANY_NODE, VIEW_NO_NODE, &random);
+    node = draw_node(in, ANY_NODE, VIEW_NO_NODE, at);
     return node == VIEW_NO_NODE ? view_write_node(in->view) : node;
 }
 

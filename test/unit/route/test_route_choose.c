@@ -116,6 +116,52 @@ START_TEST(even_sequence)
 }
 END_TEST
 
+/* The bits of a counter in reverse order, as sessions are counted. */
+static uint64_t reversed(uint32_t n)
+{
+    uint64_t out = 0;
+    int i;
+
+    for (i = 0; i < 32; i++)
+        out |= (uint64_t)(n >> i & 1) << (63 - i);
+    return out;
+}
+
+/* Two standbys of equal weight take turns; any weights and any ratio are met like 1/n. */
+START_TEST(counted_sessions)
+{
+    static const char *const settings[] = {WEIGHTS("0", "0.5", "0.5"), WEIGHTS("1", "2", "3"),
+        WEIGHTS("7", "2", "1"), APP("web:standby(0.5)") "\n" WEIGHTS("1", "1", "1"),
+        APP("web:2(0.25)") "\n" WEIGHTS("1", "1", "1")};
+    static const int want[][3] = {
+        {0, 500, 500}, {167, 333, 500}, {700, 200, 100}, {500, 250, 250}, {375, 375, 250}};
+    unsigned k;
+
+    for (k = 0; k < sizeof settings / sizeof settings[0]; k++) {
+        struct route_test t;
+        int count[3] = {0};
+        int last = VIEW_NO_NODE;
+        int i;
+        int n;
+
+        route_test_init(&t, 3, 0, settings[k]);
+        for (i = 0; i < 400; i++) {
+            t.in.random = reversed((uint32_t)i + 12345);
+            n = route_choose_balance_node(&t.in);
+            ck_assert(k != 0 || n != last);
+            last = n;
+            count[n]++;
+            if (i < 20)
+                continue;
+            for (n = 0; n < 3; n++) /* within a few of what it should be, at any time */
+                ck_assert_msg(abs(count[n] * 1000 - want[k][n] * (i + 1)) <= 6000,
+                    "%s: node %d has %d of %d", settings[k], n, count[n], i + 1);
+        }
+        route_test_fini(&t);
+    }
+}
+END_TEST
+
 /* A second primary (an old one that came back) is never read from. */
 START_TEST(false_primary)
 {
@@ -293,6 +339,7 @@ int main(void)
 
     tcase_add_loop_test(tc, share, 0, (int)(sizeof shares / sizeof shares[0]));
     tcase_add_test(tc, even_sequence);
+    tcase_add_test(tc, counted_sessions);
     tcase_add_test(tc, false_primary);
     tcase_add_test(tc, when_it_is_drawn);
     tcase_add_loop_test(tc, lag, 0, (int)(sizeof lags / sizeof lags[0]));
