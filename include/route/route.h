@@ -63,6 +63,8 @@ enum route_question_kind {
     0x01u /* operators whose function is volatile exist: look at those of the statement */
 #define ROUTE_DB_SHADOW                                                                            \
     0x02u /* volatile functions called like built-in ones exist: ask for those, too */
+#define ROUTE_DB_SERIALIZABLE                                                                      \
+    0x04u /* the user's transactions are serializable unless they say otherwise */
 
 struct route_question {
     enum route_question_kind kind;

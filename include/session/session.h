@@ -46,8 +46,7 @@ struct sessions {
     struct route_rules *rules;   /* of `conf`; NULL: nothing is balanced */
     struct route_cache *answers; /* of the catalogue */
     struct balance_worker *balance_worker;
-    struct session_auth *auth; /* rules, users, failed logins */
-    uint64_t random;
+    struct session_auth *auth;           /* rules, users, failed logins */
     struct prep_store preps;             /* statements of clients that share links */
     struct share_wait *spare_wait;       /* kept for the next client that needs one */
     struct share_pending *spare_pending; /* the same */

@@ -2,6 +2,7 @@
 """test_balance_lsn: what a read must at least see: read_consistency with standbys that replay late, tables
 written lately (dml_adaptive_global), and the catalogue after another worker's DDL. The primary is on node
 0 and on node 2; replication is asynchronous."""
+import random
 import threading
 import time
 
@@ -212,22 +213,140 @@ def test_ddl_in_another_worker(cluster, make):
         w.bye()
 
 
+# ----------------------------------------------------------------- clients that share links
+
+SHARED = {"pool_mode": "transaction"}
+
+
+def batch(wire, sql: str, *before: bytes) -> list:
+    wire.send(b"".join(before) + parse(sql) + bind() + execute() + SYNC)
+    return wire.ready()
+
+
+def batch_count(wire) -> tuple[int, int]:
+    found = next(m for m in batch(wire, COUNT) if m.type == "D").row()
+    return int(found[0]), int(found[1])
+
+
 @pytest.mark.parametrize("how", ["session", "global"])
 def test_own_writes_are_seen_in_transaction_mode(cluster, make, how):
-    """A client that shares links learns from the monitor how far the primary had written."""
-    wire = Wire(make(read_consistency=how, pool_mode="transaction", sr_check_period=1).address, seconds=20)
-    assert wire.login()[-1].type == "Z"
-    if how == "session":
-        waits.wait_for("reads are balanced", lambda: away(cluster, wire))
-    before, _ = count(wire)
+    wire = login(cluster, make(read_consistency=how, read_consistency_wait=200, **SHARED))
+    caught_up(cluster)
+    before, port = count(wire)
+    assert is_standby(cluster, port)
     replay(cluster, "pause")
     for n in range(5):
         ok(wire, "insert into w values (1)")
         assert count(wire) == (before + n + 1, cluster.primary.port)
-    ok(wire, "begin", "insert into w values (1)", "commit")
+    ok(wire, "begin", "insert into w values (2)", "commit")
     assert count(wire)[0] == before + 6
+    assert code(batch(wire, "insert into w values (3)")) is None
+    assert batch_count(wire) == (before + 7, cluster.primary.port)
+    ok(wire, "begin read only")
+    assert count(wire)[0] == before + 7
+    assert count(wire)[0] == before + 7
+    ok(wire, "commit", "begin")
+    assert count(wire)[0] == before + 7
+    ok(wire, "commit")
     replay(cluster, "resume")
-    if how == "session":
-        waits.wait_for("the standby has it, and it is known", lambda: is_standby(cluster, count(wire)[1]), 15)
-    assert count(wire)[0] == before + 6
+    caught_up(cluster)
+    assert is_standby(cluster, count(wire)[1])
+    assert is_standby(cluster, batch_count(wire)[1])
+    ok(wire, "begin read only")
+    assert is_standby(cluster, count(wire)[1]) and count(wire)[0] == before + 7
+    ok(wire, "commit")
     wire.bye()
+
+
+def test_waits_for_the_standby_in_transaction_mode(cluster, make):
+    wire = login(cluster, make(read_consistency="session", read_consistency_wait=10000, **SHARED))
+    for read in (count, batch_count):
+        before, _ = count(wire)
+        replay(cluster, "pause")
+        ok(wire, "insert into w values (1)")
+        later = threading.Timer(0.5, replay, (cluster, "resume"))
+        later.start()
+        began = time.monotonic()
+        seen, port = read(wire)
+        later.join()
+        assert (seen, is_standby(cluster, port)) == (before + 1, True)
+        assert 0.3 < time.monotonic() - began < 8
+        caught_up(cluster)
+    wire.bye()
+
+
+def test_global_in_transaction_mode(cluster, make):
+    """More clients than links, in two workers: each sees what any of them has committed."""
+    pool = make(read_consistency="global", read_consistency_wait=100, num_init_children=2, default_pool_size=2,
+                **SHARED)
+    wires = [login(cluster, pool) for _ in range(5)]
+    caught_up(cluster)
+    before, port = count(wires[0])
+    assert is_standby(cluster, port)
+    replay(cluster, "pause")
+    for n, writer in enumerate(wires):
+        ok(writer, "insert into w values (1)")
+        assert [count(reader)[0] for reader in wires] == [before + n + 1] * 5
+        assert [batch_count(reader)[0] for reader in wires] == [before + n + 1] * 5
+    replay(cluster, "resume")
+    caught_up(cluster)
+    assert [is_standby(cluster, count(reader)[1]) for reader in wires] == [True] * 5
+    for wire in wires:
+        wire.bye()
+
+
+def test_only_writers_wait_in_transaction_mode(cluster, make):
+    pool = make(read_consistency="session", read_consistency_wait=10000, default_pool_size=2, **SHARED)
+    wire, writer = login(cluster, pool), login(cluster, pool)
+    before, _ = count(wire)
+    replay(cluster, "pause")
+    ok(writer, "insert into w values (1)")
+    began = time.monotonic()
+    seen, port = count(wire)
+    assert (seen, is_standby(cluster, port)) == (before, True)
+    assert time.monotonic() - began < 3
+    wire.bye()
+    writer.bye()
+
+
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+def test_random_writes_and_reads_with_replay_paused(cluster, make, mode):
+    """Clients that write and read in all protocols while replay stops and goes on: none ever sees less than it
+    wrote."""
+    rnd = random.Random(7)
+    pool = make(read_consistency="session", read_consistency_wait=20, num_init_children=2, pool_mode=mode)
+    cluster.primary.rows("create table if not exists mine(who int, n int)")
+    caught_up(cluster)
+    wires = [login(cluster, pool) for _ in range(4)]
+    wrote = [0] * len(wires)
+    seen = set()
+    for step in range(160):
+        if step % 8 == 0:
+            replay(cluster, rnd.choice(["pause", "resume"]))
+        who = rnd.randrange(len(wires))
+        wire, sql = wires[who], f"insert into mine values ({who}, {step})"
+        match rnd.randrange(6):
+            case 0:
+                ok(wire, sql)
+                wrote[who] += 1
+            case 1:
+                assert code(batch(wire, sql)) is None
+                wrote[who] += 1
+            case 2:
+                ok(wire, "begin", sql, rnd.choice(["commit", "rollback"]))
+                wrote[who] = int(cluster.primary.value(f"select count(*) from mine where who = {who}"))
+        read = f"select count(*), inet_server_port() from mine where who = {who}"
+        match rnd.randrange(3):
+            case 0:
+                found = wire.rows(read)[0]
+            case 1:
+                found = [v.decode() for v in next(m for m in batch(wire, read) if m.type == "D").row()]
+            case _:
+                ok(wire, "begin read only")
+                found = wire.rows(read)[0]
+                ok(wire, "commit")
+        assert int(found[0]) >= wrote[who], (step, who, found, wrote)
+        seen.add(is_standby(cluster, found[1]))
+    assert seen == {True, False}
+    for wire in wires:
+        wire.bye()

@@ -362,3 +362,151 @@ def test_client_leaves_in_the_middle(cluster, pool):
     assert away(cluster, again) and status(again.simple("select 1")) == "I"
     again.bye()
     assert cluster.primary.value("select count(*) from w where id = 14") == "0"
+
+
+# ------------------------------------------------------------------ settings made by functions, roles
+
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+def test_set_config_of_a_transaction(cluster, make, mode):
+    """set_config(name, value, true) ends with its transaction: afterwards reads leave again."""
+    w = login(make(pool_mode=mode))
+    ok(w, "select set_config('work_mem', '5MB', true)")
+    assert away(cluster, w)
+    ok(w, "begin", "select set_config('work_mem', '5MB', true), set_config('my.own', 'x', true)")
+    assert not away(cluster, w)
+    assert w.value("select current_setting('work_mem') from t") == "5MB"
+    ok(w, "commit")
+    assert away(cluster, w)
+    w.send(parse("select set_config($1, $2, true)", types=[25, 25]) + bind([b"work_mem", b"6MB"]) + execute() + SYNC)
+    assert code(w.ready()) is None
+    assert away(cluster, w)
+    assert w.value("select current_setting('work_mem') from t") == "4MB"
+    w.bye()
+
+
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+def test_set_config_of_the_session(cluster, make, mode):
+    """With literals it is a SET: repeated where the reads go. A rollback takes it back."""
+    w = login(make(pool_mode=mode))
+    value = "select current_setting('work_mem') from t"
+    ok(w, "select set_config('work_mem', '5MB', false)")
+    assert away(cluster, w) and w.value(value) == "5MB"
+    ok(w, "begin", "select pg_catalog.set_config('work_mem', '6MB', false)", "rollback")
+    assert away(cluster, w) and w.value(value) == "5MB"
+    ok(w, "SELECT  set_config ( 'work_mem' , '7MB' , false )")
+    assert away(cluster, w) and w.value(value) == "7MB"
+    ok(w, "reset work_mem")
+    assert away(cluster, w) and w.value(value) == "4MB"
+    ok(w, "select set_config('search_path', 'pg_catalog', false)")
+    assert code(w.simple("select * from t")) == "42P01"
+    ok(w, "reset search_path")
+    assert away(cluster, w)
+    w.bye()
+
+
+def test_set_config_that_may_not_run(cluster, make):
+    w = login(make())
+    value = "select current_setting('work_mem') from t"
+    ok(w, "select set_config('work_mem', '5MB', false) where false")
+    assert w.value(value) == "4MB" and not away(cluster, w), "what it did is not known"
+    ok(w, "discard all")
+    assert away(cluster, w)
+    ok(w, "select case when false then set_config('work_mem', '5MB', false) end")
+    assert w.value(value) == "4MB" and not away(cluster, w)
+    w.bye()
+
+
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+def test_serializable_role(cluster, make, mode):
+    """A standby cannot run serializable transactions: who has them by default reads from the primary."""
+    cluster.primary.rows("drop role if exists ser")
+    cluster.primary.rows("create role ser login superuser")
+    cluster.primary.rows("alter role ser set default_transaction_isolation = serializable")
+    pool = make(pool_mode=mode)
+    w = Wire(pool.address, seconds=20)
+    assert w.login(user="ser")[-1].type == "Z"
+    for _ in range(2):
+        assert not away(cluster, w)
+        assert w.rows("pgpool explain " + PORT)[0][3] == b"the transaction is serializable"
+        ok(w, "begin read only")
+        assert not away(cluster, w)
+        ok(w, "commit", "begin")
+        assert not away(cluster, w)
+        ok(w, "commit")
+        w.send(parse(PORT) + bind() + execute() + SYNC)
+        assert code(w.ready()) is None
+    other = login(pool)
+    assert away(cluster, other)
+    other.bye()
+    w.bye()
+    for how in ({"default_transaction_isolation": "serializable"},
+                {"options": "-c default_transaction_isolation=serializable"}):
+        w = Wire(pool.address, seconds=20)
+        assert w.login(**how)[-1].type == "Z"
+        assert not away(cluster, w)
+        ok(w, "begin read only")
+        assert not away(cluster, w)
+        ok(w, "commit")
+        w.bye()
+    w = login(pool)
+    ok(w, "set session characteristics as transaction isolation level serializable")
+    assert not away(cluster, w)
+    ok(w, "set default_transaction_isolation to 'read committed'")
+    assert w.value(PORT)
+    w.bye()
+
+
+@pytest.mark.parametrize("virtual", [True, False])
+def test_read_only_transaction_in_transaction_mode(cluster, make, virtual):
+    """It lives whole on one standby, whatever protocol begins it and whatever comes first."""
+    w = login(make(pool_mode="transaction", virtual_begin=virtual))
+    assert away(cluster, w)
+    ok(w, "begin read only")
+    first = w.value(PORT)
+    assert is_standby(cluster, first) and {w.value(PORT) for _ in range(5)} == {first}
+    assert code(w.simple("insert into w values (1, 'x')")) == "25006"
+    ok(w, "rollback", "begin read only", "savepoint a")
+    assert is_standby(cluster, w.value(PORT))
+    ok(w, "rollback to a", "commit", "begin read only", "set local work_mem = '5MB'")
+    assert is_standby(cluster, w.value(PORT)) and w.value("show work_mem") == "5MB"
+    ok(w, "commit")
+    assert w.value("show work_mem") == "4MB"
+    w.send(parse("begin read only") + bind() + execute() + SYNC)
+    assert status(w.ready()) == "T"
+    w.send(parse(PORT) + bind() + execute() + SYNC)
+    assert is_standby(cluster, next(m for m in w.ready() if m.type == "D").row()[0])
+    ok(w, "commit")
+    ok(w, "begin read only")
+    found = w.simple("set transaction read write")
+    if virtual:
+        ok(w, "insert into w values (2, 'rw')")
+    else:  # the standby was asked for the transaction: it says so
+        assert code(found) == "0A000"
+    ok(w, "rollback")
+    ok(w, "begin isolation level serializable, read only", PORT, "commit")
+    ok(w, "insert into w values (3, 'x')")
+    assert away(cluster, w)
+    w.bye()
+
+
+def test_advisory_locks_are_the_primarys(cluster, make):
+    """In transaction mode a transaction has one connection: a standby would lock in vain."""
+    w = login(make(pool_mode="transaction"))
+    w.send(parse("select pg_advisory_xact_lock(2)", "lock") + SYNC)
+    w.ready()
+    ok(w, "begin read only", "select pg_advisory_xact_lock(1)")
+    assert cluster.primary.value("select count(*) from pg_locks where locktype = 'advisory'") == "1"
+    ok(w, "commit")
+    for attempt in ("select pg_advisory_lock(1)", "select pg_catalog.pg_try_advisory_xact_lock_shared(1)"):
+        ok(w, "begin read only")
+        assert away(cluster, w)
+        found = w.simple(attempt)
+        assert (code(found), status(found)) == ("25006", "E")
+        ok(w, "rollback")
+    ok(w, "begin read only")
+    assert away(cluster, w)
+    w.send(bind(name="lock") + execute() + SYNC)
+    assert code(w.ready()) == "25006"
+    ok(w, "rollback")
+    assert away(cluster, w)
+    w.bye()

@@ -90,15 +90,14 @@ void route_cache_free(struct route_cache **cp)
     mem_free(c);
 }
 
-/* A name with a schema means the same under every search_path. */
+/* A name with a schema means the same under every search_path. What a database has in store depends
+ * on the user, who is part of the path. */
 static struct key make_key(struct slice database, struct slice path, const struct route_question *q)
 {
     struct key key = {.q = q};
 
     key.part[0] = database;
-    key.part[1] = q->schema.n != 0 || q->kind == ROUTE_Q_DATABASE || q->kind == ROUTE_Q_OPERATOR
-                      ? slice_of("", 0)
-                      : path;
+    key.part[1] = q->schema.n != 0 || q->kind == ROUTE_Q_OPERATOR ? slice_of("", 0) : path;
     key.part[2] = q->schema;
     key.part[3] = q->name;
     return key;

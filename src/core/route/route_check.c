@@ -110,6 +110,11 @@ static uint32_t database_bits(struct route_case *c)
     return c->database_bits;
 }
 
+bool route_check_serializable(struct route_case *c)
+{
+    return (database_bits(c) & ROUTE_DB_SERIALIZABLE) != 0;
+}
+
 static bool is_pg_catalog(struct slice schema)
 {
     return slice_eq_str(schema, "pg_catalog");

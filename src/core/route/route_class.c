@@ -200,9 +200,12 @@ static void classify_begin(struct route_case *c, const struct sql_stmt *s)
         s->tx.read_only == SQL_YES || (s->tx.read_only == SQL_UNSET && ses->default_read_only);
     bool serializable = s->tx.isolation == SQL_ISO_SERIALIZABLE ||
                         (s->tx.isolation == SQL_ISO_UNSET && ses->default_serializable);
+    bool may_read = read_only && !serializable && !ses->in_tx;
 
     be(c, ROUTE_TX, ROUTE_R_TX_CONTROL, false);
-    c->is_read_only_begin = read_only && !serializable && !ses->in_tx;
+    if (may_read && s->tx.isolation == SQL_ISO_UNSET && route_check_serializable(c))
+        may_read = false;
+    c->is_read_only_begin = may_read;
 }
 
 /* Kinds of which nothing more has to be known. */

@@ -95,7 +95,7 @@ static enum route_reason denied_by_session(const struct route_input *in)
         return ROUTE_R_STATE_UNKNOWN;
     if (s->in_tx && s->tx_failed)
         return ROUTE_R_TX_FAILED;
-    if (s->in_tx ? s->tx_serializable : s->default_serializable)
+    if (s->default_serializable || (s->in_tx && s->tx_serializable))
         return ROUTE_R_SERIALIZABLE;
     /* What is not committed yet is nowhere else. */
     if (in->conf->read_consistency != CONF_READ_EVENTUAL && s->in_tx && s->wrote_in_tx)
@@ -137,6 +137,8 @@ static void check_catalogue(struct route_case *c)
         route_check_relations(c, &c->prepared->stmts[0]);
     if (c->denied == ROUTE_R_NONE && is_cold(c))
         c->denied = ROUTE_R_TRACKING_COLD;
+    if (c->denied == ROUTE_R_NONE && route_check_serializable(c))
+        c->denied = ROUTE_R_SERIALIZABLE;
 }
 
 /* pg_terminate_backend(constant) of a process of ours goes to that process's node. */
@@ -189,7 +191,7 @@ static void settle_questions(struct route_case *c)
 
     if (c->nlookups > ROUTE_MAX_LOOKUPS && c->denied == ROUTE_R_NONE)
         c->denied = ROUTE_R_TOO_MANY_QUESTIONS;
-    if (out->class != ROUTE_EITHER || c->nlookups > ROUTE_MAX_LOOKUPS ||
+    if ((out->class != ROUTE_EITHER && !c->is_read_only_begin) || c->nlookups > ROUTE_MAX_LOOKUPS ||
         (c->denied != ROUTE_R_NONE && !must_know_writes(c))) {
         out->must_ask = false;
         out->nquestions = 0;
@@ -284,6 +286,29 @@ static bool is_cursor(const struct sql_stmt *s)
     return s != NULL && (s->kind == SQL_DECLARE || s->kind == SQL_FETCH || s->kind == SQL_CLOSE);
 }
 
+/* BEGIN READ ONLY goes where the reads of the transaction will go. */
+static void place_begin(struct route_case *c)
+{
+    struct route_decision *out = c->out;
+    const struct route_input *in = c->in;
+    enum route_reason denied = denied_by_settings(in);
+
+    out->node = view_write_node(in->view);
+    if (denied == ROUTE_R_NONE && in->session->state_unknown)
+        denied = ROUTE_R_STATE_UNKNOWN;
+    if (denied == ROUTE_R_NONE)
+        denied = denied_by_writes(in, true);
+    if (denied == ROUTE_R_NONE && out->must_ask)
+        denied = ROUTE_R_ASK;
+    if (denied != ROUTE_R_NONE) {
+        out->reason = denied;
+        return;
+    }
+    route_place_read(in, out);
+    if (out->reason == ROUTE_R_BALANCED || out->reason == ROUTE_R_PREFERENCE)
+        out->reason = ROUTE_R_READ_ONLY_TX;
+}
+
 /* A read-only transaction lives on one node. What cannot run on a standby leaves it; what would
  * fail on the primary, too, and what a standby only might answer late, stays. Cursors stay, as
  * they are of no use anywhere else. */
@@ -294,6 +319,11 @@ static void place_in_read_only_tx(struct route_case *c)
     int primary = view_write_node(c->in->view);
     bool may = out->class == ROUTE_EITHER && !out->must_ask && is_soft(c->denied);
 
+    if (!s->has_tx_node && !s->tx_failed &&
+        (out->class == ROUTE_TX || out->class == ROUTE_SESSION)) {
+        place_begin(c); /* begun, but nowhere yet */
+        return;
+    }
     out->node = s->has_tx_node ? s->tx_node : primary;
     if (s->tx_failed || out->class == ROUTE_TX || out->class == ROUTE_SESSION ||
         out->node == VIEW_NO_NODE)
@@ -312,27 +342,6 @@ static void place_in_read_only_tx(struct route_case *c)
         return;
     out->leaves_tx = true;
     out->node = primary;
-}
-
-/* BEGIN READ ONLY goes where the reads of the transaction will go. */
-static void place_begin(struct route_case *c)
-{
-    struct route_decision *out = c->out;
-    const struct route_input *in = c->in;
-    enum route_reason denied = denied_by_settings(in);
-
-    out->node = view_write_node(in->view);
-    if (denied == ROUTE_R_NONE && in->session->state_unknown)
-        denied = ROUTE_R_STATE_UNKNOWN;
-    if (denied == ROUTE_R_NONE)
-        denied = denied_by_writes(in, true);
-    if (denied != ROUTE_R_NONE) {
-        out->reason = denied;
-        return;
-    }
-    route_place_read(in, out);
-    if (out->reason == ROUTE_R_BALANCED || out->reason == ROUTE_R_PREFERENCE)
-        out->reason = ROUTE_R_READ_ONLY_TX;
 }
 
 /* A read in a read-write transaction stays with it, and could go elsewhere. */

@@ -105,6 +105,10 @@ void route_check_functions(struct route_case *c, struct slice text, const struct
 /* Relations: sets c->denied, asks for those not known. */
 void route_check_relations(struct route_case *c, const struct sql_stmt *stmt);
 
+/* True when the user's transactions are serializable by default: no standby can run them. False
+ * also when that is not known yet (and asked). */
+bool route_check_serializable(struct route_case *c);
+
 /* route_choose.c */
 /* The node for a read and why; keeps what was chosen for the session in out->balance_node. */
 void route_place_read(const struct route_input *in, struct route_decision *out);

@@ -187,7 +187,9 @@ static const char database_bits_sql[] =
     "CASE WHEN EXISTS (SELECT FROM pg_catalog.pg_proc u WHERE u.provolatile" EQ
     "CAST('v' AS pg_catalog.\"char\") AND u.pronamespace OPERATOR(pg_catalog.<>) "
     "CAST(11 AS pg_catalog.oid) AND EXISTS (SELECT FROM pg_catalog.pg_proc b WHERE b.proname" EQ
-    "u.proname AND b.pronamespace" EQ "CAST(11 AS pg_catalog.oid))) THEN 2 ELSE 0 END";
+    "u.proname AND b.pronamespace" EQ "CAST(11 AS pg_catalog.oid))) THEN 2 ELSE 0 END" OR_BIT
+    "CASE WHEN (SELECT d.reset_val FROM pg_catalog.pg_settings d WHERE d.name" EQ
+    "'default_transaction_isolation')" EQ "'serializable' THEN 4 ELSE 0 END";
 
 void route_oracle_sql(const struct route_question *q, unsigned n, struct buf *out)
 {

@@ -181,9 +181,12 @@ void balance_on_row(struct client *c, struct slice body)
     struct balance *b = c->balance;
     struct slice value[2];
 
-    if (b == NULL || b->asking == ASKING_NONE || !balance_row_values(body, value, 2))
+    if (b == NULL || b->asking == ASKING_NONE ||
+        !balance_row_values(body, value, b->asking == ASKING_REPLAY ? 1 : 2))
         return;
-    if (b->asking == ASKING_LSN)
+    if (b->asking == ASKING_REPLAY)
+        balance_wait_row(c->ss, c->link->pool->cluster_node, value[0]);
+    else if (b->asking == ASKING_LSN)
         balance_on_lsn(c, value[0], value[1]);
     else
         take_answer(c, value[0], value[1]);
@@ -198,7 +201,7 @@ void balance_ask_done(struct client *c, struct link *link)
     link->capture = false;
     if (link->own_failed) {
         b->ask_failed = true; /* this statement stays on the primary */
-        b->wait_is_over = b->asking == ASKING_LSN;
+        b->wait_is_over = b->asking != ASKING_CATALOGUE;
         log_at(LVL_DEBUG1, "a question of our own failed on node %d", link->pool->cluster_node);
     }
     b->asking = ASKING_NONE;

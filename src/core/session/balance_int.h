@@ -59,8 +59,8 @@ struct reader {
 /* Tables written in one transaction that are told apart. */
 #define BALANCE_MAX_MARKS 64
 
-/* What is asked on the own link. */
-enum balance_asking { ASKING_NONE, ASKING_CATALOGUE, ASKING_LSN };
+/* What is asked on the own link, or on one that is borrowed for it. */
+enum balance_asking { ASKING_NONE, ASKING_CATALOGUE, ASKING_LSN, ASKING_REPLAY };
 
 /* The open transaction. */
 struct balance_tx {
@@ -103,13 +103,11 @@ struct balance {
     uint32_t nexchanges; /* on the home since it was quiet */
     uint64_t batch;      /* number of the present exchange */
     /* read_consistency */
-    bool lsn_due;           /* the session has written since it knew its last LSN */
-    int64_t lsn_written_us; /* a client that shares links: when it was seen to have written, */
-    int64_t lsn_probed_us;  /* and the end of the first probe after that */
-    bool lsn_is_wanted;     /* a read stayed because its transaction is no place to ask */
-    bool lsn_is_fresh;      /* asked for this very exchange */
-    bool wait_is_over;      /* the standby took too long: this exchange stays */
-    int64_t wait_until_us;  /* 0: nothing is waited for */
+    bool lsn_due;          /* the session has written since it knew its last LSN */
+    bool lsn_is_wanted;    /* a read stayed because its transaction is no place to ask */
+    bool lsn_is_fresh;     /* asked for this very exchange */
+    bool wait_is_over;     /* the standby took too long: this exchange stays */
+    int64_t wait_until_us; /* 0: nothing is waited for */
     uint64_t wait_lsn;
     /* Tables written since the home was quiet, for dml_adaptive_global. */
     uint64_t *mark;
@@ -134,6 +132,8 @@ enum balance_verdict {
  * there at balance_begin, c->link may be NULL at any time. */
 /* Makes the struct when this client's reads can be balanced at all; else c->balance stays NULL. */
 void balance_begin(struct client *c);
+/* The text of a setting, or of all of them, has the word in it. */
+bool balance_says_serializable(struct slice value);
 /* Frees it; readers are given back. Harmless without one. */
 void balance_free(struct client *c);
 /* As the server would say: 'I', 'T' or 'E'; of the link where the transaction lives, when there is
@@ -221,8 +221,6 @@ void balance_note_facts(struct client *c, struct slice sql, const struct sql_fac
 static inline void balance_note_lsn_due(struct client *c)
 {
     c->balance->lsn_due = true;
-    c->balance->lsn_written_us = 0;
-    c->balance->lsn_probed_us = 0;
 }
 /* Somebody wrote to a table that has no name here (dml_adaptive_global). */
 void balance_mark_all(struct client *c);
@@ -259,6 +257,14 @@ void balance_drop_readers(struct client *c, bool boundary);
 void balance_to_own(struct client *c);
 
 /* balance_wait.c: read_consistency */
+/* The primary has to be asked before a read may leave it. */
+bool balance_is_lsn_due(const struct client *c);
+/* Asks on c->link, which is the primary's. */
+void balance_ask_lsn(struct client *c);
+/* Asks c->link, a standby's that was borrowed for it, until it has replayed `lsn` or it takes too
+ * long: balance_replay_goes_on when it has answered, true when it was asked again. */
+void balance_ask_replay(struct client *c, uint64_t lsn);
+bool balance_replay_goes_on(struct client *c);
 /* What has to be known before the session's reads may leave the primary: asks on the own link. True
  * when it did. */
 bool balance_asks_lsn(struct client *c);
@@ -271,7 +277,7 @@ void balance_on_lsn(struct client *c, struct slice value, struct slice segment);
 /* Waits until the reader has replayed b->wait_lsn, or it takes too long; then the client's input
  * goes on. */
 void balance_wait_begin(struct client *c, struct reader *r, uint64_t lsn);
-void balance_wait_row(struct reader *r, struct slice value);
+void balance_wait_row(struct sessions *ss, int node, struct slice value);
 void balance_wait_answered(struct reader *r);
 /* The exchange has its link: the next one has to learn anew. */
 void balance_wait_settle(struct client *c);

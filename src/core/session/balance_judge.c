@@ -39,6 +39,25 @@ static struct slice application_name(const struct client *c)
     return paramset_get(&c->login->params, key);
 }
 
+bool balance_says_serializable(struct slice value)
+{
+    static const char word[] = "serializable";
+    size_t i;
+
+    for (i = 0; value.p != NULL && i + sizeof word - 1 <= value.n; i++)
+        if (strncasecmp(value.p + i, word, sizeof word - 1) == 0)
+            return true;
+    return false;
+}
+
+/* Start-up parameters only: what the role's or database's default is, the catalogue says. */
+static bool begins_serializable(const struct paramset *p)
+{
+    return balance_says_serializable(
+               paramset_get(p, slice_of_str("default_transaction_isolation"))) ||
+           balance_says_serializable(paramset_get(p, slice_of_str("options")));
+}
+
 void balance_begin(struct client *c)
 {
     struct balance *b;
@@ -56,6 +75,7 @@ void balance_begin(struct client *c)
     b->rs.user = pool_user(c->pool);
     b->rs.database = pool_database(c->pool);
     b->rs.balance_node = VIEW_NO_NODE;
+    b->rs.default_serializable = begins_serializable(&b->params);
 }
 
 void balance_free(struct client *c)
@@ -114,45 +134,18 @@ static void judge_tx(struct client *c)
         rs->tx_node = b->home != NULL ? b->home->node : c->link->pool->cluster_node;
 }
 
-/* One draw per statement; while the client is parked because of it, the draw holds. */
+/* One draw per statement; while the client is parked because of it, the draw holds. Steps by the
+ * golden ratio are even at once, and so is every second or third of them: a statement that always
+ * follows another does not always get the same node. */
 static uint64_t judge_random(struct client *c)
 {
     struct balance *b = c->balance;
-    struct sessions *ss = c->ss;
 
-    if (!ss->conf->statement_level_load_balance)
+    if (!c->ss->conf->statement_level_load_balance)
         return b->choice;
     if (!b->keeps_random)
-        b->random = ss->random = hash_bytes(&ss->random, sizeof ss->random, 0x5eed);
-    return b->random;
-}
-
-/* A client without a link of its own does not ask how far the primary has written: it waits until
- * the view says so. A probe that ended after the session was seen to have written may have read the
- * position before; the next one has not. Until then its reads lack what they must see. */
-static void judge_consistency(struct client *c)
-{
-    struct balance *b = c->balance;
-    const struct view *v = &c->ss->view;
-    int64_t probed_us;
-
-    if (c->share == NULL || c->ss->conf->read_consistency == CONF_READ_EVENTUAL)
-        return;
-    b->rs.global_write_lsn = UINT64_MAX; /* of others nothing is known */
-    if (!b->lsn_due)
-        return;
-    b->rs.last_write_lsn = UINT64_MAX;
-    if (b->rs.in_tx || v->primary == VIEW_NO_NODE)
-        return;
-    probed_us = v->node[v->primary].probed_us;
-    if (b->lsn_written_us == 0) {
-        b->lsn_written_us = b->rs.now_us;
-    } else if (b->lsn_probed_us == 0) {
-        b->lsn_probed_us = probed_us > b->lsn_written_us ? probed_us : 0;
-    } else if (probed_us > b->lsn_probed_us) {
-        b->rs.last_write_lsn = v->node[v->primary].received_lsn;
-        b->lsn_due = false;
-    }
+        b->random += 0x9e3779b97f4a7c15U;
+    return b->choice + b->random;
 }
 
 static void judge_input(struct client *c, struct route_input *in)
@@ -165,7 +158,6 @@ static void judge_input(struct client *c, struct route_input *in)
     b->rs.application_name = buf_slice(&b->names);
     b->rs.now_us = backend_wall_us(&ss->be);
     b->rs.trace = b->trace;
-    judge_consistency(c);
     memset(in, 0, sizeof *in);
     in->conf = ss->conf;
     in->set = conf_session_of(ss->gen, c->override);

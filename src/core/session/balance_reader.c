@@ -351,7 +351,7 @@ static void reader_on_own_row(void *owner, struct link *link, struct slice body)
 
     (void)link;
     if (r->is_asking && balance_row_values(body, &value, 1))
-        balance_wait_row(r, value);
+        balance_wait_row(r->client->ss, r->node, value);
 }
 
 static void reader_on_drained(void *owner, struct link *link)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: PostgreSQL
  * balance_state.c: what a session changed of its own state, so that the reader can be brought to
  * it. SET and RESET statements are kept as text and replayed in order, those of a transaction only
- * after it was committed. What cannot be replayed (set_config(), DO, CALL, LOAD, a rolled back
- * savepoint) makes the session read from the primary until DISCARD ALL, and PGPOOL EXPLAIN says so.
+ * after it was committed. What cannot be replayed (set_config() with more than literals, DO, CALL,
+ * LOAD, a rolled back savepoint) makes the session read from the primary until DISCARD ALL, and
+ * PGPOOL EXPLAIN says so.
  */
 #include "config.h"
 
@@ -86,10 +87,17 @@ static void note_set(struct client *c, const struct sql_stmt *s, struct slice te
 }
 
 /* Settings that give names another meaning. */
+static void note_path_of(struct client *c, struct slice name)
+{
+    if (slice_eq_str(name, "search_path") || slice_eq_str(name, "role") ||
+        slice_eq_str(name, "session_authorization"))
+        c->balance->rs.search_path_changed = true;
+}
+
 static void note_path(struct client *c, const struct sql_stmt *s)
 {
-    if (slice_eq_str(s->set.name, "search_path") || slice_eq_str(s->set.name, "role") ||
-        slice_eq_str(s->set.name, "session_authorization") || (s->flags & SQL_F_ALL) != 0)
+    note_path_of(c, s->set.name);
+    if ((s->flags & SQL_F_ALL) != 0)
         c->balance->rs.search_path_changed = true;
 }
 
@@ -165,16 +173,52 @@ static void note_marks(struct client *c, const struct sql_stmt *s)
         add_mark(c, 0);
 }
 
-static void note_functions(struct client *c, const struct sql_stmt *s)
+/* SELECT set_config(...) and nothing besides: what it says is done, and done once. */
+static bool is_bare_call(const struct sql_stmt *s, const struct sql_func *f, struct slice sql)
+{
+    size_t end = (size_t)f->offset + f->call_len;
+
+    return s->kind == SQL_SELECT && s->nfuncs == 1 && f->offset >= s->offset &&
+           end == (size_t)s->offset + s->len && end <= sql.n && f->offset - s->offset <= 16 &&
+           strncasecmp(sql.p + s->offset, "select", 6) == 0 &&
+           strspn(sql.p + s->offset + 6, " \t\r\n") == f->offset - s->offset - 6;
+}
+
+/* A call whose third argument is true ends with its transaction. One that cannot be understood may
+ * have changed anything. */
+static void note_set_config(
+    struct client *c, const struct sql_stmt *s, const struct sql_func *f, struct slice sql)
+{
+    struct balance *b = c->balance;
+    struct buf name = {0};
+    struct buf call = {0};
+    enum set_config_call is = SET_CONFIG_UNKNOWN;
+
+    b->tx.stays = true;
+    if ((size_t)f->offset + f->call_len <= sql.n)
+        is = share_set_config(slice_of(sql.p + f->offset, f->call_len), &name, &call);
+    if (is == SET_CONFIG_SESSION && is_bare_call(s, f, sql) &&
+        !is_transaction_default(buf_slice(&name))) {
+        note_setting(c, buf_slice(&call));
+        note_path_of(c, buf_slice(&name));
+    } else if (is != SET_CONFIG_LOCAL) {
+        b->rs.state_unknown = true;
+    }
+    buf_free(&name);
+    buf_free(&call);
+}
+
+static void note_functions(struct client *c, const struct sql_stmt *s, struct slice sql)
 {
     uint32_t i;
 
     for (i = 0; i < s->nfuncs; i++)
         if (slice_eq_str(s->funcs[i].name, "set_config"))
-            c->balance->rs.state_unknown = true;
+            note_set_config(c, s, &s->funcs[i], sql);
 }
 
-static void note_statement_facts(struct client *c, const struct sql_stmt *s, struct slice text)
+static void note_statement_facts(
+    struct client *c, const struct sql_stmt *s, struct slice text, struct slice sql)
 {
     struct balance *b = c->balance;
 
@@ -222,7 +266,7 @@ static void note_statement_facts(struct client *c, const struct sql_stmt *s, str
     }
     note_marks(c, s);
     route_trace_note(&b->trace, c->ss->rules, text, s, true);
-    note_functions(c, s);
+    note_functions(c, s, sql);
 }
 
 void balance_note_facts(struct client *c, struct slice sql, const struct sql_facts *facts)
@@ -245,7 +289,7 @@ void balance_note_facts(struct client *c, struct slice sql, const struct sql_fac
             is_open = (s->flags & SQL_F_CHAIN) != 0, nends++;
         if ((size_t)s->offset + s->len <= sql.n)
             text = slice_of(sql.p + s->offset, s->len);
-        note_statement_facts(c, s, text);
+        note_statement_facts(c, s, text, sql);
     }
     /* Outside a transaction block the string is a transaction of its own, unless it says otherwise.
      */

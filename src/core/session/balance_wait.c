@@ -2,11 +2,11 @@
  * balance_wait.c: read_consistency: what a session has written, and whether a standby has it.
  * Runs in: workers.
  *
- * The own link is asked how far the primary has written, when a read is about to leave it and the
- * session has written since (for `global`: before every such read). The standby is asked how far it
- * has replayed, with a little waiting in the question itself; a question is short, for the snapshot
- * it holds could keep the standby from replaying. When it takes longer than read_consistency_wait,
- * the read stays where it is. */
+ * The own link (in transaction mode one that is borrowed) is asked how far the primary has written,
+ * when a read is about to leave it and the session has written since (for `global`: before every
+ * such read). The standby is asked how far it has replayed, with a little waiting in the question
+ * itself; a question is short, for the snapshot it holds could keep the standby from replaying.
+ * When it takes longer than read_consistency_wait, the read stays where it is. */
 #include "config.h"
 
 #include <inttypes.h>
@@ -38,7 +38,7 @@ static int parse_u64(struct slice s, uint64_t *out)
     return s.n == 0 ? -1 : 0;
 }
 
-static bool is_lsn_due(const struct client *c)
+bool balance_is_lsn_due(const struct client *c)
 {
     const struct balance *b = c->balance;
 
@@ -53,7 +53,7 @@ static bool is_lsn_due(const struct client *c)
     return false;
 }
 
-static void ask_lsn(struct client *c)
+void balance_ask_lsn(struct client *c)
 {
     c->balance->asking = ASKING_LSN;
     c->link->capture = true;
@@ -66,15 +66,15 @@ static void ask_lsn(struct client *c)
 
 bool balance_asks_lsn(struct client *c)
 {
-    if (!is_lsn_due(c))
+    if (!balance_is_lsn_due(c))
         return false;
-    ask_lsn(c);
+    balance_ask_lsn(c);
     return true;
 }
 
 bool balance_lacks_lsn(struct client *c)
 {
-    if (c->link->tx_status == 'I' || !is_lsn_due(c))
+    if (c->link->tx_status == 'I' || !balance_is_lsn_due(c))
         return false;
     c->balance->lsn_is_wanted = true;
     return true;
@@ -86,7 +86,7 @@ bool balance_asks_wanted_lsn(struct client *c)
 
     if (!b->lsn_is_wanted || !b->lsn_due || c->ss->conf->read_consistency != CONF_READ_SESSION)
         return false;
-    ask_lsn(c);
+    balance_ask_lsn(c);
     return true;
 }
 
@@ -116,7 +116,7 @@ void balance_on_lsn(struct client *c, struct slice value, struct slice segment)
     b->lsn_is_fresh = true;
 }
 
-static void wait_ask(struct reader *r)
+static void ask_standby(struct link *link, uint64_t lsn)
 {
     struct buf sql = {0};
 
@@ -127,15 +127,20 @@ static void wait_ask(struct reader *r)
         "OPERATOR(pg_catalog.<) %" PRIu64
         " AND n OPERATOR(pg_catalog.<) %d AND pg_catalog.pg_sleep(0.001) IS NOT NULL) "
         "SELECT pg_catalog.max(at) FROM w",
-        r->client->balance->wait_lsn, WAIT_STEPS);
-    r->is_asking = true;
-    r->link->capture = true;
-    r->link->own_failed = false;
-    balance_send_own_text(r->link, buf_slice(&sql));
+        lsn, WAIT_STEPS);
+    link->capture = true;
+    link->own_failed = false;
+    balance_send_own_text(link, buf_slice(&sql));
     buf_free(&sql);
 }
 
-void balance_wait_begin(struct client *c, struct reader *r, uint64_t lsn)
+static void wait_ask(struct reader *r)
+{
+    r->is_asking = true;
+    ask_standby(r->link, r->client->balance->wait_lsn);
+}
+
+static void wait_clock(struct client *c, uint64_t lsn)
 {
     struct balance *b = c->balance;
 
@@ -144,15 +149,59 @@ void balance_wait_begin(struct client *c, struct reader *r, uint64_t lsn)
         b->wait_until_us = loop_now_us(c->ss->loop) + c->ss->conf->read_consistency_wait_ms * 1000;
         client_row_state(c, CLIENT_STATE_WAITING, WAIT_REASON_REPLAY);
     }
+}
+
+void balance_wait_begin(struct client *c, struct reader *r, uint64_t lsn)
+{
+    wait_clock(c, lsn);
     wait_ask(r);
 }
 
-void balance_wait_row(struct reader *r, struct slice value)
+void balance_wait_row(struct sessions *ss, int node, struct slice value)
 {
     uint64_t lsn;
 
     if (parse_u64(value, &lsn) == 0)
-        balance_worker_replayed(r->client->ss, r->node, lsn);
+        balance_worker_replayed(ss, node, lsn);
+}
+
+static bool lacks(const struct client *c, int node)
+{
+    return balance_worker_replayed_lsn(c->ss)[node] < c->balance->wait_lsn;
+}
+
+/* The standby has answered: should it be asked again? */
+static bool wait_is_worth_it(const struct client *c, const struct link *link)
+{
+    int node = link->pool->cluster_node;
+
+    if (link->own_failed || !lacks(c, node))
+        return false;
+    if (loop_now_us(c->ss->loop) < c->balance->wait_until_us)
+        return true;
+    log_at(LVL_DEBUG1, "node %d has not caught up in read_consistency_wait", node);
+    return false;
+}
+
+void balance_ask_replay(struct client *c, uint64_t lsn)
+{
+    wait_clock(c, lsn);
+    c->balance->asking = ASKING_REPLAY;
+    ask_standby(c->link, lsn);
+}
+
+bool balance_replay_goes_on(struct client *c)
+{
+    struct balance *b = c->balance;
+
+    if (b->asking != ASKING_REPLAY)
+        return false;
+    if (wait_is_worth_it(c, c->link)) {
+        ask_standby(c->link, b->wait_lsn);
+        return true;
+    }
+    b->wait_is_over = c->link->own_failed || lacks(c, c->link->pool->cluster_node);
+    return false;
 }
 
 void balance_wait_answered(struct reader *r)
@@ -162,15 +211,11 @@ void balance_wait_answered(struct reader *r)
 
     r->is_asking = false;
     r->link->capture = false;
-    if (balance_worker_replayed_lsn(c->ss)[r->node] < b->wait_lsn && !r->link->own_failed) {
-        if (loop_now_us(c->ss->loop) < b->wait_until_us) {
-            wait_ask(r);
-            return;
-        }
-        log_at(LVL_DEBUG1, "node %d has not caught up in read_consistency_wait", r->node);
+    if (wait_is_worth_it(c, r->link)) {
+        wait_ask(r);
+        return;
     }
-    b->wait_is_over =
-        r->link->own_failed || balance_worker_replayed_lsn(c->ss)[r->node] < b->wait_lsn;
+    b->wait_is_over = r->link->own_failed || lacks(c, r->node);
     r->link->own_failed = false;
     client_unpark(c);
 }
@@ -182,4 +227,5 @@ void balance_wait_settle(struct client *c)
     b->lsn_is_fresh = false;
     b->wait_is_over = false;
     b->wait_until_us = 0;
+    b->keeps_random = false;
 }

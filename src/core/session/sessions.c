@@ -3,7 +3,6 @@
 #include "config.h"
 
 #include <string.h>
-#include <sys/random.h>
 
 #include "admin/admin_view.h"
 #include "auth/auth_book.h"
@@ -85,7 +84,6 @@ void sessions_init(struct sessions *ss, struct loop *loop, struct proc_env *env)
     ss->scratch = arena_new("statement", 0);
     ss->sql_cache = sql_cache_new(SESSION_FACTS_MAX, SESSION_FACTS_BYTES);
     ss->answers = route_cache_new((uint32_t)ss->conf->relcache_size, ss->conf->relcache_expire_ms);
-    (void)getrandom(&ss->random, sizeof ss->random, 0);
     sessions_make_rules(ss);
     balance_worker_init(ss);
     backend_tls_set_conf(&ss->be, ss->gen);

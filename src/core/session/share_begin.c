@@ -72,10 +72,18 @@ static enum feed_step route_one(
     return FEED_PASS;
 }
 
+/* A read, or what begins a transaction that only reads: the router names the primary for all else.
+ */
+static bool reads(const struct client *c, const struct route_decision *d)
+{
+    return !d->must_ask && !c->balance->wait_is_over && conf_has_node(c->ss->conf, d->node) &&
+           (d->class == ROUTE_EITHER ||
+               (d->class != ROUTE_PRIMARY && d->node != c->pool->cluster_node));
+}
+
 static bool may_leave(const struct client *c, const struct route_decision *d)
 {
-    return d->class == ROUTE_EITHER && !d->must_ask && !d->must_wait &&
-           conf_has_node(c->ss->conf, d->node);
+    return reads(c, d) && !d->must_wait;
 }
 
 static bool is_plain_read(const struct sql_facts *facts)
@@ -94,6 +102,29 @@ static bool is_avoided(const struct client *c, int node)
            loop_now_us(c->ss->loop) < s->avoid_until_us;
 }
 
+/* read_consistency: a read that goes to a standby has to know how far the primary has written, and
+ * the standby how far it has replayed. Both are asked on links that are borrowed for it. */
+static enum feed_step see_enough(struct client *c, const struct route_decision *d)
+{
+    bool is_due = balance_is_lsn_due(c);
+    int primary = write_node(c);
+    enum feed_step step;
+
+    if (!reads(c, d) || d->node == primary || is_avoided(c, d->node) || (!is_due && !d->must_wait))
+        return FEED_PASS;
+    if (is_due && (primary == VIEW_NO_NODE || view_must_hold_writes(&c->ss->view)))
+        return share_wait_for_primary(c);
+    step = share_attach(c, is_due ? primary : d->node);
+    if (step != FEED_PASS)
+        return step;
+    c->share->phase = SHARE_ASKING;
+    if (is_due)
+        balance_ask_lsn(c);
+    else
+        balance_ask_replay(c, d->wait_lsn);
+    return FEED_PARK;
+}
+
 /* The node for a simple query. */
 static enum feed_step choose(
     struct client *c, struct slice sql, const struct sql_facts **facts, int *node)
@@ -109,6 +140,8 @@ static enum feed_step choose(
     if (c->balance == NULL || *facts == NULL || s->is_lost)
         return FEED_PASS;
     step = route_one(c, sql, &d, facts);
+    if (step == FEED_PASS)
+        step = see_enough(c, &d);
     if (step != FEED_PASS)
         return step;
     c->balance->ask_failed = false;
@@ -147,6 +180,17 @@ static enum feed_step on_present_link(struct client *c, bool is_alone)
         return FEED_PARK; /* what runs is not mixed with this */
     share_stop_keeping(c);
     return FEED_PASS;
+}
+
+/* The exchange has its link, or waits for something: then its draw holds. */
+static enum feed_step chosen(struct client *c, enum feed_step step)
+{
+    if (c->balance != NULL) {
+        c->balance->keeps_random = step == FEED_PARK;
+        if (step == FEED_PASS)
+            balance_wait_settle(c);
+    }
+    return step;
 }
 
 static enum feed_step get_link(struct client *c, struct feed_run *run, int node)
@@ -196,12 +240,12 @@ enum feed_step share_begin_query(struct client *c, struct feed_run *run, struct 
     s->is_counted = true;
     if (s->phase > SHARE_WAITING) {
         step = on_present_link(c, is_alone);
-        return step == FEED_PASS ? share_make_ready(c, run) : step;
+        return chosen(c, step == FEED_PASS ? share_make_ready(c, run) : step);
     }
     step = choose(c, sql, facts, &node);
     if (step == FEED_PASS)
         step = get_link(c, run, node);
-    if (step != FEED_PASS)
+    if (chosen(c, step) != FEED_PASS)
         return step;
     if (msg.n != (size_t)proto_get_u32(msg.p + 1) + 1)
         msg.n = 0; /* the rest goes on as it comes, and is not kept */
@@ -227,6 +271,8 @@ static enum feed_step look_at_sql(struct client *c, struct slice sql, struct bat
     struct route_decision d;
     enum feed_step step = route_one(c, sql, &d, &facts);
 
+    if (step == FEED_PASS)
+        step = see_enough(c, &d);
     if (step != FEED_PASS)
         return step;
     if (may_leave(c, &d))
@@ -431,11 +477,12 @@ enum feed_step share_begin_batch(
         step = on_present_link(c, batch_may_change(c, p, end));
         if (step == FEED_PASS)
             step = share_make_ready(c, run);
+        (void)chosen(c, step);
     } else {
         step = choose_for_batch(c, p, end, &node, &kept);
         if (step == FEED_PASS)
             step = get_link(c, run, node);
-        if (step == FEED_PASS)
+        if (chosen(c, step) == FEED_PASS)
             keep_for_retry(c, kept);
     }
     if (step == FEED_PASS)
@@ -484,4 +531,6 @@ void share_route_settle(struct client *c)
     b->rs.search_path_changed =
         varset_get(c->share->vars.client, slice_of_str("search_path")).p != NULL ||
         varset_get(c->share->vars.client, slice_of_str("role")).p != NULL;
+    b->rs.default_serializable = balance_says_serializable(
+        varset_get(c->share->vars.client, slice_of_str("default_transaction_isolation")));
 }

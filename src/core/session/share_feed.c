@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "config/conf.h"
+#include "wire/reader.h"
 #include "wire/writer.h"
 
 #include "share_int.h"
@@ -130,6 +131,33 @@ static bool begins_transaction(const struct sql_facts *facts, bool *is_open)
     return begins;
 }
 
+/* A read-only transaction that lives on a standby: all of it runs there. */
+static bool is_away(const struct client *c)
+{
+    return c->share->phase == SHARE_ATTACHED && c->link->tx_status == 'T' &&
+           c->link->pool->cluster_node != c->pool->cluster_node;
+}
+
+/* What a standby would do without a word, and in vain: its locks are not the primary's. */
+static bool is_in_vain(const struct sql_facts *facts, struct err *err)
+{
+    uint32_t i;
+    uint32_t j;
+
+    for (i = 0; i < facts->nstmts; i++)
+        for (j = 0; j < facts->stmts[i].nfuncs; j++) {
+            struct slice name = facts->stmts[i].funcs[j].name;
+
+            if ((name.n < 12 || memcmp(name.p, "pg_advisory_", 12) != 0) &&
+                (name.n < 16 || memcmp(name.p, "pg_try_advisory_", 16) != 0))
+                continue;
+            err_set(err, "25006", "cannot take advisory locks in a transaction on a standby");
+            err_hint(err, "Take them before other statements, or begin without READ ONLY.");
+            return true;
+        }
+    return false;
+}
+
 /* Refuses what the pool's mode or pin_on_session_state does not allow. */
 static bool is_refused(
     struct client *c, const struct share_effects *e, const struct sql_facts *facts, struct err *err)
@@ -137,6 +165,8 @@ static bool is_refused(
     bool is_open;
 
     err_clear(err);
+    if (is_away(c) && is_in_vain(facts, err))
+        return true;
     if (c->share->mode == CONF_POOL_STATEMENT && begins_transaction(facts, &is_open) && is_open) {
         err_set(err, "08P01", "transaction blocks not allowed in statement pooling mode");
         return true;
@@ -252,8 +282,10 @@ static enum feed_step unread_query(
         c->link->must_clean = true;
     else
         share_note_unread(c);
-    if (c->balance != NULL)
+    if (c->balance != NULL) {
         c->balance->rs.wrote_in_session = true;
+        balance_note_lsn_due(c);
+    }
     watch_transaction(c, NULL);
     note_query(c, sql);
     return FEED_PASS;
@@ -389,12 +421,27 @@ static bool parse_is_refused(struct client *c, struct slice msg, struct err *err
     const struct sql_facts *facts;
     struct share_effects e;
 
-    if (c->share->mode != CONF_POOL_STATEMENT &&
+    if (c->share->mode != CONF_POOL_STATEMENT && !is_away(c) &&
         c->ss->conf->pin_on_session_state != CONF_PIN_ERROR)
         return false;
     facts = balance_facts(c->ss, sql);
     share_effects_of(facts, sql, &e);
     return is_refused(c, &e, facts, err);
+}
+
+/* The same for what was parsed before. */
+static bool bind_is_refused(struct client *c, struct slice body, struct err *err)
+{
+    const struct share_name *n;
+    struct wire_reader r;
+    struct slice name;
+
+    err_clear(err);
+    wire_reader_init(&r, body);
+    (void)wire_get_cstr(&r);
+    name = wire_get_cstr(&r);
+    n = r.bad || name.n == 0 ? NULL : share_name_find(c->share, name);
+    return n != NULL && n->prep != NULL && is_in_vain(balance_facts(c->ss, prep_sql(n->prep)), err);
 }
 
 /* Behind an error no reply comes for what is skipped: its fate is known at once. */
@@ -436,7 +483,8 @@ static enum feed_step share_extended(struct client *c, struct feed_run *run, cha
             return FEED_PASS; /* begins nothing; within a COPY it must not wait */
         }
         if ((s->is_untold && tell_lost(c, NULL, &err)) ||
-            (type == FE_PARSE && is_whole && parse_is_refused(c, msg, &err)))
+            (type == FE_PARSE && is_whole && parse_is_refused(c, msg, &err)) ||
+            (type == FE_BIND && is_away(c) && bind_is_refused(c, body, &err)))
             return share_is_busy(c) ? FEED_PARK : tell_extended(c, &err);
         step = share_begin_batch(c, run, msg.p, end);
         if (step != FEED_PASS)
@@ -466,6 +514,8 @@ static enum feed_step share_function_call(struct client *c, struct feed_run *run
     if (step != FEED_PASS)
         return step;
     c->share->is_counted = false;
+    if (c->balance != NULL)
+        balance_note_lsn_due(c);
     link_expect(c->link, OP_FUNCTION_CALL);
     client_note_statement(c, slice_of_str("<function call>"));
     return FEED_PASS;

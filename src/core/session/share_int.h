@@ -302,6 +302,10 @@ void share_vars_assign(struct share_vars *to, const struct share_vars *from);
 void share_vars_clear(struct share_vars *v);
 /* SET, RESET, set_config(), DISCARD. False when the setting cannot be followed. */
 bool share_vars_note(struct share *s, const struct sql_stmt *st, struct slice text);
+/* What a call of set_config() does, as it is written: its third argument is true; or literals, then
+ * the setting's folded name and an equal call are appended to *name and *sql. */
+enum set_config_call { SET_CONFIG_UNKNOWN, SET_CONFIG_LOCAL, SET_CONFIG_SESSION };
+enum set_config_call share_set_config(struct slice call, struct buf *name, struct buf *sql);
 /* A call of set_config() with literals, as written. */
 bool share_vars_note_call(struct share *s, struct slice call);
 /* One word of "options": white space ends it, a backslash takes the next character as it is.

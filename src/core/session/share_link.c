@@ -120,6 +120,8 @@ static void on_asked(struct client *c)
 {
     struct share *s = c->share;
 
+    if (balance_replay_goes_on(c))
+        return;
     balance_ask_done(c, c->link);
     s->phase = SHARE_ATTACHED;
     s->is_fresh = true;

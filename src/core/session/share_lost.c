@@ -252,6 +252,11 @@ void share_on_lost(void *owner, struct link *link, const struct err *err, bool t
     share_forget_loan(c);
     s->turn->retry = retry;
     share_names_settle(c);
+    if (phase == SHARE_ASKING) {
+        c->balance->asking = ASKING_NONE;
+        if (link->pool->cluster_node != c->pool->cluster_node)
+            avoid_node(c, link->pool->cluster_node);
+    }
     if (phase == SHARE_OPENING) {
         lost_opening(c, link, &reason);
     } else if (s->pins != 0 || in_message) {
@@ -286,6 +291,8 @@ void share_fail_parked(struct client *c, const struct err *err)
     uint32_t len = 0;
 
     c->body_left = 0;
+    if (c->balance != NULL)
+        balance_wait_settle(c);
     if (s->is_virtual) {
         /* BEGIN was promised: the transaction is there, and failed. */
         s->is_virtual = false;

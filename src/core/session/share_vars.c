@@ -327,15 +327,12 @@ static bool is_string(struct slice a)
     return a.n >= 2 && a.p[0] == '\'' && a.p[a.n - 1] == '\'';
 }
 
-bool share_vars_note_call(struct share *s, struct slice call)
+enum set_config_call share_set_config(struct slice call, struct buf *name, struct buf *sql)
 {
     const char *end = call.p + call.n;
     const char *p = memchr(call.p, '(', call.n);
     struct slice arg[3];
     struct slice last = slice_of(NULL, 0);
-    struct buf sql = {0};
-    struct buf name = {0};
-    bool ok;
     int i;
 
     for (i = (int)call.n - 1; i > 0 && last.p == NULL; i--)
@@ -343,24 +340,34 @@ bool share_vars_note_call(struct share *s, struct slice call)
             last = trimmed(call.p + i + 1, end - 1);
     if (last.p != NULL && (slice_ieq_str(last, "true") || slice_ieq_str(last, "'t'") ||
                               slice_ieq_str(last, "'true'")))
-        return true; /* ends with the transaction */
+        return SET_CONFIG_LOCAL;
     for (i = 0; i < 3; i++) {
         const char *from = p == NULL ? NULL : p + 1;
 
         p = from == NULL ? NULL : argument_end(from, end);
         if (p == NULL)
-            return false;
+            return SET_CONFIG_UNKNOWN;
         arg[i] = trimmed(from, p);
     }
     if (!is_string(arg[0]) || !is_string(arg[1]) || !slice_ieq_str(arg[2], "false"))
-        return false;
+        return SET_CONFIG_UNKNOWN;
     for (i = 1; i < (int)arg[0].n - 1; i++)
-        buf_put_byte(&name, (char)tolower((unsigned char)arg[0].p[i]));
-    buf_printf(&sql, "SELECT pg_catalog.set_config(%.*s,", (int)arg[0].n, arg[0].p);
-    buf_put(&sql, arg[1].p, arg[1].n);
-    buf_printf(&sql, ",false)");
-    ok = is_plain_name(buf_slice(&name)) &&
-         (is_transient(buf_slice(&name)) || vars_put(s, buf_slice(&name), buf_slice(&sql)));
+        buf_put_byte(name, (char)tolower((unsigned char)arg[0].p[i]));
+    buf_printf(sql, "SELECT pg_catalog.set_config(%.*s,", (int)arg[0].n, arg[0].p);
+    buf_put(sql, arg[1].p, arg[1].n);
+    buf_printf(sql, ",false)");
+    return is_plain_name(buf_slice(name)) ? SET_CONFIG_SESSION : SET_CONFIG_UNKNOWN;
+}
+
+bool share_vars_note_call(struct share *s, struct slice call)
+{
+    struct buf name = {0};
+    struct buf sql = {0};
+    enum set_config_call is = share_set_config(call, &name, &sql);
+    bool ok = is == SET_CONFIG_LOCAL ||
+              (is == SET_CONFIG_SESSION && (is_transient(buf_slice(&name)) ||
+                                               vars_put(s, buf_slice(&name), buf_slice(&sql))));
+
     buf_free(&name);
     buf_free(&sql);
     return ok;

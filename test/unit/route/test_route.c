@@ -218,6 +218,75 @@ START_TEST(odd_database)
 }
 END_TEST
 
+static int lookup_serializable(void *ctx, const struct route_question *q, uint32_t *bits)
+{
+    if (q->kind != ROUTE_Q_DATABASE)
+        return route_test_lookup(ctx, q, bits);
+    *bits = ROUTE_DB_SERIALIZABLE;
+    return 0;
+}
+
+static int lookup_nothing(void *ctx, const struct route_question *q, uint32_t *bits)
+{
+    (void)ctx;
+    (void)q;
+    (void)bits;
+    return -1;
+}
+
+/* A role whose transactions are serializable by default: standbys cannot run them. */
+START_TEST(serializable_role)
+{
+    struct route_test t;
+    struct route_decision d;
+    int primary;
+
+    for (primary = 0; primary < 3; primary++) {
+        route_test_init(&t, 3, primary, "write_function_list = 'nothing'");
+        t.in.lookup = lookup_serializable;
+        route_test_query(&t, "select * from t", &d);
+        ck_assert(d.node == primary && d.reason == ROUTE_R_SERIALIZABLE);
+        route_test_query(&t, "begin read only", &d);
+        ck_assert(d.node == primary && !d.must_ask);
+        route_test_query(&t, "begin read only, isolation level read committed", &d);
+        ck_assert(d.node != primary && d.reason == ROUTE_R_READ_ONLY_TX);
+        t.in.lookup = lookup_nothing; /* not known yet: asked */
+        route_test_query(&t, "begin read only", &d);
+        ck_assert(d.node == primary && d.must_ask && d.nquestions == 1);
+        ck_assert_int_eq(d.question[0].kind, ROUTE_Q_DATABASE);
+        route_test_query(&t, "begin", &d);
+        ck_assert(d.node == primary && !d.must_ask);
+        route_test_fini(&t);
+    }
+}
+END_TEST
+
+/* A read-only transaction that was begun nowhere yet goes where its reads will go, whatever its
+ * first statement is. */
+START_TEST(read_only_tx_without_node)
+{
+    static const char *const sql[] = {
+        "savepoint a", "set local work_mem = '5MB'", "select * from t", "set search_path = s"};
+    struct route_test t;
+    struct route_decision d;
+    unsigned i;
+
+    for (i = 0; i < sizeof sql / sizeof sql[0]; i++) {
+        route_test_init(&t, 3, 2, "");
+        set_state(&t, TX | RO);
+        route_test_query(&t, sql[i], &d);
+        ck_assert_msg(d.node == t.session.balance_node, "%s: node %d", sql[i], d.node);
+        route_test_query(&t, "set transaction read write", &d);
+        ck_assert_int_eq(d.node, 2);
+        set_state(&t, TX | RO | AT_HOME);
+        t.session.tx_node = 2;
+        route_test_query(&t, sql[i], &d);
+        ck_assert_msg(d.node == 2, "%s: node %d", sql[i], d.node);
+        route_test_fini(&t);
+    }
+}
+END_TEST
+
 static int node_of_pid(void *ctx, int32_t pid)
 {
     return pid >= 100 && pid < 100 + 3 ? pid - 100 : VIEW_NO_NODE;
@@ -355,6 +424,8 @@ int main(void)
     tcase_add_test(tc, questions);
     tcase_add_test(tc, too_many_questions);
     tcase_add_test(tc, odd_database);
+    tcase_add_test(tc, serializable_role);
+    tcase_add_test(tc, read_only_tx_without_node);
     tcase_add_test(tc, terminate_backend);
     tcase_add_test(tc, execute);
     tcase_add_test(tc, session_settings);
