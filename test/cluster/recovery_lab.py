@@ -9,7 +9,7 @@ import subprocess
 from contextlib import contextmanager
 from pathlib import Path
 
-from pgt import postgres, procs, proxy, shadow, waits
+from pgt import lan, postgres, procs, proxy, shadow, waits
 from pgt.wire import Address, Wire, WireClosed
 
 EXAMPLES = shadow.TOP / "doc" / "examples" / "three-hosts"
@@ -103,6 +103,18 @@ class Node(postgres.Postgres):
             return otherwise
 
 
+class LanNode(Node):
+    """A server on a host of its own."""
+    host: lan.Host
+
+    @property
+    def address(self) -> Address:
+        return Address(self.host.address, self.port)
+
+    def entered(self, command: list[str]) -> tuple[list[str], str | None]:
+        return [*self.host.enter_as(postgres.OS_USER), *command], None
+
+
 def fake_ssh() -> Path:
     """A program that does what ssh would do, on this machine; set PGPOOL_SSH to it before the servers start."""
     home = procs.folder("ssh", postgres.OS_USER)
@@ -115,7 +127,10 @@ def fake_ssh() -> Path:
 class Cluster:
     """Node 0 is the first primary, the others stream from it."""
 
-    def __init__(self, n: int = 3, **conf: str):
+    def __init__(self, n: int = 3, wire: lan.Lan | None = None, **conf: str):
+        self.wire = wire
+        if wire is not None:
+            conf = {"listen_addresses": "*", **conf}
         with shadow_bins():
             self.home = procs.folder("cluster", postgres.OS_USER)
             self.nodes = [self._make_primary(conf)]
@@ -125,7 +140,11 @@ class Cluster:
     def _node(self, i: int) -> Node:
         home = self.home / f"node{i}"
         procs.run(["mkdir", str(home)], user=postgres.OS_USER)
-        return Node(home / "data", procs.free_port())
+        if self.wire is None:
+            return Node(home / "data", procs.free_port())
+        node = LanNode(home / "data", procs.free_port())
+        node.host = self.wire.hosts[i + 1]
+        return node
 
     def _make_primary(self, conf: dict[str, str]) -> Node:
         node = self._node(0)
@@ -142,13 +161,13 @@ class Cluster:
         primary, node = self.nodes[0], self._node(i)
         primary.rows(f"select pg_create_physical_replication_slot('pgpool_node{i}')")
         procs.run([str(postgres.bindir() / "pg_basebackup"), "-D", str(node.data), "-c", "fast", "-X", "stream",
-                   "--no-sync", "-d", f"host=127.0.0.1 port={primary.port} user=replicator"], user=postgres.OS_USER,
+                   "--no-sync", "-d", f"host={primary.address.host} port={primary.port} user=replicator"], user=postgres.OS_USER,
                   cwd="/")
         node.conf = dict(primary.conf)
         auto = node.data / "postgresql.auto.conf"
         with open(auto, "a", encoding="utf-8") as out:
             out.write(f"port = '{node.port}'\nprimary_slot_name = 'pgpool_node{i}'\nprimary_conninfo = "
-                      f"'host=127.0.0.1 port={primary.port} user=replicator application_name=server{i}'\n")
+                      f"'host={primary.address.host} port={primary.port} user=replicator application_name=server{i}'\n")
         (node.data / "standby.signal").touch()
         give(node.data / "standby.signal")
         node.start()

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: PostgreSQL
-"""test_chaos: whatever is done to the servers and to pgpool's processes, with synchronous replication no
-acknowledged write is lost, no write is accepted by two primaries, and every client ends served.
+"""test_chaos: whatever is done to the servers, to the wires between them and to pgpool's processes, with synchronous
+replication no acknowledged write is lost, no write is accepted by two primaries, a session sees what it has written
+and what it has seen never goes back (read_consistency = session), and every client ends served.
 
-$PGT_CHAOS_SECONDS (25) says for how long, $PGT_CHAOS_SEED which way; a failure prints the seed and all
-that was done.
+Once with relays between pgpool and the servers, once with each server on a host of its own, a network namespace,
+behind a switch that loses and delays packets. $PGT_CHAOS_SECONDS (12) says for how long each, $PGT_CHAOS_SEED which
+way; a failure prints the seed and all that was done.
 """
 import os
 import random
@@ -13,12 +15,12 @@ import time
 
 import pytest
 
-from pgt import crowd, postgres, procs, proxy, relay, shadow, waits
+from pgt import crowd, lan, postgres, procs, proxy, relay, shadow, waits
 
 from recovery_lab import Cluster, Pcp, fake_ssh, statuses
 
 SYNC = "ANY 1 (server0, server1, server2)"
-SECONDS = float(os.environ.get("PGT_CHAOS_SECONDS", "25"))
+SECONDS = float(os.environ.get("PGT_CHAOS_SECONDS", "12"))
 SEED = int(os.environ.get("PGT_CHAOS_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 30)
 SETTLE_S = 60
 pytestmark = [
@@ -28,11 +30,65 @@ pytestmark = [
     pytest.mark.timeout(300 + 4 * SECONDS)]
 
 
+class Relays:
+    """pgpool knows the servers by other addresses, with something in between."""
+
+    def __init__(self, cluster: Cluster):
+        self.them = [relay.Relay(f"127.0.0.{11 + i}", node.address) for i, node in enumerate(cluster.nodes)]
+        self.addresses = [r.address for r in self.them]
+
+    def hole(self, i: int) -> None:
+        self.them[i].open.clear()
+
+    def delay(self, i: int, seconds: float) -> None:
+        self.them[i].delay_s = seconds
+
+    def heal(self) -> None:
+        for one in self.them:
+            one.open.set()
+            one.delay_s = 0
+
+    def close(self) -> None:
+        for one in self.them:
+            one.close()
+
+
+class Wires:
+    """Every server has a host and a wire of its own."""
+
+    def __init__(self, cluster: Cluster):
+        assert cluster.wire is not None
+        self.lan = cluster.wire
+        self.addresses = [node.address for node in cluster.nodes]
+
+    def hole(self, i: int) -> None:
+        self.lan.hole(i + 1)
+
+    def delay(self, i: int, seconds: float) -> None:
+        self.lan.delay_s[i + 1] = seconds
+
+    def lose(self, i: int, rate: float) -> None:
+        self.lan.loss[i + 1] = rate
+
+    def cut_off(self, i: int) -> None:
+        """From pgpool only: the servers still hear each other."""
+        self.lan.split(lan.OUTSIDE, i + 1)
+
+    def split(self, i: int, k: int) -> None:
+        self.lan.split(i + 1, k + 1)
+
+    def heal(self) -> None:
+        self.lan.heal()
+
+    def close(self) -> None:
+        pass
+
+
 class Chaos:
     """One run: the deeds, chosen by a seed, and how to get back to a whole cluster after each."""
 
-    def __init__(self, pool, cluster: Cluster, relays: list[relay.Relay], seed: int):
-        self.pool, self.cluster, self.relays = pool, cluster, relays
+    def __init__(self, pool, cluster: Cluster, wires: Relays | Wires, seed: int):
+        self.pool, self.cluster, self.wires = pool, cluster, wires
         self.pcp = Pcp(pool)
         self.random = random.Random(seed)
         self.told: list[str] = [f"seed {seed}"]
@@ -75,7 +131,8 @@ class Chaos:
             self.tell(f"    start standby {i}")
             with_log = [str(shadow.make_shadow() / "pg_ctl"), "-D", str(node.data), "-l", str(node.data / "again.log"),
                         "-W", "start"]
-            procs.run(with_log, user=postgres.OS_USER, cwd="/")
+            command, user = node.entered(with_log)
+            procs.run(command, user=user, cwd="/")
             self.pace.wait(1)
             return
         status = statuses(self.pool)[i][0]
@@ -131,19 +188,40 @@ class Chaos:
             self.freeze(primary, seconds)
 
     def black_hole(self) -> None:
-        """pgpool hears nothing of a node any more, nor does who streams from it through here."""
+        """Nobody hears anything of a node any more."""
         i, seconds = self.random.randrange(3), self.random.choice([0.5, 1.5, 8])
         self.tell(f"black hole before node {i} for {seconds} s")
-        self.relays[i].open.clear()
+        self.wires.hole(i)
         self.pace.wait(seconds)
-        self.relays[i].open.set()
+        self.wires.heal()
 
     def latency(self) -> None:
         i, delay = self.random.randrange(3), self.random.choice([0.02, 0.1, 0.3])
         self.tell(f"node {i} answers {delay} s late, for 3 s")
-        self.relays[i].delay_s = delay
+        self.wires.delay(i, delay)
         self.pace.wait(3)
-        self.relays[i].delay_s = 0
+        self.wires.heal()
+
+    def loss(self) -> None:
+        i, rate = self.random.randrange(3), self.random.choice([0.01, 0.05, 0.2])
+        self.tell(f"{rate:.0%} of the packets of node {i} are lost, for 3 s")
+        self.wires.lose(i, rate)
+        self.pace.wait(3)
+        self.wires.heal()
+
+    def cut_off(self) -> None:
+        i, seconds = self.random.randrange(3), self.random.choice([1.5, 6])
+        self.tell(f"node {i} is cut off from pgpool, not from the others, for {seconds} s")
+        self.wires.cut_off(i)
+        self.pace.wait(seconds)
+        self.wires.heal()
+
+    def split(self) -> None:
+        i, k = self.random.sample(range(3), 2)
+        self.tell(f"nodes {i} and {k} do not hear each other for 5 s")
+        self.wires.split(i, k)
+        self.pace.wait(5)
+        self.wires.heal()
 
     def terminate_sessions(self) -> None:
         i = self.random.randrange(3)
@@ -183,6 +261,8 @@ class Chaos:
         deeds = [self.kill_primary, self.kill_standby, self.restart_standby, self.freeze_standby, self.freeze_primary,
                  self.terminate_sessions, self.detach_and_attach, self.switch_over, self.kill_worker, self.kill_monitor,
                  self.kill_control, self.black_hole, self.latency]
+        if isinstance(self.wires, Wires):
+            deeds += [self.loss, self.cut_off, self.split]
         self.random.shuffle(deeds)
         done = 0
         while time.monotonic() < self.began + seconds or done < 3:
@@ -200,21 +280,37 @@ def stop_or_go(pid: int, number: int) -> None:
         pass
 
 
-@pytest.fixture
-def cluster(monkeypatch):
-    monkeypatch.setenv("PGPOOL_SSH", str(fake_ssh()))
-    it = Cluster(3, synchronous_standby_names=SYNC, synchronous_commit="on")
-    yield it
-    it.end()
+@pytest.fixture(params=["relays", "namespaces"])
+def cluster(request, monkeypatch):
+    # A host that is gone says nothing: its standbys are to notice sooner than after a minute.
+    conf = {"synchronous_standby_names": SYNC, "synchronous_commit": "on", "wal_receiver_timeout": "3s",
+            "wal_sender_timeout": "3s", "wal_retrieve_retry_interval": "1s"}
+    if request.param == "relays":
+        monkeypatch.setenv("PGPOOL_SSH", str(fake_ssh()))
+        it = Cluster(3, **conf)
+        yield it
+        it.end()
+        return
+    if lan.why_not():
+        pytest.skip(lan.why_not())
+    wire = lan.Lan(3, SEED)
+    shell = lan.Shell(wire, postgres.OS_USER)
+    monkeypatch.setenv("PGPOOL_SSH", str(shell.program))
+    try:
+        it = Cluster(3, wire, **conf)
+        yield it
+        wire.heal()
+        it.end()
+    finally:
+        shell.close()
+        wire.close()
 
 
 @pytest.fixture
-def relays(cluster):
-    """pgpool knows the servers by other addresses, with something in between."""
-    them = [relay.Relay(f"127.0.0.{11 + i}", node.address) for i, node in enumerate(cluster.nodes)]
+def wires(cluster):
+    them = Relays(cluster) if cluster.wire is None else Wires(cluster)
     yield them
-    for one in them:
-        one.close()
+    them.close()
 
 
 def check(cluster: Cluster, chaos: Chaos, load: crowd.Crowd, ended: float) -> None:
@@ -225,33 +321,44 @@ def check(cluster: Cluster, chaos: Chaos, load: crowd.Crowd, ended: float) -> No
     lost = [d for d in done if d.id not in have]
     assert not lost, f"{len(lost)} of {len(done)} acknowledged writes are lost, the first one {lost[0]}"
     assert crowd.two_primaries(done) == ""
-    for client in load.writers + load.readers:
+    wrong = [text for teller in load.tellers for text in teller.wrong]
+    assert not wrong, f"{len(wrong)} reads went back, the first one: {wrong[0]}"
+    for client in load.everybody():
         assert client.tally.done and client.tally.done[-1].ended > ended, f"a client was not served at the end: {client.tally.failed[-3:]}"
 
 
-def test_chaos(cluster, relays, start_pool):
+def kinds(failed: list[crowd.Failed]) -> str:
+    """What went wrong how often."""
+    count: dict[str, int] = {}
+    for f in failed:
+        count[f.text[:70]] = count.get(f.text[:70], 0) + 1
+    return "; ".join(f"{n} x {text}" for text, n in sorted(count.items(), key=lambda one: -one[1]))
+
+
+def test_chaos(cluster, wires, start_pool):
     conf = cluster.pool_conf(auto_promote=True, load_balance_mode=True, health_check_max_retries=0, auto_failback_interval=1, health_check_timeout=3,
+                             read_consistency="session", connect_timeout=2000,
                              pool_mode=os.environ.get("PGT_CHAOS_POOL_MODE", "session"))
-    pool = start_pool(*[r.address for r in relays], **conf)
-    chaos = Chaos(pool, cluster, relays, SEED)
+    pool = start_pool(*wires.addresses, **conf)
+    chaos = Chaos(pool, cluster, wires, SEED)
     cluster.nodes[0].rows(crowd.TABLE)
     chaos.settle()
-    load = crowd.Crowd(pool.address, writers=4, readers=3, pause_s=0.02)
+    load = crowd.Crowd(pool.address, writers=4, readers=3, pause_s=0.02, tellers=2)
     load.start()
     try:
         chaos.go(SECONDS)
         ended = time.monotonic()
         waits.wait_for("every client is served", lambda: all(
-            c.tally.done and c.tally.done[-1].ended > ended for c in load.writers + load.readers), 30)
+            c.tally.done and c.tally.done[-1].ended > ended for c in load.everybody()), 30)
         load.stop()
         check(cluster, chaos, load, ended)
     except BaseException:
-        for client in load.writers + load.readers:
+        for client in load.everybody():
             client.ending.set()
         print("\n".join(chaos.told))
         for node in cluster.nodes:
             print(node.last_words())
         raise
     print("\n".join(chaos.told))
-    print(f"{len(load.acknowledged())} writes acknowledged, {len(load.errors(load.writers))} failed; "
-          f"{len(load.errors(load.readers))} reads failed")
+    print(f"{len(load.acknowledged())} writes acknowledged, {sum(t.nreads for t in load.tellers)} reads of what was written; "
+          f"writes failed: {kinds(load.errors(load.writers + load.tellers))}; reads failed: {kinds(load.errors(load.readers))}")

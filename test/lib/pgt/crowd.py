@@ -126,10 +126,46 @@ class Reader(Client):
         return row[1], ""
 
 
+class Teller(Client):
+    """Writes a row and reads how many it wrote, in turn: a session sees what it has written, and what it has seen
+    never goes back. `wrong` says where that did not hold."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.least = 0  # what this session must see
+        self.is_write = False
+        self.nreads = 0
+        self.wrong: list[str] = []
+
+    def _connect(self) -> bool:
+        self.least = 0
+        return super()._connect()
+
+    def statement(self) -> tuple[int, str]:
+        self.is_write = not self.is_write
+        low = self.number * IDS_PER_WRITER
+        if not self.is_write:
+            return low, f"select count(*), current_setting('port') from crowd where id > {low} and id <= {low + self.count}"
+        self.count += 1
+        return low + self.count, WRITE.format(id=low + self.count)
+
+    def look(self, row: list[str]) -> tuple[str, str]:
+        if self.is_write:
+            self.least += 1
+            return row[0], row[1]
+        seen = int(row[0])
+        self.nreads += 1
+        if seen < self.least:
+            self.wrong.append(f"teller {self.number} saw {seen} rows at port {row[1]}, and must see {self.least}")
+        self.least = max(self.least, seen)
+        return row[1], ""
+
+
 class Crowd:
     def __init__(self, address: Address, writers: int = 4, readers: int = 4, idle: int = 0, pause_s: float = 0.005,
-                 seconds: float = 30):
+                 seconds: float = 30, tellers: int = 0):
         self.address = address
+        self.tellers = [Teller(address, 100 + i, pause_s, seconds) for i in range(tellers)]
         self.writers = [Writer(address, i + 1, pause_s, seconds) for i in range(writers)]
         self.readers = [Reader(address, i + 1, pause_s, seconds) for i in range(readers)]
         self.idle: list[Wire] = []
@@ -139,14 +175,17 @@ class Crowd:
             assert wire.rows("select 1") == [[b"1"]]
             self.idle.append(wire)
 
+    def everybody(self) -> list[Client]:
+        return [*self.writers, *self.readers, *self.tellers]
+
     def start(self) -> None:
-        for client in self.writers + self.readers:
+        for client in self.everybody():
             client.start()
 
     def stop(self) -> None:
-        for client in self.writers + self.readers:
+        for client in self.everybody():
             client.ending.set()
-        for client in self.writers + self.readers:
+        for client in self.everybody():
             client.join(120)
             assert not client.is_alive(), "a client hangs"
 
@@ -162,7 +201,7 @@ class Crowd:
         return alive
 
     def acknowledged(self) -> list[Done]:
-        return sorted((d for w in self.writers for d in w.tally.done), key=lambda d: d.ended)
+        return sorted((d for w in self.writers + self.tellers for d in w.tally.done if d.timeline), key=lambda d: d.ended)
 
     def errors(self, clients: list[Client]) -> list[Failed]:
         return sorted((f for c in clients for f in c.tally.failed), key=lambda f: f.at)

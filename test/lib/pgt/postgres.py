@@ -107,9 +107,13 @@ class Postgres:
         (self.data / "postgresql.auto.conf").write_text(text, encoding="utf-8")
         (self.data / "pg_hba.conf").write_text(hba, encoding="utf-8")
 
+    def entered(self, command: list[str]) -> tuple[list[str], str | None]:
+        """A command as it is to be started where the server lives, and the account to start it as."""
+        return command, OS_USER
+
     def start(self) -> None:
-        command = [str(bindir() / "postgres"), "-D", str(self.data)]
-        self.daemon = procs.Daemon(command, self.data.parent / "postgres.log", OS_USER)
+        command, user = self.entered([str(bindir() / "postgres"), "-D", str(self.data)])
+        self.daemon = procs.Daemon(command, self.data.parent / "postgres.log", user)
         waits.wait_for(f"PostgreSQL on port {self.port} answers", self._answers, 30)
 
     def _answers(self) -> bool:
