@@ -18,6 +18,8 @@ struct arena_mark {
 
 /* Makes an arena called `name` (a literal) that may hold `limit` bytes; 0 means no limit. */
 struct arena *arena_new(const char *name, size_t limit);
+/* The same for what holds passwords or keys: left out of core dumps, overwritten when freed. */
+struct arena *arena_new_secret(const char *name, size_t limit);
 /* Frees all of it and clears *ap; *ap may be NULL. */
 void arena_free(struct arena **ap);
 /* Returns `size` bytes aligned to 8, not zeroed; NULL when the limit would be passed. */

@@ -17,9 +17,11 @@ struct buf {
     uint32_t len; /* end of valid bytes */
     uint32_t pos; /* start of unread bytes */
     uint32_t cap;
+    bool is_secret; /* memory of mem_alloc_secret: set it while the buffer is empty */
 };
 
-/* Frees the memory and empties the buffer. A zeroed struct is an empty buffer. */
+/* Frees the memory and empties the buffer. A zeroed struct is an empty buffer; so is one that has
+ * is_secret and nothing else, and stays secret. */
 void buf_free(struct buf *b);
 /* Forgets the content, keeps the memory. */
 void buf_clear(struct buf *b);

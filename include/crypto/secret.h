@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: PostgreSQL
- * secret.h: bytes that must never be printed and are overwritten when freed.
+ * secret.h: bytes that must never be printed nor dumped and are overwritten when freed.
  * Runs in: every process that holds a password or key. A type of its own, so that no formatter or
  * log call takes it by accident; secret_slice is the one place where it becomes readable. */
 #ifndef PGP_CRYPTO_SECRET_H
@@ -12,7 +12,7 @@
 
 /* A zeroed struct is an empty secret. */
 struct secret {
-    char *bytes; /* heap, NUL behind the last byte */
+    char *bytes; /* of mem_alloc_secret, NUL behind the last byte */
     size_t n;
 };
 

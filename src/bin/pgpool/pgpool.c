@@ -15,6 +15,7 @@
 #include "bin/pgpool/pgpool_opts.h"
 #include "config/conf.h"
 #include "config/conf_describe.h"
+#include "crypto/crypto.h"
 #include "ipc/roles.h"
 #include "process/common/role_conf.h"
 #include "process/control/control.h"
@@ -157,10 +158,13 @@ int main(int argc, char **argv)
 {
     struct pgpool_opts opts;
     char **args = title_init(argc, argv);
+    bool is_hidden = crypto_hide_memory(); /* before anything may use OpenSSL */
     int status;
 
     tzset();
     log_set_process(proc_role_app_name(ROLE_SUPERVISOR), "pgpool");
+    if (!is_hidden)
+        log_at(LVL_WARNING, "keys of TLS may be seen in core dumps: OpenSSL was in use already");
     status = pgpool_opts_parse(argc, args, &opts);
     if (status == PGPOOL_OPTS_DONE)
         return PGPOOL_EXIT_OK;

@@ -87,8 +87,7 @@ static void user_free(struct auth_book *b, struct auth_user *u)
     secret_free(&u->derived_of);
     login_wipe(&u->learned);
     login_wipe(&u->merged);
-    mem_wipe(u, sizeof *u);
-    mem_free(u);
+    mem_free_secret(u);
 }
 
 static struct auth_user *user_make(struct auth_book *b, struct slice name)
@@ -99,7 +98,7 @@ static struct auth_user *user_make(struct auth_book *b, struct slice name)
         return u;
     if (b->users.count >= AUTH_BOOK_USERS)
         user_free(b, LIST_ENTRY(list_first(&b->lru), struct auth_user, lru));
-    u = mem_alloc_zero(sizeof *u + name.n + 1);
+    u = mem_alloc_secret(sizeof *u + name.n + 1);
     u->name_len = (uint32_t)name.n;
     memcpy(u->name, name.p, name.n);
     list_init(&u->lru);

@@ -294,7 +294,7 @@ int passwd_read_file(
         close(fd);
         return -1;
     }
-    p = mem_alloc((size_t)st->st_size + 1);
+    p = mem_alloc_secret((size_t)st->st_size + 1);
     while (have < (size_t)st->st_size && (n = read(fd, p + have, (size_t)st->st_size - have)) > 0)
         have += (size_t)n;
     if (n == -1)
@@ -302,8 +302,7 @@ int passwd_read_file(
     close(fd);
     if (n != -1)
         secret_set(out, slice_of(p, have));
-    mem_wipe(p, (size_t)st->st_size);
-    mem_free(p);
+    mem_free_secret(p);
     return n == -1 ? -1 : 0;
 }
 

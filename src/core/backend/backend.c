@@ -25,7 +25,7 @@ void backend_init(
     be->shm = shm;
     be->conf = conf;
     be->ordinal = ordinal;
-    be->read_buf = mem_alloc(BACKEND_READ_BYTES);
+    be->read_buf = mem_alloc_hidden(BACKEND_READ_BYTES); /* passwords come by here */
     hash_table_init(&be->pools);
     varset_store_init(&be->varsets);
     list_init(&be->idle_lru);
@@ -56,7 +56,7 @@ void backend_fini(struct backend *be)
     row_alloc_free(&be->row_alloc);
     hash_table_fini(&be->pools);
     varset_store_fini(&be->varsets);
-    mem_free(be->read_buf);
+    mem_free_hidden(be->read_buf);
     be->read_buf = NULL;
 }
 

@@ -36,7 +36,7 @@ void link_answer_free(struct link *link)
         return;
     scram_client_fini(&a->scram);
     buf_free(&a->request);
-    mem_free(a);
+    mem_free_secret(a);
     link->answer = NULL;
 }
 
@@ -48,7 +48,7 @@ bool link_answer_is_ours(const struct link *link)
 static struct link_answer *answer_make(struct link *link)
 {
     if (link->answer == NULL)
-        link->answer = mem_alloc_zero(sizeof *link->answer);
+        link->answer = mem_alloc_secret(sizeof *link->answer);
     return link->answer;
 }
 
@@ -83,13 +83,12 @@ static int answer_send(struct link *link, struct buf *out, struct err *err)
 
 static int answer_text(struct link *link, struct slice text, struct err *err)
 {
-    struct buf body = {0};
-    struct buf out = {0};
+    struct buf body = {.is_secret = true};
+    struct buf out = {.is_secret = true};
 
     buf_put(&body, text.p, text.n);
     buf_put_byte(&body, '\0');
     wire_put_password(&out, buf_slice(&body));
-    mem_wipe(body.data, body.len);
     buf_free(&body);
     return answer_send(link, &out, err);
 }

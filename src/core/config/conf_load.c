@@ -24,7 +24,7 @@
 static struct conf_gen *conf_gen_new(uint64_t number, const char *command_line)
 {
     struct conf_gen *gen = mem_alloc_zero(sizeof(*gen));
-    gen->arena = arena_new("conf generation", 0);
+    gen->arena = arena_new_secret("conf generation", 0);
     gen->number = number;
     gen->command_line = command_line == NULL ? NULL : arena_strdup(gen->arena, command_line);
     gen->conf.pools = pools_conf_new(gen->arena);
@@ -379,7 +379,7 @@ static bool conf_exists(const struct conf *conf, enum conf_scope scope, int k)
 void conf_dump_canonical(const struct conf_gen *gen, struct buf *out)
 {
     int n;
-    struct buf value = {0};
+    struct buf value = {.is_secret = true};
     const struct conf_param *t = conf_param_table(&n);
     buf_printf(out, CONF_CANONICAL_HEAD "%llu %s\n", (unsigned long long)gen->number, gen->file);
     for (int i = 0; i < n; i++) {
@@ -400,8 +400,6 @@ void conf_dump_canonical(const struct conf_gen *gen, struct buf *out)
         }
     }
     pools_conf_dump(gen->conf.pools, out);
-    if (value.data != NULL)
-        mem_wipe(value.data, value.cap);
     buf_free(&value);
 }
 

@@ -28,6 +28,14 @@ struct client *client_of_stream(struct stream *s)
     return c;
 }
 
+/* Before a client is let in these bytes may hold its password. */
+static void client_free_carry(struct client *c)
+{
+    if (c->phase != CL_ACTIVE && c->carry.data != NULL)
+        mem_wipe(c->carry.data, c->carry.cap);
+    buf_free(&c->carry);
+}
+
 /* Closes the socket and frees what is not needed for that. The memory goes in client_on_closed. */
 static void client_close(struct client *c)
 {
@@ -50,7 +58,7 @@ static void client_close(struct client *c)
     if (c->pool != NULL)
         pool_detach(c->pool);
     c->pool = NULL;
-    buf_free(&c->carry);
+    client_free_carry(c);
     conf_override_free(&c->override);
     row_alloc_give(ss->client_row_alloc, c->row_index);
     c->row = NULL;
@@ -164,7 +172,7 @@ static void client_on_readable(struct stream *s)
         client_on_end(c, errno);
         return;
     }
-    buf_free(&c->carry);
+    client_free_carry(c);
     if (c->phase == CL_ACTIVE)
         client_feed(c, buf, buf + carried + (size_t)n);
     else if (c->phase == CL_STARTUP)

@@ -404,7 +404,7 @@ void client_auth_pass(struct client_auth *a)
 
 void client_auth_begin(struct client *c)
 {
-    struct client_auth *a = mem_alloc_zero(sizeof *a);
+    struct client_auth *a = mem_alloc_secret(sizeof *a);
     struct session_auth *sa = c->ss->auth;
     struct err err = {0};
     uint32_t now_s = (uint32_t)(loop_now_us(c->ss->loop) / 1000000);
@@ -456,8 +456,7 @@ void client_auth_free(struct client_auth **ap)
     client_auth_free_questions(a);
     auth_rules_unref(&a->rules);
     buf_free(&a->held);
-    mem_wipe(a, sizeof *a);
-    mem_free(a);
+    mem_free_secret(a);
 }
 
 void client_auth_entitle(const struct client *c, struct pool_request *req)

@@ -146,10 +146,8 @@ static void judge_wipe(struct auth_job *job)
     secret_free(&j->password);
     mem_free(j->user);
     for (i = 0; i < j->nkept; i++) {
-        mem_wipe(j->kept[i], strlen(j->kept[i]));
-        mem_free(j->kept[i]);
+        mem_free_secret(j->kept[i]);
     }
-    mem_wipe(&j->keys, sizeof j->keys);
 }
 
 /* A password in clear text is compared in no time; a verifier costs its iterations, and so does a
@@ -245,7 +243,8 @@ static const char *judge_keep(struct judge_job *j, const char *s)
     if (s == NULL)
         return NULL;
     ASSERT(j->nkept < JUDGE_STRINGS_MAX);
-    j->kept[j->nkept] = mem_strdup(s);
+    j->kept[j->nkept] = mem_alloc_secret(strlen(s) + 1); /* one of them is a password */
+    memcpy(j->kept[j->nkept], s, strlen(s));
     return j->kept[j->nkept++];
 }
 
@@ -269,7 +268,7 @@ static void judge_keep_rule(struct judge_job *j, const struct hba_rule *rule)
 
 static void judge_start(struct client_auth *a, enum judge_kind kind)
 {
-    struct judge_job *j = mem_alloc_zero(sizeof *j);
+    struct judge_job *j = mem_alloc_secret(sizeof *j);
     struct slice user = client_auth_user(a);
     int64_t limit_ms = a->c->ss->conf->authentication_timeout_ms;
 

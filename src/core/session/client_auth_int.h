@@ -27,8 +27,9 @@
 
 struct auth_jobs; /* of one worker */
 
-/* The first member of a job. `work` runs on a thread and touches the job alone; `done` runs on the
- * loop, unless the owner has let go; `wipe` (may be NULL) frees what the job holds. */
+/* The first member of a job, which is made by mem_alloc_secret. `work` runs on a thread and touches
+ * the job alone; `done` runs on the loop, unless the owner has let go; `wipe` (may be NULL) frees
+ * what the job holds. */
 struct auth_job {
     struct list node;
     struct auth_jobs *jobs;

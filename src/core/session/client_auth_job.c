@@ -42,7 +42,7 @@ static void job_free(struct auth_job *job)
 {
     if (job->wipe != NULL)
         job->wipe(job);
-    mem_free(job);
+    mem_free_secret(job);
 }
 
 static void jobs_free_memory(struct auth_jobs *jobs)

@@ -18,6 +18,8 @@
 
 /* NAMEDATALEN of PostgreSQL, less the NUL. */
 #define NAME_MAX_BYTES 63
+/* Any password fits. */
+#define LOGIN_CARRY_BYTES 2048
 
 static void login_welcome(struct client *c);
 
@@ -372,6 +374,7 @@ void client_login_input(struct client *c, const char *p, const char *end)
         client_end_text(c, "08P01", "too many bytes before the login is complete");
         return;
     }
+    buf_reserve(&c->carry, LOGIN_CARRY_BYTES); /* it shall not move: see client_free_carry */
     buf_put(&c->carry, p, (size_t)(end - p));
     if (client_auth_wants(c) == CLIENT_AUTH_NOTHING)
         stream_pause(&c->stream); /* a level-triggered loop must not spin on what waits */

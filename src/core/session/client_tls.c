@@ -98,7 +98,7 @@ void session_tls_set_conf(struct sessions *ss)
     if (!ss->conf->ssl)
         return;
     if (ss->tls == NULL)
-        ss->tls = mem_alloc_zero(sizeof *ss->tls);
+        ss->tls = mem_alloc_secret(sizeof *ss->tls);
     err_clear(&err);
     ctx = session_tls_make_context(backend_tls_env(&ss->be), ss->gen, &ss->tls->passphrase, &err);
     if (ctx != NULL) {
@@ -122,7 +122,7 @@ void session_tls_fini(struct sessions *ss)
         return;
     tls_context_free(&ss->tls->ctx);
     tls_passphrase_forget(&ss->tls->passphrase);
-    mem_free(ss->tls);
+    mem_free_secret(ss->tls);
     ss->tls = NULL;
 }
 

@@ -5,6 +5,7 @@
 #include "base/arena.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -26,6 +27,7 @@ struct arena {
     size_t used;  /* of the newest block */
     size_t total; /* handed out of all blocks */
     size_t limit;
+    bool is_secret; /* blocks of mem_alloc_secret */
 };
 
 struct arena *arena_new(const char *name, size_t limit)
@@ -37,6 +39,22 @@ struct arena *arena_new(const char *name, size_t limit)
     return a;
 }
 
+struct arena *arena_new_secret(const char *name, size_t limit)
+{
+    struct arena *a = arena_new(name, limit);
+
+    a->is_secret = true;
+    return a;
+}
+
+static void arena_free_block(const struct arena *a, struct arena_block *b)
+{
+    if (a->is_secret)
+        mem_free_secret(b);
+    else
+        mem_free(b);
+}
+
 void arena_free(struct arena **ap)
 {
     struct arena *a = *ap;
@@ -46,7 +64,7 @@ void arena_free(struct arena **ap)
         return;
     while ((b = a->block) != NULL) {
         a->block = b->prev;
-        mem_free(b);
+        arena_free_block(a, b);
     }
     mem_free(a);
     *ap = NULL;
@@ -55,7 +73,8 @@ void arena_free(struct arena **ap)
 static void arena_add_block(struct arena *a, size_t size)
 {
     size_t cap = size > ARENA_BLOCK_BYTES ? size : ARENA_BLOCK_BYTES;
-    struct arena_block *b = mem_alloc(sizeof *b + cap);
+    size_t size_all = sizeof(struct arena_block) + cap;
+    struct arena_block *b = a->is_secret ? mem_alloc_secret(size_all) : mem_alloc(size_all);
 
     b->prev = a->block;
     b->cap = cap;
@@ -136,7 +155,7 @@ void arena_release(struct arena *a, struct arena_mark mark)
         b = a->block;
         ASSERT(b != NULL);
         a->block = b->prev;
-        mem_free(b);
+        arena_free_block(a, b);
     }
     a->used = mark.used;
     a->total = mark.total;
@@ -149,7 +168,7 @@ void arena_reset(struct arena *a)
     while (a->block != NULL && a->block->prev != NULL) {
         b = a->block;
         a->block = b->prev;
-        mem_free(b);
+        arena_free_block(a, b);
     }
     a->used = 0;
     a->total = 0;

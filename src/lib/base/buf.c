@@ -14,8 +14,13 @@
 
 void buf_free(struct buf *b)
 {
-    mem_free(b->data);
-    memset(b, 0, sizeof *b);
+    bool is_secret = b->is_secret;
+
+    if (is_secret)
+        mem_free_secret(b->data);
+    else
+        mem_free(b->data);
+    *b = (struct buf){.is_secret = is_secret};
 }
 
 void buf_clear(struct buf *b)
@@ -43,7 +48,7 @@ char *buf_reserve(struct buf *b, size_t n)
     cap = b->cap == 0 ? BUF_MIN_BYTES : b->cap;
     while (cap < need)
         cap *= 2;
-    b->data = mem_resize(b->data, cap);
+    b->data = b->is_secret ? mem_resize_hidden(b->data, cap) : mem_resize(b->data, cap);
     b->cap = (uint32_t)cap;
     return b->data + b->len;
 }

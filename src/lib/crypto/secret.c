@@ -11,8 +11,11 @@
 
 void secret_set(struct secret *s, struct slice from)
 {
-    char *copy = mem_strndup(from.n == 0 ? "" : from.p, from.n);
+    char *copy = mem_alloc_secret(from.n + 1);
     size_t n = from.n;
+
+    if (n > 0)
+        memcpy(copy, from.p, n);
 
     secret_free(s);
     s->bytes = copy;
@@ -21,10 +24,7 @@ void secret_set(struct secret *s, struct slice from)
 
 void secret_free(struct secret *s)
 {
-    if (s->bytes != NULL) {
-        mem_wipe(s->bytes, s->n);
-        mem_free(s->bytes);
-    }
+    mem_free_secret(s->bytes);
     s->bytes = NULL;
     s->n = 0;
 }

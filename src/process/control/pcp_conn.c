@@ -36,7 +36,7 @@ static void set_limit(struct pcp_conn *c, int64_t ms)
 
 static void on_closed(struct stream *s)
 {
-    mem_free(LIST_ENTRY(s, struct pcp_conn, stream));
+    mem_free_secret(LIST_ENTRY(s, struct pcp_conn, stream));
 }
 
 void pcp_conn_close(struct pcp_conn *c)
@@ -338,7 +338,7 @@ void pcp_conn_open(struct control *ctl, int fd, const char *peer, const struct h
 {
     static const struct stream_ops ops = {
         .on_readable = on_readable, .on_drained = on_drained, .on_closed = on_closed};
-    struct pcp_conn *c = mem_alloc_zero(sizeof *c);
+    struct pcp_conn *c = mem_alloc_secret(sizeof *c);
     int64_t limit_ms;
 
     c->ctl = ctl;

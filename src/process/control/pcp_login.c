@@ -79,11 +79,11 @@ static int read_file(struct control *ctl, char **text, size_t *n, struct err *er
         return -1;
     }
     look_at_mode(ctl, path, &st);
-    *text = mem_alloc((size_t)st.st_size + 1);
+    *text = mem_alloc_secret((size_t)st.st_size + 1);
     rc = read_all(fd, *text, (size_t)st.st_size, n);
     if (rc == -1) {
         err_set_errno(err, errno, "could not read \"%s\"", path);
-        mem_free(*text);
+        mem_free_secret(*text);
     }
     close(fd);
     return rc;
@@ -184,8 +184,7 @@ bool pcp_login_check(
     if (read_file(c->ctl, &text, &n, err) == -1)
         return false;
     ok = any_line_fits(c, slice_of(text, n), user, slice_of(response, sizeof response), err);
-    mem_wipe(text, n);
-    mem_free(text);
+    mem_free_secret(text);
     return ok;
 }
 
@@ -259,8 +258,7 @@ int pcp_login_find(
     if (read_file(c->ctl, &text, &n, err) == -1)
         return -1;
     rc = find_proof(c, slice_of(text, n), user, out, err);
-    mem_wipe(text, n);
-    mem_free(text);
+    mem_free_secret(text);
     return rc;
 }
 
@@ -272,8 +270,7 @@ void pcp_login_look(struct control *ctl)
 
     if (read_file(ctl, &text, &n, &err) == -1)
         return; /* said when somebody wants to log in: many never do */
-    mem_wipe(text, n);
-    mem_free(text);
+    mem_free_secret(text);
 }
 
 /* ---- failures by address, counted together with those of clients ---- */

@@ -32,7 +32,7 @@ void pcp_tls_set_conf(struct control *ctl)
     if (!conf_of(gen)->ssl)
         return;
     if (ctl->tls == NULL) {
-        ctl->tls = mem_alloc_zero(sizeof *ctl->tls);
+        ctl->tls = mem_alloc_secret(sizeof *ctl->tls);
         ctl->tls->env = tls_env_new();
     }
     ctx = session_tls_make_context(ctl->tls->env, gen, &ctl->tls->passphrase, &err);
@@ -54,7 +54,7 @@ void pcp_tls_fini(struct control *ctl)
     tls_context_free(&ctl->tls->ctx);
     tls_passphrase_forget(&ctl->tls->passphrase);
     tls_env_free(&ctl->tls->env);
-    mem_free(ctl->tls);
+    mem_free_secret(ctl->tls);
     ctl->tls = NULL;
 }
 

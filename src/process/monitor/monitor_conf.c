@@ -96,10 +96,7 @@ void monitor_conf_rules(const struct conf *conf, struct decide_rules *out)
 
 void monitor_conf_drop_password(char **password)
 {
-    if (*password == NULL)
-        return;
-    mem_wipe(*password, strlen(*password));
-    mem_free(*password);
+    mem_free_secret(*password);
     *password = NULL;
 }
 
@@ -111,6 +108,14 @@ static bool load_key(struct secret *key)
 
     mem_free(path);
     return ok;
+}
+
+static char *copy_secret(struct slice from)
+{
+    char *out = mem_alloc_secret(from.n + 1);
+
+    memcpy(out, from.p, from.n);
+    return out;
 }
 
 /* Opens one stored value; NULL when it cannot serve as a password (md5 and SCRAM verifiers, no
@@ -126,7 +131,7 @@ static char *open_value(const struct passwd_value *v, const char *user)
     if (passwd_open_value(v, have_key ? &key : NULL, &cred, &err) == -1)
         log_err(LVL_WARNING, &err);
     else if (cred.kind == CRED_PLAIN)
-        out = mem_strndup((const char *)secret_slice(&cred.text).p, secret_slice(&cred.text).n);
+        out = copy_secret(secret_slice(&cred.text));
     else
         log_at_detail(LVL_WARNING, NULL, "Store it with pg_enc, or set sr_check_password.",
             "the stored password of \"%s\" is a digest: it cannot be used to ask servers", user);

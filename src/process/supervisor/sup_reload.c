@@ -19,12 +19,11 @@
 /* The text holds passwords: it lives in memory only and is wiped here. */
 static int make_text_fd(const struct conf_gen *gen, struct err *err)
 {
-    struct buf text = {0};
+    struct buf text = {.is_secret = true};
     int fd;
 
     conf_dump_canonical(gen, &text);
     fd = fd_of_text("pgpool-conf", text.data, text.len, err);
-    mem_wipe(text.data, text.len);
     buf_free(&text);
     return fd;
 }

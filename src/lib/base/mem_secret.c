@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * mem_secret.c: memory for passwords and keys: the kernel leaves it out of core dumps.
+ * Runs in: every process, any thread. Pages come in chunks that are marked MADV_DONTDUMP and are
+ * never given back; inside, sizes are rounded up by an eighth at most (or to 16 bytes) and freed
+ * pieces wait in a list of their size. Must never: use the process heap, whose pages are dumped. */
+#include "config.h"
+
+#include "base/mem.h"
+
+#include <pthread.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/assert.h"
+
+#define CHUNK_BYTES 262144U
+/* Before the caller's bytes; a chunk begins with as many unused ones, so that those are aligned. */
+#define HEAD_BYTES  8U
+#define ALIGN_BYTES 16U
+/* Pieces of 16, 32, ... 512 bytes with their head, then eight sizes for each doubling; larger ones
+ * have pages of their own. */
+#define FINE_CLASSES 32U
+#define FINE_BYTES   (FINE_CLASSES * ALIGN_BYTES)
+#define FINE_SHIFT   9U /* FINE_BYTES is 2 to the power of it */
+#define MAX_SHIFT    16U
+#define CLASSES      (FINE_CLASSES + 8U * (MAX_SHIFT - FINE_SHIFT))
+#define CLASS_PAGES  UINT32_MAX
+
+struct piece {
+    uint32_t class_no; /* CLASS_PAGES: alone on its pages */
+    uint32_t used;     /* what was asked for */
+    char bytes[];      /* of the caller; while it is free, the address of the next free one */
+};
+
+/* Of the process: OpenSSL and threads that derive keys need memory without knowing anybody. */
+static struct {
+    pthread_mutex_t lock;
+    char *at; /* the rest of the newest chunk */
+    size_t left;
+    struct piece *free[CLASSES];
+} pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* The smallest class that holds `size` bytes. */
+static unsigned class_of(size_t size)
+{
+    unsigned shift;
+
+    if (size <= FINE_BYTES)
+        return (unsigned)((size - 1) / ALIGN_BYTES);
+    /* 2^shift < size <= 2^(shift+1) */
+    shift = 63U - (unsigned)__builtin_clzll((unsigned long long)size - 1);
+    return FINE_CLASSES + 8 * (shift - FINE_SHIFT) + (unsigned)(((size - 1) >> (shift - 3)) & 7);
+}
+
+static size_t class_bytes(unsigned class_no)
+{
+    unsigned step;
+
+    if (class_no < FINE_CLASSES)
+        return (size_t)(class_no + 1) * ALIGN_BYTES;
+    step = class_no - FINE_CLASSES;
+    return (size_t)(9 + step % 8) << (FINE_SHIFT + step / 8 - 3);
+}
+
+static void *map_pages(size_t size)
+{
+    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    ASSERT(p != MAP_FAILED);
+    (void)madvise(p, size, MADV_DONTDUMP); /* a kernel that cannot do it is no reason to fail */
+    return p;
+}
+
+/* Under the lock. */
+static struct piece *take_piece(unsigned class_no)
+{
+    size_t size = class_bytes(class_no);
+    struct piece *p = pool.free[class_no];
+
+    if (p != NULL) {
+        memcpy(&pool.free[class_no], p->bytes, sizeof pool.free[class_no]);
+        return p;
+    }
+    if (pool.left < size) { /* what is left of the old chunk is lost: at most a quarter */
+        pool.at = (char *)map_pages(CHUNK_BYTES) + HEAD_BYTES;
+        pool.left = CHUNK_BYTES - HEAD_BYTES;
+    }
+    p = (struct piece *)(void *)pool.at;
+    pool.at += size;
+    pool.left -= size;
+    return p;
+}
+
+static struct piece *piece_of(void *p)
+{
+    return (struct piece *)(void *)((char *)p - HEAD_BYTES);
+}
+
+static void *piece_new(size_t size)
+{
+    struct piece *p;
+    unsigned class_no;
+
+    ASSERT(size < (size_t)UINT32_MAX / 2);
+    if (size < sizeof p) /* room for the next free one */
+        size = sizeof p;
+    if (size + HEAD_BYTES > (1U << MAX_SHIFT)) {
+        p = (struct piece *)(void *)((char *)map_pages(size + ALIGN_BYTES) + HEAD_BYTES);
+        class_no = CLASS_PAGES;
+    } else {
+        class_no = class_of(size + HEAD_BYTES);
+        pthread_mutex_lock(&pool.lock);
+        p = take_piece(class_no);
+        pthread_mutex_unlock(&pool.lock);
+    }
+    p->class_no = class_no;
+    p->used = (uint32_t)size;
+    return p->bytes;
+}
+
+void *mem_alloc_hidden(size_t size)
+{
+    return piece_new(size);
+}
+
+void *mem_alloc_secret(size_t size)
+{
+    void *p = piece_new(size);
+
+    memset(p, 0, size);
+    return p;
+}
+
+void mem_free_hidden(void *bytes)
+{
+    struct piece *p;
+
+    if (bytes == NULL)
+        return;
+    p = piece_of(bytes);
+    if (p->class_no == CLASS_PAGES) {
+        (void)munmap((char *)p - HEAD_BYTES, p->used + ALIGN_BYTES);
+        return;
+    }
+    ASSERT(p->class_no < CLASSES);
+    pthread_mutex_lock(&pool.lock);
+    memcpy(p->bytes, &pool.free[p->class_no], sizeof pool.free[p->class_no]);
+    pool.free[p->class_no] = p;
+    pthread_mutex_unlock(&pool.lock);
+}
+
+void mem_free_secret(void *p)
+{
+    if (p != NULL)
+        mem_wipe(p, piece_of(p)->used);
+    mem_free_hidden(p);
+}
+
+void *mem_resize_hidden(void *bytes, size_t size)
+{
+    struct piece *p = bytes == NULL ? NULL : piece_of(bytes);
+    void *fresh;
+
+    if (p != NULL && p->class_no != CLASS_PAGES && size >= sizeof p &&
+        size + HEAD_BYTES <= class_bytes(p->class_no)) {
+        p->used = (uint32_t)size;
+        return bytes;
+    }
+    fresh = piece_new(size);
+    if (p != NULL) {
+        memcpy(fresh, bytes, p->used < size ? p->used : size);
+        mem_free_secret(bytes);
+    }
+    return fresh;
+}
