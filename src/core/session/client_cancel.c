@@ -85,12 +85,14 @@ static struct client *cancel_find_client(struct sessions *ss, int row, uint32_t 
     return NULL;
 }
 
-/* A client that waits for a server connection waits no more: what it asked for fails. */
+/* A client that waits for a server connection, or for one to be opened, waits no more: what it asked
+ * for fails. */
 static bool cancel_wait(struct client *c)
 {
     struct err err;
 
-    if (c->share == NULL || c->share->phase != SHARE_WAITING)
+    if (c->share == NULL || c->phase != CL_ACTIVE ||
+        (c->share->phase != SHARE_WAITING && c->share->phase != SHARE_OPENING))
         return false;
     err_clear(&err);
     err_set(&err, "57014", "canceling statement due to user request");

@@ -3,11 +3,14 @@
 transaction mode. A link is not at fault for its client; a client does not notice a link that dies in a pause.
 """
 import os
+import random
 import signal
+import threading
 
 import pytest
 from pooling_house import login, states, table
 
+from pgt import fake as fakes
 from pgt import procs, waits
 from pgt.wire import COPY_DONE, FLUSH, SYNC, Wire, bind, cancel, copy_data, execute, parse, pg, query
 
@@ -124,6 +127,71 @@ def hold_all_links(pool, extra: int) -> tuple[list[Wire], list[Wire]]:
         h.rows("begin")
         assert h.value("select 1") == "1"
     return holders, more
+
+
+BEHIND_BEGIN = {"simple": query("select pg_sleep(0.003)"), "write": query("insert into van_begin values (1)"),
+                "extended": extended("select pg_sleep(0.003)"), "named": bind(name="n") + execute() + SYNC}
+
+
+@pytest.mark.parametrize("links", [1, 2])
+@pytest.mark.parametrize("statement", BEHIND_BEGIN.values(), ids=BEHIND_BEGIN.keys())
+def test_cancel_behind_begin(pg, start_pool, statement, links):
+    """BEGIN is answered before a server knows of it, the statement behind it waits for a link that others use, for
+    the client's role and settings, for BEGIN itself: whatever a cancel meets, the client is told 57014, not that
+    its transaction has failed already."""
+    pg.rows("create table if not exists van_begin(a int)")
+    pg.rows("grant all on van_begin to public")
+    pool = start_pool(pg.address, num_init_children=1, pool_mode="transaction", pool_test_rotate=True,
+                      max_backend_connections=links)
+    c, other = login(pool), login(pool)
+    c.rows("set work_mem = '9MB'; set role other_user")
+    other.rows("set role trust_user")
+    c.send(parse("select pg_sleep(0.003)", "n"), SYNC)
+    c.ready()
+    rng = random.Random(links)
+    cancelled = 0
+    for _ in range(80):
+        other.send(query("select pg_sleep(0.002)"))
+        c.send(query("begin"), statement, query("commit"))
+        other.is_quiet(rng.random() * 0.005)  # some moment
+        cancel(pool.address, c.pid, c.key)
+        found = c.ready(3)
+        assert states(found) in ([], ["57014"]), states(found)
+        assert [m.body for m in found if m.type == "Z"] == ([b"T", b"E", b"I"] if states(found) else [b"T", b"T", b"I"])
+        cancelled += len(states(found))
+        other.ready()
+    assert cancelled > 0
+    c.bye()
+    other.bye()
+
+
+@pytest.mark.parametrize("how", ["simple", "extended"])
+def test_cancel_while_a_link_is_opened(fake, start_pool, how):
+    """The client waits for a server that is slow to let anybody in; it is told, and can go on."""
+    slow, opening = threading.Event(), threading.Event()
+
+    def script(conn):
+        if slow.is_set():
+            opening.set()
+            waits.wait_for("the test lets it in", lambda: not slow.is_set(), 20)
+        fakes.serve(conn)
+
+    pool = start_pool(fake(script).address, num_init_children=1, pool_mode="transaction", health_check_period=0,
+                      sr_check_period=0, query_wait_timeout=30)
+    holder, c = (login(pool, user="fake") for _ in range(2))
+    holder.rows("begin")
+    holder.simple("select 1")
+    slow.set()
+    c.send(query("select 1") if how == "simple" else extended("select 1"))
+    waits.wait_for("a second one is opened", opening.is_set)
+    cancel(pool.address, c.pid, c.key)
+    assert states(c.ready()) == ["57014"]
+    c.send(query("select 1"))
+    holder.simple("commit")
+    slow.clear()
+    assert not states(c.ready())
+    for w in (c, holder):
+        w.bye()
 
 
 def test_login_while_all_links_are_held(pg, pool):
