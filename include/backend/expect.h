@@ -46,8 +46,9 @@ struct expect {
     bool failed;   /* an error was seen, and the ReadyForQuery of its Sync was not */
     bool copy_in;  /* CopyInResponse was seen for the op at the head */
     bool lost;
-    uint8_t nnotes; /* ops with OP_NOTE that have ended, oldest at bit 0 of `notes` */
-    uint64_t notes; /* 1: it worked */
+    uint32_t nended; /* ops that are over, however; modulo 2^32 */
+    uint8_t nnotes;  /* ops with OP_NOTE that have ended, oldest at bit 0 of `notes` */
+    uint64_t notes;  /* 1: it worked */
     uint8_t fixed[EXPECT_INLINE];
 };
 
@@ -79,6 +80,15 @@ static inline bool expect_is_made_due(const struct expect *e)
 /* The op `i` places behind the head, with its flags; `i` below e->len. For who has to answer what a
  * dead link owes. */
 unsigned expect_peek(const struct expect *e, unsigned i);
+/* Numbers of ops in the order of their pushes: of the next one, and of the one at the head. */
+static inline uint32_t expect_next_serial(const struct expect *e)
+{
+    return e->nended + e->len;
+}
+static inline uint32_t expect_head_serial(const struct expect *e)
+{
+    return e->nended;
+}
 /* The op at the head without flags, 0 when nothing is owed. */
 unsigned expect_head(const struct expect *e);
 /* True when the replies of the op at the head are ours. */

@@ -80,9 +80,10 @@ static void expect_pop(struct expect *e, bool ok)
         e->failed = false;
     e->head = (uint32_t)((e->head + 1U) % e->cap);
     e->len--;
+    e->nended++;
     /* A CopyDone that nothing waits for any more is ignored by the server, and by us. */
     while (e->len > 0 && (expect_at(e, 0) & OP_MASK) == OP_COPY_END && !e->copy_in)
-        e->head = (uint32_t)((e->head + 1U) % e->cap), e->len--;
+        e->head = (uint32_t)((e->head + 1U) % e->cap), e->len--, e->nended++;
     if (e->len == 0 && e->op != e->fixed) {
         mem_free(e->op);
         e->op = e->fixed;
@@ -147,6 +148,7 @@ static void expect_finish_copy(struct expect *e)
     keep = e->len - end_at;
     for (i = 0; i < keep; i++)
         e->op[(e->head + 1U + i) % e->cap] = (uint8_t)expect_at(e, end_at + i);
+    e->nended += e->len - (uint32_t)(1U + keep);
     e->len = (uint32_t)(1U + keep);
 }
 

@@ -85,8 +85,8 @@ static struct client *cancel_find_client(struct sessions *ss, int row, uint32_t 
     return NULL;
 }
 
-/* A client that waits for a server connection, or for one to be opened, waits no more: what it asked
- * for fails. */
+/* A client that waits for a server connection, or for one to be opened, waits no more: what it
+ * asked for fails. */
 static bool cancel_wait(struct client *c)
 {
     struct err err;

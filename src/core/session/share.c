@@ -192,6 +192,7 @@ void share_put_own_query(struct client *c, struct feed_run *run, struct slice sq
 {
     struct buf out = {0};
 
+    c->share->turn->unnamed_epoch = 0; /* a simple query takes the unnamed statement with it */
     wire_put_query(&out, sql);
     link_expect(c->link, OP_QUERY | OP_SWALLOW);
     feed_put(run, out.data, out.len);
@@ -264,12 +265,16 @@ void share_forget_loan(struct client *c)
     struct share *s = c->share;
     struct client_row *row = c->row;
 
+    if (c->link != NULL && s->is_unsure)
+        c->link->must_clean = true;
     c->link = NULL;
     c->target = NULL;
     s->phase = SHARE_DETACHED;
     if (!s->is_virtual)
         buf_free(&s->turn->begin);
     s->begun_here = false;
+    s->has_closed = false;
+    s->is_unsure = false;
     s->detach_due = false;
     buf_free(&s->turn->retry);
     buf_free(&s->turn->early);
@@ -323,8 +328,9 @@ static const char pins_query[] =
     "(SELECT count(*) FROM pg_catalog.pg_cursors WHERE is_holdable), (SELECT count(*) FROM "
     "pg_catalog.pg_class WHERE relnamespace = pg_catalog.pg_my_temp_schema())";
 
-/* After an exchange: puts right what a RESET did to start-up parameters, and asks what ties the
- * session. True when something was sent: it goes on when the link is quiet again. */
+/* After an exchange: puts right what a RESET did to start-up parameters, forgets statements when
+ * nobody knows which there are, and asks what ties the session. True when something was sent: it
+ * goes on when the link is quiet again. */
 bool share_repair(struct client *c)
 {
     struct share *s = c->share;
@@ -347,6 +353,12 @@ bool share_repair(struct client *c)
             c->link->capture = true;
             share_put_own_query(c, &run, slice_of_str(pins_query));
         }
+    }
+    if (s->is_unsure && tx != 'E') {
+        /* A Close of ours may have been skipped behind an error. */
+        s->is_unsure = false;
+        prepset_clear(&c->link->preps);
+        share_put_own_query(c, &run, slice_of_str("DEALLOCATE ALL"));
     }
     buf_free(&sql);
     if (run.out.len == 0)

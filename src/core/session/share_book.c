@@ -29,7 +29,7 @@ struct share_name *share_name_find(const struct share *s, struct slice name)
 {
     if (s->names == NULL)
         return NULL;
-    return (struct share_name *)hash_table_find(s->names, name_hash(name), name_eq, &name);
+    return (struct share_name *)hash_table_find(&s->names->table, name_hash(name), name_eq, &name);
 }
 
 void share_name_free(struct share *s, struct share_name *n)
@@ -41,24 +41,51 @@ void share_name_free(struct share *s, struct share_name *n)
             s->turn->pending[i].name = NULL;
     if (s->turn->last_bound == n)
         s->turn->last_bound = NULL;
+    if (s->turn->unloaded == n)
+        s->turn->unloaded = NULL;
     prep_unref(&n->prep);
     mem_free(n->sql);
+    mem_free(n->why);
     mem_free(n);
+}
+
+static size_t name_bytes(const struct share_name *n)
+{
+    return sizeof *n + n->len +
+           (n->prep != NULL ? sizeof *n->prep + n->prep->body_len : strlen(n->sql));
+}
+
+bool share_names_are_full(const struct client *c, size_t more, struct err *err)
+{
+    const struct share_book *book = c->share->names;
+    int64_t limit = c->ss->conf->client_prepared_memory_bytes;
+
+    if (limit == 0 || book == NULL || (int64_t)(book->bytes + more) <= limit)
+        return false;
+    err_clear(err);
+    err_set(err, "53400", "too many prepared statements");
+    err_detail(err,
+        "The %u statements of this session take %llu kB; client_prepared_memory is %lld kB.",
+        book->table.count, (unsigned long long)book->bytes / 1024, (long long)limit / 1024);
+    err_hint(err, "Close or DEALLOCATE those that are not needed any more.");
+    return true;
 }
 
 void share_names_put(struct share *s, struct share_name *n)
 {
     if (s->names == NULL) {
         s->names = mem_alloc_zero(sizeof *s->names);
-        hash_table_init(s->names);
+        hash_table_init(&s->names->table);
     }
-    hash_table_add(s->names, &n->node, name_hash(slice_of(n->name, n->len)));
+    hash_table_add(&s->names->table, &n->node, name_hash(slice_of(n->name, n->len)));
+    s->names->bytes += name_bytes(n);
     s->nsql_names += n->prep == NULL ? 1 : 0;
 }
 
 void share_names_take(struct share *s, struct share_name *n)
 {
-    hash_table_del(s->names, &n->node);
+    hash_table_del(&s->names->table, &n->node);
+    s->names->bytes -= name_bytes(n);
     s->nsql_names -= n->prep == NULL ? 1 : 0;
 }
 
@@ -75,7 +102,7 @@ struct share_name *share_name_new(struct slice name)
 void share_names_each(struct client *c, struct feed_run *run,
     void (*fn)(struct client *c, struct feed_run *run, struct share_name *n))
 {
-    struct hash_table *t = c->share->names;
+    struct hash_table *t = c->share->names == NULL ? NULL : &c->share->names->table;
     struct hash_node *node;
     struct hash_node *next;
     uint32_t i;
@@ -106,7 +133,7 @@ static void names_clear(struct client *c)
 
     share_names_each(c, NULL, drop_one);
     if (s->names != NULL)
-        hash_table_fini(s->names);
+        hash_table_fini(&s->names->table);
     mem_free(s->names);
     s->names = NULL;
     prep_unref(&s->unnamed);
@@ -162,7 +189,7 @@ static void settle_drop_all(struct client *c)
 {
     struct share *s = c->share;
     bool failed = s->saw_error && !s->in_string;
-    struct hash_table *names = failed ? s->turn->old_names : s->names;
+    struct share_book *names = failed ? s->turn->old_names : s->names;
     struct prep *unnamed = failed ? s->turn->old_unnamed : s->unnamed;
 
     if (!failed) {
@@ -268,7 +295,7 @@ void share_names_settle(struct client *c)
 
 struct slice share_name_of(const struct client *c, const char *content_name)
 {
-    const struct hash_table *t = c->share->names;
+    const struct hash_table *t = c->share->names == NULL ? NULL : &c->share->names->table;
     const struct hash_node *node;
     uint32_t i;
 

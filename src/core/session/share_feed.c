@@ -163,6 +163,7 @@ static bool is_refused(
     struct client *c, const struct share_effects *e, const struct sql_facts *facts, struct err *err)
 {
     bool is_open;
+    uint32_t i;
 
     err_clear(err);
     if (is_away(c) && is_in_vain(facts, err))
@@ -171,6 +172,10 @@ static bool is_refused(
         err_set(err, "08P01", "transaction blocks not allowed in statement pooling mode");
         return true;
     }
+    for (i = 0; i < facts->nstmts; i++)
+        if (facts->stmts[i].kind == SQL_PREPARE &&
+            share_names_are_full(c, facts->stmts[i].len, err))
+            return true;
     if (e->pins != 0 && c->ss->conf->pin_on_session_state == CONF_PIN_ERROR) {
         err_set(err, "0A000", "this statement would tie the session to a server connection");
         err_hint(err, "It leaves state in the server session that transaction pooling cannot move. "
@@ -197,9 +202,9 @@ static void fail_transaction(struct client *c)
     }
 }
 
-/* Amid a sequence the server is made to fail instead, for it has to skip what follows and to undo
- * what was done; its error goes to the client in our words (share_link.c). */
-static enum feed_step share_refuse(struct client *c, struct feed_run *run, const struct err *err)
+/* The server is made to fail instead, for it has to skip what follows and to undo what was done;
+ * its error goes to the client in our words (share_link.c). */
+enum feed_step share_refuse(struct client *c, struct feed_run *run, const struct err *err)
 {
     struct share *s = c->share;
     struct buf out = {0};
@@ -422,7 +427,7 @@ static bool parse_is_refused(struct client *c, struct slice msg, struct err *err
     struct share_effects e;
 
     if (c->share->mode != CONF_POOL_STATEMENT && !is_away(c) &&
-        c->ss->conf->pin_on_session_state != CONF_PIN_ERROR)
+        c->ss->conf->pin_on_session_state != CONF_PIN_ERROR && !share_names_are_full(c, sql.n, err))
         return false;
     facts = balance_facts(c->ss, sql);
     share_effects_of(facts, sql, &e);

@@ -25,6 +25,8 @@
 #define SHARE_MAX_SAVEPOINTS 1000
 /* Statements of the present exchange whose fate is followed; see expect_notes. */
 #define SHARE_MAX_PENDING 56
+/* However many clients gave names of their own in SQL, so many of the others fit on a link. */
+#define SHARE_MIN_PREPARED 8
 /* Statements made by PREPARE in SQL, per session; more of them tie it to its link. */
 #define SHARE_MAX_SQL_NAMES 64
 /* Messages kept, to be sent again when the link dies before it has answered. */
@@ -62,10 +64,18 @@ struct share_name {
     struct prep *prep; /* of a Parse; NULL: made by PREPARE in SQL */
     char *sql;         /* of such a PREPARE */
     uint64_t content;  /* its hash */
+    char *why;         /* an ErrorResponse: such a PREPARE could not be repeated; NULL mostly */
+    uint64_t load;     /* the last time that was tried: the loan and the serial of the op */
     bool is_described; /* the client was told its columns */
     bool is_new;       /* PREPARE is in the present exchange */
     uint32_t len;
     char name[];
+};
+
+/* The names of one client. */
+struct share_book {
+    struct hash_table table;
+    uint64_t bytes; /* of names and texts; a text that others have, too, is counted for each */
 };
 
 /* A portal of a statement that changes the session when it is executed. */
@@ -119,7 +129,8 @@ struct share_turn {
     struct share_pending *pending;
     struct share_portal *portals;
     struct share_name *dropped;   /* by DEALLOCATE in this exchange */
-    struct hash_table *old_names; /* before DISCARD ALL or DEALLOCATE ALL in this exchange */
+    struct share_name *unloaded;  /* failed a transaction as it was repeated in it */
+    struct share_book *old_names; /* before DISCARD ALL or DEALLOCATE ALL in this exchange */
     struct prep *old_unnamed;
     struct paramset told; /* parameters of the link before a RESET */
     struct share_wait *wait;
@@ -156,6 +167,8 @@ struct share {
     bool detach_due : 1; /* the link may go, as soon as the client is not in a message */
     bool is_fresh : 1;   /* the link was just borrowed: it is to be brought up to date */
     bool is_counted : 1; /* the statement at hand, as it waits for a link */
+    bool has_closed : 1; /* a Close of ours is in the present exchange */
+    bool is_unsure : 1;  /* it may have been skipped: the link may know more than is thought */
     bool is_untold : 1;  /* is_lost, and the client has not been told */
     uint16_t nsql_names;
     uint32_t pins;       /* bits by enum pin_reason */
@@ -164,7 +177,7 @@ struct share {
     uint32_t version; /* of the protocol, as the client speaks it */
     struct share_vars vars;
     struct varset *base; /* the start-up parameters */
-    struct hash_table *names;
+    struct share_book *names;
     struct prep *unnamed;
     struct share_turn *turn; /* NULL while the client is idle */
     uint64_t last_link;      /* id of the link borrowed last */
@@ -252,6 +265,7 @@ void share_send_later(struct client *c);
 #define SHARE_REFUSED_NAME     "pgp_refused"
 #define SHARE_REFUSED_FUNCTION "a_statement_of_this_transaction_was_refused"
 extern const char share_refused_query[];
+enum feed_step share_refuse(struct client *c, struct feed_run *run, const struct err *err);
 
 /* share_begin.c: where an exchange goes */
 /* `facts` may be NULL (not looked at); they are those of the last parse afterwards. `is_alone`: it
@@ -316,6 +330,15 @@ bool share_vars_of_startup(
     struct varset_store *store, const struct paramset *params, struct varset **out);
 
 /* share_names.c: prepared statements */
+/* True when one more statement of so many bytes would be too much for this client
+ * (client_prepared_memory). */
+bool share_names_are_full(const struct client *c, size_t more, struct err *err);
+/* An error in answer to a message of ours: a PREPARE could not be repeated. True when it was that.
+ */
+bool share_names_load_failed(struct client *c, const struct errmsg *m);
+/* What the client is to be told instead of this error: such a PREPARE's, as an ErrorResponse; NULL:
+ * nothing else. */
+const char *share_names_why(struct client *c, const struct errmsg *m);
 struct share_name *share_name_find(const struct share *s, struct slice name);
 void share_names_free(struct client *c);
 /* Messages of the extended protocol that name statements; `msg` may be incomplete. */

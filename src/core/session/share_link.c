@@ -240,6 +240,9 @@ static void on_exchange_over(struct client *c)
 {
     struct share *s = c->share;
 
+    s->is_unsure = s->is_unsure || (s->has_closed && s->saw_error);
+    s->has_closed = false;
+    s->turn->unloaded = NULL;
     share_names_settle(c);
     share_settle(c);
     if (s->replan) {
@@ -274,7 +277,7 @@ static void on_exchange_over(struct client *c)
         end_transaction(c);
         return;
     }
-    if ((s->reset_seen || s->look_at_pins) && share_repair(c))
+    if ((s->reset_seen || s->look_at_pins || s->is_unsure) && share_repair(c))
         return;
     finish(c);
 }
@@ -428,6 +431,7 @@ static bool on_error(void *owner, struct link *link, const struct errmsg *m)
 {
     struct client *c = owner;
     struct share *s = c->share;
+    const char *why;
 
     if (is_fatal(m)) {
         count_statement(c->ss, link->pool->cluster_node, COUNT_FATAL);
@@ -437,6 +441,8 @@ static bool on_error(void *owner, struct link *link, const struct errmsg *m)
     if (link->error_is_ours) {
         if (c->phase == CL_LOGIN)
             keep_words(s, m);
+        else if (!slice_eq_str(m->sqlstate, "57014") && share_names_load_failed(c, m))
+            return false;
         CLIENT_LOG(c, LVL_LOG, "node %d refuses what brings a session up to date: %.*s",
             link->pool->cluster_node, (int)m->message.n, m->message.p);
         /* Cut short by a timeout: what follows it must not go on as if it had worked. */
@@ -454,6 +460,11 @@ static bool on_error(void *owner, struct link *link, const struct errmsg *m)
     if (is_stale_plan(c, m)) {
         s->replan = true;
         link->hold_ready = true;
+        return true;
+    }
+    why = share_names_why(c, m);
+    if (why != NULL) {
+        on_bytes(c, link, why, proto_get_u32(why + 1) + (size_t)1);
         return true;
     }
     return tell_refusal(c, link, m) || rename_statement(c, link, m->whole);

@@ -223,7 +223,7 @@ static int change_mode(struct client *c, int wanted, struct err *err)
     if ((s->pins & ~(s->mode == CONF_POOL_SESSION ? tie : 0U)) != 0)
         return refuse(err, "while the session is tied to its server connection",
             "SHOW POOL_CLIENTS says by what.");
-    if (s->names != NULL && s->names->count > 0)
+    if (s->names != NULL && s->names->table.count > 0)
         return refuse(err, "while there are prepared statements", "DEALLOCATE ALL ends them.");
     if (wanted == CONF_POOL_SESSION)
         s->pins |= tie; /* the next link is kept */

@@ -20,6 +20,7 @@ void share_put_close(struct client *c, struct feed_run *run, struct slice name)
 
     wire_put_close(&out, 'S', name);
     link_expect(c->link, OP_CLOSE | OP_SWALLOW);
+    c->share->has_closed = true;
     feed_put(run, out.data, out.len);
     buf_free(&out);
 }
@@ -34,14 +35,19 @@ void share_put_sync(struct client *c, struct feed_run *run)
     buf_free(&out);
 }
 
-/* The link's statements stay within max_prepared_statements. */
-static void evict(struct client *c, struct feed_run *run)
+bool share_make_place(struct client *c, struct feed_run *run)
 {
-    int limit = c->ss->conf->max_prepared_statements;
+    uint32_t named = prepset_count_named(&c->link->preps);
+    uint32_t limit = (uint32_t)c->ss->conf->max_prepared_statements;
     char name[PREP_NAME_BYTES + 1];
+    bool was_full = false;
 
-    while (prepset_evict(&c->link->preps, (uint32_t)(limit < 8 ? 8 : limit), name))
+    limit = limit < named + SHARE_MIN_PREPARED ? SHARE_MIN_PREPARED : limit - named;
+    while (prepset_evict(&c->link->preps, limit - 1, name)) {
         share_put_close(c, run, slice_of_str(name));
+        was_full = true;
+    }
+    return was_full;
 }
 
 void share_put_parse(
@@ -61,10 +67,10 @@ static void load(struct client *c, struct feed_run *run, struct prep *p)
     prep_need_name(p);
     if (prepset_touch(&c->link->preps, p->id))
         return;
+    (void)share_make_place(c, run);
     share_put_parse(c, run, p, prep_name(p), OP_PARSE | OP_QUIET | OP_NOTE);
     share_pending_push(c, PENDING_PARSE, p, NULL, true);
     prepset_add(&c->link->preps, p->id);
-    evict(c, run);
 }
 
 static int hex_digit(char ch)
@@ -129,6 +135,8 @@ static enum feed_step parse_duplicate(struct client *c, struct feed_run *run, st
     if (n->prep != NULL && prepset_named(&c->link->preps, name) != n->content) {
         if (prepset_named(&c->link->preps, name) != 0)
             share_put_close(c, run, name);
+        else
+            (void)share_make_place(c, run);
         share_put_parse(c, run, n->prep, name, OP_PARSE | OP_QUIET);
         prepset_set_named(&c->link->preps, name, n->content);
     }
@@ -140,8 +148,12 @@ static enum feed_step parse_named(
     struct client *c, struct feed_run *run, struct slice name, struct prep *p)
 {
     struct share *s = c->share;
-    struct share_name *n = share_name_new(name);
+    struct share_name *n;
+    struct err err;
 
+    if (share_names_are_full(c, p->body_len + name.n, &err))
+        return share_refuse(c, run, &err);
+    n = share_name_new(name);
     prep_need_name(p);
     n->prep = prep_ref(p);
     n->content = hash_bytes(p->id, sizeof p->id, 3) | 1;
@@ -151,10 +163,10 @@ static enum feed_step parse_named(
         link_reply_made(c->link, OP_MADE_PARSED | OP_NOTE);
         return FEED_PUT;
     }
+    (void)share_make_place(c, run);
     share_put_parse(c, run, p, prep_name(p), OP_PARSE | OP_NOTE);
     share_pending_push(c, PENDING_NAME, p, n, true);
     prepset_add(&c->link->preps, p->id);
-    evict(c, run);
     return FEED_PUT;
 }
 

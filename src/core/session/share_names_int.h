@@ -21,6 +21,9 @@ void share_pending_push(struct client *c, enum share_pending_kind kind, struct p
 
 /* share_names.c: messages of ours, their replies swallowed */
 void share_put_close(struct client *c, struct feed_run *run, struct slice name);
+/* One more statement comes to the link: with it there are no more than max_prepared_statements.
+ * True when that took a message. */
+bool share_make_place(struct client *c, struct feed_run *run);
 void share_put_sync(struct client *c, struct feed_run *run);
 void share_put_parse(
     struct client *c, struct feed_run *run, struct prep *p, struct slice name, unsigned op);

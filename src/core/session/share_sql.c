@@ -51,6 +51,7 @@ void share_sql_load_names(struct client *c, struct feed_run *run, struct slice s
     name = slice_of(n->name, n->len);
     if (prepset_named(&c->link->preps, name) == n->content)
         return;
+    (void)share_make_place(c, run);
     share_put_close(c, run, name);
     share_put_parse(c, run, n->prep, name, OP_PARSE | OP_QUIET);
     prepset_set_named(&c->link->preps, name, n->content);
@@ -77,6 +78,71 @@ void share_names_note_prepare(struct client *c, const struct sql_stmt *st, struc
         s->pins |= 1U << PIN_REASON_PREPARED;
 }
 
+/* Of an op of the present loan, never the same twice. */
+static uint64_t load_number(const struct client *c, uint32_t serial)
+{
+    return c->link->epoch << 32 | serial;
+}
+
+/* The name whose PREPARE was sent with the op at the head. */
+static struct share_name *find_loading(const struct client *c)
+{
+    const struct hash_table *t = c->share->names == NULL ? NULL : &c->share->names->table;
+    uint64_t number = load_number(c, expect_head_serial(&c->link->expect));
+    struct hash_node *node;
+    uint32_t i;
+
+    for (i = 0; t != NULL && t->bucket != NULL && i <= t->mask; i++)
+        for (node = t->bucket[i]; node != NULL; node = node->next)
+            if (((struct share_name *)node)->load == number)
+                return (struct share_name *)node;
+    return NULL;
+}
+
+bool share_names_load_failed(struct client *c, const struct errmsg *m)
+{
+    struct share_name *n = c->share->nsql_names == 0 ? NULL : find_loading(c);
+
+    if (n == NULL)
+        return false;
+    prepset_drop_named(&c->link->preps, slice_of(n->name, n->len));
+    if (slice_eq_str(m->sqlstate, "25P02"))
+        return true; /* says nothing of the statement */
+    mem_free(n->why);
+    n->why = mem_strndup(m->whole.p, m->whole.n);
+    if (c->link->tx_status == 'T')
+        c->share->turn->unloaded = n;
+    return true;
+}
+
+const char *share_names_why(struct client *c, const struct errmsg *m)
+{
+    const struct hash_table *t = c->share->names == NULL ? NULL : &c->share->names->table;
+    const struct share_name *n = c->share->turn->unloaded;
+    struct buf quoted = {0};
+    struct hash_node *node;
+    const char *why = NULL;
+    uint32_t i;
+
+    c->share->turn->unloaded = NULL;
+    if (n != NULL && slice_eq_str(m->sqlstate, "25P02"))
+        return n->why;
+    if (c->share->nsql_names == 0 || !slice_eq_str(m->sqlstate, "26000"))
+        return NULL;
+    for (i = 0; t != NULL && t->bucket != NULL && i <= t->mask && why == NULL; i++)
+        for (node = t->bucket[i]; node != NULL; node = node->next) {
+            n = (const struct share_name *)node;
+            if (n->why == NULL)
+                continue;
+            buf_clear(&quoted);
+            buf_printf(&quoted, "\"%s\"", n->name);
+            if (memmem(m->message.p, m->message.n, quoted.data, quoted.len) != NULL)
+                why = n->why;
+        }
+    buf_free(&quoted);
+    return why;
+}
+
 /* Brings a statement of the client to the link under the client's own name: for SQL that names it.
  */
 static void load_named(struct client *c, struct feed_run *run, struct share_name *n)
@@ -84,10 +150,12 @@ static void load_named(struct client *c, struct feed_run *run, struct share_name
     struct slice name = slice_of(n->name, n->len);
     uint64_t has = prepset_named(&c->link->preps, name);
     struct buf out = {0};
+    bool was_full;
 
     if (has == n->content)
         return;
-    if (has != 0 || n->prep != NULL) {
+    was_full = has == 0 && share_make_place(c, run);
+    if (was_full || has != 0 || n->prep != NULL) {
         if (has != 0)
             share_put_close(c, run, name);
         if (n->prep != NULL)
@@ -97,6 +165,9 @@ static void load_named(struct client *c, struct feed_run *run, struct share_name
     }
     if (n->prep == NULL) {
         wire_put_query(&out, slice_of_str(n->sql));
+        n->load = load_number(c, expect_next_serial(&c->link->expect));
+        mem_free(n->why);
+        n->why = NULL;
         link_expect(c->link, OP_QUERY | OP_SWALLOW);
     }
     feed_put(run, out.data, out.len);
@@ -106,7 +177,9 @@ static void load_named(struct client *c, struct feed_run *run, struct share_name
 
 static void load_sql_one(struct client *c, struct feed_run *run, struct share_name *n)
 {
-    if (n->prep == NULL)
+    /* One that failed is tried again when it is named, or where nothing can fail with it. */
+    if (n->prep == NULL && (n->why == NULL || (c->link->tx_status == 'I' && !c->share->is_virtual &&
+                                                  expect_is_quiet(&c->link->expect))))
         load_named(c, run, n);
 }
 
@@ -137,6 +210,8 @@ static void before_prepare(struct client *c, struct feed_run *run, const struct 
         return;
     }
     share_forget_foreign(c, run, st->name);
+    if (share_make_place(c, run))
+        share_put_sync(c, run);
 }
 
 void share_names_before_sql(struct client *c, struct feed_run *run, const struct sql_facts *facts)

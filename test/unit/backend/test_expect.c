@@ -44,6 +44,33 @@ static void reply_all(const char *types)
         ck_assert_int_eq(expect_reply(&e, *types), EXPECT_FORWARD);
 }
 
+START_TEST(serials)
+{
+    uint32_t third;
+
+    expect_push(&e, OP_PARSE);
+    ck_assert_uint_eq(expect_head_serial(&e), 0);
+    expect_push(&e, OP_QUERY);
+    third = expect_next_serial(&e);
+    expect_push(&e, OP_QUERY | OP_SWALLOW);
+    (void)expect_reply(&e, BE_PARSE_COMPLETE);
+    (void)expect_reply(&e, BE_READY);
+    ck_assert_uint_eq(expect_head_serial(&e), third);
+    /* Across a COPY, whose end and ignored Syncs have no reply. */
+    (void)expect_reply(&e, BE_READY);
+    expect_push(&e, OP_EXECUTE);
+    expect_push(&e, OP_SYNC);
+    expect_push(&e, OP_COPY_END);
+    expect_push(&e, OP_SYNC);
+    third = expect_next_serial(&e);
+    expect_push(&e, OP_QUERY);
+    (void)expect_reply(&e, BE_COPY_IN);
+    (void)expect_reply(&e, BE_COMMAND_COMPLETE);
+    (void)expect_reply(&e, BE_READY);
+    ck_assert_uint_eq(expect_head_serial(&e), third);
+}
+END_TEST
+
 START_TEST(simple_query_ends_with_ready)
 {
     send_all("Q", 0);
@@ -268,6 +295,7 @@ int main(void)
     int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, serials);
     tcase_add_test(tc, simple_query_ends_with_ready);
     tcase_add_test(tc, error_in_simple_query_still_owes_ready);
     tcase_add_test(tc, extended_sequence);

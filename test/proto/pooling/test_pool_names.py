@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_pool_names: the books of prepared statements: what a link holds at most, what a client may hold at most, what a
+Close of pgpool's own that the server skipped leaves behind, and what an EXECUTE is told whose PREPARE cannot be repeated.
+"""
+import random
+
+import pytest
+from pooling_house import BY, login, states
+
+from pgt.diff import WHOLE, differential
+from pgt.wire import SYNC, bind, describe, execute, parse, query
+from pgt.wire import pg as pgx
+
+LIMIT = 20
+
+
+@pytest.fixture
+def one(pg, start_pool):
+    """One link for all."""
+    def start(**conf):
+        return start_pool(pg.address, **{"num_init_children": 1, "pool_mode": "transaction", "max_backend_connections": 1,
+                                         "max_prepared_statements": LIMIT, "query_wait_timeout": 20, **conf})
+    return start
+
+
+def on_link(c) -> int:
+    return int(c.value("select count(*) from pg_prepared_statements"))
+
+
+def some(rng: random.Random, i: int) -> list[bytes]:
+    """One exchange that makes, uses and forgets statements, well or not."""
+    name = f"n{rng.randrange(30)}"
+    use = bind(name=name) + describe("", "P") + execute()
+    bad = pgx("select no_such_column")
+    return rng.choice([
+        [parse(f"select {i}", name) + use + SYNC],
+        [use + SYNC],
+        [bad + parse(f"select {i}", name) + use + SYNC],
+        [parse(f"select {i}", name) + bad + use + SYNC],
+        [b"".join(parse(f"select {i * 100 + k}", f"m{k}") for k in range(rng.randrange(25))) + bad + SYNC],
+        [bad + b"".join(bind(name=f"n{k}") + execute() for k in range(rng.randrange(25))) + SYNC],
+        [query(f"prepare {name} as select {i}")], [query(f"execute {name}")], [query(f"deallocate {name}")],
+        [query("begin"), use + SYNC, parse(f"select {i}", name) + SYNC, use + SYNC, query("rollback")],
+        [bad + pgx(f"execute {name}") + SYNC], [pgx(f"execute {name}") + bad + SYNC],
+        [query("deallocate all")] if i % 7 == 0 else [use + use + SYNC],
+    ])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_limit_holds_exactly(one, seed):
+    """However clients prepare, fail and forget: the server never has more statements than the limit says, and what one
+    calls its own is never another's."""
+    pool = one()
+    rng = random.Random(seed)
+    watcher = login(pool)
+    clients = [login(pool) for _ in range(4)]
+    most = 0
+    for i in range(1, 150):
+        c = rng.choice(clients)
+        parts = some(rng, i)
+        c.send(*parts)
+        found = c.ready(sum(1 if p[:1] == b"Q" else 1 for p in parts))
+        unexpected = set(states(found)) - {"42703", "26000", "42P05", "25P02"}
+        assert not unexpected, (i, parts, unexpected)
+        most = max(most, on_link(watcher))
+    assert 8 < most <= LIMIT
+    for w in (*clients, watcher):
+        w.bye()
+
+
+def test_close_that_is_skipped(one):
+    """Names of another client that were to be taken off the link behind an error are there still."""
+    pool = one()
+    a, b = login(pool), login(pool)
+    for turn in range(4):
+        a.rows("deallocate all; prepare x as select 'of a'")
+        assert a.value("execute x") == "of a"
+        b.send(pgx("select no_such_column") + bind(name="x") + execute() + SYNC)
+        assert states(b.ready()) == ["42703"]
+        b.send(parse(f"select 'of b {turn}'", "x") + SYNC)
+        assert not states(b.ready())
+        assert b.value("execute x") == f"of b {turn}"
+        assert a.value("execute x") == "of a"
+        b.send(query("deallocate x"))
+        assert not states(b.ready())
+        assert states(b.simple("execute x")) == ["26000"]
+    a.bye()
+    b.bye()
+
+
+def test_close_that_is_skipped_when_tied(one):
+    """The same for a session that keeps its link."""
+    pool = one(max_prepared_statements=8)
+    c = login(pool)
+    c.rows("create temp table tied(a int)")
+    for turn in range(30):
+        c.send(pgx("select no_such_column") + b"".join(parse(f"select {turn * 10 + k}", f"t{turn}_{k}") for k in range(9)) + SYNC)
+        assert states(c.ready()) == ["42703"]
+        c.send(b"".join(parse(f"select {turn * 10 + k}", f"t{turn}_{k}") for k in range(9)) + bind(name=f"t{turn}_0") + execute() + SYNC)
+        found = c.ready()
+        assert not states(found)
+        assert [m.row()[0] for m in found if m.type == "D"] == [str(turn * 10).encode()]
+        assert on_link(c) <= 8
+    c.bye()
+
+
+# ---- the memory of one client
+
+def fill(c, text: str, names: range) -> list[str]:
+    found = []
+    for i in names:
+        c.send(parse(f"select {i} /* {text} */", f"f{i}"), SYNC)
+        found += states(c.ready())
+    return found
+
+
+def test_memory_of_a_client(one):
+    """A clear error when it is used up; what is closed makes room; others are not concerned; ten thousand small
+    statements are no trouble."""
+    pool = one(client_prepared_memory="1MB", max_prepared_statements=200)
+    c, other = login(pool), login(pool)
+    text = "x" * 10000
+    assert not fill(c, text, range(90))
+    refused = fill(c, text, range(90, 120))
+    assert set(refused) == {"53400"} and len(refused) >= 10
+    assert not fill(other, text, range(20))
+    c.send(parse(f"select 0 /* {text} */", "f200"), SYNC, query("select 'next'"))
+    found = c.ready(2)
+    error = next(m for m in found if m.type == "E")
+    assert error.text == "too many prepared statements" and "client_prepared_memory" in error.fields["D"]
+    assert found[-1].body == b"I"
+    c.send(bind(name="f3"), execute(), SYNC)
+    assert not states(c.ready())
+    c.simple("deallocate all")
+    assert not fill(c, text, range(300, 380))
+    c.simple("discard all")
+    assert not fill(c, "", range(3000))
+    c.bye()
+    other.bye()
+
+
+@BY
+def test_memory_is_used_up_in_a_transaction(one, pg, extended):
+    """The transaction fails, as with any error; what went before in the sequence is undone."""
+    pool = one(client_prepared_memory="100kB", max_prepared_statements=200)
+    pg.rows("drop table if exists names_full; create table names_full(a int)")
+    c = login(pool)
+    text = "x" * 20000
+    fill(c, text, range(6))
+    more = (pgx if extended else query)(f"prepare f6 as select '{text}'") + (SYNC if extended else b"")
+    c.send(more)
+    assert states(c.ready()) == ["53400"]
+    c.rows("begin")
+    c.rows("insert into names_full values (1)")
+    c.send(parse(f"select 7 /* {text} */", "f7"), SYNC)
+    found = c.ready()
+    assert states(found) == ["53400"] and found[-1].body == b"E"
+    assert states(c.simple("select 1")) == ["25P02"]
+    c.simple("rollback")
+    c.send(pgx("insert into names_full values (2)"), parse(f"select 8 /* {text} */", "f8"), SYNC, pgx("select 'next'"), SYNC)
+    found = c.ready(2)
+    assert states(found) == ["53400"]
+    assert [m.row()[0] for m in found if m.type == "D"] == [b"next"]
+    assert pg.value("select count(*) from names_full") == "0"
+    c.bye()
+
+
+def test_no_limit(one):
+    pool = one(client_prepared_memory=0, max_prepared_statements=200)
+    c = login(pool)
+    assert not fill(c, "x" * 100000, range(200))
+    c.bye()
+
+
+# ---- PREPARE that cannot be repeated
+
+@pytest.mark.parametrize("pool_mode", ["session", "transaction"])
+@differential(chunks=(WHOLE,))
+@BY
+@pytest.mark.parametrize("inside", [False, True], ids=["alone", "in_transaction"])
+def test_prepared_for_a_table_that_is_gone(t, extended, inside):
+    """The server's reason, and all is well when the table is there again."""
+    t.direct("drop table if exists names_gone; create table names_gone(a int)")
+    c = t.connect()
+    c.simple("prepare g(int) as select a from names_gone where a > $1")
+    c.simple("execute g(0)")
+    for sql in ("drop table names_gone", "create table names_gone as select 7 as a"):
+        t.direct(sql)
+        for _ in range(2):
+            if inside:
+                c.simple("begin")
+                c.simple("select 'first'")
+            if extended:
+                c.send(pgx("execute g(0)"), SYNC)
+                c.ready()
+            else:
+                c.simple("execute g(0)")
+            if inside:
+                c.simple("select 'behind'")
+                c.simple("rollback")
+    c.simple("execute no_such_statement")
+    c.simple("deallocate g")
+    c.simple("execute g(0)")
