@@ -10,6 +10,12 @@ from pgt.wire import SYNC, Wire, bind, cancel_request, execute, parse, query
 from test_admin_orders import login, report
 
 
+@pytest.fixture(name="start_pool", params=["session", "transaction"])
+def start_pool_of_each_mode(request, start_pool):
+    """Time-outs are the client's: they do not depend on how it is pooled."""
+    return lambda backend, *a, **conf: start_pool(backend, *a, **{"pool_mode": request.param, **conf})
+
+
 def ended(w: Wire, seconds: float = 10) -> tuple[str, str, str]:
     """What a client that was sent away was told at last."""
     last = w.read_eof(seconds * waits.SCALE)[-1]
@@ -117,7 +123,7 @@ def test_transaction_timeout(pg, start_pool):
 
 
 def test_query_wait_timeout_says_why(pg, start_pool):
-    pool = start_pool(pg.address, max_backend_connections=1, query_wait_timeout=1)
+    pool = start_pool(pg.address, max_backend_connections=1, query_wait_timeout=1, pool_mode="session")
     holder = login(pool)
     w = Wire(pool.address, seconds=20)
     w.send_startup("postgres")
