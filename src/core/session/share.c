@@ -92,6 +92,16 @@ void share_leave_queue(struct client *c)
         mem_free(w);
 }
 
+void share_stop_asking(struct client *c)
+{
+    if (c->share->phase != SHARE_WAITING)
+        return;
+    share_leave_queue(c);
+    share_stop_waiting(c);
+    c->share->phase = SHARE_DETACHED;
+    client_stats_on_wait_end(c);
+}
+
 static void share_on_turn(struct pool_request *req)
 {
     struct client *c = req->owner;

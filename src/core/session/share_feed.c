@@ -99,7 +99,7 @@ static bool answer_virtually(struct client *c, struct slice sql, const struct sq
 {
     struct share *s = c->share;
 
-    if (s->phase > SHARE_WAITING || facts->nstmts != 1)
+    if (s->phase != SHARE_DETACHED || facts->nstmts != 1)
         return false;
     if (!virtual_begin(c, sql, &facts->stmts[0]) && !virtual_end(c, &facts->stmts[0]))
         return false;
@@ -328,6 +328,7 @@ static enum feed_step share_query(
         return FEED_LOCAL;
     share_effects_of(facts, sql, &e);
     if ((c->share->is_untold && tell_lost(c, facts, &err)) || is_refused(c, &e, facts, &err)) {
+        share_stop_asking(c);
         if (share_is_busy(c))
             return FEED_PARK;
         fail_transaction(c);
@@ -489,8 +490,10 @@ static enum feed_step share_extended(struct client *c, struct feed_run *run, cha
         }
         if ((s->is_untold && tell_lost(c, NULL, &err)) ||
             (type == FE_PARSE && is_whole && parse_is_refused(c, msg, &err)) ||
-            (type == FE_BIND && is_away(c) && bind_is_refused(c, body, &err)))
+            (type == FE_BIND && is_away(c) && bind_is_refused(c, body, &err))) {
+            share_stop_asking(c);
             return share_is_busy(c) ? FEED_PARK : tell_extended(c, &err);
+        }
         step = share_begin_batch(c, run, msg.p, end);
         if (step != FEED_PASS)
             return step;

@@ -207,6 +207,8 @@ void share_forget_loan(struct client *c);
 bool share_repair(struct client *c);
 /* Stops asking for a link; harmless when it does not. */
 void share_leave_queue(struct client *c);
+/* What waits for a link will not be sent after all: whoever is behind it need not wait for it. */
+void share_stop_asking(struct client *c);
 /* Gives the link back when nothing stands against it. */
 void share_detach(struct client *c);
 /* Gives the link back if that was put off, and nothing stands against it any more: the server has a

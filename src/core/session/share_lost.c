@@ -106,6 +106,7 @@ static void lost_roll_back(struct client *c)
     s->reset_seen = false;
     s->look_at_pins = false;
     s->turn->unnamed_epoch = 0;
+    share_portals_free(s);
 }
 
 static void avoid_node(struct client *c, int node)
@@ -199,6 +200,8 @@ static void lost_between(struct client *c, struct err *err, bool in_tx)
     }
     if (in_tx)
         s->is_lost = s->is_untold = true;
+    else if (!s->is_virtual && !s->is_lost)
+        share_end_lost(s);
     say_owed_ready(c);
     client_after_quiet(c);
 }
@@ -213,6 +216,8 @@ static void lost_attached(struct client *c, struct link *link, const struct err 
                      s->turn->nresent < LOST_RETRIES;
 
     lost_roll_back(c);
+    if (!in_tx)
+        share_end_lost(s); /* SAVEPOINT outside of a transaction, its error on the way */
     if (link->pool->cluster_node != c->pool->cluster_node)
         avoid_node(c, link->pool->cluster_node);
     if (may_retry) {

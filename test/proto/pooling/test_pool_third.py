@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_review_third: what a third adversarial reading found: what a client had only just begun when its link died,
+and who waits while the settings change.
+"""
+import pytest
+from pooling_house import login, states, table
+
+from pgt import waits
+from pgt.wire import FLUSH, SYNC, bind, execute, parse, query
+
+
+@pytest.fixture
+def pool(pg, start_pool):
+    """One link for everybody."""
+    return start_pool(pg.address, num_init_children=1, pool_mode="transaction", max_backend_connections=1,
+                      query_wait_timeout=10)
+
+
+def kill_links(pg) -> None:
+    pg.rows("select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() "
+            "and backend_type = 'client backend'")
+    waits.wait_for("they are gone", lambda: not pg.sessions())
+
+
+@pytest.mark.parametrize("sql", ["set work_mem = '5MB'", "savepoint a", "deallocate all", "prepare x as select 1"])
+@pytest.mark.parametrize("is_run", [False, True], ids=["bound", "run"])
+def test_link_dies_with_a_portal_or_savepoint(pg, pool, sql, is_run):
+    """A portal that would change the session, or a savepoint that is none, goes with the link; the worker stays."""
+    other = login(pool, seconds=5)
+    c = login(pool, seconds=5)
+    c.send(parse(sql, ""), bind(), *([execute()] if is_run else []), FLUSH)
+    c.read_until("2", "E")
+    if is_run:
+        c.read_until("C", "E")
+    kill_links(pg)
+    c.send(SYNC)
+    found = c.ready()
+    assert states(found) in ([], ["57P01"])
+    assert found[-1].body == b"I"
+    assert c.value("select 1") == "1"
+    assert other.value("select 2") == "2"
+    c.bye()
+    other.bye()
+
+
+@pytest.mark.parametrize("extended", [False, True], ids=["simple", "extended"])
+def test_policy_changes_while_it_waits(pg, pool, extended):
+    """What waits for a link is not allowed any more: it is told so, and nobody waits behind it."""
+    a, b, c = login(pool, seconds=5), login(pool, seconds=5), login(pool, seconds=5)
+    a.rows("begin")
+    a.value("select 1")
+    b.send(*([parse("listen x"), bind(), execute(), SYNC] if extended else [query("listen x")]))
+    waits.wait_for("b waits", lambda: [r for r in table(c, "show pool_clients") if r["state"] == "waiting"])
+    pool.reload(pin_on_session_state="error")
+    waits.wait_for("the worker knows", lambda: c.value("pgpool show pin_on_session_state") == "error")
+    a.rows("commit")
+    assert states(b.ready()) == ["0A000"]
+    assert c.value("select 'c'") == "c"
+    assert b.value("select 'b'") == "b"
+    for w in (a, b, c):
+        w.bye()
