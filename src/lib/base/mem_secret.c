@@ -14,6 +14,16 @@
 
 #include "base/assert.h"
 
+/* The leak checker looks for pointers in the process heap only: it must be told of these pages. */
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/lsan_interface.h>
+#define TELL_MAPPED(p, n)   __lsan_register_root_region(p, n)
+#define TELL_UNMAPPED(p, n) __lsan_unregister_root_region(p, n)
+#else
+#define TELL_MAPPED(p, n)   ((void)0)
+#define TELL_UNMAPPED(p, n) ((void)0)
+#endif
+
 #define CHUNK_BYTES 262144U
 /* Before the caller's bytes; a chunk begins with as many unused ones, so that those are aligned. */
 #define HEAD_BYTES  8U
@@ -69,6 +79,7 @@ static void *map_pages(size_t size)
 
     ASSERT(p != MAP_FAILED);
     (void)madvise(p, size, MADV_DONTDUMP); /* a kernel that cannot do it is no reason to fail */
+    TELL_MAPPED(p, size);
     return p;
 }
 
@@ -140,6 +151,7 @@ void mem_free_hidden(void *bytes)
         return;
     p = piece_of(bytes);
     if (p->class_no == CLASS_PAGES) {
+        TELL_UNMAPPED((char *)p - HEAD_BYTES, p->used + ALIGN_BYTES);
         (void)munmap((char *)p - HEAD_BYTES, p->used + ALIGN_BYTES);
         return;
     }
