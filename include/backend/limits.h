@@ -110,6 +110,9 @@ int limits_node_waiting(const struct shm *shm, int node);
 int limits_waiting_workers(const struct shm *shm, int id);
 /* True when the worker of `ordinal` has somebody waiting there. */
 bool limits_waits(const struct shm *shm, int id, int ordinal);
+/* True when worker `other` has markedly more clients waiting for each link it has than worker
+ * `own`: by half, and one. One that has none is always busier. */
+bool limits_is_busier(const struct shm *shm, int id, int other, int own);
 /* The worker but `but_not` whose client waits longest there, and since when; -1: there is none. Use
  * -1 for `but_not` to ask for all. */
 int limits_find_oldest(const struct shm *shm, int id, int but_not, int64_t *since_us);

@@ -40,10 +40,11 @@ struct pool {
     uint8_t blocked;  /* enum limits_verdict: what is in the way of the head of `waiting` */
     bool owner_opens; /* a link could not log in by itself: clients open theirs */
     bool is_superuser;
-    bool is_role_known; /* is_superuser was reported by a server */
+    bool is_role_known;     /* is_superuser was reported by a server */
     uint32_t idle_told;     /* nidle as the other workers know it */
     int64_t oldest_told_us; /* when the head began to wait, as the other workers know it */
     int64_t retired_us;     /* the last link was closed because of its age */
+    int64_t freed_us;       /* a link became idle the last time */
     int64_t auth_seen_us;   /* when `auth` was learned */
     uint32_t version;       /* of the protocol, as the last client asked for it */
     uint16_t user_len;

@@ -43,7 +43,7 @@ def test_pause_between_transactions(pg, shared):
     assert idle.is_quiet(0.3)
     busy.simple("commit")
     assert tag_of(admin.ready()) == "PAUSE"
-    assert pg.sessions() == []
+    waits.wait_for("the server has seen them go", lambda: pg.sessions() == [], 5)
     assert [(r["reason"], r["waiting"]) for r in report(admin, "pool_queue")] == [("paused", "1")]
     busy.send(query("select 'held, too'"))
     late = Wire(pool.address, seconds=20)
@@ -238,7 +238,7 @@ def test_orders_under_load(pg, shared):
     for _ in range(10):
         before = list(done)
         assert tag_of(admin.simple("pgpool pause")) == "PAUSE"
-        assert pg.sessions() == []
+        waits.wait_for("the server has seen them go", lambda: pg.sessions() == [], 5)
         assert tag_of(admin.simple("pgpool resume")) == "RESUME"
         assert tag_of(admin.simple("pgpool reconnect")) == "RECONNECT"
         waits.wait_for("everybody goes on", lambda: all(a > b for a, b in zip(done, before)))

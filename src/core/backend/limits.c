@@ -330,6 +330,27 @@ int limits_find_oldest(const struct shm *shm, int id, int but_not, int64_t *sinc
     return best;
 }
 
+bool limits_is_busier(const struct shm *shm, int id, int other, int own)
+{
+    struct limits_region *r = limits_region(shm);
+    struct limits_share *theirs;
+    struct limits_share *ours;
+    int64_t links;
+    int64_t own_links;
+    int64_t waiting;
+    int64_t own_waiting;
+
+    if (id == LIMITS_NO_ENTRY)
+        return true;
+    theirs = limits_share(r, id, other);
+    ours = limits_share(r, id, own);
+    links = atomic_load_explicit(&theirs->held, memory_order_relaxed);
+    own_links = atomic_load_explicit(&ours->held, memory_order_relaxed);
+    waiting = atomic_load_explicit(&theirs->nclients, memory_order_relaxed);
+    own_waiting = atomic_load_explicit(&ours->nclients, memory_order_relaxed);
+    return links == 0 || 2 * waiting * own_links > (3 * own_waiting + 2 * own_links) * links;
+}
+
 void limits_set_idle(struct shm *shm, int id, int ordinal, int nidle, bool barrier)
 {
     struct limits_share *s;

@@ -29,8 +29,8 @@ struct limits_entry {
 /* What one worker has of an entry. Shares of a worker lie together, away from those of others:
  * publishing disturbs nobody. */
 struct limits_share {
-    int32_t held;
-    int32_t refs; /* pools of the worker that know the entry */
+    _Atomic int32_t held; /* links; changed under the lock */
+    int32_t refs;         /* pools of the worker that know the entry */
     _Atomic int32_t nidle;
     _Atomic int32_t nclients; /* that wait */
     _Atomic int64_t oldest_us;

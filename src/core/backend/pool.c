@@ -381,6 +381,15 @@ static bool pool_make_way(struct pool *pool, struct link *link)
     return true;
 }
 
+/* Our own links come free, but not fast enough. */
+static void pool_ask_if_late(struct pool *pool)
+{
+    struct pool_request *head = pool_head(pool);
+
+    if (head != NULL && loop_now_us(pool->be->loop) - head->since_us >= POOL_PATIENCE_US)
+        pool_ask_others(pool);
+}
+
 /* A link of `pool` is idle: who gets it? */
 static void pool_offer_idle(struct pool *pool, struct link *link)
 {
@@ -397,6 +406,7 @@ static void pool_offer_idle(struct pool *pool, struct link *link)
     pool->nclients++;
     pool_serve(pool);
     pool_tell_idle(pool, true);
+    pool_ask_if_late(pool);
     pool_detach(pool);
 }
 
@@ -407,6 +417,7 @@ void pool_link_idle(struct pool *pool, struct link *link)
     list_push_back(&pool->be->idle_lru, &link->lru_node);
     pool->nbusy--;
     pool->nidle++;
+    pool->freed_us = loop_now_us(pool->be->loop);
     pool_link_cleaned(pool, link);
     if (link->is_retired || pool->be->is_stopping ||
         orders_want_close(pool->be->shm, pool_database(pool), link->opened_us))

@@ -11,6 +11,12 @@
 #define POOL_TRAVEL_US 5000
 /* The same when a link has to be closed for it and another opened. */
 #define POOL_REOPEN_US 20000
+/* A line whose own links came free this short a time ago wants none of another worker's: the next
+ * of its own is there soon. */
+#define POOL_PATIENCE_US 5000
+/* Who waits longer than the others by this much has links that do not come free: it gets one,
+ * however many it has. */
+#define POOL_STUCK_US 20000
 /* While somebody waits, all who wait try again this often. */
 #define POOL_SWEEP_MS LOOP_TICK_MS
 
@@ -31,12 +37,15 @@ enum acquire_result pool_request_join(struct pool_request *req, enum limits_verd
 void pool_request_leave(struct pool_request *req);
 /* The request that waits longest; NULL when none does. */
 struct pool_request *pool_head(struct pool *pool);
+/* True when who waits may count on a link of this worker's. */
+bool pool_frees_soon(const struct pool *pool);
 /* True when who waits since `other_us` has waited markedly longer than who waits since `own_us`. */
 bool pool_waits_longer(int64_t other_us, int64_t own_us, int64_t now_us, int64_t least_us);
 /* Since when a client of any worker waits for what `pool` shares with other pools: room on its
  * node, or within the limit of its database or user. 0: none does. */
 int64_t pool_oldest_blocked(const struct pool *pool);
-/* The worker whose client waits for a link of this pool, and longer than our own head; -1: none. */
+/* The worker that a link of ours should go to: its client waits longer than our own head, and its
+ * links have more to do than ours; -1: none. */
 int pool_find_older(struct pool *pool, int64_t least_us);
 /* Tells the other workers how many idle links there are. */
 void pool_tell_idle(struct pool *pool, bool barrier);

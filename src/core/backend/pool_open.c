@@ -206,7 +206,8 @@ enum acquire_result pool_open_for(struct pool_request *req)
     /* Somebody may have given a link back before we were seen waiting: nobody would tell us. */
     if (take_place(pool, since_us) == LIMITS_OK)
         return open_taken(req);
-    pool_ask_others(pool);
+    if (!pool_frees_soon(pool))
+        pool_ask_others(pool);
     return ACQUIRE_WAITING;
 }
 

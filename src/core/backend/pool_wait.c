@@ -121,20 +121,30 @@ bool pool_waits_longer(int64_t other_us, int64_t own_us, int64_t now_us, int64_t
     return now_us - other_us > own_wait_us + margin_us;
 }
 
+bool pool_frees_soon(const struct pool *pool)
+{
+    return pool->nbusy > 0 && loop_now_us(pool->be->loop) - pool->freed_us < POOL_PATIENCE_US;
+}
+
+/* By the age of the lines alone, links would travel to and fro between workers that both have
+ * enough of them, whenever one of them is not scheduled for a moment. */
 int pool_find_older(struct pool *pool, int64_t least_us)
 {
     struct backend *be = pool->be;
     struct pool_request *head = pool_head(pool);
+    int64_t now_us = loop_now_us(be->loop);
+    int64_t own_us = head == NULL ? now_us : head->since_us;
     int64_t other_us = 0;
     int other;
 
     if (limits_waiting_workers(be->shm, pool->limits.pool) <= (pool->oldest_told_us != 0 ? 1 : 0))
         return -1;
     other = limits_find_oldest(be->shm, pool->limits.pool, be->ordinal, &other_us);
-    if (other != -1 && head != NULL &&
-        !pool_waits_longer(other_us, head->since_us, loop_now_us(be->loop), least_us))
+    if (other == -1 || pool_waits_longer(other_us, own_us, now_us, POOL_STUCK_US))
+        return other;
+    if (head != NULL && !pool_waits_longer(other_us, own_us, now_us, least_us))
         return -1;
-    return other;
+    return limits_is_busier(be->shm, pool->limits.pool, other, be->ordinal) ? other : -1;
 }
 
 static void take_older(int64_t *since_us, int found, int64_t found_us)
