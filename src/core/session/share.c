@@ -209,6 +209,30 @@ void share_put_own_query(struct client *c, struct feed_run *run, struct slice sq
     buf_free(&out);
 }
 
+/* Functions and triggers may have set what nobody saw: not for another client. What is known to be
+ * set is gone, too, and is set again. True when something is to be sent. */
+static bool reset_for_another(struct client *c, struct buf *sql)
+{
+    struct link *link = c->link;
+    uint32_t id = c->row == NULL ? 0 : c->row->id;
+    struct varset *left;
+
+    if (link->last_client == id && id != 0)
+        return false;
+    link->last_client = id;
+    if (!c->ss->conf->reset_between_clients)
+        return false;
+    left = varset_ref(link->vars);
+    varset_reset_all(&left);
+    varset_assign(&link->vars, left);
+    varset_assign(&c->share->vars.link, left);
+    if (varset_get(left, slice_of_str("role")).p == NULL)
+        buf_printf(sql, "RESET ROLE;");
+    buf_printf(sql, "RESET ALL;");
+    varset_unref(&left);
+    return true;
+}
+
 /* The link gets the session's settings. Those that a server might refuse are waited for: nothing
  * may run with the rights or settings of somebody else. */
 static enum feed_step put_settings(struct client *c, struct feed_run *run)
@@ -217,7 +241,7 @@ static enum feed_step put_settings(struct client *c, struct feed_run *run)
     struct buf sql = {0};
     bool safe;
 
-    if (c->link->vars == s->vars.client)
+    if (!reset_for_another(c, &sql) && c->link->vars == s->vars.client)
         return FEED_PASS;
     safe = varset_diff(c->link->vars, s->vars.client, &sql);
     varset_assign(&c->link->vars, s->vars.client);
