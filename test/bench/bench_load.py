@@ -7,9 +7,10 @@ import re
 import subprocess
 import tempfile
 import threading
+import time
 from dataclasses import dataclass
 
-from bench_base import BenchError
+from bench_base import BenchError, wait_until
 from bench_peers import DATABASE, USER, client_env
 
 # Mode: pgbench options. tpcb is pgbench's own default script, run with its default vacuum.
@@ -20,6 +21,7 @@ MODES = {
     "connect": ["-n", "-S", "-M", "simple", "-C"],
     "tpcb": ["-M", "simple"],
 }
+SHARES_CLIENTS, SHARES_EACH = 10, 500
 SYSBENCH = "sysbench"  # the mode that is sysbench's oltp_read_write
 SYSBENCH_TABLES = ["--tables=4", "--table-size=20000"]
 
@@ -135,3 +137,34 @@ def measure(pgbench, peer, mode, clients, seconds, round_no, latency=False):
         look.join()
     cpu = (peer.cpu_us() - cpu_before) / done
     return Sample(peer.name, mode, clients, round_no, tps, cpu, pss[0] if pss else 0, failed, p50, p99)
+
+
+def shares(pgbench, server, peer, mode, before):
+    """Where the transactions of one short run went: parts of one, by node. `before`: the counters, which
+    become those after it. A server process tells what it has done at the latest ten seconds after it fell
+    idle; the few that belong to pgbench's own beginning may be told with the next run."""
+    count = SHARES_CLIENTS * SHARES_EACH
+    run_pgbench(pgbench, peer.port, mode, SHARES_CLIENTS, ["-t", str(SHARES_EACH)])
+    after = []
+
+    def is_told():
+        after[:] = server.transactions()
+        return sum(after) - sum(before) >= count
+    wait_until("what the servers have counted", 30, is_told)
+    done = [a - b for a, b in zip(after, before)]
+    before[:] = after
+    return [n / sum(done) for n in done]
+
+
+def settled_transactions(server):
+    """The counters when nobody has anything more to tell: twice the same, twelve seconds apart."""
+    seen, since = server.transactions(), time.monotonic()
+
+    def is_settled():
+        nonlocal seen, since
+        now = server.transactions()
+        if now != seen:
+            seen, since = now, time.monotonic()
+        return time.monotonic() - since > 12
+    wait_until("the servers' counters to settle", 60, is_settled)
+    return seen

@@ -27,15 +27,15 @@ def client_env():
 
 
 class Postgres:
-    """The one server behind all peers. The load uses role `bench` (trust, loopback); the superuser
-    is reached by its own Unix user only."""
+    """The server behind all peers, with its standbys if there are any. The load uses role `bench`
+    (trust, loopback); the superuser is reached by its own Unix user only."""
 
-    def __init__(self, scratch, max_connections, scale):
+    def __init__(self, scratch, max_connections, scale, nodes=1):
         self.scratch, self.scale = scratch, scale
         self.max_connections = max_connections
         self.bin = postgres_bin()
-        self.port = free_port()
-        self.data = os.path.join(scratch.run, "data")
+        self.ports = [free_port() for _ in range(nodes)]
+        self.port = self.ports[0]
 
     def _as_server(self, argv):
         done = subprocess.run(drop_root() + argv, cwd=self.scratch.run, text=True, check=False,
@@ -44,44 +44,66 @@ class Postgres:
             raise BenchError(f"{os.path.basename(argv[0])}: {done.stderr.strip()[-600:]}")
         return done.stdout.strip()
 
-    def _psql(self, text):
+    def _psql(self, text, node=0):
         return self._as_server(
-            [f"{self.bin}/psql", "-XAtq", "-h", self.scratch.run, "-p", str(self.port),
+            [f"{self.bin}/psql", "-XAtq", "-h", self.scratch.run, "-p", str(self.ports[node]),
              "-d", "postgres", "-c", text])
 
-    def _is_up(self):
+    def _says(self, text, node):
         try:
-            return self._psql("SELECT 1") == "1"
+            return self._psql(text, node)
         except BenchError:  # it accepts connections before it is ready
-            return False
+            return None
 
-    def start(self):
-        self._as_server([f"{self.bin}/initdb", "-D", self.data, "--encoding=UTF8",
-                         "--locale=C.UTF-8", "--auth=peer", "--no-sync"])
-        hba = self.scratch.write(
-            "pg_hba.conf", f"local all all peer\nhost {DATABASE} {USER} 127.0.0.1/32 trust\n"
-            f"host postgres {USER} 127.0.0.1/32 trust\n")
+    def _data(self, node):
+        return os.path.join(self.scratch.run, f"data{node}")
+
+    def _run(self, node):
         options = {
-            "hba_file": hba, "port": self.port, "listen_addresses": "127.0.0.1",
+            "hba_file": self.hba, "port": self.ports[node], "listen_addresses": "127.0.0.1",
             "unix_socket_directories": self.scratch.run, "fsync": "off",
             "synchronous_commit": "off", "full_page_writes": "off", "autovacuum": "off",
             "shared_buffers": "256MB", "max_wal_size": "4GB", "ssl": "off", "jit": "off",
             "max_connections": self.max_connections, "superuser_reserved_connections": 3,
         }
-        argv = [f"{self.bin}/postgres", "-D", self.data]
+        argv = [f"{self.bin}/postgres", "-D", self._data(node)]
         for name, value in options.items():
             argv += ["-c", f"{name}={value}"]
-        self.proc = self.scratch.spawn("postgres", argv)
+        name = f"postgres{node}"
+        proc = self.scratch.spawn(name, argv)
         try:
-            wait_until("PostgreSQL", 30, self._is_up, self.proc)
+            wait_until(name, 30, lambda: self._says("SELECT 1", node) == "1", proc)
         except BenchError as e:
-            raise BenchError(f"{e}\n{tail(self.scratch.log_path('postgres'))}") from None
-        self._psql(f"CREATE ROLE {USER} LOGIN")
+            raise BenchError(f"{e}\n{tail(self.scratch.log_path(name))}") from None
+
+    def _add_standby(self, node):
+        self._as_server([f"{self.bin}/pg_basebackup", "-h", self.scratch.run, "-p", str(self.port),
+                         "-D", self._data(node), "-c", "fast", "-R", "--no-sync"])
+        self._run(node)
+        at = self._psql("SELECT pg_current_wal_lsn()")
+        wait_until(f"standby {node}", 30, lambda: self._says(
+            f"SELECT pg_last_wal_replay_lsn() >= '{at}'", node) == "t")
+
+    def transactions(self):
+        """Committed in the load's database, by node. Servers tell late, see bench_load.shares."""
+        sql = f"SELECT xact_commit FROM pg_stat_database WHERE datname = '{DATABASE}'"
+        return [int(self._psql(sql, node)) for node in range(len(self.ports))]
+
+    def start(self):
+        self._as_server([f"{self.bin}/initdb", "-D", self._data(0), "--encoding=UTF8",
+                         "--locale=C.UTF-8", "--auth=peer", "--no-sync"])
+        self.hba = self.scratch.write(
+            "pg_hba.conf", f"local all all peer\nlocal replication all peer\n"
+            f"host {DATABASE} {USER} 127.0.0.1/32 trust\nhost postgres {USER} 127.0.0.1/32 trust\n")
+        self._run(0)
+        self._psql(f"CREATE ROLE {USER} LOGIN IN ROLE pg_monitor")
         self._psql(f"CREATE DATABASE {DATABASE} OWNER {USER}")
         subprocess.run(
             [f"{self.bin}/pgbench", "-h", "127.0.0.1", "-p", str(self.port), "-U", USER, "-i", "-q",
              "-s", str(self.scale), DATABASE], check=True, capture_output=True, env=client_env())
         self._psql("CHECKPOINT")
+        for node in range(1, len(self.ports)):
+            self._add_standby(node)
 
     def version(self):
         return "PostgreSQL " + self._psql("SHOW server_version")
@@ -98,6 +120,7 @@ class Peer:
         self.clients, self.pool_mode = clients, pool_mode
         self.pool_size = pool_size or clients + 10
         self.standby_ports = []  # more nodes, for those that balance
+        self.reads_on_standbys = False  # all of them: the primary has no weight
         self.tag = f"{self.name}{tag}"
         self.port = free_port()
         self.proc = None
@@ -121,6 +144,28 @@ class Peer:
 
     def stop_signal(self):
         return signal.SIGINT
+
+    def nodes_conf(self):
+        """pgpool's and pgpool-II's settings of the nodes: one, or a balanced cluster."""
+        primary = 0 if self.reads_on_standbys else 1
+        lines = [self.node_conf(0, self.server_port, primary, "ALWAYS_PRIMARY|DISALLOW_TO_FAILOVER")]
+        lines += [self.node_conf(n, port, 1, "DISALLOW_TO_FAILOVER")
+                  for n, port in enumerate(self.standby_ports, 1)]
+        return "".join(lines) + f"""
+load_balance_mode = {"on" if self.standby_ports else "off"}
+health_check_period = 0
+sr_check_period = {10 if self.reads_on_standbys else 0}
+sr_check_user = '{USER}'
+"""
+
+    @staticmethod
+    def node_conf(node, port, weight, flag):
+        return f"""
+backend_hostname{node} = '127.0.0.1'
+backend_port{node} = {port}
+backend_weight{node} = {weight}
+backend_flag{node} = '{flag}'
+"""
 
     def cpu_us(self):
         return tree_cpu_us(self.pid) if self.pid else 0
@@ -174,7 +219,6 @@ class Pgpool2(Peer):
 
     def argv(self):
         folder = self.scratch.make_dir(f"{self.tag}.d")
-        # A cluster of one node without load balancing: what a plain pooler is asked to do.
         conf = self.scratch.write(f"{self.tag}.conf", f"""
 backend_clustering_mode = 'streaming_replication'
 listen_addresses = '127.0.0.1'
@@ -188,19 +232,12 @@ wd_ipc_socket_dir = '{folder}'
 pid_file_name = '{folder}/pgpool.pid'
 logdir = '{folder}'
 work_dir = '{folder}'
-backend_hostname0 = '127.0.0.1'
-backend_port0 = {self.server_port}
-backend_weight0 = 1
-backend_flag0 = 'ALWAYS_PRIMARY|DISALLOW_TO_FAILOVER'
+{self.nodes_conf()}
 num_init_children = {self.clients + 5}
 max_pool = 1
 child_life_time = 0
 connection_cache = on
 reset_query_list = 'ABORT; DISCARD ALL'
-load_balance_mode = off
-health_check_period = 0
-sr_check_period = 0
-sr_check_user = '{USER}'
 memory_cache_enabled = off
 enable_pool_hba = off
 pool_passwd = ''
@@ -228,30 +265,15 @@ pcp_port = {free_port()}
 pcp_socket_dir = '{folder}'
 pid_file_name = '{folder}/pgpool.pid'
 work_dir = '{folder}'
-backend_hostname0 = '127.0.0.1'
-backend_port0 = {self.server_port}
-backend_weight0 = 1
-backend_flag0 = 'ALWAYS_PRIMARY|DISALLOW_TO_FAILOVER'
+{self.nodes_conf()}
 pool_mode = {self.pool_mode}
 max_clients = {self.clients * 3 + 200}
 max_backend_connections = {self.pool_size}
 num_init_children = {self.workers}
 query_wait_notify = 0
 default_pool_size = {self.pool_size}
-load_balance_mode = {"on" if self.standby_ports else "off"}
-health_check_period = 0
-sr_check_period = 0
-{"".join(map(self.standby, range(1, len(self.standby_ports) + 1)))}
 """)
         return [self.program, "-n", "-f", conf]
-
-    def standby(self, node):
-        return f"""
-backend_hostname{node} = '127.0.0.1'
-backend_port{node} = {self.standby_ports[node - 1]}
-backend_weight{node} = 1
-backend_flag{node} = 'DISALLOW_TO_FAILOVER'
-"""
 
     def version(self):
         return "ours: " + first_line([self.program, "--version"])

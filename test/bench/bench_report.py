@@ -128,6 +128,24 @@ def failures_section(samples, failures):
     return ["## Failures", "", *lines, ""] if lines else []
 
 
+def servers_words(run):
+    if run.nodes == 1:
+        return ("one server (pgpool and pgpool-II: streaming_replication with one node, no load "
+                "balancing)")
+    return (f"a primary of weight 0 and {run.nodes - 1} standbys of equal weight (pgpool and pgpool-II: "
+            "streaming_replication, load balancing; PgBouncer: all to the primary, for it routes nothing)")
+
+
+def shares_section(run):
+    if not run.shares:
+        return []
+    rows = [[TITLES[peer], mode, *[f"{part:.2%}" for part in parts]] for peer, mode, parts in run.shares]
+    return ["## Shares", "",
+            "Transactions by node, of a run of a fixed number by ten clients, as the servers count them",
+            "(`pg_stat_database`), what pgbench and the proxies ask beside them included:", "",
+            table(["proxy", "mode", "primary", *[f"standby {n}" for n in range(1, run.nodes)]], rows), ""]
+
+
 def markdown(run, samples, idle, failures, chart):
     """The whole report."""
     out = [f"# {run.title}", "",
@@ -135,8 +153,7 @@ def markdown(run, samples, idle, failures, chart):
            f"Machine: {os.cpu_count()} × {cpu_model()}, Linux {platform.release()}. The server, the "
            "load generator and the proxies share it, over loopback.", "",
            "Versions: " + "; ".join(run.versions) + ".", "",
-           f"Settings: {run.pooling}, trust authentication, no TLS, one server, scale {run.scale} "
-           "(pgpool and pgpool-II: streaming_replication with one node, no load balancing); "
+           f"Settings: {run.pooling}, trust authentication, no TLS, {servers_words(run)}, scale {run.scale}; "
            f"{run.seconds} s per run, {run.rounds} rounds, peers alternating within each mode. "
            "Figures are medians (min–max); ratios are taken round by round. CPU is user and "
            "system time of all processes of the proxy, exited ones too, divided by the "
@@ -156,7 +173,7 @@ def markdown(run, samples, idle, failures, chart):
         if any(map(is_ours, run.peers)) and not all(map(is_ours, run.peers)):
             out += ["Ratios (tps: more is better for us; CPU: less is):", "",
                     ratio_table(samples, modes, clients, run.peers), ""]
-    out += idle_section(idle) + failures_section(samples, failures)
+    out += shares_section(run) + idle_section(idle) + failures_section(samples, failures)
     return "\n".join(out)
 
 

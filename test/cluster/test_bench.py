@@ -4,6 +4,7 @@ import csv
 import os
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,13 @@ def test_ratios_are_taken_round_by_round():
 def test_spread_is_median_and_limits():
     assert bench_report.spread([3, 1, 2], "{:.1f}") == "2.0 (1.0–3.0)"
     assert bench_report.spread([]) == "–"
+
+
+def test_shares_are_told_by_node():
+    run = types.SimpleNamespace(nodes=3, shares=[("ours1", "simple", [0.001, 0.5, 0.499])])
+    lines = bench_report.shares_section(run)
+    assert "| pgpool, 1 worker | simple | 0.10% | 50.00% | 49.90% |" in "\n".join(lines)
+    assert bench_report.shares_section(types.SimpleNamespace(nodes=1, shares=[])) == []
 
 
 def test_soak_sees_growth_and_flatness():

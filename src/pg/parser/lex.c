@@ -111,6 +111,11 @@ int sqlgram_lex(struct sql_tok *v, struct sqlp *st)
 {
     int token = next_token(v, st);
 
+    /* Before anything is looked ahead for: comments behind the first token are no hints. */
+    if (!st->in_stmt && token != ';' && token != 0) {
+        st->in_stmt = true;
+        st->cur.offset = v->off;
+    }
     switch (token) {
     case K_NOT:
     case K_NULLS:
@@ -146,10 +151,6 @@ int sqlgram_lex(struct sql_tok *v, struct sqlp *st)
     st->last_off = v->off;
     if (token == ';' || token == 0)
         return token;
-    if (!st->in_stmt) {
-        st->in_stmt = true;
-        st->cur.offset = v->off;
-    }
     if (st->escaped) {
         /* The escape is a literal to the fingerprint, but it decides what a name is. */
         st->cur.flags |= SQL_F_LITERAL_DEPENDS;

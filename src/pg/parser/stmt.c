@@ -154,7 +154,7 @@ static bool in_scopes(const struct scopes *s, const struct sql_table *t)
 /* Drops the names of CTEs from the statement's relations. */
 static void resolve_ctes(struct sqlp *st)
 {
-    const struct sqlp_cte *ctes = (const struct sqlp_cte *)st->ctes.items + st->first_cte;
+    const struct sqlp_cte *ctes;
     uint32_t n = st->ctes.count - st->first_cte;
     struct sql_table *tables = st->tables.items;
     uint32_t kept = st->first_table;
@@ -162,6 +162,7 @@ static void resolve_ctes(struct sqlp *st)
 
     if (n == 0 || st->no_memory)
         return;
+    ctes = (const struct sqlp_cte *)st->ctes.items + st->first_cte;
     if (n > FEW_CTES && build_scopes(st, &scopes, ctes, n) == -1)
         return;
     for (uint32_t i = st->first_table; i < st->tables.count; i++) {

@@ -199,6 +199,11 @@ START_TEST(statements_stand_on_their_own)
     ck_assert_uint_eq(f.stmts[2].hint.len, 0);
     ck_assert_str_eq(
         arena_strndup(arena, text + f.stmts[2].offset, f.stmts[2].len), "SELECT 'x;' , 2");
+    /* Words that are looked behind do not make a hint of the comment there. */
+    f = parse("WITH /*no hint*/ a AS (SELECT 1) SELECT * FROM a;"
+              "/*hint*/ WITH /*no hint*/ a AS (SELECT 1) TABLE a");
+    ck_assert_uint_eq(f.stmts[0].hint.len, 0);
+    ck_assert_uint_eq(f.stmts[1].hint.len, 8);
     ck_assert_uint_eq(parse("").nstmts, 0);
     ck_assert_int_eq(parse(" -- nothing").status, SQL_OK);
     ck_assert_int_eq(parse("SELECT 1; SELEC 2").status, SQL_SYNTAX);
