@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(not os.access(PROGRAM, os.X_OK), reason="route-q
 FUNC, REL, OPER, OID, DB = range(5)
 CATALOG, TEMP, UNLOGGED, VOLATILE, MISSING = 1, 2, 4, 8, 16  # of a relation
 WRITES, NO_FUNC = 1, 2
-ODD_OPERATOR, SHADOW = 1, 2
+ODD_OPERATOR, SHADOW, SERIALIZABLE = 1, 2, 4
 ODD_SCHEMA, ODD_TABLE = "Sc $q0$ '\"\\", "T'$q0$ $q"
 
 SCHEMA = """\
@@ -192,3 +192,18 @@ def test_builtin_functions(pg):
         assert (listed.get(name) == "READS") == (name != "coalesce_not"), name
     for name in ("nextval", "random", "set_config", "pg_advisory_lock", "lo_create", "txid_current"):
         assert listed[name] == "WRITES", name
+
+
+def test_calls_that_are_syntax(wire):
+    """From 16 on these are no functions: nothing of that name is in the catalogue, and nothing is missing."""
+    newer = int(wire.value("show server_version_num")) >= 160000
+    check(wire, [(FUNC, "", name, 1, 0 if newer else NO_FUNC) for name in ("json_array", "json_value", "json_scalar")])
+    check(wire, [(FUNC, "s", "json_array", 1, NO_FUNC), (FUNC, "", "json_nothing", 1, NO_FUNC)])
+
+
+def test_isolation_by_default(pg, database):
+    for options, want in (("", 0), ("-c default_transaction_isolation=serializable", SERIALIZABLE)):
+        with Wire(pg.socket) as w:
+            assert w.login(database=database, options=options)[-1].type == "Z"
+            w.rows("set default_transaction_isolation = 'repeatable read'")
+            assert ask(w, [(DB, "", "", 0)])[0] & SERIALIZABLE == want

@@ -191,6 +191,14 @@ static const char database_bits_sql[] =
     "CASE WHEN (SELECT d.reset_val FROM pg_catalog.pg_settings d WHERE d.name" EQ
     "'default_transaction_isolation')" EQ "'serializable' THEN 4 ELSE 0 END";
 
+/* What looks like a call is syntax, from 16 on: there is no function of that name. */
+static const char syntax_sql[] =
+    "q.kind" EQ "0 AND q.s" EQ "'' AND CAST(pg_catalog.current_setting('server_version_num') AS "
+    "pg_catalog.int4) OPERATOR(pg_catalog.>=) 160000 AND q.n" EQ
+    "ANY (CAST(ARRAY['json', 'json_array', 'json_arrayagg', 'json_exists', 'json_object', "
+    "'json_objectagg', 'json_query', 'json_scalar', 'json_serialize', 'json_value'] AS "
+    "pg_catalog.name[]))";
+
 void route_oracle_sql(const struct route_question *q, unsigned n, struct buf *out)
 {
     put_questions(q, n, out);
@@ -206,9 +214,9 @@ void route_oracle_sql(const struct route_question *q, unsigned n, struct buf *ou
     put_str(out, database_bits_sql);
     put_str(out, ") AS pg_catalog.int8) ELSE CAST(CASE WHEN q.i" EQ
                  "ANY (SELECT i FROM vol) THEN 1 ELSE 0 END" OR_BIT "CASE WHEN q.i" EQ
-                 "ANY (SELECT i FROM func) OR q.i" EQ
-                 "ANY (SELECT i FROM oper) THEN 0 ELSE 2 END AS pg_catalog.int8) END AS bits "
-                 "FROM q");
+                 "ANY (SELECT i FROM func) OR q.i" EQ "ANY (SELECT i FROM oper) OR (");
+    put_str(out, syntax_sql);
+    put_str(out, ") THEN 0 ELSE 2 END AS pg_catalog.int8) END AS bits FROM q");
 }
 
 static int parse_number(struct slice s, uint64_t max, uint64_t *out)
