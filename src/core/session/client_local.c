@@ -126,9 +126,12 @@ static int local_run(struct client *c, struct slice sql, struct admin_result *re
     return 0;
 }
 
+/* A server that skips up to the next Sync owes nothing before it. */
 static bool local_must_wait(const struct client *c)
 {
-    if (c->share != NULL && share_is_busy(c))
+    bool skips = c->share != NULL && c->share->phase == SHARE_ATTACHED && c->link->expect.skipping;
+
+    if (c->share != NULL && share_is_busy(c) && !skips)
         return true;
     return c->target != c->link ||
            (c->link != NULL && (c->link->expect.len > 0 || c->link->body_left > 0));

@@ -59,3 +59,14 @@ def test_policy_changes_while_it_waits(pg, pool, extended):
     assert b.value("select 'b'") == "b"
     for w in (a, b, c):
         w.bye()
+
+
+def test_sync_behind_an_error_and_a_command_of_ours(pool):
+    """The server skips up to a Sync that waited for the server."""
+    c = login(pool, seconds=5)
+    c.send(parse("show pool_version", "v"), bind(name="nowhere"), SYNC)
+    assert [m.type for m in c.ready()] == ["1", "E", "Z"]
+    c.send(parse("select 1"), parse("show pool_version", "v"), bind(name="nowhere"), execute(), SYNC)
+    assert [m.type for m in c.ready()] == ["1", "1", "E", "Z"]
+    assert c.value("select 'c'") == "c"
+    c.bye()
