@@ -265,13 +265,64 @@ def test_show_while_the_server_hangs(start_pool):
     server.stop()
 
 
-@pytest.mark.xfail(strict=True, reason="the server decides about logins: without one nobody new gets in")
-def test_show_on_a_new_session_with_no_server(start_pool):
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+@pytest.mark.parametrize("seen", [True, False], ids=["seen", "never seen"])
+def test_show_on_a_new_session_with_no_server(start_pool, mode, seen):
+    """login_without_server: whom pgpool knows by itself gets in, and is served when a server is back."""
+    server = postgres.start_postgres(roles=False)
+    pool = start_pool(server.address, pool_mode=mode, login_without_server=True, failover_wait=60)
+    (pool.home / "pool_hba.conf").write_text("host all postgres 127.0.0.1/32 trust\nhost all all all reject\n")
+    pool.reload(enable_pool_hba=True)
+    waits.wait_for("the rules are read", lambda: "generation 2 is in use" in pool.log())
+    if seen:
+        psycopg.connect(dsn(pool)).close()
+    server.stop()
+    conn = psycopg.connect(dsn(pool) + " application_name=alone", autocommit=True, connect_timeout=10)
+    assert [tuple(r[:1]) for r in conn.execute("show pool_nodes").fetchall()] == [("0",)]
+    for name, columns in SHOWS.items():
+        assert conn.pgconn.exec_(f"show {name}".encode()).nfields == columns
+        assert conn.pgconn.exec_params(f"show {name}".encode(), []).nfields == columns
+    assert conn.execute("pgpool show port").fetchone() == (str(pool.port),)
+    with pytest.raises(psycopg.OperationalError):
+        psycopg.connect(dsn(pool, user="stranger"), connect_timeout=10)
+    server.start()
+    assert conn.execute("select 'served'").fetchone() == ("served",)
+    assert conn.info.parameter_status("server_version").startswith("15.") or not seen
+    pid = conn.execute("select pg_backend_pid()").fetchone()
+    assert conn.execute("select current_setting('application_name'), pg_backend_pid()").fetchone()[0] == "alone"
+    assert mode == "transaction" or conn.execute("select pg_backend_pid()").fetchone() == pid
+    conn.close()
+    pool.stop()
+    server.stop()
+
+
+def test_new_session_with_no_server_is_refused(start_pool):
+    """By default: the client may have another address to try."""
     server = postgres.start_postgres(roles=False)
     pool = start_pool(server.address)
+    psycopg.connect(dsn(pool)).close()
     server.stop()
-    with psycopg.connect(dsn(pool), autocommit=True, connect_timeout=10) as conn:
-        assert len(conn.execute("show pool_nodes").fetchall()) == 1
+    with pytest.raises(psycopg.OperationalError):
+        psycopg.connect(dsn(pool), connect_timeout=10)
+    pool.stop()
+
+
+def test_show_when_the_own_server_is_gone(start_pool):
+    """A session that outlives its server connection is answered at once, in both protocols."""
+    server = postgres.start_postgres(roles=False)
+    pool = start_pool(server.address, load_balance_mode=True, backend_hostname1="127.0.0.1",
+                      backend_port1=procs.free_port(), backend_weight1=1, failover_wait=60)
+    conn = psycopg.connect(dsn(pool), autocommit=True)
+    conn.execute("select 1")
+    server.stop()
+    for name, columns in SHOWS.items():
+        assert conn.pgconn.exec_(f"show {name}".encode()).nfields == columns
+        assert conn.pgconn.exec_params(f"show {name}".encode(), []).nfields == columns
+    server.start()
+    assert conn.execute("select 1").fetchone() == (1,)
+    conn.close()
+    pool.stop()
+    server.stop()
 
 
 # ---- programs

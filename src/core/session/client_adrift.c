@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "admin/admin.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/conf.h"
@@ -319,17 +320,47 @@ static bool is_rollback(struct slice msg)
     return sql.n >= 8 && strncasecmp(sql.p, "rollback", 8) == 0;
 }
 
+/* A command of ours needs no server, whatever has become of them. EXPLAIN may have to ask one. */
+static bool is_ours(const struct client *c, char type, struct slice msg)
+{
+    struct slice body = slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES);
+    struct slice sql = type == FE_PARSE ? feed_parse_sql(body) : body;
+    struct admin_cmd cmd;
+
+    if (type != FE_QUERY && type != FE_PARSE)
+        return c->local != NULL && type != FE_FUNCTION_CALL;
+    if (sql.n > 0 && sql.p[sql.n - 1] == '\0')
+        sql.n--;
+    return client_local_is_likely(sql) && admin_recognise(sql, &cmd) &&
+           cmd.kind != ADMIN_KIND_EXPLAIN;
+}
+
+/* LOCAL_NO: it needs a server. */
+static enum local_verdict answer_here(struct client *c, char type, struct slice msg)
+{
+    struct slice body = slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES);
+
+    if (type == FE_SYNC)
+        return client_local_extended(c, type, slice_of(NULL, 0));
+    if (!is_ours(c, type, msg))
+        return LOCAL_NO;
+    if (type != FE_QUERY)
+        return client_local_extended(c, type, body);
+    return client_local_query(c, slice_of(body.p, body.n - 1));
+}
+
 enum feed_step client_adrift_message(struct client *c, char type, struct slice msg, bool is_whole)
 {
     struct client_adrift *a = c->adrift;
+    enum local_verdict v;
 
     if (a->until_us != 0 || a->is_restoring)
         return FEED_PARK; /* on its way */
     if (c->local_error && type != FE_SYNC)
         return is_whole ? FEED_LOCAL : FEED_SKIP;
-    if (type == FE_SYNC && is_whole &&
-        client_local_extended(c, type, slice_of(NULL, 0)) != LOCAL_NO)
-        return FEED_LOCAL;
+    v = is_whole && (!a->in_tx || type == FE_SYNC) ? answer_here(c, type, msg) : LOCAL_NO;
+    if (v != LOCAL_NO)
+        return feed_of_verdict(v);
     if (a->is_untold && !is_rollback(msg) && is_whole)
         return adrift_tell(c, type);
     a->is_untold = false;

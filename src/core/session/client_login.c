@@ -148,6 +148,38 @@ static void login_map_user(struct client *c, struct slice user)
         auth_book_learn_cred(book, user, stored.cred);
 }
 
+static void login_all_down(struct client *c)
+{
+    struct err err;
+
+    err_clear(&err);
+    err_set_fatal(&err, "08S01", "pgpool is not accepting any new connections");
+    err_detail(&err, "all backend nodes are down, pgpool requires at least one valid node");
+    err_hint(&err, "repair the backend nodes and restart pgpool");
+    client_end(c, &err);
+}
+
+/* With login_without_server: whose pool a client without a server is counted in; else -1. */
+static int login_node_for_none(const struct client *c)
+{
+    const struct conf *conf = c->ss->conf;
+    int i;
+
+    for (i = 0; conf->login_without_server && i < conf->nnodes; i++)
+        if (conf_has_node(conf, i))
+            return i;
+    return -1;
+}
+
+/* No server can be had: begins the session of a client who has proved to us who it is. */
+static bool login_alone(struct client *c)
+{
+    if (!c->ss->conf->login_without_server || !c->login->req.may_reuse || !share_login_alone(c))
+        return false;
+    login_welcome(c);
+    return true;
+}
+
 void client_login_begin(struct client *c, const struct startup *st, struct slice packet)
 {
     struct client_login *login = mem_alloc_zero(sizeof *login);
@@ -163,12 +195,9 @@ void client_login_begin(struct client *c, const struct startup *st, struct slice
     node = set->target != POOLS_NO_TARGET ? set->target : sessions_write_node(c->ss);
     if (set->user != NULL)
         login_map_user(c, slice_of_str(set->user));
-    if (node == -1) {
-        err_clear(&err);
-        err_set_fatal(&err, "08S01", "pgpool is not accepting any new connections");
-        err_detail(&err, "all backend nodes are down, pgpool requires at least one valid node");
-        err_hint(&err, "repair the backend nodes and restart pgpool");
-        client_end(c, &err);
+    login->has_no_server = node == -1;
+    if (node == -1 && (node = login_node_for_none(c)) == -1) {
+        login_all_down(c);
         return;
     }
     c->pool = pool_attach(&c->ss->be, login->startup.user, login->startup.database, node);
@@ -291,6 +320,11 @@ void client_login_acquire(struct client *c)
     bool was_waiting = !list_is_detached(&req->pool_node);
 
     client_auth_entitle(c, req);
+    if (login->has_no_server) {
+        if (!login_alone(c))
+            login_all_down(c);
+        return;
+    }
     if (c->share != NULL && req->may_reuse && !was_waiting && share_login_is_known(c)) {
         login_welcome(c); /* no link is needed before it asks for something */
         return;
@@ -563,6 +597,11 @@ static void client_on_link_lost(void *owner, struct link *link, const struct err
     if (!told && !is_seen_to && client_adrift_is_possible(c, link)) {
         client_adrift_begin(c, link, err);
         return;
+    }
+    if (!told && !is_seen_to && c->phase == CL_LOGIN && !link->is_let_in) {
+        c->link = NULL;
+        if (login_alone(c))
+            return;
     }
     if (c->balance != NULL)
         balance_free(c);

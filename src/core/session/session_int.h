@@ -42,6 +42,7 @@ struct client_login {
     struct slice unknown[8];
     unsigned nunknown;
     int8_t pool_mode;         /* asked for; SHARE_MODE_NONE: the configured one */
+    bool has_no_server;       /* none can be reached: login_without_server */
     bool is_negotiated;       /* NegotiateProtocolVersion was sent or is not due */
     bool is_auth_told;        /* AuthenticationOk was sent */
     bool is_settled;          /* something was sent: it is too late to negotiate the protocol */

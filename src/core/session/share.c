@@ -144,6 +144,8 @@ void share_adopt(struct client *c, struct link *link)
 {
     struct share *s = c->share;
 
+    if (s->greeted_alone)
+        share_login_correct(c, link);
     c->link = link;
     c->target = link;
     c->epoch = link->epoch;

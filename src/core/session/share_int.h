@@ -162,14 +162,15 @@ struct share {
     bool may_replan : 1;    /* ... which may be sent again when a plan is stale */
     bool begun_here : 1;    /* BEGIN was put in front of the present exchange; `begin` is kept */
     bool replan : 1;
-    bool is_read : 1;    /* the exchange may run on any node: it waits for no primary */
-    bool may_retry : 1;  /* ... which only reads */
-    bool detach_due : 1; /* the link may go, as soon as the client is not in a message */
-    bool is_fresh : 1;   /* the link was just borrowed: it is to be brought up to date */
-    bool is_counted : 1; /* the statement at hand, as it waits for a link */
-    bool has_closed : 1; /* a Close of ours is in the present exchange */
-    bool is_unsure : 1;  /* it may have been skipped: the link may know more than is thought */
-    bool is_untold : 1;  /* is_lost, and the client has not been told */
+    bool is_read : 1;       /* the exchange may run on any node: it waits for no primary */
+    bool may_retry : 1;     /* ... which only reads */
+    bool detach_due : 1;    /* the link may go, as soon as the client is not in a message */
+    bool is_fresh : 1;      /* the link was just borrowed: it is to be brought up to date */
+    bool is_counted : 1;    /* the statement at hand, as it waits for a link */
+    bool has_closed : 1;    /* a Close of ours is in the present exchange */
+    bool is_unsure : 1;     /* it may have been skipped: the link may know more than is thought */
+    bool is_untold : 1;     /* is_lost, and the client has not been told */
+    bool greeted_alone : 1; /* no server was there at its login: it knows no real settings */
     uint16_t nsql_names;
     uint32_t pins;       /* bits by enum pin_reason */
     uint32_t shown_pins; /* as the client's row says */
@@ -229,6 +230,10 @@ void share_login_begin(struct client *c);
 bool share_login_is_known(const struct client *c);
 const struct paramset *share_login_parameters(const struct client *c);
 void share_login_fini(struct sessions *ss);
+/* No server can be had: makes the client one that can be greeted without. False: it cannot be. */
+bool share_login_alone(struct client *c);
+/* The first link of such a client: tells it what the settings really are. */
+void share_login_correct(struct client *c, const struct link *link);
 /* A link for the login is there: true when the welcome can be said at once. */
 bool share_login_granted(struct client *c);
 /* The welcome was said. */

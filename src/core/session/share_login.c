@@ -4,6 +4,7 @@
  * them tells what the server makes of them, and that is what the client is greeted with. */
 #include "config.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "auth/auth_book.h"
@@ -11,6 +12,7 @@
 #include "base/mem.h"
 #include "config/conf.h"
 #include "config/pools_conf.h"
+#include "wire/writer.h"
 
 #include "share_int.h"
 
@@ -154,7 +156,7 @@ static void greeting_clear(struct share_greeting *g)
 }
 
 /* The oldest makes room. */
-static void greeting_learn(struct client *c)
+static void greeting_keep(struct client *c, const struct paramset *reported, int64_t seen_us)
 {
     struct sessions *ss = c->ss;
     struct share_greeting *g = greeting_find(c);
@@ -170,11 +172,87 @@ static void greeting_learn(struct client *c)
     }
     greeting_clear(g);
     g->base = varset_ref(c->share->base);
-    paramset_copy(&g->reported, &c->link->reported);
+    paramset_copy(&g->reported, reported);
     g->names_len = names_len(c->pool);
     g->names = mem_strndup(c->pool->names, g->names_len);
     g->node = c->pool->cluster_node;
-    g->seen_us = loop_now_us(ss->loop);
+    g->seen_us = seen_us;
+}
+
+static void alone_put(struct paramset *params, const char *name, struct slice value)
+{
+    (void)paramset_set(params, slice_of_str(name), value);
+}
+
+/* The version that some server was seen to have, as drivers expect to be told one; else ours. */
+static void alone_put_version(const struct view *view, struct paramset *params)
+{
+    char text[32] = PACKAGE_VERSION;
+    int i;
+
+    for (i = 0; i < view->nnodes; i++) {
+        uint32_t v = view->node[i].server_version;
+
+        if (v >= 100000)
+            snprintf(text, sizeof text, "%u.%u", v / 10000, v % 10000);
+        else if (v > 0)
+            snprintf(text, sizeof text, "%u.%u.%u", v / 10000, v / 100 % 100, v % 100);
+    }
+    alone_put(params, "server_version", slice_of_str(text));
+}
+
+/* What a client is greeted with when nobody can say what the servers' settings are: how our own
+ * answers are to be read. A link corrects it later. */
+static void alone_greet(struct client *c)
+{
+    static const char *const fixed[][2] = {{"server_encoding", "UTF8"},
+        {"standard_conforming_strings", "on"}, {"integer_datetimes", "on"},
+        {"DateStyle", "ISO, MDY"}, {"IntervalStyle", "postgres"}, {"TimeZone", "UTC"},
+        {"client_encoding", "UTF8"}, {"application_name", ""}};
+    struct paramset params = {0};
+    struct slice wanted;
+    size_t i;
+
+    alone_put_version(&c->ss->view, &params);
+    for (i = 0; i < sizeof fixed / sizeof fixed[0]; i++) {
+        wanted = paramset_get(&c->login->params, slice_of_str(fixed[i][0]));
+        alone_put(
+            &params, fixed[i][0], wanted.p != NULL && i >= 3 ? wanted : slice_of_str(fixed[i][1]));
+    }
+    alone_put(&params, "session_authorization", pool_user(c->pool));
+    alone_put(&params, "is_superuser", slice_of_str(c->pool->is_superuser ? "on" : "off"));
+    greeting_keep(c, &params, loop_now_us(c->ss->loop) - SHARE_GREETING_OLD_US);
+    paramset_free(&params);
+}
+
+bool share_login_alone(struct client *c)
+{
+    struct client_login *login = c->login;
+
+    if (login->startup.replication.n > 0)
+        return false;
+    if (c->share == NULL) {
+        if (!share_new(c, &login->params, CONF_POOL_SESSION, login->startup.version))
+            return false;
+        c->share->pins = ROWS_PIN(PIN_REASON_SESSION_MODE); /* the link that it gets is kept */
+    }
+    c->share->greeted_alone = true;
+    if (greeting_find(c) == NULL)
+        alone_greet(c);
+    return true;
+}
+
+void share_login_correct(struct client *c, const struct link *link)
+{
+    struct buf out = {0};
+    struct slice name;
+    struct slice value;
+    uint32_t at = 0;
+
+    c->share->greeted_alone = false;
+    while (paramset_next(&link->reported, &at, &name, &value))
+        wire_put_parameter_status(&out, name, value);
+    client_send(c, &out);
 }
 
 void share_login_fini(struct sessions *ss)
@@ -217,7 +295,7 @@ void share_login_done(struct client *c)
         share_show_pins(c);
         return;
     }
-    greeting_learn(c);
+    greeting_keep(c, &c->link->reported, loop_now_us(c->ss->loop));
     share_show_pins(c);
     share_detach(c);
     share_turn_end(c);
