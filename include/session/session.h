@@ -41,6 +41,7 @@ struct sessions {
     struct row_alloc *client_row_alloc;
     struct session_shared *shared;
     struct view view;            /* snapshot of the cluster, taken anew when it changes */
+    int64_t looked_us;           /* when the monitor was last asked to look again */
     struct sql_cache *sql_cache; /* facts of recent statements */
     struct arena *scratch;       /* reset per statement */
     struct route_rules *rules;   /* of `conf`; NULL: nothing is balanced */

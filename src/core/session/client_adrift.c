@@ -138,6 +138,7 @@ void client_adrift_begin(struct client *c, struct link *link, const struct err *
 
 static void adrift_wait(struct client *c)
 {
+    sessions_look_again(c->ss, c->pool->cluster_node);
     client_stats_on_wait_begin(c);
     client_row_state(c, CLIENT_STATE_WAITING, WAIT_REASON_NO_PRIMARY);
     timer_start(c->ss->loop, &c->adrift->timer, ADRIFT_LOOK_MS);

@@ -277,6 +277,9 @@ bool sessions_log_statements(const struct conf_gen *gen);
 int sessions_write_node(struct sessions *ss);
 /* A link of the node broke or could not be opened: the monitor looks at once. */
 void sessions_suspect_node(struct sessions *ss, int node);
+/* Somebody waits for the node to come back: the monitor looks now and then, also when health checks
+ * are off. */
+void sessions_look_again(struct sessions *ss, int node);
 /* What SHOW may say of nodes. */
 struct admin_sources;
 void sessions_fill_node_source(struct sessions *ss, struct admin_sources *src);

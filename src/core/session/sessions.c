@@ -25,6 +25,7 @@
 /* Facts of recent statements, per worker. */
 #define SESSION_FACTS_MAX   4096
 #define SESSION_FACTS_BYTES (8U << 20)
+#define LOOK_AGAIN_US       1000000
 
 /* Tells everybody how many clients this worker has. Put off to the end of the turn: a burst of a
  * thousand connects is one update. */
@@ -148,6 +149,16 @@ void sessions_suspect_node(struct sessions *ss, int node)
     for (slot = 0; slot < proc_nslots(env->shm); slot++)
         if (proc_row(env->shm, slot)->role == ROLE_MONITOR)
             (void)mailbox_post(env->boxes, slot, MAIL_NODE_SUSPECT, &body, sizeof body, -1);
+}
+
+void sessions_look_again(struct sessions *ss, int node)
+{
+    int64_t now_us = loop_now_us(ss->loop);
+
+    if (now_us - ss->looked_us < LOOK_AGAIN_US)
+        return;
+    ss->looked_us = now_us;
+    sessions_suspect_node(ss, node);
 }
 
 int sessions_write_node(struct sessions *ss)

@@ -64,6 +64,8 @@ static void look(struct timer *t)
         } else {
             list_remove(n);
             list_push_back(&ss->homeless, n);
+            if (!found)
+                sessions_look_again(ss, c->pool->cluster_node);
         }
     }
     look_at_queues(ss);
