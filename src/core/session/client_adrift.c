@@ -306,7 +306,7 @@ static enum feed_step adrift_tell(struct client *c, char type)
     err_set(&err, "08006", "the server connection of this transaction was lost");
     err_hint(&err, "Roll back, and run the transaction again.");
     wire_put_err(&out, &err);
-    if (type == FE_QUERY)
+    if (type == FE_QUERY || type == FE_FUNCTION_CALL)
         wire_put_ready(&out, 'E');
     else
         c->local_error = true;

@@ -306,7 +306,7 @@ void share_fail_parked(struct client *c, const struct err *err)
     }
     p = parked_message(c, &len);
     wire_put_err(&out, err);
-    if (p != NULL && p[0] == FE_QUERY) {
+    if (p != NULL && (p[0] == FE_QUERY || p[0] == FE_FUNCTION_CALL)) {
         wire_put_ready(&out, share_tx_status(c));
         if (buf_unread(&c->carry) >= len)
             buf_consume(&c->carry, len);

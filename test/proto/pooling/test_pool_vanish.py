@@ -12,7 +12,7 @@ from pooling_house import login, states, table
 
 from pgt import fake as fakes
 from pgt import procs, waits
-from pgt.wire import COPY_DONE, FLUSH, SYNC, Wire, bind, cancel, copy_data, execute, parse, pg, query
+from pgt.wire import COPY_DONE, FLUSH, SYNC, Wire, bind, cancel, copy_data, execute, function_call, parse, pg, query
 
 LINKS = 2
 
@@ -206,7 +206,7 @@ def test_login_while_all_links_are_held(pg, pool):
 def test_cancel_of_a_waiting_client(pg, pool):
     """A client that waits for a link can be cancelled; it gets one error and can go on."""
     holders, (c,) = hold_all_links(pool, 1)
-    for send in ((query("select 'waits'"),), (extended("select 'waits'"),)):
+    for send in ((query("select 'waits'"),), (extended("select 'waits'"),), (function_call(1299, []),)):
         c.send(*send)
         assert c.is_quiet(0.2)
         cancel(pool.address, c.pid, c.key)
