@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: PostgreSQL
- * loop.h: one event loop per process, on libuv: readiness of descriptors, coarse timers, and work
- * put off to the end of the turn. Runs in: workers, monitor, control. A descriptor is registered
- * once; interest changes only for back-pressure. Never made before a fork: libuv's loop does not
- * survive one. */
+ * loop.h: one event loop per process: readiness of descriptors, coarse timers, and work put off to
+ * the end of the turn. Runs in: workers, monitor, control. Descriptors are watched by an epoll set
+ * of our own, for libuv's handle of one is larger than all that an idle client needs; libuv, whose
+ * loop is in that set, has what is rare: names, child processes, threads. Never made before a fork:
+ * libuv's loop does not survive one. */
 #ifndef PGP_EVENT_LOOP_H
 #define PGP_EVENT_LOOP_H
 
@@ -38,14 +39,16 @@ struct task {
 struct loop {
     uv_loop_t uv;
     uv_timer_t tick;
-    uv_check_t check;
-    uv_prepare_t prepare;
-    uv_idle_t idle;
+    uv_prepare_t alive; /* libuv says when it is next due only while it has something */
+    int epoll_fd;
+    bool is_stopped;
+    bool uv_is_ready;
     uint32_t now_tick;
     int64_t clock_us; /* of this turn; 0: not read yet */
     uint32_t ntimers;
     struct list wheel[LOOP_WHEEL_SLOTS];
     struct list tasks;
+    struct io *closed; /* to be told, at the end of the turn */
 };
 
 /* Makes a loop. After the fork only. */
@@ -54,6 +57,8 @@ void loop_init(struct loop *lp);
 void loop_fini(struct loop *lp);
 /* Runs until loop_stop. */
 void loop_run(struct loop *lp);
+/* One turn that waits for nothing. For tests. */
+void loop_poll(struct loop *lp);
 void loop_stop(struct loop *lp);
 /* Monotonic time of this turn, microseconds; no system call. */
 int64_t loop_now_us(const struct loop *lp);
@@ -79,25 +84,38 @@ void task_init(struct task *t, task_fn *fn);
 void task_post(struct loop *lp, struct task *t);
 void task_cancel(struct task *t);
 
-/* Readiness of one descriptor. IO_GONE: the other side sends nothing more, or the connection broke;
- * it stays so, so who is told must not go on asking. */
-enum io_events { IO_READ = UV_READABLE, IO_WRITE = UV_WRITABLE, IO_GONE = UV_DISCONNECT };
+/* Readiness of one descriptor. */
+enum io_events {
+    IO_READ = 1,
+    IO_WRITE = 2,
+    IO_GONE = 4, /* the other side sends nothing more, or the connection broke; it stays so: who is
+                    told must not go on asking */
+    IO_EXCLUSIVE = 8 /* with IO_READ alone: one of the processes that watch it is woken */
+};
 
 struct io;
 typedef void io_fn(struct io *io, int events);
 typedef void io_closed_fn(struct io *io);
 
 struct io {
-    uv_poll_t poll;
-    io_fn *fn;
-    io_closed_fn *closed;
-    int interest;
+    union {
+        io_fn *ready;
+        io_closed_fn *closed; /* since io_close */
+    } fn;
+    union {
+        struct loop *lp;
+        struct io *next_closed; /* since io_close */
+    } of;
+    int fd;           /* -1 since io_close */
+    uint8_t interest; /* IO_... that the owner waits for */
+    uint8_t watched;  /* those that the kernel was asked for: perhaps more */
 };
 
 /* Watches `fd` (non-blocking, not taken over). No interest yet. */
 void io_open(struct loop *lp, struct io *io, int fd, io_fn *fn);
-/* Sets the interest: IO_READ, IO_WRITE and IO_GONE in any combination, or 0. An error counts as all
- * that is wanted. */
+/* Sets the interest: a set of IO_..., or 0. An error or a full hang-up counts as everything that is
+ * waited for. To lose interest in reading and find it again costs no system call if nothing comes
+ * in between. */
 void io_want(struct io *io, int events);
 /* Stops watching; the descriptor may be closed or given away at once. `closed` is called later, and
  * only then may the memory of `io` go. */

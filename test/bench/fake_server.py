@@ -40,8 +40,11 @@ DESCRIPTION = message(b"T", struct.pack("!h", 1) + b"value\0" +
 
 
 def row_of(text):
-    """The canned answer; probes need believable ones."""
+    """The canned answer; probes, and pgpool's questions about the catalogue, need believable ones."""
     low = text.lower()
+    if text.rstrip(b"\0").endswith(b" AS bits FROM q"):
+        return b"".join(message(b"D", struct.pack("!hi", 2, len(i)) + i + struct.pack("!i", 1) + b"0")
+                        for i in (str(n).encode() for n in range(17)))
     if b"version" in low:
         value = b"PostgreSQL 15.0 (fake)"
     elif b"recovery" in low:

@@ -52,22 +52,26 @@ struct client_login {
 
 struct client {
     uint32_t magic;
-    uint8_t phase; /* enum client_phase */
-    bool is_unix;
-    bool is_parked;      /* input waits until the link is quiet */
-    bool is_half_closed; /* the client sends nothing more */
-    bool has_spoken;     /* something of its session was sent to its own link */
-    bool is_hung_up;     /* so it is, seen while what it sent before was not read yet */
-    bool is_proved; /* it has proved to be the user of its pool: any link of that user will do */
-    bool asked_tls;
-    bool asked_gss;
-    bool is_counted;             /* in session_shared */
-    struct limits_ticket ticket; /* in the table of limits */
-    bool local_batch;     /* the extended sequence since the last Sync was answered here alone */
-    bool local_error;     /* and failed: skip to Sync */
-    bool server_batch;    /* something of the present extended sequence went to the server */
+    uint8_t phase;        /* enum client_phase */
     uint8_t parsed_count; /* enum count_kind of the unnamed statement, and of what was bound last */
     uint8_t bound_count;
+    bool is_unix : 1;
+    bool is_parked : 1;      /* input waits until the link is quiet */
+    bool is_half_closed : 1; /* the client sends nothing more */
+    bool is_proved : 1; /* it has proved to be the user of its pool: any link of that user will do */
+    bool asked_tls : 1;
+    bool asked_gss : 1;
+    bool is_counted : 1;   /* in session_shared */
+    bool is_tied : 1;      /* to its own link: by something that cannot be made anew */
+    bool local_batch : 1;  /* the extended sequence since the last Sync was answered here alone */
+    bool local_error : 1;  /* and failed: skip to Sync */
+    bool server_batch : 1; /* something of the present extended sequence went to the server */
+    int16_t trusting_node; /* that let the client in unasked, without a rule of ours; else -1 */
+    int32_t row_index;
+    struct limits_ticket ticket; /* in the table of limits */
+    uint32_t body_left;          /* of a message that is passed on in parts */
+    uint32_t body_skip;          /* of one that is for nobody */
+    struct client_trace trace;
     struct sessions *ss;
     struct stream stream;
     struct list node; /* ss->clients */
@@ -77,7 +81,6 @@ struct client {
     struct balance *balance; /* NULL: everything goes to `link` */
     struct statements *statements;
     struct client_adrift *adrift; /* the own link died; NULL mostly */
-    bool is_tied;                 /* to its own link: by something that cannot be made anew */
     struct share *share;          /* the client has no link of its own; NULL: it has */
     uint64_t epoch;               /* of the loan of `link` */
     struct pool *pool;
@@ -86,18 +89,15 @@ struct client {
     struct client_row *row;
     struct cancel_wait *cancel_wait; /* a cancel request with TLS is being delivered */
     struct buf carry;                /* an incomplete message, or parked input */
-    uint32_t body_left;              /* of a message that is passed on in parts */
-    uint32_t body_skip;              /* of one that is for nobody */
-    int32_t row_index;
-    int16_t trusting_node; /* that let the client in unasked, without a rule of ours; else -1 */
     int64_t last_active_us;
     struct client_stats stats;
     struct client_limits limits;
-    struct client_trace trace;
     struct client_orders *orders; /* a command of an operator that is not done yet, NULL mostly */
     struct conf_override *override;
     struct client_patch *patch; /* the link was opened with other parameters; NULL mostly */
 };
+
+_Static_assert(sizeof(struct client) <= 384, "an idle client has a budget");
 
 /* client.c */
 struct client *client_of_stream(struct stream *s);

@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: PostgreSQL
- * loop.c: the event loop: libuv underneath, a timing wheel and a task queue on top.
- * The wheel is one libuv timer however many thousand clients have a time-out; it stands still when
- * no timer is armed. */
+ * loop.c: the event loop: an epoll set with libuv's loop in it, a timing wheel and a task queue on
+ * top. The wheel is one libuv timer however many thousand clients have a time-out; it stands still
+ * when no timer is armed. */
 #include "config.h"
 
 #include "event/loop.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/assert.h"
 
 #define LOOP_FINI_ROUNDS 1000
+/* Events taken from the kernel at once. */
+#define LOOP_EVENTS 256
 
 static void loop_on_tick(uv_timer_t *handle);
 
@@ -36,51 +41,42 @@ static void loop_run_tasks(struct loop *lp)
     }
 }
 
-static void loop_on_check(uv_check_t *handle)
+/* A callback may close others. */
+static void loop_tell_closed(struct loop *lp)
 {
-    struct loop *lp = handle->data;
+    struct io *io;
 
-    loop_run_tasks(lp);
-    if (list_is_empty(&lp->tasks))
-        uv_idle_stop(&lp->idle);
+    while ((io = lp->closed) != NULL) {
+        lp->closed = io->of.next_closed;
+        io->fn.closed(io);
+    }
 }
 
-/* The next events are those of another turn. */
 static void loop_on_prepare(uv_prepare_t *handle)
 {
-    struct loop *lp = handle->data;
-
-    lp->clock_us = 0;
-}
-
-static void loop_on_idle(uv_idle_t *handle)
-{
-    (void)handle; /* its being active makes the poll return at once */
+    (void)handle; /* its being there is all */
 }
 
 void loop_init(struct loop *lp)
 {
+    struct epoll_event ev = {.events = EPOLLIN}; /* data.ptr NULL: libuv */
     int i;
     int rc;
 
     memset(lp, 0, sizeof *lp);
     rc = uv_loop_init(&lp->uv);
     ASSERT(rc == 0);
+    lp->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    ASSERT(lp->epoll_fd != -1);
+    rc = epoll_ctl(lp->epoll_fd, EPOLL_CTL_ADD, uv_backend_fd(&lp->uv), &ev);
+    ASSERT(rc == 0);
     for (i = 0; i < LOOP_WHEEL_SLOTS; i++)
         list_init(&lp->wheel[i]);
     list_init(&lp->tasks);
     uv_timer_init(&lp->uv, &lp->tick);
-    uv_check_init(&lp->uv, &lp->check);
-    uv_prepare_init(&lp->uv, &lp->prepare);
-    uv_idle_init(&lp->uv, &lp->idle);
     lp->tick.data = lp;
-    lp->check.data = lp;
-    lp->prepare.data = lp;
-    lp->idle.data = lp;
-    uv_check_start(&lp->check, loop_on_check);
-    uv_unref((uv_handle_t *)&lp->check);
-    uv_prepare_start(&lp->prepare, loop_on_prepare);
-    uv_unref((uv_handle_t *)&lp->prepare);
+    uv_prepare_init(&lp->uv, &lp->alive);
+    uv_prepare_start(&lp->alive, loop_on_prepare);
 }
 
 static void loop_close_handle(uv_handle_t *handle, void *arg)
@@ -94,6 +90,7 @@ void loop_fini(struct loop *lp)
 {
     int round;
 
+    loop_tell_closed(lp);
     uv_walk(&lp->uv, loop_close_handle, NULL);
     uv_run(&lp->uv, UV_RUN_NOWAIT);
     /* A name that is being resolved holds the loop from another thread until it is answered. */
@@ -103,14 +100,111 @@ void loop_fini(struct loop *lp)
     }
 }
 
+/* Which of what the owner waits for has come. */
+static int io_events_of(const struct io *io, uint32_t events)
+{
+    int got = 0;
+
+    if ((events & (EPOLLERR | EPOLLHUP)) != 0)
+        return io->interest & ~IO_EXCLUSIVE;
+    if ((events & EPOLLIN) != 0)
+        got |= IO_READ;
+    if ((events & EPOLLOUT) != 0)
+        got |= IO_WRITE;
+    if ((events & EPOLLRDHUP) != 0)
+        got |= IO_GONE;
+    return got & io->interest;
+}
+
+/* Who stops reading often asks for the end of the connection alone then, and reads again soon
+ * after: the kernel is told of that wish beforehand. */
+static int io_to_watch(int interest)
+{
+    return interest == IO_READ ? IO_READ | IO_GONE : interest;
+}
+
+static void io_tell_kernel(struct io *io)
+{
+    struct epoll_event ev = {.data.ptr = io};
+    int watch = io_to_watch(io->interest);
+    int op = watch == 0 ? EPOLL_CTL_DEL : io->watched == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
+    int rc;
+
+    if (watch == io->watched)
+        return;
+    if ((watch & IO_READ) != 0)
+        ev.events |= EPOLLIN;
+    if ((watch & IO_WRITE) != 0)
+        ev.events |= EPOLLOUT;
+    if ((watch & IO_GONE) != 0)
+        ev.events |= EPOLLRDHUP;
+    if ((watch & IO_EXCLUSIVE) != 0)
+        ev.events |= EPOLLEXCLUSIVE;
+    rc = epoll_ctl(io->of.lp->epoll_fd, op, io->fd, &ev);
+    /* libpq may have closed the socket and opened another one under its number. */
+    if (rc == -1 && op == EPOLL_CTL_MOD && errno == ENOENT)
+        rc = epoll_ctl(io->of.lp->epoll_fd, EPOLL_CTL_ADD, io->fd, &ev);
+    ASSERT(rc == 0 || op == EPOLL_CTL_DEL);
+    io->watched = (uint8_t)watch;
+}
+
+static void loop_dispatch(struct loop *lp, const struct epoll_event *ev)
+{
+    struct io *io = ev->data.ptr;
+    int got;
+
+    if (io == NULL) {
+        lp->uv_is_ready = true;
+        return;
+    }
+    if (io->fd == -1)
+        return; /* closed a moment ago, in this very turn */
+    got = io_events_of(io, ev->events);
+    if (got != 0)
+        io->fn.ready(io, got);
+    else
+        io_tell_kernel(io); /* the owner lost interest some time ago */
+}
+
+static void loop_turn(struct loop *lp, bool may_wait)
+{
+    struct epoll_event ev[LOOP_EVENTS];
+    int timeout_ms = 0;
+    int n;
+    int i;
+
+    if (may_wait && list_is_empty(&lp->tasks) && lp->closed == NULL)
+        timeout_ms = uv_backend_timeout(&lp->uv);
+    n = epoll_wait(lp->epoll_fd, ev, LOOP_EVENTS, timeout_ms);
+    ASSERT(n >= 0 || errno == EINTR);
+    uv_update_time(&lp->uv);
+    lp->clock_us = 0;
+    for (i = 0; i < n; i++)
+        loop_dispatch(lp, &ev[i]);
+    /* Since 1.44 this also says that handles wait to be registered. */
+    if (lp->uv_is_ready || UV_VERSION_HEX < 0x012C00 || uv_backend_timeout(&lp->uv) == 0) {
+        lp->uv_is_ready = false;
+        uv_run(&lp->uv, UV_RUN_NOWAIT);
+    }
+    loop_run_tasks(lp);
+    loop_tell_closed(lp);
+}
+
 void loop_run(struct loop *lp)
 {
-    uv_run(&lp->uv, UV_RUN_DEFAULT);
+    lp->is_stopped = false;
+    while (!lp->is_stopped)
+        loop_turn(lp, true);
+}
+
+void loop_poll(struct loop *lp)
+{
+    loop_turn(lp, false);
 }
 
 void loop_stop(struct loop *lp)
 {
-    uv_stop(&lp->uv);
+    lp->is_stopped = true;
 }
 
 int64_t loop_now_us(const struct loop *lp)
@@ -218,8 +312,6 @@ void task_post(struct loop *lp, struct task *t)
     if (!list_is_detached(&t->node))
         return;
     list_push_back(&lp->tasks, &t->node);
-    if (!uv_is_active((uv_handle_t *)&lp->idle))
-        uv_idle_start(&lp->idle, loop_on_idle);
 }
 
 void task_cancel(struct task *t)
@@ -227,45 +319,35 @@ void task_cancel(struct task *t)
     list_remove(&t->node);
 }
 
-static void io_on_poll(uv_poll_t *handle, int status, int events)
-{
-    struct io *io = LIST_ENTRY(handle, struct io, poll);
-
-    /* libuv stops watching after an error. The error is for the reader to find, perhaps only after
-     * it has read what arrived before: go on watching, for as long as somebody is interested. */
-    if (status < 0 && io->interest != 0)
-        uv_poll_start(&io->poll, io->interest, io_on_poll);
-    io->fn(io, status < 0 ? io->interest : events);
-}
-
 void io_open(struct loop *lp, struct io *io, int fd, io_fn *fn)
 {
-    int rc = uv_poll_init(&lp->uv, &io->poll, fd);
-
-    ASSERT(rc == 0);
-    io->fn = fn;
-    io->closed = NULL;
+    io->fn.ready = fn;
+    io->of.lp = lp;
+    io->fd = fd;
     io->interest = 0;
+    io->watched = 0;
 }
 
 void io_want(struct io *io, int events)
 {
-    io->interest = events;
-    if (events == 0)
-        uv_poll_stop(&io->poll);
-    else
-        uv_poll_start(&io->poll, events, io_on_poll);
-}
+    int lost = io->watched & ~events;
 
-static void io_on_closed(uv_handle_t *handle)
-{
-    struct io *io = LIST_ENTRY(handle, struct io, poll);
-
-    io->closed(io);
+    if (io->fd == -1)
+        return;
+    io->interest = (uint8_t)events;
+    /* Reading is switched off and on again often, and mostly nothing comes in between. */
+    if ((events & ~io->watched) != 0 || (lost & ~(IO_READ | IO_GONE)) != 0)
+        io_tell_kernel(io);
 }
 
 void io_close(struct io *io, io_closed_fn *closed)
 {
-    io->closed = closed;
-    uv_close((uv_handle_t *)&io->poll, io_on_closed);
+    struct loop *lp = io->of.lp;
+
+    io->interest = 0;
+    io_tell_kernel(io);
+    io->fd = -1;
+    io->fn.closed = closed;
+    io->of.next_closed = lp->closed;
+    lp->closed = io;
 }

@@ -167,7 +167,7 @@ static struct tls *tls_new(struct stream *s, struct tls_context *ctx, bool need_
 static void tls_post(struct stream *s)
 {
     if (s->reading)
-        task_post(LIST_ENTRY(s->io.poll.loop, struct loop, uv), &s->tls->again);
+        task_post(s->io.of.lp, &s->tls->again);
 }
 
 void stream_start_tls_server(

@@ -115,7 +115,7 @@ int worker_main(struct proc_env *env)
     sessions_init(&w->sessions, &w->role.loop, env);
     w->sessions.on_empty = worker_on_empty;
     accept_init(w);
-    accept_start_exclusive(w);
+    accept_start(w);
     status = role_loop_run(&w->role);
     accept_fini(w);
     sessions_fini(&w->sessions);

@@ -8,7 +8,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -152,23 +151,6 @@ void accept_init(struct worker *w)
     accept_on_reload(w);
 }
 
-/* libuv registers the descriptor without EPOLLEXCLUSIVE: do it again with it. libuv notices
- * nothing, the registration has the same events and it removes it like any other. */
-static void accept_make_exclusive(struct worker *w)
-{
-    struct epoll_event ev = {.events = EPOLLIN | EPOLLEXCLUSIVE};
-    int epoll_fd = uv_backend_fd(&w->role.loop.uv);
-    int i;
-
-    uv_run(&w->role.loop.uv, UV_RUN_NOWAIT);
-    for (i = 0; i < w->nacceptors; i++) {
-        ev.data.fd = w->acceptors[i].fd;
-        if (epoll_ctl(epoll_fd, EPOLL_CTL_DEL, ev.data.fd, NULL) == 0 &&
-            epoll_ctl(epoll_fd, EPOLL_CTL_ADD, ev.data.fd, &ev) == -1)
-            log_at(LVL_WARNING, "EPOLLEXCLUSIVE is not to be had: %s", strerror(errno));
-    }
-}
-
 void accept_start(struct worker *w)
 {
     int i;
@@ -177,7 +159,7 @@ void accept_start(struct worker *w)
         return;
     w->is_accepting = true;
     for (i = 0; i < w->nacceptors; i++)
-        io_want(&w->acceptors[i].io, IO_READ);
+        io_want(&w->acceptors[i].io, w->role.env->nworkers > 1 ? IO_READ | IO_EXCLUSIVE : IO_READ);
 }
 
 void accept_stop(struct worker *w)
@@ -190,13 +172,6 @@ void accept_stop(struct worker *w)
     timer_stop(&w->role.loop, &w->retry);
     for (i = 0; i < w->nacceptors; i++)
         io_want(&w->acceptors[i].io, 0);
-}
-
-void accept_start_exclusive(struct worker *w)
-{
-    accept_start(w);
-    if (w->role.env->nworkers > 1)
-        accept_make_exclusive(w);
 }
 
 void accept_fini(struct worker *w)

@@ -35,8 +35,6 @@ void accept_init(struct worker *w);
 /* The settings changed: connections accepted from now on follow them. */
 void accept_on_reload(struct worker *w);
 void accept_start(struct worker *w);
-/* The first start, outside the loop: makes the kernel wake one worker per connection. */
-void accept_start_exclusive(struct worker *w);
 void accept_stop(struct worker *w);
 void accept_fini(struct worker *w);
 /* A client that another worker accepted. */

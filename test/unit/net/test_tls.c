@@ -120,7 +120,7 @@ static void setup(void)
 /* One turn of the loop; it never waits, for the peer is in this thread. */
 static void turn(void)
 {
-    uv_run(&fx.loop.uv, UV_RUN_NOWAIT);
+    loop_poll(&fx.loop);
 }
 
 static void close_end(struct end *e)
