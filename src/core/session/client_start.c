@@ -33,17 +33,17 @@ static void start_refuse_behind(struct client *c, bool is_tls)
 /* SSLRequest or GSSENCRequest, each at most once. False when the client was sent away. */
 static bool start_on_encryption(struct client *c, bool is_tls, bool has_more)
 {
-    bool *asked = is_tls ? &c->asked_tls : &c->asked_gss;
     struct err err;
 
     err_clear(&err);
-    if (*asked) {
+    if (is_tls ? c->asked_tls : c->asked_gss) {
         err_set_fatal(
             &err, "0A000", "unsupported frontend protocol 1234.5679: server supports 3.0 to 3.2");
         start_refuse(c, &err);
         return false;
     }
-    *asked = true;
+    c->asked_tls = c->asked_tls || is_tls;
+    c->asked_gss = c->asked_gss || !is_tls;
     if (has_more) {
         start_refuse_behind(c, is_tls);
         return false;
