@@ -76,11 +76,15 @@ struct route_question {
 /* Answers from a cache. Returns 0 and sets *bits, or -1 when it has to be asked for. */
 typedef int route_lookup_fn(void *ctx, const struct route_question *q, uint32_t *bits);
 
-/* What is known of the session. */
-struct route_session {
+/* Whose session it is. */
+struct route_names {
     struct slice user;
     struct slice database;
     struct slice application_name;
+};
+
+/* What is known of the session. */
+struct route_session {
     int balance_node; /* chosen for the session, VIEW_NO_NODE when not yet */
     bool in_tx;       /* in a transaction block */
     bool tx_failed;
@@ -119,6 +123,7 @@ struct route_input {
     const struct conf_session *set;  /* what PGPOOL SET changed; NULL: as `conf` says */
     const struct route_rules *rules; /* made from `conf`; NULL only when all its lists are empty */
     const struct view *view;
+    struct route_names who;
     const struct route_session *session;
     route_lookup_fn *lookup;
     void *lookup_ctx;

@@ -11,6 +11,7 @@
 
 #include "backend/backend.h"
 #include "backend/prep.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/list.h"
 #include "cluster/view.h"
@@ -46,6 +47,7 @@ struct sessions {
     struct arena *scratch;       /* reset per statement */
     struct route_rules *rules;   /* of `conf`; NULL: nothing is balanced */
     struct route_cache *answers; /* of the catalogue */
+    struct buf path;             /* their key, of the client at hand */
     struct balance_worker *balance_worker;
     struct session_auth *auth;           /* rules, users, failed logins */
     struct prep_store preps;             /* statements of clients that share links */

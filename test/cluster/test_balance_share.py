@@ -185,3 +185,29 @@ def test_one_node_goes_and_comes_back(cluster, make, pooling):
     wait_settled(pool, cluster.at, 30)
     done = counted(pool, work)
     assert done[first] == done[second] == 100, done
+
+
+@pytest.mark.parametrize("pooling", ["session", "transaction"])
+def test_answers_hold_for_the_search_path_they_were_asked_with(cluster, make, pooling):
+    """One name, two functions: what is known of the one says nothing of the other."""
+    pool = make(pool_mode=pooling)
+    maker = login(pool)
+    for text in ("drop schema if exists calm, wild cascade", "create schema calm", "create schema wild",
+                 "create table wild.seen (a int)",
+                 "create function calm.which() returns text language sql stable as $$ select 'calm' $$",
+                 "create function wild.which() returns text language sql volatile as "
+                 "$$ insert into wild.seen values (1) returning 'wild' $$"):
+        maker.simple(text)
+    maker.bye()
+    for i in cluster.standbys:
+        waits.wait_for("the functions are there", lambda i=i: cluster.nodes[i].value(
+            "select count(*) from pg_proc where proname = 'which'") == "2", 30)
+    clients = []
+    for schema in ("calm", "wild") * 3:
+        wire = login(pool)
+        wire.simple(f"set search_path = {schema}")
+        clients.append((schema, wire))
+    for schema, wire in clients:
+        assert wire.value("select which()") == schema
+    for _, wire in clients:
+        wire.bye()

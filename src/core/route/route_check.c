@@ -264,9 +264,9 @@ static enum route_reason reason_by_marks(struct route_case *c, const struct sql_
         return ROUTE_R_TABLE_WRITTEN_LATELY;
     ttl_us = route_marks_ttl_us(in->conf, in->view, node);
     if (route_marks_is_fresh(in->marks, in->nmarks, in->conf,
-            route_marks_key(in->session->database, oid), in->session->now_us, ttl_us) ||
-        route_marks_is_fresh(in->marks, in->nmarks, in->conf,
-            route_marks_key(in->session->database, 0), in->session->now_us, ttl_us))
+            route_marks_key(in->who.database, oid), in->session->now_us, ttl_us) ||
+        route_marks_is_fresh(in->marks, in->nmarks, in->conf, route_marks_key(in->who.database, 0),
+            in->session->now_us, ttl_us))
         return ROUTE_R_TABLE_WRITTEN_LATELY;
     return ROUTE_R_NONE;
 }

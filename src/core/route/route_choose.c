@@ -78,11 +78,11 @@ static const struct route_preference *preference_for(const struct route_input *i
 
     if (r == NULL || (r->by_app.n == 0 && r->by_database.n == 0 && r->by_user.n == 0))
         return NULL;
-    p = route_preference_of(&r->by_app, in->session->application_name);
+    p = route_preference_of(&r->by_app, in->who.application_name);
     if (p == NULL)
-        p = route_preference_of(&r->by_database, in->session->database);
+        p = route_preference_of(&r->by_database, in->who.database);
     if (p == NULL)
-        p = route_preference_of(&r->by_user, in->session->user);
+        p = route_preference_of(&r->by_user, in->who.user);
     return p;
 }
 

@@ -45,13 +45,13 @@ static struct balance_wish wish_at_home(
     struct client *c, const struct sql_stmt *s, const struct route_decision *d)
 {
     struct balance *b = c->balance;
-    struct balance_wish w = {.d = d, .node = b->home->node};
+    struct balance_wish w = {.d = d, .node = b->own->home->node};
     bool is_cursor =
         s != NULL && (s->kind == SQL_DECLARE || s->kind == SQL_FETCH || s->kind == SQL_CLOSE);
 
     if (s != NULL && s->kind == SQL_DECLARE && (s->flags & SQL_F_WITH_HOLD) != 0)
-        b->holds_cursors = true; /* it outlives the transaction, and perhaps the reader */
-    w.needs_own = d->leaves_tx || (is_cursor && b->holds_cursors);
+        b->own->holds_cursors = true; /* it outlives the transaction, and perhaps the reader */
+    w.needs_own = d->leaves_tx || (is_cursor && b->own->holds_cursors);
     return w;
 }
 
@@ -59,10 +59,11 @@ static struct balance_wish wish_at_home(
  * it does not promise one snapshot for all of them. */
 static bool may_leave_tx(const struct client *c, const struct route_decision *d)
 {
-    const struct balance_tx *tx = &c->balance->tx;
+    const struct balance_own *own = c->balance->own;
 
-    return d->may_leave_tx && !d->must_ask && tx->is_known && !tx->stays &&
-           tx->isolation != SQL_ISO_REPEATABLE_READ && tx->isolation != SQL_ISO_SERIALIZABLE;
+    return own != NULL && d->may_leave_tx && !d->must_ask && own->tx.is_known && !own->tx.stays &&
+           own->tx.isolation != SQL_ISO_REPEATABLE_READ &&
+           own->tx.isolation != SQL_ISO_SERIALIZABLE;
 }
 
 struct balance_wish balance_wish_of(
@@ -72,7 +73,7 @@ struct balance_wish balance_wish_of(
     struct balance_wish w = {.d = d, .node = VIEW_NO_NODE};
     char tx = balance_tx_status(c);
 
-    if (c->balance->home != NULL)
+    if (balance_home(c) != NULL)
         return wish_at_home(c, s, d);
     if (tx == 'T' && may_leave_tx(c, d))
         w.node = d->leave_node;
@@ -96,14 +97,14 @@ static void go_reader(struct client *c, struct reader *r, const struct balance_w
 
     balance_replay(c, r);
     if (wish->begins)
-        b->home = r;
-    else if (balance_tx_status(c) != 'I' && b->home != r)
+        b->own->home = r;
+    else if (balance_tx_status(c) != 'I' && b->own->home != r)
         balance_join_reader(c, r);
     c->target = r->link;
-    b->reply_begun = false;
-    buf_free(&b->retry);
-    if (b->home == NULL && wish->msg.n <= BALANCE_RETRY_MAX)
-        buf_put(&b->retry, wish->msg.p, wish->msg.n);
+    b->own->reply_begun = false;
+    buf_free(&b->own->retry);
+    if (b->own->home == NULL && wish->msg.n <= BALANCE_RETRY_MAX)
+        buf_put(&b->own->retry, wish->msg.p, wish->msg.n);
 }
 
 static enum balance_verdict choose_reader(struct client *c, const struct balance_wish *wish)
@@ -135,13 +136,13 @@ static enum balance_verdict choose(struct client *c, const struct balance_wish *
 {
     struct balance *b = c->balance;
 
-    if (b->home != NULL) {
+    if (b->own->home != NULL) {
         if (!balance_is_quiet(c))
             return BALANCE_PARK; /* the own link is a guest: it finishes first */
         if (wish->needs_own)
             balance_join_own(c);
         else
-            go_reader(c, b->home, wish);
+            go_reader(c, b->own->home, wish);
     } else if (wish->node != VIEW_NO_NODE && balance_is_quiet(c)) {
         return choose_reader(c, wish);
     }
@@ -185,11 +186,11 @@ enum balance_verdict balance_query(struct client *c, struct slice sql, struct sl
         if (balance_asks_marks(c, facts) || balance_choose(c, &wish) == BALANCE_PARK)
             return BALANCE_PARK;
     }
-    b->batch++;
+    b->own->batch++;
     balance_need_names(c, facts);
-    if (c->target != c->link && b->home == NULL)
+    if (c->target != c->link && b->own->home == NULL)
         return BALANCE_GO; /* a read: nothing to remember */
-    b->nexchanges++;
+    b->own->nexchanges++;
     balance_note_write(c, &d);
     balance_note_facts(c, sql, facts);
     return BALANCE_GO;
@@ -205,7 +206,7 @@ void balance_note_unread(struct client *c)
     rs->wrote_in_session = true;
     rs->wrote_in_tx = rs->in_tx;
     balance_note_lsn_due(c);
-    b->tx.stays = true;
+    b->own->tx.stays = true;
     balance_mark_all(c);
 }
 
@@ -219,8 +220,8 @@ enum balance_verdict balance_unread_query(struct client *c)
         return BALANCE_PARK;
     if (!is_in_sequence(c) && balance_choose(c, &wish) == BALANCE_PARK)
         return BALANCE_PARK;
-    b->batch++;
-    b->nexchanges++;
+    b->own->batch++;
+    b->own->nexchanges++;
     balance_note_unread(c);
     return BALANCE_GO;
 }
@@ -233,8 +234,8 @@ enum balance_verdict balance_function_call(struct client *c)
 
     if (b->asking != ASKING_NONE || balance_choose(c, &wish) == BALANCE_PARK)
         return BALANCE_PARK;
-    b->batch++;
-    b->nexchanges++;
+    b->own->batch++;
+    b->own->nexchanges++;
     balance_note_lsn_due(c);
     b->rs.wrote_in_session = true;
     b->rs.wrote_in_tx = b->rs.in_tx;
@@ -253,20 +254,20 @@ bool balance_on_own_quiet(struct client *c)
             return true;
         }
     }
-    if (b->home != NULL) {
-        if (b->tx.moves && !b->saw_error)
+    if (b->own->home != NULL) {
+        if (b->own->tx.moves && !b->own->saw_error)
             balance_move_home(c);
         else if (c->link->tx_status == 'E')
             balance_fail_home(c);
-        b->tx.moves = false;
+        b->own->tx.moves = false;
     }
-    if (b->home == NULL) {
+    if (b->own->home == NULL) {
         if (c->link->tx_status == 'E')
             b->tx_failed = true;
         balance_end_tx(c);
-        b->nexchanges = 0;
+        b->own->nexchanges = 0;
     }
-    b->saw_error = false;
+    b->own->saw_error = false;
     balance_ask_missed(c);
     return c->target != c->link; /* a reader's answer is what the client waits for */
 }

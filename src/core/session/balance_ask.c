@@ -15,7 +15,7 @@
 #include "wire/reader.h"
 #include "wire/writer.h"
 
-#include "balance_int.h"
+#include "share_int.h"
 
 /* The questions under way, or to be asked when the transaction is over. */
 struct balance_questions {
@@ -27,20 +27,23 @@ struct balance_questions {
 /* What gives names without a schema their meaning: the role, and whatever the session set. */
 static struct slice balance_path(struct client *c)
 {
-    struct balance *b = c->balance;
+    struct slice user = pool_user(c->pool);
+    const struct balance_own *own = c->balance->own;
+    struct buf *out = &c->ss->path;
 
-    if (b->path.len > 0 && b->path_log_len == b->log.len)
-        return buf_slice(&b->path);
-    buf_clear(&b->path);
-    buf_put(&b->path, b->rs.user.p, b->rs.user.n);
-    buf_put_byte(&b->path, '\0');
-    if (paramset_get(&b->params, slice_of_str("options")).p != NULL ||
-        paramset_get(&b->params, slice_of_str("search_path")).p != NULL)
-        buf_put(&b->path, b->params.data, b->params.len);
-    if (b->rs.search_path_changed)
-        buf_put(&b->path, b->log.data, b->log.len);
-    b->path_log_len = b->log.len;
-    return buf_slice(&b->path);
+    buf_clear(out);
+    buf_put(out, user.p, user.n);
+    buf_put_byte(out, '\0');
+    if (c->share != NULL) {
+        buf_put(out, &c->share->vars.client->path_hash, sizeof(uint64_t));
+        return buf_slice(out);
+    }
+    if (paramset_get(&own->params, slice_of_str("options")).p != NULL ||
+        paramset_get(&own->params, slice_of_str("search_path")).p != NULL)
+        buf_put(out, own->params.data, own->params.len);
+    if (c->balance->rs.search_path_changed)
+        buf_put(out, own->log.data, own->log.len);
+    return buf_slice(out);
 }
 
 int balance_lookup(void *ctx, const struct route_question *q, uint32_t *bits)
@@ -48,7 +51,8 @@ int balance_lookup(void *ctx, const struct route_question *q, uint32_t *bits)
     struct client *c = ctx;
     struct balance *b = c->balance;
 
-    return route_cache_get(c->ss->answers, b->rs.database, balance_path(c), q, b->rs.now_us, bits);
+    return route_cache_get(
+        c->ss->answers, pool_database(c->pool), balance_path(c), q, b->rs.now_us, bits);
 }
 
 /* The question's names are views into the statement: they must outlive it. */
@@ -157,7 +161,7 @@ static void take_answer(struct client *c, struct slice index_text, struct slice 
     uint32_t bits;
 
     if (route_oracle_parse_row(index_text, bits_text, b->questions->n, &index, &bits) == 0)
-        route_cache_put(c->ss->answers, b->rs.database, balance_path(c),
+        route_cache_put(c->ss->answers, pool_database(c->pool), balance_path(c),
             &b->questions->question[index], b->rs.now_us, bits);
 }
 

@@ -78,7 +78,7 @@ static bool look_at_sql(struct client *c, struct slice sql, struct batch_look *l
         return false;
     wish = balance_wish_of(c, facts, &d);
     look->needs_own = look->needs_own || wish.needs_own;
-    if (c->balance->home != NULL)
+    if (c->balance->own->home != NULL)
         return true;
     if (wish.node == VIEW_NO_NODE || (wish.begins && look->nsql > 0) ||
         (d.reason == ROUTE_R_BACKEND_PID && look->nsql > 0))
@@ -106,7 +106,7 @@ static bool is_parsed_here(const struct batch_look *look, struct slice name)
 /* Portals outlive a sequence within a transaction: they are looked for where it lives. */
 static bool may_outlive(const struct client *c, struct slice portal, uint32_t max_rows)
 {
-    return c->balance->home == NULL && balance_tx_status(c) != 'I' &&
+    return c->balance->own->home == NULL && balance_tx_status(c) != 'I' &&
            (portal.n > 0 || max_rows > 0);
 }
 
@@ -122,11 +122,11 @@ static bool look_at_bind(struct client *c, struct wire_reader *r, struct batch_l
     if (is_parsed_here(look, name))
         return true;
     st = statements_find(c->statements, name);
-    if (c->balance->home != NULL && (st == NULL || st->msg_len == 0))
+    if (c->balance->own->home != NULL && (st == NULL || st->msg_len == 0))
         return true;
     if (st == NULL || st->msg_len == 0)
         return false;
-    if (c->balance->home == NULL && (st->is_doubtful || statement_is_sql(st)))
+    if (c->balance->own->home == NULL && (st->is_doubtful || statement_is_sql(st)))
         return false;
     return look_at_sql(c, statement_sql(st), look);
 }
@@ -225,7 +225,7 @@ enum balance_verdict balance_batch(struct client *c, const char *p, const char *
 
     if (b->asking != ASKING_NONE || c->target != c->link)
         return BALANCE_PARK; /* a reader has not finished an earlier sequence */
-    if (b->home != NULL || balance_is_quiet(c))
+    if (b->own->home != NULL || balance_is_quiet(c))
         may_leave = look_ahead(c, p, end, &look);
     if (look.asks)
         return BALANCE_PARK;
@@ -239,9 +239,9 @@ enum balance_verdict balance_batch(struct client *c, const char *p, const char *
         return BALANCE_PARK;
     for (i = 0; i < look.nneeded; i++)
         balance_need_statement(c, c->target, look.needed[i]);
-    b->batch++;
-    if (c->target == c->link || b->home != NULL)
-        b->nexchanges++;
+    b->own->batch++;
+    if (c->target == c->link || b->own->home != NULL)
+        b->own->nexchanges++;
     return BALANCE_GO;
 }
 
@@ -252,9 +252,9 @@ static bool is_known_on(const struct client *c, const struct link *link, const s
 
     if (link == c->link)
         return st->on_own;
-    for (i = 0; i < b->nreaders; i++)
-        if (b->reader[i]->link == link)
-            return (st->on_readers & b->reader[i]->bit) != 0;
+    for (i = 0; i < b->own->nreaders; i++)
+        if (b->own->reader[i]->link == link)
+            return (st->on_readers & b->own->reader[i]->bit) != 0;
     return false;
 }
 
@@ -265,9 +265,9 @@ static void set_known_on(struct client *c, const struct link *link, struct state
 
     if (link == c->link)
         st->on_own = true;
-    for (i = 0; i < b->nreaders; i++)
-        if (b->reader[i]->link == link)
-            st->on_readers |= b->reader[i]->bit;
+    for (i = 0; i < b->own->nreaders; i++)
+        if (b->own->reader[i]->link == link)
+            st->on_readers |= b->own->reader[i]->bit;
 }
 
 void balance_need_statement(struct client *c, struct link *link, struct statement *st)
@@ -314,9 +314,9 @@ void balance_close_statement(struct client *c, struct slice name)
         return;
     if (name.n > 0 && st->on_own && c->target != c->link)
         close_on(c->link, name);
-    for (i = 0; i < b->nreaders && name.n > 0; i++)
-        if ((st->on_readers & b->reader[i]->bit) != 0 && b->reader[i]->link != c->target)
-            close_on(b->reader[i]->link, name);
+    for (i = 0; i < b->own->nreaders && name.n > 0; i++)
+        if ((st->on_readers & b->own->reader[i]->bit) != 0 && b->own->reader[i]->link != c->target)
+            close_on(b->own->reader[i]->link, name);
     statements_remove(c->statements, name);
 }
 
@@ -328,9 +328,9 @@ void balance_close_all(struct client *c)
 
     if (c->statements == NULL)
         return;
-    for (i = 0; i < b->nreaders; i++)
-        if (b->reader[i]->phase == READER_READY && b->reader[i]->link != c->target)
-            balance_send_own_text(b->reader[i]->link, all);
+    for (i = 0; i < b->own->nreaders; i++)
+        if (b->own->reader[i]->phase == READER_READY && b->own->reader[i]->link != c->target)
+            balance_send_own_text(b->own->reader[i]->link, all);
     if (c->target != c->link)
         balance_send_own_text(c->link, all);
     statements_free(&c->statements);
@@ -347,7 +347,7 @@ void balance_note_parse(
     }
     st = statements_add(&c->statements, name, msg, count);
     st->on_own = false;
-    st->batch = c->balance->batch;
+    st->batch = c->balance->own->batch;
     set_known_on(c, c->target, st);
 }
 
@@ -413,7 +413,7 @@ void balance_note_message(struct client *c, char type, struct slice msg)
     st = named_in(c, type, msg, &found);
     if (st != NULL)
         balance_need_statement(c, c->target, st);
-    if (type != FE_BIND || !found || (c->target != c->link && c->balance->home == NULL))
+    if (type != FE_BIND || !found || (c->target != c->link && c->balance->own->home == NULL))
         return;
     if (st == NULL || st->msg_len == 0)
         note_unknown_execution(c);
@@ -427,7 +427,7 @@ void balance_note_partial(struct client *c, char type, struct slice msg)
         /* Its name may be in the part that is still to come: forget them all. The own link knows
          * most of them. */
         statements_free(&c->statements);
-        if (c->balance->home == NULL && c->target == c->link)
+        if (c->balance->own->home == NULL && c->target == c->link)
             balance_drop_readers(c, true); /* theirs, too */
         balance_note_unread(c);
     } else if (type == FE_BIND) {

@@ -74,53 +74,55 @@ struct balance_tx {
 
 struct balance_questions;
 
-struct balance {
-    /* For the router. */
-    struct route_session rs;
-    struct route_trace *trace;
-    struct buf names;                    /* application_name for rs */
-    struct buf path;                     /* what names without a schema mean; see balance_path */
-    uint32_t path_log_len;               /* of the log when `path` was made */
-    struct balance_questions *questions; /* under way; NULL mostly */
-    struct paramset params;              /* the client's start-up parameters */
-    uint64_t choice;                     /* its place in the even sequence of choices */
-    uint64_t random; /* of the last draw, kept while the client is parked for it */
-    bool keeps_random;
-    char tx_status; /* of a client without a link: as ReadyForQuery would say */
-    uint8_t reason; /* enum route_reason of the last decision */
-    uint8_t asking; /* enum balance_asking */
-    bool ask_failed;
+/* What only a client with a link of its own has: its further links, and what it takes to bring them
+ * up to date. */
+struct balance_own {
+    struct paramset params; /* the client's start-up parameters */
     /* What the session has set. */
     struct buf log;     /* SET and RESET statements, each with its NUL */
     struct buf pending; /* those of the open transaction */
     struct balance_tx tx;
     uint8_t tx_end; /* enum sql_kind of the last COMMIT or ROLLBACK sent */
-    bool tx_failed; /* the open transaction failed: its COMMIT is a ROLLBACK */
     bool tx_was_open;
     bool saw_error;      /* in the present exchange */
-    bool did_ddl;        /* since the home was quiet, or in the open transaction */
     bool holds_cursors;  /* WITH HOLD: cursors stay on the own link */
+    bool own_is_guest;   /* the own link is in the transaction, too */
+    bool reply_begun;    /* bytes of the reader's answer reached the client */
     uint32_t nexchanges; /* on the home since it was quiet */
     uint64_t batch;      /* number of the present exchange */
-    /* read_consistency */
-    bool lsn_due;          /* the session has written since it knew its last LSN */
-    bool lsn_is_wanted;    /* a read stayed because its transaction is no place to ask */
-    bool lsn_is_fresh;     /* asked for this very exchange */
-    bool wait_is_over;     /* the standby took too long: this exchange stays */
-    int64_t wait_until_us; /* 0: nothing is waited for */
-    uint64_t wait_lsn;
-    /* Tables written since the home was quiet, for dml_adaptive_global. */
-    uint64_t *mark;
-    uint32_t nmarks;
-    /* Links. */
     struct reader **reader;
     unsigned nreaders;
     struct reader *home; /* where the open transaction lives; NULL: the own link */
-    bool own_is_guest;   /* the own link is in the transaction, too */
-    bool reply_begun;    /* bytes of the reader's answer reached the client */
     struct buf retry;    /* messages the reader has not begun to answer */
     struct buf early;    /* ParseComplete and BindComplete of the reader: no answer yet */
     struct buf held;     /* what the own link said while the reader spoke */
+};
+
+struct balance {
+    /* For the router. */
+    struct route_session rs;
+    struct route_trace *trace;
+    char *application_name;              /* at the login; NULL: none */
+    struct balance_own *own;             /* NULL: the client shares links */
+    struct balance_questions *questions; /* under way; NULL mostly */
+    uint64_t choice;                     /* its place in the even sequence of choices */
+    uint64_t random; /* of the last draw, kept while the client is parked for it */
+    char tx_status;  /* of a client without a link: as ReadyForQuery would say */
+    uint8_t reason;  /* enum route_reason of the last decision */
+    uint8_t asking;  /* enum balance_asking */
+    bool keeps_random : 1;
+    bool ask_failed : 1;
+    bool tx_failed : 1; /* the open transaction failed: its COMMIT is a ROLLBACK */
+    bool did_ddl : 1;   /* since the home was quiet, or in the open transaction */
+    /* read_consistency */
+    bool lsn_due : 1;       /* the session has written since it knew its last LSN */
+    bool lsn_is_wanted : 1; /* a read stayed because its transaction is no place to ask */
+    bool lsn_is_fresh : 1;  /* asked for this very exchange */
+    bool wait_is_over : 1;  /* the standby took too long: this exchange stays */
+    uint32_t nmarks;
+    uint64_t *mark;        /* tables written since the home was quiet, for dml_adaptive_global */
+    int64_t wait_until_us; /* 0: nothing is waited for */
+    uint64_t wait_lsn;
 };
 
 enum balance_verdict {
@@ -136,14 +138,23 @@ void balance_begin(struct client *c);
 bool balance_says_serializable(struct slice value);
 /* Frees it; readers are given back. Harmless without one. */
 void balance_free(struct client *c);
+/* The reader where the open transaction lives; NULL: the own link, or one that is borrowed. */
+static inline struct reader *balance_home(const struct client *c)
+{
+    const struct balance *b = c->balance;
+
+    return b == NULL || b->own == NULL ? NULL : b->own->home;
+}
+
 /* As the server would say: 'I', 'T' or 'E'; of the link where the transaction lives, when there is
  * one. */
 static inline char balance_tx_status(const struct client *c)
 {
     const struct balance *b = c->balance;
+    const struct reader *home = balance_home(c);
 
-    if (b != NULL && b->home != NULL && b->home->link != NULL)
-        return b->home->link->tx_status;
+    if (home != NULL && home->link != NULL)
+        return home->link->tx_status;
     if (c->link != NULL)
         return c->link->tx_status;
     return b == NULL ? 'I' : b->tx_status;

@@ -69,13 +69,33 @@ void balance_begin(struct client *c)
     c->balance = b;
     b->tx_status = 'I';
     b->choice = session_next_choice(c->ss->shared);
-    paramset_copy(&b->params, &c->login->params);
     app = application_name(c);
-    buf_put(&b->names, app.p == NULL ? "" : app.p, app.n);
-    b->rs.user = pool_user(c->pool);
-    b->rs.database = pool_database(c->pool);
+    if (app.n > 0)
+        b->application_name = mem_strndup(app.p, app.n);
+    if (c->share == NULL) {
+        b->own = mem_alloc_zero(sizeof *b->own);
+        paramset_copy(&b->own->params, &c->login->params);
+    }
     b->rs.balance_node = VIEW_NO_NODE;
-    b->rs.default_serializable = begins_serializable(&b->params);
+    b->rs.default_serializable = begins_serializable(&c->login->params);
+}
+
+static void own_free(struct client *c)
+{
+    struct balance_own *own = c->balance->own;
+
+    if (own == NULL)
+        return;
+    balance_drop_readers(c, true);
+    c->balance->own = NULL;
+    paramset_free(&own->params);
+    buf_free(&own->log);
+    buf_free(&own->pending);
+    buf_free(&own->held);
+    buf_free(&own->retry);
+    buf_free(&own->early);
+    mem_free(own->reader);
+    mem_free(own);
 }
 
 void balance_free(struct client *c)
@@ -84,21 +104,13 @@ void balance_free(struct client *c)
 
     if (b == NULL)
         return;
-    balance_drop_readers(c, true);
+    own_free(c);
     c->balance = NULL;
     c->target = c->link;
-    paramset_free(&b->params);
-    buf_free(&b->names);
-    buf_free(&b->log);
-    buf_free(&b->pending);
-    buf_free(&b->held);
-    buf_free(&b->path);
     route_trace_free(&b->trace);
     balance_questions_free(&b->questions);
-    buf_free(&b->retry);
-    buf_free(&b->early);
+    mem_free(b->application_name);
     mem_free(b->mark);
-    mem_free(b->reader);
     mem_free(b);
 }
 
@@ -125,13 +137,14 @@ static void judge_tx(struct client *c)
 {
     struct balance *b = c->balance;
     struct route_session *rs = &b->rs;
+    const struct reader *home = balance_home(c);
     char tx = balance_tx_status(c);
 
     rs->in_tx = tx != 'I';
     rs->tx_failed = tx == 'E';
-    rs->has_tx_node = rs->in_tx && (b->home != NULL || c->link != NULL);
+    rs->has_tx_node = rs->in_tx && (home != NULL || c->link != NULL);
     if (rs->has_tx_node)
-        rs->tx_node = b->home != NULL ? b->home->node : c->link->pool->cluster_node;
+        rs->tx_node = home != NULL ? home->node : c->link->pool->cluster_node;
 }
 
 /* One draw per statement; while the client is parked because of it, the draw holds. Steps by the
@@ -155,7 +168,6 @@ static void judge_input(struct client *c, struct route_input *in)
 
     balance_worker_refresh(ss);
     judge_tx(c);
-    b->rs.application_name = buf_slice(&b->names);
     b->rs.now_us = backend_wall_us(&ss->be);
     b->rs.trace = b->trace;
     memset(in, 0, sizeof *in);
@@ -164,6 +176,9 @@ static void judge_input(struct client *c, struct route_input *in)
     in->rules = ss->rules;
     in->view = &ss->view;
     in->session = &b->rs;
+    in->who.user = pool_user(c->pool);
+    in->who.database = pool_database(c->pool);
+    in->who.application_name = slice_of_str(b->application_name == NULL ? "" : b->application_name);
     in->lookup = balance_lookup;
     in->lookup_ctx = c;
     in->prepared = judge_prepared;

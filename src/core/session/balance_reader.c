@@ -20,9 +20,9 @@ struct reader *balance_reader_at(const struct client *c, int node)
     const struct balance *b = c->balance;
     unsigned i;
 
-    for (i = 0; i < b->nreaders; i++)
-        if (b->reader[i]->node == node)
-            return b->reader[i];
+    for (i = 0; i < b->own->nreaders; i++)
+        if (b->own->reader[i]->node == node)
+            return b->own->reader[i];
     return NULL;
 }
 
@@ -31,9 +31,9 @@ struct reader *balance_reader_of_target(const struct client *c)
     const struct balance *b = c->balance;
     unsigned i;
 
-    for (i = 0; c->target != c->link && i < b->nreaders; i++)
-        if (b->reader[i]->link == c->target)
-            return b->reader[i];
+    for (i = 0; c->target != c->link && i < b->own->nreaders; i++)
+        if (b->own->reader[i]->link == c->target)
+            return b->own->reader[i];
     return NULL;
 }
 
@@ -42,15 +42,15 @@ static struct reader *reader_new(struct client *c, int node)
     struct balance *b = c->balance;
     struct reader *r;
 
-    if (b->nreaders == BALANCE_MAX_READERS)
+    if (b->own->nreaders == BALANCE_MAX_READERS)
         return NULL;
     r = mem_alloc_zero(sizeof *r);
     r->client = c;
     r->node = node;
-    r->bit = (uint64_t)1 << b->nreaders;
+    r->bit = (uint64_t)1 << b->own->nreaders;
     pool_request_init(&r->req);
-    b->reader = mem_resize(b->reader, (b->nreaders + 1) * sizeof b->reader[0]);
-    b->reader[b->nreaders++] = r;
+    b->own->reader = mem_resize(b->own->reader, (b->own->nreaders + 1) * sizeof b->own->reader[0]);
+    b->own->reader[b->own->nreaders++] = r;
     return r;
 }
 
@@ -66,12 +66,12 @@ void balance_drop_reader(struct client *c, struct reader *r, bool boundary)
     r->replayed = 0;
     r->is_asking = false;
     r->in_tx = false;
-    if (b->home == r)
-        b->home = NULL;
+    if (b->own->home == r)
+        b->own->home = NULL;
     if (link != NULL && c->target == link) {
         c->target = c->link;
-        buf_free(&b->retry);
-        buf_free(&b->early);
+        buf_free(&b->own->retry);
+        buf_free(&b->own->early);
     }
     if (link != NULL)
         link_release(link, boundary);
@@ -85,8 +85,8 @@ void balance_drop_readers(struct client *c, bool boundary)
     struct balance *b = c->balance;
 
     /* What is sent on a reader goes whole, but within its own transaction. */
-    while (b->nreaders > 0) {
-        struct reader *r = b->reader[--b->nreaders];
+    while (b->own->nreaders > 0) {
+        struct reader *r = b->own->reader[--b->own->nreaders];
 
         balance_drop_reader(c, r, boundary);
         mem_free(r);
@@ -167,7 +167,7 @@ enum balance_verdict balance_open_reader(struct client *c, int node, struct read
     r->startup.version = c->link->version;
     r->startup.user = pool_user(c->pool);
     r->startup.database = pool_database(c->pool);
-    r->startup.params = &c->balance->params;
+    r->startup.params = &c->balance->own->params;
     r->req.pool = r->pool;
     r->req.startup = &r->startup;
     r->req.no_patch = true;
@@ -232,14 +232,14 @@ static void reader_on_bytes(void *owner, struct link *link, const char *p, size_
     }
     if (c->target != link)
         return; /* a notice between two reads: not for the client */
-    if (!b->reply_begun && is_no_answer_yet(p, n)) {
-        buf_put(&b->early, p, n);
+    if (!b->own->reply_begun && is_no_answer_yet(p, n)) {
+        buf_put(&b->own->early, p, n);
         return;
     }
-    if (!b->reply_begun) {
-        b->reply_begun = true;
-        buf_free(&b->retry);
-        client_send(c, &b->early);
+    if (!b->own->reply_begun) {
+        b->own->reply_begun = true;
+        buf_free(&b->own->retry);
+        client_send(c, &b->own->early);
     }
     client_note_reply(c, link, p, n);
     if (stream_send(&c->stream, p, n) == 0 && stream_is_clogged(&c->stream))
@@ -249,12 +249,12 @@ static void reader_on_bytes(void *owner, struct link *link, const char *p, size_
 void balance_to_own(struct client *c)
 {
     struct balance *b = c->balance;
-    struct buf held = b->held;
+    struct buf held = b->own->held;
 
     c->target = c->link;
-    b->reply_begun = false;
-    buf_free(&b->retry);
-    memset(&b->held, 0, sizeof b->held);
+    b->own->reply_begun = false;
+    buf_free(&b->own->retry);
+    memset(&b->own->held, 0, sizeof b->own->held);
     client_send(c, &held);
     if (c->link != NULL && !stream_is_clogged(&c->stream))
         link_resume(c->link);
@@ -275,12 +275,12 @@ static void reader_on_quiet(void *owner, struct link *link)
         return;
     if (link->own_failed)
         b->rs.state_unknown = true; /* a setting could not be replayed */
-    if (b->home == r) {
+    if (b->own->home == r) {
         if (link->tx_status == 'E')
             b->tx_failed = true;
         balance_end_tx(c);
-        b->saw_error = false;
-        b->nexchanges = 0;
+        b->own->saw_error = false;
+        b->own->nexchanges = 0;
     }
     c->server_batch = false;
     client_note_idle(c);
@@ -294,9 +294,9 @@ static void reader_on_settled(void *owner, struct link *link)
 {
     struct client *c = ((struct reader *)owner)->client;
 
-    if (c->target == link && !c->balance->reply_begun) {
-        c->balance->reply_begun = true;
-        client_send(c, &c->balance->early);
+    if (c->target == link && !c->balance->own->reply_begun) {
+        c->balance->own->reply_begun = true;
+        client_send(c, &c->balance->own->early);
     }
     if (c->is_parked)
         client_unpark(c);
@@ -333,14 +333,14 @@ static bool reader_on_error(void *owner, struct link *link, const struct errmsg 
 
     count_statement(c->ss, link->pool->cluster_node, is_fatal(m) ? COUNT_FATAL : COUNT_ERROR);
     if (is_fatal(m))
-        return !b->reply_begun;
+        return !b->own->reply_begun;
     if (c->target != link)
         return false;
-    if (b->home == r)
-        b->saw_error = true;
+    if (b->own->home == r)
+        b->own->saw_error = true;
     else if (r->in_tx)
         balance_fail_home(c);
-    statements_doubt_batch(c->statements, b->batch);
+    statements_doubt_batch(c->statements, b->own->batch);
     return false;
 }
 
@@ -405,10 +405,10 @@ static void reader_lost_answer(struct client *c, struct buf *retry, int node, bo
     const struct err *err, bool in_message)
 {
     struct balance *b = c->balance;
-    bool begun = b->reply_begun;
+    bool begun = b->own->reply_begun;
     bool is_open = c->server_batch;
 
-    buf_free(&b->early);
+    buf_free(&b->own->early);
     c->server_batch = false;
     if (!was_home && (begun || retry->len == 0) && c->link != NULL && c->link->tx_status == 'T')
         balance_fail_home(c);
@@ -426,15 +426,15 @@ static void reader_on_lost(void *owner, struct link *link, const struct err *err
     struct reader *r = owner;
     struct client *c = r->client;
     struct balance *b = c->balance;
-    struct buf retry = b->retry;
+    struct buf retry = b->own->retry;
     bool was_opening = r->phase == READER_OPENING || r->is_asking;
     bool was_target = c->target == link;
-    bool was_home = b->home == r;
+    bool was_home = b->own->home == r;
 
     (void)told;
     sessions_suspect_node(c->ss, r->node);
     if (was_target)
-        memset(&b->retry, 0, sizeof b->retry);
+        memset(&b->own->retry, 0, sizeof b->own->retry);
     else
         memset(&retry, 0, sizeof retry);
     if (was_target)

@@ -30,23 +30,22 @@ static void log_add(struct client *c, struct buf *to, struct slice text)
 /* Kept apart until the link is quiet: only then is it known how it went. */
 static void note_setting(struct client *c, struct slice text)
 {
-    log_add(c, &c->balance->pending, text);
+    log_add(c, &c->balance->own->pending, text);
 }
 
 static void note_discard_all(struct client *c)
 {
     struct balance *b = c->balance;
 
-    buf_free(&b->log);
-    buf_free(&b->pending);
+    buf_free(&b->own->log);
+    buf_free(&b->own->pending);
     b->rs.state_unknown = false;
     c->is_tied = false;
     b->rs.has_temp_tables = false;
     b->rs.search_path_changed = false;
-    buf_free(&b->path);
     route_trace_on_discard(b->trace);
     statements_free(&c->statements);
-    b->holds_cursors = false;
+    b->own->holds_cursors = false;
     if (c->target == c->link)
         balance_drop_readers(c, true); /* they are reset on their way back */
 }
@@ -62,11 +61,11 @@ static void note_set(struct client *c, const struct sql_stmt *s, struct slice te
 {
     struct balance *b = c->balance;
 
-    b->tx.stays = true; /* forgotten at once outside of a transaction */
+    b->own->tx.stays = true; /* forgotten at once outside of a transaction */
     if (s->set.scope == SQL_SET_TRANSACTION && s->tx.read_only == SQL_NO)
-        b->tx.moves = b->home != NULL && c->target == c->link;
+        b->own->tx.moves = b->own->home != NULL && c->target == c->link;
     if (s->set.scope == SQL_SET_TRANSACTION && s->tx.isolation != SQL_ISO_UNSET) {
-        b->tx.isolation = (uint8_t)s->tx.isolation;
+        b->own->tx.isolation = (uint8_t)s->tx.isolation;
         b->rs.tx_serializable = s->tx.isolation == SQL_ISO_SERIALIZABLE;
     }
     switch (s->set.scope) {
@@ -106,9 +105,9 @@ static void note_begin(struct client *c, const struct sql_stmt *s, bool is_alone
 {
     struct balance *b = c->balance;
 
-    if (balance_tx_status(c) != 'I' && b->tx_end == 0)
+    if (balance_tx_status(c) != 'I' && b->own->tx_end == 0)
         return; /* only a warning */
-    b->tx = (struct balance_tx){.is_known = is_alone && b->nexchanges <= 1,
+    b->own->tx = (struct balance_tx){.is_known = is_alone && b->own->nexchanges <= 1,
         .stays = !is_alone,
         .isolation = (uint8_t)s->tx.isolation,
         .read_only = (uint8_t)s->tx.read_only,
@@ -135,9 +134,9 @@ static void add_mark(struct client *c, uint32_t oid)
     if (b->mark == NULL)
         b->mark = mem_alloc(BALANCE_MAX_MARKS * sizeof b->mark[0]);
     if (b->nmarks == BALANCE_MAX_MARKS)
-        b->mark[0] = route_marks_key(b->rs.database, 0); /* every table, then */
+        b->mark[0] = route_marks_key(pool_database(c->pool), 0); /* every table, then */
     else
-        b->mark[b->nmarks++] = route_marks_key(b->rs.database, oid);
+        b->mark[b->nmarks++] = route_marks_key(pool_database(c->pool), oid);
 }
 
 static bool follows_marks(const struct client *c)
@@ -194,7 +193,7 @@ static void note_set_config(
     struct buf call = {0};
     enum set_config_call is = SET_CONFIG_UNKNOWN;
 
-    b->tx.stays = true;
+    b->own->tx.stays = true;
     if ((size_t)f->offset + f->call_len <= sql.n)
         is = share_set_config(slice_of(sql.p + f->offset, f->call_len), &name, &call);
     if (is == SET_CONFIG_SESSION && is_bare_call(s, f, sql) &&
@@ -230,17 +229,17 @@ static void note_statement_facts(
     case SQL_RESET:
         note_path(c, s);
         note_setting(c, text);
-        b->tx.stays = true;
+        b->own->tx.stays = true;
         break;
     case SQL_PREPARE:
         note_prepare(c, s, text);
         break;
     case SQL_COMMIT:
     case SQL_ROLLBACK:
-        b->tx_end = (uint8_t)s->kind;
+        b->own->tx_end = (uint8_t)s->kind;
         break;
     case SQL_SAVEPOINT:
-        if (s->tx.op == SQL_TX_ROLLBACK_TO && b->pending.len > 0)
+        if (s->tx.op == SQL_TX_ROLLBACK_TO && b->own->pending.len > 0)
             b->rs.state_unknown = true;
         if (s->tx.op == SQL_TX_ROLLBACK_TO)
             route_trace_on_rollback_to(b->trace);
@@ -293,10 +292,10 @@ void balance_note_facts(struct client *c, struct slice sql, const struct sql_fac
     }
     /* Outside a transaction block the string is a transaction of its own, unless it says otherwise.
      */
-    if (!is_open && c->balance->tx_end == 0)
-        c->balance->tx_end = SQL_COMMIT;
+    if (!is_open && c->balance->own->tx_end == 0)
+        c->balance->own->tx_end = SQL_COMMIT;
     /* Settings before and behind the end of a transaction in one string share one fate here. */
-    if (nends > 0 && facts->nstmts > 1 && c->balance->pending.len > 0)
+    if (nends > 0 && facts->nstmts > 1 && c->balance->own->pending.len > 0)
         c->balance->rs.state_unknown = true;
 }
 
@@ -306,10 +305,10 @@ static void settle_on_own(struct client *c)
     struct balance *b = c->balance;
     uint32_t at = 0;
 
-    if (b->home->replayed == b->log.len)
-        b->home->replayed += b->pending.len;
-    while (at < b->pending.len) {
-        struct slice text = slice_of_str(b->pending.data + at);
+    if (b->own->home->replayed == b->own->log.len)
+        b->own->home->replayed += b->own->pending.len;
+    while (at < b->own->pending.len) {
+        struct slice text = slice_of_str(b->own->pending.data + at);
 
         balance_send_own_text(c->link, text);
         at += (uint32_t)text.n + 1;
@@ -323,18 +322,18 @@ static void settle_pending(struct client *c, bool committed)
 
     if (committed) {
         route_trace_on_commit(b->trace);
-        if (b->home != NULL && b->pending.len > 0)
+        if (b->own->home != NULL && b->own->pending.len > 0)
             settle_on_own(c);
-        if (b->log.len + b->pending.len > BALANCE_LOG_MAX)
+        if (b->own->log.len + b->own->pending.len > BALANCE_LOG_MAX)
             b->rs.state_unknown = true;
         else
-            buf_put(&b->log, b->pending.data, b->pending.len);
+            buf_put(&b->own->log, b->own->pending.data, b->own->pending.len);
         balance_worker_mark(c->ss, b->mark, b->nmarks);
     } else {
         route_trace_on_rollback(b->trace);
         /* With several statements under way it is not known which of them failed. */
-        if (b->saw_error && b->nexchanges > 1) {
-            if (b->pending.len > 0)
+        if (b->own->saw_error && b->own->nexchanges > 1) {
+            if (b->own->pending.len > 0)
                 b->rs.state_unknown = true;
             balance_worker_mark(c->ss, b->mark, b->nmarks);
         }
@@ -343,7 +342,7 @@ static void settle_pending(struct client *c, bool committed)
         balance_worker_ddl(c->ss); /* now it can be seen */
     b->did_ddl = false;
     b->nmarks = 0;
-    buf_free(&b->pending);
+    buf_free(&b->own->pending);
     b->rs.wrote_in_tx = false;
 }
 
@@ -365,7 +364,7 @@ static void prepare_on_own(struct client *c)
 
 static bool has_unsettled(const struct balance *b)
 {
-    return b->pending.len > 0 || b->nmarks > 0 || b->did_ddl;
+    return b->own->pending.len > 0 || b->nmarks > 0 || b->did_ddl;
 }
 
 /* The home is quiet: has a transaction ended (also one with AND CHAIN, or one within a string of
@@ -375,23 +374,24 @@ void balance_end_tx(struct client *c)
     struct balance *b = c->balance;
     char tx = balance_tx_status(c);
     bool is_open = tx != 'I';
-    bool committed = b->tx_end == SQL_COMMIT && !b->saw_error && !b->tx_failed;
+    bool committed = b->own->tx_end == SQL_COMMIT && !b->own->saw_error && !b->tx_failed;
 
-    if (b->tx_end != 0 || (b->tx_was_open && !is_open) || (!is_open && has_unsettled(b))) {
+    if (b->own->tx_end != 0 || (b->own->tx_was_open && !is_open) ||
+        (!is_open && has_unsettled(b))) {
         settle_pending(c, committed);
         balance_end_guests(c, committed);
     }
     if (!is_open) {
-        if (b->home != NULL)
+        if (b->own->home != NULL)
             prepare_on_own(c);
-        b->home = NULL;
-        memset(&b->tx, 0, sizeof b->tx);
+        b->own->home = NULL;
+        memset(&b->own->tx, 0, sizeof b->own->tx);
         b->rs.tx_begun_in_multi = false;
         b->rs.tx_read_only = false;
         b->rs.tx_serializable = false;
     }
-    b->tx_end = 0;
-    b->tx_was_open = is_open;
+    b->own->tx_end = 0;
+    b->own->tx_was_open = is_open;
     if (tx != 'E')
         b->tx_failed = false;
 }
@@ -400,8 +400,8 @@ void balance_replay(struct client *c, struct reader *r)
 {
     struct balance *b = c->balance;
 
-    while (r->replayed < b->log.len) {
-        struct slice text = slice_of_str(b->log.data + r->replayed);
+    while (r->replayed < b->own->log.len) {
+        struct slice text = slice_of_str(b->own->log.data + r->replayed);
 
         balance_send_own_text(r->link, text);
         r->replayed += (uint32_t)text.n + 1;

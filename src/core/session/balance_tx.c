@@ -59,7 +59,7 @@ static void join(struct client *c, struct link *link, bool *is_guest)
         *is_guest = false;
     }
     if (!*is_guest)
-        begin_on(link, &c->balance->tx, link != c->link);
+        begin_on(link, &c->balance->own->tx, link != c->link);
     *is_guest = true;
 }
 
@@ -70,7 +70,7 @@ void balance_join_reader(struct client *c, struct reader *r)
 
 void balance_join_own(struct client *c)
 {
-    join(c, c->link, &c->balance->own_is_guest);
+    join(c, c->link, &c->balance->own->own_is_guest);
 }
 
 void balance_end_guests(struct client *c, bool committed)
@@ -79,20 +79,20 @@ void balance_end_guests(struct client *c, bool committed)
     struct slice end = slice_of_str(committed ? "COMMIT" : "ROLLBACK");
     unsigned i;
 
-    for (i = 0; i < b->nreaders; i++)
-        if (b->reader[i]->in_tx) {
-            b->reader[i]->in_tx = false;
-            balance_send_own_text(b->reader[i]->link, end);
+    for (i = 0; i < b->own->nreaders; i++)
+        if (b->own->reader[i]->in_tx) {
+            b->own->reader[i]->in_tx = false;
+            balance_send_own_text(b->own->reader[i]->link, end);
         }
-    if (b->own_is_guest)
+    if (b->own->own_is_guest)
         balance_send_own_text(c->link, end);
-    b->own_is_guest = false;
+    b->own->own_is_guest = false;
 }
 
 void balance_fail_home(struct client *c)
 {
     struct balance *b = c->balance;
-    struct link *home = b->home == NULL ? c->link : b->home->link;
+    struct link *home = b->own->home == NULL ? c->link : b->own->home->link;
 
     b->tx_failed = true;
     if (home->tx_status == 'T')
@@ -103,12 +103,12 @@ void balance_lose_home(struct client *c)
 {
     struct balance *b = c->balance;
 
-    b->home = NULL;
+    b->own->home = NULL;
     b->tx_failed = true;
-    b->tx_was_open = true;
-    if (!b->own_is_guest)
-        begin_on(c->link, &b->tx, false);
-    b->own_is_guest = false;
+    b->own->tx_was_open = true;
+    if (!b->own->own_is_guest)
+        begin_on(c->link, &b->own->tx, false);
+    b->own->own_is_guest = false;
     fail_link(c->link);
     CLIENT_LOG(c, LVL_LOG, "a read-only transaction of user \"%s\" was lost with its standby",
         c->pool->names);
@@ -118,11 +118,11 @@ void balance_move_home(struct client *c)
 {
     struct balance *b = c->balance;
 
-    balance_send_own_text(b->home->link, slice_of_str("ROLLBACK"));
-    b->home = NULL;
-    b->own_is_guest = false;
-    b->tx.read_only = SQL_NO;
+    balance_send_own_text(b->own->home->link, slice_of_str("ROLLBACK"));
+    b->own->home = NULL;
+    b->own->own_is_guest = false;
+    b->own->tx.read_only = SQL_NO;
     b->rs.tx_read_only = false;
-    b->tx.stays = true;
-    b->tx_was_open = true;
+    b->own->tx.stays = true;
+    b->own->tx_was_open = true;
 }

@@ -39,7 +39,8 @@ static bool can_restore(const struct client *c)
     const struct balance *b = c->balance;
     const struct list *n;
 
-    if (b == NULL || c->is_tied || b->rs.state_unknown || b->rs.has_temp_tables || b->holds_cursors)
+    if (b == NULL || c->is_tied || b->rs.state_unknown || b->rs.has_temp_tables ||
+        b->own->holds_cursors)
         return false;
     if (c->statements != NULL)
         LIST_FOREACH(n, &c->statements->order)
@@ -91,15 +92,15 @@ static void adrift_forget_exchange(struct client *c, bool on_reader)
     struct balance *b = c->balance;
 
     b->asking = ASKING_NONE;
-    b->tx_end = 0;
+    b->own->tx_end = 0;
     b->tx_failed = false;
-    b->tx_was_open = false;
-    b->saw_error = false;
-    b->own_is_guest = false;
-    b->nexchanges = 0;
+    b->own->tx_was_open = false;
+    b->own->saw_error = false;
+    b->own->own_is_guest = false;
+    b->own->nexchanges = 0;
     b->lsn_due = false;
     b->lsn_is_fresh = false;
-    buf_free(&b->pending);
+    buf_free(&b->own->pending);
     route_trace_on_rollback(b->trace);
     c->server_batch = c->server_batch && on_reader;
     if (!on_reader)
@@ -115,7 +116,7 @@ void client_adrift_begin(struct client *c, struct link *link, const struct err *
     bool owes = link->expect.len > 0 && b->asking == ASKING_NONE;
 
     c->adrift = a;
-    a->in_tx = link->tx_status != 'I' || b->home != NULL;
+    a->in_tx = link->tx_status != 'I' || b->own->home != NULL;
     a->is_untold = a->in_tx && !owes;
     reason.severity = ERR_ERROR;
     if (!err_is_set(&a->last_words))
@@ -154,7 +155,7 @@ static void adrift_give_up(struct client *c)
 
 static void restore_settings(struct client *c, struct feed_run *run)
 {
-    const struct buf *log = &c->balance->log;
+    const struct buf *log = &c->balance->own->log;
     uint32_t at = 0;
 
     while (at < log->len) {
@@ -267,7 +268,7 @@ static void adrift_try(struct client *c)
     a->startup.version = c->row == NULL ? PROTO_3_0 : c->row->protocol;
     a->startup.user = pool_user(c->pool);
     a->startup.database = pool_database(c->pool);
-    a->startup.params = &c->balance->params;
+    a->startup.params = &c->balance->own->params;
     a->req.pool = c->pool;
     client_auth_entitle(c, &a->req); /* the trust of the lost server is not that of the next */
     a->req.startup = &a->startup;

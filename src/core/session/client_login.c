@@ -457,8 +457,8 @@ static void client_on_link_bytes(void *owner, struct link *link, const char *p, 
         return;
     }
     if (c->target != NULL && c->target != link) {
-        buf_put(&c->balance->held, p, n); /* a notification: not into the reader's answer */
-        if (c->balance->held.len > BALANCE_HELD_MAX)
+        buf_put(&c->balance->own->held, p, n); /* a notification: not into the reader's answer */
+        if (c->balance->own->held.len > BALANCE_HELD_MAX)
             link_pause(link);
         return;
     }
@@ -510,8 +510,8 @@ static bool client_on_link_error(void *owner, struct link *link, const struct er
         return true;
     }
     if (c->balance != NULL) {
-        c->balance->saw_error = true;
-        statements_doubt_batch(c->statements, c->balance->batch);
+        c->balance->own->saw_error = true;
+        statements_doubt_batch(c->statements, c->balance->own->batch);
     }
     return false;
 }

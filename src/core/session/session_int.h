@@ -60,7 +60,7 @@ struct client {
     bool is_half_closed : 1; /* the client sends nothing more */
     bool has_spoken : 1;     /* something of its session was sent to its own link */
     bool is_hung_up : 1;     /* half closed, seen while what it sent before was not read yet */
-    bool is_proved : 1; /* it has proved to be the user of its pool: any link of that user will do */
+    bool is_proved : 1; /* it has proved to be its pool's user: any link of that user will do */
     bool asked_tls : 1;
     bool asked_gss : 1;
     bool is_counted : 1;   /* in session_shared */

@@ -139,9 +139,9 @@ static inline void route_test_init(
         t->view.node[i].role = i == primary ? VIEW_ROLE_PRIMARY : VIEW_ROLE_STANDBY;
         t->view.node[i].replayed_lsn = 1000;
     }
-    t->session.user = slice_of_str("alice");
-    t->session.database = slice_of_str("shop");
-    t->session.application_name = slice_of_str("web");
+    t->in.who.user = slice_of_str("alice");
+    t->in.who.database = slice_of_str("shop");
+    t->in.who.application_name = slice_of_str("web");
     t->session.balance_node = primary;
     for (i = 0; i < nnodes; i++)
         if (i != primary)
