@@ -11,7 +11,7 @@
 
 #define HASH_K1       0x9E3779B97F4A7C15ULL
 #define HASH_K2       0xD6E8FEB86659FD93ULL
-#define TABLE_BUCKETS 4
+#define TABLE_BUCKETS 2
 
 static uint64_t fold(uint64_t a, uint64_t b)
 {
