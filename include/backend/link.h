@@ -50,7 +50,7 @@ struct link_owner_ops {
     void (*on_quiet)(void *owner, struct link *link);
     /* All owed replies arrived though no ReadyForQuery was due (after a Flush). */
     void (*on_settled)(void *owner, struct link *link);
-    /* A whole message worth looking at before it is forwarded: ParameterStatus. */
+    /* ParameterStatus with a value that is new; link->reported still has the old one. */
     void (*on_parameter)(void *owner, struct link *link, struct slice name, struct slice value);
     /* A command tag, before it is forwarded. Only with link->watch_tags. */
     void (*on_tag)(void *owner, struct link *link, struct slice tag);

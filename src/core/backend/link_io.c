@@ -79,15 +79,20 @@ static void link_on_parameter(struct link *link, struct slice body)
     struct wire_reader r;
     struct slice name;
     struct slice value;
+    struct slice before;
 
     wire_reader_init(&r, body);
     name = wire_get_cstr(&r);
     value = wire_get_cstr(&r);
     if (!wire_reader_ok(&r))
         return;
-    if (paramset_set(&link->reported, name, value) && link->owner != NULL &&
-        link->phase == LINK_LENT)
+    before = paramset_get(&link->reported, name);
+    if (before.p != NULL && slice_eq(before, value))
+        return;
+    if (link->owner != NULL && link->phase == LINK_LENT)
         link->ops->on_parameter(link->owner, link, name, value);
+    if (link->phase != LINK_CLOSED)
+        (void)paramset_set(&link->reported, name, value);
 }
 
 /* An error ends the link when it is FATAL or PANIC: remember that the client has been told. Returns
@@ -119,6 +124,17 @@ static bool link_on_error(struct link *link, const char *msg, const char *end, b
         log_at(LVL_DEBUG1, "server process %d of node %d says while it is cleaned: %.*s",
             link->server_pid, link->pool->cluster_node, (int)m.message.n, m.message.p);
     return keep;
+}
+
+/* The server's last words are no answer to anything: what it owes is owed until the end. */
+static bool link_are_last_words(char type, struct slice body)
+{
+    struct errmsg m;
+
+    if (type != BE_ERROR)
+        return false;
+    (void)errmsg_decode(body, &m);
+    return slice_eq_str(m.severity, "FATAL") || slice_eq_str(m.severity, "PANIC");
 }
 
 /* A reply that is not unsolicited: what the expect queue says of it. */
@@ -214,7 +230,10 @@ static bool link_on_whole(
         link->ops->on_own_row(link->owner, link, body);
     if (type == BE_COMMAND_COMPLETE && link->owner != NULL && link->phase == LINK_LENT)
         link->ops->on_tag(link->owner, link, slice_of(body.p, body.n > 0 ? body.n - 1 : 0));
-    for_owner = link_is_for_owner(link, type);
+    if (link_are_last_words(type, body))
+        for_owner = !expect_head_is_ours(&link->expect);
+    else
+        for_owner = link_is_for_owner(link, type);
     if (type == BE_ERROR)
         link_flush_run(link, run); /* the owner may say it in other words */
     if (type == BE_ERROR && link->phase != LINK_CLOSED && link_on_error(link, msg, end, failed))

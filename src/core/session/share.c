@@ -66,7 +66,7 @@ void share_turn_end(struct client *c)
     struct share *s = c->share;
 
     if (s == NULL || s->turn == NULL || s->phase != SHARE_DETACHED || s->is_virtual || s->is_lost ||
-        c->is_parked || c->phase != CL_ACTIVE)
+        s->owes_parameters || c->is_parked || c->phase != CL_ACTIVE)
         return;
     ASSERT(s->turn->npending == 0 && s->turn->savepoints == NULL && s->turn->portals == NULL &&
            s->turn->wait == NULL && s->turn->dropped == NULL && !s->dropped_all &&

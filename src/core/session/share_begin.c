@@ -240,7 +240,11 @@ enum feed_step share_begin_query(struct client *c, struct feed_run *run, struct 
     s->is_counted = true;
     if (s->phase > SHARE_WAITING) {
         step = on_present_link(c, is_alone);
-        return chosen(c, step == FEED_PASS ? share_make_ready(c, run) : step);
+        if (step == FEED_PASS)
+            step = share_make_ready(c, run);
+        if (step == FEED_PASS && *facts != NULL && begins_transaction(*facts))
+            share_names_load_sql(c, run);
+        return chosen(c, step);
     }
     step = choose(c, sql, facts, &node);
     if (step == FEED_PASS)
@@ -473,6 +477,7 @@ enum feed_step share_begin_batch(
     enum feed_step step;
     int node;
 
+    c->share->is_behind = c->share->phase == SHARE_ATTACHED && !expect_is_quiet(&c->link->expect);
     if (c->share->phase > SHARE_WAITING) {
         step = on_present_link(c, batch_may_change(c, p, end));
         if (step == FEED_PASS)

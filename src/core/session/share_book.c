@@ -139,10 +139,12 @@ static void names_clear(struct client *c)
     prep_unref(&s->unnamed);
 }
 
-/* The link may know the statement or not: nothing else can rely on it before that is settled. */
+/* The link may know the statement or not, or the client may have it under that name or not: nothing
+ * behind the present sequence can rely on it before that is settled. */
 static bool is_uncertain(const struct share_pending *p)
 {
-    return p->sent && p->kind != PENDING_UNNAMED;
+    return p->kind == PENDING_NAME || p->kind == PENDING_CLOSED ||
+           (p->kind == PENDING_PARSE && p->sent);
 }
 
 void share_pending_push(struct client *c, enum share_pending_kind kind, struct prep *prep,
@@ -260,21 +262,46 @@ static void drop_if_new(struct client *c, struct feed_run *run, struct share_nam
         n->is_new = false;
 }
 
+/* The first `n`. Those of one sequence that came to nothing are undone in reverse order: a Parse
+ * behind a Close of the same name goes before that name comes back. */
+static void settle_first(struct client *c, unsigned n, uint64_t worked)
+{
+    struct share_turn *t = c->share->turn;
+    unsigned i;
+    unsigned j;
+    unsigned k;
+
+    for (i = 0; i < n; i = j) {
+        for (j = i; j < n && (worked >> j & 1) == (worked >> i & 1); j++)
+            if ((worked >> j & 1) != 0)
+                settle_one(c, &t->pending[j], true);
+        for (k = j; k > i && (worked >> i & 1) == 0; k--)
+            settle_one(c, &t->pending[k - 1], false);
+    }
+    t->npending = (uint16_t)(t->npending - n);
+    if (t->npending > 0)
+        memmove(t->pending, t->pending + n, t->npending * sizeof t->pending[0]);
+}
+
+/* What the client was told of before the link died holds. */
+void share_names_settle_told(struct client *c, struct link *link)
+{
+    struct share_turn *t = c->share->turn;
+    uint64_t worked;
+    unsigned n = expect_take_notes(&link->expect, &worked);
+
+    settle_first(c, n < t->npending ? n : t->npending, worked);
+}
+
 void share_names_settle(struct client *c)
 {
     struct share *s = c->share;
     uint64_t worked = 0;
     unsigned n = s->turn->npending;
-    unsigned i;
 
     if (c->link != NULL)
         n = expect_take_notes(&c->link->expect, &worked);
-    for (i = 0; i < n && i < s->turn->npending; i++)
-        settle_one(c, &s->turn->pending[i], (worked >> i & 1) != 0);
-    s->turn->npending = (uint16_t)(s->turn->npending - i);
-    if (s->turn->npending > 0)
-        memmove(
-            s->turn->pending, s->turn->pending + i, s->turn->npending * sizeof s->turn->pending[0]);
+    settle_first(c, n < s->turn->npending ? n : s->turn->npending, worked);
     if (s->turn->npending == 0 && s->turn->pending != NULL) {
         mem_free(c->ss->spare_pending); /* NULL mostly: one is kept for whoever comes next */
         c->ss->spare_pending = s->turn->pending;

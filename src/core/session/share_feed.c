@@ -256,13 +256,26 @@ static bool tell_lost(struct client *c, const struct sql_facts *facts, struct er
     return true;
 }
 
+/* The server will owe the end of an exchange. */
+static void expect_end(struct client *c, unsigned op)
+{
+    struct share *s = c->share;
+
+    if (s->owes_parameters) {
+        s->owes_parameters = false;
+        c->link->hide_parameters = true;
+        c->link->hold_ready = true;
+    }
+    link_expect(c->link, op);
+}
+
 static void note_query(struct client *c, struct slice sql)
 {
     c->share->turn->unnamed_epoch =
         c->link->epoch; /* a simple query takes the unnamed one with it */
     prep_unref(&c->share->unnamed);
     c->share->is_counted = false;
-    link_expect(c->link, OP_QUERY);
+    expect_end(c, OP_QUERY);
     count_statement(c->ss, c->link->pool->cluster_node, count_kind_of(sql));
     client_note_statement(c, sql);
     client_stats_on_sent(c);
@@ -386,7 +399,7 @@ static enum feed_step send_extended(
         return FEED_PASS;
     default:
         if (type != FE_FLUSH)
-            link_expect(c->link, OP_SYNC);
+            expect_end(c, OP_SYNC);
         return FEED_PASS;
     }
 }
@@ -484,7 +497,7 @@ static enum feed_step share_extended(struct client *c, struct feed_run *run, cha
                 return FEED_PARK;
             if (type == FE_SYNC) {
                 share_stop_keeping(c);
-                link_expect(c->link, OP_SYNC);
+                expect_end(c, OP_SYNC);
             }
             return FEED_PASS; /* begins nothing; within a COPY it must not wait */
         }
@@ -524,7 +537,7 @@ static enum feed_step share_function_call(struct client *c, struct feed_run *run
     c->share->is_counted = false;
     if (c->balance != NULL)
         balance_note_lsn_due(c);
-    link_expect(c->link, OP_FUNCTION_CALL);
+    expect_end(c, OP_FUNCTION_CALL);
     client_note_statement(c, slice_of_str("<function call>"));
     return FEED_PASS;
 }

@@ -132,7 +132,7 @@ struct share_turn {
     struct share_name *unloaded;  /* failed a transaction as it was repeated in it */
     struct share_book *old_names; /* before DISCARD ALL or DEALLOCATE ALL in this exchange */
     struct prep *old_unnamed;
-    struct paramset told; /* parameters of the link before a RESET */
+    struct paramset told; /* what the client believes of parameters that may differ by now */
     struct share_wait *wait;
     struct buf begin; /* BEGIN that waits for the first statement */
     struct buf retry;
@@ -150,6 +150,8 @@ struct share {
     bool reset_seen : 1;    /* a RESET fell back to the server's default */
     bool owes_ready : 1;    /* ReadyForQuery is held back: it is to be said when all is well */
     bool in_string : 1;     /* several statements in one query are being noted */
+    bool is_behind : 1;     /* the present sequence was sent while something else ran */
+    bool tx_is_string : 1;  /* `tx` is what is before those: they are its transaction */
     bool dropped_all : 1;   /* DISCARD ALL or DEALLOCATE ALL is in the present exchange */
     bool has_new_names : 1; /* so is PREPARE */
     bool recovered : 1;     /* what failed before this exchange has been rolled back in it */
@@ -162,15 +164,16 @@ struct share {
     bool may_replan : 1;    /* ... which may be sent again when a plan is stale */
     bool begun_here : 1;    /* BEGIN was put in front of the present exchange; `begin` is kept */
     bool replan : 1;
-    bool is_read : 1;       /* the exchange may run on any node: it waits for no primary */
-    bool may_retry : 1;     /* ... which only reads */
-    bool detach_due : 1;    /* the link may go, as soon as the client is not in a message */
-    bool is_fresh : 1;      /* the link was just borrowed: it is to be brought up to date */
-    bool is_counted : 1;    /* the statement at hand, as it waits for a link */
-    bool has_closed : 1;    /* a Close of ours is in the present exchange */
-    bool is_unsure : 1;     /* it may have been skipped: the link may know more than is thought */
-    bool is_untold : 1;     /* is_lost, and the client has not been told */
-    bool greeted_alone : 1; /* no server was there at its login: it knows no real settings */
+    bool is_read : 1;         /* the exchange may run on any node: it waits for no primary */
+    bool may_retry : 1;       /* ... which only reads */
+    bool detach_due : 1;      /* the link may go, as soon as the client is not in a message */
+    bool is_fresh : 1;        /* the link was just borrowed: it is to be brought up to date */
+    bool is_counted : 1;      /* the statement at hand, as it waits for a link */
+    bool has_closed : 1;      /* a Close of ours is in the present exchange */
+    bool is_unsure : 1;       /* it may have been skipped: the link may know more than is thought */
+    bool is_untold : 1;       /* is_lost, and the client has not been told */
+    bool greeted_alone : 1;   /* no server was there at its login: it knows no real settings */
+    bool owes_parameters : 1; /* `told` is to be put right by the next link */
     uint16_t nsql_names;
     uint32_t pins;       /* bits by enum pin_reason */
     uint32_t shown_pins; /* as the client's row says */
@@ -256,6 +259,9 @@ const char *share_mode_run(void *ctx, const char *wanted, struct err *err);
 
 /* share_link.c: what a borrowed link says */
 extern const struct link_owner_ops share_link_ops;
+
+/* The client believes that parameter `name` is `value`, and will not hear otherwise at once. */
+void share_remember_told(struct share *s, struct slice name, struct slice value);
 
 /* share_lost.c: a link dies */
 void share_on_lost(void *owner, struct link *link, const struct err *err, bool told);
@@ -370,5 +376,7 @@ void share_names_drop_all(struct client *c);
 void share_names_replan(struct client *c, struct feed_run *run, struct slice batch);
 /* What became of the statements under way. */
 void share_names_settle(struct client *c);
+/* The link is dead: what it said of statements before that holds. */
+void share_names_settle_told(struct client *c, struct link *link);
 
 #endif

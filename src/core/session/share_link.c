@@ -159,7 +159,7 @@ static void say_ready(struct client *c)
     while (s->turn->told.len > 0 && n < PARAMETERS_MAX &&
            paramset_next(&c->link->reported, &at, &name, &value)) {
         told = paramset_get(&s->turn->told, name);
-        if (told.p == NULL || !slice_eq(told, value))
+        if (told.p != NULL && !slice_eq(told, value))
             changed[n++] = name;
     }
     qsort(changed, n, sizeof changed[0], compare_names); /* the server's order */
@@ -255,6 +255,7 @@ static void on_exchange_over(struct client *c)
         share_send_later(c);
         return;
     }
+    client_send(c, &s->turn->early); /* ReadyForQuery may be held back */
     s->turn->nresent = 0;
     s->may_resend = false;
     mem_free(s->turn->refusal);
@@ -318,10 +319,18 @@ static void on_settled(void *owner, struct link *link)
         client_unpark(c);
 }
 
+void share_remember_told(struct share *s, struct slice name, struct slice value)
+{
+    if (paramset_get(&s->turn->told, name).p == NULL)
+        (void)paramset_set(&s->turn->told, name, value.p == NULL ? slice_of("", 0) : value);
+}
+
 static void on_parameter(void *owner, struct link *link, struct slice name, struct slice value)
 {
     struct client *c = owner;
 
+    if (link->hide_parameters && !expect_head_is_ours(&link->expect))
+        share_remember_told(c->share, name, paramset_get(&link->reported, name));
     /* Another user, and nothing that was read says why: code did it. Not for the next client. */
     if ((slice_eq_str(name, "session_authorization") || slice_eq_str(name, "is_superuser")) &&
         !expect_head_is_ours(&link->expect) && !c->share->has_set)

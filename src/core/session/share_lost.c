@@ -101,6 +101,8 @@ static void lost_roll_back(struct client *c)
     s->saw_error = false;
     s->has_set = false;
     s->has_tx_words = false;
+    s->in_string = false;
+    s->tx_is_string = false;
     s->recovered = false;
     s->hold = false;
     s->reset_seen = false;
@@ -166,10 +168,10 @@ static void say_owed_ready(struct client *c)
     struct share *s = c->share;
     struct buf out = {0};
 
+    s->owes_parameters = s->owes_parameters || s->turn->told.len > 0;
     if (!s->owes_ready)
         return;
     s->owes_ready = false;
-    paramset_free(&s->turn->told);
     wire_put_ready(&out, share_tx_status(c));
     client_send(c, &out);
 }
@@ -206,14 +208,42 @@ static void lost_between(struct client *c, struct err *err, bool in_tx)
     client_after_quiet(c);
 }
 
+/* True when the client is in a transaction that it began, or may be. Several statements in one
+ * query are a transaction, too, but not one that outlives the query. */
+static bool is_in_transaction(const struct share *s, const struct link *link)
+{
+    return link->tx_status != 'I' ||
+           (s->turn->tx.client != NULL && (!s->tx_is_string || s->has_tx_words));
+}
+
+/* A read of which the client has seen nothing is made again, elsewhere. */
+static bool may_send_again(const struct share *s, const struct link *link)
+{
+    return s->may_retry && !s->reply_begun && s->turn->retry.len > 0 &&
+           !is_in_transaction(s, link) && s->turn->nresent < LOST_RETRIES;
+}
+
+/* What was SET and is rolled back now was told to the client: the next link puts that right. When
+ * the link was not up to date yet nothing of the kind can have happened. */
+static void remember_parameters(struct share *s, const struct link *link)
+{
+    struct slice name;
+    struct slice value;
+    uint32_t at = 0;
+
+    if (expect_head_is_ours(&link->expect))
+        return;
+    while (paramset_next(&link->reported, &at, &name, &value))
+        share_remember_told(s, name, value);
+}
+
 static void lost_attached(struct client *c, struct link *link, const struct err *err)
 {
     struct share *s = c->share;
-    bool in_tx = link->tx_status != 'I' || s->turn->tx.client != NULL;
+    bool in_tx = is_in_transaction(s, link);
     bool owes = link->expect.len > 0;
     bool in_sequence = c->server_batch && !owes;
-    bool may_retry = s->may_retry && !s->reply_begun && s->turn->retry.len > 0 && !in_tx &&
-                     s->turn->nresent < LOST_RETRIES;
+    bool may_retry = may_send_again(s, link);
 
     lost_roll_back(c);
     if (!in_tx)
@@ -229,6 +259,7 @@ static void lost_attached(struct client *c, struct link *link, const struct err 
     }
     buf_free(&s->turn->retry);
     client_send(c, &s->turn->early);
+    remember_parameters(s, link);
     s->is_lost = in_tx;
     s->is_untold = in_tx && !owes && !in_sequence;
     s->turn->nresent = 0;
@@ -256,7 +287,11 @@ void share_on_lost(void *owner, struct link *link, const struct err *err, bool t
     memset(&s->turn->retry, 0, sizeof s->turn->retry);
     share_forget_loan(c);
     s->turn->retry = retry;
-    share_names_settle(c);
+    if (phase != SHARE_ATTACHED || s->pins != 0 || in_message || !may_send_again(s, link))
+        share_names_settle_told(c, link);
+    s->saw_error = true;
+    share_names_settle(c); /* what is left came to nothing */
+    s->saw_error = false;
     if (phase == SHARE_ASKING) {
         c->balance->asking = ASKING_NONE;
         if (link->pool->cluster_node != c->pool->cluster_node)

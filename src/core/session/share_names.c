@@ -144,6 +144,16 @@ static enum feed_step parse_duplicate(struct client *c, struct feed_run *run, st
     return FEED_PASS;
 }
 
+/* A failed transaction refuses a Parse. Whether this one has failed is not known before what runs
+ * in front of the sequence is answered. */
+static bool may_be_aborted(const struct client *c)
+{
+    const struct share *s = c->share;
+
+    return c->link->tx_status == 'E' ||
+           (s->is_behind && (c->link->tx_status == 'T' || s->turn->tx.client != NULL));
+}
+
 static enum feed_step parse_named(
     struct client *c, struct feed_run *run, struct slice name, struct prep *p)
 {
@@ -159,9 +169,12 @@ static enum feed_step parse_named(
     n->content = hash_bytes(p->id, sizeof p->id, 3) | 1;
     share_names_put(s, n);
     if (prepset_touch(&c->link->preps, p->id)) {
-        share_pending_push(c, PENDING_NAME, p, n, false);
-        link_reply_made(c->link, OP_MADE_PARSED | OP_NOTE);
-        return FEED_PUT;
+        if (!may_be_aborted(c)) {
+            share_pending_push(c, PENDING_NAME, p, n, false);
+            link_reply_made(c->link, OP_MADE_PARSED | OP_NOTE);
+            return FEED_PUT;
+        }
+        share_put_close(c, run, prep_name(p)); /* the server is to judge */
     }
     (void)share_make_place(c, run);
     share_put_parse(c, run, p, prep_name(p), OP_PARSE | OP_NOTE);

@@ -350,8 +350,10 @@ void share_note(struct client *c, struct slice sql, const struct sql_facts *fact
     if (!s->hold)
         s->turn->mark_pins = s->pins;
     s->in_string = facts->nstmts > 1;
-    if (s->in_string)
+    if (s->in_string) {
+        s->tx_is_string = s->tx_is_string || s->turn->tx.client == NULL;
         begin(s); /* the string is one transaction, unless it says otherwise */
+    }
     if (s->in_string && c->link != NULL)
         c->link->see_tags = true;
     for (i = 0; i < facts->nstmts; i++) {
@@ -366,8 +368,6 @@ void share_note(struct client *c, struct slice sql, const struct sql_facts *fact
         s->hold = true;
     if (s->reset_seen && c->link != NULL && !c->link->hold_ready) {
         /* The client is told of its parameters when they are right again. */
-        paramset_free(&s->turn->told);
-        paramset_copy(&s->turn->told, &c->link->reported);
         c->link->hide_parameters = true;
         c->link->hold_ready = true;
     }
@@ -421,6 +421,7 @@ void share_settle(struct client *c)
     s->recovered = false;
     s->hold = false;
     s->in_string = false;
+    s->tx_is_string = false;
     s->turn->ntags = 0;
     varset_assign(&c->link->vars, s->vars.link);
 }
