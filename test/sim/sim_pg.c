@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * sim_pg.c: the protocol side of a modelled PostgreSQL session. */
+#include "config.h"
+
+#include "sim_pg.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "wire/reader.h"
+#include "wire/writer.h"
+
+const char *const pg_var_names[PG_NVARS] = {
+    "application_name", "timezone", "intervalstyle", "work_mem", "search_path", "my.own"};
+
+static const char *const reported_names[PG_NREPORTED] = {
+    "application_name", "TimeZone", "IntervalStyle"};
+
+static void copy_text(char *to, size_t size, struct slice from)
+{
+    size_t n = from.n < size - 1 ? from.n : size - 1;
+
+    if (n > 0)
+        memcpy(to, from.p, n);
+    to[n] = '\0';
+}
+
+void pg_session_init(struct pg_session *s, const char *params, size_t n)
+{
+    static const char *const boot[PG_NVARS] = {"", "UTC", "postgres", "4MB", "public", ""};
+    const char *end = params + n;
+    const char *value;
+    int i;
+
+    memset(s, 0, sizeof *s);
+    s->tx = 'I';
+    for (i = 0; i < PG_NVARS; i++)
+        copy_text(s->base.v[i], PG_VALUE_BYTES, slice_of_str(boot[i]));
+    while (params < end && *params != '\0') {
+        value = params + strlen(params) + 1;
+        for (i = 0; i < PG_NVARS; i++)
+            if (strcasecmp(params, pg_var_names[i]) == 0)
+                copy_text(s->base.v[i], PG_VALUE_BYTES, slice_of_str(value));
+        params = value + strlen(value) + 1;
+    }
+    s->vars.now = s->base;
+    s->vars.session = s->base;
+    s->mark = s->vars;
+    s->tx_vars = s->vars;
+    s->told = s->base;
+}
+
+void pg_put_parameters(struct pg_session *s, struct buf *out)
+{
+    static const char *const fixed[][2] = {{"server_version", "15.1"}, {"server_encoding", "UTF8"},
+        {"client_encoding", "UTF8"}, {"is_superuser", "off"}, {"session_authorization", "u"},
+        {"DateStyle", "ISO, MDY"}, {"integer_datetimes", "on"},
+        {"standard_conforming_strings", "on"}};
+    size_t i;
+
+    for (i = 0; i < sizeof fixed / sizeof fixed[0]; i++)
+        wire_put_parameter_status(out, slice_of_str(fixed[i][0]), slice_of_str(fixed[i][1]));
+    for (i = 0; i < PG_NREPORTED; i++)
+        wire_put_parameter_status(
+            out, slice_of_str(reported_names[i]), slice_of_str(s->vars.now.v[i]));
+    s->told = s->vars.now;
+}
+
+static void put_ready(struct pg_session *s, struct buf *out)
+{
+    int i;
+
+    for (i = 0; i < PG_NREPORTED; i++)
+        if (strcmp(s->vars.now.v[i], s->told.v[i]) != 0)
+            wire_put_parameter_status(
+                out, slice_of_str(reported_names[i]), slice_of_str(s->vars.now.v[i]));
+    s->told = s->vars.now;
+    wire_put_ready(out, s->tx);
+}
+
+/* ---- errors and ends ---- */
+
+void pg_drop_portals(struct pg_session *s)
+{
+    memset(s->portal, 0, sizeof s->portal);
+}
+
+void pg_commit_writes(struct pg_session *s)
+{
+    int i;
+
+    for (i = 0; i < s->nwrites && s->on_commit != NULL; i++)
+        s->on_commit(s->ctx, s->write[i]);
+    s->nwrites = 0;
+}
+
+static void abort_work(struct pg_session *s)
+{
+    struct pg_savepoint *sp = s->nsavepoints > 0 ? &s->savepoint[s->nsavepoints - 1] : NULL;
+
+    pg_drop_portals(s);
+    if (s->tx == 'I') {
+        s->vars = s->mark;
+        s->nwrites = 0;
+    } else if (s->tx == 'T') {
+        s->tx = 'E';
+        s->vars = sp == NULL ? s->tx_vars : sp->vars;
+        s->nwrites = sp == NULL ? 0 : sp->nwrites;
+    }
+}
+
+static void put_error(struct buf *out, const char *sqlstate, const char *text)
+{
+    struct err err;
+
+    err_clear(&err);
+    err_set(&err, sqlstate, "%s", text);
+    wire_put_err(out, &err);
+}
+
+void pg_error(struct pg_session *s, struct buf *out, const char *sqlstate, const char *fmt, ...)
+{
+    char text[256];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    put_error(out, sqlstate, text);
+    s->failed = true;
+    abort_work(s);
+}
+
+void pg_fail(struct pg_session *s, bool is_query)
+{
+    abort_work(s);
+    s->skipping = !is_query;
+}
+
+void pg_refuse(
+    struct pg_session *s, char type, const char *sqlstate, const char *text, struct buf *out)
+{
+    pg_error(s, out, sqlstate, "%s", text);
+    if (type == FE_QUERY)
+        put_ready(s, out);
+    else
+        s->skipping = true;
+}
+
+/* The end of a transaction that no BEGIN began. */
+static void end_implicit(struct pg_session *s)
+{
+    if (s->tx != 'I')
+        return;
+    pg_commit_writes(s);
+    pg_drop_portals(s);
+    s->vars.now = s->vars.session;
+    s->mark = s->vars;
+}
+
+/* ---- statements and portals ---- */
+
+struct pg_statement *pg_find_statement(struct pg_session *s, struct slice name)
+{
+    int i;
+
+    for (i = 0; i < PG_MAX_STATEMENTS; i++)
+        if (s->statement[i].used && slice_eq_str(name, s->statement[i].name))
+            return &s->statement[i];
+    return NULL;
+}
+
+bool pg_add_statement(struct pg_session *s, struct slice name, struct slice sql, struct buf *out)
+{
+    struct pg_statement *st = pg_find_statement(s, name);
+    int i;
+
+    if (st != NULL && name.n > 0) {
+        pg_error(
+            s, out, "42P05", "prepared statement \"%.*s\" already exists", (int)name.n, name.p);
+        return false;
+    }
+    for (i = 0; i < PG_MAX_STATEMENTS && st == NULL; i++)
+        if (!s->statement[i].used)
+            st = &s->statement[i];
+    if (st == NULL || sql.n >= PG_SQL_BYTES || name.n >= PG_NAME_BYTES) {
+        pg_error(s, out, "54000", "the model has no room");
+        return false;
+    }
+    st->used = true;
+    copy_text(st->name, sizeof st->name, name);
+    copy_text(st->sql, sizeof st->sql, sql);
+    return true;
+}
+
+static struct pg_portal *find_portal(struct pg_session *s, struct slice name)
+{
+    int i;
+
+    for (i = 0; i < PG_MAX_PORTALS; i++)
+        if (s->portal[i].used && slice_eq_str(name, s->portal[i].name))
+            return &s->portal[i];
+    return NULL;
+}
+
+static struct pg_portal *new_portal(struct pg_session *s, struct slice name)
+{
+    struct pg_portal *p = find_portal(s, name);
+    int i;
+
+    for (i = 0; i < PG_MAX_PORTALS && p == NULL; i++)
+        if (!s->portal[i].used)
+            p = &s->portal[i];
+    if (p == NULL)
+        return NULL;
+    memset(p, 0, sizeof *p);
+    p->used = true;
+    copy_text(p->name, sizeof p->name, name);
+    return p;
+}
+
+/* ---- messages ---- */
+
+static bool is_aborted(struct pg_session *s, struct slice sql, struct buf *out)
+{
+    if (s->tx != 'E' || pg_ends_transaction(sql))
+        return false;
+    pg_error(s, out, "25P02",
+        "current transaction is aborted, commands ignored until end of transaction block");
+    return true;
+}
+
+static void on_query(struct pg_session *s, struct slice sql, struct buf *out)
+{
+    struct pg_statement *unnamed = pg_find_statement(s, slice_of("", 0));
+    struct pg_args none = {0};
+    bool blank = pg_is_blank(sql);
+
+    if (unnamed != NULL)
+        unnamed->used = false;
+    if (s->tx == 'I')
+        pg_drop_portals(s);
+    if (blank)
+        wire_put_empty(out, BE_EMPTY_QUERY);
+    while (!pg_is_blank(sql) && !is_aborted(s, sql, out))
+        if (!pg_run(s, &sql, &none, true, out))
+            break;
+    if (!s->failed)
+        end_implicit(s);
+    put_ready(s, out);
+}
+
+static void on_parse(struct pg_session *s, struct slice body, struct buf *out)
+{
+    struct wire_reader r;
+    struct slice name;
+    struct slice sql;
+
+    wire_reader_init(&r, body);
+    name = wire_get_cstr(&r);
+    sql = wire_get_cstr(&r);
+    if (is_aborted(s, sql, out))
+        return;
+    if (pg_columns(s, sql) == -1) {
+        pg_error(s, out, "42601", "syntax error at or near \"%.*s\"", (int)sql.n, sql.p);
+        return;
+    }
+    if (pg_add_statement(s, name, sql, out))
+        wire_put_empty(out, BE_PARSE_COMPLETE);
+}
+
+static void on_bind(struct pg_session *s, struct slice body, struct buf *out)
+{
+    struct pg_statement *st;
+    struct pg_portal *p;
+    struct wire_reader r;
+    struct slice portal;
+    struct slice name;
+    bool is_null;
+    int nformats;
+    int nargs;
+    int i;
+
+    wire_reader_init(&r, body);
+    portal = wire_get_cstr(&r);
+    name = wire_get_cstr(&r);
+    st = pg_find_statement(s, name);
+    if (st == NULL) {
+        pg_error(s, out, "26000",
+            name.n == 0 ? "unnamed prepared statement does not exist"
+                        : "prepared statement \"%.*s\" does not exist",
+            (int)name.n, name.p);
+        return;
+    }
+    if (is_aborted(s, slice_of_str(st->sql), out))
+        return;
+    for (nformats = wire_get_u16(&r); nformats > 0; nformats--)
+        (void)wire_get_u16(&r);
+    nargs = wire_get_u16(&r);
+    if (nargs != pg_nargs(slice_of_str(st->sql)) || nargs > PG_MAX_ARGS) {
+        pg_error(s, out, "08P01", "bind message supplies %d parameters", nargs);
+        return;
+    }
+    if (portal.n > 0 && find_portal(s, portal) != NULL) {
+        pg_error(s, out, "42P03", "portal \"%.*s\" already exists", (int)portal.n, portal.p);
+        return;
+    }
+    p = new_portal(s, portal);
+    if (p == NULL) {
+        pg_error(s, out, "54000", "the model has no room");
+        return;
+    }
+    copy_text(p->sql, sizeof p->sql, slice_of_str(st->sql));
+    p->nargs = nargs;
+    for (i = 0; i < nargs; i++)
+        copy_text(p->arg[i], PG_VALUE_BYTES, wire_get_value(&r, &is_null));
+    wire_put_empty(out, BE_BIND_COMPLETE);
+}
+
+static void put_description(struct pg_session *s, const char *sql, struct buf *out)
+{
+    int n = pg_columns(s, slice_of_str(sql));
+
+    if (n <= 0)
+        wire_put_empty(out, BE_NO_DATA);
+    else
+        pg_put_columns(out, n);
+}
+
+static void on_describe(struct pg_session *s, struct slice body, struct buf *out)
+{
+    struct slice name = slice_of(body.p + 1, body.n - 2);
+    struct pg_statement *st = pg_find_statement(s, name);
+    struct pg_portal *p = find_portal(s, name);
+    uint32_t start;
+    int i;
+
+    if (body.p[0] == 'P' && p == NULL) {
+        pg_error(s, out, "34000", "portal \"%.*s\" does not exist", (int)name.n, name.p);
+    } else if (body.p[0] == 'P') {
+        if (!is_aborted(s, slice_of_str(p->sql), out))
+            put_description(s, p->sql, out);
+    } else if (st == NULL) {
+        pg_error(s, out, "26000",
+            name.n == 0 ? "unnamed prepared statement does not exist"
+                        : "prepared statement \"%.*s\" does not exist",
+            (int)name.n, name.p);
+    } else if (!is_aborted(s, slice_of_str(st->sql), out)) {
+        start = wire_begin(out, BE_PARAMETER_DESCRIPTION);
+        buf_put_u16(out, (uint16_t)pg_nargs(slice_of_str(st->sql)));
+        for (i = 0; i < pg_nargs(slice_of_str(st->sql)); i++)
+            buf_put_u32(out, 25);
+        wire_end(out, start);
+        put_description(s, st->sql, out);
+    }
+}
+
+static void on_execute(struct pg_session *s, struct slice body, struct buf *out)
+{
+    struct slice name = slice_of_str(body.p);
+    struct pg_portal *p = find_portal(s, name);
+    struct pg_portal copy;
+    struct pg_args args;
+    struct slice sql;
+
+    if (p == NULL) {
+        pg_error(s, out, "34000", "portal \"%.*s\" does not exist", (int)name.n, name.p);
+        return;
+    }
+    if (p->is_done && pg_columns(s, slice_of_str(p->sql)) > 0 && s->tx != 'E') {
+        wire_put_command_complete(out, "SELECT 0");
+        return;
+    }
+    if (p->is_done) {
+        pg_error(s, out, "55000", "portal \"%.*s\" cannot be run", (int)name.n, name.p);
+        return;
+    }
+    p->is_done = true;
+    copy = *p; /* the statement may drop it */
+    args = (struct pg_args){copy.nargs, (const char(*)[PG_VALUE_BYTES])copy.arg};
+    sql = slice_of_str(copy.sql);
+    if (pg_is_blank(sql))
+        wire_put_empty(out, BE_EMPTY_QUERY);
+    else if (!is_aborted(s, sql, out))
+        (void)pg_run(s, &sql, &args, false, out);
+}
+
+static void on_close(struct pg_session *s, struct slice body, struct buf *out)
+{
+    struct slice name = slice_of(body.p + 1, body.n - 2);
+    struct pg_statement *st = pg_find_statement(s, name);
+    struct pg_portal *p = find_portal(s, name);
+
+    if (body.p[0] == 'S' && st != NULL)
+        st->used = false;
+    if (body.p[0] == 'P' && p != NULL)
+        p->used = false;
+    wire_put_empty(out, BE_CLOSE_COMPLETE);
+}
+
+void pg_message(struct pg_session *s, char type, struct slice body, struct buf *out)
+{
+    s->failed = false;
+    if (type == FE_SYNC) {
+        if (!s->skipping)
+            end_implicit(s);
+        s->skipping = false;
+        put_ready(s, out);
+        return;
+    }
+    if (s->skipping)
+        return;
+    switch (type) {
+    case FE_QUERY:
+        on_query(s, slice_of(body.p, body.n - 1), out);
+        return; /* an error in it skips nothing */
+    case FE_PARSE:
+        on_parse(s, body, out);
+        break;
+    case FE_BIND:
+        on_bind(s, body, out);
+        break;
+    case FE_DESCRIBE:
+        on_describe(s, body, out);
+        break;
+    case FE_EXECUTE:
+        on_execute(s, body, out);
+        break;
+    case FE_CLOSE:
+        on_close(s, body, out);
+        break;
+    default:
+        break;
+    }
+    s->skipping = s->failed;
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * sim_pg.h: a session of a PostgreSQL server, as far as the protocol shows it: transactions,
+ * settings, prepared statements, portals, and a handful of statements. Pure: a message goes in,
+ * bytes come out.
+ *
+ * It is used twice. A simulated server process runs one per connection. And every simulated client
+ * runs one beside itself, as if it were alone on a server of its own: what pgpool gives it must be
+ * what that one says. */
+#ifndef PGP_TEST_SIM_PG_H
+#define PGP_TEST_SIM_PG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/slice.h"
+
+#define PG_MAX_STATEMENTS 64
+#define PG_MAX_PORTALS    4
+#define PG_MAX_SAVEPOINTS 4
+#define PG_MAX_WRITES     32
+#define PG_MAX_COLUMNS    6
+#define PG_MAX_ARGS       2
+#define PG_NAME_BYTES     56
+#define PG_SQL_BYTES      120
+#define PG_VALUE_BYTES    48
+
+enum pg_var {
+    PG_APPLICATION_NAME, /* these three are reported */
+    PG_TIMEZONE,
+    PG_INTERVALSTYLE,
+    PG_WORK_MEM,
+    PG_SEARCH_PATH,
+    PG_MY_OWN,
+    PG_NVARS
+};
+#define PG_NREPORTED PG_WORK_MEM
+
+struct pg_values {
+    char v[PG_NVARS][PG_VALUE_BYTES];
+};
+
+struct pg_vars {
+    struct pg_values now;
+    struct pg_values session; /* what is left of it after COMMIT */
+};
+
+struct pg_statement {
+    bool used;
+    char name[PG_NAME_BYTES];
+    char sql[PG_SQL_BYTES];
+};
+
+struct pg_portal {
+    bool used;
+    bool is_done; /* it was executed */
+    char name[16];
+    char sql[PG_SQL_BYTES];
+    int nargs;
+    char arg[PG_MAX_ARGS][PG_VALUE_BYTES];
+};
+
+struct pg_savepoint {
+    char name[16];
+    struct pg_vars vars;
+    int nwrites;
+};
+
+/* Called when a row that was inserted is there for good. */
+typedef void pg_commit_fn(void *ctx, int tag);
+
+struct pg_session {
+    char tx;       /* I, T, E */
+    bool skipping; /* up to Sync */
+    bool failed;   /* the last message */
+    struct pg_values base;
+    struct pg_values told;
+    struct pg_vars vars;
+    struct pg_vars mark;    /* before the transaction that no BEGIN began */
+    struct pg_vars tx_vars; /* before the one that BEGIN began */
+    int nlocks;             /* advisory, of the session */
+    int nsavepoints;
+    struct pg_savepoint savepoint[PG_MAX_SAVEPOINTS];
+    struct pg_statement statement[PG_MAX_STATEMENTS];
+    struct pg_portal portal[PG_MAX_PORTALS];
+    int nwrites;
+    int write[PG_MAX_WRITES];
+    pg_commit_fn *on_commit;
+    void *ctx;
+};
+
+extern const char *const pg_var_names[PG_NVARS];
+
+/* A fresh session; `params` are those of the start-up packet: name NUL value NUL ... */
+void pg_session_init(struct pg_session *s, const char *params, size_t n);
+/* Parameters, as at the end of the login. */
+void pg_put_parameters(struct pg_session *s, struct buf *out);
+/* One message of the client and what the server says to it. */
+void pg_message(struct pg_session *s, char type, struct slice body, struct buf *out);
+/* An error in place of what a message would do; with `type` Q the end of the query, too. */
+void pg_refuse(
+    struct pg_session *s, char type, const char *sqlstate, const char *text, struct buf *out);
+/* The same without a word: what an error does to the session. */
+void pg_fail(struct pg_session *s, bool is_query);
+
+/* ---- between sim_pg.c and sim_sql.c ---- */
+
+void pg_error(struct pg_session *s, struct buf *out, const char *sqlstate, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+struct pg_statement *pg_find_statement(struct pg_session *s, struct slice name);
+/* False: the name is taken, or there is no room (an error was said). */
+bool pg_add_statement(struct pg_session *s, struct slice name, struct slice sql, struct buf *out);
+void pg_drop_portals(struct pg_session *s);
+/* The rows of the open transaction are there for good. */
+void pg_commit_writes(struct pg_session *s);
+
+/* Arguments of a statement. */
+struct pg_args {
+    int n;
+    const char (*arg)[PG_VALUE_BYTES];
+};
+
+/* Runs one statement at *sql and moves it behind; false after an error. `describe`: its rows are
+ * preceded by their description. */
+bool pg_run(struct pg_session *s, struct slice *sql, const struct pg_args *args, bool describe,
+    struct buf *out);
+/* Number of columns of its result; 0: none; -1: not understood. */
+int pg_columns(struct pg_session *s, struct slice sql);
+/* Number of parameters. */
+int pg_nargs(struct slice sql);
+/* True when it ends a transaction: allowed in a failed one. */
+bool pg_ends_transaction(struct slice sql);
+bool pg_is_blank(struct slice sql);
+void pg_put_columns(struct buf *out, int n);
+
+#endif

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * sim_run.c: the simulation's scheduler and main program: runs seeds, one after the other. Without
+ * options it runs some hundred of them, which is what `make check` does. A seed that fails prints
+ * its last events and how to see it again.
+ *
+ *   sim_run [--seed N | --from N] [--runs N] [--mode transaction|session|statement] [--calm]
+ *           [--trace] [--twice] [--quiet] */
+#include "config.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sim_world.h"
+
+#define DEFAULT_RUNS 300
+#define MAX_STEPS    4000000
+#define CALM_US      (40 * SIM_S)
+
+struct world world;
+
+struct options {
+    uint64_t from;
+    int runs;
+    int mode; /* -1: by the seed */
+    bool calm;
+    bool trace;
+    bool twice;
+    bool quiet;
+    char replay[200];
+};
+
+/* ---- what a seed is like ---- */
+
+static void choose_opts(const struct options *given)
+{
+    struct world_opts *o = &world.opts;
+    bool calm = sim_one_in(3) || given->calm;
+
+    o->mode = (enum world_mode)(sim_below(4) % WORLD_NMODES); /* transaction twice as often */
+    if (given->mode != -1)
+        o->mode = (enum world_mode)given->mode;
+    o->nworkers = 1 + (int)sim_below(WORLD_MAX_WORKERS);
+    o->nclients = 2 + (int)sim_below(10);
+    o->nunits = 10 + (int)sim_below(30);
+    o->pool_size = 1 + (int)sim_below(4);
+    o->node_limit = sim_one_in(2) ? 0 : 2 + (int)sim_below(5);
+    o->virtual_begin = sim_one_in(2);
+    o->rotate = sim_one_in(2);
+    o->prepared = sim_one_in(4) ? 1 + (int)sim_below(3) : 30;
+    o->cancel_one_in = sim_one_in(2) ? 20 : 0;
+    o->vanish_one_in = sim_one_in(2) ? 400 : 0;
+    o->may_pin = sim_one_in(2);
+    o->mail_full_one_in = sim_one_in(3) ? 10 : 0;
+    o->kill_one_in = calm ? 0 : sim_one_in(2) ? 50 : 300;
+    o->refuse_one_in = calm || sim_one_in(2) ? 0 : 4;
+    o->outages = !calm && sim_one_in(3);
+}
+
+/* ---- steps ---- */
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Nothing can be done now: the clock goes on to when something can. */
+static bool leap(void)
+{
+    int64_t next_us = least(least(workers_next_us(), server_next_us()), clients_next_us());
+
+    if (next_us == INT64_MAX)
+        return false;
+    /* Timers of loops count whole milliseconds. */
+    next_us = (next_us + 999) / 1000 * 1000;
+    sim.now_us = next_us > sim.now_us ? next_us : sim.now_us + SIM_MS;
+    return true;
+}
+
+static void step_one(void)
+{
+    bool ready[4] = {
+        workers_are_ready(), sim_net_has_traffic(), server_is_ready(), clients_are_ready()};
+    static void (*const step[4])(void) = {workers_step, sim_net_step, server_step, clients_step};
+    int which = -1;
+    uint32_t seen = 0;
+    int i;
+
+    for (i = 0; i < 4; i++)
+        if (ready[i] && sim_one_in(++seen))
+            which = i;
+    if (which == -1) {
+        if (!leap())
+            sim_fail("everybody waits for somebody else");
+        return;
+    }
+    step[which]();
+    sim.now_us += sim_below(60);
+    if (sim_one_in(300))
+        sim.now_us += sim_below(80) * SIM_MS;
+}
+
+static void step_faults(bool *is_down)
+{
+    if (world.opts.kill_one_in > 0 && sim_one_in(world.opts.kill_one_in * 40))
+        server_kill_one();
+    if (!world.opts.outages || !sim_one_in(*is_down ? 300 : 4000))
+        return;
+    *is_down = !*is_down;
+    server_set_down(*is_down);
+}
+
+/* Until everybody has gone, and a while longer. */
+static void run_to_the_end(void)
+{
+    bool is_down = false;
+    int64_t calm_from_us;
+    int steps = 0;
+
+    while (!sim.failed && !clients_are_done()) {
+        if (++steps > MAX_STEPS) {
+            sim_fail("no end after %d steps", MAX_STEPS);
+            return;
+        }
+        step_one();
+        step_faults(&is_down);
+        if (steps % 1000 == 0)
+            clients_check_patience();
+    }
+    if (is_down)
+        server_set_down(false);
+    server_forget_faults();
+    for (calm_from_us = sim.now_us; !sim.failed && sim.now_us - calm_from_us < CALM_US;) {
+        if (!workers_are_ready() && !sim_net_has_traffic() && !server_is_ready() && !leap())
+            break;
+        step_one();
+    }
+}
+
+static void check_rows(void)
+{
+    const struct world_tags *t = &world.tags;
+    int i;
+
+    for (i = 0; i < t->n && !sim.failed; i++) {
+        if (t->count[i] > 1)
+            sim_fail("row %d was written %d times", i, t->count[i]);
+        if (t->state[i] == TAG_ACKED && t->count[i] == 0)
+            sim_fail("row %d was acknowledged and is not there", i);
+        if (t->state[i] == TAG_NOT && t->count[i] == 1)
+            sim_fail("row %d is there, its client was told that it is not", i);
+    }
+}
+
+static bool run_seed(uint64_t seed, const struct options *given)
+{
+    int64_t blocks = sim.live_blocks;
+
+    sim_core_start(seed);
+    memset(&world, 0, sizeof world);
+    choose_opts(given);
+    sim_note("seed %llu: mode %d, %d workers, %d clients, pool %d, node %d",
+        (unsigned long long)seed, (int)world.opts.mode, world.opts.nworkers, world.opts.nclients,
+        world.opts.pool_size, world.opts.node_limit);
+    sim_net_start();
+    server_start();
+    workers_start();
+    clients_start();
+    if (!sim.failed)
+        run_to_the_end();
+    if (!sim.failed)
+        check_rows();
+    if (!sim.failed)
+        workers_check_idle();
+    if (sim.failed)
+        return false; /* what is left in memory says nothing */
+    clients_end();
+    workers_end();
+    server_end();
+    sim_net_end();
+    if (sim.live_blocks != blocks)
+        sim_fail("%lld blocks of memory are left", (long long)(sim.live_blocks - blocks));
+    return !sim.failed;
+}
+
+/* ---- the program ---- */
+
+static void on_crash(int sig)
+{
+    char why[40];
+
+    signal(sig, SIG_DFL);
+    snprintf(why, sizeof why, "signal %d", sig);
+    sim_print_failure(why);
+    raise(sig);
+}
+
+static int usage(void)
+{
+    fprintf(stderr, "usage: sim_run [--seed N | --from N] [--runs N] "
+                    "[--mode transaction|session|statement] [--calm] [--trace] [--twice] "
+                    "[--quiet]\n");
+    return 2;
+}
+
+static int mode_of(const char *text)
+{
+    static const char *const modes[WORLD_NMODES] = {"transaction", "session", "statement"};
+    int i;
+
+    for (i = 0; i < WORLD_NMODES; i++)
+        if (strcmp(text, modes[i]) == 0)
+            return i;
+    return -1;
+}
+
+static bool read_options(int argc, char **argv, struct options *o)
+{
+    size_t len = 0;
+    int i;
+
+    for (i = 1; i < argc; i++) {
+        const char *arg = argv[i];
+        const char *value = i + 1 < argc ? argv[i + 1] : NULL;
+
+        if (strcmp(arg, "--calm") == 0) {
+            o->calm = true;
+            len += (size_t)snprintf(o->replay + len, sizeof o->replay - len, "--calm ");
+        } else if (strcmp(arg, "--trace") == 0) {
+            o->trace = true;
+        } else if (strcmp(arg, "--twice") == 0) {
+            o->twice = true;
+        } else if (strcmp(arg, "--quiet") == 0) {
+            o->quiet = true;
+        } else if (value == NULL) {
+            return false;
+        } else if (strcmp(arg, "--mode") == 0 && mode_of(value) != -1) {
+            o->mode = mode_of(argv[++i]);
+            len += (size_t)snprintf(o->replay + len, sizeof o->replay - len, "--mode %s ", value);
+        } else if (strcmp(arg, "--seed") == 0) {
+            o->from = strtoull(argv[++i], NULL, 10);
+            o->runs = 1;
+        } else if (strcmp(arg, "--from") == 0) {
+            o->from = strtoull(argv[++i], NULL, 10);
+        } else if (strcmp(arg, "--runs") == 0) {
+            o->runs = atoi(argv[++i]);
+        } else {
+            return false;
+        }
+    }
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    struct options o = {.from = 1, .runs = DEFAULT_RUNS, .mode = -1};
+    uint64_t totals[5] = {0};
+    uint64_t digest;
+    int good = 0;
+    int bad = 0;
+    int i;
+
+    if (!read_options(argc, argv, &o))
+        return usage();
+    setvbuf(stdout, NULL, _IOFBF, 1 << 16);
+    sim.tracing = o.trace;
+    sim.replay = o.replay;
+    signal(SIGABRT, on_crash);
+    signal(SIGSEGV, on_crash);
+    for (i = 0; i < o.runs && bad == 0; i++) {
+        bool ok = run_seed(o.from + (uint64_t)i, &o);
+
+        digest = sim.digest;
+        totals[0] += world.nreplies;
+        totals[1] += world.nkilled;
+        totals[2] += world.nfaults_seen;
+        totals[3] += world.ncancelled;
+        totals[4] += world.nmails;
+        if (ok && o.twice) {
+            ok = run_seed(o.from + (uint64_t)i, &o);
+            if (ok && digest != sim.digest) {
+                sim_fail("two runs of one seed differ");
+                ok = false;
+            }
+        }
+        good += ok;
+        bad += !ok;
+        if (!o.quiet && o.runs > 1000 && (i + 1) % 1000 == 0) {
+            printf("%d seeds, up to %llu\n", i + 1, (unsigned long long)(o.from + (uint64_t)i));
+            fflush(stdout);
+        }
+    }
+    printf("%llu replies checked, %llu connections ended, %llu errors for it, %llu cancels, %llu "
+           "mails\n",
+        (unsigned long long)totals[0], (unsigned long long)totals[1], (unsigned long long)totals[2],
+        (unsigned long long)totals[3], (unsigned long long)totals[4]);
+    printf("%d passed, %d failed\n", good, bad);
+    return bad == 0 ? 0 : 1;
+}

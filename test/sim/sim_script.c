@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * sim_script.c: what simulated clients ask: every text carries who asked and when; statements of
+ * all clients have the same few names, and settings the same few values. */
+#include "config.h"
+
+#include "sim_world.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "wire/proto.h"
+#include "wire/writer.h"
+
+static const char *const names[] = {"s1", "s2", "s3", "s4"};
+static const char *const values[] = {"red", "green", "blue", "'it''s'", "7"};
+
+static const char *some_name(void)
+{
+    return names[sim_below(sizeof names / sizeof names[0])];
+}
+
+static const char *some_value(void)
+{
+    return values[sim_below(sizeof values / sizeof values[0])];
+}
+
+static const char *some_var(void)
+{
+    return pg_var_names[sim_below(PG_NVARS)];
+}
+
+static bool may_begin(void)
+{
+    return world.opts.mode != WORLD_STATEMENT;
+}
+
+/* A row that has not been inserted yet. */
+static int new_tag(struct script *s)
+{
+    if (world.tags.n == WORLD_MAX_TAGS || s->ntags == (int)(sizeof s->tags / sizeof s->tags[0]))
+        return -1;
+    s->tags[s->ntags++] = world.tags.n;
+    return world.tags.n++;
+}
+
+/* ---- messages ---- */
+
+static void put_query(struct buf *out, const char *sql)
+{
+    wire_put_query(out, slice_of_str(sql));
+}
+
+static void put_parse(struct buf *out, const char *name, const char *sql)
+{
+    wire_put_parse(out, slice_of_str(name), slice_of_str(sql));
+}
+
+static void put_bind(struct buf *out, const char *portal, const char *name, const char *arg)
+{
+    uint32_t start = wire_begin(out, FE_BIND);
+
+    buf_put_cstr(out, portal);
+    buf_put_cstr(out, name);
+    buf_put_u16(out, 0);
+    buf_put_u16(out, arg == NULL ? 0 : 1);
+    if (arg != NULL) {
+        buf_put_u32(out, (uint32_t)strlen(arg));
+        buf_put(out, arg, strlen(arg));
+    }
+    buf_put_u16(out, 0);
+    wire_end(out, start);
+}
+
+static void put_describe(struct buf *out, char what, const char *name)
+{
+    uint32_t start = wire_begin(out, FE_DESCRIBE);
+
+    buf_put_byte(out, what);
+    buf_put_cstr(out, name);
+    wire_end(out, start);
+}
+
+static void put_execute(struct buf *out, const char *portal)
+{
+    uint32_t start = wire_begin(out, FE_EXECUTE);
+
+    buf_put_cstr(out, portal);
+    buf_put_u32(out, 0);
+    wire_end(out, start);
+}
+
+static void put_sync(struct buf *out)
+{
+    wire_put_empty(out, FE_SYNC);
+}
+
+/* ---- texts ---- */
+
+/* A statement that changes nothing but settings and rows; good in strings of several. What a RESET
+ * does to a start-up parameter is put right behind the request: within it the difference shows. */
+static void some_text(struct script *s, char *sql, size_t size, bool is_alone)
+{
+    int tag;
+
+    switch (sim_below(9)) {
+    case 0:
+        snprintf(sql, size, "set %s to %s", some_var(), some_value());
+        break;
+    case 1:
+        snprintf(sql, size, "show %s", some_var());
+        break;
+    case 2:
+        snprintf(sql, size, is_alone || !s->has_params ? "reset %s" : "show %s", some_var());
+        break;
+    case 3:
+        tag = new_tag(s);
+        if (tag != -1) {
+            snprintf(sql, size, "insert into t values (%d)", tag);
+            break;
+        }
+        snprintf(sql, size, "select 'c%d-%d', 'full'", s->client, s->n);
+        break;
+    case 4:
+        snprintf(sql, size, "select set_config('%s', 'c%d', false), 'c%d-%d'", some_var(),
+            (int)sim_below(3), s->client, s->n);
+        break;
+    case 5:
+        snprintf(sql, size, "select fail('c%d-%d')", s->client, s->n);
+        break;
+    case 6:
+        snprintf(sql, size, "select current_setting('%s'), 'c%d-%d'", some_var(), s->client, s->n);
+        break;
+    default:
+        snprintf(sql, size, "select 'c%d-%d'", s->client, s->n);
+        break;
+    }
+}
+
+static void write_text(struct script *s, struct buf *out)
+{
+    char sql[PG_SQL_BYTES];
+
+    some_text(s, sql, sizeof sql, true);
+    put_query(out, sql);
+}
+
+static void write_string(struct script *s, struct buf *out)
+{
+    char sql[4 * PG_SQL_BYTES] = "";
+    int n = 2 + (int)sim_below(2);
+    size_t len = 0;
+
+    while (n-- > 0) {
+        some_text(s, sql + len, PG_SQL_BYTES, false);
+        len += strlen(sql + len);
+        sql[len++] = ';';
+        sql[len] = '\0';
+    }
+    put_query(out, sql);
+}
+
+static void write_transaction(struct script *s, struct buf *out)
+{
+    static const char *const inside[] = {"commit", "rollback", "savepoint a", "savepoint b",
+        "rollback to a", "release b", "set local work_mem to 9", "set local my.own to loc",
+        "set application_name to in_tx", "commit", "end", "abort"};
+    const char *sql = inside[sim_below(sizeof inside / sizeof inside[0])];
+
+    if (s->tx == 'I') {
+        put_query(out, sim_one_in(4) ? "start transaction" : "begin");
+        s->tx = 'T';
+        return;
+    }
+    put_query(out, sql);
+    if (strcmp(sql, "commit") == 0 || strcmp(sql, "rollback") == 0 || sql[0] == 'e' ||
+        strcmp(sql, "abort") == 0)
+        s->tx = 'I';
+}
+
+static void write_odd(struct script *s, struct buf *out)
+{
+    char sql[PG_SQL_BYTES];
+
+    switch (sim_below(6)) {
+    case 0:
+        put_query(out, sim_one_in(2) ? "" : " ; ");
+        break;
+    case 1:
+        put_query(out, "selekt 1");
+        break;
+    case 2:
+        if (s->tx == 'I')
+            put_query(out, sim_one_in(2) ? "discard all" : "reset all");
+        else
+            put_query(out, "reset all");
+        s->holds_lock = s->holds_lock && s->tx != 'I';
+        break;
+    case 3:
+        snprintf(sql, sizeof sql, "set %s to bad%d", some_var(), s->n);
+        put_query(out, sql);
+        break;
+    case 4:
+        snprintf(sql, sizeof sql, "select nobody('c%d-%d')", s->client, s->n);
+        put_query(out, sql);
+        break;
+    default:
+        if (world.opts.may_pin) {
+            put_query(out,
+                s->holds_lock ? "select pg_advisory_unlock_all()" : "select pg_advisory_lock(7)");
+            s->holds_lock = !s->holds_lock;
+        }
+        put_query(out, "select held_locks(), 'l'");
+        break;
+    }
+}
+
+static void write_slow(struct script *s, struct buf *out)
+{
+    char sql[PG_SQL_BYTES];
+    int tag = sim_one_in(3) ? new_tag(s) : -1;
+
+    if (tag != -1)
+        snprintf(sql, sizeof sql, "select 'slow', pg_sleep(1); insert into t values (%d)", tag);
+    else
+        snprintf(sql, sizeof sql, "select 'c%d-%d', pg_sleep(1)", s->client, s->n);
+    put_query(out, sql);
+    s->asked_sleep = true;
+}
+
+/* PREPARE and the like. */
+static void write_sql_names(struct script *s, struct buf *out)
+{
+    char sql[PG_SQL_BYTES];
+    const char *name = sim_one_in(4) ? some_name() : sim_one_in(2) ? "q1" : "q2";
+
+    switch (sim_below(5)) {
+    case 0:
+    case 1:
+        snprintf(sql, sizeof sql, "prepare %s as select 'c%d-%d', $1", name, s->client, s->n);
+        break;
+    case 2:
+        snprintf(sql, sizeof sql, "deallocate %s", sim_one_in(4) ? "all" : name);
+        break;
+    default:
+        snprintf(sql, sizeof sql, "execute %s('c%d')", name, s->client);
+        break;
+    }
+    put_query(out, sql);
+}
+
+/* ---- the extended protocol ---- */
+
+static void put_unnamed(struct script *s, struct buf *out)
+{
+    char sql[PG_SQL_BYTES];
+    char arg[PG_VALUE_BYTES];
+    int tag = sim_one_in(3) ? new_tag(s) : -1;
+
+    if (tag != -1) {
+        put_parse(out, "", "insert into t values ($1)");
+        snprintf(arg, sizeof arg, "%d", tag);
+    } else {
+        snprintf(sql, sizeof sql, "select 'c%d-%d', $1", s->client, s->n);
+        put_parse(out, "", sql);
+        snprintf(arg, sizeof arg, "a%d", s->n);
+    }
+    if (sim_one_in(3))
+        put_describe(out, 'S', "");
+    put_bind(out, "", "", arg);
+    if (sim_one_in(2))
+        put_describe(out, 'P', "");
+    put_execute(out, "");
+}
+
+static void put_text(struct script *s, struct buf *out)
+{
+    char sql[PG_SQL_BYTES];
+
+    some_text(s, sql, sizeof sql, false);
+    put_parse(out, "", sql);
+    put_bind(out, "", "", NULL);
+    if (sim_one_in(2))
+        put_describe(out, 'P', "");
+    put_execute(out, "");
+}
+
+static void put_named(struct script *s, struct buf *out)
+{
+    const char *name = some_name();
+    char sql[PG_SQL_BYTES];
+    char arg[PG_VALUE_BYTES];
+
+    snprintf(arg, sizeof arg, "c%d-a%d", s->client, s->n);
+    switch (sim_below(6)) {
+    case 0:
+    case 1:
+        if (sim_one_in(2))
+            snprintf(sql, sizeof sql, "select 'c%d-%d', $1", s->client, s->n);
+        else
+            snprintf(sql, sizeof sql, "select 'same for all %d', $1", (int)sim_below(20));
+        if (sim_one_in(2)) {
+            uint32_t start = wire_begin(out, FE_CLOSE);
+
+            buf_put_byte(out, 'S');
+            buf_put_cstr(out, name);
+            wire_end(out, start);
+        }
+        put_parse(out, name, sql);
+        if (sim_one_in(2))
+            return;
+        break;
+    case 2:
+        put_describe(out, 'S', name);
+        return;
+    default:
+        break;
+    }
+    put_bind(out, sim_one_in(6) ? "p1" : "", name, arg);
+    put_execute(out, sim_one_in(12) ? "p1" : "");
+}
+
+static void put_tx_words(struct script *s, struct buf *out)
+{
+    if (!may_begin())
+        return;
+    put_parse(out, "", s->tx == 'I' ? "begin" : sim_one_in(3) ? "rollback" : "commit");
+    put_bind(out, "", "", NULL);
+    put_execute(out, "");
+    s->tx = s->tx == 'I' ? 'T' : 'I';
+}
+
+static void write_extended(struct script *s, struct buf *out)
+{
+    int n = sim_one_in(3) ? 1 + (int)sim_below(4) : 1;
+    bool only_words = sim_one_in(8);
+
+    if (only_words)
+        put_tx_words(s, out);
+    while (!only_words && n-- > 0) {
+        if (sim_one_in(3))
+            put_unnamed(s, out);
+        else if (sim_one_in(3))
+            put_text(s, out);
+        else
+            put_named(s, out);
+        if (sim_one_in(4))
+            wire_put_empty(out, FE_FLUSH);
+    }
+    put_sync(out);
+}
+
+void script_write(struct script *s, struct buf *out)
+{
+    s->n++;
+    s->asked_sleep = false;
+    switch (sim_below(16)) {
+    case 0:
+    case 1:
+    case 2:
+    case 3:
+        write_text(s, out);
+        break;
+    case 4:
+        write_string(s, out);
+        break;
+    case 5:
+    case 6:
+    case 7:
+        if (may_begin())
+            write_transaction(s, out);
+        else
+            write_text(s, out);
+        break;
+    case 8:
+        write_odd(s, out);
+        break;
+    case 9:
+        write_slow(s, out);
+        break;
+    case 10:
+        write_sql_names(s, out);
+        break;
+    default:
+        write_extended(s, out);
+        break;
+    }
+}
+
+bool script_write_end(struct script *s, struct buf *out)
+{
+    if (s->tx != 'I') {
+        put_query(out, "rollback");
+        s->tx = 'I';
+        return true;
+    }
+    if (s->holds_lock) {
+        put_query(out, "select pg_advisory_unlock_all()");
+        s->holds_lock = false;
+        return true;
+    }
+    return false;
+}

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * sim_worker.c: worker processes, several in one: each has its loop, its mailbox and its sessions,
+ * as process/worker/worker.c has; shared memory is what they share. And the accounts: what must be
+ * true when nothing goes on. */
+#include "config.h"
+
+#include "sim_world.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "backend/limits.h"
+#include "backend/link.h"
+#include "backend/pool.h"
+#include "backend/quota.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "config/conf.h"
+#include "ipc/mailbox.h"
+#include "session/session.h"
+
+#define SLOT_MONITOR      1
+#define FIRST_WORKER_SLOT 2
+#define MAILS_PER_TURN    64
+
+struct worker {
+    struct loop loop;
+    struct io mail_io;
+    struct proc_env env;
+    struct sessions ss;
+};
+
+static struct {
+    struct worker *w[WORLD_MAX_WORKERS];
+    int n;
+    struct shm *shm;
+    struct conf_gen *gen;
+    struct mailboxes *first; /* of slot 0 */
+    struct proc_paths paths;
+} workers;
+
+/* ---- settings ---- */
+
+static struct conf_gen *make_conf(void)
+{
+    static const char *const modes[WORLD_NMODES] = {"transaction", "session", "statement"};
+    const struct world_opts *o = &world.opts;
+    struct conf_report report;
+    struct conf_gen *gen;
+    struct buf text = {0};
+
+    buf_printf(&text,
+        "backend_hostname0 = '127.0.0.1'\nbackend_port0 = %d\nnum_init_children = %d\n"
+        "pool_mode = %s\ndefault_pool_size = %d\nmax_backend_connections = %d\n"
+        "max_clients = 100\nvirtual_begin = %s\npool_test_rotate = %s\n"
+        "max_prepared_statements = %d\npools_file = ''\npool_passwd = ''\n"
+        "query_wait_timeout = 1000\nload_balance_mode = off\nlog_min_messages = debug1\n",
+        WORLD_PORT, o->nworkers, modes[o->mode], o->pool_size, o->node_limit,
+        o->virtual_begin ? "on" : "off", o->rotate ? "on" : "off", o->prepared);
+    conf_report_init(&report);
+    gen = conf_load_text("/nowhere/pgpool.conf", buf_slice(&text), &report);
+    buf_clear(&text);
+    if (gen == NULL) {
+        conf_report_format(&report, &text);
+        sim_fail("the settings are refused: %.*s", (int)text.len, text.data);
+    }
+    conf_report_fini(&report);
+    buf_free(&text);
+    return gen;
+}
+
+/* ---- processes ---- */
+
+static void on_mail(struct worker *w, struct mail *mail)
+{
+    struct backend *be = &w->ss.be;
+
+    sim_note("worker %d gets %s", w->env.ordinal, mail_name(mail->type));
+    world.nmails++;
+    switch (mail->type) {
+    case MAIL_CANCEL:
+        sessions_on_cancel(&w->ss, mail->body, mail->len, mail->fd);
+        return;
+    case MAIL_LINK_OFFER:
+        backend_on_offer(be, mail->body, mail->len, mail->fd);
+        return;
+    case MAIL_LINK_WANTED:
+        backend_on_wanted(be, mail->body, mail->len);
+        break;
+    case MAIL_QUOTA_FREED:
+    case MAIL_WORKER_GONE:
+        backend_post_retry(be);
+        break;
+    default:
+        sim_fail("worker %d got %s", w->env.ordinal, mail_name(mail->type));
+        break;
+    }
+    if (mail->fd != -1)
+        close(mail->fd);
+}
+
+static void on_mail_ready(struct io *io, int events)
+{
+    struct worker *w = LIST_ENTRY(io, struct worker, mail_io);
+    struct mail mail;
+    int i;
+
+    (void)events;
+    for (i = 0; i < MAILS_PER_TURN && mailbox_take(w->env.boxes, &mail) == 1; i++)
+        on_mail(w, &mail);
+}
+
+static void on_closed(struct io *io)
+{
+    (void)io;
+}
+
+static void worker_start(int ordinal)
+{
+    struct worker *w = mem_alloc_zero(sizeof *w);
+    struct proc_row *row;
+
+    w->env.role = ROLE_WORKER;
+    w->env.slot = FIRST_WORKER_SLOT + ordinal;
+    w->env.ordinal = ordinal;
+    w->env.nworkers = world.opts.nworkers;
+    w->env.first_worker_slot = FIRST_WORKER_SLOT;
+    w->env.shm = workers.shm;
+    w->env.boxes = sim_mail_new(0, w->env.slot, workers.first);
+    w->env.mail_fd = mailboxes_own_fd(w->env.boxes);
+    w->env.conf = workers.gen;
+    w->env.paths = &workers.paths;
+    row = proc_row(workers.shm, w->env.slot);
+    row->pid = 100 + w->env.slot;
+    row->role = ROLE_WORKER;
+    row->ordinal = ordinal;
+    loop_init(&w->loop);
+    io_open(&w->loop, &w->mail_io, w->env.mail_fd, on_mail_ready);
+    io_want(&w->mail_io, IO_READ);
+    sessions_init(&w->ss, &w->loop, &w->env);
+    workers.w[ordinal] = w;
+}
+
+void workers_start(void)
+{
+    struct shm_plan plan = {{0}};
+    struct err err;
+    int nslots = FIRST_WORKER_SLOT + world.opts.nworkers;
+    int i;
+
+    memset(&workers, 0, sizeof workers);
+    log_configure("", LVL_PANIC, LOG_DEFAULT);
+    if (sim.tracing)
+        log_configure("log ", LVL_LOG, LOG_DEFAULT);
+    workers.gen = make_conf();
+    if (workers.gen == NULL)
+        return;
+    err_clear(&err);
+    plan.bytes[SHM_PROCS] = proc_table_bytes(nslots);
+    session_plan_shm(conf_of(workers.gen), world.opts.nworkers, &plan);
+    workers.shm = shm_new(&plan, &err);
+    session_init_shm(conf_of(workers.gen), world.opts.nworkers, workers.shm);
+    workers.first = sim_mail_new(nslots, 0, NULL);
+    sim_mail_set_full(workers.first, world.opts.mail_full_one_in);
+    for (i = 0; i < world.opts.nworkers; i++)
+        worker_start(i);
+    workers.n = world.opts.nworkers;
+}
+
+void workers_add_client(int fd)
+{
+    struct session_peer peer = {.fd = fd, .is_unix = false, .addr_kind = ROW_ADDR_LOCAL};
+    struct worker *w = workers.w[sim_below((uint32_t)workers.n)];
+
+    sessions_add(&w->ss, &peer);
+}
+
+bool workers_are_ready(void)
+{
+    int i;
+
+    for (i = 0; i < workers.n; i++)
+        if (sim_uv_is_ready(&workers.w[i]->loop.uv))
+            return true;
+    return false;
+}
+
+void workers_step(void)
+{
+    struct worker *w = NULL;
+    uint32_t seen = 0;
+    int i;
+
+    for (i = 0; i < workers.n; i++)
+        if (sim_uv_is_ready(&workers.w[i]->loop.uv) && sim_one_in(++seen))
+            w = workers.w[i];
+    if (w != NULL)
+        sim_uv_turn(&w->loop.uv);
+}
+
+int64_t workers_next_us(void)
+{
+    int64_t next_us = INT64_MAX;
+    int64_t due_us;
+    int i;
+
+    for (i = 0; i < workers.n; i++) {
+        due_us = sim_uv_next_due_us(&workers.w[i]->loop.uv);
+        if (due_us < next_us)
+            next_us = due_us;
+    }
+    return next_us;
+}
+
+/* ---- accounts ---- */
+
+static int count_list(const struct list *head)
+{
+    const struct list *n;
+    int count = 0;
+
+    LIST_FOREACH(n, head)
+    count++;
+    return count;
+}
+
+static int count_client_rows(void)
+{
+    struct rows_header *rows = shm_get(workers.shm, SHM_CLIENTS);
+    struct client_row row;
+    int count = 0;
+    uint32_t i;
+
+    for (i = 0; i < rows->capacity; i++) {
+        client_row_copy(client_row_at(rows, (int)i), &row);
+        count += row.state != CLIENT_STATE_FREE;
+    }
+    return count;
+}
+
+static int count_link_rows(void)
+{
+    struct rows_header *rows = shm_get(workers.shm, SHM_LINKS);
+    struct link_row row;
+    int count = 0;
+    uint32_t i;
+
+    for (i = 0; i < rows->capacity; i++) {
+        link_row_copy(link_row_at(rows, (int)i), &row);
+        count += row.state != LINK_STATE_FREE;
+    }
+    return count;
+}
+
+static void expect_count(const char *what, int64_t is, int64_t should)
+{
+    if (is != should)
+        sim_fail("%s: %lld, should be %lld", what, (long long)is, (long long)should);
+}
+
+static void check_table(int nlinks)
+{
+    struct limits_row row;
+    int i;
+
+    for (i = 0; i < limits_high_water(workers.shm); i++) {
+        if (!limits_copy(workers.shm, i, &row))
+            continue;
+        expect_count("clients that wait, in the table of limits", row.waiting, 0);
+        if (row.kind == LIMITS_DB_CLIENTS || row.kind == LIMITS_USER_CLIENTS)
+            expect_count("clients in the table of limits", row.used, 0);
+        else
+            expect_count("links in the table of limits", row.used, nlinks);
+    }
+}
+
+static void check_worker(const struct worker *w)
+{
+    const struct link *link;
+    struct list *n;
+
+    expect_count("clients of a worker", w->ss.nclients, 0);
+    expect_count("clients in the list of a worker", count_list(&w->ss.clients), 0);
+    expect_count("requests that wait", w->ss.be.nrequests, 0);
+    expect_count("pools that somebody waits for", count_list(&w->ss.be.waiting_pools), 0);
+    expect_count("cancel requests", w->ss.be.ncancels, 0);
+    expect_count("replies that met another client", (int64_t)w->ss.be.epoch_mismatches, 0);
+    LIST_FOREACH(n, &w->ss.be.links)
+    {
+        link = LIST_ENTRY(n, struct link, all_node);
+        expect_count("phase of a link that nobody uses", link->phase, LINK_IDLE);
+        expect_count("what such a link owes", link->expect.len, 0);
+    }
+}
+
+void workers_check_idle(void)
+{
+    int nlinks = 0;
+    int i;
+
+    for (i = 0; i < workers.n; i++) {
+        check_worker(workers.w[i]);
+        nlinks += count_list(&workers.w[i]->ss.be.links);
+    }
+    expect_count("clients of all workers", session_count_all(workers.shm), 0);
+    expect_count("rows of clients", count_client_rows(), 0);
+    expect_count("rows of links", count_link_rows(), nlinks);
+    expect_count("links of the node", quota_used(workers.shm, 0), nlinks);
+    expect_count("links that are opening", quota_opening(workers.shm, 0), 0);
+    expect_count("workers that wait for the node", quota_waiting_workers(workers.shm, 0), 0);
+    expect_count("server processes", server_nprocesses(), nlinks);
+    expect_count("descriptors", sim_net_open_fds(), nlinks);
+    check_table(nlinks);
+}
+
+void workers_end(void)
+{
+    struct worker *w;
+    int i;
+
+    for (i = 0; i < workers.n; i++) {
+        w = workers.w[i];
+        sessions_stop(&w->ss, SESSION_STOP_FAST);
+        sessions_fini(&w->ss);
+        io_close(&w->mail_io, on_closed);
+        loop_fini(&w->loop);
+        sim_mail_free(w->env.boxes);
+        mem_free(w);
+    }
+    if (workers.gen == NULL)
+        return;
+    sim_mail_free(workers.first);
+    if (!sim.failed)
+        expect_count("links after the end", quota_used(workers.shm, 0), 0);
+    shm_free(&workers.shm);
+    conf_gen_free(&workers.gen);
+    workers.n = 0;
+}
