@@ -84,6 +84,8 @@ void prepset_add(struct prepset *s, const uint8_t id[PREP_ID_BYTES]);
 void prepset_remove(struct prepset *s, const uint8_t id[PREP_ID_BYTES]);
 /* With more than `limit`: removes the one unused for longest and gives its name. */
 bool prepset_evict(struct prepset *s, uint32_t limit, char name[PREP_NAME_BYTES + 1]);
+/* In place of the hash of a content: the name may be there or not, with any content. */
+#define PREPSET_DOUBTFUL 2
 /* Statements under clients' own names: 0 when there is none, else the hash of its content. */
 uint64_t prepset_named(const struct prepset *s, struct slice name);
 void prepset_set_named(struct prepset *s, struct slice name, uint64_t content);

@@ -269,13 +269,19 @@ static bool is_trouble(const struct errmsg *m)
            slice_eq_str(m->sqlstate, "53300");
 }
 
+/* A failed transaction that died with its link has no savepoints. */
+static bool is_lost_savepoint(const struct sim_client *c, const struct errmsg *m)
+{
+    return c->before.tx == 'E' && slice_eq_str(m->sqlstate, "3B001");
+}
+
 /* An error that the model does not know. False: it must not be. */
 static bool client_on_fault(struct sim_client *c, const struct errmsg *m)
 {
     if (slice_eq_str(m->sqlstate, "57014") && c->ncancels > 0) {
         c->ncancels--;
         world.ncancelled++;
-    } else if (is_trouble(m) && were_faults()) {
+    } else if (were_faults() && (is_trouble(m) || is_lost_savepoint(c, m))) {
         c->had_fault = true;
         world.nfaults_seen++;
     } else {
@@ -358,6 +364,21 @@ static bool is_same_error(const char *a, uint32_t alen, const char *b)
     return slice_eq(x.sqlstate, y.sqlstate) && slice_eq(x.message, y.message);
 }
 
+/* In a failed transaction a statement made by PREPARE may be missing on the link: both are
+ * refusals.
+ */
+static bool is_as_good(const char *msg, uint32_t len, const char *want)
+{
+    struct errmsg m;
+    struct errmsg due;
+
+    if (want[0] != BE_ERROR)
+        return false;
+    (void)errmsg_decode(slice_of(msg + PROTO_HEADER_BYTES, len - 4), &m);
+    (void)errmsg_decode(slice_of(want + PROTO_HEADER_BYTES, proto_get_u32(want + 1) - 4), &due);
+    return slice_eq_str(m.sqlstate, "26000") && slice_eq_str(due.sqlstate, "25P02");
+}
+
 /* The state after a query that failed for an outer reason and may or may not have begun or ended a
  * transaction before. */
 static bool is_either_state(struct sim_client *c, const char *msg, const char *want)
@@ -391,7 +412,7 @@ static void client_on_reply(struct sim_client *c, const char *msg, uint32_t len)
         return;
     }
     want = c->expected.data + c->expected.pos;
-    if (msg[0] == BE_ERROR && !is_same_error(msg, len, want)) {
+    if (msg[0] == BE_ERROR && !is_same_error(msg, len, want) && !is_as_good(msg, len, want)) {
         (void)errmsg_decode(slice_of(msg + PROTO_HEADER_BYTES, len - 4), &m);
         sim_note("client %d got error %.*s: %.*s", c->id, (int)m.sqlstate.n, m.sqlstate.p,
             (int)m.message.n, m.message.p);

@@ -210,7 +210,7 @@ static void side_put(struct sim_sock *from, const char *p, size_t n)
 
     if (to->closed)
         from->wire_reset = true; /* nobody is there */
-    else
+    else if (!from->wire_reset && !from->reset)
         buf_put(&to->wire, p, n);
 }
 

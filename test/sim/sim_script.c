@@ -12,7 +12,8 @@
 #include "wire/writer.h"
 
 static const char *const names[] = {"s1", "s2", "s3", "s4"};
-static const char *const values[] = {"red", "green", "blue", "'it''s'", "7"};
+/* The server's own values of two settings are among them. */
+static const char *const values[] = {"red", "green", "blue", "'it''s'", "7", "'UTC'", "'postgres'"};
 
 static const char *some_name(void)
 {

@@ -329,7 +329,10 @@ static void on_parameter(void *owner, struct link *link, struct slice name, stru
 {
     struct client *c = owner;
 
-    if (link->hide_parameters && !expect_head_is_ours(&link->expect))
+    /* What brings the link up to date is not heard of; what the client does, and what puts that
+     * right, would be. */
+    if (link->hide_parameters &&
+        (c->share->phase == SHARE_REPAIRING || !expect_head_is_ours(&link->expect)))
         share_remember_told(c->share, name, paramset_get(&link->reported, name));
     /* Another user, and nothing that was read says why: code did it. Not for the next client. */
     if ((slice_eq_str(name, "session_authorization") || slice_eq_str(name, "is_superuser")) &&

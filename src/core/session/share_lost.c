@@ -216,6 +216,17 @@ static bool is_in_transaction(const struct share *s, const struct link *link)
            (s->turn->tx.client != NULL && (!s->tx_is_string || s->has_tx_words));
 }
 
+/* COMMIT or ROLLBACK was answered, and what was sent behind it is not: the transaction is over, and
+ * what it has SET holds. The words of a transaction are sent to a quiet link, so that link was in
+ * one then. */
+static void end_answered(struct share *s, const struct link *link)
+{
+    if (link->tx_status != 'I' || !s->recovered || s->begun_here)
+        return;
+    share_vars_clear(&s->turn->mark);
+    share_end_lost(s);
+}
+
 /* A read of which the client has seen nothing is made again, elsewhere. */
 static bool may_send_again(const struct share *s, const struct link *link)
 {
@@ -279,14 +290,19 @@ void share_on_lost(void *owner, struct link *link, const struct err *err, bool t
     enum share_phase phase = (enum share_phase)s->phase;
     bool in_message = c->body_left > 0 || (link->body_left > 0 && !link->swallow_body);
     struct buf retry = s->turn->retry;
+    struct buf early = s->turn->early;
     struct err reason;
 
     (void)told;
     lost_reason(c, err, &reason);
     sessions_suspect_node(c->ss, link->pool->cluster_node);
     memset(&s->turn->retry, 0, sizeof s->turn->retry);
+    memset(&s->turn->early, 0, sizeof s->turn->early);
+    if (phase == SHARE_ATTACHED)
+        end_answered(s, link);
     share_forget_loan(c);
     s->turn->retry = retry;
+    s->turn->early = early;
     if (phase != SHARE_ATTACHED || s->pins != 0 || in_message || !may_send_again(s, link))
         share_names_settle_told(c, link);
     s->saw_error = true;

@@ -101,7 +101,7 @@ void share_forget_foreign(struct client *c, struct feed_run *run, struct slice n
 
     if (prepset_named(&c->link->preps, name) != 0) {
         share_put_close(c, run, name);
-        prepset_drop_named(&c->link->preps, name);
+        prepset_set_named(&c->link->preps, name, PREPSET_DOUBTFUL);
     }
     if (!is_our_name(name))
         return;
@@ -127,18 +127,19 @@ static void judge_new(struct client *c, struct prep *p)
                          facts->stmts[i].kind == SQL_CLOSE;
 }
 
-/* A name that is taken: the server says so itself, once it has one of that name. */
+/* A name that is taken: the server says so itself, once it has one of that name. What the link has
+ * under it is not relied on: it may have been skipped behind an error. */
 static enum feed_step parse_duplicate(struct client *c, struct feed_run *run, struct share_name *n)
 {
     struct slice name = slice_of(n->name, n->len);
 
-    if (n->prep != NULL && prepset_named(&c->link->preps, name) != n->content) {
+    if (n->prep != NULL) {
         if (prepset_named(&c->link->preps, name) != 0)
             share_put_close(c, run, name);
         else
             (void)share_make_place(c, run);
         share_put_parse(c, run, n->prep, name, OP_PARSE | OP_QUIET);
-        prepset_set_named(&c->link->preps, name, n->content);
+        prepset_set_named(&c->link->preps, name, PREPSET_DOUBTFUL);
     }
     link_expect(c->link, OP_PARSE);
     return FEED_PASS;
@@ -421,7 +422,8 @@ enum feed_step share_close(struct client *c, struct feed_run *run, struct slice 
             share_names_take(s, n);
             share_name_free(s, n);
         }
-        prepset_drop_named(&c->link->preps, name);
+        if (prepset_named(&c->link->preps, name) != 0)
+            prepset_set_named(&c->link->preps, name, PREPSET_DOUBTFUL);
         link_expect(c->link, OP_CLOSE);
         return FEED_PASS;
     }

@@ -49,12 +49,10 @@ void share_sql_load_names(struct client *c, struct feed_run *run, struct slice s
     if (n == NULL || n->prep == NULL)
         return;
     name = slice_of(n->name, n->len);
-    if (prepset_named(&c->link->preps, name) == n->content)
-        return;
     (void)share_make_place(c, run);
     share_put_close(c, run, name);
     share_put_parse(c, run, n->prep, name, OP_PARSE | OP_QUIET);
-    prepset_set_named(&c->link->preps, name, n->content);
+    prepset_set_named(&c->link->preps, name, PREPSET_DOUBTFUL);
 }
 
 /* PREPARE is sent: from here on there is a statement of that name, unless it fails. */
