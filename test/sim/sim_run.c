@@ -13,6 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/log.h"
+
 #include "sim_world.h"
 
 #define DEFAULT_RUNS 300
@@ -156,8 +158,10 @@ static void check_rows(void)
 
 static bool run_seed(uint64_t seed, const struct options *given)
 {
-    int64_t blocks = sim.live_blocks;
+    int64_t blocks;
 
+    log_at(LVL_DEBUG5, "the log keeps a buffer");
+    blocks = sim.live_blocks;
     sim_core_start(seed);
     memset(&world, 0, sizeof world);
     choose_opts(given);
@@ -264,6 +268,7 @@ int main(int argc, char **argv)
 
     if (!read_options(argc, argv, &o))
         return usage();
+    log_configure("log ", o.trace ? LVL_DEBUG5 : LVL_PANIC, LOG_DEFAULT);
     setvbuf(stdout, NULL, _IOFBF, 1 << 16);
     sim.tracing = o.trace;
     sim.replay = o.replay;
