@@ -42,7 +42,7 @@ static void check_body(struct slice body)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     /* A copy of exactly that size: the sanitizer sees a read one byte too far. */
-    char *copy = malloc(size == 0 ? 1 : size);
+    char *copy = calloc(1, size == 0 ? 1 : size);
     struct slice in = slice_of(copy, size);
     struct pcp_packet p;
     size_t used = 0;

@@ -266,6 +266,11 @@ def test_check_config(make):
     done = h.run("-n")
     assert done.returncode == 3
     assert f"pgpool.conf:{lines - 1}:" in done.stderr and f"pgpool.conf:{lines}:" in done.stderr
+    h.settings.update(ssl=True, ssl_cert="nowhere.crt", ssl_key="nowhere.key")
+    h.write_conf()
+    done = h.run("--check-config")  # what a start finds out about files, too
+    assert done.returncode == 1 and ("nowhere.crt" in done.stderr or "not supported" in done.stderr), done.stderr
+    assert h.run("-n").returncode == 3
     h.conf_path.unlink()
     assert h.run("-n").returncode == 3
     assert h.run("--check-config").returncode == 1

@@ -4,6 +4,7 @@
  * scripts and service files written for it go on working. */
 #include "config.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -48,6 +49,19 @@ static int describe(const char *what)
     return rc == -1 ? PGPOOL_EXIT_USAGE : PGPOOL_EXIT_OK;
 }
 
+/* What a start would find out about certificates and keys. */
+static int check_tls(const struct conf_gen *gen)
+{
+    struct err err = {0};
+
+    if (sup_check_files(gen, &err) == 0)
+        return 0;
+    fprintf(stderr, "error: %s\n", err.msg);
+    if (err.hint[0] != '\0')
+        fprintf(stderr, "  hint: %s\n", err.hint);
+    return -1;
+}
+
 /* Prints every finding; the status says whether a start would be refused. */
 static int check_config(const struct pgpool_opts *opts)
 {
@@ -64,6 +78,8 @@ static int check_config(const struct pgpool_opts *opts)
     (void)fd_write_all(STDERR_FILENO, out.data, out.len);
     status = gen == NULL ? PGPOOL_EXIT_FAILED : PGPOOL_EXIT_OK;
     if (gen != NULL && pgpool_auth_check_files(opts, gen) == -1)
+        status = PGPOOL_EXIT_FAILED;
+    if (gen != NULL && check_tls(gen) == -1)
         status = PGPOOL_EXIT_FAILED;
     conf_gen_free(&gen);
     conf_report_fini(&report);

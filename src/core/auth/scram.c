@@ -87,7 +87,7 @@ int scram_keys_derive(struct slice password, struct slice salt, uint32_t iterati
     struct scram_keys *out, struct err *err)
 {
     struct secret prepared = {0};
-    uint8_t salted[SCRAM_KEY_BYTES];
+    uint8_t salted[SCRAM_KEY_BYTES] = {0};
     struct slice salted_slice = scram_bytes(salted, sizeof salted);
     struct scram_verifier *v = &out->verifier;
     int rc = -1;

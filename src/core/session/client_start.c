@@ -58,7 +58,7 @@ static bool start_on_encryption(struct client *c, bool is_tls, bool has_more)
 
 static void start_on_cancel(struct client *c, const struct startup *st)
 {
-    uint8_t key[PROTO_KEY_MAX_BYTES];
+    uint8_t key[PROTO_KEY_MAX_BYTES] = {0};
     struct slice copy = slice_of((const char *)key, st->cancel_key.n);
     bool is_tls = stream_is_tls(&c->stream);
     /* Closing it tells the canceller that the cancel was delivered. */

@@ -62,9 +62,6 @@ struct sup {
     int alive_every_ms;
 };
 
-/* sup_check.c: 0 when certificates and keys are usable; -1 and *err says which is not. */
-int sup_check_files(const struct conf_gen *gen, struct err *err);
-
 /* sup_listen.c: opens all listening sockets; 0 or -1 with *err. */
 int sup_listen_open(struct sup *s, struct err *err);
 /* Closes the clients' sockets, or those of control. */

@@ -9,6 +9,7 @@
 #include "ipc/proc.h"
 
 struct conf_gen;
+struct err;
 
 struct sup_opts {
     struct proc_paths paths;
@@ -20,6 +21,9 @@ struct sup_opts {
 
 #define SUP_EXIT_OK    0
 #define SUP_EXIT_FATAL 3 /* pgpool-II's status for FATAL at the start */
+
+/* sup_check.c: 0 when certificates and keys are usable; -1 and *err says which is not. */
+int sup_check_files(const struct conf_gen *gen, struct err *err);
 
 /* Runs pgpool with generation `gen`, which it takes over, until told to stop. Returns the exit
  * status; in a child process it does not return. */
