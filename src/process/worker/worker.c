@@ -117,6 +117,8 @@ int worker_main(struct proc_env *env)
     accept_init(w);
     accept_start(w);
     status = role_loop_run(&w->role);
+    if (w->role.stop_mode == 'i')
+        _exit(status); /* ban: at once, and the clients with it: nobody is left to return to */
     accept_fini(w);
     sessions_fini(&w->sessions);
     role_loop_fini(&w->role);
