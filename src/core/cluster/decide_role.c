@@ -83,14 +83,24 @@ static bool is_named(const struct decide *d, int node)
            (!decide_has_facts(d, node) || d->node[node].facts.is_primary);
 }
 
-static int elect(const struct decide *d)
+/* The server that is flagged as the primary, whatever it says; VIEW_NO_NODE: none is. */
+static int flagged(const struct decide *d)
 {
-    int best = VIEW_NO_NODE;
     int i;
 
     for (i = 0; i < d->rules.nnodes; i++)
         if (d->rules.node[i].exists && d->rules.node[i].always_primary)
             return i;
+    return VIEW_NO_NODE;
+}
+
+static int elect(const struct decide *d)
+{
+    int best = flagged(d);
+    int i;
+
+    if (best != VIEW_NO_NODE)
+        return best;
     if (is_named(d, d->named))
         return d->named;
     for (i = 0; i < d->rules.nnodes; i++)
@@ -298,7 +308,7 @@ void decide_settle(struct decide *d, int64_t now_us)
     for (i = 0; i < d->rules.nnodes; i++)
         judge(d, i, now_us);
     if (!streaming)
-        set_primary(d, lowest_used(d), now_us);
+        set_primary(d, flagged(d) != VIEW_NO_NODE ? flagged(d) : lowest_used(d), now_us);
     set_roles(d, now_us);
     for (i = 0; i < d->rules.nnodes; i++)
         if (d->rules.node[i].exists) {

@@ -57,19 +57,32 @@ static bool is_transaction_default(struct slice name)
     return name.n > sizeof prefix - 1 && memcmp(name.p, prefix, sizeof prefix - 1) == 0;
 }
 
+/* SET transaction_read_only and its like: SET TRANSACTION in other words, gone with it. */
+static bool is_of_transaction(struct slice name)
+{
+    return slice_eq_str(name, "transaction_read_only") ||
+           slice_eq_str(name, "transaction_isolation") ||
+           slice_eq_str(name, "transaction_deferrable");
+}
+
 static void note_set(struct client *c, const struct sql_stmt *s, struct slice text)
 {
     struct balance *b = c->balance;
+    bool of_tx = s->set.scope == SQL_SET_TRANSACTION || is_of_transaction(s->set.name);
 
     b->own->tx.stays = true; /* forgotten at once outside of a transaction */
-    if (s->set.scope == SQL_SET_TRANSACTION && s->tx.read_only == SQL_NO)
+    if (of_tx && b->reason == ROUTE_R_SET_READ_WRITE)
         b->own->tx.moves = b->own->home != NULL && c->target == c->link;
+    if (of_tx && b->reason == ROUTE_R_SET_SERIALIZABLE)
+        b->rs.tx_serializable = true;
     if (s->set.scope == SQL_SET_TRANSACTION && s->tx.isolation != SQL_ISO_UNSET) {
         b->own->tx.isolation = (uint8_t)s->tx.isolation;
         b->rs.tx_serializable = s->tx.isolation == SQL_ISO_SERIALIZABLE;
     }
     switch (s->set.scope) {
     case SQL_SET_SESSION:
+        if (of_tx)
+            break;
         note_setting(c, text);
         if (is_transaction_default(s->set.name))
             b->rs.state_unknown = true; /* a standby may refuse what the primary takes */

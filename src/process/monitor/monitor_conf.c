@@ -38,11 +38,13 @@ static enum decide_lag_log lag_log_of(const struct conf *conf)
     return DECIDE_LAG_NONE;
 }
 
-static void rule_of(const struct conf_node *node, struct decide_rule *out)
+static void rule_of(
+    const struct conf_node *node, enum conf_clustering_mode mode, struct decide_rule *out)
 {
     out->exists = true;
     out->may_fail = (node->backend_flag & CONF_BACKEND_DISALLOW_FAILOVER) == 0;
-    out->always_primary = (node->backend_flag & CONF_BACKEND_ALWAYS_PRIMARY) != 0;
+    out->always_primary = (node->backend_flag & CONF_BACKEND_ALWAYS_PRIMARY) != 0 &&
+                          (mode == CONF_CLUSTER_STREAMING || mode == CONF_CLUSTER_LOGICAL);
     out->health_check = node->health_check_period_ms > 0;
     out->max_retries = node->health_check_max_retries;
     out->timeout_ms = node->health_check_timeout_ms;
@@ -91,7 +93,7 @@ void monitor_conf_rules(const struct conf *conf, struct decide_rules *out)
     out->nnodes = conf->nnodes;
     for (i = 0; i < conf->nnodes; i++)
         if (conf_has_node(conf, i))
-            rule_of(&conf->nodes[i], &out->node[i]);
+            rule_of(&conf->nodes[i], conf->backend_clustering_mode, &out->node[i]);
 }
 
 void monitor_conf_drop_password(char **password)
