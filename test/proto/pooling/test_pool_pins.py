@@ -8,6 +8,7 @@ from pooling_house import BY, MODES, login, run, states, table
 from pgt import waits
 from pgt.diff import differential
 from pgt.wire import SYNC, Wire, bind, execute, parse, pg, query
+from pgt.wire import pg as pgx
 
 HISTORIES = {
     "temp_table": ["create temp table pin_t(a int)", "insert into pin_t values (1)", "select * from pin_t",
@@ -259,6 +260,28 @@ def test_pin_policy_error(strict):
     assert not states(c.simple("rollback"))
     for sql in ("begin", "declare d cursor for select 1", "fetch d", "commit", "set work_mem = '5MB'", "select pg_advisory_xact_lock(1)"):
         assert not states(c.simple(sql)), sql
+    c.bye()
+
+
+@pytest.mark.parametrize("sql", REFUSED)
+@pytest.mark.parametrize("inside", [False, True], ids=["alone", "in_transaction"])
+def test_pin_policy_error_in_a_sequence(pg, strict, sql, inside):
+    """Behind others, before the same Sync: what went before is undone, what follows is skipped, and the transaction
+    around it has failed."""
+    pg.rows("create table if not exists pin_sequence(a int); truncate pin_sequence")
+    c = login(strict)
+    if inside:
+        c.rows("begin")
+        assert c.value("select 1") == "1"
+    c.send(pgx("insert into pin_sequence values (1)"), pgx(sql), pgx("insert into pin_sequence values (2)"), SYNC,
+           pgx("select 'next'"), SYNC)
+    found = c.ready(2)
+    assert states(found) == (["0A000", "25P02"] if inside else ["0A000"])
+    assert found[-1].body == (b"E" if inside else b"I")
+    assert [m.row() for m in found if m.type == "D"] == ([] if inside else [[b"next"]])
+    c.simple("rollback")
+    assert pg.rows("select a from pin_sequence") == []
+    assert moves(c)
     c.bye()
 
 
