@@ -83,20 +83,27 @@ bool sim_net_has_traffic(void);
 void sim_net_step(void);
 /* Connections to this port are refused, or are never answered, or (0) all is well. */
 void sim_net_set_port(int port, int connect_errno, bool is_silent);
-/* Readiness of a descriptor: UV_READABLE and UV_WRITABLE. */
-int sim_net_ready(int fd);
+/* What epoll says of a descriptor: EPOLLIN, EPOLLOUT, EPOLLRDHUP, EPOLLERR. */
+uint32_t sim_net_epoll(int fd);
 /* Every descriptor that is still open on the workers' side. */
 int sim_net_open_fds(void);
 /* For sim_mail.c: a descriptor like dup makes it, and one that is ready when *flag is true. */
 int sim_net_dup(int fd);
 int sim_net_flag_fd(const bool *flag);
 
+/* ---- sim_epoll.c ---- */
+
+/* A descriptor of the set is ready. */
+bool sim_epoll_is_ready(int set);
+/* True when `fd` was a set: it is gone. */
+bool sim_epoll_close(int fd);
+/* `fd` is closed; `is_last`: what it stands for is open nowhere else. */
+void sim_epoll_forget(int fd, bool is_last);
+
 /* ---- sim_uv.c: loops ---- */
 
 /* Something could be done in a turn of this loop. */
 bool sim_uv_is_ready(uv_loop_t *loop);
-/* One turn. Not every descriptor that is ready is served. */
-void sim_uv_turn(uv_loop_t *loop);
 /* When the next timer of the loop is due; INT64_MAX: none is armed. */
 int64_t sim_uv_next_due_us(uv_loop_t *loop);
 

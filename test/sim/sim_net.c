@@ -10,6 +10,7 @@
 #include <netinet/in.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -180,25 +181,29 @@ static bool has_room(const struct sim_sock *to)
     return buf_unread(&to->in) + buf_unread(&to->wire) < to->limit;
 }
 
-int sim_net_ready(int fd)
+uint32_t sim_net_epoll(int fd)
 {
     struct fd_entry *e = entry_of(fd);
     struct sim_sock *s;
-    int events = 0;
+    uint32_t events = 0;
 
     ASSERT(e != NULL);
     if (e->flag != NULL)
-        return *e->flag ? UV_READABLE : 0;
+        return *e->flag ? EPOLLIN : 0;
     ASSERT(e->conn != NULL);
     s = &e->conn->side[0];
     if (e->conn->is_connecting)
         return 0;
     if (e->conn->connect_errno != 0)
-        return UV_READABLE | UV_WRITABLE;
+        return EPOLLIN | EPOLLOUT | EPOLLERR;
     if (buf_unread(&s->in) > 0 || s->end || s->reset)
-        events |= UV_READABLE;
+        events |= EPOLLIN;
+    if (s->end || s->reset)
+        events |= EPOLLRDHUP;
+    if (s->reset)
+        events |= EPOLLERR;
     if (has_room(&e->conn->side[1]) || s->reset)
-        events |= UV_WRITABLE;
+        events |= EPOLLOUT;
     return events;
 }
 
@@ -401,8 +406,9 @@ int __wrap_close(int fd)
     struct conn *c;
 
     if (e == NULL)
-        return __real_close(fd);
+        return sim_epoll_close(fd) ? 0 : __real_close(fd);
     c = e->conn;
+    sim_epoll_forget(fd, c == NULL || c->nfds == 1);
     ASSERT(c != NULL || e->flag != NULL);
     e->conn = NULL;
     e->flag = NULL;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: PostgreSQL
- * sim_uv.c: the part of libuv that the product uses, with a clock that stands still and turns that
- * the scheduler takes. The order within a turn is libuv's: timers, idle, prepare, descriptors,
- * check, closing. Which of the ready descriptors are served, and in which order, is chance. */
+ * sim_uv.c: the part of libuv that the product uses, timers above all, with a clock that stands
+ * still until the scheduler moves it. */
 #include "config.h"
 
 #include "sim.h"
@@ -14,9 +13,7 @@
 #include "base/list.h"
 #include "base/mem.h"
 
-#define MAX_LOOPS   8
-#define MAX_POLLS   512
-#define FINI_ROUNDS 1000
+#define MAX_LOOPS 8
 
 /* Stands behind a handle; found by u.reserved[0]. */
 struct handle {
@@ -26,14 +23,9 @@ struct handle {
     bool closing;
     int64_t due_us;
     int64_t repeat_us;
-    int fd;
-    int events;
     union {
         uv_timer_cb timer;
-        uv_idle_cb idle;
-        uv_check_cb check;
         uv_prepare_cb prepare;
-        uv_poll_cb poll;
         uv_async_cb async;
     } cb;
 };
@@ -71,7 +63,6 @@ static struct handle *handle_new(uv_loop_t *loop, uv_handle_t *uv, uv_handle_typ
     uv->close_cb = NULL;
     uv->u.reserved[0] = h;
     h->uv = uv;
-    h->fd = -1;
     list_push_back(&loop_of(loop)->handles, &h->node);
     return h;
 }
@@ -127,15 +118,24 @@ void uv_walk(uv_loop_t *uv, uv_walk_cb cb, void *arg)
     cb(LIST_ENTRY(n, struct handle, node)->uv, arg);
 }
 
-/* Of loop_fini alone: closes what is closing. */
-int uv_run(uv_loop_t *uv, uv_run_mode mode)
+void uv_update_time(uv_loop_t *uv)
 {
-    int i;
+    loop_update(loop_of(uv));
+}
 
-    (void)mode;
-    for (i = 0; i < FINI_ROUNDS && sim_uv_is_ready(uv); i++)
-        sim_uv_turn(uv);
-    return 0;
+int uv_backend_fd(const uv_loop_t *uv)
+{
+    (void)uv;
+    return -1;
+}
+
+int uv_backend_timeout(const uv_loop_t *uv)
+{
+    int64_t due_us = sim_uv_next_due_us((uv_loop_t *)(uintptr_t)uv);
+
+    if (sim_uv_is_ready((uv_loop_t *)(uintptr_t)uv))
+        return 0;
+    return due_us == INT64_MAX ? -1 : (int)((due_us - sim.now_us) / 1000) + 1;
 }
 
 /* ---- handles ---- */
@@ -188,21 +188,6 @@ int uv_timer_stop(uv_timer_t *uv)
     return 0;
 }
 
-int uv_check_init(uv_loop_t *loop, uv_check_t *uv)
-{
-    handle_new(loop, (uv_handle_t *)uv, UV_CHECK);
-    return 0;
-}
-
-int uv_check_start(uv_check_t *uv, uv_check_cb cb)
-{
-    struct handle *h = handle_of((uv_handle_t *)uv);
-
-    h->cb.check = cb;
-    h->active = true;
-    return 0;
-}
-
 int uv_prepare_init(uv_loop_t *loop, uv_prepare_t *uv)
 {
     handle_new(loop, (uv_handle_t *)uv, UV_PREPARE);
@@ -215,50 +200,6 @@ int uv_prepare_start(uv_prepare_t *uv, uv_prepare_cb cb)
 
     h->cb.prepare = cb;
     h->active = true;
-    return 0;
-}
-
-int uv_idle_init(uv_loop_t *loop, uv_idle_t *uv)
-{
-    handle_new(loop, (uv_handle_t *)uv, UV_IDLE);
-    return 0;
-}
-
-int uv_idle_start(uv_idle_t *uv, uv_idle_cb cb)
-{
-    struct handle *h = handle_of((uv_handle_t *)uv);
-
-    h->cb.idle = cb;
-    h->active = true;
-    return 0;
-}
-
-int uv_idle_stop(uv_idle_t *uv)
-{
-    handle_of((uv_handle_t *)uv)->active = false;
-    return 0;
-}
-
-int uv_poll_init(uv_loop_t *loop, uv_poll_t *uv, int fd)
-{
-    handle_new(loop, (uv_handle_t *)uv, UV_POLL)->fd = fd;
-    return 0;
-}
-
-int uv_poll_start(uv_poll_t *uv, int events, uv_poll_cb cb)
-{
-    struct handle *h = handle_of((uv_handle_t *)uv);
-
-    ASSERT(!h->closing);
-    h->events = events;
-    h->cb.poll = cb;
-    h->active = events != 0;
-    return 0;
-}
-
-int uv_poll_stop(uv_poll_t *uv)
-{
-    handle_of((uv_handle_t *)uv)->active = false;
     return 0;
 }
 
@@ -318,11 +259,6 @@ static bool timer_is_due(const struct sim_loop *lp, const struct handle *h)
     return h->uv->type == UV_TIMER && h->active && h->due_us <= (int64_t)lp->now_ms * 1000;
 }
 
-static int poll_ready(const struct handle *h)
-{
-    return h->uv->type == UV_POLL && h->active ? sim_net_ready(h->fd) & h->events : 0;
-}
-
 bool sim_uv_is_ready(uv_loop_t *uv)
 {
     struct sim_loop *lp = loop_of(uv);
@@ -332,7 +268,7 @@ bool sim_uv_is_ready(uv_loop_t *uv)
     LIST_FOREACH(n, &lp->handles)
     {
         h = LIST_ENTRY(n, struct handle, node);
-        if (h->closing || (h->uv->type == UV_IDLE && h->active) || poll_ready(h) != 0)
+        if (h->closing)
             return true;
         if (h->uv->type == UV_TIMER && h->active && h->due_us <= sim.now_us / 1000 * 1000)
             return true;
@@ -372,56 +308,6 @@ static void run_timers(struct sim_loop *lp)
     }
 }
 
-static void run_plain(struct sim_loop *lp, uv_handle_type type)
-{
-    struct handle *h;
-    struct list *n;
-    struct list *tmp;
-
-    LIST_FOREACH_SAFE(n, tmp, &lp->handles)
-    {
-        h = LIST_ENTRY(n, struct handle, node);
-        if (h->uv->type != type || !h->active)
-            continue;
-        if (type == UV_IDLE)
-            h->cb.idle((uv_idle_t *)h->uv);
-        else if (type == UV_PREPARE)
-            h->cb.prepare((uv_prepare_t *)h->uv);
-        else
-            h->cb.check((uv_check_t *)h->uv);
-    }
-}
-
-/* Like epoll: what was ready when it was asked, unless its watching ends meanwhile. A handle that
- * is closing stays in memory until the end of the turn. */
-static void run_polls(struct sim_loop *lp)
-{
-    struct handle *ready[MAX_POLLS];
-    int events[MAX_POLLS];
-    struct handle *h;
-    struct list *n;
-    uint32_t nready = 0;
-    uint32_t serve;
-    uint32_t i;
-    uint32_t at;
-
-    LIST_FOREACH(n, &lp->handles)
-    {
-        h = LIST_ENTRY(n, struct handle, node);
-        if (nready < MAX_POLLS && (events[nready] = poll_ready(h)) != 0)
-            ready[nready++] = h;
-    }
-    serve = nready > 1 && !sim_one_in(3) ? 1 + sim_below(nready) : nready;
-    for (i = 0; i < serve; i++) {
-        at = i + sim_below(nready - i);
-        h = ready[at];
-        ready[at] = ready[i];
-        if (h->active && (events[at] & h->events) != 0)
-            h->cb.poll((uv_poll_t *)h->uv, 0, events[at] & h->events);
-        events[at] = events[i];
-    }
-}
-
 static void run_closing(struct sim_loop *lp)
 {
     struct list batch;
@@ -448,15 +334,13 @@ static void run_closing(struct sim_loop *lp)
     }
 }
 
-void sim_uv_turn(uv_loop_t *uv)
+int uv_run(uv_loop_t *uv, uv_run_mode mode)
 {
     struct sim_loop *lp = loop_of(uv);
 
+    (void)mode;
     loop_update(lp);
     run_timers(lp);
-    run_plain(lp, UV_IDLE);
-    run_plain(lp, UV_PREPARE);
-    run_polls(lp);
-    run_plain(lp, UV_CHECK);
     run_closing(lp);
+    return 0;
 }

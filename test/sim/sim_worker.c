@@ -175,12 +175,18 @@ void workers_add_client(int fd)
     sessions_add(&w->ss, &peer);
 }
 
+static bool is_ready(struct worker *w)
+{
+    return !list_is_empty(&w->loop.tasks) || w->loop.closed != NULL ||
+           sim_uv_is_ready(&w->loop.uv) || sim_epoll_is_ready(w->loop.epoll_fd);
+}
+
 bool workers_are_ready(void)
 {
     int i;
 
     for (i = 0; i < workers.n; i++)
-        if (sim_uv_is_ready(&workers.w[i]->loop.uv))
+        if (is_ready(workers.w[i]))
             return true;
     return false;
 }
@@ -192,10 +198,10 @@ void workers_step(void)
     int i;
 
     for (i = 0; i < workers.n; i++)
-        if (sim_uv_is_ready(&workers.w[i]->loop.uv) && sim_one_in(++seen))
+        if (is_ready(workers.w[i]) && sim_one_in(++seen))
             w = workers.w[i];
     if (w != NULL)
-        sim_uv_turn(&w->loop.uv);
+        loop_poll(&w->loop);
 }
 
 int64_t workers_next_us(void)

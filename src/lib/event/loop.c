@@ -98,6 +98,7 @@ void loop_fini(struct loop *lp)
         uv_walk(&lp->uv, loop_close_handle, NULL);
         uv_run(&lp->uv, UV_RUN_ONCE);
     }
+    close(lp->epoll_fd);
 }
 
 /* Which of what the owner waits for has come. */
