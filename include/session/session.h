@@ -58,6 +58,9 @@ struct sessions {
     struct timer homeless_timer;
     struct list queued;      /* sharing clients in the queues of pools */
     uint64_t queued_version; /* of the view, as they know it */
+    struct list held;        /* clients whose next statement waits, see sessions_view.c */
+    struct list looking;     /* logins whose server was gone */
+    struct timer view_timer;
     struct list clients;
     uint32_t nclients;
     uint32_t next_id;
@@ -89,6 +92,9 @@ void session_reclaim_worker(struct shm *shm, int ordinal);
 /* Makes a worker's sessions, and ends them: links are closed, clients are gone by then. */
 void sessions_init(struct sessions *ss, struct loop *loop, struct proc_env *env);
 void sessions_fini(struct sessions *ss);
+/* The cluster has changed (MAIL_CLUSTER_CHANGED): who waits looks again, links to nowhere are cut.
+ */
+void sessions_on_cluster(struct sessions *ss);
 /* 0 when the certificates and keys that `gen` names are usable, for clients and for servers; -1 and
  * *err says what is not. Runs ssl_passphrase_command if there is one: not for a process that
  * serves. */

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pgt import postgres, procs, waits
+from pgt import crowd, postgres, procs, waits
 from pgt.wire import Wire, WireClosed
 from test_monitor import (PERIOD, Trio, column, logged_in, monitor_pid, roles, show,  # noqa: F401
                           trio, wait_settled)
@@ -49,6 +49,11 @@ def write(pool, table: str) -> None:
         except (OSError, WireClosed):
             return False
     waits.wait_for("a write succeeds", attempt, 15)
+
+
+def wait_everywhere(trio, table: str) -> None:
+    waits.wait_for(f"{table} is everywhere", lambda: all(n.value(
+        f"select count(*) from pg_class where relname = '{table}'") == "1" for n in trio.nodes))
 
 
 def script(name: str, text: str) -> Path:
@@ -442,6 +447,100 @@ def streams_from(trio, standby: int, primary: int, timeline: int) -> bool:
     rows = trio.nodes[standby].rows("select 1 from pg_stat_wal_receiver where status = 'streaming' and "
                                     f"sender_port = {trio.nodes[primary].port} and received_tli = {timeline}")
     return len(rows) == 1
+
+
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+def test_switchover_without_an_error(trio, orders, mode):
+    """Sessions that write lone statements all the time notice nothing but a pause, and keep their connections."""
+    pool = orders(load_balance_mode=True, pool_mode=mode)
+    new = trio.standbys[0]
+    trio.primary.rows(crowd.TABLE)
+    wait_everywhere(trio, "crowd")
+    load = crowd.Crowd(pool.address, writers=4, readers=2, pause_s=0.005)
+    load.start()
+    waits.wait_for("writes run", lambda: len(load.acknowledged()) > 100)
+    done = pool.pcp.run("promote_node", "-s", str(new))
+    before = len(load.acknowledged())
+    assert done.returncode == 0, done
+    waits.wait_for("writes go on", lambda: len(load.acknowledged()) > before + 200)
+    load.stop()
+    assert [f.text for f in load.errors(load.writers + load.readers)] == []
+    assert crowd.two_primaries(load.acknowledged()) == ""
+    assert load.acknowledged()[-1].port == str(trio.nodes[new].port)
+
+
+@pytest.mark.parametrize("balance", [True, False], ids=["balanced", "not balanced"])
+def test_nobody_writes_to_a_former_primary(trio, start_pool, balance):
+    """Somebody else promotes a standby, and the old primary lives on, unfenced: a session that was there writes to the
+    new one, or ends; a transaction that is open there fails."""
+    pool = pool_for(start_pool, trio, load_balance_mode=balance)
+    wait_settled(pool, trio.at)
+    new = trio.standbys[0]
+    write(pool, "notes")
+    wait_everywhere(trio, "notes")
+    with logged_in(pool) as idle, logged_in(pool) as busy:
+        idle.rows("insert into notes values (2)")
+        busy.rows("begin")
+        busy.rows("insert into notes values (3)")
+        trio.nodes[new].rows("select pg_promote()")
+        wait_primary(pool, new)
+        waits.wait_for("what leads there is cut", lambda: pool.log().count("is not the primary any more") >= 2)
+        with contextlib.suppress(WireClosed, OSError):
+            assert any(m.type == "E" for m in busy.simple("commit")), "committed on a former primary"
+        try:
+            found = idle.simple("insert into notes values (4) returning current_setting('port')")
+            assert balance and [m.row()[0] for m in found if m.type == "D"] == [str(trio.nodes[new].port).encode()]
+        except WireClosed:
+            assert not balance
+    assert "3" not in [(r[0] or b"").decode() for r in trio.primary.rows("select a from notes")]
+    assert "4" not in [(r[0] or b"").decode() for r in trio.primary.rows("select a from notes")]
+
+
+def test_a_session_that_began_on_a_standby_moves_on(trio, start_pool):
+    """It logged in while there was no primary: its writes wait for one, and go there."""
+    pool = pool_for(start_pool, trio, load_balance_mode=True, failover_wait=20)
+    wait_settled(pool, trio.at)
+    write(pool, "notes")
+    wait_everywhere(trio, "notes")
+    new = trio.standbys[0]
+    trio.primary.stop(signal.SIGQUIT)
+    waits.wait_for("the loss is seen", lambda: column(pool, "status")[trio.at] == "down")
+    with logged_in(pool) as w:
+        assert w.rows("select 1") == [[b"1"]]
+        thread = threading.Timer(1, lambda: trio.nodes[new].rows("select pg_promote()"))
+        thread.start()
+        found = w.rows("insert into notes values (5) returning current_setting('port')")
+        assert found == [[str(trio.nodes[new].port).encode()]]
+        thread.join()
+
+
+def test_logins_choose_again(trio, start_pool):
+    """Clients that come while the primary is lost, seen or not yet: they are let in, to whoever is there."""
+    pool = pool_for(start_pool, trio, auto_promote=True)
+    wait_settled(pool, trio.at)
+    found: list[str] = []
+    ends = threading.Event()
+
+    def come():
+        while not ends.is_set():
+            try:
+                with Wire(pool.address, seconds=20) as w:
+                    found.append(w.login()[-1].type)
+            except (OSError, WireClosed) as e:
+                found.append(str(e))
+    threads = [threading.Thread(target=come) for _ in range(3)]
+    for t in threads:
+        t.start()
+    waits.wait_for("they come", lambda: len(found) > 20)
+    trio.primary.stop(signal.SIGKILL)
+    waits.wait_for("somebody else is the primary", lambda: column(pool, "role")[trio.at] != "primary"
+                   and "primary" in column(pool, "role"))
+    seen = len(found)
+    waits.wait_for("they come", lambda: len(found) > seen + 20)
+    ends.set()
+    for t in threads:
+        t.join()
+    assert set(found) == {"Z"}, {text: found.count(text) for text in set(found)}
 
 
 @pytest.mark.parametrize("slots", [False, True], ids=["no slots", "slots"])

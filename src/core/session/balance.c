@@ -153,7 +153,8 @@ enum balance_verdict balance_choose(struct client *c, const struct balance_wish 
 {
     struct balance *b = c->balance;
 
-    b->keeps_random = choose(c, wish) == BALANCE_PARK;
+    b->keeps_random = choose(c, wish) == BALANCE_PARK ||
+                      (c->target == c->link && sessions_hold(c, wish->d->class));
     if (b->keeps_random)
         return BALANCE_PARK;
     b->ask_failed = false;

@@ -95,7 +95,11 @@ struct balance_own {
     struct reader *home; /* where the open transaction lives; NULL: the own link */
     struct buf retry;    /* messages the reader has not begun to answer */
     struct buf early;    /* ParseComplete and BindComplete of the reader: no answer yet */
-    struct buf held;     /* what the own link said while the reader spoke */
+    struct client *client;
+    struct list held_node; /* ss->held: the next statement waits for the cluster */
+    int64_t hold_until_us; /* 0: it does not */
+    uint8_t hold_class;    /* enum route_class of that statement */
+    struct buf held;       /* what the own link said while the reader spoke */
 };
 
 struct balance {
@@ -196,6 +200,12 @@ void balance_note_unread(struct client *c);
 bool balance_on_own_quiet(struct client *c);
 /* Nothing is owed on the own link, and no reader answers. */
 bool balance_is_quiet(const struct client *c);
+
+/* sessions_view.c */
+/* True when a statement of this class must not go to the client's own link now: its server is being
+ * replaced, or was. The client's input is to be parked; it is fed again when that is over, or
+ * failover_wait. */
+bool sessions_hold(struct client *c, enum route_class class);
 
 /* balance_batch.c */
 /* Chooses c->target for an extended sequence that begins at `p`; looks ahead up to `end`. */

@@ -74,6 +74,8 @@ void balance_begin(struct client *c)
         b->application_name = mem_strndup(app.p, app.n);
     if (c->share == NULL) {
         b->own = mem_alloc_zero(sizeof *b->own);
+        b->own->client = c;
+        list_init(&b->own->held_node);
         paramset_copy(&b->own->params, &c->login->params);
     }
     b->rs.balance_node = VIEW_NO_NODE;
@@ -87,6 +89,8 @@ static void own_free(struct client *c)
     if (own == NULL)
         return;
     balance_drop_readers(c, true);
+    if (!list_is_detached(&own->held_node))
+        list_remove(&own->held_node);
     c->balance->own = NULL;
     paramset_free(&own->params);
     buf_free(&own->log);

@@ -20,6 +20,7 @@
 #define NAME_MAX_BYTES 63
 /* Any password fits. */
 #define LOGIN_CARRY_BYTES 2048
+#define LOOK_AGAIN_MS     50
 
 static void login_welcome(struct client *c);
 
@@ -30,6 +31,8 @@ void client_login_free(struct client *c)
     if (login == NULL)
         return;
     c->login = NULL;
+    if (!list_is_detached(&login->look_node))
+        list_remove(&login->look_node);
     pool_request_cancel(&login->req);
     client_auth_free(&login->auth);
     paramset_free(&login->params);
@@ -189,6 +192,8 @@ void client_login_begin(struct client *c, const struct startup *st, struct slice
 
     c->phase = CL_LOGIN;
     c->login = login;
+    login->client = c;
+    list_init(&login->look_node);
     pool_request_init(&login->req);
     login_keep(login, st, packet);
     set = pools_conf_find(c->ss->conf, login->startup.database, login->startup.user);
@@ -355,6 +360,97 @@ void client_login_acquire(struct client *c)
         }
         client_row_state(c, CLIENT_STATE_WAITING, (enum wait_reason)req->reason);
         break;
+    }
+}
+
+/* Roles are known, and there may be somebody else. */
+bool client_login_again(struct client *c, struct link *link)
+{
+    struct client_login *login = c->login;
+    struct sessions *ss = c->ss;
+
+    if (c->phase != CL_LOGIN || login == NULL || c->link != link || !link->holds_slot ||
+        !ss->view.is_streaming || ss->view.primary_epoch == 0 || ss->view.nnodes < 2 ||
+        pools_conf_find(ss->conf, login->startup.database, login->startup.user)->target !=
+            POOLS_NO_TARGET)
+        return false;
+    if (login->look_until_us == 0)
+        login->look_until_us = loop_now_us(ss->loop) + ss->conf->failover_wait_ms * 1000;
+    if (loop_now_us(ss->loop) >= login->look_until_us)
+        return false;
+    c->link = NULL;
+    login->req.link = NULL;
+    list_push_back(&ss->looking, &login->look_node);
+    client_row_state(c, CLIENT_STATE_WAITING, WAIT_REASON_NO_PRIMARY);
+    if (!timer_is_armed(&ss->view_timer))
+        timer_start(ss->loop, &ss->view_timer, LOOK_AGAIN_MS);
+    return true;
+}
+
+/* In the queue of a server that is not the primary any more nobody's turn may come. */
+void client_login_leave_queues(struct sessions *ss)
+{
+    struct list *n;
+
+    if (!ss->view.is_streaming || !view_can_write(&ss->view))
+        return;
+    LIST_FOREACH(n, &ss->clients)
+    {
+        struct client *c = LIST_ENTRY(n, struct client, node);
+        struct client_login *login = c->login;
+
+        if (c->phase != CL_LOGIN || login == NULL || list_is_detached(&login->req.pool_node) ||
+            c->pool->cluster_node >= ss->view.nnodes || c->pool->cluster_node == ss->view.primary)
+            continue;
+        pool_request_cancel(&login->req);
+        login->look_until_us = loop_now_us(ss->loop) + ss->conf->failover_wait_ms * 1000;
+        list_push_back(&ss->looking, &login->look_node);
+    }
+}
+
+/* Another server, when there is one by now, be it a standby: reads go on there, and writes wait. */
+static void login_look_again(struct client *c)
+{
+    struct sessions *ss = c->ss;
+    int node = sessions_write_node(ss);
+    struct pool *pool = c->pool;
+
+    if (loop_now_us(ss->loop) < c->login->look_until_us &&
+        (node == VIEW_NO_NODE ||
+            (node == pool->cluster_node && view_must_hold_writes(&ss->view)))) {
+        list_push_back(&ss->looking, &c->login->look_node);
+        return;
+    }
+    if (node == VIEW_NO_NODE) {
+        client_end_text(c, "57P03", "no server was found within failover_wait (%d s)",
+            (int)(ss->conf->failover_wait_ms / 1000));
+        return;
+    }
+    if (pool->cluster_node != node) {
+        bool is_mapped = c->login->startup.user.p == pool_user(pool).p;
+
+        c->pool = pool_attach(&ss->be, pool_user(pool), pool_database(pool), node);
+        if (is_mapped)
+            c->login->startup.user = pool_user(c->pool);
+        pool_detach(pool);
+        c->login->req.pool = c->pool;
+    }
+    client_login_acquire(c);
+}
+
+void client_login_look_again(struct sessions *ss)
+{
+    struct list all;
+    struct list *n;
+
+    list_init(&all);
+    while ((n = list_first(&ss->looking)) != NULL) {
+        list_remove(n);
+        list_push_back(&all, n);
+    }
+    while ((n = list_first(&all)) != NULL) {
+        list_remove(n);
+        login_look_again(LIST_ENTRY(n, struct client_login, look_node)->client);
     }
 }
 
@@ -590,10 +686,13 @@ static void client_on_link_drained(void *owner, struct link *link)
 static void client_on_link_lost(void *owner, struct link *link, const struct err *err, bool told)
 {
     struct client *c = owner;
-    bool is_seen_to = client_auth_on_link_lost(c, err);
+    bool is_again = !told && client_login_again(c, link);
+    bool is_seen_to = !is_again && client_auth_on_link_lost(c, err);
 
     if (!told)
         sessions_suspect_node(c->ss, c->pool->cluster_node);
+    if (is_again)
+        return;
     if (!told && !is_seen_to && client_adrift_is_possible(c, link)) {
         client_adrift_begin(c, link, err);
         return;

@@ -48,6 +48,9 @@ struct client_login {
     bool is_settled;          /* something was sent: it is too late to negotiate the protocol */
     struct slice auth_user;   /* as the client calls itself; startup.user is the servers' name */
     struct client_auth *auth; /* until the login is over */
+    struct client *client;
+    struct list look_node; /* ss->looking: its server was gone */
+    int64_t look_until_us; /* 0: it was not */
 };
 
 struct client {
@@ -208,6 +211,17 @@ bool client_patch_repair(struct client *c);
 /* Sets in `params` what was SET in place of start-up parameters. */
 void client_patch_params(const struct client *c, struct paramset *params);
 void client_patch_free(struct client *c);
+
+/* sessions_view.c */
+void sessions_view_init(struct sessions *ss);
+
+/* client_login.c: */
+/* The server of a login was gone before it said anything: another one is chosen when there is one.
+ * False when it is too late for that. */
+bool client_login_again(struct client *c, struct link *link);
+void client_login_look_again(struct sessions *ss);
+/* Logins that wait for a link of a server that is not the primary any more look again. */
+void client_login_leave_queues(struct sessions *ss);
 
 /* client_adrift.c */
 struct errmsg;

@@ -74,6 +74,7 @@ void sessions_init(struct sessions *ss, struct loop *loop, struct proc_env *env)
     list_init(&ss->clients);
     prep_store_init(&ss->preps);
     share_wait_init(ss);
+    sessions_view_init(ss);
     task_init(&ss->publish, sessions_on_publish);
     backend_init(&ss->be, loop, env->shm, ss->conf, env->ordinal);
     ss->be.ctx = ss;

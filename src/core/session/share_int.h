@@ -295,6 +295,8 @@ void share_route_settle(struct client *c);
 
 /* share_wait.c: there is no primary */
 void share_wait_init(struct sessions *ss);
+/* The cluster has changed: whoever waits looks at once. */
+void share_wait_look(struct sessions *ss);
 enum feed_step share_wait_for_primary(struct client *c);
 void share_stop_waiting(struct client *c);
 /* The client stands in a pool's queue: should the cluster change, it may be the wrong one. It does

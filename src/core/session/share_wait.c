@@ -80,6 +80,12 @@ void share_wait_init(struct sessions *ss)
     timer_init(&ss->homeless_timer, look);
 }
 
+void share_wait_look(struct sessions *ss)
+{
+    if (!list_is_empty(&ss->homeless) || !list_is_empty(&ss->queued))
+        timer_start(ss->loop, &ss->homeless_timer, 0);
+}
+
 enum feed_step share_wait_for_primary(struct client *c)
 {
     struct share *s = c->share;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "backend/quota.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/conf.h"
@@ -81,6 +82,37 @@ static void keep(struct monitor *m, const struct decide_event *e)
     view_add_event(m->role.env->shm, &out);
 }
 
+/* What makes a difference to clients. */
+static uint64_t digest_of(const struct view *v)
+{
+    int32_t words[6] = {v->primary, (int32_t)v->primary_epoch, v->sw.phase, v->sw.node, v->nnodes,
+        v->sw.fenced[0] != 0};
+    uint64_t h = hash_bytes(words, sizeof words, 0);
+    int i;
+
+    for (i = 0; i < v->nnodes; i++) {
+        const struct view_node *n = &v->node[i];
+        uint8_t bytes[5] = {n->status, n->pg_status, n->pg_role, n->held_down, n->is_busy};
+
+        h = hash_bytes(bytes, sizeof bytes, h);
+    }
+    return h;
+}
+
+static void tell_workers(struct monitor *m)
+{
+    const struct proc_env *env = m->role.env;
+    uint64_t now = digest_of(&m->decide.view);
+    int slot;
+
+    if (now == m->told)
+        return;
+    m->told = now;
+    for (slot = 0; slot < proc_nslots(env->shm); slot++)
+        if (proc_row(env->shm, slot)->role == ROLE_WORKER)
+            (void)mailbox_post(env->boxes, slot, MAIL_CLUSTER_CHANGED, NULL, 0, -1);
+}
+
 static void on_publish(struct task *t)
 {
     struct monitor *m = LIST_ENTRY(t, struct monitor, publish);
@@ -94,6 +126,7 @@ static void on_publish(struct task *t)
             monitor_fake_mark(role_loop_gen(&m->role), m->events[i].node);
     set_weights(m);
     view_publish(m->role.env->shm, &m->decide.view);
+    tell_workers(m);
     for (i = 0; i < n; i++) {
         if (decide_event_is_kept(m->events[i].type))
             keep(m, &m->events[i]);

@@ -55,6 +55,7 @@ struct monitor {
     struct run *beside_run; /* commands that nobody waits for */
     struct order order;
     struct order beside_order;
+    uint64_t told;             /* digest of what workers were told of */
     uint64_t saved;            /* digest of what the status file holds */
     struct decide_facts facts; /* scratch: the probe's words in the decision's form */
     struct decide_event events[DECIDE_MAX_EVENTS];

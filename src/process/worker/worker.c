@@ -37,6 +37,9 @@ static void worker_on_mail(struct role_loop *rl, struct mail *mail)
     case MAIL_LINK_OFFER:
         backend_on_offer(&w->sessions.be, mail->body, mail->len, mail->fd);
         return;
+    case MAIL_CLUSTER_CHANGED:
+        sessions_on_cluster(&w->sessions);
+        break;
     case MAIL_QUOTA_FREED:
     case MAIL_WORKER_GONE:
         backend_post_retry(&w->sessions.be);
