@@ -6,7 +6,10 @@
  * Two things that must not be mixed up: what is STORED judges clients; a LOGIN opens servers. A
  * login is filled from what is stored (a plain password opens servers, a SCRAM verifier does not)
  * and from what clients showed while they proved themselves. Only a link whose owner has proved
- * that very identity may be opened with it, see pool_request.is_proved. */
+ * that very identity may be opened with it, see pool_request.is_proved.
+ *
+ * A user is a name; where several servers each have users of their own, a NUL and the server's name
+ * follow, and pool_passwd alone is the same for all of them. */
 #ifndef PGP_AUTH_AUTH_BOOK_H
 #define PGP_AUTH_AUTH_BOOK_H
 

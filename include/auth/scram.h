@@ -159,6 +159,13 @@ void scram_client_fini(struct scram_client *c);
  * message; *mechanism points to a constant. SCRAM_CONTINUE or SCRAM_BROKEN. */
 enum scram_status scram_client_start(struct scram_client *c, struct slice mechanisms,
     const char **mechanism, struct buf *out, struct err *err);
+/* True when answering AuthenticationSASLContinue costs the iterations in *params, the server's:
+ * derive the keys on a thread (scram_keys_derive), then scram_client_give_keys and
+ * scram_client_step. */
+bool scram_client_must_derive(
+    const struct scram_client *c, struct slice data, struct scram_verifier *params);
+/* Takes keys that were derived from the password. */
+void scram_client_give_keys(struct scram_client *c, const struct scram_keys *keys);
 /* Takes AuthenticationSASLContinue. SCRAM_CONTINUE, SCRAM_STALE or SCRAM_BROKEN. */
 enum scram_status scram_client_step(
     struct scram_client *c, struct slice data, struct buf *out, struct err *err);

@@ -40,6 +40,7 @@ struct backend {
     int ordinal;
     bool is_stopping; /* nothing is cached any more */
     /* The one read buffer of the worker: valid within one callback, never owned by a socket. */
+    struct jobs *jobs; /* derivations of keys, and what sessions ask outside */
     char *read_buf;
     struct hash_table pools;
     struct varset_store varsets; /* settings of links and of the clients that share them */

@@ -49,7 +49,7 @@ struct pool {
     uint32_t version;       /* of the protocol, as the last client asked for it */
     uint16_t user_len;
     uint16_t database_len;
-    char names[]; /* user NUL database NUL */
+    char names[]; /* user NUL database NUL, and with a server of pools.conf one byte for it */
 };
 
 enum acquire_result {
@@ -88,6 +88,17 @@ static inline struct slice pool_user(const struct pool *pool)
 static inline struct slice pool_database(const struct pool *pool)
 {
     return slice_of(pool->names + pool->user_len + 1, pool->database_len);
+}
+
+/* Under which name the book of secrets has the pool's user. What opens a server of pools.conf is
+ * kept apart from what opens those of pgpool.conf: they are others' servers. */
+static inline struct slice pool_book_name(const struct pool *pool)
+{
+    size_t n = pool->user_len;
+
+    if (pool->cluster_node >= POOLS_FIRST_TARGET)
+        n += (size_t)pool->database_len + 3;
+    return slice_of(pool->names, n);
 }
 
 /* Finds or makes the pool, and counts one client in. */

@@ -25,6 +25,7 @@
 struct pools_target {
     const char *host;
     int port;
+    int ssl_mode; /* enum conf_ssl_mode, as backend_ssl_mode */
 };
 
 /* What holds for a pair of database and user. Strings are NULL when not given. Sizes and limits: 0

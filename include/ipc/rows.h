@@ -83,7 +83,7 @@ enum pin_reason { PIN_REASONS(ROWS_PIN_REASON) PIN_REASON_COUNT };
 
 #define ROWS_PIN(reason)            (1U << (reason))
 #define ROWS_NAME_BYTES             64 /* a role or database name with its NUL */
-#define ROWS_CLIENT_STATEMENT_BYTES 64
+#define ROWS_CLIENT_STATEMENT_BYTES 60
 #define ROWS_LINK_STATEMENT_BYTES   128
 #define ROWS_SECRET_BYTES           32
 #define ROWS_NO_NODE                (-1)
@@ -125,7 +125,9 @@ struct client_row {
     uint8_t user_len;
     uint8_t database_len;
     uint8_t application_len;
-    uint8_t pool_mode; /* enum conf_pool_mode, as the session has it */
+    uint8_t pool_mode;   /* enum conf_pool_mode, as the session has it */
+    uint8_t tls_version; /* 12 for TLS 1.2; 0: not encrypted */
+    uint16_t tls_cipher; /* number of the cipher suite */
 } __attribute__((aligned(64)));
 
 _Static_assert(PIN_REASON_COUNT <= 16, "client_row.pins");

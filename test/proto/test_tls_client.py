@@ -480,3 +480,31 @@ def test_idle_clients_are_cheap(pg, pair, start_pool):
             socks.enter_context(tls_socket(pool.address, ctx))
         cost = (pool.memory_kb() - before) / 500
     assert cost < 20 or procs.is_sanitized(), f"{cost} kB per idle TLS client"
+
+
+@pytest.mark.parametrize("version, text", [(ssl.TLSVersion.TLSv1_2, "TLSv1.2"), (ssl.TLSVersion.TLSv1_3, "TLSv1.3")])
+def test_pool_clients_shows_version_and_cipher(pg, start_pool, version, text):
+    ca = certs.Authority()
+    pair = ca.issue()
+    pair.key.chmod(0o600)
+    pool = start_pool(pg.address, ssl=True, ssl_cert=pair.cert, ssl_key=pair.key)
+    with TlsWire(pool.address, ctx=client_context(ca.cert, version=version)) as w, Wire(pool.address) as plain:
+        assert w.login("trust_user", "postgres")[-1].type == "Z"
+        assert plain.login("other_user", "postgres")[-1].type == "Z"
+        found = plain.simple("show pool_clients")
+        names = columns_of(found[0])
+        rows = [dict(zip(names, m.row())) for m in found if m.type == "D"]
+        shown = {row["user"]: (row["tls_version"], row["tls_cipher"]) for row in rows}
+        assert names[-2:] == ["tls_version", "tls_cipher"]
+        assert shown[b"trust_user"] == (text.encode(), w.tls.cipher()[0].encode())
+        assert shown[b"other_user"] == (b"", b"")
+
+
+def columns_of(description) -> list[str]:
+    """Names in a RowDescription."""
+    names, rest = [], description.body[2:]
+    while rest:
+        name, rest = rest.split(b"\0", 1)
+        names.append(name.decode())
+        rest = rest[18:]
+    return names

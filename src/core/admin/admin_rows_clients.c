@@ -333,6 +333,29 @@ void admin_put_optional_int(struct admin_rows *out, bool is_there, int64_t v)
         admin_put_static(out, "");
 }
 
+/* Version and cipher suite. */
+static void put_tls(const struct client_row *c, struct admin_rows *out)
+{
+    static const struct {
+        unsigned number;
+        const char *name;
+    } ciphers[] = {
+#define CIPHER(number, name) {number, name},
+#include "admin_ciphers.def"
+#undef CIPHER
+    };
+    static const char *const versions[] = {"TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"};
+    const char *cipher = c->tls_cipher == 0 ? "" : "another";
+    size_t i;
+
+    for (i = 0; i < sizeof ciphers / sizeof ciphers[0]; i++)
+        if (ciphers[i].number == c->tls_cipher)
+            cipher = ciphers[i].name;
+    admin_put_static(
+        out, c->tls_version >= 10 && c->tls_version <= 13 ? versions[c->tls_version - 10] : "");
+    admin_put_static(out, cipher);
+}
+
 void admin_rows_clients(const struct admin_sources *src, struct admin_rows *out)
 {
     struct client_row c;
@@ -360,6 +383,7 @@ void admin_rows_clients(const struct admin_sources *src, struct admin_rows *out)
         admin_put_pins(out, c.pins);
         admin_put_statement(src, client_row_user(&c), c.statement, sizeof c.statement, out);
         admin_put_static(out, text_of(pool_mode_texts, 3, c.pool_mode));
+        put_tls(&c, out);
     }
 }
 

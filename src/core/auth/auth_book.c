@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "auth/passwd.h"
+#include "base/buf.h"
 #include "base/hash.h"
 #include "base/list.h"
 #include "base/log.h"
@@ -24,7 +25,7 @@ struct auth_user {
     bool has_derived;
     uint64_t opened_gen; /* of pool_passwd: `opened` and `server` belong to it */
     int64_t answer_us;
-    char *answer_db;               /* which told `answer`, and is believed for itself alone */
+    struct buf answer_db;          /* which told `answer`, and is believed for itself alone */
     struct cred answer;            /* of auth_query */
     struct cred opened;            /* of pool_passwd, decrypted */
     struct cred server;            /* the same for server_user */
@@ -81,7 +82,7 @@ static void user_free(struct auth_book *b, struct auth_user *u)
     hash_table_del(&b->users, &u->node);
     list_remove(&u->lru);
     cred_free(&u->answer);
-    mem_free(u->answer_db);
+    buf_free(&u->answer_db);
     cred_free(&u->opened);
     cred_free(&u->server);
     secret_free(&u->derived_of);
@@ -239,10 +240,19 @@ static void open_value(
     }
 }
 
+/* pool_passwd does not know of servers: what stands before a NUL is the user. */
+static struct slice plain_name(struct slice user)
+{
+    const char *end = user.n == 0 ? NULL : memchr(user.p, '\0', user.n);
+
+    return end == NULL ? user : slice_of(user.p, (size_t)(end - user.p));
+}
+
 static const struct passwd_entry *user_open(
     struct auth_book *b, struct slice user, struct auth_user **up)
 {
-    const struct passwd_entry *e = b->passwd == NULL ? NULL : passwd_find(b->passwd, user);
+    const struct passwd_entry *e =
+        b->passwd == NULL ? NULL : passwd_find(b->passwd, plain_name(user));
     struct auth_user *u;
 
     if (e == NULL)
@@ -281,7 +291,7 @@ bool auth_book_find_answer(struct auth_book *b, struct slice user, struct slice 
 
     memset(out, 0, sizeof *out);
     if (u == NULL || !u->has_answer || now_us - u->answer_us > max_age_us ||
-        !slice_eq_str(database, u->answer_db))
+        !slice_eq(database, buf_slice(&u->answer_db)))
         return false;
     out->source = AUTH_SOURCE_QUERY;
     out->cred = &u->answer;
@@ -324,8 +334,8 @@ bool auth_book_put_answer(struct auth_book *b, struct slice user, struct slice d
     changed = u->was_answered && !is_same_cred(&fresh, &u->answer);
     cred_free(&u->answer);
     u->answer = fresh;
-    mem_free(u->answer_db);
-    u->answer_db = mem_strndup(database.p, database.n);
+    buf_clear(&u->answer_db);
+    buf_put(&u->answer_db, database.p, database.n);
     u->has_answer = true;
     u->was_answered = true;
     u->answer_us = now_us;

@@ -93,8 +93,8 @@ enum scram_status scram_client_start(struct scram_client *c, struct slice mechan
 }
 
 /* Reads the server's first message. */
-static int client_read_first(
-    struct scram_client *c, struct slice in, struct slice *nonce, struct scram_verifier *params)
+static int client_read_first(const struct scram_client *c, struct slice in, struct slice *nonce,
+    struct scram_verifier *params)
 {
     struct slice salt;
     struct slice text;
@@ -121,16 +121,36 @@ static int client_read_first(
     return params->iterations == 0 || params->iterations > SCRAM_ITERATIONS_MAX ? -1 : 0;
 }
 
+static bool client_keys_fit(const struct scram_client *c, const struct scram_verifier *params)
+{
+    const struct scram_verifier *v = &c->keys.verifier;
+
+    return c->has_keys && v->iterations == params->iterations && v->salt_len == params->salt_len &&
+           memcmp(v->salt, params->salt, v->salt_len) == 0;
+}
+
+bool scram_client_must_derive(
+    const struct scram_client *c, struct slice data, struct scram_verifier *params)
+{
+    struct slice nonce;
+
+    return c->state == CLIENT_WAIT_FIRST && !secret_is_empty(&c->password) &&
+           client_read_first(c, data, &nonce, params) == 0 && !client_keys_fit(c, params);
+}
+
+void scram_client_give_keys(struct scram_client *c, const struct scram_keys *keys)
+{
+    c->keys = *keys;
+    c->has_keys = true;
+}
+
 /* Sees that c->keys belong to the server's salt and iterations. */
 static enum scram_status client_fit_keys(
     struct scram_client *c, const struct scram_verifier *params, struct err *err)
 {
-    const struct scram_verifier *v = &c->keys.verifier;
-
+    if (client_keys_fit(c, params))
+        return SCRAM_CONTINUE;
     if (c->has_keys) {
-        if (v->iterations == params->iterations && v->salt_len == params->salt_len &&
-            memcmp(v->salt, params->salt, v->salt_len) == 0)
-            return SCRAM_CONTINUE;
         if (secret_is_empty(&c->password)) {
             c->state = CLIENT_FAILED;
             return SCRAM_STALE;

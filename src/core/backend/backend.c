@@ -12,6 +12,8 @@
 #include "base/mem.h"
 #include "config/conf.h"
 
+#include "event/jobs.h"
+
 #include "link_int.h"
 #include "pool_int.h"
 
@@ -28,6 +30,7 @@ void backend_init(
     be->read_buf = mem_alloc_hidden(BACKEND_READ_BYTES); /* passwords come by here */
     hash_table_init(&be->pools);
     varset_store_init(&be->varsets);
+    be->jobs = jobs_new(loop);
     list_init(&be->idle_lru);
     list_init(&be->kept);
     list_init(&be->links);
@@ -53,6 +56,7 @@ void backend_fini(struct backend *be)
     timer_stop(be->loop, &be->sweep);
     timer_stop(be->loop, &be->maint);
     backend_tls_fini(be);
+    jobs_free(&be->jobs);
     row_alloc_free(&be->row_alloc);
     hash_table_fini(&be->pools);
     varset_store_fini(&be->varsets);

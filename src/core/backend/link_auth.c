@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "crypto/crypto.h"
+#include "event/jobs.h"
 #include "net/tls.h"
 #include "wire/writer.h"
 
@@ -26,6 +27,18 @@ struct link_answer {
     bool is_scram;      /* an exchange of ours is under way */
     bool is_ours;       /* the last request was answered by us */
     struct buf request; /* body of the request that waits for its answer */
+    struct job *job;    /* keys are being derived */
+};
+
+/* A password becomes keys. */
+struct derive_job {
+    struct job job;
+    struct scram_verifier params; /* the server's salt and iterations */
+    struct secret password;
+    struct buf message; /* of the server, answered with the keys */
+    struct scram_keys keys;
+    struct err err;
+    int rc;
 };
 
 void link_answer_free(struct link *link)
@@ -34,6 +47,7 @@ void link_answer_free(struct link *link)
 
     if (a == NULL)
         return;
+    job_leave(&a->job);
     scram_client_fini(&a->scram);
     buf_free(&a->request);
     mem_free_secret(a);
@@ -208,7 +222,7 @@ static int answer_request(struct link *link, const struct auth_login *login, str
 
 int link_answer_from_book(struct link *link, struct err *err)
 {
-    return answer_request(link, auth_book_login(link->be->book, pool_user(link->pool)), err);
+    return answer_request(link, auth_book_login(link->be->book, pool_book_name(link->pool)), err);
 }
 
 int link_answer_password(struct link *link, struct slice password, struct err *err)
@@ -249,14 +263,14 @@ static void answer_is_stale(struct link *link)
 {
     struct err err = {0};
 
-    auth_book_forget(link->be->book, pool_user(link->pool));
+    auth_book_forget(link->be->book, pool_book_name(link->pool));
     err_set_fatal(&err, "28P01", "the password of user \"%s\" was changed on the server (node %d)",
         link->pool->names, link->pool->cluster_node);
     err_hint(&err, "Connect again.");
     link_fail(link, &err);
 }
 
-static void answer_continue(struct link *link, uint32_t code, struct slice data)
+static void answer_step(struct link *link, uint32_t code, struct slice data)
 {
     struct link_answer *a = link->answer;
     struct err err = {0};
@@ -282,6 +296,70 @@ static void answer_continue(struct link *link, uint32_t code, struct slice data)
     }
 }
 
+/* ---- the iterations, which the server chooses, are another thread's ---- */
+
+static void derive_work(struct job *job)
+{
+    struct derive_job *d = LIST_ENTRY(job, struct derive_job, job);
+    struct slice salt = slice_of((const char *)d->params.salt, d->params.salt_len);
+
+    d->rc = scram_keys_derive(
+        secret_slice(&d->password), salt, d->params.iterations, &d->keys, &d->err);
+}
+
+static void derive_wipe(struct job *job)
+{
+    struct derive_job *d = LIST_ENTRY(job, struct derive_job, job);
+
+    secret_free(&d->password);
+    buf_free(&d->message);
+}
+
+static void derive_done(struct job *job)
+{
+    struct derive_job *d = LIST_ENTRY(job, struct derive_job, job);
+    struct link *link = job->owner;
+
+    link->answer->job = NULL;
+    if (d->rc == -1) {
+        d->err.severity = ERR_FATAL;
+        link_fail(link, &d->err);
+        return;
+    }
+    scram_client_give_keys(&link->answer->scram, &d->keys);
+    answer_step(link, AUTH_SASL_CONTINUE, buf_slice(&d->message));
+}
+
+static void derive_start(struct link *link, struct slice data, const struct scram_verifier *params)
+{
+    struct derive_job *d = mem_alloc_secret(sizeof *d);
+
+    d->params = *params;
+    secret_set(&d->password, secret_slice(&link->answer->scram.password));
+    buf_put(&d->message, data.p, data.n);
+    d->job.owner = link;
+    d->job.computes = true;
+    d->job.work = derive_work;
+    d->job.done = derive_done;
+    d->job.wipe = derive_wipe;
+    link->answer->job = &d->job;
+    job_start(link->be->jobs, &d->job);
+}
+
+static void answer_continue(struct link *link, uint32_t code, struct slice data)
+{
+    struct scram_verifier params;
+
+    if (link->answer->job != NULL)
+        link_fail_text(link, "08P01", "the server (node %d) went on before it was answered",
+            link->pool->cluster_node);
+    else if (code == AUTH_SASL_CONTINUE &&
+             scram_client_must_derive(&link->answer->scram, data, &params))
+        derive_start(link, data, &params);
+    else
+        answer_step(link, code, data);
+}
+
 /* AuthenticationOk. True when it may be believed. */
 static bool answer_accept(struct link *link)
 {
@@ -297,7 +375,7 @@ static bool answer_accept(struct link *link)
         }
         if (link->may_answer) { /* no iterations to compute the next time */
             scram_client_keys(&a->scram, &keys);
-            auth_book_learn_keys(link->be->book, pool_user(link->pool), &keys);
+            auth_book_learn_keys(link->be->book, pool_book_name(link->pool), &keys);
             mem_wipe(&keys, sizeof keys);
         }
     }
@@ -334,5 +412,5 @@ void link_auth_on_refusal(struct link *link, const char *sqlstate)
     log_caused(LVL_LOG, "node %d refuses user \"%s\": what was known about the user is forgotten",
         link->pool->cluster_node, link->pool->names);
     if (strncmp(sqlstate, "28", 2) == 0)
-        auth_book_forget(link->be->book, pool_user(link->pool));
+        auth_book_forget(link->be->book, pool_book_name(link->pool));
 }

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/conf.h"
+#include "config/pools_conf.h"
 #include "ipc/proc.h"
 #include "net/tls.h"
 
@@ -42,19 +43,43 @@ struct link_tls {
 
 /* ---- what the settings say ---- */
 
+/* What holds for a server of pools.conf, which has a mode alone: the defaults of the others. */
+static const struct conf_node target_rules = {
+    .backend_ssl_ca_cert = "",
+    .backend_ssl_crl_file = "",
+    .backend_ssl_cert = "",
+    .backend_ssl_key = "",
+    .backend_ssl_ciphers = "",
+    .backend_ssl_negotiation = CONF_SSL_ASK,
+    .backend_ssl_min_protocol_version = CONF_TLS_1_2,
+};
+
+static const struct conf_node *node_rules(const struct conf *conf, int node)
+{
+    return node < CONF_MAX_NODES ? &conf->nodes[node] : &target_rules;
+}
+
+/* Name or address of a server; empty: there is none of this number. */
+static const char *node_host(const struct conf *conf, int node)
+{
+    const struct pools_target *t = node < CONF_MAX_NODES ? NULL : pools_conf_target(conf, node);
+
+    if (node < CONF_MAX_NODES)
+        return conf_has_node(conf, node) ? conf->nodes[node].backend_hostname : "";
+    return t == NULL ? "" : t->host;
+}
+
 /* The mode that holds for a node; CONF_SSL_DISABLE when TLS plays no part. */
 static int node_mode(const struct conf *conf, int node)
 {
-    const struct conf_node *n;
+    const char *host = node_host(conf, node);
+    int mode;
 
-    if (node >= CONF_MAX_NODES)
-        return CONF_SSL_DISABLE; /* a server of pools.conf */
-    n = &conf->nodes[node];
-    if (n->backend_hostname[0] == '\0' || n->backend_hostname[0] == '/')
+    if (host[0] == '\0' || host[0] == '/')
         return CONF_SSL_DISABLE;
-    if (!conf->ssl && n->backend_ssl_mode < CONF_SSL_REQUIRE)
-        return CONF_SSL_DISABLE;
-    return n->backend_ssl_mode;
+    mode = node < CONF_MAX_NODES ? (int)conf->nodes[node].backend_ssl_mode
+                                 : pools_conf_target(conf, node)->ssl_mode;
+    return !conf->ssl && mode < CONF_SSL_REQUIRE ? CONF_SSL_DISABLE : mode;
 }
 
 /* Files named by the settings of one node, made absolute. */
@@ -90,7 +115,7 @@ static struct tls_context *node_context(
     struct tls_env *env, const struct conf_gen *gen, int node, struct err *err)
 {
     const struct conf *conf = conf_of(gen);
-    const struct conf_node *n = &conf->nodes[node];
+    const struct conf_node *n = node_rules(conf, node);
     struct node_files *f = mem_alloc_zero(sizeof *f);
     struct tls_context *ctx = NULL;
     struct tls_settings st = {
@@ -124,7 +149,7 @@ void backend_tls_set_conf(struct backend *be, const struct conf_gen *gen)
         be->tls->env = tls_env_new();
     }
     for (i = 0; i < QUOTA_MAX_NODES; i++) {
-        if (!conf_has_node(conf, i) || node_mode(conf, i) == CONF_SSL_DISABLE) {
+        if (node_mode(conf, i) == CONF_SSL_DISABLE) {
             tls_context_free(&be->tls->node[i]);
             continue;
         }
@@ -151,8 +176,8 @@ int backend_tls_check(const struct conf_gen *gen, struct err *err)
     int rc = 0;
     int i;
 
-    for (i = 0; i < conf->nnodes && rc == 0; i++) {
-        if (!conf_has_node(conf, i) || node_mode(conf, i) == CONF_SSL_DISABLE)
+    for (i = 0; i < QUOTA_MAX_NODES && rc == 0; i++) {
+        if (node_mode(conf, i) == CONF_SSL_DISABLE)
             continue;
         ctx = node_context(env, gen, i, err);
         rc = ctx == NULL ? -1 : 0;
@@ -186,23 +211,23 @@ struct tls_env *backend_tls_env(struct backend *be)
 
 static int begin_handshake(struct backend *be, int node, struct stream *s, struct err *err)
 {
-    const struct conf_node *n = &be->conf->nodes[node];
+    const struct conf_node *n = node_rules(be->conf, node);
 
     if (be->tls == NULL || be->tls->node[node] == NULL) {
         err_set_fatal(err, "08001", "no TLS with node %d: its settings are not usable", node);
         err_hint(err, "The log of the start or of the last reload says why.");
         return -1;
     }
-    return stream_start_tls_client(s, be->tls->node[node], n->backend_hostname,
-        n->backend_ssl_mode == CONF_SSL_VERIFY_FULL, n->backend_ssl_negotiation == CONF_SSL_DIRECT,
-        err);
+    return stream_start_tls_client(s, be->tls->node[node], node_host(be->conf, node),
+        node_mode(be->conf, node) == CONF_SSL_VERIFY_FULL,
+        n->backend_ssl_negotiation == CONF_SSL_DIRECT, err);
 }
 
 int backend_tls_begin(struct backend *be, int node, struct stream *s, struct err *err)
 {
     static const char request[] = {0, 0, 0, 8, 0x04, (char)0xD2, 0x16, 0x2F}; /* SSLRequest */
 
-    if (be->conf->nodes[node].backend_ssl_negotiation == CONF_SSL_DIRECT)
+    if (node_rules(be->conf, node)->backend_ssl_negotiation == CONF_SSL_DIRECT)
         return begin_handshake(be, node, s, err);
     if (stream_send(s, request, sizeof request) == 0)
         return 0;
@@ -386,10 +411,13 @@ static void link_tls_ask(struct link *link)
 {
     struct backend *be = link->be;
     int node = link->pool->cluster_node;
-    int64_t limit_ms = be->conf->nodes[node].connect_timeout_ms;
+    int64_t limit_ms = 0;
+    const char *host;
+    int port;
     struct err err;
 
     link->stream.ops = &link_tls_ops;
+    (void)pools_conf_address(be->conf, node, &host, &port, &limit_ms);
     timer_start(be->loop, &link->tls->timer, limit_ms > 0 ? limit_ms : LINK_TLS_LIMIT_MS);
     err_clear(&err);
     if (backend_tls_begin(be, node, &link->stream, &err) == -1)

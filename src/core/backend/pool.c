@@ -49,7 +49,7 @@ static void pool_complain_full(const struct backend *be)
 
 static struct pool *pool_new(struct backend *be, const struct pool_key *k, uint64_t hash)
 {
-    struct pool *pool = mem_alloc_zero(sizeof *pool + k->user.n + k->database.n + 2);
+    struct pool *pool = mem_alloc_zero(sizeof *pool + k->user.n + k->database.n + 3);
 
     pool->be = be;
     pool->cluster_node = k->node;
@@ -57,6 +57,8 @@ static struct pool *pool_new(struct backend *be, const struct pool_key *k, uint6
     pool->database_len = (uint16_t)k->database.n;
     memcpy(pool->names, k->user.p, k->user.n);
     memcpy(pool->names + k->user.n + 1, k->database.p, k->database.n);
+    if (k->node >= POOLS_FIRST_TARGET)
+        pool->names[k->user.n + k->database.n + 2] = (char)(k->node - POOLS_FIRST_TARGET + 1);
     list_init(&pool->waiting_node);
     list_init(&pool->kept_node);
     list_init(&pool->idle);

@@ -264,6 +264,7 @@ static void pools_keep_targets(struct pools_conf *pc, const struct pools_conf *o
     for (i = 0; i < old->ntargets; i++) {
         pc->target[i].host = arena_strdup(pc->arena, old->target[i].host);
         pc->target[i].port = old->target[i].port;
+        pc->target[i].ssl_mode = old->target[i].ssl_mode;
     }
     pc->ntargets = old->ntargets;
 }
@@ -311,7 +312,8 @@ void pools_conf_dump(const struct pools_conf *pc, struct buf *out)
 
     buf_printf(out, "%s%d %s\n", POOLS_CANONICAL_HEAD, pc->ntargets, pc->file);
     for (i = 0; i < pc->ntargets; i++)
-        buf_printf(out, "%d %s\n", pc->target[i].port, pc->target[i].host);
+        buf_printf(
+            out, "%d %d %s\n", pc->target[i].port, pc->target[i].ssl_mode, pc->target[i].host);
     buf_put(out, pc->text, pc->text_len);
 }
 
@@ -354,6 +356,7 @@ void pools_conf_undump(struct pools_conf *pc, struct slice text, struct conf_rep
         line = take_line(&text);
         first = arena_strndup(pc->arena, line.p, line.n);
         pc->target[i].port = (int)strtol(first, &end, 10);
+        pc->target[i].ssl_mode = (int)strtol(end, &end, 10);
         pc->target[i].host = *end == ' ' ? end + 1 : "";
         pc->ntargets++;
     }

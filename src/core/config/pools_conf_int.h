@@ -42,6 +42,8 @@ struct pools_section {
     const char *host;
     int port;
     int port_line;
+    int ssl_mode;
+    int ssl_line; /* 0: not said */
     const char *dbname;
     const char *forced_user;
     const char *auth_user;

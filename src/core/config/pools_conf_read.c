@@ -89,6 +89,7 @@ static void add_section(struct reader *rd, const char *database, const char *use
     s->user = user;
     s->line = rd->line;
     s->target = POOLS_NO_TARGET;
+    s->ssl_mode = CONF_SSL_PREFER; /* as that of a server of pgpool.conf */
     hash_table_add(
         &rd->pc->sections, &s->node, pools_section_hash(d, u, database != NULL, user != NULL));
     rd->pc->nsections++;
@@ -172,7 +173,24 @@ static bool is_database_section(const struct pools_section *s)
     return s->database != NULL && s->user == NULL;
 }
 
-/* True when the key was one of text_keys or the port. */
+static void read_ssl_mode(struct reader *rd, const struct conf_item *item)
+{
+    static const char *const words[] = {"disable", "allow", "prefer", "require", "verify-ca",
+        "verify-full"}; /* in the order of enum conf_ssl_mode */
+    int i;
+
+    for (i = 0; i <= CONF_SSL_VERIFY_FULL; i++) {
+        if (strcmp(item->value, words[i]) == 0) {
+            rd->section->ssl_mode = i;
+            rd->section->ssl_line = rd->line;
+            return;
+        }
+    }
+    COMPLAIN(rd, "It is disable, allow, prefer, require, verify-ca or verify-full.",
+        "\"%s\" is no backend_ssl_mode", item->value);
+}
+
+/* True when the key was one of text_keys, the port or backend_ssl_mode. */
 static bool read_place(struct reader *rd, const struct conf_item *item)
 {
     struct pools_section *s = rd->section;
@@ -183,7 +201,8 @@ static bool read_place(struct reader *rd, const struct conf_item *item)
     for (i = 0; i < sizeof text_keys / sizeof text_keys[0]; i++)
         if (strcmp(item->name, text_keys[i].name) == 0)
             found = &text_keys[i];
-    if (found == NULL && strcmp(item->name, "port") != 0)
+    if (found == NULL && strcmp(item->name, "port") != 0 &&
+        strcmp(item->name, "backend_ssl_mode") != 0)
         return false;
     if (!is_database_section(s)) {
         COMPLAIN(rd, "Put it into a section [database NAME].", "\"%s\" belongs to a database",
@@ -191,11 +210,9 @@ static bool read_place(struct reader *rd, const struct conf_item *item)
     } else if (item->value[0] == '\0') {
         COMPLAIN(rd, "Take the line out.", "\"%s\" is empty", item->name);
     } else if (found != NULL) {
-        if (strncmp(found->name, "auth_", 5) == 0)
-            conf_report_add(rd->report, CONF_WARNING, rd->file, rd->line,
-                "The value of pgpool.conf is used for all databases.",
-                "\"%s\" of a single database has no effect yet", found->name);
         memcpy((char *)s + found->offset, &item->value, sizeof item->value);
+    } else if (strcmp(item->name, "port") != 0) {
+        read_ssl_mode(rd, item);
     } else {
         long port = strtol(item->value, &end, 10);
 
@@ -247,7 +264,8 @@ static void read_item(struct reader *rd, const struct conf_item *item)
             break;
     if (i == POOLS_KEY_COUNT)
         COMPLAIN(rd,
-            "Known are host, port, dbname, user, auth_user, auth_query, auth_dbname, pool_mode, "
+            "Known are host, port, backend_ssl_mode, dbname, user, auth_user, auth_query, "
+            "auth_dbname, pool_mode, "
             "pool_size, and the limits and time-outs of pgpool.conf that are about pools.",
             "unknown name \"%s\"", item->name);
     else if ((key[i].place & place) == 0)
@@ -286,12 +304,13 @@ static void read_line(struct reader *rd, struct slice line)
 
 /* ---- servers ---- */
 
-static int find_target(struct pools_conf *pc, const char *host, int port)
+static int find_target(struct pools_conf *pc, const char *host, int port, int ssl_mode)
 {
     int i;
 
     for (i = 0; i < pc->ntargets; i++)
-        if (pc->target[i].port == port && strcmp(pc->target[i].host, host) == 0)
+        if (pc->target[i].port == port && pc->target[i].ssl_mode == ssl_mode &&
+            strcmp(pc->target[i].host, host) == 0)
             return i;
     return -1;
 }
@@ -304,14 +323,16 @@ static void place_section(struct reader *rd, struct pools_section *s)
     int i;
 
     rd->line = s->line;
-    if (s->host == NULL && s->port == 0)
-        return;
     if (s->host == NULL) {
         rd->line = s->port_line;
-        COMPLAIN(rd, "Add host, or take out port.", "a port without a host");
+        if (s->port != 0)
+            COMPLAIN(rd, "Add host, or take out port.", "a port without a host");
+        rd->line = s->ssl_line;
+        if (s->ssl_line != 0)
+            COMPLAIN(rd, "Add host, or take it out.", "backend_ssl_mode without a host");
         return;
     }
-    i = find_target(pc, s->host, port);
+    i = find_target(pc, s->host, port, s->ssl_mode);
     if (i == -1 && pc->ntargets == POOLS_MAX_TARGETS) {
         conf_report_add(rd->report, CONF_ERROR, rd->file, s->line,
             "Servers that are no longer named count until pgpool is restarted.",
@@ -322,6 +343,7 @@ static void place_section(struct reader *rd, struct pools_section *s)
         i = pc->ntargets++;
         pc->target[i].host = s->host;
         pc->target[i].port = port;
+        pc->target[i].ssl_mode = s->ssl_mode;
     }
     s->target = POOLS_FIRST_TARGET + i;
 }

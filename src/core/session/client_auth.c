@@ -25,11 +25,26 @@ struct slice client_auth_user(const struct client_auth *a)
     return a->c->login->auth_user;
 }
 
+struct slice client_auth_book_name(const struct client_auth *a)
+{
+    return buf_slice(&a->book_name);
+}
+
+/* What is known of a user of pools.conf's servers is kept apart, as pool_book_name does. */
+static void auth_put_book_name(const struct client_auth *a, struct slice user, struct buf *out)
+{
+    struct slice whole = pool_book_name(a->c->pool);
+    size_t skip = a->c->pool->user_len;
+
+    buf_put(out, user.p, user.n);
+    buf_put(out, whole.p + skip, whole.n - skip);
+}
+
 /* ---- ends ---- */
 
 static void auth_let_go(struct client_auth *a)
 {
-    auth_job_leave(&a->job);
+    job_leave(&a->job);
     auth_lookup_cancel(&a->wait);
     pool_request_cancel(&a->c->login->req);
 }
@@ -103,7 +118,7 @@ void client_auth_deny(struct client_auth *a, const char *reason)
     client_auth_count_failure(a);
     /* It may be that the password was changed since the answer came: ask anew the next time. */
     if (a->stored_age_us > 0)
-        auth_book_drop_answer(a->sa->book, client_auth_user(a));
+        auth_book_drop_answer(a->sa->book, client_auth_book_name(a));
     auth_refusal(&a->facts, &a->plan, client_auth_user(a), &a->refusal);
     auth_refuse(a, true);
 }
@@ -180,7 +195,7 @@ static bool auth_wants_secret(const struct client_auth *a)
         return true;
     return a->facts.has_rule && a->facts.method != HBA_REJECT &&
            auth_remembered(a) != AUTH_SERVER_TRUST &&
-           auth_book_login(a->sa->book, client_auth_user(a)) == NULL;
+           auth_book_login(a->sa->book, client_auth_book_name(a)) == NULL;
 }
 
 static void auth_take_stored(struct client_auth *a, const struct auth_stored *st)
@@ -197,9 +212,17 @@ static void auth_take_stored(struct client_auth *a, const struct auth_stored *st
     a->facts.mapped = a->mapped.kind;
 }
 
-static struct slice auth_asked_database(const struct client_auth *a)
+/* The answer about this user, if it came in at most `max_age_us`. */
+static bool auth_find_answer(struct client_auth *a, int64_t max_age_us, struct auth_stored *st)
 {
-    return auth_lookup_database(a->sa, AUTH_LOOKUP_SECRET, a->c->login->startup.database);
+    struct buf key = {0};
+    bool found;
+
+    auth_lookup_put_key(a->sa, a->c->login->startup.database, client_auth_user(a), &key);
+    found = auth_book_find_answer(a->sa->book, client_auth_book_name(a), buf_slice(&key),
+        loop_now_us(a->c->ss->loop), max_age_us, st);
+    buf_free(&key);
+    return found;
 }
 
 static void auth_find_stored(struct client_auth *a)
@@ -212,12 +235,12 @@ static void auth_find_stored(struct client_auth *a)
     session_auth_look(sa);
     if (auth_book_find_passwd(sa->book, user, &st)) {
         auth_take_stored(a, &st);
-    } else if (auth_wants_secret(a) && auth_lookup_is_possible(sa, AUTH_LOOKUP_SECRET)) {
-        if (!auth_book_find_answer(sa->book, user, auth_asked_database(a),
-                loop_now_us(a->c->ss->loop), a->c->ss->conf->auth_query_expire_ms * 1000, &st)) {
+    } else if (auth_wants_secret(a) && auth_lookup_is_possible(sa, AUTH_LOOKUP_SECRET,
+                                           a->c->login->startup.database, user)) {
+        if (!auth_find_answer(a, a->c->ss->conf->auth_query_expire_ms * 1000, &st)) {
             a->wait.done = auth_on_looked_up;
             auth_lookup_start(sa, AUTH_LOOKUP_SECRET, a->c->login->startup.database, user,
-                slice_of("", 0), &a->wait);
+                slice_of("", 0), client_auth_book_name(a), &a->wait);
             return;
         }
         auth_take_stored(a, &st);
@@ -239,8 +262,7 @@ static void auth_on_looked_up(struct auth_wait *w, const struct err *err)
         client_auth_stop(a, &told, err->msg);
         return;
     }
-    if (auth_book_find_answer(a->sa->book, client_auth_user(a), auth_asked_database(a),
-            loop_now_us(a->c->ss->loop), INT64_MAX, &st))
+    if (auth_find_answer(a, INT64_MAX, &st))
         auth_take_stored(a, &st);
     client_auth_plan(a);
 }
@@ -297,16 +319,19 @@ void client_auth_plan(struct client_auth *a)
 /* What opens servers for this user from now on. */
 static void auth_learn(struct client_auth *a)
 {
-    struct slice user = client_auth_user(a);
+    struct slice name = client_auth_book_name(a);
+    struct buf mapped = {0};
 
     if (a->server_user != NULL) {
-        auth_book_learn_cred(a->sa->book, slice_of_str(a->server_user), &a->mapped);
+        auth_put_book_name(a, slice_of_str(a->server_user), &mapped);
+        auth_book_learn_cred(a->sa->book, buf_slice(&mapped), &a->mapped);
+        buf_free(&mapped);
         return;
     }
     if (a->plan.keep_password && !secret_is_empty(&a->password))
-        auth_book_learn_password(a->sa->book, user, secret_slice(&a->password));
+        auth_book_learn_password(a->sa->book, name, secret_slice(&a->password));
     if (a->got_keys)
-        auth_book_learn_keys(a->sa->book, user, &a->keys);
+        auth_book_learn_keys(a->sa->book, name, &a->keys);
 }
 
 /* The servers know the user by another name: the pool is that one's. */
@@ -417,6 +442,7 @@ void client_auth_begin(struct client *c)
     list_init(&a->wait.node);
     auth_read_address(a);
     auth_read_tls(a);
+    auth_put_book_name(a, client_auth_user(a), &a->book_name);
     if (auth_guard_is_blocked(
             sa->guard, &a->addr, now_s, (uint32_t)c->ss->conf->auth_failure_limit)) {
         err_set_fatal(&err, "28000", "too many failed logins from this address");
@@ -445,7 +471,7 @@ void client_auth_free(struct client_auth **ap)
     *ap = NULL;
     if (a == NULL)
         return;
-    auth_job_leave(&a->job);
+    job_leave(&a->job);
     auth_lookup_cancel(&a->wait);
     timer_stop(a->c->ss->loop, &a->delay);
     scram_server_fini(&a->scram);
@@ -456,6 +482,7 @@ void client_auth_free(struct client_auth **ap)
     client_auth_free_questions(a);
     auth_rules_unref(&a->rules);
     buf_free(&a->held);
+    buf_free(&a->book_name);
     mem_free_secret(a);
 }
 

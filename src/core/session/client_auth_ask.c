@@ -27,7 +27,7 @@
 enum judge_kind { JUDGE_STORED, JUDGE_PAM, JUDGE_LDAP, JUDGE_PEER };
 
 struct judge_job {
-    struct auth_job job;
+    struct job job;
     enum judge_kind kind;
     struct hba_ldap ldap; /* strings are in `kept`: the rules may be replaced meanwhile */
     char *kept[JUDGE_STRINGS_MAX];
@@ -136,7 +136,7 @@ void client_auth_ask(struct client_auth *a)
 
 /* ---- judging off the loop ---- */
 
-static void judge_wipe(struct auth_job *job)
+static void judge_wipe(struct job *job)
 {
     struct judge_job *j = LIST_ENTRY(job, struct judge_job, job);
 
@@ -161,7 +161,7 @@ static void judge_spend(void)
         SCRAM_ITERATIONS, &v, NULL);
 }
 
-static void judge_work(struct auth_job *job)
+static void judge_work(struct job *job)
 {
     struct judge_job *j = LIST_ENTRY(job, struct judge_job, job);
     const char *password = j->password.bytes == NULL ? "" : j->password.bytes;
@@ -218,7 +218,7 @@ static void judge_again_peer(struct client_auth *a)
     }
 }
 
-static void judge_done(struct auth_job *job)
+static void judge_done(struct job *job)
 {
     struct judge_job *j = LIST_ENTRY(job, struct judge_job, job);
     struct client_auth *a = job->owner;
@@ -288,7 +288,7 @@ static void judge_start(struct client_auth *a, enum judge_kind kind)
     j->job.done = judge_done;
     j->job.wipe = judge_wipe;
     a->job = &j->job;
-    auth_job_start(a->sa->jobs, &j->job);
+    job_start(a->sa->jobs, &j->job);
 }
 
 void client_auth_check_peer(struct client_auth *a)

@@ -16,37 +16,13 @@
 #include "auth/scram.h"
 #include "base/list.h"
 #include "crypto/secret.h"
+#include "event/jobs.h"
 #include "event/loop.h"
 
 #include "session_int.h"
 
 /* Questions that one login may raise while its line of pool_hba.conf is looked for. */
 #define AUTH_QUESTIONS_MAX 64
-
-/* ---- client_auth_job.c: work that may block, each on a thread of its own ---- */
-
-struct auth_jobs; /* of one worker */
-
-/* The first member of a job, which is made by mem_alloc_secret. `work` runs on a thread and touches
- * the job alone; `done` runs on the loop, unless the owner has let go; `wipe` (may be NULL) frees
- * what the job holds. */
-struct auth_job {
-    struct list node;
-    struct auth_jobs *jobs;
-    void *owner;   /* NULL: nobody waits for the result */
-    bool computes; /* asks nobody outside, so it ends soon: has threads apart from those who do */
-    void (*work)(struct auth_job *job);
-    void (*done)(struct auth_job *job);
-    void (*wipe)(struct auth_job *job);
-};
-
-struct auth_jobs *auth_jobs_new(struct loop *loop);
-/* Jobs that still run end by themselves, unseen. */
-void auth_jobs_free(struct auth_jobs **jp);
-/* Starts it, or queues it when too many run. The job belongs to the jobs from now on. */
-void auth_job_start(struct auth_jobs *jobs, struct auth_job *job);
-/* The owner goes: `done` will not be called. */
-void auth_job_leave(struct auth_job **jp);
 
 /* ---- session_auth.c: what a worker needs for authentication ---- */
 
@@ -63,13 +39,14 @@ struct session_auth {
     struct sessions *ss;
     struct auth_book *book; /* belongs to the backend */
     struct auth_guard *guard;
-    struct auth_jobs *jobs;
+    struct jobs *jobs; /* the backend's */
     struct auth_rules *rules;
     struct hash_table roles; /* answers about memberships */
     struct list role_lru;
-    struct list probers; /* connections that look things up */
-    int64_t passwd_us;   /* when pool_passwd was last looked at */
-    bool use_fallback;   /* auth_query: the default function is not there */
+    struct list probers;       /* connections that look things up */
+    int64_t passwd_us;         /* when pool_passwd was last looked at */
+    bool use_fallback;         /* auth_query: the default function is not there */
+    uint64_t fallback_targets; /* the same for each server of pools.conf */
     char *key_path;
 };
 
@@ -91,14 +68,17 @@ struct auth_wait {
     void (*done)(struct auth_wait *w, const struct err *err);
 };
 
-/* True when something can be looked up at all. */
-bool auth_lookup_is_possible(const struct session_auth *sa, enum auth_lookup_kind kind);
-/* The data base in which a client of `database` is looked up; lives as long as the settings. */
-struct slice auth_lookup_database(
-    const struct session_auth *sa, enum auth_lookup_kind kind, struct slice database);
-/* Asks; equal questions are asked once. `database` is the client's. */
+/* True when something can be looked up at all for a client of `database`. */
+bool auth_lookup_is_possible(const struct session_auth *sa, enum auth_lookup_kind kind,
+    struct slice database, struct slice user);
+/* Puts what an answer about a client of `database` is known by: where it is asked for, by whom and
+ * with which query. */
+void auth_lookup_put_key(
+    const struct session_auth *sa, struct slice database, struct slice user, struct buf *out);
+/* Asks; equal questions are asked once. `database` is the client's, `book_name` what the answer is
+ * kept under. */
 void auth_lookup_start(struct session_auth *sa, enum auth_lookup_kind kind, struct slice database,
-    struct slice user, struct slice role, struct auth_wait *w);
+    struct slice user, struct slice role, struct slice book_name, struct auth_wait *w);
 /* Stops waiting; harmless when not waiting. */
 void auth_lookup_cancel(struct auth_wait *w);
 void auth_probers_close(struct session_auth *sa);
@@ -150,9 +130,10 @@ struct client_auth {
     struct auth_question *open;           /* of question[], being asked */
     void (*again)(struct client_auth *a); /* when it is answered */
     struct auth_wait wait;
-    struct auth_job *job;
+    struct job *job;
     struct timer delay;
     struct err refusal;
+    struct buf book_name;
     struct buf held; /* the refusal of the server, told after the delay */
 };
 
@@ -164,6 +145,8 @@ static inline bool client_auth_is_live(const struct client_auth *a)
 
 /* client_auth.c */
 struct slice client_auth_user(const struct client_auth *a);
+/* Under which name the book knows the user. */
+struct slice client_auth_book_name(const struct client_auth *a);
 /* Goes on with what the plan says. */
 void client_auth_plan(struct client_auth *a);
 /* The judge said yes. */

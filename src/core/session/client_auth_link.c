@@ -99,7 +99,7 @@ static void link_on_first(
 /* A proved client's link cannot log in with what is known. */
 static void link_cannot(struct client_auth *a, struct link *link)
 {
-    const struct auth_login *login = auth_book_login(a->sa->book, pool_user(a->c->pool));
+    const struct auth_login *login = auth_book_login(a->sa->book, pool_book_name(a->c->pool));
     struct err err = {0};
 
     if (auth_give_choose(login == NULL ? 0 : login->hold, (enum auth_server)link->asks,

@@ -53,12 +53,13 @@ struct lookup {
     bool has_secret;
     char *user;
     char *role;
+    struct buf book_name; /* of the user */
 };
 
 enum prober_phase { PROBER_NEW, PROBER_WAITING, PROBER_OPENING, PROBER_READY, PROBER_ASKING };
 
 struct prober {
-    struct list node; /* session_auth.probers */
+    struct list node_in_list; /* session_auth.probers */
     struct session_auth *sa;
     struct list queue; /* the first one is being asked in PROBER_ASKING */
     enum prober_phase phase;
@@ -72,6 +73,9 @@ struct prober {
     struct err err;    /* what the server said */
     char *user;
     char *database;
+    char *query;    /* empty: the default */
+    int node;       /* of pools.conf, or VIEW_NO_NODE: one that takes writes */
+    struct buf key; /* of its answers, see auth_lookup_put_key */
 };
 
 static void prober_step(struct prober *p);
@@ -82,6 +86,7 @@ static void lookup_free(struct lookup *l)
     secret_free(&l->secret);
     mem_free(l->user);
     mem_free(l->role);
+    buf_free(&l->book_name);
     mem_free(l);
 }
 
@@ -124,12 +129,14 @@ static void prober_free(struct prober *p)
     while ((n = list_first(&p->queue)) != NULL)
         lookup_free(LIST_ENTRY(n, struct lookup, node));
     task_cancel(&p->start);
-    list_remove(&p->node);
+    list_remove(&p->node_in_list);
     if (p->pool != NULL)
         pool_detach(p->pool);
     paramset_free(&p->params);
     mem_free(p->user);
     mem_free(p->database);
+    mem_free(p->query);
+    buf_free(&p->key);
     mem_free(p);
 }
 
@@ -163,15 +170,27 @@ static void prober_on_timer(struct timer *t)
 
 /* ---- asking ---- */
 
+/* The default function is not there, as was seen before. */
+static bool prober_falls_back(const struct prober *p)
+{
+    if (p->node == VIEW_NO_NODE)
+        return p->sa->use_fallback;
+    return (p->sa->fallback_targets >> (p->node - POOLS_FIRST_TARGET) & 1) != 0;
+}
+
+static void prober_fall_back(struct prober *p)
+{
+    if (p->node == VIEW_NO_NODE)
+        p->sa->use_fallback = true;
+    else
+        p->sa->fallback_targets |= UINT64_C(1) << (p->node - POOLS_FIRST_TARGET);
+}
+
 static const char *prober_sql(const struct prober *p, const struct lookup *l)
 {
-    const char *own = p->sa->ss->conf->auth_query;
-
     if (l->kind == AUTH_LOOKUP_ROLE)
         return role_query;
-    if (*own != '\0')
-        return own;
-    return session_auth_default_query(p->sa->use_fallback);
+    return *p->query != '\0' ? p->query : session_auth_default_query(prober_falls_back(p));
 }
 
 static void put_parameter(struct buf *out, const char *value)
@@ -278,7 +297,7 @@ static void lookup_keep(struct prober *p, struct lookup *l)
     }
     if (l->kind == AUTH_LOOKUP_ROLE)
         session_auth_put_role(p->sa, user, slice_of_str(l->role), l->has_row);
-    else if (auth_book_put_answer(p->sa->book, user, slice_of_str(p->database),
+    else if (auth_book_put_answer(p->sa->book, buf_slice(&l->book_name), buf_slice(&p->key),
                  l->has_row && l->has_secret ? secret_slice(&l->secret) : slice_of(NULL, 0),
                  loop_now_us(p->sa->ss->loop)))
         close_idle_of(&p->sa->ss->be, user);
@@ -287,8 +306,8 @@ static void lookup_keep(struct prober *p, struct lookup *l)
 /* True when the default function is not there, and the catalogue shall be tried instead. */
 static bool prober_may_fall_back(const struct prober *p, const struct lookup *l)
 {
-    return l->kind == AUTH_LOOKUP_SECRET && *p->sa->ss->conf->auth_query == '\0' &&
-           !p->sa->use_fallback && strcmp(p->err.sqlstate, "42883") == 0;
+    return l->kind == AUTH_LOOKUP_SECRET && *p->query == '\0' && !prober_falls_back(p) &&
+           strcmp(p->err.sqlstate, "42883") == 0;
 }
 
 static void prober_on_answer(struct prober *p)
@@ -299,7 +318,7 @@ static void prober_on_answer(struct prober *p)
     timer_stop(p->sa->ss->loop, &p->timer);
     p->phase = PROBER_READY;
     if (p->link->own_failed && prober_may_fall_back(p, l)) {
-        p->sa->use_fallback = true;
+        prober_fall_back(p);
         prober_step(p);
         return;
     }
@@ -420,7 +439,7 @@ static const struct link_owner_ops prober_ops = {
 
 static void prober_acquire(struct prober *p)
 {
-    int node = sessions_write_node(p->sa->ss);
+    int node = p->node != VIEW_NO_NODE ? p->node : sessions_write_node(p->sa->ss);
     struct err err = {0};
 
     if (node == VIEW_NO_NODE) {
@@ -481,18 +500,77 @@ static void prober_on_start(struct task *t)
 
 /* ---- for clients ---- */
 
-static const char *lookup_user(const struct session_auth *sa, enum auth_lookup_kind kind)
-{
-    const struct conf *conf = sa->ss->conf;
+/* Who asks what, where. */
+struct lookup_way {
+    const char *user;  /* empty: nobody does */
+    const char *query; /* empty: the default */
+    struct slice database;
+    int node; /* of pools.conf, or VIEW_NO_NODE */
+};
 
-    if (*conf->auth_user == '\0' && kind == AUTH_LOOKUP_ROLE)
-        return conf->sr_check_user;
-    return conf->auth_user;
+static const char *first_of(const char *a, const char *b, const char *c)
+{
+    if (a != NULL && *a != '\0')
+        return a;
+    return b != NULL && *b != '\0' ? b : c;
 }
 
-bool auth_lookup_is_possible(const struct session_auth *sa, enum auth_lookup_kind kind)
+/* A query of the administrator's own runs in the client's data base, as PgBouncer's does. What we
+ * ask by ourselves does not: the owner of a data base decides what names and operators mean in it,
+ * and would say who anybody is. A data base that pools.conf sends to another server is asked about
+ * there, unless auth_dbname names one that is elsewhere. */
+static void lookup_find_way(const struct session_auth *sa, enum auth_lookup_kind kind,
+    struct slice database, struct slice user, struct lookup_way *out)
 {
-    return *lookup_user(sa, kind) != '\0';
+    const struct conf *conf = sa->ss->conf;
+    const char *home = first_of(conf->sr_check_database, NULL, "postgres");
+    const struct pool_settings *st;
+    const char *dbname;
+
+    *out = (struct lookup_way){.query = "", .node = VIEW_NO_NODE};
+    if (kind == AUTH_LOOKUP_ROLE) {
+        out->user = first_of(conf->auth_user, conf->sr_check_user, "");
+        out->database = slice_of_str(first_of(conf->auth_dbname, NULL, home));
+        return;
+    }
+    st = pools_conf_find(conf, database, user);
+    out->user = first_of(st->auth_user, conf->auth_user, "");
+    out->query = first_of(st->auth_query, conf->auth_query, "");
+    dbname = first_of(st->auth_dbname, conf->auth_dbname, "");
+    if (*dbname != '\0') {
+        out->database = slice_of_str(dbname);
+        st = pools_conf_find(conf, out->database, slice_of_str(out->user));
+    } else if (*out->query != '\0') {
+        out->database = database;
+    } else {
+        out->database = slice_of_str(st->target != POOLS_NO_TARGET ? "postgres" : home);
+    }
+    if (st->target != POOLS_NO_TARGET)
+        out->node = st->target;
+}
+
+static void way_put_key(const struct lookup_way *way, struct buf *out)
+{
+    buf_put(out, way->database.p, way->database.n);
+    buf_printf(out, "%c%d%c%s%c%s", '\0', way->node, '\0', way->user, '\0', way->query);
+}
+
+void auth_lookup_put_key(
+    const struct session_auth *sa, struct slice database, struct slice user, struct buf *out)
+{
+    struct lookup_way way;
+
+    lookup_find_way(sa, AUTH_LOOKUP_SECRET, database, user, &way);
+    way_put_key(&way, out);
+}
+
+bool auth_lookup_is_possible(const struct session_auth *sa, enum auth_lookup_kind kind,
+    struct slice database, struct slice user)
+{
+    struct lookup_way way;
+
+    lookup_find_way(sa, kind, database, user, &way);
+    return *way.user != '\0';
 }
 
 /* sr_check_password, when it is not in pool_passwd. */
@@ -508,16 +586,19 @@ static void prober_learn(const struct prober *p)
     cred_free(&cred);
 }
 
-static struct prober *prober_new(struct session_auth *sa, const char *user, struct slice database)
+static struct prober *prober_new(struct session_auth *sa, const struct lookup_way *way)
 {
     struct prober *p = mem_alloc_zero(sizeof *p);
 
     p->sa = sa;
-    p->user = mem_strdup(user);
-    p->database = mem_strndup(database.p, database.n);
-    list_init(&p->node);
+    p->user = mem_strdup(way->user);
+    p->database = mem_strndup(way->database.p, way->database.n);
+    p->query = mem_strdup(way->query);
+    p->node = way->node;
+    way_put_key(way, &p->key);
+    list_init(&p->node_in_list);
     list_init(&p->queue);
-    list_push_back(&sa->probers, &p->node);
+    list_push_back(&sa->probers, &p->node_in_list);
     timer_init(&p->timer, prober_on_timer);
     task_init(&p->start, prober_on_start);
     pool_request_init(&p->req);
@@ -532,26 +613,31 @@ static struct prober *prober_new(struct session_auth *sa, const char *user, stru
     p->req.on_turn = prober_on_turn;
     p->req.owner = p;
     p->req.ops = &prober_ops;
-    prober_learn(p);
+    if (p->node == VIEW_NO_NODE)
+        prober_learn(p);
     return p;
 }
 
-static struct prober *prober_find(struct session_auth *sa, const char *user, struct slice database)
+static struct prober *prober_find(struct session_auth *sa, const struct lookup_way *way)
 {
-    struct prober *p;
+    struct buf key = {0};
+    struct prober *p = NULL;
+    struct prober *it;
     struct list *n;
 
+    way_put_key(way, &key);
     LIST_FOREACH(n, &sa->probers)
     {
-        p = LIST_ENTRY(n, struct prober, node);
-        if (strcmp(p->user, user) == 0 && slice_eq_str(database, p->database))
-            return p;
+        it = LIST_ENTRY(n, struct prober, node_in_list);
+        if (slice_eq(buf_slice(&it->key), buf_slice(&key)))
+            p = it;
     }
-    return prober_new(sa, user, database);
+    buf_free(&key);
+    return p != NULL ? p : prober_new(sa, way);
 }
 
-static struct lookup *lookup_find(
-    struct prober *p, enum auth_lookup_kind kind, struct slice user, struct slice role)
+static struct lookup *lookup_find(struct prober *p, enum auth_lookup_kind kind, struct slice user,
+    struct slice role, struct slice book_name)
 {
     struct lookup *l;
     struct list *n;
@@ -560,12 +646,14 @@ static struct lookup *lookup_find(
     {
         l = LIST_ENTRY(n, struct lookup, node);
         if (l->kind == kind && slice_eq_str(user, l->user) &&
-            slice_eq_str(role, l->role == NULL ? "" : l->role))
+            slice_eq_str(role, l->role == NULL ? "" : l->role) &&
+            slice_eq(book_name, buf_slice(&l->book_name)))
             return l;
     }
     l = mem_alloc_zero(sizeof *l);
     l->kind = kind;
     l->user = mem_strndup(user.p, user.n);
+    buf_put(&l->book_name, book_name.p, book_name.n);
     if (kind == AUTH_LOOKUP_ROLE)
         l->role = mem_strndup(role.p, role.n);
     list_init(&l->waiters);
@@ -573,29 +661,15 @@ static struct lookup *lookup_find(
     return l;
 }
 
-/* A query of the administrator's own runs in the client's data base, as PgBouncer's does. What we
- * ask by ourselves does not: the owner of a data base decides what names and operators mean in it,
- * and would say who anybody is. */
-struct slice auth_lookup_database(
-    const struct session_auth *sa, enum auth_lookup_kind kind, struct slice database)
-{
-    const struct conf *conf = sa->ss->conf;
-
-    if (*conf->auth_dbname != '\0')
-        return slice_of_str(conf->auth_dbname);
-    if (kind == AUTH_LOOKUP_SECRET && *conf->auth_query != '\0')
-        return database;
-    return slice_of_str(*conf->sr_check_database != '\0' ? conf->sr_check_database : "postgres");
-}
-
 void auth_lookup_start(struct session_auth *sa, enum auth_lookup_kind kind, struct slice database,
-    struct slice user, struct slice role, struct auth_wait *w)
+    struct slice user, struct slice role, struct slice book_name, struct auth_wait *w)
 {
+    struct lookup_way way;
     struct prober *p;
 
-    database = auth_lookup_database(sa, kind, database);
-    p = prober_find(sa, lookup_user(sa, kind), database);
-    list_push_back(&lookup_find(p, kind, user, role)->waiters, &w->node);
+    lookup_find_way(sa, kind, database, user, &way);
+    p = prober_find(sa, &way);
+    list_push_back(&lookup_find(p, kind, user, role, book_name)->waiters, &w->node);
     task_post(sa->ss->loop, &p->start);
 }
 
@@ -609,5 +683,5 @@ void auth_probers_close(struct session_auth *sa)
     struct list *n;
 
     while ((n = list_first(&sa->probers)) != NULL)
-        prober_free(LIST_ENTRY(n, struct prober, node));
+        prober_free(LIST_ENTRY(n, struct prober, node_in_list));
 }

@@ -15,7 +15,7 @@
 #include "client_auth_int.h"
 
 struct host_job {
-    struct auth_job job;
+    struct job job;
     struct hba_addr addr;
     enum hba_answer answer;
     char name[];
@@ -55,7 +55,7 @@ static enum hba_answer oracle_in_role(void *ctx, struct slice user, struct slice
 
     if (known != HBA_ASK)
         return known;
-    if (!auth_lookup_is_possible(a->sa, AUTH_LOOKUP_ROLE))
+    if (!auth_lookup_is_possible(a->sa, AUTH_LOOKUP_ROLE, slice_of("", 0), slice_of("", 0)))
         return HBA_FAIL;
     return question_ask(a, true, role);
 }
@@ -85,14 +85,14 @@ static void question_close(struct client_auth *a, enum hba_answer answer)
         a->again(a);
 }
 
-static void host_work(struct auth_job *job)
+static void host_work(struct job *job)
 {
     struct host_job *h = LIST_ENTRY(job, struct host_job, job);
 
     h->answer = auth_host_check(&h->addr, h->name);
 }
 
-static void host_done(struct auth_job *job)
+static void host_done(struct job *job)
 {
     struct host_job *h = LIST_ENTRY(job, struct host_job, job);
     struct client_auth *a = job->owner;
@@ -133,7 +133,7 @@ void client_auth_ask_question(struct client_auth *a, void (*again)(struct client
     if (q->is_role) {
         a->wait.done = role_done;
         auth_lookup_start(a->sa, AUTH_LOOKUP_ROLE, a->c->login->startup.database,
-            client_auth_user(a), slice_of(q->name, n), &a->wait);
+            client_auth_user(a), slice_of(q->name, n), slice_of("", 0), &a->wait);
         return;
     }
     h = mem_alloc_zero(sizeof *h + n + 1);
@@ -143,7 +143,7 @@ void client_auth_ask_question(struct client_auth *a, void (*again)(struct client
     h->job.work = host_work;
     h->job.done = host_done;
     a->job = &h->job;
-    auth_job_start(a->sa->jobs, &h->job);
+    job_start(a->sa->jobs, &h->job);
 }
 
 /* replication=database is a session in a data base: its lines are those of the data base. */

@@ -141,14 +141,14 @@ static void login_keep(struct client_login *login, const struct startup *st, str
 
 /* pools.conf names who we are at the server: its password is in pool_passwd, the client's own opens
  * nothing there. */
-static void login_map_user(struct client *c, struct slice user)
+static void login_learn_user(struct client *c)
 {
+    struct slice user = pool_user(c->pool);
     struct auth_book *book = c->ss->be.book;
     struct auth_stored stored;
 
-    c->login->startup.user = user;
     if (book != NULL && auth_book_find_passwd(book, user, &stored) && stored.cred != NULL)
-        auth_book_learn_cred(book, user, stored.cred);
+        auth_book_learn_cred(book, pool_book_name(c->pool), stored.cred);
 }
 
 static void login_all_down(struct client *c)
@@ -199,15 +199,17 @@ void client_login_begin(struct client *c, const struct startup *st, struct slice
     set = pools_conf_find(c->ss->conf, login->startup.database, login->startup.user);
     node = set->target != POOLS_NO_TARGET ? set->target : sessions_write_node(c->ss);
     if (set->user != NULL)
-        login_map_user(c, slice_of_str(set->user));
+        login->startup.user = slice_of_str(set->user);
     login->has_no_server = node == -1;
     if (node == -1 && (node = login_node_for_none(c)) == -1) {
         login_all_down(c);
         return;
     }
     c->pool = pool_attach(&c->ss->be, login->startup.user, login->startup.database, node);
-    if (set->user != NULL)
+    if (set->user != NULL) {
         login->startup.user = pool_user(c->pool); /* the settings may be reloaded */
+        login_learn_user(c);
+    }
     if (!login_count_in(c, c->pool))
         return;
     login->req.pool = c->pool;

@@ -147,6 +147,7 @@ void session_auth_reload(struct session_auth *sa)
     load_rules(sa);
     look_at_passwd(sa);
     sa->use_fallback = false;
+    sa->fallback_targets = 0;
 }
 
 struct session_auth *session_auth_new(struct sessions *ss)
@@ -156,7 +157,7 @@ struct session_auth *session_auth_new(struct sessions *ss)
     sa->ss = ss;
     sa->book = ss->be.book;
     sa->guard = shm_get(ss->env->shm, SHM_AUTH);
-    sa->jobs = auth_jobs_new(ss->loop);
+    sa->jobs = ss->be.jobs;
     hash_table_init(&sa->roles);
     list_init(&sa->role_lru);
     list_init(&sa->probers);
@@ -185,7 +186,6 @@ void session_auth_free(struct session_auth **sap)
     if (sa == NULL)
         return;
     auth_probers_close(sa);
-    auth_jobs_free(&sa->jobs);
     roles_clear(sa);
     hash_table_fini(&sa->roles);
     auth_rules_unref(&sa->rules);

@@ -272,7 +272,7 @@ static bool must_stay(const struct client *c)
     const struct backend *be = &c->ss->be;
 
     return c->link->auth == LINK_AUTH_ASKED &&
-           (be->book == NULL || auth_book_login(be->book, pool_user(c->pool)) == NULL);
+           (be->book == NULL || auth_book_login(be->book, pool_book_name(c->pool)) == NULL);
 }
 
 void share_login_done(struct client *c)

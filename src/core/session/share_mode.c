@@ -178,7 +178,7 @@ static bool knows_password(const struct client *c)
     const struct backend *be = &c->ss->be;
 
     return c->link->auth != LINK_AUTH_ASKED ||
-           (be->book != NULL && auth_book_login(be->book, pool_user(c->pool)) != NULL);
+           (be->book != NULL && auth_book_login(be->book, pool_book_name(c->pool)) != NULL);
 }
 
 /* From session mode: the client's own link goes, and what it was opened with becomes settings. */

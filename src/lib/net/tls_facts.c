@@ -35,6 +35,20 @@ int stream_tls_bits(const struct stream *s)
     return ssl == NULL ? 0 : SSL_get_cipher_bits(ssl, NULL);
 }
 
+int stream_tls_version_no(const struct stream *s)
+{
+    const SSL *ssl = secured_ssl(s);
+
+    return ssl == NULL ? 0 : SSL_version(ssl) - TLS1_VERSION + 10;
+}
+
+int stream_tls_cipher_no(const struct stream *s)
+{
+    const SSL *ssl = secured_ssl(s);
+
+    return ssl == NULL ? 0 : SSL_CIPHER_get_protocol_id(SSL_get_current_cipher(ssl));
+}
+
 /* Not counted up: valid for as long as the stream. */
 static X509 *peer_cert(const struct stream *s)
 {

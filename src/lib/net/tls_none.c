@@ -154,6 +154,18 @@ int stream_tls_bits(const struct stream *s)
     return 0;
 }
 
+int stream_tls_version_no(const struct stream *s)
+{
+    (void)s;
+    return 0;
+}
+
+int stream_tls_cipher_no(const struct stream *s)
+{
+    (void)s;
+    return 0;
+}
+
 bool stream_tls_has_peer_cert(const struct stream *s)
 {
     (void)s;

@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: PostgreSQL
 """test_auth_servers: servers that ask for what nobody can give, skip steps, or break off in the middle of a
 login: the client is told, nothing hangs, and a client that did not prove itself gets no session."""
+import base64
+import hashlib
+import hmac
+import os
 import struct
+import threading
 
 import pytest
 
 import auth_house as house
+from pgt import waits
 from pgt.fake import auth_ok, error, key_data, parameter, ready
 from pgt.wire import Wire, message
 
@@ -93,3 +99,36 @@ def test_server_that_does_not_prove_itself(fake, pools):
         w.send_startup("fake", "postgres")
         found = w.authenticate("fake", "fake_pw")
     assert found[-1].type == "E" and "before it proved" in found[-1].text
+
+
+def test_iterations_of_a_server_stop_nobody(request):
+    """A verifier with 1,000,000 iterations: who derives the keys for it keeps no other client of the worker waiting."""
+    pg = house.start_server()
+    request.addfinalizer(pg.stop)
+    salt = os.urandom(16)
+    salted = hashlib.pbkdf2_hmac("sha256", b"costly_pw", salt, 1000000)
+    stored = hashlib.sha256(hmac.digest(salted, b"Client Key", "sha256")).digest()
+    parts = [base64.b64encode(x).decode() for x in (salt, stored, hmac.digest(salted, b"Server Key", "sha256"))]
+    pg.rows(f"create role costly login password 'SCRAM-SHA-256$1000000:{parts[0]}${parts[1]}:{parts[2]}'")
+    house.make_user(pg, "busy", "trust")
+    pool = house.start_auth_pool([pg.address], hba="host all all all password\n", passwd="costly:costly_pw\nbusy:busy_pw\n",
+                                 num_init_children=1)
+    request.addfinalizer(pool.stop)
+    busy = Wire(pool.address)
+    assert busy.login("busy", "postgres", "busy_pw")[-1].type == "Z"
+    came = []
+    guest = threading.Thread(target=lambda: came.append(house.try_login(pool.address, "costly", "postgres", "costly_pw")[0]))
+    begin = waits.now()
+    guest.start()
+    longest = answered = 0
+    while guest.is_alive():
+        at = waits.now()
+        assert busy.value("select 1") == "1"
+        longest = max(longest, waits.now() - at)
+        answered += 1
+    took = waits.now() - begin
+    guest.join()
+    assert came == ["in"]
+    assert answered > 10 and longest < took / 2, (answered, longest, took)
+    assert house.try_login(pool.address, "costly", "postgres", "guess")[0] == "28P01"
+    busy.bye()

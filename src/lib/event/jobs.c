@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: PostgreSQL
- * client_auth_job.c: PAM, LDAP, name services, long key derivations: off the loop.
+ * jobs.c: what may block or takes long, off the loop: PAM, LDAP, name services, key derivations.
  * Runs in: workers. Not on libuv's pool: its few threads also resolve the names of servers, and a
  * directory that hangs would fill them. Here each job has a thread; when many hang, others still
  * start, up to a limit; beyond it they queue, and their clients' authentication_timeout runs. Jobs
  * that ask nobody have a limit of their own, so that no directory can keep them waiting.
  * Must never: let a thread touch anything but its job. */
 #include "config.h"
+
+#include "event/jobs.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -14,7 +16,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-#include "client_auth_int.h"
+#include "event/loop.h"
 
 /* Of jobs that wait for others, and of those that only compute: the former must not keep the latter
  * from a thread. */
@@ -23,7 +25,7 @@ static const unsigned job_threads_max[JOB_CLASSES] = {[JOB_WAITS] = 128, [JOB_CO
 #define JOB_STACK_BYTES (512U * 1024)
 
 /* Shared by the loop and the threads. The threads that still run when the worker ends keep it. */
-struct auth_jobs {
+struct jobs {
     uv_async_t async;
     pthread_mutex_t lock;
     struct list finished;            /* under `lock` */
@@ -33,19 +35,19 @@ struct auth_jobs {
     struct list queued[JOB_CLASSES]; /* the loop's alone, as all below */
 };
 
-static enum job_class job_class(const struct auth_job *job)
+static enum job_class job_class(const struct job *job)
 {
     return job->computes ? JOB_COMPUTES : JOB_WAITS;
 }
 
-static void job_free(struct auth_job *job)
+static void job_free(struct job *job)
 {
     if (job->wipe != NULL)
         job->wipe(job);
     mem_free_secret(job);
 }
 
-static void jobs_free_memory(struct auth_jobs *jobs)
+static void jobs_free_memory(struct jobs *jobs)
 {
     pthread_mutex_destroy(&jobs->lock);
     mem_free(jobs);
@@ -53,8 +55,8 @@ static void jobs_free_memory(struct auth_jobs *jobs)
 
 static void *job_main(void *arg)
 {
-    struct auth_job *job = arg;
-    struct auth_jobs *jobs = job->jobs;
+    struct job *job = arg;
+    struct jobs *jobs = job->jobs;
     bool is_last;
 
     job->work(job);
@@ -76,7 +78,7 @@ static void *job_main(void *arg)
 }
 
 /* A thread that takes no signals: they are the loop's. */
-static int job_spawn(struct auth_job *job)
+static int job_spawn(struct job *job)
 {
     pthread_attr_t attr;
     pthread_t thread;
@@ -95,7 +97,7 @@ static int job_spawn(struct auth_job *job)
     return rc;
 }
 
-static bool job_take_place(struct auth_jobs *jobs, enum job_class class)
+static bool job_take_place(struct jobs *jobs, enum job_class class)
 {
     bool has_place;
 
@@ -109,7 +111,7 @@ static bool job_take_place(struct auth_jobs *jobs, enum job_class class)
     return has_place;
 }
 
-static void job_give_place(struct auth_jobs *jobs, enum job_class class)
+static void job_give_place(struct jobs *jobs, enum job_class class)
 {
     pthread_mutex_lock(&jobs->lock);
     jobs->running--;
@@ -118,15 +120,15 @@ static void job_give_place(struct auth_jobs *jobs, enum job_class class)
 }
 
 /* Starts queued jobs while there is room. Those whose owners have gone are dropped. */
-static void jobs_run_queue(struct auth_jobs *jobs, enum job_class class)
+static void jobs_run_queue(struct jobs *jobs, enum job_class class)
 {
     struct list *queued = &jobs->queued[class];
-    struct auth_job *job;
+    struct job *job;
     struct list *n;
     int rc;
 
     while ((n = list_first(queued)) != NULL && job_take_place(jobs, class)) {
-        job = LIST_ENTRY(n, struct auth_job, node);
+        job = LIST_ENTRY(n, struct job, node);
         list_remove(&job->node);
         rc = job->owner == NULL ? 0 : job_spawn(job);
         if (job->owner == NULL || rc != 0)
@@ -143,8 +145,8 @@ static void jobs_run_queue(struct auth_jobs *jobs, enum job_class class)
 
 static void jobs_on_async(uv_async_t *async)
 {
-    struct auth_jobs *jobs = LIST_ENTRY(async, struct auth_jobs, async);
-    struct auth_job *job;
+    struct jobs *jobs = LIST_ENTRY(async, struct jobs, async);
+    struct job *job;
     struct list *n;
 
     do {
@@ -155,7 +157,7 @@ static void jobs_on_async(uv_async_t *async)
         pthread_mutex_unlock(&jobs->lock);
         if (n == NULL)
             break;
-        job = LIST_ENTRY(n, struct auth_job, node);
+        job = LIST_ENTRY(n, struct job, node);
         if (job->owner != NULL)
             job->done(job);
         job_free(job);
@@ -164,9 +166,9 @@ static void jobs_on_async(uv_async_t *async)
     jobs_run_queue(jobs, JOB_COMPUTES);
 }
 
-struct auth_jobs *auth_jobs_new(struct loop *loop)
+struct jobs *jobs_new(struct loop *loop)
 {
-    struct auth_jobs *jobs = mem_alloc_zero(sizeof *jobs);
+    struct jobs *jobs = mem_alloc_zero(sizeof *jobs);
 
     pthread_mutex_init(&jobs->lock, NULL);
     list_init(&jobs->finished);
@@ -179,7 +181,7 @@ struct auth_jobs *auth_jobs_new(struct loop *loop)
 
 static void jobs_on_closed(uv_handle_t *handle)
 {
-    struct auth_jobs *jobs = LIST_ENTRY(handle, struct auth_jobs, async);
+    struct jobs *jobs = LIST_ENTRY(handle, struct jobs, async);
     bool is_idle;
 
     pthread_mutex_lock(&jobs->lock);
@@ -195,13 +197,13 @@ static void jobs_drop(struct list *jobs)
 
     while ((n = list_first(jobs)) != NULL) {
         list_remove(n);
-        job_free(LIST_ENTRY(n, struct auth_job, node));
+        job_free(LIST_ENTRY(n, struct job, node));
     }
 }
 
-void auth_jobs_free(struct auth_jobs **jp)
+void jobs_free(struct jobs **jp)
 {
-    struct auth_jobs *jobs = *jp;
+    struct jobs *jobs = *jp;
 
     *jp = NULL;
     if (jobs == NULL)
@@ -216,7 +218,7 @@ void auth_jobs_free(struct auth_jobs **jp)
     uv_close((uv_handle_t *)&jobs->async, jobs_on_closed);
 }
 
-void auth_job_start(struct auth_jobs *jobs, struct auth_job *job)
+void job_start(struct jobs *jobs, struct job *job)
 {
     job->jobs = jobs;
     list_init(&job->node);
@@ -224,9 +226,9 @@ void auth_job_start(struct auth_jobs *jobs, struct auth_job *job)
     jobs_run_queue(jobs, job_class(job));
 }
 
-void auth_job_leave(struct auth_job **jp)
+void job_leave(struct job **jp)
 {
-    struct auth_job *job = *jp;
+    struct job *job = *jp;
 
     *jp = NULL;
     if (job != NULL)

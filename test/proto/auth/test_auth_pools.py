@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_auth_pools: data bases of pools.conf with a look-up of their own, on servers of their own, with TLS towards them.
+
+The same name is another person on another server: nothing that proves or opens the one may prove or open the other."""
+import shutil
+
+import pytest
+
+import auth_house as house
+from pgt import certs, procs
+from pgt.waits import wait_for
+
+SCRAM_ALL = "host all all all scram-sha-256\n"
+
+
+def make_server(**conf):
+    pg = house.start_server({"log_statement": "all", **conf})
+    pg.rows("create table asked (who text)")
+    return pg
+
+
+@pytest.fixture(scope="module")
+def authority():
+    return certs.Authority()
+
+
+@pytest.fixture(scope="module")
+def near():
+    pg = make_server()
+    yield pg
+    pg.stop()
+
+
+@pytest.fixture(scope="module")
+def far(authority):
+    """Another server, which speaks TLS."""
+    pair = authority.issue()
+    home = procs.folder("far-tls", house.postgres.OS_USER)
+    for name, path in (("cert", pair.cert), ("key", pair.key)):
+        shutil.copy(path, home / name)
+        shutil.chown(home / name, house.postgres.OS_USER)
+        (home / name).chmod(0o600)
+    pg = make_server(ssl="on", ssl_cert_file=str(home / "cert"), ssl_key_file=str(home / "key"))
+    pg.rows("create database over_there")
+    pg.rows(house.LOOK_UP, "over_there")
+    yield pg
+    pg.stop()
+
+
+@pytest.fixture
+def pools(near):
+    started = []
+
+    def start(text: str, **conf):
+        path = procs.folder("pools") / "pools.conf"
+        path.write_text(text, encoding="utf-8")
+        passwd = "looker:looker_pw\nboss:boss_pw\n"
+        started.append(house.start_auth_pool([near.address], hba=SCRAM_ALL, passwd=passwd,
+                                             **{"num_init_children": 1, "pools_file": path, **conf}))
+        return started[-1]
+
+    yield start
+    for pool in started:
+        pool.stop()
+
+
+def come(pool, user, secret, database="postgres"):
+    return house.try_login(pool.address, user, database, secret)[0]
+
+
+def place(server, **more) -> str:
+    values = {"host": "127.0.0.1", "port": server.port, **more}
+    return "".join(f"{name} = '{str(value)}'\n" for name, value in values.items())
+
+
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+def test_the_same_name_on_two_servers(near, far, pools, mode):
+    house.make_user(near, "twin", "scram", "near_pw")
+    house.make_user(far, "twin", "scram", "far_pw")
+    pool = pools("[database far_db]\n" + place(far, dbname="postgres"), auth_user="looker", pool_mode=mode, auth_query_expire="1h")
+    for _ in range(3):
+        assert come(pool, "twin", "near_pw") == "in"
+        assert come(pool, "twin", "far_pw", "far_db") == "in"
+        assert come(pool, "twin", "far_pw") == "28P01"
+        assert come(pool, "twin", "near_pw", "far_db") == "28P01"
+    far.rows("alter role twin password 'later_pw'")
+    wait_for("the new password of the far one", lambda: come(pool, "twin", "later_pw", "far_db") == "in", 10)
+    assert come(pool, "twin", "far_pw", "far_db") == "28P01"
+    assert come(pool, "twin", "near_pw") == "in"
+
+
+def test_auth_user_of_one_database(near, far, pools):
+    """Without auth_user in pgpool.conf nobody is looked up but here."""
+    house.make_user(near, "single", "scram", "single_pw")
+    house.make_user(far, "single", "scram", "single_pw")
+    before = len(near.log())
+    pool = pools("[database far_db]\n" + place(far, dbname="postgres", auth_user="looker"))
+    assert come(pool, "single", "single_pw", "far_db") == "in"
+    assert come(pool, "single", "guess", "far_db") == "28P01"
+    assert come(pool, "single", "guess") == "28P01"
+    assert "pgpool_user_lookup" not in near.log()[before:], "elsewhere the server is asked by the client itself"
+
+
+def test_auth_query_of_one_database(near, pools):
+    near.rows("create or replace function own_lookup(who text, out text, out text) returns setof record language sql "
+              "security definer as $$ select rolname::text, rolpassword from pg_authid where rolname = who and who = 'chosen' $$")
+    house.make_user(near, "chosen", "scram")
+    house.make_user(near, "others", "scram")
+    pool = pools("[database d_scram]\nauth_query = 'select * from own_lookup($1)'\nauth_dbname = 'postgres'\n", auth_user="looker",
+                 auth_dbname="postgres")
+    assert come(pool, "chosen", "chosen_pw", "d_scram") == "in"
+    assert come(pool, "others", "others_pw", "d_scram") == "28P01"
+    assert come(pool, "others", "others_pw") == "in"
+    assert come(pool, "others", "others_pw", "d_scram") == "28P01", "the answer for another data base is none for this"
+    assert come(pool, "chosen", "chosen_pw") == "in"
+
+
+def test_auth_dbname_may_be_elsewhere(near, far, pools):
+    """As in PgBouncer it names a data base of the pooler's, wherever that is."""
+    house.make_user(near, "guest", "scram", "near_guest")
+    house.make_user(far, "guest", "scram", "far_guest")
+    near.rows("drop table if exists t")
+    pool = pools("[database d_scram]\nauth_dbname = 'directory'\n[database directory]\n" + place(far, dbname="over_there"),
+                 auth_user="looker")
+    assert come(pool, "guest", "near_guest", "d_scram") == "28P01", "the directory says otherwise"
+    assert come(pool, "guest", "near_guest") == "in"
+
+
+def test_check_config_says_nothing(far, pools):
+    pool = pools("[database far_db]\n" + place(far, dbname="postgres", auth_user="looker", auth_dbname="far_db",
+                                               auth_query="select 1"))
+    assert "no effect" not in pool.log()
+
+
+@pytest.mark.parametrize("mode, ssl, want", [
+    ("disable", True, "f"), ("prefer", True, "t"), ("require", False, "t"), ("verify-ca", False, "t"), ("verify-full", False, "t"),
+    (None, True, "t"), (None, False, "f")])
+def test_tls_to_a_server_of_its_own(far, authority, pools, mode, ssl, want):
+    house.make_user(far, "crypt", "scram")
+    pair = authority.issue()
+    pair.key.chmod(0o600)
+    more = {} if mode is None else {"backend_ssl_mode": mode}
+    pool = pools("[database far_db]\n" + place(far, dbname="postgres", auth_user="looker", **more), ssl_ca_cert=authority.cert,
+                 **({"ssl": True, "ssl_cert": pair.cert, "ssl_key": pair.key} if ssl else {}))
+    w = house.Wire(pool.address)
+    assert w.login("crypt", "far_db", "crypt_pw")[-1].type == "Z"
+    assert w.value("select ssl from pg_stat_ssl where pid = pg_backend_pid()") == want
+    w.bye()
+
+
+def test_tls_that_does_not_verify(near, far, authority, pools):
+    house.make_user(far, "crypt", "scram")
+    text = place(far, dbname="postgres", auth_user="looker")
+    other = certs.Authority("other CA")
+    pool = pools("[database far_db]\n" + text + "backend_ssl_mode = 'verify-ca'\n", ssl_ca_cert=other.cert)
+    assert come(pool, "crypt", "crypt_pw", "far_db") not in ("in", "28P01")
+    assert "certificate verify failed" in pool.log()
+    clear = pools("[database near_db]\n" + place(near, dbname="postgres", auth_user="looker", backend_ssl_mode="require"))
+    house.make_user(near, "crypt", "scram")
+    assert come(clear, "crypt", "crypt_pw", "near_db") not in ("in", "28P01")
+    assert "does not support TLS" in clear.log()
