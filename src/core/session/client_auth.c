@@ -398,6 +398,64 @@ static bool auth_cert_fits(struct client_auth *a)
     return false;
 }
 
+/* ---- may the role log in? A link that was opened earlier does not tell ---- */
+
+static struct slice auth_role(const struct client_auth *a)
+{
+    return a->server_user != NULL ? slice_of_str(a->server_user) : pool_user(a->c->pool);
+}
+
+static void auth_on_role_seen(struct auth_wait *w, const struct err *err)
+{
+    struct client_auth *a = LIST_ENTRY(w, struct client_auth, wait);
+
+    if (!client_auth_is_live(a))
+        return;
+    if (err != NULL) { /* nobody can be asked: as if there were nobody to ask */
+        session_auth_put_role(a->sa, auth_role(a), slice_of_str(AUTH_ROLE_CAN_LOGIN), true);
+        session_auth_put_role(a->sa, auth_role(a), slice_of_str(AUTH_ROLE_IS_VALID), true);
+        a->is_role_seen = true;
+    }
+    client_auth_pass(a);
+}
+
+/* True when it goes on later, or is over. A server that opens a link for this client looks by
+ * itself; auth_query has said it with the secret; who would be asked about another cluster's roles
+ * is not known. An expiry date concerns passwords, as in PostgreSQL. */
+static bool auth_looks_at_role(struct client_auth *a)
+{
+    struct slice role = auth_role(a);
+    struct err err = {0};
+    enum hba_answer can;
+    enum hba_answer valid;
+
+    if (a->is_role_seen || a->c->link != NULL || a->was_looked_up ||
+        a->c->pool->cluster_node >= POOLS_FIRST_TARGET ||
+        !auth_lookup_is_possible(a->sa, AUTH_LOOKUP_LOGIN, slice_of("", 0), slice_of("", 0)))
+        return false;
+    can = session_auth_role(a->sa, role, slice_of_str(AUTH_ROLE_CAN_LOGIN));
+    valid = session_auth_role(a->sa, role, slice_of_str(AUTH_ROLE_IS_VALID));
+    if (can == HBA_ASK || valid == HBA_ASK) {
+        a->step = AUTH_STEP_LOOKUP;
+        a->wait.done = auth_on_role_seen;
+        auth_lookup_start(a->sa, AUTH_LOOKUP_LOGIN, slice_of("", 0), role, slice_of("", 0),
+            slice_of("", 0), &a->wait);
+        return true;
+    }
+    a->is_role_seen = true;
+    if (can == HBA_NO) {
+        err_set_fatal(
+            &err, "28000", "role \"%.*s\" is not permitted to log in", (int)role.n, role.p);
+        client_auth_stop(a, &err, NULL);
+        return true;
+    }
+    if (valid == HBA_NO && auth_remembered(a) != AUTH_SERVER_TRUST) {
+        client_auth_deny(a, "The role's password has expired.");
+        return true;
+    }
+    return false;
+}
+
 void client_auth_pass(struct client_auth *a)
 {
     struct client *c = a->c;
@@ -409,6 +467,8 @@ void client_auth_pass(struct client_auth *a)
         return;
     }
     if (a->plan.check_cert_name && !auth_cert_fits(a))
+        return;
+    if (auth_looks_at_role(a))
         return;
     a->step = AUTH_STEP_PROVED;
     /* With pool_hba off, a server that trusts speaks for its own node alone. */

@@ -59,7 +59,14 @@ void session_auth_put_role(
 
 /* ---- client_auth_query.c: looking things up in the data base ---- */
 
-enum auth_lookup_kind { AUTH_LOOKUP_SECRET, AUTH_LOOKUP_ROLE };
+enum auth_lookup_kind {
+    AUTH_LOOKUP_SECRET,
+    AUTH_LOOKUP_ROLE, /* is the user a member? */
+    AUTH_LOOKUP_LOGIN /* may the user log in? Kept as two memberships that no role can have */
+};
+
+#define AUTH_ROLE_CAN_LOGIN "\1can log in"
+#define AUTH_ROLE_IS_VALID  "\1is not expired"
 
 /* Who waits for an answer. In the caller's struct. */
 struct auth_wait {
@@ -109,6 +116,7 @@ struct client_auth {
     bool link_judges;
     bool was_looked_up; /* `stored` is an answer of auth_query */
     bool is_counted;    /* the failure is, in the guard */
+    bool is_role_seen;  /* whether the role may log in was asked */
     struct auth_facts facts;
     struct auth_plan plan;
     struct auth_rules *rules;

@@ -33,6 +33,10 @@ static const char role_query[] =
     " SELECT r.rolname, NULL FROM pg_catalog.pg_roles r JOIN m ON m.oid = r.oid"
     " WHERE r.rolname = $2";
 
+static const char login_query[] = "SELECT rolname, CASE WHEN NOT rolcanlogin THEN 'locked'"
+                                  " WHEN rolvaliduntil < pg_catalog.now() THEN 'expired' END"
+                                  " FROM pg_catalog.pg_roles WHERE rolname = $1";
+
 const char *session_auth_default_query(bool fallback)
 {
     return fallback ? default_catalogue : default_function;
@@ -190,6 +194,8 @@ static const char *prober_sql(const struct prober *p, const struct lookup *l)
 {
     if (l->kind == AUTH_LOOKUP_ROLE)
         return role_query;
+    if (l->kind == AUTH_LOOKUP_LOGIN)
+        return login_query;
     return *p->query != '\0' ? p->query : session_auth_default_query(prober_falls_back(p));
 }
 
@@ -284,6 +290,17 @@ static void close_idle_of(struct backend *be, struct slice user)
     }
 }
 
+static void keep_login(struct session_auth *sa, struct slice user, const struct lookup *l)
+{
+    struct slice state = l->has_secret ? secret_slice(&l->secret) : slice_of("", 0);
+    bool can_login = l->has_row && !slice_eq_str(state, "locked");
+
+    session_auth_put_role(sa, user, slice_of_str(AUTH_ROLE_CAN_LOGIN), can_login);
+    session_auth_put_role(sa, user, slice_of_str(AUTH_ROLE_IS_VALID), can_login && state.n == 0);
+    if (!can_login)
+        close_idle_of(&sa->ss->be, user); /* it may come back as another role of that name */
+}
+
 static void lookup_keep(struct prober *p, struct lookup *l)
 {
     struct slice user = slice_of_str(l->user);
@@ -297,6 +314,8 @@ static void lookup_keep(struct prober *p, struct lookup *l)
     }
     if (l->kind == AUTH_LOOKUP_ROLE)
         session_auth_put_role(p->sa, user, slice_of_str(l->role), l->has_row);
+    else if (l->kind == AUTH_LOOKUP_LOGIN)
+        keep_login(p->sa, user, l);
     else if (auth_book_put_answer(p->sa->book, buf_slice(&l->book_name), buf_slice(&p->key),
                  l->has_row && l->has_secret ? secret_slice(&l->secret) : slice_of(NULL, 0),
                  loop_now_us(p->sa->ss->loop)))
@@ -528,7 +547,7 @@ static void lookup_find_way(const struct session_auth *sa, enum auth_lookup_kind
     const char *dbname;
 
     *out = (struct lookup_way){.query = "", .node = VIEW_NO_NODE};
-    if (kind == AUTH_LOOKUP_ROLE) {
+    if (kind != AUTH_LOOKUP_SECRET) {
         out->user = first_of(conf->auth_user, conf->sr_check_user, "");
         out->database = slice_of_str(first_of(conf->auth_dbname, NULL, home));
         return;

@@ -136,7 +136,7 @@ void client_auth_ask_question(struct client_auth *a, void (*again)(struct client
             client_auth_user(a), slice_of(q->name, n), slice_of("", 0), &a->wait);
         return;
     }
-    h = mem_alloc_zero(sizeof *h + n + 1);
+    h = mem_alloc_secret(sizeof *h + n + 1);
     memcpy(h->name, q->name, n);
     h->addr = a->addr;
     h->job.owner = a;

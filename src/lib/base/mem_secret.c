@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/single_threaded.h>
 
 #include "base/assert.h"
 
@@ -73,6 +74,19 @@ static size_t class_bytes(unsigned class_no)
     return (size_t)(9 + step % 8) << (FINE_SHIFT + step / 8 - 3);
 }
 
+/* A TLS handshake asks thousands of times: a process that has no second thread takes no lock. */
+static void lock_pool(void)
+{
+    if (!__libc_single_threaded)
+        pthread_mutex_lock(&pool.lock);
+}
+
+static void unlock_pool(void)
+{
+    if (!__libc_single_threaded)
+        pthread_mutex_unlock(&pool.lock);
+}
+
 static void *map_pages(size_t size)
 {
     void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -121,9 +135,9 @@ static void *piece_new(size_t size)
         class_no = CLASS_PAGES;
     } else {
         class_no = class_of(size + HEAD_BYTES);
-        pthread_mutex_lock(&pool.lock);
+        lock_pool();
         p = take_piece(class_no);
-        pthread_mutex_unlock(&pool.lock);
+        unlock_pool();
     }
     p->class_no = class_no;
     p->used = (uint32_t)size;
@@ -156,10 +170,10 @@ void mem_free_hidden(void *bytes)
         return;
     }
     ASSERT(p->class_no < CLASSES);
-    pthread_mutex_lock(&pool.lock);
+    lock_pool();
     memcpy(p->bytes, &pool.free[p->class_no], sizeof pool.free[p->class_no]);
     pool.free[p->class_no] = p;
-    pthread_mutex_unlock(&pool.lock);
+    unlock_pool();
 }
 
 void mem_free_secret(void *p)

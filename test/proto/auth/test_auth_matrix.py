@@ -115,10 +115,12 @@ def expect_in(source: str, rule: str, method: str, state: str, password: str, is
         return False
     if state != "ok" and checked_by_query:
         return False
-    # What the server does not see it cannot refuse: an idle link was opened before the user was locked.
-    if state == "locked" and not is_pooled:
+    # What the server does not see it cannot refuse: an idle link was opened before the user was locked. With auth_user
+    # there is somebody to ask.
+    is_seen = not is_pooled or source == "query"
+    if state == "locked" and is_seen:
         return False
-    if state == "expired" and method != "trust" and not is_pooled:
+    if state == "expired" and method != "trust" and is_seen:
         return False
     if is_pooled:
         return True

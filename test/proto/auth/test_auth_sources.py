@@ -273,3 +273,44 @@ def test_clear_text_when_allowed(server, pools, method):
         assert w.login(user, "postgres", f"{user}_pw")[-1].type == "Z"
         server.rows(f"select pg_terminate_backend(pid, 5000) from pg_stat_activity where usename = '{user}'")
         assert w.value("select session_user") == user, "a link was opened without asking the client again"
+
+
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+@pytest.mark.parametrize("change, wanted", [
+    ("alter role pooled nologin", "28000"), ("alter role pooled valid until '2001-01-01'", "28P01"), ("drop role pooled", "28000")])
+def test_role_that_may_not_log_in_any_more(server, pools, change, wanted, mode):
+    """pool_passwd knows nothing of it and the idle link was opened before: sr_check_user is asked, as PostgreSQL would at a login."""
+    house.make_user(server, "pooled", "scram")
+    pool = pools([server.address], hba=SCRAM_ALL, passwd="pooled:pooled_pw\n", sr_check_user="looker", sr_check_password="looker_pw",
+                 num_init_children=1, pool_mode=mode)
+    assert come(pool, "pooled") == "in"
+    assert come(pool, "pooled", "guess") == "28P01"
+    server.rows(change)
+    wait_for("the change is seen", lambda: house.try_login(pool.address, "pooled", "postgres", "pooled_pw", ask=False)[0] != "in", 5)
+    assert come(pool, "pooled") == wanted
+    if change.startswith("drop"):
+        house.make_user(server, "pooled", "scram")
+    server.rows("alter role pooled login valid until 'infinity'")
+    wait_for("it is there again", lambda: come(pool, "pooled") == "in", 5)
+
+
+def test_expiry_is_of_passwords(server, pools):
+    """A server that asks for none lets an expired role in; a locked one it does not."""
+    house.make_user(server, "trusted", "trust")
+    pool = pools([server.address], hba=SCRAM_ALL, passwd="trusted:trusted_pw\n", sr_check_user="looker", sr_check_password="looker_pw",
+                 num_init_children=1)
+    assert come(pool, "trusted") == "in"
+    server.rows("alter role trusted valid until '2001-01-01'")
+    for _ in range(3):
+        assert come(pool, "trusted") == "in"
+    server.rows("alter role trusted nologin")
+    wait_for("the lock is seen", lambda: come(pool, "trusted") == "28000", 5)
+
+
+def test_nobody_to_ask_keeps_nobody_out(server, pools):
+    house.make_user(server, "alone", "scram")
+    pool = pools([server.address], hba=SCRAM_ALL, passwd="alone:alone_pw\n", sr_check_user="no_such_role",
+                 sr_check_password="x", num_init_children=1)
+    for _ in range(3):
+        assert come(pool, "alone") == "in"
+    assert come(pool, "alone", "guess") == "28P01"
