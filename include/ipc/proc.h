@@ -67,6 +67,7 @@ struct proc_row {
     /* Written by the process itself, read by others without the guard. */
     _Atomic uint32_t nclients;
     _Atomic uint32_t nwaiting;
+    _Atomic uint32_t is_leaving; /* a worker that is to be handed no more clients */
 } __attribute__((aligned(64)));
 
 /* Size of the region PROCS. */

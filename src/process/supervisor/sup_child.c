@@ -58,6 +58,7 @@ static void write_row(const struct proc_env *env)
     row->ordinal = env->ordinal;
     row->start_time_us = clock_wall_us();
     row->conf_generation = conf_number(env->conf);
+    atomic_store(&row->is_leaving, 0);
     shm_write_end(&row->seq);
 }
 

@@ -15,6 +15,8 @@
 
 #include "worker_int.h"
 
+/* Who retires waits so long for clients that others handed to it before they knew. */
+#define RETIRE_MS      20
 #define LEAVE_LIMIT_MS 2000
 
 static void worker_on_mail(struct role_loop *rl, struct mail *mail)
@@ -89,7 +91,12 @@ static void worker_leave(struct worker *w)
 
 static void worker_on_leave(struct timer *t)
 {
-    worker_leave(LIST_ENTRY(t, struct worker, leave));
+    struct worker *w = LIST_ENTRY(t, struct worker, leave);
+
+    if (w->sessions.stop != SESSION_RUNNING)
+        worker_leave(w);
+    else if (w->sessions.nclients == 0)
+        role_loop_end(&w->role);
 }
 
 static void worker_on_empty(struct sessions *ss)
@@ -98,8 +105,12 @@ static void worker_on_empty(struct sessions *ss)
     int limit = ss->conf->child_max_connections;
 
     if (limit > 0 && ss->served >= (uint64_t)limit && ss->stop == SESSION_RUNNING) {
-        log_at(LVL_LOG, "child exiting, %d connections reached", limit);
-        role_loop_end(&w->role);
+        if (!w->is_retiring)
+            log_at(LVL_LOG, "child exiting, %d connections reached", limit);
+        w->is_retiring = true;
+        accept_stop(w);
+        atomic_store(&proc_row(w->role.env->shm, w->role.env->slot)->is_leaving, 1);
+        timer_start(&w->role.loop, &w->leave, RETIRE_MS);
     }
     if (ss->stop != SESSION_RUNNING)
         worker_leave(w);

@@ -62,6 +62,14 @@ static struct proc_row *worker_row(const struct worker *w, int i)
     return proc_row(w->role.env->shm, w->role.env->first_worker_slot + i);
 }
 
+/* False when it is not there, or its child_max_connections is reached. */
+static bool place_is_open(const struct worker *w, int i)
+{
+    struct proc_row *row = worker_row(w, i);
+
+    return row->pid != 0 && atomic_load(&row->is_leaving) == 0;
+}
+
 /* Clients of worker `i` as far as we know: what it published, and what we sent since. */
 static uint32_t place_load(struct worker *w, int i)
 {
@@ -86,7 +94,7 @@ static int place_to_fill(struct worker *w, uint32_t fill)
 
     for (i = 0; i < w->role.env->nworkers; i++) {
         pid = worker_row(w, i)->pid;
-        if (pid != 0 && place_load(w, i) < fill && !place_is_busy(&w->places[i], pid))
+        if (place_is_open(w, i) && place_load(w, i) < fill && !place_is_busy(&w->places[i], pid))
             return i;
     }
     return -1;
@@ -103,7 +111,7 @@ static int place_evenly(struct worker *w)
     int i;
 
     for (i = 0; i < env->nworkers; i++) {
-        if (i == env->ordinal || worker_row(w, i)->pid == 0)
+        if (i == env->ordinal || !place_is_open(w, i))
             continue;
         load = place_load(w, i);
         if (load < least) {
