@@ -376,7 +376,8 @@ static bool is_as_good(const char *msg, uint32_t len, const char *want)
         return false;
     (void)errmsg_decode(slice_of(msg + PROTO_HEADER_BYTES, len - 4), &m);
     (void)errmsg_decode(slice_of(want + PROTO_HEADER_BYTES, proto_get_u32(want + 1) - 4), &due);
-    return slice_eq_str(m.sqlstate, "26000") && slice_eq_str(due.sqlstate, "25P02");
+    return (slice_eq_str(m.sqlstate, "26000") && slice_eq_str(due.sqlstate, "25P02")) ||
+           (slice_eq_str(m.sqlstate, "25P02") && slice_eq_str(due.sqlstate, "26000"));
 }
 
 /* The state after a query that failed for an outer reason and may or may not have begun or ended a

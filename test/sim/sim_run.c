@@ -17,7 +17,7 @@
 
 #include "sim_world.h"
 
-#define DEFAULT_RUNS 50
+#define DEFAULT_RUNS 300
 #define MAX_STEPS    4000000
 #define CALM_US      (40 * SIM_S)
 

@@ -271,12 +271,10 @@ static const char *feed_after(
         return p + have;
     }
     feed_flush(c, run); /* before what is not for the server */
-    if (step == FEED_SKIP) {
+    if (step == FEED_SKIP || step == FEED_LOCAL) {
         c->body_skip = (uint32_t)(len - have);
-        return p + have;
-    }
-    if (step == FEED_LOCAL)
         return c->phase == CL_ACTIVE ? p + have : NULL;
+    }
     if (step == FEED_PARK)
         feed_park(c, p, end);
     else if (step == FEED_CARRY)

@@ -254,7 +254,7 @@ void share_names_note_deallocate(struct client *c, const struct sql_stmt *st)
     n = share_name_find(c->share, st->name);
     if (n == NULL)
         return;
-    prepset_drop_named(&c->link->preps, st->name);
+    prepset_set_named(&c->link->preps, st->name, PREPSET_DOUBTFUL); /* it may fail */
     share_names_take(c->share, n);
     n->at = c->share->turn->at;
     n->next_dropped = c->share->turn->dropped;
