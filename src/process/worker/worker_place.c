@@ -17,7 +17,7 @@
  * saves when connections are short. */
 #define PLACE_SLACK 2
 /* A worker that uses more of a processor than this is busy. */
-#define BUSY_PERCENT 50
+#define BUSY_PERCENT 30
 /* What was used in a shorter time says nothing. */
 #define BUSY_WINDOW_NS INT64_C(200000000)
 
