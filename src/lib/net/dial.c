@@ -28,6 +28,7 @@ struct dial {
     bool is_resolving;
     bool is_cancelled;
     bool io_is_open;
+    bool io_is_closing; /* dial_on_io_closed is on its way */
     int fd;
     int port;
     int last_errno;
@@ -111,10 +112,19 @@ static void dial_on_io_closed(struct io *io)
     struct dial *d = LIST_ENTRY(io, struct dial, io);
 
     d->io_is_open = false;
+    d->io_is_closing = false;
     if (d->is_cancelled)
         dial_release(d);
     else
         dial_try_next(d);
+}
+
+static void dial_close_io(struct dial *d)
+{
+    if (d->io_is_closing)
+        return;
+    d->io_is_closing = true;
+    io_close(&d->io, dial_on_io_closed);
 }
 
 /* Ends the dial: the callback runs, then the memory goes as soon as libuv lets it. */
@@ -127,7 +137,7 @@ static void dial_finish(struct dial *d, int fd, const struct err *err)
     d->fd = -1;
     timer_stop(d->lp, &d->timer);
     if (d->io_is_open)
-        io_close(&d->io, dial_on_io_closed);
+        dial_close_io(d);
     else if (!d->is_resolving)
         dial_release(d);
     fn(fd, err, ctx);
@@ -166,7 +176,7 @@ static void dial_on_writable(struct io *io, int events)
     }
     d->last_errno = error;
     dial_close_fd(d);
-    io_close(&d->io, dial_on_io_closed);
+    dial_close_io(d);
 }
 
 /* Connects to one address; false when it failed at once. */
@@ -298,7 +308,7 @@ void dial_cancel(struct dial **dp)
     timer_stop(d->lp, &d->timer);
     task_cancel(&d->task);
     if (d->io_is_open)
-        io_close(&d->io, dial_on_io_closed);
+        dial_close_io(d);
     else if (!d->is_resolving)
         dial_release(d);
 }
