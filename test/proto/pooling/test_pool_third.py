@@ -6,7 +6,7 @@ import pytest
 from pooling_house import login, states, table
 
 from pgt import waits
-from pgt.wire import FLUSH, SYNC, bind, execute, parse, query
+from pgt.wire import COPY_DONE, FLUSH, SYNC, Wire, bind, copy_data, execute, parse, query
 
 
 @pytest.fixture
@@ -70,3 +70,23 @@ def test_sync_behind_an_error_and_a_command_of_ours(pool):
     assert [m.type for m in c.ready()] == ["1", "1", "E", "Z"]
     assert c.value("select 'c'") == "c"
     c.bye()
+
+
+def test_link_dies_before_a_copy_that_is_sent_already(pg, start_pool):
+    """One error for the COPY, none for its CopyDone; what comes behind is answered."""
+    pg.rows("drop table if exists third_copy")
+    pg.rows("create table third_copy(a int)")
+    pool = start_pool(pg.address, num_init_children=1, pool_mode="transaction")
+    with Wire(pg.address) as holder:
+        holder.login()
+        holder.rows("begin")
+        holder.rows("lock table third_copy")
+        c = login(pool, seconds=5)
+        c.send(query("copy third_copy from stdin"), copy_data(b"1\n"), COPY_DONE)
+        waits.wait_for("it waits", lambda: pg.rows("select 1 from pg_stat_activity where wait_event_type = 'Lock'"))
+        pg.rows("select pg_terminate_backend(pid) from pg_stat_activity where wait_event_type = 'Lock'")
+        found = c.ready()
+        assert [m.type for m in found] == ["E", "Z"]
+        c.send(query("select 'behind'"))
+        assert [m.row() for m in c.ready() if m.type == "D"] == [[b"behind"]]
+        c.bye()
