@@ -25,7 +25,8 @@ struct varset {
     struct varset_store *store;
     uint32_t refs;
     uint32_t len;       /* of data */
-    uint64_t path_hash; /* of what gives names their meaning: role, search_path, ... */
+    uint64_t path_hash; /* of what gives names and literals their meaning: role, search_path,
+                           DateStyle, ... */
     char data[];        /* "name NUL statement NUL", by name */
 };
 

@@ -40,6 +40,21 @@ static bool is_identity(struct slice name)
     return slice_eq_str(name, "role") || slice_eq_str(name, "session_authorization");
 }
 
+/* Settings that change neither what names nor what literals mean to the parser. Many sessions have
+ * values of their own for these, and share statements all the same. */
+static bool is_of_no_meaning(struct slice name)
+{
+    static const char timeout[] = "_timeout";
+    size_t n = sizeof timeout - 1;
+
+    return memchr(name.p, '.', name.n) != NULL || slice_eq_str(name, "application_name") ||
+           slice_eq_str(name, "work_mem") || slice_eq_str(name, "synchronous_commit") ||
+           (name.n > n && memcmp(name.p + name.n - n, timeout, n) == 0);
+}
+
+/* DateStyle, TimeZone, standard_conforming_strings, client_encoding and others decide what a
+ * literal is when a statement is parsed: a statement is shared between clients that agree in all of
+ * them. */
 static uint64_t path_hash(const char *data, uint32_t len)
 {
     struct slice name;
@@ -48,8 +63,8 @@ static uint64_t path_hash(const char *data, uint32_t len)
     uint64_t h = 0;
 
     while (varset_next(data, len, &at, &name, &sql))
-        if (is_identity(name) || slice_eq_str(name, "search_path"))
-            h = hash_bytes(sql.p, sql.n, h + name.n);
+        if (!is_of_no_meaning(name))
+            h = hash_bytes(sql.p, sql.n, hash_bytes(name.p, name.n, h));
     return h;
 }
 

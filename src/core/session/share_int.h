@@ -329,6 +329,9 @@ void share_show_pins(struct client *c);
 /* share_vars.c: settings */
 void share_vars_assign(struct share_vars *to, const struct share_vars *from);
 void share_vars_clear(struct share_vars *v);
+/* True when the server may read `text` otherwise than our parser does: what a backslash means
+ * depends on standard_conforming_strings, and on the encoding. */
+bool share_text_is_doubtful(const struct client *c, struct slice text);
 /* SET, RESET, set_config(), DISCARD. False when the setting cannot be followed. */
 bool share_vars_note(struct share *s, const struct sql_stmt *st, struct slice text);
 /* What a call of set_config() does, as it is written: its third argument is true; or literals, then

@@ -120,7 +120,7 @@ static void judge_new(struct client *c, struct prep *p)
 
     p->count = (uint8_t)count_kind_of(prep_sql(p));
     share_effects_of(facts, prep_sql(p), &e);
-    p->has_effects = e.any || e.pins != 0;
+    p->has_effects = e.any || e.pins != 0 || share_text_is_doubtful(c, prep_sql(p));
     for (i = 0; i < facts->nstmts; i++)
         p->has_effects = p->has_effects || share_names_a_statement(&facts->stmts[i]) ||
                          facts->stmts[i].tx.op != SQL_TX_NONE || facts->stmts[i].kind == SQL_DDL ||

@@ -364,6 +364,8 @@ void share_note(struct client *c, struct slice sql, const struct sql_facts *fact
     }
     if (e.pins != 0)
         pin(c, e.pins);
+    if (share_text_is_doubtful(c, sql))
+        share_note_unread(c); /* what it does is not known */
     if (e.any)
         s->hold = true;
     if (s->reset_seen && c->link != NULL && !c->link->hold_ready) {

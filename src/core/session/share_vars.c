@@ -176,6 +176,52 @@ bool share_vars_note(struct share *s, const struct sql_stmt *st, struct slice te
     return note_set(s, set, text);
 }
 
+/* In these encodings a byte that looks like a backslash may be half a character. */
+static bool encoding_is_doubtful(struct slice value)
+{
+    static const char *const names[] = {"sjis", "shift", "big5", "gbk", "uhc", "johab", "gb18030",
+        "win932", "win936", "win949", "win950", "windows932", "windows936", "windows949",
+        "windows950", "mskanji"};
+    size_t n;
+    size_t i;
+    size_t at;
+
+    for (i = 0; i < sizeof names / sizeof names[0]; i++) {
+        n = strlen(names[i]);
+        for (at = 0; at + n <= value.n; at++)
+            if (strncasecmp(value.p + at, names[i], n) == 0)
+                return true;
+    }
+    return false;
+}
+
+static bool has_high_byte(struct slice text)
+{
+    size_t i;
+
+    for (i = 0; i < text.n; i++)
+        if ((text.p[i] & 0x80) != 0)
+            return true;
+    return false;
+}
+
+bool share_text_is_doubtful(const struct client *c, struct slice text)
+{
+    const struct slice strings = slice_of_str("standard_conforming_strings");
+    const struct slice encoding = slice_of_str("client_encoding");
+    const struct varset *own = c->share->vars.client;
+    struct slice now;
+
+    if (memchr(text.p, '\\', text.n) == NULL)
+        return false;
+    now = c->link == NULL ? slice_of("", 0) : paramset_get(&c->link->reported, strings);
+    if (varset_get(own, strings).p != NULL || (now.p != NULL && slice_ieq_str(now, "off")))
+        return true;
+    now = c->link == NULL ? slice_of("", 0) : paramset_get(&c->link->reported, encoding);
+    return (encoding_is_doubtful(varset_get(own, encoding)) || encoding_is_doubtful(now)) &&
+           has_high_byte(text);
+}
+
 /* A string as SQL, whatever standard_conforming_strings says. */
 static void put_literal(struct buf *out, struct slice value)
 {
