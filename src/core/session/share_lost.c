@@ -73,7 +73,7 @@ void client_answer_owed(struct client *c, const struct expect *owed, const struc
 
         if ((op & OP_SWALLOW) != 0 || kind == OP_COPY_END)
             continue; /* CopyDone is owed nothing */
-        if (!told) { /* also before a lone Sync: it would have committed */
+        if (!told) {  /* also before a lone Sync: it would have committed */
             wire_put_err(&out, err);
             told = true;
         }
