@@ -157,7 +157,7 @@ enum balance_verdict balance_choose(struct client *c, const struct balance_wish 
                       (c->target == c->link && sessions_hold(c, wish->d->class));
     if (b->keeps_random)
         return BALANCE_PARK;
-    b->ask_failed = false;
+    balance_ask_reset(b);
     balance_wait_settle(c);
     return BALANCE_GO;
 }

@@ -17,6 +17,10 @@
 
 #include "share_int.h"
 
+/* Questions for one statement. Views within views take one each; a server that never answers what
+ * was asked must not be asked for ever. */
+#define ASK_MAX 50
+
 /* The questions under way, or to be asked when the transaction is over. */
 struct balance_questions {
     struct arena *arena; /* holds this struct and the names */
@@ -208,6 +212,8 @@ void balance_ask_done(struct client *c, struct link *link)
         b->wait_is_over = b->asking != ASKING_CATALOGUE;
         log_at(LVL_DEBUG1, "a question of our own failed on node %d", link->pool->cluster_node);
     }
+    if (b->asking == ASKING_CATALOGUE && ++b->nasked == ASK_MAX)
+        b->ask_failed = true; /* the server's answers answer nothing */
     b->asking = ASKING_NONE;
     link->own_failed = false;
 }

@@ -42,7 +42,7 @@ enum balance_verdict balance_explain_prepare(struct client *c, struct slice sql)
     (void)balance_decide(c, sql, &d);
     if (b->asking != ASKING_NONE || (c->link != NULL && balance_asks(c, &d)))
         return BALANCE_PARK;
-    b->ask_failed = false;
+    balance_ask_reset(b);
     b->keeps_random = false;
     return BALANCE_GO;
 }

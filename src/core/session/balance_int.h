@@ -114,6 +114,7 @@ struct balance {
     char tx_status;  /* of a client without a link: as ReadyForQuery would say */
     uint8_t reason;  /* enum route_reason of the last decision */
     uint8_t asking;  /* enum balance_asking */
+    uint8_t nasked;  /* questions for the statement at hand */
     bool keeps_random : 1;
     bool ask_failed : 1;
     bool tx_failed : 1; /* the open transaction failed: its COMMIT is a ROLLBACK */
@@ -128,6 +129,13 @@ struct balance {
     int64_t wait_until_us; /* 0: nothing is waited for */
     uint64_t wait_lsn;
 };
+
+/* The next statement may ask again. */
+static inline void balance_ask_reset(struct balance *b)
+{
+    b->ask_failed = false;
+    b->nasked = 0;
+}
 
 enum balance_verdict {
     BALANCE_GO,  /* send it on c->target */

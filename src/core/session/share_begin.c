@@ -144,7 +144,7 @@ static enum feed_step choose(
         step = see_enough(c, &d);
     if (step != FEED_PASS)
         return step;
-    c->balance->ask_failed = false;
+    balance_ask_reset(c->balance);
     if (may_leave(c, &d)) {
         *node = is_avoided(c, d.node) ? *node : d.node;
         s->is_read = true;
@@ -460,7 +460,7 @@ static enum feed_step choose_for_batch(
     step = look_ahead(c, p, end, &look);
     if (step != FEED_PASS)
         return step;
-    c->balance->ask_failed = false;
+    balance_ask_reset(c->balance);
     if (!look.may_leave || look.node == VIEW_NO_NODE)
         return FEED_PASS;
     *node = is_avoided(c, look.node) ? *node : look.node;
