@@ -115,6 +115,7 @@ struct link {
     bool is_checked;      /* idle for long: its server is being asked whether it is alive */
     bool in_cancel;       /* a cancel request for it is under way: not to be lent */
     bool error_told;      /* a FATAL of the server was forwarded */
+    bool has_more;        /* bytes behind the message at hand were read with it: not to travel */
     bool is_travelling;   /* another worker has it now: close our descriptor, say nothing */
     bool error_is_ours;   /* the error at hand is in reply to a message of our own */
     bool own_failed;      /* a message of our own, its replies swallowed, met an error */

@@ -289,6 +289,7 @@ static const char *link_on_header(
             return link_bad_message(link, run), NULL;
         if (have < len + 1U)
             return NULL;
+        link->has_more = have > len + 1U;
         return link_on_whole(link, run, type, p, p + len + 1U) ? p + len + 1U : NULL;
     }
     if (link->phase == LINK_IDLE && type != BE_NOTICE && type != BE_NOTIFICATION)
@@ -358,6 +359,7 @@ static void link_feed(struct link *link, const char *p, const char *end)
         p = next;
     }
     link_flush_run(link, &run);
+    link->has_more = false;
     if (link->phase != LINK_CLOSED && p < end)
         buf_put(&link->carry, p, (size_t)(end - p));
 }

@@ -89,7 +89,8 @@ static size_t travel_encode(const struct link *link, char *body)
 bool link_can_travel(const struct link *link)
 {
     return !stream_is_tls(&link->stream) && travel_size(link) <= MAILBOX_MAX_BYTES &&
-           link->preps.named == NULL && !link->in_cancel && buf_unread(&link->carry) == 0;
+           link->preps.named == NULL && !link->in_cancel && !link->has_more &&
+           buf_unread(&link->carry) == 0;
 }
 
 bool link_give_away(struct link *link, int ordinal)
