@@ -135,6 +135,7 @@ void client_adrift_begin(struct client *c, struct link *link, const struct err *
     client_note_idle(c);
     if (c->is_parked)
         client_unpark(c);
+    client_read_on(c);
 }
 
 static void adrift_wait(struct client *c)

@@ -371,6 +371,13 @@ void client_feed(struct client *c, const char *p, const char *end)
     share_turn_end(c);
 }
 
+void client_read_on(struct client *c)
+{
+    if (c->phase == CL_ACTIVE && !c->is_parked && !c->is_half_closed &&
+        (c->target == NULL || !stream_is_clogged(&c->target->stream)))
+        stream_resume(&c->stream);
+}
+
 void client_unpark(struct client *c)
 {
     struct buf parked = c->carry;
@@ -382,8 +389,6 @@ void client_unpark(struct client *c)
     if (parked.len > parked.pos)
         client_feed(c, parked.data + parked.pos, parked.data + parked.len);
     buf_free(&parked);
-    if (c->phase == CL_ACTIVE && !c->is_parked && !c->is_half_closed &&
-        (c->target == NULL || !stream_is_clogged(&c->target->stream)))
-        stream_resume(&c->stream);
+    client_read_on(c);
     share_turn_end(c);
 }

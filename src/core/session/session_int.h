@@ -170,6 +170,9 @@ bool client_auth_on_link_lost(struct client *c, const struct err *err);
 void client_feed(struct client *c, const char *p, const char *end);
 /* Goes on with parked input. */
 void client_unpark(struct client *c);
+/* Reads on, unless something stands against it: who had to pause for a link that could take no more
+ * would wait for it for ever when that link is gone. */
+void client_read_on(struct client *c);
 /* The target is quiet: half-closed clients leave, a stopping worker says so, parked input goes on.
  */
 void client_after_quiet(struct client *c);

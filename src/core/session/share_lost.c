@@ -325,6 +325,7 @@ void share_on_lost(void *owner, struct link *link, const struct err *err, bool t
     } else {
         lost_between(c, &reason, phase == SHARE_REPAIRING && link->tx_status != 'I');
     }
+    client_read_on(c);
     share_turn_end(c);
 }
 
