@@ -23,6 +23,7 @@ PARAMETERS = {
     "server_version": "15.0", "session_authorization": "bench",
     "standard_conforming_strings": "on", "TimeZone": "UTC",
 }
+USER = b"bench"
 NO_ROW_WORDS = (b"SET", b"RESET", b"DISCARD", b"ABORT", b"BEGIN", b"COMMIT", b"ROLLBACK",
                 b"DEALLOCATE", b"UNLISTEN", b"CLOSE")
 
@@ -45,6 +46,8 @@ def row_of(text):
     if text.rstrip(b"\0").endswith(b" AS bits FROM q"):
         return b"".join(message(b"D", struct.pack("!hi", 2, len(i)) + i + struct.pack("!i", 1) + b"0")
                         for i in (str(n).encode() for n in range(17)))
+    if b"rolcanlogin" in low:  # the role, and no reason why it may not log in
+        return message(b"D", struct.pack("!hi", 2, len(USER)) + USER + struct.pack("!i", -1))
     if b"version" in low:
         value = b"PostgreSQL 15.0 (fake)"
     elif b"recovery" in low:
