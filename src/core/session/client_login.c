@@ -691,7 +691,8 @@ static void client_on_link_lost(void *owner, struct link *link, const struct err
     bool is_again = !told && client_login_again(c, link);
     bool is_seen_to = !is_again && client_auth_on_link_lost(c, err);
 
-    if (!told)
+    /* A server that stops says so to each session, and may stay in that state for long. */
+    if (!told || c->phase == CL_ACTIVE)
         sessions_suspect_node(c->ss, c->pool->cluster_node);
     if (is_again)
         return;

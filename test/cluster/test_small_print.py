@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_small_print: sentences about the cluster that have no other test: pgpool_status read by pgpool-II and written
+by it, failover_on_backend_shutdown, backend_flag, a host name whose address changes."""
+import shutil
+import signal
+import subprocess
+
+import pytest
+
+from pgt import postgres, procs, waits
+from pgt.proxy import Pgpool2, conf_text, pgpool_bin
+from pgt.wire import Wire
+from test_monitor import PERIOD, Trio, column, logged_in, pool_for, wait_settled
+from test_pcp import Side
+
+PEER_PATH = "/usr/sbin:/usr/bin"
+needs_peer = pytest.mark.skipif(shutil.which("pcp_node_info", path=PEER_PATH) is None, reason="pgpool-II is not installed")
+
+
+@pytest.fixture
+def trio():
+    it = Trio(0)
+    yield it
+    it.stop()
+
+
+@pytest.fixture
+def alone():
+    """A server that a test may stop."""
+    pg = postgres.start_postgres(roles=False)
+    yield pg
+    pg.stop(signal.SIGQUIT)
+
+
+class PeerTrio(Pgpool2):
+    """pgpool-II in front of a trio, with the pgpool_status it finds."""
+
+    def begin(self, trio, words: str) -> Side:
+        port = procs.free_port()
+        conf = {"listen_addresses": "127.0.0.1", "port": self.port, "unix_socket_directories": self.home, "socket_dir": self.home,
+                "pcp_listen_addresses": "127.0.0.1", "pcp_port": port, "pcp_socket_dir": self.home, "wd_ipc_socket_dir": self.home,
+                "pid_file_name": self.home / "pgpool.pid", "logdir": self.home, "work_dir": self.home,
+                "backend_clustering_mode": "streaming_replication", "num_init_children": 4, "sr_check_user": "postgres",
+                "sr_check_period": 1, "failover_on_backend_error": False, "health_check_period": 0}
+        for i, node in enumerate(trio.nodes):
+            conf |= {f"backend_hostname{i}": "127.0.0.1", f"backend_port{i}": node.port, f"backend_weight{i}": 1}
+        side = Side(self.home, port)
+        (self.home / "pgpool.conf").write_text(conf_text(conf), encoding="utf-8")
+        (self.home / "pgpool_status").write_text(words, encoding="utf-8")
+        shutil.chown(self.home / "pgpool_status", "postgres")
+        self.launch([shutil.which("pgpool", path=PEER_PATH), "-n", "-f", str(self.home / "pgpool.conf"), "-F",
+                     str(self.home / "pcp.conf")], "postgres")
+        waits.wait_for("its PCP answers", lambda: side.peer("node_count").stdout == "3\n", 20)
+        return side
+
+
+def statuses(side: Side) -> list[str]:
+    return [side.peer("node_info", "-n", str(i)).stdout.split()[2] for i in range(3)]
+
+
+@needs_peer
+def test_status_file_goes_both_ways(trio, start_pool):
+    """Our file takes a node out of pgpool-II's use; what pgpool-II writes is read, and not believed unseen."""
+    pool = pool_for(start_pool, trio, health_check_test=True)
+    wait_settled(pool, 0)
+    (pool.home / "backend_down_request").write_text("1\tdown\n", encoding="utf-8")
+    ours = pool.home / "pgpool_status"
+    waits.wait_for("our file says so", lambda: ours.exists() and ours.read_text(encoding="utf-8") == "up\ndown\nup\n")
+    pool.stop()
+    peer = PeerTrio(procs.folder("pgpool2", "postgres"), procs.free_port())
+    try:
+        side = peer.begin(trio, ours.read_text(encoding="utf-8"))
+        assert statuses(side)[1] == "3" and "3" not in (statuses(side)[0], statuses(side)[2])
+        assert side.peer("attach_node", "1").returncode == 0
+        waits.wait_for("it is attached", lambda: statuses(side)[1] != "3", 20)
+        assert side.peer("detach_node", "2").returncode == 0
+        theirs = peer.home / "pgpool_status"
+        waits.wait_for("their file says so", lambda: theirs.read_text(encoding="utf-8").split() == ["up", "up", "down"], 30)
+    finally:
+        peer.stop()
+    home = procs.folder("work")
+    shutil.copyfile(theirs, home / "pgpool_status")
+    again = pool_for(start_pool, trio, work_dir=home)
+    wait_settled(again, 0)
+    waits.wait_for("the file says what is so", lambda: (home / "pgpool_status").read_text(encoding="utf-8") == "up\n" * 3)
+
+
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+@pytest.mark.parametrize("counts", [True, False], ids=["on", "off"])
+def test_failover_on_backend_shutdown(alone, start_pool, counts, mode):
+    """A server that is stopping still answers. It is lost at once with the setting, and not without."""
+    pool = start_pool(alone.address, pool_mode=mode, failover_on_backend_shutdown=counts, **PERIOD)
+    waits.wait_for("it is up", lambda: column(pool, "status") == ["up"])
+    with Wire(alone.socket) as guest, logged_in(pool) as client:
+        assert guest.login()[-1].type == "Z"
+        if mode == "transaction":
+            client.simple("begin")  # a free link belongs to no client
+        client.rows("select 1")
+        alone.daemon.signal(signal.SIGTERM)  # smart: who is there may stay
+
+        def refuses() -> bool:
+            with Wire(alone.socket) as late:
+                return late.login()[-1].type == "E"
+        waits.wait_for("it takes nobody new", refuses)
+        guest.rows("select pg_terminate_backend(pid) from pg_stat_activity "
+                   "where backend_type = 'client backend' and pid <> pg_backend_pid()")
+        said = "node 0 says that it is stopping: it is detached"
+        if counts:
+            waits.wait_for("it is detached", lambda: said in pool.log())
+        else:
+            waits.holds_for("it is kept", lambda: said not in pool.log() and "health check failed" not in pool.log(), 3)
+
+
+def test_flag_disallow_to_failover(trio, start_pool):
+    """A lost server that somebody else looks after stays in use; one with the default does not."""
+    pool = pool_for(start_pool, trio, backend_flag1="DISALLOW_TO_FAILOVER", backend_flag2="ALLOW_TO_FAILOVER")
+    wait_settled(pool, 0)
+    for at in (1, 2):
+        trio.nodes[at].stop(signal.SIGQUIT)
+    said = "health check failed on node 1 but failover is disallowed for the node"
+    waits.wait_for("it is told, and the other is lost", lambda: said in pool.log() and column(pool, "status")[2] == "down", 20)
+    waits.holds_for("the flagged one stays", lambda: column(pool, "status") == ["up", "up", "down"], 3)
+    assert pool.log().count(said) == 1
+    for at in (1, 2):
+        trio.nodes[at].start()
+    wait_settled(pool, 0)
+
+
+def test_flag_always_primary(trio, start_pool):
+    """Whatever servers say of themselves, the flagged one is the primary, also when it is a standby."""
+    pool = pool_for(start_pool, trio, backend_flag1="ALWAYS_PRIMARY")
+    waits.wait_for("the flag counts", lambda: column(pool, "role")[1] == "primary")
+    waits.holds_for("nobody else is", lambda: column(pool, "role").count("primary") == 1 and
+                    column(pool, "role")[1] == "primary", 3)
+
+
+def listening(pg: postgres.Postgres) -> None:
+    """Starts a server that listens at 127.0.0.2."""
+    command, user = pg.entered([str(postgres.bindir() / "postgres"), "-D", str(pg.data)])
+    pg.daemon = procs.Daemon(command, pg.data.parent / "postgres.log", user)
+
+    def answers() -> bool:
+        try:
+            with Wire(pg.socket) as w:
+                return w.login()[-1].type == "Z"
+        except OSError:
+            return False
+    waits.wait_for("the server at 127.0.0.2 answers", answers, 30)
+
+
+def may_hide_hosts() -> bool:
+    done = subprocess.run(["unshare", "-m", "mount", "--bind", "/etc/hosts", "/etc/hosts"], capture_output=True, check=False)
+    return done.returncode == 0
+
+
+@pytest.mark.skipif(not shutil.which("unshare") or not may_hide_hosts(), reason="mount namespaces are not permitted here")
+def test_a_name_gets_another_address(start_pool, monkeypatch):
+    """pgpool sees a hosts file of the test's own. Two servers share a port, at two addresses of the loopback."""
+    home = procs.folder("names")
+    hosts = home / "hosts"
+    hosts.write_text("127.0.0.1 localhost moving.test\n", encoding="ascii")
+    wrapper = home / "pgpool"
+    wrapper.write_text("#!/bin/sh\nexec unshare -m sh -c 'hosts=$1; program=$2; shift 2; mount --bind \"$hosts\" /etc/hosts && "
+                       f"exec \"$program\" \"$@\"' sh '{hosts}' '{pgpool_bin()}' \"$@\"\n", encoding="utf-8")
+    wrapper.chmod(0o755)
+    old = postgres.start_postgres(roles=False)
+    later = procs.folder("later", postgres.OS_USER)
+    procs.run(["cp", "-a", str(postgres.template()), str(later / "data")])
+    new = postgres.Postgres(later / "data", old.port)
+    new.write_conf({"listen_addresses": "127.0.0.2", "cluster_name": "later"})
+    monkeypatch.setenv("PGPOOL_BIN", str(wrapper))
+    pool = start_pool(old.address, backend_hostname0="moving.test", **PERIOD)
+    try:
+        waits.wait_for("it is up", lambda: column(pool, "status") == ["up"])
+        with logged_in(pool) as client:
+            assert client.value("show cluster_name") == ""
+        old.stop(signal.SIGQUIT)
+        waits.wait_for("the loss is seen", lambda: "health check failed on node 0" in pool.log(), 20)
+        listening(new)
+        waits.holds_for("the old address is dead", lambda: "request auto failback" not in pool.log(), 2)
+        hosts.write_text("127.0.0.1 localhost\n127.0.0.2 moving.test\n", encoding="ascii")
+        waits.wait_for("it is used again", lambda: column(pool, "status") == ["up"], 20)
+        with logged_in(pool) as client:
+            assert client.value("show cluster_name") == "later"
+    finally:
+        for pg in (old, new):
+            pg.stop(signal.SIGQUIT)
