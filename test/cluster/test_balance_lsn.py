@@ -317,6 +317,8 @@ def test_random_writes_and_reads_with_replay_paused(cluster, make, mode):
     pool = make(read_consistency="session", read_consistency_wait=20, num_init_children=2, pool_mode=mode)
     cluster.primary.rows("create table if not exists mine(who int, n int)")
     caught_up(cluster)
+    for i in cluster.standbys:
+        waits.wait_for("it has the table", lambda i=i: cluster.nodes[i].value("select to_regclass('mine') is not null") == "t")
     wires = [login(cluster, pool) for _ in range(4)]
     wrote = [0] * len(wires)
     seen = set()
