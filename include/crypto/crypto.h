@@ -44,6 +44,9 @@ int crypto_random(void *out, size_t n, struct err *err);
  * then channel binding must not be offered. */
 int crypto_cert_hash(
     struct slice der, uint8_t out[CRYPTO_CERT_HASH_MAX], size_t *n, struct err *err);
+/* The same for who knows the number of that digest already: `der` is not taken apart. */
+int crypto_cert_hash_by(struct slice der, int digest_nid, uint8_t out[CRYPTO_CERT_HASH_MAX],
+    size_t *n, struct err *err);
 
 /* Compares in a time that depends on `n` alone. Works in every build. */
 bool crypto_equal(const void *a, const void *b, size_t n);

@@ -113,8 +113,9 @@ bool stream_tls_is_peer_verified(const struct stream *s);
 int stream_tls_peer_cn(const struct stream *s, struct buf *out, struct err *err);
 int stream_tls_peer_dn(const struct stream *s, struct buf *out, struct err *err);
 /* Appends the certificate (DER) that the server of this connection showed, ours on a client's
- * stream, theirs on a link: crypto_cert_hash makes the channel binding tls-server-end-point of it.
- * -1 when there is none. */
-int stream_tls_server_cert(const struct stream *s, struct buf *der);
+ * stream, theirs on a link: crypto_cert_hash_by makes the channel binding tls-server-end-point of
+ * it. *digest_nid becomes OpenSSL's number of its signature's digest, 0 when it has none. -1 when
+ * there is none. */
+int stream_tls_server_cert(const struct stream *s, struct buf *der, int *digest_nid);
 
 #endif

@@ -125,9 +125,10 @@ static struct slice answer_channel(const struct link *link, uint8_t hash[CRYPTO_
     struct buf der = {0};
     struct err err = {0};
     size_t n = 0;
+    int nid = 0;
 
-    if (stream_is_tls(&link->stream) && stream_tls_server_cert(&link->stream, &der) == 0 &&
-        crypto_cert_hash(buf_slice(&der), hash, &n, &err) == -1)
+    if (stream_is_tls(&link->stream) && stream_tls_server_cert(&link->stream, &der, &nid) == 0 &&
+        crypto_cert_hash_by(buf_slice(&der), nid, hash, &n, &err) == -1)
         n = 0;
     buf_free(&der);
     return slice_of((const char *)hash, n);

@@ -74,9 +74,10 @@ static struct slice ask_channel(struct client_auth *a, uint8_t hash[CRYPTO_CERT_
     struct buf der = {0};
     struct err err = {0};
     size_t n = 0;
+    int nid = 0;
 
-    if (a->facts.tls && stream_tls_server_cert(&a->c->stream, &der) == 0 &&
-        crypto_cert_hash(buf_slice(&der), hash, &n, &err) == -1)
+    if (a->facts.tls && stream_tls_server_cert(&a->c->stream, &der, &nid) == 0 &&
+        crypto_cert_hash_by(buf_slice(&der), nid, hash, &n, &err) == -1)
         n = 0; /* the certificate's kind has no binding: not offered */
     buf_free(&der);
     return slice_of((const char *)hash, n);

@@ -10,26 +10,32 @@
 #include <openssl/evp.h>
 #include <openssl/x509.h>
 
-/* The digest of the certificate's signature; MD5 and SHA-1 are replaced by SHA-256. */
-static const EVP_MD *signature_digest(struct slice der)
+/* The number of the digest of the certificate's signature. */
+static int signature_digest(struct slice der)
 {
     const unsigned char *p = (const unsigned char *)der.p;
     X509 *cert = der.n > LONG_MAX ? NULL : d2i_X509(NULL, &p, (long)der.n);
     int nid = NID_undef;
-    int ok;
 
-    ok = cert != NULL && X509_get_signature_info(cert, &nid, NULL, NULL, NULL) == 1;
+    if (cert == NULL || X509_get_signature_info(cert, &nid, NULL, NULL, NULL) != 1)
+        nid = NID_undef;
     X509_free(cert);
     ERR_clear_error();
-    if (!ok || nid == NID_undef)
+    return nid;
+}
+
+/* MD5 and SHA-1 are replaced by SHA-256. */
+static const EVP_MD *binding_digest(int nid)
+{
+    if (nid == NID_undef)
         return NULL;
     return nid == NID_md5 || nid == NID_sha1 ? EVP_sha256() : EVP_get_digestbynid(nid);
 }
 
-int crypto_cert_hash(
-    struct slice der, uint8_t out[CRYPTO_CERT_HASH_MAX], size_t *n, struct err *err)
+int crypto_cert_hash_by(
+    struct slice der, int digest_nid, uint8_t out[CRYPTO_CERT_HASH_MAX], size_t *n, struct err *err)
 {
-    const EVP_MD *md = signature_digest(der);
+    const EVP_MD *md = binding_digest(digest_nid);
     unsigned len = 0;
 
     if (md == NULL || EVP_MD_size(md) > CRYPTO_CERT_HASH_MAX ||
@@ -40,4 +46,10 @@ int crypto_cert_hash(
     }
     *n = len;
     return 0;
+}
+
+int crypto_cert_hash(
+    struct slice der, uint8_t out[CRYPTO_CERT_HASH_MAX], size_t *n, struct err *err)
+{
+    return crypto_cert_hash_by(der, signature_digest(der), out, n, err);
 }

@@ -194,9 +194,10 @@ int stream_tls_peer_dn(const struct stream *s, struct buf *out, struct err *err)
     return -1;
 }
 
-int stream_tls_server_cert(const struct stream *s, struct buf *der)
+int stream_tls_server_cert(const struct stream *s, struct buf *der, int *digest_nid)
 {
     (void)s;
     (void)der;
+    (void)digest_nid;
     return -1;
 }

@@ -230,6 +230,7 @@ END_TEST
 
 START_TEST(client_talks)
 {
+    int digest_nid = 0;
     struct buf back = {0};
     struct buf der = {0};
     struct err err = {0};
@@ -251,7 +252,8 @@ START_TEST(client_talks)
     ck_assert_mem_eq(back.data, "world", 5);
     ck_assert(stream_tls_is_peer_verified(&fx.end.stream));
     n = i2d_X509(fx.own.cert, &want);
-    ck_assert_int_eq(stream_tls_server_cert(&fx.end.stream, &der), 0);
+    ck_assert_int_eq(stream_tls_server_cert(&fx.end.stream, &der, &digest_nid), 0);
+    ck_assert_int_eq(digest_nid, NID_sha256);
     ck_assert_int_eq((int)der.len, n);
     ck_assert_mem_eq(der.data, want, (size_t)n);
     OPENSSL_free(want);
