@@ -35,12 +35,14 @@ struct order_state {
 /* Body of MAIL_ORDER: what the receiving worker has to do at once. What lasts stands in the region.
  */
 enum order_kind {
-    ORDER_LOOK,       /* the region changed: act on it */
-    ORDER_KILL_CLIENT /* end the session of client `client_id` */
+    ORDER_LOOK,        /* the region changed: act on it */
+    ORDER_KILL_CLIENT, /* end the session of client `client_id` */
+    ORDER_CLOSE_FREE   /* close the free server connections to `database` */
 };
 struct order_mail {
     int32_t kind;
     uint32_t client_id;
+    char database[ROWS_NAME_BYTES];
 };
 
 /* Size of the region. */

@@ -11,6 +11,7 @@ from pgt import postgres, procs, waits
 from pgt.proxy import Pgpool2, conf_text, pgpool_bin
 from pgt.wire import Wire
 from test_monitor import PERIOD, Trio, column, logged_in, pool_for, wait_settled
+from test_balance_rules import extended as by_extended
 from test_pcp import Side
 
 PEER_PATH = "/usr/sbin:/usr/bin"
@@ -83,6 +84,30 @@ def test_status_file_goes_both_ways(trio, start_pool):
     again = pool_for(start_pool, trio, work_dir=home)
     wait_settled(again, 0)
     waits.wait_for("the file says what is so", lambda: (home / "pgpool_status").read_text(encoding="utf-8") == "up\n" * 3)
+
+
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+@pytest.mark.parametrize("extended", [False, True], ids=["simple", "extended"])
+def test_drop_database_closes_its_free_links(alone, start_pool, mode, extended):
+    """In every worker, and those to other databases stay."""
+    for name in ("one", '"Two, with force"'):
+        alone.rows(f"create database {name}")
+    pool = start_pool(alone.address, pool_mode=mode, worker_fill=0)
+    crowd = [Wire(pool.address) for _ in range(8)]
+    for i, w in enumerate(crowd):
+        assert w.login(database=("one", "Two, with force")[i % 2])[-1].type == "Z"
+        w.rows("begin")
+    for w in crowd:
+        w.rows("commit")
+        w.bye()
+    with logged_in(pool) as w:
+        w.rows("select 1")
+        kept = set(alone.sessions("datname = 'one'"))
+        assert kept and alone.sessions("datname = 'Two, with force'")
+        text = 'drop database "Two, with force"'
+        found = by_extended(w, text) if extended else w.simple(text)
+        assert [m.type for m in found if m.type == "E"] == [], found
+        assert set(alone.sessions("datname = 'one'")) == kept
 
 
 @pytest.mark.parametrize("mode", ["session", "transaction"])

@@ -6,12 +6,15 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 
+#include "base/arena.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "ipc/mailbox.h"
 #include "ipc/orders.h"
+#include "parser/parser.h"
 
 #include "client_orders_int.h"
 #include "session_int.h"
@@ -320,7 +323,55 @@ enum admin_order_state client_orders_run(
     return ADMIN_ORDER_REFUSED;
 }
 
+/* --- DROP DATABASE --- */
+
+static bool begins_with_drop(struct slice sql)
+{
+    while (sql.n > 0 && memchr(" \t\r\n", sql.p[0], 4) != NULL)
+        sql = slice_of(sql.p + 1, sql.n - 1);
+    return sql.n > 4 && strncasecmp(sql.p, "drop", 4) == 0;
+}
+
+void client_orders_on_statement(struct client *c, struct slice sql)
+{
+    struct order_mail m = {.kind = ORDER_CLOSE_FREE};
+    struct sql_facts facts;
+    struct arena *arena;
+    uint32_t k;
+    int i;
+
+    if (!begins_with_drop(sql))
+        return;
+    /* An arena of its own: others may hold facts of theirs. */
+    arena = arena_new("drop database", 1 << 20);
+    (void)sql_parse(arena, sql, &facts);
+    for (k = 0; k < facts.nstmts; k++) {
+        if (facts.stmts[k].verb != SQL_VERB_DROP_DATABASE ||
+            facts.stmts[k].name.n >= sizeof m.database)
+            continue;
+        memset(m.database, 0, sizeof m.database);
+        memcpy(m.database, facts.stmts[k].name.p, facts.stmts[k].name.n);
+        for (i = 0; i < c->ss->env->nworkers; i++)
+            tell_worker(c->ss, i, &m);
+    }
+    arena_free(&arena);
+}
+
 /* --- in every worker --- */
+
+static void close_free_links(struct sessions *ss, const char *database)
+{
+    struct link *link;
+    struct list *n;
+    struct list *tmp;
+
+    LIST_FOREACH_SAFE(n, tmp, &ss->be.idle_lru)
+    {
+        link = LIST_ENTRY(n, struct link, lru_node);
+        if (slice_eq_str(pool_database(link->pool), database))
+            link_close(link);
+    }
+}
 
 static void close_unwanted_links(struct sessions *ss)
 {
@@ -381,6 +432,12 @@ void sessions_on_order(struct sessions *ss, const void *body, size_t len)
     memcpy(&m, body, sizeof m);
     if (m.kind == ORDER_KILL_CLIENT) {
         kill_client(ss, m.client_id);
+        return;
+    }
+    if (m.kind == ORDER_CLOSE_FREE) {
+        m.database[sizeof m.database - 1] = '\0';
+        close_free_links(ss, m.database);
+        backend_post_retry(&ss->be);
         return;
     }
     close_unwanted_links(ss);

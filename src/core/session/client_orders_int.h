@@ -20,5 +20,8 @@ enum admin_order_state client_orders_run(
 void client_orders_free(struct client *c);
 /* A cancel request for the client: true when it waited for an order, which now fails with 57014. */
 bool client_orders_cancel(struct client *c);
+/* Looks at a statement that goes to a server: DROP DATABASE closes the free server connections to
+ * that database in all workers. The server waits some seconds for them to go before it refuses. */
+void client_orders_on_statement(struct client *c, struct slice sql);
 
 #endif

@@ -7,6 +7,7 @@
 #include "backend/row_alloc.h"
 #include "net/tls.h"
 
+#include "client_orders_int.h"
 #include "share_int.h"
 
 void client_row_open(struct client *c, const struct session_peer *peer)
@@ -157,6 +158,7 @@ void client_note_statement(struct client *c, struct slice sql)
 {
     client_stats_on_sent(c);
     client_limits_on_busy(c);
+    client_orders_on_statement(c, sql);
     if (c->target != NULL)
         link_row_note_sent(c->target, sql);
     row_note_statement(c, sql);
