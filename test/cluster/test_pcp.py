@@ -196,7 +196,8 @@ def test_names_and_status(pool):
 
 SAME = [["node_count"], ["node_count", "-v"], ["proc_count"], ["proc_count", "-v"], ["pool_status"],
         ["pool_status", "-v"], ["attach_node", "0"], ["watchdog_info"], ["node_info", "-n", "9"],
-        ["proc_info", "-P", "9"], ["node_count", "-d"]]
+        ["proc_info", "-P", "9"], ["node_count", "-d"], ["detach_node"], ["promote_node", "-n", "9"],
+        ["attach_node", "-v", "--node-id=0"]]
 ALSO = [["node_info"], ["node_info", "-v", "0"], ["proc_info", "-a"], ["proc_info", "-v", "-a"]]
 
 
