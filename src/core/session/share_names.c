@@ -417,14 +417,14 @@ enum feed_step share_close(struct client *c, struct feed_run *run, struct slice 
     if (n == NULL && is_our_name(name))
         share_forget_foreign(c, run, name);
     if (n == NULL || n->prep == NULL) {
-        /* Whatever the link has under this name goes. */
-        if (n != NULL) {
-            share_names_take(s, n);
-            share_name_free(s, n);
-        }
+        /* Whatever the link has under this name goes, unless this is skipped behind an error. */
         if (prepset_named(&c->link->preps, name) != 0)
             prepset_set_named(&c->link->preps, name, PREPSET_DOUBTFUL);
-        link_expect(c->link, OP_CLOSE);
+        if (n != NULL) {
+            share_names_take(s, n);
+            share_pending_push(c, PENDING_CLOSED, NULL, n, false);
+        }
+        link_expect(c->link, n == NULL ? OP_CLOSE : OP_CLOSE | OP_NOTE);
         return FEED_PASS;
     }
     share_names_take(s, n);

@@ -8,7 +8,7 @@ import pytest
 from pooling_house import BY, login, states
 
 from pgt.diff import WHOLE, differential
-from pgt.wire import SYNC, bind, describe, execute, parse, query
+from pgt.wire import SYNC, bind, close, describe, execute, parse, query
 from pgt.wire import pg as pgx
 
 LIMIT = 20
@@ -84,6 +84,35 @@ def test_close_that_is_skipped(one):
         b.send(query("deallocate x"))
         assert not states(b.ready())
         assert states(b.simple("execute x")) == ["26000"]
+    a.bye()
+    b.bye()
+
+
+def test_close_of_prepare_that_is_skipped(one):
+    """A Close behind an error did not happen to a name that SQL made, in a transaction or not."""
+    pool = one()
+    a, b = login(pool), login(pool)
+    a.rows("prepare x as select 'of a'")
+    for turn in range(3):
+        a.send(pgx("select no_such_column") + close("x") + parse("select 'never'", "x") + SYNC)
+        assert states(a.ready()) == ["42703"]
+        assert b.value("select 1") == "1"
+        a.send(describe("x") + SYNC)
+        assert not states(a.ready())
+        a.send(parse("select 'taken'", "x") + SYNC)
+        assert states(a.ready()) == ["42P05"]
+        if turn == 0:
+            a.rows("begin")
+            assert states(a.simple("select no_such_column")) == ["42703"]
+            a.send(pgx("select 1") + close("x") + parse("select 'never'", "x") + SYNC)
+            assert states(a.ready()) == ["25P02"]
+            a.rows("rollback")
+        assert a.value("execute x") == "of a"
+    a.send(close("x") + SYNC)
+    assert not states(a.ready())
+    assert states(a.simple("execute x")) == ["26000"]
+    a.send(parse("select 'new'", "x") + bind(name="x") + execute() + SYNC)
+    assert not states(a.ready())
     a.bye()
     b.bye()
 
