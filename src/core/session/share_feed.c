@@ -55,6 +55,7 @@ static bool virtual_begin(struct client *c, struct slice sql, const struct sql_s
         c->balance->rs.tx_read_only = st->tx.read_only == SQL_YES;
     share_note(c, sql, &facts);
     s->has_tx_words = false;
+    s->recovered = false; /* no link was asked to */
     answer(
         c, strncasecmp(sql.p + st->offset, "START", 5) == 0 ? "START TRANSACTION" : "BEGIN", 'T');
     return true;
