@@ -71,6 +71,8 @@ void client_answer_owed(struct client *c, const struct expect *owed, const struc
         unsigned op = expect_peek(owed, i);
         unsigned kind = op & OP_MASK;
 
+        if ((op & OP_SWALLOW) != 0 && kind == OP_SYNC)
+            told = false; /* what failed in front of it was ours */
         if ((op & OP_SWALLOW) != 0 || kind == OP_COPY_END)
             continue; /* CopyDone is owed nothing */
         if (!told) {  /* also before a lone Sync: it would have committed */
