@@ -72,6 +72,12 @@ char expect_take_made(struct expect *e);
 /* How many ops with OP_NOTE have ended since the last call (at most 64 are remembered), and which
  * of them worked: the oldest is bit 0. */
 unsigned expect_take_notes(struct expect *e, uint64_t *worked);
+/* Forgets them: whoever asked has gone. */
+static inline void expect_drop_notes(struct expect *e)
+{
+    e->nnotes = 0;
+    e->notes = 0;
+}
 /* True when a reply made here is due. */
 static inline bool expect_is_made_due(const struct expect *e)
 {

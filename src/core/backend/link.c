@@ -191,6 +191,7 @@ void link_lend(struct link *link, void *owner, const struct link_owner_ops *ops)
     link->see_tags = false;
     link->capture = false;
     link->hide_parameters = false;
+    expect_drop_notes(&link->expect);
     link->uses++;
     timer_stop(link->be->loop, &link->timer);
 }
