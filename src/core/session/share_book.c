@@ -198,7 +198,7 @@ static void settle_drop_all(struct client *c)
         s->names = s->turn->old_names;
         s->unnamed = s->turn->old_unnamed;
     } else if (c->link != NULL) {
-        c->link->must_clean = true; /* it knows more than is thought */
+        s->is_unsure = true; /* the link knows more than is thought */
     }
     names_clear(c);
     s->turn->old_names = NULL;
