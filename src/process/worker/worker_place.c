@@ -122,11 +122,16 @@ static int place_evenly(struct worker *w)
     return mine > least + PLACE_SLACK + least / 4 ? best : env->ordinal;
 }
 
+/* A busy worker passes nobody on to be filled up: under a rush of short connections that would cost
+ * more than it saves, and an idle one wakes before it anyway. */
 int place_choose(struct worker *w)
 {
+    const struct proc_env *env = w->role.env;
     int fill = w->sessions.conf->worker_fill;
-    int to = fill > 0 ? place_to_fill(w, (uint32_t)fill) : -1;
+    int to = -1;
 
+    if (fill > 0 && !place_is_busy(&w->places[env->ordinal], worker_row(w, env->ordinal)->pid))
+        to = place_to_fill(w, (uint32_t)fill);
     return to != -1 ? to : place_evenly(w);
 }
 
