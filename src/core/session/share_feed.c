@@ -472,10 +472,12 @@ static bool is_full_of_pending(struct client *c)
     return c->share->turn->npending >= SHARE_MAX_PENDING;
 }
 
-/* The end of what runs is told later, when all is right: it must remain the last that is owed. */
-static bool is_ready_to_be_held(const struct client *c)
+/* What runs changes the session, or its end is told later, when all is right: it must remain the
+ * last that is owed, for it is settled when nothing is. */
+static bool is_to_end_alone(const struct client *c)
 {
-    return c->link->hold_ready && c->link->expect.len > 0 && !c->link->expect.copy_in;
+    return (c->link->hold_ready || c->share->hold) && c->link->expect.len > 0 &&
+           !c->link->expect.copy_in;
 }
 
 static enum feed_step share_extended(struct client *c, struct feed_run *run, char type,
@@ -500,7 +502,7 @@ static enum feed_step share_extended(struct client *c, struct feed_run *run, cha
         if (type == FE_SYNC && s->phase <= SHARE_WAITING && msg.n == PROTO_HEADER_BYTES)
             return lone_sync(c);
         if ((type == FE_SYNC || type == FE_FLUSH) && s->phase == SHARE_ATTACHED) {
-            if (s->resend || s->replan || s->owes_ready || is_ready_to_be_held(c))
+            if (s->resend || s->replan || s->owes_ready || is_to_end_alone(c))
                 return FEED_PARK;
             if (type == FE_SYNC) {
                 share_stop_keeping(c);
