@@ -175,7 +175,8 @@ static enum feed_step on_present_link(struct client *c, bool is_alone)
     if (expect_is_quiet(&c->link->expect) || c->link->expect.copy_in)
         return FEED_PASS; /* in a COPY the server itself judges what does not belong there */
     if (is_alone || s->hold || s->may_retry || s->resend || s->replan || s->owes_ready ||
-        s->is_unsure || s->turn->nuncertain > 0 || s->turn->npending >= SHARE_MAX_PENDING ||
+        s->is_unsure || (s->begun_here && s->recovered) || s->turn->nuncertain > 0 ||
+        s->turn->npending >= SHARE_MAX_PENDING ||
         c->link->pool->cluster_node != c->pool->cluster_node)
         return FEED_PARK; /* what runs is not mixed with this */
     share_stop_keeping(c);
