@@ -407,6 +407,8 @@ static bool is_either_state(struct sim_client *c, const char *msg, const char *w
         c->model.tx_vars = c->model.vars;
     }
     c->model.tx = msg[PROTO_HEADER_BYTES];
+    if (c->model.tx == 'I')
+        c->model.nwrites = 0; /* written or not: a later COMMIT says nothing of them */
     c->model.vars = c->model.tx_vars;
     c->model.mark = c->model.vars;
     c->model.nsavepoints = 0;

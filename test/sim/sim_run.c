@@ -151,12 +151,8 @@ static void check_rows(void)
     for (i = 0; i < t->n && !sim.failed; i++) {
         if (t->count[i] > 1)
             sim_fail("row %d was written %d times", i, t->count[i]);
-        if (t->state[i] == TAG_ACKED && t->count[i] == 0) {
-            if (world.opts.lenient && world.nkilled > 0)
-                world.nknown++;
-            else
-                sim_fail("row %d was acknowledged and is not there", i);
-        }
+        if (t->state[i] == TAG_ACKED && t->count[i] == 0)
+            sim_fail("row %d was acknowledged and is not there", i);
         if (t->state[i] == TAG_NOT && t->count[i] == 1)
             sim_fail("row %d is there, its client was told that it is not", i);
     }
