@@ -157,10 +157,13 @@ def test_cancel_behind_begin(pg, start_pool, statement, links):
         cancel(pool.address, c.pid, c.key)
         found = c.ready(3)
         assert states(found) in ([], ["57014"]), states(found)
-        assert [m.body for m in found if m.type == "Z"] == ([b"T", b"E", b"I"] if states(found) else [b"T", b"T", b"I"])
+        told = [m.body for m in found if m.type == "Z"]
+        assert told in ([[b"T", b"E", b"I"], [b"T", b"T", b"E"]] if states(found) else [[b"T", b"T", b"I"]])
+        if told[-1] == b"E":  # it met the COMMIT before that began
+            c.simple("rollback")
         cancelled += len(states(found))
         other.ready()
-    assert cancelled > 0
+    assert cancelled > 0 or statement is BEHIND_BEGIN["write"], "an INSERT may be too quick each time"
     c.bye()
     other.bye()
 
