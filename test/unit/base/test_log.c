@@ -187,7 +187,7 @@ START_TEST(times_are_local)
 
     setenv("TZ", "Asia/Kolkata", 1);
     tzset();
-    for (tries = 0; tries < 3; tries++) { /* the second may turn between the two looks */
+    for (tries = 0; tries < 3; tries++) {    /* the second may turn between the two looks */
         clock_gettime(CLOCK_REALTIME, &now); /* time() lags behind it by up to a tick */
         localtime_r(&now.tv_sec, &tm);
         strftime(want, sizeof want, "%Y-%m-%d %H:%M:%S", &tm);
