@@ -18,9 +18,7 @@ KEYS = 40
 @pytest.fixture(scope="module", params=[0, 2], ids=["primary0", "primary2"])
 def cluster(request):
     it = Trio(request.param)
-    it.primary.rows("alter system set synchronous_standby_names = '2 (*)'")
-    it.primary.rows("alter system set synchronous_commit = 'remote_apply'")
-    it.primary.rows("select pg_reload_conf()")
+    it.keep_in_step()
     yield it
     it.stop()
 

@@ -13,9 +13,7 @@ PORT = "select inet_server_port() from t limit 1"
 @pytest.fixture(scope="module", params=[0, 2], ids=["primary0", "primary2"])
 def cluster(request):
     it = Trio(request.param)
-    it.primary.rows("alter system set synchronous_standby_names = '2 (*)'")
-    it.primary.rows("alter system set synchronous_commit = 'remote_apply'")
-    it.primary.rows("select pg_reload_conf()")
+    it.keep_in_step()
     it.primary.rows("create table t(a int)")
     it.primary.rows("insert into t values (7)")
     it.primary.rows("create table w(id int, v text)")

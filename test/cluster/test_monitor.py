@@ -40,6 +40,12 @@ class Trio:
         self.nodes = [self.primary if i == at else make_standby(self.primary, f"node{i}") for i in range(3)]
         self.standbys = [i for i in range(3) if i != at]
 
+    def keep_in_step(self) -> None:
+        """What is committed from now on can be read on the standbys at once."""
+        self.primary.rows("alter system set synchronous_standby_names = '2 (*)'")
+        self.primary.rows("alter system set synchronous_commit = 'remote_apply'")
+        self.primary.rows("select pg_reload_conf()")
+
     def stop(self) -> None:
         for node in self.nodes:
             node.stop(signal.SIGQUIT)

@@ -16,9 +16,7 @@ from test_monitor import Trio, pool_for, wait_settled  # noqa: E402  pylint: dis
 @pytest.fixture(scope="module")
 def cluster():
     it = Trio(0)
-    it.primary.rows("alter system set synchronous_standby_names = '2 (*)'")
-    it.primary.rows("alter system set synchronous_commit = 'remote_apply'")
-    it.primary.rows("select pg_reload_conf()")
+    it.keep_in_step()
     it.primary.rows("create table t(a int)")
     it.primary.rows("insert into t values (7)")
     yield it

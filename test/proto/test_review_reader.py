@@ -19,9 +19,7 @@ SLOW_READ = "select count(*) from t, generate_series(1, 20000000)"
 @pytest.fixture(scope="module")
 def cluster():
     it = Trio(0)
-    it.primary.rows("alter system set synchronous_standby_names = '2 (*)'")
-    it.primary.rows("alter system set synchronous_commit = 'remote_apply'")
-    it.primary.rows("select pg_reload_conf()")
+    it.keep_in_step()
     it.primary.rows("create table t(a int)")
     it.primary.rows("insert into t values (7)")
     yield it
