@@ -3,6 +3,8 @@
 import os
 import signal
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -208,6 +210,31 @@ def test_server_check(pg, start_pool):
     w = login(pool)
     assert pg.sessions("usename = 'trust_user' and query = 'select ''checked'''") == [w.pid]
     w.bye()
+
+
+def test_server_check_of_many(pg, start_pool):
+    """Logins in pairs, every link to be checked first: the second does not wait for the next sweep (50 ms)."""
+    pool = start_pool(pg.address, server_check_delay=0, num_init_children=1, max_backend_connections=8, default_pool_size=8)
+    before = [login(pool) for _ in range(8)]
+    pids = {w.pid for w in before}
+    for w in before:
+        w.bye()
+
+    def pairs() -> float:
+        clean = "usename = 'trust_user' and query = 'DISCARD ALL' and state = 'idle'"
+        waits.wait_for("the links are clean", lambda: len(pg.sessions(clean)) == 8)
+        got = []
+        begin = time.monotonic()
+        with ThreadPoolExecutor(2) as two:
+            for _ in range(4):
+                got += two.map(lambda _: login(pool), range(2))
+        taken = time.monotonic() - begin
+        assert {w.pid for w in got} == pids, "a link was opened although others were idle"
+        for w in got:
+            w.bye()
+        return taken
+
+    assert min(pairs() for _ in range(4)) < 0.06
 
 
 @pytest.mark.parametrize("mode", ["session", "transaction"])

@@ -278,6 +278,26 @@ static struct link *pool_take_idle(struct pool *pool, struct pool_request *req)
     return NULL;
 }
 
+bool pool_check_for(struct pool *pool, const struct pool_request *req)
+{
+    struct link *found = NULL;
+    struct list *n;
+
+    if (!req->may_reuse || req->is_private || pool->be->is_stopping || pool->nidle == 0)
+        return false;
+    if (req->is_shared)
+        found = pool_find_shared(pool, req);
+    else
+        LIST_FOREACH(n, &pool->idle)
+        {
+            found = LIST_ENTRY(n, struct link, pool_node);
+            if (link_suits(found, req, !req->no_patch))
+                break;
+            found = NULL;
+        }
+    return found != NULL && pool_check_idle(pool, found);
+}
+
 /* True when a link that is being cleaned will be free for this request: no earlier one wants it. */
 static bool pool_may_wait_for_cleaning(const struct pool *pool, const struct pool_request *req)
 {

@@ -54,10 +54,15 @@ void pool_serve(struct pool *pool);
 void backend_on_retry(struct task *t);
 void backend_on_sweep(struct timer *t);
 
+/* Starts the check of an idle link for a request that is not the first in its line; false: there is
+ * none that suits and is due. */
+bool pool_check_for(struct pool *pool, const struct pool_request *req);
+
 /* pool_open.c */
 /* Opens a link for the request, or for the pool, within the limits; else the request waits. */
 enum acquire_result pool_open_for(struct pool_request *req);
-/* Opens links for the requests behind the head, as far as that is possible. */
+/* For the requests behind the head: idle links are checked, or new ones opened, as far as that is
+ * possible. */
 void pool_grow(struct pool *pool);
 /* Opens a link nobody waits for, to have min_pool_size of them. */
 void pool_warm(struct pool *pool);

@@ -229,6 +229,8 @@ void pool_grow(struct pool *pool)
         return;
     while (pool->blocked == LIMITS_OK && pool->nopening + pool->ncleaning < pool->nwaiting) {
         req = request_at(pool, pool->nopening + pool->ncleaning);
+        if (pool_check_for(pool, req))
+            continue;
         if (!may_share_opening(req) || take_place(pool, req->since_us) != LIMITS_OK)
             return;
         open_own(pool, req->startup, req->is_proved);
