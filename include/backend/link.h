@@ -19,6 +19,7 @@
 #include "backend/prep.h"
 #include "backend/varset.h"
 #include "base/err.h"
+#include "base/log.h"
 #include "net/dial.h"
 #include "net/stream.h"
 #include "wire/errmsg.h"
@@ -63,6 +64,10 @@ struct link_owner_ops {
     /* The link is gone. `err` says why; `told` is true when the server's own FATAL message was
      * forwarded already. */
     void (*on_lost)(void *owner, struct link *link, const struct err *err, bool told);
+    /* A line for the log about the link while it has this owner, who knows in whose name and at
+     * which level it is written. May be NULL: it is a line of the process. */
+    void (*on_log)(
+        void *owner, const struct log_place *place, enum log_level level, const char *text);
 };
 
 struct link {

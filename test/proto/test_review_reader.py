@@ -92,3 +92,29 @@ def test_extended_read_is_made_again(cluster, pool):
                           "and pid <> pg_backend_pid() and backend_type = 'client backend'")
     assert [m.type for m in w.ready(seconds=40)] == ["1", "2", "D", "C", "Z"]
     w.bye()
+
+
+def test_lines_about_a_server_connection_obey_the_session(cluster, pool):
+    """PGPOOL SET log_min_messages also holds for what is said about the connections of the session."""
+    cluster.primary.rows("create role asked login password 'asked'; grant select on t to asked")
+    node = cluster.nodes[1]
+    hba = node.data / "pg_hba.conf"
+    before = hba.read_text(encoding="utf-8")
+    hba.write_text("host all asked all scram-sha-256\n" + before, encoding="utf-8")
+    node.rows("select pg_reload_conf()")
+
+    def reads(*settings: str) -> list[str]:
+        seen = len(pool.log())
+        w = Wire(pool.address, seconds=20)
+        w.login(user="asked")
+        for setting in settings:
+            w.rows(f"pgpool set {setting}")
+        assert w.rows("select a from t") == [[b"7"]]
+        w.bye()
+        return [line for line in pool.log()[seen:].splitlines() if "reads of this session stay on node 0" in line]
+    try:
+        assert not reads()
+        assert len(reads("log_min_messages = 'debug1'")) == 1
+    finally:
+        hba.write_text(before, encoding="utf-8")
+        node.rows("select pg_reload_conf()")

@@ -264,6 +264,21 @@ void link_close(struct link *link)
         mem_free(link);
 }
 
+void link_log_put(const struct log_place *place, const struct link *link, enum log_level level,
+    const char *fmt, ...)
+{
+    char text[1024];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    if (link->owner != NULL && link->ops->on_log != NULL)
+        link->ops->on_log(link->owner, place, level, text);
+    else
+        log_put_limited(place, level, NULL, NULL, "%s", text);
+}
+
 void link_fail(struct link *link, const struct err *err)
 {
     void *owner = link->owner;

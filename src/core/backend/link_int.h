@@ -9,6 +9,10 @@
  * far below; an ErrorResponse above it is passed on unseen. */
 #define LINK_COLLECT_MAX 32768
 
+/* link_log(link, level, fmt, ...): a line about the link, in the context of its owner. */
+#define link_log(link, level, ...) link_log_put(LOG_HERE, link, level, __VA_ARGS__)
+void link_log_put(const struct log_place *place, const struct link *link, enum log_level level,
+    const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 /* Ends the link and tells the owner. */
 void link_fail(struct link *link, const struct err *err);
 /* One whole message during LOGIN. */

@@ -34,7 +34,7 @@ static void link_flush_run(struct link *link, struct link_run *run)
     if (run->epoch != link->epoch) {
         /* Never deliver: this would be one client's bytes for another. */
         link->be->epoch_mismatches++;
-        log_at(LVL_ERROR,
+        link_log(link, LVL_ERROR,
             "a reply met another loan of its link: dropped, connection to node %d closed",
             link->pool->cluster_node);
         link_fail_text(link, "XX000", "internal error: reply of an earlier loan");

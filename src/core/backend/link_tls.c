@@ -342,7 +342,7 @@ static void link_tls_failed(struct link *link, const struct err *err)
         link_fail(link, err);
         return;
     }
-    log_at(LVL_DEBUG1, "%s: trying without TLS", err->msg);
+    link_log(link, LVL_DEBUG1, "%s: trying without TLS", err->msg);
     link_tls_redial(link, false);
 }
 
@@ -455,7 +455,7 @@ bool link_tls_on_login_error(struct link *link, const char *sqlstate)
     if (lt == NULL || lt->is_last || link->auth != LINK_AUTH_TRUST ||
         strcmp(sqlstate, "28000") != 0)
         return false;
-    log_at(LVL_DEBUG1, "node %d refuses the login: trying %s TLS", link->pool->cluster_node,
+    link_log(link, LVL_DEBUG1, "node %d refuses the login: trying %s TLS", link->pool->cluster_node,
         lt->with_tls ? "without" : "with");
     link_tls_redial(link, !lt->with_tls);
     return true;

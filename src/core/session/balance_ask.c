@@ -210,7 +210,8 @@ void balance_ask_done(struct client *c, struct link *link)
     if (link->own_failed) {
         b->ask_failed = true; /* this statement stays on the primary */
         b->wait_is_over = b->asking != ASKING_CATALOGUE;
-        log_at(LVL_DEBUG1, "a question of our own failed on node %d", link->pool->cluster_node);
+        CLIENT_LOG(
+            c, LVL_DEBUG1, "a question of our own failed on node %d", link->pool->cluster_node);
     }
     if (b->asking == ASKING_CATALOGUE && ++b->nasked == ASK_MAX)
         b->ask_failed = true; /* the server's answers answer nothing */

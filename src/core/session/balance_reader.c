@@ -189,7 +189,7 @@ static void reader_on_auth(void *owner, struct link *link, const char *msg, size
 
     if (n >= PROTO_HEADER_BYTES + 4 && proto_get_u32(msg + PROTO_HEADER_BYTES) == AUTH_OK)
         return;
-    log_at(LVL_DEBUG1,
+    CLIENT_LOG(c, LVL_DEBUG1,
         "node %d asks user \"%s\" for a password: reads of this session stay on node %d",
         link->pool->cluster_node, c->pool->names, c->pool->cluster_node);
     r->avoid_until_us = INT64_MAX;
@@ -226,7 +226,7 @@ static void reader_on_bytes(void *owner, struct link *link, const char *p, size_
 
     if (link != r->link || link->epoch != r->epoch) {
         link->be->epoch_mismatches++;
-        log_at(LVL_ERROR, "a reply of a reader met another client: dropped");
+        CLIENT_LOG(c, LVL_ERROR, "a reply of a reader met another client: dropped");
         link_close(link);
         return;
     }
@@ -452,7 +452,16 @@ static void reader_on_lost(void *owner, struct link *link, const struct err *err
         client_unpark(c);
 }
 
+static void reader_on_log(
+    void *owner, const struct log_place *place, enum log_level level, const char *text)
+{
+    const struct reader *r = owner;
+
+    client_log_link(r->client, place, level, text);
+}
+
 static const struct link_owner_ops reader_ops = {
+    .on_log = reader_on_log,
     .on_auth = reader_on_auth,
     .on_login_done = reader_on_login_done,
     .on_bytes = reader_on_bytes,

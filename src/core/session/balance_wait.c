@@ -179,7 +179,7 @@ static bool wait_is_worth_it(const struct client *c, const struct link *link)
         return false;
     if (loop_now_us(c->ss->loop) < c->balance->wait_until_us)
         return true;
-    log_at(LVL_DEBUG1, "node %d has not caught up in read_consistency_wait", node);
+    CLIENT_LOG(c, LVL_DEBUG1, "node %d has not caught up in read_consistency_wait", node);
     return false;
 }
 

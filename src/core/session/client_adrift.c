@@ -441,6 +441,7 @@ static void on_lost(void *owner, struct link *link, const struct err *err, bool 
 }
 
 static const struct link_owner_ops adrift_ops = {
+    .on_log = client_log_link,
     .on_auth = on_auth,
     .on_refused = on_refused,
     .on_login_done = on_login_done,

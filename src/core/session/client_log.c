@@ -71,6 +71,16 @@ void client_log_leave(struct client_log_scope *scope)
     log_use_context(scope->before);
 }
 
+void client_log_link(
+    void *owner, const struct log_place *place, enum log_level level, const char *text)
+{
+    struct client_log_scope scope;
+
+    client_log_enter(&scope, owner);
+    log_put_limited(place, level, NULL, NULL, "%s", text);
+    client_log_leave(&scope);
+}
+
 /* log_hostname: the name is looked up on libuv's thread pool; the client does not wait for it. */
 struct name_lookup {
     uv_getnameinfo_t request;

@@ -719,6 +719,7 @@ static void client_on_link_lost(void *owner, struct link *link, const struct err
 }
 
 const struct link_owner_ops client_link_ops = {
+    .on_log = client_log_link,
     .on_auth = login_on_auth,
     .on_refused = login_on_refused,
     .on_login_done = login_on_done,

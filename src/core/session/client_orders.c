@@ -91,6 +91,8 @@ static void tell_worker(struct sessions *ss, int ordinal, const struct order_mai
 {
     const struct proc_env *env = ss->env;
 
+    if (proc_row(env->shm, env->first_worker_slot + ordinal)->pid == 0)
+        return; /* a worker that starts looks at the orders anyway */
     if (mailbox_post(env->boxes, env->first_worker_slot + ordinal, MAIL_ORDER, m, sizeof *m, -1) ==
         -1)
         log_at(

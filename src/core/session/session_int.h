@@ -284,6 +284,9 @@ void client_log_leave(struct client_log_scope *scope);
         log_caused(level, __VA_ARGS__);                                                            \
         client_log_leave(&scope_);                                                                 \
     } while (0)
+/* The same for what a link says while the client has it; `owner` is the client. */
+void client_log_link(
+    void *owner, const struct log_place *place, enum log_level level, const char *text);
 void client_log_connection(const struct client *c);
 void client_log_disconnection(const struct client *c);
 void client_log_statement(struct client *c, const char *kind, struct slice sql);

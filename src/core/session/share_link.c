@@ -75,7 +75,7 @@ static void on_bytes(void *owner, struct link *link, const char *p, size_t n)
 
     if (link != c->link || link->epoch != c->epoch) {
         link->be->epoch_mismatches++;
-        log_at(LVL_ERROR, "a reply met another client: dropped");
+        CLIENT_LOG(c, LVL_ERROR, "a reply met another client: dropped");
         link_close(link);
         return;
     }
@@ -520,6 +520,7 @@ static void on_drained(void *owner, struct link *link)
 }
 
 const struct link_owner_ops share_link_ops = {
+    .on_log = client_log_link,
     .on_auth = on_auth,
     .on_refused = on_refused,
     .on_login_done = on_login_done,
