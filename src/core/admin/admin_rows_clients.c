@@ -208,10 +208,14 @@ void admin_rows_processes(const struct admin_sources *src, struct admin_rows *ou
 {
     struct client_row busiest;
     struct client_row client;
+    struct proc_row proc;
     struct admin_walk w;
     uint32_t i;
 
     for (i = 0; i < nworkers(src); i++) {
+        admin_worker_proc(src, i, &proc);
+        if (proc.pid == 0)
+            continue;
         busiest.state = CLIENT_STATE_FREE;
         admin_walk_start_worker(&w, src, i);
         while (admin_walk_client(&w, &client)) {

@@ -165,6 +165,7 @@ void sup_child_start(struct sup *s, struct sup_child *c)
     c->retry_at_us = 0;
     c->gen_told = conf_number(s->gen);
     c->stop_told = 0;
+    c->retire_told = false;
 }
 
 /* Workers are not replaced once the clients are being sent home; the others are needed to the end.
@@ -239,7 +240,7 @@ static void give_back(struct sup *s, const struct sup_child *c)
         int to = s->first_worker_slot + i;
 
         /* A box that is full belongs to a worker that will look at shared memory anyhow. */
-        if (to != c->slot)
+        if (to != c->slot && proc_row(s->shm, to)->pid != 0)
             (void)mailbox_post(s->boxes, to, MAIL_WORKER_GONE, &slot, sizeof slot, -1);
     }
 }
@@ -259,7 +260,11 @@ static void bury(struct sup *s, struct sup_child *c, int status)
     give_back(s, c);
     c->pid = 0;
     c->gen_told = 0;
-    if (!may_start(s, c->role))
+    if (c->is_retiring) {
+        c->is_retiring = false;
+        c->is_spare = true;
+    }
+    if (c->is_spare || !may_start(s, c->role))
         return;
     if (now_us - c->started_us >= lived_long_ms(status) * CLOCK_US_PER_MS)
         c->backoff_ms = 0;
@@ -267,6 +272,39 @@ static void bury(struct sup *s, struct sup_child *c, int status)
     if (c->backoff_ms > 1000)
         log_at(LVL_WARNING, "%s process keeps ending; the next one is forked in %d ms",
             kind_name(c->role), c->backoff_ms);
+}
+
+static struct sup_child *spare_place(struct sup *s)
+{
+    int i;
+
+    for (i = 0; i < s->nchildren; i++) {
+        if (s->children[i].is_spare)
+            return &s->children[i];
+    }
+    return NULL;
+}
+
+void sup_child_succeed(struct sup *s, int slot, pid_t pid)
+{
+    struct sup_child *old = slot > 0 && slot <= s->nchildren ? &s->children[slot - 1] : NULL;
+    struct sup_child *next = spare_place(s);
+
+    if (old == NULL || next == NULL || old->role != ROLE_WORKER || old->pid != pid ||
+        old->is_retiring || !may_start(s, ROLE_WORKER))
+        return;
+    /* What was posted to all workers while nobody was here to read it. */
+    mailbox_drain(s->boxes, next->slot);
+    sup_child_start(s, next);
+    if (next->pid == 0) {
+        next->retry_at_us = 0;
+        return;
+    }
+    next->is_spare = false;
+    next->backoff_ms = 0;
+    old->is_retiring = true;
+    log_at(LVL_LOG, "fork a new %s process with pid: %d", kind_name(next->role), (int)next->pid);
+    sup_tell_children(s);
 }
 
 void sup_child_reap(struct sup *s)

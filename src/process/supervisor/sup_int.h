@@ -13,6 +13,8 @@
 #include "sys/pidfile.h"
 
 #define SUP_MAX_WORKERS 256
+/* So many workers that child_max_connections has retired may still have clients. */
+#define SUP_MAX_RETIRING 4
 
 enum sup_phase {
     SUP_RUNNING,
@@ -31,6 +33,9 @@ struct sup_child {
     int backoff_ms;
     uint64_t gen_told; /* number of the generation it knows */
     char stop_told;    /* letter it was told, 0 for none */
+    bool is_spare;     /* a worker's place that stays empty until another worker retires */
+    bool is_retiring;  /* a worker that has a successor: its place will be a spare one */
+    bool retire_told;
 };
 
 struct sup {
@@ -39,7 +44,7 @@ struct sup {
     int gen_fd; /* canonical text of `gen` for children; -1 before the first reload */
     struct shm *shm;
     struct mailboxes *boxes;
-    int nworkers;
+    int nworkers; /* places for workers, the spare ones included */
     int first_worker_slot;
     int nchildren;
     struct sup_child *children;
@@ -73,6 +78,10 @@ void sup_listen_close_control(struct sup *s);
 void sup_child_start(struct sup *s, struct sup_child *c);
 /* Forks those whose time has come. */
 void sup_child_start_due(struct sup *s, int64_t now_us);
+/* The worker `pid` in `slot` has served as many clients as it may, and still has some: starts a
+ * successor in a spare place and tells it to leave with the last of them. Does nothing while there
+ * is no spare place: it asks again. */
+void sup_child_succeed(struct sup *s, int slot, pid_t pid);
 /* Takes all children that have ended. */
 void sup_child_reap(struct sup *s);
 /* How many run, of workers or of all but the logger. */

@@ -104,6 +104,16 @@ static int tell_stop(struct sup *s, struct sup_child *c)
     return 0;
 }
 
+static int tell_retire(struct sup *s, struct sup_child *c)
+{
+    if (!c->is_retiring || c->retire_told)
+        return 0;
+    if (mailbox_post(s->boxes, c->slot, MAIL_RETIRE, NULL, 0, -1) == -1)
+        return -1;
+    c->retire_told = true;
+    return 0;
+}
+
 void sup_tell_children(struct sup *s)
 {
     int failed = 0;
@@ -113,7 +123,8 @@ void sup_tell_children(struct sup *s)
         struct sup_child *c = &s->children[i];
 
         if (c->pid != 0)
-            failed += tell_generation(s, c) == -1 || tell_stop(s, c) == -1;
+            failed +=
+                tell_generation(s, c) == -1 || tell_stop(s, c) == -1 || tell_retire(s, c) == -1;
     }
     s->retry_post_us = failed == 0 ? 0 : clock_mono_us() + POST_RETRY_MS * CLOCK_US_PER_MS;
 }

@@ -57,13 +57,15 @@ static void lay_out_slots(struct sup *s)
     const struct conf *conf = conf_of(s->gen);
     enum proc_role single[3];
     int nsingle = 0;
+    int nwork;
     int i;
 
     if (conf->logging_collector)
         single[nsingle++] = ROLE_LOGGER;
     single[nsingle++] = ROLE_MONITOR;
     single[nsingle++] = ROLE_CONTROL;
-    s->nworkers = count_workers(conf);
+    nwork = count_workers(conf);
+    s->nworkers = conf->child_max_connections > 0 ? nwork + SUP_MAX_RETIRING : nwork;
     s->nchildren = nsingle + s->nworkers;
     s->first_worker_slot = 1 + nsingle;
     s->children = mem_alloc_zero((size_t)s->nchildren * sizeof s->children[0]);
@@ -71,6 +73,7 @@ static void lay_out_slots(struct sup *s)
         s->children[i].slot = i + 1;
         s->children[i].role = i < nsingle ? single[i] : ROLE_WORKER;
         s->children[i].ordinal = i < nsingle ? 0 : i - nsingle;
+        s->children[i].is_spare = i >= nsingle + nwork;
     }
 }
 
@@ -161,8 +164,10 @@ static void start_children(struct sup *s)
 {
     int i;
 
-    for (i = 0; i < s->nchildren; i++)
-        sup_child_start(s, &s->children[i]);
+    for (i = 0; i < s->nchildren; i++) {
+        if (!s->children[i].is_spare)
+            sup_child_start(s, &s->children[i]);
+    }
     log_at(LVL_LOG, "pgpool-II successfully started. version %s (%s)", PACKAGE_VERSION,
         PGPOOL_CODENAME);
 }
@@ -217,6 +222,16 @@ static void on_signal(struct sup *s, int signo)
     }
 }
 
+static void on_succession(struct sup *s, const struct mail *mail)
+{
+    int32_t pid;
+
+    if (mail->len != 1 + sizeof pid)
+        return;
+    memcpy(&pid, mail->body + 1, sizeof pid);
+    sup_child_succeed(s, mail->from_slot, pid);
+}
+
 static void on_request(struct sup *s, const struct mail *mail)
 {
     char what = mail->len > 0 ? mail->body[0] : 0;
@@ -237,6 +252,9 @@ static void on_request(struct sup *s, const struct mail *mail)
         break;
     case 'l':
         on_signal(s, SIGUSR1);
+        break;
+    case 'w':
+        on_succession(s, mail);
         break;
     default:
         log_at(LVL_WARNING, "unknown request from process slot %d", mail->from_slot);

@@ -19,6 +19,42 @@
 #define RETIRE_MS      20
 #define LEAVE_LIMIT_MS 2000
 
+/* Takes no more clients, and leaves with the last one. */
+static void worker_retire(struct worker *w)
+{
+    if (!w->is_retiring)
+        log_at(LVL_LOG, "child exiting, %d connections reached",
+            w->sessions.conf->child_max_connections);
+    w->is_retiring = true;
+    accept_stop(w);
+    atomic_store(&proc_row(w->role.env->shm, w->role.env->slot)->is_leaving, 1);
+    if (w->sessions.nclients == 0)
+        timer_start(&w->role.loop, &w->leave, RETIRE_MS);
+}
+
+/* Has child_max_connections been reached? */
+static bool worker_has_served(const struct worker *w)
+{
+    int limit = w->sessions.conf->child_max_connections;
+
+    return limit > 0 && w->sessions.served >= (uint64_t)limit &&
+           w->sessions.stop == SESSION_RUNNING;
+}
+
+/* A worker that always has clients would never be replaced: its successor starts first. Until it
+ * does, which needs a place, this one goes on, and asks again at the next client. */
+void worker_on_added(struct worker *w)
+{
+    struct proc_env *env = w->role.env;
+    int32_t pid = (int32_t)getpid();
+    char body[1 + sizeof pid] = {'w'};
+
+    if (w->is_retiring || w->sessions.nclients == 0 || !worker_has_served(w))
+        return;
+    memcpy(body + 1, &pid, sizeof pid);
+    (void)mailbox_post(env->boxes, PROC_SLOT_SUPERVISOR, MAIL_REQUEST, body, sizeof body, -1);
+}
+
 static void worker_on_mail(struct role_loop *rl, struct mail *mail)
 {
     struct worker *w = LIST_ENTRY(rl, struct worker, role);
@@ -39,6 +75,10 @@ static void worker_on_mail(struct role_loop *rl, struct mail *mail)
     case MAIL_LINK_OFFER:
         backend_on_offer(&w->sessions.be, mail->body, mail->len, mail->fd);
         return;
+    case MAIL_RETIRE:
+        if (w->sessions.stop == SESSION_RUNNING)
+            worker_retire(w);
+        break;
     case MAIL_CLUSTER_CHANGED:
         sessions_on_cluster(&w->sessions);
         break;
@@ -102,16 +142,9 @@ static void worker_on_leave(struct timer *t)
 static void worker_on_empty(struct sessions *ss)
 {
     struct worker *w = LIST_ENTRY(ss, struct worker, sessions);
-    int limit = ss->conf->child_max_connections;
 
-    if (limit > 0 && ss->served >= (uint64_t)limit && ss->stop == SESSION_RUNNING) {
-        if (!w->is_retiring)
-            log_at(LVL_LOG, "child exiting, %d connections reached", limit);
-        w->is_retiring = true;
-        accept_stop(w);
-        atomic_store(&proc_row(w->role.env->shm, w->role.env->slot)->is_leaving, 1);
-        timer_start(&w->role.loop, &w->leave, RETIRE_MS);
-    }
+    if (worker_has_served(w))
+        worker_retire(w);
     if (ss->stop != SESSION_RUNNING)
         worker_leave(w);
 }

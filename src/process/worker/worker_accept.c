@@ -52,6 +52,7 @@ static void accept_place(struct worker *w, const struct session_peer *peer)
         return;
     }
     sessions_add(&w->sessions, peer);
+    worker_on_added(w);
 }
 
 void accept_on_mail(struct worker *w, struct mail *mail)
@@ -66,6 +67,7 @@ void accept_on_mail(struct worker *w, struct mail *mail)
     memcpy(&peer, mail->body, sizeof peer);
     peer.fd = mail->fd;
     sessions_add(&w->sessions, &peer);
+    worker_on_added(w);
 }
 
 /* Out of descriptors or memory: leave the queue alone for a moment instead of spinning. */
@@ -105,7 +107,7 @@ static void accept_on_retry(struct timer *t)
 {
     struct worker *w = LIST_ENTRY(t, struct worker, retry);
 
-    if (w->sessions.stop == SESSION_RUNNING)
+    if (w->sessions.stop == SESSION_RUNNING && !w->is_retiring)
         accept_start(w);
 }
 

@@ -26,9 +26,12 @@ struct worker {
     struct timer leave;      /* the last clients are gone, cancel requests are not */
     int64_t leave_before_us; /* 0: not leaving */
     bool is_accepting;
-    bool is_retiring;     /* child_max_connections is reached */
+    bool is_retiring;     /* child_max_connections is reached: leaves with its last client */
     struct place *places; /* what is known of each worker */
 };
+
+/* worker.c: a client was added. */
+void worker_on_added(struct worker *w);
 
 /* worker_accept.c */
 void accept_init(struct worker *w);
