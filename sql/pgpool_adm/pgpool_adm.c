@@ -162,14 +162,16 @@ static HeapTuple make_row(FunctionCallInfo fcinfo, char **values, int n)
 
 /* --- functions --- */
 
-/* NodeInfo host port status quarantine pg_status weight role pg_role is_time delay state sync time
- */
+/* NodeInfo host port status quarantine pg_status weight role pg_role is_time delay state sync time;
+ * pgpool-II before 4.4 had no is_time. */
 static HeapTuple node_row(FunctionCallInfo fcinfo, const struct adm_packet *p)
 {
     char *v[NODE_COLUMNS];
+    const char *const *tail;
 
-    if (p->nfields < 14)
+    if (p->nfields < 13)
         not_understood();
+    tail = p->field + (p->nfields == 13 ? 9 : 10);
     v[0] = pstrdup(p->field[1]);
     v[1] = pstrdup(p->field[2]);
     v[2] = pstrdup(status_text(p->field[3], p->field[4]));
@@ -177,10 +179,10 @@ static HeapTuple node_row(FunctionCallInfo fcinfo, const struct adm_packet *p)
     v[4] = psprintf("%f", atof(p->field[6]) / WHOLE_WEIGHT);
     v[5] = pstrdup(role_text(p->field[7]));
     v[6] = pstrdup(p->field[8]);
-    v[7] = pstrdup(p->field[10]);
-    v[8] = pstrdup(p->field[11]);
-    v[9] = pstrdup(p->field[12]);
-    v[10] = time_text(p->field[13]);
+    v[7] = pstrdup(tail[0]);
+    v[8] = pstrdup(tail[1]);
+    v[9] = pstrdup(tail[2]);
+    v[10] = time_text(tail[3]);
     return make_row(fcinfo, v, NODE_COLUMNS);
 }
 

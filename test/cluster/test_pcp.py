@@ -15,6 +15,7 @@ import socket
 import ssl
 import struct
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -126,10 +127,13 @@ def peer(pg):
     """pgpool-II with PCP."""
     home = procs.folder("pgpool2", "postgres")
     server = Pgpool2(home, procs.free_port())
-    server.start(pg.address)
+    server.start(pg.address, backend_clustering_mode="streaming_replication", health_check_period=1, health_check_user="postgres",
+                 sr_check_user="postgres", num_init_children=2, max_pool=1)
     port = int(re.search(r"pcp_port = '(\d+)'", (home / "pgpool.conf").read_text()).group(1))
     side = Side(home, port)
     waits.wait_for("its PCP answers", lambda: side.run("node_count").returncode == 0)
+    nodes(server)  # it is up from the first client on
+    waits.wait_for("the node is up", lambda: side.run("node_info").stdout.split()[2] == "2")
     yield side
     server.stop()
 
@@ -194,27 +198,127 @@ def test_names_and_status(pool):
 
 # --- crosswise with pgpool-II --------------------------------------------------------------------
 
-SAME = [["node_count"], ["node_count", "-v"], ["proc_count"], ["proc_count", "-v"], ["pool_status"],
-        ["pool_status", "-v"], ["attach_node", "0"], ["watchdog_info"], ["node_info", "-n", "9"],
-        ["proc_info", "-P", "9"], ["node_count", "-d"], ["detach_node"], ["promote_node", "-n", "9"],
-        ["attach_node", "-v", "--node-id=0"]]
-ALSO = [["node_info"], ["node_info", "-v", "0"], ["proc_info", "-a"], ["proc_info", "-v", "-a"]]
+# Their tools and ours, at their server and at ours: four times the same, but for numbers and times.
+FOUR_WAYS = [line.split() for line in """
+    node_count|node_count -v|node_count -d|node_count extra|proc_count|proc_count -v|node_info|node_info 0|node_info -v
+    node_info -a -v|node_info -d -n 0|node_info 9|node_info -v -n 9|health_check_stats 0|health_check_stats -v -n 0
+    health_check_stats 9|health_check_stats|proc_info -P 9|proc_info 9|watchdog_info|watchdog_info -v -n 0|watchdog_info 99
+    attach_node 0|attach_node -v --node-id=0|attach_node -d -n 0|attach_node|attach_node 0 1|detach_node|detach_node 9
+    detach_node -g 9|promote_node|promote_node 9|promote_node -g -s 9|promote_node 0|promote_node -s 0|recovery_node
+    recovery_node 0|recovery_node 9|reload_config|reload_config -v -s l|reload_config -s cluster|stop_pgpool -m x|stop_pgpool -s x
+    reload_config -s x|node_count -p 80|node_count -p abc|attach_node -n -1|node_info -n 999|node_count -x|node_count --bogus
+    node_count -n 1|node_count -h|node_count -V""".strip().replace("\n", "|").split("|")]
+ANSWERED = ("ERROR:", "FATAL:")
+
+
+def masked(done: subprocess.CompletedProcess) -> tuple[str, str]:
+    """What it said, without what is ours on purpose (compat.md) and what is another every time."""
+    err = re.sub(r"^HINT:.*\n|^Try \".*\n", "", done.stderr, flags=re.M).replace("FATAL:  invalid promote", "ERROR:  invalid promote")
+    return tuple(re.sub(r"(?<=\n)\n+", "", re.sub(r"\S*/(?=pcp_)", "", re.sub(r"\d[\d:. -]*", "#", text))) for text in (done.stdout, err))
+
+
+@pytest.fixture(scope="module")
+def links():
+    """Our tools under their names."""
+    home = procs.folder("tools")
+    for name in TOOLS:
+        (home / ("pcp_" + name)).symlink_to(PCP)
+    return home
 
 
 @needs_peer
-@pytest.mark.parametrize("command", SAME, ids=" ".join)
-def test_their_tools_read_ours(pool, command):
+def test_four_ways(pool, peer, links):
+    pool.reload(pcp_old_node_info=True)  # the peer's release has its columns
+    waits.wait_for("it is read", lambda: "generation 2 is in use" in pool.log())
+    waits.wait_for("the node is up", lambda: nodes(pool)[3] == "up" and nodes(pool)[6] == "primary")
+    wrong = []
+    for command in FOUR_WAYS:
+        name, args = command[0], command[1:]
+        program = str(links / ("pcp_" + name))
+        found = {"TT": peer.peer(name, *args), "TO": pool.pcp.peer(name, *args), "OT": peer.run(name, *args, program=program),
+                 "OO": pool.pcp.run(name, *args, program=program)}
+        if command == ["attach_node", "0"]:
+            waits.wait_for("it is up again", lambda: pool.pcp.ok("node_info", "0").split()[2] == "2")
+        wrong += [(way, command, masked(done), masked(found["TT"])) for way, done in found.items()
+                  if masked(done) != masked(found["TT"])]
+        for way in ("OT", "OO"):
+            is_bad = found[way].stderr != "" and "Warning" not in found[way].stderr
+            wrong += [(way, command, found[way])] if (found[way].returncode != 0) != is_bad else []
+    assert not wrong, "\n".join(map(str, wrong))
+
+
+@needs_peer
+def test_four_ways_of_long_answers(pool, peer):
+    """Settings and processes: the shape is the same; which there are, and their texts, are not."""
+    nodes(pool)
+
+    def shape(text: str) -> set[str]:
+        return {re.sub(r"\d+", "#", re.split(r"[:=]", line)[0]) for line in text.splitlines()}
+    for args in ([], ["-v"]):
+        assert pool.pcp.peer("pool_status", *args).stdout == pool.pcp.run("pool_status", *args).stdout
+        assert peer.peer("pool_status", *args).stdout == peer.run("pool_status", *args).stdout
+        assert shape(peer.run("pool_status", *args).stdout) == shape(pool.pcp.run("pool_status", *args).stdout)
+    for args in ([], ["-v"], ["-a"], ["-v", "-a"]):
+        assert peer.peer("proc_info", *args).stdout == peer.run("proc_info", *args).stdout
+    old = pool.pcp.peer("proc_info", "-v").stdout
+    ours = pool.pcp.run("proc_info", "-v").stdout
+    assert shape(old) == shape(peer.run("proc_info", "-v", "-a").stdout)
+    assert shape(ours) - shape(old) <= {f"{t:<25} " for t in ("Load balance node", "client_host", "client_port", "statement")}
+    assert [x for x in ours.splitlines() if x in old.splitlines()] == old.splitlines()
+
+
+@needs_peer
+def test_four_ways_to_be_refused(pool, peer, links):
+    """By a wrong password, an unknown user, and where nobody listens."""
+    programs = (shutil.which("pcp_node_count", path=PEER_PATH), str(links / "pcp_node_count"))
+    lost = Side.__new__(Side)
+    lost.port = procs.free_port()
+    lost.passfile = pool.home / "wrong"
+    lost.passfile.write_text("*:*:*:wrong\n")
+    lost.passfile.chmod(0o600)
+    asks = [(side, user, host) for side in (pool.pcp, peer) for user in ("op", "nobody")
+            for host in ("127.0.0.1", str(side.home))] + [(lost, "op", "127.0.0.1"), (lost, "op", "/nonexistent")]
+
+    def ask(side, user, host):
+        wrong = Side.__new__(Side)
+        wrong.port, wrong.passfile = side.port, lost.passfile
+        return [wrong.run("node_count", user=user, host=host, program=p) for p in programs]
+    with ThreadPoolExecutor(len(asks)) as crowd:
+        found = list(crowd.map(lambda a: ask(*a), asks))
+    for (side, user, host), done in zip(asks, found):
+        assert masked(done[0]) == masked(done[1]) and {d.returncode for d in done} == {1}, (host, done)
+        said = "failed with error" if side is lost else f'authentication failed for user "{user}"'
+        assert said in done[0].stderr, done
+
+
+@needs_peer
+@pytest.mark.parametrize("name", [n for n in TOOLS if shutil.which("pcp_" + n, path=PEER_PATH)])
+def test_help_has_their_options(links, name):
+    def ask(program, option):
+        return subprocess.run([program, option], capture_output=True, text=True, timeout=30, check=False)
+
+    def options(text: str) -> list[str]:
+        return re.findall(r"^  (-.*?)(?=   |  \b)", text, re.M)
+    theirs, ours = (ask(p, "--help") for p in (shutil.which("pcp_" + name, path=PEER_PATH), links / ("pcp_" + name)))
+    assert (theirs.returncode, theirs.stdout) == (ours.returncode, ours.stdout) == (0, "")
+    assert [o for o in options(ours.stderr) if o in options(theirs.stderr)] == options(theirs.stderr), ours.stderr
+    head = [t.stderr.splitlines()[1:4] for t in (theirs, ours)]
+    head[1][1] = head[1][1].replace("[node-id]", "") if name == "node_info" else head[1][1]
+    assert head[0] == head[1] and max(map(len, ours.stderr.splitlines())) < 90
+    assert ask(links / ("pcp_" + name), "-?").stderr == ours.stderr
+    versions = [ask(p, o) for p in (shutil.which("pcp_" + name, path=PEER_PATH), links / ("pcp_" + name)) for o in ("-V", "--version")]
+    assert all(re.fullmatch(rf"pcp_{name} \(pgpool-II\) \S+\n", v.stderr) and v.returncode == 0 for v in versions), versions
+
+
+@needs_peer
+def test_old_node_info(pool):
+    """Without the setting tools of 4.3 would read wrongly; our own read both."""
     waits.wait_for("the node is up", lambda: nodes(pool)[3] == "up")
-    ours, theirs = pool.pcp.run(*command), pool.pcp.peer(*command)
-    assert (theirs.stdout, theirs.stderr) == (ours.stdout, ours.stderr)
-
-
-@needs_peer
-@pytest.mark.parametrize("command", SAME + ALSO, ids=" ".join)
-def test_our_tools_read_theirs(peer, command):
-    ours, theirs = peer.run(*command), peer.peer(*command)
-    assert (ours.stdout, ours.stderr) == (theirs.stdout, theirs.stderr)
-    assert ours.stdout or ours.returncode == 1
+    ours = pool.pcp.ok("node_info", "0")
+    assert "1970-01-01" in pool.pcp.peer("node_info", "0").stdout
+    pool.reload(pcp_old_node_info=True)
+    waits.wait_for("it is read", lambda: "generation 2 is in use" in pool.log())
+    assert pool.pcp.peer("node_info", "0").stdout == pool.pcp.ok("node_info", "0") == ours
 
 
 # --- orders --------------------------------------------------------------------------------------
@@ -226,8 +330,8 @@ def test_detach_and_attach(pool):
     assert pool.pcp.ok("attach_node", "-n", "0") == "pcp_attach_node -- Command Successful\n"
     waits.wait_for("the node is up again", lambda: nodes(pool)[3] == "up")
     assert "PCP user op" in pool.log()
-    for name in ("attach_node", "detach_node"):
-        assert "invalid node ID" in pool.pcp.refused(name, "5")
+    assert "node id 5 is not valid" in pool.pcp.refused("attach_node", "5")
+    assert "node id : 5 status: [0] is not valid" in pool.pcp.refused("detach_node", "5")
 
 
 def test_detach_gracefully_waits_for_clients(pool):
@@ -279,8 +383,8 @@ def test_rotate(pool, start_pool, pg):
 
 def test_what_is_not_there_says_so(pool):
     waits.wait_for("the node is the primary", lambda: nodes(pool)[6] == "primary")
-    for command, text in ((["promote_node", "0"], "already the primary"),
-                          (["promote_node", "0", "-s"], "already the primary"), (["recovery_node", "0"], "it is the primary node"),
+    for command, text in ((["promote_node", "0"], "already primary"),
+                          (["promote_node", "0", "-s"], "already primary"), (["recovery_node", "0"], "primary server cannot be"),
                           (["watchdog_info"], "watchdog is not enabled"),
                           (["invalidate_query_cache"], "query cache is not enabled")):
         assert text in pool.pcp.refused(*command)

@@ -58,9 +58,9 @@ def test_switchover_by_their_tool(cluster, pool):
 
 
 def test_what_is_refused(cluster, pool):
-    for args, why in ((["-s", "0"], "already the primary"), (["0"], "already the primary"),
+    for args, why in ((["-s", "0"], "already primary node"), (["0"], "already primary node"),
                       (["1"], "with --switchover it is made the primary"), (["-g", "1"], "it is a standby"),
-                      (["-s", "5"], "invalid node ID")):
+                      (["-s", "5"], "node id 5 is not valid")):
         done = pool.pcp.run("promote_node", *args)
         assert done.returncode == 1 and why in done.stderr, (args, done)
     assert pool.pcp.run("detach_node", "1").returncode == 0

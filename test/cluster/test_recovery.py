@@ -94,7 +94,7 @@ def test_an_old_primary_is_rewound(cluster, make):
 
 def test_what_may_not_be_recovered(cluster, make):
     pool = make()
-    for args, why in ((["0"], "it is the primary node"), (["1"], "the node is in use"), (["7"], "invalid node ID")):
+    for args, why in ((["0"], "primary server cannot be recovered"), (["1"], "the node is in use"), (["7"], "node id 7 is not valid")):
         done = pool.pcp.run("recovery_node", *args)
         assert done.returncode == 1 and why in done.stderr
     assert recoveries(pool) == []

@@ -19,6 +19,7 @@
 #define LEAVE_TIMEOUT_S   660 /* longer than the server waits for clients to leave */
 #define MAX_TIMEOUT_S     86400
 #define MIN_PORT          1024
+#define MAX_ID            128 /* of a node or a pgpool, as pgpool-II's tools have it */
 #define MAX_PORT          65535
 
 enum {
@@ -46,25 +47,22 @@ static const char *id_name(const struct tool *t)
     return "node-id";
 }
 
-static void usage(const struct tool *t)
+/* Options that only some tools have. */
+static void usage_of_some(FILE *to, const struct tool *t)
 {
-    FILE *to = stderr;
-
-    fprintf(to, "pcp_%s - %s\nUsage:\npcp_%s [OPTION...] %s\nOptions:\n", t->name, t->summary,
-        t->name, t->needs_arg ? "[node-id]" : "");
-    fputs("  -U, --username=NAME    user of pcp.conf (default: your own name)\n"
-          "  -h, --host=HOSTNAME    host of pgpool, or folder of its socket (default: /tmp)\n"
-          "  -p, --port=PORT        PCP port (default: 9898)\n"
-          "  -w, --no-password      never ask for the password\n"
-          "  -W, --password         ask for the password even if a password file has it\n",
-        to);
-    if (strchr(t->letters, 'n') != NULL)
-        fprintf(to, "  -n, --%s=ID       which %s\n", id_name(t),
-            t->arg == ARG_WATCHDOG ? "pgpool of the watchdog cluster (0: this one)" : "node");
+    if (strchr(t->letters, 'n') != NULL && t->arg == ARG_WATCHDOG)
+        fputs(
+            "  -n, --watchdog-id=ID   which pgpool of the watchdog cluster: 0 is the one that is\n"
+            "                         asked; without it all of them\n",
+            to);
+    else if (strchr(t->letters, 'n') != NULL)
+        fputs("  -n, --node-id=NODEID   which node\n", to);
     if (strchr(t->letters, 'P') != NULL)
         fputs("  -P, --process-id=PID   which worker process\n", to);
     if (strchr(t->letters, 'a') != NULL)
-        fputs("  -a, --all              show also what is not in use\n", to);
+        fputs(t->arg == ARG_NODE ? "  -a, --all              all nodes, as without a number\n"
+                                 : "  -a, --all              also what is not in use\n",
+            to);
     if (strchr(t->letters, 'g') != NULL)
         fputs("  -g, --gracefully       let clients end their sessions first\n", to);
     if (strchr(t->letters, 's') != NULL)
@@ -72,8 +70,25 @@ static void usage(const struct tool *t)
     if (strchr(t->letters, 'm') != NULL)
         fputs("  -m, --mode=MODE        smart, fast or immediate (default: smart)\n", to);
     if (strchr(t->letters, 'S') != NULL)
-        fputs(
-            "  -s, --scope=SCOPE      local, or cluster: all pgpools of a watchdog cluster\n", to);
+        fputs("  -s, --scope=SCOPE      local (default), or cluster: all pgpools of the watchdog\n"
+              "                         cluster\n",
+            to);
+}
+
+static void usage(const struct tool *t)
+{
+    FILE *to = stderr;
+    bool has_arg = t->arg != ARG_NONE;
+
+    fprintf(to, "pcp_%s - %s\nUsage:\npcp_%s [OPTION...] %s%s%s\nOptions:\n", t->name, t->summary,
+        t->name, has_arg ? "[" : "", has_arg ? id_name(t) : "", has_arg ? "]" : "");
+    fputs("  -U, --username=NAME    user of pcp.conf (default: your own name)\n"
+          "  -h, --host=HOSTNAME    host of pgpool, or folder of its socket (default: /tmp)\n"
+          "  -p, --port=PORT        PCP port (default: 9898)\n"
+          "  -w, --no-password      never ask for the password\n"
+          "  -W, --password         ask for the password even if a password file has it\n",
+        to);
+    usage_of_some(to, t);
     fputs("  -d, --debug            print the packets\n"
           "  -v, --verbose          print titles, too\n"
           "      --json             print JSON\n"
@@ -107,12 +122,17 @@ static bool parse_int(const char *text, int min, int max, int *out)
 
 static bool take_id(const struct tool *t, const char *text, struct tool_options *o)
 {
-    if (parse_int(text, 0, INT32_MAX, &o->id)) {
+    bool is_process = t->arg == ARG_PROCESS;
+
+    if (parse_int(text, is_process, is_process ? INT32_MAX : MAX_ID, &o->id)) {
         o->has_id = true;
         return true;
     }
-    fprintf(
-        stderr, "pcp_%s: Invalid %s \"%s\", must be a number from 0\n", t->name, id_name(t), text);
+    fprintf(stderr, "pcp_%s: Invalid %s \"%s\", must be ", t->name, id_name(t), text);
+    if (is_process)
+        fputs("greater than 0\n", stderr);
+    else
+        fprintf(stderr, "between 0 and %d\n", MAX_ID);
     return false;
 }
 

@@ -73,6 +73,7 @@ struct pcp_conn {
     bool has_scram; /* `scram` is at work */
     bool is_logged_in;
     bool tells_debug; /* asked for notices about what is done */
+    bool is_ours;     /* a tool of ours: those say who they are before they are asked */
     uint8_t salt[PCP_SALT_BYTES];
     char user[PCP_USER_BYTES + 1];
     char peer[PCP_PEER_BYTES];

@@ -133,12 +133,42 @@ static enum pcp_outcome rotate(
     return ask_supervisor(c, 'l', err) ? complete(p, out) : PCP_FAILED;
 }
 
+/* What is said of a node that does not exist: scripts look for pgpool-II's words. */
+static void refuse_node(
+    const struct pcp_conn *c, const struct pcp_packet *p, int id, struct err *err)
+{
+    switch (p->type) {
+    case PCP_DETACH:
+    case PCP_DETACH_GRACEFULLY:
+        err_set(err, "22023",
+            "invalid degenerate backend request, node id : %d status: [%d] is not valid for "
+            "failover",
+            id, VIEW_UNUSED);
+        break;
+    case PCP_PROMOTE:
+    case PCP_PROMOTE_GRACEFULLY:
+        err_set(err, "22023", "could not process promote request");
+        break;
+    case PCP_RECOVERY:
+        err_set(err, "22023", "process recovery request failed");
+        break;
+    default:
+        err_set(err, "22023", "invalid node ID");
+        break;
+    }
+    if (p->type != PCP_DETACH && p->type != PCP_DETACH_GRACEFULLY)
+        err_detail(err, "node id %d is not valid", id);
+    err_hint(err, "There are %d nodes, numbered from 0.", conf_now(c)->nnodes);
+}
+
 /* The number of an existing node, or -1 after setting *err. */
-static int take_node(struct pcp_conn *c, struct slice *body, struct err *err)
+static int take_node(
+    struct pcp_conn *c, const struct pcp_packet *p, struct slice *body, struct err *err)
 {
     struct slice text;
     char digits[16];
     int id = -1;
+    bool is_there = false;
 
     /* Promotion sends a blank behind the number. */
     if (pcp_take_str(body, &text) && text.n > 0 && text.n < sizeof digits) {
@@ -148,14 +178,11 @@ static int take_node(struct pcp_conn *c, struct slice *body, struct err *err)
         memcpy(digits, text.p, n);
         digits[n] = '\0';
         number = slice_of(digits, n + 1);
-        if (!pcp_take_int(&number, &id) || !conf_has_node(conf_now(c), id))
-            id = -1;
+        is_there = pcp_take_int(&number, &id) && conf_has_node(conf_now(c), id);
     }
-    if (id == -1) {
-        err_set(err, "22023", "invalid node ID");
-        err_detail(err, "There are %d nodes, numbered from 0.", conf_now(c)->nnodes);
-    }
-    return id;
+    if (!is_there)
+        refuse_node(c, p, id, err);
+    return is_there ? id : -1;
 }
 
 static bool ask_monitor(struct pcp_conn *c, enum node_order order, int node, struct err *err)
@@ -169,7 +196,7 @@ static bool ask_monitor(struct pcp_conn *c, enum node_order order, int node, str
 static enum pcp_outcome attach(struct pcp_conn *c, const struct pcp_packet *p, struct err *err)
 {
     struct slice body = p->body;
-    int node = take_node(c, &body, err);
+    int node = take_node(c, p, &body, err);
 
     if (node == -1 || !ask_monitor(c, NODE_ATTACH, node, err))
         return PCP_FAILED;
@@ -181,7 +208,7 @@ static enum pcp_outcome detach(struct pcp_conn *c, const struct pcp_packet *p, s
 {
     enum node_order order = p->type == PCP_DETACH ? NODE_DETACH : NODE_DETACH_GRACEFULLY;
     struct slice body = p->body;
-    int node = take_node(c, &body, err);
+    int node = take_node(c, p, &body, err);
 
     if (node == -1 || !ask_monitor(c, order, node, err))
         return PCP_FAILED;
@@ -206,7 +233,7 @@ static enum pcp_outcome switch_over(
 static enum pcp_outcome promote(struct pcp_conn *c, const struct pcp_packet *p, struct err *err)
 {
     struct slice body = p->body;
-    int node = take_node(c, &body, err);
+    int node = take_node(c, p, &body, err);
 
     if (node == -1)
         return PCP_FAILED;
@@ -214,9 +241,11 @@ static enum pcp_outcome promote(struct pcp_conn *c, const struct pcp_packet *p, 
         return fail(err, "55000", "invalid promote request",
             "Promotion needs backend_clustering_mode = streaming_replication.");
     (void)view_refresh(c->ctl->role.env->shm, &c->ctl->view);
-    if (c->ctl->view.primary == node)
-        return fail(err, "55000", "invalid promote request",
-            "The specified node is already the primary node.");
+    if (c->ctl->view.primary == node) {
+        err_set(err, "55000", "invalid promote request");
+        err_detail(err, "specified node is already primary node, can't promote node id %d", node);
+        return PCP_FAILED;
+    }
     if (body.n > 0 && body.p[0] == 's')
         return switch_over(c, p, node, err);
     if (c->ctl->view.node[node].pg_role == VIEW_ROLE_STANDBY)
@@ -266,7 +295,7 @@ static enum pcp_outcome recovery(struct pcp_conn *c, const struct pcp_packet *p,
 {
     struct slice body = p->body;
 
-    int node = take_node(c, &body, err);
+    int node = take_node(c, p, &body, err);
     char who[VIEW_WHO_BYTES];
 
     if (node == -1)

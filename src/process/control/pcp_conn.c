@@ -83,8 +83,12 @@ void pcp_conn_refuse(struct pcp_conn *c, const struct err *err, bool fatal)
 {
     struct buf out = {0};
 
-    if (fatal || log_is_on(LVL_DEBUG1))
-        log_err(fatal ? LVL_FATAL : LVL_DEBUG1, err);
+    /* Strangers can cause it, so it is limited; a command's error is the operator's to see. */
+    if (fatal)
+        log_caused_detail(LVL_FATAL, err->detail[0] == '\0' ? NULL : err->detail,
+            err->hint[0] == '\0' ? NULL : err->hint, "%s", err->msg);
+    else if (log_is_on(LVL_DEBUG1))
+        log_err(LVL_DEBUG1, err);
     pcp_put_err(&out, PCP_ANSWER_ERROR, fatal ? "FATAL" : "ERROR", err);
     pcp_conn_send(c, &out);
     buf_free(&out);
@@ -123,6 +127,7 @@ static void send_salt(struct pcp_conn *c, struct slice body)
     mark = pcp_begin(&out, PCP_ANSWER_SALT);
     buf_put(&out, c->salt, sizeof c->salt);
     if (pcp_take_str(&body, &user) && user.n > 0 && user.n <= PCP_USER_BYTES) {
+        c->is_ours = true;
         set_user(c, user);
         pcp_scram_offer(c, user, &out);
     }
@@ -174,7 +179,8 @@ static void log_in(struct pcp_conn *c, struct slice body)
         return;
     }
     if (err_is_set(&err))
-        log_err(LVL_WARNING, &err);
+        log_caused_detail(LVL_WARNING, err.detail[0] == '\0' ? NULL : err.detail,
+            err.hint[0] == '\0' ? NULL : err.hint, "%s", err.msg);
     be_denied(c);
 }
 

@@ -90,10 +90,21 @@ static int status_number(enum admin_node_status status)
     return status == ADMIN_NODE_QUARANTINE ? (int)ADMIN_NODE_DOWN : (int)status;
 }
 
+/* pgpool-II before 4.4 had no word for the kind of the delay: it was bytes. */
+static void put_delay(const struct pcp_conn *c, const struct admin_node *n, struct buf *out)
+{
+    bool is_old = !c->is_ours && conf_of(role_loop_gen(&c->ctl->role))->pcp_old_node_info;
+
+    if (!is_old)
+        pcp_put_int(out, n->delay_is_time);
+    pcp_put_int(out, n->delay_is_time && !is_old ? n->delay_us : n->delay_bytes);
+}
+
 /* `row` is the node's row of SHOW POOL_NODES, NULL for a number between nodes that has none. */
 static void put_node(
-    struct control *ctl, int id, const struct admin_row *row, double weight_sum, struct buf *out)
+    struct pcp_conn *c, int id, const struct admin_row *row, double weight_sum, struct buf *out)
 {
+    struct control *ctl = c->ctl;
     const struct conf *conf = conf_of(role_loop_gen(&ctl->role));
     struct admin_node n = {0};
     size_t mark = pcp_begin(out, 'i');
@@ -111,8 +122,7 @@ static void put_node(
     buf_put_byte(out, '\0');
     pcp_put_int(out, role_number(conf, n.role));
     pcp_put_slice(out, row == NULL ? slice_of_str("unknown") : row->cell[NODES_PG_ROLE]);
-    pcp_put_int(out, n.delay_is_time);
-    pcp_put_int(out, n.delay_is_time ? n.delay_us : n.delay_bytes);
+    put_delay(c, &n, out);
     pcp_put_slice(out,
         slice_of(n.replication_state, strnlen(n.replication_state, sizeof n.replication_state)));
     pcp_put_slice(out, slice_of(n.replication_sync_state,
@@ -136,12 +146,12 @@ int pcp_show_node_info(struct pcp_conn *c, struct slice body, struct buf *out, s
     const struct conf *conf = conf_of(role_loop_gen(&c->ctl->role));
     struct admin_result res = {0};
     const struct admin_row *row;
-    int wanted;
+    int wanted = ALL_NODES - 1;
     int id;
 
     if (!pcp_take_int(&body, &wanted) || wanted < ALL_NODES || wanted >= conf->nnodes) {
         err_set(err, "22023", "informing node info failed");
-        err_detail(err, "invalid node ID");
+        err_detail(err, "invalid node ID : %d", wanted);
         return -1;
     }
     if (run(c->ctl, ADMIN_REPORT_NODES, &res, err) == -1)
@@ -152,7 +162,7 @@ int pcp_show_node_info(struct pcp_conn *c, struct slice body, struct buf *out, s
         bool is_there = conf_has_node(conf, id) && row != NULL;
 
         if (wanted == ALL_NODES || wanted == id)
-            put_node(c->ctl, id, is_there ? row : NULL, sum_weights(conf), out);
+            put_node(c, id, is_there ? row : NULL, sum_weights(conf), out);
         if (is_there)
             row = row->next;
     }
@@ -185,7 +195,7 @@ int pcp_show_health(struct pcp_conn *c, struct slice body, struct buf *out, stru
         ;
     if (row == NULL) {
         err_set(err, "22023", "informing health check stats info failed");
-        err_detail(err, "invalid node ID");
+        err_detail(err, "invalid node ID %d", wanted);
         admin_result_fini(&res);
         return -1;
     }
@@ -260,12 +270,12 @@ int pcp_show_proc_info(struct pcp_conn *c, struct slice body, struct buf *out, s
     struct admin_result res = {0};
     const struct admin_row *row;
     uint32_t n = 0;
-    int wanted;
+    int wanted = -1;
 
     if (!pcp_take_int(&body, &wanted) ||
         (wanted != ALL_PROCESSES && !is_worker(c->ctl->role.env, wanted))) {
         err_set(err, "22023", "informing process info failed");
-        err_detail(err, "invalid process ID");
+        err_detail(err, "invalid process ID : %d", wanted);
         return -1;
     }
     if (run(c->ctl, ADMIN_REPORT_POOLS, &res, err) == -1)

@@ -330,6 +330,23 @@ static void on_sql_done(struct server_sql *q, const char *value, const struct er
     }
 }
 
+/* Scripts look for pgpool-II's words. */
+static int refuse_used(struct err *err, int node)
+{
+    err_set(err, "55000", "node recovery failed, node id: %d is alive", node);
+    err_detail(err, "the node is in use");
+    err_hint(err, "Detach it first: pcp_detach_node.");
+    return -1;
+}
+
+static int refuse_primary(struct err *err)
+{
+    err_set(err, "55000", "process recovery request failed");
+    err_detail(err, "primary server cannot be recovered by online recovery.");
+    err_hint(err, "Promote another node first.");
+    return -1;
+}
+
 static int refuse(struct err *err, const char *sqlstate, const char *msg, const char *hint)
 {
     err_set(err, sqlstate, "%s", msg);
@@ -356,14 +373,12 @@ static int check(struct control *ctl, int node, struct err *err)
     if (v->primary == VIEW_NO_NODE || !view_is_usable(v, v->primary))
         return refuse(err, "08006", "node recovery failed, there is no primary to copy", NULL);
     if (v->primary == node)
-        return refuse(err, "55000", "node recovery failed, it is the primary node",
-            "Promote another node first.");
+        return refuse_primary(err);
     if (node >= v->nnodes || v->node[node].status == VIEW_UNUSED)
         return refuse(
             err, "55000", "node recovery failed, the node is not known yet", "Try again.");
     if (view_is_usable(v, node))
-        return refuse(err, "55000", "node recovery failed, the node is in use",
-            "Detach it first: pcp_detach_node.");
+        return refuse_used(err, node);
     if (conf->nodes[node].backend_data_directory[0] == '\0')
         return refuse(err, "55000", "node recovery failed, its data folder is not known",
             "Set backend_data_directory of the node.");

@@ -181,13 +181,13 @@ class Pgpool2(Proxy):
     """Debian's pgpool-II with one node."""
     kind = "pgpool2"
 
-    def start(self, backend: Address) -> None:
+    def start(self, backend: Address, **changes: object) -> None:
         conf = {
             "listen_addresses": "127.0.0.1", "port": self.port, "socket_dir": self.home,
             "unix_socket_directories": self.home, "pcp_port": procs.free_port(), "pcp_socket_dir": self.home,
             "wd_ipc_socket_dir": self.home, "pid_file_name": self.home / "pgpool.pid", "logdir": self.home,
             "backend_clustering_mode": "raw", "num_init_children": 20, "backend_hostname0": backend.host,
-            "backend_port0": backend.port, "backend_weight0": 1, "failover_on_backend_error": False,
+            "backend_port0": backend.port, "backend_weight0": 1, "failover_on_backend_error": False, **changes,
         }
         (self.home / "pgpool.conf").write_text(conf_text(conf), encoding="utf-8")
         (self.home / "pcp.conf").touch()
