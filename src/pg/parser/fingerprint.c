@@ -38,7 +38,7 @@ int sqlfp_text(struct arena *a, struct slice text, bool by_scanner, struct sqlfp
     if (text.n >= UINT32_MAX / 4)
         return -1;
     copy = sqlp_copy_text(a, text);
-    if (copy != NULL && !by_scanner && sqlfp_plain(copy, text.n, fp)) {
+    if (copy != NULL && !by_scanner && sqlfp_plain(copy, text.n, fp, NULL)) {
         arena_release(a, mark);
         return 0;
     }

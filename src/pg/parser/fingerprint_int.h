@@ -8,7 +8,11 @@
 #include "fingerprint.h"
 #include "kwfold.h"
 #include "sqlgram.h"
+#include "sql_mould.h"
 #include "sqlp_int.h"
+
+/* A number of fewer digits fits int4. */
+#define SQLFP_INT_DIGITS 10
 
 #define SQLFP_MUL_LO     0xa0761d6478bd642fULL
 #define SQLFP_MUL_HI     0xe7037ed1a0b428dbULL
@@ -131,7 +135,8 @@ static inline bool sqlfp_put_token(
 }
 
 /* The fingerprint of the `n` bytes at `base`, behind which are 24 NULs, without the scanner. False
- * when there is anything in it that is not plain. The fingerprint is the scanner's. */
-bool sqlfp_plain(const char *base, size_t n, struct sqlfp *fp);
+ * when there is anything in it that is not plain. The fingerprint is the scanner's. `gaps` (may be
+ * NULL) tells where the literals of a text of up to SQL_MOULD_TEXT_BYTES are. */
+bool sqlfp_plain(const char *base, size_t n, struct sqlfp *fp, struct sqlfp_gaps *gaps);
 
 #endif

@@ -125,7 +125,7 @@ static int cut_number(struct plain *s, struct sql_tok *v, const char *p)
     set_tok(s, v, p, q);
     if (has_point)
         return FCONST;
-    return v->n < 10 || sqlp_int(v) <= INT32_MAX ? ICONST : FCONST;
+    return v->n < SQLFP_INT_DIGITS || sqlp_int(v) <= INT32_MAX ? ICONST : FCONST;
 }
 
 /* Operators of one character, and of two where they cannot be read otherwise. */
@@ -236,7 +236,21 @@ static inline int cut(struct plain *s, struct sql_tok *v)
     }
 }
 
-bool sqlfp_plain(const char *base, size_t n, struct sqlfp *out)
+/* Notes where a literal is that another may stand for. */
+static void note_gap(struct sqlfp_gaps *gaps, int token, const struct sql_tok *v)
+{
+    bool is_string = token == SCONST;
+    struct sqlfp_gap *gap = &gaps->gap[gaps->n];
+
+    if (!is_string && (token != ICONST || v->n >= SQLFP_INT_DIGITS))
+        return;
+    if (++gaps->n > SQL_MOULD_GAPS)
+        gaps->n = SQL_MOULD_GAPS + 1;
+    else
+        *gap = (struct sqlfp_gap){(uint16_t)v->off, (uint16_t)v->n, is_string};
+}
+
+bool sqlfp_plain(const char *base, size_t n, struct sqlfp *out, struct sqlfp_gaps *gaps)
 {
     enum sqlfp_list list = SQLFP_LIST_NONE;
     struct sqlfp fp = {.seed = out->seed};
@@ -245,7 +259,11 @@ bool sqlfp_plain(const char *base, size_t n, struct sqlfp *out)
     int token;
 
     sqlfp_start(&fp);
+    if (gaps != NULL)
+        gaps->n = 0;
     while ((token = cut(&s, &v)) > 0) {
+        if (gaps != NULL)
+            note_gap(gaps, token, &v);
         if (!sqlfp_put_token(&fp, &list, token, &v) || token != IDENT)
             continue;
         if (v.flags == 0 && v.n <= sizeof s.word.w)

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "fingerprint.h"
 #include "sql_memo.h"
+#include "sql_mould.h"
 
 #include <string.h>
 
@@ -33,6 +34,7 @@ struct sql_cache {
     struct arena *scan;    /* for fingerprinting; keeps a block, so that a hit allocates nothing */
     struct sql_facts last; /* of a statement that is not kept */
     struct sql_memo memo;
+    struct sql_moulds moulds;
 };
 
 /* Hands out pieces of an entry's block; with no block it only counts. */
@@ -213,9 +215,13 @@ static void keep(struct sql_cache *c, const struct sql_facts *facts, const struc
 /* False when `text` has none. */
 static bool find_fingerprint(struct sql_cache *c, struct slice text, struct sqlfp *fp)
 {
+    struct sql_mould_set *set = sql_mould_set_of(&c->moulds, text);
     struct sql_memo_key key;
-    const struct sqlfp *known = sql_memo_find(&c->memo, text, &key);
+    const struct sqlfp *known;
 
+    if (set != NULL && sql_mould_find(set, text, fp))
+        return true;
+    known = sql_memo_find(&c->memo, text, &key);
     if (known != NULL) {
         *fp = *known;
         return true;
@@ -223,6 +229,8 @@ static bool find_fingerprint(struct sql_cache *c, struct slice text, struct sqlf
     if (sqlfp_text(c->scan, text, false, fp) == -1)
         return false;
     sql_memo_put(&key, fp);
+    if (set != NULL)
+        sql_mould_put(set, c->scan, text, fp);
     return true;
 }
 

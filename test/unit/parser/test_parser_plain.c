@@ -43,7 +43,7 @@ static bool agree(const char *p, size_t n)
     struct sqlfp scanned = {.seed = 77};
     struct arena_mark mark = arena_mark(arena);
     struct slice text = slice_of(p, n);
-    bool is_plain = sqlfp_plain(sqlp_copy_text(arena, text), n, &plain);
+    bool is_plain = sqlfp_plain(sqlp_copy_text(arena, text), n, &plain, NULL);
     bool has_fp = sqlfp_text(arena, text, true, &scanned) == 0;
 
     arena_release(arena, mark);
@@ -116,10 +116,121 @@ START_TEST(soups)
 }
 END_TEST
 
+/* ---- moulds ---- */
+
+static uint64_t draw(void)
+{
+    static uint64_t state = 88172645463325252u;
+
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return state;
+}
+
+/* Other digits, now and then other bytes, and strings of another length. */
+static size_t change(char *to, const char *from, size_t n)
+{
+    static const char bytes[] = "19'\" -.a;=,(\\\n$";
+    size_t len = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        char c = from[i];
+
+        if (c >= '0' && c <= '9')
+            c = (char)('0' + draw() % 10);
+        if (c >= '0' && c <= '9' && draw() % 4 == 0)
+            to[len++] = (char)('0' + draw() % 10);
+        if (draw() % 60 == 0)
+            c = bytes[draw() % (sizeof bytes - 1)];
+        if (draw() % 90 != 0)
+            to[len++] = c;
+    }
+    return len;
+}
+
+/* Makes a mould of the text; whatever fits it has to have the fingerprint that the scanner finds.
+ */
+static int fitting(struct sql_moulds *m, const char *p, size_t n)
+{
+    struct slice text = slice_of(p, n);
+    struct sqlfp fp = {.seed = 77};
+    struct sql_mould_set *set = sql_mould_set_of(m, text);
+    char other[2 * SQL_MOULD_TEXT_BYTES + 2];
+    int found = 0;
+
+    if (set == NULL || sqlfp_text(arena, text, false, &fp) == -1)
+        return 0;
+    memset(set, 0, sizeof *set);
+    sql_mould_put(set, arena, text, &fp);
+    for (int i = 0; i < 20; i++) {
+        struct slice changed = slice_of(other, change(other, p, n));
+        struct sqlfp real = {.seed = 77};
+        struct sqlfp fit;
+
+        if (!sql_mould_find(set, changed, &fit))
+            continue;
+        found++;
+        ck_assert_msg(sqlfp_text(arena, changed, true, &real) == 0 && fit.sum.lo == real.sum.lo &&
+                          fit.sum.hi == real.sum.hi,
+            "%.*s\nis not\n%.*s", (int)changed.n, other, (int)n, p);
+        ck_assert(fit.layout == real.layout || fit.layout != fp.layout);
+    }
+    return found;
+}
+
+START_TEST(what_fits_a_mould_is_alike)
+{
+    static struct sql_moulds moulds;
+    const char *head = "select a, b, c, ";
+    char text[1024];
+    int found = 0;
+
+    for (int i = 0; i < SOUPS / 4; i++) {
+        size_t n = strlen(head);
+
+        memcpy(text, head, n);
+        for (uint64_t count = draw() % 12; count > 0; count--) {
+            const char *piece = pieces[draw() % (sizeof(pieces) / sizeof(pieces[0]))];
+
+            memcpy(text + n, piece, strlen(piece));
+            n += strlen(piece);
+        }
+        found += fitting(&moulds, text, n);
+    }
+    ck_assert_int_gt(found, SOUPS / 4);
+}
+END_TEST
+
+START_TEST(a_mould_takes_other_values)
+{
+    static struct sql_moulds m;
+    struct slice text = slice_of_str("UPDATE accounts SET n = n + 17, t = 'a b' WHERE aid = 1;");
+    struct slice same = slice_of_str("UPDATE accounts SET n = n + 42, t = 'c d' WHERE aid = 7;");
+    struct slice longer = slice_of_str("UPDATE accounts SET n = n + 1234, t = '' WHERE aid = 0;");
+    struct slice big =
+        slice_of_str("UPDATE accounts SET n = n + 1, t = '' WHERE aid = 3000000000;");
+    struct sql_mould_set *set = sql_mould_set_of(&m, text);
+    struct sqlfp fp = {.seed = 1};
+    struct sqlfp fit;
+
+    ck_assert_int_eq(sqlfp_text(arena, text, false, &fp), 0);
+    sql_mould_put(set, arena, text, &fp);
+    ck_assert(sql_mould_find(set, text, &fit) && fit.layout == fp.layout);
+    ck_assert(
+        sql_mould_find(set, same, &fit) && fit.layout == fp.layout && fit.sum.lo == fp.sum.lo);
+    ck_assert(
+        sql_mould_find(set, longer, &fit) && fit.layout != fp.layout && fit.sum.lo == fp.sum.lo);
+    ck_assert(!sql_mould_find(set, big, &fit));
+    ck_assert_ptr_null(sql_mould_set_of(&m, slice_of_str("SELECT 1")));
+}
+END_TEST
+
 /* A text per line; pieces between semicolons are texts, too. */
 static int agree_file(const char *path, int *nplain)
 {
     static char data[1 << 22];
+    static struct sql_moulds moulds;
     FILE *f = fopen(path, "rb");
     size_t size;
     size_t from = 0;
@@ -132,6 +243,7 @@ static int agree_file(const char *path, int *nplain)
         if (i < size && data[i] != '\n' && data[i] != ';')
             continue;
         *nplain += agree(data + from, i - from);
+        (void)fitting(&moulds, data + from, i - from);
         from = i + 1;
         n++;
     }
@@ -166,6 +278,8 @@ int main(void)
     tcase_add_test(tc, what_is_hard_is_left_to_the_scanner);
     tcase_add_test(tc, soups);
     tcase_add_test(tc, corpus);
+    tcase_add_test(tc, what_fits_a_mould_is_alike);
+    tcase_add_test(tc, a_mould_takes_other_values);
     suite_add_tcase(s, tc);
     sr = srunner_create(s);
     srunner_run_all(sr, CK_ENV);
