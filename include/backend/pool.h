@@ -47,6 +47,7 @@ struct pool {
     int64_t freed_us;       /* a link became idle the last time */
     int64_t auth_seen_us;   /* when `auth` was learned */
     uint32_t version;       /* of the protocol, as the last client asked for it */
+    uint64_t database_hash; /* of its name */
     uint16_t user_len;
     uint16_t database_len;
     char names[]; /* user NUL database NUL, and with a server of pools.conf one byte for it */

@@ -34,12 +34,17 @@ struct route_cache_stats {
 struct route_cache *route_cache_new(uint32_t size, int64_t expire_ms);
 /* Frees it and clears *cp. */
 void route_cache_free(struct route_cache **cp);
-/* Finds an answer. `path` stands for the session's search_path and for all that gives it a meaning
- * (the role, when it names "$user"). Returns 0, or -1 when it has to be asked for. */
-int route_cache_get(struct route_cache *c, struct slice database, struct slice path,
-    const struct route_question *q, int64_t now_us, uint32_t *bits_r);
+/* What names mean to a session, as hashes. */
+struct route_scope {
+    uint64_t database; /* for names with a schema */
+    uint64_t names;    /* for those without: the database, the role, and whatever search_path is */
+};
+
+/* Finds an answer. Returns 0, or -1 when it has to be asked for. */
+int route_cache_get(struct route_cache *c, struct route_scope scope, const struct route_question *q,
+    int64_t now_us, uint32_t *bits_r);
 /* Remembers an answer. */
-void route_cache_put(struct route_cache *c, struct slice database, struct slice path,
+void route_cache_put(struct route_cache *c, struct route_scope scope,
     const struct route_question *q, int64_t now_us, uint32_t bits);
 /* Forgets everything: the schema has changed. */
 void route_cache_clear(struct route_cache *c);

@@ -47,7 +47,6 @@ struct sessions {
     struct arena *scratch;       /* reset per statement */
     struct route_rules *rules;   /* of `conf`; NULL: nothing is balanced */
     struct route_cache *answers; /* of the catalogue */
-    struct buf path;             /* their key, of the client at hand */
     struct balance_worker *balance_worker;
     struct session_auth *auth;           /* rules, users, failed logins */
     struct prep_store preps;             /* statements of clients that share links */

@@ -55,6 +55,7 @@ static struct pool *pool_new(struct backend *be, const struct pool_key *k, uint6
     pool->cluster_node = k->node;
     pool->user_len = (uint16_t)k->user.n;
     pool->database_len = (uint16_t)k->database.n;
+    pool->database_hash = hash_bytes(k->database.p, k->database.n, 1);
     memcpy(pool->names, k->user.p, k->user.n);
     memcpy(pool->names + k->user.n + 1, k->database.p, k->database.n);
     if (k->node >= POOLS_FIRST_TARGET)

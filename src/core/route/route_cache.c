@@ -22,9 +22,11 @@ struct entry {
     int64_t until_us; /* INT64_MAX: for ever */
     uint32_t bits;
     uint32_t nargs;
-    uint32_t len[4]; /* database, path, schema, name */
+    uint64_t scope;
+    uint32_t schema_len;
+    uint32_t name_len;
     uint8_t kind;
-    char text[];
+    char text[]; /* schema, name */
 };
 
 struct kind_cache {
@@ -41,7 +43,7 @@ struct route_cache {
 
 struct key {
     const struct route_question *q;
-    struct slice part[4];
+    uint64_t scope;
 };
 
 struct route_cache *route_cache_new(uint32_t size, int64_t expire_ms)
@@ -91,43 +93,30 @@ void route_cache_free(struct route_cache **cp)
 }
 
 /* A name with a schema means the same under every search_path. What a database has in store depends
- * on the user, who is part of the path. */
-static struct key make_key(struct slice database, struct slice path, const struct route_question *q)
+ * on the user, who is part of what names mean. */
+static struct key make_key(struct route_scope scope, const struct route_question *q)
 {
-    struct key key = {.q = q};
+    bool is_same_for_all = q->schema.n != 0 || q->kind == ROUTE_Q_OPERATOR;
 
-    key.part[0] = database;
-    key.part[1] = q->schema.n != 0 || q->kind == ROUTE_Q_OPERATOR ? slice_of("", 0) : path;
-    key.part[2] = q->schema;
-    key.part[3] = q->name;
-    return key;
+    return (struct key){q, is_same_for_all ? scope.database : scope.names};
 }
 
 static uint64_t hash_key(const struct key *key)
 {
-    uint64_t h = key->q->nargs;
-    int i;
+    const struct route_question *q = key->q;
+    uint64_t h = hash_bytes(q->name.p, q->name.n, key->scope + q->nargs);
 
-    for (i = 0; i < 4; i++)
-        h = hash_bytes(key->part[i].p, key->part[i].n, h);
-    return h;
+    return q->schema.n == 0 ? h : hash_bytes(q->schema.p, q->schema.n, h);
 }
 
 static int key_eq(const struct hash_node *node, const void *p)
 {
     const struct entry *e = (const struct entry *)(const void *)node;
     const struct key *key = p;
-    const char *at = e->text;
-    int i;
 
-    if (e->nargs != key->q->nargs)
-        return 0;
-    for (i = 0; i < 4; i++) {
-        if (!slice_eq(slice_of(at, e->len[i]), key->part[i]))
-            return 0;
-        at += e->len[i];
-    }
-    return 1;
+    return e->scope == key->scope && e->nargs == key->q->nargs &&
+           slice_eq(slice_of(e->text, e->schema_len), key->q->schema) &&
+           slice_eq(slice_of(e->text + e->schema_len, e->name_len), key->q->name);
 }
 
 static struct entry *find(struct route_cache *c, const struct key *key, uint64_t hash)
@@ -137,10 +126,10 @@ static struct entry *find(struct route_cache *c, const struct key *key, uint64_t
     return node == NULL ? NULL : (struct entry *)(void *)node;
 }
 
-int route_cache_get(struct route_cache *c, struct slice database, struct slice path,
-    const struct route_question *q, int64_t now_us, uint32_t *bits_r)
+int route_cache_get(struct route_cache *c, struct route_scope scope, const struct route_question *q,
+    int64_t now_us, uint32_t *bits_r)
 {
-    struct key key = make_key(database, path, q);
+    struct key key = make_key(scope, q);
     struct entry *e = find(c, &key, hash_key(&key));
 
     if (e == NULL) {
@@ -186,15 +175,13 @@ static int64_t valid_until(
     return span_us == 0 || span_us > INT64_MAX - now_us ? INT64_MAX : now_us + span_us;
 }
 
-void route_cache_put(struct route_cache *c, struct slice database, struct slice path,
+void route_cache_put(struct route_cache *c, struct route_scope scope,
     const struct route_question *q, int64_t now_us, uint32_t bits)
 {
-    struct key key = make_key(database, path, q);
+    struct key key = make_key(scope, q);
     uint64_t hash = hash_key(&key);
     struct kind_cache *k = &c->kind[q->kind];
     struct entry *e = find(c, &key, hash);
-    char *at;
-    int i;
 
     if (e != NULL)
         remove_entry(c, e);
@@ -202,17 +189,18 @@ void route_cache_put(struct route_cache *c, struct slice database, struct slice 
         remove_entry(c, LIST_ENTRY(list_last(&k->lru), struct entry, lru));
         c->stats.evictions++;
     }
-    e = mem_alloc(sizeof *e + key.part[0].n + key.part[1].n + key.part[2].n + key.part[3].n);
+    e = mem_alloc(sizeof *e + q->schema.n + q->name.n);
     e->kind = (uint8_t)q->kind;
     e->nargs = q->nargs;
     e->bits = bits;
     e->until_us = valid_until(c, q, now_us, bits);
-    for (i = 0, at = e->text; i < 4; i++) {
-        e->len[i] = (uint32_t)key.part[i].n;
-        if (key.part[i].n > 0)
-            memcpy(at, key.part[i].p, key.part[i].n);
-        at += key.part[i].n;
-    }
+    e->scope = key.scope;
+    e->schema_len = (uint32_t)q->schema.n;
+    e->name_len = (uint32_t)q->name.n;
+    if (q->schema.n > 0)
+        memcpy(e->text, q->schema.p, q->schema.n);
+    if (q->name.n > 0)
+        memcpy(e->text + q->schema.n, q->name.p, q->name.n);
     list_init(&e->lru);
     list_push_front(&k->lru, &e->lru);
     hash_table_add(&k->table, &e->node, hash);

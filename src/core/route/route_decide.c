@@ -13,7 +13,7 @@
 
 static void decision_init(struct route_decision *out)
 {
-    memset(out, 0, sizeof *out);
+    memset(out, 0, offsetof(struct route_decision, question)); /* there are none yet */
     out->node = VIEW_NO_NODE;
     out->leave_node = VIEW_NO_NODE;
     out->balance_node = VIEW_NO_NODE;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "config/conf.h"
 #include "parser/sql_cache.h"
@@ -28,35 +29,28 @@ struct balance_questions {
     struct route_question question[ROUTE_MAX_QUESTIONS];
 };
 
-/* What gives names without a schema their meaning: the role, and whatever the session set. */
-static struct slice balance_path(struct client *c)
+/* What gives names without a schema their meaning: the role, and whatever the session set. Hashes
+ * will do: taken for another's, an answer sends a write to a standby at the worst, which refuses
+ * it.
+ */
+static struct route_scope balance_scope(const struct client *c)
 {
-    struct slice user = pool_user(c->pool);
+    const struct pool *pool = c->pool;
     const struct balance_own *own = c->balance->own;
-    struct buf *out = &c->ss->path;
+    struct route_scope scope = {.database = pool->database_hash};
+    uint64_t set = c->share != NULL ? c->share->vars.client->path_hash : own->start_hash;
 
-    buf_clear(out);
-    buf_put(out, user.p, user.n);
-    buf_put_byte(out, '\0');
-    if (c->share != NULL) {
-        buf_put(out, &c->share->vars.client->path_hash, sizeof(uint64_t));
-        return buf_slice(out);
-    }
-    if (paramset_get(&own->params, slice_of_str("options")).p != NULL ||
-        paramset_get(&own->params, slice_of_str("search_path")).p != NULL)
-        buf_put(out, own->params.data, own->params.len);
-    if (c->balance->rs.search_path_changed)
-        buf_put(out, own->log.data, own->log.len);
-    return buf_slice(out);
+    if (c->share == NULL && c->balance->rs.search_path_changed)
+        set = hash_bytes(own->log.data, own->log.len, set);
+    scope.names = hash_bytes(&set, sizeof set, pool->node.hash);
+    return scope;
 }
 
 int balance_lookup(void *ctx, const struct route_question *q, uint32_t *bits)
 {
     struct client *c = ctx;
-    struct balance *b = c->balance;
 
-    return route_cache_get(
-        c->ss->answers, pool_database(c->pool), balance_path(c), q, b->rs.now_us, bits);
+    return route_cache_get(c->ss->answers, balance_scope(c), q, c->balance->rs.now_us, bits);
 }
 
 /* The question's names are views into the statement: they must outlive it. */
@@ -146,13 +140,14 @@ static void missing_oids(struct client *c, const struct sql_stmt *s, struct rout
 
 bool balance_asks_marks(struct client *c, const struct sql_facts *facts)
 {
-    struct balance *b = c->balance;
-    struct route_decision d = {.must_ask = true};
+    struct route_decision d;
     uint32_t i;
 
     if (c->ss->conf->disable_load_balance_on_write != CONF_WRITE_DML_ADAPTIVE_GLOBAL ||
-        b->ask_failed)
+        c->balance->ask_failed)
         return false;
+    memset(&d, 0, sizeof d);
+    d.must_ask = true;
     for (i = 0; i < facts->nstmts; i++)
         missing_oids(c, &facts->stmts[i], &d);
     return d.nquestions > 0 && balance_asks(c, &d);
@@ -165,8 +160,8 @@ static void take_answer(struct client *c, struct slice index_text, struct slice 
     uint32_t bits;
 
     if (route_oracle_parse_row(index_text, bits_text, b->questions->n, &index, &bits) == 0)
-        route_cache_put(c->ss->answers, pool_database(c->pool), balance_path(c),
-            &b->questions->question[index], b->rs.now_us, bits);
+        route_cache_put(
+            c->ss->answers, balance_scope(c), &b->questions->question[index], b->rs.now_us, bits);
 }
 
 /* The columns of a row; false when there are not `n` of them. */

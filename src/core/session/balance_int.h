@@ -78,6 +78,7 @@ struct balance_questions;
  * up to date. */
 struct balance_own {
     struct paramset params; /* the client's start-up parameters */
+    uint64_t start_hash;    /* of them, when they may say what names mean; else 0 */
     /* What the session has set. */
     struct buf log;     /* SET and RESET statements, each with its NUL */
     struct buf pending; /* those of the open transaction */

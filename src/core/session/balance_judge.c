@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/hash.h"
 #include "base/mem.h"
 #include "config/conf.h"
 #include "config/conf_param.h"
@@ -58,6 +59,19 @@ static bool begins_serializable(const struct paramset *p)
            balance_says_serializable(paramset_get(p, slice_of_str("options")));
 }
 
+static struct balance_own *own_new(struct client *c)
+{
+    struct balance_own *own = mem_alloc_zero(sizeof *own);
+
+    own->client = c;
+    list_init(&own->held_node);
+    paramset_copy(&own->params, &c->login->params);
+    if (paramset_get(&own->params, slice_of_str("options")).p != NULL ||
+        paramset_get(&own->params, slice_of_str("search_path")).p != NULL)
+        own->start_hash = hash_bytes(own->params.data, own->params.len, 1);
+    return own;
+}
+
 void balance_begin(struct client *c)
 {
     struct balance *b;
@@ -72,12 +86,8 @@ void balance_begin(struct client *c)
     app = application_name(c);
     if (app.n > 0)
         b->application_name = mem_strndup(app.p, app.n);
-    if (c->share == NULL) {
-        b->own = mem_alloc_zero(sizeof *b->own);
-        b->own->client = c;
-        list_init(&b->own->held_node);
-        paramset_copy(&b->own->params, &c->login->params);
-    }
+    if (c->share == NULL)
+        b->own = own_new(c);
     b->rs.balance_node = VIEW_NO_NODE;
     b->rs.default_serializable = begins_serializable(&c->login->params);
 }

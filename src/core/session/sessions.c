@@ -103,7 +103,6 @@ void sessions_fini(struct sessions *ss)
     auth_book_free(&ss->be.book);
     sql_cache_free(&ss->sql_cache);
     route_cache_free(&ss->answers);
-    buf_free(&ss->path);
     route_rules_free(&ss->rules);
     arena_free(&ss->scratch);
     prep_store_fini(&ss->preps);

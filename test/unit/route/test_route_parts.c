@@ -3,6 +3,7 @@
  * tables, the cache of answers. */
 #include "config.h"
 
+#include "base/hash.h"
 #include "base/mem.h"
 #include "route/route_marks.h"
 #include "route/route_oracle.h"
@@ -235,12 +236,19 @@ START_TEST(marks_age)
 }
 END_TEST
 
+static struct route_scope scope(const char *db, const char *path)
+{
+    uint64_t h = hash_bytes(db, strlen(db), 1);
+
+    return (struct route_scope){h, hash_bytes(path, strlen(path), h)};
+}
+
 static int cached(struct route_cache *c, const char *db, const char *path,
     const struct route_question *q, int64_t now_us)
 {
     uint32_t bits = 0;
 
-    if (route_cache_get(c, slice_of_str(db), slice_of_str(path), q, now_us, &bits) == -1)
+    if (route_cache_get(c, scope(db, path), q, now_us, &bits) == -1)
         return -1;
     return (int)bits;
 }
@@ -258,18 +266,17 @@ START_TEST(cache_keys)
     struct route_question t = relation("", "t");
     struct route_question st = relation("s", "t");
     struct route_question f = {.kind = ROUTE_Q_FUNCTION, .name = slice_of_str("t"), .nargs = 1};
-    struct slice db = slice_of_str("d");
 
     f.schema = slice_of_str("");
-    route_cache_put(c, db, slice_of_str("public"), &t, 0, ROUTE_REL_UNLOGGED);
+    route_cache_put(c, scope("d", "public"), &t, 0, ROUTE_REL_UNLOGGED);
     ck_assert_int_eq(cached(c, "d", "public", &t, INT64_MAX - 1), ROUTE_REL_UNLOGGED);
     ck_assert_int_eq(cached(c, "d", "s, public", &t, 0), -1);
     ck_assert_int_eq(cached(c, "e", "public", &t, 0), -1);
     ck_assert_int_eq(cached(c, "d", "public", &st, 0), -1);
     ck_assert_int_eq(cached(c, "d", "public", &f, 0), -1);
-    route_cache_put(c, db, slice_of_str("public"), &st, 0, 0);
+    route_cache_put(c, scope("d", "public"), &st, 0, 0);
     ck_assert_int_eq(cached(c, "d", "another path", &st, 0), 0); /* a schema needs no path */
-    route_cache_put(c, db, slice_of_str("public"), &f, 0, ROUTE_FUNC_VOLATILE);
+    route_cache_put(c, scope("d", "public"), &f, 0, ROUTE_FUNC_VOLATILE);
     ck_assert_int_eq(cached(c, "d", "public", &f, 0), ROUTE_FUNC_VOLATILE);
     f.nargs = 2;
     ck_assert_int_eq(cached(c, "d", "public", &f, 0), -1);
@@ -277,7 +284,7 @@ START_TEST(cache_keys)
     ck_assert_uint_eq(stats.hits, 3);
     ck_assert_uint_eq(stats.misses, 5);
     ck_assert_uint_eq(stats.entries, 3);
-    route_cache_put(c, db, slice_of_str("public"), &t, 0, 0); /* a new answer replaces the old */
+    route_cache_put(c, scope("d", "public"), &t, 0, 0); /* a new answer replaces the old */
     ck_assert_int_eq(cached(c, "d", "public", &t, 0), 0);
     route_cache_clear(c);
     route_cache_stats(c, &stats);
@@ -293,16 +300,15 @@ START_TEST(cache_expiry)
     struct route_cache *c = route_cache_new(256, 5000);
     struct route_cache *forever = route_cache_new(256, 0);
     struct route_question t = relation("", "t");
-    struct slice none = slice_of_str("");
 
-    route_cache_put(c, none, none, &t, 10 * S, 0);
+    route_cache_put(c, scope("", ""), &t, 10 * S, 0);
     ck_assert_int_eq(cached(c, "", "", &t, 15 * S - 1), 0);
     ck_assert_int_eq(cached(c, "", "", &t, 15 * S), -1);
     /* What other sessions may change without a word holds for a second only. */
-    route_cache_put(forever, none, none, &t, 10 * S, ROUTE_REL_TEMP);
+    route_cache_put(forever, scope("", ""), &t, 10 * S, ROUTE_REL_TEMP);
     ck_assert_int_eq(cached(forever, "", "", &t, 11 * S - 1), ROUTE_REL_TEMP);
     ck_assert_int_eq(cached(forever, "", "", &t, 11 * S), -1);
-    route_cache_put(forever, none, none, &t, 10 * S, ROUTE_REL_MISSING);
+    route_cache_put(forever, scope("", ""), &t, 10 * S, ROUTE_REL_MISSING);
     ck_assert_int_eq(cached(forever, "", "", &t, 11 * S), -1);
     route_cache_free(&c);
     route_cache_free(&forever);
@@ -314,7 +320,6 @@ START_TEST(cache_size)
     struct route_cache *c = route_cache_new(200, 0);
     struct route_cache *least = route_cache_new(0, 0);
     struct route_cache_stats stats;
-    struct slice none = slice_of_str("");
     char name[32];
     int i;
 
@@ -322,7 +327,7 @@ START_TEST(cache_size)
         struct route_question q;
         snprintf(name, sizeof name, "t%d", i);
         q = relation("", name);
-        route_cache_put(c, none, none, &q, 0, 0);
+        route_cache_put(c, scope("", ""), &q, 0, 0);
         q = relation("", "t0"); /* used all the time: stays */
         ck_assert_int_eq(cached(c, "", "", &q, 0), 0);
     }
@@ -334,7 +339,7 @@ START_TEST(cache_size)
         struct route_question q;
         snprintf(name, sizeof name, "t%d", i);
         q = relation("", name);
-        route_cache_put(least, none, none, &q, 0, 0);
+        route_cache_put(least, scope("", ""), &q, 0, 0);
     }
     for (i = 0; i < 100; i++) {
         struct route_question q;
