@@ -44,6 +44,7 @@ struct auth_stored {
     struct slice server_user;       /* n == 0: servers know the user by the same name */
     const struct cred *server_cred; /* with server_user */
     int64_t age_us;                 /* AUTH_SOURCE_QUERY: since the answer came */
+    bool is_known; /* AUTH_SOURCE_QUERY: there was a row, perhaps without a secret */
 };
 
 /* Makes an empty book. */
@@ -63,10 +64,11 @@ bool auth_book_find_passwd(struct auth_book *b, struct slice user, struct auth_s
  * asked there: what another data base says may be of its owner's making. */
 bool auth_book_find_answer(struct auth_book *b, struct slice user, struct slice database,
     int64_t now_us, int64_t max_age_us, struct auth_stored *out);
-/* Keeps an answer; `secret.p` NULL means that there is no such user, or none that may log in. True
- * when it is not what was said the last time: links opened under the old password should go. */
+/* Keeps an answer; not `is_known`: there is no such user; `secret.p` NULL: none that may log in.
+ * True when it is not what was said the last time: links opened under the old password should go.
+ */
 bool auth_book_put_answer(struct auth_book *b, struct slice user, struct slice database,
-    struct slice secret, int64_t now_us);
+    bool is_known, struct slice secret, int64_t now_us);
 /* Drops the answer: somebody failed by it, it may be out of date. */
 void auth_book_drop_answer(struct auth_book *b, struct slice user);
 /* The verifier that clients of a user with `cred` are checked against; one made of a plain password

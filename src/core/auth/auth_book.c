@@ -22,6 +22,7 @@ struct auth_user {
     struct list lru;   /* most recently used last */
     bool has_answer;   /* `answer` may be used */
     bool was_answered; /* there is one, perhaps out of date */
+    bool is_known;     /* by `answer` */
     bool has_derived;
     uint64_t opened_gen; /* of pool_passwd: `opened` and `server` belong to it */
     int64_t answer_us;
@@ -296,6 +297,7 @@ bool auth_book_find_answer(struct auth_book *b, struct slice user, struct slice 
     out->source = AUTH_SOURCE_QUERY;
     out->cred = &u->answer;
     out->age_us = now_us - u->answer_us;
+    out->is_known = u->is_known;
     return true;
 }
 
@@ -315,8 +317,13 @@ static bool is_same_cred(const struct cred *a, const struct cred *b)
     return secret_equal(&a->text, secret_slice(&b->text));
 }
 
+static bool is_in_passwd(const struct auth_book *b, struct slice user)
+{
+    return b->passwd != NULL && passwd_find(b->passwd, plain_name(user)) != NULL;
+}
+
 bool auth_book_put_answer(struct auth_book *b, struct slice user, struct slice database,
-    struct slice secret, int64_t now_us)
+    bool is_known, struct slice secret, int64_t now_us)
 {
     struct auth_user *u = user_make(b, user);
     struct cred fresh = {0};
@@ -329,15 +336,17 @@ bool auth_book_put_answer(struct auth_book *b, struct slice user, struct slice d
     fits = fresh.kind == CRED_SCRAM && is_same_verifier(&fresh.verifier, &u->learned.keys.verifier);
     if (fresh.kind == CRED_SCRAM && !fits && (u->learned.hold & AUTH_HOLD_KEYS) != 0)
         login_wipe(&u->learned);
-    if (fresh.kind == CRED_NONE)
-        login_wipe(&u->learned);
     changed = u->was_answered && !is_same_cred(&fresh, &u->answer);
+    /* Nobody who is out goes on opening servers; who is in pool_passwd alone was never in here. */
+    if (fresh.kind == CRED_NONE && (is_known || changed || !is_in_passwd(b, user)))
+        login_wipe(&u->learned);
     cred_free(&u->answer);
     u->answer = fresh;
     buf_clear(&u->answer_db);
     buf_put(&u->answer_db, database.p, database.n);
     u->has_answer = true;
     u->was_answered = true;
+    u->is_known = is_known;
     u->answer_us = now_us;
     return changed;
 }

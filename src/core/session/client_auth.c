@@ -17,9 +17,6 @@
 
 #include "client_auth_int.h"
 
-static void auth_find_stored(struct client_auth *a);
-static void auth_on_looked_up(struct auth_wait *w, const struct err *err);
-
 struct slice client_auth_user(const struct client_auth *a)
 {
     return a->c->login->auth_user;
@@ -46,6 +43,7 @@ static void auth_let_go(struct client_auth *a)
 {
     job_leave(&a->job);
     auth_lookup_cancel(&a->wait);
+    timer_stop(a->c->ss->loop, &a->patience);
     pool_request_cancel(&a->c->login->req);
 }
 
@@ -167,106 +165,6 @@ static bool auth_may_ask_clear(const struct client_auth *a)
     return conf->allow_clear_text_frontend_auth && (a->facts.tls || a->c->is_unix || !conf->ssl);
 }
 
-/* What the server asked lately; unknown is always safe. */
-static enum auth_server auth_remembered(const struct client_auth *a)
-{
-    const struct pool *pool = a->c->pool;
-
-    if (a->c->login->req.is_private)
-        return AUTH_SERVER_UNKNOWN; /* sessions have told nothing about replication */
-    if (pool_is_trusted(pool))
-        return AUTH_SERVER_TRUST;
-    return pool->auth == LINK_AUTH_ASKED ? (enum auth_server)pool->asks : AUTH_SERVER_UNKNOWN;
-}
-
-/* The judge needs it. With pool_hba off a server that is known to trust makes all else idle. */
-static bool auth_judge_needs_secret(const struct client_auth *a)
-{
-    if (!a->facts.has_rule)
-        return auth_remembered(a) != AUTH_SERVER_TRUST;
-    return a->facts.method == HBA_PASSWORD || a->facts.method == HBA_MD5 ||
-           a->facts.method == HBA_SCRAM;
-}
-
-/* Others may need it towards the servers: a plain or md5 password opens them. */
-static bool auth_wants_secret(const struct client_auth *a)
-{
-    if (auth_judge_needs_secret(a))
-        return true;
-    return a->facts.has_rule && a->facts.method != HBA_REJECT &&
-           auth_remembered(a) != AUTH_SERVER_TRUST &&
-           auth_book_login(a->sa->book, client_auth_book_name(a)) == NULL;
-}
-
-static void auth_take_stored(struct client_auth *a, const struct auth_stored *st)
-{
-    cred_copy(st->cred, &a->stored);
-    a->stored_age_us = st->age_us;
-    a->was_looked_up = st->source == AUTH_SOURCE_QUERY;
-    if (st->server_user.n > 0) {
-        a->server_user = mem_strndup(st->server_user.p, st->server_user.n);
-        cred_copy(st->server_cred, &a->mapped);
-    }
-    a->facts.stored = a->stored.kind;
-    a->facts.maps_user = a->server_user != NULL;
-    a->facts.mapped = a->mapped.kind;
-}
-
-/* The answer about this user, if it came in at most `max_age_us`. */
-static bool auth_find_answer(struct client_auth *a, int64_t max_age_us, struct auth_stored *st)
-{
-    struct buf key = {0};
-    bool found;
-
-    auth_lookup_put_key(a->sa, a->c->login->startup.database, client_auth_user(a), &key);
-    found = auth_book_find_answer(a->sa->book, client_auth_book_name(a), buf_slice(&key),
-        loop_now_us(a->c->ss->loop), max_age_us, st);
-    buf_free(&key);
-    return found;
-}
-
-static void auth_find_stored(struct client_auth *a)
-{
-    struct session_auth *sa = a->sa;
-    struct slice user = client_auth_user(a);
-    struct auth_stored st;
-
-    a->step = AUTH_STEP_LOOKUP;
-    session_auth_look(sa);
-    if (auth_book_find_passwd(sa->book, user, &st)) {
-        auth_take_stored(a, &st);
-    } else if (auth_wants_secret(a) && auth_lookup_is_possible(sa, AUTH_LOOKUP_SECRET,
-                                           a->c->login->startup.database, user)) {
-        if (!auth_find_answer(a, a->c->ss->conf->auth_query_expire_ms * 1000, &st)) {
-            a->wait.done = auth_on_looked_up;
-            auth_lookup_start(sa, AUTH_LOOKUP_SECRET, a->c->login->startup.database, user,
-                slice_of("", 0), client_auth_book_name(a), &a->wait);
-            return;
-        }
-        auth_take_stored(a, &st);
-    }
-    client_auth_plan(a);
-}
-
-static void auth_on_looked_up(struct auth_wait *w, const struct err *err)
-{
-    struct client_auth *a = LIST_ENTRY(w, struct client_auth, wait);
-    struct auth_stored st;
-    struct err told = {0};
-
-    if (!client_auth_is_live(a))
-        return;
-    if (err != NULL && auth_judge_needs_secret(a)) {
-        err_set_fatal(&told, "57P03", "could not look up the user");
-        err_detail(&told, "The servers could not be asked for the user's password.");
-        client_auth_stop(a, &told, err->msg);
-        return;
-    }
-    if (auth_find_answer(a, INT64_MAX, &st))
-        auth_take_stored(a, &st);
-    client_auth_plan(a);
-}
-
 void client_auth_on_rule(struct client_auth *a)
 {
     a->facts.has_rule = a->rule != NULL;
@@ -275,7 +173,7 @@ void client_auth_on_rule(struct client_auth *a)
         a->facts.clientcert = a->rule->clientcert;
         a->facts.ldap_password_for_server = a->rule->ldap.use_password_for_server;
     }
-    auth_find_stored(a);
+    client_auth_find_stored(a);
 }
 
 /* ---- the plan ---- */
@@ -285,7 +183,7 @@ void client_auth_plan(struct client_auth *a)
     struct auth_facts *f = &a->facts;
 
     if (!f->fresh_link)
-        f->server = auth_remembered(a);
+        f->server = client_auth_remembered(a);
     f->allow_clear_text = auth_may_ask_clear(a);
     f->may_relay = !a->was_looked_up; /* else the servers have said that they do not know it */
     a->plan = auth_plan_make(f);
@@ -429,9 +327,10 @@ static bool auth_looks_at_role(struct client_auth *a)
     enum hba_answer can;
     enum hba_answer valid;
 
-    if (a->is_role_seen || a->c->link != NULL || a->was_looked_up ||
+    if (a->is_role_seen || a->c->link != NULL || (a->was_looked_up && a->server_user == NULL) ||
         a->c->pool->cluster_node >= POOLS_FIRST_TARGET ||
-        !auth_lookup_is_possible(a->sa, AUTH_LOOKUP_LOGIN, slice_of("", 0), slice_of("", 0)))
+        !auth_lookup_is_possible(a->sa, AUTH_LOOKUP_LOGIN, slice_of("", 0), slice_of("", 0)) ||
+        auth_lookup_is_hopeless(a->sa, AUTH_LOOKUP_LOGIN, slice_of("", 0), slice_of("", 0)))
         return false;
     can = session_auth_role(a->sa, role, slice_of_str(AUTH_ROLE_CAN_LOGIN));
     valid = session_auth_role(a->sa, role, slice_of_str(AUTH_ROLE_IS_VALID));
@@ -449,11 +348,14 @@ static bool auth_looks_at_role(struct client_auth *a)
         client_auth_stop(a, &err, NULL);
         return true;
     }
-    if (valid == HBA_NO && auth_remembered(a) != AUTH_SERVER_TRUST) {
-        client_auth_deny(a, "The role's password has expired.");
-        return true;
+    if (valid == HBA_YES || client_auth_remembered(a) == AUTH_SERVER_TRUST)
+        return false;
+    if (client_auth_remembered(a) == AUTH_SERVER_UNKNOWN) {
+        a->needs_server = true; /* which may ask for no password */
+        return false;
     }
-    return false;
+    client_auth_deny(a, "The role's password has expired.");
+    return true;
 }
 
 void client_auth_pass(struct client_auth *a)
@@ -499,6 +401,7 @@ void client_auth_begin(struct client *c)
     a->sa = sa;
     c->login->auth = a;
     timer_init(&a->delay, auth_on_delay);
+    timer_init(&a->patience, client_auth_on_patience);
     list_init(&a->wait.node);
     auth_read_address(a);
     auth_read_tls(a);
@@ -534,6 +437,7 @@ void client_auth_free(struct client_auth **ap)
     job_leave(&a->job);
     auth_lookup_cancel(&a->wait);
     timer_stop(a->c->ss->loop, &a->delay);
+    timer_stop(a->c->ss->loop, &a->patience);
     scram_server_fini(&a->scram);
     cred_free(&a->stored);
     cred_free(&a->mapped);
@@ -552,6 +456,8 @@ void client_auth_entitle(const struct client *c, struct pool_request *req)
 
     ASSERT(!c->is_proved || is_over);
     req->is_proved = c->is_proved;
+    if (c->login != NULL && c->login->auth != NULL && c->login->auth->needs_server)
+        is_over = false;
     req->may_reuse =
         is_over && (c->is_proved || pool_is_trusted(req->pool) ||
                        (c->phase == CL_ACTIVE && c->trusting_node == req->pool->cluster_node));

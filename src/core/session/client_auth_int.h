@@ -48,6 +48,9 @@ struct session_auth {
     bool use_fallback;         /* auth_query: the default function is not there */
     uint64_t fallback_targets; /* the same for each server of pools.conf */
     char *key_path;
+    int64_t failed_until_us; /* asking as failed_user is taken to fail up to then */
+    char *failed_user;
+    int failed_node;
 };
 
 /* pool_passwd may have changed: looks, once a second at most. */
@@ -78,6 +81,15 @@ struct auth_wait {
 /* True when something can be looked up at all for a client of `database`. */
 bool auth_lookup_is_possible(const struct session_auth *sa, enum auth_lookup_kind kind,
     struct slice database, struct slice user);
+/* True when `user` is the one who asks about clients of `database`. */
+bool auth_lookup_is_asker(const struct session_auth *sa, struct slice database, struct slice user);
+/* True when asking has failed lately, and not at once: who can do without does not wait for the
+ * next failure. */
+bool auth_lookup_is_hopeless(const struct session_auth *sa, enum auth_lookup_kind kind,
+    struct slice database, struct slice user);
+/* Somebody has waited long enough: asking is hopeless until it is answered after all. */
+void auth_lookup_give_up(
+    struct session_auth *sa, enum auth_lookup_kind kind, struct slice database, struct slice user);
 /* Puts what an answer about a client of `database` is known by: where it is asked for, by whom and
  * with which query. */
 void auth_lookup_put_key(
@@ -114,8 +126,9 @@ struct client_auth {
     struct session_auth *sa;
     uint8_t step; /* enum auth_step */
     bool link_judges;
-    bool was_looked_up; /* `stored` is an answer of auth_query */
+    bool was_looked_up; /* auth_query knows the user, or nobody does: no relay */
     bool is_counted;    /* the failure is, in the guard */
+    bool needs_server;  /* an expired role: only a server that is asked anew lets it in */
     bool is_role_seen;  /* whether the role may log in was asked */
     struct auth_facts facts;
     struct auth_plan plan;
@@ -124,8 +137,8 @@ struct client_auth {
     struct hba_addr addr;
     struct cred stored;
     struct cred mapped;
-    char *server_user; /* NULL: servers know the user by the same name */
-    int64_t stored_age_us;
+    char *server_user;     /* NULL: servers know the user by the same name */
+    int64_t stored_age_us; /* of the answer of auth_query that was used */
     struct scram_server scram;
     bool has_scram;
     bool got_keys;
@@ -140,6 +153,7 @@ struct client_auth {
     struct auth_wait wait;
     struct job *job;
     struct timer delay;
+    struct timer patience; /* with a look-up that somebody else's word may replace */
     struct err refusal;
     struct buf book_name;
     struct buf held; /* the refusal of the server, told after the delay */
@@ -171,6 +185,14 @@ void client_auth_count_failure(struct client_auth *a);
 bool client_auth_delay(struct client_auth *a);
 /* The client broke the protocol. */
 void client_auth_broken(struct client_auth *a, const struct err *err);
+
+/* client_auth_stored.c */
+/* Finds what is stored about the user; goes on with client_auth_plan. */
+void client_auth_find_stored(struct client_auth *a);
+/* The timer of it. */
+void client_auth_on_patience(struct timer *t);
+/* What the server asked lately; unknown is always safe. */
+enum auth_server client_auth_remembered(const struct client_auth *a);
 
 /* client_auth_rule.c */
 /* Finds the line; goes on with client_auth_on_rule. */

@@ -73,6 +73,7 @@ struct prober {
     struct link_startup startup;
     struct paramset params;
     struct timer timer;
+    int64_t began_us;  /* to wait for a link, or for an answer */
     struct task start; /* never from within the caller of auth_lookup_start */
     struct err err;    /* what the server said */
     char *user;
@@ -144,12 +145,29 @@ static void prober_free(struct prober *p)
     mem_free(p);
 }
 
+/* Who can do without is not kept waiting for the next failure for this long. */
+static void note_failure(struct session_auth *sa, const char *user, int node, int64_t span_us)
+{
+    mem_free(sa->failed_user);
+    sa->failed_user = mem_strdup(user);
+    sa->failed_node = node;
+    sa->failed_until_us = loop_now_us(sa->ss->loop) + span_us;
+}
+
+static bool is_failing(const struct session_auth *sa, const char *user, int node)
+{
+    return loop_now_us(sa->ss->loop) < sa->failed_until_us && node == sa->failed_node &&
+           strcmp(user, sa->failed_user) == 0;
+}
+
 /* What was asked up to now fails; what the failures bring about is asked anew. */
 static void prober_fail(struct prober *p, const struct err *err)
 {
     struct list failed;
     struct list *n;
 
+    if (!is_failing(p->sa, p->user, p->node)) /* for as long as this one took */
+        note_failure(p->sa, p->user, p->node, loop_now_us(p->sa->ss->loop) - p->began_us);
     prober_drop_link(p, false);
     list_init(&failed);
     while ((n = list_first(&p->queue)) != NULL) {
@@ -236,6 +254,7 @@ static void prober_ask(struct prober *p, const struct lookup *l)
     p->link->own_failed = false;
     err_clear(&p->err);
     p->phase = PROBER_ASKING;
+    p->began_us = loop_now_us(p->sa->ss->loop);
     timer_start(p->sa->ss->loop, &p->timer, LOOKUP_TIMEOUT_MS);
     (void)link_send(p->link, out.data, out.len);
     buf_free(&out);
@@ -317,6 +336,7 @@ static void lookup_keep(struct prober *p, struct lookup *l)
     else if (l->kind == AUTH_LOOKUP_LOGIN)
         keep_login(p->sa, user, l);
     else if (auth_book_put_answer(p->sa->book, buf_slice(&l->book_name), buf_slice(&p->key),
+                 l->has_row,
                  l->has_row && l->has_secret ? secret_slice(&l->secret) : slice_of(NULL, 0),
                  loop_now_us(p->sa->ss->loop)))
         close_idle_of(&p->sa->ss->be, user);
@@ -354,6 +374,8 @@ static void prober_on_answer(struct prober *p)
         lookup_finish(l, &err);
         return;
     }
+    if (is_failing(p->sa, p->user, p->node))
+        p->sa->failed_until_us = 0;
     lookup_keep(p, l);
     lookup_finish(l, NULL);
 }
@@ -461,6 +483,7 @@ static void prober_acquire(struct prober *p)
     int node = p->node != VIEW_NO_NODE ? p->node : sessions_write_node(p->sa->ss);
     struct err err = {0};
 
+    p->began_us = loop_now_us(p->sa->ss->loop);
     if (node == VIEW_NO_NODE) {
         err_set(&err, "57P03", "no server can be asked at the moment");
         prober_fail(p, &err);
@@ -590,6 +613,32 @@ bool auth_lookup_is_possible(const struct session_auth *sa, enum auth_lookup_kin
 
     lookup_find_way(sa, kind, database, user, &way);
     return *way.user != '\0';
+}
+
+bool auth_lookup_is_asker(const struct session_auth *sa, struct slice database, struct slice user)
+{
+    struct lookup_way way;
+
+    lookup_find_way(sa, AUTH_LOOKUP_SECRET, database, user, &way);
+    return slice_eq_str(user, way.user);
+}
+
+bool auth_lookup_is_hopeless(const struct session_auth *sa, enum auth_lookup_kind kind,
+    struct slice database, struct slice user)
+{
+    struct lookup_way way;
+
+    lookup_find_way(sa, kind, database, user, &way);
+    return is_failing(sa, way.user, way.node);
+}
+
+void auth_lookup_give_up(
+    struct session_auth *sa, enum auth_lookup_kind kind, struct slice database, struct slice user)
+{
+    struct lookup_way way;
+
+    lookup_find_way(sa, kind, database, user, &way);
+    note_failure(sa, way.user, way.node, INT64_C(1000) * LOOKUP_TIMEOUT_MS);
 }
 
 /* sr_check_password, when it is not in pool_passwd. */

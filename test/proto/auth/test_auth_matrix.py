@@ -9,10 +9,9 @@ import pytest
 
 import auth_house as house
 
-SOURCES = ("none", "plain", "md5", "verifier", "query")
+SOURCES = ("none", "plain", "md5", "verifier", "query", "both")  # both: auth_query, and a file with other passwords
 RULES = ("trust", "reject", "password", "md5", "scram", "mirror")
 STATES = ("ok", "locked", "expired", "unknown")
-PASSWORDS = ("right", "wrong", "empty", "other")
 
 
 def user_of(method: str, state: str) -> str:
@@ -34,6 +33,8 @@ class Lab:
         for user, secret in self.stored.items():
             if source == "plain":
                 lines.append(f"{user}:{user}_pw")
+            elif source == "both":
+                lines.append(f"{user}:{user}_stale")
             elif source == "md5":
                 digest = self.pg.value(f"select 'md5' || md5('{user}_pw' || '{user}')")
                 lines.append(f"{user}:{digest}")
@@ -48,7 +49,7 @@ class Lab:
     def pool(self, source: str, rule: str):
         """A pgpool of its own for each rule: what one client showed is remembered for the next."""
         if (source, rule) not in self.pools:
-            conf = {"auth_user": "looker", "auth_query_expire": 0} if source == "query" else {}
+            conf = {"auth_user": "looker", "auth_query_expire": 0} if source in ("query", "both") else {}
             self.pools[source, rule] = house.start_auth_pool(
                 [self.pg.address], hba=None if rule == "mirror" else house.hba_by_database(),
                 passwd=self.passwd(source), num_init_children=1, **conf)
@@ -68,7 +69,7 @@ def lab():
 
 
 def kind_stored(source: str, method: str) -> str:
-    if source == "query":
+    if source in ("query", "both"):
         return "md5" if method == "md5" else "verifier"
     return source
 
@@ -94,6 +95,8 @@ def server_is_opened(source: str, rule: str, method: str) -> bool:
     kind = kind_stored(source, method)
     if method == "trust" or kind == "plain":
         return True
+    if source == "both" and rule == "trust":
+        return False  # nobody was looked up, and what the file says is out of date
     if kind == "none":
         return rule != "trust"  # the client's own answer went there
     if rule == "password" or (rule == "mirror" and method == "password"):
@@ -106,7 +109,8 @@ def server_is_opened(source: str, rule: str, method: str) -> bool:
 
 
 def expect_in(source: str, rule: str, method: str, state: str, password: str, is_pooled: bool) -> bool:
-    checked_by_query = source == "query" and rule not in ("trust", "reject") and \
+    is_asked = source in ("query", "both")
+    checked_by_query = is_asked and rule not in ("trust", "reject") and \
         not (rule == "mirror" and method == "trust")
     if rule == "reject" or state == "unknown":
         return False
@@ -117,7 +121,7 @@ def expect_in(source: str, rule: str, method: str, state: str, password: str, is
         return False
     # What the server does not see it cannot refuse: an idle link was opened before the user was locked. With auth_user
     # there is somebody to ask.
-    is_seen = not is_pooled or source == "query"
+    is_seen = not is_pooled or is_asked
     if state == "locked" and is_seen:
         return False
     if state == "expired" and method != "trust" and is_seen:
@@ -165,7 +169,7 @@ def test_cell(lab, source, rule, method, state):
     """Four passwords without a link, then four with an idle one."""
     user, database = user_of(method, state), f"d_{rule}"
     pool = lab.pool(source, rule)
-    words = {"right": f"{user}_pw", "wrong": "nope", "empty": "", "other": "looker_pw"}
+    words = {"right": f"{user}_pw", "wrong": "nope", "empty": "", "other": "looker_pw", "stale": f"{user}_stale"}
     unset_state(lab, user, method)
     wrong = []
     for is_pooled in (False, True):
@@ -177,7 +181,7 @@ def test_cell(lab, source, rule, method, state):
         # A pool mode that relays opens a link for each client: the idle one is not used then.
         uses_idle = is_pooled and not (source == "none" and rule != "trust" and
                                        not (rule == "mirror" and method == "trust"))
-        for password in ("wrong", "right", "empty", "other"):
+        for password in ("stale" if source == "both" else "wrong", "right", "empty", "other"):
             want = expect_in(source, rule, method, state, password, uses_idle)
             got = house.try_login(pool.address, user, database, words[password])
             if (got[0] == "in") != want or (want and got[1] != user):

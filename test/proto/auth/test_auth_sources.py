@@ -4,6 +4,7 @@ pool_passwd (encrypted, mapped, read again), and what readers and shared links a
 import hashlib
 import subprocess
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,34 @@ def test_password_rotated_while_links_are_pooled(server, pools):
     held[0].bye()
 
 
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+def test_changed_password_on_every_worker(server, pools, mode):
+    """Three workers with idle connections of the user: each lets the new password in and the old one out, from the next login on."""
+    pool = ask_query(server, pools, num_init_children=3, worker_fill=1, pool_mode=mode)
+    house.make_user(server, "everywhere", "scram", "pw0")
+
+    def crowd(password: str) -> set[str]:
+        """Nine at once, so that each worker has some."""
+        wires = [Wire(pool.address) for _ in range(9)]
+        try:
+            return {w.login("everywhere", "postgres", password)[-1].type for w in wires}
+        finally:
+            for w in wires:
+                w.bye()
+
+    assert crowd("pw0") == {"Z"}
+    for i in range(1, 5):
+        server.rows(f"alter role everywhere password 'pw{i}'")
+        order = [(f"pw{i}", "Z"), (f"pw{i - 1}", "E")]
+        for password, end in order if i % 2 else reversed(order):
+            assert crowd(password) == {end}, (i, password)
+    with Wire(pool.address) as w:
+        assert w.login("everywhere", "postgres", "pw4")[-1].type == "Z"
+        served = [int(row[2]) for row in w.rows("show pool_processes")]
+        w.bye()
+    assert len(served) == 3 and min(served) >= 9, served
+
+
 def test_many_ask_once(server, pools):
     """50 clients at once, one look-up per worker at most while an answer is fresh."""
     pool = ask_query(server, pools, auth_query_expire="1h", num_init_children=2)
@@ -109,6 +138,53 @@ def test_unknown_users_are_asked_for_once(server, pools):
         assert come(pool, "nobody_here", "x") == "28P01"
     # Each failure may have asked anew: a new role must be able to come in at once.
     assert server.log().count("pgpool_user_lookup($1)") - before <= 10
+
+
+def test_order_of_sources(server, pools):
+    """The servers' word goes before that of the file, which speaks for those of whom they know nothing, and for auth_user."""
+    for name in ("twice", "shared", "app_owner"):
+        house.make_user(server, name, "scram")
+    house.make_user(server, "old_style", "md5")
+    server.rows("create role bare_role login in role srv_trust")
+    passwd = ("looker:looker_pw\ntwice:stale\nalice:alice_pw:app_owner:app_owner_pw\nshared:stale:app_owner:app_owner_pw\n"
+              "old_style:old_style_pw\nbare_role:stale\n")
+    pool = pools([server.address], hba=SCRAM_ALL, passwd=passwd, auth_user="looker", auth_dbname="postgres", auth_query_expire=0)
+    for _ in range(2):  # without and with an idle connection
+        assert come(pool, "twice") == "in"
+        assert come(pool, "twice", "stale") == "28P01"
+        assert house.try_login(pool.address, "alice", "postgres", "alice_pw")[:2] == ("in", "app_owner"), "no role of the servers"
+        assert come(pool, "alice", "app_owner_pw") == "28P01"
+        assert house.try_login(pool.address, "shared", "postgres", "shared_pw")[:2] == ("in", "app_owner"), "the map holds"
+        assert come(pool, "shared", "stale") == "28P01"
+        assert come(pool, "looker", "looker_pw") == "in"
+        assert come(pool, "old_style") == "in", "the same password, readable: good for SCRAM"
+        assert come(pool, "bare_role", "stale") == "28P01", "the role has no password: the servers have spoken"
+    server.rows("alter role looker password 'another'; alter role old_style password 'newer'; alter role twice password 'newer'")
+    assert come(pool, "old_style") == "28P01"
+    assert come(pool, "twice", "newer") == "in"
+    server.rows("alter role looker password 'looker_pw'")
+
+
+def test_servers_that_cannot_be_asked(server, pools):
+    """Who is in pool_passwd comes in by it, the others hear that nobody can say."""
+    for name in ("known", "unfiled"):
+        house.make_user(server, name, "scram")
+    pool = pools([server.address], hba=SCRAM_ALL, passwd="looker:looker_pw\nknown:known_pw\n", auth_user="looker",
+                 auth_dbname="postgres", auth_query="select nonsense($1::text)")
+    assert come(pool, "known") == "in"
+    assert come(pool, "known", "guess") == "28P01"
+    assert come(pool, "unfiled") == "57P03"
+
+
+def test_server_that_does_not_answer_is_waited_for_once(server, pools):
+    """A look-up that times out is not tried again for each client that can do without it."""
+    house.make_user(server, "patient", "scram")
+    pool = pools([server.address], hba=SCRAM_ALL, passwd="looker:looker_pw\npatient:patient_pw\n", auth_user="looker", num_init_children=1,
+                 auth_dbname="postgres", auth_query="select $1::text, 'x' from pg_sleep(100)")
+    assert come(pool, "patient") == "in"
+    begin = time.monotonic()
+    assert come(pool, "patient") == "in"
+    assert time.monotonic() - begin < 5
 
 
 @pytest.mark.parametrize("query, right", [

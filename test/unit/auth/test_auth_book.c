@@ -72,7 +72,7 @@ static bool put_verifier(const char *user, const struct scram_verifier *v, int64
     bool changed;
 
     scram_verifier_format(v, &text);
-    changed = auth_book_put_answer(book, str(user), str("db"), buf_slice(&text), now);
+    changed = auth_book_put_answer(book, str(user), str("db"), true, buf_slice(&text), now);
     buf_free(&text);
     return changed;
 }
@@ -137,7 +137,7 @@ START_TEST(test_answers_expire)
     ck_assert_int_eq(st.age_us, SECOND);
     ck_assert(!auth_book_find_answer(book, str("ann"), str("db"), 6 * SECOND + 1, SECOND, &st));
     ck_assert(!auth_book_find_answer(book, str("ann"), str("evil"), 6 * SECOND, SECOND, &st));
-    auth_book_put_answer(book, str("nobody"), str("db"), slice_of(NULL, 0), 0);
+    auth_book_put_answer(book, str("nobody"), str("db"), false, slice_of(NULL, 0), 0);
     ck_assert(auth_book_find_answer(book, str("nobody"), str("db"), 0, 0, &st));
     ck_assert_int_eq(st.cred->kind, CRED_NONE);
     auth_book_drop_answer(book, str("ann"));
@@ -161,7 +161,7 @@ START_TEST(test_changed_password_forgets_the_keys)
     ck_assert(put_verifier("ann", &new, 2));
     ck_assert_ptr_null(auth_book_login(book, str("ann")));
     auth_book_learn_password(book, str("ann"), str("new"));
-    ck_assert(auth_book_put_answer(book, str("ann"), str("db"), slice_of(NULL, 0), 3));
+    ck_assert(auth_book_put_answer(book, str("ann"), str("db"), true, slice_of(NULL, 0), 3));
     ck_assert_msg(auth_book_login(book, str("ann")) == NULL, "a locked user opens nothing");
 }
 END_TEST
@@ -207,7 +207,7 @@ START_TEST(test_number_of_users_is_bounded)
 
     for (i = 0; i < AUTH_BOOK_USERS + 100; i++) {
         snprintf(name, sizeof name, "user%u", i);
-        auth_book_put_answer(book, str(name), str("db"), str("pw"), 0);
+        auth_book_put_answer(book, str(name), str("db"), true, str("pw"), 0);
         ck_assert(auth_book_find_answer(book, str("user0"), str("db"), 0, 0, &st));
     }
     ck_assert_msg(
