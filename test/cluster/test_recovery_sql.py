@@ -87,9 +87,18 @@ def test_switch_waits_for_the_archive(server):
         server.rows(f"set pgpool.switch_timeout = '1s'; select pgpool_switch_xlog('{empty}')")
 
 
+def order(server, what: str) -> None:
+    """The server may end the session before it has answered."""
+    try:
+        assert server.value(f"select pgpool_pgctl('{what}', 'fast')") == "t"
+    except WireClosed:
+        pass
+
+
 def test_pgctl_restarts_and_stops(server):
+    server.rows("create extension if not exists pgpool_recovery")
     begun = server.value("select pg_postmaster_start_time()")
-    server.rows("select pgpool_pgctl('restart', 'fast')")
+    order(server, "restart")
 
     def restarted() -> bool:
         try:
@@ -97,9 +106,6 @@ def test_pgctl_restarts_and_stops(server):
         except (OSError, AssertionError, WireClosed):
             return False
     waits.wait_for("the server is back", restarted, 30)
-    try:
-        assert server.value("select pgpool_pgctl('stop', 'fast')") == "t"
-    except WireClosed:
-        pass  # it may be ended before it has answered
+    order(server, "stop")
     waits.wait_for("the server is gone", lambda: not (server.data / "postmaster.pid").exists(), 30)
     server.daemon = None
