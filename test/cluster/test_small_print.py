@@ -9,7 +9,7 @@ import pytest
 
 from pgt import postgres, procs, waits
 from pgt.proxy import Pgpool2, conf_text, pgpool_bin
-from pgt.wire import Wire
+from pgt.wire import SYNC, Wire, bind, execute, parse
 from test_monitor import PERIOD, Trio, column, logged_in, pool_for, wait_settled
 from test_balance_rules import extended as by_extended
 from test_pcp import Side
@@ -108,6 +108,50 @@ def test_drop_database_closes_its_free_links(alone, start_pool, mode, extended):
         found = by_extended(w, text) if extended else w.simple(text)
         assert [m.type for m in found if m.type == "E"] == [], found
         assert set(alone.sessions("datname = 'one'")) == kept
+
+
+def visit(pool, *databases: str) -> None:
+    """Leaves a free link to each."""
+    crowd = [Wire(pool.address) for _ in databases]
+    for w, name in zip(crowd, databases):
+        assert w.login(database=name)[-1].type == "Z"
+        w.rows("begin")
+    for w in crowd:
+        w.rows("commit")
+        w.bye()
+
+
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+def test_drop_database_however_it_is_said(alone, start_pool, mode):
+    """Behind comments, in a string of several, prepared before, and while a link is being cleaned."""
+    names = [f"dropped_{mode}_{i}" for i in range(5)]
+    for name in names:
+        alone.rows(f"create database {name}")
+    pool = start_pool(alone.address, pool_mode=mode, reset_query_list="select pg_sleep(0.4);DISCARD ALL")
+
+    def links(name: str) -> list[int]:
+        return alone.sessions(f"datname = '{name}'")
+
+    def dropped(found) -> None:
+        assert [m.fields for m in found if m.type == "E"] == [], found
+    with logged_in(pool) as w:
+        visit(pool, names[0], names[4])
+        kept = links(names[4])
+        waits.wait_for("the links are free", lambda: set(alone.sessions("state = 'idle' and query like 'DISCARD%'"))
+                       >= set(kept) or mode == "transaction")
+        dropped(w.simple(f"/* a /* nested */ one */ -- and 'another'\n\tdrop database {names[0]}"))
+        visit(pool, names[1])  # in session mode it is being cleaned now
+        dropped(w.simple(f"DROP DATABASE {names[1]};"))
+        w.send(parse(f"drop database if exists {names[2]}", "later") + SYNC)
+        dropped(w.ready())
+        visit(pool, names[2], names[2])
+        w.send(bind(name="later") + execute() + SYNC)
+        dropped(w.ready())
+        visit(pool, names[3])
+        (refused,) = [m for m in w.simple(f"select 1; drop database {names[3]}") if m.type == "E"]
+        assert refused.fields["C"] == "25001"
+        waits.wait_for("its links have gone all the same", lambda: links(names[3]) == [])
+        assert links(names[4]) == kept
 
 
 @pytest.mark.parametrize("mode", ["session", "transaction"])

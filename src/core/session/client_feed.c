@@ -12,6 +12,7 @@
 #include "wire/reader.h"
 #include "wire/writer.h"
 
+#include "client_orders_int.h"
 #include "share_int.h"
 
 /* More than this is not copied behind what we put in ourselves. */
@@ -118,6 +119,8 @@ static void feed_note_extended(struct client *c, char type, struct slice msg)
         name = wire_get_cstr(&r);
         st = name.n == 0 ? NULL : statements_find(c->statements, name);
         c->bound_count = st == NULL ? c->parsed_count : st->count;
+        if (st != NULL && st->msg_len > 0)
+            client_orders_on_statement(c, statement_sql(st));
     } else if (type == FE_CLOSE && c->statements != NULL && wire_get_u8(&r) == 'S') {
         name = wire_get_cstr(&r);
         if (c->balance != NULL)

@@ -327,11 +327,58 @@ enum admin_order_state client_orders_run(
 
 /* --- DROP DATABASE --- */
 
-static bool begins_with_drop(struct slice sql)
+/* How long the comment at the start of `sql` is; 0: there is none. */
+static size_t comment_len(struct slice sql)
 {
-    while (sql.n > 0 && memchr(" \t\r\n", sql.p[0], 4) != NULL)
-        sql = slice_of(sql.p + 1, sql.n - 1);
-    return sql.n > 4 && strncasecmp(sql.p, "drop", 4) == 0;
+    const char *end;
+    size_t i = 2;
+    int depth = 1;
+
+    if (sql.n < 2)
+        return 0;
+    if (memcmp(sql.p, "--", 2) == 0) {
+        end = memchr(sql.p, '\n', sql.n);
+        return end == NULL ? sql.n : (size_t)(end - sql.p);
+    }
+    if (memcmp(sql.p, "/*", 2) != 0)
+        return 0;
+    while (i + 1 < sql.n && depth > 0) {
+        int step = memcmp(sql.p + i, "/*", 2) == 0 ? 1 : memcmp(sql.p + i, "*/", 2) == 0 ? -1 : 0;
+
+        depth += step;
+        i += step == 0 ? 1 : 2;
+    }
+    return depth > 0 ? sql.n : i;
+}
+
+static struct slice skip_space(struct slice sql)
+{
+    size_t n;
+
+    while (sql.n > 0) {
+        n = memchr(" \t\r\n\f\v", sql.p[0], 6) != NULL ? 1 : comment_len(sql);
+        if (n == 0)
+            break;
+        sql = slice_of(sql.p + n, sql.n - n);
+    }
+    return sql;
+}
+
+/* True when some statement of the text may begin with DROP: every text passes here, so that only
+ * those which do are parsed. */
+static bool has_drop(struct slice sql)
+{
+    const char *semicolon;
+
+    for (;;) {
+        sql = skip_space(sql);
+        if (sql.n > 4 && strncasecmp(sql.p, "drop", 4) == 0)
+            return true;
+        semicolon = sql.n == 0 ? NULL : memchr(sql.p, ';', sql.n);
+        if (semicolon == NULL)
+            return false;
+        sql = slice_of(semicolon + 1, sql.n - (size_t)(semicolon + 1 - sql.p));
+    }
 }
 
 void client_orders_on_statement(struct client *c, struct slice sql)
@@ -342,7 +389,7 @@ void client_orders_on_statement(struct client *c, struct slice sql)
     uint32_t k;
     int i;
 
-    if (!begins_with_drop(sql))
+    if (!has_drop(sql))
         return;
     /* An arena of its own: others may hold facts of theirs. */
     arena = arena_new("drop database", 1 << 20);
@@ -361,17 +408,22 @@ void client_orders_on_statement(struct client *c, struct slice sql)
 
 /* --- in every worker --- */
 
+/* What is being cleaned, or lent, goes as soon as it is free: the server waits for some seconds. */
 static void close_free_links(struct sessions *ss, const char *database)
 {
     struct link *link;
     struct list *n;
     struct list *tmp;
 
-    LIST_FOREACH_SAFE(n, tmp, &ss->be.idle_lru)
+    LIST_FOREACH_SAFE(n, tmp, &ss->be.links)
     {
-        link = LIST_ENTRY(n, struct link, lru_node);
-        if (slice_eq_str(pool_database(link->pool), database))
+        link = LIST_ENTRY(n, struct link, all_node);
+        if (!slice_eq_str(pool_database(link->pool), database))
+            continue;
+        if (link->phase == LINK_IDLE)
             link_close(link);
+        else
+            link->is_retired = true;
     }
 }
 

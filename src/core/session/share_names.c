@@ -12,6 +12,7 @@
 #include "wire/reader.h"
 #include "wire/writer.h"
 
+#include "client_orders_int.h"
 #include "share_names_int.h"
 
 void share_put_close(struct client *c, struct feed_run *run, struct slice name)
@@ -294,6 +295,7 @@ static void note_bound(struct client *c, struct feed_run *run, struct slice port
     if (p == NULL)
         return;
     c->bound_count = p->count;
+    client_orders_on_statement(c, prep_sql(p));
     share_route_note(c, prep_sql(p));
     if (!p->has_effects)
         return;
