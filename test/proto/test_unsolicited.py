@@ -158,6 +158,48 @@ def test_t13_fatal_at_each_position(fake, start_pool, sqlstate, chunk):
     assert len(server.links()) >= 2
 
 
+# What a server says to one session: an operator's command, time-outs of sessions, a recovery conflict, no room,
+# a start or an end under way, refusals.
+OF_ONE_SESSION = ("57P01", "57P02", "57P05", "25P03", "25P04", "40001", "53300", "57P03", "28P01", "28000", "3D000", "42501")
+
+
+def test_t22_no_words_to_a_session_mark_a_server_down(fake, start_pool):
+    """At the login, as the answer to a query, to an idle session; and a connection that ends without a word."""
+    turn = {"code": "", "at": ""}
+
+    def script(conn):
+        fatal = error(turn["code"], "the server says so", "FATAL") if turn["code"] else b""
+        if turn["at"] == "login":
+            turn["at"] = ""
+            conn.send(fatal)
+            return
+        conn.greet()
+        if turn["at"] == "idle":
+            conn.send(fatal)
+            return
+        while conn.read()[0] not in ("Q", "X"):
+            pass
+        conn.send(fatal)
+
+    server = fake(script)
+    pool = start_pool(server.address, health_check_period=1, health_check_max_retries=0, query_wait_timeout="300ms",
+                      failover_on_backend_error=True)
+    for code in (*OF_ONE_SESSION, ""):
+        for at in ("login", "query", "idle"):
+            turn.update(code=code, at=at)
+            with Wire(pool.address) as w:
+                if w.login("fake", "fake")[-1].type == "Z":
+                    w.send(query("select 1"))
+                    w.read_eof()
+    with Wire(pool.address) as w:
+        assert w.login("other", "other")[-1].type == "Z"
+        found = w.rows("show pool_nodes")
+        assert [r[3] for r in found] == [b"up"], found
+    log = pool.log()
+    for words in ("health check failed", "egenerat", "is shutdown", "marked"):
+        assert words not in log.split("successfully started", 1)[1], log[-3000:]
+
+
 @pytest.mark.parametrize("how", ["close", "reset"])
 @pytest.mark.parametrize("position", range(len(SIMPLE) + 1))
 def test_server_drops_at_each_position(fake, start_pool, position, how):
