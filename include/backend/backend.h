@@ -65,6 +65,8 @@ struct backend {
     /* Posts a message to worker `ordinal`, with a descriptor or -1; 0 when it is on its way. */
     int (*post)(
         struct backend *be, int ordinal, enum mail_type type, const void *body, size_t len, int fd);
+    /* A server has ended a link that nobody had: the server may be going. NULL: nobody cares. */
+    void (*on_free_ended)(struct backend *be, int node);
     void *ctx;
 };
 

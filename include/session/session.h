@@ -68,6 +68,8 @@ struct sessions {
     enum session_stop stop;
     bool logs_statements; /* as configured: statements or messages are logged */
     struct task publish;
+    struct task suspect;   /* tells the monitor of the nodes in: */
+    uint64_t suspected[2]; /* bit per node that has ended free links in this turn of the loop */
     /* Called when the last client has gone. */
     void (*on_empty)(struct sessions *ss);
 };

@@ -4,6 +4,7 @@ by it, failover_on_backend_shutdown, backend_flag, a host name whose address cha
 import shutil
 import signal
 import subprocess
+from contextlib import ExitStack
 
 import pytest
 
@@ -154,16 +155,25 @@ def test_drop_database_however_it_is_said(alone, start_pool, mode):
         assert links(names[4]) == kept
 
 
-@pytest.mark.parametrize("mode", ["session", "transaction"])
+@pytest.mark.parametrize("mode", ["session", "transaction", "free"])
 @pytest.mark.parametrize("counts", [True, False], ids=["on", "off"])
 def test_failover_on_backend_shutdown(alone, start_pool, counts, mode):
-    """A server that is stopping still answers. It is lost at once with the setting, and not without."""
-    pool = start_pool(alone.address, pool_mode=mode, failover_on_backend_shutdown=counts, **PERIOD)
+    """A server that is stopping still answers. It is lost at once with the setting, and not without; the end of a free link
+    is enough to look. Ends of sessions alone are no loss."""
+    ends = ("select pg_terminate_backend(pid) from pg_stat_activity where backend_type = 'client backend' "
+            "and pid <> pg_backend_pid()")
+    said = "node 0 says that it is stopping: it is detached"
+    pool = start_pool(alone.address, pool_mode="session" if mode == "session" else "transaction",
+                      failover_on_backend_shutdown=counts, **PERIOD)
     waits.wait_for("it is up", lambda: column(pool, "status") == ["up"])
-    with Wire(alone.socket) as guest, logged_in(pool) as client:
+    with ExitStack() as stack, Wire(alone.socket) as guest, logged_in(pool) as early:
         assert guest.login()[-1].type == "Z"
+        early.rows("select 1")
+        guest.rows(ends)
+        waits.holds_for("it is kept", lambda: column(pool, "status") == ["up"] and said not in pool.log(), 0.5)
+        client = stack.enter_context(logged_in(pool))
         if mode == "transaction":
-            client.simple("begin")  # a free link belongs to no client
+            client.simple("begin")
         client.rows("select 1")
         alone.daemon.signal(signal.SIGTERM)  # smart: who is there may stay
 
@@ -171,9 +181,7 @@ def test_failover_on_backend_shutdown(alone, start_pool, counts, mode):
             with Wire(alone.socket) as late:
                 return late.login()[-1].type == "E"
         waits.wait_for("it takes nobody new", refuses)
-        guest.rows("select pg_terminate_backend(pid) from pg_stat_activity "
-                   "where backend_type = 'client backend' and pid <> pg_backend_pid()")
-        said = "node 0 says that it is stopping: it is detached"
+        guest.rows(ends)
         if counts:
             waits.wait_for("it is detached", lambda: said in pool.log())
         else:

@@ -366,11 +366,16 @@ static void link_feed(struct link *link, const char *p, const char *end)
 
 static void link_on_end(struct link *link, int errnum)
 {
+    struct backend *be = link->be;
+    int node = link->pool->cluster_node;
+
     if (link->phase == LINK_IDLE || link->phase == LINK_CLEANING) {
         log_at(LVL_DEBUG1,
-            "idle connection to node %d (server process %d) was closed by the server",
-            link->pool->cluster_node, link->server_pid);
+            "idle connection to node %d (server process %d) was closed by the server", node,
+            link->server_pid);
         link_close(link);
+        if (be->on_free_ended != NULL)
+            be->on_free_ended(be, node);
         return;
     }
     if (errnum == 0)

@@ -63,6 +63,28 @@ static void sessions_make_rules(struct sessions *ss)
         log_err(LVL_WARNING, &err);
 }
 
+/* A server that stops ends all its links: the monitor is told once for all of them. */
+static void on_free_ended(struct backend *be, int node)
+{
+    struct sessions *ss = be->ctx;
+
+    if (node < 0 || node >= VIEW_MAX_NODES || ss->stop != SESSION_RUNNING)
+        return;
+    ss->suspected[node / 64] |= UINT64_C(1) << (node % 64);
+    task_post(ss->loop, &ss->suspect);
+}
+
+static void on_suspects(struct task *t)
+{
+    struct sessions *ss = LIST_ENTRY(t, struct sessions, suspect);
+    int node;
+
+    for (node = 0; node < VIEW_MAX_NODES; node++)
+        if (view_has_node(ss->suspected, node))
+            sessions_suspect_node(ss, node);
+    memset(ss->suspected, 0, sizeof ss->suspected);
+}
+
 void sessions_init(struct sessions *ss, struct loop *loop, struct proc_env *env)
 {
     memset(ss, 0, sizeof *ss);
@@ -76,10 +98,12 @@ void sessions_init(struct sessions *ss, struct loop *loop, struct proc_env *env)
     share_wait_init(ss);
     sessions_view_init(ss);
     task_init(&ss->publish, sessions_on_publish);
+    task_init(&ss->suspect, on_suspects);
     backend_init(&ss->be, loop, env->shm, ss->conf, env->ordinal);
     ss->be.ctx = ss;
     ss->be.book = auth_book_new();
     ss->be.post = sessions_post;
+    ss->be.on_free_ended = on_free_ended;
     ss->client_rows = shm_get(env->shm, SHM_CLIENTS);
     ss->client_row_alloc = row_alloc_new(ss->client_rows, env->ordinal);
     ss->shared = shm_get(env->shm, SHM_STATS);
