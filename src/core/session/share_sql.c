@@ -82,7 +82,15 @@ static uint64_t load_number(const struct client *c, uint32_t serial)
     return c->link->epoch << 32 | serial;
 }
 
-/* The name whose PREPARE was sent with the op at the head. */
+/* The op that is pushed next is at the head when the statement could not be made. */
+static void note_loading(struct client *c, struct share_name *n)
+{
+    n->load = load_number(c, expect_next_serial(&c->link->expect));
+    mem_free(n->why);
+    n->why = NULL;
+}
+
+/* The name whose PREPARE or Parse was sent with the op at the head. */
 static struct share_name *find_loading(const struct client *c)
 {
     const struct hash_table *t = c->share->names == NULL ? NULL : &c->share->names->table;
@@ -99,7 +107,7 @@ static struct share_name *find_loading(const struct client *c)
 
 bool share_names_load_failed(struct client *c, const struct errmsg *m)
 {
-    struct share_name *n = c->share->nsql_names == 0 ? NULL : find_loading(c);
+    struct share_name *n = find_loading(c);
 
     if (n == NULL)
         return false;
@@ -125,7 +133,7 @@ const char *share_names_why(struct client *c, const struct errmsg *m)
     c->share->turn->unloaded = NULL;
     if (n != NULL && slice_eq_str(m->sqlstate, "25P02"))
         return n->why;
-    if (c->share->nsql_names == 0 || !slice_eq_str(m->sqlstate, "26000"))
+    if (!slice_eq_str(m->sqlstate, "26000"))
         return NULL;
     for (i = 0; t != NULL && t->bucket != NULL && i <= t->mask && why == NULL; i++)
         for (node = t->bucket[i]; node != NULL; node = node->next) {
@@ -156,16 +164,16 @@ static void load_named(struct client *c, struct feed_run *run, struct share_name
     if (was_full || has != 0 || n->prep != NULL) {
         if (has != 0)
             share_put_close(c, run, name);
-        if (n->prep != NULL)
+        if (n->prep != NULL) {
             share_put_parse(c, run, n->prep, name, OP_PARSE | OP_SWALLOW);
+            note_loading(c, n); /* an error leaves the Sync at the head */
+        }
         wire_put_empty(&out, FE_SYNC);
         link_expect(c->link, OP_SYNC | OP_SWALLOW);
     }
     if (n->prep == NULL) {
         wire_put_query(&out, slice_of_str(n->sql));
-        n->load = load_number(c, expect_next_serial(&c->link->expect));
-        mem_free(n->why);
-        n->why = NULL;
+        note_loading(c, n);
         link_expect(c->link, OP_QUERY | OP_SWALLOW);
     }
     feed_put(run, out.data, out.len);
