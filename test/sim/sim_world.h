@@ -37,7 +37,6 @@ struct world_opts {
     uint32_t cancel_one_in;
     uint32_t vanish_one_in;
     bool may_pin;
-    bool lenient; /* weaknesses that doc/internals/plan.md, C.9 names are counted */
     bool outages; /* the server is gone for a while, now and then */
 };
 
@@ -57,8 +56,7 @@ struct world {
     uint64_t nreplies;
     uint64_t ncancelled;
     uint64_t nfaults_seen;
-    uint64_t nknown; /* of a weakness that doc/internals/plan.md names */
-    uint64_t nlost;  /* clients that lost their connection */
+    uint64_t nlost; /* clients that lost their connection */
     uint64_t nmails;
 };
 extern struct world world;

@@ -129,7 +129,7 @@ void client_adrift_begin(struct client *c, struct link *link, const struct err *
     adrift_forget_exchange(c, on_reader);
     client_patch_free(c);
     if (owes)
-        client_answer_owed(c, &link->expect, &reason, a->in_tx ? 'E' : 'I');
+        client_answer_owed(c, &link->expect, 0, &reason, a->in_tx ? 'E' : 'I');
     if (on_reader)
         return; /* a standby is answering: its reader goes on */
     client_note_idle(c);

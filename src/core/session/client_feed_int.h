@@ -38,9 +38,10 @@ struct slice feed_parse_sql(struct slice body);
 
 /* client_adrift.c: a message while there is no own link. */
 enum feed_step client_adrift_message(struct client *c, char type, struct slice msg, bool is_whole);
-/* share_lost.c: an error, and the state, for every request that a dead link owed. */
+/* share_lost.c: an error, and the state, for every request that a dead link owed; the first `from`
+ * ops are answered. */
 void client_answer_owed(
-    struct client *c, const struct expect *owed, const struct err *err, char tx);
+    struct client *c, const struct expect *owed, unsigned from, const struct err *err, char tx);
 /* share.c: a query of ours, its replies swallowed. */
 void share_put_own_query(struct client *c, struct feed_run *run, struct slice sql);
 

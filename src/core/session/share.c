@@ -68,8 +68,9 @@ void share_turn_end(struct client *c)
     if (s == NULL || s->turn == NULL || s->phase != SHARE_DETACHED || s->is_virtual || s->is_lost ||
         s->owes_parameters || c->is_parked || c->phase != CL_ACTIVE)
         return;
-    ASSERT(s->turn->npending == 0 && s->turn->savepoints == NULL && s->turn->portals == NULL &&
-           s->turn->wait == NULL && s->turn->dropped == NULL && !s->dropped_all &&
+    ASSERT(s->turn->npending == 0 && s->turn->savepoints == NULL && s->turn->ends == NULL &&
+           s->turn->ended == NULL && s->turn->portals == NULL && s->turn->wait == NULL &&
+           s->turn->dropped == NULL && !s->dropped_all &&
            list_is_detached(&s->turn->homeless_node));
     turn_free(s);
 }

@@ -540,3 +540,18 @@ void share_route_settle(struct client *c)
     b->rs.default_serializable = balance_says_serializable(
         varset_get(c->share->vars.client, slice_of_str("default_transaction_isolation")));
 }
+
+void share_route_end(struct client *c, bool commit)
+{
+    struct balance *b = c->balance;
+
+    if (b == NULL)
+        return;
+    b->rs.tx_read_only = false;
+    b->rs.wrote_in_tx = false;
+    b->tx_failed = false;
+    if (commit)
+        route_trace_on_commit(b->trace);
+    else
+        route_trace_on_rollback(b->trace);
+}

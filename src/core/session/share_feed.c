@@ -65,19 +65,13 @@ static bool virtual_begin(struct client *c, struct slice sql, const struct sql_s
 static void forget_transaction(struct client *c)
 {
     struct share *s = c->share;
-    struct balance *b = c->balance;
 
     s->is_virtual = false;
     s->is_lost = false;
     s->is_untold = false;
     buf_free(&s->turn->begin);
     share_end_lost(s);
-    if (b == NULL)
-        return;
-    b->rs.tx_read_only = false;
-    b->rs.wrote_in_tx = false;
-    b->tx_failed = false;
-    route_trace_on_rollback(b->trace);
+    share_route_end(c, false);
 }
 
 /* The end of a transaction in which nothing was done, or that died with its link. */

@@ -86,6 +86,18 @@ struct share_portal {
     char name[];
 };
 
+/* BEGIN, COMMIT or ROLLBACK in the present exchange: its tag says that it happened, and what the
+ * settings are from then on. */
+struct share_end {
+    struct share_end *next;
+    uint32_t serial;        /* of the op that the tag belongs to */
+    uint16_t at;            /* which statement of its string */
+    bool begins;            /* a transaction is open behind it */
+    bool is_last;           /* of its string */
+    struct share_vars vars; /* behind COMMIT */
+    struct share_vars tx;   /* behind ROLLBACK, which may be what the server makes of it */
+};
+
 /* A Parse or Close whose fate is not known yet. */
 struct share_pending {
     uint8_t kind; /* enum share_pending_kind */
@@ -112,6 +124,7 @@ struct share_turn {
     uint16_t npending;
     uint16_t ntags;      /* statements of the present string that have ended */
     uint16_t at;         /* the one that is being noted */
+    bool is_last;        /* there is none behind it */
     uint16_t nuncertain; /* of those pending: the link may know them or not */
     uint16_t nresent;
     uint32_t mark_pins;                 /* before the present exchange */
@@ -119,6 +132,8 @@ struct share_turn {
     struct share_vars mark;             /* before the present exchange; NULL outside of one */
     struct share_vars tx;               /* before the transaction; NULL outside of one */
     struct share_savepoint *savepoints; /* newest first */
+    struct share_end *ends;             /* sent, their tags not seen; oldest first */
+    struct share_end *ended;            /* the last one that the client was told of */
     struct share_name *last_bound;      /* valid within one sequence */
     uint64_t unnamed_epoch;             /* the loan in which the link was told the unnamed one */
     int64_t homeless_until_us;
@@ -292,6 +307,8 @@ void share_stop_keeping(struct client *c);
 /* A statement is sent: what the router has to know of it. The exchange is over. */
 void share_route_note(struct client *c, struct slice sql);
 void share_route_settle(struct client *c);
+/* The same for a transaction that ended without its link. */
+void share_route_end(struct client *c, bool commit);
 
 /* share_wait.c: there is no primary */
 void share_wait_init(struct sessions *ss);
@@ -316,6 +333,8 @@ void share_effects_of(const struct sql_facts *facts, struct slice sql, struct sh
 void share_note(struct client *c, struct slice sql, const struct sql_facts *facts);
 /* A query that was not looked at. */
 void share_note_unread(struct client *c);
+/* A statement of the client has ended with `tag`, which is passed on. */
+void share_note_tag(struct client *c, struct slice tag);
 /* An exchange is over. */
 void share_settle(struct client *c);
 void share_state_free(struct client *c);

@@ -215,6 +215,7 @@ static void end_transaction(struct client *c)
     share_put_own_query(c, &run, slice_of_str("ROLLBACK"));
     share_roll_back(c);
     s->phase = SHARE_REPAIRING;
+    c->link->hide_parameters = true; /* what it undoes is told with the end */
     feed_flush(c, &run);
 }
 
@@ -350,9 +351,8 @@ static void on_tag(void *owner, struct link *link, struct slice tag)
 {
     struct client *c = owner;
 
-    (void)tag;
     if (!expect_head_is_ours(&link->expect))
-        c->share->turn->ntags++;
+        share_note_tag(c, tag);
 }
 
 static bool is_fatal(const struct errmsg *m)

@@ -61,13 +61,14 @@ void share_send_later(struct client *c)
 }
 
 /* Answers what the link owed: an error for each request, and for each of its ends the state. */
-void client_answer_owed(struct client *c, const struct expect *owed, const struct err *err, char tx)
+void client_answer_owed(
+    struct client *c, const struct expect *owed, unsigned from, const struct err *err, char tx)
 {
     struct buf out = {0};
     bool told = owed->failed;
     unsigned i;
 
-    for (i = 0; i < owed->len; i++) {
+    for (i = from; i < owed->len; i++) {
         unsigned op = expect_peek(owed, i);
         unsigned kind = op & OP_MASK;
 
@@ -191,11 +192,27 @@ static void fail_sequence(struct client *c, const struct err *err, bool is_told)
     c->server_batch = false;
 }
 
+/* What the link reports is what the client believes, unless that is remembered already. */
+static void remember_reported(struct share *s, const struct link *link)
+{
+    struct slice name;
+    struct slice value;
+    uint32_t at = 0;
+
+    while (paramset_next(&link->reported, &at, &name, &value))
+        share_remember_told(s, name, value);
+}
+
 /* Nothing of the client was under way, or all of it is done: what is parked asks again. */
-static void lost_between(struct client *c, struct err *err, bool in_tx)
+static void lost_between(
+    struct client *c, const struct link *link, struct err *err, enum share_phase phase)
 {
     struct share *s = c->share;
+    bool in_tx = phase == SHARE_REPAIRING && link->tx_status != 'I' &&
+                 s->mode != CONF_POOL_STATEMENT; /* there its end is what is under way */
 
+    if (phase == SHARE_REPAIRING)
+        remember_reported(s, link);
     lost_roll_back(c);
     if (c->phase == CL_LOGIN) {
         err->severity = ERR_FATAL;
@@ -210,23 +227,15 @@ static void lost_between(struct client *c, struct err *err, bool in_tx)
     client_after_quiet(c);
 }
 
-/* True when the client is in a transaction that it began, or may be. Several statements in one
- * query are a transaction, too, but not one that outlives the query. */
+/* True when the client is in a transaction that it began, or may be: what it was told counts more
+ * than what the link's last ReadyForQuery said. Several statements in one query are a transaction,
+ * too, but not one that outlives the query. */
 static bool is_in_transaction(const struct share *s, const struct link *link)
 {
+    if (s->turn->ended != NULL)
+        return s->turn->ended->begins;
     return link->tx_status != 'I' ||
            (s->turn->tx.client != NULL && (!s->tx_is_string || s->has_tx_words));
-}
-
-/* COMMIT or ROLLBACK was answered, and what was sent behind it is not: the transaction is over, and
- * what it has SET holds. The words of a transaction are sent to a quiet link, so that link was in
- * one then. */
-static void end_answered(struct share *s, const struct link *link)
-{
-    if (link->tx_status != 'I' || !s->recovered || s->begun_here)
-        return;
-    share_vars_clear(&s->turn->mark);
-    share_end_lost(s);
 }
 
 /* A read of which the client has seen nothing is made again, elsewhere. */
@@ -236,18 +245,43 @@ static bool may_send_again(const struct share *s, const struct link *link)
            !is_in_transaction(s, link) && s->turn->nresent < LOST_RETRIES;
 }
 
+/* The client was told that its transaction is over: what that has SET holds. True when all of the
+ * exchange is done but for its ReadyForQuery. */
+static bool keep_told(struct client *c, const struct link *link)
+{
+    struct share *s = c->share;
+    const struct share_end *told = s->turn->ended;
+    const struct expect *owed = &link->expect;
+    unsigned head = owed->len == 0 ? OP_SYNC : expect_peek(owed, 0);
+    bool is_done = told->serial == owed->nended
+                       ? told->is_last
+                       : told->serial + 1 == owed->nended && head == OP_SYNC && !owed->failed;
+
+    share_vars_assign(&s->vars, &told->vars);
+    share_end_lost(s);
+    share_route_end(c, true);
+    return is_done;
+}
+
+/* The first request that is owed has only its end to come. */
+static void answer_end(struct client *c, const struct expect *owed, const struct err *err)
+{
+    struct buf out = {0};
+
+    c->server_batch = false;
+    if (owed->len == 0)
+        return; /* its Sync was not sent: it comes to no link, or begins the next sequence */
+    wire_put_ready(&out, 'I');
+    client_send(c, &out);
+    client_answer_owed(c, owed, 1, err, 'I');
+}
+
 /* What was SET and is rolled back now was told to the client: the next link puts that right. When
  * the link was not up to date yet nothing of the kind can have happened. */
 static void remember_parameters(struct share *s, const struct link *link)
 {
-    struct slice name;
-    struct slice value;
-    uint32_t at = 0;
-
-    if (expect_head_is_ours(&link->expect))
-        return;
-    while (paramset_next(&link->reported, &at, &name, &value))
-        share_remember_told(s, name, value);
+    if (!expect_head_is_ours(&link->expect))
+        remember_reported(s, link);
 }
 
 static void lost_attached(struct client *c, struct link *link, const struct err *err)
@@ -257,9 +291,12 @@ static void lost_attached(struct client *c, struct link *link, const struct err 
     bool owes = link->expect.len > 0;
     bool in_sequence = c->server_batch && !owes;
     bool may_retry = may_send_again(s, link);
+    bool is_done = false;
 
     lost_roll_back(c);
-    if (!in_tx)
+    if (s->turn->ended != NULL && !in_tx)
+        is_done = keep_told(c, link);
+    else if (!in_tx)
         share_end_lost(s); /* SAVEPOINT outside of a transaction, its error on the way */
     if (link->pool->cluster_node != c->pool->cluster_node)
         avoid_node(c, link->pool->cluster_node);
@@ -277,8 +314,10 @@ static void lost_attached(struct client *c, struct link *link, const struct err 
     s->is_untold = in_tx && !owes && !in_sequence;
     s->turn->nresent = 0;
     say_owed_ready(c);
-    if (owes)
-        client_answer_owed(c, &link->expect, err, in_tx ? 'E' : 'I');
+    if (is_done)
+        answer_end(c, &link->expect, err);
+    else if (owes)
+        client_answer_owed(c, &link->expect, 0, err, in_tx ? 'E' : 'I');
     else if (in_sequence)
         fail_sequence(c, err, link->expect.failed);
     client_note_idle(c);
@@ -300,8 +339,6 @@ void share_on_lost(void *owner, struct link *link, const struct err *err, bool t
     sessions_suspect_node(c->ss, link->pool->cluster_node);
     memset(&s->turn->retry, 0, sizeof s->turn->retry);
     memset(&s->turn->early, 0, sizeof s->turn->early);
-    if (phase == SHARE_ATTACHED)
-        end_answered(s, link);
     share_forget_loan(c);
     s->turn->retry = retry;
     s->turn->early = early;
@@ -325,7 +362,7 @@ void share_on_lost(void *owner, struct link *link, const struct err *err, bool t
     } else if (phase == SHARE_ATTACHED) {
         lost_attached(c, link, &reason);
     } else {
-        lost_between(c, &reason, phase == SHARE_REPAIRING && link->tx_status != 'I');
+        lost_between(c, link, &reason, phase);
     }
     client_read_on(c);
     share_turn_end(c);

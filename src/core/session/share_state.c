@@ -240,15 +240,77 @@ static void note_savepoint(struct client *c, const struct sql_tx *tx)
     }
 }
 
+static void end_free(struct share_end *e)
+{
+    if (e == NULL)
+        return;
+    share_vars_clear(&e->vars);
+    share_vars_clear(&e->tx);
+    mem_free(e);
+}
+
+static void ends_free(struct share *s)
+{
+    struct share_end *e;
+
+    while ((e = s->turn->ends) != NULL) {
+        s->turn->ends = e->next;
+        end_free(e);
+    }
+    end_free(s->turn->ended);
+    s->turn->ended = NULL;
+}
+
+/* Should the link die between the tag of a COMMIT and what follows it, the client knows more than
+ * the state of the link says. */
+static void note_end(struct client *c, const struct sql_stmt *st, const struct share_vars *tx)
+{
+    struct share *s = c->share;
+    struct share_end **pp = &s->turn->ends;
+    struct share_end *e;
+
+    if (c->link == NULL || (st->tx.op != SQL_TX_BEGIN && st->tx.op != SQL_TX_COMMIT &&
+                               st->tx.op != SQL_TX_ROLLBACK && st->tx.op != SQL_TX_PREPARE))
+        return;
+    while (*pp != NULL)
+        pp = &(*pp)->next;
+    e = *pp = mem_alloc_zero(sizeof *e);
+    e->serial = expect_next_serial(&c->link->expect);
+    e->at = s->turn->at;
+    e->is_last = s->turn->is_last;
+    e->begins = st->tx.op == SQL_TX_BEGIN || (st->flags & SQL_F_CHAIN) != 0;
+    share_vars_assign(&e->vars, &s->vars);
+    share_vars_assign(&e->tx, tx);
+    c->link->see_tags = true;
+}
+
+void share_note_tag(struct client *c, struct slice tag)
+{
+    struct share *s = c->share;
+    uint32_t serial = expect_head_serial(&c->link->expect);
+    struct share_end *e = s->turn->ends;
+
+    s->turn->ntags++;
+    if (e == NULL || e->serial != serial || (s->in_string && e->at + 1 != s->turn->ntags))
+        return;
+    s->turn->ends = e->next;
+    if (slice_eq_str(tag, "ROLLBACK"))
+        share_vars_assign(&e->vars, &e->tx);
+    end_free(s->turn->ended);
+    s->turn->ended = e;
+}
+
 static void note_tx(struct client *c, const struct sql_stmt *st)
 {
     struct share *s = c->share;
     bool failed = c->link != NULL && c->link->tx_status == 'E' && !s->recovered;
+    struct share_vars tx = {NULL, NULL};
 
     s->has_tx_words = true;
     if (s->turn->savepoints != NULL ||
         (s->turn->tx.client != NULL && s->vars.client != s->turn->tx.client))
         remember(s); /* should it be skipped behind an error */
+    share_vars_assign(&tx, s->turn->tx.client != NULL ? &s->turn->tx : &s->vars);
     switch (st->kind) {
     case SQL_BEGIN:
         begin(s);
@@ -266,6 +328,8 @@ static void note_tx(struct client *c, const struct sql_stmt *st)
         note_savepoint(c, &st->tx);
         break;
     }
+    note_end(c, st, &tx);
+    share_vars_clear(&tx);
     s->recovered = s->recovered || st->kind != SQL_SAVEPOINT || st->tx.op == SQL_TX_ROLLBACK_TO;
     if ((st->flags & SQL_F_CHAIN) != 0 && s->turn->tx.client != NULL) {
         share_vars_clear(&s->turn->tx);
@@ -358,6 +422,7 @@ void share_note(struct client *c, struct slice sql, const struct sql_facts *fact
         c->link->see_tags = true;
     for (i = 0; i < facts->nstmts; i++) {
         s->turn->at = (uint16_t)i;
+        s->turn->is_last = i + 1 == facts->nstmts;
         if (facts->stmts[i].kind == SQL_PREPARE)
             share_names_note_prepare(c, &facts->stmts[i], sql);
         note_stmt(c, &facts->stmts[i], sql);
@@ -425,6 +490,7 @@ void share_settle(struct client *c)
     s->in_string = false;
     s->tx_is_string = false;
     s->turn->ntags = 0;
+    ends_free(s);
     varset_assign(&c->link->vars, s->vars.link);
 }
 
@@ -432,6 +498,7 @@ void share_end_lost(struct share *s)
 {
     share_vars_clear(&s->turn->tx);
     savepoints_cut(s, NULL);
+    ends_free(s);
     share_portals_free(s);
 }
 
@@ -449,6 +516,7 @@ void share_state_free(struct client *c)
     struct share *s = c->share;
 
     savepoints_cut(s, NULL);
+    ends_free(s);
     share_vars_clear(&s->vars);
     share_portals_free(s);
     varset_unref(&s->base);
