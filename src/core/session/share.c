@@ -205,7 +205,8 @@ void share_put_own_query(struct client *c, struct feed_run *run, struct slice sq
 {
     struct buf out = {0};
 
-    c->share->turn->unnamed_epoch = 0; /* a simple query takes the unnamed statement with it */
+    if (c->share != NULL) /* else a session with a link of its own is being restored */
+        c->share->turn->unnamed_epoch = 0; /* a simple query takes the unnamed statement with it */
     wire_put_query(&out, sql);
     link_expect(c->link, OP_QUERY | OP_SWALLOW);
     feed_put(run, out.data, out.len);
