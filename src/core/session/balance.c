@@ -162,6 +162,12 @@ enum balance_verdict balance_choose(struct client *c, const struct balance_wish 
     return BALANCE_GO;
 }
 
+/* The client's input waits for something of ours. */
+static bool is_waiting(const struct client *c)
+{
+    return c->balance->asking != ASKING_NONE || balance_again_is_waiting(c);
+}
+
 /* A simple query in the middle of an open sequence belongs to the sequence's link. */
 static bool is_in_sequence(const struct client *c)
 {
@@ -175,7 +181,7 @@ enum balance_verdict balance_query(struct client *c, struct slice sql, struct sl
     struct balance_wish wish;
     struct route_decision d;
 
-    if (b->asking != ASKING_NONE || (c->target != c->link && !is_in_sequence(c)))
+    if (is_waiting(c) || (c->target != c->link && !is_in_sequence(c)))
         return BALANCE_PARK;
     facts = balance_decide(c, sql, &d);
     statements_remove(c->statements, slice_of("", 0));
@@ -187,6 +193,7 @@ enum balance_verdict balance_query(struct client *c, struct slice sql, struct sl
         if (balance_asks_marks(c, facts) || balance_choose(c, &wish) == BALANCE_PARK)
             return BALANCE_PARK;
     }
+    balance_again_begin(c, msg);
     b->own->batch++;
     balance_need_names(c, facts);
     if (c->target != c->link && b->own->home == NULL)
@@ -217,10 +224,11 @@ enum balance_verdict balance_unread_query(struct client *c)
     struct route_decision none = {.leaves_tx = false};
     struct balance_wish wish = {.d = &none, .node = VIEW_NO_NODE};
 
-    if (b->asking != ASKING_NONE || (c->target != c->link && !is_in_sequence(c)))
+    if (is_waiting(c) || (c->target != c->link && !is_in_sequence(c)))
         return BALANCE_PARK;
     if (!is_in_sequence(c) && balance_choose(c, &wish) == BALANCE_PARK)
         return BALANCE_PARK;
+    balance_again_begin(c, slice_of(NULL, 0));
     b->own->batch++;
     b->own->nexchanges++;
     balance_note_unread(c);
@@ -233,8 +241,9 @@ enum balance_verdict balance_function_call(struct client *c)
     struct route_decision none = {.leaves_tx = true};
     struct balance_wish wish = {.d = &none, .node = VIEW_NO_NODE, .needs_own = true};
 
-    if (b->asking != ASKING_NONE || balance_choose(c, &wish) == BALANCE_PARK)
+    if (is_waiting(c) || balance_choose(c, &wish) == BALANCE_PARK)
         return BALANCE_PARK;
+    balance_again_begin(c, slice_of(NULL, 0));
     b->own->batch++;
     b->own->nexchanges++;
     balance_note_lsn_due(c);

@@ -223,7 +223,7 @@ enum balance_verdict balance_batch(struct client *c, const char *p, const char *
     bool may_leave = false;
     unsigned i;
 
-    if (b->asking != ASKING_NONE || c->target != c->link)
+    if (b->asking != ASKING_NONE || balance_again_is_waiting(c) || c->target != c->link)
         return BALANCE_PARK; /* a reader has not finished an earlier sequence */
     if (b->own->home != NULL || balance_is_quiet(c))
         may_leave = look_ahead(c, p, end, &look);
@@ -237,6 +237,7 @@ enum balance_verdict balance_batch(struct client *c, const char *p, const char *
     }
     if (balance_choose(c, &wish) == BALANCE_PARK)
         return BALANCE_PARK;
+    balance_again_begin(c, balance_again_sequence(p, end));
     for (i = 0; i < look.nneeded; i++)
         balance_need_statement(c, c->target, look.needed[i]);
     b->own->batch++;

@@ -85,10 +85,15 @@ struct balance_own {
     struct balance_tx tx;
     uint8_t tx_end; /* enum sql_kind of the last COMMIT or ROLLBACK sent */
     bool tx_was_open;
-    bool saw_error;      /* in the present exchange */
-    bool holds_cursors;  /* WITH HOLD: cursors stay on the own link */
-    bool own_is_guest;   /* the own link is in the transaction, too */
-    bool reply_begun;    /* bytes of the reader's answer reached the client */
+    bool saw_error;     /* in the present exchange */
+    bool holds_cursors; /* WITH HOLD: cursors stay on the own link */
+    bool own_is_guest;  /* the own link is in the transaction, too */
+    bool reply_begun;   /* bytes of the reader's answer reached the client */
+    bool keeps;      /* `retry` is what runs on the own link; the client has seen nothing of it */
+    bool is_refused; /* and its server takes no writes; `early` ends with what it said */
+    bool saw_change; /* since then: another primary, or none */
+    uint8_t nagain;  /* times in a row that something was made again */
+    int64_t refused_us;  /* wall clock */
     uint32_t nexchanges; /* on the home since it was quiet */
     uint64_t batch;      /* number of the present exchange */
     struct reader **reader;
@@ -210,7 +215,34 @@ bool balance_on_own_quiet(struct client *c);
 /* Nothing is owed on the own link, and no reader answers. */
 bool balance_is_quiet(const struct client *c);
 
+/* balance_again.c: what was sent to the own link is made again elsewhere */
+/* True for messages after which the exchange can still be made elsewhere. */
+bool balance_is_no_answer(const char *p, size_t n);
+/* An exchange begins: what is sent to the own link is kept, should it have to be made again.
+ * `msgs`: all of it, or empty. */
+void balance_again_begin(struct client *c, struct slice msgs);
+/* The extended sequence at `p` with its Sync; empty when that is not there yet. */
+struct slice balance_again_sequence(const char *p, const char *end);
+/* Bytes of the own link: true when they were kept from the client for now. */
+bool balance_again_holds(struct client *c, const char *p, size_t n);
+/* True when the messages do nothing at all when they fail. */
+bool balance_again_is_whole(struct client *c, struct slice msgs);
+/* The own link's server says an error: true when it is kept from the client for now. */
+struct errmsg;
+bool balance_again_on_error(struct client *c, struct link *link, const struct errmsg *m);
+/* True while it is not known what becomes of what was refused: the client's input waits. */
+bool balance_again_is_waiting(const struct client *c);
+/* The own link is quiet after an exchange: true when the client waits for the monitor. */
+bool balance_again_on_quiet(struct client *c);
+/* The own link is gone and the session goes on: true when what ran there was put in front of the
+ * client's input. */
+bool balance_again_on_lost(struct client *c, struct link *link);
+/* The client gets the server's refusal. */
+void balance_again_tell(struct client *c);
+
 /* sessions_view.c */
+/* What was refused waits until the monitor has looked. */
+void sessions_hold_refused(struct client *c);
 /* True when a statement of this class must not go to the client's own link now: its server is being
  * replaced, or was. The client's input is to be parked; it is fed again when that is over, or
  * failover_wait. */

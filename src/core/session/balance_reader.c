@@ -206,18 +206,6 @@ static void reader_on_login_done(void *owner, struct link *link)
     client_unpark(r->client);
 }
 
-/* ParseComplete and BindComplete alone: the read can still be made elsewhere. */
-static bool is_no_answer_yet(const char *p, size_t n)
-{
-    size_t i;
-
-    for (i = 0; i + PROTO_HEADER_BYTES <= n; i += PROTO_HEADER_BYTES)
-        if ((p[i] != BE_PARSE_COMPLETE && p[i] != BE_BIND_COMPLETE) ||
-            proto_get_u32(p + i + 1) != 4)
-            return false;
-    return i == n;
-}
-
 static void reader_on_bytes(void *owner, struct link *link, const char *p, size_t n)
 {
     struct reader *r = owner;
@@ -232,7 +220,7 @@ static void reader_on_bytes(void *owner, struct link *link, const char *p, size_
     }
     if (c->target != link)
         return; /* a notice between two reads: not for the client */
-    if (!b->own->reply_begun && is_no_answer_yet(p, n)) {
+    if (!b->own->reply_begun && balance_is_no_answer(p, n)) {
         buf_put(&b->own->early, p, n);
         return;
     }

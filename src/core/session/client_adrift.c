@@ -113,7 +113,8 @@ void client_adrift_begin(struct client *c, struct link *link, const struct err *
     struct client_adrift *a = c->adrift == NULL ? adrift_new(c) : c->adrift;
     struct err reason = err_is_set(&a->last_words) ? a->last_words : *err;
     bool on_reader = c->target != link;
-    bool owes = link->expect.len > 0 && b->asking == ASKING_NONE;
+    bool is_again = !on_reader && balance_again_on_lost(c, link);
+    bool owes = link->expect.len > 0 && b->asking == ASKING_NONE && !is_again;
 
     c->adrift = a;
     a->in_tx = link->tx_status != 'I' || b->own->home != NULL;

@@ -385,7 +385,7 @@ void client_unpark(struct client *c)
 {
     struct buf parked = c->carry;
 
-    if (c->phase != CL_ACTIVE)
+    if (c->phase != CL_ACTIVE || balance_again_is_waiting(c))
         return;
     memset(&c->carry, 0, sizeof c->carry);
     c->is_parked = false;

@@ -566,6 +566,8 @@ static void client_on_link_bytes(void *owner, struct link *link, const char *p, 
         login_put_ok(c, &ok); /* what a server says besides comes behind it */
         client_send(c, &ok);
     }
+    if (balance_again_holds(c, p, n))
+        return;
     client_note_reply(c, link, p, n);
     if (stream_send(&c->stream, p, n) == 0 && stream_is_clogged(&c->stream))
         link_pause(link);
@@ -611,7 +613,7 @@ static bool client_on_link_error(void *owner, struct link *link, const struct er
         c->balance->own->saw_error = true;
         statements_doubt_batch(c->statements, c->balance->own->batch);
     }
-    return false;
+    return balance_again_on_error(c, link, m);
 }
 
 static void client_on_link_row(void *owner, struct link *link, struct slice body)
@@ -634,6 +636,8 @@ static void client_on_link_quiet(void *owner, struct link *link)
         return;
     }
     if (c->balance != NULL && balance_on_own_quiet(c))
+        return;
+    if (balance_again_on_quiet(c))
         return;
     if (c->patch != NULL && client_patch_repair(c))
         return;

@@ -13,6 +13,8 @@
 
 #define LOOK_MS  50
 #define CUT_ONCE 64
+/* A probe of a server that is near takes so long. */
+#define REFUSED_LOOK_MS 5
 
 enum stay { STAY, WAIT, MOVE };
 
@@ -93,6 +95,45 @@ static enum stay judge(struct client *c, enum route_class class)
     return view_can_write(v) && client_adrift_is_possible(c, c->link) ? MOVE : STAY;
 }
 
+/* All servers in use have been asked since: whoever is the primary now has said so. */
+static bool all_asked_since(const struct view *v, int64_t since_us)
+{
+    int i;
+
+    for (i = 0; i < v->nnodes; i++)
+        if (view_is_usable(v, i) && v->node[i].probed_us <= since_us)
+            return false;
+    return true;
+}
+
+/* What was refused on its own link, which is quiet. */
+static enum stay judge_refused(struct client *c)
+{
+    const struct view *v = &c->ss->view;
+    struct balance_own *own = c->balance->own;
+    int node = c->link->pool->cluster_node;
+
+    if (v->primary != node || is_switching(v, node) || view_has_node(v->sw.fenced, node))
+        own->saw_change = true;
+    else if (!own->saw_change)
+        return all_asked_since(v, own->refused_us) ? STAY : WAIT;
+    return view_can_write(v) && client_adrift_is_possible(c, c->link) ? MOVE : WAIT;
+}
+
+void sessions_hold_refused(struct client *c)
+{
+    struct sessions *ss = c->ss;
+    struct balance_own *own = c->balance->own;
+
+    own->hold_until_us = loop_now_us(ss->loop) + ss->conf->failover_wait_ms * 1000;
+    list_push_back(&ss->held, &own->held_node);
+    client_stats_on_wait_begin(c);
+    client_row_state(c, CLIENT_STATE_WAITING, WAIT_REASON_NO_PRIMARY);
+    sessions_suspect_node(ss, c->link->pool->cluster_node);
+    if (!timer_is_armed(&ss->view_timer))
+        timer_start(ss->loop, &ss->view_timer, REFUSED_LOOK_MS);
+}
+
 bool sessions_hold(struct client *c, enum route_class class)
 {
     struct sessions *ss = c->ss;
@@ -121,6 +162,15 @@ bool sessions_hold(struct client *c, enum route_class class)
     return true;
 }
 
+static enum stay look_at_one(struct client *c)
+{
+    const struct balance_own *b = c->balance->own;
+
+    if (c->link == NULL)
+        return STAY;
+    return b->is_refused ? judge_refused(c) : judge(c, (enum route_class)b->hold_class);
+}
+
 static void look_at_held(struct sessions *ss)
 {
     struct list all;
@@ -134,7 +184,7 @@ static void look_at_held(struct sessions *ss)
     while ((n = list_first(&all)) != NULL) {
         struct balance_own *b = LIST_ENTRY(n, struct balance_own, held_node);
         struct client *c = b->client;
-        enum stay stay = c->link == NULL ? STAY : judge(c, (enum route_class)b->hold_class);
+        enum stay stay = look_at_one(c);
 
         list_remove(n);
         if (stay == WAIT && loop_now_us(ss->loop) < b->hold_until_us) {
@@ -142,8 +192,14 @@ static void look_at_held(struct sessions *ss)
             continue;
         }
         client_stats_on_wait_end(c);
+        if (b->is_refused)
+            b->hold_until_us = 0;
+        if (stay == WAIT && b->is_refused)
+            stay = STAY;
         if (stay == MOVE)
             link_fail_text(c->link, "08006", "node %d is the primary now", ss->view.primary);
+        else if (b->is_refused)
+            balance_again_tell(c);
         else if (c->is_parked)
             client_unpark(c);
     }

@@ -56,18 +56,6 @@ static bool on_refused(void *owner, struct link *link)
     return true;
 }
 
-/* ParseComplete and BindComplete alone: the read can still be made elsewhere. */
-static bool is_no_answer_yet(const char *p, size_t n)
-{
-    size_t i;
-
-    for (i = 0; i + PROTO_HEADER_BYTES <= n; i += PROTO_HEADER_BYTES)
-        if ((p[i] != BE_PARSE_COMPLETE && p[i] != BE_BIND_COMPLETE) ||
-            proto_get_u32(p + i + 1) != 4)
-            return false;
-    return i == n;
-}
-
 static void on_bytes(void *owner, struct link *link, const char *p, size_t n)
 {
     struct client *c = owner;
@@ -82,7 +70,7 @@ static void on_bytes(void *owner, struct link *link, const char *p, size_t n)
     if (s->phase != SHARE_ATTACHED && link->phase == LINK_LOGIN)
         return; /* of a login that is not the client's */
     if ((s->may_retry || s->may_replan || s->may_resend) && !s->reply_begun) {
-        if (is_no_answer_yet(p, n)) {
+        if (balance_is_no_answer(p, n)) {
             buf_put(&s->turn->early, p, n);
             return;
         }
@@ -394,7 +382,8 @@ static bool is_no_primary(struct client *c, const struct link *link, const struc
 
     if (!slice_eq_str(m->sqlstate, "25006") || !s->may_resend || s->reply_begun ||
         link->pool->cluster_node != c->pool->cluster_node ||
-        varset_get(s->vars.client, slice_of_str("default_transaction_read_only")).p != NULL)
+        varset_get(s->vars.client, slice_of_str("default_transaction_read_only")).p != NULL ||
+        !balance_again_is_whole(c, buf_slice(&s->turn->retry)))
         return false;
     (void)view_refresh(c->ss->env->shm, &c->ss->view);
     return !tried || view_must_hold_writes(&c->ss->view) ||

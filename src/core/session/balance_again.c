@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * balance_again.c: what was sent to the client's own link and is made again elsewhere. Runs in:
+ * workers.
+ *
+ * Two things can be: a read whose link died before it was answered, and what a server refused
+ * because it takes no writes (25006): that was not done. A refusal makes the monitor look; the
+ * client waits until it has, or failover_wait. When another server is the primary the session moves
+ * there (client_adrift.c) and asks again; when a probe after the refusal found that nothing has
+ * changed, the client gets the server's error: it is its own doing. Must never: make anything again
+ * that may have been done, in whole or in part. */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "config/conf.h"
+#include "wire/errmsg.h"
+#include "wire/reader.h"
+#include "wire/writer.h"
+
+#include "share_int.h"
+
+/* In a row, for one exchange. */
+#define AGAIN_MAX 3
+
+/* The server's last words to all, when it was crashed: they end the connection, and answer nothing.
+ */
+static bool is_crash(const char *p, uint32_t len)
+{
+    struct errmsg m;
+
+    (void)errmsg_decode(slice_of(p + PROTO_HEADER_BYTES, len - 4), &m);
+    return slice_eq_str(m.sqlstate, "57P02");
+}
+
+bool balance_is_no_answer(const char *p, size_t n)
+{
+    uint32_t len;
+
+    while (n >= PROTO_HEADER_BYTES) {
+        len = proto_get_u32(p + 1);
+        if (len < 4 || len > n - 1)
+            return false;
+        switch (p[0]) {
+        case BE_PARSE_COMPLETE:
+        case BE_BIND_COMPLETE:
+        case BE_NO_DATA:
+        case BE_ROW_DESCRIPTION:
+        case BE_PARAMETER_DESCRIPTION:
+            break;
+        case BE_NOTICE:
+            if (!is_crash(p, len))
+                return false;
+            break;
+        default:
+            return false;
+        }
+        p += len + 1U;
+        n -= len + 1U;
+    }
+    return n == 0;
+}
+
+static struct balance_own *own_of(const struct client *c)
+{
+    return c->balance == NULL ? NULL : c->balance->own;
+}
+
+static void again_stop(struct client *c)
+{
+    struct balance_own *own = own_of(c);
+
+    own->keeps = false;
+    buf_free(&own->retry);
+    client_send(c, &own->early);
+}
+
+void balance_again_begin(struct client *c, struct slice msgs)
+{
+    struct balance_own *own = own_of(c);
+
+    if (own->keeps)
+        again_stop(c); /* what ran is not alone any more */
+    if (c->target != c->link || own->home != NULL || c->server_batch || msgs.n == 0 ||
+        msgs.n > BALANCE_RETRY_MAX || c->link->tx_status != 'I' || !balance_is_quiet(c))
+        return;
+    buf_clear(&own->retry);
+    buf_put(&own->retry, msgs.p, msgs.n);
+    own->keeps = true;
+}
+
+struct slice balance_again_sequence(const char *p, const char *end)
+{
+    const char *at = p;
+    uint32_t len;
+
+    while (end - at >= PROTO_HEADER_BYTES && at - p <= BALANCE_RETRY_MAX) {
+        len = proto_get_u32(at + 1);
+        if (len < 4 || (size_t)(end - at) < len + 1U)
+            break;
+        if (at[0] == FE_SYNC)
+            return slice_of(p, (size_t)(at - p) + len + 1U);
+        at += len + 1U;
+    }
+    return slice_of(NULL, 0);
+}
+
+bool balance_again_holds(struct client *c, const char *p, size_t n)
+{
+    struct balance_own *own = own_of(c);
+
+    if (own == NULL || !own->keeps)
+        return false;
+    if (own->is_refused || balance_is_no_answer(p, n)) {
+        buf_put(&own->early, p, n);
+        return true;
+    }
+    again_stop(c);
+    return false;
+}
+
+/* What may be done in part, or ends a transaction, although it fails. */
+static bool is_whole_sql(struct client *c, struct slice sql)
+{
+    const struct sql_facts *facts = balance_facts(c->ss, sql);
+    const struct sql_stmt *s = &facts->stmts[0];
+
+    return facts->status == SQL_OK && facts->nstmts == 1 && s->kind != SQL_CALL &&
+           s->kind != SQL_DO && s->tx.op == SQL_TX_NONE;
+}
+
+/* It reads, and nothing but that. */
+static bool is_read_sql(struct client *c, struct slice sql)
+{
+    const struct sql_facts *facts = balance_facts(c->ss, sql);
+    const struct sql_stmt *s = &facts->stmts[0];
+    struct route_decision d;
+
+    if (facts->status != SQL_OK || facts->nstmts != 1)
+        return false;
+    if ((s->kind == SQL_SELECT || s->kind == SQL_SHOW) && (s->flags & SQL_F_READ_ONLY) != 0 &&
+        s->nfuncs == 0)
+        return true;
+    (void)balance_decide(c, sql, &d);
+    return d.class == ROUTE_EITHER && !d.must_ask;
+}
+
+typedef bool judge_fn(struct client *c, struct slice sql);
+
+/* The statement that a Bind names, as it was when it was parsed. */
+static bool judge_named(struct client *c, struct slice name, judge_fn *judge)
+{
+    const struct statement *st;
+    const struct share_name *n;
+
+    if (c->share == NULL) {
+        st = statements_find(c->statements, name);
+        return st != NULL && st->msg_len > 0 && judge(c, statement_sql(st));
+    }
+    if (name.n == 0)
+        return c->share->unnamed != NULL && judge(c, prep_sql(c->share->unnamed));
+    n = share_name_find(c->share, name);
+    return n != NULL && n->prep != NULL && judge(c, prep_sql(n->prep));
+}
+
+static bool judge_message(struct client *c, char type, struct slice body, judge_fn *judge)
+{
+    struct wire_reader r;
+    struct slice name;
+
+    wire_reader_init(&r, body);
+    name = wire_get_cstr(&r);
+    switch (type) {
+    case FE_QUERY:
+        return !r.bad && judge(c, name);
+    case FE_PARSE:
+        name = wire_get_cstr(&r);
+        return !r.bad && judge(c, name);
+    case FE_BIND:
+        name = wire_get_cstr(&r);
+        return !r.bad && judge_named(c, name, judge);
+    default:
+        return true;
+    }
+}
+
+static bool judge_all(struct client *c, struct slice msgs, judge_fn *judge)
+{
+    uint32_t len;
+
+    while (msgs.n >= PROTO_HEADER_BYTES) {
+        len = proto_get_u32(msgs.p + 1);
+        if (len < 4 || len > msgs.n - 1 ||
+            !judge_message(c, msgs.p[0], slice_of(msgs.p + PROTO_HEADER_BYTES, len - 4), judge))
+            return false;
+        msgs = slice_of(msgs.p + len + 1U, msgs.n - len - 1U);
+    }
+    return msgs.n == 0;
+}
+
+bool balance_again_is_whole(struct client *c, struct slice msgs)
+{
+    return msgs.n > 0 && judge_all(c, msgs, is_whole_sql);
+}
+
+bool balance_again_on_error(struct client *c, struct link *link, const struct errmsg *m)
+{
+    struct balance_own *own = own_of(c);
+
+    if (own == NULL || !own->keeps || own->is_refused || link != c->link || link->error_is_ours ||
+        !slice_eq_str(m->sqlstate, "25006") || own->nagain >= AGAIN_MAX)
+        return false;
+    (void)view_refresh(c->ss->env->shm, &c->ss->view);
+    if (!c->ss->view.is_streaming || link->pool->cluster_node >= c->ss->view.nnodes ||
+        !client_adrift_is_possible(c, link) || !balance_again_is_whole(c, buf_slice(&own->retry)))
+        return false;
+    own->is_refused = true;
+    own->saw_change = false;
+    own->refused_us = backend_wall_us(&c->ss->be);
+    buf_put(&own->early, m->whole.p, m->whole.n);
+    link->hold_ready = true;
+    return true;
+}
+
+bool balance_again_is_waiting(const struct client *c)
+{
+    const struct balance_own *own = own_of(c);
+
+    return own != NULL && own->is_refused;
+}
+
+bool balance_again_on_quiet(struct client *c)
+{
+    struct balance_own *own = own_of(c);
+
+    if (own == NULL)
+        return false;
+    if (!own->is_refused) {
+        if (own->keeps)
+            again_stop(c);
+        own->nagain = 0;
+        return false;
+    }
+    c->server_batch = false;
+    c->is_parked = true;
+    c->link->hold_ready = false;
+    if (list_is_detached(&own->held_node))
+        sessions_hold_refused(c);
+    return true;
+}
+
+/* In front of what the client sent since. */
+static void take_again(struct client *c, int node)
+{
+    struct balance_own *own = own_of(c);
+    struct buf all = own->retry;
+
+    memset(&own->retry, 0, sizeof own->retry);
+    buf_free(&own->early);
+    own->keeps = false;
+    own->is_refused = false;
+    own->nagain++;
+    own->hold_until_us = 0;
+    balance_uncount(c, node, buf_slice(&all));
+    buf_put(&all, buf_slice(&c->carry).p, buf_unread(&c->carry));
+    buf_free(&c->carry);
+    c->carry = all;
+    c->is_parked = true;
+    c->server_batch = false;
+}
+
+bool balance_again_on_lost(struct client *c, struct link *link)
+{
+    struct balance_own *own = own_of(c);
+    int node = link->pool->cluster_node;
+    bool is_read;
+
+    if (link->expect.len > 0)
+        statements_doubt_batch(c->statements, own->batch);
+    if (!own->keeps)
+        return false;
+    is_read = !own->is_refused && own->nagain < AGAIN_MAX && link->expect.len > 0 &&
+              judge_all(c, buf_slice(&own->retry), is_read_sql);
+    if (!own->is_refused && !is_read) {
+        again_stop(c);
+        own->nagain = 0;
+        return false;
+    }
+    CLIENT_LOG(c, LVL_LOG, "%s of user \"%s\" is made again: %s", is_read ? "a read" : "a write",
+        c->pool->names,
+        is_read ? "its server connection was lost" : "its server was not the primary any more");
+    take_again(c, node);
+    return true;
+}
+
+void balance_again_tell(struct client *c)
+{
+    struct balance_own *own = own_of(c);
+
+    own->is_refused = false;
+    own->nagain = 0;
+    wire_put_ready(&own->early, c->link->tx_status);
+    again_stop(c);
+    client_note_idle(c);
+    client_after_quiet(c);
+}
