@@ -7,6 +7,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/slice.h"
+
+struct conf;
 struct conf_gen;
 struct proc_paths;
 struct session_auth;
@@ -23,6 +26,21 @@ unsigned session_hba_flags(void);
  * made, or (`fallback`) the catalogue. And the one that says whether user $1 is in role $2. */
 const char *session_auth_default_query(bool fallback);
 const char *session_auth_role_query(void);
+/* The one that says whether role $1 is 'locked' or 'expired'; no row: it is not there. */
+const char *session_auth_login_query(void);
+/* Who asks what, where. Strings live as long as the settings, or as the caller's. */
+struct auth_way {
+    const char *user;  /* empty: nobody does */
+    const char *query; /* empty: the default */
+    struct slice database;
+    int node; /* of pools.conf, or VIEW_NO_NODE: one of pgpool.conf */
+};
+
+/* How the secret of `user`, a client of `database`, is looked up. */
+void session_auth_find_way(
+    const struct conf *conf, struct slice database, struct slice user, struct auth_way *out);
+/* The same for roles: memberships, and whether they may log in. */
+void session_auth_find_role_way(const struct conf *conf, struct auth_way *out);
 /* Where pool_hba.conf is: as the command line says, or beside pgpool.conf. -1 when the name is too
  * long. */
 int session_hba_path(

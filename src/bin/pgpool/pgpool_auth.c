@@ -18,6 +18,7 @@
 #include "bin/pgpool/pgpool_opts.h"
 #include "bin/pgpool/pgpool_server.h"
 #include "config/conf.h"
+#include "config/pools_conf.h"
 #include "session/session_auth.h"
 
 struct check {
@@ -26,15 +27,22 @@ struct check {
     const struct conf *conf;
     const char *user;
     const char *database;
+    const struct pool_settings *st; /* of pools.conf, for this pair */
     struct passwd_table *passwd;
     struct secret key;
     struct cred stored;
     struct cred mapped;
-    char *server_user; /* NULL: the same */
+    char *server_user;  /* of pool_passwd; NULL: the same */
+    bool is_st_user;    /* the servers know the user as st->user, with `mapped` */
+    bool is_final;      /* auth_query has spoken */
+    bool was_looked_up; /* it could be asked: nobody else is left to judge who is unknown */
     const char *source;
     unsigned line; /* of pool_passwd */
-    PGconn *asker; /* who looks things up, or NULL */
+    bool has_tried_roles;
+    PGconn *role_asker; /* who looks memberships up, or NULL */
+    struct server_target target[CONF_MAX_NODES];
     enum auth_server server[CONF_MAX_NODES];
+    int nservers;
     unsigned nproblems;
 };
 
@@ -110,72 +118,161 @@ static void open_entry(struct check *k, const struct passwd_value *v, struct cre
         problem(k, "pool_passwd: ", &err);
 }
 
-static bool password_of(struct check *k, const char *user, struct cred *out)
+/* The password of whom we are when we ask: pool_passwd's, else that of the settings. */
+static void asker_cred(struct check *k, const struct auth_way *way, struct cred *out)
 {
     const struct passwd_entry *e =
-        k->passwd == NULL ? NULL : passwd_find(k->passwd, slice_of_str(user));
+        k->passwd == NULL ? NULL : passwd_find(k->passwd, slice_of_str(way->user));
+    struct passwd_value v = passwd_value_of(slice_of_str(k->conf->sr_check_password));
     struct err err = {0};
 
-    return e != NULL && passwd_open_value(&e->value, &k->key, out, &err) == 0;
+    if (e != NULL)
+        (void)passwd_open_value(&e->value, &k->key, out, &err);
+    else if (v.text.n > 0 && way->node < 0 && strcmp(way->user, k->conf->sr_check_user) == 0)
+        (void)passwd_open_value(&v, &k->key, out, &err);
 }
 
-/* Looks for a server that may be asked; the connection stays open for further questions. */
-static void open_asker(struct check *k)
+/* Connects as `way` says, to the first server that lets us in; NULL when none does, after saying
+ * so. `is_needed`: nothing else can help. */
+static PGconn *open_asker(struct check *k, const struct auth_way *way, bool is_needed)
 {
-    const char *own = *k->conf->sr_check_database != '\0' ? k->conf->sr_check_database : "postgres";
-    const char *database = *k->conf->auth_dbname != '\0'  ? k->conf->auth_dbname
-                           : *k->conf->auth_query != '\0' ? k->database
-                                                          : own;
+    char *name = mem_strndup(way->database.p, way->database.n);
+    const struct pool_settings *st =
+        pools_conf_find(k->conf, way->database, slice_of_str(way->user));
+    struct server_target t;
     struct cred cred = {0};
-    const char *password = "";
-    char text[512] = "";
+    PGconn *c = NULL;
+    char text[512] = "no server is configured";
     int i;
 
-    if (*k->conf->auth_user == '\0')
-        return;
-    if (password_of(k, k->conf->auth_user, &cred) && cred.kind == CRED_PLAIN)
-        password = cred.text.bytes;
-    for (i = 0; i < k->conf->nnodes && k->asker == NULL; i++)
-        if (conf_has_node(k->conf, i))
-            k->asker = server_connect(
-                &k->conf->nodes[i], k->conf->auth_user, database, password, text, sizeof text);
-    if (k->asker == NULL) {
-        k->nproblems++;
-        printf("  look-up: cannot connect as auth_user \"%s\": %s\n", k->conf->auth_user, text);
+    asker_cred(k, way, &cred);
+    for (i = way->node < 0 ? 0 : way->node;
+         c == NULL && i < (way->node < 0 ? k->conf->nnodes : way->node + 1); i++)
+        if (server_find(k->gen, i, &t))
+            c = server_connect(&t, way->user, st->dbname != NULL ? st->dbname : name,
+                cred.kind == CRED_PLAIN ? cred.text.bytes : "", text, sizeof text);
+    if (c == NULL) {
+        k->nproblems += is_needed ? 1 : 0;
+        printf(
+            "  look-up: cannot connect as \"%s\" to database \"%s\": %s\n", way->user, name, text);
     }
     cred_free(&cred);
+    mem_free(name);
+    return c;
 }
 
+static const char *database_for_servers(const struct check *k)
+{
+    return k->st->dbname != NULL ? k->st->dbname : k->database;
+}
+
+/* Is the server that was asked the one with the database, perhaps in another TLS mode? */
+static bool is_own_server(const struct check *k, int node)
+{
+    struct server_target asked;
+    struct server_target own;
+
+    if (node == k->st->target) /* or both are those of pgpool.conf */
+        return true;
+    return server_find(k->gen, node, &asked) && server_find(k->gen, k->st->target, &own) &&
+           asked.port == own.port && strcmp(asked.host, own.host) == 0;
+}
+
+/* A server tells only those who have logged in that there is no such database: it is asked about.
+ */
+static void check_database(struct check *k, PGconn *c)
+{
+    const char *user = k->st->user != NULL ? k->st->user : k->user;
+    char text[512];
+
+    if (server_may_connect(c, user, database_for_servers(k), text, sizeof text))
+        return;
+    k->nproblems++;
+    printf("  server: %s\n", text);
+}
+
+/* What auth_query says; false when it says nothing that is final. */
+static bool look_up(struct check *k, const struct auth_way *way, bool is_needed)
+{
+    PGconn *c = open_asker(k, way, is_needed);
+    struct err err = {0};
+    int rc = -1;
+
+    if (c == NULL)
+        return false;
+    rc = server_look_up(c, way->query, k->user, &k->stored, &err);
+    if (is_own_server(k, way->node))
+        check_database(k, c);
+    PQfinish(c);
+    k->was_looked_up = rc >= 0;
+    if (rc == -1) {
+        problem(k, "  look-up: ", &err);
+        k->nproblems -= is_needed ? 0 : 1;
+    }
+    if (rc == 0)
+        k->source = "auth_query returns no row: no such user, or locked";
+    if (rc == 1)
+        k->source = "auth_query";
+    if (rc == 2)
+        k->source = "auth_query returns no password: the user has none, or it has expired";
+    return rc > 0;
+}
+
+/* As clients are judged: the word of the servers, else that of the file. An md5 secret of the
+ * servers gives way to the same password, readable, in the file. */
 static void find_secret(struct check *k)
 {
     const struct passwd_entry *e =
         k->passwd == NULL ? NULL : passwd_find(k->passwd, slice_of_str(k->user));
-    struct err err = {0};
+    struct cred file = {0};
+    struct auth_way way;
+    bool is_same = false;
 
     k->source = "neither pool_passwd nor auth_query knows the user";
-    if (e != NULL) {
+    session_auth_find_way(k->conf, slice_of_str(k->database), slice_of_str(k->user), &way);
+    if (*way.user != '\0' && (e == NULL || strcmp(way.user, k->user) != 0))
+        k->is_final = look_up(k, &way, e == NULL);
+    if (e == NULL)
+        return;
+    open_entry(k, &e->value, &file);
+    if (k->stored.kind == CRED_MD5 && file.kind == CRED_PLAIN &&
+        cred_check_password(&k->stored, slice_of_str(k->user), secret_slice(&file.text), &is_same,
+            NULL, NULL) == -1)
+        is_same = false;
+    if (!k->is_final || is_same) {
         k->source = "pool_passwd";
         k->line = e->line;
-        open_entry(k, &e->value, &k->stored);
-        if (e->server_user.n > 0) {
-            k->server_user = mem_strndup(e->server_user.p, e->server_user.n);
-            open_entry(k, &e->server_value, &k->mapped);
-        }
-        return;
+        cred_copy(&file, &k->stored);
+    } else {
+        printf(
+            "  pool_passwd, line %u: an entry that judges no client: auth_query goes before it\n",
+            e->line);
     }
-    if (k->asker == NULL)
-        return;
-    switch (server_look_up(k->asker, k->conf->auth_query, k->user, &k->stored, &err)) {
-    case 1:
-        k->source = "auth_query";
-        break;
-    case 0:
-        k->source = "auth_query returns no password: no such user, or locked, or expired";
-        break;
-    default:
-        problem(k, "  look-up: ", &err);
-        break;
+    if (e->server_user.n > 0) {
+        k->server_user = mem_strndup(e->server_user.p, e->server_user.n);
+        open_entry(k, &e->server_value, &k->mapped);
     }
+    cred_free(&file);
+}
+
+/* pools.conf may name who we are at the server: its password is in pool_passwd. */
+static void find_server_user(struct check *k)
+{
+    const struct passwd_entry *e;
+
+    if (k->server_user != NULL || k->st->user == NULL || strcmp(k->st->user, k->user) == 0)
+        return;
+    k->is_st_user = true;
+    e = k->passwd == NULL ? NULL : passwd_find(k->passwd, slice_of_str(k->st->user));
+    if (e != NULL)
+        open_entry(k, &e->value, &k->mapped);
+}
+
+static const char *user_for_servers(const struct check *k)
+{
+    if (k->server_user != NULL)
+        return k->server_user;
+    return k->is_st_user ? k->st->user : k->user;
 }
 
 static void print_secret(const struct check *k)
@@ -186,33 +283,37 @@ static void print_secret(const struct check *k)
     if (k->stored.kind != CRED_NONE)
         printf(": %s", kind_text[k->stored.kind]);
     printf("\n");
-    if (k->server_user != NULL)
-        printf("  servers know the user as \"%s\", with %s\n", k->server_user,
-            kind_text[k->mapped.kind]);
+    if (k->server_user != NULL || k->is_st_user)
+        printf("  servers know the user as \"%s\" (%s), with %s\n", user_for_servers(k),
+            k->is_st_user ? "pools.conf" : "pool_passwd", kind_text[k->mapped.kind]);
 }
 
 /* ---- servers ---- */
 
-static const char *user_for_servers(const struct check *k)
-{
-    return k->server_user != NULL ? k->server_user : k->user;
-}
-
 static void ask_servers(struct check *k)
 {
+    bool is_elsewhere = k->st->target != POOLS_NO_TARGET;
+    struct server_target *t;
     char text[512];
-    int i;
+    int i = is_elsewhere ? k->st->target : 0;
+    int end = is_elsewhere ? i + 1 : k->conf->nnodes;
 
-    for (i = 0; i < k->conf->nnodes; i++) {
-        if (!conf_has_node(k->conf, i))
+    if (k->st->dbname != NULL)
+        printf("  servers know the database as \"%s\"\n", k->st->dbname);
+    for (; i < end; i++) {
+        t = &k->target[k->nservers];
+        if (!server_find(k->gen, i, t))
             continue;
-        k->server[i] = server_ask_method(
-            &k->conf->nodes[i], user_for_servers(k), k->database, text, sizeof text);
-        if (k->server[i] == AUTH_SERVER_UNKNOWN)
+        k->server[k->nservers] =
+            server_ask_method(t, user_for_servers(k), database_for_servers(k), text, sizeof text);
+        if (k->server[k->nservers] == AUTH_SERVER_UNKNOWN)
             k->nproblems++;
-        printf("  node %d (%s:%d): %s%s\n", i, k->conf->nodes[i].backend_hostname,
-            k->conf->nodes[i].backend_port, k->server[i] == AUTH_SERVER_UNKNOWN ? "" : "asks for ",
-            k->server[i] == AUTH_SERVER_UNKNOWN ? text : auth_server_text(k->server[i]));
+        printf("  node %d (%s:%d): %s%s\n", i, t->host, t->port,
+            k->server[k->nservers] == AUTH_SERVER_UNKNOWN ? "" : "asks for ",
+            k->server[k->nservers] == AUTH_SERVER_UNKNOWN
+                ? text
+                : auth_server_text(k->server[k->nservers]));
+        k->nservers++;
     }
 }
 
@@ -221,8 +322,8 @@ static enum auth_server first_server(const struct check *k)
 {
     int i;
 
-    for (i = 0; i < k->conf->nnodes; i++)
-        if (conf_has_node(k->conf, i) && k->server[i] != AUTH_SERVER_UNKNOWN)
+    for (i = 0; i < k->nservers; i++)
+        if (k->server[i] != AUTH_SERVER_UNKNOWN)
             return k->server[i];
     return AUTH_SERVER_UNKNOWN;
 }
@@ -235,11 +336,11 @@ static void try_server(struct check *k, int i, const struct cred *cred)
 
     if (cred->kind != CRED_PLAIN)
         return;
-    c = server_connect(
-        &k->conf->nodes[i], user_for_servers(k), k->database, cred->text.bytes, text, sizeof text);
+    c = server_connect(&k->target[i], user_for_servers(k), database_for_servers(k),
+        cred->text.bytes, text, sizeof text);
     if (c == NULL) {
         k->nproblems++;
-        printf("    node %d: the password was tried and refused: %s\n", i, text);
+        printf("    node %d: the password was tried and refused: %s\n", k->target[i].node, text);
     }
     PQfinish(c);
 }
@@ -248,34 +349,68 @@ static void check_servers(struct check *k, const struct auth_facts *f, const str
 {
     bool got_keys = k->stored.kind == CRED_SCRAM &&
                     (plan->ask == AUTH_ASK_SCRAM || plan->ask == AUTH_ASK_PASSWORD);
-    unsigned hold = auth_hold(f, plan, got_keys);
+    bool is_other = k->server_user != NULL || k->is_st_user;
+    struct auth_facts held = *f;
+    unsigned hold;
     char where[64];
     struct err err;
     int i;
 
-    for (i = 0; i < k->conf->nnodes; i++) {
-        if (!conf_has_node(k->conf, i) || k->server[i] == AUTH_SERVER_UNKNOWN ||
-            plan->proof == AUTH_PROOF_SERVER)
+    held.maps_user = is_other;
+    held.mapped = k->mapped.kind;
+    hold = auth_hold(&held, plan, got_keys);
+    for (i = 0; i < k->nservers; i++) {
+        if (k->server[i] == AUTH_SERVER_UNKNOWN || plan->proof == AUTH_PROOF_SERVER)
             continue;
         err_clear(&err);
         if (auth_give_choose(hold, k->server[i], slice_of_str(user_for_servers(k)), &err) ==
             AUTH_GIVE_IMPOSSIBLE) {
-            snprintf(where, sizeof where, "    node %d: ", i);
+            snprintf(where, sizeof where, "    node %d: ", k->target[i].node);
             problem(k, where, &err);
         } else {
-            try_server(k, i, k->server_user != NULL ? &k->mapped : &k->stored);
+            try_server(k, i, is_other ? &k->mapped : &k->stored);
         }
     }
 }
 
 /* ---- rules ---- */
 
+/* Connects when the first question comes up. */
+static bool may_ask_roles(struct check *k)
+{
+    struct auth_way way;
+
+    if (k->role_asker == NULL && !k->has_tried_roles) {
+        k->has_tried_roles = true;
+        session_auth_find_role_way(k->conf, &way);
+        if (*way.user != '\0')
+            k->role_asker = open_asker(k, &way, false);
+    }
+    return k->role_asker != NULL;
+}
+
+/* A link that is idle does not tell that its role is locked by now: it is asked about, as a login
+ * does. auth_query has said it with the secret; nobody knows whom to ask about another server. */
+static void check_role(struct check *k)
+{
+    bool is_expired = false;
+
+    if ((k->is_final && k->server_user == NULL) || k->st->target != POOLS_NO_TARGET ||
+        !may_ask_roles(k))
+        return;
+    if (server_may_log_in(k->role_asker, user_for_servers(k), &is_expired))
+        return;
+    k->nproblems++;
+    printf("  role \"%s\": %s\n", user_for_servers(k),
+        is_expired ? "its password has expired" : "not there, or not permitted to log in");
+}
+
 static enum hba_answer in_role(void *ctx, struct slice user, struct slice role)
 {
-    const struct check *k = ctx;
+    struct check *k = ctx;
 
     (void)user;
-    return k->asker == NULL ? HBA_FAIL : server_in_role(k->asker, k->user, role);
+    return may_ask_roles(k) ? server_in_role(k->role_asker, k->user, role) : HBA_FAIL;
 }
 
 static void print_plan(struct check *k, struct auth_facts *f)
@@ -302,7 +437,7 @@ static struct auth_facts facts_of(const struct check *k)
         .maps_user = k->server_user != NULL,
         .mapped = k->mapped.kind,
         .server = first_server(k),
-        .may_relay = *k->conf->auth_user == '\0',
+        .may_relay = !k->was_looked_up,
         .allow_clear_text = k->conf->allow_clear_text_frontend_auth};
 }
 
@@ -362,15 +497,17 @@ int pgpool_auth_check_user(const struct pgpool_opts *opts, const struct conf_gen
     struct check k = {.opts = opts, .gen = gen, .conf = conf_of(gen), .user = opts->check_auth};
 
     k.database = opts->check_database != NULL ? opts->check_database : k.user;
+    k.st = pools_conf_find(k.conf, slice_of_str(k.database), slice_of_str(k.user));
     printf("user \"%s\", database \"%s\"\n", k.user, k.database);
     open_passwd(&k);
-    open_asker(&k);
     find_secret(&k);
+    find_server_user(&k);
     print_secret(&k);
     ask_servers(&k);
+    check_role(&k);
     check_rules(&k);
     printf(k.nproblems == 0 ? "nothing is in the way\n" : "%u problems\n", k.nproblems);
-    PQfinish(k.asker);
+    PQfinish(k.role_asker);
     passwd_free(&k.passwd);
     secret_free(&k.key);
     cred_free(&k.stored);

@@ -1,109 +1,161 @@
 /* SPDX-License-Identifier: PostgreSQL
  * pgpool_server.c: asks one server on behalf of the command line.
- * Runs in: the command line. What a server asks before it lets a user in is read from its first
- * message, by hand: libpq does not tell. */
+ * Runs in: the command line. libpq connects, with TLS where the settings say so; what the server
+ * asks before it lets a user in is read from its first message, by hand: libpq does not tell. */
 #include "config.h"
 
 #include "bin/pgpool/pgpool_server.h"
 
-#include <errno.h>
-#include <netdb.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include "backend/link.h"
 #include "base/mem.h"
+#include "bin/pgpool/pgpool_tls.h"
 #include "config/conf.h"
+#include "config/pools_conf.h"
 #include "session/session_auth.h"
-#include "sys/fd.h"
 #include "wire/errmsg.h"
-#include "wire/startup.h"
 
 #define WAIT_MS       5000
 #define WAIT_TEXT     "5"
 #define MESSAGE_BYTES 8192
 
-PGconn *server_connect(const struct conf_node *node, const char *user, const char *database,
-    const char *password, char *text, size_t size)
+/* ---- where it is ---- */
+
+static void put_path(const struct conf_gen *gen, const char *name, char *out)
+{
+    struct err err = {0};
+
+    out[0] = '\0';
+    if (*name != '\0' && conf_path(gen, name, out, PROC_PATH_BYTES, &err) == -1)
+        out[0] = '\0';
+}
+
+bool server_find(const struct conf_gen *gen, int node, struct server_target *t)
+{
+    const struct conf *conf = conf_of(gen);
+    const struct pools_target *other = pools_conf_target(conf, node);
+    const struct conf_node *n = node >= 0 && node < CONF_MAX_NODES ? &conf->nodes[node] : NULL;
+    int64_t timeout_ms;
+
+    memset(t, 0, sizeof *t);
+    t->node = node;
+    if ((n != NULL && !conf_has_node(conf, node)) ||
+        !pools_conf_address(conf, node, &t->host, &t->port, &timeout_ms))
+        return false;
+    t->ssl_mode = n != NULL ? (int)n->backend_ssl_mode : other->ssl_mode;
+    if (*t->host == '\0' || *t->host == '/' || (!conf->ssl && t->ssl_mode < CONF_SSL_REQUIRE))
+        t->ssl_mode = CONF_SSL_DISABLE;
+    put_path(gen,
+        n != NULL && *n->backend_ssl_ca_cert != '\0' ? n->backend_ssl_ca_cert : conf->ssl_ca_cert,
+        t->ca);
+    if (n != NULL) {
+        put_path(gen, n->backend_ssl_crl_file, t->crl);
+        put_path(gen, n->backend_ssl_cert, t->cert);
+        put_path(gen, n->backend_ssl_key, t->key);
+    }
+    return true;
+}
+
+/* ---- connecting ---- */
+
+static const char *mode_text(int mode)
+{
+    static const char *const words[] = {
+        [CONF_SSL_DISABLE] = "disable",
+        [CONF_SSL_ALLOW] = "allow",
+        [CONF_SSL_PREFER] = "prefer",
+        [CONF_SSL_REQUIRE] = "require",
+        [CONF_SSL_VERIFY_CA] = "verify-ca",
+        [CONF_SSL_VERIFY_FULL] = "verify-full",
+    };
+
+    return words[mode];
+}
+
+static PGconn *start(const struct server_target *t, const char *user, const char *database,
+    const char *password, int mode)
 {
     static const char *const names[] = {"host", "port", "user", "dbname", "password",
-        "connect_timeout", "application_name", "gssencmode", NULL};
-    const char *values[sizeof names / sizeof names[0]] = {0};
+        "connect_timeout", "application_name", "gssencmode", "sslmode", "sslrootcert", "sslcrl",
+        "sslcert", "sslkey", NULL};
     char port[12];
-    PGconn *c;
+    const char *const values[] = {*t->host == '\0' ? "/tmp" : t->host, port, user, database,
+        password, WAIT_TEXT, "pgpool --check-auth", "disable", mode_text(mode), t->ca, t->crl,
+        t->cert, t->key, NULL};
 
-    snprintf(port, sizeof port, "%d", node->backend_port);
-    values[0] = *node->backend_hostname == '\0' ? "/tmp" : node->backend_hostname;
-    values[1] = port;
-    values[2] = user;
-    values[3] = database;
-    values[4] = password;
-    values[5] = WAIT_TEXT;
-    values[6] = "pgpool --check-auth";
-    values[7] = "disable";
-    c = PQconnectdbParams(names, values, 0);
-    if (PQstatus(c) == CONNECTION_OK)
-        return c;
-    snprintf(text, size, "%s", PQerrorMessage(c));
+    snprintf(port, sizeof port, "%d", t->port);
+    return PQconnectStartParams(names, values, 0);
+}
+
+static void put_first_line(const char *words, char *text, size_t size)
+{
+    snprintf(text, size, "%s", words);
     text[strcspn(text, "\n")] = '\0';
+}
+
+static bool wait_for(int fd, short events)
+{
+    struct pollfd pfd = {.fd = fd, .events = events};
+
+    return poll(&pfd, 1, WAIT_MS) > 0;
+}
+
+/* Goes on until `state` is reached: the whole login, or what comes before the server's question. */
+static bool reach(PGconn *c, ConnStatusType state)
+{
+    PostgresPollingStatusType next = PGRES_POLLING_WRITING;
+
+    while (PQstatus(c) != state) {
+        if (next == PGRES_POLLING_FAILED || next == PGRES_POLLING_OK ||
+            !wait_for(PQsocket(c), next == PGRES_POLLING_READING ? POLLIN : POLLOUT))
+            return false;
+        next = PQconnectPoll(c);
+    }
+    return true;
+}
+
+PGconn *server_connect(const struct server_target *t, const char *user, const char *database,
+    const char *password, char *text, size_t size)
+{
+    PGconn *c = start(t, user, database, password, t->ssl_mode);
+
+    if (PQstatus(c) != CONNECTION_BAD && reach(c, CONNECTION_OK))
+        return c;
+    put_first_line(
+        *PQerrorMessage(c) != '\0' ? PQerrorMessage(c) : "no answer in time", text, size);
     PQfinish(c);
     return NULL;
 }
 
-static int dial_unix(const struct conf_node *node)
+/* ---- its first words ---- */
+
+/* Some bytes of what the server says; 0 or less: no more. */
+static ssize_t read_some(PGconn *c, char *p, size_t n)
 {
-    const char *dir = *node->backend_hostname == '\0' ? "/tmp" : node->backend_hostname;
-    struct sockaddr_un sun = {.sun_family = AF_UNIX};
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    int n = snprintf(sun.sun_path, sizeof sun.sun_path, "%s/.s.PGSQL.%d", dir, node->backend_port);
+    ssize_t got;
 
-    if (fd == -1)
-        return -1;
-    if (n > 0 && (size_t)n < sizeof sun.sun_path &&
-        connect(fd, (const struct sockaddr *)&sun, sizeof sun) == 0)
-        return fd;
-    close(fd);
-    return -1;
-}
-
-static int dial_tcp(const struct conf_node *node)
-{
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
-    struct addrinfo *all = NULL;
-    struct addrinfo *i;
-    char port[12];
-    int fd = -1;
-
-    snprintf(port, sizeof port, "%d", node->backend_port);
-    if (getaddrinfo(node->backend_hostname, port, &hints, &all) != 0)
-        return -1;
-    for (i = all; i != NULL && fd == -1; i = i->ai_next) {
-        fd = socket(i->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        if (fd != -1 && connect(fd, i->ai_addr, i->ai_addrlen) == -1) {
-            close(fd);
-            fd = -1;
-        }
+    if (PQsslInUse(c) == 0)
+        return wait_for(PQsocket(c), POLLIN) ? recv(PQsocket(c), p, n, 0) : -1;
+    while ((got = pgpool_tls_read(c, p, n)) == 0) {
+        if (!wait_for(PQsocket(c), POLLIN))
+            return -1;
     }
-    freeaddrinfo(all);
-    return fd;
+    return got;
 }
 
 /* Reads one whole message; its length without the type, or -1. */
-static ssize_t read_message(int fd, char *p, size_t cap)
+static ssize_t read_message(PGconn *c, char *p, size_t cap)
 {
-    struct pollfd pfd = {.fd = fd, .events = POLLIN};
     size_t have = 0;
     size_t want = PROTO_HEADER_BYTES;
     ssize_t n;
 
     while (have < want) {
-        if (poll(&pfd, 1, WAIT_MS) <= 0)
-            return -1;
-        n = read(fd, p + have, want - have);
+        n = read_some(c, p + have, want - have);
         if (n <= 0)
             return -1;
         have += (size_t)n;
@@ -115,31 +167,43 @@ static ssize_t read_message(int fd, char *p, size_t cap)
     return (ssize_t)want - PROTO_HEADER_BYTES;
 }
 
-enum auth_server server_ask_method(
-    const struct conf_node *node, const char *user, const char *database, char *text, size_t size)
+/* One attempt, with TLS or without. */
+static enum auth_server ask_once(const struct server_target *t, const char *user,
+    const char *database, int mode, char *text, size_t size)
 {
-    bool is_unix = *node->backend_hostname == '\0' || *node->backend_hostname == '/';
     enum auth_server found = AUTH_SERVER_UNKNOWN;
-    struct buf packet = {0};
+    PGconn *c = start(t, user, database, "", mode);
     struct errmsg m;
     char msg[MESSAGE_BYTES];
     ssize_t n = -1;
-    int fd = is_unix ? dial_unix(node) : dial_tcp(node);
 
-    snprintf(text, size, "does not answer: %s", strerror(errno));
-    if (fd == -1)
-        return found;
-    startup_encode(&packet, PROTO_3_0, slice_of_str(user), slice_of_str(database), NULL, 0);
-    if (fd_write_all(fd, packet.data, packet.len) == 0)
-        n = read_message(fd, msg, sizeof msg);
+    snprintf(text, size, "does not answer");
+    if (PQstatus(c) != CONNECTION_BAD && reach(c, CONNECTION_AWAITING_RESPONSE))
+        n = read_message(c, msg, sizeof msg);
+    else if (*PQerrorMessage(c) != '\0')
+        put_first_line(PQerrorMessage(c), text, size);
     if (n >= 4 && msg[0] == BE_AUTHENTICATION)
         found = link_auth_kind(slice_of(msg + PROTO_HEADER_BYTES, (size_t)n));
     if (n > 0 && msg[0] == BE_ERROR) {
         (void)errmsg_decode(slice_of(msg + PROTO_HEADER_BYTES, (size_t)n), &m);
         snprintf(text, size, "refuses: %.*s", (int)m.message.n, m.message.p);
     }
-    buf_free(&packet);
-    close(fd);
+    PQfinish(c);
+    return found;
+}
+
+enum auth_server server_ask_method(
+    const struct server_target *t, const char *user, const char *database, char *text, size_t size)
+{
+    int mode = t->ssl_mode;
+    enum auth_server found;
+
+    if (mode == CONF_SSL_ALLOW || mode == CONF_SSL_PREFER) /* either way, in the mode's order */
+        mode = mode == CONF_SSL_ALLOW ? CONF_SSL_DISABLE : CONF_SSL_REQUIRE;
+    found = ask_once(t, user, database, mode, text, size);
+    if (found == AUTH_SERVER_UNKNOWN && mode != t->ssl_mode)
+        found = ask_once(t, user, database,
+            mode == CONF_SSL_REQUIRE ? CONF_SSL_DISABLE : CONF_SSL_REQUIRE, text, size);
     return found;
 }
 
@@ -165,10 +229,9 @@ int server_look_up(
             (int)strcspn(PQresultErrorMessage(r), "\n"), PQresultErrorMessage(r));
         err_hint(err, "Create the function pgpool_user_lookup, see the manual, or set auth_query.");
         rc = -1;
-    } else if (PQntuples(r) == 1 && PQnfields(r) >= 2 && strcmp(PQgetvalue(r, 0, 0), user) == 0 &&
-               PQgetisnull(r, 0, 1) == 0) {
+    } else if (PQntuples(r) == 1 && PQnfields(r) >= 2 && strcmp(PQgetvalue(r, 0, 0), user) == 0) {
         cred_from_stored(slice_of_str(PQgetvalue(r, 0, 1)), out);
-        rc = 1;
+        rc = out->kind == CRED_NONE ? 2 : 1;
     }
     PQclear(r);
     return rc;
@@ -186,4 +249,36 @@ enum hba_answer server_in_role(PGconn *c, const char *user, struct slice role)
     PQclear(r);
     mem_free(name);
     return answer;
+}
+
+bool server_may_log_in(PGconn *c, const char *user, bool *is_expired)
+{
+    PGresult *r = ask(c, session_auth_login_query(), user);
+    bool is_known = PQresultStatus(r) == PGRES_TUPLES_OK;
+    const char *state = is_known && PQntuples(r) > 0 ? PQgetvalue(r, 0, 1) : "no such role";
+    bool may = !is_known || *state == '\0'; /* who cannot be asked keeps nobody out */
+
+    *is_expired = is_known && strcmp(state, "expired") == 0;
+    PQclear(r);
+    return may;
+}
+
+bool server_may_connect(PGconn *c, const char *user, const char *database, char *text, size_t size)
+{
+    static const char sql[] =
+        "SELECT pg_catalog.has_database_privilege(r.oid, d.oid, 'CONNECT')"
+        " FROM (SELECT 1) one LEFT JOIN pg_catalog.pg_database d ON d.datname = $1"
+        " LEFT JOIN pg_catalog.pg_roles r ON r.rolname = $2 WHERE d.oid IS NULL OR r.oid IS NOT "
+        "NULL";
+    const char *values[] = {database, user};
+    PGresult *r = PQexecParams(c, sql, 2, NULL, values, NULL, NULL, 0);
+    bool may = PQresultStatus(r) != PGRES_TUPLES_OK || PQntuples(r) == 0 ||
+               strcmp(PQgetvalue(r, 0, 0), "t") == 0;
+
+    if (!may && PQgetisnull(r, 0, 0) != 0)
+        snprintf(text, size, "database \"%s\" does not exist", database);
+    else if (!may)
+        snprintf(text, size, "user \"%s\" may not connect to database \"%s\"", user, database);
+    PQclear(r);
+    return may;
 }

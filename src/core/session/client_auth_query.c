@@ -47,6 +47,11 @@ const char *session_auth_role_query(void)
     return role_query;
 }
 
+const char *session_auth_login_query(void)
+{
+    return login_query;
+}
+
 struct lookup {
     struct list node;    /* prober->queue */
     struct list waiters; /* struct auth_wait */
@@ -542,14 +547,6 @@ static void prober_on_start(struct task *t)
 
 /* ---- for clients ---- */
 
-/* Who asks what, where. */
-struct lookup_way {
-    const char *user;  /* empty: nobody does */
-    const char *query; /* empty: the default */
-    struct slice database;
-    int node; /* of pools.conf, or VIEW_NO_NODE */
-};
-
 static const char *first_of(const char *a, const char *b, const char *c)
 {
     if (a != NULL && *a != '\0')
@@ -557,25 +554,23 @@ static const char *first_of(const char *a, const char *b, const char *c)
     return b != NULL && *b != '\0' ? b : c;
 }
 
+/* Where what we ask by ourselves is asked, on the servers of pgpool.conf. */
+static const char *home_of(const struct conf *conf)
+{
+    return first_of(conf->sr_check_database, NULL, "postgres");
+}
+
 /* A query of the administrator's own runs in the client's data base, as PgBouncer's does. What we
  * ask by ourselves does not: the owner of a data base decides what names and operators mean in it,
  * and would say who anybody is. A data base that pools.conf sends to another server is asked about
  * there, unless auth_dbname names one that is elsewhere. */
-static void lookup_find_way(const struct session_auth *sa, enum auth_lookup_kind kind,
-    struct slice database, struct slice user, struct lookup_way *out)
+void session_auth_find_way(
+    const struct conf *conf, struct slice database, struct slice user, struct auth_way *out)
 {
-    const struct conf *conf = sa->ss->conf;
-    const char *home = first_of(conf->sr_check_database, NULL, "postgres");
-    const struct pool_settings *st;
+    const struct pool_settings *st = pools_conf_find(conf, database, user);
     const char *dbname;
 
-    *out = (struct lookup_way){.query = "", .node = VIEW_NO_NODE};
-    if (kind != AUTH_LOOKUP_SECRET) {
-        out->user = first_of(conf->auth_user, conf->sr_check_user, "");
-        out->database = slice_of_str(first_of(conf->auth_dbname, NULL, home));
-        return;
-    }
-    st = pools_conf_find(conf, database, user);
+    *out = (struct auth_way){.query = "", .node = VIEW_NO_NODE};
     out->user = first_of(st->auth_user, conf->auth_user, "");
     out->query = first_of(st->auth_query, conf->auth_query, "");
     dbname = first_of(st->auth_dbname, conf->auth_dbname, "");
@@ -585,13 +580,29 @@ static void lookup_find_way(const struct session_auth *sa, enum auth_lookup_kind
     } else if (*out->query != '\0') {
         out->database = database;
     } else {
-        out->database = slice_of_str(st->target != POOLS_NO_TARGET ? "postgres" : home);
+        out->database = slice_of_str(st->target != POOLS_NO_TARGET ? "postgres" : home_of(conf));
     }
     if (st->target != POOLS_NO_TARGET)
         out->node = st->target;
 }
 
-static void way_put_key(const struct lookup_way *way, struct buf *out)
+void session_auth_find_role_way(const struct conf *conf, struct auth_way *out)
+{
+    *out = (struct auth_way){.query = "", .node = VIEW_NO_NODE};
+    out->user = first_of(conf->auth_user, conf->sr_check_user, "");
+    out->database = slice_of_str(first_of(conf->auth_dbname, NULL, home_of(conf)));
+}
+
+static void lookup_find_way(const struct session_auth *sa, enum auth_lookup_kind kind,
+    struct slice database, struct slice user, struct auth_way *out)
+{
+    if (kind == AUTH_LOOKUP_SECRET)
+        session_auth_find_way(sa->ss->conf, database, user, out);
+    else
+        session_auth_find_role_way(sa->ss->conf, out);
+}
+
+static void way_put_key(const struct auth_way *way, struct buf *out)
 {
     buf_put(out, way->database.p, way->database.n);
     buf_printf(out, "%c%d%c%s%c%s", '\0', way->node, '\0', way->user, '\0', way->query);
@@ -600,7 +611,7 @@ static void way_put_key(const struct lookup_way *way, struct buf *out)
 void auth_lookup_put_key(
     const struct session_auth *sa, struct slice database, struct slice user, struct buf *out)
 {
-    struct lookup_way way;
+    struct auth_way way;
 
     lookup_find_way(sa, AUTH_LOOKUP_SECRET, database, user, &way);
     way_put_key(&way, out);
@@ -609,7 +620,7 @@ void auth_lookup_put_key(
 bool auth_lookup_is_possible(const struct session_auth *sa, enum auth_lookup_kind kind,
     struct slice database, struct slice user)
 {
-    struct lookup_way way;
+    struct auth_way way;
 
     lookup_find_way(sa, kind, database, user, &way);
     return *way.user != '\0';
@@ -617,7 +628,7 @@ bool auth_lookup_is_possible(const struct session_auth *sa, enum auth_lookup_kin
 
 bool auth_lookup_is_asker(const struct session_auth *sa, struct slice database, struct slice user)
 {
-    struct lookup_way way;
+    struct auth_way way;
 
     lookup_find_way(sa, AUTH_LOOKUP_SECRET, database, user, &way);
     return slice_eq_str(user, way.user);
@@ -626,7 +637,7 @@ bool auth_lookup_is_asker(const struct session_auth *sa, struct slice database, 
 bool auth_lookup_is_hopeless(const struct session_auth *sa, enum auth_lookup_kind kind,
     struct slice database, struct slice user)
 {
-    struct lookup_way way;
+    struct auth_way way;
 
     lookup_find_way(sa, kind, database, user, &way);
     return is_failing(sa, way.user, way.node);
@@ -635,7 +646,7 @@ bool auth_lookup_is_hopeless(const struct session_auth *sa, enum auth_lookup_kin
 void auth_lookup_give_up(
     struct session_auth *sa, enum auth_lookup_kind kind, struct slice database, struct slice user)
 {
-    struct lookup_way way;
+    struct auth_way way;
 
     lookup_find_way(sa, kind, database, user, &way);
     note_failure(sa, way.user, way.node, INT64_C(1000) * LOOKUP_TIMEOUT_MS);
@@ -654,7 +665,7 @@ static void prober_learn(const struct prober *p)
     cred_free(&cred);
 }
 
-static struct prober *prober_new(struct session_auth *sa, const struct lookup_way *way)
+static struct prober *prober_new(struct session_auth *sa, const struct auth_way *way)
 {
     struct prober *p = mem_alloc_zero(sizeof *p);
 
@@ -686,7 +697,7 @@ static struct prober *prober_new(struct session_auth *sa, const struct lookup_wa
     return p;
 }
 
-static struct prober *prober_find(struct session_auth *sa, const struct lookup_way *way)
+static struct prober *prober_find(struct session_auth *sa, const struct auth_way *way)
 {
     struct buf key = {0};
     struct prober *p = NULL;
@@ -732,7 +743,7 @@ static struct lookup *lookup_find(struct prober *p, enum auth_lookup_kind kind, 
 void auth_lookup_start(struct session_auth *sa, enum auth_lookup_kind kind, struct slice database,
     struct slice user, struct slice role, struct slice book_name, struct auth_wait *w)
 {
-    struct lookup_way way;
+    struct auth_way way;
     struct prober *p;
 
     lookup_find_way(sa, kind, database, user, &way);

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: PostgreSQL
 """test_check_auth: pgpool --check-auth names the leg that fails, and its verdict is what a login then finds."""
+import shutil
 import subprocess
 
 import pytest
 
 import auth_house as house
-from pgt import procs, proxy
+from pgt import certs, procs, proxy
+
+
+SCRAM_ALL = "host all all all scram-sha-256\n"
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +66,79 @@ def test_what_it_says(server, pools):
     wrong = pools([server.address], hba="host all all all scram-sha-256\n", passwd="c_scram:other\n")
     code, text = check(wrong, "c_scram")
     assert code == 1 and "the password was tried and refused" in text
+
+
+@pytest.fixture(scope="module")
+def authority():
+    return certs.Authority()
+
+
+@pytest.fixture(scope="module")
+def far(authority):
+    """A server of pools.conf that speaks TLS, and to some users nothing else."""
+    pair = authority.issue()
+    home = procs.folder("far-tls", house.postgres.OS_USER)
+    for name, path in (("cert", pair.cert), ("key", pair.key)):
+        shutil.copy(path, home / name)
+        shutil.chown(home / name, house.postgres.OS_USER)
+        (home / name).chmod(0o600)
+    hba = "local all all trust\nhost all postgres all trust\nhostssl all all all scram-sha-256\n"
+    pg = house.postgres.start_postgres({"ssl": "on", "ssl_cert_file": str(home / "cert"), "ssl_key_file": str(home / "key")},
+                                       hba=hba, roles=False)
+    pg.rows("create role looker login password 'looker_pw'; create role far_app login password 'far_app_pw'")
+    pg.rows("create database inside")
+    pg.rows("create role far_ann login password 'far_ann_pw'; create role far_old login password 'x' valid until '2001-01-01'")
+    pg.rows(house.LOOK_UP, "inside")
+    yield pg
+    pg.stop()
+
+
+def test_values_of_a_database(server, far, authority, pools):
+    """Server, TLS, database, user and look-up of pools.conf: the verdict is what a login finds, and the leg is named."""
+    path = procs.folder("pools") / "pools.conf"
+    place = f"host = '127.0.0.1'\nport = {far.port}\n"
+    sections = {
+        "good": place + "dbname = inside\nauth_user = looker\nauth_dbname = good\nbackend_ssl_mode = verify-full\n",
+        "plain": place + "dbname = inside\nauth_user = looker\nauth_dbname = good\nbackend_ssl_mode = disable\n",
+        "badname": place.replace("127.0.0.1", "localhost") + "dbname = inside\nauth_user = looker\nauth_dbname = good\n"
+                   "backend_ssl_mode = verify-full\n",
+        "nobase": place + "dbname = nowhere\nauth_user = looker\nauth_dbname = good\nbackend_ssl_mode = require\n",
+        "asapp": place + "dbname = inside\nuser = far_app\nauth_user = looker\nauth_dbname = good\nbackend_ssl_mode = require\n",
+        "asnone": place + "dbname = inside\nuser = far_old\nauth_user = looker\nauth_dbname = good\nbackend_ssl_mode = require\n",
+        "stranger": place + "dbname = inside\nauth_user = nobody\nauth_dbname = good\nbackend_ssl_mode = require\n",
+        "wrongquery": place + "dbname = inside\nauth_user = looker\nauth_dbname = good\nauth_query = 'select 1, 2, $1::text, x'\n"
+                      "backend_ssl_mode = require\n",
+    }
+    path.write_text("".join(f"[database {name}]\n{text}" for name, text in sections.items()), encoding="utf-8")
+    pool = pools([server.address], hba=SCRAM_ALL, passwd="looker:looker_pw\nfar_app:far_app_pw\n", pools_file=path,
+                 ssl_ca_cert=authority.cert, num_init_children=1)
+    for database, says in {
+            "good": "nothing is in the way", "plain": "no encryption", "badname": "localhost", "nobase": '"nowhere" does not exist',
+            "asapp": 'know the user as "far_app" (pools.conf), with a password that can be read',
+            "asnone": 'know the user as "far_old" (pools.conf), with nothing', "stranger": 'cannot connect as "nobody" to database "good"',
+            "wrongquery": "auth_query failed"}.items():
+        code, text = check(pool, "far_ann", database)
+        got = house.try_login(pool.address, "far_ann", database, "far_ann_pw", ask=False)
+        assert (code == 0) == (got[0] == "in"), f"{database}: {got}\n{text}"
+        assert says in text, f"{database}\n{text}"
+    code, text = check(pool, "far_old", "good")
+    assert code == 1 and "auth_query returns no password" in text
+    code, text = check(pool, "far_app", "good")
+    assert code == 0 and "an entry that judges no client" in text and "secret: auth_query: a SCRAM verifier" in text
+
+
+def test_role_of_the_file(server, pools):
+    """pool_passwd does not know that a role is locked; who is asked at a login says so here, too."""
+    for name in ("c_locked", "c_expired"):
+        house.make_user(server, name, "scram")
+    pool = pools([server.address], hba="host all +srv_scram all scram-sha-256\n", sr_check_user="looker", sr_check_password="looker_pw",
+                 passwd="".join(f"{name}:{name}_pw\n" for name in ("c_locked", "c_expired")))
+    assert check(pool, "c_locked")[0] == 0
+    server.rows("alter role c_locked nologin; alter role c_expired valid until '2001-01-01'")
+    code, text = check(pool, "c_locked")
+    assert code == 1 and "not permitted to log in" in text
+    code, text = check(pool, "c_expired")
+    assert code == 1 and "its password has expired" in text
 
 
 def test_broken_rules_stop_the_start(server):
