@@ -128,6 +128,7 @@ struct client_row {
     uint8_t pool_mode;   /* enum conf_pool_mode, as the session has it */
     uint8_t tls_version; /* 12 for TLS 1.2; 0: not encrypted */
     uint16_t tls_cipher; /* number of the cipher suite */
+    uint8_t tls_kernel;  /* what the kernel does of it: 1 sends, 2 receives, 3 both */
 } __attribute__((aligned(64)));
 
 _Static_assert(PIN_REASON_COUNT <= 16, "client_row.pins");
@@ -152,6 +153,7 @@ struct link_row {
     char user[ROWS_NAME_BYTES];
     char database[ROWS_NAME_BYTES];
     char statement[ROWS_LINK_STATEMENT_BYTES]; /* start of the last one sent on it, NUL-ended */
+    uint8_t tls_kernel;                        /* as in struct client_row */
 } __attribute__((aligned(64)));
 
 _Static_assert(sizeof(struct link_row) == 320, "five cache lines");

@@ -33,12 +33,13 @@ struct stream_ops {
 struct stream {
     struct io io;
     const struct stream_ops *ops;
-    struct buf out;  /* encrypted already when `tls` is set */
+    struct buf out;  /* encrypted already when `tls` is set, unless the kernel does that */
     struct tls *tls; /* NULL: plain */
     int fd;          /* -1 when closed */
     bool reading;
     bool send_failed;
-    bool hung_up; /* on_hung_up was called since reading went off */
+    bool awaits_room; /* TLS does */
+    bool hung_up;     /* on_hung_up was called since reading went off */
 };
 
 /* Takes over connected, non-blocking `fd`; reading is on. */

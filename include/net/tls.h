@@ -31,6 +31,7 @@ struct tls_settings {
     int min_version;         /* 10, 11, 12, 13; 0: as OpenSSL does */
     int max_version;         /* 0: no limit */
     bool prefer_own_ciphers; /* servers */
+    bool use_kernel;         /* records are made and opened by the kernel where it can do that */
     bool is_postgresql;      /* ALPN "postgresql": offered, or chosen when offered */
     /* Asked when the key wants a passphrase: writes it to `out` and returns its length, -1 when
      * there is none. NULL: such a key is refused. */
@@ -54,6 +55,9 @@ struct tls_passphrase {
 int tls_passphrase_get(char *out, int cap, void *ctx);
 /* Wipes what it knows. */
 void tls_passphrase_forget(struct tls_passphrase *pp);
+
+/* True when this kernel and this OpenSSL have TLS in the kernel; else *why says what is missing. */
+bool tls_kernel_is_offered(const char **why);
 
 /* Makes what a process needs before its first context, and frees it after its last stream. */
 struct tls_env *tls_env_new(void);
@@ -104,6 +108,10 @@ int stream_tls_bits(const struct stream *s);
  */
 int stream_tls_version_no(const struct stream *s);
 int stream_tls_cipher_no(const struct stream *s);
+/* What the kernel does of it. */
+#define TLS_KERNEL_SENDS    1
+#define TLS_KERNEL_RECEIVES 2
+unsigned stream_tls_kernel(const struct stream *s);
 /* The other side showed a certificate; it did and it was checked against a CA. */
 bool stream_tls_has_peer_cert(const struct stream *s);
 bool stream_tls_is_peer_verified(const struct stream *s);

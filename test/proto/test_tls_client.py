@@ -102,6 +102,42 @@ def test_ciphers_and_order(pg, pair, start_pool):
             TlsWire(pool.address, ctx=ctx)
 
 
+def handshake(pool, *args: str) -> str:
+    """What the openssl program says of a handshake; "" when there is none."""
+    done = subprocess.run(["openssl", "s_client", "-starttls", "postgres", "-connect", f"127.0.0.1:{pool.port}", *args],
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=20 * waits.SCALE)
+    return "" if "no peer certificate available" in done.stdout else done.stdout
+
+
+def test_what_is_negotiated(pg, ca, start_pool):
+    """Every rule of the settings is in effect, and others are after a reload."""
+    rsa = ca.issue(key="rsa")
+    own = ca.dir / "dh3072.pem"
+    certs.openssl("genpkey", "-genparam", "-algorithm", "DH", "-pkeyopt", "group:ffdhe3072", "-out", own)
+    small, large, dhe = "ECDHE-RSA-AES128-GCM-SHA256", "ECDHE-RSA-AES256-GCM-SHA384", "DHE-RSA-AES256-GCM-SHA384"
+    pool = start_pool(pg.address, num_init_children=1, ssl=True, ssl_cert=rsa.cert, ssl_key=rsa.key,
+                      ssl_ecdh_curve="secp384r1", ssl_ciphers=f"{small}:{large}:{dhe}",
+                      ssl_prefer_server_ciphers=True, ssl_dh_params_file=own)
+    old = ("-tls1_2", "-cipher")
+    assert "Server Temp Key: ECDH, secp384r1, 384 bits" in handshake(pool, "-tls1_3")
+    assert "Server Temp Key: ECDH, secp384r1, 384 bits" in handshake(pool, *old, large)
+    assert handshake(pool, "-tls1_3", "-groups", "X25519") == ""
+    assert "Server Temp Key: DH, 3072 bits" in handshake(pool, *old, dhe)
+    assert f"Cipher is {small}\n" in handshake(pool, *old, f"{large}:{small}")
+    assert handshake(pool, *old, "ECDHE-RSA-CHACHA20-POLY1305") == ""
+    assert handshake(pool, "-tls1_1", "-cipher", "ALL:@SECLEVEL=0") == ""
+    pool.reload(ssl_ecdh_curve="X25519:secp384r1", ssl_prefer_server_ciphers=False, ssl_dh_params_file="",
+                ssl_min_protocol_version="TLSv1.1", ssl_max_protocol_version="TLSv1.2",
+                ssl_ciphers="ALL:@SECLEVEL=0")
+    waits.wait_for("the worker has the new rules", lambda: handshake(pool, "-tls1_3") == "")
+    assert "Server Temp Key: X25519, 253 bits" in handshake(pool, *old, large)
+    assert "Server Temp Key: ECDH, secp384r1, 384 bits" in handshake(pool, *old, large, "-groups", "secp384r1")
+    assert "Server Temp Key: DH, 2048 bits" in handshake(pool, *old, dhe)
+    assert f"Cipher is {large}\n" in handshake(pool, *old, f"{large}:{small}")
+    assert "Cipher is ECDHE-RSA-CHACHA20-POLY1305" in handshake(pool, *old, "ECDHE-RSA-CHACHA20-POLY1305")
+    assert "Protocol  : TLSv1.1" in handshake(pool, "-tls1_1", "-cipher", "ALL:@SECLEVEL=0")
+
+
 def test_dh_parameters(pg, ca, start_pool):
     """A DHE cipher works with built-in parameters and with a file of one's own."""
     rsa = ca.issue(key="rsa")
@@ -495,7 +531,7 @@ def test_pool_clients_shows_version_and_cipher(pg, start_pool, version, text):
         names = columns_of(found[0])
         rows = [dict(zip(names, m.row())) for m in found if m.type == "D"]
         shown = {row["user"]: (row["tls_version"], row["tls_cipher"]) for row in rows}
-        assert names[-2:] == ["tls_version", "tls_cipher"]
+        assert names[-3:] == ["tls_version", "tls_cipher", "ktls"]
         assert shown[b"trust_user"] == (text.encode(), w.tls.cipher()[0].encode())
         assert shown[b"other_user"] == (b"", b"")
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: PostgreSQL
 """TLS towards servers: who gets it, what is checked, what happens when it fails."""
+import errno
 import socket
+import ssl
 import struct
 import threading
 
@@ -8,7 +10,7 @@ import pytest
 
 from pgt import certs, postgres, procs, waits
 from pgt.fake import FakeServer
-from pgt.tls import TlsFakeServer, TlsWire, server_context
+from pgt.tls import TlsFakeServer, TlsWire, client_context, server_context
 from pgt.wire import SSL_CODE, Address, Wire, cancel, message, query
 
 HBA = """\
@@ -60,6 +62,35 @@ def login(pool, user: str = "either") -> tuple[str, str]:
         return "", last.fields["M"]
     with w:
         return w.value("select ssl from pg_stat_ssl where pid = pg_backend_pid()"), ""
+
+
+def kernel_offers_tls() -> bool:
+    """A socket that is not connected cannot have it, but the module is looked for first."""
+    with socket.socket() as sock:
+        try:
+            sock.setsockopt(socket.IPPROTO_TCP, 31, b"tls\0")
+        except OSError as e:
+            return e.errno == errno.ENOTCONN
+    return True
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_in_the_kernel_or_not(ssl_pg, ca, start_pool, version):
+    """ssl_ktls changes nothing that a client sees; without a kernel that has TLS it says so."""
+    pair = ca.issue()
+    pool = start_pool(ssl_pg.address, ssl=True, ssl_cert=pair.cert, ssl_key=pair.key, backend_ssl_mode0="require",
+                      ssl_ktls=True)
+    does = ["both" if version == ssl.TLSVersion.TLSv1_2 else "sends", "both"] if kernel_offers_tls() else [""]
+    with TlsWire(pool.address, ctx=client_context(version=version)) as w:
+        assert w.login("either", "postgres")[-1].type == "Z"
+        text = "0123456789" * 300000
+        assert w.value(f"select '{text}'") == text
+        assert w.value("select ssl from pg_stat_ssl where pid = pg_backend_pid()") == "t"
+        for report in ("pool_clients", "pool_links"):
+            assert [m.row()[-1].decode() for m in w.simple(f"show {report}") if m.type == "D"][0] in does
+        w.send(query("select pg_sleep(0.01)") + query(f"select length('{text}')"))
+        assert [m.row()[0] for m in w.ready(2) if m.type == "D"][-1] == str(len(text)).encode()
+    assert ("ssl_ktls is on, but the kernel offers no TLS" in pool.log()) == (does == [""])
 
 
 # ---- modes

@@ -91,6 +91,8 @@ struct slice admin_field_text(const char *p, size_t size);
 void admin_put_optional_int(struct admin_rows *out, bool is_there, int64_t v);
 /* Reasons of pins, separated by ", ". */
 void admin_put_pins(struct admin_rows *out, unsigned pins);
+/* `tls_kernel` of a row. */
+void admin_put_kernel(struct admin_rows *out, unsigned kernel);
 /* A statement of `user`, if who asks may see it. */
 void admin_put_statement(const struct admin_sources *src, struct slice user, const char *p,
     size_t size, struct admin_rows *out);

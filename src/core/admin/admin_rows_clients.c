@@ -358,6 +358,7 @@ static void put_tls(const struct client_row *c, struct admin_rows *out)
     admin_put_static(
         out, c->tls_version >= 10 && c->tls_version <= 13 ? versions[c->tls_version - 10] : "");
     admin_put_static(out, cipher);
+    admin_put_kernel(out, c->tls_kernel);
 }
 
 void admin_rows_clients(const struct admin_sources *src, struct admin_rows *out)

@@ -30,6 +30,13 @@ static const char *const pin_texts[PIN_REASON_COUNT] = {
 #undef TEXT
 };
 
+void admin_put_kernel(struct admin_rows *out, unsigned kernel)
+{
+    static const char *const texts[] = {"", "sends", "receives", "both"};
+
+    admin_put_static(out, texts[kernel & 3]);
+}
+
 void admin_put_pins(struct admin_rows *out, unsigned pins)
 {
     struct buf text = {0};
@@ -121,6 +128,7 @@ void admin_rows_links(const struct admin_sources *src, struct admin_rows *out)
         put_bool(out, link.is_tls != 0);
         admin_put_pins(out, is_lent ? client.pins : 0);
         admin_put_statement(src, user, link.statement, sizeof link.statement, out);
+        admin_put_kernel(out, link.tls_kernel);
     }
 }
 

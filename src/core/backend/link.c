@@ -348,6 +348,7 @@ void link_row_update(struct link *link, int client_row)
     row->state = (uint8_t)link_state_of_phase(link);
     row->tx_status = link->tx_status;
     row->is_tls = stream_is_secured(&link->stream);
+    row->tls_kernel = (uint8_t)stream_tls_kernel(&link->stream);
     row->server_pid = link->server_pid;
     row->node = (int16_t)link->pool->cluster_node;
     row->uses = link->uses;

@@ -128,6 +128,7 @@ static struct tls_context *node_context(
         .curves = conf->ssl_ecdh_curve,
         .ciphers = n->backend_ssl_ciphers[0] != '\0' ? n->backend_ssl_ciphers : conf->ssl_ciphers,
         .min_version = n->backend_ssl_min_protocol_version,
+        .use_kernel = conf->ssl_ktls,
         .is_postgresql = n->backend_ssl_negotiation == CONF_SSL_DIRECT,
     };
 
@@ -137,6 +138,15 @@ static struct tls_context *node_context(
     return ctx;
 }
 
+/* TLS works without it, so this is for who wonders why it is not used: said by one worker. */
+static void say_kernel_is_missing(const struct backend *be, const struct conf *conf)
+{
+    const char *why;
+
+    if (conf->ssl_ktls && be->ordinal == 0 && !tls_kernel_is_offered(&why))
+        log_at(LVL_LOG, "ssl_ktls is on, but the kernel offers no TLS: %s", why);
+}
+
 void backend_tls_set_conf(struct backend *be, const struct conf_gen *gen)
 {
     const struct conf *conf = conf_of(gen);
@@ -144,6 +154,7 @@ void backend_tls_set_conf(struct backend *be, const struct conf_gen *gen)
     struct err err;
     int i;
 
+    say_kernel_is_missing(be, conf);
     if (be->tls == NULL) {
         be->tls = mem_alloc_zero(sizeof *be->tls);
         be->tls->env = tls_env_new();

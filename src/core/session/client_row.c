@@ -61,6 +61,7 @@ void client_row_login(struct client *c)
     row->pool_mode = (uint8_t)share_mode_of(c);
     row->tls_version = (uint8_t)stream_tls_version_no(&c->stream);
     row->tls_cipher = (uint16_t)stream_tls_cipher_no(&c->stream);
+    row->tls_kernel = (uint8_t)stream_tls_kernel(&c->stream);
     client_row_set_names(row, pool_user(c->pool).p, c->pool->user_len, pool_database(c->pool).p,
         c->pool->database_len, app.p == NULL ? "" : app.p, app.n);
     shm_write_end(&row->seq);

@@ -75,6 +75,7 @@ struct tls_context *session_tls_make_context(struct tls_env *env, const struct c
         .min_version = conf->ssl_min_protocol_version,
         .max_version = conf->ssl_max_protocol_version,
         .prefer_own_ciphers = conf->ssl_prefer_server_ciphers,
+        .use_kernel = conf->ssl_ktls,
         .is_postgresql = true,
         .ctx = passphrase,
     };

@@ -25,7 +25,7 @@ static void stream_update_interest(struct stream *s)
         events = IO_READ;
     else if (s->ops->on_hung_up != NULL && !s->hung_up)
         events = IO_GONE;
-    if (stream_is_clogged(s))
+    if (stream_is_clogged(s) || s->awaits_room)
         events |= IO_WRITE;
     io_want(&s->io, events);
 }
@@ -64,6 +64,14 @@ static void stream_on_writable(struct stream *s)
         if (stream_is_clogged(s))
             return;
     }
+    if (s->awaits_room) {
+        s->awaits_room = false;
+        tls_on_room(s);
+        if (left == 0) {
+            stream_update_interest(s);
+            return;
+        }
+    }
     stream_update_interest(s);
     s->ops->on_drained(s);
 }
@@ -90,6 +98,7 @@ static void stream_init(struct loop *lp, struct stream *s, int fd, const struct 
     s->tls = NULL;
     s->fd = fd;
     s->send_failed = false;
+    s->awaits_room = false;
     s->hung_up = false;
     io_open(lp, &s->io, fd, stream_on_io);
 }
@@ -168,6 +177,12 @@ int stream_send_raw(struct stream *s, const char *p, size_t n)
     }
     buf_put(&s->out, p, n);
     return 0;
+}
+
+void stream_await_room(struct stream *s)
+{
+    s->awaits_room = true;
+    stream_update_interest(s);
 }
 
 void stream_pause(struct stream *s)

@@ -48,6 +48,8 @@ static int tls_bio_read(BIO *bio, char *p, int n)
     size_t take = t->source_len < (size_t)n ? t->source_len : (size_t)n;
 
     BIO_clear_retry_flags(bio);
+    if (take == 0 && t->sock != NULL && !t->is_secured)
+        return tls_kernel_bio_read(t, bio, p, n);
     if (take == 0) {
         BIO_set_retry_read(bio);
         return -1;
@@ -63,16 +65,40 @@ static int tls_bio_write(BIO *bio, const char *p, int n)
     struct tls *t = BIO_get_data(bio);
 
     BIO_clear_retry_flags(bio);
+    if (t->sock != NULL && BIO_get_ktls_send(t->sock))
+        return tls_kernel_bio_write(t, bio, p, n);
     buf_put(&t->env->out, p, (size_t)n);
     return n;
 }
 
+static int tls_flush(struct stream *s);
+
+/* Before the kernel gets the keys, all that was encrypted without it must have left. */
+static long tls_bio_flush(BIO *bio, struct tls *t)
+{
+    if (t->sock == NULL)
+        return 1; /* when OpenSSL has returned */
+    BIO_clear_retry_flags(bio);
+    if (tls_flush(t->stream) == 0 && !stream_is_clogged(t->stream))
+        return 1;
+    BIO_set_retry_write(bio);
+    return -1;
+}
+
 static long tls_bio_ctrl(BIO *bio, int cmd, long num, void *ptr)
 {
-    (void)bio;
-    (void)num;
-    (void)ptr;
-    return cmd == BIO_CTRL_FLUSH || cmd == BIO_CTRL_DUP ? 1 : 0;
+    struct tls *t = BIO_get_data(bio);
+
+    switch (cmd) {
+    case BIO_CTRL_FLUSH:
+        return tls_bio_flush(bio, t);
+    case BIO_CTRL_DUP:
+        return 1;
+    case BIO_CTRL_EOF:
+        return 0;
+    default: /* among others, words about keys for the kernel that have no public names */
+        return t == NULL || t->sock == NULL ? 0 : BIO_ctrl(t->sock, cmd, num, ptr);
+    }
 }
 
 struct tls_env *tls_env_new(void)
@@ -131,6 +157,7 @@ static int tls_make_ssl(struct tls *t, bool is_server)
     }
     BIO_set_data(bio, t);
     BIO_set_init(bio, 1);
+    tls_kernel_attach(t);
     SSL_set_bio(t->ssl, bio, bio);
     SSL_CTX_free(t->ctx);
     t->ctx = NULL;
@@ -262,6 +289,8 @@ static ssize_t tls_fetch(struct stream *s)
         t->source_len = buf_unread(&t->left);
         return 1;
     }
+    if (t->sock != NULL && !t->is_secured)
+        return 1; /* a handshake that reads the socket itself, no more than it needs */
     got = recv(s->fd, t->env->in, TLS_IN_BYTES, 0);
     if (got > 0) {
         t->source = t->env->in;
@@ -297,22 +326,38 @@ static bool tls_has_alpn(const struct tls *t)
     return len == tls_alpn_postgresql[0] && memcmp(name, tls_alpn_postgresql + 1, len) == 0;
 }
 
+/* More bytes are needed, or room for ours; else it has failed. */
+static ssize_t tls_on_handshake_stop(struct stream *s, int rc)
+{
+    struct tls *t = s->tls;
+    int why = SSL_get_error(t->ssl, rc);
+
+    if (t->is_lost || (t->sock != NULL && s->send_failed)) {
+        ERR_clear_error();
+        errno = t->is_lost ? t->lost_errno : EPIPE;
+        return -1;
+    }
+    if (why != SSL_ERROR_WANT_READ && why != SSL_ERROR_WANT_WRITE)
+        return tls_fail(s, "handshake failed");
+    (void)tls_flush(s);
+    if (why == SSL_ERROR_WANT_WRITE)
+        stream_await_room(s);
+    return 0;
+}
+
 /* Goes on with the handshake. 1: it is over, 0: more bytes are needed, -1: failed. */
 static ssize_t tls_handshake(struct stream *s)
 {
     struct tls *t = s->tls;
     int rc = SSL_do_handshake(t->ssl);
 
-    if (rc != 1) {
-        if (SSL_get_error(t->ssl, rc) != SSL_ERROR_WANT_READ)
-            return tls_fail(s, "handshake failed");
-        (void)tls_flush(s);
-        return 0;
-    }
+    if (rc != 1)
+        return tls_on_handshake_stop(s, rc);
     if (t->need_alpn && !tls_has_alpn(t))
         return tls_fail(s, "direct TLS without the protocol name \"postgresql\" (ALPN)");
     (void)tls_flush(s);
     t->is_secured = true;
+    tls_kernel_settle(t);
     return 1;
 }
 
@@ -350,6 +395,9 @@ static ssize_t tls_decrypt(struct stream *s, char *p, size_t n)
     }
     if (rc <= 0)
         tls_on_read_stop(s, rc);
+    if ((t->kernel & TLS_KERNEL_SENDS) != 0 &&
+        SSL_get_key_update_type(t->ssl) != SSL_KEY_UPDATE_NONE)
+        (void)tls_fail(s, "it asks for new keys, and those the kernel has cannot be changed");
     if (t->env->out.len > 0)
         (void)tls_flush(s); /* an answer to a change of keys: it must not wait in what all share */
     return (ssize_t)total;
@@ -383,6 +431,25 @@ static ssize_t tls_step(struct stream *s, char *p, size_t n)
     return tls_decrypt(s, p, n);
 }
 
+/* What the kernel has decrypted, as stream_recv; 0 also when it put something for OpenSSL into
+ * `left`. */
+static ssize_t tls_recv_clear(struct stream *s, char *p, size_t n)
+{
+    ssize_t got = tls_kernel_recv(s, p, n);
+
+    if (got > 0)
+        return got;
+    if (got == 0 && buf_unread(&s->tls->left) > 0)
+        return 0;
+    if (got == 0) {
+        errno = 0;
+        return -1;
+    }
+    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)
+        return 0;
+    return tls_kernel_is_bad_record(errno) ? tls_fail(s, strerror(errno)) : -1;
+}
+
 ssize_t tls_recv(struct stream *s, char *p, size_t n)
 {
     struct tls *t = s->tls;
@@ -392,6 +459,11 @@ ssize_t tls_recv(struct stream *s, char *p, size_t n)
         return rc;
     ASSERT(t->env->out.len == 0);
     forget_errors();
+    if ((t->kernel & TLS_KERNEL_RECEIVES) != 0 && !tls_has_input(s)) {
+        rc = tls_recv_clear(s, p, n);
+        if (rc != 0 || buf_unread(&t->left) == 0)
+            return rc;
+    }
     /* What OpenSSL itself holds comes first: it is older than anything to be fetched. */
     if (t->ssl != NULL && SSL_pending(t->ssl) > 0) {
         rc = 1;
@@ -424,6 +496,11 @@ void tls_on_resumed(struct stream *s)
         tls_post(s);
 }
 
+void tls_on_room(struct stream *s)
+{
+    tls_post(s);
+}
+
 /* ---- writing and the end ---- */
 
 int tls_send(struct stream *s, const char *p, size_t n)
@@ -433,6 +510,8 @@ int tls_send(struct stream *s, const char *p, size_t n)
 
     if (s->send_failed || t->has_failed || !t->is_secured)
         return -1;
+    if ((t->kernel & TLS_KERNEL_SENDS) != 0)
+        return stream_send_raw(s, p, n);
     ASSERT(t->env->out.len == 0);
     forget_errors();
     while (n > 0) {
@@ -460,6 +539,7 @@ void tls_end(struct stream *s)
     task_cancel(&t->again);
     SSL_free(t->ssl);
     SSL_CTX_free(t->ctx);
+    tls_kernel_detach(t);
     buf_free(&t->left);
     mem_free(t->error);
     mem_free(t);

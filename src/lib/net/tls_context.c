@@ -144,8 +144,12 @@ static int version_of(int version)
 
 static int set_rules(SSL_CTX *ctx, const struct tls_settings *st, struct err *err)
 {
+    const char *why;
+
     SSL_CTX_set_options(ctx, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
                                  SSL_OP_CLEANSE_PLAINTEXT);
+    if (st->use_kernel && tls_kernel_is_offered(&why))
+        SSL_CTX_set_options(ctx, SSL_OP_ENABLE_KTLS);
     SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
     if (SSL_CTX_set_min_proto_version(ctx, version_of(st->min_version)) != 1 ||

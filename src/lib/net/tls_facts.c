@@ -49,6 +49,11 @@ int stream_tls_cipher_no(const struct stream *s)
     return ssl == NULL ? 0 : SSL_CIPHER_get_protocol_id(SSL_get_current_cipher(ssl));
 }
 
+unsigned stream_tls_kernel(const struct stream *s)
+{
+    return s->tls == NULL ? 0 : s->tls->kernel;
+}
+
 /* Not counted up: valid for as long as the stream. */
 static X509 *peer_cert(const struct stream *s)
 {

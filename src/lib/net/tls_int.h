@@ -15,10 +15,14 @@ int tls_send(struct stream *s, const char *p, size_t n);
 bool tls_has_input(const struct stream *s);
 /* Reading was switched on: what waits inside is told of, soon. */
 void tls_on_resumed(struct stream *s);
+/* The socket takes more, which the handshake waited for (stream_await_room): it goes on, soon. */
+void tls_on_room(struct stream *s);
 /* Says goodbye if it can and frees the state; the descriptor is still open. */
 void tls_end(struct stream *s);
 
 /* Sends encrypted or plain bytes as they are; keeps the remainder. */
 int stream_send_raw(struct stream *s, const char *p, size_t n);
+/* Calls tls_on_room once when the socket takes more and what was kept is sent. */
+void stream_await_room(struct stream *s);
 
 #endif

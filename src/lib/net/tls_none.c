@@ -53,6 +53,12 @@ void tls_context_free(struct tls_context **cp)
     ASSERT(*cp == NULL);
 }
 
+bool tls_kernel_is_offered(const char **why)
+{
+    *why = "TLS is not supported by this build";
+    return false;
+}
+
 bool tls_context_verifies(const struct tls_context *ctx)
 {
     (void)ctx;
@@ -104,6 +110,11 @@ bool tls_has_input(const struct stream *s)
 }
 
 void tls_on_resumed(struct stream *s)
+{
+    (void)s;
+}
+
+void tls_on_room(struct stream *s)
 {
     (void)s;
 }
@@ -161,6 +172,12 @@ int stream_tls_version_no(const struct stream *s)
 }
 
 int stream_tls_cipher_no(const struct stream *s)
+{
+    (void)s;
+    return 0;
+}
+
+unsigned stream_tls_kernel(const struct stream *s)
 {
     (void)s;
     return 0;

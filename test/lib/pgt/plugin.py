@@ -19,12 +19,15 @@ def pytest_addoption(parser):
                      help="what the oracle's second run goes through (postgres: the harness itself)")
     parser.addoption("--pool-mode", choices=MODES, default=os.environ.get("PGT_POOL_MODE", "session"),
                      help="of the shared pgpool and of pgbouncer; but session: links forced to change")
+    parser.addoption("--set", action="append", default=[], metavar="NAME=VALUE",
+                     help="a setting for each pgpool whose test does not give it")
     parser.addoption("--slow", action="store_true", help="also tests that need minutes or gigabytes")
 
 
 def pytest_configure(config):
     # A run that is told to end still ends what it started (atexit).
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    proxy.extra_conf.update(word.split("=", 1) for word in config.getoption("--set"))
     config.addinivalue_line("markers", "oracle: compares with a direct run against PostgreSQL")
     config.addinivalue_line("markers", "session_mode: about what only session mode promises")
     config.addinivalue_line("markers", "slow: needs minutes or gigabytes, run with --slow")

@@ -139,6 +139,9 @@ class Pgpool(Proxy):
             self.check_log()
 
 
+extra_conf: dict[str, object] = {}  # pytest's --set
+
+
 def start_pgpool(backends: list[Address], conf: dict[str, object] | None = None) -> Pgpool:
     """A pgpool of ours in front of `backends`, two workers unless `conf` says otherwise."""
     home = procs.folder("pgpool")
@@ -153,7 +156,7 @@ def start_pgpool(backends: list[Address], conf: dict[str, object] | None = None)
     }
     for i, node in enumerate(backends):
         base |= {f"backend_hostname{i}": node.host, f"backend_port{i}": node.port, f"backend_weight{i}": 1}
-    pool.write_conf(**{**base, **(conf or {})})
+    pool.write_conf(**{**base, **extra_conf, **(conf or {})})
     pool.start()
     return pool
 

@@ -60,7 +60,7 @@ START_TEST(columns_are_those_of_pgpool)
     assert_columns(ADMIN_REPORT_CLIENTS,
         "id pid user database application_name client_host client_port state node server_pid "
         "connected_at last_query_at wait_ms pinned pin_reason statement pool_mode tls_version "
-        "tls_cipher");
+        "tls_cipher ktls");
     assert_columns(ADMIN_REPORT_QUEUE, "database username node waiting longest_wait_ms reason");
     assert_columns(ADMIN_REPORT_STATS,
         "database logins assignments transactions queries bytes_received bytes_sent "
@@ -68,7 +68,7 @@ START_TEST(columns_are_those_of_pgpool)
         "query_p999_us wait_p50_us wait_p90_us wait_p99_us wait_p999_us");
     assert_columns(ADMIN_REPORT_LINKS,
         "id pid node user database state server_pid client_id created_at lent_at returned_at uses "
-        "tls pin_reason statement");
+        "tls pin_reason statement ktls");
     assert_columns(ADMIN_REPORT_LIMITS, "name node user database used limit waiting");
     assert_columns(ADMIN_REPORT_PINS, "database reason clients total");
     assert_columns(ADMIN_REPORT_ORDERS, "database paused draining reconnect_at");
@@ -206,12 +206,12 @@ START_TEST(statements_of_others_are_hidden)
         ROWS_CLIENT_STATEMENT_BYTES, "his", 3);
     fixture_put_client(0, 2, CLIENT_STATE_ACTIVE, "bob");
     fixture_run_report(ADMIN_REPORT_CLIENTS);
-    ck_assert_ptr_nonnull(strstr(fixture_rows_text(), "|mine|session||\n"));
+    ck_assert_ptr_nonnull(strstr(fixture_rows_text(), "|mine|session|||\n"));
     ck_assert_ptr_null(strstr(fixture_rows_text(), "|his|"));
-    ck_assert_ptr_nonnull(strstr(fixture_rows_text(), "|<insufficient privilege>|session||\n"
+    ck_assert_ptr_nonnull(strstr(fixture_rows_text(), "|<insufficient privilege>|session|||\n"
                                                       "102|4000|bob|"));
     ck_assert_str_eq(strrchr(fixture_rows_text(), '|'), "|\n");
-    ck_assert_ptr_nonnull(strstr(fixture_rows_text(), "||session||\n"));
+    ck_assert_ptr_nonnull(strstr(fixture_rows_text(), "||session|||\n"));
     src.user = slice_of_str("bob");
     fixture_run_report(ADMIN_REPORT_POOLS);
     ck_assert_ptr_null(strstr(fixture_rows_text(), "select 1"));
@@ -220,8 +220,8 @@ START_TEST(statements_of_others_are_hidden)
     ck_assert_ptr_null(strstr(fixture_rows_text(), "mine"));
     src.is_operator = true;
     fixture_run_report(ADMIN_REPORT_CLIENTS);
-    ck_assert_ptr_nonnull(strstr(fixture_rows_text(), "|mine|session||\n"));
-    ck_assert_ptr_nonnull(strstr(fixture_rows_text(), "|his|session||\n"));
+    ck_assert_ptr_nonnull(strstr(fixture_rows_text(), "|mine|session|||\n"));
+    ck_assert_ptr_nonnull(strstr(fixture_rows_text(), "|his|session|||\n"));
 }
 END_TEST
 
@@ -241,12 +241,13 @@ START_TEST(clients_one_by_one)
     c->pins = ROWS_PIN(PIN_REASON_TEMP_TABLE) | ROWS_PIN(PIN_REASON_LISTEN);
     c->tls_version = 13;
     c->tls_cipher = 0x1302;
+    c->tls_kernel = 1;
     fixture_run_report(ADMIN_REPORT_CLIENTS);
     fixture_assert_rows(
         "101|4000|alice|shop|psql|2001:db8::1|5|waiting|||2024-01-31 11:58:20|2024-01-31 "
-        "11:59:58|1500|false|||transaction||\n"
+        "11:59:58|1500|false|||transaction|||\n"
         "104|4001|bob|shop|psql|[local]||idle in transaction (aborted)|2|7000|2024-01-31 "
-        "11:58:20||0|true|temporary table, listen||session|TLSv1.3|TLS_AES_256_GCM_SHA384\n");
+        "11:58:20||0|true|temporary table, listen||session|TLSv1.3|TLS_AES_256_GCM_SHA384|sends\n");
 }
 END_TEST
 
@@ -299,10 +300,13 @@ START_TEST(links_one_by_one)
 {
     struct client_row *c = fixture_put_client(1, 2, CLIENT_STATE_IDLE, "alice");
     struct link_row *idle = fixture_put_link(0, 1, LINK_STATE_IDLE);
+    struct link_row *lent;
 
     idle->released_us = AGO(30);
     idle->client_row = 0; /* of who had it: not updated yet */
-    fixture_lend(fixture_put_link(1, 0, LINK_STATE_ACTIVE), c);
+    lent = fixture_put_link(1, 0, LINK_STATE_ACTIVE);
+    lent->tls_kernel = 3;
+    fixture_lend(lent, c);
     c->pins = ROWS_PIN(PIN_REASON_ADVISORY_LOCK);
     src.is_operator = true;
     fixture_run_report(ADMIN_REPORT_LINKS);
@@ -310,7 +314,7 @@ START_TEST(links_one_by_one)
     ck_assert_ptr_nonnull(strstr(fixture_rows_text(), "1|4000|2|alice|shop|idle|7001||2024-01-31"));
     ck_assert_ptr_nonnull(
         strstr(fixture_rows_text(), "4|4001|2|alice|shop|active|7000|106|2024-01-31"));
-    ck_assert_ptr_nonnull(strstr(fixture_rows_text(), "|false|advisory lock|select 1\n"));
+    ck_assert_ptr_nonnull(strstr(fixture_rows_text(), "|false|advisory lock|select 1|both\n"));
 }
 END_TEST
 

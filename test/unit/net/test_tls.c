@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: PostgreSQL
- * test_tls.c: streams that speak TLS, against OpenSSL on the other end of a socket pair. */
+ * test_tls.c: streams that speak TLS, against OpenSSL on the other end of a socket pair. All of it
+ * is done four times, for the kernel's part in it may be none, refused, or as much as this kernel
+ * offers. */
 #include "config.h"
 
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +18,17 @@
 
 #include "net/tls.h"
 
+#include "tls_openssl.h"
 #include "tls_peer.h"
 
 #define MAX_TURNS 100000
+
+enum way {
+    WAY_MEMORY,  /* OpenSSL never sees the socket */
+    WAY_REFUSED, /* it does, but no kernel does TLS on such a socket */
+    WAY_KERNEL,
+    WAY_KERNEL_12, /* TLS 1.2: OpenSSL 3.0 hands over both directions */
+};
 
 struct end {
     struct stream stream;
@@ -39,6 +52,7 @@ struct fixture {
     struct end end;
     struct peer peer;
     char dir[64];
+    enum way way;
 };
 
 static struct fixture fx;
@@ -87,21 +101,44 @@ static struct tls_settings settings_of(const struct peer_cert *own, const struct
         .curves = "",
         .dh_file = "",
         .min_version = 12,
+        .max_version = fx.way == WAY_KERNEL_12 ? 12 : 0,
+        .use_kernel = fx.way >= WAY_KERNEL,
         .is_postgresql = true};
+}
+
+static void pair_of_tcp(int fd[2])
+{
+    struct sockaddr_in here = {
+        .sin_family = AF_INET, .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
+    socklen_t len = sizeof here;
+    int door = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    ck_assert_int_eq(bind(door, (struct sockaddr *)&here, len), 0);
+    ck_assert_int_eq(listen(door, 1), 0);
+    ck_assert_int_eq(getsockname(door, (struct sockaddr *)&here, &len), 0);
+    fd[1] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(connect(fd[1], (struct sockaddr *)&here, len), 0);
+    fd[0] = accept(door, NULL, NULL);
+    ck_assert_int_ne(fd[0], -1);
+    close(door);
 }
 
 static void pair(int fd[2])
 {
-    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd), 0);
+    if (fx.way >= WAY_KERNEL)
+        pair_of_tcp(fd);
+    else
+        ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd), 0);
     ck_assert_int_ne(fcntl(fd[0], F_SETFL, O_NONBLOCK), -1);
 }
 
-static void setup(void)
+static void setup(enum way way)
 {
     struct tls_settings st;
     struct err err = {0};
 
     memset(&fx, 0, sizeof fx);
+    fx.way = way;
     snprintf(fx.dir, sizeof fx.dir, "/tmp/test_tls.XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(fx.dir));
     peer_cert_make(&fx.ca, fx.dir, "ca", "test CA", 7, NULL);
@@ -115,12 +152,45 @@ static void setup(void)
     fx.client = tls_context_new_client(fx.env, &st, &err);
     ck_assert_msg(fx.client != NULL, "%s", err.msg);
     fx.end.step = 65536;
+    if (way != WAY_REFUSED)
+        return;
+    SSL_CTX_set_options(fx.server->ssl_ctx, SSL_OP_ENABLE_KTLS);
+    SSL_CTX_set_options(fx.client->ssl_ctx, SSL_OP_ENABLE_KTLS);
+}
+
+static void setup_memory(void)
+{
+    setup(WAY_MEMORY);
+}
+
+static void setup_refused(void)
+{
+    setup(WAY_REFUSED);
+}
+
+static void setup_kernel(void)
+{
+    setup(WAY_KERNEL);
+}
+
+static void setup_kernel_12(void)
+{
+    setup(WAY_KERNEL_12);
 }
 
 /* One turn of the loop; it never waits, for the peer is in this thread. */
 static void turn(void)
 {
+    if (fx.way >= WAY_KERNEL)
+        sched_yield(); /* the kernel carries what was sent over in time of its own */
     loop_poll(&fx.loop);
+}
+
+static void await(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+
+    ck_assert_int_eq(poll(&p, 1, 20000), 1);
 }
 
 static void close_end(struct end *e)
@@ -221,7 +291,8 @@ START_TEST(server_talks)
     for (i = 0; i < MAX_TURNS && back.len < 5; i++)
         peer_read(&fx.peer, &back);
     ck_assert_mem_eq(back.data, "world", 5);
-    ck_assert_str_eq(stream_tls_version(&fx.end.stream), "TLSv1.3");
+    ck_assert_str_eq(
+        stream_tls_version(&fx.end.stream), fx.way == WAY_KERNEL_12 ? "TLSv1.2" : "TLSv1.3");
     ck_assert_int_eq(stream_tls_bits(&fx.end.stream), 256);
     ck_assert(!stream_is_stale(&fx.end.stream));
     buf_free(&back);
@@ -289,7 +360,7 @@ START_TEST(a_pause_keeps_what_is_inside)
     fx.end.step = 100;
     fx.end.pause_at = 500;
     peer_write(&fx.peer, data, sizeof data);
-    for (i = 0; i < 100; i++)
+    for (i = 0; i < MAX_TURNS && fx.end.got.len < 500; i++)
         turn();
     ck_assert_uint_eq(fx.end.got.len, 500);
     nreads = fx.end.nreads;
@@ -330,6 +401,16 @@ START_TEST(a_slow_peer_gets_everything)
 }
 END_TEST
 
+/* Those the kernel has stay as they are: it must not go on as if they had changed. */
+static void refuse_new_keys(void)
+{
+    ck_assert_int_eq(SSL_key_update(fx.peer.ssl, SSL_KEY_UPDATE_REQUESTED), 1);
+    peer_write(&fx.peer, "after", 5);
+    wait_for_end();
+    ck_assert_int_eq(fx.end.errnum, EPROTO);
+    ck_assert_int_eq(stream_send(&fx.end.stream, "mine", 4), -1);
+}
+
 /* The answer to a change of keys goes to who asked, although it was written while reading data. */
 START_TEST(new_keys)
 {
@@ -342,6 +423,12 @@ START_TEST(new_keys)
 
     open_server(NULL);
     shake_hands();
+    if (fx.way == WAY_KERNEL_12)
+        return; /* it cannot do that */
+    if (stream_tls_kernel(&fx.end.stream) != 0) {
+        refuse_new_keys();
+        return;
+    }
     pair(fd);
     stream_open(&fx.loop, &other.stream, fd[0], &ops);
     peer_init(&other_peer, fd[1], false, NULL);
@@ -353,7 +440,9 @@ START_TEST(new_keys)
     wait_for_bytes(5);
     ck_assert_int_eq(stream_send(&other.stream, "other", 5), 0);
     ck_assert_int_eq(stream_send(&fx.end.stream, "mine", 4), 0);
+    await(fx.peer.fd);
     peer_read(&fx.peer, &back);
+    await(other_peer.fd);
     peer_read(&other_peer, &stray);
     ck_assert_uint_eq(back.len, 4);
     ck_assert_mem_eq(back.data, "mine", 4);
@@ -363,6 +452,46 @@ START_TEST(new_keys)
     buf_free(&stray);
     close_end(&other);
     peer_fini(&other_peer);
+}
+END_TEST
+
+START_TEST(what_the_kernel_does)
+{
+    const char *why = "";
+    bool is_offered = tls_kernel_is_offered(&why);
+    unsigned done;
+
+    open_server(NULL);
+    ck_assert_uint_eq(stream_tls_kernel(&fx.end.stream), 0);
+    shake_hands();
+    done = stream_tls_kernel(&fx.end.stream);
+    ck_assert(is_offered || why[0] != '\0');
+    if (!is_offered || fx.way < WAY_KERNEL)
+        ck_assert_uint_eq(done, 0);
+    else if (fx.way == WAY_KERNEL_12)
+        ck_assert_uint_eq(done, TLS_KERNEL_SENDS | TLS_KERNEL_RECEIVES);
+    else
+        ck_assert_uint_ne(done & TLS_KERNEL_SENDS, 0);
+    /* No more of OpenSSL's view of the socket is kept than is needed. */
+    ck_assert_int_eq(fx.end.stream.tls->sock == NULL, done == 0);
+}
+END_TEST
+
+/* In the middle of a handshake and after it. */
+START_TEST(the_connection_ends)
+{
+    int i;
+
+    open_server(NULL);
+    if (_i == 1)
+        shake_hands();
+    else
+        (void)peer_step(&fx.peer);
+    for (i = 0; i < 10; i++)
+        turn();
+    ck_assert_int_eq(shutdown(fx.peer.fd, SHUT_WR), 0);
+    wait_for_end();
+    ck_assert_int_eq(fx.end.errnum, 0);
 }
 END_TEST
 
@@ -382,13 +511,17 @@ END_TEST
 START_TEST(goodbye_of_ours)
 {
     struct buf back = {0};
+    int i;
 
     open_server(NULL);
     shake_hands();
     if (_i == 1)
         stream_tls_close_quietly(&fx.end.stream);
     close_end(&fx.end);
-    peer_read(&fx.peer, &back);
+    for (i = 0; i < 2 && !fx.peer.has_ended; i++) { /* the goodbye and the end, or both at once */
+        await(fx.peer.fd);
+        peer_read(&fx.peer, &back);
+    }
     ck_assert_int_eq((SSL_get_shutdown(fx.peer.ssl) & SSL_RECEIVED_SHUTDOWN) != 0, _i == 0);
     ck_assert_uint_eq(back.len, 0);
 }
@@ -417,6 +550,7 @@ START_TEST(nothing_goes_out_in_clear)
     open_server(NULL);
     ck_assert_int_eq(stream_send(&fx.end.stream, "secret", 6), -1);
     close_end(&fx.end);
+    await(fx.peer.fd);
     ck_assert_int_eq((int)recv(fx.peer.fd, &byte, 1, MSG_DONTWAIT), 0); /* the end, no byte */
 }
 END_TEST
@@ -436,6 +570,7 @@ START_TEST(early_bytes_and_alpn)
     if (_i < 2)
         ck_assert_int_eq(SSL_set_alpn_protos(fx.peer.ssl, names[_i], lens[_i]), 0);
     (void)peer_step(&fx.peer);
+    await(fd[0]);
     n = recv(fd[0], hello, sizeof hello, 0);
     ck_assert_int_gt((int)n, 0);
     stream_start_tls_server(&fx.end.stream, fx.server, slice_of(hello, (size_t)n), true);
@@ -516,20 +651,18 @@ START_TEST(new_context)
     shake_hands();
     tls_context_free(&fx.server);
     ck_assert_int_eq(stream_send(&fx.end.stream, "still", 5), 0);
+    await(fx.peer.fd);
     peer_read(&fx.peer, &back);
     ck_assert_uint_eq(back.len, 5);
     buf_free(&back);
 }
 END_TEST
 
-int main(void)
+static TCase *tests_of(const char *name, SFun set_up)
 {
-    Suite *s = suite_create("tls");
-    TCase *tc = tcase_create("stream");
-    SRunner *sr;
-    int failed;
+    TCase *tc = tcase_create(name);
 
-    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_checked_fixture(tc, set_up, teardown);
     tcase_set_timeout(tc, 60);
     tcase_add_loop_test(tc, server_talks, 0, 4);
     tcase_add_loop_test(tc, client_talks, 0, 4);
@@ -537,6 +670,8 @@ int main(void)
     tcase_add_test(tc, a_pause_keeps_what_is_inside);
     tcase_add_test(tc, a_slow_peer_gets_everything);
     tcase_add_test(tc, new_keys);
+    tcase_add_test(tc, what_the_kernel_does);
+    tcase_add_loop_test(tc, the_connection_ends, 0, 2);
     tcase_add_test(tc, goodbye_of_the_peer);
     tcase_add_loop_test(tc, goodbye_of_ours, 0, 2);
     tcase_add_loop_test(tc, what_is_not_tls, 0, 3);
@@ -546,7 +681,19 @@ int main(void)
     tcase_add_test(tc, a_name_with_a_nul);
     tcase_add_test(tc, a_stranger);
     tcase_add_test(tc, new_context);
-    suite_add_tcase(s, tc);
+    return tc;
+}
+
+int main(void)
+{
+    Suite *s = suite_create("tls");
+    SRunner *sr;
+    int failed;
+
+    suite_add_tcase(s, tests_of("memory", setup_memory));
+    suite_add_tcase(s, tests_of("refused", setup_refused));
+    suite_add_tcase(s, tests_of("kernel", setup_kernel));
+    suite_add_tcase(s, tests_of("kernel, TLS 1.2", setup_kernel_12));
     sr = srunner_create(s);
     srunner_run_all(sr, CK_NORMAL);
     failed = srunner_ntests_failed(sr);
