@@ -85,8 +85,9 @@ struct route_names {
 
 /* What is known of the session. */
 struct route_session {
-    int balance_node; /* chosen for the session, VIEW_NO_NODE when not yet */
-    bool in_tx;       /* in a transaction block */
+    int balance_node;  /* chosen for the session, VIEW_NO_NODE when not yet */
+    bool is_preferred; /* by a redirect preference list */
+    bool in_tx;        /* in a transaction block */
     bool tx_failed;
     bool tx_read_only; /* begun READ ONLY */
     bool tx_serializable;
@@ -157,7 +158,8 @@ struct route_decision {
     bool runs_code;   /* CALL, DO, a volatile function that is not built in: may change settings and
                          make temporary tables unseen */
     int balance_node; /* the session's node for reads, to be kept; VIEW_NO_NODE: not chosen here */
-    int32_t kill_pid; /* the process that the statement ends (reason BACKEND_PID), else 0 */
+    bool is_preferred; /* balance_node comes from a redirect preference list */
+    int32_t kill_pid;  /* the process that the statement ends (reason BACKEND_PID), else 0 */
     /* The chosen standby (`node`, or `leave_node` with may_leave_tx) has not replayed the session's
      * last write yet: wait up to read_consistency_wait for `wait_lsn`, then send it to the primary.
      */

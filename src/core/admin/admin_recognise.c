@@ -180,6 +180,8 @@ static bool take_text(struct slice *rest, struct admin_cmd *cmd, struct admin_to
     if (t->kind == ADMIN_TOKEN_END)
         return false;
     cmd->value = *rest;
+    if (cmd->value.p[0] == ' ') /* it ends the word before; the text begins behind it */
+        cmd->value = slice_of(cmd->value.p + 1, cmd->value.n - 1);
     rest->p += rest->n;
     rest->n = 0;
     return true;

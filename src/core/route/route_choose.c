@@ -193,10 +193,11 @@ void route_place_read(const struct route_input *in, struct route_decision *out)
     int node = in->session->balance_node;
     uint64_t lsn;
 
-    out->reason = ROUTE_R_BALANCED;
+    out->reason = in->session->is_preferred ? ROUTE_R_PREFERENCE : ROUTE_R_BALANCED;
     if (in->conf->statement_level_load_balance || !is_candidate(v, node)) {
         node = choose(in, &out->reason);
         out->balance_node = node;
+        out->is_preferred = out->reason == ROUTE_R_PREFERENCE;
     }
     out->node = node;
     if (node == VIEW_NO_NODE || node == primary)

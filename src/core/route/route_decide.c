@@ -359,6 +359,7 @@ static void place_in_read_write_tx(struct route_case *c)
     away = *out;
     route_place_read(c->in, &away);
     out->balance_node = away.balance_node;
+    out->is_preferred = away.is_preferred;
     if (away.node == VIEW_NO_NODE || away.node == out->node)
         return;
     out->may_leave_tx = true;

@@ -240,6 +240,7 @@ const struct sql_facts *balance_decide(struct client *c, struct slice sql, struc
     c->balance->reason = (uint8_t)d->reason;
     if (d->balance_node != VIEW_NO_NODE) {
         c->balance->rs.balance_node = d->balance_node;
+        c->balance->rs.is_preferred = d->is_preferred;
         if (c->row != NULL)
             c->row->balance_node = (int16_t)d->balance_node;
     }

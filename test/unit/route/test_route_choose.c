@@ -210,6 +210,31 @@ START_TEST(when_it_is_drawn)
 }
 END_TEST
 
+/* The reason is told as long as the session keeps the node, also of a read that may leave its
+ * transaction. */
+START_TEST(preferred_node_is_kept)
+{
+    struct route_test t;
+    struct route_decision d;
+
+    route_test_init(&t, 3, 2, APP("web:standby"));
+    t.session.balance_node = VIEW_NO_NODE;
+    t.session.in_tx = true;
+    route_test_query(&t, "select * from t", &d);
+    ck_assert(d.may_leave_tx && d.is_preferred);
+    t.session.in_tx = false;
+    route_test_query(&t, "select * from t", &d);
+    ck_assert_int_eq(d.reason, ROUTE_R_PREFERENCE);
+    ck_assert(d.is_preferred);
+    t.session.balance_node = d.balance_node;
+    t.session.is_preferred = true;
+    route_test_query(&t, "select * from t", &d);
+    ck_assert_int_eq(d.reason, ROUTE_R_PREFERENCE);
+    ck_assert_int_eq(d.balance_node, VIEW_NO_NODE);
+    route_test_fini(&t);
+}
+END_TEST
+
 struct lag_case {
     const char *settings;
     int64_t bytes[2]; /* of the session's node, of the other standby */
@@ -342,6 +367,7 @@ int main(void)
     tcase_add_test(tc, counted_sessions);
     tcase_add_test(tc, false_primary);
     tcase_add_test(tc, when_it_is_drawn);
+    tcase_add_test(tc, preferred_node_is_kept);
     tcase_add_loop_test(tc, lag, 0, (int)(sizeof lags / sizeof lags[0]));
     tcase_add_test(tc, lag_and_weight);
     tcase_add_loop_test(tc, consistency, 0, (int)(sizeof lsns / sizeof lsns[0]));
