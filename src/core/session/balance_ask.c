@@ -138,19 +138,26 @@ static void missing_oids(struct client *c, const struct sql_stmt *s, struct rout
     }
 }
 
-bool balance_asks_marks(struct client *c, const struct sql_facts *facts)
+bool balance_lacks_marks(
+    struct client *c, const struct sql_facts *facts, struct route_decision *missing)
 {
-    struct route_decision d;
     uint32_t i;
 
     if (c->ss->conf->disable_load_balance_on_write != CONF_WRITE_DML_ADAPTIVE_GLOBAL ||
         c->balance->ask_failed)
         return false;
-    memset(&d, 0, sizeof d);
-    d.must_ask = true;
+    memset(missing, 0, sizeof *missing);
+    missing->must_ask = true;
     for (i = 0; i < facts->nstmts; i++)
-        missing_oids(c, &facts->stmts[i], &d);
-    return d.nquestions > 0 && balance_asks(c, &d);
+        missing_oids(c, &facts->stmts[i], missing);
+    return missing->nquestions > 0;
+}
+
+bool balance_asks_marks(struct client *c, const struct sql_facts *facts)
+{
+    struct route_decision d;
+
+    return balance_lacks_marks(c, facts, &d) && balance_asks(c, &d);
 }
 
 static void take_answer(struct client *c, struct slice index_text, struct slice bits_text)

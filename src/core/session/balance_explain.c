@@ -9,7 +9,7 @@
 #include "base/arena.h"
 #include "parser/sql_cache.h"
 
-#include "balance_int.h"
+#include "share_int.h"
 
 static void add_name(char *out, size_t size, struct slice schema, struct slice name)
 {
@@ -39,12 +39,32 @@ enum balance_verdict balance_explain_prepare(struct client *c, struct slice sql)
     struct balance *b = c->balance;
     struct route_decision d;
 
+    if (c->share != NULL)
+        b->tx_status = share_tx_status(c);
     (void)balance_decide(c, sql, &d);
-    if (b->asking != ASKING_NONE || (c->link != NULL && balance_asks(c, &d)))
+    if (b->asking != ASKING_NONE)
         return BALANCE_PARK;
+    if (c->share != NULL ? share_ask_first(c, &d) != FEED_PASS : balance_asks(c, &d)) {
+        b->keeps_random = true;
+        return BALANCE_PARK;
+    }
     balance_ask_reset(b);
     b->keeps_random = false;
     return BALANCE_GO;
+}
+
+/* A client that shares links and has one stays on it: its transaction lives there, or its session
+ * is tied to it. */
+static void explain_present_link(
+    const struct client *c, const struct route_decision *d, struct admin_explain *out)
+{
+    if (c->share == NULL || c->share->phase != SHARE_ATTACHED)
+        return;
+    out->node = c->link->pool->cluster_node;
+    if (out->node != d->node || d->must_ask)
+        out->reason = route_reason_text(share_tx_status(c) == 'I'     ? ROUTE_R_STATE_UNKNOWN
+                                        : c->balance->rs.tx_read_only ? ROUTE_R_READ_ONLY_TX
+                                                                      : ROUTE_R_TX_PRIMARY);
 }
 
 void balance_explain(void *ctx, struct slice sql, struct admin_explain *out)
@@ -69,6 +89,7 @@ void balance_explain(void *ctx, struct slice sql, struct admin_explain *out)
         out->node = d.may_leave_tx && wish.node != VIEW_NO_NODE ? wish.node : d.node;
         out->class = route_class_text(d.class);
         out->reason = route_reason_text(out->node == d.node ? d.reason : ROUTE_R_BALANCED);
+        explain_present_link(c, &d, out);
         if (out->node != view_write_node(&ss->view))
             out->role = "standby";
     }

@@ -123,8 +123,9 @@ struct balance {
     uint8_t nasked;  /* questions for the statement at hand */
     bool keeps_random : 1;
     bool ask_failed : 1;
-    bool tx_failed : 1; /* the open transaction failed: its COMMIT is a ROLLBACK */
-    bool did_ddl : 1;   /* since the home was quiet, or in the open transaction */
+    bool tx_failed : 1;  /* the open transaction failed: its COMMIT is a ROLLBACK */
+    bool rolls_back : 1; /* without an own link: the last statement sent was a lone ROLLBACK */
+    bool did_ddl : 1;    /* since the home was quiet, or in the open transaction */
     /* read_consistency */
     bool lsn_due : 1;       /* the session has written since it knew its last LSN */
     bool lsn_is_wanted : 1; /* a read stayed because its transaction is no place to ask */
@@ -284,6 +285,8 @@ static inline void balance_note_lsn_due(struct client *c)
 {
     c->balance->lsn_due = true;
 }
+/* The statement is sent: the tables it writes to, for dml_adaptive_global. */
+void balance_note_marks(struct client *c, const struct sql_stmt *s);
 /* Somebody wrote to a table that has no name here (dml_adaptive_global). */
 void balance_mark_all(struct client *c);
 /* The home is quiet: has its transaction ended? */
@@ -378,6 +381,9 @@ void balance_ask_missed(struct client *c);
 /* dml_adaptive_global: the tables that the statement writes to have to be known by number. True
  * when it asked. */
 bool balance_asks_marks(struct client *c, const struct sql_facts *facts);
+/* The same without asking: what there is to ask. */
+bool balance_lacks_marks(
+    struct client *c, const struct sql_facts *facts, struct route_decision *missing);
 void balance_questions_free(struct balance_questions **qp);
 
 #endif

@@ -14,7 +14,7 @@
 #include "config/pools_conf.h"
 #include "parser/sql_cache.h"
 
-#include "balance_int.h"
+#include "share_int.h"
 
 static bool judge_is_possible(const struct client *c)
 {
@@ -128,19 +128,36 @@ void balance_free(struct client *c)
     mem_free(b);
 }
 
+static bool text_of_name(const struct client *c, struct slice name, struct slice *text)
+{
+    const struct statement *st;
+    const struct share_name *n;
+
+    if (c->share != NULL) {
+        n = share_name_find(c->share, name);
+        if (n == NULL)
+            return false;
+        *text = n->prep == NULL ? slice_of_str(n->sql) : prep_sql(n->prep);
+        return true;
+    }
+    st = statements_find(c->statements, name);
+    if (st == NULL || st->msg_len == 0 || st->is_doubtful)
+        return false;
+    *text = statement_sql(st);
+    return true;
+}
+
 /* What PREPARE or a Parse of this name holds. The facts of the EXECUTE are in use: these are made
  * beside them. */
 static int judge_prepared(
     void *ctx, struct slice name, struct slice *text, const struct sql_facts **facts)
 {
     struct client *c = ctx;
-    struct statement *st = statements_find(c->statements, name);
     struct sql_facts *own;
 
-    if (st == NULL || st->msg_len == 0 || st->is_doubtful)
+    if (!text_of_name(c, name, text))
         return -1;
     own = arena_alloc_zero(c->ss->scratch, sizeof *own);
-    *text = statement_sql(st);
     (void)sql_parse(c->ss->scratch, *text, own);
     *facts = own;
     return 0;

@@ -163,7 +163,7 @@ void balance_mark_all(struct client *c)
         add_mark(c, 0);
 }
 
-static void note_marks(struct client *c, const struct sql_stmt *s)
+void balance_note_marks(struct client *c, const struct sql_stmt *s)
 {
     uint32_t bits;
     uint32_t i;
@@ -276,7 +276,7 @@ static void note_statement_facts(
         b->did_ddl = true;
         balance_worker_ddl(c->ss);
     }
-    note_marks(c, s);
+    balance_note_marks(c, s);
     route_trace_note(&b->trace, c->ss->rules, text, s, true);
     note_functions(c, s, sql);
 }

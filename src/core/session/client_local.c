@@ -131,7 +131,9 @@ static bool local_must_wait(const struct client *c)
 {
     bool skips = c->share != NULL && c->share->phase == SHARE_ATTACHED && c->link->expect.skipping;
 
-    if (c->share != NULL && share_is_busy(c) && !skips)
+    bool waits = c->share != NULL && c->share->phase == SHARE_WAITING; /* EXPLAIN does, to ask */
+
+    if (c->share != NULL && share_is_busy(c) && !skips && !waits)
         return true;
     return c->target != c->link ||
            (c->link != NULL && (c->link->expect.len > 0 || c->link->body_left > 0));

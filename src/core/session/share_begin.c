@@ -64,11 +64,23 @@ static enum feed_step route_one(
     struct client *c, struct slice sql, struct route_decision *d, const struct sql_facts **facts)
 {
     struct balance *b = c->balance;
+    struct route_decision missing;
 
     b->tx_status = share_tx_status(c);
     *facts = balance_decide(c, sql, d);
     if (d->must_ask && !b->ask_failed && b->tx_status == 'I')
         return ask(c, d);
+    if (b->tx_status == 'I' && balance_lacks_marks(c, *facts, &missing))
+        return ask(c, &missing);
+    return FEED_PASS;
+}
+
+enum feed_step share_ask_first(struct client *c, const struct route_decision *d)
+{
+    if (d->must_ask && !c->balance->ask_failed && c->share->phase <= SHARE_WAITING &&
+        share_tx_status(c) == 'I')
+        return ask(c, d);
+    share_stop_asking(c);
     return FEED_PASS;
 }
 
@@ -508,15 +520,35 @@ void share_route_note(struct client *c, struct slice sql)
         return;
     facts = balance_decide(c, sql, &d);
     balance_note_write(c, &d);
+    b->rolls_back = facts->nstmts == 1 && facts->stmts[0].kind == SQL_ROLLBACK &&
+                    facts->stmts[0].tx.op == SQL_TX_ROLLBACK && expect_is_quiet(&c->link->expect);
     for (i = 0; i < facts->nstmts; i++) {
         route_trace_note(&b->trace, c->ss->rules, sql, &facts->stmts[i], true);
-        if (facts->stmts[i].kind == SQL_DDL)
-            route_cache_clear(c->ss->answers);
+        balance_note_marks(c, &facts->stmts[i]);
+        if (facts->stmts[i].kind == SQL_DDL) {
+            b->did_ddl = true;
+            balance_worker_ddl(c->ss);
+        }
         if ((facts->stmts[i].flags & SQL_F_TEMP) != 0)
             b->rs.has_temp_tables = true;
     }
     if (c->share->pins == 0)
         b->rs.state_unknown = false; /* what is not followed ties the session */
+}
+
+/* What others have to know of the transaction that is over. One that failed is not told from one
+ * that was committed: that costs balance only. */
+static void tell_others(struct client *c)
+{
+    struct balance *b = c->balance;
+
+    if (!b->rolls_back && b->nmarks > 0)
+        balance_worker_mark(c->ss, b->mark, b->nmarks);
+    b->nmarks = 0;
+    b->rolls_back = false;
+    if (b->did_ddl)
+        balance_worker_ddl(c->ss); /* now it can be seen */
+    b->did_ddl = false;
 }
 
 void share_route_settle(struct client *c)
@@ -527,6 +559,7 @@ void share_route_settle(struct client *c)
     b->tx_status = c->link->tx_status;
     if (is_open)
         return;
+    tell_others(c);
     if (b->tx_failed)
         route_trace_on_rollback(b->trace);
     else
