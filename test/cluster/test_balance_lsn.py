@@ -191,10 +191,11 @@ def test_tables_written_lately(cluster, make):
         wire.bye()
 
 
-def test_ddl_in_another_worker(cluster, make):
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+def test_ddl_in_another_worker(cluster, make, mode):
     """A function becomes volatile: all workers know at once, though they had asked before. (A session that
     called it stays on the primary: it may have changed anything.)"""
-    pool = make(num_init_children=2, relcache_expire=0)
+    pool = make(num_init_children=2, relcache_expire=0, pool_mode=mode)
     cluster.primary.rows("create or replace function f() returns int language sql stable as 'select 1'")
     replay(cluster, "resume")
     caught_up(cluster)

@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_every_rule: the rules of every_rule.txt, with one, two and three servers, the primary first and last in the
+file, in session and in transaction mode. Where a statement would go is asked of PGPOOL EXPLAIN; where it ran, of the
+server (its port) or of notice_per_node_statement. One cluster and one pgpool for each arrangement serve all rules: a
+group's settings are loaded, and its sessions are new."""
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from pgt import procs, waits
+from pgt.proxy import start_pgpool
+from pgt.wire import SYNC, Wire, bind, execute, message, parse, query
+from test_monitor import Trio, column, show
+
+HERE = Path(__file__).parent
+MODES = {"session": "postgres", "transaction": "shared"}  # pool mode, and the user who has it
+PORT = "inet_server_port()"
+# Do reads leave a read-write transaction that has not written yet? (roles t and u of every_rule.txt)
+LEAVES = {"t": {"session": True, "transaction": False}, "u": {"session": True, "transaction": False}}
+BEHIND = "standby behind: "
+SCHEMA = """\
+create role shared superuser login; create table t as select 7 as a; create table w (a int); create table dep (a int);
+create table dep2 (a int); create table scratch (a int); create unlogged table u (a int); create sequence sq;
+create schema s1; create table s1.t2 as select 8 as a; create schema calm; create schema wild;
+create function f_stable() returns int language sql stable as 'select 1';
+create function f_vol() returns int language sql volatile as 'select 1';
+create function f_over(int) returns int language sql stable as 'select 1';
+create function f_over(int, int) returns int language sql volatile as 'select 2';
+create function calm.which() returns text language sql stable as $$ select 'calm' $$;
+create function wild.which() returns text language sql volatile as $$ select 'wild' $$;
+create function op_vol(int, int) returns int language sql volatile as 'select 1';
+create operator <#!> (leftarg = int, rightarg = int, function = op_vol);
+create procedure pr() language sql as 'select 1';
+create view v_vol as select nextval('sq') as n; create view v_deep as select n from v_vol;
+create view v_catalog as select relname from pg_class; create view v_unlogged as select * from u;
+"""
+
+
+@dataclass
+class Group:
+    name: str
+    settings: dict[str, str] = field(default_factory=dict)
+    rules: list[tuple[str, dict[str, str], list[str]]] = field(default_factory=list)
+
+
+def read_groups() -> list[Group]:
+    found: list[Group] = []
+    for line in (HERE / "every_rule.txt").read_text(encoding="utf-8").splitlines():
+        if line.startswith("["):
+            found.append(Group(line[1:-1]))
+        elif line.startswith("- "):
+            words = line[2:].split(" @")
+            found[-1].rules.append((words[0], dict(w.split("=") for w in words[1:]), []))
+        elif line.startswith("  "):
+            found[-1].rules[-1][2].append(line.strip())
+        elif line and not line.startswith("#"):
+            name, value = line.split(" = ", 1)
+            found[-1].settings[name] = value
+    return found
+
+
+GROUPS = read_groups()
+TEXT = re.findall(r'ROUTE_REASON\((\w+),\s*"([^"]*)"\)',
+                  (HERE.parents[1] / "src/../include/route/reasons.def").read_text(encoding="utf-8"))
+REASONS = dict(TEXT)
+
+
+class Place:
+    """A pgpool that knows some of the cluster's servers, in some order: P the primary, A and B the standbys."""
+
+    def __init__(self, cluster: Trio, order: str, home: Path, **conf):
+        nodes = dict(zip("PAB", [cluster.primary, *[cluster.nodes[i] for i in cluster.standbys]]))
+        self.order = order
+        self.ports = {who: nodes[who].port for who in order}
+        self.base = {
+            "load_balance_mode": True, "num_init_children": 1, "notice_per_node_statement": True, "sr_check_period": 1,
+            "health_check_period": 0, "delay_threshold": 0, "pools_file": home / "pools.conf",
+            "replication_delay_source_cmd": home / "delay.sh", "client_idle_limit": 10000,
+            "read_consistency_wait": 10000, **conf}
+        self.pool = start_pgpool([nodes[who].address for who in order], {**self.base, **self.weights("0 1 1")})
+        self.initial = dict(self.pool.conf)
+        self.loads = 10000
+
+    def weights(self, text: str) -> dict:
+        share = dict(zip("PAB", text.split()))
+        return {f"backend_weight{n}": share[who] for n, who in enumerate(self.order)}
+
+    def settled(self) -> bool:
+        return column(self.pool, "role") == ["primary" if who == "P" else "standby" for who in self.order]
+
+    def fill(self, text: str) -> str:
+        a = max(self.order.find("A"), 0)
+        b = self.order.find("B")
+        return (text.replace("{a}", str(a)).replace("{b}", str(a if b < 0 else b)).replace("{port}", PORT)
+                .replace("{own}", self.order.lower()))
+
+    def load(self, **settings) -> None:
+        """Loads the file with these settings and the first ones; new sessions have them."""
+        self.loads += 1 if self.loads % 60 < 59 else 2  # not a whole number of minutes
+        weight = settings.pop("weight", "0 1 1")
+        self.pool.conf = dict(self.initial)
+        self.pool.reload(client_idle_limit=self.loads, **self.weights(weight),
+                         **{k: self.fill(v) for k, v in settings.items()})
+
+        def is_loaded() -> bool:
+            with Wire(self.pool.address, seconds=20) as w:
+                w.login(user="postgres")
+                return str(self.loads) in w.value("pgpool show client_idle_limit")
+        waits.wait_for(f"{settings} are loaded", is_loaded)
+
+    def login(self, mode: str, app: str = "rules") -> Wire:
+        wire = Wire(self.pool.address, seconds=20)
+        assert wire.login(user=MODES[mode], database="postgres", application_name=app)[-1].type == "Z"
+        return wire
+
+    def servers(self, role: str, mode: str) -> str:
+        """The servers that a role of every_rule.txt allows."""
+        if "/" in role:
+            role = role.split("/")[len(self.order) - 1]
+        if role in LEAVES:
+            role = "s" if LEAVES[role][mode] else "p"
+        if len(self.order) == 1 or role == "p":
+            return "P"
+        return {"s": "AB", "a": "A", "b": "B"}[role]
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    it = Trio(0)
+    it.primary.rows("begin;" + SCHEMA + "commit")
+    for order in ORDERS:
+        for mode in MODES:
+            it.primary.rows(f"create table fresh_{mode}_{order.lower()} as select 1 as a")
+    for i in it.standbys:
+        waits.wait_for("it has all tables", lambda i=i: it.nodes[i].value(
+            f"select to_regclass('fresh_{mode}_{order.lower()}') is not null") == "t", 30)
+    it.keep_in_step()
+    yield it
+    it.stop()
+
+
+ORDERS = ["P", "PA", "AP", "PAB", "ABP"]
+
+
+@pytest.fixture(scope="module")
+def home(cluster):
+    """Of two standbys, A says by replication_delay_source_cmd that it lags."""
+    home = procs.folder("rules")
+    slow = cluster.nodes[cluster.standbys[0]].port
+    (home / "delay.sh").write_text(f"#!/bin/sh\nfor n in \"$@\"; do case $n in *:{slow}) echo 5000;; *) echo 10;; esac; "
+                                   "done\n", encoding="utf-8")
+    (home / "delay.sh").chmod(0o755)
+    (home / "pools.conf").write_text("[user shared]\npool_mode = transaction\n", encoding="utf-8")
+    return home
+
+
+@pytest.fixture(scope="module")
+def places(cluster, home):
+    made: dict[str, Place] = {}
+    try:
+        for order in ORDERS:
+            made[order] = Place(cluster, order, home)
+        for order, place in made.items():
+            waits.wait_for(f"{order}: roles are known", place.settled, 15)
+            if "A" in order:
+                waits.wait_for(f"{order}: the lag is told", lambda place=place, order=order: column(
+                    place.pool, "replication_delay")[order.find("A")].startswith("5.0"), 15)
+        yield made
+    finally:
+        for place in made.values():
+            place.pool.stop()
+
+
+@pytest.fixture(scope="module")
+def behind(cluster, places):
+    """A does not replay any more, and the primary has written since."""
+    slow = cluster.nodes[cluster.standbys[0]]
+    slow.rows("select pg_wal_replay_pause()")
+    with Wire(cluster.primary.socket) as w:
+        w.login()
+        w.rows("set synchronous_commit = local")
+        w.rows("insert into scratch select g from generate_series(1, 5000) g")
+    for place in places.values():
+        place.initial["replication_delay_source_cmd"] = ""
+        place.load()
+    for order, place in places.items():
+        if "A" in order:
+            waits.wait_for(f"{order}: the lag is seen", lambda place=place, order=order: int(show(place.pool)[
+                order.find("A")]["replication_delay"].split()[0].split(".")[0]) > 200000, 15)
+    yield
+    slow.rows("select pg_wal_replay_resume()")
+
+
+def one_line(line: str) -> tuple[str, str, str, str, str | None]:
+    """Role, reason, SQLSTATE, statement, value."""
+    head, sql = line.split("|", 1)
+    words = head.split()
+    code = next((w[1:] for w in words if w.startswith("!")), "")
+    reason = next((w for w in words[1:] if not w.startswith("!")), "")
+    sql, _, value = sql.strip().partition(" => ")
+    return words[0], reason, code, re.sub("^~+", lambda m: " " * len(m.group()), sql), value or None
+
+
+def node_of(found) -> list[int]:
+    return [int(m.fields["M"].split()[3]) for m in found if m.type == "N" and m.fields["M"].startswith("DB node id: ")]
+
+
+class Run:
+    """The lines of one rule in one session."""
+
+    def __init__(self, place: Place, mode: str, app: str):
+        self.place, self.mode = place, mode
+        self.wire = place.login(mode, app)
+        self.wrong: list[str] = []
+
+    def say(self, how: str, sql: str, what: str) -> None:
+        self.wrong.append(f"{self.place.order} {self.mode} {how}: {sql}: {what}")
+
+    def explain(self, sql: str, role: str, reason: str) -> None:
+        found = self.wire.simple("pgpool explain " + sql)
+        if not any(m.type == "D" for m in found):
+            return self.say("explain", sql, next(m for m in found if m.type == "E").fields["M"])
+        row = [(v or b"").decode() for v in next(m for m in found if m.type == "D").row()]
+        allowed = self.place.servers(role, self.mode)
+        where = self.place.order[int(row[0])]
+        if where not in allowed or row[1] != ("primary" if where == "P" else "standby"):
+            self.say("explain", sql, f"{where} ({row[1]}) instead of {allowed}: {row[3]}")
+        if len(self.place.order) == 1 or not reason:
+            return
+        wanted = reason.split("/")
+        if row[3] != REASONS[wanted[min(len(self.place.order) - 2, len(wanted) - 1)]]:
+            self.say("explain", sql, f"reason: {row[3]}")
+
+    def check(self, how: str, sql: str, found, role: str, code: str, value: str | None) -> None:
+        got = next((m.fields["C"] for m in found if m.type == "E"), "")
+        if got != code and not (code == "0A000" and self.place.servers(role, self.mode) == "P") and not (
+                code == "42P01" and "none" in self.place.pool.conf.get("check_temp_table", "")
+                and self.place.servers(role, self.mode) == "P"):
+            self.say(how, sql, f"SQLSTATE {got}")
+        if role == "-":
+            return
+        allowed = self.place.servers(role, self.mode)
+        rows = [m.row() for m in found if m.type == "D"]
+        told = (rows[0] or [b""])[0] if rows else b""
+        where = next((who for who, port in self.place.ports.items() if str(port).encode() == told), "")
+        where = where or ",".join({self.place.order[n] for n in node_of(found)}) or "nobody says where"
+        if where not in tuple(allowed):
+            self.say(how, sql, f"ran on {where} instead of {allowed}")
+        if value is not None and rows and (rows[0][1] or b"").decode() != value:
+            self.say(how, sql, f"value {rows[0][1]!r}")
+
+    def line(self, line: str) -> None:
+        role, reason, code, sql, value = one_line(line)
+        sql = self.place.fill(sql).replace("{mode}", self.mode)
+        mode, _, role = role.rpartition(":")
+        if mode not in ("", self.mode):
+            return
+        if role[0] not in "-~":
+            self.explain(sql, role, reason)
+        role = role.lstrip("~")
+        if "from stdin" in sql:
+            self.wire.send(query(sql) + message("c"))
+            found = self.wire.ready()
+        else:
+            found = self.wire.simple(sql)
+        self.check("simple", sql, found, role, code, value)
+        if "{port}" in line and not sql.startswith(("prepare", "declare")):
+            self.wire.send(parse(sql) + bind() + execute() + SYNC)
+            self.check("extended", sql, self.wire.ready(), role, code, value)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("group", GROUPS, ids=lambda g: g.name)
+def test_rule(request, places, group, order):
+    if group.name.startswith(BEHIND):
+        request.getfixturevalue("behind")
+    if order == "P" and "{a}" in str(group.settings):
+        pytest.skip("there is no standby")
+    place = places[order]
+    place.load(**group.settings)
+    wrong = []
+    for name, attributes, lines in group.rules:
+        for mode in MODES:
+            run = Run(place, mode, attributes.get("app", "rules"))
+            try:
+                for line in lines:
+                    run.line(line)
+            finally:
+                run.wire.bye()
+            wrong += [f"{name}: {w}" for w in run.wrong]
+    assert not wrong, "\n".join(wrong)
