@@ -20,9 +20,17 @@ struct buf {
     bool is_secret; /* memory of mem_alloc_secret: set it while the buffer is empty */
 };
 
+/* For buf_free. */
+void buf_free_data(struct buf *b);
+
 /* Frees the memory and empties the buffer. A zeroed struct is an empty buffer; so is one that has
  * is_secret and nothing else, and stays secret. */
-void buf_free(struct buf *b);
+static inline void buf_free(struct buf *b)
+{
+    if (b->data != NULL) /* mostly there is nothing, and that costs no call */
+        buf_free_data(b);
+}
+
 /* Forgets the content, keeps the memory. */
 void buf_clear(struct buf *b);
 /* Makes room for `n` more bytes and returns the place to write to; follow with buf_advance. */

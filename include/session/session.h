@@ -51,6 +51,7 @@ struct sessions {
     struct session_auth *auth;           /* rules, users, failed logins */
     struct prep_store preps;             /* statements of clients that share links */
     struct share_wait *spare_wait;       /* kept for the next client that needs one */
+    struct share_turn *spare_turn;       /* all zero */
     struct share_pending *spare_pending; /* the same */
     struct share_greeting *greetings;    /* of SHARE_GREETINGS, made when needed */
     struct list homeless;                /* clients that wait for a primary */

@@ -131,6 +131,7 @@ void sessions_fini(struct sessions *ss)
     arena_free(&ss->scratch);
     prep_store_fini(&ss->preps);
     mem_free(ss->spare_wait);
+    mem_free(ss->spare_turn);
     mem_free(ss->spare_pending);
     row_alloc_free(&ss->client_row_alloc);
 }

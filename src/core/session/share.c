@@ -40,12 +40,15 @@ void share_turn_begin(struct client *c)
 
     if (s->turn != NULL)
         return;
-    s->turn = mem_alloc_zero(sizeof *s->turn);
+    s->turn = c->ss->spare_turn;
+    c->ss->spare_turn = NULL;
+    if (s->turn == NULL)
+        s->turn = mem_alloc_zero(sizeof *s->turn);
     s->turn->client = c;
     list_init(&s->turn->homeless_node);
 }
 
-static void turn_free(struct share *s)
+static void turn_free(struct sessions *ss, struct share *s)
 {
     struct share_turn *t = s->turn;
 
@@ -58,7 +61,12 @@ static void turn_free(struct share *s)
     buf_free(&t->early);
     mem_free(t->last_words);
     mem_free(t->refusal);
-    mem_free(t);
+    if (ss->spare_turn != NULL) {
+        mem_free(t);
+        return;
+    }
+    memset(t, 0, sizeof *t);
+    ss->spare_turn = t;
 }
 
 void share_turn_end(struct client *c)
@@ -72,7 +80,7 @@ void share_turn_end(struct client *c)
            s->turn->ended == NULL && s->turn->portals == NULL && s->turn->wait == NULL &&
            s->turn->dropped == NULL && !s->dropped_all &&
            list_is_detached(&s->turn->homeless_node));
-    turn_free(s);
+    turn_free(c->ss, s);
 }
 
 void share_leave_queue(struct client *c)
@@ -423,7 +431,7 @@ void share_free(struct client *c)
     share_turn_begin(c); /* what ends a session knows it with one */
     share_names_free(c);
     share_state_free(c);
-    turn_free(s);
+    turn_free(c->ss, s);
     c->share = NULL;
     mem_free(s);
 }

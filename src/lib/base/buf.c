@@ -12,7 +12,7 @@
 
 #define BUF_MIN_BYTES 256
 
-void buf_free(struct buf *b)
+void buf_free_data(struct buf *b)
 {
     bool is_secret = b->is_secret;
 
