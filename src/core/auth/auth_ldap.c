@@ -17,10 +17,36 @@
 #define LDAP_PORT_PLAIN 389
 #define LDAP_PORT_TLS   636
 
-static enum auth_opinion broken(struct err *err, const char *what, int rc)
+/* "What: the error (what the library or the directory adds to it)". With TLS only the addition says
+ * that it is the certificate. `ld` may be NULL. */
+static void say(struct err *err, LDAP *ld, const char *what, int rc)
 {
-    err_set(err, "28000", "%s: %s", what, ldap_err2string(rc));
+    char *more = NULL;
+
+    if (ld != NULL)
+        (void)ldap_get_option(ld, LDAP_OPT_DIAGNOSTIC_MESSAGE, &more);
+    if (more != NULL && *more != '\0')
+        err_set(err, "28000", "%s: %s (%s)", what, ldap_err2string(rc), more);
+    else
+        err_set(err, "28000", "%s: %s", what, ldap_err2string(rc));
+    if (more != NULL)
+        ldap_memfree(more);
+}
+
+static enum auth_opinion broken(struct err *err, LDAP *ld, const char *what, int rc)
+{
+    say(err, ld, what, rc);
     return AUTH_OPINION_BROKEN;
+}
+
+static void say_refused(struct err *err, LDAP *ld, const char *dn, int rc)
+{
+    struct buf what = {0};
+
+    buf_printf(&what, "LDAP login as \"%s\" failed", dn);
+    buf_put_byte(&what, '\0');
+    say(err, ld, what.data, rc);
+    buf_free(&what);
 }
 
 /* One URI per server name, separated by blanks: the library tries them in turn. */
@@ -43,7 +69,8 @@ static void put_uris(const struct hba_ldap *o, struct buf *out)
     buf_put_byte(out, '\0');
 }
 
-static LDAP *open_directory(const struct hba_ldap *o, int64_t timeout_ms, struct err *err)
+/* A handle; nothing is sent yet. */
+static LDAP *make_handle(const struct hba_ldap *o, int64_t timeout_ms, struct err *err)
 {
     struct timeval tv = {
         .tv_sec = (time_t)(timeout_ms / 1000), .tv_usec = (suseconds_t)(timeout_ms % 1000 * 1000)};
@@ -56,22 +83,76 @@ static LDAP *open_directory(const struct hba_ldap *o, int64_t timeout_ms, struct
     rc = ldap_initialize(&ld, uris.data);
     buf_free(&uris);
     if (rc != LDAP_SUCCESS) {
-        broken(err, "could not set up LDAP", rc);
+        broken(err, NULL, "could not set up LDAP", rc);
         return NULL;
     }
     (void)ldap_set_option(ld, LDAP_OPT_PROTOCOL_VERSION, &version);
     (void)ldap_set_option(ld, LDAP_OPT_NETWORK_TIMEOUT, &tv);
     (void)ldap_set_option(ld, LDAP_OPT_TIMEOUT, &tv);
     (void)ldap_set_option(ld, LDAP_OPT_REFERRALS, LDAP_OPT_OFF);
-    if (o->start_tls) {
-        rc = ldap_start_tls_s(ld, NULL, NULL);
-        if (rc != LDAP_SUCCESS) {
-            broken(err, "could not start TLS with the LDAP server", rc);
-            (void)ldap_unbind_ext_s(ld, NULL, NULL);
-            return NULL;
-        }
-    }
     return ld;
+}
+
+static bool is_tls(const struct hba_ldap *o)
+{
+    return o->start_tls || (o->scheme != NULL && strcmp(o->scheme, "ldaps") == 0);
+}
+
+static bool is_no_connection(int rc)
+{
+    return rc == LDAP_SERVER_DOWN || rc == LDAP_CONNECT_ERROR;
+}
+
+/* The library does not say (with GnuTLS at least) that it was the certificate which it did not
+ * like. So it is asked once more without looking at it, and without a name or a password. */
+static bool is_certificate_refused(const struct hba_ldap *o, int64_t timeout_ms)
+{
+    struct berval nothing = {0};
+    struct err err = {0};
+    int never = LDAP_OPT_X_TLS_NEVER;
+    int client = 0;
+    LDAP *ld = make_handle(o, timeout_ms, &err);
+    int rc;
+
+    if (ld == NULL)
+        return false;
+    (void)ldap_set_option(ld, LDAP_OPT_X_TLS_REQUIRE_CERT, &never);
+    (void)ldap_set_option(ld, LDAP_OPT_X_TLS_NEWCTX, &client);
+    rc = o->start_tls ? ldap_start_tls_s(ld, NULL, NULL)
+                      : ldap_sasl_bind_s(ld, "", LDAP_SASL_SIMPLE, &nothing, NULL, NULL, NULL);
+    (void)ldap_unbind_ext_s(ld, NULL, NULL);
+    return !is_no_connection(rc);
+}
+
+/* Puts the reason behind what was said about a connection that could not be had. */
+static void say_tls(struct err *err, const struct hba_ldap *o, int rc, int64_t timeout_ms)
+{
+    char said[sizeof err->msg];
+
+    if (!is_no_connection(rc) || !is_tls(o) || !is_certificate_refused(o, timeout_ms))
+        return;
+    memcpy(said, err->msg, sizeof said);
+    err_clear(err);
+    err_set(err, "28000",
+        "%s: the LDAP server's certificate is not of an authority that ldap.conf or LDAPTLS_CACERT "
+        "names, or is for another host",
+        said);
+}
+
+static LDAP *open_directory(const struct hba_ldap *o, int64_t timeout_ms, struct err *err)
+{
+    LDAP *ld = make_handle(o, timeout_ms, err);
+    int rc;
+
+    if (ld == NULL || !o->start_tls)
+        return ld;
+    rc = ldap_start_tls_s(ld, NULL, NULL);
+    if (rc == LDAP_SUCCESS)
+        return ld;
+    broken(err, ld, "could not start TLS with the LDAP server", rc);
+    (void)ldap_unbind_ext_s(ld, NULL, NULL);
+    say_tls(err, o, rc, timeout_ms);
+    return NULL;
 }
 
 static int bind_as(LDAP *ld, const char *dn, const char *password)
@@ -136,7 +217,7 @@ static char *find_entry(LDAP *ld, const struct hba_ldap *o, const char *user,
     rc = ldap_search_ext_s(
         ld, o->base_dn, o->scope, filter.data, attributes, 0, NULL, NULL, NULL, 2, &result);
     if (rc != LDAP_SUCCESS && rc != LDAP_SIZELIMIT_EXCEEDED) {
-        *opinion = broken(err, "could not search the LDAP directory", rc);
+        *opinion = broken(err, ld, "could not search the LDAP directory", rc);
     } else {
         count = ldap_count_entries(ld, result);
         if (rc == LDAP_SUCCESS && count == 1)
@@ -151,16 +232,19 @@ static char *find_entry(LDAP *ld, const struct hba_ldap *o, const char *user,
     return dn;
 }
 
-static enum auth_opinion search_and_bind(
-    LDAP *ld, const struct hba_ldap *o, const char *user, const char *password, struct err *err)
+static enum auth_opinion search_and_bind(LDAP *ld, const struct hba_ldap *o, const char *user,
+    const char *password, int64_t timeout_ms, struct err *err)
 {
     enum auth_opinion opinion = AUTH_OPINION_NO;
     char *dn;
     int rc = bind_as(ld, o->bind_dn != NULL ? o->bind_dn : "",
         o->bind_dn != NULL && o->bind_password != NULL ? o->bind_password : "");
 
-    if (rc != LDAP_SUCCESS)
-        return broken(err, "could not bind to the LDAP server for the search", rc);
+    if (rc != LDAP_SUCCESS) {
+        broken(err, ld, "could not bind to the LDAP server for the search", rc);
+        say_tls(err, o, rc, timeout_ms);
+        return AUTH_OPINION_BROKEN;
+    }
     dn = find_entry(ld, o, user, &opinion, err);
     if (dn == NULL)
         return opinion;
@@ -168,7 +252,7 @@ static enum auth_opinion search_and_bind(
     if (rc == LDAP_SUCCESS)
         opinion = AUTH_OPINION_YES;
     else
-        err_set(err, "28000", "LDAP login as \"%s\" failed: %s", dn, ldap_err2string(rc));
+        say_refused(err, ld, dn, rc);
     if (rc != LDAP_SUCCESS && rc != LDAP_INVALID_CREDENTIALS)
         opinion = AUTH_OPINION_BROKEN;
     ldap_memfree(dn);
@@ -183,8 +267,8 @@ static bool is_plain_in_dn(const char *user)
            user[strlen(user) - 1] != ' ';
 }
 
-static enum auth_opinion simple_bind(
-    LDAP *ld, const struct hba_ldap *o, const char *user, const char *password, struct err *err)
+static enum auth_opinion simple_bind(LDAP *ld, const struct hba_ldap *o, const char *user,
+    const char *password, int64_t timeout_ms, struct err *err)
 {
     enum auth_opinion opinion = AUTH_OPINION_NO;
     struct buf dn = {0};
@@ -201,7 +285,8 @@ static enum auth_opinion simple_bind(
     if (rc == LDAP_SUCCESS)
         opinion = AUTH_OPINION_YES;
     else
-        err_set(err, "28000", "LDAP login as \"%s\" failed: %s", dn.data, ldap_err2string(rc));
+        say_refused(err, ld, dn.data, rc);
+    say_tls(err, o, rc, timeout_ms);
     if (rc != LDAP_SUCCESS && rc != LDAP_INVALID_CREDENTIALS && rc != LDAP_NO_SUCH_OBJECT &&
         rc != LDAP_INVALID_DN_SYNTAX)
         opinion = AUTH_OPINION_BROKEN;
@@ -221,9 +306,9 @@ enum auth_opinion auth_ldap_check(const struct hba_ldap *opts, const char *user,
     if (ld == NULL)
         return AUTH_OPINION_BROKEN;
     if (opts->base_dn != NULL)
-        opinion = search_and_bind(ld, opts, user, password, err);
+        opinion = search_and_bind(ld, opts, user, password, timeout_ms, err);
     else
-        opinion = simple_bind(ld, opts, user, password, err);
+        opinion = simple_bind(ld, opts, user, password, timeout_ms, err);
     (void)ldap_unbind_ext_s(ld, NULL, NULL);
     return opinion;
 }

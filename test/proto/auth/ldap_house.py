@@ -2,7 +2,10 @@
 """ldap_house: a directory in a few lines: binds and searches, wrong answers, and no answers."""
 import socket
 import socketserver
+import ssl
 import threading
+
+START_TLS = b"1.3.6.1.4.1.1466.20037"
 
 
 def ber(tag: int, body: bytes) -> bytes:
@@ -25,22 +28,34 @@ def read_ber(data: bytes, at: int) -> tuple[int, bytes, int]:
 
 
 class Directory:
-    """`people` maps names (DNs) to passwords; `entries` maps uid to a list of DNs. While `hangs` is set
-    nothing is answered."""
+    """`people` maps names (DNs) to passwords; `entries` maps uid to a list of DNs. While `go` is not set
+    nothing is answered. With `pair` (a certificate) it speaks TLS: from the first byte, or after the order to
+    begin (`starts_later`), and takes no bind before."""
 
-    def __init__(self, people: dict[str, str], entries: dict[str, list[str]] | None = None):
+    def __init__(self, people: dict[str, str], entries: dict[str, list[str]] | None = None, pair=None, starts_later=False):
         self.people = people
+        self.starts_later = starts_later
+        self.tls = None
+        if pair is not None:
+            self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            self.tls.load_cert_chain(pair.cert, pair.key)
         self.entries = entries or {}
         self.filters: list[str] = []
         self.binds: list[str] = []
         self.waiting = 0
+        self.in_clear = 0
         self.go = threading.Event()
         self.go.set()
         outer = self
 
         class Handler(socketserver.BaseRequestHandler):
             def handle(self):
-                outer.serve(self.request)
+                try:
+                    if outer.tls is not None and not outer.starts_later:
+                        self.request = outer.tls.wrap_socket(self.request, server_side=True)
+                    outer.serve(self.request)
+                except (OSError, ssl.SSLError):
+                    pass  # who does not trust us goes in the middle of the handshake
 
         class Server(socketserver.ThreadingTCPServer):
             daemon_threads = True
@@ -77,6 +92,12 @@ class Directory:
             self.waiting -= 1
             if tag == 0x42:
                 return
+            if tag == 0x77 and START_TLS in op and self.tls is not None:
+                sock.sendall(ber(0x30, ber(2, number) + ber(0x78, ber(10, b"\x00") + ber(4, b"") + ber(4, b""))))
+                sock = self.tls.wrap_socket(sock, server_side=True)
+                continue
+            if tag == 0x60 and self.starts_later and not isinstance(sock, ssl.SSLSocket):
+                self.in_clear += 1
             for answer in self.answer(tag, op):
                 try:
                     sock.sendall(ber(0x30, ber(2, number) + answer))

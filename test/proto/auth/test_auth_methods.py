@@ -93,6 +93,45 @@ def test_ldap_search_and_bind(server, pools, directory, how):
     assert "mail=*" in d.filters, "an asterisk arrives as a character, not as a wildcard"
 
 
+def test_ldap_over_tls(server, pools, monkeypatch):
+    """ldaps and StartTLS, by options and by URL, binding and searching first: with a certificate of an authority that the
+    library knows; any other is refused before a password is sent, and the log says why."""
+    trusted, strange = certs.Authority("directory CA"), certs.Authority("strange CA")
+    people, entries = {"uid=ann,dc=x": "secret", "cn=Ann,dc=x": "secret"}, {"ann": ["cn=Ann,dc=x"]}
+    made = {(kind, later): ldap_house.Directory(people, entries, pair, later) for kind, pair in {
+        "good": trusted.issue(), "strange": strange.issue(), "named": trusted.issue("elsewhere", "DNS:elsewhere")}.items()
+        for later in (False, True)}
+
+    def line(database: str, kind: str, later: bool, search: bool, url: bool = False) -> str:
+        port = made[kind, later].port
+        where = f"ldapserver=127.0.0.1 ldapport={port} " + ("ldaptls=1" if later else "ldapscheme=ldaps")
+        if url:
+            return f'host {database} all all ldap ldapurl="ldap{"" if later else "s"}://127.0.0.1:{port}/dc=x?uid?sub" ' \
+                   + ("ldaptls=1" if later else "") + "\n"
+        return f"host {database} all all ldap {where} " + ('ldapbasedn="dc=x"' if search else 'ldapprefix="uid=" ldapsuffix=",dc=x"') + "\n"
+
+    monkeypatch.setenv("LDAPTLS_CACERT", str(trusted.cert))
+    good = {f"g{i}": (later, search, url) for i, (later, search, url) in enumerate(
+        (later, search, url) for later in (False, True) for search, url in ((False, False), (True, False), (True, True)))}
+    bad = {f"b{i}": (kind, later) for i, (kind, later) in enumerate((k, t) for k in ("strange", "named") for t in (False, True))}
+    pool = pools([server.address], hba="".join(line(name, "good", *how) for name, how in good.items()) +
+                 "".join(line(name, kind, later, False) for name, (kind, later) in bad.items()))
+    try:
+        for name, how in good.items():  # 3D000: in, but there is no such database
+            assert come(pool.address, "ann", "secret", name) == "3D000", how
+            assert come(pool.address, "ann", "wrong", name) == "28000", how
+        for name, how in bad.items():
+            before = len(pool.log())
+            assert come(pool.address, "ann", "secret", name) == "28000", how
+            said = pool.log()[before:]
+            assert "certificate is not of an authority" in said and ("could not start TLS" in said or "LDAP login" in said), said
+        for (kind, _), d in made.items():
+            assert d.in_clear == 0 and (kind == "good" or set(d.binds) <= {""}), kind  # "": asked why, as nobody
+    finally:
+        for d in made.values():
+            d.close()
+
+
 def test_ldap_password_opens_the_server(server, pools, directory):
     house.make_user(server, "ldap_both", "scram", "secret")
     d = directory({"uid=ldap_both,dc=x": "secret"})
