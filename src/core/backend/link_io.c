@@ -316,6 +316,11 @@ static const char *link_on_header(
         if (link->phase != LINK_CLOSED)
             link_after_reply(link, type);
     }
+    if (type == BE_COPY_IN && link->phase == LINK_LENT && link->ops->on_copy_in != NULL) {
+        link_flush_run(link, run);
+        if (link->owner != NULL)
+            link->ops->on_copy_in(link->owner, link);
+    }
     return link->phase == LINK_CLOSED ? NULL : p + have;
 }
 

@@ -308,6 +308,16 @@ static void on_settled(void *owner, struct link *link)
         client_unpark(c);
 }
 
+/* A Sync behind what changes the session was parked, and the data of the COPY behind it. */
+static void on_copy_in(void *owner, struct link *link)
+{
+    struct client *c = owner;
+
+    (void)link;
+    if (c->is_parked)
+        client_unpark(c);
+}
+
 void share_remember_told(struct share *s, struct slice name, struct slice value)
 {
     if (paramset_get(&s->turn->told, name).p == NULL)
@@ -516,6 +526,7 @@ const struct link_owner_ops share_link_ops = {
     .on_bytes = on_bytes,
     .on_quiet = on_quiet,
     .on_settled = on_settled,
+    .on_copy_in = on_copy_in,
     .on_parameter = on_parameter,
     .on_tag = on_tag,
     .on_error = on_error,
