@@ -147,7 +147,7 @@ static enum feed_step choose(
 
     *node = write_node(c);
     s->is_read = false;
-    s->may_replan = false;
+    s->may_replan = !s->is_lost && *facts != NULL && share_names_executes(c, *facts) != NULL;
     s->may_retry = *facts != NULL && is_plain_read(*facts) && !s->is_virtual && !s->is_lost;
     if (c->balance == NULL || *facts == NULL || s->is_lost)
         return FEED_PASS;
@@ -181,6 +181,7 @@ void share_stop_keeping(struct client *c)
 static enum feed_step on_present_link(struct client *c, bool is_alone)
 {
     const struct share *s = c->share;
+    bool is_lost = s->phase == SHARE_ATTACHED && c->link->expect.lost;
 
     if (s->phase != SHARE_ATTACHED)
         return FEED_PARK;
@@ -189,8 +190,13 @@ static enum feed_step on_present_link(struct client *c, bool is_alone)
     if (is_alone || s->hold || s->may_retry || s->resend || s->replan || s->owes_ready ||
         s->is_unsure || (s->begun_here && s->recovered) || s->turn->nuncertain > 0 ||
         s->turn->npending >= SHARE_MAX_PENDING ||
-        c->link->pool->cluster_node != c->pool->cluster_node)
-        return FEED_PARK; /* what runs is not mixed with this */
+        c->link->pool->cluster_node != c->pool->cluster_node) {
+        if (!is_lost)
+            return FEED_PARK; /* what runs is not mixed with this */
+        /* It would wait for ever: nobody knows what is owed. */
+        client_end_text(c, "08P01", "a COPY failed that messages of another kind had been sent to");
+        return FEED_STOP;
+    }
     share_stop_keeping(c);
     return FEED_PASS;
 }

@@ -399,7 +399,10 @@ void share_names_note_prepare(struct client *c, const struct sql_stmt *st, struc
 void share_names_note_deallocate(struct client *c, const struct sql_stmt *st);
 /* DISCARD ALL was sent. */
 void share_names_drop_all(struct client *c);
-/* Forgets the plans of the statements that the messages of `batch` bind. */
+/* The statement of the client that this text, EXECUTE alone, runs; NULL: none, or something else.
+ */
+struct share_name *share_names_executes(const struct client *c, const struct sql_facts *facts);
+/* Forgets the plans of the statements that the messages of `batch` bind or EXECUTE. */
 void share_names_replan(struct client *c, struct feed_run *run, struct slice batch);
 /* What became of the statements under way. */
 void share_names_settle(struct client *c);

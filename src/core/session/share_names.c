@@ -455,6 +455,20 @@ static struct share_name *bound_name(const struct client *c, struct slice msg)
     return r.bad || name.n == 0 ? NULL : share_name_find(c->share, name);
 }
 
+/* The plan of what an EXECUTE names. */
+static void replan_executed(struct client *c, struct feed_run *run, struct slice msg)
+{
+    struct slice sql = slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES - 1);
+    const struct share_name *n = share_names_executes(c, balance_facts(c->ss, sql));
+    struct slice name;
+
+    if (n == NULL)
+        return;
+    name = slice_of(n->name, n->len);
+    share_put_close(c, run, name);
+    prepset_drop_named(&c->link->preps, name);
+}
+
 void share_names_replan(struct client *c, struct feed_run *run, struct slice batch)
 {
     const char *p = batch.p;
@@ -467,6 +481,8 @@ void share_names_replan(struct client *c, struct feed_run *run, struct slice bat
         len = proto_get_u32(p + 1) + 1;
         if ((size_t)(end - p) < len)
             break;
+        if (p[0] == FE_QUERY)
+            replan_executed(c, run, slice_of(p, len));
         n = p[0] == FE_BIND ? bound_name(c, slice_of(p, len)) : NULL;
         if (n == NULL || n->prep == NULL)
             continue;

@@ -206,6 +206,13 @@ void share_names_load_sql(struct client *c, struct feed_run *run)
     share_names_each(c, run, load_sql_one);
 }
 
+struct share_name *share_names_executes(const struct client *c, const struct sql_facts *facts)
+{
+    if (facts->nstmts != 1 || facts->stmts[0].kind != SQL_EXECUTE)
+        return NULL;
+    return share_name_find(c->share, facts->stmts[0].name);
+}
+
 /* PREPARE: the server says itself when the name is taken. */
 static void before_prepare(struct client *c, struct feed_run *run, const struct sql_stmt *st)
 {

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_pool_odds: small questions to one pool of transaction mode: plans that have gone stale under EXECUTE, and what is
+sent behind a COPY without waiting for it.
+"""
+import pytest
+from pooling_house import login, states
+
+from pgt.wire import COPY_DONE, SYNC, bind, copy_data, copy_fail, execute, parse, query
+
+
+@pytest.fixture
+def pool(pg, start_pool):
+    return start_pool(pg.address, num_init_children=1, pool_mode="transaction", max_backend_connections=2)
+
+
+def test_execute_of_a_stale_plan(pg, pool):
+    """EXECUTE outside of a transaction, or as the first thing in one, gets a new plan unseen; within one it cannot."""
+    pg.rows("drop table if exists odds")
+    pg.rows("create table odds(a int); insert into odds values (1)")
+    c = login(pool)
+    c.rows("prepare p as select * from odds")
+    c.send(parse("select * from odds where $1 = 1", "q"), SYNC)
+    c.ready()
+    assert [len(r) for r in c.rows("execute p")] == [1]
+    assert [len(r) for r in c.rows("execute q(1)")] == [1]
+    for i, name in enumerate(["p", "q(1)"] * 2):
+        pg.rows(f"alter table odds add c{i} int")
+        if i < 2:
+            assert [len(r) for r in c.rows(f"execute {name}")] == [i + 2]
+        else:
+            c.rows("begin")
+            assert [len(r) for r in c.rows(f"execute {name}")] == [i + 2]
+            c.rows("commit")
+    assert [len(r) for r in c.rows("execute p")] == [5]
+    c.rows("begin; select 1")
+    pg.rows("alter table odds add d int")
+    assert states(c.simple("execute p")) == ["0A000"]
+    c.rows("rollback")
+    assert [len(r) for r in c.rows("execute p")] == [6]
+    assert states(c.simple("execute nobody")) == ["26000"]
+    c.bye()
+
+
+@pytest.mark.parametrize("end", ["done", "fail"])
+@pytest.mark.parametrize("sql", ["set my.own = 'x'; copy odds_copy from stdin", "copy odds_copy from stdin; reset all",
+                                 "begin; copy odds_copy from stdin; commit"])
+def test_sync_behind_a_string_that_copies(pg, pool, sql, end):
+    """A Sync in a COPY is nothing, and nothing waits for it."""
+    pg.rows("create table if not exists odds_copy(a int)")
+    c = login(pool, seconds=5)
+    c.send(query(sql), SYNC)
+    c.read_until("G")
+    c.send(copy_data(b"1\n"), SYNC, COPY_DONE if end == "done" else copy_fail("no"), query("select 'behind'"))
+    found = c.ready(2)
+    behind_error = ["57014", "25P02"] if "begin" in sql else ["57014"]
+    assert states(found) == ([] if end == "done" else behind_error)
+    assert [m.row() for m in found if m.type == "D"] == ([] if "25P02" in states(found) else [[b"behind"]])
+    if end == "done":
+        assert c.value("select 1") == "1"
+    else:  # which Sync the server read before the COPY failed cannot be known
+        c.send(query("rollback"))
+        assert states(c.read_eof()) == ["08P01"]
+    c.sock.close()
+
+
+def test_extended_copy_behind_a_set(pg, pool):
+    pg.rows("create table if not exists odds_copy(a int)")
+    c = login(pool, seconds=10)
+    c.send(parse("set my.own = 'y'"), bind(), execute(), parse("copy odds_copy from stdin"), bind(), execute(), SYNC)
+    c.read_until("G")
+    c.send(copy_data(b"2\n"), COPY_DONE, SYNC)
+    assert states(c.ready()) == []
+    assert c.value("show my.own") == "y"
+    c.bye()
