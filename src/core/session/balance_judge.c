@@ -24,7 +24,9 @@ static bool judge_is_possible(const struct client *c)
 
     for (i = 0; i < conf->nnodes; i++)
         nodes += conf_has_node(conf, i) ? 1 : 0;
-    return conf->load_balance_mode && nodes > 1 && c->ss->rules != NULL &&
+    /* Without balancing, too, a session of its own link has to be known to move to a new primary.
+     */
+    return (conf->load_balance_mode || c->share == NULL) && nodes > 1 && c->ss->rules != NULL &&
            c->pool->cluster_node < POOLS_FIRST_TARGET &&
            (conf->backend_clustering_mode == CONF_CLUSTER_STREAMING ||
                conf->backend_clustering_mode == CONF_CLUSTER_LOGICAL) &&
