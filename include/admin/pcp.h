@@ -17,12 +17,16 @@
 #define PCP_SALT_BYTES   4
 #define PCP_USER_BYTES   128
 /* Words that begin the body of an answer. */
-#define PCP_COMPLETE "CommandComplete"
-#define PCP_SIZE     "ArraySize"
-#define PCP_NODE     "NodeInfo"
-#define PCP_PROCESS  "ProcessInfo"
-#define PCP_SETTING  "ProcessConfig"
-#define PCP_LOGIN_OK "AuthenticationOK"
+#define PCP_COMPLETE  "CommandComplete"
+#define PCP_SIZE      "ArraySize"
+#define PCP_NODE      "NodeInfo"
+#define PCP_PROCESS   "ProcessInfo"
+#define PCP_SETTING   "ProcessConfig"
+#define PCP_LOGIN_OK  "AuthenticationOK"
+#define PCP_RECOVERED "RecoveryInfo"
+/* What a request about recoveries begins with. */
+#define PCP_STATUS "status"
+#define PCP_WATCH  "watch"
 /* Weights travel as a part of this. */
 #define PCP_WEIGHT_WHOLE 2147483647.0
 

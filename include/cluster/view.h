@@ -114,6 +114,8 @@ struct view_switch {
     int32_t ended_node;             /* of the last one: who was to become primary */
     bool ended_well;                /* it did */
     char ended_why[VIEW_WHY_BYTES]; /* why it did not */
+    uint64_t nbegun;                /* orders to switch over that were */
+    uint32_t passed;                /* bit per phase that the last one of them has entered */
     uint64_t nrefused;              /* orders to switch over that were not begun */
     int32_t refused_node;           /* of the last one */
     char refused_why[VIEW_WHY_BYTES];

@@ -2,6 +2,7 @@
 """test_pcp_promote: pcp_promote_node on real servers: a switchover, by our tool and by pgpool-II's, and what is
 refused. Exit status and JSON as documented."""
 import json
+import re
 import shutil
 
 import pytest
@@ -45,8 +46,12 @@ def check_switched(cluster, pool) -> None:
 
 
 def test_switchover(cluster, pool):
-    done = pool.pcp.run("promote_node", "-s", "1")
+    done = pool.pcp.run("promote_node", "-s", "-v", "1")
     assert (done.returncode, done.stdout) == (0, "pcp_promote_node -- Command Successful\n"), done.stderr
+    steps = ["is kept from writing", "its transactions may end", "it receives what is left", "it is promoted", "has to show up"]
+    assert [s for s in re.findall(r"NOTICE:  node 1: (.*)", done.stderr) if any(x in s for x in steps)] == \
+        ["the old primary is kept from writing", "its transactions may end", "it receives what is left", "it is promoted",
+         "it has to show up as the primary"]
     check_switched(cluster, pool)
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: PostgreSQL
 """test_recovery: online recovery with the sample scripts, against real servers: by copying everything, by
 pg_rewind, and everything that can go wrong on the way."""
+import json
 import os
 import re
 import shutil
@@ -150,8 +151,16 @@ def test_one_at_a_time_and_without_its_asker(cluster, make):
     assert pool.pcp.run("detach_node", "1").returncode == 0
     mark = cluster.home / "go"
     script(cluster, f"until [ -e {mark} ]; do read -r -t 0.05 < <(:) || true; done\n")
+    none = pool.pcp.run("recovery_node", "--watch")
+    assert none.returncode == 1 and "there is no recovery to watch" in none.stderr
+    assert pool.pcp.run("recovery_node", "--status").stdout == ""
     asker = pool.pcp.start("recovery_node", "1")
     waits.wait_for("it copies", lambda: [r["step"][:11] for r in recoveries(pool)] == ["first stage"])
+    line = rf"1 127.0.0.1 {cluster.nodes[1].port} 0 running \S+ \S+ first stage: copying the primary\n"
+    assert re.fullmatch(line, pool.pcp.run("recovery_node", "--status").stdout)
+    assert pool.pcp.run("recovery_node", "--status", "-n", "0").stdout == ""
+    watcher = pool.pcp.start("recovery_node", "--watch", "1")
+    assert watcher.stderr.readline() == "NOTICE:  node 1: first stage: copying the primary\n"
     (one,) = recoveries(pool)
     assert one["state"] == "running" and one["ended"] == ""
     second = pool.pcp.run("recovery_node", "1")
@@ -162,6 +171,12 @@ def test_one_at_a_time_and_without_its_asker(cluster, make):
     # The server was never stopped, so starting it fails; the recovery went on to there.
     waits.wait_for("it is over", lambda: recoveries(pool)[0]["state"] == "failed", 30)
     assert recoveries(pool)[0]["step"] == "starting the server"
+    out, told = watcher.communicate(timeout=20)
+    assert (watcher.returncode, out) == (1, "") and "node recovery failed, node id: 1" in told
+    assert "NOTICE:  node 1: starting the server\n" in told
+    (row,) = json.loads(pool.pcp.run("recovery_node", "--status", "--json").stdout)
+    assert (row["node_id"], row["state"], row["who"], row["step"]) == (1, "failed", "PCP user op", "starting the server")
+    assert "Step            : starting the server\n" in pool.pcp.run("recovery_node", "--status", "-v", "1").stdout
 
 
 def test_stopping_pgpool_ends_the_script(cluster, make):

@@ -13,6 +13,12 @@ static void put_request(
     const struct tool *t, const struct tool_options *o, char *type, struct buf *out)
 {
     *type = (char)t->request;
+    if (o->status || o->watch) {
+        *type = PCP_RECOVERIES;
+        buf_put_cstr(out, o->status ? PCP_STATUS : PCP_WATCH);
+        pcp_put_int(out, o->has_id ? o->id : -1);
+        return;
+    }
     if (t->request == PCP_DETACH && o->gracefully)
         *type = PCP_DETACH_GRACEFULLY;
     if (t->request == PCP_STOP && o->scope == 'c')
@@ -49,7 +55,7 @@ static int run_command(const struct tool *t, const struct tool_options *o, struc
     put_request(t, o, &type, &body);
     if (tool_link_send(l, type, &body))
         rc = tool_link_answer(l, pcp_answer_type(type), &answer);
-    if (rc == 1 && t->print(t, o, &answer))
+    if (rc == 1 && (o->status ? tool_print_recoveries : t->print)(t, o, &answer))
         status = EXIT_SUCCESS;
     if (rc == 0 && o->old_status)
         status = EXIT_SUCCESS;

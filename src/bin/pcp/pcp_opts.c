@@ -30,7 +30,9 @@ enum {
     OPT_SCOPE,
     OPT_TLS,
     OPT_TLS_CA,
-    OPT_SCRAM
+    OPT_SCRAM,
+    OPT_STATUS,
+    OPT_WATCH
 };
 
 static const char *id_name(const struct tool *t)
@@ -67,6 +69,10 @@ static void usage_of_some(FILE *to, const struct tool *t)
         fputs("  -g, --gracefully       let clients end their sessions first\n", to);
     if (strchr(t->letters, 's') != NULL)
         fputs("  -s, --switchover       promote the server itself\n", to);
+    if (strchr(t->letters, 'R') != NULL)
+        fputs("      --status           show the last recoveries, of all nodes or of one\n"
+              "      --watch            follow the last one, whoever asked for it, to its end\n",
+            to);
     if (strchr(t->letters, 'm') != NULL)
         fputs("  -m, --mode=MODE        smart, fast or immediate (default: smart)\n", to);
     if (strchr(t->letters, 'S') != NULL)
@@ -237,6 +243,10 @@ static bool take(const struct tool *t, int c, struct tool_options *o)
         return take_mode(t, optarg, o);
     case OPT_SWITCHOVER:
         return o->switchover = true;
+    case OPT_STATUS:
+        return o->status = true;
+    case OPT_WATCH:
+        return o->watch = true;
     case OPT_SCOPE:
         return take_scope(t, optarg, o);
     default:
@@ -251,6 +261,8 @@ static void letters_of(const struct tool *t, char *out, size_t size)
     size_t n = (size_t)snprintf(out, size, "h:p:U:wWdv");
 
     for (p = t->letters; *p != '\0' && n + 2 < size; p++) {
+        if (*p == 'R')
+            continue; /* long ones only */
         out[n++] = *p == 'S' ? 's' : *p;
         if (strchr("nPmS", *p) != NULL)
             out[n++] = ':';
@@ -264,6 +276,8 @@ static bool is_allowed(const struct tool *t, int c)
         return strchr(t->letters, 's') != NULL;
     if (c == OPT_SCOPE)
         return strchr(t->letters, 'S') != NULL;
+    if (c == OPT_STATUS || c == OPT_WATCH)
+        return strchr(t->letters, 'R') != NULL;
     return c >= OPT_JSON || strchr("nPagm", c) == NULL || strchr(t->letters, c) != NULL;
 }
 
@@ -280,7 +294,8 @@ static int scan(const struct tool *t, int argc, char **argv, struct tool_options
         {"json", no_argument, NULL, OPT_JSON}, {"timeout", required_argument, NULL, OPT_TIMEOUT},
         {"tls", no_argument, NULL, OPT_TLS}, {"tls-ca", required_argument, NULL, OPT_TLS_CA},
         {"old-exit-status", no_argument, NULL, OPT_OLD_STATUS},
-        {"require-scram", no_argument, NULL, OPT_SCRAM}, {0}};
+        {"require-scram", no_argument, NULL, OPT_SCRAM}, {"status", no_argument, NULL, OPT_STATUS},
+        {"watch", no_argument, NULL, OPT_WATCH}, {0}};
     char letters[64];
     int c;
 
@@ -312,7 +327,7 @@ static bool take_argument(const struct tool *t, int argc, char **argv, struct to
         fprintf(stderr, "pcp_%s: Warning: extra command-line argument \"%s\" ignored\n", t->name,
             argv[optind]);
     }
-    if (t->needs_arg && !o->has_id) {
+    if (t->needs_arg && !o->has_id && !o->status && !o->watch) {
         fprintf(stderr, "pcp_%s: missing %s\n", t->name, id_name(t));
         return false;
     }
@@ -350,9 +365,9 @@ int tool_opts_parse(
     if (o->scope == '\0')
         o->scope = 'l';
     if (o->timeout_s == 0)
-        o->timeout_s = t->request == PCP_RECOVERY       ? MAX_TIMEOUT_S
-                       : o->gracefully || o->switchover ? LEAVE_TIMEOUT_S
-                                                        : DEFAULT_TIMEOUT_S;
+        o->timeout_s = t->request == PCP_RECOVERY && !o->status ? MAX_TIMEOUT_S
+                       : o->gracefully || o->switchover         ? LEAVE_TIMEOUT_S
+                                                                : DEFAULT_TIMEOUT_S;
     if (o->user == NULL && (pw = getpwuid(geteuid())) != NULL)
         o->user = pw->pw_name;
     if (o->user == NULL || o->user[0] == '\0' || strlen(o->user) > PCP_USER_BYTES) {

@@ -357,3 +357,33 @@ bool tool_print_settings(
         printf("]\n");
     return true;
 }
+
+/* In the order of SHOW POOL_RECOVERY. In plain lines what may hold blanks comes last. */
+bool tool_print_recoveries(
+    const struct tool *t, const struct tool_options *o, const struct tool_answer *a)
+{
+    static const char *const titles[] = {"Node Id", "Host Name", "Port", "Primary Node Id", "State",
+        "Step", "Started", "Step Started", "Ended", "Who", "Message"};
+    static const char *const keys[] = {"node_id", "hostname", "port", "primary_node_id", "state",
+        "step", "started", "step_started", "ended", "who", "message"};
+    enum { STATE = 4, STEP = 5, STARTED = 6, NCOLUMNS = 11 };
+    struct slice f[MAX_FIELDS];
+    bool ok = true;
+    int nprinted = 0;
+    int i;
+
+    if (o->json)
+        putchar('[');
+    for (i = 0; ok && i < a->nbodies; i++) {
+        if (!body_is(a, i, PCP_RECOVERED))
+            continue;
+        ok = split(tool_answer_body(a, i), f) >= NCOLUMNS;
+        if (ok && (o->json || o->verbose))
+            print_row(o, titles, keys, f, NCOLUMNS, nprinted++ == 0);
+        else if (ok)
+            print_line((struct slice[]){f[0], f[1], f[2], f[3], f[STATE], f[STARTED], f[STEP]}, 7);
+    }
+    if (o->json)
+        printf("]\n");
+    return ok ? true : not_understood();
+}

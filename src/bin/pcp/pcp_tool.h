@@ -26,6 +26,8 @@ struct tool_options {
     bool all;
     bool gracefully;
     bool switchover;
+    bool status;     /* recoveries are shown, none is asked for */
+    bool watch;      /* the last one is followed */
     bool old_status; /* 0 even when the server answered an error, as pgpool-II's tools */
     bool has_id;
     int id;
@@ -114,7 +116,8 @@ void tool_tls_end(struct tool_link *l);
 
 /* --- pcp_print.c, pcp_json.c --- */
 tool_print_fn tool_print_complete, tool_print_count, tool_print_node, tool_print_health,
-    tool_print_pids, tool_print_processes, tool_print_settings, tool_print_watchdog;
+    tool_print_pids, tool_print_processes, tool_print_settings, tool_print_watchdog,
+    tool_print_recoveries;
 /* Prints a text as a JSON string. */
 void tool_json_text(struct slice text);
 /* Prints {"key": "text", ...}; a plain number is printed as one, unless the

@@ -13,7 +13,7 @@ static const struct tool tools[] = {
         "takes a node away from pgpool"},
     {"promote_node", PCP_PROMOTE, ARG_NODE, true, "ngs", tool_print_complete,
         "makes a node the primary"},
-    {"recovery_node", PCP_RECOVERY, ARG_NODE, true, "n", tool_print_complete,
+    {"recovery_node", PCP_RECOVERY, ARG_NODE, true, "nR", tool_print_complete,
         "rebuilds a node by online recovery"},
     {"node_count", PCP_NODE_COUNT, ARG_NONE, false, "", tool_print_count,
         "shows how many nodes there are"},

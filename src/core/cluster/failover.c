@@ -36,6 +36,8 @@ void failover_enter(struct failover *f, struct decide *d, enum view_phase phase,
 {
     d->view.sw.phase = (uint8_t)phase;
     d->view.sw.phase_us = now_us;
+    if (d->view.sw.is_asked_for)
+        d->view.sw.passed |= UINT32_C(1) << phase;
     f->ask_us = 0;
     f->busy = false;
 }

@@ -74,6 +74,8 @@ int failover_switch(struct failover *f, struct decide *d, int node, const char *
         sw->node = d->view.primary;
     sw->target = node;
     sw->ended_node = node;
+    sw->nbegun++;
+    sw->passed = 0;
     sw->barred = VIEW_NO_NODE;
     failover_lead_forget(d);
     sw->pid = 0;

@@ -86,10 +86,12 @@ struct pcp_conn {
     int64_t began_us; /* wall clock */
     int64_t give_up_us;
     uint64_t old_generation;
-    uint64_t nended; /* switchovers that had ended before, and that had been refused */
+    uint64_t nbegun; /* switchovers that had begun before, that had ended, that were refused */
+    uint64_t nended;
     uint64_t nrefused;
     uint64_t recovery; /* its number */
     int recovery_step; /* the last one told; -1: none */
+    uint32_t told;     /* phases of a switchover, as bits */
 };
 
 /* --- control.c --- */
@@ -164,6 +166,8 @@ int pcp_show_health(struct pcp_conn *c, struct slice body, struct buf *out, stru
 int pcp_show_proc_count(struct pcp_conn *c, struct slice body, struct buf *out, struct err *err);
 int pcp_show_proc_info(struct pcp_conn *c, struct slice body, struct buf *out, struct err *err);
 int pcp_show_status(struct pcp_conn *c, struct slice body, struct buf *out, struct err *err);
+/* The recoveries of `node`; of all with -1. */
+int pcp_show_recoveries(struct pcp_conn *c, int node, struct buf *out, struct err *err);
 
 /* How many clients have a connection to the node; -1 when that cannot be told. */
 int pcp_show_users_of(struct control *ctl, int node);

@@ -222,6 +222,8 @@ static enum pcp_outcome detach(struct pcp_conn *c, const struct pcp_packet *p, s
 static enum pcp_outcome switch_over(
     struct pcp_conn *c, const struct pcp_packet *p, int node, struct err *err)
 {
+    c->told = 0;
+    c->nbegun = c->ctl->view.sw.nbegun;
     c->nended = c->ctl->view.sw.nended;
     c->nrefused = c->ctl->view.sw.nrefused;
     if (!ask_monitor(c, NODE_SWITCHOVER, node, err))
@@ -309,6 +311,43 @@ static enum pcp_outcome recovery(struct pcp_conn *c, const struct pcp_packet *p,
     return PCP_LATER;
 }
 
+/* The last recovery of node `wanted`, or of any: 0 when there was none. */
+static uint64_t last_recovery(struct pcp_conn *c, int wanted, int *node)
+{
+    struct recovery_row row[RECOVERY_MAX_ROWS];
+    int n = recovery_copy(c->ctl->role.env->shm, row, RECOVERY_MAX_ROWS);
+
+    while (n-- > 0) {
+        if (wanted == VIEW_NO_NODE || row[n].node == wanted) {
+            *node = row[n].node;
+            return row[n].number;
+        }
+    }
+    return 0;
+}
+
+/* What became of recoveries that others asked for, or the steps of the last one until it is over.
+ */
+static enum pcp_outcome recoveries(
+    struct pcp_conn *c, const struct pcp_packet *p, struct buf *out, struct err *err)
+{
+    struct slice body = p->body;
+    struct slice word;
+    int node;
+
+    if (!pcp_take_str(&body, &word) || !pcp_take_int(&body, &node))
+        return fail(err, "08P01", "PCP processing request", "The request is not complete.");
+    if (slice_eq_str(word, PCP_STATUS))
+        return pcp_show_recoveries(c, node, out, err) == 0 ? PCP_DONE : PCP_FAILED;
+    c->recovery = last_recovery(c, node, &node);
+    if (c->recovery == 0)
+        return fail(err, "55000", "there is no recovery to watch",
+            "None was asked for since pgpool was started.");
+    c->recovery_step = -1;
+    pcp_wait_start(c, PCP_WAIT_RECOVERY, node, pcp_answer_type(p->type));
+    return PCP_LATER;
+}
+
 typedef int show_fn(struct pcp_conn *c, struct slice body, struct buf *out, struct err *err);
 
 static enum pcp_outcome show(
@@ -378,6 +417,8 @@ enum pcp_outcome pcp_command_run(
         return promote(c, p, err);
     case PCP_RECOVERY:
         return recovery(c, p, err);
+    case PCP_RECOVERIES:
+        return recoveries(c, p, out, err);
     case PCP_CACHE_CLEAR:
         return fail(err, "55000", "query cache is not enabled",
             conf_now(c)->memory_cache_enabled ? "The query cache is not built in this version."

@@ -22,6 +22,7 @@
 /* Columns of the reports used here. */
 enum { NODES_HOST = 1, NODES_PORT = 2, NODES_PG_STATUS = 4, NODES_PG_ROLE = 7 };
 enum { HEALTH_NODE = 0 };
+enum { RECOVERY_NODE = 0 };
 enum { POOLS_PID = 0, POOLS_NODE = 4, POOLS_CONNECTED = 15 };
 
 /* Counts of statements stay zero: no request of PCP shows them. */
@@ -288,6 +289,26 @@ int pcp_show_proc_info(struct pcp_conn *c, struct slice body, struct buf *out, s
             put_row(&res, row, 'p', PCP_PROCESS, out);
     }
     pcp_put_word(out, 'p', PCP_COMPLETE);
+    admin_result_fini(&res);
+    return 0;
+}
+
+int pcp_show_recoveries(struct pcp_conn *c, int node, struct buf *out, struct err *err)
+{
+    struct admin_result res = {0};
+    const struct admin_row *row;
+    uint32_t n = 0;
+
+    if (run(c->ctl, ADMIN_REPORT_RECOVERY, &res, err) == -1)
+        return -1;
+    for (row = res.rows; row != NULL; row = row->next)
+        n += node == ALL_NODES || cell_is(row, RECOVERY_NODE, node);
+    put_size(out, 'u', n);
+    for (row = res.rows; row != NULL; row = row->next) {
+        if (node == ALL_NODES || cell_is(row, RECOVERY_NODE, node))
+            put_row(&res, row, 'u', PCP_RECOVERED, out);
+    }
+    pcp_put_word(out, 'u', PCP_COMPLETE);
     admin_result_fini(&res);
     return 0;
 }

@@ -19,10 +19,49 @@
 
 enum progress { PENDING, REACHED, MISSED };
 
+static void tell_step(struct pcp_conn *c, const char *step)
+{
+    struct err text = {0};
+    struct buf out = {0};
+
+    err_set(&text, "00000", "node %d: %s", c->wait_node, step);
+    pcp_put_err(&out, PCP_ANSWER_NOTICE, "NOTICE", &text);
+    pcp_conn_send(c, &out);
+    buf_free(&out);
+}
+
+/* In the order in which they come; those in which it went back come last. */
+static void tell_phases(struct pcp_conn *c)
+{
+    static const char *const texts[] = {
+        [VIEW_PHASE_CONFIRM] = "the servers are asked how far they are",
+        [VIEW_PHASE_COMMAND] = "failover_command runs",
+        [VIEW_PHASE_FENCE] = "the old primary is kept from writing",
+        [VIEW_PHASE_DRAIN] = "its transactions may end",
+        [VIEW_PHASE_CUT] = "those that have not are ended",
+        [VIEW_PHASE_LEAD] = "the other standbys leave the old primary",
+        [VIEW_PHASE_CATCHUP] = "it receives what is left",
+        [VIEW_PHASE_PROMOTE] = "it is promoted",
+        [VIEW_PHASE_SEARCH] = "it has to show up as the primary",
+        [VIEW_PHASE_UNFENCE] = "the settings of the old primary are put back",
+    };
+    const struct view_switch *sw = &c->ctl->view.sw;
+    size_t i;
+
+    if (sw->nbegun <= c->nbegun || sw->ended_node != c->wait_node)
+        return;
+    for (i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        if (texts[i] != NULL && ((sw->passed & ~c->told) >> i & 1) != 0)
+            tell_step(c, texts[i]);
+    }
+    c->told = sw->passed;
+}
+
 static enum progress look_at_switchover(struct pcp_conn *c, struct err *err)
 {
     const struct view_switch *sw = &c->ctl->view.sw;
 
+    tell_phases(c);
     if (sw->nended > c->nended && sw->ended_node == c->wait_node) {
         if (sw->ended_well)
             return REACHED;
@@ -79,8 +118,6 @@ static enum progress look_at_node(struct pcp_conn *c, struct err *err)
 static enum progress look_at_recovery(struct pcp_conn *c, struct err *err)
 {
     struct recovery_row row;
-    struct err text = {0};
-    struct buf out = {0};
 
     if (!recovery_job_find(c->ctl, c->recovery, &row)) {
         err_set(err, "XX000", "the recovery is not known any more");
@@ -88,10 +125,7 @@ static enum progress look_at_recovery(struct pcp_conn *c, struct err *err)
     }
     if (row.step != c->recovery_step) {
         c->recovery_step = row.step;
-        err_set(&text, "00000", "node %d: %s", c->wait_node, recovery_step_name(row.step));
-        pcp_put_err(&out, PCP_ANSWER_NOTICE, "NOTICE", &text);
-        pcp_conn_send(c, &out);
-        buf_free(&out);
+        tell_step(c, recovery_step_name(row.step));
     }
     if (!row.is_over)
         return PENDING;
