@@ -2,12 +2,16 @@
  * mem_secret.c: memory for passwords and keys: the kernel leaves it out of core dumps.
  * Runs in: every process, any thread. Pages come in chunks that are marked MADV_DONTDUMP and are
  * never given back; inside, sizes are rounded up by an eighth at most (or to 16 bytes) and freed
- * pieces wait in a list of their size. Must never: use the process heap, whose pages are dumped. */
+ * pieces wait in a list of their size. A TLS login asks thousands of times, nearly always in the
+ * thread that runs the loop: that one has a store of its own and takes no lock. Must never: use the
+ * process heap, whose pages are dumped. */
 #include "config.h"
 
 #include "base/mem.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -36,21 +40,39 @@
 #define FINE_SHIFT   9U /* FINE_BYTES is 2 to the power of it */
 #define MAX_SHIFT    16U
 #define CLASSES      (FINE_CLASSES + 8U * (MAX_SHIFT - FINE_SHIFT))
-#define CLASS_PAGES  UINT32_MAX
+#define CLASS_PAGES  UINT16_MAX
 
 struct piece {
-    uint32_t class_no; /* CLASS_PAGES: alone on its pages */
-    uint32_t used;     /* what was asked for */
-    char bytes[];      /* of the caller; while it is free, the address of the next free one */
+    uint16_t class_no;  /* CLASS_PAGES: alone on its pages */
+    uint16_t is_shared; /* which store it belongs to */
+    uint32_t used;      /* what was asked for */
+    char bytes[];       /* of the caller; while it is free, the address of the next free one */
+};
+
+struct store {
+    char *at; /* the rest of the newest chunk */
+    size_t left;
+    struct piece *free[CLASSES];
 };
 
 /* Of the process: OpenSSL and threads that derive keys need memory without knowing anybody. */
 static struct {
+    struct store first; /* touched by the process's first thread alone */
+    /* Pieces of `first` that other threads have freed: they push, the first one takes all. */
+    struct piece *_Atomic returned;
     pthread_mutex_t lock;
-    char *at; /* the rest of the newest chunk */
-    size_t left;
-    struct piece *free[CLASSES];
+    struct store shared; /* of all other threads; under `lock` */
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Set while there is no other thread, and kept. */
+static _Thread_local bool is_first;
+
+static bool in_first_thread(void)
+{
+    if (__libc_single_threaded)
+        is_first = true;
+    return is_first;
+}
 
 /* The smallest class that holds `size` bytes. */
 static unsigned class_of(size_t size)
@@ -74,19 +96,6 @@ static size_t class_bytes(unsigned class_no)
     return (size_t)(9 + step % 8) << (FINE_SHIFT + step / 8 - 3);
 }
 
-/* A TLS handshake asks thousands of times: a process that has no second thread takes no lock. */
-static void lock_pool(void)
-{
-    if (!__libc_single_threaded)
-        pthread_mutex_lock(&pool.lock);
-}
-
-static void unlock_pool(void)
-{
-    if (!__libc_single_threaded)
-        pthread_mutex_unlock(&pool.lock);
-}
-
 static void *map_pages(size_t size)
 {
     void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -97,23 +106,82 @@ static void *map_pages(size_t size)
     return p;
 }
 
-/* Under the lock. */
-static struct piece *take_piece(unsigned class_no)
+static struct piece *next_of(const struct piece *p)
+{
+    struct piece *next;
+
+    memcpy(&next, p->bytes, sizeof next);
+    return next;
+}
+
+static void set_next(struct piece *p, struct piece *next)
+{
+    memcpy(p->bytes, &next, sizeof next);
+}
+
+static void put_piece(struct store *st, struct piece *p)
+{
+    set_next(p, st->free[p->class_no]);
+    st->free[p->class_no] = p;
+}
+
+static struct piece *take_piece(struct store *st, unsigned class_no)
 {
     size_t size = class_bytes(class_no);
-    struct piece *p = pool.free[class_no];
+    struct piece *p = st->free[class_no];
 
     if (p != NULL) {
-        memcpy(&pool.free[class_no], p->bytes, sizeof pool.free[class_no]);
+        st->free[class_no] = next_of(p);
         return p;
     }
-    if (pool.left < size) { /* what is left of the old chunk is lost: at most a quarter */
-        pool.at = (char *)map_pages(CHUNK_BYTES) + HEAD_BYTES;
-        pool.left = CHUNK_BYTES - HEAD_BYTES;
+    if (st->left < size) { /* what is left of the old chunk is lost: at most a quarter */
+        st->at = (char *)map_pages(CHUNK_BYTES) + HEAD_BYTES;
+        st->left = CHUNK_BYTES - HEAD_BYTES;
     }
-    p = (struct piece *)(void *)pool.at;
-    pool.at += size;
-    pool.left -= size;
+    p = (struct piece *)(void *)st->at;
+    st->at += size;
+    st->left -= size;
+    return p;
+}
+
+/* Any thread but the first gives a piece of the first one's back. */
+static void return_piece(struct piece *p)
+{
+    struct piece *head = atomic_load_explicit(&pool.returned, memory_order_relaxed);
+
+    do {
+        set_next(p, head);
+    } while (!atomic_compare_exchange_weak_explicit(
+        &pool.returned, &head, p, memory_order_release, memory_order_relaxed));
+}
+
+static void take_returned(void)
+{
+    struct piece *p = atomic_exchange_explicit(&pool.returned, NULL, memory_order_acquire);
+    struct piece *next;
+
+    for (; p != NULL; p = next) {
+        next = next_of(p);
+        put_piece(&pool.first, p);
+    }
+}
+
+static struct piece *take_from_pool(unsigned class_no)
+{
+    struct piece *p;
+
+    if (in_first_thread()) {
+        if (pool.first.free[class_no] == NULL &&
+            atomic_load_explicit(&pool.returned, memory_order_relaxed) != NULL)
+            take_returned();
+        p = take_piece(&pool.first, class_no);
+        p->is_shared = false;
+        return p;
+    }
+    pthread_mutex_lock(&pool.lock);
+    p = take_piece(&pool.shared, class_no);
+    pthread_mutex_unlock(&pool.lock);
+    p->is_shared = true;
     return p;
 }
 
@@ -135,11 +203,9 @@ static void *piece_new(size_t size)
         class_no = CLASS_PAGES;
     } else {
         class_no = class_of(size + HEAD_BYTES);
-        lock_pool();
-        p = take_piece(class_no);
-        unlock_pool();
+        p = take_from_pool(class_no);
     }
-    p->class_no = class_no;
+    p->class_no = (uint16_t)class_no;
     p->used = (uint32_t)size;
     return p->bytes;
 }
@@ -170,10 +236,15 @@ void mem_free_hidden(void *bytes)
         return;
     }
     ASSERT(p->class_no < CLASSES);
-    lock_pool();
-    memcpy(p->bytes, &pool.free[p->class_no], sizeof pool.free[p->class_no]);
-    pool.free[p->class_no] = p;
-    unlock_pool();
+    if (p->is_shared) {
+        pthread_mutex_lock(&pool.lock);
+        put_piece(&pool.shared, p);
+        pthread_mutex_unlock(&pool.lock);
+    } else if (in_first_thread()) {
+        put_piece(&pool.first, p);
+    } else {
+        return_piece(p);
+    }
 }
 
 void mem_free_secret(void *p)

@@ -181,6 +181,39 @@ START_TEST(test_threads)
 }
 END_TEST
 
+static void *swap(void *arg)
+{
+    char **p = arg;
+
+    mem_free_secret(*p);
+    *p = mem_alloc_secret(200);
+    memset(*p, 'y', 200);
+    return NULL;
+}
+
+/* What one thread got another may free; the first one finds its own again. */
+START_TEST(test_freed_by_another_thread)
+{
+    char *mine = mem_alloc_secret(200);
+    char *p = mine;
+    char *again;
+    pthread_t thread;
+
+    memset(p, 'x', 200);
+    ck_assert_int_eq(pthread_create(&thread, NULL, swap, &p), 0);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    ck_assert_ptr_ne(p, mine);
+    again = mem_alloc_hidden(200);
+    ck_assert_ptr_eq(again, mine);
+    ck_assert_ptr_null(memchr(again + sizeof(void *), 'x', 200 - sizeof(void *)));
+    ck_assert(holds(p, 200, 'y'));
+    ck_assert(is_hidden(p));
+    mem_free_secret(p);
+    again = mem_alloc_hidden(200);
+    ck_assert_ptr_ne(again, p); /* that one is for other threads */
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("mem_secret");
@@ -194,6 +227,7 @@ int main(void)
     tcase_add_test(tc, test_resizing);
     tcase_add_test(tc, test_secret_buffers);
     tcase_add_test(tc, test_threads);
+    tcase_add_test(tc, test_freed_by_another_thread);
     tcase_set_timeout(tc, 60);
     suite_add_tcase(s, tc);
     sr = srunner_create(s);
