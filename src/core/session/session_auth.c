@@ -20,7 +20,9 @@
 #include "client_auth_int.h"
 
 #define PASSWD_LOOK_US 1000000
-#define ROLE_ANSWERS   4096
+/* At least this long it is believed that a role may log in. */
+#define LOGIN_BELIEVED_MS 1000
+#define ROLE_ANSWERS      4096
 
 struct role_answer {
     struct hash_node node;
@@ -214,6 +216,17 @@ static struct role_answer *role_find(
     return n == NULL ? NULL : LIST_ENTRY(n, struct role_answer, node);
 }
 
+/* Whether a role may log in is a question for each login: so the servers are asked once a second at
+ * most. Groups matter where pool_hba.conf names them only. */
+static int64_t role_believed_us(const struct session_auth *sa, struct slice role)
+{
+    int64_t ms = sa->ss->conf->auth_query_expire_ms;
+    bool is_of_login =
+        slice_eq_str(role, AUTH_ROLE_CAN_LOGIN) || slice_eq_str(role, AUTH_ROLE_IS_VALID);
+
+    return (is_of_login && ms < LOGIN_BELIEVED_MS ? LOGIN_BELIEVED_MS : ms) * 1000;
+}
+
 enum hba_answer session_auth_role(struct session_auth *sa, struct slice user, struct slice role)
 {
     struct buf key = {0};
@@ -221,7 +234,7 @@ enum hba_answer session_auth_role(struct session_auth *sa, struct slice user, st
     int64_t now_us = loop_now_us(sa->ss->loop);
 
     buf_free(&key);
-    if (r == NULL || now_us - r->at_us > sa->ss->conf->auth_query_expire_ms * 1000)
+    if (r == NULL || now_us - r->at_us > role_believed_us(sa, role))
         return HBA_ASK;
     return r->is_member ? HBA_YES : HBA_NO;
 }

@@ -46,11 +46,12 @@ static bool worker_has_served(const struct worker *w)
 void worker_on_added(struct worker *w)
 {
     struct proc_env *env = w->role.env;
-    int32_t pid = (int32_t)getpid();
-    char body[1 + sizeof pid] = {'w'};
+    char body[1 + sizeof(int32_t)] = {'w'};
+    int32_t pid;
 
     if (w->is_retiring || w->sessions.nclients == 0 || !worker_has_served(w))
         return;
+    pid = (int32_t)getpid();
     memcpy(body + 1, &pid, sizeof pid);
     (void)mailbox_post(env->boxes, PROC_SLOT_SUPERVISOR, MAIL_REQUEST, body, sizeof body, -1);
 }
