@@ -13,6 +13,7 @@
 #include "backend/prep.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/hash.h"
 #include "base/list.h"
 #include "cluster/view.h"
 #include "event/loop.h"
@@ -45,6 +46,7 @@ struct sessions {
     int64_t looked_us;           /* when the monitor was last asked to look again */
     struct sql_cache *sql_cache; /* facts of recent statements */
     struct arena *scratch;       /* reset per statement */
+    struct hash_table said;      /* texts by client, while statements are logged */
     struct route_rules *rules;   /* of `conf`; NULL: nothing is balanced */
     struct route_cache *answers; /* of the catalogue */
     struct balance_worker *balance_worker;

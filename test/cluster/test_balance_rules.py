@@ -293,8 +293,8 @@ def test_log_and_notices_name_the_node(cluster, make, mode):
     text = r"DB node id: {} backend pid: \d+ statement: {}"
     assert told(w.simple(PORT)) == [f"DB node id: {standby} statement: {PORT}"]
     assert told(w.simple(write)) == [f"DB node id: {cluster.at} statement: {write}"]
-    want = [f"Parse: {PORT}"]
-    assert told(extended(w, PORT)) == [f"DB node id: {standby} statement: {want[0]}"]
+    want = [f"Parse: {PORT}", f"Bind: {PORT}", f"Execute: {PORT}"]
+    assert told(extended(w, PORT)) == [f"DB node id: {standby} statement: {line}" for line in want]
     log = pool.daemon.log() if hasattr(pool, "daemon") else pool.log()
     assert re.search(r"LOG:  " + text.format(cluster.at, write), log)
     for line in want:

@@ -97,7 +97,7 @@ def test_notice_per_node(pg, start_pool, mode):
     assert found[0].fields["S"] == "NOTICE" and found[0].text == "DB node id: 0 statement: select 'noticed'"
     w.send(parse("select 2"), bind(), execute(), SYNC)
     notices = [m.text for m in w.ready() if m.type == "N"]
-    assert notices == ["DB node id: 0 statement: Parse: select 2"]
+    assert notices == [f"DB node id: 0 statement: {m}: select 2" for m in ("Parse", "Bind", "Execute")]
     w.simple("pgpool set client_min_messages = warning")
     assert [m.type for m in w.simple("select 'hidden'")] == ["T", "D", "C", "Z"]
 

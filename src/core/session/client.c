@@ -66,6 +66,7 @@ static void client_close(struct client *c)
         session_count_sub(ss);
     limits_client_sub(ss->env->shm, ss->env->ordinal, &c->ticket);
     list_remove(&c->node);
+    client_said_end(c);
     ss->nclients--;
     task_post(ss->loop, &ss->publish);
     stream_close(&c->stream);

@@ -171,8 +171,8 @@ static enum feed_step feed_extended(
         client_note_statement(c, slice_of(NULL, 0));
     else if (type == FE_PARSE && is_whole)
         client_note_statement(c, feed_parse_sql(body));
-    if (is_whole && client_log_statements(c))
-        client_log_statement(c, type == FE_PARSE ? "Parse: " : NULL, body);
+    if (client_log_statements(c))
+        client_said(c, type, body);
     return FEED_PASS;
 }
 

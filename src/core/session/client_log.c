@@ -13,7 +13,6 @@
 #include "base/mem.h"
 #include "config/conf.h"
 #include "config/conf_param.h"
-#include "wire/reader.h"
 #include "wire/writer.h"
 
 #include "session_int.h"
@@ -221,24 +220,14 @@ static void notice_node(struct client *c, const char *kind, struct slice text)
     buf_free(&notice);
 }
 
-/* `kind` is "" for a simple query, "Parse: " with `text` the body of a Parse, NULL for what is not
- * logged. */
 void client_log_statement(struct client *c, const char *kind, struct slice text)
 {
     const struct conf_session *s = conf_session_of(c->ss->gen, c->override);
     const struct link *link = c->target;
     struct client_log_scope scope;
-    struct wire_reader r;
 
-    if (kind == NULL)
-        return;
-    if (kind[0] != '\0') {
-        wire_reader_init(&r, text);
-        (void)wire_get_cstr(&r);
-        text = wire_get_cstr(&r);
-    }
     client_log_enter(&scope, c);
-    if (s->log_statement)
+    if (s->log_statement && (kind[0] == '\0' || kind[0] == 'E'))
         log_at(LVL_LOG, "statement: %.*s", (int)text.n, text.p);
     if (s->log_per_node_statement)
         log_at(LVL_LOG, "DB node id: %d backend pid: %d statement: %s%.*s",

@@ -108,6 +108,7 @@ void sessions_init(struct sessions *ss, struct loop *loop, struct proc_env *env)
     ss->client_row_alloc = row_alloc_new(ss->client_rows, env->ordinal);
     ss->shared = shm_get(env->shm, SHM_STATS);
     ss->scratch = arena_new("statement", 0);
+    hash_table_init(&ss->said);
     ss->sql_cache = sql_cache_new(SESSION_FACTS_MAX, SESSION_FACTS_BYTES);
     ss->answers = route_cache_new((uint32_t)ss->conf->relcache_size, ss->conf->relcache_expire_ms);
     sessions_make_rules(ss);
@@ -127,6 +128,7 @@ void sessions_fini(struct sessions *ss)
     auth_book_free(&ss->be.book);
     sql_cache_free(&ss->sql_cache);
     route_cache_free(&ss->answers);
+    hash_table_fini(&ss->said);
     route_rules_free(&ss->rules);
     arena_free(&ss->scratch);
     prep_store_fini(&ss->preps);

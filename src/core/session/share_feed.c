@@ -412,8 +412,8 @@ static void note_extended(struct client *c, char type, struct slice msg, bool is
     } else if (type == FE_SYNC) {
         client_stats_on_sent(c);
     }
-    if (is_whole && client_log_statements(c))
-        client_log_statement(c, type == FE_PARSE ? "Parse: " : NULL, body);
+    if (client_log_statements(c))
+        client_said(c, type, body);
 }
 
 static enum feed_step tell_extended(struct client *c, const struct err *err)
