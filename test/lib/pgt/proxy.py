@@ -19,6 +19,11 @@ def pgpool_bin() -> str | None:
     return path if path and os.access(path, os.X_OK) else None
 
 
+def has_sanitizers() -> bool:
+    program = pgpool_bin()
+    return program is not None and b"__asan_init" in Path(program).read_bytes()
+
+
 def answers(address: Address) -> bool:
     """True when somebody answers an SSLRequest there: needs no server behind."""
     try:
