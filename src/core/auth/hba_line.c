@@ -234,7 +234,10 @@ static int read_method(struct line_read *r)
         return method_missing(r, name, "no such method");
     }
     rule->method = (enum hba_method)i;
+    /* Without TLS there is no OpenSSL, and no digest either. */
     if ((rule->method == HBA_PAM && (r->lx->flags & HBA_WITH_PAM) == 0) ||
+        ((rule->method == HBA_MD5 || rule->method == HBA_SCRAM) &&
+            (r->lx->flags & HBA_WITH_TLS) == 0) ||
         (rule->method == HBA_LDAP && (r->lx->flags & HBA_WITH_LDAP) == 0))
         return method_missing(r, name, "not supported by this build");
     if (rule->method == HBA_PEER && rule->conn != HBA_CONN_LOCAL)

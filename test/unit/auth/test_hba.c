@@ -424,11 +424,12 @@ END_TEST
 START_TEST(test_what_the_build_lacks)
 {
     static const char *const lines[] = {"hostssl all all all trust", "local all all pam",
-        "local all all ldap ldapserver=x ldapprefix=a"};
+        "local all all ldap ldapserver=x ldapprefix=a", "local all all md5",
+        "local all all scram-sha-256"};
     struct hba *h;
     size_t i;
 
-    for (i = 0; i < 3; i++) {
+    for (i = 0; i < sizeof lines / sizeof lines[0]; i++) {
         h = hba_parse("x", slice_of_str(lines[i]), 0, NULL, NULL);
         ck_assert_ptr_null(h);
         h = hba_parse("x", slice_of_str(lines[i]), ALL_METHODS, NULL, NULL);
