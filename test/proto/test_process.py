@@ -238,7 +238,7 @@ def test_options_that_only_print(make):
     for args in (("-v",), ("--version",)):
         done = h.run(*args)
         assert done.returncode == 0
-        assert re.fullmatch(r"pgpool-II version \S+ \(\S+\)\n", done.stderr)
+        assert re.fullmatch(r"pgpool-II version \S+ \(\S+\)\n(built without: .+\n)?", done.stderr)
     done = h.run("--help")
     assert done.returncode == 0
     for option in ("--config-file", "--hba-file", "--pcp-file", "--key-file", "--dont-detach",

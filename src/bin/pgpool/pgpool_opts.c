@@ -35,6 +35,8 @@ static const struct option long_options[] = {
 static void print_version(void)
 {
     fprintf(stderr, "pgpool-II version %s (%s)\n", PACKAGE_VERSION, PGPOOL_CODENAME);
+    if (PGPOOL_LEFT_OUT[0] != '\0')
+        fputs("built without: " PGPOOL_LEFT_OUT "\n", stderr);
 }
 
 static void print_usage(void)
