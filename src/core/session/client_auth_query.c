@@ -329,7 +329,14 @@ static void lookup_keep(struct prober *p, struct lookup *l)
 {
     struct slice user = slice_of_str(l->user);
 
-    if (l->is_wrong) {
+    if (l->is_wrong && l->kind == AUTH_LOOKUP_ROLE) {
+        log_caused(LVL_WARNING,
+            "node %d answered something else than was asked about role \"%s\": user \"%s\" is "
+            "taken "
+            "for no member of it",
+            p->link->pool->cluster_node, l->role, l->user);
+        l->has_row = false;
+    } else if (l->is_wrong) {
         log_caused(LVL_WARNING,
             "auth_query did not return one row (name, secret) for the user asked for: "
             "user \"%s\" is taken for unknown",
@@ -345,6 +352,19 @@ static void lookup_keep(struct prober *p, struct lookup *l)
                  l->has_row && l->has_secret ? secret_slice(&l->secret) : slice_of(NULL, 0),
                  loop_now_us(p->sa->ss->loop)))
         close_idle_of(&p->sa->ss->be, user);
+}
+
+/* The catalogue of a PostgreSQL server cannot say such a thing: nothing is known of the role, and
+ * the server judges at its login. */
+static void refuse_answer(const struct prober *p, struct lookup *l)
+{
+    struct err err = {0};
+
+    err_set(&err, "08P01", "node %d answered something else than was asked about role \"%s\"",
+        p->link->pool->cluster_node, l->user);
+    err_hint(&err, "Something that is no PostgreSQL server may stand there.");
+    log_caused_detail(LVL_WARNING, NULL, err.hint, "%s", err.msg);
+    lookup_finish(l, &err);
 }
 
 /* True when the default function is not there, and the catalogue shall be tried instead. */
@@ -381,6 +401,10 @@ static void prober_on_answer(struct prober *p)
     }
     if (is_failing(p->sa, p->user, p->node))
         p->sa->failed_until_us = 0;
+    if (l->is_wrong && l->kind == AUTH_LOOKUP_LOGIN) {
+        refuse_answer(p, l);
+        return;
+    }
     lookup_keep(p, l);
     lookup_finish(l, NULL);
 }

@@ -11,6 +11,7 @@ import pytest
 
 import auth_house as house
 from pgt import proxy
+from pgt.fake import complete, data_row
 from pgt.waits import wait_for
 from pgt.wire import Wire
 
@@ -389,4 +390,21 @@ def test_nobody_to_ask_keeps_nobody_out(server, pools):
                  sr_check_password="x", num_init_children=1)
     for _ in range(3):
         assert come(pool, "alone") == "in"
+    assert come(pool, "alone", "guess") == "28P01"
+
+
+def test_an_answer_that_makes_no_sense_keeps_nobody_out(fake, pools):
+    """Something that is no PostgreSQL: the log says so, not that the role is locked."""
+    def nonsense(conn):
+        conn.greet()
+        while True:
+            kind, body = conn.read()
+            if kind == "X":
+                return
+            conn.send(data_row("1") + complete("SELECT 1") if kind == "E" else conn.answer(kind, body))
+    pool = pools([fake(nonsense, "looker").address], hba=SCRAM_ALL, passwd="alone:alone_pw\nlooker:looker_pw\n", sr_check_user="looker",
+                 sr_check_password="looker_pw", num_init_children=1)
+    for _ in range(3):
+        assert come(pool, "alone") == "in"
+    wait_for("the log says what it is", lambda: 'answered something else than was asked about role "alone"' in pool.log(), 5)
     assert come(pool, "alone", "guess") == "28P01"
