@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: PostgreSQL
  * fuzz_auth.h: main of the fuzz targets of auth when libFuzzer is not there: replays the files
- * given, or mutates the target's seeds a fixed number of times. With libFuzzer: clang
- * -fsanitize=fuzzer,address -DFUZZ_LIBFUZZER. */
+ * given, or mutates the target's seeds a fixed number of times. With libFuzzer (clang
+ * -fsanitize=fuzzer,address -DFUZZ_LIBFUZZER) the seeds are
+ * mixed into what the fuzzer makes: it would hardly find a grammar by itself. */
 #ifndef PGP_FUZZ_AUTH_H
 #define PGP_FUZZ_AUTH_H
 
@@ -23,8 +24,28 @@ static void require(int cond, const char *what)
 }
 
 #ifdef FUZZ_LIBFUZZER
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed);
+
+/* Now and then a seed takes the place of the input, before it is changed as usual. */
+static size_t fuzz_from_seed(
+    uint8_t *data, size_t size, size_t max, unsigned seed, const char *const *seeds, size_t nseeds)
+{
+    const char *text = seeds[seed / 16 % nseeds];
+    size_t n = strlen(text);
+
+    if (seed % 16 == 0 && n <= max) {
+        memcpy(data, text, n);
+        size = n;
+    }
+    return LLVMFuzzerMutate(data, size, max);
+}
+
 #define FUZZ_MAIN(seeds, rounds, alphabet)                                                         \
-    static const char *const *const fuzz_unused_seeds __attribute__((unused)) = seeds;
+    size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed)          \
+    {                                                                                              \
+        return fuzz_from_seed(data, size, max, seed, seeds, sizeof(seeds) / sizeof(seeds)[0]);     \
+    }
 #else
 
 static uint64_t fuzz_random(uint64_t *state)

@@ -33,6 +33,9 @@ static struct auth_plan password_by_server(const struct auth_facts *f)
 {
     struct auth_plan p = plan_of(AUTH_ASK_PASSWORD, AUTH_PROOF_SERVER);
 
+    if (f->has_rule && !f->may_relay &&
+        f->stored == CRED_NONE) /* and no link is opened: that would take time */
+        return never(AUTH_ASK_PASSWORD, "No password is stored for the user.");
     if (f->maps_user)
         return never(AUTH_ASK_PASSWORD,
             "No password is stored for the user, and the server knows it by another name.");
@@ -85,7 +88,8 @@ static struct auth_plan plan_md5(const struct auth_facts *f)
     case CRED_NONE:
         break;
     }
-    return relay_or_never(f, AUTH_ASK_MD5, true);
+    /* Whom the servers do not know looks like most whom they know. */
+    return relay_or_never(f, f->may_relay ? AUTH_ASK_MD5 : AUTH_ASK_SCRAM, true);
 }
 
 static struct auth_plan plan_scram(const struct auth_facts *f)

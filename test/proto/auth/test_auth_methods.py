@@ -422,6 +422,21 @@ def test_unknown_user_looks_like_a_wrong_password(server, pools):
     assert [len(x) for x in seen["known"][0]] == [len(x) for x in seen["unknown"][0]]
 
 
+def test_unknown_user_is_asked_what_known_ones_are(server, pools):
+    """With auth_query, whatever the line says: the same questions, and no connection to the server that would take its time."""
+    house.make_user(server, "looked_up", "scram")
+    pool = pools([server.address], hba=house.hba_by_database(), passwd="looker:looker_pw\n", auth_user="looker", auth_dbname="postgres",
+                 num_init_children=1)
+    for rule in ("password", "md5", "scram"):
+        seen = {user: house.try_login(pool.address, user, f"d_{rule}", "guess") for user in ("looked_up", "not_there")}
+        assert seen["looked_up"] == tuple(x.replace("not_there", "looked_up") for x in seen["not_there"]), rule
+    with Wire(pool.address) as w:
+        assert w.login("ann", "d_trust")[-1].type == "Z"
+        links = [row for row in w.rows("show pool_pools") if "not_there" in row or "looked_up" in row]
+        w.bye()
+    assert not links, "nobody who has failed has opened one"
+
+
 def test_messages_out_of_turn(server, pools):
     pool = pools([server.address], hba="host all all all scram-sha-256\n", passwd="known:known_pw\n")
     for early in (query("select 1"), message("p", b"x\0"), message("p", b"SCRAM-SHA-256\0\0\0\0\3n,,"),

@@ -189,7 +189,7 @@ static bool right_has_to_pass(const struct auth_facts *f, enum auth_server real)
         if (f->maps_user || !server_checks)
             return false;
         if (f->method == HBA_PASSWORD)
-            return true;
+            return f->may_relay;
         if (f->method == HBA_SCRAM)
             return f->may_relay && real == AUTH_SERVER_SCRAM;
         return f->may_relay && (real == AUTH_SERVER_SCRAM || real == AUTH_SERVER_MD5);
@@ -316,7 +316,8 @@ END_TEST
 /* The two combinations behind CVE-2025-46801, by name. */
 START_TEST(test_password_rule_without_entry_and_trusting_server)
 {
-    struct auth_facts f = {.has_rule = true, .method = HBA_PASSWORD, .fresh_link = true};
+    struct auth_facts f = {
+        .has_rule = true, .method = HBA_PASSWORD, .fresh_link = true, .may_relay = true};
     struct auth_plan p;
 
     f.server = AUTH_SERVER_TRUST;
@@ -330,6 +331,25 @@ START_TEST(test_password_rule_without_entry_and_trusting_server)
     f.fresh_link = true;
     p = auth_plan_make(&f);
     ck_assert_int_eq(p.proof, AUTH_PROOF_NEVER);
+}
+END_TEST
+
+/* The servers were asked and do not know the user: no link is opened, for that takes time, and what
+ * the client is asked is what those are asked whom they know. */
+START_TEST(test_unknown_to_the_servers)
+{
+    static const enum hba_method tried[] = {HBA_PASSWORD, HBA_MD5, HBA_SCRAM};
+    static const enum auth_ask wanted[] = {AUTH_ASK_PASSWORD, AUTH_ASK_SCRAM, AUTH_ASK_SCRAM};
+    struct auth_facts f = {.has_rule = true};
+    struct auth_plan p;
+    int i;
+
+    for (i = 0; i < 3; i++) {
+        f.method = tried[i];
+        p = auth_plan_make(&f);
+        ck_assert_int_eq(p.ask, wanted[i]);
+        ck_assert_int_eq(p.proof, AUTH_PROOF_NEVER);
+    }
 }
 END_TEST
 
@@ -492,6 +512,7 @@ int main(void)
     tcase_add_test(tc, test_matrix);
     tcase_add_test(tc, test_stale_knowledge);
     tcase_add_test(tc, test_password_rule_without_entry_and_trusting_server);
+    tcase_add_test(tc, test_unknown_to_the_servers);
     tcase_add_test(tc, test_reject_and_trust);
     tcase_add_test(tc, test_certificates);
     tcase_add_test(tc, test_helpers);
