@@ -44,7 +44,9 @@ struct decide_facts {
     int32_t max_connections; /* less what is reserved */
     uint64_t received_lsn;
     uint64_t replayed_lsn;
-    int64_t replay_age_us; /* -1: not told */
+    int64_t replay_age_us;    /* -1: not told */
+    int64_t silence_us;       /* since its WAL receiver heard anything; -1: not told */
+    int64_t silence_limit_us; /* when that gives up by itself; 0: never, or not told */
     char receiver_name[DECIDE_NAME_BYTES];
     int nsenders;
     struct decide_sender sender[DECIDE_MAX_SENDERS];

@@ -51,6 +51,8 @@ struct probe_facts {
     uint64_t received_lsn; /* of a primary: its insert position */
     uint64_t replayed_lsn; /* the same */
     int64_t replay_age_us; /* since the last replayed transaction was committed; -1: not told */
+    int64_t silence_us;    /* since its WAL receiver heard anything from its server; -1: not told */
+    int64_t silence_limit_us;             /* wal_receiver_timeout; 0: none */
     char receiver_name[PROBE_NAME_BYTES]; /* application_name of its WAL receiver, if known */
     int nsenders;
     struct probe_sender sender[PROBE_MAX_SENDERS];

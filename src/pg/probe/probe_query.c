@@ -36,7 +36,10 @@ const char probe_query_text[] =
     " ELSE pg_catalog.pg_current_wal_lsn() END,"
     " (EXTRACT(EPOCH FROM pg_catalog.clock_timestamp()"
     " - pg_catalog.pg_last_xact_replay_timestamp()) * 1000000)::pg_catalog.int8,"
-    " w.pid, w.status, w.conninfo"
+    " w.pid, w.status, w.conninfo,"
+    " (EXTRACT(EPOCH FROM pg_catalog.clock_timestamp() - w.last_msg_receipt_time)"
+    " * 1000000)::pg_catalog.int8,"
+    " pg_catalog.current_setting('wal_receiver_timeout')"
     " FROM (SELECT pg_catalog.pg_is_in_recovery() AS in_recovery) s"
     " LEFT JOIN pg_catalog.pg_stat_wal_receiver w ON true) f"
     " LEFT JOIN pg_catalog.pg_stat_replication r ON true";
@@ -57,6 +60,8 @@ enum column {
     COL_RECEIVER_PID,
     COL_RECEIVER_STATUS,
     COL_RECEIVER_CONNINFO,
+    COL_RECEIVER_SILENCE,
+    COL_RECEIVER_TIMEOUT,
     COL_SENDER_NAME,
     COL_SENDER_ADDR,
     COL_SENDER_STATE,
@@ -110,6 +115,24 @@ static uint32_t timeline_of(const PGresult *res, bool in_recovery)
     }
     return max_u32((uint32_t)number_at(res, 0, COL_RECEIVED_TLI, 0),
         (uint32_t)number_at(res, 0, COL_CHECKPOINT_TLI, 0));
+}
+
+/* A time as SHOW has it, microseconds; 0 when it is not understood. */
+static int64_t duration_of(const char *text)
+{
+    static const struct {
+        const char *name;
+        int64_t us;
+    } unit[] = {{"ms", 1000}, {"s", 1000000}, {"min", INT64_C(60000000)},
+        {"h", INT64_C(3600000000)}, {"d", INT64_C(86400000000)}};
+    char *end;
+    long long n = strtoll(text, &end, 10);
+    size_t i;
+
+    for (i = 0; n > 0 && n < 1000000000 && i < sizeof unit / sizeof unit[0]; i++)
+        if (strcmp(end, unit[i].name) == 0)
+            return (int64_t)n * unit[i].us;
+    return 0;
 }
 
 /* The name under which the WAL receiver shows at its primary. libpq's own rule: application_name,
@@ -178,6 +201,8 @@ int probe_query_read(const PGresult *res, struct probe_facts *f)
                       (status[0] == '\0' || strcmp(status, "streaming") == 0);
     if (!PQgetisnull(res, 0, COL_RECEIVER_CONNINFO))
         read_receiver_name(PQgetvalue(res, 0, COL_RECEIVER_CONNINFO), f);
+    f->silence_us = number_at(res, 0, COL_RECEIVER_SILENCE, -1);
+    f->silence_limit_us = duration_of(PQgetvalue(res, 0, COL_RECEIVER_TIMEOUT));
     read_senders(res, f);
     return 0;
 }

@@ -235,6 +235,8 @@ static void translate_facts(const struct probe_facts *from, struct decide_facts 
     to->received_lsn = from->received_lsn;
     to->replayed_lsn = from->replayed_lsn;
     to->replay_age_us = from->replay_age_us;
+    to->silence_us = from->silence_us;
+    to->silence_limit_us = from->silence_limit_us;
     copy_text(from->receiver_name, to->receiver_name, sizeof to->receiver_name);
     for (i = 0; i < from->nsenders && i < DECIDE_MAX_SENDERS; i++)
         translate_sender(&from->sender[i], &to->sender[to->nsenders++]);

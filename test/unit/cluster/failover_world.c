@@ -133,6 +133,12 @@ void world_probe(int i)
     memset(&facts, 0, sizeof facts);
     facts.is_primary = s->is_primary;
     facts.is_receiving = world_is_streaming(i);
+    facts.silence_us = 0;
+    facts.silence_limit_us = RECEIVER_LIMIT_US;
+    if (world->server[s->feeder].mute_us != 0 && !s->is_primary) {
+        facts.silence_us = world->now_us - world->server[s->feeder].mute_us;
+        facts.is_receiving = facts.silence_us < RECEIVER_LIMIT_US;
+    }
     facts.timeline = s->timeline;
     facts.system_id = SYSTEM_ID;
     facts.received_lsn = s->lsn;

@@ -13,6 +13,8 @@
 #define TICK_US   INT64_C(50000)
 #define NODES     3
 #define TIMELINES 64
+/* wal_receiver_timeout */
+#define RECEIVER_LIMIT_US (60 * SECOND_US)
 
 struct server {
     bool alive;
@@ -24,6 +26,7 @@ struct server {
     uint64_t fork[TIMELINES]; /* where each timeline of its history began */
     int feeder;               /* whom it wants to stream from */
     int64_t probe_us;
+    int64_t mute_us; /* since when its host is gone and nobody was told; 0: it is not */
 };
 
 /* Something that takes its time; its outcome is told unless the monitor is killed before. */

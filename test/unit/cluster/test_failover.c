@@ -103,6 +103,25 @@ START_TEST(test_living_primary_stays)
 }
 END_TEST
 
+/* Its host is gone without a word, and the standbys seem to stream from it: a living one would have
+ * answered them after half of wal_receiver_timeout. */
+START_TEST(test_vanished_primary)
+{
+    world_init(_i);
+    world->rules.auto_promote = true;
+    world_monitor_start();
+    world_run(3);
+    world->server[_i].alive = false;
+    world->server[_i].mute_us = world->now_us;
+    world_run(30);
+    ck_assert_int_eq(world->nsteps[FAILOVER_DO_PROMOTE], 0);
+    world_run(5);
+    ck_assert_int_eq(world->nsteps[FAILOVER_DO_PROMOTE], 1);
+    ck_assert_int_ne(world->d.view.primary, VIEW_NO_NODE);
+    ck_assert_int_ne(world->d.view.primary, _i);
+}
+END_TEST
+
 START_TEST(test_command_fails_and_is_given_up)
 {
     world_begin(_i);
@@ -384,6 +403,7 @@ static Suite *make_suite(void)
     tcase_add_loop_test(t, test_promotes_the_one_that_has_most, 0, NODES);
     tcase_add_loop_test(t, test_weight_breaks_a_tie, 0, NODES);
     tcase_add_loop_test(t, test_living_primary_stays, 0, NODES);
+    tcase_add_loop_test(t, test_vanished_primary, 0, NODES);
     tcase_add_loop_test(t, test_command_fails_and_is_given_up, 0, NODES);
     tcase_add_loop_test(t, test_old_primary_is_barred, 0, NODES);
     tcase_add_loop_test(t, test_standby_lost_runs_beside, 0, NODES);
