@@ -584,6 +584,30 @@ def test_a_read_on_a_lost_primary_is_made_again(trio, start_pool):
         assert tags(writer.ready()) == ["1", "2", "C", "Z"]
 
 
+def test_reads_go_on_without_a_primary(trio, start_pool):
+    """Nobody takes the lost primary's place: sessions that were on it read from a standby, and their writes wait."""
+    pool = pool_for(start_pool, trio, load_balance_mode=True, failover_wait=20, num_init_children=1)
+    wait_settled(pool, trio.at)
+    write(pool, "notes")
+    wait_everywhere(trio, "notes")
+    new = trio.standbys[0]
+    with logged_in(pool) as simple, logged_in(pool) as extended, logged_in(pool) as writer:
+        simple.rows("set application_name to 'keeps'")
+        simple.rows("select current_setting('application_name') from notes limit 1")  # the catalogue has been asked
+        trio.primary.stop(signal.SIGKILL)
+        for _ in range(2):
+            assert simple.rows("select current_setting('application_name') from notes limit 1") == [[b"keeps"]]
+            extended.send(wire.parse("select a from notes") + wire.bind() + wire.execute() + wire.SYNC)
+            assert tags(extended.ready()) == ["1", "2", "D", "C", "Z"]
+        assert column(pool, "role").count("primary") == 0
+        writer.send(wire.query("insert into notes values (6) returning current_setting('port')"))
+        simple.send(wire.query("insert into notes values (6) returning current_setting('port')"))
+        assert writer.is_quiet(0.3) and simple.is_quiet(0.1)
+        trio.nodes[new].rows("select pg_promote()")
+        for w in (writer, simple):
+            assert [m.row() for m in w.ready(seconds=20) if m.type == "D"] == [[str(trio.nodes[new].port).encode()]]
+
+
 def test_a_session_that_began_on_a_standby_moves_on(trio, start_pool):
     """It logged in while there was no primary: its writes wait for one, and go there."""
     pool = pool_for(start_pool, trio, load_balance_mode=True, failover_wait=20)

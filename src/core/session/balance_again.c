@@ -147,23 +147,63 @@ static bool is_read_sql(struct client *c, struct slice sql)
 
 typedef bool judge_fn(struct client *c, struct slice sql);
 
+/* What is sent as a whole. */
+struct again {
+    struct slice msgs;
+    judge_fn *judge;
+};
+
+/* The first message of `*rest`, taken off; false when there is none, or not all of it. */
+static bool next_message(struct slice *rest, char *type, struct slice *body)
+{
+    uint32_t len;
+
+    if (rest->n < PROTO_HEADER_BYTES)
+        return false;
+    len = proto_get_u32(rest->p + 1);
+    if (len < 4 || len > rest->n - 1)
+        return false;
+    *type = rest->p[0];
+    *body = slice_of(rest->p + PROTO_HEADER_BYTES, len - 4);
+    *rest = slice_of(rest->p + len + 1U, rest->n - len - 1U);
+    return true;
+}
+
+/* A statement that is parsed among the messages is judged there. */
+static bool is_parsed_here(const struct again *a, struct slice name)
+{
+    struct slice rest = a->msgs;
+    struct wire_reader r;
+    struct slice body;
+    char type;
+
+    while (next_message(&rest, &type, &body)) {
+        wire_reader_init(&r, body);
+        if (type == FE_PARSE && slice_eq(wire_get_cstr(&r), name))
+            return true;
+    }
+    return false;
+}
+
 /* The statement that a Bind names, as it was when it was parsed. */
-static bool judge_named(struct client *c, struct slice name, judge_fn *judge)
+static bool judge_named(struct client *c, const struct again *a, struct slice name)
 {
     const struct statement *st;
     const struct share_name *n;
 
+    if (is_parsed_here(a, name))
+        return true;
     if (c->share == NULL) {
         st = statements_find(c->statements, name);
-        return st != NULL && st->msg_len > 0 && judge(c, statement_sql(st));
+        return st != NULL && st->msg_len > 0 && a->judge(c, statement_sql(st));
     }
     if (name.n == 0)
-        return c->share->unnamed != NULL && judge(c, prep_sql(c->share->unnamed));
+        return c->share->unnamed != NULL && a->judge(c, prep_sql(c->share->unnamed));
     n = share_name_find(c->share, name);
-    return n != NULL && n->prep != NULL && judge(c, prep_sql(n->prep));
+    return n != NULL && n->prep != NULL && a->judge(c, prep_sql(n->prep));
 }
 
-static bool judge_message(struct client *c, char type, struct slice body, judge_fn *judge)
+static bool judge_message(struct client *c, const struct again *a, char type, struct slice body)
 {
     struct wire_reader r;
     struct slice name;
@@ -172,13 +212,13 @@ static bool judge_message(struct client *c, char type, struct slice body, judge_
     name = wire_get_cstr(&r);
     switch (type) {
     case FE_QUERY:
-        return !r.bad && judge(c, name);
+        return !r.bad && a->judge(c, name);
     case FE_PARSE:
         name = wire_get_cstr(&r);
-        return !r.bad && judge(c, name);
+        return !r.bad && a->judge(c, name);
     case FE_BIND:
         name = wire_get_cstr(&r);
-        return !r.bad && judge_named(c, name, judge);
+        return !r.bad && judge_named(c, a, name);
     default:
         return true;
     }
@@ -186,21 +226,25 @@ static bool judge_message(struct client *c, char type, struct slice body, judge_
 
 static bool judge_all(struct client *c, struct slice msgs, judge_fn *judge)
 {
-    uint32_t len;
+    const struct again a = {msgs, judge};
+    struct slice rest = msgs;
+    struct slice body;
+    char type;
 
-    while (msgs.n >= PROTO_HEADER_BYTES) {
-        len = proto_get_u32(msgs.p + 1);
-        if (len < 4 || len > msgs.n - 1 ||
-            !judge_message(c, msgs.p[0], slice_of(msgs.p + PROTO_HEADER_BYTES, len - 4), judge))
+    while (next_message(&rest, &type, &body))
+        if (!judge_message(c, &a, type, body))
             return false;
-        msgs = slice_of(msgs.p + len + 1U, msgs.n - len - 1U);
-    }
-    return msgs.n == 0;
+    return msgs.n > 0 && rest.n == 0;
 }
 
 bool balance_again_is_whole(struct client *c, struct slice msgs)
 {
-    return msgs.n > 0 && judge_all(c, msgs, is_whole_sql);
+    return judge_all(c, msgs, is_whole_sql);
+}
+
+bool balance_again_is_read(struct client *c, struct slice msgs)
+{
+    return judge_all(c, msgs, is_read_sql);
 }
 
 bool balance_again_on_error(struct client *c, struct link *link, const struct errmsg *m)
@@ -280,7 +324,7 @@ bool balance_again_on_lost(struct client *c, struct link *link)
     if (!own->keeps)
         return false;
     is_read = !own->is_refused && own->nagain < AGAIN_MAX && link->expect.len > 0 &&
-              judge_all(c, buf_slice(&own->retry), is_read_sql);
+              balance_again_is_read(c, buf_slice(&own->retry));
     if (!own->is_refused && !is_read) {
         again_stop(c);
         own->nagain = 0;

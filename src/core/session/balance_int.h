@@ -228,6 +228,8 @@ struct slice balance_again_sequence(const char *p, const char *end);
 bool balance_again_holds(struct client *c, const char *p, size_t n);
 /* True when the messages do nothing at all when they fail. */
 bool balance_again_is_whole(struct client *c, struct slice msgs);
+/* True when they read, and do nothing but that. */
+bool balance_again_is_read(struct client *c, struct slice msgs);
 /* The own link's server says an error: true when it is kept from the client for now. */
 struct errmsg;
 bool balance_again_on_error(struct client *c, struct link *link, const struct errmsg *m);

@@ -17,6 +17,8 @@
 #include "share_int.h"
 
 #define ADRIFT_LOOK_MS 50
+/* A probe of a server that is near takes so long. */
+#define ADRIFT_PROBE_MS 5
 
 struct client_adrift {
     struct client *client;
@@ -24,6 +26,9 @@ struct client_adrift {
     struct pool_request req;
     struct link_startup startup;
     int64_t until_us; /* 0: nobody asked for a link yet */
+    int64_t lost_us;  /* wall clock */
+    int lost_node;
+    bool only_reads; /* what waits may be answered by a standby */
     bool in_tx;
     bool is_untold; /* in_tx, and the client has not been told */
     bool is_restoring;
@@ -117,6 +122,8 @@ void client_adrift_begin(struct client *c, struct link *link, const struct err *
     bool owes = link->expect.len > 0 && b->asking == ASKING_NONE && !is_again;
 
     c->adrift = a;
+    a->lost_us = backend_wall_us(&c->ss->be);
+    a->lost_node = link->pool->cluster_node;
     a->in_tx = link->tx_status != 'I' || b->own->home != NULL;
     a->is_untold = a->in_tx && !owes;
     reason.severity = ERR_ERROR;
@@ -139,12 +146,24 @@ void client_adrift_begin(struct client *c, struct link *link, const struct err *
     client_read_on(c);
 }
 
+/* Other links to the server may be as dead as the one that was lost: it has to answer a probe
+ * first.
+ */
+static bool is_doubtful(const struct client *c, int node)
+{
+    const struct view *v = &c->ss->view;
+
+    return v->is_streaming && node == c->adrift->lost_node && node < v->nnodes &&
+           v->node[node].probed_us <= c->adrift->lost_us;
+}
+
 static void adrift_wait(struct client *c)
 {
     sessions_look_again(c->ss, c->pool->cluster_node);
     client_stats_on_wait_begin(c);
     client_row_state(c, CLIENT_STATE_WAITING, WAIT_REASON_NO_PRIMARY);
-    timer_start(c->ss->loop, &c->adrift->timer, ADRIFT_LOOK_MS);
+    timer_start(c->ss->loop, &c->adrift->timer,
+        is_doubtful(c, c->adrift->lost_node) ? ADRIFT_PROBE_MS : ADRIFT_LOOK_MS);
 }
 
 static void adrift_give_up(struct client *c)
@@ -245,6 +264,27 @@ void client_adrift_on_quiet(struct client *c)
     client_unpark(c);
 }
 
+/* A standby that may answer while there is no primary; VIEW_NO_NODE: none may. */
+static int reading_node(const struct client *c)
+{
+    const struct sessions *ss = c->ss;
+    const struct view *v = &ss->view;
+    bool sees_enough =
+        ss->conf->read_consistency == CONF_READ_EVENTUAL ||
+        (ss->conf->read_consistency == CONF_READ_SESSION && !c->balance->rs.wrote_in_session);
+    int i;
+
+    for (i = 0; i < v->nnodes && c->adrift->only_reads && sees_enough; i++) {
+        int node =
+            (int)((c->balance->choice % (uint64_t)v->nnodes + (uint64_t)i) % (uint64_t)v->nnodes);
+
+        if (view_can_read(v, node) && v->node[node].pg_role == VIEW_ROLE_STANDBY &&
+            conf_has_node(ss->conf, node))
+            return node;
+    }
+    return VIEW_NO_NODE;
+}
+
 static void adrift_try(struct client *c)
 {
     struct client_adrift *a = c->adrift;
@@ -258,7 +298,9 @@ static void adrift_try(struct client *c)
         adrift_give_up(c);
         return;
     }
-    if (node == VIEW_NO_NODE || view_must_hold_writes(&ss->view)) {
+    if (node == VIEW_NO_NODE || view_must_hold_writes(&ss->view) || is_doubtful(c, node))
+        node = reading_node(c);
+    if (node == VIEW_NO_NODE) {
         adrift_wait(c);
         return;
     }
@@ -353,7 +395,8 @@ static enum local_verdict answer_here(struct client *c, char type, struct slice 
     return client_local_query(c, slice_of(body.p, body.n - 1));
 }
 
-enum feed_step client_adrift_message(struct client *c, char type, struct slice msg, bool is_whole)
+enum feed_step client_adrift_message(
+    struct client *c, char type, struct slice msg, bool is_whole, const char *end)
 {
     struct client_adrift *a = c->adrift;
     enum local_verdict v;
@@ -368,6 +411,9 @@ enum feed_step client_adrift_message(struct client *c, char type, struct slice m
     if (a->is_untold && !is_rollback(msg) && is_whole)
         return adrift_tell(c, type);
     a->is_untold = false;
+    if (is_whole && type != FE_QUERY)
+        msg = balance_again_sequence(msg.p, end);
+    a->only_reads = is_whole && !a->in_tx && balance_again_is_read(c, msg);
     adrift_try(c);
     if (c->phase != CL_ACTIVE)
         return FEED_STOP;
@@ -401,6 +447,11 @@ static void on_auth(void *owner, struct link *link, const char *msg, size_t n)
         return;
     c->link = NULL;
     link_close(link);
+    if (c->adrift->only_reads) {
+        c->adrift->only_reads = false; /* it was a standby perhaps */
+        adrift_wait(c);
+        return;
+    }
     client_end_text(c, "08006",
         "the session's server connection was lost, and the server asks for a password that "
         "pgpool does not know");

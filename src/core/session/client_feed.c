@@ -315,7 +315,7 @@ static const char *feed_one(struct client *c, struct feed_run *run, const char *
     if (have > len + 1U)
         have = len + 1U;
     if (c->adrift != NULL && c->target == NULL) {
-        step = client_adrift_message(c, type, slice_of(p, have), is_whole);
+        step = client_adrift_message(c, type, slice_of(p, have), is_whole, end);
         if (step != FEED_AGAIN)
             return feed_after(c, run, step, p, end);
     }

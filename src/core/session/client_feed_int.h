@@ -37,7 +37,9 @@ enum feed_step feed_of_verdict(enum local_verdict v);
 struct slice feed_parse_sql(struct slice body);
 
 /* client_adrift.c: a message while there is no own link. */
-enum feed_step client_adrift_message(struct client *c, char type, struct slice msg, bool is_whole);
+/* `end`: of what has arrived. */
+enum feed_step client_adrift_message(
+    struct client *c, char type, struct slice msg, bool is_whole, const char *end);
 /* share_lost.c: an error, and the state, for every request that a dead link owed; the first `from`
  * ops are answered. */
 void client_answer_owed(

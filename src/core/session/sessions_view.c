@@ -87,11 +87,8 @@ static enum stay judge(struct client *c, enum route_class class)
         return STAY;
     if (is_switching(v, node) && (v->primary == node || v->primary == VIEW_NO_NODE))
         return WAIT;
-    if (v->primary == VIEW_NO_NODE) /* its session began on a standby, for want of a primary */
-        return view_must_hold_writes(v) && v->node[node].pg_role == VIEW_ROLE_STANDBY &&
-                       class != ROUTE_EITHER
-                   ? WAIT
-                   : STAY;
+    if (view_must_hold_writes(v)) /* its session is on a standby, for want of a primary */
+        return v->node[node].pg_role == VIEW_ROLE_STANDBY && class != ROUTE_EITHER ? WAIT : STAY;
     return view_can_write(v) && client_adrift_is_possible(c, c->link) ? MOVE : STAY;
 }
 
