@@ -356,7 +356,7 @@ void balance_note_parse(
 static void note_execution(struct client *c, struct slice sql)
 {
     struct route_decision d;
-    const struct sql_facts *facts = balance_decide(c, sql, &d);
+    const struct sql_facts *facts = balance_decide_again(c, sql, &d);
 
     balance_note_write(c, &d);
     balance_note_facts(c, sql, facts);

@@ -184,6 +184,10 @@ const struct sql_facts *balance_facts(struct sessions *ss, struct slice sql);
 /* The same, and what the router says of it. When d->must_ask is set: balance_ask, and again. */
 const struct sql_facts *balance_decide(
     struct client *c, struct slice sql, struct route_decision *d);
+/* What it says of a statement that has its node: without another draw, which would spoil the even
+ * sequence. */
+const struct sql_facts *balance_decide_again(
+    struct client *c, struct slice sql, struct route_decision *d);
 /* The statement is sent to where writes go: it may decide about later reads. */
 void balance_note_write(struct client *c, const struct route_decision *d);
 

@@ -266,6 +266,19 @@ const struct sql_facts *balance_decide(struct client *c, struct slice sql, struc
     return facts;
 }
 
+const struct sql_facts *balance_decide_again(
+    struct client *c, struct slice sql, struct route_decision *d)
+{
+    struct balance *b = c->balance;
+    bool kept = b->keeps_random;
+    const struct sql_facts *facts;
+
+    b->keeps_random = true;
+    facts = balance_decide(c, sql, d);
+    b->keeps_random = kept;
+    return facts;
+}
+
 void balance_note_write(struct client *c, const struct route_decision *d)
 {
     struct route_session *rs = &c->balance->rs;

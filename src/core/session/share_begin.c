@@ -524,7 +524,7 @@ void share_route_note(struct client *c, struct slice sql)
 
     if (b == NULL || c->link->pool->cluster_node != c->pool->cluster_node)
         return;
-    facts = balance_decide(c, sql, &d);
+    facts = balance_decide_again(c, sql, &d);
     balance_note_write(c, &d);
     b->rolls_back = facts->nstmts == 1 && facts->stmts[0].kind == SQL_ROLLBACK &&
                     facts->stmts[0].tx.op == SQL_TX_ROLLBACK && expect_is_quiet(&c->link->expect);
