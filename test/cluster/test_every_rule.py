@@ -4,6 +4,7 @@ file, in session and in transaction mode. Where a statement would go is asked of
 server (its port) or of notice_per_node_statement. One cluster and one pgpool for each arrangement serve all rules: a
 group's settings are loaded, and its sessions are new."""
 import re
+import signal
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -291,3 +292,136 @@ def test_rule(request, places, group, order):
                 run.wire.bye()
             wrong += [f"{name}: {w}" for w in run.wrong]
     assert not wrong, "\n".join(wrong)
+
+
+def where(place: Place, found) -> str:
+    """The server whose port is the answer."""
+    assert [m.fields for m in found if m.type == "E"] == []
+    port = int(next(m for m in found if m.type == "D").row()[0] or 0)
+    return next(who for who, p in place.ports.items() if p == port)
+
+
+READ = f"select {PORT} from t"
+WRITE = f"insert into w values (0) returning {PORT}"
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_shares(places, order):
+    """What one session's statements and many sessions get of each server, by weights and ratios."""
+    place = places[order]
+    every = {who: 40 // len(order) for who in order}
+    place.load(weight="1 1 1", statement_level_load_balance="on")
+    for mode in MODES:
+        with place.login(mode) as wire:
+            got = []
+            for n in range(40):
+                if n % 2:
+                    wire.send(parse(READ) + bind() + execute() + SYNC)
+                got.append(where(place, wire.ready() if n % 2 else wire.simple(READ)))
+            assert all(abs(got.count(who) - n) <= 2 for who, n in every.items()), (mode, "".join(got))
+    place.load(weight="1 1 1")
+    got = []
+    for _ in range(40):
+        with place.login("transaction") as wire:
+            got.append(where(place, wire.simple(READ)))
+    assert all(abs(got.count(who) - n) <= 2 for who, n in every.items()), got
+    place.load(app_name_redirect_preference_list="half:standby(0.5)")
+    got = []
+    for n in range(40):
+        with place.login("session" if n % 2 else "transaction", "half") as wire:
+            got.append(where(place, wire.simple(READ)))
+    assert got.count("P") == (40 if len(order) == 1 else 20), got
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("order", ORDERS)
+def test_extended_sequences(places, order, mode):
+    """Named statements, strictest message of a sequence, pipelines, portals."""
+    place = places[order]
+    place.load()
+    away = "P" if len(order) == 1 else "AB"
+
+    def rows(wire: Wire) -> list[str]:
+        """The servers that answered up to the next Sync."""
+        found = wire.ready()
+        assert [m.fields for m in found if m.type == "E"] == []
+        ports = {str(p).encode(): who for who, p in place.ports.items()}
+        return [ports[m.row()[0] or b""] for m in found if m.type == "D"]
+
+    with place.login(mode) as wire:
+        wire.simple(READ)
+        wire.send(parse(READ, "r") + parse(WRITE, "w") + SYNC)
+        assert rows(wire) == []
+        for name in ("r", "w", "r", "r", "w"):
+            wire.send(bind(name=name) + execute() + SYNC)
+            assert rows(wire)[0] in (away if name == "r" else "P"), name
+        wire.send(bind(name="r") + execute() + bind(name="w") + execute() + SYNC)
+        assert rows(wire) == ["P", "P"], "one sequence is one transaction"
+        wire.send(b"".join(bind(name=name) + execute() + SYNC for name in "rrwrw"))
+        got = [rows(wire)[0] for _ in "rrwrw"]
+        assert got[0] in away and got[1] in away and got[2] == got[4] == "P" and got[3] in away + "P", got
+        wire.simple("begin read only")
+        wire.send(bind(name="r", portal="p") + execute("p", 1) + SYNC)
+        first = rows(wire)
+        assert first[0] in away
+        wire.send(execute("p", 1) + SYNC)
+        wire.ready()
+        assert where(place, wire.simple(READ)) == first[0]
+        wire.simple("commit")
+        wire.send(parse("select nextval('sq') from t", "v") + bind(name="v") + execute() + SYNC)
+        assert [m.type for m in wire.ready() if m.type in "DE"] == ["D"]
+        wire.send(message("C", b"Sr\0") + parse(WRITE, "r") + bind(name="r") + execute() + SYNC)
+        assert rows(wire) == ["P"], "the name means something else now"
+
+
+@pytest.mark.parametrize("order", ["P", "AP", "PAB", "ABP"])
+def test_load_balance_mode_off(places, cluster, home, order):
+    """Everything on the primary, and PGPOOL EXPLAIN says why."""
+    place = Place(cluster, order, home, load_balance_mode=False)
+    try:
+        waits.wait_for("roles are known", place.settled, 15)
+        for mode in MODES:
+            with place.login(mode) as wire:
+                for sql in (READ, WRITE, f"select {PORT} from pg_class limit 1"):
+                    assert where(place, wire.simple(sql)) == "P", sql
+                    wire.send(parse(sql) + bind() + execute() + SYNC)
+                    assert where(place, wire.ready()) == "P", sql
+                row = wire.rows("pgpool explain " + READ)[0]
+                assert row[:2] == [str(order.index("P")).encode(), b"primary"]
+                wire.simple("begin read only")
+                assert where(place, wire.simple(READ)) == "P"
+                wire.simple("commit")
+    finally:
+        place.pool.stop()
+
+
+def test_a_standby_is_killed_in_mid_run(places, cluster):
+    """The last test of this file: A is not started again. No session that read there notices."""
+    cluster.primary.rows("alter system reset synchronous_standby_names")
+    cluster.primary.rows("select pg_reload_conf()")
+    wires = []
+    for place in places.values():
+        if "A" in place.order:
+            place.load(app_name_redirect_preference_list="toa:{a}")
+            wires += [(place, place.login(mode, "toa")) for mode in MODES for _ in range(2)]
+    for place, wire in wires:
+        assert where(place, wire.simple(READ)) == "A"
+        wire.send(parse(READ, "r") + SYNC)
+        wire.ready()
+    cluster.nodes[cluster.standbys[0]].stop(signal.SIGQUIT)
+    for _ in range(3):
+        for place, wire in wires:
+            left = set(place.order) - {"A"}
+            assert where(place, wire.simple(READ)) in left
+            wire.send(bind(name="r") + execute() + SYNC)
+            assert where(place, wire.ready()) in left
+            wire.simple("begin read only")
+            assert where(place, wire.simple(READ)) in left
+            wire.simple("commit")
+            assert where(place, wire.simple(WRITE)) == "P"
+    for place, wire in wires:
+        wire.bye()
+    for place in places.values():
+        if "A" in place.order:
+            waits.wait_for("it is known to be down", lambda place=place: column(
+                place.pool, "status")[place.order.index("A")] == "down", 20)
