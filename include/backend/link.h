@@ -114,6 +114,7 @@ struct link {
     bool may_answer;   /* log in with what the book knows: the owner is entitled to it */
     bool asks_owner;   /* the owner wants to see what the server asks before anybody answers */
     char tx_status;    /* of the last ReadyForQuery */
+    char ready_as;     /* not 0: the owner is told this status in ReadyForQuery */
     bool swallow_body; /* what happens to body_left */
     bool is_private;   /* replication or a login that must not be shared: never cached */
     bool has_quota;

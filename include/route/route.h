@@ -65,6 +65,8 @@ enum route_question_kind {
     0x02u /* volatile functions called like built-in ones exist: ask for those, too */
 #define ROUTE_DB_SERIALIZABLE                                                                      \
     0x04u /* the user's transactions are serializable unless they say otherwise */
+#define ROUTE_DB_REPEATABLE                                                                        \
+    0x08u /* the user's transactions are repeatable read unless they say otherwise */
 
 struct route_question {
     enum route_question_kind kind;
@@ -91,6 +93,7 @@ struct route_session {
     bool tx_failed;
     bool tx_read_only; /* begun READ ONLY */
     bool tx_serializable;
+    bool tx_says_level;          /* BEGIN named an isolation level */
     bool wrote_in_tx;            /* since BEGIN */
     bool wrote_in_an_earlier_tx; /* in an explicit transaction of this session */
     bool wrote_in_session;

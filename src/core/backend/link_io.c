@@ -203,8 +203,16 @@ static void link_on_ready(struct link *link, char tx_status, bool for_owner)
     if (!for_owner || link->owner == NULL)
         return;
     link->ready_us = loop_now_us(link->be->loop);
-    if (tx_status == 'I')
+    if (tx_status == 'I' && link->ready_as == 0)
         link->ntransactions++;
+}
+
+/* ReadyForQuery is on its way to an owner whose transaction is not (only) this link's. The bytes
+ * are in our read buffer, which nobody reads again. */
+static void link_tell_status(struct link *link, const char *body)
+{
+    if (link->ready_as != 0)
+        link->be->read_buf[body - link->be->read_buf] = link->ready_as;
 }
 
 /* One whole message that matters. Returns false when the link is gone. */
@@ -214,6 +222,7 @@ static bool link_on_whole(
     struct slice body =
         slice_of(msg + PROTO_HEADER_BYTES, (size_t)(end - msg) - PROTO_HEADER_BYTES);
     bool failed = link->expect.failed;
+    char status = type == BE_READY && body.n == 1 ? body.p[0] : 0;
     bool for_owner;
 
     if (link->phase == LINK_LOGIN) {
@@ -242,14 +251,16 @@ static bool link_on_whole(
         for_owner = false;
     if (link->phase == LINK_CLOSED)
         return false;
+    if (for_owner && status != 0)
+        link_tell_status(link, body.p);
     if (for_owner)
         link_run_add(run, link, msg, end);
     else
         link_flush_run(link, run);
     if (type == BE_PARAMETER_STATUS)
         link_on_parameter(link, body);
-    else if (type == BE_READY && body.n == 1)
-        link_on_ready(link, body.p[0], for_owner || (link->hold_ready && link->expect.len == 0));
+    else if (status != 0)
+        link_on_ready(link, status, for_owner || (link->hold_ready && link->expect.len == 0));
     if (link->phase == LINK_CLOSED)
         return false;
     if (expect_is_made_due(&link->expect))

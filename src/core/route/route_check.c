@@ -115,6 +115,11 @@ bool route_check_serializable(struct route_case *c)
     return (database_bits(c) & ROUTE_DB_SERIALIZABLE) != 0;
 }
 
+bool route_check_repeatable(struct route_case *c)
+{
+    return (database_bits(c) & ROUTE_DB_REPEATABLE) != 0;
+}
+
 static bool is_pg_catalog(struct slice schema)
 {
     return slice_eq_str(schema, "pg_catalog");

@@ -236,6 +236,11 @@ static void judge(struct route_case *c)
     settle_questions(c);
     if (out->class == ROUTE_EITHER && c->denied != ROUTE_R_NONE)
         out->reason = c->denied;
+    if (out->class == ROUTE_EITHER && c->denied == ROUTE_R_NONE && c->in->session->in_tx &&
+        !c->in->session->tx_read_only)
+        c->asks_of_tx =
+            route_asks_of_tx(c->text, c->stmt) ||
+            (c->prepared != NULL && route_asks_of_tx(c->prepared_text, &c->prepared->stmts[0]));
 }
 
 /* Where the transaction's statements go that may not leave it. */
@@ -356,6 +361,12 @@ static void place_in_read_write_tx(struct route_case *c)
     out->reason = ROUTE_R_TX_PRIMARY;
     if (c->in->session->tx_begun_in_multi)
         return;
+    if (c->asks_of_tx || (!c->in->session->tx_says_level && route_check_repeatable(c))) {
+        out->reason = c->asks_of_tx ? ROUTE_R_OF_TX : ROUTE_R_SNAPSHOT;
+        return;
+    }
+    if (out->must_ask)
+        return; /* for the default level */
     away = *out;
     route_place_read(c->in, &away);
     out->balance_node = away.balance_node;
@@ -496,6 +507,7 @@ static void merge(struct route_case *all, const struct route_case *one, bool is_
             into->reason = d->reason;
     }
     all->unknown_function = all->unknown_function || one->unknown_function;
+    all->asks_of_tx = all->asks_of_tx || one->asks_of_tx;
     all->nlookups += one->nlookups;
     into->is_write = write;
     into->runs_code = code;

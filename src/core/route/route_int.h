@@ -5,6 +5,7 @@
  *   route_check.c    what the catalogue says of its functions and tables
  *   route_decide.c   the order of the rules, and the node
  *   route_choose.c   the node for reads: preferences, weights, lag
+ *   route_tx.c       what a read asks of its own transaction
  */
 #ifndef PGP_ROUTE_INT_H
 #define PGP_ROUTE_INT_H
@@ -72,6 +73,7 @@ struct route_case {
     bool has_database_bits;
     uint32_t database_bits;
     bool is_read_only_begin;
+    bool asks_of_tx;                  /* its answer depends on the transaction it is asked in */
     const struct sql_facts *prepared; /* EXECUTE: of the statement it runs */
     struct slice prepared_text;
 };
@@ -108,6 +110,12 @@ void route_check_relations(struct route_case *c, const struct sql_stmt *stmt);
 /* True when the user's transactions are serializable by default: no standby can run them. False
  * also when that is not known yet (and asked). */
 bool route_check_serializable(struct route_case *c);
+/* True when they keep one snapshot by default. */
+bool route_check_repeatable(struct route_case *c);
+
+/* route_tx.c: true when the statement asks for what its transaction has for itself: its time, its
+ * level. */
+bool route_asks_of_tx(struct slice text, const struct sql_stmt *s);
 
 /* route_choose.c */
 /* The node for a read and why; keeps what was chosen for the session in out->balance_node. */

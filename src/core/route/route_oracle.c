@@ -188,8 +188,9 @@ static const char database_bits_sql[] =
     "CAST('v' AS pg_catalog.\"char\") AND u.pronamespace OPERATOR(pg_catalog.<>) "
     "CAST(11 AS pg_catalog.oid) AND EXISTS (SELECT FROM pg_catalog.pg_proc b WHERE b.proname" EQ
     "u.proname AND b.pronamespace" EQ "CAST(11 AS pg_catalog.oid))) THEN 2 ELSE 0 END" OR_BIT
-    "CASE WHEN (SELECT d.reset_val FROM pg_catalog.pg_settings d WHERE d.name" EQ
-    "'default_transaction_isolation')" EQ "'serializable' THEN 4 ELSE 0 END";
+    "COALESCE((SELECT CASE WHEN d.reset_val" EQ "'serializable' THEN 4 WHEN d.reset_val" EQ
+    "'repeatable read' THEN 8 ELSE 0 END FROM pg_catalog.pg_settings d WHERE d.name" EQ
+    "'default_transaction_isolation'), 0)";
 
 /* What looks like a call is syntax, from 16 on: there is no function of that name. */
 static const char syntax_sql[] =

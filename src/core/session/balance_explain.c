@@ -75,6 +75,7 @@ void balance_explain(void *ctx, struct slice sql, struct admin_explain *out)
     struct balance_wish wish;
     struct route_decision d;
     bool same_layout;
+    int home;
 
     out->node = c->pool->cluster_node;
     out->role = "primary";
@@ -86,9 +87,12 @@ void balance_explain(void *ctx, struct slice sql, struct admin_explain *out)
     } else {
         facts = balance_decide(c, sql, &d);
         wish = balance_wish_of(c, facts, &d);
-        out->node = d.may_leave_tx && wish.node != VIEW_NO_NODE ? wish.node : d.node;
+        home = d.node;
+        out->node = d.may_leave_tx && wish.node != VIEW_NO_NODE ? wish.node : home;
+        if (c->share != NULL && share_out_may(c, sql, &d))
+            out->node = d.node;
         out->class = route_class_text(d.class);
-        out->reason = route_reason_text(out->node == d.node ? d.reason : ROUTE_R_BALANCED);
+        out->reason = route_reason_text(out->node == home ? d.reason : ROUTE_R_BALANCED);
         explain_present_link(c, &d, out);
         if (out->node != view_write_node(&ss->view))
             out->role = "standby";

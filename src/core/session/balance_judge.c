@@ -173,6 +173,8 @@ static void judge_tx(struct client *c)
     const struct reader *home = balance_home(c);
     char tx = balance_tx_status(c);
 
+    if (c->share != NULL && c->share->begun_here && tx == 'I')
+        tx = 'T'; /* BEGIN is on its way */
     rs->in_tx = tx != 'I';
     rs->tx_failed = tx == 'E';
     rs->has_tx_node = rs->in_tx && (home != NULL || c->link != NULL);

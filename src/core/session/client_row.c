@@ -102,6 +102,14 @@ void client_row_pin(struct client *c, unsigned pins)
             dbstats_add(&c->stats.row->npins[i], 1);
 }
 
+/* The state of the transaction as the client knows it. */
+static char row_tx_status(const struct client *c)
+{
+    if (c->share != NULL)
+        return share_tx_status(c);
+    return c->target == NULL ? 'I' : c->target->tx_status;
+}
+
 /* What a wait has to do besides the row. */
 static void row_on_waiting(struct client *c)
 {
@@ -124,7 +132,7 @@ void client_row_state(struct client *c, enum client_state state, enum wait_reaso
     row->state = (uint8_t)state;
     row->wait_reason = (uint8_t)reason;
     if (c->target != NULL)
-        row->tx_status = c->target->tx_status;
+        row->tx_status = row_tx_status(c);
     if (state == CLIENT_STATE_WAITING && c->pool != NULL)
         row->node = (int16_t)c->pool->cluster_node;
     if (state == CLIENT_STATE_WAITING && c->pool != NULL && row->user_len == 0)
@@ -174,14 +182,6 @@ static void row_note_idle(struct client_row *row, char tx, int64_t now_us)
     row->tx_status = tx;
     row->state_since_us = now_us;
     shm_write_end(&row->seq);
-}
-
-/* The state of the transaction as the client knows it. */
-static char row_tx_status(const struct client *c)
-{
-    if (c->share != NULL)
-        return share_tx_status(c);
-    return c->target == NULL ? 'I' : c->target->tx_status;
 }
 
 void client_note_idle(struct client *c)

@@ -73,9 +73,20 @@ void client_stats_on_quiet(struct client *c)
     if (c->target->ntransactions > 0)
         dbstats_add(&s->row->transactions, c->target->ntransactions);
     c->target->ntransactions = 0;
-    if (c->target->tx_status != 'I')
+    if (c->target->tx_status != 'I' || c->target->ready_as != 0)
         return;
     dbstats_add(&s->row->transaction_us, (uint64_t)(now_us - s->tx_us));
+    s->tx_us = 0;
+}
+
+void client_stats_on_virtual_end(struct client *c)
+{
+    struct client_stats *s = &c->stats;
+
+    if (s->row != NULL && s->tx_us != 0) {
+        dbstats_add(&s->row->transactions, 1);
+        dbstats_add(&s->row->transaction_us, (uint64_t)(loop_clock_us(c->ss->loop) - s->tx_us));
+    }
     s->tx_us = 0;
 }
 

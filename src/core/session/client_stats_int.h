@@ -49,6 +49,8 @@ void client_stats_on_sent(struct client *c);
 /* Everything was answered: stops the clocks, also that of the transaction when it is over. Both end
  * a wait that nobody ended. */
 void client_stats_on_quiet(struct client *c);
+/* A transaction is over of which its last link knew nothing. */
+void client_stats_on_virtual_end(struct client *c);
 /* Waiting begins; again while waiting: nothing happens. Waiting ends. */
 void client_stats_on_wait_begin(struct client *c);
 void client_stats_on_wait_end(struct client *c);

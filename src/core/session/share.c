@@ -247,7 +247,7 @@ static bool reset_for_another(struct client *c, struct buf *sql)
 
 /* The link gets the session's settings. Those that a server might refuse are waited for: nothing
  * may run with the rights or settings of somebody else. */
-static enum feed_step put_settings(struct client *c, struct feed_run *run)
+enum feed_step share_put_settings(struct client *c, struct feed_run *run)
 {
     struct share *s = c->share;
     struct buf sql = {0};
@@ -284,7 +284,7 @@ static void put_transaction(struct client *c, struct feed_run *run)
         s->is_lost = false;
         c->link->must_clean = true; /* own_failed is going to be set on purpose */
     } else if (s->is_virtual) {
-        share_put_own_query(c, run, buf_slice(&s->turn->begin));
+        share_virtual_put(c, run);
         s->begun_here = true;
         s->is_virtual = false;
         varset_assign(&s->turn->tx.link, s->vars.link); /* it had no link when it began */
@@ -297,9 +297,13 @@ enum feed_step share_make_ready(struct client *c, struct feed_run *run)
 
     if (!s->is_fresh)
         return FEED_PASS;
-    if (put_settings(c, run) == FEED_PARK)
+    if (share_put_settings(c, run) == FEED_PARK)
         return FEED_PARK;
     s->is_fresh = false;
+    if (s->turn->is_out) {
+        share_out_send(c);
+        return FEED_PASS;
+    }
     if (s->is_lost || s->is_virtual)
         share_names_load_sql(c, run); /* should one fail, the transaction is not to fail with it */
     put_transaction(c, run);
@@ -313,6 +317,8 @@ void share_forget_loan(struct client *c)
 
     if (c->link != NULL && s->is_unsure)
         c->link->must_clean = true;
+    if (c->link != NULL)
+        c->link->ready_as = 0;
     c->link = NULL;
     c->target = NULL;
     s->phase = SHARE_DETACHED;

@@ -41,6 +41,7 @@ static enum feed_step ask(struct client *c, const struct route_decision *d)
     int node = write_node(c);
     enum feed_step step;
 
+    s->turn->is_asker = true;
     step = share_attach(c, node);
     if (step != FEED_PASS)
         return step;
@@ -48,7 +49,7 @@ static enum feed_step ask(struct client *c, const struct route_decision *d)
         /* Names have to mean what they mean to the client: the settings first. */
         struct feed_run run = {0};
 
-        step = share_make_ready(c, &run);
+        step = share_put_settings(c, &run);
         feed_flush(c, &run);
         s->is_fresh = true;
         if (step != FEED_PASS)
@@ -68,9 +69,9 @@ static enum feed_step route_one(
 
     b->tx_status = share_tx_status(c);
     *facts = balance_decide(c, sql, d);
-    if (d->must_ask && !b->ask_failed && b->tx_status == 'I')
+    if (d->must_ask && !b->ask_failed && (b->tx_status == 'I' || c->share->is_virtual))
         return ask(c, d);
-    if (b->tx_status == 'I' && balance_lacks_marks(c, *facts, &missing))
+    if ((b->tx_status == 'I' || c->share->is_virtual) && balance_lacks_marks(c, *facts, &missing))
         return ask(c, &missing);
     return FEED_PASS;
 }
@@ -78,7 +79,7 @@ static enum feed_step route_one(
 enum feed_step share_ask_first(struct client *c, const struct route_decision *d)
 {
     if (d->must_ask && !c->balance->ask_failed && c->share->phase <= SHARE_WAITING &&
-        share_tx_status(c) == 'I')
+        (share_tx_status(c) == 'I' || c->share->is_virtual))
         return ask(c, d);
     share_stop_asking(c);
     return FEED_PASS;
@@ -126,6 +127,7 @@ static enum feed_step see_enough(struct client *c, const struct route_decision *
         return FEED_PASS;
     if (is_due && (primary == VIEW_NO_NODE || view_must_hold_writes(&c->ss->view)))
         return share_wait_for_primary(c);
+    c->share->turn->is_asker = true;
     step = share_attach(c, is_due ? primary : d->node);
     if (step != FEED_PASS)
         return step;
@@ -137,6 +139,29 @@ static enum feed_step see_enough(struct client *c, const struct route_decision *
     return FEED_PARK;
 }
 
+static void begin_choice(struct share *s)
+{
+    s->is_read = false;
+    s->turn->is_out = false;
+    s->turn->is_asker = false;
+    s->turn->kept_len = 0;
+}
+
+/* A read goes to `to`, unless that has just failed. In a transaction it has then left it
+ * (`is_out`), or the transaction begins with it. */
+static void choose_read(struct client *c, int to, bool is_out, int *node)
+{
+    struct share *s = c->share;
+
+    if (is_avoided(c, to))
+        is_out = false;
+    else
+        *node = to;
+    s->is_read = true;
+    s->turn->is_out = is_out;
+    s->may_retry = is_out || !s->is_virtual;
+}
+
 /* The node for a simple query. */
 static enum feed_step choose(
     struct client *c, struct slice sql, const struct sql_facts **facts, int *node)
@@ -144,25 +169,26 @@ static enum feed_step choose(
     struct share *s = c->share;
     struct route_decision d;
     enum feed_step step;
+    bool is_out;
 
     *node = write_node(c);
-    s->is_read = false;
+    begin_choice(s);
     s->may_replan = !s->is_lost && *facts != NULL && share_names_executes(c, *facts) != NULL;
     s->may_retry = *facts != NULL && is_plain_read(*facts) && !s->is_virtual && !s->is_lost;
     if (c->balance == NULL || *facts == NULL || s->is_lost)
         return FEED_PASS;
     step = route_one(c, sql, &d, facts);
+    is_out = step == FEED_PASS && share_out_may(c, sql, &d);
     if (step == FEED_PASS)
         step = see_enough(c, &d);
     if (step != FEED_PASS)
         return step;
     balance_ask_reset(c->balance);
     if (may_leave(c, &d)) {
-        *node = is_avoided(c, d.node) ? *node : d.node;
-        s->is_read = true;
-        s->may_retry = !s->is_virtual;
+        choose_read(c, d.node, is_out, node);
         return FEED_PASS;
     }
+    share_out_ends(c, *facts);
     balance_note_write(c, &d);
     return FEED_PASS;
 }
@@ -187,9 +213,9 @@ static enum feed_step on_present_link(struct client *c, bool is_alone)
         return FEED_PARK;
     if (expect_is_quiet(&c->link->expect) || c->link->expect.copy_in)
         return FEED_PASS; /* in a COPY the server itself judges what does not belong there */
-    if (is_alone || s->hold || s->may_retry || s->resend || s->replan || s->owes_ready ||
-        s->is_unsure || (s->begun_here && s->recovered) || s->turn->nuncertain > 0 ||
-        s->turn->npending >= SHARE_MAX_PENDING ||
+    if (is_alone || s->hold || s->may_retry || s->turn->is_out || s->resend || s->replan ||
+        s->owes_ready || s->is_unsure || (s->begun_here && s->recovered) ||
+        s->turn->nuncertain > 0 || s->turn->npending >= SHARE_MAX_PENDING ||
         c->link->pool->cluster_node != c->pool->cluster_node) {
         if (!is_lost)
             return FEED_PARK; /* what runs is not mixed with this */
@@ -237,6 +263,12 @@ static void keep_for_retry(struct client *c, struct slice msgs)
         buf_put(&s->turn->retry, msgs.p, msgs.n);
 }
 
+/* Of an incomplete message the rest goes on as it comes, and is not kept. */
+static struct slice whole_or_none(struct slice msg)
+{
+    return msg.n == (size_t)proto_get_u32(msg.p + 1) + 1 ? msg : slice_of(NULL, 0);
+}
+
 static bool begins_transaction(const struct sql_facts *facts)
 {
     uint32_t i;
@@ -252,6 +284,7 @@ enum feed_step share_begin_query(struct client *c, struct feed_run *run, struct 
 {
     struct share *s = c->share;
     enum feed_step step;
+    bool is_fresh;
     int node;
 
     if (!s->is_counted)
@@ -259,8 +292,11 @@ enum feed_step share_begin_query(struct client *c, struct feed_run *run, struct 
     s->is_counted = true;
     if (s->phase > SHARE_WAITING) {
         step = on_present_link(c, is_alone);
+        is_fresh = step == FEED_PASS && s->is_fresh && s->turn->is_out;
         if (step == FEED_PASS)
             step = share_make_ready(c, run);
+        if (step == FEED_PASS && is_fresh)
+            keep_for_retry(c, whole_or_none(msg));
         if (step == FEED_PASS && *facts != NULL && begins_transaction(*facts))
             share_names_load_sql(c, run);
         return chosen(c, step);
@@ -270,9 +306,7 @@ enum feed_step share_begin_query(struct client *c, struct feed_run *run, struct 
         step = get_link(c, run, node);
     if (chosen(c, step) != FEED_PASS)
         return step;
-    if (msg.n != (size_t)proto_get_u32(msg.p + 1) + 1)
-        msg.n = 0; /* the rest goes on as it comes, and is not kept */
-    keep_for_retry(c, msg);
+    keep_for_retry(c, whole_or_none(msg));
     if (*facts != NULL && begins_transaction(*facts))
         share_names_load_sql(c, run); /* should one fail, the transaction is not to fail with it */
     return FEED_PASS;
@@ -283,7 +317,11 @@ struct batch_look {
     bool is_closed;
     bool has_execute;
     bool may_leave;
+    bool is_out;          /* of a transaction that has not begun: all of it may leave */
+    bool has_out;         /* ... some of it */
+    bool is_bound;        /* Bind of the unnamed portal is in it */
     struct slice unnamed; /* SQL of the Parse in this sequence */
+    struct slice named;   /* the last name parsed in it */
     const char *end;
     int node;
 };
@@ -294,6 +332,12 @@ static enum feed_step look_at_sql(struct client *c, struct slice sql, struct bat
     struct route_decision d;
     enum feed_step step = route_one(c, sql, &d, &facts);
 
+    if (step == FEED_PASS && share_out_may(c, sql, &d)) {
+        look->has_out = true;
+    } else if (step == FEED_PASS && c->share->is_virtual) {
+        share_out_ends(c, facts);
+        look->is_out = false;
+    }
     if (step == FEED_PASS)
         step = see_enough(c, &d);
     if (step != FEED_PASS)
@@ -309,7 +353,7 @@ static enum feed_step look_at_bind(struct client *c, struct slice name, struct b
 {
     struct share_name *n;
 
-    if (name.n == 0 && look->unnamed.p != NULL)
+    if (name.n == 0 ? look->unnamed.p != NULL : slice_eq(name, look->named))
         return FEED_PASS; /* judged when it was parsed */
     if (name.n == 0 && c->share->unnamed != NULL)
         return look_at_sql(c, prep_sql(c->share->unnamed), look);
@@ -317,6 +361,27 @@ static enum feed_step look_at_bind(struct client *c, struct slice name, struct b
     if (n != NULL && n->prep != NULL)
         return look_at_sql(c, prep_sql(n->prep), look);
     look->may_leave = false;
+    return FEED_PASS;
+}
+
+/* One with a name outlives the sequence, and one that was not bound in it comes from another. */
+static void look_at_portal(struct wire_reader *r, struct batch_look *look)
+{
+    if (wire_get_cstr(r).n > 0 || !look->is_bound)
+        look->is_out = false;
+}
+
+/* In a transaction that has not begun what a portal or statement is has to be known. */
+static enum feed_step look_at_describe(
+    struct client *c, struct wire_reader *r, struct batch_look *look)
+{
+    uint8_t what = wire_get_u8(r);
+
+    if (!c->share->is_virtual)
+        return FEED_PASS;
+    if (what == 'S')
+        return look_at_bind(c, wire_get_cstr(r), look);
+    look_at_portal(r, look);
     return FEED_PASS;
 }
 
@@ -332,22 +397,27 @@ static enum feed_step look_at_message(
         name = wire_get_cstr(&r);
         if (name.n == 0)
             look->unnamed = wire_get_cstr(&r);
+        else
+            look->named = name;
         if (r.bad || name.n > 0)
             return look_at_sql(c, r.bad ? name : wire_get_cstr(&r), look);
         return look_at_sql(c, look->unnamed, look);
     case FE_BIND:
-        (void)wire_get_cstr(&r);
+        look->is_bound = true;
+        look_at_portal(&r, look);
         name = wire_get_cstr(&r);
         look->may_leave = look->may_leave && !r.bad;
         return r.bad ? FEED_PASS : look_at_bind(c, name, look);
     case FE_EXECUTE:
         look->has_execute = true;
+        look_at_portal(&r, look);
+        look->is_out = look->is_out && wire_get_u32(&r) == 0; /* it might be gone on with */
         return FEED_PASS;
     case FE_SYNC:
         look->is_closed = true;
         return FEED_PASS;
     case FE_DESCRIBE:
-        return FEED_PASS;
+        return look_at_describe(c, &r, look);
     default:
         look->may_leave = false;
         return FEED_PASS;
@@ -362,6 +432,7 @@ static enum feed_step look_ahead(
     int n;
 
     look->may_leave = true;
+    look->is_out = c->share->is_virtual;
     for (n = 0; n < BATCH_LOOK_MAX && end - p >= PROTO_HEADER_BYTES; n++) {
         len = proto_get_u32(p + 1);
         if (len < 4 || (size_t)(end - p) < len + 1U)
@@ -374,7 +445,8 @@ static enum feed_step look_ahead(
         if (look->is_closed || !look->may_leave)
             break;
     }
-    look->may_leave = look->may_leave && look->is_closed && look->has_execute;
+    look->may_leave = look->may_leave && look->is_closed && (look->has_execute || look->is_out);
+    look->is_out = look->is_out && look->may_leave;
     return FEED_PASS;
 }
 
@@ -469,7 +541,7 @@ static enum feed_step choose_for_batch(
     enum feed_step step;
 
     *node = write_node(c);
-    s->is_read = false;
+    begin_choice(s);
     s->may_retry = false;
     s->may_replan = !s->is_lost && batch_may_replan(c, p, &sync, &is_closed);
     if (is_closed)
@@ -482,10 +554,11 @@ static enum feed_step choose_for_batch(
     balance_ask_reset(c->balance);
     if (!look.may_leave || look.node == VIEW_NO_NODE)
         return FEED_PASS;
-    *node = is_avoided(c, look.node) ? *node : look.node;
-    s->is_read = true;
-    s->may_retry = !s->is_virtual;
+    if (look.has_out && !look.is_out)
+        look.node = *node;
+    choose_read(c, look.node, look.is_out, node);
     *kept = slice_of(p, (size_t)(look.end - p));
+    s->turn->kept_len = (uint32_t)kept->n;
     return FEED_PASS;
 }
 
@@ -494,14 +567,17 @@ enum feed_step share_begin_batch(
 {
     struct slice kept = slice_of(NULL, 0);
     enum feed_step step;
+    bool is_fresh;
     int node;
 
     c->share->is_behind = c->share->phase == SHARE_ATTACHED && !expect_is_quiet(&c->link->expect);
     if (c->share->phase > SHARE_WAITING) {
         step = on_present_link(c, batch_may_change(c, p, end));
+        is_fresh = step == FEED_PASS && c->share->is_fresh && c->share->turn->is_out;
         if (step == FEED_PASS)
             step = share_make_ready(c, run);
-        (void)chosen(c, step);
+        if (chosen(c, step) == FEED_PASS && is_fresh)
+            keep_for_retry(c, slice_of(p, c->share->turn->kept_len));
     } else {
         step = choose_for_batch(c, p, end, &node, &kept);
         if (step == FEED_PASS)
@@ -560,9 +636,9 @@ static void tell_others(struct client *c)
 void share_route_settle(struct client *c)
 {
     struct balance *b = c->balance;
-    bool is_open = c->link->tx_status != 'I';
+    bool is_open = share_tx_status(c) != 'I';
 
-    b->tx_status = c->link->tx_status;
+    b->tx_status = share_tx_status(c);
     if (is_open)
         return;
     tell_others(c);

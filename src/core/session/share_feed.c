@@ -29,80 +29,6 @@ static void tell_query(struct client *c, const struct err *err)
     client_note_idle(c);
 }
 
-static void answer(struct client *c, const char *tag, char tx)
-{
-    struct buf out = {0};
-
-    wire_put_command_complete(&out, tag);
-    wire_put_ready(&out, tx);
-    client_send(c, &out);
-    client_note_idle(c);
-}
-
-/* A plain BEGIN needs no server yet. True when it was answered. */
-static bool virtual_begin(struct client *c, struct slice sql, const struct sql_stmt *st)
-{
-    struct share *s = c->share;
-    const struct sql_facts facts = {.status = SQL_OK, .nstmts = 1, .stmts = st};
-
-    if (!c->ss->conf->virtual_begin || s->mode == CONF_POOL_STATEMENT || s->is_virtual ||
-        s->is_lost || st->tx.op != SQL_TX_BEGIN || st->tx.isolation == SQL_ISO_SERIALIZABLE)
-        return false;
-    client_stats_on_query(c);
-    buf_put(&s->turn->begin, sql.p, sql.n);
-    s->is_virtual = true;
-    if (c->balance != NULL)
-        c->balance->rs.tx_read_only = st->tx.read_only == SQL_YES;
-    share_note(c, sql, &facts);
-    s->has_tx_words = false;
-    s->recovered = false; /* no link was asked to */
-    answer(
-        c, strncasecmp(sql.p + st->offset, "START", 5) == 0 ? "START TRANSACTION" : "BEGIN", 'T');
-    return true;
-}
-
-/* The end of a transaction of which no server knows (any more). */
-static void forget_transaction(struct client *c)
-{
-    struct share *s = c->share;
-
-    s->is_virtual = false;
-    s->is_lost = false;
-    s->is_untold = false;
-    buf_free(&s->turn->begin);
-    share_end_lost(s);
-    share_route_end(c, false);
-}
-
-/* The end of a transaction in which nothing was done, or that died with its link. */
-static bool virtual_end(struct client *c, const struct sql_stmt *st)
-{
-    struct share *s = c->share;
-    bool commit = st->kind == SQL_COMMIT && st->tx.op == SQL_TX_COMMIT;
-    bool rollback = st->kind == SQL_ROLLBACK && st->tx.op == SQL_TX_ROLLBACK;
-
-    if ((!s->is_virtual && !s->is_lost) || (!commit && !rollback) ||
-        (st->flags & SQL_F_CHAIN) != 0 || (s->is_untold && commit))
-        return false;
-    commit = commit && s->is_virtual;
-    forget_transaction(c);
-    answer(c, commit ? "COMMIT" : "ROLLBACK", 'I');
-    return true;
-}
-
-static bool answer_virtually(struct client *c, struct slice sql, const struct sql_facts *facts)
-{
-    struct share *s = c->share;
-
-    if (s->phase != SHARE_DETACHED || facts->nstmts != 1)
-        return false;
-    if (!virtual_begin(c, sql, &facts->stmts[0]) && !virtual_end(c, &facts->stmts[0]))
-        return false;
-    prep_unref(&s->unnamed); /* as any simple query does */
-    s->turn->unnamed_epoch = 0;
-    return true;
-}
-
 /* Does a string begin a transaction, and is one open behind it? */
 static bool begins_transaction(const struct sql_facts *facts, bool *is_open)
 {
@@ -332,7 +258,7 @@ static enum feed_step share_query(
             return feed_of_verdict(v);
     }
     facts = balance_facts(c->ss, sql);
-    if (answer_virtually(c, sql, facts))
+    if (share_virtual_query(c, sql, facts))
         return FEED_LOCAL;
     share_effects_of(facts, sql, &e);
     if ((c->share->is_untold && tell_lost(c, facts, &err)) || is_refused(c, &e, facts, &err)) {
@@ -490,13 +416,19 @@ static enum feed_step share_extended(struct client *c, struct feed_run *run, cha
     }
     if (c->local_error)
         return FEED_SKIP; /* an incomplete message */
+    if (s->turn->nskip > 0) {
+        s->turn->nskip--;
+        return FEED_LOCAL; /* answered with the first of its sequence */
+    }
+    if ((type == FE_PARSE || type == FE_BIND) && share_virtual_word(c, msg.p, end))
+        return FEED_LOCAL;
     if (!c->server_batch) {
         if (type == FE_FLUSH && s->phase != SHARE_ATTACHED)
             return FEED_LOCAL;
         if (type == FE_SYNC && s->phase <= SHARE_WAITING && msg.n == PROTO_HEADER_BYTES)
             return lone_sync(c);
         if ((type == FE_SYNC || type == FE_FLUSH) && s->phase == SHARE_ATTACHED) {
-            if (s->resend || s->replan || s->owes_ready || is_to_end_alone(c))
+            if (s->resend || s->replan || s->owes_ready || s->turn->is_out || is_to_end_alone(c))
                 return FEED_PARK;
             if (type == FE_SYNC) {
                 share_stop_keeping(c);
@@ -548,9 +480,12 @@ static enum feed_step share_function_call(struct client *c, struct feed_run *run
 enum feed_step share_message(struct client *c, struct feed_run *run, char type, struct slice msg,
     bool is_whole, const char *end)
 {
-    bool attached = c->share->phase == SHARE_ATTACHED;
+    bool attached;
 
     share_turn_begin(c);
+    if (c->share->detach_due)
+        share_detach_if_due(c); /* what follows may belong elsewhere */
+    attached = c->share->phase == SHARE_ATTACHED;
     switch (type) {
     case FE_COPY_DATA:
         return attached ? FEED_PASS : FEED_SKIP;

@@ -127,6 +127,15 @@ struct share_turn {
     bool is_last;        /* there is none behind it */
     uint16_t nuncertain; /* of those pending: the link may know them or not */
     uint16_t nresent;
+    uint16_t nskip;                     /* messages that were answered with one before them */
+    bool is_out;                        /* the present exchange is a read that left, share_out.c */
+    bool may_go_out;                    /* ... as the transaction's reads may */
+    bool was_out;                       /* ... and one did */
+    bool goes_home;                     /* it is sent again where the transaction lives */
+    bool has_portal;                    /* BEGIN was executed by the protocol */
+    bool needs_snapshot;                /* with BEGIN: the client has read in it before */
+    bool is_asker;                      /* the link that opens is for a question of ours */
+    uint32_t kept_len;                  /* of a sequence that may be sent again */
     uint32_t mark_pins;                 /* before the present exchange */
     uint32_t tx_pins;                   /* before the transaction */
     struct share_vars mark;             /* before the present exchange; NULL outside of one */
@@ -217,6 +226,8 @@ enum feed_step share_attach(struct client *c, int node);
 /* Brings a link that was just borrowed up to date; what that takes goes behind what `run` holds.
  * FEED_PARK: it takes a moment. */
 enum feed_step share_make_ready(struct client *c, struct feed_run *run);
+/* The settings only. */
+enum feed_step share_put_settings(struct client *c, struct feed_run *run);
 /* `link` is the client's from here on. */
 void share_adopt(struct client *c, struct link *link);
 /* The loan is over, whatever becomes of the link. */
@@ -294,6 +305,30 @@ void share_send_later(struct client *c);
 #define SHARE_REFUSED_FUNCTION "a_statement_of_this_transaction_was_refused"
 extern const char share_refused_query[];
 enum feed_step share_refuse(struct client *c, struct feed_run *run, const struct err *err);
+
+/* share_virtual.c: BEGIN, COMMIT and ROLLBACK that need no server. True when it was answered. */
+bool share_virtual_query(struct client *c, struct slice sql, const struct sql_facts *facts);
+/* The same for the messages at `p` that parse, bind and execute such a word: all of them are
+ * answered, turn->nskip of them are still to be taken. */
+bool share_virtual_word(struct client *c, const char *p, const char *end);
+/* Sends the BEGIN that was answered; its replies are swallowed. */
+void share_virtual_put(struct client *c, struct feed_run *run);
+
+/* share_out.c: reads of a transaction of which no server knows yet run elsewhere, by themselves */
+/* BEGIN was answered. */
+void share_out_begin(struct client *c, const struct sql_tx *tx);
+/* True when the read may leave: d->node is then where to. */
+bool share_out_may(const struct client *c, struct slice sql, struct route_decision *d);
+/* The transaction begins in earnest with this statement. */
+void share_out_ends(struct client *c, const struct sql_facts *facts);
+/* The link is up to date, and goes by another status than the client's transaction. */
+void share_out_send(struct client *c);
+/* An error of such a read: true when it is kept from the client. */
+bool share_out_on_error(struct client *c, struct link *link, const struct errmsg *m);
+/* It is over: the link is still there. True when it is sent again, where the transaction lives. */
+bool share_out_over(struct client *c, bool failed);
+/* The link was lost, and the client was told. */
+void share_out_lost(struct client *c);
 
 /* share_begin.c: where an exchange goes */
 /* `facts` may be NULL (not looked at); they are those of the last parse afterwards. `is_alone`: it
@@ -381,6 +416,9 @@ bool share_names_load_failed(struct client *c, const struct errmsg *m);
 const char *share_names_why(struct client *c, const struct errmsg *m);
 struct share_name *share_name_find(const struct share *s, struct slice name);
 void share_names_free(struct client *c);
+/* A Parse is answered here: the client has the statement, and no link is told. No other one of that
+ * name is there. `body`: what follows the name in the message. */
+void share_names_learn(struct client *c, struct slice name, struct slice body);
 /* Messages of the extended protocol that name statements; `msg` may be incomplete. */
 enum feed_step share_parse(struct client *c, struct feed_run *run, struct slice msg);
 enum feed_step share_bind(struct client *c, struct feed_run *run, struct slice msg, bool is_whole);

@@ -42,6 +42,8 @@ static void on_login_done(void *owner, struct link *link)
     struct client *c = owner;
 
     share_adopt(c, link);
+    if (c->share->turn->is_asker)
+        share_detach(c); /* who was to be asked on it was chosen, not where the statement goes */
     client_unpark(c);
 }
 
@@ -154,7 +156,7 @@ static void say_ready(struct client *c)
     for (i = 0; i < n; i++)
         wire_put_parameter_status(&out, changed[i], paramset_get(&c->link->reported, changed[i]));
     paramset_free(&s->turn->told);
-    wire_put_ready(&out, c->link->tx_status);
+    wire_put_ready(&out, share_tx_status(c));
     client_send(c, &out);
 }
 
@@ -220,7 +222,7 @@ static void replan(struct client *c)
         share_put_own_query(c, &run, slice_of_str("ROLLBACK"));
     share_names_replan(c, &run, buf_slice(&s->turn->retry));
     if (s->begun_here)
-        share_put_own_query(c, &run, buf_slice(&s->turn->begin));
+        share_virtual_put(c, &run);
     feed_flush(c, &run);
     share_send_again(c);
 }
@@ -228,6 +230,7 @@ static void replan(struct client *c)
 static void on_exchange_over(struct client *c)
 {
     struct share *s = c->share;
+    bool failed = s->saw_error;
 
     s->is_unsure = s->is_unsure || (s->has_closed && s->saw_error);
     s->has_closed = false;
@@ -244,6 +247,8 @@ static void on_exchange_over(struct client *c)
         share_send_later(c);
         return;
     }
+    if (share_out_over(c, failed))
+        return;
     client_send(c, &s->turn->early); /* ReadyForQuery may be held back */
     s->turn->nresent = 0;
     s->may_resend = false;
@@ -261,6 +266,7 @@ static void on_exchange_over(struct client *c)
     c->link->hold_ready = false;
     c->link->see_tags = false;
     client_note_idle(c);
+    c->link->ready_as = 0;
     if (c->balance != NULL)
         share_route_settle(c);
     if (s->mode == CONF_POOL_STATEMENT && c->link->tx_status != 'I') {
@@ -473,6 +479,8 @@ static bool on_error(void *owner, struct link *link, const struct errmsg *m)
         link->hold_ready = true;
         return true;
     }
+    if (share_out_on_error(c, link, m))
+        return true;
     why = share_names_why(c, m);
     if (why != NULL) {
         on_bytes(c, link, why, proto_get_u32(why + 1) + (size_t)1);

@@ -242,7 +242,7 @@ static bool is_in_transaction(const struct share *s, const struct link *link)
 static bool may_send_again(const struct share *s, const struct link *link)
 {
     return s->may_retry && !s->reply_begun && s->turn->retry.len > 0 &&
-           !is_in_transaction(s, link) && s->turn->nresent < LOST_RETRIES;
+           (s->turn->is_out || !is_in_transaction(s, link)) && s->turn->nresent < LOST_RETRIES;
 }
 
 /* The client was told that its transaction is over: what that has SET holds. True when all of the
@@ -310,6 +310,7 @@ static void lost_attached(struct client *c, struct link *link, const struct err 
     buf_free(&s->turn->retry);
     client_send(c, &s->turn->early);
     remember_parameters(s, link);
+    share_out_lost(c);
     s->is_lost = in_tx;
     s->is_untold = in_tx && !owes && !in_sequence;
     s->turn->nresent = 0;
@@ -393,6 +394,7 @@ void share_fail_parked(struct client *c, const struct err *err)
         /* BEGIN was promised: the transaction is there, and failed. */
         s->is_virtual = false;
         s->is_lost = true;
+        s->turn->is_out = false;
         buf_free(&s->turn->begin);
     }
     p = parked_message(c, &len);

@@ -197,6 +197,29 @@ static enum feed_step parse_unnamed(struct client *c, struct prep *p)
     return FEED_PASS;
 }
 
+void share_names_learn(struct client *c, struct slice name, struct slice body)
+{
+    struct share *s = c->share;
+    struct share_name *n;
+    struct prep *p;
+    bool is_new;
+
+    p = prep_get(&c->ss->preps, body, s->vars.client->path_hash, &is_new);
+    if (is_new)
+        judge_new(c, p);
+    if (name.n == 0) {
+        prep_unref(&s->unnamed);
+        s->unnamed = p;
+        s->turn->unnamed_epoch = 0;
+        return;
+    }
+    n = share_name_new(name);
+    prep_need_name(p);
+    n->prep = p;
+    n->content = hash_bytes(p->id, sizeof p->id, 3) | 1;
+    share_names_put(s, n);
+}
+
 enum feed_step share_parse(struct client *c, struct feed_run *run, struct slice msg)
 {
     struct share *s = c->share;

@@ -467,7 +467,7 @@ static void settle_failure(struct client *c, bool is_open)
 void share_settle(struct client *c)
 {
     struct share *s = c->share;
-    bool is_open = c->link->tx_status != 'I';
+    bool is_open = share_tx_status(c) != 'I';
 
     if (s->saw_error)
         settle_failure(c, is_open);

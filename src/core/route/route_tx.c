@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * route_tx.c: what a read asks of its own transaction: when it began, who and what it is. Asked
+ * elsewhere, the answer would be that of another transaction. Runs in: workers, for reads that are
+ * about to leave a read-write transaction. */
+#include "config.h"
+
+#include "route_int.h"
+
+#include <strings.h>
+
+/* Of no arguments but age(), which without a second one counts from today. */
+static bool asks_of_tx(const struct sql_func *f)
+{
+    static const char *const name[] = {"pg_current_snapshot", "pg_current_xact_id_if_assigned",
+        "txid_current_if_assigned", "txid_current_snapshot"};
+    size_t i;
+
+    if (slice_eq_str(f->name, "age"))
+        return f->nargs == 1;
+    for (i = 0; i < sizeof name / sizeof name[0]; i++)
+        if (slice_eq_str(f->name, name[i]))
+            return true;
+    return false;
+}
+
+static bool begins_with(const char *p, const char *end, const char *word)
+{
+    size_t n = strlen(word);
+
+    return (size_t)(end - p) >= n && strncasecmp(p, word, n) == 0;
+}
+
+/* 'now', 'today' and the like are times when they become one; transaction_isolation and its like
+ * are read by current_setting(). */
+static bool says_so(struct slice text)
+{
+    static const char *const word[] = {"now", "today", "tomorrow", "yesterday", "transaction_"};
+    const char *end = text.p + text.n;
+    const char *p = text.p;
+    size_t i;
+
+    while (p < end && (p = memchr(p, '\'', (size_t)(end - p))) != NULL) {
+        for (p++; p < end && *p == ' ';)
+            p++;
+        for (i = 0; i < sizeof word / sizeof word[0]; i++)
+            if (begins_with(p, end, word[i]))
+                return true;
+    }
+    return false;
+}
+
+bool route_asks_of_tx(struct slice text, const struct sql_stmt *s)
+{
+    uint32_t i;
+
+    for (i = 0; i < s->ntimes; i++)
+        if (s->times[i].kind != SQL_TIME_STATEMENT && s->times[i].kind != SQL_TIME_CLOCK)
+            return true;
+    for (i = 0; i < s->nfuncs; i++)
+        if (asks_of_tx(&s->funcs[i]))
+            return true;
+    if (s->kind == SQL_SHOW)
+        return begins_with(s->set.name.p, s->set.name.p + s->set.name.n, "transaction_");
+    return says_so(text);
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * share_out.c: reads leave a read-write transaction in transaction mode (decisions/0012). Runs in:
+ * workers. BEGIN was answered and not sent: as long as the client only reads, each read runs on a
+ * standby by itself, and the client is told that it is in a transaction. With the first statement
+ * that may not leave, the transaction begins where writes go, and stays there. Must never: let out
+ * what would be answered otherwise inside of the transaction. */
+#include "config.h"
+
+#include "base/mem.h"
+
+#include "share_int.h"
+
+/* One snapshot for all of its reads, by the session's own settings; what its role's are the router
+ * knows. */
+static bool keeps_snapshot(const struct client *c, const struct sql_tx *tx)
+{
+    struct slice by_default;
+
+    if (tx->isolation != SQL_ISO_UNSET)
+        return tx->isolation != SQL_ISO_READ_COMMITTED && tx->isolation != SQL_ISO_READ_UNCOMMITTED;
+    by_default = varset_get(c->share->vars.client, slice_of_str("default_transaction_isolation"));
+    return by_default.p != NULL && memmem(by_default.p, by_default.n, "read ", 5) == NULL;
+}
+
+void share_out_begin(struct client *c, const struct sql_tx *tx)
+{
+    struct share_turn *t = c->share->turn;
+    struct balance *b = c->balance;
+
+    t->was_out = false;
+    t->goes_home = false;
+    t->needs_snapshot = false;
+    t->may_go_out = b != NULL && tx->read_only != SQL_YES && !keeps_snapshot(c, tx);
+    if (b == NULL)
+        return;
+    b->tx_status = 'T';
+    b->rs.tx_read_only = tx->read_only == SQL_YES;
+    b->rs.tx_says_level = tx->isolation != SQL_ISO_UNSET;
+}
+
+bool share_out_may(const struct client *c, struct slice sql, struct route_decision *d)
+{
+    const struct share *s = c->share;
+
+    if (!s->is_virtual || !s->turn->may_go_out || !d->may_leave_tx || d->must_ask ||
+        share_text_is_doubtful(c, sql))
+        return false;
+    d->node = d->leave_node;
+    return true;
+}
+
+/* What a server takes only before the first query of a transaction. */
+static bool sets_transaction(const struct sql_facts *facts)
+{
+    const struct sql_stmt *st;
+    uint32_t i;
+
+    for (i = 0; i < facts->nstmts; i++) {
+        st = &facts->stmts[i];
+        if (st->kind == SQL_SET &&
+            (st->set.scope == SQL_SET_TRANSACTION ||
+                (st->set.name.n > 12 && memcmp(st->set.name.p, "transaction_", 12) == 0)))
+            return true;
+    }
+    return false;
+}
+
+void share_out_ends(struct client *c, const struct sql_facts *facts)
+{
+    struct share_turn *t = c->share->turn;
+
+    if (c->share->is_virtual && t->was_out && sets_transaction(facts))
+        t->needs_snapshot = true;
+}
+
+void share_out_send(struct client *c)
+{
+    c->link->ready_as = 'T';
+}
+
+/* The answer of the primary would not be this one (the standby lags, or cannot do it), or it would:
+ * then it is the transaction's own. Who cancels wants no second try. */
+bool share_out_on_error(struct client *c, struct link *link, const struct errmsg *m)
+{
+    struct share *s = c->share;
+
+    if (!s->turn->is_out)
+        return false;
+    if (s->may_retry && !s->reply_begun && s->turn->retry.len > 0 &&
+        !slice_eq_str(m->sqlstate, "57014")) {
+        s->turn->goes_home = true;
+        link->hold_ready = true;
+        return true;
+    }
+    link->ready_as = 'E';
+    return false;
+}
+
+/* Failed, until the client rolls back. */
+static void fail(struct share *s)
+{
+    s->is_virtual = false;
+    s->is_lost = true;
+    buf_free(&s->turn->begin);
+}
+
+static void go_home(struct client *c)
+{
+    struct share *s = c->share;
+    struct buf retry = s->turn->retry;
+
+    memset(&s->turn->retry, 0, sizeof s->turn->retry);
+    s->turn->goes_home = false;
+    s->turn->may_go_out = false;
+    c->link->hold_ready = false;
+    share_detach(c);
+    s->turn->retry = retry;
+    share_send_again(c);
+}
+
+bool share_out_over(struct client *c, bool failed)
+{
+    struct share *s = c->share;
+
+    if (!s->turn->is_out)
+        return false;
+    s->turn->is_out = false;
+    s->turn->was_out = true;
+    if (s->turn->goes_home) {
+        go_home(c);
+        return true;
+    }
+    if (failed)
+        fail(s);
+    return false;
+}
+
+void share_out_lost(struct client *c)
+{
+    if (!c->share->turn->is_out)
+        return;
+    c->share->turn->is_out = false;
+    fail(c->share);
+}

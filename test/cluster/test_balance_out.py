@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_balance_out: in transaction mode the reads of a read-write transaction leave it until it writes
+(decisions/0012). Real standbys that keep in step; the primary is on node 0 and on node 2."""
+import pytest
+
+from pgt import waits
+from pgt.wire import FLUSH, SYNC, Wire, bind, describe, execute, parse, query
+from test_monitor import Trio, pool_for, show, wait_settled
+
+PORT = "select inet_server_port() from t limit 1"
+
+
+@pytest.fixture(scope="module", params=[0, 2], ids=["primary0", "primary2"])
+def cluster(request):
+    it = Trio(request.param)
+    it.keep_in_step()
+    for sql in ("create table t(a int)", "insert into t values (7)", "create table w(id int, v text)",
+                "create sequence s", "create role patient login",
+                "alter role patient set default_transaction_isolation = 'repeatable read'",
+                "grant all on t, w to patient"):
+        it.primary.rows(sql)
+    yield it
+    it.stop()
+
+
+@pytest.fixture
+def make(cluster, start_pool):
+    def start(**conf):
+        weights = {f"backend_weight{i}": 0 if i == cluster.at else 1 for i in range(3)}
+        one = pool_for(start_pool, cluster, **{"load_balance_mode": True, "num_init_children": 1,
+                                               "pool_mode": "transaction", **weights, **conf})
+        wait_settled(one, cluster.at)
+        return one
+    return start
+
+
+def login(pool, **parameters) -> Wire:
+    wire = Wire(pool.address, seconds=20)
+    assert wire.login(**parameters)[-1].type == "Z"
+    return wire
+
+
+def is_standby(cluster, port) -> bool:
+    return int(port) in [cluster.nodes[i].port for i in cluster.standbys]
+
+
+def away(cluster, wire) -> bool:
+    """Does a read run on a standby?"""
+    return is_standby(cluster, wire.value(PORT))
+
+
+def ok(wire, *sqls: str) -> None:
+    for sql in sqls:
+        found = wire.simple(sql)
+        assert [m.fields for m in found if m.type == "E"] == [], sql
+
+
+def code(found) -> str | None:
+    return next((m.fields["C"] for m in found if m.type == "E"), None)
+
+
+def status(found) -> str:
+    return found[-1].body.decode()
+
+
+def types(found) -> str:
+    return "".join(m.type for m in found)
+
+
+def row(found) -> bytes:
+    assert code(found) is None, found
+    return next(m for m in found if m.type == "D").row()[0]
+
+
+def run(wire, *messages: bytes):
+    wire.send(b"".join(messages) + SYNC)
+    return wire.ready()
+
+
+def open_transactions(cluster) -> int:
+    return sum(int(node.value("select count(*) from pg_stat_activity where state like 'idle in tr%'"))
+               for node in cluster.nodes)
+
+
+def test_reads_leave_until_it_writes(cluster, make):
+    pool = make()
+    w = login(pool)
+    ok(w, "begin")
+    found = w.simple(PORT)
+    assert is_standby(cluster, row(found)) and status(found) == "T"
+    assert open_transactions(cluster) == 0, "nobody holds a connection"
+    found = w.simple("select 1 from t; select 2 from t")
+    assert types(found) == "TDCTDCZ" and status(found) == "T"
+    assert status(w.simple("")) == "T"
+    assert explained(w) == (b"standby", b"a read, balanced by weight")
+    ok(w, "insert into w values (1, 'x')")
+    assert not away(cluster, w), "it has written"
+    assert open_transactions(cluster) == 1
+    ok(w, "commit")
+    assert cluster.primary.value("select v from w where id = 1") == "x"
+    for end in ("commit", "rollback"):
+        ok(w, "begin isolation level read committed")
+        assert away(cluster, w)
+        found = w.simple(end)
+        assert types(found) == "CZ" and status(found) == "I" and found[0].body == end.upper().encode() + b"\0"
+    before = {r["node_id"]: int(r["select_cnt"]) for r in show(pool)}
+    ok(w, "begin", "select a from t", "select a from t", "commit")
+    after = {r["node_id"]: int(r["select_cnt"]) for r in show(pool)}
+    counts = [after[i] - before[i] for i in sorted(after)]
+    assert counts[cluster.at] == 0 and sorted(counts) == [0, 0, 2], counts
+    w.bye()
+
+
+BEGINS = ("select now() from t", "select current_date from t", "select 'NOW'::timestamptz from t",
+          "select localtime from t", "select txid_current_if_assigned() from t", "select pg_current_snapshot() from t",
+          "select nextval('s')", "select current_setting('transaction_isolation') from t", "show transaction_isolation",
+          "select a from t for share", "declare c cursor for select 1", "savepoint a", "set local work_mem = '5MB'",
+          "set work_mem = '4MB'", "lock table t", "select pg_backend_pid() from t", "select 1 from t; select now()",
+          "select 1 from t; set local work_mem = '5MB'", "prepare p as select 1", "/*NO LOAD BALANCE*/ select 1 from t")
+
+
+def test_what_begins_the_transaction(cluster, make):
+    w = login(make(disable_load_balance_on_write="off"))
+    for sql in BEGINS:
+        ok(w, "begin")
+        assert away(cluster, w), sql
+        ok(w, sql)
+        assert not away(cluster, w), sql
+        ok(w, "rollback", "deallocate all")
+    ok(w, "begin")
+    now = w.value("select now()")
+    assert w.value("select now()") == now and away(cluster, w) is False
+    ok(w, "rollback")
+    for begin in ("begin isolation level repeatable read", "start transaction isolation level serializable"):
+        ok(w, begin)
+        assert not away(cluster, w)
+        ok(w, "rollback")
+    ok(w, "set default_transaction_isolation = 'repeatable read'", "begin")
+    assert not away(cluster, w)
+    ok(w, "rollback", "begin isolation level read committed")
+    assert away(cluster, w)
+    ok(w, "rollback")
+    w.bye()
+
+
+def test_the_level_of_the_role(cluster, make):
+    pool = make()
+    w = login(pool, user="patient")
+    assert away(cluster, w)
+    ok(w, "begin")
+    assert not away(cluster, w)
+    assert explained(w)[1] == b"the transaction promises one snapshot"
+    ok(w, "rollback", "begin isolation level read committed")
+    assert away(cluster, w)
+    ok(w, "commit")
+    w.bye()
+
+
+def test_a_level_is_said_before_the_first_query(cluster, make):
+    """The server does not know that there was one: it gets one."""
+    w = login(make())
+    for sql in ("set transaction isolation level repeatable read", "set transaction_isolation = 'serializable'"):
+        ok(w, "begin")
+        assert away(cluster, w)
+        assert code(w.simple(sql)) == "25001", sql
+        ok(w, "rollback", "begin -- so")
+        assert away(cluster, w)
+        assert code(run(w, parse(sql), bind(), execute())) == "25001", sql
+        ok(w, "rollback", "begin", sql, "rollback")
+    w.bye()
+
+
+def test_errors(cluster, make):
+    w = login(make())
+    for bad, want in (("select 1 / (a - 7) from t", "22012"), ("select 1 from t; select 1 / (a - 7) from t", "22012"),
+                      ("select 1 / (8 - g) from generate_series(1, 8) g, t", "22012")):
+        ok(w, "begin")
+        assert away(cluster, w)
+        found = w.simple(bad)
+        assert (code(found), status(found)) == (want, "E")
+        assert [m.body for m in found if m.type == "C"] == ([b"SELECT 1\0"] if ";" in bad else [])
+        found = w.simple("insert into w values (2, 'no')")
+        assert (code(found), status(found)) == ("25P02", "E")
+        assert code(run(w, parse(PORT), bind(), execute())) == "25P02"
+        assert [m.body for m in w.simple("commit") if m.type == "C"] == [b"ROLLBACK\0"]
+        assert away(cluster, w)
+    ok(w, "begin")
+    assert away(cluster, w)
+    found = run(w, parse("select 1 / (8 - g) from generate_series(1, 8) g, t"), bind(), describe(what="P"), execute())
+    assert (code(found), status(found)) == ("22012", "E")
+    assert code(w.simple(PORT)) == "25P02"
+    ok(w, "rollback")
+    w.bye()
+
+
+def test_what_a_standby_cannot_do_is_done_at_home(cluster, make):
+    """The function calls itself stable, and is not."""
+    cluster.primary.rows("create or replace function sly() returns bigint stable language sql as "
+                         "$$ select nextval('s') $$")
+    cluster.primary.rows("create or replace function meek() returns bigint stable language plpgsql as "
+                         "$$ begin return pg_current_wal_lsn() - '0/0'; end $$")
+    w = login(make(read_only_function_list="sly,meek,inet_server_port"))
+    for sql in ("select meek() from t", "select sly() from t"):
+        ok(w, "begin")
+        assert away(cluster, w)
+        assert int(w.value(sql)) > 0
+        assert not away(cluster, w)
+        assert status(w.simple("commit")) == "I"
+    w.bye()
+
+
+def test_extended_protocol(cluster, make):
+    """Sequences as drivers send them: of psycopg, asyncpg, and PgJDBC, which begins within the first one."""
+    w = login(make())
+    ok(w, "begin")
+    assert is_standby(cluster, row(run(w, parse(PORT), bind(), describe(what="P"), execute())))
+    found = run(w, parse(PORT, "n"), describe("n"))
+    assert (types(found), status(found)) == ("1tTZ", "T")
+    assert is_standby(cluster, row(run(w, bind(name="n"), execute())))
+    assert open_transactions(cluster) == 0
+    found = run(w, parse("insert into w values (3, 'n')"), bind(), execute())
+    assert (types(found), status(found)) == ("12CZ", "T")
+    assert not is_standby(cluster, row(run(w, bind(name="n"), execute())))
+    ok(w, "commit")
+    for name in ("", "S_1"):
+        for again in range(2):
+            begin = parse("BEGIN", name) if again == 0 or name == "" else b""
+            found = run(w, begin, bind(name=name), execute(limit=0), parse(PORT, name and f"{name}q{again}"),
+                        bind(name=name and f"{name}q{again}"), describe(what="P"), execute())
+            assert types(found) == ("1" if begin else "") + "2C12TDCZ" and status(found) == "T"
+            assert found[2 if begin else 1].body == b"BEGIN\0" and is_standby(cluster, row(found))
+            assert open_transactions(cluster) == 0
+            end = parse("COMMIT", name and f"S_2{again}")
+            found = run(w, end, bind(name=name and f"S_2{again}"), describe(what="P"), execute())
+            assert (types(found), status(found)) == ("12nCZ", "I")
+    found = run(w, parse("begin"), bind(), execute())
+    assert (types(found), status(found)) == ("12CZ", "T")
+    w.send(parse(PORT) + bind() + execute() + FLUSH)
+    found = w.read_until("C")
+    w.send(SYNC)
+    assert row(found + w.ready()) is not None
+    ok(w, "rollback")
+    w.bye()
+
+
+def test_portals_that_outlive_their_sequence_stay(cluster, make):
+    w = login(make())
+    ok(w, "begin")
+    found = run(w, parse("select g from generate_series(1, 4) g, t"), bind(), execute(limit=2))
+    assert [m.row()[0] for m in found if m.type == "D"] == [b"1", b"2"]
+    assert [m.row()[0] for m in run(w, execute(limit=2)) if m.type == "D"] == [b"3", b"4"]
+    ok(w, "commit", "begin")
+    run(w, parse("select g from generate_series(1, 4) g, t"), bind(portal="p"), execute("p"))
+    assert code(run(w, execute("p"))) is None
+    ok(w, "commit")
+    w.bye()
+
+
+def test_pipelined(cluster, make):
+    w = login(make())
+    w.send(query("begin") + query(PORT) + query("insert into w values (4, 'p')") + query(PORT) + query("commit") +
+           query(PORT))
+    found = w.ready(6)
+    assert [m.body for m in found if m.type == "Z"] == [b"T"] * 4 + [b"I"] * 2
+    ports = [m.row()[0] for m in found if m.type == "D"]
+    assert [is_standby(cluster, p) for p in ports[:2]] == [True, False]
+    w.send(query("begin") + parse(PORT) + bind() + execute() + SYNC + SYNC + query("rollback"))
+    found = w.ready(4)
+    assert [m.body for m in found if m.type == "Z"] == [b"T", b"T", b"T", b"I"]
+    w.bye()
+
+
+@pytest.mark.parametrize("how", ["off", "transaction", "trans_transaction", "always", "dml_adaptive"])
+def test_disable_load_balance_on_write(cluster, make, how):
+    w = login(make(disable_load_balance_on_write=how))
+    ok(w, "begin")
+    assert away(cluster, w)
+    run(w, parse("insert into w values (5, 'x')"), bind(), execute())
+    assert not away(cluster, w)
+    ok(w, "commit", "begin")
+    assert away(cluster, w) == (how not in ("trans_transaction", "always"))
+    ok(w, "commit")
+    assert away(cluster, w) == (how != "always")
+    w.bye()
+
+
+def test_pins_keep_reads_at_home(cluster, make):
+    w = login(make())
+    ok(w, "begin")
+    assert away(cluster, w)
+    ok(w, "commit", "listen x", "begin")
+    assert not away(cluster, w)
+    ok(w, "commit", "unlisten x", "begin")
+    assert away(cluster, w)
+    ok(w, "commit")
+    w.bye()
+
+
+def test_a_standby_that_dies_is_not_noticed(cluster, make):
+    """Its connection is ended while a read of a transaction runs on it, and while none does."""
+    pool = make()
+    mine = "usename = 'postgres' and backend_type = 'client backend' and pid <> pg_backend_pid()"
+    for sql in ("select count(*) from generate_series(1, 3000000) g, t", PORT):
+        w = login(pool)
+        assert away(cluster, w)
+        ok(w, "begin")
+        node = next(n for n in cluster.nodes if n.port == int(w.value(PORT)))
+        assert node is not cluster.primary
+        if sql == PORT:
+            node.rows(f"select pg_terminate_backend(pid) from pg_stat_activity where {mine}")
+            w.send(query(sql))
+        else:
+            w.send(query(sql))
+            waits.wait_for("it reads", lambda n=node: n.value(
+                f"select count(pg_terminate_backend(pid)) from pg_stat_activity where {mine} and state = 'active'")
+                == "1")
+        found = w.ready()
+        assert code(found) is None and status(found) == "T", found
+        ok(w, "insert into w values (6, 'alive')", "commit")
+        w.bye()
+
+
+def test_reads_its_own_writes(cluster, make):
+    w = login(make(read_consistency="session", read_consistency_wait=10000))
+    for n in range(20):
+        ok(w, "begin", f"insert into w values (100, 'n{n}')", "commit", "begin")
+        found = w.simple("select count(*), inet_server_port() from w where id = 100")
+        assert row(found) == str(n + 1).encode()
+        assert is_standby(cluster, next(m for m in found if m.type == "D").row()[1])
+        ok(w, "commit")
+    w.bye()
+
+
+def explained(wire) -> tuple[bytes, bytes]:
+    """Where PORT would go, and why."""
+    found = wire.rows(f"pgpool explain {PORT}")[0]
+    return found[1], found[3]
