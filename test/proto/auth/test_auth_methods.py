@@ -13,6 +13,7 @@ import pytest
 import auth_house as house
 import ldap_house
 from pgt import certs
+from pgt.tls import TlsWire
 from pgt.waits import wait_for
 from pgt.wire import Wire, message, query
 
@@ -466,12 +467,43 @@ def test_query_right_behind_the_password(server, pools):
         assert not [m for m in found if m.type == "D"] and found[-1].sqlstate == "28P01"
 
 
-def test_no_secret_in_the_log(server, pools):
+def test_no_secret_is_shown(server, pools):
+    """Not in the log, in a title, in SHOW or in what a client is told."""
     house.make_user(server, "discreet", "scram", "Hide-Me-Well")
     pool = pools([server.address], hba="host d_password all all password\nhost all all all scram-sha-256\n",
-                 passwd="discreet:Hide-Me-Well\n", log_min_messages="debug5", log_connections=True)
+                 passwd="discreet:Hide-Me-Well\n", log_min_messages="debug5", log_connections=True, sr_check_user="looker",
+                 sr_check_password="Hide-Me-Check", health_check_password="Hide-Me-Health", recovery_password="Hide-Me-Rec",
+                 wd_authkey="Hide-Me-Key")
     for database in ("d_password", "postgres"):
         assert come(pool.address, "discreet", "Hide-Me-Well", database) == "in"
-        assert come(pool.address, "discreet", "Hide-Me-Wrong", database) == "28P01"
+        got = house.try_login(pool.address, "discreet", database, "Hide-Me-Wrong")
+        assert got[0] == "28P01" and "Hide-Me" not in got[1]
+    with Wire(pool.address) as w:
+        assert w.login("discreet", "postgres", "Hide-Me-Well")[-1].type == "Z"
+        for sql in ("pgpool show all", "show pool_status", "pgpool show sr_check_password", "pgpool show wd_authkey", "show pool_clients"):
+            rows = w.rows(sql)
+            assert rows and "Hide-Me" not in str(rows), sql
+        w.bye()
     assert "Hide-Me" not in pool.log()
     assert subprocess.run(["ps", "axww"], capture_output=True, text=True, check=True).stdout.count("Hide-Me") == 0
+
+
+def test_file_of_passwords_that_others_read_is_complained_of(server, pools):
+    pool = pools([server.address], hba=RULE_OK, passwd="ann:ann_pw\n", num_init_children=1)
+    assert "pool_passwd" not in pool.log()
+    (pool.home / "pool_passwd").write_text("ann:other_pw\n", encoding="ascii")
+    (pool.home / "pool_passwd").chmod(0o644)
+    pool.reload()
+    wait_for("it is said", lambda: 'pool_passwd" has group or world access' in pool.log(), 5)
+
+
+def test_clear_text_is_asked_for_only_where_nobody_listens(server, tls_pool):
+    """With ssl on the password is asked for over TLS and on the Unix socket; in clear the server's own way is relayed."""
+    house.make_user(server, "opened", "scram")
+    pool = tls_pool(None, allow_clear_text_frontend_auth=True)
+    assert house.try_login(pool.address, "opened", "postgres", "opened_pw") == ("in", "opened", "10,11,12,0")
+    assert house.try_login(pool.socket, "opened", "postgres", "opened_pw")[2].startswith("3")
+    with TlsWire(pool.address) as w:
+        found = w.login("opened", "postgres", "opened_pw")
+        assert found[-1].type == "Z" and int.from_bytes(found[0].body[:4], "big") == 3
+        w.bye()

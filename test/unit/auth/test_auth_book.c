@@ -166,6 +166,39 @@ START_TEST(test_changed_password_forgets_the_keys)
 }
 END_TEST
 
+static unsigned login_keys(void)
+{
+    const struct auth_login *login = auth_book_login(book, str("ann"));
+
+    return login == NULL ? 0 : login->hold & AUTH_HOLD_KEYS;
+}
+
+/* Who is in the file alone keeps what was learned at each answer that the servers do not know him;
+ * who was known, or has a row without a secret, does not. */
+START_TEST(test_unknown_to_the_servers_and_in_the_file)
+{
+    struct scram_verifier v = make_verifier("pw", "salt");
+    struct scram_keys keys = make_keys("pw", "salt");
+    struct auth_stored st;
+
+    write_passwd("ann:SCRAM-SHA-256$nonsense\n");
+    auth_book_learn_keys(book, str("ann"), &keys);
+    ck_assert(!auth_book_put_answer(book, str("ann"), str("db"), false, slice_of(NULL, 0), 1));
+    ck_assert(auth_book_find_answer(book, str("ann"), str("db"), 1, 0, &st) && !st.is_known);
+    ck_assert_ptr_nonnull(auth_book_login(book, str("ann")));
+    ck_assert(!auth_book_put_answer(book, str("ann"), str("db"), true, slice_of(NULL, 0), 2));
+    ck_assert(auth_book_find_answer(book, str("ann"), str("db"), 2, 0, &st) && st.is_known);
+    ck_assert_uint_eq(login_keys(), 0);
+    put_verifier("ann", &v, 3);
+    auth_book_learn_keys(book, str("ann"), &keys);
+    ck_assert(auth_book_put_answer(book, str("ann"), str("db"), false, slice_of(NULL, 0), 4));
+    ck_assert_uint_eq(login_keys(), 0);
+    auth_book_learn_keys(book, str("bob"), &keys);
+    ck_assert(!auth_book_put_answer(book, str("bob"), str("db"), false, slice_of(NULL, 0), 5));
+    ck_assert_ptr_null(auth_book_login(book, str("bob")));
+}
+END_TEST
+
 START_TEST(test_learned_goes_before_the_file)
 {
     struct scram_keys keys = make_keys("new", "salt");
@@ -278,6 +311,7 @@ int main(void)
     tcase_add_test(tc, test_mapped_user_opens_nothing_of_its_own);
     tcase_add_test(tc, test_answers_expire);
     tcase_add_test(tc, test_changed_password_forgets_the_keys);
+    tcase_add_test(tc, test_unknown_to_the_servers_and_in_the_file);
     tcase_add_test(tc, test_learned_goes_before_the_file);
     tcase_add_test(tc, test_derived_verifier_is_made_once_and_follows);
     tcase_add_test(tc, test_number_of_users_is_bounded);
