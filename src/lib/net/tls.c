@@ -81,6 +81,7 @@ static long tls_bio_flush(BIO *bio, struct tls *t)
     BIO_clear_retry_flags(bio);
     if (tls_flush(t->stream) == 0 && !stream_is_clogged(t->stream))
         return 1;
+    t->flush_waits = true;
     BIO_set_retry_write(bio);
     return -1;
 }
@@ -332,6 +333,9 @@ static ssize_t tls_on_handshake_stop(struct stream *s, int rc)
     struct tls *t = s->tls;
     int why = SSL_get_error(t->ssl, rc);
 
+    /* Between ours and OpenSSL is a BIO of its own in a handshake, which does not tell why. */
+    if (why == SSL_ERROR_SYSCALL && t->flush_waits)
+        why = SSL_ERROR_WANT_WRITE;
     if (t->is_lost || (t->sock != NULL && s->send_failed)) {
         ERR_clear_error();
         errno = t->is_lost ? t->lost_errno : EPIPE;
@@ -349,8 +353,10 @@ static ssize_t tls_on_handshake_stop(struct stream *s, int rc)
 static ssize_t tls_handshake(struct stream *s)
 {
     struct tls *t = s->tls;
-    int rc = SSL_do_handshake(t->ssl);
+    int rc;
 
+    t->flush_waits = false;
+    rc = SSL_do_handshake(t->ssl);
     if (rc != 1)
         return tls_on_handshake_stop(s, rc);
     if (t->need_alpn && !tls_has_alpn(t))

@@ -48,7 +48,8 @@ struct tls {
     bool need_alpn;
     bool has_ended; /* the other side said "close notify" */
     bool has_failed;
-    bool is_lost; /* `sock` met the end of the connection, or an error, in the handshake */
+    bool flush_waits; /* what was encrypted before the kernel has the keys has not left yet */
+    bool is_lost;     /* `sock` met the end of the connection, or an error, in the handshake */
     bool cert_was_bad;
     bool is_quiet; /* no "close notify" of ours */
 };

@@ -477,6 +477,44 @@ START_TEST(what_the_kernel_does)
 }
 END_TEST
 
+/* Our part of the handshake has to wait behind what was sent before it. */
+START_TEST(the_handshake_waits_for_room)
+{
+    size_t n = 8U << 20;
+    char *data = malloc(n);
+    size_t seen = 0;
+    ssize_t got = 0;
+    int fd[2];
+    int i;
+
+    fill(data, n);
+    pair(fd);
+    stream_open(&fx.loop, &fx.end.stream, fd[0], &ops);
+    peer_init(&fx.peer, fd[1], false, NULL);
+    ck_assert_int_eq(stream_send(&fx.end.stream, data, n), 0);
+    ck_assert(stream_is_clogged(&fx.end.stream));
+    stream_start_tls_server(&fx.end.stream, fx.server, slice_of(NULL, 0), false);
+    ck_assert_int_ne(SSL_do_handshake(fx.peer.ssl), 1);
+    peer_flush(&fx.peer);
+    await(fd[0]);
+    for (i = 0; i < 100; i++)
+        turn();
+    for (; seen < n; seen += (size_t)got) {
+        turn();
+        await(fd[1]);
+        got = recv(fd[1], data, n - seen, 0);
+        ck_assert_int_gt((int)got, 0);
+    }
+    shake_hands();
+    /* The kernel is not given keys while something waits that they are not for. */
+    if (fx.way == WAY_KERNEL)
+        ck_assert_uint_eq(stream_tls_kernel(&fx.end.stream) & TLS_KERNEL_SENDS, 0);
+    peer_write(&fx.peer, "hello", 5);
+    wait_for_bytes(5);
+    free(data);
+}
+END_TEST
+
 /* In the middle of a handshake and after it. */
 START_TEST(the_connection_ends)
 {
@@ -671,6 +709,7 @@ static TCase *tests_of(const char *name, SFun set_up)
     tcase_add_test(tc, a_slow_peer_gets_everything);
     tcase_add_test(tc, new_keys);
     tcase_add_test(tc, what_the_kernel_does);
+    tcase_add_test(tc, the_handshake_waits_for_room);
     tcase_add_loop_test(tc, the_connection_ends, 0, 2);
     tcase_add_test(tc, goodbye_of_the_peer);
     tcase_add_loop_test(tc, goodbye_of_ours, 0, 2);
