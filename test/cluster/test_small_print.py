@@ -11,7 +11,7 @@ import pytest
 from pgt import postgres, procs, waits
 from pgt.proxy import Pgpool2, conf_text, pgpool_bin
 from pgt.wire import SYNC, Wire, bind, execute, parse
-from test_monitor import PERIOD, Trio, column, logged_in, pool_for, wait_settled
+from test_monitor import PERIOD, Trio, column, logged_in, pool_for, show, wait_settled
 from test_balance_rules import extended as by_extended
 from test_pcp import Side
 
@@ -186,6 +186,49 @@ def test_failover_on_backend_shutdown(alone, start_pool, counts, mode):
             waits.wait_for("it is detached", lambda: said in pool.log())
         else:
             waits.holds_for("it is kept", lambda: said not in pool.log() and "health check failed" not in pool.log(), 3)
+
+
+def told(pool) -> list[tuple[str, str, str]]:
+    return [(e["node_id"], e["event"], e["actor"]) for e in show(pool, "POOL_EVENTS")]
+
+
+def test_events_name_who(trio, start_pool):
+    """What operators do and what happens by itself; a detach keeps who, when and why over a restart."""
+    home = procs.folder("work")
+    port = procs.free_port()
+    names = {f"backend_application_name{i}": f"node{i}" for i in range(3)}
+    pool = start_pool(*[n.address for n in trio.nodes[:2]], **PERIOD, **names, work_dir=home, auto_promote=True,
+                      pcp_listen_addresses="127.0.0.1", pcp_port=port)
+    pcp = Side(pool.home, port)
+    waits.wait_for("two are up", lambda: column(pool, "status") == ["up"] * 2 and column(pool, "role") == ["primary", "standby"])
+    pool.reload(backend_hostname2="127.0.0.1", backend_port2=trio.nodes[2].port, backend_weight2=1)
+    wait_settled(pool, 0)
+    pcp.ok("detach_node", "1")
+    pcp.ok("attach_node", "1")
+    wait_settled(pool, 0)
+    op = "PCP user op"
+    assert told(pool)[2:] == [
+        ("2", "standby", "monitor"), ("1", "detach", op), ("1", "failover", op), ("1", "failover_done", "monitor"),
+        ("1", "attach", op), ("1", "failback", op), ("1", "failback_done", "monitor")]
+    pcp.ok("detach_node", "1")
+    (when,) = {e["time"] for e in show(pool, "POOL_EVENTS")[9:10] if e["event"] == "detach"}
+    pool.stop()
+    (home / "pgpool_status.held").write_text((home / "pgpool_status.held").read_text().rstrip() + "\tnew disk\n")
+    pool.start()
+    waits.wait_for("it is known again", lambda: column(pool, "status") == ["up", "down", "up"] and column(pool, "role")[0] == "primary")
+    first = show(pool, "POOL_EVENTS")[0]
+    assert (first["time"], first["node_id"], first["event"], first["cause"], first["actor"]) == (when, "1", "detach", "new disk", op)
+    pcp.ok("attach_node", "1")
+    wait_settled(pool, 0)
+    seen = len(told(pool))
+    trio.nodes[0].stop(signal.SIGKILL)
+    waits.wait_for("another is the primary", lambda: "primary" in column(pool, "role")[1:] and "failover_done" in
+                   [e for _, e, _ in told(pool)[seen:]])
+    new = str(column(pool, "role").index("primary"))
+    story = told(pool)[seen:]
+    for event in (("0", "down", "monitor"), ("0", "failover", "monitor"), (new, "promote", "monitor"), (new, "primary", "monitor"),
+                  (new, "failover_done", "monitor")):
+        assert event in story, story
 
 
 def test_flag_disallow_to_failover(trio, start_pool):

@@ -25,6 +25,19 @@ static bool work_dir(const struct monitor *m, char out[PATH_MAX])
     return conf_path(gen, conf_of(gen)->work_dir, out, PATH_MAX, &err) == 0;
 }
 
+/* SHOW POOL_EVENTS begins with it, at the time of the order. */
+static void remember(const struct monitor *m, const struct status_hold *hold)
+{
+    struct view_event e = {.at_us = hold->since_us, .node = hold->node};
+
+    snprintf(e.name, sizeof e.name, "%s", decide_event_name(DECIDE_EV_DETACH));
+    snprintf(e.text, sizeof e.text, "node %d stays detached, as %s wanted", hold->node, hold->by);
+    snprintf(e.cause, sizeof e.cause, "%s", hold->why);
+    snprintf(e.who, sizeof e.who, "%s", hold->by);
+    log_at_detail(LVL_LOG, hold->why[0] == '\0' ? NULL : hold->why, NULL, "%s", e.text);
+    view_add_event(m->role.env->shm, &e);
+}
+
 void monitor_orders_load(struct monitor *m)
 {
     struct status_hold *hold = mem_alloc(VIEW_MAX_NODES * sizeof *hold);
@@ -34,8 +47,7 @@ void monitor_orders_load(struct monitor *m)
 
     for (i = 0; i < n; i++) {
         decide_hold(&m->decide, hold[i].node, hold[i].by, hold[i].why, hold[i].since_us);
-        log_at_detail(LVL_LOG, hold[i].why[0] == '\0' ? NULL : hold[i].why, NULL,
-            "node %d stays detached, as %s wanted", hold[i].node, hold[i].by);
+        remember(m, &hold[i]);
     }
     mem_free(hold);
 }
