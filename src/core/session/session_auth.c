@@ -20,7 +20,7 @@
 #include "client_auth_int.h"
 
 #define PASSWD_LOOK_US 1000000
-/* At least this long it is believed that a role may log in. */
+/* At least this long sr_check_user is believed about a role that may log in, or may not. */
 #define LOGIN_BELIEVED_MS 1000
 #define ROLE_ANSWERS      4096
 
@@ -216,15 +216,17 @@ static struct role_answer *role_find(
     return n == NULL ? NULL : LIST_ENTRY(n, struct role_answer, node);
 }
 
-/* Whether a role may log in is a question for each login: so the servers are asked once a second at
- * most. Groups matter where pool_hba.conf names them only. */
+/* Whether a role may log in is a question for each login: without auth_user, who is there to be
+ * asked at each login, sr_check_user is asked once a second at most. Groups matter where
+ * pool_hba.conf names them only. */
 static int64_t role_believed_us(const struct session_auth *sa, struct slice role)
 {
     int64_t ms = sa->ss->conf->auth_query_expire_ms;
-    bool is_of_login =
-        slice_eq_str(role, AUTH_ROLE_CAN_LOGIN) || slice_eq_str(role, AUTH_ROLE_IS_VALID);
+    bool is_spared =
+        *sa->ss->conf->auth_user == '\0' &&
+        (slice_eq_str(role, AUTH_ROLE_CAN_LOGIN) || slice_eq_str(role, AUTH_ROLE_IS_VALID));
 
-    return (is_of_login && ms < LOGIN_BELIEVED_MS ? LOGIN_BELIEVED_MS : ms) * 1000;
+    return (is_spared && ms < LOGIN_BELIEVED_MS ? LOGIN_BELIEVED_MS : ms) * 1000;
 }
 
 enum hba_answer session_auth_role(struct session_auth *sa, struct slice user, struct slice role)
