@@ -373,6 +373,10 @@ void client_auth_pass(struct client_auth *a)
     if (auth_looks_at_role(a))
         return;
     a->step = AUTH_STEP_PROVED;
+    if (a->plan.proof == AUTH_PROOF_CERT) /* scripts look for pgpool-II's words */
+        log_caused(LVL_LOG,
+            "SSL certificate authentication for user \"%.*s\" with Pgpool-II is successful",
+            (int)client_auth_user(a).n, client_auth_user(a).p);
     /* With pool_hba off, a server that trusts speaks for its own node alone. */
     c->is_proved = a->facts.has_rule || a->plan.proof != AUTH_PROOF_TRUST;
     if (!c->is_proved)

@@ -258,11 +258,13 @@ def test_certificate(tls_pool, authority):
     stranger = certs.Authority("strangers").issue("ann")
     pool = tls_pool("hostssl all all all cert\n")
     assert by_psql(pool, "ann", ann) == "in"
+    assert 'LOG:  SSL certificate authentication for user "ann" with Pgpool-II is successful' in pool.log()
     assert 'CERT authentication failed for user "bob"' in by_psql(pool, "bob", ann)
     assert "client authentication failed" in by_psql(pool, "ann")
     assert by_psql(pool, "ann", stranger) != "in"
     assert by_psql(pool, "ann", authority.issue("Ann")) != "in", "two roles may differ in case alone"
     assert 'CERT authentication failed for user "ann"' in by_psql(pool, "ann", other)
+    assert pool.log().count("with Pgpool-II is successful") == 1
     pool = tls_pool("hostssl all all all cert map=m\n", ident="m /^(.*)@example\\.com$ \\1\n")
     assert by_psql(pool, "ann", other) == "in"
     assert by_psql(pool, "bob", other) != "in"
