@@ -280,7 +280,7 @@ static void answer_end(struct client *c, const struct expect *owed, const struct
  * the link was not up to date yet nothing of the kind can have happened. */
 static void remember_parameters(struct share *s, const struct link *link)
 {
-    if (!expect_head_is_ours(&link->expect))
+    if (!expect_head_is_ours(&link->expect) || link->tx_status != 'I')
         remember_reported(s, link);
 }
 
