@@ -258,6 +258,16 @@ unsigned expect_peek(const struct expect *e, unsigned i)
     return expect_at(e, i);
 }
 
+bool expect_is_copying(const struct expect *e)
+{
+    unsigned end_at = 0;
+
+    if (!e->copy_in || e->lost)
+        return false;
+    (void)expect_count_copy_syncs(e, &end_at);
+    return end_at >= e->len;
+}
+
 unsigned expect_head(const struct expect *e)
 {
     return e->len == 0 ? 0 : expect_at(e, 0) & OP_MASK;

@@ -211,7 +211,7 @@ static enum feed_step on_present_link(struct client *c, bool is_alone)
 
     if (s->phase != SHARE_ATTACHED)
         return FEED_PARK;
-    if (expect_is_quiet(&c->link->expect) || c->link->expect.copy_in)
+    if (expect_is_quiet(&c->link->expect) || expect_is_copying(&c->link->expect))
         return FEED_PASS; /* in a COPY the server itself judges what does not belong there */
     if (is_alone || s->hold || s->may_retry || s->turn->is_out || s->resend || s->replan ||
         s->owes_ready || s->is_unsure || (s->begun_here && s->recovered) ||

@@ -397,7 +397,7 @@ static bool is_full_of_pending(struct client *c)
 static bool is_to_end_alone(const struct client *c)
 {
     return (c->link->hold_ready || c->share->hold) && c->link->expect.len > 0 &&
-           !c->link->expect.copy_in;
+           !expect_is_copying(&c->link->expect);
 }
 
 static enum feed_step share_extended(struct client *c, struct feed_run *run, char type,

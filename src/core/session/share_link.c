@@ -319,8 +319,7 @@ static void on_copy_in(void *owner, struct link *link)
 {
     struct client *c = owner;
 
-    (void)link;
-    if (c->is_parked)
+    if (c->is_parked && expect_is_copying(&link->expect))
         client_unpark(c);
 }
 
