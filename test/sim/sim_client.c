@@ -294,7 +294,7 @@ static bool client_on_fault(struct sim_client *c, const struct errmsg *m)
     c->model = c->before;
     c->ncommitting = 0;
     buf_free(&c->expected);
-    if (c->present == FE_QUERY || c->present == FE_SYNC) {
+    if (c->present == FE_QUERY || c->present == FE_SYNC || c->before.copying == 'Q') {
         pg_fail(&c->model, true);
         wire_put_ready(&c->expected, c->model.tx);
     } else {

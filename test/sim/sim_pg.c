@@ -6,6 +6,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "wire/reader.h"
@@ -134,6 +135,7 @@ void pg_error(struct pg_session *s, struct buf *out, const char *sqlstate, const
 
 void pg_fail(struct pg_session *s, bool is_query)
 {
+    s->copying = 0;
     abort_work(s);
     s->skipping = !is_query;
 }
@@ -141,6 +143,9 @@ void pg_fail(struct pg_session *s, bool is_query)
 void pg_refuse(
     struct pg_session *s, char type, const char *sqlstate, const char *text, struct buf *out)
 {
+    if (s->copying != 0)
+        type = s->copying == 'Q' ? FE_QUERY : FE_EXECUTE;
+    s->copying = 0;
     pg_error(s, out, sqlstate, "%s", text);
     if (type == FE_QUERY)
         put_ready(s, out);
@@ -243,9 +248,13 @@ static void on_query(struct pg_session *s, struct slice sql, struct buf *out)
         pg_drop_portals(s);
     if (blank)
         wire_put_empty(out, BE_EMPTY_QUERY);
+    s->in_query = true;
     while (!pg_is_blank(sql) && !is_aborted(s, sql, out))
-        if (!pg_run(s, &sql, &none, true, out))
+        if (!pg_run(s, &sql, &none, true, out) || s->copying != 0)
             break;
+    s->in_query = false;
+    if (s->copying != 0)
+        return; /* the last of its string here: the rest comes with the end of it */
     if (!s->failed)
         end_implicit(s);
     put_ready(s, out);
@@ -363,11 +372,13 @@ static void on_execute(struct pg_session *s, struct slice body, struct buf *out)
     struct pg_portal copy;
     struct pg_args args;
     struct slice sql;
+    bool goes_on = p != NULL && p->rows_left > 0;
 
     if (p == NULL) {
         pg_error(s, out, "34000", "portal \"%.*s\" does not exist", (int)name.n, name.p);
         return;
     }
+    p->is_done = p->is_done && !goes_on;
     if (p->is_done && pg_columns(s, slice_of_str(p->sql)) > 0 && s->tx != 'E') {
         wire_put_command_complete(out, "SELECT 0");
         return;
@@ -380,10 +391,57 @@ static void on_execute(struct pg_session *s, struct slice body, struct buf *out)
     copy = *p; /* the statement may drop it */
     args = (struct pg_args){copy.nargs, (const char(*)[PG_VALUE_BYTES])copy.arg};
     sql = slice_of_str(copy.sql);
+    s->row_limit = proto_get_u32(body.p + name.n + 1);
+    s->rows_left = copy.rows_left;
     if (pg_is_blank(sql))
         wire_put_empty(out, BE_EMPTY_QUERY);
     else if (!is_aborted(s, sql, out))
         (void)pg_run(s, &sql, &args, false, out);
+    p = find_portal(s, slice_of_str(copy.name));
+    if (p != NULL)
+        p->rows_left = s->is_suspended ? s->rows_left : 0;
+    s->row_limit = 0;
+    s->rows_left = 0;
+    s->is_suspended = false;
+}
+
+/* ---- COPY FROM STDIN ---- */
+
+static void end_copy(struct pg_session *s, struct buf *out)
+{
+    bool is_query = s->copying == 'Q';
+
+    s->copying = 0;
+    if (!is_query)
+        return;
+    if (!s->failed)
+        end_implicit(s);
+    put_ready(s, out);
+    s->failed = false; /* an error in a query skips nothing */
+}
+
+static void on_copy(struct pg_session *s, char type, struct slice body, struct buf *out)
+{
+    char tag[24];
+
+    if (type == FE_COPY_DATA && s->nwrites < PG_MAX_WRITES) {
+        s->write[s->nwrites++] = atoi(body.p); /* ends with a new-line */
+        s->ncopied++;
+    } else if (type == FE_COPY_DATA) {
+        pg_error(s, out, "54000", "the model has no room");
+        end_copy(s, out);
+    } else if (type == FE_COPY_DONE) {
+        snprintf(tag, sizeof tag, "COPY %d", s->ncopied);
+        wire_put_command_complete(out, tag);
+        end_copy(s, out);
+    } else if (type == FE_COPY_FAIL) {
+        pg_error(s, out, "57014", "COPY from stdin failed: %.*s", (int)body.n - 1, body.p);
+        end_copy(s, out);
+    } else if (type != FE_SYNC && type != FE_FLUSH) {
+        pg_error(s, out, "08P01", "unexpected message type 0x%02X during COPY from stdin", type);
+        end_copy(s, out);
+    }
+    s->skipping = s->failed;
 }
 
 static void on_close(struct pg_session *s, struct slice body, struct buf *out)
@@ -402,6 +460,10 @@ static void on_close(struct pg_session *s, struct slice body, struct buf *out)
 void pg_message(struct pg_session *s, char type, struct slice body, struct buf *out)
 {
     s->failed = false;
+    if (s->copying != 0) {
+        on_copy(s, type, body, out);
+        return;
+    }
     if (type == FE_SYNC) {
         if (!s->skipping)
             end_implicit(s);

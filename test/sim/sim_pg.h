@@ -54,6 +54,7 @@ struct pg_statement {
 struct pg_portal {
     bool used;
     bool is_done; /* it was executed */
+    int rows_left;
     char name[16];
     char sql[PG_SQL_BYTES];
     int nargs;
@@ -79,6 +80,12 @@ struct pg_session {
     struct pg_vars mark;    /* before the transaction that no BEGIN began */
     struct pg_vars tx_vars; /* before the one that BEGIN began */
     int nlocks;             /* advisory, of the session */
+    bool in_query;          /* a simple one */
+    char copying;           /* from the client: 'Q' in a simple query, 'E' in Execute; 0: not */
+    int ncopied;
+    uint32_t row_limit; /* of the present Execute; 0: none */
+    bool is_suspended;  /* ... which has reached it */
+    int rows_left;      /* of its portal; 0: all, or not begun */
     int nsavepoints;
     struct pg_savepoint savepoint[PG_MAX_SAVEPOINTS];
     struct pg_statement statement[PG_MAX_STATEMENTS];

@@ -81,13 +81,32 @@ static void put_describe(struct buf *out, char what, const char *name)
     wire_end(out, start);
 }
 
-static void put_execute(struct buf *out, const char *portal)
+static void put_execute_rows(struct buf *out, const char *portal, uint32_t limit)
 {
     uint32_t start = wire_begin(out, FE_EXECUTE);
 
     buf_put_cstr(out, portal);
-    buf_put_u32(out, 0);
+    buf_put_u32(out, limit);
     wire_end(out, start);
+}
+
+static void put_execute(struct buf *out, const char *portal)
+{
+    put_execute_rows(out, portal, 0);
+}
+
+/* A few rows at a time, now and then. */
+static void put_executes(struct buf *out, const char *portal)
+{
+    int n = sim_one_in(4) ? 1 + (int)sim_below(4) : 0;
+
+    if (n == 0)
+        put_execute(out, portal);
+    for (; n > 0; n--) {
+        put_execute_rows(out, portal, sim_below(3));
+        if (sim_one_in(4))
+            wire_put_empty(out, FE_FLUSH);
+    }
 }
 
 static void put_sync(struct buf *out)
@@ -261,7 +280,8 @@ static void put_unnamed(struct script *s, struct buf *out)
         put_parse(out, "", "insert into t values ($1)");
         snprintf(arg, sizeof arg, "%d", tag);
     } else {
-        snprintf(sql, sizeof sql, "select 'c%d-%d', $1", s->client, s->n);
+        snprintf(sql, sizeof sql, "select 'c%d-%d', $1%s", s->client, s->n,
+            sim_one_in(2) ? " from three" : "");
         put_parse(out, "", sql);
         snprintf(arg, sizeof arg, "a%d", s->n);
     }
@@ -270,7 +290,10 @@ static void put_unnamed(struct script *s, struct buf *out)
     put_bind(out, "", "", arg);
     if (sim_one_in(2))
         put_describe(out, 'P', "");
-    put_execute(out, "");
+    if (tag == -1)
+        put_executes(out, "");
+    else
+        put_execute(out, "");
 }
 
 static void put_text(struct script *s, struct buf *out)
@@ -298,7 +321,8 @@ static void put_named(struct script *s, struct buf *out)
         if (sim_one_in(2))
             snprintf(sql, sizeof sql, "select 'c%d-%d', $1", s->client, s->n);
         else
-            snprintf(sql, sizeof sql, "select 'same for all %d', $1", (int)sim_below(20));
+            snprintf(sql, sizeof sql, "select 'same for all %d', $1%s", (int)sim_below(20),
+                sim_one_in(2) ? " from three" : "");
         if (sim_one_in(2)) {
             uint32_t start = wire_begin(out, FE_CLOSE);
 
@@ -317,7 +341,49 @@ static void put_named(struct script *s, struct buf *out)
         break;
     }
     put_bind(out, sim_one_in(6) ? "p1" : "", name, arg);
-    put_execute(out, sim_one_in(12) ? "p1" : "");
+    put_executes(out, sim_one_in(12) ? "p1" : "");
+}
+
+/* COPY: data goes behind it without waiting, and perhaps behind an error. */
+static void write_copy(struct script *s, struct buf *out)
+{
+    bool extended = sim_one_in(3);
+    int n = (int)sim_below(4);
+    char sql[PG_SQL_BYTES];
+    char line[16];
+    uint32_t start;
+    int tag;
+
+    if (sim_one_in(4)) {
+        snprintf(sql, sizeof sql, "copy (select 'c%d-%d') to stdout", s->client, s->n);
+        n = -1;
+    } else if (sim_one_in(3) && !extended) {
+        snprintf(sql, sizeof sql, "set %s to %s; copy t from stdin", some_var(), some_value());
+    } else {
+        snprintf(sql, sizeof sql, "copy %s from stdin", sim_one_in(6) ? "t (a)" : "t");
+    }
+    if (extended) {
+        put_parse(out, "", sql);
+        put_bind(out, "", "", NULL);
+        put_execute(out, "");
+    } else {
+        put_query(out, sql);
+    }
+    for (; n > 0 && (tag = new_tag(s)) != -1; n--) {
+        snprintf(line, sizeof line, "%d\n", tag);
+        start = wire_begin(out, FE_COPY_DATA);
+        buf_put(out, line, strlen(line));
+        wire_end(out, start);
+    }
+    if (n >= 0 && sim_one_in(3)) {
+        start = wire_begin(out, FE_COPY_FAIL);
+        buf_put_cstr(out, "changed my mind");
+        wire_end(out, start);
+    } else if (n >= 0) {
+        wire_put_empty(out, FE_COPY_DONE);
+    }
+    if (extended)
+        put_sync(out);
 }
 
 static void put_tx_words(struct script *s, struct buf *out)
@@ -380,6 +446,9 @@ void script_write(struct script *s, struct buf *out)
         break;
     case 10:
         write_sql_names(s, out);
+        break;
+    case 11:
+        write_copy(s, out);
         break;
     default:
         write_extended(s, out);

@@ -176,6 +176,10 @@ static void cancel(int pid, uint32_t key)
         if (!p->is_in || p->pid != pid || p->key != key)
             continue;
         sim_note("server: process %d gets a cancel request, %s", pid, p->is_busy ? "busy" : "idle");
+        if (!p->is_busy && p->s.copying != 0) {
+            pg_refuse(&p->s, 0, "57014", "canceling statement due to user request", &p->held);
+            flush(p);
+        }
         if (!p->is_busy)
             return;
         p->is_cancelled = true;
@@ -280,6 +284,7 @@ static void finish_message(struct process *p)
     uint32_t len = proto_get_u32(msg + 1);
     struct slice body = slice_of(msg + PROTO_HEADER_BYTES, len - 4);
     bool hurt = may_hurt(world.opts.kill_one_in);
+    bool was_copying = p->s.copying != 0;
     char text[150];
     bool can_be_cancelled = (msg[0] == FE_QUERY || msg[0] == FE_EXECUTE) && !p->s.skipping;
 
@@ -301,7 +306,7 @@ static void finish_message(struct process *p)
         return;
     }
     if (msg[0] == FE_QUERY || msg[0] == FE_SYNC || msg[0] == FE_FLUSH || p->s.failed ||
-        p->held.len > 8192)
+        p->s.copying != 0 || was_copying || p->held.len > 8192)
         flush(p);
     buf_consume(&p->in, len + 1U);
 }

@@ -277,11 +277,58 @@ static bool run_select(
     struct pg_session *s, struct lex *x, const struct pg_args *args, bool describe, struct buf *out)
 {
     struct row row;
+    char tag[24];
+    int n = 1;
+    int i;
 
     if (!eval_list(s, x, args, &row, out))
         return false;
-    put_row(out, &row, describe);
-    wire_put_command_complete(out, "SELECT 1");
+    if (take(x, "from"))
+        n = s->rows_left > 0 ? s->rows_left : 3;
+    s->rows_left = 0;
+    if (s->row_limit > 0 && (uint32_t)n >= s->row_limit) {
+        s->rows_left = n - (int)s->row_limit;
+        s->is_suspended = true;
+        n = (int)s->row_limit;
+    }
+    for (i = 0; i < n; i++)
+        put_row(out, &row, describe && i == 0);
+    if (s->is_suspended) {
+        wire_put_empty(out, BE_PORTAL_SUSPENDED);
+        return true;
+    }
+    snprintf(tag, sizeof tag, "SELECT %d", n);
+    wire_put_command_complete(out, tag);
+    return true;
+}
+
+/* COPY: FROM the client, or of a string TO it. */
+static bool run_copy(struct pg_session *s, struct lex *x, struct buf *out)
+{
+    uint32_t start;
+
+    if (!take(x, "(")) {
+        start = wire_begin(out, BE_COPY_IN);
+        buf_put_byte(out, 0);
+        buf_put_u16(out, 1);
+        buf_put_u16(out, 0);
+        wire_end(out, start);
+        s->copying = s->in_query ? 'Q' : 'E';
+        s->ncopied = 0;
+        return true;
+    }
+    (void)take(x, "select");
+    start = wire_begin(out, BE_COPY_OUT);
+    buf_put_byte(out, 0);
+    buf_put_u16(out, 1);
+    buf_put_u16(out, 0);
+    wire_end(out, start);
+    start = wire_begin(out, BE_COPY_DATA);
+    buf_put(out, x->text, strlen(x->text));
+    buf_put_byte(out, '\n');
+    wire_end(out, start);
+    wire_put_empty(out, BE_COPY_DONE);
+    wire_put_command_complete(out, "COPY 1");
     return true;
 }
 
@@ -578,6 +625,7 @@ enum verb {
     V_TRANSACTION,
     V_SELECT,
     V_INSERT,
+    V_COPY,
     V_SHOW,
     V_SET,
     V_RESET,
@@ -595,8 +643,8 @@ static enum verb verb_of(const struct lex *x)
     } verbs[] = {{"begin", V_TRANSACTION}, {"start", V_TRANSACTION}, {"commit", V_TRANSACTION},
         {"end", V_TRANSACTION}, {"rollback", V_TRANSACTION}, {"abort", V_TRANSACTION},
         {"savepoint", V_TRANSACTION}, {"release", V_TRANSACTION}, {"select", V_SELECT},
-        {"insert", V_INSERT}, {"show", V_SHOW}, {"set", V_SET}, {"reset", V_RESET},
-        {"discard", V_DISCARD}, {"prepare", V_PREPARE}, {"execute", V_EXECUTE},
+        {"insert", V_INSERT}, {"copy", V_COPY}, {"show", V_SHOW}, {"set", V_SET},
+        {"reset", V_RESET}, {"discard", V_DISCARD}, {"prepare", V_PREPARE}, {"execute", V_EXECUTE},
         {"deallocate", V_DEALLOCATE}};
     size_t i;
 
@@ -623,6 +671,8 @@ static bool run_verb(
         return run_select(s, x, args, describe, out);
     case V_INSERT:
         return run_insert(s, x, args, out);
+    case V_COPY:
+        return run_copy(s, x, out);
     case V_SHOW:
         return run_show(s, x, describe, out);
     case V_SET:
