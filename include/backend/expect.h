@@ -95,8 +95,8 @@ static inline uint32_t expect_head_serial(const struct expect *e)
 {
     return e->nended;
 }
-/* True while the server waits for COPY data and the end of them was not sent: what is sent now meets
- * the COPY. */
+/* True while the server waits for COPY data and the end of them was not sent: what is sent now
+ * meets the COPY. */
 bool expect_is_copying(const struct expect *e);
 /* The op at the head without flags, 0 when nothing is owed. */
 unsigned expect_head(const struct expect *e);

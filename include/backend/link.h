@@ -51,9 +51,9 @@ struct link_owner_ops {
     void (*on_quiet)(void *owner, struct link *link);
     /* All owed replies arrived though no ReadyForQuery was due (after a Flush). */
     void (*on_settled)(void *owner, struct link *link);
-    /* The server waits for COPY data: what else the client sends meanwhile must not wait. May be
-     * NULL. */
-    void (*on_copy_in)(void *owner, struct link *link);
+    /* What the client sends must not wait any longer: the server waits for COPY data, or nobody
+     * knows what it owes (expect.h). May be NULL. */
+    void (*on_no_wait)(void *owner, struct link *link);
     /* ParameterStatus with a value that is new; link->reported still has the old one. */
     void (*on_parameter)(void *owner, struct link *link, struct slice name, struct slice value);
     /* A command tag, before it is forwarded. Only with link->watch_tags. */

@@ -177,6 +177,9 @@ static void link_after_reply(struct link *link, char type)
             link_clean_step(link);
         return;
     }
+    if (link->owner != NULL && link->expect.lost && type == BE_READY &&
+        link->ops->on_no_wait != NULL)
+        link->ops->on_no_wait(link->owner, link);
     if (link->owner == NULL || link->expect.len > 0)
         return;
     if (type == BE_READY)
@@ -327,10 +330,10 @@ static const char *link_on_header(
         if (link->phase != LINK_CLOSED)
             link_after_reply(link, type);
     }
-    if (type == BE_COPY_IN && link->phase == LINK_LENT && link->ops->on_copy_in != NULL) {
+    if (type == BE_COPY_IN && link->phase == LINK_LENT && link->ops->on_no_wait != NULL) {
         link_flush_run(link, run);
         if (link->owner != NULL)
-            link->ops->on_copy_in(link->owner, link);
+            link->ops->on_no_wait(link->owner, link);
     }
     return link->phase == LINK_CLOSED ? NULL : p + have;
 }

@@ -314,12 +314,13 @@ static void on_settled(void *owner, struct link *link)
         client_unpark(c);
 }
 
-/* A Sync behind what changes the session was parked, and the data of the COPY behind it. */
-static void on_copy_in(void *owner, struct link *link)
+/* A Sync behind what changes the session was parked, and the data of the COPY behind it; or what
+ * would wait for the end of replies that nobody can count any more. */
+static void on_no_wait(void *owner, struct link *link)
 {
     struct client *c = owner;
 
-    if (c->is_parked && expect_is_copying(&link->expect))
+    if (c->is_parked && (expect_is_copying(&link->expect) || link->expect.lost))
         client_unpark(c);
 }
 
@@ -533,7 +534,7 @@ const struct link_owner_ops share_link_ops = {
     .on_bytes = on_bytes,
     .on_quiet = on_quiet,
     .on_settled = on_settled,
-    .on_copy_in = on_copy_in,
+    .on_no_wait = on_no_wait,
     .on_parameter = on_parameter,
     .on_tag = on_tag,
     .on_error = on_error,
