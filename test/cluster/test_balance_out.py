@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: PostgreSQL
 """test_balance_out: in transaction mode the reads of a read-write transaction leave it until it writes
 (decisions/0012). Real standbys that keep in step; the primary is on node 0 and on node 2."""
+import os
+import random
+
 import pytest
 
 from pgt import waits
@@ -335,3 +338,56 @@ def explained(wire) -> tuple[bytes, bytes]:
     """Where PORT would go, and why."""
     found = wire.rows(f"pgpool explain {PORT}")[0]
     return found[1], found[3]
+
+
+READS = ("select count(*), sum(id) from w where id > 1000", "select v from w where id > 1000 order by id, v limit 3",
+         "select a from t", "select 1 from t; select count(*) from w where id > 1000", "show work_mem", "", "values (1)",
+         "select coalesce(current_setting('my.own', true), '') from t", "select g from generate_series(1, 5) g, t")
+WORK = ("insert into w values (1001, 'a')", "update w set v = v || 'x' where id = 1001 and length(v) < 20",
+        "delete from w where id = 1001 and length(v) > 10", "savepoint a", "rollback to a", "release a",
+        "set local work_mem = '5MB'", "set work_mem = '6MB'", "reset work_mem", "set my.own = 'x'", "select 1/0 from t",
+        "select 1 / (4 - g) from generate_series(1, 8) g, t", "select from nowhere", "not sql",
+        "select 1 from t; select 1/0", "set transaction isolation level repeatable read", "begin",
+        "declare c cursor for select a from t", "fetch c", "lock table t in access share mode",
+        "prepare p as select count(*) from w", "execute p", "deallocate p", "create table made (a int)",
+        "select * from made", "drop table made", "insert into w values (1002, 'b'); select count(*) from w")
+BEGINS_RANDOM = ("begin", "begin", "begin", "start transaction", "begin isolation level read committed", "begin read only",
+                 "begin isolation level repeatable read")
+
+
+def script(seed: int, length: int) -> list[tuple[str, bool]]:
+    """Texts, and whether they go by the extended protocol."""
+    draw = random.Random(seed)
+    steps: list[tuple[str, bool]] = []
+    while len(steps) < length:
+        body = [draw.choice(READS if draw.random() < 0.75 else WORK) for _ in range(draw.randrange(7))]
+        if draw.random() < 0.8:
+            body = [draw.choice(BEGINS_RANDOM), *body, draw.choice(("commit", "commit", "rollback"))]
+        steps += [(sql, draw.random() < 0.4) for sql in body]
+    return [*steps, ("rollback", False)]
+
+
+def transcript(wire, steps) -> list[str]:
+    said = []
+    for sql, extended in steps:
+        found = run(wire, parse(sql), bind(), describe(what="P"), execute()) if extended else wire.simple(sql)
+        said.append(f"{sql}: " + " ".join(m.fields["C"] if m.type == "E" else m.type + repr(m.body) for m in found
+                                          if m.type in "EDCZIn"))
+    return said
+
+
+@pytest.mark.parametrize("seed", [int(s) for s in os.environ.get("PGT_OUT_SEEDS", "1").split(",")])
+def test_random_transactions_are_answered_as_by_one_server(cluster, make, seed):
+    steps = script(seed, 250)
+    told = []
+    pool = make()
+    for through in (False, True):
+        cluster.primary.rows("delete from w where id > 1000")
+        cluster.primary.rows("drop table if exists made")
+        wire = login(pool) if through else Wire(cluster.primary.address, seconds=20)
+        if not through:
+            assert wire.login()[-1].type == "Z"
+        told.append(transcript(wire, steps))
+        wire.bye()
+    for i, (want, got) in enumerate(zip(*told)):
+        assert got == want, (i, steps[max(0, i - 12):i + 1])

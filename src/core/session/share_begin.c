@@ -186,6 +186,8 @@ static enum feed_step choose(
     balance_ask_reset(c->balance);
     if (may_leave(c, &d)) {
         choose_read(c, d.node, is_out, node);
+        if (s->turn->is_out)
+            share_out_note(c, *facts);
         return FEED_PASS;
     }
     share_out_ends(c, *facts);
@@ -334,6 +336,7 @@ static enum feed_step look_at_sql(struct client *c, struct slice sql, struct bat
 
     if (step == FEED_PASS && share_out_may(c, sql, &d)) {
         look->has_out = true;
+        share_out_note(c, facts);
     } else if (step == FEED_PASS && c->share->is_virtual) {
         share_out_ends(c, facts);
         look->is_out = false;

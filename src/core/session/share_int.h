@@ -130,6 +130,7 @@ struct share_turn {
     uint16_t nskip;                     /* messages that were answered with one before them */
     bool is_out;                        /* the present exchange is a read that left, share_out.c */
     bool may_go_out;                    /* ... as the transaction's reads may */
+    bool has_read;                      /* ... and that was more than SHOW */
     bool was_out;                       /* ... and one did */
     bool goes_home;                     /* it is sent again where the transaction lives */
     bool has_portal;                    /* BEGIN was executed by the protocol */
@@ -319,6 +320,8 @@ void share_virtual_put(struct client *c, struct feed_run *run);
 void share_out_begin(struct client *c, const struct sql_tx *tx);
 /* True when the read may leave: d->node is then where to. */
 bool share_out_may(const struct client *c, struct slice sql, struct route_decision *d);
+/* It leaves. */
+void share_out_note(struct client *c, const struct sql_facts *facts);
 /* The transaction begins in earnest with this statement. */
 void share_out_ends(struct client *c, const struct sql_facts *facts);
 /* The link is up to date, and goes by another status than the client's transaction. */

@@ -28,6 +28,7 @@ void share_out_begin(struct client *c, const struct sql_tx *tx)
     struct balance *b = c->balance;
 
     t->was_out = false;
+    t->has_read = false;
     t->goes_home = false;
     t->needs_snapshot = false;
     t->may_go_out = b != NULL && tx->read_only != SQL_YES && !keeps_snapshot(c, tx);
@@ -49,27 +50,38 @@ bool share_out_may(const struct client *c, struct slice sql, struct route_decisi
     return true;
 }
 
-/* What a server takes only before the first query of a transaction. */
-static bool sets_transaction(const struct sql_facts *facts)
+/* It counts as a query: what may only stand before the first one is refused behind it. */
+static bool takes_snapshot(const struct sql_facts *facts)
 {
-    const struct sql_stmt *st;
-    uint32_t i;
-
-    for (i = 0; i < facts->nstmts; i++) {
-        st = &facts->stmts[i];
-        if (st->kind == SQL_SET &&
-            (st->set.scope == SQL_SET_TRANSACTION ||
-                (st->set.name.n > 12 && memcmp(st->set.name.p, "transaction_", 12) == 0)))
-            return true;
+    if (facts->nstmts == 0)
+        return false;
+    switch (facts->stmts[0].kind) {
+    case SQL_SELECT:
+    case SQL_VALUES:
+    case SQL_INSERT:
+    case SQL_UPDATE:
+    case SQL_DELETE:
+    case SQL_MERGE:
+    case SQL_COPY_TO:
+    case SQL_EXPLAIN:
+        return true;
+    default:
+        return false;
     }
-    return false;
+}
+
+void share_out_note(struct client *c, const struct sql_facts *facts)
+{
+    struct share_turn *t = c->share->turn;
+
+    t->has_read = t->has_read || takes_snapshot(facts);
 }
 
 void share_out_ends(struct client *c, const struct sql_facts *facts)
 {
     struct share_turn *t = c->share->turn;
 
-    if (c->share->is_virtual && t->was_out && sets_transaction(facts))
+    if (c->share->is_virtual && t->has_read && !takes_snapshot(facts))
         t->needs_snapshot = true;
 }
 
