@@ -18,8 +18,8 @@ from test_monitor import Trio, column, show
 HERE = Path(__file__).parent
 MODES = {"session": "postgres", "transaction": "shared"}  # pool mode, and the user who has it
 PORT = "inet_server_port()"
-# Do reads leave a read-write transaction that has not written yet? (roles t and u of every_rule.txt)
-LEAVES = {"t": {"session": True, "transaction": False}, "u": {"session": True, "transaction": False}}
+# Do reads leave a read-write transaction before it has written (t), and behind a write that does not count (u)?
+LEAVES = {"t": {"session": True, "transaction": True}, "u": {"session": True, "transaction": False}}
 BEHIND = "standby behind: "
 SCHEMA = """\
 create role shared superuser login; create table t as select 7 as a; create table w (a int); create table dep (a int);
