@@ -234,6 +234,9 @@ enum balance_verdict balance_batch(struct client *c, const char *p, const char *
         wish.node = look.node;
         wish.begins = look.begins;
         wish.msg = slice_of(p, (size_t)(look.end - p));
+    } else if (view_must_hold_writes(&c->ss->view) &&
+               balance_again_is_read(c, balance_again_sequence(p, end))) {
+        look.d.class = ROUTE_EITHER; /* it stays where it is, and need not wait */
     }
     if (balance_choose(c, &wish) == BALANCE_PARK)
         return BALANCE_PARK;

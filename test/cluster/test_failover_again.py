@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_failover_again: what sessions do about a server that is not the primary any more: what it refused or did not answer is
+made again, reads go on without a primary, and nobody is believed before all have been asked."""
+import os
+import signal
+
+import pytest
+
+from pgt import waits, wire
+from pgt.wire import Wire
+from test_failover import pool_for, wait_everywhere, write
+from test_monitor import column, logged_in, trio, wait_settled  # noqa: F401
+
+
+def tags(messages) -> list[str]:
+    """What the messages are, errors by their code, without ParameterStatus."""
+    return [m.fields["C"] if m.type == "E" else m.type for m in messages if m.type != "S"]
+
+
+def refused_writes(trio, pool, base: int):
+    """Before: sessions of `pool` that have written. After the primary has become read-only and another one was promoted:
+    what each of them gets."""
+    clients = [logged_in(pool) for _ in range(5)]
+    simple, extended, named, halves, several = clients
+    for w in clients:
+        w.rows("insert into notes values (0)")
+    reader = Wire(pool.address)
+    assert reader.login("looks")[-1].type == "Z"
+    named.rows("set application_name to 'keeps'")
+    named.send(wire.parse("insert into notes values ($1) returning current_setting('application_name')", "s") + wire.SYNC)
+    named.ready()
+    assert tags(reader.simple("insert into notes values (2)")) == ["25006", "Z"]
+    yield
+    assert column(pool, "role")[trio.at] == "primary", "it has looked too early for this test"
+    assert "25006" in tags(several.simple("insert into notes values (3); commit; insert into notes values (4)"))
+    assert "25006" in tags(halves.simple("call halves()"))
+    simple.send(wire.query(f"insert into notes values ({base})"))
+    extended.send(wire.parse("insert into notes values ($1)") + wire.bind([str(base + 1)]) + wire.describe(what="P")
+                  + wire.execute() + wire.SYNC)
+    named.send(wire.bind([str(base + 2)], name="s") + wire.describe(what="P") + wire.execute() + wire.SYNC)
+    assert tags(simple.ready()) == ["C", "Z"]
+    assert tags(extended.ready()) == ["1", "2", "n", "C", "Z"]
+    found = named.ready()
+    assert tags(found) == ["2", "T", "D", "C", "Z"] and [m.row() for m in found if m.type == "D"] == [[b"keeps"]]
+    assert tags(reader.simple("insert into notes values (2)"))[-2:] == ["25006", "Z"]
+    simple.rows(f"insert into notes values ({base + 3})")
+    for w in [*clients, reader]:
+        w.bye()
+
+
+def test_a_refused_write_is_made_again(trio, start_pool):
+    """Somebody makes the primary read-only and promotes a standby, between two probes: the first write that is refused
+    makes pgpool look, and is made on the new primary, once. What is not a lone statement gets the error."""
+    pools = [pool_for(start_pool, trio, load_balance_mode=True, pool_mode=mode, health_check_period=600, sr_check_period=600)
+             for mode in ("session", "transaction")]
+    new = trio.standbys[0]
+    for pool in pools:
+        wait_settled(pool, trio.at)
+    write(pools[0], "notes")
+    trio.primary.rows("create role looks login")
+    trio.primary.rows("alter role looks set default_transaction_read_only to on")
+    trio.primary.rows("grant all on notes to looks")
+    trio.primary.rows("create procedure halves() language plpgsql as "
+                      "$$begin insert into notes values (50); commit; insert into notes values (51); end$$")
+    wait_everywhere(trio, "notes")
+    sides = [refused_writes(trio, pool, 10 * (i + 1)) for i, pool in enumerate(pools)]
+    for side in sides:
+        next(side)
+    trio.primary.rows("alter system set default_transaction_read_only to on")
+    trio.primary.rows("select pg_reload_conf()")
+    waits.wait_for("it takes no writes", lambda: trio.primary.value("show default_transaction_read_only") == "on")
+    trio.nodes[new].rows("select pg_promote()")
+    for side in sides:
+        assert next(side, None) is None
+    wrote = [int(r[0]) for r in trio.nodes[new].rows("select a from notes where a > 1 order by a")]
+    assert wrote == [10, 11, 12, 13, 20, 21, 22, 23]
+
+
+@pytest.mark.parametrize("trio", [2], indirect=True)
+def test_a_read_on_a_lost_primary_is_made_again(trio, start_pool):
+    """A read that was under way on the client's own connection when its server was killed is answered by another."""
+    pool = pool_for(start_pool, trio, load_balance_mode=True, auto_promote=True,
+                    **{f"backend_weight{i}": int(i == trio.at) for i in range(3)})
+    wait_settled(pool, trio.at)
+    write(pool, "notes")
+    wait_everywhere(trio, "notes")
+    with logged_in(pool) as simple, logged_in(pool) as extended, logged_in(pool) as writer, Wire(trio.primary.socket) as lock:
+        lock.login()
+        lock.rows("begin")
+        lock.rows("lock table notes in access exclusive mode")
+        simple.send(wire.query("select a from notes"))
+        extended.send(wire.parse("select a from notes", "r") + wire.bind(name="r") + wire.describe(what="P")
+                      + wire.execute() + wire.SYNC)
+        writer.send(wire.parse("insert into notes values (7)", "w") + wire.bind(name="w") + wire.execute() + wire.SYNC)
+        waits.wait_for("they wait", lambda: trio.primary.value("select count(*) from pg_locks where not granted") == "3")
+        trio.primary.stop(signal.SIGKILL)
+        found = simple.ready()
+        assert tags(found) == ["T", "D", "C", "Z"]
+        assert tags(extended.ready()) == ["1", "2", "T", "D", "C", "Z"]
+        assert tags(writer.ready())[-2:] == ["08006", "Z"], "nobody knows whether it was done"
+        writer.send(wire.parse("insert into notes values (8)", "w") + wire.bind(name="w") + wire.execute() + wire.SYNC)
+        assert tags(writer.ready()) == ["1", "2", "C", "Z"]
+
+
+def test_a_start_asks_everybody_first(trio, start_pool):
+    """Two servers say that they are the primary, and the new one answers late: pgpool has just been started, and no write
+    goes to the former one."""
+    trio.primary.rows("create table notes (a int)")
+    wait_everywhere(trio, "notes")
+    new = trio.nodes[trio.standbys[0]]
+    new.rows("select pg_promote()")
+    os.kill(new.daemon.pid, signal.SIGSTOP)
+    try:
+        pools = [pool_for(start_pool, trio, load_balance_mode=balance, pool_mode=mode)
+                 for balance, mode in ((True, "session"), (False, "session"), (True, "transaction"))]
+        clients = [Wire(pool.address) for pool in pools]
+        for w in clients:
+            w.send_startup("postgres", "postgres")
+        waits.wait_for("the former one has been asked", lambda: trio.primary.sessions("application_name = 'pgpool monitor'") != [])
+    finally:
+        os.kill(new.daemon.pid, signal.SIGCONT)
+    for w in clients:
+        w.read_until("Z")
+        assert w.rows("insert into notes values (1) returning current_setting('port')") == [[str(new.port).encode()]]
+        w.bye()
+
+
+def test_reads_go_on_without_a_primary(trio, start_pool):
+    """Nobody takes the lost primary's place: sessions that were on it read from a standby, and their writes wait."""
+    pool = pool_for(start_pool, trio, load_balance_mode=True, failover_wait=20, num_init_children=1)
+    wait_settled(pool, trio.at)
+    write(pool, "notes")
+    wait_everywhere(trio, "notes")
+    new = trio.standbys[0]
+    with logged_in(pool) as simple, logged_in(pool) as extended, logged_in(pool) as writer:
+        simple.rows("set application_name to 'keeps'")
+        simple.rows("select current_setting('application_name') from notes limit 1")  # the catalogue has been asked
+        trio.primary.stop(signal.SIGKILL)
+        for _ in range(12):  # also where the draw falls on the standby that the session is on
+            assert simple.rows("select current_setting('application_name') from notes limit 1") == [[b"keeps"]]
+            extended.send(wire.parse("select a from notes") + wire.bind() + wire.execute() + wire.SYNC)
+            assert tags(extended.ready()) == ["1", "2", "D", "C", "Z"]
+        assert column(pool, "role").count("primary") == 0
+        writer.send(wire.query("insert into notes values (6) returning current_setting('port')"))
+        simple.send(wire.query("insert into notes values (6) returning current_setting('port')"))
+        assert writer.is_quiet(0.3) and simple.is_quiet(0.1)
+        trio.nodes[new].rows("select pg_promote()")
+        for w in (writer, simple):
+            assert [m.row() for m in w.ready(seconds=20) if m.type == "D"] == [[str(trio.nodes[new].port).encode()]]
