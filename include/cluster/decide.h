@@ -150,6 +150,7 @@ struct decide {
     struct decide_node node[VIEW_MAX_NODES];
     uint64_t system_id;    /* of the cluster the primary belongs to; 0 unknown */
     uint32_t top_timeline; /* newest timeline a primary of it was seen on */
+    int64_t began_us;      /* the first look, while view.is_looking */
     int named;             /* the primary that an operator named, or VIEW_NO_NODE */
     int nevents;
     int nlost; /* events that found no room */
@@ -163,6 +164,8 @@ void decide_init(struct decide *d, const struct decide_rules *rules, int64_t now
 void decide_adopt(struct decide *d, const struct view *before);
 /* Takes an operator's hold back from before a restart. */
 void decide_hold(struct decide *d, int node, const char *who, const char *why, int64_t since_us);
+/* Is the first look at all servers over? To be called now and then. */
+void decide_look(struct decide *d, int64_t now_us);
 /* New settings: new servers are WAITING, removed ones UNUSED, the others stay as they are. */
 void decide_set_rules(struct decide *d, const struct decide_rules *rules, int64_t now_us);
 /* Takes in the result of a probe of `node` at `now_us` (wall clock, as everywhere here). */

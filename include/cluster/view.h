@@ -126,6 +126,8 @@ struct view {
     uint64_t version; /* changes with every publication */
     struct view_switch sw;
     bool is_streaming; /* one primary, found by asking; else all nodes take writes */
+    bool is_looking;   /* pgpool has just started, and not all servers have been asked yet: who says
+                          that   it is the primary may be a former one */
     int32_t nnodes;
     int32_t primary;        /* VIEW_NO_NODE: none is known */
     uint64_t primary_epoch; /* one more each time another node becomes primary */

@@ -13,6 +13,9 @@
 
 #include "decide_int.h"
 
+/* A server that does not answer at all is waited for so long when pgpool starts. */
+#define FIRST_LOOK_US INT64_C(3000000)
+
 struct event_kind {
     enum decide_event_level level;
     bool kept;
@@ -122,6 +125,27 @@ void decide_init(struct decide *d, const struct decide_rules *rules, int64_t now
     d->view.sw.moved_to = VIEW_NO_NODE;
     d->named = VIEW_NO_NODE;
     decide_set_rules(d, rules, now_us);
+    d->began_us = now_us;
+    d->view.is_looking = rules->mode == DECIDE_MODE_STREAMING;
+    decide_look(d, now_us);
+}
+
+void decide_look(struct decide *d, int64_t now_us)
+{
+    int nnodes = 0;
+    int nasked = 0;
+    int i;
+
+    for (i = 0; i < d->rules.nnodes && d->view.is_looking; i++) {
+        if (!d->rules.node[i].exists)
+            continue;
+        if (d->rules.node[i].always_primary)
+            d->view.is_looking = false; /* there is no question who it is */
+        nnodes++;
+        nasked += d->view.node[i].probed_us != 0;
+    }
+    if (nnodes < 2 || nasked == nnodes || now_us - d->began_us >= FIRST_LOOK_US)
+        d->view.is_looking = false;
 }
 
 /* What is not in the view is learnt again by the next probe. */
@@ -149,6 +173,7 @@ void decide_adopt(struct decide *d, const struct view *before)
         if (d->rules.node[i].exists && before->node[i].status != VIEW_UNUSED)
             adopt_node(d, i, &before->node[i]);
     d->view.version = before->version;
+    d->view.is_looking = before->is_looking;
     d->view.primary = before->primary < d->rules.nnodes ? before->primary : VIEW_NO_NODE;
     d->view.primary_epoch = before->primary_epoch;
     d->view.sw = before->sw;
@@ -367,6 +392,7 @@ void decide_on_probe(struct decide *d, int node, const struct decide_probe *p, i
         on_silence(d, node, p, now_us);
     else
         on_answer(d, node, p, now_us);
+    decide_look(d, now_us);
     decide_settle(d, now_us);
     if (p->answer == DECIDE_FACTS && !d->rules.delay_from_command)
         tell_lag(d, node, now_us);

@@ -581,6 +581,8 @@ int64_t failover_delay_ms(const struct failover *f, const struct decide *d)
 
     if (view_failover_in_progress(&d->view))
         return FAILOVER_ASK_US / 1000;
+    if (d->view.is_looking)
+        return 500;
     return f->njobs > 0 || sw->follow_epoch != 0 ||
                    (sw->moved[0] | sw->moved[1] | sw->fenced[0] | sw->fenced[1]) != 0
                ? 1000

@@ -87,7 +87,7 @@ bool view_can_write(const struct view *v)
 {
     int node = v->primary;
 
-    if (node == VIEW_NO_NODE || !view_is_usable(v, node))
+    if (node == VIEW_NO_NODE || !view_is_usable(v, node) || v->is_looking)
         return false;
     if ((view_failover_in_progress(v) && v->sw.node == node) || view_has_node(v->sw.fenced, node))
         return false;
@@ -97,7 +97,7 @@ bool view_can_write(const struct view *v)
 /* The epoch counts from the first primary on: before that there is nobody to wait for. */
 bool view_must_hold_writes(const struct view *v)
 {
-    return v->is_streaming && v->primary_epoch > 0 && !view_can_write(v);
+    return (v->is_looking || (v->is_streaming && v->primary_epoch > 0)) && !view_can_write(v);
 }
 
 bool view_can_read(const struct view *v, int node)

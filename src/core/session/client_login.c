@@ -320,6 +320,27 @@ void client_login_welcome(struct client *c)
     login_welcome(c);
 }
 
+/* pgpool has just started: the session's own link is to go to the primary. */
+static bool login_waits_for_look(struct client *c)
+{
+    struct client_login *login = c->login;
+    struct sessions *ss = c->ss;
+
+    (void)view_refresh(ss->env->shm, &ss->view);
+    if (!ss->view.is_looking || c->share != NULL || c->pool->cluster_node >= POOLS_FIRST_TARGET)
+        return false;
+    if (login->look_until_us == 0)
+        login->look_until_us = loop_now_us(ss->loop) + ss->conf->failover_wait_ms * 1000;
+    if (loop_now_us(ss->loop) >= login->look_until_us)
+        return false;
+    if (list_is_detached(&login->look_node))
+        list_push_back(&ss->looking, &login->look_node);
+    client_row_state(c, CLIENT_STATE_WAITING, WAIT_REASON_NO_PRIMARY);
+    if (!timer_is_armed(&ss->view_timer))
+        timer_start(ss->loop, &ss->view_timer, LOOK_AGAIN_MS);
+    return true;
+}
+
 void client_login_acquire(struct client *c)
 {
     struct client_login *login = c->login;
@@ -332,6 +353,8 @@ void client_login_acquire(struct client *c)
             login_all_down(c);
         return;
     }
+    if (login_waits_for_look(c))
+        return;
     if (c->share != NULL && req->may_reuse && !was_waiting && share_login_is_known(c)) {
         login_welcome(c); /* no link is needed before it asks for something */
         return;

@@ -90,10 +90,12 @@ static void publish_first_view(const struct conf *conf, struct shm *shm)
 
     v->nnodes = conf->nnodes;
     v->primary = VIEW_NO_NODE;
+    v->is_looking = conf->backend_clustering_mode == CONF_CLUSTER_STREAMING && conf->nnodes > 1;
     for (i = 0; i < conf->nnodes; i++) {
         v->node[i].status = conf_has_node(conf, i) ? VIEW_WAITING : VIEW_UNUSED;
         if (conf_has_node(conf, i) && (conf->nodes[i].backend_flag & CONF_BACKEND_ALWAYS_PRIMARY)) {
             v->primary = i;
+            v->is_looking = false;
             v->node[i].role = VIEW_ROLE_PRIMARY;
         }
     }

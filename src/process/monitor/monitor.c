@@ -85,8 +85,8 @@ static void keep(struct monitor *m, const struct decide_event *e)
 /* What makes a difference to clients. */
 static uint64_t digest_of(const struct view *v)
 {
-    int32_t words[6] = {v->primary, (int32_t)v->primary_epoch, v->sw.phase, v->sw.node, v->nnodes,
-        v->sw.fenced[0] != 0};
+    int32_t words[7] = {v->primary, (int32_t)v->primary_epoch, v->sw.phase, v->sw.node, v->nnodes,
+        v->sw.fenced[0] != 0, v->is_looking};
     uint64_t h = hash_bytes(words, sizeof words, 0);
     int i;
 
@@ -119,6 +119,7 @@ static void on_publish(struct task *t)
     int n;
     int i;
 
+    decide_look(&m->decide, clock_wall_us());
     monitor_act_step(m);
     n = decide_take_events(&m->decide, m->events, DECIDE_MAX_EVENTS);
     for (i = 0; i < n && conf_now(m)->health_check_test; i++)

@@ -643,8 +643,14 @@ END_TEST
 START_TEST(writes_wait_only_for_a_primary_that_was)
 {
     decide_init(d, rules, now_us);
+    ck_assert(view_must_hold_writes(&d->view));
+    primary(0, 1); /* perhaps a former one: not all have been asked yet */
+    ck_assert(view_must_hold_writes(&d->view));
+    decide_look(d, now_us + 4000000);
     ck_assert(!view_must_hold_writes(&d->view));
+    decide_init(d, rules, now_us);
     standby(1, 1);
+    decide_look(d, now_us + 4000000);
     ck_assert(!view_must_hold_writes(&d->view)); /* nobody to wait for */
     all_well(0);
     ck_assert(view_can_write(&d->view));
