@@ -4,7 +4,8 @@ replication no acknowledged write is lost, no write is accepted by two primaries
 and what it has seen never goes back (read_consistency = session), and every client ends served.
 
 Once with relays between pgpool and the servers, once with each server on a host of its own, a network namespace,
-behind a switch that loses and delays packets. $PGT_CHAOS_SECONDS (12) says for how long each, $PGT_CHAOS_SEED which
+behind a switch that loses and delays packets; there with synchronous_commit = remote_apply, read_consistency = global, and
+clients that only read. $PGT_CHAOS_SECONDS (12) says for how long each, $PGT_CHAOS_SEED which
 way; a failure prints the seed and all that was done.
 """
 import os
@@ -283,7 +284,7 @@ def stop_or_go(pid: int, number: int) -> None:
 @pytest.fixture(params=["relays", "namespaces"])
 def cluster(request, monkeypatch):
     # A host that is gone says nothing: its standbys are to notice sooner than after a minute.
-    conf = {"synchronous_standby_names": SYNC, "synchronous_commit": "on", "wal_receiver_timeout": "3s",
+    conf = {"synchronous_standby_names": SYNC, "synchronous_commit": "on" if request.param == "relays" else "remote_apply", "wal_receiver_timeout": "3s",
             "wal_sender_timeout": "3s", "wal_retrieve_retry_interval": "1s"}
     if request.param == "relays":
         monkeypatch.setenv("PGPOOL_SSH", str(fake_ssh()))
@@ -321,7 +322,7 @@ def check(cluster: Cluster, chaos: Chaos, load: crowd.Crowd, ended: float) -> No
     lost = [d for d in done if d.id not in have]
     assert not lost, f"{len(lost)} of {len(done)} acknowledged writes are lost, the first one {lost[0]}"
     assert crowd.two_primaries(done) == ""
-    wrong = [text for teller in load.tellers for text in teller.wrong]
+    wrong = [text for teller in [*load.tellers, *load.watchers] for text in teller.wrong]
     assert not wrong, f"{len(wrong)} reads went back, the first one: {wrong[0]}"
     for client in load.everybody():
         assert client.tally.done and client.tally.done[-1].ended > ended, f"a client was not served at the end: {client.tally.failed[-3:]}"
@@ -337,13 +338,14 @@ def kinds(failed: list[crowd.Failed]) -> str:
 
 def test_chaos(cluster, wires, start_pool):
     conf = cluster.pool_conf(auto_promote=True, load_balance_mode=True, health_check_max_retries=0, auto_failback_interval=1, health_check_timeout=3,
-                             read_consistency="session", connect_timeout=2000,
+                             read_consistency="session" if cluster.wire is None else "global", connect_timeout=2000,
                              pool_mode=os.environ.get("PGT_CHAOS_POOL_MODE", "session"))
     pool = start_pool(*wires.addresses, **conf)
     chaos = Chaos(pool, cluster, wires, SEED)
     cluster.nodes[0].rows(crowd.TABLE)
     chaos.settle()
-    load = crowd.Crowd(pool.address, writers=4, readers=3, pause_s=0.02, tellers=2)
+    load = crowd.Crowd(pool.address, writers=4, readers=3, pause_s=0.02, tellers=2,
+                       watchers=0 if cluster.wire is None else 2)
     load.start()
     try:
         chaos.go(SECONDS)
@@ -360,5 +362,6 @@ def test_chaos(cluster, wires, start_pool):
             print(node.last_words())
         raise
     print("\n".join(chaos.told))
-    print(f"{len(load.acknowledged())} writes acknowledged, {sum(t.nreads for t in load.tellers)} reads of what was written; "
+    print(f"{len(load.acknowledged())} writes acknowledged, {sum(t.nreads for t in load.tellers)} reads of what was written, "
+          f"{sum(w.nreads for w in load.watchers)} of what others wrote, {sum(w.nstandby for w in load.watchers)} of them on standbys; "
           f"writes failed: {kinds(load.errors(load.writers + load.tellers))}; reads failed: {kinds(load.errors(load.readers))}")

@@ -161,13 +161,45 @@ class Teller(Client):
         return row[1], ""
 
 
+class Watcher(Client):
+    """Only reads, where it is sent to (read_consistency = global): it sees all that was acknowledged to anybody before, and
+    what it saw on a standby does not go back on another one. (The primary may lack a moment longer what a standby shows
+    already: there it waits for the acknowledgement of the standby.) `wrong` says where that did not hold."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.watched: list[Client] = []
+        self.floor = self.least = self.nreads = self.nstandby = 0
+        self.wrong: list[str] = []
+
+    def statement(self) -> tuple[int, str]:
+        self.floor = sum(len(w.tally.done) for w in self.watched)
+        self.count += 1
+        return self.count, (f"select count(*), current_setting('port'), current_setting('in_hot_standby') from crowd "
+                            f"where id < {100 * IDS_PER_WRITER}")
+
+    def look(self, row: list[str]) -> tuple[str, str]:
+        seen, least = int(row[0]), self.least if row[2] == "on" else 0
+        self.nreads += 1
+        if seen < max(self.floor, least):
+            self.wrong.append(f"watcher {self.number} saw {seen} rows at port {row[1]}; {self.floor} were acknowledged, "
+                              f"it had seen {least}")
+        if row[2] == "on":
+            self.nstandby += 1
+            self.least = max(self.least, seen)
+        return row[1], ""
+
+
 class Crowd:
     def __init__(self, address: Address, writers: int = 4, readers: int = 4, idle: int = 0, pause_s: float = 0.005,
-                 seconds: float = 30, tellers: int = 0):
+                 seconds: float = 30, tellers: int = 0, watchers: int = 0):
         self.address = address
+        self.watchers = [Watcher(address, 200 + i, pause_s, seconds) for i in range(watchers)]
         self.tellers = [Teller(address, 100 + i, pause_s, seconds) for i in range(tellers)]
         self.writers = [Writer(address, i + 1, pause_s, seconds) for i in range(writers)]
         self.readers = [Reader(address, i + 1, pause_s, seconds) for i in range(readers)]
+        for watcher in self.watchers:
+            watcher.watched = [*self.writers]
         self.idle: list[Wire] = []
         for _ in range(idle):
             wire = Wire(address, seconds=seconds)
@@ -176,7 +208,7 @@ class Crowd:
             self.idle.append(wire)
 
     def everybody(self) -> list[Client]:
-        return [*self.writers, *self.readers, *self.tellers]
+        return [*self.writers, *self.readers, *self.tellers, *self.watchers]
 
     def start(self) -> None:
         for client in self.everybody():
