@@ -261,8 +261,8 @@ static void send_drain(struct order *o)
         "SET default_transaction_read_only = off; SET synchronous_commit = local",
         /* Makes all that was committed before durable here, also what nobody waited for. */
         "SELECT pg_catalog.pg_logical_emit_message(true, 'pgpool', 'switchover')",
-        "SELECT (pg_catalog.pg_current_wal_flush_lsn() - "
-        "'0/0'::pg_catalog.pg_lsn)::pg_catalog.int8"};
+        ("SELECT (pg_catalog.pg_current_wal_flush_lsn() - "
+         "'0/0'::pg_catalog.pg_lsn)::pg_catalog.int8")};
 
     send_sql(o, o->what.node, sql, 4, ORDER_LIMIT_MS);
 }
