@@ -52,6 +52,7 @@ static bool recognise_mode(struct slice rest, struct admin_cmd *cmd, enum admin_
         strcmp(cmd->name, "pool_mode") != 0)
         return false;
     cmd->value = slice_of("", 0);
+    cmd->bad_at = slice_of("", 0);
     cmd->is_default = false;
     if (kind == ADMIN_KIND_MODE_SET && !take_assignment(&rest, cmd, &t))
         return false;
