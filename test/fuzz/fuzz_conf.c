@@ -66,8 +66,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 static const char *const seeds[] = {"backend_hostname0 = 'h'\nbackend_port0 = 5432\nport = 9999\n",
     "log_line_prefix = '%m: %a pid %p: '\nauthentication_timeout = 1min\n# c\n\nssl off\n",
     "primary_routing_query_pattern_list = 'a\\;b;c\\d\\\\'\nfailover_command = 'x''y\\'z'\n",
-    "backend_flag0 = 'ALWAYS_PRIMARY|DISALLOW_TO_FAILOVER'\nbackend_port0 5\nbackend_weight0 = "
-    "1.5e0\n",
+    ("backend_flag0 = 'ALWAYS_PRIMARY|DISALLOW_TO_FAILOVER'\nbackend_port0 5\n"
+     "backend_weight0 = 1.5e0\n"),
     "include = 'nowhere.conf'\nunix_socket_permissions = 0777\nmemqcache_maxcache = 400 kB\n",
     "health_check_period3 = 2\nbackend_port3 = 2345\nlog_destination = 'stderr,syslog'\n"};
 
