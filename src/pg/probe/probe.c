@@ -8,6 +8,7 @@
 
 #include "probe/probe.h"
 
+#include <arpa/inet.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,6 +36,7 @@ struct watch {
 struct lookup {
     uv_getaddrinfo_t req;
     struct probe *p; /* NULL: nobody waits any more */
+    bool is_aside;   /* nobody does: a connection is open, and the name looked up beside it */
 };
 
 struct probe {
@@ -53,6 +55,7 @@ struct probe {
     int64_t start_us;
     bool retried; /* the kept connection was dead: a second one was opened within this probe */
     bool was_open;
+    bool has_moved;       /* the name has another address than the open connection */
     struct buf hosts;     /* the name once per address, for libpq */
     struct buf addresses; /* comma-separated; the last known when a name does not resolve */
     char *order[PROBE_MAX_ORDERS]; /* statements instead of the question */
@@ -161,13 +164,18 @@ static void fail(struct probe *p, enum probe_answer answer, const char *why)
     end_probe(p);
 }
 
-static void abandon(struct probe *p)
+static void forget_lookup(struct probe *p)
 {
     if (p->lookup != NULL) {
         p->lookup->p = NULL;
         (void)uv_cancel((uv_req_t *)&p->lookup->req); /* told to its callback, or too late */
     }
     p->lookup = NULL;
+}
+
+static void abandon(struct probe *p)
+{
+    forget_lookup(p);
     close_conn(p);
 }
 
@@ -406,43 +414,98 @@ static void keep_addresses(struct probe *p, const struct addrinfo *first)
 }
 
 /* A name that does not resolve says nothing about the server: its last known addresses serve. */
+static void go_on_with_name(struct probe *p, int status)
+{
+    char why[PROBE_MSG_BYTES];
+
+    if (p->addresses.len > 1) {
+        probe_connect(p);
+        return;
+    }
+    snprintf(why, sizeof why, "could not resolve \"%s\": %s", p->target.host, uv_strerror(status));
+    fail(p, PROBE_UNSURE, why);
+}
+
+/* Is the open connection's address one of the name's? */
+static bool has_its_address(const struct probe *p)
+{
+    const char *own = PQhostaddr(p->conn);
+    const char *at = p->addresses.data;
+    size_t n = own == NULL ? 0 : strlen(own);
+
+    if (n == 0)
+        return true; /* not known */
+    for (;;) {
+        if (strncmp(at, own, n) == 0 && (at[n] == ',' || at[n] == '\0'))
+            return true;
+        at = strchr(at, ',');
+        if (at == NULL)
+            return false;
+        at++;
+    }
+}
+
 static void on_resolved(uv_getaddrinfo_t *req, int status, struct addrinfo *res)
 {
     struct lookup *l = LIST_ENTRY(req, struct lookup, req);
     struct probe *p = l->p;
+    bool is_aside = l->is_aside;
 
     mem_free(l);
     if (p != NULL) {
         p->lookup = NULL;
         if (status == 0)
             keep_addresses(p, res);
-        if (p->addresses.len > 1) {
-            probe_connect(p);
-        } else {
-            char why[PROBE_MSG_BYTES];
-
-            snprintf(why, sizeof why, "could not resolve \"%s\": %s", p->target.host,
-                uv_strerror(status));
-            fail(p, PROBE_UNSURE, why);
-        }
+        if (!is_aside)
+            go_on_with_name(p, status);
+        else
+            p->has_moved = status == 0 && p->conn != NULL && !has_its_address(p);
     }
     uv_freeaddrinfo(res);
 }
 
-static void resolve(struct probe *p)
+static int look_up(struct probe *p, bool is_aside)
 {
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     int rc;
 
-    p->phase = PHASE_RESOLVE;
+    forget_lookup(p);
     p->lookup = mem_alloc_zero(sizeof *p->lookup);
     p->lookup->p = p;
+    p->lookup->is_aside = is_aside;
     rc = uv_getaddrinfo(&p->lp->uv, &p->lookup->req, on_resolved, p->target.host, NULL, &hints);
     if (rc == 0)
-        return;
+        return 0;
     mem_free(p->lookup);
     p->lookup = NULL;
-    fail(p, PROBE_UNSURE, uv_strerror(rc));
+    return rc;
+}
+
+static void resolve(struct probe *p)
+{
+    int rc;
+
+    p->phase = PHASE_RESOLVE;
+    rc = look_up(p, false);
+    if (rc != 0)
+        fail(p, PROBE_UNSURE, uv_strerror(rc));
+}
+
+static bool has_name(const struct probe *p)
+{
+    const char *host = p->target.host;
+    struct in6_addr address;
+
+    return host[0] != '/' && host[0] != '\0' && inet_pton(AF_INET, host, &address) != 1 &&
+           inet_pton(AF_INET6, host, &address) != 1;
+}
+
+/* The name is looked up for each probe, but no server has to wait for its name. What has come out
+ * counts from the next probe on. */
+static void look_aside(struct probe *p)
+{
+    if (p->lookup == NULL && has_name(p))
+        (void)look_up(p, true);
 }
 
 /* What others call */
@@ -496,8 +559,12 @@ static void start(struct probe *p)
     p->retried = false;
     if (p->target.timeout_ms > 0)
         timer_start(p->lp, &p->deadline, p->target.timeout_ms);
+    if (p->has_moved)
+        close_conn(p); /* the name is another server's now */
+    p->has_moved = false;
     if (p->conn != NULL) {
         p->was_open = true;
+        look_aside(p);
         ask(p);
     } else if (p->target.host[0] == '/' || p->target.host[0] == '\0') {
         probe_connect(p);

@@ -19,9 +19,13 @@
 
 #define ORDER_LIMIT_MS  10000
 #define PROMOTE_LIMIT_S 60
-#define TEXT_BYTES      300
-#define CONNINFO_BYTES  1024
-#define MAX_LOOKS       100 /* of 20 ms */
+#define PROMOTE_ORDERS  3
+#define NOT_IN_RECOVERY                                                                            \
+    "55000" /* pg_promote() says so: somebody was faster, or the first order                       \
+             */
+#define TEXT_BYTES     300
+#define CONNINFO_BYTES 1024
+#define MAX_LOOKS      100 /* of 20 ms */
 
 /* Transactions that may still write although new ones may not: those that have written, and those
  * that began before all processes knew. */
@@ -234,6 +238,10 @@ static void on_done(struct probe *p, const struct probe_report *r)
 
     if (!o->is_running)
         return;
+    if (o->what.type == FAILOVER_DO_PROMOTE && strcmp(r->sqlstate, NOT_IN_RECOVERY) == 0) {
+        finish(o, true, "");
+        return;
+    }
     if (r->answer != PROBE_COMPLETE) {
         snprintf(text, sizeof text, "%s%s%s", r->message, r->sqlstate[0] == '\0' ? "" : " ",
             r->sqlstate);
@@ -245,7 +253,7 @@ static void on_done(struct probe *p, const struct probe_report *r)
         return;
     }
     memcpy(o->value, r->value, sizeof o->value);
-    if (o->what.type == FAILOVER_DO_PROMOTE && r->value[0][0] != 't')
+    if (o->what.type == FAILOVER_DO_PROMOTE && r->value[PROMOTE_ORDERS - 1][0] != 't')
         finish(o, false, "pg_promote() says that it did not succeed in time");
     else
         finish(o, true, "");
@@ -267,11 +275,20 @@ static void send_drain(struct order *o)
     send_sql(o, o->what.node, sql, 4, ORDER_LIMIT_MS);
 }
 
+/* A server that notices the request just as it begins to wait for its lost primary sleeps for all
+ * of wal_retrieve_retry_interval (5 s) with it. A second request wakes it. */
 static void send_promote(struct order *o)
 {
-    static const char *const sql[] = {"SELECT pg_catalog.pg_promote(true, 60)"};
+    static const char *const sql[PROMOTE_ORDERS] = {"SELECT pg_catalog.pg_promote(false)",
+        /* Looks every 10 ms, for 300 ms at most; pg_promote() itself would look every 100. */
+        "WITH RECURSIVE look(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM look"
+        " WHERE n < 30 AND pg_catalog.pg_is_in_recovery()"
+        " AND pg_catalog.pg_sleep(0.01) IS NOT NULL) SELECT pg_catalog.count(*) FROM look",
+        "SELECT CASE WHEN pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_promote(true, 60)"
+        " ELSE true END"};
 
-    send_sql(o, o->what.target, sql, 1, (PROMOTE_LIMIT_S + 5) * CLOCK_US_PER_S / CLOCK_US_PER_MS);
+    send_sql(o, o->what.target, sql, PROMOTE_ORDERS,
+        (PROMOTE_LIMIT_S + 5) * CLOCK_US_PER_S / CLOCK_US_PER_MS);
 }
 
 /* After a switchover whoever is still connected there is sent away: it would only be refused. */
