@@ -8,6 +8,7 @@ import signal
 import subprocess
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -643,6 +644,50 @@ def test_an_operator_promotes_when_nobody_else_does(trio, orders):
     assert done.returncode == 0, done
     assert primaries(trio) == [new]
     write(pool, "after")
+
+
+def test_two_orders_at_once(trio, orders):
+    """Each standby is to become the primary: one of them does, and what was acknowledged is there."""
+    pool = orders()
+    trio.primary.rows("alter system set synchronous_commit = on")
+    trio.primary.rows("select pg_reload_conf()")
+    writer = Writer(pool)
+    waits.wait_for("writes run", lambda: len(writer.acked) > 20)
+    with ThreadPoolExecutor(2) as two:
+        done = list(two.map(lambda n: pool.pcp.run("promote_node", "-s", str(n), seconds=40), trio.standbys))
+    before = len(writer.acked)
+    assert any(d.returncode == 0 for d in done), done
+    waits.wait_for("writes go on", lambda: len(writer.acked) > before + 20, 15)
+    acked = writer.stop()
+    waits.wait_for("there is one primary", lambda: [
+        r for r, s in zip(column(pool, "role"), column(pool, "status")) if s == "up"].count("primary") == 1)
+    new = column(pool, "role").index("primary")
+    there = {int(r[0]) for r in trio.nodes[new].rows("select a from numbers")}
+    assert not set(acked) - there, "an acknowledged write is missing"
+
+
+def test_orders_during_a_failover(trio, orders):
+    """While failover_command runs, the other standby is detached and ordered to be the primary."""
+    facts = procs.folder("facts")
+    os.mkfifo(facts / "go")
+    pool = orders(failover_command=f"{promoting(trio, f'echo $5 > {facts}/told; read x < {facts}/go')} {ARGS}")
+    trio.primary.stop(signal.SIGQUIT)
+    waits.wait_for("the command runs", (facts / "told").exists)
+    waits.wait_for("it has said all", lambda: (facts / "told").read_text(encoding="utf-8").endswith("\n"))
+    new = int((facts / "told").read_text(encoding="utf-8"))
+    other = next(i for i in trio.standbys if i != new)
+    with ThreadPoolExecutor(2) as two:
+        detached = two.submit(pool.pcp.run, "detach_node", str(other), seconds=40)
+        promoted = two.submit(pool.pcp.run, "promote_node", "-s", str(other), seconds=40)
+        waits.wait_for("the order is refused or waits", lambda: promoted.done() or "failover" in pool.log())
+        (facts / "go").write_text("go\n", encoding="ascii")
+        assert detached.result().returncode == 0, detached.result()
+        assert promoted.result().returncode != 0, promoted.result()
+    wait_primary(pool, new)
+    assert primaries(trio) == [new]
+    write(pool, "after")
+    assert pool.pcp.run("attach_node", str(other)).returncode == 0
+    waits.wait_for("the other one is back", lambda: column(pool, "status")[other] == "up", 20)
 
 
 @pytest.mark.parametrize("seconds", [0.05, 0.15, 0.3, 0.6])

@@ -99,7 +99,7 @@ def test_a_read_on_a_lost_primary_is_made_again(trio, start_pool):
         assert tags(extended.ready()) == ["1", "2", "T", "D", "C", "Z"]
         assert tags(writer.ready())[-2:] == ["08006", "Z"], "nobody knows whether it was done"
         writer.send(wire.parse("insert into notes values (8)", "w") + wire.bind(name="w") + wire.execute() + wire.SYNC)
-        assert tags(writer.ready()) == ["1", "2", "C", "Z"]
+        assert [t for t in tags(writer.ready()) if t != "N"] == ["1", "2", "C", "Z"]  # N: it waited for long
 
 
 def test_a_start_asks_everybody_first(trio, start_pool):

@@ -309,6 +309,10 @@ def test_a_name_gets_another_address(start_pool, monkeypatch):
         waits.wait_for("it is used again", lambda: column(pool, "status") == ["up"], 20)
         with logged_in(pool) as client:
             assert client.value("show cluster_name") == "later"
+        # A server that goes on answering is left, too, when its name is another's.
+        old.start()
+        hosts.write_text("127.0.0.1 localhost moving.test\n", encoding="ascii")
+        waits.wait_for("the other one is asked", lambda: old.sessions("application_name = 'pgpool monitor'"), 20)
     finally:
         for pg in (old, new):
             pg.stop(signal.SIGQUIT)
