@@ -8,9 +8,8 @@ import pytest
 
 from pgt import waits
 from pgt.wire import FLUSH, SYNC, Wire, bind, describe, execute, parse, query
+from test_balance_tx import PORT, away, code, is_standby, ok, status
 from test_monitor import Trio, pool_for, show, wait_settled
-
-PORT = "select inet_server_port() from t limit 1"
 
 
 @pytest.fixture(scope="module", params=[0, 2], ids=["primary0", "primary2"])
@@ -41,29 +40,6 @@ def login(pool, **parameters) -> Wire:
     wire = Wire(pool.address, seconds=20)
     assert wire.login(**parameters)[-1].type == "Z"
     return wire
-
-
-def is_standby(cluster, port) -> bool:
-    return int(port) in [cluster.nodes[i].port for i in cluster.standbys]
-
-
-def away(cluster, wire) -> bool:
-    """Does a read run on a standby?"""
-    return is_standby(cluster, wire.value(PORT))
-
-
-def ok(wire, *sqls: str) -> None:
-    for sql in sqls:
-        found = wire.simple(sql)
-        assert [m.fields for m in found if m.type == "E"] == [], sql
-
-
-def code(found) -> str | None:
-    return next((m.fields["C"] for m in found if m.type == "E"), None)
-
-
-def status(found) -> str:
-    return found[-1].body.decode()
 
 
 def types(found) -> str:
