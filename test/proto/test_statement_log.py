@@ -34,7 +34,7 @@ def speak(wire: Wire) -> None:
 
 def statements(log: str) -> list[str]:
     """What was logged of statements, without our first SHOW and pgpool-II's questions of its own."""
-    found = re.findall(r"LOG:  (?:DB node id: \d+ backend pid: \d+ )?statement: .*", log)
+    found = re.findall(r"LOG:  (?:DB node id: -?\d+ backend pid: \d+ )?statement: .*", log)
     own = ("version()", "pg_", "DISCARD ALL")  # the last comes after the client went: perhaps too late to be seen
     return [re.sub(r"pid: \d+", "pid: N", line) for line in found if not any(word in line for word in own)]
 
@@ -91,3 +91,30 @@ def test_turned_on_and_off(pg, start_pool, mode):
         wire.simple("pgpool set notice_per_node_statement = off")
         assert told(bind(name="s6"), execute()) == []
         wire.bye()
+
+
+def test_what_is_answered_here(pg, start_pool):
+    """virtual_begin: no server was told of BEGIN; when one is, there is a line that says which. By both protocols."""
+    pool = start_pool(pg.address, pool_mode="transaction", log_statement=True, log_per_node_statement=True)
+    with Wire(pool.address, seconds=20) as wire:
+        assert wire.login()[-1].type == "Z"
+        wire.simple("begin read write")
+        wire.simple("rollback")
+        wire.send(parse("start transaction", "b") + bind(name="b") + describe("", "P") + execute() + SYNC)
+        wire.ready()
+        wire.simple("select 7")
+        wire.simple("commit")
+        wire.simple("pgpool set notice_per_node_statement = on")
+        wire.send(bind(name="b") + execute() + SYNC)
+        assert [m.fields["M"] for m in wire.ready() if m.type == "N"] == [
+            "DB node id: -1 statement: Bind: start transaction", "DB node id: -1 statement: Execute: start transaction"]
+        wire.bye()
+    none, home = "LOG:  DB node id: -1 backend pid: N ", "LOG:  DB node id: 0 backend pid: N "
+    begun = [none + "statement: Bind: start transaction", "LOG:  statement: start transaction",
+             none + "statement: Execute: start transaction"]
+    assert statements(pool.log()) == [
+        "LOG:  statement: begin read write", none + "statement: begin read write",
+        "LOG:  statement: rollback", none + "statement: rollback",
+        none + "statement: Parse: start transaction", begun[0], none + "statement: D message", *begun[1:],
+        home + "statement: start transaction", "LOG:  statement: select 7", home + "statement: select 7",
+        "LOG:  statement: commit", home + "statement: commit", *begun]

@@ -209,12 +209,11 @@ bool client_log_statements(struct client *c)
     return s->log_statement || s->log_per_node_statement || s->notice_per_node_statement;
 }
 
-static void notice_node(struct client *c, const char *kind, struct slice text)
+static void notice_node(struct client *c, int node, const char *kind, struct slice text)
 {
     struct buf notice = {0};
 
-    buf_printf(&notice, "DB node id: %d statement: %s%.*s", c->target->pool->cluster_node, kind,
-        (int)text.n, text.p);
+    buf_printf(&notice, "DB node id: %d statement: %s%.*s", node, kind, (int)text.n, text.p);
     buf_put_byte(&notice, '\0');
     client_notice(c, LVL_NOTICE, notice.data);
     buf_free(&notice);
@@ -222,17 +221,29 @@ static void notice_node(struct client *c, const char *kind, struct slice text)
 
 void client_log_statement(struct client *c, const char *kind, struct slice text)
 {
+    struct client_log_scope scope;
+
+    if (conf_session_of(c->ss->gen, c->override)->log_statement &&
+        (kind[0] == '\0' || kind[0] == 'E')) {
+        client_log_enter(&scope, c);
+        log_at(LVL_LOG, "statement: %.*s", (int)text.n, text.p);
+        client_log_leave(&scope);
+    }
+    client_log_on_node(c, kind, text);
+}
+
+void client_log_on_node(struct client *c, const char *kind, struct slice text)
+{
     const struct conf_session *s = conf_session_of(c->ss->gen, c->override);
     const struct link *link = c->target;
+    int node = link == NULL ? VIEW_NO_NODE : link->pool->cluster_node;
     struct client_log_scope scope;
 
     client_log_enter(&scope, c);
-    if (s->log_statement && (kind[0] == '\0' || kind[0] == 'E'))
-        log_at(LVL_LOG, "statement: %.*s", (int)text.n, text.p);
     if (s->log_per_node_statement)
-        log_at(LVL_LOG, "DB node id: %d backend pid: %d statement: %s%.*s",
-            link->pool->cluster_node, link->server_pid, kind, (int)text.n, text.p);
+        log_at(LVL_LOG, "DB node id: %d backend pid: %d statement: %s%.*s", node,
+            link == NULL ? 0 : link->server_pid, kind, (int)text.n, text.p);
     client_log_leave(&scope);
     if (s->notice_per_node_statement)
-        notice_node(c, kind, text);
+        notice_node(c, node, kind, text);
 }

@@ -289,8 +289,11 @@ void client_log_link(
     void *owner, const struct log_place *place, enum log_level level, const char *text);
 void client_log_connection(const struct client *c);
 void client_log_disconnection(const struct client *c);
-/* A statement is sent to c->target. `kind` is "" for a simple query, else what stands before it. */
+/* A statement is sent to c->target, or answered here when that is NULL. `kind` is "" for a simple
+ * query, else what stands before it. */
 void client_log_statement(struct client *c, const char *kind, struct slice sql);
+/* The same for one that was told before: only where it went. */
+void client_log_on_node(struct client *c, const char *kind, struct slice sql);
 bool client_log_statements(struct client *c);
 /* client_said.c: a message of the extended protocol is sent to c->target, and statements are
  * logged. `body` may be incomplete. */

@@ -83,6 +83,8 @@ bool share_virtual_query(struct client *c, struct slice sql, const struct sql_fa
     tag = answer(c, sql, facts);
     if (tag == NULL)
         return false;
+    if (client_log_statements(c))
+        client_log_statement(c, "", sql);
     s->turn->has_portal = false;
     prep_unref(&s->unnamed); /* as any simple query does */
     s->turn->unnamed_epoch = 0;
@@ -202,6 +204,19 @@ static bool read_word(struct client *c, const char *p, const char *end, struct w
     return true;
 }
 
+/* The messages of a word that is answered here. */
+static void log_word(struct client *c, const char *p, const char *end, const struct word *w)
+{
+    struct slice body;
+    uint16_t i;
+
+    for (i = 0; i < w->nmessages && end - p >= PROTO_HEADER_BYTES; i++) {
+        body = slice_of(p + PROTO_HEADER_BYTES, proto_get_u32(p + 1) - 4);
+        client_said(c, p[0], body);
+        p = body.p + body.n;
+    }
+}
+
 bool share_virtual_word(struct client *c, const char *p, const char *end)
 {
     struct share *s = c->share;
@@ -216,6 +231,8 @@ bool share_virtual_word(struct client *c, const char *p, const char *end)
     tag = answer(c, w.sql, balance_facts(c->ss, w.sql));
     if (tag == NULL)
         return false;
+    if (client_log_statements(c))
+        log_word(c, p, end, &w);
     if (w.parse.p != NULL) {
         share_names_learn(c, w.name, w.parse);
         wire_put_empty(&out, BE_PARSE_COMPLETE);
@@ -261,6 +278,8 @@ void share_virtual_put(struct client *c, struct feed_run *run)
     struct share_turn *t = c->share->turn;
     struct slice sql = buf_slice(&t->begin);
 
+    if (client_log_statements(c))
+        client_log_on_node(c, "", sql);
     if (t->has_portal && !t->was_out) {
         put_with_portal(c, run, sql);
         return;
