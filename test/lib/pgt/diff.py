@@ -26,8 +26,16 @@ from pgt.postgres import Postgres
 from pgt.wire import PROTO_3_0, Address, Msg, Wire, WireClosed, WireTimeout, cancel
 
 
+# What statement mode says instead of beginning a transaction block.
+REFUSAL = ("08P01", "transaction blocks not allowed in statement pooling mode")
+
+
 class ScenarioOver(Exception):
     """A read failed: the transcript says how."""
+
+
+class Refused(ScenarioOver):
+    """A transaction block met statement mode: what comes behind it would be another scenario."""
 
 
 class Conn:
@@ -42,6 +50,9 @@ class Conn:
     def _record(self, msg: Msg) -> Msg:
         if msg.type == "K":
             self.trace.normal.learn(self.name, self.wire.pid)
+        if self.trace.no_blocks and msg.type == "E" and (msg.sqlstate, msg.text) == REFUSAL:
+            self.trace.refused = self.name
+            raise Refused(f"{self.name}: {msg.text}")
         self.lines.append(self.trace.normal.line(msg))
         return msg
 
@@ -134,8 +145,12 @@ class Conn:
 class Trace:
     """One run of a scenario against one target."""
 
-    def __init__(self, pg: Postgres, address: Address, chunk: int, seconds: float, moves: bool = False):
+    def __init__(self, pg: Postgres, address: Address, chunk: int, seconds: float, moves: bool = False,
+                 no_blocks: bool = False):
         self.pg = pg
+        self.no_blocks = no_blocks
+        self.refused = ""  # the connection that was
+        self.behind: list[str] = []
         self.address = address
         self.chunk = chunk
         self.seconds = seconds
@@ -178,6 +193,8 @@ class Trace:
         conn.note(f"cancel answered {answer!r}")
 
     def finish(self) -> None:
+        if self.refused:
+            self.behind = self.after_refusal()
         for conn in self.conns.values():
             if not self.over and not conn.wire.eof and conn.wire.sock.fileno() >= 0:
                 try:
@@ -186,23 +203,41 @@ class Trace:
                     self.over = str(e)
             conn.wire.bye()
 
+    def after_refusal(self) -> list[str]:
+        """The refused session goes on, outside of a transaction: what it then receives."""
+        from pgt.wire import SYNC, query
+        conn = self.conns[self.refused]
+        before, conn.lines = conn.lines, ["# behind the refusal"]
+        self.no_blocks = False
+        try:
+            conn.send(SYNC, query("select 'the marker'"))
+            while "'the marker'" not in conn.lines[-1]:
+                conn.until("D", "Z")
+            conn.ready()
+        except ScenarioOver:
+            pass
+        found, conn.lines = conn.lines, before
+        return found
+
     def transcript(self) -> dict[str, list[str]]:
         return {name: normal.sort_login(c.lines) for name, c in self.conns.items()}
 
 
 class Oracle:
     """Runs scenarios against both targets and compares. `moves`: a session has no server process of its
-    own (see Normalizer); `before` runs before each run through the proxy."""
+    own (see Normalizer); `before` runs before each run through the proxy; `no_blocks`: that has to refuse
+    transaction blocks, and must be the same up to there."""
 
     def __init__(self, pg: Postgres, via: Address, moves: bool = False,
-                 before: Callable[[], None] | None = None):
+                 before: Callable[[], None] | None = None, no_blocks: bool = False):
         self.pg = pg
+        self.no_blocks = no_blocks
         self.via = via
         self.moves = moves
         self.before = before
 
-    def run(self, scenario: Callable, address: Address, chunk: int, seconds: float) -> Trace:
-        trace = Trace(self.pg, address, chunk, seconds, self.moves)
+    def run(self, scenario: Callable, address: Address, chunk: int, seconds: float, no_blocks: bool = False) -> Trace:
+        trace = Trace(self.pg, address, chunk, seconds, self.moves, no_blocks)
         try:
             scenario(trace)
         except ScenarioOver as e:
@@ -216,7 +251,14 @@ class Oracle:
         assert not direct.over, f"the scenario itself is wrong, direct run: {direct.over}\n{show(direct)}"
         if self.before is not None:
             self.before()
-        through = self.run(scenario, self.via, chunk, 5)
+        through = self.run(scenario, self.via, chunk, 5, self.no_blocks)
+        if through.refused:
+            wrong = compare_refused(direct, through)
+            if wrong:
+                pytest.fail(f"not as statement mode has to be: {wrong}", pytrace=False)
+            return
+        if self.no_blocks and any(in_block(line) for lines in through.transcript().values() for line in lines):
+            pytest.fail(f"a transaction block was not refused:\n{show(through)}", pytrace=False)
         difference = compare(direct.transcript(), through.transcript())
         if difference or through.over:
             pytest.fail(f"not the same as PostgreSQL ({through.over}):\n{difference}", pytrace=False)
@@ -234,6 +276,38 @@ def compare(direct: dict[str, list[str]], through: dict[str, list[str]]) -> str:
         if a != b:
             out += list(difflib.unified_diff(a, b, f"{name} direct", f"{name} through", n=4, lineterm=""))
     return "\n".join(out)
+
+
+def in_block(line: str) -> bool:
+    return line in ("Z ReadyForQuery T", "Z ReadyForQuery E")
+
+
+def begins_block(lines: list[str]) -> bool:
+    """True when a transaction block begins in the exchange at the front of what the server itself said."""
+    for line in lines:
+        if line in ("C CommandComplete BEGIN", "C CommandComplete START TRANSACTION"):
+            return True
+        if line.startswith("Z "):
+            return line[-1] != "I"
+    return False
+
+
+def compare_refused(direct: Trace, through: Trace) -> str:
+    """What is wrong with a refusal; empty when nothing is: the same up to there, for each connection; the
+    server would have begun a block; and the session goes on."""
+    a, b = direct.transcript(), through.transcript()
+    for name, lines in b.items():
+        if a.get(name, [])[:len(lines)] != lines:
+            return f"another reply in front of it\n{compare({name: a.get(name, [])[:len(lines)]}, b)}"
+        if any(in_block(line) for line in lines):
+            return f"{name} was told of a transaction\n" + "\n".join(lines)
+    rest = a[through.refused][len(b[through.refused]):]
+    if not begins_block(rest):
+        return "no transaction block was refused; the server says\n" + "\n".join(rest[:8])
+    after = through.behind
+    if not after[-1].startswith("Z ") or any(line.startswith("Z ") and line[-1] != "I" for line in after):
+        return "the session does not go on\n" + "\n".join(after)
+    return ""
 
 
 WHOLE, BYTES = 0, 1

@@ -177,7 +177,8 @@ def oracle(pg, request, pool_mode, noises):
     found = request.getfixturevalue(name)
     pool = found if via == "pgpool" else found(pool_mode)
     if pool_mode != "transaction":
-        return Oracle(pg, pool.address, moves=pool_mode != "session")
+        return Oracle(pg, pool.address, moves=pool_mode != "session",
+                      no_blocks=pool_mode == "statement" and via == "pgpool")
     return Oracle(pg, pool.address, moves=True, before=noises(pool).stir)
 
 
