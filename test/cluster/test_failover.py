@@ -134,7 +134,12 @@ def test_auto_promote_and_follow(trio, start_pool):
     trio.primary.start()
     waits.wait_for("it answers", lambda: column(pool, "pg_status")[trio.at] == "up")
     waits.holds_for("it is not used", lambda: column(pool, "role")[new] == "primary" and
-                    column(pool, "status")[trio.at] in ("down", "quarantine"), 2)
+                    column(pool, "status")[trio.at] == "down", 2)
+    (told,) = [e for e in show(pool, "POOL_EVENTS") if e["event"] == "stale_primary"]
+    assert told["node_id"] == str(trio.at)
+    assert told["text"] == (f"node {trio.at} is back and says that it is a primary, a former one on timeline 1: "
+                            "it stays down")
+    assert pool.log().count(told["text"]) == 1
 
 
 def test_a_living_primary_is_not_replaced(trio, start_pool):
@@ -545,9 +550,11 @@ def test_logins_choose_again(trio, start_pool):
 @pytest.mark.parametrize("slots", [False, True], ids=["no slots", "slots"])
 def test_switchover_strands_nobody(trio, orders, slots):
     """The old primary writes on, and whoever has received of that cannot follow the new one: so the third server
-    leaves it before."""
+    leaves it before; also when it is detached, and detached it stays."""
     pool = orders()
     new, other = trio.standbys[0], trio.standbys[1]
+    if trio.at == 0:
+        assert pool.pcp.run("detach_node", str(other)).returncode == 0
     if slots:
         trio.primary.rows("select pg_create_physical_replication_slot('third')")
         trio.nodes[other].rows("alter system set primary_slot_name = 'third'")
@@ -566,6 +573,8 @@ def test_switchover_strands_nobody(trio, orders, slots):
         "select count(*) from pg_class where relname = 'afterwards'") == "1")
     assert trio.nodes[new].value("select count(*) from pg_replication_slots where active") == ("1" if slots else "0")
     assert "forked off" not in trio.nodes[other].log()
+    waits.wait_for("pgpool sees it stream", lambda: show(pool)[other]["replication_state"] == "streaming")
+    assert column(pool, "status")[other] == ("down" if trio.at == 0 else "up")
 
 
 def test_a_third_one_is_led_back(trio, orders):

@@ -163,6 +163,7 @@ static void adopt_node(struct decide *d, int node, const struct view_node *v)
     n->facts.replayed_lsn = v->replayed_lsn;
     n->facts.is_receiving = v->is_receiving;
     n->facts.replay_age_us = -1;
+    n->told_stale = !n->is_silent && n->facts.is_primary && !view_is_usable(&d->view, node);
 }
 
 void decide_adopt(struct decide *d, const struct view *before)
@@ -233,6 +234,7 @@ static void give_up(struct decide *d, int node, const struct decide_probe *p, in
                        (long long)(rule->timeout_ms / 1000)),
             p);
         n->suspected = false;
+        n->told_stale = false;
         decide_set_status(d, node, VIEW_DOWN, now_us);
     } else if (!n->told_disallowed) {
         n->told_disallowed = true;
@@ -323,6 +325,7 @@ static void on_shutdown(struct decide *d, int node, const struct decide_probe *p
                    "node %d says that it is stopping: it is detached", node),
         p);
     d->node[node].suspected = false;
+    d->node[node].told_stale = false;
     d->node[node].oks = 0;
     d->node[node].is_silent = true;
     d->view.node[node].is_busy = true;

@@ -245,11 +245,13 @@ static void judge_false_primary(struct decide *d, int node, int64_t now_us)
             "node %d says that it is a primary, but the primary is node %d: it is detached", node,
             d->view.primary);
         decide_set_status(d, node, VIEW_DOWN, now_us);
+        n->told_stale = true;
     } else if (kin) {
         decide_note(d, DECIDE_EV_QUARANTINE, node, d->view.primary, now_us,
             "node %d is a former primary on timeline %u: it is not used", node, f->timeline)
             ->hint = "Rebuild it as a standby of the present primary; it then returns by itself.";
         decide_set_status(d, node, VIEW_QUARANTINE, now_us);
+        n->told_stale = true;
     } else if (!n->told_stale) {
         n->told_stale = true;
         decide_note(d, DECIDE_EV_STALE, node, d->view.primary, now_us,
@@ -257,6 +259,22 @@ static void judge_false_primary(struct decide *d, int node, int64_t now_us)
             ->hint = "The two do not belong to one cluster. Check the backend settings, or set "
                      "detach_false_primary.";
     }
+}
+
+/* It was lost, and is not believed now that it is back: said once. */
+static void tell_false_primary(struct decide *d, int node, int64_t now_us)
+{
+    struct decide_node *n = &d->node[node];
+    const char *kind = is_stale(d, node) ? "a former" : "another";
+
+    if (n->told_stale)
+        return;
+    n->told_stale = true;
+    decide_note(d, DECIDE_EV_STALE, node, d->view.primary, now_us,
+        "node %d is back and says that it is a primary, %s one on timeline %u: it stays %s", node,
+        kind, n->facts.timeline,
+        d->view.node[node].status == VIEW_QUARANTINE ? "in quarantine" : "down")
+        ->hint = "Rebuild it as a standby of the present primary; it then returns by itself.";
 }
 
 static void judge(struct decide *d, int node, int64_t now_us)
@@ -269,6 +287,10 @@ static void judge(struct decide *d, int node, int64_t now_us)
     if (!decide_is_used(d, node)) {
         if (may_return(d, node, now_us))
             give_back(d, node, now_us);
+        else if (d->rules.mode != DECIDE_MODE_STREAMING || !says_primary(d, node))
+            n->told_stale = false;
+        else if (d->view.primary != VIEW_NO_NODE)
+            tell_false_primary(d, node, now_us);
         return;
     }
     if (v->status == VIEW_WAITING && n->oks > 0 && !v->is_busy)

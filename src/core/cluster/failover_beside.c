@@ -79,8 +79,8 @@ static bool is_astray(const struct decide *d, int node)
     const struct decide_node *n = &d->node[node];
 
     return decide_has_facts(d, node) && !n->is_silent && !d->view.node[node].is_busy &&
-           !n->facts.is_primary && !d->view.node[node].held_down &&
-           failover_is_kin(d->system_id, n->facts.system_id) && n->lost_stream_us != 0;
+           !n->facts.is_primary && failover_is_kin(d->system_id, n->facts.system_id) &&
+           n->lost_stream_us != 0;
 }
 
 static struct failover_do lead(struct failover *f, struct decide *d, int node, int64_t now_us)
@@ -106,7 +106,8 @@ static struct failover_do lead_back(struct failover *f, struct decide *d, int no
 }
 
 /* The next one after a failover. By command every other server, living or not: the command looks;
- * by SQL those that do not follow by themselves. */
+ * but none that is detached, for such commands end by attaching. By SQL those that do not follow by
+ * themselves, also detached ones. */
 static struct failover_do follow_once(struct failover *f, struct decide *d, int64_t now_us)
 {
     struct failover_do nothing = {.type = FAILOVER_DO_NOTHING};
@@ -117,7 +118,7 @@ static struct failover_do follow_once(struct failover *f, struct decide *d, int6
     for (i = 0; i < d->rules.nnodes; i++) {
         if (!d->rules.node[i].exists || is_led(d, i))
             continue;
-        if (i == d->view.primary || d->view.node[i].held_down) {
+        if (i == d->view.primary || (d->rules.has_follow_command && d->view.node[i].held_down)) {
             set_led(d, i);
         } else if (d->rules.has_follow_command) {
             struct failover_do out = begin_beside(

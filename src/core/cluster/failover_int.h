@@ -39,7 +39,7 @@ void failover_lead_forget(struct decide *d);
 struct failover_do failover_lead_step(struct failover *f, struct decide *d, int64_t now_us);
 /* Returns why the switchover cannot go on, NULL when it can. */
 const char *failover_lead_done(
-    struct failover *f, struct decide *d, const struct failover_outcome *o);
+    struct failover *f, struct decide *d, const struct failover_outcome *o, int64_t now_us);
 /* True when the standby to be promoted has all that those have that left the old primary. */
 bool failover_lead_is_ahead(const struct decide *d);
 /* After a switchover that was taken back: one that still has to be led back to the primary, or

@@ -41,14 +41,15 @@ static bool is_cascaded(const struct decide *d, int node)
     return false;
 }
 
-/* It is there, and a standby of the cluster. */
+/* It is there, and a standby of the cluster. One that an operator has detached is one as well: it
+ * is clients that do not use it. */
 static bool is_other(const struct decide *d, int node)
 {
     const struct view_switch *sw = &d->view.sw;
     const struct decide_node *n = &d->node[node];
 
     return node != sw->node && node != sw->target && decide_has_facts(d, node) && !n->is_silent &&
-           !d->view.node[node].is_busy && !n->facts.is_primary && !d->view.node[node].held_down &&
+           !d->view.node[node].is_busy && !n->facts.is_primary &&
            failover_is_kin(d->system_id, n->facts.system_id);
 }
 
@@ -76,23 +77,31 @@ struct failover_do failover_lead_step(struct failover *f, struct decide *d, int6
         f->led = i;
         out = failover_begin(f, d, FAILOVER_DO_LEAD);
         out.node = i;
-        out.makes_slot = !d->rules.has_follow_command; /* the command does that in its own way */
+        /* The command does that in its own way, but it is not run about a detached one. */
+        out.makes_slot = !d->rules.has_follow_command || d->view.node[i].held_down;
         return out;
     }
     failover_enter(f, d, VIEW_PHASE_CATCHUP, now_us);
     return (struct failover_do){.type = FAILOVER_DO_NOTHING};
 }
 
-/* One that went in that moment stays behind by itself. */
+/* One that went in that moment stays behind by itself; one that somebody works at stops nobody. */
 const char *failover_lead_done(
-    struct failover *f, struct decide *d, const struct failover_outcome *o)
+    struct failover *f, struct decide *d, const struct failover_outcome *o, int64_t now_us)
 {
     int node = f->led;
+    struct decide_event *e;
 
     if (o->count > 0)
         failover_put(d->view.sw.slotted, node, true);
-    return o->ok || !is_other(d, node) || d->view.node[node].pg_status == VIEW_PG_DOWN ? NULL
-                                                                                       : o->text;
+    if (o->ok || !is_other(d, node) || d->view.node[node].pg_status == VIEW_PG_DOWN)
+        return NULL;
+    if (!d->view.node[node].held_down)
+        return o->text;
+    e = decide_note(d, DECIDE_EV_FAILED, node, d->view.primary, now_us,
+        "node %d, which is detached, could not be led to node %d", node, d->view.sw.target);
+    snprintf(e->detail, sizeof e->detail, "%s", o->text);
+    return NULL;
 }
 
 /* One that receives and could not be led has to be overtaken, too: better than nothing. */

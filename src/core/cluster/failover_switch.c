@@ -229,7 +229,7 @@ void failover_switch_done(
     if (phase == VIEW_PHASE_UNFENCE)
         on_unfenced(f, d, o, now_us);
     else if (phase == VIEW_PHASE_LEAD) {
-        why = failover_lead_done(f, d, o);
+        why = failover_lead_done(f, d, o, now_us);
         if (why != NULL)
             failover_switch_back(f, d, why, now_us);
     } else if (!o->ok)

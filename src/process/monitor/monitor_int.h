@@ -34,6 +34,7 @@ struct order {
     enum order_stage stage; /* of following */
     int tries;              /* of that stage */
     int nslots;             /* that were made */
+    bool needs_restart;     /* before the settings that are given count: PostgreSQL 12 */
     struct probe *probe;
     char *password; /* wiped when freed */
     char conninfo[1024];

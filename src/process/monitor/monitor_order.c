@@ -26,6 +26,10 @@
 #define TEXT_BYTES     300
 #define CONNINFO_BYTES 1024
 #define MAX_LOOKS      100 /* of 20 ms */
+#define NEEDS_RESTART                                                                              \
+    "it has to be restarted: before PostgreSQL 13 a server takes up another primary_conninfo "     \
+    "only "                                                                                        \
+    "when it starts"
 
 /* Transactions that may still write although new ones may not: those that have written, and those
  * that began before all processes knew. */
@@ -151,9 +155,14 @@ static void follow_read(struct order *o, const struct probe_report *r)
 
     snprintf(o->slot, sizeof o->slot, "%.*s", (int)sizeof o->slot - 1, r->value[1]);
     snprintf(o->receiver, sizeof o->receiver, "%.*s", (int)sizeof o->receiver - 1, r->value[2]);
+    o->needs_restart = strcmp(r->value[3], "postmaster") == 0;
     if (r->value[0][0] == '\0' || probe_conninfo_move(r->value[0], host, primary->backend_port,
                                       &same, o->conninfo, sizeof o->conninfo) == -1)
-        finish(o, false, "it has no primary_conninfo that could be changed");
+        finish(o, false,
+            r->value[3][0] == '\0' ? "before PostgreSQL 12 its primary_conninfo is in recovery.conf"
+                                   : "it has no primary_conninfo that could be changed");
+    else if (same && o->needs_restart)
+        finish(o, false, NEEDS_RESTART);
     else if (same && (o->slot[0] == '\0' || o->what.type == FAILOVER_DO_LEAD))
         finish(o, true, "");
     else if (o->slot[0] != '\0' && o->what.makes_slot)
@@ -180,6 +189,10 @@ static void follow_next(struct order *o, const struct probe_report *r)
         return;
     case ORDER_CONNINFO:
         o->tries = 0;
+        if (o->needs_restart) {
+            finish(o, false, NEEDS_RESTART);
+            return;
+        }
         if (waits_for_leave(o)) {
             o->stage = ORDER_LEAVE;
             return;
@@ -310,9 +323,11 @@ void monitor_order_start(struct monitor *m, const struct failover_do *what)
         "SELECT pg_catalog.pg_reload_conf()"};
     static const char *const cut[] = {
         "SELECT pg_catalog.count(pg_catalog.pg_terminate_backend(pid))" OPEN_TRANSACTIONS};
-    static const char *const read[] = {"SELECT pg_catalog.current_setting('primary_conninfo')",
-        "SELECT pg_catalog.current_setting('primary_slot_name')",
-        "SELECT pid FROM pg_catalog.pg_stat_wal_receiver"};
+    static const char *const read[] = {
+        "SELECT pg_catalog.current_setting('primary_conninfo', true)",
+        "SELECT pg_catalog.current_setting('primary_slot_name', true)",
+        "SELECT pid FROM pg_catalog.pg_stat_wal_receiver",
+        "SELECT context FROM pg_catalog.pg_settings WHERE name = 'primary_conninfo'"};
     bool beside = what->type == FAILOVER_DO_FOLLOW || what->type == FAILOVER_DO_UNFENCE_BESIDE;
     bool unfences = what->type == FAILOVER_DO_UNFENCE || what->type == FAILOVER_DO_UNFENCE_BESIDE;
     bool leads = what->type == FAILOVER_DO_FOLLOW || what->type == FAILOVER_DO_LEAD;
@@ -338,7 +353,7 @@ void monitor_order_start(struct monitor *m, const struct failover_do *what)
     else if (unfences)
         send_unfence(o);
     else
-        send_sql(o, what->node, read, 3, ORDER_LIMIT_MS);
+        send_sql(o, what->node, read, 4, ORDER_LIMIT_MS);
 }
 
 static void init_one(struct monitor *m, struct order *o, bool is_beside)

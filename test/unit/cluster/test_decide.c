@@ -384,6 +384,37 @@ START_TEST(old_primary_is_not_used_even_alone)
 }
 END_TEST
 
+/* It was lost; what it says when it is back is an event, once for each time it comes back. */
+START_TEST(a_returned_old_primary_is_told_of_once)
+{
+    int at = place(_i);
+    int n;
+
+    all_well(at);
+    lose(at);
+    primary(1, 2);
+    for (n = 0; n < 2; n++) {
+        ck_assert_int_eq(events_of(DECIDE_EV_STALE, at), 0);
+        primary(at, 1);
+        primary(at, 1);
+        ck_assert_int_eq(events_of(DECIDE_EV_STALE, at), 1);
+        primary(at, 1);
+        ck_assert_int_eq(status_of(at), VIEW_DOWN);
+        now_us += 1000 * SECOND_US;
+        standby(at, 2); /* rebuilt */
+        standby(at, 2);
+        ck_assert_int_eq(status_of(at), VIEW_UP);
+        lose(at);
+    }
+    /* A quarantine tells it itself. */
+    standby(2 - at, 2);
+    primary(2 - at, 1);
+    ck_assert_int_eq(events_of(DECIDE_EV_QUARANTINE, 2 - at), 1);
+    primary(2 - at, 1);
+    ck_assert_int_eq(events_of(DECIDE_EV_STALE, 2 - at), 0);
+}
+END_TEST
+
 START_TEST(after_a_restart_the_older_timeline_loses)
 {
     standby(1, 2); /* fed by a primary that is gone */
@@ -685,6 +716,7 @@ int main(void)
     tcase_add_loop_test(t, everything_down_then_up, 0, PLACES);
     tcase_add_loop_test(t, promotion_is_followed_old_primary_is_not_used, 0, PLACES);
     tcase_add_loop_test(t, old_primary_is_not_used_even_alone, 0, PLACES);
+    tcase_add_loop_test(t, a_returned_old_primary_is_told_of_once, 0, 2);
     tcase_add_test(t, after_a_restart_the_older_timeline_loses);
     tcase_add_loop_test(t, of_two_primaries_the_one_with_standbys_counts, 0, PLACES);
     tcase_add_test(t, a_foreign_primary_is_told_of);

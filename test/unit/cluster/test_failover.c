@@ -249,6 +249,30 @@ START_TEST(test_switchover_strands_nobody)
 }
 END_TEST
 
+/* A detached standby is one, too; and what is wrong with it stops no switchover. */
+START_TEST(test_switchover_leads_a_detached_one)
+{
+    int new = (_i + 2) % NODES;
+    int other = (_i + 1) % NODES;
+    struct err err = {0};
+
+    world_begin(_i);
+    decide_detach(&world->d, other, "op", "", world->now_us);
+    world_run(1);
+    ck_assert_int_eq(failover_switch(&world->f, &world->d, new, "op", world->now_us, &err), 0);
+    while (world->nsteps[FAILOVER_DO_LEAD] == 0)
+        world_tick();
+    if (_i == 0)
+        world->deed.succeeds = false;
+    world_run(15);
+    ck_assert(world->d.view.sw.ended_well);
+    ck_assert_int_eq(world->d.view.primary, new);
+    ck_assert_int_eq(world_told("which is detached, could not be led"), _i == 0);
+    ck_assert_int_eq(world->server[other].feeder, new);
+    ck_assert(world->d.view.node[other].held_down);
+}
+END_TEST
+
 /* What had been led away comes back to the old primary. */
 START_TEST(test_switchover_taken_back_leads_back)
 {
@@ -411,6 +435,7 @@ static Suite *make_suite(void)
     tcase_add_loop_test(t, test_switchover, 0, NODES);
     tcase_add_loop_test(t, test_switchover_is_taken_back, 0, NODES);
     tcase_add_loop_test(t, test_switchover_strands_nobody, 0, 60);
+    tcase_add_loop_test(t, test_switchover_leads_a_detached_one, 0, NODES);
     tcase_add_loop_test(t, test_switchover_taken_back_leads_back, 0, NODES);
     suite_add_tcase(s, t);
     tcase_add_checked_fixture(r, world_setup, world_teardown);
