@@ -483,8 +483,10 @@ enum feed_step share_message(struct client *c, struct feed_run *run, char type, 
     bool attached;
 
     share_turn_begin(c);
-    if (c->share->detach_due)
+    if (c->share->detach_due) {
+        feed_flush(c, run);     /* the end of a message that began there */
         share_detach_if_due(c); /* what follows may belong elsewhere */
+    }
     attached = c->share->phase == SHARE_ATTACHED;
     switch (type) {
     case FE_COPY_DATA:

@@ -78,3 +78,20 @@ def test_extended_copy_behind_a_set(pg, pool):
     assert states(c.ready()) == []
     assert c.value("show my.own") == "y"
     c.bye()
+
+
+def test_rest_of_a_message_behind_a_failed_copy(pg, start_pool):
+    """The server has failed while a CopyData was half sent. Its rest comes together with more: the link must not go back
+    in the middle of a message, for the next statement on it would be taken for that rest (sim_run --seed 1684)."""
+    pg.rows("create table if not exists odds_copy(a int)")
+    one = start_pool(pg.address, num_init_children=1, pool_mode="transaction", max_backend_connections=1)
+    c = login(one, seconds=5)
+    half = copy_data(b"1234567\n")
+    pid = c.value("select pg_backend_pid()")
+    c.send(query("copy odds_copy from stdin"))
+    c.read_until("G")
+    c.send(copy_data(b"not a number\n") + half[:5])
+    assert states(c.ready()) == ["22P02"]
+    c.send(half[5:] + copy_data(b"2\n") + COPY_DONE)
+    assert c.value("select pg_backend_pid()") == pid
+    c.bye()
