@@ -48,9 +48,8 @@ struct session_auth {
     bool use_fallback;         /* auth_query: the default function is not there */
     uint64_t fallback_targets; /* the same for each server of pools.conf */
     char *key_path;
-    int64_t failed_until_us; /* asking as failed_user is taken to fail up to then */
-    char *failed_user;
-    int failed_node;
+    int64_t failed_until_us; /* asking in the way of failed_key is taken to fail up to then */
+    struct buf failed_key;
 };
 
 /* pool_passwd may have changed: looks, once a second at most. */

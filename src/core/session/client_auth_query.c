@@ -150,19 +150,19 @@ static void prober_free(struct prober *p)
     mem_free(p);
 }
 
-/* Who can do without is not kept waiting for the next failure for this long. */
-static void note_failure(struct session_auth *sa, const char *user, int node, int64_t span_us)
+/* Who can do without is not kept waiting for the next failure for this long. It says nothing about
+ * other data bases: their owners, and clients who name one that is not there, can make it fail. */
+static void note_failure(struct session_auth *sa, struct slice key, int64_t span_us)
 {
-    mem_free(sa->failed_user);
-    sa->failed_user = mem_strdup(user);
-    sa->failed_node = node;
+    buf_clear(&sa->failed_key);
+    buf_put(&sa->failed_key, key.p, key.n);
     sa->failed_until_us = loop_now_us(sa->ss->loop) + span_us;
 }
 
-static bool is_failing(const struct session_auth *sa, const char *user, int node)
+static bool is_failing(const struct session_auth *sa, struct slice key)
 {
-    return loop_now_us(sa->ss->loop) < sa->failed_until_us && node == sa->failed_node &&
-           strcmp(user, sa->failed_user) == 0;
+    return loop_now_us(sa->ss->loop) < sa->failed_until_us &&
+           slice_eq(key, buf_slice(&sa->failed_key));
 }
 
 /* What was asked up to now fails; what the failures bring about is asked anew. */
@@ -171,8 +171,8 @@ static void prober_fail(struct prober *p, const struct err *err)
     struct list failed;
     struct list *n;
 
-    if (!is_failing(p->sa, p->user, p->node)) /* for as long as this one took */
-        note_failure(p->sa, p->user, p->node, loop_now_us(p->sa->ss->loop) - p->began_us);
+    if (!is_failing(p->sa, buf_slice(&p->key))) /* for as long as this one took */
+        note_failure(p->sa, buf_slice(&p->key), loop_now_us(p->sa->ss->loop) - p->began_us);
     prober_drop_link(p, false);
     list_init(&failed);
     while ((n = list_first(&p->queue)) != NULL) {
@@ -399,7 +399,7 @@ static void prober_on_answer(struct prober *p)
         lookup_finish(l, &err);
         return;
     }
-    if (is_failing(p->sa, p->user, p->node))
+    if (is_failing(p->sa, buf_slice(&p->key)))
         p->sa->failed_until_us = 0;
     if (l->is_wrong && l->kind == AUTH_LOOKUP_LOGIN) {
         refuse_answer(p, l);
@@ -662,18 +662,28 @@ bool auth_lookup_is_hopeless(const struct session_auth *sa, enum auth_lookup_kin
     struct slice database, struct slice user)
 {
     struct auth_way way;
+    struct buf key = {0};
+    bool is_hopeless;
 
+    if (loop_now_us(sa->ss->loop) >= sa->failed_until_us)
+        return false;
     lookup_find_way(sa, kind, database, user, &way);
-    return is_failing(sa, way.user, way.node);
+    way_put_key(&way, &key);
+    is_hopeless = is_failing(sa, buf_slice(&key));
+    buf_free(&key);
+    return is_hopeless;
 }
 
 void auth_lookup_give_up(
     struct session_auth *sa, enum auth_lookup_kind kind, struct slice database, struct slice user)
 {
     struct auth_way way;
+    struct buf key = {0};
 
     lookup_find_way(sa, kind, database, user, &way);
-    note_failure(sa, way.user, way.node, INT64_C(1000) * LOOKUP_TIMEOUT_MS);
+    way_put_key(&way, &key);
+    note_failure(sa, buf_slice(&key), INT64_C(1000) * LOOKUP_TIMEOUT_MS);
+    buf_free(&key);
 }
 
 /* sr_check_password, when it is not in pool_passwd. */

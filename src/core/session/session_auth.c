@@ -192,7 +192,7 @@ void session_auth_free(struct session_auth **sap)
     hash_table_fini(&sa->roles);
     auth_rules_unref(&sa->rules);
     mem_free(sa->key_path);
-    mem_free(sa->failed_user);
+    buf_free(&sa->failed_key);
     mem_free(sa);
     *sap = NULL;
 }
