@@ -72,9 +72,9 @@ bool auth_book_put_answer(struct auth_book *b, struct slice user, struct slice d
 /* Drops the answer: somebody failed by it, it may be out of date. */
 void auth_book_drop_answer(struct auth_book *b, struct slice user);
 /* The verifier that clients of a user with `cred` are checked against; one made of a plain password
- * costs its iterations only once. -1 as cred_scram_verifier. */
+ * has so many `iterations`, which are computed only once. -1 as cred_scram_verifier. */
 int auth_book_verifier(struct auth_book *b, struct slice user, const struct cred *cred,
-    struct slice server_secret, struct scram_verifier *out, struct err *err);
+    struct slice server_secret, uint32_t iterations, struct scram_verifier *out, struct err *err);
 
 /* What logs in to servers as `user`; NULL when nothing is known. Valid until the next call. */
 const struct auth_login *auth_book_login(struct auth_book *b, struct slice user);

@@ -24,6 +24,13 @@ size_t auth_guard_bytes(void);
 void auth_guard_init(struct auth_guard *g);
 /* The secret; a view into the region. */
 struct slice auth_guard_secret(const struct auth_guard *g);
+/* auth_query has answered with a SCRAM verifier of so many iterations; 0: with an md5 secret. Most
+ * of them decide what stand-ins for unknown users look like. */
+void auth_guard_vote(struct auth_guard *g, uint32_t iterations);
+/* What most of them are: iterations, 0 for md5; PostgreSQL's default as long as there are none. */
+uint32_t auth_guard_usual(const struct auth_guard *g);
+/* What it costs to compare a password with what is usual. */
+uint32_t auth_guard_usual_cost(const struct auth_guard *g);
 /* True when `limit` (0: none) logins from the address failed in the minute that runs at `now_s`
  * (any clock that all workers share). Unix sockets are never blocked. */
 bool auth_guard_is_blocked(

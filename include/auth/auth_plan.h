@@ -43,6 +43,7 @@ struct auth_facts {
     bool may_relay;        /* the client may talk to that server itself (nothing else needs the
                             * password: one node, or session mode) */
     bool allow_clear_text; /* allow_clear_text_frontend_auth */
+    bool md5_is_usual;     /* most users that the servers know have an md5 secret */
 };
 
 enum auth_ask {

@@ -52,8 +52,9 @@ int cred_answer_md5(const struct cred *c, struct slice user,
 int cred_make_md5(
     struct slice user, struct slice password, char out[CRED_MD5_BYTES + 1], struct err *err);
 /* Gives the verifier that the server role of SCRAM needs: the stored one, or one made of a plain
- * password with the salt of scram_salt_of_user. -1 with 28000 for CRED_MD5 and CRED_NONE. */
+ * password with the salt of scram_salt_of_user and so many iterations. -1 with 28000 for CRED_MD5
+ * and CRED_NONE. */
 int cred_scram_verifier(const struct cred *c, struct slice user, struct slice server_secret,
-    struct scram_verifier *out, struct err *err);
+    uint32_t iterations, struct scram_verifier *out, struct err *err);
 
 #endif

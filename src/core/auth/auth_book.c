@@ -360,15 +360,16 @@ void auth_book_drop_answer(struct auth_book *b, struct slice user)
 }
 
 int auth_book_verifier(struct auth_book *b, struct slice user, const struct cred *cred,
-    struct slice server_secret, struct scram_verifier *out, struct err *err)
+    struct slice server_secret, uint32_t iterations, struct scram_verifier *out, struct err *err)
 {
     struct auth_user *u;
 
     if (cred->kind != CRED_PLAIN)
-        return cred_scram_verifier(cred, user, server_secret, out, err);
+        return cred_scram_verifier(cred, user, server_secret, iterations, out, err);
     u = user_make(b, user);
-    if (!u->has_derived || !secret_equal(&u->derived_of, secret_slice(&cred->text))) {
-        if (cred_scram_verifier(cred, user, server_secret, &u->derived, err) == -1)
+    if (!u->has_derived || u->derived.iterations != iterations ||
+        !secret_equal(&u->derived_of, secret_slice(&cred->text))) {
+        if (cred_scram_verifier(cred, user, server_secret, iterations, &u->derived, err) == -1)
             return -1;
         secret_set(&u->derived_of, secret_slice(&cred->text));
         u->has_derived = true;

@@ -12,11 +12,14 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "auth/scram.h"
 #include "base/assert.h"
 #include "base/hash.h"
 
 #define GUARD_SLOTS 8192U
 #define GUARD_PROBE 8U
+/* A majority that is older than so many logins does not count any more. */
+#define GUARD_LEAD_MAX 1000U
 
 struct guard_slot {
     _Atomic uint64_t key; /* 0: free */
@@ -26,6 +29,7 @@ struct guard_slot {
 
 struct auth_guard {
     uint8_t secret[32];
+    _Atomic uint64_t usual; /* iterations of the candidate; below, by how many votes it leads */
     struct guard_slot slot[GUARD_SLOTS];
 };
 
@@ -39,11 +43,43 @@ void auth_guard_init(struct auth_guard *g)
     ssize_t n = getrandom(g->secret, sizeof g->secret, 0);
 
     ASSERT(n == (ssize_t)sizeof g->secret); /* so few bytes never come in part */
+    atomic_store(&g->usual, (uint64_t)SCRAM_ITERATIONS << 32);
 }
 
 struct slice auth_guard_secret(const struct auth_guard *g)
 {
     return slice_of((const char *)g->secret, sizeof g->secret);
+}
+
+/* The majority vote of Boyer and Moore: one word for all workers, written by who disagrees or is
+ * early. */
+void auth_guard_vote(struct auth_guard *g, uint32_t iterations)
+{
+    uint64_t old = atomic_load(&g->usual);
+    uint64_t fresh;
+    uint32_t lead;
+
+    do {
+        lead = (uint32_t)old;
+        if ((uint32_t)(old >> 32) == iterations && lead >= GUARD_LEAD_MAX)
+            return;
+        if ((uint32_t)(old >> 32) == iterations)
+            fresh = old + 1;
+        else
+            fresh = lead > 0 ? old - 1 : ((uint64_t)iterations << 32) + 1;
+    } while (!atomic_compare_exchange_weak(&g->usual, &old, fresh));
+}
+
+uint32_t auth_guard_usual(const struct auth_guard *g)
+{
+    return (uint32_t)(atomic_load(&g->usual) >> 32);
+}
+
+uint32_t auth_guard_usual_cost(const struct auth_guard *g)
+{
+    uint32_t usual = auth_guard_usual(g);
+
+    return usual == 0 ? SCRAM_ITERATIONS : usual;
 }
 
 /* Keyed with the secret, so that nobody can choose addresses that meet in one place. An IPv6

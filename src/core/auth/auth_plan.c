@@ -89,7 +89,7 @@ static struct auth_plan plan_md5(const struct auth_facts *f)
         break;
     }
     /* Whom the servers do not know looks like most whom they know. */
-    return relay_or_never(f, f->may_relay ? AUTH_ASK_MD5 : AUTH_ASK_SCRAM, true);
+    return relay_or_never(f, f->may_relay || f->md5_is_usual ? AUTH_ASK_MD5 : AUTH_ASK_SCRAM, true);
 }
 
 static struct auth_plan plan_scram(const struct auth_facts *f)

@@ -124,7 +124,7 @@ int cred_check_md5(const struct cred *c, struct slice user, const uint8_t salt[C
 }
 
 int cred_scram_verifier(const struct cred *c, struct slice user, struct slice server_secret,
-    struct scram_verifier *out, struct err *err)
+    uint32_t iterations, struct scram_verifier *out, struct err *err)
 {
     uint8_t salt[SCRAM_SALT_BYTES];
 
@@ -140,6 +140,6 @@ int cred_scram_verifier(const struct cred *c, struct slice user, struct slice se
     }
     if (scram_salt_of_user(server_secret, user, salt, err) == -1)
         return -1;
-    return scram_verifier_build(secret_slice(&c->text), slice_of((const char *)salt, sizeof salt),
-        SCRAM_ITERATIONS, out, err);
+    return scram_verifier_build(
+        secret_slice(&c->text), slice_of((const char *)salt, sizeof salt), iterations, out, err);
 }

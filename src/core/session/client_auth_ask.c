@@ -40,6 +40,7 @@ struct judge_job {
     struct hba_addr addr;
     int64_t timeout_ms;
     uint32_t uid;
+    uint32_t iterations; /* that are usual */
     enum auth_opinion opinion;
     bool got_keys;
     struct scram_keys keys;
@@ -90,6 +91,7 @@ static void ask_scram(struct client_auth *a)
     struct scram_server_conf conf = {.verifier = &v};
     struct slice secret = auth_guard_secret(a->sa->guard);
     struct slice user = client_auth_user(a);
+    uint32_t iterations = auth_guard_usual_cost(a->sa->guard);
     struct buf list = {0};
     struct err err = {0};
     int rc;
@@ -97,9 +99,9 @@ static void ask_scram(struct client_auth *a)
     conf.is_mock = a->plan.proof == AUTH_PROOF_NEVER ||
                    (a->stored.kind != CRED_PLAIN && a->stored.kind != CRED_SCRAM);
     if (conf.is_mock)
-        rc = scram_verifier_mock(secret, user, SCRAM_ITERATIONS, false, &v, &err);
+        rc = scram_verifier_mock(secret, user, iterations, false, &v, &err);
     else
-        rc = auth_book_verifier(a->sa->book, user, &a->stored, secret, &v, &err);
+        rc = auth_book_verifier(a->sa->book, user, &a->stored, secret, iterations, &v, &err);
     if (rc == 0)
         rc = crypto_random(conf.nonce, sizeof conf.nonce, &err);
     if (rc == -1) {
@@ -153,13 +155,13 @@ static void judge_wipe(struct job *job)
 
 /* A password in clear text is compared in no time; a verifier costs its iterations, and so does a
  * user who does not exist. They must not be told apart by that. */
-static void judge_spend(void)
+static void judge_spend(uint32_t iterations)
 {
     static const char nothing[] = "nothing";
     struct scram_verifier v;
 
-    (void)scram_verifier_build(slice_of(nothing, sizeof nothing), slice_of(nothing, sizeof nothing),
-        SCRAM_ITERATIONS, &v, NULL);
+    (void)scram_verifier_build(
+        slice_of(nothing, sizeof nothing), slice_of(nothing, sizeof nothing), iterations, &v, NULL);
 }
 
 static void judge_work(struct job *job)
@@ -176,7 +178,7 @@ static void judge_work(struct job *job)
             j->opinion = match ? AUTH_OPINION_YES : AUTH_OPINION_NO;
         j->got_keys = match && j->cred.kind == CRED_SCRAM;
         if (j->cred.kind != CRED_SCRAM)
-            judge_spend();
+            judge_spend(j->iterations);
         break;
     case JUDGE_PAM:
         j->opinion = auth_pam_check(j->pam_service, j->user, password,
@@ -277,6 +279,7 @@ static void judge_start(struct client_auth *a, enum judge_kind kind)
     j->kind = kind;
     j->addr = a->addr;
     j->uid = a->peer_uid;
+    j->iterations = auth_guard_usual_cost(a->sa->guard);
     if (a->rule != NULL)
         judge_keep_rule(j, a->rule);
     j->timeout_ms = limit_ms > 0 && limit_ms < HELPER_TIMEOUT_MS ? limit_ms : HELPER_TIMEOUT_MS;
@@ -394,8 +397,8 @@ static void answer_never(struct client_auth *a)
     struct err err = {0};
 
     cred_free(&a->stored);
-    if (scram_verifier_mock(auth_guard_secret(a->sa->guard), client_auth_user(a), SCRAM_ITERATIONS,
-            false, &a->stored.verifier, &err) == 0)
+    if (scram_verifier_mock(auth_guard_secret(a->sa->guard), client_auth_user(a),
+            auth_guard_usual_cost(a->sa->guard), false, &a->stored.verifier, &err) == 0)
         a->stored.kind = CRED_SCRAM;
     judge_start(a, JUDGE_STORED); /* client_auth_pass would deny all the same */
 }

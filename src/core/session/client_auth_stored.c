@@ -50,6 +50,15 @@ static void stored_take(struct client_auth *a, const struct auth_stored *st)
     a->facts.stored = a->stored.kind;
 }
 
+/* Who is not known shall look like most who are. */
+static void stored_vote(const struct client_auth *a)
+{
+    if (a->stored.kind == CRED_SCRAM)
+        auth_guard_vote(a->sa->guard, a->stored.verifier.iterations);
+    else if (a->stored.kind == CRED_MD5)
+        auth_guard_vote(a->sa->guard, 0);
+}
+
 /* The servers may know the user by another name, whoever judges. */
 static void stored_take_map(struct client_auth *a, const struct auth_stored *st)
 {
@@ -98,6 +107,7 @@ static void stored_settle(struct client_auth *a, int64_t max_age_us)
         a->stored_age_us = answer.age_us;
         a->was_looked_up = true;
         stored_take(a, &answer);
+        stored_vote(a);
     }
     in_file = auth_book_find_passwd(a->sa->book, client_auth_user(a), &file);
     if (in_file && (!is_answered || !answer.is_known)) {

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: PostgreSQL
 """test_auth_methods: PAM, LDAP, certificates, peer; lines that need a look-up; files that are wrong; limits
 and delays; a helper that hangs delays nobody else."""
+import base64
+import hashlib
+import hmac
 import os
 import pwd
 import subprocess
@@ -438,6 +441,32 @@ def test_unknown_user_is_asked_what_known_ones_are(server, pools):
         links = [row for row in w.rows("show pool_pools") if "not_there" in row or "looked_up" in row]
         w.bye()
     assert not links, "nobody who has failed has opened one"
+
+
+def scram_iterations(pool, user: str) -> str:
+    with Wire(pool.address) as w:
+        found = w.login(user, "d_scram", "guess")
+    return next(p for p in found[1].body[4:].decode().split(",") if p.startswith("i="))
+
+
+def test_stand_ins_look_like_most_users(server, pools):
+    """Unknown users, and readable passwords of the file, have as many iterations as most verifiers; on an md5 line they are asked for
+    md5 when most secrets are md5."""
+    salted = hashlib.pbkdf2_hmac("sha256", b"slow_pw", b"0123456789abcdef", 9000)
+    keys = [hmac.digest(salted, name, "sha256") for name in (b"Client Key", b"Server Key")]
+    stored = [base64.b64encode(x).decode() for x in (b"0123456789abcdef", hashlib.sha256(keys[0]).digest(), keys[1])]
+    server.rows(f"create role slow login password 'SCRAM-SHA-256$9000:{stored[0]}${stored[1]}:{stored[2]}'")
+    house.make_user(server, "old_one", "md5")
+    pool = pools([server.address], hba=house.hba_by_database(), passwd="looker:looker_pw\nreadable:x\n", auth_user="looker",
+                 auth_dbname="postgres")
+    assert [scram_iterations(pool, user) for user in ("not_there", "readable")] == ["i=4096"] * 2
+    assert house.try_login(pool.address, "slow", "d_scram", "slow_pw", ask=False)[0] == "in"
+    assert [scram_iterations(pool, user) for user in ("slow", "not_there", "readable")] == ["i=9000"] * 3
+    assert house.try_login(pool.address, "not_there", "d_md5", "x")[2].startswith("10")
+    for _ in range(4):
+        assert house.try_login(pool.address, "old_one", "d_md5", "x")[2] == "5"
+    assert house.try_login(pool.address, "not_there", "d_md5", "x")[2] == "5"
+    assert house.try_login(pool.address, "old_one", "d_md5", "old_one_pw", ask=False)[0] == "in"
 
 
 def test_messages_out_of_turn(server, pools):

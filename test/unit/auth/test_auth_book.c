@@ -222,12 +222,14 @@ START_TEST(test_derived_verifier_is_made_once_and_follows)
     struct cred cred = {0};
 
     cred_from_plain(str("one"), &cred);
-    ck_assert_int_eq(auth_book_verifier(book, str("ann"), &cred, str("secret"), &a, NULL), 0);
-    ck_assert_int_eq(auth_book_verifier(book, str("ann"), &cred, str("secret"), &b, NULL), 0);
+    ck_assert_int_eq(auth_book_verifier(book, str("ann"), &cred, str("secret"), 4096, &a, NULL), 0);
+    ck_assert_int_eq(auth_book_verifier(book, str("ann"), &cred, str("secret"), 4096, &b, NULL), 0);
     ck_assert_mem_eq(a.stored_key, b.stored_key, sizeof a.stored_key);
     cred_from_plain(str("two"), &cred);
-    ck_assert_int_eq(auth_book_verifier(book, str("ann"), &cred, str("secret"), &b, NULL), 0);
+    ck_assert_int_eq(auth_book_verifier(book, str("ann"), &cred, str("secret"), 4096, &b, NULL), 0);
     ck_assert_mem_ne(a.stored_key, b.stored_key, sizeof a.stored_key);
+    ck_assert_int_eq(auth_book_verifier(book, str("ann"), &cred, str("secret"), 5000, &b, NULL), 0);
+    ck_assert_uint_eq(b.iterations, 5000);
     cred_free(&cred);
 }
 END_TEST
@@ -297,6 +299,28 @@ START_TEST(test_guard_with_many_addresses)
 }
 END_TEST
 
+/* Who is unknown looks like most, whatever a few look like. */
+START_TEST(test_guard_votes)
+{
+    struct auth_guard *g = mem_alloc_zero(auth_guard_bytes());
+    int i;
+
+    auth_guard_init(g);
+    ck_assert_uint_eq(auth_guard_usual(g), 4096);
+    auth_guard_vote(g, 15000);
+    ck_assert_uint_eq(auth_guard_usual(g), 15000);
+    for (i = 0; i < 3000; i++)
+        auth_guard_vote(g, i % 3 == 0 ? 4096 : 15000);
+    ck_assert_uint_eq(auth_guard_usual(g), 15000);
+    ck_assert_uint_eq(auth_guard_usual_cost(g), 15000);
+    for (i = 0; i < 1100; i++)
+        auth_guard_vote(g, 0);
+    ck_assert_uint_eq(auth_guard_usual(g), 0);
+    ck_assert_uint_eq(auth_guard_usual_cost(g), 4096);
+    mem_free(g);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("auth_book");
@@ -316,6 +340,7 @@ int main(void)
     tcase_add_test(tc, test_derived_verifier_is_made_once_and_follows);
     tcase_add_test(tc, test_number_of_users_is_bounded);
     tcase_add_test(tc, test_guard);
+    tcase_add_test(tc, test_guard_votes);
     tcase_add_test(tc, test_guard_with_many_addresses);
     suite_add_tcase(s, tc);
     srunner_run_all(runner, CK_NORMAL);

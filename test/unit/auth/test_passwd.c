@@ -471,9 +471,9 @@ START_TEST(test_cred_scram_verifier)
     struct slice secret = slice_of_str("server secret");
     bool match;
 
-    ck_assert_int_eq(cred_scram_verifier(&c, user, secret, &v, NULL), -1);
+    ck_assert_int_eq(cred_scram_verifier(&c, user, secret, SCRAM_ITERATIONS, &v, NULL), -1);
     cred_from_plain(slice_of_str("secret"), &c);
-    ck_assert_int_eq(cred_scram_verifier(&c, user, secret, &v, NULL), 0);
+    ck_assert_int_eq(cred_scram_verifier(&c, user, secret, SCRAM_ITERATIONS, &v, NULL), 0);
     ck_assert_int_eq(scram_verifier_check(&v, slice_of_str("secret"), &match, NULL, NULL), 0);
     ck_assert(match);
     /* Told from a stand-in by nothing that goes over the wire. */
@@ -482,7 +482,7 @@ START_TEST(test_cred_scram_verifier)
     ck_assert_uint_eq(v.salt_len, w.salt_len);
     ck_assert_mem_eq(v.salt, w.salt, v.salt_len);
     cred_from_stored(slice_of_str("md5f3bd28f750c1652dc0198b285f82ef15"), &c);
-    ck_assert_int_eq(cred_scram_verifier(&c, user, secret, &v, NULL), -1);
+    ck_assert_int_eq(cred_scram_verifier(&c, user, secret, SCRAM_ITERATIONS, &v, NULL), -1);
     cred_free(&c);
 }
 END_TEST
