@@ -22,7 +22,7 @@ struct node_command {
     uint8_t order; /* enum node_order */
     int32_t node;
     char who[VIEW_WHO_BYTES]; /* NUL-ended: who asks, for the log and for SHOW */
-    char why[VIEW_WHO_BYTES]; /* NUL-ended; may be empty */
+    char why[VIEW_WHY_BYTES]; /* NUL-ended; may be empty */
 };
 
 #endif

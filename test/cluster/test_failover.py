@@ -547,14 +547,18 @@ def test_logins_choose_again(trio, start_pool):
     assert set(found) == {"Z"}, {text: found.count(text) for text in set(found)}
 
 
+def detach_events(pool) -> list[dict[str, str]]:
+    return [e for e in show(pool, "POOL_EVENTS") if e["event"] == "detach"]
+
+
 @pytest.mark.parametrize("slots", [False, True], ids=["no slots", "slots"])
 def test_switchover_strands_nobody(trio, orders, slots):
     """The old primary writes on, and whoever has received of that cannot follow the new one: so the third server
-    leaves it before; also when it is detached, and detached it stays."""
+    leaves it before; also when it is detached, and detached it stays: who did so, when and why survives restarts."""
     pool = orders()
     new, other = trio.standbys[0], trio.standbys[1]
     if trio.at == 0:
-        assert pool.pcp.run("detach_node", str(other)).returncode == 0
+        assert pool.pcp.run("detach_node", str(other), "--why", "new disk").returncode == 0
     if slots:
         trio.primary.rows("select pg_create_physical_replication_slot('third')")
         trio.nodes[other].rows("alter system set primary_slot_name = 'third'")
@@ -574,7 +578,17 @@ def test_switchover_strands_nobody(trio, orders, slots):
     assert trio.nodes[new].value("select count(*) from pg_replication_slots where active") == ("1" if slots else "0")
     assert "forked off" not in trio.nodes[other].log()
     waits.wait_for("pgpool sees it stream", lambda: show(pool)[other]["replication_state"] == "streaming")
-    assert column(pool, "status")[other] == ("down" if trio.at == 0 else "up")
+    if trio.at != 0:
+        assert column(pool, "status")[other] == "up"
+        return
+    before = detach_events(pool)[-1]
+    assert (before["node_id"], before["actor"], before["cause"]) == (str(other), "PCP user op", "new disk")
+    for _ in range(2):
+        pool.stop()
+        pool.start()
+        wait_primary(pool, new)
+        assert column(pool, "status")[other] == "down"
+        assert detach_events(pool) == [{**before, "text": f"node {other} stays detached, as PCP user op wanted"}]
 
 
 def test_a_third_one_is_led_back(trio, orders):

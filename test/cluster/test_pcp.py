@@ -332,6 +332,8 @@ def test_detach_and_attach(pool):
     assert "PCP user op" in pool.log()
     assert "node id 5 is not valid" in pool.pcp.refused("attach_node", "5")
     assert "node id : 5 status: [0] is not valid" in pool.pcp.refused("detach_node", "5")
+    assert "the reason is too long" in pool.pcp.refused("detach_node", "0", "--why", "x" * 128)
+    assert "there is no such option" in pool.pcp.run("attach_node", "0", "--why", "x").stderr
 
 
 def test_detach_gracefully_waits_for_clients(pool):

@@ -39,6 +39,8 @@ static void put_request(
         buf_put_byte(out, o->scope);
     if (t->arg == ARG_NODE)
         pcp_put_int(out, o->has_id ? o->id : -1);
+    if (o->why != NULL)
+        buf_put_cstr(out, o->why);
     if (t->arg == ARG_PROCESS || t->arg == ARG_WATCHDOG)
         pcp_put_int(out, o->has_id ? o->id : t->arg == ARG_WATCHDOG ? -1 : 0);
 }

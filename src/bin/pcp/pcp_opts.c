@@ -32,7 +32,8 @@ enum {
     OPT_TLS_CA,
     OPT_SCRAM,
     OPT_STATUS,
-    OPT_WATCH
+    OPT_WATCH,
+    OPT_WHY
 };
 
 static const char *id_name(const struct tool *t)
@@ -67,6 +68,8 @@ static void usage_of_some(FILE *to, const struct tool *t)
             to);
     if (strchr(t->letters, 'g') != NULL)
         fputs("  -g, --gracefully       let clients end their sessions first\n", to);
+    if (strchr(t->letters, 'Y') != NULL)
+        fputs("      --why=TEXT         the reason, for the log and SHOW POOL_EVENTS\n", to);
     if (strchr(t->letters, 's') != NULL)
         fputs("  -s, --switchover       promote the server itself\n", to);
     if (strchr(t->letters, 'R') != NULL)
@@ -247,6 +250,9 @@ static bool take(const struct tool *t, int c, struct tool_options *o)
         return o->status = true;
     case OPT_WATCH:
         return o->watch = true;
+    case OPT_WHY:
+        o->why = optarg;
+        return true;
     case OPT_SCOPE:
         return take_scope(t, optarg, o);
     default:
@@ -261,7 +267,7 @@ static void letters_of(const struct tool *t, char *out, size_t size)
     size_t n = (size_t)snprintf(out, size, "h:p:U:wWdv");
 
     for (p = t->letters; *p != '\0' && n + 2 < size; p++) {
-        if (*p == 'R')
+        if (*p == 'R' || *p == 'Y')
             continue; /* long ones only */
         out[n++] = *p == 'S' ? 's' : *p;
         if (strchr("nPmS", *p) != NULL)
@@ -278,6 +284,8 @@ static bool is_allowed(const struct tool *t, int c)
         return strchr(t->letters, 'S') != NULL;
     if (c == OPT_STATUS || c == OPT_WATCH)
         return strchr(t->letters, 'R') != NULL;
+    if (c == OPT_WHY)
+        return strchr(t->letters, 'Y') != NULL;
     return c >= OPT_JSON || strchr("nPagm", c) == NULL || strchr(t->letters, c) != NULL;
 }
 
@@ -295,7 +303,7 @@ static int scan(const struct tool *t, int argc, char **argv, struct tool_options
         {"tls", no_argument, NULL, OPT_TLS}, {"tls-ca", required_argument, NULL, OPT_TLS_CA},
         {"old-exit-status", no_argument, NULL, OPT_OLD_STATUS},
         {"require-scram", no_argument, NULL, OPT_SCRAM}, {"status", no_argument, NULL, OPT_STATUS},
-        {"watch", no_argument, NULL, OPT_WATCH}, {0}};
+        {"watch", no_argument, NULL, OPT_WATCH}, {"why", required_argument, NULL, OPT_WHY}, {0}};
     char letters[64];
     int c;
 

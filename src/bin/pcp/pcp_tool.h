@@ -28,6 +28,7 @@ struct tool_options {
     bool switchover;
     bool status;     /* recoveries are shown, none is asked for */
     bool watch;      /* the last one is followed */
+    const char *why; /* the reason of an order, for SHOW POOL_EVENTS; NULL: none is given */
     bool old_status; /* 0 even when the server answered an error, as pgpool-II's tools */
     bool has_id;
     int id;

@@ -9,7 +9,7 @@
 static const struct tool tools[] = {
     {"attach_node", PCP_ATTACH, ARG_NODE, true, "n", tool_print_complete,
         "gives a node back to pgpool"},
-    {"detach_node", PCP_DETACH, ARG_NODE, true, "ng", tool_print_complete,
+    {"detach_node", PCP_DETACH, ARG_NODE, true, "ngY", tool_print_complete,
         "takes a node away from pgpool"},
     {"promote_node", PCP_PROMOTE, ARG_NODE, true, "ngs", tool_print_complete,
         "makes a node the primary"},

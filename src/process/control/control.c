@@ -15,8 +15,8 @@
 #include "control_int.h"
 #include "recovery_job.h"
 
-bool control_ask_monitor(
-    struct control *ctl, enum node_order order, int node, const char *who, struct err *err)
+bool control_ask_monitor(struct control *ctl, enum node_order order, int node, const char *who,
+    const char *why, struct err *err)
 {
     struct proc_env *env = ctl->role.env;
     struct node_command cmd = {.order = (uint8_t)order, .node = node};
@@ -24,6 +24,7 @@ bool control_ask_monitor(
     int slot;
 
     snprintf(cmd.who, sizeof cmd.who, "%s", who);
+    snprintf(cmd.why, sizeof cmd.why, "%s", why);
     for (slot = 0; slot < proc_nslots(env->shm); slot++) {
         proc_row_copy(env->shm, slot, &row);
         if (row.pid == 0 || row.role != ROLE_MONITOR)

@@ -95,9 +95,10 @@ struct pcp_conn {
 };
 
 /* --- control.c --- */
-/* Asks the monitor to do something about a node; `who` is told to the log. False with *err. */
-bool control_ask_monitor(
-    struct control *ctl, enum node_order order, int node, const char *who, struct err *err);
+/* Asks the monitor to do something about a node; `who` and `why` are kept with what is done. False
+ * with *err. */
+bool control_ask_monitor(struct control *ctl, enum node_order order, int node, const char *who,
+    const char *why, struct err *err);
 
 /* --- pcp_server.c --- */
 void pcp_server_start(struct control *ctl);

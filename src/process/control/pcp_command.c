@@ -185,12 +185,34 @@ static int take_node(
     return is_there ? id : -1;
 }
 
-static bool ask_monitor(struct pcp_conn *c, enum node_order order, int node, struct err *err)
+static bool ask_monitor_why(
+    struct pcp_conn *c, enum node_order order, int node, const char *why, struct err *err)
 {
     char who[VIEW_WHO_BYTES];
 
     snprintf(who, sizeof who, "PCP user %.50s", c->user);
-    return control_ask_monitor(c->ctl, order, node, who, err);
+    return control_ask_monitor(c->ctl, order, node, who, why, err);
+}
+
+static bool ask_monitor(struct pcp_conn *c, enum node_order order, int node, struct err *err)
+{
+    return ask_monitor_why(c, order, node, "", err);
+}
+
+/* Behind the number, where pgpool-II's server does not look, our tool may put a reason. */
+static bool take_why(struct slice *body, char out[VIEW_WHY_BYTES], struct err *err)
+{
+    struct slice text;
+
+    memset(out, 0, VIEW_WHY_BYTES);
+    if (body->n == 0 || !pcp_take_str(body, &text))
+        return true;
+    if (text.n >= VIEW_WHY_BYTES) {
+        fail(err, "22001", "the reason is too long", "127 bytes are kept of it.");
+        return false;
+    }
+    memcpy(out, text.p, text.n);
+    return true;
 }
 
 static enum pcp_outcome attach(struct pcp_conn *c, const struct pcp_packet *p, struct err *err)
@@ -209,8 +231,9 @@ static enum pcp_outcome detach(struct pcp_conn *c, const struct pcp_packet *p, s
     enum node_order order = p->type == PCP_DETACH ? NODE_DETACH : NODE_DETACH_GRACEFULLY;
     struct slice body = p->body;
     int node = take_node(c, p, &body, err);
+    char why[VIEW_WHY_BYTES];
 
-    if (node == -1 || !ask_monitor(c, order, node, err))
+    if (node == -1 || !take_why(&body, why, err) || !ask_monitor_why(c, order, node, why, err))
         return PCP_FAILED;
     pcp_wait_start(c, order == NODE_DETACH ? PCP_WAIT_DETACH : PCP_WAIT_DETACH_IDLE, node,
         pcp_answer_type(p->type));

@@ -225,7 +225,7 @@ static void begin_attach(struct recovery_job *job)
     struct err err = {0};
 
     enter(job, RECOVERY_ATTACH);
-    if (!control_ask_monitor(job->ctl, NODE_ATTACH, job->row.node, job->row.who, &err)) {
+    if (!control_ask_monitor(job->ctl, NODE_ATTACH, job->row.node, job->row.who, "", &err)) {
         end(job, &err);
         return;
     }
