@@ -15,7 +15,6 @@
 #include "cluster/decide.h"
 #include "cluster/hook.h"
 
-#define FAILOVER_MAX_JOBS   64
 #define FAILOVER_TEXT_BYTES 200
 
 enum failover_do_type {
@@ -55,10 +54,8 @@ struct failover_outcome {
     const char *text; /* why it is not ok; never NULL */
 };
 
-struct failover_job {
-    enum hook_kind hook;
-    int node;
-    int old; /* the primary when it happened */
+/* What a command that waits is told beside its view_job; the next monitor does not know it. */
+struct failover_words {
     char reason[FAILOVER_TEXT_BYTES];
     char who[VIEW_WHO_BYTES];
 };
@@ -79,8 +76,7 @@ struct failover {
     struct failover_do beside;          /* what runs beside */
     int64_t unfence_us[VIEW_MAX_NODES]; /* when its fence was last to be taken out, beside */
     int led;                            /* whom FAILOVER_DO_LEAD is about */
-    int njobs;
-    struct failover_job job[FAILOVER_MAX_JOBS];
+    struct failover_words words[VIEW_MAX_JOBS]; /* of view.sw.job */
     int follow_tries[VIEW_MAX_NODES];
     int64_t follow_us[VIEW_MAX_NODES]; /* when it was last led */
 };
@@ -90,6 +86,9 @@ void failover_init(struct failover *f);
 /* Goes on with what a former monitor had begun, as the adopted view tells. True when a command of
  * its may still run (view.sw.pid): its end is to be told by failover_on_adopted. */
 bool failover_adopt(struct failover *f, struct decide *d, int64_t now_us);
+/* The same of what runs beside (view.sw.beside_pid): its end is to be told by
+ * failover_on_beside_done. Commands that waited are run. */
+bool failover_adopt_beside(struct failover *f, struct decide *d);
 /* The command that the former monitor had started has ended; nobody knows how. */
 void failover_on_adopted(struct failover *f, struct decide *d, int64_t now_us);
 /* Takes in what happened. Call for every event, before the view is published. Adds events. */

@@ -17,6 +17,7 @@
 #define VIEW_NO_NODE   (-1)
 #define VIEW_WHO_BYTES 64
 #define VIEW_WHY_BYTES 128
+#define VIEW_MAX_JOBS  64
 
 /* VIEW_STATUS(symbol, text): what pgpool does with a node. */
 enum view_status {
@@ -88,6 +89,13 @@ enum view_phase {
     VIEW_PHASE_UNFENCE /* switchover: its traces are removed from the settings of the old primary */
 };
 
+/* A command about a server, beside the search for a primary. */
+struct view_job {
+    uint8_t hook; /* enum hook_kind */
+    int16_t node;
+    int16_t old; /* the primary when it happened; VIEW_NO_NODE: none */
+};
+
 /* A failover or switchover, in a form that the next monitor can go on from. */
 struct view_switch {
     uint8_t phase;     /* enum view_phase */
@@ -119,6 +127,10 @@ struct view_switch {
     uint64_t nrefused;              /* orders to switch over that were not begun */
     int32_t refused_node;           /* of the last one */
     char refused_why[VIEW_WHY_BYTES];
+    int32_t beside_pid; /* of the command that runs beside, 0: none */
+    struct view_job beside;
+    int32_t njobs; /* that wait for its end */
+    struct view_job job[VIEW_MAX_JOBS];
 };
 
 /* What routing needs. */

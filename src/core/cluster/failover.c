@@ -583,7 +583,7 @@ int64_t failover_delay_ms(const struct failover *f, const struct decide *d)
         return FAILOVER_ASK_US / 1000;
     if (d->view.is_looking)
         return 500;
-    return f->njobs > 0 || sw->follow_epoch != 0 ||
+    return sw->njobs > 0 || sw->follow_epoch != 0 ||
                    (sw->moved[0] | sw->moved[1] | sw->fenced[0] | sw->fenced[1]) != 0
                ? 1000
                : -1;

@@ -20,20 +20,20 @@
 void failover_beside_add(struct failover *f, struct decide *d, enum hook_kind hook, int node,
     const struct decide_event *e)
 {
-    struct failover_job *job;
+    struct view_switch *sw = &d->view.sw;
+    struct failover_words *words;
 
-    if (f->njobs == FAILOVER_MAX_JOBS) {
+    if (sw->njobs == VIEW_MAX_JOBS) {
         decide_note(d, DECIDE_EV_FAILED, node, d->view.primary, e->at_us,
             "too many commands wait: none is run about node %d", node);
         return;
     }
-    job = &f->job[f->njobs++];
-    memset(job, 0, sizeof *job);
-    job->hook = hook;
-    job->node = node;
-    job->old = e->other;
-    snprintf(job->reason, sizeof job->reason, "%.*s", (int)sizeof job->reason - 1, e->text);
-    snprintf(job->who, sizeof job->who, "%s", e->who);
+    words = &f->words[sw->njobs];
+    memset(words, 0, sizeof *words);
+    snprintf(words->reason, sizeof words->reason, "%.*s", (int)sizeof words->reason - 1, e->text);
+    snprintf(words->who, sizeof words->who, "%s", e->who);
+    sw->job[sw->njobs++] =
+        (struct view_job){.hook = (uint8_t)hook, .node = (int16_t)node, .old = (int16_t)e->other};
 }
 
 static struct failover_do begin_beside(struct failover *f, enum failover_do_type type,
@@ -51,16 +51,52 @@ static struct failover_do begin_beside(struct failover *f, enum failover_do_type
     return *b;
 }
 
-static struct failover_do next_job(struct failover *f, const struct decide *d)
+/* Runs a command; the next monitor is to know which. */
+static struct failover_do begin_hook(
+    struct failover *f, struct decide *d, const struct view_job *job)
 {
-    struct failover_job job = f->job[0];
+    d->view.sw.beside = *job;
+    return begin_beside(f, FAILOVER_DO_HOOK, job->hook, job->node, d->view.primary, job->old);
+}
 
-    f->njobs--;
-    memmove(f->job, f->job + 1, (size_t)f->njobs * sizeof f->job[0]);
-    begin_beside(f, FAILOVER_DO_HOOK, job.hook, job.node, d->view.primary, job.old);
-    memcpy(f->beside.reason, job.reason, sizeof f->beside.reason);
-    memcpy(f->beside.who, job.who, sizeof f->beside.who);
+static struct failover_do next_job(struct failover *f, struct decide *d)
+{
+    struct view_switch *sw = &d->view.sw;
+    struct failover_words words = f->words[0];
+
+    begin_hook(f, d, &sw->job[0]);
+    memcpy(f->beside.reason, words.reason, sizeof f->beside.reason);
+    memcpy(f->beside.who, words.who, sizeof f->beside.who);
+    sw->njobs--;
+    memmove(sw->job, sw->job + 1, (size_t)sw->njobs * sizeof sw->job[0]);
+    memmove(f->words, f->words + 1, (size_t)sw->njobs * sizeof f->words[0]);
     return f->beside;
+}
+
+static struct failover_do next_follower(struct failover *f, struct decide *d, int node)
+{
+    struct view_job job = {
+        .hook = HOOK_FOLLOW, .node = (int16_t)node, .old = (int16_t)d->view.sw.follow_old};
+
+    begin_hook(f, d, &job);
+    snprintf(
+        f->beside.reason, sizeof f->beside.reason, "node %d is the new primary", d->view.primary);
+    return f->beside;
+}
+
+bool failover_adopt_beside(struct failover *f, struct decide *d)
+{
+    struct view_switch *sw = &d->view.sw;
+    int i;
+
+    for (i = 0; i < sw->njobs; i++)
+        snprintf(f->words[i].reason, sizeof f->words[i].reason,
+            sw->job[i].hook == HOOK_FAILOVER ? "node %d was lost" : "node %d is back",
+            sw->job[i].node);
+    if (sw->beside_pid <= 0)
+        return false;
+    begin_hook(f, d, &sw->beside);
+    return true;
 }
 
 static bool is_led(const struct decide *d, int node)
@@ -121,13 +157,7 @@ static struct failover_do follow_once(struct failover *f, struct decide *d, int6
         if (i == d->view.primary || (d->rules.has_follow_command && d->view.node[i].held_down)) {
             set_led(d, i);
         } else if (d->rules.has_follow_command) {
-            struct failover_do out = begin_beside(
-                f, FAILOVER_DO_HOOK, HOOK_FOLLOW, i, d->view.primary, d->view.sw.follow_old);
-
-            snprintf(f->beside.reason, sizeof f->beside.reason, "node %d is the new primary",
-                d->view.primary);
-            memcpy(out.reason, f->beside.reason, sizeof out.reason);
-            return out;
+            return next_follower(f, d, i);
         } else if (is_astray(d, i) && !(is_early && d->view.node[i].is_receiving)) {
             return lead(f, d, i, now_us);
         } else if (is_early) {
@@ -199,7 +229,7 @@ struct failover_do failover_beside_step(struct failover *f, struct decide *d, in
 
     if (f->beside_busy)
         return nothing;
-    if (f->njobs > 0)
+    if (d->view.sw.njobs > 0)
         return next_job(f, d);
     if (view_failover_in_progress(&d->view) || d->rules.mode != DECIDE_MODE_STREAMING)
         return nothing;
@@ -251,6 +281,7 @@ void failover_on_beside_done(
     const struct decide_rule *rule = &d->rules.node[b->node];
 
     f->beside_busy = false;
+    d->view.sw.beside_pid = 0;
     if (b->type == FAILOVER_DO_UNFENCE_BESIDE) {
         if (o->ok)
             failover_unfenced(d, b->node, b->target != VIEW_NO_NODE);

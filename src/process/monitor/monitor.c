@@ -133,6 +133,7 @@ static void on_publish(struct task *t)
             keep(m, &m->events[i]);
         tell(&m->events[i]);
     }
+    monitor_act_tell(m);
     for (i = 0; i < m->decide.rules.nnodes; i++)
         if (m->decide.rules.node[i].exists)
             set_quota(m, i);

@@ -55,6 +55,16 @@ static void adopted_ended(void *owner, const struct run_end *end)
     monitor_changed(m);
 }
 
+/* Nobody knows how it ended, and it is not run again: it may have done its work. */
+static void adopted_beside_ended(void *owner, const struct run_end *end)
+{
+    struct monitor *m = owner;
+    struct failover_outcome o = {.ok = !end->timed_out, .text = end->text};
+
+    m->beside_run = NULL;
+    monitor_act_done(m, true, &o);
+}
+
 /* Commands */
 
 static struct hook_node node_of(const struct conf *conf, int id)
@@ -96,6 +106,12 @@ static const char *label_of(enum hook_kind kind)
     return "follow_primary_command";
 }
 
+static int64_t limit_of(const struct conf *conf, enum hook_kind kind)
+{
+    return kind == HOOK_FOLLOW ? conf->follow_primary_command_timeout_ms
+                               : conf->failover_command_timeout_ms;
+}
+
 /* With streaming replication main and primary are one. */
 static void gather(const struct monitor *m, const struct failover_do *what, struct hook_node *nodes,
     struct hook_facts *f)
@@ -126,8 +142,7 @@ static struct run *start(struct monitor *m, const struct hook_facts *f, bool bes
     struct run_spec spec = {.name = label_of(f->kind),
         .env = &env,
         .input = &json,
-        .limit_ms = f->kind == HOOK_FOLLOW ? conf->follow_primary_command_timeout_ms
-                                           : conf->failover_command_timeout_ms,
+        .limit_ms = limit_of(conf, f->kind),
         .seq = seq,
         .done = beside ? beside_ended : main_ended,
         .owner = m};
@@ -140,7 +155,7 @@ static struct run *start(struct monitor *m, const struct hook_facts *f, bool bes
         hook_env(f, &env);
         hook_json(f, &json);
         spec.line = line.data;
-        log_at(LVL_LOG, "execute command: %s", line.data);
+        buf_put(&m->begun, line.data, line.len);
         r = run_start(&m->role.loop, &spec);
     }
     buf_free(&line);
@@ -168,6 +183,7 @@ static void run_command(struct monitor *m, const struct failover_do *what)
     }
     if (beside) {
         m->beside_run = r;
+        m->decide.view.sw.beside_pid = run_pid(r);
         return;
     }
     run_forget(&m->run); /* of a failover that another one has overtaken */
@@ -200,6 +216,15 @@ static void carry_out(struct monitor *m, const struct failover_do *what)
         monitor_order_start(m, what);
         break;
     }
+}
+
+void monitor_act_tell(struct monitor *m)
+{
+    size_t at;
+
+    for (at = 0; at < m->begun.len; at += strlen(m->begun.data + at) + 1)
+        log_at(LVL_LOG, "execute command: %s", m->begun.data + at);
+    buf_clear(&m->begun);
 }
 
 /* What happens may lead to more; the limit only keeps a mistake from becoming a spin. */
@@ -241,22 +266,36 @@ void monitor_act_init(struct monitor *m)
     monitor_order_init(m);
 }
 
-/* The former monitor's command may have ended while nobody looked. */
+static struct run *adopt(struct monitor *m, enum hook_kind kind, int pid, run_done_fn *done)
+{
+    struct run_spec spec = {.name = label_of(kind),
+        .limit_ms = limit_of(conf_of(role_loop_gen(&m->role)), kind),
+        .done = done,
+        .owner = m};
+    struct run *r = run_adopt(&m->role.loop, pid, &spec);
+
+    if (r != NULL)
+        log_at(LVL_LOG, "%s, process %d, is still running", spec.name, run_pid(r));
+    return r;
+}
+
+/* The former monitor's commands may have ended while nobody looked. */
 void monitor_act_adopt(struct monitor *m)
 {
-    const struct conf *conf = conf_of(role_loop_gen(&m->role));
-    struct run_spec spec = {.name = label_of(HOOK_FAILOVER),
-        .limit_ms = conf->failover_command_timeout_ms,
-        .done = adopted_ended,
-        .owner = m};
+    const struct view_switch *sw = &m->decide.view.sw;
+    struct failover_outcome gone = {.ok = true, .text = ""};
 
+    if (failover_adopt_beside(&m->failover, &m->decide)) {
+        m->beside_run =
+            adopt(m, (enum hook_kind)sw->beside.hook, sw->beside_pid, adopted_beside_ended);
+        if (m->beside_run == NULL)
+            failover_on_beside_done(&m->failover, &m->decide, &gone, clock_wall_us());
+    }
     if (!failover_adopt(&m->failover, &m->decide, clock_wall_us()))
         return;
-    m->run = run_adopt(&m->role.loop, m->decide.view.sw.pid, &spec);
+    m->run = adopt(m, HOOK_FAILOVER, sw->pid, adopted_ended);
     if (m->run == NULL)
         failover_on_adopted(&m->failover, &m->decide, clock_wall_us());
-    else
-        log_at(LVL_LOG, "failover_command, process %d, is still running", run_pid(m->run));
 }
 
 void monitor_act_fini(struct monitor *m)
@@ -264,5 +303,6 @@ void monitor_act_fini(struct monitor *m)
     timer_stop(&m->role.loop, &m->act_timer);
     run_forget(&m->run);
     run_forget(&m->beside_run);
+    buf_free(&m->begun);
     monitor_order_fini(m);
 }

@@ -54,6 +54,7 @@ struct monitor {
     struct timer act_timer; /* failover is to be asked again */
     struct run *run;        /* failover_command about the primary */
     struct run *beside_run; /* commands that nobody waits for */
+    struct buf begun;       /* commands that were begun in this turn, each with its NUL */
     struct order order;
     struct order beside_order;
     uint64_t told;             /* digest of what workers were told of */
@@ -88,6 +89,8 @@ void monitor_act_init(struct monitor *m);
 void monitor_act_adopt(struct monitor *m);
 /* Takes in the events that have happened and does what is to be done now. */
 void monitor_act_step(struct monitor *m);
+/* Logs the commands that this step has begun: after the events that led to them. */
+void monitor_act_tell(struct monitor *m);
 /* Something with an outcome is over. */
 void monitor_act_done(struct monitor *m, bool beside, const struct failover_outcome *o);
 void monitor_act_fini(struct monitor *m);

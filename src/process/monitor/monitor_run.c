@@ -98,6 +98,7 @@ static void on_output(uv_stream_t *s, ssize_t n, const uv_buf_t *b)
 static void describe(const struct run *r, struct run_end *end)
 {
     end->seq = r->seq;
+    end->timed_out = r->timed_out;
     end->ok = !r->timed_out && !r->adopted && r->signo == 0 && r->status == 0;
     if (r->timed_out)
         snprintf(end->text, sizeof end->text, "it took too long and was ended");
@@ -137,7 +138,9 @@ static void finish(struct run *r)
     if (r->nleft_out > 0)
         log_at(LVL_LOG, "%s: %lld more lines were left out", r->name, (long long)r->nleft_out);
     describe(r, &end);
-    if (!end.ok)
+    if (r->adopted && !r->timed_out)
+        log_at(LVL_LOG, "%s has ended; %s", r->name, end.text);
+    else if (!end.ok)
         log_at_detail(LVL_WARNING, end.text, NULL, "%s failed", r->name);
     r->done = NULL;
     close_all(r);

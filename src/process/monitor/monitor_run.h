@@ -17,7 +17,8 @@ struct run;
 
 struct run_end {
     uint32_t seq;
-    bool ok;                   /* exit status 0 */
+    bool ok; /* exit status 0 */
+    bool timed_out;
     char text[RUN_TEXT_BYTES]; /* how it ended, for people */
 };
 

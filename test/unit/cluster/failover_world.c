@@ -163,6 +163,8 @@ static void probe_all(void)
 
 static void begin(struct deed *deed, const struct failover_do *what)
 {
+    ck_assert_msg(!deed->is_running || deed->what.type != FAILOVER_DO_HOOK,
+        "a command is run beside another one about node %d", deed->what.node);
     deed->is_running = true;
     deed->is_lost = false;
     deed->what = *what;
@@ -171,6 +173,8 @@ static void begin(struct deed *deed, const struct failover_do *what)
     if (what->type == FAILOVER_DO_COMMAND) {
         world->ncommands++;
         world->d.view.sw.pid = 4000 + world->ncommands;
+    } else if (what->type == FAILOVER_DO_HOOK) {
+        world->d.view.sw.beside_pid = 3000;
     }
 }
 
@@ -369,6 +373,8 @@ void world_monitor_kill(void)
     world->beside.is_lost = true;
     world_monitor_start();
     decide_adopt(&world->d, before);
+    if (failover_adopt_beside(&world->f, &world->d))
+        world->beside.is_lost = false;
     if (failover_adopt(&world->f, &world->d, world->now_us)) {
         if (!world->deed.is_running || world->deed.what.type != FAILOVER_DO_COMMAND)
             failover_on_adopted(&world->f, &world->d, world->now_us);

@@ -181,6 +181,35 @@ START_TEST(test_standby_lost_runs_beside)
 }
 END_TEST
 
+/* The command runs on, the one that waits for it is run once, and none is run twice. */
+START_TEST(test_killed_while_commands_run)
+{
+    int first = (_i + 1) % NODES;
+    int second = (_i + 2) % NODES;
+
+    world_begin(_i);
+    world->rules.has_command = true;
+    decide_set_rules(&world->d, &world->rules, world->now_us);
+    world->server[first].alive = false;
+    world->server[second].alive = false;
+    while (world->nsteps[FAILOVER_DO_HOOK] == 0)
+        world_tick();
+    world->beside.due_us = world->now_us + 3 * SECOND_US;
+    world_run(2);
+    world_monitor_kill();
+    world_run(0.5);
+    world_monitor_kill();
+    ck_assert(world->beside.is_running && !world->beside.is_lost);
+    ck_assert_int_eq(world->nsteps[FAILOVER_DO_HOOK], 1);
+    first = world->beside.what.node;
+    world_run(5);
+    ck_assert_int_eq(world->nsteps[FAILOVER_DO_HOOK], 2);
+    ck_assert_int_ne(world->beside.what.node, first);
+    ck_assert_int_eq(world->d.view.sw.njobs, 0);
+    ck_assert_int_eq(world->d.view.sw.beside_pid, 0);
+}
+END_TEST
+
 START_TEST(test_outage_waits)
 {
     int i;
@@ -431,6 +460,7 @@ static Suite *make_suite(void)
     tcase_add_loop_test(t, test_command_fails_and_is_given_up, 0, NODES);
     tcase_add_loop_test(t, test_old_primary_is_barred, 0, NODES);
     tcase_add_loop_test(t, test_standby_lost_runs_beside, 0, NODES);
+    tcase_add_loop_test(t, test_killed_while_commands_run, 0, NODES);
     tcase_add_loop_test(t, test_outage_waits, 0, NODES);
     tcase_add_loop_test(t, test_switchover, 0, NODES);
     tcase_add_loop_test(t, test_switchover_is_taken_back, 0, NODES);

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_failover_commands: failback_command and follow_primary_command: what they are told, that nobody waits for them, their
+time, and that they outlive the monitor."""
+import json
+import os
+import signal
+
+import pytest
+
+from pgt import procs, waits
+from test_failover import ARGS, pool_for, primaries, promoting, script, wait_primary
+from test_monitor import column, monitor_pid, show, trio, wait_settled  # noqa: F401
+
+ODD = "/data of/$(touch x)`id`\"*"
+TELL = """d=$(mktemp -d {facts}/new.XXXXXX)
+for a in "$@"; do echo "$a"; done > $d/args
+env > $d/env
+cat > $d/json
+mv $d {facts}/{name}$1
+"""
+
+
+def told(facts, name: str) -> tuple[list[str], dict[str, str], dict]:
+    """Arguments, environment and input of a command."""
+    waits.wait_for(f"{name} is run", (facts / name / "json").exists, 20)
+    env = (facts / name / "env").read_text(encoding="utf-8").splitlines()
+    return ((facts / name / "args").read_text(encoding="utf-8").splitlines(),
+            dict(line.removeprefix("PGPOOL_").split("=", 1) for line in env if line.startswith("PGPOOL_")),
+            json.loads((facts / name / "json").read_text(encoding="utf-8")))
+
+
+def check_told(trio, facts, name: str, event: str, node: int, primary: int, old: int) -> None:
+    args, env, text = told(facts, name)
+    port = [str(n.port) for n in trio.nodes]
+    here = "127.0.0.1"
+    assert args == [str(node), here, port[node], f"{ODD}{node}", str(primary), here, port[primary], str(old), here, port[old],
+                    str(old), f"{ODD}{primary}", "%"]
+    wanted = {"EVENT": event, "ACTOR": "monitor"}
+    for which, i in (("NODE", node), ("NEW_PRIMARY", primary), ("OLD_PRIMARY", old), ("OLD_MAIN", old)):
+        wanted |= {f"{which}_ID": str(i), f"{which}_HOST": here, f"{which}_PORT": port[i], f"{which}_DATA_DIRECTORY": f"{ODD}{i}"}
+        assert text[which.lower()] == {"id": i, "host": here, "port": int(port[i]), "data_directory": f"{ODD}{i}"}
+    assert wanted.items() <= env.items() and env["REASON"] == text["reason"] != ""
+    assert (text["event"], text["actor"], [n["id"] for n in text["nodes"]]) == (event, "monitor", [0, 1, 2])
+
+
+@pytest.mark.parametrize("trio", [2], indirect=True)
+def test_nobody_waits_for_them(trio, start_pool):
+    """failback_command hangs while the primary is lost, follow_primary_command hangs for one server and fails for the
+    other. Each of them is told all, however odd the name of a folder is."""
+    facts = procs.folder("facts")
+    back = script("failback", TELL.format(facts=facts, name="back") + "exec tail -f /dev/null\n")
+    follow = script("follow", TELL.format(facts=facts, name="follow") + "[ $1 = 2 ] && exit 3\nexec tail -f /dev/null\n")
+    quoted = {"bare": ARGS.replace("'", ""), "double": ARGS.replace("'", '"')}
+    pool = pool_for(start_pool, trio, failover_command=f"[ %d = %P ] || exit 0; {promoting(trio)} {ARGS}".replace("'", ""),
+                    failback_command=f"{back} {quoted['bare']}", failover_command_timeout=3,
+                    follow_primary_command=f"{follow} {quoted['double']}", follow_primary_command_timeout=1,
+                    **{f"backend_data_directory{i}": f"{ODD}{i}" for i in range(3)})
+    wait_settled(pool, 2)
+    trio.nodes[0].stop()
+    waits.wait_for("the loss is seen", lambda: column(pool, "status")[0] == "down")
+    trio.nodes[0].start()
+    check_told(trio, facts, "back0", "failback", 0, 2, 2)
+    assert column(pool, "status") == ["up"] * 3, "it is in use while the command runs"
+    trio.primary.stop(signal.SIGQUIT)
+    waits.wait_for("another is the primary", lambda: "primary" in column(pool, "role")[:2])
+    new = column(pool, "role").index("primary")
+    assert "failback_command failed" not in pool.log(), "the failover has waited for it"
+    check_told(trio, facts, f"follow{1 - new}", "follow_primary", 1 - new, new, 2)
+    check_told(trio, facts, "follow2", "follow_primary", 2, new, 2)
+    waits.wait_for("that one has failed", lambda: "the command follow_primary_command about node 2 failed" in pool.log())
+    failed = [(e["node_id"], e["cause"]) for e in show(pool, "POOL_EVENTS") if e["event"] == "failed"]
+    assert failed == [("0", "it took too long and was ended"), (str(1 - new), "it took too long and was ended"),
+                      ("2", "exit status 3")]
+    assert primaries(trio) == [new] and column(pool, "status")[:2] == ["up", "up"]
+    assert pool.log().index("=== Starting fail back") < pool.log().index(f"execute command: {back}")
+    began = pool.log().index(f"=== Starting degeneration. shutdown host 127.0.0.1({trio.primary.port}) ===")
+    runs = pool.log().index("execute command: [ 2 = 2 ]")
+    assert began < runs < pool.log().index("failover_command: promoting node") < pool.log().index("set new primary node")
+
+
+@pytest.mark.parametrize("trio", [0], indirect=True)
+def test_they_outlive_the_monitor(trio, start_pool):
+    """follow_primary_command runs when the monitor is killed: it is not run a second time beside itself, and the next one is
+    about the other server. Also when it ends while there is no monitor."""
+    facts = procs.folder("facts")
+    os.mkfifo(facts / "go")
+    follow = script("follow", f"echo $1 >> {facts}/began\nread x < {facts}/go\necho done with $1\necho $1 >> {facts}/ended\n")
+    pool = pool_for(start_pool, trio, failover_command=f"{promoting(trio)} {ARGS}", follow_primary_command=f"{follow} %d")
+    wait_settled(pool, 0)
+    trio.primary.stop(signal.SIGQUIT)
+    waits.wait_for("another is the primary", lambda: "primary" in column(pool, "role")[1:])
+    new = column(pool, "role").index("primary")
+
+    def lines(name: str) -> list[str]:
+        return (facts / name).read_text(encoding="utf-8").split() if (facts / name).exists() else []
+
+    def kill() -> int:
+        old = monitor_pid(pool)
+        os.kill(old, signal.SIGKILL)
+        waits.wait_for("there is a new monitor", lambda: monitor_pid(pool) not in (0, old))
+        return monitor_pid(pool)
+    waits.wait_for("it runs for the lost one", lambda: lines("began") == ["0"])
+    kill()
+    waits.wait_for("the next one knows", lambda: pool.log().count("is still running") == 1)
+    kill()
+    waits.wait_for("and the next", lambda: pool.log().count("is still running") == 2)
+    (facts / "go").write_text("go\n", encoding="ascii")
+    waits.wait_for("it runs for the other one", lambda: lines("began") == ["0", str(3 - new)])
+    assert "follow_primary_command: done with 0" in pool.log() and lines("ended") == ["0"]
+    pid = monitor_pid(pool)
+    os.kill(pid, signal.SIGSTOP)
+    (facts / "go").write_text("go\n", encoding="ascii")
+    waits.wait_for("it has ended", lambda: lines("ended") == ["0", str(3 - new)])
+    os.kill(pid, signal.SIGKILL)
+    waits.wait_for("it is told", lambda: "follow_primary_command is done with node 0" in pool.log()
+                   and f"follow_primary_command is done with node {3 - new}" in pool.log())
+    assert lines("began") == ["0", str(3 - new)] and primaries(trio) == [new]
+    wait_primary(pool, new)
+    pool.log_seen = len(pool.log())
