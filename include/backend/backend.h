@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "backend/paramset.h"
 #include "backend/varset.h"
 #include "base/err.h"
 #include "base/hash.h"
@@ -43,8 +44,9 @@ struct backend {
     struct jobs *jobs; /* derivations of keys, and what sessions ask outside */
     char *read_buf;
     struct hash_table pools;
-    struct varset_store varsets; /* settings of links and of the clients that share them */
-    struct list idle_lru;        /* idle links of all pools, least recently used first */
+    struct varset_store varsets;     /* settings of links and of the clients that share them */
+    struct paramset_store paramsets; /* what servers reported, and links were opened with */
+    struct list idle_lru;            /* idle links of all pools, least recently used first */
     struct list kept;          /* pools with idle links and no client, longest without one first */
     struct list links;         /* every link */
     struct list waiting_pools; /* pools somebody waits for, the one served last at the end */

@@ -1,21 +1,35 @@
 /* SPDX-License-Identifier: PostgreSQL
  * paramset.h: a small set of name = value strings in one block of memory: what a server reported,
- * or what a client asked for in its startup packet. Pure. */
+ * or what a client asked for in its startup packet. Links of a pool mostly have the same ones: sets
+ * of equal content can share the block. Runs in: workers. Pure. */
 #ifndef PGP_BACKEND_PARAMSET_H
 #define PGP_BACKEND_PARAMSET_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/hash.h"
 #include "base/slice.h"
+
+/* The blocks that are shared, one for each distinct content. One store per worker. */
+struct paramset_store {
+    struct hash_table table;
+};
 
 /* "name\0value\0" pairs; a zeroed struct is an empty set. */
 struct paramset {
-    char *data;
+    char *data; /* never changed where it is while is_shared */
     uint32_t len;
+    bool is_shared; /* the block belongs to a store, and is counted there */
 };
 
-/* Frees the memory and empties the set. */
+/* Makes a store; fini frees it (no set may share a block of it any more). */
+void paramset_store_init(struct paramset_store *store);
+void paramset_store_fini(struct paramset_store *store);
+/* From now on `ps` shares its block with all sets of the same bytes that were given to `store`. A
+ * later change gives it a block of its own again. */
+void paramset_share(struct paramset *ps, struct paramset_store *store);
+/* Empties the set; its memory is freed when nobody shares it. */
 void paramset_free(struct paramset *ps);
 /* Sets or replaces. Names compare case-insensitively, as PostgreSQL's do. Returns true when the
  * value is new. */

@@ -30,6 +30,7 @@ void backend_init(
     be->read_buf = mem_alloc_hidden(BACKEND_READ_BYTES); /* passwords come by here */
     hash_table_init(&be->pools);
     varset_store_init(&be->varsets);
+    paramset_store_init(&be->paramsets);
     be->jobs = jobs_new(loop);
     list_init(&be->idle_lru);
     list_init(&be->kept);
@@ -60,6 +61,7 @@ void backend_fini(struct backend *be)
     row_alloc_free(&be->row_alloc);
     hash_table_fini(&be->pools);
     varset_store_fini(&be->varsets);
+    paramset_store_fini(&be->paramsets);
     mem_free_hidden(be->read_buf);
     be->read_buf = NULL;
 }

@@ -156,6 +156,7 @@ struct link *link_open(
     link->asked_version = st->version;
     link->opened_us = loop_now_us(be->loop);
     paramset_copy(&link->startup, st->params);
+    paramset_share(&link->startup, &pool->be->paramsets);
     link_encode_startup(&link->carry, pool, st);
     link_dial(link);
     link_row_update(link, ROWS_NO_ROW);

@@ -91,8 +91,10 @@ static void link_on_parameter(struct link *link, struct slice body)
         return;
     if (link->owner != NULL && link->phase == LINK_LENT)
         link->ops->on_parameter(link->owner, link, name, value);
-    if (link->phase != LINK_CLOSED)
-        (void)paramset_set(&link->reported, name, value);
+    if (link->phase == LINK_CLOSED)
+        return;
+    (void)paramset_set(&link->reported, name, value);
+    paramset_share(&link->reported, &link->be->paramsets);
 }
 
 /* An error ends the link when it is FATAL or PANIC: remember that the client has been told. Returns

@@ -84,6 +84,7 @@ static void login_on_ready(struct link *link, struct slice body)
     link->tx_status = body.n == 1 ? body.p[0] : 'I';
     link->phase = LINK_LENT;
     link->uses = 1;
+    paramset_share(&link->reported, &link->be->paramsets);
     link_answer_free(link);
     link_tls_on_login_done(link);
     pool_link_opened(link, true);

@@ -118,12 +118,13 @@ bool link_give_away(struct link *link, int ordinal)
     return true;
 }
 
-static void travel_paramset(struct paramset *ps, const char *p, uint32_t n)
+static void travel_paramset(struct backend *be, struct paramset *ps, const char *p, uint32_t n)
 {
     if (n == 0)
         return;
     ps->data = mem_strndup(p, n);
     ps->len = n;
+    paramset_share(ps, &be->paramsets);
 }
 
 static struct link *travel_build(
@@ -142,9 +143,9 @@ static struct link *travel_build(
     link->key_len = m->key_len;
     link->key = mem_strndup(p, m->key_len);
     p += m->key_len;
-    travel_paramset(&link->startup, p, m->startup_len);
+    travel_paramset(be, &link->startup, p, m->startup_len);
     p += m->startup_len;
-    travel_paramset(&link->reported, p, m->reported_len);
+    travel_paramset(be, &link->reported, p, m->reported_len);
     p += m->reported_len;
     varset_unref(&link->vars);
     link->vars = varset_of_bytes(&be->varsets, p, m->vars_len);

@@ -67,6 +67,46 @@ START_TEST(walk_sees_each_once)
 }
 END_TEST
 
+START_TEST(equal_sets_share_one_block)
+{
+    struct paramset_store store;
+    struct paramset many[3] = {{0}};
+    struct paramset empty = {0};
+    int i;
+
+    paramset_store_init(&store);
+    for (i = 0; i < 3; i++) {
+        paramset_set(&many[i], s("x"), s("1"));
+        paramset_set(&many[i], s("y"), s(i == 2 ? "3" : "2"));
+        paramset_share(&many[i], &store);
+        paramset_share(&many[i], &store); /* again: nothing happens */
+    }
+    paramset_share(&empty, &store);
+    ck_assert_ptr_eq(many[0].data, many[1].data);
+    ck_assert_ptr_ne(many[0].data, many[2].data);
+    ck_assert_uint_eq(store.table.count, 2);
+    ck_assert(!paramset_set(&many[0], s("x"), s("1")));
+    ck_assert(many[0].is_shared);
+    ck_assert(paramset_set(&many[0], s("x"), s("7"))); /* in front: the rest is moved */
+    ck_assert(!many[0].is_shared);
+    ck_assert(slice_eq_str(paramset_get(&many[1], s("x")), "1"));
+    ck_assert(slice_eq_str(paramset_get(&many[1], s("y")), "2"));
+    paramset_set(&many[1], s("z"), s("0")); /* the last one that shared it */
+    ck_assert_uint_eq(store.table.count, 1);
+    paramset_copy(&many[1], &many[2]);
+    ck_assert(!many[1].is_shared);
+    paramset_drop(&many[2], s("x"));
+    ck_assert(slice_eq_str(paramset_get(&many[1], s("x")), "1"));
+    ck_assert_ptr_null(paramset_get(&many[2], s("x")).p);
+    ck_assert_uint_eq(store.table.count, 0);
+    for (i = 0; i < 3; i++) {
+        paramset_share(&many[i], &store);
+        paramset_free(&many[i]);
+    }
+    paramset_store_fini(&store);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("paramset");
@@ -77,6 +117,7 @@ int main(void)
     tcase_add_test(tc, set_get_replace);
     tcase_add_test(tc, equality_ignores_order);
     tcase_add_test(tc, walk_sees_each_once);
+    tcase_add_test(tc, equal_sets_share_one_block);
     suite_add_tcase(suite, tc);
     sr = srunner_create(suite);
     srunner_run_all(sr, CK_NORMAL);
