@@ -175,6 +175,11 @@ static inline bool link_is_pristine(const struct link *link)
 {
     return varset_is_empty(link->vars) && prepset_is_empty(&link->preps);
 }
+/* No more than statements under the names that we give them. */
+static inline bool link_has_only_names(const struct link *link)
+{
+    return varset_is_empty(link->vars) && link->preps.named == NULL;
+}
 /* A reply that is made here (OP_MADE_PARSED, OP_MADE_CLOSED) takes its place behind what is owed.
  */
 void link_reply_made(struct link *link, unsigned op);

@@ -43,12 +43,17 @@ void scram_server_fini(struct scram_server *s)
     mem_wipe(s, sizeof *s);
 }
 
-void scram_server_mechanisms(const struct scram_server *s, struct buf *out)
+void scram_put_mechanisms(bool has_binding, struct buf *out)
 {
-    if (s->offers_plus)
+    if (has_binding)
         buf_put_cstr(out, SCRAM_NAME_PLUS);
     buf_put_cstr(out, SCRAM_NAME);
     buf_put_byte(out, '\0');
+}
+
+void scram_server_mechanisms(const struct scram_server *s, struct buf *out)
+{
+    scram_put_mechanisms(s->offers_plus, out);
 }
 
 static enum scram_status server_broken(struct scram_server *s, struct err *err, const char *detail)

@@ -183,7 +183,7 @@ static bool link_suits(const struct link *link, const struct pool_request *req, 
         return false;
     if (req->is_shared)
         return link->startup.len == 0;
-    if (!link_is_pristine(link))
+    if (!link_is_pristine(link) && !(req->allows_names && link_has_only_names(link)))
         return false;
     if (patch)
         return params_can_patch(&link->startup, req->startup->params);

@@ -84,6 +84,21 @@ static struct slice ask_channel(struct client_auth *a, uint8_t hash[CRYPTO_CERT_
     return slice_of((const char *)hash, n);
 }
 
+void client_auth_ask_early(struct client_auth *a)
+{
+    uint8_t hash[CRYPTO_CERT_HASH_MAX];
+    struct buf out = {0};
+    struct buf list = {0};
+
+    scram_put_mechanisms(ask_channel(a, hash).n > 0, &list);
+    client_login_negotiate(a->c, &out);
+    wire_put_auth(&out, AUTH_SASL, buf_slice(&list));
+    buf_free(&list);
+    client_send(a->c, &out);
+    a->is_asked = true;
+    stream_pause(&a->c->stream);
+}
+
 static void ask_scram(struct client_auth *a)
 {
     struct scram_verifier v;
@@ -112,6 +127,11 @@ static void ask_scram(struct client_auth *a)
     scram_server_fini(&a->scram);
     scram_server_init(&a->scram, &conf);
     mem_wipe(&v, sizeof v);
+    if (a->is_asked) {
+        a->step = AUTH_STEP_ASKED;
+        stream_resume(&a->c->stream);
+        return;
+    }
     scram_server_mechanisms(&a->scram, &list);
     ask_send(a, AUTH_SASL, buf_slice(&list));
     buf_free(&list);

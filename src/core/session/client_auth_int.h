@@ -18,6 +18,7 @@
 #include "crypto/secret.h"
 #include "event/jobs.h"
 #include "event/loop.h"
+#include "session/session_auth.h"
 
 #include "session_int.h"
 
@@ -50,6 +51,7 @@ struct session_auth {
     char *key_path;
     int64_t failed_until_us; /* asking in the way of failed_key is taken to fail up to then */
     struct buf failed_key;
+    struct prep *last_lookup; /* statement that was asked last: its name is made once */
 };
 
 /* pool_passwd may have changed: looks, once a second at most. */
@@ -59,13 +61,21 @@ enum hba_answer session_auth_role(struct session_auth *sa, struct slice user, st
 void session_auth_put_role(
     struct session_auth *sa, struct slice user, struct slice role, bool is_member);
 
-/* ---- client_auth_query.c: looking things up in the data base ---- */
+/* ---- client_auth_way.c ---- */
 
 enum auth_lookup_kind {
     AUTH_LOOKUP_SECRET,
     AUTH_LOOKUP_ROLE, /* is the user a member? */
     AUTH_LOOKUP_LOGIN /* may the user log in? Kept as two memberships that no role can have */
 };
+
+/* Where, as whom and how it is looked up about `user`, a client of `database`. */
+void auth_way_find(const struct session_auth *sa, enum auth_lookup_kind kind, struct slice database,
+    struct slice user, struct auth_way *out);
+/* What tells ways apart. */
+void auth_way_put_key(const struct auth_way *way, struct buf *out);
+
+/* ---- client_auth_query.c: looking things up in the data base ---- */
 
 #define AUTH_ROLE_CAN_LOGIN "\1can log in"
 #define AUTH_ROLE_IS_VALID  "\1is not expired"
@@ -90,7 +100,7 @@ bool auth_lookup_is_hopeless(const struct session_auth *sa, enum auth_lookup_kin
 void auth_lookup_give_up(
     struct session_auth *sa, enum auth_lookup_kind kind, struct slice database, struct slice user);
 /* Puts what an answer about a client of `database` is known by: where it is asked for, by whom and
- * with which query. */
+ * with which query (client_auth_way.c). */
 void auth_lookup_put_key(
     const struct session_auth *sa, struct slice database, struct slice user, struct buf *out);
 /* Asks; equal questions are asked once. `database` is the client's, `book_name` what the answer is
@@ -129,6 +139,7 @@ struct client_auth {
     bool is_counted;    /* the failure is, in the guard */
     bool needs_server;  /* an expired role: only a server that is asked anew lets it in */
     bool is_role_seen;  /* whether the role may log in was asked */
+    bool is_asked;      /* for SCRAM, before it was known what is stored */
     struct auth_facts facts;
     struct auth_plan plan;
     struct auth_rules *rules;
@@ -207,6 +218,9 @@ void client_auth_free_questions(struct client_auth *a);
 /* client_auth_ask.c */
 /* Asks the client as the plan says. */
 void client_auth_ask(struct client_auth *a);
+/* Asks for SCRAM while it is looked up what is stored: whatever that is, this is asked. The answer
+ * is not read before client_auth_ask. */
+void client_auth_ask_early(struct client_auth *a);
 /* An answer: the body of its message. */
 void client_auth_on_answer(struct client_auth *a, struct slice body);
 /* Does the name in the client's certificate fit? As client_auth_name_fits. */

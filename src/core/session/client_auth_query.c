@@ -20,37 +20,8 @@
 
 /* A server that does not answer is given up after this. */
 #define LOOKUP_TIMEOUT_MS 10000
-
-/* Without auth_query: a function that the administrator made for this, else the catalogue itself.
- */
-static const char default_function[] = "SELECT rolname, rolpassword FROM pgpool_user_lookup($1)";
-static const char default_catalogue[] =
-    "SELECT rolname, CASE WHEN rolvaliduntil < pg_catalog.now() THEN NULL ELSE rolpassword END"
-    " FROM pg_catalog.pg_authid WHERE rolname = $1 AND rolcanlogin";
-static const char role_query[] =
-    "WITH RECURSIVE m(oid) AS (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = $1"
-    " UNION SELECT a.roleid FROM pg_catalog.pg_auth_members a JOIN m ON a.member = m.oid)"
-    " SELECT r.rolname, NULL FROM pg_catalog.pg_roles r JOIN m ON m.oid = r.oid"
-    " WHERE r.rolname = $2";
-
-static const char login_query[] = "SELECT rolname, CASE WHEN NOT rolcanlogin THEN 'locked'"
-                                  " WHEN rolvaliduntil < pg_catalog.now() THEN 'expired' END"
-                                  " FROM pg_catalog.pg_roles WHERE rolname = $1";
-
-const char *session_auth_default_query(bool fallback)
-{
-    return fallback ? default_catalogue : default_function;
-}
-
-const char *session_auth_role_query(void)
-{
-    return role_query;
-}
-
-const char *session_auth_login_query(void)
-{
-    return login_query;
-}
+/* Keeps our statements apart from equal ones of clients, of whom more is known. */
+#define LOOKUP_PATH_HASH UINT64_C(0x6c6f6f6b2d757021)
 
 struct lookup {
     struct list node;    /* prober->queue */
@@ -83,9 +54,11 @@ struct prober {
     struct err err;    /* what the server said */
     char *user;
     char *database;
-    char *query;    /* empty: the default */
-    int node;       /* of pools.conf, or VIEW_NO_NODE: one that takes writes */
-    struct buf key; /* of its answers, see auth_lookup_put_key */
+    char *query;            /* empty: the default */
+    int node;               /* of pools.conf, or VIEW_NO_NODE: one that takes writes */
+    struct buf key;         /* of its answers, see auth_lookup_put_key */
+    struct prep *statement; /* the last one asked */
+    bool is_known;          /* and the link had it under its name */
 };
 
 static void prober_step(struct prober *p);
@@ -139,6 +112,8 @@ static void prober_free(struct prober *p)
     while ((n = list_first(&p->queue)) != NULL)
         lookup_free(LIST_ENTRY(n, struct lookup, node));
     task_cancel(&p->start);
+    prep_unref(&p->sa->last_lookup);
+    p->sa->last_lookup = p->statement;
     list_remove(&p->node_in_list);
     if (p->pool != NULL)
         pool_detach(p->pool);
@@ -216,9 +191,9 @@ static void prober_fall_back(struct prober *p)
 static const char *prober_sql(const struct prober *p, const struct lookup *l)
 {
     if (l->kind == AUTH_LOOKUP_ROLE)
-        return role_query;
+        return session_auth_role_query();
     if (l->kind == AUTH_LOOKUP_LOGIN)
-        return login_query;
+        return session_auth_login_query();
     return *p->query != '\0' ? p->query : session_auth_default_query(prober_falls_back(p));
 }
 
@@ -230,29 +205,75 @@ static void put_parameter(struct buf *out, const char *value)
     buf_put(out, value, n);
 }
 
-/* Parse, Bind, Execute and Sync of one statement with one or two parameters in text form. */
+/* The text, kept by content: the last one outlives the prober, for the next login. */
+static void prober_take_statement(struct prober *p, const char *sql)
+{
+    struct buf body = {0};
+    bool is_new;
+
+    buf_put(&body, sql, strlen(sql) + 1);
+    buf_put_u16(&body, 0); /* the server knows the types */
+    prep_unref(&p->statement);
+    p->statement = prep_get(&p->sa->ss->preps, buf_slice(&body), LOOKUP_PATH_HASH, &is_new);
+    prep_need_name(p->statement);
+    buf_free(&body);
+}
+
+/* The statement stays on the link under a name, as those of clients do: the server need not analyse
+ * it at each login. Unless it is switched off, for servers that are poolers themselves. */
+static bool prober_may_prepare(const struct prober *p)
+{
+    return p->sa->ss->conf->max_prepared_statements > 0;
+}
+
+static void prober_put_parse(struct prober *p, struct buf *out)
+{
+    struct slice name = prober_may_prepare(p) ? prep_name(p->statement) : slice_of("", 0);
+
+    p->is_known = name.n > 0 && prepset_touch(&p->link->preps, p->statement->id);
+    if (p->is_known)
+        return;
+    if (name.n > 0) { /* a failure may have left it there */
+        wire_put_close(out, 'S', name);
+        link_expect(p->link, OP_CLOSE | OP_SWALLOW);
+    }
+    prep_put_parse(out, p->statement, name);
+    link_expect(p->link, OP_PARSE | OP_SWALLOW);
+}
+
+static void prober_put_bind(struct prober *p, const struct lookup *l, struct buf *out)
+{
+    uint32_t at = wire_begin(out, FE_BIND);
+
+    buf_put_byte(out, '\0'); /* a portal without a name */
+    if (prober_may_prepare(p))
+        buf_put(out, p->statement->name, PREP_NAME_BYTES);
+    buf_put_byte(out, '\0');
+    buf_put_u16(out, 0);
+    buf_put_u16(out, l->role != NULL ? 2 : 1);
+    put_parameter(out, l->user);
+    if (l->role != NULL)
+        put_parameter(out, l->role);
+    buf_put_u16(out, 0);
+    wire_end(out, at);
+    link_expect(p->link, OP_BIND | OP_SWALLOW);
+}
+
+/* Parse where it is needed, Bind, Execute and Sync of one statement with one or two parameters in
+ * text form. */
 static void prober_ask(struct prober *p, const struct lookup *l)
 {
     struct buf out = {0};
     uint32_t at;
 
-    wire_put_parse(&out, slice_of("", 0), slice_of_str(prober_sql(p, l)));
-    at = wire_begin(&out, FE_BIND);
-    buf_put(&out, "\0", 2); /* portal and statement without names */
-    buf_put_u16(&out, 0);
-    buf_put_u16(&out, l->role != NULL ? 2 : 1);
-    put_parameter(&out, l->user);
-    if (l->role != NULL)
-        put_parameter(&out, l->role);
-    buf_put_u16(&out, 0);
-    wire_end(&out, at);
+    prober_take_statement(p, prober_sql(p, l));
+    prober_put_parse(p, &out);
+    prober_put_bind(p, l, &out);
     at = wire_begin(&out, FE_EXECUTE);
     buf_put_byte(&out, '\0');
     buf_put_u32(&out, 0);
     wire_end(&out, at);
     wire_put_empty(&out, FE_SYNC);
-    link_expect(p->link, OP_PARSE | OP_SWALLOW);
-    link_expect(p->link, OP_BIND | OP_SWALLOW);
     link_expect(p->link, OP_EXECUTE | OP_SWALLOW);
     link_expect(p->link, OP_SYNC | OP_SWALLOW);
     p->link->capture = true;
@@ -263,6 +284,19 @@ static void prober_ask(struct prober *p, const struct lookup *l)
     timer_start(p->sa->ss->loop, &p->timer, LOOKUP_TIMEOUT_MS);
     (void)link_send(p->link, out.data, out.len);
     buf_free(&out);
+}
+
+/* True when it is to be asked again: the name may mean something else by now, or nothing. */
+static bool prober_note_statement(struct prober *p)
+{
+    if (!p->link->own_failed) {
+        if (!p->is_known && prober_may_prepare(p))
+            prepset_add(&p->link->preps, p->statement->id);
+        return false;
+    }
+    if (p->is_known)
+        prepset_remove(&p->link->preps, p->statement->id);
+    return p->is_known;
 }
 
 static void prober_on_row(void *owner, struct link *link, struct slice body)
@@ -381,6 +415,10 @@ static void prober_on_answer(struct prober *p)
 
     timer_stop(p->sa->ss->loop, &p->timer);
     p->phase = PROBER_READY;
+    if (prober_note_statement(p)) {
+        prober_step(p);
+        return;
+    }
     if (p->link->own_failed && prober_may_fall_back(p, l)) {
         prober_fall_back(p);
         prober_step(p);
@@ -571,82 +609,12 @@ static void prober_on_start(struct task *t)
 
 /* ---- for clients ---- */
 
-static const char *first_of(const char *a, const char *b, const char *c)
-{
-    if (a != NULL && *a != '\0')
-        return a;
-    return b != NULL && *b != '\0' ? b : c;
-}
-
-/* Where what we ask by ourselves is asked, on the servers of pgpool.conf. */
-static const char *home_of(const struct conf *conf)
-{
-    return first_of(conf->sr_check_database, NULL, "postgres");
-}
-
-/* A query of the administrator's own runs in the client's data base, as PgBouncer's does. What we
- * ask by ourselves does not: the owner of a data base decides what names and operators mean in it,
- * and would say who anybody is. A data base that pools.conf sends to another server is asked about
- * there, unless auth_dbname names one that is elsewhere. */
-void session_auth_find_way(
-    const struct conf *conf, struct slice database, struct slice user, struct auth_way *out)
-{
-    const struct pool_settings *st = pools_conf_find(conf, database, user);
-    const char *dbname;
-
-    *out = (struct auth_way){.query = "", .node = VIEW_NO_NODE};
-    out->user = first_of(st->auth_user, conf->auth_user, "");
-    out->query = first_of(st->auth_query, conf->auth_query, "");
-    dbname = first_of(st->auth_dbname, conf->auth_dbname, "");
-    if (*dbname != '\0') {
-        out->database = slice_of_str(dbname);
-        st = pools_conf_find(conf, out->database, slice_of_str(out->user));
-    } else if (*out->query != '\0') {
-        out->database = database;
-    } else {
-        out->database = slice_of_str(st->target != POOLS_NO_TARGET ? "postgres" : home_of(conf));
-    }
-    if (st->target != POOLS_NO_TARGET)
-        out->node = st->target;
-}
-
-void session_auth_find_role_way(const struct conf *conf, struct auth_way *out)
-{
-    *out = (struct auth_way){.query = "", .node = VIEW_NO_NODE};
-    out->user = first_of(conf->auth_user, conf->sr_check_user, "");
-    out->database = slice_of_str(first_of(conf->auth_dbname, NULL, home_of(conf)));
-}
-
-static void lookup_find_way(const struct session_auth *sa, enum auth_lookup_kind kind,
-    struct slice database, struct slice user, struct auth_way *out)
-{
-    if (kind == AUTH_LOOKUP_SECRET)
-        session_auth_find_way(sa->ss->conf, database, user, out);
-    else
-        session_auth_find_role_way(sa->ss->conf, out);
-}
-
-static void way_put_key(const struct auth_way *way, struct buf *out)
-{
-    buf_put(out, way->database.p, way->database.n);
-    buf_printf(out, "%c%d%c%s%c%s", '\0', way->node, '\0', way->user, '\0', way->query);
-}
-
-void auth_lookup_put_key(
-    const struct session_auth *sa, struct slice database, struct slice user, struct buf *out)
-{
-    struct auth_way way;
-
-    lookup_find_way(sa, AUTH_LOOKUP_SECRET, database, user, &way);
-    way_put_key(&way, out);
-}
-
 bool auth_lookup_is_possible(const struct session_auth *sa, enum auth_lookup_kind kind,
     struct slice database, struct slice user)
 {
     struct auth_way way;
 
-    lookup_find_way(sa, kind, database, user, &way);
+    auth_way_find(sa, kind, database, user, &way);
     return *way.user != '\0';
 }
 
@@ -654,7 +622,7 @@ bool auth_lookup_is_asker(const struct session_auth *sa, struct slice database, 
 {
     struct auth_way way;
 
-    lookup_find_way(sa, AUTH_LOOKUP_SECRET, database, user, &way);
+    auth_way_find(sa, AUTH_LOOKUP_SECRET, database, user, &way);
     return slice_eq_str(user, way.user);
 }
 
@@ -667,8 +635,8 @@ bool auth_lookup_is_hopeless(const struct session_auth *sa, enum auth_lookup_kin
 
     if (loop_now_us(sa->ss->loop) >= sa->failed_until_us)
         return false;
-    lookup_find_way(sa, kind, database, user, &way);
-    way_put_key(&way, &key);
+    auth_way_find(sa, kind, database, user, &way);
+    auth_way_put_key(&way, &key);
     is_hopeless = is_failing(sa, buf_slice(&key));
     buf_free(&key);
     return is_hopeless;
@@ -680,8 +648,8 @@ void auth_lookup_give_up(
     struct auth_way way;
     struct buf key = {0};
 
-    lookup_find_way(sa, kind, database, user, &way);
-    way_put_key(&way, &key);
+    auth_way_find(sa, kind, database, user, &way);
+    auth_way_put_key(&way, &key);
     note_failure(sa, buf_slice(&key), INT64_C(1000) * LOOKUP_TIMEOUT_MS);
     buf_free(&key);
 }
@@ -708,7 +676,7 @@ static struct prober *prober_new(struct session_auth *sa, const struct auth_way 
     p->database = mem_strndup(way->database.p, way->database.n);
     p->query = mem_strdup(way->query);
     p->node = way->node;
-    way_put_key(way, &p->key);
+    auth_way_put_key(way, &p->key);
     list_init(&p->node_in_list);
     list_init(&p->queue);
     list_push_back(&sa->probers, &p->node_in_list);
@@ -723,6 +691,7 @@ static struct prober *prober_new(struct session_auth *sa, const struct auth_way 
     p->req.may_reuse = true;
     p->req.is_proved = true; /* it is we */
     p->req.no_patch = true;
+    p->req.allows_names = true;
     p->req.on_turn = prober_on_turn;
     p->req.owner = p;
     p->req.ops = &prober_ops;
@@ -738,7 +707,7 @@ static struct prober *prober_find(struct session_auth *sa, const struct auth_way
     struct prober *it;
     struct list *n;
 
-    way_put_key(way, &key);
+    auth_way_put_key(way, &key);
     LIST_FOREACH(n, &sa->probers)
     {
         it = LIST_ENTRY(n, struct prober, node_in_list);
@@ -780,7 +749,7 @@ void auth_lookup_start(struct session_auth *sa, enum auth_lookup_kind kind, stru
     struct auth_way way;
     struct prober *p;
 
-    lookup_find_way(sa, kind, database, user, &way);
+    auth_way_find(sa, kind, database, user, &way);
     p = prober_find(sa, &way);
     list_push_back(&lookup_find(p, kind, user, role, book_name)->waiters, &w->node);
     task_post(sa->ss->loop, &p->start);

@@ -166,6 +166,14 @@ static bool stored_asks(struct client_auth *a, bool in_file)
            !(in_file && auth_lookup_is_asker(a->sa, database, user));
 }
 
+/* While the servers are asked the client may be, too, if nothing that they say changes the
+ * question.
+ */
+static bool stored_may_ask_early(const struct client_auth *a, bool in_file)
+{
+    return !in_file && a->facts.has_rule && a->facts.method == HBA_SCRAM;
+}
+
 void client_auth_find_stored(struct client_auth *a)
 {
     int64_t max_age_us = a->c->ss->conf->auth_query_expire_ms * 1000;
@@ -188,5 +196,7 @@ void client_auth_find_stored(struct client_auth *a)
             timer_start(a->c->ss->loop, &a->patience, STORED_PATIENCE_MS);
         auth_lookup_start(a->sa, AUTH_LOOKUP_SECRET, database, user, slice_of("", 0),
             client_auth_book_name(a), &a->wait);
+        if (stored_may_ask_early(a, in_file))
+            client_auth_ask_early(a);
     }
 }

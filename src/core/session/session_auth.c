@@ -188,6 +188,7 @@ void session_auth_free(struct session_auth **sap)
     if (sa == NULL)
         return;
     auth_probers_close(sa);
+    prep_unref(&sa->last_lookup);
     roles_clear(sa);
     hash_table_fini(&sa->roles);
     auth_rules_unref(&sa->rules);

@@ -2,6 +2,7 @@
 """test_auth_sources: where secrets come from: auth_query (followed at once, cached, asked once by many),
 pool_passwd (encrypted, mapped, read again), and what readers and shared links are opened with."""
 import hashlib
+import re
 import subprocess
 import threading
 import time
@@ -132,7 +133,8 @@ def test_many_ask_once(server, pools):
 
 
 def look_ups(server) -> int:
-    return server.log().count("execute <unnamed>: SELECT rolname, rolpassword FROM pgpool_user_lookup($1)")
+    """Executions: the statement stays on the connection under a name."""
+    return len(re.findall(r"execute pgp_\w+: SELECT rolname, rolpassword FROM pgpool_user_lookup\(\$1\)", server.log()))
 
 
 def test_negative_answers_are_cached(server, pools):

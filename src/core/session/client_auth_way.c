@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * client_auth_way.c: where a user is looked up: on which server, in which data base, as whom and by
+ * which query. Runs in: workers; pgpool --check-auth. Must never: let the owner of a data base say
+ * who anybody is, unless the administrator's own query asks there. */
+#include "config.h"
+
+#include "config/conf.h"
+#include "session/session_auth.h"
+
+#include "client_auth_int.h"
+
+/* Without auth_query: a function that the administrator made for this, else the catalogue itself.
+ */
+static const char default_function[] = "SELECT rolname, rolpassword FROM pgpool_user_lookup($1)";
+static const char default_catalogue[] =
+    "SELECT rolname, CASE WHEN rolvaliduntil < pg_catalog.now() THEN NULL ELSE rolpassword END"
+    " FROM pg_catalog.pg_authid WHERE rolname = $1 AND rolcanlogin";
+static const char role_query[] =
+    "WITH RECURSIVE m(oid) AS (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = $1"
+    " UNION SELECT a.roleid FROM pg_catalog.pg_auth_members a JOIN m ON a.member = m.oid)"
+    " SELECT r.rolname, NULL FROM pg_catalog.pg_roles r JOIN m ON m.oid = r.oid"
+    " WHERE r.rolname = $2";
+
+static const char login_query[] = "SELECT rolname, CASE WHEN NOT rolcanlogin THEN 'locked'"
+                                  " WHEN rolvaliduntil < pg_catalog.now() THEN 'expired' END"
+                                  " FROM pg_catalog.pg_roles WHERE rolname = $1";
+
+const char *session_auth_default_query(bool fallback)
+{
+    return fallback ? default_catalogue : default_function;
+}
+
+const char *session_auth_role_query(void)
+{
+    return role_query;
+}
+
+const char *session_auth_login_query(void)
+{
+    return login_query;
+}
+
+static const char *first_of(const char *a, const char *b, const char *c)
+{
+    if (a != NULL && *a != '\0')
+        return a;
+    return b != NULL && *b != '\0' ? b : c;
+}
+
+/* Where what we ask by ourselves is asked, on the servers of pgpool.conf. */
+static const char *home_of(const struct conf *conf)
+{
+    return first_of(conf->sr_check_database, NULL, "postgres");
+}
+
+/* A query of the administrator's own runs in the client's data base, as PgBouncer's does. What we
+ * ask by ourselves does not: the owner of a data base decides what names and operators mean in it,
+ * and would say who anybody is. A data base that pools.conf sends to another server is asked about
+ * there, unless auth_dbname names one that is elsewhere. */
+void session_auth_find_way(
+    const struct conf *conf, struct slice database, struct slice user, struct auth_way *out)
+{
+    const struct pool_settings *st = pools_conf_find(conf, database, user);
+    const char *dbname;
+
+    *out = (struct auth_way){.query = "", .node = VIEW_NO_NODE};
+    out->user = first_of(st->auth_user, conf->auth_user, "");
+    out->query = first_of(st->auth_query, conf->auth_query, "");
+    dbname = first_of(st->auth_dbname, conf->auth_dbname, "");
+    if (*dbname != '\0') {
+        out->database = slice_of_str(dbname);
+        st = pools_conf_find(conf, out->database, slice_of_str(out->user));
+    } else if (*out->query != '\0') {
+        out->database = database;
+    } else {
+        out->database = slice_of_str(st->target != POOLS_NO_TARGET ? "postgres" : home_of(conf));
+    }
+    if (st->target != POOLS_NO_TARGET)
+        out->node = st->target;
+}
+
+void session_auth_find_role_way(const struct conf *conf, struct auth_way *out)
+{
+    *out = (struct auth_way){.query = "", .node = VIEW_NO_NODE};
+    out->user = first_of(conf->auth_user, conf->sr_check_user, "");
+    out->database = slice_of_str(first_of(conf->auth_dbname, NULL, home_of(conf)));
+}
+
+void auth_way_find(const struct session_auth *sa, enum auth_lookup_kind kind, struct slice database,
+    struct slice user, struct auth_way *out)
+{
+    if (kind == AUTH_LOOKUP_SECRET)
+        session_auth_find_way(sa->ss->conf, database, user, out);
+    else
+        session_auth_find_role_way(sa->ss->conf, out);
+}
+
+void auth_way_put_key(const struct auth_way *way, struct buf *out)
+{
+    buf_put(out, way->database.p, way->database.n);
+    buf_printf(out, "%c%d%c%s%c%s", '\0', way->node, '\0', way->user, '\0', way->query);
+}
+
+void auth_lookup_put_key(
+    const struct session_auth *sa, struct slice database, struct slice user, struct buf *out)
+{
+    struct auth_way way;
+
+    auth_way_find(sa, AUTH_LOOKUP_SECRET, database, user, &way);
+    auth_way_put_key(&way, out);
+}
