@@ -311,6 +311,40 @@ def test_only_writers_wait_in_transaction_mode(cluster, make):
 
 
 @pytest.mark.parametrize("mode", ["session", "transaction"])
+@pytest.mark.parametrize("how", ["session", "global"])
+def test_explain_says_what_a_read_would_get(cluster, make, mode, how):
+    """It asks the primary and waits for the standby, as the read behind it does, and takes no draw from it."""
+    wire = login(cluster, make(read_consistency=how, read_consistency_wait=20, pool_mode=mode,
+                               statement_level_load_balance=True))
+
+    def explained(extended: bool) -> tuple[int, str]:
+        said = batch(wire, "pgpool explain " + COUNT) if extended else wire.simple("pgpool explain " + COUNT)
+        assert code(said) is None, said
+        found = next(m for m in said if m.type == "D").row()
+        return cluster.nodes[int(found[0])].port, found[3].decode()
+
+    def agree(extended: bool) -> bool:
+        """True when both are standbys: by then it is one and the same. (WAL may come at any time.)"""
+        (port, why), (_, read) = explained(extended), count(wire)
+        if not is_standby(cluster, port) or not is_standby(cluster, read):
+            return False
+        assert (why, read) == ("a read, balanced by weight", port)
+        return True
+    lacks = cluster.primary.port, "the chosen standby lacks what read_consistency asks for"
+    for extended in (False, True):
+        for tx in ((), ("begin read only",) if mode == "transaction" else ("begin",)):
+            for _ in range(3):
+                waits.wait_for("a standby is read", lambda extended=extended: agree(extended))
+            replay(cluster, "pause")
+            ok(wire, "insert into w values (1)", *tx)
+            assert explained(extended) == lacks
+            assert count(wire)[1] == cluster.primary.port
+            ok(wire, "rollback")
+            replay(cluster, "resume")
+    wire.bye()
+
+
+@pytest.mark.parametrize("mode", ["session", "transaction"])
 def test_random_writes_and_reads_with_replay_paused(cluster, make, mode):
     """Clients that write and read in all protocols while replay stops and goes on: none ever sees less than it
     wrote."""

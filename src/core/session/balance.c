@@ -107,12 +107,11 @@ static void go_reader(struct client *c, struct reader *r, const struct balance_w
         buf_put(&b->own->retry, wish->msg.p, wish->msg.n);
 }
 
-static enum balance_verdict choose_reader(struct client *c, const struct balance_wish *wish)
+enum balance_verdict balance_find_reader(
+    struct client *c, const struct balance_wish *wish, struct reader **rp)
 {
-    struct balance *b = c->balance;
-    struct reader *r;
-
-    if (b->wait_is_over)
+    *rp = NULL;
+    if (c->balance->wait_is_over)
         return BALANCE_GO;
     if (wish->d->reason != ROUTE_R_BACKEND_PID) {
         if (balance_lacks_lsn(c))
@@ -120,16 +119,22 @@ static enum balance_verdict choose_reader(struct client *c, const struct balance
         if (balance_asks_lsn(c))
             return BALANCE_PARK;
     }
-    if (balance_open_reader(c, wish->node, &r) == BALANCE_PARK)
+    if (balance_open_reader(c, wish->node, rp) == BALANCE_PARK)
         return BALANCE_PARK;
-    if (r == NULL)
-        return BALANCE_GO; /* it did not work out */
-    if (wish->d->must_wait) {
-        balance_wait_begin(c, r, wish->d->wait_lsn);
-        return BALANCE_PARK;
-    }
-    go_reader(c, r, wish);
-    return BALANCE_GO;
+    if (*rp == NULL || !wish->d->must_wait)
+        return BALANCE_GO;
+    balance_wait_begin(c, *rp, wish->d->wait_lsn);
+    return BALANCE_PARK;
+}
+
+static enum balance_verdict choose_reader(struct client *c, const struct balance_wish *wish)
+{
+    struct reader *r;
+    enum balance_verdict v = balance_find_reader(c, wish, &r);
+
+    if (v == BALANCE_GO && r != NULL)
+        go_reader(c, r, wish);
+    return v;
 }
 
 static enum balance_verdict choose(struct client *c, const struct balance_wish *wish)

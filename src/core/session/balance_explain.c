@@ -34,22 +34,37 @@ static void add_names(const struct sql_facts *facts, struct admin_explain *out)
     }
 }
 
+/* For a client with a link of its own. */
+static enum balance_verdict ask_first(
+    struct client *c, const struct sql_facts *facts, const struct route_decision *d)
+{
+    struct balance_wish wish;
+    struct reader *r;
+
+    if (balance_asks(c, d))
+        return BALANCE_PARK;
+    wish = balance_wish_of(c, facts, d);
+    if (balance_home(c) != NULL || wish.node == VIEW_NO_NODE || !balance_is_quiet(c))
+        return BALANCE_GO;
+    return balance_find_reader(c, &wish, &r);
+}
+
 enum balance_verdict balance_explain_prepare(struct client *c, struct slice sql)
 {
     struct balance *b = c->balance;
+    const struct sql_facts *facts;
     struct route_decision d;
 
     if (c->share != NULL)
         b->tx_status = share_tx_status(c);
-    (void)balance_decide(c, sql, &d);
+    facts = balance_decide(c, sql, &d);
+    b->keeps_random = true;
     if (b->asking != ASKING_NONE)
         return BALANCE_PARK;
-    if (c->share != NULL ? share_ask_first(c, &d) != FEED_PASS : balance_asks(c, &d)) {
-        b->keeps_random = true;
+    if (c->share != NULL ? share_ask_first(c, sql, &d) != FEED_PASS
+                         : ask_first(c, facts, &d) == BALANCE_PARK)
         return BALANCE_PARK;
-    }
     balance_ask_reset(b);
-    b->keeps_random = false;
     return BALANCE_GO;
 }
 
@@ -65,6 +80,27 @@ static void explain_present_link(
         out->reason = route_reason_text(share_tx_status(c) == 'I'     ? ROUTE_R_STATE_UNKNOWN
                                         : c->balance->rs.tx_read_only ? ROUTE_R_READ_ONLY_TX
                                                                       : ROUTE_R_TX_PRIMARY);
+}
+
+static bool was_lost(const struct client *c, int node)
+{
+    const struct reader *r = c->share != NULL ? NULL : balance_reader_at(c, node);
+
+    return c->share != NULL ? share_is_avoided(c, node)
+                            : r != NULL && loop_now_us(c->ss->loop) < r->avoid_until_us;
+}
+
+/* A read that does not get the standby that was chosen for it. */
+static void explain_what_was_found(struct client *c, struct admin_explain *out)
+{
+    int home = c->pool->cluster_node;
+    bool lacks = c->balance->wait_is_over || (c->share == NULL && balance_lacks_lsn(c));
+
+    if (out->node == home || out->node == VIEW_NO_NODE || balance_home(c) != NULL ||
+        (!lacks && !was_lost(c, out->node)))
+        return;
+    out->node = home;
+    out->reason = route_reason_text(lacks ? ROUTE_R_CONSISTENCY : ROUTE_R_LOST);
 }
 
 void balance_explain(void *ctx, struct slice sql, struct admin_explain *out)
@@ -93,9 +129,12 @@ void balance_explain(void *ctx, struct slice sql, struct admin_explain *out)
             out->node = d.node;
         out->class = route_class_text(d.class);
         out->reason = route_reason_text(out->node == home ? d.reason : ROUTE_R_BALANCED);
+        explain_what_was_found(c, out);
         explain_present_link(c, &d, out);
         if (out->node != view_write_node(&ss->view))
             out->role = "standby";
+        balance_undraw(c);
+        balance_wait_settle(c);
     }
     add_names(facts, out);
 }

@@ -188,6 +188,8 @@ const struct sql_facts *balance_decide(
  * sequence. */
 const struct sql_facts *balance_decide_again(
     struct client *c, struct slice sql, struct route_decision *d);
+/* The draw that was kept was for a statement that is not made: the next one gets it. */
+void balance_undraw(struct client *c);
 /* The statement is sent to where writes go: it may decide about later reads. */
 void balance_note_write(struct client *c, const struct route_decision *d);
 
@@ -207,6 +209,10 @@ enum balance_verdict balance_choose(struct client *c, const struct balance_wish 
 /* The node for one decision by itself, and whether it begins a transaction there. */
 struct balance_wish balance_wish_of(
     struct client *c, const struct sql_facts *facts, const struct route_decision *d);
+/* The reader for a wish that names a node, when it has all that must be known and replayed. NULL:
+ * it did not work out. */
+enum balance_verdict balance_find_reader(
+    struct client *c, const struct balance_wish *wish, struct reader **rp);
 /* Answers are missing and the own link is free: asks. */
 bool balance_asks(struct client *c, const struct route_decision *d);
 /* A query too long to be looked at goes to the home, and anything may be in it. */
@@ -279,7 +285,8 @@ void balance_close_statement(struct client *c, struct slice name);
 /* DEALLOCATE ALL. */
 void balance_close_all(struct client *c);
 
-/* PGPOOL EXPLAIN: answers that are missing are asked for first; then the input is to be parked. */
+/* PGPOOL EXPLAIN: what the statement itself would ask is asked first, of the catalogue and of how
+ * far a standby has replayed; then the input is to be parked. */
 struct admin_explain;
 enum balance_verdict balance_explain_prepare(struct client *c, struct slice sql);
 void balance_explain(void *ctx, struct slice sql, struct admin_explain *out);

@@ -182,6 +182,9 @@ static void judge_tx(struct client *c)
         rs->tx_node = home != NULL ? home->node : c->link->pool->cluster_node;
 }
 
+/* The golden ratio, of 2^64. */
+#define DRAW_STEP 0x9e3779b97f4a7c15U
+
 /* One draw per statement; while the client is parked because of it, the draw holds. Steps by the
  * golden ratio are even at once, and so is every second or third of them: a statement that always
  * follows another does not always get the same node. */
@@ -192,8 +195,15 @@ static uint64_t judge_random(struct client *c)
     if (!c->ss->conf->statement_level_load_balance)
         return b->choice;
     if (!b->keeps_random)
-        b->random += 0x9e3779b97f4a7c15U;
+        b->random += DRAW_STEP;
     return b->choice + b->random;
+}
+
+void balance_undraw(struct client *c)
+{
+    if (c->ss->conf->statement_level_load_balance && c->balance->keeps_random)
+        c->balance->random -= DRAW_STEP;
+    c->balance->keeps_random = false;
 }
 
 static void judge_input(struct client *c, struct route_input *in)

@@ -139,6 +139,16 @@ static bool local_must_wait(const struct client *c)
            (c->link != NULL && (c->link->expect.len > 0 || c->link->body_left > 0));
 }
 
+/* EXPLAIN has questions to ask first. */
+static bool local_must_ask(struct client *c, struct slice sql)
+{
+    struct admin_cmd cmd;
+
+    return c->balance != NULL && (c->share != NULL || c->link != NULL) &&
+           admin_recognise(sql, &cmd) && cmd.kind == ADMIN_KIND_EXPLAIN &&
+           balance_explain_prepare(c, cmd.value) == BALANCE_PARK;
+}
+
 enum local_verdict client_local_query(struct client *c, struct slice sql)
 {
     struct admin_result res = {0};
@@ -152,8 +162,7 @@ enum local_verdict client_local_query(struct client *c, struct slice sql)
         return LOCAL_PARK;
     if (c->link != NULL && c->link->expect.skipping)
         return LOCAL_DONE; /* after an error the server would skip it, too */
-    if (cmd.kind == ADMIN_KIND_EXPLAIN && c->balance != NULL &&
-        balance_explain_prepare(c, cmd.value) == BALANCE_PARK)
+    if (cmd.kind == ADMIN_KIND_EXPLAIN && local_must_ask(c, sql))
         return LOCAL_PARK;
     if (c->orders == NULL)
         client_note_local(c, sql);
@@ -382,7 +391,7 @@ static enum local_verdict local_execute(struct client *c, struct wire_reader *r)
 
     if (r->bad || p == NULL)
         return LOCAL_NO;
-    if (local_must_wait(c))
+    if (local_must_wait(c) || (!p->has_run && local_must_ask(c, slice_of(p->sql, p->sql_len))))
         return LOCAL_PARK;
     c->local_batch = true;
     err_clear(&err);

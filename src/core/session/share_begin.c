@@ -76,15 +76,6 @@ static enum feed_step route_one(
     return FEED_PASS;
 }
 
-enum feed_step share_ask_first(struct client *c, const struct route_decision *d)
-{
-    if (d->must_ask && !c->balance->ask_failed && c->share->phase <= SHARE_WAITING &&
-        (share_tx_status(c) == 'I' || c->share->is_virtual))
-        return ask(c, d);
-    share_stop_asking(c);
-    return FEED_PASS;
-}
-
 /* A read, or what begins a transaction that only reads: the router names the primary for all else.
  */
 static bool reads(const struct client *c, const struct route_decision *d)
@@ -107,7 +98,7 @@ static bool is_plain_read(const struct sql_facts *facts)
 }
 
 /* A node that just failed this client: the view will know in a moment. */
-static bool is_avoided(const struct client *c, int node)
+bool share_is_avoided(const struct client *c, int node)
 {
     const struct share *s = c->share;
 
@@ -123,7 +114,8 @@ static enum feed_step see_enough(struct client *c, const struct route_decision *
     int primary = write_node(c);
     enum feed_step step;
 
-    if (!reads(c, d) || d->node == primary || is_avoided(c, d->node) || (!is_due && !d->must_wait))
+    if (!reads(c, d) || d->node == primary || share_is_avoided(c, d->node) ||
+        (!is_due && !d->must_wait))
         return FEED_PASS;
     if (is_due && (primary == VIEW_NO_NODE || view_must_hold_writes(&c->ss->view)))
         return share_wait_for_primary(c);
@@ -137,6 +129,22 @@ static enum feed_step see_enough(struct client *c, const struct route_decision *
     else
         balance_ask_replay(c, d->wait_lsn);
     return FEED_PARK;
+}
+
+enum feed_step share_ask_first(struct client *c, struct slice sql, struct route_decision *d)
+{
+    struct share *s = c->share;
+    enum feed_step step = FEED_PASS;
+
+    if (s->phase <= SHARE_WAITING && (share_tx_status(c) == 'I' || s->is_virtual)) {
+        if (d->must_ask && !c->balance->ask_failed)
+            return ask(c, d);
+        (void)share_out_may(c, sql, d);
+        step = see_enough(c, d);
+    }
+    if (step == FEED_PASS)
+        share_stop_asking(c);
+    return step;
 }
 
 static void begin_choice(struct share *s)
@@ -153,7 +161,7 @@ static void choose_read(struct client *c, int to, bool is_out, int *node)
 {
     struct share *s = c->share;
 
-    if (is_avoided(c, to))
+    if (share_is_avoided(c, to))
         is_out = false;
     else
         *node = to;

@@ -342,7 +342,9 @@ enum feed_step share_begin_batch(
     struct client *c, struct feed_run *run, const char *p, const char *end);
 /* PGPOOL EXPLAIN: what the router lacks is asked, where the statement itself would have it asked.
  * FEED_PASS: there is nothing to ask, or it was. */
-enum feed_step share_ask_first(struct client *c, const struct route_decision *d);
+enum feed_step share_ask_first(struct client *c, struct slice sql, struct route_decision *d);
+/* A connection of that node was lost a moment ago. */
+bool share_is_avoided(const struct client *c, int node);
 /* Something goes behind what could have been sent again: from here on that would mix up answers. */
 void share_stop_keeping(struct client *c);
 /* A statement is sent: what the router has to know of it. The exchange is over. */
