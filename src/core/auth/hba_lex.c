@@ -76,7 +76,7 @@ static void tokens_add(struct hba_lex *lx, struct tokens *list, struct hba_token
 
 static bool is_blank(char c)
 {
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\v' || c == '\f';
+    return c == ' ' || c == '\t' || c == '\r';
 }
 
 /* Takes the next token; false at the end of the line. *comma tells that a comma follows, so that
@@ -263,7 +263,6 @@ static void read_text(
     const char *nl;
     unsigned at = 0;
     size_t n;
-    bool more;
 
     while (p < end) {
         nl = memchr(p, '\n', (size_t)(end - p));
@@ -275,10 +274,9 @@ static void read_text(
         p += n + (nl == NULL ? 0 : 1);
         if (joined.len > 0 && joined.data[joined.len - 1] == '\r')
             joined.len--;
-        more = joined.len > 0 && joined.data[joined.len - 1] == '\\' && p < end;
-        if (more) {
+        if (joined.len > 0 && joined.data[joined.len - 1] == '\\') {
             joined.len--;
-            if (joined.len <= HBA_LINE_MAX && joined.len > 0)
+            if (p < end && joined.len <= HBA_LINE_MAX && joined.len > 0)
                 continue;
         }
         if (joined.len > HBA_LINE_MAX || (n > 0 && memchr(joined.data, '\0', joined.len) != NULL)) {

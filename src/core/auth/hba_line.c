@@ -117,6 +117,20 @@ static bool is_old_ipv4(const char *text)
            strspn(text, "0123456789abcdefABCDEFxX.") == strlen(text);
 }
 
+/* fe80::1%eth0: a client's interface is not compared, by PostgreSQL neither. */
+static bool read_ipv6(const char *text, uint8_t *out)
+{
+    const char *zone = strchr(text, '%');
+    char plain[INET6_ADDRSTRLEN];
+    size_t n = zone == NULL ? strlen(text) : (size_t)(zone - text);
+
+    if (n >= sizeof plain)
+        return false;
+    memcpy(plain, text, n);
+    plain[n] = '\0';
+    return inet_pton(AF_INET6, plain, out) == 1;
+}
+
 static bool read_ip(const char *text, struct hba_addr *out)
 {
     struct in_addr four;
@@ -127,7 +141,7 @@ static bool read_ip(const char *text, struct hba_addr *out)
     } else if (is_old_ipv4(text) && inet_aton(text, &four) == 1) {
         memcpy(out->bytes, &four, 4);
         out->n = 4;
-    } else if (inet_pton(AF_INET6, text, out->bytes) == 1) {
+    } else if (read_ipv6(text, out->bytes)) {
         out->n = 16;
     }
     return out->n != 0;

@@ -125,6 +125,7 @@ static int set_url(struct opt_ctx *c, const char *name, const char *value)
     char *port;
 
     l->scheme = strncmp(rest, "ldaps://", 8) == 0 ? "ldaps" : "ldap";
+    l->port = strcmp(l->scheme, "ldaps") == 0 ? LDAP_TLS_PORT : LDAP_PORT;
     if (strncmp(rest, "ldap://", 7) != 0 && strncmp(rest, "ldaps://", 8) != 0)
         return bad(c, "unsupported LDAP URL scheme: %", value);
     rest = strchr(rest, '/') + 2;
@@ -136,7 +137,8 @@ static int set_url(struct opt_ctx *c, const char *name, const char *value)
         if (set_port(c, name, port + 1) == -1)
             return -1;
     }
-    l->server = host[0] == '\0' ? NULL : host;
+    if (host[0] != '\0')
+        l->server = host;
     part = cut(&rest, '?');
     if (part != NULL && !undo_percent(part))
         return bad(c, "could not parse LDAP URL %", value);

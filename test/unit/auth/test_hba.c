@@ -471,7 +471,9 @@ START_TEST(test_options)
         "backend_use_passwd=1\n"
         "hostssl all f all ldap ldapurl=\"ldaps://h:1636/dc=a%20b??one?(x=*)\"\n"
         "hostssl all g all ldap ldapserver=s ldapbasedn=dc=x ldapsearchattribute=uid ldapport=1\n"
-        "hostssl all h all md5 clientcert=1\n");
+        "hostssl all h all md5 clientcert=1\n"
+        "hostssl all i all ldap ldapurl=ldaps://h:700/dc=x ldapurl=ldap:///dc=y "
+        "ldapscheme=ldaps\n");
     const struct hba_rule *r;
     struct hba_query q = {.addr = addr_of("1.1.1.1"), .tls = true, .database = slice_of_str("x")};
     struct err err = {0};
@@ -513,6 +515,12 @@ START_TEST(test_options)
     q.user = slice_of_str("h");
     ck_assert_int_eq(hba_match(h, &q, &oracle, &r, &err), HBA_MATCHED);
     ck_assert_int_eq(r->clientcert, HBA_CERT_VERIFY_CA);
+    q.user =
+        slice_of_str("i"); /* what a later URL does not say is the default's, not the first's */
+    ck_assert_int_eq(hba_match(h, &q, &oracle, &r, &err), HBA_MATCHED);
+    ck_assert_str_eq(r->ldap.server, "h");
+    ck_assert_str_eq(r->ldap.base_dn, "dc=y");
+    ck_assert_int_eq(r->ldap.port, 389);
     hba_free(&h);
 }
 END_TEST
