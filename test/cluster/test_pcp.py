@@ -180,6 +180,22 @@ def test_unix_socket_and_password_file(pool):
     assert pool.pcp.run("node_count").returncode == 1
     pool.pcp.passfile.chmod(0o644)
     assert "has group or world access" in pool.pcp.run("node_count", host=str(pool.home)).stderr
+    asked = subprocess.run([str(PCP), "node_count", "-h", str(pool.home), "-p", str(pool.pcp.port), "-U", "op", "-w", "-W"], input="secret\n",
+                           capture_output=True, text=True, timeout=30, check=False, start_new_session=True)
+    assert (asked.stdout, asked.stderr) == ("1\n", "Password: \n"), "a script may write it into the tool"
+
+
+@needs_peer
+def test_four_ways_by_socket(pool, peer, links):
+    """By the unix socket, named in the password file by its folder, as pgpool-II's tools want it."""
+    for side in (pool.pcp, peer):
+        side.passfile.write_text(f"{side.home}:{side.port}:op:secret\nlocalhost:*:op:wrong\n", encoding="ascii")
+    for command in (["node_count"], ["node_count", "-v"], ["node_info", "9"], ["reload_config"]):
+        program = str(links / ("pcp_" + command[0]))
+        found = [run(command[0], *command[1:], host=str(side.home), program=which) for side in (pool.pcp, peer)
+                 for run, which in ((side.run, shutil.which("pcp_" + command[0], path=PEER_PATH)), (side.run, program))]
+        assert len({masked(done) for done in found}) == 1 and "authentication" not in found[0].stderr, found
+    peer.passfile.write_text("*:*:op:secret\n", encoding="ascii")
 
 
 def test_names_and_status(pool):

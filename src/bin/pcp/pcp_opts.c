@@ -202,6 +202,7 @@ static bool take_common(const struct tool *t, int c, struct tool_options *o)
         return true;
     case 'W':
         o->always_ask = true;
+        o->never_ask = false;
         return true;
     case 'd':
         o->debug = true;

@@ -77,9 +77,19 @@ static void take_password(const char *p, struct secret *out)
     mem_wipe(text, sizeof text);
 }
 
+/* A socket is known by its folder and as localhost. */
+static bool host_fits(const char **p, const char *host)
+{
+    const char *again = *p;
+
+    if (host[0] != '/' || !field_fits(&again, "localhost"))
+        return field_fits(p, host);
+    *p = again;
+    return true;
+}
+
 static bool search(FILE *f, const struct tool_options *o, struct secret *out)
 {
-    const char *host = o->host[0] == '/' ? "localhost" : o->host;
     char line[LINE_BYTES];
     char port[16];
     bool found = false;
@@ -91,7 +101,7 @@ static bool search(FILE *f, const struct tool_options *o, struct secret *out)
         line[strcspn(line, "\r\n")] = '\0';
         if (line[0] == '#')
             continue;
-        if (field_fits(&p, host) && field_fits(&p, port) && field_fits(&p, o->user)) {
+        if (host_fits(&p, o->host) && field_fits(&p, port) && field_fits(&p, o->user)) {
             take_password(p, out);
             found = true;
         }
@@ -122,9 +132,21 @@ static bool from_file(const struct tool_options *o, struct secret *out)
     return found;
 }
 
-static bool from_terminal(struct secret *out)
+/* Writes what stands in front of the answer, reads a line, ends it on the screen. */
+static ssize_t ask(int in, int screen, char *line, size_t room)
 {
     static const char prompt[] = "Password: ";
+    ssize_t n;
+
+    (void)fd_write_all(screen, prompt, sizeof prompt - 1);
+    n = read(in, line, room);
+    (void)fd_write_all(screen, "\n", 1);
+    return n;
+}
+
+/* Scripts write the password into the tool when there is no terminal. */
+static bool from_terminal(struct secret *out)
+{
     char line[LINE_BYTES];
     struct termios old;
     struct termios quiet;
@@ -132,20 +154,19 @@ static bool from_terminal(struct secret *out)
     ssize_t n;
 
     if (fd == -1 || tcgetattr(fd, &old) == -1) {
+        n = ask(STDIN_FILENO, STDERR_FILENO, line, sizeof line - 1);
+    } else {
+        quiet = old;
+        quiet.c_lflag &= ~(tcflag_t)ECHO;
+        tcsetattr(fd, TCSAFLUSH, &quiet);
+        n = ask(fd, fd, line, sizeof line - 1);
+        tcsetattr(fd, TCSAFLUSH, &old);
+    }
+    fd_close(&fd);
+    if (n <= 0) {
         fprintf(stderr, "ERROR: no password was given, and there is no terminal to ask for it\n");
-        fd_close(&fd);
         return false;
     }
-    quiet = old;
-    quiet.c_lflag &= ~(tcflag_t)ECHO;
-    tcsetattr(fd, TCSAFLUSH, &quiet);
-    (void)fd_write_all(fd, prompt, sizeof prompt - 1);
-    n = read(fd, line, sizeof line - 1);
-    tcsetattr(fd, TCSAFLUSH, &old);
-    (void)fd_write_all(fd, "\n", 1);
-    fd_close(&fd);
-    if (n <= 0)
-        return false;
     line[n] = '\0';
     secret_set(out, slice_of(line, strcspn(line, "\r\n")));
     mem_wipe(line, sizeof line);
