@@ -28,6 +28,12 @@
 #endif
 #define KERNEL_GET_RECORD_TYPE 2
 
+#ifdef OPENSSL_NO_KTLS
+#define KERNEL_IS_BUILT false
+#else
+#define KERNEL_IS_BUILT true
+#endif
+
 #define RECORD_HEAD_BYTES 5
 #define RECORD_DATA       23
 
@@ -39,13 +45,14 @@ static int kernel_ask(int fd)
 /* The kernel looks for its module first: a socket that is not connected is refused later. */
 bool tls_kernel_is_offered(const char **why)
 {
-#ifdef OPENSSL_NO_KTLS
-    *why = "OpenSSL was built without it";
-    return false;
-#else
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd;
     int errnum;
 
+    if (!KERNEL_IS_BUILT) {
+        *why = "OpenSSL was built without it";
+        return false;
+    }
+    fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd == -1)
         fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
     errnum = fd == -1 || kernel_ask(fd) == 0 ? 0 : errno;
@@ -53,7 +60,6 @@ bool tls_kernel_is_offered(const char **why)
         close(fd);
     *why = errnum == ENOENT ? "its module \"tls\" is not loaded" : strerror(errnum);
     return fd != -1 && (errnum == 0 || errnum == ENOTCONN);
-#endif
 }
 
 void tls_kernel_attach(struct tls *t)
