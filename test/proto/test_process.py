@@ -520,12 +520,11 @@ def test_reload_is_taken_whole(make):
     assert done.returncode == 0, done.stderr
     h.wait_log("NEW main .*configuration generation 2 is in use")
     assert "reload config files." in h.log()
-    for _ in range(50):  # the workers took it too, every one of them
+
+    def every_worker_has_it() -> bool:
         answers(h.address)
-        if len(set(re.findall(r"NEW child (\d+): LOG:  new connection received", h.log()))) == 2:
-            break
-    else:
-        raise AssertionError(h.log())
+        return len(set(re.findall(r"NEW child (\d+): LOG:  new connection received", h.log()))) == 2
+    waits.wait_for("both workers took it, too", every_worker_has_it, 20)
     os.kill(h.pid, signal.SIGHUP)
     h.wait_log("configuration generation 3 is in use")
     assert h.stop() == 0
