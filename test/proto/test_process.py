@@ -521,10 +521,16 @@ def test_reload_is_taken_whole(make):
     h.wait_log("NEW main .*configuration generation 2 is in use")
     assert "reload config files." in h.log()
 
-    def every_worker_has_it() -> bool:
+    def who_took_it(n: int) -> set[str] | None:
         answers(h.address)
-        return len(set(re.findall(r"NEW child (\d+): LOG:  new connection received", h.log()))) == 2
-    waits.wait_for("both workers took it, too", every_worker_has_it, 20)
+        pids = set(re.findall(r"NEW child (\d+): LOG:  new connection received", h.log()))
+        return pids if len(pids) == n else None
+    first = int(waits.wait_for("a worker took it, too", lambda: who_took_it(1), 20).pop())
+    os.kill(first, signal.SIGSTOP)
+    try:
+        waits.wait_for("so did the other one", lambda: who_took_it(2), 20)
+    finally:
+        os.kill(first, signal.SIGCONT)
     os.kill(h.pid, signal.SIGHUP)
     h.wait_log("configuration generation 3 is in use")
     assert h.stop() == 0
