@@ -105,6 +105,15 @@ bool sqlp_is_word(const struct sql_tok *t, const char *word)
     return strncasecmp(t->p, word, n) == 0;
 }
 
+/* UTF8, UTF16 or UTF32; quoted or not, the case does not matter. */
+bool sqlp_is_json_encoding(const struct sql_tok *t)
+{
+    struct slice name = slice_of(t->p, t->n);
+
+    return slice_ieq_str(name, "utf8") || slice_ieq_str(name, "utf16") ||
+           slice_ieq_str(name, "utf32");
+}
+
 bool sqlp_is_role_option(const struct sql_tok *t)
 {
     static const char *const options[] = {"superuser", "nosuperuser", "createrole", "nocreaterole",
@@ -257,6 +266,32 @@ static void note_special(struct sqlp *st, struct sql_func *f)
     }
 }
 
+/* Joins the parts of a name with dots. */
+static struct slice dotted(struct sqlp *st, const struct sql_tok *t)
+{
+    size_t n = 0;
+    char *out;
+
+    if (t->prev == NULL)
+        return sqlp_fold(st, t);
+    for (const struct sql_tok *p = t; p != NULL; p = p->prev)
+        n += p->n + 1;
+    out = arena_alloc(st->arena, n);
+    if (out == NULL) {
+        st->no_memory = true;
+        return slice_of("", 0);
+    }
+    char *at = out + n;
+    for (const struct sql_tok *p = t; p != NULL; p = p->prev) {
+        struct slice part = sqlp_fold(st, p);
+        at -= part.n;
+        memcpy(at, part.p, part.n);
+        if (p->prev != NULL)
+            *--at = '.';
+    }
+    return slice_of(at, (size_t)(out + n - at));
+}
+
 /* A call whose arguments end at `end`. */
 void sqlp_func(
     struct sqlp *st, const struct sql_tok *t, uint32_t nargs, uint32_t flags, uint32_t end)
@@ -270,7 +305,7 @@ void sqlp_func(
     if (t->prev != NULL) {
         f->schema = sqlp_fold(st, t->prev);
         if (t->prev->prev != NULL)
-            f->catalog = sqlp_fold(st, t->prev->prev);
+            f->catalog = dotted(st, t->prev->prev); /* the grammar takes any number of parts */
         f->offset = first_part(t)->off;
     }
     f->len = t->end - f->offset;
@@ -298,32 +333,6 @@ void sqlp_time(struct sqlp *st, enum sql_time_kind kind, uint32_t off, uint32_t 
     t->kind = kind;
     t->span.offset = off;
     t->span.len = end - off;
-}
-
-/* Joins the parts of a setting's name with dots. */
-static struct slice dotted(struct sqlp *st, const struct sql_tok *t)
-{
-    size_t n = 0;
-    char *out;
-
-    if (t->prev == NULL)
-        return sqlp_fold(st, t);
-    for (const struct sql_tok *p = t; p != NULL; p = p->prev)
-        n += p->n + 1;
-    out = arena_alloc(st->arena, n);
-    if (out == NULL) {
-        st->no_memory = true;
-        return slice_of("", 0);
-    }
-    char *at = out + n;
-    for (const struct sql_tok *p = t; p != NULL; p = p->prev) {
-        struct slice part = sqlp_fold(st, p);
-        at -= part.n;
-        memcpy(at, part.p, part.n);
-        if (p->prev != NULL)
-            *--at = '.';
-    }
-    return slice_of(at, (size_t)(out + n - at));
 }
 
 static void take_value(struct sqlp *st, const struct sql_tok *value)

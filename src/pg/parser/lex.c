@@ -95,15 +95,14 @@ static void note_literal(struct sqlp *st, const struct sql_tok *v, enum sql_lite
     l->span.len = v->end - v->off;
 }
 
+/* A number beyond an int is no parameter: up to PostgreSQL 16 it wraps, later it is refused. */
 static void note_param(struct sqlp *st, const struct sql_tok *v)
 {
     uint64_t n = 0;
 
-    for (uint32_t i = 1; i < v->n && n < UINT32_MAX; i++)
+    for (uint32_t i = 1; i < v->n && n <= INT32_MAX; i++)
         n = n * 10 + (uint64_t)(v->p[i] - '0');
-    if (n > UINT32_MAX)
-        n = UINT32_MAX;
-    if (n > st->cur.max_param)
+    if (n <= INT32_MAX && n > st->cur.max_param)
         st->cur.max_param = (uint32_t)n;
 }
 

@@ -79,3 +79,11 @@ SELECT * FROM json_table((SELECT a FROM c FOR UPDATE), '$' COLUMNS (x int))
 --= {"ok": true, "stmts": [{"kind": "select", "read_only": false, "tables": ["c"], "functions": [], "locking": true, "dml_in_cte": false, "into": false, "temp": false, "params": 0}]}
 SELECT json_value((SELECT a FROM c FOR UPDATE), '$' DEFAULT (SELECT b FROM d FOR SHARE) ON EMPTY)
 --= {"ok": true, "stmts": [{"kind": "select", "read_only": false, "tables": ["c", "d"], "functions": [], "locking": true, "dml_in_cte": false, "into": false, "temp": false, "params": 0}]}
+SELECT json_object('k' : v FORMAT JSON ENCODING "Utf16"), json_array(a FORMAT JSON ENCODING utf8) FROM t
+--= {"ok": true, "stmts": [{"kind": "select", "read_only": true, "tables": ["t"], "functions": [], "locking": false, "dml_in_cte": false, "into": false, "temp": false, "params": 0}]}
+SELECT json_object('k' : v FORMAT JSON ENCODING latin1) FROM t
+--= {"ok": false}
+ALTER DOMAIN d ADD CONSTRAINT c CHECK (VALUE > 3) NOT ENFORCED
+--= {"ok": false}
+ALTER DOMAIN d ADD CHECK (VALUE > 3) ENFORCED
+--= {"ok": false}

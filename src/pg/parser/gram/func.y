@@ -266,6 +266,10 @@ json_value
 json_format
     : FORMAT_LA K_JSON
     | FORMAT_LA K_JSON K_ENCODING colid
+        {
+            if (!sqlp_is_json_encoding(&$4))
+                BAD("unrecognized JSON encoding");
+        }
     ;
 
 opt_json_format

@@ -68,6 +68,11 @@ struct sql_tok;
         if ((attrs).n & ~((allowed) | ATTR_NOT_DEFERRABLE | ATTR_IMMEDIATE))                       \
             BAD("constraint cannot be marked so");                                                 \
     } while (0)
+#define TAKE_ATTRS(result, attrs, allowed)                                                         \
+    do {                                                                                           \
+        CHECK_ATTRS(attrs, allowed);                                                               \
+        (result).n = (attrs).n;                                                                    \
+    } while (0)
 #define TX(kind_, op_)                                                                             \
     do {                                                                                           \
         KIND(kind_);                                                                               \

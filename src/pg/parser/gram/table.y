@@ -187,32 +187,38 @@ like_option
     | K_ALL
     ;
 
+/* The value's n holds ATTR_ bits. */
 table_constraint
-    : K_CONSTRAINT colid table_constraint_el
+    : K_CONSTRAINT colid table_constraint_el { $$ = $3; }
     | table_constraint_el
     ;
 
 table_constraint_el
     : K_CHECK '(' a_expr ')' constraint_attrs
-        { CHECK_ATTRS($5, ATTR_NOT_VALID | ATTR_NO_INHERIT | ATTR_ENFORCEMENT); }
+        { TAKE_ATTRS($$, $5, ATTR_NOT_VALID | ATTR_NO_INHERIT | ATTR_ENFORCEMENT); }
     | K_NOT K_NULL colid constraint_attrs
-        { CHECK_ATTRS($4, ATTR_NO_INHERIT | ATTR_NOT_VALID); }
+        { TAKE_ATTRS($$, $4, ATTR_NO_INHERIT | ATTR_NOT_VALID); }
     | K_UNIQUE opt_nulls_distinct '(' columns opt_without_overlaps ')' opt_include opt_definition
-      opt_index_tablespace constraint_attrs { CHECK_ATTRS($10, ATTR_TIMING); }
-    | K_UNIQUE existing_index constraint_attrs  { CHECK_ATTRS($3, ATTR_TIMING); }
+      opt_index_tablespace constraint_attrs { TAKE_ATTRS($$, $10, ATTR_TIMING); }
+    | K_UNIQUE existing_index constraint_attrs  { TAKE_ATTRS($$, $3, ATTR_TIMING); }
     | K_PRIMARY K_KEY '(' columns opt_without_overlaps ')' opt_include opt_definition
-      opt_index_tablespace constraint_attrs { CHECK_ATTRS($10, ATTR_TIMING); }
-    | K_PRIMARY K_KEY existing_index constraint_attrs   { CHECK_ATTRS($4, ATTR_TIMING); }
+      opt_index_tablespace constraint_attrs { TAKE_ATTRS($$, $10, ATTR_TIMING); }
+    | K_PRIMARY K_KEY existing_index constraint_attrs   { TAKE_ATTRS($$, $4, ATTR_TIMING); }
     | K_EXCLUDE opt_index_method '(' exclusions ')' opt_include opt_definition
-      opt_index_tablespace opt_exclusion_where constraint_attrs { CHECK_ATTRS($10, ATTR_TIMING); }
+      opt_index_tablespace opt_exclusion_where constraint_attrs
+        { TAKE_ATTRS($$, $10, ATTR_TIMING); }
     | K_FOREIGN K_KEY '(' columns opt_period ')' K_REFERENCES ddl_rel opt_period_columns
       key_match key_actions constraint_attrs
-        { CHECK_ATTRS($12, ATTR_TIMING | ATTR_NOT_VALID | ATTR_ENFORCEMENT); }
+        { TAKE_ATTRS($$, $12, ATTR_TIMING | ATTR_NOT_VALID | ATTR_ENFORCEMENT); }
     ;
 
 /* Constraints of domains: up to PostgreSQL 16 the grammar takes any table constraint. */
 domain_constraint
     : table_constraint
+        {
+            if ($1.n & ATTR_ENFORCEMENT)
+                BAD("constraints of domains cannot be marked so");
+        }
     | K_NOT K_NULL
     | K_CONSTRAINT colid K_NOT K_NULL
     ;
