@@ -3,7 +3,7 @@
  * for unknown users are made from.
  * Runs in: supervisor (making it, before the first fork), workers. Lives in shared memory: all
  * workers must give an unknown user the same salt, and a guesser must not gain by being served by
- * many. Nothing of it is ever written to a file. */
+ * many. */
 #ifndef PGP_AUTH_AUTH_GUARD_H
 #define PGP_AUTH_AUTH_GUARD_H
 
@@ -12,9 +12,11 @@
 #include <stdint.h>
 
 #include "auth/hba.h"
+#include "base/err.h"
 #include "base/slice.h"
 
-#define AUTH_GUARD_WINDOW_S 60
+#define AUTH_GUARD_WINDOW_S     60
+#define AUTH_GUARD_SECRET_BYTES 32
 
 struct auth_guard;
 
@@ -22,6 +24,11 @@ struct auth_guard;
 size_t auth_guard_bytes(void);
 /* Fills the zeroed region: makes the secret. */
 void auth_guard_init(struct auth_guard *g);
+/* Takes the secret from the file that an earlier run left in folder `dir`, or leaves one there:
+ * before the first fork. -1 with *err: the secret is that of this run alone. */
+int auth_guard_keep(struct auth_guard *g, const char *dir, struct err *err);
+/* Replaces the secret, before the first fork. */
+void auth_guard_set_secret(struct auth_guard *g, const uint8_t secret[AUTH_GUARD_SECRET_BYTES]);
 /* The secret; a view into the region. */
 struct slice auth_guard_secret(const struct auth_guard *g);
 /* auth_query has answered with a SCRAM verifier of so many iterations; 0: with an md5 secret. Most

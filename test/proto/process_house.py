@@ -126,7 +126,7 @@ class House:
     def assert_clean(self) -> None:
         """A stopped pgpool leaves its folder as it was, apart from what was logged."""
         left = {p.name for p in self.home.iterdir()} - {"out.log", "log", "pgpool.conf", "devlog"}
-        assert left <= {"pgpool_status", "pgpool_status.held", "pool_passwd"}, left
+        assert left <= {"pgpool_status", "pgpool_status.held", "pgpool_salt", "pool_passwd"}, left
         assert ALARMS.search(self.log().replace("was terminated by segmentation fault", "")) is None
 
     def kill_all(self) -> None:

@@ -28,7 +28,7 @@ struct guard_slot {
 };
 
 struct auth_guard {
-    uint8_t secret[32];
+    uint8_t secret[AUTH_GUARD_SECRET_BYTES];
     _Atomic uint64_t usual; /* iterations of the candidate; below, by how many votes it leads */
     struct guard_slot slot[GUARD_SLOTS];
 };
@@ -49,6 +49,11 @@ void auth_guard_init(struct auth_guard *g)
 struct slice auth_guard_secret(const struct auth_guard *g)
 {
     return slice_of((const char *)g->secret, sizeof g->secret);
+}
+
+void auth_guard_set_secret(struct auth_guard *g, const uint8_t secret[AUTH_GUARD_SECRET_BYTES])
+{
+    memcpy(g->secret, secret, sizeof g->secret);
 }
 
 /* The majority vote of Boyer and Moore: one word for all workers, written by who disagrees or is

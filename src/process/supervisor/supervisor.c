@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "auth/auth_guard.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "cluster/recovery.h"
@@ -77,6 +78,20 @@ static void lay_out_slots(struct sup *s)
     }
 }
 
+/* Salts of users who do not exist must not change because pgpool was started anew. */
+static void keep_secret(const struct sup *s)
+{
+    char dir[PROC_PATH_BYTES];
+    struct err err = {0};
+
+    if (conf_path(s->gen, conf_of(s->gen)->work_dir, dir, sizeof dir, &err) == -1 ||
+        auth_guard_keep(shm_get(s->shm, SHM_AUTH), dir, &err) == -1)
+        log_at_detail(LVL_WARNING, NULL,
+            "By the salts of SCRAM, which change at each start now, a guesser can tell which users "
+            "exist.",
+            "%s", err.msg);
+}
+
 static int make_shared(struct sup *s, struct err *err)
 {
     struct shm_plan plan = {{0}};
@@ -89,6 +104,7 @@ static int make_shared(struct sup *s, struct err *err)
     if (s->shm == NULL)
         return -1;
     session_init_shm(conf_of(s->gen), s->nworkers, s->shm);
+    keep_secret(s);
     row = proc_row(s->shm, PROC_SLOT_SUPERVISOR);
     row->pid = (int32_t)getpid();
     row->role = ROLE_SUPERVISOR;
