@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: PostgreSQL
-"""test_every_rule: the rules of every_rule.txt, with one, two and three servers, the primary first and last in the
-file, in session and in transaction mode. Where a statement would go is asked of PGPOOL EXPLAIN; where it ran, of the
+"""test_every_rule: the rules of every_rule.txt, with one, two and three servers, the primary first, last and in the
+middle of the file, which may leave numbers out; in session and in transaction mode, and once more in raw mode and in
+logical replication. Where a statement would go is asked of PGPOOL EXPLAIN; where it ran, of the
 server (its port) or of notice_per_node_statement. One cluster and one pgpool for each arrangement serve all rules: a
 group's settings are loaded, and its sessions are new."""
 import re
@@ -68,34 +69,47 @@ TEXT = re.findall(r'ROUTE_REASON\((\w+),\s*"([^"]*)"\)',
 REASONS = dict(TEXT)
 
 
-class Place:
-    """A pgpool that knows some of the cluster's servers, in some order: P the primary, A and B the standbys."""
+def own_name(layout: str) -> str:
+    """What names of tables and the like of one arrangement end in."""
+    return layout.lower().replace(".", "_")
 
-    def __init__(self, cluster: Trio, order: str, home: Path, **conf):
+
+class Place:
+    """A pgpool that knows some of the cluster's servers, in some order: P the primary, A and B the standbys, a dot a
+    number that is left out."""
+    kind = "streaming_replication"
+
+    def __init__(self, cluster: Trio, layout: str, home: Path, **conf):
         nodes = dict(zip("PAB", [cluster.primary, *[cluster.nodes[i] for i in cluster.standbys]]))
-        self.order = order
-        self.ports = {who: nodes[who].port for who in order}
+        self.layout = layout
+        self.order = layout.replace(".", "")
+        self.kind = conf.get("backend_clustering_mode", self.kind)
+        self.ports = {who: nodes[who].port for who in self.order}
+        hosts = {f"backend_{name}{n}": getattr(nodes[who].address, key) for n, who in enumerate(layout) if who != "."
+                 for name, key in (("hostname", "host"), ("port", "port"))}
         self.base = {
             "load_balance_mode": True, "num_init_children": 1, "notice_per_node_statement": True, "sr_check_period": 1,
             "health_check_period": 0, "delay_threshold": 0, "pools_file": home / "pools.conf",
             "replication_delay_source_cmd": home / "delay.sh", "client_idle_limit": 10000,
-            "read_consistency_wait": 10000, **conf}
-        self.pool = start_pgpool([nodes[who].address for who in order], {**self.base, **self.weights("0 1 1")})
+            "read_consistency_wait": 10000, **hosts, **conf}
+        self.pool = start_pgpool([], {**self.base, **self.weights("0 1 1")})
         self.initial = dict(self.pool.conf)
         self.loads = 10000
 
     def weights(self, text: str) -> dict:
         share = dict(zip("PAB", text.split()))
-        return {f"backend_weight{n}": share[who] for n, who in enumerate(self.order)}
+        return {f"backend_weight{n}": share[who] for n, who in enumerate(self.layout) if who != "."}
 
     def settled(self) -> bool:
-        return column(self.pool, "role") == ["primary" if who == "P" else "standby" for who in self.order]
+        names = {"raw": ("main", "replica"), "logical_replication": ("main", "replica")}
+        roles = names.get(self.kind, ("primary", "standby"))
+        return column(self.pool, "role") == [roles[who != "P"] for who in self.order]
 
     def fill(self, text: str) -> str:
-        a = max(self.order.find("A"), 0)
-        b = self.order.find("B")
+        a = max(self.layout.find("A"), 0)
+        b = self.layout.find("B")
         return (text.replace("{a}", str(a)).replace("{b}", str(a if b < 0 else b)).replace("{port}", PORT)
-                .replace("{own}", self.order.lower()))
+                .replace("{own}", own_name(self.layout)))
 
     def load(self, **settings) -> None:
         """Loads the file with these settings and the first ones; new sessions have them."""
@@ -122,7 +136,7 @@ class Place:
             role = role.split("/")[len(self.order) - 1]
         if role in LEAVES:
             role = "s" if LEAVES[role][mode] else "p"
-        if len(self.order) == 1 or role == "p":
+        if len(self.order) == 1 or role == "p" or self.kind == "raw":
             return "P"
         return {"s": "AB", "a": "A", "b": "B"}[role]
 
@@ -131,18 +145,19 @@ class Place:
 def cluster():
     it = Trio(0)
     it.primary.rows("begin;" + SCHEMA + "commit")
-    for order in ORDERS:
+    for order in [*ORDERS, *OTHER_MODES.values()]:
         for mode in MODES:
-            it.primary.rows(f"create table fresh_{mode}_{order.lower()} as select 1 as a")
+            it.primary.rows(f"create table fresh_{mode}_{own_name(order)} as select 1 as a")
     for i in it.standbys:
         waits.wait_for("it has all tables", lambda i=i: it.nodes[i].value(
-            f"select to_regclass('fresh_{mode}_{order.lower()}') is not null") == "t", 30)
+            f"select to_regclass('fresh_{mode}_{own_name(order)}') is not null") == "t", 30)
     it.keep_in_step()
     yield it
     it.stop()
 
 
-ORDERS = ["P", "PA", "AP", "PAB", "ABP"]
+ORDERS = ["P", "PA", "AP", "PAB", "ABP", "A..PB"]
+OTHER_MODES = {"raw": "P.A", "logical_replication": "A.PB"}
 
 
 @pytest.fixture(scope="module")
@@ -167,7 +182,7 @@ def places(cluster, home):
             waits.wait_for(f"{order}: roles are known", place.settled, 15)
             if "A" in order:
                 waits.wait_for(f"{order}: the lag is told", lambda place=place, order=order: column(
-                    place.pool, "replication_delay")[order.find("A")].startswith("5.0"), 15)
+                    place.pool, "replication_delay")[place.order.find("A")].startswith("5.0"), 15)
         yield made
     finally:
         for place in made.values():
@@ -189,7 +204,7 @@ def behind(cluster, places):
     for order, place in places.items():
         if "A" in order:
             waits.wait_for(f"{order}: the lag is seen", lambda place=place, order=order: int(show(place.pool)[
-                order.find("A")]["replication_delay"].split()[0].split(".")[0]) > 200000, 15)
+                place.order.find("A")]["replication_delay"].split()[0].split(".")[0]) > 200000, 15)
 
 
 def one_line(line: str) -> tuple[str, str, str, str, str | None]:
@@ -223,10 +238,10 @@ class Run:
             return self.say("explain", sql, next(m for m in found if m.type == "E").fields["M"])
         row = [(v or b"").decode() for v in next(m for m in found if m.type == "D").row()]
         allowed = self.place.servers(role, self.mode)
-        where = self.place.order[int(row[0])]
+        where = self.place.layout[int(row[0])]
         if where not in allowed or row[1] != ("primary" if where == "P" else "standby"):
             self.say("explain", sql, f"{where} ({row[1]}) instead of {allowed}: {row[3]}")
-        if len(self.place.order) == 1 or not reason:
+        if len(self.place.order) == 1 or not reason or self.place.kind == "raw":
             return
         wanted = reason.split("/")
         if row[3] != REASONS[wanted[min(len(self.place.order) - 2, len(wanted) - 1)]]:
@@ -244,7 +259,7 @@ class Run:
         rows = [m.row() for m in found if m.type == "D"]
         told = (rows[0] or [b""])[0] if rows else b""
         where = next((who for who, port in self.place.ports.items() if str(port).encode() == told), "")
-        where = where or ",".join({self.place.order[n] for n in node_of(found)}) or "nobody says where"
+        where = where or ",".join({self.place.layout[n] for n in node_of(found)}) or "nobody says where"
         if where not in tuple(allowed):
             self.say(how, sql, f"ran on {where} instead of {allowed}")
         if value is not None and rows and (rows[0][1] or b"").decode() != value:
@@ -270,9 +285,7 @@ class Run:
             self.check("extended", sql, self.wire.ready(), role, code, value)
 
 
-def ask_group(place: Place, group: Group) -> None:
-    if len(place.order) == 1 and "{a}" in str(group.settings):
-        pytest.skip("there is no standby")
+def group_faults(place: Place, group: Group) -> list[str]:
     place.load(**group.settings)
     wrong = []
     for name, attributes, lines in group.rules:
@@ -284,6 +297,13 @@ def ask_group(place: Place, group: Group) -> None:
             finally:
                 run.wire.bye()
             wrong += [f"{name}: {w}" for w in run.wrong]
+    return wrong
+
+
+def ask_group(place: Place, group: Group) -> None:
+    if len(place.order) == 1 and "{a}" in str(group.settings):
+        pytest.skip("there is no standby")
+    wrong = group_faults(place, group)
     assert not wrong, "\n".join(wrong)
 
 
@@ -308,7 +328,7 @@ WRITE = f"insert into w values (0) returning {PORT}"
 def test_shares(places, order):
     """What one session's statements and many sessions get of each server, by weights and ratios."""
     place = places[order]
-    every = {who: 40 // len(order) for who in order}
+    every = {who: 40 // len(place.order) for who in place.order}
     place.load(weight="1 1 1", statement_level_load_balance="on")
     for mode in MODES:
         with place.login(mode) as wire:
@@ -386,10 +406,31 @@ def test_load_balance_mode_off(places, cluster, home, order):
                     wire.send(parse(sql) + bind() + execute() + SYNC)
                     assert where(place, wire.ready()) == "P", sql
                 row = wire.rows("pgpool explain " + READ)[0]
-                assert row[:2] == [str(order.index("P")).encode(), b"primary"]
+                assert row[:2] == [str(place.layout.index("P")).encode(), b"primary"]
                 wire.simple("begin read only")
                 assert where(place, wire.simple(READ)) == "P"
                 wire.simple("commit")
+    finally:
+        place.pool.stop()
+
+
+@pytest.mark.parametrize("clustering", OTHER_MODES)
+def test_other_clustering_modes(cluster, home, clustering):
+    """Raw mode: the first server gets everything, whatever the rule. Logical replication: all rules but those on lag."""
+    layout = OTHER_MODES[clustering]
+    flag = {f"backend_flag{layout.index('P')}": "ALWAYS_PRIMARY"} if clustering != "raw" else {}
+    place = Place(cluster, layout, home, backend_clustering_mode=clustering, **flag)
+    try:
+        waits.wait_for("roles are known", place.settled, 15)
+        wrong = []
+        for group in GROUPS:
+            if group.name.startswith(("lag", BEHIND)):
+                continue
+            wrong += [f"{group.name}: {w}" for w in group_faults(place, group)]
+        assert not wrong, "\n".join(wrong)
+        place.load(delay_threshold_by_time="1", app_name_redirect_preference_list="toa:{a}")
+        with place.login("session", "toa") as wire:
+            assert where(place, wire.simple(READ)) == ("P" if clustering == "raw" else "A"), "lag is not looked at"
     finally:
         place.pool.stop()
 
