@@ -25,6 +25,7 @@
 #define AUTH_BOOK_USERS 4000
 
 struct auth_book;
+struct auth_opening;
 
 /* What logs in to servers as one user. */
 struct auth_login {
@@ -60,6 +61,13 @@ void auth_book_load_passwd(
 
 /* What pool_passwd says; false when it has no entry for the user. */
 bool auth_book_find_passwd(struct auth_book *b, struct slice user, struct auth_stored *out);
+/* Decrypting an entry can take long: what has to be done for the user's, to be freed by
+ * auth_opening_free; NULL when nothing has. A thread does the work and touches the opening alone;
+ * then the book takes what came out. Without this, auth_book_find_passwd does it where it is. */
+struct auth_opening *auth_book_begin_opening(struct auth_book *b, struct slice user);
+void auth_opening_work(struct auth_opening *o);
+void auth_book_end_opening(struct auth_book *b, struct slice user, struct auth_opening *o);
+void auth_opening_free(struct auth_opening **op);
 /* What auth_query said in `database` not longer than `max_age_us` ago; false when it has to be
  * asked there: what another data base says may be of its owner's making. */
 bool auth_book_find_answer(struct auth_book *b, struct slice user, struct slice database,

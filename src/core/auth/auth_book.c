@@ -17,6 +17,22 @@
 #include "base/log.h"
 #include "base/mem.h"
 
+/* A value of pool_passwd, decrypted: once, not at each reading of the file. */
+struct opened {
+    bool is_done;
+    enum passwd_kind kind; /* what it was made of */
+    struct secret of;
+    uint64_t key_gen;
+    struct cred cred;
+};
+
+struct auth_opening {
+    struct opened value[2]; /* the user's and the servers' */
+    bool is_wanted[2];
+    struct err err[2];
+    struct secret key;
+};
+
 struct auth_user {
     struct hash_node node;
     struct list lru;   /* most recently used last */
@@ -24,12 +40,11 @@ struct auth_user {
     bool was_answered; /* there is one, perhaps out of date */
     bool is_known;     /* by `answer` */
     bool has_derived;
-    uint64_t opened_gen; /* of pool_passwd: `opened` and `server` belong to it */
     int64_t answer_us;
     struct buf answer_db;          /* which told `answer`, and is believed for itself alone */
     struct cred answer;            /* of auth_query */
-    struct cred opened;            /* of pool_passwd, decrypted */
-    struct cred server;            /* the same for server_user */
+    struct opened opened;          /* of pool_passwd */
+    struct opened server;          /* the same for server_user */
     struct scram_verifier derived; /* from the plain password `derived_of` */
     struct secret derived_of;
     struct auth_login learned;
@@ -47,8 +62,15 @@ struct auth_book {
     bool has_key;
     bool told_missing;
     char *path;
-    uint64_t gen; /* of pool_passwd as read; 1 is the first */
+    uint64_t key_gen;
 };
+
+static void opened_free(struct opened *o)
+{
+    secret_free(&o->of);
+    cred_free(&o->cred);
+    o->is_done = false;
+}
 
 static void login_wipe(struct auth_login *l)
 {
@@ -84,8 +106,8 @@ static void user_free(struct auth_book *b, struct auth_user *u)
     list_remove(&u->lru);
     cred_free(&u->answer);
     buf_free(&u->answer_db);
-    cred_free(&u->opened);
-    cred_free(&u->server);
+    opened_free(&u->opened);
+    opened_free(&u->server);
     secret_free(&u->derived_of);
     login_wipe(&u->learned);
     login_wipe(&u->merged);
@@ -165,7 +187,7 @@ static void load_key(struct auth_book *b, const char *key_path, bool speaks)
         log_err(LVL_WARNING, &warn);
     b->key_st = st;
     b->has_key = true;
-    b->gen++;
+    b->key_gen++;
 }
 
 static void load_table(struct auth_book *b, const char *path, bool speaks)
@@ -188,7 +210,6 @@ static void load_table(struct auth_book *b, const char *path, bool speaks)
         log_at(LVL_LOG, "pool_passwd was read again: %u users", passwd_count(fresh));
     passwd_free(&b->passwd);
     b->passwd = fresh;
-    b->gen++;
 }
 
 void auth_book_load_passwd(
@@ -198,8 +219,6 @@ void auth_book_load_passwd(
     bool is_new_name;
 
     if (path == NULL || *path == '\0') {
-        if (b->passwd != NULL)
-            b->gen++;
         passwd_free(&b->passwd);
         return;
     }
@@ -214,31 +233,60 @@ void auth_book_load_passwd(
         if (is_speaker && !b->told_missing && errno != ENOENT)
             log_at(LVL_WARNING, "could not look at pool_passwd \"%s\": %s", path, strerror(errno));
         b->told_missing = true;
-        if (errno == ENOENT && b->passwd != NULL) {
+        if (errno == ENOENT)
             passwd_free(&b->passwd); /* the file was taken away: its entries are no more */
-            b->gen++;
-        }
         return;
     }
     if (is_new_name || b->passwd == NULL || passwd_is_changed(b->passwd, &st))
         load_table(b, path, is_speaker);
 }
 
-/* Decrypts once per reading of the file. A value that does not open counts as no password: the user
- * is refused like one with a wrong password, and the log says why. */
+static bool is_opened(
+    const struct auth_book *b, const struct passwd_value *v, const struct opened *o)
+{
+    return o->is_done && o->key_gen == b->key_gen && o->kind == v->kind &&
+           secret_equal(&o->of, v->text);
+}
+
+/* A value that does not open counts as no password: the user is refused like one with a wrong
+ * password, and the log says why. */
+static void open_now(struct opened *o, const struct secret *key, struct err *err)
+{
+    struct passwd_value v = {o->kind, secret_slice(&o->of)};
+
+    cred_free(&o->cred);
+    if (passwd_open_value(&v, key, &o->cred, err) == -1)
+        cred_free(&o->cred);
+    o->is_done = true;
+}
+
+static void say_unusable(struct slice user, const struct err *err)
+{
+    if (err_is_set(err))
+        log_at_detail(LVL_WARNING, err->detail[0] != '\0' ? err->detail : NULL,
+            err->hint[0] != '\0' ? err->hint : NULL,
+            "the entry of user \"%.*s\" in pool_passwd cannot be used: %s", (int)user.n, user.p,
+            err->msg);
+}
+
+static void opened_prepare(
+    const struct auth_book *b, const struct passwd_value *v, struct opened *out)
+{
+    out->kind = v->kind;
+    out->key_gen = b->key_gen;
+    secret_set(&out->of, v->text);
+}
+
 static void open_value(
-    struct auth_book *b, const struct passwd_value *v, struct slice user, struct cred *out)
+    struct auth_book *b, const struct passwd_value *v, struct slice user, struct opened *out)
 {
     struct err err = {0};
 
-    cred_free(out);
-    if (passwd_open_value(v, b->has_key ? &b->key : NULL, out, &err) == -1) {
-        cred_free(out);
-        log_at_detail(LVL_WARNING, err.detail[0] != '\0' ? err.detail : NULL,
-            err.hint[0] != '\0' ? err.hint : NULL,
-            "the entry of user \"%.*s\" in pool_passwd cannot be used: %s", (int)user.n, user.p,
-            err.msg);
-    }
+    if (is_opened(b, v, out))
+        return;
+    opened_prepare(b, v, out);
+    open_now(out, b->has_key ? &b->key : NULL, &err);
+    say_unusable(user, &err);
 }
 
 /* pool_passwd does not know of servers: what stands before a NUL is the user. */
@@ -260,14 +308,80 @@ static const struct passwd_entry *user_open(
         return NULL;
     u = user_make(b, user);
     *up = u;
-    if (u->opened_gen == b->gen)
-        return e;
     open_value(b, &e->value, user, &u->opened);
-    cred_free(&u->server);
     if (e->server_user.n > 0)
         open_value(b, &e->server_value, user, &u->server);
-    u->opened_gen = b->gen;
+    else
+        opened_free(&u->server);
     return e;
+}
+
+/* The one form whose key is made by many rounds. */
+static bool is_slow(const struct auth_book *b, const struct passwd_value *v, const struct opened *o)
+{
+    return v->kind == PASSWD_GCM && b->has_key && !is_opened(b, v, o);
+}
+
+struct auth_opening *auth_book_begin_opening(struct auth_book *b, struct slice user)
+{
+    const struct passwd_entry *e =
+        b->passwd == NULL ? NULL : passwd_find(b->passwd, plain_name(user));
+    struct auth_opening *o;
+    struct auth_user *u;
+
+    if (e == NULL || (e->value.kind != PASSWD_GCM && e->server_value.kind != PASSWD_GCM))
+        return NULL;
+    u = user_make(b, user);
+    o = mem_alloc_secret(sizeof *o);
+    o->is_wanted[0] = is_slow(b, &e->value, &u->opened);
+    o->is_wanted[1] = e->server_user.n > 0 && is_slow(b, &e->server_value, &u->server);
+    if (!o->is_wanted[0] && !o->is_wanted[1]) {
+        auth_opening_free(&o);
+        return NULL;
+    }
+    opened_prepare(b, &e->value, &o->value[0]);
+    opened_prepare(b, &e->server_value, &o->value[1]);
+    secret_set(&o->key, secret_slice(&b->key));
+    return o;
+}
+
+void auth_opening_work(struct auth_opening *o)
+{
+    int i;
+
+    for (i = 0; i < 2; i++)
+        if (o->is_wanted[i])
+            open_now(&o->value[i], &o->key, &o->err[i]);
+}
+
+void auth_book_end_opening(struct auth_book *b, struct slice user, struct auth_opening *o)
+{
+    struct auth_user *u = user_make(b, user);
+    struct opened *to;
+    int i;
+
+    for (i = 0; i < 2; i++) {
+        to = i == 0 ? &u->opened : &u->server;
+        if (!o->is_wanted[i] || !o->value[i].is_done)
+            continue;
+        say_unusable(user, &o->err[i]);
+        opened_free(to);
+        *to = o->value[i];
+        memset(&o->value[i], 0, sizeof o->value[i]);
+    }
+}
+
+void auth_opening_free(struct auth_opening **op)
+{
+    struct auth_opening *o = *op;
+
+    *op = NULL;
+    if (o == NULL)
+        return;
+    opened_free(&o->value[0]);
+    opened_free(&o->value[1]);
+    secret_free(&o->key);
+    mem_free_secret(o);
 }
 
 bool auth_book_find_passwd(struct auth_book *b, struct slice user, struct auth_stored *out)
@@ -279,9 +393,9 @@ bool auth_book_find_passwd(struct auth_book *b, struct slice user, struct auth_s
     if (e == NULL)
         return false;
     out->source = AUTH_SOURCE_PASSWD;
-    out->cred = &u->opened;
+    out->cred = &u->opened.cred;
     out->server_user = e->server_user;
-    out->server_cred = &u->server;
+    out->server_cred = &u->server.cred;
     return true;
 }
 
@@ -408,7 +522,7 @@ const struct auth_login *auth_book_login(struct auth_book *b, struct slice user)
         return NULL;
     login_wipe(&u->merged);
     if (e != NULL && e->server_user.n == 0)
-        login_add_cred(&u->merged, &u->opened);
+        login_add_cred(&u->merged, &u->opened.cred);
     if (u->has_answer)
         login_add_cred(&u->merged, &u->answer);
     from = &u->learned; /* the newest knowledge */

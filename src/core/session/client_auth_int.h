@@ -204,6 +204,11 @@ void client_auth_on_patience(struct timer *t);
 /* What the server asked lately; unknown is always safe. */
 enum auth_server client_auth_remembered(const struct client_auth *a);
 
+/* client_auth_open.c */
+/* True when the user's entry in pool_passwd is decrypted first, off the loop; then
+ * client_auth_find_stored is called once more. */
+bool client_auth_opens_entry(struct client_auth *a);
+
 /* client_auth_rule.c */
 /* Finds the line; goes on with client_auth_on_rule. */
 void client_auth_match(struct client_auth *a);

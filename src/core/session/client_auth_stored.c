@@ -184,6 +184,8 @@ void client_auth_find_stored(struct client_auth *a)
 
     a->step = AUTH_STEP_LOOKUP;
     session_auth_look(a->sa);
+    if (client_auth_opens_entry(a))
+        return;
     in_file = auth_book_find_passwd(a->sa->book, user, &st);
     if (!stored_asks(a, in_file) ||
         (in_file && auth_lookup_is_hopeless(a->sa, AUTH_LOOKUP_SECRET, database, user))) {

@@ -13,6 +13,7 @@
 
 #include "auth/auth_guard.h"
 #include "base/mem.h"
+#include "crypto/cipher.h"
 #include "crypto/crypto.h"
 
 #define SECOND 1000000
@@ -106,6 +107,47 @@ START_TEST(test_file)
     auth_book_load_passwd(book, path, NULL, false);
     ck_assert(!auth_book_find_passwd(book, str("ann"), &st));
     ck_assert_ptr_null(auth_book_login(book, str("ann")));
+}
+END_TEST
+
+/* What takes long can be done by a thread, and is done once for a text, however often the file is
+ * written. */
+START_TEST(test_slow_entry_is_opened_elsewhere_and_once)
+{
+    struct auth_stored st;
+    struct auth_opening *o;
+    struct buf line = {0};
+    char key_path[220];
+    FILE *f;
+
+    snprintf(key_path, sizeof key_path, "%s/key", folder);
+    f = fopen(key_path, "w");
+    ck_assert_ptr_nonnull(f);
+    fputs("the key\n", f);
+    fclose(f);
+    auth_book_load_passwd(book, path, key_path, false);
+    buf_put(&line, "ann:GCM", 7);
+    ck_assert_int_eq(cipher_gcm_encrypt(str("the key"), str("one"), &line, NULL), 0);
+    buf_put(&line, "\nbob:two\n", 10);
+    buf_put_byte(&line, '\0');
+    write_passwd(line.data);
+    ck_assert_ptr_null(auth_book_begin_opening(book, str("bob")));
+    o = auth_book_begin_opening(book, str("ann"));
+    ck_assert_ptr_nonnull(o);
+    auth_opening_work(o);
+    auth_book_end_opening(book, str("ann"), o);
+    auth_opening_free(&o);
+    ck_assert_ptr_null(auth_book_begin_opening(book, str("ann")));
+    ck_assert(auth_book_find_passwd(book, str("ann"), &st));
+    ck_assert(st.cred->kind == CRED_PLAIN && secret_equal(&st.cred->text, str("one")));
+    memcpy(line.data + line.len - 5, "2", 1); /* bob's password */
+    write_passwd(line.data);
+    ck_assert_ptr_null(auth_book_begin_opening(book, str("ann")));
+    write_passwd("ann:three\n");
+    ck_assert(auth_book_find_passwd(book, str("ann"), &st));
+    ck_assert(secret_equal(&st.cred->text, str("three")));
+    buf_free(&line);
+    unlink(key_path);
 }
 END_TEST
 
@@ -332,6 +374,7 @@ int main(void)
         return 77;
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, test_file);
+    tcase_add_test(tc, test_slow_entry_is_opened_elsewhere_and_once);
     tcase_add_test(tc, test_mapped_user_opens_nothing_of_its_own);
     tcase_add_test(tc, test_answers_expire);
     tcase_add_test(tc, test_changed_password_forgets_the_keys);
