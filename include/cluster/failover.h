@@ -49,6 +49,7 @@ struct failover_do {
 struct failover_outcome {
     uint32_t seq; /* of the failover_do */
     bool ok;
+    bool is_unsure;   /* not ok, but it may have been done or be done yet */
     int64_t count;    /* FAILOVER_DO_DRAIN: transactions; _LEAD: slots that were made */
     uint64_t lsn;     /* and the position */
     const char *text; /* why it is not ok; never NULL */
@@ -89,6 +90,11 @@ bool failover_adopt(struct failover *f, struct decide *d, int64_t now_us);
 /* The same of what runs beside (view.sw.beside_pid): its end is to be told by
  * failover_on_beside_done. Commands that waited are run. */
 bool failover_adopt_beside(struct failover *f, struct decide *d);
+/* All of pgpool is new, and finds what is left of a switchover: `kept` has its sets of nodes, and
+ * pending_us, node and target when one may be about to be promoted. It is then gone on with, else
+ * taken back. */
+void failover_resume(
+    struct failover *f, struct decide *d, const struct view_switch *kept, int64_t now_us);
 /* The command that the former monitor had started has ended; nobody knows how. */
 void failover_on_adopted(struct failover *f, struct decide *d, int64_t now_us);
 /* Takes in what happened. Call for every event, before the view is published. Adds events. */

@@ -118,9 +118,11 @@ struct view_switch {
     uint64_t fenced[2]; /* bit per node: our fence keeps it from writing, until it has reloaded */
     uint64_t fence_set[2]; /* bit per node: its settings have the fence, too */
     int32_t moved_to;
-    uint64_t nended;                /* switchovers that ended, one way or the other */
-    int32_t ended_node;             /* of the last one: who was to become primary */
-    bool ended_well;                /* it did */
+    int64_t pending_us; /* switchover: when pg_promote() was sent and may have been heard; 0: never
+                           or it was refused */
+    uint64_t nended;    /* switchovers that ended, one way or the other */
+    int32_t ended_node; /* of the last one: who was to become primary */
+    bool ended_well;    /* it did */
     char ended_why[VIEW_WHY_BYTES]; /* why it did not */
     uint64_t nbegun;                /* orders to switch over that were */
     uint32_t passed;                /* bit per phase that the last one of them has entered */

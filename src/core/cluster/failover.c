@@ -14,7 +14,6 @@
 
 #define US_PER_S       INT64_C(1000000)
 #define FRESH_LIMIT_US (3 * US_PER_S)
-#define PROMOTED_US    (30 * US_PER_S) /* a promoted server has shown itself by then */
 #define UNBAR_US       (10 * US_PER_S) /* a command succeeded, but only the old primary is there */
 #define NOBODY                                                                                     \
     "No standby can be promoted: none answers that is on the right timeline. When one does, the "  \
@@ -175,6 +174,7 @@ static void begin(struct failover *f, struct decide *d, const struct decide_even
 
     sw->is_asked_for = false;
     sw->is_fenced = sw->is_fenced && sw->node == e->node; /* another's is taken back beside */
+    sw->pending_us = 0;
     sw->tries = 0;
     sw->node = e->node;
     sw->target = VIEW_NO_NODE;
@@ -228,9 +228,23 @@ static void end_switch(struct decide *d, bool well, const char *why, int64_t now
             DECIDE_TEXT_BYTES, "%s", why);
 }
 
+/* The old primary was lost while another one was about to take its place, which it then did not. */
+static void begin_late(struct failover *f, struct decide *d, int node, int64_t now_us)
+{
+    struct decide_event e = {.type = DECIDE_EV_DOWN, .node = node, .other = node, .at_us = now_us};
+
+    snprintf(e.text, sizeof e.text, "node %d was lost during a switchover", node);
+    begin(f, d, &e);
+}
+
 void failover_end(struct failover *f, struct decide *d, bool well, const char *why, int64_t now_us)
 {
     struct view_switch *sw = &d->view.sw;
+    int lost = sw->is_asked_for && d->view.primary == VIEW_NO_NODE && sw->node != VIEW_NO_NODE &&
+                       d->view.node[sw->node].status == VIEW_DOWN &&
+                       !d->view.node[sw->node].held_down
+                   ? sw->node
+                   : VIEW_NO_NODE;
 
     if (d->view.primary != VIEW_NO_NODE && d->view.primary != sw->node)
         note_new_primary(f, d, now_us);
@@ -249,10 +263,13 @@ void failover_end(struct failover *f, struct decide *d, bool well, const char *w
     sw->barred = VIEW_NO_NODE;
     sw->pid = 0;
     sw->is_fenced = false;
+    sw->pending_us = 0;
     failover_enter(f, d, VIEW_PHASE_NONE, now_us);
     sw->node = VIEW_NO_NODE;
     sw->target = VIEW_NO_NODE;
     decide_settle(d, now_us);
+    if (lost != VIEW_NO_NODE && d->view.primary == VIEW_NO_NODE)
+        begin_late(f, d, lost, now_us);
 }
 
 /* Again, later: from the choice on. The old primary may come back in the meantime. */
@@ -285,7 +302,8 @@ static void on_loss(struct failover *f, struct decide *d, const struct decide_ev
 
     note_start(d, e->node, e);
     if (view_failover_in_progress(&d->view) && sw->node == e->node && sw->is_asked_for) {
-        if (sw->phase != VIEW_PHASE_PROMOTE && sw->phase != VIEW_PHASE_SEARCH)
+        if (sw->phase != VIEW_PHASE_PROMOTE && sw->phase != VIEW_PHASE_SEARCH &&
+            !failover_is_pending(d, e->at_us))
             failover_switch_back(f, d, "the primary was lost meanwhile", e->at_us);
         else
             return; /* the new one comes all the same */
@@ -348,6 +366,7 @@ static struct failover_do promote(struct failover *f, struct decide *d, int targ
     enum view_phase phase = d->rules.has_command ? VIEW_PHASE_COMMAND : VIEW_PHASE_PROMOTE;
 
     sw->target = target;
+    sw->pending_us = sw->is_asked_for && phase == VIEW_PHASE_PROMOTE ? now_us : 0;
     /* Without anybody to take its place the old primary is welcome back. */
     sw->barred = target == VIEW_NO_NODE || d->view.primary == sw->node ? VIEW_NO_NODE : sw->node;
     failover_enter(f, d, phase, now_us);
@@ -402,16 +421,16 @@ static struct failover_do search(struct failover *f, struct decide *d, int64_t n
     struct view_switch *sw = &d->view.sw;
     int64_t age_us = now_us - sw->phase_us;
 
-    if (d->rules.search_limit_us > 0 && age_us > d->rules.search_limit_us) {
+    if (!sw->is_asked_for && d->rules.search_limit_us > 0 && age_us > d->rules.search_limit_us) {
         failover_end(
             f, d, false, "no primary was found within search_primary_node_timeout", now_us);
         return (struct failover_do){.type = FAILOVER_DO_NOTHING};
     }
-    if (age_us > PROMOTED_US && sw->is_asked_for) {
+    if (age_us > FAILOVER_PROMOTED_US && sw->is_asked_for) {
         failover_switch_back(f, d, "the server did not become the primary", now_us);
         return (struct failover_do){.type = FAILOVER_DO_NOTHING};
     }
-    if (sw->target != VIEW_NO_NODE && !d->rules.has_command && age_us > PROMOTED_US) {
+    if (sw->target != VIEW_NO_NODE && !d->rules.has_command && age_us > FAILOVER_PROMOTED_US) {
         try_again(f, d, "the promoted server did not become a primary", PROMOTE_TRIES, now_us);
         return (struct failover_do){.type = FAILOVER_DO_NOTHING};
     }
@@ -494,6 +513,8 @@ static void on_promoted(
 
     sw->pid = 0;
     f->busy = false;
+    if (!o->ok && !o->is_unsure)
+        sw->pending_us = 0;
     if (o->ok || (d->view.primary != VIEW_NO_NODE && d->view.primary != sw->node)) {
         failover_enter(f, d, VIEW_PHASE_SEARCH, now_us);
         return;
@@ -562,6 +583,43 @@ bool failover_adopt(struct failover *f, struct decide *d, int64_t now_us)
     }
     failover_switch_back(f, d, "the monitor process was restarted", now_us);
     return false;
+}
+
+void failover_resume(
+    struct failover *f, struct decide *d, const struct view_switch *kept, int64_t now_us)
+{
+    struct view_switch *sw = &d->view.sw;
+    struct decide_event *e;
+
+    memcpy(sw->fenced, kept->fenced, sizeof sw->fenced);
+    memcpy(sw->fence_set, kept->fence_set, sizeof sw->fence_set);
+    memcpy(sw->moved, kept->moved, sizeof sw->moved);
+    memcpy(sw->slotted, kept->slotted, sizeof sw->slotted);
+    sw->moved_to = kept->moved_to;
+    if (kept->pending_us == 0 || now_us - kept->pending_us >= FAILOVER_PROMOTED_US ||
+        now_us < kept->pending_us || d->rules.has_command) {
+        /* A former primary keeps its fence until it is restarted: that is nothing to be told. */
+        if ((kept->fence_set[0] | kept->fence_set[1] | kept->moved[0] | kept->moved[1]) != 0)
+            decide_note(d, DECIDE_EV_SWITCH, kept->moved_to, VIEW_NO_NODE, now_us,
+                "a switchover was cut short by the end of pgpool: what is left of it is taken "
+                "back");
+        return;
+    }
+    sw->is_asked_for = true;
+    sw->is_fenced = true;
+    sw->node = kept->node;
+    sw->target = sw->ended_node = kept->target;
+    sw->pending_us = kept->pending_us;
+    sw->since_us = now_us;
+    sw->nbegun++;
+    memcpy(sw->who, kept->who, sizeof sw->who);
+    f->is_living = true;
+    snprintf(f->reason, sizeof f->reason, "node %d was chosen to be the primary", sw->target);
+    failover_enter(f, d, VIEW_PHASE_FENCE, now_us);
+    e = decide_note(d, DECIDE_EV_SWITCH, sw->target, sw->node, now_us,
+        "the switchover to node %d was cut short by the end of pgpool: it is gone on with",
+        sw->target);
+    snprintf(e->who, sizeof e->who, "%s", sw->who);
 }
 
 /* It may have promoted its target: look for a primary; if none comes, it is run again. */

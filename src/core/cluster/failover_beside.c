@@ -238,6 +238,8 @@ struct failover_do failover_beside_step(struct failover *f, struct decide *d, in
         return unfence(f, d, back, now_us);
     if (!view_can_write(&d->view))
         return nothing;
+    if (d->view.primary == d->view.sw.moved_to)
+        failover_lead_forget(d); /* they are where they belong */
     back = failover_lead_back(f, d, now_us);
     if (back != VIEW_NO_NODE)
         return lead_back(f, d, back, now_us);

@@ -6,7 +6,8 @@
 #include "cluster/failover.h"
 #include "decide_int.h"
 
-#define FAILOVER_ASK_US INT64_C(100000)
+#define FAILOVER_ASK_US      INT64_C(100000)
+#define FAILOVER_PROMOTED_US INT64_C(30000000) /* a promoted server has shown itself by then */
 
 /* failover.c */
 void failover_enter(struct failover *f, struct decide *d, enum view_phase phase, int64_t now_us);
@@ -21,6 +22,16 @@ struct failover_do failover_begin(
 static inline bool failover_is_kin(uint64_t a, uint64_t b)
 {
     return a == 0 || b == 0 || a == b;
+}
+
+/* A server may be about to become the primary, and nobody can stop it: what it is to replace must
+ * not write. */
+static inline bool failover_is_pending(const struct decide *d, int64_t now_us)
+{
+    const struct view_switch *sw = &d->view.sw;
+
+    return sw->is_asked_for && sw->pending_us != 0 &&
+           now_us - sw->pending_us < FAILOVER_PROMOTED_US;
 }
 
 /* A set of nodes, as it is kept in the view. */

@@ -76,6 +76,7 @@ int failover_switch(struct failover *f, struct decide *d, int node, const char *
     sw->ended_node = node;
     sw->nbegun++;
     sw->passed = 0;
+    sw->pending_us = 0;
     sw->barred = VIEW_NO_NODE;
     failover_lead_forget(d);
     sw->pid = 0;
@@ -100,6 +101,10 @@ int failover_switch(struct failover *f, struct decide *d, int node, const char *
 void failover_switch_back(struct failover *f, struct decide *d, const char *why, int64_t now_us)
 {
     snprintf(f->why, sizeof f->why, "%.*s", (int)sizeof f->why - 1, why);
+    if (failover_is_pending(d, now_us)) {
+        failover_enter(f, d, VIEW_PHASE_SEARCH, now_us);
+        return;
+    }
     if (!d->view.sw.is_fenced) {
         failover_end(f, d, false, f->why, now_us);
         return;
@@ -119,6 +124,7 @@ static struct failover_do catch_up(struct failover *f, struct decide *d, int64_t
     if (decide_has_facts(d, sw->target) && n->asked_us >= sw->phase_us &&
         n->facts.received_lsn >= f->cut_lsn && failover_lead_is_ahead(d)) {
         failover_enter(f, d, VIEW_PHASE_PROMOTE, now_us);
+        sw->pending_us = now_us;
         decide_note(
             d, DECIDE_EV_PROMOTE, sw->target, sw->node, now_us, "promoting node %d", sw->target);
         return failover_begin(f, d, FAILOVER_DO_PROMOTE);
@@ -154,8 +160,8 @@ struct failover_do failover_switch_step(struct failover *f, struct decide *d, in
     case VIEW_PHASE_UNFENCE: {
         struct failover_do out;
 
-        if (now_us < f->retry_us)
-            break;
+        if (now_us < f->retry_us || d->view.is_looking)
+            break; /* it is not known yet whether the old primary is one still */
         out = failover_begin(f, d, FAILOVER_DO_UNFENCE);
 
         out.target = d->view.primary == sw->node ? sw->node : VIEW_NO_NODE;

@@ -19,6 +19,8 @@
 #include "base/mem.h"
 #include "sys/fd.h"
 
+#include "status_file_int.h"
+
 #define WORDS_NAME    "pgpool_status"
 #define HOLDS_NAME    "pgpool_status.held"
 #define MAX_FILE      (64 * 1024)
@@ -140,7 +142,18 @@ static bool make_path(const char *dir, const char *name, const char *suffix, cha
     return n > 0 && n < PATH_MAX;
 }
 
-static int save_one(const char *dir, const char *name, const struct buf *text, struct err *err)
+/* So that the new name outlives the machine's end, too; not every file system can. */
+static void sync_folder(const char *dir)
+{
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd == -1)
+        return;
+    (void)fsync(fd);
+    close(fd);
+}
+
+int status_file_write(const char *dir, const char *name, const struct buf *text, struct err *err)
 {
     char path[PATH_MAX];
     char fresh[PATH_MAX];
@@ -163,6 +176,7 @@ static int save_one(const char *dir, const char *name, const struct buf *text, s
         return -1;
     }
     close(fd);
+    sync_folder(dir);
     return 0;
 }
 
@@ -173,9 +187,9 @@ int status_file_save(const char *dir, const struct view *v, struct err *err)
     int rc;
 
     status_file_format(v, &words, &holds);
-    rc = save_one(dir, HOLDS_NAME, &holds, err);
+    rc = status_file_write(dir, HOLDS_NAME, &holds, err);
     if (rc == 0)
-        rc = save_one(dir, WORDS_NAME, &words, err);
+        rc = status_file_write(dir, WORDS_NAME, &words, err);
     buf_free(&words);
     buf_free(&holds);
     return rc;
@@ -197,39 +211,56 @@ static size_t read_all(int fd, char *to, size_t room)
     return done;
 }
 
-int status_file_load(const char *dir, struct status_hold *out, int max)
+void status_file_read(const char *dir, const char *name, struct buf *out)
 {
     char path[PATH_MAX];
-    struct slice rest;
     struct stat st;
     char *text;
-    int n = 0;
     int fd;
 
-    if (!make_path(dir, HOLDS_NAME, "", path))
-        return 0;
+    if (!make_path(dir, name, "", path))
+        return;
     fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     if (fd == -1)
-        return 0;
+        return;
     if (fstat(fd, &st) == -1 || !S_ISREG(st.st_mode) || st.st_uid != geteuid()) {
         close(fd);
-        return 0;
+        return;
     }
     text = mem_alloc(MAX_FILE);
-    rest = slice_of(text, read_all(fd, text, MAX_FILE));
+    buf_put(out, text, read_all(fd, text, MAX_FILE));
     close(fd);
+    mem_free(text);
+}
+
+int status_file_remove(const char *dir, const char *name, struct err *err)
+{
+    char path[PATH_MAX];
+
+    if (!make_path(dir, name, "", path) || unlink(path) == 0 || errno == ENOENT)
+        return 0;
+    err_set_errno(err, errno, "could not remove file \"%s\"", path);
+    return -1;
+}
+
+int status_file_load(const char *dir, struct status_hold *out, int max)
+{
+    struct buf text = {0};
+    struct slice rest;
+    int n = 0;
+
+    status_file_read(dir, HOLDS_NAME, &text);
+    rest = slice_of(text.data, text.len);
     while (n < max && status_file_parse(&rest, &out[n]) == 1)
         n++;
-    mem_free(text);
+    buf_free(&text);
     return n;
 }
 
 void status_file_discard(const char *dir)
 {
-    char path[PATH_MAX];
+    struct err err = {0};
 
-    if (make_path(dir, WORDS_NAME, "", path))
-        (void)unlink(path);
-    if (make_path(dir, HOLDS_NAME, "", path))
-        (void)unlink(path);
+    (void)status_file_remove(dir, WORDS_NAME, &err);
+    (void)status_file_remove(dir, HOLDS_NAME, &err);
 }

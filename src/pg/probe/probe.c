@@ -219,6 +219,7 @@ static void ask(struct probe *p)
     timer_stop(p->lp, &p->connect_deadline);
     PQsetErrorVerbosity(p->conn, PQERRORS_DEFAULT);
     if (PQsendQuery(p->conn, question(p)) == 1) {
+        p->report.was_asked = true;
         probe_step(p);
         return;
     }

@@ -388,6 +388,7 @@ static void adopt(struct monitor *m)
         monitor_act_adopt(m);
     } else {
         monitor_orders_load(m);
+        monitor_orders_resume(m);
     }
     mem_free(before);
 }
@@ -401,6 +402,8 @@ static void start(struct monitor *m)
     decide_init(&m->decide, rules, clock_wall_us());
     mem_free(rules);
     monitor_act_init(m);
+    m->is_kept = true;
+    m->kept = UINT64_MAX; /* nobody knows what it holds */
     adopt(m);
     for (i = 0; i < VIEW_MAX_NODES; i++) {
         m->node[i].m = m;

@@ -59,6 +59,8 @@ struct monitor {
     struct order beside_order;
     uint64_t told;             /* digest of what workers were told of */
     uint64_t saved;            /* digest of what the status file holds */
+    uint64_t kept;             /* the same of the file about a switchover */
+    bool is_kept;              /* which could be written */
     struct decide_facts facts; /* scratch: the probe's words in the decision's form */
     struct decide_event events[DECIDE_MAX_EVENTS];
 };
@@ -119,7 +121,12 @@ void monitor_fake_mark(const struct conf_gen *gen, int id);
 bool monitor_orders_take(struct monitor *m, const struct mail *mail);
 /* Takes holds back from the status file, at the start. */
 void monitor_orders_load(struct monitor *m);
-/* Writes the status file when what it is to hold has changed. */
+/* Goes on with, or takes back, what is left of a switchover from a former life of all of pgpool. */
+void monitor_orders_resume(struct monitor *m);
+/* Writes the status files when what they are to hold has changed. */
 void monitor_orders_save(struct monitor *m);
+/* The same of what a switchover does to servers: to be called before it is done. False when it
+ * cannot be written. */
+bool monitor_orders_keep(struct monitor *m);
 
 #endif

@@ -39,10 +39,11 @@
     " AND (backend_xid IS NOT NULL"                                                                \
     " OR xact_start <= pg_catalog.pg_conf_load_time() + interval '200 ms')"
 
-static void finish(struct order *o, bool ok, const char *text)
+static void end_order(struct order *o, bool ok, bool is_unsure, const char *text)
 {
     const char(*value)[PROBE_VALUE_BYTES] = (void *)o->value;
-    struct failover_outcome out = {.seq = o->what.seq, .ok = ok, .text = text};
+    struct failover_outcome out = {
+        .seq = o->what.seq, .ok = ok, .is_unsure = is_unsure, .text = text};
 
     if (ok && o->what.type == FAILOVER_DO_DRAIN) {
         out.count = strtoll(value[0], NULL, 10);
@@ -53,6 +54,11 @@ static void finish(struct order *o, bool ok, const char *text)
     o->is_running = false;
     mem_wipe(o->conninfo, sizeof o->conninfo);
     monitor_act_done(o->m, o->is_beside, &out);
+}
+
+static void finish(struct order *o, bool ok, const char *text)
+{
+    end_order(o, ok, false, text);
 }
 
 static void send_sql(struct order *o, int node, const char *const sql[], int n, int64_t limit_ms)
@@ -258,7 +264,9 @@ static void on_done(struct probe *p, const struct probe_report *r)
     if (r->answer != PROBE_COMPLETE) {
         snprintf(text, sizeof text, "%s%s%s", r->message, r->sqlstate[0] == '\0' ? "" : " ",
             r->sqlstate);
-        finish(o, false, text);
+        /* A server that refuses the first statement has not heard of it. */
+        end_order(
+            o, false, r->was_asked && (r->sqlstate[0] == '\0' || r->value[0][0] != '\0'), text);
         return;
     }
     if (o->what.type == FAILOVER_DO_FOLLOW || o->what.type == FAILOVER_DO_LEAD) {
@@ -267,7 +275,7 @@ static void on_done(struct probe *p, const struct probe_report *r)
     }
     memcpy(o->value, r->value, sizeof o->value);
     if (o->what.type == FAILOVER_DO_PROMOTE && r->value[PROMOTE_ORDERS - 1][0] != 't')
-        finish(o, false, "pg_promote() says that it did not succeed in time");
+        end_order(o, false, true, "pg_promote() says that it did not succeed in time");
     else
         finish(o, true, "");
 }
@@ -328,6 +336,7 @@ void monitor_order_start(struct monitor *m, const struct failover_do *what)
         "SELECT pg_catalog.current_setting('primary_slot_name', true)",
         "SELECT pid FROM pg_catalog.pg_stat_wal_receiver",
         "SELECT context FROM pg_catalog.pg_settings WHERE name = 'primary_conninfo'"};
+    bool is_switch = m->decide.view.sw.is_asked_for;
     bool beside = what->type == FAILOVER_DO_FOLLOW || what->type == FAILOVER_DO_UNFENCE_BESIDE;
     bool unfences = what->type == FAILOVER_DO_UNFENCE || what->type == FAILOVER_DO_UNFENCE_BESIDE;
     bool leads = what->type == FAILOVER_DO_FOLLOW || what->type == FAILOVER_DO_LEAD;
@@ -337,6 +346,12 @@ void monitor_order_start(struct monitor *m, const struct failover_do *what)
     o->is_running = true;
     o->stage = ORDER_READ;
     o->tries = o->nslots = 0;
+    if (!monitor_orders_keep(m) &&
+        (what->type == FAILOVER_DO_FENCE || (what->type == FAILOVER_DO_PROMOTE && is_switch))) {
+        finish(
+            o, false, "what is done could not be written into pgpool_status.switch, see the log");
+        return;
+    }
     if (!is_known(m, what->type == FAILOVER_DO_PROMOTE ? what->target : what->node) ||
         (leads && !is_known(m, what->target))) {
         finish(o, unfences, "the node is gone from the settings");

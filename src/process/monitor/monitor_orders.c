@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "cluster/command.h"
 #include "cluster/status_file.h"
+#include "cluster/switch_file.h"
 #include "config/conf.h"
 #include "sys/clock.h"
 
@@ -52,6 +53,51 @@ void monitor_orders_load(struct monitor *m)
     mem_free(hold);
 }
 
+void monitor_orders_resume(struct monitor *m)
+{
+    struct view_switch *kept = mem_alloc_zero(sizeof *kept);
+    struct buf text = {0};
+    char dir[PATH_MAX];
+    int nunknown;
+
+    m->kept = hash_bytes("", 0, 0);
+    if (work_dir(m, dir))
+        switch_file_load(dir, &text);
+    if (text.len > 0) {
+        m->kept = hash_bytes(text.data, text.len, 0);
+        nunknown = switch_file_parse(slice_of(text.data, text.len), &m->decide.rules, kept);
+        if (nunknown > 0)
+            log_at_detail(LVL_WARNING, NULL,
+                "On such a server: ALTER SYSTEM RESET default_transaction_read_only; SELECT "
+                "pg_reload_conf();",
+                "pgpool_status.switch names servers that the settings do not have: what a "
+                "switchover "
+                "did there is not taken back");
+        failover_resume(&m->failover, &m->decide, kept, clock_wall_us());
+    }
+    buf_free(&text);
+    mem_free(kept);
+}
+
+bool monitor_orders_keep(struct monitor *m)
+{
+    struct err err = {0};
+    struct buf text = {0};
+    char dir[PATH_MAX];
+    uint64_t now;
+
+    switch_file_format(&m->decide.rules, &m->decide.view.sw, &text);
+    now = hash_bytes(text.len == 0 ? "" : text.data, text.len, 0);
+    if (now != m->kept && work_dir(m, dir)) {
+        m->kept = now; /* also when it fails: once in the log is enough */
+        m->is_kept = switch_file_save(dir, &text, &err) == 0;
+        if (!m->is_kept)
+            log_err(LVL_WARNING, &err);
+    }
+    buf_free(&text);
+    return m->is_kept;
+}
+
 static uint64_t digest(const struct view *v)
 {
     struct buf words = {0};
@@ -74,6 +120,7 @@ void monitor_orders_save(struct monitor *m)
     char dir[PATH_MAX];
     uint64_t now = digest(&m->decide.view);
 
+    (void)monitor_orders_keep(m);
     if (now == m->saved || !work_dir(m, dir))
         return;
     m->saved = now; /* also when it fails: once in the log is enough */

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "cluster/switch_file.h"
 
 #define SYSTEM_ID UINT64_C(7000000000000000001)
 
@@ -325,12 +326,30 @@ void world_monitor_step(void)
     world->d.nevents = 0;
 }
 
+/* A promotion that was sent before all of pgpool ended comes true: by then nobody else may write.
+ */
+static void late_tick(void)
+{
+    int p = world->d.view.primary;
+
+    if (world->late_us == 0 || world->now_us < world->late_us)
+        return;
+    world->late_us = 0;
+    if (p != VIEW_NO_NODE && p != world->late.target && world->server[p].alive &&
+        world->server[p].is_primary && world->server[world->late.target].alive &&
+        world->server[p].timeline <= world->server[world->late.target].timeline)
+        ck_assert_msg(world->server[p].fenced, "node %d is promoted late beside node %d",
+            world->late.target, p);
+    world_promote(world->late.target);
+}
+
 void world_tick(void)
 {
     int i;
 
     world->now_us += TICK_US;
     servers_tick();
+    late_tick();
     for (i = 0; i < NODES; i++)
         if (world->now_us - world->server[i].probe_us >= SECOND_US)
             world_probe(i);
@@ -382,6 +401,39 @@ void world_monitor_kill(void)
         world->deed.is_running = false;
     }
     mem_free(before);
+}
+
+/* An order that is under way is lost, is done, or, a promotion of a switchover, is done later. */
+static void forget_deed(void)
+{
+    struct deed *deed = &world->deed;
+
+    if (deed->is_running && reaches(&deed->what)) {
+        if (deed->what.type == FAILOVER_DO_PROMOTE && world->d.view.sw.is_asked_for &&
+            world->late_us == 0 && world_roll(2) == 0) {
+            world->late = deed->what;
+            world->late_us = world->now_us + (int64_t)(1 + world_roll(40)) * TICK_US;
+        } else if (world_roll(2) == 0) {
+            act_on_servers(deed);
+        }
+    }
+    deed->is_running = world->beside.is_running = false;
+}
+
+void world_restart(void)
+{
+    struct view_switch *kept = mem_alloc_zero(sizeof *kept);
+    struct buf text = {0};
+
+    switch_file_format(&world->rules, &world->d.view.sw, &text);
+    forget_deed();
+    world_monitor_start();
+    if (text.len > 0) {
+        ck_assert_int_eq(switch_file_parse(slice_of(text.data, text.len), &world->rules, kept), 0);
+        failover_resume(&world->f, &world->d, kept, world->now_us);
+    }
+    buf_free(&text);
+    mem_free(kept);
 }
 
 void world_begin(int at)

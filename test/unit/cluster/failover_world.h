@@ -45,6 +45,8 @@ struct world {
     struct server server[NODES];
     struct deed deed;
     struct deed beside;
+    struct failover_do late; /* a promotion that nobody waits for, but that was heard */
+    int64_t late_us;         /* when it is done; 0: there is none */
     int64_t now_us;
     unsigned seed;
     unsigned fail_percent;
@@ -76,6 +78,8 @@ void world_probe(int i);
 void world_monitor_start(void);
 /* Kills the monitor; the next one takes over what the view says. */
 void world_monitor_kill(void);
+/* Ends all of pgpool, and starts it again: what it has in files is left. */
+void world_restart(void);
 /* Has it take in events and act. */
 void world_monitor_step(void);
 /* The log has this. */

@@ -347,6 +347,39 @@ START_TEST(test_switchover_is_taken_back)
 }
 END_TEST
 
+/* All of pgpool ends in the midst of it, in every phase: it is gone on with or taken back, soon. */
+START_TEST(test_switchover_outlives_pgpool)
+{
+    static const enum failover_do_type types[] = {FAILOVER_DO_FENCE, FAILOVER_DO_DRAIN,
+        FAILOVER_DO_LEAD, FAILOVER_DO_PROMOTE, FAILOVER_DO_UNFENCE};
+    enum failover_do_type type = types[(size_t)_i % (sizeof types / sizeof types[0])];
+    int old = _i % NODES;
+    int new = (old + 2) % NODES;
+    int other = NODES - old - new;
+    struct err err = {0};
+    int at;
+
+    world_init(old);
+    world->seed = (unsigned)_i;
+    world_monitor_start();
+    world_run(3);
+    ck_assert_int_eq(failover_switch(&world->f, &world->d, new, "op", world->now_us, &err), 0);
+    while (world->nsteps[type] == 0)
+        world_tick();
+    world_restart();
+    world_run(6);
+    at = world->d.view.primary;
+    ck_assert_msg(view_can_write(&world->d.view), "%d: nobody takes writes", _i);
+    ck_assert(!world->server[at].fenced);
+    ck_assert_int_eq(at, world->server[new].is_primary ? new : old);
+    world_run(10);
+    ck_assert_int_eq(world->server[other].feeder, at);
+    ck_assert_msg(world_is_streaming(other), "%d: node %d is stranded", _i, other);
+    ck_assert(!world->server[old].fence_set);
+    ck_assert_uint_eq(world->d.view.sw.moved[0] | world->d.view.sw.fence_set[0], 0);
+}
+END_TEST
+
 static void revive(int i)
 {
     if (!world->server[i].alive)
@@ -360,7 +393,7 @@ static void upset(void)
     struct err err = {0};
     int i = (int)world_roll(NODES);
 
-    switch (world_roll(12)) {
+    switch (world_roll(13)) {
     case 0:
     case 1:
         world->server[i].alive = false;
@@ -383,6 +416,9 @@ static void upset(void)
         break;
     case 9:
         decide_attach(&world->d, i, "op", world->now_us);
+        break;
+    case 12:
+        world_restart();
         break;
     default:
         break;
@@ -467,6 +503,7 @@ static Suite *make_suite(void)
     tcase_add_loop_test(t, test_switchover_strands_nobody, 0, 60);
     tcase_add_loop_test(t, test_switchover_leads_a_detached_one, 0, NODES);
     tcase_add_loop_test(t, test_switchover_taken_back_leads_back, 0, NODES);
+    tcase_add_loop_test(t, test_switchover_outlives_pgpool, 0, 60);
     suite_add_tcase(s, t);
     tcase_add_checked_fixture(r, world_setup, world_teardown);
     tcase_set_timeout(r, 120);

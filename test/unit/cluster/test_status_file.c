@@ -12,6 +12,7 @@
 
 #include "base/mem.h"
 #include "cluster/status_file.h"
+#include "cluster/switch_file.h"
 
 static struct view *make_view(void)
 {
@@ -90,6 +91,69 @@ START_TEST(nonsense_holds_nothing)
 }
 END_TEST
 
+static struct decide_rules *make_rules(void)
+{
+    struct decide_rules *r = mem_alloc_zero(sizeof *r);
+    int i;
+
+    r->nnodes = 3;
+    for (i = 0; i < 3; i++) {
+        r->node[i].exists = true;
+        r->node[i].port = 5432 + i;
+        snprintf(r->node[i].host, sizeof r->node[i].host, "h%d", i);
+    }
+    return r;
+}
+
+static void swap_ends(struct decide_rules *r)
+{
+    struct decide_rule first = r->node[0];
+
+    r->node[0] = r->node[2];
+    r->node[2] = first;
+}
+
+/* Servers are found again under other numbers; one that is gone is counted. */
+START_TEST(a_switchover_is_remembered)
+{
+    struct decide_rules *rules = make_rules();
+    struct view_switch *sw = mem_alloc_zero(2 * sizeof *sw);
+    struct view_switch *back = sw + 1;
+    struct buf text = {0};
+
+    sw->node = 0;
+    sw->target = sw->moved_to = 2;
+    switch_file_format(rules, sw, &text);
+    ck_assert_uint_eq(text.len, 0); /* nothing was done to a server */
+    sw->fenced[0] = sw->fence_set[0] = 1;
+    sw->moved[0] = sw->slotted[0] = 2;
+    sw->pending_us = 77;
+    snprintf(sw->who, sizeof sw->who, "PCP user op");
+    switch_file_format(rules, sw, &text);
+    swap_ends(rules);
+    ck_assert_int_eq(switch_file_parse(slice_of(text.data, text.len), rules, back), 0);
+    ck_assert_uint_eq(back->fenced[0], 4);
+    ck_assert_uint_eq(back->fence_set[0], 4);
+    ck_assert_uint_eq(back->moved[0], 2);
+    ck_assert_uint_eq(back->slotted[0], 2);
+    ck_assert_int_eq(back->moved_to, 0);
+    ck_assert_int_eq(back->node, 2);
+    ck_assert_int_eq(back->target, 0);
+    ck_assert_int_eq(back->pending_us, 77);
+    ck_assert_str_eq(back->who, "PCP user op");
+    rules->node[0].exists = false;
+    ck_assert_int_eq(switch_file_parse(slice_of(text.data, text.len), rules, back), 2);
+    ck_assert_int_eq(back->pending_us, 0);
+    ck_assert_uint_eq(back->fenced[0], 4);
+    ck_assert_int_eq(
+        switch_file_parse(slice_of_str("x\n\nfenced\npending\t1\n\t\t\t\n"), rules, back), 1);
+    ck_assert_uint_eq(back->fenced[0], 0);
+    buf_free(&text);
+    mem_free(sw);
+    mem_free(rules);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("status_file");
@@ -99,6 +163,7 @@ int main(void)
 
     tcase_add_test(t, words_are_those_of_pgpool);
     tcase_add_test(t, holds_come_back);
+    tcase_add_test(t, a_switchover_is_remembered);
     tcase_add_test(t, nonsense_holds_nothing);
     suite_add_tcase(s, t);
     sr = srunner_create(s);
