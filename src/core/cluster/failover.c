@@ -120,6 +120,19 @@ static bool all_fresh(const struct decide *d, int64_t now_us)
     return true;
 }
 
+/* Somebody has answered, but what was asked before the loss: he is asked again at once. */
+static bool is_answered_late(const struct failover *f, const struct decide *d)
+{
+    const struct view_switch *sw = &d->view.sw;
+    int i;
+
+    for (i = 0; i < d->rules.nnodes && f->ask_us >= sw->phase_us; i++)
+        if (i != sw->node && d->rules.node[i].exists && decide_is_used(d, i) &&
+            d->node[i].asked_us < sw->phase_us && d->view.node[i].probed_us > f->ask_us)
+            return true;
+    return false;
+}
+
 /* After half of wal_receiver_timeout without a word a WAL receiver asks its server for one, and a
  * server that is there answers at once: it need not be waited for until the other half is over. */
 static bool hears_nobody(const struct decide_facts *f)
@@ -383,8 +396,11 @@ static struct failover_do confirm(struct failover *f, struct decide *d, int64_t 
     int streaming;
     int target;
 
-    if (!all_fresh(d, now_us) || now_us < f->retry_us)
+    if (!all_fresh(d, now_us) || now_us < f->retry_us) {
+        if (is_answered_late(f, d))
+            f->ask_us = 0;
         return failover_ask(f, now_us);
+    }
     target = sw->is_asked_for ? sw->ended_node : failover_candidate(d, sw->node, sw->phase_us);
     if (d->rules.has_command) {
         if (target == VIEW_NO_NODE)

@@ -62,6 +62,36 @@ START_TEST(test_promotes_the_one_that_has_most)
 }
 END_TEST
 
+/* Standbys that were being asked when the primary was lost are asked again as soon as they have
+ * answered, and once. */
+START_TEST(test_late_answers_are_asked_again)
+{
+    struct decide_probe lost = {.answer = DECIDE_FAILED, .sqlstate = "", .message = "refused"};
+    struct decide_probe late = {
+        .answer = DECIDE_ALIVE, .sqlstate = "", .message = "", .took_ms = 50};
+    int i;
+
+    world_begin(_i);
+    world->rules.auto_promote = true;
+    decide_set_rules(&world->d, &world->rules, world->now_us);
+    decide_on_probe(&world->d, _i, &lost, world->now_us);
+    for (i = 0; i < world->d.nevents; i++) {
+        struct decide_event e = world->d.event[i];
+
+        failover_on_event(&world->f, &world->d, &e);
+    }
+    world->d.nevents = 0;
+    ck_assert_int_eq(failover_step(&world->f, &world->d, world->now_us).type, FAILOVER_DO_ASK);
+    for (i = 1; i < NODES; i++) {
+        world->now_us += 10000;
+        decide_on_probe(&world->d, (_i + i) % NODES, &late, world->now_us);
+        ck_assert_int_eq(failover_step(&world->f, &world->d, world->now_us).type, FAILOVER_DO_ASK);
+        ck_assert_int_eq(
+            failover_step(&world->f, &world->d, world->now_us + 1000).type, FAILOVER_DO_NOTHING);
+    }
+}
+END_TEST
+
 START_TEST(test_weight_breaks_a_tie)
 {
     int heavy = (_i + 2) % NODES;
@@ -497,6 +527,7 @@ static Suite *make_suite(void)
     tcase_add_loop_test(t, test_old_primary_is_barred, 0, NODES);
     tcase_add_loop_test(t, test_standby_lost_runs_beside, 0, NODES);
     tcase_add_loop_test(t, test_killed_while_commands_run, 0, NODES);
+    tcase_add_loop_test(t, test_late_answers_are_asked_again, 0, NODES);
     tcase_add_loop_test(t, test_outage_waits, 0, NODES);
     tcase_add_loop_test(t, test_switchover, 0, NODES);
     tcase_add_loop_test(t, test_switchover_is_taken_back, 0, NODES);
