@@ -379,6 +379,17 @@ def test_extended_sequences(places, order, mode):
         wire.send(b"".join(bind(name=name) + execute() + SYNC for name in "rrwrw"))
         got = [rows(wire)[0] for _ in "rrwrw"]
         assert got[0] in away and got[1] in away and got[2] == got[4] == "P" and got[3] in away + "P", got
+        for size in (3000, 20000):  # 18 and 120 kB
+            long = f"{READ} where a in (7, " + ", ".join(map(str, range(size))) + ")"
+            assert where(place, wire.simple(long)) in away
+            wire.send(parse(long) + bind() + execute() + SYNC)
+            assert rows(wire)[0] in away
+            wire.send(parse(long, "long") + SYNC)
+            wire.ready()
+            wire.send(bind(name="long") + execute() + SYNC)
+            assert rows(wire)[0] in away
+            wire.send(message("C", b"Slong\0") + SYNC)
+            wire.ready()
         wire.simple("begin read only")
         wire.send(bind(name="r", portal="p") + execute("p", 1) + SYNC)
         first = rows(wire)

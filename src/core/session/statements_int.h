@@ -10,8 +10,9 @@
 #include "base/list.h"
 #include "base/slice.h"
 
-/* A Parse message above this is not kept: its statement stays on the own link. */
-#define STATEMENT_MSG_MAX 16384
+/* A Parse message above this is not kept: its statement stays on the own link. No more of a client
+ * is ever looked at in one piece (CLIENT_COLLECT_MAX). */
+#define STATEMENT_MSG_MAX 131072
 
 /* What is counted per node (SHOW POOL_BACKEND_STATS). */
 enum count_kind {
