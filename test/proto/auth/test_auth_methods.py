@@ -507,7 +507,7 @@ def test_no_secret_is_shown(server, pools):
     pool = pools([server.address], hba="host d_password all all password\nhost all all all scram-sha-256\n",
                  passwd="discreet:Hide-Me-Well\n", log_min_messages="debug5", log_connections=True, sr_check_user="looker",
                  sr_check_password="Hide-Me-Check", health_check_password="Hide-Me-Health", recovery_password="Hide-Me-Rec",
-                 wd_authkey="Hide-Me-Key")
+                 wd_authkey="Hide-Me-Key", ssl_passphrase_command="echo Hide-Me-Phrase")
     for database in ("d_password", "postgres"):
         assert come(pool.address, "discreet", "Hide-Me-Well", database) == "in"
         got = house.try_login(pool.address, "discreet", database, "Hide-Me-Wrong")
