@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pgt import postgres, procs, waits
+from pgt.proxy import Pgpool, pgpool_bin
 from pgt.wire import Wire
 
 PERIOD = {"health_check_period": 1, "sr_check_period": 1, "health_check_timeout": 5,
@@ -218,6 +219,32 @@ def test_nothing_configured_but_hosts(trio, start_pool):
     pool = start_pool(*[n.address for n in trio.nodes])
     waits.wait_for("roles are found", lambda: column(pool, "role") == roles(trio.at))
     assert trio.primary.sessions("application_name = 'pgpool monitor'") == []
+
+
+@pytest.mark.parametrize("trio", [2], indirect=True)
+def test_the_defaults_follow(trio):
+    """All settings at their defaults, but for the servers' addresses: somebody else stops the primary and promotes another
+    one. The next write of a session that was there goes to that, long before the next probe is due."""
+    home = procs.folder("bare")
+    pool = Pgpool(home, procs.free_port())
+    pool.write_conf(listen_addresses="127.0.0.1", port=pool.port, pcp_port=procs.free_port(), pid_file_name=home / "pid", work_dir=home,
+                    **{name: home for name in ("unix_socket_directories", "pcp_socket_dir", "wd_ipc_socket_dir")},
+                    **{f"backend_hostname{i}": n.address.host for i, n in enumerate(trio.nodes)},
+                    **{f"backend_port{i}": n.port for i, n in enumerate(trio.nodes)})
+    pool.launch([str(pgpool_bin()), "-n", "-f", str(pool.conf_path)])
+    try:
+        waits.wait_for("roles are found", lambda: column(pool, "role") == roles(trio.at))
+        with logged_in(pool) as busy, logged_in(pool) as idle:
+            busy.rows("create table t (a int)")
+            trio.primary.stop()
+            trio.nodes[0].rows("select pg_promote()")
+            here = [[str(trio.nodes[0].port).encode()]]
+            began = waits.now()
+            assert busy.rows("insert into t values (1) returning current_setting('port')") == here
+            assert idle.rows("insert into t values (2) returning current_setting('port')") == here
+            assert waits.now() - began < 5
+    finally:
+        pool.stop()
 
 
 def test_new_node_by_reload(trio, start_pool):
