@@ -6,7 +6,8 @@ and what it has seen never goes back (read_consistency = session), and every cli
 Once with relays between pgpool and the servers, once with each server on a host of its own, a network namespace,
 behind a switch that loses and delays packets; there with synchronous_commit = remote_apply, read_consistency = global, and
 clients that only read. $PGT_CHAOS_SECONDS (12) says for how long each, $PGT_CHAOS_SEED which
-way; a failure prints the seed and all that was done.
+way; $PGT_CHAOS_ASYNC leaves out synchronous replication, and then what is lost and what sessions see again is not checked;
+a failure prints the seed and all that was done.
 """
 import os
 import random
@@ -24,6 +25,7 @@ SYNC = "ANY 1 (server0, server1, server2)"
 SECONDS = float(os.environ.get("PGT_CHAOS_SECONDS", "12"))
 SEED = int(os.environ.get("PGT_CHAOS_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 30)
 SETTLE_S = 60
+ASYNC = "PGT_CHAOS_ASYNC" in os.environ
 pytestmark = [
     pytest.mark.skipif(not postgres.is_installed() or shadow.pg_config() is None,
                        reason="postgresql-server-dev is not installed"),
@@ -284,7 +286,7 @@ def stop_or_go(pid: int, number: int) -> None:
 @pytest.fixture(params=["relays", "namespaces"])
 def cluster(request, monkeypatch):
     # A host that is gone says nothing: its standbys are to notice sooner than after a minute.
-    conf = {"synchronous_standby_names": SYNC, "synchronous_commit": "on" if request.param == "relays" else "remote_apply", "wal_receiver_timeout": "3s",
+    conf = {"synchronous_standby_names": "" if ASYNC else SYNC, "synchronous_commit": "on" if request.param == "relays" else "remote_apply", "wal_receiver_timeout": "3s",
             "wal_sender_timeout": "3s", "wal_retrieve_retry_interval": "1s"}
     if request.param == "relays":
         monkeypatch.setenv("PGPOOL_SSH", str(fake_ssh()))
@@ -320,10 +322,10 @@ def check(cluster: Cluster, chaos: Chaos, load: crowd.Crowd, ended: float) -> No
     assert primary is not None
     have = {int(row[0]) for row in cluster.nodes[primary].rows("select id from crowd")}
     lost = [d for d in done if d.id not in have]
-    assert not lost, f"{len(lost)} of {len(done)} acknowledged writes are lost, the first one {lost[0]}"
+    assert ASYNC or not lost, f"{len(lost)} of {len(done)} acknowledged writes are lost, the first one {lost[0]}"
     assert crowd.two_primaries(done) == ""
     wrong = [text for teller in [*load.tellers, *load.watchers] for text in teller.wrong]
-    assert not wrong, f"{len(wrong)} reads went back, the first one: {wrong[0]}"
+    assert ASYNC or not wrong, f"{len(wrong)} reads went back, the first one: {wrong[0]}"
     for client in load.everybody():
         assert client.tally.done and client.tally.done[-1].ended > ended, f"a client was not served at the end: {client.tally.failed[-3:]}"
 

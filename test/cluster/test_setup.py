@@ -112,6 +112,15 @@ def test_other_modes(setup):
         assert done.returncode == 1 and why in done.stderr
 
 
+def test_without_servers(setup):
+    done = setup.run("-e", "-d", "-n", "2", "-pg", str(setup.port + 30))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not (setup.home / "data0").exists()
+    assert f"export PG1PORT={setup.port + 31}" in (setup.home / "bashrc.ports").read_text()
+    setup.script("startall")
+    assert setup.pcp("node_count").stdout == "2\n"
+
+
 def test_extra_files(setup, tmp_path):
     (tmp_path / "pool").write_text("log_connections = on\n")
     (tmp_path / "pg").write_text("work_mem = '7MB'\n")
