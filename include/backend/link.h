@@ -104,6 +104,7 @@ struct link {
     int64_t idle_since_us;
     int64_t ready_us; /* the last ReadyForQuery for the owner arrived (loop_now_us) */
     uint64_t uses;
+    uint32_t dropped_by;    /* closed when it is free: this client drops its database; 0: nobody */
     uint32_t last_client;   /* the session's: number of the client that shared it last; 0: none */
     uint32_t ntransactions; /* ended for the owner, not counted yet: client_stats.c takes them */
     uint16_t key_len;

@@ -37,7 +37,9 @@ struct order_state {
 enum order_kind {
     ORDER_LOOK,        /* the region changed: act on it */
     ORDER_KILL_CLIENT, /* end the session of client `client_id` */
-    ORDER_CLOSE_FREE   /* close the free server connections to `database` */
+    ORDER_CLOSE_FREE,  /* close the server connections to `database`: the free ones now, the others
+                          when they are free, until ORDER_KEEP of the same client */
+    ORDER_KEEP         /* what `client_id` wanted the connections closed for is over */
 };
 struct order_mail {
     int32_t kind;

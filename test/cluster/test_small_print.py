@@ -148,10 +148,18 @@ def test_drop_database_however_it_is_said(alone, start_pool, mode):
         visit(pool, names[2], names[2])
         w.send(bind(name="later") + execute() + SYNC)
         dropped(w.ready())
-        visit(pool, names[3])
-        (refused,) = [m for m in w.simple(f"select 1; drop database {names[3]}") if m.type == "E"]
-        assert refused.fields["C"] == "25001"
-        waits.wait_for("its links have gone all the same", lambda: links(names[3]) == [])
+        # Refused: free links have gone all the same; one that was in use is used on.
+        with Wire(pool.address) as user:
+            user.login(database=names[3])
+            user.rows("begin")
+            in_use = user.rows("select pg_backend_pid()")
+            visit(pool, names[3])
+            (refused,) = [m for m in w.simple(f"select 1; drop database {names[3]}") if m.type == "E"]
+            assert refused.fields["C"] == "25001"
+            user.rows("commit")
+            assert user.rows("select pg_backend_pid()") == in_use
+        if mode == "transaction":
+            waits.wait_for("the others have gone", lambda: links(names[3]) == [int(in_use[0][0])])
         assert links(names[4]) == kept
 
 

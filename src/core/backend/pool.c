@@ -442,7 +442,7 @@ void pool_link_idle(struct pool *pool, struct link *link)
     pool->nidle++;
     pool->freed_us = loop_now_us(pool->be->loop);
     pool_link_cleaned(pool, link);
-    if (link->is_retired || pool->be->is_stopping ||
+    if (link->is_retired || link->dropped_by != 0 || pool->be->is_stopping ||
         orders_want_close(pool->be->shm, pool_database(pool), link->opened_us))
         link_close(link);
     else

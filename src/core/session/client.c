@@ -46,6 +46,8 @@ static void client_close(struct client *c)
     c->phase = CL_CLOSED;
     client_log_disconnection(c);
     client_orders_free(c);
+    if (c->drops_database)
+        client_orders_on_quiet(c);
     client_tls_cancel_free(c);
     timer_stop(ss->loop, &c->timer);
     client_drop_link(c, false);

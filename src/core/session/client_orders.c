@@ -383,7 +383,7 @@ static bool has_drop(struct slice sql)
 
 void client_orders_on_statement(struct client *c, struct slice sql)
 {
-    struct order_mail m = {.kind = ORDER_CLOSE_FREE};
+    struct order_mail m = {.kind = ORDER_CLOSE_FREE, .client_id = c->row == NULL ? 0 : c->row->id};
     struct sql_facts facts;
     struct arena *arena;
     uint32_t k;
@@ -400,16 +400,29 @@ void client_orders_on_statement(struct client *c, struct slice sql)
             continue;
         memset(m.database, 0, sizeof m.database);
         memcpy(m.database, facts.stmts[k].name.p, facts.stmts[k].name.n);
+        c->drops_database = true;
         for (i = 0; i < c->ss->env->nworkers; i++)
             tell_worker(c->ss, i, &m);
     }
     arena_free(&arena);
 }
 
+/* When it was done, the server saw nobody else there: what is lent to that database now, if a new
+ * one of its name exists, may live. */
+void client_orders_on_quiet(struct client *c)
+{
+    struct order_mail m = {.kind = ORDER_KEEP, .client_id = c->row == NULL ? 0 : c->row->id};
+    int i;
+
+    c->drops_database = false;
+    for (i = 0; i < c->ss->env->nworkers; i++)
+        tell_worker(c->ss, i, &m);
+}
+
 /* --- in every worker --- */
 
 /* What is being cleaned, or lent, goes as soon as it is free: the server waits for some seconds. */
-static void close_free_links(struct sessions *ss, const char *database)
+static void close_free_links(struct sessions *ss, const char *database, uint32_t client_id)
 {
     struct link *link;
     struct list *n;
@@ -422,8 +435,23 @@ static void close_free_links(struct sessions *ss, const char *database)
             continue;
         if (link->phase == LINK_IDLE)
             link_close(link);
-        else
+        else if (client_id == 0)
             link->is_retired = true;
+        else
+            link->dropped_by = client_id;
+    }
+}
+
+static void keep_links(struct sessions *ss, uint32_t client_id)
+{
+    struct link *link;
+    struct list *n;
+
+    LIST_FOREACH(n, &ss->be.links)
+    {
+        link = LIST_ENTRY(n, struct link, all_node);
+        if (link->dropped_by == client_id)
+            link->dropped_by = 0;
     }
 }
 
@@ -490,8 +518,12 @@ void sessions_on_order(struct sessions *ss, const void *body, size_t len)
     }
     if (m.kind == ORDER_CLOSE_FREE) {
         m.database[sizeof m.database - 1] = '\0';
-        close_free_links(ss, m.database);
+        close_free_links(ss, m.database, m.client_id);
         backend_post_retry(&ss->be);
+        return;
+    }
+    if (m.kind == ORDER_KEEP) {
+        keep_links(ss, m.client_id);
         return;
     }
     close_unwanted_links(ss);

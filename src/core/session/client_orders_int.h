@@ -23,5 +23,8 @@ bool client_orders_cancel(struct client *c);
 /* Looks at a statement that goes to a server: DROP DATABASE closes the free server connections to
  * that database in all workers. The server waits some seconds for them to go before it refuses. */
 void client_orders_on_statement(struct client *c, struct slice sql);
+/* What the client asked for is over, done or refused: nothing has to go for its sake any more. Only
+ * for a client with drops_database. */
+void client_orders_on_quiet(struct client *c);
 
 #endif

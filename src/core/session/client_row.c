@@ -193,4 +193,6 @@ void client_note_idle(struct client *c)
     if (c->row != NULL)
         row_note_idle(c->row, row_tx_status(c), backend_wall_us(&c->ss->be));
     client_limits_on_quiet(c);
+    if (c->drops_database)
+        client_orders_on_quiet(c);
 }

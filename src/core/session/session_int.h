@@ -59,6 +59,7 @@ struct client {
     uint8_t parsed_count; /* enum count_kind of the unnamed statement, and of what was bound last */
     uint8_t bound_count;
     bool is_unix : 1;
+    bool drops_database : 1; /* other connections to that were told to go meanwhile */
     bool is_parked : 1;      /* input waits until the link is quiet */
     bool is_half_closed : 1; /* the client sends nothing more */
     bool has_spoken : 1;     /* something of its session was sent to its own link */
