@@ -2,12 +2,17 @@
 """test_auth_matrix: {where the secret is known} x {rule for clients} x {what the server asks} x {state of the
 user} x {password} x {no link, idle link of that user}. What must hold is said here once more in words of
 its own, not taken from the program's table: a wrong password passes only where an administrator wrote
-"trust"; a right one passes wherever somebody can check it and something opens the server."""
+"trust"; a right one passes wherever somebody can check it and something opens the server. Then the same, smaller, where a directory
+or a certificate judges."""
 import itertools
 
 import pytest
 
 import auth_house as house
+import ldap_house
+from pgt import certs
+from pgt.tls import TlsWire, client_context
+from pgt.wire import Wire, WireClosed
 
 SOURCES = ("none", "plain", "md5", "verifier", "query", "both")  # both: auth_query, and a file with other passwords
 RULES = ("trust", "reject", "password", "md5", "scram", "mirror")
@@ -27,6 +32,14 @@ class Lab:
         for method, state in itertools.product(house.METHODS, STATES):
             self.stored[user_of(method, state)] = house.make_user(self.pg, user_of(method, state), method)
         self.pools = {}
+        self.ca = certs.Authority()
+        self.made: list[certs.Pair] = []
+
+    def pairs(self) -> list[certs.Pair]:
+        """Of pgpool, of the client who may come, and of another one."""
+        if not self.made:
+            self.made = [self.ca.issue(name) for name in ("localhost", "holder", "somebody")]
+        return self.made
 
     def passwd(self, source: str) -> str:
         lines = ["looker:looker_pw"]
@@ -188,4 +201,82 @@ def test_cell(lab, source, rule, method, state):
                 wrong.append((password, "idle link" if is_pooled else "no link", "expected in" if want else
                               "expected out", got))
     unset_state(lab, user, method)
+    assert not wrong, wrong
+
+
+# ---- judges that are neither pgpool nor the server
+
+class Others:
+    """A pgpool with one rule by which a directory, or the TLS library, judges."""
+
+    def __init__(self, lab, rule: str, source: str):
+        self.rule = rule
+        self.directory = ldap_house.Directory({f"uid={user},dc=x": f"{user}_pw" for user in lab.stored})
+        pair, holder, somebody = lab.pairs()
+        self.right, self.wrong = (client_context(pair=pair) for pair in (holder, somebody))
+        ldap = f'ldap ldapserver=127.0.0.1 ldapport={self.directory.port} ldapprefix="uid=" ldapsuffix=",dc=x"'
+        line = {"ldap": f"host all all all {ldap}", "both": f"host all all all {ldap} backend_use_passwd=1",
+                "cert": "hostssl all all all cert map=m"}[rule]
+        conf = {"auth_user": "looker", "auth_dbname": "postgres"} if source == "query" else {}
+        self.pool = house.start_auth_pool(
+            [lab.pg.address], hba=line + "\n", ident="m holder all\n", passwd="looker:looker_pw\n", num_init_children=1, ssl=True,
+            ssl_cert=pair.cert, ssl_key=pair.key, ssl_ca_cert=lab.ca.cert, backend_ssl_mode0="disable", **conf)
+
+    def come(self, user: str, is_right: bool) -> bool:
+        ctx = self.right if is_right else self.wrong
+        w = TlsWire(self.pool.address, ctx=ctx) if self.rule == "cert" else Wire(self.pool.address)
+        try:
+            if w.login(user, "d_trust", f"{user}_pw" if is_right else "nope")[-1].type != "Z":
+                return False
+            return w.value("select session_user") == user
+        except WireClosed:
+            return False
+        finally:
+            w.bye()
+
+    def stop(self) -> None:
+        self.directory.close()
+        self.pool.stop()
+
+
+def expect_other(rule: str, source: str, method: str, state: str, is_pooled: bool) -> bool:
+    """Of one who showed the right thing."""
+    if state == "unknown":
+        return False
+    is_seen = not is_pooled or source == "query"
+    if (state == "locked" or state == "expired" and method != "trust") and is_seen:
+        return False
+    # A password of the directory's opens whatever asks for one; an md5 that was looked up opens md5.
+    return is_pooled or method == "trust" or rule == "both" or (method == "md5" and source == "query")
+
+
+def all_users(lab, *statements: str) -> None:
+    """Once more the same for every user, on one connection: {user} and {method}, {secret}."""
+    sql = [text.format(user=user_of(method, state), method=method, secret=lab.stored[user_of(method, state)])
+           for method, state in itertools.product(house.METHODS, STATES) for text in statements]
+    lab.pg.rows("; ".join(sql))
+
+
+@pytest.mark.parametrize("source", ["none", "query"])
+@pytest.mark.parametrize("rule", ["ldap", "both", "cert"])
+def test_other_judges(lab, rule, source):
+    wrong = []
+    others = Others(lab, rule, source)
+    try:
+        for is_pooled in (False, True):
+            all_users(lab, "do $$ begin if to_regrole('{user}') is null then create role {user} in role srv_{method}; end if; end $$",
+                      "alter role {user} login password '{secret}' valid until 'infinity'")
+            lab.pg.rows("select pg_terminate_backend(pid, 5000) from pg_stat_activity where usename like 'u@_%' escape '@'")
+            cells = [(method, state) for method, state in itertools.product(house.METHODS, STATES)
+                     if not is_pooled or (state != "unknown" and expect_other(rule, source, method, "ok", False))]
+            if is_pooled:
+                assert all(others.come(user_of(*cell), True) for cell in cells), "could not fill the pool"
+            lab.pg.rows("; ".join(f"alter role {user_of(m, 'locked')} nologin; drop role {user_of(m, 'unknown')}; "
+                                  f"alter role {user_of(m, 'expired')} valid until '2001-01-01'" for m in house.METHODS))
+            for (method, state), is_right in itertools.product(cells, (False, True)):
+                want = is_right and expect_other(rule, source, method, state, is_pooled)
+                if others.come(user_of(method, state), is_right) != want:
+                    wrong.append((method, state, "idle link" if is_pooled else "no link", is_right, f"expected {want}"))
+    finally:
+        others.stop()
     assert not wrong, wrong
