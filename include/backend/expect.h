@@ -46,6 +46,7 @@ struct expect {
     bool failed;   /* an error was seen, and the ReadyForQuery of its Sync was not */
     bool copy_in;  /* CopyInResponse was seen for the op at the head */
     bool lost;
+    char last;       /* the last reply to the op at the head; 0: none yet */
     uint32_t nended; /* ops that are over, however; modulo 2^32 */
     uint8_t nnotes;  /* ops with OP_NOTE that have ended, oldest at bit 0 of `notes` */
     uint64_t notes;  /* 1: it worked */
@@ -102,6 +103,10 @@ bool expect_is_copying(const struct expect *e);
 unsigned expect_head(const struct expect *e);
 /* True when the replies of the op at the head are ours. */
 bool expect_head_is_ours(const struct expect *e);
+/* True when the last thing heard of the Query at the head is that a statement of it was done:
+ * CommandComplete or EmptyQueryResponse. The server says so of the last one of a Query only when it
+ * has committed what the Query did. */
+bool expect_head_has_done(const struct expect *e);
 /* True when something was sent in the extended protocol that no Sync follows. */
 bool expect_needs_sync(const struct expect *e);
 

@@ -81,6 +81,7 @@ static void expect_pop(struct expect *e, bool ok)
     e->head = (uint32_t)((e->head + 1U) % e->cap);
     e->len--;
     e->nended++;
+    e->last = 0;
     /* A CopyDone that nothing waits for any more is ignored by the server, and by us. */
     while (e->len > 0 && (expect_at(e, 0) & OP_MASK) == OP_COPY_END && !e->copy_in)
         e->head = (uint32_t)((e->head + 1U) % e->cap), e->len--, e->nended++;
@@ -219,6 +220,7 @@ enum expect_verdict expect_reply(struct expect *e, char type)
     if (e->lost || e->len == 0)
         return EXPECT_FORWARD; /* e.g. a FATAL while idle: the end of the link follows */
     op = expect_at(e, 0);
+    e->last = type;
     verdict = (op & (OP_SWALLOW | OP_QUIET)) != 0 ? EXPECT_SWALLOW : EXPECT_FORWARD;
     if (type == BE_ERROR) {
         if ((op & OP_QUIET) != 0)
@@ -276,6 +278,12 @@ unsigned expect_head(const struct expect *e)
 bool expect_head_is_ours(const struct expect *e)
 {
     return e->len > 0 && (expect_at(e, 0) & OP_SWALLOW) != 0;
+}
+
+bool expect_head_has_done(const struct expect *e)
+{
+    return expect_head(e) == OP_QUERY &&
+           (e->last == BE_COMMAND_COMPLETE || e->last == BE_EMPTY_QUERY);
 }
 
 bool expect_needs_sync(const struct expect *e)

@@ -66,20 +66,26 @@ static struct balance_own *own_of(const struct client *c)
     return c->balance == NULL ? NULL : c->balance->own;
 }
 
-static void again_stop(struct client *c)
+/* Not to be made again; but what it was is still known. */
+static void again_begun(struct client *c)
 {
     struct balance_own *own = own_of(c);
 
     own->keeps = false;
-    buf_free(&own->retry);
     client_send(c, &own->early);
+}
+
+static void again_stop(struct client *c)
+{
+    again_begun(c);
+    buf_free(&own_of(c)->retry);
 }
 
 void balance_again_begin(struct client *c, struct slice msgs)
 {
     struct balance_own *own = own_of(c);
 
-    if (own->keeps)
+    if (c->target == c->link)
         again_stop(c); /* what ran is not alone any more */
     if (c->target != c->link || own->home != NULL || c->server_batch || msgs.n == 0 ||
         msgs.n > BALANCE_RETRY_MAX || c->link->tx_status != 'I' || !balance_is_quiet(c))
@@ -115,7 +121,7 @@ bool balance_again_holds(struct client *c, const char *p, size_t n)
         buf_put(&own->early, p, n);
         return true;
     }
-    again_stop(c);
+    again_begun(c);
     return false;
 }
 
@@ -129,6 +135,17 @@ static bool is_whole_sql(struct client *c, struct slice sql)
            s->kind != SQL_DO && s->tx.op == SQL_TX_NONE;
 }
 
+/* What a simple query commits before it says that it is done. BEGIN does not. */
+static bool is_lone_sql(struct client *c, struct slice sql)
+{
+    const struct sql_facts *facts = balance_facts(c->ss, sql);
+
+    if (c->share != NULL && share_text_is_doubtful(c, sql))
+        return false;
+    return facts->status == SQL_OK && facts->nstmts <= 1 &&
+           (facts->nstmts == 0 || facts->stmts[0].tx.op == SQL_TX_NONE);
+}
+
 /* It reads, and nothing but that. */
 static bool is_read_sql(struct client *c, struct slice sql)
 {
@@ -136,11 +153,14 @@ static bool is_read_sql(struct client *c, struct slice sql)
     const struct sql_stmt *s = &facts->stmts[0];
     struct route_decision d;
 
-    if (facts->status != SQL_OK || facts->nstmts != 1)
+    if (facts->status != SQL_OK || facts->nstmts != 1 ||
+        (c->share != NULL && share_text_is_doubtful(c, sql)))
         return false;
     if ((s->kind == SQL_SELECT || s->kind == SQL_SHOW) && (s->flags & SQL_F_READ_ONLY) != 0 &&
         s->nfuncs == 0)
         return true;
+    if (c->balance == NULL)
+        return false;
     (void)balance_decide(c, sql, &d);
     return d.class == ROUTE_EITHER && !d.must_ask;
 }
@@ -247,6 +267,58 @@ bool balance_again_is_read(struct client *c, struct slice msgs)
     return judge_all(c, msgs, is_read_sql);
 }
 
+bool balance_again_is_over(struct client *c, const struct link *link, struct slice msgs)
+{
+    const struct expect *owed = &link->expect;
+
+    if (owed->len != 1 || owed->lost || owed->failed || expect_head_is_ours(owed) ||
+        link->tx_status != 'I')
+        return false;
+    if (expect_head(owed) == OP_QUERY)
+        return expect_head_has_done(owed) && judge_all(c, msgs, is_lone_sql);
+    return expect_head(owed) == OP_SYNC && judge_all(c, msgs, is_read_sql);
+}
+
+void balance_again_on_tag(struct client *c, const struct link *link, struct slice tag)
+{
+    struct balance_own *own = own_of(c);
+
+    own->ended_well = slice_eq_str(tag, "COMMIT") || slice_eq_str(tag, "PREPARE TRANSACTION");
+    own->ended = own->ended_well || slice_eq_str(tag, "ROLLBACK")
+                     ? expect_head_serial(&link->expect) + 1
+                     : 0;
+}
+
+/* The client was told that its transaction is over, and nothing else is under way. */
+static bool has_ended(const struct balance_own *own, const struct link *link)
+{
+    const struct expect *owed = &link->expect;
+
+    if (own->ended == 0 || own->nexchanges > 1 || own->saw_error || owed->len != 1 || owed->lost)
+        return false;
+    return expect_head(owed) == OP_QUERY
+               ? own->ended == owed->nended + 1
+               : expect_head(owed) == OP_SYNC && !owed->failed && own->ended == owed->nended;
+}
+
+bool balance_again_ends(struct client *c, struct link *link)
+{
+    struct balance_own *own = own_of(c);
+    bool has_lived = link->tx_status != 'I';
+
+    if (own->home != NULL || c->target != link || own->is_refused || own->keeps ||
+        !(has_lived ? has_ended(own, link)
+                    : balance_again_is_over(c, link, buf_slice(&own->retry))))
+        return false;
+    if (has_lived && !own->ended_well)
+        c->balance->tx_failed = true; /* what it has SET is gone */
+    link->tx_status = 'I';
+    balance_end_tx(c);
+    again_stop(c);
+    own->nagain = 0;
+    return true;
+}
+
 bool balance_again_on_error(struct client *c, struct link *link, const struct errmsg *m)
 {
     struct balance_own *own = own_of(c);
@@ -280,7 +352,7 @@ bool balance_again_on_quiet(struct client *c)
     if (own == NULL)
         return false;
     if (!own->is_refused) {
-        if (own->keeps)
+        if (c->target == c->link)
             again_stop(c);
         own->nagain = 0;
         return false;

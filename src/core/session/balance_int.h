@@ -93,6 +93,8 @@ struct balance_own {
     bool is_refused; /* and its server takes no writes; `early` ends with what it said */
     bool saw_change; /* since then: another primary, or none */
     uint8_t nagain;  /* times in a row that something was made again */
+    uint32_t ended;  /* the serial of the op that said so, and 1; 0: none */
+    bool ended_well; /* it was COMMIT */
     int64_t refused_us;  /* wall clock */
     uint32_t nexchanges; /* on the home since it was quiet */
     uint64_t batch;      /* number of the present exchange */
@@ -240,6 +242,15 @@ bool balance_again_holds(struct client *c, const char *p, size_t n);
 bool balance_again_is_whole(struct client *c, struct slice msgs);
 /* True when they read, and do nothing but that. */
 bool balance_again_is_read(struct client *c, struct slice msgs);
+/* True when all that a link, outside of a transaction, owes for these messages is ReadyForQuery,
+ * and that cannot be an error any more: a lone statement of a simple query is committed before its
+ * CommandComplete; in the extended protocol that is true of reads alone. */
+bool balance_again_is_over(struct client *c, const struct link *link, struct slice msgs);
+/* The own link is gone: true when what ran there is over in that sense, or was the end of the
+ * transaction. What it has SET holds then. */
+bool balance_again_ends(struct client *c, struct link *link);
+/* A tag of the own link, when one that ends the transaction may be among them. */
+void balance_again_on_tag(struct client *c, const struct link *link, struct slice tag);
 /* The own link's server says an error: true when it is kept from the client for now. */
 struct errmsg;
 bool balance_again_on_error(struct client *c, struct link *link, const struct errmsg *m);

@@ -226,7 +226,6 @@ static void reader_on_bytes(void *owner, struct link *link, const char *p, size_
     }
     if (!b->own->reply_begun) {
         b->own->reply_begun = true;
-        buf_free(&b->own->retry);
         client_send(c, &b->own->early);
     }
     client_note_reply(c, link, p, n);
@@ -388,6 +387,15 @@ static void reader_tell_lost(struct client *c, const struct err *err, bool in_me
     client_note_idle(c);
 }
 
+/* All of it was said but for its end. */
+static void reader_say_end(struct client *c)
+{
+    c->server_batch = false;
+    balance_to_own(c);
+    client_say_ready(c, c->link == NULL ? client_adrift_tx_status(c) : c->link->tx_status);
+    client_note_idle(c);
+}
+
 /* The reader of the present exchange, on `node`, is lost. */
 static void reader_lost_answer(struct client *c, struct buf *retry, int node, bool was_home,
     const struct err *err, bool in_message)
@@ -418,6 +426,8 @@ static void reader_on_lost(void *owner, struct link *link, const struct err *err
     bool was_opening = r->phase == READER_OPENING || r->is_asking;
     bool was_target = c->target == link;
     bool was_home = b->own->home == r;
+    bool is_over = was_target && !was_home && b->own->reply_begun && link->body_left == 0 &&
+                   balance_again_is_over(c, link, buf_slice(&retry));
 
     (void)told;
     sessions_suspect_node(c->ss, r->node);
@@ -432,7 +442,9 @@ static void reader_on_lost(void *owner, struct link *link, const struct err *err
     reader_avoid(r);
     if (was_home)
         balance_lose_home(c);
-    if (was_target)
+    if (is_over)
+        reader_say_end(c);
+    else if (was_target)
         reader_lost_answer(c, &retry, r->node, was_home, err, link->body_left > 0);
     buf_free(&retry);
     if (c->phase == CL_ACTIVE && (was_opening || c->is_parked) && c->target == c->link &&

@@ -304,6 +304,9 @@ void balance_note_facts(struct client *c, struct slice sql, const struct sql_fac
             text = slice_of(sql.p + s->offset, s->len);
         note_statement_facts(c, s, text, sql);
     }
+    /* Should the link die behind its tag, the client knows that the transaction is over. */
+    if (nends == 1 && facts->nstmts == 1 && !is_open && c->target == c->link && c->link != NULL)
+        c->link->see_tags = true;
     /* Outside a transaction block the string is a transaction of its own, unless it says otherwise.
      */
     if (!is_open && c->balance->own->tx_end == 0)
@@ -405,6 +408,9 @@ void balance_end_tx(struct client *c)
         b->rs.tx_serializable = false;
     }
     b->own->tx_end = 0;
+    b->own->ended = 0;
+    if (c->link != NULL)
+        c->link->see_tags = false;
     b->own->tx_was_open = is_open;
     if (tx != 'E')
         b->tx_failed = false;

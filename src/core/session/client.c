@@ -245,6 +245,14 @@ void client_send(struct client *c, struct buf *out)
     buf_free(out);
 }
 
+void client_say_ready(struct client *c, char tx)
+{
+    struct buf out = {0};
+
+    wire_put_ready(&out, tx);
+    client_send(c, &out);
+}
+
 void client_drop_link(struct client *c, bool boundary)
 {
     struct link *link = c->link;

@@ -103,7 +103,6 @@ static void adrift_forget_exchange(struct client *c, bool on_reader)
     b->own->saw_error = false;
     b->own->own_is_guest = false;
     b->own->nexchanges = 0;
-    b->lsn_due = false;
     b->lsn_is_fresh = false;
     buf_free(&b->own->pending);
     route_trace_on_rollback(b->trace);
@@ -118,8 +117,9 @@ void client_adrift_begin(struct client *c, struct link *link, const struct err *
     struct client_adrift *a = c->adrift == NULL ? adrift_new(c) : c->adrift;
     struct err reason = err_is_set(&a->last_words) ? a->last_words : *err;
     bool on_reader = c->target != link;
-    bool is_again = !on_reader && balance_again_on_lost(c, link);
-    bool owes = link->expect.len > 0 && b->asking == ASKING_NONE && !is_again;
+    bool is_over = !on_reader && b->asking == ASKING_NONE && balance_again_ends(c, link);
+    bool is_again = !on_reader && !is_over && balance_again_on_lost(c, link);
+    bool owes = link->expect.len > 0 && b->asking == ASKING_NONE && !is_again && !is_over;
 
     c->adrift = a;
     a->lost_us = backend_wall_us(&c->ss->be);
@@ -138,6 +138,8 @@ void client_adrift_begin(struct client *c, struct link *link, const struct err *
     client_patch_free(c);
     if (owes)
         client_answer_owed(c, &link->expect, 0, &reason, a->in_tx ? 'E' : 'I');
+    if (is_over)
+        client_say_ready(c, 'I');
     if (on_reader)
         return; /* a standby is answering: its reader goes on */
     client_note_idle(c);

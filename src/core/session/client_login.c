@@ -615,9 +615,10 @@ static void client_on_link_tag(void *owner, struct link *link, struct slice tag)
 {
     struct client *c = owner;
 
-    (void)link;
     if (c->patch != NULL)
         client_patch_on_tag(c, tag);
+    if (link->see_tags && c->balance != NULL && !expect_head_is_ours(&link->expect))
+        balance_again_on_tag(c, link, tag);
 }
 
 static bool client_on_link_error(void *owner, struct link *link, const struct errmsg *m)

@@ -109,6 +109,8 @@ _Static_assert(sizeof(struct client) <= 384, "an idle client has a budget");
 struct client *client_of_stream(struct stream *s);
 /* Sends bytes of our own making and empties the buffer. */
 void client_send(struct client *c, struct buf *out);
+/* ReadyForQuery, by itself. */
+void client_say_ready(struct client *c, char tx);
 /* Ends the session: `err` (may be NULL) is sent first. The link is given back. */
 void client_end(struct client *c, const struct err *err);
 /* The same with a FATAL message made here. */

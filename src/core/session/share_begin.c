@@ -302,7 +302,7 @@ enum feed_step share_begin_query(struct client *c, struct feed_run *run, struct 
     s->is_counted = true;
     if (s->phase > SHARE_WAITING) {
         step = on_present_link(c, is_alone);
-        is_fresh = step == FEED_PASS && s->is_fresh && s->turn->is_out;
+        is_fresh = step == FEED_PASS && s->is_fresh; /* it was chosen for, and had to wait */
         if (step == FEED_PASS)
             step = share_make_ready(c, run);
         if (step == FEED_PASS && is_fresh)
@@ -569,7 +569,6 @@ static enum feed_step choose_for_batch(
         look.node = *node;
     choose_read(c, look.node, look.is_out, node);
     *kept = slice_of(p, (size_t)(look.end - p));
-    s->turn->kept_len = (uint32_t)kept->n;
     return FEED_PASS;
 }
 
@@ -584,13 +583,14 @@ enum feed_step share_begin_batch(
     c->share->is_behind = c->share->phase == SHARE_ATTACHED && !expect_is_quiet(&c->link->expect);
     if (c->share->phase > SHARE_WAITING) {
         step = on_present_link(c, batch_may_change(c, p, end));
-        is_fresh = step == FEED_PASS && c->share->is_fresh && c->share->turn->is_out;
+        is_fresh = step == FEED_PASS && c->share->is_fresh;
         if (step == FEED_PASS)
             step = share_make_ready(c, run);
         if (chosen(c, step) == FEED_PASS && is_fresh)
             keep_for_retry(c, slice_of(p, c->share->turn->kept_len));
     } else {
         step = choose_for_batch(c, p, end, &node, &kept);
+        c->share->turn->kept_len = (uint32_t)kept.n;
         if (step == FEED_PASS)
             step = get_link(c, run, node);
         if (chosen(c, step) == FEED_PASS)

@@ -76,8 +76,7 @@ static void on_bytes(void *owner, struct link *link, const char *p, size_t n)
             buf_put(&s->turn->early, p, n);
             return;
         }
-        s->reply_begun = true;
-        buf_free(&s->turn->retry);
+        s->reply_begun = true; /* it is kept for what share_lost.c has to know of it */
         client_send(c, &s->turn->early);
     }
     client_note_reply(c, link, p, n);

@@ -169,14 +169,12 @@ static void lost_reason(struct client *c, const struct err *err, struct err *out
 static void say_owed_ready(struct client *c)
 {
     struct share *s = c->share;
-    struct buf out = {0};
 
     s->owes_parameters = s->owes_parameters || s->turn->told.len > 0;
     if (!s->owes_ready)
         return;
     s->owes_ready = false;
-    wire_put_ready(&out, share_tx_status(c));
-    client_send(c, &out);
+    client_say_ready(c, share_tx_status(c));
 }
 
 /* In a sequence whose messages so far are answered, its Sync not sent: the rest of it is skipped.
@@ -238,11 +236,16 @@ static bool is_in_transaction(const struct share *s, const struct link *link)
            (s->turn->tx.client != NULL && (!s->tx_is_string || s->has_tx_words));
 }
 
-/* A read of which the client has seen nothing is made again, elsewhere. */
-static bool may_send_again(const struct share *s, const struct link *link)
+/* A read of which the client has seen nothing is made again, elsewhere. The router may not have
+ * looked at it. */
+static bool may_send_again(struct client *c, const struct link *link)
 {
-    return s->may_retry && !s->reply_begun && s->turn->retry.len > 0 &&
-           (s->turn->is_out || !is_in_transaction(s, link)) && s->turn->nresent < LOST_RETRIES;
+    const struct share *s = c->share;
+    struct slice msgs = buf_slice(&s->turn->retry);
+
+    return !s->reply_begun && msgs.n > 0 && s->turn->nresent < LOST_RETRIES &&
+           (s->turn->is_out || !is_in_transaction(s, link)) &&
+           (s->may_retry || balance_again_is_read(c, msgs));
 }
 
 /* The client was told that its transaction is over: what that has SET holds. True when all of the
@@ -266,13 +269,10 @@ static bool keep_told(struct client *c, const struct link *link)
 /* The first request that is owed has only its end to come. */
 static void answer_end(struct client *c, const struct expect *owed, const struct err *err)
 {
-    struct buf out = {0};
-
     c->server_batch = false;
     if (owed->len == 0)
         return; /* its Sync was not sent: it comes to no link, or begins the next sequence */
-    wire_put_ready(&out, 'I');
-    client_send(c, &out);
+    client_say_ready(c, 'I');
     client_answer_owed(c, owed, 1, err, 'I');
 }
 
@@ -284,13 +284,48 @@ static void remember_parameters(struct share *s, const struct link *link)
         remember_reported(s, link);
 }
 
+/* All of the exchange is done, and the client has been told but for its end. */
+static bool is_over(struct client *c, const struct link *link)
+{
+    const struct share *s = c->share;
+
+    return s->reply_begun && !s->saw_error &&
+           balance_again_is_over(c, link, buf_slice(&s->turn->retry));
+}
+
+/* What it changed holds. */
+static void lost_behind_end(struct client *c, const struct link *link)
+{
+    struct share *s = c->share;
+
+    if (!s->is_virtual) {
+        share_vars_clear(&s->turn->mark);
+        share_end_lost(s);
+    }
+    lost_roll_back(c);
+    s->turn->was_out = s->turn->was_out || s->turn->is_out;
+    s->turn->is_out = false;
+    s->turn->nresent = 0;
+    buf_free(&s->turn->retry);
+    if (link->pool->cluster_node != c->pool->cluster_node)
+        avoid_node(c, link->pool->cluster_node);
+    remember_parameters(s, link);
+    c->server_batch = false;
+    s->owes_ready = true;
+    say_owed_ready(c);
+    if (c->balance != NULL)
+        share_route_settle(c);
+    client_note_idle(c);
+    client_after_quiet(c);
+}
+
 static void lost_attached(struct client *c, struct link *link, const struct err *err)
 {
     struct share *s = c->share;
     bool in_tx = is_in_transaction(s, link);
     bool owes = link->expect.len > 0;
     bool in_sequence = c->server_batch && !owes;
-    bool may_retry = may_send_again(s, link);
+    bool may_retry = may_send_again(c, link);
     bool is_done = false;
 
     lost_roll_back(c);
@@ -333,6 +368,8 @@ void share_on_lost(void *owner, struct link *link, const struct err *err, bool t
     bool in_message = c->body_left > 0 || (link->body_left > 0 && !link->swallow_body);
     struct buf retry = s->turn->retry;
     struct buf early = s->turn->early;
+    bool goes_on;
+    bool is_done;
     struct err reason;
 
     (void)told;
@@ -343,9 +380,11 @@ void share_on_lost(void *owner, struct link *link, const struct err *err, bool t
     share_forget_loan(c);
     s->turn->retry = retry;
     s->turn->early = early;
-    if (phase != SHARE_ATTACHED || s->pins != 0 || in_message || !may_send_again(s, link))
+    goes_on = phase == SHARE_ATTACHED && s->pins == 0 && !in_message;
+    is_done = goes_on && is_over(c, link);
+    if (!goes_on || is_done || !may_send_again(c, link))
         share_names_settle_told(c, link);
-    s->saw_error = true;
+    s->saw_error = !is_done;
     share_names_settle(c); /* what is left came to nothing */
     s->saw_error = false;
     if (phase == SHARE_ASKING) {
@@ -360,6 +399,8 @@ void share_on_lost(void *owner, struct link *link, const struct err *err, bool t
             c->pool->names, reason.msg);
         reason.severity = ERR_FATAL;
         client_end(c, in_message ? NULL : &reason);
+    } else if (is_done) {
+        lost_behind_end(c, link);
     } else if (phase == SHARE_ATTACHED) {
         lost_attached(c, link, &reason);
     } else {

@@ -164,6 +164,28 @@ START_TEST(copy_in_ignores_early_sync)
 }
 END_TEST
 
+START_TEST(what_the_head_has_said)
+{
+    ck_assert(!expect_head_has_done(&e));
+    send_all("EQQS", 0);
+    reply_all("C");
+    ck_assert(!expect_head_has_done(&e)); /* that was the Execute */
+    reply_all("TD");
+    ck_assert(!expect_head_has_done(&e));
+    reply_all("C");
+    ck_assert(expect_head_has_done(&e));
+    reply_all("E");
+    ck_assert(!expect_head_has_done(&e));
+    reply_all("Z");
+    ck_assert(!expect_head_has_done(&e));
+    reply_all("I");
+    ck_assert(expect_head_has_done(&e));
+    reply_all("Z");
+    ck_assert(!expect_head_has_done(&e)); /* a Sync says nothing of the kind */
+    reply_all("Z");
+}
+END_TEST
+
 START_TEST(copy_in_simple)
 {
     send_all("Q", 0);
@@ -305,6 +327,7 @@ int main(void)
     tcase_add_test(tc, swallowed_replies_do_not_reach_the_client);
     tcase_add_test(tc, copy_in_ignores_early_sync);
     tcase_add_test(tc, copy_in_simple);
+    tcase_add_test(tc, what_the_head_has_said);
     tcase_add_test(tc, two_copies_in_one_query);
     tcase_add_test(tc, copy_error_without_doubt);
     tcase_add_test(tc, copy_error_with_early_sync_is_lost);
