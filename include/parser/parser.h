@@ -280,6 +280,9 @@ struct sql_facts {
     const struct sql_stmt *stmts;
     uint32_t error_offset; /* where it was rejected */
     const char *error;     /* a literal saying why, NULL when ok */
+    /* For whoever judges statements: kept beside the facts as long as they are, 0 at first. NULL:
+     * they are not kept. */
+    uint64_t *verdict;
 };
 
 /* Parses `text` (up to 1 GB, any bytes, NUL rejected) and fills `out`. Everything `out` points at

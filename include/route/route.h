@@ -141,6 +141,9 @@ struct route_input {
     uint64_t random; /* for the choice among nodes */
     /* By node: WAL known to be replayed there, perhaps more than the view says; NULL: nothing. */
     const uint64_t *replayed_lsn;
+    /* What stands for all that `lookup` answers from and for the settings: while it is the same,
+     * what the catalogue had nothing against needs not be looked up again. 0: not known. */
+    uint64_t answers_id;
 };
 
 #define ROUTE_MAX_QUESTIONS 16

@@ -46,6 +46,10 @@ int route_cache_get(struct route_cache *c, struct route_scope scope, const struc
 /* Remembers an answer. */
 void route_cache_put(struct route_cache *c, struct route_scope scope,
     const struct route_question *q, int64_t now_us, uint32_t bits);
+/* Another number after every change of what is answered, for `scope` alone: never 0. */
+uint64_t route_cache_id(struct route_cache *c, struct route_scope scope, int64_t now_us);
+/* The settings by which answers are judged have changed: all those numbers do. */
+void route_cache_touch(struct route_cache *c);
 /* Forgets everything: the schema has changed. */
 void route_cache_clear(struct route_cache *c);
 void route_cache_stats(const struct route_cache *c, struct route_cache_stats *out);

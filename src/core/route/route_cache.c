@@ -38,6 +38,8 @@ struct route_cache {
     struct kind_cache kind[ROUTE_QUESTION_KINDS];
     uint32_t size;
     int64_t expire_us;
+    uint64_t epoch;     /* grows with every change */
+    int64_t soonest_us; /* no answer expires before */
     struct route_cache_stats stats;
 };
 
@@ -51,6 +53,7 @@ struct route_cache *route_cache_new(uint32_t size, int64_t expire_ms)
     struct route_cache *c = mem_alloc_zero(sizeof *c);
     unsigned k;
 
+    c->soonest_us = INT64_MAX;
     c->size = size < CACHE_MIN ? CACHE_MIN : size;
     c->expire_us = expire_ms > INT64_MAX / 2000 ? 0 : expire_ms * 1000;
     for (k = 0; k < ROUTE_QUESTION_KINDS; k++) {
@@ -65,6 +68,7 @@ static void remove_entry(struct route_cache *c, struct entry *e)
     hash_table_del(&c->kind[e->kind].table, &e->node);
     list_remove(&e->lru);
     mem_free(e);
+    c->epoch++;
     c->stats.entries--;
 }
 
@@ -204,7 +208,45 @@ void route_cache_put(struct route_cache *c, struct route_scope scope,
     list_init(&e->lru);
     list_push_front(&k->lru, &e->lru);
     hash_table_add(&k->table, &e->node, hash);
+    if (e->until_us < c->soonest_us)
+        c->soonest_us = e->until_us;
+    c->epoch++;
     c->stats.entries++;
+}
+
+/* Answers expire when somebody asks: here it is looked whether one has. */
+static void expire(struct route_cache *c, int64_t now_us)
+{
+    struct list *n;
+    unsigned k;
+
+    c->epoch++;
+    c->soonest_us = INT64_MAX;
+    for (k = 0; k < ROUTE_QUESTION_KINDS; k++)
+        LIST_FOREACH(n, &c->kind[k].lru)
+        {
+            int64_t until_us = LIST_ENTRY(n, struct entry, lru)->until_us;
+
+            if (until_us > now_us && until_us < c->soonest_us)
+                c->soonest_us = until_us;
+        }
+}
+
+uint64_t route_cache_id(struct route_cache *c, struct route_scope scope, int64_t now_us)
+{
+    uint64_t of[3];
+
+    if (now_us >= c->soonest_us)
+        expire(c, now_us);
+    of[0] = scope.database;
+    of[1] = scope.names;
+    of[2] = c->epoch;
+    return hash_bytes(of, sizeof of, 0) | 1;
+}
+
+void route_cache_touch(struct route_cache *c)
+{
+    c->epoch++;
 }
 
 void route_cache_stats(const struct route_cache *c, struct route_cache_stats *out)

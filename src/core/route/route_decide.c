@@ -10,6 +10,7 @@
 
 #include "base/assert.h"
 #include "route/route_marks.h"
+#include "route/route_trace.h"
 
 static void decision_init(struct route_decision *out)
 {
@@ -122,7 +123,26 @@ static bool is_cold(const struct route_case *c)
            route_marks_is_cold(in->marks, in->nmarks, in->conf, in->session->now_us);
 }
 
-static void check_catalogue(struct route_case *c)
+/* What the verdict of the catalogue depends on besides the statement; 0: on more than that. */
+static uint64_t verdict_id(const struct route_case *c)
+{
+    const struct route_session *s = c->in->session;
+    enum conf_write_stickiness mode = c->in->conf->disable_load_balance_on_write;
+
+    if (c->verdict == NULL || c->out->class != ROUTE_EITHER || c->denied != ROUTE_R_NONE ||
+        c->prepared != NULL || s->has_temp_tables || route_trace_has_temp(s->trace) ||
+        mode == CONF_WRITE_DML_ADAPTIVE_GLOBAL || (mode == CONF_WRITE_DML_ADAPTIVE && s->in_tx))
+        return 0;
+    return c->in->answers_id;
+}
+
+static bool has_nothing_against(const struct route_case *c)
+{
+    return c->out->class == ROUTE_EITHER && c->denied == ROUTE_R_NONE && !c->out->must_ask &&
+           !c->unknown_function && !c->out->runs_code && c->nlookups <= ROUTE_MAX_LOOKUPS;
+}
+
+static void ask_catalogue(struct route_case *c)
 {
     if (c->runs_functions) {
         if (c->stmt->nfuncs > 0 || c->out->class == ROUTE_EITHER)
@@ -139,6 +159,18 @@ static void check_catalogue(struct route_case *c)
         c->denied = ROUTE_R_TRACKING_COLD;
     if (c->denied == ROUTE_R_NONE && route_check_serializable(c))
         c->denied = ROUTE_R_SERIALIZABLE;
+}
+
+/* Most reads are judged again and again, and the catalogue has nothing against them. */
+static void check_catalogue(struct route_case *c)
+{
+    uint64_t id = verdict_id(c);
+
+    if (id != 0 && *c->verdict == id)
+        return;
+    ask_catalogue(c);
+    if (id != 0 && has_nothing_against(c))
+        *c->verdict = id;
 }
 
 /* pg_terminate_backend(constant) of a process of ours goes to that process's node. */
@@ -437,6 +469,7 @@ void route_statement(const struct route_input *in, struct slice text, const stru
     ASSERT(i < facts->nstmts);
     case_init(&c, in, statement_text(text, facts, i), &facts->stmts[i], out);
     c.is_alone = facts->nstmts == 1;
+    c.verdict = c.is_alone ? facts->verdict : NULL;
     judge(&c);
     place(&c);
 }

@@ -76,6 +76,7 @@ struct route_case {
     bool asks_of_tx;                  /* its answer depends on the transaction it is asked in */
     const struct sql_facts *prepared; /* EXECUTE: of the statement it runs */
     struct slice prepared_text;
+    uint64_t *verdict; /* kept with the facts of a string that is this statement alone, or NULL */
 };
 
 /* route_text.c: what the text begins with. */

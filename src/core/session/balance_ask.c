@@ -53,6 +53,11 @@ int balance_lookup(void *ctx, const struct route_question *q, uint32_t *bits)
     return route_cache_get(c->ss->answers, balance_scope(c), q, c->balance->rs.now_us, bits);
 }
 
+uint64_t balance_answers_id(const struct client *c)
+{
+    return route_cache_id(c->ss->answers, balance_scope(c), c->balance->rs.now_us);
+}
+
 /* The question's names are views into the statement: they must outlive it. */
 static struct balance_questions *ask_keep(const struct route_decision *d)
 {

@@ -6,6 +6,7 @@
  * with its replies swallowed. */
 #include "config.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "admin/admin.h"
@@ -35,8 +36,17 @@ struct batch_look {
     struct statement *needed[BATCH_NAMES_MAX];
     int node;
     const char *end; /* behind the last message seen */
+    /* The first statement's, or that of the one that waits longest; without its questions, which
+     * are not made empty for every sequence. Last. */
     struct route_decision d;
 };
+
+static void look_init(struct batch_look *look, const char *p)
+{
+    memset(look, 0, offsetof(struct batch_look, d) + offsetof(struct route_decision, question));
+    look->node = VIEW_NO_NODE;
+    look->end = p;
+}
 
 /* What SQL names has to be known before the sequence begins: PREPARE could not be put into it.
  * False when there is too much of it. */
@@ -86,7 +96,7 @@ static bool look_at_sql(struct client *c, struct slice sql, struct batch_look *l
     look->begins = look->begins || wish.begins;
     if (look->nsql++ == 0 || d.wait_lsn > look->d.wait_lsn) {
         look->node = look->nsql == 1 ? wish.node : look->node;
-        look->d = d;
+        memcpy(&look->d, &d, offsetof(struct route_decision, question));
     }
     return true;
 }
@@ -218,11 +228,13 @@ static bool look_ahead(struct client *c, const char *p, const char *end, struct 
 enum balance_verdict balance_batch(struct client *c, const char *p, const char *end)
 {
     struct balance *b = c->balance;
-    struct batch_look look = {.node = VIEW_NO_NODE, .end = p};
+    struct batch_look look;
     struct balance_wish wish = {.d = &look.d, .node = VIEW_NO_NODE};
+    struct slice msgs;
     bool may_leave = false;
     unsigned i;
 
+    look_init(&look, p);
     if (b->asking != ASKING_NONE || balance_again_is_waiting(c) || c->target != c->link)
         return BALANCE_PARK; /* a reader has not finished an earlier sequence */
     if (b->own->home != NULL || balance_is_quiet(c))
@@ -230,17 +242,17 @@ enum balance_verdict balance_batch(struct client *c, const char *p, const char *
     if (look.asks)
         return BALANCE_PARK;
     wish.needs_own = look.needs_own;
+    msgs = may_leave ? slice_of(p, (size_t)(look.end - p)) : balance_again_sequence(p, end);
     if (may_leave) {
         wish.node = look.node;
         wish.begins = look.begins;
-        wish.msg = slice_of(p, (size_t)(look.end - p));
-    } else if (view_must_hold_writes(&c->ss->view) &&
-               balance_again_is_read(c, balance_again_sequence(p, end))) {
+        wish.msg = msgs;
+    } else if (view_must_hold_writes(&c->ss->view) && balance_again_is_read(c, msgs)) {
         look.d.class = ROUTE_EITHER; /* it stays where it is, and need not wait */
     }
     if (balance_choose(c, &wish) == BALANCE_PARK)
         return BALANCE_PARK;
-    balance_again_begin(c, balance_again_sequence(p, end));
+    balance_again_begin(c, msgs);
     for (i = 0; i < look.nneeded; i++)
         balance_need_statement(c, c->target, look.needed[i]);
     b->own->batch++;
@@ -377,19 +389,20 @@ static void note_unknown_execution(struct client *c)
 }
 
 /* The statement that a Bind or Describe names, or that a Parse would replace; NULL when there is
- * none. Sets *is_bind. */
+ * none. Sets *found: the message could name one. */
 static struct statement *named_in(const struct client *c, char type, struct slice msg, bool *found)
 {
     struct wire_reader r;
     struct slice name;
 
+    *found = false;
+    if (type != FE_BIND && type != FE_PARSE && type != FE_DESCRIBE)
+        return NULL;
     wire_reader_init(&r, slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES));
+    if (type == FE_DESCRIBE && wire_get_u8(&r) != 'S')
+        return NULL;
     if (type == FE_BIND)
         (void)wire_get_cstr(&r);
-    else if (type == FE_DESCRIBE && wire_get_u8(&r) != 'S')
-        r.bad = true;
-    else if (type != FE_PARSE && type != FE_DESCRIBE)
-        r.bad = true;
     name = wire_get_cstr(&r);
     *found = !r.bad;
     return r.bad ? NULL : statements_find(c->statements, name);
@@ -397,27 +410,31 @@ static struct statement *named_in(const struct client *c, char type, struct slic
 
 bool balance_puts_in(const struct client *c, char type, struct slice msg)
 {
+    const struct statement *st;
     bool found;
-    const struct statement *st = named_in(c, type, msg, &found);
 
+    if (type == FE_PARSE && msg.n > PROTO_HEADER_BYTES && msg.p[PROTO_HEADER_BYTES] == '\0')
+        return false; /* without a name: it takes the place of any */
+    st = named_in(c, type, msg, &found);
     if (st == NULL)
         return false;
-    if (type == FE_PARSE && (st->name_len == 0 || st->is_doubtful))
+    if (type == FE_PARSE && st->is_doubtful)
         return false;
     return !is_known_on(c, c->target, st);
 }
 
-void balance_note_message(struct client *c, char type, struct slice msg)
+void balance_note_message(struct client *c, char type, struct slice msg, bool puts_in)
 {
+    bool is_away = c->target != c->link && c->balance->own->home == NULL;
     bool found;
     struct statement *st;
 
-    if (type != FE_BIND && type != FE_DESCRIBE)
+    if ((type != FE_BIND && type != FE_DESCRIBE) || (!puts_in && (is_away || type != FE_BIND)))
         return;
     st = named_in(c, type, msg, &found);
     if (st != NULL)
         balance_need_statement(c, c->target, st);
-    if (type != FE_BIND || !found || (c->target != c->link && c->balance->own->home == NULL))
+    if (type != FE_BIND || !found || is_away)
         return;
     if (st == NULL || st->msg_len == 0)
         note_unknown_execution(c);
@@ -435,7 +452,7 @@ void balance_note_partial(struct client *c, char type, struct slice msg)
             balance_drop_readers(c, true); /* theirs, too */
         balance_note_unread(c);
     } else if (type == FE_BIND) {
-        balance_note_message(c, type, msg);
+        balance_note_message(c, type, msg, true);
     }
 }
 

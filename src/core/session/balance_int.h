@@ -276,7 +276,7 @@ bool sessions_hold(struct client *c, enum route_class class);
 /* Chooses c->target for an extended sequence that begins at `p`; looks ahead up to `end`. */
 enum balance_verdict balance_batch(struct client *c, const char *p, const char *end);
 /* One message of an extended sequence goes to c->target: keep the statements known. */
-void balance_note_message(struct client *c, char type, struct slice msg);
+void balance_note_message(struct client *c, char type, struct slice msg, bool puts_in);
 /* A Parse goes to c->target. */
 void balance_note_parse(
     struct client *c, struct slice name, struct slice msg, enum count_kind count);
@@ -393,6 +393,8 @@ int balance_worker_node_of_pid(void *ctx, int32_t pid);
 
 /* balance_ask.c: any link does that speaks for the client's user and has its search_path. */
 int balance_lookup(void *ctx, const struct route_question *q, uint32_t *bits);
+/* What stands for all answers that the client may get (route_input.answers_id). */
+uint64_t balance_answers_id(const struct client *c);
 /* Sends the questions of `d` on `link`, on which nothing is owed. Sets b->asking; the link's owner
  * calls balance_on_row for each of its own rows and balance_ask_done when it is quiet. */
 void balance_ask(struct client *c, struct link *link, const struct route_decision *d);

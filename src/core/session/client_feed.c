@@ -98,10 +98,12 @@ static enum feed_step feed_query(
     return FEED_PASS;
 }
 
-/* Keeps the book of prepared statements, and counts what is executed. */
-static void feed_note_extended(struct client *c, char type, struct slice msg)
+/* Keeps the book of prepared statements, and counts what is executed. `puts_in`: the target does
+ * not know yet what the message names. Returns the text of a Parse. */
+static struct slice feed_note_extended(struct client *c, char type, struct slice msg, bool puts_in)
 {
     struct slice body = slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES);
+    struct slice sql = slice_of(NULL, 0);
     struct wire_reader r;
     struct slice name;
     struct statement *st;
@@ -109,7 +111,8 @@ static void feed_note_extended(struct client *c, char type, struct slice msg)
     wire_reader_init(&r, body);
     if (type == FE_PARSE) {
         name = wire_get_cstr(&r);
-        c->parsed_count = (uint8_t)count_kind_of(wire_get_cstr(&r));
+        sql = wire_get_cstr(&r);
+        c->parsed_count = (uint8_t)count_kind_of(sql);
         if (!r.bad && c->balance != NULL)
             balance_note_parse(c, name, msg, (enum count_kind)c->parsed_count);
         else if (!r.bad && name.n > 0)
@@ -131,7 +134,8 @@ static void feed_note_extended(struct client *c, char type, struct slice msg)
         count_statement(c->ss, c->target->pool->cluster_node, (enum count_kind)c->bound_count);
     }
     if (c->balance != NULL)
-        balance_note_message(c, type, msg);
+        balance_note_message(c, type, msg, puts_in);
+    return sql;
 }
 
 struct slice feed_parse_sql(struct slice body)
@@ -148,17 +152,20 @@ static enum feed_step feed_extended(
     struct client *c, struct feed_run *run, char type, unsigned op, struct slice msg, bool is_whole)
 {
     struct slice body = slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES);
+    struct slice sql = slice_of(NULL, 0);
     enum local_verdict v;
+    bool puts_in;
 
     if (is_whole && (type == FE_PARSE || type == FE_SYNC || c->local != NULL)) {
         v = client_local_extended(c, type, body);
         if (v != LOCAL_NO)
             return feed_of_verdict(v);
     }
-    if (c->balance != NULL && balance_puts_in(c, type, msg))
+    puts_in = c->balance != NULL && balance_puts_in(c, type, msg);
+    if (puts_in)
         feed_flush(c, run); /* a Parse that is put in comes behind what was sent */
     if (is_whole)
-        feed_note_extended(c, type, msg);
+        sql = feed_note_extended(c, type, msg, puts_in);
     else if (c->balance != NULL)
         balance_note_partial(c, type, msg);
     if (type != FE_FLUSH) {
@@ -170,7 +177,7 @@ static enum feed_step feed_extended(
     if (type == FE_EXECUTE)
         client_note_statement(c, slice_of(NULL, 0));
     else if (type == FE_PARSE && is_whole)
-        client_note_statement(c, feed_parse_sql(body));
+        client_note_statement(c, sql);
     if (client_log_statements(c))
         client_said(c, type, body);
     return FEED_PASS;

@@ -61,6 +61,7 @@ static void sessions_make_rules(struct sessions *ss)
     ss->rules = route_rules_new(ss->conf, &err);
     if (ss->rules == NULL)
         log_err(LVL_WARNING, &err);
+    route_cache_touch(ss->answers);
 }
 
 /* A server that stops ends all its links: the monitor is told once for all of them. */

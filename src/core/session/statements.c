@@ -27,7 +27,10 @@ static uint64_t name_hash(struct slice name)
 
 static void statement_free(struct statements *s, struct statement *st)
 {
-    hash_table_del(&s->table, &st->node);
+    if (st == s->unnamed)
+        s->unnamed = NULL;
+    else
+        hash_table_del(&s->table, &st->node);
     list_remove(&st->order);
     mem_free(st);
 }
@@ -36,8 +39,8 @@ struct statement *statements_find(const struct statements *s, struct slice name)
 {
     struct hash_node *n;
 
-    if (s == NULL)
-        return NULL;
+    if (s == NULL || name.n == 0)
+        return s == NULL ? NULL : s->unnamed;
     n = hash_table_find(&s->table, name_hash(name), statement_eq, &name);
     return n == NULL ? NULL : LIST_ENTRY(n, struct statement, node);
 }
@@ -52,28 +55,56 @@ static struct statements *statements_open(struct statements **sp)
     return *sp;
 }
 
+static struct statement *add_named(struct statements *s, struct slice name, size_t room)
+{
+    struct statement *st = statements_find(s, name);
+
+    if (st != NULL)
+        statement_free(s, st);
+    while (s->table.count >= STATEMENTS_MAX)
+        statement_free(s, LIST_ENTRY(list_first(&s->order), struct statement, order));
+    st = mem_alloc_zero(sizeof *st + room);
+    hash_table_add(&s->table, &st->node, name_hash(name));
+    return st;
+}
+
+/* Its place is used again, unless it is far too large. */
+static struct statement *add_unnamed(struct statements *s, size_t room)
+{
+    struct statement *st = s->unnamed;
+
+    if (st != NULL && room <= st->room && st->room <= 4 * room) {
+        room = st->room;
+        list_remove(&st->order);
+        memset(st, 0, sizeof *st);
+    } else {
+        if (st != NULL)
+            statement_free(s, st);
+        st = mem_alloc_zero(sizeof *st + room);
+    }
+    st->room = (uint16_t)room;
+    s->unnamed = st;
+    return st;
+}
+
 struct statement *statements_add(
     struct statements **sp, struct slice name, struct slice msg, enum count_kind count)
 {
     struct statements *s = statements_open(sp);
     size_t keep = msg.n <= STATEMENT_MSG_MAX ? msg.n : 0;
-    struct statement *st = statements_find(s, name);
+    size_t room = name.n + 1 + keep;
+    struct statement *st = name.n > 0 ? add_named(s, name, room) : add_unnamed(s, room);
 
-    if (st != NULL)
-        statement_free(s, st);
-    else if (s->table.count >= STATEMENTS_MAX)
-        statement_free(s, LIST_ENTRY(list_first(&s->order), struct statement, order));
-    st = mem_alloc_zero(sizeof *st + name.n + 1 + keep);
     st->name_len = (uint32_t)name.n;
     st->msg_len = (uint32_t)keep;
     st->count = (uint8_t)count;
     st->on_own = true;
     if (name.n > 0)
         memcpy(st->data, name.p, name.n);
+    st->data[name.n] = '\0';
     if (keep > 0)
         memcpy(st->data + name.n + 1, msg.p, keep);
     list_push_back(&s->order, &st->order);
-    hash_table_add(&s->table, &st->node, name_hash(name));
     return st;
 }
 

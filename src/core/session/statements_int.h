@@ -39,11 +39,13 @@ struct statement {
     uint8_t count;    /* enum count_kind */
     bool on_own;      /* the client's own link knows it */
     bool is_doubtful; /* its exchange met an error: links may know it or not */
+    uint16_t room;    /* of data, when it has no name */
     char data[];      /* name NUL, message */
 };
 
 struct statements {
-    struct hash_table table;
+    struct hash_table table;   /* those with names */
+    struct statement *unnamed; /* changes with every Parse of most clients */
     struct list order;
 };
 

@@ -21,6 +21,7 @@ struct entry {
     struct list lru;
     struct sqlfp fp;
     size_t bytes;
+    uint64_t verdict;
     struct sql_facts facts;
 };
 
@@ -203,6 +204,8 @@ static void keep(struct sql_cache *c, const struct sql_facts *facts, const struc
     e->fp = *fp;
     e->bytes = bytes;
     e->facts = *facts;
+    e->verdict = 0;
+    e->facts.verdict = &e->verdict;
     p.at = (char *)(e + 1);
     p.used = 0;
     pack_facts(&p, &e->facts);

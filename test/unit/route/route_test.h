@@ -25,6 +25,7 @@ struct route_test {
     struct sql_facts facts;
     struct sql_facts prepared_facts;
     const char *prepared_sql;
+    uint64_t verdict; /* beside the facts: counts with in.answers_id */
     unsigned lookups;
 };
 
@@ -168,6 +169,7 @@ static inline void route_test_query(struct route_test *t, const char *sql, struc
 {
     arena_reset(t->arena);
     (void)sql_parse(t->arena, slice_of_str(sql), &t->facts);
+    t->facts.verdict = &t->verdict;
     route_query(&t->in, slice_of_str(sql), &t->facts, d);
 }
 

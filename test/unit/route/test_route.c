@@ -90,7 +90,12 @@ static void check_row(const struct row *row, int nnodes, int primary)
 
     route_test_init(&t, nnodes, primary, row->settings);
     t.prepared_sql = "prepare p as select * from t where a = $1";
+    /* What is remembered of it from a session in no special state must not change anything. */
+    t.in.answers_id = 7;
+    route_test_query(&t, row->sql, &d);
     set_state(&t, row->state);
+    if (t.session.search_path_changed)
+        t.in.answers_id = 8; /* names mean something else */
     route_test_query(&t, row->sql, &d);
     snprintf(at, sizeof at, "rule %s, %d nodes, primary %d: %.120s", row->rule, nnodes, primary,
         row->sql);
@@ -143,6 +148,40 @@ START_TEST(questions)
 END_TEST
 
 /* More names than fit are asked for in rounds; none is taken for answered. */
+/* What the catalogue has nothing against is not looked up again; all else is. */
+START_TEST(verdicts)
+{
+    struct route_test t;
+    struct route_decision d;
+    unsigned before;
+
+    route_test_init(&t, 3, 1, "");
+    t.in.answers_id = 7;
+    route_test_query(&t, "select f_imm(a) from t", &d);
+    ck_assert_int_eq(d.reason, ROUTE_R_BALANCED);
+    before = t.lookups;
+    ck_assert_uint_gt(before, 0);
+    route_test_query(&t, "select f_imm(a) from t", &d);
+    ck_assert_int_eq(d.reason, ROUTE_R_BALANCED);
+    ck_assert_uint_eq(t.lookups, before);
+    t.in.answers_id = 9; /* an answer has changed */
+    route_test_query(&t, "select f_imm(a) from t", &d);
+    ck_assert_uint_eq(t.lookups, 2 * before);
+    t.verdict = 0;
+    t.in.answers_id = 7;
+    route_test_query(&t, "select f_vol(a) from t", &d);
+    ck_assert_int_eq(d.reason, ROUTE_R_VOLATILE_FUNCTION);
+    ck_assert_uint_eq(t.verdict, 0);
+    route_test_query(&t, "select f_unheard_of(a) from t", &d);
+    ck_assert(d.must_ask);
+    ck_assert_uint_eq(t.verdict, 0);
+    t.in.answers_id = 0; /* nobody vouches for the answers */
+    route_test_query(&t, "select a from t", &d);
+    ck_assert_uint_eq(t.verdict, 0);
+    route_test_fini(&t);
+}
+END_TEST
+
 START_TEST(too_many_questions)
 {
     struct route_test t;
@@ -422,6 +461,7 @@ int main(void)
 
     tcase_add_loop_test(tc, every_row, 0, (int)(sizeof rows / sizeof rows[0]));
     tcase_add_test(tc, questions);
+    tcase_add_test(tc, verdicts);
     tcase_add_test(tc, too_many_questions);
     tcase_add_test(tc, odd_database);
     tcase_add_test(tc, serializable_role);

@@ -315,6 +315,30 @@ START_TEST(cache_expiry)
 }
 END_TEST
 
+START_TEST(cache_id)
+{
+    struct route_cache *c = route_cache_new(256, 5000);
+    struct route_question t = relation("", "t");
+    uint64_t id = route_cache_id(c, scope("d", "public"), 0);
+
+    ck_assert_uint_ne(id, 0);
+    ck_assert_uint_ne(route_cache_id(c, scope("d", "other"), 0), id);
+    ck_assert_uint_ne(route_cache_id(c, scope("e", "public"), 0), id);
+    ck_assert_uint_eq(route_cache_id(c, scope("d", "public"), 100 * S), id);
+    route_cache_put(c, scope("d", "public"), &t, 10 * S, 0);
+    ck_assert_uint_ne(route_cache_id(c, scope("d", "public"), 10 * S), id);
+    id = route_cache_id(c, scope("d", "public"), 10 * S);
+    ck_assert_int_eq(cached(c, "d", "public", &t, 11 * S), 0);
+    ck_assert_uint_eq(route_cache_id(c, scope("d", "public"), 15 * S - 1), id);
+    ck_assert_uint_ne(route_cache_id(c, scope("d", "public"), 15 * S), id); /* it has expired */
+    id = route_cache_id(c, scope("d", "public"), 15 * S);
+    ck_assert_uint_eq(route_cache_id(c, scope("d", "public"), 16 * S), id);
+    route_cache_touch(c);
+    ck_assert_uint_ne(route_cache_id(c, scope("d", "public"), 16 * S), id);
+    route_cache_free(&c);
+}
+END_TEST
+
 START_TEST(cache_size)
 {
     struct route_cache *c = route_cache_new(200, 0);
@@ -440,6 +464,7 @@ int main(void)
     tcase_add_test(tc, marks_age);
     tcase_add_test(tc, cache_keys);
     tcase_add_test(tc, cache_expiry);
+    tcase_add_test(tc, cache_id);
     tcase_add_test(tc, cache_size);
     tcase_add_test(tc, bad_rules);
     tcase_add_test(tc, oracle_rows);
