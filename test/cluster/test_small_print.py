@@ -163,6 +163,23 @@ def test_drop_database_however_it_is_said(alone, start_pool, mode):
         assert links(names[4]) == kept
 
 
+def test_failover_on_backend_error(alone, start_pool):
+    """A connection of a client's that broke and one failed probe are a loss with the setting, and only the first round of
+    many without; the next probes are a long way off."""
+    pools = [start_pool(alone.address, failover_on_backend_error=counts, health_check_period=60, health_check_max_retries=9,
+                        health_check_retry_delay=60) for counts in (True, False)]
+    for pool in pools:
+        waits.wait_for("it is up", lambda pool=pool: column(pool, "status") == ["up"])
+        assert "health check" not in pool.log()
+    with logged_in(pools[0]) as one, logged_in(pools[1]) as other:
+        one.rows("select 1")
+        other.rows("select 1")
+        alone.stop(signal.SIGKILL)
+        waits.wait_for("it is lost", lambda: "health check failed on node 0" in pools[0].log())
+        waits.wait_for("it is asked again", lambda: "health check retrying on DB node: 0 (round:1)" in pools[1].log())
+    assert "retrying" not in pools[0].log() and "failed on node" not in pools[1].log()
+
+
 @pytest.mark.parametrize("mode", ["session", "transaction", "free"])
 @pytest.mark.parametrize("counts", [True, False], ids=["on", "off"])
 def test_failover_on_backend_shutdown(alone, start_pool, counts, mode):
