@@ -4,7 +4,7 @@ the primary is on node 0 and on node 2. Where a statement ran is told by the ser
 import pytest
 
 from pgt import waits
-from pgt.wire import SYNC, Wire, bind, close, execute, function_call, parse
+from pgt.wire import SYNC, Wire, bind, close, execute, function_call, parse, query
 from test_monitor import Trio, pool_for, wait_settled
 
 PORT = "select inet_server_port() from t limit 1"
@@ -18,6 +18,7 @@ def cluster(request):
     it.primary.rows("insert into t values (7)")
     it.primary.rows("create table w(id int, v text)")
     it.primary.rows("create sequence s")
+    it.primary.rows("create function nap(float) returns text language sql stable as 'select pg_sleep($1)::text'")
     yield it
     it.stop()
 
@@ -228,6 +229,21 @@ def test_standby_lost_in_its_read_only_transaction(cluster, w):
     waits.wait_for("the transaction has failed", lambda: code(w.simple(PORT)) in ("25P02", "08006"))
     assert code(w.simple("select 1")) == "25P02"
     ok(w, "rollback", "begin", "insert into w values (9, 'after')", "commit")
+
+
+@pytest.mark.parametrize("begin", ["", "begin read only"])
+def test_standby_ends_in_mid_answer(cluster, w, begin):
+    """The client gets one error, which does not say FATAL: its session goes on."""
+    w.simple(begin)
+    w.send(query("select repeat('x', 100), case when g = 900 then nap(30) end from generate_series(1, 1000) g"))
+    found = w.read_until("D")
+    for i in cluster.standbys:
+        cluster.nodes[i].rows("select pg_terminate_backend(pid) from pg_stat_activity where query like "
+                              "'select repeat(%' and state = 'active'")
+    found += w.ready()
+    assert [(m.fields["S"], m.fields["C"]) for m in found if m.type == "E"] == [("ERROR", "08006")]
+    assert status(found) == ("E" if begin else "I")
+    ok(w, "rollback", "begin", "insert into w values (12, 'after')", "commit")
 
 
 def test_sql_prepare(cluster, w):

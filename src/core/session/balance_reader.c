@@ -310,8 +310,8 @@ static bool is_fatal(const struct errmsg *m)
     return slice_eq_str(m->severity, "FATAL") || slice_eq_str(m->severity, "PANIC");
 }
 
-/* The end of a standby's server process is not the client's business as long as the read can be
- * made elsewhere. */
+/* The end of a standby's server process is not that of the session: what it means for the client is
+ * said when the link is gone. */
 static bool reader_on_error(void *owner, struct link *link, const struct errmsg *m)
 {
     struct reader *r = owner;
@@ -320,7 +320,7 @@ static bool reader_on_error(void *owner, struct link *link, const struct errmsg 
 
     count_statement(c->ss, link->pool->cluster_node, is_fatal(m) ? COUNT_FATAL : COUNT_ERROR);
     if (is_fatal(m))
-        return !b->own->reply_begun;
+        return true;
     if (c->target != link)
         return false;
     if (b->own->home == r)
