@@ -302,11 +302,11 @@ static void send_promote(struct order *o)
 {
     static const char *const sql[PROMOTE_ORDERS] = {"SELECT pg_catalog.pg_promote(false)",
         /* Looks every 10 ms, for 300 ms at most; pg_promote() itself would look every 100. */
-        "WITH RECURSIVE look(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM look"
-        " WHERE n < 30 AND pg_catalog.pg_is_in_recovery()"
-        " AND pg_catalog.pg_sleep(0.01) IS NOT NULL) SELECT pg_catalog.count(*) FROM look",
-        "SELECT CASE WHEN pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_promote(true, 60)"
-        " ELSE true END"};
+        ("WITH RECURSIVE look(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM look"
+         " WHERE n < 30 AND pg_catalog.pg_is_in_recovery()"
+         " AND pg_catalog.pg_sleep(0.01) IS NOT NULL) SELECT pg_catalog.count(*) FROM look"),
+        ("SELECT CASE WHEN pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_promote(true, 60)"
+         " ELSE true END")};
 
     send_sql(o, o->what.target, sql, PROMOTE_ORDERS,
         (PROMOTE_LIMIT_S + 5) * CLOCK_US_PER_S / CLOCK_US_PER_MS);
