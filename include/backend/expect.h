@@ -109,5 +109,7 @@ bool expect_head_is_ours(const struct expect *e);
 bool expect_head_has_done(const struct expect *e);
 /* True when something was sent in the extended protocol that no Sync follows. */
 bool expect_needs_sync(const struct expect *e);
+/* True when a ReadyForQuery is owed, whatever is behind it. */
+bool expect_owes_ready(const struct expect *e);
 
 #endif

@@ -49,7 +49,9 @@ struct link_owner_ops {
     void (*on_bytes)(void *owner, struct link *link, const char *p, size_t n);
     /* ReadyForQuery was forwarded and nothing is owed. */
     void (*on_quiet)(void *owner, struct link *link);
-    /* All owed replies arrived though no ReadyForQuery was due (after a Flush). */
+    /* All owed replies arrived though no ReadyForQuery was due (after a Flush). With
+     * link->settle_early: or all of them up to the last ReadyForQuery; what is behind was sent
+     * without a Sync, and nobody will send one. */
     void (*on_settled)(void *owner, struct link *link);
     /* What the client sends must not wait any longer: the server waits for COPY data, or nobody
      * knows what it owes (expect.h). May be NULL. */
@@ -134,6 +136,7 @@ struct link {
     bool hide_parameters; /* ParameterStatus is not for the client: another link speaks for it */
     bool see_tags;        /* the same, for a client that shares the link */
     bool hold_ready;      /* the last ReadyForQuery owed is swallowed: the owner says it */
+    bool settle_early;    /* on_settled also when all ReadyForQuery owed have come: see there */
     bool watch_tags;      /* the owner wants to see command tags (on_tag) */
     bool must_clean;      /* a client that shared it left something behind */
     uint8_t resets_left;  /* 1: the reset queries are not sent yet */

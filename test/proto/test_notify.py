@@ -105,13 +105,15 @@ def test_statement_timeout(t):
 
 
 @differential()
-@pytest.mark.parametrize("what", ["query", "two", "extended", "nothing", "terminate"])
+@pytest.mark.parametrize("what", ["query", "two", "extended", "nothing", "terminate", "behind", "behind_terminate"])
 def test_half_closed(t, what):
     """The client shuts down its sending side at once and still gets its answers."""
     c = t.connect()
     c.send({"query": query("select 1"), "two": query("select 1") + query("select 2"),
             "extended": pg("select 3") + SYNC, "nothing": b"",
-            "terminate": query("select 4") + TERMINATE}[what])
+            "terminate": query("select 4") + TERMINATE,
+            "behind": query("select 5") + pg("select 6") + SYNC + parse("select 7", "x"),
+            "behind_terminate": query("select 8") + pg("select 9") + SYNC + pg("select 10") + TERMINATE}[what])
     c.wire.half_close()
     c.eof()
 

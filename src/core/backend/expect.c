@@ -286,14 +286,24 @@ bool expect_head_has_done(const struct expect *e)
            (e->last == BE_COMMAND_COMPLETE || e->last == BE_EMPTY_QUERY);
 }
 
+static bool ends_with_ready(unsigned kind)
+{
+    return kind == OP_SYNC || kind == OP_QUERY || kind == OP_FUNCTION_CALL;
+}
+
+bool expect_owes_ready(const struct expect *e)
+{
+    uint32_t i;
+
+    for (i = 0; i < e->len; i++)
+        if (ends_with_ready(expect_at(e, i) & OP_MASK))
+            return true;
+    return false;
+}
+
 bool expect_needs_sync(const struct expect *e)
 {
-    unsigned kind;
-
     if (e->skipping)
         return true;
-    if (e->len == 0)
-        return false;
-    kind = expect_at(e, e->len - 1U) & OP_MASK;
-    return kind != OP_SYNC && kind != OP_QUERY && kind != OP_FUNCTION_CALL;
+    return e->len > 0 && !ends_with_ready(expect_at(e, e->len - 1U) & OP_MASK);
 }

@@ -190,6 +190,7 @@ void link_lend(struct link *link, void *owner, const struct link_owner_ops *ops)
     link->watch_tags = false;
     link->hold_ready = false;
     link->see_tags = false;
+    link->settle_early = false;
     link->capture = false;
     link->hide_parameters = false;
     expect_drop_notes(&link->expect);

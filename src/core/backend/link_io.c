@@ -182,8 +182,13 @@ static void link_after_reply(struct link *link, char type)
     if (link->owner != NULL && link->expect.lost && type == BE_READY &&
         link->ops->on_no_wait != NULL)
         link->ops->on_no_wait(link->owner, link);
-    if (link->owner == NULL || link->expect.len > 0)
+    if (link->owner == NULL)
         return;
+    if (link->expect.len > 0) {
+        if (link->settle_early && type == BE_READY && !expect_owes_ready(&link->expect))
+            link->ops->on_settled(link->owner, link);
+        return;
+    }
     if (type == BE_READY)
         link->ops->on_quiet(link->owner, link);
     else

@@ -117,8 +117,9 @@ static void client_on_end(struct client *c, int errnum)
         client_close(c);
 }
 
-/* While its input waits the client may go. Whoever waits for a link has nothing running: its place
- * in the queue is for others. What runs may end, as with a client that closed its sending half. */
+/* While its input waits the client may go, or close its sending half: the two look the same. What
+ * runs may end. Whoever waits for a link has nothing running: its place in the queue is soon for
+ * others, but not sooner than a link takes that only has to come from another worker. */
 static void client_on_hung_up(struct stream *s, bool is_broken)
 {
     struct client *c = client_of_stream(s);
@@ -129,11 +130,11 @@ static void client_on_hung_up(struct stream *s, bool is_broken)
         client_close(c);
         break;
     case CL_ACTIVE:
-        if (is_broken || (c->is_parked && c->target == NULL && !c->is_half_closed)) {
+        if (is_broken) {
             client_leave(c);
         } else if (c->is_parked && !c->is_half_closed) {
             c->is_hung_up = true;
-            client_set_timer(c, CLIENT_HALF_CLOSED_MS);
+            client_set_timer(c, c->target == NULL ? CLIENT_MAY_BE_GONE_MS : CLIENT_HALF_CLOSED_MS);
         }
         break;
     case CL_CLOSING:
@@ -284,10 +285,17 @@ void client_say_goodbye(struct client *c)
         client_set_timer(c, CLIENT_HALF_CLOSED_MS);
         return;
     }
-    if (target == NULL || !is_whole || expect_is_quiet(&target->expect) ||
-        expect_needs_sync(&target->expect)) {
+    if (target == NULL || !is_whole || expect_is_quiet(&target->expect)) {
         client_leave(c);
         return;
+    }
+    if (expect_needs_sync(&target->expect)) {
+        /* A server ends with what is behind the last Sync unsaid, too. */
+        if (target != c->link || !expect_owes_ready(&target->expect)) {
+            client_leave(c);
+            return;
+        }
+        target->settle_early = true;
     }
     c->is_half_closed = true;
     stream_pause(&c->stream);

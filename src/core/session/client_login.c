@@ -685,7 +685,9 @@ static void client_on_link_settled(void *owner, struct link *link)
     struct client *c = owner;
 
     (void)link;
-    if (c->is_parked)
+    if (c->is_half_closed)
+        client_leave(c);
+    else if (c->is_parked)
         client_unpark(c);
 }
 

@@ -28,6 +28,8 @@
 #define CLIENT_COLLECT_MAX 131072
 /* How long a client that closed its sending half may wait for the rest of its replies. */
 #define CLIENT_HALF_CLOSED_MS 5000
+/* The same while it waits for a link, when it may as well have gone. */
+#define CLIENT_MAY_BE_GONE_MS 300
 /* How long a goodbye may take to be read. */
 #define CLIENT_CLOSING_MS 5000
 

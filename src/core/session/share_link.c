@@ -307,6 +307,10 @@ static void on_settled(void *owner, struct link *link)
     struct client *c = owner;
 
     (void)link;
+    if (c->is_half_closed) {
+        client_leave(c);
+        return;
+    }
     if (c->share->turn->npending > 0)
         share_names_settle(c);
     if (c->is_parked)

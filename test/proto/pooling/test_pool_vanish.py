@@ -224,7 +224,7 @@ def test_cancel_of_a_waiting_client(pg, pool):
 @pytest.mark.parametrize("more", [b"", query("select 'behind'") * 3], ids=["waits", "sent_more"])
 @pytest.mark.parametrize("how", ["close", "reset"])
 def test_waiting_client_vanishes(pg, pool, how, more):
-    """It is noticed at once: its place in the queue and its row are free, and what it asked for never runs."""
+    """It is noticed soon: its place in the queue and its row are free, and what it asked for never runs."""
     pg.rows("create table if not exists van_queue(a int)")
     pg.rows("truncate van_queue")
     holders, (watcher, *waiting) = hold_all_links(pool, 7)
