@@ -331,7 +331,8 @@ def test_the_monitor_is_killed_again_and_again(trio, start_pool):
 
 
 def test_rolling_restart(trio, start_pool):
-    """Standbys first, then the primary: with patience nobody is replaced, and all are back by themselves."""
+    """Standbys first, then the primary: with patience nobody is replaced, and all are back by themselves. Without, and
+    nobody to promote, each of them was down once, and nothing is left of that."""
     pool = pool_for(start_pool, trio, auto_promote=True, health_check_max_retries=20, auto_failback_interval=0)
     wait_settled(pool, trio.at)
     for i in trio.standbys + [trio.at]:
@@ -340,6 +341,17 @@ def test_rolling_restart(trio, start_pool):
         wait_settled(pool, trio.at, 30)
     assert primaries(trio) == [trio.at]
     write(pool, "after")
+    if trio.at == 0:
+        return
+    pool.reload(auto_promote=False, health_check_max_retries=0)
+    waits.wait_for("the settings are read", lambda: "generation 2 is in use" in pool.log())
+    for i in trio.standbys + [trio.at]:
+        trio.nodes[i].stop()
+        waits.wait_for("it is down", lambda i=i: column(pool, "status")[i] == "down")
+        trio.nodes[i].start()
+        wait_settled(pool, trio.at, 30)
+    assert {e["node_id"] for e in show(pool, "POOL_EVENTS") if e["event"] == "down"} == {"0", "1", "2"}
+    write(pool, "again")
 
 
 def test_false_primary(trio, start_pool):

@@ -389,6 +389,38 @@ static struct failover_do promote(struct failover *f, struct decide *d, int targ
         f, d, phase == VIEW_PHASE_COMMAND ? FAILOVER_DO_COMMAND : FAILOVER_DO_PROMOTE);
 }
 
+/* A standby that would do but for its timeline: the lost primary had gone on to a newer one without
+ * it. Then nobody is promoted (decisions/0013). */
+static int find_left_behind(const struct decide *d)
+{
+    int i;
+
+    for (i = 0; i < d->rules.nnodes; i++)
+        if (i != d->view.sw.node && decide_has_facts(d, i) && !d->node[i].is_silent &&
+            !d->node[i].facts.is_primary && d->node[i].facts.timeline != 0 &&
+            d->node[i].facts.timeline < d->top_timeline &&
+            failover_is_kin(d->system_id, d->node[i].facts.system_id))
+            return i;
+    return VIEW_NO_NODE;
+}
+
+static void tell_nobody(struct failover *f, struct decide *d, int64_t now_us)
+{
+    char why[DECIDE_TEXT_BYTES];
+    int behind = find_left_behind(d);
+
+    if (behind == VIEW_NO_NODE) {
+        tell_waiting(f, d, NOBODY, now_us);
+        return;
+    }
+    snprintf(why, sizeof why,
+        "Node %d is on timeline %u, but node %d was the primary on timeline %u: what was "
+        "acknowledged there is only there. If it is gone for good, run SELECT pg_promote() on "
+        "node %d yourself.",
+        behind, d->node[behind].facts.timeline, d->view.sw.node, d->top_timeline, behind);
+    tell_waiting(f, d, why, now_us);
+}
+
 static struct failover_do confirm(struct failover *f, struct decide *d, int64_t now_us)
 {
     struct view_switch *sw = &d->view.sw;
@@ -423,7 +455,7 @@ static struct failover_do confirm(struct failover *f, struct decide *d, int64_t 
     }
     if (target == VIEW_NO_NODE) {
         sw->outage_us = now_us;
-        tell_waiting(f, d, NOBODY, now_us);
+        tell_nobody(f, d, now_us);
         return failover_ask(f, now_us);
     }
     if (now_us - sw->outage_us < OUTAGE_US && !sw->is_asked_for)

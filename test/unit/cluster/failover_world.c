@@ -296,8 +296,8 @@ static void tell(const struct decide_event *e)
 {
     size_t n = strlen(world->story);
 
-    if (n + strlen(e->text) + 2 < sizeof world->story)
-        snprintf(world->story + n, sizeof world->story - n, "%s\n", e->text);
+    if (n + strlen(e->text) + strlen(e->detail) + 3 < sizeof world->story)
+        snprintf(world->story + n, sizeof world->story - n, "%s\n%s\n", e->text, e->detail);
     if (world->log_wanted)
         printf("%8.2f %s (%s)\n", (double)(world->now_us - 1000 * SECOND_US) / 1e6, e->text,
             e->detail);

@@ -261,6 +261,58 @@ START_TEST(test_outage_waits)
 }
 END_TEST
 
+/* The new primary dies before the third server has anything of its timeline. */
+START_TEST(test_nobody_on_an_older_timeline)
+{
+    int other = (_i + 1) % NODES;
+    int new = (_i + 2) % NODES;
+
+    world_begin(_i);
+    world->rules.auto_promote = true;
+    world->rules.node[new].weight = 2;
+    decide_set_rules(&world->d, &world->rules, world->now_us);
+    world->server[other].feeder = other; /* gets nothing more */
+    world_run(1);
+    world->server[_i].alive = false;
+    while (world->d.view.primary != new)
+        world_tick();
+    world->server[new].alive = false;
+    world_run(100);
+    ck_assert_int_eq(world->nsteps[FAILOVER_DO_PROMOTE], 1);
+    ck_assert_int_eq(world->d.view.primary, VIEW_NO_NODE);
+    ck_assert(view_can_read(&world->d.view, other));
+    ck_assert(world_told("is on timeline 1, but node"));
+    /* An operator knows better. */
+    world_promote(other);
+    world_run(5);
+    ck_assert_int_eq(world->d.view.primary, other);
+    ck_assert(view_can_write(&world->d.view));
+}
+END_TEST
+
+/* Nobody shows up: the search ends, and whoever comes later is taken all the same. */
+START_TEST(test_search_has_an_end)
+{
+    int other = (_i + 1) % NODES;
+
+    world_init(_i);
+    world->rules.search_limit_us = 5 * SECOND_US;
+    world_monitor_start();
+    world_run(3);
+    world->server[_i].alive = false;
+    world_run(4);
+    ck_assert(view_failover_in_progress(&world->d.view));
+    world_run(4);
+    ck_assert(!view_failover_in_progress(&world->d.view));
+    ck_assert(world_told("no primary was found within search_primary_node_timeout"));
+    ck_assert_int_eq(world->d.view.primary, VIEW_NO_NODE);
+    world_promote(other);
+    world_run(2);
+    ck_assert_int_eq(world->d.view.primary, other);
+    ck_assert(view_can_write(&world->d.view));
+}
+END_TEST
+
 START_TEST(test_switchover)
 {
     int new = (_i + 2) % NODES;
@@ -529,6 +581,8 @@ static Suite *make_suite(void)
     tcase_add_loop_test(t, test_killed_while_commands_run, 0, NODES);
     tcase_add_loop_test(t, test_late_answers_are_asked_again, 0, NODES);
     tcase_add_loop_test(t, test_outage_waits, 0, NODES);
+    tcase_add_loop_test(t, test_nobody_on_an_older_timeline, 0, NODES);
+    tcase_add_loop_test(t, test_search_has_an_end, 0, NODES);
     tcase_add_loop_test(t, test_switchover, 0, NODES);
     tcase_add_loop_test(t, test_switchover_is_taken_back, 0, NODES);
     tcase_add_loop_test(t, test_switchover_strands_nobody, 0, 60);
