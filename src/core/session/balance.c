@@ -102,7 +102,7 @@ static void go_reader(struct client *c, struct reader *r, const struct balance_w
         balance_join_reader(c, r);
     c->target = r->link;
     b->own->reply_begun = false;
-    buf_free(&b->own->retry);
+    balance_forget_retry(b->own);
     if (b->own->home == NULL && wish->msg.n <= BALANCE_RETRY_MAX)
         buf_put(&b->own->retry, wish->msg.p, wish->msg.n);
 }

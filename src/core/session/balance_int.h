@@ -110,6 +110,18 @@ struct balance_own {
     struct buf held;       /* what the own link said while the reader spoke */
 };
 
+/* More than this is not kept from one read to the next. */
+#define BALANCE_RETRY_KEEP 256
+
+/* The messages have been answered. Their place is for the next read. */
+static inline void balance_forget_retry(struct balance_own *own)
+{
+    if (own->retry.cap > BALANCE_RETRY_KEEP)
+        buf_free(&own->retry);
+    else
+        buf_clear(&own->retry);
+}
+
 struct balance {
     /* For the router. */
     struct route_session rs;

@@ -240,7 +240,7 @@ void balance_to_own(struct client *c)
 
     c->target = c->link;
     b->own->reply_begun = false;
-    buf_free(&b->own->retry);
+    balance_forget_retry(b->own);
     memset(&b->own->held, 0, sizeof b->own->held);
     client_send(c, &held);
     if (c->link != NULL && !stream_is_clogged(&c->stream))

@@ -356,6 +356,8 @@ static struct slice skip_space(struct slice sql)
     size_t n;
 
     while (sql.n > 0) {
+        if (sql.p[0] >= 'A')
+            break; /* most begin with a word */
         n = memchr(" \t\r\n\f\v", sql.p[0], 6) != NULL ? 1 : comment_len(sql);
         if (n == 0)
             break;
