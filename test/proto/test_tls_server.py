@@ -217,6 +217,27 @@ def test_client_certificate(ssl_pg, ca, start_pool):
     assert "certificate" in login(pool, "ann")[1]
 
 
+def test_own_ciphers_and_version(ssl_pg, start_pool):
+    """Of the leg to this server; those of clients are others."""
+    def limit(word):
+        ssl_pg.rows(f"alter system {word}")
+        ssl_pg.rows("select pg_reload_conf()")
+        waits.wait_for("the server's setting", lambda: ssl_pg.value("show ssl_max_protocol_version") == ("TLSv1.2" if "1.2" in word else ""))
+
+    limit("set ssl_max_protocol_version = 'TLSv1.2'")
+    try:
+        pool = start_pool(ssl_pg.address, backend_ssl_mode0="require", backend_ssl_ciphers0="ECDHE-ECDSA-CHACHA20-POLY1305",
+                          ssl_ciphers="ECDHE-ECDSA-AES128-SHA", backend_ssl_min_protocol_version0="TLSv1.2", num_init_children=1)
+        with Wire(pool.address) as w:
+            assert w.login("either", "postgres")[-1].type == "Z"
+            found = w.value("select version || ' ' || cipher from pg_stat_ssl where pid = pg_backend_pid()")
+            assert found == "TLSv1.2 ECDHE-ECDSA-CHACHA20-POLY1305"
+        pool.reload(backend_ssl_min_protocol_version0="TLSv1.3")
+        waits.wait_for("new connections ask for more", lambda: "protocol version" in login(pool, "bob")[1], 10)
+    finally:
+        limit("reset ssl_max_protocol_version")
+
+
 # ---- how it begins
 
 @pytest.mark.parametrize("mode", ["require", "verify-full"])
