@@ -95,6 +95,7 @@ struct route_session {
     bool tx_serializable;
     bool tx_says_level;          /* BEGIN named an isolation level */
     bool wrote_in_tx;            /* since BEGIN */
+    bool locked_in_tx;           /* ... what reads on a standby would wait for, until it ends */
     bool wrote_in_an_earlier_tx; /* in an explicit transaction of this session */
     bool wrote_in_session;
     bool has_temp_tables; /* this session created some (check_temp_table = trace) */
@@ -186,6 +187,8 @@ void route_query(const struct route_input *in, struct slice text, const struct s
     struct route_decision *out);
 /* Chooses the node for this session's reads: preference lists, weights, lag. */
 int route_choose_balance_node(const struct route_input *in);
+/* True when the statement takes a lock that is taken on the standbys, too. */
+bool route_locks_standbys(const struct sql_stmt *s);
 /* True when the settings keep reads away from `node` for its lag. */
 bool route_node_lags(const struct conf *conf, const struct view *view, int node);
 

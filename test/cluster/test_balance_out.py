@@ -98,17 +98,24 @@ BEGINS = ("select now() from t", "select current_date from t", "select 'NOW'::ti
           "select 1 from t; set local work_mem = '5MB'", "prepare p as select 1", "/*NO LOAD BALANCE*/ select 1 from t")
 
 
+KEEPS = ("set local work_mem = '5MB'", "lock table t", "select 1 from t; set local work_mem = '5MB'")
+
+
 def test_what_begins_the_transaction(cluster, make):
+    """... and what keeps all reads in it; the others may go on leaving."""
     w = login(make(disable_load_balance_on_write="off"))
     for sql in BEGINS:
         ok(w, "begin")
         assert away(cluster, w), sql
+        assert open_transactions(cluster) == 0
         ok(w, sql)
-        assert not away(cluster, w), sql
+        assert open_transactions(cluster) == 1, sql
+        assert away(cluster, w) == (sql not in KEEPS), sql
+        assert explained(w)[0] == (b"primary" if sql in KEEPS else b"standby"), sql
         ok(w, "rollback", "deallocate all")
     ok(w, "begin")
     now = w.value("select now()")
-    assert w.value("select now()") == now and away(cluster, w) is False
+    assert away(cluster, w) and w.value("select now()") == now
     ok(w, "rollback")
     for begin in ("begin isolation level repeatable read", "start transaction isolation level serializable"):
         ok(w, begin)
@@ -252,15 +259,128 @@ def test_pipelined(cluster, make):
 @pytest.mark.parametrize("how", ["off", "transaction", "trans_transaction", "always", "dml_adaptive"])
 def test_disable_load_balance_on_write(cluster, make, how):
     w = login(make(disable_load_balance_on_write=how))
+    for table in "tw":
+        w.simple(f"select 1 from {table}")  # known to the catalogue's cache from here on
     ok(w, "begin")
     assert away(cluster, w)
     run(w, parse("insert into w values (5, 'x')"), bind(), execute())
-    assert not away(cluster, w)
+    assert away(cluster, w) == (how in ("off", "dml_adaptive"))
+    assert is_standby(cluster, w.value("select inet_server_port() from w limit 1") or cluster.primary.port) == (how == "off")
     ok(w, "commit", "begin")
     assert away(cluster, w) == (how not in ("trans_transaction", "always"))
     ok(w, "commit")
     assert away(cluster, w) == (how != "always")
     w.bye()
+
+
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+@pytest.mark.parametrize("virtual", [True, False])
+def test_reads_leave_after_a_write(cluster, make, mode, virtual):
+    """... when the setting lets them, and the transaction takes no harm from what becomes of them."""
+    w = login(make(disable_load_balance_on_write="dml_adaptive", pool_mode=mode, virtual_begin=virtual))
+    assert away(cluster, w)
+    for table in "tw":
+        w.simple(f"select 1 from {table}")  # known to the catalogue's cache from here on
+    port = "select a, inet_server_port() from t"
+    ok(w, "begin", "insert into w values (7, 'x')")
+    assert is_standby(cluster, w.rows(port)[0][1]) and open_transactions(cluster) >= 1
+    assert is_standby(cluster, next(m for m in run(w, parse(port), bind(), execute()) if m.type == "D").row()[1])
+    assert w.value("select count(*) from w where id = 7") == "1", "a table that was written is read at home"
+    if mode == "transaction":
+        ok(w, "set work_mem = '7MB'", "savepoint a", "set work_mem = '9MB'")
+        assert is_standby(cluster, w.rows(port)[0][1]) and w.value("show work_mem") == "9MB"
+        ok(w, "rollback to a")
+        assert w.value("show work_mem") == "7MB"
+        ok(w, "select count(*) from w")
+    ok(w, "savepoint b")
+    found = w.simple("select 1 / (8 - g) from generate_series(1, 8) g, t")
+    assert (code(found), status(found)) == ("22012", "E")
+    assert code(w.simple(port)) == "25P02" and code(w.simple("insert into w values (8, 'x')")) == "25P02"
+    ok(w, "rollback to b")
+    assert w.value("select count(*) from w where id = 7") == "1"
+    ok(w, "insert into w values (9, 'x')", "commit")
+    assert cluster.primary.value("select count(*) from w where id in (7, 8, 9)") == "2"
+    for lock in ("lock table t", "truncate w", "alter table w add column if not exists x int", "do 'begin end'"):
+        ok(w, "begin", lock)
+        assert not away(cluster, w), lock
+        assert explained(w)[0] == b"primary"
+        ok(w, "rollback")
+    cluster.primary.rows("delete from w where id between 7 and 9")
+    w.bye()
+
+
+MINE = "usename = 'postgres' and backend_type = 'client backend' and pid <> pg_backend_pid()"
+
+
+def test_a_server_dies_while_a_read_is_away(cluster, make):
+    """The standby's: the read is made again. The primary's: the transaction is lost, and the client is told."""
+    slow = "select count(*), min(inet_server_port()) from generate_series(1, 2000000) g, t"
+    pool = make(disable_load_balance_on_write="off")
+    for victim in ("standby", "primary", "standby between"):
+        w = login(pool)
+        assert away(cluster, w) and w.value("select a from t") == "7"
+        ok(w, "begin", "insert into w values (70, 'x')")
+        node = next(n for n in cluster.nodes if n.port == int(w.value(PORT)))
+        assert node is not cluster.primary
+        if victim == "standby between":
+            node.rows(f"select pg_terminate_backend(pid) from pg_stat_activity where {MINE}")
+            found = w.simple(PORT)
+        else:
+            w.send(query(slow))
+            waits.wait_for("it reads", lambda n=node: n.value(
+                f"select count(*) from pg_stat_activity where {MINE} and state = 'active'") == "1")
+            end = node if victim == "standby" else cluster.primary
+            assert end.value(f"select count(pg_terminate_backend(pid)) from pg_stat_activity where {MINE} and "
+                             "(state = 'active' or state like 'idle in%')") == "1"
+            found = w.ready()
+        assert code(found) is None and status(found) == "T", (victim, found)
+        if victim == "primary":
+            found = w.simple("insert into w values (71, 'x')")
+            assert (code(found), status(found)) in (("57P01", "E"), ("08006", "E")), found
+            assert [m.body for m in w.simple("commit") if m.type == "C"] == [b"ROLLBACK\0"]
+        else:
+            ok(w, "insert into w values (71, 'x')", "commit")
+        w.bye()
+    assert cluster.primary.value("select count(*) from w where id in (70, 71)") == "4"
+    cluster.primary.rows("delete from w where id in (70, 71)")
+
+
+def test_an_older_portal_is_not_taken_for_another(cluster, make):
+    w = login(make(disable_load_balance_on_write="off"))
+    w.simple("select 1 from t")
+    ok(w, "begin", "insert into w values (80, 'x')")
+    run(w, parse("select g from generate_series(1, 4) g, w for update of w"), bind(), execute(limit=2))
+    assert is_standby(cluster, row(run(w, parse(PORT), bind(), execute())))
+    assert code(run(w, execute())) == "34000"
+    ok(w, "rollback")
+    w.bye()
+
+
+def test_one_connection_of_each_server(cluster, make):
+    """Clients that write and read in turn, by one connection per node: nobody waits for what another holds."""
+    pool = make(disable_load_balance_on_write="off", default_pool_size=1)
+    wires = [login(pool) for _ in range(4)]
+    wires[0].simple("select 1 from t")
+    for _ in range(3):
+        for w in wires:
+            w.send(query("begin") + query("insert into w values (90, 'x')") + query("select a from t") * 3 +
+                   query("rollback"))
+        for w in wires:
+            found = w.ready(6)
+            assert code(found) is None and [m.row()[0] for m in found if m.type == "D"] == [b"7"] * 3
+    ok(wires[0], "begin", "insert into w values (90, 'x')")
+    assert away(cluster, wires[0])
+    taken = set()
+    for w in wires[1:3]:  # places are drawn in turn
+        ok(w, "begin read only")
+        taken.add(w.value(PORT))
+    assert len(taken) == 2
+    assert not away(cluster, wires[0]), "it holds locks: it does not queue"
+    ok(wires[0], "rollback")
+    for w in wires[1:3]:
+        ok(w, "commit")
+    for w in wires:
+        w.bye()
 
 
 def test_pins_keep_reads_at_home(cluster, make):
@@ -278,7 +398,6 @@ def test_pins_keep_reads_at_home(cluster, make):
 def test_a_standby_that_dies_is_not_noticed(cluster, make):
     """Its connection is ended while a read of a transaction runs on it, and while none does."""
     pool = make()
-    mine = "usename = 'postgres' and backend_type = 'client backend' and pid <> pg_backend_pid()"
     for sql in ("select count(*) from generate_series(1, 3000000) g, t", PORT):
         w = login(pool)
         assert away(cluster, w)
@@ -286,12 +405,12 @@ def test_a_standby_that_dies_is_not_noticed(cluster, make):
         node = next(n for n in cluster.nodes if n.port == int(w.value(PORT)))
         assert node is not cluster.primary
         if sql == PORT:
-            node.rows(f"select pg_terminate_backend(pid) from pg_stat_activity where {mine}")
+            node.rows(f"select pg_terminate_backend(pid) from pg_stat_activity where {MINE}")
             w.send(query(sql))
         else:
             w.send(query(sql))
             waits.wait_for("it reads", lambda n=node: n.value(
-                f"select count(pg_terminate_backend(pid)) from pg_stat_activity where {mine} and state = 'active'")
+                f"select count(pg_terminate_backend(pid)) from pg_stat_activity where {MINE} and state = 'active'")
                 == "1")
         found = w.ready()
         assert code(found) is None and status(found) == "T", found
@@ -352,11 +471,13 @@ def transcript(wire, steps) -> list[str]:
     return said
 
 
+@pytest.mark.parametrize("conf", [{}, {"disable_load_balance_on_write": "dml_adaptive", "virtual_begin": False}],
+                         ids=["default", "after_writes"])
 @pytest.mark.parametrize("seed", [int(s) for s in os.environ.get("PGT_OUT_SEEDS", "1").split(",")])
-def test_random_transactions_are_answered_as_by_one_server(cluster, make, seed):
+def test_random_transactions_are_answered_as_by_one_server(cluster, make, seed, conf):
     steps = script(seed, 250)
     told = []
-    pool = make()
+    pool = make(**conf)
     for through in (False, True):
         cluster.primary.rows("delete from w where id > 1000")
         cluster.primary.rows("drop table if exists made")

@@ -98,6 +98,8 @@ static enum route_reason denied_by_session(const struct route_input *in)
         return ROUTE_R_TX_FAILED;
     if (s->default_serializable || (s->in_tx && s->tx_serializable))
         return ROUTE_R_SERIALIZABLE;
+    if (s->in_tx && s->locked_in_tx)
+        return ROUTE_R_LOCKED_IN_TX;
     /* What is not committed yet is nowhere else. */
     if (in->conf->read_consistency != CONF_READ_EVENTUAL && s->in_tx && s->wrote_in_tx)
         return ROUTE_R_WROTE_IN_TX;

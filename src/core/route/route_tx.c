@@ -49,6 +49,24 @@ static bool says_so(struct slice text)
     return false;
 }
 
+/* ACCESS EXCLUSIVE is taken while the standby replays, and held until the end of the transaction is
+ * replayed: a read of the same client would wait for itself. */
+bool route_locks_standbys(const struct sql_stmt *s)
+{
+    switch (s->kind) {
+    case SQL_DDL:
+    case SQL_TRUNCATE:
+        return true;
+    case SQL_LOCK:
+        return s->lock_mode == SQL_LOCK_NONE || s->lock_mode == SQL_LOCK_ACCESS_EXCLUSIVE;
+    case SQL_OTHER:
+        return s->verb != SQL_VERB_DISCARD && s->verb != SQL_VERB_LOAD &&
+               s->verb != SQL_VERB_UNLISTEN && s->verb != SQL_VERB_ANALYZE;
+    default:
+        return false;
+    }
+}
+
 bool route_asks_of_tx(struct slice text, const struct sql_stmt *s)
 {
     uint32_t i;

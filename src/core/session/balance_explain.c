@@ -75,6 +75,11 @@ static void explain_present_link(
 {
     if (c->share == NULL || c->share->phase != SHARE_ATTACHED)
         return;
+    if (share_home_may_leave(c) && d->may_leave_tx && !d->must_wait && !d->must_ask) {
+        out->node = d->leave_node;
+        out->reason = route_reason_text(ROUTE_R_BALANCED);
+        return;
+    }
     out->node = c->link->pool->cluster_node;
     if (out->node != d->node || d->must_ask)
         out->reason = route_reason_text(share_tx_status(c) == 'I'     ? ROUTE_R_STATE_UNKNOWN

@@ -298,6 +298,7 @@ void balance_note_write(struct client *c, const struct route_decision *d)
 
     if (d->runs_code) {
         rs->state_unknown = true; /* it may have changed settings unseen */
+        rs->locked_in_tx = rs->in_tx;
         balance_mark_all(c);
     }
     if (d->is_write || d->must_ask || d->class == ROUTE_PRIMARY)

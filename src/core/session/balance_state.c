@@ -279,6 +279,7 @@ static void note_statement_facts(
     }
     balance_note_marks(c, s);
     route_trace_note(&b->trace, c->ss->rules, text, s, true);
+    b->rs.locked_in_tx = b->rs.locked_in_tx || route_locks_standbys(s);
     note_functions(c, s, sql);
 }
 
@@ -361,6 +362,7 @@ static void settle_pending(struct client *c, bool committed)
     b->nmarks = 0;
     buf_free(&b->own->pending);
     b->rs.wrote_in_tx = false;
+    b->rs.locked_in_tx = false;
 }
 
 /* What PREPARE made in a transaction that lived on a reader outlives it. */

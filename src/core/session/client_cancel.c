@@ -96,7 +96,7 @@ static bool cancel_wait(struct client *c)
         return false;
     err_clear(&err);
     err_set(&err, "57014", "canceling statement due to user request");
-    share_drop_link(c, true);
+    share_drop_loan(c, true);
     c->share->phase = SHARE_DETACHED;
     share_fail_parked(c, &err);
     return true;

@@ -20,7 +20,7 @@ char share_tx_status(const struct client *c)
 
     if (s->is_lost)
         return 'E';
-    if (s->is_virtual)
+    if (s->is_virtual || (s->turn != NULL && s->turn->home != NULL))
         return 'T';
     return s->phase >= SHARE_SYNCING ? c->link->tx_status : 'I';
 }
@@ -74,7 +74,7 @@ void share_turn_end(struct client *c)
     struct share *s = c->share;
 
     if (s == NULL || s->turn == NULL || s->phase != SHARE_DETACHED || s->is_virtual || s->is_lost ||
-        s->owes_parameters || c->is_parked || c->phase != CL_ACTIVE)
+        s->turn->home != NULL || s->owes_parameters || c->is_parked || c->phase != CL_ACTIVE)
         return;
     ASSERT(s->turn->npending == 0 && s->turn->savepoints == NULL && s->turn->ends == NULL &&
            s->turn->ended == NULL && s->turn->portals == NULL && s->turn->wait == NULL &&
@@ -345,6 +345,8 @@ void share_detach(struct client *c)
     ASSERT(c->share->phase == SHARE_ATTACHED);
     share_forget_loan(c);
     link_return(link);
+    if (c->share->turn->home != NULL)
+        share_home_return(c);
 }
 
 void share_detach_if_due(struct client *c)
@@ -358,12 +360,10 @@ void share_detach_if_due(struct client *c)
     share_detach(c);
 }
 
-void share_drop_link(struct client *c, bool boundary)
+void share_drop_loan(struct client *c, bool boundary)
 {
     struct link *link = c->link;
 
-    if (c->share->turn == NULL)
-        return; /* idle */
     share_leave_queue(c);
     share_stop_waiting(c);
     if (link == NULL)
@@ -371,6 +371,14 @@ void share_drop_link(struct client *c, bool boundary)
     share_forget_loan(c);
     link->must_clean = true;
     link_release(link, boundary);
+}
+
+void share_drop_link(struct client *c, bool boundary)
+{
+    if (c->share->turn == NULL)
+        return; /* idle */
+    share_home_drop(c, boundary);
+    share_drop_loan(c, boundary);
 }
 
 /* What still ties the session to its link? Asked of the server, which knows. */

@@ -71,6 +71,8 @@ static enum feed_step route_one(
     *facts = balance_decide(c, sql, d);
     if (d->must_ask && !b->ask_failed && (b->tx_status == 'I' || c->share->is_virtual))
         return ask(c, d);
+    if (d->must_ask && c->share->turn->home != NULL)
+        balance_ask_later(c, d);
     if ((b->tx_status == 'I' || c->share->is_virtual) && balance_lacks_marks(c, *facts, &missing))
         return ask(c, &missing);
     return FEED_PASS;
@@ -111,8 +113,12 @@ bool share_is_avoided(const struct client *c, int node)
 static enum feed_step see_enough(struct client *c, const struct route_decision *d)
 {
     bool is_due = balance_is_lsn_due(c);
-    int primary = write_node(c);
     enum feed_step step;
+    int primary;
+
+    if (c->share->turn->home != NULL)
+        return FEED_PASS; /* what had to be asked would not leave */
+    primary = write_node(c);
 
     if (!reads(c, d) || d->node == primary || share_is_avoided(c, d->node) ||
         (!is_due && !d->must_wait))
@@ -167,7 +173,15 @@ static void choose_read(struct client *c, int to, bool is_out, int *node)
         *node = to;
     s->is_read = true;
     s->turn->is_out = is_out;
-    s->may_retry = is_out || !s->is_virtual;
+    s->may_retry = is_out || !share_out_is_possible(c);
+}
+
+/* Where the transaction lives, or will. */
+static int home_node(struct client *c)
+{
+    const struct link *home = c->share->turn->home;
+
+    return home != NULL ? home->pool->cluster_node : write_node(c);
 }
 
 /* The node for a simple query. */
@@ -179,14 +193,19 @@ static enum feed_step choose(
     enum feed_step step;
     bool is_out;
 
-    *node = write_node(c);
+    *node = home_node(c);
     begin_choice(s);
     s->may_replan = !s->is_lost && *facts != NULL && share_names_executes(c, *facts) != NULL;
-    s->may_retry = *facts != NULL && is_plain_read(*facts) && !s->is_virtual && !s->is_lost;
+    s->may_retry =
+        *facts != NULL && is_plain_read(*facts) && !share_out_is_possible(c) && !s->is_lost;
     if (c->balance == NULL || *facts == NULL || s->is_lost)
         return FEED_PASS;
     step = route_one(c, sql, &d, facts);
     is_out = step == FEED_PASS && share_out_may(c, sql, &d);
+    if (s->turn->home != NULL && !is_out) {
+        share_out_ends(c, *facts);
+        return FEED_PASS;
+    }
     if (step == FEED_PASS)
         step = see_enough(c, &d);
     if (step != FEED_PASS)
@@ -289,6 +308,39 @@ static bool begins_transaction(const struct sql_facts *facts)
     return false;
 }
 
+/* On the link that is there, where the transaction may have to learn that it has read. */
+static enum feed_step go_on(struct client *c, struct feed_run *run, bool is_alone)
+{
+    struct share_turn *t = c->share->turn;
+    enum feed_step step = on_present_link(c, is_alone);
+
+    if (step != FEED_PASS)
+        return step;
+    if (t->needs_snapshot && !t->is_out && !c->share->is_fresh)
+        share_put_own_query(c, run, slice_of_str("SELECT"));
+    t->needs_snapshot = t->needs_snapshot && c->share->is_fresh;
+    return FEED_PASS;
+}
+
+/* The home was set aside for nothing: what was looked at stays. */
+static bool comes_back(struct client *c)
+{
+    if (c->share->turn->home == NULL || c->share->turn->is_out)
+        return false;
+    share_home_come_back(c);
+    return true;
+}
+
+/* A read of a transaction that holds locks does not wait for others to give back a link. */
+static bool would_queue(struct client *c, enum feed_step step)
+{
+    if (step != FEED_PARK || c->share->turn->home == NULL || c->share->phase != SHARE_WAITING)
+        return false;
+    share_home_come_back(c);
+    c->share->turn->keeps_home = true;
+    return true;
+}
+
 enum feed_step share_begin_query(struct client *c, struct feed_run *run, struct slice sql,
     struct slice msg, const struct sql_facts **facts, bool is_alone)
 {
@@ -300,26 +352,32 @@ enum feed_step share_begin_query(struct client *c, struct feed_run *run, struct 
     if (!s->is_counted)
         client_stats_on_query(c);
     s->is_counted = true;
-    if (s->phase > SHARE_WAITING) {
-        step = on_present_link(c, is_alone);
-        is_fresh = step == FEED_PASS && s->is_fresh; /* it was chosen for, and had to wait */
-        if (step == FEED_PASS)
-            step = share_make_ready(c, run);
-        if (step == FEED_PASS && is_fresh)
+    if (*facts != NULL && share_home_may_leave(c))
+        share_home_set_aside(c);
+    if (s->phase <= SHARE_WAITING) {
+        step = choose(c, sql, facts, &node);
+        if (!comes_back(c)) {
+            if (step == FEED_PASS)
+                step = get_link(c, run, node);
+            if (would_queue(c, step))
+                return share_begin_query(c, run, sql, msg, facts, is_alone);
+            if (chosen(c, step) != FEED_PASS)
+                return step;
             keep_for_retry(c, whole_or_none(msg));
-        if (step == FEED_PASS && *facts != NULL && begins_transaction(*facts))
-            share_names_load_sql(c, run);
-        return chosen(c, step);
+            if (*facts != NULL && begins_transaction(*facts))
+                share_names_load_sql(c, run); /* should one fail, the transaction is not to */
+            return FEED_PASS;
+        }
     }
-    step = choose(c, sql, facts, &node);
+    step = go_on(c, run, is_alone);
+    is_fresh = step == FEED_PASS && s->is_fresh; /* it was chosen for, and had to wait */
     if (step == FEED_PASS)
-        step = get_link(c, run, node);
-    if (chosen(c, step) != FEED_PASS)
-        return step;
-    keep_for_retry(c, whole_or_none(msg));
-    if (*facts != NULL && begins_transaction(*facts))
-        share_names_load_sql(c, run); /* should one fail, the transaction is not to fail with it */
-    return FEED_PASS;
+        step = share_make_ready(c, run);
+    if (step == FEED_PASS && is_fresh)
+        keep_for_retry(c, whole_or_none(msg));
+    if (step == FEED_PASS && *facts != NULL && begins_transaction(*facts))
+        share_names_load_sql(c, run);
+    return chosen(c, step);
 }
 
 /* What a look ahead over a sequence found. */
@@ -345,10 +403,12 @@ static enum feed_step look_at_sql(struct client *c, struct slice sql, struct bat
     if (step == FEED_PASS && share_out_may(c, sql, &d)) {
         look->has_out = true;
         share_out_note(c, facts);
-    } else if (step == FEED_PASS && c->share->is_virtual) {
+    } else if (step == FEED_PASS && share_out_is_possible(c)) {
         share_out_ends(c, facts);
         look->is_out = false;
     }
+    if (c->share->turn->home != NULL && !look->is_out)
+        look->may_leave = false;
     if (step == FEED_PASS)
         step = see_enough(c, &d);
     if (step != FEED_PASS)
@@ -388,7 +448,7 @@ static enum feed_step look_at_describe(
 {
     uint8_t what = wire_get_u8(r);
 
-    if (!c->share->is_virtual)
+    if (!share_out_is_possible(c))
         return FEED_PASS;
     if (what == 'S')
         return look_at_bind(c, wire_get_cstr(r), look);
@@ -443,7 +503,7 @@ static enum feed_step look_ahead(
     int n;
 
     look->may_leave = true;
-    look->is_out = c->share->is_virtual;
+    look->is_out = share_out_is_possible(c);
     for (n = 0; n < BATCH_LOOK_MAX && end - p >= PROTO_HEADER_BYTES; n++) {
         len = proto_get_u32(p + 1);
         if (len < 4 || (size_t)(end - p) < len + 1U)
@@ -551,7 +611,7 @@ static enum feed_step choose_for_batch(
     bool is_closed = false;
     enum feed_step step;
 
-    *node = write_node(c);
+    *node = home_node(c);
     begin_choice(s);
     s->may_retry = false;
     s->may_replan = !s->is_lost && batch_may_replan(c, p, &sync, &is_closed);
@@ -563,7 +623,7 @@ static enum feed_step choose_for_batch(
     if (step != FEED_PASS)
         return step;
     balance_ask_reset(c->balance);
-    if (!look.may_leave || look.node == VIEW_NO_NODE)
+    if (!look.may_leave || look.node == VIEW_NO_NODE || (s->turn->home != NULL && !look.is_out))
         return FEED_PASS;
     if (look.has_out && !look.is_out)
         look.node = *node;
@@ -572,29 +632,60 @@ static enum feed_step choose_for_batch(
     return FEED_PASS;
 }
 
+/* The unnamed portal that the client has in mind was another link's, and is gone: the home must not
+ * answer with an older one. */
+static void close_older_portal(struct client *c, struct feed_run *run)
+{
+    struct buf out = {0};
+
+    c->share->turn->portal_left = false;
+    wire_put_close(&out, 'P', slice_of("", 0));
+    link_expect(c->link, OP_CLOSE | OP_SWALLOW);
+    feed_put(run, out.data, out.len);
+    buf_free(&out);
+}
+
+/* A sequence on the link that is there. */
+static enum feed_step go_on_with_batch(
+    struct client *c, struct feed_run *run, const char *p, const char *end)
+{
+    enum feed_step step = go_on(c, run, batch_may_change(c, p, end));
+    bool is_fresh = step == FEED_PASS && c->share->is_fresh;
+
+    if (step == FEED_PASS)
+        step = share_make_ready(c, run);
+    if (chosen(c, step) == FEED_PASS && is_fresh)
+        keep_for_retry(c, slice_of(p, c->share->turn->kept_len));
+    if (step == FEED_PASS && c->share->turn->portal_left && c->share->turn->home == NULL)
+        close_older_portal(c, run);
+    return step;
+}
+
 enum feed_step share_begin_batch(
     struct client *c, struct feed_run *run, const char *p, const char *end)
 {
     struct slice kept = slice_of(NULL, 0);
-    enum feed_step step;
-    bool is_fresh;
+    enum feed_step step = FEED_PASS;
+    bool is_elsewhere = false;
     int node;
 
     c->share->is_behind = c->share->phase == SHARE_ATTACHED && !expect_is_quiet(&c->link->expect);
-    if (c->share->phase > SHARE_WAITING) {
-        step = on_present_link(c, batch_may_change(c, p, end));
-        is_fresh = step == FEED_PASS && c->share->is_fresh;
-        if (step == FEED_PASS)
-            step = share_make_ready(c, run);
-        if (chosen(c, step) == FEED_PASS && is_fresh)
-            keep_for_retry(c, slice_of(p, c->share->turn->kept_len));
-    } else {
+    if (share_home_may_leave(c))
+        share_home_set_aside(c);
+    if (c->share->phase <= SHARE_WAITING) {
         step = choose_for_batch(c, p, end, &node, &kept);
         c->share->turn->kept_len = (uint32_t)kept.n;
+        is_elsewhere = !comes_back(c);
+    }
+    if (is_elsewhere) {
         if (step == FEED_PASS)
             step = get_link(c, run, node);
+        if (would_queue(c, step))
+            return share_begin_batch(c, run, p, end);
         if (chosen(c, step) == FEED_PASS)
             keep_for_retry(c, kept);
+    } else {
+        step = go_on_with_batch(c, run, p, end);
     }
     if (step == FEED_PASS)
         share_names_load_sql(c, run);
@@ -617,7 +708,9 @@ void share_route_note(struct client *c, struct slice sql)
                     facts->stmts[0].tx.op == SQL_TX_ROLLBACK && expect_is_quiet(&c->link->expect);
     for (i = 0; i < facts->nstmts; i++) {
         route_trace_note(&b->trace, c->ss->rules, sql, &facts->stmts[i], true);
+        b->rs.locked_in_tx = b->rs.locked_in_tx || route_locks_standbys(&facts->stmts[i]);
         balance_note_marks(c, &facts->stmts[i]);
+        share_out_note_home(c, &facts->stmts[i]);
         if (facts->stmts[i].kind == SQL_DDL) {
             b->did_ddl = true;
             balance_worker_ddl(c->ss);
@@ -659,6 +752,7 @@ void share_route_settle(struct client *c)
         route_trace_on_commit(b->trace);
     b->tx_failed = false;
     b->rs.wrote_in_tx = false;
+    b->rs.locked_in_tx = false;
     b->rs.tx_read_only = false;
     b->rs.search_path_changed =
         varset_get(c->share->vars.client, slice_of_str("search_path")).p != NULL ||
@@ -675,6 +769,7 @@ void share_route_end(struct client *c, bool commit)
         return;
     b->rs.tx_read_only = false;
     b->rs.wrote_in_tx = false;
+    b->rs.locked_in_tx = false;
     b->tx_failed = false;
     if (commit)
         route_trace_on_commit(b->trace);

@@ -130,6 +130,9 @@ struct share_turn {
     uint16_t nskip;                     /* messages that were answered with one before them */
     bool is_out;                        /* the present exchange is a read that left, share_out.c */
     bool may_go_out;                    /* ... as the transaction's reads may */
+    bool keeps_home;                    /* ... but the present one */
+    bool home_fails;                    /* ... and failed: so does its transaction */
+    bool portal_left;                   /* ... and the home has another unnamed portal */
     bool has_read;                      /* ... and that was more than SHOW */
     bool was_out;                       /* ... and one did */
     bool goes_home;                     /* it is sent again where the transaction lives */
@@ -149,6 +152,7 @@ struct share_turn {
     int64_t homeless_until_us;
     int64_t not_before_us;     /* of the next try */
     struct list homeless_node; /* ss->homeless: waits for a primary; or ss->queued */
+    struct link *home;         /* of the transaction, while a read runs elsewhere; else NULL */
     struct err *last_words;    /* of the server, when it ends; NULL mostly */
     struct err *refusal; /* what the client is told instead of what the server says; NULL mostly */
     struct share_pending *pending;
@@ -245,7 +249,9 @@ void share_detach(struct client *c);
 /* Gives the link back if that was put off, and nothing stands against it any more: the server has a
  * part of a message (CopyData, after an error) of which the rest is still to come. */
 void share_detach_if_due(struct client *c);
-/* The client goes, or is sent away: the link is given back whatever state it is in. */
+/* What was borrowed last is given back, whatever state it is in; nothing is waited for any more. */
+void share_drop_loan(struct client *c, bool boundary);
+/* The client goes, or is sent away: the same, and a home that is aside. */
 void share_drop_link(struct client *c, bool boundary);
 /* True while replies are expected, or the session is on its way to a link. */
 bool share_is_busy(const struct client *c);
@@ -316,7 +322,7 @@ bool share_virtual_word(struct client *c, const char *p, const char *end);
 void share_virtual_put(struct client *c, struct feed_run *run);
 
 /* share_out.c: reads of a transaction of which no server knows yet run elsewhere, by themselves */
-/* BEGIN was answered. */
+/* BEGIN was answered, or is sent alone. */
 void share_out_begin(struct client *c, const struct sql_tx *tx);
 /* True when the read may leave: d->node is then where to. */
 bool share_out_may(const struct client *c, struct slice sql, struct route_decision *d);
@@ -324,6 +330,8 @@ bool share_out_may(const struct client *c, struct slice sql, struct route_decisi
 void share_out_note(struct client *c, const struct sql_facts *facts);
 /* The transaction begins in earnest with this statement. */
 void share_out_ends(struct client *c, const struct sql_facts *facts);
+/* A statement is sent to where the transaction lives: it may keep the reads behind it there. */
+void share_out_note_home(struct client *c, const struct sql_stmt *st);
 /* The link is up to date, and goes by another status than the client's transaction. */
 void share_out_send(struct client *c);
 /* An error of such a read: true when it is kept from the client. */
@@ -332,6 +340,21 @@ bool share_out_on_error(struct client *c, struct link *link, const struct errmsg
 bool share_out_over(struct client *c, bool failed);
 /* The link was lost, and the client was told. */
 void share_out_lost(struct client *c);
+/* True when a read may leave the open transaction now, as far as its text does not matter. */
+bool share_out_is_possible(const struct client *c);
+
+/* share_home.c: the link of a transaction while a read of it runs elsewhere */
+/* It could be set aside now. */
+bool share_home_may_leave(const struct client *c);
+void share_home_set_aside(struct client *c);
+/* It is the client's link again, which has none. */
+void share_home_return(struct client *c);
+/* The same; the read that it was set aside for does not leave. */
+void share_home_come_back(struct client *c);
+/* A link dies: true when it was a home that is aside. */
+bool share_home_on_lost(struct client *c, const struct link *link);
+/* The client goes. */
+void share_home_drop(struct client *c, bool boundary);
 
 /* share_begin.c: where an exchange goes */
 /* `facts` may be NULL (not looked at); they are those of the last parse afterwards. `is_alone`: it

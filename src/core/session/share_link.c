@@ -115,7 +115,10 @@ static void on_asked(struct client *c)
     s->phase = SHARE_ATTACHED;
     s->is_fresh = true;
     share_detach(c);
-    client_unpark(c);
+    if (c->is_parked)
+        client_unpark(c);
+    else
+        client_after_quiet(c); /* asked for a statement to come */
 }
 
 /* More parameters than any server reports. */
@@ -159,6 +162,23 @@ static void say_ready(struct client *c)
     client_send(c, &out);
 }
 
+/* What the router did not know of in the transaction is asked now that it is over. */
+static bool asks_missed(struct client *c)
+{
+    struct share *s = c->share;
+
+    if (c->balance == NULL || c->balance->questions == NULL || !s->detach_due ||
+        s->turn->home != NULL || c->body_left > 0 || c->server_batch ||
+        c->link->vars != s->vars.client || c->link->pool->cluster_node != c->pool->cluster_node)
+        return false;
+    balance_ask_missed(c);
+    if (c->balance->asking == ASKING_NONE)
+        return false;
+    s->detach_due = false;
+    s->phase = SHARE_ASKING;
+    return true;
+}
+
 /* The client has what it asked for. Keeps the link or gives it back, and goes on. */
 static void finish(struct client *c)
 {
@@ -168,7 +188,8 @@ static void finish(struct client *c)
         say_ready(c);
     share_show_pins(c);
     s->detach_due = c->link->tx_status == 'I' && s->pins == 0;
-    share_detach_if_due(c);
+    if (!asks_missed(c))
+        share_detach_if_due(c);
     client_after_quiet(c);
 }
 
@@ -250,6 +271,7 @@ static void on_exchange_over(struct client *c)
         return;
     client_send(c, &s->turn->early); /* ReadyForQuery may be held back */
     s->turn->nresent = 0;
+    s->turn->keeps_home = false;
     s->may_resend = false;
     mem_free(s->turn->refusal);
     s->turn->refusal = NULL;

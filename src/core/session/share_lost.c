@@ -360,6 +360,40 @@ static void lost_attached(struct client *c, struct link *link, const struct err 
     client_after_quiet(c);
 }
 
+/* A read of a transaction that has its home elsewhere. `is_done`: all but its end was told. */
+static void lost_out(struct client *c, struct link *link, const struct err *err,
+    enum share_phase phase, bool is_done)
+{
+    struct share *s = c->share;
+    bool is_running = phase == SHARE_ATTACHED && link->expect.len > 0;
+    bool may_retry = is_running && !is_done && may_send_again(c, link);
+
+    avoid_node(c, link->pool->cluster_node);
+    if (!is_running || may_retry) {
+        share_home_return(c);
+        if (may_retry) {
+            s->turn->nresent++;
+            share_send_again(c);
+        } else {
+            client_unpark(c);
+        }
+        return;
+    }
+    buf_free(&s->turn->retry);
+    client_send(c, &s->turn->early);
+    if (!is_done)
+        share_out_lost(c);
+    share_home_return(c);
+    s->turn->nresent = 0;
+    c->server_batch = false;
+    if (is_done)
+        client_say_ready(c, 'T');
+    else
+        client_answer_owed(c, &link->expect, 0, err, 'E');
+    client_note_idle(c);
+    client_after_quiet(c);
+}
+
 void share_on_lost(void *owner, struct link *link, const struct err *err, bool told)
 {
     struct client *c = owner;
@@ -373,6 +407,11 @@ void share_on_lost(void *owner, struct link *link, const struct err *err, bool t
     struct err reason;
 
     (void)told;
+    if (share_home_on_lost(c, link)) {
+        sessions_suspect_node(c->ss, link->pool->cluster_node);
+        share_turn_end(c);
+        return;
+    }
     lost_reason(c, err, &reason);
     sessions_suspect_node(c->ss, link->pool->cluster_node);
     memset(&s->turn->retry, 0, sizeof s->turn->retry);
@@ -392,7 +431,9 @@ void share_on_lost(void *owner, struct link *link, const struct err *err, bool t
         if (link->pool->cluster_node != c->pool->cluster_node)
             avoid_node(c, link->pool->cluster_node);
     }
-    if (phase == SHARE_OPENING) {
+    if (s->turn->home != NULL && !in_message) {
+        lost_out(c, link, &reason, phase, is_done);
+    } else if (phase == SHARE_OPENING) {
         lost_opening(c, link, &reason);
     } else if (s->pins != 0 || in_message) {
         CLIENT_LOG(c, LVL_LOG, "session of user \"%s\" ends with its server connection: %s",
@@ -427,10 +468,22 @@ void share_fail_parked(struct client *c, const struct err *err)
     struct buf out = {0};
     const char *p;
     uint32_t len = 0;
+    bool is_home = s->turn->home != NULL;
 
-    c->body_left = 0;
     if (c->balance != NULL)
         balance_wait_settle(c);
+    if (is_home) {
+        /* No link for a read that may leave: it need not. */
+        s->turn->may_go_out = false;
+        s->turn->home_fails = slice_eq_str(slice_of_str(err->sqlstate), "57014");
+        is_home = s->turn->home_fails;
+        share_home_come_back(c);
+        if (!is_home) {
+            client_unpark(c);
+            return;
+        }
+    }
+    c->body_left = 0;
     if (s->is_virtual) {
         /* BEGIN was promised: the transaction is there, and failed. */
         s->is_virtual = false;
@@ -441,7 +494,7 @@ void share_fail_parked(struct client *c, const struct err *err)
     p = parked_message(c, &len);
     wire_put_err(&out, err);
     if (p != NULL && (p[0] == FE_QUERY || p[0] == FE_FUNCTION_CALL)) {
-        wire_put_ready(&out, share_tx_status(c));
+        wire_put_ready(&out, is_home ? 'E' : share_tx_status(c));
         if (buf_unread(&c->carry) >= len)
             buf_consume(&c->carry, len);
         else

@@ -6,6 +6,8 @@
  * what would be answered otherwise inside of the transaction. */
 #include "config.h"
 
+#include <string.h>
+
 #include "base/mem.h"
 
 #include "share_int.h"
@@ -39,12 +41,17 @@ void share_out_begin(struct client *c, const struct sql_tx *tx)
     b->rs.tx_says_level = tx->isolation != SQL_ISO_UNSET;
 }
 
+bool share_out_is_possible(const struct client *c)
+{
+    return c->share->is_virtual || c->share->turn->home != NULL;
+}
+
 bool share_out_may(const struct client *c, struct slice sql, struct route_decision *d)
 {
     const struct share *s = c->share;
 
-    if (!s->is_virtual || !s->turn->may_go_out || !d->may_leave_tx || d->must_ask ||
-        share_text_is_doubtful(c, sql))
+    if (!share_out_is_possible(c) || !s->turn->may_go_out || !d->may_leave_tx || d->must_ask ||
+        (!s->is_virtual && d->must_wait) || share_text_is_doubtful(c, sql))
         return false;
     d->node = d->leave_node;
     return true;
@@ -81,8 +88,44 @@ void share_out_ends(struct client *c, const struct sql_facts *facts)
 {
     struct share_turn *t = c->share->turn;
 
-    if (c->share->is_virtual && t->has_read && !takes_snapshot(facts))
+    if (share_out_is_possible(c) && t->has_read && !takes_snapshot(facts))
         t->needs_snapshot = true;
+    if (t->home != NULL)
+        t->has_read = false;
+}
+
+/* Known only where it was said, or (what gives names another meaning) to the router only when the
+ * transaction is over. */
+static bool is_kept_home(struct slice setting)
+{
+    static const char *const word[] = {
+        "transaction_", "search_path", "role", "session_authorization"};
+    size_t i;
+
+    for (i = 0; i < sizeof word / sizeof word[0]; i++)
+        if (setting.n >= strlen(word[i]) && memcmp(setting.p, word[i], strlen(word[i])) == 0)
+            return true;
+    return false;
+}
+
+static bool sets_locally(const struct sql_stmt *st)
+{
+    uint32_t i;
+
+    if (st->kind == SQL_SET && st->set.scope != SQL_SET_SESSION)
+        return true;
+    if (st->kind == SQL_SET || st->kind == SQL_RESET)
+        return (st->flags & SQL_F_ALL) != 0 || is_kept_home(st->set.name);
+    for (i = 0; i < st->nfuncs; i++)
+        if (slice_eq_str(st->funcs[i].name, "set_config"))
+            return true;
+    return false;
+}
+
+void share_out_note_home(struct client *c, const struct sql_stmt *st)
+{
+    if (sets_locally(st))
+        c->share->turn->may_go_out = false;
 }
 
 void share_out_send(struct client *c)
@@ -111,6 +154,10 @@ bool share_out_on_error(struct client *c, struct link *link, const struct errmsg
 /* Failed, until the client rolls back. */
 static void fail(struct share *s)
 {
+    if (s->turn->home != NULL) {
+        s->turn->home_fails = true;
+        return;
+    }
     s->is_virtual = false;
     s->is_lost = true;
     buf_free(&s->turn->begin);
@@ -138,6 +185,7 @@ bool share_out_over(struct client *c, bool failed)
         return false;
     s->turn->is_out = false;
     s->turn->was_out = true;
+    s->turn->portal_left = s->turn->home != NULL;
     if (s->turn->goes_home) {
         go_home(c);
         return true;

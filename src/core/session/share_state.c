@@ -147,6 +147,7 @@ static void pin(struct client *c, uint32_t reasons)
 {
     struct share *s = c->share;
 
+    s->turn->may_go_out = false;
     if (c->ss->conf->pin_on_session_state != CONF_PIN_OFF)
         s->pins |= reasons;
     else if (c->link != NULL)
@@ -313,6 +314,8 @@ static void note_tx(struct client *c, const struct sql_stmt *st)
     share_vars_assign(&tx, s->turn->tx.client != NULL ? &s->turn->tx : &s->vars);
     switch (st->kind) {
     case SQL_BEGIN:
+        if (s->turn->tx.client == NULL && !s->in_string)
+            share_out_begin(c, &st->tx);
         begin(s);
         break;
     case SQL_COMMIT:
@@ -475,6 +478,8 @@ void share_settle(struct client *c)
         share_vars_clear(&s->turn->tx);
         savepoints_cut(s, NULL);
         share_portals_free(s);
+        s->turn->may_go_out = false;
+        s->turn->portal_left = false;
     } else if (is_open) {
         begin(s); /* by a statement that was not looked at */
     }

@@ -24,7 +24,6 @@ static const char *virtual_begin(struct client *c, struct slice sql, const struc
     client_stats_on_query(c);
     buf_put(&s->turn->begin, sql.p, sql.n);
     s->is_virtual = true;
-    share_out_begin(c, &st->tx);
     share_note(c, sql, &facts);
     s->has_tx_words = false;
     s->recovered = false; /* no link was asked to */
