@@ -167,11 +167,13 @@ static bool stored_asks(struct client_auth *a, bool in_file)
 }
 
 /* While the servers are asked the client may be, too, if nothing that they say changes the
- * question.
- */
-static bool stored_may_ask_early(const struct client_auth *a, bool in_file)
+ * question. Whom the file knows as well: by the time of the question nobody shall be told from
+ * others. `file` is its entry, or NULL; one that cannot be used leaves room for the server's own
+ * question. */
+static bool stored_may_ask_early(const struct client_auth *a, const struct auth_stored *file)
 {
-    return !in_file && a->facts.has_rule && a->facts.method == HBA_SCRAM;
+    return (file == NULL || file->cred->kind != CRED_NONE) && a->facts.has_rule &&
+           a->facts.method == HBA_SCRAM;
 }
 
 void client_auth_find_stored(struct client_auth *a)
@@ -179,26 +181,29 @@ void client_auth_find_stored(struct client_auth *a)
     int64_t max_age_us = a->c->ss->conf->auth_query_expire_ms * 1000;
     struct slice database = a->c->login->startup.database;
     struct slice user = client_auth_user(a);
-    struct auth_stored st;
+    struct auth_stored file;
+    struct auth_stored answer;
+    bool is_early;
     bool in_file;
 
     a->step = AUTH_STEP_LOOKUP;
     session_auth_look(a->sa);
     if (client_auth_opens_entry(a))
         return;
-    in_file = auth_book_find_passwd(a->sa->book, user, &st);
+    in_file = auth_book_find_passwd(a->sa->book, user, &file);
     if (!stored_asks(a, in_file) ||
         (in_file && auth_lookup_is_hopeless(a->sa, AUTH_LOOKUP_SECRET, database, user))) {
         stored_settle(a, -1);
-    } else if (stored_find_answer(a, max_age_us, &st)) {
+    } else if (stored_find_answer(a, max_age_us, &answer)) {
         stored_settle(a, max_age_us);
     } else {
+        is_early = stored_may_ask_early(a, in_file ? &file : NULL);
         a->wait.done = stored_on_looked_up;
         if (in_file)
             timer_start(a->c->ss->loop, &a->patience, STORED_PATIENCE_MS);
         auth_lookup_start(a->sa, AUTH_LOOKUP_SECRET, database, user, slice_of("", 0),
             client_auth_book_name(a), &a->wait);
-        if (stored_may_ask_early(a, in_file))
+        if (is_early)
             client_auth_ask_early(a);
     }
 }

@@ -202,6 +202,11 @@ def test_server_that_does_not_answer_is_waited_for_once(server, pools):
     house.make_user(server, "patient", "scram")
     pool = pools([server.address], hba=SCRAM_ALL, passwd="looker:looker_pw\npatient:patient_pw\n", auth_user="looker", num_init_children=1,
                  auth_dbname="postgres", auth_query="select $1::text, 'x' from pg_sleep(100)")
+    for user in ("patient", "stranger"):
+        begin = time.monotonic()
+        with Wire(pool.address) as w:
+            w.send_startup(user, "postgres")
+            assert w.read().type == "R" and time.monotonic() - begin < 1.8, f"{user} is asked while the servers are"
     assert come(pool, "patient") == "in"
     begin = time.monotonic()
     assert come(pool, "patient") == "in"
