@@ -261,6 +261,16 @@ def test_t10_simple_query_before_sync(t, cut):
 
 
 @differential()
+@pytest.mark.parametrize("word", ["begin", "commit", "start transaction read only", "set work_mem = '3MB'"])
+def test_t10_simple_query_behind_a_named_word(t, word):
+    """The word's tag is the last reply, and no ReadyForQuery is behind it."""
+    c = t.connect()
+    c.send(parse(word, "w"), bind(name="w"), execute(), query("set local work_mem = '4MB'"), SYNC)
+    c.ready(2)
+    c.simple("rollback")
+
+
+@differential()
 @pytest.mark.parametrize("cut", range(4))
 def test_t10_simple_query_after_error_before_sync(t, cut):
     """After an error all is skipped up to Sync, a simple Query too."""

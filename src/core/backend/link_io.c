@@ -275,7 +275,7 @@ static bool link_on_whole(
         return false;
     if (expect_is_made_due(&link->expect))
         link_make_replies(link, run);
-    if (type == BE_READY || (link->expect.len == 0 && type == BE_ERROR)) {
+    if (type == BE_READY || (link->expect.len == 0 && type != BE_PARAMETER_STATUS)) {
         link_flush_run(link, run);
         if (link->phase != LINK_CLOSED)
             link_after_reply(link, type);
