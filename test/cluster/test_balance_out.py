@@ -224,7 +224,10 @@ def test_extended_protocol(cluster, make):
     w.send(parse(PORT) + bind() + execute() + FLUSH)
     found = w.read_until("C")
     w.send(SYNC)
-    assert row(found + w.ready()) is not None
+    assert not is_standby(cluster, row(found + w.ready())), "what would follow was not known"
+    assert is_standby(cluster, row(run(w, parse(PORT), bind(), execute())))
+    assert not is_standby(cluster, row(run(w, bind(), execute(limit=1)))), "it might be gone on with"
+    assert away(cluster, w)
     ok(w, "rollback")
     w.bye()
 
