@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: PostgreSQL
 """test_failover_commands: failback_command and follow_primary_command: what they are told, that nobody waits for them, their
 time, and that they outlive the monitor."""
+import contextlib
 import json
 import os
 import signal
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from pgt import procs, waits
-from test_failover import ARGS, pool_for, primaries, promoting, script, wait_primary
-from test_monitor import column, monitor_pid, show, trio, wait_settled  # noqa: F401
+from test_failover import (ARGS, orders, pool_for, primaries, promoting, script, wait_everywhere,  # noqa: F401
+                           wait_primary, write)
+from test_monitor import column, logged_in, monitor_pid, show, trio, wait_settled  # noqa: F401
 
 ODD = "/data of/$(touch x)`id`\"*"
 TELL = """d=$(mktemp -d {facts}/new.XXXXXX)
@@ -117,3 +121,59 @@ def test_they_outlive_the_monitor(trio, start_pool):
     assert lines("began") == ["0", str(3 - new)] and primaries(trio) == [new]
     wait_primary(pool, new)
     pool.log_seen = len(pool.log())
+
+
+@pytest.mark.parametrize("trio", [0], indirect=True)
+def test_a_switchover_waits_for_all(trio, orders):
+    """The chosen standby lags, and the other one acknowledges: failover_command is not run before nothing is missing."""
+    facts = procs.folder("facts")
+    pool = orders(failover_command=f"{promoting(trio, f'touch {facts}/run')} {ARGS}")
+    write(pool, "notes")
+    wait_everywhere(trio, "notes")
+    trio.primary.rows("alter system set synchronous_standby_names = 'ANY 1 (*)'")
+    trio.primary.rows("select pg_reload_conf()")
+    receiver = int(trio.nodes[1].value("select pid from pg_stat_wal_receiver"))
+    os.kill(receiver, signal.SIGSTOP)
+    try:
+        waits.wait_for("the other one counts", lambda: trio.primary.value(
+            "select count(*) from pg_stat_replication where sync_state = 'quorum'") == "2")
+        with logged_in(pool) as w, ThreadPoolExecutor(1) as one:
+            w.rows("insert into notes values (7)")
+            done = one.submit(pool.pcp.run, "promote_node", "-s", "-v", "1", seconds=40)
+            waits.wait_for("writes are stopped", lambda: trio.primary.value("show default_transaction_read_only") == "on")
+            waits.holds_for("it is not run", lambda: not (facts / "run").exists(), 1)
+            os.kill(receiver, signal.SIGCONT)
+            assert done.result().returncode == 0, done.result()
+            assert "it receives what is left" in done.result().stderr
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(receiver, signal.SIGCONT)
+    assert trio.nodes[1].value("select count(*) from notes where a = 7") == "1"
+    assert primaries(trio) == [0, 1] and trio.nodes[1].value("show default_transaction_read_only") == "off"
+    waits.wait_for("the old one's settings are as before", lambda: "default_transaction_read_only" not in
+                   (trio.primary.data / "postgresql.auto.conf").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("trio", [2], indirect=True)
+def test_a_switchover_may_stop_the_old_primary(trio, orders):
+    """failover_command stops the old primary first, and our user may not fence it: it is run once, and all is well."""
+    facts = procs.folder("facts")
+    stop = f"""echo x >> {facts}/runs
+kill -INT $(head -n 1 {trio.primary.data}/postmaster.pid); while [ -e {trio.primary.data}/postmaster.pid ]; do sleep 0.05; done
+while ! grep -q seen {facts}/runs; do sleep 0.05; done"""
+    trio.primary.rows("create role looker login in role pg_monitor")
+    waits.wait_for("the role is everywhere", lambda: all(n.value("select count(*) from pg_roles where rolname = 'looker'") == "1"
+                                                         for n in trio.nodes))
+    pool = orders(failover_command=f"{promoting(trio, stop)} {ARGS}", sr_check_user="looker")
+    with ThreadPoolExecutor(1) as one:
+        order = one.submit(pool.pcp.run, "promote_node", "-s", "0", seconds=40)
+        waits.wait_for("it is seen to be lost", lambda: "Starting degeneration. shutdown host" in pool.log())
+        with (facts / "runs").open("a", encoding="utf-8") as out:
+            out.write("seen\n")
+        assert order.result().returncode == 0, order.result()
+    log = pool.log()
+    assert (facts / "runs").read_text(encoding="utf-8") == "x\nseen\n", log
+    assert "node 2 is not kept from writing: failover_command has to see to that" in log
+    assert "given up" not in log and "was lost meanwhile" not in log
+    trio.primary.daemon = None
+    assert column(pool, "role")[0] == "primary" and primaries(trio) == [0]

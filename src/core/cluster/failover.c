@@ -308,6 +308,15 @@ static void try_again(
 
 /* Events */
 
+/* The new one comes all the same; a command may have stopped the old one. */
+static bool is_being_replaced(const struct decide *d, int64_t now_us)
+{
+    enum view_phase phase = (enum view_phase)d->view.sw.phase;
+
+    return phase == VIEW_PHASE_PROMOTE || phase == VIEW_PHASE_COMMAND ||
+           phase == VIEW_PHASE_SEARCH || failover_is_pending(d, now_us);
+}
+
 static void on_loss(struct failover *f, struct decide *d, const struct decide_event *e)
 {
     bool is_primary = d->rules.mode == DECIDE_MODE_STREAMING && e->node == e->other;
@@ -315,11 +324,9 @@ static void on_loss(struct failover *f, struct decide *d, const struct decide_ev
 
     note_start(d, e->node, e);
     if (view_failover_in_progress(&d->view) && sw->node == e->node && sw->is_asked_for) {
-        if (sw->phase != VIEW_PHASE_PROMOTE && sw->phase != VIEW_PHASE_SEARCH &&
-            !failover_is_pending(d, e->at_us))
-            failover_switch_back(f, d, "the primary was lost meanwhile", e->at_us);
-        else
-            return; /* the new one comes all the same */
+        if (is_being_replaced(d, e->at_us))
+            return;
+        failover_switch_back(f, d, "the primary was lost meanwhile", e->at_us);
     }
     if (is_primary && d->view.primary != e->node &&
         !(e->type == DECIDE_EV_DETACH && !d->rules.has_command)) {
@@ -373,7 +380,8 @@ static void tell_waiting(struct failover *f, struct decide *d, const char *why, 
         DECIDE_TEXT_BYTES, "%s", why);
 }
 
-static struct failover_do promote(struct failover *f, struct decide *d, int target, int64_t now_us)
+struct failover_do failover_promote(
+    struct failover *f, struct decide *d, int target, int64_t now_us)
 {
     struct view_switch *sw = &d->view.sw;
     enum view_phase phase = d->rules.has_command ? VIEW_PHASE_COMMAND : VIEW_PHASE_PROMOTE;
@@ -438,7 +446,7 @@ static struct failover_do confirm(struct failover *f, struct decide *d, int64_t 
         if (target == VIEW_NO_NODE)
             decide_note(d, DECIDE_EV_WAIT, sw->node, sw->node, now_us,
                 "failover: no valid backend node found");
-        return promote(f, d, target, now_us);
+        return failover_promote(f, d, target, now_us);
     }
     if (!sw->is_asked_for && (!d->rules.auto_promote || f->is_living)) {
         failover_enter(f, d, VIEW_PHASE_SEARCH, now_us);
@@ -460,7 +468,7 @@ static struct failover_do confirm(struct failover *f, struct decide *d, int64_t 
     }
     if (now_us - sw->outage_us < OUTAGE_US && !sw->is_asked_for)
         return failover_ask(f, now_us);
-    return promote(f, d, target, now_us);
+    return failover_promote(f, d, target, now_us);
 }
 
 /* Nobody has shown up yet. */
@@ -539,7 +547,7 @@ struct failover_do failover_step(struct failover *f, struct decide *d, int64_t n
     case VIEW_PHASE_COMMAND:
     case VIEW_PHASE_PROMOTE:
         /* Neither begun nor ended: a former monitor's. */
-        return promote(f, d, d->view.sw.target, now_us);
+        return failover_promote(f, d, d->view.sw.target, now_us);
     case VIEW_PHASE_SEARCH:
         return search(f, d, now_us);
     case VIEW_PHASE_FENCE:

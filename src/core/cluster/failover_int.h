@@ -15,6 +15,10 @@ void failover_enter(struct failover *f, struct decide *d, enum view_phase phase,
 void failover_end(struct failover *f, struct decide *d, bool well, const char *why, int64_t now_us);
 /* FAILOVER_DO_ASK when it is time for it, else FAILOVER_DO_NOTHING. */
 struct failover_do failover_ask(struct failover *f, int64_t now_us);
+/* Has `target` promoted, by command or SQL; VIEW_NO_NODE: there is nobody, but the command is run.
+ */
+struct failover_do failover_promote(
+    struct failover *f, struct decide *d, int target, int64_t now_us);
 /* Something with an outcome, about the node and the target of the view. */
 struct failover_do failover_begin(
     struct failover *f, const struct decide *d, enum failover_do_type type);

@@ -90,11 +90,8 @@ int failover_switch(struct failover *f, struct decide *d, int node, const char *
     f->told_waiting = false;
     f->failed = false;
     f->retry_us = 0;
-    /* Where a command does the work, it does all of it. */
-    failover_enter(f, d,
-        d->rules.has_command || d->view.primary == VIEW_NO_NODE ? VIEW_PHASE_CONFIRM
-                                                                : VIEW_PHASE_FENCE,
-        now_us);
+    failover_enter(
+        f, d, d->view.primary == VIEW_NO_NODE ? VIEW_PHASE_CONFIRM : VIEW_PHASE_FENCE, now_us);
     return 0;
 }
 
@@ -122,7 +119,10 @@ static struct failover_do catch_up(struct failover *f, struct decide *d, int64_t
     const struct decide_node *n = &d->node[sw->target];
 
     if (decide_has_facts(d, sw->target) && n->asked_us >= sw->phase_us &&
-        n->facts.received_lsn >= f->cut_lsn && failover_lead_is_ahead(d)) {
+        n->facts.received_lsn >= f->cut_lsn &&
+        (d->rules.has_command || failover_lead_is_ahead(d))) {
+        if (d->rules.has_command)
+            return failover_promote(f, d, sw->target, now_us);
         failover_enter(f, d, VIEW_PHASE_PROMOTE, now_us);
         sw->pending_us = now_us;
         decide_note(
@@ -173,6 +173,37 @@ struct failover_do failover_switch_step(struct failover *f, struct decide *d, in
     return (struct failover_do){.type = FAILOVER_DO_NOTHING};
 }
 
+/* All that was written is to get to the new one. A command leads the others in its own way. */
+static void on_all_written(struct failover *f, struct decide *d, uint64_t lsn, int64_t now_us)
+{
+    f->cut_lsn = lsn;
+    failover_enter(f, d, d->rules.has_command ? VIEW_PHASE_CATCHUP : VIEW_PHASE_LEAD, now_us);
+}
+
+/* Where a command does the work our rights may not suffice to stop writes of others than our
+ * clients. */
+static bool goes_on(
+    struct failover *f, struct decide *d, const struct failover_outcome *o, int64_t now_us)
+{
+    struct view_switch *sw = &d->view.sw;
+    enum view_phase phase = (enum view_phase)sw->phase;
+
+    if (!d->rules.has_command || o->is_unsure || (phase != VIEW_PHASE_FENCE && sw->is_fenced))
+        return false;
+    if (phase == VIEW_PHASE_FENCE) {
+        snprintf(
+            decide_note(d, DECIDE_EV_WAIT, sw->node, sw->node, now_us,
+                "node %d is not kept from writing: failover_command has to see to that", sw->node)
+                ->detail,
+            DECIDE_TEXT_BYTES, "%s", o->text);
+        failover_unfenced(d, sw->node, true);
+        sw->is_fenced = false;
+    }
+    /* Without its position there is nothing to wait for. */
+    failover_enter(f, d, phase == VIEW_PHASE_DRAIN ? VIEW_PHASE_CONFIRM : VIEW_PHASE_DRAIN, now_us);
+    return true;
+}
+
 static void on_drained(
     struct failover *f, struct decide *d, const struct failover_outcome *o, int64_t now_us)
 {
@@ -180,11 +211,12 @@ static void on_drained(
     int64_t age_us = now_us - sw->phase_us;
 
     if (o->count == 0) {
-        f->cut_lsn = o->lsn;
-        failover_enter(f, d, VIEW_PHASE_LEAD, now_us);
+        on_all_written(f, d, o->lsn, now_us);
     } else if (!f->was_cut && age_us >= d->rules.drain_limit_us) {
         f->was_cut = true;
         failover_enter(f, d, VIEW_PHASE_CUT, now_us);
+    } else if (f->was_cut && age_us >= CUT_LIMIT_US && !sw->is_fenced) {
+        on_all_written(f, d, o->lsn, now_us);
     } else if (f->was_cut && age_us >= CUT_LIMIT_US) {
         failover_switch_back(f, d, "transactions on the old primary could not be ended", now_us);
     } else {
@@ -206,6 +238,12 @@ static void on_unfenced(
     bool well =
         sw->is_asked_for ? d->view.primary == sw->ended_node : d->view.primary != VIEW_NO_NODE;
 
+    /* It is gone, maybe by the command: the fence is taken out when it comes back. */
+    if (!o->ok && d->view.primary != sw->node && d->node[sw->node].is_silent) {
+        sw->is_fenced = false;
+        failover_end(f, d, well, f->failed ? f->why : "the switchover was interrupted", now_us);
+        return;
+    }
     /* A primary that takes no writes is worse than a late end. */
     if (!o->ok && sw->tries < (d->view.primary == sw->node ? UNFENCE_TRIES : UNFENCE_TRIES_LATER)) {
         sw->tries++;
@@ -238,9 +276,10 @@ void failover_switch_done(
         why = failover_lead_done(f, d, o, now_us);
         if (why != NULL)
             failover_switch_back(f, d, why, now_us);
-    } else if (!o->ok)
-        failover_switch_back(f, d, o->text, now_us);
-    else if (phase == VIEW_PHASE_DRAIN)
+    } else if (!o->ok) {
+        if (!goes_on(f, d, o, now_us))
+            failover_switch_back(f, d, o->text, now_us);
+    } else if (phase == VIEW_PHASE_DRAIN)
         on_drained(f, d, o, now_us);
     else
         failover_enter(f, d, VIEW_PHASE_DRAIN, now_us);

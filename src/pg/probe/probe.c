@@ -275,6 +275,8 @@ static void step_broken(struct probe *p)
 /* The next statement, if this one succeeded and there is one. */
 static void step_answered(struct probe *p)
 {
+    if (p->report.answer == PROBE_COMPLETE)
+        p->report.ndone = p->iorder + 1;
     if (p->norders == 0 || p->report.answer != PROBE_COMPLETE || p->iorder + 1 >= p->norders) {
         end_probe(p);
         return;

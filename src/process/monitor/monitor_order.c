@@ -265,8 +265,7 @@ static void on_done(struct probe *p, const struct probe_report *r)
         snprintf(text, sizeof text, "%s%s%s", r->message, r->sqlstate[0] == '\0' ? "" : " ",
             r->sqlstate);
         /* A server that refuses the first statement has not heard of it. */
-        end_order(
-            o, false, r->was_asked && (r->sqlstate[0] == '\0' || r->value[0][0] != '\0'), text);
+        end_order(o, false, r->was_asked && (r->sqlstate[0] == '\0' || r->ndone > 0), text);
         return;
     }
     if (o->what.type == FAILOVER_DO_FOLLOW || o->what.type == FAILOVER_DO_LEAD) {
