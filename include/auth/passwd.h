@@ -26,7 +26,9 @@
 #define PASSWD_PREFIX_AES  "AES"
 #define PASSWD_PREFIX_GCM  "GCM"
 #define PASSWD_PREFIX_TEXT "TEXT"
-#define PASSWD_KEY_MAX     256
+/* So much of a key counts in pgpool-II: typed or on the command line, and read from a file. */
+#define PASSWD_KEY_MAX      256
+#define PASSWD_FILE_KEY_MAX 255
 
 enum passwd_kind { PASSWD_PLAIN, PASSWD_MD5, PASSWD_AES, PASSWD_GCM, PASSWD_SCRAM };
 

@@ -27,7 +27,8 @@ def box(tmp_path):
     (tmp_path / "key").write_text("thekey\n")
     (tmp_path / "key_crlf").write_bytes(b"thekey\r\n")
     (tmp_path / "key_blanks").write_text(" the key \nsecond line\n")
-    for name in ("key", "key_crlf", "key_blanks"):
+    (tmp_path / "key_long").write_text("0123456789" * 30 + "\n")
+    for name in ("key", "key_crlf", "key_blanks", "key_long"):
         (tmp_path / name).chmod(0o600)
     (tmp_path / "pgpool.conf").write_text("pool_passwd = 'pool_passwd'\n")
     (tmp_path / "pairs").write_text(
@@ -88,6 +89,8 @@ SAME = [
     ("pg_enc", ["-k", "key_crlf", "secret"]),
     ("pg_enc", ["-k", "key_blanks", "secret"]),
     ("pg_enc", ["-K", "mykey", "secret"]),
+    ("pg_enc", ["-K", "0123456789" * 30, "secret"]),
+    ("pg_enc", ["-k", "key_long", "secret"]),
     ("pg_enc", ["-k", "key", "-i", "pairs"]),
     ("pg_enc", ["-k", "key", "-i", "missing"]),
     ("pg_enc", ["-k", "key"]),

@@ -188,6 +188,8 @@ static bool get_key(const struct options *o, struct secret *key)
     if (o->prompt_for_key)
         return passtool_ask("encryption key", key) && !secret_is_empty(key);
     if (o->key_arg != NULL && o->key_arg[0] != '\0') {
+        if (strlen(o->key_arg) > PASSWD_KEY_MAX) /* the zeros end it there */
+            mem_wipe(o->key_arg + PASSWD_KEY_MAX, strlen(o->key_arg) - PASSWD_KEY_MAX);
         passtool_take_arg(o->key_arg, key);
         return true;
     }

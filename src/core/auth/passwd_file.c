@@ -198,8 +198,10 @@ int passwd_key_load(const char *path, struct secret *key, struct err *warn, stru
     if (nl != NULL)
         line.n = (size_t)(nl - line.p);
     /* Nothing else is trimmed, a carriage return neither: pgpool-II takes it as part of the key. */
-    if (line.n == 0 || line.n > PASSWD_KEY_MAX)
-        err_set(err, "F0000", "the first line of pool key file \"%s\" is empty or too long", path);
+    if (line.n > PASSWD_FILE_KEY_MAX)
+        line.n = PASSWD_FILE_KEY_MAX;
+    if (line.n == 0)
+        err_set(err, "F0000", "the first line of pool key file \"%s\" is empty", path);
     else
         rc = 0;
     if (rc == 0)
