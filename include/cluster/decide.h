@@ -57,6 +57,7 @@ struct decide_probe {
     const char *sqlstate; /* of a refusal, else "" */
     const char *message;  /* why there are no facts, else "" */
     int64_t took_ms;
+    bool is_late; /* with DECIDE_FAILED: it was waited for in vain, nobody refused */
     const struct decide_facts *facts; /* with DECIDE_FACTS */
 };
 
@@ -130,6 +131,7 @@ struct decide_node {
     int fails;            /* probes that failed in a row */
     int oks;              /* probes answered in a row */
     bool is_silent;       /* the last probe failed */
+    int64_t mute_us;      /* since when probes of it are waited for in vain, 0: they are not */
     bool suspected;       /* a client's link to it broke */
     bool told_refusal;    /* the log has been told why there are no facts */
     bool told_disallowed; /* the same about a failure without consequence */

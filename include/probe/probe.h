@@ -60,6 +60,7 @@ struct probe_facts {
 
 struct probe_report {
     enum probe_answer answer;
+    bool was_late;                 /* it was waited for in vain: nobody refused */
     bool was_asked;                /* it got as far as that a statement was sent */
     int ndone;                     /* statements of an order that succeeded */
     char sqlstate[6];              /* of the refusal, empty when there is none */

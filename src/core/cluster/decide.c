@@ -15,6 +15,8 @@
 
 /* A server that does not answer at all is waited for so long when pgpool starts. */
 #define FIRST_LOOK_US INT64_C(3000000)
+/* A standby that streams from nobody for longer than this has some other reason for it. */
+#define DEAF_US INT64_C(60000000)
 
 struct event_kind {
     enum decide_event_level level;
@@ -254,6 +256,7 @@ static void on_silence(struct decide *d, int node, const struct decide_probe *p,
 
     n->oks = 0;
     n->is_silent = true;
+    n->mute_us = !p->is_late ? 0 : n->mute_us != 0 ? n->mute_us : now_us;
     v->pg_status = VIEW_PG_DOWN;
     v->is_busy = false;
     v->is_receiving = false;
@@ -348,6 +351,7 @@ static void on_answer(struct decide *d, int node, const struct decide_probe *p, 
     n->fails = 0;
     n->oks++;
     n->is_silent = false;
+    n->mute_us = 0;
     n->suspected = false;
     n->told_disallowed = false;
     n->told_unsure = false;
@@ -369,6 +373,47 @@ static void on_unsure(struct decide *d, int node, const struct decide_probe *p, 
     add_detail(decide_note(d, DECIDE_EV_UNSURE, node, d->view.primary, now_us,
                    "node %d could not be asked; it is taken to be as it was", node),
         p);
+}
+
+/* A standby that answers does not hear the primary any more, either. */
+static bool is_deaf(const struct decide *d, int node, int64_t since_us, int64_t now_us)
+{
+    const struct decide_node *n = &d->node[node];
+
+    if (!decide_has_facts(d, node) || n->is_silent || n->facts.is_primary || n->asked_us < since_us)
+        return false;
+    return n->facts.is_receiving ? decide_hears_nobody(&n->facts)
+                                 : n->lost_stream_us != 0 && now_us - n->lost_stream_us < DEAF_US;
+}
+
+/* The primary's host may have vanished: each probe of it takes all of its time. Repeating it is to
+ * make sure; when all standbys have asked the primary in vain, too, it is sure. One that refuses is
+ * being restarted: it has all of its time. */
+static void look_around(struct decide *d, int64_t now_us)
+{
+    static const struct decide_probe found = {.answer = DECIDE_FAILED,
+        .sqlstate = "",
+        .message = "no answer in time, and no standby hears it"};
+    int primary = d->view.primary;
+    int ndeaf = 0;
+    int i;
+
+    if (d->rules.mode != DECIDE_MODE_STREAMING || primary == VIEW_NO_NODE ||
+        d->node[primary].mute_us == 0 || d->node[primary].fails == 0 ||
+        !decide_is_used(d, primary) || !d->rules.node[primary].may_fail ||
+        d->rules.node[primary].always_primary)
+        return;
+    for (i = 0; i < d->rules.nnodes; i++) {
+        if (i == primary || !d->rules.node[i].exists || !decide_is_used(d, i))
+            continue;
+        if (!is_deaf(d, i, d->node[primary].mute_us, now_us))
+            return;
+        ndeaf++;
+    }
+    if (ndeaf == 0)
+        return;
+    give_up(d, primary, &found, now_us);
+    decide_settle(d, now_us);
 }
 
 static void tell_lag(struct decide *d, int node, int64_t now_us)
@@ -397,6 +442,7 @@ void decide_on_probe(struct decide *d, int node, const struct decide_probe *p, i
         on_answer(d, node, p, now_us);
     decide_look(d, now_us);
     decide_settle(d, now_us);
+    look_around(d, now_us);
     if (p->answer == DECIDE_FACTS && !d->rules.delay_from_command)
         tell_lag(d, node, now_us);
 }
@@ -427,5 +473,7 @@ bool decide_is_urgent(const struct decide *d, int node)
         return true;
     if (n->fails > 0 && n->fails <= d->rules.node[node].max_retries)
         return true;
-    return d->rules.mode == DECIDE_MODE_STREAMING && d->view.primary == VIEW_NO_NODE;
+    /* Without a primary, or one that says nothing, everybody's word counts. */
+    return d->rules.mode == DECIDE_MODE_STREAMING &&
+           (d->view.primary == VIEW_NO_NODE || d->node[d->view.primary].mute_us != 0);
 }

@@ -14,6 +14,16 @@ void decide_set_status(struct decide *d, int node, enum view_status status, int6
 bool decide_is_used(const struct decide *d, int node); /* status UP or WAITING */
 bool decide_has_facts(const struct decide *d, int node);
 
+/* A question of a WAL receiver has its answer by then. */
+#define DECIDE_ANSWER_US INT64_C(2000000)
+
+/* After half of wal_receiver_timeout without a word a WAL receiver asks its server for one, and a
+ * server that is there answers at once: it need not be waited for until the other half is over. */
+static inline bool decide_hears_nobody(const struct decide_facts *f)
+{
+    return f->silence_limit_us > 0 && f->silence_us > f->silence_limit_us / 2 + DECIDE_ANSWER_US;
+}
+
 /* decide_orders.c: an operator gave this server back while no primary is known: if it says that it
  * is one, it is believed, whatever timeline others were seen on. */
 void decide_vouch(struct decide *d, int node);

@@ -21,7 +21,6 @@
 /* All were lost at once: a restart of everything, or our own network. Whoever comes back first is
  * hardly the one that has received most. */
 #define OUTAGE_US     (60 * US_PER_S)
-#define ANSWER_US     (2 * US_PER_S) /* a question of a WAL receiver has its answer by then */
 #define RETRY_US      (2 * US_PER_S)
 #define MAX_RETRY_US  (10 * US_PER_S)
 #define COMMAND_TRIES 3
@@ -133,13 +132,6 @@ static bool is_answered_late(const struct failover *f, const struct decide *d)
     return false;
 }
 
-/* After half of wal_receiver_timeout without a word a WAL receiver asks its server for one, and a
- * server that is there answers at once: it need not be waited for until the other half is over. */
-static bool hears_nobody(const struct decide_facts *f)
-{
-    return f->silence_limit_us > 0 && f->silence_us > f->silence_limit_us / 2 + ANSWER_US;
-}
-
 /* A standby that streams while the primary does not answer us; one that is fed by another standby
  * is none: there are as many receivers then as the others feed. */
 static int find_streaming(const struct decide *d)
@@ -153,7 +145,7 @@ static int find_streaming(const struct decide *d)
         if (i == d->view.sw.node || !decide_has_facts(d, i) || d->node[i].is_silent)
             continue;
         nfed += d->node[i].facts.nsenders;
-        if (!d->view.node[i].is_receiving || hears_nobody(&d->node[i].facts))
+        if (!d->view.node[i].is_receiving || decide_hears_nobody(&d->node[i].facts))
             continue;
         found = i;
         n++;

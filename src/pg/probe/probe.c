@@ -185,6 +185,7 @@ static void on_deadline(struct timer *t)
     bool resolving = p->phase == PHASE_RESOLVE;
 
     abandon(p);
+    p->report.was_late = !resolving;
     fail(p, resolving ? PROBE_UNSURE : PROBE_FAILED,
         resolving ? "the host name was not resolved in time" : "no answer in time");
 }
@@ -194,6 +195,7 @@ static void on_connect_deadline(struct timer *t)
     struct probe *p = LIST_ENTRY(t, struct probe, connect_deadline);
 
     abandon(p);
+    p->report.was_late = true;
     fail(p, PROBE_FAILED, "no connection in time");
 }
 

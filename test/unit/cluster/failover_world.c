@@ -128,6 +128,7 @@ void world_probe(int i)
         .sqlstate = "",
         .message = "refused",
         .took_ms = 1,
+        .is_late = s->mute_us != 0,
         .facts = &facts};
     int k;
 

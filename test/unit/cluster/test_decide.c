@@ -182,6 +182,55 @@ START_TEST(silence_counts_after_retries)
 }
 END_TEST
 
+/* A standby whose WAL receiver has asked in vain. */
+static void deaf(int node)
+{
+    memset(facts, 0, sizeof *facts);
+    facts->is_receiving = true;
+    facts->timeline = 1;
+    facts->system_id = SYSTEM_ID;
+    facts->received_lsn = 5000;
+    facts->silence_us = 8 * SECOND_US;
+    facts->silence_limit_us = 10 * SECOND_US;
+    step(node, DECIDE_FACTS, "");
+}
+
+START_TEST(a_primary_that_nobody_hears_is_given_up)
+{
+    struct decide_probe late = {
+        .answer = DECIDE_FAILED, .sqlstate = "", .message = "why", .is_late = true};
+    int at = place(_i);
+
+    all_well(at);
+    deaf(1);
+    deaf(2 - at); /* what was said before does not count */
+    decide_on_probe(d, at, &late, now_us += SECOND_US);
+    ck_assert_int_eq(status_of(at), VIEW_UP);
+    ck_assert(decide_is_urgent(d, 1));
+    deaf(1);
+    standby(2 - at, 1); /* hears it */
+    ck_assert_int_eq(status_of(at), VIEW_UP);
+    deaf(2 - at);
+    ck_assert_int_eq(status_of(at), VIEW_DOWN);
+    ck_assert_int_eq(events_of(DECIDE_EV_DOWN, at), 1);
+}
+END_TEST
+
+START_TEST(a_primary_that_refuses_has_its_patience)
+{
+    int at = place(_i);
+
+    all_well(at);
+    silent(at);
+    deaf(1);
+    deaf(2 - at);
+    silent(at);
+    ck_assert_int_eq(status_of(at), VIEW_UP);
+    silent(at);
+    ck_assert_int_eq(status_of(at), VIEW_DOWN);
+}
+END_TEST
+
 START_TEST(refusals_are_no_losses)
 {
     static const char *const states[] = {"28000", "28P01", "53300", "57P01", "3D000", "XX000"};
@@ -705,6 +754,8 @@ int main(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_loop_test(t, roles_follow_the_servers, 0, PLACES);
     tcase_add_loop_test(t, silence_counts_after_retries, 0, PLACES);
+    tcase_add_loop_test(t, a_primary_that_nobody_hears_is_given_up, 0, 2);
+    tcase_add_loop_test(t, a_primary_that_refuses_has_its_patience, 0, 2);
     tcase_add_test(t, refusals_are_no_losses);
     tcase_add_test(t, without_health_check_only_clients_tell);
     tcase_add_test(t, disallowed_failover_never_downs);

@@ -152,6 +152,34 @@ START_TEST(test_vanished_primary)
 }
 END_TEST
 
+/* With more patience than that: when no standby hears it, the rest of the patience is left out; one
+ * that refuses has all of it. */
+START_TEST(test_vanished_primary_is_given_up)
+{
+    int i;
+
+    world_init(_i);
+    world->rules.auto_promote = true;
+    for (i = 0; i < NODES; i++)
+        world->rules.node[i].max_retries = 60;
+    world_monitor_start();
+    world_run(3);
+    world->server[_i].alive = false;
+    world_run(40); /* refuses */
+    ck_assert(view_is_usable(&world->d.view, _i));
+    world->server[_i].alive = true;
+    world_run(3);
+    world->server[_i].alive = false;
+    world->server[_i].mute_us = world->now_us;
+    world_run(30);
+    ck_assert(view_is_usable(&world->d.view, _i));
+    ck_assert_int_eq(world->nsteps[FAILOVER_DO_PROMOTE], 0);
+    world_run(5);
+    ck_assert_int_eq(world->nsteps[FAILOVER_DO_PROMOTE], 1);
+    ck_assert(world_told("no answer in time, and no standby hears it"));
+}
+END_TEST
+
 START_TEST(test_command_fails_and_is_given_up)
 {
     world_begin(_i);
@@ -575,6 +603,7 @@ static Suite *make_suite(void)
     tcase_add_loop_test(t, test_weight_breaks_a_tie, 0, NODES);
     tcase_add_loop_test(t, test_living_primary_stays, 0, NODES);
     tcase_add_loop_test(t, test_vanished_primary, 0, NODES);
+    tcase_add_loop_test(t, test_vanished_primary_is_given_up, 0, NODES);
     tcase_add_loop_test(t, test_command_fails_and_is_given_up, 0, NODES);
     tcase_add_loop_test(t, test_old_primary_is_barred, 0, NODES);
     tcase_add_loop_test(t, test_standby_lost_runs_beside, 0, NODES);
