@@ -105,6 +105,8 @@ static inline struct slice pool_book_name(const struct pool *pool)
 
 /* Finds or makes the pool, and counts one client in. */
 struct pool *pool_attach(struct backend *be, struct slice user, struct slice database, int node);
+/* Counts one more in, of a pool that somebody is counted in. */
+void pool_hold(struct pool *pool);
 /* Counts the client out; an empty pool goes. */
 void pool_detach(struct pool *pool);
 void pool_request_init(struct pool_request *req);

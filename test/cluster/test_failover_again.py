@@ -147,3 +147,24 @@ def test_reads_go_on_without_a_primary(trio, start_pool):
         trio.nodes[new].rows("select pg_promote()")
         for w in (writer, simple):
             assert [m.row() for m in w.ready(seconds=20) if m.type == "D"] == [[str(trio.nodes[new].port).encode()]]
+
+
+@pytest.mark.parametrize("trio", [2], indirect=True)
+def test_who_waits_in_a_line_moves_on(trio, start_pool):
+    """The only connection to the primary is in use, and others wait for it, when another server becomes the primary: they are
+    served there."""
+    pool = pool_for(start_pool, trio, load_balance_mode=True, pool_mode="transaction", max_backend_connections=1, failover_wait=20,
+                    num_init_children=1)
+    wait_settled(pool, trio.at)
+    write(pool, "notes")
+    wait_everywhere(trio, "notes")
+    new = trio.nodes[trio.standbys[0]]
+    with logged_in(pool) as first, logged_in(pool) as second, logged_in(pool) as third:
+        first.rows("begin")
+        first.rows("insert into notes values (4)")
+        for w in (second, third):
+            w.send(wire.query("insert into notes values (5) returning current_setting('port')"))
+        assert second.is_quiet(0.3) and third.is_quiet(0)
+        new.rows("select pg_promote()")
+        for w in (second, third):
+            assert [m.row() for m in w.ready(seconds=20) if m.type == "D"] == [[str(new.port).encode()]]

@@ -104,8 +104,15 @@ static void pool_free_if_unused(struct pool *pool)
     mem_free(pool);
 }
 
+void pool_hold(struct pool *pool)
+{
+    ASSERT(pool->nclients > 0);
+    pool->nclients++;
+}
+
 void pool_detach(struct pool *pool)
 {
+    ASSERT(pool->nclients > 0);
     pool->nclients--;
     if (pool->nclients == 0 && pool->nidle > 0)
         pool_keep_update(pool);

@@ -93,8 +93,7 @@ void share_leave_queue(struct client *c)
     s->turn->wait = NULL;
     share_stop_queueing(c);
     pool_request_cancel(&w->req);
-    if (w->req.pool != c->pool)
-        pool_detach(w->req.pool);
+    pool_detach(w->req.pool);
     if (c->ss->spare_wait == NULL)
         c->ss->spare_wait = w;
     else
@@ -129,7 +128,10 @@ static struct share_wait *wait_new(struct client *c, int node)
         w = mem_alloc(sizeof *w);
     memset(&w->params, 0, sizeof w->params);
     memset(&w->startup, 0, sizeof w->startup);
-    if (node != pool->cluster_node)
+    /* The client's own pool may become another one while it waits: the primary has changed. */
+    if (node == pool->cluster_node)
+        pool_hold(pool);
+    else
         pool = pool_attach(&c->ss->be, pool_user(c->pool), pool_database(c->pool), node);
     pool_request_init(&w->req);
     w->startup.version = PROTO_3_0;
