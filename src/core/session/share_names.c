@@ -147,12 +147,14 @@ static enum feed_step parse_duplicate(struct client *c, struct feed_run *run, st
 }
 
 /* A failed transaction refuses a Parse. Whether this one has failed is not known before what runs
- * in front of the sequence is answered. */
+ * in front of the sequence is answered; and one that died with its link is made to fail again just
+ * in front of it (put_transaction). */
 static bool may_be_aborted(const struct client *c)
 {
     const struct share *s = c->share;
 
     return c->link->tx_status == 'E' ||
+           (c->link->must_clean && expect_head_is_ours(&c->link->expect)) ||
            (s->is_behind && (c->link->tx_status == 'T' || s->turn->tx.client != NULL));
 }
 

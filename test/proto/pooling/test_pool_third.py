@@ -90,3 +90,22 @@ def test_link_dies_before_a_copy_that_is_sent_already(pg, start_pool):
         c.send(query("select 'behind'"))
         assert [m.row() for m in c.ready() if m.type == "D"] == [[b"behind"]]
         c.bye()
+
+
+def test_parse_in_a_transaction_that_was_lost(pg, pool):
+    """Nothing can be prepared in it, also when the next link has that very statement already."""
+    c, d = login(pool, seconds=5), login(pool, seconds=5)
+    c.rows("begin")
+    c.value("select 1")
+    kill_links(pg)
+    assert states(c.simple("select 2")) == ["08006"]
+    d.send(parse("select 'same'", "n"), bind(name="n"), execute(), SYNC)
+    assert states(d.ready()) == []
+    c.send(parse("select 'same'", "m"), bind(name="m"), execute(), SYNC)
+    found = c.ready()
+    assert (states(found), found[0].type, found[-1].body) == (["25P02"], "E", b"E")
+    c.rows("rollback")
+    c.send(bind(name="m"), execute(), SYNC)
+    assert states(c.ready()) == ["26000"]
+    c.bye()
+    d.bye()
