@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pgt import procs, waits
-from pgt.wire import SYNC, Wire, bind, execute, parse, query
+from pgt.wire import SYNC, Address, Wire, bind, execute, parse, query
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cluster"))
 from test_monitor import Trio, pool_for, wait_settled  # noqa: E402  pylint: disable=wrong-import-position
@@ -118,3 +118,83 @@ def test_lines_about_a_server_connection_obey_the_session(cluster, pool):
     finally:
         hba.write_text(before, encoding="utf-8")
         node.rows("select pg_reload_conf()")
+
+
+def idle_reader(cluster) -> bool:
+    return bool(cluster.nodes[1].sessions("state = 'idle'")) and not cluster.nodes[1].sessions("state = 'active'")
+
+
+def test_slow_client_of_a_reader(cluster, pool):
+    """The last of an answer meets a full socket: the standby's connection is not forgotten when the client reads on."""
+    w = Wire(Address(str(pool.home), pool.port), seconds=5)
+    w.login()
+    for kb in range(64, 640, 12):
+        w.send(query(f"select repeat('x', {kb} * 1024) from t"))
+        waits.wait_for("it is sent", lambda: idle_reader(cluster), 5)
+        assert [m.type for m in w.ready()] == ["T", "D", "C", "Z"]
+        assert w.value("select inet_server_port() from t") == str(cluster.nodes[1].port), kb
+    w.bye()
+
+
+def test_reader_dies_within_a_message(cluster, pool):
+    """No word of ours is put into the row that the client is reading."""
+    w = login(pool)
+    assert w.value("select inet_server_port() from t") == str(cluster.nodes[1].port)
+    w.send(query("select repeat('x', 50000000) from t"))
+    waits.wait_for("it is being sent", lambda: cluster.nodes[1].sessions("wait_event = 'ClientWrite'"), 5)
+    cluster.nodes[1].rows("select pg_terminate_backend(pid) from pg_stat_activity where wait_event = 'ClientWrite'")
+    waits.wait_for("it is gone", lambda: not cluster.nodes[1].sessions("wait_event = 'ClientWrite'"), 5)
+    end = b""
+    w.sock.settimeout(10)
+    while piece := w.sock.recv(1 << 20):
+        end = (end + piece)[-1000:]
+    assert set(end) == {ord("x")}
+    w.sock.close()
+
+
+def test_statement_that_a_reader_refuses(cluster, pool):
+    """EXECUTE of a statement of the protocol, on a standby that cannot have it: an error, and not silence."""
+    w = Wire(pool.address, seconds=5)
+    w.login()
+    cluster.nodes[1].rows("select pg_wal_replay_pause()")
+    try:
+        cluster.primary.rows("set synchronous_commit to local; create table late(a int)")
+        w.send(parse("select a from late", "s"), SYNC)
+        w.ready()
+        found = w.simple("execute s")
+        assert [m.sqlstate for m in found if m.type == "E"] in ([], ["26000"])
+        assert w.value("select 1") == "1"
+    finally:
+        cluster.nodes[1].rows("select pg_wal_replay_resume()")
+    w.bye()
+    cluster.primary.rows("drop table late")
+
+
+def test_a_failed_parse_leaves_no_statement(cluster, pool):
+    w = login(pool)
+    w.simple("begin")
+    assert [m.sqlstate for m in w.simple("select 1/0") if m.type == "E"] == ["22012"]
+    w.simple("prepare p as select 1")
+    w.send(parse("select 2", "s"), SYNC)
+    assert [m.sqlstate for m in w.ready() if m.type == "E"] == ["25P02"]
+    w.simple("rollback")
+    w.send(bind(name="s"), execute(), SYNC)
+    assert [m.sqlstate for m in w.ready() if m.type == "E"] == ["26000"]
+    assert [m.sqlstate for m in w.simple("execute p") if m.type == "E"] == ["26000"]
+    w.bye()
+
+
+def test_settings_of_a_transaction_on_a_reader(cluster, pool):
+    """The client is told of them; and of a transaction that failed on the primary nothing is begun anew there."""
+    w = login(pool)
+    w.rows("begin read only")
+    assert w.value("select inet_server_port() from t") == str(cluster.nodes[1].port)
+    told = [m.status() for m in w.simple("set application_name to 'here'") if m.type == "S"]
+    assert told == [("application_name", "here")]
+    for wanted in ("26000", "25P02"):
+        found = w.simple("execute nobody")
+        assert [m.sqlstate for m in found if m.type == "E"] == [wanted]
+    told += [m.status() for m in found if m.type == "S"]
+    w.rows("rollback")
+    assert told[1:] == [("application_name", "")]
+    w.bye()

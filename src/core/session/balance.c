@@ -101,6 +101,9 @@ static void go_reader(struct client *c, struct reader *r, const struct balance_w
     else if (balance_tx_status(c) != 'I' && b->own->home != r)
         balance_join_reader(c, r);
     c->target = r->link;
+    r->link->hide_parameters = b->own->home != r; /* a SET in its transaction is the client's */
+    if (expect_is_quiet(&r->link->expect))
+        r->link->watch_tags = false;
     b->own->reply_begun = false;
     balance_forget_retry(b->own);
     if (b->own->home == NULL && wish->msg.n <= BALANCE_RETRY_MAX)
@@ -143,8 +146,8 @@ static enum balance_verdict choose(struct client *c, const struct balance_wish *
 
     if (b->own->home != NULL) {
         if (!balance_is_quiet(c))
-            return BALANCE_PARK; /* the own link is a guest: it finishes first */
-        if (wish->needs_own)
+            return BALANCE_PARK;              /* the own link is a guest: it finishes first */
+        if (wish->needs_own && !b->tx_failed) /* else the home says so */
             balance_join_own(c);
         else
             go_reader(c, b->own->home, wish);

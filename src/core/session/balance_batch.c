@@ -286,7 +286,8 @@ static void set_known_on(struct client *c, const struct link *link, struct state
             st->on_readers |= b->own->reader[i]->bit;
 }
 
-void balance_need_statement(struct client *c, struct link *link, struct statement *st)
+/* `op`: what becomes of the Parse's answer. */
+static void put_statement(struct client *c, struct link *link, struct statement *st, unsigned op)
 {
     struct slice name = statement_name(st);
     struct buf out = {0};
@@ -302,10 +303,34 @@ void balance_need_statement(struct client *c, struct link *link, struct statemen
         link_expect(link, OP_SYNC | OP_SWALLOW);
     }
     buf_put(&out, statement_message(st).p, statement_message(st).n);
-    link_expect(link, statement_is_sql(st) ? OP_QUERY | OP_SWALLOW : OP_PARSE | OP_QUIET);
+    link_expect(link, statement_is_sql(st) ? OP_QUERY | OP_SWALLOW : OP_PARSE | op);
     (void)link_send(link, out.data, out.len);
     buf_free(&out);
     set_known_on(c, link, st);
+}
+
+void balance_need_statement(struct client *c, struct link *link, struct statement *st)
+{
+    put_statement(c, link, st, OP_QUIET);
+}
+
+/* In front of a simple query, which a server that refuses the statement would skip: a Sync behind
+ * it. That it is not there the query says itself. */
+static void need_for_query(struct client *c, struct statement *st)
+{
+    struct buf sync = {0};
+
+    if (st->msg_len == 0 || is_known_on(c, c->target, st))
+        return;
+    if (statement_is_sql(st) || c->server_batch) {
+        balance_need_statement(c, c->target, st);
+        return;
+    }
+    put_statement(c, c->target, st, OP_SWALLOW);
+    wire_put_empty(&sync, FE_SYNC);
+    link_expect(c->target, OP_SYNC | OP_SWALLOW);
+    (void)link_send(c->target, sync.data, sync.len);
+    buf_free(&sync);
 }
 
 static void close_on(struct link *link, struct slice name)
@@ -436,7 +461,7 @@ void balance_note_message(struct client *c, char type, struct slice msg, bool pu
         balance_need_statement(c, c->target, st);
     if (type != FE_BIND || !found || is_away)
         return;
-    if (st == NULL || st->msg_len == 0)
+    if (st == NULL || st->msg_len == 0 || st->is_doubtful)
         note_unknown_execution(c);
     else
         note_execution(c, statement_sql(st));
@@ -468,7 +493,7 @@ void balance_need_names(struct client *c, const struct sql_facts *facts)
             continue;
         st = statements_find(c->statements, s->name);
         if (st != NULL && s->name.n > 0)
-            balance_need_statement(c, c->target, st);
+            need_for_query(c, st);
     }
 }
 

@@ -218,8 +218,11 @@ static void reader_on_bytes(void *owner, struct link *link, const char *p, size_
         link_close(link);
         return;
     }
-    if (c->target != link)
+    if (c->target != link) {
+        if (b->own->home == r && p[0] == BE_PARAMETER_STATUS && c->target->body_left == 0)
+            (void)stream_send(&c->stream, p, n); /* it was made to fail with its guest */
         return; /* a notice between two reads: not for the client */
+    }
     if (!b->own->reply_begun && balance_is_no_answer(p, n)) {
         buf_put(&b->own->early, p, n);
         return;
@@ -271,6 +274,7 @@ static void reader_on_quiet(void *owner, struct link *link)
     }
     c->server_batch = false;
     client_note_idle(c);
+    link_resume(link); /* the client is slow: who waits for it from now on is the own link */
     balance_to_own(c);
     client_after_quiet(c);
 }
@@ -371,7 +375,7 @@ static void reader_tell_lost(struct client *c, const struct err *err, bool in_me
     struct buf out = {0};
 
     if (in_message) {
-        client_end(c, err); /* in the middle of a message: nothing can follow it */
+        client_end(c, NULL); /* in the middle of a message: nothing can follow it */
         return;
     }
     err_clear(&told);
@@ -394,6 +398,20 @@ static void reader_say_end(struct client *c)
     balance_to_own(c);
     client_say_ready(c, c->link == NULL ? client_adrift_tx_status(c) : c->link->tx_status);
     client_note_idle(c);
+}
+
+/* What was SET in a transaction that is lost with its reader was told to the client. */
+static void reader_take_back(struct client *c, const struct link *lost)
+{
+    struct buf out = {0};
+    struct slice name;
+    struct slice value;
+    uint32_t at = 0;
+
+    while (c->link != NULL && paramset_next(&c->link->reported, &at, &name, &value))
+        if (!slice_eq(paramset_get(&lost->reported, name), value))
+            wire_put_parameter_status(&out, name, value);
+    client_send(c, &out);
 }
 
 /* The reader of the present exchange, on `node`, is lost. */
@@ -442,6 +460,8 @@ static void reader_on_lost(void *owner, struct link *link, const struct err *err
     reader_avoid(r);
     if (was_home)
         balance_lose_home(c);
+    if (was_home && link->body_left == 0)
+        reader_take_back(c, link);
     if (is_over)
         reader_say_end(c);
     else if (was_target)

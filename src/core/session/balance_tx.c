@@ -95,8 +95,10 @@ void balance_fail_home(struct client *c)
     struct link *home = b->own->home == NULL ? c->link : b->own->home->link;
 
     b->tx_failed = true;
-    if (home->tx_status == 'T')
-        fail_link(home);
+    if (home->tx_status != 'T')
+        return;
+    home->watch_tags = b->own->home != NULL; /* what was SET there is not any more */
+    fail_link(home);
 }
 
 void balance_lose_home(struct client *c)

@@ -127,7 +127,6 @@ void statements_doubt_batch(struct statements *s, uint64_t batch)
         if (st->batch != batch)
             return;
         before = n->prev == &s->order ? NULL : n->prev;
-        st->on_own = false;
         st->on_readers = 0;
         st->is_doubtful = true;
         if (st->msg_len == 0)

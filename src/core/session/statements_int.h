@@ -56,7 +56,8 @@ struct statement *statements_add(
 struct statement *statements_find(const struct statements *s, struct slice name);
 void statements_remove(struct statements *s, struct slice name);
 /* The exchange `batch` failed, nobody knows how far it came: what it made is doubtful, and what
- * cannot be made again is forgotten. */
+ * cannot be made again is forgotten. Where the own link got it that link knows: it is not made
+ * there again, for it may not be there with good reason. */
 void statements_doubt_batch(struct statements *s, uint64_t batch);
 /* A reader is gone: nothing is known on it. */
 void statements_forget_reader(struct statements *s, uint64_t bit);
