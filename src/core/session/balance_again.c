@@ -95,6 +95,19 @@ void balance_again_begin(struct client *c, struct slice msgs)
     own->keeps = true;
 }
 
+bool balance_again_takes_copy(struct client *c)
+{
+    struct balance_own *own = own_of(c);
+
+    if (own == NULL || !own->keeps)
+        return true;
+    if (own->is_refused)
+        return false;
+    if (c->target == c->link)
+        again_stop(c);
+    return true;
+}
+
 struct slice balance_again_sequence(const char *p, const char *end)
 {
     const char *at = p;

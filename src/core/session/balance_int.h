@@ -246,6 +246,9 @@ bool balance_is_no_answer(const char *p, size_t n);
 /* An exchange begins: what is sent to the own link is kept, should it have to be made again.
  * `msgs`: all of it, or empty. */
 void balance_again_begin(struct client *c, struct slice msgs);
+/* A message of a COPY is about to be sent behind it: then it is not made again any more. False: it
+ * is to be made again, and the message belongs behind that. */
+bool balance_again_takes_copy(struct client *c);
 /* The extended sequence at `p` with its Sync; empty when that is not there yet. */
 struct slice balance_again_sequence(const char *p, const char *end);
 /* Bytes of the own link: true when they were kept from the client for now. */

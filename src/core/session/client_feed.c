@@ -188,8 +188,9 @@ static enum feed_step feed_message(
 {
     switch (type) {
     case FE_COPY_DATA:
+        return balance_again_takes_copy(c) ? FEED_PASS : FEED_PARK;
     case FE_PASSWORD:
-        return type == FE_PASSWORD ? feed_bad(c, type) : FEED_PASS;
+        return feed_bad(c, type);
     case FE_QUERY:
         return feed_query(c, run, msg, is_whole);
     case FE_PARSE:
@@ -208,6 +209,8 @@ static enum feed_step feed_message(
         return feed_extended(c, run, type, OP_SYNC, msg, is_whole);
     case FE_COPY_DONE:
     case FE_COPY_FAIL:
+        if (!balance_again_takes_copy(c))
+            return FEED_PARK;
         link_expect(c->target, OP_COPY_END);
         return FEED_PASS;
     case FE_FUNCTION_CALL:

@@ -52,10 +52,12 @@ static bool begins_transaction(const struct sql_facts *facts, bool *is_open)
     return begins;
 }
 
-/* A read-only transaction that lives on a standby: all of it runs there. */
+/* A read-only transaction that lives on a standby: all of it runs there. So does what follows, when
+ * something in it has tied the session to that link. */
 static bool is_away(const struct client *c)
 {
-    return c->share->phase == SHARE_ATTACHED && c->link->tx_status == 'T' &&
+    return c->share->phase == SHARE_ATTACHED &&
+           (c->link->tx_status == 'T' || c->share->pins != 0) &&
            c->link->pool->cluster_node != c->pool->cluster_node;
 }
 
@@ -490,12 +492,16 @@ enum feed_step share_message(struct client *c, struct feed_run *run, char type, 
     attached = c->share->phase == SHARE_ATTACHED;
     switch (type) {
     case FE_COPY_DATA:
-        return attached ? FEED_PASS : FEED_SKIP;
     case FE_COPY_DONE:
     case FE_COPY_FAIL:
         if (!attached)
             return FEED_SKIP; /* nothing copies: ignored, as the server does */
-        link_expect(c->link, OP_COPY_END);
+        if (c->share->resend || c->share->replan)
+            return FEED_PARK; /* the COPY is made again, and this goes behind it */
+        if (c->share->turn->retry.len > 0)
+            share_stop_keeping(c); /* it is not alone any more */
+        if (type != FE_COPY_DATA)
+            link_expect(c->link, OP_COPY_END);
         return FEED_PASS;
     case FE_QUERY:
         return share_query(c, run, msg, is_whole);
