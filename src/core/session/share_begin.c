@@ -28,6 +28,7 @@ static int write_node(struct client *c)
         return pool->cluster_node; /* a cluster of its own, by pools.conf */
     node = sessions_write_node(c->ss);
     if (node != VIEW_NO_NODE && node != pool->cluster_node) {
+        share_leave_queue(c); /* who waits there has that pool attached besides, or has not */
         c->pool = pool_attach(&c->ss->be, pool_user(pool), pool_database(pool), node);
         pool_detach(pool);
     }
@@ -52,8 +53,10 @@ static enum feed_step ask(struct client *c, const struct route_decision *d)
         step = share_put_settings(c, &run);
         feed_flush(c, &run);
         s->is_fresh = true;
-        if (step != FEED_PASS)
+        if (step != FEED_PASS) {
+            balance_ask_later(c, d);
             return step;
+        }
     }
     s->phase = SHARE_ASKING;
     balance_ask(c, c->link, d);
@@ -108,6 +111,17 @@ bool share_is_avoided(const struct client *c, int node)
            loop_now_us(c->ss->loop) < s->avoid_until_us;
 }
 
+/* While there is no primary a standby stands in for it, which may lack what the session wrote. */
+static bool stand_in_lacks(const struct client *c, int node)
+{
+    const struct view *v = &c->ss->view;
+
+    return v->primary != node && view_must_hold_writes(v) &&
+           c->ss->conf->read_consistency != CONF_READ_EVENTUAL &&
+           (balance_is_lsn_due(c) ||
+               balance_worker_replayed_lsn(c->ss)[node] < c->balance->rs.last_write_lsn);
+}
+
 /* read_consistency: a read that goes to a standby has to know how far the primary has written, and
  * the standby how far it has replayed. Both are asked on links that are borrowed for it. */
 static enum feed_step see_enough(struct client *c, const struct route_decision *d)
@@ -120,8 +134,11 @@ static enum feed_step see_enough(struct client *c, const struct route_decision *
         return FEED_PASS; /* what had to be asked would not leave */
     primary = write_node(c);
 
-    if (!reads(c, d) || d->node == primary || share_is_avoided(c, d->node) ||
-        (!is_due && !d->must_wait))
+    if (!reads(c, d))
+        return FEED_PASS;
+    if ((d->node == primary || share_is_avoided(c, d->node)) && primary != VIEW_NO_NODE)
+        return stand_in_lacks(c, primary) ? share_wait_for_primary(c) : FEED_PASS;
+    if (share_is_avoided(c, d->node) || (!is_due && !d->must_wait))
         return FEED_PASS;
     if (is_due && (primary == VIEW_NO_NODE || view_must_hold_writes(&c->ss->view)))
         return share_wait_for_primary(c);
@@ -211,6 +228,8 @@ static enum feed_step choose(
     if (step != FEED_PASS)
         return step;
     balance_ask_reset(c->balance);
+    if (d.class == ROUTE_EITHER && !d.must_ask && !s->is_virtual && s->turn->home == NULL)
+        s->may_retry = true; /* its functions are known to change nothing */
     if (may_leave(c, &d)) {
         choose_read(c, d.node, is_out, node);
         if (s->turn->is_out)

@@ -91,6 +91,12 @@ static void on_synced(struct client *c)
     struct link *link = c->link;
     struct err err;
 
+    if (!link->own_failed && s->turn->is_asker) {
+        s->phase =
+            SHARE_ASKING; /* the client's statement has no node yet: it is not for this one */
+        balance_ask_missed(c);
+        return;
+    }
     if (!link->own_failed) {
         s->phase = SHARE_ATTACHED;
         client_unpark(c);

@@ -39,7 +39,8 @@ void share_send_again(struct client *c)
     buf_free(&retry);
 }
 
-void share_send_later(struct client *c)
+/* What was sent goes in front of what the client sends, for later. */
+static void put_back(struct client *c)
 {
     struct share *s = c->share;
     struct buf retry = s->turn->retry;
@@ -54,6 +55,13 @@ void share_send_later(struct client *c)
     stream_pause(&c->stream);
     s->turn->nresent++;
     s->turn->not_before_us = loop_now_us(c->ss->loop) + 2 * LOST_RETRY_US;
+}
+
+void share_send_later(struct client *c)
+{
+    struct share *s = c->share;
+
+    put_back(c);
     sessions_suspect_node(c->ss, c->link->pool->cluster_node);
     share_detach(c);
     if (c->phase == CL_ACTIVE && s->phase == SHARE_DETACHED)
@@ -326,8 +334,13 @@ static void lost_attached(struct client *c, struct link *link, const struct err 
     bool owes = link->expect.len > 0;
     bool in_sequence = c->server_batch && !owes;
     bool may_retry = may_send_again(c, link);
+    bool was_kept = s->resend || s->replan; /* its error, from the client */
+    bool was_refused = was_kept && !in_tx && s->turn->retry.len > 0;
     bool is_done = false;
 
+    s->resend = s->replan = false;
+    if (was_kept)
+        link->expect.failed = false; /* not told */
     lost_roll_back(c);
     if (s->turn->ended != NULL && !in_tx)
         is_done = keep_told(c, link);
@@ -340,6 +353,11 @@ static void lost_attached(struct client *c, struct link *link, const struct err 
             "a read of user \"%s\" is made again: its server connection was lost", c->pool->names);
         s->turn->nresent++; /* a read that ends its server process is not made for ever */
         share_send_again(c);
+        return;
+    }
+    if (was_refused) { /* it was not done, and the client does not know yet */
+        put_back(c);
+        (void)share_wait_for_primary(c);
         return;
     }
     buf_free(&s->turn->retry);
