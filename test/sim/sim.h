@@ -41,6 +41,8 @@ extern struct sim_core sim;
 
 void sim_core_start(uint64_t seed);
 uint64_t sim_random(void);
+/* What clocks on walls say. */
+int64_t sim_wall_us(void);
 /* 0 to n - 1. */
 uint32_t sim_below(uint32_t n);
 /* True once in n. */

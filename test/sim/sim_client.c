@@ -19,6 +19,8 @@
 
 #define PATIENCE_US   (200 * SIM_S)
 #define MAX_IN_FLIGHT 5
+/* failover_wait, less what it takes to be told. */
+#define FAILOVER_WAIT_US (9 * SIM_S)
 
 enum phase { C_OUT, C_LOGIN, C_IN, C_LEAVING, C_DONE };
 
@@ -46,7 +48,11 @@ struct sim_client {
     int ncommitting;
     bool had_fault; /* since all was known last */
     bool had_row;   /* in the present request */
+    bool had_reply; /* anything */
     int nstale;     /* requests that ended with a parameter told wrongly */
+    struct sight sight;
+    bool gives_up;    /* what it prepared in a request that failed is there or not */
+    uint64_t nkilled; /* in the world, when its oldest open request was sent */
     int64_t next_us;
     int64_t since_us; /* of the oldest unanswered request */
     int64_t cancel_us;
@@ -152,6 +158,7 @@ static void client_connect(struct sim_client *c)
     c->nstale = 0;
     c->had_row = false;
     c->since_us = sim.now_us;
+    sight_reset(&c->sight);
     sim_note("client %d connects", c->id);
     workers_add_client(fd);
 }
@@ -205,11 +212,14 @@ static void confirm_rows(struct sim_client *c)
     struct script *s = &c->script;
     int i;
 
-    for (i = 0; i < c->ncommitting; i++)
+    for (i = 0; i < c->ncommitting; i++) {
         world.tags.state[c->committing[i]] = TAG_ACKED;
+        sight_on_ack(&c->sight, c->committing[i]);
+    }
     c->ncommitting = 0;
     if (c->model.tx != 'I' || c->in_flight > 0)
         return;
+    c->sight.snapshot = -1;
     for (i = 0; i < s->ntags; i++)
         if (world.tags.state[s->tags[i]] != TAG_ACKED && !c->had_fault)
             world.tags.state[s->tags[i]] = TAG_NOT,
@@ -269,7 +279,24 @@ static bool expect_more(struct sim_client *c)
 static bool is_trouble(const struct errmsg *m)
 {
     return memcmp(m->sqlstate.p, "08", 2) == 0 || memcmp(m->sqlstate.p, "57P", 3) == 0 ||
-           slice_eq_str(m->sqlstate, "53300");
+           slice_eq_str(m->sqlstate, "53300") ||
+           (world.nswitches + world.nfenced > 0 && slice_eq_str(m->sqlstate, "25006"));
+}
+
+/* A read is made again, and so is a write that was refused: this is no error to be told of, unless
+ * more went wrong than once, or for long. */
+static bool is_needless(const struct sim_client *c, const struct errmsg *m)
+{
+    bool is_alone = world.opts.nnodes > 1 && c->in_flight == 1 && c->before.tx == 'I' &&
+                    c->present == FE_QUERY && !c->had_reply &&
+                    sim.now_us - c->since_us < FAILOVER_WAIT_US;
+
+    if (!is_alone)
+        return false;
+    if (c->script.is_read)
+        return world.nkilled - c->nkilled <= 2 && world.opts.refuse_one_in == 0;
+    return c->script.is_write && slice_eq_str(m->sqlstate, "25006") && !world.opts.may_pin &&
+           world.opts.mail_full_one_in == 0 && world.nkilled - c->nkilled <= 2;
 }
 
 /* A failed transaction that died with its link has no savepoints. */
@@ -284,7 +311,9 @@ static bool client_on_fault(struct sim_client *c, const struct errmsg *m)
     if (slice_eq_str(m->sqlstate, "57014") && c->ncancels > 0) {
         c->ncancels--;
         world.ncancelled++;
-    } else if (were_faults() && (is_trouble(m) || is_lost_savepoint(c, m))) {
+    } else if (world.nvain > 0 && slice_eq_str(m->sqlstate, "25006")) { /* tied to a standby */
+        c->had_fault = true;
+    } else if (were_faults() && !is_needless(c, m) && (is_trouble(m) || is_lost_savepoint(c, m))) {
         c->had_fault = true;
         world.nfaults_seen++;
     } else {
@@ -329,6 +358,13 @@ static void say_mismatch(struct sim_client *c, const char *msg, uint32_t len)
         "client %d got %c [%s] where %c [%s] is due", c->id, msg[0], text[0], want[0], text[1]);
 }
 
+/* An error on another server than the one where a transaction lives is made its own a moment later.
+ */
+static bool may_be_late(void)
+{
+    return were_faults() || (world.opts.mode == WORLD_SESSION && world.opts.nnodes > 1);
+}
+
 /* When a server process dies, the end of the request is said without it, and what the client was
  * told of parameters is put right by the next one: so two requests that a server answered with rows
  * may not both end with a wrong value. */
@@ -339,9 +375,9 @@ static void check_parameters(struct sim_client *c)
     for (i = 0; i < PG_NREPORTED; i++)
         if (strcmp(c->told[i], c->model.vars.now.v[i]) != 0)
             break;
-    c->nstale = i == PG_NREPORTED ? 0 : c->nstale + (c->had_row || !were_faults());
+    c->nstale = i == PG_NREPORTED ? 0 : c->nstale + (c->had_row || !may_be_late());
     c->had_row = false;
-    if (c->nstale == (were_faults() ? 2 : 1))
+    if (c->nstale == (may_be_late() ? 2 : 1))
         sim_fail("client %d was told %s = \"%s\", it is \"%s\"", c->id, reported_names[i],
             c->told[i], c->model.vars.now.v[i]);
 }
@@ -354,6 +390,22 @@ static void on_ready_matched(struct sim_client *c)
         c->script.tx = c->model.tx == 'I' ? 'I' : 'T';
     confirm_rows(c);
     check_parameters(c);
+}
+
+/* Session mode: a request that failed prepared something, and its link died later. The next link
+ * has the statement or has not: nobody knows which of the two the client was told. */
+static bool is_doubtful_name(const char *msg, uint32_t len, const char *want)
+{
+    struct errmsg m;
+    const char *p = msg[0] == BE_ERROR ? msg : want;
+
+    if (world.opts.mode != WORLD_SESSION || world.opts.nnodes == 1 || !were_faults() ||
+        p[0] != BE_ERROR)
+        return false;
+    if (p == want)
+        len = proto_get_u32(want + 1);
+    (void)errmsg_decode(slice_of(p + PROTO_HEADER_BYTES, len - 4), &m);
+    return slice_eq_str(m.sqlstate, "26000") || slice_eq_str(m.sqlstate, "42P05");
 }
 
 static bool is_same_error(const char *a, uint32_t alen, const char *b)
@@ -424,6 +476,11 @@ static void client_on_reply(struct sim_client *c, const char *msg, uint32_t len)
         return;
     }
     want = c->expected.data + c->expected.pos;
+    if ((msg[0] == BE_ERROR) != (want[0] == BE_ERROR) && is_doubtful_name(msg, len, want)) {
+        sim_note("client %d: a name is not what it should be, it gives up", c->id);
+        c->gives_up = true;
+        return;
+    }
     if (msg[0] == BE_ERROR && !is_same_error(msg, len, want) && !is_as_good(msg, len, want)) {
         (void)errmsg_decode(slice_of(msg + PROTO_HEADER_BYTES, len - 4), &m);
         sim_note("client %d got error %.*s: %.*s", c->id, (int)m.sqlstate.n, m.sqlstate.p,
@@ -432,14 +489,14 @@ static void client_on_reply(struct sim_client *c, const char *msg, uint32_t len)
             say_mismatch(c, msg, len);
         return;
     }
-    if (msg[0] != BE_ERROR &&
-        (proto_get_u32(want + 1) != len || memcmp(want, msg, len + 1U) != 0) &&
+    if (msg[0] != BE_ERROR && !sight_is_row(&c->sight, &c->before, c->id, want, msg) &&
         !is_either_state(c, msg, want)) {
         say_mismatch(c, msg, len);
         return;
     }
     buf_consume(&c->expected, proto_get_u32(want + 1) + 1U);
     c->had_row = c->had_row || msg[0] == BE_DATA_ROW;
+    c->had_reply = msg[0] != BE_READY;
     if (msg[0] == BE_READY)
         on_ready_matched(c);
 }
@@ -527,6 +584,11 @@ static void client_read(struct sim_client *c)
             break;
         client_on_message(c, p, len);
         buf_consume(&c->in, len + 1U);
+        if (c->gives_up) {
+            c->gives_up = false;
+            client_gone(c, false);
+            return;
+        }
     }
     if (sim_sock_is_over(c->sock))
         client_on_end(c);
@@ -583,8 +645,14 @@ static void client_ask(struct sim_client *c)
     sim_note("client %d asks (%d): %s", c->id, c->script.n, text);
     buf_put(&c->out, msgs.data, msgs.len);
     buf_put(&c->asked, msgs.data, msgs.len);
-    if (c->in_flight == 0)
+    if (c->in_flight > 0)
+        c->script.is_read = c->script.is_write =
+            false; /* what runs with others shares their fate */
+    if (c->in_flight == 0) {
         c->since_us = sim.now_us;
+        c->nkilled = world.nkilled;
+        sight_on_ask(&c->sight);
+    }
     c->in_flight += (int)count_messages(&msgs, "QS");
     buf_free(&msgs);
     if (world.opts.cancel_one_in > 0 &&

@@ -133,10 +133,15 @@ void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *p, size_t n);
 void __wrap_free(void *p);
 
-/* Wall time is some day in 2027. */
+/* Some day in 2027. */
+int64_t sim_wall_us(void)
+{
+    return sim.now_us + INT64_C(1800000000) * SIM_S;
+}
+
 int __wrap_clock_gettime(clockid_t id, struct timespec *ts)
 {
-    int64_t us = sim.now_us + (id == CLOCK_REALTIME ? INT64_C(1800000000) * SIM_S : 0);
+    int64_t us = id == CLOCK_REALTIME ? sim_wall_us() : sim.now_us;
 
     ts->tv_sec = (time_t)(us / SIM_S);
     ts->tv_nsec = (long)(us % SIM_S) * 1000;

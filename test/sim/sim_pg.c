@@ -239,6 +239,7 @@ static bool is_aborted(struct pg_session *s, struct slice sql, struct buf *out)
 static void on_query(struct pg_session *s, struct slice sql, struct buf *out)
 {
     struct pg_statement *unnamed = pg_find_statement(s, slice_of("", 0));
+    struct pg_portal *portal = find_portal(s, slice_of("", 0));
     struct pg_args none = {0};
     bool blank = pg_is_blank(sql);
 
@@ -246,6 +247,8 @@ static void on_query(struct pg_session *s, struct slice sql, struct buf *out)
         unnamed->used = false;
     if (s->tx == 'I')
         pg_drop_portals(s);
+    else if (portal != NULL && !blank)
+        portal->used = false; /* its statements run in one without a name */
     if (blank)
         wire_put_empty(out, BE_EMPTY_QUERY);
     s->in_query = true;

@@ -67,6 +67,13 @@ struct pg_savepoint {
     int nwrites;
 };
 
+/* Where a session runs. */
+struct pg_place {
+    bool is_standby;
+    bool is_fenced;   /* new transactions only read */
+    int64_t position; /* rows of the log that are seen here */
+};
+
 /* Called when a row that was inserted is there for good. */
 typedef void pg_commit_fn(void *ctx, int tag);
 
@@ -77,11 +84,17 @@ struct pg_session {
     struct pg_values base;
     struct pg_values told;
     struct pg_vars vars;
-    struct pg_vars mark;    /* before the transaction that no BEGIN began */
-    struct pg_vars tx_vars; /* before the one that BEGIN began */
-    int nlocks;             /* advisory, of the session */
-    bool in_query;          /* a simple one */
-    char copying;           /* from the client: 'Q' in a simple query, 'E' in Execute; 0: not */
+    struct pg_vars mark;          /* before the transaction that no BEGIN began */
+    struct pg_vars tx_vars;       /* before the one that BEGIN began */
+    const struct pg_place *place; /* NULL: in a client's head */
+    bool tx_read_only;            /* it was begun so */
+    bool tx_is_fenced;            /* ... or its server has made it so */
+    bool tx_one_snapshot;
+    int64_t snapshot;   /* what it sees; -1: not taken */
+    bool wrote_in_vain; /* asked a standby to write, in a transaction that did not say it reads */
+    int nlocks;         /* advisory, of the session */
+    bool in_query;      /* a simple one */
+    char copying;       /* from the client: 'Q' in a simple query, 'E' in Execute; 0: not */
     int ncopied;
     uint32_t row_limit; /* of the present Execute; 0: none */
     bool is_suspended;  /* ... which has reached it */
@@ -126,6 +139,18 @@ struct pg_args {
     int n;
     const char (*arg)[PG_VALUE_BYTES];
 };
+
+/* True when an error was said: it must not write. */
+bool pg_may_not_write(struct pg_session *s, const char *what, struct buf *out);
+
+/* sim_own.c: what pgpool asks by itself. True when `sql` is that, and was answered or refused
+ * (then *ok is false). */
+bool pg_run_own(struct pg_session *s, struct slice sql, struct buf *out, bool *ok);
+/* A column that stands for the position of the log in a model: the server's is as wide. */
+#define PG_POSITION_MASK  "@@@@@@@@@@"
+#define PG_POSITION_WIDTH 10
+/* The log's position as an LSN. */
+int64_t pg_lsn(int64_t position);
 
 /* Runs one statement at *sql and moves it behind; false after an error. `describe`: its rows are
  * preceded by their description. */

@@ -3,8 +3,8 @@
  * options it runs some hundred of them, which is what `make check` does. A seed that fails prints
  * its last events and how to see it again.
  *
- *   sim_run [--seed N | --from N] [--runs N] [--mode transaction|session|statement] [--calm]
- *           [--trace] [--twice] [--quiet] */
+ *   sim_run [--seed N | --from N] [--runs N] [--mode transaction|session|statement]
+ *           [--servers 1|3] [--calm] [--trace] [--twice] [--quiet] */
 #include "config.h"
 
 #include <signal.h>
@@ -26,7 +26,8 @@ struct world world;
 struct options {
     uint64_t from;
     int runs;
-    int mode; /* -1: by the seed */
+    int mode;   /* -1: by the seed */
+    int nnodes; /* 0: by the seed */
     bool calm;
     bool trace;
     bool twice;
@@ -59,6 +60,14 @@ static void choose_opts(const struct options *given)
     o->kill_one_in = calm ? 0 : sim_one_in(2) ? 50 : 300;
     o->refuse_one_in = calm || sim_one_in(2) ? 0 : 4;
     o->outages = !calm && sim_one_in(3);
+    /* Sessions that keep their link with --servers 3 only: see "C, what is left" in plan.md. */
+    o->nnodes = sim_one_in(2) || o->mode == WORLD_SESSION ? 1 : WORLD_MAX_NODES;
+    if (given->nnodes != 0)
+        o->nnodes = given->nnodes;
+    o->consistency = sim_one_in(4) ? WORLD_EVENTUAL : sim_one_in(4) ? WORLD_GLOBAL : WORLD_SEEN;
+    o->each_statement = sim_one_in(2);
+    o->stays_home = (int)sim_below(4);
+    o->switches = !calm && o->nnodes > 1 && sim_one_in(2);
 }
 
 /* ---- steps ---- */
@@ -73,6 +82,8 @@ static bool leap(void)
 {
     int64_t next_us = least(least(workers_next_us(), server_next_us()), clients_next_us());
 
+    next_us = least(next_us, monitor_next_us());
+
     if (next_us == INT64_MAX)
         return false;
     /* Timers of loops count whole milliseconds. */
@@ -83,14 +94,15 @@ static bool leap(void)
 
 static void step_one(void)
 {
-    bool ready[4] = {
-        workers_are_ready(), sim_net_has_traffic(), server_is_ready(), clients_are_ready()};
-    static void (*const step[4])(void) = {workers_step, sim_net_step, server_step, clients_step};
+    bool ready[5] = {workers_are_ready(), sim_net_has_traffic(), server_is_ready(),
+        clients_are_ready(), monitor_is_ready()};
+    static void (*const step[5])(void) = {
+        workers_step, sim_net_step, server_step, clients_step, monitor_step};
     int which = -1;
     uint32_t seen = 0;
     int i;
 
-    for (i = 0; i < 4; i++)
+    for (i = 0; i < 5; i++)
         if (ready[i] && sim_one_in(++seen))
             which = i;
     if (which == -1) {
@@ -104,22 +116,25 @@ static void step_one(void)
         sim.now_us += sim_below(80) * SIM_MS;
 }
 
-static void step_faults(bool *is_down)
+static void step_faults(void)
 {
+    int i;
+
     if (world.opts.kill_one_in > 0 && sim_one_in(world.opts.kill_one_in * 40))
         server_kill_one();
-    if (!world.opts.outages || !sim_one_in(*is_down ? 300 : 4000))
-        return;
-    *is_down = !*is_down;
-    server_set_down(*is_down);
+    if (world.opts.switches && sim_one_in(6000))
+        monitor_switch();
+    for (i = 0; i < world.opts.nnodes && world.opts.outages; i++)
+        if (sim_one_in(server_is_down(i) ? 300 : 4000 * (uint32_t)world.opts.nnodes))
+            server_set_down(i, !server_is_down(i));
 }
 
 /* Until everybody has gone, and a while longer. */
 static void run_to_the_end(void)
 {
-    bool is_down = false;
     int64_t calm_from_us;
     int steps = 0;
+    int i;
 
     while (!sim.failed && !clients_are_done()) {
         if (++steps > MAX_STEPS) {
@@ -127,12 +142,12 @@ static void run_to_the_end(void)
             return;
         }
         step_one();
-        step_faults(&is_down);
+        step_faults();
         if (steps % 1000 == 0)
             clients_check_patience();
     }
-    if (is_down)
-        server_set_down(false);
+    for (i = 0; i < world.opts.nnodes; i++)
+        server_set_down(i, false);
     server_forget_faults();
     for (calm_from_us = sim.now_us; !sim.failed && sim.now_us - calm_from_us < CALM_US;) {
         if (!workers_are_ready() && !sim_net_has_traffic() && !server_is_ready() && !leap())
@@ -165,12 +180,13 @@ static bool run_seed(uint64_t seed, const struct options *given)
     sim_core_start(seed);
     memset(&world, 0, sizeof world);
     choose_opts(given);
-    sim_note("seed %llu: mode %d, %d workers, %d clients, pool %d, node %d",
+    sim_note("seed %llu: mode %d, %d workers, %d clients, pool %d, node %d, %d servers",
         (unsigned long long)seed, (int)world.opts.mode, world.opts.nworkers, world.opts.nclients,
-        world.opts.pool_size, world.opts.node_limit);
+        world.opts.pool_size, world.opts.node_limit, world.opts.nnodes);
     sim_net_start();
     server_start();
     workers_start();
+    monitor_start();
     clients_start();
     if (!sim.failed)
         run_to_the_end();
@@ -181,6 +197,7 @@ static bool run_seed(uint64_t seed, const struct options *given)
     if (sim.failed)
         return false; /* what is left in memory says nothing */
     clients_end();
+    monitor_end();
     workers_end();
     server_end();
     sim_net_end();
@@ -204,8 +221,8 @@ static void on_crash(int sig)
 static int usage(void)
 {
     fprintf(stderr, "usage: sim_run [--seed N | --from N] [--runs N] "
-                    "[--mode transaction|session|statement] [--calm] [--trace] [--twice] "
-                    "[--quiet]\n");
+                    "[--mode transaction|session|statement] [--servers 1|3] [--calm] [--trace] "
+                    "[--twice] [--quiet]\n");
     return 2;
 }
 
@@ -243,6 +260,10 @@ static bool read_options(int argc, char **argv, struct options *o)
         } else if (strcmp(arg, "--mode") == 0 && mode_of(value) != -1) {
             o->mode = mode_of(argv[++i]);
             len += (size_t)snprintf(o->replay + len, sizeof o->replay - len, "--mode %s ", value);
+        } else if (strcmp(arg, "--servers") == 0 && (atoi(value) == 1 || atoi(value) == 3)) {
+            o->nnodes = atoi(argv[++i]);
+            len +=
+                (size_t)snprintf(o->replay + len, sizeof o->replay - len, "--servers %s ", value);
         } else if (strcmp(arg, "--seed") == 0) {
             o->from = strtoull(argv[++i], NULL, 10);
             o->runs = 1;
@@ -260,7 +281,7 @@ static bool read_options(int argc, char **argv, struct options *o)
 int main(int argc, char **argv)
 {
     struct options o = {.from = 1, .runs = DEFAULT_RUNS, .mode = -1};
-    uint64_t totals[5] = {0};
+    uint64_t totals[7] = {0};
     uint64_t digest;
     int good = 0;
     int bad = 0;
@@ -283,6 +304,8 @@ int main(int argc, char **argv)
         totals[2] += world.nfaults_seen;
         totals[3] += world.ncancelled;
         totals[4] += world.nmails;
+        totals[5] += world.nswitches;
+        totals[6] += world.nseen;
         if (ok && o.twice) {
             ok = run_seed(o.from + (uint64_t)i, &o);
             if (ok && digest != sim.digest) {
@@ -298,9 +321,10 @@ int main(int argc, char **argv)
         }
     }
     printf("%llu replies checked, %llu connections ended, %llu errors for it, %llu cancels, %llu "
-           "mails\n",
+           "mails, %llu new primaries, %llu positions\n",
         (unsigned long long)totals[0], (unsigned long long)totals[1], (unsigned long long)totals[2],
-        (unsigned long long)totals[3], (unsigned long long)totals[4]);
+        (unsigned long long)totals[3], (unsigned long long)totals[4], (unsigned long long)totals[5],
+        (unsigned long long)totals[6]);
     printf("%d passed, %d failed\n", good, bad);
     return bad == 0 ? 0 : 1;
 }

@@ -122,7 +122,7 @@ static void some_text(struct script *s, char *sql, size_t size, bool is_alone)
 {
     int tag;
 
-    switch (sim_below(9)) {
+    switch (sim_below(world.opts.nnodes > 1 ? 14 : 9)) {
     case 0:
         snprintf(sql, size, "set %s to %s", some_var(), some_value());
         break;
@@ -150,6 +150,14 @@ static void some_text(struct script *s, char *sql, size_t size, bool is_alone)
     case 6:
         snprintf(sql, size, "select current_setting('%s'), 'c%d-%d'", some_var(), s->client, s->n);
         break;
+    case 9:
+    case 10:
+        snprintf(sql, size, "select pos, mine, 'c%d-%d' from three", s->client, s->n);
+        break;
+    case 11:
+        snprintf(sql, size, "select 'c%d-%d', pos, mine%s", s->client, s->n,
+            sim_one_in(4) ? ", slow() from three" : "");
+        break;
     default:
         snprintf(sql, size, "select 'c%d-%d'", s->client, s->n);
         break;
@@ -162,6 +170,10 @@ static void write_text(struct script *s, struct buf *out)
 
     some_text(s, sql, sizeof sql, true);
     put_query(out, sql);
+    s->is_write = strncmp(sql, "insert", 6) == 0;
+    s->is_read = strncmp(sql, "select pos", 10) == 0 ||
+                 (strncmp(sql, "select 'c", 9) == 0 && strstr(sql, "full") == NULL &&
+                     strstr(sql, "slow") == NULL);
 }
 
 static void write_string(struct script *s, struct buf *out)
@@ -184,10 +196,13 @@ static void write_transaction(struct script *s, struct buf *out)
     static const char *const inside[] = {"commit", "rollback", "savepoint a", "savepoint b",
         "rollback to a", "release b", "set local work_mem to 9", "set local my.own to loc",
         "set application_name to in_tx", "commit", "end", "abort"};
+    static const char *const begin[] = {"start transaction", "begin", "begin", "begin",
+        "begin read only", "begin isolation level repeatable read", "start transaction read only",
+        "begin isolation level read committed"};
     const char *sql = inside[sim_below(sizeof inside / sizeof inside[0])];
 
     if (s->tx == 'I') {
-        put_query(out, sim_one_in(4) ? "start transaction" : "begin");
+        put_query(out, begin[sim_below(world.opts.nnodes > 1 ? 8 : 4)]);
         s->tx = 'T';
         return;
     }
@@ -224,6 +239,8 @@ static void write_odd(struct script *s, struct buf *out)
         put_query(out, sql);
         break;
     default:
+        if (world.opts.nnodes > 1 && s->tx != 'I')
+            break; /* a transaction that only reads may be on a standby, which has its own locks */
         if (world.opts.may_pin) {
             put_query(out,
                 s->holds_lock ? "select pg_advisory_unlock_all()" : "select pg_advisory_lock(7)");
@@ -419,7 +436,7 @@ static void write_extended(struct script *s, struct buf *out)
 void script_write(struct script *s, struct buf *out)
 {
     s->n++;
-    s->asked_sleep = false;
+    s->asked_sleep = s->is_read = s->is_write = false;
     switch (sim_below(16)) {
     case 0:
     case 1:
@@ -440,6 +457,8 @@ void script_write(struct script *s, struct buf *out)
         break;
     case 8:
         write_odd(s, out);
+        if (out->len == 0)
+            write_text(s, out);
         break;
     case 9:
         write_slow(s, out);

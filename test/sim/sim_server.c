@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: PostgreSQL
- * sim_server.c: a PostgreSQL server: one modelled session per connection, which takes its time,
+ * sim_server.c: PostgreSQL servers: one modelled session per connection, which takes its time,
  * writes its output as the real one does (at Sync, Flush, the end of a query, an error), obeys
- * cancel requests, and dies when it is told to. */
+ * cancel requests, and dies when it is told to. What was committed on the primary is a log, which
+ * standbys replay when they come to it. */
 #include "config.h"
 
 #include "sim_world.h"
@@ -18,6 +19,7 @@
 
 struct process {
     struct list node;
+    int server;
     struct sim_sock *sock;
     struct buf in;
     struct buf held; /* not flushed yet */
@@ -30,25 +32,45 @@ struct process {
     int64_t busy_until_us;
 };
 
+/* One server. */
+struct node {
+    struct pg_place place;
+    bool is_down;
+    bool was_primary;
+    int64_t replay_us; /* it replays on then */
+};
+
 static struct {
     struct list processes;
+    struct node node[WORLD_MAX_NODES];
+    int64_t log_len;
     int next_pid;
-    bool is_down;
     bool no_faults;
 } server;
 
 static void on_commit(void *ctx, int tag)
 {
-    (void)ctx;
-    if (tag >= 0 && tag < WORLD_MAX_TAGS)
-        world.tags.count[tag]++;
+    struct process *p = ctx;
+
+    if (server.node[p->server].place.is_standby)
+        sim_fail("row %d is committed on a standby", tag);
+    if (tag < 0 || tag >= WORLD_MAX_TAGS)
+        return;
+    world.tags.count[tag]++;
+    world.tags.at[tag] = ++server.log_len;
+    server.node[p->server].place.position = server.log_len;
 }
 
 void server_start(void)
 {
+    int i;
+
     memset(&server, 0, sizeof server);
     list_init(&server.processes);
     server.next_pid = 1000;
+    server.node[0].was_primary = true;
+    for (i = 1; i < world.opts.nnodes; i++)
+        server.node[i].place.is_standby = true;
 }
 
 static void process_end(struct process *p, bool reset)
@@ -68,13 +90,13 @@ void server_end(void)
         process_end(LIST_ENTRY(n, struct process, node), false);
 }
 
-int server_nprocesses(void)
+int server_nprocesses(int i)
 {
     struct list *n;
     int count = 0;
 
     LIST_FOREACH(n, &server.processes)
-    count++;
+    count += LIST_ENTRY(n, struct process, node)->server == i;
     return count;
 }
 
@@ -147,25 +169,128 @@ void server_kill_one(void)
     }
 }
 
-void server_set_down(bool is_down)
+/* Those of one server; without `all` only who has begun something. */
+static void kill_processes(int i, bool all)
 {
+    struct process *p;
+    struct list *next;
     struct list *n;
 
-    sim_note("server: %s", is_down ? "goes down" : "is back");
-    world.nkilled++;
-    server.is_down = is_down;
-    sim_net_set_port(WORLD_PORT, is_down && sim_one_in(2) ? ECONNREFUSED : 0, false);
-    if (!is_down) {
-        sim_net_set_port(WORLD_PORT, 0, false);
-        return;
+    for (n = server.processes.next; n != &server.processes; n = next) {
+        next = n->next;
+        p = LIST_ENTRY(n, struct process, node);
+        if (p->server == i && (all || p->s.tx != 'I' || p->s.nwrites > 0 || p->s.copying != 0))
+            die(p);
     }
-    while ((n = list_first(&server.processes)) != NULL)
-        die(LIST_ENTRY(n, struct process, node));
+}
+
+void server_set_down(int i, bool is_down)
+{
+    if (server.node[i].is_down == is_down)
+        return;
+    sim_note("server %d: %s", i, is_down ? "goes down" : "is back");
+    world.nkilled++;
+    server.node[i].is_down = is_down;
+    sim_net_set_port(WORLD_PORT + i, is_down && sim_one_in(2) ? ECONNREFUSED : 0, false);
+    if (is_down)
+        kill_processes(i, true);
+    else
+        sim_net_set_port(WORLD_PORT + i, 0, false);
+}
+
+bool server_is_down(int i)
+{
+    return server.node[i].is_down;
+}
+
+bool server_is_standby(int i)
+{
+    return server.node[i].place.is_standby;
+}
+
+int64_t server_position(int i)
+{
+    return server.node[i].place.position;
+}
+
+int server_primary(void)
+{
+    int i;
+
+    for (i = 0; i < world.opts.nnodes; i++)
+        if (!server.node[i].place.is_standby)
+            return i;
+    return -1;
+}
+
+void server_fence(int i, bool is_fenced)
+{
+    sim_note("server %d: %s", i, is_fenced ? "is fenced" : "is free");
+    world.nkilled++;
+    world.nfenced++;
+    server.node[i].place.is_fenced = is_fenced;
+}
+
+void server_promote(int i, bool all)
+{
+    int old = server_primary();
+
+    sim_note("server %d: is promoted, server %d is a standby now", i, old);
+    world.nkilled++;
+    world.nswitches++;
+    kill_processes(old, all);
+    server.node[old].place.is_standby = true;
+    server.node[old].place.is_fenced = false;
+    server.node[old].replay_us = sim.now_us;
+    server.node[i].place.is_standby = false;
+    server.node[i].place.position = server.log_len;
+    server.node[i].was_primary = true;
+}
+
+/* ---- standbys ---- */
+
+static bool has_to_replay(const struct node *n)
+{
+    return n->place.is_standby && n->place.position < server.log_len;
+}
+
+/* A bit of the log, and when the next one comes. */
+static void replay(struct node *n)
+{
+    n->place.position += 1 + sim_below(4);
+    if (n->place.position > server.log_len)
+        n->place.position = server.log_len;
+    n->replay_us = sim.now_us + (sim_one_in(3) ? sim_below(30) * SIM_MS : sim_below(500));
+    if (sim_one_in(40))
+        n->replay_us += sim_below(5) * SIM_S;
+}
+
+static struct node *replaying_node(void)
+{
+    struct node *found = NULL;
+    uint32_t seen = 0;
+    int i;
+
+    for (i = 0; i < world.opts.nnodes; i++)
+        if (has_to_replay(&server.node[i]) && sim.now_us >= server.node[i].replay_us &&
+            sim_one_in(++seen))
+            found = &server.node[i];
+    return found;
+}
+
+static bool is_replay_due(void)
+{
+    int i;
+
+    for (i = 0; i < world.opts.nnodes; i++)
+        if (has_to_replay(&server.node[i]) && sim.now_us >= server.node[i].replay_us)
+            return true;
+    return false;
 }
 
 /* ---- the first packet ---- */
 
-static void cancel(int pid, uint32_t key)
+static void cancel(int at, int pid, uint32_t key)
 {
     struct process *p;
     struct list *n;
@@ -173,7 +298,7 @@ static void cancel(int pid, uint32_t key)
     LIST_FOREACH(n, &server.processes)
     {
         p = LIST_ENTRY(n, struct process, node);
-        if (!p->is_in || p->pid != pid || p->key != key)
+        if (!p->is_in || p->server != at || p->pid != pid || p->key != key)
             continue;
         sim_note("server: process %d gets a cancel request, %s", pid, p->is_busy ? "busy" : "idle");
         if (!p->is_busy && p->s.copying != 0) {
@@ -204,6 +329,8 @@ static void let_in(struct process *p, const char *params, size_t n)
 
     pg_session_init(&p->s, params, n);
     p->s.on_commit = on_commit;
+    p->s.ctx = p;
+    p->s.place = &server.node[p->server].place;
     p->is_in = true;
     p->pid = server.next_pid++;
     k = p->key = (uint32_t)sim_random();
@@ -213,7 +340,7 @@ static void let_in(struct process *p, const char *params, size_t n)
     wire_put_key_data(&p->held, p->pid, slice_of(key, 4));
     wire_put_ready(&p->held, 'I');
     flush(p);
-    sim_note("server: process %d begins", p->pid);
+    sim_note("server %d: process %d begins", p->server, p->pid);
 }
 
 static void first_packet(struct process *p)
@@ -222,11 +349,11 @@ static void first_packet(struct process *p)
     const char *body = p->in.data + p->in.pos + 8;
 
     if (proto_get_u32(body - 4) == PROTO_CANCEL) {
-        cancel((int)proto_get_u32(body), proto_get_u32(body + 4));
+        cancel(p->server, (int)proto_get_u32(body), proto_get_u32(body + 4));
         process_end(p, false);
         return;
     }
-    if (server.is_down) {
+    if (server.node[p->server].is_down) {
         refuse(p, "57P03", "the database system is starting up");
     } else if (may_hurt(world.opts.refuse_one_in)) {
         world.nkilled++;
@@ -254,7 +381,7 @@ static bool has_message(const struct process *p)
 
 static int64_t think_us(const char *msg, uint32_t len)
 {
-    if (memmem(msg, len, "pg_sleep(", 9) != NULL)
+    if (memmem(msg, len, "pg_sleep(", 9) != NULL || memmem(msg, len, "slow(", 5) != NULL)
         return 20 * SIM_MS + sim_below(1500) * SIM_MS;
     if (sim_one_in(400))
         return sim_below(4) * SIM_S;
@@ -301,6 +428,11 @@ static void finish_message(struct process *p)
         sim_note("server: process %d does %s", p->pid, text);
         pg_message(&p->s, msg[0], body, &p->held);
     }
+    if (p->s.wrote_in_vain && !server.node[p->server].was_primary && workers_is_tied(p->pid))
+        world.nvain++;
+    else if (p->s.wrote_in_vain && !server.node[p->server].was_primary)
+        sim_fail("a write reached server %d, which has always been a standby: %s", p->server, text);
+    p->s.wrote_in_vain = false;
     if (hurt) {
         die(p); /* when it has done it */
         return;
@@ -327,11 +459,15 @@ static void accept_dials(void)
     struct sim_sock *sock;
     struct process *p;
 
-    while ((sock = sim_sock_dialed(WORLD_PORT)) != NULL) {
-        p = mem_alloc_zero(sizeof *p);
-        p->sock = sock;
-        list_push_back(&server.processes, &p->node);
-    }
+    int i;
+
+    for (i = 0; i < world.opts.nnodes; i++)
+        while ((sock = sim_sock_dialed(WORLD_PORT + i)) != NULL) {
+            p = mem_alloc_zero(sizeof *p);
+            p->sock = sock;
+            p->server = i;
+            list_push_back(&server.processes, &p->node);
+        }
 }
 
 bool server_is_ready(void)
@@ -342,7 +478,7 @@ bool server_is_ready(void)
     LIST_FOREACH(n, &server.processes)
     if (process_is_ready(LIST_ENTRY(n, struct process, node)))
         return true;
-    return false;
+    return is_replay_due();
 }
 
 static void process_step(struct process *p)
@@ -370,13 +506,16 @@ static void process_step(struct process *p)
 void server_step(void)
 {
     struct process *p = NULL;
+    struct node *node = replaying_node();
     uint32_t seen = 0;
     struct list *n;
 
     LIST_FOREACH(n, &server.processes)
     if (process_is_ready(LIST_ENTRY(n, struct process, node)) && sim_one_in(++seen))
         p = LIST_ENTRY(n, struct process, node);
-    if (p != NULL)
+    if (node != NULL && (p == NULL || sim_one_in(2)))
+        replay(node);
+    else if (p != NULL)
         process_step(p);
 }
 
@@ -385,6 +524,7 @@ int64_t server_next_us(void)
     int64_t next_us = INT64_MAX;
     struct process *p;
     struct list *n;
+    int i;
 
     LIST_FOREACH(n, &server.processes)
     {
@@ -392,5 +532,8 @@ int64_t server_next_us(void)
         if (p->is_busy && p->busy_until_us < next_us)
             next_us = p->busy_until_us;
     }
+    for (i = 0; i < world.opts.nnodes; i++)
+        if (has_to_replay(&server.node[i]) && server.node[i].replay_us < next_us)
+            next_us = server.node[i].replay_us;
     return next_us;
 }

@@ -165,14 +165,6 @@ struct row {
     char v[PG_MAX_COLUMNS][PG_VALUE_BYTES];
 };
 
-/* What pgpool asks to learn what ties a session. */
-static bool is_pins_query(struct slice sql)
-{
-    static const char head[] = "SELECT (SELECT count(*) FROM pg_catalog.pg_locks";
-
-    return sql.n > sizeof head && memcmp(sql.p, head, sizeof head - 1) == 0;
-}
-
 static bool call(struct pg_session *s, const char *name, char arg[3][PG_VALUE_BYTES], char *value,
     struct buf *out)
 {
@@ -195,7 +187,7 @@ static bool call(struct pg_session *s, const char *name, char arg[3][PG_VALUE_BY
         pg_error(s, out, "22012", "failed: %s", arg[0]);
         return false;
     }
-    if (strcmp(name, "pg_sleep") == 0)
+    if (strcmp(name, "pg_sleep") == 0 || strcmp(name, "slow") == 0)
         return true;
     if (strcmp(name, "pg_advisory_lock") == 0) {
         s->nlocks++;
@@ -226,6 +218,36 @@ static bool eval_call(
     return out == NULL || call(s, name, arg, value, out);
 }
 
+/* How much of the log is seen. */
+static void put_position(struct pg_session *s, char *value)
+{
+    int64_t seen;
+
+    if (s->place == NULL) {
+        memcpy(value, PG_POSITION_MASK, sizeof PG_POSITION_MASK);
+        return;
+    }
+    seen = s->place->position;
+    if (s->tx == 'T' && s->tx_one_snapshot) {
+        if (s->snapshot == -1)
+            s->snapshot = seen;
+        seen = s->snapshot;
+    }
+    snprintf(value, PG_VALUE_BYTES, "%0*lld", PG_POSITION_WIDTH, (long long)seen);
+}
+
+bool pg_may_not_write(struct pg_session *s, const char *what, struct buf *out)
+{
+    bool is_standby = s->place != NULL && s->place->is_standby;
+    bool is_fenced = s->place != NULL && (s->tx == 'I' ? s->place->is_fenced : s->tx_is_fenced);
+
+    if (!is_standby && !is_fenced && !s->tx_read_only)
+        return false;
+    s->wrote_in_vain = is_standby && !s->tx_read_only;
+    pg_error(s, out, "25006", "cannot execute %s in a read-only transaction", what);
+    return true;
+}
+
 /* The list behind SELECT; out == NULL: nothing is done, columns are counted. */
 static bool eval_list(struct pg_session *s, struct lex *x, const struct pg_args *args,
     struct row *row, struct buf *out)
@@ -251,6 +273,10 @@ static bool eval_list(struct pg_session *s, struct lex *x, const struct pg_args 
 
             lex_next(x);
             snprintf(value, PG_VALUE_BYTES, "%.*s", PG_VALUE_BYTES - 1, name);
+            if (was == T_WORD && out != NULL && strcmp(name, "pos") == 0)
+                put_position(s, value);
+            else if (was == T_WORD && out != NULL && strcmp(name, "mine") == 0)
+                snprintf(value, PG_VALUE_BYTES, "%d", s->nwrites);
             if (was == T_WORD && at(x, "(")) {
                 value[0] = '\0';
                 if (!eval_call(s, x, name, value, out))
@@ -308,6 +334,8 @@ static bool run_copy(struct pg_session *s, struct lex *x, struct buf *out)
     uint32_t start;
 
     if (!take(x, "(")) {
+        if (pg_may_not_write(s, "COPY FROM", out))
+            return false;
         start = wire_begin(out, BE_COPY_IN);
         buf_put_byte(out, 0);
         buf_put_u16(out, 1);
@@ -332,17 +360,6 @@ static bool run_copy(struct pg_session *s, struct lex *x, struct buf *out)
     return true;
 }
 
-static void run_pins_query(struct pg_session *s, struct lex *x, struct buf *out)
-{
-    struct row row = {.n = 4, .v = {"", "0", "0", "0"}};
-
-    snprintf(row.v[0], PG_VALUE_BYTES, "%d", s->nlocks);
-    put_row(out, &row, true);
-    wire_put_command_complete(out, "SELECT 1");
-    x->p = x->end;
-    x->token = T_END;
-}
-
 /* ---- the rest ---- */
 
 static bool run_insert(
@@ -350,6 +367,8 @@ static bool run_insert(
 {
     const char *tag = "";
 
+    if (pg_may_not_write(s, "INSERT", out))
+        return false;
     while (x->token != T_END && !at(x, "("))
         lex_next(x);
     lex_next(x);
@@ -446,7 +465,8 @@ static void warn(struct buf *out, const char *sqlstate, const char *text)
     wire_put_notice(out, "WARNING", sqlstate, text);
 }
 
-static bool run_begin(struct pg_session *s, const char *tag, struct buf *out)
+/* What it is to be like stands behind the word. */
+static bool run_begin(struct pg_session *s, struct lex *x, const char *tag, struct buf *out)
 {
     if (s->tx == 'T') {
         warn(out, "25001", "there is already a transaction in progress");
@@ -454,6 +474,13 @@ static bool run_begin(struct pg_session *s, const char *tag, struct buf *out)
         s->tx = 'T';
         s->tx_vars = s->mark;
         s->nsavepoints = 0;
+        s->tx_read_only = s->tx_one_snapshot = false;
+        s->tx_is_fenced = s->place != NULL && s->place->is_fenced;
+        s->snapshot = -1;
+        for (; x->token != T_END; lex_next(x)) {
+            s->tx_read_only = s->tx_read_only || at(x, "only");
+            s->tx_one_snapshot = s->tx_one_snapshot || at(x, "repeatable");
+        }
     }
     wire_put_command_complete(out, tag);
     return true;
@@ -473,6 +500,7 @@ static bool run_end(struct pg_session *s, bool commit, struct buf *out)
     }
     s->mark = s->vars;
     s->tx = 'I';
+    s->tx_read_only = s->tx_one_snapshot = false;
     s->nsavepoints = 0;
     pg_drop_portals(s);
     wire_put_command_complete(out, commit ? "COMMIT" : "ROLLBACK");
@@ -607,9 +635,9 @@ static bool run_deallocate(struct pg_session *s, struct lex *x, struct buf *out)
 static bool run_transaction(struct pg_session *s, struct lex *x, struct buf *out)
 {
     if (take(x, "begin"))
-        return run_begin(s, "BEGIN", out);
+        return run_begin(s, x, "BEGIN", out);
     if (take(x, "start"))
-        return run_begin(s, "START TRANSACTION", out);
+        return run_begin(s, x, "START TRANSACTION", out);
     if (take(x, "commit") || take(x, "end"))
         return run_end(s, true, out);
     if (take(x, "rollback") || take(x, "abort"))
@@ -699,10 +727,11 @@ bool pg_run(struct pg_session *s, struct slice *sql, const struct pg_args *args,
     while (sql->n > 0 && (isspace((unsigned char)*sql->p) || *sql->p == ';'))
         *sql = slice_of(sql->p + 1, sql->n - 1);
     lex_init(&x, *sql);
-    if (is_pins_query(*sql))
-        run_pins_query(s, &x, out);
-    else
-        ok = run_verb(s, &x, args, describe, out);
+    if (pg_run_own(s, *sql, out, &ok)) {
+        *sql = slice_of(x.end, 0);
+        return ok;
+    }
+    ok = run_verb(s, &x, args, describe, out);
     skip_statement(&x);
     *sql = slice_of(x.p, (size_t)(x.end - x.p));
     return ok;

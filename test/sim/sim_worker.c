@@ -19,7 +19,6 @@
 #include "ipc/mailbox.h"
 #include "session/session.h"
 
-#define SLOT_MONITOR      1
 #define FIRST_WORKER_SLOT 2
 #define MAILS_PER_TURN    64
 
@@ -44,19 +43,30 @@ static struct {
 static struct conf_gen *make_conf(void)
 {
     static const char *const modes[WORLD_NMODES] = {"transaction", "session", "statement"};
+    static const char *const consistency[] = {"eventual", "session", "global"};
+    static const char *const stays_home[] = {
+        "transaction", "transaction", "trans_transaction", "always"};
     const struct world_opts *o = &world.opts;
     struct conf_report report;
     struct conf_gen *gen;
     struct buf text = {0};
+    int i;
 
+    for (i = 0; i < o->nnodes; i++)
+        buf_printf(
+            &text, "backend_hostname%d = '127.0.0.1'\nbackend_port%d = %d\n", i, i, WORLD_PORT + i);
+    buf_printf(&text, "load_balance_mode = %s\nread_consistency = %s\n",
+        o->nnodes > 1 ? "on" : "off", consistency[o->consistency]);
+    buf_printf(&text, "statement_level_load_balance = %s\ndisable_load_balance_on_write = '%s'\n",
+        o->each_statement ? "on" : "off", stays_home[o->stays_home]);
     buf_printf(&text,
-        "backend_hostname0 = '127.0.0.1'\nbackend_port0 = %d\nnum_init_children = %d\n"
+        "num_init_children = %d\n"
         "pool_mode = %s\ndefault_pool_size = %d\nmax_backend_connections = %d\n"
         "max_clients = 100\nvirtual_begin = %s\npool_test_rotate = %s\n"
         "max_prepared_statements = %d\npools_file = ''\npool_passwd = ''\n"
-        "query_wait_timeout = 1000\nload_balance_mode = off\nlog_min_messages = debug1\n",
-        WORLD_PORT, o->nworkers, modes[o->mode], o->pool_size, o->node_limit,
-        o->virtual_begin ? "on" : "off", o->rotate ? "on" : "off", o->prepared);
+        "query_wait_timeout = 1000\nlog_min_messages = debug1\n",
+        o->nworkers, modes[o->mode], o->pool_size, o->node_limit, o->virtual_begin ? "on" : "off",
+        o->rotate ? "on" : "off", o->prepared);
     conf_report_init(&report);
     gen = conf_load_text("/nowhere/pgpool.conf", buf_slice(&text), &report);
     buf_clear(&text);
@@ -86,6 +96,9 @@ static void on_mail(struct worker *w, struct mail *mail)
         return;
     case MAIL_LINK_WANTED:
         backend_on_wanted(be, mail->body, mail->len);
+        break;
+    case MAIL_CLUSTER_CHANGED:
+        sessions_on_cluster(&w->ss);
         break;
     case MAIL_QUOTA_FREED:
     case MAIL_WORKER_GONE:
@@ -162,9 +175,21 @@ void workers_start(void)
     session_init_shm(conf_of(workers.gen), world.opts.nworkers, workers.shm);
     workers.first = sim_mail_new(nslots, 0, NULL);
     sim_mail_set_full(workers.first, world.opts.mail_full_one_in);
+    if (world.opts.nnodes > 1)
+        proc_row(workers.shm, WORLD_MONITOR_SLOT)->role = ROLE_MONITOR;
     for (i = 0; i < world.opts.nworkers; i++)
         worker_start(i);
     workers.n = world.opts.nworkers;
+}
+
+struct shm *workers_shm(void)
+{
+    return workers.shm;
+}
+
+struct mailboxes *workers_boxes(void)
+{
+    return workers.first;
 }
 
 void workers_add_client(int fd)
@@ -218,6 +243,20 @@ int64_t workers_next_us(void)
     return next_us;
 }
 
+bool workers_is_tied(int pid)
+{
+    struct rows_header *rows = shm_get(workers.shm, SHM_CLIENTS);
+    struct client_row row;
+    uint32_t i;
+
+    for (i = 0; i < rows->capacity; i++) {
+        client_row_copy(client_row_at(rows, (int)i), &row);
+        if (row.state != CLIENT_STATE_FREE && row.server_pid == pid && row.pins != 0)
+            return true;
+    }
+    return false;
+}
+
 /* ---- accounts ---- */
 
 static int count_list(const struct list *head)
@@ -264,7 +303,19 @@ static void expect_count(const char *what, int64_t is, int64_t should)
         sim_fail("%s: %lld, should be %lld", what, (long long)is, (long long)should);
 }
 
-static void check_table(int nlinks)
+static int count_links(int node)
+{
+    struct list *n;
+    int count = 0;
+    int i;
+
+    for (i = 0; i < workers.n; i++)
+        LIST_FOREACH(n, &workers.w[i]->ss.be.links)
+    count += LIST_ENTRY(n, struct link, all_node)->pool->cluster_node == node;
+    return count;
+}
+
+static void check_table(void)
 {
     struct limits_row row;
     int i;
@@ -276,7 +327,7 @@ static void check_table(int nlinks)
         if (row.kind == LIMITS_DB_CLIENTS || row.kind == LIMITS_USER_CLIENTS)
             expect_count("clients in the table of limits", row.used, 0);
         else
-            expect_count("links in the table of limits", row.used, nlinks);
+            expect_count("links in the table of limits", row.used, count_links(row.node));
     }
 }
 
@@ -299,6 +350,16 @@ static void check_worker(const struct worker *w)
     }
 }
 
+static void check_node(int node)
+{
+    int nlinks = count_links(node);
+
+    expect_count("links of the node", quota_used(workers.shm, node), nlinks);
+    expect_count("links that are opening", quota_opening(workers.shm, node), 0);
+    expect_count("workers that wait for the node", quota_waiting_workers(workers.shm, node), 0);
+    expect_count("server processes", server_nprocesses(node), nlinks);
+}
+
 void workers_check_idle(void)
 {
     int nlinks = 0;
@@ -311,12 +372,10 @@ void workers_check_idle(void)
     expect_count("clients of all workers", session_count_all(workers.shm), 0);
     expect_count("rows of clients", count_client_rows(), 0);
     expect_count("rows of links", count_link_rows(), nlinks);
-    expect_count("links of the node", quota_used(workers.shm, 0), nlinks);
-    expect_count("links that are opening", quota_opening(workers.shm, 0), 0);
-    expect_count("workers that wait for the node", quota_waiting_workers(workers.shm, 0), 0);
-    expect_count("server processes", server_nprocesses(), nlinks);
+    for (i = 0; i < world.opts.nnodes; i++)
+        check_node(i);
     expect_count("descriptors", sim_net_open_fds(), nlinks);
-    check_table(nlinks);
+    check_table();
 }
 
 void workers_end(void)
@@ -336,8 +395,8 @@ void workers_end(void)
     if (workers.gen == NULL)
         return;
     sim_mail_free(workers.first);
-    if (!sim.failed)
-        expect_count("links after the end", quota_used(workers.shm, 0), 0);
+    for (i = 0; i < world.opts.nnodes && !sim.failed; i++)
+        expect_count("links after the end", quota_used(workers.shm, i), 0);
     shm_free(&workers.shm);
     conf_gen_free(&workers.gen);
     workers.n = 0;

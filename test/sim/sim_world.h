@@ -9,14 +9,19 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "ipc/shm.h"
 
 #include "sim.h"
 #include "sim_pg.h"
 
-#define WORLD_PORT        5001
-#define WORLD_MAX_WORKERS 3
-#define WORLD_MAX_CLIENTS 24
-#define WORLD_MAX_TAGS    8192
+#define WORLD_PORT         5001 /* of the first server */
+#define WORLD_MAX_NODES    3
+#define WORLD_MONITOR_SLOT 1 /* workers have those behind it */
+#define WORLD_MAX_WORKERS  3
+#define WORLD_MAX_CLIENTS  24
+#define WORLD_MAX_TAGS     8192
+
+enum world_consistency { WORLD_EVENTUAL, WORLD_SEEN, WORLD_GLOBAL };
 
 enum world_mode { WORLD_TRANSACTION, WORLD_SESSION, WORLD_STATEMENT, WORLD_NMODES };
 
@@ -37,7 +42,12 @@ struct world_opts {
     uint32_t cancel_one_in;
     uint32_t vanish_one_in;
     bool may_pin;
-    bool outages; /* the server is gone for a while, now and then */
+    bool outages; /* a server is gone for a while, now and then */
+    int nnodes;   /* one, or a primary and its standbys */
+    enum world_consistency consistency;
+    bool each_statement; /* a node for each, not for each session */
+    int stays_home;      /* disable_load_balance_on_write */
+    bool switches;       /* another server becomes the primary, now and then */
 };
 
 /* What is known of a row that a client inserted. */
@@ -47,6 +57,8 @@ struct world_tags {
     int n;
     uint8_t state[WORLD_MAX_TAGS];
     uint8_t count[WORLD_MAX_TAGS]; /* how often it is there */
+    int64_t at[WORLD_MAX_TAGS];    /* its position in the log */
+    int64_t acked;                 /* the highest that anybody was told of */
 };
 
 struct world {
@@ -58,10 +70,14 @@ struct world {
     uint64_t nfaults_seen;
     uint64_t nlost; /* clients that lost their connection */
     uint64_t nmails;
+    uint64_t nswitches;
+    uint64_t nfenced;
+    uint64_t nseen; /* positions that were checked */
+    uint64_t nvain; /* writes of sessions that a read-only transaction tied to a standby */
 };
 extern struct world world;
 
-/* ---- sim_server.c: one PostgreSQL server ---- */
+/* ---- sim_server.c: PostgreSQL servers ---- */
 
 void server_start(void);
 void server_end(void);
@@ -71,12 +87,32 @@ void server_step(void);
 int64_t server_next_us(void);
 /* Ends one process, or breaks its connection. */
 void server_kill_one(void);
-/* Nobody can connect, and everybody is sent away. */
-void server_set_down(bool is_down);
+/* Nobody can connect to server `i`, and everybody is sent away. */
+void server_set_down(int i, bool is_down);
+bool server_is_down(int i);
+bool server_is_standby(int i);
+int server_primary(void);
+/* How much of the log is seen there. */
+int64_t server_position(int i);
+/* New transactions there only read. */
+void server_fence(int i, bool is_fenced);
+/* It becomes the primary, with all that was committed, and the old one a standby; what had begun
+ * there ends, with `all` everything. */
+void server_promote(int i, bool all);
 /* Server processes of clients (not of cancel requests). */
-int server_nprocesses(void);
-/* The process that runs for that key cancels what it does. */
+int server_nprocesses(int i);
+/* From now on nothing breaks. */
 void server_forget_faults(void);
+
+/* ---- sim_monitor.c: what pgpool knows of the servers, a little later ---- */
+
+void monitor_start(void);
+bool monitor_is_ready(void);
+void monitor_step(void);
+int64_t monitor_next_us(void);
+/* Somebody, or the monitor itself, makes another server the primary. */
+void monitor_switch(void);
+void monitor_end(void);
 
 /* ---- sim_client.c: clients that check what they get ---- */
 
@@ -88,6 +124,25 @@ int64_t clients_next_us(void);
 bool clients_are_done(void);
 /* Fails the run when one waits for too long. */
 void clients_check_patience(void);
+
+/* ---- sim_sight.c: how much of the log a client may see ---- */
+
+/* What one session has seen and must see. */
+struct sight {
+    int64_t written;  /* the last of its own rows that it was told of */
+    int64_t others;   /* of anybody's, when its oldest open request was sent */
+    int64_t snapshot; /* in a transaction that has one; -1: not known yet */
+};
+
+void sight_reset(struct sight *s);
+/* A request is sent, and nothing else is under way. */
+void sight_on_ask(struct sight *s);
+/* It was told that a row is there. */
+void sight_on_ack(struct sight *s, int tag);
+/* True when `got` is the row `want`, in which a position may be masked; false positions fail the
+ * run. `model`: before the message. */
+bool sight_is_row(
+    struct sight *s, const struct pg_session *model, int client, const char *want, const char *got);
 
 /* ---- sim_script.c: what clients ask ---- */
 
@@ -101,6 +156,8 @@ struct script {
     int tags[64];    /* inserted, and not known to be there or not */
     int ntags;
     bool asked_sleep; /* the last request takes long: it may be cancelled */
+    bool is_read;     /* it is one read, and nothing but that */
+    bool is_write;    /* it is one row that is written */
 };
 
 /* Appends one request (a query, or messages up to Sync) to `out`. */
@@ -115,6 +172,11 @@ void workers_end(void);
 bool workers_are_ready(void);
 void workers_step(void);
 int64_t workers_next_us(void);
+/* The shared memory, and the mailboxes as slot `slot` sees them. */
+struct shm *workers_shm(void);
+struct mailboxes *workers_boxes(void);
+/* The session that has this server process cannot move. */
+bool workers_is_tied(int pid);
 /* Gives a connected client to a worker. */
 void workers_add_client(int fd);
 /* Nothing is under way and everything counted is true; else the run fails. */
