@@ -402,6 +402,19 @@ static bool is_to_end_alone(const struct client *c)
            !expect_is_copying(&c->link->expect);
 }
 
+/* A Query in the middle of a sequence ends with a ReadyForQuery of its own: what it changed stays,
+ * whatever becomes of the messages behind it. */
+static bool is_behind_a_query(const struct client *c)
+{
+    const struct expect *e = &c->link->expect;
+    unsigned kind = OP_COPY_END;
+    unsigned i = e->len;
+
+    while (i > 0 && kind == OP_COPY_END)
+        kind = expect_peek(e, --i) & OP_MASK;
+    return kind == OP_QUERY || kind == OP_FUNCTION_CALL;
+}
+
 static enum feed_step share_extended(struct client *c, struct feed_run *run, char type,
     struct slice msg, bool is_whole, const char *end)
 {
@@ -447,7 +460,8 @@ static enum feed_step share_extended(struct client *c, struct feed_run *run, cha
         step = share_begin_batch(c, run, msg.p, end);
         if (step != FEED_PASS)
             return step;
-    } else if (s->phase != SHARE_ATTACHED || is_full_of_pending(c)) {
+    } else if (s->phase != SHARE_ATTACHED || is_full_of_pending(c) ||
+               (is_to_end_alone(c) && is_behind_a_query(c))) {
         return FEED_PARK;
     }
     if (type == FE_PARSE && is_whole && c->server_batch && parse_is_refused(c, msg, &err))

@@ -95,3 +95,18 @@ def test_rest_of_a_message_behind_a_failed_copy(pg, start_pool):
     c.send(half[5:] + copy_data(b"2\n") + COPY_DONE)
     assert c.value("select pg_backend_pid()") == pid
     c.bye()
+
+
+def test_query_in_the_middle_of_a_sequence(pg, pool):
+    """It has a ReadyForQuery of its own, so what it made stays when the rest of the sequence fails: the next one
+    who gets the connection must not find it."""
+    c, other = login(pool, seconds=5), login(pool, seconds=5)
+    c.send(parse("select 1"), query("create temp table odds_own(a int); set work_mem = '7MB'"), execute("nobody"), SYNC)
+    assert states(c.ready(2)) == ["34000"]
+    assert c.value("show work_mem") == "7MB"
+    assert c.value("select count(*) from odds_own") == "0"
+    c.bye()
+    for _ in range(3):
+        assert states(other.simple("select count(*) from odds_own")) == ["42P01"]
+        assert other.value("show work_mem") == "4MB"
+    other.bye()
