@@ -6,6 +6,7 @@ server (its port) or of notice_per_node_statement. One cluster and one pgpool fo
 group's settings are loaded, and its sessions are new."""
 import re
 import signal
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 
 from pgt import procs, waits
 from pgt.proxy import start_pgpool
-from pgt.wire import SYNC, Wire, bind, execute, message, parse, query
+from pgt.wire import SYNC, Wire, WireClosed, bind, execute, message, parse, query
 from test_monitor import Trio, column, show
 
 HERE = Path(__file__).parent
@@ -452,6 +453,25 @@ def test_rule_while_a_standby_is_behind(places, behind, group, order):
     ask_group(places[order], group)
 
 
+def read_on(wire: Wire, gone: threading.Event, faults: list[str]) -> None:
+    """Reads and reads, and twenty times more when the server is gone. Only what had shown a row may fail."""
+    left = 20
+    while left > 0 and not faults:
+        left -= gone.is_set()
+        try:
+            wire.send(query(READ))
+            both = [wire.ready()]
+            wire.send(bind(name="r") + execute() + SYNC)
+            both.append(wire.ready())
+        except (OSError, WireClosed) as reason:
+            faults.append(repr(reason))
+            return
+        for found in both:
+            kinds = [m.type for m in found if m.type in "DE"]
+            faults += [str(m.fields) for m in found if m.type == "E" and kinds[0] != "D"]
+            faults += ["no answer"] if not kinds else []
+
+
 def test_a_standby_is_killed_in_mid_run(places, cluster):
     """The last test of this file: A is not started again. No session that read there notices."""
     cluster.nodes[cluster.standbys[0]].rows("select pg_wal_replay_resume()")
@@ -466,7 +486,16 @@ def test_a_standby_is_killed_in_mid_run(places, cluster):
         assert where(place, wire.simple(READ)) == "A"
         wire.send(parse(READ, "r") + SYNC)
         wire.ready()
+    gone = threading.Event()
+    faults: list[str] = []
+    busy = [threading.Thread(target=read_on, args=(wire, gone, faults)) for _, wire in wires]
+    for thread in busy:
+        thread.start()
     cluster.nodes[cluster.standbys[0]].stop(signal.SIGQUIT)
+    gone.set()
+    for thread in busy:
+        thread.join()
+    assert not faults, "\n".join(faults)
     for _ in range(3):
         for place, wire in wires:
             left = set(place.order) - {"A"}

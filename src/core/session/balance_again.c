@@ -23,14 +23,14 @@
 /* In a row, for one exchange. */
 #define AGAIN_MAX 3
 
-/* The server's last words to all, when it was crashed: they end the connection, and answer nothing.
- */
+/* The server's last words to all, when it was crashed or is stopped at once: they end the
+ * connection, and answer nothing. */
 static bool is_crash(const char *p, uint32_t len)
 {
     struct errmsg m;
 
     (void)errmsg_decode(slice_of(p + PROTO_HEADER_BYTES, len - 4), &m);
-    return slice_eq_str(m.sqlstate, "57P02");
+    return slice_eq_str(m.sqlstate, "57P02") || slice_eq_str(m.sqlstate, "57P01");
 }
 
 bool balance_is_no_answer(const char *p, size_t n)
