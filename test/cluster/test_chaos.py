@@ -7,13 +7,14 @@ Once with relays between pgpool and the servers, once with each server on a host
 behind a switch that loses and delays packets; there with synchronous_commit = remote_apply, read_consistency = global, and
 clients that only read. $PGT_CHAOS_SECONDS (12) says for how long each, $PGT_CHAOS_SEED which
 way; $PGT_CHAOS_ASYNC leaves out synchronous replication, and then what is lost and what sessions see again is not checked;
-a failure prints the seed and all that was done.
+with $PGT_CHAOS_SCRIPTS the sample scripts promote and follow. A failure prints the seed and all that was done.
 """
 import os
 import random
 import signal
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -338,10 +339,28 @@ def kinds(failed: list[crowd.Failed]) -> str:
     return "; ".join(f"{n} x {text}" for text, n in sorted(count.items(), key=lambda one: -one[1]))
 
 
-def test_chaos(cluster, wires, start_pool):
+def by_scripts(pcp_port: int, monkeypatch) -> dict[str, object]:
+    """Settings with which the sample scripts do what auto_promote does, and what these need."""
+    tools = procs.folder("tools")
+    tools.chmod(0o755)
+    for name in ("attach_node", "detach_node", "recovery_node"):
+        (tools / f"pcp_{name}").symlink_to(Path(proxy.pgpool_bin() or "").resolve().parent / "pcp")
+    (tools / "pcppass").write_text("*:*:op:secret\n", encoding="ascii")
+    (tools / "pcppass").chmod(0o600)
+    for name, value in {"PGBIN": shadow.make_shadow(), "PCPPASSFILE": tools / "pcppass", "PGPOOL_PCP_USER": "op",
+                        "PGPOOL_PCP_PORT": pcp_port, "PATH": f"{tools}:{os.environ['PATH']}"}.items():
+        monkeypatch.setenv(name, str(value))
+    home = shadow.TOP / "doc" / "examples" / "three-hosts"
+    return {"failover_command": f"{home}/failover.sh %d %h %p %D %m %H %M %P %r %R %N %S",
+            "follow_primary_command": f"{home}/follow_primary.sh %d %h %p %D %m %H %M %P %r %R", "auto_promote": False}
+
+
+def test_chaos(cluster, wires, start_pool, monkeypatch):
     conf = cluster.pool_conf(auto_promote=True, load_balance_mode=True, health_check_max_retries=0, auto_failback_interval=1, health_check_timeout=3,
                              read_consistency="session" if cluster.wire is None else "global", connect_timeout=2000,
                              pool_mode=os.environ.get("PGT_CHAOS_POOL_MODE", "session"))
+    if "PGT_CHAOS_SCRIPTS" in os.environ:
+        conf |= by_scripts(conf["pcp_port"], monkeypatch)
     pool = start_pool(*wires.addresses, **conf)
     chaos = Chaos(pool, cluster, wires, SEED)
     cluster.nodes[0].rows(crowd.TABLE)
