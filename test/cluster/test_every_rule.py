@@ -20,8 +20,6 @@ from test_monitor import Trio, column, show
 HERE = Path(__file__).parent
 MODES = {"session": "postgres", "transaction": "shared"}  # pool mode, and the user who has it
 PORT = "inet_server_port()"
-# Do reads leave a read-write transaction before it has written (t), and behind a write that does not count (u)?
-LEAVES = {"t": {"session": True, "transaction": True}, "u": {"session": True, "transaction": False}}
 BEHIND = "standby behind: "
 SCHEMA = """\
 create role shared superuser login; create table t as select 7 as a; create table w (a int); create table dep (a int);
@@ -135,8 +133,8 @@ class Place:
         """The servers that a role of every_rule.txt allows."""
         if "/" in role:
             role = role.split("/")[len(self.order) - 1]
-        if role in LEAVES:
-            role = "s" if LEAVES[role][mode] else "p"
+        if role == "t":
+            role = "s"
         if len(self.order) == 1 or role == "p" or self.kind == "raw":
             return "P"
         return {"s": "AB", "a": "A", "b": "B"}[role]
