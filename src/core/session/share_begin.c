@@ -28,7 +28,6 @@ static int write_node(struct client *c)
         return pool->cluster_node; /* a cluster of its own, by pools.conf */
     node = sessions_write_node(c->ss);
     if (node != VIEW_NO_NODE && node != pool->cluster_node) {
-        share_leave_queue(c); /* who waits there has that pool attached besides, or has not */
         c->pool = pool_attach(&c->ss->be, pool_user(pool), pool_database(pool), node);
         pool_detach(pool);
     }
