@@ -244,6 +244,23 @@ void client_local_free(struct client *c)
     c->local = NULL;
 }
 
+/* What the server did in front of it in the same sequence would be committed by its Sync: the
+ * server is made to fail, too. A transaction that the client began is left as it is, as by a simple
+ * query.
+ */
+static void fail_sequence(struct client *c)
+{
+    struct buf out = {0};
+
+    if (!c->server_batch || c->link == NULL || c->target != c->link || c->link->tx_status != 'I' ||
+        c->link->expect.skipping)
+        return;
+    wire_put_parse(&out, slice_of_str(SHARE_REFUSED_NAME), slice_of_str(share_refused_query));
+    link_expect(c->link, OP_PARSE | OP_SWALLOW);
+    (void)link_send(c->link, out.data, out.len);
+    buf_free(&out);
+}
+
 /* An error in the extended protocol: everything up to the next Sync is skipped. */
 static void local_fail(struct client *c, const struct err *err)
 {
@@ -252,6 +269,7 @@ static void local_fail(struct client *c, const struct err *err)
     c->local_error = true;
     wire_put_err(&out, err);
     client_send(c, &out);
+    fail_sequence(c);
 }
 
 static bool local_is_full(struct client *c)

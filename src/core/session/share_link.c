@@ -449,15 +449,21 @@ static bool is_stale_plan(const struct client *c, const struct errmsg *m)
            memmem(m->whole.p, m->whole.n, routine, sizeof routine) != NULL;
 }
 
+/* The server was made to fail. */
+static bool is_refusal(const struct errmsg *m)
+{
+    return slice_eq_str(m->sqlstate, "42883") &&
+           memmem(m->whole.p, m->whole.n, SHARE_REFUSED_FUNCTION,
+               sizeof SHARE_REFUSED_FUNCTION - 1) != NULL;
+}
+
 /* The statement was refused here, and the server made to fail in its place. */
 static bool tell_refusal(struct client *c, struct link *link, const struct errmsg *m)
 {
     struct share *s = c->share;
     struct buf out = {0};
 
-    if (s->turn->refusal == NULL || !slice_eq_str(m->sqlstate, "42883") ||
-        memmem(m->whole.p, m->whole.n, SHARE_REFUSED_FUNCTION, sizeof SHARE_REFUSED_FUNCTION - 1) ==
-            NULL)
+    if (s->turn->refusal == NULL || !is_refusal(m))
         return false;
     wire_put_err(&out, s->turn->refusal);
     on_bytes(c, link, out.data, out.len);
@@ -485,6 +491,10 @@ static bool on_error(void *owner, struct link *link, const struct errmsg *m)
         count_statement(c->ss, link->pool->cluster_node, COUNT_FATAL);
         keep_words(s, m);
         return true;
+    }
+    if (link->error_is_ours && is_refusal(m)) {
+        s->saw_error = true; /* the sequence of a command of ours that failed: client_local.c */
+        return false;
     }
     if (link->error_is_ours) {
         if (c->phase == CL_LOGIN)

@@ -6,6 +6,7 @@ import pytest
 from pooling_house import login, states
 
 from pgt.wire import COPY_DONE, SYNC, bind, copy_data, copy_fail, execute, parse, query
+from pgt.wire import pg as pgx
 
 
 @pytest.fixture
@@ -110,3 +111,34 @@ def test_query_in_the_middle_of_a_sequence(pg, pool):
         assert states(other.simple("select count(*) from odds_own")) == ["42P01"]
         assert other.value("show work_mem") == "4MB"
     other.bye()
+
+
+@pytest.mark.parametrize("mode", ["session", "transaction", "statement"])
+def test_command_of_ours_fails_in_a_sequence(pg, start_pool, mode):
+    """What stands in front of it in the same implicit transaction is undone, as by a server's own error; a transaction
+    that the client began is left as it is, as by a simple query."""
+    pool = start_pool(pg.address, num_init_children=1, pool_mode=mode)
+    pg.rows("drop table if exists odd_undone; create table odd_undone(a int)")
+    c = login(pool)
+
+    def sequence(n: int) -> bytes:
+        return b"".join(pgx(sql) for sql in (f"insert into odd_undone values ({n})", f"set my.own = 'is {n}'", "pgpool resume",
+                                             f"insert into odd_undone values (-{n})", "pgpool resume")) + SYNC
+    for n in (1, 2):
+        c.send(sequence(n), pgx("select 'behind'"), SYNC)
+        found = c.ready(2)
+        assert states(found) == ["55000"]
+        assert [m.body for m in found if m.type == "Z"] == [b"I", b"I"]
+        assert [m.row() for m in found if m.type == "D"] == [[b"behind"]]
+        assert c.value("select coalesce(current_setting('my.own', true), '')") == ""
+        assert pg.rows("select a from odd_undone") == []
+        assert not states(c.simple("insert into odd_undone values (0); delete from odd_undone"))
+    if mode != "statement":
+        c.simple("begin")
+        c.send(sequence(3))
+        found = c.ready()
+        assert states(found) == ["55000"] and found[-1].body == b"T"
+        c.simple("commit")
+        assert pg.rows("select a from odd_undone") == [[b"3"]]
+        assert c.value("select current_setting('my.own', true)") == "is 3"
+    c.bye()
