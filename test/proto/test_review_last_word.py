@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pgt import relay
+from pgt import relay, waits
 from pgt.wire import SYNC, Wire, bind, execute, parse, query
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cluster"))
@@ -86,6 +86,25 @@ def check(cluster, w: Wire, n: int, name: str, cut) -> None:
         assert int(cluster.primary.value(f"select count(*) from said where a = {n}")) == rows, name
 
 
+def lost_while_it_is_restored(cluster, pool, w: Wire) -> None:
+    """The new server connection dies, too, as it gets the session's settings: the next one serves."""
+    for sql, wanted in (("insert into said values (2)", "C Z"), ("select 1", "08006 Z")):
+        w.rows("set my.own = 'kept'")
+        if wanted != "C Z":
+            w.rows("begin")
+        pid = w.value("select pg_backend_pid()")
+        Shears.tag = b"SET"
+        seen = len(pool.log())
+        cluster.primary.rows(f"select pg_terminate_backend({pid})")
+        waits.wait_for("pgpool knows", lambda: "goes on without its server connection" in pool.log()[seen:])
+        assert kinds(w.simple(sql)) == wanted.split()
+        if wanted != "C Z":
+            assert kinds(w.simple("select 2")) == ["25P02", "Z"]
+            w.rows("rollback")
+        assert not Shears.tag, "nothing was cut"
+        assert w.value("select current_setting('my.own')") == "kept"
+
+
 @pytest.mark.parametrize("mode", ["session", "transaction"])
 def test_cut_in_front_of_ready(cluster, start_pool, mode):
     names = {f"backend_application_name{i}": f"node{i}" for i in range(3)}
@@ -109,6 +128,8 @@ def test_cut_in_front_of_ready(cluster, start_pool, mode):
         check(cluster, w, n, name, cut)
         assert (w.value("select current_setting('my.own', true)") == f"tx {n}") == (cut[0] == b"COMMIT"), name
         w.rows("reset my.own")
+    if mode == "session":
+        lost_while_it_is_restored(cluster, pool, w)
     w.bye()
     w = Wire(pool.address, seconds=20)  # one that does not avoid the standby
     assert w.login()[-1].type == "Z"

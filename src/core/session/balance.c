@@ -106,7 +106,7 @@ static void go_reader(struct client *c, struct reader *r, const struct balance_w
         r->link->watch_tags = false;
     b->own->reply_begun = false;
     balance_forget_retry(b->own);
-    if (b->own->home == NULL && wish->msg.n <= BALANCE_RETRY_MAX)
+    if ((b->own->home == NULL || wish->begins) && wish->msg.n <= BALANCE_RETRY_MAX)
         buf_put(&b->own->retry, wish->msg.p, wish->msg.n);
 }
 

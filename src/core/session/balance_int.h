@@ -95,6 +95,7 @@ struct balance_own {
     uint8_t nagain;  /* times in a row that something was made again */
     uint32_t ended;  /* the serial of the op that said so, and 1; 0: none */
     bool ended_well; /* it was COMMIT */
+    bool is_untold;  /* the transaction died with its home, between two statements */
     int64_t refused_us;  /* wall clock */
     uint32_t nexchanges; /* on the home since it was quiet */
     uint64_t batch;      /* number of the present exchange */
@@ -271,6 +272,9 @@ struct errmsg;
 bool balance_again_on_error(struct client *c, struct link *link, const struct errmsg *m);
 /* True while it is not known what becomes of what was refused: the client's input waits. */
 bool balance_again_is_waiting(const struct client *c);
+/* balance_tx.c: the client has not heard yet why its transaction is a failed one: true when it was
+ * told so in place of the server's error. */
+bool balance_tell_lost(struct client *c, const struct link *link, const struct errmsg *m);
 /* The own link is quiet after an exchange: true when the client waits for the monitor. */
 bool balance_again_on_quiet(struct client *c);
 /* The own link is gone and the session goes on: true when what ran there was put in front of the

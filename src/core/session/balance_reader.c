@@ -435,6 +435,13 @@ static void reader_lost_answer(struct client *c, struct buf *retry, int node, bo
     }
 }
 
+/* All that the home was to do yet is begin the transaction: another can. */
+static bool is_unbegun(const struct balance *b, const struct link *link)
+{
+    return link->tx_status == 'I' && b->own->nexchanges == 1 && !b->own->reply_begun &&
+           b->own->retry.len > 0;
+}
+
 static void reader_on_lost(void *owner, struct link *link, const struct err *err, bool told)
 {
     struct reader *r = owner;
@@ -449,6 +456,10 @@ static void reader_on_lost(void *owner, struct link *link, const struct err *err
 
     (void)told;
     sessions_suspect_node(c->ss, r->node);
+    if (was_target && was_home && is_unbegun(b, link)) {
+        was_home = false;
+        b->own->nexchanges = 0;
+    }
     if (was_target)
         memset(&b->own->retry, 0, sizeof b->own->retry);
     else
@@ -458,8 +469,10 @@ static void reader_on_lost(void *owner, struct link *link, const struct err *err
     r->link = NULL;
     balance_drop_reader(c, r, false);
     reader_avoid(r);
-    if (was_home)
+    if (was_home) {
         balance_lose_home(c);
+        b->own->is_untold = !was_target;
+    }
     if (was_home && link->body_left == 0)
         reader_take_back(c, link);
     if (is_over)

@@ -8,6 +8,7 @@
 #include "config.h"
 
 #include "base/log.h"
+#include "wire/errmsg.h"
 #include "wire/writer.h"
 
 #include "balance_int.h"
@@ -114,6 +115,24 @@ void balance_lose_home(struct client *c)
     fail_link(c->link);
     CLIENT_LOG(c, LVL_LOG, "a read-only transaction of user \"%s\" was lost with its standby",
         c->pool->names);
+}
+
+bool balance_tell_lost(struct client *c, const struct link *link, const struct errmsg *m)
+{
+    struct balance_own *own = c->balance == NULL ? NULL : c->balance->own;
+    struct buf out = {0};
+    struct err err;
+
+    if (own == NULL || !own->is_untold || link->error_is_ours ||
+        !slice_eq_str(m->sqlstate, "25P02"))
+        return false;
+    own->is_untold = false;
+    err_clear(&err);
+    err_set(&err, "08006", "the server connection of this transaction was lost");
+    err_hint(&err, "Roll back, and run the transaction again.");
+    wire_put_err(&out, &err);
+    client_send(c, &out);
+    return true;
 }
 
 void balance_move_home(struct client *c)

@@ -117,15 +117,21 @@ void client_adrift_begin(struct client *c, struct link *link, const struct err *
     struct client_adrift *a = c->adrift == NULL ? adrift_new(c) : c->adrift;
     struct err reason = err_is_set(&a->last_words) ? a->last_words : *err;
     bool on_reader = c->target != link;
-    bool is_over = !on_reader && b->asking == ASKING_NONE && balance_again_ends(c, link);
+    bool was_restoring = a->is_restoring; /* it died before the client had it */
+    bool is_over =
+        !on_reader && !was_restoring && b->asking == ASKING_NONE && balance_again_ends(c, link);
     bool is_again = !on_reader && !is_over && balance_again_on_lost(c, link);
     bool owes = link->expect.len > 0 && b->asking == ASKING_NONE && !is_again && !is_over;
 
     c->adrift = a;
     a->lost_us = backend_wall_us(&c->ss->be);
     a->lost_node = link->pool->cluster_node;
-    a->in_tx = link->tx_status != 'I' || b->own->home != NULL;
-    a->is_untold = a->in_tx && !owes;
+    if (!was_restoring) {
+        a->in_tx = link->tx_status != 'I' || b->own->home != NULL;
+        a->is_untold = a->in_tx && !owes;
+    }
+    a->is_restoring = false;
+    a->until_us = 0;
     reason.severity = ERR_ERROR;
     if (!err_is_set(&a->last_words))
         memcpy(reason.sqlstate, "08006", 6);
@@ -294,6 +300,9 @@ static void adrift_try(struct client *c)
     int node = sessions_write_node(ss);
     struct pool *pool = c->pool;
 
+    timer_stop(ss->loop, &a->timer);
+    if (c->link != NULL)
+        return; /* one logs in */
     if (a->until_us == 0)
         a->until_us = loop_now_us(ss->loop) + ss->conf->failover_wait_ms * 1000;
     if (loop_now_us(ss->loop) >= a->until_us) {

@@ -637,7 +637,7 @@ static bool client_on_link_error(void *owner, struct link *link, const struct er
         c->balance->own->saw_error = true;
         statements_doubt_batch(c->statements, c->balance->own->batch);
     }
-    return balance_again_on_error(c, link, m);
+    return balance_again_on_error(c, link, m) || balance_tell_lost(c, link, m);
 }
 
 static void client_on_link_row(void *owner, struct link *link, struct slice body)
