@@ -368,7 +368,7 @@ START_TEST(depth_of_includes)
     /* pgpool.conf -> f1 -> ... -> f10 is ten deep */
     conf_dir_write("pgpool.conf", "include = 'f1'\n");
     for (int i = 1; i < 10; i++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof(name), "f%d", i);
         conf_dir_write(name, "include = 'f%d'\n", i + 1);
     }
@@ -415,7 +415,7 @@ START_TEST(includes_that_multiply_are_bounded)
     conf_dir_make();
     conf_dir_write("pgpool.conf", "include = 'f1'\n");
     for (int i = 1; i < 10; i++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof(name), "f%d", i);
         conf_dir_write(
             name, "include = 'f%d'\ninclude = 'f%d'\ninclude = 'f%d'\n", i + 1, i + 1, i + 1);
