@@ -262,7 +262,7 @@ void client_adrift_on_quiet(struct client *c)
 {
     struct client_adrift *a = c->adrift;
 
-    if (c->link->own_failed && !a->in_tx) {
+    if (a->in_tx ? c->link->tx_status != 'E' : c->link->own_failed) {
         client_end_text(c, "08006",
             "the session's server connection was lost, and its state could not be restored");
         return;
