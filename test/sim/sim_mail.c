@@ -123,7 +123,8 @@ int mailbox_post(
     l->from_slot = m->own_slot;
     l->fd = fd == -1 ? -1 : sim_net_dup(fd);
     l->len = len;
-    memcpy(l->body, body, len);
+    if (len > 0)
+        memcpy(l->body, body, len);
     list_push_back(&b->letters, &l->node);
     b->has_mail = true;
     return 0;
