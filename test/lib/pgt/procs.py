@@ -45,9 +45,11 @@ def folder(name: str, user: str | None = None) -> Path:
 
 def free_port() -> int:
     """A TCP port nobody listens on and that this run has not handed out. From below the range that
-    the kernel gives to outgoing connections, so that it stays free until it is used."""
+    the kernel gives to outgoing connections, so that it stays free until it is used; runs beside
+    each other have ranges of their own (PGT_PORTS)."""
+    low, high = (int(x) for x in os.environ.get("PGT_PORTS", "20000-32000").split("-"))
     for _ in range(2000):
-        port = 20000 + int.from_bytes(os.urandom(2), "big") % 12000
+        port = low + int.from_bytes(os.urandom(2), "big") % (high - low)
         if port in _ports:
             continue
         with socket.socket() as sock:
@@ -57,7 +59,7 @@ def free_port() -> int:
                 continue
         _ports.add(port)
         return port
-    raise AssertionError("no free port between 20000 and 32000")
+    raise AssertionError(f"no free port between {low} and {high}")
 
 
 def run_as(user: str) -> dict:
@@ -154,7 +156,19 @@ class Daemon:
             self.popen = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
                                           start_new_session=True, env=env, cwd="/", **extra)
         self.pid = self.popen.pid
+        self.began = self._start_time()
+        self.is_over = False
         atexit.register(self.kill)
+
+    def _start_time(self) -> str | None:
+        """When the process of that number began; None: there is none."""
+        fields = stat_fields(self.pid)
+        return None if fields is None else fields[19]
+
+    def _end(self) -> None:
+        """Its number, and that of its session, may be another's from now on."""
+        self.is_over = True
+        atexit.unregister(self.kill)
 
     def log(self) -> str:
         return self.log_path.read_text(encoding="utf-8", errors="replace")
@@ -170,10 +184,14 @@ class Daemon:
         """Exit status once the process has ended and nothing of its session is left."""
         waits.wait_for(f"{self.command[0]} (pid {self.pid}) ends", lambda: not self.is_running(), seconds)
         waits.wait_for(f"children of {self.command[0]} end", lambda: not session_pids(self.pid), 5)
+        self._end()
         return self.popen.returncode
 
     def kill(self) -> None:
-        """Ends the whole session, whatever state it is in."""
+        """Ends the whole session, whatever state it is in. Once: a number is given out again as soon
+        as nobody has it, and then it is somebody else's session."""
+        if self.is_over or self._start_time() not in (None, self.began):
+            return
         for pid in session_pids(self.pid):
             try:
                 os.kill(pid, signal.SIGKILL)
@@ -182,3 +200,5 @@ class Daemon:
         if self.popen.poll() is None:
             self.popen.kill()
             self.popen.wait()
+        if not session_pids(self.pid):
+            self._end()

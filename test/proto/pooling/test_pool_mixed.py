@@ -3,7 +3,6 @@
 not there: random short mixtures get the replies that the server itself gives, however they are cut into pieces.
 """
 import random
-import time
 
 import pytest
 from pooling_house import login
@@ -26,8 +25,6 @@ def replies(address, data: bytes, mark: str, piece: int) -> list:
     data += END + query(f"select '{mark}'")
     for at in range(0, len(data), piece):
         w.send(data[at:at + piece])
-        if piece < len(data):
-            time.sleep(0.0005)  # else the kernel puts them together again
     found = []
     while not found or found[-1] != ("D", mark):
         m = w.read()
