@@ -128,7 +128,7 @@ bool balance_again_holds(struct client *c, const char *p, size_t n)
 {
     struct balance_own *own = own_of(c);
 
-    if (own == NULL || !own->keeps)
+    if (own == NULL || !own->keeps || (own->is_refused && p[0] == BE_PARAMETER_STATUS))
         return false;
     if (own->is_refused || balance_is_no_answer(p, n)) {
         buf_put(&own->early, p, n);

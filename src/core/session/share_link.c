@@ -58,6 +58,13 @@ static bool on_refused(void *owner, struct link *link)
     return true;
 }
 
+/* What is sent again is settled, and nothing of it is told; what a server says of its settings in
+ * front of its ReadyForQuery belongs to no statement. */
+static bool is_aside(const struct client *c, const char *p)
+{
+    return (c->share->resend || c->share->replan) && p[0] == BE_PARAMETER_STATUS;
+}
+
 static void on_bytes(void *owner, struct link *link, const char *p, size_t n)
 {
     struct client *c = owner;
@@ -71,7 +78,7 @@ static void on_bytes(void *owner, struct link *link, const char *p, size_t n)
     }
     if (s->phase != SHARE_ATTACHED && link->phase == LINK_LOGIN)
         return; /* of a login that is not the client's */
-    if ((s->may_retry || s->may_replan || s->may_resend) && !s->reply_begun) {
+    if ((s->may_retry || s->may_replan || s->may_resend) && !s->reply_begun && !is_aside(c, p)) {
         if (balance_is_no_answer(p, n)) {
             buf_put(&s->turn->early, p, n);
             return;

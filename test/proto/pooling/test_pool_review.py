@@ -283,6 +283,38 @@ def test_large_write_to_a_server_that_takes_none(pg, pool):
     c.bye()
 
 
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+def test_a_parameter_changes_with_what_is_sent_again(pg, start_pool, mode):
+    """A reload makes servers read-only, or a plan is stale: the server tells a parameter between its error and its
+    ReadyForQuery. Nothing of the sequence is answered twice."""
+    pg.rows("drop table if exists rev_twice")
+    pg.rows("create table rev_twice(a int)")
+    pool = start_pool(pg.address, num_init_children=1, pool_mode=mode)
+    c = login(pool, seconds=5)
+    c.send(parse("select * from rev_twice", "s"), bind(name="s"), execute(), SYNC)
+    c.ready()
+    sequences = (parse("insert into rev_twice values (1)") + bind() + describe(what="P") + execute() + SYNC,
+                 bind(name="s") + describe(what="P") + execute() + SYNC)
+    answers = []
+    try:
+        pg.rows("alter table rev_twice add b int")
+        for name, value, sequence in (("default_transaction_read_only", "on", sequences[0]),
+                                      ("IntervalStyle", "iso_8601", sequences[1])):
+            pg.rows(f"alter system set {name} = {value}")
+            pg.rows("select pg_reload_conf()")
+            waits.wait_for("it is known", lambda: pg.value(f"show {name}") == value)  # noqa: B023
+            c.send(sequence)
+            answers.append([m.type for m in c.ready()])
+    finally:
+        for name in ("default_transaction_read_only", "IntervalStyle"):
+            pg.rows(f"alter system reset {name}")
+        pg.rows("select pg_reload_conf()")
+    assert [t for t in answers[0] if t != "S"] == ["1", "2", "n", "E", "Z"]
+    assert [t for t in answers[1] if t != "S"] == (["2", "T", "C", "Z"] if mode == "transaction" else ["E", "Z"])
+    assert all(a[:-1].count("S") == 1 for a in answers)
+    c.bye()
+
+
 def test_unlooked_parse_with_pins_off(pg, start_pool):
     """A statement too long to be kept is lost with the link, not left to the next client."""
     pool = start_pool(pg.address, num_init_children=1, pool_mode="transaction", max_backend_connections=1,
