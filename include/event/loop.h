@@ -43,8 +43,9 @@ struct loop {
     int epoll_fd;
     bool is_stopped;
     bool uv_is_ready;
-    uint32_t now_tick;
-    int64_t clock_us; /* of this turn; 0: not read yet */
+    uint32_t now_tick;  /* up to which slots were looked at */
+    uint32_t wake_tick; /* when the next one is, if there is a timer */
+    int64_t clock_us;   /* of this turn; 0: not read yet */
     uint32_t ntimers;
     struct list wheel[LOOP_WHEEL_SLOTS];
     struct list tasks;

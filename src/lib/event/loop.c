@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL
  * loop.c: the event loop: an epoll set with libuv's loop in it, a timing wheel and a task queue on
- * top. The wheel is one libuv timer however many thousand clients have a time-out; it stands still
- * when no timer is armed. */
+ * top. The wheel is one libuv timer however many thousand clients have a time-out; it sleeps until
+ * the next slot that has a timer in it. */
 #include "config.h"
 
 #include "event/loop.h"
@@ -236,19 +236,31 @@ void timer_init(struct timer *t, timer_fn *fn)
     t->fn = fn;
 }
 
+/* `tick` is to come yet. */
+static void loop_wake_at(struct loop *lp, uint32_t tick)
+{
+    uint64_t ticks = tick - loop_tick_now(lp);
+
+    lp->wake_tick = tick;
+    uv_timer_start(
+        &lp->tick, loop_on_tick, ticks * LOOP_TICK_MS - uv_now(&lp->uv) % LOOP_TICK_MS, 0);
+}
+
 void timer_start(struct loop *lp, struct timer *t, int64_t delay_ms)
 {
     int64_t ticks = (delay_ms + LOOP_TICK_MS - 1) / LOOP_TICK_MS + 1;
+    bool is_first;
 
     timer_stop(lp, t);
     if (ticks > INT32_MAX / 2)
         ticks = INT32_MAX / 2;
-    if (lp->ntimers++ == 0) {
+    is_first = lp->ntimers++ == 0;
+    if (is_first)
         lp->now_tick = loop_tick_now(lp);
-        uv_timer_start(&lp->tick, loop_on_tick, LOOP_TICK_MS, LOOP_TICK_MS);
-    }
     t->due_tick = loop_tick_now(lp) + (uint32_t)ticks;
     list_push_back(&lp->wheel[t->due_tick % LOOP_WHEEL_SLOTS], &t->node);
+    if (is_first || (int32_t)(t->due_tick - lp->wake_tick) < 0)
+        loop_wake_at(lp, t->due_tick);
 }
 
 void timer_stop(struct loop *lp, struct timer *t)
@@ -286,6 +298,19 @@ static void loop_fire_slot(struct loop *lp, uint32_t tick)
     }
 }
 
+/* A slot may hold only what is due a round of the wheel later: then one turn is for nothing. */
+static void loop_wake_at_next(struct loop *lp)
+{
+    uint32_t i;
+
+    for (i = 1; i <= LOOP_WHEEL_SLOTS; i++) {
+        if (!list_is_empty(&lp->wheel[(lp->now_tick + i) % LOOP_WHEEL_SLOTS])) {
+            loop_wake_at(lp, lp->now_tick + i);
+            return;
+        }
+    }
+}
+
 static void loop_on_tick(uv_timer_t *handle)
 {
     struct loop *lp = handle->data;
@@ -300,6 +325,8 @@ static void loop_on_tick(uv_timer_t *handle)
         loop_fire_slot(lp, lp->now_tick);
     }
     lp->now_tick = now;
+    if (lp->ntimers > 0)
+        loop_wake_at_next(lp);
 }
 
 void task_init(struct task *t, task_fn *fn)

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * test_loop.c: timers of the event loop: none fires early, none is forgotten, and a loop with
+ * nothing to do sleeps until the next of them. */
+#include "config.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "event/loop.h"
+
+#define NTIMERS 3
+
+struct fixture {
+    struct loop loop;
+    struct timer timer[NTIMERS];
+    int64_t fired_us[NTIMERS]; /* 0: not yet */
+    int left;                  /* until the loop is stopped */
+};
+
+static struct fixture fx;
+
+static void on_timer(struct timer *t)
+{
+    fx.fired_us[t - fx.timer] = loop_now_us(&fx.loop);
+    if (--fx.left == 0)
+        loop_stop(&fx.loop);
+}
+
+/* Starts the next one. */
+static void on_chained(struct timer *t)
+{
+    on_timer(t);
+    timer_start(&fx.loop, &fx.timer[1], 60);
+}
+
+static void setup(void)
+{
+    int i;
+
+    memset(&fx, 0, sizeof fx);
+    loop_init(&fx.loop);
+    for (i = 0; i < NTIMERS; i++)
+        timer_init(&fx.timer[i], on_timer);
+}
+
+static void teardown(void)
+{
+    loop_fini(&fx.loop);
+}
+
+/* How long `i` took since `start_us`, in ms. */
+static int took_ms(int i, int64_t start_us)
+{
+    ck_assert_int_ne(fx.fired_us[i], 0);
+    return (int)((fx.fired_us[i] - start_us) / 1000);
+}
+
+START_TEST(test_earlier_ones_come_first)
+{
+    int64_t start_us = loop_now_us(&fx.loop);
+
+    timer_start(&fx.loop, &fx.timer[0], 60000);
+    timer_start(&fx.loop, &fx.timer[1], 200);
+    timer_start(&fx.loop, &fx.timer[2], 60);
+    fx.left = 2;
+    loop_run(&fx.loop);
+    ck_assert_int_ge(took_ms(2, start_us), 60);
+    ck_assert_int_ge(took_ms(1, start_us), 200);
+    ck_assert_int_gt(fx.fired_us[1], fx.fired_us[2]);
+    ck_assert_int_eq(fx.fired_us[0], 0);
+    ck_assert(timer_is_armed(&fx.timer[0]));
+    timer_stop(&fx.loop, &fx.timer[0]);
+}
+END_TEST
+
+START_TEST(test_it_sleeps_until_the_next)
+{
+    uint32_t tick;
+
+    timer_start(&fx.loop, &fx.timer[0], 30000);
+    timer_start(&fx.loop, &fx.timer[1], 10);
+    fx.left = 1;
+    loop_run(&fx.loop);
+    ck_assert_uint_eq(fx.loop.wake_tick, fx.timer[0].due_tick);
+    ck_assert_int_gt(uv_backend_timeout(&fx.loop.uv), 28000);
+    timer_start(&fx.loop, &fx.timer[1], 1000);
+    tick = fx.timer[1].due_tick;
+    ck_assert_uint_eq(fx.loop.wake_tick, tick);
+    timer_start(&fx.loop, &fx.timer[2], 5000); /* later than what is waited for */
+    ck_assert_uint_eq(fx.loop.wake_tick, tick);
+}
+END_TEST
+
+/* More than a round of the wheel away: it is looked at in vain, once a round. */
+START_TEST(test_far_away)
+{
+    timer_start(&fx.loop, &fx.timer[0], (int64_t)LOOP_WHEEL_SLOTS * LOOP_TICK_MS * 3 + 1000);
+    timer_start(&fx.loop, &fx.timer[1], 10);
+    fx.left = 1;
+    loop_run(&fx.loop);
+    ck_assert_int_eq(fx.fired_us[0], 0);
+    ck_assert_uint_le(fx.loop.wake_tick - fx.loop.now_tick, LOOP_WHEEL_SLOTS);
+    ck_assert_uint_eq(
+        fx.loop.wake_tick % LOOP_WHEEL_SLOTS, fx.timer[0].due_tick % LOOP_WHEEL_SLOTS);
+}
+END_TEST
+
+START_TEST(test_started_from_a_timer)
+{
+    int64_t start_us = loop_now_us(&fx.loop);
+
+    fx.timer[0].fn = on_chained;
+    timer_start(&fx.loop, &fx.timer[0], 10);
+    fx.left = 2;
+    loop_run(&fx.loop);
+    ck_assert_int_ge(took_ms(1, start_us) - took_ms(0, start_us), 60);
+}
+END_TEST
+
+/* The process was stopped for a while. */
+START_TEST(test_late)
+{
+    uint64_t until_ns = uv_hrtime() + 400000000;
+
+    timer_start(&fx.loop, &fx.timer[0], 20);
+    timer_start(&fx.loop, &fx.timer[1], 150);
+    timer_start(&fx.loop, &fx.timer[2], 60000);
+    while (uv_hrtime() < until_ns)
+        ;
+    fx.left = 2;
+    loop_run(&fx.loop);
+    ck_assert_int_eq(fx.fired_us[0], fx.fired_us[1]);
+    ck_assert_int_eq(fx.fired_us[2], 0);
+}
+END_TEST
+
+START_TEST(test_stopped)
+{
+    timer_start(&fx.loop, &fx.timer[0], 10);
+    timer_start(&fx.loop, &fx.timer[1], 120);
+    timer_stop(&fx.loop, &fx.timer[0]);
+    timer_stop(&fx.loop, &fx.timer[0]);
+    fx.left = 1;
+    loop_run(&fx.loop);
+    ck_assert_int_eq(fx.fired_us[0], 0);
+    ck_assert_int_ne(fx.fired_us[1], 0);
+    ck_assert_uint_eq(fx.loop.ntimers, 0);
+    ck_assert(!uv_is_active((uv_handle_t *)&fx.loop.tick));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("loop");
+    TCase *tc = tcase_create("timers");
+    SRunner *sr;
+    int nfailed;
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, test_earlier_ones_come_first);
+    tcase_add_test(tc, test_it_sleeps_until_the_next);
+    tcase_add_test(tc, test_far_away);
+    tcase_add_test(tc, test_started_from_a_timer);
+    tcase_add_test(tc, test_late);
+    tcase_add_test(tc, test_stopped);
+    suite_add_tcase(s, tc);
+    sr = srunner_create(s);
+    srunner_run_all(sr, CK_ENV);
+    nfailed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return nfailed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
