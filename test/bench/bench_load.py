@@ -23,7 +23,7 @@ MODES = {
 }
 SHARES_CLIENTS, SHARES_EACH = 10, 500
 SYSBENCH = "sysbench"  # the mode that is sysbench's oltp_read_write
-SYSBENCH_TABLES = ["--tables=4", "--table-size=20000"]
+sysbench_tables = ["--tables=4", "--table-size=20000"]  # --sysbench sets others
 
 
 @dataclass
@@ -83,7 +83,7 @@ def sysbench(port, words):
     """Without prepared statements: not every PgBouncer follows them in transaction mode."""
     argv = ["sysbench", "oltp_read_write", "--db-driver=pgsql", "--db-ps-mode=disable",
             "--pgsql-host=127.0.0.1", f"--pgsql-port={port}", f"--pgsql-user={USER}",
-            f"--pgsql-db={DATABASE}", *SYSBENCH_TABLES, *words]
+            f"--pgsql-db={DATABASE}", *sysbench_tables, *words]
     try:
         done = subprocess.run(argv, capture_output=True, text=True, env=client_env(), check=False)
     except FileNotFoundError:
