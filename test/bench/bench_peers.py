@@ -17,7 +17,7 @@ from bench_base import (BenchError, accepts, drop_root, free_port, postgres_bin,
 USER = "bench"
 DATABASE = "bench"
 TITLES = {"ours": "pgpool", "ours1": "pgpool, 1 worker", "ours2": "pgpool, 2 workers",
-          "pgbouncer": "PgBouncer", "pgpool2": "pgpool-II", "direct": "direct"}
+          "pgbouncer": "PgBouncer", "pgpool2": "pgpool-II", "floor": "floor", "direct": "direct"}
 
 
 def client_env():
@@ -289,7 +289,20 @@ class Ours2(Ours):
     workers = 2
 
 
-PEERS = {cls.name: cls for cls in (Ours, Ours1, Ours2, PgBouncer, Pgpool2, Direct)}
+class Floor(Peer):
+    """A relay that does nothing a pooler must do (test/bench/floor): what the kernel asks for. `make relay_floor`
+    first. Session pooling of one server, and no queue."""
+
+    name = "floor"
+
+    def argv(self):
+        program = os.path.join(os.path.dirname(Ours.program), "relay_floor")
+        if not os.access(program, os.X_OK):
+            raise BenchError(f"no {program}: make relay_floor")
+        return [program, str(self.port), str(self.server_port), USER, DATABASE, str(self.clients)]
+
+
+PEERS = {cls.name: cls for cls in (Ours, Ours1, Ours2, PgBouncer, Pgpool2, Floor, Direct)}
 
 
 def find_program(name):
