@@ -63,6 +63,7 @@ struct sessions {
     struct list held;        /* clients whose next statement waits, see sessions_view.c */
     struct list looking;     /* logins whose server was gone */
     struct timer view_timer;
+    struct timer title_timer; /* runs while there is one client, whom the title names */
     struct list clients;
     uint32_t nclients;
     uint32_t next_id;

@@ -171,6 +171,40 @@ def test_lines_of_a_session_name_it(pg, start_pool):
         w.bye()
 
 
+def test_title_names_the_only_client(pg, start_pool):
+    """As pgpool-II's; of several the title says how many."""
+    pool = start_pool(pg.address, num_init_children=1)
+    pid = waits.wait_for("the worker", lambda: workers(pool), 10)[0]
+
+    def title_is(pattern: str) -> None:
+        waits.wait_for(f"the title is {pattern}, not {procs.command_line(pid).strip()}",
+                       lambda: re.fullmatch(f"pgpool: {pattern}", procs.command_line(pid).strip()), 10)
+    title_is("wait for connection request")
+    mute = socket.create_connection((pool.address.host, pool.address.port))
+    mute.sendall(b"\0\0\0")  # not before its first bytes
+    title_is("accept connection")
+    mute.close()
+    title_is("wait for connection request")
+    first = Wire(pool.address, seconds=20)
+    first.login()
+    port = first.sock.getsockname()[1]
+    who = rf"postgres postgres 127\.0\.0\.1\({port}\) "
+    title_is(who + "idle")
+    first.simple("begin")
+    title_is(who + "idle in transaction")
+    first.send(query(" select pg_sleep(60)"))
+    title_is(who + "SELECT")
+    second = login(pool)
+    title_is("worker 0: 2 clients")
+    assert second.value("select count(pg_cancel_backend(pid)) from pg_stat_activity "
+                        "where query like ' select pg_sleep%'") == "1"
+    first.ready()
+    first.bye()
+    title_is(r"postgres postgres 127\.0\.0\.1\(\d+\) idle")
+    second.bye()
+    title_is("wait for connection request")
+
+
 def test_log_hostname(pg, start_pool):
     """Both lines have the name; a look-up does not hold up anybody."""
     name = socket.getnameinfo(("127.0.0.1", 1), 0)[0]

@@ -17,7 +17,7 @@
 
 #include "session_int.h"
 
-static void format_host(const struct client *c, char *out, size_t size)
+void client_host_text(const struct client *c, char *out, size_t size)
 {
     char text[INET6_ADDRSTRLEN] = "?";
 
@@ -148,7 +148,7 @@ void client_log_connection(const struct client *c)
 {
     char host[64];
 
-    format_host(c, host, sizeof host);
+    client_host_text(c, host, sizeof host);
     if (!start_lookup(c, host, NULL))
         log_connection(host, c->row == NULL ? 0 : c->row->port);
 }
@@ -162,7 +162,7 @@ void client_log_disconnection(const struct client *c)
 
     if (!c->ss->conf->log_disconnections || c->row == NULL || c->row->protocol == 0)
         return;
-    format_host(c, host, sizeof host);
+    client_host_text(c, host, sizeof host);
     us = backend_wall_us(&c->ss->be) - c->row->connected_us;
     snprintf(text, sizeof text,
         "frontend disconnection: session time: %d:%02d:%02d.%03d user=%.*s database=%.*s",

@@ -69,6 +69,8 @@ void client_row_login(struct client *c)
     client_row_pin(c, c->share != NULL ? 0 : ROWS_PIN(PIN_REASON_SESSION_MODE));
     if (c->link != NULL)
         link_row_update(c->link, c->row_index);
+    if (c->ss->nclients == 1)
+        task_post(c->ss->loop, &c->ss->publish); /* the title names it */
 }
 
 void client_row_link(struct client *c)

@@ -223,6 +223,12 @@ void client_patch_free(struct client *c);
 /* sessions_view.c */
 void sessions_view_init(struct sessions *ss);
 
+/* sessions_title.c */
+void sessions_title_init(struct sessions *ss);
+/* Tells in the title of the process who is served: at the end of a turn in which clients came or
+ * went. */
+void sessions_title_set(struct sessions *ss);
+
 /* client_login.c: */
 /* The server of a login was gone before it said anything: another one is chosen when there is one.
  * False when it is too late for that. */
@@ -293,6 +299,8 @@ void client_log_leave(struct client_log_scope *scope);
 void client_log_link(
     void *owner, const struct log_place *place, enum log_level level, const char *text);
 void client_log_connection(const struct client *c);
+/* The address of a client, or "[local]". */
+void client_host_text(const struct client *c, char *out, size_t size);
 void client_log_disconnection(const struct client *c);
 /* A statement is sent to c->target, or answered here when that is NULL. `kind` is "" for a simple
  * query, else what stands before it. */

@@ -36,10 +36,7 @@ static void sessions_on_publish(struct task *t)
 
     atomic_store(&row->nclients, ss->nclients);
     atomic_store(&row->nwaiting, ss->be.nrequests);
-    if (ss->nclients == 0)
-        proc_set_title("wait for connection request");
-    else
-        proc_set_title("worker %d: %u clients", ss->env->ordinal, ss->nclients);
+    sessions_title_set(ss);
 }
 
 static int sessions_post(
@@ -98,6 +95,7 @@ void sessions_init(struct sessions *ss, struct loop *loop, struct proc_env *env)
     prep_store_init(&ss->preps);
     share_wait_init(ss);
     sessions_view_init(ss);
+    sessions_title_init(ss);
     task_init(&ss->publish, sessions_on_publish);
     task_init(&ss->suspect, on_suspects);
     backend_init(&ss->be, loop, env->shm, ss->conf, env->ordinal);
