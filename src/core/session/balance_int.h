@@ -363,6 +363,9 @@ void balance_drop_reader(struct client *c, struct reader *r, bool boundary);
 void balance_drop_readers(struct client *c, bool boundary);
 /* The reader's answer is complete: back to the own link. */
 void balance_to_own(struct client *c);
+/* A message that went in parts to a reader is sent to its end: the answer may have come before (a
+ * COPY that failed). */
+void balance_on_body_end(struct client *c);
 
 /* balance_wait.c: read_consistency */
 /* The primary has to be asked before a read may leave it. */

@@ -261,8 +261,8 @@ static void reader_on_quiet(void *owner, struct link *link)
         balance_wait_answered(r);
         return;
     }
-    if (c->target != link)
-        return;
+    if (c->target != link || c->body_left > 0)
+        return; /* the rest of a message that began here is sent here: balance_on_body_end */
     if (link->own_failed)
         b->rs.state_unknown = true; /* a setting could not be replayed */
     if (b->own->home == r) {
@@ -277,6 +277,14 @@ static void reader_on_quiet(void *owner, struct link *link)
     link_resume(link); /* the client is slow: who waits for it from now on is the own link */
     balance_to_own(c);
     client_after_quiet(c);
+}
+
+void balance_on_body_end(struct client *c)
+{
+    struct reader *r = c->target == c->link ? NULL : balance_reader_of_target(c);
+
+    if (r != NULL && expect_is_quiet(&r->link->expect))
+        reader_on_quiet(r, r->link);
 }
 
 /* Everything owed arrived after a Flush. Only a sequence within a transaction of the reader's own
@@ -464,8 +472,11 @@ static void reader_on_lost(void *owner, struct link *link, const struct err *err
         memset(&b->own->retry, 0, sizeof b->own->retry);
     else
         memset(&retry, 0, sizeof retry);
-    if (was_target)
+    if (was_target) {
         c->target = c->link;
+        c->body_skip += c->body_left; /* the rest of that message is for nobody */
+        c->body_left = 0;
+    }
     r->link = NULL;
     balance_drop_reader(c, r, false);
     reader_avoid(r);

@@ -365,6 +365,12 @@ void client_feed(struct client *c, const char *p, const char *end)
             p += take;
             run.end = p;
             c->body_left -= (uint32_t)take;
+            if (c->body_left == 0 && c->target != c->link) {
+                feed_flush(c, &run);
+                balance_on_body_end(c);
+            }
+            if (c->phase != CL_ACTIVE)
+                break;
             continue;
         }
         if (end - p < PROTO_HEADER_BYTES) {
