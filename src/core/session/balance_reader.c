@@ -416,7 +416,7 @@ static void reader_take_back(struct client *c, const struct link *lost)
     struct slice value;
     uint32_t at = 0;
 
-    while (c->link != NULL && paramset_next(&c->link->reported, &at, &name, &value))
+    while (paramset_next(&c->link->reported, &at, &name, &value))
         if (!slice_eq(paramset_get(&lost->reported, name), value))
             wire_put_parameter_status(&out, name, value);
     client_send(c, &out);
@@ -482,9 +482,13 @@ static void reader_on_lost(void *owner, struct link *link, const struct err *err
     reader_avoid(r);
     if (was_home) {
         balance_lose_home(c);
-        b->own->is_untold = !was_target;
+        b->own->is_untold = !was_target && c->link != NULL;
+        if (c->link == NULL)
+            client_adrift_lose_home(c, was_target);
     }
-    if (was_home && link->body_left == 0)
+    if (was_home && c->link == NULL)
+        client_adrift_keep_told(c, link);
+    else if (was_home && link->body_left == 0)
         reader_take_back(c, link);
     if (is_over)
         reader_say_end(c);

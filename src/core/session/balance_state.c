@@ -325,6 +325,8 @@ static void settle_on_own(struct client *c)
 
     if (b->own->home->replayed == b->own->log.len)
         b->own->home->replayed += b->own->pending.len;
+    if (c->link == NULL)
+        return; /* the next one gets them all */
     while (at < b->own->pending.len) {
         struct slice text = slice_of_str(b->own->pending.data + at);
 
@@ -370,7 +372,7 @@ static void prepare_on_own(struct client *c)
 {
     struct list *n;
 
-    if (c->statements == NULL)
+    if (c->statements == NULL || c->link == NULL)
         return;
     LIST_FOREACH(n, &c->statements->order)
     {

@@ -96,7 +96,7 @@ void balance_fail_home(struct client *c)
     struct link *home = b->own->home == NULL ? c->link : b->own->home->link;
 
     b->tx_failed = true;
-    if (home->tx_status != 'T')
+    if (home == NULL || home->tx_status != 'T')
         return;
     home->watch_tags = b->own->home != NULL; /* what was SET there is not any more */
     fail_link(home);
@@ -109,10 +109,11 @@ void balance_lose_home(struct client *c)
     b->own->home = NULL;
     b->tx_failed = true;
     b->own->tx_was_open = true;
-    if (!b->own->own_is_guest)
+    if (!b->own->own_is_guest && c->link != NULL)
         begin_on(c->link, &b->own->tx, false);
     b->own->own_is_guest = false;
-    fail_link(c->link);
+    if (c->link != NULL)
+        fail_link(c->link);
     CLIENT_LOG(c, LVL_LOG, "a read-only transaction of user \"%s\" was lost with its standby",
         c->pool->names);
 }

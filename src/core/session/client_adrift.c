@@ -32,6 +32,7 @@ struct client_adrift {
     bool in_tx;
     bool is_untold; /* in_tx, and the client has not been told */
     bool is_restoring;
+    struct paramset told; /* what the client believes of its parameters */
     struct err last_words;
 };
 
@@ -91,24 +92,78 @@ void client_adrift_keep_words(struct client *c, const struct errmsg *m)
     errmsg_to_err(m, &c->adrift->last_words);
 }
 
-/* What the own link was doing never happened. */
+/* What the own link was doing never happened. What runs on a reader goes on, and with it the
+ * transaction that lives there. */
 static void adrift_forget_exchange(struct client *c, bool on_reader)
 {
     struct balance *b = c->balance;
 
     b->asking = ASKING_NONE;
+    b->lsn_is_fresh = false;
+    b->own->own_is_guest = false;
+    if (on_reader && b->own->home != NULL)
+        return;
     b->own->tx_end = 0;
     b->tx_failed = false;
     b->own->tx_was_open = false;
     b->own->saw_error = false;
-    b->own->own_is_guest = false;
     b->own->nexchanges = 0;
-    b->lsn_is_fresh = false;
     buf_free(&b->own->pending);
     route_trace_on_rollback(b->trace);
     c->server_batch = c->server_batch && on_reader;
     if (!on_reader)
         balance_drop_readers(c, true);
+}
+
+/* What a link has reported was told to the client. */
+void client_adrift_keep_told(struct client *c, const struct link *link)
+{
+    struct slice name;
+    struct slice value;
+    uint32_t at = 0;
+
+    while (paramset_next(&link->reported, &at, &name, &value))
+        (void)paramset_set(&c->adrift->told, name, value);
+}
+
+/* What was SET in a transaction that is lost is not so any more. */
+static void adrift_tell_parameters(struct client *c)
+{
+    const struct paramset *told = &c->adrift->told;
+    struct buf out = {0};
+    struct slice before;
+    struct slice value;
+    struct slice name;
+    uint32_t at = 0;
+
+    while (paramset_next(&c->link->reported, &at, &name, &value)) {
+        before = paramset_get(told, name);
+        if (before.p == NULL || !slice_eq(before, value))
+            wire_put_parameter_status(&out, name, value);
+    }
+    client_send(c, &out);
+}
+
+/* True when something of the client's waits for an answer. */
+static bool owes_client(const struct link *link)
+{
+    unsigned i;
+
+    for (i = 0; i < link->expect.len; i++)
+        if ((expect_peek(&link->expect, i) & OP_SWALLOW) == 0)
+            return true;
+    return false;
+}
+
+/* Its status says nothing yet of one that has just been made to fail there, in place of a home that
+ * was lost. */
+static bool had_transaction(const struct client *c, const struct link *link, bool on_reader)
+{
+    const struct balance_own *own = c->balance->own;
+
+    if (own->home != NULL)
+        return !on_reader;
+    return link->tx_status != 'I' || own->tx_was_open;
 }
 
 void client_adrift_begin(struct client *c, struct link *link, const struct err *err)
@@ -121,13 +176,14 @@ void client_adrift_begin(struct client *c, struct link *link, const struct err *
     bool is_over =
         !on_reader && !was_restoring && b->asking == ASKING_NONE && balance_again_ends(c, link);
     bool is_again = !on_reader && !is_over && balance_again_on_lost(c, link);
-    bool owes = link->expect.len > 0 && b->asking == ASKING_NONE && !is_again && !is_over;
+    bool owes = owes_client(link) && b->asking == ASKING_NONE && !is_again && !is_over;
 
     c->adrift = a;
     a->lost_us = backend_wall_us(&c->ss->be);
     a->lost_node = link->pool->cluster_node;
     if (!was_restoring) {
-        a->in_tx = link->tx_status != 'I' || b->own->home != NULL;
+        client_adrift_keep_told(c, link);
+        a->in_tx = had_transaction(c, link, on_reader);
         a->is_untold = a->in_tx && !owes;
     }
     a->is_restoring = false;
@@ -267,6 +323,7 @@ void client_adrift_on_quiet(struct client *c)
             "the session's server connection was lost, and its state could not be restored");
         return;
     }
+    adrift_tell_parameters(c);
     client_adrift_free(c);
     client_note_idle(c);
     client_unpark(c);
@@ -412,6 +469,11 @@ enum feed_step client_adrift_message(
     struct client_adrift *a = c->adrift;
     enum local_verdict v;
 
+    if (c->balance->own->home != NULL) { /* its transaction has outlived the own link, no more */
+        client_adrift_keep_told(c, c->balance->own->home->link);
+        adrift_forget_exchange(c, false);
+        a->in_tx = a->is_untold = true;
+    }
     if (a->until_us != 0 || a->is_restoring)
         return FEED_PARK; /* on its way */
     if (c->local_error && type != FE_SYNC)
@@ -436,6 +498,12 @@ char client_adrift_tx_status(const struct client *c)
     return c->adrift->in_tx ? 'E' : 'I';
 }
 
+void client_adrift_lose_home(struct client *c, bool told)
+{
+    c->adrift->in_tx = true;
+    c->adrift->is_untold = !told;
+}
+
 void client_adrift_free(struct client *c)
 {
     struct client_adrift *a = c->adrift;
@@ -445,6 +513,7 @@ void client_adrift_free(struct client *c)
     c->adrift = NULL;
     timer_stop(c->ss->loop, &a->timer);
     pool_request_cancel(&a->req);
+    paramset_free(&a->told);
     mem_free(a);
 }
 

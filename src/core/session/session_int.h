@@ -248,6 +248,9 @@ void client_adrift_begin(struct client *c, struct link *link, const struct err *
 /* The new link has what the session had. */
 void client_adrift_on_quiet(struct client *c);
 char client_adrift_tx_status(const struct client *c);
+void client_adrift_keep_told(struct client *c, const struct link *link);
+/* The transaction lived on a reader, which is gone, too. `told`: the client knows. */
+void client_adrift_lose_home(struct client *c, bool told);
 void client_adrift_free(struct client *c);
 
 /* client_cancel.c */
