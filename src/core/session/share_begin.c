@@ -310,6 +310,29 @@ static void keep_for_retry(struct client *c, struct slice msgs)
         buf_put(&s->turn->retry, msgs.p, msgs.n);
 }
 
+/* A session that is tied to its link, between transactions: what is sent next can be sent again
+ * there with a new plan, as long as all of its statements are known. */
+static bool may_replan_tied(const struct client *c)
+{
+    static const uint32_t not_known = ROWS_PIN(PIN_REASON_UNKNOWN) | ROWS_PIN(PIN_REASON_PREPARED) |
+                                      ROWS_PIN(PIN_REASON_SESSION_MODE);
+    const struct share *s = c->share;
+
+    return s->pins != 0 && (s->pins & not_known) == 0 && c->link->tx_status == 'I' &&
+           expect_is_quiet(&c->link->expect) && !s->begun_here;
+}
+
+static void keep_tied(struct client *c, struct slice msgs)
+{
+    struct share *s = c->share;
+
+    s->reply_begun = s->may_retry = s->may_resend = false;
+    s->may_replan = s->may_replan && msgs.n > 0 && msgs.n <= SHARE_RETRY_MAX;
+    buf_free(&s->turn->retry);
+    if (s->may_replan)
+        buf_put(&s->turn->retry, msgs.p, msgs.n);
+}
+
 /* Of an incomplete message the rest goes on as it comes, and is not kept. */
 static struct slice whole_or_none(struct slice msg)
 {
@@ -391,8 +414,12 @@ enum feed_step share_begin_query(struct client *c, struct feed_run *run, struct 
     is_fresh = step == FEED_PASS && s->is_fresh; /* it was chosen for, and had to wait */
     if (step == FEED_PASS)
         step = share_make_ready(c, run);
-    if (step == FEED_PASS && is_fresh)
+    if (step == FEED_PASS && is_fresh) {
         keep_for_retry(c, whole_or_none(msg));
+    } else if (step == FEED_PASS && may_replan_tied(c)) {
+        s->may_replan = *facts != NULL && share_names_executes(c, *facts) != NULL;
+        keep_tied(c, whole_or_none(msg));
+    }
     if (step == FEED_PASS && *facts != NULL && begins_transaction(*facts))
         share_names_load_sql(c, run);
     return chosen(c, step);
@@ -578,47 +605,6 @@ static bool batch_may_change(struct client *c, const char *p, const char *end)
     return true;
 }
 
-/* The statement of the protocol that a Bind names; NULL: none. */
-static const struct share_name *bind_names(const struct client *c, struct slice body)
-{
-    struct wire_reader r;
-    struct slice name;
-
-    wire_reader_init(&r, body);
-    (void)wire_get_cstr(&r);
-    name = wire_get_cstr(&r);
-    return r.bad || name.n == 0 ? NULL : share_name_find(c->share, name);
-}
-
-/* True when the sequence is there as a whole, names a statement, and the client cannot be surprised
- * by other columns: it asks for them here, or never did. Then it can be sent again should the plan
- * be stale. *end is set behind its Sync. */
-static bool batch_may_replan(
-    const struct client *c, const char *p, const char **end, bool *is_closed)
-{
-    const struct share_name *n;
-    bool has_named = false;
-    bool has_describe = false;
-    bool is_described = false;
-    uint32_t len;
-
-    for (; *end - p >= PROTO_HEADER_BYTES; p += len + 1U) {
-        len = proto_get_u32(p + 1);
-        if (len < 4 || (size_t)(*end - p) < len + 1U)
-            return false;
-        if (p[0] == FE_SYNC) {
-            *end = p + len + 1U;
-            *is_closed = true;
-            return has_named && (has_describe || !is_described);
-        }
-        has_describe = has_describe || p[0] == FE_DESCRIBE;
-        n = p[0] != FE_BIND ? NULL : bind_names(c, slice_of(p + PROTO_HEADER_BYTES, len - 4));
-        has_named = has_named || n != NULL;
-        is_described = is_described || (n != NULL && n->is_described);
-    }
-    return false;
-}
-
 /* The node for a sequence, and what may be done when it fails. */
 static enum feed_step choose_for_batch(
     struct client *c, const char *p, const char *end, int *node, struct slice *kept)
@@ -632,7 +618,7 @@ static enum feed_step choose_for_batch(
     *node = home_node(c);
     begin_choice(s);
     s->may_retry = false;
-    s->may_replan = !s->is_lost && batch_may_replan(c, p, &sync, &is_closed);
+    s->may_replan = !s->is_lost && share_names_may_replan(c, p, &sync, &is_closed);
     if (is_closed)
         *kept = slice_of(p, (size_t)(sync - p));
     if (c->balance == NULL || s->is_lost)
@@ -669,11 +655,17 @@ static enum feed_step go_on_with_batch(
 {
     enum feed_step step = go_on(c, run, batch_may_change(c, p, end));
     bool is_fresh = step == FEED_PASS && c->share->is_fresh;
+    const char *sync = end;
+    bool is_closed = false;
 
     if (step == FEED_PASS)
         step = share_make_ready(c, run);
-    if (chosen(c, step) == FEED_PASS && is_fresh)
+    if (chosen(c, step) == FEED_PASS && is_fresh) {
         keep_for_retry(c, slice_of(p, c->share->turn->kept_len));
+    } else if (step == FEED_PASS && may_replan_tied(c)) {
+        c->share->may_replan = share_names_may_replan(c, p, &sync, &is_closed);
+        keep_tied(c, slice_of(p, (size_t)(sync - p)));
+    }
     if (step == FEED_PASS && c->share->turn->portal_left && c->share->turn->home == NULL)
         close_older_portal(c, run);
     return step;

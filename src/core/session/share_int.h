@@ -468,6 +468,11 @@ void share_names_drop_all(struct client *c);
 /* The statement of the client that this text, EXECUTE alone, runs; NULL: none, or something else.
  */
 struct share_name *share_names_executes(const struct client *c, const struct sql_facts *facts);
+/* True when the sequence is there as a whole, names a statement, and the client cannot be surprised
+ * by other columns: it asks for them here, or never did. Then it can be sent again should the plan
+ * be stale. *end is set behind its Sync. */
+bool share_names_may_replan(
+    const struct client *c, const char *p, const char **end, bool *is_closed);
 /* Forgets the plans of the statements that the messages of `batch` bind or EXECUTE. */
 void share_names_replan(struct client *c, struct feed_run *run, struct slice batch);
 /* What became of the statements under way. */

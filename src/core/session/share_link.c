@@ -58,17 +58,34 @@ static bool on_refused(void *owner, struct link *link)
     return true;
 }
 
-/* What is sent again is settled, and nothing of it is told; what a server says of its settings in
- * front of its ReadyForQuery belongs to no statement. */
-static bool is_aside(const struct client *c, const char *p)
+/* How much at the front of `p` belongs to no statement: what a server says between its error and
+ * its ReadyForQuery, when nothing of the exchange is told and it is sent again; and notifications,
+ * wherever they come. */
+static size_t aside_bytes(const struct client *c, const char *p, size_t n)
 {
-    return (c->share->resend || c->share->replan) && p[0] == BE_PARAMETER_STATUS;
+    size_t at = 0;
+
+    if (c->share->resend || c->share->replan)
+        return n;
+    while (at < n && n - at >= PROTO_HEADER_BYTES && p[at] == BE_NOTIFICATION)
+        at += proto_get_u32(p + at + 1) + (size_t)1;
+    return at < n ? at : n;
+}
+
+static void tell(struct client *c, struct link *link, const char *p, size_t n)
+{
+    if (n == 0)
+        return;
+    client_note_reply(c, link, p, n);
+    if (stream_send(&c->stream, p, n) == 0 && stream_is_clogged(&c->stream))
+        link_pause(link);
 }
 
 static void on_bytes(void *owner, struct link *link, const char *p, size_t n)
 {
     struct client *c = owner;
     struct share *s = c->share;
+    size_t aside;
 
     if (link != c->link || link->epoch != c->epoch) {
         link->be->epoch_mismatches++;
@@ -78,7 +95,11 @@ static void on_bytes(void *owner, struct link *link, const char *p, size_t n)
     }
     if (s->phase != SHARE_ATTACHED && link->phase == LINK_LOGIN)
         return; /* of a login that is not the client's */
-    if ((s->may_retry || s->may_replan || s->may_resend) && !s->reply_begun && !is_aside(c, p)) {
+    if ((s->may_retry || s->may_replan || s->may_resend) && !s->reply_begun) {
+        aside = aside_bytes(c, p, n);
+        tell(c, link, p, aside);
+        p += aside;
+        n -= aside;
         if (balance_is_no_answer(p, n)) {
             buf_put(&s->turn->early, p, n);
             return;
@@ -86,9 +107,7 @@ static void on_bytes(void *owner, struct link *link, const char *p, size_t n)
         s->reply_begun = true; /* it is kept for what share_lost.c has to know of it */
         client_send(c, &s->turn->early);
     }
-    client_note_reply(c, link, p, n);
-    if (stream_send(&c->stream, p, n) == 0 && stream_is_clogged(&c->stream))
-        link_pause(link);
+    tell(c, link, p, n);
 }
 
 /* Settings that might be refused were sent. */

@@ -480,6 +480,32 @@ static struct share_name *bound_name(const struct client *c, struct slice msg)
     return r.bad || name.n == 0 ? NULL : share_name_find(c->share, name);
 }
 
+bool share_names_may_replan(
+    const struct client *c, const char *p, const char **end, bool *is_closed)
+{
+    const struct share_name *n;
+    bool has_named = false;
+    bool has_describe = false;
+    bool is_described = false;
+    uint32_t len;
+
+    for (; *end - p >= PROTO_HEADER_BYTES; p += len) {
+        len = proto_get_u32(p + 1) + 1;
+        if (len < PROTO_HEADER_BYTES || (size_t)(*end - p) < len)
+            return false;
+        if (p[0] == FE_SYNC) {
+            *end = p + len;
+            *is_closed = true;
+            return has_named && (has_describe || !is_described);
+        }
+        has_describe = has_describe || p[0] == FE_DESCRIBE;
+        n = p[0] == FE_BIND ? bound_name(c, slice_of(p, len)) : NULL;
+        has_named = has_named || n != NULL;
+        is_described = is_described || (n != NULL && n->is_described);
+    }
+    return false;
+}
+
 /* The plan of what an EXECUTE names. */
 static void replan_executed(struct client *c, struct feed_run *run, struct slice msg)
 {

@@ -5,7 +5,7 @@ sent behind a COPY without waiting for it.
 import pytest
 from pooling_house import login, states
 
-from pgt.wire import COPY_DONE, SYNC, bind, copy_data, copy_fail, execute, parse, query
+from pgt.wire import COPY_DONE, SYNC, bind, copy_data, copy_fail, describe, execute, parse, query
 from pgt.wire import pg as pgx
 
 
@@ -40,6 +40,60 @@ def test_execute_of_a_stale_plan(pg, pool):
     assert [len(r) for r in c.rows("execute p")] == [6]
     assert states(c.simple("execute nobody")) == ["26000"]
     c.bye()
+
+
+TIES = ("listen odds_tied", "create temp table odds_own(a int)", "declare odds_h cursor with hold for select 1",
+        "select pg_advisory_lock(17)", "load 'plpgsql'")
+
+
+def test_stale_plans_of_a_tied_session(pg, pool):
+    """The same where the session keeps its link: the plans are made anew there, what ties it stays, and what comes by
+    itself meanwhile (a notification, a notice of the failed transaction) comes once."""
+    pg.rows("drop table if exists odds_own, odds_tie")
+    pg.rows("create table odds_tie(a int); insert into odds_tie values (1)")
+    columns = 1
+    for tie in TIES:
+        c = login(pool, seconds=10)
+        c.rows("prepare p as select * from odds_tie")
+        c.send(parse("select * from odds_tie", "s"), parse("select 1 / $1", "div"), SYNC)
+        c.ready()
+        assert not states(c.simple(tie))
+        pid = c.value("select pg_backend_pid()")
+        for ask in (query("execute p"), bind(name="s") + describe("", "P") + execute() + SYNC,
+                    parse("select 0") + bind(name="s") + describe("", "P") + execute() + SYNC):
+            c.send(ask)
+            c.ready()
+        for ask, shape in ((query("execute p"), "TDCZ"), (bind(name="s") + describe("", "P") + execute() + SYNC, "2TDCZ"),
+                           (parse("select 0") + bind(name="s") + describe("", "P") + execute() + SYNC, "12TDCZ")):
+            pg.rows(f"alter table odds_tie add c{columns} int; notify odds_tied")
+            columns += 1
+            c.send(ask)
+            found = c.ready()
+            assert "".join(m.type for m in found if m.type not in "AS") == shape, (tie, [m.fields for m in found])
+            assert [len(m.row()) for m in found if m.type == "D"] == [columns], tie
+        assert c.value("select pg_backend_pid()") == pid
+        pg.rows(f"alter table odds_tie add c{columns} int")
+        columns += 1
+        # What fails behind a stale plan is not tried again; within a transaction the server's error is the answer.
+        c.send(bind(name="s"), describe("", "P"), execute(), bind([b"0"], name="div"), execute(), SYNC)
+        assert states(c.ready()) == ["22012"]
+        c.rows("begin; select 1")
+        pg.rows(f"alter table odds_tie add c{columns} int")
+        columns += 1
+        assert states(c.simple("execute p")) == ["0A000"]
+        c.rows("rollback")
+        assert [len(r) for r in c.rows("execute p")] == [columns]
+        # The client knows the columns and does not ask for them: other ones would surprise it.
+        c.send(describe("s"), SYNC)
+        c.ready()
+        pg.rows(f"alter table odds_tie add c{columns} int")
+        columns += 1
+        c.send(bind(name="s"), execute(), SYNC)
+        assert states(c.ready()) == ["0A000"]
+        c.simple("deallocate p")
+        assert c.value("select pg_backend_pid()") == pid
+        assert states(c.simple("execute p")) == ["26000"]
+        c.bye()
 
 
 @pytest.mark.parametrize("end", ["done", "fail"])
