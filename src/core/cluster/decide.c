@@ -352,11 +352,12 @@ static void on_answer(struct decide *d, int node, const struct decide_probe *p, 
     n->oks++;
     n->is_silent = false;
     n->mute_us = 0;
-    n->suspected = false;
     n->told_disallowed = false;
     n->told_unsure = false;
     v->pg_status = VIEW_PG_UP;
     v->is_busy = p->answer == DECIDE_BUSY;
+    if (!v->is_busy)
+        n->suspected = false; /* one that is stopping has not been found to be well */
     if (p->answer == DECIDE_ALIVE)
         on_refusal(d, node, p, now_us);
     else if (p->answer == DECIDE_FACTS)
@@ -471,6 +472,8 @@ bool decide_is_urgent(const struct decide *d, int node)
         return false;
     if (status == VIEW_DOWN || status == VIEW_QUARANTINE || n->suspected)
         return true;
+    if (d->view.node[node].is_busy)
+        return true; /* starting or stopping: it is used, or lost, as soon as that is over */
     if (n->fails > 0 && n->fails <= d->rules.node[node].max_retries)
         return true;
     /* Without a primary, or one that says nothing, everybody's word counts. */
