@@ -53,15 +53,21 @@ def test_standby_that_is_silent(cluster, pool):
 
 
 def test_notifications_while_a_read_runs_are_bounded(cluster, pool):
+    """The read lasts as long as the test wants: its server process is stopped."""
     w = login(pool)
     w.simple("listen news")
     assert w.value("select inet_server_port() from t") == str(cluster.nodes[1].port)
+    reader, = cluster.nodes[1].sessions("query like 'select inet_server_port()%'")
     workers = [p for p in pool.pids() if "worker" in procs.command_line(p)]
     before = {p: procs.memory_kb(p) for p in workers}
-    w.send(query("select count(*) from t, generate_series(1, 60000000)"))
-    for _ in range(12):
-        cluster.primary.rows("select pg_notify('news', i || repeat('x', 7900)) from generate_series(1, 1000) i")
-    grown = max(procs.memory_kb(p) - before[p] for p in workers)
+    os.kill(reader, signal.SIGSTOP)
+    try:
+        w.send(query("select count(*) from t"))
+        for _ in range(12):
+            cluster.primary.rows("select pg_notify('news', i || repeat('x', 7900)) from generate_series(1, 1000) i")
+        grown = max(procs.memory_kb(p) - before[p] for p in workers)
+    finally:
+        os.kill(reader, signal.SIGCONT)
     found = w.ready(seconds=40)
     assert [m.type for m in found if m.type != "A"] == ["T", "D", "C", "Z"]
     w.bye()
