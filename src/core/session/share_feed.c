@@ -271,7 +271,7 @@ static enum feed_step share_query(
         tell_query(c, &err);
         return FEED_LOCAL;
     }
-    step = share_begin_query(c, run, sql, msg, &facts, e.alone);
+    step = share_begin_query(c, run, sql, msg, &facts, e.alone || share_names_go_alone(c, facts));
     if (step != FEED_PASS)
         return step;
     share_names_before_sql(c, run, facts);

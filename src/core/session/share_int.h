@@ -456,6 +456,9 @@ void share_execute(struct client *c, struct slice msg);
 void share_portals_free(struct share *s);
 /* The statement with this content, as the client calls it; p == NULL: none of its own. */
 struct slice share_name_of(const struct client *c, const char *content_name);
+/* True when what has to be brought to the link for such SQL could fail in the middle of the
+ * client's sequence: what runs has to be over first. */
+bool share_names_go_alone(const struct client *c, const struct sql_facts *facts);
 /* PREPARE, EXECUTE, DEALLOCATE in SQL: before it is sent. */
 void share_names_before_sql(struct client *c, struct feed_run *run, const struct sql_facts *facts);
 /* All statements made by PREPARE in SQL are on the link after this. */

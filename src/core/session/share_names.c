@@ -30,6 +30,8 @@ void share_put_sync(struct client *c, struct feed_run *run)
 {
     struct buf out = {0};
 
+    if (c->server_batch)
+        return;
     wire_put_empty(&out, FE_SYNC);
     link_expect(c->link, OP_SYNC | OP_SWALLOW);
     feed_put(run, out.data, out.len);

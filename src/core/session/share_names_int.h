@@ -24,6 +24,8 @@ void share_put_close(struct client *c, struct feed_run *run, struct slice name);
 /* One more statement comes to the link: with it there are no more than max_prepared_statements.
  * True when that took a message. */
 bool share_make_place(struct client *c, struct feed_run *run);
+/* Ends what stands before it, but never a sequence of the client's that is open: it would commit
+ * what that did, and end the skipping behind an error. */
 void share_put_sync(struct client *c, struct feed_run *run);
 void share_put_parse(
     struct client *c, struct feed_run *run, struct prep *p, struct slice name, unsigned op);

@@ -149,6 +149,38 @@ const char *share_names_why(struct client *c, const struct errmsg *m)
     return why;
 }
 
+bool share_names_go_alone(const struct client *c, const struct sql_facts *facts)
+{
+    const struct share_name *n;
+    uint32_t i;
+
+    for (i = 0; c->server_batch && i < facts->nstmts; i++) {
+        if (!share_names_a_statement(&facts->stmts[i]))
+            continue;
+        n = share_name_find(c->share, facts->stmts[i].name);
+        if (n != NULL && n->prep != NULL)
+            return true;
+    }
+    return false;
+}
+
+/* In the middle of a sequence of the client's neither a Sync nor a Query of ours may be sent: it
+ * would commit what the sequence did, and end the skipping behind an error. */
+static void load_in_sequence(
+    struct client *c, struct feed_run *run, const struct share_name *n, bool is_there)
+{
+    struct slice name = slice_of(n->name, n->len);
+
+    if (n->prep == NULL || (c->link->tx_status == 'E' && !c->share->recovered))
+        return; /* those of SQL came with the sequence; a failed transaction has use for none */
+    if (is_there)
+        share_put_close(c, run, name);
+    else
+        (void)share_make_place(c, run);
+    share_put_parse(c, run, n->prep, name, OP_PARSE | OP_QUIET);
+    prepset_set_named(&c->link->preps, name, PREPSET_DOUBTFUL); /* it may be skipped */
+}
+
 /* Brings a statement of the client to the link under the client's own name: for SQL that names it.
  */
 static void load_named(struct client *c, struct feed_run *run, struct share_name *n)
@@ -160,6 +192,10 @@ static void load_named(struct client *c, struct feed_run *run, struct share_name
 
     if (has == n->content)
         return;
+    if (c->server_batch) {
+        load_in_sequence(c, run, n, has != 0);
+        return;
+    }
     was_full = has == 0 && share_make_place(c, run);
     if (was_full || has != 0 || n->prep != NULL) {
         if (has != 0)
@@ -192,7 +228,7 @@ static void load_sql_one(struct client *c, struct feed_run *run, struct share_na
 /* Names of many clients gather on a link: with too many of them all go. */
 static void make_room(struct client *c, struct feed_run *run)
 {
-    if (prepset_count_named(&c->link->preps) <= 2 * SHARE_MAX_SQL_NAMES)
+    if (prepset_count_named(&c->link->preps) <= 2 * SHARE_MAX_SQL_NAMES || c->server_batch)
         return;
     forget_all_named(c, run);
     share_put_sync(c, run);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: PostgreSQL
 """test_pool_mixed: simple queries in the middle of sequences without Sync, errors that skip what follows, names that are
-not there: random short mixtures get the replies that the server itself gives, however they are cut into pieces.
+not there: random short mixtures get the replies that the server itself gives, however they are cut into pieces. And what
+pgpool puts in front of such a query neither ends the skipping nor commits the sequence.
 """
 import random
 
@@ -46,3 +47,58 @@ def test_mixtures(pg, start_pool, mode, piece, seeds):
         data = b"".join(rnd.choices(PIECES, k=rnd.randint(2, 8)))
         mark = f"m{seed}"
         assert replies(pool.address, data, mark, piece) == replies(pg.address, data, mark, piece), f"seed {seed}: {data!r}"
+
+
+DO = query("do $$begin raise notice 'x'; end$$")
+WRITE = parse("insert into mix_w values (1)") + bind() + execute()
+# Statements of the same names are on the connection, left by others: they have to go, or to be brought, before the Query.
+IN_SEQUENCE = {
+    "do behind an error": execute("nobody") + DO,
+    "execute behind an error": parse("select 2", "s") + SYNC + execute("nobody") + query("execute s"),
+    "prepare behind an error": parse("select 2", "s") + SYNC + execute("nobody") + query("prepare s as select 1"),
+    "do that fails": WRITE + query("do $$begin perform 1/0; end$$"),
+    "execute that fails": parse("select 1/0 from mix_w", "s") + SYNC + WRITE + query("execute s"),
+    "execute that does not": parse("select 2", "s") + SYNC + WRITE + query("execute s") + WRITE + query("execute s"),
+    "in a failed transaction": parse("select 2", "s") + SYNC + query("begin") + query("select 1/0") + close("x") +
+                               query("execute s") + SYNC + query("rollback") + query("execute s"),
+}
+
+
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+def test_queries_in_open_sequences(pg, start_pool, mode):
+    pool = start_pool(pg.address, num_init_children=1, pool_mode=mode, max_backend_connections=1)
+    found = {}
+    pg.rows("drop table if exists mix_w")
+    pg.rows("create table mix_w(a int)")
+    for what, data in IN_SEQUENCE.items():
+        for piece in (1 << 20, 7):
+            for address in (pg.address, pool.address):
+                pg.rows("truncate mix_w")
+                if address is pool.address:
+                    with login(pool) as w:
+                        w.send(parse("select 2", "s"), SYNC, parse("select 2", "s"), SYNC)
+                        w.ready(2)
+                        w.simple("prepare other as select 3")
+                found[what, address.port] = replies(address, data, what, piece), pg.value("select count(*) from mix_w")
+            assert found[what, pool.port] == found[what, pg.port], what
+
+
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+def test_errors_of_ours_skip_to_the_sync(pg, start_pool, mode):
+    """An error of a command of ours skips what follows it, as a server's does, whatever that is."""
+    pool = start_pool(pg.address, num_init_children=1, pool_mode=mode)
+    pg.rows("drop table if exists mix_o")
+    pg.rows("create table mix_o(a int)")
+    write = query("insert into mix_o values (1)")
+    with login(pool) as w:
+        w.send(parse("insert into mix_o values (2)", "s"), SYNC)
+        w.ready()
+        for front in (b"", query("begin")):
+            for behind in (write, bind(name="s") + execute(), write + bind(name="s") + execute()):
+                w.send(front + parse("pgpool set no_such_setting = 1") + bind() + execute() + behind + FLUSH + SYNC +
+                       query("rollback"))
+                kinds = [m.type for m in w.ready(3 if front else 2) if m.type != "N"]
+                assert kinds == (["C", "Z"] if front else []) + ["1", "2", "E", "Z", "C", "Z"], (front, behind)
+        w.send(SYNC + query("begin") + write + query("select 1"))
+        w.ready(4)
+        assert w.value("select count(*) from mix_o") == "1"
