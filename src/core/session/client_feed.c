@@ -183,9 +183,17 @@ static enum feed_step feed_extended(
     return FEED_PASS;
 }
 
+/* An error was told of which no server knows: what follows is skipped here up to the Sync. */
+static bool feed_skips(const struct client *c, char type)
+{
+    return c->local_error && strchr("QPBDECHF", type) != NULL;
+}
+
 static enum feed_step feed_message(
     struct client *c, struct feed_run *run, char type, struct slice msg, bool is_whole)
 {
+    if (feed_skips(c, type))
+        return FEED_SKIP;
     switch (type) {
     case FE_COPY_DATA:
         return balance_again_takes_copy(c) ? FEED_PASS : FEED_PARK;
