@@ -272,27 +272,6 @@ START_TEST(without_health_check_only_clients_tell)
 }
 END_TEST
 
-/* It is stopping when it is looked at after the client's complaint: what follows counts. */
-START_TEST(one_that_is_stopping_stays_suspected)
-{
-    rules->node[1].health_check = false;
-    decide_set_rules(d, rules, now_us);
-    all_well(0);
-    step(1, DECIDE_BUSY, "57P03");
-    ck_assert(decide_is_urgent(d, 1));
-    decide_on_suspect(d, 1);
-    step(1, DECIDE_BUSY, "57P03");
-    step(1, DECIDE_BUSY, "57P03");
-    lose(1);
-    ck_assert_int_eq(status_of(1), VIEW_DOWN);
-    standby(2, 1);
-    decide_on_suspect(d, 2);
-    step(2, DECIDE_BUSY, "57P03");
-    standby(2, 1);
-    ck_assert(!decide_is_urgent(d, 2));
-}
-END_TEST
-
 START_TEST(disallowed_failover_never_downs)
 {
     rules->node[1].may_fail = false;
@@ -722,6 +701,9 @@ START_TEST(a_shutdown_is_a_loss_where_it_is_to_be)
         decide_on_suspect(d, 1);
         step(1, DECIDE_BUSY, "57P03");
         ck_assert_int_eq(status_of(1), i == 1 ? VIEW_DOWN : VIEW_UP);
+        ck_assert(d->node[1].suspected == (i == 0) && decide_is_urgent(d, 1));
+        step(1, DECIDE_ALIVE, "53300");
+        ck_assert(i == 1 || !decide_is_urgent(d, 1));
     }
 }
 END_TEST
@@ -779,7 +761,6 @@ int main(void)
     tcase_add_loop_test(t, a_primary_that_refuses_has_its_patience, 0, 2);
     tcase_add_test(t, refusals_are_no_losses);
     tcase_add_test(t, without_health_check_only_clients_tell);
-    tcase_add_test(t, one_that_is_stopping_stays_suspected);
     tcase_add_test(t, disallowed_failover_never_downs);
     tcase_add_test(t, always_primary_is_not_searched);
     tcase_add_loop_test(t, standby_returns_when_it_follows, 0, PLACES);
