@@ -16,6 +16,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "wire/proto.h"
+
 #define EXPECT_INLINE 12
 
 enum expect_op {
@@ -63,6 +65,9 @@ void expect_push(struct expect *e, unsigned op);
 /* A reply of `type` arrived (not NoticeResponse, NotificationResponse, ParameterStatus: those
  * belong to nobody). */
 enum expect_verdict expect_reply(struct expect *e, char type);
+/* The same, for most replies in fewer steps: true when it is for the client, and something that the
+ * server will answer is owed behind it. False: nothing was done, expect_reply is to judge. */
+static inline bool expect_pass(struct expect *e, char type);
 /* True when nothing is owed: a ReadyForQuery was the last thing and nothing was sent since. */
 static inline bool expect_is_quiet(const struct expect *e)
 {
@@ -111,5 +116,24 @@ bool expect_head_has_done(const struct expect *e);
 bool expect_needs_sync(const struct expect *e);
 /* True when a ReadyForQuery is owed, whatever is behind it. */
 bool expect_owes_ready(const struct expect *e);
+
+/* For expect_pass: the reply ends the op at the head, and another is behind it. */
+bool expect_pass_end(struct expect *e, char type);
+
+static inline bool expect_pass(struct expect *e, char type)
+{
+    unsigned op = e->len == 0 || e->lost || e->copy_in ? 0 : e->op[e->head];
+
+    bool is_row = type == BE_DATA_ROW;
+
+    if (op == OP_QUERY)
+        is_row = is_row || type == BE_ROW_DESCRIPTION || type == BE_COMMAND_COMPLETE;
+    else if (op != OP_EXECUTE)
+        is_row = false;
+    if (!is_row)
+        return type != BE_READY && expect_pass_end(e, type);
+    e->last = type;
+    return true;
+}
 
 #endif

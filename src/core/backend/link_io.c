@@ -366,12 +366,39 @@ static const char *link_on_body(
     return link->phase == LINK_CLOSED ? NULL : p + take;
 }
 
+/* Whole messages at `p` that the client gets and nobody has to look at: most are. Returns where
+ * others begin. */
+static const char *link_pass_on(
+    struct link *link, struct link_run *run, const char *p, const char *end)
+{
+    bool sees_tags = link->watch_tags || link->see_tags;
+    const char *from = p;
+    uint32_t len;
+
+    if (link->phase != LINK_LENT || link->capture)
+        return p;
+    while (end - p >= PROTO_HEADER_BYTES) {
+        len = proto_get_u32(p + 1);
+        if (len < 4 || len >= (size_t)(end - p) || (p[0] == BE_COMMAND_COMPLETE && sees_tags) ||
+            !expect_pass(&link->expect, p[0]))
+            break;
+        p += len + 1;
+    }
+    if (p != from)
+        link_run_add(run, link, from, p);
+    return p;
+}
+
 static void link_feed(struct link *link, const char *p, const char *end)
 {
     struct link_run run = {NULL, NULL, 0};
     const char *next;
 
     while (p < end) {
+        if (link->body_left == 0)
+            p = link_pass_on(link, &run, p, end);
+        if (p == end)
+            break;
         if (link->body_left > 0)
             next = link_on_body(link, &run, p, end);
         else if (end - p < PROTO_HEADER_BYTES)

@@ -309,6 +309,61 @@ START_TEST(needs_sync_after_unsynced_messages)
 }
 END_TEST
 
+static bool is_same(const struct expect *a, const struct expect *b)
+{
+    unsigned i;
+
+    for (i = 0; i < a->len && a->len == b->len; i++)
+        if (expect_peek(a, i) != expect_peek(b, i))
+            return false;
+    return a->len == b->len && a->skipping == b->skipping && a->failed == b->failed &&
+           a->copy_in == b->copy_in && a->lost == b->lost && a->last == b->last &&
+           a->nended == b->nended && a->nnotes == b->nnotes && a->notes == b->notes;
+}
+
+/* Whatever was sent and comes: the short way is the long one's, and the client's. */
+START_TEST(passing_is_replying)
+{
+    static const unsigned flags[] = {0, 0, 0, OP_NOTE, OP_SWALLOW, OP_QUIET | OP_NOTE};
+    static const char replies[] = "123CDDEGHIITZZZnstcdV";
+    unsigned nrandom = 1;
+    unsigned npassed = 0;
+    struct expect other;
+    unsigned op;
+    int round;
+    char type;
+
+    expect_init(&other);
+    for (round = 0; round < 200000; round++) {
+        nrandom = nrandom * 1664525U + 1013904223U;
+        if (e.lost || e.nnotes > 50) {
+            expect_fini(&e);
+            expect_fini(&other);
+        }
+        if (e.len < 8 && (nrandom >> 8) % 3 != 0) {
+            op = 1 + (nrandom >> 16) % OP_MADE_CLOSED;
+            op |= op >= OP_MADE_PARSED ? 0 : flags[(nrandom >> 24) % 6];
+            expect_push(&e, op);
+            expect_push(&other, op);
+        }
+        while (expect_is_made_due(&e))
+            ck_assert_int_eq(expect_take_made(&e), expect_take_made(&other));
+        type = replies[(nrandom >> 12) % sizeof replies]; /* NUL, too */
+        if (!expect_pass(&e, type)) {
+            ck_assert_int_eq(expect_reply(&e, type), expect_reply(&other, type));
+        } else {
+            npassed++;
+            ck_assert(!expect_head_is_ours(&other));
+            ck_assert_int_eq(expect_reply(&other, type), EXPECT_FORWARD);
+            ck_assert(!expect_is_made_due(&e) && e.len > 0);
+        }
+        ck_assert(is_same(&e, &other));
+    }
+    ck_assert_uint_gt(npassed, 2000);
+    expect_fini(&other);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("expect");
@@ -336,6 +391,7 @@ int main(void)
     tcase_add_test(tc, long_pipelines_grow_and_shrink);
     tcase_add_test(tc, function_call);
     tcase_add_test(tc, needs_sync_after_unsynced_messages);
+    tcase_add_test(tc, passing_is_replying);
     suite_add_tcase(s, tc);
     sr = srunner_create(s);
     srunner_run_all(sr, CK_NORMAL);
