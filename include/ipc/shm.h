@@ -42,8 +42,20 @@ struct shm_seq {
 };
 
 /* The row's one writer brackets its changes with these. */
-void shm_write_begin(struct shm_seq *s);
-void shm_write_end(struct shm_seq *s);
+static inline void shm_write_begin(struct shm_seq *s)
+{
+    uint32_t n = atomic_load_explicit(&s->n, memory_order_relaxed);
+
+    /* The row of a writer that died half-way is odd already; its successor goes on from there. */
+    atomic_store_explicit(&s->n, n | 1, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
+}
+static inline void shm_write_end(struct shm_seq *s)
+{
+    uint32_t n = atomic_load_explicit(&s->n, memory_order_relaxed);
+
+    atomic_store_explicit(&s->n, (n | 1) + 1, memory_order_release);
+}
 /* Usage: do { n = shm_read_begin(s); copy the row; } while (shm_read_retry(s, n)); both give up
  * waiting for a writer that died in the middle (bounded spin, then the torn row is returned). */
 uint32_t shm_read_begin(const struct shm_seq *s);

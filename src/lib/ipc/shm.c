@@ -80,22 +80,6 @@ size_t shm_bytes(const struct shm *shm, enum shm_region region)
     return shm->bytes[region];
 }
 
-void shm_write_begin(struct shm_seq *s)
-{
-    uint32_t n = atomic_load_explicit(&s->n, memory_order_relaxed);
-
-    /* The row of a writer that died half-way is odd already; its successor goes on from there. */
-    atomic_store_explicit(&s->n, n | 1, memory_order_relaxed);
-    atomic_thread_fence(memory_order_release);
-}
-
-void shm_write_end(struct shm_seq *s)
-{
-    uint32_t n = atomic_load_explicit(&s->n, memory_order_relaxed);
-
-    atomic_store_explicit(&s->n, (n | 1) + 1, memory_order_release);
-}
-
 uint32_t shm_read_begin(const struct shm_seq *s)
 {
     uint32_t n = atomic_load_explicit(&s->n, memory_order_acquire);
