@@ -12,6 +12,9 @@
 
 #include "base/slice.h"
 
+/* What a buffer has at least when it has any memory. */
+#define BUF_SMALL_BYTES 256
+
 struct buf {
     char *data;   /* heap, NULL when empty */
     uint32_t len; /* end of valid bytes */
@@ -33,6 +36,17 @@ static inline void buf_free(struct buf *b)
 
 /* Forgets the content, keeps the memory. */
 void buf_clear(struct buf *b);
+/* The same, when the memory is no more than a small buffer's; else frees it. For who is not idle
+ * and fills it again soon. */
+static inline void buf_empty(struct buf *b)
+{
+    if (b->cap > BUF_SMALL_BYTES) {
+        buf_free_data(b);
+        return;
+    }
+    b->len = 0;
+    b->pos = 0;
+}
 /* Makes room for `n` more bytes and returns the place to write to; follow with buf_advance. */
 char *buf_reserve(struct buf *b, size_t n);
 /* Says that `n` of the reserved bytes were written. */

@@ -53,10 +53,11 @@ struct sessions {
     struct session_auth *auth;           /* rules, users, failed logins */
     struct prep_store preps;             /* statements of clients that share links */
     struct share_wait *spare_wait;       /* kept for the next client that needs one */
-    struct share_turn *spare_turn;       /* all zero */
     struct share_pending *spare_pending; /* the same */
-    struct share_greeting *greetings;    /* of SHARE_GREETINGS, made when needed */
-    struct list homeless;                /* clients that wait for a primary */
+    struct share_turn *spare_turns;      /* SHARE_SPARE_TURNS at most */
+    unsigned nspare_turns;
+    struct share_greeting *greetings; /* of SHARE_GREETINGS, made when needed */
+    struct list homeless;             /* clients that wait for a primary */
     struct timer homeless_timer;
     struct list queued;      /* sharing clients in the queues of pools */
     uint64_t queued_version; /* of the view, as they know it */

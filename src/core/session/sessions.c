@@ -131,9 +131,7 @@ void sessions_fini(struct sessions *ss)
     route_rules_free(&ss->rules);
     arena_free(&ss->scratch);
     prep_store_fini(&ss->preps);
-    mem_free(ss->spare_wait);
-    mem_free(ss->spare_turn);
-    mem_free(ss->spare_pending);
+    share_spare_free(ss);
     row_alloc_free(&ss->client_row_alloc);
 }
 

@@ -38,35 +38,64 @@ void share_turn_begin(struct client *c)
 {
     struct share *s = c->share;
 
+    struct share_turn *t;
+
     if (s->turn != NULL)
         return;
-    s->turn = c->ss->spare_turn;
-    c->ss->spare_turn = NULL;
-    if (s->turn == NULL)
-        s->turn = mem_alloc_zero(sizeof *s->turn);
-    s->turn->client = c;
-    list_init(&s->turn->homeless_node);
+    t = c->ss->spare_turns;
+    if (t == NULL) {
+        t = mem_alloc_zero(sizeof *t);
+    } else {
+        c->ss->spare_turns = t->next_spare;
+        c->ss->nspare_turns--;
+        t->next_spare = NULL;
+    }
+    s->turn = t;
+    t->client = c;
+    list_init(&t->homeless_node);
 }
 
 static void turn_free(struct sessions *ss, struct share *s)
 {
     struct share_turn *t = s->turn;
+    struct buf retry = t->retry;
 
     s->turn = NULL;
     share_vars_clear(&t->mark);
     share_vars_clear(&t->tx);
-    paramset_free(&t->told);
+    if (t->told.data != NULL)
+        paramset_free(&t->told);
     buf_free(&t->begin);
-    buf_free(&t->retry);
+    buf_empty(&retry);
     buf_free(&t->early);
     mem_free(t->last_words);
     mem_free(t->refusal);
-    if (ss->spare_turn != NULL) {
+    if (ss->nspare_turns == SHARE_SPARE_TURNS) {
+        buf_free(&retry);
         mem_free(t);
         return;
     }
     memset(t, 0, sizeof *t);
-    ss->spare_turn = t;
+    t->retry = retry;
+    t->next_spare = ss->spare_turns;
+    ss->spare_turns = t;
+    ss->nspare_turns++;
+}
+
+void share_spare_free(struct sessions *ss)
+{
+    struct share_turn *t;
+
+    while ((t = ss->spare_turns) != NULL) {
+        ss->spare_turns = t->next_spare;
+        buf_free(&t->retry);
+        mem_free(t);
+    }
+    ss->nspare_turns = 0;
+    mem_free(ss->spare_wait);
+    ss->spare_wait = NULL;
+    mem_free(ss->spare_pending);
+    ss->spare_pending = NULL;
 }
 
 void share_turn_end(struct client *c)
@@ -330,7 +359,7 @@ void share_forget_loan(struct client *c)
     s->has_closed = false;
     s->is_unsure = false;
     s->detach_due = false;
-    buf_free(&s->turn->retry);
+    buf_empty(&s->turn->retry);
     buf_free(&s->turn->early);
     if (row == NULL)
         return;

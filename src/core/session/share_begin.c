@@ -246,7 +246,7 @@ void share_stop_keeping(struct client *c)
 
     s->may_resend = false;
     s->may_replan = false;
-    buf_free(&s->turn->retry);
+    buf_empty(&s->turn->retry);
     client_send(c, &s->turn->early);
 }
 
@@ -303,7 +303,7 @@ static void keep_for_retry(struct client *c, struct slice msgs)
 
     s->reply_begun = false;
     s->may_resend = !s->begun_here && !c->link->must_clean;
-    buf_free(&s->turn->retry);
+    buf_empty(&s->turn->retry);
     if (msgs.n == 0 || msgs.n > SHARE_RETRY_MAX)
         s->may_retry = s->may_replan = s->may_resend = false;
     if (s->may_retry || s->may_replan || s->may_resend)

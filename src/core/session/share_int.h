@@ -31,6 +31,8 @@
 #define SHARE_MAX_SQL_NAMES 64
 /* Messages kept, to be sent again when the link dies before it has answered. */
 #define SHARE_RETRY_MAX 65536
+/* What that many clients at once need for an exchange is kept for the next ones. */
+#define SHARE_SPARE_TURNS 64
 
 enum share_phase {
     SHARE_DETACHED,
@@ -120,6 +122,7 @@ struct share_wait {
  * share_turn_end frees it. */
 struct share_turn {
     struct client *client;
+    struct share_turn *next_spare; /* of ss->spare_turns: all zero but for this and `retry` */
     uint16_t nsavepoints;
     uint16_t npending;
     uint16_t ntags;      /* statements of the present string that have ended */
@@ -225,6 +228,8 @@ void share_free(struct client *c);
 void share_turn_begin(struct client *c);
 /* Frees it if the client is idle; c->share may be NULL. The last thing that a callback does. */
 void share_turn_end(struct client *c);
+/* Frees what is kept for the next client that needs it. */
+void share_spare_free(struct sessions *ss);
 /* Borrows a link of `node`. FEED_PASS: c->link is there. FEED_PARK: later; what is parked asks
  * again then. */
 enum feed_step share_attach(struct client *c, int node);

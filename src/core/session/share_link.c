@@ -307,7 +307,7 @@ static void on_exchange_over(struct client *c)
     s->may_resend = false;
     mem_free(s->turn->refusal);
     s->turn->refusal = NULL;
-    buf_free(&s->turn->retry);
+    buf_empty(&s->turn->retry);
     if (s->begun_here)
         buf_free(&s->turn->begin);
     s->begun_here = false;

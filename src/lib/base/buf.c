@@ -10,8 +10,6 @@
 #include "base/assert.h"
 #include "base/mem.h"
 
-#define BUF_MIN_BYTES 256
-
 void buf_free_data(struct buf *b)
 {
     bool is_secret = b->is_secret;
@@ -45,7 +43,7 @@ char *buf_reserve(struct buf *b, size_t n)
             return b->data + b->len;
     }
     ASSERT(need <= UINT32_MAX / 2);
-    cap = b->cap == 0 ? BUF_MIN_BYTES : b->cap;
+    cap = b->cap == 0 ? BUF_SMALL_BYTES : b->cap;
     while (cap < need)
         cap *= 2;
     b->data = b->is_secret ? mem_resize_hidden(b->data, cap) : mem_resize(b->data, cap);
