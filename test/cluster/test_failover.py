@@ -183,6 +183,12 @@ def test_failover_command_gets_everything(trio, start_pool):
     assert "execute command: " in pool.log()
 
 
+def line_in(path: Path) -> str:
+    """What a command has written: its file is there before its text."""
+    return waits.wait_for(f"a line in {path.name}",
+                          lambda: path.exists() and (text := path.read_text(encoding="utf-8")).endswith("\n") and text)
+
+
 def test_a_lost_standby_runs_the_command_and_nobody_is_promoted(trio, start_pool):
     facts = procs.folder("facts")
     command = script("failover", f'echo "$@" >> {facts}/down\n')
@@ -191,14 +197,12 @@ def test_a_lost_standby_runs_the_command_and_nobody_is_promoted(trio, start_pool
     wait_settled(pool, trio.at)
     lost = trio.standbys[0]
     trio.nodes[lost].stop()
-    waits.wait_for("the command was run", lambda: (facts / "down").exists())
-    assert (facts / "down").read_text(encoding="utf-8") == f"{lost} {trio.at} {trio.at}\n"
+    assert line_in(facts / "down") == f"{lost} {trio.at} {trio.at}\n"
     host = f"127.0.0.1({trio.nodes[lost].port})"
     waits.wait_for("it is done", lambda: f"=== Failover done. shutdown host {host} ===" in pool.log())
     trio.nodes[lost].start()
     wait_settled(pool, trio.at)
-    waits.wait_for("the other command was run", lambda: (facts / "up").exists())
-    assert (facts / "up").read_text(encoding="utf-8") == f"{lost} {trio.at} {trio.at}\n"
+    assert line_in(facts / "up") == f"{lost} {trio.at} {trio.at}\n"
     waits.wait_for("it is told", lambda: f"=== Failback done. reconnect host {host} ===" in pool.log())
     assert primaries(trio) == [trio.at]
 
