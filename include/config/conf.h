@@ -51,6 +51,12 @@ struct conf_report {
 /* Makes an empty report, and frees what it holds. */
 void conf_report_init(struct conf_report *report);
 void conf_report_fini(struct conf_report *report);
+/* Adds a finding behind the others; `file` and `hint` may be NULL, `line` 0. */
+void conf_report_add(struct conf_report *report, enum conf_severity severity, const char *file,
+    int line, const char *hint, const char *fmt, ...) __attribute__((format(printf, 6, 7)));
+/* The same with message, detail and hint of `err`. */
+void conf_report_err(struct conf_report *report, enum conf_severity severity, const char *file,
+    int line, const struct err *err);
 /* Appends "file:line: error: text" and, when there is one, "\n  hint: ..." without a newline at the
  * end. */
 void conf_issue_format(const struct conf_issue *issue, struct buf *out);

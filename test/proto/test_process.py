@@ -3,6 +3,7 @@
 
 Needs $PGPOOL_BIN, no PostgreSQL. PGPOOL_KILL_ROUNDS sets how often all of it is killed and started.
 """
+import json
 import os
 import random
 import re
@@ -276,10 +277,59 @@ def test_check_config(make):
     assert h.run("--check-config").returncode == 1
 
 
+# Lines of a file, and what is said of them: its severity and a piece of the text, or None.
+MISTAKES = [
+    ("include = 'nowhere.conf'", "error", "nowhere.conf\": No such file"),
+    ("include = 'broken.conf'", None, None),
+    ("enable_pool_hba = maybe", "error", "requires a Boolean value, not \"maybe\""),
+    ("client_idle_limit = -5", "error", "-5 is outside the valid range"),
+    ("pool_mode = sesion", "error", "\"sesion\"\n  hint: Available values: session, transaction, statement."),
+    ("connect_timeout = '10 parsecs'", "error", "Valid units"),
+    ("log_line_prefix = 'open", "error", "a quoted string does not end"),
+    ("= 5", "error", "a name is expected"),
+    ("write_function_list = '(('", "error", "bad regular expression"),
+    ("num_init_childern = 4", "warning", "Did you mean \"num_init_children\"?"),
+    ("memory_cache_enabled = on", "warning", "not built"),
+]
+
+
+def test_check_config_tells_all_at_once(make):
+    h = make()
+    (h.home / "broken.conf").write_text("\nload_balence_mode = on\nmax_clients = many\n", encoding="utf-8")
+    h.write_conf("".join(line + "\n" for line, _, _ in MISTAKES))
+    first = h.conf_path.read_text(encoding="utf-8").count("\n") - len(MISTAKES) + 1
+    done = h.run("--check-config")
+    assert done.returncode == 1
+    found = re.split(r"\n(?! )", done.stderr)
+    for at, (line, severity, text) in enumerate(MISTAKES, first):
+        told = [f for f in found if f.startswith(f"{h.conf_path}:{at}: ")]
+        assert [f"{severity}: " in f and text in f for f in told] == ([True] if severity else []), (line, told)
+    assert any(f.startswith(f"{h.home}/broken.conf:3: error: ") for f in found), found
+    assert any("broken.conf:2: warning" in f and "Did you mean \"load_balance_mode\"?" in f for f in found), found
+    assert found[-2:] == ["9 errors, 3 warnings", ""], found
+    # What the settings name is looked at when they are right, and counted with them.
+    (h.home / "pool_hba.conf").write_text("local all all nonsense\nhost all all 1.2.3.4/99 trust\n", encoding="utf-8")
+    (h.home / "pool_passwd").write_text("alice\n", encoding="utf-8")
+    h.settings.update(enable_pool_hba=True, pool_passwd="pool_passwd")
+    h.write_conf("no_such_thing = 1\n")
+    done = h.run("--check-config")
+    assert done.returncode == 1
+    for where in ("pool_hba.conf:1: error: ", "pool_hba.conf:2: error: ", "pool_passwd:1: warning: "):
+        assert f"{h.home}/{where}" in done.stderr, done.stderr
+    assert done.stderr.endswith("\n2 errors, 2 warnings\n")
+    (h.home / "pool_hba.conf").write_text("local all all trust\n", encoding="utf-8")
+    done = h.run("--check-config")
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (0, "0 errors, 2 warnings")
+
+
 def test_describe(make):
     h = make()
     done = h.run("--describe=sample")
     assert done.returncode == 0 and "listen_addresses" in done.stdout
+    done = h.run("--describe=man")
+    assert done.returncode == 0 and "listen_addresses" in done.stdout
+    table = json.loads(h.run("--describe=json").stdout)
+    assert any("pool_mode" in str(row) for row in table)
     assert h.run("--describe=nonsense").returncode == 1
 
 

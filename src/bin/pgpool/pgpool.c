@@ -49,17 +49,16 @@ static int describe(const char *what)
     return rc == -1 ? PGPOOL_EXIT_USAGE : PGPOOL_EXIT_OK;
 }
 
-/* What a start would find out about certificates and keys. */
-static int check_tls(const struct conf_gen *gen)
+/* What a start would find out in the files that the settings name. */
+static void check_files(
+    const struct pgpool_opts *opts, const struct conf_gen *gen, struct conf_report *report)
 {
     struct err err = {0};
 
-    if (sup_check_files(gen, &err) == 0)
-        return 0;
-    fprintf(stderr, "error: %s\n", err.msg);
-    if (err.hint[0] != '\0')
-        fprintf(stderr, "  hint: %s\n", err.hint);
-    return -1;
+    (void)pgpool_auth_check_rules(opts, gen, report);
+    pgpool_auth_check_passwd(gen, report);
+    if (sup_check_files(gen, &err) == -1)
+        conf_report_err(report, CONF_ERROR, NULL, 0, &err);
 }
 
 /* Prints every finding; the status says whether a start would be refused. */
@@ -72,15 +71,11 @@ static int check_config(const struct pgpool_opts *opts)
 
     conf_report_init(&report);
     gen = conf_load(opts->conf_file, opts->settings, &report);
+    if (gen != NULL)
+        check_files(opts, gen, &report);
     conf_report_format(&report, &out);
-    if (out.len > 0 && out.data[out.len - 1] != '\n')
-        buf_put_byte(&out, '\n');
     (void)fd_write_all(STDERR_FILENO, out.data, out.len);
-    status = gen == NULL ? PGPOOL_EXIT_FAILED : PGPOOL_EXIT_OK;
-    if (gen != NULL && pgpool_auth_check_files(opts, gen) == -1)
-        status = PGPOOL_EXIT_FAILED;
-    if (gen != NULL && check_tls(gen) == -1)
-        status = PGPOOL_EXIT_FAILED;
+    status = report.nerrors > 0 ? PGPOOL_EXIT_FAILED : PGPOOL_EXIT_OK;
     conf_gen_free(&gen);
     conf_report_fini(&report);
     buf_free(&out);
@@ -120,6 +115,18 @@ static struct conf_gen *load(const struct pgpool_opts *opts)
     return gen;
 }
 
+static bool can_use_rules(const struct pgpool_opts *opts, const struct conf_gen *gen)
+{
+    struct conf_report report;
+    int rc;
+
+    conf_report_init(&report);
+    rc = pgpool_auth_check_rules(opts, gen, &report);
+    role_conf_log_report(&report);
+    conf_report_fini(&report);
+    return rc == 0;
+}
+
 static int start(const struct pgpool_opts *opts, struct conf_gen *gen, const char *pid_path)
 {
     struct sup_opts sup = {
@@ -135,7 +142,7 @@ static int start(const struct pgpool_opts *opts, struct conf_gen *gen, const cha
         conf_gen_free(&gen);
         return status;
     }
-    if (pgpool_auth_check_files(opts, gen) == -1) {
+    if (!can_use_rules(opts, gen)) {
         log_at_detail(LVL_FATAL, NULL, "Correct the file, or set enable_pool_hba = off.",
             "the rules of client authentication could not be loaded");
         conf_gen_free(&gen);

@@ -55,7 +55,36 @@ static void report_stderr(const char *file, unsigned line, const char *text, voi
     fprintf(stderr, "%s:%u: error: %s\n", file, line, text);
 }
 
-int pgpool_auth_check_files(const struct pgpool_opts *opts, const struct conf_gen *gen)
+static void add_mistake(const char *file, unsigned line, const char *text, void *ctx)
+{
+    conf_report_add(ctx, CONF_ERROR, file, (int)line, NULL, "%s", text);
+}
+
+static void add_passed_over(const char *file, unsigned line, const struct err *problem, void *ctx)
+{
+    conf_report_err(ctx, CONF_WARNING, file, (int)line, problem);
+}
+
+void pgpool_auth_check_passwd(const struct conf_gen *gen, struct conf_report *report)
+{
+    char path[PROC_PATH_BYTES];
+    struct err err = {0};
+    struct passwd_table *table;
+
+    if (*conf_of(gen)->pool_passwd == '\0')
+        return;
+    if (conf_path(gen, conf_of(gen)->pool_passwd, path, sizeof path, &err) == -1) {
+        conf_report_err(report, CONF_WARNING, NULL, 0, &err);
+        return;
+    }
+    table = passwd_load(path, add_passed_over, report, &err);
+    if (table == NULL && strcmp(err.sqlstate, "58P01") != 0) /* none is fine */
+        conf_report_err(report, CONF_WARNING, NULL, 0, &err);
+    passwd_free(&table);
+}
+
+int pgpool_auth_check_rules(
+    const struct pgpool_opts *opts, const struct conf_gen *gen, struct conf_report *report)
 {
     char path[PROC_PATH_BYTES];
     struct err err = {0};
@@ -65,14 +94,16 @@ int pgpool_auth_check_files(const struct pgpool_opts *opts, const struct conf_ge
 
     if (!conf_of(gen)->enable_pool_hba)
         return 0;
-    if (session_hba_path(gen, &opts->paths, path, sizeof path) == -1)
+    if (session_hba_path(gen, &opts->paths, path, sizeof path) == -1) {
+        conf_report_add(report, CONF_ERROR, NULL, 0, NULL, "the name of pool_hba.conf is too long");
         return -1;
-    hba = hba_load(path, session_hba_flags(), report_stderr, NULL);
+    }
+    hba = hba_load(path, session_hba_flags(), add_mistake, report);
     if (hba == NULL)
         rc = -1;
     hba_free(&hba);
     if (conf_path(gen, "pg_ident.conf", path, sizeof path, &err) == 0 && access(path, F_OK) == 0) {
-        id = ident_load(path, 0, report_stderr, NULL);
+        id = ident_load(path, 0, add_mistake, report);
         rc = id == NULL ? -1 : rc;
         ident_free(&id);
     }

@@ -100,13 +100,8 @@ void conf_value_format(
 void conf_quote(const char *value, struct buf *out);
 
 /* conf_report.c */
-void conf_report_add(struct conf_report *report, enum conf_severity severity, const char *file,
-    int line, const char *hint, const char *fmt, ...) __attribute__((format(printf, 6, 7)));
 /* Puts the findings into the order of the files and their lines. */
 void conf_report_sort(struct conf_report *report);
-/* Adds message and hint of `err`. */
-void conf_report_err(struct conf_report *report, enum conf_severity severity, const char *file,
-    int line, const struct err *err);
 
 /* conf_read.c: reads `path` and what it includes into the slots. Returns -1 when `path` itself
  * cannot be read (which is in the report). */
