@@ -13,6 +13,8 @@
 #include "auth/hba.h"
 #include "base/err.h"
 
+struct arena;
+
 #define AUTH_HELPER_NAME_BYTES 256
 
 enum auth_opinion {
@@ -30,6 +32,8 @@ bool auth_pam_is_built(void);
 enum auth_opinion auth_ldap_check(const struct hba_ldap *opts, const char *user,
     const char *password, int64_t timeout_ms, struct err *err);
 bool auth_ldap_is_built(void);
+/* Reads ldapurl into *out. Returns NULL, or what is wrong, with a % where the URL is to stand. */
+const char *auth_ldap_read_url(const char *url, struct arena *arena, struct hba_ldap *out);
 /* The name of operating system user `uid`. */
 enum auth_opinion auth_peer_name(uint32_t uid, char name[AUTH_HELPER_NAME_BYTES], struct err *err);
 /* Does the address belong to the host `name` (a leading dot: a suffix)? By its reverse name,

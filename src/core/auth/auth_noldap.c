@@ -12,6 +12,13 @@ enum auth_opinion auth_ldap_check(const struct hba_ldap *opts, const char *user,
     return AUTH_OPINION_BROKEN;
 }
 
+const char *auth_ldap_read_url(const char *url, struct arena *arena, struct hba_ldap *out)
+{
+    (void)arena;
+    (void)out;
+    return url[0] == '\0' ? "an empty LDAP URL" : "not built with LDAP, which reads %";
+}
+
 bool auth_ldap_is_built(void)
 {
     return false;

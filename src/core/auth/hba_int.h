@@ -3,28 +3,20 @@
 #ifndef PGP_AUTH_HBA_INT_H
 #define PGP_AUTH_HBA_INT_H
 
-#include <regex.h>
-
 #include "auth/hba.h"
 #include "base/arena.h"
+#include "hba_are.h"
 
 #define HBA_DEPTH_MAX 10
 #define HBA_FILE_MAX  (16U * 1024 * 1024)
 #define HBA_FILES_MAX 1000U /* per load: includes of includes stay bounded */
 #define HBA_LINE_MAX  65536U
-#define HBA_NGROUPS   2 /* the whole match and \1 */
-
-/* A compiled expression; freed with the file that owns the list. */
-struct hba_regex {
-    struct hba_regex *next;
-    regex_t re;
-};
 
 struct hba_token {
     const char *text;
     size_t n;
-    bool quoted;                   /* begins with a quote: keywords and +, @ mean nothing */
-    const struct hba_regex *regex; /* set when it is "/…" and was compiled */
+    bool quoted;                 /* begins with a quote: keywords and +, @ mean nothing */
+    const struct hba_are *regex; /* set when it is "/…" and was compiled */
 };
 
 struct hba_field {
@@ -50,7 +42,6 @@ struct hba_lex {
     unsigned nfiles;
     struct hba_raw *first;
     struct hba_raw **last;
-    struct hba_regex *regexes;
 };
 
 void hba_lex_init(struct hba_lex *lx, unsigned flags, hba_report_fn *report, void *ctx);
@@ -62,9 +53,8 @@ void hba_complain(struct hba_lex *lx, const char *file, unsigned line, const cha
     __attribute__((format(printf, 4, 5)));
 /* Compiles tokens that begin with a slash. -1 after complaining. */
 int hba_compile(struct hba_lex *lx, const struct hba_raw *raw, struct hba_token *t);
-void hba_regexes_free(struct hba_regex **list);
-/* Runs an expression over a slice; `match` may be NULL. */
-bool hba_regex_matches(const struct hba_regex *re, struct slice s, regmatch_t match[HBA_NGROUPS]);
+/* Runs an expression over a name; HBA_FAIL sets *err. */
+enum hba_answer hba_regex_matches(const struct hba_are *re, struct slice s, struct err *err);
 static inline struct slice hba_token_slice(const struct hba_token *t)
 {
     return slice_of(t->text, t->n);
@@ -96,7 +86,6 @@ struct hba_line {
 
 struct hba {
     struct arena *arena;
-    struct hba_regex *regexes;
     struct hba_line *first;
     unsigned count;
 };

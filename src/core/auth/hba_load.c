@@ -23,7 +23,6 @@ static struct hba *finish(struct hba_lex *lx, const char *name)
     if (h->count == 0 && lx->nerrors == 0)
         hba_complain(lx, name, 0, "the file contains no entries");
     h->arena = lx->arena;
-    h->regexes = lx->regexes;
     if (lx->nerrors > 0)
         hba_free(&h);
     return h;
@@ -54,7 +53,6 @@ void hba_free(struct hba **hp)
 
     if (h == NULL)
         return;
-    hba_regexes_free(&h->regexes);
     arena_free(&h->arena);
     mem_free(h);
     *hp = NULL;

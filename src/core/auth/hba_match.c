@@ -92,7 +92,7 @@ static enum hba_answer user_matches(const struct hba_query *q, const struct hba_
     const struct hba_oracle *o, struct err *err)
 {
     if (t->regex != NULL)
-        return yes_if(hba_regex_matches(t->regex, q->user, NULL));
+        return hba_regex_matches(t->regex, q->user, err);
     if (hba_token_is(t, "all"))
         return HBA_YES;
     if (!t->quoted && t->n > 1 && t->text[0] == '+')
@@ -107,7 +107,7 @@ static enum hba_answer database_matches(const struct hba_query *q, const struct 
     if (q->replication || hba_token_is(t, "replication"))
         return yes_if(q->replication && hba_token_is(t, "replication"));
     if (t->regex != NULL)
-        return yes_if(hba_regex_matches(t->regex, q->database, NULL));
+        return hba_regex_matches(t->regex, q->database, err);
     if (hba_token_is(t, "all"))
         return HBA_YES;
     if (hba_token_is(t, "sameuser"))

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "auth/auth_helper.h"
+
 #define LDAP_PORT     389
 #define LDAP_TLS_PORT 636
 #define LDAP_SUBTREE  2
@@ -35,7 +37,7 @@ static int bad(struct opt_ctx *c, const char *fmt, const char *name)
     return -1;
 }
 
-static int set_port(struct opt_ctx *c, const char *name, const char *value)
+static int set_port(struct opt_ctx *c, const char *value)
 {
     char *end;
     long v = strtol(value, &end, 10);
@@ -62,98 +64,11 @@ static int set_scheme(struct opt_ctx *c, const char *value)
     return 0;
 }
 
-/* Cuts *text at `sep`; the rest stays in *text, or NULL. */
-static char *cut(char **text, char sep)
+static int set_url(struct opt_ctx *c, const char *value)
 {
-    char *head = *text;
-    char *at;
+    const char *problem = auth_ldap_read_url(value, c->lx->arena, &c->rule->ldap);
 
-    if (head == NULL)
-        return NULL;
-    at = strchr(head, sep);
-    *text = at == NULL ? NULL : at + 1;
-    if (at != NULL)
-        *at = '\0';
-    return head;
-}
-
-/* Undoes %xx in place; false when malformed. */
-static bool undo_percent(char *s)
-{
-    char hex[3] = {0};
-    char *w = s;
-    char *end;
-
-    for (; *s != '\0'; s++) {
-        if (*s != '%') {
-            *w++ = *s;
-            continue;
-        }
-        hex[0] = s[1];
-        hex[1] = s[1] == '\0' ? '\0' : s[2];
-        *w = (char)strtoul(hex, &end, 16);
-        if (end != hex + 2 || *w == '\0')
-            return false;
-        w++;
-        s += 2;
-    }
-    *w = '\0';
-    return true;
-}
-
-static int set_url_scope(struct opt_ctx *c, const char *scope)
-{
-    static const char *const names[] = {"base", "one", "sub"};
-    int i;
-
-    for (i = 0; i < 3; i++) {
-        if (strcmp(scope, names[i]) == 0) {
-            c->rule->ldap.scope = i;
-            return 0;
-        }
-    }
-    return bad(c, "unsupported LDAP URL scope %", scope);
-}
-
-/* scheme://host[:port]/basedn[?attribute[?scope[?filter]]] (RFC 4516, without extensions) */
-static int set_url(struct opt_ctx *c, const char *name, const char *value)
-{
-    struct hba_ldap *l = &c->rule->ldap;
-    char *rest = arena_strdup(c->lx->arena, value);
-    char *host;
-    char *part;
-    char *port;
-
-    l->scheme = strncmp(rest, "ldaps://", 8) == 0 ? "ldaps" : "ldap";
-    l->port = strcmp(l->scheme, "ldaps") == 0 ? LDAP_TLS_PORT : LDAP_PORT;
-    if (strncmp(rest, "ldap://", 7) != 0 && strncmp(rest, "ldaps://", 8) != 0)
-        return bad(c, "unsupported LDAP URL scheme: %", value);
-    rest = strchr(rest, '/') + 2;
-    host = cut(&rest, '/');
-    port = host[0] == '[' ? strchr(host, ']') : host;
-    port = port == NULL ? NULL : strrchr(port, ':');
-    if (port != NULL) {
-        *port = '\0';
-        if (set_port(c, name, port + 1) == -1)
-            return -1;
-    }
-    if (host[0] != '\0')
-        l->server = host;
-    part = cut(&rest, '?');
-    if (part != NULL && !undo_percent(part))
-        return bad(c, "could not parse LDAP URL %", value);
-    l->base_dn = part;
-    part = cut(&rest, '?');
-    if (part != NULL && part[0] != '\0')
-        l->search_attribute = part;
-    part = cut(&rest, '?');
-    if (part != NULL && part[0] != '\0' && set_url_scope(c, part) == -1)
-        return -1;
-    if (rest != NULL && (strchr(rest, '?') != NULL || !undo_percent(rest)))
-        return bad(c, "could not parse LDAP URL %", value);
-    if (rest != NULL && rest[0] != '\0')
-        l->search_filter = rest;
-    return 0;
+    return problem == NULL ? 0 : bad(c, problem, value);
 }
 
 static int set_clientcert(struct opt_ctx *c, const char *value)
@@ -220,11 +135,11 @@ static int set_ldap(struct opt_ctx *c, const char *name, const char *value)
         return 0;
     }
     if (strcmp(name, "ldapport") == 0)
-        return set_port(c, name, value);
+        return set_port(c, value);
     if (strcmp(name, "ldapscheme") == 0)
         return set_scheme(c, value);
     if (strcmp(name, "ldapurl") == 0)
-        return set_url(c, name, value);
+        return set_url(c, value);
     if (strcmp(name, "ldaptls") == 0)
         return set_flag(c, name, value, &l->start_tls);
     if (strcmp(name, "backend_use_passwd") == 0)

@@ -19,9 +19,17 @@ struct ident_line {
 
 struct ident {
     struct arena *arena;
-    struct hba_regex *regexes;
     struct ident_line *first;
 };
+
+/* Shall \1 in the user's name be replaced? As in PostgreSQL not in what is more than a name. */
+static bool is_replaced(const struct ident_line *l)
+{
+    bool is_member_check = !l->user.quoted && l->user.text[0] == '+';
+
+    return l->system.regex != NULL && l->user.regex == NULL && !is_member_check &&
+           strstr(l->user.text, "\\1") != NULL;
+}
 
 static struct ident_line *read_line(struct hba_lex *lx, const struct hba_raw *raw)
 {
@@ -49,6 +57,12 @@ static struct ident_line *read_line(struct hba_lex *lx, const struct hba_raw *ra
     l->user = raw->field[2].token[0];
     if (hba_compile(lx, raw, &l->system) == -1 || hba_compile(lx, raw, &l->user) == -1)
         return NULL;
+    if (is_replaced(l) && l->system.regex->is_vague) {
+        hba_complain(lx, raw->file, raw->line,
+            "what \\1 stands for in regular expression \"%s\" cannot be told as PostgreSQL does",
+            l->system.text + 1);
+        return NULL;
+    }
     return l;
 }
 
@@ -64,7 +78,6 @@ static struct ident *finish(struct hba_lex *lx)
             last = &(*last)->next;
     }
     id->arena = lx->arena;
-    id->regexes = lx->regexes;
     if (lx->nerrors > 0)
         ident_free(&id);
     return id;
@@ -95,7 +108,6 @@ void ident_free(struct ident **ip)
 
     if (id == NULL)
         return;
-    hba_regexes_free(&id->regexes);
     arena_free(&id->arena);
     mem_free(id);
     *ip = NULL;
@@ -110,38 +122,48 @@ static bool same_name(struct slice a, struct slice b, bool ignore_case)
 
 /* Does the system name fit the line? With an expression, \1 in the user's name is replaced by what
  * it caught: the name to compare goes to `want`. */
-static bool system_fits(
-    const struct ident_line *l, struct slice system, bool ignore_case, struct buf *want)
+static enum hba_answer system_fits(const struct ident_line *l, struct slice system,
+    bool ignore_case, struct buf *want, struct err *err)
 {
     struct slice user = hba_token_slice(&l->user);
-    regmatch_t m[HBA_NGROUPS];
+    struct slice caught;
     const char *at = strstr(l->user.text, "\\1");
+    enum hba_answer a;
 
     if (l->system.regex == NULL) {
         buf_put(want, user.p, user.n);
-        return same_name(hba_token_slice(&l->system), system, ignore_case);
+        return same_name(hba_token_slice(&l->system), system, ignore_case) ? HBA_YES : HBA_NO;
     }
-    if (!hba_regex_matches(l->system.regex, system, m))
-        return false;
-    if (at == NULL || l->user.regex != NULL) {
+    a = hba_are_match(l->system.regex, system, &caught);
+    if (a == HBA_FAIL)
+        err_set_fatal(err, "28000", "could not compare a name of %zu bytes with \"%s\"", system.n,
+            l->system.text);
+    if (a != HBA_YES)
+        return a;
+    if (!is_replaced(l)) {
         buf_put(want, user.p, user.n);
-        return true;
+        return HBA_YES;
     }
-    if (m[1].rm_so < 0)
-        return false; /* the expression has no group for \1 */
+    if (caught.p == NULL) {
+        err_set_fatal(err, "28000",
+            "regular expression \"%s\" of map \"%s\" caught nothing that could stand for \\1 in "
+            "\"%s\"",
+            l->system.text + 1, l->map, l->user.text);
+        return HBA_FAIL;
+    }
     buf_put(want, user.p, (size_t)(at - user.p));
-    buf_put(want, system.p + m[1].rm_so, (size_t)(m[1].rm_eo - m[1].rm_so));
+    buf_put(want, caught.p, caught.n);
     buf_put(want, at + 2, strlen(at + 2));
-    return true;
+    return HBA_YES;
 }
 
-static enum hba_answer user_fits(const struct ident_line *l, struct slice want, bool was_replaced,
-    struct slice user, bool ignore_case, const struct hba_oracle *o)
+static enum hba_answer user_fits(const struct ident_line *l, struct slice want, struct slice user,
+    bool ignore_case, const struct hba_oracle *o, struct err *err)
 {
     if (l->user.regex != NULL)
-        return hba_regex_matches(l->user.regex, user, NULL) ? HBA_YES : HBA_NO;
+        return hba_regex_matches(l->user.regex, user, err);
     /* A name made of the client's text is a name, whatever it looks like. */
-    if (!was_replaced && !l->user.quoted) {
+    if (!is_replaced(l) && !l->user.quoted) {
         if (slice_eq_str(want, "all"))
             return HBA_YES;
         if (want.n > 1 && want.p[0] == '+')
@@ -153,14 +175,13 @@ static enum hba_answer user_fits(const struct ident_line *l, struct slice want, 
 }
 
 static enum hba_answer line_fits(const struct ident_line *l, struct slice system, struct slice user,
-    bool ignore_case, const struct hba_oracle *o)
+    bool ignore_case, const struct hba_oracle *o, struct err *err)
 {
     struct buf want = {0};
-    enum hba_answer a = HBA_NO;
-    bool replaced = l->system.regex != NULL && strstr(l->user.text, "\\1") != NULL;
+    enum hba_answer a = system_fits(l, system, ignore_case, &want, err);
 
-    if (system_fits(l, system, ignore_case, &want))
-        a = user_fits(l, buf_slice(&want), replaced, user, ignore_case, o);
+    if (a == HBA_YES)
+        a = user_fits(l, buf_slice(&want), user, ignore_case, o, err);
     buf_free(&want);
     return a;
 }
@@ -169,6 +190,7 @@ enum hba_answer ident_check(const struct ident *id, const char *map, struct slic
     struct slice db_user, bool ignore_case, const struct hba_oracle *oracle, struct err *err)
 {
     const struct ident_line *l;
+    struct err problem = {0};
     enum hba_answer best = HBA_NO;
     enum hba_answer a;
 
@@ -177,15 +199,19 @@ enum hba_answer ident_check(const struct ident *id, const char *map, struct slic
     for (l = id == NULL ? NULL : id->first; l != NULL; l = l->next) {
         if (strcmp(l->map, map) != 0)
             continue;
-        a = line_fits(l, system_user, db_user, ignore_case, oracle);
+        a = line_fits(l, system_user, db_user, ignore_case, oracle, &problem);
         if (a == HBA_YES)
             return HBA_YES;
         if (a > best)
             best = a;
+        if (err_is_set(&problem)) /* PostgreSQL does not look at further lines either */
+            break;
     }
-    if (best == HBA_FAIL)
-        err_set_fatal(err, "28000",
+    if (best == HBA_FAIL && !err_is_set(&problem))
+        err_set_fatal(&problem, "28000",
             "could not find out whether user \"%.*s\" is in a role of map \"%s\"", (int)db_user.n,
             db_user.p, map);
+    if (best == HBA_FAIL && err != NULL)
+        *err = problem;
     return best;
 }

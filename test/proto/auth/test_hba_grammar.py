@@ -25,7 +25,8 @@ METHODS = {"trust": [], "reject": [], "md5": [], "password": ["clientcert=verify
                                  '"ldapsearchfilter=(|(a=b)(c=d))"', "ldapport=7", "ldapscheme=ldaps"],
            "ldap ldapurl=ldap://h/dc=x?uid?one?(a=b)": ["ldapbinddn=b", "ldapbindpasswd=p"], "ldap": ["ldapbasedn=dc=x"]}
 ODD_METHODS = ["Trust", '"trust"', 'tr"us"t', "trust,md5", "crypt", "scram", "none", ""]
-ODD_OPTIONS = ["map", "=x", "clientcert=maybe", "clientname=cn", "ldapport=0", "ldapport=x", "ldapurl=http://h/x", "ldapurl=ldap://h/x?uid?foo", "bogus=1",
+ODD_OPTIONS = ["map", "=x", "clientcert=maybe", "clientname=cn", "ldapport=0", "ldapport=x", "ldapurl=http://h/x", "ldapurl=ldap://h/x?uid?foo", "ldapurl=ldap://h/x?uid?SUBTREE", "ldapurl=URL:LDAP://h/x", "ldapurl=ldap://h:7x/y",
+               '"ldapurl=ldap://h/x?uid,cn?sub?(a=b)"', '"ldapurl=<ldaps://[::1]:7/x>"', "ldapurl=ldapi://h/x", "ldapurl=ldap://h/x???(a=b)?x=y", "ldapurl=ldap:///x", "bogus=1",
                "Map=x", "hostssl", "pamservice=s", "map=m", "map=a,clientcert=verify-ca", "#x", "clientcert=verify-ca"]
 
 
