@@ -145,6 +145,7 @@ struct route_input {
     /* What stands for all that `lookup` answers from and for the settings: while it is the same,
      * what the catalogue had nothing against needs not be looked up again. 0: not known. */
     uint64_t answers_id;
+    bool schema_settled; /* it has not changed lately: standbys know it (relcache_query_target) */
 };
 
 #define ROUTE_MAX_QUESTIONS 16
@@ -172,6 +173,7 @@ struct route_decision {
      */
     bool must_wait;
     uint64_t wait_lsn;
+    int ask_node; /* whom to ask, for relcache_query_target; VIEW_NO_NODE: where writes go */
     unsigned nquestions;
     struct route_question question[ROUTE_MAX_QUESTIONS];
 };
@@ -189,6 +191,9 @@ void route_query(const struct route_input *in, struct slice text, const struct s
 int route_choose_balance_node(const struct route_input *in);
 /* True when the statement takes a lock that is taken on the standbys, too. */
 bool route_locks_standbys(const struct sql_stmt *s);
+/* True when what the catalogue says of names may be different behind it: also DO, which may do
+ * anything, but not functions and procedures, which are called too often for that. */
+bool route_changes_schema(const struct sql_stmt *s);
 /* True when the settings keep reads away from `node` for its lag. */
 bool route_node_lags(const struct conf *conf, const struct view *view, int node);
 

@@ -43,9 +43,12 @@ struct route_scope {
 /* Finds an answer. Returns 0, or -1 when it has to be asked for. */
 int route_cache_get(struct route_cache *c, struct route_scope scope, const struct route_question *q,
     int64_t now_us, uint32_t *bits_r);
-/* Remembers an answer. */
+/* How long an answer holds that was given at `now_us`. */
+int64_t route_cache_valid_until(
+    const struct route_cache *c, const struct route_question *q, int64_t now_us, uint32_t bits);
+/* Remembers an answer until then. */
 void route_cache_put(struct route_cache *c, struct route_scope scope,
-    const struct route_question *q, int64_t now_us, uint32_t bits);
+    const struct route_question *q, int64_t until_us, uint32_t bits);
 /* Another number after every change of what is answered, for `scope` alone: never 0. */
 uint64_t route_cache_id(struct route_cache *c, struct route_scope scope, int64_t now_us);
 /* The settings by which answers are judged have changed: all those numbers do. */

@@ -48,6 +48,22 @@ struct key {
     uint64_t scope;
 };
 
+/* A name with a schema means the same under every search_path. What a database has in store depends
+ * on the user, who is part of what names mean. */
+uint64_t route_question_scope(struct route_scope scope, const struct route_question *q)
+{
+    bool is_same_for_all = q->schema.n != 0 || q->kind == ROUTE_Q_OPERATOR;
+
+    return is_same_for_all ? scope.database : scope.names;
+}
+
+uint64_t route_question_hash(struct route_scope scope, const struct route_question *q)
+{
+    uint64_t h = hash_bytes(q->name.p, q->name.n, route_question_scope(scope, q) + q->nargs);
+
+    return q->schema.n == 0 ? h : hash_bytes(q->schema.p, q->schema.n, h);
+}
+
 struct route_cache *route_cache_new(uint32_t size, int64_t expire_ms)
 {
     struct route_cache *c = mem_alloc_zero(sizeof *c);
@@ -96,23 +112,6 @@ void route_cache_free(struct route_cache **cp)
     mem_free(c);
 }
 
-/* A name with a schema means the same under every search_path. What a database has in store depends
- * on the user, who is part of what names mean. */
-static struct key make_key(struct route_scope scope, const struct route_question *q)
-{
-    bool is_same_for_all = q->schema.n != 0 || q->kind == ROUTE_Q_OPERATOR;
-
-    return (struct key){q, is_same_for_all ? scope.database : scope.names};
-}
-
-static uint64_t hash_key(const struct key *key)
-{
-    const struct route_question *q = key->q;
-    uint64_t h = hash_bytes(q->name.p, q->name.n, key->scope + q->nargs);
-
-    return q->schema.n == 0 ? h : hash_bytes(q->schema.p, q->schema.n, h);
-}
-
 static int key_eq(const struct hash_node *node, const void *p)
 {
     const struct entry *e = (const struct entry *)(const void *)node;
@@ -133,8 +132,8 @@ static struct entry *find(struct route_cache *c, const struct key *key, uint64_t
 int route_cache_get(struct route_cache *c, struct route_scope scope, const struct route_question *q,
     int64_t now_us, uint32_t *bits_r)
 {
-    struct key key = make_key(scope, q);
-    struct entry *e = find(c, &key, hash_key(&key));
+    struct key key = {q, route_question_scope(scope, q)};
+    struct entry *e = find(c, &key, route_question_hash(scope, q));
 
     if (e == NULL) {
         c->stats.misses++;
@@ -169,7 +168,7 @@ static bool is_short_lived(const struct route_question *q, uint32_t bits)
     return false;
 }
 
-static int64_t valid_until(
+int64_t route_cache_valid_until(
     const struct route_cache *c, const struct route_question *q, int64_t now_us, uint32_t bits)
 {
     int64_t span_us = c->expire_us;
@@ -180,10 +179,10 @@ static int64_t valid_until(
 }
 
 void route_cache_put(struct route_cache *c, struct route_scope scope,
-    const struct route_question *q, int64_t now_us, uint32_t bits)
+    const struct route_question *q, int64_t until_us, uint32_t bits)
 {
-    struct key key = make_key(scope, q);
-    uint64_t hash = hash_key(&key);
+    struct key key = {q, route_question_scope(scope, q)};
+    uint64_t hash = route_question_hash(scope, q);
     struct kind_cache *k = &c->kind[q->kind];
     struct entry *e = find(c, &key, hash);
 
@@ -197,7 +196,7 @@ void route_cache_put(struct route_cache *c, struct route_scope scope,
     e->kind = (uint8_t)q->kind;
     e->nargs = q->nargs;
     e->bits = bits;
-    e->until_us = valid_until(c, q, now_us, bits);
+    e->until_us = until_us;
     e->scope = key.scope;
     e->schema_len = (uint32_t)q->schema.n;
     e->name_len = (uint32_t)q->name.n;

@@ -18,6 +18,7 @@ static void decision_init(struct route_decision *out)
     out->node = VIEW_NO_NODE;
     out->leave_node = VIEW_NO_NODE;
     out->balance_node = VIEW_NO_NODE;
+    out->ask_node = VIEW_NO_NODE;
 }
 
 static bool mode_balances(const struct conf *conf)
@@ -413,6 +414,34 @@ static void place_in_read_write_tx(struct route_case *c)
     out->wait_lsn = away.wait_lsn;
 }
 
+/* The server's own settings, its default isolation for one, need not be the same on a standby. */
+static bool asks_of_server(const struct route_decision *d)
+{
+    unsigned i;
+
+    for (i = 0; i < d->nquestions; i++)
+        if (d->question[i].kind == ROUTE_Q_DATABASE)
+            return true;
+    return false;
+}
+
+/* The questions go where the read would go if they had no answer that speaks against it. */
+static void place_questions(struct route_case *c)
+{
+    struct route_decision *out = c->out;
+    struct route_decision away;
+
+    if (c->in->conf->relcache_query_target != CONF_CATALOG_BALANCE_NODE || !c->in->schema_settled ||
+        asks_of_server(out))
+        return;
+    decision_init(&away);
+    route_place_read(c->in, &away);
+    out->balance_node = away.balance_node;
+    out->is_preferred = away.is_preferred;
+    if (!away.must_wait && away.node != out->node)
+        out->ask_node = away.node;
+}
+
 static void place(struct route_case *c)
 {
     struct route_decision *out = c->out;
@@ -432,6 +461,8 @@ static void place(struct route_case *c)
         route_place_read(c->in, out);
     else
         out->node = view_write_node(c->in->view);
+    if (out->must_ask && !s->in_tx && out->class == ROUTE_EITHER && c->denied == ROUTE_R_NONE)
+        place_questions(c);
     if (out->node == VIEW_NO_NODE)
         out->reason = ROUTE_R_NO_NODE;
 }

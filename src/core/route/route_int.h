@@ -15,6 +15,7 @@
 #include "config/conf.h"
 #include "config/conf_pattern.h"
 #include "route/route.h"
+#include "route/route_oracle.h"
 #include "route/route_rules.h"
 
 /* Names of one string that are looked up. The cache of answers must hold as many of each kind, or a
@@ -78,6 +79,10 @@ struct route_case {
     struct slice prepared_text;
     uint64_t *verdict; /* kept with the facts of a string that is this statement alone, or NULL */
 };
+
+/* route_cache.c: what a question is kept under. */
+uint64_t route_question_scope(struct route_scope scope, const struct route_question *q);
+uint64_t route_question_hash(struct route_scope scope, const struct route_question *q);
 
 /* route_text.c: what the text begins with. */
 struct route_lead {

@@ -67,6 +67,15 @@ bool route_locks_standbys(const struct sql_stmt *s)
     }
 }
 
+bool route_changes_schema(const struct sql_stmt *s)
+{
+    if (s->tx.op == SQL_TX_COMMIT_PREPARED || (s->flags & SQL_F_INTO) != 0)
+        return true;
+    if (s->kind == SQL_EXPLAIN && s->inner == SQL_DDL)
+        return (s->flags & SQL_F_ANALYZE) != 0;
+    return s->kind == SQL_DDL || s->kind == SQL_DO || s->verb == SQL_VERB_ALTER_SYSTEM;
+}
+
 bool route_asks_of_tx(struct slice text, const struct sql_stmt *s)
 {
     uint32_t i;

@@ -18,6 +18,25 @@ bool balance_is_quiet(const struct client *c)
     return expect_is_quiet(&c->link->expect) && c->link->body_left == 0 && c->target == c->link;
 }
 
+/* relcache_query_target: the standby is asked, once it is there. */
+static bool asks_reader(struct client *c, const struct route_decision *d)
+{
+    int node = balance_ask_node(c, d, c->pool->cluster_node);
+    struct reader *r;
+
+    if (node == c->pool->cluster_node)
+        return false;
+    if (balance_open_reader(c, node, &r) == BALANCE_PARK)
+        return true;
+    if (r == NULL)
+        return false;
+    r->is_asking = true;
+    r->is_synced = r->replayed < c->balance->own->log.len;
+    balance_replay(c, r);
+    balance_ask(c, r->link, d);
+    return true;
+}
+
 bool balance_asks(struct client *c, const struct route_decision *d)
 {
     struct balance *b = c->balance;
@@ -30,8 +49,10 @@ bool balance_asks(struct client *c, const struct route_decision *d)
         balance_ask_later(c, d);
         return false;
     }
-    balance_ask(c, c->link, d);
     b->keeps_random = true;
+    if (asks_reader(c, d))
+        return true;
+    balance_ask(c, c->link, d);
     return true;
 }
 
@@ -224,6 +245,7 @@ void balance_note_unread(struct client *c)
     balance_note_lsn_due(c);
     b->own->tx.stays = true;
     balance_mark_all(c);
+    balance_note_schema(c, NULL);
 }
 
 enum balance_verdict balance_unread_query(struct client *c)

@@ -25,6 +25,7 @@
 /* The questions under way, or to be asked when the transaction is over. */
 struct balance_questions {
     struct arena *arena; /* holds this struct and the names */
+    uint64_t change;     /* of the schema, when they were sent */
     unsigned n;
     struct route_question question[ROUTE_MAX_QUESTIONS];
 };
@@ -50,7 +51,7 @@ int balance_lookup(void *ctx, const struct route_question *q, uint32_t *bits)
 {
     struct client *c = ctx;
 
-    return route_cache_get(c->ss->answers, balance_scope(c), q, c->balance->rs.now_us, bits);
+    return balance_worker_lookup(c->ss, balance_scope(c), q, c->balance->rs.now_us, bits);
 }
 
 uint64_t balance_answers_id(const struct client *c)
@@ -85,12 +86,21 @@ void balance_questions_free(struct balance_questions **qp)
     arena_free(&a);
 }
 
+int balance_ask_node(const struct client *c, const struct route_decision *d, int primary)
+{
+    if (d->ask_node == VIEW_NO_NODE || !conf_has_node(c->ss->conf, d->ask_node) ||
+        (c->share != NULL && share_is_avoided(c, d->ask_node)))
+        return primary;
+    return d->ask_node;
+}
+
 static void ask_send(struct client *c, struct link *link)
 {
     struct balance *b = c->balance;
     struct buf sql = {0};
 
     route_oracle_sql(b->questions->question, b->questions->n, &sql);
+    b->questions->change = balance_worker_change(c->ss);
     b->asking = ASKING_CATALOGUE;
     link->capture = true;
     link->own_failed = false;
@@ -153,6 +163,7 @@ bool balance_lacks_marks(
         return false;
     memset(missing, 0, sizeof *missing);
     missing->must_ask = true;
+    missing->ask_node = VIEW_NO_NODE;
     for (i = 0; i < facts->nstmts; i++)
         missing_oids(c, &facts->stmts[i], missing);
     return missing->nquestions > 0;
@@ -168,12 +179,13 @@ bool balance_asks_marks(struct client *c, const struct sql_facts *facts)
 static void take_answer(struct client *c, struct slice index_text, struct slice bits_text)
 {
     struct balance *b = c->balance;
+    const struct balance_questions *qs = b->questions;
     unsigned index;
     uint32_t bits;
 
-    if (route_oracle_parse_row(index_text, bits_text, b->questions->n, &index, &bits) == 0)
-        route_cache_put(
-            c->ss->answers, balance_scope(c), &b->questions->question[index], b->rs.now_us, bits);
+    if (route_oracle_parse_row(index_text, bits_text, qs->n, &index, &bits) == 0)
+        balance_worker_learn(
+            c->ss, balance_scope(c), &qs->question[index], qs->change, b->rs.now_us, bits);
 }
 
 /* The columns of a row; false when there are not `n` of them. */
@@ -205,6 +217,12 @@ void balance_on_row(struct client *c, struct slice body)
         balance_on_lsn(c, value[0], value[1]);
     else
         take_answer(c, value[0], value[1]);
+}
+
+void balance_ask_lost(struct client *c)
+{
+    c->balance->asking = ASKING_NONE;
+    balance_questions_free(&c->balance->questions);
 }
 
 void balance_ask_done(struct client *c, struct link *link)

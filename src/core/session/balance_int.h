@@ -14,6 +14,7 @@
 #define PGP_SESSION_BALANCE_INT_H
 
 #include "route/route.h"
+#include "route/route_oracle.h"
 #include "route/route_trace.h"
 
 #include "session_int.h"
@@ -51,7 +52,8 @@ struct reader {
     uint32_t replayed; /* bytes of the log that it has seen */
     int node;
     uint8_t phase;  /* enum reader_phase */
-    bool is_asking; /* how far has it replayed? */
+    bool is_asking; /* how far has it replayed? Or, when b->asking says so, of the catalogue */
+    bool is_synced; /* ... and settings are repeated in front of that */
     bool in_tx;     /* as a guest */
 };
 
@@ -403,6 +405,19 @@ void balance_worker_fini(struct sessions *ss);
 void balance_worker_refresh(struct sessions *ss);
 /* The schema has changed: all workers forget their answers. */
 void balance_worker_ddl(struct sessions *ss);
+/* The statement is sent; NULL: one that could not be looked at. If it may change the schema, all
+ * workers forget their answers now, and when its transaction is over. */
+void balance_note_schema(struct client *c, const struct sql_stmt *s);
+/* The schema has not changed for a while: standbys know it, if they do not lag. */
+bool balance_worker_is_settled(const struct sessions *ss);
+/* How often the schema has changed, as far as we are told. */
+uint64_t balance_worker_change(const struct sessions *ss);
+/* The catalogue's answer to a question that was sent after `change` changes: for all workers. */
+void balance_worker_learn(struct sessions *ss, struct route_scope scope,
+    const struct route_question *q, uint64_t change, int64_t now_us, uint32_t bits);
+/* What this worker or another one was told. Returns 0, or -1 when it has to be asked for. */
+int balance_worker_lookup(struct sessions *ss, struct route_scope scope,
+    const struct route_question *q, int64_t now_us, uint32_t *bits);
 /* A node has replayed this much, as it said itself. */
 void balance_worker_replayed(struct sessions *ss, int node, uint64_t lsn);
 const uint64_t *balance_worker_replayed_lsn(const struct sessions *ss);
@@ -417,12 +432,16 @@ int balance_worker_node_of_pid(void *ctx, int32_t pid);
 int balance_lookup(void *ctx, const struct route_question *q, uint32_t *bits);
 /* What stands for all answers that the client may get (route_input.answers_id). */
 uint64_t balance_answers_id(const struct client *c);
+/* Whom to ask what `d` has to ask: `primary`, or as relcache_query_target says. */
+int balance_ask_node(const struct client *c, const struct route_decision *d, int primary);
 /* Sends the questions of `d` on `link`, on which nothing is owed. Sets b->asking; the link's owner
  * calls balance_on_row for each of its own rows and balance_ask_done when it is quiet. */
 void balance_ask(struct client *c, struct link *link, const struct route_decision *d);
 void balance_on_row(struct client *c, struct slice body);
 bool balance_row_values(struct slice body, struct slice *value, int n);
 void balance_ask_done(struct client *c, struct link *link);
+/* Its link is lost, and with it the answer. */
+void balance_ask_lost(struct client *c);
 /* Keeps the questions of `d` until the transaction is over, and asks what was kept. */
 void balance_ask_later(struct client *c, const struct route_decision *d);
 void balance_ask_missed(struct client *c);

@@ -233,6 +233,7 @@ static void judge_input(struct client *c, struct route_input *in)
     in->marks = balance_worker_marks(ss, &in->nmarks);
     in->replayed_lsn = balance_worker_replayed_lsn(ss);
     in->random = judge_random(c);
+    in->schema_settled = balance_worker_is_settled(ss);
     in->answers_id = c->override == NULL ? balance_answers_id(c) : 0;
 }
 

@@ -59,6 +59,8 @@ void balance_drop_reader(struct client *c, struct reader *r, bool boundary)
     struct balance *b = c->balance;
     struct link *link = r->link;
 
+    if (r->is_asking && b->asking == ASKING_CATALOGUE)
+        balance_ask_lost(c);
     pool_request_cancel(&r->req);
     statements_forget_reader(c->statements, r->bit);
     r->link = NULL;
@@ -257,6 +259,14 @@ static void reader_on_quiet(void *owner, struct link *link)
     struct client *c = r->client;
     struct balance *b = c->balance;
 
+    if (r->is_asking && b->asking == ASKING_CATALOGUE) {
+        r->is_asking = false;
+        if (link->own_failed && r->is_synced)
+            b->rs.state_unknown = true; /* a setting could not be replayed */
+        balance_ask_done(c, link);
+        client_unpark(c);
+        return;
+    }
     if (r->is_asking) {
         balance_wait_answered(r);
         return;
@@ -349,7 +359,9 @@ static void reader_on_own_row(void *owner, struct link *link, struct slice body)
     struct slice value;
 
     (void)link;
-    if (r->is_asking && balance_row_values(body, &value, 1))
+    if (r->is_asking && r->client->balance->asking == ASKING_CATALOGUE)
+        balance_on_row(r->client, body);
+    else if (r->is_asking && balance_row_values(body, &value, 1))
         balance_wait_row(r->client->ss, r->node, value);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: PostgreSQL
  * balance_shm.c: what the workers know of each other for balancing: how often the schema has
- * changed, and which tables were written lately. Runs in: workers, and the supervisor when it plans
- * and fills the region BALANCE. Each worker writes its own table of marks; the counter of schema
- * changes is only ever added to. */
+ * changed, which tables were written lately, and what the catalogue said. Runs in: workers, and the
+ * supervisor when it plans and fills the region BALANCE. Each worker writes its own tables; the
+ * counter of schema changes is only ever added to. */
 #include "config.h"
 
 #include <string.h>
@@ -12,22 +12,32 @@
 #include "config/conf.h"
 #include "route/route_marks.h"
 #include "route/route_oracle.h"
+#include "route/route_shared.h"
 
 #include "balance_int.h"
+
+/* After a change of the schema standbys are not asked about it for so long. */
+#define SETTLE_US 10000000
+/* In a number for the catalogue: where the primary's epoch stands, above the changes counted. */
+#define EPOCH_SHIFT 40
 
 struct balance_region {
     _Atomic uint64_t nschema_changes;
     uint64_t marks_bytes; /* of one worker */
+    uint64_t known_bytes; /* of one worker; 0: answers are not shared */
     uint32_t nworkers;
-    char marks[] __attribute__((aligned(64)));
+    char tables[] __attribute__((aligned(64))); /* marks of all workers, then what they know */
 };
 
 /* One per worker process. */
 struct balance_worker {
     struct balance_region *region;
-    uint64_t seen_changes;
+    uint64_t seen_changes; /* balance_worker_change */
     uint64_t primary_epoch;
+    int64_t changed_us; /* when that was seen to grow; 0: never */
     uint64_t replayed[VIEW_MAX_NODES];
+    struct route_shared *own_known;          /* NULL: answers are not shared */
+    const struct route_shared *const *known; /* of all workers */
     unsigned nmarks;
     const struct route_marks *marks[];
 };
@@ -37,10 +47,19 @@ static uint64_t marks_bytes(const struct conf *conf)
     return (route_marks_bytes(conf) + 63U) & ~(uint64_t)63U;
 }
 
+/* One worker alone has nobody to share with. */
+static uint64_t known_bytes(const struct conf *conf, int nworkers)
+{
+    if (!conf->enable_shared_relcache || nworkers < 2)
+        return 0;
+    return (route_shared_bytes(conf) + 63U) & ~(uint64_t)63U;
+}
+
 void balance_plan_shm(const struct conf *conf, int nworkers, struct shm_plan *plan)
 {
     plan->bytes[SHM_BALANCE] +=
-        sizeof(struct balance_region) + (uint64_t)nworkers * marks_bytes(conf);
+        sizeof(struct balance_region) +
+        (uint64_t)nworkers * (marks_bytes(conf) + known_bytes(conf, nworkers));
 }
 
 void balance_init_shm(const struct conf *conf, int nworkers, struct shm *shm)
@@ -48,7 +67,28 @@ void balance_init_shm(const struct conf *conf, int nworkers, struct shm *shm)
     struct balance_region *r = shm_get(shm, SHM_BALANCE);
 
     r->marks_bytes = marks_bytes(conf);
+    r->known_bytes = known_bytes(conf, nworkers);
     r->nworkers = (uint32_t)nworkers;
+}
+
+static char *known_of(struct balance_region *r, uint32_t worker)
+{
+    return r->tables + r->nworkers * r->marks_bytes + worker * r->known_bytes;
+}
+
+static void init_known(struct sessions *ss, struct balance_worker *w)
+{
+    struct balance_region *r = w->region;
+    const struct route_shared **all;
+    uint32_t i;
+
+    if (r->known_bytes == 0)
+        return;
+    all = mem_alloc(r->nworkers * sizeof *all);
+    for (i = 0; i < r->nworkers; i++)
+        all[i] = (const struct route_shared *)(const void *)known_of(r, i);
+    w->known = all;
+    w->own_known = route_shared_init(known_of(r, (uint32_t)ss->env->ordinal), ss->conf);
 }
 
 void balance_worker_init(struct sessions *ss)
@@ -61,37 +101,96 @@ void balance_worker_init(struct sessions *ss)
     w->region = r;
     w->nmarks = r->nworkers;
     for (i = 0; i < r->nworkers; i++)
-        w->marks[i] = (const struct route_marks *)(const void *)(r->marks + i * r->marks_bytes);
-    (void)route_marks_init(
-        r->marks + (uint64_t)ss->env->ordinal * r->marks_bytes, ss->conf, backend_wall_us(&ss->be));
+        w->marks[i] = (const struct route_marks *)(const void *)(r->tables + i * r->marks_bytes);
+    (void)route_marks_init(r->tables + (uint64_t)ss->env->ordinal * r->marks_bytes, ss->conf,
+        backend_wall_us(&ss->be));
     ss->balance_worker = w;
+    w->seen_changes = balance_worker_change(ss);
+    init_known(ss, w);
 }
 
 void balance_worker_fini(struct sessions *ss)
 {
+    mem_free((void *)ss->balance_worker->known);
     mem_free(ss->balance_worker);
     ss->balance_worker = NULL;
+}
+
+/* Another primary may lack what was changed last: its catalogue is another one, too. */
+uint64_t balance_worker_change(const struct sessions *ss)
+{
+    return atomic_load(&ss->balance_worker->region->nschema_changes) +
+           (ss->view.primary_epoch << EPOCH_SHIFT);
 }
 
 void balance_worker_refresh(struct sessions *ss)
 {
     struct balance_worker *w = ss->balance_worker;
-    uint64_t now = atomic_load(&w->region->nschema_changes);
+    uint64_t now;
 
     (void)view_refresh(ss->env->shm, &ss->view);
+    now = balance_worker_change(ss);
     if (w->primary_epoch != ss->view.primary_epoch) {
         w->primary_epoch = ss->view.primary_epoch;
         memset(w->replayed, 0, sizeof w->replayed); /* positions of another timeline */
     }
     if (now == w->seen_changes)
         return;
+    if ((now - w->seen_changes) << (64 - EPOCH_SHIFT) != 0)
+        w->changed_us = loop_now_us(ss->loop);
     w->seen_changes = now;
     route_cache_clear(ss->answers);
+}
+
+bool balance_worker_is_settled(const struct sessions *ss)
+{
+    const struct balance_worker *w = ss->balance_worker;
+
+    return w->changed_us == 0 || loop_now_us(ss->loop) - w->changed_us > SETTLE_US;
+}
+
+/* An answer that was given before the schema changed is none. */
+void balance_worker_learn(struct sessions *ss, struct route_scope scope,
+    const struct route_question *q, uint64_t change, int64_t now_us, uint32_t bits)
+{
+    struct balance_worker *w = ss->balance_worker;
+    struct route_answer a = {.change = change, .bits = bits};
+
+    if (balance_worker_change(ss) != change)
+        return;
+    a.until_us = route_cache_valid_until(ss->answers, q, now_us, bits);
+    route_cache_put(ss->answers, scope, q, a.until_us, bits);
+    if (w->own_known != NULL)
+        route_shared_put(w->own_known, scope, q, &a);
+}
+
+int balance_worker_lookup(struct sessions *ss, struct route_scope scope,
+    const struct route_question *q, int64_t now_us, uint32_t *bits)
+{
+    struct balance_worker *w = ss->balance_worker;
+    struct route_answer a;
+
+    if (route_cache_get(ss->answers, scope, q, now_us, bits) == 0)
+        return 0;
+    if (w->known == NULL ||
+        route_shared_get(w->known, w->nmarks, scope, q, w->seen_changes, now_us, &a) == -1)
+        return -1;
+    route_cache_put(ss->answers, scope, q, a.until_us, a.bits);
+    *bits = a.bits;
+    return 0;
 }
 
 void balance_worker_ddl(struct sessions *ss)
 {
     atomic_fetch_add(&ss->balance_worker->region->nschema_changes, 1);
+}
+
+void balance_note_schema(struct client *c, const struct sql_stmt *s)
+{
+    if (s != NULL && !route_changes_schema(s))
+        return;
+    c->balance->did_ddl = true;
+    balance_worker_ddl(c->ss);
 }
 
 void balance_worker_replayed(struct sessions *ss, int node, uint64_t lsn)
@@ -115,7 +214,7 @@ const struct route_marks *const *balance_worker_marks(const struct sessions *ss,
 void balance_worker_mark(struct sessions *ss, const uint64_t *key, unsigned n)
 {
     struct balance_region *r = ss->balance_worker->region;
-    void *own = r->marks + (uint64_t)ss->env->ordinal * r->marks_bytes;
+    void *own = r->tables + (uint64_t)ss->env->ordinal * r->marks_bytes;
     unsigned i;
 
     for (i = 0; i < n; i++)

@@ -273,10 +273,7 @@ static void note_statement_facts(
     }
     if ((s->flags & SQL_F_TEMP) != 0)
         b->rs.has_temp_tables = true;
-    if (s->kind == SQL_DDL) {
-        b->did_ddl = true;
-        balance_worker_ddl(c->ss);
-    }
+    balance_note_schema(c, s);
     balance_note_marks(c, s);
     route_trace_note(&b->trace, c->ss->rules, text, s, true);
     b->rs.locked_in_tx = b->rs.locked_in_tx || route_locks_standbys(s);
@@ -290,6 +287,8 @@ void balance_note_facts(struct client *c, struct slice sql, const struct sql_fac
     uint32_t nends = 0;
     uint32_t i;
 
+    if (facts->status != SQL_OK)
+        balance_note_schema(c, NULL);
     share_effects_of(facts, sql, &effects);
     c->is_tied = c->is_tied || effects.pins != 0;
     for (i = 0; i < facts->nstmts; i++) {

@@ -34,11 +34,11 @@ static int write_node(struct client *c)
     return node;
 }
 
-/* Questions about the catalogue need a link of the primary for a moment. */
+/* Questions about the catalogue need a link for a moment. */
 static enum feed_step ask(struct client *c, const struct route_decision *d)
 {
     struct share *s = c->share;
-    int node = write_node(c);
+    int node = balance_ask_node(c, d, write_node(c));
     enum feed_step step;
 
     s->turn->is_asker = true;
@@ -716,15 +716,14 @@ void share_route_note(struct client *c, struct slice sql)
     balance_note_write(c, &d);
     b->rolls_back = facts->nstmts == 1 && facts->stmts[0].kind == SQL_ROLLBACK &&
                     facts->stmts[0].tx.op == SQL_TX_ROLLBACK && expect_is_quiet(&c->link->expect);
+    if (facts->status != SQL_OK)
+        balance_note_schema(c, NULL);
     for (i = 0; i < facts->nstmts; i++) {
         route_trace_note(&b->trace, c->ss->rules, sql, &facts->stmts[i], true);
         b->rs.locked_in_tx = b->rs.locked_in_tx || route_locks_standbys(&facts->stmts[i]);
         balance_note_marks(c, &facts->stmts[i]);
         share_out_note_home(c, &facts->stmts[i]);
-        if (facts->stmts[i].kind == SQL_DDL) {
-            b->did_ddl = true;
-            balance_worker_ddl(c->ss);
-        }
+        balance_note_schema(c, &facts->stmts[i]);
         if ((facts->stmts[i].flags & SQL_F_TEMP) != 0)
             b->rs.has_temp_tables = true;
     }

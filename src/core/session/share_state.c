@@ -445,6 +445,8 @@ void share_note(struct client *c, struct slice sql, const struct sql_facts *fact
 
 void share_note_unread(struct client *c)
 {
+    if (c->balance != NULL)
+        balance_note_schema(c, NULL);
     c->share->hold = true;
     pin(c, PIN_BIT(UNKNOWN));
 }

@@ -3,10 +3,13 @@
  * tables, the cache of answers. */
 #include "config.h"
 
+#include <limits.h>
+
 #include "base/hash.h"
 #include "base/mem.h"
 #include "route/route_marks.h"
 #include "route/route_oracle.h"
+#include "route/route_shared.h"
 #include "route/route_trace.h"
 #include "route_test.h"
 
@@ -243,6 +246,12 @@ static struct route_scope scope(const char *db, const char *path)
     return (struct route_scope){h, hash_bytes(path, strlen(path), h)};
 }
 
+static void put(struct route_cache *c, struct route_scope where, const struct route_question *q,
+    int64_t now_us, uint32_t bits)
+{
+    route_cache_put(c, where, q, route_cache_valid_until(c, q, now_us, bits), bits);
+}
+
 static int cached(struct route_cache *c, const char *db, const char *path,
     const struct route_question *q, int64_t now_us)
 {
@@ -268,15 +277,15 @@ START_TEST(cache_keys)
     struct route_question f = {.kind = ROUTE_Q_FUNCTION, .name = slice_of_str("t"), .nargs = 1};
 
     f.schema = slice_of_str("");
-    route_cache_put(c, scope("d", "public"), &t, 0, ROUTE_REL_UNLOGGED);
+    put(c, scope("d", "public"), &t, 0, ROUTE_REL_UNLOGGED);
     ck_assert_int_eq(cached(c, "d", "public", &t, INT64_MAX - 1), ROUTE_REL_UNLOGGED);
     ck_assert_int_eq(cached(c, "d", "s, public", &t, 0), -1);
     ck_assert_int_eq(cached(c, "e", "public", &t, 0), -1);
     ck_assert_int_eq(cached(c, "d", "public", &st, 0), -1);
     ck_assert_int_eq(cached(c, "d", "public", &f, 0), -1);
-    route_cache_put(c, scope("d", "public"), &st, 0, 0);
+    put(c, scope("d", "public"), &st, 0, 0);
     ck_assert_int_eq(cached(c, "d", "another path", &st, 0), 0); /* a schema needs no path */
-    route_cache_put(c, scope("d", "public"), &f, 0, ROUTE_FUNC_VOLATILE);
+    put(c, scope("d", "public"), &f, 0, ROUTE_FUNC_VOLATILE);
     ck_assert_int_eq(cached(c, "d", "public", &f, 0), ROUTE_FUNC_VOLATILE);
     f.nargs = 2;
     ck_assert_int_eq(cached(c, "d", "public", &f, 0), -1);
@@ -284,7 +293,7 @@ START_TEST(cache_keys)
     ck_assert_uint_eq(stats.hits, 3);
     ck_assert_uint_eq(stats.misses, 5);
     ck_assert_uint_eq(stats.entries, 3);
-    route_cache_put(c, scope("d", "public"), &t, 0, 0); /* a new answer replaces the old */
+    put(c, scope("d", "public"), &t, 0, 0); /* a new answer replaces the old */
     ck_assert_int_eq(cached(c, "d", "public", &t, 0), 0);
     route_cache_clear(c);
     route_cache_stats(c, &stats);
@@ -295,20 +304,122 @@ START_TEST(cache_keys)
 }
 END_TEST
 
+#define SHARERS 2
+
+struct sharers {
+    struct route_shared *own[SHARERS];
+    size_t bytes;
+};
+
+static struct sharers sharers_new(const struct conf *conf)
+{
+    struct sharers s = {.bytes = route_shared_bytes(conf)};
+    unsigned i;
+
+    for (i = 0; i < SHARERS; i++) {
+        s.own[i] = calloc(1, s.bytes);
+        ck_assert_ptr_nonnull(s.own[i]);
+    }
+    return s;
+}
+
+static int heard(
+    const struct sharers *s, const struct route_question *q, uint64_t change, int64_t now_us)
+{
+    const struct route_shared *all[SHARERS] = {s->own[0], s->own[1]};
+    struct route_answer a;
+
+    if (route_shared_get(all, SHARERS, scope("d", "public"), q, change, now_us, &a) == -1)
+        return -1;
+    return (int)a.bits;
+}
+
+START_TEST(shared_answers)
+{
+    struct conf conf = {.relcache_size = 8};
+    struct sharers s = sharers_new(&conf);
+    struct route_question t = relation("", "t");
+    struct route_question far = relation("s", "a name of more bytes than any name of a server has, "
+                                              "with all that stands in front of it, and behind it, "
+                                              "so that both together are too long to be kept");
+    struct route_answer a = {.change = 5, .until_us = 10 * S, .bits = ROUTE_REL_UNLOGGED};
+
+    ck_assert_int_eq(heard(&s, &t, 5, 0), -1); /* nobody has begun */
+    (void)route_shared_init(s.own[0], &conf);
+    (void)route_shared_init(s.own[1], &conf);
+    route_shared_put(s.own[1], scope("d", "public"), &t, &a);
+    ck_assert_int_eq(heard(&s, &t, 5, 9 * S), ROUTE_REL_UNLOGGED);
+    ck_assert_int_eq(heard(&s, &t, 5, 10 * S), -1); /* too old */
+    ck_assert_int_eq(heard(&s, &t, 6, 0), -1);      /* the schema has changed since */
+    t.kind = ROUTE_Q_FUNCTION;
+    ck_assert_int_eq(heard(&s, &t, 5, 0), -1);
+    t.kind = ROUTE_Q_RELATION;
+    a.change = 6;
+    a.bits = 0;
+    route_shared_put(s.own[0], scope("d", "public"), &t, &a);
+    ck_assert_int_eq(heard(&s, &t, 5, 0), ROUTE_REL_UNLOGGED);
+    ck_assert_int_eq(heard(&s, &t, 6, 0), 0);
+    route_shared_put(s.own[0], scope("d", "public"), &far, &a);
+    ck_assert_int_eq(heard(&s, &far, 6, 0), -1);
+    /* A worker that died in the middle of it leaves nothing behind. */
+    memset((char *)(void *)s.own[0] + 8, 0xff, s.bytes - 8);
+    ck_assert_int_eq(heard(&s, &t, 6, 0), -1);
+    (void)route_shared_init(s.own[0], &conf);
+    ck_assert_int_eq(heard(&s, &t, 6, 0), -1);
+    route_shared_put(s.own[0], scope("d", "public"), &t, &a);
+    ck_assert_int_eq(heard(&s, &t, 6, 0), 0);
+    free(s.own[0]);
+    free(s.own[1]);
+}
+END_TEST
+
+START_TEST(shared_answers_are_bounded)
+{
+    struct conf conf = {.relcache_size = 64};
+    struct sharers s = sharers_new(&conf);
+    struct route_answer a = {.until_us = S};
+    char name[16];
+    unsigned known = 0;
+    unsigned i;
+
+    (void)route_shared_init(s.own[0], &conf);
+    for (i = 0; i < 1000; i++) {
+        (void)snprintf(name, sizeof name, "t%u", i);
+        struct route_question q = relation("", name);
+
+        a.bits = i;
+        route_shared_put(s.own[0], scope("d", "public"), &q, &a);
+        ck_assert_int_eq(heard(&s, &q, 0, 0), (int)i);
+    }
+    for (i = 0; i < 1000; i++) {
+        (void)snprintf(name, sizeof name, "t%u", i);
+        struct route_question q = relation("", name);
+
+        known += heard(&s, &q, 0, 0) == (int)i;
+    }
+    ck_assert_uint_le(known, 64);
+    ck_assert_uint_ge(known, 32);
+    conf.relcache_size = INT_MAX; /* shared memory has an end */
+    ck_assert_uint_lt(route_shared_bytes(&conf), 64U << 20);
+    free(s.own[0]);
+    free(s.own[1]);
+}
+END_TEST
+
 START_TEST(cache_expiry)
 {
     struct route_cache *c = route_cache_new(256, 5000);
     struct route_cache *forever = route_cache_new(256, 0);
     struct route_question t = relation("", "t");
 
-    route_cache_put(c, scope("", ""), &t, 10 * S, 0);
+    put(c, scope("", ""), &t, 10 * S, 0);
     ck_assert_int_eq(cached(c, "", "", &t, 15 * S - 1), 0);
     ck_assert_int_eq(cached(c, "", "", &t, 15 * S), -1);
     /* What other sessions may change without a word holds for a second only. */
-    route_cache_put(forever, scope("", ""), &t, 10 * S, ROUTE_REL_TEMP);
+    put(forever, scope("", ""), &t, 10 * S, ROUTE_REL_TEMP);
     ck_assert_int_eq(cached(forever, "", "", &t, 11 * S - 1), ROUTE_REL_TEMP);
     ck_assert_int_eq(cached(forever, "", "", &t, 11 * S), -1);
-    route_cache_put(forever, scope("", ""), &t, 10 * S, ROUTE_REL_MISSING);
+    put(forever, scope("", ""), &t, 10 * S, ROUTE_REL_MISSING);
     ck_assert_int_eq(cached(forever, "", "", &t, 11 * S), -1);
     route_cache_free(&c);
     route_cache_free(&forever);
@@ -325,7 +436,7 @@ START_TEST(cache_id)
     ck_assert_uint_ne(route_cache_id(c, scope("d", "other"), 0), id);
     ck_assert_uint_ne(route_cache_id(c, scope("e", "public"), 0), id);
     ck_assert_uint_eq(route_cache_id(c, scope("d", "public"), 100 * S), id);
-    route_cache_put(c, scope("d", "public"), &t, 10 * S, 0);
+    put(c, scope("d", "public"), &t, 10 * S, 0);
     ck_assert_uint_ne(route_cache_id(c, scope("d", "public"), 10 * S), id);
     id = route_cache_id(c, scope("d", "public"), 10 * S);
     ck_assert_int_eq(cached(c, "d", "public", &t, 11 * S), 0);
@@ -351,7 +462,7 @@ START_TEST(cache_size)
         struct route_question q;
         snprintf(name, sizeof name, "t%d", i);
         q = relation("", name);
-        route_cache_put(c, scope("", ""), &q, 0, 0);
+        put(c, scope("", ""), &q, 0, 0);
         q = relation("", "t0"); /* used all the time: stays */
         ck_assert_int_eq(cached(c, "", "", &q, 0), 0);
     }
@@ -363,7 +474,7 @@ START_TEST(cache_size)
         struct route_question q;
         snprintf(name, sizeof name, "t%d", i);
         q = relation("", name);
-        route_cache_put(least, scope("", ""), &q, 0, 0);
+        put(least, scope("", ""), &q, 0, 0);
     }
     for (i = 0; i < 100; i++) {
         struct route_question q;
@@ -464,6 +575,8 @@ int main(void)
     tcase_add_test(tc, marks_age);
     tcase_add_test(tc, cache_keys);
     tcase_add_test(tc, cache_expiry);
+    tcase_add_test(tc, shared_answers);
+    tcase_add_test(tc, shared_answers_are_bounded);
     tcase_add_test(tc, cache_id);
     tcase_add_test(tc, cache_size);
     tcase_add_test(tc, bad_rules);
