@@ -74,6 +74,43 @@ def test_notifications_while_a_read_runs_are_bounded(cluster, pool):
     assert grown < 20000, f"{grown} kB"
 
 
+def test_a_wake_while_the_standby_is_asked(cluster, start_pool):
+    """The reader is being asked how far it has replayed when something else wakes the parked read (a notification in two
+    pieces, the last words of the own server process), which by then need not wait: others know the answer. The end of our
+    question was taken for that of the read; the next statement got an error, and then its answer as well."""
+    pool = pool_for(start_pool, cluster, load_balance_mode=True, num_init_children=1, backend_weight0=0, backend_weight1=1,
+                    backend_weight2=0, read_consistency="session", read_consistency_wait=20000)
+    wait_settled(pool, 0)
+    read = "select a, inet_server_port() from t where a = 7"
+    at_standby = [[b"7", str(cluster.nodes[1].port).encode()]]
+    w, other = login(pool), login(pool)
+    w.simple("listen wake")
+    w.simple("set synchronous_commit = local")
+    assert w.rows(read) == at_standby
+    reader, = cluster.nodes[1].sessions("query like 'select a, inet_server_port()%'")
+    cluster.nodes[1].rows("select pg_wal_replay_pause()")
+    try:
+        w.rows("insert into t values (8)")
+        w.send(query(read))
+        waits.wait_for("the standby is asked", lambda: cluster.nodes[1].sessions(f"pid = {reader} and query like 'WITH RECURSIVE%'"), 5)
+        os.kill(reader, signal.SIGSTOP)
+        cluster.nodes[1].rows("select pg_wal_replay_resume()")
+        other.rows("insert into t values (9)")
+        assert other.rows(read) == at_standby
+        cluster.primary.rows("select pg_notify('wake', i || repeat('x', 7900)) from generate_series(1, 60) i")
+        for _ in range(60):
+            w.read_until("A")
+    finally:
+        os.kill(reader, signal.SIGCONT)
+        cluster.nodes[1].rows("select pg_wal_replay_resume()")
+    found = [m for m in w.ready() if m.type == "D"]
+    assert [m.row() for m in found] == at_standby
+    assert w.rows("insert into t values (10) returning a") == [[b"10"]]
+    assert w.rows("delete from t where a <> 7 returning 1") is not None
+    w.bye()
+    other.bye()
+
+
 def test_reader_dies_with_a_sync_behind(cluster, pool):
     """Whatever becomes of the read, the Sync behind it has its answer, too."""
     w = login(pool)

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/log.h"
 #include "config/conf.h"
 
@@ -116,6 +117,7 @@ static void go_reader(struct client *c, struct reader *r, const struct balance_w
 {
     struct balance *b = c->balance;
 
+    ASSERT(!r->is_asking); /* the end of our question would be taken for that of the client's */
     balance_replay(c, r);
     if (wish->begins)
         b->own->home = r;

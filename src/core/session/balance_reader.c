@@ -157,6 +157,9 @@ enum balance_verdict balance_open_reader(struct client *c, int node, struct read
         r = reader_new(c, node);
     if (r == NULL)
         return BALANCE_GO;
+    /* It answers us first, or logs in: whatever woke the client meanwhile, that unparks it. */
+    if (r->is_asking || r->phase == READER_OPENING)
+        return BALANCE_PARK;
     if (r->phase == READER_READY) {
         *rp = r;
         return BALANCE_GO;
