@@ -10,5 +10,8 @@
 char **title_init(int argc, char **argv);
 /* Replaces the title; too long ones are cut. A no-op before title_init. */
 void title_set(const char *text);
+/* The title as it is; the pointer stays, the text is that of the moment. NULL: there is no room for
+ * one. */
+const char *title_get(void);
 
 #endif

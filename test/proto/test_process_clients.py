@@ -172,8 +172,8 @@ def test_lines_of_a_session_name_it(pg, start_pool):
 
 
 def test_title_names_the_only_client(pg, start_pool):
-    """As pgpool-II's; of several the title says how many."""
-    pool = start_pool(pg.address, num_init_children=1)
+    """As pgpool-II's; of several the title says how many. It is %P of log_line_prefix, too."""
+    pool = start_pool(pg.address, num_init_children=1, log_line_prefix="[%P] ", log_statement=True)
     pid = waits.wait_for("the worker", lambda: workers(pool), 10)[0]
 
     def title_is(pattern: str) -> None:
@@ -196,8 +196,10 @@ def test_title_names_the_only_client(pg, start_pool):
     title_is(who + "SELECT")
     second = login(pool)
     title_is("worker 0: 2 clients")
+    assert re.search(r"^\[postgres postgres 127\.0\.0\.1\(\d+\) idle\] LOG:  statement: begin$", pool.log(), re.M)
     assert second.value("select count(pg_cancel_backend(pid)) from pg_stat_activity "
                         "where query like ' select pg_sleep%'") == "1"
+    assert "[worker 0: 2 clients] LOG:  statement: select count" in pool.log()
     first.ready()
     first.bye()
     title_is(r"postgres postgres 127\.0\.0\.1\(\d+\) idle")
@@ -240,6 +242,35 @@ def test_reload_keeps_sessions(pg, start_pool):
         assert client.value("select count(*) from t_reload") == "0"
     client.simple("commit")
     client.bye()
+
+
+CLOEXEC = 0o2000000
+
+
+def test_no_descriptor_outlives_exec(pg, start_pool):
+    """Whatever runs another program (failover commands, PAM, passphrases, the linker of a library) hands on the
+    first three descriptors and nothing of clients, servers, logs or the configuration."""
+    pool = start_pool(pg.address, num_init_children=2, worker_fill=0, logging_collector=True, log_directory="log",
+                      sr_check_user="postgres", pcp_listen_addresses="127.0.0.1", pcp_port=procs.free_port())
+    clients = [login(pool) for _ in range(4)]
+    clients[0].simple("begin")
+    clients[1].simple("set pool_mode = transaction")
+    clients[1].value("select 1")
+    pool.reload()
+    found = 0
+    for pid in pool.pids():
+        for fd in (int(n) for n in os.listdir(f"/proc/{pid}/fd") if int(n) > 2):
+            try:
+                with open(f"/proc/{pid}/fdinfo/{fd}", encoding="ascii") as f:
+                    flags = int(re.search(r"flags:\s*(\d+)", f.read()).group(1), 8)
+                where = os.readlink(f"/proc/{pid}/fd/{fd}")
+            except OSError:
+                continue  # closed meanwhile
+            found += 1
+            assert flags & CLOEXEC, (procs.command_line(pid), fd, where)
+    assert found > 20, found
+    for client in clients:
+        client.bye()
 
 
 def clients_per_worker(pool) -> list[int]:

@@ -7,12 +7,15 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/assert.h"
 #include "sys/title.h"
 
 #define TITLE_MAX_BYTES 256
 #define COPY_MAX_TRIES  1000
+#define TITLE_HEAD      "pgpool: "
+#define TITLE_HEAD_LEN  (sizeof TITLE_HEAD - 1)
 
 size_t proc_table_bytes(int nslots)
 {
@@ -44,10 +47,18 @@ void proc_row_copy(const struct shm *shm, int slot, struct proc_row *out)
     } while (shm_read_retry(&row->seq, n) && ++tries < COPY_MAX_TRIES);
 }
 
+const char *proc_title(void)
+{
+    const char *text = title_get();
+
+    return text == NULL || strncmp(text, TITLE_HEAD, TITLE_HEAD_LEN) != 0 ? NULL
+                                                                          : text + TITLE_HEAD_LEN;
+}
+
 void proc_set_title(const char *fmt, ...)
 {
-    char text[TITLE_MAX_BYTES] = "pgpool: ";
-    size_t used = sizeof "pgpool: " - 1;
+    char text[TITLE_MAX_BYTES] = TITLE_HEAD;
+    size_t used = TITLE_HEAD_LEN;
     va_list ap;
 
     va_start(ap, fmt);

@@ -60,3 +60,8 @@ void title_set(const char *text)
     memcpy(area.start, text, len);
     memset(area.start + len, 0, area.size - len);
 }
+
+const char *title_get(void)
+{
+    return area.size < 2 ? NULL : area.start;
+}

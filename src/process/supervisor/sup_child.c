@@ -128,6 +128,8 @@ _Noreturn static void child_enter(struct sup *s, const struct sup_child *c, pid_
     mem_free(keep);
     sig_reset_all(ignored, (int)(sizeof ignored / sizeof ignored[0]));
     proc_set_title("%s", proc_role_title(c->role));
+    if (proc_title() != NULL)
+        log_set_process(proc_role_app_name(c->role), proc_title());
     write_row(&env);
     status = s->opts.mains[c->role](&env);
     exit(status);
