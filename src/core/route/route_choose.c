@@ -186,11 +186,20 @@ static bool has_replayed(const struct route_input *in, int node, uint64_t lsn)
            (in->replayed_lsn != NULL && lsn <= in->replayed_lsn[node]);
 }
 
+/* What it replays is not what the primary writes: one that had received more of a former primary
+ * has a position that says nothing. */
+static bool is_on_other_timeline(const struct view *v, int node, int primary)
+{
+    return primary != VIEW_NO_NODE && v->node[node].timeline != 0 &&
+           v->node[primary].timeline != 0 && v->node[node].timeline != v->node[primary].timeline;
+}
+
 void route_place_read(const struct route_input *in, struct route_decision *out)
 {
     const struct view *v = in->view;
     int primary = view_write_node(v);
     int node = in->session->balance_node;
+    bool is_astray;
     uint64_t lsn;
 
     out->reason = in->session->is_preferred ? ROUTE_R_PREFERENCE : ROUTE_R_BALANCED;
@@ -210,9 +219,10 @@ void route_place_read(const struct route_input *in, struct route_decision *out)
             return;
     }
     lsn = wanted_lsn(in);
-    if (has_replayed(in, node, lsn))
+    is_astray = lsn > 0 && is_on_other_timeline(v, node, primary);
+    if (!is_astray && has_replayed(in, node, lsn))
         return;
-    if (in->conf->read_consistency_wait_ms > 0) {
+    if (!is_astray && in->conf->read_consistency_wait_ms > 0) {
         out->must_wait = true;
         out->wait_lsn = lsn;
         out->reason = ROUTE_R_WAIT;

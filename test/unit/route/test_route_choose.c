@@ -357,6 +357,30 @@ START_TEST(consistency)
 }
 END_TEST
 
+/* Its position is that of another history: however far it is, it says nothing. */
+START_TEST(consistency_on_another_timeline)
+{
+    static const char *const settings[] = {SEE("session"), SEE("eventual")};
+    struct route_test t;
+    struct route_decision d;
+    int i;
+
+    for (i = 0; i < 2; i++) {
+        route_test_init(&t, 2, 0, settings[i]);
+        t.session.balance_node = 1;
+        t.session.last_write_lsn = 1;
+        t.view.node[0].timeline = 2;
+        t.view.node[1].timeline = 1;
+        route_test_query(&t, "select * from t", &d);
+        ck_assert(!d.must_wait && d.node == i);
+        t.view.node[1].timeline = 2;
+        route_test_query(&t, "select * from t", &d);
+        ck_assert(!d.must_wait && d.node == 1);
+        route_test_fini(&t);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("route_choose");
@@ -370,6 +394,7 @@ int main(void)
     tcase_add_test(tc, preferred_node_is_kept);
     tcase_add_loop_test(tc, lag, 0, (int)(sizeof lags / sizeof lags[0]));
     tcase_add_test(tc, lag_and_weight);
+    tcase_add_test(tc, consistency_on_another_timeline);
     tcase_add_loop_test(tc, consistency, 0, (int)(sizeof lsns / sizeof lsns[0]));
     tcase_set_timeout(tc, 60);
     suite_add_tcase(suite, tc);
