@@ -16,6 +16,7 @@
 #define UNFENCE_US  (2 * US_PER_S)
 #define STRAY_US    (1 * US_PER_S) /* streaming from a former primary: it gets further away */
 #define MAX_BACKOFF 6
+#define TELL_TRIES  2 /* 35 s after it was first led */
 
 void failover_beside_add(struct failover *f, struct decide *d, enum hook_kind hook, int node,
     const struct decide_event *e)
@@ -171,6 +172,15 @@ static struct failover_do follow_once(struct failover *f, struct decide *d, int6
     return nothing;
 }
 
+static void tell_astray(struct decide *d, int node, int64_t now_us)
+{
+    decide_note(d, DECIDE_EV_FAILED, node, d->view.primary, now_us,
+        "node %d does not stream from the primary, node %d, although it was led there", node,
+        d->view.primary)
+        ->hint = "Its own log says why. One that has received more of the former primary than the "
+                 "new one had has to be rebuilt: pcp_recovery_node.";
+}
+
 /* Standbys that come back after a failover still look for the old primary. */
 static struct failover_do follow_later(struct failover *f, struct decide *d, int64_t now_us)
 {
@@ -189,8 +199,8 @@ static struct failover_do follow_later(struct failover *f, struct decide *d, int
         }
         if (now_us - d->node[i].lost_stream_us < lost_us || now_us - f->follow_us[i] < wait_us)
             continue;
-        if (f->follow_tries[i] < MAX_BACKOFF)
-            f->follow_tries[i]++;
+        if (f->follow_tries[i] < MAX_BACKOFF && ++f->follow_tries[i] == TELL_TRIES)
+            tell_astray(d, i, now_us);
         return lead(f, d, i, now_us);
     }
     return (struct failover_do){.type = FAILOVER_DO_NOTHING};
