@@ -87,32 +87,34 @@ struct route_names {
 
 /* What is known of the session. */
 struct route_session {
-    int balance_node;  /* chosen for the session, VIEW_NO_NODE when not yet */
-    bool is_preferred; /* by a redirect preference list */
-    bool in_tx;        /* in a transaction block */
-    bool tx_failed;
-    bool tx_read_only; /* begun READ ONLY */
-    bool tx_serializable;
-    bool tx_says_level;          /* BEGIN named an isolation level */
-    bool wrote_in_tx;            /* since BEGIN */
-    bool locked_in_tx;           /* ... what reads on a standby would wait for, until it ends */
-    bool wrote_in_an_earlier_tx; /* in an explicit transaction of this session */
-    bool wrote_in_session;
-    bool has_temp_tables; /* this session created some (check_temp_table = trace) */
-    bool state_unknown;   /* set_config(), DO, CALL ...: the session cannot be rebuilt elsewhere */
+    int16_t balance_node; /* chosen for the session, VIEW_NO_NODE when not yet */
+    int16_t tx_node;
+    int16_t cursor_node;
+    bool is_preferred : 1; /* by a redirect preference list */
+    bool in_tx : 1;        /* in a transaction block */
+    bool tx_failed : 1;
+    bool tx_read_only : 1; /* begun READ ONLY */
+    bool tx_serializable : 1;
+    bool tx_says_level : 1;          /* BEGIN named an isolation level */
+    bool wrote_in_tx : 1;            /* since BEGIN */
+    bool locked_in_tx : 1;           /* ... what reads on a standby would wait for, until it ends */
+    bool wrote_in_an_earlier_tx : 1; /* in an explicit transaction of this session */
+    bool wrote_in_session : 1;
+    bool has_temp_tables : 1; /* this session created some (check_temp_table = trace) */
+    bool
+        state_unknown : 1; /* set_config(), DO, CALL ...: the session cannot be rebuilt elsewhere */
+    /* What follows is 0 when the session does not know better. */
+    bool default_serializable : 1; /* default_transaction_isolation is serializable */
+    bool default_read_only : 1;    /* default_transaction_read_only is on */
+    bool search_path_changed : 1;  /* the session has set search_path: pg_catalog may not come first
+                                    */
+    bool tx_begun_in_multi : 1;    /* BEGIN stood in a string of several statements */
+    bool has_tx_node : 1;          /* the transaction lives on tx_node (something was sent there) */
+    bool has_cursor_node : 1;  /* WITH HOLD cursors of an ended transaction live on cursor_node */
     uint64_t last_write_lsn;   /* of this session, 0 when none (read_consistency) */
     uint64_t global_write_lsn; /* newest known of any session */
     int64_t now_us;
-    /* What follows is 0 when the session does not know better. */
-    bool default_serializable; /* default_transaction_isolation is serializable */
-    bool default_read_only;    /* default_transaction_read_only is on */
-    bool search_path_changed;  /* the session has set search_path: pg_catalog may not come first */
-    bool tx_begun_in_multi;    /* BEGIN stood in a string of several statements */
-    bool has_tx_node;          /* the transaction lives on tx_node (something was sent there) */
-    bool has_cursor_node;      /* WITH HOLD cursors of an ended transaction live on cursor_node */
-    int tx_node;
-    int cursor_node;
-    const struct route_trace *trace; /* tables written and temporary tables made by this session */
+    struct route_trace *trace; /* tables written and temporary tables made by this session */
 };
 
 /* A statement made by PREPARE, by its name: sets *text and *facts (of the PREPARE or of the

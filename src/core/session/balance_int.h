@@ -126,18 +126,20 @@ static inline void balance_forget_retry(struct balance_own *own)
 }
 
 struct balance {
-    /* For the router. */
-    struct route_session rs;
-    struct route_trace *trace;
+    struct route_session rs;             /* for the router; `trace` is ours */
     char *application_name;              /* at the login; NULL: none */
     struct balance_own *own;             /* NULL: the client shares links */
     struct balance_questions *questions; /* under way; NULL mostly */
-    uint64_t choice;                     /* its place in the even sequence of choices */
-    uint64_t random; /* of the last draw, kept while the client is parked for it */
-    char tx_status;  /* of a client without a link: as ReadyForQuery would say */
-    uint8_t reason;  /* enum route_reason of the last decision */
-    uint8_t asking;  /* enum balance_asking */
-    uint8_t nasked;  /* questions for the statement at hand */
+    uint64_t *mark; /* tables written since the home was quiet, for dml_adaptive_global */
+    uint64_t wait_lsn;
+    uint32_t wait_until_ms; /* of the loop's clock; with is_waiting */
+    uint32_t choice;        /* its place in the even sequence of choices */
+    uint16_t ndraws;        /* from there on; the last is kept while the client is parked for it */
+    uint8_t nmarks;
+    char tx_status;     /* of a client without a link: as ReadyForQuery would say */
+    uint8_t reason;     /* enum route_reason of the last decision */
+    uint8_t nasked;     /* questions for the statement at hand */
+    uint8_t asking : 2; /* enum balance_asking */
     bool keeps_random : 1;
     bool ask_failed : 1;
     bool tx_failed : 1;  /* the open transaction failed: its COMMIT is a ROLLBACK */
@@ -148,11 +150,17 @@ struct balance {
     bool lsn_is_wanted : 1; /* a read stayed because its transaction is no place to ask */
     bool lsn_is_fresh : 1;  /* asked for this very exchange */
     bool wait_is_over : 1;  /* the standby took too long: this exchange stays */
-    uint32_t nmarks;
-    uint64_t *mark;        /* tables written since the home was quiet, for dml_adaptive_global */
-    int64_t wait_until_us; /* 0: nothing is waited for */
-    uint64_t wait_lsn;
+    bool is_waiting : 1;
 };
+
+_Static_assert(sizeof(struct balance) <= 104, "an idle client has a budget");
+_Static_assert(BALANCE_MAX_MARKS <= UINT8_MAX, "balance.nmarks");
+
+/* Its place, of 2^64. */
+static inline uint64_t balance_choice(const struct balance *b)
+{
+    return (uint64_t)b->choice << 32;
+}
 
 /* The next statement may ask again. */
 static inline void balance_ask_reset(struct balance *b)

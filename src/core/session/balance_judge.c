@@ -84,7 +84,7 @@ void balance_begin(struct client *c)
     b = mem_alloc_zero(sizeof *b);
     c->balance = b;
     b->tx_status = 'I';
-    b->choice = session_next_choice(c->ss->shared);
+    b->choice = (uint32_t)(session_next_choice(c->ss->shared) >> 32);
     app = application_name(c);
     if (app.n > 0)
         b->application_name = mem_strndup(app.p, app.n);
@@ -123,7 +123,7 @@ void balance_free(struct client *c)
     own_free(c);
     c->balance = NULL;
     c->target = c->link;
-    route_trace_free(&b->trace);
+    route_trace_free(&b->rs.trace);
     balance_questions_free(&b->questions);
     mem_free(b->application_name);
     mem_free(b->mark);
@@ -191,18 +191,19 @@ static void judge_tx(struct client *c)
 static uint64_t judge_random(struct client *c)
 {
     struct balance *b = c->balance;
+    uint64_t choice = balance_choice(b);
 
     if (!c->ss->conf->statement_level_load_balance)
-        return b->choice;
+        return choice;
     if (!b->keeps_random)
-        b->random += DRAW_STEP;
-    return b->choice + b->random;
+        b->ndraws++;
+    return choice + b->ndraws * DRAW_STEP;
 }
 
 void balance_undraw(struct client *c)
 {
     if (c->ss->conf->statement_level_load_balance && c->balance->keeps_random)
-        c->balance->random -= DRAW_STEP;
+        c->balance->ndraws--;
     c->balance->keeps_random = false;
 }
 
@@ -214,7 +215,6 @@ static void judge_input(struct client *c, struct route_input *in)
     balance_worker_refresh(ss);
     judge_tx(c);
     b->rs.now_us = backend_wall_us(&ss->be);
-    b->rs.trace = b->trace;
     memset(in, 0, sizeof *in);
     in->conf = ss->conf;
     in->set = conf_session_of(ss->gen, c->override);

@@ -43,7 +43,7 @@ static void note_discard_all(struct client *c)
     c->is_tied = false;
     b->rs.has_temp_tables = false;
     b->rs.search_path_changed = false;
-    route_trace_on_discard(b->trace);
+    route_trace_on_discard(b->rs.trace);
     statements_free(&c->statements);
     b->own->holds_cursors = false;
     if (c->target == c->link)
@@ -256,7 +256,7 @@ static void note_statement_facts(
         if (s->tx.op == SQL_TX_ROLLBACK_TO && b->own->pending.len > 0)
             b->rs.state_unknown = true;
         if (s->tx.op == SQL_TX_ROLLBACK_TO)
-            route_trace_on_rollback_to(b->trace);
+            route_trace_on_rollback_to(b->rs.trace);
         break;
     case SQL_DEALLOCATE:
         if ((s->flags & SQL_F_ALL) != 0)
@@ -275,7 +275,7 @@ static void note_statement_facts(
         b->rs.has_temp_tables = true;
     balance_note_schema(c, s);
     balance_note_marks(c, s);
-    route_trace_note(&b->trace, c->ss->rules, text, s, true);
+    route_trace_note(&b->rs.trace, c->ss->rules, text, s, true);
     b->rs.locked_in_tx = b->rs.locked_in_tx || route_locks_standbys(s);
     note_functions(c, s, sql);
 }
@@ -340,7 +340,7 @@ static void settle_pending(struct client *c, bool committed)
     struct balance *b = c->balance;
 
     if (committed) {
-        route_trace_on_commit(b->trace);
+        route_trace_on_commit(b->rs.trace);
         if (b->own->home != NULL && b->own->pending.len > 0)
             settle_on_own(c);
         if (b->own->log.len + b->own->pending.len > BALANCE_LOG_MAX)
@@ -349,7 +349,7 @@ static void settle_pending(struct client *c, bool committed)
             buf_put(&b->own->log, b->own->pending.data, b->own->pending.len);
         balance_worker_mark(c->ss, b->mark, b->nmarks);
     } else {
-        route_trace_on_rollback(b->trace);
+        route_trace_on_rollback(b->rs.trace);
         /* With several statements under way it is not known which of them failed. */
         if (b->own->saw_error && b->own->nexchanges > 1) {
             if (b->own->pending.len > 0)

@@ -140,13 +140,19 @@ static void wait_ask(struct reader *r)
     ask_standby(r->link, r->client->balance->wait_lsn);
 }
 
+static int64_t now_ms(const struct client *c)
+{
+    return loop_now_us(c->ss->loop) / 1000;
+}
+
 static void wait_clock(struct client *c, uint64_t lsn)
 {
     struct balance *b = c->balance;
 
     b->wait_lsn = lsn;
-    if (b->wait_until_us == 0) {
-        b->wait_until_us = loop_now_us(c->ss->loop) + c->ss->conf->read_consistency_wait_ms * 1000;
+    if (!b->is_waiting) {
+        b->is_waiting = true;
+        b->wait_until_ms = (uint32_t)(now_ms(c) + c->ss->conf->read_consistency_wait_ms);
         client_row_state(c, CLIENT_STATE_WAITING, WAIT_REASON_REPLAY);
     }
 }
@@ -177,7 +183,7 @@ static bool wait_is_worth_it(const struct client *c, const struct link *link)
 
     if (link->own_failed || !lacks(c, node))
         return false;
-    if (loop_now_us(c->ss->loop) < c->balance->wait_until_us)
+    if ((int32_t)((uint32_t)now_ms(c) - c->balance->wait_until_ms) < 0)
         return true;
     CLIENT_LOG(c, LVL_DEBUG1, "node %d has not caught up in read_consistency_wait", node);
     return false;
@@ -226,6 +232,6 @@ void balance_wait_settle(struct client *c)
 
     b->lsn_is_fresh = false;
     b->wait_is_over = false;
-    b->wait_until_us = 0;
+    b->is_waiting = false;
     b->keeps_random = false;
 }

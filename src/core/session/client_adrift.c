@@ -109,7 +109,7 @@ static void adrift_forget_exchange(struct client *c, bool on_reader)
     b->own->saw_error = false;
     b->own->nexchanges = 0;
     buf_free(&b->own->pending);
-    route_trace_on_rollback(b->trace);
+    route_trace_on_rollback(b->rs.trace);
     c->server_batch = c->server_batch && on_reader;
     if (!on_reader)
         balance_drop_readers(c, true);
@@ -340,8 +340,8 @@ static int reading_node(const struct client *c)
     int i;
 
     for (i = 0; i < v->nnodes && c->adrift->only_reads && sees_enough; i++) {
-        int node =
-            (int)((c->balance->choice % (uint64_t)v->nnodes + (uint64_t)i) % (uint64_t)v->nnodes);
+        int node = (int)((balance_choice(c->balance) % (uint64_t)v->nnodes + (uint64_t)i) %
+                         (uint64_t)v->nnodes);
 
         if (view_can_read(v, node) && v->node[node].pg_role == VIEW_ROLE_STANDBY &&
             conf_has_node(ss->conf, node))

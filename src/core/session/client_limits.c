@@ -84,7 +84,7 @@ static struct deadline limits_next(struct client *c)
     struct deadline d = {0};
 
     if (st->wait_us > 0) {
-        if (!c->limits.told_to_wait && c->phase == CL_ACTIVE)
+        if (!c->was_told_to_wait && c->phase == CL_ACTIVE)
             deadline_add(&d, LIMIT_NOTIFY, st->wait_us, set->query_wait_notify_ms);
         deadline_add(&d, LIMIT_WAIT, st->wait_us, set->query_wait_timeout_ms);
     }
@@ -125,7 +125,7 @@ void client_limits_on_busy(struct client *c)
     if (!limits_apply(c))
         return;
     if (c->stats.wait_us <= 0) {
-        c->limits.told_to_wait = false;
+        c->was_told_to_wait = false;
         set = c->pool->set;
         if (set->query_timeout_ms == 0 && set->transaction_timeout_ms == 0)
             return;
@@ -152,7 +152,7 @@ void client_limits_on_quiet(struct client *c)
 /* "query_wait_notify": once per wait. */
 static void limits_notify(struct client *c)
 {
-    c->limits.told_to_wait = true;
+    c->was_told_to_wait = true;
     client_notice(
         c, LVL_NOTICE, "No server connection available in postgres backend, client being queued");
 }

@@ -32,8 +32,7 @@ struct client;
 
 /* Part of struct client. */
 struct client_limits {
-    int64_t due_us;    /* when the timer is going to fire; 0: it is not armed by this file */
-    bool told_to_wait; /* query_wait_notify was said of the present wait */
+    int64_t due_us; /* when the timer is going to fire; 0: it is not armed by this file */
 };
 
 /* The session begins; see above. */

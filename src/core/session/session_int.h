@@ -74,7 +74,8 @@ struct client {
     bool local_batch : 1;  /* the extended sequence since the last Sync was answered here alone */
     bool local_error : 1;  /* and failed: skip to Sync */
     bool server_batch : 1; /* something of the present extended sequence went to the server */
-    int16_t trusting_node; /* that let the client in unasked, without a rule of ours; else -1 */
+    bool was_told_to_wait : 1; /* query_wait_notify was said of the present wait */
+    int16_t trusting_node;     /* that let the client in unasked, without a rule of ours; else -1 */
     int32_t row_index;
     struct limits_ticket ticket; /* in the table of limits */
     uint32_t body_left;          /* of a message that is passed on in parts */
@@ -105,7 +106,7 @@ struct client {
     struct client_patch *patch; /* the link was opened with other parameters; NULL mostly */
 };
 
-_Static_assert(sizeof(struct client) <= 384, "an idle client has a budget");
+_Static_assert(sizeof(struct client) <= 376, "an idle client has a budget");
 
 /* client.c */
 struct client *client_of_stream(struct stream *s);

@@ -719,7 +719,7 @@ void share_route_note(struct client *c, struct slice sql)
     if (facts->status != SQL_OK)
         balance_note_schema(c, NULL);
     for (i = 0; i < facts->nstmts; i++) {
-        route_trace_note(&b->trace, c->ss->rules, sql, &facts->stmts[i], true);
+        route_trace_note(&b->rs.trace, c->ss->rules, sql, &facts->stmts[i], true);
         b->rs.locked_in_tx = b->rs.locked_in_tx || route_locks_standbys(&facts->stmts[i]);
         balance_note_marks(c, &facts->stmts[i]);
         share_out_note_home(c, &facts->stmts[i]);
@@ -756,9 +756,9 @@ void share_route_settle(struct client *c)
         return;
     tell_others(c);
     if (b->tx_failed)
-        route_trace_on_rollback(b->trace);
+        route_trace_on_rollback(b->rs.trace);
     else
-        route_trace_on_commit(b->trace);
+        route_trace_on_commit(b->rs.trace);
     b->tx_failed = false;
     b->rs.wrote_in_tx = false;
     b->rs.locked_in_tx = false;
@@ -781,7 +781,7 @@ void share_route_end(struct client *c, bool commit)
     b->rs.locked_in_tx = false;
     b->tx_failed = false;
     if (commit)
-        route_trace_on_commit(b->trace);
+        route_trace_on_commit(b->rs.trace);
     else
-        route_trace_on_rollback(b->trace);
+        route_trace_on_rollback(b->rs.trace);
 }
