@@ -55,8 +55,9 @@ void auth_book_free(struct auth_book **bp);
 
 /* Reads pool_passwd (`path`, NULL or empty: none) and its key when they are not what was read
  * before; a file that cannot be read leaves the old entries. `is_speaker`: this worker's turn to
- * write findings to the log (all workers find the same). */
-void auth_book_load_passwd(
+ * write findings to the log (all workers find the same). True when the entries or the key are not
+ * those of before. */
+bool auth_book_load_passwd(
     struct auth_book *b, const char *path, const char *key_path, bool is_speaker);
 
 /* What pool_passwd says; false when it has no entry for the user. */
@@ -68,6 +69,11 @@ struct auth_opening *auth_book_begin_opening(struct auth_book *b, struct slice u
 void auth_opening_work(struct auth_opening *o);
 void auth_book_end_opening(struct auth_book *b, struct slice user, struct auth_opening *o);
 void auth_opening_free(struct auth_opening **op);
+/* The next entry that has to be decrypted, from position *at on (0: from the first). */
+bool auth_book_next_closed(struct auth_book *b, size_t *at, struct slice *user);
+/* True when pool_passwd has passwords that can be read, encrypted or not: their verifiers have to
+ * be made. */
+bool auth_book_has_readable(const struct auth_book *b);
 /* What auth_query said in `database` not longer than `max_age_us` ago; false when it has to be
  * asked there: what another data base says may be of its owner's making. */
 bool auth_book_find_answer(struct auth_book *b, struct slice user, struct slice database,
@@ -83,6 +89,13 @@ void auth_book_drop_answer(struct auth_book *b, struct slice user);
  * has so many `iterations`, which are computed only once. -1 as cred_scram_verifier. */
 int auth_book_verifier(struct auth_book *b, struct slice user, const struct cred *cred,
     struct slice server_secret, uint32_t iterations, struct scram_verifier *out, struct err *err);
+
+/* Is the verifier of this plain password made already? */
+bool auth_book_has_verifier(
+    struct auth_book *b, struct slice user, const struct cred *cred, uint32_t iterations);
+/* It was made, on a thread. */
+void auth_book_put_verifier(struct auth_book *b, struct slice user, const struct cred *cred,
+    const struct scram_verifier *v);
 
 /* What logs in to servers as `user`; NULL when nothing is known. Valid until the next call. */
 const struct auth_login *auth_book_login(struct auth_book *b, struct slice user);

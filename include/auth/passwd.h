@@ -62,6 +62,10 @@ void passwd_free(struct passwd_table **pp);
 /* The entry of `user`, valid as long as the table; NULL when there is none. */
 const struct passwd_entry *passwd_find(const struct passwd_table *p, struct slice user);
 unsigned passwd_count(const struct passwd_table *p);
+/* Entries of users whose password can be read, encrypted or not. */
+unsigned passwd_readable_count(const struct passwd_table *p);
+/* The entry behind `e` in the file, or the first (`e` is NULL); NULL behind the last. */
+const struct passwd_entry *passwd_next(const struct passwd_table *p, const struct passwd_entry *e);
 /* Lines left out. */
 unsigned passwd_error_count(const struct passwd_table *p);
 /* True when `st` is not the file that was read: read it again. */

@@ -167,30 +167,31 @@ static void report_line(const char *file, unsigned line, const struct err *probl
 }
 
 /* The key is needed only when something is encrypted: its absence is no news until then. */
-static void load_key(struct auth_book *b, const char *key_path, bool speaks)
+static bool load_key(struct auth_book *b, const char *key_path, bool speaks)
 {
     struct err warn = {0};
     struct err err = {0};
     struct stat st;
 
     if (key_path == NULL || stat(key_path, &st) == -1)
-        return;
+        return false;
     if (b->has_key && st.st_mtim.tv_sec == b->key_st.st_mtim.tv_sec &&
         st.st_mtim.tv_nsec == b->key_st.st_mtim.tv_nsec && st.st_ino == b->key_st.st_ino)
-        return;
+        return false;
     if (passwd_key_load(key_path, &b->key, &warn, &err) == -1) {
         if (speaks)
             log_err(LVL_WARNING, &err);
-        return;
+        return false;
     }
     if (err_is_set(&warn) && speaks)
         log_err(LVL_WARNING, &warn);
     b->key_st = st;
     b->has_key = true;
     b->key_gen++;
+    return true;
 }
 
-static void load_table(struct auth_book *b, const char *path, bool speaks)
+static bool load_table(struct auth_book *b, const char *path, bool speaks)
 {
     struct err err = {0};
     struct err warn = {0};
@@ -201,7 +202,7 @@ static void load_table(struct auth_book *b, const char *path, bool speaks)
         if (speaks && !b->told_missing)
             log_err(LVL_WARNING, &err);
         b->told_missing = true;
-        return;
+        return false;
     }
     b->told_missing = false;
     if (speaks && stat(path, &st) == 0 && !passwd_mode_is_safe(path, &st, "pool_passwd", &warn))
@@ -210,17 +211,20 @@ static void load_table(struct auth_book *b, const char *path, bool speaks)
         log_at(LVL_LOG, "pool_passwd was read again: %u users", passwd_count(fresh));
     passwd_free(&b->passwd);
     b->passwd = fresh;
+    return true;
 }
 
-void auth_book_load_passwd(
+bool auth_book_load_passwd(
     struct auth_book *b, const char *path, const char *key_path, bool is_speaker)
 {
     struct stat st;
     bool is_new_name;
+    bool is_new_key;
+    bool had = b->passwd != NULL;
 
     if (path == NULL || *path == '\0') {
         passwd_free(&b->passwd);
-        return;
+        return had;
     }
     is_new_name = b->path == NULL || strcmp(b->path, path) != 0;
     if (is_new_name) {
@@ -228,17 +232,18 @@ void auth_book_load_passwd(
         b->path = mem_strdup(path);
         b->told_missing = false;
     }
-    load_key(b, key_path, is_speaker);
+    is_new_key = load_key(b, key_path, is_speaker);
     if (stat(path, &st) == -1) {
         if (is_speaker && !b->told_missing && errno != ENOENT)
             log_at(LVL_WARNING, "could not look at pool_passwd \"%s\": %s", path, strerror(errno));
         b->told_missing = true;
         if (errno == ENOENT)
             passwd_free(&b->passwd); /* the file was taken away: its entries are no more */
-        return;
+        return had && b->passwd == NULL;
     }
     if (is_new_name || b->passwd == NULL || passwd_is_changed(b->passwd, &st))
-        load_table(b, path, is_speaker);
+        return load_table(b, path, is_speaker) || is_new_key;
+    return is_new_key;
 }
 
 static bool is_opened(
@@ -306,7 +311,7 @@ static const struct passwd_entry *user_open(
 
     if (e == NULL)
         return NULL;
-    u = user_make(b, user);
+    u = user_make(b, plain_name(user)); /* opened once for all servers */
     *up = u;
     open_value(b, &e->value, user, &u->opened);
     if (e->server_user.n > 0)
@@ -320,6 +325,28 @@ static const struct passwd_entry *user_open(
 static bool is_slow(const struct auth_book *b, const struct passwd_value *v, const struct opened *o)
 {
     return v->kind == PASSWD_GCM && b->has_key && !is_opened(b, v, o);
+}
+
+bool auth_book_next_closed(struct auth_book *b, size_t *at, struct slice *user)
+{
+    const struct passwd_entry *e = NULL;
+    size_t i = 0;
+
+    if (b->passwd == NULL)
+        return false;
+    while ((e = passwd_next(b->passwd, e)) != NULL) {
+        if (i++ < *at || (e->value.kind != PASSWD_GCM && e->server_value.kind != PASSWD_GCM))
+            continue;
+        *at = i;
+        *user = e->user;
+        return true;
+    }
+    return false;
+}
+
+bool auth_book_has_readable(const struct auth_book *b)
+{
+    return b->passwd != NULL && passwd_readable_count(b->passwd) > 0;
 }
 
 struct auth_opening *auth_book_begin_opening(struct auth_book *b, struct slice user)
@@ -473,22 +500,36 @@ void auth_book_drop_answer(struct auth_book *b, struct slice user)
         u->has_answer = false; /* what it was is kept, to notice a change */
 }
 
+bool auth_book_has_verifier(
+    struct auth_book *b, struct slice user, const struct cred *cred, uint32_t iterations)
+{
+    const struct auth_user *u = user_find(b, user);
+
+    return u != NULL && u->has_derived && u->derived.iterations == iterations &&
+           secret_equal(&u->derived_of, secret_slice(&cred->text));
+}
+
+void auth_book_put_verifier(
+    struct auth_book *b, struct slice user, const struct cred *cred, const struct scram_verifier *v)
+{
+    struct auth_user *u = user_make(b, user);
+
+    u->derived = *v;
+    secret_set(&u->derived_of, secret_slice(&cred->text));
+    u->has_derived = true;
+}
+
 int auth_book_verifier(struct auth_book *b, struct slice user, const struct cred *cred,
     struct slice server_secret, uint32_t iterations, struct scram_verifier *out, struct err *err)
 {
-    struct auth_user *u;
-
-    if (cred->kind != CRED_PLAIN)
-        return cred_scram_verifier(cred, user, server_secret, iterations, out, err);
-    u = user_make(b, user);
-    if (!u->has_derived || u->derived.iterations != iterations ||
-        !secret_equal(&u->derived_of, secret_slice(&cred->text))) {
-        if (cred_scram_verifier(cred, user, server_secret, iterations, &u->derived, err) == -1)
-            return -1;
-        secret_set(&u->derived_of, secret_slice(&cred->text));
-        u->has_derived = true;
+    if (cred->kind == CRED_PLAIN && auth_book_has_verifier(b, user, cred, iterations)) {
+        *out = user_find(b, user)->derived;
+        return 0;
     }
-    *out = u->derived;
+    if (cred_scram_verifier(cred, user, server_secret, iterations, out, err) == -1)
+        return -1;
+    if (cred->kind == CRED_PLAIN)
+        auth_book_put_verifier(b, user, cred, out);
     return 0;
 }
 
@@ -512,17 +553,16 @@ static void login_add_cred(struct auth_login *l, const struct cred *c)
 
 const struct auth_login *auth_book_login(struct auth_book *b, struct slice user)
 {
-    struct auth_user *u = NULL;
-    const struct passwd_entry *e = user_open(b, user, &u);
+    struct auth_user *in_file = NULL;
+    const struct passwd_entry *e = user_open(b, user, &in_file);
+    struct auth_user *u = e != NULL ? user_make(b, user) : user_find(b, user);
     const struct auth_login *from;
 
-    if (u == NULL)
-        u = user_find(b, user);
     if (u == NULL)
         return NULL;
     login_wipe(&u->merged);
     if (e != NULL && e->server_user.n == 0)
-        login_add_cred(&u->merged, &u->opened.cred);
+        login_add_cred(&u->merged, &in_file->opened.cred);
     if (u->has_answer)
         login_add_cred(&u->merged, &u->answer);
     from = &u->learned; /* the newest knowledge */

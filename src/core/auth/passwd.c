@@ -12,6 +12,7 @@
 
 #include "base/arena.h"
 #include "base/hash.h"
+#include "base/list.h"
 #include "base/mem.h"
 #include "crypto/cipher.h"
 #include "crypto/crypto.h"
@@ -19,6 +20,7 @@
 
 struct passwd_node {
     struct hash_node hash;
+    struct passwd_node *next;
     struct passwd_entry entry;
 };
 
@@ -26,8 +28,11 @@ struct passwd_table {
     struct arena *arena;
     struct secret text; /* fields are unescaped in place */
     struct hash_table users;
+    struct passwd_node *first; /* in the order of the file */
+    struct passwd_node **last;
     struct stat st;
     unsigned count;
+    unsigned readable;
     unsigned errors;
 };
 
@@ -237,7 +242,11 @@ static void parse_line(struct parse *ps, char *p, size_t n)
         check_value(ps, node->entry.server_value);
     }
     hash_table_add(&ps->p->users, &node->hash, hash_bytes(field[0].p, field[0].n, 0));
+    *ps->p->last = node;
+    ps->p->last = &node->next;
     ps->p->count++;
+    if (node->entry.value.kind != PASSWD_MD5 && node->entry.value.kind != PASSWD_SCRAM)
+        ps->p->readable++;
 }
 
 /* Takes over the bytes of *text. */
@@ -252,6 +261,7 @@ static struct passwd_table *parse_secret(
 
     p->arena = arena_new("pool_passwd", 0);
     hash_table_init(&p->users);
+    p->last = &p->first;
     secret_move(&p->text, text);
     at = p->text.bytes;
     end = at + p->text.n;
@@ -336,6 +346,20 @@ void passwd_free(struct passwd_table **pp)
 unsigned passwd_count(const struct passwd_table *p)
 {
     return p->count;
+}
+
+unsigned passwd_readable_count(const struct passwd_table *p)
+{
+    return p->readable;
+}
+
+const struct passwd_entry *passwd_next(const struct passwd_table *p, const struct passwd_entry *e)
+{
+    const struct passwd_node *n = p->first;
+
+    if (e != NULL)
+        n = LIST_ENTRY(e, struct passwd_node, entry)->next;
+    return n == NULL ? NULL : &n->entry;
 }
 
 unsigned passwd_error_count(const struct passwd_table *p)

@@ -143,7 +143,8 @@ void client_auth_ask(struct client_auth *a)
 
     switch (a->plan.ask) {
     case AUTH_ASK_SCRAM:
-        ask_scram(a);
+        if (!client_auth_derives(a))
+            ask_scram(a);
         break;
     case AUTH_ASK_MD5:
         if (crypto_random(a->salt, sizeof a->salt, &err) == -1)

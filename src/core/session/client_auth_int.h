@@ -49,6 +49,10 @@ struct session_auth {
     bool use_fallback;         /* auth_query: the default function is not there */
     uint64_t fallback_targets; /* the same for each server of pools.conf */
     char *key_path;
+    struct job *opener; /* of encrypted entries, see session_auth_open_ahead */
+    size_t open_at;
+    unsigned nopened;
+    struct auth_seen *seen;  /* names whose first login was here; NULL: none yet */
     int64_t failed_until_us; /* asking in the way of failed_key is taken to fail up to then */
     struct buf failed_key;
     struct prep *last_lookup; /* statement that was asked last: its name is made once */
@@ -139,6 +143,7 @@ struct client_auth {
     bool is_counted;    /* the failure is, in the guard */
     bool needs_server;  /* an expired role: only a server that is asked anew lets it in */
     bool is_role_seen;  /* whether the role may log in was asked */
+    bool has_derived;   /* what SCRAM costs at the first login of a name was spent */
     bool is_asked;      /* for SCRAM, before it was known what is stored */
     struct auth_facts facts;
     struct auth_plan plan;
@@ -205,6 +210,16 @@ void client_auth_on_patience(struct timer *t);
 enum auth_server client_auth_remembered(const struct client_auth *a);
 
 /* client_auth_open.c */
+/* Decrypts the user's entry in pool_passwd off the loop; false when there is nothing to decrypt.
+ * `*slot` is the job meanwhile, for job_leave; `opened` is called when it is done. */
+bool auth_open_start(struct session_auth *sa, struct slice user, struct job **slot, void *owner,
+    void (*opened)(void *owner));
+/* pool_passwd was read: opens its encrypted entries, one after the other. */
+void session_auth_open_ahead(struct session_auth *sa);
+void session_auth_forget_seen(struct session_auth *sa);
+/* True when something is computed for the client's SCRAM exchange first, off the loop; then
+ * client_auth_ask is called once more. */
+bool client_auth_derives(struct client_auth *a);
 /* True when the user's entry in pool_passwd is decrypted first, off the loop; then
  * client_auth_find_stored is called once more. */
 bool client_auth_opens_entry(struct client_auth *a);

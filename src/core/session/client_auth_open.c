@@ -1,17 +1,44 @@
 /* SPDX-License-Identifier: PostgreSQL
- * client_auth_open.c: decrypts the entry of one user in pool_passwd before it is needed.
- * Runs in: workers. A key that costs an attacker much costs us as much, tens of milliseconds: that
- * is a thread's work. Must never: touch the book from the thread. */
+ * client_auth_open.c: what of authentication costs many rounds, on threads: decrypting an entry of
+ * pool_passwd, and making the verifier of a password that can be read.
+ * Runs in: workers. Encrypted entries are opened behind each other when the file was read, so that
+ * no login waits for it later and shows by that who has one. The verifier is made at the first
+ * login of a name in this worker; whoever has none made spends the same time once, so that the
+ * first login is the same for all names. Must never: touch the book from the thread. */
 #include "config.h"
 
+#include <string.h>
+
+#include "auth/auth_book.h"
+#include "base/hash.h"
+#include "base/log.h"
 #include "base/mem.h"
 
 #include "client_auth_int.h"
 
+/* More are opened when their users come. */
+#define OPEN_AHEAD_MAX 1000U
+/* Names whose first login was seen. All are forgotten before the book, which has more, forgets what
+ * it made for one of them: else that would show. */
+#define SEEN_SLOTS 2048U
+#define SEEN_MAX   1000U
+
+struct auth_seen {
+    uint32_t iterations; /* that were spent */
+    unsigned count;
+    uint64_t slot[SEEN_SLOTS]; /* keyed hashes; 0: free */
+};
+
 struct open_job {
     struct job job;
+    struct session_auth *sa;
     struct auth_opening *opening;
+    char *user;
+    struct job **slot; /* the owner's */
+    void (*opened)(void *owner);
 };
+
+/* ---- decrypting ---- */
 
 static void open_work(struct job *job)
 {
@@ -20,34 +47,179 @@ static void open_work(struct job *job)
 
 static void open_wipe(struct job *job)
 {
-    auth_opening_free(&LIST_ENTRY(job, struct open_job, job)->opening);
+    struct open_job *j = LIST_ENTRY(job, struct open_job, job);
+
+    auth_opening_free(&j->opening);
+    mem_free(j->user);
 }
 
 static void open_done(struct job *job)
 {
     struct open_job *j = LIST_ENTRY(job, struct open_job, job);
-    struct client_auth *a = job->owner;
 
-    a->job = NULL;
-    auth_book_end_opening(a->sa->book, client_auth_user(a), j->opening);
+    *j->slot = NULL;
+    auth_book_end_opening(j->sa->book, slice_of_str(j->user), j->opening);
+    j->opened(job->owner);
+}
+
+bool auth_open_start(struct session_auth *sa, struct slice user, struct job **slot, void *owner,
+    void (*opened)(void *owner))
+{
+    struct auth_opening *opening = auth_book_begin_opening(sa->book, user);
+    struct open_job *j;
+
+    if (opening == NULL)
+        return false;
+    j = mem_alloc_secret(sizeof *j);
+    j->sa = sa;
+    j->opening = opening;
+    j->user = mem_strndup(user.p, user.n);
+    j->slot = slot;
+    j->opened = opened;
+    j->job.owner = owner;
+    j->job.computes = true;
+    j->job.work = open_work;
+    j->job.done = open_done;
+    j->job.wipe = open_wipe;
+    *slot = &j->job;
+    job_start(sa->jobs, &j->job);
+    return true;
+}
+
+static void open_client_done(void *owner)
+{
+    struct client_auth *a = owner;
+
     if (client_auth_is_live(a))
         client_auth_find_stored(a);
 }
 
 bool client_auth_opens_entry(struct client_auth *a)
 {
-    struct auth_opening *opening = auth_book_begin_opening(a->sa->book, client_auth_user(a));
-    struct open_job *j;
+    return auth_open_start(a->sa, client_auth_user(a), &a->job, a, open_client_done);
+}
 
-    if (opening == NULL)
+static void open_next(void *owner)
+{
+    struct session_auth *sa = owner;
+    struct slice user;
+
+    while (sa->nopened < OPEN_AHEAD_MAX && auth_book_next_closed(sa->book, &sa->open_at, &user)) {
+        sa->nopened++;
+        if (auth_open_start(sa, user, &sa->opener, sa, open_next))
+            return;
+    }
+}
+
+void session_auth_open_ahead(struct session_auth *sa)
+{
+    job_leave(&sa->opener);
+    sa->open_at = 0;
+    sa->nopened = 0;
+    open_next(sa);
+}
+
+/* ---- verifiers ---- */
+
+struct derive_job {
+    struct job job;
+    struct cred cred;
+    char *user;
+    struct secret server_secret;
+    uint32_t iterations;
+    bool is_done;
+    struct scram_verifier verifier;
+};
+
+static void derive_work(struct job *job)
+{
+    struct derive_job *j = LIST_ENTRY(job, struct derive_job, job);
+    struct slice secret = secret_slice(&j->server_secret);
+
+    if (j->cred.kind == CRED_PLAIN)
+        j->is_done = cred_scram_verifier(&j->cred, slice_of_str(j->user), secret, j->iterations,
+                         &j->verifier, NULL) == 0;
+    else /* only the time counts */
+        (void)scram_verifier_mock(
+            secret, slice_of_str(j->user), j->iterations, true, &j->verifier, NULL);
+}
+
+static void derive_wipe(struct job *job)
+{
+    struct derive_job *j = LIST_ENTRY(job, struct derive_job, job);
+
+    cred_free(&j->cred);
+    secret_free(&j->server_secret);
+    mem_free(j->user);
+}
+
+static void derive_done(struct job *job)
+{
+    struct derive_job *j = LIST_ENTRY(job, struct derive_job, job);
+    struct client_auth *a = job->owner;
+
+    a->job = NULL;
+    if (j->is_done)
+        auth_book_put_verifier(a->sa->book, client_auth_user(a), &j->cred, &j->verifier);
+    if (client_auth_is_live(a))
+        client_auth_ask(a);
+}
+
+/* True when the name was here before; notes it. */
+static bool seen_note(struct session_auth *sa, struct slice user, uint32_t iterations)
+{
+    struct slice secret = auth_guard_secret(sa->guard);
+    uint64_t seed;
+    uint64_t key;
+    uint64_t *slot;
+
+    if (sa->seen == NULL)
+        sa->seen = mem_alloc_zero(sizeof *sa->seen);
+    if (sa->seen->count >= SEEN_MAX || sa->seen->iterations != iterations) {
+        memset(sa->seen, 0, sizeof *sa->seen);
+        sa->seen->iterations = iterations;
+    }
+    memcpy(&seed, secret.p, sizeof seed);
+    key = hash_bytes(user.p, user.n, ~seed) | 1;
+    slot = &sa->seen->slot[(key >> 32) % SEEN_SLOTS];
+    if (*slot == key)
+        return true;
+    *slot = key;
+    sa->seen->count++;
+    return false;
+}
+
+void session_auth_forget_seen(struct session_auth *sa)
+{
+    mem_free(sa->seen);
+    sa->seen = NULL;
+}
+
+bool client_auth_derives(struct client_auth *a)
+{
+    bool is_plain = a->stored.kind == CRED_PLAIN && a->plan.proof != AUTH_PROOF_NEVER;
+    uint32_t iterations = auth_guard_usual_cost(a->sa->guard);
+    struct slice user = client_auth_user(a);
+    struct derive_job *j;
+    bool is_known = !is_plain || auth_book_has_verifier(a->sa->book, user, &a->stored, iterations);
+
+    if (a->has_derived || (is_known && !auth_book_has_readable(a->sa->book)))
+        return false;
+    a->has_derived = true;
+    if (seen_note(a->sa, user, iterations) && is_known)
         return false;
     j = mem_alloc_secret(sizeof *j);
-    j->opening = opening;
+    j->user = mem_strndup(user.p, user.n);
+    if (is_plain)
+        cred_copy(&a->stored, &j->cred);
+    secret_set(&j->server_secret, auth_guard_secret(a->sa->guard));
+    j->iterations = iterations;
     j->job.owner = a;
     j->job.computes = true;
-    j->job.work = open_work;
-    j->job.done = open_done;
-    j->job.wipe = open_wipe;
+    j->job.work = derive_work;
+    j->job.done = derive_done;
+    j->job.wipe = derive_wipe;
+    a->step = AUTH_STEP_LOOKUP;
     a->job = &j->job;
     job_start(a->sa->jobs, &j->job);
     return true;

@@ -49,9 +49,10 @@ struct prober {
     struct link_startup startup;
     struct paramset params;
     struct timer timer;
-    int64_t began_us;  /* to wait for a link, or for an answer */
-    struct task start; /* never from within the caller of auth_lookup_start */
-    struct err err;    /* what the server said */
+    int64_t began_us;   /* to wait for a link, or for an answer */
+    struct job *opener; /* of the entry in pool_passwd that logs it in */
+    struct task start;  /* never from within the caller of auth_lookup_start */
+    struct err err;     /* what the server said */
     char *user;
     char *database;
     char *query;            /* empty: the default */
@@ -112,6 +113,7 @@ static void prober_free(struct prober *p)
     while ((n = list_first(&p->queue)) != NULL)
         lookup_free(LIST_ENTRY(n, struct lookup, node));
     task_cancel(&p->start);
+    job_leave(&p->opener);
     prep_unref(&p->sa->last_lookup);
     p->sa->last_lookup = p->statement;
     list_remove(&p->node_in_list);
@@ -545,6 +547,11 @@ static const struct link_owner_ops prober_ops = {
     .on_lost = prober_on_lost,
 };
 
+static void prober_on_opened(void *owner)
+{
+    prober_step(owner);
+}
+
 static void prober_acquire(struct prober *p)
 {
     int node = p->node != VIEW_NO_NODE ? p->node : sessions_write_node(p->sa->ss);
@@ -596,7 +603,8 @@ static void prober_step(struct prober *p)
         lookup_free(LIST_ENTRY(n, struct lookup, node)); /* those who asked have gone */
     if (n == NULL && (p->phase == PROBER_READY || p->phase == PROBER_NEW))
         prober_free(p);
-    else if (n != NULL && p->phase == PROBER_NEW)
+    else if (n != NULL && p->phase == PROBER_NEW && p->opener == NULL &&
+             !auth_open_start(p->sa, slice_of_str(p->user), &p->opener, p, prober_on_opened))
         prober_acquire(p);
     else if (n != NULL && p->phase == PROBER_READY)
         prober_ask(p, LIST_ENTRY(n, struct lookup, node));

@@ -135,7 +135,10 @@ static void look_at_passwd(struct session_auth *sa)
     sa->passwd_us = loop_now_us(sa->ss->loop);
     if (*name != '\0' && conf_path(sa->ss->gen, name, path, sizeof path, &err) == -1)
         path[0] = '\0';
-    auth_book_load_passwd(sa->book, path, sa->key_path, is_speaker(sa));
+    if (auth_book_load_passwd(sa->book, path, sa->key_path, is_speaker(sa))) {
+        session_auth_forget_seen(sa);
+        session_auth_open_ahead(sa);
+    }
 }
 
 void session_auth_look(struct session_auth *sa)
@@ -188,6 +191,8 @@ void session_auth_free(struct session_auth **sap)
     if (sa == NULL)
         return;
     auth_probers_close(sa);
+    job_leave(&sa->opener);
+    session_auth_forget_seen(sa);
     prep_unref(&sa->last_lookup);
     roles_clear(sa);
     hash_table_fini(&sa->roles);

@@ -117,6 +117,8 @@ START_TEST(test_slow_entry_is_opened_elsewhere_and_once)
     struct auth_stored st;
     struct auth_opening *o;
     struct buf line = {0};
+    struct slice next;
+    size_t at = 0;
     char key_path[220];
     FILE *f;
 
@@ -131,6 +133,9 @@ START_TEST(test_slow_entry_is_opened_elsewhere_and_once)
     buf_put(&line, "\nbob:two\n", 10);
     buf_put_byte(&line, '\0');
     write_passwd(line.data);
+    ck_assert(auth_book_has_readable(book));
+    ck_assert(auth_book_next_closed(book, &at, &next) && slice_eq_str(next, "ann"));
+    ck_assert(!auth_book_next_closed(book, &at, &next));
     ck_assert_ptr_null(auth_book_begin_opening(book, str("bob")));
     o = auth_book_begin_opening(book, str("ann"));
     ck_assert_ptr_nonnull(o);
@@ -140,6 +145,8 @@ START_TEST(test_slow_entry_is_opened_elsewhere_and_once)
     ck_assert_ptr_null(auth_book_begin_opening(book, str("ann")));
     ck_assert(auth_book_find_passwd(book, str("ann"), &st));
     ck_assert(st.cred->kind == CRED_PLAIN && secret_equal(&st.cred->text, str("one")));
+    /* the user of another server has the same entry: it is not opened once more */
+    ck_assert(secret_equal(&auth_book_login(book, slice_of("ann\0srv", 7))->password, str("one")));
     memcpy(line.data + line.len - 5, "2", 1); /* bob's password */
     write_passwd(line.data);
     ck_assert_ptr_null(auth_book_begin_opening(book, str("ann")));
@@ -148,6 +155,34 @@ START_TEST(test_slow_entry_is_opened_elsewhere_and_once)
     ck_assert(secret_equal(&st.cred->text, str("three")));
     buf_free(&line);
     unlink(key_path);
+}
+END_TEST
+
+/* A verifier is made once, on a thread, for one password and one number of iterations. */
+START_TEST(test_verifier_is_kept)
+{
+    struct auth_stored st;
+    struct scram_verifier v;
+    struct scram_verifier made;
+    struct cred cred = {0};
+
+    write_passwd("ann:one\nbob:md50123456789abcdef0123456789abcdef\n");
+    ck_assert(auth_book_find_passwd(book, str("ann"), &st));
+    ck_assert(!auth_book_has_verifier(book, str("ann"), st.cred, 4096));
+    cred_copy(st.cred, &cred);
+    ck_assert_int_eq(cred_scram_verifier(&cred, str("ann"), str("secret"), 4096, &made, NULL), 0);
+    auth_book_put_verifier(book, str("ann"), &cred, &made);
+    ck_assert(auth_book_has_verifier(book, str("ann"), &cred, 4096));
+    ck_assert(!auth_book_has_verifier(book, str("ann"), &cred, 4097));
+    ck_assert(!auth_book_has_verifier(book, str("bob"), &cred, 4096));
+    /* the secret does not count: it was not made again */
+    ck_assert_int_eq(auth_book_verifier(book, str("ann"), &cred, str("other"), 4096, &v, NULL), 0);
+    ck_assert_mem_eq(&v, &made, sizeof v);
+    cred_from_plain(str("two"), &cred);
+    ck_assert(!auth_book_has_verifier(book, str("ann"), &cred, 4096));
+    cred_free(&cred);
+    write_passwd("bob:md50123456789abcdef0123456789abcdef\n");
+    ck_assert(!auth_book_has_readable(book));
 }
 END_TEST
 
@@ -375,6 +410,7 @@ int main(void)
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, test_file);
     tcase_add_test(tc, test_slow_entry_is_opened_elsewhere_and_once);
+    tcase_add_test(tc, test_verifier_is_kept);
     tcase_add_test(tc, test_mapped_user_opens_nothing_of_its_own);
     tcase_add_test(tc, test_answers_expire);
     tcase_add_test(tc, test_changed_password_forgets_the_keys);
