@@ -104,6 +104,9 @@ static inline uint32_t expect_head_serial(const struct expect *e)
 /* True while the server waits for COPY data and the end of them was not sent: what is sent now
  * meets the COPY. */
 bool expect_is_copying(const struct expect *e);
+/* The same, and a Sync is among what was sent behind it: should the COPY fail, nobody can tell
+ * whether that was read before. */
+bool expect_ignores_sync(const struct expect *e);
 /* The op at the head without flags, 0 when nothing is owed. */
 unsigned expect_head(const struct expect *e);
 /* True when the replies of the op at the head are ours. */

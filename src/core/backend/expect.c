@@ -304,6 +304,13 @@ bool expect_is_copying(const struct expect *e)
     return end_at >= e->len;
 }
 
+bool expect_ignores_sync(const struct expect *e)
+{
+    unsigned end_at = 0;
+
+    return e->copy_in && !e->lost && expect_count_copy_syncs(e, &end_at) > 0 && end_at >= e->len;
+}
+
 unsigned expect_head(const struct expect *e)
 {
     return e->len == 0 ? 0 : expect_at(e, 0) & OP_MASK;

@@ -22,8 +22,9 @@ static bool clean_is_possible(const struct link *link, bool boundary)
 {
     const struct backend *be = link->be;
 
-    return boundary && !link->is_private && !link->expect.lost && !be->is_stopping &&
-           be->conf->connection_cache && link->phase == LINK_LENT && !link->stream.send_failed;
+    return boundary && !link->is_private && !link->expect.lost &&
+           !expect_ignores_sync(&link->expect) && !be->is_stopping && be->conf->connection_cache &&
+           link->phase == LINK_LENT && !link->stream.send_failed;
 }
 
 static int clean_send(struct link *link, struct buf *out)

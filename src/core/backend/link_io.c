@@ -177,6 +177,8 @@ static void link_after_reply(struct link *link, char type)
     if (link->phase == LINK_CLEANING) {
         if (type == BE_READY && expect_is_quiet(&link->expect))
             link_clean_step(link);
+        else if (link->expect.lost)
+            link_close(link); /* it would not be seen when all is read */
         return;
     }
     if (link->owner != NULL && link->expect.lost && type == BE_READY &&
@@ -275,7 +277,8 @@ static bool link_on_whole(
         return false;
     if (expect_is_made_due(&link->expect))
         link_make_replies(link, run);
-    if (type == BE_READY || (link->expect.len == 0 && type != BE_PARAMETER_STATUS)) {
+    if (type == BE_READY || (link->expect.len == 0 && type != BE_PARAMETER_STATUS) ||
+        (link->expect.lost && link->phase == LINK_CLEANING)) {
         link_flush_run(link, run);
         if (link->phase != LINK_CLOSED)
             link_after_reply(link, type);

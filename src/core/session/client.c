@@ -302,13 +302,37 @@ void client_say_goodbye(struct client *c)
     client_set_timer(c, CLIENT_HALF_CLOSED_MS);
 }
 
+/* More than this of a message is not made up. */
+#define COPY_REST_MAX 65536
+
+/* The client is gone in the midst of CopyData. Its rest is made up: the COPY is going to fail, and
+ * the link can be kept. */
+static void complete_copy_data(struct client *c)
+{
+    static const char zeros[4096];
+    struct link *link = c->link;
+    size_t n;
+
+    if (c->body_left > COPY_REST_MAX || link == NULL || c->target != link ||
+        !expect_is_copying(&link->expect) || link->expect.len > 1)
+        return; /* it may be a message that does something */
+    while (c->body_left > 0) {
+        n = c->body_left < sizeof zeros ? c->body_left : sizeof zeros;
+        if (link_send(link, zeros, n) == -1)
+            return;
+        c->body_left -= (uint32_t)n;
+    }
+}
+
 void client_leave(struct client *c)
 {
     if (stream_is_clogged(&c->stream) && !c->stream.send_failed) {
         client_end(c, NULL); /* the rest of a reply is still on its way to a slow reader */
         return;
     }
-    client_drop_link(c, c->body_left == 0 && (c->is_parked || buf_unread(&c->carry) == 0));
+    if (c->body_left > 0)
+        complete_copy_data(c);
+    client_drop_link(c, c->body_left == 0); /* nothing of what is in `carry` was sent */
     client_close(c);
 }
 

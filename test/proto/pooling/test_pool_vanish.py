@@ -388,3 +388,37 @@ def test_copy_in_is_cut(pg, pool):
             c.bye()
     waits.wait_for("nothing runs", lambda: not pg.sessions("state <> 'idle'"), 20)
     assert pg.value("select string_agg(distinct a::text, ',' order by a::text) from van_copy") == "0,2"
+
+
+HALVES = {"copy": ([query("copy van_half from stdin")], copy_data(b"1\n" * 1000)[:700], True),
+          "extended": ([pg("copy van_half from stdin"), FLUSH], copy_data(b"1\n" * 1000)[:700], True),
+          "with_sync": ([pg("copy van_half from stdin"), SYNC], copy_data(b"1\n"), False),
+          "half_with_sync": ([pg("copy van_half from stdin"), SYNC], copy_data(b"1\n" * 1000)[:700], False),
+          "query_in_copy": ([query("copy van_half from stdin")], query("insert into van_half values (1)" * 2000)[:70000], None),
+          "half_a_query": ([query("begin; insert into van_half values (2)")], query("commit; select 1")[:12], True),
+          "half_a_header": ([query("begin; insert into van_half values (3)")], query("commit")[:3], True),
+          "half_a_long_query": ([query("begin; insert into van_half values (4)")],
+                                query("insert into van_half values (5);" * 20000)[:300000], None)}
+
+
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+def test_client_dies_in_a_message(pg, start_pool, mode):
+    """Its link is free at once, and mostly kept: what is missing of COPY data is made up, and the COPY fails. Where that
+    could do something, or what the server has read is not known, the link is closed."""
+    one = start_pool(pg.address, num_init_children=1, pool_mode=mode, max_backend_connections=1)
+    pg.rows("drop table if exists van_half")
+    pg.rows("create table van_half(a int)")
+    for name, (before, half, is_kept) in HALVES.items():
+        c = login(one)
+        pid = c.value("select pg_backend_pid()")
+        c.send(*before)
+        c.read_until("G", "Z", "E")
+        c.send(half)
+        c.reset()
+        start = waits.now()
+        with login(one) as other:
+            same = other.value("select pg_backend_pid()") == pid
+            assert waits.now() - start < 5 * waits.SCALE, name
+            assert is_kept in (None, same), name
+            assert other.value("select count(*) from van_half") == "0", name
+            assert other.value("select 'next'") == "next"
