@@ -48,10 +48,11 @@ struct expect {
     bool failed;   /* an error was seen, and the ReadyForQuery of its Sync was not */
     bool copy_in;  /* CopyInResponse was seen for the op at the head */
     bool lost;
-    char last;       /* the last reply to the op at the head; 0: none yet */
-    uint32_t nended; /* ops that are over, however; modulo 2^32 */
-    uint8_t nnotes;  /* ops with OP_NOTE that have ended, oldest at bit 0 of `notes` */
-    uint64_t notes;  /* 1: it worked */
+    char last;        /* the last reply to the op at the head; 0: none yet */
+    uint32_t nended;  /* ops that are over, however; modulo 2^32 */
+    uint32_t refused; /* serial of the op that the last error was an answer to */
+    uint8_t nnotes;   /* ops with OP_NOTE that have ended, oldest at bit 0 of `notes` */
+    uint64_t notes;   /* 1: it worked */
     uint8_t fixed[EXPECT_INLINE];
 };
 

@@ -167,6 +167,7 @@ static void expect_on_error(struct expect *e)
     unsigned kind = expect_at(e, 0) & OP_MASK;
     unsigned end_at;
 
+    e->refused = e->nended;
     if (e->copy_in) {
         if (expect_count_copy_syncs(e, &end_at) > 0)
             e->lost = true;

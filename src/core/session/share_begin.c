@@ -319,7 +319,7 @@ static bool may_replan_tied(const struct client *c)
     const struct share *s = c->share;
 
     return s->pins != 0 && (s->pins & not_known) == 0 && c->link->tx_status == 'I' &&
-           expect_is_quiet(&c->link->expect) && !s->begun_here;
+           expect_is_quiet(&c->link->expect) && !s->begun_here && !c->server_batch;
 }
 
 static void keep_tied(struct client *c, struct slice msgs)
@@ -566,45 +566,6 @@ static enum feed_step look_ahead(
     return FEED_PASS;
 }
 
-/* True when something in the sequence may change the session, as far as can be seen: then it is not
- * sent while another one runs, for it must be known which of the two failed. */
-static bool batch_may_change(struct client *c, const char *p, const char *end)
-{
-    struct wire_reader r;
-    struct slice name;
-    struct share_name *n;
-    struct share_effects e;
-    uint32_t len;
-    char type;
-
-    if (expect_is_quiet(&c->link->expect))
-        return false;
-    for (; end - p >= PROTO_HEADER_BYTES; p += len + 1U) {
-        len = proto_get_u32(p + 1);
-        type = p[0];
-        if (len < 4 || (size_t)(end - p) < len + 1U)
-            return true;
-        if (type == FE_SYNC)
-            return false;
-        wire_reader_init(&r, slice_of(p + PROTO_HEADER_BYTES, len - 4));
-        name = wire_get_cstr(&r); /* of the statement, or the portal */
-        if (type == FE_PARSE) {
-            struct slice sql = wire_get_cstr(&r);
-
-            share_effects_of(balance_facts(c->ss, sql), sql, &e);
-            if (r.bad || e.alone)
-                return true;
-        } else if (type == FE_BIND) {
-            name = wire_get_cstr(&r);
-            n = share_name_find(c->share, name);
-            if (r.bad || (n != NULL && (n->prep == NULL || n->prep->has_effects)) ||
-                (name.n == 0 && c->share->unnamed != NULL && c->share->unnamed->has_effects))
-                return true;
-        }
-    }
-    return true;
-}
-
 /* The node for a sequence, and what may be done when it fails. */
 static enum feed_step choose_for_batch(
     struct client *c, const char *p, const char *end, int *node, struct slice *kept)
@@ -653,7 +614,7 @@ static void close_older_portal(struct client *c, struct feed_run *run)
 static enum feed_step go_on_with_batch(
     struct client *c, struct feed_run *run, const char *p, const char *end)
 {
-    enum feed_step step = go_on(c, run, batch_may_change(c, p, end));
+    enum feed_step step = go_on(c, run, share_names_go_last(c, p, end));
     bool is_fresh = step == FEED_PASS && c->share->is_fresh;
     const char *sync = end;
     bool is_closed = false;

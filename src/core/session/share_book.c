@@ -165,7 +165,49 @@ void share_pending_push(struct client *c, enum share_pending_kind kind, struct p
     p->prep = prep == NULL ? NULL : prep_ref(prep);
     p->name = name;
     p->sent = sent;
+    p->was_refused = false;
+    p->before = NULL;
+    p->serial = expect_next_serial(&c->link->expect);
     s->turn->nuncertain += is_uncertain(p) ? 1 : 0;
+}
+
+void share_pending_unnamed(struct client *c, struct prep *prep)
+{
+    struct share *s = c->share;
+    struct share_pending *p;
+
+    share_pending_push(c, PENDING_UNNAMED, prep, NULL, true);
+    p = &s->turn->pending[s->turn->npending - 1];
+    p->before = s->unnamed;
+    s->unnamed = prep == NULL ? NULL : prep_ref(prep);
+    s->turn->unnamed_epoch = c->link->epoch;
+}
+
+void share_pending_refused(struct client *c)
+{
+    struct share_turn *t = c->share->turn;
+    unsigned i;
+
+    for (i = 0; i < t->npending; i++)
+        if (t->pending[i].serial == c->link->expect.refused)
+            t->pending[i].was_refused = t->pending[i].before != t->pending[i].prep;
+}
+
+/* A Parse that the server refuses has taken the old one away; one that was skipped has not, nor has
+ * one of ours that brought it to the link. */
+static void settle_unnamed(struct client *c, struct share_pending *p, bool ok)
+{
+    struct share *s = c->share;
+
+    if (!ok && s->unnamed == p->prep) {
+        prep_unref(&s->unnamed);
+        if (!p->was_refused) {
+            s->unnamed = p->before;
+            s->turn->unnamed_epoch = 0;
+            p->before = NULL;
+        }
+    }
+    prep_unref(&p->before);
 }
 
 void share_names_drop_all(struct client *c)
@@ -229,16 +271,18 @@ static void settle_dropped(struct client *c)
     }
 }
 
-static void settle_one(struct client *c, struct share_pending *p, bool ok)
+/* `is_undone`: it is going to be sent again, whatever became of it on the link. */
+static void settle_one(struct client *c, struct share_pending *p, bool ok, bool is_undone)
 {
     struct share *s = c->share;
+    bool holds = ok && !is_undone;
 
     s->turn->nuncertain -= is_uncertain(p) ? 1 : 0;
     if (!ok && p->sent && p->kind != PENDING_UNNAMED && c->link != NULL)
         prepset_remove(&c->link->preps, p->prep->id);
-    if (!ok && p->kind == PENDING_UNNAMED && s->unnamed == p->prep)
-        prep_unref(&s->unnamed);
-    if (!ok && p->kind == PENDING_NAME && p->name != NULL &&
+    if (p->kind == PENDING_UNNAMED)
+        settle_unnamed(c, p, holds);
+    if (!holds && p->kind == PENDING_NAME && p->name != NULL &&
         share_name_find(s, slice_of(p->name->name, p->name->len)) == p->name) {
         share_names_take(s, p->name);
         share_name_free(s, p->name);
@@ -246,7 +290,7 @@ static void settle_one(struct client *c, struct share_pending *p, bool ok)
     if (p->kind == PENDING_CLOSED && !ok && p->prep != NULL && c->link != NULL)
         prepset_add(&c->link->preps, p->prep->id); /* it was not closed */
     if (p->kind == PENDING_CLOSED) {
-        if (ok || share_name_find(s, slice_of(p->name->name, p->name->len)) != NULL)
+        if (holds || share_name_find(s, slice_of(p->name->name, p->name->len)) != NULL)
             share_name_free(s, p->name);
         else
             share_names_put(s, p->name);
@@ -262,6 +306,13 @@ static void drop_if_new(struct client *c, struct feed_run *run, struct share_nam
         n->is_new = false;
 }
 
+static void forget_first(struct share_turn *t, unsigned n)
+{
+    t->npending = (uint16_t)(t->npending - n);
+    if (t->npending > 0)
+        memmove(t->pending, t->pending + n, t->npending * sizeof t->pending[0]);
+}
+
 /* The first `n`. Those of one sequence that came to nothing are undone in reverse order: a Parse
  * behind a Close of the same name goes before that name comes back. */
 static void settle_first(struct client *c, unsigned n, uint64_t worked)
@@ -274,13 +325,25 @@ static void settle_first(struct client *c, unsigned n, uint64_t worked)
     for (i = 0; i < n; i = j) {
         for (j = i; j < n && (worked >> j & 1) == (worked >> i & 1); j++)
             if ((worked >> j & 1) != 0)
-                settle_one(c, &t->pending[j], true);
+                settle_one(c, &t->pending[j], true, false);
         for (k = j; k > i && (worked >> i & 1) == 0; k--)
-            settle_one(c, &t->pending[k - 1], false);
+            settle_one(c, &t->pending[k - 1], false, false);
     }
-    t->npending = (uint16_t)(t->npending - n);
-    if (t->npending > 0)
-        memmove(t->pending, t->pending + n, t->npending * sizeof t->pending[0]);
+    forget_first(t, n);
+}
+
+void share_names_undo(struct client *c)
+{
+    struct share_turn *t = c->share->turn;
+    uint64_t worked;
+    unsigned n = expect_take_notes(&c->link->expect, &worked);
+
+    unsigned i;
+
+    n = n < t->npending ? n : t->npending;
+    for (i = n; i > 0; i--)
+        settle_one(c, &t->pending[i - 1], (worked >> (i - 1) & 1) != 0, true);
+    forget_first(t, n);
 }
 
 /* What the client was told of before the link died holds. */
@@ -345,6 +408,7 @@ void share_names_free(struct client *c)
         if (s->turn->pending[i].kind == PENDING_CLOSED)
             share_name_free(s, s->turn->pending[i].name);
         prep_unref(&s->turn->pending[i].prep);
+        prep_unref(&s->turn->pending[i].before);
     }
     s->turn->npending = 0;
     mem_free(s->turn->pending);

@@ -194,11 +194,16 @@ static void expect_end(struct client *c, unsigned op)
 
 static void note_query(struct client *c, struct slice sql)
 {
-    c->share->turn->unnamed_epoch =
-        c->link->epoch; /* a simple query takes the unnamed one with it */
-    prep_unref(&c->share->unnamed);
-    c->share->is_counted = false;
-    expect_end(c, OP_QUERY);
+    struct share *s = c->share;
+    bool may_be_skipped = c->server_batch && s->unnamed != NULL;
+
+    if (may_be_skipped)
+        share_pending_unnamed(c, NULL);
+    prep_unref(&s->unnamed); /* a simple query takes the unnamed one with it */
+    prep_unref(&s->turn->old_unnamed);
+    s->turn->unnamed_epoch = c->link->epoch;
+    s->is_counted = false;
+    expect_end(c, may_be_skipped ? OP_QUERY | OP_NOTE : OP_QUERY);
     count_statement(c->ss, c->link->pool->cluster_node, count_kind_of(sql));
     client_note_statement(c, sql);
     client_stats_on_sent(c);
@@ -402,8 +407,8 @@ static bool is_to_end_alone(const struct client *c)
            !expect_is_copying(&c->link->expect);
 }
 
-/* A Query in the middle of a sequence ends with a ReadyForQuery of its own: what it changed stays,
- * whatever becomes of the messages behind it. */
+/* A Query in the middle of a sequence ends with a ReadyForQuery of its own: an error of it is none
+ * of the messages behind it, and what it changed stays whatever becomes of them. So they wait. */
 static bool is_behind_a_query(const struct client *c)
 {
     const struct expect *e = &c->link->expect;
@@ -412,7 +417,7 @@ static bool is_behind_a_query(const struct client *c)
 
     while (i > 0 && kind == OP_COPY_END)
         kind = expect_peek(e, --i) & OP_MASK;
-    return kind == OP_QUERY || kind == OP_FUNCTION_CALL;
+    return (kind == OP_QUERY || kind == OP_FUNCTION_CALL) && !expect_is_copying(e);
 }
 
 static enum feed_step share_extended(struct client *c, struct feed_run *run, char type,
@@ -460,8 +465,7 @@ static enum feed_step share_extended(struct client *c, struct feed_run *run, cha
         step = share_begin_batch(c, run, msg.p, end);
         if (step != FEED_PASS)
             return step;
-    } else if (s->phase != SHARE_ATTACHED || is_full_of_pending(c) ||
-               (is_to_end_alone(c) && is_behind_a_query(c))) {
+    } else if (s->phase != SHARE_ATTACHED || is_full_of_pending(c) || is_behind_a_query(c)) {
         return FEED_PARK;
     }
     if (type == FE_PARSE && is_whole && c->server_batch && parse_is_refused(c, msg, &err))

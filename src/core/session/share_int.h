@@ -102,9 +102,12 @@ struct share_end {
 
 /* A Parse or Close whose fate is not known yet. */
 struct share_pending {
-    uint8_t kind; /* enum share_pending_kind */
-    bool sent;    /* the link was told of it */
-    struct prep *prep;
+    uint8_t kind;            /* enum share_pending_kind */
+    bool sent;               /* the link was told of it */
+    bool was_refused;        /* by the server, not skipped */
+    uint32_t serial;         /* of its op */
+    struct prep *prep;       /* PENDING_UNNAMED: NULL when it goes */
+    struct prep *before;     /* PENDING_UNNAMED: the one that it takes the place of */
     struct share_name *name; /* PENDING_NAME: added; PENDING_CLOSED: taken out, ours */
 };
 
@@ -464,6 +467,14 @@ struct slice share_name_of(const struct client *c, const char *content_name);
 /* True when what has to be brought to the link for such SQL could fail in the middle of the
  * client's sequence: what runs has to be over first. */
 bool share_names_go_alone(const struct client *c, const struct sql_facts *facts);
+/* The next op makes `prep` the unnamed statement of the client, NULL: takes it away. */
+void share_pending_unnamed(struct client *c, struct prep *prep);
+/* An error came. */
+void share_pending_refused(struct client *c);
+/* True when something in the sequence may change the session, as far as can be seen, or depends on
+ * how what runs ends: then it is not sent while another one runs, for it must be known which of the
+ * two failed. */
+bool share_names_go_last(struct client *c, const char *p, const char *end);
 /* PREPARE, EXECUTE, DEALLOCATE in SQL: before it is sent. */
 void share_names_before_sql(struct client *c, struct feed_run *run, const struct sql_facts *facts);
 /* All statements made by PREPARE in SQL are on the link after this. */
@@ -485,6 +496,9 @@ bool share_names_may_replan(
 void share_names_replan(struct client *c, struct feed_run *run, struct slice batch);
 /* What became of the statements under way. */
 void share_names_settle(struct client *c);
+/* The exchange is over on its link, of which the client has been told nothing, and will be sent
+ * again: its names are what they were before it. */
+void share_names_undo(struct client *c);
 /* The link is dead: what it said of statements before that holds. */
 void share_names_settle_told(struct client *c, struct link *link);
 

@@ -287,6 +287,8 @@ static void on_exchange_over(struct client *c)
     s->is_unsure = s->is_unsure || (s->has_closed && s->saw_error);
     s->has_closed = false;
     s->turn->unloaded = NULL;
+    if (s->replan || s->resend || s->turn->goes_home)
+        share_names_undo(c);
     share_names_settle(c);
     share_settle(c);
     if (s->replan) {
@@ -536,6 +538,7 @@ static bool on_error(void *owner, struct link *link, const struct errmsg *m)
     }
     count_statement(c->ss, link->pool->cluster_node, COUNT_ERROR);
     s->saw_error = true;
+    share_pending_refused(c);
     if (is_no_primary(c, link, m)) {
         s->resend = true;
         link->hold_ready = true;

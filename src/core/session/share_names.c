@@ -191,12 +191,7 @@ static enum feed_step parse_named(
 
 static enum feed_step parse_unnamed(struct client *c, struct prep *p)
 {
-    struct share *s = c->share;
-
-    prep_unref(&s->unnamed);
-    s->unnamed = prep_ref(p);
-    s->turn->unnamed_epoch = c->link->epoch;
-    share_pending_push(c, PENDING_UNNAMED, p, NULL, true);
+    share_pending_unnamed(c, p);
     link_expect(c->link, OP_PARSE | OP_NOTE);
     return FEED_PASS;
 }
@@ -264,8 +259,8 @@ static void load_unnamed(struct client *c, struct feed_run *run)
     if (s->unnamed == NULL) {
         share_put_close(c, run, slice_of("", 0)); /* that of another client may be there */
     } else {
+        share_pending_unnamed(c, s->unnamed);
         share_put_parse(c, run, s->unnamed, slice_of("", 0), OP_PARSE | OP_QUIET | OP_NOTE);
-        share_pending_push(c, PENDING_UNNAMED, s->unnamed, NULL, true);
     }
     s->turn->unnamed_epoch = c->link->epoch;
 }
@@ -429,17 +424,19 @@ enum feed_step share_close(struct client *c, struct feed_run *run, struct slice 
     struct wire_reader r;
     struct slice name;
     struct share_name *n;
+    bool is_unnamed;
     char what;
 
     wire_reader_init(&r, slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES));
     what = (char)wire_get_u8(&r);
     name = wire_get_cstr(&r);
     if (r.bad || what != 'S' || name.n == 0) {
-        if (what == 'S' && !r.bad) {
-            prep_unref(&s->unnamed);
+        is_unnamed = what == 'S' && !r.bad && s->unnamed != NULL;
+        if (is_unnamed)
+            share_pending_unnamed(c, NULL);
+        else if (what == 'S' && !r.bad)
             s->turn->unnamed_epoch = c->link->epoch;
-        }
-        link_expect(c->link, OP_CLOSE);
+        link_expect(c->link, is_unnamed ? OP_CLOSE | OP_NOTE : OP_CLOSE);
         return FEED_PASS;
     }
     n = share_name_find(s, name);
@@ -500,12 +497,71 @@ bool share_names_may_replan(
             *is_closed = true;
             return has_named && (has_describe || !is_described);
         }
+        if (p[0] == FE_QUERY || p[0] == FE_FUNCTION_CALL)
+            return false; /* it ends what is in front of it */
         has_describe = has_describe || p[0] == FE_DESCRIBE;
         n = p[0] == FE_BIND ? bound_name(c, slice_of(p, len)) : NULL;
         has_named = has_named || n != NULL;
         is_described = is_described || (n != NULL && n->is_described);
     }
     return false;
+}
+
+/* True for a Bind or Describe of the unnamed statement. What was parsed as that in what runs may be
+ * skipped there, and then the link may have another client's. */
+static bool uses_unnamed(char type, struct slice body)
+{
+    struct wire_reader r;
+
+    wire_reader_init(&r, body);
+    if (type == FE_DESCRIBE)
+        return wire_get_u8(&r) == 'S' && wire_get_cstr(&r).n == 0;
+    if (type != FE_BIND)
+        return false;
+    (void)wire_get_cstr(&r);
+    return wire_get_cstr(&r).n == 0;
+}
+
+bool share_names_go_last(struct client *c, const char *p, const char *end)
+{
+    bool is_sure = c->share->turn->npending == 0; /* what the unnamed statement is */
+    struct wire_reader r;
+    struct slice name;
+    struct share_name *n;
+    struct share_effects e;
+    uint32_t len;
+    char type;
+
+    if (expect_is_quiet(&c->link->expect))
+        return false;
+    for (; end - p >= PROTO_HEADER_BYTES; p += len + 1U) {
+        len = proto_get_u32(p + 1);
+        type = p[0];
+        if (len < 4 || (size_t)(end - p) < len + 1U)
+            return true;
+        if (type == FE_SYNC)
+            return false;
+        wire_reader_init(&r, slice_of(p + PROTO_HEADER_BYTES, len - 4));
+        if (type == FE_QUERY || type == FE_FUNCTION_CALL ||
+            (!is_sure && uses_unnamed(type, slice_of(p + PROTO_HEADER_BYTES, len - 4))))
+            return true;
+        name = wire_get_cstr(&r); /* of the statement, or the portal */
+        is_sure = is_sure || (type == FE_PARSE && name.n == 0);
+        if (type == FE_PARSE) {
+            struct slice sql = wire_get_cstr(&r);
+
+            share_effects_of(balance_facts(c->ss, sql), sql, &e);
+            if (r.bad || e.alone)
+                return true;
+        } else if (type == FE_BIND) {
+            name = wire_get_cstr(&r);
+            n = share_name_find(c->share, name);
+            if (r.bad || (n != NULL && (n->prep == NULL || n->prep->has_effects)) ||
+                (name.n == 0 && c->share->unnamed != NULL && c->share->unnamed->has_effects))
+                return true;
+        }
+    }
+    return true;
 }
 
 /* The plan of what an EXECUTE names. */

@@ -18,7 +18,6 @@ void share_names_each(struct client *c, struct feed_run *run,
 /* Something whose fate is not known yet. */
 void share_pending_push(struct client *c, enum share_pending_kind kind, struct prep *prep,
     struct share_name *name, bool sent);
-
 /* share_names.c: messages of ours, their replies swallowed */
 void share_put_close(struct client *c, struct feed_run *run, struct slice name);
 /* One more statement comes to the link: with it there are no more than max_prepared_statements.

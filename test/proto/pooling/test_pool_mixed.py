@@ -61,6 +61,22 @@ IN_SEQUENCE = {
     "execute that does not": parse("select 2", "s") + SYNC + WRITE + query("execute s") + WRITE + query("execute s"),
     "in a failed transaction": parse("select 2", "s") + SYNC + query("begin") + query("select 1/0") + close("x") +
                                query("execute s") + SYNC + query("rollback") + query("execute s"),
+    "a skipped Parse takes nothing away": WRITE + parse("selec", "x") + parse("rollback") + SYNC + bind() + SYNC,
+    "a skipped Close takes nothing away": WRITE + execute("nobody") + close() + DO + SYNC + bind() + execute() + SYNC,
+    "a skipped Parse is not there": execute("nobody") + WRITE + SYNC + bind() + execute() + SYNC,
+    "a refused Parse is not there": parse("select 1") + SYNC + parse("selec") + SYNC + bind() + execute() + SYNC,
+    "an error in front of PREPARE": parse("begin") + query("select 1/0") + parse("rollback") +
+                                    query("prepare p as select 1") + SYNC + query("deallocate p"),
+    "an error in front of SET": parse("begin") + query("select 1/0") + parse("rollback") +
+                                query("set work_mem = '3MB'") + SYNC + query("show work_mem"),
+    "an error in front of a SET by the protocol": parse("begin") + query("select 1/0") +
+                                                  parse("set work_mem = '5MB'") + bind() + execute() + SYNC +
+                                                  query("show work_mem"),
+    "an error in front of DISCARD": query("prepare s as select 1") + bind(name="nobody") + SYNC + parse("select 1") +
+                                    query("discard all") + SYNC + query("prepare s as select 1"),
+    "DISCARD ALL that fails": WRITE + query("discard all") + bind() + SYNC,
+    "tied to the link": parse("select 2", "s") + SYNC + query("listen mix") + bind(name="s") +
+                        query("set work_mem = '4MB'") + SYNC + query("unlisten *"),
 }
 
 
@@ -76,9 +92,12 @@ def test_queries_in_open_sequences(pg, start_pool, mode):
                 pg.rows("truncate mix_w")
                 if address is pool.address:
                     with login(pool) as w:
+                        assert w.value("show work_mem") == "4MB", what
                         w.send(parse("select 2", "s"), SYNC, parse("select 2", "s"), SYNC)
                         w.ready(2)
                         w.simple("prepare other as select 3")
+                        w.send(parse("select 'another client''s'"), SYNC)
+                        w.ready()
                 found[what, address.port] = replies(address, data, what, piece), pg.value("select count(*) from mix_w")
             assert found[what, pool.port] == found[what, pg.port], what
 
@@ -102,3 +121,18 @@ def test_errors_of_ours_skip_to_the_sync(pg, start_pool, mode):
         w.send(SYNC + query("begin") + write + query("select 1"))
         w.ready(4)
         assert w.value("select count(*) from mix_o") == "1"
+
+
+def test_names_of_what_is_sent_again(pg, start_pool):
+    """The first half of a sequence worked before a plan was found stale: sent again, its names are not taken."""
+    pool = start_pool(pg.address, num_init_children=1, pool_mode="transaction")
+    pg.rows("drop table if exists mix_c")
+    pg.rows("create table mix_c(a int)")
+    with login(pool, seconds=5) as w:
+        w.send(parse("select * from mix_c", "s"), bind(name="s"), execute(), SYNC)
+        w.ready()
+        pg.rows("alter table mix_c add b int")
+        w.send(parse("select 7", "t") + parse("select 8") + bind(name="s") + execute() + SYNC)
+        assert [m.type for m in w.ready()] == ["1", "1", "2", "C", "Z"]
+        w.send(bind(name="t") + execute() + bind() + execute() + SYNC)
+        assert [m.row() for m in w.ready() if m.type == "D"] == [[b"7"], [b"8"]]
