@@ -111,6 +111,39 @@ def test_a_wake_while_the_standby_is_asked(cluster, start_pool):
     other.bye()
 
 
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+def test_a_read_in_the_way_of_replay(cluster, start_pool, mode):
+    """The standby cancels a read that holds a lock which replay wants: the client has seen nothing yet, and the primary
+    answers. A read of a transaction is told."""
+    pool = pool_for(start_pool, cluster, load_balance_mode=True, num_init_children=1, backend_weight0=0, backend_weight1=1,
+                    backend_weight2=0, pool_mode=mode, read_only_function_list="pg_sleep,pg_is_in_recovery,inet_server_port")
+    wait_settled(pool, 0)
+    read = "select inet_server_port(), pg_sleep(case when pg_is_in_recovery() then 30 else 0 end) from t where a = 7"
+    standby = cluster.nodes[1]
+    standby.rows("alter system set max_standby_streaming_delay = 0")
+    standby.rows("select pg_reload_conf()")
+    w = login(pool)
+    try:
+        for messages in (query(read), parse(read) + bind() + execute() + SYNC):
+            w.send(messages)
+            waits.wait_for("it runs", lambda: standby.sessions("wait_event = 'PgSleep'"), 10)
+            cluster.primary.rows("begin; lock table t in access exclusive mode; commit")
+            assert [m.row()[0] for m in w.ready() if m.type == "D"] == [str(cluster.primary.port).encode()]
+            w.bye()
+            w = login(pool)  # a session that has met a conflict reads at home for a while
+        w.simple("begin read only")
+        w.send(query(read))
+        waits.wait_for("it runs", lambda: standby.sessions("wait_event = 'PgSleep'"), 10)
+        cluster.primary.rows("begin; lock table t in access exclusive mode; commit")
+        assert [m.fields["C"] for m in w.ready() if m.type == "E"] == ["40001"]
+        w.simple("rollback")
+        assert w.value("select 2") == "2"
+    finally:
+        standby.rows("alter system reset max_standby_streaming_delay")
+        standby.rows("select pg_reload_conf()")
+        w.bye()
+
+
 def test_reader_dies_with_a_sync_behind(cluster, pool):
     """Whatever becomes of the read, the Sync behind it has its answer, too."""
     w = login(pool)

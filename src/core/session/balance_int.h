@@ -33,6 +33,9 @@
 /* A standby that takes longer to let us in is not waited for. */
 #define BALANCE_LOGIN_MS 5000
 
+/* What a standby says of a read that is in the way of replay. */
+#define BALANCE_CONFLICT "40001"
+
 enum reader_phase {
     READER_NONE,
     READER_OPENING, /* waiting for a link or its login: the client is parked */

@@ -335,6 +335,22 @@ static bool is_fatal(const struct errmsg *m)
     return slice_eq_str(m->severity, "FATAL") || slice_eq_str(m->severity, "PANIC");
 }
 
+/* Replay needed what the read holds. The client has seen nothing of it: it is made on the own link,
+ * as when the reader dies. */
+static bool reader_yields(struct reader *r, struct link *link, const struct errmsg *m)
+{
+    struct client *c = r->client;
+    const struct balance_own *own = c->balance->own;
+
+    if (!slice_eq_str(m->sqlstate, BALANCE_CONFLICT) || link->error_is_ours || own->home == r ||
+        r->in_tx || own->reply_begun || own->retry.len == 0)
+        return false;
+    CLIENT_LOG(c, LVL_LOG, "node %d gives up a read of user \"%s\": %.*s", r->node, c->pool->names,
+        (int)m->message.n, m->message.p);
+    link_fail_text(link, BALANCE_CONFLICT, "conflict with recovery");
+    return true;
+}
+
 /* The end of a standby's server process is not that of the session: what it means for the client is
  * said when the link is gone. */
 static bool reader_on_error(void *owner, struct link *link, const struct errmsg *m)
@@ -348,6 +364,8 @@ static bool reader_on_error(void *owner, struct link *link, const struct errmsg 
         return true;
     if (c->target != link)
         return false;
+    if (reader_yields(r, link, m))
+        return true;
     if (b->own->home == r)
         b->own->saw_error = true;
     else if (r->in_tx)
@@ -478,7 +496,8 @@ static void reader_on_lost(void *owner, struct link *link, const struct err *err
                    balance_again_is_over(c, link, buf_slice(&retry));
 
     (void)told;
-    sessions_suspect_node(c->ss, r->node);
+    if (strcmp(err->sqlstate, BALANCE_CONFLICT) != 0)
+        sessions_suspect_node(c->ss, r->node);
     if (was_target && was_home && is_unbegun(b, link)) {
         was_home = false;
         b->own->nexchanges = 0;

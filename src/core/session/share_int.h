@@ -305,6 +305,8 @@ extern const struct link_owner_ops share_link_ops;
 void share_remember_told(struct share *s, struct slice name, struct slice value);
 
 /* share_lost.c: a link dies */
+/* A read of which the client has seen nothing: it can be made again, elsewhere. */
+bool share_may_send_again(struct client *c, const struct link *link);
 void share_on_lost(void *owner, struct link *link, const struct err *err, bool told);
 /* Answers the first parked request with `err`, and goes on with the rest. */
 void share_fail_parked(struct client *c, const struct err *err);

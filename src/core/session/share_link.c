@@ -507,6 +507,18 @@ static void keep_words(struct share *s, const struct errmsg *m)
     errmsg_to_err(m, s->turn->last_words);
 }
 
+/* Replay on a standby needed what the read holds: made again elsewhere, as when the link dies. */
+static bool yields(struct client *c, struct link *link, const struct errmsg *m)
+{
+    if (!slice_eq_str(m->sqlstate, BALANCE_CONFLICT) || c->share->turn->is_out ||
+        link->pool->cluster_node == c->pool->cluster_node || !share_may_send_again(c, link))
+        return false;
+    CLIENT_LOG(c, LVL_LOG, "node %d gives up a read of user \"%s\": %.*s", link->pool->cluster_node,
+        c->pool->names, (int)m->message.n, m->message.p);
+    link_fail_text(link, BALANCE_CONFLICT, "conflict with recovery");
+    return true;
+}
+
 /* The end of the server process is not the end of the session: what it means for the client is
  * said when the link is gone. */
 static bool on_error(void *owner, struct link *link, const struct errmsg *m)
@@ -537,6 +549,8 @@ static bool on_error(void *owner, struct link *link, const struct errmsg *m)
         return false;
     }
     count_statement(c->ss, link->pool->cluster_node, COUNT_ERROR);
+    if (yields(c, link, m))
+        return true;
     s->saw_error = true;
     share_pending_refused(c);
     if (is_no_primary(c, link, m)) {

@@ -244,9 +244,8 @@ static bool is_in_transaction(const struct share *s, const struct link *link)
            (s->turn->tx.client != NULL && (!s->tx_is_string || s->has_tx_words));
 }
 
-/* A read of which the client has seen nothing is made again, elsewhere. The router may not have
- * looked at it. */
-static bool may_send_again(struct client *c, const struct link *link)
+/* The router may not have looked at it. */
+bool share_may_send_again(struct client *c, const struct link *link)
 {
     const struct share *s = c->share;
     struct slice msgs = buf_slice(&s->turn->retry);
@@ -333,7 +332,7 @@ static void lost_attached(struct client *c, struct link *link, const struct err 
     bool in_tx = is_in_transaction(s, link);
     bool owes = link->expect.len > 0;
     bool in_sequence = c->server_batch && !owes;
-    bool may_retry = may_send_again(c, link);
+    bool may_retry = share_may_send_again(c, link);
     bool was_kept = s->resend || s->replan; /* its error, from the client */
     bool was_refused = was_kept && !in_tx && s->turn->retry.len > 0;
     bool is_done = false;
@@ -384,7 +383,7 @@ static void lost_out(struct client *c, struct link *link, const struct err *err,
 {
     struct share *s = c->share;
     bool is_running = phase == SHARE_ATTACHED && link->expect.len > 0;
-    bool may_retry = is_running && !is_done && may_send_again(c, link);
+    bool may_retry = is_running && !is_done && share_may_send_again(c, link);
 
     avoid_node(c, link->pool->cluster_node);
     if (!is_running || may_retry) {
@@ -431,7 +430,8 @@ void share_on_lost(void *owner, struct link *link, const struct err *err, bool t
         return;
     }
     lost_reason(c, err, &reason);
-    sessions_suspect_node(c->ss, link->pool->cluster_node);
+    if (strcmp(err->sqlstate, BALANCE_CONFLICT) != 0)
+        sessions_suspect_node(c->ss, link->pool->cluster_node);
     memset(&s->turn->retry, 0, sizeof s->turn->retry);
     memset(&s->turn->early, 0, sizeof s->turn->early);
     share_forget_loan(c);
@@ -439,7 +439,7 @@ void share_on_lost(void *owner, struct link *link, const struct err *err, bool t
     s->turn->early = early;
     goes_on = phase == SHARE_ATTACHED && s->pins == 0 && !in_message;
     is_done = goes_on && is_over(c, link);
-    if (!goes_on || is_done || !may_send_again(c, link))
+    if (!goes_on || is_done || !share_may_send_again(c, link))
         share_names_settle_told(c, link);
     s->saw_error = !is_done;
     share_names_settle(c); /* what is left came to nothing */
