@@ -322,3 +322,35 @@ def test_server_refuses(fake, start_pool):
     for w in waiting:
         assert w.authenticate("fake", "")[-1].type == "Z"
         w.bye()
+
+
+def test_server_connect_limit(fake, start_pool):
+    """So many logins at the server run at a time, over all workers; who waits is served by those, and no place is lost."""
+    from pgt import fake as f  # pylint: disable=import-outside-toplevel
+    lock, opened = threading.Lock(), threading.Event()
+    now = most = 0
+
+    def script(conn):
+        nonlocal now, most
+        with lock:
+            now += 1
+            most = max(most, now)
+        waits.wait_for("the test lets it in", opened.is_set, 20)
+        with lock:
+            now -= 1
+        f.serve(conn)
+
+    server = fake(script)
+    pool = start_pool(server.address, server_connect_limit=3, query_wait_timeout=60, health_check_period=0,
+                      sr_check_period=0, **MODE)
+    clients = [Wire(pool.address, seconds=30) for _ in range(30)]
+    for w in clients:
+        w.send_startup("fake", "postgres")
+    waits.wait_for("as many as may run do", lambda: now == 3)
+    waits.holds_for("no more than may run at a time", lambda: most <= 3, 0.3)
+    opened.set()
+    for w in clients:
+        assert w.authenticate("fake", "")[-1].type == "Z"
+        assert not [m for m in w.simple("select 1") if m.type == "E"]
+        w.bye()
+    assert most <= 3
