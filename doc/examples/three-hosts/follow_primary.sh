@@ -26,11 +26,14 @@ if [[ $(at_node 'SELECT pg_is_in_recovery()' 2>/dev/null || true) = t ]]; then
         'host=$new_host port=$new_port user=$repl_user application_name=server$node'"
     at_node "ALTER SYSTEM SET primary_slot_name = 'pgpool_node$node'"
     at_node 'SELECT pg_reload_conf()' >/dev/null
-    for ((i = 0; i < 100; i++)); do
-        [[ $(at_node "SELECT count(*) FROM pg_stat_wal_receiver WHERE status = 'streaming'") != 1 ]] || break
+    # One that has received more of the old primary streams, too, for moments, but never on the new timeline.
+    timeline=$((16#$(at_new 'SELECT substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8)')))
+    for ((i = 0; i < 150; i++)); do
+        [[ $(at_node "SELECT count(*) FROM pg_stat_wal_receiver
+            WHERE status = 'streaming' AND received_tli = $timeline") != 1 ]] || break
         read -r -t 0.1 <> <(:) || true # a pause of a loop with an end
     done
-    if ((i < 100)); then
+    if ((i < 150)); then
         say "node $node streams from $new_host:$new_port"
         pcp_attach_node "${pcp[@]}" -n "$node" || true # it may have returned by itself
         exit 0
