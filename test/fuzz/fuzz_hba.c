@@ -104,6 +104,8 @@ static const char *const seeds[] = {
     "local replication @users reject # comment\ninclude_dir x\ninclude_if_exists y\n",
     "hostnogssenc all all samehost pam pamservice=x pam_use_hostname=1 \\\n clientcert=1\n",
     "m /^(.*)@x$ \\1\nm \"Ann Lee\" +staff\nm ann all\nm x /^b\n",
+    "m \"/(?i)^(?!root@)(?:a|an)(n+?)@[[:alpha:]\\d-]{1,2}$\" \\1\n",
+    "m \"/(?<=a)(b|n)\\1*(?#x)(?=@)\\y\" /(?x)^ [\\w\\x40] +? $\nm /***=a.b /(?n)^(a*)*.{2,3}\\Z\n",
 };
 
 FUZZ_MAIN(seeds, 60000, " \t\n\r\",#@+/\\.:=0129()[]*?")

@@ -332,7 +332,7 @@ static bool run_begins(struct run *r, int from)
 
 enum hba_answer hba_are_match(const struct hba_are *is, struct slice s, struct slice *caught)
 {
-    struct run r = {.is = is, .text = s.p, .n = (unsigned)s.n};
+    struct run r = {.is = is, .text = s.n == 0 ? "" : s.p, .n = (unsigned)s.n};
     bool is_match = false;
     unsigned from;
 
@@ -351,6 +351,6 @@ enum hba_answer hba_are_match(const struct hba_are *is, struct slice s, struct s
     if (r.steps > RUN_STEPS_MAX)
         return HBA_FAIL;
     if (is_match && caught != NULL && r.from[1] >= 0)
-        *caught = slice_of(s.p + r.from[1], (size_t)(r.to[1] - r.from[1]));
+        *caught = slice_of(r.text + r.from[1], (size_t)(r.to[1] - r.from[1]));
     return is_match ? HBA_YES : HBA_NO;
 }
