@@ -34,6 +34,7 @@ enum expect_op {
     OP_MADE_PARSED, /* ParseComplete */
     OP_MADE_CLOSED, /* CloseComplete */
     OP_MASK = 0x0F,
+    OP_CUT = 0x10, /* a Sync of ours in place of a Flush: the client's sequence goes on behind it */
     OP_NOTE = 0x20,   /* the owner wants to know whether it worked: expect_take_notes */
     OP_QUIET = 0x40,  /* the replies are ours unless it is an error: that goes to the client */
     OP_SWALLOW = 0x80 /* the replies are ours: not for the client */

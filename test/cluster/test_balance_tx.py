@@ -4,7 +4,7 @@ the primary is on node 0 and on node 2. Where a statement ran is told by the ser
 import pytest
 
 from pgt import waits
-from pgt.wire import SYNC, Wire, bind, close, execute, function_call, parse, query
+from pgt.wire import SYNC, Wire, bind, close, describe, execute, function_call, message, parse, query
 from test_monitor import Trio, pool_for, wait_settled
 
 PORT = "select inet_server_port() from t limit 1"
@@ -524,3 +524,97 @@ def test_advisory_locks_are_the_primarys(cluster, make):
     ok(w, "rollback")
     assert away(cluster, w)
     w.bye()
+
+
+# ----------------------------------------------------------------- sequences that end with a Flush
+
+FLUSH = message("H")
+
+
+def prepare(wire, sql: str, name: str = "") -> list:
+    """As asyncpg does at the first use of a text: what comes back without a Sync."""
+    wire.send(parse(sql, name) + describe(name) + FLUSH)
+    return wire.read_until("T", "n", "E")
+
+
+def run(wire, name: str = "", limit: int = 0) -> list:
+    wire.send(bind(name=name) + execute(limit=limit) + SYNC)
+    return wire.ready()
+
+
+def ran_at(found) -> bytes:
+    return next(m for m in found if m.type == "D").row()[0]
+
+
+def shape(found) -> list:
+    return [(m.type, m.body) for m in found]
+
+
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+def test_prepared_with_a_flush(cluster, make, mode):
+    """Parse, Describe and Flush by themselves: prepared where the read will run, and nothing is different for
+    who sent them. What fails is skipped up to the client's own Sync."""
+    pool = make(pool_mode=mode)
+    wire = login(pool)
+    with Wire(cluster.primary.address) as direct:
+        direct.login()
+        for name in ["", "a", "b"]:
+            assert shape(prepare(wire, PORT, name)) == shape(prepare(direct, PORT, name))
+            assert is_standby(cluster, ran_at(run(wire, name)))
+            run(direct, name)
+        assert shape(run(wire, "a")) == shape(run(wire, "a"))
+        # One after the other, and only the Sync in the end; a Sync right behind it.
+        for w in wire, direct:
+            w.send(parse(PORT, "c") + describe("c") + FLUSH)
+            w.send(parse(PORT, "d") + describe("d") + FLUSH)
+            w.send(bind(name="c") + execute(limit=1) + SYNC)
+            w.send(parse("select 1", "e") + describe("e") + FLUSH)
+            w.send(SYNC)
+        assert [m.type for m in wire.ready(2)] == [m.type for m in direct.ready(2)]
+        # Errors, at each place.
+        for bad in ["select nothing_of_the_kind from t", "select 1 from t where", "select * from no_such_table"]:
+            for behind in [b"", bind(name="c") + execute(), query("select 2"), parse("select 3") + describe() + FLUSH]:
+                for w in wire, direct:
+                    w.send(parse(bad, "f") + describe("f") + FLUSH)
+                assert shape(wire.read_until("E"))[:-1] == shape(direct.read_until("E"))[:-1]
+                for w in wire, direct:
+                    w.send(behind + SYNC)
+                assert shape(wire.ready()) == shape(direct.ready()), (bad, behind)
+        # What is prepared on a standby can be a part of anything.
+        for w in wire, direct:
+            ok(w, "begin")
+        said = [shape(prepare(w, "select count(*) from w", "g")) for w in (wire, direct)]
+        assert said[0] == said[1]
+        seen = []
+        for w in wire, direct:
+            ok(w, "insert into w values (1)")
+            seen.append(ran_at(run(w, "g")))
+            ok(w, "rollback")
+        assert int(seen[0]) == int(seen[1]) == 1 + int(direct.value("select count(*) from w"))
+        wire.simple("select 1")
+        said = [shape(prepare(w, "delete from w where id = -7", "h")) for w in (wire, direct)]
+        assert said[0] == said[1]
+        assert shape(run(wire, "h")) == shape(run(direct, "h"))
+    assert away(cluster, wire)
+    wire.bye()
+
+
+def test_prepared_with_a_flush_holds_no_link(cluster, make):
+    """In transaction mode; and in a transaction that has only read it leaves, too."""
+    pool = make(pool_mode="transaction", max_db_connections=1)
+    one, two = login(pool), login(pool)
+    prepare(one, PORT, "a")
+    assert is_standby(cluster, two.value(PORT))
+    assert is_standby(cluster, ran_at(run(one, "a")))
+    ok(one, "begin")
+    assert [m.type for m in prepare(one, "select inet_server_port(), 1 from t", "b")] == ["1", "t", "T"]
+    found = run(one, "b")
+    assert is_standby(cluster, ran_at(found)) and status(found) == "T"
+    prepare(one, "select no_such_column from t", "c")
+    one.send(SYNC)
+    assert status(one.ready()) == "E"
+    assert code(one.simple("select 1")) == "25P02"
+    ok(one, "rollback")
+    assert is_standby(cluster, ran_at(run(one, "b")))
+    for w in one, two:
+        w.bye()

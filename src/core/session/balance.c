@@ -124,6 +124,8 @@ static void go_reader(struct client *c, struct reader *r, const struct balance_w
     else if (balance_tx_status(c) != 'I' && b->own->home != r)
         balance_join_reader(c, r);
     c->target = r->link;
+    b->own->is_cut = false;
+    b->own->cut_failed = false;
     r->link->hide_parameters = b->own->home != r; /* a SET in its transaction is the client's */
     if (expect_is_quiet(&r->link->expect))
         r->link->watch_tags = false;

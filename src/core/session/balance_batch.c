@@ -25,6 +25,8 @@
 struct batch_look {
     bool is_closed; /* ends with Sync within what has arrived */
     bool has_execute;
+    bool has_more;    /* than statements that are made and described */
+    bool is_cut;      /* it ends, for now, with a Flush */
     bool has_unnamed; /* the unnamed statement is parsed in this sequence */
     bool asks;        /* a question is under way: later again */
     bool begins;      /* BEGIN READ ONLY is in it */
@@ -188,6 +190,8 @@ static bool look_at_message(struct client *c, char type, struct slice body, stru
     struct wire_reader r;
 
     wire_reader_init(&r, body);
+    look->has_more = look->has_more ||
+                     (type != FE_PARSE && (type != FE_DESCRIBE || body.n == 0 || *body.p != 'S'));
     switch (type) {
     case FE_PARSE:
         return look_at_parse(c, &r, body.n, look);
@@ -207,6 +211,15 @@ static bool look_at_message(struct client *c, char type, struct slice body, stru
     }
 }
 
+/* Drivers prepare a statement, ask for its columns and wait for the answer before they go on. A
+ * reader's part of such a sequence can end there: nothing but the statement is left of it, and that
+ * is known. */
+static bool may_cut(const struct client *c, const struct batch_look *look)
+{
+    return !look->has_more && look->nsql > 0 && !look->begins && c->balance->own->home == NULL &&
+           balance_tx_status(c) == 'I';
+}
+
 /* True when the whole sequence was understood and may leave. */
 static bool look_ahead(struct client *c, const char *p, const char *end, struct batch_look *look)
 {
@@ -217,6 +230,11 @@ static bool look_ahead(struct client *c, const char *p, const char *end, struct 
         len = proto_get_u32(p + 1);
         if (len < 4 || (size_t)(end - p) < len + 1U)
             return false;
+        if (p[0] == FE_FLUSH && len == 4 && p + len + 1U == end && may_cut(c, look)) {
+            look->is_cut = true;
+            look->end = end;
+            return true;
+        }
         if (!look_at_message(c, p[0], slice_of(p + PROTO_HEADER_BYTES, len - 4), look))
             return false;
         p += len + 1U;
@@ -252,7 +270,8 @@ enum balance_verdict balance_batch(struct client *c, const char *p, const char *
     }
     if (balance_choose(c, &wish) == BALANCE_PARK)
         return BALANCE_PARK;
-    balance_again_begin(c, msgs);
+    b->own->is_cut = look.is_cut && c->target != c->link;
+    balance_again_begin(c, look.is_cut ? slice_of(NULL, 0) : msgs);
     for (i = 0; i < look.nneeded; i++)
         balance_need_statement(c, c->target, look.needed[i]);
     b->own->batch++;

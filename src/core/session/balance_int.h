@@ -94,6 +94,8 @@ struct balance_own {
     bool holds_cursors; /* WITH HOLD: cursors stay on the own link */
     bool own_is_guest;  /* the own link is in the transaction, too */
     bool reply_begun;   /* bytes of the reader's answer reached the client */
+    bool is_cut;        /* the reader's sequence ends with a Flush, for now: balance_batch.c */
+    bool cut_failed;    /* ... and with an error */
     bool keeps;      /* `retry` is what runs on the own link; the client has seen nothing of it */
     bool is_refused; /* and its server takes no writes; `early` ends with what it said */
     bool saw_change; /* since then: another primary, or none */
@@ -364,6 +366,12 @@ void balance_lose_home(struct client *c);
 void balance_move_home(struct client *c);
 /* Sends a text of our own; its replies are swallowed. */
 void balance_send_own_text(struct link *link, struct slice sql);
+
+/* The Flush is to be a Sync: what it ends was sent to a reader. */
+static inline bool balance_cuts(const struct client *c)
+{
+    return c->balance != NULL && c->target != c->link && c->balance->own->is_cut;
+}
 
 /* balance_reader.c */
 /* The reader of `node`, or NULL. */

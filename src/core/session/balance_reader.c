@@ -247,6 +247,7 @@ void balance_to_own(struct client *c)
     struct buf held = b->own->held;
 
     c->target = c->link;
+    b->own->is_cut = false;
     b->own->reply_begun = false;
     balance_forget_retry(b->own);
     memset(&b->own->held, 0, sizeof b->own->held);
@@ -285,6 +286,9 @@ static void reader_on_quiet(void *owner, struct link *link)
         b->own->saw_error = false;
         b->own->nexchanges = 0;
     }
+    if (!b->own->reply_begun)
+        client_send(c, &b->own->early); /* the ReadyForQuery behind it was ours */
+    c->local_error = c->local_error || (b->own->is_cut && b->own->cut_failed);
     c->server_batch = false;
     client_note_idle(c);
     link_resume(link); /* the client is slow: who waits for it from now on is the own link */
@@ -366,6 +370,7 @@ static bool reader_on_error(void *owner, struct link *link, const struct errmsg 
         return false;
     if (reader_yields(r, link, m))
         return true;
+    b->own->cut_failed = b->own->is_cut;
     if (b->own->home == r)
         b->own->saw_error = true;
     else if (r->in_tx)
@@ -461,7 +466,7 @@ static void reader_lost_answer(struct client *c, struct buf *retry, int node, bo
 {
     struct balance *b = c->balance;
     bool begun = b->own->reply_begun;
-    bool is_open = c->server_batch;
+    bool is_open = c->server_batch || b->own->is_cut;
 
     buf_free(&b->own->early);
     c->server_batch = false;
@@ -492,8 +497,8 @@ static void reader_on_lost(void *owner, struct link *link, const struct err *err
     bool was_opening = r->phase == READER_OPENING || r->is_asking;
     bool was_target = c->target == link;
     bool was_home = b->own->home == r;
-    bool is_over = was_target && !was_home && b->own->reply_begun && link->body_left == 0 &&
-                   balance_again_is_over(c, link, buf_slice(&retry));
+    bool is_over = was_target && !was_home && b->own->reply_begun && !b->own->is_cut &&
+                   link->body_left == 0 && balance_again_is_over(c, link, buf_slice(&retry));
 
     (void)told;
     if (strcmp(err->sqlstate, BALANCE_CONFLICT) != 0)

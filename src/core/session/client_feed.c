@@ -147,6 +147,18 @@ struct slice feed_parse_sql(struct slice body)
     return wire_get_cstr(&r);
 }
 
+enum feed_step feed_cut(struct client *c, struct feed_run *run)
+{
+    struct buf sync = {0};
+
+    wire_put_empty(&sync, FE_SYNC);
+    link_expect(c->target, OP_SYNC | OP_SWALLOW | OP_CUT);
+    c->server_batch = false;
+    feed_put(run, sync.data, sync.len);
+    buf_free(&sync);
+    return FEED_PUT;
+}
+
 /* Messages of the extended protocol. `op` is what the server will owe. */
 static enum feed_step feed_extended(
     struct client *c, struct feed_run *run, char type, unsigned op, struct slice msg, bool is_whole)
@@ -180,7 +192,7 @@ static enum feed_step feed_extended(
         client_note_statement(c, sql);
     if (client_log_statements(c))
         client_said(c, type, body);
-    return FEED_PASS;
+    return type == FE_FLUSH && balance_cuts(c) ? feed_cut(c, run) : FEED_PASS;
 }
 
 /* An error was told of which no server knows: what follows is skipped here up to the Sync. */

@@ -31,6 +31,9 @@ void feed_flush(struct client *c, struct feed_run *run);
 void feed_put(struct feed_run *run, const char *p, size_t n);
 /* A message that no client may send now. */
 enum feed_step feed_bad(struct client *c, char type);
+/* Puts a Sync of ours in place of the client's Flush: what it ends was sent to a standby, and ends
+ * there. */
+enum feed_step feed_cut(struct client *c, struct feed_run *run);
 /* What client_local said, as a step. */
 enum feed_step feed_of_verdict(enum local_verdict v);
 /* The SQL text in the body of a Parse. */

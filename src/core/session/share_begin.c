@@ -173,6 +173,7 @@ static void begin_choice(struct share *s)
 {
     s->is_read = false;
     s->turn->is_out = false;
+    s->turn->is_cut = false;
     s->turn->is_asker = false;
     s->turn->kept_len = 0;
 }
@@ -433,6 +434,8 @@ struct batch_look {
     bool is_out;          /* of a transaction that has not begun: all of it may leave */
     bool has_out;         /* ... some of it */
     bool is_bound;        /* Bind of the unnamed portal is in it */
+    bool has_portal;      /* anything of a portal is */
+    bool is_cut;          /* it prepares statements and ends, for now, with a Flush */
     struct slice unnamed; /* SQL of the Parse in this sequence */
     struct slice named;   /* the last name parsed in it */
     const char *end;
@@ -483,6 +486,7 @@ static enum feed_step look_at_bind(struct client *c, struct slice name, struct b
 /* One with a name outlives the sequence, and one that was not bound in it comes from another. */
 static void look_at_portal(struct wire_reader *r, struct batch_look *look)
 {
+    look->has_portal = true;
     if (wire_get_cstr(r).n > 0 || !look->is_bound)
         look->is_out = false;
 }
@@ -493,6 +497,7 @@ static enum feed_step look_at_describe(
 {
     uint8_t what = wire_get_u8(r);
 
+    look->has_portal = look->has_portal || what != 'S';
     if (!share_out_is_possible(c))
         return FEED_PASS;
     if (what == 'S')
@@ -553,6 +558,9 @@ static enum feed_step look_ahead(
         len = proto_get_u32(p + 1);
         if (len < 4 || (size_t)(end - p) < len + 1U)
             break;
+        look->is_cut = p[0] == FE_FLUSH && len == 4 && p + len + 1U == end && !look->has_portal;
+        if (look->is_cut)
+            break;
         step = look_at_message(c, p[0], slice_of(p + PROTO_HEADER_BYTES, len - 4), look);
         if (step != FEED_PASS)
             return step;
@@ -561,7 +569,8 @@ static enum feed_step look_ahead(
         if (look->is_closed || !look->may_leave)
             break;
     }
-    look->may_leave = look->may_leave && look->is_closed && (look->has_execute || look->is_out);
+    look->may_leave = look->may_leave &&
+                      (look->is_cut || (look->is_closed && (look->has_execute || look->is_out)));
     look->is_out = look->is_out && look->may_leave;
     return FEED_PASS;
 }
@@ -592,8 +601,11 @@ static enum feed_step choose_for_batch(
         return FEED_PASS;
     if (look.has_out && !look.is_out)
         look.node = *node;
+    if (look.is_cut && (look.node == *node || share_is_avoided(c, look.node)))
+        return FEED_PASS; /* a sequence on the primary ends with the client's Sync */
+    s->turn->is_cut = look.is_cut;
     choose_read(c, look.node, look.is_out, node);
-    *kept = slice_of(p, (size_t)(look.end - p));
+    *kept = slice_of(p, (size_t)((look.is_cut ? end : look.end) - p));
     return FEED_PASS;
 }
 

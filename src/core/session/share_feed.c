@@ -325,9 +325,10 @@ static enum feed_step send_extended(
             share_execute(c, msg);
         link_expect(c->link, OP_EXECUTE);
         return FEED_PASS;
+    case FE_FLUSH:
+        return c->share->turn->is_cut ? feed_cut(c, run) : FEED_PASS;
     default:
-        if (type != FE_FLUSH)
-            expect_end(c, OP_SYNC);
+        expect_end(c, OP_SYNC);
         return FEED_PASS;
     }
 }
@@ -448,7 +449,8 @@ static enum feed_step share_extended(struct client *c, struct feed_run *run, cha
         if (type == FE_SYNC && s->phase <= SHARE_WAITING && msg.n == PROTO_HEADER_BYTES)
             return lone_sync(c);
         if ((type == FE_SYNC || type == FE_FLUSH) && s->phase == SHARE_ATTACHED) {
-            if (s->resend || s->replan || s->owes_ready || s->turn->is_out || is_to_end_alone(c))
+            if (s->resend || s->replan || s->owes_ready || s->turn->is_out || s->turn->is_cut ||
+                is_to_end_alone(c))
                 return FEED_PARK;
             if (type == FE_SYNC) {
                 share_stop_keeping(c);
@@ -474,7 +476,8 @@ static enum feed_step share_extended(struct client *c, struct feed_run *run, cha
         step = send_extended(c, run, type, msg, is_whole);
     if (step == FEED_CARRY)
         return step;
-    c->server_batch = type != FE_SYNC && (c->server_batch || type != FE_FLUSH);
+    if (type != FE_FLUSH)
+        c->server_batch = type != FE_SYNC;
     note_extended(c, type, msg, is_whole);
     return step;
 }

@@ -91,6 +91,7 @@ void share_home_come_back(struct client *c)
     share_stop_asking(c);
     s->may_retry = false;
     s->may_replan = false;
+    s->turn->is_cut = false;
     share_home_return(c);
 }
 

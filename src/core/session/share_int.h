@@ -135,6 +135,7 @@ struct share_turn {
     uint16_t nresent;
     uint16_t nskip;                     /* messages that were answered with one before them */
     bool is_out;                        /* the present exchange is a read that left, share_out.c */
+    bool is_cut;                        /* the present exchange ends with a Flush, share_begin.c */
     bool may_go_out;                    /* ... as the transaction's reads may */
     bool keeps_home;                    /* ... but the present one */
     bool home_fails;                    /* ... and failed: so does its transaction */
@@ -347,7 +348,7 @@ void share_out_send(struct client *c);
 /* An error of such a read: true when it is kept from the client. */
 bool share_out_on_error(struct client *c, struct link *link, const struct errmsg *m);
 /* It is over: the link is still there. True when it is sent again, where the transaction lives. */
-bool share_out_over(struct client *c, bool failed);
+bool share_out_over(struct client *c, bool failed, bool was_cut);
 /* The link was lost, and the client was told. */
 void share_out_lost(struct client *c);
 /* True when a read may leave the open transaction now, as far as its text does not matter. */

@@ -283,12 +283,14 @@ static void on_exchange_over(struct client *c)
 {
     struct share *s = c->share;
     bool failed = s->saw_error;
+    bool was_cut = s->turn->is_cut;
 
     s->is_unsure = s->is_unsure || (s->has_closed && s->saw_error);
     s->has_closed = false;
     s->turn->unloaded = NULL;
     if (s->replan || s->resend || s->turn->goes_home)
         share_names_undo(c);
+    s->turn->is_cut = false;
     share_names_settle(c);
     share_settle(c);
     if (s->replan) {
@@ -301,9 +303,10 @@ static void on_exchange_over(struct client *c)
         share_send_later(c);
         return;
     }
-    if (share_out_over(c, failed))
+    if (share_out_over(c, failed, was_cut))
         return;
-    client_send(c, &s->turn->early); /* ReadyForQuery may be held back */
+    c->local_error = c->local_error || (was_cut && failed); /* up to the client's own Sync */
+    client_send(c, &s->turn->early);                        /* ReadyForQuery may be held back */
     s->turn->nresent = 0;
     s->turn->keeps_home = false;
     s->may_resend = false;

@@ -80,7 +80,7 @@ void client_answer_owed(
         unsigned op = expect_peek(owed, i);
         unsigned kind = op & OP_MASK;
 
-        if ((op & OP_SWALLOW) != 0 && kind == OP_SYNC)
+        if ((op & OP_SWALLOW) != 0 && kind == OP_SYNC && (op & OP_CUT) == 0)
             told = false; /* what failed in front of it was ours */
         if ((op & OP_SWALLOW) != 0 || kind == OP_COPY_END)
             continue; /* CopyDone is owed nothing */
@@ -296,7 +296,7 @@ static bool is_over(struct client *c, const struct link *link)
 {
     const struct share *s = c->share;
 
-    return s->reply_begun && !s->saw_error &&
+    return s->reply_begun && !s->saw_error && !s->turn->is_cut &&
            balance_again_is_over(c, link, buf_slice(&s->turn->retry));
 }
 

@@ -177,7 +177,7 @@ static void go_home(struct client *c)
     share_send_again(c);
 }
 
-bool share_out_over(struct client *c, bool failed)
+bool share_out_over(struct client *c, bool failed, bool was_cut)
 {
     struct share *s = c->share;
 
@@ -185,7 +185,8 @@ bool share_out_over(struct client *c, bool failed)
         return false;
     s->turn->is_out = false;
     s->turn->was_out = true;
-    s->turn->portal_left = s->turn->home != NULL;
+    if (!was_cut) /* else none was bound */
+        s->turn->portal_left = s->turn->home != NULL;
     if (s->turn->goes_home) {
         go_home(c);
         return true;
