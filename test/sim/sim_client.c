@@ -30,6 +30,7 @@ struct sim_client {
     struct sim_sock *sock;
     struct script script;
     struct buf out;      /* not sent yet */
+    size_t to_flush;     /* so much of it goes first, and is waited for; 0: no matter */
     struct buf in;       /* not understood yet */
     struct buf asked;    /* sent or to be sent, and not put into the model yet */
     struct buf expected; /* what the model says next */
@@ -598,9 +599,15 @@ static void client_read(struct sim_client *c)
 
 static void client_send(struct sim_client *c)
 {
-    size_t n = buf_unread(&c->out);
+    size_t all = buf_unread(&c->out);
+    size_t n = all;
 
-    if (sim_one_in(3))
+    if (c->to_flush > 0)
+        n = c->to_flush; /* it wants to see the answer before it goes on */
+    if (c->to_flush > 0)
+        c->next_us = sim.now_us + sim_below(20) * SIM_MS;
+    c->to_flush = 0;
+    if (n == all && sim_one_in(3))
         n = 1 + sim_below((uint32_t)n);
     sim_sock_put(c->sock, c->out.data + c->out.pos, n);
     buf_consume(&c->out, n);
@@ -643,6 +650,9 @@ static void client_ask(struct sim_client *c)
     }
     sim_describe(text, sizeof text, msgs.data, count_messages(&msgs, ""));
     sim_note("client %d asks (%d): %s", c->id, c->script.n, text);
+    if (c->script.flush_at > 0 && sim_one_in(2))
+        c->to_flush = buf_unread(&c->out) + c->script.flush_at;
+    c->script.flush_at = 0;
     buf_put(&c->out, msgs.data, msgs.len);
     buf_put(&c->asked, msgs.data, msgs.len);
     if (c->in_flight > 0)

@@ -413,6 +413,23 @@ static void put_tx_words(struct script *s, struct buf *out)
     s->tx = s->tx == 'I' ? 'T' : 'I';
 }
 
+/* As drivers do that want to know the columns first. */
+static void put_prepare(struct script *s, struct buf *out)
+{
+    const char *name = sim_one_in(3) ? "" : some_name();
+    char sql[PG_SQL_BYTES];
+
+    if (sim_one_in(6))
+        snprintf(sql, sizeof sql, "select fail('c%d-%d'), $1", s->client, s->n);
+    else
+        snprintf(sql, sizeof sql, "select 'c%d-%d', $1%s", s->client, s->n,
+            sim_one_in(2) ? " from three" : "");
+    put_parse(out, name, sql);
+    put_describe(out, 'S', name);
+    wire_put_empty(out, FE_FLUSH);
+    s->flush_at = out->len;
+}
+
 static void write_extended(struct script *s, struct buf *out)
 {
     int n = sim_one_in(3) ? 1 + (int)sim_below(4) : 1;
@@ -420,6 +437,8 @@ static void write_extended(struct script *s, struct buf *out)
 
     if (only_words)
         put_tx_words(s, out);
+    else if (sim_one_in(4))
+        put_prepare(s, out);
     while (!only_words && n-- > 0) {
         if (sim_one_in(3))
             put_unnamed(s, out);

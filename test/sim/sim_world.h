@@ -155,9 +155,10 @@ struct script {
     bool has_params; /* in its start-up packet */
     int tags[64];    /* inserted, and not known to be there or not */
     int ntags;
-    bool asked_sleep; /* the last request takes long: it may be cancelled */
-    bool is_read;     /* it is one read, and nothing but that */
-    bool is_write;    /* it is one row that is written */
+    uint32_t flush_at; /* in the last request: where its first part ends; 0: it has none */
+    bool asked_sleep;  /* the last request takes long: it may be cancelled */
+    bool is_read;      /* it is one read, and nothing but that */
+    bool is_write;     /* it is one row that is written */
 };
 
 /* Appends one request (a query, or messages up to Sync) to `out`. */
