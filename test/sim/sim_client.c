@@ -602,10 +602,10 @@ static void client_send(struct sim_client *c)
     size_t all = buf_unread(&c->out);
     size_t n = all;
 
-    if (c->to_flush > 0)
-        n = c->to_flush; /* it wants to see the answer before it goes on */
-    if (c->to_flush > 0)
+    if (c->to_flush > 0 && c->to_flush <= all) { /* else that connection is gone */
+        n = c->to_flush;                         /* it wants to see the answer before it goes on */
         c->next_us = sim.now_us + sim_below(20) * SIM_MS;
+    }
     c->to_flush = 0;
     if (n == all && sim_one_in(3))
         n = 1 + sim_below((uint32_t)n);
