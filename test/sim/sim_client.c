@@ -623,17 +623,6 @@ static void client_leave(struct sim_client *c)
     sim_note("client %d says goodbye", c->id);
 }
 
-/* How many there are of these types ("": of any). */
-static uint32_t count_messages(const struct buf *msgs, const char *types)
-{
-    const char *p = msgs->data;
-    uint32_t n = 0;
-
-    for (; p < msgs->data + msgs->len; p += proto_get_u32(p + 1) + 1U)
-        n += types[0] == '\0' || strchr(types, p[0]) != NULL;
-    return n;
-}
-
 static void client_ask(struct sim_client *c)
 {
     struct buf msgs = {0};
@@ -648,7 +637,7 @@ static void client_ask(struct sim_client *c)
         client_leave(c);
         return;
     }
-    sim_describe(text, sizeof text, msgs.data, count_messages(&msgs, ""));
+    sim_describe(text, sizeof text, msgs.data, script_count(&msgs, ""));
     sim_note("client %d asks (%d): %s", c->id, c->script.n, text);
     if (c->script.flush_at > 0 && sim_one_in(2))
         c->to_flush = buf_unread(&c->out) + c->script.flush_at;
@@ -663,7 +652,7 @@ static void client_ask(struct sim_client *c)
         c->nkilled = world.nkilled;
         sight_on_ask(&c->sight);
     }
-    c->in_flight += (int)count_messages(&msgs, "QS");
+    c->in_flight += (int)script_count(&msgs, "QS");
     buf_free(&msgs);
     if (world.opts.cancel_one_in > 0 &&
         sim_one_in(c->script.asked_sleep ? 3 : world.opts.cancel_one_in))

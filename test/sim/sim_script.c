@@ -508,3 +508,13 @@ bool script_write_end(struct script *s, struct buf *out)
     }
     return false;
 }
+
+uint32_t script_count(const struct buf *msgs, const char *types)
+{
+    const char *p = msgs->data;
+    uint32_t n = 0;
+
+    for (; p < msgs->data + msgs->len; p += proto_get_u32(p + 1) + 1U)
+        n += types[0] == '\0' || strchr(types, p[0]) != NULL;
+    return n;
+}

@@ -165,6 +165,8 @@ struct script {
 void script_write(struct script *s, struct buf *out);
 /* The same: ROLLBACK, and what unties the session. False: there is nothing to be ended. */
 bool script_write_end(struct script *s, struct buf *out);
+/* How many messages there are of these types ("": of any). */
+uint32_t script_count(const struct buf *msgs, const char *types);
 
 /* ---- sim_worker.c: the worker processes ---- */
 
