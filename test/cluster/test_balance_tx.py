@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: PostgreSQL
 """test_balance_tx: transactions over two servers, statements by name, several readers. Real standbys;
 the primary is on node 0 and on node 2. Where a statement ran is told by the server: inet_server_port()."""
+import asyncio
+
+import asyncpg
 import pytest
 
 from pgt import waits
@@ -618,3 +621,42 @@ def test_prepared_with_a_flush_holds_no_link(cluster, make):
     assert is_standby(cluster, ran_at(run(one, "b")))
     for w in one, two:
         w.bye()
+
+
+async def asyncpg_work(port: int) -> tuple[list, list]:
+    """What a program of asyncpg sees, and where its reads ran."""
+    seen, ports = [], []
+    c = await asyncpg.connect(host="127.0.0.1", port=port, user="postgres", database="postgres")
+    for where in range(2):
+        ports.append(await c.fetchval(f"select inet_server_port() from t where {where} = {where}"))
+        ports.append((await c.fetchrow(f"select inet_server_port() as p from t where {where} >= {where}"))["p"])
+        ports.append((await c.fetch(f"select inet_server_port() as p from t where {where} <= {where}"))[0]["p"])
+        for bad in "select no_such_column from t", "select 1 from no_such_table", "selekt":
+            try:
+                await c.fetch(bad)
+            except asyncpg.PostgresError as error:
+                seen.append((error.sqlstate, str(error)))
+        await c.execute("create temp table mine(a int)" if where == 0 else "drop table mine")
+        statement = await c.prepare("select a, $1::int as b from t")
+        seen += [tuple(r) for r in await statement.fetch(where)]
+        async with c.transaction():
+            seen.append(await c.fetchval("select a + $1 from t", where))
+            await c.execute("insert into w values ($1)", -100 - where)
+            seen.append(await c.fetchval("select count(*) from w where id = $1", -100 - where))
+            seen.append(await c.fetchval("delete from w where id = $1 returning id", -100 - where))
+        if where == 0:
+            await c.execute("discard temp")
+            await c.execute("create temp table mine(a int)")
+    await c.close()
+    return seen, ports
+
+
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+def test_asyncpg_reads_leave(cluster, make, mode):
+    """At the first use of a text, too; and it sees what it would see of one server."""
+    pool = make(pool_mode=mode)
+    login(pool).bye()
+    direct, _ = asyncio.run(asyncpg_work(cluster.primary.port))
+    seen, ports = asyncio.run(asyncpg_work(pool.port))
+    assert seen == direct
+    assert [is_standby(cluster, port) for port in ports[:3]] == [True] * 3
