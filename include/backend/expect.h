@@ -103,6 +103,12 @@ static inline uint32_t expect_head_serial(const struct expect *e)
 {
     return e->nended;
 }
+/* The ops that the last error ended or made the server skip: from that of e->refused up to but
+ * not including this one. While e->skipping more follow. */
+static inline uint32_t expect_error_end(const struct expect *e)
+{
+    return e->nended == e->refused ? e->nended + 1 : e->nended;
+}
 /* True while the server waits for COPY data and the end of them was not sent: what is sent now
  * meets the COPY. */
 bool expect_is_copying(const struct expect *e);

@@ -149,6 +149,8 @@ enum balance_verdict balance_find_reader(
     }
     if (balance_open_reader(c, wish->node, rp) == BALANCE_PARK)
         return BALANCE_PARK;
+    if (*rp != NULL && (*rp)->is_asking)
+        return BALANCE_PARK; /* the input was fed again before it has answered */
     if (*rp == NULL || !wish->d->must_wait)
         return BALANCE_GO;
     balance_wait_begin(c, *rp, wish->d->wait_lsn);
@@ -217,6 +219,8 @@ enum balance_verdict balance_query(struct client *c, struct slice sql, struct sl
     if (is_waiting(c) || (c->target != c->link && !is_in_sequence(c)))
         return BALANCE_PARK;
     facts = balance_decide(c, sql, &d);
+    if (balance_are_names_undecided(c, facts))
+        return BALANCE_PARK;
     statements_remove(c->statements, slice_of("", 0));
     if (!is_in_sequence(c)) {
         if (balance_asks(c, &d))
@@ -227,13 +231,12 @@ enum balance_verdict balance_query(struct client *c, struct slice sql, struct sl
             return BALANCE_PARK;
     }
     balance_again_begin(c, msg);
-    b->own->batch++;
     balance_need_names(c, facts);
     if (c->target != c->link && b->own->home == NULL)
         return BALANCE_GO; /* a read: nothing to remember */
     b->own->nexchanges++;
     balance_note_write(c, &d);
-    balance_note_facts(c, sql, facts);
+    balance_note_facts(c, sql, facts, facts->nstmts == 1 ? 0 : STATEMENT_INEXACT);
     return BALANCE_GO;
 }
 
@@ -263,7 +266,6 @@ enum balance_verdict balance_unread_query(struct client *c)
     if (!is_in_sequence(c) && balance_choose(c, &wish) == BALANCE_PARK)
         return BALANCE_PARK;
     balance_again_begin(c, slice_of(NULL, 0));
-    b->own->batch++;
     b->own->nexchanges++;
     balance_note_unread(c);
     return BALANCE_GO;
@@ -278,7 +280,6 @@ enum balance_verdict balance_function_call(struct client *c)
     if (is_waiting(c) || balance_choose(c, &wish) == BALANCE_PARK)
         return BALANCE_PARK;
     balance_again_begin(c, slice_of(NULL, 0));
-    b->own->batch++;
     b->own->nexchanges++;
     balance_note_lsn_due(c);
     b->rs.wrote_in_session = true;

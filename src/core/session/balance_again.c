@@ -390,6 +390,7 @@ static void take_again(struct client *c, int node)
     own->is_refused = false;
     own->nagain++;
     own->hold_until_us = 0;
+    statements_undone(c->statements, 0);
     balance_uncount(c, node, buf_slice(&all));
     buf_put(&all, buf_slice(&c->carry).p, buf_unread(&c->carry));
     buf_free(&c->carry);
@@ -404,8 +405,6 @@ bool balance_again_on_lost(struct client *c, struct link *link)
     int node = link->pool->cluster_node;
     bool is_read;
 
-    if (link->expect.len > 0)
-        statements_doubt_batch(c->statements, own->batch);
     if (!own->keeps)
         return false;
     is_read = !own->is_refused && own->nagain < AGAIN_MAX && link->expect.len > 0 &&

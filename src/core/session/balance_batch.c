@@ -243,6 +243,14 @@ static bool look_ahead(struct client *c, const char *p, const char *end, struct 
     return look->is_closed && look->has_execute;
 }
 
+/* Of the first message that have arrived. */
+static size_t message_bytes(const char *p, const char *end)
+{
+    size_t len = proto_get_u32(p + 1) + (size_t)1;
+
+    return len < (size_t)(end - p) ? len : (size_t)(end - p);
+}
+
 enum balance_verdict balance_batch(struct client *c, const char *p, const char *end)
 {
     struct balance *b = c->balance;
@@ -255,6 +263,8 @@ enum balance_verdict balance_batch(struct client *c, const char *p, const char *
     look_init(&look, p);
     if (b->asking != ASKING_NONE || balance_again_is_waiting(c) || c->target != c->link)
         return BALANCE_PARK; /* a reader has not finished an earlier sequence */
+    if (balance_is_name_undecided(c, p[0], slice_of(p, message_bytes(p, end))))
+        return BALANCE_PARK;
     if (b->own->home != NULL || balance_is_quiet(c))
         may_leave = look_ahead(c, p, end, &look);
     if (look.asks)
@@ -274,7 +284,6 @@ enum balance_verdict balance_batch(struct client *c, const char *p, const char *
     balance_again_begin(c, look.is_cut ? slice_of(NULL, 0) : msgs);
     for (i = 0; i < look.nneeded; i++)
         balance_need_statement(c, c->target, look.needed[i]);
-    b->own->batch++;
     if (c->target == c->link || b->own->home != NULL)
         b->own->nexchanges++;
     return BALANCE_GO;
@@ -293,16 +302,28 @@ static bool is_known_on(const struct client *c, const struct link *link, const s
     return false;
 }
 
-static void set_known_on(struct client *c, const struct link *link, struct statement *st)
+/* As statements.c names links. */
+static uint64_t bit_of(const struct client *c, const struct link *link)
 {
-    struct balance *b = c->balance;
+    const struct balance *b = c->balance;
     unsigned i;
+
+    for (i = 0; link != c->link && i < b->own->nreaders; i++)
+        if (b->own->reader[i]->link == link)
+            return b->own->reader[i]->bit;
+    return 0;
+}
+
+/* The next op of the link makes it, or puts it there. */
+static void set_known_on(
+    struct client *c, const struct link *link, struct statement *st, unsigned asked)
+{
+    uint64_t bit = bit_of(c, link);
 
     if (link == c->link)
         st->on_own = true;
-    for (i = 0; i < b->own->nreaders; i++)
-        if (b->own->reader[i]->link == link)
-            st->on_readers |= b->own->reader[i]->bit;
+    st->on_readers |= bit;
+    statements_asked(c->statements, st, asked, bit, expect_next_serial(&link->expect));
 }
 
 /* `op`: what becomes of the Parse's answer. */
@@ -322,10 +343,10 @@ static void put_statement(struct client *c, struct link *link, struct statement 
         link_expect(link, OP_SYNC | OP_SWALLOW);
     }
     buf_put(&out, statement_message(st).p, statement_message(st).n);
+    set_known_on(c, link, st, STATEMENT_PUT);
     link_expect(link, statement_is_sql(st) ? OP_QUERY | OP_SWALLOW : OP_PARSE | op);
     (void)link_send(link, out.data, out.len);
     buf_free(&out);
-    set_known_on(c, link, st);
 }
 
 void balance_need_statement(struct client *c, struct link *link, struct statement *st)
@@ -364,74 +385,6 @@ static void close_on(struct link *link, struct slice name)
     buf_free(&out);
 }
 
-void balance_close_statement(struct client *c, struct slice name)
-{
-    struct balance *b = c->balance;
-    struct statement *st = statements_find(c->statements, name);
-    unsigned i;
-
-    if (st == NULL)
-        return;
-    if (name.n > 0 && st->on_own && c->target != c->link)
-        close_on(c->link, name);
-    for (i = 0; i < b->own->nreaders && name.n > 0; i++)
-        if ((st->on_readers & b->own->reader[i]->bit) != 0 && b->own->reader[i]->link != c->target)
-            close_on(b->own->reader[i]->link, name);
-    statements_remove(c->statements, name);
-}
-
-void balance_close_all(struct client *c)
-{
-    struct balance *b = c->balance;
-    struct slice all = slice_of_str("DEALLOCATE ALL");
-    unsigned i;
-
-    if (c->statements == NULL)
-        return;
-    for (i = 0; i < b->own->nreaders; i++)
-        if (b->own->reader[i]->phase == READER_READY && b->own->reader[i]->link != c->target)
-            balance_send_own_text(b->own->reader[i]->link, all);
-    if (c->target != c->link)
-        balance_send_own_text(c->link, all);
-    statements_free(&c->statements);
-}
-
-void balance_note_parse(
-    struct client *c, struct slice name, struct slice msg, enum count_kind count)
-{
-    struct statement *st = statements_find(c->statements, name);
-
-    if (st != NULL && name.n > 0 && !st->is_doubtful) {
-        balance_need_statement(c, c->target, st); /* the server refuses the name, as it should */
-        return;
-    }
-    st = statements_add(&c->statements, name, msg, count);
-    st->on_own = false;
-    st->batch = c->balance->own->batch;
-    set_known_on(c, c->target, st);
-}
-
-/* Executed where the transaction lives, or on the own link. */
-static void note_execution(struct client *c, struct slice sql)
-{
-    struct route_decision d;
-    const struct sql_facts *facts = balance_decide_again(c, sql, &d);
-
-    balance_note_write(c, &d);
-    balance_note_facts(c, sql, facts);
-}
-
-/* What is executed is not known: it may have written. */
-static void note_unknown_execution(struct client *c)
-{
-    struct route_session *rs = &c->balance->rs;
-
-    rs->wrote_in_session = true;
-    rs->wrote_in_tx = rs->in_tx;
-    rs->wrote_in_an_earlier_tx = rs->wrote_in_an_earlier_tx || rs->in_tx;
-    balance_note_lsn_due(c);
-}
-
 /* The statement that a Bind or Describe names, or that a Parse would replace; NULL when there is
  * none. Sets *found: the message could name one. */
 static struct statement *named_in(const struct client *c, char type, struct slice msg, bool *found)
@@ -450,6 +403,109 @@ static struct statement *named_in(const struct client *c, char type, struct slic
     name = wire_get_cstr(&r);
     *found = !r.bad;
     return r.bad ? NULL : statements_find(c->statements, name);
+}
+
+/* The next op of the target closes it. */
+static void closing(struct client *c, struct statement *st, unsigned asked)
+{
+    statements_closing(
+        c->statements, st, asked, bit_of(c, c->target), expect_next_serial(&c->target->expect));
+}
+
+void balance_close_statement(struct client *c, struct slice name, unsigned asked)
+{
+    struct balance *b = c->balance;
+    struct statement *st = statements_find(c->statements, name);
+    unsigned i;
+
+    if (st == NULL || c->target->expect.skipping)
+        return;
+    if (name.n > 0 && st->on_own && c->target != c->link)
+        close_on(c->link, name);
+    for (i = 0; i < b->own->nreaders && name.n > 0; i++)
+        if ((st->on_readers & b->own->reader[i]->bit) != 0 && b->own->reader[i]->link != c->target)
+            close_on(b->own->reader[i]->link, name);
+    closing(c, st, asked);
+}
+
+void balance_close_all(struct client *c, unsigned asked)
+{
+    struct balance *b = c->balance;
+    struct slice all = slice_of_str("DEALLOCATE ALL");
+    struct list *n;
+    unsigned i;
+
+    if (c->statements == NULL)
+        return;
+    for (i = 0; i < b->own->nreaders; i++)
+        if (b->own->reader[i]->phase == READER_READY && b->own->reader[i]->link != c->target)
+            balance_send_own_text(b->own->reader[i]->link, all);
+    if (c->target != c->link)
+        balance_send_own_text(c->link, all);
+    while ((n = list_first(&c->statements->order)) != NULL)
+        closing(c, LIST_ENTRY(n, struct statement, order), asked);
+}
+
+/* True when its link has not said yet whether there is one. */
+static bool is_undecided(const struct client *c, const struct statement *st)
+{
+    const struct link *link = c->link;
+    const struct balance *b = c->balance;
+    unsigned i;
+
+    if (st == NULL || (st->asked & STATEMENT_MAKE) == 0)
+        return false;
+    for (i = 0; i < b->own->nreaders; i++)
+        if (b->own->reader[i]->bit == st->asked_bit)
+            link = b->own->reader[i]->link;
+    return link != NULL && (int32_t)(st->serial_in - expect_head_serial(&link->expect)) >= 0;
+}
+
+bool balance_is_name_undecided(const struct client *c, char type, struct slice msg)
+{
+    bool found;
+
+    if (type != FE_PARSE || c->statements == NULL || list_is_empty(&c->statements->undecided) ||
+        msg.n <= PROTO_HEADER_BYTES || msg.p[PROTO_HEADER_BYTES] == '\0')
+        return false;
+    return is_undecided(c, named_in(c, type, msg, &found));
+}
+
+void balance_note_parse(
+    struct client *c, struct slice name, struct slice msg, enum count_kind count, unsigned asked)
+{
+    struct statement *st = statements_find(c->statements, name);
+
+    if (c->target->expect.skipping)
+        return; /* so does the server */
+    if (st != NULL && name.n > 0 && !st->is_doubtful) {
+        balance_need_statement(c, c->target, st); /* the server refuses the name, as it should */
+        return;
+    }
+    st = statements_add(&c->statements, name, msg, count);
+    st->on_own = false;
+    set_known_on(c, c->target, st, STATEMENT_MAKE | asked);
+}
+
+/* Executed where the transaction lives, or on the own link. */
+static void note_execution(struct client *c, struct slice sql)
+{
+    struct route_decision d;
+    const struct sql_facts *facts = balance_decide_again(c, sql, &d);
+
+    balance_note_write(c, &d);
+    balance_note_facts(c, sql, facts, STATEMENT_INEXACT);
+}
+
+/* What is executed is not known: it may have written. */
+static void note_unknown_execution(struct client *c)
+{
+    struct route_session *rs = &c->balance->rs;
+
+    rs->wrote_in_session = true;
+    rs->wrote_in_tx = rs->in_tx;
+    rs->wrote_in_an_earlier_tx = rs->wrote_in_an_earlier_tx || rs->in_tx;
+    balance_note_lsn_due(c);
 }
 
 bool balance_puts_in(const struct client *c, char type, struct slice msg)
@@ -498,6 +554,19 @@ void balance_note_partial(struct client *c, char type, struct slice msg)
     } else if (type == FE_BIND) {
         balance_note_message(c, type, msg, true);
     }
+}
+
+bool balance_are_names_undecided(const struct client *c, const struct sql_facts *facts)
+{
+    uint32_t i;
+
+    if (c->statements == NULL || list_is_empty(&c->statements->undecided))
+        return false;
+    for (i = 0; i < facts->nstmts; i++)
+        if (facts->stmts[i].kind == SQL_PREPARE &&
+            is_undecided(c, statements_find(c->statements, facts->stmts[i].name)))
+            return true;
+    return false;
 }
 
 void balance_need_names(struct client *c, const struct sql_facts *facts)

@@ -105,7 +105,6 @@ struct balance_own {
     bool is_untold;  /* the transaction died with its home, between two statements */
     int64_t refused_us;  /* wall clock */
     uint32_t nexchanges; /* on the home since it was quiet */
-    uint64_t batch;      /* number of the present exchange */
     struct reader **reader;
     unsigned nreaders;
     struct reader *home; /* where the open transaction lives; NULL: the own link */
@@ -311,9 +310,13 @@ bool sessions_hold(struct client *c, enum route_class class);
 enum balance_verdict balance_batch(struct client *c, const char *p, const char *end);
 /* One message of an extended sequence goes to c->target: keep the statements known. */
 void balance_note_message(struct client *c, char type, struct slice msg, bool puts_in);
-/* A Parse goes to c->target. */
+/* A Parse goes to c->target; `asked`: 0 or STATEMENT_INEXACT. */
 void balance_note_parse(
-    struct client *c, struct slice name, struct slice msg, enum count_kind count);
+    struct client *c, struct slice name, struct slice msg, enum count_kind count, unsigned asked);
+/* A Parse of a name of which no server has said yet whether it is taken: it has to wait. */
+bool balance_is_name_undecided(const struct client *c, char type, struct slice msg);
+/* The same of what PREPARE names. */
+bool balance_are_names_undecided(const struct client *c, const struct sql_facts *facts);
 /* A message of the extended protocol arrives in parts; `msg` is the first of them. */
 void balance_note_partial(struct client *c, char type, struct slice msg);
 /* True when something has to be put in before the message: what was sent must be out by then. */
@@ -326,9 +329,9 @@ void balance_need_names(struct client *c, const struct sql_facts *facts);
  * client: parses it there when it is not known there yet. */
 void balance_need_statement(struct client *c, struct link *link, struct statement *st);
 /* The name is closed: also on the links that the message does not go to. */
-void balance_close_statement(struct client *c, struct slice name);
+void balance_close_statement(struct client *c, struct slice name, unsigned asked);
 /* DEALLOCATE ALL. */
-void balance_close_all(struct client *c);
+void balance_close_all(struct client *c, unsigned asked);
 
 /* PGPOOL EXPLAIN: what the statement itself would ask is asked first, of the catalogue and of how
  * far a standby has replayed; then the input is to be parked. */
@@ -337,7 +340,9 @@ enum balance_verdict balance_explain_prepare(struct client *c, struct slice sql)
 void balance_explain(void *ctx, struct slice sql, struct admin_explain *out);
 
 /* balance_state.c */
-void balance_note_facts(struct client *c, struct slice sql, const struct sql_facts *facts);
+/* The statement is sent to the home; `asked` as for balance_note_parse. */
+void balance_note_facts(
+    struct client *c, struct slice sql, const struct sql_facts *facts, unsigned asked);
 /* The session has written: its last LSN is not known any more. */
 static inline void balance_note_lsn_due(struct client *c)
 {

@@ -275,6 +275,7 @@ static void reader_on_quiet(void *owner, struct link *link)
         balance_wait_answered(r);
         return;
     }
+    statements_answered(c->statements, r->bit);
     if (c->target != link || c->body_left > 0)
         return; /* the rest of a message that began here is sent here: balance_on_body_end */
     if (link->own_failed)
@@ -366,6 +367,8 @@ static bool reader_on_error(void *owner, struct link *link, const struct errmsg 
     count_statement(c->ss, link->pool->cluster_node, is_fatal(m) ? COUNT_FATAL : COUNT_ERROR);
     if (is_fatal(m))
         return true;
+    statements_failed(
+        c->statements, r->bit, link->expect.refused, expect_error_end(&link->expect));
     if (c->target != link)
         return false;
     if (reader_yields(r, link, m))
@@ -375,7 +378,6 @@ static bool reader_on_error(void *owner, struct link *link, const struct errmsg 
         b->own->saw_error = true;
     else if (r->in_tx)
         balance_fail_home(c);
-    statements_doubt_batch(c->statements, b->own->batch);
     return false;
 }
 
@@ -517,6 +519,11 @@ static void reader_on_lost(void *owner, struct link *link, const struct err *err
         c->body_left = 0;
     }
     r->link = NULL;
+    if (is_over)
+        statements_answered(c->statements, r->bit);
+    else if (was_target && b->own->reply_begun) /* else the client has not seen any of it */
+        statements_failed(c->statements, r->bit, expect_head_serial(&link->expect),
+            expect_head_serial(&link->expect) + STATEMENTS_ALL_OPS);
     balance_drop_reader(c, r, false);
     reader_avoid(r);
     if (was_home) {

@@ -33,10 +33,23 @@ static void note_setting(struct client *c, struct slice text)
     log_add(c, &c->balance->own->pending, text);
 }
 
-static void note_discard_all(struct client *c)
+/* In a transaction, and in a string of several statements, the server refuses it. */
+static void note_discard_all(struct client *c, const struct sql_facts *facts, unsigned asked)
 {
+    const struct sql_stmt *s = &facts->stmts[0];
     struct balance *b = c->balance;
 
+    if (facts->nstmts != 1 || s->verb != SQL_VERB_DISCARD || !slice_ieq_str(s->name, "all") ||
+        balance_tx_status(c) != 'I')
+        return;
+    if (b->own->nexchanges > 1) {
+        b->rs.state_unknown = true; /* there may be one by then */
+        balance_close_all(c, asked | STATEMENT_INEXACT);
+        return;
+    }
+    if (c->target == c->link)
+        balance_drop_readers(c, true); /* they are reset on their way back */
+    balance_close_all(c, asked);
     buf_free(&b->own->log);
     buf_free(&b->own->pending);
     b->rs.state_unknown = false;
@@ -44,10 +57,7 @@ static void note_discard_all(struct client *c)
     b->rs.has_temp_tables = false;
     b->rs.search_path_changed = false;
     route_trace_on_discard(b->rs.trace);
-    statements_free(&c->statements);
     b->own->holds_cursors = false;
-    if (c->target == c->link)
-        balance_drop_readers(c, true); /* they are reset on their way back */
 }
 
 static bool is_transaction_default(struct slice name)
@@ -132,12 +142,13 @@ static void note_begin(struct client *c, const struct sql_stmt *s, bool is_alone
 }
 
 /* SQL's PREPARE: kept as the Query that makes it again elsewhere. */
-static void note_prepare(struct client *c, const struct sql_stmt *s, struct slice text)
+static void note_prepare(
+    struct client *c, const struct sql_stmt *s, struct slice text, unsigned asked)
 {
     struct buf msg = {0};
 
     wire_put_query(&msg, text);
-    balance_note_parse(c, s->name, buf_slice(&msg), COUNT_OTHER);
+    balance_note_parse(c, s->name, buf_slice(&msg), COUNT_OTHER, asked);
     buf_free(&msg);
 }
 
@@ -231,7 +242,7 @@ static void note_functions(struct client *c, const struct sql_stmt *s, struct sl
 }
 
 static void note_statement_facts(
-    struct client *c, const struct sql_stmt *s, struct slice text, struct slice sql)
+    struct client *c, const struct sql_stmt *s, struct slice text, struct slice sql, unsigned asked)
 {
     struct balance *b = c->balance;
 
@@ -246,7 +257,7 @@ static void note_statement_facts(
         b->own->tx.stays = true;
         break;
     case SQL_PREPARE:
-        note_prepare(c, s, text);
+        note_prepare(c, s, text, asked);
         break;
     case SQL_COMMIT:
     case SQL_ROLLBACK:
@@ -260,15 +271,13 @@ static void note_statement_facts(
         break;
     case SQL_DEALLOCATE:
         if ((s->flags & SQL_F_ALL) != 0)
-            balance_close_all(c);
+            balance_close_all(c, asked);
         else
-            balance_close_statement(c, s->name);
+            balance_close_statement(c, s->name, asked);
         break;
     default:
         if (s->verb == SQL_VERB_LOAD)
             b->rs.state_unknown = true;
-        if (s->verb == SQL_VERB_DISCARD && slice_ieq_str(s->name, "all"))
-            note_discard_all(c);
         break;
     }
     if ((s->flags & SQL_F_TEMP) != 0)
@@ -280,7 +289,8 @@ static void note_statement_facts(
     note_functions(c, s, sql);
 }
 
-void balance_note_facts(struct client *c, struct slice sql, const struct sql_facts *facts)
+void balance_note_facts(
+    struct client *c, struct slice sql, const struct sql_facts *facts, unsigned asked)
 {
     bool is_open = balance_tx_status(c) != 'I';
     struct share_effects effects;
@@ -302,8 +312,9 @@ void balance_note_facts(struct client *c, struct slice sql, const struct sql_fac
             is_open = (s->flags & SQL_F_CHAIN) != 0, nends++;
         if ((size_t)s->offset + s->len <= sql.n)
             text = slice_of(sql.p + s->offset, s->len);
-        note_statement_facts(c, s, text, sql);
+        note_statement_facts(c, s, text, sql, asked);
     }
+    note_discard_all(c, facts, asked);
     /* Should the link die behind its tag, the client knows that the transaction is over. */
     if (nends == 1 && facts->nstmts == 1 && !is_open && c->target == c->link && c->link != NULL)
         c->link->see_tags = true;

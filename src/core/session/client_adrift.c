@@ -178,6 +178,11 @@ void client_adrift_begin(struct client *c, struct link *link, const struct err *
     bool is_again = !on_reader && !is_over && balance_again_on_lost(c, link);
     bool owes = owes_client(link) && b->asking == ASKING_NONE && !is_again && !is_over;
 
+    if (is_over)
+        statements_answered(c->statements, 0);
+    else /* nothing is left of those that are made again */
+        statements_failed(c->statements, 0, expect_head_serial(&link->expect),
+            expect_head_serial(&link->expect) + STATEMENTS_ALL_OPS);
     c->adrift = a;
     a->lost_us = backend_wall_us(&c->ss->be);
     a->lost_node = link->pool->cluster_node;

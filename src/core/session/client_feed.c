@@ -114,7 +114,7 @@ static struct slice feed_note_extended(struct client *c, char type, struct slice
         sql = wire_get_cstr(&r);
         c->parsed_count = (uint8_t)count_kind_of(sql);
         if (!r.bad && c->balance != NULL)
-            balance_note_parse(c, name, msg, (enum count_kind)c->parsed_count);
+            balance_note_parse(c, name, msg, (enum count_kind)c->parsed_count, 0);
         else if (!r.bad && name.n > 0)
             (void)statements_add(&c->statements, name, msg, (enum count_kind)c->parsed_count);
     } else if (type == FE_BIND) {
@@ -127,7 +127,7 @@ static struct slice feed_note_extended(struct client *c, char type, struct slice
     } else if (type == FE_CLOSE && c->statements != NULL && wire_get_u8(&r) == 'S') {
         name = wire_get_cstr(&r);
         if (c->balance != NULL)
-            balance_close_statement(c, name);
+            balance_close_statement(c, name, 0);
         else
             statements_remove(c->statements, name);
     } else if (type == FE_EXECUTE) {
@@ -173,6 +173,8 @@ static enum feed_step feed_extended(
         if (v != LOCAL_NO)
             return feed_of_verdict(v);
     }
+    if (c->balance != NULL && is_whole && balance_is_name_undecided(c, type, msg))
+        return FEED_PARK;
     puts_in = c->balance != NULL && balance_puts_in(c, type, msg);
     if (puts_in)
         feed_flush(c, run); /* a Parse that is put in comes behind what was sent */

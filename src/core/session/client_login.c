@@ -635,7 +635,9 @@ static bool client_on_link_error(void *owner, struct link *link, const struct er
     }
     if (c->balance != NULL) {
         c->balance->own->saw_error = true;
-        statements_doubt_batch(c->statements, c->balance->own->batch);
+        if (kind == COUNT_ERROR)
+            statements_failed(
+                c->statements, 0, link->expect.refused, expect_error_end(&link->expect));
     }
     return balance_again_on_error(c, link, m) || balance_tell_lost(c, link, m);
 }
@@ -659,6 +661,7 @@ static void client_on_link_quiet(void *owner, struct link *link)
         client_adrift_on_quiet(c);
         return;
     }
+    statements_answered(c->statements, 0);
     if (c->balance != NULL && balance_on_own_quiet(c))
         return;
     if (balance_again_on_quiet(c))

@@ -25,13 +25,25 @@ static uint64_t name_hash(struct slice name)
     return hash_bytes(name.p, name.n, 7);
 }
 
-static void statement_free(struct statements *s, struct statement *st)
+/* What is being closed has no name any more. */
+static bool has_name(const struct statement *st)
+{
+    return (st->asked & STATEMENT_CLOSE) == 0;
+}
+
+static void take_name(struct statements *s, struct statement *st)
 {
     if (st == s->unnamed)
         s->unnamed = NULL;
-    else
+    else if (has_name(st))
         hash_table_del(&s->table, &st->node);
+}
+
+static void statement_free(struct statements *s, struct statement *st)
+{
+    take_name(s, st);
     list_remove(&st->order);
+    list_remove(&st->undecided);
     mem_free(st);
 }
 
@@ -51,6 +63,8 @@ static struct statements *statements_open(struct statements **sp)
         *sp = mem_alloc_zero(sizeof **sp);
         hash_table_init(&(*sp)->table);
         list_init(&(*sp)->order);
+        list_init(&(*sp)->going);
+        list_init(&(*sp)->undecided);
     }
     return *sp;
 }
@@ -76,6 +90,7 @@ static struct statement *add_unnamed(struct statements *s, size_t room)
     if (st != NULL && room <= st->room && st->room <= 4 * room) {
         room = st->room;
         list_remove(&st->order);
+        list_remove(&st->undecided);
         memset(st, 0, sizeof *st);
     } else {
         if (st != NULL)
@@ -105,6 +120,7 @@ struct statement *statements_add(
     if (keep > 0)
         memcpy(st->data + name.n + 1, msg.p, keep);
     list_push_back(&s->order, &st->order);
+    list_init(&st->undecided);
     return st;
 }
 
@@ -116,22 +132,149 @@ void statements_remove(struct statements *s, struct slice name)
         statement_free(s, st);
 }
 
-void statements_doubt_batch(struct statements *s, uint64_t batch)
+static void forget_on(struct statement *st, uint64_t bit)
 {
-    struct list *n;
-    struct list *before;
+    if (bit == 0)
+        st->on_own = false;
+    st->on_readers &= ~bit;
+}
 
-    for (n = s == NULL ? NULL : list_last(&s->order); n != NULL; n = before) {
-        struct statement *st = LIST_ENTRY(n, struct statement, order);
+void statements_asked(
+    struct statements *s, struct statement *st, unsigned asked, uint64_t bit, uint32_t serial)
+{
+    st->asked = (uint8_t)asked;
+    st->asked_bit = bit;
+    st->serial_in = serial;
+    list_remove(&st->undecided);
+    list_push_back(&s->undecided, &st->undecided);
+}
 
-        if (st->batch != batch)
-            return;
-        before = n->prev == &s->order ? NULL : n->prev;
-        st->on_readers = 0;
+void statements_closing(
+    struct statements *s, struct statement *st, unsigned asked, uint64_t bit, uint32_t serial)
+{
+    if (st->asked_bit != bit)
+        st->asked = 0;
+    st->on_own = st->on_own && bit == 0;
+    st->on_readers &= bit;
+    take_name(s, st);
+    st->asked |= (uint8_t)(STATEMENT_CLOSE | asked);
+    st->asked_bit = bit;
+    st->serial_out = serial;
+    list_remove(&st->order);
+    list_push_back(&s->going, &st->order);
+    list_remove(&st->undecided);
+    list_push_back(&s->undecided, &st->undecided);
+}
+
+/* How the ops of a link fared that statements wait for. */
+enum fate { FATE_OPEN, FATE_DONE, FATE_FAILED };
+
+struct verdict {
+    enum fate all; /* unless it is FATE_OPEN: of all of them */
+    uint32_t from; /* else these failed, and those in front of them are done */
+    uint32_t to;
+};
+
+static enum fate fate_of(const struct verdict *v, uint32_t serial)
+{
+    if (v->all != FATE_OPEN)
+        return v->all;
+    if (serial - v->from < v->to - v->from)
+        return FATE_FAILED;
+    return (int32_t)(serial - v->from) < 0 ? FATE_DONE : FATE_OPEN;
+}
+
+/* Something of the exchange failed, and it is not known what. */
+static bool leaves_doubt(const struct statement *st, const struct verdict *v)
+{
+    return (st->asked & STATEMENT_INEXACT) != 0 && v->all == FATE_OPEN;
+}
+
+static void decide(struct statement *st, unsigned asked)
+{
+    st->asked &= (uint8_t)~asked;
+    if ((st->asked & (STATEMENT_MAKE | STATEMENT_PUT | STATEMENT_CLOSE)) != 0)
+        return;
+    st->asked = 0;
+    list_remove(&st->undecided);
+}
+
+static void settle_in(struct statements *s, struct statement *st, const struct verdict *v)
+{
+    enum fate fate = fate_of(v, st->serial_in);
+
+    if ((st->asked & (STATEMENT_MAKE | STATEMENT_PUT)) == 0 || fate == FATE_OPEN)
+        return;
+    if (leaves_doubt(st, v)) {
         st->is_doubtful = true;
-        if (st->msg_len == 0)
-            statement_free(s, st);
+    } else if (fate == FATE_FAILED && (st->asked & STATEMENT_MAKE) != 0) {
+        statement_free(s, st);
+        return;
+    } else if (fate == FATE_FAILED) {
+        forget_on(st, st->asked_bit);
     }
+    decide(st, STATEMENT_MAKE | STATEMENT_PUT);
+}
+
+static void settle_out(struct statements *s, struct statement *st, const struct verdict *v)
+{
+    enum fate fate = fate_of(v, st->serial_out);
+    struct slice name = statement_name(st);
+    bool is_doubtful = leaves_doubt(st, v);
+
+    if ((st->asked & STATEMENT_CLOSE) == 0 || fate == FATE_OPEN)
+        return;
+    if ((fate == FATE_DONE && !is_doubtful) || statements_find(s, name) != NULL) {
+        statement_free(s, st);
+        return;
+    }
+    decide(st, STATEMENT_CLOSE); /* it is still there */
+    st->is_doubtful = st->is_doubtful || is_doubtful;
+    if (name.n > 0)
+        hash_table_add(&s->table, &st->node, name_hash(name));
+    else
+        s->unnamed = st;
+    list_remove(&st->order);
+    list_push_back(&s->order, &st->order);
+}
+
+static void settle(struct statements *s, uint64_t bit, const struct verdict *v)
+{
+    struct list *next;
+    struct list *n;
+    int out;
+
+    for (out = 0; out < 2 && s != NULL; out++)
+        LIST_FOREACH_SAFE(n, next, &s->undecided)
+        {
+            struct statement *st = LIST_ENTRY(n, struct statement, undecided);
+
+            if (st->asked_bit == bit && out == 0)
+                settle_in(s, st, v);
+            else if (st->asked_bit == bit)
+                settle_out(s, st, v);
+        }
+}
+
+void statements_answered(struct statements *s, uint64_t bit)
+{
+    const struct verdict v = {.all = FATE_DONE};
+
+    settle(s, bit, &v);
+}
+
+void statements_failed(struct statements *s, uint64_t bit, uint32_t from, uint32_t to)
+{
+    const struct verdict v = {.from = from, .to = to};
+
+    settle(s, bit, &v);
+}
+
+void statements_undone(struct statements *s, uint64_t bit)
+{
+    const struct verdict v = {.all = FATE_FAILED};
+
+    settle(s, bit, &v);
 }
 
 void statements_forget_reader(struct statements *s, uint64_t bit)
@@ -140,8 +283,9 @@ void statements_forget_reader(struct statements *s, uint64_t bit)
 
     if (s == NULL)
         return;
+    statements_undone(s, bit);
     LIST_FOREACH(n, &s->order)
-    LIST_ENTRY(n, struct statement, order)->on_readers &= ~bit;
+    forget_on(LIST_ENTRY(n, struct statement, order), bit);
 }
 
 void statements_free(struct statements **sp)
@@ -152,7 +296,7 @@ void statements_free(struct statements **sp)
     *sp = NULL;
     if (s == NULL)
         return;
-    while ((n = list_first(&s->order)) != NULL)
+    while ((n = list_first(&s->order)) != NULL || (n = list_first(&s->going)) != NULL)
         statement_free(s, LIST_ENTRY(n, struct statement, order));
     hash_table_fini(&s->table);
     mem_free(s);

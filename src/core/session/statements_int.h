@@ -28,15 +28,30 @@ enum count_kind {
     COUNT_KINDS
 };
 
+/* More ops than a link ever owes. */
+#define STATEMENTS_ALL_OPS 0x7fffffffU
+
+/* What a link was asked for, and has not answered yet. */
+enum statement_asked {
+    STATEMENT_MAKE = 1,    /* by the client */
+    STATEMENT_PUT = 2,     /* by us, on a link that did not know it */
+    STATEMENT_CLOSE = 4,   /* by the client */
+    STATEMENT_INEXACT = 8, /* within what does more than that: an error leaves it doubtful */
+};
+
 /* One prepared statement: of a Parse message, or of SQL's PREPARE. */
 struct statement {
     struct hash_node node;
-    struct list order;   /* oldest first */
-    uint64_t on_readers; /* which readers know it, by their bits */
-    uint64_t batch;      /* the exchange that made it */
+    struct list order;     /* oldest first; of s->going when it is being closed */
+    struct list undecided; /* s->undecided */
+    uint64_t on_readers;   /* which readers know it, by their bits */
+    uint64_t asked_bit;    /* the link that was asked: a reader's bit; 0: the own link */
+    uint32_t serial_in;    /* the ops there (expect_next_serial) that make it or put it there, */
+    uint32_t serial_out;   /* and that close it */
     uint32_t name_len;
     uint32_t msg_len; /* of the whole Parse or Query message; 0: too long to be kept */
     uint8_t count;    /* enum count_kind */
+    uint8_t asked;    /* enum statement_asked, several */
     bool on_own;      /* the client's own link knows it */
     bool is_doubtful; /* its exchange met an error: links may know it or not */
     uint16_t room;    /* of data, when it has no name */
@@ -47,6 +62,8 @@ struct statements {
     struct hash_table table;   /* those with names */
     struct statement *unnamed; /* changes with every Parse of most clients */
     struct list order;
+    struct list going; /* being closed: back in the table when that fails */
+    struct list undecided;
 };
 
 /* Remembers a Parse, or the Query with a PREPARE; replaces one of the same name. `msg` is the whole
@@ -55,10 +72,19 @@ struct statement *statements_add(
     struct statements **sp, struct slice name, struct slice msg, enum count_kind count);
 struct statement *statements_find(const struct statements *s, struct slice name);
 void statements_remove(struct statements *s, struct slice name);
-/* The exchange `batch` failed, nobody knows how far it came: what it made is doubtful, and what
- * cannot be made again is forgotten. Where the own link got it that link knows: it is not made
- * there again, for it may not be there with good reason. */
-void statements_doubt_batch(struct statements *s, uint64_t batch);
+/* A link (`bit`) is being asked: `asked` is STATEMENT_MAKE or STATEMENT_PUT, and perhaps
+ * STATEMENT_INEXACT; `serial` is that of the op. */
+void statements_asked(
+    struct statements *s, struct statement *st, unsigned asked, uint64_t bit, uint32_t serial);
+/* It is being closed on that link, which is the only one to know it by now. */
+void statements_closing(
+    struct statements *s, struct statement *st, unsigned asked, uint64_t bit, uint32_t serial);
+/* The link has answered everything, or everything in front of what failed: the ops `from` up to but
+ * not including `to` did not come to anything. Nor did, with statements_undone, all that the link
+ * was asked since it was quiet. */
+void statements_answered(struct statements *s, uint64_t bit);
+void statements_failed(struct statements *s, uint64_t bit, uint32_t from, uint32_t to);
+void statements_undone(struct statements *s, uint64_t bit);
 /* A reader is gone: nothing is known on it. */
 void statements_forget_reader(struct statements *s, uint64_t bit);
 void statements_free(struct statements **sp);
