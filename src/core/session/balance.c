@@ -197,10 +197,14 @@ enum balance_verdict balance_choose(struct client *c, const struct balance_wish 
     return BALANCE_GO;
 }
 
-/* The client's input waits for something of ours. */
-static bool is_waiting(const struct client *c)
+/* The client's input waits for something of ours; or for the answer to a setting, so that it is
+ * known for certain whether the session has it. */
+bool balance_is_waiting(const struct client *c)
 {
-    return c->balance->asking != ASKING_NONE || balance_again_is_waiting(c);
+    const struct balance *b = c->balance;
+
+    return b->asking != ASKING_NONE || balance_again_is_waiting(c) ||
+           (b->own->has_new_setting && !c->server_batch && !balance_is_quiet(c));
 }
 
 /* A simple query in the middle of an open sequence belongs to the sequence's link. */
@@ -216,7 +220,7 @@ enum balance_verdict balance_query(struct client *c, struct slice sql, struct sl
     struct balance_wish wish;
     struct route_decision d;
 
-    if (is_waiting(c) || (c->target != c->link && !is_in_sequence(c)))
+    if (balance_is_waiting(c) || (c->target != c->link && !is_in_sequence(c)))
         return BALANCE_PARK;
     facts = balance_decide(c, sql, &d);
     if (balance_are_names_undecided(c, facts))
@@ -261,7 +265,7 @@ enum balance_verdict balance_unread_query(struct client *c)
     struct route_decision none = {.leaves_tx = false};
     struct balance_wish wish = {.d = &none, .node = VIEW_NO_NODE};
 
-    if (is_waiting(c) || (c->target != c->link && !is_in_sequence(c)))
+    if (balance_is_waiting(c) || (c->target != c->link && !is_in_sequence(c)))
         return BALANCE_PARK;
     if (!is_in_sequence(c) && balance_choose(c, &wish) == BALANCE_PARK)
         return BALANCE_PARK;
@@ -277,7 +281,7 @@ enum balance_verdict balance_function_call(struct client *c)
     struct route_decision none = {.leaves_tx = true};
     struct balance_wish wish = {.d = &none, .node = VIEW_NO_NODE, .needs_own = true};
 
-    if (is_waiting(c) || balance_choose(c, &wish) == BALANCE_PARK)
+    if (balance_is_waiting(c) || balance_choose(c, &wish) == BALANCE_PARK)
         return BALANCE_PARK;
     balance_again_begin(c, slice_of(NULL, 0));
     b->own->nexchanges++;

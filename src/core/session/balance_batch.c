@@ -261,7 +261,7 @@ enum balance_verdict balance_batch(struct client *c, const char *p, const char *
     unsigned i;
 
     look_init(&look, p);
-    if (b->asking != ASKING_NONE || balance_again_is_waiting(c) || c->target != c->link)
+    if (balance_is_waiting(c) || c->target != c->link)
         return BALANCE_PARK; /* a reader has not finished an earlier sequence */
     if (balance_is_name_undecided(c, p[0], slice_of(p, message_bytes(p, end))))
         return BALANCE_PARK;

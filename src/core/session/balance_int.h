@@ -90,6 +90,7 @@ struct balance_own {
     struct balance_tx tx;
     uint8_t tx_end; /* enum sql_kind of the last COMMIT or ROLLBACK sent */
     bool tx_was_open;
+    bool has_new_setting; /* in `pending`, and not answered yet */
     bool saw_error;     /* in the present exchange */
     bool holds_cursors; /* WITH HOLD: cursors stay on the own link */
     bool own_is_guest;  /* the own link is in the transaction, too */
@@ -252,6 +253,8 @@ enum balance_verdict balance_function_call(struct client *c);
 void balance_note_unread(struct client *c);
 /* The own link is quiet after an exchange. True when the input goes on from here. */
 bool balance_on_own_quiet(struct client *c);
+/* The next exchange has to wait for one that is under way. */
+bool balance_is_waiting(const struct client *c);
 /* Nothing is owed on the own link, and no reader answers. */
 bool balance_is_quiet(const struct client *c);
 

@@ -31,6 +31,7 @@ static void log_add(struct client *c, struct buf *to, struct slice text)
 static void note_setting(struct client *c, struct slice text)
 {
     log_add(c, &c->balance->own->pending, text);
+    c->balance->own->has_new_setting = true;
 }
 
 /* In a transaction, and in a string of several statements, the server refuses it. */
@@ -421,6 +422,7 @@ void balance_end_tx(struct client *c)
         b->rs.tx_read_only = false;
         b->rs.tx_serializable = false;
     }
+    b->own->has_new_setting = false;
     b->own->tx_end = 0;
     b->own->ended = 0;
     b->own->is_untold = b->own->is_untold && is_open;

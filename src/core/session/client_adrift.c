@@ -103,6 +103,7 @@ static void adrift_forget_exchange(struct client *c, bool on_reader)
     b->own->own_is_guest = false;
     if (on_reader && b->own->home != NULL)
         return;
+    b->own->has_new_setting = false;
     b->own->tx_end = 0;
     b->tx_failed = false;
     b->own->tx_was_open = false;
