@@ -62,10 +62,24 @@ static const struct sql_stmt *only_statement(const struct sql_facts *facts)
     return facts->status == SQL_OK && facts->nstmts == 1 ? &facts->stmts[0] : NULL;
 }
 
+/* Settings are made where the transaction lives. */
+static bool sets_config(const struct sql_facts *facts)
+{
+    uint32_t i;
+    uint32_t k;
+
+    for (i = 0; i < facts->nstmts; i++)
+        for (k = 0; k < facts->stmts[i].nfuncs; k++)
+            if (slice_eq_str(facts->stmts[i].funcs[k].name, "set_config"))
+                return true;
+    return false;
+}
+
 /* In a transaction that lives on a reader. */
 static struct balance_wish wish_at_home(
-    struct client *c, const struct sql_stmt *s, const struct route_decision *d)
+    struct client *c, const struct sql_facts *facts, const struct route_decision *d)
 {
+    const struct sql_stmt *s = only_statement(facts);
     struct balance *b = c->balance;
     struct balance_wish w = {.d = d, .node = b->own->home->node};
     bool is_cursor =
@@ -73,7 +87,8 @@ static struct balance_wish wish_at_home(
 
     if (s != NULL && s->kind == SQL_DECLARE && (s->flags & SQL_F_WITH_HOLD) != 0)
         b->own->holds_cursors = true; /* it outlives the transaction, and perhaps the reader */
-    w.needs_own = d->leaves_tx || (is_cursor && b->own->holds_cursors);
+    w.stays_home = sets_config(facts);
+    w.needs_own = (d->leaves_tx && !b->own->tx.is_opaque) || (is_cursor && b->own->holds_cursors);
     return w;
 }
 
@@ -96,7 +111,7 @@ struct balance_wish balance_wish_of(
     char tx = balance_tx_status(c);
 
     if (balance_home(c) != NULL)
-        return wish_at_home(c, s, d);
+        return wish_at_home(c, facts, d);
     if (tx == 'T' && may_leave_tx(c, d))
         w.node = d->leave_node;
     if (tx != 'I' || d->must_ask)
@@ -173,8 +188,8 @@ static enum balance_verdict choose(struct client *c, const struct balance_wish *
 
     if (b->own->home != NULL) {
         if (!balance_is_quiet(c))
-            return BALANCE_PARK;              /* the own link is a guest: it finishes first */
-        if (wish->needs_own && !b->tx_failed) /* else the home says so */
+            return BALANCE_PARK; /* the own link is a guest: it finishes first */
+        if (wish->needs_own && !wish->stays_home && !b->tx_failed) /* else the home says so */
             balance_join_own(c);
         else
             go_reader(c, b->own->home, wish);

@@ -71,6 +71,7 @@ enum balance_asking { ASKING_NONE, ASKING_CATALOGUE, ASKING_LSN, ASKING_REPLAY }
 struct balance_tx {
     bool is_known;      /* begun by a BEGIN that stood alone: it can be begun elsewhere */
     bool stays;         /* changed a setting: its reads do not leave it */
+    bool is_opaque;     /* ... in a way that cannot be repeated on a guest */
     bool moves;         /* SET TRANSACTION READ WRITE is under way: its home will be the own link */
     uint8_t isolation;  /* enum sql_isolation */
     uint8_t read_only;  /* enum sql_choice */
@@ -88,7 +89,9 @@ struct balance_own {
     struct buf log;     /* SET and RESET statements, each with its NUL */
     struct buf pending; /* those of the open transaction */
     struct balance_tx tx;
-    uint8_t tx_end; /* enum sql_kind of the last COMMIT or ROLLBACK sent */
+    struct buf tx_log;    /* those of a transaction that lives on a reader, SET LOCAL as well */
+    uint32_t tx_replayed; /* bytes of it that the own link, its guest, has seen */
+    uint8_t tx_end;       /* enum sql_kind of the last COMMIT or ROLLBACK sent */
     bool tx_was_open;
     bool has_new_setting; /* in `pending`, and not answered yet */
     bool saw_error;     /* in the present exchange */
@@ -105,6 +108,8 @@ struct balance_own {
     bool ended_well; /* it was COMMIT */
     bool is_untold;  /* the transaction died with its home, between two statements */
     int64_t refused_us;  /* wall clock */
+    bool is_failing;     /* a transaction in its place is made to fail on the own link ... */
+    uint32_t fails_at;   /* ... by the op of this serial */
     uint32_t nexchanges; /* on the home since it was quiet */
     struct reader **reader;
     unsigned nreaders;
@@ -231,9 +236,10 @@ enum balance_verdict balance_query(struct client *c, struct slice sql, struct sl
 struct balance_wish {
     const struct route_decision *d;
     struct slice msg;
-    int node;       /* where to; VIEW_NO_NODE: the own link */
-    bool begins;    /* BEGIN READ ONLY: that node becomes the home */
-    bool needs_own; /* leaves the home for the own link */
+    int node;        /* where to; VIEW_NO_NODE: the own link */
+    bool begins;     /* BEGIN READ ONLY: that node becomes the home */
+    bool needs_own;  /* leaves the home for the own link */
+    bool stays_home; /* changes settings: not that */
 };
 enum balance_verdict balance_choose(struct client *c, const struct balance_wish *wish);
 /* The node for one decision by itself, and whether it begins a transaction there. */
@@ -364,6 +370,8 @@ void balance_replay(struct client *c, struct reader *r);
 /* The link becomes a guest of the open transaction. */
 void balance_join_reader(struct client *c, struct reader *r);
 void balance_join_own(struct client *c);
+/* There is no such transaction any more. */
+void balance_forget_tx_log(struct balance_own *own);
 /* The transaction is over at its home: also at its guests. */
 void balance_end_guests(struct client *c, bool committed);
 /* A guest met an error: makes the home fail as well. */

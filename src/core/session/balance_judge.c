@@ -107,6 +107,7 @@ static void own_free(struct client *c)
     paramset_free(&own->params);
     buf_free(&own->log);
     buf_free(&own->pending);
+    buf_free(&own->tx_log);
     buf_free(&own->held);
     buf_free(&own->retry);
     buf_free(&own->early);

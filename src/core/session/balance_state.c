@@ -61,6 +61,21 @@ static void note_discard_all(struct client *c, const struct sql_facts *facts, un
     b->own->holds_cursors = false;
 }
 
+/* For the transaction's guest; an empty text cannot be repeated. */
+static void note_tx_setting(struct client *c, struct slice text)
+{
+    struct balance_own *own = c->balance->own;
+
+    if (own->home == NULL)
+        return;
+    if (text.n == 0 || own->tx_log.len + text.n + 1 > BALANCE_LOG_MAX) {
+        own->tx.is_opaque = true;
+        return;
+    }
+    buf_put(&own->tx_log, text.p, text.n);
+    buf_put_byte(&own->tx_log, '\0');
+}
+
 static bool is_transaction_default(struct slice name)
 {
     static const char prefix[] = "default_transaction_";
@@ -90,6 +105,8 @@ static void note_set(struct client *c, const struct sql_stmt *s, struct slice te
         b->own->tx.isolation = (uint8_t)s->tx.isolation;
         b->rs.tx_serializable = s->tx.isolation == SQL_ISO_SERIALIZABLE;
     }
+    if (!of_tx && (s->set.scope == SQL_SET_SESSION || s->set.scope == SQL_SET_LOCAL))
+        note_tx_setting(c, text);
     switch (s->set.scope) {
     case SQL_SET_SESSION:
         if (of_tx)
@@ -225,9 +242,11 @@ static void note_set_config(
     if (is == SET_CONFIG_SESSION && is_bare_call(s, f, sql) &&
         !is_transaction_default(buf_slice(&name))) {
         note_setting(c, buf_slice(&call));
+        note_tx_setting(c, buf_slice(&call));
         note_path_of(c, buf_slice(&name));
-    } else if (is != SET_CONFIG_LOCAL) {
-        b->rs.state_unknown = true;
+    } else {
+        b->own->tx.is_opaque = true;
+        b->rs.state_unknown = b->rs.state_unknown || is != SET_CONFIG_LOCAL;
     }
     buf_free(&name);
     buf_free(&call);
@@ -255,6 +274,7 @@ static void note_statement_facts(
     case SQL_RESET:
         note_path(c, s);
         note_setting(c, text);
+        note_tx_setting(c, text);
         b->own->tx.stays = true;
         break;
     case SQL_PREPARE:
@@ -267,6 +287,8 @@ static void note_statement_facts(
     case SQL_SAVEPOINT:
         if (s->tx.op == SQL_TX_ROLLBACK_TO && b->own->pending.len > 0)
             b->rs.state_unknown = true;
+        if (s->tx.op == SQL_TX_ROLLBACK_TO && b->own->tx_log.len > 0)
+            b->own->tx.is_opaque = true;
         if (s->tx.op == SQL_TX_ROLLBACK_TO)
             route_trace_on_rollback_to(b->rs.trace);
         break;
@@ -417,12 +439,14 @@ void balance_end_tx(struct client *c)
         if (b->own->home != NULL)
             prepare_on_own(c);
         b->own->home = NULL;
+        balance_forget_tx_log(b->own);
         memset(&b->own->tx, 0, sizeof b->own->tx);
         b->rs.tx_begun_in_multi = false;
         b->rs.tx_read_only = false;
         b->rs.tx_serializable = false;
     }
     b->own->has_new_setting = false;
+    b->own->is_failing = false;
     b->own->tx_end = 0;
     b->own->ended = 0;
     b->own->is_untold = b->own->is_untold && is_open;

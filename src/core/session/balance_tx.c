@@ -69,9 +69,26 @@ void balance_join_reader(struct client *c, struct reader *r)
     join(c, r->link, &r->in_tx);
 }
 
+void balance_forget_tx_log(struct balance_own *own)
+{
+    buf_free(&own->tx_log);
+    own->tx_replayed = 0;
+}
+
+/* What was set in the transaction holds there as well. */
 void balance_join_own(struct client *c)
 {
-    join(c, c->link, &c->balance->own->own_is_guest);
+    struct balance_own *own = c->balance->own;
+
+    if (!own->own_is_guest || c->link->tx_status == 'E')
+        own->tx_replayed = 0;
+    join(c, c->link, &own->own_is_guest);
+    while (own->tx_replayed < own->tx_log.len) {
+        struct slice text = slice_of_str(own->tx_log.data + own->tx_replayed);
+
+        balance_send_own_text(c->link, text);
+        own->tx_replayed += (uint32_t)text.n + 1;
+    }
 }
 
 void balance_end_guests(struct client *c, bool committed)
@@ -107,13 +124,17 @@ void balance_lose_home(struct client *c)
     struct balance *b = c->balance;
 
     b->own->home = NULL;
+    balance_forget_tx_log(b->own);
     b->tx_failed = true;
     b->own->tx_was_open = true;
     if (!b->own->own_is_guest && c->link != NULL)
         begin_on(c->link, &b->own->tx, false);
     b->own->own_is_guest = false;
-    if (c->link != NULL)
+    if (c->link != NULL) {
+        b->own->is_failing = true;
+        b->own->fails_at = expect_next_serial(&c->link->expect);
         fail_link(c->link);
+    }
     CLIENT_LOG(c, LVL_LOG, "a read-only transaction of user \"%s\" was lost with its standby",
         c->pool->names);
 }
@@ -142,6 +163,7 @@ void balance_move_home(struct client *c)
 
     balance_send_own_text(b->own->home->link, slice_of_str("ROLLBACK"));
     b->own->home = NULL;
+    balance_forget_tx_log(b->own);
     b->own->own_is_guest = false;
     b->own->tx.read_only = SQL_NO;
     b->rs.tx_read_only = false;

@@ -104,11 +104,13 @@ static void adrift_forget_exchange(struct client *c, bool on_reader)
     if (on_reader && b->own->home != NULL)
         return;
     b->own->has_new_setting = false;
+    b->own->is_failing = false;
     b->own->tx_end = 0;
     b->tx_failed = false;
     b->own->tx_was_open = false;
     b->own->saw_error = false;
     b->own->nexchanges = 0;
+    balance_forget_tx_log(b->own);
     buf_free(&b->own->pending);
     route_trace_on_rollback(b->rs.trace);
     c->server_batch = c->server_batch && on_reader;
@@ -156,15 +158,16 @@ static bool owes_client(const struct link *link)
     return false;
 }
 
-/* Its status says nothing yet of one that has just been made to fail there, in place of a home that
- * was lost. */
+/* Its status says nothing yet of one that is being made to fail there, in place of a home that was
+ * lost. */
 static bool had_transaction(const struct client *c, const struct link *link, bool on_reader)
 {
     const struct balance_own *own = c->balance->own;
 
     if (own->home != NULL)
         return !on_reader;
-    return link->tx_status != 'I' || own->tx_was_open;
+    return link->tx_status != 'I' ||
+           (own->is_failing && (int32_t)(own->fails_at - expect_head_serial(&link->expect)) >= 0);
 }
 
 void client_adrift_begin(struct client *c, struct link *link, const struct err *err)
