@@ -257,8 +257,23 @@ static bool feed_wants_whole(const struct client *c, char type, uint32_t len)
         return false;
     if (c->share != NULL)
         return type != FE_COPY_DATA && type != FE_BIND && type != FE_FUNCTION_CALL;
+    if (c->balance != NULL && (type == FE_DESCRIBE || type == FE_CLOSE || type == FE_EXECUTE))
+        return true; /* what they name may have to be put in first */
     return type == FE_QUERY || type == FE_PARSE || type == FE_SYNC || type == FE_FLUSH ||
            (c->local != NULL && type != FE_COPY_DATA);
+}
+
+/* Of a Bind the names have to be there. */
+static bool feed_lacks_names(const struct client *c, char type, struct slice msg)
+{
+    struct wire_reader r;
+
+    if (type != FE_BIND || c->balance == NULL || c->share != NULL || msg.n > CLIENT_COLLECT_MAX)
+        return false;
+    wire_reader_init(&r, slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES));
+    (void)wire_get_cstr(&r);
+    (void)wire_get_cstr(&r);
+    return r.bad;
 }
 
 static void feed_park(struct client *c, const char *p, const char *end)
@@ -339,7 +354,8 @@ static const char *feed_one(struct client *c, struct feed_run *run, const char *
         return NULL;
     }
     is_whole = have >= len + 1U;
-    if (!is_whole && feed_wants_whole(c, type, len)) {
+    if (!is_whole &&
+        (feed_wants_whole(c, type, len) || feed_lacks_names(c, type, slice_of(p, have)))) {
         feed_flush(c, run);
         buf_put(&c->carry, p, have);
         return NULL;
