@@ -52,7 +52,6 @@ struct sim_client {
     bool had_reply; /* anything */
     int nstale;     /* requests that ended with a parameter told wrongly */
     struct sight sight;
-    bool gives_up;    /* what it prepared in a request that failed is there or not */
     uint64_t nkilled; /* in the world, when its oldest open request was sent */
     int64_t next_us;
     int64_t since_us; /* of the oldest unanswered request */
@@ -393,22 +392,6 @@ static void on_ready_matched(struct sim_client *c)
     check_parameters(c);
 }
 
-/* Session mode: a request that failed prepared something, and its link died later. The next link
- * has the statement or has not: nobody knows which of the two the client was told. */
-static bool is_doubtful_name(const char *msg, uint32_t len, const char *want)
-{
-    struct errmsg m;
-    const char *p = msg[0] == BE_ERROR ? msg : want;
-
-    if (world.opts.mode != WORLD_SESSION || world.opts.nnodes == 1 || !were_faults() ||
-        p[0] != BE_ERROR)
-        return false;
-    if (p == want)
-        len = proto_get_u32(want + 1);
-    (void)errmsg_decode(slice_of(p + PROTO_HEADER_BYTES, len - 4), &m);
-    return slice_eq_str(m.sqlstate, "26000") || slice_eq_str(m.sqlstate, "42P05");
-}
-
 static bool is_same_error(const char *a, uint32_t alen, const char *b)
 {
     struct errmsg x;
@@ -477,11 +460,6 @@ static void client_on_reply(struct sim_client *c, const char *msg, uint32_t len)
         return;
     }
     want = c->expected.data + c->expected.pos;
-    if ((msg[0] == BE_ERROR) != (want[0] == BE_ERROR) && is_doubtful_name(msg, len, want)) {
-        sim_note("client %d: a name is not what it should be, it gives up", c->id);
-        c->gives_up = true;
-        return;
-    }
     if (msg[0] == BE_ERROR && !is_same_error(msg, len, want) && !is_as_good(msg, len, want)) {
         (void)errmsg_decode(slice_of(msg + PROTO_HEADER_BYTES, len - 4), &m);
         sim_note("client %d got error %.*s: %.*s", c->id, (int)m.sqlstate.n, m.sqlstate.p,
@@ -585,11 +563,6 @@ static void client_read(struct sim_client *c)
             break;
         client_on_message(c, p, len);
         buf_consume(&c->in, len + 1U);
-        if (c->gives_up) {
-            c->gives_up = false;
-            client_gone(c, false);
-            return;
-        }
     }
     if (sim_sock_is_over(c->sock))
         client_on_end(c);

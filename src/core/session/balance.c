@@ -62,7 +62,6 @@ static const struct sql_stmt *only_statement(const struct sql_facts *facts)
     return facts->status == SQL_OK && facts->nstmts == 1 ? &facts->stmts[0] : NULL;
 }
 
-/* Settings are made where the transaction lives. */
 static bool sets_config(const struct sql_facts *facts)
 {
     uint32_t i;
@@ -76,8 +75,8 @@ static bool sets_config(const struct sql_facts *facts)
 }
 
 /* In a transaction that lives on a reader. */
-static struct balance_wish wish_at_home(
-    struct client *c, const struct sql_facts *facts, const struct route_decision *d)
+static struct balance_wish wish_at_home(struct client *c, struct slice sql,
+    const struct sql_facts *facts, const struct route_decision *d)
 {
     const struct sql_stmt *s = only_statement(facts);
     struct balance *b = c->balance;
@@ -87,8 +86,12 @@ static struct balance_wish wish_at_home(
 
     if (s != NULL && s->kind == SQL_DECLARE && (s->flags & SQL_F_WITH_HOLD) != 0)
         b->own->holds_cursors = true; /* it outlives the transaction, and perhaps the reader */
-    w.stays_home = sets_config(facts);
-    w.needs_own = (d->leaves_tx && !b->own->tx.is_opaque) || (is_cursor && b->own->holds_cursors);
+    /* Settings are made where the transaction lives, unless that would not get to the own link. */
+    w.sets = sets_config(facts);
+    w.stays_home = w.sets && balance_can_repeat_calls(facts, sql);
+    w.sets = w.sets && !w.stays_home;
+    w.needs_own = (d->leaves_tx && !b->own->tx.is_opaque) || (is_cursor && b->own->holds_cursors) ||
+                  (b->own->tx.is_on_own && d->class != ROUTE_TX && d->class != ROUTE_SESSION);
     return w;
 }
 
@@ -103,15 +106,15 @@ static bool may_leave_tx(const struct client *c, const struct route_decision *d)
            own->tx.isolation != SQL_ISO_SERIALIZABLE;
 }
 
-struct balance_wish balance_wish_of(
-    struct client *c, const struct sql_facts *facts, const struct route_decision *d)
+struct balance_wish balance_wish_of(struct client *c, struct slice sql,
+    const struct sql_facts *facts, const struct route_decision *d)
 {
     const struct sql_stmt *s = only_statement(facts);
     struct balance_wish w = {.d = d, .node = VIEW_NO_NODE};
     char tx = balance_tx_status(c);
 
     if (balance_home(c) != NULL)
-        return wish_at_home(c, facts, d);
+        return wish_at_home(c, sql, facts, d);
     if (tx == 'T' && may_leave_tx(c, d))
         w.node = d->leave_node;
     if (tx != 'I' || d->must_ask)
@@ -189,7 +192,8 @@ static enum balance_verdict choose(struct client *c, const struct balance_wish *
     if (b->own->home != NULL) {
         if (!balance_is_quiet(c))
             return BALANCE_PARK; /* the own link is a guest: it finishes first */
-        if (wish->needs_own && !wish->stays_home && !b->tx_failed) /* else the home says so */
+        if ((wish->sets || (wish->needs_own && !wish->stays_home)) &&
+            !b->tx_failed) /* else the home says so */
             balance_join_own(c);
         else
             go_reader(c, b->own->home, wish);
@@ -244,7 +248,7 @@ enum balance_verdict balance_query(struct client *c, struct slice sql, struct sl
     if (!is_in_sequence(c)) {
         if (balance_asks(c, &d))
             return BALANCE_PARK;
-        wish = balance_wish_of(c, facts, &d);
+        wish = balance_wish_of(c, sql, facts, &d);
         wish.msg = msg;
         if (balance_asks_marks(c, facts) || balance_choose(c, &wish) == BALANCE_PARK)
             return BALANCE_PARK;
@@ -310,6 +314,9 @@ enum balance_verdict balance_function_call(struct client *c)
 bool balance_on_own_quiet(struct client *c)
 {
     struct balance *b = c->balance;
+
+    if (c->patch == NULL)
+        c->link->watch_tags = false;
 
     if (b->asking != ASKING_NONE) {
         balance_ask_done(c, c->link);

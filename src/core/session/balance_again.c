@@ -302,13 +302,16 @@ void balance_again_on_tag(struct client *c, const struct link *link, struct slic
                      : 0;
 }
 
-/* The client was told that its transaction is over, and nothing else is under way. */
+/* The client was told that its transaction is over, and nothing else is under way. Its Sync may be
+ * still to come. */
 static bool has_ended(const struct balance_own *own, const struct link *link)
 {
     const struct expect *owed = &link->expect;
 
-    if (own->ended == 0 || own->nexchanges > 1 || own->saw_error || owed->len != 1 || owed->lost)
+    if (own->ended == 0 || own->nexchanges > 1 || own->saw_error || owed->len > 1 || owed->lost)
         return false;
+    if (owed->len == 0)
+        return !owed->skipping && own->ended == owed->nended;
     return expect_head(owed) == OP_QUERY
                ? own->ended == owed->nended + 1
                : expect_head(owed) == OP_SYNC && !owed->failed && own->ended == owed->nended;
@@ -329,6 +332,17 @@ bool balance_again_ends(struct client *c, struct link *link)
     balance_end_tx(c);
     again_stop(c);
     own->nagain = 0;
+    return true;
+}
+
+bool balance_again_home_ends(struct client *c, struct link *link)
+{
+    if (!has_ended(own_of(c), link))
+        return false;
+    if (!own_of(c)->ended_well)
+        c->balance->tx_failed = true;
+    link->tx_status = 'I';
+    balance_end_tx(c);
     return true;
 }
 

@@ -32,6 +32,7 @@ struct batch_look {
     bool begins;      /* BEGIN READ ONLY is in it */
     bool needs_own;
     bool stays_home;
+    bool sets;
     unsigned nsql;
     unsigned nnames; /* statements parsed in this sequence */
     struct slice name[BATCH_NAMES_MAX];
@@ -89,9 +90,10 @@ static bool look_at_sql(struct client *c, struct slice sql, struct batch_look *l
         return false;
     if (!look_at_names(c, facts, look))
         return false;
-    wish = balance_wish_of(c, facts, &d);
+    wish = balance_wish_of(c, sql, facts, &d);
     look->needs_own = look->needs_own || wish.needs_own;
     look->stays_home = look->stays_home || wish.stays_home;
+    look->sets = look->sets || wish.sets;
     if (c->balance->own->home != NULL)
         return true;
     if (wish.node == VIEW_NO_NODE || (wish.begins && look->nsql > 0) ||
@@ -273,6 +275,7 @@ enum balance_verdict balance_batch(struct client *c, const char *p, const char *
         return BALANCE_PARK;
     wish.needs_own = look.needs_own;
     wish.stays_home = look.stays_home;
+    wish.sets = look.sets;
     msgs = may_leave ? slice_of(p, (size_t)(look.end - p)) : balance_again_sequence(p, end);
     if (may_leave) {
         wish.node = look.node;

@@ -35,15 +35,15 @@ static void add_names(const struct sql_facts *facts, struct admin_explain *out)
 }
 
 /* For a client with a link of its own. */
-static enum balance_verdict ask_first(
-    struct client *c, const struct sql_facts *facts, const struct route_decision *d)
+static enum balance_verdict ask_first(struct client *c, struct slice sql,
+    const struct sql_facts *facts, const struct route_decision *d)
 {
     struct balance_wish wish;
     struct reader *r;
 
     if (balance_asks(c, d))
         return BALANCE_PARK;
-    wish = balance_wish_of(c, facts, d);
+    wish = balance_wish_of(c, sql, facts, d);
     if (balance_home(c) != NULL || wish.node == VIEW_NO_NODE || !balance_is_quiet(c))
         return BALANCE_GO;
     return balance_find_reader(c, &wish, &r);
@@ -62,7 +62,7 @@ enum balance_verdict balance_explain_prepare(struct client *c, struct slice sql)
     if (b->asking != ASKING_NONE)
         return BALANCE_PARK;
     if (c->share != NULL ? share_ask_first(c, sql, &d) != FEED_PASS
-                         : ask_first(c, facts, &d) == BALANCE_PARK)
+                         : ask_first(c, sql, facts, &d) == BALANCE_PARK)
         return BALANCE_PARK;
     balance_ask_reset(b);
     return BALANCE_GO;
@@ -127,7 +127,7 @@ void balance_explain(void *ctx, struct slice sql, struct admin_explain *out)
         facts = sql_cache_get(ss->sql_cache, ss->scratch, sql, &same_layout);
     } else {
         facts = balance_decide(c, sql, &d);
-        wish = balance_wish_of(c, facts, &d);
+        wish = balance_wish_of(c, sql, facts, &d);
         home = d.node;
         out->node = d.may_leave_tx && wish.node != VIEW_NO_NODE ? wish.node : home;
         if (c->share != NULL && share_out_may(c, sql, &d))

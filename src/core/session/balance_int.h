@@ -71,7 +71,8 @@ enum balance_asking { ASKING_NONE, ASKING_CATALOGUE, ASKING_LSN, ASKING_REPLAY }
 struct balance_tx {
     bool is_known;      /* begun by a BEGIN that stood alone: it can be begun elsewhere */
     bool stays;         /* changed a setting: its reads do not leave it */
-    bool is_opaque;     /* ... in a way that cannot be repeated on a guest */
+    bool is_opaque;     /* ... and took that back in part: a guest cannot follow */
+    bool is_on_own;     /* ... on the own link, its guest, by what cannot be repeated at home */
     bool moves;         /* SET TRANSACTION READ WRITE is under way: its home will be the own link */
     uint8_t isolation;  /* enum sql_isolation */
     uint8_t read_only;  /* enum sql_choice */
@@ -239,12 +240,13 @@ struct balance_wish {
     int node;        /* where to; VIEW_NO_NODE: the own link */
     bool begins;     /* BEGIN READ ONLY: that node becomes the home */
     bool needs_own;  /* leaves the home for the own link */
-    bool stays_home; /* changes settings: not that */
+    bool stays_home; /* sets what can be repeated there: not that */
+    bool sets;       /* sets what cannot: it does */
 };
 enum balance_verdict balance_choose(struct client *c, const struct balance_wish *wish);
 /* The node for one decision by itself, and whether it begins a transaction there. */
-struct balance_wish balance_wish_of(
-    struct client *c, const struct sql_facts *facts, const struct route_decision *d);
+struct balance_wish balance_wish_of(struct client *c, struct slice sql,
+    const struct sql_facts *facts, const struct route_decision *d);
 /* The reader for a wish that names a node, when it has all that must be known and replayed. NULL:
  * it did not work out. */
 enum balance_verdict balance_find_reader(
@@ -288,7 +290,9 @@ bool balance_again_is_over(struct client *c, const struct link *link, struct sli
 /* The own link is gone: true when what ran there is over in that sense, or was the end of the
  * transaction. What it has SET holds then. */
 bool balance_again_ends(struct client *c, struct link *link);
-/* A tag of the own link, when one that ends the transaction may be among them. */
+/* The same of a transaction that lived on a reader, whose link is gone. */
+bool balance_again_home_ends(struct client *c, struct link *link);
+/* A tag of the home, when one that ends the transaction may be among them. */
 void balance_again_on_tag(struct client *c, const struct link *link, struct slice tag);
 /* The own link's server says an error: true when it is kept from the client for now. */
 struct errmsg;
@@ -349,6 +353,8 @@ enum balance_verdict balance_explain_prepare(struct client *c, struct slice sql)
 void balance_explain(void *ctx, struct slice sql, struct admin_explain *out);
 
 /* balance_state.c */
+/* All calls of set_config() among the statements can be made again as they are. */
+bool balance_can_repeat_calls(const struct sql_facts *facts, struct slice sql);
 /* The statement is sent to the home; `asked` as for balance_note_parse. */
 void balance_note_facts(
     struct client *c, struct slice sql, const struct sql_facts *facts, unsigned asked);

@@ -276,6 +276,7 @@ static void reader_on_quiet(void *owner, struct link *link)
         return;
     }
     statements_answered(c->statements, r->bit);
+    link->see_tags = false;
     if (c->target != link || c->body_left > 0)
         return; /* the rest of a message that began here is sent here: balance_on_body_end */
     if (link->own_failed)
@@ -330,9 +331,11 @@ static void reader_on_parameter(
 
 static void reader_on_tag(void *owner, struct link *link, struct slice tag)
 {
-    (void)owner;
-    (void)link;
-    (void)tag;
+    struct reader *r = owner;
+    struct client *c = r->client;
+
+    if (c->balance->own->home == r && link->see_tags && !expect_head_is_ours(&link->expect))
+        balance_again_on_tag(c, link, tag);
 }
 
 static bool is_fatal(const struct errmsg *m)
@@ -439,12 +442,15 @@ static void reader_tell_lost(struct client *c, const struct err *err, bool in_me
     client_note_idle(c);
 }
 
-/* All of it was said but for its end. */
-static void reader_say_end(struct client *c)
+/* All of it was said but for its end, which is owed or will be asked for. */
+static void reader_say_end(struct client *c, bool is_owed, bool has_ended)
 {
+    char own = c->link == NULL ? client_adrift_tx_status(c) : c->link->tx_status;
+
     c->server_batch = false;
     balance_to_own(c);
-    client_say_ready(c, c->link == NULL ? client_adrift_tx_status(c) : c->link->tx_status);
+    if (is_owed)
+        client_say_ready(c, has_ended ? 'I' : own);
     client_note_idle(c);
 }
 
@@ -501,6 +507,7 @@ static void reader_on_lost(void *owner, struct link *link, const struct err *err
     bool was_home = b->own->home == r;
     bool is_over = was_target && !was_home && b->own->reply_begun && !b->own->is_cut &&
                    link->body_left == 0 && balance_again_is_over(c, link, buf_slice(&retry));
+    bool has_ended;
 
     (void)told;
     if (strcmp(err->sqlstate, BALANCE_CONFLICT) != 0)
@@ -518,6 +525,9 @@ static void reader_on_lost(void *owner, struct link *link, const struct err *err
         c->body_skip += c->body_left; /* the rest of that message is for nobody */
         c->body_left = 0;
     }
+    has_ended = was_target && was_home && balance_again_home_ends(c, link);
+    is_over = is_over || has_ended;
+    was_home = was_home && !has_ended;
     r->link = NULL;
     if (is_over)
         statements_answered(c->statements, r->bit);
@@ -537,7 +547,7 @@ static void reader_on_lost(void *owner, struct link *link, const struct err *err
     else if (was_home && link->body_left == 0)
         reader_take_back(c, link);
     if (is_over)
-        reader_say_end(c);
+        reader_say_end(c, link->expect.len > 0, has_ended);
     else if (was_target)
         reader_lost_answer(c, &retry, r->node, was_home, err, link->body_left > 0);
     buf_free(&retry);

@@ -68,6 +68,10 @@ static void note_tx_setting(struct client *c, struct slice text)
 
     if (own->home == NULL)
         return;
+    if (c->target == c->link) {
+        own->tx.is_on_own = true; /* the home has not seen it */
+        return;
+    }
     if (text.n == 0 || own->tx_log.len + text.n + 1 > BALANCE_LOG_MAX) {
         own->tx.is_opaque = true;
         return;
@@ -245,11 +249,34 @@ static void note_set_config(
         note_tx_setting(c, buf_slice(&call));
         note_path_of(c, buf_slice(&name));
     } else {
-        b->own->tx.is_opaque = true;
+        b->own->tx.is_on_own = b->own->home != NULL;
         b->rs.state_unknown = b->rs.state_unknown || is != SET_CONFIG_LOCAL;
     }
     buf_free(&name);
     buf_free(&call);
+}
+
+bool balance_can_repeat_calls(const struct sql_facts *facts, struct slice sql)
+{
+    struct buf name = {0};
+    struct buf call = {0};
+    bool can = true;
+    uint32_t i;
+    uint32_t k;
+
+    for (i = 0; i < facts->nstmts && can; i++)
+        for (k = 0; k < facts->stmts[i].nfuncs && can; k++) {
+            const struct sql_func *f = &facts->stmts[i].funcs[k];
+
+            if (!slice_eq_str(f->name, "set_config"))
+                continue;
+            can = is_bare_call(&facts->stmts[i], f, sql) &&
+                  share_set_config(slice_of(sql.p + f->offset, f->call_len), &name, &call) ==
+                      SET_CONFIG_SESSION;
+        }
+    buf_free(&name);
+    buf_free(&call);
+    return can;
 }
 
 static void note_functions(struct client *c, const struct sql_stmt *s, struct slice sql)
@@ -339,8 +366,9 @@ void balance_note_facts(
     }
     note_discard_all(c, facts, asked);
     /* Should the link die behind its tag, the client knows that the transaction is over. */
-    if (nends == 1 && facts->nstmts == 1 && !is_open && c->target == c->link && c->link != NULL)
-        c->link->see_tags = true;
+    if (nends == 1 && facts->nstmts == 1 && !is_open && c->target != NULL &&
+        c->target == (balance_home(c) == NULL ? c->link : balance_home(c)->link))
+        c->target->see_tags = true;
     /* Outside a transaction block the string is a transaction of its own, unless it says otherwise.
      */
     if (!is_open && c->balance->own->tx_end == 0)

@@ -80,6 +80,12 @@ void balance_join_own(struct client *c)
 {
     struct balance_own *own = c->balance->own;
 
+    if (own->tx.is_on_own && own->own_is_guest) {
+        if (own->tx.is_opaque && c->link->tx_status == 'T')
+            fail_link(c->link); /* what it has set cannot be taken back, nor made again */
+        if (own->tx.is_opaque || c->link->tx_status == 'E')
+            return;
+    }
     if (!own->own_is_guest || c->link->tx_status == 'E')
         own->tx_replayed = 0;
     join(c, c->link, &own->own_is_guest);
@@ -102,6 +108,8 @@ void balance_end_guests(struct client *c, bool committed)
             b->own->reader[i]->in_tx = false;
             balance_send_own_text(b->own->reader[i]->link, end);
         }
+    if (b->own->own_is_guest && !committed)
+        c->link->watch_tags = true; /* what was SET there was told, and is not so any more */
     if (b->own->own_is_guest)
         balance_send_own_text(c->link, end);
     b->own->own_is_guest = false;
@@ -129,6 +137,8 @@ void balance_lose_home(struct client *c)
     b->own->tx_was_open = true;
     if (!b->own->own_is_guest && c->link != NULL)
         begin_on(c->link, &b->own->tx, false);
+    else if (c->link != NULL)
+        c->link->watch_tags = true;
     b->own->own_is_guest = false;
     if (c->link != NULL) {
         b->own->is_failing = true;

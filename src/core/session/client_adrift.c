@@ -209,7 +209,7 @@ void client_adrift_begin(struct client *c, struct link *link, const struct err *
     client_patch_free(c);
     if (owes)
         client_answer_owed(c, &link->expect, 0, &reason, a->in_tx ? 'E' : 'I');
-    if (is_over)
+    if (is_over && link->expect.len > 0)
         client_say_ready(c, 'I');
     if (on_reader)
         return; /* a standby is answering: its reader goes on */
@@ -428,7 +428,7 @@ static enum feed_step adrift_tell(struct client *c, char type)
     err_set(&err, "08006", "the server connection of this transaction was lost");
     err_hint(&err, "Roll back, and run the transaction again.");
     wire_put_err(&out, &err);
-    if (type == FE_QUERY || type == FE_FUNCTION_CALL)
+    if (type == FE_QUERY || type == FE_FUNCTION_CALL || type == FE_SYNC)
         wire_put_ready(&out, 'E');
     else
         c->local_error = true;

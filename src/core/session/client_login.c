@@ -634,7 +634,7 @@ static bool client_on_link_error(void *owner, struct link *link, const struct er
         return true;
     }
     if (c->balance != NULL) {
-        c->balance->own->saw_error = true;
+        c->balance->own->saw_error = c->balance->own->saw_error || !link->error_is_ours;
         if (kind == COUNT_ERROR)
             statements_failed(
                 c->statements, 0, link->expect.refused, expect_error_end(&link->expect));

@@ -118,6 +118,7 @@ static void lost_roll_back(struct client *c)
     s->hold = false;
     s->reset_seen = false;
     s->look_at_pins = false;
+    s->turn->untied = 0;
     s->turn->unnamed_epoch = 0;
     share_portals_free(s);
 }

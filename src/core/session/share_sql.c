@@ -74,6 +74,7 @@ void share_names_note_prepare(struct client *c, const struct sql_stmt *st, struc
     prepset_set_named(&c->link->preps, st->name, n->content);
     if (s->nsql_names > SHARE_MAX_SQL_NAMES)
         s->pins |= 1U << PIN_REASON_PREPARED;
+    s->turn->untied &= ~(1U << PIN_REASON_PREPARED);
 }
 
 /* Of an op of the present loan, never the same twice. */

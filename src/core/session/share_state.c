@@ -148,9 +148,10 @@ static void pin(struct client *c, uint32_t reasons)
     struct share *s = c->share;
 
     s->turn->may_go_out = false;
-    if (c->ss->conf->pin_on_session_state != CONF_PIN_OFF)
+    if (c->ss->conf->pin_on_session_state != CONF_PIN_OFF) {
         s->pins |= reasons;
-    else if (c->link != NULL)
+        s->turn->untied &= ~reasons;
+    } else if (c->link != NULL)
         c->link->must_clean = true; /* the state is lost, and not left to the next client */
 }
 
@@ -345,7 +346,7 @@ static void note_discard(struct client *c, const struct sql_stmt *st)
     struct share *s = c->share;
 
     if (slice_ieq_str(st->name, "all")) {
-        s->pins &= PIN_BIT(SESSION_MODE);
+        s->turn->untied |= s->pins & ~PIN_BIT(SESSION_MODE);
         share_names_drop_all(c);
     } else if (slice_ieq_str(st->name, "temp") || slice_ieq_str(st->name, "temporary")) {
         s->pins &= ~PIN_BIT(TEMP_TABLE);
@@ -476,6 +477,9 @@ void share_settle(struct client *c)
 
     if (s->saw_error)
         settle_failure(c, is_open);
+    else
+        s->pins &= ~s->turn->untied;
+    s->turn->untied = 0;
     if (!is_open) {
         share_vars_clear(&s->turn->tx);
         savepoints_cut(s, NULL);
