@@ -141,6 +141,7 @@ static void some_text(struct script *s, char *sql, size_t size, bool is_alone)
         snprintf(sql, size, "select 'c%d-%d', 'full'", s->client, s->n);
         break;
     case 4:
+        s->is_opaque = true;
         snprintf(sql, size, "select set_config('%s', 'c%d', false), 'c%d-%d'", some_var(),
             (int)sim_below(3), s->client, s->n);
         break;

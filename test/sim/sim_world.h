@@ -153,6 +153,7 @@ struct script {
     char tx; /* as the client believes it will be */
     bool holds_lock;
     bool has_params; /* in its start-up packet */
+    bool is_opaque;  /* it called set_config() in a way that cannot be repeated */
     int tags[64];    /* inserted, and not known to be there or not */
     int ntags;
     uint32_t flush_at; /* in the last request: where its first part ends; 0: it has none */

@@ -255,6 +255,23 @@ static size_t message_bytes(const char *p, const char *end)
     return len < (size_t)(end - p) ? len : (size_t)(end - p);
 }
 
+/* What PREPARE made has to be at the transaction's home before a sequence: none could be put into
+ * it. */
+static void need_prepared(struct client *c)
+{
+    struct list *n;
+
+    if (c->statements == NULL || c->statements->nsql == 0 || c->balance->tx_failed)
+        return;
+    LIST_FOREACH(n, &c->statements->order)
+    {
+        struct statement *st = LIST_ENTRY(n, struct statement, order);
+
+        if (statement_is_sql(st) && !st->is_doubtful)
+            balance_need_statement(c, c->target, st);
+    }
+}
+
 enum balance_verdict balance_batch(struct client *c, const char *p, const char *end)
 {
     struct balance *b = c->balance;
@@ -290,6 +307,8 @@ enum balance_verdict balance_batch(struct client *c, const char *p, const char *
     balance_again_begin(c, look.is_cut ? slice_of(NULL, 0) : msgs);
     for (i = 0; i < look.nneeded; i++)
         balance_need_statement(c, c->target, look.needed[i]);
+    if (c->target != c->link && b->own->home != NULL)
+        need_prepared(c);
     if (c->target == c->link || b->own->home != NULL)
         b->own->nexchanges++;
     return BALANCE_GO;
@@ -340,6 +359,8 @@ static void put_statement(struct client *c, struct link *link, struct statement 
 
     if (st->msg_len == 0 || is_known_on(c, link, st))
         return;
+    if (statement_is_sql(st) && c->server_batch && link == c->target)
+        return;       /* it would end the client's sequence */
     if (name.n > 0) { /* an older one of the same name may be there */
         wire_put_close(&out, 'S', name);
         link_expect(link, OP_CLOSE | OP_SWALLOW);

@@ -95,6 +95,8 @@ struct balance_own {
     uint8_t tx_end;       /* enum sql_kind of the last COMMIT or ROLLBACK sent */
     bool tx_was_open;
     bool has_new_setting; /* in `pending`, and not answered yet */
+    bool has_begun;       /* BEGIN, not answered yet */
+    bool has_tx_end;      /* COMMIT or ROLLBACK, not answered yet */
     bool saw_error;     /* in the present exchange */
     bool holds_cursors; /* WITH HOLD: cursors stay on the own link */
     bool own_is_guest;  /* the own link is in the transaction, too */

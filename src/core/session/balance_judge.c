@@ -174,7 +174,7 @@ static void judge_tx(struct client *c)
     const struct reader *home = balance_home(c);
     char tx = balance_tx_status(c);
 
-    if (c->share != NULL && c->share->begun_here && tx == 'I')
+    if (tx == 'I' && (c->share != NULL ? c->share->begun_here : b->own->has_begun))
         tx = 'T'; /* BEGIN is on its way */
     rs->in_tx = tx != 'I';
     rs->tx_failed = tx == 'E';

@@ -32,6 +32,8 @@ static void note_setting(struct client *c, struct slice text)
 {
     log_add(c, &c->balance->own->pending, text);
     c->balance->own->has_new_setting = true;
+    if (c->balance->own->has_tx_end && c->balance->own->nexchanges > 1)
+        c->balance->rs.state_unknown = true; /* behind a COMMIT on its way: not of its fate */
 }
 
 /* In a transaction, and in a string of several statements, the server refuses it. */
@@ -152,6 +154,7 @@ static void note_begin(struct client *c, const struct sql_stmt *s, bool is_alone
 
     if (balance_tx_status(c) != 'I' && b->own->tx_end == 0)
         return; /* only a warning */
+    b->own->has_begun = true;
     b->own->tx = (struct balance_tx){.is_known = is_alone && b->own->nexchanges <= 1,
         .stays = !is_alone,
         .isolation = (uint8_t)s->tx.isolation,
@@ -342,7 +345,7 @@ static void note_statement_facts(
 void balance_note_facts(
     struct client *c, struct slice sql, const struct sql_facts *facts, unsigned asked)
 {
-    bool is_open = balance_tx_status(c) != 'I';
+    bool is_open = balance_tx_status(c) != 'I' || c->balance->own->has_begun;
     struct share_effects effects;
     uint32_t nends = 0;
     uint32_t i;
@@ -365,6 +368,7 @@ void balance_note_facts(
         note_statement_facts(c, s, text, sql, asked);
     }
     note_discard_all(c, facts, asked);
+    c->balance->own->has_tx_end = c->balance->own->has_tx_end || nends > 0;
     /* Should the link die behind its tag, the client knows that the transaction is over. */
     if (nends == 1 && facts->nstmts == 1 && !is_open && c->target != NULL &&
         c->target == (balance_home(c) == NULL ? c->link : balance_home(c)->link))
@@ -474,6 +478,8 @@ void balance_end_tx(struct client *c)
         b->rs.tx_serializable = false;
     }
     b->own->has_new_setting = false;
+    b->own->has_tx_end = false;
+    b->own->has_begun = false;
     b->own->is_failing = false;
     b->own->tx_end = 0;
     b->own->ended = 0;

@@ -92,6 +92,8 @@ void balance_join_own(struct client *c)
     while (own->tx_replayed < own->tx_log.len) {
         struct slice text = slice_of_str(own->tx_log.data + own->tx_replayed);
 
+        c->link->watch_tags =
+            c->link->watch_tags || own->tx.is_on_own; /* may change what was told */
         balance_send_own_text(c->link, text);
         own->tx_replayed += (uint32_t)text.n + 1;
     }

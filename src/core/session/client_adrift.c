@@ -104,6 +104,8 @@ static void adrift_forget_exchange(struct client *c, bool on_reader)
     if (on_reader && b->own->home != NULL)
         return;
     b->own->has_new_setting = false;
+    b->own->has_tx_end = false;
+    b->own->has_begun = false;
     b->own->is_failing = false;
     b->own->tx_end = 0;
     b->tx_failed = false;
@@ -436,11 +438,16 @@ static enum feed_step adrift_tell(struct client *c, char type)
     return FEED_LOCAL;
 }
 
-static bool is_rollback(struct slice msg)
+/* Of all of the transaction, not to a savepoint. */
+static bool is_rollback(struct client *c, char type, struct slice msg)
 {
     struct slice sql = slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES);
+    const struct sql_facts *facts;
 
-    return sql.n >= 8 && strncasecmp(sql.p, "rollback", 8) == 0;
+    if (type != FE_QUERY || sql.n < 8 || strncasecmp(sql.p, "rollback", 8) != 0)
+        return false;
+    facts = balance_facts(c->ss, slice_of(sql.p, sql.n - 1));
+    return facts->nstmts > 0 && facts->stmts[0].kind == SQL_ROLLBACK;
 }
 
 /* A command of ours needs no server, whatever has become of them. EXPLAIN may have to ask one. */
@@ -490,7 +497,7 @@ enum feed_step client_adrift_message(
     v = is_whole && (!a->in_tx || type == FE_SYNC) ? answer_here(c, type, msg) : LOCAL_NO;
     if (v != LOCAL_NO)
         return feed_of_verdict(v);
-    if (a->is_untold && !is_rollback(msg) && is_whole)
+    if (a->is_untold && is_whole && !is_rollback(c, type, msg))
         return adrift_tell(c, type);
     a->is_untold = false;
     if (is_whole && type != FE_QUERY)

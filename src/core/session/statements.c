@@ -42,6 +42,7 @@ static void take_name(struct statements *s, struct statement *st)
 static void statement_free(struct statements *s, struct statement *st)
 {
     take_name(s, st);
+    s->nsql -= statement_is_sql(st);
     list_remove(&st->order);
     list_remove(&st->undecided);
     mem_free(st);
@@ -119,6 +120,7 @@ struct statement *statements_add(
     st->data[name.n] = '\0';
     if (keep > 0)
         memcpy(st->data + name.n + 1, msg.p, keep);
+    s->nsql += statement_is_sql(st);
     list_push_back(&s->order, &st->order);
     list_init(&st->undecided);
     return st;

@@ -61,6 +61,7 @@ struct statement {
 struct statements {
     struct hash_table table;   /* those with names */
     struct statement *unnamed; /* changes with every Parse of most clients */
+    uint32_t nsql;             /* of SQL's PREPARE */
     struct list order;
     struct list going; /* being closed: back in the table when that fails */
     struct list undecided;
