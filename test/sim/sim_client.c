@@ -407,9 +407,7 @@ static bool is_same_error(const char *a, uint32_t alen, const char *b)
     return slice_eq(x.sqlstate, y.sqlstate) && slice_eq(x.message, y.message);
 }
 
-/* In a failed transaction a statement made by PREPARE may be missing on the link: both are
- * refusals.
- */
+/* In a failed transaction a statement made by PREPARE may be missing on the link: both refuse. */
 static bool is_as_good(const char *msg, uint32_t len, const char *want)
 {
     struct errmsg m;

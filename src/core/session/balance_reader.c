@@ -370,8 +370,7 @@ static bool reader_on_error(void *owner, struct link *link, const struct errmsg 
     count_statement(c->ss, link->pool->cluster_node, is_fatal(m) ? COUNT_FATAL : COUNT_ERROR);
     if (is_fatal(m))
         return true;
-    statements_failed(
-        c->statements, r->bit, link->expect.refused, expect_error_end(&link->expect));
+    statements_failed(c->statements, r->bit, link->expect.refused, expect_error_end(&link->expect));
     if (c->target != link)
         return false;
     if (reader_yields(r, link, m))
