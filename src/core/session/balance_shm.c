@@ -116,11 +116,16 @@ void balance_worker_fini(struct sessions *ss)
     ss->balance_worker = NULL;
 }
 
-/* Another primary may lack what was changed last: its catalogue is another one, too. */
+/* Another primary may lack what was changed last: its catalogue is another one, too. While there is
+ * none nothing changes: reads go on by what was known of the last one. */
 uint64_t balance_worker_change(const struct sessions *ss)
 {
-    return atomic_load(&ss->balance_worker->region->nschema_changes) +
-           (ss->view.primary_epoch << EPOCH_SHIFT);
+    const struct view *v = &ss->view;
+    uint64_t epoch = v->primary_epoch;
+
+    if (v->primary == VIEW_NO_NODE && epoch > 0)
+        epoch--; /* the loss was counted */
+    return atomic_load(&ss->balance_worker->region->nschema_changes) + (epoch << EPOCH_SHIFT);
 }
 
 void balance_worker_refresh(struct sessions *ss)
