@@ -506,6 +506,17 @@ def test_read_only_transaction_in_transaction_mode(cluster, make, virtual):
     w.bye()
 
 
+def test_function_call_in_an_open_sequence(cluster, w):
+    """In a transaction on a standby it belongs to that sequence: skipped behind an error, else answered."""
+    call = function_call(177, [b"\0\0\0\1", b"\0\0\0\2"])  # int4pl
+    ok(w, "begin read only")
+    assert away(cluster, w)
+    w.send(parse("select 1") + bind() + execute() + call + SYNC)
+    assert [m.type for m in w.ready(2)] == ["1", "2", "D", "C", "V", "Z", "Z"]
+    w.send(bind(name="nobody") + call + SYNC + query("rollback"))
+    assert [(m.type, m.body[:1]) for m in w.ready(2) if m.type != "E"] == [("Z", b"E"), ("C", b"R"), ("Z", b"I")]
+
+
 def test_advisory_locks_are_the_primarys(cluster, make):
     """In transaction mode a transaction has one connection: a standby would lock in vain."""
     w = login(make(pool_mode="transaction"))

@@ -236,10 +236,10 @@ static enum feed_step feed_message(
         link_expect(c->target, OP_COPY_END);
         return FEED_PASS;
     case FE_FUNCTION_CALL:
-        if (c->target != c->link)
+        if (c->target != c->link && !c->server_batch)
             return FEED_PARK; /* the reader has not finished */
         feed_flush(c, run);
-        if (c->balance != NULL && balance_function_call(c) == BALANCE_PARK)
+        if (c->balance != NULL && c->target == c->link && balance_function_call(c) == BALANCE_PARK)
             return FEED_PARK;
         client_stats_on_query(c);
         link_expect(c->target, OP_FUNCTION_CALL);
