@@ -179,6 +179,7 @@ void share_pending_unnamed(struct client *c, struct prep *prep)
     share_pending_push(c, PENDING_UNNAMED, prep, NULL, true);
     p = &s->turn->pending[s->turn->npending - 1];
     p->before = s->unnamed;
+    p->before_epoch = s->turn->unnamed_epoch;
     s->unnamed = prep == NULL ? NULL : prep_ref(prep);
     s->turn->unnamed_epoch = c->link->epoch;
 }
@@ -193,17 +194,39 @@ void share_pending_refused(struct client *c)
             t->pending[i].was_refused = t->pending[i].before != t->pending[i].prep;
 }
 
+static struct prep *prep_ref_any(struct prep *p)
+{
+    return p == NULL ? NULL : prep_ref(p);
+}
+
+/* The next one of those behind `p` that are not settled. */
+static struct share_pending *unnamed_behind(struct share_turn *t, struct share_pending *p)
+{
+    const struct share_pending *end = t->pending + t->npending;
+
+    for (p++; p < end; p++)
+        if (p->kind == PENDING_UNNAMED)
+            return p;
+    return NULL;
+}
+
 /* A Parse that the server refuses has taken the old one away; one that was skipped has not, nor has
  * one of ours that brought it to the link. */
-static void settle_unnamed(struct client *c, struct share_pending *p, bool ok)
+static void settle_unnamed(struct client *c, struct share_pending *p, bool ok, bool is_undone)
 {
     struct share *s = c->share;
+    struct share_pending *next = unnamed_behind(s->turn, p);
 
-    if (!ok && s->unnamed == p->prep) {
+    if (next != NULL && !ok && next->before == p->prep) {
+        prep_unref(&next->before);
+        next->before = p->was_refused ? NULL : prep_ref_any(p->before);
+        next->before_epoch = p->before_epoch;
+    } else if (next == NULL && !ok && s->unnamed == p->prep) {
         prep_unref(&s->unnamed);
         if (!p->was_refused) {
             s->unnamed = p->before;
-            s->turn->unnamed_epoch = 0;
+            if (s->turn->unnamed_epoch != 0) /* nothing of ours took it away meanwhile */
+                s->turn->unnamed_epoch = is_undone ? 0 : p->before_epoch;
             p->before = NULL;
         }
     }
@@ -281,7 +304,7 @@ static void settle_one(struct client *c, struct share_pending *p, bool ok, bool 
     if (!ok && p->sent && p->kind != PENDING_UNNAMED && c->link != NULL)
         prepset_remove(&c->link->preps, p->prep->id);
     if (p->kind == PENDING_UNNAMED)
-        settle_unnamed(c, p, holds);
+        settle_unnamed(c, p, holds, is_undone);
     if (!holds && p->kind == PENDING_NAME && p->name != NULL &&
         share_name_find(s, slice_of(p->name->name, p->name->len)) == p->name) {
         share_names_take(s, p->name);
@@ -296,6 +319,7 @@ static void settle_one(struct client *c, struct share_pending *p, bool ok, bool 
             share_names_put(s, p->name);
     }
     prep_unref(&p->prep);
+    p->kind = PENDING_SETTLED;
 }
 
 static void drop_if_new(struct client *c, struct feed_run *run, struct share_name *n)

@@ -108,10 +108,17 @@ struct share_pending {
     uint32_t serial;         /* of its op */
     struct prep *prep;       /* PENDING_UNNAMED: NULL when it goes */
     struct prep *before;     /* PENDING_UNNAMED: the one that it takes the place of */
+    uint64_t before_epoch;   /* ... as turn->unnamed_epoch */
     struct share_name *name; /* PENDING_NAME: added; PENDING_CLOSED: taken out, ours */
 };
 
-enum share_pending_kind { PENDING_PARSE, PENDING_NAME, PENDING_UNNAMED, PENDING_CLOSED };
+enum share_pending_kind {
+    PENDING_PARSE,
+    PENDING_NAME,
+    PENDING_UNNAMED,
+    PENDING_CLOSED,
+    PENDING_SETTLED
+};
 
 /* A wish for a link, while it is one. */
 struct share_wait {

@@ -136,7 +136,7 @@ static enum feed_step parse_duplicate(struct client *c, struct feed_run *run, st
 {
     struct slice name = slice_of(n->name, n->len);
 
-    if (n->prep != NULL) {
+    if (n->prep != NULL && (c->link->tx_status != 'E' || c->share->recovered)) {
         if (prepset_named(&c->link->preps, name) != 0)
             share_put_close(c, run, name);
         else

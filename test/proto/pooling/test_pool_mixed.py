@@ -63,7 +63,11 @@ IN_SEQUENCE = {
                                query("execute s") + SYNC + query("rollback") + query("execute s"),
     "a skipped Parse takes nothing away": WRITE + parse("selec", "x") + parse("rollback") + SYNC + bind() + SYNC,
     "a skipped Close takes nothing away": WRITE + execute("nobody") + close() + DO + SYNC + bind() + execute() + SYNC,
+    "nor has it to be brought again": query("begin") + parse("select 1") + execute("nobody") + parse("select 2") + SYNC +
+                                      describe() + SYNC,
     "a skipped Parse is not there": execute("nobody") + WRITE + SYNC + bind() + execute() + SYNC,
+    "nor what was parsed behind it": bind(name="nobody") + parse("select 1") + SYNC + parse("select 1") + SYNC + bind() +
+                                     execute() + SYNC,
     "a refused Parse is not there": parse("select 1") + SYNC + parse("selec") + SYNC + bind() + execute() + SYNC,
     "an error in front of PREPARE": parse("begin") + query("select 1/0") + parse("rollback") +
                                     query("prepare p as select 1") + SYNC + query("deallocate p"),
