@@ -451,7 +451,7 @@ def test_no_write_is_lost_or_doubled(pg, start_pool, links):
     for w in writers:
         w.start()
     while any(w.is_alive() for w in writers):
-        pg.rows("select pg_terminate_backend(pid, 5000) from pg_stat_activity where pid <> pg_backend_pid() "
+        pg.rows("select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() "
                 "and backend_type = 'client backend' and random() < 0.2")
         writers[0].join(0.02)
         next((w for w in writers if w.is_alive()), writers[0]).join(0.02)
