@@ -527,7 +527,7 @@ static void client_on_message(struct sim_client *c, const char *msg, uint32_t le
         on_parameter(c, body);
         return;
     }
-    if (msg[0] == BE_NOTICE)
+    if (msg[0] == BE_NOTICE || msg[0] == BE_NOTIFICATION)
         return;
     if (msg[0] == BE_ERROR) {
         (void)errmsg_decode(slice_of(body, len - 4), &m);

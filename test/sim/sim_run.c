@@ -67,6 +67,7 @@ static void choose_opts(const struct options *given)
     o->consistency = sim_one_in(4) ? WORLD_EVENTUAL : sim_one_in(4) ? WORLD_GLOBAL : WORLD_SEEN;
     o->each_statement = sim_one_in(2);
     o->stays_home = (int)sim_below(4);
+    o->unasked = sim_one_in(3);
     o->switches = !calm && o->nnodes > 1 && sim_one_in(2);
 }
 

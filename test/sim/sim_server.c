@@ -405,6 +405,47 @@ static void begin_message(struct process *p)
     p->busy_until_us = sim.now_us + think_us(msg, proto_get_u32(msg + 1));
 }
 
+/* What a server may say at any time: a notice, a notification, a parameter (of a reload). */
+static void put_unasked(struct buf *out)
+{
+    uint32_t start;
+
+    switch (sim_below(3)) {
+    case 0:
+        wire_put_notice(out, "NOTICE", "00000", "something happened");
+        break;
+    case 1:
+        start = wire_begin(out, BE_NOTIFICATION);
+        buf_put_u32(out, 1);
+        buf_put_cstr(out, "channel");
+        buf_put_cstr(out, "");
+        wire_end(out, start);
+        break;
+    default:
+        wire_put_parameter_status(
+            out, slice_of_str("DateStyle"), slice_of_str(sim_one_in(2) ? "ISO, MDY" : "ISO, DMY"));
+        break;
+    }
+}
+
+/* Between any two of the messages of `out` from `from` on. */
+static void mix_in(struct buf *out, size_t from)
+{
+    struct buf tail = {0};
+    const char *p;
+    uint32_t len;
+
+    buf_put(&tail, out->data + from, out->len - from);
+    out->len = (uint32_t)from;
+    for (p = tail.data; p != NULL && p < tail.data + tail.len; p += len) {
+        len = proto_get_u32(p + 1) + 1;
+        if (sim_one_in(4))
+            put_unasked(out);
+        buf_put(out, p, len);
+    }
+    buf_free(&tail);
+}
+
 static void finish_message(struct process *p)
 {
     const char *msg = p->in.data + p->in.pos;
@@ -412,6 +453,7 @@ static void finish_message(struct process *p)
     struct slice body = slice_of(msg + PROTO_HEADER_BYTES, len - 4);
     bool hurt = may_hurt(world.opts.kill_one_in);
     bool was_copying = p->s.copying != 0;
+    size_t held = p->held.len;
     char text[150];
     bool can_be_cancelled = (msg[0] == FE_QUERY || msg[0] == FE_EXECUTE) && !p->s.skipping;
 
@@ -428,6 +470,8 @@ static void finish_message(struct process *p)
         sim_note("server: process %d does %s", p->pid, text);
         pg_message(&p->s, msg[0], body, &p->held);
     }
+    if (world.opts.unasked && sim_one_in(3))
+        mix_in(&p->held, held);
     if (p->s.wrote_in_vain && !server.node[p->server].was_primary && workers_is_tied(p->pid))
         world.nvain++;
     else if (p->s.wrote_in_vain && !server.node[p->server].was_primary)

@@ -47,6 +47,7 @@ struct world_opts {
     enum world_consistency consistency;
     bool each_statement; /* a node for each, not for each session */
     int stays_home;      /* disable_load_balance_on_write */
+    bool unasked;        /* servers say what nobody asked for */
     bool switches;       /* another server becomes the primary, now and then */
 };
 

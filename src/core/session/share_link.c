@@ -60,22 +60,28 @@ static bool on_refused(void *owner, struct link *link)
 
 /* How much at the front of `p` belongs to no statement: what a server says between its error and
  * its ReadyForQuery, when nothing of the exchange is told and it is sent again; and notifications,
- * wherever they come. */
-static size_t aside_bytes(const struct client *c, const char *p, size_t n)
+ * wherever they come. The rest of one may come later. */
+static size_t aside_bytes(struct client *c, const char *p, size_t n)
 {
-    size_t at = 0;
+    struct share_turn *t = c->share->turn;
+    size_t at = t->aside_left;
 
     if (c->share->resend || c->share->replan)
         return n;
     while (at < n && n - at >= PROTO_HEADER_BYTES && p[at] == BE_NOTIFICATION)
         at += proto_get_u32(p + at + 1) + (size_t)1;
+    t->aside_left = (uint32_t)at; /* less what is told of it now */
     return at < n ? at : n;
 }
 
 static void tell(struct client *c, struct link *link, const char *p, size_t n)
 {
+    struct share_turn *t = c->share->turn;
+
     if (n == 0)
         return;
+    if (t != NULL)
+        t->aside_left = n < t->aside_left ? t->aside_left - (uint32_t)n : 0;
     client_note_reply(c, link, p, n);
     if (stream_send(&c->stream, p, n) == 0 && stream_is_clogged(&c->stream))
         link_pause(link);
@@ -100,6 +106,8 @@ static void on_bytes(void *owner, struct link *link, const char *p, size_t n)
         tell(c, link, p, aside);
         p += aside;
         n -= aside;
+        if (n == 0)
+            return;
         if (balance_is_no_answer(p, n)) {
             buf_put(&s->turn->early, p, n);
             return;
