@@ -283,6 +283,8 @@ struct sql_facts {
     /* For whoever judges statements: kept beside the facts as long as they are, 0 at first. NULL:
      * they are not kept. */
     uint64_t *verdict;
+    /* The same for whoever follows what statements do to their session. */
+    uint32_t *traits;
 };
 
 /* Parses `text` (up to 1 GB, any bytes, NUL rejected) and fills `out`. Everything `out` points at

@@ -374,7 +374,7 @@ static bool has_drop(struct slice sql)
 
     for (;;) {
         sql = skip_space(sql);
-        if (sql.n > 4 && strncasecmp(sql.p, "drop", 4) == 0)
+        if (sql.n > 4 && (sql.p[0] | 0x20) == 'd' && strncasecmp(sql.p, "drop", 4) == 0)
             return true;
         semicolon = sql.n == 0 ? NULL : memchr(sql.p, ';', sql.n);
         if (semicolon == NULL)

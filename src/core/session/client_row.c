@@ -167,9 +167,14 @@ void client_note_local(struct client *c, struct slice sql)
 
 void client_note_statement(struct client *c, struct slice sql)
 {
+    client_orders_on_statement(c, sql);
+    client_note_sent(c, sql);
+}
+
+void client_note_sent(struct client *c, struct slice sql)
+{
     client_stats_on_sent(c);
     client_limits_on_busy(c);
-    client_orders_on_statement(c, sql);
     if (c->target != NULL)
         link_row_note_sent(c->target, sql);
     row_note_statement(c, sql);

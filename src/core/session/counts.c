@@ -50,7 +50,8 @@ enum count_kind count_kind_of(struct slice sql)
 
     for (i = 0; i < sizeof words / sizeof words[0]; i++) {
         n = strlen(words[i].word);
-        if ((size_t)(end - p) >= n && strncasecmp(p, words[i].word, n) == 0)
+        if ((size_t)(end - p) >= n && (*p & ~0x20) == words[i].word[0] &&
+            strncasecmp(p, words[i].word, n) == 0)
             return words[i].kind;
     }
     return p == end ? COUNT_OTHER : COUNT_DDL;

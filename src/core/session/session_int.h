@@ -184,6 +184,8 @@ void client_read_on(struct client *c);
 void client_after_quiet(struct client *c);
 /* Starts sending to the link: the row, the log. */
 void client_note_statement(struct client *c, struct slice sql);
+/* The same for one that is known to be no DROP DATABASE. */
+void client_note_sent(struct client *c, struct slice sql);
 void client_note_idle(struct client *c);
 /* Bytes of a server go to the client: counts, and the log of messages. */
 static inline void client_note_reply(

@@ -192,7 +192,7 @@ static void expect_end(struct client *c, unsigned op)
     link_expect(c->link, op);
 }
 
-static void note_query(struct client *c, struct slice sql)
+static void note_query(struct client *c, struct slice sql, uint32_t traits)
 {
     struct share *s = c->share;
     bool may_be_skipped = c->server_batch && s->unnamed != NULL;
@@ -204,9 +204,12 @@ static void note_query(struct client *c, struct slice sql)
     s->turn->unnamed_epoch = c->link->epoch;
     s->is_counted = false;
     expect_end(c, may_be_skipped ? OP_QUERY | OP_NOTE : OP_QUERY);
-    count_statement(c->ss, c->link->pool->cluster_node, count_kind_of(sql));
-    client_note_statement(c, sql);
-    client_stats_on_sent(c);
+    count_statement(
+        c->ss, c->link->pool->cluster_node, (enum count_kind)(traits & SHARE_COUNT_KIND));
+    if ((traits & SHARE_IS_PLAIN) != 0)
+        client_note_sent(c, sql);
+    else
+        client_note_statement(c, sql);
     if (client_log_statements(c))
         client_log_statement(c, "", sql);
 }
@@ -233,7 +236,7 @@ static enum feed_step unread_query(
         balance_note_lsn_due(c);
     }
     watch_transaction(c, NULL);
-    note_query(c, sql);
+    note_query(c, sql, (uint32_t)kind);
     return FEED_PASS;
 }
 
@@ -252,6 +255,8 @@ static enum feed_step share_query(
     struct err err;
     enum local_verdict v;
     enum feed_step step;
+    uint32_t traits;
+    bool is_plain;
 
     if (is_skipped(c))
         return FEED_SKIP;
@@ -265,10 +270,15 @@ static enum feed_step share_query(
             return feed_of_verdict(v);
     }
     facts = balance_facts(c->ss, sql);
-    if (share_virtual_query(c, sql, facts))
+    traits = share_traits(facts, sql);
+    is_plain = (traits & SHARE_IS_PLAIN) != 0;
+    if (!is_plain && share_virtual_query(c, sql, facts))
         return FEED_LOCAL;
-    share_effects_of(facts, sql, &e);
-    if ((c->share->is_untold && tell_lost(c, facts, &err)) || is_refused(c, &e, facts, &err)) {
+    memset(&e, 0, sizeof e);
+    if (!is_plain)
+        share_effects_of(facts, sql, &e);
+    if ((c->share->is_untold && tell_lost(c, facts, &err)) ||
+        (!is_plain && is_refused(c, &e, facts, &err))) {
         share_stop_asking(c);
         if (share_is_busy(c))
             return FEED_PARK;
@@ -279,11 +289,12 @@ static enum feed_step share_query(
     step = share_begin_query(c, run, sql, msg, &facts, e.alone || share_names_go_alone(c, facts));
     if (step != FEED_PASS)
         return step;
-    share_names_before_sql(c, run, facts);
+    if (!is_plain)
+        share_names_before_sql(c, run, facts);
     share_note(c, sql, facts);
     share_route_note(c, sql);
     watch_transaction(c, facts);
-    note_query(c, sql);
+    note_query(c, sql, traits);
     return FEED_PASS;
 }
 

@@ -415,6 +415,19 @@ struct share_effects {
     bool alone;    /* it is not sent while anything else runs: changes, or a transaction's words */
 };
 void share_effects_of(const struct sql_facts *facts, struct slice sql, struct share_effects *out);
+/* What is kept beside the facts of a text: its enum count_kind, and whether it is plain: one
+ * statement that reads or writes rows, changes nothing that is followed, ties nothing, names no
+ * prepared statement and has no word of a transaction in it. No literal of it matters. */
+#define SHARE_COUNT_KIND 0x0Fu
+#define SHARE_IS_PLAIN   0x10u
+#define SHARE_IS_JUDGED  0x20u
+uint32_t share_judge(const struct sql_facts *facts, struct slice sql);
+static inline uint32_t share_traits(const struct sql_facts *facts, struct slice sql)
+{
+    if (facts->traits != NULL && *facts->traits != 0)
+        return *facts->traits;
+    return share_judge(facts, sql);
+}
 /* It is sent: the state becomes what it will be if it works. */
 void share_note(struct client *c, struct slice sql, const struct sql_facts *facts);
 /* A query that was not looked at. */

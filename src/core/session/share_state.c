@@ -134,6 +134,43 @@ void share_effects_of(const struct sql_facts *facts, struct slice sql, struct sh
     out->alone = tx || out->any || out->pins != 0;
 }
 
+/* On a standby these would be taken in vain: is_in_vain has to look. */
+static bool takes_advisory_locks(const struct sql_stmt *st)
+{
+    uint32_t i;
+
+    for (i = 0; i < st->nfuncs; i++)
+        if (has_prefix(st->funcs[i].name, "pg_advisory_") ||
+            has_prefix(st->funcs[i].name, "pg_try_advisory_"))
+            return true;
+    return false;
+}
+
+static bool is_plain(const struct sql_facts *facts, struct slice sql)
+{
+    const struct sql_stmt *st = facts->stmts;
+    struct share_effects e;
+
+    if (facts->status != SQL_OK || facts->nstmts != 1 ||
+        (st->kind != SQL_SELECT && st->kind != SQL_VALUES && st->kind != SQL_INSERT &&
+            st->kind != SQL_UPDATE && st->kind != SQL_DELETE && st->kind != SQL_MERGE) ||
+        takes_advisory_locks(st))
+        return false;
+    share_effects_of(facts, sql, &e);
+    return !e.alone;
+}
+
+uint32_t share_judge(const struct sql_facts *facts, struct slice sql)
+{
+    uint32_t traits = SHARE_IS_JUDGED | (uint32_t)count_kind_of(sql);
+
+    if (is_plain(facts, sql))
+        traits |= SHARE_IS_PLAIN;
+    if (facts->traits != NULL)
+        *facts->traits = traits;
+    return traits;
+}
+
 /* A change follows: what was before must be known. */
 static void remember(struct share *s)
 {
@@ -408,16 +445,34 @@ static void note_stmt(struct client *c, const struct sql_stmt *st, struct slice 
     note_calls(c, st, sql);
 }
 
+/* Behind what was noted of a statement. */
+static void note_end_of_text(struct client *c, struct slice sql)
+{
+    struct share *s = c->share;
+
+    if (share_text_is_doubtful(c, sql))
+        share_note_unread(c); /* what it does is not known */
+    if (s->reset_seen && c->link != NULL && !c->link->hold_ready) {
+        /* The client is told of its parameters when they are right again. */
+        c->link->hide_parameters = true;
+        c->link->hold_ready = true;
+    }
+}
+
 void share_note(struct client *c, struct slice sql, const struct sql_facts *facts)
 {
     struct share *s = c->share;
     struct share_effects e;
     uint32_t i;
 
-    share_effects_of(facts, sql, &e);
     if (!s->hold)
         s->turn->mark_pins = s->pins;
     s->in_string = facts->nstmts > 1;
+    if ((share_traits(facts, sql) & SHARE_IS_PLAIN) != 0) {
+        note_end_of_text(c, sql);
+        return;
+    }
+    share_effects_of(facts, sql, &e);
     if (s->in_string) {
         s->tx_is_string = s->tx_is_string || s->turn->tx.client == NULL;
         begin(s); /* the string is one transaction, unless it says otherwise */
@@ -433,15 +488,9 @@ void share_note(struct client *c, struct slice sql, const struct sql_facts *fact
     }
     if (e.pins != 0)
         pin(c, e.pins);
-    if (share_text_is_doubtful(c, sql))
-        share_note_unread(c); /* what it does is not known */
     if (e.any)
         s->hold = true;
-    if (s->reset_seen && c->link != NULL && !c->link->hold_ready) {
-        /* The client is told of its parameters when they are right again. */
-        c->link->hide_parameters = true;
-        c->link->hold_ready = true;
-    }
+    note_end_of_text(c, sql);
 }
 
 void share_note_unread(struct client *c)
@@ -481,9 +530,11 @@ void share_settle(struct client *c)
         s->pins &= ~s->turn->untied;
     s->turn->untied = 0;
     if (!is_open) {
-        share_vars_clear(&s->turn->tx);
+        if (s->turn->tx.client != NULL || s->turn->tx.link != NULL)
+            share_vars_clear(&s->turn->tx);
         savepoints_cut(s, NULL);
-        share_portals_free(s);
+        if (s->turn->portals != NULL)
+            share_portals_free(s);
         s->turn->may_go_out = false;
         s->turn->portal_left = false;
     } else if (is_open) {
@@ -501,8 +552,10 @@ void share_settle(struct client *c)
     s->in_string = false;
     s->tx_is_string = false;
     s->turn->ntags = 0;
-    ends_free(s);
-    varset_assign(&c->link->vars, s->vars.link);
+    if (s->turn->ends != NULL || s->turn->ended != NULL)
+        ends_free(s);
+    if (c->link->vars != s->vars.link)
+        varset_assign(&c->link->vars, s->vars.link);
 }
 
 void share_end_lost(struct share *s)

@@ -22,6 +22,7 @@ struct entry {
     struct sqlfp fp;
     size_t bytes;
     uint64_t verdict;
+    uint32_t traits;
     struct sql_facts facts;
 };
 
@@ -206,6 +207,8 @@ static void keep(struct sql_cache *c, const struct sql_facts *facts, const struc
     e->facts = *facts;
     e->verdict = 0;
     e->facts.verdict = &e->verdict;
+    e->traits = 0;
+    e->facts.traits = &e->traits;
     p.at = (char *)(e + 1);
     p.used = 0;
     pack_facts(&p, &e->facts);
