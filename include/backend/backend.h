@@ -44,6 +44,7 @@ struct backend {
     struct jobs *jobs; /* derivations of keys, and what sessions ask outside */
     char *read_buf;
     struct hash_table pools;
+    uint64_t npools_gone;            /* pools that were freed */
     struct varset_store varsets;     /* settings of links and of the clients that share them */
     struct paramset_store paramsets; /* what servers reported, and links were opened with */
     struct list idle_lru;            /* idle links of all pools, least recently used first */

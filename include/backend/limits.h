@@ -108,6 +108,8 @@ void limits_set_waiting(struct shm *shm, int id, int ordinal, uint32_t nclients)
 int limits_node_waiting(const struct shm *shm, int node);
 /* How many workers have somebody waiting there. */
 int limits_waiting_workers(const struct shm *shm, int id);
+/* Where that number stands, as long as the entry is attached. `id` is not LIMITS_NO_ENTRY. */
+const _Atomic int32_t *limits_waiting_cell(const struct shm *shm, int id);
 /* True when the worker of `ordinal` has somebody waiting there. */
 bool limits_waits(const struct shm *shm, int id, int ordinal);
 /* True when worker `other` has markedly more clients waiting for each link it has than worker

@@ -17,6 +17,9 @@
  * changed pg_hba.conf is followed. */
 #define POOL_TRUST_MAX_US 30000000
 
+#define POOL_LIMITS 4
+#define POOL_NEAR   4
+
 struct pool {
     struct hash_node node;
     struct backend *be;
@@ -40,7 +43,14 @@ struct pool {
     uint8_t blocked;  /* enum limits_verdict: what is in the way of the head of `waiting` */
     bool owner_opens; /* a link could not log in by itself: clients open theirs */
     bool is_superuser;
-    bool is_role_known;     /* is_superuser was reported by a server */
+    bool is_role_known; /* is_superuser was reported by a server */
+    /* How many workers have clients that wait for what the pool has a part in: its own links, those
+     * of its database, its user and its node. NULL: not in the table. */
+    const _Atomic int32_t *waiting_workers[POOL_LIMITS];
+    /* The pools of the same user and database, by the last bits of their nodes, as they were when
+     * be->npools_gone was near_gone: pool_near. */
+    struct pool *near[POOL_NEAR];
+    uint64_t near_gone;
     uint32_t idle_told;     /* nidle as the other workers know it */
     int64_t oldest_told_us; /* when the head began to wait, as the other workers know it */
     int64_t retired_us;     /* the last link was closed because of its age */
@@ -110,6 +120,11 @@ void pool_hold(struct pool *pool);
 /* Counts the client out; an empty pool goes. */
 void pool_detach(struct pool *pool);
 void pool_request_init(struct pool_request *req);
+/* A link that is free and needs no look, for a request of a client that shares links; NULL: there
+ * is none, or others wait: pool_acquire is to be asked. `req` is not remembered. */
+struct link *pool_borrow(struct pool *pool, const struct pool_request *req);
+/* The pool of the same user and database on another node; NULL: there is none yet. */
+struct pool *pool_near(struct pool *pool, int node);
 /* Tries to get a link. May be called again for a waiting request: it keeps its place. */
 enum acquire_result pool_acquire(struct pool_request *req);
 /* Gives up waiting. Harmless when not waiting. */

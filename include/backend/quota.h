@@ -52,6 +52,8 @@ int64_t quota_refused_until(const struct shm *shm, int node);
 void quota_set_oldest(struct shm *shm, int node, int ordinal, int64_t since_us);
 /* Workers that have a client waiting for room on the node. */
 int quota_waiting_workers(const struct shm *shm, int node);
+/* Where that number stands. */
+const _Atomic int32_t *quota_waiting_cell(const struct shm *shm, int node);
 /* True when the worker has one. */
 bool quota_waits(const struct shm *shm, int node, int ordinal);
 /* The worker but `but_not_ordinal` (-1: of all) whose client waits longest for room on `node`, and

@@ -296,6 +296,11 @@ int limits_node_waiting(const struct shm *shm, int node)
     return sum;
 }
 
+const _Atomic int32_t *limits_waiting_cell(const struct shm *shm, int id)
+{
+    return &limits_entry(limits_region(shm), id)->nwaiting;
+}
+
 int limits_waiting_workers(const struct shm *shm, int id)
 {
     if (id == LIMITS_NO_ENTRY)

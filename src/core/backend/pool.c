@@ -47,6 +47,28 @@ static void pool_complain_full(const struct backend *be)
         limits_capacity(be->shm), (unsigned long long)limits_overflows(be->shm));
 }
 
+static void pool_know_waiting(struct pool *pool)
+{
+    const struct shm *shm = pool->be->shm;
+
+    pool->waiting_workers[0] = quota_waiting_cell(shm, pool->cluster_node);
+    if (pool->limits.pool == LIMITS_NO_ENTRY)
+        return;
+    pool->waiting_workers[1] = limits_waiting_cell(shm, pool->limits.pool);
+    pool->waiting_workers[2] = limits_waiting_cell(shm, pool->limits.db);
+    pool->waiting_workers[3] = limits_waiting_cell(shm, pool->limits.user);
+}
+
+bool pool_is_waited_for(const struct pool *pool)
+{
+    int i;
+
+    for (i = 0; i < POOL_LIMITS; i++)
+        if (pool->waiting_workers[i] != NULL && atomic_load(pool->waiting_workers[i]) != 0)
+            return true;
+    return false;
+}
+
 static struct pool *pool_new(struct backend *be, const struct pool_key *k, uint64_t hash)
 {
     struct pool *pool = mem_alloc_zero(sizeof *pool + k->user.n + k->database.n + 3);
@@ -69,6 +91,7 @@ static struct pool *pool_new(struct backend *be, const struct pool_key *k, uint6
     pool->limits.pool = LIMITS_NO_ENTRY;
     if (limits_attach(be->shm, be->ordinal, k->node, k->user, k->database, &pool->limits) == -1)
         pool_complain_full(be);
+    pool_know_waiting(pool);
     hash_table_add(&be->pools, &pool->node, hash);
     return pool;
 }
@@ -93,10 +116,24 @@ struct pool *pool_attach(struct backend *be, struct slice user, struct slice dat
     return pool;
 }
 
+struct pool *pool_near(struct pool *pool, int node)
+{
+    struct pool **slot = &pool->near[(unsigned)node % POOL_NEAR];
+
+    if (pool->near_gone != pool->be->npools_gone) {
+        memset(pool->near, 0, sizeof pool->near);
+        pool->near_gone = pool->be->npools_gone;
+    }
+    if (*slot == NULL || (*slot)->cluster_node != node)
+        *slot = pool_find(pool->be, pool_user(pool), pool_database(pool), node);
+    return *slot;
+}
+
 static void pool_free_if_unused(struct pool *pool)
 {
     if (pool->nclients > 0 || pool->nidle + pool->nbusy > 0)
         return;
+    pool->be->npools_gone++;
     list_remove(&pool->kept_node);
     pool_tell_idle(pool, false);
     limits_detach(pool->be->shm, pool->be->ordinal, &pool->limits);
@@ -254,6 +291,22 @@ static struct link *pool_take_shared(struct pool *pool, struct pool_request *req
         return pool_lend(pool, link, req);
     }
     return NULL;
+}
+
+struct link *pool_borrow(struct pool *pool, const struct pool_request *req)
+{
+    int64_t check_us = pool->set->server_check_delay_ms * 1000;
+    struct link *link;
+
+    if (!list_is_empty(&pool->waiting) || pool->nidle == 0 || !req->may_reuse ||
+        pool->be->is_stopping || pool_is_paused(pool))
+        return NULL;
+    link = pool_find_shared(pool, req);
+    if (check_us > SHARED_CHECK_US)
+        check_us = SHARED_CHECK_US;
+    if (link == NULL || loop_now_us(pool->be->loop) - link->idle_since_us > check_us)
+        return NULL;
+    return pool_lend(pool, link, req);
 }
 
 /* Takes the newest idle link that suits. Links that the server closed meanwhile are thrown away
@@ -427,7 +480,7 @@ static void pool_offer_idle(struct pool *pool, struct link *link)
 
     if (!has_head)
         pool_tell_idle(pool, true);
-    if (pool_offer_others(pool, link) || pool_make_way(pool, link))
+    if (pool_is_waited_for(pool) && (pool_offer_others(pool, link) || pool_make_way(pool, link)))
         return;
     if (!has_head) {
         pool_keep_update(pool);

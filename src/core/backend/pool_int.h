@@ -26,6 +26,9 @@ bool pool_is_paused(const struct pool *pool);
 /* NULL: there is none. */
 struct pool *pool_find(struct backend *be, struct slice user, struct slice database, int node);
 
+/* True when clients of some worker wait for what the pool has a part in. */
+bool pool_is_waited_for(const struct pool *pool);
+
 /* pool_keep.c */
 /* The pool has idle links and no client, perhaps since now: closes others beyond max_pool. The pool
  * itself stays. */

@@ -73,10 +73,7 @@ void pool_wake_others(const struct pool *pool)
     int nworkers;
     int i;
 
-    if (limits_waiting_workers(be->shm, pool->limits.pool) == 0 &&
-        limits_waiting_workers(be->shm, pool->limits.db) == 0 &&
-        limits_waiting_workers(be->shm, pool->limits.user) == 0 &&
-        quota_waiting_workers(be->shm, node) == 0)
+    if (!pool_is_waited_for(pool))
         return;
     nworkers = limits_nworkers(be->shm);
     for (i = 0; i < nworkers; i++) {

@@ -184,6 +184,11 @@ void quota_set_oldest(struct shm *shm, int node, int ordinal, int64_t since_us)
         atomic_fetch_sub(&quota_node(shm, node)->nwaiting, 1);
 }
 
+const _Atomic int32_t *quota_waiting_cell(const struct shm *shm, int node)
+{
+    return &quota_node(shm, node)->nwaiting;
+}
+
 int quota_waiting_workers(const struct shm *shm, int node)
 {
     return atomic_load(&quota_node(shm, node)->nwaiting);

@@ -61,8 +61,10 @@ static void turn_free(struct sessions *ss, struct share *s)
     struct buf retry = t->retry;
 
     s->turn = NULL;
-    share_vars_clear(&t->mark);
-    share_vars_clear(&t->tx);
+    if (t->mark.client != NULL || t->mark.link != NULL)
+        share_vars_clear(&t->mark);
+    if (t->tx.client != NULL || t->tx.link != NULL)
+        share_vars_clear(&t->tx);
     if (t->told.data != NULL)
         paramset_free(&t->told);
     buf_free(&t->begin);
@@ -146,6 +148,20 @@ static void share_on_turn(struct pool_request *req)
     client_unpark(c); /* what is parked asks again; the request keeps its place */
 }
 
+static void wish_init(struct client *c, struct pool *pool, const struct link_startup *startup,
+    struct pool_request *req)
+{
+    pool_request_init(req);
+    req->pool = pool;
+    req->startup = startup;
+    req->is_shared = true;
+    client_auth_entitle(c, req); /* who the client is was settled at login */
+    req->vars = c->share->vars.client;
+    req->avoid_id = c->ss->conf->pool_test_rotate ? c->share->last_link : 0;
+    req->owner = c;
+    req->ops = &share_link_ops;
+}
+
 static struct share_wait *wait_new(struct client *c, int node)
 {
     struct share *s = c->share;
@@ -162,22 +178,29 @@ static struct share_wait *wait_new(struct client *c, int node)
         pool_hold(pool);
     else
         pool = pool_attach(&c->ss->be, pool_user(c->pool), pool_database(c->pool), node);
-    pool_request_init(&w->req);
     w->startup.version = PROTO_3_0;
     w->startup.user = pool_user(pool);
     w->startup.database = pool_database(pool);
     w->startup.params = &w->params;
-    w->req.pool = pool;
-    w->req.startup = &w->startup;
-    w->req.is_shared = true;
-    client_auth_entitle(c, &w->req); /* who the client is was settled at login */
-    w->req.vars = s->vars.client;
-    w->req.avoid_id = c->ss->conf->pool_test_rotate ? s->last_link : 0;
+    wish_init(c, pool, &w->startup, &w->req);
     w->req.on_turn = share_on_turn;
-    w->req.owner = c;
-    w->req.ops = &share_link_ops;
     s->turn->wait = w;
     return w;
+}
+
+/* Mostly a link is free, and nobody waits: then no wish has to be kept. */
+static struct link *borrow_at_once(struct client *c, int node)
+{
+    static const struct link_startup startup = {.version = PROTO_3_0};
+    struct pool *pool = c->pool;
+    struct pool_request req;
+
+    if (node != pool->cluster_node)
+        pool = pool_near(pool, node);
+    if (pool == NULL)
+        return NULL;
+    wish_init(c, pool, &startup, &req);
+    return pool_borrow(pool, &req);
 }
 
 void share_adopt(struct client *c, struct link *link)
@@ -205,6 +228,11 @@ enum feed_step share_attach(struct client *c, int node)
     bool was_waiting = s->phase == SHARE_WAITING;
     struct link *link;
 
+    link = w == NULL && !was_waiting ? borrow_at_once(c, node) : NULL;
+    if (link != NULL) {
+        share_adopt(c, link);
+        return FEED_PASS;
+    }
     if (w != NULL && w->req.pool->cluster_node != node) {
         share_leave_queue(c);
         w = NULL;

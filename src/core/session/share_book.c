@@ -383,9 +383,13 @@ void share_names_settle_told(struct client *c, struct link *link)
 void share_names_settle(struct client *c)
 {
     struct share *s = c->share;
+    struct share_turn *t = s->turn;
     uint64_t worked = 0;
-    unsigned n = s->turn->npending;
+    unsigned n = t->npending;
 
+    if (t->pending == NULL && t->dropped == NULL && !s->has_new_names && !s->dropped_all &&
+        c->link != NULL && c->link->expect.nnotes == 0)
+        return; /* mostly */
     if (c->link != NULL)
         n = expect_take_notes(&c->link->expect, &worked);
     settle_first(c, n < s->turn->npending ? n : s->turn->npending, worked);
