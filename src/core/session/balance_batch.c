@@ -357,8 +357,8 @@ static void put_statement(struct client *c, struct link *link, struct statement 
     struct slice name = statement_name(st);
     struct buf out = {0};
 
-    if (st->msg_len == 0 || is_known_on(c, link, st))
-        return;
+    if (st->msg_len == 0 || link->expect.skipping || is_known_on(c, link, st))
+        return; /* (where the server skips, it would skip this, too) */
     if (statement_is_sql(st) && c->server_batch && link == c->target)
         return;       /* it would end the client's sequence */
     if (name.n > 0) { /* an older one of the same name may be there */
@@ -504,9 +504,12 @@ void balance_note_parse(
     struct statement *st = statements_find(c->statements, name);
 
     if (c->target->expect.skipping)
-        return; /* so does the server */
-    if (st != NULL && name.n > 0 && !st->is_doubtful) {
-        balance_need_statement(c, c->target, st); /* the server refuses the name, as it should */
+        return;                                         /* so does the server */
+    if (st != NULL && name.n > 0 && !st->is_doubtful) { /* the server refuses the name, then */
+        if (msg.p[0] == FE_QUERY)
+            need_for_query(c, st);
+        else
+            balance_need_statement(c, c->target, st);
         return;
     }
     st = statements_add(&c->statements, name, msg, count);
