@@ -60,8 +60,7 @@ static void choose_opts(const struct options *given)
     o->kill_one_in = calm ? 0 : sim_one_in(2) ? 50 : 300;
     o->refuse_one_in = calm || sim_one_in(2) ? 0 : 4;
     o->outages = !calm && sim_one_in(3);
-    /* Sessions that keep their link with --servers 3 only: see "C, what is left" in plan.md. */
-    o->nnodes = sim_one_in(2) || o->mode == WORLD_SESSION ? 1 : WORLD_MAX_NODES;
+    o->nnodes = sim_one_in(2) ? 1 : WORLD_MAX_NODES;
     if (given->nnodes != 0)
         o->nnodes = given->nnodes;
     o->consistency = sim_one_in(4) ? WORLD_EVENTUAL : sim_one_in(4) ? WORLD_GLOBAL : WORLD_SEEN;
