@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from pgt import noise, postgres, proxy, waits
+from pgt import noise, postgres, proxy, waits, wire
 from pgt.diff import Oracle
 from pgt.fake import FakeServer, serve
 
@@ -58,6 +58,20 @@ def pytest_collection_modifyitems(config, items):
                 item.add_marker(skip)
 
 
+def what_it_does(one: proxy.Proxy) -> str:
+    """Who waits for what in a pgpool that did not answer in time, as far as it still says."""
+    said = []
+    try:
+        with wire.Wire(one.address, seconds=2) as w:
+            w.login()
+            for what in ("pool_clients", "pool_links", "pool_queue"):
+                found = w.simple(f"show {what}")
+                said += [what, *("  " + str([v if v is None else v.decode() for v in m.row()]) for m in found if m.type == "D")]
+    except (wire.WireTimeout, wire.WireClosed, OSError) as e:
+        said.append(f"it does not say: {e}")
+    return "\n".join(said)
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
     """A failed test shows the end of each proxy's log."""
@@ -68,6 +82,8 @@ def pytest_runtest_makereport(item, call):
             for one in value if isinstance(value, list) else [value]:
                 if isinstance(one, proxy.Proxy):
                     report.sections.append((f"end of {one.kind}'s log", one.log()[-4000:]))
+                    if call.excinfo.errisinstance(wire.WireTimeout) and isinstance(one, proxy.Pgpool):
+                        report.sections.append(("what it does", what_it_does(one)))
 
 
 @pytest.fixture(scope="session")
