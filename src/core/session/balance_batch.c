@@ -26,7 +26,7 @@ struct batch_look {
     bool is_closed; /* ends with Sync within what has arrived */
     bool has_execute;
     bool has_more;    /* than statements that are made and described */
-    bool is_cut;      /* it ends, for now, with a Flush */
+    bool is_cut;      /* it ends with a Flush; its Sync is to come */
     bool has_unnamed; /* the unnamed statement is parsed in this sequence */
     bool asks;        /* a question is under way: later again */
     bool begins;      /* BEGIN READ ONLY is in it */

@@ -101,7 +101,7 @@ struct balance_own {
     bool holds_cursors;   /* WITH HOLD: cursors stay on the own link */
     bool own_is_guest;    /* the own link is in the transaction, too */
     bool reply_begun;     /* bytes of the reader's answer reached the client */
-    bool is_cut;          /* the reader's sequence ends with a Flush, for now: balance_batch.c */
+    bool is_cut;          /* the reader's sequence ended with a Flush: balance_batch.c */
     bool cut_failed;      /* ... and with an error */
     bool keeps;      /* `retry` is what runs on the own link; the client has seen nothing of it */
     bool is_refused; /* and its server takes no writes; `early` ends with what it said */

@@ -435,7 +435,7 @@ struct batch_look {
     bool has_out;         /* ... some of it */
     bool is_bound;        /* Bind of the unnamed portal is in it */
     bool has_portal;      /* anything of a portal is */
-    bool is_cut;          /* it prepares statements and ends, for now, with a Flush */
+    bool is_cut;          /* it prepares statements and ends with a Flush; its Sync is to come */
     struct slice unnamed; /* SQL of the Parse in this sequence */
     struct slice named;   /* the last name parsed in it */
     const char *end;
