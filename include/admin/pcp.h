@@ -27,6 +27,11 @@
 /* What a request about recoveries begins with. */
 #define PCP_STATUS "status"
 #define PCP_WATCH  "watch"
+/* What an order begins with; behind it the database, empty for all. */
+#define PCP_PAUSE     "pause"
+#define PCP_RESUME    "resume"
+#define PCP_DRAIN     "drain"
+#define PCP_RECONNECT "reconnect"
 /* Weights travel as a part of this. */
 #define PCP_WEIGHT_WHOLE 2147483647.0
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: PostgreSQL
  * orders.h: what operators ordered that outlives the command: PAUSE, DRAIN and RECONNECT, for all
  * databases or for one, in the region ORDERS of shared memory. Written by: the worker whose client
- * ordered it, atomically. Read by: all workers, also one that was started afterwards, before they
- * lend a server connection, keep one, or let a client go on.
+ * ordered it, or control, atomically. Read by: all workers, also one that was started afterwards,
+ * before they lend a server connection, keep one, or let a client go on.
  *
  * The questions are asked for every transaction: while nothing is ordered they cost one load from a
  * cache line that nobody writes. */
@@ -14,6 +14,7 @@
 
 #include "base/err.h"
 #include "base/slice.h"
+#include "ipc/proc.h"
 #include "ipc/rows.h"
 #include "ipc/shm.h"
 
@@ -47,6 +48,18 @@ struct order_mail {
     char database[ROWS_NAME_BYTES];
 };
 
+/* Who gives an order. */
+struct orders_giver {
+    const char *who;   /* for the log: user "alice" */
+    struct slice user; /* a role of the servers that `place` stands for; empty: none */
+    int place;         /* ORDERS_OUR_SERVERS, or which server of pools.conf */
+};
+
+#define ORDERS_OUR_SERVERS (-1)
+/* In place of a client's row: the order was given by none. */
+#define ORDERS_NO_CLIENT (-2)
+
+/* --- orders.c --- */
 /* Size of the region. */
 size_t orders_region_bytes(void);
 /* Sets `flags` for `database` (empty: for all), or takes them away. Returns 0, or -1 and *err
@@ -63,5 +76,30 @@ bool orders_want_close(const struct shm *shm, struct slice database, int64_t ope
 /* Walks: start with *at = 0. The first is that of all databases, then every database that was ever
  * named; false at the end. */
 bool orders_next(const struct shm *shm, uint32_t *at, struct order_state *out);
+/* Who paused all databases was a superuser then, and no server can be asked now: so it is known. */
+void orders_set_giver(struct shm *shm, struct slice user, int place);
+bool orders_is_giver(const struct shm *shm, struct slice user, int place);
+
+/* --- orders_give.c --- */
+/* Tells the workers to look at the region; tells one of them something. */
+void orders_tell(const struct proc_env *env);
+void orders_tell_worker(const struct proc_env *env, int ordinal, const struct order_mail *m);
+/* Begins PAUSE or DRAIN: refused (55000) when it holds already, for two operators must not both
+ * believe to have done it. 0, or -1 and *err. It is complete when orders_are_done says so. */
+int orders_begin(const struct proc_env *env, struct slice database, unsigned flag,
+    const struct orders_giver *giver, struct err *err);
+/* True for PAUSE when there is no server connection but that of `client_row`; for DRAIN when there
+ * are no clients but that one and superusers. */
+bool orders_are_done(
+    const struct shm *shm, struct slice database, unsigned flag, int64_t client_row);
+/* Ends a PAUSE whose giver does not wait until it is complete. */
+void orders_take_back(const struct proc_env *env, struct slice database);
+/* Ends PAUSE and DRAIN of exactly what `database` names. 0, or -1 and *err (55000): neither was.
+ */
+int orders_resume(const struct proc_env *env, struct slice database,
+    const struct orders_giver *giver, struct err *err);
+/* Server connections opened until now are used for nobody else. 0, or -1 and *err. */
+int orders_reconnect(const struct proc_env *env, struct slice database,
+    const struct orders_giver *giver, struct err *err);
 
 #endif

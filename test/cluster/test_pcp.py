@@ -31,7 +31,7 @@ needs_peer = pytest.mark.skipif(shutil.which("pcp_node_count", path=PEER_PATH) i
                                 reason="pgpool-II is not installed")
 TOOLS = ("attach_node detach_node promote_node recovery_node node_count node_info health_check_stats "
          "proc_count proc_info pool_status watchdog_info reload_config log_rotate stop_pgpool "
-         "invalidate_query_cache").split()
+         "invalidate_query_cache pause resume drain reconnect").split()
 
 
 def md5(*parts: bytes) -> bytes:

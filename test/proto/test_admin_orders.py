@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: PostgreSQL
 """test_admin_orders: PAUSE, RESUME, DRAIN, RECONNECT, KILL CLIENT, over all workers."""
+import hashlib
 import os
 import signal
+import subprocess
+from pathlib import Path
 
 import pytest
 
 from pgt import waits
+from pgt.proxy import pgpool_bin
 from pgt.wire import SYNC, Wire, bind, cancel, describe, execute, parse, query
 
 
@@ -46,12 +50,13 @@ def tag_of(found) -> str:
 
 def test_pause_waits_for_clients_then_resume(pg, start_pool):
     """Session mode: PAUSE is complete when the clients have left; who comes meanwhile waits."""
+    pg.rows("drop role if exists late_op; create role late_op login")
     pool = start_pool(pg.address, num_init_children=2)
     admin, busy = login(pool), login(pool)
     admin.send(query("pgpool pause"))
     assert admin.is_quiet(0.3), "PAUSE was answered while a client has its link"
     late = Wire(pool.address, seconds=20)
-    late.send_startup("postgres")
+    late.send_startup("late_op", "postgres")
     assert late.is_quiet(0.3)
     assert busy.value("select 1") == "1", "a client that has its link goes on"
     busy.bye()
@@ -61,7 +66,7 @@ def test_pause_waits_for_clients_then_resume(pg, start_pool):
     assert admin.value("select 2") == "2", "the session that asked keeps its link"
     assert pg.sessions() == [admin.pid]
     assert tag_of(admin.simple("pgpool resume")) == "RESUME"
-    assert late.authenticate("postgres", "")[-1].type == "Z"
+    assert late.authenticate("late_op", "")[-1].type == "Z"
     assert late.value("select 3") == "3"
     assert report(admin, "pool_orders") == []
 
@@ -114,6 +119,7 @@ def test_pause_extended_protocol(pg, start_pool):
 
 def test_pause_survives_a_worker(pg, start_pool):
     """A worker that was started anew knows of the pause."""
+    pg.rows("drop role if exists late_op; create role late_op login")
     pool = start_pool(pg.address, num_init_children=2)
     admin = login(pool)
     assert tag_of(admin.simple("pgpool pause")) == "PAUSE"
@@ -124,11 +130,70 @@ def test_pause_survives_a_worker(pg, start_pool):
                    lambda: {r["pool_pid"] for r in report(admin, "pool_processes")} - pids - {"0"})
     late = [Wire(pool.address, seconds=20) for _ in range(6)]
     for w in late:
-        w.send_startup("postgres")
+        w.send_startup("late_op", "postgres")
     waits.wait_for("all of them wait", lambda: sum(int(r["waiting"]) for r in report(admin, "pool_queue")) == 6)
     admin.simple("pgpool resume")
     for w in late:
-        assert w.authenticate("postgres", "")[-1].type == "Z"
+        assert w.authenticate("late_op", "")[-1].type == "Z"
+
+
+def pcp(pool, name: str, *args: str) -> subprocess.Popen:
+    """A tool of ours, by PCP's socket."""
+    for path, text in (("pcp.conf", f"op:{hashlib.md5(b'secret').hexdigest()}\n"), ("pcppass", "*:*:op:secret\n")):
+        (pool.home / path).write_text(text, encoding="ascii")
+        (pool.home / path).chmod(0o600)
+    return subprocess.Popen([Path(pgpool_bin()).parent / "pcp", name, "-h", str(pool.home), "-p", str(pool.conf["pcp_port"]), "-U", "op",
+                             "-w", *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            env={**os.environ, "PCPPASSFILE": str(pool.home / "pcppass")})
+
+
+def said(tool: subprocess.Popen) -> tuple[int, str]:
+    out = tool.communicate(timeout=30 * waits.SCALE)
+    return tool.returncode, out[0] + out[1]
+
+
+def test_pcp_ends_what_nobody_else_can(pg, start_pool):
+    """All databases paused, no session left: pcp_resume. What pcp_pause begins is complete when it ends."""
+    pool = start_pool(pg.address, num_init_children=2)
+    admin, busy = login(pool), login(pool)
+    tool = pcp(pool, "pause")
+    waits.wait_for("it is paused", lambda: [r["paused"] for r in report(admin, "pool_orders")] == ["true"])
+    assert busy.value("select 1") == "1" and tool.poll() is None, "connections are in use"
+    busy.bye()
+    admin.bye()
+    assert said(tool) == (0, "pcp_pause -- Command Successful\n") and pg.sessions() == []
+    late = Wire(pool.address, seconds=20)
+    late.send_startup("postgres")
+    assert late.is_quiet(0.2)
+    code, text = said(pcp(pool, "resume", "other_db"))
+    assert code == 1 and 'database "other_db": neither paused nor draining' in text and "Paused or draining: all databases." in text
+    assert said(pcp(pool, "resume"))[0] == 0
+    assert late.authenticate("postgres", "")[-1].type == "Z"
+    assert 'resumed by PCP user "op"' in pool.log()
+
+
+def test_pcp_pause_is_taken_back(pg, start_pool):
+    """When its tool goes; DRAIN goes on. RECONNECT is done at once."""
+    pg.rows("drop role if exists drain_user; create role drain_user login")
+    pool = start_pool(pg.address, num_init_children=2)
+    admin = login(pool)
+    tool = pcp(pool, "pause", "other_db")
+    assert said(tool)[0] == 0, "nobody is there"
+    assert said(pcp(pool, "pause", "other_db"))[0] == 1
+    tool = pcp(pool, "pause")
+    waits.wait_for("both are paused", lambda: [r["paused"] for r in report(admin, "pool_orders")] == ["true", "true"])
+    tool.terminate()
+    said(tool)
+    waits.wait_for("the pause of all is over", lambda: [r["database"] for r in report(admin, "pool_orders")] == ["other_db"])
+    assert said(pcp(pool, "resume", "other_db"))[0] == 0
+    idle = login(pool, user="drain_user", database="postgres")
+    assert said(pcp(pool, "drain"))[0] == 0
+    assert [m.sqlstate for m in idle.read_eof(10)] == ["57P01"]
+    assert said(pcp(pool, "resume"))[0] == 0
+    pid = admin.pid
+    assert said(pcp(pool, "reconnect"))[0] == 0
+    admin.bye()
+    waits.wait_for("it is not kept", lambda: pid not in pg.sessions())
 
 
 def test_reconnect(pg, start_pool):

@@ -35,6 +35,10 @@ static void put_request(
         buf_put_byte(out, o->switchover ? 's' : 'n');
         return;
     }
+    if (t->request == PCP_ORDER) {
+        buf_put_cstr(out, t->name);
+        buf_put_cstr(out, o->database == NULL ? "" : o->database);
+    }
     if (t->request == PCP_RELOAD || t->request == PCP_LOG_ROTATE)
         buf_put_byte(out, o->scope);
     if (t->arg == ARG_NODE)

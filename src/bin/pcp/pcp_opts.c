@@ -43,6 +43,8 @@ static const char *id_name(const struct tool *t)
         return "process-id";
     case ARG_WATCHDOG:
         return "watchdog-id";
+    case ARG_DATABASE:
+        return "database";
     case ARG_NODE:
     case ARG_NONE:
         break;
@@ -104,7 +106,8 @@ static void usage(const struct tool *t)
           "      --tls              encrypt the connection (TCP only)\n"
           "      --tls-ca=FILE      the same, and check the server's certificate\n"
           "      --require-scram    log in by SCRAM or not at all: never answer by md5\n"
-          "      --timeout=SECONDS  longest wait for the server (default: 60)\n"
+          "      --timeout=SECONDS  longest wait for the server (default: 60, or more where a\n"
+          "                         command has to wait for clients)\n"
           "      --old-exit-status  exit with 0 even when the server answers an error\n"
           "  -V, --version          print the version\n"
           "  -?, --help             print this help\n\n",
@@ -327,7 +330,13 @@ static int scan(const struct tool *t, int argc, char **argv, struct tool_options
 
 static bool take_argument(const struct tool *t, int argc, char **argv, struct tool_options *o)
 {
-    if (optind < argc && t->arg != ARG_NONE && !o->has_id) {
+    if (optind < argc && t->arg == ARG_DATABASE) {
+        o->database = argv[optind++];
+        if (o->database[0] == '\0') {
+            fprintf(stderr, "pcp_%s: the name of the database is empty\n", t->name);
+            return false;
+        }
+    } else if (optind < argc && t->arg != ARG_NONE && !o->has_id) {
         if (!take_id(t, argv[optind], o))
             return false;
         optind++;
@@ -375,8 +384,9 @@ int tool_opts_parse(
         o->scope = 'l';
     if (o->timeout_s == 0)
         o->timeout_s = t->request == PCP_RECOVERY && !o->status ? MAX_TIMEOUT_S
-                       : o->gracefully || o->switchover         ? LEAVE_TIMEOUT_S
-                                                                : DEFAULT_TIMEOUT_S;
+                       : o->gracefully || o->switchover || t->arg == ARG_DATABASE
+                           ? LEAVE_TIMEOUT_S
+                           : DEFAULT_TIMEOUT_S;
     if (o->user == NULL && (pw = getpwuid(geteuid())) != NULL)
         o->user = pw->pw_name;
     if (o->user == NULL || o->user[0] == '\0' || strlen(o->user) > PCP_USER_BYTES) {

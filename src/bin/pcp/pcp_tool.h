@@ -12,7 +12,7 @@
 #define PCP_TOOL_TEXT_BYTES 256
 
 /* What a tool's one argument is. */
-enum tool_arg { ARG_NONE, ARG_NODE, ARG_PROCESS, ARG_WATCHDOG };
+enum tool_arg { ARG_NONE, ARG_NODE, ARG_PROCESS, ARG_WATCHDOG, ARG_DATABASE };
 
 struct tool_options {
     const char *host;
@@ -26,10 +26,11 @@ struct tool_options {
     bool all;
     bool gracefully;
     bool switchover;
-    bool status;     /* recoveries are shown, none is asked for */
-    bool watch;      /* the last one is followed */
-    const char *why; /* the reason of an order, for SHOW POOL_EVENTS; NULL: none is given */
-    bool old_status; /* 0 even when the server answered an error, as pgpool-II's tools */
+    bool status;          /* recoveries are shown, none is asked for */
+    bool watch;           /* the last one is followed */
+    const char *database; /* of an order; NULL: all */
+    const char *why;      /* the reason of an order, for SHOW POOL_EVENTS; NULL: none is given */
+    bool old_status;      /* 0 even when the server answered an error, as pgpool-II's tools */
     bool has_id;
     int id;
     char mode;  /* s f i */

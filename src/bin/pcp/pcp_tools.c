@@ -35,6 +35,14 @@ static const struct tool tools[] = {
     {"stop_pgpool", PCP_STOP, ARG_NONE, false, "mS", tool_print_complete, "stops pgpool"},
     {"invalidate_query_cache", PCP_CACHE_CLEAR, ARG_NONE, false, "", tool_print_complete,
         "empties the query cache"},
+    {"pause", PCP_ORDER, ARG_DATABASE, false, "", tool_print_complete,
+        "closes the server connections of a database, or of all, and lets clients wait"},
+    {"resume", PCP_ORDER, ARG_DATABASE, false, "", tool_print_complete,
+        "ends pcp_pause and pcp_drain, or PGPOOL PAUSE and DRAIN"},
+    {"drain", PCP_ORDER, ARG_DATABASE, false, "", tool_print_complete,
+        "sends clients home between two transactions, and lets none in"},
+    {"reconnect", PCP_ORDER, ARG_DATABASE, false, "", tool_print_complete,
+        "lets pgpool open its server connections anew"},
     {NULL, PCP_DISCONNECT, ARG_NONE, false, "", NULL, NULL},
 };
 

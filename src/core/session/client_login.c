@@ -12,8 +12,10 @@
 #include "base/mem.h"
 #include "config/conf.h"
 #include "config/pools_conf.h"
+#include "ipc/orders.h"
 #include "wire/writer.h"
 
+#include "client_orders_int.h"
 #include "share_int.h"
 
 /* NAMEDATALEN of PostgreSQL, less the NUL. */
@@ -174,10 +176,24 @@ static int login_node_for_none(const struct client *c)
     return -1;
 }
 
+/* All databases are paused, and here is a superuser, who may end that: known as one by a server
+ * that was asked before, or as the one who paused them. */
+static bool login_is_to_resume(struct client *c)
+{
+    struct shm *shm = c->ss->env->shm;
+    struct pool *pool = c->pool;
+
+    if ((orders_flags(shm, slice_of(NULL, 0)) & ORDER_PAUSE) == 0)
+        return false;
+    if (!pool->is_role_known && orders_is_giver(shm, pool_user(pool), client_orders_place(c)))
+        pool->is_superuser = true;
+    return pool->is_superuser;
+}
+
 /* No server can be had: begins the session of a client who has proved to us who it is. */
 static bool login_alone(struct client *c)
 {
-    if (!c->ss->conf->login_without_server || !c->login->req.may_reuse || !share_login_alone(c))
+    if (!c->login->req.may_reuse || !share_login_alone(c))
         return false;
     login_welcome(c);
     return true;
@@ -349,10 +365,12 @@ void client_login_acquire(struct client *c)
 
     client_auth_entitle(c, req);
     if (login->has_no_server) {
-        if (!login_alone(c))
+        if (!c->ss->conf->login_without_server || !login_alone(c))
             login_all_down(c);
         return;
     }
+    if (!was_waiting && login_is_to_resume(c) && login_alone(c))
+        return;
     if (login_waits_for_look(c))
         return;
     if (c->share != NULL && req->may_reuse && !was_waiting && share_login_is_known(c)) {

@@ -12,6 +12,7 @@
 #include "base/arena.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "config/pools_conf.h"
 #include "ipc/mailbox.h"
 #include "ipc/orders.h"
 #include "parser/parser.h"
@@ -23,6 +24,8 @@
 #define ORDERS_POLL_MS 50
 /* How many looks later the workers are told again: a mailbox may have been full. */
 #define ORDERS_RETELL_POLLS 20
+/* user "..." */
+#define ORDERS_WHO_BYTES (ROWS_NAME_BYTES + 8)
 
 struct client_orders {
     struct timer timer;
@@ -33,81 +36,18 @@ struct client_orders {
     char database[ROWS_NAME_BYTES];
 };
 
-/* --- what has to be gone --- */
-
-static bool is_meant(struct slice wanted, const char *database, size_t size)
+int client_orders_place(const struct client *c)
 {
-    return wanted.n == 0 || slice_eq(wanted, slice_of(database, strnlen(database, size)));
+    int node = c->pool->cluster_node;
+
+    return node >= POOLS_FIRST_TARGET ? node : ORDERS_OUR_SERVERS;
 }
 
-/* True when nobody but the client that asks has a server connection to the database. */
-static bool links_are_gone(const struct client *c, struct slice database)
+static struct orders_giver giver_of(const struct client *c, char *who, size_t size)
 {
-    const struct rows_header *rows = shm_get(c->ss->env->shm, SHM_LINKS);
-    const struct rows_worker *range;
-    struct link_row link;
-    uint32_t w;
-    uint32_t i;
-
-    for (w = 0; w < rows->nworkers; w++) {
-        range = rows_worker(rows, w);
-        for (i = 0; i < range->high_water; i++) {
-            link_row_copy(link_row_at(rows, range->first + i), &link);
-            if (link.state != LINK_STATE_FREE &&
-                is_meant(database, link.database, sizeof link.database) &&
-                link.client_row != c->row_index)
-                return false;
-        }
-    }
-    return true;
-}
-
-/* True when the database has no clients but superusers and the one that asks. */
-static bool clients_are_gone(const struct client *c, struct slice database)
-{
-    const struct rows_header *rows = c->ss->client_rows;
-    const struct rows_worker *range;
-    struct client_row row;
-    uint32_t w;
-    uint32_t i;
-
-    for (w = 0; w < rows->nworkers; w++) {
-        range = rows_worker(rows, w);
-        for (i = 0; i < range->high_water; i++) {
-            client_row_copy(client_row_at(rows, range->first + i), &row);
-            if (row.state == CLIENT_STATE_FREE || row.state == CLIENT_STATE_LOGIN ||
-                row.is_superuser || (int64_t)range->first + i == c->row_index)
-                continue;
-            if (database.n == 0 || slice_eq(database, client_row_database(&row)))
-                return false;
-        }
-    }
-    return true;
-}
-
-/* --- telling the workers --- */
-
-static void tell_worker(struct sessions *ss, int ordinal, const struct order_mail *m)
-{
-    const struct proc_env *env = ss->env;
-
-    if (proc_row(env->shm, env->first_worker_slot + ordinal)->pid == 0)
-        return; /* a worker that starts looks at the orders anyway */
-    if (mailbox_post(env->boxes, env->first_worker_slot + ordinal, MAIL_ORDER, m, sizeof *m, -1) ==
-        -1)
-        log_at(
-            LVL_WARNING, "worker %d could not be told of an order: its mailbox is full", ordinal);
-}
-
-/* All workers look at the orders, this one, too: by mail, so that it does not happen in the middle
- * of a client's message. */
-static void tell_all(struct sessions *ss)
-{
-    struct order_mail m = {.kind = ORDER_LOOK};
-    int i;
-
-    for (i = 0; i < ss->env->nworkers; i++)
-        tell_worker(ss, i, &m);
+    snprintf(who, size, "user \"%s\"", c->pool->names);
+    return (struct orders_giver){
+        .who = who, .user = pool_user(c->pool), .place = client_orders_place(c)};
 }
 
 /* --- waiting --- */
@@ -161,8 +101,7 @@ static void orders_undo(struct client *c)
 
     if (o->kind != ADMIN_ORDER_PAUSE)
         return;
-    orders_clear(c->ss->env->shm, slice_of_str(o->database), ORDER_PAUSE);
-    tell_all(c->ss);
+    orders_take_back(c->ss->env, slice_of_str(o->database));
 }
 
 void client_orders_free(struct client *c)
@@ -185,99 +124,42 @@ bool client_orders_cancel(struct client *c)
 
 /* --- orders --- */
 
-static const char *of_database(struct slice database, char *out, size_t size)
-{
-    snprintf(out, size, database.n == 0 ? "all databases" : "database \"%.*s\"", (int)database.n,
-        database.p);
-    return out;
-}
-
-/* Sets the flag, unless it is set: two operators must not both believe to have done it. */
-static enum admin_order_state orders_begin(
-    struct client *c, const struct admin_order *order, unsigned flag, struct err *err)
-{
-    struct shm *shm = c->ss->env->shm;
-    const char *what = flag == ORDER_PAUSE ? "paused" : "draining";
-    char text[ROWS_NAME_BYTES + 16];
-
-    of_database(order->database, text, sizeof text);
-    if ((orders_flags(shm, order->database) & flag) != 0) {
-        err_set(err, "55000", "%s: %s already", text, what);
-        err_hint(err, "PGPOOL RESUME ends it.");
-        return ADMIN_ORDER_REFUSED;
-    }
-    if (orders_set(shm, order->database, flag, err) == -1)
-        return ADMIN_ORDER_REFUSED;
-    log_at(LVL_LOG, "%s: %s by user \"%s\"", text, what, c->pool->names);
-    tell_all(c->ss);
-    return orders_wait(c, order);
-}
-
-static bool order_is_done(const struct client *c, const struct admin_order *order)
-{
-    if (order->kind == ADMIN_ORDER_PAUSE)
-        return links_are_gone(c, order->database);
-    return clients_are_gone(c, order->database);
-}
-
 /* PAUSE and DRAIN: begun, and then asked for again until done. */
 static enum admin_order_state orders_until_done(
     struct client *c, const struct admin_order *order, unsigned flag, struct err *err)
 {
+    char who[ORDERS_WHO_BYTES];
+    struct orders_giver giver = giver_of(c, who, sizeof who);
+
     if (c->orders == NULL)
-        return orders_begin(c, order, flag, err);
+        return orders_begin(c->ss->env, order->database, flag, &giver, err) == -1
+                   ? ADMIN_ORDER_REFUSED
+                   : orders_wait(c, order);
     if (c->orders->is_cancelled) {
         err_set(err, "57014", "canceling statement due to user request");
         orders_give_up(c);
         return ADMIN_ORDER_REFUSED;
     }
-    if (!order_is_done(c, order)) {
+    if (!orders_are_done(c->ss->env->shm, order->database, flag, c->row_index)) {
         if (++c->orders->npolls % ORDERS_RETELL_POLLS == 0)
-            tell_all(c->ss);
+            orders_tell(c->ss->env);
         return ADMIN_ORDER_WAITS;
     }
     orders_give_up(c);
     return ADMIN_ORDER_DONE;
 }
 
-static enum admin_order_state orders_resume(
+/* RESUME and RECONNECT: done at once. */
+static enum admin_order_state orders_at_once(
     struct client *c, const struct admin_order *order, struct err *err)
 {
-    struct shm *shm = c->ss->env->shm;
-    struct order_state state;
-    bool is_set = false;
-    uint32_t at = 0;
-    char text[ROWS_NAME_BYTES + 16];
+    char who[ORDERS_WHO_BYTES];
+    struct orders_giver giver = giver_of(c, who, sizeof who);
+    int rc = order->kind == ADMIN_ORDER_RESUME
+                 ? orders_resume(c->ss->env, order->database, &giver, err)
+                 : orders_reconnect(c->ss->env, order->database, &giver, err);
 
-    while (orders_next(shm, &at, &state))
-        if (slice_eq(order->database,
-                slice_of(state.database, strnlen(state.database, sizeof state.database))))
-            is_set = is_set || state.flags != 0;
-    of_database(order->database, text, sizeof text);
-    if (!is_set) {
-        err_set(err, "55000", "%s: neither paused nor draining", text);
-        err_hint(err, "SHOW POOL_ORDERS lists what holds. An order for all databases and one for a "
-                      "single database are taken back each by its own RESUME.");
-        return ADMIN_ORDER_REFUSED;
-    }
-    orders_clear(shm, order->database, ORDER_PAUSE | ORDER_DRAIN);
-    log_at(LVL_LOG, "%s: resumed by user \"%s\"", text, c->pool->names);
-    tell_all(c->ss);
-    return ADMIN_ORDER_DONE;
-}
-
-static enum admin_order_state orders_reconnect(
-    struct client *c, const struct admin_order *order, struct err *err)
-{
-    char text[ROWS_NAME_BYTES + 16];
-
-    if (orders_set_reconnect(c->ss->env->shm, order->database, loop_now_us(c->ss->loop) + 1, err) ==
-        -1)
-        return ADMIN_ORDER_REFUSED;
-    log_at(LVL_LOG, "%s: server connections are replaced, by user \"%s\"",
-        of_database(order->database, text, sizeof text), c->pool->names);
-    tell_all(c->ss);
-    return ADMIN_ORDER_DONE;
+    return rc == -1 ? ADMIN_ORDER_REFUSED : ADMIN_ORDER_DONE;
 }
 
 static enum admin_order_state orders_kill(
@@ -296,7 +178,7 @@ static enum admin_order_state orders_kill(
             client_row_copy(client_row_at(rows, range->first + i), &row);
             if (row.state == CLIENT_STATE_FREE || row.id != order->client_id)
                 continue;
-            tell_worker(c->ss, (int)w, &m);
+            orders_tell_worker(c->ss->env, (int)w, &m);
             return ADMIN_ORDER_DONE;
         }
     }
@@ -316,9 +198,8 @@ enum admin_order_state client_orders_run(
     case ADMIN_ORDER_DRAIN:
         return orders_until_done(c, order, ORDER_DRAIN, err);
     case ADMIN_ORDER_RESUME:
-        return orders_resume(c, order, err);
     case ADMIN_ORDER_RECONNECT:
-        return orders_reconnect(c, order, err);
+        return orders_at_once(c, order, err);
     case ADMIN_ORDER_KILL_CLIENT:
         return orders_kill(c, order, err);
     }
@@ -404,7 +285,7 @@ void client_orders_on_statement(struct client *c, struct slice sql)
         memcpy(m.database, facts.stmts[k].name.p, facts.stmts[k].name.n);
         c->drops_database = true;
         for (i = 0; i < c->ss->env->nworkers; i++)
-            tell_worker(c->ss, i, &m);
+            orders_tell_worker(c->ss->env, i, &m);
     }
     arena_free(&arena);
 }
@@ -418,7 +299,7 @@ void client_orders_on_quiet(struct client *c)
 
     c->drops_database = false;
     for (i = 0; i < c->ss->env->nworkers; i++)
-        tell_worker(c->ss, i, &m);
+        orders_tell_worker(c->ss->env, i, &m);
 }
 
 /* --- in every worker --- */

@@ -16,6 +16,8 @@ struct client_orders;
 /* Carries out an order of client `ctx` (an admin_order_fn). */
 enum admin_order_state client_orders_run(
     void *ctx, const struct admin_order *order, struct err *err);
+/* Where the client's role is a role: see struct orders_giver. */
+int client_orders_place(const struct client *c);
 /* The client waits no more because it leaves: a PAUSE that was not complete is taken back. */
 void client_orders_free(struct client *c);
 /* A cancel request for the client: true when it waited for an order, which now fails with 57014. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL
  * orders.c: orders of operators in shared memory: a word for all databases, and a small table by
- * name. Runs in: workers. A row is taken once and keeps its name for good, so that readers need no
- * lock: only its words change. Never more than ORDERS_DATABASES names. */
+ * name. Runs in: workers, control. A row is taken once and keeps its name for good, so that readers
+ * need no lock: only its words change. Never more than ORDERS_DATABASES names. */
 #include "config.h"
 
 #include "ipc/orders.h"
@@ -24,6 +24,9 @@ struct orders_region {
     _Atomic uint32_t any; /* 0: nobody ever ordered anything that still holds; the fast answer */
     _Atomic uint32_t flags;
     _Atomic int64_t reconnect_us;
+    struct shm_seq giver_seq;
+    int32_t giver_place;
+    char giver[ROWS_NAME_BYTES]; /* who paused all databases last */
     struct order_row row[ORDERS_DATABASES] __attribute__((aligned(64)));
 };
 
@@ -209,4 +212,31 @@ bool orders_next(const struct shm *shm, uint32_t *at, struct order_state *out)
         return true;
     }
     return false;
+}
+
+void orders_set_giver(struct shm *shm, struct slice user, int place)
+{
+    struct orders_region *region = orders_region(shm);
+
+    shm_write_begin(&region->giver_seq);
+    region->giver_place = place;
+    rows_set_text(region->giver, sizeof region->giver, user.p, user.n);
+    shm_write_end(&region->giver_seq);
+}
+
+bool orders_is_giver(const struct shm *shm, struct slice user, int place)
+{
+    const struct orders_region *region = orders_region(shm);
+    char giver[ROWS_NAME_BYTES];
+    int32_t giver_place;
+    uint32_t n;
+
+    if (user.n == 0 || (orders_flags(shm, slice_of(NULL, 0)) & ORDER_PAUSE) == 0)
+        return false;
+    do {
+        n = shm_read_begin(&region->giver_seq);
+        giver_place = region->giver_place;
+        memcpy(giver, region->giver, sizeof giver);
+    } while (shm_read_retry(&region->giver_seq, n));
+    return giver_place == place && slice_eq(user, slice_of(giver, strnlen(giver, sizeof giver)));
 }

@@ -10,6 +10,7 @@
 #include "base/list.h"
 #include "cluster/command.h"
 #include "cluster/view.h"
+#include "ipc/rows.h"
 #include "net/stream.h"
 
 #include "process/common/role_loop.h"
@@ -57,7 +58,9 @@ enum pcp_wait {
     PCP_WAIT_PROMOTE,
     PCP_WAIT_SWITCHOVER,
     PCP_WAIT_RECOVERY,
-    PCP_WAIT_RELOAD
+    PCP_WAIT_RELOAD,
+    PCP_WAIT_PAUSE, /* no server connection is left */
+    PCP_WAIT_DRAIN  /* all clients have gone */
 };
 
 struct pcp_conn {
@@ -89,9 +92,10 @@ struct pcp_conn {
     uint64_t nbegun; /* switchovers that had begun before, that had ended, that were refused */
     uint64_t nended;
     uint64_t nrefused;
-    uint64_t recovery; /* its number */
-    int recovery_step; /* the last one told; -1: none */
-    uint32_t told;     /* phases of a switchover, as bits */
+    uint64_t recovery;                    /* its number */
+    int recovery_step;                    /* the last one told; -1: none */
+    char order_database[ROWS_NAME_BYTES]; /* of PAUSE and DRAIN; empty: all */
+    uint32_t told;                        /* phases of a switchover, as bits */
 };
 
 /* --- control.c --- */
@@ -172,6 +176,17 @@ int pcp_show_recoveries(struct pcp_conn *c, int node, struct buf *out, struct er
 
 /* How many clients have a connection to the node; -1 when that cannot be told. */
 int pcp_show_users_of(struct control *ctl, int node);
+
+/* --- pcp_order.c --- */
+/* Runs PAUSE, RESUME, DRAIN or RECONNECT; as pcp_command_run. */
+enum pcp_outcome pcp_order_run(
+    struct pcp_conn *c, const struct pcp_packet *p, struct buf *out, struct err *err);
+/* True when the PAUSE or DRAIN that the connection waits for is complete. */
+bool pcp_order_is_done(struct pcp_conn *c);
+/* True when who waits for one has gone. */
+bool pcp_order_is_left(const struct pcp_conn *c);
+/* The connection waits no more: a PAUSE that was not complete is taken back. */
+void pcp_order_end(struct pcp_conn *c);
 
 /* --- pcp_wait.c --- */
 void pcp_wait_init(struct pcp_conn *c);

@@ -442,6 +442,8 @@ enum pcp_outcome pcp_command_run(
         return recovery(c, p, err);
     case PCP_RECOVERIES:
         return recoveries(c, p, out, err);
+    case PCP_ORDER:
+        return pcp_order_run(c, p, out, err);
     case PCP_CACHE_CLEAR:
         return fail(err, "55000", "query cache is not enabled",
             conf_now(c)->memory_cache_enabled ? "The query cache is not built in this version."

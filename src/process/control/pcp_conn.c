@@ -45,6 +45,7 @@ void pcp_conn_close(struct pcp_conn *c)
 
     if (c->state == PCP_STATE_CLOSED)
         return;
+    pcp_order_end(c);
     c->state = PCP_STATE_CLOSED;
     timer_stop(&ctl->role.loop, &c->limit);
     timer_stop(&ctl->role.loop, &c->poll);

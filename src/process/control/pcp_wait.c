@@ -109,6 +109,8 @@ static enum progress look_at_node(struct pcp_conn *c, struct err *err)
         return look_at_switchover(c, err);
     case PCP_WAIT_RECOVERY:
     case PCP_WAIT_RELOAD:
+    case PCP_WAIT_PAUSE:
+    case PCP_WAIT_DRAIN:
         break;
     }
     return PENDING;
@@ -145,6 +147,8 @@ static enum progress look(struct pcp_conn *c, struct err *err)
         return conf_number(role_loop_gen(&ctl->role)) > c->old_generation ? REACHED : PENDING;
     if (c->wait == PCP_WAIT_RECOVERY)
         return look_at_recovery(c, err);
+    if (c->wait == PCP_WAIT_PAUSE || c->wait == PCP_WAIT_DRAIN)
+        return pcp_order_is_done(c) ? REACHED : PENDING;
     (void)view_refresh(ctl->role.env->shm, &ctl->view);
     return look_at_node(c, err);
 }
@@ -153,7 +157,9 @@ static int limit_of(enum pcp_wait wait)
 {
     if (wait == PCP_WAIT_SWITCHOVER)
         return SWITCH_MS;
-    return wait == PCP_WAIT_DETACH_IDLE ? LEAVE_MS : GIVE_UP_MS;
+    return wait == PCP_WAIT_DETACH_IDLE || wait == PCP_WAIT_PAUSE || wait == PCP_WAIT_DRAIN
+               ? LEAVE_MS
+               : GIVE_UP_MS;
 }
 
 static void give_up(const struct pcp_conn *c, struct err *err)
@@ -168,6 +174,16 @@ static void give_up(const struct pcp_conn *c, struct err *err)
     if (c->wait == PCP_WAIT_DETACH_IDLE) {
         err_set(err, "57014", "clients still use node %d after %d seconds", c->wait_node, seconds);
         err_hint(err, "The node stays detached if it is by now: see pcp_node_info.");
+        return;
+    }
+    if (c->wait == PCP_WAIT_PAUSE) {
+        err_set(err, "57014", "server connections were still in use after %d seconds", seconds);
+        err_hint(err, "The pause is taken back. SHOW POOL_LINKS tells who uses them.");
+        return;
+    }
+    if (c->wait == PCP_WAIT_DRAIN) {
+        err_set(err, "57014", "clients were still there after %d seconds", seconds);
+        err_hint(err, "The draining goes on until pcp_resume. SHOW POOL_CLIENTS tells who stays.");
         return;
     }
     err_set(err, "57014", "the command had no effect on node %d within %d seconds", c->wait_node,
@@ -194,6 +210,10 @@ static void on_poll(struct timer *t)
     struct pcp_conn *c = LIST_ENTRY(t, struct pcp_conn, poll);
     struct err err = {0};
 
+    if (pcp_order_is_left(c)) {
+        pcp_conn_close(c);
+        return;
+    }
     switch (look(c, &err)) {
     case REACHED:
         finish(c, NULL);
@@ -208,6 +228,7 @@ static void on_poll(struct timer *t)
         timer_start(&c->ctl->role.loop, t, LOOK_AGAIN_MS);
         return;
     }
+    pcp_order_end(c);
     give_up(c, &err);
     finish(c, &err);
 }

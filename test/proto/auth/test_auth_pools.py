@@ -3,12 +3,14 @@
 
 The same name is another person on another server: nothing that proves or opens the one may prove or open the other."""
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 import auth_house as house
 from pgt import certs, procs
 from pgt.waits import wait_for
+from pgt.wire import query
 
 SCRAM_ALL = "host all all all scram-sha-256\n"
 
@@ -159,3 +161,40 @@ def test_tls_that_does_not_verify(near, far, authority, pools):
     house.make_user(near, "crypt", "scram")
     assert come(clear, "crypt", "crypt_pw", "near_db") not in ("in", "28P01")
     assert "does not support TLS" in clear.log()
+
+
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+def test_who_paused_all_may_come_back(near, far, pools, mode):
+    """By a new session, of any worker, which has no server connection and needs none for commands of ours. Not a namesake of
+    another server, nor who is no superuser."""
+    pool = pools("[database far_db]\n" + place(far, dbname="postgres"), num_init_children=2, worker_fill=0, pool_mode=mode)
+
+    def enter(user, password, database="postgres"):
+        w = house.Wire(pool.address)
+        assert w.login(user, database, password)[-1].type == "Z"
+        return w
+
+    def rows(w, sql):
+        found = w.simple(sql)
+        assert found[-1].type == "Z", found
+        return [[(v or b"").decode() for v in m.row()] for m in found if m.type == "D"]
+
+    admin = enter("boss", "boss_pw")
+    assert admin.simple("pgpool pause")[-1].type == "Z"
+    admin.bye()
+    with ThreadPoolExecutor(2) as crowd:
+        others = [crowd.submit(enter, *who) for who in (("looker", "looker_pw", "d_scram"), ("boss", "boss_pw", "far_db"))]
+        again = [enter("boss", "boss_pw", database) for database in ("postgres", "d_trust", "postgres", "d_md5", "postgres", "d_trust")]
+        for w in again:
+            assert [r[1] for r in rows(w, "show pool_orders")] == ["true"]
+            assert w.status["is_superuser"] == "on"
+        wait_for("the others wait", lambda: sum(int(r[3]) for r in rows(again[0], "show pool_queue")) == 2)
+        clients = rows(again[0], "show pool_clients")
+        assert len({r[1] for r in clients if r[2] == "boss" and r[7] != "waiting"}) == 2, "both workers"
+        again[1].send(query("select current_database()"))
+        assert again[1].is_quiet(0.2), "what needs a server waits"
+        assert again[0].simple("pgpool resume")[0].body.startswith(b"RESUME")
+        assert [m.row()[0] for m in again[1].ready() if m.type == "D"] == [b"d_trust"]
+        assert again[0].value("select current_user") == "boss"
+        for w in (*again, *(o.result(20) for o in others)):
+            w.bye()

@@ -211,6 +211,22 @@ START_TEST(too_many_databases_are_counted_together)
 }
 END_TEST
 
+START_TEST(who_paused_all_is_known_while_it_holds)
+{
+    orders_set_giver(shm, s("boss"), ORDERS_OUR_SERVERS);
+    ck_assert(!orders_is_giver(shm, s("boss"), ORDERS_OUR_SERVERS));
+    ck_assert_int_eq(orders_set(shm, s("one"), ORDER_PAUSE, &err), 0);
+    ck_assert(!orders_is_giver(shm, s("boss"), ORDERS_OUR_SERVERS));
+    ck_assert_int_eq(orders_set(shm, s(""), ORDER_PAUSE, &err), 0);
+    ck_assert(orders_is_giver(shm, s("boss"), ORDERS_OUR_SERVERS));
+    ck_assert(!orders_is_giver(shm, s("boss"), 128));
+    ck_assert(!orders_is_giver(shm, s("bos"), ORDERS_OUR_SERVERS));
+    orders_set_giver(shm, s(""), ORDERS_OUR_SERVERS);
+    ck_assert(!orders_is_giver(shm, s("boss"), ORDERS_OUR_SERVERS));
+    ck_assert(!orders_is_giver(shm, s(""), ORDERS_OUR_SERVERS));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("orders");
@@ -225,6 +241,7 @@ int main(void)
     tcase_add_test(t, long_names_are_cut);
     tcase_add_test(t, all_orders_can_be_listed);
     tcase_add_test(t, processes_share_orders);
+    tcase_add_test(t, who_paused_all_is_known_while_it_holds);
     tcase_add_test(t, figures_of_all_workers_are_added);
     tcase_add_test(t, too_many_databases_are_counted_together);
     suite_add_tcase(suite, t);

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * orders_give.c: gives the orders of operators: sets what stands in shared memory, tells the
+ * workers, and looks whether an order is carried out. Runs in: workers, for PGPOOL ...; control,
+ * for pcp_pause and its like, who need no server connection and no client's place. */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "ipc/mailbox.h"
+#include "ipc/orders.h"
+#include "sys/clock.h"
+
+/* Longest list of what holds, in a refusal. */
+#define HELD_BYTES 200
+
+static bool is_meant(struct slice wanted, struct slice database)
+{
+    return wanted.n == 0 || slice_eq(wanted, database);
+}
+
+static bool links_are_gone(const struct shm *shm, struct slice database, int64_t client_row)
+{
+    const struct rows_header *rows = shm_get(shm, SHM_LINKS);
+    const struct rows_worker *range;
+    struct link_row link;
+    uint32_t w;
+    uint32_t i;
+
+    for (w = 0; w < rows->nworkers; w++) {
+        range = rows_worker(rows, w);
+        for (i = 0; i < range->high_water; i++) {
+            link_row_copy(link_row_at(rows, range->first + i), &link);
+            if (link.state != LINK_STATE_FREE && link.client_row != client_row &&
+                is_meant(database,
+                    slice_of(link.database, strnlen(link.database, sizeof link.database))))
+                return false;
+        }
+    }
+    return true;
+}
+
+static bool clients_are_gone(const struct shm *shm, struct slice database, int64_t client_row)
+{
+    const struct rows_header *rows = shm_get(shm, SHM_CLIENTS);
+    const struct rows_worker *range;
+    struct client_row row;
+    uint32_t w;
+    uint32_t i;
+
+    for (w = 0; w < rows->nworkers; w++) {
+        range = rows_worker(rows, w);
+        for (i = 0; i < range->high_water; i++) {
+            client_row_copy(client_row_at(rows, range->first + i), &row);
+            if (row.state == CLIENT_STATE_FREE || row.state == CLIENT_STATE_LOGIN ||
+                row.is_superuser || (int64_t)range->first + i == client_row)
+                continue;
+            if (is_meant(database, client_row_database(&row)))
+                return false;
+        }
+    }
+    return true;
+}
+
+bool orders_are_done(
+    const struct shm *shm, struct slice database, unsigned flag, int64_t client_row)
+{
+    return flag == ORDER_PAUSE ? links_are_gone(shm, database, client_row)
+                               : clients_are_gone(shm, database, client_row);
+}
+
+void orders_tell_worker(const struct proc_env *env, int ordinal, const struct order_mail *m)
+{
+    int slot = env->first_worker_slot + ordinal;
+
+    if (proc_row(env->shm, slot)->pid == 0)
+        return; /* a worker that starts looks at the orders anyway */
+    if (mailbox_post(env->boxes, slot, MAIL_ORDER, m, sizeof *m, -1) == -1)
+        log_at(
+            LVL_WARNING, "worker %d could not be told of an order: its mailbox is full", ordinal);
+}
+
+/* By mail also the worker that gives the order, so that it does not happen in the middle of a
+ * client's message. */
+void orders_tell(const struct proc_env *env)
+{
+    struct order_mail m = {.kind = ORDER_LOOK};
+    int i;
+
+    for (i = 0; i < env->nworkers; i++)
+        orders_tell_worker(env, i, &m);
+}
+
+static const char *of_database(struct slice database, char *out, size_t size)
+{
+    snprintf(out, size, database.n == 0 ? "all databases" : "database \"%.*s\"", (int)database.n,
+        database.p);
+    return out;
+}
+
+int orders_begin(const struct proc_env *env, struct slice database, unsigned flag,
+    const struct orders_giver *giver, struct err *err)
+{
+    const char *what = flag == ORDER_PAUSE ? "paused" : "draining";
+    char text[ROWS_NAME_BYTES + 16];
+
+    of_database(database, text, sizeof text);
+    if ((orders_flags(env->shm, database) & flag) != 0) {
+        err_set(err, "55000", "%s: %s already", text, what);
+        err_hint(err, "PGPOOL RESUME ends it.");
+        return -1;
+    }
+    if (database.n == 0 && flag == ORDER_PAUSE)
+        orders_set_giver(env->shm, giver->user, giver->place);
+    if (orders_set(env->shm, database, flag, err) == -1)
+        return -1;
+    log_at(LVL_LOG, "%s: %s by %s", text, what, giver->who);
+    orders_tell(env);
+    return 0;
+}
+
+void orders_take_back(const struct proc_env *env, struct slice database)
+{
+    orders_clear(env->shm, database, ORDER_PAUSE);
+    orders_tell(env);
+}
+
+/* What could have been meant. */
+static void say_what_holds(const struct shm *shm, struct err *err)
+{
+    char held[HELD_BYTES] = "";
+    char text[ROWS_NAME_BYTES + 16];
+    struct order_state state;
+    uint32_t at = 0;
+    size_t n = 0;
+
+    while (orders_next(shm, &at, &state)) {
+        if (state.flags == 0 || n >= sizeof held)
+            continue;
+        of_database(slice_of(state.database, strnlen(state.database, sizeof state.database)), text,
+            sizeof text);
+        n += (size_t)snprintf(held + n, sizeof held - n, "%s%s", n == 0 ? "" : ", ", text);
+    }
+    if (n == 0)
+        err_detail(err, "Nothing is paused or draining.");
+    else
+        err_detail(err, "Paused or draining: %s.", held);
+}
+
+int orders_resume(const struct proc_env *env, struct slice database,
+    const struct orders_giver *giver, struct err *err)
+{
+    struct order_state state;
+    bool is_set = false;
+    uint32_t at = 0;
+    char text[ROWS_NAME_BYTES + 16];
+
+    while (orders_next(env->shm, &at, &state))
+        if (slice_eq(
+                database, slice_of(state.database, strnlen(state.database, sizeof state.database))))
+            is_set = is_set || state.flags != 0;
+    of_database(database, text, sizeof text);
+    if (!is_set) {
+        err_set(err, "55000", "%s: neither paused nor draining", text);
+        say_what_holds(env->shm, err);
+        err_hint(err, "An order for all databases and one for a single database are taken back "
+                      "each by its own RESUME.");
+        return -1;
+    }
+    orders_clear(env->shm, database, ORDER_PAUSE | ORDER_DRAIN);
+    log_at(LVL_LOG, "%s: resumed by %s", text, giver->who);
+    orders_tell(env);
+    return 0;
+}
+
+int orders_reconnect(const struct proc_env *env, struct slice database,
+    const struct orders_giver *giver, struct err *err)
+{
+    char text[ROWS_NAME_BYTES + 16];
+
+    if (orders_set_reconnect(env->shm, database, clock_mono_us() + 1, err) == -1)
+        return -1;
+    log_at(LVL_LOG, "%s: server connections are replaced, by %s",
+        of_database(database, text, sizeof text), giver->who);
+    orders_tell(env);
+    return 0;
+}
