@@ -530,6 +530,23 @@ static bool yields(struct client *c, struct link *link, const struct errmsg *m)
     return true;
 }
 
+/* A query of ours was cut short (a cancel request, a timeout): what follows it must not go on as if
+ * it had worked. Behind a statement of a transaction, which has failed by it, the client is told
+ * before it hears of the end of that statement. */
+static void on_cut_short(struct client *c, struct link *link, const struct errmsg *m)
+{
+    struct share *s = c->share;
+    bool fails_tx = s->phase == SHARE_REPAIRING && link->tx_status == 'T';
+    struct buf out = {0};
+
+    if (fails_tx && s->owes_ready) {
+        buf_put(&out, m->whole.p, m->whole.n);
+        client_send(c, &out);
+    } else if (fails_tx || s->phase == SHARE_ATTACHED) {
+        link_fail_text(link, "08006", "a server connection could not be brought up to date");
+    }
+}
+
 /* The end of the server process is not the end of the session: what it means for the client is
  * said when the link is gone. */
 static bool on_error(void *owner, struct link *link, const struct errmsg *m)
@@ -550,13 +567,13 @@ static bool on_error(void *owner, struct link *link, const struct errmsg *m)
     if (link->error_is_ours) {
         if (c->phase == CL_LOGIN)
             keep_words(s, m);
-        else if (!slice_eq_str(m->sqlstate, "57014") && share_names_load_failed(c, m))
-            return false;
+        else if ((s->pins != 0 || !slice_eq_str(m->sqlstate, "57014")) &&
+                 share_names_load_failed(c, m))
+            return false; /* who is tied to the link is told when it is named */
         CLIENT_LOG(c, LVL_LOG, "node %d refuses what brings a session up to date: %.*s",
             link->pool->cluster_node, (int)m->message.n, m->message.p);
-        /* Cut short by a timeout: what follows it must not go on as if it had worked. */
-        if (s->phase == SHARE_ATTACHED && slice_eq_str(m->sqlstate, "57014"))
-            link_fail_text(link, "08006", "a server connection could not be brought up to date");
+        if (slice_eq_str(m->sqlstate, "57014"))
+            on_cut_short(c, link, m);
         return false;
     }
     count_statement(c->ss, link->pool->cluster_node, COUNT_ERROR);

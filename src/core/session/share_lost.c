@@ -22,11 +22,18 @@
 /* A read is made again so many times. */
 #define LOST_RETRIES 3
 
+/* The link that was to put right what the client believes will not: the next one does. */
+static void owe_parameters(struct share *s)
+{
+    s->owes_parameters = s->owes_parameters || s->turn->told.len > 0;
+}
+
 void share_send_again(struct client *c)
 {
     struct share *s = c->share;
     struct buf retry = s->turn->retry;
 
+    owe_parameters(s);
     memset(&s->turn->retry, 0, sizeof s->turn->retry);
     buf_free(&s->turn->early);
     buf_put(&retry, buf_slice(&c->carry).p, buf_unread(&c->carry));
@@ -45,6 +52,7 @@ static void put_back(struct client *c)
     struct share *s = c->share;
     struct buf retry = s->turn->retry;
 
+    owe_parameters(s);
     memset(&s->turn->retry, 0, sizeof s->turn->retry);
     buf_free(&s->turn->early);
     buf_put(&retry, buf_slice(&c->carry).p, buf_unread(&c->carry));
@@ -179,7 +187,7 @@ static void say_owed_ready(struct client *c)
 {
     struct share *s = c->share;
 
-    s->owes_parameters = s->owes_parameters || s->turn->told.len > 0;
+    owe_parameters(s);
     if (!s->owes_ready)
         return;
     s->owes_ready = false;

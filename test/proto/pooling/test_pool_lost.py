@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_pool_lost: links that die at a bad moment, in transaction mode: what a client was told of parameters is put right
+by the next link that answers it, and what is certain is not answered with an error.
+"""
+from pooling_house import login, states
+
+from pgt import fake as fakes
+
+
+def greet(conn) -> None:
+    conn.greet(status={"server_version": "15.0", "client_encoding": "UTF8", "standard_conforming_strings": "on",
+                       "IntervalStyle": "postgres", "application_name": ""})
+
+
+class Doomed:
+    """A server whose process ends when it reads "die", or for the first time "once"; in a transaction it is made to
+    cancel what sets "cancelled".
+    """
+
+    def __init__(self):
+        self.texts: list[str] = []
+
+    def answer(self, conn, sql: str, tx: str) -> tuple[bytes, str]:
+        low = sql.lower()
+        if low.startswith("set intervalstyle"):
+            return fakes.parameter("IntervalStyle", "green") + fakes.complete("SET"), tx
+        if "'cancelled'" in low and tx == "T":
+            return fakes.error("57014", "canceling statement due to user request"), "E"
+        if low in ("begin", "commit", "rollback"):
+            return fakes.complete(sql.upper()), "T" if low == "begin" else "I"
+        if low.startswith("select"):
+            return fakes.one_row("1"), tx
+        return fakes.complete(sql.split()[0].upper()), tx
+
+    def __call__(self, conn):
+        greet(conn)
+        tx = "I"
+        while True:
+            kind, body = conn.read()
+            sql = body[:-1].decode()
+            self.texts.append(sql)
+            if kind == "X" or "die" in sql or ("once" in sql and self.texts.count(sql) == 1):
+                return
+            if kind != "Q":
+                conn.send(conn.answer(kind, body))
+                continue
+            out, tx = self.answer(conn, sql, tx)
+            conn.send(out, fakes.ready(tx))
+
+
+def test_what_a_lost_transaction_set(fake, start_pool):
+    """The first answer behind it says what holds, also when its link dies in turn and the read is made again."""
+    pool = start_pool(fake(Doomed()).address, num_init_children=1, pool_mode="transaction", health_check_period=0,
+                      sr_check_period=0)
+    c = login(pool, user="fake")
+    for again in ("select 2", "select once"):
+        c.simple("begin")
+        found = c.simple("set intervalstyle to green")
+        assert [m.status() for m in found if m.type == "S"] == [("IntervalStyle", "green")]
+        assert states(c.simple("select die")) == ["08006"]
+        c.simple("rollback")
+        found = c.simple(again)
+        assert states(found) == []
+        assert [m.status() for m in found if m.type == "S"] == [("IntervalStyle", "postgres")], again
+    c.bye()
+
+
+def test_cancel_meets_what_puts_a_reset_right(fake, start_pool):
+    """The transaction fails by it: the client is told so, behind its RESET."""
+    pool = start_pool(fake(Doomed()).address, num_init_children=1, pool_mode="transaction", health_check_period=0,
+                      sr_check_period=0)
+    c = login(pool, user="fake", application_name="cancelled")
+    c.simple("begin")
+    c.simple("select 1")
+    found = c.simple("reset application_name")
+    assert [m.type for m in found if m.type != "S"] == ["C", "E", "Z"]
+    assert (states(found), found[-1].body) == (["57014"], b"E")
+    assert not states(c.simple("rollback"))
+    assert not states(c.simple("select 1"))
+    c.bye()
