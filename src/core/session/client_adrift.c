@@ -172,6 +172,23 @@ static bool had_transaction(const struct client *c, const struct link *link, boo
            (own->is_failing && (int32_t)(own->fails_at - expect_head_serial(&link->expect)) >= 0);
 }
 
+/* In a sequence whose messages so far are answered, its Sync not sent: what they did is not
+ * committed, and the rest is skipped. When its transaction is told of at the next message, that
+ * does. */
+static void fail_sequence(struct client *c, const struct link *link, const struct err *err)
+{
+    struct client_adrift *a = c->adrift;
+    struct buf out = {0};
+
+    if (a->in_tx && !link->expect.failed)
+        return;
+    if (!link->expect.failed)
+        wire_put_err(&out, err);
+    client_send(c, &out);
+    a->is_untold = false;
+    c->local_error = true;
+}
+
 void client_adrift_begin(struct client *c, struct link *link, const struct err *err)
 {
     struct balance *b = c->balance;
@@ -183,6 +200,7 @@ void client_adrift_begin(struct client *c, struct link *link, const struct err *
         !on_reader && !was_restoring && b->asking == ASKING_NONE && balance_again_ends(c, link);
     bool is_again = !on_reader && !is_over && balance_again_on_lost(c, link);
     bool owes = owes_client(link) && b->asking == ASKING_NONE && !is_again && !is_over;
+    bool in_sequence = c->server_batch && !owes && !is_again && !is_over && !on_reader;
 
     if (is_over)
         statements_answered(c->statements, 0);
@@ -211,6 +229,8 @@ void client_adrift_begin(struct client *c, struct link *link, const struct err *
     client_patch_free(c);
     if (owes)
         client_answer_owed(c, &link->expect, 0, &reason, a->in_tx ? 'E' : 'I');
+    if (in_sequence && !was_restoring)
+        fail_sequence(c, link, &reason);
     if (is_over && link->expect.len > 0)
         client_say_ready(c, 'I');
     if (on_reader)

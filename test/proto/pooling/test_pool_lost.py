@@ -5,6 +5,8 @@ by the next link that answers it, and what is certain is not answered with an er
 from pooling_house import login, states
 
 from pgt import fake as fakes
+from pgt import waits
+from pgt.wire import FLUSH, SYNC, bind, execute, parse
 
 
 def greet(conn) -> None:
@@ -77,4 +79,28 @@ def test_cancel_meets_what_puts_a_reset_right(fake, start_pool):
     assert (states(found), found[-1].body) == (["57014"], b"E")
     assert not states(c.simple("rollback"))
     assert not states(c.simple("select 1"))
+    c.bye()
+
+
+def test_sequence_without_its_sync(pg, start_pool):
+    """Session mode: what was executed is not committed before Sync, so the session that lives on is told. It is skipped
+    to its Sync then, also when an error of the server's own had been told before.
+    """
+    pg.rows("drop table if exists lost_rows")
+    pg.rows("create table lost_rows(a int)")
+    pool = start_pool(pg.address, pg.address, num_init_children=1, load_balance_mode=True, health_check_period=0,
+                      sr_check_period=0)
+    c = login(pool)
+    for number, (sql, told) in enumerate([("insert into lost_rows values (1)", ["57P01"]), ("select 1/0", [])]):
+        c.simple("set work_mem = '5MB'")
+        c.send(parse(sql), bind(), execute(), FLUSH)
+        assert c.read_until("C", "E")[-1].type == ("E" if number else "C")
+        pg.rows("select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() "
+                "and backend_type = 'client backend' and usename = 'postgres'")
+        waits.wait_for("pgpool knows", lambda: pool.log().count("goes on without its server connection") == number + 1)
+        c.send(parse("insert into lost_rows values (2)"), bind(), execute(), SYNC)
+        found = c.ready()
+        assert ([m.type for m in found], states(found), found[-1].body) == (["E", "Z"] if told else ["Z"], told, b"I")
+        assert c.value("show work_mem") == "5MB"
+        assert pg.rows("select * from lost_rows") == []
     c.bye()
