@@ -51,6 +51,22 @@ def drop_root():
     return tool + ["--reuid", SERVER_USER, "--regid", SERVER_USER, "--init-groups", "--"]
 
 
+def set_nice(nice):
+    """The priority of this process and of what it starts."""
+    os.setpriority(os.PRIO_PROCESS, 0, nice)
+    nice_of_session(os.getpid(), nice)
+
+
+def nice_of_session(pid, nice):
+    """Where the kernel shares processors out by session first (sched_autogroup), a process's own
+    priority counts within its session only: the session's is set, too."""
+    try:
+        with open(f"/proc/{pid}/autogroup", "w") as file:
+            file.write(str(nice))
+    except OSError:
+        pass  # no such kernel, not root, or it has ended
+
+
 def raise_nofile(wanted):
     """Raises the limit of open files for us and our children. Returns what we got."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -114,6 +130,7 @@ class Scratch:
         self.path = tempfile.mkdtemp(prefix="pgpool-bench-")
         os.chmod(self.path, 0o755)
         self.stack = contextlib.ExitStack()
+        self.procs = []
 
     def __enter__(self):
         self.run = self.make_dir("run")
@@ -156,8 +173,16 @@ class Scratch:
             proc = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.run,
                 start_new_session=True, env={**os.environ, "HOME": self.run})
+        self.procs.append(proc)
         self.stack.callback(end_process, proc, stop_signal)
         return proc
+
+    def spread_nice(self):
+        """Every server process of PostgreSQL is a session of its own: see nice_of_session."""
+        nice = os.getpriority(os.PRIO_PROCESS, 0)
+        for proc in self.procs if nice != 0 else []:
+            for pid in tree_stats(proc.pid):
+                nice_of_session(pid, nice)
 
 
 def end_process(proc, stop_signal):

@@ -291,7 +291,7 @@ class Ours2(Ours):
 
 class Floor(Peer):
     """A relay that does nothing a pooler must do (test/bench/floor): what the kernel asks for. `make relay_floor`
-    first. Session pooling of one server, and no queue."""
+    first. One server, sessions or transactions, no prepared statements that outlive a transaction."""
 
     name = "floor"
 
@@ -299,7 +299,9 @@ class Floor(Peer):
         program = os.path.join(os.path.dirname(Ours.program), "relay_floor")
         if not os.access(program, os.X_OK):
             raise BenchError(f"no {program}: make relay_floor")
-        return [program, str(self.port), str(self.server_port), USER, DATABASE, str(self.clients)]
+        servers = self.pool_size if self.pool_mode == "transaction" else self.clients
+        mode = ["transaction"] if self.pool_mode == "transaction" else []
+        return [program, str(self.port), str(self.server_port), USER, DATABASE, str(servers), *mode]
 
 
 PEERS = {cls.name: cls for cls in (Ours, Ours1, Ours2, PgBouncer, Pgpool2, Floor, Direct)}

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: PostgreSQL
- * relay_floor.c: the least that a session pooler can do. Runs in: benchmarks.
+ * relay_floor.c: the least that a pooler can do. Runs in: benchmarks.
  *
- * It answers logins with what a server said once, gives each client a connection that is there
- * already, copies bytes, and sends DISCARD ALL when the client has gone. It knows nothing of
- * messages, passwords, limits, errors or transactions: what it costs is the kernel's, so no pooler
- * on this machine can be faster, and the distance to it is what a pooler's own work costs. Never to
- * be used for anything else. */
+ * It answers logins with what a server said once and copies bytes. Session pooling: each client has
+ * a connection that is there already, which gets DISCARD ALL when the client has gone. Transaction
+ * pooling: who sends something gets the connection used last, or waits in one line, first come,
+ * first served; a connection is free when what it says ends with ReadyForQuery outside of a
+ * transaction. It knows nothing of messages, passwords, limits, errors or sessions: what it costs
+ * and how unevenly clients wait is the kernel's doing, so no pooler on this machine can be better,
+ * and the distance to it is what a pooler's own work costs. Never to be used for anything else. */
 #include "config.h"
 
 #include <arpa/inet.h>
@@ -25,13 +27,18 @@
 
 static const char discard[] = "Q\0\0\0\20DISCARD ALL"; /* with the NUL of the literal */
 
+static const char rollback[] = "Q\0\0\0\15ROLLBACK";
+static const char ready[] = "Z\0\0\0\5I"; /* without the literal's NUL */
+
 struct end {
     int fd;
     bool is_server;
     bool is_started;   /* a client that has logged in */
     bool is_cleaning;  /* a server that answers to DISCARD ALL */
     struct end *other; /* server of a client, client of a server */
-    struct end *next;  /* in the list of free servers, or of what is to be freed */
+    struct end *next;  /* of free servers, of clients in line, or of what is to be freed */
+    char *held;        /* what a client in line has sent */
+    size_t nheld;
 };
 
 struct relay {
@@ -42,6 +49,9 @@ struct relay {
     const char *database;
     struct end *idle; /* servers; the last one used is the first */
     struct end *dead; /* until the end of the turn */
+    bool by_transaction;
+    struct end *line; /* clients that wait, the oldest first */
+    struct end **line_end;
     char hello[4096]; /* what a server says to a login, up to its first ReadyForQuery */
     size_t hello_len;
     char buf[READ_MAX];
@@ -134,27 +144,89 @@ static void server_is_free(struct relay *r, struct end *server)
     r->idle = server;
 }
 
+static void lend(struct end *server, struct end *client)
+{
+    server->other = client;
+    client->other = server;
+}
+
+/* The next in line gets what has become free before it could be anybody else's. */
+static void server_serves_next(struct relay *r, struct end *server)
+{
+    struct end *client = r->line;
+
+    if (client == NULL) {
+        server_is_free(r, server);
+        return;
+    }
+    r->line = client->next;
+    if (r->line == NULL)
+        r->line_end = &r->line;
+    lend(server, client);
+    say(server->fd, client->held, client->nheld);
+    free(client->held);
+    client->held = NULL;
+    client->nheld = 0;
+}
+
+static void on_shared_server(struct relay *r, struct end *server, size_t n)
+{
+    const char *last = r->buf + n - (sizeof ready - 1);
+
+    if (server->other != NULL)
+        say(server->other->fd, r->buf, n);
+    if (n < sizeof ready - 1 || memcmp(last, ready, sizeof ready - 2) != 0)
+        return;
+    if (last[5] == 'I') {
+        if (server->other != NULL)
+            server->other->other = NULL;
+        server->other = NULL;
+        server_serves_next(r, server);
+    } else if (server->other == NULL) {
+        say(server->fd, rollback, sizeof rollback);
+    }
+}
+
 static void on_server(struct relay *r, struct end *server)
 {
     ssize_t n = recv(server->fd, r->buf, sizeof r->buf, 0);
 
     if (n <= 0)
         die("a server's connection");
-    if (server->other != NULL)
+    if (r->by_transaction)
+        on_shared_server(r, server, (size_t)n);
+    else if (server->other != NULL)
         say(server->other->fd, r->buf, (size_t)n);
     else if (server->is_cleaning && n >= 6 && r->buf[n - 6] == 'Z' &&
              memmem(r->buf, (size_t)n, "DISCARD ALL", sizeof "DISCARD ALL") != NULL)
         server_is_free(r, server);
 }
 
+static void leave_line(struct relay *r, struct end *client)
+{
+    struct end **at = &r->line;
+
+    while (*at != NULL && *at != client)
+        at = &(*at)->next;
+    if (*at == NULL)
+        return;
+    *at = client->next;
+    if (*at == NULL)
+        r->line_end = at;
+    free(client->held);
+}
+
 static void on_client_gone(struct relay *r, struct end *client)
 {
     struct end *server = client->other;
 
+    leave_line(r, client);
     end_drop(r, client);
     if (server == NULL)
         return;
     server->other = NULL;
+    if (r->by_transaction)
+        return; /* what it says next tells whether it is free */
     server->is_cleaning = true;
     say(server->fd, discard, sizeof discard);
 }
@@ -166,11 +238,46 @@ static void on_login(struct relay *r, struct end *client, ssize_t n)
         return;
     }
     client->is_started = true;
+    if (r->by_transaction) {
+        say(client->fd, r->hello, r->hello_len);
+        return;
+    }
     client->other = r->idle != NULL ? r->idle : server_open(r);
     if (client->other == r->idle)
         r->idle = r->idle->next;
     client->other->other = client;
     say(client->fd, r->hello, r->hello_len);
+}
+
+static void join_line(struct relay *r, struct end *client, size_t n)
+{
+    char *held = realloc(client->held, client->nheld + n);
+
+    if (held == NULL)
+        die("what a client sent");
+    memcpy(held + client->nheld, r->buf, n);
+    if (client->nheld == 0) {
+        client->next = NULL;
+        *r->line_end = client;
+        r->line_end = &client->next;
+    }
+    client->held = held;
+    client->nheld += n;
+}
+
+static void on_shared_client(struct relay *r, struct end *client, size_t n)
+{
+    struct end *server = r->idle;
+
+    if (client->other == NULL && (client->nheld > 0 || server == NULL)) {
+        join_line(r, client, n);
+        return;
+    }
+    if (client->other == NULL) {
+        r->idle = server->next;
+        lend(server, client);
+    }
+    say(client->other->fd, r->buf, n);
 }
 
 static void on_client(struct relay *r, struct end *client)
@@ -181,6 +288,8 @@ static void on_client(struct relay *r, struct end *client)
         on_client_gone(r, client);
     else if (!client->is_started)
         on_login(r, client, n);
+    else if (r->by_transaction)
+        on_shared_client(r, client, (size_t)n);
     else
         say(client->other->fd, r->buf, (size_t)n);
 }
@@ -249,10 +358,13 @@ int main(int argc, char **argv)
     struct relay *r = calloc(1, sizeof *r);
     int nservers;
 
-    if (argc != 6 || r == NULL) {
-        fprintf(stderr, "usage: relay_floor PORT SERVER_PORT USER DATABASE SERVERS\n");
+    if (argc < 6 || argc > 7 || (argc == 7 && strcmp(argv[6], "transaction") != 0) || r == NULL) {
+        fprintf(
+            stderr, "usage: relay_floor PORT SERVER_PORT USER DATABASE SERVERS [transaction]\n");
         return 2;
     }
+    r->by_transaction = argc == 7;
+    r->line_end = &r->line;
     r->server_port = (unsigned short)atoi(argv[2]);
     r->user = argv[3];
     r->database = argv[4];
