@@ -105,6 +105,7 @@ struct route_session {
         state_unknown : 1; /* set_config(), DO, CALL ...: the session cannot be rebuilt elsewhere */
     /* What follows is 0 when the session does not know better. */
     bool default_serializable : 1; /* default_transaction_isolation is serializable */
+    bool default_repeatable : 1;   /* ... repeatable read */
     bool default_read_only : 1;    /* default_transaction_read_only is on */
     bool search_path_changed : 1;  /* the session has set search_path: pg_catalog may not come first
                                     */
@@ -193,6 +194,9 @@ void route_query(const struct route_input *in, struct slice text, const struct s
 int route_choose_balance_node(const struct route_input *in);
 /* True when the statement takes a lock that is taken on the standbys, too. */
 bool route_locks_standbys(const struct sql_stmt *s);
+/* True when the text counts as a query: what SET TRANSACTION may only say before the first one is
+ * refused behind it. */
+bool route_takes_snapshot(const struct sql_facts *facts);
 /* True when what the catalogue says of names may be different behind it: also DO, which may do
  * anything, but not functions and procedures, which are called too often for that. */
 bool route_changes_schema(const struct sql_stmt *s);

@@ -138,6 +138,63 @@ def test_savepoint_heals(cluster, make):
     assert cluster.primary.value("select v from w where id = 30") == "kept"
 
 
+def test_a_read_that_left_counts_as_a_query(cluster, w):
+    """What may only stand before the first query of a transaction is refused behind reads elsewhere."""
+    ok(w, "begin", "show work_mem", "set transaction isolation level repeatable read", "commit")
+    for said in ("set transaction isolation level repeatable read", "set transaction_isolation = 'serializable'",
+                 "set transaction deferrable"):
+        ok(w, "begin")
+        assert away(cluster, w)
+        assert code(w.simple(said)) == "25001", said
+        ok(w, "commit", "begin", said, "commit")
+    ok(w, "begin", "commit and chain", "begin")
+    w.send(parse(PORT) + bind() + execute() + SYNC)
+    assert is_standby(cluster, next(m for m in w.ready() if m.type == "D").row()[0])
+    w.send(parse("set transaction isolation level repeatable read") + bind() + execute() + SYNC)
+    assert code(w.ready()) == "25001"
+    ok(w, "rollback", "begin read only")
+    assert away(cluster, w)
+    assert code(w.simple("set transaction read write")) == "25001"
+    ok(w, "rollback", "begin")
+    assert away(cluster, w)
+    ok(w, "commit and chain", "set transaction isolation level repeatable read", "commit")
+    assert away(cluster, w)
+
+
+def test_defaults_of_transactions_are_followed(cluster, w):
+    level = "select current_setting('default_transaction_isolation') from t limit 1"
+    as_said = "set session characteristics as transaction "
+    ok(w, "set default_transaction_read_only = on", "set default_transaction_deferrable to on",
+       as_said + "isolation level read committed, read write, not deferrable")
+    assert away(cluster, w)
+    ok(w, "begin", "insert into w values (40, 'rw')")
+    ok(w, "rollback", as_said + "read only", "begin")
+    assert away(cluster, w)
+    assert code(w.simple("insert into w values (40, 'ro')")) == "25006"
+    ok(w, "rollback", as_said + "read write")
+    for how in ("set default_transaction_isolation = 'Serializable'", as_said + "isolation level serializable"):
+        ok(w, how)
+        assert not away(cluster, w), "a standby has none"
+        assert w.value("show transaction_isolation") == "serializable"
+        ok(w, "begin", as_said + "isolation level read committed", "rollback")
+        assert not away(cluster, w)
+        ok(w, "set default_transaction_isolation to 'repeatable read'")
+        assert away(cluster, w)
+        assert w.value(level) == "repeatable read"
+        ok(w, "begin")
+        assert not away(cluster, w), "one snapshot"
+        ok(w, "commit", "begin isolation level read committed")
+        assert away(cluster, w)
+        ok(w, as_said + "isolation level serializable", "rollback")
+        assert away(cluster, w)
+        ok(w, "reset default_transaction_isolation", "begin")
+        assert away(cluster, w)
+        ok(w, "commit")
+        assert w.value(level) == "read committed"
+    ok(w, as_said + "isolation level serializable", "discard all")
+    assert away(cluster, w)
+
+
 def test_settings_keep_reads_in_their_transaction(cluster, w):
     ok(w, "begin", "set local datestyle = 'German'")
     assert w.value("select date '2020-02-01'::text from t") == "01.02.2020"
@@ -180,6 +237,7 @@ def test_what_cannot_run_there_leaves_a_read_only_transaction(cluster, w):
     assert (code(found), status(found)) == ("25006", "E")
     assert code(w.simple(PORT)) == "25P02", "an error of the guest is one of the home"
     ok(w, "rollback")
+    assert away(cluster, w)
     waits.wait_for("all is over", lambda: idle_in_tx(cluster) == 0)
 
 

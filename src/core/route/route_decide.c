@@ -396,7 +396,8 @@ static void place_in_read_write_tx(struct route_case *c)
     out->reason = ROUTE_R_TX_PRIMARY;
     if (c->in->session->tx_begun_in_multi)
         return;
-    if (c->asks_of_tx || (!c->in->session->tx_says_level && route_check_repeatable(c))) {
+    if (c->asks_of_tx || (!c->in->session->tx_says_level &&
+                             (c->in->session->default_repeatable || route_check_repeatable(c)))) {
         out->reason = c->asks_of_tx ? ROUTE_R_OF_TX : ROUTE_R_SNAPSHOT;
         return;
     }

@@ -67,6 +67,26 @@ bool route_locks_standbys(const struct sql_stmt *s)
     }
 }
 
+bool route_takes_snapshot(const struct sql_facts *facts)
+{
+    if (facts->nstmts == 0)
+        return false;
+    switch (facts->stmts[0].kind) {
+    case SQL_SELECT:
+    case SQL_VALUES:
+    case SQL_INSERT:
+    case SQL_UPDATE:
+    case SQL_DELETE:
+    case SQL_MERGE:
+    case SQL_COPY_TO:
+    case SQL_EXPLAIN:
+    case SQL_EXECUTE:
+        return true;
+    default:
+        return false;
+    }
+}
+
 bool route_changes_schema(const struct sql_stmt *s)
 {
     if (s->tx.op == SQL_TX_COMMIT_PREPARED || (s->flags & SQL_F_INTO) != 0)

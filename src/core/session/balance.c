@@ -137,9 +137,10 @@ static void go_reader(struct client *c, struct reader *r, const struct balance_w
 
     ASSERT(!r->is_asking); /* the end of our question would be taken for that of the client's */
     balance_replay(c, r);
-    if (wish->begins)
+    if (wish->begins) {
         b->own->home = r;
-    else if (balance_tx_status(c) != 'I' && b->own->home != r)
+        b->own->home_fails = false;
+    } else if (balance_tx_status(c) != 'I' && b->own->home != r)
         balance_join_reader(c, r);
     c->target = r->link;
     b->own->is_cut = false;
@@ -216,14 +217,16 @@ enum balance_verdict balance_choose(struct client *c, const struct balance_wish 
     return BALANCE_GO;
 }
 
-/* The client's input waits for something of ours; or for the answer to a setting, so that it is
- * known for certain whether the session has it. */
+/* The client's input waits for something of ours (a BEGIN is only a warning while the own link's
+ * transaction is not over); or for the answer to a setting, so that it is known for certain whether
+ * the session has it. */
 bool balance_is_waiting(const struct client *c)
 {
     const struct balance *b = c->balance;
 
     return b->asking != ASKING_NONE || balance_again_is_waiting(c) ||
-           (b->own->has_new_setting && !c->server_batch && !balance_is_quiet(c));
+           ((b->own->has_new_setting || b->own->own_ends) && !c->server_batch &&
+               !balance_is_quiet(c));
 }
 
 /* A simple query in the middle of an open sequence belongs to the sequence's link. */
@@ -255,8 +258,11 @@ enum balance_verdict balance_query(struct client *c, struct slice sql, struct sl
     }
     balance_again_begin(c, msg);
     balance_need_names(c, facts);
+    if (c->target != c->link)
+        b->own->tx.has_read = b->own->tx.has_read || route_takes_snapshot(facts);
     if (c->target != c->link && b->own->home == NULL)
         return BALANCE_GO; /* a read: nothing to remember */
+    balance_tell_own(c, balance_sets_tx(facts));
     b->own->nexchanges++;
     balance_note_write(c, &d);
     balance_note_facts(c, sql, facts, facts->nstmts == 1 ? 0 : STATEMENT_INEXACT);
@@ -339,6 +345,7 @@ bool balance_on_own_quiet(struct client *c)
         b->own->nexchanges = 0;
     }
     b->own->saw_error = false;
+    b->own->own_ends = false;
     balance_ask_missed(c);
     return c->target != c->link; /* a reader's answer is what the client waits for */
 }

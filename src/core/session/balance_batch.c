@@ -33,6 +33,8 @@ struct batch_look {
     bool needs_own;
     bool stays_home;
     bool sets;
+    bool sets_tx; /* SET TRANSACTION is in it, or may be */
+    bool reads;   /* what counts as a query is */
     unsigned nsql;
     unsigned nnames; /* statements parsed in this sequence */
     struct slice name[BATCH_NAMES_MAX];
@@ -88,6 +90,8 @@ static bool look_at_sql(struct client *c, struct slice sql, struct batch_look *l
     look->asks = balance_asks(c, &d) || balance_asks_marks(c, facts);
     if (look->asks)
         return false;
+    look->sets_tx = look->sets_tx || balance_sets_tx(facts);
+    look->reads = look->reads || route_takes_snapshot(facts);
     if (!look_at_names(c, facts, look))
         return false;
     wish = balance_wish_of(c, sql, facts, &d);
@@ -288,6 +292,8 @@ enum balance_verdict balance_batch(struct client *c, const char *p, const char *
         return BALANCE_PARK;
     if (b->own->home != NULL || balance_is_quiet(c))
         may_leave = look_ahead(c, p, end, &look);
+    else
+        look.sets_tx = true;
     if (look.asks)
         return BALANCE_PARK;
     wish.needs_own = look.needs_own;
@@ -305,6 +311,9 @@ enum balance_verdict balance_batch(struct client *c, const char *p, const char *
         return BALANCE_PARK;
     b->own->is_cut = look.is_cut && c->target != c->link;
     balance_again_begin(c, look.is_cut ? slice_of(NULL, 0) : msgs);
+    if (c->target != c->link)
+        b->own->tx.has_read = b->own->tx.has_read || look.reads;
+    balance_tell_own(c, look.sets_tx);
     for (i = 0; i < look.nneeded; i++)
         balance_need_statement(c, c->target, look.needed[i]);
     if (c->target != c->link && b->own->home != NULL)

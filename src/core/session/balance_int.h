@@ -73,6 +73,7 @@ struct balance_tx {
     bool stays;         /* changed a setting: its reads do not leave it */
     bool is_opaque;     /* ... and took that back in part: a guest cannot follow */
     bool is_on_own;     /* ... on the own link, its guest, by what cannot be repeated at home */
+    bool has_read;      /* on a reader: what may only be said before that is refused */
     bool moves;         /* SET TRANSACTION READ WRITE is under way: its home will be the own link */
     uint8_t isolation;  /* enum sql_isolation */
     uint8_t read_only;  /* enum sql_choice */
@@ -91,6 +92,8 @@ struct balance_own {
     struct buf pending; /* those of the open transaction */
     struct balance_tx tx;
     struct buf tx_log;    /* those of a transaction that lives on a reader, SET LOCAL as well */
+    uint8_t level;        /* enum sql_isolation, by default; UNSET: as it was at the login */
+    uint8_t level_next;   /* ... and 1, once `pending` is settled; 0: the same */
     uint32_t tx_replayed; /* bytes of it that the own link, its guest, has seen */
     uint8_t tx_end;       /* enum sql_kind of the last COMMIT or ROLLBACK sent */
     bool tx_was_open;
@@ -100,6 +103,8 @@ struct balance_own {
     bool saw_error;       /* in the present exchange */
     bool holds_cursors;   /* WITH HOLD: cursors stay on the own link */
     bool own_is_guest;    /* the own link is in the transaction, too */
+    bool home_fails;      /* a reader was made to fail with its guest */
+    bool own_ends;        /* ... and is told of its end */
     bool reply_begun;     /* bytes of the reader's answer reached the client */
     bool is_cut;          /* the reader's sequence ended with a Flush: balance_batch.c */
     bool cut_failed;      /* ... and with an error */
@@ -193,6 +198,8 @@ enum balance_verdict {
 void balance_begin(struct client *c);
 /* The text of a setting, or of all of them, has the word in it. */
 bool balance_says_serializable(struct slice value);
+/* The start-up parameters of a client with a link of its own say so. */
+bool balance_begins_serializable(const struct client *c);
 /* Frees it; readers are given back. Harmless without one. */
 void balance_free(struct client *c);
 /* The reader where the open transaction lives; NULL: the own link, or one that is borrowed. */
@@ -374,10 +381,18 @@ void balance_end_tx(struct client *c);
 /* Sends what the reader has not seen of the session's settings. */
 void balance_replay(struct client *c, struct reader *r);
 
+/* transaction_read_only and its like: SET TRANSACTION in other words, gone with it. */
+bool balance_is_of_transaction(struct slice name);
+
 /* balance_tx.c: transactions over several links */
 /* The link becomes a guest of the open transaction. */
 void balance_join_reader(struct client *c, struct reader *r);
 void balance_join_own(struct client *c);
+/* A text goes to the own link that may only stand before the transaction's first query: it is told
+ * of those on readers. */
+void balance_tell_own(struct client *c, bool is_said);
+/* SET TRANSACTION, or in other words. */
+bool balance_sets_tx(const struct sql_facts *facts);
 /* There is no such transaction any more. */
 void balance_forget_tx_log(struct balance_own *own);
 /* The transaction is over at its home: also at its guests. */

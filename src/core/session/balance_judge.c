@@ -61,6 +61,11 @@ static bool begins_serializable(const struct paramset *p)
            balance_says_serializable(paramset_get(p, slice_of_str("options")));
 }
 
+bool balance_begins_serializable(const struct client *c)
+{
+    return begins_serializable(&c->balance->own->params);
+}
+
 static struct balance_own *own_new(struct client *c)
 {
     struct balance_own *own = mem_alloc_zero(sizeof *own);

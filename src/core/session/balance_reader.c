@@ -277,6 +277,10 @@ static void reader_on_quiet(void *owner, struct link *link)
     }
     statements_answered(c->statements, r->bit);
     link->see_tags = false;
+    if (b->own->home == r && b->own->home_fails) {
+        b->own->home_fails = false;
+        link->own_failed = false; /* as it was to */
+    }
     if (c->target != link || c->body_left > 0)
         return; /* the rest of a message that began here is sent here: balance_on_body_end */
     if (link->own_failed)

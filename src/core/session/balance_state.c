@@ -55,6 +55,7 @@ static void note_discard_all(struct client *c, const struct sql_facts *facts, un
     balance_close_all(c, asked);
     buf_free(&b->own->log);
     buf_free(&b->own->pending);
+    b->own->level_next = SQL_ISO_UNSET + 1;
     b->rs.state_unknown = false;
     c->is_tied = false;
     b->rs.has_temp_tables = false;
@@ -89,18 +90,72 @@ static bool is_transaction_default(struct slice name)
     return name.n > sizeof prefix - 1 && memcmp(name.p, prefix, sizeof prefix - 1) == 0;
 }
 
-/* SET transaction_read_only and its like: SET TRANSACTION in other words, gone with it. */
-static bool is_of_transaction(struct slice name)
+bool balance_is_of_transaction(struct slice name)
 {
     return slice_eq_str(name, "transaction_read_only") ||
            slice_eq_str(name, "transaction_isolation") ||
            slice_eq_str(name, "transaction_deferrable");
 }
 
+static struct slice without_quotes(struct slice v)
+{
+    bool is_quoted = v.n >= 2 && (*v.p == '\'' || *v.p == '"') && v.p[v.n - 1] == *v.p;
+
+    return is_quoted ? slice_of(v.p + 1, v.n - 2) : v;
+}
+
+static enum sql_isolation level_of(struct slice value)
+{
+    static const char *const name[] = {
+        [SQL_ISO_READ_UNCOMMITTED] = "read uncommitted",
+        [SQL_ISO_READ_COMMITTED] = "read committed",
+        [SQL_ISO_REPEATABLE_READ] = "repeatable read",
+        [SQL_ISO_SERIALIZABLE] = "serializable",
+    };
+    size_t i;
+
+    for (i = SQL_ISO_READ_UNCOMMITTED; i < sizeof name / sizeof name[0]; i++)
+        if (slice_ieq_str(without_quotes(value), name[i]))
+            return (enum sql_isolation)i;
+    return SQL_ISO_UNSET;
+}
+
+/* The level of the transactions to come, said in this one. Which it is must be known: a standby has
+ * no serializable one, and repeatable read keeps reads together. */
+static void note_default(struct client *c, const struct sql_stmt *s)
+{
+    struct balance_own *own = c->balance->own;
+    enum sql_isolation level = s->tx.isolation;
+    bool says_level = s->set.scope == SQL_SET_CHARACTERISTICS
+                          ? level != SQL_ISO_UNSET
+                          : slice_eq_str(s->set.name, "default_transaction_isolation");
+
+    if (s->set.scope == SQL_SET_SESSION && s->set.how == SQL_SET_VALUE)
+        level = level_of(s->set.value);
+    if (!says_level)
+        return;
+    if (level == SQL_ISO_UNSET && s->set.how == SQL_SET_VALUE)
+        c->balance->rs.state_unknown = true;
+    own->level_next = (uint8_t)(level + 1);
+}
+
+static void settle_default(struct client *c)
+{
+    struct balance *b = c->balance;
+    struct balance_own *own = b->own;
+
+    if (own->level_next == 0)
+        return;
+    own->level = own->level_next - 1;
+    b->rs.default_serializable = own->level == SQL_ISO_SERIALIZABLE ||
+                                 (own->level == SQL_ISO_UNSET && balance_begins_serializable(c));
+    b->rs.default_repeatable = own->level == SQL_ISO_REPEATABLE_READ;
+}
+
 static void note_set(struct client *c, const struct sql_stmt *s, struct slice text)
 {
     struct balance *b = c->balance;
-    bool of_tx = s->set.scope == SQL_SET_TRANSACTION || is_of_transaction(s->set.name);
+    bool of_tx = s->set.scope == SQL_SET_TRANSACTION || balance_is_of_transaction(s->set.name);
 
     b->own->tx.stays = true; /* forgotten at once outside of a transaction */
     if (of_tx && b->reason == ROUTE_R_SET_READ_WRITE)
@@ -111,18 +166,19 @@ static void note_set(struct client *c, const struct sql_stmt *s, struct slice te
         b->own->tx.isolation = (uint8_t)s->tx.isolation;
         b->rs.tx_serializable = s->tx.isolation == SQL_ISO_SERIALIZABLE;
     }
-    if (!of_tx && (s->set.scope == SQL_SET_SESSION || s->set.scope == SQL_SET_LOCAL))
+    if (!of_tx && (s->set.scope == SQL_SET_SESSION || s->set.scope == SQL_SET_CHARACTERISTICS ||
+                      s->set.scope == SQL_SET_LOCAL))
         note_tx_setting(c, text);
     switch (s->set.scope) {
     case SQL_SET_SESSION:
         if (of_tx)
             break;
         note_setting(c, text);
-        if (is_transaction_default(s->set.name))
-            b->rs.state_unknown = true; /* a standby may refuse what the primary takes */
+        note_default(c, s);
         break;
     case SQL_SET_CHARACTERISTICS:
-        b->rs.state_unknown = true;
+        note_setting(c, text);
+        note_default(c, s);
         break;
     case SQL_SET_NONE:
     case SQL_SET_LOCAL:
@@ -306,6 +362,9 @@ static void note_statement_facts(
         note_setting(c, text);
         note_tx_setting(c, text);
         b->own->tx.stays = true;
+        if ((s->flags & SQL_F_ALL) != 0 ||
+            slice_eq_str(s->set.name, "default_transaction_isolation"))
+            b->own->level_next = SQL_ISO_UNSET + 1;
         break;
     case SQL_PREPARE:
         note_prepare(c, s, text, asked);
@@ -413,6 +472,7 @@ static void settle_pending(struct client *c, bool committed)
             b->rs.state_unknown = true;
         else
             buf_put(&b->own->log, b->own->pending.data, b->own->pending.len);
+        settle_default(c);
         balance_worker_mark(c->ss, b->mark, b->nmarks);
     } else {
         route_trace_on_rollback(b->rs.trace);
@@ -427,6 +487,7 @@ static void settle_pending(struct client *c, bool committed)
         balance_worker_ddl(c->ss); /* now it can be seen */
     b->did_ddl = false;
     b->nmarks = 0;
+    b->own->level_next = 0;
     buf_free(&b->own->pending);
     b->rs.wrote_in_tx = false;
     b->rs.locked_in_tx = false;
@@ -450,7 +511,7 @@ static void prepare_on_own(struct client *c)
 
 static bool has_unsettled(const struct balance *b)
 {
-    return b->own->pending.len > 0 || b->nmarks > 0 || b->did_ddl;
+    return b->own->pending.len > 0 || b->own->level_next != 0 || b->nmarks > 0 || b->did_ddl;
 }
 
 /* The home is quiet: has a transaction ended (also one with AND CHAIN, or one within a string of
@@ -477,6 +538,8 @@ void balance_end_tx(struct client *c)
         b->rs.tx_read_only = false;
         b->rs.tx_serializable = false;
     }
+    if (b->own->tx_end != 0)
+        b->own->tx.has_read = false; /* AND CHAIN: that is another */
     b->own->has_new_setting = false;
     b->own->has_tx_end = false;
     b->own->has_begun = false;
@@ -495,6 +558,8 @@ void balance_replay(struct client *c, struct reader *r)
 {
     struct balance *b = c->balance;
 
+    if (b->rs.default_serializable)
+        return; /* a standby has no such transactions, and nothing goes there that has settings */
     while (r->replayed < b->own->log.len) {
         struct slice text = slice_of_str(b->own->log.data + r->replayed);
 

@@ -99,6 +99,30 @@ void balance_join_own(struct client *c)
     }
 }
 
+bool balance_sets_tx(const struct sql_facts *facts)
+{
+    uint32_t i;
+
+    for (i = 0; i < facts->nstmts; i++) {
+        const struct sql_stmt *s = &facts->stmts[i];
+
+        if (s->kind == SQL_SET &&
+            (s->set.scope == SQL_SET_TRANSACTION || balance_is_of_transaction(s->set.name)))
+            return true;
+    }
+    return false;
+}
+
+void balance_tell_own(struct client *c, bool is_said)
+{
+    struct balance_own *own = c->balance->own;
+
+    if (!is_said || !own->tx.has_read || c->target != c->link || c->link->tx_status == 'E')
+        return;
+    own->tx.has_read = false;
+    balance_send_own_text(c->link, slice_of_str("SELECT"));
+}
+
 void balance_end_guests(struct client *c, bool committed)
 {
     struct balance *b = c->balance;
@@ -114,6 +138,7 @@ void balance_end_guests(struct client *c, bool committed)
         c->link->watch_tags = true; /* what was SET there was told, and is not so any more */
     if (b->own->own_is_guest)
         balance_send_own_text(c->link, end);
+    b->own->own_ends = b->own->own_is_guest;
     b->own->own_is_guest = false;
 }
 
@@ -126,6 +151,7 @@ void balance_fail_home(struct client *c)
     if (home == NULL || home->tx_status != 'T')
         return;
     home->watch_tags = b->own->home != NULL; /* what was SET there is not any more */
+    b->own->home_fails = b->own->home != NULL;
     fail_link(home);
 }
 

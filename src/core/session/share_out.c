@@ -57,38 +57,18 @@ bool share_out_may(const struct client *c, struct slice sql, struct route_decisi
     return true;
 }
 
-/* It counts as a query: what may only stand before the first one is refused behind it. */
-static bool takes_snapshot(const struct sql_facts *facts)
-{
-    if (facts->nstmts == 0)
-        return false;
-    switch (facts->stmts[0].kind) {
-    case SQL_SELECT:
-    case SQL_VALUES:
-    case SQL_INSERT:
-    case SQL_UPDATE:
-    case SQL_DELETE:
-    case SQL_MERGE:
-    case SQL_COPY_TO:
-    case SQL_EXPLAIN:
-        return true;
-    default:
-        return false;
-    }
-}
-
 void share_out_note(struct client *c, const struct sql_facts *facts)
 {
     struct share_turn *t = c->share->turn;
 
-    t->has_read = t->has_read || takes_snapshot(facts);
+    t->has_read = t->has_read || route_takes_snapshot(facts);
 }
 
 void share_out_ends(struct client *c, const struct sql_facts *facts)
 {
     struct share_turn *t = c->share->turn;
 
-    if (share_out_is_possible(c) && t->has_read && !takes_snapshot(facts))
+    if (share_out_is_possible(c) && t->has_read && !route_takes_snapshot(facts))
         t->needs_snapshot = true;
     if (t->home != NULL)
         t->has_read = false;
