@@ -27,6 +27,13 @@
 
 enum link_phase { LINK_DIALING, LINK_LOGIN, LINK_LENT, LINK_CLEANING, LINK_IDLE, LINK_CLOSED };
 
+/* The reset queries that the last client's session calls for (link_reset.c). */
+enum link_reset {
+    LINK_RESET_NONE, /* they are done, or there are none */
+    LINK_RESET_DUE,  /* nothing may be asked of the server before them */
+    LINK_RESET_AHEAD /* they are on the expect queue, and go in front of what is sent next */
+};
+
 /* How the server let us in; decides who may be given the link later. */
 enum link_auth {
     LINK_AUTH_UNKNOWN,
@@ -139,6 +146,9 @@ struct link {
     bool settle_early;    /* on_settled also when all ReadyForQuery owed have come: see there */
     bool watch_tags;      /* the owner wants to see command tags (on_tag) */
     bool must_clean;      /* a client that shared it left something behind */
+    uint8_t reset;        /* enum link_reset */
+    bool has_news;        /* it reported a value that was new, in this loan */
+    bool reset_may_wait;  /* the owner did nothing that others would notice until it is undone */
     uint8_t resets_left;  /* 1: the reset queries are not sent yet */
     uint8_t resets_sent;
     uint8_t resets_done;
@@ -160,15 +170,19 @@ struct link *link_open(struct pool *pool, const struct link_startup *st, void *o
     const struct link_owner_ops *ops);
 /* Sends bytes; what they ask for must have been pushed with link_expect before. */
 int link_send(struct link *link, const char *p, size_t n);
+/* For link_expect: the replies to the reset queries come first. */
+void link_reset_expect(struct link *link);
 static inline void link_expect(struct link *link, unsigned op)
 {
+    if (link->reset == LINK_RESET_DUE)
+        link_reset_expect(link);
     expect_push(&link->expect, op);
 }
 /* Lends an idle link: starts a new epoch. */
 void link_lend(struct link *link, void *owner, const struct link_owner_ops *ops);
 /* The owner is done. The link is drained, rolled back, reset and cached, or closed. After this the
  * owner hears nothing more of it. `boundary` is false when the client's last message went only in
- * part. */
+ * part. With link->reset_may_wait the reset may go out with the next owner's first message. */
 void link_release(struct link *link, bool boundary);
 /* The owner, who shares links, is done with it for the moment: quiet, outside a transaction, its
  * settings those of link->vars. It is idle at once, or cleaned when something stands against that.

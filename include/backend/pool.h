@@ -44,6 +44,7 @@ struct pool {
     bool owner_opens; /* a link could not log in by itself: clients open theirs */
     bool is_superuser;
     bool is_role_known; /* is_superuser was reported by a server */
+    bool resets_work;   /* the server has taken the reset queries of these settings before */
     /* How many workers have clients that wait for what the pool has a part in: its own links, those
      * of its database, its user and its node. NULL: not in the table. */
     const _Atomic int32_t *waiting_workers[POOL_LIMITS];

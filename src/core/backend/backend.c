@@ -80,6 +80,7 @@ void backend_set_conf(struct backend *be, const struct conf *conf)
         for (n = be->pools.bucket[i]; n != NULL; n = n->next) {
             pool = LIST_ENTRY(n, struct pool, node);
             pool->set = pools_conf_find(conf, pool_database(pool), pool_user(pool));
+            pool->resets_work = false; /* others, perhaps */
         }
     backend_post_retry(be);
 }

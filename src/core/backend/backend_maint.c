@@ -91,18 +91,8 @@ void backend_on_maint(struct timer *t)
 
 /* ---- checks ---- */
 
-/* The link goes through the end of a cleaning: idle again when the server has answered, closed when
- * it has not or says that something is wrong. */
-bool pool_check_idle(struct pool *pool, struct link *link)
+void pool_link_taken(struct pool *pool, struct link *link)
 {
-    struct backend *be = pool->be;
-    const char *sql = be->conf->server_check_query;
-    struct buf out = {0};
-    int rc;
-
-    if (sql[0] == '\0' ||
-        loop_now_us(be->loop) - link->idle_since_us <= pool->set->server_check_delay_ms * 1000)
-        return false;
     list_remove(&link->pool_node);
     list_remove(&link->lru_node);
     list_push_front(&pool->busy, &link->pool_node);
@@ -110,14 +100,33 @@ bool pool_check_idle(struct pool *pool, struct link *link)
     pool->nbusy++;
     pool_tell_idle(pool, false);
     link->phase = LINK_CLEANING;
-    link->epoch = ++be->next_epoch;
+    link->epoch = ++pool->be->next_epoch;
     link->error_told = false;
     link->own_failed = false;
+    timer_start(pool->be->loop, &link->timer, CHECK_LIMIT_MS);
+}
+
+/* The link goes through the end of a cleaning: idle again when the server has answered, closed when
+ * it has not or says that something is wrong. */
+bool pool_check_idle(struct pool *pool, struct link *link, bool for_sharing)
+{
+    struct backend *be = pool->be;
+    const char *sql = be->conf->server_check_query;
+    struct buf out = {0};
+    int rc;
+
+    if (link->reset == LINK_RESET_DUE && for_sharing) {
+        link_reset_idle(link);
+        return true;
+    }
+    if (sql[0] == '\0' ||
+        loop_now_us(be->loop) - link->idle_since_us <= pool->set->server_check_delay_ms * 1000)
+        return false;
+    pool_link_taken(pool, link);
     link->is_checked = true;
     link->resets_left = 0;
     link->discards = 0;
     pool_link_cleaning(pool, link);
-    timer_start(be->loop, &link->timer, CHECK_LIMIT_MS);
     link_expect(link, OP_QUERY | OP_SWALLOW);
     wire_put_query(&out, strcmp(sql, "<empty>") == 0 ? slice_of_str("") : slice_of_str(sql));
     rc = link_send(link, out.data, out.len);

@@ -54,6 +54,10 @@ static void link_on_timer(struct timer *t)
         link_fail_text(link, "08001", "login to node %d timed out", link->pool->cluster_node);
         return;
     }
+    if (link->phase == LINK_IDLE) {
+        link_reset_idle(link);
+        return;
+    }
     if (link->phase == LINK_CLEANING)
         log_caused(LVL_WARNING,
             "server process %d of node %d did not become idle in time: closing its "
@@ -174,6 +178,8 @@ struct link *link_adopt(struct pool *pool, int fd)
 
 int link_send(struct link *link, const char *p, size_t n)
 {
+    if (link->reset != LINK_RESET_NONE)
+        return link_reset_send(link, p, n);
     return stream_send(&link->stream, p, n);
 }
 
@@ -193,6 +199,11 @@ void link_lend(struct link *link, void *owner, const struct link_owner_ops *ops)
     link->settle_early = false;
     link->capture = false;
     link->hide_parameters = false;
+    link->has_news = false;
+    link->reset_may_wait = false;
+    link->resets_left = 0;
+    link->resets_sent = 0;
+    link->resets_done = 0;
     expect_drop_notes(&link->expect);
     link->uses++;
     timer_stop(link->be->loop, &link->timer);
@@ -240,7 +251,7 @@ void link_close(struct link *link)
     dial_cancel(&link->dial);
     timer_stop(be->loop, &link->timer);
     if (link->phase == LINK_IDLE && link->stream.fd != -1 && !link->is_travelling)
-        (void)link_send(link, "X\0\0\0\4", 5);
+        (void)stream_send(&link->stream, "X\0\0\0\4", 5);
     list_remove(&link->all_node);
     row_alloc_give(be->row_alloc, link->row);
     pool_link_gone(link->pool, link);

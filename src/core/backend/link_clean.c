@@ -14,11 +14,7 @@
 #include "link_int.h"
 
 #define CLEAN_DEADLINE_MS 10000
-/* More queries of reset_query_list than this are not sent: the bits of link->discards. */
-#define LINK_MAX_RESETS 8
-
-/* False when the link is not worth keeping. */
-static bool clean_is_possible(const struct link *link, bool boundary)
+bool link_clean_is_possible(const struct link *link, bool boundary)
 {
     const struct backend *be = link->be;
 
@@ -82,34 +78,60 @@ static bool clean_query_applies(const struct link *link, const char *sql)
     return true;
 }
 
-static void clean_put_reset(struct link *link, struct buf *out, const char *sql)
+/* Which queries reset the link as it is now. What clients that share a link left on it goes by
+ * DISCARD ALL, whatever reset_query_list says. */
+static int clean_list(const struct link *link, const char *sql[LINK_MAX_RESETS])
 {
-    if (!clean_query_applies(link, sql))
-        return;
-    if (strcasecmp(sql, "DISCARD ALL") == 0)
-        link->discards |= 1U << link->resets_sent;
-    link->resets_sent++;
-    wire_put_query(out, slice_of_str(sql));
-    link_expect(link, OP_QUERY | OP_SWALLOW);
+    static const char *const all[] = {"ABORT", "DISCARD ALL"};
+    const struct conf_list *list = &link->be->conf->reset_query_list;
+    bool is_ours = link->must_clean || !link_is_pristine(link);
+    int nlisted = is_ours ? 2 : list->n;
+    int n = 0;
+    int i;
+
+    for (i = 0; i < nlisted && i < LINK_MAX_RESETS; i++) {
+        const char *query = is_ours ? all[i] : list->item[i];
+
+        if (clean_query_applies(link, query))
+            sql[n++] = query;
+    }
+    return n;
 }
 
-/* What clients that share a link left on it goes by DISCARD ALL, whatever reset_query_list says. */
-static void clean_send_resets(struct link *link)
+void link_clean_expect_resets(struct link *link)
 {
-    const struct conf_list *list = &link->be->conf->reset_query_list;
-    struct buf out = {0};
+    const char *sql[LINK_MAX_RESETS];
+    int n = clean_list(link, sql);
     int i;
 
     link->discards = 0;
-    if (link->must_clean || !link_is_pristine(link)) {
-        clean_put_reset(link, &out, "ABORT");
-        clean_put_reset(link, &out, "DISCARD ALL");
-    } else {
-        for (i = 0; i < list->n && i < LINK_MAX_RESETS; i++)
-            clean_put_reset(link, &out, list->item[i]);
-    }
-    link->must_clean = false;
     link->resets_left = 0;
+    link->resets_done = 0;
+    link->resets_sent = (uint8_t)n;
+    for (i = 0; i < n; i++) {
+        if (strcasecmp(sql[i], "DISCARD ALL") == 0)
+            link->discards |= 1U << i;
+        link_expect(link, OP_QUERY | OP_SWALLOW);
+    }
+}
+
+void link_clean_put_resets(struct link *link, struct buf *out)
+{
+    const char *sql[LINK_MAX_RESETS];
+    int n = clean_list(link, sql);
+    int i;
+
+    for (i = 0; i < n; i++)
+        wire_put_query(out, slice_of_str(sql[i]));
+    link->must_clean = false;
+}
+
+void link_clean_send_resets(struct link *link)
+{
+    struct buf out = {0};
+
+    link_clean_expect_resets(link);
+    link_clean_put_resets(link, &out);
     pool_link_cleaning(link->pool, link);
     if (out.len == 0)
         link_clean_step(link);
@@ -119,7 +141,10 @@ static void clean_send_resets(struct link *link)
 
 void link_clean_start(struct link *link, bool boundary)
 {
-    if (!clean_is_possible(link, boundary)) {
+    if (link_reset_postpone(link, boundary))
+        return;
+    link->reset = LINK_RESET_NONE; /* it is done now */
+    if (!link_clean_is_possible(link, boundary)) {
         if (link->phase == LINK_LENT && !expect_is_quiet(&link->expect))
             link_cancel(link, -1);
         link_close(link);
@@ -127,8 +152,6 @@ void link_clean_start(struct link *link, bool boundary)
     }
     link->phase = LINK_CLEANING;
     link->resets_left = 1;
-    link->resets_sent = 0;
-    link->resets_done = 0;
     link_resume(link);
     link_row_update(link, ROWS_NO_ROW);
     timer_start(link->be->loop, &link->timer, CLEAN_DEADLINE_MS);
@@ -160,6 +183,8 @@ void link_enter_idle(struct link *link)
 {
     if (timer_is_armed(&link->timer))
         timer_stop(link->be->loop, &link->timer);
+    if (link->reset == LINK_RESET_DUE)
+        timer_start(link->be->loop, &link->timer, link->be->conf->reset_query_delay_ms);
     link->phase = LINK_IDLE;
     link->idle_since_us = loop_now_us(link->be->loop);
     link_row_update(link, ROWS_NO_ROW);
@@ -171,13 +196,14 @@ void link_clean_step(struct link *link)
     if (link->in_cancel)
         return; /* the cancel might hit the next client's query: wait for it */
     if (link->resets_left > 0)
-        clean_send_resets(link);
+        link_clean_send_resets(link);
     else if (link->tx_status != 'I' || link->error_told)
         link_close(link); /* a reset query failed */
     else if (link->is_checked) {
         link->is_checked = false;
         link_enter_idle(link); /* nothing was reset: what was set on it still is */
     } else {
+        link->pool->resets_work = true;
         varset_assign(&link->vars, link->be->varsets.empty);
         prepset_clear(&link->preps);
         link_enter_idle(link);

@@ -30,6 +30,28 @@ void link_auth_on_refusal(struct link *link, const char *sqlstate);
 /* Forgets what the login needed; wipes it. */
 void link_answer_free(struct link *link);
 bool link_answer_is_ours(const struct link *link);
+/* More queries of reset_query_list than this are not sent: the bits of link->discards. */
+#define LINK_MAX_RESETS 8
+/* False when the link is not worth keeping. */
+bool link_clean_is_possible(const struct link *link, bool boundary);
+/* The replies to the reset queries of the link go on the expect queue, the queries in `out`. */
+void link_clean_expect_resets(struct link *link);
+void link_clean_put_resets(struct link *link, struct buf *out);
+/* Both, and sends them: the link is being cleaned. */
+void link_clean_send_resets(struct link *link);
+/* link_reset.c */
+/* True when the reset of a link that is given back may wait for the next loan; it is idle then. */
+bool link_reset_postpone(struct link *link, bool boundary);
+/* Idle and due for long enough, or wanted by somebody who cannot put the reset in front: sends it.
+ */
+void link_reset_idle(struct link *link);
+/* Sends `p` behind the reset queries. */
+int link_reset_send(struct link *link, const char *p, size_t n);
+/* The owner has the link, and the replies to the reset queries are awaited. */
+static inline bool link_awaits_reset(const struct link *link)
+{
+    return link->resets_done < link->resets_sent && link->phase == LINK_LENT;
+}
 /* The cleaning goes on: everything owed has arrived. */
 void link_clean_step(struct link *link);
 /* Starts the cleaning of a link that its owner gave back. */

@@ -66,7 +66,7 @@ static bool link_wants_whole(const struct link *link, char type, uint32_t body)
     case BE_DATA_ROW:
         return link->capture && body <= LINK_COLLECT_MAX && expect_head_is_ours(&link->expect);
     case BE_COMMAND_COMPLETE:
-        if (link->phase == LINK_CLEANING)
+        if (link->phase == LINK_CLEANING || link_awaits_reset(link))
             return body <= LINK_COLLECT_MAX;
         return (link->watch_tags || link->see_tags) && body <= LINK_COLLECT_MAX;
     default:
@@ -91,6 +91,7 @@ static void link_on_parameter(struct link *link, struct slice body)
         return;
     if (link->owner != NULL && link->phase == LINK_LENT)
         link->ops->on_parameter(link->owner, link, name, value);
+    link->has_news = link->has_news || link->phase == LINK_LENT;
     if (link->phase == LINK_CLOSED)
         return;
     (void)paramset_set(&link->reported, name, value);
@@ -227,6 +228,41 @@ static void link_tell_status(struct link *link, const char *body)
         link->be->read_buf[body - link->be->read_buf] = link->ready_as;
 }
 
+/* The reset that went out in front of the owner's first message failed, or is not what came back.
+ */
+static void link_fail_reset(struct link *link)
+{
+    link->pool->resets_work = false;
+    link_fail_text(link, "08006", "server connection could not be reset (node %d, process %d)",
+        link->pool->cluster_node, link->server_pid);
+}
+
+/* A whole message while the reset queries in front of the owner's first message are answered. What
+ * the reset changed is news for the owner. Returns false when the link is gone. */
+static bool link_on_reset_reply(
+    struct link *link, struct link_run *run, char type, const char *msg, const char *end)
+{
+    struct slice body =
+        slice_of(msg + PROTO_HEADER_BYTES, (size_t)(end - msg) - PROTO_HEADER_BYTES);
+    bool fits = link_clean_is_answer(link, type, body);
+
+    if (!fits || (type == BE_ERROR && !link_are_last_words(type, body)) ||
+        (type == BE_READY && body.p[0] != 'I')) {
+        link_fail_reset(link);
+        return false;
+    }
+    if (type == BE_PARAMETER_STATUS && !link->hide_parameters)
+        link_run_add(run, link, msg, end);
+    else if (type != BE_PARAMETER_STATUS && type != BE_ERROR)
+        (void)expect_reply(&link->expect, type);
+    if (type == BE_PARAMETER_STATUS)
+        link_on_parameter(link, body);
+    link_flush_run(link, run);
+    if (type == BE_READY && link->phase == LINK_LENT && link->cancel_due)
+        link_cancel_owner(link);
+    return link->phase != LINK_CLOSED;
+}
+
 /* One whole message that matters. Returns false when the link is gone. */
 static bool link_on_whole(
     struct link *link, struct link_run *run, char type, const char *msg, const char *end)
@@ -241,6 +277,8 @@ static bool link_on_whole(
         link_login_message(link, type, msg, (size_t)(end - msg));
         return link->phase != LINK_CLOSED && link->stream.fd != -1;
     }
+    if (link_awaits_reset(link))
+        return link_on_reset_reply(link, run, type, msg, end);
     if (link->phase == LINK_IDLE && type != BE_PARAMETER_STATUS && type != BE_ERROR)
         return link_unasked(link);
     if (link->phase == LINK_CLEANING && !link_clean_is_answer(link, type, body))
@@ -321,6 +359,9 @@ static const char *link_on_header(
     if (link->phase == LINK_CLEANING &&
         !link_clean_is_answer(link, type, slice_of(p + PROTO_HEADER_BYTES, 0)))
         return link_unasked(link), NULL;
+    if (link_awaits_reset(link) && (type == BE_ERROR || !link_clean_is_answer(link, type,
+                                                            slice_of(p + PROTO_HEADER_BYTES, 0))))
+        return link_fail_reset(link), NULL;
     for_owner = link_is_for_owner(link, type);
     link->swallow_body = !for_owner;
     if (have > len + 1U)

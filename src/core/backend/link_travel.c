@@ -37,6 +37,7 @@ struct link_mail {
     uint16_t key_len;
     uint8_t auth;
     uint8_t pool_auth;
+    uint8_t reset; /* enum link_reset */
 };
 
 static size_t travel_size(const struct link *link)
@@ -71,7 +72,8 @@ static size_t travel_encode(const struct link *link, char *body)
         .database_len = pool->database_len,
         .key_len = link->key_len,
         .auth = link->auth,
-        .pool_auth = pool->auth};
+        .pool_auth = pool->auth,
+        .reset = link->reset};
     char *p = travel_put(body, &m, sizeof m);
     struct buf preps = {0};
 
@@ -140,6 +142,7 @@ static struct link *travel_build(
     link->opened_us = m->opened_us;
     link->uses = m->uses;
     link->auth = m->auth;
+    link->reset = m->reset;
     link->key_len = m->key_len;
     link->key = mem_strndup(p, m->key_len);
     p += m->key_len;

@@ -286,7 +286,7 @@ static struct link *pool_take_shared(struct pool *pool, struct pool_request *req
             link_close(link);
             continue;
         }
-        if (pool_check_idle(pool, link))
+        if (pool_check_idle(pool, link, true))
             return NULL;
         return pool_lend(pool, link, req);
     }
@@ -304,7 +304,8 @@ struct link *pool_borrow(struct pool *pool, const struct pool_request *req)
     link = pool_find_shared(pool, req);
     if (check_us > SHARED_CHECK_US)
         check_us = SHARED_CHECK_US;
-    if (link == NULL || loop_now_us(pool->be->loop) - link->idle_since_us > check_us)
+    if (link == NULL || link->reset != LINK_RESET_NONE ||
+        loop_now_us(pool->be->loop) - link->idle_since_us > check_us)
         return NULL;
     return pool_lend(pool, link, req);
 }
@@ -330,7 +331,7 @@ static struct link *pool_take_idle(struct pool *pool, struct pool_request *req)
                 link_close(link);
                 continue;
             }
-            if (pool_check_idle(pool, link))
+            if (pool_check_idle(pool, link, false))
                 return NULL;
             req->needs_patch = patch == 1;
             return pool_lend(pool, link, req);
@@ -356,7 +357,7 @@ bool pool_check_for(struct pool *pool, const struct pool_request *req)
                 break;
             found = NULL;
         }
-    return found != NULL && pool_check_idle(pool, found);
+    return found != NULL && pool_check_idle(pool, found, req->is_shared);
 }
 
 /* True when a link that is being cleaned will be free for this request: no earlier one wants it. */

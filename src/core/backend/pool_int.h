@@ -81,8 +81,10 @@ bool backend_make_room(struct backend *be, const struct pool *pool, enum limits_
 
 /* backend_maint.c */
 void backend_on_maint(struct timer *t);
-/* Starts the check of an idle link that was not used for long: true when it is being checked now.
- */
-bool pool_check_idle(struct pool *pool, struct link *link);
+/* Starts the check of an idle link that was not used for long, or (for who shares links) its reset
+ * that is due: true when it is being seen to now. */
+bool pool_check_idle(struct pool *pool, struct link *link, bool for_sharing);
+/* An idle link is CLEANING now, for as long as a server may take to answer. */
+void pool_link_taken(struct pool *pool, struct link *link);
 
 #endif

@@ -270,8 +270,10 @@ void client_drop_link(struct client *c, bool boundary)
     }
     c->link = NULL;
     c->target = NULL;
-    if (link != NULL)
-        link_release(link, boundary);
+    if (link == NULL)
+        return;
+    link->reset_may_wait = !c->leaves_traces && c->patch == NULL;
+    link_release(link, boundary);
 }
 
 void client_say_goodbye(struct client *c)

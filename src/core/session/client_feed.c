@@ -70,10 +70,22 @@ enum feed_step feed_of_verdict(enum local_verdict v)
     return v == LOCAL_DONE ? FEED_LOCAL : FEED_PARK;
 }
 
+/* What anything but a plain read may leave behind in its session is undone as soon as the client
+ * leaves (link_reset.c). Others than function calls cannot do anything at once; should a view or an
+ * operator hide one, it is undone a little later, before anybody else has the session. */
+static void feed_note_traces(struct client *c, struct slice sql, enum count_kind kind)
+{
+    if (c->leaves_traces)
+        return;
+    c->leaves_traces = kind != COUNT_SELECT || memchr(sql.p, '(', sql.n) != NULL ||
+                       memchr(sql.p, ';', sql.n - 1) != NULL;
+}
+
 static enum feed_step feed_query(
     struct client *c, struct feed_run *run, struct slice msg, bool is_whole)
 {
     struct slice sql = slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES);
+    enum count_kind kind;
     enum local_verdict v;
 
     if (is_whole && sql.n > 0 && sql.p[sql.n - 1] == '\0')
@@ -91,7 +103,9 @@ static enum feed_step feed_query(
     if (c->phase != CL_ACTIVE)
         return FEED_STOP;
     link_expect(c->target, OP_QUERY);
-    count_statement(c->ss, c->target->pool->cluster_node, count_kind_of(sql));
+    kind = count_kind_of(sql);
+    feed_note_traces(c, sql, is_whole ? kind : COUNT_OTHER);
+    count_statement(c->ss, c->target->pool->cluster_node, kind);
     client_note_statement(c, sql);
     if (client_log_statements(c))
         client_log_statement(c, "", sql);
@@ -113,6 +127,7 @@ static struct slice feed_note_extended(struct client *c, char type, struct slice
         name = wire_get_cstr(&r);
         sql = wire_get_cstr(&r);
         c->parsed_count = (uint8_t)count_kind_of(sql);
+        feed_note_traces(c, sql, (enum count_kind)c->parsed_count);
         if (!r.bad && c->balance != NULL)
             balance_note_parse(c, name, msg, (enum count_kind)c->parsed_count, 0);
         else if (!r.bad && name.n > 0)
@@ -182,6 +197,7 @@ static enum feed_step feed_extended(
         sql = feed_note_extended(c, type, msg, puts_in);
     else if (c->balance != NULL)
         balance_note_partial(c, type, msg);
+    c->leaves_traces = c->leaves_traces || (!is_whole && type == FE_PARSE);
     if (type != FE_FLUSH) {
         link_expect(c->target, op);
         c->server_batch = type != FE_SYNC;
@@ -242,6 +258,7 @@ static enum feed_step feed_message(
         if (c->balance != NULL && c->target == c->link && balance_function_call(c) == BALANCE_PARK)
             return FEED_PARK;
         client_stats_on_query(c);
+        c->leaves_traces = true;
         link_expect(c->target, OP_FUNCTION_CALL);
         client_note_statement(c, slice_of_str("<function call>"));
         return FEED_PASS;
