@@ -250,8 +250,11 @@ void share_login_correct(struct client *c, const struct link *link)
     uint32_t at = 0;
 
     c->share->greeted_alone = false;
-    while (paramset_next(&link->reported, &at, &name, &value))
+    while (paramset_next(&link->reported, &at, &name, &value)) {
         wire_put_parameter_status(&out, name, value);
+        (void)paramset_set(&c->share->turn->told, name, value);
+    }
+    c->share->owes_parameters = true; /* the settings are still those of who had it before */
     client_send(c, &out);
 }
 
