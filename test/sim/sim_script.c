@@ -208,6 +208,7 @@ static void write_transaction(struct script *s, struct buf *out)
         return;
     }
     put_query(out, sql);
+    s->is_rollback = strcmp(sql, "rollback") == 0 || strcmp(sql, "abort") == 0;
     if (strcmp(sql, "commit") == 0 || strcmp(sql, "rollback") == 0 || sql[0] == 'e' ||
         strcmp(sql, "abort") == 0)
         s->tx = 'I';
@@ -456,7 +457,7 @@ static void write_extended(struct script *s, struct buf *out)
 void script_write(struct script *s, struct buf *out)
 {
     s->n++;
-    s->asked_sleep = s->is_read = s->is_write = false;
+    s->asked_sleep = s->is_read = s->is_write = s->is_rollback = false;
     switch (sim_below(16)) {
     case 0:
     case 1:

@@ -96,6 +96,8 @@ struct share_end {
     uint16_t at;            /* which statement of its string */
     bool begins;            /* a transaction is open behind it */
     bool is_last;           /* of its string */
+    bool rolls_back;        /* it is a ROLLBACK, of all of the transaction */
+    bool ends_failed;       /* it is the COMMIT of one that has failed: the same */
     struct share_vars vars; /* behind COMMIT */
     struct share_vars tx;   /* behind ROLLBACK, which may be what the server makes of it */
 };
@@ -433,6 +435,10 @@ void share_note(struct client *c, struct slice sql, const struct sql_facts *fact
 /* A query that was not looked at. */
 void share_note_unread(struct client *c);
 /* A statement of the client has ended with `tag`, which is passed on. */
+/* How many ops of a link that dies, from the one at the head, are those of a ROLLBACK by itself and
+ * its end, nothing of its own told yet: the transaction is over, whatever became of the server's
+ * word. 0: they are something else. */
+unsigned share_owed_rollback(const struct share *s, const struct link *link);
 void share_note_tag(struct client *c, struct slice tag);
 /* An exchange is over. */
 void share_settle(struct client *c);

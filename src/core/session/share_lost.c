@@ -292,6 +292,32 @@ static void answer_end(struct client *c, const struct expect *owed, const struct
     client_answer_owed(c, owed, 1, err, 'I');
 }
 
+/* The ops of a ROLLBACK are answered as the server would have. */
+static void answer_rollback(
+    struct client *c, const struct expect *owed, unsigned n, const struct err *err)
+{
+    struct buf out = {0};
+    unsigned i;
+
+    for (i = 0; i < n; i++) {
+        unsigned op = expect_peek(owed, i);
+        unsigned kind = op & OP_MASK;
+
+        if ((op & (OP_SWALLOW | OP_QUIET)) != 0)
+            continue;
+        if (kind == OP_PARSE || kind == OP_MADE_PARSED)
+            wire_put_empty(&out, BE_PARSE_COMPLETE);
+        if (kind == OP_BIND)
+            wire_put_empty(&out, BE_BIND_COMPLETE);
+        if (kind == OP_QUERY || kind == OP_EXECUTE)
+            wire_put_command_complete(&out, "ROLLBACK");
+        if (kind == OP_QUERY || kind == OP_SYNC)
+            wire_put_ready(&out, 'I');
+    }
+    client_send(c, &out);
+    client_answer_owed(c, owed, n, err, 'I');
+}
+
 /* What was SET and is rolled back now was told to the client: the next link puts that right. When
  * the link was not up to date yet nothing of the kind can have happened. */
 static void remember_parameters(struct share *s, const struct link *link)
@@ -335,10 +361,12 @@ static void lost_behind_end(struct client *c, const struct link *link)
     client_after_quiet(c);
 }
 
-static void lost_attached(struct client *c, struct link *link, const struct err *err)
+/* `nrolled`: so many ops are those of a ROLLBACK. */
+static void lost_attached(
+    struct client *c, struct link *link, const struct err *err, unsigned nrolled)
 {
     struct share *s = c->share;
-    bool in_tx = is_in_transaction(s, link);
+    bool in_tx = nrolled == 0 && is_in_transaction(s, link);
     bool owes = link->expect.len > 0;
     bool in_sequence = c->server_batch && !owes;
     bool may_retry = share_may_send_again(c, link);
@@ -350,7 +378,11 @@ static void lost_attached(struct client *c, struct link *link, const struct err 
     if (was_kept)
         link->expect.failed = false; /* not told */
     lost_roll_back(c);
-    if (s->turn->ended != NULL && !in_tx)
+    if (nrolled > 0) {
+        may_retry = was_refused = false;
+        share_end_lost(s);
+        share_route_end(c, false);
+    } else if (s->turn->ended != NULL && !in_tx)
         is_done = keep_told(c, link);
     else if (!in_tx)
         share_end_lost(s); /* SAVEPOINT outside of a transaction, its error on the way */
@@ -376,7 +408,9 @@ static void lost_attached(struct client *c, struct link *link, const struct err 
     s->is_untold = in_tx && !owes && !in_sequence;
     s->turn->nresent = 0;
     say_owed_ready(c);
-    if (is_done)
+    if (nrolled > 0)
+        answer_rollback(c, &link->expect, nrolled, err);
+    else if (is_done)
         answer_end(c, &link->expect, err);
     else if (owes)
         client_answer_owed(c, &link->expect, 0, err, in_tx ? 'E' : 'I');
@@ -430,6 +464,7 @@ void share_on_lost(void *owner, struct link *link, const struct err *err, bool t
     struct buf early = s->turn->early;
     bool goes_on;
     bool is_done;
+    unsigned nrolled;
     struct err reason;
 
     (void)told;
@@ -448,6 +483,7 @@ void share_on_lost(void *owner, struct link *link, const struct err *err, bool t
     s->turn->early = early;
     goes_on = phase == SHARE_ATTACHED && s->pins == 0 && !in_message;
     is_done = goes_on && is_over(c, link);
+    nrolled = goes_on ? share_owed_rollback(s, link) : 0;
     if (!goes_on || is_done || !share_may_send_again(c, link))
         share_names_settle_told(c, link);
     s->saw_error = !is_done;
@@ -470,7 +506,7 @@ void share_on_lost(void *owner, struct link *link, const struct err *err, bool t
     } else if (is_done) {
         lost_behind_end(c, link);
     } else if (phase == SHARE_ATTACHED) {
-        lost_attached(c, link, &reason);
+        lost_attached(c, link, &reason, nrolled);
     } else {
         lost_between(c, link, &reason, phase);
     }

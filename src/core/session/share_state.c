@@ -302,11 +302,13 @@ static void ends_free(struct share *s)
 
 /* Should the link die between the tag of a COMMIT and what follows it, the client knows more than
  * the state of the link says. */
-static void note_end(struct client *c, const struct sql_stmt *st, const struct share_vars *tx)
+static void note_end(
+    struct client *c, const struct sql_stmt *st, const struct share_vars *tx, bool failed)
 {
     struct share *s = c->share;
     struct share_end **pp = &s->turn->ends;
     struct share_end *e;
+    bool chains = (st->flags & SQL_F_CHAIN) != 0;
 
     if (c->link == NULL || (st->tx.op != SQL_TX_BEGIN && st->tx.op != SQL_TX_COMMIT &&
                                st->tx.op != SQL_TX_ROLLBACK && st->tx.op != SQL_TX_PREPARE))
@@ -317,10 +319,54 @@ static void note_end(struct client *c, const struct sql_stmt *st, const struct s
     e->serial = expect_next_serial(&c->link->expect);
     e->at = s->turn->at;
     e->is_last = s->turn->is_last;
-    e->begins = st->tx.op == SQL_TX_BEGIN || (st->flags & SQL_F_CHAIN) != 0;
+    e->begins = st->tx.op == SQL_TX_BEGIN || chains;
+    e->rolls_back = st->tx.op == SQL_TX_ROLLBACK && !chains;
+    e->ends_failed = st->tx.op == SQL_TX_COMMIT && failed && !chains;
     share_vars_assign(&e->vars, &s->vars);
     share_vars_assign(&e->tx, tx);
     c->link->see_tags = true;
+}
+
+/* Its statement has no name that the client would believe in. */
+static bool prepares_nothing(const struct share *s)
+{
+    unsigned i;
+
+    for (i = 0; i < s->turn->npending; i++)
+        if (s->turn->pending[i].kind == PENDING_NAME)
+            return false;
+    return true;
+}
+
+unsigned share_owed_rollback(const struct share *s, const struct link *link)
+{
+    const struct share_end *e = s->turn->ends;
+    const struct expect *owed = &link->expect;
+    unsigned at;
+    unsigned i;
+
+    if (e == NULL || s->turn->ended != NULL || e->at > 0 || !e->is_last || owed->failed ||
+        owed->lost || owed->last != 0 || link->tx_status == 'I' ||
+        !(e->rolls_back || (e->ends_failed && link->tx_status == 'E')))
+        return 0;
+    at = e->serial - owed->nended;
+    if (at >= owed->len || (expect_peek(owed, at) & OP_SWALLOW) != 0)
+        return 0;
+    if ((expect_peek(owed, at) & OP_MASK) == OP_QUERY)
+        return at == 0 ? 1 : 0;
+    for (i = 0; i < at; i++) {
+        unsigned op = expect_peek(owed, i);
+        unsigned kind = op & OP_MASK;
+
+        /* What a Describe describes is not known here. */
+        if (kind != OP_PARSE && kind != OP_BIND && kind != OP_MADE_PARSED &&
+            (kind != OP_CLOSE || (op & OP_SWALLOW) == 0))
+            return 0;
+    }
+    return at + 1 < owed->len && (expect_peek(owed, at + 1) & ~OP_NOTE) == OP_SYNC &&
+                   prepares_nothing(s)
+               ? at + 2
+               : 0;
 }
 
 void share_note_tag(struct client *c, struct slice tag)
@@ -369,7 +415,7 @@ static void note_tx(struct client *c, const struct sql_stmt *st)
         note_savepoint(c, &st->tx);
         break;
     }
-    note_end(c, st, &tx);
+    note_end(c, st, &tx, failed);
     share_vars_clear(&tx);
     s->recovered = s->recovered || st->kind != SQL_SAVEPOINT || st->tx.op == SQL_TX_ROLLBACK_TO;
     if ((st->flags & SQL_F_CHAIN) != 0 && s->turn->tx.client != NULL) {

@@ -6,7 +6,7 @@ from pooling_house import login, states
 
 from pgt import fake as fakes
 from pgt import waits
-from pgt.wire import FLUSH, SYNC, bind, execute, parse
+from pgt.wire import FLUSH, SYNC, bind, execute, parse, query
 
 
 def greet(conn) -> None:
@@ -28,6 +28,8 @@ class Doomed:
             return fakes.parameter("IntervalStyle", "green") + fakes.complete("SET"), tx
         if "'cancelled'" in low and tx == "T":
             return fakes.error("57014", "canceling statement due to user request"), "E"
+        if "fail" in low:
+            return fakes.error("22012", "division by zero"), "E"
         if low in ("begin", "commit", "rollback"):
             return fakes.complete(sql.upper()), "T" if low == "begin" else "I"
         if low.startswith("select"):
@@ -64,6 +66,41 @@ def test_what_a_lost_transaction_set(fake, start_pool):
         found = c.simple(again)
         assert states(found) == []
         assert [m.status() for m in found if m.type == "S"] == [("IntervalStyle", "postgres")], again
+    c.bye()
+
+
+ENDS = {"simple": lambda word: [query(word)],
+        "extended": lambda word: [parse(word), bind(), execute(), SYNC],
+        "in_front": lambda word: [query(word), query("select 2")]}
+
+
+def test_rollback_whose_link_dies(fake, start_pool):
+    """The transaction is over, whatever its server still wanted to say: so the client is told. Not so of a COMMIT,
+    unless the transaction had failed.
+    """
+    pool = start_pool(fake(Doomed()).address, num_init_children=1, pool_mode="transaction", health_check_period=0,
+                      sr_check_period=0)
+    c = login(pool, user="fake")
+    for how, messages in ENDS.items():
+        for first, word in (("select 1", "rollback"), ("select fail", "rollback"), ("select fail", "commit")):
+            c.simple("begin")
+            c.simple("set intervalstyle to green")
+            c.simple(first)
+            c.send(*messages(f"{word} /* die */"))
+            found = c.ready()
+            assert (states(found), found[-1].body) == ([], b"I"), (how, first, word)
+            assert [m.body for m in found if m.type == "C"] == [b"ROLLBACK\0"], (how, first, word)
+            if how == "in_front":
+                assert states(c.ready()) in ([], ["08006"])
+            assert not states(c.simple("select 2"))
+        c.simple("begin")
+        c.simple("select 1")
+        c.send(*messages("commit /* die */"))
+        found = c.ready()
+        assert (states(found), found[-1].body) == (["08006"], b"E"), how
+        if how == "in_front":
+            c.ready()
+        c.simple("rollback")
     c.bye()
 
 
