@@ -64,7 +64,7 @@ def test_pause_waits_for_clients_then_resume(pg, start_pool):
     assert {r["reason"] for r in report(admin, "pool_queue")} == {"paused"}
     assert [(r["database"], r["paused"]) for r in report(admin, "pool_orders")] == [("", "true")]
     assert admin.value("select 2") == "2", "the session that asked keeps its link"
-    assert pg.sessions() == [admin.pid]
+    waits.wait_for("the server has seen the others go", lambda: pg.sessions() == [admin.pid])
     assert tag_of(admin.simple("pgpool resume")) == "RESUME"
     assert late.authenticate("late_op", "")[-1].type == "Z"
     assert late.value("select 3") == "3"
@@ -77,7 +77,7 @@ def test_pause_one_database(pg, start_pool):
     admin = login(pool)
     login(pool, database="other_db").bye()
     assert tag_of(admin.simple("pgpool pause other_db")) == "PAUSE"
-    assert not pg.sessions("datname = 'other_db'")
+    waits.wait_for("the server has seen them go", lambda: not pg.sessions("datname = 'other_db'"))
     assert login(pool).value("select 1") == "1"
     late = Wire(pool.address, seconds=20)
     late.send_startup("postgres", "other_db")
@@ -161,7 +161,8 @@ def test_pcp_ends_what_nobody_else_can(pg, start_pool):
     assert busy.value("select 1") == "1" and tool.poll() is None, "connections are in use"
     busy.bye()
     admin.bye()
-    assert said(tool) == (0, "pcp_pause -- Command Successful\n") and pg.sessions() == []
+    assert said(tool) == (0, "pcp_pause -- Command Successful\n")
+    waits.wait_for("the server has seen them go", lambda: pg.sessions() == [])
     late = Wire(pool.address, seconds=20)
     late.send_startup("postgres")
     assert late.is_quiet(0.2)

@@ -3,7 +3,7 @@
 import pytest
 
 from pgt.diff import differential
-from pgt.wire import Wire
+from pgt.wire import Wire, query
 
 USERS = ["trust_user", "plain_user", "md5_user", "scram_user"]
 PASSWORDS = {"right": None, "wrong": "nope", "empty": "", "other_user": "plain_user_pw "}
@@ -71,6 +71,17 @@ def test_wrong_password_never_gets_a_pooled_link(pg, pgpool, user):
     with Wire(pgpool.address) as w:
         assert w.login(user, "postgres", f"{user}_pw")[-1].type == "Z"
         assert w.value("select current_user") == user
+
+
+def test_nothing_is_kept_that_nobody_may_have(pg, pgpool, wait_for):
+    """A server connection whose login was relayed goes with its client: the next one needs one of its own making."""
+    for user in ("md5_user", "scram_user", "trust_user"):
+        with Wire(pgpool.address) as w:
+            assert w.login(user, "postgres", f"{user}_pw")[-1].type == "Z"
+            w.send(query("begin"))
+            w.ready()
+    wait_for("only what can be used is kept", lambda: not pg.sessions("usename in ('md5_user', 'scram_user')"))
+    assert pg.sessions("usename = 'trust_user'")
 
 
 def test_password_changed_while_links_are_pooled(pg, pgpool):

@@ -20,7 +20,7 @@ bool link_clean_is_possible(const struct link *link, bool boundary)
 
     return boundary && !link->is_private && !link->expect.lost &&
            !expect_ignores_sync(&link->expect) && !be->is_stopping && be->conf->connection_cache &&
-           link->phase == LINK_LENT && !link->stream.send_failed;
+           link->phase == LINK_LENT && !link->stream.send_failed && !link->is_retired;
 }
 
 static int clean_send(struct link *link, struct buf *out)
@@ -147,6 +147,8 @@ void link_clean_start(struct link *link, bool boundary)
     if (!link_clean_is_possible(link, boundary)) {
         if (link->phase == LINK_LENT && !expect_is_quiet(&link->expect))
             link_cancel(link, -1);
+        else if (link->phase == LINK_LENT && boundary)
+            (void)link_send(link, "X\0\0\0\4", 5);
         link_close(link);
         return;
     }

@@ -312,6 +312,8 @@ static void login_welcome(struct client *c)
     c->epoch = link == NULL ? 0 : link->epoch;
     c->target = link;
     c->phase = CL_ACTIVE;
+    if (link != NULL && share_login_is_relayed(c))
+        link->is_retired = true; /* whoever comes next makes one of his own */
     if (!client_limits_on_login(c)) {
         buf_free(&out);
         return;

@@ -284,6 +284,9 @@ void share_login_begin(struct client *c);
 /* True when the client can be greeted without a link: share_login_parameters has what servers say
  * to clients with its start-up parameters. */
 bool share_login_is_known(const struct client *c);
+/* True when the client's link was opened with a password that the client alone knows: nobody else's
+ * login can open one like it, and none may be given it. */
+bool share_login_is_relayed(const struct client *c);
 const struct paramset *share_login_parameters(const struct client *c);
 void share_login_fini(struct sessions *ss);
 /* No server can be had: makes the client one that can be greeted without. False: it cannot be. */

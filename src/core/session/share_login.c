@@ -268,9 +268,7 @@ void share_login_fini(struct sessions *ss)
     ss->greetings = NULL;
 }
 
-/* The server was told a password that the client alone knows: the link it opened is all there is.
- */
-static bool must_stay(const struct client *c)
+bool share_login_is_relayed(const struct client *c)
 {
     const struct backend *be = &c->ss->be;
 
@@ -289,7 +287,7 @@ void share_login_done(struct client *c)
     }
     s->phase = SHARE_ATTACHED;
     s->last_link = c->link->id;
-    if (must_stay(c)) {
+    if (share_login_is_relayed(c)) {
         CLIENT_LOG(c, LVL_LOG,
             "user \"%s\" keeps a server connection: its password is not known here, so no other "
             "could be opened (see pool_passwd and auth_query)",
