@@ -437,11 +437,11 @@ static inline uint32_t share_traits(const struct sql_facts *facts, struct slice 
 void share_note(struct client *c, struct slice sql, const struct sql_facts *facts);
 /* A query that was not looked at. */
 void share_note_unread(struct client *c);
-/* A statement of the client has ended with `tag`, which is passed on. */
 /* How many ops of a link that dies, from the one at the head, are those of a ROLLBACK by itself and
  * its end, nothing of its own told yet: the transaction is over, whatever became of the server's
  * word. 0: they are something else. */
 unsigned share_owed_rollback(const struct share *s, const struct link *link);
+/* A statement of the client has ended with `tag`, which is passed on. */
 void share_note_tag(struct client *c, struct slice tag);
 /* An exchange is over. */
 void share_settle(struct client *c);
