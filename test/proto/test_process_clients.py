@@ -291,6 +291,9 @@ def test_a_few_clients_share_a_worker_and_many_are_spread(pg, start_pool):
     clients += [login(pool) for _ in range(17)]
     spread = clients_per_worker(pool)
     assert len(spread) == 3 and sum(spread) == 24 and max(spread) <= 11, spread
+    clients += [login(pool) for _ in range(66)]
+    spread = clients_per_worker(pool)
+    assert sum(spread) == 90 and max(spread) - min(spread) <= 5, spread  # 2, one in 16, and who asks
     for client in clients:
         client.bye()
 

@@ -16,6 +16,9 @@
 /* How many clients more than another worker has are tolerated: passing one on costs more than it
  * saves when connections are short. */
 #define PLACE_SLACK 2
+/* And one in so many: each worker gets as much of the processors as another when all are busy, so
+ * the clients of the one that has more wait longer. */
+#define PLACE_SLACK_PART 16
 /* A worker that uses more of a processor than this is busy. */
 #define BUSY_PERCENT 30
 /* What was used in a shorter time says nothing. */
@@ -119,7 +122,7 @@ static int place_evenly(struct worker *w)
             best = i;
         }
     }
-    return mine > least + PLACE_SLACK + least / 4 ? best : env->ordinal;
+    return mine > least + PLACE_SLACK + least / PLACE_SLACK_PART ? best : env->ordinal;
 }
 
 /* A busy worker passes nobody on to be filled up: under a rush of short connections that would cost
