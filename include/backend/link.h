@@ -52,7 +52,8 @@ struct link_owner_ops {
     bool (*on_refused)(void *owner, struct link *link);
     /* Login is over: parameters and key are known. */
     void (*on_login_done)(void *owner, struct link *link);
-    /* Bytes for the client: whole or partial messages, in order. */
+    /* Bytes for the client: whole or partial messages, in order. The first link->in_body of them
+     * are the rest of a message whose beginning was passed on before. */
     void (*on_bytes)(void *owner, struct link *link, const char *p, size_t n);
     /* ReadyForQuery was forwarded and nothing is owed. */
     void (*on_quiet)(void *owner, struct link *link);
@@ -105,6 +106,7 @@ struct link {
     struct link_answer *answer; /* during the login: what was asked, what we answered */
     char *key;                  /* the server's cancel key */
     uint32_t body_left;         /* of the message being passed on */
+    uint32_t in_body;           /* so much of what on_bytes gets is the rest of a message */
     uint32_t asked_version;     /* what it was opened with: the server may speak less */
     uint32_t version;           /* protocol in use */
     int32_t server_pid;

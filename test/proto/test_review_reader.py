@@ -2,12 +2,15 @@
 """test_review_reader: a standby that accepts and says nothing, or dies, and what waits meanwhile."""
 import os
 import signal
+import socket
 import sys
 from pathlib import Path
 
 import pytest
 
+from pgt import fake as fakes
 from pgt import procs, waits
+from pgt.relay import CHUNK, Relay
 from pgt.wire import SYNC, Address, Wire, bind, execute, parse, query
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cluster"))
@@ -274,3 +277,77 @@ def test_settings_of_a_transaction_on_a_reader(cluster, pool):
     w.rows("rollback")
     assert told[1:] == [("application_name", "")]
     w.bye()
+
+
+# Cut in its text, where its rest looks like a ParameterStatus.
+NOTICE = fakes.notice("of nobody: " + "S" * 65)
+CUT = NOTICE.index(b"SSSSSSSS")
+
+
+class Adds(Relay):
+    """Puts a notice into what the server says: in two pieces behind a refused write; and half of it behind a read
+    and half in front of the next one's answer."""
+
+    def __init__(self, host: str, server: Address):
+        self.rest = b""
+        self.added = 0
+        super().__init__(host, server)
+
+    def _send(self, other: socket.socket, *pieces: bytes) -> None:
+        for piece in pieces:
+            other.sendall(piece)
+            self.ending.wait(0.03)  # else they might be read as one, and the test would see nothing
+        self.added += 1
+
+    def _forward(self, one: socket.socket, other: socket.socket) -> None:
+        try:
+            data = one.recv(CHUNK)
+        except OSError:
+            data = b""
+        if not data:
+            self._close(one, other)
+            return
+        try:
+            if b"C25006\0" in data:
+                while b"Z\0\0\0\5" not in data:
+                    data += one.recv(CHUNK)
+                end = data.index(b"Z\0\0\0\5")
+                self._send(other, data[:end], NOTICE[:CUT], NOTICE[CUT:], fakes.parameter("TimeZone", "Asia/Tokyo") + NOTICE,
+                           data[end:])
+            elif b"part of it" in data and b"Z\0\0\0\5" in data:
+                self._send(other, self.rest + data + NOTICE[:CUT])
+                self.rest = NOTICE[CUT:]
+            else:
+                other.sendall(data)
+        except OSError:
+            self._close(one, other)
+
+
+def test_half_a_notice_on_two_links(cluster, start_pool):
+    """In session mode: behind a refused write, which is held back until somebody has looked for another primary; and on a
+    standby between two reads."""
+    relays = [Adds(f"127.0.0.{2 + i}", n.address) for i, n in enumerate(cluster.nodes)]
+    pool = pool_for(start_pool, cluster, load_balance_mode=True, num_init_children=1, backend_weight0=0, backend_weight1=1,
+                    backend_weight2=0, sr_check_period=1, **{f"backend_hostname{i}": r.address.host for i, r in enumerate(relays)})
+    try:
+        cluster.primary.rows("create role looks login")
+        cluster.primary.rows("alter role looks set default_transaction_read_only to on")
+        cluster.primary.rows("grant all on t to looks")
+        wait_settled(pool, 0)
+        w = Wire(pool.address, seconds=20)
+        assert w.login("looks")[-1].type == "Z"
+        w.send(query("insert into t values (1)"))
+        found = w.ready()
+        types = "".join(m.type for m in found)
+        assert types.replace("N", "") == "SEZ" and types.endswith("NNZ"), types
+        assert w.status["TimeZone"] == "Asia/Tokyo"
+        assert {m.text for m in found if m.type == "N"} == {"of nobody: " + "S" * 65}
+        for _ in range(4):
+            w.send(query("select 'part of it' from t where a = 7"))
+            assert "".join(m.type for m in w.ready()) == "TDCZ"
+        assert relays[0].added == 1 and relays[1].added >= 3
+        w.bye()
+    finally:
+        pool.stop()
+        for r in relays:
+            r.close()

@@ -29,8 +29,12 @@ static void link_flush_run(struct link *link, struct link_run *run)
     const char *end = run->end;
 
     run->start = run->end = NULL;
-    if (start == end || link->owner == NULL)
+    if (start == end)
         return;
+    if (link->owner == NULL) {
+        link->in_body = 0;
+        return;
+    }
     if (run->epoch != link->epoch) {
         /* Never deliver: this would be one client's bytes for another. */
         link->be->epoch_mismatches++;
@@ -41,6 +45,7 @@ static void link_flush_run(struct link *link, struct link_run *run)
         return;
     }
     link->ops->on_bytes(link->owner, link, start, (size_t)(end - start));
+    link->in_body = 0;
 }
 
 static void link_run_add(struct link_run *run, struct link *link, const char *p, const char *end)
@@ -143,7 +148,10 @@ static bool link_are_last_words(char type, struct slice body)
 /* A reply that is not unsolicited: what the expect queue says of it. */
 static bool link_is_for_owner(struct link *link, char type)
 {
-    if (type == BE_NOTICE || type == BE_NOTIFICATION)
+    if (type == BE_NOTIFICATION) /* nothing of ours listens: whatever is under way, it is his */
+        return (link->phase == LINK_LENT && !link_awaits_reset(link)) ||
+               !expect_head_is_ours(&link->expect);
+    if (type == BE_NOTICE)
         return !expect_head_is_ours(&link->expect);
     if (type == BE_PARAMETER_STATUS) /* with watch_tags: of a repaired RESET */
         return !link->hide_parameters && (!expect_head_is_ours(&link->expect) || link->watch_tags);
@@ -362,8 +370,8 @@ static const char *link_on_header(
     if (link_awaits_reset(link) && (type == BE_ERROR || !link_clean_is_answer(link, type,
                                                             slice_of(p + PROTO_HEADER_BYTES, 0))))
         return link_fail_reset(link), NULL;
-    for_owner = link_is_for_owner(link, type);
-    link->swallow_body = !for_owner;
+    for_owner = link_is_for_owner(link, type) && link->owner != NULL;
+    link->swallow_body = !for_owner; /* also the part that comes in the next loan */
     if (have > len + 1U)
         have = len + 1U;
     link->body_left = len + 1U - (uint32_t)have;
@@ -398,8 +406,10 @@ static const char *link_on_body(
     if (take > link->body_left)
         take = link->body_left;
     link->body_left -= (uint32_t)take;
-    if (!link->swallow_body)
+    if (!link->swallow_body) {
+        link->in_body = (uint32_t)take;
         link_run_add(run, link, p, p + take);
+    }
     if (expect_is_made_due(&link->expect))
         link_make_replies(link, run);
     if (link->body_left == 0 && link->expect.len == 0) {

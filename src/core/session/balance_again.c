@@ -124,13 +124,39 @@ struct slice balance_again_sequence(const char *p, const char *end)
     return slice_of(NULL, 0);
 }
 
-bool balance_again_holds(struct client *c, const char *p, size_t n)
+void balance_pick_parameters(
+    struct client *c, const struct link *link, const char *p, size_t n, struct buf *others)
+{
+    const char *end = p + n;
+    struct buf told = {0};
+    size_t take = link->in_body;
+    struct buf *to = others;
+
+    for (; p < end; p += take, take = 0) {
+        if (take == 0) {
+            /* Whole, or at least its length: the reader of links sees to that. */
+            take = proto_get_u32(p + 1) + (size_t)1;
+            to = p[0] == BE_PARAMETER_STATUS ? &told : others;
+        }
+        if (take > (size_t)(end - p))
+            take = (size_t)(end - p);
+        if (to != NULL)
+            buf_put(to, p, take);
+    }
+    client_send(c, &told);
+}
+
+bool balance_again_holds(struct client *c, const struct link *link, const char *p, size_t n)
 {
     struct balance_own *own = own_of(c);
 
-    if (own == NULL || !own->keeps || (own->is_refused && p[0] == BE_PARAMETER_STATUS))
+    if (own == NULL || !own->keeps)
         return false;
-    if (own->is_refused || balance_is_no_answer(p, n)) {
+    if (own->is_refused) {
+        balance_pick_parameters(c, link, p, n, &own->early);
+        return true;
+    }
+    if (link->in_body == 0 && balance_is_no_answer(p, n)) {
         buf_put(&own->early, p, n);
         return true;
     }

@@ -287,7 +287,11 @@ bool balance_again_takes_copy(struct client *c);
 /* The extended sequence at `p` with its Sync; empty when that is not there yet. */
 struct slice balance_again_sequence(const char *p, const char *end);
 /* Bytes of the own link: true when they were kept from the client for now. */
-bool balance_again_holds(struct client *c, const char *p, size_t n);
+bool balance_again_holds(struct client *c, const struct link *link, const char *p, size_t n);
+/* Of bytes that on_bytes got: each ParameterStatus goes to the client, what else there is is added
+ * to `others` (NULL: dropped). */
+void balance_pick_parameters(
+    struct client *c, const struct link *link, const char *p, size_t n, struct buf *others);
 /* True when the messages do nothing at all when they fail. */
 bool balance_again_is_whole(struct client *c, struct slice msgs);
 /* True when they read, and do nothing but that. */

@@ -226,9 +226,15 @@ static void reader_on_bytes(void *owner, struct link *link, const char *p, size_
         return;
     }
     if (c->target != link) {
-        if (b->own->home == r && p[0] == BE_PARAMETER_STATUS && c->target->body_left == 0)
-            (void)stream_send(&c->stream, p, n); /* it was made to fail with its guest */
+        if (b->own->home == r && c->target->body_left == 0)
+            balance_pick_parameters(c, link, p, n, NULL); /* it was made to fail with its guest */
         return; /* a notice between two reads: not for the client */
+    }
+    if (!b->own->reply_begun && link->in_body > 0) {
+        p += link->in_body; /* of such a notice */
+        n -= link->in_body;
+        if (n == 0)
+            return;
     }
     if (!b->own->reply_begun && balance_is_no_answer(p, n)) {
         buf_put(&b->own->early, p, n);

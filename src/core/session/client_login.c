@@ -609,7 +609,7 @@ static void client_on_link_bytes(void *owner, struct link *link, const char *p, 
         login_put_ok(c, &ok); /* what a server says besides comes behind it */
         client_send(c, &ok);
     }
-    if (balance_again_holds(c, p, n))
+    if (balance_again_holds(c, link, p, n))
         return;
     client_note_reply(c, link, p, n);
     if (stream_send(&c->stream, p, n) == 0 && stream_is_clogged(&c->stream))

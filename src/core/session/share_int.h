@@ -158,7 +158,6 @@ struct share_turn {
     uint32_t kept_len;                  /* of a sequence that may be sent again */
     uint32_t mark_pins;                 /* before the present exchange */
     uint32_t tx_pins;                   /* before the transaction */
-    uint32_t aside_left;                /* of a notification that is told in parts */
     uint32_t untied;                    /* by a DISCARD ALL that is not answered yet */
     struct share_vars mark;             /* before the present exchange; NULL outside of one */
     struct share_vars tx;               /* before the transaction; NULL outside of one */

@@ -61,27 +61,21 @@ static bool on_refused(void *owner, struct link *link)
 /* How much at the front of `p` belongs to no statement: what a server says between its error and
  * its ReadyForQuery, when nothing of the exchange is told and it is sent again; and notifications,
  * wherever they come. The rest of one may come later. */
-static size_t aside_bytes(struct client *c, const char *p, size_t n)
+static size_t aside_bytes(const struct client *c, const struct link *link, const char *p, size_t n)
 {
-    struct share_turn *t = c->share->turn;
-    size_t at = t->aside_left;
+    size_t at = link->in_body;
 
     if (c->share->resend || c->share->replan)
         return n;
     while (at < n && n - at >= PROTO_HEADER_BYTES && p[at] == BE_NOTIFICATION)
         at += proto_get_u32(p + at + 1) + (size_t)1;
-    t->aside_left = (uint32_t)at; /* less what is told of it now */
     return at < n ? at : n;
 }
 
 static void tell(struct client *c, struct link *link, const char *p, size_t n)
 {
-    struct share_turn *t = c->share->turn;
-
     if (n == 0)
         return;
-    if (t != NULL)
-        t->aside_left = n < t->aside_left ? t->aside_left - (uint32_t)n : 0;
     client_note_reply(c, link, p, n);
     if (stream_send(&c->stream, p, n) == 0 && stream_is_clogged(&c->stream))
         link_pause(link);
@@ -102,7 +96,7 @@ static void on_bytes(void *owner, struct link *link, const char *p, size_t n)
     if (s->phase != SHARE_ATTACHED && link->phase == LINK_LOGIN)
         return; /* of a login that is not the client's */
     if ((s->may_retry || s->may_replan || s->may_resend) && !s->reply_begun) {
-        aside = aside_bytes(c, p, n);
+        aside = aside_bytes(c, link, p, n);
         tell(c, link, p, aside);
         p += aside;
         n -= aside;
