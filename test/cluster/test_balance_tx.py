@@ -252,6 +252,21 @@ def test_set_in_a_read_only_transaction(cluster, w):
     assert (w.value(own), w.value(there)) == ("9MB", "9MB")
 
 
+def test_read_only_transaction_dies_with_its_standby(cluster, pool):
+    """Whoever ends it with COMMIT has to hear that it came to nothing; who rolls back anyhow need not."""
+    for number, (end, told) in enumerate((("commit", "08006"), ("rollback", None))):
+        w = login(pool)
+        ok(w, "begin read only", "set work_mem = '9MB'")
+        first = int(w.value(PORT))
+        node = next(cluster.nodes[i] for i in cluster.standbys if cluster.nodes[i].port == first)
+        node.rows("select pg_terminate_backend(pid) from pg_stat_activity where state = 'idle in transaction'")
+        waits.wait_for("it is lost", lambda: pool.log().count("was lost with its standby") == number + 1)
+        found = w.simple(end)
+        assert (code(found), status(found)) == (told, "I"), end
+        assert w.value("select current_setting('work_mem')") == "4MB"
+        w.bye()
+
+
 def test_read_write_after_all(cluster, w):
     ok(w, "begin read only", "set transaction read write", "insert into w values (7, 'rw')", "commit")
     assert cluster.primary.value("select v from w where id = 7") == "rw"

@@ -40,7 +40,8 @@ struct sim_client {
     char present;       /* type of that message; 0: none */
     bool may_be_either; /* the state after a failed request that speaks of transactions */
     bool has_ended;     /* a transaction, in the present request */
-    bool was_end;       /* that message was the last of its request */
+    bool is_discard;
+    bool was_end; /* that message was the last of its request */
     int pid;
     uint32_t key;
     int in_flight; /* requests whose ReadyForQuery has not come */
@@ -241,6 +242,7 @@ static void note_words(struct sim_client *c, const char *msg, uint32_t len)
     if (c->was_end)
         c->may_be_either = c->has_ended = false;
     c->was_end = msg[0] == FE_QUERY || msg[0] == FE_SYNC;
+    c->is_discard = msg[0] == FE_QUERY && strcmp(msg + PROTO_HEADER_BYTES, "discard all") == 0;
     for (i = 0; i < sizeof words / sizeof words[0] && msg[0] != FE_BIND; i++)
         if (memmem(msg + PROTO_HEADER_BYTES, len - 4, words[i], strlen(words[i])) != NULL)
             c->may_be_either = true;
@@ -315,6 +317,8 @@ static bool is_lost_savepoint(const struct sim_client *c, const struct errmsg *m
 /* An error that the model does not know. False: it must not be. */
 static bool client_on_fault(struct sim_client *c, const struct errmsg *m)
 {
+    struct buf none = {0};
+
     if (slice_eq_str(m->sqlstate, "57014") && c->ncancels > 0) {
         c->ncancels--;
         world.ncancelled++;
@@ -328,6 +332,10 @@ static bool client_on_fault(struct sim_client *c, const struct errmsg *m)
     }
     c->has_ended = c->has_ended && c->before.tx == 'I';
     c->model = c->before;
+    /* Nobody knows what became of it; a session that lives on begins anew then. */
+    if (c->is_discard && world.opts.mode == WORLD_SESSION && c->before.tx == 'I')
+        pg_message(&c->model, FE_QUERY, slice_of("discard all", 12), &none);
+    buf_free(&none);
     c->ncommitting = 0;
     buf_free(&c->expected);
     if (c->present == FE_QUERY || c->present == FE_SYNC || c->before.copying == 'Q') {
@@ -448,8 +456,10 @@ static bool is_either_state(struct sim_client *c, const char *msg, const char *w
     if (c->model.tx == 'I')
         c->model.tx_vars = c->model.vars;
     c->model.tx = msg[PROTO_HEADER_BYTES];
-    if (c->model.tx == 'I')
+    if (c->model.tx == 'I') {
         c->model.nwrites = 0; /* written or not: a later COMMIT says nothing of them */
+        c->model.tx_read_only = c->model.tx_one_snapshot = false;
+    }
     c->model.vars = c->model.tx_vars;
     c->model.mark = c->model.vars;
     c->model.nsavepoints = 0;

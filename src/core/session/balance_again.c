@@ -343,14 +343,41 @@ static bool has_ended(const struct balance_own *own, const struct link *link)
                : expect_head(owed) == OP_SYNC && !owed->failed && own->ended == owed->nended;
 }
 
+/* All that is owed is the answer to a ROLLBACK by itself, or to the COMMIT of a failed transaction:
+ * that is over, whatever becomes of the server's word. */
+static bool owes_rollback(const struct balance_own *own, const struct link *link)
+{
+    const struct expect *owed = &link->expect;
+
+    return own->ends_plainly && own->ended == 0 && own->nexchanges <= 1 && !own->saw_error &&
+           owed->len == 1 && owed->last == 0 && !owed->lost && !expect_head_is_ours(owed) &&
+           expect_head(owed) == OP_QUERY && link->tx_status != 'I' &&
+           (own->tx_end == SQL_ROLLBACK || (own->tx_end == SQL_COMMIT && link->tx_status == 'E'));
+}
+
+/* The same as has_ended; who was not told yet is told. */
+static bool ends(struct client *c, const struct link *link)
+{
+    struct balance_own *own = own_of(c);
+    struct buf out = {0};
+
+    if (has_ended(own, link))
+        return true;
+    if (!owes_rollback(own, link))
+        return false;
+    own->ended_well = false;
+    wire_put_command_complete(&out, "ROLLBACK");
+    client_send(c, &out);
+    return true;
+}
+
 bool balance_again_ends(struct client *c, struct link *link)
 {
     struct balance_own *own = own_of(c);
     bool has_lived = link->tx_status != 'I';
 
     if (own->home != NULL || c->target != link || own->is_refused || own->keeps ||
-        !(has_lived ? has_ended(own, link)
-                    : balance_again_is_over(c, link, buf_slice(&own->retry))))
+        !(has_lived ? ends(c, link) : balance_again_is_over(c, link, buf_slice(&own->retry))))
         return false;
     if (has_lived && !own->ended_well)
         c->balance->tx_failed = true; /* what it has SET is gone */
@@ -363,7 +390,7 @@ bool balance_again_ends(struct client *c, struct link *link)
 
 bool balance_again_home_ends(struct client *c, struct link *link)
 {
-    if (!has_ended(own_of(c), link))
+    if (!ends(c, link))
         return false;
     if (!own_of(c)->ended_well)
         c->balance->tx_failed = true;

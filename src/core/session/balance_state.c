@@ -428,6 +428,10 @@ void balance_note_facts(
     }
     note_discard_all(c, facts, asked);
     c->balance->own->has_tx_end = c->balance->own->has_tx_end || nends > 0;
+    if (nends > 0)
+        c->balance->own->ends_plainly =
+            facts->nstmts == 1 && !is_open &&
+            (facts->stmts->tx.op == SQL_TX_COMMIT || facts->stmts->tx.op == SQL_TX_ROLLBACK);
     /* Should the link die behind its tag, the client knows that the transaction is over. */
     if (nends == 1 && facts->nstmts == 1 && !is_open && c->target != NULL &&
         c->target == (balance_home(c) == NULL ? c->link : balance_home(c)->link))

@@ -177,21 +177,51 @@ void balance_lose_home(struct client *c)
         c->pool->names);
 }
 
-bool balance_tell_lost(struct client *c, const struct link *link, const struct errmsg *m)
+/* An error for the client, which has not been told of any. */
+static void tell_lost(struct client *c)
 {
-    struct balance_own *own = c->balance == NULL ? NULL : c->balance->own;
     struct buf out = {0};
     struct err err;
 
-    if (own == NULL || !own->is_untold || link->error_is_ours ||
-        !slice_eq_str(m->sqlstate, "25P02"))
-        return false;
-    own->is_untold = false;
+    c->balance->own->is_untold = false;
     err_clear(&err);
     err_set(&err, "08006", "the server connection of this transaction was lost");
     err_hint(&err, "Roll back, and run the transaction again.");
     wire_put_err(&out, &err);
     client_send(c, &out);
+}
+
+bool balance_tell_lost(struct client *c, const struct link *link, const struct errmsg *m)
+{
+    struct balance_own *own = c->balance == NULL ? NULL : c->balance->own;
+
+    if (own == NULL || !own->is_untold || link->error_is_ours ||
+        !slice_eq_str(m->sqlstate, "25P02"))
+        return false;
+    tell_lost(c);
+    return true;
+}
+
+/* True when the client waits for nothing. */
+static bool is_idle(const struct expect *owed)
+{
+    unsigned i;
+
+    for (i = 0; i < owed->len; i++)
+        if ((expect_peek(owed, i) & OP_SWALLOW) == 0)
+            return false;
+    return true;
+}
+
+bool balance_tell_lost_end(struct client *c)
+{
+    const struct balance_own *own = c->balance->own;
+
+    if (own == NULL || !own->is_untold || !own->ends_plainly || own->tx_end != SQL_COMMIT ||
+        c->target != c->link || c->server_batch || !is_idle(&c->link->expect))
+        return false;
+    tell_lost(c);
+    client_say_ready(c, 'I');
     return true;
 }
 

@@ -87,6 +87,7 @@ static enum feed_step feed_query(
     struct slice sql = slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES);
     enum count_kind kind;
     enum local_verdict v;
+    bool is_told;
 
     if (is_whole && sql.n > 0 && sql.p[sql.n - 1] == '\0')
         sql.n--;
@@ -102,7 +103,8 @@ static enum feed_step feed_query(
         return FEED_PARK;
     if (c->phase != CL_ACTIVE)
         return FEED_STOP;
-    link_expect(c->target, OP_QUERY);
+    is_told = c->balance != NULL && balance_tell_lost_end(c);
+    link_expect(c->target, is_told ? OP_QUERY | OP_SWALLOW : OP_QUERY);
     kind = count_kind_of(sql);
     feed_note_traces(c, sql, is_whole ? kind : COUNT_OTHER);
     count_statement(c->ss, c->target->pool->cluster_node, kind);

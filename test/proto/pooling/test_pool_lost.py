@@ -28,7 +28,7 @@ class Doomed:
             return fakes.parameter("IntervalStyle", "green") + fakes.complete("SET"), tx
         if "'cancelled'" in low and tx == "T":
             return fakes.error("57014", "canceling statement due to user request"), "E"
-        if "fail" in low:
+        if "fail" in low or "was_lost" in low:
             return fakes.error("22012", "division by zero"), "E"
         if low in ("begin", "commit", "rollback"):
             return fakes.complete(sql.upper()), "T" if low == "begin" else "I"
@@ -101,6 +101,28 @@ def test_rollback_whose_link_dies(fake, start_pool):
         if how == "in_front":
             c.ready()
         c.simple("rollback")
+    c.bye()
+
+
+def test_rollback_whose_link_dies_with_a_session_that_lives_on(fake, start_pool):
+    server = fake(Doomed()).address
+    pool = start_pool(server, server, num_init_children=1, load_balance_mode=True, health_check_period=0,
+                      sr_check_period=0)
+    c = login(pool, user="fake")
+    for first, word, told in (("select 1", "rollback", []), ("select fail", "rollback", []),
+                              ("select fail", "commit", []), ("select 1", "commit", ["08006"]),
+                              ("select 1", "rollback prepared 'x'", ["08006"])):
+        c.simple("set work_mem to 9")
+        c.simple("begin")
+        c.simple("set intervalstyle to green")
+        c.simple(first)
+        found = c.simple(f"{word} /* die */")
+        assert (states(found), found[-1].body) == (told, b"E" if told else b"I"), (first, word)
+        assert [m.body for m in found if m.type == "C"] == ([] if told else [b"ROLLBACK\0"]), (first, word)
+        if told:
+            c.simple("rollback")
+        found = c.simple("select 2")
+        assert (states(found), found[-1].body) == ([], b"I"), (first, word)
     c.bye()
 
 
