@@ -51,20 +51,53 @@ def drop_root():
     return tool + ["--reuid", SERVER_USER, "--regid", SERVER_USER, "--init-groups", "--"]
 
 
-def set_nice(nice):
-    """The priority of this process and of what it starts."""
-    os.setpriority(os.PRIO_PROCESS, 0, nice)
-    nice_of_session(os.getpid(), nice)
+class CpuGroup:
+    """A control group for this process and all it starts, with the greatest weight there is, until the
+    end of `with`. Root only. Neighbours get next to nothing of the processors, and processes are
+    scheduled one by one: outside of groups kernels share out by session first (sched_autogroup),
+    where priorities count for nothing between sessions, every server process of PostgreSQL is a
+    session and all threads of the load generator together are another."""
+
+    KINDS = (("/sys/fs/cgroup/cpu", "cpu.shares", "262144"), ("/sys/fs/cgroup", "cpu.weight", "10000"))
+
+    def __enter__(self):
+        for top, weight, value in self.KINDS:
+            self.path = f"{top}/pgpool-bench-{os.getpid()}"
+            self.home = top + own_group(top)
+            try:
+                os.mkdir(self.path)
+                with open(f"{self.path}/{weight}", "w") as file:
+                    file.write(value)
+                move_to_group(self.path)
+                return self
+            except OSError:
+                if os.path.isdir(self.path):
+                    os.rmdir(self.path)
+        raise BenchError("--group: no control group for processors could be made (root only)")
+
+    def __exit__(self, *exc):
+        move_to_group(self.home)
+        wait_until("the processes in the group to end", 10, lambda: not self.is_used())
+        os.rmdir(self.path)
+
+    def is_used(self):
+        with open(f"{self.path}/cgroup.procs") as file:
+            return file.read() != ""
 
 
-def nice_of_session(pid, nice):
-    """Where the kernel shares processors out by session first (sched_autogroup), a process's own
-    priority counts within its session only: the session's is set, too."""
-    try:
-        with open(f"/proc/{pid}/autogroup", "w") as file:
-            file.write(str(nice))
-    except OSError:
-        pass  # no such kernel, not root, or it has ended
+def own_group(top):
+    """Where this process is below `top`: the line "N:cpu:/path", or "0::/path" of version 2."""
+    with open("/proc/self/cgroup") as file:
+        for line in file:
+            _, names, path = line.rstrip("\n").split(":", 2)
+            if os.path.basename(top) in names.split(",") or (names == "" and top == "/sys/fs/cgroup"):
+                return path
+    return "/"
+
+
+def move_to_group(path):
+    with open(f"{path}/cgroup.procs", "w") as file:
+        file.write(str(os.getpid()))
 
 
 def raise_nofile(wanted):
@@ -130,7 +163,6 @@ class Scratch:
         self.path = tempfile.mkdtemp(prefix="pgpool-bench-")
         os.chmod(self.path, 0o755)
         self.stack = contextlib.ExitStack()
-        self.procs = []
 
     def __enter__(self):
         self.run = self.make_dir("run")
@@ -173,16 +205,8 @@ class Scratch:
             proc = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.run,
                 start_new_session=True, env={**os.environ, "HOME": self.run})
-        self.procs.append(proc)
         self.stack.callback(end_process, proc, stop_signal)
         return proc
-
-    def spread_nice(self):
-        """Every server process of PostgreSQL is a session of its own: see nice_of_session."""
-        nice = os.getpriority(os.PRIO_PROCESS, 0)
-        for proc in self.procs if nice != 0 else []:
-            for pid in tree_stats(proc.pid):
-                nice_of_session(pid, nice)
 
 
 def end_process(proc, stop_signal):

@@ -121,9 +121,6 @@ def measure(pgbench, peer, mode, clients, seconds, round_no, latency=False):
     """One timed run. Memory is read once, when nearly done: reading it costs CPU of its own."""
     pss = []
     look = threading.Timer(seconds * 0.9, lambda: pss.append(peer.pss_bytes()))
-    peer.scratch.spread_nice()
-    again = threading.Timer(0.3, peer.scratch.spread_nice)  # server processes made by this run
-    again.start()
     cpu_before = peer.cpu_us()
     look.start()
     try:
@@ -136,9 +133,8 @@ def measure(pgbench, peer, mode, clients, seconds, round_no, latency=False):
             tps, done, failed = run_pgbench(pgbench, peer.port, mode, clients, ["-T", str(seconds)])
             p50 = p99 = 0.0
     finally:
-        for timer in (look, again):
-            timer.cancel()
-            timer.join()
+        look.cancel()
+        look.join()
     cpu = (peer.cpu_us() - cpu_before) / done
     return Sample(peer.name, mode, clients, round_no, tps, cpu, pss[0] if pss else 0, failed, p50, p99)
 
