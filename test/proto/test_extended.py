@@ -3,7 +3,35 @@
 import pytest
 
 from pgt.diff import differential
-from pgt.wire import (FLUSH, SYNC, bind, close, describe, execute, message, parse, pg, query)
+from pgt.wire import (FLUSH, SYNC, Wire, bind, close, describe, execute, message, parse, pg, query)
+from pgt.wire import pg as pg_messages
+
+
+@differential()
+@pytest.mark.parametrize("where", ["alone", "behind", "inside", "in_transaction"])
+def test_flush_with_a_body(t, where):
+    """An error that belongs to the Flush alone: what follows is skipped, and nothing is owed for it."""
+    c = t.connect()
+    if where == "in_transaction":
+        c.simple("begin; select 0")
+    before = {"alone": b"", "behind": pg("select 1") + SYNC, "inside": parse("select 1", "a"), "in_transaction": b""}[where]
+    behind = parse("select 2", "b") + bind(name="b") + execute()
+    c.send(before + message("H", b"x") + behind + SYNC + query("select 3"))
+    c.ready(3 if where == "behind" else 2)
+    c.simple("select 4")
+    c.end()
+
+
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+def test_flush_with_a_body_is_the_last_word(pg, start_pool, mode):
+    """The answers in front of it are told at once to who closes its sending half behind it."""
+    pool = start_pool(pg.address, num_init_children=1, pool_mode=mode)
+    for behind in (b"", parse("select 2", "b") + bind(name="b") + execute()):
+        w = Wire(pool.address)
+        w.login()
+        w.send(pg_messages("select 1") + SYNC + message("H", b"x") + behind)
+        w.half_close()
+        assert [m.type for m in w.read_eof(4)][:6] == ["1", "2", "T", "D", "C", "Z"]
 
 
 @differential()

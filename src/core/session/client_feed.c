@@ -65,6 +65,11 @@ enum feed_step feed_bad(struct client *c, char type)
     return FEED_STOP;
 }
 
+bool feed_is_bad_flush(const struct link *link, char type, struct slice msg)
+{
+    return type == FE_FLUSH && proto_get_u32(msg.p + 1) != 4 && !expect_is_copying(&link->expect);
+}
+
 enum feed_step feed_of_verdict(enum local_verdict v)
 {
     return v == LOCAL_DONE ? FEED_LOCAL : FEED_PARK;
@@ -200,7 +205,9 @@ static enum feed_step feed_extended(
     else if (c->balance != NULL)
         balance_note_partial(c, type, msg);
     c->leaves_traces = c->leaves_traces || (!is_whole && type == FE_PARSE);
-    if (type != FE_FLUSH) {
+    if (feed_is_bad_flush(c->target, type, msg))
+        op = OP_CLOSE;
+    if (op != 0) {
         link_expect(c->target, op);
         c->server_batch = type != FE_SYNC;
     }

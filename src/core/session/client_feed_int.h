@@ -31,6 +31,9 @@ void feed_flush(struct client *c, struct feed_run *run);
 void feed_put(struct feed_run *run, const char *p, size_t n);
 /* A message that no client may send now. */
 enum feed_step feed_bad(struct client *c, char type);
+/* True for a Flush that `link` will answer with an error: it has a body. While COPY FROM STDIN runs
+ * the server ignores it all the same. */
+bool feed_is_bad_flush(const struct link *link, char type, struct slice msg);
 /* Puts a Sync of ours in place of the client's Flush: what it ends was sent to a standby, and ends
  * there. */
 enum feed_step feed_cut(struct client *c, struct feed_run *run);

@@ -337,6 +337,8 @@ static enum feed_step send_extended(
         link_expect(c->link, OP_EXECUTE);
         return FEED_PASS;
     case FE_FLUSH:
+        if (feed_is_bad_flush(c->link, type, msg))
+            link_expect(c->link, OP_CLOSE);
         return c->share->turn->is_cut ? feed_cut(c, run) : FEED_PASS;
     default:
         expect_end(c, OP_SYNC);
@@ -370,6 +372,18 @@ static enum feed_step tell_extended(struct client *c, const struct err *err)
     client_send(c, &out);
     c->local_error = true;
     return FEED_LOCAL;
+}
+
+/* As a server would, that has to be asked nothing for it. */
+static enum feed_step tell_bad_flush(struct client *c)
+{
+    struct err err;
+
+    if (share_is_busy(c))
+        return FEED_PARK;
+    err_clear(&err);
+    err_set(&err, "08P01", "invalid message format");
+    return tell_extended(c, &err);
 }
 
 /* Parse of something that the mode or the policy refuses. */
@@ -456,7 +470,7 @@ static enum feed_step share_extended(struct client *c, struct feed_run *run, cha
         return FEED_LOCAL;
     if (!c->server_batch) {
         if (type == FE_FLUSH && s->phase != SHARE_ATTACHED)
-            return FEED_LOCAL;
+            return msg.n == PROTO_HEADER_BYTES ? FEED_LOCAL : tell_bad_flush(c);
         if (type == FE_SYNC && s->phase <= SHARE_WAITING && msg.n == PROTO_HEADER_BYTES)
             return lone_sync(c);
         if ((type == FE_SYNC || type == FE_FLUSH) && s->phase == SHARE_ATTACHED) {
@@ -466,6 +480,9 @@ static enum feed_step share_extended(struct client *c, struct feed_run *run, cha
             if (type == FE_SYNC) {
                 share_stop_keeping(c);
                 expect_end(c, OP_SYNC);
+            } else if (feed_is_bad_flush(c->link, type, msg)) {
+                link_expect(c->link, OP_CLOSE);
+                c->server_batch = true;
             }
             return FEED_PASS; /* begins nothing; within a COPY it must not wait */
         }
