@@ -179,11 +179,17 @@ static void begin_choice(struct share *s)
 }
 
 /* A read goes to `to`, unless that has just failed. In a transaction it has then left it
- * (`is_out`), or the transaction begins with it. */
+ * (`is_out`), or the transaction begins with it: one that may write, where writes go, also while
+ * there is no primary and something else stands in for it. */
 static void choose_read(struct client *c, int to, bool is_out, int *node)
 {
     struct share *s = c->share;
 
+    if (!is_out && s->is_virtual && !c->balance->rs.tx_read_only &&
+        view_must_hold_writes(&c->ss->view)) {
+        s->may_retry = false;
+        return;
+    }
     if (share_is_avoided(c, to))
         is_out = false;
     else
