@@ -372,8 +372,9 @@ static int bad_syntax(const struct admin_cmd *cmd, struct err *err)
         err_set(err, "42601", "syntax error at end of input");
     else
         err_set(err, "42601", "syntax error at or near \"%.*s\"", n, cmd->bad_at.p);
-    err_hint(err, "A PGPOOL command stands alone: PGPOOL SHOW name, PGPOOL SET name = value, "
-                  "PGPOOL RESET name, PGPOOL PAUSE [database].");
+    err_hint(err,
+        "There are PGPOOL SHOW name, SET name = value, RESET name, EXPLAIN statement, PAUSE, "
+        "RESUME, DRAIN and RECONNECT [database], KILL CLIENT id; each stands alone.");
     return -1;
 }
 
