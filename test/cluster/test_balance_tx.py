@@ -8,6 +8,7 @@ import pytest
 
 from pgt import waits
 from pgt.wire import SYNC, Wire, bind, close, describe, execute, function_call, message, parse, query
+from portal_scripts import AT, FOUR, WRITE, bound, portal_scripts, told
 from test_monitor import Trio, pool_for, wait_settled
 
 PORT = "select inet_server_port() from t limit 1"
@@ -353,14 +354,38 @@ def test_named_statement_parsed_and_executed_at_once(cluster, w):
     assert next(m for m in w.ready() if m.type == "D").row() == [b"again"]
 
 
-def test_portal_of_a_transaction_stays(cluster, w):
-    """What Execute goes on with in a later sequence is where it was bound."""
+def rows_of(found) -> list:
+    return [m.row()[0] for m in found if m.type == "D"]
+
+
+@pytest.mark.parametrize("how", ["transaction", "off"])
+def test_portals_on_two_servers_are_as_on_one(cluster, make, how):
+    """Row limits and names leave the transaction with their reads, and are gone on with where they are."""
+    w = login(make(disable_load_balance_on_write=how, statement_level_load_balance=True))
+    direct = Wire(cluster.primary.address, seconds=20)
+    direct.login()
+    for steps in portal_scripts():
+        assert told(w, steps) == told(direct, steps), steps
     ok(w, "begin")
-    w.send(parse("select generate_series(1, 4) from t") + bind() + execute(limit=2) + SYNC)
-    assert [m.row()[0] for m in w.ready() if m.type == "D"] == [b"1", b"2"]
-    w.send(execute(limit=2) + SYNC)
-    assert [m.row()[0] for m in w.ready() if m.type == "D"] == [b"3", b"4"]
-    ok(w, "commit")
+    w.send(bound(AT) + SYNC)
+    ports = rows_of(w.ready())
+    for text in (execute(limit=1) + SYNC, bound(AT, "c1") + SYNC, WRITE + SYNC, execute("c1", 2) + SYNC):
+        w.send(text)
+        ports += rows_of(w.ready())
+    assert len(ports) == 7 and all(is_standby(cluster, port) for port in ports)
+    # in one write, and in parts
+    w.send(WRITE + SYNC + execute("c1", 1) + SYNC + bound(FOUR, "c2", 1) + SYNC + WRITE + SYNC + execute("c2", 1) + SYNC)
+    assert [rows_of(w.ready()) for _ in range(5)] == [[], [], [b"1"], [], [b"2"]]
+    w.send(execute("c2", 1))
+    w.send(message("H"))
+    assert [m.type for m in (w.read(), w.read())] == ["D", "s"]
+    w.send(execute("c2", 1))
+    w.send(SYNC)
+    assert rows_of(w.ready()) == [b"4"]
+    assert [len(m.body) for m in w.simple("rollback") if m.type == "C"] == [9]
+    direct.bye()
+    w.bye()
+    waits.wait_for("all is over", lambda: idle_in_tx(cluster) == 0)
 
 
 def test_several_readers(cluster, make):
@@ -724,6 +749,9 @@ async def asyncpg_work(port: int) -> tuple[list, list]:
         statement = await c.prepare("select a, $1::int as b from t")
         seen += [tuple(r) for r in await statement.fetch(where)]
         async with c.transaction():
+            ports += [await c.fetchval(f"select inet_server_port() from t where {where} < 2") for _ in range(2)]
+            ports += [r["p"] async for r in c.cursor(
+                f"select inet_server_port() as p from t, generate_series(1, 4) where {where} < 3", prefetch=2)]
             seen.append(await c.fetchval("select a + $1 from t", where))
             await c.execute("insert into w values ($1)", -100 - where)
             seen.append(await c.fetchval("select count(*) from w where id = $1", -100 - where))
@@ -744,3 +772,5 @@ def test_asyncpg_reads_leave(cluster, make, mode):
     seen, ports = asyncio.run(asyncpg_work(pool.port))
     assert seen == direct
     assert [is_standby(cluster, port) for port in ports[:3]] == [True] * 3
+    if mode == "session":
+        assert [is_standby(cluster, port) for port in ports[3:9]] == [True] * 6, "within a transaction, too"

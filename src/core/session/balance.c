@@ -103,7 +103,8 @@ static bool may_leave_tx(const struct client *c, const struct route_decision *d)
 
     return own != NULL && d->may_leave_tx && !d->must_ask && own->tx.is_known && !own->tx.stays &&
            own->tx.isolation != SQL_ISO_REPEATABLE_READ &&
-           own->tx.isolation != SQL_ISO_SERIALIZABLE;
+           own->tx.isolation != SQL_ISO_SERIALIZABLE &&
+           !(own->tx.has_savepoint && own->has_portals); /* an error would cost the portals */
 }
 
 struct balance_wish balance_wish_of(struct client *c, struct slice sql,
@@ -115,6 +116,8 @@ struct balance_wish balance_wish_of(struct client *c, struct slice sql,
 
     if (balance_home(c) != NULL)
         return wish_at_home(c, sql, facts, d);
+    if (tx == 'T' && s != NULL && (s->kind == SQL_FETCH || s->kind == SQL_CLOSE) && s->name.n > 0)
+        w.at = balance_portal_at(c, s->name);
     if (tx == 'T' && may_leave_tx(c, d))
         w.node = d->leave_node;
     if (tx != 'I' || d->must_ask)
@@ -140,7 +143,7 @@ static void go_reader(struct client *c, struct reader *r, const struct balance_w
     if (wish->begins) {
         b->own->home = r;
         b->own->home_fails = false;
-    } else if (balance_tx_status(c) != 'I' && b->own->home != r)
+    } else if (balance_tx_status(c) != 'I' && b->own->home != r && wish->at == NULL)
         balance_join_reader(c, r);
     c->target = r->link;
     b->own->is_cut = false;
@@ -190,7 +193,11 @@ static enum balance_verdict choose(struct client *c, const struct balance_wish *
 {
     struct balance *b = c->balance;
 
-    if (b->own->home != NULL) {
+    if (wish->at != NULL) {
+        if (!balance_is_quiet(c))
+            return BALANCE_PARK;
+        go_reader(c, wish->at, wish);
+    } else if (b->own->home != NULL) {
         if (!balance_is_quiet(c))
             return BALANCE_PARK; /* the own link is a guest: it finishes first */
         if ((wish->sets || (wish->needs_own && !wish->stays_home)) &&
@@ -260,6 +267,7 @@ enum balance_verdict balance_query(struct client *c, struct slice sql, struct sl
     balance_need_names(c, facts);
     if (c->target != c->link)
         b->own->tx.has_read = b->own->tx.has_read || route_takes_snapshot(facts);
+    b->own->unnamed_at = NULL; /* no simple query leaves one */
     if (c->target != c->link && b->own->home == NULL)
         return BALANCE_GO; /* a read: nothing to remember */
     balance_tell_own(c, balance_sets_tx(facts));

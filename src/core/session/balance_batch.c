@@ -33,12 +33,22 @@ struct batch_look {
     bool needs_own;
     bool stays_home;
     bool sets;
-    bool sets_tx; /* SET TRANSACTION is in it, or may be */
+    bool sets_tx; /* SET TRANSACTION is in it */
     bool reads;   /* what counts as a query is */
     unsigned nsql;
     unsigned nnames; /* statements parsed in this sequence */
     struct slice name[BATCH_NAMES_MAX];
-    unsigned nneeded; /* statements that EXECUTE names */
+    unsigned nportals; /* bound in this sequence, in a transaction: those with names */
+    struct slice portal[BATCH_NAMES_MAX];
+    bool has_unnamed_portal;
+    bool is_limited;
+    struct reader *at;     /* there is one that is named, and was bound before */
+    struct reader *sql_at; /* SQL names one: FETCH and the like, and nothing else */
+    bool goes_on;          /* with that */
+    bool has_other;        /* messages */
+    bool has_close;        /* message */
+    uint8_t cut_after;     /* so many messages the reader's part of it ends; 0: it does not */
+    unsigned nneeded;      /* statements that EXECUTE names */
     struct statement *needed[BATCH_NAMES_MAX];
     int node;
     const char *end; /* behind the last message seen */
@@ -100,6 +110,10 @@ static bool look_at_sql(struct client *c, struct slice sql, struct batch_look *l
     look->sets = look->sets || wish.sets;
     if (c->balance->own->home != NULL)
         return true;
+    if (wish.at != NULL || look->sql_at != NULL) {
+        look->sql_at = look->nsql++ == 0 ? wish.at : NULL;
+        return look->sql_at != NULL;
+    }
     if (wish.node == VIEW_NO_NODE || (wish.begins && look->nsql > 0) ||
         (d.reason == ROUTE_R_BACKEND_PID && look->nsql > 0))
         return false;
@@ -123,11 +137,44 @@ static bool is_parsed_here(const struct batch_look *look, struct slice name)
     return name.n == 0 && look->has_unnamed;
 }
 
-/* Portals outlive a sequence within a transaction: they are looked for where it lives. */
-static bool may_outlive(const struct client *c, struct slice portal, uint32_t max_rows)
+/* Portals outlive a sequence within a transaction. */
+static bool outlives(const struct client *c)
 {
-    return c->balance->own->home == NULL && balance_tx_status(c) != 'I' &&
-           (portal.n > 0 || max_rows > 0);
+    return c->balance->own->home == NULL && balance_tx_status(c) != 'I';
+}
+
+/* It is bound in this sequence. */
+static bool look_at_new_portal(struct client *c, struct slice name, struct batch_look *look)
+{
+    struct reader *r;
+
+    if (!outlives(c))
+        return true;
+    if (name.n == 0) {
+        look->has_unnamed_portal = true;
+        return true;
+    }
+    r = balance_portal_at(c, name);
+    if (look->nportals == BATCH_NAMES_MAX || !balance_portal_may_leave(c, name) ||
+        (r != NULL && r != look->at))
+        return false;
+    look->portal[look->nportals++] = name;
+    return true;
+}
+
+/* It is bound in this sequence; what another one has bound `turns` knows. */
+static bool look_at_portal(
+    struct client *c, struct slice name, uint32_t max_rows, struct batch_look *look)
+{
+    bool is_new = look->has_unnamed_portal && name.n == 0;
+    unsigned i;
+
+    if (!outlives(c))
+        return true;
+    for (i = 0; i < look->nportals && !is_new; i++)
+        is_new = slice_eq(look->portal[i], name);
+    look->is_limited = look->is_limited || max_rows > 0;
+    return is_new && (max_rows == 0 || balance_portal_may_leave(c, name));
 }
 
 static bool look_at_bind(struct client *c, struct wire_reader *r, struct batch_look *look)
@@ -137,7 +184,7 @@ static bool look_at_bind(struct client *c, struct wire_reader *r, struct batch_l
     struct statement *st;
 
     look->has_execute = true;
-    if (r->bad || may_outlive(c, portal, 0))
+    if (r->bad || !look_at_new_portal(c, portal, look))
         return false;
     if (is_parsed_here(look, name))
         return true;
@@ -172,25 +219,55 @@ static bool look_at_describe(struct client *c, struct wire_reader *r, struct bat
     struct slice name = wire_get_cstr(r);
 
     if (what != 'S')
-        return !r->bad && !may_outlive(c, name, 0);
+        return !r->bad && look_at_portal(c, name, 0, look);
     return !r->bad && (is_parsed_here(look, name) || statements_find(c->statements, name) != NULL);
 }
 
-static bool look_at_execute(struct client *c, struct wire_reader *r)
+static bool look_at_execute(struct client *c, struct wire_reader *r, struct batch_look *look)
 {
     struct slice portal = wire_get_cstr(r);
     uint32_t max_rows = wire_get_u32(r);
 
-    return !r->bad && !may_outlive(c, portal, max_rows);
+    return !r->bad && look_at_portal(c, portal, max_rows, look);
 }
 
-/* A statement is closed on all links that know it. */
-static bool look_at_close(struct client *c, struct wire_reader *r)
+/* It is closed wherever it is known, when that is looked for. */
+static bool look_at_close(struct client *c, struct wire_reader *r, const struct batch_look *look)
 {
     bool is_statement = wire_get_u8(r) == 'S';
     struct slice name = wire_get_cstr(r);
 
-    return !r->bad && (is_statement || !may_outlive(c, name, 0));
+    return !r->bad && (is_statement || name.n == 0 || look->at != NULL || !outlives(c));
+}
+
+/* The message goes on with a portal that is on look->at, or would bind another of its name. */
+static bool goes_on(struct client *c, char type, struct slice body, const struct batch_look *look)
+{
+    struct wire_reader r;
+    struct slice name;
+
+    wire_reader_init(&r, body);
+    if (type != FE_EXECUTE && type != FE_BIND && (type != FE_DESCRIBE || wire_get_u8(&r) != 'P'))
+        return false;
+    name = wire_get_cstr(&r);
+    if (r.bad || (type == FE_BIND && (name.n == 0 || look->has_close)) ||
+        (look->has_unnamed_portal && name.n == 0))
+        return false;
+    return balance_portal_at(c, name) == look->at;
+}
+
+/* What goes on with a portal is where that is, and all else of the sequence by itself: true where
+ * the one ends and the other begins. */
+static bool turns(struct batch_look *look, char type, bool is_one)
+{
+    bool is_other = !is_one && type != FE_CLOSE && type != FE_SYNC;
+
+    if ((is_one && look->has_other) || (is_other && look->goes_on))
+        return true;
+    look->goes_on = look->goes_on || is_one;
+    look->has_other = look->has_other || is_other;
+    look->has_close = look->has_close || type == FE_CLOSE;
+    return false;
 }
 
 static bool look_at_message(struct client *c, char type, struct slice body, struct batch_look *look)
@@ -208,12 +285,12 @@ static bool look_at_message(struct client *c, char type, struct slice body, stru
     case FE_DESCRIBE:
         return look_at_describe(c, &r, look);
     case FE_EXECUTE:
-        return look_at_execute(c, &r);
+        return look_at_execute(c, &r, look);
     case FE_SYNC:
         look->is_closed = true;
         return true;
     case FE_CLOSE:
-        return look_at_close(c, &r);
+        return look_at_close(c, &r, look);
     default:
         return false; /* Flush, a simple query in between: the home knows best */
     }
@@ -225,30 +302,46 @@ static bool look_at_message(struct client *c, char type, struct slice body, stru
 static bool may_cut(const struct client *c, const struct batch_look *look)
 {
     return !look->has_more && look->nsql > 0 && !look->begins && c->balance->own->home == NULL &&
-           balance_tx_status(c) == 'I';
+           balance_tx_status(c) != 'E';
 }
 
-/* True when the whole sequence was understood and may leave. */
+/* The reader's part of the sequence ends behind `n` messages. */
+static bool cut_behind(struct batch_look *look, int n)
+{
+    look->is_cut = true;
+    look->cut_after = (uint8_t)n;
+    return true;
+}
+
+/* True when the whole sequence was understood and may leave; or a part of it, which is cut off. */
 static bool look_ahead(struct client *c, const char *p, const char *end, struct batch_look *look)
 {
+    struct slice body;
     uint32_t len;
+    bool is_one;
     int n;
 
     for (n = 0; n < BATCH_LOOK_MAX && end - p >= PROTO_HEADER_BYTES && !look->is_closed; n++) {
         len = proto_get_u32(p + 1);
         if (len < 4 || (size_t)(end - p) < len + 1U)
-            return false;
+            break;
         if (p[0] == FE_FLUSH && len == 4 && p + len + 1U == end && may_cut(c, look)) {
             look->is_cut = true;
             look->end = end;
             return true;
         }
-        if (!look_at_message(c, p[0], slice_of(p + PROTO_HEADER_BYTES, len - 4), look))
-            return false;
+        body = slice_of(p + PROTO_HEADER_BYTES, len - 4);
+        is_one = look->at != NULL && goes_on(c, p[0], body, look);
+        if (look->at != NULL && turns(look, p[0], is_one))
+            return cut_behind(look, n);
+        if (!is_one && !look_at_message(c, p[0], body, look))
+            break;
         p += len + 1U;
         look->end = p;
     }
-    return look->is_closed && look->has_execute;
+    if (look->is_closed)
+        return look->has_execute || look->goes_on;
+    return look->goes_on && cut_behind(look, n);
 }
 
 /* Of the first message that have arrived. */
@@ -276,6 +369,15 @@ static void need_prepared(struct client *c)
     }
 }
 
+static void note_portals(struct client *c, const struct batch_look *look)
+{
+    struct balance_own *own = c->balance->own;
+    bool binds = (look->nportals > 0 || look->has_unnamed_portal) && c->target != c->link;
+
+    own->notes_portals = binds || balance_has_portals(c);
+    own->has_portals = own->has_portals || (binds && (look->nportals > 0 || look->is_limited));
+}
+
 enum balance_verdict balance_batch(struct client *c, const char *p, const char *end)
 {
     struct balance *b = c->balance;
@@ -286,14 +388,16 @@ enum balance_verdict balance_batch(struct client *c, const char *p, const char *
     unsigned i;
 
     look_init(&look, p);
+    if (balance_has_portals(c))
+        look.at = balance_portals_named(c, p, end);
+    if (balance_has_portals(c) && (look.at != NULL || b->tx_failed) && !balance_is_quiet(c))
+        return BALANCE_PARK;
     if (balance_is_waiting(c) || c->target != c->link)
         return BALANCE_PARK; /* a reader has not finished an earlier sequence */
     if (balance_is_name_undecided(c, p[0], slice_of(p, message_bytes(p, end))))
         return BALANCE_PARK;
     if (b->own->home != NULL || balance_is_quiet(c))
         may_leave = look_ahead(c, p, end, &look);
-    else
-        look.sets_tx = true;
     if (look.asks)
         return BALANCE_PARK;
     wish.needs_own = look.needs_own;
@@ -303,13 +407,16 @@ enum balance_verdict balance_batch(struct client *c, const char *p, const char *
     if (may_leave) {
         wish.node = look.node;
         wish.begins = look.begins;
-        wish.msg = msgs;
+        wish.msg = look.goes_on ? slice_of(NULL, 0) : msgs;
+        wish.at = look.goes_on ? look.at : look.sql_at;
     } else if (view_must_hold_writes(&c->ss->view) && balance_again_is_read(c, msgs)) {
         look.d.class = ROUTE_EITHER; /* it stays where it is, and need not wait */
     }
     if (balance_choose(c, &wish) == BALANCE_PARK)
         return BALANCE_PARK;
     b->own->is_cut = look.is_cut && c->target != c->link;
+    b->own->cut_left = look.cut_after > 0 ? look.cut_after : UINT8_MAX;
+    note_portals(c, &look);
     balance_again_begin(c, look.is_cut ? slice_of(NULL, 0) : msgs);
     if (c->target != c->link)
         b->own->tx.has_read = b->own->tx.has_read || look.reads;
@@ -568,6 +675,8 @@ void balance_note_message(struct client *c, char type, struct slice msg, bool pu
     bool found;
     struct statement *st;
 
+    if (c->balance->own->notes_portals && (type == FE_BIND || type == FE_CLOSE))
+        balance_portals_note(c, type, msg);
     if ((type != FE_BIND && type != FE_DESCRIBE) || (!puts_in && (is_away || type != FE_BIND)))
         return;
     st = named_in(c, type, msg, &found);

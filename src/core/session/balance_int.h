@@ -73,6 +73,7 @@ struct balance_tx {
     bool stays;         /* changed a setting: its reads do not leave it */
     bool is_opaque;     /* ... and took that back in part: a guest cannot follow */
     bool is_on_own;     /* ... on the own link, its guest, by what cannot be repeated at home */
+    bool has_savepoint; /* the guests have none: portals stay */
     bool has_read;      /* on a reader: what may only be said before that is refused */
     bool moves;         /* SET TRANSACTION READ WRITE is under way: its home will be the own link */
     uint8_t isolation;  /* enum sql_isolation */
@@ -91,6 +92,12 @@ struct balance_own {
     struct buf log;     /* SET and RESET statements, each with its NUL */
     struct buf pending; /* those of the open transaction */
     struct balance_tx tx;
+    /* Portals of the transaction that are on readers: balance_portal.c. */
+    struct buf portals;        /* those with names */
+    struct reader *unnamed_at; /* where the one without a name was bound last */
+    bool has_portals;          /* some may be gone on with */
+    bool notes_portals;        /* they are looked for in the messages of this sequence */
+    uint8_t cut_left;          /* messages to the reader before its part of the sequence is cut */
     struct buf tx_log;    /* those of a transaction that lives on a reader, SET LOCAL as well */
     uint8_t level;        /* enum sql_isolation, by default; UNSET: as it was at the login */
     uint8_t level_next;   /* ... and 1, once `pending` is settled; 0: the same */
@@ -247,11 +254,12 @@ enum balance_verdict balance_query(struct client *c, struct slice sql, struct sl
 struct balance_wish {
     const struct route_decision *d;
     struct slice msg;
-    int node;        /* where to; VIEW_NO_NODE: the own link */
-    bool begins;     /* BEGIN READ ONLY: that node becomes the home */
-    bool needs_own;  /* leaves the home for the own link */
-    bool stays_home; /* sets what can be repeated there: not that */
-    bool sets;       /* sets what cannot: it does */
+    struct reader *at; /* it names a portal that is there; NULL mostly */
+    int node;          /* where to; VIEW_NO_NODE: the own link */
+    bool begins;       /* BEGIN READ ONLY: that node becomes the home */
+    bool needs_own;    /* leaves the home for the own link */
+    bool stays_home;   /* sets what can be repeated there: not that */
+    bool sets;         /* sets what cannot: it does */
 };
 enum balance_verdict balance_choose(struct client *c, const struct balance_wish *wish);
 /* The node for one decision by itself, and whether it begins a transaction there. */
@@ -418,6 +426,34 @@ void balance_send_own_text(struct link *link, struct slice sql);
 static inline bool balance_cuts(const struct client *c)
 {
     return c->balance != NULL && c->target != c->link && c->balance->own->is_cut;
+}
+
+/* ... or the reader's part of a sequence ends in front of the next message. */
+static inline bool balance_cuts_here(const struct client *c)
+{
+    return balance_cuts(c) && c->server_batch && c->balance->own->cut_left == 0;
+}
+
+/* balance_portal.c */
+/* The reader on which the open transaction has the portal of this name. NULL: on none. */
+struct reader *balance_portal_at(const struct client *c, struct slice name);
+/* True when one that may be gone on with later may leave the transaction. */
+bool balance_portal_may_leave(const struct client *c, struct slice name);
+/* The transaction on `r` is over; NULL: on all of them. */
+void balance_portals_forget(struct client *c, const struct reader *r);
+/* A Bind or Close goes to c->target, while there may be portals on readers. */
+void balance_portals_note(struct client *c, char type, struct slice msg);
+/* SQL's CLOSE ALL goes to c->target. */
+void balance_portals_close_all(struct client *c);
+/* The first reader with a portal that a message of the sequence names. NULL: it names none. */
+struct reader *balance_portals_named(const struct client *c, const char *p, const char *end);
+/* The rest of the sequence has to come first: it may name one, and no server would answer by now.
+ */
+bool balance_portals_wait(const char *p, const char *end);
+/* Something of the kind may be there. */
+static inline bool balance_has_portals(const struct client *c)
+{
+    return c->balance->own->unnamed_at != NULL || c->balance->own->portals.len > 0;
 }
 
 /* balance_reader.c */

@@ -113,6 +113,7 @@ static void own_free(struct client *c)
     buf_free(&own->log);
     buf_free(&own->pending);
     buf_free(&own->tx_log);
+    buf_free(&own->portals);
     buf_free(&own->held);
     buf_free(&own->retry);
     buf_free(&own->early);

@@ -63,6 +63,7 @@ void balance_drop_reader(struct client *c, struct reader *r, bool boundary)
         balance_ask_lost(c);
     pool_request_cancel(&r->req);
     statements_forget_reader(c->statements, r->bit);
+    balance_portals_forget(c, r);
     r->link = NULL;
     r->phase = READER_NONE;
     r->replayed = 0;

@@ -373,7 +373,12 @@ static void note_statement_facts(
     case SQL_ROLLBACK:
         b->own->tx_end = (uint8_t)s->kind;
         break;
+    case SQL_CLOSE:
+        if ((s->flags & SQL_F_ALL) != 0 && balance_has_portals(c))
+            balance_portals_close_all(c);
+        break;
     case SQL_SAVEPOINT:
+        b->own->tx.has_savepoint = true;
         if (s->tx.op == SQL_TX_ROLLBACK_TO && b->own->pending.len > 0)
             b->rs.state_unknown = true;
         if (s->tx.op == SQL_TX_ROLLBACK_TO && b->own->tx_log.len > 0)

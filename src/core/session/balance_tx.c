@@ -66,6 +66,8 @@ static void join(struct client *c, struct link *link, bool *is_guest)
 
 void balance_join_reader(struct client *c, struct reader *r)
 {
+    if (!r->in_tx || r->link->tx_status == 'E')
+        balance_portals_forget(c, r);
     join(c, r->link, &r->in_tx);
 }
 
@@ -129,6 +131,7 @@ void balance_end_guests(struct client *c, bool committed)
     struct slice end = slice_of_str(committed ? "COMMIT" : "ROLLBACK");
     unsigned i;
 
+    balance_portals_forget(c, NULL);
     for (i = 0; i < b->own->nreaders; i++)
         if (b->own->reader[i]->in_tx) {
             b->own->reader[i]->in_tx = false;

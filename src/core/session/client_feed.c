@@ -181,6 +181,16 @@ enum feed_step feed_cut(struct client *c, struct feed_run *run)
     return FEED_PUT;
 }
 
+/* The reader's part of the sequence ends in front of this message, which waits for its answer. */
+static bool feed_cuts_here(struct client *c, struct feed_run *run)
+{
+    if (!balance_cuts_here(c))
+        return false;
+    feed_flush(c, run);
+    (void)feed_cut(c, run);
+    return true;
+}
+
 /* Messages of the extended protocol. `op` is what the server will owe. */
 static enum feed_step feed_extended(
     struct client *c, struct feed_run *run, char type, unsigned op, struct slice msg, bool is_whole)
@@ -190,6 +200,8 @@ static enum feed_step feed_extended(
     enum local_verdict v;
     bool puts_in;
 
+    if (feed_cuts_here(c, run))
+        return FEED_PARK;
     if (is_whole && (type == FE_PARSE || type == FE_SYNC || c->local != NULL)) {
         v = client_local_extended(c, type, body);
         if (v != LOCAL_NO)
@@ -219,7 +231,12 @@ static enum feed_step feed_extended(
         client_note_statement(c, sql);
     if (client_log_statements(c))
         client_said(c, type, body);
-    return type == FE_FLUSH && balance_cuts(c) ? feed_cut(c, run) : FEED_PASS;
+    if (!balance_cuts(c))
+        return FEED_PASS;
+    if (type == FE_FLUSH)
+        return feed_cut(c, run);
+    c->balance->own->cut_left--;
+    return FEED_PASS;
 }
 
 /* An error was told of which no server knows: what follows is skipped here up to the Sync. */
@@ -239,7 +256,7 @@ static enum feed_step feed_message(
     case FE_PASSWORD:
         return feed_bad(c, type);
     case FE_QUERY:
-        return feed_query(c, run, msg, is_whole);
+        return feed_cuts_here(c, run) ? FEED_PARK : feed_query(c, run, msg, is_whole);
     case FE_PARSE:
         return feed_extended(c, run, type, OP_PARSE, msg, is_whole);
     case FE_BIND:
@@ -261,7 +278,7 @@ static enum feed_step feed_message(
         link_expect(c->target, OP_COPY_END);
         return FEED_PASS;
     case FE_FUNCTION_CALL:
-        if (c->target != c->link && !c->server_batch)
+        if (feed_cuts_here(c, run) || (c->target != c->link && !c->server_batch))
             return FEED_PARK; /* the reader has not finished */
         feed_flush(c, run);
         if (c->balance != NULL && c->target == c->link && balance_function_call(c) == BALANCE_PARK)
@@ -395,6 +412,10 @@ static const char *feed_one(struct client *c, struct feed_run *run, const char *
     }
     if (feed_begins_batch(c, type)) {
         feed_flush(c, run);
+        if (balance_has_portals(c) && balance_portals_wait(p, end)) {
+            buf_put(&c->carry, p, (size_t)(end - p));
+            return NULL;
+        }
         if (balance_batch(c, p, end) == BALANCE_PARK) {
             feed_park(c, p, end);
             return NULL;

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * balance_portal.c: portals that the open transaction has on readers. What leaves it and may be
+ * gone on with (Execute with a row limit, portals with names) is found again there: the reader is
+ * its guest, so they live to its end, as they would on one server. Runs in: workers.
+ *
+ * Must never: let what goes on with a portal run where that is not. */
+#include "config.h"
+
+#include <string.h>
+
+#include "wire/reader.h"
+#include "wire/writer.h"
+
+#include "balance_int.h"
+
+/* A sequence of which so much has come is not waited for. */
+#define SEQUENCE_MAX 65536
+/* All names of one transaction; with more they stay at home. */
+#define PORTALS_MAX 512
+
+_Static_assert(BALANCE_MAX_READERS < 127, "a reader's place and 1 is one byte that is not NUL");
+
+static char place_of(const struct balance_own *own, const struct reader *r)
+{
+    unsigned i;
+
+    for (i = 0; i < own->nreaders && own->reader[i] != r;)
+        i++;
+    return (char)(i + 1);
+}
+
+/* The entry of this name: the reader's place, the name, NUL. NULL: there is none. */
+static char *find_entry(const struct balance_own *own, struct slice name)
+{
+    char *p = own->portals.data;
+    char *end = p + own->portals.len;
+
+    for (; p < end; p += strlen(p) + 1)
+        if (slice_eq(slice_of_str(p + 1), name))
+            return p;
+    return NULL;
+}
+
+static void drop_entry(struct balance_own *own, char *p)
+{
+    size_t n = strlen(p) + 1;
+    size_t at = (size_t)(p - own->portals.data);
+
+    memmove(p, p + n, own->portals.len - at - n);
+    own->portals.len -= (uint32_t)n;
+}
+
+struct reader *balance_portal_at(const struct client *c, struct slice name)
+{
+    const struct balance_own *own = c->balance->own;
+    struct reader *r = own->unnamed_at;
+    const char *p;
+
+    if (name.n > 0) {
+        p = own->portals.len == 0 ? NULL : find_entry(own, name);
+        r = p == NULL ? NULL : own->reader[*p - 1];
+    }
+    if (r == NULL || !r->in_tx || r->phase != READER_READY || own->home != NULL)
+        return NULL;
+    /* One of them failed: the home has something to say of it. Both: they say the same. */
+    return r->link->tx_status == balance_tx_status(c) ? r : NULL;
+}
+
+bool balance_portal_may_leave(const struct client *c, struct slice name)
+{
+    const struct balance_own *own = c->balance->own;
+
+    return !own->tx.has_savepoint && own->portals.len + name.n + 2 <= PORTALS_MAX;
+}
+
+static void forget_all(struct balance_own *own)
+{
+    own->has_portals = false;
+    own->unnamed_at = NULL;
+    buf_free(&own->portals);
+}
+
+void balance_portals_forget(struct client *c, const struct reader *r)
+{
+    struct balance_own *own = c->balance->own;
+    uint32_t at = 0;
+
+    if (r == NULL) {
+        forget_all(own);
+        return;
+    }
+    if (own->unnamed_at == r)
+        own->unnamed_at = NULL;
+    while (at < own->portals.len)
+        if (own->reader[own->portals.data[at] - 1] == r)
+            drop_entry(own, own->portals.data + at);
+        else
+            at += (uint32_t)strlen(own->portals.data + at) + 1;
+}
+
+static void close_on(struct link *link, struct slice name)
+{
+    struct buf out = {0};
+
+    wire_put_close(&out, 'P', name);
+    link_expect(link, OP_CLOSE | OP_SWALLOW);
+    wire_put_empty(&out, FE_SYNC);
+    link_expect(link, OP_SYNC | OP_SWALLOW);
+    (void)link_send(link, out.data, out.len);
+    buf_free(&out);
+}
+
+/* It is not where it was. */
+static void drop(struct balance_own *own, struct slice name)
+{
+    char *p;
+
+    if (name.n == 0) {
+        own->unnamed_at = NULL;
+        return;
+    }
+    p = own->portals.len == 0 ? NULL : find_entry(own, name);
+    if (p != NULL)
+        drop_entry(own, p);
+}
+
+void balance_portals_note(struct client *c, char type, struct slice msg)
+{
+    struct balance_own *own = c->balance->own;
+    struct reader *to = balance_reader_of_target(c);
+    struct wire_reader r;
+    struct reader *at;
+    struct slice name;
+
+    wire_reader_init(&r, slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES));
+    if (type == FE_CLOSE && wire_get_u8(&r) != 'P')
+        return;
+    name = wire_get_cstr(&r);
+    if (r.bad)
+        return;
+    at = balance_portal_at(c, name);
+    if (type == FE_CLOSE && at != NULL && at != to)
+        close_on(at->link, name);
+    if (type == FE_CLOSE && at == NULL && to != NULL && to->in_tx)
+        close_on(c->link, name);
+    drop(own, name);
+    if (type != FE_BIND || to == NULL || !to->in_tx)
+        return;
+    if (name.n == 0) {
+        own->unnamed_at = to;
+        return;
+    }
+    buf_put_byte(&own->portals, place_of(own, to));
+    buf_put(&own->portals, name.p, name.n);
+    buf_put_byte(&own->portals, '\0');
+}
+
+void balance_portals_close_all(struct client *c)
+{
+    struct balance_own *own = c->balance->own;
+    unsigned i;
+
+    for (i = 0; i < own->nreaders; i++)
+        if (own->reader[i]->in_tx && own->reader[i]->link != c->target)
+            balance_send_own_text(own->reader[i]->link, slice_of_str("CLOSE ALL"));
+    forget_all(own);
+}
+
+/* The portal that a message is about, when it was bound by an earlier one. */
+static bool names_portal(char type, struct slice body, bool *binds, struct slice *name)
+{
+    struct wire_reader r;
+
+    wire_reader_init(&r, body);
+    *binds = type == FE_BIND;
+    if ((type == FE_DESCRIBE || type == FE_CLOSE) && wire_get_u8(&r) != 'P')
+        return false;
+    if (type != FE_BIND && type != FE_EXECUTE && type != FE_DESCRIBE && type != FE_CLOSE)
+        return false;
+    *name = wire_get_cstr(&r);
+    return !r.bad;
+}
+
+struct reader *balance_portals_named(const struct client *c, const char *p, const char *end)
+{
+    bool has_unnamed = false;
+    struct reader *r;
+    struct slice name;
+    uint32_t len;
+    bool binds;
+
+    for (; end - p >= PROTO_HEADER_BYTES && *p != FE_SYNC && *p != FE_QUERY; p += len + 1U) {
+        len = proto_get_u32(p + 1);
+        if (len < 4)
+            return NULL;
+        if ((size_t)(end - p) < len + 1U)
+            len = (uint32_t)(end - p) - 1U;
+        if (!names_portal(*p, slice_of(p + PROTO_HEADER_BYTES, len - 4), &binds, &name))
+            continue;
+        if (name.n == 0 && (binds || has_unnamed)) {
+            has_unnamed = true;
+            continue;
+        }
+        r = balance_portal_at(c, name);
+        if (r != NULL)
+            return r;
+    }
+    return NULL;
+}
+
+bool balance_portals_wait(const char *p, const char *end)
+{
+    uint32_t len;
+
+    if (end - p > SEQUENCE_MAX)
+        return false;
+    while (end - p >= PROTO_HEADER_BYTES) {
+        len = proto_get_u32(p + 1);
+        if (len < 4 || *p == FE_SYNC || *p == FE_FLUSH || strchr("BCDEP", *p) == NULL)
+            return false;
+        if ((size_t)(end - p) < len + 1U)
+            return true;
+        p += len + 1U;
+    }
+    return true;
+}
