@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: PostgreSQL
 """relay: a wire between pgpool and a server that can be made bad: silent without a goodbye (a black hole), or
 slow. One thread per relay."""
+import random
 import selectors
 import socket
 import threading
@@ -18,6 +19,8 @@ class Relay:
         self.address = Address(host, server.port)
         self.server = server
         self.delay_s = 0.0
+        self.take = lambda: CHUNK  # bytes at once, asked each time
+        self.hurt = 0  # connections that are to be reset
         self.open = threading.Event()  # cleared: nothing passes, nothing is closed
         self.open.set()
         self.ending = threading.Event()
@@ -53,13 +56,26 @@ class Relay:
 
     def _forward(self, one: socket.socket, other: socket.socket) -> None:
         try:
-            data = one.recv(CHUNK)
+            data = one.recv(self.take())
             if data:
                 other.sendall(data)
                 return
         except OSError:
             pass
         self._close(one, other)
+
+    def reset_one(self) -> None:
+        """Both ends of a connection get RST."""
+        self.hurt += 1
+
+    def _reset(self) -> None:
+        self.hurt -= 1
+        pairs = [k for k in self.selector.get_map().values() if k.data is not None]
+        if pairs:
+            key = random.choice(pairs)
+            for sock in (key.fileobj, key.data):
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            self._close(key.fileobj, key.data)
 
     def _run(self) -> None:
         while not self.ending.is_set():
@@ -68,6 +84,9 @@ class Relay:
             events = self.selector.select(0.1)
             if self.delay_s > 0 and events:
                 self.ending.wait(self.delay_s)
+            if self.hurt > 0:
+                self._reset()
+                continue
             for key, _ in events:
                 if key.fileobj is self.listener:
                     self._accept()
