@@ -149,6 +149,7 @@ struct link {
     bool watch_tags;      /* the owner wants to see command tags (on_tag) */
     bool must_clean;      /* a client that shared it left something behind */
     uint8_t reset;        /* enum link_reset */
+    bool defaults_known;  /* what it reports was compared with what its clients are told */
     bool has_news;        /* it reported a value that was new, in this loan */
     bool reset_may_wait;  /* the owner did nothing that others would notice until it is undone */
     uint8_t resets_left;  /* 1: the reset queries are not sent yet */

@@ -38,10 +38,11 @@ struct pool {
     uint32_t nclients;     /* clients attached: keeps the pool alive */
     uint32_t head_changes; /* how often the head of `waiting` left */
     int cluster_node;
-    uint8_t auth;     /* enum link_auth: what the server asked at the last login */
-    uint8_t asks;     /* enum auth_server: the same in detail */
-    uint8_t blocked;  /* enum limits_verdict: what is in the way of the head of `waiting` */
-    bool owner_opens; /* a link could not log in by itself: clients open theirs */
+    struct paramset defaults; /* what links report of settings that nobody has SET: share_login.c */
+    uint8_t auth;             /* enum link_auth: what the server asked at the last login */
+    uint8_t asks;             /* enum auth_server: the same in detail */
+    uint8_t blocked;          /* enum limits_verdict: what is in the way of the head of `waiting` */
+    bool owner_opens;         /* a link could not log in by itself: clients open theirs */
     bool is_superuser;
     bool is_role_known; /* is_superuser was reported by a server */
     bool resets_work;   /* the server has taken the reset queries of these settings before */

@@ -57,7 +57,8 @@ struct sessions {
     struct share_turn *spare_turns;      /* SHARE_SPARE_TURNS at most */
     unsigned nspare_turns;
     struct share_greeting *greetings; /* of SHARE_GREETINGS, made when needed */
-    struct list homeless;             /* clients that wait for a primary */
+    uint16_t defaults_serial; /* counts changes of what nobody has SET, as links report it */
+    struct list homeless;     /* clients that wait for a primary */
     struct timer homeless_timer;
     struct list queued;      /* sharing clients in the queues of pools */
     uint64_t queued_version; /* of the view, as they know it */

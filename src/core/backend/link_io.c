@@ -94,6 +94,8 @@ static void link_on_parameter(struct link *link, struct slice body)
     before = paramset_get(&link->reported, name);
     if (before.p != NULL && slice_eq(before, value))
         return;
+    if (link->owner == NULL)
+        link->defaults_known = false;
     if (link->owner != NULL && link->phase == LINK_LENT)
         link->ops->on_parameter(link->owner, link, name, value);
     link->has_news = link->has_news || link->phase == LINK_LENT;

@@ -138,6 +138,7 @@ static void pool_free_if_unused(struct pool *pool)
     pool_tell_idle(pool, false);
     limits_detach(pool->be->shm, pool->be->ordinal, &pool->limits);
     hash_table_del(&pool->be->pools, &pool->node);
+    paramset_free(&pool->defaults);
     mem_free(pool);
 }
 

@@ -209,12 +209,15 @@ void share_adopt(struct client *c, struct link *link)
 
     if (s->greeted_alone)
         share_login_correct(c, link);
+    else if (link->pool->cluster_node == c->pool->cluster_node && s->turn->home == NULL)
+        share_login_look(c, link);
     c->link = link;
     c->target = link;
     c->epoch = link->epoch;
     s->phase = SHARE_ATTACHED;
     s->is_fresh = true;
     s->turn->homeless_until_us = 0;
+    s->turn->has_put_settings = false;
     s->last_link = link->id;
     varset_assign(&s->vars.link, link->vars);
     client_row_link(c);
@@ -314,6 +317,7 @@ enum feed_step share_put_settings(struct client *c, struct feed_run *run)
 
     if (!reset_for_another(c, &sql) && c->link->vars == s->vars.client)
         return FEED_PASS;
+    s->turn->has_put_settings = true;
     safe = varset_diff(c->link->vars, s->vars.client, &sql);
     varset_assign(&c->link->vars, s->vars.client);
     varset_assign(&s->vars.link, s->vars.client);

@@ -154,6 +154,7 @@ struct share_turn {
     bool goes_home;                     /* it is sent again where the transaction lives */
     bool has_portal;                    /* BEGIN was executed by the protocol */
     bool needs_snapshot;                /* with BEGIN: the client has read in it before */
+    bool has_put_settings;              /* in this loan: RESET, too */
     bool is_asker;                      /* the link that opens is for a question of ours */
     uint32_t kept_len;                  /* of a sequence that may be sent again */
     uint32_t mark_pins;                 /* before the present exchange */
@@ -223,8 +224,9 @@ struct share {
     uint16_t nsql_names;
     uint32_t pins;       /* bits by enum pin_reason */
     uint32_t shown_pins; /* as the client's row says */
-    int avoid_node;
-    uint32_t version; /* of the protocol, as the client speaks it */
+    int16_t avoid_node;
+    uint16_t defaults_seen; /* sessions.defaults_serial, when it was told */
+    uint32_t version;       /* of the protocol, as the client speaks it */
     struct share_vars vars;
     struct varset *base; /* the start-up parameters */
     struct share_book *names;
@@ -292,6 +294,13 @@ void share_login_fini(struct sessions *ss);
 bool share_login_alone(struct client *c);
 /* The first link of such a client: tells it what the settings really are. */
 void share_login_correct(struct client *c, const struct link *link);
+/* A link of its own node is there, as others have left it: has a reload changed what nobody has
+ * SET? Clients that do not know yet are told with what they ask next. */
+void share_login_look(struct client *c, struct link *link);
+/* True when that setting, as ParameterStatus names it, is among `vars`. */
+bool share_login_is_set(const struct varset *vars, struct slice name);
+/* True for a value that other links of the client's pool do not report. */
+bool share_login_is_news(const struct client *c, struct slice name, struct slice value);
 /* A link for the login is there: true when the welcome can be said at once. */
 bool share_login_granted(struct client *c);
 /* The welcome was said. */

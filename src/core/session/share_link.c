@@ -394,6 +394,21 @@ void share_remember_told(struct share *s, struct slice name, struct slice value)
         (void)paramset_set(&s->turn->told, name, value.p == NULL ? slice_of("", 0) : value);
 }
 
+/* A setting that this client has not SET: changed for its transaction, or for all by a reload,
+ * which the server may tell with the answer to something of ours. */
+static void on_default(struct client *c, struct link *link, struct slice name, struct slice value)
+{
+    struct buf out = {0};
+
+    link->defaults_known = false;
+    if (!expect_head_is_ours(&link->expect) || link->hide_parameters || link->watch_tags ||
+        c->phase != CL_ACTIVE || link->pool->cluster_node != c->pool->cluster_node ||
+        (c->share->turn->has_put_settings && !share_login_is_news(c, name, value)))
+        return;
+    wire_put_parameter_status(&out, name, value);
+    client_send(c, &out);
+}
+
 static void on_parameter(void *owner, struct link *link, struct slice name, struct slice value)
 {
     struct client *c = owner;
@@ -403,6 +418,8 @@ static void on_parameter(void *owner, struct link *link, struct slice name, stru
     if (link->hide_parameters &&
         (c->share->phase == SHARE_REPAIRING || !expect_head_is_ours(&link->expect)))
         share_remember_told(c->share, name, paramset_get(&link->reported, name));
+    if (!share_login_is_set(c->share->vars.client, name))
+        on_default(c, link, name, value);
     /* Another user, and nothing that was read says why: code did it. Not for the next client. */
     if ((slice_eq_str(name, "session_authorization") || slice_eq_str(name, "is_superuser")) &&
         !expect_head_is_ours(&link->expect) && !c->share->has_set)

@@ -4,6 +4,7 @@
  * them tells what the server makes of them, and that is what the client is greeted with. */
 #include "config.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -31,6 +32,7 @@ bool share_new(
     s->vars.link = varset_ref(s->base);
     s->mode = (uint8_t)mode;
     s->version = version;
+    s->defaults_seen = c->ss->defaults_serial;
     c->share = s;
     share_turn_begin(c);
     return true;
@@ -106,7 +108,8 @@ struct share_greeting {
     struct varset *base;
     struct paramset reported;
     int64_t seen_us;
-    char *names; /* user NUL database NUL */
+    uint16_t serial; /* of sessions.defaults_serial */
+    char *names;     /* user NUL database NUL */
     size_t names_len;
     int node;
 };
@@ -171,12 +174,20 @@ static void greeting_keep(struct client *c, const struct paramset *reported, int
                 g = &ss->greetings[i];
     }
     greeting_clear(g);
+    g->serial = ss->defaults_serial;
     g->base = varset_ref(c->share->base);
     paramset_copy(&g->reported, reported);
     g->names_len = names_len(c->pool);
     g->names = mem_strndup(c->pool->names, g->names_len);
     g->node = c->pool->cluster_node;
     g->seen_us = seen_us;
+}
+
+static uint16_t greeting_serial(const struct client *c)
+{
+    const struct share_greeting *g = greeting_find(c);
+
+    return g == NULL ? c->ss->defaults_serial : g->serial;
 }
 
 static void alone_put(struct paramset *params, const char *name, struct slice value)
@@ -258,6 +269,79 @@ void share_login_correct(struct client *c, const struct link *link)
     client_send(c, &out);
 }
 
+/* Reported under its own name, but changed by another setting, or another user. */
+static bool is_of_user(struct slice name)
+{
+    return slice_ieq_str(name, "is_superuser") || slice_ieq_str(name, "session_authorization");
+}
+
+bool share_login_is_set(const struct varset *vars, struct slice name)
+{
+    char folded[64];
+    size_t i;
+
+    if (name.n > sizeof folded)
+        return false;
+    for (i = 0; i < name.n; i++)
+        folded[i] = (char)tolower((unsigned char)name.p[i]);
+    return varset_get(vars, slice_of(folded, name.n)).p != NULL;
+}
+
+/* What the link reports of settings that nobody has SET: when that is not what others of its pool
+ * have reported, a server was reloaded, and all clients have to be told. */
+static void look_at_defaults(struct client *c, struct link *link)
+{
+    struct paramset *defaults = &link->pool->defaults;
+    struct slice name;
+    struct slice value;
+    struct slice before;
+    bool changed = false;
+    uint32_t at = 0;
+
+    link->defaults_known = true;
+    while (paramset_next(&link->reported, &at, &name, &value)) {
+        before = paramset_get(defaults, name);
+        if (is_of_user(name) || share_login_is_set(link->vars, name) ||
+            (before.p != NULL && slice_eq(before, value)))
+            continue;
+        changed = changed || before.p != NULL;
+        (void)paramset_set(defaults, name, value);
+    }
+    if (changed)
+        c->ss->defaults_serial++;
+}
+
+bool share_login_is_news(const struct client *c, struct slice name, struct slice value)
+{
+    struct slice before = paramset_get(&c->pool->defaults, name);
+
+    return before.p != NULL && !slice_eq(before, value) && !is_of_user(name);
+}
+
+void share_login_look(struct client *c, struct link *link)
+{
+    struct share *s = c->share;
+    struct slice name;
+    struct slice value;
+    uint32_t at = 0;
+    bool is_late = false; /* it has not heard of the reload itself */
+
+    if (!link->defaults_known)
+        look_at_defaults(c, link);
+    if (s->defaults_seen == c->ss->defaults_serial)
+        return;
+    while (paramset_next(&link->reported, &at, &name, &value)) {
+        if (is_of_user(name) || share_login_is_set(s->vars.client, name))
+            continue;
+        share_remember_told(s, name, slice_of("", 0));
+        is_late = is_late ||
+                  (!share_login_is_set(link->vars, name) && share_login_is_news(c, name, value));
+    }
+    if (!is_late)
+        s->defaults_seen = c->ss->defaults_serial;
+    s->owes_parameters = true;
+}
+
 void share_login_fini(struct sessions *ss)
 {
     int i;
@@ -281,6 +365,7 @@ void share_login_done(struct client *c)
     struct share *s = c->share;
 
     if (c->link == NULL) {
+        s->defaults_seen = greeting_serial(c);
         s->phase = SHARE_DETACHED;
         share_turn_end(c);
         return;
@@ -297,6 +382,7 @@ void share_login_done(struct client *c)
         return;
     }
     greeting_keep(c, &c->link->reported, loop_now_us(c->ss->loop));
+    s->defaults_seen = c->ss->defaults_serial;
     share_show_pins(c);
     share_detach(c);
     share_turn_end(c);

@@ -212,10 +212,12 @@ class Client(threading.Thread):
     def judge_types(self, unit: Unit, found: list[Msg], is_end: bool) -> Msg | None:
         """The error, if there is one."""
         types = "".join(m.type for m in found if m.type not in "NZ")
+        if is_end and types.endswith("EE") and found[-1].sqlstate in LOST:
+            types = types[:-1]  # it was lost behind the error, before ReadyForQuery
         error = next((m for m in found if m.type == "E"), None)
         told = f"{types} of {unit.types}, rows {unit.rows}: {[m.fields if m.type in 'EN' else m.body[:60] for m in found]}"
         if error is None:
-            if unit.error or types != unit.types and not (is_end and unit.types.startswith(types)):
+            if (unit.error or types != unit.types) if not is_end else not unit.types.startswith(types):
                 raise Verdict(told)
         elif types.count("E") > 1 or types[-1] != "E" or not unit.types.startswith(types[:-1]):
             raise Verdict(told)
