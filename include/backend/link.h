@@ -34,6 +34,14 @@ enum link_reset {
     LINK_RESET_AHEAD /* they are on the expect queue, and go in front of what is sent next */
 };
 
+/* What a link that is idle is being asked. */
+enum link_check {
+    LINK_CHECK_NONE,
+    LINK_CHECK_ALIVE, /* whether its server is there: it was idle for long */
+    LINK_CHECK_ROLE,  /* whether its role may log in; nobody has said so yet */
+    LINK_CHECK_FINE   /* it may */
+};
+
 /* How the server let us in; decides who may be given the link later. */
 enum link_auth {
     LINK_AUTH_UNKNOWN,
@@ -133,7 +141,7 @@ struct link {
     bool holds_slot;      /* counts as opening, see pool_link_opened */
     bool is_for_pool;     /* opened for whoever waits longest, not for its owner */
     bool is_retired;      /* closed as soon as it is free */
-    bool is_checked;      /* idle for long: its server is being asked whether it is alive */
+    uint8_t check;        /* enum link_check */
     bool in_cancel;       /* a cancel request for it is under way: not to be lent */
     bool error_told;      /* a FATAL of the server was forwarded */
     bool has_more;        /* bytes behind the message at hand were read with it: not to travel */

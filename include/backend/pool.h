@@ -46,6 +46,7 @@ struct pool {
     bool is_superuser;
     bool is_role_known; /* is_superuser was reported by a server */
     bool resets_work;   /* the server has taken the reset queries of these settings before */
+    bool role_due;      /* a link is asked about its role before it is lent, see pool_role_ask */
     /* How many workers have clients that wait for what the pool has a part in: its own links, those
      * of its database, its user and its node. NULL: not in the table. */
     const _Atomic int32_t *waiting_workers[POOL_LIMITS];
@@ -58,6 +59,7 @@ struct pool {
     int64_t retired_us;     /* the last link was closed because of its age */
     int64_t freed_us;       /* a link became idle the last time */
     int64_t auth_seen_us;   /* when `auth` was learned */
+    int64_t role_seen_us;   /* a server has said that the role may log in; 0: never */
     uint32_t version;       /* of the protocol, as the last client asked for it */
     uint64_t database_hash; /* of its name */
     uint16_t user_len;
@@ -134,6 +136,14 @@ void pool_request_cancel(struct pool_request *req);
 
 /* True when the server lets this user in without asking anything, as seen lately. */
 bool pool_is_trusted(const struct pool *pool);
+
+/* Somebody has just logged in as the pool's user: unless that is known of late to be a role that
+ * may log in (role_check_delay), the next link is asked about it before it is lent. */
+void pool_role_ask(struct pool *pool);
+/* The same for the pools of that user and database on all nodes. */
+void pool_role_ask_everywhere(struct pool *pool);
+/* It may log in: somebody who knows has just said so. */
+void pool_role_vouch(struct pool *pool);
 
 /* Called by links. */
 void pool_learn_auth(struct pool *pool, enum link_auth auth);

@@ -64,7 +64,7 @@ static struct conf_gen *make_conf(void)
         "pool_mode = %s\ndefault_pool_size = %d\nmax_backend_connections = %d\n"
         "max_clients = 100\nvirtual_begin = %s\npool_test_rotate = %s\n"
         "max_prepared_statements = %d\npools_file = ''\npool_passwd = ''\n"
-        "query_wait_timeout = 1000\nlog_min_messages = debug1\n",
+        "query_wait_timeout = 1000\nrole_check_delay = 0\nlog_min_messages = debug1\n",
         o->nworkers, modes[o->mode], o->pool_size, o->node_limit, o->virtual_begin ? "on" : "off",
         o->rotate ? "on" : "off", o->prepared);
     conf_report_init(&report);

@@ -106,29 +106,49 @@ void pool_link_taken(struct pool *pool, struct link *link)
     timer_start(pool->be->loop, &link->timer, CHECK_LIMIT_MS);
 }
 
+static bool check_is_due(const struct link *link)
+{
+    const struct backend *be = link->be;
+
+    return be->conf->server_check_query[0] != '\0' &&
+           loop_now_us(be->loop) - link->idle_since_us >
+               link->pool->set->server_check_delay_ms * 1000;
+}
+
+static void check_put(struct link *link, const char *sql, struct buf *out)
+{
+    link_expect(link, OP_QUERY | OP_SWALLOW);
+    wire_put_query(out, strcmp(sql, "<empty>") == 0 ? slice_of_str("") : slice_of_str(sql));
+}
+
 /* The link goes through the end of a cleaning: idle again when the server has answered, closed when
  * it has not or says that something is wrong. */
 bool pool_check_idle(struct pool *pool, struct link *link, bool for_sharing)
 {
     struct backend *be = pool->be;
-    const char *sql = be->conf->server_check_query;
     struct buf out = {0};
+    bool is_unsure = check_is_due(link);
     int rc;
 
-    if (link->reset == LINK_RESET_DUE && for_sharing) {
+    if (!is_unsure && !pool->role_due) {
+        if (link->reset != LINK_RESET_DUE || !for_sharing)
+            return false;
         link_reset_idle(link);
         return true;
     }
-    if (sql[0] == '\0' ||
-        loop_now_us(be->loop) - link->idle_since_us <= pool->set->server_check_delay_ms * 1000)
-        return false;
     pool_link_taken(pool, link);
-    link->is_checked = true;
+    link->check = pool->role_due ? LINK_CHECK_ROLE : LINK_CHECK_ALIVE;
     link->resets_left = 0;
+    link->resets_sent = 0; /* unless they go in front */
+    link->resets_done = 0;
     link->discards = 0;
     pool_link_cleaning(pool, link);
-    link_expect(link, OP_QUERY | OP_SWALLOW);
-    wire_put_query(&out, strcmp(sql, "<empty>") == 0 ? slice_of_str("") : slice_of_str(sql));
+    if (is_unsure)
+        check_put(link, be->conf->server_check_query, &out);
+    if (pool->role_due) { /* the last answer counts */
+        link_expect(link, OP_QUERY | OP_SWALLOW);
+        pool_role_put_question(link, &out);
+    }
     rc = link_send(link, out.data, out.len);
     buf_free(&out);
     if (rc == -1)

@@ -12,6 +12,7 @@
 #include "wire/writer.h"
 
 #include "link_int.h"
+#include "pool_int.h"
 
 #define CLEAN_DEADLINE_MS 10000
 bool link_clean_is_possible(const struct link *link, bool boundary)
@@ -173,12 +174,24 @@ bool link_clean_is_answer(struct link *link, char type, struct slice body)
         link->resets_done++;
         return true;
     }
+    if (type == BE_COMMAND_COMPLETE && link->check >= LINK_CHECK_ROLE)
+        link->check = slice_eq(body, slice_of("SELECT 1", sizeof "SELECT 1")) ? LINK_CHECK_FINE
+                                                                              : LINK_CHECK_ROLE;
     if ((link->discards >> link->resets_done & 1) == 0)
         return true; /* somebody's own reset query: it may answer what it likes */
     if (type == BE_ROW_DESCRIPTION || type == BE_DATA_ROW)
         return false;
     return type != BE_COMMAND_COMPLETE ||
            (body.n == sizeof "DISCARD ALL" && memcmp(body.p, "DISCARD ALL", body.n) == 0);
+}
+
+bool link_clean_forgives(struct link *link, struct slice sqlstate)
+{
+    if (link->check < LINK_CHECK_ROLE || link->resets_done < link->resets_sent ||
+        !pool_role_on_error(link, sqlstate))
+        return false;
+    link->check = LINK_CHECK_ALIVE;
+    return true;
 }
 
 void link_enter_idle(struct link *link)
@@ -193,6 +206,22 @@ void link_enter_idle(struct link *link)
     pool_link_idle(link->pool, link);
 }
 
+/* Nothing was reset: what was set on it still is. */
+static void clean_end_check(struct link *link)
+{
+    enum link_check check = link->check;
+
+    link->check = LINK_CHECK_NONE;
+    if (check == LINK_CHECK_ROLE) {
+        pool_role_refuse(link);
+        link_close(link);
+        return;
+    }
+    if (check == LINK_CHECK_FINE)
+        pool_role_vouch(link->pool);
+    link_enter_idle(link);
+}
+
 void link_clean_step(struct link *link)
 {
     if (link->in_cancel)
@@ -201,9 +230,8 @@ void link_clean_step(struct link *link)
         link_clean_send_resets(link);
     else if (link->tx_status != 'I' || link->error_told)
         link_close(link); /* a reset query failed */
-    else if (link->is_checked) {
-        link->is_checked = false;
-        link_enter_idle(link); /* nothing was reset: what was set on it still is */
+    else if (link->check != LINK_CHECK_NONE) {
+        clean_end_check(link);
     } else {
         link->pool->resets_work = true;
         varset_assign(&link->vars, link->be->varsets.empty);

@@ -61,6 +61,8 @@ void link_clean_copy_in(struct link *link);
 /* A reply while the link is cleaned (CommandComplete whole, others by type): false when it cannot
  * be one to our reset queries. */
 bool link_clean_is_answer(struct link *link, char type, struct slice body);
+/* An error while the link is cleaned: true when it does not tell against it. */
+bool link_clean_forgives(struct link *link, struct slice sqlstate);
 /* A link on a connection that another worker opened; phase CLEANING, nothing owed, quota held. */
 struct link *link_adopt(struct pool *pool, int fd);
 /* CLEANING is over: the link is cached, or goes to who waits. */

@@ -129,7 +129,7 @@ static bool link_on_error(struct link *link, const char *msg, const char *end, b
         memmem(m.message.p, m.message.n, "role OID", 8) != NULL)
         link->is_private = true; /* its role was dropped and made again: nobody can use it */
     if (link->phase == LINK_CLEANING && link->resets_left == 0)
-        link->error_told = true; /* a reset query failed */
+        link->error_told = !link_clean_forgives(link, m.sqlstate);
     if (link->phase == LINK_CLEANING || link->phase == LINK_IDLE)
         log_at(LVL_DEBUG1, "server process %d of node %d says while it is cleaned: %.*s",
             link->server_pid, link->pool->cluster_node, (int)m.message.n, m.message.p);

@@ -299,7 +299,7 @@ struct link *pool_borrow(struct pool *pool, const struct pool_request *req)
     int64_t check_us = pool->set->server_check_delay_ms * 1000;
     struct link *link;
 
-    if (!list_is_empty(&pool->waiting) || pool->nidle == 0 || !req->may_reuse ||
+    if (!list_is_empty(&pool->waiting) || pool->nidle == 0 || !req->may_reuse || pool->role_due ||
         pool->be->is_stopping || pool_is_paused(pool))
         return NULL;
     link = pool_find_shared(pool, req);
@@ -387,6 +387,8 @@ static enum acquire_result pool_join_tail(struct pool_request *req)
     struct pool *pool = req->pool;
 
     (void)pool_request_join(req, (enum limits_verdict)pool->blocked);
+    if (pool_is_paused(pool))
+        req->reason = WAIT_REASON_PAUSED;
     if (pool->blocked == LIMITS_OK)
         pool_grow(pool);
     return ACQUIRE_WAITING;

@@ -79,10 +79,19 @@ void pool_wake_others(const struct pool *pool);
 bool backend_make_room(struct backend *be, const struct pool *pool, enum limits_verdict v,
     struct slice user, struct slice database, int node);
 
+/* pool_role.c */
+/* Puts the question that a link is asked about its own role. */
+void pool_role_put_question(const struct link *link, struct buf *out);
+/* The answer is no: no link of that role that is open now will be lent again. The link itself is
+ * left to the caller. */
+void pool_role_refuse(struct link *link);
+/* The question met an error; false when the link is not to be kept. */
+bool pool_role_on_error(struct link *link, struct slice sqlstate);
+
 /* backend_maint.c */
 void backend_on_maint(struct timer *t);
-/* Starts the check of an idle link that was not used for long, or (for who shares links) its reset
- * that is due: true when it is being seen to now. */
+/* Starts the check of an idle link that was not used for long or whose role is to be asked about,
+ * or (for who shares links) its reset that is due: true when it is being seen to now. */
 bool pool_check_idle(struct pool *pool, struct link *link, bool for_sharing);
 /* An idle link is CLEANING now, for as long as a server may take to answer. */
 void pool_link_taken(struct pool *pool, struct link *link);

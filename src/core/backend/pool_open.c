@@ -271,6 +271,7 @@ void pool_link_opened(struct link *link, bool accepted)
 
     if (accepted) {
         quota_accepted(link->be->shm, pool->cluster_node);
+        pool_role_vouch(pool);
         if (!link->is_for_pool && (link->auth == LINK_AUTH_TRUST || link->may_answer))
             pool->owner_opens = false;
     }

@@ -17,6 +17,9 @@
 
 #include "client_auth_int.h"
 
+/* An answer is as good as asking the role's own link when it is not older. */
+#define ROLE_SURE_US 100000
+
 struct slice client_auth_user(const struct client_auth *a)
 {
     return a->c->login->auth_user;
@@ -316,6 +319,7 @@ static void auth_on_role_seen(struct auth_wait *w, const struct err *err)
         session_auth_put_role(a->sa, auth_role(a), slice_of_str(AUTH_ROLE_IS_VALID), true);
         a->is_role_seen = true;
     }
+    a->is_role_sure = err == NULL;
     client_auth_pass(a);
 }
 
@@ -360,6 +364,13 @@ static bool auth_looks_at_role(struct client_auth *a)
     return true;
 }
 
+/* The secret came just now, by a query of ours that asks for no role that may not log in. */
+static bool auth_was_vouched(const struct client_auth *a)
+{
+    return a->was_looked_up && a->server_user == NULL && a->stored_age_us < ROLE_SURE_US &&
+           auth_lookup_tells_role(a->sa, a->c->login->startup.database, client_auth_user(a));
+}
+
 void client_auth_pass(struct client_auth *a)
 {
     struct client *c = a->c;
@@ -390,6 +401,8 @@ void client_auth_pass(struct client_auth *a)
         return;
     }
     auth_map_user(a);
+    if (a->is_role_sure || auth_was_vouched(a))
+        pool_role_vouch(c->pool); /* its links need not be asked */
     client_login_acquire(c);
 }
 

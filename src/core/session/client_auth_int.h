@@ -94,6 +94,10 @@ struct auth_wait {
 /* True when something can be looked up at all for a client of `database`. */
 bool auth_lookup_is_possible(const struct session_auth *sa, enum auth_lookup_kind kind,
     struct slice database, struct slice user);
+/* True when a secret that is looked up for a client of `database` is that of a role which may log
+ * in: it is our own query that finds it. */
+bool auth_lookup_tells_role(
+    const struct session_auth *sa, struct slice database, struct slice user);
 /* True when `user` is the one who asks about clients of `database`. */
 bool auth_lookup_is_asker(const struct session_auth *sa, struct slice database, struct slice user);
 /* True when asking has failed lately, and not at once: who can do without does not wait for the
@@ -143,6 +147,7 @@ struct client_auth {
     bool is_counted;    /* the failure is, in the guard */
     bool needs_server;  /* an expired role: only a server that is asked anew lets it in */
     bool is_role_seen;  /* whether the role may log in was asked */
+    bool is_role_sure;  /* and answered, just now */
     bool has_derived;   /* what SCRAM costs at the first login of a name was spent */
     bool is_asked;      /* for SCRAM, before it was known what is stored */
     struct auth_facts facts;

@@ -175,11 +175,16 @@ static void prober_on_timer(struct timer *t)
 /* ---- asking ---- */
 
 /* The default function is not there, as was seen before. */
+static bool falls_back(const struct session_auth *sa, int node)
+{
+    if (node == VIEW_NO_NODE)
+        return sa->use_fallback;
+    return (sa->fallback_targets >> (node - POOLS_FIRST_TARGET) & 1) != 0;
+}
+
 static bool prober_falls_back(const struct prober *p)
 {
-    if (p->node == VIEW_NO_NODE)
-        return p->sa->use_fallback;
-    return (p->sa->fallback_targets >> (p->node - POOLS_FIRST_TARGET) & 1) != 0;
+    return falls_back(p->sa, p->node);
 }
 
 static void prober_fall_back(struct prober *p)
@@ -624,6 +629,14 @@ bool auth_lookup_is_possible(const struct session_auth *sa, enum auth_lookup_kin
 
     auth_way_find(sa, kind, database, user, &way);
     return *way.user != '\0';
+}
+
+bool auth_lookup_tells_role(const struct session_auth *sa, struct slice database, struct slice user)
+{
+    struct auth_way way;
+
+    auth_way_find(sa, AUTH_LOOKUP_SECRET, database, user, &way);
+    return *way.query == '\0' && falls_back(sa, way.node);
 }
 
 bool auth_lookup_is_asker(const struct session_auth *sa, struct slice database, struct slice user)

@@ -375,8 +375,10 @@ void client_login_acquire(struct client *c)
         return;
     if (login_waits_for_look(c))
         return;
-    if (c->share != NULL && req->may_reuse && !was_waiting && share_login_is_known(c)) {
-        login_welcome(c); /* no link is needed before it asks for something */
+    if (req->may_reuse)
+        pool_role_ask(req->pool);
+    if (!was_waiting && !req->pool->role_due && share_login_needs_no_link(c)) {
+        login_welcome(c);
         return;
     }
     switch (pool_acquire(req)) {
@@ -399,6 +401,10 @@ void client_login_acquire(struct client *c)
             client_set_timer(c, c->ss->conf->authentication_timeout_ms);
         break;
     case ACQUIRE_WAITING:
+        if (!was_waiting && share_login_waits_for_none(c)) {
+            login_welcome(c);
+            break;
+        }
         if (!was_waiting) {
             client_set_timer(c, 0);
             task_post(c->ss->loop, &c->ss->publish);

@@ -136,11 +136,26 @@ static struct share_greeting *greeting_find(const struct client *c)
     return NULL;
 }
 
-bool share_login_is_known(const struct client *c)
+bool share_login_needs_no_link(const struct client *c)
 {
-    const struct share_greeting *g = greeting_find(c);
+    const struct share_greeting *g;
 
+    if (c->share == NULL || !c->login->req.may_reuse)
+        return false;
+    g = greeting_find(c);
     return g != NULL && loop_now_us(c->ss->loop) - g->seen_us < SHARE_GREETING_OLD_US;
+}
+
+bool share_login_waits_for_none(struct client *c)
+{
+    struct pool_request *req = &c->login->req;
+
+    if (!req->pool->role_due || req->reason == WAIT_REASON_CONNECTING ||
+        !share_login_needs_no_link(c))
+        return false;
+    pool_request_cancel(req);
+    pool_role_ask_everywhere(req->pool);
+    return true;
 }
 
 const struct paramset *share_login_parameters(const struct client *c)

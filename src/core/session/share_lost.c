@@ -169,14 +169,15 @@ static void lost_opening(struct client *c, struct link *link, const struct err *
     share_fail_parked(c, &told);
 }
 
-/* The reason, as an ERROR: the connection to the client lives on. */
+/* The reason, as an ERROR: the connection to the client lives on. Of a login it is the server's,
+ * who may have refused the role. */
 static void lost_reason(struct client *c, const struct err *err, struct err *out)
 {
     struct share *s = c->share;
 
     *out = s->turn->last_words != NULL ? *s->turn->last_words : *err;
     out->severity = ERR_ERROR;
-    if (s->turn->last_words == NULL)
+    if (s->turn->last_words == NULL && s->phase != SHARE_OPENING)
         memcpy(out->sqlstate, "08006", 6);
     mem_free(s->turn->last_words);
     s->turn->last_words = NULL;

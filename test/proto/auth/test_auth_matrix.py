@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: PostgreSQL
 """test_auth_matrix: {where the secret is known} x {rule for clients} x {what the server asks} x {state of the
-user} x {password} x {no link, idle link of that user}. What must hold is said here once more in words of
+user} x {password} x {no link, idle link of that user, opened before the user was locked, expired or dropped}. What must hold is said here once more in words of
 its own, not taken from the program's table: a wrong password passes only where an administrator wrote
 "trust"; a right one passes wherever somebody can check it and something opens the server. Then the same, smaller, where a directory
 or a certificate judges."""
@@ -65,7 +65,7 @@ class Lab:
             conf = {"auth_user": "looker", "auth_query_expire": 0} if source in ("query", "both") else {}
             self.pools[source, rule] = house.start_auth_pool(
                 [self.pg.address], hba=None if rule == "mirror" else house.hba_by_database(),
-                passwd=self.passwd(source), num_init_children=1, **conf)
+                passwd=self.passwd(source), num_init_children=1, role_check_delay="1ms", **conf)
         return self.pools[source, rule]
 
     def stop(self):
@@ -132,13 +132,8 @@ def expect_in(source: str, rule: str, method: str, state: str, password: str, is
         return False
     if state != "ok" and checked_by_query:
         return False
-    # What the server does not see it cannot refuse: an idle link was opened before the user was locked. With auth_user
-    # there is somebody to ask.
-    is_seen = not is_pooled or is_asked
-    if state == "locked" and is_seen:
-        return False
-    if state == "expired" and method != "trust" and is_seen:
-        return False
+    if state == "locked" or (state == "expired" and method != "trust"):
+        return False  # an idle link was opened before that, and is asked about its role
     if is_pooled:
         return True
     return server_is_opened(source, rule, method)
@@ -188,7 +183,7 @@ def test_cell(lab, source, rule, method, state):
     for is_pooled in (False, True):
         unset_state(lab, user, method)
         drop_links(lab.pg, user)
-        if is_pooled and (state == "unknown" or not fill_pool(lab, pool, source, rule, method, user, database)):
+        if is_pooled and not fill_pool(lab, pool, source, rule, method, user, database):
             continue
         set_state(lab.pg, user, state)
         # A pool mode that relays opens a link for each client: the idle one is not used then.
@@ -219,7 +214,7 @@ class Others:
                 "cert": "hostssl all all all cert map=m"}[rule]
         conf = {"auth_user": "looker", "auth_dbname": "postgres"} if source == "query" else {}
         self.pool = house.start_auth_pool(
-            [lab.pg.address], hba=line + "\n", ident="m holder all\n", passwd="looker:looker_pw\n", num_init_children=1, ssl=True,
+            [lab.pg.address], hba=line + "\n", ident="m holder all\n", passwd="looker:looker_pw\n", num_init_children=1, role_check_delay="1ms", ssl=True,
             ssl_cert=pair.cert, ssl_key=pair.key, ssl_ca_cert=lab.ca.cert, backend_ssl_mode0="disable", **conf)
 
     def come(self, user: str, is_right: bool) -> bool:
@@ -243,8 +238,7 @@ def expect_other(rule: str, source: str, method: str, state: str, is_pooled: boo
     """Of one who showed the right thing."""
     if state == "unknown":
         return False
-    is_seen = not is_pooled or source == "query"
-    if (state == "locked" or state == "expired" and method != "trust") and is_seen:
+    if state == "locked" or (state == "expired" and method != "trust"):
         return False
     # A password of the directory's opens whatever asks for one; an md5 that was looked up opens md5.
     return is_pooled or method == "trust" or rule == "both" or (method == "md5" and source == "query")
@@ -268,7 +262,7 @@ def test_other_judges(lab, rule, source):
                       "alter role {user} login password '{secret}' valid until 'infinity'")
             lab.pg.rows("select pg_terminate_backend(pid, 5000) from pg_stat_activity where usename like 'u@_%' escape '@'")
             cells = [(method, state) for method, state in itertools.product(house.METHODS, STATES)
-                     if not is_pooled or (state != "unknown" and expect_other(rule, source, method, "ok", False))]
+                     if not is_pooled or expect_other(rule, source, method, "ok", False)]
             if is_pooled:
                 assert all(others.come(user_of(*cell), True) for cell in cells), "could not fill the pool"
             lab.pg.rows("; ".join(f"alter role {user_of(m, 'locked')} nologin; drop role {user_of(m, 'unknown')}; "
