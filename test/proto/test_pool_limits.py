@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from pgt import procs, waits
-from pgt.wire import Wire
+from pgt.wire import FLUSH, Wire, bind, execute, parse, query
 
 from test_admin_orders import report
 
@@ -35,8 +35,9 @@ def limits(w: Wire, name: str) -> dict[tuple[str, str], int]:
 
 
 def workers(pool) -> list[int]:
-    return [pid for pid in pool.pids() if "worker" in procs.command_line(pid)
-            or "wait for connection" in procs.command_line(pid) and "PCP" not in procs.command_line(pid)]
+    """By what they are not: the title of a worker says what it does."""
+    others = ("pgpool -n", "monitor", "PCP")
+    return [pid for pid in pool.pids() if (line := procs.command_line(pid)) and not any(o in line for o in others)]
 
 
 class Load:
@@ -265,6 +266,59 @@ def test_worker_is_killed(pg, start_pool, mode):
     waits.wait_for("the counts are the truth", is_true, 20)
     assert "terminated by signal 9" in pool.log() or "signal 9" in pool.log()
     w.bye()
+
+
+# What six clients are doing when a worker dies: with two links, the first two have one, the others wait.
+DOING = {"idle": [query("select 1")],
+         "in_transaction": [query("begin; select 1")],
+         "running": [query("select pg_sleep(0.5)")],
+         "copying": [query("copy killed_at from stdin")],
+         "in_a_sequence": [parse("select 1"), bind(), execute(), FLUSH],
+         "in_a_message": [query("select 1")[:7]]}
+
+
+def test_worker_is_killed_at_each_step(pg, start_pool):
+    """Links lent, idle, half a message sent; clients that wait for one: what the dead had is given back, no less and
+    no more, and what the other worker has is still counted.
+    """
+    pool = start_pool(pg.address, default_pool_size=2, max_backend_connections=6, query_wait_timeout=20, **MODE)
+    pg.rows("drop table if exists killed_at")
+    pg.rows("create table killed_at(a int)")
+    pg.rows("grant all on killed_at to public")
+    w = None
+
+    def differs() -> list:
+        """From the truth: what the server has, and the one client that asks."""
+        counted = limits(w, "default_pool_size")
+        clients = limits(w, "max_db_client_connections")
+        node = next(r for r in report(w, "pool_limits") if r["name"] == "max_backend_connections")
+        mine = ("trust_user", "postgres")
+        real = len(pg.sessions("usename in ('trust_user', 'postgres') and application_name <> 'pgpool'"))
+        rows = len(report(w, "pool_links"))
+        waiting = sum(int(r["waiting"]) for r in report(w, "pool_queue"))
+        told = (int(node["used"]), sum(counted.values()), rows, sum(clients.values()), waiting)
+        return [] if told == (real, real, real, 1, 0) and counted.get(mine, 0) <= 2 else [told, real]
+
+    for turn, (name, messages) in enumerate(DOING.items()):
+        clients = [login(pool) for _ in range(6)]
+        for c in clients:
+            c.send(*messages)
+        if name not in ("idle", "in_a_message"):
+            waits.wait_for(f"two are {name}", lambda: len(pg.sessions("usename = 'trust_user' and state <> 'idle'")) == 2)
+        killed = sorted(workers(pool))[turn % 2]
+        os.kill(killed, signal.SIGKILL)
+        waits.wait_for("two workers run", lambda: killed not in (now := workers(pool)) and len(now) == 2, 20)
+        for c in clients:
+            c.reset()
+        w = login(pool, "postgres")
+        waits.wait_for(f"the counts are the truth ({name}: {differs()})", lambda: not differs(), 10)
+        w.bye()
+        fresh = [login(pool) for _ in range(2)]
+        for c in fresh:
+            c.rows("begin")
+            assert c.value("select 'both links are to be had'"), name
+        for c in fresh:
+            c.bye()
 
 
 def test_reconnect_storm(pg, start_pool):
