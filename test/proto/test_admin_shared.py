@@ -248,4 +248,4 @@ def test_orders_under_load(pg, shared):
     for t in threads:
         t.join()
     assert failures == []
-    assert len(pg.sessions()) <= 3
+    assert len(set(pg.sessions()) - others) <= 3
