@@ -281,7 +281,8 @@ def test_worker_is_killed_at_each_step(pg, start_pool):
     """Links lent, idle, half a message sent; clients that wait for one: what the dead had is given back, no less and
     no more, and what the other worker has is still counted.
     """
-    pool = start_pool(pg.address, default_pool_size=2, max_backend_connections=6, query_wait_timeout=20, **MODE)
+    pool = start_pool(pg.address, default_pool_size=2, max_backend_connections=6, query_wait_timeout=20, worker_fill=0,
+                      **MODE)
     pg.rows("drop table if exists killed_at")
     pg.rows("create table killed_at(a int)")
     pg.rows("grant all on killed_at to public")
