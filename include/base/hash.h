@@ -8,6 +8,13 @@
 
 /* Hashes `n` bytes, mixed with `seed`. */
 uint64_t hash_bytes(const void *p, size_t n, uint64_t seed);
+/* Two numbers that are hashes, or count something, as one. */
+static inline uint64_t hash_pair(uint64_t a, uint64_t b)
+{
+    __uint128_t m = (__uint128_t)(a ^ 0xD6E8FEB86659FD93ULL) * (b ^ 0x9E3779B97F4A7C15ULL);
+
+    return (uint64_t)m ^ (uint64_t)(m >> 64);
+}
 
 /* Chained table with the link inside the object; keys are compared by the caller's function. */
 struct hash_node {

@@ -233,14 +233,9 @@ static void expire(struct route_cache *c, int64_t now_us)
 
 uint64_t route_cache_id(struct route_cache *c, struct route_scope scope, int64_t now_us)
 {
-    uint64_t of[3];
-
     if (now_us >= c->soonest_us)
         expire(c, now_us);
-    of[0] = scope.database;
-    of[1] = scope.names;
-    of[2] = c->epoch;
-    return hash_bytes(of, sizeof of, 0) | 1;
+    return hash_pair(hash_pair(scope.database, scope.names), c->epoch) | 1;
 }
 
 void route_cache_touch(struct route_cache *c)

@@ -126,17 +126,34 @@ static bool is_cold(const struct route_case *c)
            route_marks_is_cold(in->marks, in->nmarks, in->conf, in->session->now_us);
 }
 
-/* What the verdict of the catalogue depends on besides the statement; 0: on more than that. */
-static uint64_t verdict_id(const struct route_case *c)
+/* It ends another process when its literal says so. */
+static bool may_kill(const struct route_case *c)
 {
-    const struct route_session *s = c->in->session;
-    enum conf_write_stickiness mode = c->in->conf->disable_load_balance_on_write;
+    const struct sql_stmt *s = c->stmt;
 
-    if (c->verdict == NULL || c->out->class != ROUTE_EITHER || c->denied != ROUTE_R_NONE ||
-        c->prepared != NULL || s->has_temp_tables || route_trace_has_temp(s->trace) ||
+    return c->is_alone && s->kind == SQL_SELECT && s->nfuncs == 1 && s->ntables == 0 &&
+           (slice_eq_str(s->funcs[0].name, "pg_terminate_backend") ||
+               slice_eq_str(s->funcs[0].name, "pg_cancel_backend"));
+}
+
+/* What the verdict of the catalogue depends on besides the statement; 0: on more than that. */
+static uint64_t answers_of_session(const struct route_input *in)
+{
+    const struct route_session *s = in->session;
+    enum conf_write_stickiness mode = in->conf->disable_load_balance_on_write;
+
+    if (s->has_temp_tables || route_trace_has_temp(s->trace) ||
         mode == CONF_WRITE_DML_ADAPTIVE_GLOBAL || (mode == CONF_WRITE_DML_ADAPTIVE && s->in_tx))
         return 0;
-    return c->in->answers_id;
+    return in->answers_id;
+}
+
+static uint64_t verdict_id(const struct route_case *c)
+{
+    if (c->verdict == NULL || c->out->class != ROUTE_EITHER || c->denied != ROUTE_R_NONE ||
+        c->prepared != NULL || may_kill(c))
+        return 0;
+    return answers_of_session(c->in);
 }
 
 static bool has_nothing_against(const struct route_case *c)
@@ -180,14 +197,10 @@ static void check_catalogue(struct route_case *c)
 static bool is_kill(struct route_case *c)
 {
     const struct route_input *in = c->in;
-    const struct sql_stmt *s = c->stmt;
     int32_t pid;
     int node;
 
-    if (!c->is_alone || in->node_of_pid == NULL || s->kind != SQL_SELECT || s->nfuncs != 1 ||
-        s->ntables != 0 ||
-        !(slice_eq_str(s->funcs[0].name, "pg_terminate_backend") ||
-            slice_eq_str(s->funcs[0].name, "pg_cancel_backend")))
+    if (!may_kill(c) || in->node_of_pid == NULL)
         return false;
     pid = route_text_pid(c->text);
     node = pid == 0 ? VIEW_NO_NODE : in->node_of_pid(in->pid_ctx, pid);
@@ -495,12 +508,41 @@ static void case_init(struct route_case *c, const struct route_input *in, struct
     c->out = out;
 }
 
+/* Most statements are reads like one before them, alone in their string and outside of
+ * transactions, and nothing spoke against balancing that one. What may differ is the text in front
+ * of it, and what the session has done since. */
+static bool is_known_read(
+    const struct route_input *in, struct slice text, const struct sql_facts *facts)
+{
+    uint64_t id;
+
+    if (facts->nstmts != 1 || facts->verdict == NULL || in->session->in_tx || text.n == 0 ||
+        (unsigned char)((text.p[0] | 0x20) - 'a') >= 26 ||
+        (in->rules != NULL && in->rules->primary_queries.n > 0))
+        return false;
+    id = answers_of_session(in);
+    return id != 0 && *facts->verdict == id && denied_by_session(in) == ROUTE_R_NONE;
+}
+
+static void place_known_read(const struct route_input *in, struct route_decision *out)
+{
+    decision_init(out);
+    out->class = ROUTE_EITHER;
+    route_place_read(in, out);
+    if (out->node == VIEW_NO_NODE)
+        out->reason = ROUTE_R_NO_NODE;
+}
+
 void route_statement(const struct route_input *in, struct slice text, const struct sql_facts *facts,
     uint32_t i, struct route_decision *out)
 {
     struct route_case c;
 
     ASSERT(i < facts->nstmts);
+    if (is_known_read(in, text, facts)) {
+        place_known_read(in, out);
+        return;
+    }
     case_init(&c, in, statement_text(text, facts, i), &facts->stmts[i], out);
     c.is_alone = facts->nstmts == 1;
     c.verdict = c.is_alone ? facts->verdict : NULL;

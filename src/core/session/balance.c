@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "config/conf.h"
 
-#include "balance_int.h"
+#include "share_int.h"
 
 bool balance_is_quiet(const struct client *c)
 {
@@ -242,17 +242,21 @@ static bool is_in_sequence(const struct client *c)
     return c->target != c->link && c->server_batch;
 }
 
-enum balance_verdict balance_query(struct client *c, struct slice sql, struct slice msg)
+enum balance_verdict balance_query(
+    struct client *c, struct slice sql, struct slice msg, uint32_t *traits)
 {
     struct balance *b = c->balance;
     const struct sql_facts *facts;
     struct balance_wish wish;
     struct route_decision d;
+    bool is_plain;
 
     if (balance_is_waiting(c) || (c->target != c->link && !is_in_sequence(c)))
         return BALANCE_PARK;
     facts = balance_decide(c, sql, &d);
-    if (balance_are_names_undecided(c, facts))
+    *traits = share_traits(facts, sql);
+    is_plain = (*traits & SHARE_IS_PLAIN) != 0;
+    if (!is_plain && balance_are_names_undecided(c, facts))
         return BALANCE_PARK;
     statements_remove(c->statements, slice_of("", 0));
     if (!is_in_sequence(c)) {
@@ -264,7 +268,8 @@ enum balance_verdict balance_query(struct client *c, struct slice sql, struct sl
             return BALANCE_PARK;
     }
     balance_again_begin(c, msg);
-    balance_need_names(c, facts);
+    if (!is_plain)
+        balance_need_names(c, facts);
     if (c->target != c->link)
         b->own->tx.has_read = b->own->tx.has_read || route_takes_snapshot(facts);
     b->own->unnamed_at = NULL; /* no simple query leaves one */

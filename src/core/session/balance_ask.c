@@ -43,7 +43,7 @@ static struct route_scope balance_scope(const struct client *c)
 
     if (c->share == NULL && c->balance->rs.search_path_changed)
         set = hash_bytes(own->log.data, own->log.len, set);
-    scope.names = hash_bytes(&set, sizeof set, pool->node.hash);
+    scope.names = set == 0 ? pool->node.hash : hash_bytes(&set, sizeof set, pool->node.hash);
     return scope;
 }
 

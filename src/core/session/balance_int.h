@@ -247,8 +247,9 @@ void balance_undraw(struct client *c);
 void balance_note_write(struct client *c, const struct route_decision *d);
 
 /* balance.c: clients with a link of their own */
-/* Chooses c->target for a simple query. */
-enum balance_verdict balance_query(struct client *c, struct slice sql, struct slice msg);
+/* Chooses c->target for a simple query; *traits: what share_traits says of it. */
+enum balance_verdict balance_query(
+    struct client *c, struct slice sql, struct slice msg, uint32_t *traits);
 /* Chooses c->target for what was decided: `joins` when it is a read that may leave its transaction.
  * `msg`: what is sent again on the own link when the reader dies. */
 struct balance_wish {

@@ -92,6 +92,7 @@ static enum feed_step feed_query(
     struct slice sql = slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES);
     enum count_kind kind;
     enum local_verdict v;
+    uint32_t traits = 0;
     bool is_told;
 
     if (is_whole && sql.n > 0 && sql.p[sql.n - 1] == '\0')
@@ -104,16 +105,19 @@ static enum feed_step feed_query(
     client_stats_on_query(c);
     feed_flush(c, run); /* the target may change */
     if (c->balance != NULL &&
-        (is_whole ? balance_query(c, sql, msg) : balance_unread_query(c)) == BALANCE_PARK)
+        (is_whole ? balance_query(c, sql, msg, &traits) : balance_unread_query(c)) == BALANCE_PARK)
         return FEED_PARK;
     if (c->phase != CL_ACTIVE)
         return FEED_STOP;
     is_told = c->balance != NULL && balance_tell_lost_end(c);
     link_expect(c->target, is_told ? OP_QUERY | OP_SWALLOW : OP_QUERY);
-    kind = count_kind_of(sql);
+    kind = traits != 0 ? (enum count_kind)(traits & SHARE_COUNT_KIND) : count_kind_of(sql);
     feed_note_traces(c, sql, is_whole ? kind : COUNT_OTHER);
     count_statement(c->ss, c->target->pool->cluster_node, kind);
-    client_note_statement(c, sql);
+    if ((traits & SHARE_IS_PLAIN) != 0)
+        client_note_sent(c, sql);
+    else
+        client_note_statement(c, sql);
     if (client_log_statements(c))
         client_log_statement(c, "", sql);
     return FEED_PASS;
