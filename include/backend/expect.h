@@ -63,7 +63,7 @@ enum expect_verdict { EXPECT_FORWARD, EXPECT_SWALLOW };
 void expect_init(struct expect *e);
 void expect_fini(struct expect *e);
 /* A message was sent. `op` may carry OP_SWALLOW. */
-void expect_push(struct expect *e, unsigned op);
+static inline void expect_push(struct expect *e, unsigned op);
 /* A reply of `type` arrived (not NoticeResponse, NotificationResponse, ParameterStatus: those
  * belong to nobody). */
 enum expect_verdict expect_reply(struct expect *e, char type);
@@ -127,6 +127,27 @@ bool expect_head_has_done(const struct expect *e);
 bool expect_needs_sync(const struct expect *e);
 /* True when a ReadyForQuery is owed, whatever is behind it. */
 bool expect_owes_ready(const struct expect *e);
+
+/* For expect_push: when there is more to it. */
+void expect_push_any(struct expect *e, unsigned op);
+
+/* The place in the ring that is `i` behind the head; `i` is at most e->cap. */
+static inline uint32_t expect_place(const struct expect *e, uint32_t i)
+{
+    uint32_t at = e->head + i;
+
+    return at < e->cap ? at : at - e->cap;
+}
+
+static inline void expect_push(struct expect *e, unsigned op)
+{
+    if (e->lost || e->skipping || e->len >= e->cap || (op & OP_MASK) == OP_COPY_END) {
+        expect_push_any(e, op);
+        return;
+    }
+    e->op[expect_place(e, e->len)] = (uint8_t)op;
+    e->len++;
+}
 
 /* For expect_pass: the reply ends the op at the head, and another is behind it. */
 bool expect_pass_end(struct expect *e, char type);

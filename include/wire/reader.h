@@ -17,12 +17,23 @@ struct wire_reader {
 };
 
 /* Starts reading `body` (the bytes after type and length). */
-void wire_reader_init(struct wire_reader *r, struct slice body);
+static inline void wire_reader_init(struct wire_reader *r, struct slice body)
+{
+    r->p = body.p == NULL ? "" : body.p;
+    r->end = r->p + (body.p == NULL ? 0 : body.n);
+    r->bad = false;
+}
 uint8_t wire_get_u8(struct wire_reader *r);
 uint16_t wire_get_u16(struct wire_reader *r);
 uint32_t wire_get_u32(struct wire_reader *r);
 /* A NUL-ended string; the slice leaves the NUL out (but p[n] is '\0'). */
-struct slice wire_get_cstr(struct wire_reader *r);
+struct slice wire_get_text(struct wire_reader *r);
+static inline struct slice wire_get_cstr(struct wire_reader *r)
+{
+    if (r->bad || r->p == r->end || *r->p != '\0')
+        return wire_get_text(r);
+    return slice_of(r->p++, 0); /* most names are empty */
+}
 struct slice wire_get_bytes(struct wire_reader *r, uint32_t n);
 /* A value with a 32-bit length before it; *is_null for length -1. Other negative lengths are bad.
  */

@@ -10,13 +10,6 @@
 
 #include "wire/proto.h"
 
-void wire_reader_init(struct wire_reader *r, struct slice body)
-{
-    r->p = body.p == NULL ? "" : body.p;
-    r->end = r->p + (body.p == NULL ? 0 : body.n);
-    r->bad = false;
-}
-
 /* Takes `n` bytes; NULL, and bad from now on, when they are not there. */
 static const char *reader_take(struct wire_reader *r, size_t n)
 {
@@ -51,7 +44,7 @@ uint32_t wire_get_u32(struct wire_reader *r)
     return p == NULL ? 0 : proto_get_u32(p);
 }
 
-struct slice wire_get_cstr(struct wire_reader *r)
+struct slice wire_get_text(struct wire_reader *r)
 {
     const char *nul;
     const char *p = r->p;
