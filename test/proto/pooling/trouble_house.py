@@ -312,6 +312,8 @@ class Client(threading.Thread):
             self.pending += unit.writes
         elif is_lost and self.status == "I":
             self.maybe += unit.writes
+        elif is_lost:
+            self.pending += unit.writes  # its COMMIT may have gone out with it: what is said of that counts
         else:
             self.never += unit.writes
         for t in unit.writes:
