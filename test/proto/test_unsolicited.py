@@ -381,3 +381,33 @@ def test_replies_in_pieces(fake, start_pool, chunk):
         for _ in range(3):
             w.send(query("ours"))
             assert flat(w.ready()) == body
+
+
+def test_last_words_on_an_idle_link(fake, start_pool):
+    """The server says that it ends an idle connection and takes its time over it: nobody gets that one."""
+    def script(conn):
+        conn.greet()
+        while True:
+            kind, body = conn.read()
+            if kind == "X":
+                return
+            if b"DISCARD ALL" not in body:
+                conn.send(conn.answer(kind, body))
+                continue
+            last_words = error("57P01", "terminating connection", "FATAL") if conn.number == first else b""
+            conn.send(complete("DISCARD ALL"), ready(), last_words)
+            if last_words:
+                told.append(conn)
+    first, told = 0, []
+    server = fake(script)
+    pool = start_pool(server.address, num_init_children=1)
+    with Wire(pool.address) as w:
+        w.login("fake", "fake")
+        first = server.links()[-1].number
+        w.bye()
+    waits.wait_for("it has said so", lambda: told)
+    with Wire(pool.address) as w:
+        w.login("fake", "fake")
+        assert w.value("select 1") == "1"
+        assert server.links()[-1].number != first
+        w.bye()

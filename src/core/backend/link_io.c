@@ -273,6 +273,19 @@ static bool link_on_reset_reply(
     return link->phase != LINK_CLOSED;
 }
 
+/* The server has ended a link that is nobody's. */
+static void link_end_free(struct link *link)
+{
+    struct backend *be = link->be;
+    int node = link->pool->cluster_node;
+
+    log_at(LVL_DEBUG1, "idle connection to node %d (server process %d) was closed by the server",
+        node, link->server_pid);
+    link_close(link);
+    if (be->on_free_ended != NULL)
+        be->on_free_ended(be, node);
+}
+
 /* One whole message that matters. Returns false when the link is gone. */
 static bool link_on_whole(
     struct link *link, struct link_run *run, char type, const char *msg, const char *end)
@@ -291,6 +304,10 @@ static bool link_on_whole(
         return link_on_reset_reply(link, run, type, msg, end);
     if (link->phase == LINK_IDLE && type != BE_PARAMETER_STATUS && type != BE_ERROR)
         return link_unasked(link);
+    if (link->phase == LINK_IDLE && type == BE_ERROR) {
+        link_end_free(link); /* its last words: the connection itself may end much later */
+        return false;
+    }
     if (link->phase == LINK_CLEANING && !link_clean_is_answer(link, type, body))
         return link_unasked(link);
     link->error_is_ours = type == BE_ERROR && expect_head_is_ours(&link->expect);
@@ -475,16 +492,8 @@ static void link_feed(struct link *link, const char *p, const char *end)
 
 static void link_on_end(struct link *link, int errnum)
 {
-    struct backend *be = link->be;
-    int node = link->pool->cluster_node;
-
     if (link->phase == LINK_IDLE || link->phase == LINK_CLEANING) {
-        log_at(LVL_DEBUG1,
-            "idle connection to node %d (server process %d) was closed by the server", node,
-            link->server_pid);
-        link_close(link);
-        if (be->on_free_ended != NULL)
-            be->on_free_ended(be, node);
+        link_end_free(link);
         return;
     }
     if (errnum == 0)
