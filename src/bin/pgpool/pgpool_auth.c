@@ -490,6 +490,7 @@ static void check_way_in(
     }
     printf("  %s: %s, line %u: %s\n", name, rule->file, rule->line, hba_method_text(rule->method));
     f.has_rule = true;
+    f.may_relay = f.may_relay && k->conf->auth_relay;
     f.method = rule->method;
     f.clientcert = rule->clientcert;
     f.ldap_password_for_server = rule->ldap.use_password_for_server;

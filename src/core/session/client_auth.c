@@ -190,7 +190,8 @@ void client_auth_plan(struct client_auth *a)
     f->allow_clear_text = auth_may_ask_clear(a);
     f->md5_is_usual = auth_guard_usual(a->sa->guard) == 0;
     /* Else the servers have said that they do not know it, or it is too late. */
-    f->may_relay = !a->was_looked_up && !a->is_asked;
+    f->may_relay =
+        !a->was_looked_up && !a->is_asked && (a->c->ss->conf->auth_relay || !f->has_rule);
     a->plan = auth_plan_make(f);
     switch (a->plan.ask) {
     case AUTH_ASK_REFUSE:

@@ -55,7 +55,8 @@ static void stored_vote(const struct client_auth *a)
 {
     if (a->stored.kind == CRED_SCRAM)
         auth_guard_vote(a->sa->guard, a->stored.verifier.iterations);
-    else if (a->stored.kind == CRED_MD5)
+    else if (a->stored.kind == CRED_MD5 ||
+             (a->stored.kind == CRED_PLAIN && a->facts.method == HBA_MD5))
         auth_guard_vote(a->sa->guard, 0);
 }
 
@@ -113,6 +114,8 @@ static void stored_settle(struct client_auth *a, int64_t max_age_us)
     if (in_file && (!is_answered || !answer.is_known)) {
         a->was_looked_up = false;
         stored_take(a, &file);
+        if (!a->c->ss->conf->auth_relay)
+            stored_vote(a); /* the file alone says who is known */
     } else if (in_file && stored_is_same(a, &file)) {
         stored_take(a, &file);
     }
