@@ -116,7 +116,8 @@ struct balance_wish balance_wish_of(struct client *c, struct slice sql,
 
     if (balance_home(c) != NULL)
         return wish_at_home(c, sql, facts, d);
-    if (tx == 'T' && s != NULL && (s->kind == SQL_FETCH || s->kind == SQL_CLOSE) && s->name.n > 0)
+    if (tx == 'T' && c->balance->own != NULL && s != NULL &&
+        (s->kind == SQL_FETCH || s->kind == SQL_CLOSE) && s->name.n > 0)
         w.at = balance_portal_at(c, s->name);
     if (tx == 'T' && may_leave_tx(c, d))
         w.node = d->leave_node;
