@@ -103,6 +103,18 @@ def lost_while_it_is_restored(cluster, pool, w: Wire) -> None:
             w.rows("rollback")
         assert not Shears.tag, "nothing was cut"
         assert w.value("select current_setting('my.own')") == "kept"
+    w.rows("begin")
+    pid = w.value("select pg_backend_pid()")
+    seen = len(pool.log())
+    cluster.primary.rows(f"select pg_terminate_backend({pid})")
+    waits.wait_for("pgpool knows", lambda: "goes on without its server connection" in pool.log()[seen:])
+    message = bind(["x" * 100])
+    w.send(message[:50])
+    assert kinds(w.read_until("E")) == ["08006"], "told by the first part of a message"
+    w.send(message[50:] + SYNC)
+    assert kinds(w.ready()) == ["Z"]
+    assert kinds(w.simple("select 2")) == ["25P02", "Z"]
+    w.rows("rollback")
 
 
 @pytest.mark.parametrize("mode", ["session", "transaction"])

@@ -517,8 +517,8 @@ enum feed_step client_adrift_message(
     v = is_whole && (!a->in_tx || type == FE_SYNC) ? answer_here(c, type, msg) : LOCAL_NO;
     if (v != LOCAL_NO)
         return feed_of_verdict(v);
-    if (a->is_untold && is_whole && !is_rollback(c, type, msg))
-        return adrift_tell(c, type);
+    if (a->is_untold && !(is_whole && is_rollback(c, type, msg)))
+        return adrift_tell(c, type); /* the rest of a Bind that comes in parts is skipped */
     a->is_untold = false;
     if (is_whole && type != FE_QUERY)
         msg = balance_again_sequence(msg.p, end);
