@@ -203,12 +203,18 @@ static void note_path(struct client *c, const struct sql_stmt *s)
         c->balance->rs.search_path_changed = true;
 }
 
+/* One that is made to fail in the place of a lost one is there, although no server has said so. */
+static bool is_in_transaction(const struct client *c)
+{
+    return balance_tx_status(c) != 'I' || c->balance->own->is_failing;
+}
+
 /* What BEGIN says, when it begins one; nothing of it is known when it stood among others. */
 static void note_begin(struct client *c, const struct sql_stmt *s, bool is_alone)
 {
     struct balance *b = c->balance;
 
-    if (balance_tx_status(c) != 'I' && b->own->tx_end == 0)
+    if (is_in_transaction(c) && b->own->tx_end == 0)
         return; /* only a warning */
     b->own->has_begun = true;
     b->own->tx = (struct balance_tx){.is_known = is_alone && b->own->nexchanges <= 1,
@@ -409,7 +415,7 @@ static void note_statement_facts(
 void balance_note_facts(
     struct client *c, struct slice sql, const struct sql_facts *facts, unsigned asked)
 {
-    bool is_open = balance_tx_status(c) != 'I' || c->balance->own->has_begun;
+    bool is_open = is_in_transaction(c) || c->balance->own->has_begun;
     struct share_effects effects;
     uint32_t nends = 0;
     uint32_t i;
@@ -443,8 +449,10 @@ void balance_note_facts(
         c->target->see_tags = true;
     /* Outside a transaction block the string is a transaction of its own, unless it says otherwise.
      */
-    if (!is_open && c->balance->own->tx_end == 0)
+    if (!is_open && c->balance->own->tx_end == 0) {
         c->balance->own->tx_end = SQL_COMMIT;
+        c->balance->own->ends_plainly = false; /* nobody has said it */
+    }
     /* Settings before and behind the end of a transaction in one string share one fate here. */
     if (nends > 0 && facts->nstmts > 1 && c->balance->own->pending.len > 0)
         c->balance->rs.state_unknown = true;
