@@ -2,11 +2,14 @@
 """test_balance_known: what is remembered of the catalogue: who is asked (relcache_query_target), that one
 worker's answer serves the others (enable_shared_relcache), and that every change of the schema that passes
 us is known to all of them. What was asked is read in the servers' logs."""
+import os
+import signal
+
 import pytest
 
 from pgt import waits
-from pgt.wire import SYNC, bind, close, execute, parse
-from test_balance_tx import PORT, code, is_standby, login, ok, weights
+from pgt.wire import SYNC, bind, close, execute, parse, query
+from test_balance_tx import PORT, code, is_standby, login, ok, rows_of, status, weights
 from test_monitor import Trio, pool_for, wait_settled
 
 MODES = pytest.mark.parametrize("mode", ["session", "transaction"])
@@ -26,8 +29,8 @@ def cluster():
 @pytest.fixture
 def make(cluster, start_pool):
     def start(mode, **conf):
-        pool = pool_for(start_pool, cluster, load_balance_mode=True, num_init_children=2, pool_mode=mode,
-                        **weights(cluster), **conf)
+        pool = pool_for(start_pool, cluster, load_balance_mode=True, pool_mode=mode,
+                        **{"num_init_children": 2, **weights(cluster), **conf})
         wait_settled(pool, cluster.at)
         return pool
     return start
@@ -143,3 +146,49 @@ def test_every_change_is_known(cluster, sessions, mode):
         change(wires[0], name, "volatile")
         explained = [w.rows(f"pgpool explain {call(name)}")[0] for w in wires[1:]]
         assert {row[0] for row in explained} == {str(cluster.at).encode()}, (way, explained)
+
+
+def test_next_statement_after_a_lost_home_comes_early(cluster, make):
+    """The transaction is being made to fail on the own link, whose server is slow: no statement ends it meanwhile."""
+    pool = make("session", num_init_children=1)
+    w, other = login(pool), login(pool)
+    ok(w, "begin", "commit", "begin read only")
+    pid = int(cluster.primary.value("select pid from pg_stat_activity where query = 'COMMIT' or query = 'commit'"))
+    node = next(n for n in cluster.nodes if n.port == int(w.value(PORT)))
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        node.rows("select pg_terminate_backend(pid) from pg_stat_activity where state = 'idle in transaction'")
+        waits.wait_for("it is lost", lambda: "was lost with its standby" in pool.log())
+        w.send(query("select 1"))
+        other.value("select 2")  # the worker has seen both
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    found = w.ready()
+    assert (code(found), status(found)) == ("08006", "E")
+    assert code(w.simple("select 1")) == "25P02"
+    ok(w, "rollback")
+    other.bye()
+    w.bye()
+
+
+def test_standby_ends_in_a_sequence_that_waits_here(cluster, make):
+    """The second Parse of a name waits for the answer to the first: when all is made again it is not there twice."""
+    pool = make("session", num_init_children=1)
+    w = login(pool)
+    node = next(n for n in cluster.nodes if n.port == int(w.value(PORT)))
+    pid = node.value(f"select pid from pg_stat_activity where query = '{PORT}' order by backend_start desc limit 1")
+    other = login(pool)
+    os.kill(int(pid), signal.SIGSTOP)
+    try:
+        one = parse(PORT, "n") + bind(name="n") + execute()
+        w.send(one + one + SYNC)
+        other.value("select 2")  # the worker has seen both
+        node.rows(f"select pg_terminate_backend({int(pid)})")
+    finally:
+        os.kill(int(pid), signal.SIGCONT)
+    found = w.ready()
+    assert [m.fields["C"] if m.type == "E" else m.type for m in found] == ["1", "2", "D", "C", "42P05", "Z"]
+    assert rows_of(found) == [str(cluster.primary.port).encode()]
+    assert w.value("select 'once'") == "once"
+    other.bye()
+    w.bye()

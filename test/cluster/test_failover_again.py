@@ -34,12 +34,12 @@ def refused_writes(trio, pool, base: int):
     assert column(pool, "role")[trio.at] == "primary", "it has looked too early for this test"
     assert "25006" in tags(several.simple("insert into notes values (3); commit; insert into notes values (4)"))
     assert "25006" in tags(halves.simple("call halves()"))
-    simple.send(wire.query(f"insert into notes values ({base})"))
-    extended.send(wire.parse("insert into notes values ($1)") + wire.bind([str(base + 1)]) + wire.describe(what="P")
+    extended.send(wire.parse("select 1", "new") + wire.parse("insert into notes values ($1)") + wire.bind([str(base + 1)]) + wire.describe(what="P")
                   + wire.execute() + wire.SYNC)
+    simple.send(wire.query(f"insert into notes values ({base})"))
     named.send(wire.bind([str(base + 2)], name="s") + wire.describe(what="P") + wire.execute() + wire.SYNC)
     assert tags(simple.ready()) == ["C", "Z"]
-    assert tags(extended.ready()) == ["1", "2", "n", "C", "Z"]
+    assert tags(extended.ready()) == ["1", "1", "2", "n", "C", "Z"]
     found = named.ready()
     assert tags(found) == ["2", "T", "D", "C", "Z"] and [m.row() for m in found if m.type == "D"] == [[b"keeps"]]
     assert tags(reader.simple("insert into notes values (2)"))[-2:] == ["25006", "Z"]
@@ -84,7 +84,8 @@ def test_a_read_on_a_lost_primary_is_made_again(trio, start_pool):
     wait_settled(pool, trio.at)
     write(pool, "notes")
     wait_everywhere(trio, "notes")
-    with logged_in(pool) as simple, logged_in(pool) as extended, logged_in(pool) as writer, Wire(trio.primary.socket) as lock:
+    with logged_in(pool) as simple, logged_in(pool) as extended, logged_in(pool) as writer, logged_in(pool) as twice, \
+            Wire(trio.primary.socket) as lock:
         lock.login()
         lock.rows("begin")
         lock.rows("lock table notes in access exclusive mode")
@@ -92,11 +93,16 @@ def test_a_read_on_a_lost_primary_is_made_again(trio, start_pool):
         extended.send(wire.parse("select a from notes", "r") + wire.bind(name="r") + wire.describe(what="P")
                       + wire.execute() + wire.SYNC)
         writer.send(wire.parse("insert into notes values (7)", "w") + wire.bind(name="w") + wire.execute() + wire.SYNC)
-        waits.wait_for("they wait", lambda: trio.primary.value("select count(*) from pg_locks where not granted") == "3")
+        # the second Parse waits at pgpool for the answer to the first
+        twice.send(wire.parse("select a from notes", "t") + wire.bind(name="t") + wire.execute()
+                   + wire.parse("select a from notes", "t") + wire.bind(name="t") + wire.execute() + wire.SYNC)
+        waits.wait_for("they wait", lambda: trio.primary.value("select count(*) from pg_locks where not granted") == "4")
         trio.primary.stop(signal.SIGKILL)
         found = simple.ready()
         assert tags(found) == ["T", "D", "C", "Z"]
         assert tags(extended.ready()) == ["1", "2", "T", "D", "C", "Z"]
+        assert tags(twice.ready()) == ["1", "2", "D", "C", "42P05", "Z"]
+        assert tags(twice.simple("select 'once' from notes")) == ["T", "D", "C", "Z"], "no reply comes twice"
         assert tags(writer.ready())[-2:] == ["08006", "Z"], "nobody knows whether it was done"
         writer.send(wire.parse("insert into notes values (8)", "w") + wire.bind(name="w") + wire.execute() + wire.SYNC)
         assert [t for t in tags(writer.ready()) if t != "N"] == ["1", "2", "C", "Z"]  # N: it waited for long

@@ -404,8 +404,8 @@ bool balance_again_on_error(struct client *c, struct link *link, const struct er
     struct balance_own *own = own_of(c);
 
     if (own == NULL || !own->keeps || own->is_refused || link != c->link || link->error_is_ours ||
-        !slice_eq_str(m->sqlstate, "25006") || own->nagain >= AGAIN_MAX)
-        return false;
+        c->server_batch || !slice_eq_str(m->sqlstate, "25006") || own->nagain >= AGAIN_MAX)
+        return false; /* a sequence of which the Sync was not sent would wait for itself */
     (void)view_refresh(c->ss->env->shm, &c->ss->view);
     if (!c->ss->view.is_streaming || link->pool->cluster_node >= c->ss->view.nnodes ||
         !client_adrift_is_possible(c, link) || !balance_again_is_whole(c, buf_slice(&own->retry)))
@@ -413,6 +413,8 @@ bool balance_again_on_error(struct client *c, struct link *link, const struct er
     own->is_refused = true;
     own->saw_change = false;
     own->refused_us = backend_wall_us(&c->ss->be);
+    own->refused_from = link->expect.refused;
+    own->refused_to = expect_error_end(&link->expect);
     buf_put(&own->early, m->whole.p, m->whole.n);
     link->hold_ready = true;
     return true;
@@ -445,11 +447,25 @@ bool balance_again_on_quiet(struct client *c)
     return true;
 }
 
+void balance_again_join(struct client *c, struct buf *kept, bool is_open)
+{
+    struct slice rest = buf_slice(&c->carry);
+    struct slice unsent =
+        is_open ? balance_again_sequence(rest.p, rest.p + rest.n) : slice_of("", 0);
+
+    if (unsent.n > 0 && unsent.n <= buf_unread(kept) &&
+        memcmp(kept->data + kept->len - unsent.n, unsent.p, unsent.n) == 0)
+        kept->len -= (uint32_t)unsent.n;
+    buf_put(kept, rest.p, rest.n);
+    buf_free(&c->carry);
+}
+
 /* In front of what the client sent since. */
 static void take_again(struct client *c, int node)
 {
     struct balance_own *own = own_of(c);
     struct buf all = own->retry;
+    bool is_open = c->server_batch;
 
     memset(&own->retry, 0, sizeof own->retry);
     buf_free(&own->early);
@@ -459,8 +475,7 @@ static void take_again(struct client *c, int node)
     own->hold_until_us = 0;
     statements_undone(c->statements, 0);
     balance_uncount(c, node, buf_slice(&all));
-    buf_put(&all, buf_slice(&c->carry).p, buf_unread(&c->carry));
-    buf_free(&c->carry);
+    balance_again_join(c, &all, is_open);
     c->carry = all;
     c->is_parked = true;
     c->server_batch = false;
@@ -494,6 +509,8 @@ void balance_again_tell(struct client *c)
 
     own->is_refused = false;
     own->nagain = 0;
+    statements_failed(c->statements, 0, own->refused_from, own->refused_to);
+    statements_answered(c->statements, 0);
     wire_put_ready(&own->early, c->link->tx_status);
     again_stop(c);
     client_note_idle(c);

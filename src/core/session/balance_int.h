@@ -123,7 +123,9 @@ struct balance_own {
     uint32_t ended;  /* the serial of the op that said so, and 1; 0: none */
     bool ended_well; /* it was COMMIT */
     bool is_untold;  /* the transaction died with its home, between two statements */
-    int64_t refused_us;  /* wall clock */
+    int64_t refused_us;    /* wall clock */
+    uint32_t refused_from; /* the ops that came to nothing by it, up to */
+    uint32_t refused_to;
     bool is_failing;     /* a transaction in its place is made to fail on the own link ... */
     uint32_t fails_at;   /* ... by the op of this serial */
     uint32_t nexchanges; /* on the home since it was quiet */
@@ -333,6 +335,9 @@ bool balance_again_on_quiet(struct client *c);
 /* The own link is gone and the session goes on: true when what ran there was put in front of the
  * client's input. */
 bool balance_again_on_lost(struct client *c, struct link *link);
+/* Puts what the client sent since behind what is made again, and frees it there. `is_open`: the
+ * Sync was not sent yet, so that what is left of the sequence is in both. */
+void balance_again_join(struct client *c, struct buf *kept, bool is_open);
 /* The client gets the server's refusal. */
 void balance_again_tell(struct client *c);
 

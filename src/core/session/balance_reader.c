@@ -417,13 +417,11 @@ static void reader_on_drained(void *owner, struct link *link)
 }
 
 /* Sends again, on the own link, what the dead reader did not begin to answer. */
-static void reader_retry_on_own(struct client *c, struct buf *retry)
+static void reader_retry_on_own(struct client *c, struct buf *retry, bool is_open)
 {
     CLIENT_LOG(c, LVL_LOG, "a read of user \"%s\" is sent again to node %d: its standby was lost",
         c->pool->names, c->pool->cluster_node);
-    /* In front of what the client sent since. */
-    buf_put(retry, buf_slice(&c->carry).p, buf_unread(&c->carry));
-    buf_free(&c->carry);
+    balance_again_join(c, retry, is_open);
     c->is_parked = false;
     client_feed(c, retry->data + retry->pos, retry->data + retry->len);
     if (c->phase == CL_ACTIVE && !c->is_parked && !c->is_half_closed)
@@ -497,7 +495,7 @@ static void reader_lost_answer(struct client *c, struct buf *retry, int node, bo
         reader_tell_lost(c, err, in_message, is_open);
     else {
         balance_uncount(c, node, buf_slice(retry));
-        reader_retry_on_own(c, retry);
+        reader_retry_on_own(c, retry, is_open);
     }
 }
 

@@ -661,11 +661,13 @@ static bool client_on_link_error(void *owner, struct link *link, const struct er
     }
     if (c->balance != NULL) {
         c->balance->own->saw_error = c->balance->own->saw_error || !link->error_is_ours;
-        if (kind == COUNT_ERROR)
+        if (balance_again_on_error(c, link, m))
+            return true; /* what it made is made again, or decided with it */
+        if (kind == COUNT_ERROR && !balance_again_is_waiting(c))
             statements_failed(
                 c->statements, 0, link->expect.refused, expect_error_end(&link->expect));
     }
-    return balance_again_on_error(c, link, m) || balance_tell_lost(c, link, m);
+    return balance_tell_lost(c, link, m);
 }
 
 static void client_on_link_row(void *owner, struct link *link, struct slice body)
@@ -687,7 +689,8 @@ static void client_on_link_quiet(void *owner, struct link *link)
         client_adrift_on_quiet(c);
         return;
     }
-    statements_answered(c->statements, 0);
+    if (!balance_again_is_waiting(c))
+        statements_answered(c->statements, 0);
     if (c->balance != NULL && balance_on_own_quiet(c))
         return;
     if (balance_again_on_quiet(c))

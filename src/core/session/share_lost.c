@@ -36,8 +36,7 @@ void share_send_again(struct client *c)
     owe_parameters(s);
     memset(&s->turn->retry, 0, sizeof s->turn->retry);
     buf_free(&s->turn->early);
-    buf_put(&retry, buf_slice(&c->carry).p, buf_unread(&c->carry));
-    buf_free(&c->carry);
+    balance_again_join(c, &retry, c->server_batch);
     c->is_parked = false;
     c->server_batch = false;
     client_feed(c, retry.data + retry.pos, retry.data + retry.len);
@@ -55,8 +54,7 @@ static void put_back(struct client *c)
     owe_parameters(s);
     memset(&s->turn->retry, 0, sizeof s->turn->retry);
     buf_free(&s->turn->early);
-    buf_put(&retry, buf_slice(&c->carry).p, buf_unread(&c->carry));
-    buf_free(&c->carry);
+    balance_again_join(c, &retry, c->server_batch);
     c->carry = retry;
     c->is_parked = true;
     c->server_batch = false;
