@@ -246,6 +246,9 @@ static void note_words(struct sim_client *c, const char *msg, uint32_t len)
     for (i = 0; i < sizeof words / sizeof words[0] && msg[0] != FE_BIND; i++)
         if (memmem(msg + PROTO_HEADER_BYTES, len - 4, words[i], strlen(words[i])) != NULL)
             c->may_be_either = true;
+    if (msg[0] == FE_QUERY && (strcmp(msg + PROTO_HEADER_BYTES, "end") == 0 ||
+                                  strcmp(msg + PROTO_HEADER_BYTES, "abort") == 0))
+        c->may_be_either = true;
 }
 
 /* Puts the next message into the model. False: nothing was asked. */
