@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cluster"))
 from test_monitor import PERIOD, Trio, wait_settled  # noqa: E402  pylint: disable=wrong-import-position
 
 READY = b"Z\0\0\0\5"
+COPY_REST = b"d\0\0\0\6x\n" + b"c\0\0\0\4"
 
 
 class Shears(relay.Relay):
@@ -115,6 +116,14 @@ def lost_while_it_is_restored(cluster, pool, w: Wire) -> None:
     assert kinds(w.ready()) == ["Z"]
     assert kinds(w.simple("select 2")) == ["25P02", "Z"]
     w.rows("rollback")
+    w.rows("begin")
+    pid = w.value("select pg_backend_pid()")
+    seen = len(pool.log())
+    cluster.primary.rows(f"select pg_terminate_backend({pid})")
+    waits.wait_for("pgpool knows", lambda: "goes on without its server connection" in pool.log()[seen:])
+    w.send(COPY_REST + query("select 3"))  # what is left of a COPY is not what the error is told to
+    assert kinds(w.ready()) == ["08006", "Z"]
+    w.rows("rollback")
 
 
 @pytest.mark.parametrize("mode", ["session", "transaction"])
@@ -141,6 +150,14 @@ def test_cut_in_front_of_ready(cluster, start_pool, mode):
         assert (w.value("select current_setting('my.own', true)") == f"tx {n}") == (cut[0] == b"COMMIT"), name
         w.rows("reset my.own")
     if mode == "session":
+        w.rows("begin")
+        w.rows("insert into said values (90)")
+        Shears.tag = b"COMMIT"
+        w.send(query("commit") + query("insert into said values (91)"))
+        assert [(kinds(found), found[-1].body) for found in (w.ready(), w.ready())] == \
+            [(["C", "Z"], b"I"), (["08006", "Z"], b"I")]
+        assert cluster.primary.value("select count(*) from said where a = 90") == "1"
+        assert kinds(w.simple("insert into said values (92)")) == ["C", "Z"]
         lost_while_it_is_restored(cluster, pool, w)
     w.bye()
     w = Wire(pool.address, seconds=20)  # one that does not avoid the standby

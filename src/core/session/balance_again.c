@@ -328,13 +328,17 @@ void balance_again_on_tag(struct client *c, const struct link *link, struct slic
                      : 0;
 }
 
-/* The client was told that its transaction is over, and nothing else is under way. Its Sync may be
- * still to come. */
+/* The client was told that its transaction is over. Its Sync may be still to come, and what was
+ * sent behind it has come to nothing: nothing of that is known here when there is nothing to
+ * settle. */
 static bool has_ended(const struct balance_own *own, const struct link *link)
 {
     const struct expect *owed = &link->expect;
+    bool is_alone = own->nexchanges <= 1 && owed->len <= 1;
 
-    if (own->ended == 0 || own->nexchanges > 1 || own->saw_error || owed->len > 1 || owed->lost)
+    if (own->ended == 0 || own->saw_error || owed->lost ||
+        (!is_alone &&
+            (own->home != NULL || own->pending.len != own->ends_at || own->level_next != 0)))
         return false;
     if (owed->len == 0)
         return !owed->skipping && own->ended == owed->nended;

@@ -103,6 +103,7 @@ struct balance_own {
     uint8_t level_next;   /* ... and 1, once `pending` is settled; 0: the same */
     uint32_t tx_replayed; /* bytes of it that the own link, its guest, has seen */
     uint8_t tx_end;       /* enum sql_kind of the last COMMIT or ROLLBACK sent */
+    uint32_t ends_at;     /* ... and how much of `pending` was in front of it */
     bool ends_plainly;    /* ... which stood alone, and is not of a prepared transaction */
     bool tx_was_open;
     bool has_new_setting; /* in `pending`, and not answered yet */

@@ -378,6 +378,7 @@ static void note_statement_facts(
     case SQL_COMMIT:
     case SQL_ROLLBACK:
         b->own->tx_end = (uint8_t)s->kind;
+        b->own->ends_at = b->own->pending.len;
         break;
     case SQL_CLOSE:
         if ((s->flags & SQL_F_ALL) != 0 && balance_has_portals(c))

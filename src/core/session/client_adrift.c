@@ -202,7 +202,7 @@ void client_adrift_begin(struct client *c, struct link *link, const struct err *
     bool owes = owes_client(link) && b->asking == ASKING_NONE && !is_again && !is_over;
     bool in_sequence = c->server_batch && !owes && !is_again && !is_over && !on_reader;
 
-    if (is_over)
+    if (is_over && link->expect.len <= 1)
         statements_answered(c->statements, 0);
     else /* nothing is left of those that are made again */
         statements_failed(c->statements, 0, expect_head_serial(&link->expect),
@@ -233,6 +233,8 @@ void client_adrift_begin(struct client *c, struct link *link, const struct err *
         fail_sequence(c, link, &reason);
     if (is_over && link->expect.len > 0)
         client_say_ready(c, 'I');
+    if (is_over && link->expect.len > 1)
+        client_answer_owed(c, &link->expect, 1, &reason, 'I');
     if (on_reader)
         return; /* a standby is answering: its reader goes on */
     client_note_idle(c);
@@ -505,6 +507,8 @@ enum feed_step client_adrift_message(
     struct client_adrift *a = c->adrift;
     enum local_verdict v;
 
+    if (type == FE_COPY_DATA || type == FE_COPY_DONE || type == FE_COPY_FAIL)
+        return FEED_SKIP; /* of a COPY that was answered with an error: ignored, as servers do */
     if (c->balance->own->home != NULL) { /* its transaction has outlived the own link, no more */
         client_adrift_keep_told(c, c->balance->own->home->link);
         adrift_forget_exchange(c, false);
