@@ -199,6 +199,12 @@ static bool login_alone(struct client *c)
     return true;
 }
 
+/* The servers are down: is he let in all the same? */
+static bool login_without_server(struct client *c)
+{
+    return c->ss->conf->login_without_server && login_alone(c);
+}
+
 void client_login_begin(struct client *c, const struct startup *st, struct slice packet)
 {
     struct client_login *login = mem_alloc_zero(sizeof *login);
@@ -367,7 +373,7 @@ void client_login_acquire(struct client *c)
 
     client_auth_entitle(c, req);
     if (login->has_no_server) {
-        if (!c->ss->conf->login_without_server || !login_alone(c))
+        if (!login_without_server(c))
             login_all_down(c);
         return;
     }
@@ -764,7 +770,7 @@ static void client_on_link_lost(void *owner, struct link *link, const struct err
     }
     if (!told && !is_seen_to && c->phase == CL_LOGIN && !link->is_let_in) {
         c->link = NULL;
-        if (login_alone(c))
+        if (login_without_server(c))
             return;
     }
     if (c->balance != NULL)

@@ -403,7 +403,7 @@ static void on_default(struct client *c, struct link *link, struct slice name, s
     link->defaults_known = false;
     if (!expect_head_is_ours(&link->expect) || link->hide_parameters || link->watch_tags ||
         c->phase != CL_ACTIVE || link->pool->cluster_node != c->pool->cluster_node ||
-        (c->share->turn->has_put_settings && !share_login_is_news(c, name, value)))
+        c->share->turn->has_put_settings) /* it may be what we put; else all are told later */
         return;
     wire_put_parameter_status(&out, name, value);
     client_send(c, &out);
