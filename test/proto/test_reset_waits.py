@@ -6,7 +6,7 @@ import pytest
 
 from pgt import waits
 from pgt.fake import complete, data_row, error, parameter, ready, row_description
-from pgt.wire import SYNC, Wire, bind, cancel, execute, parse, query
+from pgt.wire import SYNC, Wire, bind, cancel, execute, message, parse, query
 
 
 def come(pool) -> Wire:
@@ -171,6 +171,20 @@ def test_a_cancel_waits_for_the_reset(fake, start_pool):
     waits.wait_for("the cancel", lambda: len(server.cancels) == 1, 10)
     w.ready()
     w.bye()
+
+
+@pytest.mark.parametrize("rest", [parse("select 1"), message("H"), parse("select 1") + message("H")])
+def test_a_goodbye_behind_the_reset(fake, start_pool, rest):
+    """Nothing but the reset has an end to wait for."""
+    _, pool = started(fake, start_pool, Script())
+    w = come(pool)
+    w.rows("select 1")
+    w.bye()
+    w = come(pool)
+    w.send(rest + message("X"))
+    w.read_eof(seconds=3)
+    with come(pool) as other:
+        assert other.rows("select 2") == [[b"1"]]
 
 
 SETUP = """create or replace view reset_sets as select set_config('work_mem', '5MB', false) as v;

@@ -268,6 +268,8 @@ static bool link_on_reset_reply(
     if (type == BE_PARAMETER_STATUS)
         link_on_parameter(link, body);
     link_flush_run(link, run);
+    if (type == BE_READY && link->phase == LINK_LENT && !link_awaits_reset(link))
+        link_after_reply(link, type); /* an owner who has left may wait for nothing else */
     if (type == BE_READY && link->phase == LINK_LENT && link->cancel_due)
         link_cancel_owner(link);
     return link->phase != LINK_CLOSED;
