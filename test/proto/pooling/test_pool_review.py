@@ -311,7 +311,8 @@ def test_a_parameter_changes_with_what_is_sent_again(pg, start_pool, mode):
         pg.rows("select pg_reload_conf()")
     assert [t for t in answers[0] if t != "S"] == ["1", "2", "n", "E", "Z"]
     assert [t for t in answers[1] if t != "S"] == (["2", "T", "C", "Z"] if mode == "transaction" else ["E", "Z"])
-    assert all(a[:-1].count("S") == 1 for a in answers)
+    # A shared client is told all that nobody has SET when a reload has changed some of it.
+    assert all(a[:-1].count("S") == 1 if mode == "session" else "S" in a for a in answers), answers
     c.bye()
 
 
