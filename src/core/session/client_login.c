@@ -191,18 +191,12 @@ static bool login_is_to_resume(struct client *c)
 }
 
 /* No server can be had: begins the session of a client who has proved to us who it is. */
-static bool login_alone(struct client *c)
+static bool login_alone(struct client *c, bool is_allowed)
 {
-    if (!c->login->req.may_reuse || !share_login_alone(c))
+    if (!is_allowed || !c->login->req.may_reuse || !share_login_alone(c))
         return false;
     login_welcome(c);
     return true;
-}
-
-/* The servers are down: is he let in all the same? */
-static bool login_without_server(struct client *c)
-{
-    return c->ss->conf->login_without_server && login_alone(c);
 }
 
 void client_login_begin(struct client *c, const struct startup *st, struct slice packet)
@@ -373,11 +367,11 @@ void client_login_acquire(struct client *c)
 
     client_auth_entitle(c, req);
     if (login->has_no_server) {
-        if (!login_without_server(c))
+        if (!login_alone(c, c->ss->conf->login_without_server))
             login_all_down(c);
         return;
     }
-    if (!was_waiting && login_is_to_resume(c) && login_alone(c))
+    if (!was_waiting && login_alone(c, login_is_to_resume(c)))
         return;
     if (login_waits_for_look(c))
         return;
@@ -770,7 +764,7 @@ static void client_on_link_lost(void *owner, struct link *link, const struct err
     }
     if (!told && !is_seen_to && c->phase == CL_LOGIN && !link->is_let_in) {
         c->link = NULL;
-        if (login_without_server(c))
+        if (login_alone(c, c->ss->conf->login_without_server))
             return;
     }
     if (c->balance != NULL)
