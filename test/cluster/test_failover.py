@@ -284,7 +284,7 @@ def test_follow_primary_command(trio, start_pool):
 def test_the_monitor_is_killed_on_the_way(trio, start_pool, moment):
     """The next one goes on: one primary, nobody lost, and the command is not run beside itself."""
     home = procs.folder("way")
-    path = promoting(trio, f'echo x >> {home}/began\n[ -e {home}/go ] || while ! [ -e {home}/go ]; do sleep 0.05; done\n'
+    path = promoting(trio, f'echo x >> {home}/began\n[ -e {home}/go ] || while [ -d {home} ] && ! [ -e {home}/go ]; do sleep 0.05; done\n'
                            f'echo x >> {home}/ended\n' + ("exit 0" if moment == "search" else ""))
     pool = pool_for(start_pool, trio, failover_command=f"{path} {ARGS}")
     wait_settled(pool, trio.at)

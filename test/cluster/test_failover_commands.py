@@ -160,7 +160,7 @@ def test_a_switchover_may_stop_the_old_primary(trio, orders):
     facts = procs.folder("facts")
     stop = f"""echo x >> {facts}/runs
 kill -INT $(head -n 1 {trio.primary.data}/postmaster.pid); while [ -e {trio.primary.data}/postmaster.pid ]; do sleep 0.05; done
-while ! grep -q seen {facts}/runs; do sleep 0.05; done"""
+while [ -d {facts} ] && ! grep -q seen {facts}/runs; do sleep 0.05; done"""
     trio.primary.rows("create role looker login in role pg_monitor")
     waits.wait_for("the role is everywhere", lambda: all(n.value("select count(*) from pg_roles where rolname = 'looker'") == "1"
                                                          for n in trio.nodes))
