@@ -516,18 +516,6 @@ static void need_for_query(struct client *c, struct statement *st)
     buf_free(&sync);
 }
 
-static void close_on(struct link *link, struct slice name)
-{
-    struct buf out = {0};
-
-    wire_put_close(&out, 'S', name);
-    link_expect(link, OP_CLOSE | OP_SWALLOW);
-    wire_put_empty(&out, FE_SYNC);
-    link_expect(link, OP_SYNC | OP_SWALLOW);
-    (void)link_send(link, out.data, out.len);
-    buf_free(&out);
-}
-
 /* The statement that a Bind or Describe names, or that a Parse would replace; NULL when there is
  * none. Sets *found: the message could name one. */
 static struct statement *named_in(const struct client *c, char type, struct slice msg, bool *found)
@@ -564,10 +552,10 @@ void balance_close_statement(struct client *c, struct slice name, unsigned asked
     if (st == NULL || c->target->expect.skipping)
         return;
     if (name.n > 0 && st->on_own && c->target != c->link)
-        close_on(c->link, name);
+        balance_send_close(c->link, 'S', name);
     for (i = 0; i < b->own->nreaders && name.n > 0; i++)
         if ((st->on_readers & b->own->reader[i]->bit) != 0 && b->own->reader[i]->link != c->target)
-            close_on(b->own->reader[i]->link, name);
+            balance_send_close(b->own->reader[i]->link, 'S', name);
     closing(c, st, asked);
 }
 

@@ -428,6 +428,8 @@ void balance_lose_home(struct client *c);
 void balance_move_home(struct client *c);
 /* Sends a text of our own; its replies are swallowed. */
 void balance_send_own_text(struct link *link, struct slice sql);
+/* Closes a statement ('S') or a portal ('P') there; so are these. */
+void balance_send_close(struct link *link, char kind, struct slice name);
 
 /* The Flush is to be a Sync: what it ends was sent to a reader. */
 static inline bool balance_cuts(const struct client *c)

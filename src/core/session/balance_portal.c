@@ -98,18 +98,6 @@ void balance_portals_forget(struct client *c, const struct reader *r)
             at += (uint32_t)strlen(own->portals.data + at) + 1;
 }
 
-static void close_on(struct link *link, struct slice name)
-{
-    struct buf out = {0};
-
-    wire_put_close(&out, 'P', name);
-    link_expect(link, OP_CLOSE | OP_SWALLOW);
-    wire_put_empty(&out, FE_SYNC);
-    link_expect(link, OP_SYNC | OP_SWALLOW);
-    (void)link_send(link, out.data, out.len);
-    buf_free(&out);
-}
-
 /* It is not where it was. */
 static void drop(struct balance_own *own, struct slice name)
 {
@@ -140,9 +128,9 @@ void balance_portals_note(struct client *c, char type, struct slice msg)
         return;
     at = balance_portal_at(c, name);
     if (type == FE_CLOSE && at != NULL && at != to)
-        close_on(at->link, name);
+        balance_send_close(at->link, 'P', name);
     if (type == FE_CLOSE && at == NULL && to != NULL && to->in_tx)
-        close_on(c->link, name);
+        balance_send_close(c->link, 'P', name);
     drop(own, name);
     if (type != FE_BIND || to == NULL || !to->in_tx)
         return;

@@ -23,6 +23,18 @@ void balance_send_own_text(struct link *link, struct slice sql)
     buf_free(&out);
 }
 
+void balance_send_close(struct link *link, char kind, struct slice name)
+{
+    struct buf out = {0};
+
+    wire_put_close(&out, kind, name);
+    link_expect(link, OP_CLOSE | OP_SWALLOW);
+    wire_put_empty(&out, FE_SYNC);
+    link_expect(link, OP_SYNC | OP_SWALLOW);
+    (void)link_send(link, out.data, out.len);
+    buf_free(&out);
+}
+
 /* An error that says in the server's log what it is for. */
 static void fail_link(struct link *link)
 {
