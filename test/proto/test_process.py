@@ -143,7 +143,11 @@ def test_terminate_of_the_whole_group(make):
 
 def test_background(make):
     h = make()
-    done = h.run()
+    given, ours = os.pipe()  # as of a script that starts us and waits for the end of its pipe
+    os.set_blocking(given, False)
+    done = subprocess.run(h.command(), stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=30 * waits.SCALE, check=False, pass_fds=(ours,))
+    os.close(ours)
     pid = int(h.pid_path.read_text(encoding="ascii"))
     h.background_pids.append(pid)
     assert done.returncode == 0, done.stderr
@@ -153,6 +157,8 @@ def test_background(make):
     for p in [pid, *procs.children(pid)]:
         links = fd_links(p)
         assert [links[fd] for fd in (0, 1, 2)] == ["/dev/null"] * 3
+    assert os.read(given, 1) == b""  # nobody holds its other end
+    os.close(given)
     assert h.run("-m", "fast", "stop").returncode == 0
     waits.wait_for("all of the session ends", lambda: not procs.session_pids(pid), 5)
     h.assert_clean()

@@ -110,7 +110,8 @@ static struct conf_gen *load(const struct pgpool_opts *opts)
         role_conf_log_report(&report);
     if (gen == NULL)
         log_at_detail(LVL_FATAL, NULL, "Run pgpool --check-config to see all findings.",
-            "configuration file \"%s\" cannot be used: %d errors", opts->conf_file, report.nerrors);
+            "configuration file \"%s\" cannot be used: %d error%s", opts->conf_file, report.nerrors,
+            report.nerrors == 1 ? "" : "s");
     conf_report_fini(&report);
     return gen;
 }

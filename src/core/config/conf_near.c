@@ -48,6 +48,9 @@ const char *conf_near_name(const char *name, char *out)
     char base[CONF_NAME_SIZE];
     memcpy(base, name, base_len);
     base[base_len] = '\0';
+    const char *number = name + base_len;
+    while (number[0] == '0' && number[1] != '\0')
+        number++; /* a needless zero makes a name unknown */
 
     int best = conf_near_min(4, (int)n / 3) + 1;
     const char *found = NULL;
@@ -63,7 +66,7 @@ const char *conf_near_name(const char *name, char *out)
         best = d;
         found = out;
         snprintf(out, CONF_NAME_SIZE, "%s%s", t[i].name,
-            t[i].scope == CONF_SCOPE_GLOBAL ? "" : (numbered ? name + base_len : "0"));
+            t[i].scope == CONF_SCOPE_GLOBAL ? "" : (numbered ? number : "0"));
     }
     return found;
 }

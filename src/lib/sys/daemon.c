@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "sys/fd.h"
+#include "sys/logdest.h"
 
 /* The foreground part: one byte means started, end of file means that the child gave up. */
 _Noreturn static void wait_for_child(pid_t child, int fd)
@@ -33,6 +34,7 @@ _Noreturn static void wait_for_child(pid_t child, int fd)
 int daemon_detach(struct err *err)
 {
     int ends[2];
+    int keep;
     pid_t child;
 
     if (pipe2(ends, O_CLOEXEC) == -1) {
@@ -50,14 +52,17 @@ int daemon_detach(struct err *err)
         close(ends[1]);
         wait_for_child(child, ends[0]);
     }
-    close(ends[0]);
+    keep = ends[1];
     setsid();
+    /* Whoever waits for the end of a pipe that was handed to us would wait for ever. */
+    logdest_forget();
+    fd_close_others(&keep, 1);
     if (chdir("/") == -1) {
         err_set_errno(err, errno, "could not enter folder \"/\"");
-        close(ends[1]);
+        close(keep);
         return -1;
     }
-    return ends[1];
+    return keep;
 }
 
 void daemon_started(int *fd)

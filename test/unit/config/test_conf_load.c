@@ -150,6 +150,7 @@ START_TEST(unknown_names)
     conf_gen_free(&gen);
     conf_report_fini(&report);
     conf_test_warns("prot = 5000\n", CONF_WARNING, 1, "Did you mean \"port\"");
+    conf_test_warns("backend_port01 = 5432\n", CONF_WARNING, 1, "Did you mean \"backend_port1\"");
     gen = conf_test_load("pxxt = 5000\n", &report); /* too far from port */
     ck_assert(!conf_test_found(&report, CONF_WARNING, 1, "Did you mean"));
     conf_gen_free(&gen);
