@@ -131,6 +131,9 @@ def hold_all_links(pool, extra: int) -> tuple[list[Wire], list[Wire]]:
 
 BEHIND_BEGIN = {"simple": query("select pg_sleep(0.003)"), "write": query("insert into van_begin values (1)"),
                 "extended": extended("select pg_sleep(0.003)"), "named": bind(name="n") + execute() + SYNC}
+# PostgreSQL before 17 signals the process and then its group: between the two the statement may have ended already,
+# and the COMMIT behind it is what the second one meets (also without pgpool).
+BEHIND_BEGIN_TOLD = [([], b"TTI"), (["57014"], b"TEI"), (["57014"], b"TTE"), (["57014"] * 2, b"TEE")]
 
 
 @pytest.mark.parametrize("links", [1, 2])
@@ -156,9 +159,8 @@ def test_cancel_behind_begin(pg, start_pool, statement, links):
         other.is_quiet(rng.random() * 0.005)  # some moment
         cancel(pool.address, c.pid, c.key)
         found = c.ready(3)
-        assert states(found) in ([], ["57014"]), states(found)
-        told = [m.body for m in found if m.type == "Z"]
-        assert told in ([[b"T", b"E", b"I"], [b"T", b"T", b"E"]] if states(found) else [[b"T", b"T", b"I"]])
+        told = b"".join(m.body for m in found if m.type == "Z")
+        assert (states(found), told) in BEHIND_BEGIN_TOLD
         if told[-1] == b"E":  # it met the COMMIT before that began
             c.simple("rollback")
         cancelled += len(states(found))
