@@ -61,7 +61,7 @@ def test_pause_keeps_to_query_wait_timeout(pg, shared):
     admin, w = login(pool), login(pool)
     tag_of(admin.simple("pgpool pause"))
     w.send(query("select 1"))
-    assert ended(w) == ("FATAL", "08P01", "query_wait_timeout")
+    assert ended(w) == ("FATAL", "53300", "query_wait_timeout")
     admin.simple("pgpool resume")
 
 
@@ -142,14 +142,13 @@ def test_waiting_can_be_cancelled(pg, shared, how):
     assert w.value("select 'again'") == "again"
 
 
-@pytest.mark.parametrize("setting,text", [("query_wait_timeout", "query_wait_timeout"),
-                                          ("query_timeout", "query_timeout")])
-def test_waiting_too_long(pg, shared, setting, text):
+@pytest.mark.parametrize("setting,state", [("query_wait_timeout", "53300"), ("query_timeout", "08P01")])
+def test_waiting_too_long(pg, shared, setting, state):
     pool = shared(max_backend_connections=1, **{setting: 1})
     admin, w = login(pool), login(pool)
     busy = hold(pool)
     w.send(query("select 1"))
-    assert ended(w) == ("FATAL", "08P01", text)
+    assert ended(w) == ("FATAL", state, setting)
     waiting(admin, 0)
     assert busy.value("select 2") == "2"
     busy.simple("commit")

@@ -129,7 +129,7 @@ def test_query_wait_timeout_says_why(pg, start_pool):
     w.send_startup("postgres")
     found = w.read_eof(10 * waits.SCALE)
     assert [m.type for m in found] == ["E"]
-    assert (found[0].fields["S"], found[0].sqlstate, found[0].text) == ("FATAL", "08P01", "query_wait_timeout")
+    assert (found[0].fields["S"], found[0].sqlstate, found[0].text) == ("FATAL", "53300", "query_wait_timeout")
     detail = found[0].fields["D"]
     assert '"postgres"' in detail and "node limit" in detail and "1 s" in detail
     assert found[0].fields["H"]

@@ -45,7 +45,7 @@ def test_queue_timeout(pg, start_pool):
     w.send_startup("postgres")
     found = [m for m in w.read_eof() if m.type == "E"]
     assert 0.5 < waits.now() - start < 6 * waits.SCALE
-    assert len(found) == 1 and found[0].fields["S"] == "FATAL" and found[0].sqlstate == "08P01", found
+    assert len(found) == 1 and found[0].fields["S"] == "FATAL" and found[0].sqlstate == "53300", found
     assert len(found[0].text) > 10
     assert found[0].fields.get("D") or found[0].fields.get("H") or "query_wait_timeout" in found[0].text
     assert holder.value("select 'unhurt'") == "unhurt"

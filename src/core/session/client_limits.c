@@ -212,7 +212,8 @@ static void limits_end(struct client *c, const struct deadline *d)
             (int)(d->limit_ms / 1000));
         err_set_fatal(&err, "57P05", "connection terminated due to client idle limit reached");
     } else {
-        err_set_fatal(&err, "08P01", "%s", limits_reason(c, d->limit));
+        err_set_fatal(
+            &err, d->limit == LIMIT_WAIT ? "53300" : "08P01", "%s", limits_reason(c, d->limit));
         limits_detail(c, d, &err);
         client_log_enter(&scope, c);
         log_caused_detail(LVL_LOG, err.detail, NULL,
