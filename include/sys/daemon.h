@@ -8,7 +8,8 @@
 
 /* Forks; the parent stays in here until the child calls daemon_started (exit 0) or ends before that
  * (exit with the child's status). The child returns with a session of its own, folder "/"
- * and no other descriptor above 2 than the one for daemon_started, which is returned; -1 on failure. */
+ * and no other descriptor above 2 than the one for daemon_started, which is returned; -1 on
+ * failure. */
 int daemon_detach(struct err *err);
 /* The start went well: lets the waiting parent go. Closes *fd; -1 is allowed. */
 void daemon_started(int *fd);
