@@ -528,6 +528,14 @@ def test_set_config_that_may_not_run(cluster, make):
     assert away(cluster, w)
     ok(w, "select case when false then set_config('work_mem', '5MB', false) end")
     assert w.value(value) == "4MB" and not away(cluster, w)
+    # In a transaction that lives on a standby it is made on the primary: what reads it goes there, too, and what was
+    # SET in front of it on the standby does not come back.
+    ok(w, "discard all", "begin read only", "set work_mem to '6MB'", "set my.own to 'a'")
+    assert away(cluster, w)
+    ok(w, "select set_config('work_mem', '7MB', false), 1")
+    assert [m.row() for m in w.simple("set my.own to 'b'; show work_mem") if m.type == "D"] == [[b"7MB"]]
+    ok(w, "commit")
+    assert [w.value(f"select current_setting('{name}')") for name in ("work_mem", "my.own")] == ["7MB", "b"]
     w.bye()
 
 

@@ -91,7 +91,8 @@ static struct balance_wish wish_at_home(struct client *c, struct slice sql,
     w.stays_home = w.sets && balance_can_repeat_calls(facts, sql);
     w.sets = w.sets && !w.stays_home;
     w.needs_own = (d->leaves_tx && !b->own->tx.is_opaque) || (is_cursor && b->own->holds_cursors) ||
-                  (b->own->tx.is_on_own && d->class != ROUTE_TX && d->class != ROUTE_SESSION);
+                  (b->own->tx.is_on_own && d->class != ROUTE_TX &&
+                      (d->class != ROUTE_SESSION || s == NULL)); /* a string may read, too */
     return w;
 }
 
@@ -225,15 +226,21 @@ enum balance_verdict balance_choose(struct client *c, const struct balance_wish 
     return BALANCE_GO;
 }
 
+/* Whether the session has it is not known before the answer. */
+static bool awaits_settings(const struct balance_own *own)
+{
+    return own->has_new_setting || (own->tx_end != 0 && own->pending.len > 0);
+}
+
 /* The client's input waits for something of ours (a BEGIN is only a warning while the own link's
- * transaction is not over); or for the answer to a setting, so that it is known for certain whether
- * the session has it. */
+ * transaction is not over); or for the answer to a setting, or to the end of a transaction with
+ * settings: should the link die, the session goes on with them or without. */
 bool balance_is_waiting(const struct client *c)
 {
     const struct balance *b = c->balance;
 
     return b->asking != ASKING_NONE || balance_again_is_waiting(c) ||
-           ((b->own->has_new_setting || b->own->own_ends) && !c->server_batch &&
+           ((awaits_settings(b->own) || b->own->own_ends) && !c->server_batch &&
                !balance_is_quiet(c));
 }
 
@@ -351,6 +358,8 @@ bool balance_on_own_quiet(struct client *c)
         else if (c->link->tx_status == 'E')
             balance_fail_home(c);
         b->own->tx.moves = false;
+        if (c->target == c->link)
+            b->own->nexchanges = 0; /* a guest's are over, and the home had finished before */
     }
     if (b->own->home == NULL) {
         if (c->link->tx_status == 'E')

@@ -334,9 +334,9 @@ void balance_again_on_tag(struct client *c, const struct link *link, struct slic
 static bool has_ended(const struct balance_own *own, const struct link *link)
 {
     const struct expect *owed = &link->expect;
-    bool is_alone = own->nexchanges <= 1 && owed->len <= 1;
+    bool is_alone = own->nexchanges <= 1 && owed->len <= 1 && !own->saw_error;
 
-    if (own->ended == 0 || own->saw_error || owed->lost ||
+    if (own->ended == 0 || owed->lost || (own->saw_error && own->pending.len > 0) ||
         (!is_alone &&
             (own->home != NULL || own->pending.len != own->ends_at || own->level_next != 0)))
         return false;

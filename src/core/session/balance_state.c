@@ -459,16 +459,21 @@ void balance_note_facts(
         c->balance->rs.state_unknown = true;
 }
 
-/* The reader where the transaction lived has seen them; the own link has to follow. */
+/* The reader where the transaction lived has seen them, unless some were made on the own link; that
+ * has to follow. As a guest it may have gone further than they say: it gets only what it lacks. */
 static void settle_on_own(struct client *c)
 {
     struct balance *b = c->balance;
     uint32_t at = 0;
 
-    if (b->own->home->replayed == b->own->log.len)
+    if (b->own->home->replayed == b->own->log.len && !b->own->tx.is_on_own)
         b->own->home->replayed += b->own->pending.len;
     if (c->link == NULL)
         return; /* the next one gets them all */
+    if (b->own->tx.is_on_own && b->own->own_is_guest && !b->own->tx.is_opaque) {
+        balance_join_own(c);
+        return;
+    }
     while (at < b->own->pending.len) {
         struct slice text = slice_of_str(b->own->pending.data + at);
 

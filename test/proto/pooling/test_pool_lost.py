@@ -15,15 +15,15 @@ def greet(conn) -> None:
 
 
 class Doomed:
-    """A server whose process ends when it reads "die", or for the first time "once"; in a transaction it is made to
-    cancel what sets "cancelled".
+    """A server whose process ends when it reads "die", or for the first time "once", or before it says ReadyForQuery of
+    "leave"; in a transaction it is made to cancel what sets "cancelled".
     """
 
     def __init__(self):
         self.texts: list[str] = []
 
     def answer(self, conn, sql: str, tx: str) -> tuple[bytes, str]:
-        low = sql.lower()
+        low = sql.lower().split(" /*")[0]
         if low.startswith("set intervalstyle"):
             return fakes.parameter("IntervalStyle", "green") + fakes.complete("SET"), tx
         if "'cancelled'" in low and tx == "T":
@@ -31,7 +31,7 @@ class Doomed:
         if "fail" in low or "was_lost" in low:
             return fakes.error("22012", "division by zero"), "E"
         if low in ("begin", "commit", "rollback"):
-            return fakes.complete(sql.upper()), "T" if low == "begin" else "I"
+            return fakes.complete(low.upper()), "T" if low == "begin" else "I"
         if low.startswith("select"):
             return fakes.one_row("1"), tx
         return fakes.complete(sql.split()[0].upper()), tx
@@ -49,7 +49,9 @@ class Doomed:
                 conn.send(conn.answer(kind, body))
                 continue
             out, tx = self.answer(conn, sql, tx)
-            conn.send(out, fakes.ready(tx))
+            conn.send(out, b"" if "leave" in sql else fakes.ready(tx))
+            if "leave" in sql:
+                return
 
 
 def test_what_a_lost_transaction_set(fake, start_pool):
@@ -105,7 +107,8 @@ def test_rollback_whose_link_dies(fake, start_pool):
 
 
 def test_rollback_whose_link_dies_with_a_session_that_lives_on(fake, start_pool):
-    server = fake(Doomed()).address
+    doomed = Doomed()
+    server = fake(doomed).address
     pool = start_pool(server, server, num_init_children=1, load_balance_mode=True, health_check_period=0,
                       sr_check_period=0)
     c = login(pool, user="fake")
@@ -123,6 +126,18 @@ def test_rollback_whose_link_dies_with_a_session_that_lives_on(fake, start_pool)
             c.simple("rollback")
         found = c.simple("select 2")
         assert (states(found), found[-1].body) == ([], b"I"), (first, word)
+    # Behind a failed statement in one go, and its answer heard: it is over.
+    c.simple("begin")
+    c.send(query("select fail"), query("rollback /* leave */"))
+    assert [(states(found), found[-1].body) for found in (c.ready(), c.ready())] == [(["22012"], b"E"), ([], b"I")]
+    # What is in front of another request that is lost: the end of a transaction, and with it what that has set.
+    c.simple("begin")
+    c.simple("set my.own to kept")
+    c.send(query("commit"), query("insert into t values (die)"))
+    assert [(states(found), found[-1].body) for found in (c.ready(), c.ready())] == [([], b"I"), (["08006"], b"I")]
+    doomed.texts.clear()
+    assert states(c.simple("select 2")) == []
+    assert "set my.own to kept" in doomed.texts
     c.bye()
 
 
