@@ -328,8 +328,9 @@ static bool is_portal_elsewhere(const struct sim_client *c, const struct errmsg 
 static bool client_on_fault(struct sim_client *c, const struct errmsg *m)
 {
     struct buf none = {0};
+    bool is_cancel = slice_eq_str(m->sqlstate, "57014") && c->ncancels > 0;
 
-    if (slice_eq_str(m->sqlstate, "57014") && c->ncancels > 0) {
+    if (is_cancel) {
         c->ncancels--;
         world.ncancelled++;
     } else if ((world.nvain > 0 && slice_eq_str(m->sqlstate, "25006")) /* tied to a standby */
@@ -343,8 +344,9 @@ static bool client_on_fault(struct sim_client *c, const struct errmsg *m)
     }
     c->has_ended = c->has_ended && c->before.tx == 'I';
     c->model = c->before;
-    /* Nobody knows what became of it; a session that lives on begins anew then. */
-    if (c->is_discard && world.opts.mode == WORLD_SESSION && c->before.tx == 'I')
+    /* Nobody knows what became of it; a session that lives on begins anew then. What was cancelled
+     * was not done. */
+    if (c->is_discard && !is_cancel && world.opts.mode == WORLD_SESSION && c->before.tx == 'I')
         pg_message(&c->model, FE_QUERY, slice_of("discard all", 12), &none);
     buf_free(&none);
     c->ncommitting = 0;

@@ -450,7 +450,7 @@ static void write_extended(struct script *s, struct buf *out)
             put_named(s, out);
         if (sim_one_in(4))
             wire_put_empty(out, FE_FLUSH);
-        if (world.opts.mode != WORLD_SESSION && s->flush_at == 0 && sim_one_in(6)) {
+        if (s->flush_at == 0 && sim_one_in(6)) {
             wire_put_empty(out, FE_FLUSH);
             s->flush_at = out->len; /* what was executed so far is not committed yet */
         }
