@@ -55,8 +55,9 @@ enum route_question_kind {
 #define ROUTE_REL_TEMP     0x02u
 #define ROUTE_REL_UNLOGGED 0x04u
 #define ROUTE_REL_VOLATILE                                                                         \
-    0x08u /* a view that calls a volatile function or operator, at any depth */
+    0x08u /* a view that calls a volatile function or operator, at any depth; or a policy does */
 #define ROUTE_REL_MISSING   0x10u
+#define ROUTE_REL_SEQUENCE  0x20u /* or a view that reads one */
 #define ROUTE_FUNC_VOLATILE 0x01u
 #define ROUTE_FUNC_MISSING  0x02u
 #define ROUTE_DB_OPERATOR                                                                          \

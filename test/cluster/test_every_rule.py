@@ -35,6 +35,12 @@ create function op_vol(int, int) returns int language sql volatile as 'select 1'
 create operator <#!> (leftarg = int, rightarg = int, function = op_vol);
 create procedure pr() language sql as 'select 1';
 create view v_vol as select nextval('sq') as n; create view v_deep as select n from v_vol;
+create table part (a int) partition by range (a);
+create table part1 partition of part for values from (0) to (9); create unlogged table part2 partition of part default;
+create function f_def(a int, b bigint default nextval('sq')) returns int language sql stable as 'select 1';
+create view v_def as select f_def(1) from t; create view v_seq as select is_called from sq;
+create table kept as select 7 as a; alter table kept enable row level security;
+create policy p on kept using (nextval('sq') > 0);
 create view v_catalog as select relname from pg_class; create view v_unlogged as select * from u;
 """
 

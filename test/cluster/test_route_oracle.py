@@ -16,7 +16,7 @@ PROGRAM = os.path.join(BUILD, "route-questions")
 pytestmark = pytest.mark.skipif(not os.access(PROGRAM, os.X_OK), reason="route-questions is not built")
 
 FUNC, REL, OPER, OID, DB = range(5)
-CATALOG, TEMP, UNLOGGED, VOLATILE, MISSING = 1, 2, 4, 8, 16  # of a relation
+CATALOG, TEMP, UNLOGGED, VOLATILE, MISSING, SEQUENCE = 1, 2, 4, 8, 16, 32  # of a relation
 WRITES, NO_FUNC = 1, 2
 ODD_OPERATOR, SHADOW, SERIALIZABLE = 1, 2, 4
 ODD_SCHEMA, ODD_TABLE = "Sc $q0$ '\"\\", "T'$q0$ $q"
@@ -45,6 +45,19 @@ create view v_dom as select a::d2 from t; create view v_dom_deep as select ('1' 
 create view v_catalog as select relname from pg_class; create view v_table as select * from s.t2;
 create materialized view m_random as select random() r;
 create table parted (a int) partition by range (a);
+create table half (a int) partition by range (a); create unlogged table half1 partition of half for values from (0) to (1);
+create table half2 partition of half for values from (1) to (2) partition by range (a);
+create table heir (a int); create unlogged table heir1 () inherits (heir); create view v_half as select * from half;
+create view v_seq as select last_value from sq;
+create function f_def(a int default 1, b bigint default nextval('sq') + 1) returns int language sql stable as 'select 1';
+create function f_op(a int default 1 <#!> 2) returns int language sql stable as 'select 1';
+create view v_def as select f_def(1); create view v_op as select f_op();
+create table rls (a int); alter table rls enable row level security; create policy p on rls using (f_vol(a) > 0);
+create table rls_off (a int); create policy p on rls_off using (f_vol(a) > 0);
+create table rls_in (a int); alter table rls_in enable row level security;
+create policy p on rls_in for insert with check (f_vol(a) > 0); create policy q on rls_in for delete using (f_vol(a) > 0);
+create table rls_by (a int); alter table rls_by enable row level security;
+create policy p on rls_by for select using (a in (select a from u)); create view v_rls as select * from rls;
 """
 ODD = """\
 create schema "{0}"; create table "{0}"."{1}" (a int); create unlogged table "{1}" (a int);
@@ -96,7 +109,7 @@ def test_relations(wire):
         (REL, "", "t", 0, 0), (REL, "public", "t", 0, 0), (REL, "s", "t2", 0, 0), (REL, "", "parted", 0, 0),
         (REL, "", "t2", 0, MISSING), (REL, "s", "t", 0, MISSING), (REL, "no_schema", "t", 0, MISSING),
         (REL, "", "u", 0, UNLOGGED), (REL, "", "pg_class", 0, CATALOG), (REL, "pg_catalog", "pg_class", 0, CATALOG),
-        (REL, "information_schema", "tables", 0, CATALOG), (REL, "", "sq", 0, 0),
+        (REL, "information_schema", "tables", 0, CATALOG), (REL, "", "sq", 0, SEQUENCE), (REL, "", "v_seq", 0, SEQUENCE),
         (REL, ODD_SCHEMA, ODD_TABLE, 0, 0), (REL, "", ODD_TABLE, 0, UNLOGGED),
     ])
 
@@ -107,6 +120,24 @@ def test_views(wire):
         ("v_deep", VOLATILE), ("v_nextval", VOLATILE), ("v_fn", VOLATILE), ("v_sub", VOLATILE),
         ("v_oper", VOLATILE), ("v_agg", VOLATILE), ("v_dom", VOLATILE), ("v_dom_deep", VOLATILE), ("v_unlogged", UNLOGGED),
         ("v_catalog", CATALOG))])
+
+
+def test_partitions_and_heirs(wire):
+    """A standby cannot read a table of which a part is unlogged."""
+    check(wire, [(REL, "", name, 0, UNLOGGED) for name in ("half", "half1", "heir", "v_half")] + [(REL, "", "half2", 0, 0)])
+    wire.rows("begin; create temp table heir2 () inherits (s.t2)")
+    check(wire, [(REL, "s", "t2", 0, TEMP)])
+    wire.rows("rollback")
+
+
+def test_policies(wire):
+    check(wire, [(REL, "", "rls", 0, VOLATILE), (REL, "", "v_rls", 0, VOLATILE), (REL, "", "rls_off", 0, 0),
+                 (REL, "", "rls_in", 0, 0), (REL, "", "rls_by", 0, UNLOGGED)])
+
+
+def test_defaults_of_arguments(wire):
+    check(wire, [(FUNC, "", "f_def", 0, WRITES), (FUNC, "", "f_def", 1, WRITES), (FUNC, "", "f_def", 2, 0),
+                 (FUNC, "", "f_op", 0, WRITES), (FUNC, "", "f_op", 1, 0), (REL, "", "v_def", 0, VOLATILE), (REL, "", "v_op", 0, VOLATILE)])
 
 
 def test_functions(wire):

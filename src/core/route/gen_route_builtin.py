@@ -23,10 +23,14 @@ WHERE pronamespace = 'pg_catalog'::regnamespace AND prokind <> 'p'
 GROUP BY 1 ORDER BY proname COLLATE "C"
 """
 
-# Not volatile for PostgreSQL, and yet of the primary: they take a transaction id, or speak of the very
-# server process that the client believes it is connected to.
-PRIMARY = {"pg_backend_pid", "pg_current_xact_id", "pg_listening_channels", "pg_my_temp_schema",
-           "txid_current"}
+# Not volatile for PostgreSQL, and yet of the primary: they take a transaction id, fail on a standby, or speak of the
+# server, or of the very process of it, that the client believes it is connected to. Those behind the views of
+# statistics and of the session are here because the views, being catalogues, go to the primary.
+PRIMARY = {"pg_backend_pid", "pg_conf_load_time", "pg_current_xact_id", "pg_cursor", "pg_get_replication_slots",
+           "pg_is_other_temp_schema", "pg_listening_channels", "pg_my_temp_schema", "pg_postmaster_start_time",
+           "pg_prepared_statement", "pg_show_all_settings",
+           "pg_walfile_name", "pg_walfile_name_offset", "txid_current"}
+PRIMARY_BEGIN = ("pg_stat_get_",)
 HEAD = """/* SPDX-License-Identifier: PostgreSQL
  * route_builtin.def: functions of pg_catalog. ROUTE_BUILTIN(name, READS or WRITES), sorted by bytes.
  * Written by gen_route_builtin.py, which says what is listed and why. */
@@ -40,7 +44,7 @@ def main() -> int:
     out = ""
     for line in run.stdout.splitlines():
         name, volatile = line.split(" ")
-        word = "WRITES" if volatile == "t" or name in PRIMARY else "READS"
+        word = "WRITES" if volatile == "t" or name in PRIMARY or name.startswith(PRIMARY_BEGIN) else "READS"
         item = f'ROUTE_BUILTIN("{name}", {word})'
         if out and len(out) + len(item) > 110:
             print(out)

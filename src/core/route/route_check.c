@@ -230,6 +230,8 @@ static enum route_reason reason_of_bits(const struct route_case *c, uint32_t bit
         return ROUTE_R_VOLATILE_VIEW;
     if (bits & ROUTE_REL_MISSING)
         return ROUTE_R_MISSING_TABLE;
+    if (bits & ROUTE_REL_SEQUENCE)
+        return ROUTE_R_SEQUENCE;
     return ROUTE_R_NONE;
 }
 

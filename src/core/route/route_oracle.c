@@ -8,7 +8,7 @@
  *
  * Views are looked through by the text of their rules' trees, in which every function, operator and
  * relation stands with its oid: pg_depend does not list what is built in, random() and nextval()
- * among them. */
+ * among them. The same for policies of row-level security and defaults of arguments. */
 #include "config.h"
 
 #include "route/route_oracle.h"
@@ -76,7 +76,22 @@ static void put_questions(const struct route_question *q, unsigned n, struct buf
     put_str(out, "), ");
 }
 
-/* Relations of the questions, and all that their views read, at any depth. */
+/* A server may compile what it thinks to be dear, which takes it longer than all of this: each step
+ * has to look small to its planner whatever the catalogue holds, hence one row per relation here,
+ * and partitions from the odd ones upwards. */
+
+/* Relations with something to be done when they are read, and that: a view's query, the conditions
+ * of row-level security. Who is not bound by these is taken for one who is. */
+#define TREE_OF_C                                                                                  \
+    "pg_catalog.concat((SELECT pg_catalog.string_agg(CAST(r.ev_action AS pg_catalog.text), '') "   \
+    "FROM pg_catalog.pg_rewrite r WHERE r.ev_class" EQ "c.oid AND c.relkind" EQ                    \
+    "CAST('v' AS pg_catalog.\"char\")), "                                                          \
+    "(SELECT pg_catalog.string_agg(CAST(k.polqual AS pg_catalog.text), '') "                       \
+    "FROM pg_catalog.pg_policy k WHERE k.polrelid" EQ "c.oid AND c.relrowsecurity AND k.polcmd" EQ \
+    "ANY (ARRAY[CAST('r' AS pg_catalog.\"char\"), CAST('*' AS pg_catalog.\"char\")])))"
+#define C_HAS_TREE "(c.relkind" EQ "CAST('v' AS pg_catalog.\"char\") OR c.relrowsecurity)"
+
+/* Relations of the questions, and all that their views and policies read, at any depth. */
 static const char relations_sql[] =
     "rel(i, oid) AS ("
     "SELECT q.i, c.oid FROM q JOIN pg_catalog.pg_class c ON c.relname" EQ "q.n "
@@ -89,21 +104,25 @@ static const char relations_sql[] =
     "WHERE q.kind" EQ "ANY (ARRAY[1, 3]) AND q.s OPERATOR(pg_catalog.<>) ''"
     "), "
     "tree(i, t) AS ("
-    "SELECT rel.i, CAST(r.ev_action AS pg_catalog.text) FROM rel "
-    "JOIN pg_catalog.pg_class c ON c.oid" EQ "rel.oid "
-    "JOIN pg_catalog.pg_rewrite r ON r.ev_class" EQ "c.oid "
-    "WHERE c.relkind" EQ "CAST('v' AS pg_catalog.\"char\") "
-    "UNION "
-    "SELECT tree.i, CAST(r.ev_action AS pg_catalog.text) FROM tree, LATERAL "
+    "SELECT rel.i, " TREE_OF_C " FROM rel JOIN pg_catalog.pg_class c ON c.oid" EQ
+    "rel.oid AND " C_HAS_TREE " UNION "
+    "SELECT tree.i, " TREE_OF_C " FROM tree, LATERAL "
     "pg_catalog.regexp_matches(tree.t, ':relid ([0-9]+)', 'g') m(x) "
-    "JOIN pg_catalog.pg_class c ON c.oid" EQ "CAST(m.x[1] AS pg_catalog.oid) AND c.relkind" EQ
-    "CAST('v' AS pg_catalog.\"char\") "
-    "JOIN pg_catalog.pg_rewrite r ON r.ev_class" EQ "c.oid"
-    "), "
+    "JOIN pg_catalog.pg_class c ON c.oid" EQ "CAST(m.x[1] AS pg_catalog.oid) AND " C_HAS_TREE "), "
     "reads(i, oid) AS ("
     "SELECT i, oid FROM rel UNION "
     "SELECT tree.i, CAST(m.x[1] AS pg_catalog.oid) FROM tree, LATERAL "
     "pg_catalog.regexp_matches(tree.t, ':relid ([0-9]+)', 'g') m(x)"
+    "), "
+    /* Whose partitions or other heirs are temporary or unlogged. */
+    "parts(oid, bit) AS ("
+    "SELECT h.inhparent, CASE WHEN c.relpersistence" EQ
+    "CAST('t' AS pg_catalog.\"char\") THEN 2 ELSE 4 END FROM pg_catalog.pg_class c "
+    "JOIN pg_catalog.pg_inherits h ON h.inhrelid" EQ "c.oid "
+    "WHERE c.relpersistence OPERATOR(pg_catalog.<>) CAST('p' AS pg_catalog.\"char\") "
+    "UNION "
+    "SELECT h.inhparent, parts.bit FROM parts JOIN pg_catalog.pg_inherits h ON h.inhrelid" EQ
+    "parts.oid"
     "), ";
 
 /* Domains in views: their checks are trees, too; base types may be domains again. */
@@ -134,8 +153,9 @@ static const char domains_sql[] =
 /* Functions that a question may mean: every overload that takes so many arguments. Aggregates over
  * ordered sets count differently, and any number up to theirs does for them. */
 static const char functions_sql[] =
-    "func(i, f) AS ("
-    "SELECT q.i, p.oid FROM q JOIN pg_catalog.pg_proc p ON p.proname" EQ "q.n "
+    "func(i, f, d) AS ("
+    "SELECT q.i, p.oid, q.a OPERATOR(pg_catalog.<) p.pronargs FROM q JOIN pg_catalog.pg_proc p ON "
+    "p.proname" EQ "q.n "
     "LEFT JOIN pg_catalog.pg_aggregate g ON g.aggfnoid" EQ "p.oid "
     "WHERE q.kind" EQ "0 AND CASE WHEN q.s" EQ "'' THEN pg_catalog.pg_function_is_visible(p.oid) "
     "ELSE EXISTS (SELECT FROM pg_catalog.pg_namespace s WHERE s.oid" EQ
@@ -152,10 +172,22 @@ static const char functions_sql[] =
     "SELECT q.i, CAST(o.oprcode AS pg_catalog.oid) FROM q JOIN pg_catalog.pg_operator o "
     "ON o.oprname" EQ "q.n WHERE q.kind" EQ "2"
     "), "
+    /* And what the defaults of their arguments call. */
+    "used(i, f) AS ("
+    "SELECT i, f FROM func UNION ALL SELECT i, f FROM oper UNION ALL SELECT i, f FROM called "
+    "UNION ALL "
+    "SELECT u.i, x.f FROM (SELECT i, f FROM func WHERE d UNION ALL SELECT i, f FROM called) u "
+    "JOIN pg_catalog.pg_proc p ON p.oid" EQ "u.f AND p.proargdefaults IS NOT NULL, LATERAL ("
+    "SELECT CAST(m.x[1] AS pg_catalog.oid) FROM pg_catalog.regexp_matches("
+    "CAST(p.proargdefaults AS pg_catalog.text), ':funcid ([0-9]+)', 'g') m(x) "
+    "UNION ALL "
+    "SELECT CAST(o.oprcode AS pg_catalog.oid) FROM pg_catalog.regexp_matches("
+    "CAST(p.proargdefaults AS pg_catalog.text), ':opno ([0-9]+)', 'g') m(x) "
+    "JOIN pg_catalog.pg_operator o ON o.oid" EQ "CAST(m.x[1] AS pg_catalog.oid)) x(f)"
+    "), "
     /* An aggregate is as volatile as what it calls for each row. */
     "vol(i) AS ("
-    "SELECT DISTINCT u.i FROM (SELECT i, f FROM func UNION ALL SELECT i, f FROM oper "
-    "UNION ALL SELECT i, f FROM called) u "
+    "SELECT DISTINCT u.i FROM used u "
     "JOIN pg_catalog.pg_proc p ON p.oid" EQ "u.f "
     "LEFT JOIN pg_catalog.pg_aggregate g ON g.aggfnoid" EQ "p.oid "
     "WHERE p.provolatile" EQ
@@ -173,7 +205,9 @@ static const char relation_bits_sql[] =
     "CAST('information_schema' AS pg_catalog.name), CAST('pg_toast' AS pg_catalog.name)]) "
     "THEN 1 ELSE 0 END" OR_BIT "CASE WHEN c.relpersistence" EQ
     "CAST('t' AS pg_catalog.\"char\") THEN 2 "
-    "WHEN c.relpersistence" EQ "CAST('u' AS pg_catalog.\"char\") THEN 4 ELSE 0 END), "
+    "WHEN c.relpersistence" EQ "CAST('u' AS pg_catalog.\"char\") THEN 4 ELSE 0 END" OR_BIT
+    "CASE WHEN c.relkind" EQ "CAST('S' AS pg_catalog.\"char\") THEN 32 ELSE 0 END" OR_BIT
+    "COALESCE((SELECT pg_catalog.bit_or(parts.bit) FROM parts WHERE parts.oid" EQ "r.oid), 0)), "
     "16)" OR_BIT "CASE WHEN q.i" EQ "ANY (SELECT i FROM vol) THEN 8 ELSE 0 END" OR_BIT
     "CASE WHEN q.s" EQ "'' AND EXISTS (SELECT FROM pg_catalog.pg_class x WHERE x.relname" EQ
     "q.n AND x.relpersistence" EQ "CAST('t' AS pg_catalog.\"char\")) THEN 2 ELSE 0 END "

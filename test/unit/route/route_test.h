@@ -46,6 +46,7 @@ static const struct route_test_name route_test_catalogue[] = {
     {ROUTE_Q_RELATION, "", "tmp", -1, ROUTE_REL_TEMP},
     {ROUTE_Q_RELATION, "", "pg_class", -1, ROUTE_REL_CATALOG},
     {ROUTE_Q_RELATION, "", "v_vol", -1, ROUTE_REL_VOLATILE},
+    {ROUTE_Q_RELATION, "", "sq", -1, ROUTE_REL_SEQUENCE},
     {ROUTE_Q_RELATION, "", "nope", -1, ROUTE_REL_MISSING},
     {ROUTE_Q_FUNCTION, "", "f_vol", -1, ROUTE_FUNC_VOLATILE},
     {ROUTE_Q_FUNCTION, "", "f_imm", -1, 0},
