@@ -13,9 +13,10 @@
 #include "config/pools_conf.h"
 #include "ipc/rows.h"
 
-/* How long "the server trusts this user" is believed. Then one client logs in anew, so that a
- * changed pg_hba.conf is followed. */
-#define POOL_TRUST_MAX_US 30000000
+/* How long "the server trusts this user" is believed: after the first time one client logs in anew,
+ * so that a changed pg_hba.conf is followed, and the others believe it until it has. */
+#define POOL_TRUST_MAX_US   29000000
+#define POOL_TRUST_GRACE_US 1000000
 
 #define POOL_LIMITS 4
 #define POOL_NEAR   4

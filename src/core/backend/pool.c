@@ -381,7 +381,8 @@ bool pool_is_paused(const struct pool *pool)
     return (orders_flags(pool->be->shm, pool_database(pool)) & ORDER_PAUSE) != 0;
 }
 
-/* Behind others there is nothing to try; but one more link may be worth opening. */
+/* Behind others there is nothing to try; but one more link may be worth opening. Those in front may
+ * be waiting for links that are asked something while others lie idle: then all have their turn. */
 static enum acquire_result pool_join_tail(struct pool_request *req)
 {
     struct pool *pool = req->pool;
@@ -389,7 +390,9 @@ static enum acquire_result pool_join_tail(struct pool_request *req)
     (void)pool_request_join(req, (enum limits_verdict)pool->blocked);
     if (pool_is_paused(pool))
         req->reason = WAIT_REASON_PAUSED;
-    if (pool->blocked == LIMITS_OK)
+    else if (pool->nidle > 0 && !pool->role_due)
+        backend_post_retry(pool->be);
+    else if (pool->blocked == LIMITS_OK)
         pool_grow(pool);
     return ACQUIRE_WAITING;
 }

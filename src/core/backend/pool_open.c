@@ -160,8 +160,19 @@ static bool may_share_opening(const struct pool_request *req)
            !req->pool->be->is_stopping;
 }
 
+/* The client is to show that the server still lets it in unasked. Others need not do so, too, and
+ * its link comes instead of the oldest idle one: it is kept as those are. */
+static void pool_trust_anew(struct pool *pool)
+{
+    pool->auth_seen_us = loop_now_us(pool->be->loop) - POOL_TRUST_MAX_US + POOL_TRUST_GRACE_US;
+    if (pool->nidle > 0)
+        link_close(LIST_ENTRY(list_last(&pool->idle), struct link, pool_node));
+}
+
 static enum acquire_result open_for_owner(struct pool_request *req)
 {
+    if (!req->may_reuse && !req->is_private && req->pool->auth == LINK_AUTH_TRUST)
+        pool_trust_anew(req->pool);
     pool_request_leave(req);
     req->link = link_open(req->pool, req->startup, req->owner, req->ops);
     req->link->holds_slot = true;
