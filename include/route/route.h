@@ -47,9 +47,11 @@ enum route_question_kind {
     ROUTE_Q_RELATION, /* what is it? a set of ROUTE_REL_* */
     ROUTE_Q_OPERATOR, /* is any operator of that name volatile? ROUTE_FUNC_* */
     ROUTE_Q_OID,      /* of the relation; 0 when there is none */
-    ROUTE_Q_DATABASE  /* what has to be looked for in this database? a set of ROUTE_DB_* */
+    ROUTE_Q_DATABASE, /* what has to be looked for in this database? a set of ROUTE_DB_* */
+    ROUTE_Q_WORD      /* a type to which a volatile function casts, or that checks by one, or such a
+                         function of a row, which `row.word` calls? ROUTE_FUNC_VOLATILE or 0 */
 };
-#define ROUTE_QUESTION_KINDS 5
+#define ROUTE_QUESTION_KINDS 6
 
 #define ROUTE_REL_CATALOG  0x01u /* a system catalogue */
 #define ROUTE_REL_TEMP     0x02u
@@ -68,6 +70,7 @@ enum route_question_kind {
     0x04u /* the user's transactions are serializable unless they say otherwise */
 #define ROUTE_DB_REPEATABLE                                                                        \
     0x08u /* the user's transactions are repeatable read unless they say otherwise */
+#define ROUTE_DB_WORD 0x10u /* there is something that ROUTE_Q_WORD asks for */
 
 struct route_question {
     enum route_question_kind kind;

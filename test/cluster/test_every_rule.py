@@ -41,6 +41,9 @@ create function f_def(a int, b bigint default nextval('sq')) returns int languag
 create view v_def as select f_def(1) from t; create view v_seq as select is_called from sq;
 create table kept as select 7 as a; alter table kept enable row level security;
 create policy p on kept using (nextval('sq') > 0);
+create function f_check(int) returns bool language sql volatile as 'select true';
+create domain d_vol as int check (f_check(value)); create table "row" (a int); insert into "row" values (1);
+create function of_row("row") returns int language sql volatile as 'select 1';
 create view v_catalog as select relname from pg_class; create view v_unlogged as select * from u;
 """
 

@@ -15,10 +15,10 @@ BUILD = os.environ.get("PGPOOL_BUILD") or os.path.dirname(os.environ.get("PGPOOL
 PROGRAM = os.path.join(BUILD, "route-questions")
 pytestmark = pytest.mark.skipif(not os.access(PROGRAM, os.X_OK), reason="route-questions is not built")
 
-FUNC, REL, OPER, OID, DB = range(5)
+FUNC, REL, OPER, OID, DB, WORD = range(6)
 CATALOG, TEMP, UNLOGGED, VOLATILE, MISSING, SEQUENCE = 1, 2, 4, 8, 16, 32  # of a relation
 WRITES, NO_FUNC = 1, 2
-ODD_OPERATOR, SHADOW, SERIALIZABLE = 1, 2, 4
+ODD_OPERATOR, SHADOW, SERIALIZABLE, ODD_WORD = 1, 2, 4, 16
 ODD_SCHEMA, ODD_TABLE = "Sc $q0$ '\"\\", "T'$q0$ $q"
 
 SCHEMA = """\
@@ -45,6 +45,10 @@ create view v_dom as select a::d2 from t; create view v_dom_deep as select ('1' 
 create view v_catalog as select relname from pg_class; create view v_table as select * from s.t2;
 create materialized view m_random as select random() r;
 create table parted (a int) partition by range (a);
+create type c_t as (x int); create type c_ok as (x int);
+create function t_to_c(text) returns c_t language sql volatile as 'select null::c_t';
+create cast (text as c_t) with function t_to_c(text);
+create function of_t(t) returns int language sql volatile as 'select 1';
 create table half (a int) partition by range (a); create unlogged table half1 partition of half for values from (0) to (1);
 create table half2 partition of half for values from (1) to (2) partition by range (a);
 create table heir (a int); create unlogged table heir1 () inherits (heir); create view v_half as select * from half;
@@ -155,12 +159,19 @@ def test_functions(wire):
 
 def test_oids_and_database(wire):
     oid = int(wire.rows("select 's.t2'::regclass::oid")[0][0])
-    check(wire, [(OID, "s", "t2", 0, oid), (OID, "", "t2", 0, 0), (DB, "", "", 0, ODD_OPERATOR)])
+    check(wire, [(OID, "s", "t2", 0, oid), (OID, "", "t2", 0, 0), (DB, "", "", 0, ODD_OPERATOR | ODD_WORD)])
     wire.rows("begin")
     wire.rows("create function lower(d1) returns text language sql volatile as 'select $$x$$'")
     wire.rows("drop operator <#!> (int, int) cascade")
-    check(wire, [(DB, "", "", 0, SHADOW)])
+    check(wire, [(DB, "", "", 0, SHADOW | ODD_WORD)])
+    wire.rows("drop domain d1 cascade; drop function of_t, t_to_c cascade")
+    check(wire, [(DB, "", "", 0, 0)])
     wire.rows("rollback")
+
+
+def test_words_that_call(wire):
+    check(wire, [(WORD, "", name, 0, 1) for name in ("d1", "D1", "d2", "c_t", "of_t")] +
+          [(WORD, "", name, 0, 0) for name in ("d_ok", "t", "int4", "f_vol", "c_ok", "from", "nothing")])
 
 
 def test_search_path(wire):

@@ -30,7 +30,7 @@ PRIMARY = {"pg_backend_pid", "pg_conf_load_time", "pg_current_xact_id", "pg_curs
            "pg_is_other_temp_schema", "pg_listening_channels", "pg_my_temp_schema", "pg_postmaster_start_time",
            "pg_prepared_statement", "pg_show_all_settings",
            "pg_walfile_name", "pg_walfile_name_offset", "txid_current"}
-PRIMARY_BEGIN = ("pg_stat_get_",)
+PRIMARY_BEGIN = ("database_to_xml", "pg_stat_get_", "schema_to_xml", "table_to_xml")  # the XML of unlogged tables, too
 HEAD = """/* SPDX-License-Identifier: PostgreSQL
  * route_builtin.def: functions of pg_catalog. ROUTE_BUILTIN(name, READS or WRITES), sorted by bytes.
  * Written by gen_route_builtin.py, which says what is listed and why. */

@@ -52,7 +52,8 @@ struct key {
  * on the user, who is part of what names mean. */
 uint64_t route_question_scope(struct route_scope scope, const struct route_question *q)
 {
-    bool is_same_for_all = q->schema.n != 0 || q->kind == ROUTE_Q_OPERATOR;
+    bool is_same_for_all =
+        q->schema.n != 0 || q->kind == ROUTE_Q_OPERATOR || q->kind == ROUTE_Q_WORD;
 
     return is_same_for_all ? scope.database : scope.names;
 }
@@ -163,6 +164,7 @@ static bool is_short_lived(const struct route_question *q, uint32_t bits)
     case ROUTE_Q_OID:
         return bits == 0;
     case ROUTE_Q_DATABASE:
+    case ROUTE_Q_WORD:
         break;
     }
     return false;

@@ -8,6 +8,8 @@
 #include "route_int.h"
 
 #include <stdlib.h>
+#include <string.h>
+#include <strings.h>
 
 #include "route/route_marks.h"
 #include "route/route_trace.h"
@@ -160,10 +162,10 @@ static bool check_function(struct route_case *c, const struct sql_func *f)
     return (bits & (ROUTE_FUNC_VOLATILE | ROUTE_FUNC_MISSING)) != 0;
 }
 
-static bool check_operator(void *ctx, struct slice op)
+/* False when it calls a volatile function. */
+static bool check_name(struct route_case *c, enum route_question_kind kind, struct slice name)
 {
-    struct route_case *c = ctx;
-    struct route_question q = {.kind = ROUTE_Q_OPERATOR, .schema = slice_of("", 0), .name = op};
+    struct route_question q = {.kind = kind, .schema = slice_of("", 0), .name = name};
     uint32_t bits;
 
     if (answer(c, &q, &bits) == -1) {
@@ -177,6 +179,50 @@ static bool check_operator(void *ctx, struct slice op)
     return false;
 }
 
+/* Operators that are not written. */
+static const struct {
+    const char *word;
+    const char *op[2];
+} implied[] = {
+    {"in", {"=", "<>"}},
+    {"using", {"="}},
+    {"natural", {"="}},
+    {"nullif", {"="}},
+    {"case", {"="}},
+    {"distinct", {"="}},
+    {"like", {"~~", "!~~"}},
+    {"ilike", {"~~*", "!~~*"}},
+    {"similar", {"~", "!~"}},
+    {"between", {"<=", ">="}},
+};
+
+static bool check_implied(struct route_case *c, struct slice word)
+{
+    unsigned i;
+    unsigned k;
+
+    for (i = 0; i < sizeof implied / sizeof implied[0]; i++) {
+        if (strlen(implied[i].word) != word.n || strncasecmp(implied[i].word, word.p, word.n) != 0)
+            continue;
+        for (k = 0; k < 2 && implied[i].op[k] != NULL; k++)
+            if (!check_name(c, ROUTE_Q_OPERATOR, slice_of_str(implied[i].op[k])))
+                return false;
+    }
+    return true;
+}
+
+static bool check_token(void *ctx, const struct route_token *t)
+{
+    struct route_case *c = ctx;
+    uint32_t bits = database_bits(c);
+
+    if (t->is_operator)
+        return !(bits & ROUTE_DB_OPERATOR) || check_name(c, ROUTE_Q_OPERATOR, t->text);
+    if ((bits & ROUTE_DB_WORD) && t->is_behind && !check_name(c, ROUTE_Q_WORD, t->text))
+        return false;
+    return !(bits & ROUTE_DB_OPERATOR) || t->is_quoted || check_implied(c, t->text);
+}
+
 void route_check_functions(struct route_case *c, struct slice text, const struct sql_stmt *stmt)
 {
     const struct route_rules *r = c->in->rules;
@@ -187,8 +233,8 @@ void route_check_functions(struct route_case *c, struct slice text, const struct
             return;
     if (r != NULL && (r->read_functions.n != 0 || r->write_functions.n != 0))
         return; /* the lists speak of all functions that matter */
-    if (database_bits(c) & ROUTE_DB_OPERATOR)
-        route_text_operators(text, check_operator, c);
+    if (database_bits(c) & (ROUTE_DB_OPERATOR | ROUTE_DB_WORD))
+        route_text_tokens(text, check_token, c);
 }
 
 static bool is_temp_schema(struct slice schema)

@@ -136,6 +136,23 @@ static bool may_kill(const struct route_case *c)
                slice_eq_str(s->funcs[0].name, "pg_cancel_backend"));
 }
 
+static bool asks_for_setting(const struct sql_stmt *s)
+{
+    uint32_t i;
+
+    for (i = 0; i < s->nfuncs; i++)
+        if (slice_eq_str(s->funcs[i].name, "current_setting"))
+            return true;
+    return false;
+}
+
+/* SHOW of the same has a reason by its kind. */
+static bool asks_for_role(struct slice text, const struct sql_stmt *s)
+{
+    return asks_for_setting(s) && (route_text_has(text, "transaction_read_only") ||
+                                      route_text_has(text, "in_hot_standby"));
+}
+
 /* What the verdict of the catalogue depends on besides the statement; 0: on more than that. */
 static uint64_t answers_of_session(const struct route_input *in)
 {
@@ -151,7 +168,7 @@ static uint64_t answers_of_session(const struct route_input *in)
 static uint64_t verdict_id(const struct route_case *c)
 {
     if (c->verdict == NULL || c->out->class != ROUTE_EITHER || c->denied != ROUTE_R_NONE ||
-        c->prepared != NULL || may_kill(c))
+        c->prepared != NULL || may_kill(c) || asks_for_setting(c->stmt))
         return 0;
     return answers_of_session(c->in);
 }
@@ -172,6 +189,11 @@ static void ask_catalogue(struct route_case *c)
     }
     if (c->out->class != ROUTE_EITHER || c->denied != ROUTE_R_NONE)
         return;
+    if (asks_for_role(c->text, c->stmt) ||
+        (c->prepared != NULL && asks_for_role(c->prepared_text, &c->prepared->stmts[0]))) {
+        c->denied = ROUTE_R_SHOW_ROLE;
+        return;
+    }
     route_check_relations(c, c->stmt);
     if (c->prepared != NULL && c->denied == ROUTE_R_NONE)
         route_check_relations(c, &c->prepared->stmts[0]);

@@ -94,9 +94,19 @@ struct route_lead route_lead_of(struct slice text);
 /* The constant pid in pg_terminate_backend(pid, ...) or pg_cancel_backend(pid); 0 when there is
  * none. */
 int32_t route_text_pid(struct slice text);
-/* Calls fn for each operator outside of strings, names and comments, until it returns false. */
-typedef bool route_operator_fn(void *ctx, struct slice op);
-void route_text_operators(struct slice text, route_operator_fn *fn, void *ctx);
+/* An operator, or a name or another word, without its quotes. */
+struct route_token {
+    struct slice text;
+    bool is_operator;
+    bool is_quoted;
+    bool is_behind; /* ... a colon, a dot or AS, or in front of a string: the name of a type,
+                       perhaps */
+};
+/* Calls fn for each of them outside of strings and comments, until it returns false. */
+typedef bool route_token_fn(void *ctx, const struct route_token *token);
+void route_text_tokens(struct slice text, route_token_fn *fn, void *ctx);
+/* True when the word stands in the text, in any case, wherever. */
+bool route_text_has(struct slice text, const char *word);
 
 /* route_rules.c */
 bool route_patterns_match(const struct route_patterns *p, struct slice text);

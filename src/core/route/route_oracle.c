@@ -150,6 +150,32 @@ static const char domains_sql[] =
     "JOIN pg_catalog.pg_operator o ON o.oid" EQ "CAST(m.x[1] AS pg_catalog.oid)"
     "), ";
 
+/* Names that call volatile functions where no call is written: types with such casts and checks,
+ * and functions of rows. Few databases have any. */
+static const char words_sql[] =
+    "odd_type(oid) AS ("
+    "SELECT k.contypid FROM pg_catalog.pg_constraint k, LATERAL "
+    "(SELECT CAST(m.x[1] AS pg_catalog.oid) FROM pg_catalog.regexp_matches("
+    "CAST(k.conbin AS pg_catalog.text), ':funcid ([0-9]+)', 'g') m(x) "
+    "UNION ALL SELECT CAST(o.oprcode AS pg_catalog.oid) FROM pg_catalog.regexp_matches("
+    "CAST(k.conbin AS pg_catalog.text), ':opno ([0-9]+)', 'g') m(x) "
+    "JOIN pg_catalog.pg_operator o ON o.oid" EQ "CAST(m.x[1] AS pg_catalog.oid)) f(oid) "
+    "JOIN pg_catalog.pg_proc p ON p.oid" EQ "f.oid WHERE k.contypid OPERATOR(pg_catalog.<>) "
+    "CAST(0 AS pg_catalog.oid) AND p.provolatile" EQ "CAST('v' AS pg_catalog.\"char\") "
+    "UNION SELECT k.casttarget FROM pg_catalog.pg_cast k JOIN pg_catalog.pg_proc p "
+    "ON p.oid" EQ "k.castfunc WHERE p.provolatile" EQ "CAST('v' AS pg_catalog.\"char\")"
+    "), "
+    "odd_domain(oid) AS ("
+    "SELECT oid FROM odd_type UNION SELECT t.oid FROM odd_domain JOIN pg_catalog.pg_type t "
+    "ON t.typbasetype" EQ "odd_domain.oid AND t.typtype" EQ "CAST('d' AS pg_catalog.\"char\")"
+    "), "
+    "word(name) AS ("
+    "SELECT t.typname FROM odd_domain JOIN pg_catalog.pg_type t ON t.oid" EQ "odd_domain.oid "
+    "UNION SELECT p.proname FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_type t ON t.oid" EQ
+    "p.proargtypes[0] WHERE p.provolatile" EQ "CAST('v' AS pg_catalog.\"char\") AND p.pronargs" EQ
+    "1 AND t.typtype" EQ "CAST('c' AS pg_catalog.\"char\")"
+    "), ";
+
 /* Functions that a question may mean: every overload that takes so many arguments. Aggregates over
  * ordered sets count differently, and any number up to theirs does for them. */
 static const char functions_sql[] =
@@ -224,7 +250,8 @@ static const char database_bits_sql[] =
     "u.proname AND b.pronamespace" EQ "CAST(11 AS pg_catalog.oid))) THEN 2 ELSE 0 END" OR_BIT
     "COALESCE((SELECT CASE WHEN d.reset_val" EQ "'serializable' THEN 4 WHEN d.reset_val" EQ
     "'repeatable read' THEN 8 ELSE 0 END FROM pg_catalog.pg_settings d WHERE d.name" EQ
-    "'default_transaction_isolation'), 0)";
+    "'default_transaction_isolation'), 0)" OR_BIT
+    "CASE WHEN EXISTS (SELECT FROM word) THEN 16 ELSE 0 END";
 
 /* What looks like a call is syntax, from 16 on: there is no function of that name. */
 static const char syntax_sql[] =
@@ -239,6 +266,7 @@ void route_oracle_sql(const struct route_question *q, unsigned n, struct buf *ou
     put_questions(q, n, out);
     put_str(out, relations_sql);
     put_str(out, domains_sql);
+    put_str(out, words_sql);
     put_str(out, functions_sql);
     put_str(out, "SELECT q.i AS index, CASE WHEN q.kind" EQ "1 THEN CAST((");
     put_str(out, relation_bits_sql);
@@ -247,9 +275,13 @@ void route_oracle_sql(const struct route_question *q, unsigned n, struct buf *ou
                  "AS pg_catalog.int8) FROM rel WHERE rel.i" EQ "q.i), CAST(0 AS pg_catalog.int8)) "
                  "WHEN q.kind" EQ "4 THEN CAST((");
     put_str(out, database_bits_sql);
-    put_str(out, ") AS pg_catalog.int8) ELSE CAST(CASE WHEN q.i" EQ
-                 "ANY (SELECT i FROM vol) THEN 1 ELSE 0 END" OR_BIT "CASE WHEN q.i" EQ
-                 "ANY (SELECT i FROM func) OR q.i" EQ "ANY (SELECT i FROM oper) OR (");
+    put_str(out,
+        ") AS pg_catalog.int8) WHEN q.kind" EQ
+        "5 THEN CAST(CASE WHEN EXISTS (SELECT FROM word WHERE pg_catalog.lower("
+        "CAST(word.name AS pg_catalog.text))" EQ "pg_catalog.lower("
+        "CAST(q.n AS pg_catalog.text))) THEN 1 ELSE 0 END AS pg_catalog.int8) ELSE CAST(CASE WHEN "
+        "q.i" EQ "ANY (SELECT i FROM vol) THEN 1 ELSE 0 END" OR_BIT "CASE WHEN q.i" EQ
+        "ANY (SELECT i FROM func) OR q.i" EQ "ANY (SELECT i FROM oper) OR (");
     put_str(out, syntax_sql);
     put_str(out, ") THEN 0 ELSE 2 END AS pg_catalog.int8) END AS bits FROM q");
 }

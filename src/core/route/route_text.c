@@ -211,21 +211,73 @@ static size_t operator_end(struct slice s, size_t i)
     return i;
 }
 
-void route_text_operators(struct slice text, route_operator_fn *fn, void *ctx)
+static size_t word_end(struct slice s, size_t i)
 {
+    if (!is_word(s.p[i]))
+        return i;
+    while (i < s.n && (is_word(s.p[i]) || s.p[i] == '$'))
+        i++;
+    return i;
+}
+
+/* What begins at `i` ends where? `token->text` is set when it is one. */
+static size_t token_end(struct slice s, size_t i, struct route_token *token)
+{
+    size_t end = dollar_end(s, i);
+
+    if (s.p[i] == '$' && end > i)
+        return end;
+    if (s.p[i] == '\'' || s.p[i] == '"') {
+        end = quoted_end(s, i);
+        token->is_quoted = s.p[i] == '"' && end - i > 2;
+        if (token->is_quoted)
+            token->text = slice_of(s.p + i + 1, end - i - 2);
+        return end;
+    }
+    end = word_end(s, i);
+    if (end == i)
+        token->is_operator = (end = operator_end(s, i)) > i;
+    if (end > i && !is_digit(s.p[i]))
+        token->text = slice_of(s.p + i, end - i);
+    return end > i ? end : i + 1;
+}
+
+static bool is_word_as(const struct route_token *t)
+{
+    return !t->is_quoted && t->text.n == 2 && strncasecmp(t->text.p, "as", 2) == 0;
+}
+
+void route_text_tokens(struct slice text, route_token_fn *fn, void *ctx)
+{
+    bool behind = false; /* what may stand in front of a type */
     size_t i = 0;
 
     while (i < text.n) {
+        struct route_token t = {0};
         size_t end = comment_end(text, i);
-        if (end == i && (text.p[i] == '\'' || text.p[i] == '"'))
-            end = quoted_end(text, i);
-        if (end == i && text.p[i] == '$')
-            end = dollar_end(text, i);
-        if (end == i) {
-            end = operator_end(text, i);
-            if (end > i && !fn(ctx, slice_of(text.p + i, end - i)))
-                return;
+        size_t next;
+
+        if (end > i || is_blank(text.p[i])) {
+            i = end > i ? end : i + 1;
+            continue;
         }
-        i = end > i ? end : i + 1;
+        end = token_end(text, i, &t);
+        next = skip_blanks(text, end);
+        t.is_behind = behind || (next < text.n && text.p[next] == '\'');
+        behind = text.p[i] == ':' || text.p[i] == '.' || is_word_as(&t);
+        if (t.text.n > 0 && !fn(ctx, &t))
+            return;
+        i = end;
     }
+}
+
+bool route_text_has(struct slice text, const char *word)
+{
+    size_t n = strlen(word);
+    size_t i;
+
+    for (i = 0; i + n <= text.n; i++)
+        if ((text.p[i] | 0x20) == word[0] && strncasecmp(text.p + i, word, n) == 0)
+            return true;
+    return false;
 }

@@ -56,6 +56,7 @@ static const struct route_test_name route_test_catalogue[] = {
     {ROUTE_Q_OPERATOR, "", "+", -1, 0},
     {ROUTE_Q_OPERATOR, "", "-", -1, 0},
     {ROUTE_Q_OPERATOR, "", "=", -1, 0},
+    {ROUTE_Q_OPERATOR, "", "<>", -1, 0},
     {ROUTE_Q_OPERATOR, "", "==>", -1, ROUTE_FUNC_VOLATILE},
     {ROUTE_Q_OID, "", "t", -1, 1001},
     {ROUTE_Q_OID, "", "t2", -1, 1002},

@@ -213,7 +213,15 @@ END_TEST
 static int lookup_odd_database(void *ctx, const struct route_question *q, uint32_t *bits)
 {
     if (q->kind == ROUTE_Q_DATABASE) {
-        *bits = ROUTE_DB_OPERATOR | ROUTE_DB_SHADOW;
+        *bits = ROUTE_DB_OPERATOR | ROUTE_DB_SHADOW | ROUTE_DB_WORD;
+        return 0;
+    }
+    if (q->kind == ROUTE_Q_WORD) {
+        *bits = slice_eq_str(q->name, "dvol") ? ROUTE_FUNC_VOLATILE : 0;
+        return 0;
+    }
+    if (q->kind == ROUTE_Q_OPERATOR && slice_eq_str(q->name, "~~")) {
+        *bits = ROUTE_FUNC_VOLATILE;
         return 0;
     }
     if (q->kind == ROUTE_Q_FUNCTION && slice_eq_str(q->name, "lower")) {
@@ -241,6 +249,15 @@ START_TEST(odd_database)
         {"select lower('X')", ROUTE_R_VOLATILE_FUNCTION},
         {"select pg_catalog.lower('X')", ROUTE_R_BALANCED},
         {"select 1 %% 2", ROUTE_R_ASK},
+        {"select a::dvol from t", ROUTE_R_VOLATILE_FUNCTION},
+        {"select a :: /* c */ public . dvol [] from t", ROUTE_R_VOLATILE_FUNCTION},
+        {"select cast(a as \"dvol\") from t", ROUTE_R_VOLATILE_FUNCTION},
+        {"select dvol '1' from t", ROUTE_R_VOLATILE_FUNCTION},
+        {"select t.dvol from t", ROUTE_R_VOLATILE_FUNCTION},
+        {"select dvol, 'dvol', 1 as a from t", ROUTE_R_BALANCED},
+        {"select a from t where a LIKE 'x'", ROUTE_R_VOLATILE_FUNCTION},
+        {"select a from t where a in (1, 2)", ROUTE_R_BALANCED},
+        {"select \"like\", a$like from t", ROUTE_R_BALANCED},
     };
     struct route_test t;
     struct route_decision d;
