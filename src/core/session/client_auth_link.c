@@ -18,6 +18,19 @@ void client_auth_open_link(struct client_auth *a)
     client_login_acquire(a->c);
 }
 
+bool client_auth_on_turn(struct client *c)
+{
+    struct client_auth *a = c->login->auth;
+
+    if (a == NULL || a->step != AUTH_STEP_SERVER || c->link != NULL || a->facts.has_rule ||
+        a->facts.maps_user || client_auth_remembered(a) != AUTH_SERVER_TRUST)
+        return false;
+    pool_request_cancel(&c->login->req); /* the role may have to be looked at first */
+    backend_post_retry(&c->ss->be);      /* the link that was free is the next one's */
+    client_auth_plan(a);
+    return true;
+}
+
 void client_auth_on_opening(struct client *c)
 {
     const struct client_auth *a = c->login->auth;

@@ -105,7 +105,8 @@ static bool login_may_stay(struct client *c)
 
 static void login_on_turn(struct pool_request *req)
 {
-    client_login_acquire(req->owner);
+    if (!client_auth_on_turn(req->owner))
+        client_login_acquire(req->owner);
 }
 
 /* A server takes the first 63 bytes of a name. So do we, or else rules for a user would not find

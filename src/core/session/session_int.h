@@ -169,6 +169,9 @@ void client_auth_entitle(const struct client *c, struct pool_request *req);
  * error (true: kept until auth_failure_delay is over); it is lost (true: the end comes with that).
  */
 void client_auth_on_opening(struct client *c);
+/* The turn of a client that waits for a link of its own, to be let in by: false when that is needed
+ * still. True: the server was seen to trust meanwhile, the client went on (or is gone). */
+bool client_auth_on_turn(struct client *c);
 bool client_auth_on_link(struct client *c, struct link *link, const char *msg, size_t n);
 bool client_auth_hold(struct client *c, const char *p, size_t n);
 bool client_auth_on_link_lost(struct client *c, const struct err *err);
