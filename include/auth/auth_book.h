@@ -26,6 +26,7 @@
 
 struct auth_book;
 struct auth_opening;
+struct passwd_table;
 
 /* What logs in to servers as one user. */
 struct auth_login {
@@ -59,6 +60,9 @@ void auth_book_free(struct auth_book **bp);
  * those of before. */
 bool auth_book_load_passwd(
     struct auth_book *b, const char *path, const char *key_path, bool is_speaker);
+
+/* pool_passwd as it was read last; NULL: there is none. */
+const struct passwd_table *auth_book_passwd(const struct auth_book *b);
 
 /* What pool_passwd says; false when it has no entry for the user. */
 bool auth_book_find_passwd(struct auth_book *b, struct slice user, struct auth_stored *out);

@@ -38,11 +38,16 @@ void auth_guard_vote(struct auth_guard *g, uint32_t iterations);
 uint32_t auth_guard_usual(const struct auth_guard *g);
 /* What it costs to compare a password with what is usual. */
 uint32_t auth_guard_usual_cost(const struct auth_guard *g);
-/* True when `limit` (0: none) logins from the address failed in the minute that runs at `now_s`
- * (any clock that all workers share). Unix sockets are never blocked. */
-bool auth_guard_is_blocked(
-    struct auth_guard *g, const struct hba_addr *addr, uint32_t now_s, uint32_t limit);
+/* Logins are counted apart while it could not be found out whose password is right: who only came
+ * at a bad time is not kept out when it is over. */
+enum auth_guard_kind { AUTH_GUARD_WRONG, AUTH_GUARD_UNSURE };
+
+/* True when `limit` (0: none) logins of that kind from the address failed in the minute that runs
+ * at `now_s` (any clock that all workers share). Unix sockets are never blocked. */
+bool auth_guard_is_blocked(struct auth_guard *g, enum auth_guard_kind kind,
+    const struct hba_addr *addr, uint32_t now_s, uint32_t limit);
 /* Counts a failed login. */
-void auth_guard_count(struct auth_guard *g, const struct hba_addr *addr, uint32_t now_s);
+void auth_guard_count(
+    struct auth_guard *g, enum auth_guard_kind kind, const struct hba_addr *addr, uint32_t now_s);
 
 #endif

@@ -11,6 +11,7 @@
 
 struct conf;
 struct conf_gen;
+struct passwd_table;
 struct proc_paths;
 struct session_auth;
 struct sessions;
@@ -41,6 +42,11 @@ void session_auth_find_way(
     const struct conf *conf, struct slice database, struct slice user, struct auth_way *out);
 /* The same for roles: memberships, and whether they may log in. */
 void session_auth_find_role_way(const struct conf *conf, struct auth_way *out);
+/* True when pool_passwd says who clients are. With auth_relay = auto it does not while all its
+ * entries are of users as whom this program itself logs in. `p` may be NULL. */
+bool session_auth_file_judges(const struct conf *conf, const struct passwd_table *p);
+/* May the servers judge whose password is not known here? `is_asked`: auth_query would tell. */
+bool session_auth_may_relay(const struct conf *conf, bool is_asked, bool file_judges);
 /* Where pool_hba.conf is: as the command line says, or beside pgpool.conf. -1 when the name is too
  * long. */
 int session_hba_path(

@@ -35,6 +35,8 @@ struct check {
     char *server_user;  /* of pool_passwd; NULL: the same */
     bool is_st_user;    /* the servers know the user as st->user, with `mapped` */
     bool is_final;      /* auth_query has spoken */
+    bool is_asked;      /* there is an auth_query */
+    bool file_judges;   /* pool_passwd has entries of clients */
     bool was_looked_up; /* it could be asked: nobody else is left to judge who is unknown */
     const char *source;
     unsigned line; /* of pool_passwd */
@@ -261,7 +263,13 @@ static void find_secret(struct check *k)
 
     k->source = "neither pool_passwd nor auth_query knows the user";
     session_auth_find_way(k->conf, slice_of_str(k->database), slice_of_str(k->user), &way);
-    if (*way.user != '\0' && (e == NULL || strcmp(way.user, k->user) != 0))
+    k->is_asked = *way.user != '\0';
+    k->file_judges = session_auth_file_judges(k->conf, k->passwd);
+    if (e != NULL && !k->file_judges && !k->is_asked) {
+        k->source = "pool_passwd has entries of pgpool's own users alone, which judge nobody";
+        return;
+    }
+    if (k->is_asked && (e == NULL || strcmp(way.user, k->user) != 0))
         k->is_final = look_up(k, &way, e == NULL);
     if (e == NULL)
         return;
@@ -457,6 +465,10 @@ static void print_plan(struct check *k, struct auth_facts *f)
     if (plan.ask == AUTH_ASK_REFUSE || plan.proof == AUTH_PROOF_NEVER) {
         k->nproblems++;
         printf("    refused: %s\n", plan.reason != NULL ? plan.reason : "nobody could check");
+        if (f->stored == CRED_NONE && !f->may_relay && !k->was_looked_up &&
+            plan.proof == AUTH_PROOF_NEVER && plan.ask != AUTH_ASK_REFUSE)
+            printf("      Add the user to pool_passwd, set auth_user, or set auth_relay to on, so "
+                   "that the server judges.\n");
         return;
     }
     check_servers(k, f, &plan);
@@ -468,7 +480,8 @@ static struct auth_facts facts_of(const struct check *k)
         .maps_user = k->server_user != NULL,
         .mapped = k->mapped.kind,
         .server = first_server(k),
-        .may_relay = !k->was_looked_up,
+        .may_relay =
+            !k->was_looked_up && session_auth_may_relay(k->conf, k->is_asked, k->file_judges),
         .allow_clear_text = k->conf->allow_clear_text_frontend_auth};
 }
 
@@ -490,7 +503,6 @@ static void check_way_in(
     }
     printf("  %s: %s, line %u: %s\n", name, rule->file, rule->line, hba_method_text(rule->method));
     f.has_rule = true;
-    f.may_relay = f.may_relay && k->conf->auth_relay;
     f.method = rule->method;
     f.clientcert = rule->clientcert;
     f.ldap_password_for_server = rule->ldap.use_password_for_server;

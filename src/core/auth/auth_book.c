@@ -344,6 +344,11 @@ bool auth_book_next_closed(struct auth_book *b, size_t *at, struct slice *user)
     return false;
 }
 
+const struct passwd_table *auth_book_passwd(const struct auth_book *b)
+{
+    return b->passwd;
+}
+
 bool auth_book_has_readable(const struct auth_book *b)
 {
     return b->passwd != NULL && passwd_readable_count(b->passwd) > 0;

@@ -89,13 +89,14 @@ uint32_t auth_guard_usual_cost(const struct auth_guard *g)
 
 /* Keyed with the secret, so that nobody can choose addresses that meet in one place. An IPv6
  * network of 64 bits counts as one address: it belongs to one customer. */
-static uint64_t guard_key(const struct auth_guard *g, const struct hba_addr *addr)
+static uint64_t guard_key(
+    const struct auth_guard *g, enum auth_guard_kind kind, const struct hba_addr *addr)
 {
     uint64_t seed;
     uint64_t key;
 
     memcpy(&seed, g->secret, sizeof seed);
-    key = hash_bytes(addr->bytes, addr->n == 16 ? 8 : addr->n, seed);
+    key = hash_bytes(addr->bytes, addr->n == 16 ? 8 : addr->n, seed + (uint64_t)kind);
     return key == 0 ? 1 : key;
 }
 
@@ -133,26 +134,27 @@ static struct guard_slot *guard_take(struct auth_guard *g, uint64_t key, uint32_
     return oldest;
 }
 
-bool auth_guard_is_blocked(
-    struct auth_guard *g, const struct hba_addr *addr, uint32_t now_s, uint32_t limit)
+bool auth_guard_is_blocked(struct auth_guard *g, enum auth_guard_kind kind,
+    const struct hba_addr *addr, uint32_t now_s, uint32_t limit)
 {
     struct guard_slot *s;
 
     if (limit == 0 || addr->n == 0)
         return false;
-    s = guard_find(g, guard_key(g, addr));
+    s = guard_find(g, guard_key(g, kind, addr));
     return s != NULL && now_s - atomic_load(&s->since_s) < AUTH_GUARD_WINDOW_S &&
            atomic_load(&s->count) >= limit;
 }
 
-void auth_guard_count(struct auth_guard *g, const struct hba_addr *addr, uint32_t now_s)
+void auth_guard_count(
+    struct auth_guard *g, enum auth_guard_kind kind, const struct hba_addr *addr, uint32_t now_s)
 {
     uint64_t key;
     struct guard_slot *s;
 
     if (addr->n == 0)
         return;
-    key = guard_key(g, addr);
+    key = guard_key(g, kind, addr);
     s = guard_find(g, key);
     if (s == NULL)
         s = guard_take(g, key, now_s);

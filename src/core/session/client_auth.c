@@ -58,6 +58,16 @@ static const char *auth_where(const struct client_auth *a, char *out, size_t siz
     return out;
 }
 
+/* Nothing was stored, and the servers were not let judge. */
+static const char *auth_hint(const struct client_auth *a)
+{
+    if (a->plan.proof != AUTH_PROOF_NEVER || a->facts.stored != CRED_NONE || a->facts.may_relay ||
+        a->was_looked_up || a->is_asked || a->is_unsure || a->plan.ask == AUTH_ASK_REFUSE)
+        return NULL;
+    return "Add the user to pool_passwd, let users be looked up with auth_query, or set auth_relay "
+           "to on, so that the server judges users who are not in pool_passwd.";
+}
+
 static void auth_log_refusal(const struct client_auth *a, const char *reason)
 {
     struct client_log_scope scope;
@@ -65,7 +75,7 @@ static void auth_log_refusal(const struct client_auth *a, const char *reason)
     char where[160];
 
     client_log_enter(&scope, a->c);
-    log_caused_detail(LVL_LOG, reason, NULL, "authentication of user \"%.*s\" failed%s",
+    log_caused_detail(LVL_LOG, reason, auth_hint(a), "authentication of user \"%.*s\" failed%s",
         (int)user.n, user.p, auth_where(a, where, sizeof where));
     client_log_leave(&scope);
 }
@@ -103,24 +113,47 @@ static void auth_refuse(struct client_auth *a, bool may_delay)
         client_end(a->c, &a->refusal);
 }
 
+static uint32_t auth_now_s(const struct client_auth *a)
+{
+    return (uint32_t)(loop_now_us(a->c->ss->loop) / 1000000);
+}
+
 void client_auth_count_failure(struct client_auth *a)
 {
     if (a->is_counted)
         return;
     a->is_counted = true;
-    auth_guard_count(a->sa->guard, &a->addr, (uint32_t)(loop_now_us(a->c->ss->loop) / 1000000));
+    auth_guard_count(
+        a->sa->guard, a->is_unsure ? AUTH_GUARD_UNSURE : AUTH_GUARD_WRONG, &a->addr, auth_now_s(a));
+}
+
+bool client_auth_is_blocked(const struct client_auth *a, enum auth_guard_kind kind)
+{
+    return auth_guard_is_blocked(
+        a->sa->guard, kind, &a->addr, auth_now_s(a), (uint32_t)a->c->ss->conf->auth_failure_limit);
+}
+
+void client_auth_unsure_refusal(struct err *out)
+{
+    err_set_fatal(out, "57P03", "could not look up the user");
+    err_detail(out, "The servers could not be asked for the user's password.");
 }
 
 void client_auth_deny(struct client_auth *a, const char *reason)
 {
     if (a->step == AUTH_STEP_FAILED)
         return;
+    if (a->is_unsure)
+        reason = "The servers could not be asked about the user, who does not pass by pool_passwd.";
     auth_log_refusal(a, reason != NULL ? reason : a->plan.reason);
     client_auth_count_failure(a);
     /* It may be that the password was changed since the answer came: ask anew the next time. */
     if (a->stored_age_us > 0)
         auth_book_drop_answer(a->sa->book, client_auth_book_name(a));
-    auth_refusal(&a->facts, &a->plan, client_auth_user(a), &a->refusal);
+    if (a->is_unsure)
+        client_auth_unsure_refusal(&a->refusal);
+    else
+        auth_refusal(&a->facts, &a->plan, client_auth_user(a), &a->refusal);
     auth_refuse(a, true);
 }
 
@@ -186,13 +219,17 @@ void client_auth_plan(struct client_auth *a)
     struct auth_facts *f = &a->facts;
 
     if (!f->fresh_link)
-        f->server = client_auth_remembered(a);
-    f->allow_clear_text = auth_may_ask_clear(a);
+        f->server = f->has_rule ? client_auth_remembered(a) : client_auth_was_asked(a);
+    f->allow_clear_text = auth_may_ask_clear(a) &&
+                          (f->stored != CRED_NONE || a->c->ss->conf->auth_relay != CONF_RELAY_OFF);
     f->md5_is_usual = auth_guard_usual(a->sa->guard) == 0;
-    /* Else the servers have said that they do not know it, or it is too late. */
-    f->may_relay =
-        !a->was_looked_up && !a->is_asked && (a->c->ss->conf->auth_relay || !f->has_rule);
+    f->may_relay = client_auth_may_relay(a);
     a->plan = auth_plan_make(f);
+    if (!f->has_rule && !f->fresh_link && f->stored != CRED_NONE &&
+        a->plan.proof == AUTH_PROOF_NEVER) { /* the server may ask otherwise by now */
+        f->server = AUTH_SERVER_UNKNOWN;
+        a->plan = auth_plan_make(f);
+    }
     switch (a->plan.ask) {
     case AUTH_ASK_REFUSE:
         client_auth_count_failure(a);
@@ -414,7 +451,6 @@ void client_auth_begin(struct client *c)
     struct client_auth *a = mem_alloc_secret(sizeof *a);
     struct session_auth *sa = c->ss->auth;
     struct err err = {0};
-    uint32_t now_s = (uint32_t)(loop_now_us(c->ss->loop) / 1000000);
 
     a->c = c;
     c->trusting_node = VIEW_NO_NODE;
@@ -426,8 +462,7 @@ void client_auth_begin(struct client *c)
     auth_read_address(a);
     auth_read_tls(a);
     auth_put_book_name(a, client_auth_user(a), &a->book_name);
-    if (auth_guard_is_blocked(
-            sa->guard, &a->addr, now_s, (uint32_t)c->ss->conf->auth_failure_limit)) {
+    if (client_auth_is_blocked(a, AUTH_GUARD_WRONG)) {
         err_set_fatal(&err, "28000", "too many failed logins from this address");
         err_hint(&err, "Wait for a minute.");
         a->is_counted = true; /* a refused attempt does not make the time longer */

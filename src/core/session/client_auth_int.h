@@ -49,11 +49,13 @@ struct session_auth {
     bool use_fallback;         /* auth_query: the default function is not there */
     uint64_t fallback_targets; /* the same for each server of pools.conf */
     char *key_path;
+    bool file_judges;   /* pool_passwd has entries of clients */
     struct job *opener; /* of encrypted entries, see session_auth_open_ahead */
     size_t open_at;
     unsigned nopened;
-    struct auth_seen *seen;  /* names whose first login was here; NULL: none yet */
-    int64_t failed_until_us; /* asking in the way of failed_key is taken to fail up to then */
+    struct auth_seen *seen;   /* names whose first login was here; NULL: none yet */
+    struct auth_asked *asked; /* names of whom a server was asked how it asks; NULL: none yet */
+    int64_t failed_until_us;  /* asking in the way of failed_key is taken to fail up to then */
     struct buf failed_key;
     struct prep *last_lookup; /* statement that was asked last: its name is made once */
 };
@@ -83,6 +85,8 @@ void auth_way_put_key(const struct auth_way *way, struct buf *out);
 
 #define AUTH_ROLE_CAN_LOGIN "\1can log in"
 #define AUTH_ROLE_IS_VALID  "\1is not expired"
+/* A name that no role has. */
+#define AUTH_NOBODY "\1nobody"
 
 /* Who waits for an answer. In the caller's struct. */
 struct auth_wait {
@@ -150,6 +154,7 @@ struct client_auth {
     bool is_role_sure;  /* and answered, just now */
     bool has_derived;   /* what SCRAM costs at the first login of a name was spent */
     bool is_asked;      /* for SCRAM, before it was known what is stored */
+    bool is_unsure;     /* auth_query could not be asked: nobody is told that a password is wrong */
     struct auth_facts facts;
     struct auth_plan plan;
     struct auth_rules *rules;
@@ -206,7 +211,23 @@ bool client_auth_delay(struct client_auth *a);
 /* The client broke the protocol. */
 void client_auth_broken(struct client_auth *a, const struct err *err);
 
+/* client_auth_asked.c */
+/* With pool_hba off: what the server asked when a login of this name was here before. */
+enum auth_server client_auth_was_asked(const struct client_auth *a);
+/* The server asks this on a link opened for this login. */
+void client_auth_note_asked(struct client_auth *a, enum auth_server asks);
+/* It was not so when a link was opened for a client that had passed. */
+void client_auth_forget_asked(const struct client_auth *a);
+void session_auth_forget_asked(struct session_auth *sa);
+
+/* Has the address failed too often? */
+bool client_auth_is_blocked(const struct client_auth *a, enum auth_guard_kind kind);
+/* The words for who failed while it could not be found out whose password is right. */
+void client_auth_unsure_refusal(struct err *out);
+
 /* client_auth_stored.c */
+/* May the server judge the client, if nothing is stored? */
+bool client_auth_may_relay(const struct client_auth *a);
 /* Finds what is stored about the user; goes on with client_auth_plan. */
 void client_auth_find_stored(struct client_auth *a);
 /* The timer of it. */

@@ -93,6 +93,7 @@ static void link_on_first(
 
     a->facts.server = link_auth_kind(body);
     a->facts.fresh_link = true;
+    client_auth_note_asked(a, a->facts.server);
     client_auth_plan(a);
     if (c->phase != CL_LOGIN || c->link != link)
         return; /* it is over: `a` may be gone */
@@ -115,6 +116,7 @@ static void link_cannot(struct client_auth *a, struct link *link)
     const struct auth_login *login = auth_book_login(a->sa->book, pool_book_name(a->c->pool));
     struct err err = {0};
 
+    client_auth_forget_asked(a); /* the server may ask otherwise than it did */
     if (auth_give_choose(login == NULL ? 0 : login->hold, (enum auth_server)link->asks,
             pool_user(a->c->pool), &err) != AUTH_GIVE_IMPOSSIBLE) {
         err_clear(&err);
@@ -182,6 +184,8 @@ bool client_auth_on_link_lost(struct client *c, const struct err *err)
 
     if (a == NULL || c->phase != CL_LOGIN)
         return false;
+    if (a->step == AUTH_STEP_PROVED && strncmp(err->sqlstate, "28", 2) == 0)
+        client_auth_forget_asked(a); /* it may ask otherwise than it did */
     if (server_judges(a) && strncmp(err->sqlstate, "28", 2) == 0)
         client_auth_count_failure(a);
     return a->held.len > 0 && client_auth_delay(a);

@@ -19,7 +19,7 @@
 #include "client_auth_int.h"
 
 /* A server that does not answer is given up after this. */
-#define LOOKUP_TIMEOUT_MS 10000
+#define LOOKUP_TIMEOUT_MS 5000
 /* Keeps our statements apart from equal ones of clients, of whom more is known. */
 #define LOOKUP_PATH_HASH UINT64_C(0x6c6f6f6b2d757021)
 

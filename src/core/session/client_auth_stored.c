@@ -11,8 +11,11 @@
 
 #include "client_auth_int.h"
 
-/* So long waits for the servers who could be judged without them. */
-#define STORED_PATIENCE_MS 2000
+/* So long a login waits for what the servers say about its user, and so long while they have not
+ * answered lately. The same for all: who can be judged without them is not to be told from others.
+ */
+#define STORED_PATIENCE_MS         5000
+#define STORED_PATIENCE_FAILING_MS 200
 
 /* What the server asked lately; unknown is always safe. */
 enum auth_server client_auth_remembered(const struct client_auth *a)
@@ -24,6 +27,26 @@ enum auth_server client_auth_remembered(const struct client_auth *a)
     if (pool_is_trusted(pool))
         return AUTH_SERVER_TRUST;
     return pool->auth == LINK_AUTH_ASKED ? (enum auth_server)pool->asks : AUTH_SERVER_UNKNOWN;
+}
+
+static bool stored_is_asked(const struct client_auth *a)
+{
+    return auth_lookup_is_possible(
+        a->sa, AUTH_LOOKUP_SECRET, a->c->login->startup.database, client_auth_user(a));
+}
+
+bool client_auth_may_relay(const struct client_auth *a)
+{
+    return !a->was_looked_up && !a->is_asked && !a->is_unsure &&
+           session_auth_may_relay(a->c->ss->conf, stored_is_asked(a), a->sa->file_judges);
+}
+
+/* An entry that is there for us alone judges nobody: its user is asked as others are. */
+static bool stored_find_in_file(struct client_auth *a, struct auth_stored *st)
+{
+    bool in_file = auth_book_find_passwd(a->sa->book, client_auth_user(a), st);
+
+    return in_file && (a->sa->file_judges || stored_is_asked(a));
 }
 
 /* The judge needs it. With pool_hba off a server that is known to trust makes all else idle. */
@@ -110,11 +133,11 @@ static void stored_settle(struct client_auth *a, int64_t max_age_us)
         stored_take(a, &answer);
         stored_vote(a);
     }
-    in_file = auth_book_find_passwd(a->sa->book, client_auth_user(a), &file);
+    in_file = stored_find_in_file(a, &file);
     if (in_file && (!is_answered || !answer.is_known)) {
         a->was_looked_up = false;
         stored_take(a, &file);
-        if (!a->c->ss->conf->auth_relay)
+        if (a->is_unsure || (!client_auth_may_relay(a) && !stored_is_asked(a)))
             stored_vote(a); /* the file alone says who is known */
     } else if (in_file && stored_is_same(a, &file)) {
         stored_take(a, &file);
@@ -124,26 +147,36 @@ static void stored_settle(struct client_auth *a, int64_t max_age_us)
     client_auth_plan(a);
 }
 
+/* The servers cannot be asked. All are asked as ever: whom the file knows may show it, and who
+ * fails is told that it could not be found out, be he in the file or not. */
+static void stored_go_on_unsure(struct client_auth *a)
+{
+    struct err told = {0};
+
+    if (!stored_is_for_judge(a)) {
+        stored_settle(a, -1);
+        return;
+    }
+    a->is_unsure = true;
+    if (client_auth_is_blocked(a, AUTH_GUARD_UNSURE)) {
+        client_auth_unsure_refusal(&told);
+        client_auth_stop(a, &told, "auth_failure_limit is reached.");
+        return;
+    }
+    stored_settle(a, -1);
+}
+
 static void stored_on_looked_up(struct auth_wait *w, const struct err *err)
 {
     struct client_auth *a = LIST_ENTRY(w, struct client_auth, wait);
-    struct auth_stored file;
-    struct err told = {0};
 
     timer_stop(a->c->ss->loop, &a->patience);
     if (!client_auth_is_live(a))
         return;
-    if (err == NULL) {
+    if (err == NULL)
         stored_settle(a, INT64_MAX);
-        return;
-    }
-    if (stored_is_for_judge(a) && !auth_book_find_passwd(a->sa->book, client_auth_user(a), &file)) {
-        err_set_fatal(&told, "57P03", "could not look up the user");
-        err_detail(&told, "The servers could not be asked for the user's password.");
-        client_auth_stop(a, &told, err->msg);
-        return;
-    }
-    stored_settle(a, -1);
+    else
+        stored_go_on_unsure(a);
 }
 
 void client_auth_on_patience(struct timer *t)
@@ -154,29 +187,36 @@ void client_auth_on_patience(struct timer *t)
     auth_lookup_give_up(
         a->sa, AUTH_LOOKUP_SECRET, a->c->login->startup.database, client_auth_user(a));
     if (client_auth_is_live(a))
-        stored_settle(a, -1);
+        stored_go_on_unsure(a);
 }
 
-/* Shall the servers be asked? Who asks them cannot be asked about if the file knows him. */
+/* Shall the servers be asked? */
 static bool stored_asks(struct client_auth *a, bool in_file)
 {
-    struct slice database = a->c->login->startup.database;
-    struct slice user = client_auth_user(a);
-
     if (!stored_is_for_judge(a) && !stored_is_for_servers(a, in_file))
         return false;
-    return auth_lookup_is_possible(a->sa, AUTH_LOOKUP_SECRET, database, user) &&
-           !(in_file && auth_lookup_is_asker(a->sa, database, user));
+    return stored_is_asked(a);
+}
+
+/* Who asks the servers is not asked about if the file knows him: it has the last word. That would
+ * be seen by the time, so it is asked about nobody instead. */
+static struct slice stored_whom(const struct client_auth *a, bool in_file)
+{
+    struct slice user = client_auth_user(a);
+
+    return in_file && auth_lookup_is_asker(a->sa, a->c->login->startup.database, user)
+               ? slice_of_str(AUTH_NOBODY)
+               : user;
 }
 
 /* While the servers are asked the client may be, too, if nothing that they say changes the
  * question. Whom the file knows as well: by the time of the question nobody shall be told from
- * others. `file` is its entry, or NULL; one that cannot be used leaves room for the server's own
+ * others. `file` is its entry, or NULL; one that cannot be used may leave room for the server's own
  * question. */
 static bool stored_may_ask_early(const struct client_auth *a, const struct auth_stored *file)
 {
-    return (file == NULL || file->cred->kind != CRED_NONE) && a->facts.has_rule &&
-           a->facts.method == HBA_SCRAM;
+    return (file == NULL || file->cred->kind != CRED_NONE || !client_auth_may_relay(a)) &&
+           a->facts.has_rule && a->facts.method == HBA_SCRAM;
 }
 
 void client_auth_find_stored(struct client_auth *a)
@@ -186,6 +226,8 @@ void client_auth_find_stored(struct client_auth *a)
     struct slice user = client_auth_user(a);
     struct auth_stored file;
     struct auth_stored answer;
+    struct slice whom;
+    bool is_failing;
     bool is_early;
     bool in_file;
 
@@ -193,19 +235,20 @@ void client_auth_find_stored(struct client_auth *a)
     session_auth_look(a->sa);
     if (client_auth_opens_entry(a))
         return;
-    in_file = auth_book_find_passwd(a->sa->book, user, &file);
-    if (!stored_asks(a, in_file) ||
-        (in_file && auth_lookup_is_hopeless(a->sa, AUTH_LOOKUP_SECRET, database, user))) {
+    in_file = stored_find_in_file(a, &file);
+    whom = stored_whom(a, in_file);
+    if (!stored_asks(a, in_file)) {
         stored_settle(a, -1);
-    } else if (stored_find_answer(a, max_age_us, &answer)) {
+    } else if (slice_eq(whom, user) && stored_find_answer(a, max_age_us, &answer)) {
         stored_settle(a, max_age_us);
     } else {
         is_early = stored_may_ask_early(a, in_file ? &file : NULL);
         a->wait.done = stored_on_looked_up;
-        if (in_file)
-            timer_start(a->c->ss->loop, &a->patience, STORED_PATIENCE_MS);
-        auth_lookup_start(a->sa, AUTH_LOOKUP_SECRET, database, user, slice_of("", 0),
-            client_auth_book_name(a), &a->wait);
+        is_failing = auth_lookup_is_hopeless(a->sa, AUTH_LOOKUP_SECRET, database, user);
+        timer_start(a->c->ss->loop, &a->patience,
+            is_failing ? STORED_PATIENCE_FAILING_MS : STORED_PATIENCE_MS);
+        auth_lookup_start(a->sa, AUTH_LOOKUP_SECRET, database, whom, slice_of("", 0),
+            slice_eq(whom, user) ? client_auth_book_name(a) : whom, &a->wait);
         if (is_early)
             client_auth_ask_early(a);
     }

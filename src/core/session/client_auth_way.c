@@ -4,6 +4,7 @@
  * who anybody is, unless the administrator's own query asks there. */
 #include "config.h"
 
+#include "auth/passwd.h"
 #include "config/conf.h"
 #include "session/session_auth.h"
 
@@ -84,6 +85,38 @@ void session_auth_find_role_way(const struct conf *conf, struct auth_way *out)
     *out = (struct auth_way){.query = "", .node = VIEW_NO_NODE};
     out->user = first_of(conf->auth_user, conf->sr_check_user, "");
     out->database = slice_of_str(first_of(conf->auth_dbname, NULL, home_of(conf)));
+}
+
+/* Is it one of those as whom we log in ourselves: to check, to order, to recover? */
+static bool is_own_user(const struct conf *conf, struct slice user)
+{
+    int i;
+
+    for (i = 0; i < conf->nnodes; i++)
+        if (slice_eq_str(user, conf->nodes[i].health_check_user))
+            return true;
+    return slice_eq_str(user, conf->sr_check_user) || slice_eq_str(user, conf->recovery_user) ||
+           slice_eq_str(user, conf->wd_lifecheck_user);
+}
+
+bool session_auth_file_judges(const struct conf *conf, const struct passwd_table *p)
+{
+    const struct passwd_entry *e = NULL;
+
+    if (p == NULL)
+        return false;
+    while ((e = passwd_next(p, e)) != NULL)
+        if (conf->auth_relay != CONF_RELAY_AUTO || e->server_user.n > 0 ||
+            !is_own_user(conf, e->user))
+            return true;
+    return false;
+}
+
+bool session_auth_may_relay(const struct conf *conf, bool is_asked, bool file_judges)
+{
+    if (conf->auth_relay == CONF_RELAY_AUTO)
+        return !is_asked && !file_judges;
+    return conf->auth_relay == CONF_RELAY_ON;
 }
 
 void auth_way_find(const struct session_auth *sa, enum auth_lookup_kind kind, struct slice database,

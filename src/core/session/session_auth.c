@@ -136,6 +136,7 @@ static void look_at_passwd(struct session_auth *sa)
     if (*name != '\0' && conf_path(sa->ss->gen, name, path, sizeof path, &err) == -1)
         path[0] = '\0';
     if (auth_book_load_passwd(sa->book, path, sa->key_path, is_speaker(sa))) {
+        sa->file_judges = session_auth_file_judges(sa->ss->conf, auth_book_passwd(sa->book));
         session_auth_forget_seen(sa);
         session_auth_open_ahead(sa);
     }
@@ -151,6 +152,8 @@ void session_auth_reload(struct session_auth *sa)
 {
     load_rules(sa);
     look_at_passwd(sa);
+    sa->file_judges = session_auth_file_judges(sa->ss->conf, auth_book_passwd(sa->book));
+    session_auth_forget_asked(sa);
     sa->use_fallback = false;
     sa->fallback_targets = 0;
 }
@@ -193,6 +196,7 @@ void session_auth_free(struct session_auth **sap)
     auth_probers_close(sa);
     job_leave(&sa->opener);
     session_auth_forget_seen(sa);
+    session_auth_forget_asked(sa);
     prep_unref(&sa->last_lookup);
     roles_clear(sa);
     hash_table_fini(&sa->roles);

@@ -284,10 +284,10 @@ bool pcp_login_is_blocked(const struct pcp_conn *c)
 {
     uint32_t limit = (uint32_t)conf_of(role_loop_gen(&c->ctl->role))->auth_failure_limit;
 
-    return auth_guard_is_blocked(guard_of(c), &c->addr, now_s(c), limit);
+    return auth_guard_is_blocked(guard_of(c), AUTH_GUARD_WRONG, &c->addr, now_s(c), limit);
 }
 
 void pcp_login_count_failure(const struct pcp_conn *c)
 {
-    auth_guard_count(guard_of(c), &c->addr, now_s(c));
+    auth_guard_count(guard_of(c), AUTH_GUARD_WRONG, &c->addr, now_s(c));
 }

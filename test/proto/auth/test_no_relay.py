@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: PostgreSQL
-"""test_no_relay: auth_relay = off: from outside nobody can tell who is in pool_passwd."""
+"""test_no_relay: from outside nobody can tell who is in pool_passwd, unless auth_relay is on."""
 import base64
 import hashlib
 import hmac
@@ -8,6 +8,7 @@ import auth_house as house
 import pytest
 
 from pgt.scram import Conversation
+from pgt.waits import wait_for
 from pgt.wire import Wire, message
 
 ITERATIONS = 5000
@@ -26,7 +27,7 @@ ANN = verifier("ann_pw")
 
 @pytest.fixture(scope="module")
 def server():
-    pg = house.start_server()
+    pg = house.start_server({"log_connections": "on"})
     for name in ("ann", "bob"):
         house.make_user(pg, name, "scram")
     pg.rows(f"alter role ann password '{ANN}'")
@@ -56,8 +57,8 @@ def talk(pool, user: str) -> list:
 def test_nobody_is_told_from_others(server, method, entry):
     """ann is in the file and in the server, bob in the server alone, nobody nowhere."""
     secret = ANN if entry == "verifier" else "TEXTann_pw"
-    pool = house.start_auth_pool([server.address], hba=f"host all all all {method}\n", passwd=f"ann:{secret}\n", auth_relay=False,
-                                 num_init_children=1)
+    pool = house.start_auth_pool([server.address], hba=f"host all all all {method}\n", passwd=f"ann:{secret}\n", num_init_children=1,
+                                 auth_relay="off" if entry == "verifier" else "auto")
     try:
         came = house.try_login(pool.address, "ann", "postgres", "ann_pw")
         assert came[0] == "in", came
@@ -65,5 +66,47 @@ def test_nobody_is_told_from_others(server, method, entry):
         assert heard["bob"] == heard["ann"] and heard["nobody"] == heard["ann"], heard
         assert heard["ann"][-1][0] == "28P01"
         assert house.try_login(pool.address, "bob", "postgres", "bob_pw")[0] == "28P01"
+    finally:
+        pool.stop()
+
+
+def opened(server) -> int:
+    return server.log().count("connection received")
+
+
+def talk_and_count(server, pool, user: str) -> tuple:
+    before = opened(server)
+    return talk(pool, user), opened(server) - before
+
+
+def test_nobody_is_told_from_others_where_the_server_asks(server):
+    """enable_pool_hba = off: words as above, and a connection to see what the server asks for each name's first login, none later."""
+    pool = house.start_auth_pool([server.address], passwd=f"ann:{ANN}\nleft:{ANN}\n", num_init_children=1)
+    try:
+        assert house.try_login(pool.address, "left", "postgres", "guess")[0] == "28P01"
+        for wanted in (1, 0):
+            heard = {user: talk_and_count(server, pool, user) for user in ("ann", "bob", "nobody")}
+            assert heard["bob"] == heard["ann"] and heard["nobody"] == heard["ann"], heard
+            assert heard["ann"][0][-1][0] == "28P01" and heard["ann"][1] == wanted, heard
+        assert house.try_login(pool.address, "ann", "postgres", "ann_pw")[0] == "in"
+        assert house.try_login(pool.address, "bob", "postgres", "bob_pw")[0] == "28P01"
+        log = pool.log()
+        assert "auth_relay" in log[log.index('of user "bob" failed'):]
+        pool.reload(auth_relay=True)
+        wait_for("the server judges", lambda: house.try_login(pool.address, "bob", "postgres", "bob_pw")[0] == "in", 5)
+    finally:
+        pool.stop()
+
+
+@pytest.mark.parametrize("hba", [None, "host all all all scram-sha-256\n"])
+def test_entries_of_our_own_judge_nobody(server, hba):
+    """They are there for health checks: the server judges all clients, by its own questions."""
+    pool = house.start_auth_pool([server.address], hba=hba, passwd="ann:TEXTann_pw\n", sr_check_user="ann")
+    try:
+        for user in ("ann", "bob"):
+            assert house.try_login(pool.address, user, "postgres", f"{user}_pw")[0] == "in"
+            before = opened(server)
+            assert house.try_login(pool.address, user, "postgres", "guess")[0] == "28P01"
+            assert opened(server) > before, "the server has refused"
     finally:
         pool.stop()

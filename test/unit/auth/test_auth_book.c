@@ -341,21 +341,26 @@ START_TEST(test_guard)
     auth_guard_init(g);
     ck_assert_uint_eq(auth_guard_secret(g).n, 32);
     for (i = 0; i < 5; i++) {
-        ck_assert(!auth_guard_is_blocked(g, &a, 100, 5));
-        auth_guard_count(g, &a, 100);
-        auth_guard_count(g, &six, 100);
-        auth_guard_count(g, &local, 100);
+        ck_assert(!auth_guard_is_blocked(g, AUTH_GUARD_WRONG, &a, 100, 5));
+        auth_guard_count(g, AUTH_GUARD_WRONG, &a, 100);
+        auth_guard_count(g, AUTH_GUARD_WRONG, &six, 100);
+        auth_guard_count(g, AUTH_GUARD_WRONG, &local, 100);
     }
-    ck_assert(auth_guard_is_blocked(g, &a, 159, 5));
-    ck_assert(!auth_guard_is_blocked(g, &a, 159, 6));
-    ck_assert(!auth_guard_is_blocked(g, &a, 159, 0));
-    ck_assert(!auth_guard_is_blocked(g, &b, 159, 5));
-    ck_assert_msg(auth_guard_is_blocked(g, &same_net, 159, 5), "one customer has many addresses");
-    ck_assert(!auth_guard_is_blocked(g, &local, 159, 5));
-    ck_assert(!auth_guard_is_blocked(g, &a, 160, 5));
-    auth_guard_count(g, &a, 161);
-    ck_assert(auth_guard_is_blocked(g, &a, 161, 1));
-    ck_assert(!auth_guard_is_blocked(g, &a, 161, 2));
+    ck_assert(auth_guard_is_blocked(g, AUTH_GUARD_WRONG, &a, 159, 5));
+    ck_assert(!auth_guard_is_blocked(g, AUTH_GUARD_UNSURE, &a, 159, 1));
+    auth_guard_count(g, AUTH_GUARD_UNSURE, &a, 100);
+    ck_assert(auth_guard_is_blocked(g, AUTH_GUARD_UNSURE, &a, 159, 1));
+    ck_assert(!auth_guard_is_blocked(g, AUTH_GUARD_WRONG, &a, 159, 6));
+    ck_assert(!auth_guard_is_blocked(g, AUTH_GUARD_WRONG, &a, 159, 6));
+    ck_assert(!auth_guard_is_blocked(g, AUTH_GUARD_WRONG, &a, 159, 0));
+    ck_assert(!auth_guard_is_blocked(g, AUTH_GUARD_WRONG, &b, 159, 5));
+    ck_assert_msg(auth_guard_is_blocked(g, AUTH_GUARD_WRONG, &same_net, 159, 5),
+        "one customer has many addresses");
+    ck_assert(!auth_guard_is_blocked(g, AUTH_GUARD_WRONG, &local, 159, 5));
+    ck_assert(!auth_guard_is_blocked(g, AUTH_GUARD_WRONG, &a, 160, 5));
+    auth_guard_count(g, AUTH_GUARD_WRONG, &a, 161);
+    ck_assert(auth_guard_is_blocked(g, AUTH_GUARD_WRONG, &a, 161, 1));
+    ck_assert(!auth_guard_is_blocked(g, AUTH_GUARD_WRONG, &a, 161, 2));
     mem_free(g);
 }
 END_TEST
@@ -369,8 +374,8 @@ START_TEST(test_guard_with_many_addresses)
     auth_guard_init(g);
     for (i = 0; i < 100000; i++) {
         memcpy(a.bytes, &i, sizeof i);
-        auth_guard_count(g, &a, 100 + i / 1000);
-        ck_assert(auth_guard_is_blocked(g, &a, 100 + i / 1000, 1));
+        auth_guard_count(g, AUTH_GUARD_WRONG, &a, 100 + i / 1000);
+        ck_assert(auth_guard_is_blocked(g, AUTH_GUARD_WRONG, &a, 100 + i / 1000, 1));
     }
     mem_free(g);
 }
