@@ -243,12 +243,33 @@ static bool is_temp_schema(struct slice schema)
            (schema.n == 7 || schema.p[7] == '_');
 }
 
+static bool has_temp(const struct route_session *s)
+{
+    return s->has_temp_tables || route_trace_has_temp(s->trace);
+}
+
+/* It may name a temporary table in a string, or ask where names are looked for. */
+static bool may_name_temp(struct slice text, const struct sql_stmt *stmt)
+{
+    static const char *const begin[] = {
+        "to_reg", "has_", "pg_", "current_schemas", "row_security_"};
+    uint32_t i;
+    unsigned k;
+
+    for (i = 0; i < stmt->nfuncs; i++)
+        for (k = 0; k < sizeof begin / sizeof begin[0]; k++)
+            if (stmt->funcs[i].name.n >= strlen(begin[k]) &&
+                memcmp(stmt->funcs[i].name.p, begin[k], strlen(begin[k])) == 0)
+                return true;
+    return route_text_has(text, "regclass");
+}
+
 /* What the session itself knows of its temporary tables. */
 static bool is_known_temp(const struct route_session *s, const struct sql_table *t)
 {
     if (is_temp_schema(t->schema))
         return true;
-    if (!s->has_temp_tables && !route_trace_has_temp(s->trace))
+    if (!has_temp(s))
         return false;
     if (s->trace != NULL)
         return route_trace_is_temp(s->trace, t->schema, t->name);
@@ -343,10 +364,14 @@ static void check_relation(struct route_case *c, const struct sql_table *t)
     }
 }
 
-void route_check_relations(struct route_case *c, const struct sql_stmt *stmt)
+void route_check_relations(struct route_case *c, struct slice text, const struct sql_stmt *stmt)
 {
+    enum conf_temp_table_check mode = c->in->conf->check_temp_table;
     uint32_t i;
 
+    if ((asks_for_temp(mode) || mode == CONF_TEMP_TRACE) && has_temp(c->in->session) &&
+        may_name_temp(text, stmt))
+        c->denied = ROUTE_R_TEMP_TABLE;
     for (i = 0; i < stmt->ntables && c->denied == ROUTE_R_NONE; i++)
         check_relation(c, &stmt->tables[i]);
 }

@@ -194,9 +194,9 @@ static void ask_catalogue(struct route_case *c)
         c->denied = ROUTE_R_SHOW_ROLE;
         return;
     }
-    route_check_relations(c, c->stmt);
+    route_check_relations(c, c->text, c->stmt);
     if (c->prepared != NULL && c->denied == ROUTE_R_NONE)
-        route_check_relations(c, &c->prepared->stmts[0]);
+        route_check_relations(c, c->prepared_text, &c->prepared->stmts[0]);
     if (c->denied == ROUTE_R_NONE && is_cold(c))
         c->denied = ROUTE_R_TRACKING_COLD;
     if (c->denied == ROUTE_R_NONE && route_check_serializable(c))

@@ -121,7 +121,7 @@ void route_classify(struct route_case *c, const struct sql_stmt *stmt);
 /* Functions: sets class PRIMARY when one writes, asks for those not known. */
 void route_check_functions(struct route_case *c, struct slice text, const struct sql_stmt *stmt);
 /* Relations: sets c->denied, asks for those not known. */
-void route_check_relations(struct route_case *c, const struct sql_stmt *stmt);
+void route_check_relations(struct route_case *c, struct slice text, const struct sql_stmt *stmt);
 
 /* True when the user's transactions are serializable by default: no standby can run them. False
  * also when that is not known yet (and asked). */
