@@ -180,7 +180,8 @@ struct route_decision {
      */
     bool must_wait;
     uint64_t wait_lsn;
-    int ask_node; /* whom to ask, for relcache_query_target; VIEW_NO_NODE: where writes go */
+    int ask_node;   /* whom to ask, for relcache_query_target; VIEW_NO_NODE: where writes go */
+    uint64_t known; /* for route_is_known; 0: nothing that lasts */
     unsigned nquestions;
     struct route_question question[ROUTE_MAX_QUESTIONS];
 };
@@ -190,6 +191,11 @@ struct route_decision {
  * for a single one. */
 void route_statement(const struct route_input *in, struct slice text, const struct sql_facts *facts,
     uint32_t i, struct route_decision *out);
+/* True when a text that was decided with `known`, in this session or another, is decided by
+ * route_known again: outside of transactions, while what the catalogue says, the settings and the
+ * session speak for it as before. */
+bool route_is_known(const struct route_input *in, uint64_t known);
+void route_known(const struct route_input *in, uint64_t known, struct route_decision *out);
 /* Decides for a whole simple query: the strictest of its statements (primary, transaction, session,
  * either), which all go to one node; a text that the parser rejects goes to the primary. */
 void route_query(const struct route_input *in, struct slice text, const struct sql_facts *facts,

@@ -192,3 +192,28 @@ def test_standby_ends_in_a_sequence_that_waits_here(cluster, make):
     assert w.value("select 'once'") == "once"
     other.bye()
     w.bye()
+
+
+@MODES
+def test_a_prepared_read_is_judged_anew(cluster, sessions, mode):
+    """What was found of it holds while the session and the schema are as they were."""
+    name = f"anew_{mode}"
+    cluster.primary.rows(function(name, "stable"))
+    other, wire = sessions(mode)[:2]
+    wire.send(parse(call(name), name) + SYNC)
+    assert code(wire.ready()) is None
+
+    def is_away() -> list[bool]:
+        """Each time bound anew."""
+        wire.send((bind(name=name) + execute() + SYNC) * 3)
+        found = wire.ready(3)
+        assert code(found) is None
+        return [is_standby(cluster, m.row()[0]) for m in found if m.type == "D"]
+
+    assert is_away() == [True] * 3
+    ok(wire, "set default_transaction_isolation = 'serializable'")
+    assert is_away() == [False] * 3
+    ok(wire, "reset default_transaction_isolation")
+    assert is_away() == [True] * 3
+    ok(other, f"alter function {name}() volatile")
+    assert is_away() == [False] * 3

@@ -208,11 +208,13 @@ static void check_catalogue(struct route_case *c)
 {
     uint64_t id = verdict_id(c);
 
-    if (id != 0 && *c->verdict == id)
-        return;
-    ask_catalogue(c);
-    if (id != 0 && has_nothing_against(c))
+    if (id == 0 || *c->verdict != id) {
+        ask_catalogue(c);
+        if (id == 0 || !has_nothing_against(c))
+            return;
         *c->verdict = id;
+    }
+    c->out->known = id;
 }
 
 /* pg_terminate_backend(constant) of a process of ours goes to that process's node. */
@@ -530,29 +532,31 @@ static void case_init(struct route_case *c, const struct route_input *in, struct
     c->out = out;
 }
 
-/* Most statements are reads like one before them, alone in their string and outside of
- * transactions, and nothing spoke against balancing that one. What may differ is the text in front
- * of it, and what the session has done since. */
-static bool is_known_read(
-    const struct route_input *in, struct slice text, const struct sql_facts *facts)
+bool route_is_known(const struct route_input *in, uint64_t known)
 {
-    uint64_t id;
-
-    if (facts->nstmts != 1 || facts->verdict == NULL || in->session->in_tx || text.n == 0 ||
-        (unsigned char)((text.p[0] | 0x20) - 'a') >= 26 ||
-        (in->rules != NULL && in->rules->primary_queries.n > 0))
-        return false;
-    id = answers_of_session(in);
-    return id != 0 && *facts->verdict == id && denied_by_session(in) == ROUTE_R_NONE;
+    return known != 0 && !in->session->in_tx && answers_of_session(in) == known &&
+           denied_by_session(in) == ROUTE_R_NONE;
 }
 
-static void place_known_read(const struct route_input *in, struct route_decision *out)
+void route_known(const struct route_input *in, uint64_t known, struct route_decision *out)
 {
     decision_init(out);
+    out->known = known;
     out->class = ROUTE_EITHER;
     route_place_read(in, out);
     if (out->node == VIEW_NO_NODE)
         out->reason = ROUTE_R_NO_NODE;
+}
+
+/* Most statements are reads like one before them, alone in their string, of which only the text in
+ * front may be another one. */
+static bool is_known_read(
+    const struct route_input *in, struct slice text, const struct sql_facts *facts)
+{
+    return facts->nstmts == 1 && facts->verdict != NULL && text.n > 0 &&
+           (unsigned char)((text.p[0] | 0x20) - 'a') < 26 &&
+           (in->rules == NULL || in->rules->primary_queries.n == 0) &&
+           route_is_known(in, *facts->verdict);
 }
 
 void route_statement(const struct route_input *in, struct slice text, const struct sql_facts *facts,
@@ -562,7 +566,7 @@ void route_statement(const struct route_input *in, struct slice text, const stru
 
     ASSERT(i < facts->nstmts);
     if (is_known_read(in, text, facts)) {
-        place_known_read(in, out);
+        route_known(in, *facts->verdict, out);
         return;
     }
     case_init(&c, in, statement_text(text, facts, i), &facts->stmts[i], out);

@@ -59,7 +59,7 @@ bool balance_asks(struct client *c, const struct route_decision *d)
 
 static const struct sql_stmt *only_statement(const struct sql_facts *facts)
 {
-    return facts->status == SQL_OK && facts->nstmts == 1 ? &facts->stmts[0] : NULL;
+    return facts != NULL && facts->status == SQL_OK && facts->nstmts == 1 ? &facts->stmts[0] : NULL;
 }
 
 static bool sets_config(const struct sql_facts *facts)
@@ -272,7 +272,8 @@ enum balance_verdict balance_query(
             return BALANCE_PARK;
         wish = balance_wish_of(c, sql, facts, &d);
         wish.msg = msg;
-        if (balance_asks_marks(c, facts) || balance_choose(c, &wish) == BALANCE_PARK)
+        if ((d.known == 0 && balance_asks_marks(c, facts)) ||
+            balance_choose(c, &wish) == BALANCE_PARK)
             return BALANCE_PARK;
     }
     balance_again_begin(c, msg);

@@ -464,6 +464,47 @@ void balance_again_join(struct client *c, struct buf *kept, bool is_open)
     buf_free(&c->carry);
 }
 
+/* The kind that an Execute behind this Bind counts as. */
+static enum count_kind kind_of_bind(
+    const struct client *c, struct wire_reader *r, enum count_kind parsed)
+{
+    struct slice name;
+    const struct statement *st;
+
+    (void)wire_get_cstr(r);
+    name = wire_get_cstr(r);
+    st = name.n == 0 ? NULL : statements_find(c->statements, name);
+    return st == NULL ? parsed : (enum count_kind)st->count;
+}
+
+void balance_uncount(struct client *c, int node, struct slice messages)
+{
+    const char *p = messages.p;
+    const char *end = p + messages.n;
+    enum count_kind parsed = COUNT_OTHER;
+    enum count_kind bound = COUNT_OTHER;
+    struct wire_reader r;
+
+    while (end - p >= PROTO_HEADER_BYTES) {
+        uint32_t len = proto_get_u32(p + 1);
+
+        if (len < 4 || (size_t)(end - p) < len + 1U)
+            return;
+        wire_reader_init(&r, slice_of(p + PROTO_HEADER_BYTES, len - 4));
+        if (p[0] == FE_QUERY) {
+            count_take_back(c->ss, node, count_kind_of(wire_get_cstr(&r)));
+        } else if (p[0] == FE_PARSE) {
+            (void)wire_get_cstr(&r);
+            parsed = count_kind_of(wire_get_cstr(&r));
+        } else if (p[0] == FE_BIND) {
+            bound = kind_of_bind(c, &r, parsed);
+        } else if (p[0] == FE_EXECUTE) {
+            count_take_back(c->ss, node, bound);
+        }
+        p += len + 1U;
+    }
+}
+
 /* In front of what the client sent since. */
 static void take_again(struct client *c, int node)
 {

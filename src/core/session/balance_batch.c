@@ -35,6 +35,7 @@ struct batch_look {
     bool sets;
     bool sets_tx; /* SET TRANSACTION is in it */
     bool reads;   /* what counts as a query is */
+    bool is_odd;  /* it has to be looked at message by message */
     unsigned nsql;
     unsigned nnames; /* statements parsed in this sequence */
     struct slice name[BATCH_NAMES_MAX];
@@ -42,13 +43,14 @@ struct batch_look {
     struct slice portal[BATCH_NAMES_MAX];
     bool has_unnamed_portal;
     bool is_limited;
-    struct reader *at;     /* there is one that is named, and was bound before */
-    struct reader *sql_at; /* SQL names one: FETCH and the like, and nothing else */
-    bool goes_on;          /* with that */
-    bool has_other;        /* messages */
-    bool has_close;        /* message */
-    uint8_t cut_after;     /* so many messages the reader's part of it ends; 0: it does not */
-    unsigned nneeded;      /* statements that EXECUTE names */
+    struct reader *at;       /* there is one that is named, and was bound before */
+    struct reader *sql_at;   /* SQL names one: FETCH and the like, and nothing else */
+    bool goes_on;            /* with that */
+    bool has_other;          /* messages */
+    bool has_close;          /* message */
+    uint8_t cut_after;       /* so many messages the reader's part of it ends; 0: it does not */
+    struct statement *bound; /* made earlier; more than one: is_odd */
+    unsigned nneeded;        /* statements that EXECUTE names */
     struct statement *needed[BATCH_NAMES_MAX];
     int node;
     const char *end; /* behind the last message seen */
@@ -86,25 +88,32 @@ static bool look_at_names(struct client *c, const struct sql_facts *facts, struc
     return true;
 }
 
-/* Judges one SQL text of a sequence. */
-static bool look_at_sql(struct client *c, struct slice sql, struct batch_look *look)
+/* Answered here, next to the own link. */
+static bool is_local(struct slice sql)
 {
-    const struct sql_facts *facts;
-    struct balance_wish wish;
-    struct route_decision d;
     struct admin_cmd cmd;
 
-    if (client_local_is_likely(sql) && admin_recognise(sql, &cmd))
-        return false; /* answered here, next to the own link */
-    facts = balance_decide(c, sql, &d);
-    look->asks = balance_asks(c, &d) || balance_asks_marks(c, facts);
-    if (look->asks)
+    return client_local_is_likely(sql) && admin_recognise(sql, &cmd);
+}
+
+/* What was decided of one SQL text of a sequence; `facts`: NULL when it is a known read. That names
+ * no statement and marks no table. */
+static bool look_at_decision(struct client *c, struct slice sql, const struct sql_facts *facts,
+    const struct route_decision *d, struct batch_look *look)
+{
+    struct balance_wish wish;
+
+    if (d->known == 0 || d->must_ask) {
+        look->asks = balance_asks(c, d) || balance_asks_marks(c, facts);
+        if (look->asks)
+            return false;
+    }
+    look->is_odd = look->is_odd || d->known == 0;
+    look->sets_tx = look->sets_tx || (d->known == 0 && balance_sets_tx(facts));
+    look->reads = look->reads || facts == NULL || route_takes_snapshot(facts);
+    if (d->known == 0 && !look_at_names(c, facts, look))
         return false;
-    look->sets_tx = look->sets_tx || balance_sets_tx(facts);
-    look->reads = look->reads || route_takes_snapshot(facts);
-    if (!look_at_names(c, facts, look))
-        return false;
-    wish = balance_wish_of(c, sql, facts, &d);
+    wish = balance_wish_of(c, sql, facts, d);
     look->needs_own = look->needs_own || wish.needs_own;
     look->stays_home = look->stays_home || wish.stays_home;
     look->sets = look->sets || wish.sets;
@@ -115,14 +124,45 @@ static bool look_at_sql(struct client *c, struct slice sql, struct batch_look *l
         return look->sql_at != NULL;
     }
     if (wish.node == VIEW_NO_NODE || (wish.begins && look->nsql > 0) ||
-        (d.reason == ROUTE_R_BACKEND_PID && look->nsql > 0))
+        (d->reason == ROUTE_R_BACKEND_PID && look->nsql > 0))
         return false;
     look->begins = look->begins || wish.begins;
-    if (look->nsql++ == 0 || d.wait_lsn > look->d.wait_lsn) {
+    if (look->nsql++ == 0 || d->wait_lsn > look->d.wait_lsn) {
         look->node = look->nsql == 1 ? wish.node : look->node;
-        memcpy(&look->d, &d, offsetof(struct route_decision, question));
+        memcpy(&look->d, d, offsetof(struct route_decision, question));
     }
     return true;
+}
+
+/* Judges one SQL text of a sequence. */
+static bool look_at_sql(struct client *c, struct slice sql, struct batch_look *look)
+{
+    struct route_decision d;
+    const struct sql_facts *facts;
+
+    if (is_local(sql))
+        return false;
+    facts = balance_decide(c, sql, &d);
+    return look_at_decision(c, sql, facts, &d, look);
+}
+
+/* The same of a statement that was made earlier. */
+static bool look_at_statement(struct client *c, struct statement *st, struct batch_look *look)
+{
+    struct route_decision d;
+    const struct sql_facts *facts;
+
+    if (st->known == 0 && is_local(statement_sql(st)))
+        return false;
+    facts = balance_decide_statement(c, st, &d);
+    return look_at_decision(
+        c, facts == NULL ? slice_of("", 0) : statement_sql(st), facts, &d, look);
+}
+
+static void look_bind(struct batch_look *look, struct statement *st)
+{
+    look->is_odd = look->is_odd || (look->bound != NULL && look->bound != st);
+    look->bound = st;
 }
 
 /* A statement that is parsed in this sequence is not in the book yet: its name means the text
@@ -195,7 +235,8 @@ static bool look_at_bind(struct client *c, struct wire_reader *r, struct batch_l
         return false;
     if (c->balance->own->home == NULL && (st->is_doubtful || statement_is_sql(st)))
         return false;
-    return look_at_sql(c, statement_sql(st), look);
+    look_bind(look, st);
+    return look_at_statement(c, st, look);
 }
 
 static bool look_at_parse(
@@ -217,10 +258,16 @@ static bool look_at_describe(struct client *c, struct wire_reader *r, struct bat
 {
     uint8_t what = wire_get_u8(r);
     struct slice name = wire_get_cstr(r);
+    struct statement *st;
 
     if (what != 'S')
         return !r->bad && look_at_portal(c, name, 0, look);
-    return !r->bad && (is_parsed_here(look, name) || statements_find(c->statements, name) != NULL);
+    if (r->bad || is_parsed_here(look, name))
+        return !r->bad;
+    st = statements_find(c->statements, name);
+    if (st != NULL)
+        look_bind(look, st);
+    return st != NULL;
 }
 
 static bool look_at_execute(struct client *c, struct wire_reader *r, struct batch_look *look)
@@ -290,6 +337,7 @@ static bool look_at_message(struct client *c, char type, struct slice body, stru
         look->is_closed = true;
         return true;
     case FE_CLOSE:
+        look->is_odd = true;
         return look_at_close(c, &r, look);
     default:
         return false; /* Flush, a simple query in between: the home knows best */
@@ -378,7 +426,34 @@ static void note_portals(struct client *c, const struct batch_look *look)
     own->has_portals = own->has_portals || (binds && (look->nportals > 0 || look->is_limited));
 }
 
-enum balance_verdict balance_batch(struct client *c, const char *p, const char *end)
+static bool is_known_on(const struct client *c, const struct link *link, const struct statement *st)
+{
+    const struct balance *b = c->balance;
+    unsigned i;
+
+    if (link == c->link)
+        return st->on_own;
+    for (i = 0; i < b->own->nreaders; i++)
+        if (b->own->reader[i]->link == link)
+            return (st->on_readers & b->own->reader[i]->bit) != 0;
+    return false;
+}
+
+/* The sequence goes to a reader as it is: all its texts are known reads outside of transactions,
+ * and none of its messages puts anything in, closes anything, names what is undecided or has to be
+ * told of. Behind note_portals. */
+static bool goes_whole(struct client *c, const struct batch_look *look)
+{
+    return c->target != c->link && c->balance->own->home == NULL && balance_tx_status(c) == 'I' &&
+           !c->balance->own->notes_portals && !balance_has_portals(c) && !look->is_odd &&
+           !look->is_cut && look->cut_after == 0 && look->at == NULL && look->sql_at == NULL &&
+           !look->begins && look->nnames == 0 && look->nneeded == 0 &&
+           (look->bound == NULL || is_known_on(c, c->target, look->bound)) && c->local == NULL &&
+           !client_log_statements(c) && !c->trace.client;
+}
+
+enum balance_verdict balance_batch(
+    struct client *c, const char *p, const char *end, const char **whole)
 {
     struct balance *b = c->balance;
     struct batch_look look;
@@ -387,6 +462,7 @@ enum balance_verdict balance_batch(struct client *c, const char *p, const char *
     bool may_leave = false;
     unsigned i;
 
+    *whole = NULL;
     look_init(&look, p);
     if (balance_has_portals(c))
         look.at = balance_portals_named(c, p, end);
@@ -427,20 +503,9 @@ enum balance_verdict balance_batch(struct client *c, const char *p, const char *
         need_prepared(c);
     if (c->target == c->link || b->own->home != NULL)
         b->own->nexchanges++;
+    else if (may_leave && goes_whole(c, &look))
+        *whole = look.end;
     return BALANCE_GO;
-}
-
-static bool is_known_on(const struct client *c, const struct link *link, const struct statement *st)
-{
-    const struct balance *b = c->balance;
-    unsigned i;
-
-    if (link == c->link)
-        return st->on_own;
-    for (i = 0; i < b->own->nreaders; i++)
-        if (b->own->reader[i]->link == link)
-            return (st->on_readers & b->own->reader[i]->bit) != 0;
-    return false;
 }
 
 /* As statements.c names links. */
@@ -718,46 +783,5 @@ void balance_need_names(struct client *c, const struct sql_facts *facts)
         st = statements_find(c->statements, s->name);
         if (st != NULL && s->name.n > 0)
             need_for_query(c, st);
-    }
-}
-
-/* The kind that an Execute behind this Bind counts as. */
-static enum count_kind kind_of_bind(
-    const struct client *c, struct wire_reader *r, enum count_kind parsed)
-{
-    struct slice name;
-    const struct statement *st;
-
-    (void)wire_get_cstr(r);
-    name = wire_get_cstr(r);
-    st = name.n == 0 ? NULL : statements_find(c->statements, name);
-    return st == NULL ? parsed : (enum count_kind)st->count;
-}
-
-void balance_uncount(struct client *c, int node, struct slice messages)
-{
-    const char *p = messages.p;
-    const char *end = p + messages.n;
-    enum count_kind parsed = COUNT_OTHER;
-    enum count_kind bound = COUNT_OTHER;
-    struct wire_reader r;
-
-    while (end - p >= PROTO_HEADER_BYTES) {
-        uint32_t len = proto_get_u32(p + 1);
-
-        if (len < 4 || (size_t)(end - p) < len + 1U)
-            return;
-        wire_reader_init(&r, slice_of(p + PROTO_HEADER_BYTES, len - 4));
-        if (p[0] == FE_QUERY) {
-            count_take_back(c->ss, node, count_kind_of(wire_get_cstr(&r)));
-        } else if (p[0] == FE_PARSE) {
-            (void)wire_get_cstr(&r);
-            parsed = count_kind_of(wire_get_cstr(&r));
-        } else if (p[0] == FE_BIND) {
-            bound = kind_of_bind(c, &r, parsed);
-        } else if (p[0] == FE_EXECUTE) {
-            count_take_back(c->ss, node, bound);
-        }
-        p += len + 1U;
     }
 }

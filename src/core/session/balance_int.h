@@ -240,6 +240,10 @@ const struct sql_facts *balance_facts(struct sessions *ss, struct slice sql);
 /* The same, and what the router says of it. When d->must_ask is set: balance_ask, and again. */
 const struct sql_facts *balance_decide(
     struct client *c, struct slice sql, struct route_decision *d);
+/* The same of a prepared statement. NULL: it is a query that reads, like the last time, and nothing
+ * has to be known or asked for it. */
+const struct sql_facts *balance_decide_statement(
+    struct client *c, struct statement *st, struct route_decision *d);
 /* What it says of a statement that has its node: without another draw, which would spoil the even
  * sequence. */
 const struct sql_facts *balance_decide_again(
@@ -289,6 +293,8 @@ bool balance_is_waiting(const struct client *c);
 bool balance_is_quiet(const struct client *c);
 
 /* balance_again.c: what was sent to the own link is made again elsewhere */
+/* The messages will be sent again elsewhere: they do not count for `node`. */
+void balance_uncount(struct client *c, int node, struct slice messages);
 /* True for messages after which the exchange can still be made elsewhere. */
 bool balance_is_no_answer(const char *p, size_t n);
 /* An exchange begins: what is sent to the own link is kept, should it have to be made again.
@@ -351,8 +357,11 @@ void sessions_hold_refused(struct client *c);
 bool sessions_hold(struct client *c, enum route_class class);
 
 /* balance_batch.c */
-/* Chooses c->target for an extended sequence that begins at `p`; looks ahead up to `end`. */
-enum balance_verdict balance_batch(struct client *c, const char *p, const char *end);
+/* Chooses c->target for an extended sequence that begins at `p`; looks ahead up to `end`. *whole:
+ * the end of it, when it is a read on a reader that knows all it names, and nothing of it has to be
+ * looked at again; else NULL. */
+enum balance_verdict balance_batch(
+    struct client *c, const char *p, const char *end, const char **whole);
 /* One message of an extended sequence goes to c->target: keep the statements known. */
 void balance_note_message(struct client *c, char type, struct slice msg, bool puts_in);
 /* A Parse goes to c->target; `asked`: 0 or STATEMENT_INEXACT. */
@@ -366,8 +375,6 @@ bool balance_are_names_undecided(const struct client *c, const struct sql_facts 
 void balance_note_partial(struct client *c, char type, struct slice msg);
 /* True when something has to be put in before the message: what was sent must be out by then. */
 bool balance_puts_in(const struct client *c, char type, struct slice msg);
-/* The messages will be sent again elsewhere: they do not count for `node`. */
-void balance_uncount(struct client *c, int node, struct slice messages);
 /* SQL that names prepared statements goes to c->target. */
 void balance_need_names(struct client *c, const struct sql_facts *facts);
 /* A statement's name means something on `link` (the own link or a reader's) as it does to the

@@ -268,22 +268,45 @@ const struct sql_facts *balance_facts(struct sessions *ss, struct slice sql)
     return own;
 }
 
+static void note_decision(struct client *c, const struct route_decision *d)
+{
+    c->balance->reason = (uint8_t)d->reason;
+    if (d->balance_node == VIEW_NO_NODE)
+        return;
+    c->balance->rs.balance_node = d->balance_node;
+    c->balance->rs.is_preferred = d->is_preferred;
+    if (c->row != NULL)
+        c->row->balance_node = (int16_t)d->balance_node;
+}
+
 const struct sql_facts *balance_decide(struct client *c, struct slice sql, struct route_decision *d)
 {
-    struct sessions *ss = c->ss;
-    const struct sql_facts *facts;
+    const struct sql_facts *facts = balance_facts(c->ss, sql);
     struct route_input in;
 
-    facts = balance_facts(ss, sql);
     judge_input(c, &in);
     route_query(&in, sql, facts, d);
-    c->balance->reason = (uint8_t)d->reason;
-    if (d->balance_node != VIEW_NO_NODE) {
-        c->balance->rs.balance_node = d->balance_node;
-        c->balance->rs.is_preferred = d->is_preferred;
-        if (c->row != NULL)
-            c->row->balance_node = (int16_t)d->balance_node;
+    note_decision(c, d);
+    return facts;
+}
+
+const struct sql_facts *balance_decide_statement(
+    struct client *c, struct statement *st, struct route_decision *d)
+{
+    const struct sql_facts *facts = NULL;
+    struct route_input in;
+    struct slice sql;
+
+    judge_input(c, &in);
+    if (balance_home(c) == NULL && route_is_known(&in, st->known)) {
+        route_known(&in, st->known, d);
+    } else {
+        sql = statement_sql(st);
+        facts = balance_facts(c->ss, sql);
+        route_query(&in, sql, facts, d);
+        st->known = route_takes_snapshot(facts) ? d->known : 0;
     }
+    note_decision(c, d);
     return facts;
 }
 

@@ -123,45 +123,129 @@ static enum feed_step feed_query(
     return FEED_PASS;
 }
 
+/* Returns the text. */
+static struct slice feed_note_parse(struct client *c, struct slice msg)
+{
+    struct slice name;
+    struct slice sql;
+    struct wire_reader r;
+
+    wire_reader_init(&r, slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES));
+    name = wire_get_cstr(&r);
+    sql = wire_get_cstr(&r);
+    c->parsed_count = (uint8_t)count_kind_of(sql);
+    feed_note_traces(c, sql, (enum count_kind)c->parsed_count);
+    if (!r.bad && c->balance != NULL)
+        balance_note_parse(c, name, msg, (enum count_kind)c->parsed_count, 0);
+    else if (!r.bad && name.n > 0)
+        (void)statements_add(&c->statements, name, msg, (enum count_kind)c->parsed_count);
+    return sql;
+}
+
+/* Returns the statement, when it is kept. */
+static const struct statement *feed_note_bind(struct client *c, struct slice msg)
+{
+    const struct statement *st;
+    struct slice name;
+    struct wire_reader r;
+
+    wire_reader_init(&r, slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES));
+    (void)wire_get_cstr(&r);
+    name = wire_get_cstr(&r);
+    st = name.n == 0 ? NULL : statements_find(c->statements, name);
+    c->bound_count = st == NULL ? c->parsed_count : st->count;
+    return st;
+}
+
+static void feed_note_close(struct client *c, struct slice msg)
+{
+    struct slice name;
+    struct wire_reader r;
+
+    wire_reader_init(&r, slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES));
+    if (c->statements == NULL || wire_get_u8(&r) != 'S')
+        return;
+    name = wire_get_cstr(&r);
+    if (c->balance != NULL)
+        balance_close_statement(c, name, 0);
+    else
+        statements_remove(c->statements, name);
+}
+
+static void feed_note_execute(struct client *c)
+{
+    count_statement(c->ss, c->target->pool->cluster_node, (enum count_kind)c->bound_count);
+}
+
 /* Keeps the book of prepared statements, and counts what is executed. `puts_in`: the target does
  * not know yet what the message names. Returns the text of a Parse. */
 static struct slice feed_note_extended(struct client *c, char type, struct slice msg, bool puts_in)
 {
-    struct slice body = slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES);
     struct slice sql = slice_of(NULL, 0);
-    struct wire_reader r;
-    struct slice name;
-    struct statement *st;
+    const struct statement *st;
 
-    wire_reader_init(&r, body);
     if (type == FE_PARSE) {
-        name = wire_get_cstr(&r);
-        sql = wire_get_cstr(&r);
-        c->parsed_count = (uint8_t)count_kind_of(sql);
-        feed_note_traces(c, sql, (enum count_kind)c->parsed_count);
-        if (!r.bad && c->balance != NULL)
-            balance_note_parse(c, name, msg, (enum count_kind)c->parsed_count, 0);
-        else if (!r.bad && name.n > 0)
-            (void)statements_add(&c->statements, name, msg, (enum count_kind)c->parsed_count);
+        sql = feed_note_parse(c, msg);
     } else if (type == FE_BIND) {
-        (void)wire_get_cstr(&r);
-        name = wire_get_cstr(&r);
-        st = name.n == 0 ? NULL : statements_find(c->statements, name);
-        c->bound_count = st == NULL ? c->parsed_count : st->count;
+        st = feed_note_bind(c, msg);
         if (st != NULL && st->msg_len > 0)
             client_orders_on_statement(c, statement_sql(st));
-    } else if (type == FE_CLOSE && c->statements != NULL && wire_get_u8(&r) == 'S') {
-        name = wire_get_cstr(&r);
-        if (c->balance != NULL)
-            balance_close_statement(c, name, 0);
-        else
-            statements_remove(c->statements, name);
+    } else if (type == FE_CLOSE) {
+        feed_note_close(c, msg);
     } else if (type == FE_EXECUTE) {
-        count_statement(c->ss, c->target->pool->cluster_node, (enum count_kind)c->bound_count);
+        feed_note_execute(c);
     }
     if (c->balance != NULL)
         balance_note_message(c, type, msg, puts_in);
     return sql;
+}
+
+/* What a server owes for a message of the extended protocol; 0: nothing. */
+static unsigned feed_op(char type)
+{
+    switch (type) {
+    case FE_PARSE:
+        return OP_PARSE;
+    case FE_BIND:
+        return OP_BIND;
+    case FE_DESCRIBE:
+        return OP_DESCRIBE;
+    case FE_EXECUTE:
+        return OP_EXECUTE;
+    case FE_CLOSE:
+        return OP_CLOSE;
+    case FE_SYNC:
+        return OP_SYNC;
+    default:
+        return 0;
+    }
+}
+
+/* A sequence that goes to a reader as it is (balance_batch): what is left are the books. It does
+ * nothing but read, so that there is no DROP in it. */
+static void feed_whole(struct client *c, struct feed_run *run, const char *p, const char *end)
+{
+    struct slice sql = slice_of(NULL, 0);
+    bool is_said = false;
+    struct slice msg;
+
+    run->start = p;
+    run->end = end;
+    for (; p < end; p += msg.n) {
+        msg = slice_of(p, proto_get_u32(p + 1) + (size_t)1);
+        if (*p == FE_PARSE)
+            sql = feed_note_parse(c, msg);
+        else if (*p == FE_BIND)
+            (void)feed_note_bind(c, msg);
+        if (*p == FE_EXECUTE) {
+            feed_note_execute(c);
+            client_stats_on_query(c);
+        }
+        is_said = is_said || *p == FE_PARSE || *p == FE_EXECUTE;
+        link_expect(c->target, feed_op(*p));
+    }
+    if (is_said)
+        client_note_sent(c, sql);
 }
 
 struct slice feed_parse_sql(struct slice body)
@@ -195,13 +279,14 @@ static bool feed_cuts_here(struct client *c, struct feed_run *run)
     return true;
 }
 
-/* Messages of the extended protocol. `op` is what the server will owe. */
+/* Messages of the extended protocol. */
 static enum feed_step feed_extended(
-    struct client *c, struct feed_run *run, char type, unsigned op, struct slice msg, bool is_whole)
+    struct client *c, struct feed_run *run, char type, struct slice msg, bool is_whole)
 {
     struct slice body = slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES);
     struct slice sql = slice_of(NULL, 0);
     enum local_verdict v;
+    unsigned op;
     bool puts_in;
 
     if (feed_cuts_here(c, run))
@@ -221,8 +306,7 @@ static enum feed_step feed_extended(
     else if (c->balance != NULL)
         balance_note_partial(c, type, msg);
     c->leaves_traces = c->leaves_traces || (!is_whole && type == FE_PARSE);
-    if (feed_is_bad_flush(c->target, type, msg))
-        op = OP_CLOSE;
+    op = feed_is_bad_flush(c->target, type, msg) ? OP_CLOSE : feed_op(type);
     if (op != 0) {
         link_expect(c->target, op);
         c->server_batch = type != FE_SYNC;
@@ -262,19 +346,13 @@ static enum feed_step feed_message(
     case FE_QUERY:
         return feed_cuts_here(c, run) ? FEED_PARK : feed_query(c, run, msg, is_whole);
     case FE_PARSE:
-        return feed_extended(c, run, type, OP_PARSE, msg, is_whole);
     case FE_BIND:
-        return feed_extended(c, run, type, OP_BIND, msg, is_whole);
     case FE_DESCRIBE:
-        return feed_extended(c, run, type, OP_DESCRIBE, msg, is_whole);
     case FE_EXECUTE:
-        return feed_extended(c, run, type, OP_EXECUTE, msg, is_whole);
     case FE_CLOSE:
-        return feed_extended(c, run, type, OP_CLOSE, msg, is_whole);
     case FE_FLUSH:
-        return feed_extended(c, run, type, 0, msg, is_whole);
     case FE_SYNC:
-        return feed_extended(c, run, type, OP_SYNC, msg, is_whole);
+        return feed_extended(c, run, type, msg, is_whole);
     case FE_COPY_DONE:
     case FE_COPY_FAIL:
         if (!balance_again_takes_copy(c))
@@ -386,6 +464,7 @@ static const char *feed_one(struct client *c, struct feed_run *run, const char *
     uint32_t len = proto_get_u32(p + 1);
     char type = p[0];
     size_t have = (size_t)(end - p);
+    const char *whole;
     enum feed_step step;
     bool is_whole;
 
@@ -420,12 +499,16 @@ static const char *feed_one(struct client *c, struct feed_run *run, const char *
             buf_put(&c->carry, p, (size_t)(end - p));
             return NULL;
         }
-        if (balance_batch(c, p, end) == BALANCE_PARK) {
+        if (balance_batch(c, p, end, &whole) == BALANCE_PARK) {
             feed_park(c, p, end);
             return NULL;
         }
         if (c->phase != CL_ACTIVE)
             return NULL;
+        if (whole != NULL) {
+            feed_whole(c, run, p, whole);
+            return whole;
+        }
     }
     step = c->share != NULL ? share_message(c, run, type, slice_of(p, have), is_whole, end)
                             : feed_message(c, run, type, slice_of(p, have), is_whole);

@@ -45,6 +45,7 @@ struct statement {
     struct list order;     /* oldest first; of s->going when it is being closed */
     struct list undecided; /* s->undecided */
     uint64_t on_readers;   /* which readers know it, by their bits */
+    uint64_t known;        /* by the router: a read like the last time, route_is_known; else 0 */
     uint64_t asked_bit;    /* the link that was asked: a reader's bit; 0: the own link */
     uint32_t serial_in;    /* the ops there (expect_next_serial) that make it or put it there, */
     uint32_t serial_out;   /* and that close it */
