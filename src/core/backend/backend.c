@@ -17,11 +17,22 @@
 #include "link_int.h"
 #include "pool_int.h"
 
+/* Of the wall clock to the loop's. That one stands still within a turn, so that it is not asked:
+ * who was held up here would be ahead of the monitor from then on, and wait for probes that have
+ * been. */
+static int64_t wall_offset_us(void)
+{
+    struct timespec wall;
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &wall);
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)(wall.tv_sec - now.tv_sec) * 1000000 + (wall.tv_nsec - now.tv_nsec) / 1000;
+}
+
 void backend_init(
     struct backend *be, struct loop *loop, struct shm *shm, const struct conf *conf, int ordinal)
 {
-    struct timespec now;
-
     memset(be, 0, sizeof *be);
     be->loop = loop;
     be->shm = shm;
@@ -42,8 +53,7 @@ void backend_init(
     timer_start(loop, &be->maint, 0);
     be->link_rows = shm_get(shm, SHM_LINKS);
     be->row_alloc = row_alloc_new(be->link_rows, ordinal);
-    clock_gettime(CLOCK_REALTIME, &now);
-    be->wall_offset_us = (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000 - loop_now_us(loop);
+    be->wall_offset_us = wall_offset_us();
 }
 
 void backend_fini(struct backend *be)
