@@ -9,7 +9,7 @@ import pytest
 from pgt import waits, wire
 from pgt.wire import Wire
 from test_failover import pool_for, wait_everywhere, write
-from test_monitor import column, logged_in, trio, wait_settled  # noqa: F401
+from test_monitor import column, logged_in, monitor_pid, show, trio, wait_settled  # noqa: F401
 
 
 def tags(messages) -> list[str]:
@@ -34,10 +34,17 @@ def refused_writes(trio, pool, base: int):
     assert column(pool, "role")[trio.at] == "primary", "it has looked too early for this test"
     assert "25006" in tags(several.simple("insert into notes values (3); commit; insert into notes values (4)"))
     assert "25006" in tags(halves.simple("call halves()"))
-    extended.send(wire.parse("select 1", "new") + wire.parse("insert into notes values ($1)") + wire.bind([str(base + 1)]) + wire.describe(what="P")
-                  + wire.execute() + wire.SYNC)
-    simple.send(wire.query(f"insert into notes values ({base})"))
-    named.send(wire.bind([str(base + 2)], name="s") + wire.describe(what="P") + wire.execute() + wire.SYNC)
+    monitor = monitor_pid(pool)
+    os.kill(monitor, signal.SIGSTOP)  # what is under way when it has looked is not refused, but cut off
+    try:
+        extended.send(wire.parse("select 1", "new") + wire.parse("insert into notes values ($1)") + wire.bind([str(base + 1)])
+                      + wire.describe(what="P") + wire.execute() + wire.SYNC)
+        simple.send(wire.query(f"insert into notes values ({base})"))
+        named.send(wire.bind([str(base + 2)], name="s") + wire.describe(what="P") + wire.execute() + wire.SYNC)
+        waits.wait_for("all are refused, and wait until somebody has looked", lambda: [
+            int(r["wait_ms"]) > 300 for r in show(pool, "POOL_CLIENTS") if r["state"] == "waiting"] == [True] * 3)
+    finally:
+        os.kill(monitor, signal.SIGCONT)
     assert tags(simple.ready()) == ["C", "Z"]
     assert tags(extended.ready()) == ["1", "1", "2", "n", "C", "Z"]
     found = named.ready()

@@ -351,6 +351,8 @@ void balance_again_tell(struct client *c);
 /* sessions_view.c */
 /* What was refused waits until the monitor has looked. */
 void sessions_hold_refused(struct client *c);
+/* All servers in use have been asked since: whoever is the primary now has said so. */
+bool sessions_all_asked_since(const struct view *v, int64_t since_us);
 /* True when a statement of this class must not go to the client's own link now: its server is being
  * replaced, or was. The client's input is to be parked; it is fed again when that is over, or
  * failover_wait. */

@@ -92,8 +92,7 @@ static enum stay judge(struct client *c, enum route_class class)
     return view_can_write(v) && client_adrift_is_possible(c, c->link) ? MOVE : STAY;
 }
 
-/* All servers in use have been asked since: whoever is the primary now has said so. */
-static bool all_asked_since(const struct view *v, int64_t since_us)
+bool sessions_all_asked_since(const struct view *v, int64_t since_us)
 {
     int i;
 
@@ -113,7 +112,7 @@ static enum stay judge_refused(struct client *c)
     if (v->primary != node || is_switching(v, node) || view_has_node(v->sw.fenced, node))
         own->saw_change = true;
     else if (!own->saw_change)
-        return all_asked_since(v, own->refused_us) ? STAY : WAIT;
+        return sessions_all_asked_since(v, own->refused_us) ? STAY : WAIT;
     return view_can_write(v) && client_adrift_is_possible(c, c->link) ? MOVE : WAIT;
 }
 

@@ -169,6 +169,7 @@ struct share_turn {
     uint64_t unnamed_epoch;             /* the loan in which the link was told the unnamed one */
     int64_t homeless_until_us;
     int64_t not_before_us;     /* of the next try */
+    int64_t refused_us;        /* wall clock: a server that takes no writes; 0: none has */
     struct list homeless_node; /* ss->homeless: waits for a primary; or ss->queued */
     struct link *home;         /* of the transaction, while a read runs elsewhere; else NULL */
     struct err *last_words;    /* of the server, when it ends; NULL mostly */

@@ -68,6 +68,7 @@ void share_send_later(struct client *c)
     struct share *s = c->share;
 
     put_back(c);
+    s->turn->refused_us = backend_wall_us(&c->ss->be);
     sessions_suspect_node(c->ss, c->link->pool->cluster_node);
     share_detach(c);
     if (c->phase == CL_ACTIVE && s->phase == SHARE_DETACHED)

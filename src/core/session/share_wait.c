@@ -32,6 +32,20 @@ static void look_at_queues(struct sessions *ss)
     }
 }
 
+/* Where writes go is found, and may be tried. What that very server has refused waits until all
+ * have been asked since, as in a session of its own link. */
+static bool may_try(const struct share_turn *turn, const struct view *v, int64_t now)
+{
+    bool is_late = now >= turn->homeless_until_us;
+
+    if (now < turn->not_before_us)
+        return false;
+    if (turn->refused_us == 0)
+        return !is_late;
+    return is_late || view_write_node(v) != turn->client->pool->cluster_node ||
+           sessions_all_asked_since(v, turn->refused_us);
+}
+
 static void look(struct timer *t)
 {
     struct sessions *ss = LIST_ENTRY(t, struct sessions, homeless_timer);
@@ -51,7 +65,7 @@ static void look(struct timer *t)
         struct share_turn *turn = LIST_ENTRY(n, struct share_turn, homeless_node);
         struct client *c = turn->client;
 
-        if (found && now < turn->homeless_until_us && now >= turn->not_before_us) {
+        if (found && may_try(turn, &ss->view, now)) {
             share_stop_waiting(c);
             client_unpark(c);
         } else if (now >= turn->homeless_until_us) {
@@ -112,6 +126,7 @@ void share_stop_waiting(struct client *c)
     if (list_is_detached(&s->turn->homeless_node))
         return;
     list_remove(&s->turn->homeless_node);
+    s->turn->refused_us = 0;
     client_stats_on_wait_end(c);
     if (s->phase == SHARE_WAITING)
         s->phase = SHARE_DETACHED;
