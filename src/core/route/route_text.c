@@ -223,9 +223,9 @@ static size_t word_end(struct slice s, size_t i)
 /* What begins at `i` ends where? `token->text` is set when it is one. */
 static size_t token_end(struct slice s, size_t i, struct route_token *token)
 {
-    size_t end = dollar_end(s, i);
+    size_t end = s.p[i] == '$' ? dollar_end(s, i) : i;
 
-    if (s.p[i] == '$' && end > i)
+    if (end > i)
         return end;
     if (s.p[i] == '\'' || s.p[i] == '"') {
         end = quoted_end(s, i);
