@@ -722,6 +722,7 @@ def test_orders_during_a_failover(trio, orders):
         (facts / "go").write_text("go\n", encoding="ascii")
         assert detached.result().returncode == 0, detached.result()
         assert promoted.result().returncode != 0, promoted.result()
+    (facts / "go").unlink()  # the command does not wait when it runs again
     wait_primary(pool, new)
     assert primaries(trio) == [new]
     write(pool, "after")

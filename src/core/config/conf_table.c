@@ -251,7 +251,9 @@ const struct conf_alias *conf_alias_find(const char *name)
     int number;
     int n;
     const struct conf_alias *t = conf_alias_table(&n);
-    bool numbered = conf_split_number(name, base, &number);
+    /* wd_port was removed, wd_port0 was not */
+    bool numbered =
+        conf_split_number(name, base, &number) && conf_find_record(base, true, false) == NULL;
     for (int i = 0; i < n; i++) {
         if (strcmp(t[i].old_name, name) == 0)
             return &t[i];

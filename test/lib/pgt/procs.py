@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: PostgreSQL
 """procs: scratch folders, free ports, and processes that are ended by their pid."""
 import atexit
+import contextlib
 import os
 import pwd
 import shutil
@@ -29,8 +30,19 @@ def scratch() -> Path:
 
 
 def _remove_scratch(pid: int) -> None:
-    if pid == os.getpid() and _scratch is not None and "PGT_KEEP" not in os.environ:
+    if pid != os.getpid() or _scratch is None:
+        return
+    for left in _left_behind():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(left, signal.SIGKILL)
+    if "PGT_KEEP" not in os.environ:
         shutil.rmtree(_scratch, ignore_errors=True)
+
+
+def _left_behind() -> list[int]:
+    """Scripts of this run that still wait for something: pgpool ends no command of the operator's when it stops."""
+    return [int(name) for name in os.listdir("/proc")
+            if name.isdigit() and int(name) != os.getpid() and f"{_scratch}/" in command_line(int(name))]
 
 
 def folder(name: str, user: str | None = None) -> Path:

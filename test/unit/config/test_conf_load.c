@@ -132,6 +132,7 @@ START_TEST(old_names)
     ck_assert_str_eq(c->follow_primary_command, "x");
     conf_gen_free(&gen);
     conf_test_warns("\nlogdir = '/l'\n", CONF_WARNING, 2, "use \"work_dir\"");
+    conf_test_warns("wd_port = 9000\n", CONF_WARNING, 1, "\"wd_port\" was removed");
     conf_test_warns("other_pgpool_hostname1 = 'x'\n", CONF_WARNING, 1, "hostnameN");
     conf_test_warns("master_slave_mode = on\n", CONF_WARNING, 1, "backend_clustering_mode");
 }
