@@ -127,6 +127,7 @@ struct admin_order {
     enum admin_order_kind kind;
     struct slice database; /* empty: all */
     uint32_t client_id;
+    bool *is_unused; /* set when done: nobody was in the database when the order was given */
 };
 enum admin_order_state { ADMIN_ORDER_REFUSED = -1, ADMIN_ORDER_DONE, ADMIN_ORDER_WAITS };
 struct err;

@@ -55,6 +55,9 @@ struct orders_giver {
     int place;         /* ORDERS_OUR_SERVERS, or which server of pools.conf */
 };
 
+/* What who orders something for a database that nobody uses is told. */
+#define ORDERS_UNUSED_TEXT "database \"%s\" is used by no client and no server connection here"
+
 #define ORDERS_OUR_SERVERS (-1)
 /* In place of a client's row: the order was given by none. */
 #define ORDERS_NO_CLIENT (-2)
@@ -84,6 +87,10 @@ bool orders_is_giver(const struct shm *shm, struct slice user, int place);
 /* Tells the workers to look at the region; tells one of them something. */
 void orders_tell(const struct proc_env *env);
 void orders_tell_worker(const struct proc_env *env, int ordinal, const struct order_mail *m);
+/* True when some client, or some server connection, is in `database`; always for all (empty).
+ * Whether a database exists only a server could tell: an order for a name that is mistyped shows by
+ * this. */
+bool orders_database_is_used(const struct shm *shm, struct slice database);
 /* Begins PAUSE or DRAIN: refused (55000) when it holds already, for two operators must not both
  * believe to have done it. 0, or -1 and *err. It is complete when orders_are_done says so. */
 int orders_begin(const struct proc_env *env, struct slice database, unsigned flag,

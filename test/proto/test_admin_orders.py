@@ -78,7 +78,8 @@ def test_pause_one_database(pg, start_pool):
     pool = start_pool(pg.address, num_init_children=2)
     admin = login(pool)
     login(pool, database="other_db").bye()
-    assert tag_of(admin.simple("pgpool pause other_db")) == "PAUSE"
+    found = admin.simple("pgpool pause other_db")
+    assert [m.type for m in found] == ["C", "Z"] and tag_of(found) == "PAUSE", "it is used: no notice"
     waits.wait_for("the server has seen them go", lambda: not set(pg.sessions("datname = 'other_db'")) - others)
     assert login(pool).value("select 1") == "1"
     late = Wire(pool.address, seconds=20)
@@ -89,6 +90,11 @@ def test_pause_one_database(pg, start_pool):
     assert tag_of(admin.simple("pgpool resume other_db")) == "RESUME"
     assert late.authenticate("postgres", "")[-1].type == "Z"
     assert error_of(admin.simple("pgpool resume other_db"))[0] == "55000"
+    for order in ("pause", "drain", "reconnect"):  # a name that is mistyped, perhaps
+        found = admin.simple(f"pgpool {order} other_bd")
+        assert [m.type for m in found] == ["N", "C", "Z"]
+        assert found[0].text == 'database "other_bd" is used by no client and no server connection here'
+    assert tag_of(admin.simple("pgpool resume other_bd")) == "RESUME"
 
 
 @pytest.mark.parametrize("how", ["cancel", "hang_up"])
@@ -182,7 +188,8 @@ def test_pcp_pause_is_taken_back(pg, start_pool):
     pool = start_pool(pg.address, num_init_children=2)
     admin = login(pool)
     tool = pcp(pool, "pause", "other_db")
-    assert said(tool)[0] == 0, "nobody is there"
+    code, text = said(tool)
+    assert code == 0 and 'NOTICE:  database "other_db" is used by no client' in text, text
     assert said(pcp(pool, "pause", "other_db"))[0] == 1
     tool = pcp(pool, "pause")
     waits.wait_for("both are paused", lambda: [r["paused"] for r in report(admin, "pool_orders")] == ["true", "true"])

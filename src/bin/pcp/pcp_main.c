@@ -59,6 +59,7 @@ static int run_command(const struct tool *t, const struct tool_options *o, struc
     int rc = -1;
 
     put_request(t, o, &type, &body);
+    l->tells = l->tells || t->request == PCP_ORDER;
     if (tool_link_send(l, type, &body))
         rc = tool_link_answer(l, pcp_answer_type(type), &answer);
     if (rc == 1 && (o->status ? tool_print_recoveries : t->print)(t, o, &answer))

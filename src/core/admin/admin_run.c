@@ -12,6 +12,7 @@
 #include "base/assert.h"
 #include "config/conf_param.h"
 #include "config/conf_show.h"
+#include "ipc/orders.h"
 #include "wire/writer.h"
 
 #define COUNT_OF(a)  (sizeof(a) / sizeof(a)[0])
@@ -288,11 +289,30 @@ static int give_order(struct run *r, const struct admin_order *order)
     return 0;
 }
 
+/* A name that is mistyped is one that nobody uses, and so may be one that is right. */
+static int tell_unused(struct run *r)
+{
+    struct admin_notice *notice = arena_alloc_zero(r->res->arena, sizeof *notice);
+
+    if (notice == NULL)
+        return too_long(r->err);
+    notice->severity = "NOTICE";
+    notice->sqlstate = "00000";
+    notice->msg = arena_printf(r->res->arena, ORDERS_UNUSED_TEXT, r->cmd->name);
+    if (notice->msg == NULL)
+        return too_long(r->err);
+    r->res->notices = notice;
+    return 0;
+}
+
 static int order_database(struct run *r, enum admin_order_kind kind)
 {
-    struct admin_order order = {.kind = kind, .database = slice_of_str(r->cmd->name)};
+    bool is_unused = false;
+    struct admin_order order = {
+        .kind = kind, .database = slice_of_str(r->cmd->name), .is_unused = &is_unused};
+    int rc = give_order(r, &order);
 
-    return give_order(r, &order);
+    return rc == 0 && is_unused ? tell_unused(r) : rc;
 }
 
 static int admin_run_pause(struct run *r)

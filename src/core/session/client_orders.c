@@ -32,6 +32,7 @@ struct client_orders {
     struct client *client;
     enum admin_order_kind kind;
     bool is_cancelled;
+    bool is_unused; /* nobody was in the database */
     unsigned npolls;
     char database[ROWS_NAME_BYTES];
 };
@@ -131,10 +132,15 @@ static enum admin_order_state orders_until_done(
     char who[ORDERS_WHO_BYTES];
     struct orders_giver giver = giver_of(c, who, sizeof who);
 
-    if (c->orders == NULL)
-        return orders_begin(c->ss->env, order->database, flag, &giver, err) == -1
-                   ? ADMIN_ORDER_REFUSED
-                   : orders_wait(c, order);
+    if (c->orders == NULL) {
+        bool is_unused = !orders_database_is_used(c->ss->env->shm, order->database);
+
+        if (orders_begin(c->ss->env, order->database, flag, &giver, err) == -1)
+            return ADMIN_ORDER_REFUSED;
+        (void)orders_wait(c, order);
+        c->orders->is_unused = is_unused;
+        return ADMIN_ORDER_WAITS;
+    }
     if (c->orders->is_cancelled) {
         err_set(err, "57014", "canceling statement due to user request");
         orders_give_up(c);
@@ -145,6 +151,7 @@ static enum admin_order_state orders_until_done(
             orders_tell(c->ss->env);
         return ADMIN_ORDER_WAITS;
     }
+    *order->is_unused = c->orders->is_unused;
     orders_give_up(c);
     return ADMIN_ORDER_DONE;
 }
@@ -159,6 +166,8 @@ static enum admin_order_state orders_at_once(
                  ? orders_resume(c->ss->env, order->database, &giver, err)
                  : orders_reconnect(c->ss->env, order->database, &giver, err);
 
+    *order->is_unused = order->kind == ADMIN_ORDER_RECONNECT &&
+                        !orders_database_is_used(c->ss->env->shm, order->database);
     return rc == -1 ? ADMIN_ORDER_REFUSED : ADMIN_ORDER_DONE;
 }
 

@@ -63,6 +63,32 @@ static bool clients_are_gone(const struct shm *shm, struct slice database, int64
     return true;
 }
 
+/* Where superusers count, as they do not for DRAIN. */
+static bool has_clients(const struct shm *shm, struct slice database)
+{
+    const struct rows_header *rows = shm_get(shm, SHM_CLIENTS);
+    const struct rows_worker *range;
+    struct client_row row;
+    uint32_t w;
+    uint32_t i;
+
+    for (w = 0; w < rows->nworkers; w++) {
+        range = rows_worker(rows, w);
+        for (i = 0; i < range->high_water; i++) {
+            client_row_copy(client_row_at(rows, range->first + i), &row);
+            if (row.state != CLIENT_STATE_FREE && slice_eq(database, client_row_database(&row)))
+                return true;
+        }
+    }
+    return false;
+}
+
+bool orders_database_is_used(const struct shm *shm, struct slice database)
+{
+    return database.n == 0 || has_clients(shm, database) ||
+           !links_are_gone(shm, database, ORDERS_NO_CLIENT);
+}
+
 bool orders_are_done(
     const struct shm *shm, struct slice database, unsigned flag, int64_t client_row)
 {

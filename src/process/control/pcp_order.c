@@ -37,6 +37,20 @@ static int take_database(struct pcp_conn *c, struct slice *body, struct err *err
     return 0;
 }
 
+static void tell_unused(struct pcp_conn *c, struct slice word)
+{
+    struct err text = {0};
+    struct buf out = {0};
+
+    if (slice_eq_str(word, PCP_RESUME) ||
+        orders_database_is_used(c->ctl->role.env->shm, database_of(c)))
+        return;
+    err_set(&text, "00000", ORDERS_UNUSED_TEXT, c->order_database);
+    pcp_put_err(&out, PCP_ANSWER_NOTICE, "NOTICE", &text);
+    pcp_conn_send(c, &out);
+    buf_free(&out);
+}
+
 static enum pcp_outcome begin(struct pcp_conn *c, const struct pcp_packet *p, unsigned flag,
     const struct orders_giver *giver, struct err *err)
 {
@@ -65,6 +79,7 @@ enum pcp_outcome pcp_order_run(
         word = slice_of(NULL, 0);
     if (take_database(c, &body, err) == -1)
         return PCP_FAILED;
+    tell_unused(c, word);
     if (slice_eq_str(word, PCP_PAUSE))
         return begin(c, p, ORDER_PAUSE, &giver, err);
     if (slice_eq_str(word, PCP_DRAIN))
