@@ -16,7 +16,8 @@
 
 bool balance_is_quiet(const struct client *c)
 {
-    return expect_is_quiet(&c->link->expect) && c->link->body_left == 0 && c->target == c->link;
+    return c->link != NULL && expect_is_quiet(&c->link->expect) && c->link->body_left == 0 &&
+           c->target == c->link;
 }
 
 /* relcache_query_target: the standby is asked, once it is there. */
