@@ -71,6 +71,12 @@ bool auth_book_find_passwd(struct auth_book *b, struct slice user, struct auth_s
  * then the book takes what came out. Without this, auth_book_find_passwd does it where it is. */
 struct auth_opening *auth_book_begin_opening(struct auth_book *b, struct slice user);
 void auth_opening_work(struct auth_opening *o);
+/* How many values of one entry have to be decrypted at most; 0: none, or nobody has the key. */
+unsigned auth_book_slow_values(const struct auth_book *b);
+/* An opening of nothing, which auth_opening_make_last makes cost something. */
+struct auth_opening *auth_book_begin_nothing(const struct auth_book *b);
+/* Makes the opening cost as much as one of so many values. */
+void auth_opening_make_last(struct auth_opening *o, unsigned nvalues);
 void auth_book_end_opening(struct auth_book *b, struct slice user, struct auth_opening *o);
 void auth_opening_free(struct auth_opening **op);
 /* The next entry that has to be decrypted, from position *at on (0: from the first). */

@@ -53,6 +53,9 @@ struct session_auth {
     struct job *opener; /* of encrypted entries, see session_auth_open_ahead */
     size_t open_at;
     unsigned nopened;
+    bool has_closed;          /* there are more than are opened ahead */
+    unsigned open_cost;       /* values of an entry that are encrypted so, at most */
+    struct auth_seen *opened; /* names whose first login was here while entries were closed */
     struct auth_seen *seen;   /* names whose first login was here; NULL: none yet */
     struct auth_asked *asked; /* names of whom a server was asked how it asks; NULL: none yet */
     int64_t failed_until_us;  /* asking in the way of failed_key is taken to fail up to then */
@@ -152,6 +155,7 @@ struct client_auth {
     bool needs_server;  /* an expired role: only a server that is asked anew lets it in */
     bool is_role_seen;  /* whether the role may log in was asked */
     bool is_role_sure;  /* and answered, just now */
+    bool has_opened;    /* its entry was looked at, whether it has to be decrypted */
     bool has_derived;   /* what SCRAM costs at the first login of a name was spent */
     bool is_asked;      /* for SCRAM, before it was known what is stored */
     bool is_unsure;     /* auth_query could not be asked: nobody is told that a password is wrong */

@@ -2,9 +2,10 @@
  * client_auth_open.c: what of authentication costs many rounds, on threads: decrypting an entry of
  * pool_passwd, and making the verifier of a password that can be read.
  * Runs in: workers. Encrypted entries are opened behind each other when the file was read, so that
- * no login waits for it later and shows by that who has one. The verifier is made at the first
- * login of a name in this worker; whoever has none made spends the same time once, so that the
- * first login is the same for all names. Must never: touch the book from the thread. */
+ * no login waits for it later and shows by that who has one; until they are open, the first login
+ * of any name costs what opening one does. The verifier is made at the first login of a name in
+ * this worker; whoever has none made spends the same time once, so that the first login is the same
+ * for all names. Must never: touch the book from the thread. */
 #include "config.h"
 
 #include <string.h>
@@ -28,6 +29,40 @@ struct auth_seen {
     unsigned count;
     uint64_t slot[SEEN_SLOTS]; /* keyed hashes; 0: free */
 };
+
+/* True when the name was here before. */
+static bool seen_has(const struct auth_seen *seen, uint64_t key, uint32_t iterations)
+{
+    return seen != NULL && seen->iterations == iterations &&
+           seen->slot[(key >> 32) % SEEN_SLOTS] == key;
+}
+
+static uint64_t seen_key(const struct session_auth *sa, struct slice user)
+{
+    struct slice secret = auth_guard_secret(sa->guard);
+    uint64_t seed;
+
+    memcpy(&seed, secret.p, sizeof seed);
+    return hash_bytes(user.p, user.n, ~seed) | 1;
+}
+
+/* What it cost was spent. Not before: a second login meanwhile has to spend it, too, as it does
+ * where something is made. */
+static void seen_note(struct auth_seen **seenp, uint64_t key, uint32_t iterations)
+{
+    struct auth_seen *seen = *seenp;
+
+    if (seen == NULL)
+        seen = *seenp = mem_alloc_zero(sizeof *seen);
+    if (seen_has(seen, key, iterations))
+        return;
+    if (seen->count >= SEEN_MAX || seen->iterations != iterations) {
+        memset(seen, 0, sizeof *seen);
+        seen->iterations = iterations;
+    }
+    seen->slot[(key >> 32) % SEEN_SLOTS] = key;
+    seen->count++;
+}
 
 struct open_job {
     struct job job;
@@ -62,15 +97,11 @@ static void open_done(struct job *job)
     j->opened(job->owner);
 }
 
-bool auth_open_start(struct session_auth *sa, struct slice user, struct job **slot, void *owner,
-    void (*opened)(void *owner))
+static void open_start(struct session_auth *sa, struct auth_opening *opening, struct slice user,
+    struct job **slot, void *owner, void (*opened)(void *owner))
 {
-    struct auth_opening *opening = auth_book_begin_opening(sa->book, user);
-    struct open_job *j;
+    struct open_job *j = mem_alloc_secret(sizeof *j);
 
-    if (opening == NULL)
-        return false;
-    j = mem_alloc_secret(sizeof *j);
     j->sa = sa;
     j->opening = opening;
     j->user = mem_strndup(user.p, user.n);
@@ -83,20 +114,46 @@ bool auth_open_start(struct session_auth *sa, struct slice user, struct job **sl
     j->job.wipe = open_wipe;
     *slot = &j->job;
     job_start(sa->jobs, &j->job);
-    return true;
+}
+
+bool auth_open_start(struct session_auth *sa, struct slice user, struct job **slot, void *owner,
+    void (*opened)(void *owner))
+{
+    struct auth_opening *opening = auth_book_begin_opening(sa->book, user);
+
+    if (opening != NULL)
+        open_start(sa, opening, user, slot, owner, opened);
+    return opening != NULL;
 }
 
 static void open_client_done(void *owner)
 {
     struct client_auth *a = owner;
 
+    seen_note(&a->sa->opened, seen_key(a->sa, client_auth_user(a)), 0);
     if (client_auth_is_live(a))
         client_auth_find_stored(a);
 }
 
 bool client_auth_opens_entry(struct client_auth *a)
 {
-    return auth_open_start(a->sa, client_auth_user(a), &a->job, a, open_client_done);
+    struct session_auth *sa = a->sa;
+    struct slice user = client_auth_user(a);
+    bool is_seen = seen_has(sa->opened, seen_key(sa, user), 0);
+    struct auth_opening *opening;
+
+    if (a->has_opened)
+        return false;
+    a->has_opened = true;
+    opening = auth_book_begin_opening(sa->book, user);
+    if ((sa->opener != NULL || sa->has_closed) && !is_seen && sa->open_cost > 0) {
+        if (opening == NULL)
+            opening = auth_book_begin_nothing(sa->book);
+        auth_opening_make_last(opening, sa->open_cost);
+    }
+    if (opening != NULL)
+        open_start(sa, opening, user, &a->job, a, open_client_done);
+    return opening != NULL;
 }
 
 static void open_next(void *owner)
@@ -109,6 +166,8 @@ static void open_next(void *owner)
         if (auth_open_start(sa, user, &sa->opener, sa, open_next))
             return;
     }
+    sa->has_closed =
+        sa->nopened == OPEN_AHEAD_MAX && auth_book_next_closed(sa->book, &sa->open_at, &user);
 }
 
 void session_auth_open_ahead(struct session_auth *sa)
@@ -116,6 +175,8 @@ void session_auth_open_ahead(struct session_auth *sa)
     job_leave(&sa->opener);
     sa->open_at = 0;
     sa->nopened = 0;
+    sa->has_closed = false;
+    sa->open_cost = auth_book_slow_values(sa->book);
     open_next(sa);
 }
 
@@ -159,40 +220,19 @@ static void derive_done(struct job *job)
     struct client_auth *a = job->owner;
 
     a->job = NULL;
+    seen_note(&a->sa->seen, seen_key(a->sa, client_auth_user(a)), j->iterations);
     if (j->is_done)
         auth_book_put_verifier(a->sa->book, client_auth_user(a), &j->cred, &j->verifier);
     if (client_auth_is_live(a))
         client_auth_ask(a);
 }
 
-/* True when the name was here before; notes it. */
-static bool seen_note(struct session_auth *sa, struct slice user, uint32_t iterations)
-{
-    struct slice secret = auth_guard_secret(sa->guard);
-    uint64_t seed;
-    uint64_t key;
-    uint64_t *slot;
-
-    if (sa->seen == NULL)
-        sa->seen = mem_alloc_zero(sizeof *sa->seen);
-    if (sa->seen->count >= SEEN_MAX || sa->seen->iterations != iterations) {
-        memset(sa->seen, 0, sizeof *sa->seen);
-        sa->seen->iterations = iterations;
-    }
-    memcpy(&seed, secret.p, sizeof seed);
-    key = hash_bytes(user.p, user.n, ~seed) | 1;
-    slot = &sa->seen->slot[(key >> 32) % SEEN_SLOTS];
-    if (*slot == key)
-        return true;
-    *slot = key;
-    sa->seen->count++;
-    return false;
-}
-
 void session_auth_forget_seen(struct session_auth *sa)
 {
     mem_free(sa->seen);
     sa->seen = NULL;
+    mem_free(sa->opened);
+    sa->opened = NULL;
 }
 
 bool client_auth_derives(struct client_auth *a)
@@ -206,7 +246,7 @@ bool client_auth_derives(struct client_auth *a)
     if (a->has_derived || (is_known && !auth_book_has_readable(a->sa->book)))
         return false;
     a->has_derived = true;
-    if (seen_note(a->sa, user, iterations) && is_known)
+    if (is_known && seen_has(a->sa->seen, seen_key(a->sa, user), iterations))
         return false;
     j = mem_alloc_secret(sizeof *j);
     j->user = mem_strndup(user.p, user.n);

@@ -4,11 +4,14 @@ Iterations are made so many that what costs them cannot be overlooked on any mac
 import base64
 import hashlib
 import hmac
+import re
 import time
+from pathlib import Path
 
 import auth_house as house
-from pgt import postgres
+from pgt import postgres, procs, proxy
 from pgt.scram import Conversation
+from pgt.waits import wait_for
 from pgt.wire import Wire, message
 
 ITERATIONS = 150_000
@@ -51,6 +54,45 @@ def test_first_login_of_all_names_takes_the_same():
         later = {name: min(seconds_until_salt(pool, name) for _ in range(3)) for name in names}
         assert {name: where for name, where in names.items() if first[name] < A_LOT} == {}, first
         assert {name: where for name, where in names.items() if later[name] > A_LOT} == {}, later
+    finally:
+        pool.stop()
+        server.stop()
+
+
+OPENING = 0.025  # 200,000 rounds take more on any machine
+
+
+def encrypted(password: str, folder) -> str:
+    """What pg_enc makes of it, the key being \"the key\"."""
+    program = proxy.pgpool_bin()
+    assert program is not None
+    (folder / "key").write_text("the key\n", encoding="ascii")
+    (folder / "key").chmod(0o600)
+    found = procs.run([str(Path(program).parent / "pg_enc"), "--format=gcm", "-k", str(folder / "key"), password])
+    return re.findall(r"GCM\S+", found)[0]
+
+
+def seconds_to_salt(pool, user: str) -> float:
+    """From the connection on."""
+    began = time.perf_counter()
+    seconds_until_salt(pool, user)
+    return time.perf_counter() - began
+
+
+def test_encrypted_entries_are_opened_behind_the_reading():
+    """Meanwhile the first login of any name costs what opening an entry does; later nobody's does."""
+    server = postgres.start_postgres(hba="local all all trust\nhost all postgres all trust\nhost all all all scram-sha-256\n", roles=False)
+    entry = encrypted("secret", procs.folder("gcm"))
+    pool = house.start_auth_pool([server.address], hba="host all all all scram-sha-256\n", num_init_children=1, key="the key",
+                                 passwd="left:secret\n")
+    names = (f"early{i}" for i in range(1000))
+    try:
+        house.put(pool.home / "pool_passwd", "left:secret\n" + "".join(f"user{i}:{entry}\n" for i in range(20)))
+        wait_for("the file is read", lambda: seconds_to_salt(pool, next(names)) > OPENING and "21 users" in pool.log(), 5)
+        first = {name: seconds_to_salt(pool, name) for name in ("user19", "nobody", "user18", "left")}
+        assert min(first.values()) > OPENING, first
+        for name in first:
+            wait_for(f"{name} is answered at once", lambda name=name: seconds_to_salt(pool, name) < OPENING, 20)
     finally:
         pool.stop()
         server.stop()

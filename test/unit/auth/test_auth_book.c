@@ -120,6 +120,8 @@ START_TEST(test_slow_entry_is_opened_elsewhere_and_once)
     struct slice next;
     size_t at = 0;
     char key_path[220];
+    char name[40];
+    int i;
     FILE *f;
 
     snprintf(key_path, sizeof key_path, "%s/key", folder);
@@ -150,7 +152,20 @@ START_TEST(test_slow_entry_is_opened_elsewhere_and_once)
     memcpy(line.data + line.len - 5, "2", 1); /* bob's password */
     write_passwd(line.data);
     ck_assert_ptr_null(auth_book_begin_opening(book, str("ann")));
+    /* nor after more names than the book keeps */
+    for (i = 0; i < AUTH_BOOK_USERS + 500; i++) {
+        snprintf(name, sizeof name, "stranger%d", i);
+        auth_book_put_answer(book, str(name), str("db"), false, slice_of(NULL, 0), 1);
+    }
+    ck_assert_ptr_null(auth_book_begin_opening(book, str("ann")));
+    ck_assert_uint_eq(auth_book_slow_values(book), 1);
+    o = auth_book_begin_nothing(book);
+    auth_opening_make_last(o, 1);
+    auth_opening_work(o);
+    auth_book_end_opening(book, str("nobody"), o);
+    auth_opening_free(&o);
     write_passwd("ann:three\n");
+    ck_assert_uint_eq(auth_book_slow_values(book), 0);
     ck_assert(auth_book_find_passwd(book, str("ann"), &st));
     ck_assert(secret_equal(&st.cred->text, str("three")));
     buf_free(&line);
