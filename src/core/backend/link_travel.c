@@ -37,7 +37,8 @@ struct link_mail {
     uint16_t key_len;
     uint8_t auth;
     uint8_t pool_auth;
-    uint8_t reset; /* enum link_reset */
+    uint8_t reset;     /* enum link_reset */
+    uint8_t unused[7]; /* no byte leaves that nobody wrote */
 };
 
 static size_t travel_size(const struct link *link)
