@@ -61,6 +61,7 @@ bool client_adrift_is_possible(const struct client *c, const struct link *link)
 {
     return c->phase == CL_ACTIVE && c->share == NULL && !link->is_private && c->body_left == 0 &&
            !c->is_half_closed && c->ss->stop == SESSION_RUNNING &&
+           (link != c->link || !link->expect.lost) && /* what it has set is not known to the end */
            (link->body_left == 0 || link->swallow_body) && can_restore(c);
 }
 

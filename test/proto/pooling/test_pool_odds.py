@@ -135,6 +135,21 @@ def test_extended_copy_behind_a_set(pg, pool):
     c.bye()
 
 
+def test_copy_that_fails_with_a_sync_over_several_servers(pg, start_pool):
+    """Nobody can tell which Syncs the server read before its COPY failed; nothing waits for that."""
+    pg.rows("create table if not exists odds_copy(a int)")
+    one = start_pool(pg.address, pg.address, num_init_children=1, load_balance_mode=True)
+    c = login(one, seconds=5)
+    c.send(parse("copy odds_copy from stdin"), bind(), execute(), SYNC)
+    c.read_until("G")
+    c.send(copy_data(b"bad\n"), COPY_DONE, SYNC)
+    assert states(c.ready()) == ["22P02"]
+    for sql in ("set my.own = 'y'", "begin", "set my.own = 'z'", "rollback", "select 1"):
+        assert states(c.simple(sql)) == []
+    assert c.value("show my.own") == "y"
+    c.bye()
+
+
 def test_rest_of_a_message_behind_a_failed_copy(pg, start_pool):
     """The server has failed while a CopyData was half sent. Its rest comes together with more: the link must not go back
     in the middle of a message, for the next statement on it would be taken for that rest (sim_run --seed 1684)."""
