@@ -200,10 +200,10 @@ class Wire:
     def send(self, *parts: bytes) -> None:
         """Sends all bytes, keeping what arrives meanwhile, so that two full buffers never deadlock."""
         data = memoryview(b"".join(parts))
-        end = waits.deadline(self.seconds)
         while data:
             piece = data[:self.chunk] if self.chunk else data
-            data = data[self._send_some(piece, end):]
+            # For each piece: byte by byte, much takes long on a busy machine.
+            data = data[self._send_some(piece, waits.deadline(self.seconds)):]
 
     def _send_some(self, piece: memoryview, end: float) -> int:
         while True:
