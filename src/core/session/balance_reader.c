@@ -214,11 +214,24 @@ static void reader_on_login_done(void *owner, struct link *link)
     client_unpark(r->client);
 }
 
+/* Nobody has listened there, whatever the server thinks: bytes of notifications in front of the
+ * answer. */
+static size_t reader_notified(const char *p, size_t n)
+{
+    size_t at = 0;
+
+    while (n - at >= PROTO_HEADER_BYTES && p[at] == BE_NOTIFICATION &&
+           proto_get_u32(p + at + 1) < n - at)
+        at += proto_get_u32(p + at + 1) + (size_t)1;
+    return at;
+}
+
 static void reader_on_bytes(void *owner, struct link *link, const char *p, size_t n)
 {
     struct reader *r = owner;
     struct client *c = r->client;
     struct balance *b = c->balance;
+    size_t skip;
 
     if (link != r->link || link->epoch != r->epoch) {
         link->be->epoch_mismatches++;
@@ -237,11 +250,14 @@ static void reader_on_bytes(void *owner, struct link *link, const char *p, size_
         if (n == 0)
             return;
     }
-    if (!b->own->reply_begun && balance_is_no_answer(p, n)) {
-        buf_put(&b->own->early, p, n);
-        return;
-    }
     if (!b->own->reply_begun) {
+        skip = reader_notified(p, n);
+        p += skip;
+        n -= skip;
+        if (balance_is_no_answer(p, n)) {
+            buf_put(&b->own->early, p, n);
+            return;
+        }
         b->own->reply_begun = true;
         client_send(c, &b->own->early);
     }
@@ -263,6 +279,7 @@ void balance_to_own(struct client *c)
     client_send(c, &held);
     if (c->link != NULL && !stream_is_clogged(&c->stream))
         link_resume(c->link);
+    client_read_on(c); /* the reader may not have read all: nobody waits for that */
 }
 
 /* The answer of a reader is complete. */
@@ -515,8 +532,9 @@ static void reader_on_lost(void *owner, struct link *link, const struct err *err
     bool was_opening = r->phase == READER_OPENING || r->is_asking;
     bool was_target = c->target == link;
     bool was_home = b->own->home == r;
+    bool in_message = was_target && link->body_left > 0 && !link->swallow_body;
     bool is_over = was_target && !was_home && b->own->reply_begun && !b->own->is_cut &&
-                   link->body_left == 0 && balance_again_is_over(c, link, buf_slice(&retry));
+                   !in_message && balance_again_is_over(c, link, buf_slice(&retry));
     bool has_ended;
 
     (void)told;
@@ -535,7 +553,7 @@ static void reader_on_lost(void *owner, struct link *link, const struct err *err
         c->body_skip += c->body_left; /* the rest of that message is for nobody */
         c->body_left = 0;
     }
-    has_ended = was_target && was_home && balance_again_home_ends(c, link);
+    has_ended = was_target && was_home && !in_message && balance_again_home_ends(c, link);
     is_over = is_over || has_ended;
     was_home = was_home && !has_ended;
     r->link = NULL;
@@ -554,12 +572,12 @@ static void reader_on_lost(void *owner, struct link *link, const struct err *err
     }
     if (was_home && c->link == NULL)
         client_adrift_keep_told(c, link);
-    else if (was_home && link->body_left == 0)
+    else if (was_home && !in_message)
         reader_take_back(c, link);
     if (is_over)
         reader_say_end(c, link->expect.len > 0, has_ended);
     else if (was_target)
-        reader_lost_answer(c, &retry, r->node, was_home, err, link->body_left > 0);
+        reader_lost_answer(c, &retry, r->node, was_home, err, in_message);
     buf_free(&retry);
     if (c->phase == CL_ACTIVE && (was_opening || c->is_parked) && c->target == c->link &&
         (c->link == NULL || expect_is_quiet(&c->link->expect)))

@@ -751,6 +751,8 @@ static void client_on_link_drained(void *owner, struct link *link)
 static void client_on_link_lost(void *owner, struct link *link, const struct err *err, bool told)
 {
     struct client *c = owner;
+    bool in_message = c->body_left > 0 || link->body_left > 0 ||
+                      (c->target != NULL && c->target->body_left > 0); /* a reader's, perhaps */
     bool is_again = !told && client_login_again(c, link);
     bool is_seen_to = !is_again && client_auth_on_link_lost(c, err);
 
@@ -778,7 +780,7 @@ static void client_on_link_lost(void *owner, struct link *link, const struct err
         return;
     /* In the middle of a message of its own the client is not told: the server has hung up on it.
      */
-    client_end(c, told || c->body_left > 0 || link->body_left > 0 ? NULL : err);
+    client_end(c, told || in_message ? NULL : err);
 }
 
 const struct link_owner_ops client_link_ops = {
