@@ -242,7 +242,8 @@ bool balance_is_waiting(const struct client *c)
 
     return b->asking != ASKING_NONE || balance_again_is_waiting(c) ||
            ((awaits_settings(b->own) || b->own->own_ends) && !c->server_batch &&
-               !balance_is_quiet(c) && !c->link->expect.lost); /* that is never quiet again */
+               !balance_is_quiet(c) &&
+               (c->link == NULL || !c->link->expect.lost)); /* that is never quiet again */
 }
 
 /* A simple query in the middle of an open sequence belongs to the sequence's link. */
