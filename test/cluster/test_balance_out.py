@@ -359,6 +359,17 @@ def test_an_older_portal_is_not_taken_for_another(cluster, make):
     w.bye()
 
 
+def test_a_simple_query_elsewhere_leaves_no_portal_at_home(cluster, make):
+    w = login(make(pool_mode="session", disable_load_balance_on_write="off"))
+    w.simple("select 1 from t")
+    ok(w, "begin", "insert into w values (80, 'x')")
+    run(w, parse("select g from generate_series(1, 4) g, w for update of w"), bind(), execute(limit=2))
+    assert is_standby(cluster, row(w.simple(PORT)))
+    assert code(run(w, execute())) == "34000"
+    ok(w, "rollback")
+    w.bye()
+
+
 def test_one_connection_of_each_server(cluster, make):
     """Clients that write and read in turn, by one connection per node: nobody waits for what another holds."""
     pool = make(disable_load_balance_on_write="off", default_pool_size=1)

@@ -109,6 +109,27 @@ static bool may_leave_tx(const struct client *c, const struct route_decision *d)
            !(own->tx.has_savepoint && own->has_portals); /* an error would cost the portals */
 }
 
+/* The node was chosen for what it is. While no primary can be used, what may not be read from a
+ * standby, and a transaction that may write, have one named for want of it: they stay where the
+ * session lives. */
+static bool is_chosen(const struct client *c, const struct route_decision *d)
+{
+    switch (d->reason) {
+    case ROUTE_R_BALANCED:
+    case ROUTE_R_PREFERENCE:
+    case ROUTE_R_LOWER_LAG:
+    case ROUTE_R_WAIT:
+    case ROUTE_R_READ_ONLY_TX:
+    case ROUTE_R_EMPTY:
+        return true;
+    case ROUTE_R_LAG:
+    case ROUTE_R_CONSISTENCY:
+        return d->node == c->ss->view.primary;
+    default:
+        return false;
+    }
+}
+
 struct balance_wish balance_wish_of(struct client *c, struct slice sql,
     const struct sql_facts *facts, const struct route_decision *d)
 {
@@ -125,12 +146,10 @@ struct balance_wish balance_wish_of(struct client *c, struct slice sql,
         w.node = d->leave_node;
     if (tx != 'I' || d->must_ask)
         return w;
-    if (d->class == ROUTE_EITHER || d->reason == ROUTE_R_BACKEND_PID)
+    w.begins = d->class == ROUTE_TX && s != NULL && s->kind == SQL_BEGIN && is_chosen(c, d);
+    if (w.begins || d->reason == ROUTE_R_BACKEND_PID ||
+        (d->class == ROUTE_EITHER && is_chosen(c, d)))
         w.node = d->node;
-    if (d->class == ROUTE_TX && s != NULL && s->kind == SQL_BEGIN) {
-        w.node = d->node; /* only a read-only one is sent elsewhere */
-        w.begins = true;
-    }
     if (w.node == c->pool->cluster_node || !conf_has_node(c->ss->conf, w.node))
         w = (struct balance_wish){.d = d, .node = VIEW_NO_NODE};
     return w;
@@ -252,6 +271,14 @@ static bool is_in_sequence(const struct client *c)
     return c->target != c->link && c->server_batch;
 }
 
+/* What it does to the session depends on how what is under way ends. */
+static bool discards_too_soon(const struct client *c, const struct sql_facts *facts)
+{
+    return facts->nstmts > 0 && facts->stmts[0].verb == SQL_VERB_DISCARD && !c->server_batch &&
+           c->link != NULL && !c->link->expect.lost && /* that is never quiet again */
+           !balance_is_quiet(c);
+}
+
 enum balance_verdict balance_query(
     struct client *c, struct slice sql, struct slice msg, uint32_t *traits)
 {
@@ -266,7 +293,7 @@ enum balance_verdict balance_query(
     facts = balance_decide(c, sql, &d);
     *traits = share_traits(facts, sql);
     is_plain = (*traits & SHARE_IS_PLAIN) != 0;
-    if (!is_plain && balance_are_names_undecided(c, facts))
+    if (!is_plain && (balance_are_names_undecided(c, facts) || discards_too_soon(c, facts)))
         return BALANCE_PARK;
     statements_remove(c->statements, slice_of("", 0));
     if (!is_in_sequence(c)) {
@@ -283,7 +310,10 @@ enum balance_verdict balance_query(
         balance_need_names(c, facts);
     if (c->target != c->link)
         b->own->tx.has_read = b->own->tx.has_read || route_takes_snapshot(facts);
-    b->own->unnamed_at = NULL; /* no simple query leaves one */
+    if (facts->nstmts > 0 || facts->status != SQL_OK) {
+        balance_portals_unnamed(c, false);
+        b->own->unnamed_at = NULL; /* no simple query leaves one */
+    }
     if (c->target != c->link && b->own->home == NULL)
         return BALANCE_GO; /* a read: nothing to remember */
     balance_tell_own(c, balance_sets_tx(facts));

@@ -239,14 +239,24 @@ static bool look_at_bind(struct client *c, struct wire_reader *r, struct batch_l
     return look_at_statement(c, st, look);
 }
 
+/* A link that lacks it can be given it in the midst of a sequence: what PREPARE made cannot. */
+static bool can_follow(const struct client *c, const struct statement *st)
+{
+    return c->balance->own->home != NULL ||
+           (st->msg_len > 0 && !st->is_doubtful && !statement_is_sql(st));
+}
+
 static bool look_at_parse(
     struct client *c, struct wire_reader *r, size_t body, struct batch_look *look)
 {
     struct slice name = wire_get_cstr(r);
     struct slice sql = wire_get_cstr(r);
+    const struct statement *st = name.n == 0 ? NULL : statements_find(c->statements, name);
 
     if (r->bad || body >= STATEMENT_MSG_MAX - PROTO_HEADER_BYTES)
         return false;
+    if (st != NULL && !can_follow(c, st))
+        return false; /* the name is taken, and has to be where this is parsed */
     if (name.n == 0)
         look->has_unnamed = true;
     else if (look->nnames < BATCH_NAMES_MAX)
@@ -265,9 +275,10 @@ static bool look_at_describe(struct client *c, struct wire_reader *r, struct bat
     if (r->bad || is_parsed_here(look, name))
         return !r->bad;
     st = statements_find(c->statements, name);
-    if (st != NULL)
-        look_bind(look, st);
-    return st != NULL;
+    if (st == NULL || !can_follow(c, st))
+        return false;
+    look_bind(look, st);
+    return true;
 }
 
 static bool look_at_execute(struct client *c, struct wire_reader *r, struct batch_look *look)
@@ -728,6 +739,8 @@ void balance_note_message(struct client *c, char type, struct slice msg, bool pu
     bool found;
     struct statement *st;
 
+    if (type == FE_BIND && msg.n > PROTO_HEADER_BYTES && msg.p[PROTO_HEADER_BYTES] == '\0')
+        balance_portals_unnamed(c, true);
     if (c->balance->own->notes_portals && (type == FE_BIND || type == FE_CLOSE))
         balance_portals_note(c, type, msg);
     if ((type != FE_BIND && type != FE_DESCRIBE) || (!puts_in && (is_away || type != FE_BIND)))

@@ -95,6 +95,7 @@ struct balance_own {
     /* Portals of the transaction that are on readers: balance_portal.c. */
     struct buf portals;        /* those with names */
     struct reader *unnamed_at; /* where the one without a name was bound last */
+    bool has_unnamed;          /* ... and there is one at the home */
     bool has_portals;          /* some may be gone on with */
     bool notes_portals;        /* they are looked for in the messages of this sequence */
     uint8_t cut_left;          /* messages to the reader before its part of the sequence is cut */
@@ -107,6 +108,7 @@ struct balance_own {
     bool ends_plainly;    /* ... which stood alone, and is not of a prepared transaction */
     bool tx_was_open;
     bool has_new_setting; /* in `pending`, and not answered yet */
+    bool discards;        /* DISCARD ALL is not answered yet */
     bool has_begun;       /* BEGIN, not answered yet */
     bool has_tx_end;      /* COMMIT or ROLLBACK, not answered yet */
     bool saw_error;       /* in the present exchange */
@@ -408,6 +410,8 @@ static inline void balance_note_lsn_due(struct client *c)
 void balance_note_marks(struct client *c, const struct sql_stmt *s);
 /* Somebody wrote to a table that has no name here (dml_adaptive_global). */
 void balance_mark_all(struct client *c);
+/* Whether DISCARD ALL was done nobody will ever know: the session begins anew. */
+void balance_discard(struct client *c);
 /* The home is quiet: has its transaction ended? */
 void balance_end_tx(struct client *c);
 /* Sends what the reader has not seen of the session's settings. */
@@ -461,6 +465,9 @@ bool balance_portal_may_leave(const struct client *c, struct slice name);
 void balance_portals_forget(struct client *c, const struct reader *r);
 /* A Bind or Close goes to c->target, while there may be portals on readers. */
 void balance_portals_note(struct client *c, char type, struct slice msg);
+/* A portal without a name is bound on c->target, or a simple query goes there, which leaves none:
+ * the home's is not there any more. */
+void balance_portals_unnamed(struct client *c, bool binds);
 /* SQL's CLOSE ALL goes to c->target. */
 void balance_portals_close_all(struct client *c);
 /* The first reader with a portal that a message of the sequence names. NULL: it names none. */

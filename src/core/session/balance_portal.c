@@ -143,6 +143,17 @@ void balance_portals_note(struct client *c, char type, struct slice msg)
     buf_put_byte(&own->portals, '\0');
 }
 
+void balance_portals_unnamed(struct client *c, bool binds)
+{
+    struct balance_own *own = c->balance->own;
+    struct link *home = own->home == NULL ? c->link : own->home->link;
+    char tx = balance_tx_status(c);
+
+    if (own->has_unnamed && home != NULL && c->target != home && tx == 'T')
+        balance_send_close(home, 'P', slice_of("", 0));
+    own->has_unnamed = binds && c->target == home && tx != 'I';
+}
+
 void balance_portals_close_all(struct client *c)
 {
     struct balance_own *own = c->balance->own;

@@ -36,6 +36,20 @@ static void note_setting(struct client *c, struct slice text)
         c->balance->rs.state_unknown = true; /* behind a COMMIT on its way: not of its fate */
 }
 
+static void forget_state(struct client *c)
+{
+    struct balance *b = c->balance;
+
+    buf_free(&b->own->log);
+    buf_free(&b->own->pending);
+    b->rs.state_unknown = false;
+    c->is_tied = false;
+    b->rs.has_temp_tables = false;
+    b->rs.search_path_changed = false;
+    route_trace_on_discard(b->rs.trace);
+    b->own->holds_cursors = false;
+}
+
 /* In a transaction, and in a string of several statements, the server refuses it. */
 static void note_discard_all(struct client *c, const struct sql_facts *facts, unsigned asked)
 {
@@ -53,15 +67,10 @@ static void note_discard_all(struct client *c, const struct sql_facts *facts, un
     if (c->target == c->link)
         balance_drop_readers(c, true); /* they are reset on their way back */
     balance_close_all(c, asked);
-    buf_free(&b->own->log);
-    buf_free(&b->own->pending);
+    forget_state(c); /* before the answer: what comes behind it in its sequence is noted after it */
     b->own->level_next = SQL_ISO_UNSET + 1;
-    b->rs.state_unknown = false;
-    c->is_tied = false;
-    b->rs.has_temp_tables = false;
-    b->rs.search_path_changed = false;
-    route_trace_on_discard(b->rs.trace);
-    b->own->holds_cursors = false;
+    b->own->discards = true;
+    b->own->has_new_setting = true; /* what comes next waits for the answer */
 }
 
 /* For the transaction's guest; an empty text cannot be repeated. */
@@ -139,17 +148,29 @@ static void note_default(struct client *c, const struct sql_stmt *s)
     own->level_next = (uint8_t)(level + 1);
 }
 
-static void settle_default(struct client *c)
+static void set_level(struct client *c, unsigned level)
 {
     struct balance *b = c->balance;
-    struct balance_own *own = b->own;
 
-    if (own->level_next == 0)
-        return;
-    own->level = own->level_next - 1;
-    b->rs.default_serializable = own->level == SQL_ISO_SERIALIZABLE ||
-                                 (own->level == SQL_ISO_UNSET && balance_begins_serializable(c));
-    b->rs.default_repeatable = own->level == SQL_ISO_REPEATABLE_READ;
+    b->own->level = (uint8_t)level;
+    b->rs.default_serializable =
+        level == SQL_ISO_SERIALIZABLE || (level == SQL_ISO_UNSET && balance_begins_serializable(c));
+    b->rs.default_repeatable = level == SQL_ISO_REPEATABLE_READ;
+}
+
+static void settle_default(struct client *c)
+{
+    const struct balance_own *own = c->balance->own;
+
+    if (own->level_next != 0)
+        set_level(c, own->level_next - 1U);
+}
+
+void balance_discard(struct client *c)
+{
+    forget_state(c);
+    set_level(c, SQL_ISO_UNSET);
+    c->balance->own->discards = false;
 }
 
 static void note_set(struct client *c, const struct sql_stmt *s, struct slice text)
@@ -314,8 +335,10 @@ static void note_set_config(
         note_tx_setting(c, buf_slice(&call));
         note_path_of(c, buf_slice(&name));
     } else {
-        b->own->tx.is_on_own = b->own->home != NULL;
+        note_tx_setting(c, slice_of("", 0));
         b->rs.state_unknown = b->rs.state_unknown || is != SET_CONFIG_LOCAL;
+        if (is == SET_CONFIG_SESSION && b->own->home != NULL && c->target != c->link)
+            note_setting(c, buf_slice(&call)); /* behind a Flush: the own link has it at the end */
     }
     buf_free(&name);
     buf_free(&call);
@@ -487,6 +510,9 @@ static void settle_pending(struct client *c, bool committed)
 {
     struct balance *b = c->balance;
 
+    if (b->own->discards && !committed)
+        b->rs.state_unknown = true; /* it may have come to an end in its midst */
+    b->own->discards = false;
     if (committed) {
         route_trace_on_commit(b->rs.trace);
         if (b->own->home != NULL && b->own->pending.len > 0)
@@ -552,6 +578,7 @@ void balance_end_tx(struct client *c)
         balance_end_guests(c, committed);
     }
     if (!is_open) {
+        b->own->has_unnamed = false;
         if (b->own->home != NULL)
             prepare_on_own(c);
         b->own->home = NULL;

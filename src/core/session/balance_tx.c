@@ -149,8 +149,8 @@ void balance_end_guests(struct client *c, bool committed)
             b->own->reader[i]->in_tx = false;
             balance_send_own_text(b->own->reader[i]->link, end);
         }
-    if (b->own->own_is_guest && !committed)
-        c->link->watch_tags = true; /* what was SET there was told, and is not so any more */
+    if (b->own->own_is_guest && (!committed || b->own->tx.is_on_own))
+        c->link->watch_tags = true; /* what was SET there was told, and may not be so any more */
     if (b->own->own_is_guest)
         balance_send_own_text(c->link, end);
     b->own->own_ends = b->own->own_is_guest;

@@ -45,6 +45,8 @@ static bool can_restore(const struct client *c)
     const struct balance *b = c->balance;
     const struct list *n;
 
+    if (b != NULL && b->own->discards)
+        return true; /* nothing is to be left of it */
     if (b == NULL || c->is_tied || b->rs.state_unknown || b->rs.has_temp_tables ||
         b->own->holds_cursors)
         return false;
@@ -102,12 +104,14 @@ static void adrift_forget_exchange(struct client *c, bool on_reader)
     b->asking = ASKING_NONE;
     b->lsn_is_fresh = false;
     b->own->own_is_guest = false;
+    b->own->own_ends = false;
     if (on_reader && b->own->home != NULL)
         return;
     b->own->has_new_setting = false;
     b->own->has_tx_end = false;
     b->own->has_begun = false;
     b->own->is_failing = false;
+    b->own->level_next = 0;
     b->own->tx_end = 0;
     b->tx_failed = false;
     b->own->tx_was_open = false;
@@ -169,6 +173,8 @@ static bool had_transaction(const struct client *c, const struct link *link, boo
 
     if (own->home != NULL)
         return !on_reader;
+    if (own->own_ends)
+        return false; /* it was a guest, and is only told of the end */
     return link->tx_status != 'I' ||
            (own->is_failing && (int32_t)(own->fails_at - expect_head_serial(&link->expect)) >= 0);
 }
@@ -208,11 +214,17 @@ void client_adrift_begin(struct client *c, struct link *link, const struct err *
     else /* nothing is left of those that are made again */
         statements_failed(c->statements, 0, expect_head_serial(&link->expect),
             expect_head_serial(&link->expect) + STATEMENTS_ALL_OPS);
+    if (b->own->discards) {
+        balance_discard(c);
+        statements_free(&c->statements);
+    }
     c->adrift = a;
     a->lost_us = backend_wall_us(&c->ss->be);
     a->lost_node = link->pool->cluster_node;
     if (!was_restoring) {
         client_adrift_keep_told(c, link);
+        if (b->own->home != NULL && b->own->home->link != NULL)
+            client_adrift_keep_told(c, b->own->home->link); /* ... spoke last */
         a->in_tx = had_transaction(c, link, on_reader);
         a->is_untold = a->in_tx && !owes;
     }
