@@ -333,6 +333,7 @@ static bool client_on_fault(struct sim_client *c, const struct errmsg *m)
     if (is_cancel) {
         c->ncancels--;
         world.ncancelled++;
+        c->script.is_opaque = c->script.is_opaque || c->is_discard;    /* how far did it come? */
     } else if ((world.nvain > 0 && slice_eq_str(m->sqlstate, "25006")) /* tied to a standby */
                || is_portal_elsewhere(c, m)) {
         c->had_fault = true;
@@ -344,8 +345,7 @@ static bool client_on_fault(struct sim_client *c, const struct errmsg *m)
     }
     c->has_ended = c->has_ended && c->before.tx == 'I';
     c->model = c->before;
-    /* Nobody knows what became of it; a session that lives on begins anew then. What was cancelled
-     * was not done. */
+    /* Nobody knows what became of it; a session that lives on begins anew then. */
     if (c->is_discard && !is_cancel && world.opts.mode == WORLD_SESSION && c->before.tx == 'I')
         pg_message(&c->model, FE_QUERY, slice_of("discard all", 12), &none);
     buf_free(&none);

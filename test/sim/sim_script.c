@@ -249,6 +249,7 @@ static void write_odd(struct script *s, struct buf *out)
             s->holds_lock = !s->holds_lock;
         }
         put_query(out, "select held_locks(), 'l'");
+        s->is_opaque = s->is_opaque || world.opts.mode == WORLD_SESSION; /* it is volatile */
         break;
     }
 }
