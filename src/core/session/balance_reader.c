@@ -449,6 +449,7 @@ static void reader_retry_on_own(struct client *c, struct buf *retry, bool is_ope
  * comes. `is_open`: its sequence has no Sync yet. */
 static void reader_tell_lost(struct client *c, const struct err *err, bool in_message, bool is_open)
 {
+    bool is_adrift = c->adrift != NULL && client_adrift_tx_status(c) == 'E';
     struct err told;
     struct buf out = {0};
 
@@ -464,7 +465,9 @@ static void reader_tell_lost(struct client *c, const struct err *err, bool in_me
     wire_put_err(&out, &told);
     c->local_error = is_open;
     if (!is_open)
-        wire_put_ready(&out, c->balance->tx_failed ? 'E' : 'I');
+        wire_put_ready(&out, c->balance->tx_failed || is_adrift ? 'E' : 'I');
+    if (is_adrift)
+        client_adrift_lose_home(c, true); /* of that, too */
     client_send(c, &out);
     client_note_idle(c);
 }
