@@ -283,8 +283,8 @@ void share_put_own_query(struct client *c, struct feed_run *run, struct slice sq
     buf_free(&out);
 }
 
-/* Functions and triggers may have set what nobody saw: not for another client. What is known to be
- * set is gone, too, and is set again. True when something is to be sent. */
+/* Functions and triggers may have set what nobody saw, or made tables: not for another client. What
+ * is known to be set is gone, too, and is set again. True when something is to be sent. */
 static bool reset_for_another(struct client *c, struct buf *sql)
 {
     struct link *link = c->link;
@@ -302,7 +302,7 @@ static bool reset_for_another(struct client *c, struct buf *sql)
     varset_assign(&c->share->vars.link, left);
     if (varset_get(left, slice_of_str("role")).p == NULL)
         buf_printf(sql, "RESET ROLE;");
-    buf_printf(sql, "RESET ALL;");
+    buf_printf(sql, "RESET ALL;DISCARD TEMP;");
     varset_unref(&left);
     return true;
 }
@@ -449,7 +449,8 @@ static const char pins_query[] =
     "SELECT (SELECT count(*) FROM pg_catalog.pg_locks WHERE locktype = 'advisory' AND pid = "
     "pg_catalog.pg_backend_pid()), (SELECT count(*) FROM pg_catalog.pg_listening_channels()), "
     "(SELECT count(*) FROM pg_catalog.pg_cursors WHERE is_holdable), (SELECT count(*) FROM "
-    "pg_catalog.pg_class WHERE relnamespace = pg_catalog.pg_my_temp_schema())";
+    "pg_catalog.pg_depend WHERE refclassid = 'pg_catalog.pg_namespace'::pg_catalog.regclass AND "
+    "refobjid = pg_catalog.pg_my_temp_schema())";
 
 /* After an exchange: puts right what a RESET did to start-up parameters, forgets statements when
  * nobody knows which there are, and asks what ties the session. True when something was sent: it

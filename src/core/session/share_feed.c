@@ -276,7 +276,7 @@ static enum feed_step share_query(
         return FEED_LOCAL;
     memset(&e, 0, sizeof e);
     if (!is_plain)
-        share_effects_of(facts, sql, &e);
+        share_effects_here(c, facts, sql, &e);
     if ((c->share->is_untold && tell_lost(c, facts, &err)) ||
         (!is_plain && is_refused(c, &e, facts, &err))) {
         share_stop_asking(c);
@@ -398,7 +398,7 @@ static bool parse_is_refused(struct client *c, struct slice msg, struct err *err
         c->ss->conf->pin_on_session_state != CONF_PIN_ERROR && !share_names_are_full(c, sql.n, err))
         return false;
     facts = balance_facts(c->ss, sql);
-    share_effects_of(facts, sql, &e);
+    share_effects_here(c, facts, sql, &e);
     return is_refused(c, &e, facts, err);
 }
 

@@ -204,6 +204,7 @@ struct share {
     bool has_new_names : 1; /* so is PREPARE */
     bool recovered : 1;     /* what failed before this exchange has been rolled back in it */
     bool look_at_pins : 1;  /* something may have untied the session */
+    bool has_temp_path : 1; /* pg_temp may be in the search_path of the transaction */
     bool is_lost : 1;       /* its transaction died with its link: failed until ROLLBACK */
     bool is_virtual : 1;    /* BEGIN was answered, but not sent */
     bool reply_begun : 1;   /* of the exchange in `retry` */
@@ -430,8 +431,12 @@ struct share_effects {
     uint32_t pins; /* it ties the session, by reason */
     bool any;      /* it changes something that is followed */
     bool alone;    /* it is not sent while anything else runs: changes, or a transaction's words */
+    bool look;     /* whether it ties is for the server to say, once it is done */
 };
 void share_effects_of(const struct sql_facts *facts, struct slice sql, struct share_effects *out);
+/* The same by this client: with pg_temp in its search_path anything created may be temporary. */
+void share_effects_here(const struct client *c, const struct sql_facts *facts, struct slice sql,
+    struct share_effects *out);
 /* What is kept beside the facts of a text: its enum count_kind, and whether it is plain: one
  * statement that reads or writes rows, changes nothing that is followed, ties nothing, names no
  * prepared statement and has no word of a transaction in it. No literal of it matters. */

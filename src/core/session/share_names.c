@@ -127,7 +127,8 @@ static void judge_new(struct client *c, struct prep *p)
     for (i = 0; i < facts->nstmts; i++)
         p->has_effects = p->has_effects || share_names_a_statement(&facts->stmts[i]) ||
                          facts->stmts[i].tx.op != SQL_TX_NONE || facts->stmts[i].kind == SQL_DDL ||
-                         facts->stmts[i].kind == SQL_CLOSE;
+                         facts->stmts[i].kind == SQL_CLOSE ||
+                         (facts->stmts[i].flags & SQL_F_INTO) != 0;
 }
 
 /* A name that is taken: the server says so itself, once it has one of that name. What the link has
@@ -550,7 +551,7 @@ bool share_names_go_last(struct client *c, const char *p, const char *end)
         if (type == FE_PARSE) {
             struct slice sql = wire_get_cstr(&r);
 
-            share_effects_of(balance_facts(c->ss, sql), sql, &e);
+            share_effects_here(c, balance_facts(c->ss, sql), sql, &e);
             if (r.bad || e.alone)
                 return true;
         } else if (type == FE_BIND) {

@@ -73,6 +73,8 @@ static void effects_of_stmt(const struct sql_stmt *st, struct slice text, struct
         out->any =
             out->any || (st->set.scope != SQL_SET_LOCAL && st->set.scope != SQL_SET_TRANSACTION &&
                             st->set.scope != SQL_SET_CONSTRAINTS);
+        if (st->set.scope == SQL_SET_LOCAL && contains(text, "pg_temp"))
+            out->any = true; /* where new objects go */
         break;
     case SQL_LISTEN:
         if (st->verb != SQL_VERB_UNLISTEN)
@@ -104,12 +106,14 @@ static void effects_of_stmt(const struct sql_stmt *st, struct slice text, struct
         break;
     }
     if (st->kind == SQL_DDL && contains(text, "pg_temp")) {
-        out->pins |= PIN_BIT(UNKNOWN); /* a function, type, ... in the temporary schema */
+        out->pins |= PIN_BIT(TEMP_TABLE); /* or a function, type, ... in the temporary schema */
         out->any = true;
+        out->look = true; /* or a DROP, or a word in the body of a function */
     }
     if ((st->flags & SQL_F_TEMP) != 0) {
         out->pins |= PIN_BIT(TEMP_TABLE);
         out->any = true;
+        out->look = out->look || contains(text, "commit"); /* ON COMMIT DROP */
     }
     effects_of_functions(st, out);
 }
@@ -134,6 +138,37 @@ void share_effects_of(const struct sql_facts *facts, struct slice sql, struct sh
     out->alone = tx || out->any || out->pins != 0;
 }
 
+static bool creates(const struct sql_facts *facts)
+{
+    uint32_t i;
+
+    for (i = 0; i < facts->nstmts; i++) {
+        const struct sql_stmt *st = &facts->stmts[i];
+
+        if ((st->flags & SQL_F_INTO) != 0 || st->verb == SQL_VERB_CREATE_AS ||
+            (st->kind == SQL_DDL && st->verb == SQL_VERB_CREATE))
+            return true;
+    }
+    return false;
+}
+
+void share_effects_here(const struct client *c, const struct sql_facts *facts, struct slice sql,
+    struct share_effects *out)
+{
+    const struct share *s = c->share;
+    struct slice path;
+
+    share_effects_of(facts, sql, out);
+    if (!creates(facts))
+        return;
+    path = varset_get(s->vars.client, slice_of_str("search_path"));
+    if (!s->has_temp_path && !contains(path, "pg_temp") &&
+        (facts->nstmts == 1 || !contains(sql, "pg_temp")))
+        return;
+    out->pins |= PIN_BIT(TEMP_TABLE);
+    out->any = out->alone = out->look = true;
+}
+
 /* On a standby these would be taken in vain: is_in_vain has to look. */
 static bool takes_advisory_locks(const struct sql_stmt *st)
 {
@@ -151,7 +186,7 @@ static bool is_plain(const struct sql_facts *facts, struct slice sql)
     const struct sql_stmt *st = facts->stmts;
     struct share_effects e;
 
-    if (facts->status != SQL_OK || facts->nstmts != 1 ||
+    if (facts->status != SQL_OK || facts->nstmts != 1 || (st->flags & SQL_F_INTO) != 0 ||
         (st->kind != SQL_SELECT && st->kind != SQL_VALUES && st->kind != SQL_INSERT &&
             st->kind != SQL_UPDATE && st->kind != SQL_DELETE && st->kind != SQL_MERGE) ||
         takes_advisory_locks(st))
@@ -436,6 +471,12 @@ static void note_discard(struct client *c, const struct sql_stmt *st)
     }
 }
 
+/* Of what holds for a transaction only this is followed: where its new objects go. */
+static void note_local_path(struct share *s, struct slice sql)
+{
+    s->has_temp_path = s->has_temp_path || contains(sql, "pg_temp");
+}
+
 static void note_calls(struct client *c, const struct sql_stmt *st, struct slice sql)
 {
     struct share *s = c->share;
@@ -448,6 +489,7 @@ static void note_calls(struct client *c, const struct sql_stmt *st, struct slice
             s->look_at_pins = true;
         if (!slice_eq_str(f->name, "set_config"))
             continue;
+        note_local_path(s, sql);
         remember(s);
         if (st->ntables > 0 || st->kind != SQL_SELECT || (size_t)f->offset + f->call_len > sql.n ||
             !share_vars_note_call(s, slice_of(sql.p + f->offset, f->call_len)))
@@ -468,6 +510,8 @@ static void note_stmt(struct client *c, const struct sql_stmt *st, struct slice 
         break;
     case SQL_SET:
     case SQL_RESET:
+        if (st->set.scope == SQL_SET_LOCAL)
+            note_local_path(s, stmt_text(st, sql));
         remember(s);
         if (!share_vars_note(s, st, stmt_text(st, sql)))
             pin(c, PIN_BIT(SETTING));
@@ -518,7 +562,7 @@ void share_note(struct client *c, struct slice sql, const struct sql_facts *fact
         note_end_of_text(c, sql);
         return;
     }
-    share_effects_of(facts, sql, &e);
+    share_effects_here(c, facts, sql, &e);
     if (s->in_string) {
         s->tx_is_string = s->tx_is_string || s->turn->tx.client == NULL;
         begin(s); /* the string is one transaction, unless it says otherwise */
@@ -534,6 +578,7 @@ void share_note(struct client *c, struct slice sql, const struct sql_facts *fact
     }
     if (e.pins != 0)
         pin(c, e.pins);
+    s->look_at_pins = s->look_at_pins || e.look;
     if (e.any)
         s->hold = true;
     note_end_of_text(c, sql);
@@ -578,6 +623,7 @@ void share_settle(struct client *c)
     if (!is_open) {
         if (s->turn->tx.client != NULL || s->turn->tx.link != NULL)
             share_vars_clear(&s->turn->tx);
+        s->has_temp_path = false;
         savepoints_cut(s, NULL);
         if (s->turn->portals != NULL)
             share_portals_free(s);

@@ -55,6 +55,14 @@ HISTORIES = {
                "unlisten *", "notify a", "begin; listen c; rollback", "notify c", "listen d", "discard all", "notify d"],
     "several": ["create temp table pin_t(a int)", "listen pin_x", "select pg_advisory_lock(76)", "drop table pin_t",
                 "notify pin_x", "unlisten *", "select pg_advisory_unlock(76)"],
+    "temp_by_path": ["set search_path = pg_temp, public", "create table pin_t(a int)", "insert into pin_t values (1)",
+                     "select * from pin_t", "create view pin_v as select 2 as b", "select 3 as c into pin_i",
+                     "select b, c from pin_v, pin_i", "drop table pin_t, pin_i", "drop view pin_v", "reset search_path"],
+    "temp_by_local_path": ["begin", "set local search_path = pg_temp", "create table pin_t as select 1 as a", "commit",
+                           "select * from pin_t", "begin", "select set_config('search_path', 'pg_temp', true)",
+                           "create table pin_u as select 2 as a", "commit", "select * from pin_u",
+                           "set search_path = pg_temp; create table pin_s as select 3 as a", "select * from pin_s"],
+    "temp_domain": ["create domain pg_temp.pin_d as int", "select 7::pg_temp.pin_d", "drop domain pg_temp.pin_d"],
     "random_seed": ["select setseed(0.5)", "begin; select setseed(0.25)", "select random() < 2", "commit"],
 }
 
@@ -150,6 +158,11 @@ PINS = {
     "temp_discard": (["create temp table p(a int)"], "temporary table", ["discard all"]),
     "temp_discard_temp": (["create temp table p(a int)"], "temporary table", ["discard temp"]),
     "temp_view": (["create temp view p as select 1"], "temporary table", ["drop view p"]),
+    "temp_into": (["select 1 as a into temp p"], "temporary table", ["drop table pg_temp.p"]),
+    "temp_by_schema": (["create table pg_temp.p(a int)"], "temporary table", ["drop table p"]),
+    "temp_by_path": (["set search_path = pg_temp", "create table p(a int)"], "temporary table", ["drop table p"]),
+    "temp_function": (["create function pg_temp.p() returns int language sql as 'select 1'"], "temporary table",
+                      ["drop function pg_temp.p()"]),
     "temp_two": (["create temp table p(a int)", "create temp table q(a int)"], "temporary table", ["drop table p, q"]),
     "hold": (["declare p cursor with hold for select 1"], "cursor with hold", ["close p"]),
     "hold_all": (["declare p cursor with hold for select 1"], "cursor with hold", ["close all"]),
@@ -187,6 +200,11 @@ def test_pin_and_unpin(two, tie, reason, untie, extended):
 NO_PINS = {
     "temp_rolled_back": ["begin", "create temp table p(a int)", "rollback"],
     "temp_on_commit_drop": ["begin", "create temp table p(a int) on commit drop", "commit"],
+    "temp_on_commit_drop_alone": ["create temp table p on commit drop as select 1; select 2"],
+    "path": ["set search_path = public, pg_temp", "create table pin_path(a int)", "drop table pin_path"],
+    "local_path": ["begin", "set local search_path = pg_temp", "create table pin_path(a int)", "rollback"],
+    "path_of_a_function": ["create or replace function pin_f() returns int language sql set search_path = public, pg_temp "
+                           "as 'select 1'", "drop function pin_f()"],
     "listen_rolled_back": ["begin", "listen p", "rollback"],
     "hold_rolled_back": ["begin", "declare p cursor with hold for select 1", "rollback"],
     "cursor": ["begin", "declare p cursor for select 1", "commit"],

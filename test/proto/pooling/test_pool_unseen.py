@@ -9,6 +9,7 @@ UNSEEN = {
     "function": "select rb_sets('{}')",
     "trigger": "insert into rb_table values ('{}')",
     "procedure": "call rb_proc('{}')",
+    "table": "select rb_makes(), '{}'",
     "role": "select rb_role(), '{}'",
     "discovered_late": "select v from rb_view where v = '{}' or true",
 }
@@ -16,7 +17,7 @@ UNSEEN = {
 
 @pytest.mark.parametrize("call", UNSEEN.values(), ids=UNSEEN.keys())
 def test_what_code_sets_reaches_nobody_else(pg, start_pool, call):
-    """reset_between_clients: what functions and triggers set unseen is gone when another client has the link; what
+    """reset_between_clients: what functions and triggers set or create unseen is gone when another client has the link; what
     clients set themselves is there, roles and start-up parameters included, and so are their prepared statements."""
     pg.rows("drop table if exists rb_table cascade; create table rb_table(v text)")
     pg.rows("create or replace function rb_sets(v text) returns text language plpgsql as $$ begin "
@@ -26,6 +27,9 @@ def test_what_code_sets_reaches_nobody_else(pg, start_pool, call):
             "perform set_config('my.own', v, false); end $$")
     pg.rows("create or replace function rb_fires() returns trigger language plpgsql as $$ begin perform rb_sets(new.v); return new; end $$")
     pg.rows("create trigger rb_trigger before insert on rb_table for each row execute function rb_fires()")
+    pg.rows("drop table if exists rb_plain; create table rb_plain(v text)")
+    pg.rows("create or replace function rb_makes() returns int language plpgsql as $$ begin "
+            "create temp table if not exists rb_plain(v text); return 1; end $$")
     pg.rows("create or replace view rb_view as select rb_sets('seen') as v")
     pool = start_pool(pg.address, num_init_children=1, pool_mode="transaction", max_backend_connections=1,
                       reset_between_clients=True)
@@ -40,9 +44,11 @@ def test_what_code_sets_reaches_nobody_else(pg, start_pool, call):
         assert not [m for m in found if m.type == "E"]
         b.send(bind(name="s"), execute(), SYNC)
         assert [m.row() for m in b.ready() if m.type == "D"] == [[b"postgres", b"6MB", b""]]
+        b.rows("insert into rb_plain values ('of b')")
         assert c.rows(look_at) == [[b"trust_user", b"9MB", b""]]
         b.rows("begin")
         assert b.rows(look_at) == [[b"postgres", b"6MB", b""]]
         b.rows("rollback")
+    assert pg.value("select count(*) from public.rb_plain") == "4"
     for w in (a, b, c):
         w.bye()
