@@ -49,7 +49,7 @@ struct backend {
     struct paramset_store paramsets; /* what servers reported, and links were opened with */
     struct list idle_lru;            /* idle links of all pools, least recently used first */
     struct list kept;          /* pools with idle links and no client, longest without one first */
-    struct list links;         /* every link */
+    struct list links;         /* every other link */
     struct list waiting_pools; /* pools somebody waits for, the one served last at the end */
     uint32_t nrequests;        /* waiting requests */
     unsigned ncancels;         /* cancel requests on their way to servers */

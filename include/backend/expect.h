@@ -18,7 +18,7 @@
 
 #include "wire/proto.h"
 
-#define EXPECT_INLINE 12
+#define EXPECT_INLINE 14
 
 enum expect_op {
     OP_QUERY = 1,
@@ -41,19 +41,19 @@ enum expect_op {
 };
 
 struct expect {
-    uint8_t *op; /* ring: `fixed` or heap */
+    uint8_t *op;    /* ring: `fixed` or heap */
+    uint64_t notes; /* of ops with OP_NOTE that have ended, oldest at bit 0; 1: it worked */
     uint32_t cap;
     uint32_t head;
     uint32_t len;
-    bool skipping; /* an error was seen and no Sync is queued: the server ignores what comes */
-    bool failed;   /* an error was seen, and the ReadyForQuery of its Sync was not */
-    bool copy_in;  /* CopyInResponse was seen for the op at the head */
-    bool lost;
-    char last;        /* the last reply to the op at the head; 0: none yet */
     uint32_t nended;  /* ops that are over, however; modulo 2^32 */
     uint32_t refused; /* serial of the op that the last error was an answer to */
-    uint8_t nnotes;   /* ops with OP_NOTE that have ended, oldest at bit 0 of `notes` */
-    uint64_t notes;   /* 1: it worked */
+    bool skipping;    /* an error was seen and no Sync is queued: the server ignores what comes */
+    bool failed;      /* an error was seen, and the ReadyForQuery of its Sync was not */
+    bool copy_in;     /* CopyInResponse was seen for the op at the head */
+    bool lost;
+    char last;      /* the last reply to the op at the head; 0: none yet */
+    uint8_t nnotes; /* how many bits of `notes` there are */
     uint8_t fixed[EXPECT_INLINE];
 };
 

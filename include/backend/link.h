@@ -91,13 +91,19 @@ struct link_owner_ops {
         void *owner, const struct log_place *place, enum log_level level, const char *text);
 };
 
+/* A server's cancel key: four bytes mostly, and these need no memory of their own. See
+ * link_set_key. */
+union link_key {
+    char *heap;
+    char here[8];
+};
+
 struct link {
     struct stream stream;
     struct backend *be;
     struct pool *pool;
-    struct list all_node;  /* be->links */
+    struct list be_node;   /* be->idle_lru or be->links */
     struct list pool_node; /* pool->idle or pool->busy */
-    struct list lru_node;  /* be->idle_lru */
     struct dial *dial;
     struct timer timer; /* connection_life_time, or the deadline of cleaning */
     void *owner;
@@ -105,14 +111,14 @@ struct link {
     uint64_t id;    /* never used twice in a worker */
     uint64_t epoch; /* of the present loan */
     struct expect expect;
-    struct buf carry;           /* an incomplete message that must be seen whole */
+    struct buf *carry;          /* an incomplete message that must be seen whole; NULL mostly */
     struct paramset reported;   /* ParameterStatus as last seen */
     struct paramset startup;    /* run-time parameters it was opened with */
     struct varset *vars;        /* what was SET on it since, by clients that share it */
     struct prepset preps;       /* statements that its server knows, of clients that share it */
     struct link_tls *tls;       /* until the login is over, when TLS plays a part */
     struct link_answer *answer; /* during the login: what was asked, what we answered */
-    char *key;                  /* the server's cancel key */
+    union link_key key;         /* the server's cancel key */
     uint32_t body_left;         /* of the message being passed on */
     uint32_t in_body;           /* so much of what on_bytes gets is the rest of a message */
     uint32_t asked_version;     /* what it was opened with: the server may speak less */
@@ -120,52 +126,55 @@ struct link {
     int32_t server_pid;
     int32_t row;
     int64_t opened_us;
-    int64_t idle_since_us;
-    int64_t ready_us; /* the last ReadyForQuery for the owner arrived (loop_now_us) */
+    int64_t quiet_us; /* idle: since when; lent: the last ReadyForQuery for the owner arrived */
     uint64_t uses;
     uint32_t dropped_by;    /* closed when it is free: this client drops its database; 0: nobody */
     uint32_t last_client;   /* the session's: number of the client that shared it last; 0: none */
     uint32_t ntransactions; /* ended for the owner, not counted yet: client_stats.c takes them */
-    uint16_t key_len;
-    uint8_t phase;     /* enum link_phase */
-    uint8_t auth;      /* enum link_auth */
-    uint8_t asks;      /* enum auth_server: what the server asked for at the login */
-    bool is_let_in;    /* AuthenticationOk came */
-    bool may_answer;   /* log in with what the book knows: the owner is entitled to it */
-    bool asks_owner;   /* the owner wants to see what the server asks before anybody answers */
-    char tx_status;    /* of the last ReadyForQuery */
-    char ready_as;     /* not 0: the owner is told this status in ReadyForQuery */
-    bool swallow_body; /* what happens to body_left */
-    bool is_private;   /* replication or a login that must not be shared: never cached */
-    bool has_quota;
-    bool holds_slot;      /* counts as opening, see pool_link_opened */
-    bool is_for_pool;     /* opened for whoever waits longest, not for its owner */
-    bool is_retired;      /* closed as soon as it is free */
-    uint8_t check;        /* enum link_check */
-    bool in_cancel;       /* a cancel request for it is under way: not to be lent */
-    bool error_told;      /* a FATAL of the server was forwarded */
-    bool has_more;        /* bytes behind the message at hand were read with it: not to travel */
-    bool is_travelling;   /* another worker has it now: close our descriptor, say nothing */
-    bool error_is_ours;   /* the error at hand is in reply to a message of our own */
-    bool own_failed;      /* a message of our own, its replies swallowed, met an error */
-    bool cancel_due;      /* a cancel of the owner's waits until our own messages are done */
-    bool capture;         /* rows in reply to our own messages go to on_own_row */
-    bool hide_parameters; /* ParameterStatus is not for the client: another link speaks for it */
-    bool see_tags;        /* the same, for a client that shares the link */
-    bool hold_ready;      /* the last ReadyForQuery owed is swallowed: the owner says it */
-    bool settle_early;    /* on_settled also when all ReadyForQuery owed have come: see there */
-    bool watch_tags;      /* the owner wants to see command tags (on_tag) */
-    bool must_clean;      /* a client that shared it left something behind */
-    uint8_t reset;        /* enum link_reset */
-    bool defaults_known;  /* what it reports was compared with what its clients are told */
-    bool has_news;        /* it reported a value that was new, in this loan */
-    bool reset_may_wait;  /* the owner did nothing that others would notice until it is undone */
-    uint8_t resets_left;  /* 1: the reset queries are not sent yet */
+    uint16_t key_len;       /* 0: there is none */
+    uint8_t phase;          /* enum link_phase */
+    char tx_status;         /* of the last ReadyForQuery */
+    char ready_as;          /* not 0: the owner is told this status in ReadyForQuery */
+    /* Those that replies change are bytes; the others are bits, which an idle link has to keep. */
+    bool swallow_body;       /* what happens to body_left */
+    bool has_more;           /* bytes behind the message at hand were read with it: not to travel */
+    bool error_is_ours;      /* the error at hand is in reply to a message of our own */
+    bool own_failed;         /* a message of our own, its replies swallowed, met an error */
+    bool error_told;         /* a FATAL of the server was forwarded */
+    uint8_t discards;        /* which of the reset queries sent are DISCARD ALL, by bits */
+    uint8_t resets_left : 2; /* 1: the reset queries are not sent yet */
+    uint8_t auth : 2;        /* enum link_auth */
+    uint8_t asks : 4;        /* enum auth_server: what the server asked for at the login */
     uint8_t resets_sent;
     uint8_t resets_done;
-    uint8_t discards;         /* which of those sent are DISCARD ALL, by bits */
-    bool is_counted_cleaning; /* in pool->ncleaning */
+    uint8_t reset;       /* enum link_reset */
+    bool is_let_in : 1;  /* AuthenticationOk came */
+    bool may_answer : 1; /* log in with what the book knows: the owner is entitled to it */
+    bool asks_owner : 1; /* the owner wants to see what the server asks before anybody answers */
+    bool is_private : 1; /* replication or a login that must not be shared: never cached */
+    bool has_quota : 1;
+    bool holds_slot : 1;    /* counts as opening, see pool_link_opened */
+    bool is_for_pool : 1;   /* opened for whoever waits longest, not for its owner */
+    bool is_retired : 1;    /* closed as soon as it is free */
+    uint8_t check : 2;      /* enum link_check */
+    bool in_cancel : 1;     /* a cancel request for it is under way: not to be lent */
+    bool is_travelling : 1; /* another worker has it now: close our descriptor, say nothing */
+    bool cancel_due : 1;    /* a cancel of the owner's waits until our own messages are done */
+    bool capture : 1;       /* rows in reply to our own messages go to on_own_row */
+    bool
+        hide_parameters : 1; /* ParameterStatus is not for the client: another link speaks for it */
+    bool see_tags : 1;       /* the same, for a client that shares the link */
+    bool hold_ready : 1;     /* the last ReadyForQuery owed is swallowed: the owner says it */
+    bool settle_early : 1;   /* on_settled also when all ReadyForQuery owed have come: see there */
+    bool watch_tags : 1;     /* the owner wants to see command tags (on_tag) */
+    bool must_clean : 1;     /* a client that shared it left something behind */
+    bool defaults_known : 1; /* what it reports was compared with what its clients are told */
+    bool has_news : 1;       /* it reported a value that was new, in this loan */
+    bool reset_may_wait : 1; /* the owner did nothing that others would notice until it is undone */
+    bool is_counted_cleaning : 1; /* in pool->ncleaning */
 };
+
+_Static_assert(sizeof(struct link) <= 376, "a session's link has a budget");
 
 /* What a login needs. */
 struct link_startup {
@@ -217,6 +226,14 @@ void link_close(struct link *link);
 /* Ends the link and tells the owner, with a message made here. */
 void link_fail_text(struct link *link, const char *sqlstate, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+/* The server's cancel key; n is 0 when there is none. */
+static inline struct slice link_key(const struct link *link)
+{
+    return slice_of(
+        link->key_len > sizeof link->key.here ? link->key.heap : link->key.here, link->key_len);
+}
+/* Keeps a copy of the key, wipes the one before. */
+void link_set_key(struct link *link, struct slice key);
 /* True when another worker can have it: not one with TLS, whose secrets stay in this process. */
 bool link_can_travel(const struct link *link);
 /* Hands an idle link to the worker of `ordinal`, with its state; false when it stays here (it

@@ -18,9 +18,7 @@ struct paramset_store {
 
 /* "name\0value\0" pairs; a zeroed struct is an empty set. */
 struct paramset {
-    char *data; /* never changed where it is while is_shared */
-    uint32_t len;
-    bool is_shared; /* the block belongs to a store, and is counted there */
+    struct paramset_block *block; /* counted and never changed; NULL while empty */
 };
 
 /* Makes a store; fini frees it (no set may share a block of it any more). */
@@ -29,6 +27,13 @@ void paramset_store_fini(struct paramset_store *store);
 /* From now on `ps` shares its block with all sets of the same bytes that were given to `store`. A
  * later change gives it a block of its own again. */
 void paramset_share(struct paramset *ps, struct paramset_store *store);
+static inline bool paramset_is_empty(const struct paramset *ps)
+{
+    return ps->block == NULL;
+}
+/* All of it, as bytes; and a set of such bytes, in place of what it was. */
+struct slice paramset_bytes(const struct paramset *ps);
+void paramset_set_bytes(struct paramset *ps, struct slice bytes);
 /* Empties the set; its memory is freed when nobody shares it. */
 void paramset_free(struct paramset *ps);
 /* Sets or replaces. Names compare case-insensitively, as PostgreSQL's do. Returns true when the

@@ -65,8 +65,7 @@ void prep_put_parse(struct buf *out, const struct prep *p, struct slice name);
 
 /* What one link knows. A zeroed struct is an empty set. */
 struct prepset {
-    struct hash_table *table; /* by id; NULL while empty */
-    struct list *lru;         /* least recently used first */
+    struct prep_known *known; /* those under our names; NULL while there was none */
     struct prep_named *named; /* statements under names that clients gave them (SQL PREPARE) */
 };
 
@@ -74,7 +73,7 @@ struct prepset {
 void prepset_clear(struct prepset *s);
 static inline bool prepset_is_empty(const struct prepset *s)
 {
-    return s->table == NULL && s->named == NULL;
+    return s->known == NULL && s->named == NULL;
 }
 /* How many it has, those under clients' names not counted. */
 uint32_t prepset_count(const struct prepset *s);

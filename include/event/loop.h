@@ -110,6 +110,7 @@ struct io {
     int fd;           /* -1 since io_close */
     uint8_t interest; /* IO_... that the owner waits for */
     uint8_t watched;  /* those that the kernel was asked for: perhaps more */
+    uint8_t marks;    /* the owner's, in what would be padding; not touched here */
 };
 
 /* Watches `fd` (non-blocking, not taken over). No interest yet. */

@@ -33,14 +33,33 @@ struct stream_ops {
 struct stream {
     struct io io;
     const struct stream_ops *ops;
-    struct buf out;  /* encrypted already when `tls` is set, unless the kernel does that */
+    struct buf *out; /* encrypted already when `tls` is set, unless the kernel does that; NULL when
+                        there is nothing in it */
     struct tls *tls; /* NULL: plain */
-    int fd;          /* -1 when closed */
-    bool reading;
-    bool send_failed;
-    bool awaits_room; /* TLS does */
-    bool hung_up;     /* on_hung_up was called since reading went off */
 };
+
+/* io.marks of a stream. */
+enum stream_marks {
+    STREAM_READING = 1,
+    STREAM_SEND_FAILED = 2,
+    STREAM_AWAITS_ROOM = 4, /* TLS does */
+    STREAM_HUNG_UP = 8      /* on_hung_up was called since reading went off */
+};
+
+/* For a zeroed stream: it is closed. */
+static inline void stream_init_closed(struct stream *s)
+{
+    s->io.fd = -1;
+}
+/* Its descriptor; -1 when it is closed. */
+static inline int stream_fd(const struct stream *s)
+{
+    return s->io.fd;
+}
+static inline bool stream_has_failed(const struct stream *s)
+{
+    return (s->io.marks & STREAM_SEND_FAILED) != 0;
+}
 
 /* Takes over connected, non-blocking `fd`; reading is on. */
 void stream_open(struct loop *lp, struct stream *s, int fd, const struct stream_ops *ops);
@@ -57,7 +76,7 @@ ssize_t stream_recv(struct stream *s, char *p, size_t n);
 int stream_send(struct stream *s, const char *p, size_t n);
 static inline bool stream_is_clogged(const struct stream *s)
 {
-    return s->out.len != s->out.pos;
+    return s->out != NULL;
 }
 static inline bool stream_is_tls(const struct stream *s)
 {

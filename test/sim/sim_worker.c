@@ -303,15 +303,24 @@ static void expect_count(const char *what, int64_t is, int64_t should)
         sim_fail("%s: %lld, should be %lld", what, (long long)is, (long long)should);
 }
 
-static int count_links(int node)
+static int count_links_in(const struct list *links, int node)
 {
     struct list *n;
+    int count = 0;
+
+    LIST_FOREACH(n, links)
+    count += LIST_ENTRY(n, struct link, be_node)->pool->cluster_node == node;
+    return count;
+}
+
+static int count_links(int node)
+{
     int count = 0;
     int i;
 
     for (i = 0; i < workers.n; i++)
-        LIST_FOREACH(n, &workers.w[i]->ss.be.links)
-    count += LIST_ENTRY(n, struct link, all_node)->pool->cluster_node == node;
+        count += count_links_in(&workers.w[i]->ss.be.links, node) +
+                 count_links_in(&workers.w[i]->ss.be.idle_lru, node);
     return count;
 }
 
@@ -342,9 +351,10 @@ static void check_worker(const struct worker *w)
     expect_count("pools that somebody waits for", count_list(&w->ss.be.waiting_pools), 0);
     expect_count("cancel requests", w->ss.be.ncancels, 0);
     expect_count("replies that met another client", (int64_t)w->ss.be.epoch_mismatches, 0);
-    LIST_FOREACH(n, &w->ss.be.links)
+    expect_count("links that are not idle", count_list(&w->ss.be.links), 0);
+    LIST_FOREACH(n, &w->ss.be.idle_lru)
     {
-        link = LIST_ENTRY(n, struct link, all_node);
+        link = LIST_ENTRY(n, struct link, be_node);
         expect_count("phase of a link that nobody uses", link->phase, LINK_IDLE);
         expect_count("what such a link owes", link->expect.len, 0);
     }
@@ -367,7 +377,7 @@ void workers_check_idle(void)
 
     for (i = 0; i < workers.n; i++) {
         check_worker(workers.w[i]);
-        nlinks += count_list(&workers.w[i]->ss.be.links);
+        nlinks += count_list(&workers.w[i]->ss.be.idle_lru);
     }
     expect_count("clients of all workers", session_count_all(workers.shm), 0);
     expect_count("rows of clients", count_client_rows(), 0);

@@ -60,9 +60,9 @@ void backend_fini(struct backend *be)
 {
     struct list *n;
 
-    be->is_stopping = true;
+    backend_stop_caching(be);
     while ((n = list_first(&be->links)) != NULL)
-        link_close(LIST_ENTRY(n, struct link, all_node));
+        link_close(LIST_ENTRY(n, struct link, be_node));
     task_cancel(&be->retry);
     timer_stop(be->loop, &be->sweep);
     timer_stop(be->loop, &be->maint);
@@ -101,7 +101,7 @@ void backend_stop_caching(struct backend *be)
 
     be->is_stopping = true;
     while ((n = list_first(&be->idle_lru)) != NULL)
-        link_close(LIST_ENTRY(n, struct link, lru_node));
+        link_close(LIST_ENTRY(n, struct link, be_node));
 }
 
 int64_t backend_wall_us(const struct backend *be)

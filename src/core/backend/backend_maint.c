@@ -22,7 +22,7 @@ static bool is_unused(const struct link *link, int64_t now_us)
     const struct pool_settings *set = link->pool->set;
 
     return set->server_idle_timeout_ms > 0 &&
-           now_us - link->idle_since_us >= set->server_idle_timeout_ms * 1000 &&
+           now_us - link->quiet_us >= set->server_idle_timeout_ms * 1000 &&
            limits_used(link->be->shm, link->pool->limits.pool) > set->min_pool_size;
 }
 
@@ -84,7 +84,9 @@ void backend_on_maint(struct timer *t)
     struct list *tmp;
 
     LIST_FOREACH_SAFE(n, tmp, &be->links)
-    maint_link(LIST_ENTRY(n, struct link, all_node), now_us);
+    maint_link(LIST_ENTRY(n, struct link, be_node), now_us);
+    LIST_FOREACH_SAFE(n, tmp, &be->idle_lru)
+    maint_link(LIST_ENTRY(n, struct link, be_node), now_us);
     warm_pools(be);
     timer_start(be->loop, &be->maint, MAINT_MS);
 }
@@ -94,7 +96,8 @@ void backend_on_maint(struct timer *t)
 void pool_link_taken(struct pool *pool, struct link *link)
 {
     list_remove(&link->pool_node);
-    list_remove(&link->lru_node);
+    list_remove(&link->be_node);
+    list_push_back(&pool->be->links, &link->be_node);
     list_push_front(&pool->busy, &link->pool_node);
     pool->nidle--;
     pool->nbusy++;
@@ -111,8 +114,7 @@ static bool check_is_due(const struct link *link)
     const struct backend *be = link->be;
 
     return be->conf->server_check_query[0] != '\0' &&
-           loop_now_us(be->loop) - link->idle_since_us >
-               link->pool->set->server_check_delay_ms * 1000;
+           loop_now_us(be->loop) - link->quiet_us > link->pool->set->server_check_delay_ms * 1000;
 }
 
 static void check_put(struct link *link, const char *sql, struct buf *out)

@@ -78,9 +78,12 @@ static void link_keepalive(const struct conf *conf, int fd)
 static void link_on_dialed(int fd, const struct err *err, void *ctx)
 {
     struct link *link = ctx;
-    struct buf packet = link->carry;
+    struct buf packet = {0};
 
-    memset(&link->carry, 0, sizeof link->carry);
+    if (link->carry != NULL)
+        packet = *link->carry;
+    mem_free(link->carry);
+    link->carry = NULL;
     link->dial = NULL;
     if (fd == -1) {
         link_fail(link, err);
@@ -133,16 +136,15 @@ static struct link *link_new(struct pool *pool)
     link->pool = pool;
     link->epoch = ++be->next_epoch;
     link->id = link->epoch;
-    link->stream.fd = -1;
+    stream_init_closed(&link->stream);
     link->tx_status = 'I';
     link->has_quota = true;
     link->vars = varset_empty(&be->varsets);
     link->row = row_alloc_take(be->row_alloc);
     expect_init(&link->expect);
     timer_init(&link->timer, link_on_timer);
-    list_init(&link->lru_node);
     list_init(&link->pool_node);
-    list_push_back(&be->links, &link->all_node);
+    list_push_back(&be->links, &link->be_node);
     pool_link_added(pool, link);
     return link;
 }
@@ -161,7 +163,8 @@ struct link *link_open(
     link->opened_us = loop_now_us(be->loop);
     paramset_copy(&link->startup, st->params);
     paramset_share(&link->startup, &pool->be->paramsets);
-    link_encode_startup(&link->carry, pool, st);
+    link->carry = mem_alloc_zero(sizeof *link->carry);
+    link_encode_startup(link->carry, pool, st);
     link_dial(link);
     link_row_update(link, ROWS_NO_ROW);
     return link;
@@ -174,6 +177,21 @@ struct link *link_adopt(struct pool *pool, int fd)
     link->phase = LINK_CLEANING;
     stream_open(pool->be->loop, &link->stream, fd, &link_stream_ops);
     return link;
+}
+
+void link_set_key(struct link *link, struct slice key)
+{
+    struct slice old = link_key(link);
+
+    if (old.n > 0)
+        mem_wipe((char *)(uintptr_t)old.p, old.n);
+    if (old.n > sizeof link->key.here)
+        mem_free(link->key.heap);
+    link->key_len = (uint16_t)key.n;
+    if (key.n > sizeof link->key.here)
+        link->key.heap = mem_strndup(key.p, key.n);
+    else if (key.n > 0)
+        memcpy(link->key.here, key.p, key.n);
 }
 
 int link_send(struct link *link, const char *p, size_t n)
@@ -224,7 +242,7 @@ static bool link_may_stay(const struct link *link)
 {
     return link->phase == LINK_LENT && link->tx_status == 'I' && expect_is_quiet(&link->expect) &&
            link->body_left == 0 && !link->must_clean && !link->in_cancel && !link->is_private &&
-           !link->own_failed && !link->error_told && !link->stream.send_failed &&
+           !link->own_failed && !link->error_told && !stream_has_failed(&link->stream) &&
            !link->be->is_stopping && link->be->conf->connection_cache;
 }
 
@@ -250,28 +268,25 @@ void link_close(struct link *link)
         return;
     dial_cancel(&link->dial);
     timer_stop(be->loop, &link->timer);
-    if (link->phase == LINK_IDLE && link->stream.fd != -1 && !link->is_travelling)
+    if (link->phase == LINK_IDLE && stream_fd(&link->stream) != -1 && !link->is_travelling)
         (void)stream_send(&link->stream, "X\0\0\0\4", 5);
-    list_remove(&link->all_node);
+    list_remove(&link->be_node);
     row_alloc_give(be->row_alloc, link->row);
     pool_link_gone(link->pool, link);
     link->pool = NULL;
     link->phase = LINK_CLOSED;
     link->owner = NULL;
     expect_fini(&link->expect);
-    buf_free(&link->carry);
+    link_carry_free(link);
     paramset_free(&link->reported);
     paramset_free(&link->startup);
     varset_unref(&link->vars);
     prepset_clear(&link->preps);
     link_answer_free(link);
-    if (link->key != NULL)
-        mem_wipe(link->key, link->key_len);
-    mem_free(link->key);
-    link->key = NULL;
+    link_set_key(link, slice_of("", 0));
     if (link_tls_close(link))
         return;
-    if (link->stream.fd != -1)
+    if (stream_fd(&link->stream) != -1)
         stream_close(&link->stream);
     else
         mem_free(link);

@@ -30,14 +30,14 @@ struct cancel {
     struct buf packet;
 };
 
-/* The link may be gone meanwhile: look for it among the living. */
+/* The link may be gone meanwhile: look for it among the living. It does not become idle before. */
 static struct link *cancel_find_link(const struct cancel *c)
 {
     struct list *n;
 
     LIST_FOREACH(n, &c->be->links)
     {
-        if (LIST_ENTRY(n, struct link, all_node) == c->link && c->link->id == c->link_id)
+        if (LIST_ENTRY(n, struct link, be_node) == c->link && c->link->id == c->link_id)
             return c->link;
     }
     return NULL;
@@ -162,7 +162,7 @@ void link_cancel(struct link *link, int fd)
     struct cancel *c;
     int port = 0;
 
-    if (link->key == NULL || link->in_cancel) {
+    if (link->key_len == 0 || link->in_cancel) {
         if (fd != -1)
             close(fd);
         return;
@@ -174,8 +174,8 @@ void link_cancel(struct link *link, int fd)
     c->canceller_fd = fd;
     c->node = link->pool->cluster_node;
     c->wants_tls = stream_is_tls(&link->stream);
-    c->stream.fd = -1;
-    startup_encode_cancel(&c->packet, link->server_pid, slice_of(link->key, link->key_len));
+    stream_init_closed(&c->stream);
+    startup_encode_cancel(&c->packet, link->server_pid, link_key(link));
     link->in_cancel = true;
     be->ncancels++;
     timer_init(&c->timer, cancel_on_timer);

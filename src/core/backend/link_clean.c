@@ -21,7 +21,7 @@ bool link_clean_is_possible(const struct link *link, bool boundary)
 
     return boundary && !link->is_private && !link->expect.lost &&
            !expect_ignores_sync(&link->expect) && !be->is_stopping && be->conf->connection_cache &&
-           link->phase == LINK_LENT && !link->stream.send_failed && !link->is_retired;
+           link->phase == LINK_LENT && !stream_has_failed(&link->stream) && !link->is_retired;
 }
 
 static int clean_send(struct link *link, struct buf *out)
@@ -201,7 +201,7 @@ void link_enter_idle(struct link *link)
     if (link->reset == LINK_RESET_DUE)
         timer_start(link->be->loop, &link->timer, link->be->conf->reset_query_delay_ms);
     link->phase = LINK_IDLE;
-    link->idle_since_us = loop_now_us(link->be->loop);
+    link->quiet_us = loop_now_us(link->be->loop);
     link_row_update(link, ROWS_NO_ROW);
     pool_link_idle(link->pool, link);
 }

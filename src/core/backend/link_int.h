@@ -15,6 +15,9 @@ void link_log_put(const struct log_place *place, const struct link *link, enum l
     const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 /* Ends the link and tells the owner. */
 void link_fail(struct link *link, const struct err *err);
+/* Keeps bytes in link->carry; forgets them. */
+void link_carry(struct link *link, struct slice bytes);
+void link_carry_free(struct link *link);
 /* One whole message during LOGIN. */
 void link_login_message(struct link *link, char type, const char *msg, size_t n);
 /* Starts the login on a fresh connection. */

@@ -11,6 +11,7 @@
 #include "backend/pool.h"
 #include "base/assert.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "wire/errmsg.h"
 #include "wire/reader.h"
 
@@ -225,7 +226,7 @@ static void link_on_ready(struct link *link, char tx_status, bool for_owner)
     link->tx_status = tx_status;
     if (!for_owner || link->owner == NULL)
         return;
-    link->ready_us = loop_now_us(link->be->loop);
+    link->quiet_us = loop_now_us(link->be->loop);
     if (tx_status == 'I' && link->ready_as == 0)
         link->ntransactions++;
 }
@@ -300,7 +301,7 @@ static bool link_on_whole(
 
     if (link->phase == LINK_LOGIN) {
         link_login_message(link, type, msg, (size_t)(end - msg));
-        return link->phase != LINK_CLOSED && link->stream.fd != -1;
+        return link->phase != LINK_CLOSED && stream_fd(&link->stream) != -1;
     }
     if (link_awaits_reset(link))
         return link_on_reset_reply(link, run, type, msg, end);
@@ -489,7 +490,23 @@ static void link_feed(struct link *link, const char *p, const char *end)
     link_flush_run(link, &run);
     link->has_more = false;
     if (link->phase != LINK_CLOSED && p < end)
-        buf_put(&link->carry, p, (size_t)(end - p));
+        link_carry(link, slice_of(p, (size_t)(end - p)));
+}
+
+void link_carry(struct link *link, struct slice bytes)
+{
+    if (link->carry == NULL)
+        link->carry = mem_alloc_zero(sizeof *link->carry);
+    buf_put(link->carry, bytes.p, bytes.n);
+}
+
+void link_carry_free(struct link *link)
+{
+    if (link->carry == NULL)
+        return;
+    buf_free(link->carry);
+    mem_free(link->carry);
+    link->carry = NULL;
 }
 
 static void link_on_end(struct link *link, int errnum)
@@ -510,11 +527,11 @@ void link_on_readable(struct stream *s)
 {
     struct link *link = LIST_ENTRY(s, struct link, stream);
     char *buf = link->be->read_buf;
-    size_t carried = buf_unread(&link->carry);
+    size_t carried = link->carry == NULL ? 0 : link->carry->len;
     ssize_t n;
 
     if (carried > 0)
-        memcpy(buf, link->carry.data + link->carry.pos, carried);
+        memcpy(buf, link->carry->data, carried);
     n = stream_recv(s, buf + carried, BACKEND_TAKE_BYTES);
     if (n == 0)
         return;
@@ -522,6 +539,6 @@ void link_on_readable(struct stream *s)
         link_on_end(link, errno);
         return;
     }
-    buf_free(&link->carry);
+    link_carry_free(link);
     link_feed(link, buf, buf + carried + (size_t)n);
 }

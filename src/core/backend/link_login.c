@@ -48,9 +48,7 @@ static void login_on_key(struct link *link, struct slice body)
         return;
     }
     link->server_pid = (int32_t)proto_get_u32(body.p);
-    link->key_len = (uint16_t)(body.n - 4);
-    mem_free(link->key);
-    link->key = mem_strndup(body.p + 4, link->key_len);
+    link_set_key(link, slice_of(body.p + 4, body.n - 4));
 }
 
 static void login_on_parameter(struct link *link, struct slice body)

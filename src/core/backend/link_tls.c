@@ -328,7 +328,7 @@ bool link_tls_on_closed(struct link *link)
         link_tls_free(link);
         return false;
     }
-    buf_free(&link->carry);
+    link_carry_free(link);
     link_dial(link);
     return true;
 }

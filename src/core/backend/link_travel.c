@@ -44,8 +44,8 @@ struct link_mail {
 static size_t travel_size(const struct link *link)
 {
     return sizeof(struct link_mail) + link->pool->user_len + link->pool->database_len + 2U +
-           link->key_len + link->startup.len + link->reported.len + link->vars->len +
-           (size_t)prepset_count(&link->preps) * PREP_ID_BYTES;
+           link->key_len + paramset_bytes(&link->startup).n + paramset_bytes(&link->reported).n +
+           link->vars->len + (size_t)prepset_count(&link->preps) * PREP_ID_BYTES;
 }
 
 static char *travel_put(char *p, const void *from, size_t n)
@@ -65,8 +65,8 @@ static size_t travel_encode(const struct link *link, char *body)
         .opened_us = link->opened_us,
         .auth_seen_us = pool->auth_seen_us,
         .uses = link->uses,
-        .startup_len = link->startup.len,
-        .reported_len = link->reported.len,
+        .startup_len = (uint32_t)paramset_bytes(&link->startup).n,
+        .reported_len = (uint32_t)paramset_bytes(&link->reported).n,
         .vars_len = link->vars->len,
         .preps_len = prepset_count(&link->preps) * PREP_ID_BYTES,
         .user_len = pool->user_len,
@@ -79,9 +79,9 @@ static size_t travel_encode(const struct link *link, char *body)
     struct buf preps = {0};
 
     p = travel_put(p, pool->names, (size_t)pool->user_len + pool->database_len + 2U);
-    p = travel_put(p, link->key, link->key_len);
-    p = travel_put(p, link->startup.data, link->startup.len);
-    p = travel_put(p, link->reported.data, link->reported.len);
+    p = travel_put(p, link_key(link).p, link->key_len);
+    p = travel_put(p, paramset_bytes(&link->startup).p, m.startup_len);
+    p = travel_put(p, paramset_bytes(&link->reported).p, m.reported_len);
     p = travel_put(p, link->vars->data, link->vars->len);
     (void)prepset_encode(&link->preps, &preps);
     p = travel_put(p, preps.data, preps.len);
@@ -92,8 +92,7 @@ static size_t travel_encode(const struct link *link, char *body)
 bool link_can_travel(const struct link *link)
 {
     return !stream_is_tls(&link->stream) && travel_size(link) <= MAILBOX_MAX_BYTES &&
-           link->preps.named == NULL && !link->in_cancel && !link->has_more &&
-           buf_unread(&link->carry) == 0;
+           link->preps.named == NULL && !link->in_cancel && !link->has_more && link->carry == NULL;
 }
 
 bool link_give_away(struct link *link, int ordinal)
@@ -110,7 +109,7 @@ bool link_give_away(struct link *link, int ordinal)
     n = travel_encode(link, body);
     io_want(&link->stream.io, 0);
     limits_move_link(be->shm, node, ids, be->ordinal, ordinal);
-    if (be->post(be, ordinal, MAIL_LINK_OFFER, body, n, link->stream.fd) == -1) {
+    if (be->post(be, ordinal, MAIL_LINK_OFFER, body, n, stream_fd(&link->stream)) == -1) {
         limits_move_link(be->shm, node, ids, ordinal, be->ordinal);
         io_want(&link->stream.io, IO_READ);
         return false;
@@ -123,10 +122,7 @@ bool link_give_away(struct link *link, int ordinal)
 
 static void travel_paramset(struct backend *be, struct paramset *ps, const char *p, uint32_t n)
 {
-    if (n == 0)
-        return;
-    ps->data = mem_strndup(p, n);
-    ps->len = n;
+    paramset_set_bytes(ps, slice_of(p, n));
     paramset_share(ps, &be->paramsets);
 }
 
@@ -144,8 +140,7 @@ static struct link *travel_build(
     link->uses = m->uses;
     link->auth = m->auth;
     link->reset = m->reset;
-    link->key_len = m->key_len;
-    link->key = mem_strndup(p, m->key_len);
+    link_set_key(link, slice_of(p, m->key_len));
     p += m->key_len;
     travel_paramset(be, &link->startup, p, m->startup_len);
     p += m->startup_len;

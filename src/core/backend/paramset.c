@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL
  * paramset.c: name = value strings in one block. A server reports about fifteen of them, so a walk
- * is the fastest look-up there is. Blocks that are shared are never written: whoever changes its
- * set leaves them to the others. */
+ * is the fastest look-up there is. Blocks are never changed: whoever changes its set gets a new
+ * one. */
 #include "config.h"
 
 #include "backend/paramset.h"
@@ -10,12 +10,12 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/list.h"
+#include "base/buf.h"
 #include "base/mem.h"
 
 struct paramset_block {
     struct hash_node node;
-    struct paramset_store *store;
+    struct paramset_store *store; /* NULL: it is in none */
     uint32_t refs;
     uint32_t len;
     char data[];
@@ -32,74 +32,86 @@ void paramset_store_fini(struct paramset_store *store)
     hash_table_fini(&store->table);
 }
 
+/* A block for `len` bytes. */
+static struct paramset_block *block_new(size_t len)
+{
+    struct paramset_block *block = mem_alloc(sizeof *block + len);
+
+    block->store = NULL;
+    block->refs = 1;
+    block->len = (uint32_t)len;
+    return block;
+}
+
 static int block_eq(const struct hash_node *node, const void *key)
 {
     const struct paramset_block *block = (const struct paramset_block *)node;
-    const struct paramset *ps = key;
+    const struct paramset_block *other = key;
 
-    return block->len == ps->len && memcmp(block->data, ps->data, ps->len) == 0;
+    return block->len == other->len && memcmp(block->data, other->data, block->len) == 0;
 }
 
 void paramset_share(struct paramset *ps, struct paramset_store *store)
 {
+    struct paramset_block *own = ps->block;
     struct paramset_block *block;
     uint64_t hash;
 
-    if (ps->len == 0 || ps->is_shared)
+    if (own == NULL || own->store != NULL)
         return;
-    hash = hash_bytes(ps->data, ps->len, 13);
-    block = (struct paramset_block *)hash_table_find(&store->table, hash, block_eq, ps);
-    if (block == NULL) {
-        block = mem_alloc(sizeof *block + ps->len);
-        block->store = store;
-        block->refs = 0;
-        block->len = ps->len;
-        memcpy(block->data, ps->data, ps->len);
-        hash_table_add(&store->table, &block->node, hash);
+    hash = hash_bytes(own->data, own->len, 13);
+    block = (struct paramset_block *)hash_table_find(&store->table, hash, block_eq, own);
+    if (block != NULL) {
+        block->refs++;
+        paramset_free(ps);
+        ps->block = block;
+    } else {
+        own->store = store;
+        hash_table_add(&store->table, &own->node, hash);
     }
-    block->refs++;
-    mem_free(ps->data);
-    ps->data = block->data;
-    ps->is_shared = true;
+}
+
+struct slice paramset_bytes(const struct paramset *ps)
+{
+    return ps->block == NULL ? slice_of("", 0) : slice_of(ps->block->data, ps->block->len);
+}
+
+void paramset_set_bytes(struct paramset *ps, struct slice bytes)
+{
+    struct paramset_block *block = NULL;
+
+    if (bytes.n > 0) {
+        block = block_new(bytes.n);
+        memcpy(block->data, bytes.p, bytes.n);
+    }
+    paramset_free(ps);
+    ps->block = block;
 }
 
 void paramset_free(struct paramset *ps)
 {
-    struct paramset_block *block;
+    struct paramset_block *block = ps->block;
 
-    if (!ps->is_shared) {
-        mem_free(ps->data);
-    } else {
-        block = LIST_ENTRY(ps->data, struct paramset_block, data);
-        ASSERT(block->refs > 0);
-        if (--block->refs == 0) {
-            hash_table_del(&block->store->table, &block->node);
-            mem_free(block);
-        }
-    }
-    ps->data = NULL;
-    ps->len = 0;
-    ps->is_shared = false;
-}
-
-/* A block of its own, to be changed. */
-static void paramset_own(struct paramset *ps)
-{
-    struct paramset own = {0};
-
-    if (!ps->is_shared)
+    ps->block = NULL;
+    if (block == NULL)
         return;
-    paramset_copy(&own, ps);
-    paramset_free(ps);
-    *ps = own;
+    ASSERT(block->refs > 0);
+    if (--block->refs > 0)
+        return;
+    if (block->store != NULL)
+        hash_table_del(&block->store->table, &block->node);
+    mem_free(block);
 }
 
 bool paramset_next(const struct paramset *ps, uint32_t *at, struct slice *name, struct slice *value)
 {
-    if (*at >= ps->len)
+    const char *p;
+
+    if (ps->block == NULL || *at >= ps->block->len)
         return false;
-    *name = slice_of_str(ps->data + *at);
-    *value = slice_of_str(ps->data + *at + name->n + 1);
+    p = ps->block->data + *at;
+    *name = slice_of_str(p);
+    *value = slice_of_str(p + name->n + 1);
     *at += (uint32_t)(name->n + value->n + 2);
     return true;
 }
@@ -121,69 +133,78 @@ struct slice paramset_get(const struct paramset *ps, struct slice name)
     return slice_of(NULL, 0);
 }
 
-void paramset_drop(struct paramset *ps, struct slice name)
+/* Where the pair of that name begins and ends; false when there is none. */
+static bool find_pair(const struct paramset *ps, struct slice name, uint32_t *start, uint32_t *end,
+    struct slice *value)
 {
     struct slice n;
-    struct slice v;
-    uint32_t at = 0;
-    uint32_t start = 0;
 
-    while (paramset_next(ps, &at, &n, &v)) {
-        if (name_eq(n, name)) {
-            paramset_own(ps);
-            memmove(ps->data + start, ps->data + at, ps->len - at);
-            ps->len -= at - start;
-            return;
-        }
-        start = at;
+    *start = 0;
+    *end = 0;
+    while (paramset_next(ps, end, &n, value)) {
+        if (name_eq(n, name))
+            return true;
+        *start = *end;
     }
+    return false;
+}
+
+/* The set without the bytes from `start` to `end`, and with `add` at its end. */
+static void cut_and_add(struct paramset *ps, uint32_t start, uint32_t end, struct slice add)
+{
+    struct slice old = paramset_bytes(ps);
+    size_t left = old.n - (end - start);
+    struct paramset_block *block = NULL;
+
+    if (left + add.n > 0) {
+        block = block_new(left + add.n);
+        memcpy(block->data, old.p, start);
+        memcpy(block->data + start, old.p + end, old.n - end);
+        if (add.n > 0)
+            memcpy(block->data + left, add.p, add.n);
+    }
+    paramset_free(ps);
+    ps->block = block;
+}
+
+void paramset_drop(struct paramset *ps, struct slice name)
+{
+    struct slice value;
+    uint32_t start;
+    uint32_t end;
+
+    if (find_pair(ps, name, &start, &end, &value))
+        cut_and_add(ps, start, end, slice_of("", 0));
 }
 
 bool paramset_set(struct paramset *ps, struct slice name, struct slice value)
 {
-    struct slice n;
-    struct slice v;
-    uint32_t at = 0;
-    uint32_t start = 0;
-    uint32_t len;
-    size_t add = name.n + value.n + 2;
-    char *data;
+    struct slice before;
+    uint32_t start;
+    uint32_t end;
+    struct buf pair = {0};
 
-    while (paramset_next(ps, &at, &n, &v)) {
-        if (!name_eq(n, name)) {
-            start = at;
-            continue;
-        }
-        if (slice_eq(v, value))
-            return false;
-        paramset_own(ps);
-        memmove(ps->data + start, ps->data + at, ps->len - at);
-        ps->len -= at - start;
-        break;
-    }
-    data = mem_alloc(ps->len + add);
-    if (ps->len > 0)
-        memcpy(data, ps->data, ps->len);
-    memcpy(data + ps->len, name.p, name.n);
-    data[ps->len + name.n] = '\0';
-    if (value.n > 0)
-        memcpy(data + ps->len + name.n + 1, value.p, value.n);
-    data[ps->len + add - 1] = '\0';
-    len = ps->len + (uint32_t)add;
-    paramset_free(ps);
-    ps->data = data;
-    ps->len = len;
+    if (!find_pair(ps, name, &start, &end, &before))
+        start = end;
+    else if (slice_eq(before, value))
+        return false;
+    buf_put(&pair, name.p, name.n);
+    buf_put_byte(&pair, '\0');
+    buf_put(&pair, value.p, value.n);
+    buf_put_byte(&pair, '\0');
+    cut_and_add(ps, start, end, buf_slice(&pair));
+    buf_free(&pair);
     return true;
 }
 
 void paramset_copy(struct paramset *dst, const struct paramset *src)
 {
+    struct paramset_block *block = src->block;
+
+    if (block != NULL)
+        block->refs++;
     paramset_free(dst);
-    if (src->len == 0)
-        return;
-    dst->data = mem_alloc(src->len);
-    memcpy(dst->data, src->data, src->len);
-    dst->len = src->len;
+    dst->block = block;
 }
 
 /* Order does not matter. */
@@ -194,10 +215,10 @@ bool paramset_eq(const struct paramset *a, const struct paramset *b)
     struct slice other;
     uint32_t at = 0;
 
-    if (a->len != b->len)
-        return false;
-    if (a->len == 0 || memcmp(a->data, b->data, a->len) == 0)
+    if (a->block == b->block || slice_eq(paramset_bytes(a), paramset_bytes(b)))
         return true;
+    if (paramset_bytes(a).n != paramset_bytes(b).n)
+        return false;
     while (paramset_next(a, &at, &n, &v)) {
         other = paramset_get(b, n);
         if (other.p == NULL || !slice_eq(other, v))

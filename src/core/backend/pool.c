@@ -227,7 +227,7 @@ static bool link_suits(const struct link *link, const struct pool_request *req, 
     if (link->asked_version < req->startup->version)
         return false;
     if (req->is_shared)
-        return link->startup.len == 0;
+        return paramset_is_empty(&link->startup);
     if (!link_is_pristine(link) && !(req->allows_names && link_has_only_names(link)))
         return false;
     if (patch)
@@ -238,7 +238,8 @@ static bool link_suits(const struct link *link, const struct pool_request *req, 
 static struct link *pool_lend(struct pool *pool, struct link *link, const struct pool_request *req)
 {
     list_remove(&link->pool_node);
-    list_remove(&link->lru_node);
+    list_remove(&link->be_node);
+    list_push_back(&pool->be->links, &link->be_node);
     list_push_front(&pool->busy, &link->pool_node);
     pool->nidle--;
     pool->nbusy++;
@@ -282,7 +283,7 @@ static struct link *pool_take_shared(struct pool *pool, struct pool_request *req
     struct link *link;
 
     while ((link = pool_find_shared(pool, req)) != NULL) {
-        if (loop_now_us(pool->be->loop) - link->idle_since_us > SHARED_CHECK_US &&
+        if (loop_now_us(pool->be->loop) - link->quiet_us > SHARED_CHECK_US &&
             stream_is_stale(&link->stream)) {
             link_close(link);
             continue;
@@ -306,7 +307,7 @@ struct link *pool_borrow(struct pool *pool, const struct pool_request *req)
     if (check_us > SHARED_CHECK_US)
         check_us = SHARED_CHECK_US;
     if (link == NULL || link->reset != LINK_RESET_NONE ||
-        loop_now_us(pool->be->loop) - link->idle_since_us > check_us)
+        loop_now_us(pool->be->loop) - link->quiet_us > check_us)
         return NULL;
     return pool_lend(pool, link, req);
 }
@@ -504,7 +505,8 @@ void pool_link_idle(struct pool *pool, struct link *link)
 {
     list_remove(&link->pool_node);
     list_push_front(&pool->idle, &link->pool_node);
-    list_push_back(&pool->be->idle_lru, &link->lru_node);
+    list_remove(&link->be_node);
+    list_push_back(&pool->be->idle_lru, &link->be_node);
     pool->nbusy--;
     pool->nidle++;
     pool->freed_us = loop_now_us(pool->be->loop);
@@ -530,7 +532,7 @@ void pool_link_gone(struct pool *pool, struct link *link)
     link->is_for_pool = false;
     pool_link_cleaned(pool, link);
     list_remove(&link->pool_node);
-    list_remove(&link->lru_node);
+    list_remove(&link->be_node);
     pool_tell_idle(pool, false);
     if (link->has_quota) {
         limits_give_link(be->shm, be->ordinal, pool->cluster_node, &pool->limits);

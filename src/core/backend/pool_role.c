@@ -118,13 +118,13 @@ void pool_role_refuse(struct link *link)
         pool->names, pool->cluster_node);
     LIST_FOREACH(n, &be->links)
     {
-        other = LIST_ENTRY(n, struct link, all_node);
+        other = LIST_ENTRY(n, struct link, be_node);
         if (other->phase >= LINK_LENT && is_same_role(other->pool, pool))
             other->is_retired = true;
     }
     LIST_FOREACH_SAFE(n, tmp, &be->idle_lru)
     {
-        other = LIST_ENTRY(n, struct link, lru_node);
+        other = LIST_ENTRY(n, struct link, be_node);
         if (is_same_role(other->pool, pool))
             link_close(other);
     }

@@ -119,7 +119,7 @@ bool backend_make_room(struct backend *be, const struct pool *pool, enum limits_
         return false;
     LIST_FOREACH(n, &be->idle_lru)
     {
-        link = LIST_ENTRY(n, struct link, lru_node);
+        link = LIST_ENTRY(n, struct link, be_node);
         if (stands_in_way(link, pool, v, user, database, node)) {
             link_close(link);
             return true;
@@ -136,7 +136,7 @@ static struct link *find_spare(
     struct list *n;
 
     for (n = be->idle_lru.prev; n != &be->idle_lru; n = n->prev) {
-        link = LIST_ENTRY(n, struct link, lru_node);
+        link = LIST_ENTRY(n, struct link, be_node);
         if (link->pool->cluster_node == node && slice_eq(pool_user(link->pool), user) &&
             slice_eq(pool_database(link->pool), database))
             return link->pool->nwaiting == 0 ? link : NULL;

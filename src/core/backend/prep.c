@@ -137,16 +137,21 @@ static int entry_eq(const struct hash_node *node, const void *key)
     return memcmp(((const struct prep_entry *)node)->id, key, PREP_ID_BYTES) == 0;
 }
 
+struct prep_known {
+    struct hash_table table; /* by id */
+    struct list lru;         /* least recently used first */
+};
+
 static struct prep_entry *prepset_find(const struct prepset *s, const uint8_t *id)
 {
-    if (s->table == NULL)
+    if (s->known == NULL)
         return NULL;
-    return (struct prep_entry *)hash_table_find(s->table, id_hash(id), entry_eq, id);
+    return (struct prep_entry *)hash_table_find(&s->known->table, id_hash(id), entry_eq, id);
 }
 
 static void entry_free(struct prepset *s, struct prep_entry *e)
 {
-    hash_table_del(s->table, &e->node);
+    hash_table_del(&s->known->table, &e->node);
     list_remove(&e->lru);
     mem_free(e);
 }
@@ -156,14 +161,13 @@ void prepset_clear(struct prepset *s)
     struct prep_named *named;
     struct list *n;
 
-    while (s->lru != NULL && (n = list_first(s->lru)) != NULL)
-        entry_free(s, LIST_ENTRY(n, struct prep_entry, lru));
-    if (s->table != NULL)
-        hash_table_fini(s->table);
-    mem_free(s->table);
-    mem_free(s->lru);
-    s->table = NULL;
-    s->lru = NULL;
+    if (s->known != NULL) {
+        while ((n = list_first(&s->known->lru)) != NULL)
+            entry_free(s, LIST_ENTRY(n, struct prep_entry, lru));
+        hash_table_fini(&s->known->table);
+        mem_free(s->known);
+        s->known = NULL;
+    }
     while ((named = s->named) != NULL) {
         s->named = named->next;
         mem_free(named);
@@ -172,7 +176,7 @@ void prepset_clear(struct prepset *s)
 
 uint32_t prepset_count(const struct prepset *s)
 {
-    return s->table == NULL ? 0 : s->table->count;
+    return s->known == NULL ? 0 : s->known->table.count;
 }
 
 bool prepset_touch(struct prepset *s, const uint8_t id[PREP_ID_BYTES])
@@ -181,9 +185,9 @@ bool prepset_touch(struct prepset *s, const uint8_t id[PREP_ID_BYTES])
 
     if (e == NULL)
         return false;
-    if (list_last(s->lru) != &e->lru) {
+    if (list_last(&s->known->lru) != &e->lru) {
         list_remove(&e->lru);
-        list_push_back(s->lru, &e->lru);
+        list_push_back(&s->known->lru, &e->lru);
     }
     return true;
 }
@@ -194,16 +198,15 @@ void prepset_add(struct prepset *s, const uint8_t id[PREP_ID_BYTES])
 
     if (prepset_touch(s, id))
         return;
-    if (s->table == NULL) {
-        s->table = mem_alloc_zero(sizeof *s->table);
-        hash_table_init(s->table);
-        s->lru = mem_alloc_zero(sizeof *s->lru);
-        list_init(s->lru);
+    if (s->known == NULL) {
+        s->known = mem_alloc_zero(sizeof *s->known);
+        hash_table_init(&s->known->table);
+        list_init(&s->known->lru);
     }
     e = mem_alloc_zero(sizeof *e);
     memcpy(e->id, id, PREP_ID_BYTES);
-    hash_table_add(s->table, &e->node, id_hash(id));
-    list_push_back(s->lru, &e->lru);
+    hash_table_add(&s->known->table, &e->node, id_hash(id));
+    list_push_back(&s->known->lru, &e->lru);
 }
 
 void prepset_remove(struct prepset *s, const uint8_t id[PREP_ID_BYTES])
@@ -221,7 +224,7 @@ bool prepset_evict(struct prepset *s, uint32_t limit, char name[PREP_NAME_BYTES 
 
     if (prepset_count(s) <= limit)
         return false;
-    e = LIST_ENTRY(list_first(s->lru), struct prep_entry, lru);
+    e = LIST_ENTRY(list_first(&s->known->lru), struct prep_entry, lru);
     memcpy(name, "pgp_", 4);
     for (i = 0; i < PREP_ID_BYTES; i++)
         (void)snprintf(name + 4 + 2 * i, 3, "%02x", e->id[i]);
@@ -288,9 +291,9 @@ bool prepset_encode(const struct prepset *s, struct buf *out)
 
     if (s->named != NULL)
         return false;
-    if (s->lru == NULL)
+    if (s->known == NULL)
         return true;
-    LIST_FOREACH(n, s->lru)
+    LIST_FOREACH(n, &s->known->lru)
     {
         buf_put(out, LIST_ENTRY(n, struct prep_entry, lru)->id, PREP_ID_BYTES);
     }

@@ -75,7 +75,8 @@ static struct balance_own *own_new(struct client *c)
     paramset_copy(&own->params, &c->login->params);
     if (paramset_get(&own->params, slice_of_str("options")).p != NULL ||
         paramset_get(&own->params, slice_of_str("search_path")).p != NULL)
-        own->start_hash = hash_bytes(own->params.data, own->params.len, 1);
+        own->start_hash =
+            hash_bytes(paramset_bytes(&own->params).p, paramset_bytes(&own->params).n, 1);
     return own;
 }
 

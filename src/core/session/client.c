@@ -161,7 +161,7 @@ static void client_on_readable(struct stream *s)
     if (c->phase == CL_CLOSING) {
         if (client_discard_input(c))
             return;
-        if (stream_is_clogged(&c->stream) && !c->stream.send_failed)
+        if (stream_is_clogged(&c->stream) && !stream_has_failed(&c->stream))
             stream_pause(&c->stream); /* it sends nothing more, but may still read */
         else
             client_close(c);
@@ -328,7 +328,7 @@ static void complete_copy_data(struct client *c)
 
 void client_leave(struct client *c)
 {
-    if (stream_is_clogged(&c->stream) && !c->stream.send_failed) {
+    if (stream_is_clogged(&c->stream) && !stream_has_failed(&c->stream)) {
         client_end(c, NULL); /* the rest of a reply is still on its way to a slow reader */
         return;
     }

@@ -181,7 +181,7 @@ static void auth_read_address(struct client_auth *a)
     socklen_t len = sizeof ss;
 
     memset(&ss, 0, sizeof ss);
-    if (!a->c->is_unix && getpeername(a->c->stream.fd, (struct sockaddr *)&ss, &len) == 0)
+    if (!a->c->is_unix && getpeername(stream_fd(&a->c->stream), (struct sockaddr *)&ss, &len) == 0)
         a->addr = hba_addr_of((const struct sockaddr *)&ss);
 }
 

@@ -321,7 +321,8 @@ void client_auth_check_peer(struct client_auth *a)
     struct ucred who;
     socklen_t len = sizeof who;
 
-    if (!a->c->is_unix || getsockopt(a->c->stream.fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == -1) {
+    if (!a->c->is_unix ||
+        getsockopt(stream_fd(&a->c->stream), SOL_SOCKET, SO_PEERCRED, &who, &len) == -1) {
         client_auth_deny(a, "The kernel does not say who is at the other end.");
         return;
     }

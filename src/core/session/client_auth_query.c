@@ -349,7 +349,7 @@ static void close_idle_of(struct backend *be, struct slice user)
 
     LIST_FOREACH_SAFE(n, tmp, &be->idle_lru)
     {
-        link = LIST_ENTRY(n, struct link, lru_node);
+        link = LIST_ENTRY(n, struct link, be_node);
         if (slice_eq(pool_user(link->pool), user))
             link_close(link);
     }

@@ -54,8 +54,8 @@ static int64_t request_since_us(const struct client *c)
 {
     int64_t since_us = c->stats.taken_us;
 
-    if (c->target != NULL && c->stats.sent_us != 0 && c->target->ready_us > since_us)
-        since_us = c->target->ready_us;
+    if (c->target != NULL && c->stats.sent_us != 0 && c->target->quiet_us > since_us)
+        since_us = c->target->quiet_us;
     return since_us;
 }
 

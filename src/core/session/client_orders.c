@@ -67,7 +67,7 @@ static bool has_hung_up(const struct client *c)
 {
     char byte;
 
-    return recv(c->stream.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+    return recv(stream_fd(&c->stream), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
 static void orders_on_timer(struct timer *t)
@@ -320,17 +320,21 @@ static void close_free_links(struct sessions *ss, const char *database, uint32_t
     struct list *n;
     struct list *tmp;
 
-    LIST_FOREACH_SAFE(n, tmp, &ss->be.links)
+    LIST_FOREACH(n, &ss->be.links)
     {
-        link = LIST_ENTRY(n, struct link, all_node);
+        link = LIST_ENTRY(n, struct link, be_node);
         if (!slice_eq_str(pool_database(link->pool), database))
             continue;
-        if (link->phase == LINK_IDLE)
-            link_close(link);
-        else if (client_id == 0)
+        if (client_id == 0)
             link->is_retired = true;
         else
             link->dropped_by = client_id;
+    }
+    LIST_FOREACH_SAFE(n, tmp, &ss->be.idle_lru)
+    {
+        link = LIST_ENTRY(n, struct link, be_node);
+        if (slice_eq_str(pool_database(link->pool), database))
+            link_close(link);
     }
 }
 
@@ -341,7 +345,7 @@ static void keep_links(struct sessions *ss, uint32_t client_id)
 
     LIST_FOREACH(n, &ss->be.links)
     {
-        link = LIST_ENTRY(n, struct link, all_node);
+        link = LIST_ENTRY(n, struct link, be_node);
         if (link->dropped_by == client_id)
             link->dropped_by = 0;
     }
@@ -355,7 +359,7 @@ static void close_unwanted_links(struct sessions *ss)
 
     LIST_FOREACH_SAFE(n, tmp, &ss->be.idle_lru)
     {
-        link = LIST_ENTRY(n, struct link, lru_node);
+        link = LIST_ENTRY(n, struct link, be_node);
         if (orders_want_close(ss->env->shm, pool_database(link->pool), link->opened_us))
             link_close(link);
     }

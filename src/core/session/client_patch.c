@@ -103,7 +103,7 @@ void client_patch_on_tag(struct client *c, struct slice tag)
 bool client_patch_repair(struct client *c)
 {
     struct client_patch *p = c->patch;
-    bool repair = p->saw_reset && p->undone.len > 0 && c->link->tx_status != 'E';
+    bool repair = p->saw_reset && !paramset_is_empty(&p->undone) && c->link->tx_status != 'E';
 
     if (repair)
         patch_send(c, &p->wants, &p->undone);

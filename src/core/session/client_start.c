@@ -62,7 +62,7 @@ static void start_on_cancel(struct client *c, const struct startup *st)
     struct slice copy = slice_of((const char *)key, st->cancel_key.n);
     bool is_tls = stream_is_tls(&c->stream);
     /* Closing it tells the canceller that the cancel was delivered. */
-    int fd = is_tls ? client_tls_cancel_wait(c) : dup(c->stream.fd);
+    int fd = is_tls ? client_tls_cancel_wait(c) : dup(stream_fd(&c->stream));
 
     memcpy(key, st->cancel_key.p, st->cancel_key.n);
     client_cancel_request(c->ss, st->cancel_pid, copy, fd);

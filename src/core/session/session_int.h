@@ -107,7 +107,7 @@ struct client {
     struct client_patch *patch; /* the link was opened with other parameters; NULL mostly */
 };
 
-_Static_assert(sizeof(struct client) <= 376, "an idle client has a budget");
+_Static_assert(sizeof(struct client) <= 352, "an idle client has a budget");
 
 /* client.c */
 struct client *client_of_stream(struct stream *s);

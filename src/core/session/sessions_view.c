@@ -33,18 +33,25 @@ static bool is_gone(const struct view *v, int node)
     return n->status == VIEW_DOWN && !n->held_down && n->pg_status == VIEW_PG_DOWN;
 }
 
-static struct link *find_cut(struct sessions *ss)
+static struct link *find_cut_in(struct sessions *ss, const struct list *links)
 {
     struct list *n;
 
-    LIST_FOREACH(n, &ss->be.links)
+    LIST_FOREACH(n, links)
     {
-        struct link *link = LIST_ENTRY(n, struct link, all_node);
+        struct link *link = LIST_ENTRY(n, struct link, be_node);
 
         if (link->phase != LINK_CLOSED && is_gone(&ss->view, link->pool->cluster_node))
             return link;
     }
     return NULL;
+}
+
+static struct link *find_cut(struct sessions *ss)
+{
+    struct link *link = find_cut_in(ss, &ss->be.links);
+
+    return link != NULL ? link : find_cut_in(ss, &ss->be.idle_lru);
 }
 
 /* Ending one link may end others: no walk, and only so many in a turn of the loop. */

@@ -65,7 +65,7 @@ static void turn_free(struct sessions *ss, struct share *s)
         share_vars_clear(&t->mark);
     if (t->tx.client != NULL || t->tx.link != NULL)
         share_vars_clear(&t->tx);
-    if (t->told.data != NULL)
+    if (!paramset_is_empty(&t->told))
         paramset_free(&t->told);
     buf_free(&t->begin);
     buf_empty(&retry);

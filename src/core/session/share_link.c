@@ -182,7 +182,7 @@ static void say_ready(struct client *c)
 
     s->owes_ready = false;
     c->link->hide_parameters = false;
-    while (s->turn->told.len > 0 && n < PARAMETERS_MAX &&
+    while (!paramset_is_empty(&s->turn->told) && n < PARAMETERS_MAX &&
            paramset_next(&c->link->reported, &at, &name, &value)) {
         told = paramset_get(&s->turn->told, name);
         if (told.p != NULL && !slice_eq(told, value))

@@ -25,7 +25,7 @@
 /* The link that was to put right what the client believes will not: the next one does. */
 static void owe_parameters(struct share *s)
 {
-    s->owes_parameters = s->owes_parameters || s->turn->told.len > 0;
+    s->owes_parameters = s->owes_parameters || !paramset_is_empty(&s->turn->told);
 }
 
 void share_send_again(struct client *c)

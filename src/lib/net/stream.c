@@ -11,21 +11,37 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/mem.h"
 
 #include "tls_int.h"
 
 /* Plain streams are the hot path. */
 #define IS_TLS(s) __builtin_expect((s)->tls != NULL, 0)
 
+static inline bool is_marked(const struct stream *s, unsigned marks)
+{
+    return (s->io.marks & marks) != 0;
+}
+
+static inline void mark(struct stream *s, unsigned marks)
+{
+    s->io.marks |= (uint8_t)marks;
+}
+
+static inline void unmark(struct stream *s, unsigned marks)
+{
+    s->io.marks &= (uint8_t)~marks;
+}
+
 static void stream_update_interest(struct stream *s)
 {
     int events = 0;
 
-    if (s->reading)
+    if (is_marked(s, STREAM_READING))
         events = IO_READ;
-    else if (s->ops->on_hung_up != NULL && !s->hung_up)
+    else if (s->ops->on_hung_up != NULL && !is_marked(s, STREAM_HUNG_UP))
         events = IO_GONE;
-    if (stream_is_clogged(s) || s->awaits_room)
+    if (stream_is_clogged(s) || is_marked(s, STREAM_AWAITS_ROOM))
         events |= IO_WRITE;
     io_want(&s->io, events);
 }
@@ -33,39 +49,57 @@ static void stream_update_interest(struct stream *s)
 /* Not only has the other side finished sending: nothing reaches it any more. */
 static bool stream_is_broken(const struct stream *s)
 {
-    struct pollfd p = {.fd = s->fd, .events = 0};
+    struct pollfd p = {.fd = s->io.fd, .events = 0};
 
     return poll(&p, 1, 0) == 1 && (p.revents & POLLERR) != 0;
 }
 
 static void stream_on_gone(struct stream *s)
 {
-    s->hung_up = true;
+    mark(s, STREAM_HUNG_UP);
     stream_update_interest(s);
     s->ops->on_hung_up(s, stream_is_broken(s));
 }
 
+static void stream_drop_out(struct stream *s)
+{
+    if (s->out == NULL)
+        return;
+    buf_free(s->out);
+    mem_free(s->out);
+    s->out = NULL;
+}
+
+static void stream_keep_out(struct stream *s, const char *p, size_t n)
+{
+    if (s->out == NULL)
+        s->out = mem_alloc_zero(sizeof *s->out);
+    buf_put(s->out, p, n);
+}
+
 static void stream_on_writable(struct stream *s)
 {
-    size_t left = buf_unread(&s->out);
+    size_t left = s->out == NULL ? 0 : buf_unread(s->out);
     ssize_t n;
 
     if (left > 0) {
-        n = send(s->fd, s->out.data + s->out.pos, left, MSG_NOSIGNAL);
+        n = send(s->io.fd, s->out->data + s->out->pos, left, MSG_NOSIGNAL);
         if (n == -1) {
             if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)
                 return;
             /* Broken: forget the bytes, let the reader find the reason. */
-            s->send_failed = true;
-            buf_free(&s->out);
+            mark(s, STREAM_SEND_FAILED);
+            stream_drop_out(s);
         } else {
-            buf_consume(&s->out, (size_t)n);
+            buf_consume(s->out, (size_t)n);
+            if (buf_unread(s->out) == 0)
+                stream_drop_out(s);
         }
         if (stream_is_clogged(s))
             return;
     }
-    if (s->awaits_room) {
-        s->awaits_room = false;
+    if (is_marked(s, STREAM_AWAITS_ROOM)) {
+        unmark(s, STREAM_AWAITS_ROOM);
         tls_on_room(s);
         if (left == 0) {
             stream_update_interest(s);
@@ -82,38 +116,35 @@ static void stream_on_io(struct io *io, int events)
 
     if ((events & IO_WRITE) != 0) {
         stream_on_writable(s);
-        if (s->fd == -1)
+        if (s->io.fd == -1)
             return;
     }
-    if ((events & IO_READ) != 0 && s->reading)
+    if ((events & IO_READ) != 0 && is_marked(s, STREAM_READING))
         s->ops->on_readable(s);
-    else if ((events & IO_GONE) != 0 && !s->reading && !s->hung_up && s->ops->on_hung_up != NULL)
+    else if ((events & IO_GONE) != 0 && !is_marked(s, STREAM_READING | STREAM_HUNG_UP) &&
+             s->ops->on_hung_up != NULL)
         stream_on_gone(s);
 }
 
 static void stream_init(struct loop *lp, struct stream *s, int fd, const struct stream_ops *ops)
 {
-    memset(&s->out, 0, sizeof s->out);
+    s->out = NULL;
     s->ops = ops;
     s->tls = NULL;
-    s->fd = fd;
-    s->send_failed = false;
-    s->awaits_room = false;
-    s->hung_up = false;
+    s->io.marks = 0;
     io_open(lp, &s->io, fd, stream_on_io);
 }
 
 void stream_open(struct loop *lp, struct stream *s, int fd, const struct stream_ops *ops)
 {
     stream_init(lp, s, fd, ops);
-    s->reading = true;
+    mark(s, STREAM_READING);
     io_want(&s->io, IO_READ);
 }
 
 void stream_open_connecting(struct loop *lp, struct stream *s, int fd, const struct stream_ops *ops)
 {
     stream_init(lp, s, fd, ops);
-    s->reading = false;
     io_want(&s->io, IO_WRITE);
 }
 
@@ -122,7 +153,7 @@ int stream_connect_errno(struct stream *s)
     int error = 0;
     socklen_t len = sizeof error;
 
-    if (getsockopt(s->fd, SOL_SOCKET, SO_ERROR, &error, &len) == -1)
+    if (getsockopt(s->io.fd, SOL_SOCKET, SO_ERROR, &error, &len) == -1)
         return errno;
     return error;
 }
@@ -133,7 +164,7 @@ ssize_t stream_recv(struct stream *s, char *p, size_t n)
 
     if (IS_TLS(s))
         return tls_recv(s, p, n);
-    got = recv(s->fd, p, n, 0);
+    got = recv(s->io.fd, p, n, 0);
     if (got > 0)
         return got;
     if (got == 0) {
@@ -156,49 +187,49 @@ int stream_send_raw(struct stream *s, const char *p, size_t n)
 {
     ssize_t sent = 0;
 
-    if (s->send_failed)
+    if (stream_has_failed(s))
         return -1;
     if (n == 0)
         return 0;
     if (!stream_is_clogged(s)) {
-        sent = send(s->fd, p, n, MSG_NOSIGNAL);
+        sent = send(s->io.fd, p, n, MSG_NOSIGNAL);
         if (sent == (ssize_t)n)
             return 0;
         if (sent == -1) {
             if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) {
-                s->send_failed = true;
+                mark(s, STREAM_SEND_FAILED);
                 return -1;
             }
             sent = 0;
         }
-        buf_put(&s->out, p + sent, n - (size_t)sent);
+        stream_keep_out(s, p + sent, n - (size_t)sent);
         stream_update_interest(s);
         return 0;
     }
-    buf_put(&s->out, p, n);
+    stream_keep_out(s, p, n);
     return 0;
 }
 
 void stream_await_room(struct stream *s)
 {
-    s->awaits_room = true;
+    mark(s, STREAM_AWAITS_ROOM);
     stream_update_interest(s);
 }
 
 void stream_pause(struct stream *s)
 {
-    if (!s->reading)
+    if (!is_marked(s, STREAM_READING))
         return;
-    s->reading = false;
+    unmark(s, STREAM_READING);
     stream_update_interest(s);
 }
 
 void stream_resume(struct stream *s)
 {
-    if (s->reading || s->fd == -1)
+    if (is_marked(s, STREAM_READING) || s->io.fd == -1)
         return;
-    s->reading = true;
-    s->hung_up = false;
+    mark(s, STREAM_READING);
+    unmark(s, STREAM_HUNG_UP);
     stream_update_interest(s);
     if (IS_TLS(s))
         tls_on_resumed(s);
@@ -211,7 +242,7 @@ bool stream_is_stale(const struct stream *s)
 
     if (IS_TLS(s) && tls_has_input(s))
         return true;
-    n = recv(s->fd, &c, 1, MSG_PEEK | MSG_DONTWAIT);
+    n = recv(s->io.fd, &c, 1, MSG_PEEK | MSG_DONTWAIT);
     return !(n == -1 && (errno == EAGAIN || errno == EWOULDBLOCK));
 }
 
@@ -224,19 +255,18 @@ static void stream_on_io_closed(struct io *io)
 
 int stream_release_fd(struct stream *s)
 {
-    int fd = s->fd;
+    int fd = s->io.fd;
 
     ASSERT(fd != -1 && s->tls == NULL);
-    s->fd = -1;
-    s->reading = false;
-    buf_free(&s->out);
+    unmark(s, STREAM_READING);
+    stream_drop_out(s);
     io_close(&s->io, stream_on_io_closed);
     return fd;
 }
 
 void stream_close(struct stream *s)
 {
-    if (s->fd == -1)
+    if (s->io.fd == -1)
         return;
     if (IS_TLS(s))
         tls_end(s);

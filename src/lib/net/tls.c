@@ -173,7 +173,7 @@ static void tls_on_again(struct task *task)
 {
     struct stream *s = LIST_ENTRY(task, struct tls, again)->stream;
 
-    if (s->reading)
+    if ((s->io.marks & STREAM_READING) != 0)
         s->ops->on_readable(s);
 }
 
@@ -181,7 +181,7 @@ static struct tls *tls_new(struct stream *s, struct tls_context *ctx, bool need_
 {
     struct tls *t = mem_alloc_zero(sizeof *t);
 
-    ASSERT(s->tls == NULL && s->fd != -1);
+    ASSERT(s->tls == NULL && s->io.fd != -1);
     SSL_CTX_up_ref(ctx->ssl_ctx);
     t->ctx = ctx->ssl_ctx;
     t->env = ctx->env;
@@ -194,7 +194,7 @@ static struct tls *tls_new(struct stream *s, struct tls_context *ctx, bool need_
 
 static void tls_post(struct stream *s)
 {
-    if (s->reading)
+    if ((s->io.marks & STREAM_READING) != 0)
         task_post(s->io.of.lp, &s->tls->again);
 }
 
@@ -292,7 +292,7 @@ static ssize_t tls_fetch(struct stream *s)
     }
     if (t->sock != NULL && !t->is_secured)
         return 1; /* a handshake that reads the socket itself, no more than it needs */
-    got = recv(s->fd, t->env->in, TLS_IN_BYTES, 0);
+    got = recv(s->io.fd, t->env->in, TLS_IN_BYTES, 0);
     if (got > 0) {
         t->source = t->env->in;
         t->source_len = (size_t)got;
@@ -336,7 +336,7 @@ static ssize_t tls_on_handshake_stop(struct stream *s, int rc)
     /* Between ours and OpenSSL is a BIO of its own in a handshake, which does not tell why. */
     if (why == SSL_ERROR_SYSCALL && t->flush_waits)
         why = SSL_ERROR_WANT_WRITE;
-    if (t->is_lost || (t->sock != NULL && s->send_failed)) {
+    if (t->is_lost || (t->sock != NULL && stream_has_failed(s))) {
         ERR_clear_error();
         errno = t->is_lost ? t->lost_errno : EPIPE;
         return -1;
@@ -514,7 +514,7 @@ int tls_send(struct stream *s, const char *p, size_t n)
     struct tls *t = s->tls;
     int rc;
 
-    if (s->send_failed || t->has_failed || !t->is_secured)
+    if (stream_has_failed(s) || t->has_failed || !t->is_secured)
         return -1;
     if ((t->kernel & TLS_KERNEL_SENDS) != 0)
         return stream_send_raw(s, p, n);
@@ -524,7 +524,7 @@ int tls_send(struct stream *s, const char *p, size_t n)
         rc = SSL_write(t->ssl, p, n > INT_MAX ? INT_MAX : (int)n);
         if (rc <= 0) {
             (void)tls_fail(s, "could not encrypt");
-            s->send_failed = true;
+            s->io.marks |= STREAM_SEND_FAILED;
             return -1;
         }
         p += rc;
@@ -537,7 +537,7 @@ void tls_end(struct stream *s)
 {
     struct tls *t = s->tls;
 
-    if (t->is_secured && !t->has_failed && !t->is_quiet && !s->send_failed) {
+    if (t->is_secured && !t->has_failed && !t->is_quiet && !stream_has_failed(s)) {
         (void)SSL_shutdown(t->ssl);
         ERR_clear_error();
         (void)tls_flush(s);

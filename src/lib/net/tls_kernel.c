@@ -66,10 +66,10 @@ void tls_kernel_attach(struct tls *t)
 {
     if ((SSL_get_options(t->ssl) & SSL_OP_ENABLE_KTLS) == 0)
         return;
-    t->sock = BIO_new_socket(t->stream->fd, BIO_NOCLOSE);
+    t->sock = BIO_new_socket(t->stream->io.fd, BIO_NOCLOSE);
     /* If it is refused the keys will be too, and OpenSSL goes on without. */
     if (t->sock != NULL)
-        (void)kernel_ask(t->stream->fd);
+        (void)kernel_ask(t->stream->io.fd);
 }
 
 void tls_kernel_detach(struct tls *t)
@@ -144,7 +144,7 @@ ssize_t tls_kernel_recv(struct stream *s, char *p, size_t n)
         .msg_iovlen = 1,
         .msg_control = note.room,
         .msg_controllen = sizeof note.room};
-    ssize_t got = recvmsg(s->fd, &msg, 0);
+    ssize_t got = recvmsg(s->io.fd, &msg, 0);
     int type;
 
     if (got <= 0)

@@ -117,7 +117,7 @@ void pcp_order_end(struct pcp_conn *c)
 
 bool pcp_order_is_left(const struct pcp_conn *c)
 {
-    struct pollfd at = {.fd = c->stream.fd, .events = POLLRDHUP};
+    struct pollfd at = {.fd = stream_fd(&c->stream), .events = POLLRDHUP};
 
     return (c->wait == PCP_WAIT_PAUSE || c->wait == PCP_WAIT_DRAIN) && poll(&at, 1, 0) == 1;
 }
