@@ -4,9 +4,12 @@
  * Written by: each worker, its own range only. Read by: whoever answers SHOW, PCP or metrics, and a
  * worker that looks for the owner of a cancel key. Plain data: no pointers.
  *
- * A region is a header, one struct rows_worker per worker, then the rows. A zeroed row is free. A
- * writer brackets changes with shm_write_begin / shm_write_end of the row; a reader takes a copy
- * with client_row_copy / link_row_copy and looks at `state` of the copy only. */
+ * A region is a header, one struct rows_worker per worker, the rows, the starts of their last
+ * statements, and names. Thousands of clients have the same names, so a row says where they stand;
+ * and a page of statements costs nothing until one of its rows has run one. A zeroed row is free. A
+ * writer brackets changes with shm_write_begin / shm_write_end of the row, what belongs to it
+ * elsewhere included; a reader takes a copy with client_row_copy / link_row_copy and looks at
+ * `state` of the copy only. */
 #ifndef PGP_IPC_ROWS_H
 #define PGP_IPC_ROWS_H
 
@@ -83,8 +86,9 @@ enum pin_reason { PIN_REASONS(ROWS_PIN_REASON) PIN_REASON_COUNT };
 
 #define ROWS_PIN(reason)            (1U << (reason))
 #define ROWS_NAME_BYTES             64 /* a role or database name with its NUL */
-#define ROWS_CLIENT_STATEMENT_BYTES 60
+#define ROWS_CLIENT_STATEMENT_BYTES 64
 #define ROWS_LINK_STATEMENT_BYTES   128
+#define ROWS_NO_NAMES               0
 #define ROWS_SECRET_BYTES           32
 #define ROWS_NO_NODE                (-1)
 #define ROWS_NO_ROW                 (-1)
@@ -92,71 +96,89 @@ enum pin_reason { PIN_REASONS(ROWS_PIN_REASON) PIN_REASON_COUNT };
 /* How `addr` of a client row is to be read. */
 enum row_addr { ROW_ADDR_LOCAL, ROW_ADDR_IPV4, ROW_ADDR_IPV6 };
 
+/* Both kinds of row begin so. */
+struct row_head {
+    struct shm_seq seq;
+    int32_t names; /* ROWS_NO_NAMES, or 1 + where they stand; see row_alloc.h */
+    uint8_t state; /* FREE: nothing below means anything */
+};
+
 /* One client. The first cache line changes with every statement, the rest hardly ever. Times are
  * wall clock microseconds since 1970; 0 is never. */
 struct client_row {
     struct shm_seq seq;
-    uint8_t state;        /* enum client_state; FREE: nothing below means anything */
-    uint8_t wait_reason;  /* enum wait_reason, in state WAITING */
-    char tx_status;       /* 'I', 'T', 'E' as last told to the client */
-    uint8_t is_superuser; /* at the server */
-    int32_t server_pid;   /* of the link in use, 0 when none */
+    int32_t names;
+    uint8_t state;             /* enum client_state */
+    uint8_t wait_reason;       /* enum wait_reason, in state WAITING */
+    char tx_status;            /* 'I', 'T', 'E' as last told to the client */
+    uint8_t is_superuser : 1;  /* at the server */
+    uint8_t has_statement : 1; /* rows_text says which */
+    uint8_t addr_kind : 2;     /* enum row_addr */
+    uint8_t pool_mode : 2;     /* enum conf_pool_mode, as the session has it */
+    uint8_t tls_kernel : 2;    /* what the kernel does of TLS: 1 sends, 2 receives, 3 both */
+    int32_t server_pid;        /* of the link in use, 0 when none */
     int16_t node; /* of that link, ROWS_NO_NODE when none; in state WAITING the node wanted */
     int16_t balance_node; /* where this session's reads go, ROWS_NO_NODE when not chosen yet */
+    uint32_t id;          /* given by the worker, unique among living clients */
     int64_t state_since_us;
     int64_t query_start_us; /* of the present or the last statement */
     uint64_t nqueries;
     int64_t connected_us;
-    uint32_t id;      /* given by the worker, unique among living clients */
     int32_t link_row; /* index in LINKS, ROWS_NO_ROW when none */
-    char statement[ROWS_CLIENT_STATEMENT_BYTES]; /* start of it, NUL-ended */
-    /* The names, one behind the other, no NUL between: read them with client_row_user and the like.
-     * User and database always fit; application_name gets what is left. */
-    char names[128];
+    int32_t told_pid; /* the process id we told the client, with its cancel key */
     uint8_t addr[16];
     uint8_t secret[ROWS_SECRET_BYTES]; /* the cancel key we told the client */
-    int32_t told_pid;                  /* the process id we told the client, with that key */
     uint32_t protocol;                 /* as PROTO_VERSION; 0 before the startup packet */
     uint16_t port;
-    uint16_t worker; /* ordinal */
-    uint16_t pins;   /* ROWS_PIN of each reason */
-    uint8_t addr_kind;
-    uint8_t secret_len;
-    uint8_t user_len;
-    uint8_t database_len;
-    uint8_t application_len;
-    uint8_t pool_mode;   /* enum conf_pool_mode, as the session has it */
-    uint8_t tls_version; /* 12 for TLS 1.2; 0: not encrypted */
+    uint16_t worker;     /* ordinal */
+    uint16_t pins;       /* ROWS_PIN of each reason */
     uint16_t tls_cipher; /* number of the cipher suite */
-    uint8_t tls_kernel;  /* what the kernel does of it: 1 sends, 2 receives, 3 both */
+    uint8_t tls_version; /* 12 for TLS 1.2; 0: not encrypted */
+    uint8_t secret_len;
 } __attribute__((aligned(64)));
 
 _Static_assert(PIN_REASON_COUNT <= 16, "client_row.pins");
-_Static_assert(sizeof(struct client_row) == 320, "an idle client has a budget");
+_Static_assert(sizeof(struct client_row) == 128, "an idle client has a budget");
+_Static_assert(offsetof(struct client_row, state) == offsetof(struct row_head, state), "row_head");
 
 /* One connection to a server, lent or cached. */
 struct link_row {
     struct shm_seq seq;
-    uint8_t state; /* enum link_state; FREE: nothing below means anything */
+    int32_t names; /* without an application_name */
+    uint8_t state; /* enum link_state */
     char tx_status;
-    uint8_t is_tls;
     uint8_t pin_reason; /* enum pin_reason of the client that keeps it */
+    uint8_t is_tls : 1;
+    uint8_t has_statement : 1; /* rows_text says which was the last one sent on it */
+    uint8_t tls_kernel : 2;    /* as in struct client_row */
     int32_t server_pid;
     int16_t node;
     uint16_t worker;     /* ordinal */
+    uint32_t protocol;   /* as PROTO_VERSION */
     int64_t created_us;  /* connected and authenticated */
     int64_t acquired_us; /* the last client got it */
     int64_t released_us; /* the last client gave it back; 0 while it never did */
     uint64_t uses;       /* how many clients or transactions it has served */
     int32_t client_row;  /* index in CLIENTS of the client that has it, else ROWS_NO_ROW */
-    uint32_t protocol;   /* as PROTO_VERSION */
-    char user[ROWS_NAME_BYTES];
-    char database[ROWS_NAME_BYTES];
-    char statement[ROWS_LINK_STATEMENT_BYTES]; /* start of the last one sent on it, NUL-ended */
-    uint8_t tls_kernel;                        /* as in struct client_row */
 } __attribute__((aligned(64)));
 
-_Static_assert(sizeof(struct link_row) == 320, "five cache lines");
+_Static_assert(sizeof(struct link_row) == 64, "one cache line");
+_Static_assert(offsetof(struct link_row, state) == offsetof(struct row_head, state), "row_head");
+
+/* Names that rows of one worker share, one behind the other, no NUL between: read them with
+ * row_user and the like. User and database always fit; application_name gets what is left. */
+struct row_names {
+    uint8_t user_len;
+    uint8_t database_len;
+    uint8_t application_len;
+    char text[128];
+};
+
+/* What belongs to a row and does not stand in it, for readers. */
+struct row_words {
+    struct row_names names;
+    char statement[ROWS_LINK_STATEMENT_BYTES]; /* start of it, NUL-ended; empty: none */
+};
 
 /* The part of a region that one worker writes. */
 struct rows_worker {
@@ -171,14 +193,24 @@ struct rows_header {
     uint32_t capacity;
     uint32_t nworkers;
     uint32_t row_bytes;
-    uint32_t first_row_offset; /* from the header's start */
+    uint32_t text_bytes;       /* of one row's statement */
+    uint32_t first_row_offset; /* from the header's start, as the others */
+    size_t texts_offset;
+    size_t names_offset;
 } __attribute__((aligned(64)));
 
-/* Bytes of a region for `nworkers` ranges of `per_worker` rows. */
-static inline size_t rows_bytes(size_t row_bytes, uint32_t nworkers, uint32_t per_worker)
+static inline size_t rows_head_bytes(uint32_t nworkers)
 {
-    return sizeof(struct rows_header) + nworkers * sizeof(struct rows_worker) +
-           (size_t)nworkers * per_worker * row_bytes;
+    return sizeof(struct rows_header) + nworkers * sizeof(struct rows_worker);
+}
+
+/* Bytes of a region for `nworkers` ranges of `per_worker` rows, each with a statement of
+ * `text_bytes`. */
+static inline size_t rows_bytes(
+    size_t row_bytes, size_t text_bytes, uint32_t nworkers, uint32_t per_worker)
+{
+    return rows_head_bytes(nworkers) +
+           (size_t)nworkers * per_worker * (row_bytes + text_bytes + sizeof(struct row_names));
 }
 
 static inline struct rows_worker *rows_worker(const struct rows_header *h, uint32_t ordinal)
@@ -187,16 +219,18 @@ static inline struct rows_worker *rows_worker(const struct rows_header *h, uint3
 }
 
 /* Fills the header of a zeroed region. Supervisor, before the first fork. */
-static inline void rows_init(
-    struct rows_header *h, size_t row_bytes, uint32_t nworkers, uint32_t per_worker)
+static inline void rows_init(struct rows_header *h, size_t row_bytes, size_t text_bytes,
+    uint32_t nworkers, uint32_t per_worker)
 {
     uint32_t i;
 
     h->capacity = nworkers * per_worker;
     h->nworkers = nworkers;
     h->row_bytes = (uint32_t)row_bytes;
-    h->first_row_offset =
-        (uint32_t)(sizeof(struct rows_header) + nworkers * sizeof(struct rows_worker));
+    h->text_bytes = (uint32_t)text_bytes;
+    h->first_row_offset = (uint32_t)rows_head_bytes(nworkers);
+    h->texts_offset = h->first_row_offset + h->capacity * row_bytes;
+    h->names_offset = h->texts_offset + h->capacity * text_bytes;
     for (i = 0; i < nworkers; i++) {
         rows_worker(h, i)->first = i * per_worker;
         rows_worker(h, i)->count = per_worker;
@@ -221,25 +255,72 @@ static inline struct link_row *link_row_at(const struct rows_header *h, int64_t 
     return rows_at(h, i);
 }
 
-/* Consistent copies for readers. */
-static inline void client_row_copy(const struct client_row *row, struct client_row *out)
+/* The statement of row `i`, which exists: text_bytes of it, read only if the row has one. */
+static inline char *rows_text(const struct rows_header *h, int64_t i)
 {
-    uint32_t n;
-
-    do {
-        n = shm_read_begin(&row->seq);
-        memcpy(out, row, sizeof *out);
-    } while (shm_read_retry(&row->seq, n));
+    return (char *)(uintptr_t)h + h->texts_offset + (size_t)i * h->text_bytes;
 }
 
-static inline void link_row_copy(const struct link_row *row, struct link_row *out)
+/* Where the names of place `i` stand; there are as many places as rows. */
+static inline struct row_names *rows_names_at(const struct rows_header *h, int64_t i)
 {
+    return (struct row_names *)(void *)((char *)(uintptr_t)h + h->names_offset) + i;
+}
+
+/* The names of a row, by its `names`; empty ones when it has none (or is torn). */
+static inline const struct row_names *rows_names(const struct rows_header *h, int32_t names)
+{
+    static const struct row_names none;
+
+    return names <= 0 || (uint32_t)names > h->capacity ? &none : rows_names_at(h, names - 1);
+}
+
+/* Copies what is elsewhere of a row: to be called while its sequence counter is watched, for the
+ * places change with it. */
+static inline void rows_copy_words(const struct rows_header *h, int64_t i, int32_t names,
+    bool has_statement, struct row_words *words)
+{
+    words->names = *rows_names(h, names);
+    words->statement[0] = '\0';
+    if (has_statement)
+        memcpy(words->statement, rows_text(h, i), h->text_bytes);
+    words->statement[h->text_bytes - 1] = '\0';
+}
+
+/* Consistent copies of row `i` for readers; false when there is no such row. `words` may be NULL.
+ */
+static inline bool client_row_copy(
+    const struct rows_header *h, int64_t i, struct client_row *out, struct row_words *words)
+{
+    const struct client_row *row = client_row_at(h, i);
     uint32_t n;
 
+    if (row == NULL)
+        return false;
     do {
         n = shm_read_begin(&row->seq);
         memcpy(out, row, sizeof *out);
+        if (words != NULL)
+            rows_copy_words(h, i, out->names, out->has_statement, words);
     } while (shm_read_retry(&row->seq, n));
+    return true;
+}
+
+static inline bool link_row_copy(
+    const struct rows_header *h, int64_t i, struct link_row *out, struct row_words *words)
+{
+    const struct link_row *row = link_row_at(h, i);
+    uint32_t n;
+
+    if (row == NULL)
+        return false;
+    do {
+        n = shm_read_begin(&row->seq);
+        memcpy(out, row, sizeof *out);
+        if (words != NULL)
+            rows_copy_words(h, i, out->names, out->has_statement, words);
+    } while (shm_read_retry(&row->seq, n));
+    return true;
 }
 
 /* Where to cut `n` bytes at `p` to fit in `max`, not in the middle of a UTF-8 character. */
@@ -262,62 +343,46 @@ static inline void rows_set_text(char *dst, size_t cap, const char *p, size_t n)
     dst[n] = '\0';
 }
 
-/* Sets all three names of a client. Names longer than the server's own limit are cut. */
-static inline void client_row_set_names(struct client_row *row, const char *user, size_t user_n,
-    const char *database, size_t database_n, const char *application, size_t application_n)
+/* Fills `names`. Longer ones than the server's own limit are cut. */
+static inline void row_names_set(
+    struct row_names *names, struct slice user, struct slice database, struct slice application)
 {
     size_t at;
 
-    user_n = rows_clip(user, user_n, ROWS_NAME_BYTES - 1);
-    database_n = rows_clip(database, database_n, ROWS_NAME_BYTES - 1);
-    at = user_n + database_n;
-    application_n = rows_clip(application, application_n, sizeof row->names - at);
-    if (user_n > 0)
-        memcpy(row->names, user, user_n);
-    if (database_n > 0)
-        memcpy(row->names + user_n, database, database_n);
-    if (application_n > 0)
-        memcpy(row->names + at, application, application_n);
-    row->user_len = (uint8_t)user_n;
-    row->database_len = (uint8_t)database_n;
-    row->application_len = (uint8_t)application_n;
+    user.n = rows_clip(user.p, user.n, ROWS_NAME_BYTES - 1);
+    database.n = rows_clip(database.p, database.n, ROWS_NAME_BYTES - 1);
+    at = user.n + database.n;
+    application.n = rows_clip(application.p, application.n, sizeof names->text - at);
+    if (user.n > 0)
+        memcpy(names->text, user.p, user.n);
+    if (database.n > 0)
+        memcpy(names->text + user.n, database.p, database.n);
+    if (application.n > 0)
+        memcpy(names->text + at, application.p, application.n);
+    names->user_len = (uint8_t)user.n;
+    names->database_len = (uint8_t)database.n;
+    names->application_len = (uint8_t)application.n;
 }
 
-/* The names of a copied row; views into it. The lengths are bounded here because a copy may be torn
- * when its writer died in the middle. */
-static inline struct slice client_row_user(const struct client_row *row)
+/* Views into `names`. The lengths are bounded here because a copy may be torn when its writer died
+ * in the middle. */
+static inline struct slice row_user(const struct row_names *names)
 {
-    size_t n = row->user_len < ROWS_NAME_BYTES ? row->user_len : 0;
-
-    return slice_of(row->names, n);
+    return slice_of(names->text, names->user_len < ROWS_NAME_BYTES ? names->user_len : 0U);
 }
 
-static inline struct slice client_row_database(const struct client_row *row)
+static inline struct slice row_database(const struct row_names *names)
 {
-    size_t n = row->database_len < ROWS_NAME_BYTES ? row->database_len : 0;
-
-    return slice_of(row->names + client_row_user(row).n, n);
+    return slice_of(names->text + row_user(names).n,
+        names->database_len < ROWS_NAME_BYTES ? names->database_len : 0U);
 }
 
-static inline struct slice client_row_application(const struct client_row *row)
+static inline struct slice row_application(const struct row_names *names)
 {
-    size_t at = client_row_user(row).n + client_row_database(row).n;
-    size_t max = sizeof row->names - at;
+    size_t at = row_user(names).n + row_database(names).n;
+    size_t max = sizeof names->text - at;
 
-    return slice_of(row->names + at, row->application_len < max ? row->application_len : max);
-}
-
-/* Changes application_name alone (SET application_name). `application` must not point into `row`.
- */
-static inline void client_row_set_application(
-    struct client_row *row, const char *application, size_t n)
-{
-    size_t at = (size_t)row->user_len + row->database_len;
-
-    n = rows_clip(application, n, sizeof row->names - at);
-    if (n > 0)
-        memcpy(row->names + at, application, n);
-    row->application_len = (uint8_t)n;
+    return slice_of(names->text + at, names->application_len < max ? names->application_len : max);
 }
 
 #endif

@@ -250,7 +250,7 @@ bool workers_is_tied(int pid)
     uint32_t i;
 
     for (i = 0; i < rows->capacity; i++) {
-        client_row_copy(client_row_at(rows, (int)i), &row);
+        (void)client_row_copy(rows, i, &row, NULL);
         if (row.state != CLIENT_STATE_FREE && row.server_pid == pid && row.pins != 0)
             return true;
     }
@@ -277,7 +277,7 @@ static int count_client_rows(void)
     uint32_t i;
 
     for (i = 0; i < rows->capacity; i++) {
-        client_row_copy(client_row_at(rows, (int)i), &row);
+        (void)client_row_copy(rows, i, &row, NULL);
         count += row.state != CLIENT_STATE_FREE;
     }
     return count;
@@ -291,7 +291,7 @@ static int count_link_rows(void)
     uint32_t i;
 
     for (i = 0; i < rows->capacity; i++) {
-        link_row_copy(link_row_at(rows, (int)i), &row);
+        (void)link_row_copy(rows, i, &row, NULL);
         count += row.state != LINK_STATE_FREE;
     }
     return count;

@@ -79,9 +79,10 @@ void admin_walk_start(
 /* Clients of one worker. */
 void admin_walk_start_worker(
     struct admin_walk *w, const struct admin_sources *src, uint32_t ordinal);
-/* Copies the next row that is not free; false, or -1 instead of the row's index, at the end. */
-bool admin_walk_client(struct admin_walk *w, struct client_row *out);
-int64_t admin_walk_link(struct admin_walk *w, struct link_row *out);
+/* Copies the next row that is not free; false, or -1 instead of the row's index, at the end.
+ * `words` may be NULL. */
+bool admin_walk_client(struct admin_walk *w, struct client_row *out, struct row_words *words);
+int64_t admin_walk_link(struct admin_walk *w, struct link_row *out, struct row_words *words);
 /* The process row of a worker; zeros when there is none. */
 void admin_worker_proc(const struct admin_sources *src, uint32_t ordinal, struct proc_row *out);
 
@@ -93,9 +94,9 @@ void admin_put_optional_int(struct admin_rows *out, bool is_there, int64_t v);
 void admin_put_pins(struct admin_rows *out, unsigned pins);
 /* `tls_kernel` of a row. */
 void admin_put_kernel(struct admin_rows *out, unsigned kernel);
-/* A statement of `user`, if who asks may see it. */
-void admin_put_statement(const struct admin_sources *src, struct slice user, const char *p,
-    size_t size, struct admin_rows *out);
+/* The statement of a row, if who asks may see it. */
+void admin_put_statement(
+    const struct admin_sources *src, const struct row_words *words, struct admin_rows *out);
 
 /* --- reports --- */
 

@@ -62,12 +62,12 @@ bool admin_sees_statement(const struct admin_sources *src, struct slice user)
     return src->is_operator || (user.n > 0 && slice_eq(src->user, user));
 }
 
-void admin_put_statement(const struct admin_sources *src, struct slice user, const char *p,
-    size_t size, struct admin_rows *out)
+void admin_put_statement(
+    const struct admin_sources *src, const struct row_words *words, struct admin_rows *out)
 {
-    struct slice text = admin_field_text(p, size);
+    struct slice text = admin_field_text(words->statement, sizeof words->statement);
 
-    if (text.n > 0 && !admin_sees_statement(src, user))
+    if (text.n > 0 && !admin_sees_statement(src, row_user(&words->names)))
         admin_put_static(out, HIDDEN_STATEMENT);
     else
         admin_put(out, text);
@@ -80,12 +80,9 @@ static bool link_of(
     const struct admin_sources *src, const struct client_row *client, struct link_row *out)
 {
     const struct rows_header *rows = shm_get(src->shm, SHM_LINKS);
-    const struct link_row *row = rows == NULL ? NULL : link_row_at(rows, client->link_row);
 
-    if (row == NULL)
-        return false;
-    link_row_copy(row, out);
-    return out->state != LINK_STATE_FREE;
+    return rows != NULL && link_row_copy(rows, client->link_row, out, NULL) &&
+           out->state != LINK_STATE_FREE;
 }
 
 /* Copies the client that has link number `link`; false when none has. Both rows must say so: they
@@ -94,12 +91,9 @@ static bool client_of(const struct admin_sources *src, int64_t link, const struc
     struct client_row *out)
 {
     const struct rows_header *rows = shm_get(src->shm, SHM_CLIENTS);
-    const struct client_row *client = rows == NULL ? NULL : client_row_at(rows, row->client_row);
 
-    if (client == NULL)
-        return false;
-    client_row_copy(client, out);
-    return out->state != CLIENT_STATE_FREE && out->link_row == link;
+    return rows != NULL && client_row_copy(rows, row->client_row, out, NULL) &&
+           out->state != CLIENT_STATE_FREE && out->link_row == link;
 }
 
 static uint32_t nworkers(const struct admin_sources *src)
@@ -178,7 +172,7 @@ static bool is_busier(const struct client_row *a, const struct client_row *b)
 }
 
 static void put_process(const struct admin_sources *src, uint32_t ordinal,
-    const struct client_row *client, struct admin_rows *out)
+    const struct client_row *client, const struct row_names *names, struct admin_rows *out)
 {
     struct link_row link;
 
@@ -192,8 +186,8 @@ static void put_process(const struct admin_sources *src, uint32_t ordinal,
         admin_put_static(out, client_status_texts[CLIENT_STATE_FREE]);
         return;
     }
-    admin_put(out, client_row_database(client));
-    admin_put(out, client_row_user(client));
+    admin_put(out, row_database(names));
+    admin_put(out, row_user(names));
     if (link_of(src, client, &link)) {
         admin_put_time(out, link.created_us);
         admin_put_uint(out, link.uses);
@@ -208,6 +202,8 @@ void admin_rows_processes(const struct admin_sources *src, struct admin_rows *ou
 {
     struct client_row busiest;
     struct client_row client;
+    struct row_words words;
+    struct row_names names;
     struct proc_row proc;
     struct admin_walk w;
     uint32_t i;
@@ -218,11 +214,13 @@ void admin_rows_processes(const struct admin_sources *src, struct admin_rows *ou
             continue;
         busiest.state = CLIENT_STATE_FREE;
         admin_walk_start_worker(&w, src, i);
-        while (admin_walk_client(&w, &client)) {
-            if (is_busier(&client, &busiest))
-                busiest = client;
+        while (admin_walk_client(&w, &client, &words)) {
+            if (!is_busier(&client, &busiest))
+                continue;
+            busiest = client;
+            names = words.names;
         }
-        put_process(src, i, &busiest, out);
+        put_process(src, i, &busiest, &names, out);
     }
 }
 
@@ -286,10 +284,9 @@ static void put_pool_client(
 }
 
 static void put_pool(const struct admin_sources *src, int64_t index, uint32_t worker,
-    const struct link_row *link, struct admin_rows *out)
+    const struct link_row *link, const struct row_words *words, struct admin_rows *out)
 {
     const struct rows_header *rows = shm_get(src->shm, SHM_LINKS);
-    struct slice user = admin_field_text(link->user, sizeof link->user);
     struct client_row row;
     struct client_row *client = client_of(src, index, link, &row) ? &row : NULL;
 
@@ -297,8 +294,8 @@ static void put_pool(const struct admin_sources *src, int64_t index, uint32_t wo
     put_worker(src, worker, out);
     admin_put_int(out, index - rows_worker(rows, worker)->first);
     admin_put_int(out, link->node);
-    admin_put(out, admin_field_text(link->database, sizeof link->database));
-    admin_put(out, user);
+    admin_put(out, row_database(&words->names));
+    admin_put(out, row_user(&words->names));
     admin_put_time(out, link->created_us);
     put_pool_times(src, link, client, out);
     admin_put_uint(out, link->protocol >> 16);
@@ -306,18 +303,19 @@ static void put_pool(const struct admin_sources *src, int64_t index, uint32_t wo
     admin_put_uint(out, link->uses);
     admin_put_int(out, link->server_pid);
     put_pool_client(link, client, out);
-    admin_put_statement(src, user, link->statement, sizeof link->statement, out);
+    admin_put_statement(src, words, out);
 }
 
 void admin_rows_pools(const struct admin_sources *src, struct admin_rows *out)
 {
+    struct row_words words;
     struct link_row link;
     struct admin_walk w;
     int64_t i;
 
     admin_walk_start(&w, src, SHM_LINKS);
-    while ((i = admin_walk_link(&w, &link)) >= 0)
-        put_pool(src, i, w.worker, &link, out);
+    while ((i = admin_walk_link(&w, &link, &words)) >= 0)
+        put_pool(src, i, w.worker, &link, &words, out);
 }
 
 /* --- SHOW POOL_CLIENTS --- */
@@ -363,19 +361,20 @@ static void put_tls(const struct client_row *c, struct admin_rows *out)
 
 void admin_rows_clients(const struct admin_sources *src, struct admin_rows *out)
 {
+    struct row_words words;
     struct client_row c;
     struct proc_row proc;
     struct admin_walk w;
 
     admin_walk_start(&w, src, SHM_CLIENTS);
-    while (admin_walk_client(&w, &c)) {
+    while (admin_walk_client(&w, &c, &words)) {
         admin_worker_proc(src, w.worker, &proc);
         admin_row_begin(out);
         admin_put_uint(out, c.id);
         admin_put_int(out, proc.pid);
-        admin_put(out, client_row_user(&c));
-        admin_put(out, client_row_database(&c));
-        admin_put(out, client_row_application(&c));
+        admin_put(out, row_user(&words.names));
+        admin_put(out, row_database(&words.names));
+        admin_put(out, row_application(&words.names));
         put_host(&c, out);
         put_port(&c, out);
         admin_put_static(out, text_of(client_state_texts, CLIENT_STATE_COUNT, c.state));
@@ -386,7 +385,7 @@ void admin_rows_clients(const struct admin_sources *src, struct admin_rows *out)
         admin_put_int(out, waiting_ms(src, &c));
         admin_put_static(out, c.pins != 0 ? "true" : "false");
         admin_put_pins(out, c.pins);
-        admin_put_statement(src, client_row_user(&c), c.statement, sizeof c.statement, out);
+        admin_put_statement(src, &words, out);
         admin_put_static(out, text_of(pool_mode_texts, 3, c.pool_mode));
         put_tls(&c, out);
     }
@@ -437,18 +436,19 @@ static uint32_t collect_waiters(
 {
     const struct rows_header *rows = shm_get(src->shm, SHM_CLIENTS);
     struct client_row client;
+    struct row_words words;
     struct waiter *waiter;
     struct admin_walk w;
     uint32_t n = 0;
 
     *list = arena_alloc(a, ((rows == NULL ? 0 : rows->capacity) + 1) * sizeof **list);
     admin_walk_start(&w, src, SHM_CLIENTS);
-    while (*list != NULL && admin_walk_client(&w, &client)) {
+    while (*list != NULL && admin_walk_client(&w, &client, &words)) {
         if (client.state != CLIENT_STATE_WAITING)
             continue;
         waiter = &(*list)[n++];
-        waiter->database = copy_slice(a, client_row_database(&client));
-        waiter->user = copy_slice(a, client_row_user(&client));
+        waiter->database = copy_slice(a, row_database(&words.names));
+        waiter->user = copy_slice(a, row_user(&words.names));
         waiter->node = client.node;
         waiter->reason = client.wait_reason;
         waiter->ms = waiting_ms(src, &client);

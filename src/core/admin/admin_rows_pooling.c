@@ -89,12 +89,9 @@ static bool client_of_link(
     const struct admin_sources *src, const struct link_row *link, struct client_row *out)
 {
     const struct rows_header *rows = shm_get(src->shm, SHM_CLIENTS);
-    const struct client_row *row = rows == NULL ? NULL : client_row_at(rows, link->client_row);
 
-    if (row == NULL || link->state == LINK_STATE_IDLE)
-        return false;
-    client_row_copy(row, out);
-    return out->state != CLIENT_STATE_FREE;
+    return rows != NULL && link->state != LINK_STATE_IDLE &&
+           client_row_copy(rows, link->client_row, out, NULL) && out->state != CLIENT_STATE_FREE;
 }
 
 void admin_rows_links(const struct admin_sources *src, struct admin_rows *out)
@@ -103,21 +100,20 @@ void admin_rows_links(const struct admin_sources *src, struct admin_rows *out)
     struct link_row link;
     struct proc_row proc;
     struct admin_walk w;
-    struct slice user;
+    struct row_words words;
     bool is_lent;
     int64_t i;
 
     admin_walk_start(&w, src, SHM_LINKS);
-    while ((i = admin_walk_link(&w, &link)) >= 0) {
+    while ((i = admin_walk_link(&w, &link, &words)) >= 0) {
         admin_worker_proc(src, w.worker, &proc);
         is_lent = client_of_link(src, &link, &client);
-        user = admin_field_text(link.user, sizeof link.user);
         admin_row_begin(out);
         admin_put_int(out, i);
         admin_put_int(out, proc.pid);
         admin_put_int(out, link.node);
-        admin_put(out, user);
-        admin_put(out, admin_field_text(link.database, sizeof link.database));
+        admin_put(out, row_user(&words.names));
+        admin_put(out, row_database(&words.names));
         admin_put_static(out, link.state < LINK_STATE_COUNT ? link_state_texts[link.state] : "");
         admin_put_optional_int(out, link.server_pid != 0, link.server_pid);
         admin_put_optional_int(out, is_lent, client.id);
@@ -127,7 +123,7 @@ void admin_rows_links(const struct admin_sources *src, struct admin_rows *out)
         admin_put_uint(out, link.uses);
         put_bool(out, link.is_tls != 0);
         admin_put_pins(out, is_lent ? client.pins : 0);
-        admin_put_statement(src, user, link.statement, sizeof link.statement, out);
+        admin_put_statement(src, &words, out);
         admin_put_kernel(out, link.tls_kernel);
     }
 }
@@ -207,7 +203,7 @@ static int64_t count_clients(const struct admin_sources *src)
     int64_t n = 0;
 
     admin_walk_start(&w, src, SHM_CLIENTS);
-    while (admin_walk_client(&w, &client))
+    while (admin_walk_client(&w, &client, NULL))
         n += client.state != CLIENT_STATE_CLOSING;
     return n;
 }
@@ -233,13 +229,14 @@ static void count_pinned(
     const struct admin_sources *src, struct slice database, int64_t pinned[PIN_REASON_COUNT])
 {
     struct client_row client;
+    struct row_words words;
     struct admin_walk w;
     int i;
 
     memset(pinned, 0, PIN_REASON_COUNT * sizeof pinned[0]);
     admin_walk_start(&w, src, SHM_CLIENTS);
-    while (admin_walk_client(&w, &client)) {
-        if (client.pins == 0 || !slice_eq(client_row_database(&client), database))
+    while (admin_walk_client(&w, &client, &words)) {
+        if (client.pins == 0 || !slice_eq(row_database(&words.names), database))
             continue;
         for (i = 0; i < PIN_REASON_COUNT; i++)
             pinned[i] += (client.pins & ROWS_PIN(i)) != 0;

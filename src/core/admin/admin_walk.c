@@ -36,25 +36,23 @@ static int64_t walk_next(struct admin_walk *w)
     return -1;
 }
 
-bool admin_walk_client(struct admin_walk *w, struct client_row *out)
+bool admin_walk_client(struct admin_walk *w, struct client_row *out, struct row_words *words)
 {
     int64_t i;
 
     while ((i = walk_next(w)) >= 0) {
-        client_row_copy(client_row_at(w->rows, i), out);
-        if (out->state != CLIENT_STATE_FREE)
+        if (client_row_copy(w->rows, i, out, words) && out->state != CLIENT_STATE_FREE)
             return true;
     }
     return false;
 }
 
-int64_t admin_walk_link(struct admin_walk *w, struct link_row *out)
+int64_t admin_walk_link(struct admin_walk *w, struct link_row *out, struct row_words *words)
 {
     int64_t i;
 
     while ((i = walk_next(w)) >= 0) {
-        link_row_copy(link_row_at(w->rows, i), out);
-        if (out->state != LINK_STATE_FREE)
+        if (link_row_copy(w->rows, i, out, words) && out->state != LINK_STATE_FREE)
             return i;
     }
     return -1;

@@ -365,18 +365,17 @@ void link_row_update(struct link *link, int client_row)
         return;
     shm_write_begin(&row->seq);
     if (row->state == LINK_STATE_FREE) {
-        rows_set_text(row->user, sizeof row->user, link->pool->names, link->pool->user_len);
-        rows_set_text(row->database, sizeof row->database, pool_database(link->pool).p,
-            link->pool->database_len);
+        row_alloc_name(link->be->row_alloc, link->row, pool_user(link->pool),
+            pool_database(link->pool), slice_of("", 0));
         row->worker = (uint16_t)link->be->ordinal;
         row->created_us = now;
         row->released_us = 0;
-        row->statement[0] = '\0';
+        row->has_statement = false;
     }
     row->state = (uint8_t)link_state_of_phase(link);
     row->tx_status = link->tx_status;
     row->is_tls = stream_is_secured(&link->stream);
-    row->tls_kernel = (uint8_t)stream_tls_kernel(&link->stream);
+    row->tls_kernel = (uint8_t)stream_tls_kernel(&link->stream) & 3;
     row->server_pid = link->server_pid;
     row->node = (int16_t)link->pool->cluster_node;
     row->uses = link->uses;
@@ -397,8 +396,11 @@ void link_row_note_sent(struct link *link, struct slice sql)
         return;
     shm_write_begin(&row->seq);
     row->state = LINK_STATE_ACTIVE;
-    if (sql.p != NULL)
-        rows_set_text(row->statement, sizeof row->statement, sql.p, sql.n);
+    if (sql.p != NULL) {
+        rows_set_text(
+            rows_text(link->be->link_rows, link->row), ROWS_LINK_STATEMENT_BYTES, sql.p, sql.n);
+        row->has_statement = true;
+    }
     shm_write_end(&row->seq);
 }
 

@@ -63,7 +63,7 @@ static int cancel_find_row(
 
             if (row->told_pid != pid)
                 continue;
-            client_row_copy(row, out);
+            (void)client_row_copy(ss->client_rows, range->first + i, out, NULL);
             if (row_matches(out, pid, key))
                 return (int)(range->first + i);
         }

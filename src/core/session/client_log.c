@@ -50,11 +50,11 @@ void client_log_enter(struct client_log_scope *scope, const struct client *c)
 
     memset(&scope->ctx, 0, sizeof scope->ctx);
     if (c->row != NULL) {
-        scope->ctx.user = copy_name(scope->user, sizeof scope->user, client_row_user(c->row));
+        scope->ctx.user = copy_name(scope->user, sizeof scope->user, row_user(client_row_names(c)));
         scope->ctx.database =
-            copy_name(scope->database, sizeof scope->database, client_row_database(c->row));
+            copy_name(scope->database, sizeof scope->database, row_database(client_row_names(c)));
         scope->ctx.app_name = copy_name(
-            scope->application, sizeof scope->application, client_row_application(c->row));
+            scope->application, sizeof scope->application, row_application(client_row_names(c)));
     }
     if (c->override != NULL) {
         s = conf_session_of(c->ss->gen, c->override);
@@ -167,8 +167,9 @@ void client_log_disconnection(const struct client *c)
     snprintf(text, sizeof text,
         "frontend disconnection: session time: %d:%02d:%02d.%03d user=%.*s database=%.*s",
         (int)(us / 3600000000LL), (int)(us / 60000000 % 60), (int)(us / 1000000 % 60),
-        (int)(us / 1000 % 1000), (int)client_row_user(c->row).n, client_row_user(c->row).p,
-        (int)client_row_database(c->row).n, client_row_database(c->row).p);
+        (int)(us / 1000 % 1000), (int)row_user(client_row_names(c)).n,
+        row_user(client_row_names(c)).p, (int)row_database(client_row_names(c)).n,
+        row_database(client_row_names(c)).p);
     /* A worker that stops does not wait for names. */
     if (c->ss->stop == SESSION_RUNNING && start_lookup(c, host, text))
         return;

@@ -732,11 +732,8 @@ static void client_on_link_parameter(
     (void)link;
     if (c->patch != NULL)
         client_patch_on_parameter(c, name, value);
-    if (c->row == NULL || !slice_ieq_str(name, "application_name"))
-        return;
-    shm_write_begin(&c->row->seq);
-    client_row_set_application(c->row, value.p, value.n);
-    shm_write_end(&c->row->seq);
+    if (slice_ieq_str(name, "application_name"))
+        client_row_application(c, value);
 }
 
 static void client_on_link_drained(void *owner, struct link *link)

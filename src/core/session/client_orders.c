@@ -184,7 +184,7 @@ static enum admin_order_state orders_kill(
     for (w = 0; w < rows->nworkers; w++) {
         range = rows_worker(rows, w);
         for (i = 0; i < range->high_water; i++) {
-            client_row_copy(client_row_at(rows, range->first + i), &row);
+            (void)client_row_copy(rows, range->first + i, &row, NULL);
             if (row.state == CLIENT_STATE_FREE || row.id != order->client_id)
                 continue;
             orders_tell_worker(c->ss->env, (int)w, &m);

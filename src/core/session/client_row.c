@@ -33,7 +33,7 @@ void client_row_open(struct client *c, const struct session_peer *peer)
     row->connected_us = backend_wall_us(&ss->be);
     row->state_since_us = row->connected_us;
     memcpy(row->addr, peer->addr, sizeof row->addr);
-    row->addr_kind = peer->addr_kind;
+    row->addr_kind = peer->addr_kind & 3;
     row->port = peer->port;
     shm_write_end(&row->seq);
 }
@@ -58,12 +58,12 @@ void client_row_login(struct client *c)
     row->balance_node = row->node;
     row->link_row = c->link == NULL ? ROWS_NO_ROW : c->link->row;
     row->is_superuser = c->pool->is_superuser;
-    row->pool_mode = (uint8_t)share_mode_of(c);
+    row->pool_mode = (uint8_t)share_mode_of(c) & 3;
     row->tls_version = (uint8_t)stream_tls_version_no(&c->stream);
     row->tls_cipher = (uint16_t)stream_tls_cipher_no(&c->stream);
-    row->tls_kernel = (uint8_t)stream_tls_kernel(&c->stream);
-    client_row_set_names(row, pool_user(c->pool).p, c->pool->user_len, pool_database(c->pool).p,
-        c->pool->database_len, app.p == NULL ? "" : app.p, app.n);
+    row->tls_kernel = (uint8_t)stream_tls_kernel(&c->stream) & 3;
+    row_alloc_name(
+        c->ss->client_row_alloc, c->row_index, pool_user(c->pool), pool_database(c->pool), app);
     shm_write_end(&row->seq);
     client_row_state(c, CLIENT_STATE_IDLE, WAIT_REASON_NONE);
     client_row_pin(c, c->share != NULL ? 0 : ROWS_PIN(PIN_REASON_SESSION_MODE));
@@ -71,6 +71,23 @@ void client_row_login(struct client *c)
         link_row_update(c->link, c->row_index);
     if (c->ss->nclients == 1)
         task_post(c->ss->loop, &c->ss->publish); /* the title names it */
+}
+
+const struct row_names *client_row_names(const struct client *c)
+{
+    return rows_names(c->ss->client_rows, c->row == NULL ? ROWS_NO_NAMES : c->row->names);
+}
+
+void client_row_application(struct client *c, struct slice application)
+{
+    const struct row_names *names = client_row_names(c);
+
+    if (c->row == NULL)
+        return;
+    shm_write_begin(&c->row->seq);
+    row_alloc_name(
+        c->ss->client_row_alloc, c->row_index, row_user(names), row_database(names), application);
+    shm_write_end(&c->row->seq);
 }
 
 void client_row_link(struct client *c)
@@ -137,9 +154,9 @@ void client_row_state(struct client *c, enum client_state state, enum wait_reaso
         row->tx_status = row_tx_status(c);
     if (state == CLIENT_STATE_WAITING && c->pool != NULL)
         row->node = (int16_t)c->pool->cluster_node;
-    if (state == CLIENT_STATE_WAITING && c->pool != NULL && row->user_len == 0)
-        client_row_set_names(row, pool_user(c->pool).p, c->pool->user_len, pool_database(c->pool).p,
-            c->pool->database_len, "", 0);
+    if (state == CLIENT_STATE_WAITING && c->pool != NULL && row->names == ROWS_NO_NAMES)
+        row_alloc_name(c->ss->client_row_alloc, c->row_index, pool_user(c->pool),
+            pool_database(c->pool), slice_of("", 0));
     shm_write_end(&row->seq);
 }
 
@@ -155,8 +172,11 @@ static void row_note_statement(struct client *c, struct slice sql)
     row->query_start_us = backend_wall_us(&c->ss->be);
     row->state_since_us = row->query_start_us;
     row->nqueries++;
-    if (sql.p != NULL)
-        rows_set_text(row->statement, sizeof row->statement, sql.p, sql.n);
+    if (sql.p != NULL) {
+        rows_set_text(
+            rows_text(c->ss->client_rows, c->row_index), ROWS_CLIENT_STATEMENT_BYTES, sql.p, sql.n);
+        row->has_statement = true;
+    }
     shm_write_end(&row->seq);
 }
 

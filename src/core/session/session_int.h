@@ -270,6 +270,10 @@ void client_row_open(struct client *c, const struct session_peer *peer);
 void client_row_login(struct client *c);
 /* The client and its new own link know each other. */
 void client_row_link(struct client *c);
+/* Its names in SHOW and in the log; empty before the login. Views that hold until they change. */
+const struct row_names *client_row_names(const struct client *c);
+/* application_name has changed. */
+void client_row_application(struct client *c, struct slice application);
 void client_row_state(struct client *c, enum client_state state, enum wait_reason reason);
 
 /* counts.c */

@@ -68,9 +68,10 @@ void session_plan_shm(const struct conf *conf, int nworkers, struct shm_plan *pl
     uint32_t n = (uint32_t)nworkers;
 
     /* Any worker may be given every client; clients on their way in need a row, too. */
-    plan->bytes[SHM_CLIENTS] +=
-        rows_bytes(sizeof(struct client_row), n, (uint32_t)conf->max_clients + 1024);
-    plan->bytes[SHM_LINKS] += rows_bytes(sizeof(struct link_row), n, links_per_worker(conf));
+    plan->bytes[SHM_CLIENTS] += rows_bytes(sizeof(struct client_row), ROWS_CLIENT_STATEMENT_BYTES,
+        n, (uint32_t)conf->max_clients + 1024);
+    plan->bytes[SHM_LINKS] +=
+        rows_bytes(sizeof(struct link_row), ROWS_LINK_STATEMENT_BYTES, n, links_per_worker(conf));
     plan->bytes[SHM_QUOTAS] += quota_region_bytes(nworkers);
     plan->bytes[SHM_LIMITS] += limits_region_bytes(nworkers, conf->max_clients);
     plan->bytes[SHM_DBSTATS] += dbstats_region_bytes(nworkers);
@@ -108,10 +109,10 @@ void session_init_shm(const struct conf *conf, int nworkers, struct shm *shm)
     struct session_shared *s = shm_get(shm, SHM_STATS);
     int i;
 
-    rows_init(shm_get(shm, SHM_CLIENTS), sizeof(struct client_row), (uint32_t)nworkers,
-        (uint32_t)conf->max_clients + 1024);
-    rows_init(shm_get(shm, SHM_LINKS), sizeof(struct link_row), (uint32_t)nworkers,
-        links_per_worker(conf));
+    rows_init(shm_get(shm, SHM_CLIENTS), sizeof(struct client_row), ROWS_CLIENT_STATEMENT_BYTES,
+        (uint32_t)nworkers, (uint32_t)conf->max_clients + 1024);
+    rows_init(shm_get(shm, SHM_LINKS), sizeof(struct link_row), ROWS_LINK_STATEMENT_BYTES,
+        (uint32_t)nworkers, links_per_worker(conf));
     quota_region_init(shm, nworkers);
     limits_region_init(shm, nworkers, conf->max_clients);
     dbstats_region_init(shm, nworkers);

@@ -23,9 +23,10 @@ static const char *const state_texts[CLIENT_STATE_COUNT] = {
 };
 
 /* What the client does, in the words of ps: a statement by its first word. */
-static const char *doing(const struct client_row *row, char *word)
+static const char *doing(const struct client *c, char *word)
 {
-    const char *p = row->statement;
+    const struct client_row *row = c->row;
+    const char *p = row->has_statement ? rows_text(c->ss->client_rows, c->row_index) : "";
     size_t n;
 
     if (row->state != CLIENT_STATE_ACTIVE)
@@ -49,8 +50,8 @@ static void make_plain(char *text)
 static void name_client(const struct client *c)
 {
     const struct client_row *row = c->row;
-    struct slice user = client_row_user(row);
-    struct slice database = client_row_database(row);
+    struct slice user = row_user(client_row_names(c));
+    struct slice database = row_database(client_row_names(c));
     char word[WORD_BYTES];
     char host[64];
     char port[16] = "";
@@ -65,7 +66,7 @@ static void name_client(const struct client *c)
     client_host_text(c, host, sizeof host);
     if (row->addr_kind != ROW_ADDR_LOCAL)
         snprintf(port, sizeof port, "(%d)", row->port);
-    proc_set_title("%s %s%s %s", names, host, port, doing(row, word));
+    proc_set_title("%s %s%s %s", names, host, port, doing(c, word));
 }
 
 void sessions_title_set(struct sessions *ss)

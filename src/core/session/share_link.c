@@ -427,9 +427,7 @@ static void on_parameter(void *owner, struct link *link, struct slice name, stru
     if (link->error_is_ours || c->row == NULL || !slice_ieq_str(name, "application_name") ||
         expect_head_is_ours(&link->expect))
         return;
-    shm_write_begin(&c->row->seq);
-    client_row_set_application(c->row, value.p, value.n);
-    shm_write_end(&c->row->seq);
+    client_row_application(c, value);
 }
 
 static void on_tag(void *owner, struct link *link, struct slice tag)

@@ -24,6 +24,7 @@ static bool links_are_gone(const struct shm *shm, struct slice database, int64_t
 {
     const struct rows_header *rows = shm_get(shm, SHM_LINKS);
     const struct rows_worker *range;
+    struct row_words words;
     struct link_row link;
     uint32_t w;
     uint32_t i;
@@ -31,10 +32,9 @@ static bool links_are_gone(const struct shm *shm, struct slice database, int64_t
     for (w = 0; w < rows->nworkers; w++) {
         range = rows_worker(rows, w);
         for (i = 0; i < range->high_water; i++) {
-            link_row_copy(link_row_at(rows, range->first + i), &link);
+            (void)link_row_copy(rows, range->first + i, &link, &words);
             if (link.state != LINK_STATE_FREE && link.client_row != client_row &&
-                is_meant(database,
-                    slice_of(link.database, strnlen(link.database, sizeof link.database))))
+                is_meant(database, row_database(&words.names)))
                 return false;
         }
     }
@@ -45,6 +45,7 @@ static bool clients_are_gone(const struct shm *shm, struct slice database, int64
 {
     const struct rows_header *rows = shm_get(shm, SHM_CLIENTS);
     const struct rows_worker *range;
+    struct row_words words;
     struct client_row row;
     uint32_t w;
     uint32_t i;
@@ -52,11 +53,11 @@ static bool clients_are_gone(const struct shm *shm, struct slice database, int64
     for (w = 0; w < rows->nworkers; w++) {
         range = rows_worker(rows, w);
         for (i = 0; i < range->high_water; i++) {
-            client_row_copy(client_row_at(rows, range->first + i), &row);
+            (void)client_row_copy(rows, range->first + i, &row, &words);
             if (row.state == CLIENT_STATE_FREE || row.state == CLIENT_STATE_LOGIN ||
                 row.is_superuser || (int64_t)range->first + i == client_row)
                 continue;
-            if (is_meant(database, client_row_database(&row)))
+            if (is_meant(database, row_database(&words.names)))
                 return false;
         }
     }

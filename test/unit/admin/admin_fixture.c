@@ -61,16 +61,20 @@ void fixture_setup(void)
     err_clear(&err);
     ov = NULL;
     plan.bytes[SHM_PROCS] = proc_table_bytes(NSLOTS);
-    plan.bytes[SHM_CLIENTS] = rows_bytes(sizeof(struct client_row), NWORKERS, PER_WORKER);
-    plan.bytes[SHM_LINKS] = rows_bytes(sizeof(struct link_row), NWORKERS, PER_WORKER);
+    plan.bytes[SHM_CLIENTS] =
+        rows_bytes(sizeof(struct client_row), ROWS_CLIENT_STATEMENT_BYTES, NWORKERS, PER_WORKER);
+    plan.bytes[SHM_LINKS] =
+        rows_bytes(sizeof(struct link_row), ROWS_LINK_STATEMENT_BYTES, NWORKERS, PER_WORKER);
     plan.bytes[SHM_DBSTATS] = dbstats_region_bytes(NWORKERS);
     plan.bytes[SHM_ORDERS] = orders_region_bytes();
     plan.bytes[SHM_QUOTAS] = quota_region_bytes(NWORKERS);
     plan.bytes[SHM_LIMITS] = limits_region_bytes(NWORKERS, 100);
     shm = shm_new(&plan, &err);
     ck_assert_ptr_nonnull(shm);
-    rows_init(shm_get(shm, SHM_CLIENTS), sizeof(struct client_row), NWORKERS, PER_WORKER);
-    rows_init(shm_get(shm, SHM_LINKS), sizeof(struct link_row), NWORKERS, PER_WORKER);
+    rows_init(shm_get(shm, SHM_CLIENTS), sizeof(struct client_row), ROWS_CLIENT_STATEMENT_BYTES,
+        NWORKERS, PER_WORKER);
+    rows_init(shm_get(shm, SHM_LINKS), sizeof(struct link_row), ROWS_LINK_STATEMENT_BYTES, NWORKERS,
+        PER_WORKER);
     dbstats_region_init(shm, NWORKERS);
     quota_region_init(shm, NWORKERS);
     limits_region_init(shm, NWORKERS, 100);
@@ -116,8 +120,19 @@ struct client_row *fixture_put_client(int ordinal, int i, enum client_state stat
     row->id = 100 + range->first + (uint32_t)i;
     row->connected_us = AGO(100);
     row->state_since_us = AGO(10);
-    client_row_set_names(row, user, strlen(user), "shop", 4, "psql", 4);
+    row->names = (int32_t)range->first + i + 1;
+    row_names_set(rows_names_at(rows, row->names - 1), slice_of_str(user), slice_of_str("shop"),
+        slice_of_str("psql"));
     return row;
+}
+
+void fixture_say(struct client_row *row, const char *sql)
+{
+    struct rows_header *rows = shm_get(shm, SHM_CLIENTS);
+
+    row->has_statement = true;
+    rows_set_text(rows_text(rows, row - client_row_at(rows, 0)), ROWS_CLIENT_STATEMENT_BYTES, sql,
+        strlen(sql));
 }
 
 struct link_row *fixture_put_link(int ordinal, int i, enum link_state state)
@@ -137,9 +152,11 @@ struct link_row *fixture_put_link(int ordinal, int i, enum link_state state)
     row->uses = 5;
     row->client_row = ROWS_NO_ROW;
     row->protocol = PROTO_3_0;
-    rows_set_text(row->user, sizeof row->user, "alice", 5);
-    rows_set_text(row->database, sizeof row->database, "shop", 4);
-    rows_set_text(row->statement, sizeof row->statement, "select 1", 8);
+    row->names = (int32_t)range->first + i + 1;
+    row_names_set(rows_names_at(rows, row->names - 1), slice_of_str("alice"), slice_of_str("shop"),
+        slice_of("", 0));
+    row->has_statement = true;
+    rows_set_text(rows_text(rows, row->names - 1), ROWS_LINK_STATEMENT_BYTES, "select 1", 8);
     return row;
 }
 

@@ -30,6 +30,8 @@ void fixture_load(const char *text);
 /* Takes row `i` of worker `ordinal`. */
 struct client_row *fixture_put_client(
     int ordinal, int i, enum client_state state, const char *user);
+/* What the client ran last. */
+void fixture_say(struct client_row *row, const char *sql);
 struct link_row *fixture_put_link(int ordinal, int i, enum link_state state);
 /* Connects the two rows. */
 void fixture_lend(struct link_row *link, struct client_row *client);

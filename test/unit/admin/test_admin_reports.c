@@ -200,10 +200,8 @@ END_TEST
 START_TEST(statements_of_others_are_hidden)
 {
     fixture_put_link(0, 0, LINK_STATE_IDLE);
-    rows_set_text(fixture_put_client(0, 0, CLIENT_STATE_ACTIVE, "alice")->statement,
-        ROWS_CLIENT_STATEMENT_BYTES, "mine", 4);
-    rows_set_text(fixture_put_client(0, 1, CLIENT_STATE_ACTIVE, "bob")->statement,
-        ROWS_CLIENT_STATEMENT_BYTES, "his", 3);
+    fixture_say(fixture_put_client(0, 0, CLIENT_STATE_ACTIVE, "alice"), "mine");
+    fixture_say(fixture_put_client(0, 1, CLIENT_STATE_ACTIVE, "bob"), "his");
     fixture_put_client(0, 2, CLIENT_STATE_ACTIVE, "bob");
     fixture_run_report(ADMIN_REPORT_CLIENTS);
     ck_assert_ptr_nonnull(strstr(fixture_rows_text(), "|mine|session|||\n"));
