@@ -93,6 +93,13 @@ enum pin_reason { PIN_REASONS(ROWS_PIN_REASON) PIN_REASON_COUNT };
 #define ROWS_NO_NODE                (-1)
 #define ROWS_NO_ROW                 (-1)
 
+/* Where a client's last statement is to be found. */
+enum row_statement {
+    ROW_STATEMENT_NONE,
+    ROW_STATEMENT_OWN, /* rows_text of its row */
+    ROW_STATEMENT_LINK /* that of the row of its link, while that says that it has it */
+};
+
 /* How `addr` of a client row is to be read. */
 enum row_addr { ROW_ADDR_LOCAL, ROW_ADDR_IPV4, ROW_ADDR_IPV6 };
 
@@ -108,15 +115,14 @@ struct row_head {
 struct client_row {
     struct shm_seq seq;
     int32_t names;
-    uint8_t state;             /* enum client_state */
-    uint8_t wait_reason;       /* enum wait_reason, in state WAITING */
-    char tx_status;            /* 'I', 'T', 'E' as last told to the client */
-    uint8_t is_superuser : 1;  /* at the server */
-    uint8_t has_statement : 1; /* rows_text says which */
-    uint8_t addr_kind : 2;     /* enum row_addr */
-    uint8_t pool_mode : 2;     /* enum conf_pool_mode, as the session has it */
-    uint8_t tls_kernel : 2;    /* what the kernel does of TLS: 1 sends, 2 receives, 3 both */
-    int32_t server_pid;        /* of the link in use, 0 when none */
+    uint8_t state;            /* enum client_state */
+    uint8_t wait_reason;      /* enum wait_reason, in state WAITING */
+    char tx_status;           /* 'I', 'T', 'E' as last told to the client */
+    uint8_t is_superuser : 1; /* at the server */
+    uint8_t statement : 2;    /* enum row_statement */
+    uint8_t addr_kind : 2;    /* enum row_addr */
+    uint8_t pool_mode : 2;    /* enum conf_pool_mode, as the session has it */
+    int32_t server_pid;       /* of the link in use, 0 when none */
     int16_t node; /* of that link, ROWS_NO_NODE when none; in state WAITING the node wanted */
     int16_t balance_node; /* where this session's reads go, ROWS_NO_NODE when not chosen yet */
     uint32_t id;          /* given by the worker, unique among living clients */
@@ -135,6 +141,7 @@ struct client_row {
     uint16_t tls_cipher; /* number of the cipher suite */
     uint8_t tls_version; /* 12 for TLS 1.2; 0: not encrypted */
     uint8_t secret_len;
+    uint8_t tls_kernel; /* what the kernel does of TLS: 1 sends, 2 receives, 3 both */
 } __attribute__((aligned(64)));
 
 _Static_assert(PIN_REASON_COUNT <= 16, "client_row.pins");
@@ -301,7 +308,7 @@ static inline bool client_row_copy(
         n = shm_read_begin(&row->seq);
         memcpy(out, row, sizeof *out);
         if (words != NULL)
-            rows_copy_words(h, i, out->names, out->has_statement, words);
+            rows_copy_words(h, i, out->names, out->statement == ROW_STATEMENT_OWN, words);
     } while (shm_read_retry(&row->seq, n));
     return true;
 }

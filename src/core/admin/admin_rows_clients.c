@@ -359,6 +359,23 @@ static void put_tls(const struct client_row *c, struct admin_rows *out)
     admin_put_kernel(out, c->tls_kernel);
 }
 
+/* The statement of a session is in the row of its link: not any more when that has another client,
+ * or went to one whose user is another. */
+static void find_statement(const struct admin_sources *src, int64_t index,
+    const struct client_row *c, struct row_words *words)
+{
+    const struct rows_header *rows = shm_get(src->shm, SHM_LINKS);
+    struct row_words of_link;
+    struct link_row link;
+
+    if (c->statement != ROW_STATEMENT_LINK || rows == NULL ||
+        !link_row_copy(rows, c->link_row, &link, &of_link) || link.state == LINK_STATE_FREE ||
+        link.client_row != index || !slice_eq(row_user(&of_link.names), row_user(&words->names)))
+        return;
+    rows_set_text(words->statement, ROWS_CLIENT_STATEMENT_BYTES, of_link.statement,
+        strnlen(of_link.statement, sizeof of_link.statement));
+}
+
 void admin_rows_clients(const struct admin_sources *src, struct admin_rows *out)
 {
     struct row_words words;
@@ -368,6 +385,7 @@ void admin_rows_clients(const struct admin_sources *src, struct admin_rows *out)
 
     admin_walk_start(&w, src, SHM_CLIENTS);
     while (admin_walk_client(&w, &c, &words)) {
+        find_statement(src, (int64_t)rows_worker(w.rows, w.worker)->first + w.i - 1, &c, &words);
         admin_worker_proc(src, w.worker, &proc);
         admin_row_begin(out);
         admin_put_uint(out, c.id);

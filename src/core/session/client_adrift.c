@@ -209,6 +209,7 @@ void client_adrift_begin(struct client *c, struct link *link, const struct err *
     bool owes = owes_client(link) && b->asking == ASKING_NONE && !is_again && !is_over;
     bool in_sequence = c->server_batch && !owes && !is_again && !is_over && !on_reader;
 
+    client_row_keep_statement(c);
     if (is_over && link->expect.len <= 1)
         statements_answered(c->statements, 0);
     else /* nothing is left of those that are made again */

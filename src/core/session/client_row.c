@@ -61,7 +61,7 @@ void client_row_login(struct client *c)
     row->pool_mode = (uint8_t)share_mode_of(c) & 3;
     row->tls_version = (uint8_t)stream_tls_version_no(&c->stream);
     row->tls_cipher = (uint16_t)stream_tls_cipher_no(&c->stream);
-    row->tls_kernel = (uint8_t)stream_tls_kernel(&c->stream) & 3;
+    row->tls_kernel = (uint8_t)stream_tls_kernel(&c->stream);
     row_alloc_name(
         c->ss->client_row_alloc, c->row_index, pool_user(c->pool), pool_database(c->pool), app);
     shm_write_end(&row->seq);
@@ -98,6 +98,8 @@ void client_row_link(struct client *c)
     if (row == NULL)
         return;
     shm_write_begin(&row->seq);
+    if (row->statement == ROW_STATEMENT_LINK)
+        row->statement = ROW_STATEMENT_NONE; /* the new link's is that of whoever had it before */
     row->link_row = c->link->row;
     row->server_pid = c->link->server_pid;
     row->node = (int16_t)c->link->pool->cluster_node;
@@ -160,8 +162,37 @@ void client_row_state(struct client *c, enum client_state state, enum wait_reaso
     shm_write_end(&row->seq);
 }
 
-/* `sql` with p == NULL: the statement is the one before. */
-static void row_note_statement(struct client *c, struct slice sql)
+/* The session's link goes: its row tells no longer what the client ran. */
+void client_row_keep_statement(struct client *c)
+{
+    struct client_row *row = c->row;
+    const char *text;
+
+    if (row == NULL || row->statement != ROW_STATEMENT_LINK)
+        return;
+    text = rows_text(c->ss->be.link_rows, row->link_row);
+    shm_write_begin(&row->seq);
+    rows_set_text(rows_text(c->ss->client_rows, c->row_index), ROWS_CLIENT_STATEMENT_BYTES, text,
+        strnlen(text, ROWS_LINK_STATEMENT_BYTES));
+    row->statement = ROW_STATEMENT_OWN;
+    shm_write_end(&row->seq);
+}
+
+const char *client_row_statement(const struct client *c)
+{
+    switch ((enum row_statement)c->row->statement) {
+    case ROW_STATEMENT_OWN:
+        return rows_text(c->ss->client_rows, c->row_index);
+    case ROW_STATEMENT_LINK:
+        return rows_text(c->ss->be.link_rows, c->row->link_row);
+    case ROW_STATEMENT_NONE:
+        break;
+    }
+    return "";
+}
+
+/* `sql` with p == NULL: the statement is the one before. `on_own_link`: its row has the text. */
+static void row_note_statement(struct client *c, struct slice sql, bool on_own_link)
 {
     struct client_row *row = c->row;
 
@@ -172,17 +203,19 @@ static void row_note_statement(struct client *c, struct slice sql)
     row->query_start_us = backend_wall_us(&c->ss->be);
     row->state_since_us = row->query_start_us;
     row->nqueries++;
-    if (sql.p != NULL) {
+    if (sql.p != NULL && on_own_link) {
+        row->statement = ROW_STATEMENT_LINK;
+    } else if (sql.p != NULL) {
         rows_set_text(
             rows_text(c->ss->client_rows, c->row_index), ROWS_CLIENT_STATEMENT_BYTES, sql.p, sql.n);
-        row->has_statement = true;
+        row->statement = ROW_STATEMENT_OWN;
     }
     shm_write_end(&row->seq);
 }
 
 void client_note_local(struct client *c, struct slice sql)
 {
-    row_note_statement(c, sql);
+    row_note_statement(c, sql, false);
 }
 
 void client_note_statement(struct client *c, struct slice sql)
@@ -197,7 +230,9 @@ void client_note_sent(struct client *c, struct slice sql)
     client_limits_on_busy(c);
     if (c->target != NULL)
         link_row_note_sent(c->target, sql);
-    row_note_statement(c, sql);
+    row_note_statement(c, sql,
+        c->share == NULL && c->target != NULL && c->target == c->link &&
+            c->link->row != ROWS_NO_ROW && c->row != NULL && c->row->link_row == c->link->row);
 }
 
 static void row_note_idle(struct client_row *row, char tx, int64_t now_us)

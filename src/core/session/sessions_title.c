@@ -26,7 +26,7 @@ static const char *const state_texts[CLIENT_STATE_COUNT] = {
 static const char *doing(const struct client *c, char *word)
 {
     const struct client_row *row = c->row;
-    const char *p = row->has_statement ? rows_text(c->ss->client_rows, c->row_index) : "";
+    const char *p = client_row_statement(c);
     size_t n;
 
     if (row->state != CLIENT_STATE_ACTIVE)

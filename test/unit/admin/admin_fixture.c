@@ -130,7 +130,7 @@ void fixture_say(struct client_row *row, const char *sql)
 {
     struct rows_header *rows = shm_get(shm, SHM_CLIENTS);
 
-    row->has_statement = true;
+    row->statement = ROW_STATEMENT_OWN;
     rows_set_text(rows_text(rows, row - client_row_at(rows, 0)), ROWS_CLIENT_STATEMENT_BYTES, sql,
         strlen(sql));
 }
