@@ -156,7 +156,7 @@ void client_row_state(struct client *c, enum client_state state, enum wait_reaso
         row->tx_status = row_tx_status(c);
     if (state == CLIENT_STATE_WAITING && c->pool != NULL)
         row->node = (int16_t)c->pool->cluster_node;
-    if (state == CLIENT_STATE_WAITING && c->pool != NULL && row->names == ROWS_NO_NAMES)
+    if (state == CLIENT_STATE_WAITING && c->pool != NULL && row_user(client_row_names(c)).n == 0)
         row_alloc_name(c->ss->client_row_alloc, c->row_index, pool_user(c->pool),
             pool_database(c->pool), slice_of("", 0));
     shm_write_end(&row->seq);

@@ -223,6 +223,26 @@ START_TEST(statements_of_others_are_hidden)
 }
 END_TEST
 
+START_TEST(a_sessions_statement_is_that_of_its_link)
+{
+    struct client_row *c = fixture_put_client(1, 2, CLIENT_STATE_IDLE, "alice");
+    struct link_row *link = fixture_put_link(0, 1, LINK_STATE_LENT);
+
+    fixture_lend(link, c);
+    c->statement = ROW_STATEMENT_LINK;
+    src.is_operator = true;
+    fixture_run_report(ADMIN_REPORT_CLIENTS);
+    ck_assert_ptr_nonnull(strstr(fixture_rows_text(), "|select 1|session|"));
+    link->client_row++; /* lent to somebody else meanwhile */
+    fixture_run_report(ADMIN_REPORT_CLIENTS);
+    ck_assert_ptr_null(strstr(fixture_rows_text(), "select 1"));
+    link->client_row--;
+    fixture_lend(link, fixture_put_client(1, 2, CLIENT_STATE_IDLE, "bob"));
+    fixture_run_report(ADMIN_REPORT_CLIENTS);
+    ck_assert_ptr_null(strstr(fixture_rows_text(), "select 1"));
+}
+END_TEST
+
 START_TEST(clients_one_by_one)
 {
     struct client_row *c = fixture_put_client(0, 1, CLIENT_STATE_WAITING, "alice");
@@ -391,6 +411,7 @@ int main(void)
     tcase_add_test(tc, processes_speak_of_their_busiest_client);
     tcase_add_test(tc, pools_show_links_and_who_has_them);
     tcase_add_test(tc, statements_of_others_are_hidden);
+    tcase_add_test(tc, a_sessions_statement_is_that_of_its_link);
     tcase_add_test(tc, clients_one_by_one);
     tcase_add_test(tc, queue_counts_what_waits_for_the_same);
     tcase_add_test(tc, figures_per_database);
