@@ -70,14 +70,15 @@ static bool has_clients(const struct shm *shm, struct slice database)
     const struct rows_header *rows = shm_get(shm, SHM_CLIENTS);
     const struct rows_worker *range;
     struct client_row row;
+    struct row_words words;
     uint32_t w;
     uint32_t i;
 
     for (w = 0; w < rows->nworkers; w++) {
         range = rows_worker(rows, w);
         for (i = 0; i < range->high_water; i++) {
-            client_row_copy(client_row_at(rows, range->first + i), &row);
-            if (row.state != CLIENT_STATE_FREE && slice_eq(database, client_row_database(&row)))
+            (void)client_row_copy(rows, range->first + i, &row, &words);
+            if (row.state != CLIENT_STATE_FREE && slice_eq(database, row_database(&words.names)))
                 return true;
         }
     }
