@@ -98,7 +98,7 @@ def test_parse_in_a_transaction_that_was_lost(pg, pool):
     c.rows("begin")
     c.value("select 1")
     kill_links(pg)
-    assert states(c.simple("select 2")) == ["08006"]
+    assert states(c.simple("select 2")) in (["08006"], ["57P01"])  # lost, or told why
     d.send(parse("select 'same'", "n"), bind(name="n"), execute(), SYNC)
     assert states(d.ready()) == []
     c.send(parse("select 'same'", "m"), bind(name="m"), execute(), SYNC)
