@@ -89,6 +89,7 @@ struct pool_request {
     bool no_patch;       /* only links opened with the very same start-up parameters */
     bool is_shared;      /* the owner brings settings and statements up to date by itself */
     bool allows_names;   /* statements that stayed on a link under our names are no hindrance */
+    bool keeps_place;    /* it left the line for a look and joins where it stood, by `since_us` */
     uint64_t avoid_id;   /* not this link, if another can be had (0: any) */
     struct varset *vars; /* with is_shared: a link that has these settings is preferred */
     bool needs_patch;    /* out: opened with other values; SET brings it up to date */

@@ -93,7 +93,7 @@ static void publish_head(struct pool *pool)
     int64_t since_us = head == NULL ? 0 : head->since_us;
     int64_t told_us = pool->oldest_told_us;
 
-    if (since_us != 0 && told_us != 0 && since_us - told_us < PUBLISH_US)
+    if (since_us >= told_us && told_us != 0 && since_us - told_us < PUBLISH_US)
         return;
     if (since_us == told_us)
         return;
@@ -177,6 +177,21 @@ int64_t pool_oldest_blocked(const struct pool *pool)
 
 /* ---- the line ---- */
 
+/* At the end, or where it stood before. */
+static void line_join(struct pool *pool, struct pool_request *req)
+{
+    struct list *before = pool->waiting.prev;
+
+    if (req->keeps_place)
+        while (before != &pool->waiting &&
+               LIST_ENTRY(before, struct pool_request, pool_node)->since_us > req->since_us)
+            before = before->prev;
+    else
+        req->since_us = loop_now_us(pool->be->loop);
+    req->keeps_place = false;
+    list_insert_after(before, &req->pool_node);
+}
+
 enum acquire_result pool_request_join(struct pool_request *req, enum limits_verdict v)
 {
     struct pool *pool = req->pool;
@@ -185,14 +200,13 @@ enum acquire_result pool_request_join(struct pool_request *req, enum limits_verd
 
     req->reason = (uint8_t)reason_of(v);
     if (list_is_detached(&req->pool_node)) {
-        req->since_us = loop_now_us(be->loop);
         if (is_first)
             list_push_back(&be->waiting_pools, &pool->waiting_node);
-        list_push_back(&pool->waiting, &req->pool_node);
+        line_join(pool, req);
         pool->nwaiting++;
         be->nrequests++;
         limits_set_waiting(be->shm, pool->limits.pool, be->ordinal, pool->nwaiting);
-        if (is_first)
+        if (pool_head(pool) == req)
             publish_head(pool);
         if (!timer_is_armed(&be->sweep))
             timer_start(be->loop, &be->sweep, POOL_SWEEP_MS);

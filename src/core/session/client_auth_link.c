@@ -26,7 +26,8 @@ bool client_auth_on_turn(struct client *c)
         a->facts.maps_user || client_auth_remembered(a) != AUTH_SERVER_TRUST)
         return false;
     pool_request_cancel(&c->login->req); /* the role may have to be looked at first */
-    backend_post_retry(&c->ss->be);      /* the link that was free is the next one's */
+    c->login->req.keeps_place = true;
+    backend_post_retry(&c->ss->be); /* a link that is free is its own, or else the next one's */
     client_auth_plan(a);
     return true;
 }
