@@ -115,6 +115,9 @@ bool expect_is_copying(const struct expect *e);
 /* The same, and a Sync is among what was sent behind it: should the COPY fail, nobody can tell
  * whether that was read before. */
 bool expect_ignores_sync(const struct expect *e);
+/* True when an Execute is owed with nothing but Syncs and ends of COPY data behind it: if it copies
+ * in, or will, the server ignores these Syncs, and its sequence goes on behind the data. */
+bool expect_ends_in_execute(const struct expect *e);
 /* The op at the head without flags, 0 when nothing is owed. */
 unsigned expect_head(const struct expect *e);
 /* True when the replies of the op at the head are ours. */

@@ -310,6 +310,16 @@ bool expect_ignores_sync(const struct expect *e)
     return e->copy_in && !e->lost && expect_count_copy_syncs(e, &end_at) > 0 && end_at >= e->len;
 }
 
+bool expect_ends_in_execute(const struct expect *e)
+{
+    unsigned kind = OP_SYNC;
+    uint32_t i = e->len;
+
+    while (i > 0 && (kind == OP_SYNC || kind == OP_COPY_END))
+        kind = expect_at(e, --i) & OP_MASK;
+    return kind == OP_EXECUTE;
+}
+
 unsigned expect_head(const struct expect *e)
 {
     return e->len == 0 ? 0 : expect_at(e, 0) & OP_MASK;

@@ -333,6 +333,13 @@ static bool feed_skips(const struct client *c, char type)
     return c->local_error && strchr("QPBDECHF", type) != NULL;
 }
 
+/* Another Sync commits what was copied, however many the server ignored before. */
+void client_note_copy_end(struct client *c, const struct link *link)
+{
+    if (expect_ends_in_execute(&link->expect))
+        c->server_batch = true;
+}
+
 static enum feed_step feed_message(
     struct client *c, struct feed_run *run, char type, struct slice msg, bool is_whole)
 {
@@ -357,6 +364,7 @@ static enum feed_step feed_message(
     case FE_COPY_FAIL:
         if (!balance_again_takes_copy(c))
             return FEED_PARK;
+        client_note_copy_end(c, c->target);
         link_expect(c->target, OP_COPY_END);
         return FEED_PASS;
     case FE_FUNCTION_CALL:

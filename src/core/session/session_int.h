@@ -180,6 +180,8 @@ bool client_auth_on_link_lost(struct client *c, const struct err *err);
 void client_feed(struct client *c, const char *p, const char *end);
 /* Goes on with parked input. */
 void client_unpark(struct client *c);
+/* The data of a COPY is about to end on `link`: the sequence that it belongs to goes on. */
+void client_note_copy_end(struct client *c, const struct link *link);
 /* Reads on, unless something stands against it: who had to pause for a link that could take no more
  * would wait for it for ever when that link is gone. */
 void client_read_on(struct client *c);

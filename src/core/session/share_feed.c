@@ -549,8 +549,10 @@ enum feed_step share_message(struct client *c, struct feed_run *run, char type, 
             return FEED_PARK; /* the COPY is made again, and this goes behind it */
         if (c->share->turn->retry.len > 0)
             share_stop_keeping(c); /* it is not alone any more */
-        if (type != FE_COPY_DATA)
+        if (type != FE_COPY_DATA) {
+            client_note_copy_end(c, c->link);
             link_expect(c->link, OP_COPY_END);
+        }
         return FEED_PASS;
     case FE_QUERY:
         return share_query(c, run, msg, is_whole);

@@ -5,7 +5,8 @@ sent behind a COPY without waiting for it.
 import pytest
 from pooling_house import login, states
 
-from pgt.wire import COPY_DONE, SYNC, bind, copy_data, copy_fail, describe, execute, parse, query
+from pgt.waits import wait_for
+from pgt.wire import COPY_DONE, FLUSH, SYNC, bind, copy_data, copy_fail, describe, execute, parse, query
 from pgt.wire import pg as pgx
 
 
@@ -122,6 +123,27 @@ def test_sync_behind_a_string_that_copies(pg, pool, sql, end):
     c.send(query(sql), SYNC, copy_fail("no"), query("set my.own = 'z'"))
     assert set(states(c.read_eof())) == {"57014", "08P01"}
     c.sock.close()
+
+
+@pytest.mark.parametrize("waits", [True, False], ids=["waits", "sends_ahead"])
+@pytest.mark.parametrize("conf", [{"pool_mode": "transaction"}, {"load_balance_mode": True}], ids=["transaction", "balanced"])
+def test_copy_whose_server_dies_before_the_sync_that_counts(pg, start_pool, conf, waits):
+    """The Sync in it was ignored: nothing is committed, and nobody is told so."""
+    pg.rows("create table if not exists odds_unsynced(a int)")
+    nodes = [pg.address] * (2 if "load_balance_mode" in conf else 1)
+    c = login(start_pool(*nodes, num_init_children=1, **conf), seconds=5)
+    c.send(pgx("copy odds_unsynced from stdin"), SYNC, *([] if waits else [copy_data(b"1\n"), COPY_DONE, FLUSH]))
+    c.read_until("G")
+    if waits:
+        c.send(copy_data(b"1\n"), COPY_DONE, FLUSH)
+    c.read_until("C")
+    alive = "select pid from pg_stat_activity where pid <> pg_backend_pid() and query like 'copy odds_unsynced%'"
+    pg.rows(f"select pg_terminate_backend(pid) from ({alive}) a")
+    wait_for("its server process ends", lambda: pg.rows(alive) == [])
+    c.send(SYNC)
+    assert states(c.ready()) != []
+    assert pg.rows("select a from odds_unsynced") == []
+    c.bye()
 
 
 def test_extended_copy_behind_a_set(pg, pool):

@@ -321,6 +321,25 @@ static bool is_same(const struct expect *a, const struct expect *b)
            a->nended == b->nended && a->nnotes == b->nnotes && a->notes == b->notes;
 }
 
+/* What a CopyDone that is sent now belongs to. */
+START_TEST(ends_in_execute)
+{
+    static const struct {
+        const char *sent;
+        bool yes;
+    } rows[] = {{"", false}, {"S", false}, {"PBE", true}, {"PBES", true}, {"PBEScS", true},
+        {"Q", false}, {"PBESQ", false}, {"PBED", false}, {"PBESP", false}};
+    size_t i;
+
+    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        send_all(rows[i].sent, 0);
+        ck_assert_msg(expect_ends_in_execute(&e) == rows[i].yes, "%s", rows[i].sent);
+        expect_fini(&e);
+        expect_init(&e);
+    }
+}
+END_TEST
+
 /* Whatever was sent and comes: the short way is the long one's, and the client's. */
 START_TEST(passing_is_replying)
 {
@@ -391,6 +410,7 @@ int main(void)
     tcase_add_test(tc, long_pipelines_grow_and_shrink);
     tcase_add_test(tc, function_call);
     tcase_add_test(tc, needs_sync_after_unsynced_messages);
+    tcase_add_test(tc, ends_in_execute);
     tcase_add_test(tc, passing_is_replying);
     suite_add_tcase(s, tc);
     sr = srunner_create(s);
