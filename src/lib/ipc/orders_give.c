@@ -41,7 +41,10 @@ static bool links_are_gone(const struct shm *shm, struct slice database, int64_t
     return true;
 }
 
-static bool clients_are_gone(const struct shm *shm, struct slice database, int64_t client_row)
+/* Is a client there, other than that of `client_row`? Superusers and logins hinder no DRAIN, but
+ * they use a database. */
+static bool has_clients(
+    const struct shm *shm, struct slice database, int64_t client_row, bool counts_all)
 {
     const struct rows_header *rows = shm_get(shm, SHM_CLIENTS);
     const struct rows_worker *range;
@@ -54,31 +57,10 @@ static bool clients_are_gone(const struct shm *shm, struct slice database, int64
         range = rows_worker(rows, w);
         for (i = 0; i < range->high_water; i++) {
             (void)client_row_copy(rows, range->first + i, &row, &words);
-            if (row.state == CLIENT_STATE_FREE || row.state == CLIENT_STATE_LOGIN ||
-                row.is_superuser || (int64_t)range->first + i == client_row)
+            if (row.state == CLIENT_STATE_FREE || (int64_t)range->first + i == client_row ||
+                (!counts_all && (row.state == CLIENT_STATE_LOGIN || row.is_superuser)))
                 continue;
             if (is_meant(database, row_database(&words.names)))
-                return false;
-        }
-    }
-    return true;
-}
-
-/* Where superusers count, as they do not for DRAIN. */
-static bool has_clients(const struct shm *shm, struct slice database)
-{
-    const struct rows_header *rows = shm_get(shm, SHM_CLIENTS);
-    const struct rows_worker *range;
-    struct client_row row;
-    struct row_words words;
-    uint32_t w;
-    uint32_t i;
-
-    for (w = 0; w < rows->nworkers; w++) {
-        range = rows_worker(rows, w);
-        for (i = 0; i < range->high_water; i++) {
-            (void)client_row_copy(rows, range->first + i, &row, &words);
-            if (row.state != CLIENT_STATE_FREE && slice_eq(database, row_database(&words.names)))
                 return true;
         }
     }
@@ -87,7 +69,7 @@ static bool has_clients(const struct shm *shm, struct slice database)
 
 bool orders_database_is_used(const struct shm *shm, struct slice database)
 {
-    return database.n == 0 || has_clients(shm, database) ||
+    return database.n == 0 || has_clients(shm, database, ORDERS_NO_CLIENT, true) ||
            !links_are_gone(shm, database, ORDERS_NO_CLIENT);
 }
 
@@ -95,7 +77,7 @@ bool orders_are_done(
     const struct shm *shm, struct slice database, unsigned flag, int64_t client_row)
 {
     return flag == ORDER_PAUSE ? links_are_gone(shm, database, client_row)
-                               : clients_are_gone(shm, database, client_row);
+                               : !has_clients(shm, database, client_row, false);
 }
 
 void orders_tell_worker(const struct proc_env *env, int ordinal, const struct order_mail *m)
