@@ -193,11 +193,16 @@ def test_storm_of_2000(pg, start_pool):
     """2,000 clients at once, all asking, all gone without a word in the midst of it, and again: the server sees no more
     connections than the limit, few new ones, and serves who comes next."""
     pg.end_sessions()
+    pg.rows("alter system set log_connections = on")
+    pg.rows("select pg_reload_conf()")
+    waits.wait_for("logins are logged", lambda: pg.value("show log_connections") == "on")
     pool = start_pool(pg.address, num_init_children=2, pool_mode="transaction", default_pool_size=10, max_clients=5000,
                       query_wait_timeout=60)
+    before = pg.log().count("connection authorized: user=trust_user")
     first, direct = login(pool, user="trust_user"), login(pg)
     assert first.value("select 1") == "1"
     opened = pg.log().count("connection authorized: user=trust_user")
+    assert opened > before, "the log tells of logins"
     most = 0
 
     def look() -> None:
@@ -230,6 +235,8 @@ def test_storm_of_2000(pg, start_pool):
     waits.wait_for("all are gone", lambda: len(table(first, "show pool_clients")) == 1, 20)
     assert table(first, "show pool_queue") == []
     assert most <= 10
+    pg.rows("alter system reset log_connections")
+    pg.rows("select pg_reload_conf()")
     assert pg.log().count("connection authorized: user=trust_user") - opened <= 20, "links are not the clients'"
     first.bye()
     direct.bye()
