@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "ipc/rows.h"
 
 enum row_state { ROW_FREE, ROW_TAKEN, ROW_READY };
@@ -218,6 +219,7 @@ void orders_set_giver(struct shm *shm, struct slice user, int place)
 {
     struct orders_region *region = orders_region(shm);
 
+    ASSERT(region != NULL);
     shm_write_begin(&region->giver_seq);
     region->giver_place = place;
     rows_set_text(region->giver, sizeof region->giver, user.p, user.n);
