@@ -5,8 +5,9 @@
  * worker that looks for the owner of a cancel key. Plain data: no pointers.
  *
  * A region is a header, one struct rows_worker per worker, the rows, the starts of their last
- * statements, and names. Thousands of clients have the same names, so a row says where they stand;
- * and a page of statements costs nothing until one of its rows has run one. A zeroed row is free. A
+ * statements, what more is kept of long ones, and names. Thousands of clients have the same names,
+ * so a row says where they stand; and a page of statements costs nothing until one of its rows has
+ * run one, that of their second parts until one was long. A zeroed row is free. A
  * writer brackets changes with shm_write_begin / shm_write_end of the row, what belongs to it
  * elsewhere included; a reader takes a copy with client_row_copy / link_row_copy and looks at
  * `state` of the copy only. */
@@ -86,7 +87,8 @@ enum pin_reason { PIN_REASONS(ROWS_PIN_REASON) PIN_REASON_COUNT };
 
 #define ROWS_PIN(reason)            (1U << (reason))
 #define ROWS_NAME_BYTES             64 /* a role or database name with its NUL */
-#define ROWS_CLIENT_STATEMENT_BYTES 64
+#define ROWS_STATEMENT_START_BYTES  64 /* stand together; what is longer goes on elsewhere */
+#define ROWS_CLIENT_STATEMENT_BYTES 64 /* kept of a statement, with its NUL */
 #define ROWS_LINK_STATEMENT_BYTES   128
 #define ROWS_NO_NAMES               0
 #define ROWS_SECRET_BYTES           32
@@ -96,7 +98,7 @@ enum pin_reason { PIN_REASONS(ROWS_PIN_REASON) PIN_REASON_COUNT };
 /* Where a client's last statement is to be found. */
 enum row_statement {
     ROW_STATEMENT_NONE,
-    ROW_STATEMENT_OWN, /* rows_text of its row */
+    ROW_STATEMENT_OWN, /* rows_statement of its row */
     ROW_STATEMENT_LINK /* that of the row of its link, while that says that it has it */
 };
 
@@ -144,6 +146,9 @@ struct client_row {
     uint8_t tls_kernel; /* what the kernel does of TLS: 1 sends, 2 receives, 3 both */
 } __attribute__((aligned(64)));
 
+_Static_assert(ROWS_CLIENT_STATEMENT_BYTES >= ROWS_STATEMENT_START_BYTES &&
+                   ROWS_LINK_STATEMENT_BYTES >= ROWS_CLIENT_STATEMENT_BYTES,
+    "struct row_words");
 _Static_assert(PIN_REASON_COUNT <= 16, "client_row.pins");
 _Static_assert(sizeof(struct client_row) == 128, "an idle client has a budget");
 _Static_assert(offsetof(struct client_row, state) == offsetof(struct row_head, state), "row_head");
@@ -156,7 +161,7 @@ struct link_row {
     char tx_status;
     uint8_t pin_reason; /* enum pin_reason of the client that keeps it */
     uint8_t is_tls : 1;
-    uint8_t has_statement : 1; /* rows_text says which was the last one sent on it */
+    uint8_t has_statement : 1; /* rows_statement has the last one sent on it */
     uint8_t tls_kernel : 2;    /* as in struct client_row */
     int32_t server_pid;
     int16_t node;
@@ -200,9 +205,10 @@ struct rows_header {
     uint32_t capacity;
     uint32_t nworkers;
     uint32_t row_bytes;
-    uint32_t text_bytes;       /* of one row's statement */
+    uint32_t text_bytes;       /* of one row's statement, both parts */
     uint32_t first_row_offset; /* from the header's start, as the others */
-    size_t texts_offset;
+    size_t starts_offset;
+    size_t rests_offset;
     size_t names_offset;
 } __attribute__((aligned(64)));
 
@@ -236,8 +242,9 @@ static inline void rows_init(struct rows_header *h, size_t row_bytes, size_t tex
     h->row_bytes = (uint32_t)row_bytes;
     h->text_bytes = (uint32_t)text_bytes;
     h->first_row_offset = (uint32_t)rows_head_bytes(nworkers);
-    h->texts_offset = h->first_row_offset + h->capacity * row_bytes;
-    h->names_offset = h->texts_offset + h->capacity * text_bytes;
+    h->starts_offset = h->first_row_offset + h->capacity * row_bytes;
+    h->rests_offset = h->starts_offset + (size_t)h->capacity * ROWS_STATEMENT_START_BYTES;
+    h->names_offset = h->starts_offset + h->capacity * text_bytes;
     for (i = 0; i < nworkers; i++) {
         rows_worker(h, i)->first = i * per_worker;
         rows_worker(h, i)->count = per_worker;
@@ -262,10 +269,25 @@ static inline struct link_row *link_row_at(const struct rows_header *h, int64_t 
     return rows_at(h, i);
 }
 
-/* The statement of row `i`, which exists: text_bytes of it, read only if the row has one. */
-static inline char *rows_text(const struct rows_header *h, int64_t i)
+/* The two parts of the statement of row `i`, which exists; read only if the row has one. It ends
+ * with a NUL: in the first part, or where that is full in the second. */
+static inline char *rows_statement_start(const struct rows_header *h, int64_t i)
 {
-    return (char *)(uintptr_t)h + h->texts_offset + (size_t)i * h->text_bytes;
+    return (char *)(uintptr_t)h + h->starts_offset + (size_t)i * ROWS_STATEMENT_START_BYTES;
+}
+
+static inline char *rows_statement_rest(const struct rows_header *h, int64_t i)
+{
+    return (char *)(uintptr_t)h + h->rests_offset +
+           (size_t)i * (h->text_bytes - ROWS_STATEMENT_START_BYTES);
+}
+
+/* What stands in the first part. */
+static inline struct slice rows_statement(const struct rows_header *h, int64_t i)
+{
+    const char *p = rows_statement_start(h, i);
+
+    return slice_of(p, strnlen(p, ROWS_STATEMENT_START_BYTES));
 }
 
 /* Where the names of place `i` stand; there are as many places as rows. */
@@ -290,7 +312,11 @@ static inline void rows_copy_words(const struct rows_header *h, int64_t i, int32
     words->names = *rows_names(h, names);
     words->statement[0] = '\0';
     if (has_statement)
-        memcpy(words->statement, rows_text(h, i), h->text_bytes);
+        memcpy(words->statement, rows_statement_start(h, i), ROWS_STATEMENT_START_BYTES);
+    if (h->text_bytes > ROWS_STATEMENT_START_BYTES &&
+        strnlen(words->statement, ROWS_STATEMENT_START_BYTES) == ROWS_STATEMENT_START_BYTES)
+        memcpy(words->statement + ROWS_STATEMENT_START_BYTES, rows_statement_rest(h, i),
+            h->text_bytes - ROWS_STATEMENT_START_BYTES);
     words->statement[h->text_bytes - 1] = '\0';
 }
 
@@ -348,6 +374,24 @@ static inline void rows_set_text(char *dst, size_t cap, const char *p, size_t n)
     if (n > 0)
         memcpy(dst, p, n);
     dst[n] = '\0';
+}
+
+/* Keeps the start of a statement for row `i`, which exists. */
+static inline void rows_set_statement(const struct rows_header *h, int64_t i, struct slice sql)
+{
+    size_t n = rows_clip(sql.p, sql.n, h->text_bytes - 1);
+    char *start = rows_statement_start(h, i);
+    char *rest;
+
+    if (n < ROWS_STATEMENT_START_BYTES) {
+        rows_set_text(start, ROWS_STATEMENT_START_BYTES, sql.p, n);
+        return;
+    }
+    memcpy(start, sql.p, ROWS_STATEMENT_START_BYTES);
+    rest = rows_statement_rest(h, i);
+    n -= ROWS_STATEMENT_START_BYTES;
+    memcpy(rest, sql.p + ROWS_STATEMENT_START_BYTES, n);
+    rest[n] = '\0';
 }
 
 /* Fills `names`. Longer ones than the server's own limit are cut. */

@@ -397,8 +397,7 @@ void link_row_note_sent(struct link *link, struct slice sql)
     shm_write_begin(&row->seq);
     row->state = LINK_STATE_ACTIVE;
     if (sql.p != NULL) {
-        rows_set_text(
-            rows_text(link->be->link_rows, link->row), ROWS_LINK_STATEMENT_BYTES, sql.p, sql.n);
+        rows_set_statement(link->be->link_rows, link->row, sql);
         row->has_statement = true;
     }
     shm_write_end(&row->seq);

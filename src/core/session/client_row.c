@@ -166,29 +166,27 @@ void client_row_state(struct client *c, enum client_state state, enum wait_reaso
 void client_row_keep_statement(struct client *c)
 {
     struct client_row *row = c->row;
-    const char *text;
 
     if (row == NULL || row->statement != ROW_STATEMENT_LINK)
         return;
-    text = rows_text(c->ss->be.link_rows, row->link_row);
     shm_write_begin(&row->seq);
-    rows_set_text(rows_text(c->ss->client_rows, c->row_index), ROWS_CLIENT_STATEMENT_BYTES, text,
-        strnlen(text, ROWS_LINK_STATEMENT_BYTES));
+    rows_set_statement(
+        c->ss->client_rows, c->row_index, rows_statement(c->ss->be.link_rows, row->link_row));
     row->statement = ROW_STATEMENT_OWN;
     shm_write_end(&row->seq);
 }
 
-const char *client_row_statement(const struct client *c)
+struct slice client_row_statement(const struct client *c)
 {
     switch ((enum row_statement)c->row->statement) {
     case ROW_STATEMENT_OWN:
-        return rows_text(c->ss->client_rows, c->row_index);
+        return rows_statement(c->ss->client_rows, c->row_index);
     case ROW_STATEMENT_LINK:
-        return rows_text(c->ss->be.link_rows, c->row->link_row);
+        return rows_statement(c->ss->be.link_rows, c->row->link_row);
     case ROW_STATEMENT_NONE:
         break;
     }
-    return "";
+    return slice_of("", 0);
 }
 
 /* `sql` with p == NULL: the statement is the one before. `on_own_link`: its row has the text. */
@@ -206,8 +204,7 @@ static void row_note_statement(struct client *c, struct slice sql, bool on_own_l
     if (sql.p != NULL && on_own_link) {
         row->statement = ROW_STATEMENT_LINK;
     } else if (sql.p != NULL) {
-        rows_set_text(
-            rows_text(c->ss->client_rows, c->row_index), ROWS_CLIENT_STATEMENT_BYTES, sql.p, sql.n);
+        rows_set_statement(c->ss->client_rows, c->row_index, sql);
         row->statement = ROW_STATEMENT_OWN;
     }
     shm_write_end(&row->seq);

@@ -275,7 +275,7 @@ void client_row_link(struct client *c);
 /* The session's link goes: the client's row tells by itself what it ran last. */
 void client_row_keep_statement(struct client *c);
 /* The start of the last statement; the client has a row. */
-const char *client_row_statement(const struct client *c);
+struct slice client_row_statement(const struct client *c);
 /* Its names in SHOW and in the log; empty before the login. Views that hold until they change. */
 const struct row_names *client_row_names(const struct client *c);
 /* application_name has changed. */

@@ -26,15 +26,17 @@ static const char *const state_texts[CLIENT_STATE_COUNT] = {
 static const char *doing(const struct client *c, char *word)
 {
     const struct client_row *row = c->row;
-    const char *p = client_row_statement(c);
+    struct slice sql = client_row_statement(c);
+    const char *p = sql.p;
+    const char *end = sql.p + sql.n;
     size_t n;
 
     if (row->state != CLIENT_STATE_ACTIVE)
         return state_texts[row->state];
-    while (isspace((unsigned char)*p))
+    while (p < end && isspace((unsigned char)*p))
         p++;
-    for (n = 0; n < WORD_BYTES - 1 && isalpha((unsigned char)p[n]); n++)
-        word[n] = (char)toupper((unsigned char)p[n]);
+    for (n = 0; n < WORD_BYTES - 1 && p < end && isalpha((unsigned char)*p); n++)
+        word[n] = (char)toupper((unsigned char)*p++);
     word[n] = '\0';
     return n == 0 ? state_texts[CLIENT_STATE_ACTIVE] : word;
 }

@@ -131,8 +131,7 @@ void fixture_say(struct client_row *row, const char *sql)
     struct rows_header *rows = shm_get(shm, SHM_CLIENTS);
 
     row->statement = ROW_STATEMENT_OWN;
-    rows_set_text(rows_text(rows, row - client_row_at(rows, 0)), ROWS_CLIENT_STATEMENT_BYTES, sql,
-        strlen(sql));
+    rows_set_statement(rows, row - client_row_at(rows, 0), slice_of_str(sql));
 }
 
 struct link_row *fixture_put_link(int ordinal, int i, enum link_state state)
@@ -156,7 +155,7 @@ struct link_row *fixture_put_link(int ordinal, int i, enum link_state state)
     row_names_set(rows_names_at(rows, row->names - 1), slice_of_str("alice"), slice_of_str("shop"),
         slice_of("", 0));
     row->has_statement = true;
-    rows_set_text(rows_text(rows, row->names - 1), ROWS_LINK_STATEMENT_BYTES, "select 1", 8);
+    rows_set_statement(rows, row->names - 1, slice_of_str("select 1"));
     return row;
 }
 

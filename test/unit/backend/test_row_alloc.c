@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: PostgreSQL
- * test_row_alloc.c: rows of shared memory and the names that they share. */
+ * test_row_alloc.c: rows of shared memory, the names that they share, and their statements. */
 #include "config.h"
 
 #include "backend/row_alloc.h"
@@ -114,6 +114,86 @@ START_TEST(long_names_are_cut)
 }
 END_TEST
 
+/* A region of link rows, all zero. */
+static struct rows_header *link_rows(size_t *n)
+{
+    struct rows_header *h;
+
+    *n = rows_bytes(sizeof(struct link_row), ROWS_LINK_STATEMENT_BYTES, 1, PER_WORKER);
+    *n = (*n + 63) / 64 * 64;
+    h = aligned_alloc(64, *n);
+    memset(h, 0, *n);
+    rows_init(h, sizeof(struct link_row), ROWS_LINK_STATEMENT_BYTES, 1, PER_WORKER);
+    return h;
+}
+
+static void say(const struct rows_header *h, int row, const char *sql)
+{
+    rows_set_statement(h, row, slice_of_str(sql));
+    link_row_at(h, row)->has_statement = true;
+}
+
+static void expect_statement(const struct rows_header *h, int row, const char *sql)
+{
+    struct link_row copy;
+    struct row_words words;
+
+    ck_assert(link_row_copy(h, row, &copy, &words));
+    ck_assert_str_eq(words.statement, sql);
+}
+
+START_TEST(statements_of_all_lengths_are_kept)
+{
+    static const size_t lengths[] = {0, 1, 62, 63, 64, 65, 126, 127, 128, 300};
+    char sql[301];
+    struct rows_header *h;
+    size_t n;
+    size_t i;
+
+    h = link_rows(&n);
+    for (i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        memset(sql, 'a' + (int)i, lengths[i]);
+        sql[lengths[i]] = '\0';
+        say(h, 0, "before");
+        say(h, 2, "a statement that is longer than the part of it which all rows keep together");
+        say(h, 1, sql);
+        if (lengths[i] >= ROWS_LINK_STATEMENT_BYTES)
+            sql[ROWS_LINK_STATEMENT_BYTES - 1] = '\0';
+        expect_statement(h, 1, sql);
+        expect_statement(h, 0, "before");
+        expect_statement(
+            h, 2, "a statement that is longer than the part of it which all rows keep together");
+    }
+    say(h, 1, "short");
+    expect_statement(h, 1, "short");
+    free(h);
+}
+END_TEST
+
+START_TEST(short_statements_take_half_of_the_memory)
+{
+    struct rows_header *h;
+    const char *first = NULL;
+    const char *last = NULL;
+    const char *p;
+    size_t n;
+    int i;
+
+    h = link_rows(&n);
+    for (i = 0; i < PER_WORKER; i++)
+        rows_set_statement(h, i, slice_of_str("select abalance from accounts where aid = 1"));
+    for (p = (const char *)link_row_at(h, 0); p < (const char *)h + n; p++) {
+        if (*p != '\0' && first == NULL)
+            first = p;
+        if (*p != '\0')
+            last = p;
+    }
+    ck_assert_ptr_nonnull(first);
+    ck_assert_int_lt(last - first, PER_WORKER * ROWS_LINK_STATEMENT_BYTES / 2);
+    free(h);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("row_alloc");
@@ -125,6 +205,8 @@ int main(void)
     tcase_add_test(tc, rows_with_the_same_names_share_them);
     tcase_add_test(tc, names_change_in_their_own_place);
     tcase_add_test(tc, long_names_are_cut);
+    tcase_add_test(tc, statements_of_all_lengths_are_kept);
+    tcase_add_test(tc, short_statements_take_half_of_the_memory);
     suite_add_tcase(s, tc);
     sr = srunner_create(s);
     srunner_run_all(sr, CK_ENV);
