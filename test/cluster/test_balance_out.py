@@ -179,6 +179,28 @@ def test_errors(cluster, make):
     w.bye()
 
 
+def test_a_parameter_changes_with_an_error_elsewhere(cluster, make):
+    """A reload of the standby is told between its error and its ReadyForQuery: the error is not told, for the read is made
+    again at home, and nothing of it is answered twice."""
+    standby = next(i for i in range(3) if i != cluster.at)
+    pool = make(**{f"backend_weight{i}": int(i == standby) for i in range(3)})
+    node = cluster.nodes[standby]
+    w = login(pool)
+    ok(w, "begin")
+    assert row(w.simple(PORT)) == str(node.port).encode()
+    node.rows("alter system set IntervalStyle = iso_8601")
+    node.rows("select pg_reload_conf()")
+    try:
+        waits.wait_for("it is known", lambda: node.value("show IntervalStyle") == "iso_8601")
+        found = run(w, parse("select 1 / (a - 7) from t"), bind(), execute())
+    finally:
+        node.rows("alter system reset IntervalStyle")
+        node.rows("select pg_reload_conf()")
+    assert types(found).replace("S", "") == "12EZ" and code(found) == "22012" and status(found) == "E"
+    ok(w, "rollback")
+    w.bye()
+
+
 def test_what_a_standby_cannot_do_is_done_at_home(cluster, make):
     """The function calls itself stable, and is not."""
     cluster.primary.rows("create or replace function sly() returns bigint stable language sql as "

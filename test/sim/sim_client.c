@@ -219,9 +219,9 @@ static void confirm_rows(struct sim_client *c)
         sight_on_ack(&c->sight, c->committing[i]);
     }
     c->ncommitting = 0;
+    c->sight.snapshot = c->model.tx == 'I' ? -1 : c->sight.snapshot; /* the next is on its way */
     if (c->model.tx != 'I' || c->in_flight > 0)
         return;
-    c->sight.snapshot = -1;
     for (i = 0; i < s->ntags; i++)
         if (world.tags.state[s->tags[i]] != TAG_ACKED && !c->had_fault)
             world.tags.state[s->tags[i]] = TAG_NOT,
@@ -386,8 +386,7 @@ static void say_mismatch(struct sim_client *c, const char *msg, uint32_t len)
         "client %d got %c [%s] where %c [%s] is due", c->id, msg[0], text[0], want[0], text[1]);
 }
 
-/* An error on another server than the one where a transaction lives is made its own a moment later.
- */
+/* An error on another server becomes the transaction's own a moment later. */
 static bool may_be_late(void)
 {
     return were_faults() || (world.opts.mode == WORLD_SESSION && world.opts.nnodes > 1);

@@ -65,7 +65,7 @@ static size_t aside_bytes(const struct client *c, const struct link *link, const
 {
     size_t at = link->in_body;
 
-    if (c->share->resend || c->share->replan)
+    if (c->share->resend || c->share->replan || c->share->turn->goes_home)
         return n;
     while (at < n && n - at >= PROTO_HEADER_BYTES && p[at] == BE_NOTIFICATION)
         at += proto_get_u32(p + at + 1) + (size_t)1;
