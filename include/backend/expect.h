@@ -46,13 +46,14 @@ struct expect {
     uint32_t cap;
     uint32_t head;
     uint32_t len;
-    uint32_t nended;  /* ops that are over, however; modulo 2^32 */
-    uint32_t refused; /* serial of the op that the last error was an answer to */
-    bool skipping;    /* an error was seen and no Sync is queued: the server ignores what comes */
-    bool failed;      /* an error was seen, and the ReadyForQuery of its Sync was not */
-    bool copy_in;     /* CopyInResponse was seen for the op at the head */
+    uint32_t nended;   /* ops that are over, however; modulo 2^32 */
+    uint32_t refused;  /* serial of the op that the last error was an answer to */
+    bool skipping : 1; /* an error was seen and no Sync is queued: the server ignores what comes */
+    bool failed : 1;   /* an error was seen, and the ReadyForQuery of its Sync was not */
+    bool copy_in;      /* CopyInResponse was seen for the op at the head */
     bool lost;
     char last;      /* the last reply to the op at the head; 0: none yet */
+    uint8_t pushed; /* the last op, answered or not; 0: none yet */
     uint8_t nnotes; /* how many bits of `notes` there are */
     uint8_t fixed[EXPECT_INLINE];
 };
@@ -128,6 +129,9 @@ bool expect_head_is_ours(const struct expect *e);
 bool expect_head_has_done(const struct expect *e);
 /* True when something was sent in the extended protocol that no Sync follows. */
 bool expect_needs_sync(const struct expect *e);
+/* True when something of the extended protocol was sent that no Sync has ended, answered or not:
+ * what it did is not committed yet. */
+bool expect_is_open(const struct expect *e);
 /* True when a ReadyForQuery is owed, whatever is behind it. */
 bool expect_owes_ready(const struct expect *e);
 
@@ -149,6 +153,7 @@ static inline void expect_push(struct expect *e, unsigned op)
         return;
     }
     e->op[expect_place(e, e->len)] = (uint8_t)op;
+    e->pushed = (uint8_t)op;
     e->len++;
 }
 

@@ -97,6 +97,11 @@ void expect_push_any(struct expect *e, unsigned op)
 {
     unsigned kind = op & OP_MASK;
 
+    /* The Syncs in front of the end of a COPY's data were ignored. */
+    if (kind != OP_COPY_END)
+        e->pushed = (uint8_t)op;
+    else if (expect_ends_in_execute(e))
+        e->pushed = OP_EXECUTE;
     if (e->lost)
         return;
     if (e->skipping) {
@@ -349,6 +354,11 @@ bool expect_owes_ready(const struct expect *e)
         if (ends_with_ready(expect_at(e, i) & OP_MASK))
             return true;
     return false;
+}
+
+bool expect_is_open(const struct expect *e)
+{
+    return e->skipping || (e->pushed != 0 && !ends_with_ready(e->pushed & OP_MASK));
 }
 
 bool expect_needs_sync(const struct expect *e)

@@ -241,9 +241,10 @@ void link_release(struct link *link, bool boundary)
 static bool link_may_stay(const struct link *link)
 {
     return link->phase == LINK_LENT && link->tx_status == 'I' && expect_is_quiet(&link->expect) &&
-           link->body_left == 0 && !link->must_clean && !link->in_cancel && !link->is_private &&
-           !link->own_failed && !link->error_told && !stream_has_failed(&link->stream) &&
-           !link->be->is_stopping && link->be->conf->connection_cache;
+           !expect_is_open(&link->expect) && link->body_left == 0 && !link->must_clean &&
+           !link->in_cancel && !link->is_private && !link->own_failed && !link->error_told &&
+           !stream_has_failed(&link->stream) && !link->be->is_stopping &&
+           link->be->conf->connection_cache;
 }
 
 void link_return(struct link *link)

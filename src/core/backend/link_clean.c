@@ -51,22 +51,33 @@ void link_clean_copy_in(struct link *link)
         link_close(link);
 }
 
-/* The client left while something ran: end a COPY, close the extended sequence, cancel. */
+/* What a sequence did that no Sync has ended goes with its client. A Sync alone would commit it:
+ * the ROLLBACK is what a server does at the end of a connection, in a transaction block or not. One
+ * that skips messages behind an error skips it, too. */
+static void clean_put_sequence_end(struct link *link, struct buf *out)
+{
+    link_expect(link, OP_QUERY | OP_SWALLOW);
+    wire_put_query(out, slice_of_str("ROLLBACK"));
+    link_expect(link, OP_SYNC | OP_SWALLOW);
+    wire_put_empty(out, FE_SYNC);
+}
+
+/* The client left while something ran: end a COPY, undo the extended sequence, cancel. */
 static int clean_interrupt(struct link *link)
 {
+    bool is_running = !expect_is_quiet(&link->expect);
     struct buf out = {0};
 
     if (link->expect.copy_in) {
         link_expect(link, OP_COPY_END);
         clean_put_copy_fail(&out);
     }
-    if (expect_needs_sync(&link->expect)) {
-        link_expect(link, OP_SYNC | OP_SWALLOW);
-        wire_put_empty(&out, FE_SYNC);
-    }
+    if (expect_is_open(&link->expect))
+        clean_put_sequence_end(link, &out);
     if (out.len > 0 && clean_send(link, &out) == -1)
         return -1;
-    link_cancel(link, -1);
+    if (is_running)
+        link_cancel(link, -1);
     return 0;
 }
 
@@ -158,7 +169,7 @@ void link_clean_start(struct link *link, bool boundary)
     link_resume(link);
     link_row_update(link, ROWS_NO_ROW);
     timer_start(link->be->loop, &link->timer, CLEAN_DEADLINE_MS);
-    if (expect_is_quiet(&link->expect) && link->body_left == 0)
+    if (expect_is_quiet(&link->expect) && !expect_is_open(&link->expect) && link->body_left == 0)
         link_clean_step(link);
     else if (clean_interrupt(link) == -1)
         link_close(link);

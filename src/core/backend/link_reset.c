@@ -24,9 +24,9 @@ bool link_reset_postpone(struct link *link, bool boundary)
 
     if (!link->reset_may_wait || !link->pool->resets_work || conf->reset_query_delay_ms == 0 ||
         conf->reset_query_list.n == 0 || !link_clean_is_possible(link, boundary) ||
-        !expect_is_quiet(&link->expect) || link->body_left != 0 || link->tx_status != 'I' ||
-        link->must_clean || !link_is_pristine(link) || link->has_news || link->own_failed ||
-        link->error_told || link->in_cancel)
+        !expect_is_quiet(&link->expect) || expect_is_open(&link->expect) || link->body_left != 0 ||
+        link->tx_status != 'I' || link->must_clean || !link_is_pristine(link) || link->has_news ||
+        link->own_failed || link->error_told || link->in_cancel)
         return false;
     link->reset = LINK_RESET_DUE;
     link_resume(link);

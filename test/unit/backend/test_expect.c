@@ -340,6 +340,29 @@ START_TEST(ends_in_execute)
 }
 END_TEST
 
+/* A sequence is open until its Sync, however much of it is answered. */
+START_TEST(is_open_until_sync)
+{
+    static const struct {
+        const char *sent;
+        const char *replies;
+        bool yes;
+    } rows[] = {{"", "", false}, {"Q", "", false}, {"QPBE", "CZ", true}, {"PBE", "12C", true},
+        {"P", "E", true}, {"PBES", "12CZ", false}, {"PBEQ", "12C", false}, {"PBEF", "", false},
+        {"PBES", "E", false}, {"PBESP", "12CZ1", true}, {"PBE", "12G", true}, {"Qc", "GCZ", false},
+        {"PBESc", "12GC", true}, {"PBEScS", "12GCZ", false}};
+    size_t i;
+
+    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        send_all(rows[i].sent, 0);
+        reply_all(rows[i].replies);
+        ck_assert_msg(expect_is_open(&e) == rows[i].yes, "%s %s", rows[i].sent, rows[i].replies);
+        expect_fini(&e);
+        expect_init(&e);
+    }
+}
+END_TEST
+
 /* Whatever was sent and comes: the short way is the long one's, and the client's. */
 START_TEST(passing_is_replying)
 {
@@ -411,6 +434,7 @@ int main(void)
     tcase_add_test(tc, function_call);
     tcase_add_test(tc, needs_sync_after_unsynced_messages);
     tcase_add_test(tc, ends_in_execute);
+    tcase_add_test(tc, is_open_until_sync);
     tcase_add_test(tc, passing_is_replying);
     suite_add_tcase(s, tc);
     sr = srunner_create(s);
