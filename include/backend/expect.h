@@ -68,9 +68,12 @@ static inline void expect_push(struct expect *e, unsigned op);
 /* A reply of `type` arrived (not NoticeResponse, NotificationResponse, ParameterStatus: those
  * belong to nobody). */
 enum expect_verdict expect_reply(struct expect *e, char type);
-/* The same, for most replies in fewer steps: true when it is for the client, and something that the
- * server will answer is owed behind it. False: nothing was done, expect_reply is to judge. */
-static inline bool expect_pass(struct expect *e, char type);
+/* The same for most replies in fewer steps: the whole messages at `p` that are for the client,
+ * while something that the server will answer is owed behind them. Returns where the first one is
+ * that expect_reply is to judge; with `stops_at_tags` CommandComplete is one. */
+const char *expect_pass(struct expect *e, const char *p, const char *end, bool stops_at_tags);
+/* The same for ReadyForQuery: true when it is for the client, and nothing is owed any more. */
+static inline bool expect_pass_last(struct expect *e);
 /* True when nothing is owed: a ReadyForQuery was the last thing and nothing was sent since. */
 static inline bool expect_is_quiet(const struct expect *e)
 {
@@ -157,22 +160,17 @@ static inline void expect_push(struct expect *e, unsigned op)
     e->len++;
 }
 
-/* For expect_pass: the reply ends the op at the head, and another is behind it. */
-bool expect_pass_end(struct expect *e, char type);
-
-static inline bool expect_pass(struct expect *e, char type)
+static inline bool expect_pass_last(struct expect *e)
 {
-    unsigned op = e->len == 0 || e->lost || e->copy_in ? 0 : e->op[e->head];
+    unsigned op = e->len == 1 ? e->op[e->head] : 0;
 
-    bool is_row = type == BE_DATA_ROW;
-
-    if (op == OP_QUERY)
-        is_row = is_row || type == BE_ROW_DESCRIPTION || type == BE_COMMAND_COMPLETE;
-    else if (op != OP_EXECUTE)
-        is_row = false;
-    if (!is_row)
-        return type != BE_READY && expect_pass_end(e, type);
-    e->last = type;
+    if ((op != OP_SYNC && op != OP_QUERY) || e->lost || e->copy_in || e->op != e->fixed)
+        return false;
+    e->failed = e->failed && op != OP_SYNC;
+    e->len = 0;
+    e->head = 0;
+    e->nended++;
+    e->last = 0;
     return true;
 }
 

@@ -12,6 +12,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/histogram.h"
@@ -34,17 +35,21 @@
     X(query_us, "query_time_us", "time between a request and the end of its answer")               \
     X(wait_us, "wait_time_us", "time spent waiting for a server connection")
 
-/* One database in one worker. */
+/* One database in one worker. All counters that a statement moves are in one cache line. */
 struct dbstats_row {
-    _Atomic uint32_t is_used; /* set last: then the name holds */
     char database[ROWS_NAME_BYTES];
 #define DBSTATS_FIELD(field, column, text) _Atomic uint64_t field;
     DBSTATS_COUNTERS(DBSTATS_FIELD)
 #undef DBSTATS_FIELD
+    _Atomic uint32_t is_used;                 /* set last: then the name holds */
     _Atomic uint64_t npins[PIN_REASON_COUNT]; /* clients that began to keep their link, by reason */
     struct histogram query;
     struct histogram wait;
 } __attribute__((aligned(64)));
+
+_Static_assert(
+    offsetof(struct dbstats_row, transactions) / 64 == offsetof(struct dbstats_row, query_us) / 64,
+    "one cache line");
 
 /* The sum over all workers. */
 struct dbstats_sum {

@@ -72,6 +72,8 @@ void orders_clear(struct shm *shm, struct slice database, unsigned flags);
 /* RECONNECT: connections of `database` (empty: all) opened before `now_us` (monotonic clock) are
  * not to be used for anybody else. As orders_set. */
 int orders_set_reconnect(struct shm *shm, struct slice database, int64_t now_us, struct err *err);
+/* Is 0 as long as nobody has ordered anything: for who asks often. Lives as long as `shm`. */
+const _Atomic uint32_t *orders_mark(const struct shm *shm);
 /* The flags that hold for `database`. With an empty name: those set for all. */
 unsigned orders_flags(const struct shm *shm, struct slice database);
 /* True when a free connection of `database`, opened at `opened_us`, has to be closed. */

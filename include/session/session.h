@@ -72,7 +72,8 @@ struct sessions {
     uint64_t served;
     uint64_t own_bytes; /* sent to clients by ourselves */
     enum session_stop stop;
-    bool logs_statements; /* as configured: statements or messages are logged */
+    const _Atomic uint32_t *has_orders; /* 0: operators want nothing of clients; orders_mark */
+    bool logs_statements;               /* as configured: statements or messages are logged */
     struct task publish;
     struct task suspect;   /* tells the monitor of the nodes in: */
     uint64_t suspected[2]; /* bit per node that has ended free links in this turn of the loop */

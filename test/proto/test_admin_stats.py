@@ -4,7 +4,7 @@ import os
 import signal
 
 from pgt import waits
-from pgt.wire import SYNC, Wire, bind, execute, parse
+from pgt.wire import FLUSH, SYNC, Wire, bind, close, describe, execute, parse, query
 
 from test_admin_orders import login, report
 
@@ -45,6 +45,45 @@ def test_pipeline_counts(pg, start_pool):
     w.ready(50)
     got = stats_of(w, "other_db")
     assert (got["queries"], got["transactions"]) == (50, 50)
+
+
+SEVERAL = [parse("select 1"), bind(), describe("", "P"), execute(), SYNC, query("select 2;"),
+           parse("insert into kept values (1)", "w"), bind(name="w"), execute(), execute(), FLUSH, bind(name="w"), execute(),
+           SYNC, query("update kept set a = 2"), parse("show pool_version"), bind(), execute(), SYNC, parse("select x"), bind(),
+           execute(), parse("select 7"), SYNC, close("w"), parse("delete from kept", "w"), bind(name="w"), execute(), SYNC,
+           query("pgpool show pool_mode"), query("select 3 -- last")]
+
+
+def test_one_read_or_many(pg, start_pool):
+    """Messages that come together are looked at together: the answers are the same as one by one, and so is what is counted."""
+    pg.rows("create table if not exists kept (a int); truncate kept")
+    pool = start_pool(pg.address, num_init_children=1)
+    watcher, found = login(pool), []
+    for together in (False, True):
+        before = counted(watcher)
+        w = login(pool)
+        took = []
+        if together:
+            w.send(*SEVERAL)
+            took = w.ready(SEVERAL.count(SYNC) + 4)
+        else:
+            for message in SEVERAL:
+                w.send(message)
+                if message == SYNC or message[:1] == b"Q":
+                    took += w.ready()
+        row = [r for r in report(watcher, "pool_clients") if r["application_name"] == ""]
+        after = counted(watcher)
+        found.append(("".join(m.type for m in took), [m.body for m in took if m.type == "C"], row[-1]["statement"],
+                      {name: after[name] - before[name] for name in after}))
+        w.bye()
+    assert found[0] == found[1]
+    assert found[0][2] == "select 3 -- last" and found[0][3]["select"] == 4
+
+
+def counted(w: Wire) -> dict[str, int]:
+    nodes = report(w, "pool_backend_stats")
+    figures = {name: int(value) for name, value in stats_of(w, "postgres").items() if not name.endswith("_us")}
+    return figures | {name[:-4]: int(value) for name, value in nodes[0].items() if name.endswith("_cnt")}
 
 
 def test_quantiles(pg, start_pool):

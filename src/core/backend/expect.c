@@ -249,36 +249,51 @@ enum expect_verdict expect_reply(struct expect *e, char type)
     return verdict;
 }
 
-/* What ends the op mostly; 0: it is not one that expect_pass_end knows, or its replies are ours. */
-static char expect_end_of(unsigned op)
+/* What ends an op mostly; 0: expect_reply is to judge. */
+static const char ends[OP_MASK + 1] = {[OP_PARSE] = BE_PARSE_COMPLETE,
+    [OP_BIND] = BE_BIND_COMPLETE,
+    [OP_DESCRIBE] = BE_ROW_DESCRIPTION,
+    [OP_EXECUTE] = BE_COMMAND_COMPLETE};
+
+/* A reply in the midst of what an op owes. `op` has no flags, or is none of these. */
+static inline bool expect_goes_on(unsigned op, char type)
 {
-    switch (op & ~(unsigned)OP_NOTE) {
-    case OP_PARSE:
-        return BE_PARSE_COMPLETE;
-    case OP_BIND:
-        return BE_BIND_COMPLETE;
-    case OP_DESCRIBE:
-        return BE_ROW_DESCRIPTION;
-    case OP_EXECUTE:
-        return BE_COMMAND_COMPLETE;
-    default:
-        return 0;
-    }
+    if (op == OP_EXECUTE)
+        return type == BE_DATA_ROW;
+    return op == OP_QUERY &&
+           (type == BE_DATA_ROW || type == BE_ROW_DESCRIPTION || type == BE_COMMAND_COMPLETE);
 }
 
-bool expect_pass_end(struct expect *e, char type)
+const char *expect_pass(struct expect *e, const char *p, const char *end, bool stops_at_tags)
 {
-    if (e->len < 2 || e->lost || e->copy_in || type == 0 ||
-        expect_end_of(expect_at(e, 0)) != type || (expect_at(e, 1) & OP_MASK) >= OP_COPY_END)
-        return false;
-    /* It is no Sync, and what is behind it is no end of a COPY: not all of expect_pop. */
-    if ((expect_at(e, 0) & OP_NOTE) != 0)
-        expect_note(e, true);
-    e->head = expect_place(e, 1);
-    e->len--;
-    e->nended++;
-    e->last = 0;
-    return true;
+    uint32_t next;
+    uint32_t n;
+    unsigned op;
+
+    while (end - p >= PROTO_HEADER_BYTES && e->len > 0 && !e->lost && !e->copy_in) {
+        op = e->op[e->head];
+        n = proto_get_u32(p + 1);
+        if (n < 4 || n >= (size_t)(end - p) || (stops_at_tags && *p == BE_COMMAND_COMPLETE))
+            break;
+        if (expect_goes_on(op, *p)) {
+            e->last = *p;
+            p += n + 1;
+            continue;
+        }
+        next = expect_place(e, 1);
+        /* What is behind it is no end of a COPY, and it is no Sync: not all of expect_pop. */
+        if (e->len < 2 || *p == 0 || (op & ~(unsigned)(OP_MASK | OP_NOTE)) != 0 ||
+            ends[op & OP_MASK] != *p || (e->op[next] & OP_MASK) >= OP_COPY_END)
+            break;
+        if ((op & OP_NOTE) != 0)
+            expect_note(e, true);
+        e->head = next;
+        e->len--;
+        e->nended++;
+        e->last = 0;
+        p += n + 1;
+    }
+    return p;
 }
 
 char expect_take_made(struct expect *e)

@@ -447,22 +447,33 @@ static const char *link_on_body(
 static const char *link_pass_on(
     struct link *link, struct link_run *run, const char *p, const char *end)
 {
-    bool sees_tags = link->watch_tags || link->see_tags;
     const char *from = p;
-    uint32_t len;
 
     if (link->phase != LINK_LENT || link->capture)
         return p;
-    while (end - p >= PROTO_HEADER_BYTES) {
-        len = proto_get_u32(p + 1);
-        if (len < 4 || len >= (size_t)(end - p) || (p[0] == BE_COMMAND_COMPLETE && sees_tags) ||
-            !expect_pass(&link->expect, p[0]))
-            break;
-        p += len + 1;
-    }
+    p = expect_pass(&link->expect, p, end, link->watch_tags || link->see_tags);
     if (p != from)
         link_run_add(run, link, from, p);
     return p;
+}
+
+/* What most reads end with: ReadyForQuery for the owner, behind which nothing is owed, and nothing
+ * of ours is to be done about it. True: the link is quiet, or gone. */
+static bool link_pass_end(struct link *link, struct link_run *run, const char *p, const char *end)
+{
+    if (end - p != PROTO_HEADER_BYTES + 1 || *p != BE_READY || proto_get_u32(p + 1) != 5 ||
+        link->phase != LINK_LENT || link->owner == NULL || link->hold_ready || link->cancel_due ||
+        link->ready_as != 0 || link_awaits_reset(link) || !expect_pass_last(&link->expect))
+        return false;
+    link->error_is_ours = false;
+    link_run_add(run, link, p, end);
+    link_on_ready(link, p[PROTO_HEADER_BYTES], true);
+    link_flush_run(link, run);
+    if (link->phase != LINK_CLOSED)
+        link_after_reply(link, BE_READY);
+    if (link->phase == LINK_LENT && link->cancel_due)
+        link_cancel_owner(link);
+    return true;
 }
 
 static void link_feed(struct link *link, const char *p, const char *end)
@@ -475,6 +486,8 @@ static void link_feed(struct link *link, const char *p, const char *end)
             p = link_pass_on(link, &run, p, end);
         if (p == end)
             break;
+        if (link->body_left == 0 && link_pass_end(link, &run, p, end))
+            return;
         if (link->body_left > 0)
             next = link_on_body(link, &run, p, end);
         else if (end - p < PROTO_HEADER_BYTES)

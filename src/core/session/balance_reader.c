@@ -261,9 +261,7 @@ static void reader_on_bytes(void *owner, struct link *link, const char *p, size_
         b->own->reply_begun = true;
         client_send(c, &b->own->early);
     }
-    client_note_reply(c, link, p, n);
-    if (stream_send(&c->stream, p, n) == 0 && stream_is_clogged(&c->stream))
-        link_pause(link);
+    client_pass_reply(c, link, p, n);
 }
 
 void balance_to_own(struct client *c)

@@ -246,6 +246,15 @@ void client_send(struct client *c, struct buf *out)
     buf_free(out);
 }
 
+void client_pass_reply(struct client *c, struct link *link, const char *p, size_t n)
+{
+    client_stats_on_bytes_out(&c->stats, n);
+    if (c->trace.server != 0)
+        client_trace_reply(c, link->pool->cluster_node, p, n);
+    if (stream_send(&c->stream, p, n) == 0 && stream_is_clogged(&c->stream))
+        link_pause(link);
+}
+
 void client_say_ready(struct client *c, char tx)
 {
     struct buf out = {0};

@@ -77,13 +77,19 @@ enum feed_step feed_of_verdict(enum local_verdict v)
 
 /* What anything but a plain read may leave behind in its session is undone as soon as the client
  * leaves (link_reset.c). Others than function calls cannot do anything at once; should a view or an
- * operator hide one, it is undone a little later, before anybody else has the session. */
-static void feed_note_traces(struct client *c, struct slice sql, enum count_kind kind)
+ * operator hide one, it is undone a little later, before anybody else has the session. Returns true
+ * when the text is one statement that reads: no DROP hides in it. */
+static bool feed_note_text(struct client *c, struct slice sql, enum count_kind kind)
 {
-    if (c->leaves_traces)
-        return;
-    c->leaves_traces = kind != COUNT_SELECT || memchr(sql.p, '(', sql.n) != NULL ||
-                       memchr(sql.p, ';', sql.n - 1) != NULL;
+    bool is_lone;
+
+    if (kind != COUNT_SELECT) {
+        c->leaves_traces = true;
+        return false;
+    }
+    is_lone = memchr(sql.p, ';', sql.n - 1) == NULL; /* behind the last one is nothing */
+    c->leaves_traces = c->leaves_traces || !is_lone || memchr(sql.p, '(', sql.n) != NULL;
+    return is_lone && (sql.p[0] | 0x20) >= 'a'; /* no comment in front of it */
 }
 
 static enum feed_step feed_query(
@@ -93,6 +99,7 @@ static enum feed_step feed_query(
     enum count_kind kind;
     enum local_verdict v;
     uint32_t traits = 0;
+    bool is_plain;
     bool is_told;
 
     if (is_whole && sql.n > 0 && sql.p[sql.n - 1] == '\0')
@@ -112,9 +119,9 @@ static enum feed_step feed_query(
     is_told = c->balance != NULL && balance_tell_lost_end(c);
     link_expect(c->target, is_told ? OP_QUERY | OP_SWALLOW : OP_QUERY);
     kind = traits != 0 ? (enum count_kind)(traits & SHARE_COUNT_KIND) : count_kind_of(sql);
-    feed_note_traces(c, sql, is_whole ? kind : COUNT_OTHER);
+    is_plain = feed_note_text(c, sql, is_whole ? kind : COUNT_OTHER);
     count_statement(c->ss, c->target->pool->cluster_node, kind);
-    if ((traits & SHARE_IS_PLAIN) != 0)
+    if (is_plain || (traits & SHARE_IS_PLAIN) != 0)
         client_note_sent(c, sql);
     else
         client_note_statement(c, sql);
@@ -123,21 +130,29 @@ static enum feed_step feed_query(
     return FEED_PASS;
 }
 
+/* Takes the name and the text out of a Parse; false when it is malformed. */
+static bool feed_read_parse(struct slice msg, struct slice *name, struct slice *sql)
+{
+    struct wire_reader r;
+
+    wire_reader_init(&r, slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES));
+    *name = wire_get_cstr(&r);
+    *sql = wire_get_cstr(&r);
+    return !r.bad;
+}
+
 /* Returns the text. */
 static struct slice feed_note_parse(struct client *c, struct slice msg)
 {
     struct slice name;
     struct slice sql;
-    struct wire_reader r;
+    bool is_good = feed_read_parse(msg, &name, &sql);
 
-    wire_reader_init(&r, slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES));
-    name = wire_get_cstr(&r);
-    sql = wire_get_cstr(&r);
     c->parsed_count = (uint8_t)count_kind_of(sql);
-    feed_note_traces(c, sql, (enum count_kind)c->parsed_count);
-    if (!r.bad && c->balance != NULL)
+    (void)feed_note_text(c, sql, (enum count_kind)c->parsed_count);
+    if (is_good && c->balance != NULL)
         balance_note_parse(c, name, msg, (enum count_kind)c->parsed_count, 0);
-    else if (!r.bad && name.n > 0)
+    else if (is_good && name.n > 0)
         (void)statements_add(&c->statements, name, msg, (enum count_kind)c->parsed_count);
     return sql;
 }
@@ -246,6 +261,109 @@ static void feed_whole(struct client *c, struct feed_run *run, const char *p, co
     }
     if (is_said)
         client_note_sent(c, sql);
+}
+
+/* What the messages of one read ask of the books, taken together. */
+struct feed_books {
+    struct slice sql;  /* the last text; p is NULL: there was none */
+    unsigned nqueries; /* Queries and Executes */
+    bool is_said;      /* one of those, or a Parse */
+};
+
+/* Nobody but the server needs to know what the client says: it has a link of its own and nothing to
+ * balance, and of pgpool's own commands none is prepared or was answered. */
+static bool feed_is_own(struct client *c)
+{
+    return c->balance == NULL && c->share == NULL && c->local == NULL && c->target != NULL &&
+           c->body_left == 0 && c->body_skip == 0 && !c->local_batch && !c->local_error &&
+           !client_log_statements(c) && !c->trace.client;
+}
+
+/* A text that is new. False: it may be for us, or the message is malformed. */
+static bool feed_note_own_text(struct client *c, struct feed_books *books, struct slice name,
+    struct slice msg, struct slice sql)
+{
+    enum count_kind kind;
+
+    if (client_local_is_likely(sql))
+        return false;
+    kind = count_kind_of(sql);
+    if (!feed_note_text(c, sql, kind))
+        client_orders_on_statement(c, sql);
+    books->sql = sql;
+    books->is_said = true;
+    if (msg.p[0] == FE_QUERY) {
+        books->nqueries++;
+        count_statement(c->ss, c->target->pool->cluster_node, kind);
+        return true;
+    }
+    c->parsed_count = (uint8_t)kind;
+    if (name.n > 0)
+        (void)statements_add(&c->statements, name, msg, kind);
+    return true;
+}
+
+/* One message of feed_own, whole. False: it has to be looked at by itself. */
+static bool feed_note_own(struct client *c, struct feed_books *books, struct slice msg)
+{
+    struct slice name = slice_of(NULL, 0);
+    struct slice sql;
+    const struct statement *st;
+
+    switch (msg.p[0]) {
+    case FE_QUERY:
+        sql = slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES);
+        if (sql.n > 0 && sql.p[sql.n - 1] == '\0')
+            sql.n--;
+        return feed_note_own_text(c, books, name, msg, sql);
+    case FE_PARSE:
+        return feed_read_parse(msg, &name, &sql) && feed_note_own_text(c, books, name, msg, sql);
+    case FE_BIND:
+        st = feed_note_bind(c, msg);
+        if (st != NULL && st->msg_len > 0)
+            client_orders_on_statement(c, statement_sql(st));
+        return true;
+    case FE_CLOSE:
+        feed_note_close(c, msg);
+        return true;
+    case FE_EXECUTE:
+        feed_note_execute(c);
+        books->nqueries++;
+        books->is_said = true;
+        return true;
+    case FE_DESCRIBE:
+    case FE_SYNC:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* The messages at `p` that have come whole and are the server's alone, which most are: the books
+ * that every one of them would open are opened once for all. Returns where others begin; what is in
+ * front of that is to be sent. */
+static const char *feed_own(struct client *c, const char *p, const char *end)
+{
+    struct feed_books books = {.nqueries = 0};
+    size_t len;
+
+    for (; end - p > PROTO_HEADER_BYTES - 1; p += len) {
+        len = proto_get_u32(p + 1) + (size_t)1;
+        if (len < PROTO_HEADER_BYTES || len > (size_t)(end - p) || len > CLIENT_COLLECT_MAX ||
+            !feed_note_own(c, &books, slice_of(p, len)))
+            break;
+        if (*p == FE_QUERY) {
+            link_expect(c->target, OP_QUERY);
+        } else {
+            link_expect(c->target, feed_op(*p));
+            c->server_batch = *p != FE_SYNC;
+        }
+    }
+    if (books.nqueries > 0)
+        client_stats_on_queries(c, books.nqueries);
+    if (books.is_said)
+        client_note_sent(c, books.sql);
+    return p;
 }
 
 struct slice feed_parse_sql(struct slice body)
@@ -531,6 +649,14 @@ void client_feed(struct client *c, const char *p, const char *end)
     const char *next;
     size_t take;
 
+    if (feed_is_own(c)) {
+        run.end = feed_own(c, p, end);
+        p = run.end;
+        if (p == end) {
+            feed_send(c, run.start, (size_t)(end - run.start));
+            return;
+        }
+    }
     while (p < end) {
         if (c->body_skip > 0) {
             take = (size_t)(end - p) < c->body_skip ? (size_t)(end - p) : c->body_skip;

@@ -604,6 +604,10 @@ static void client_on_link_bytes(void *owner, struct link *link, const char *p, 
         link_close(link);
         return;
     }
+    if (c->phase == CL_ACTIVE && c->balance == NULL) {
+        client_pass_reply(c, link, p, n);
+        return;
+    }
     if (c->target != NULL && c->target != link) {
         buf_put(&c->balance->own->held, p, n); /* a notification: not into the reader's answer */
         if (c->balance->own->held.len > BALANCE_HELD_MAX)
@@ -616,11 +620,8 @@ static void client_on_link_bytes(void *owner, struct link *link, const char *p, 
         login_put_ok(c, &ok); /* what a server says besides comes behind it */
         client_send(c, &ok);
     }
-    if (balance_again_holds(c, link, p, n))
-        return;
-    client_note_reply(c, link, p, n);
-    if (stream_send(&c->stream, p, n) == 0 && stream_is_clogged(&c->stream))
-        link_pause(link);
+    if (!balance_again_holds(c, link, p, n))
+        client_pass_reply(c, link, p, n);
 }
 
 /* The cached link was brought up to date, or would not be: then a fresh one is opened, and the
@@ -690,11 +691,9 @@ static void client_on_link_quiet(void *owner, struct link *link)
         client_adrift_on_quiet(c);
         return;
     }
-    if (!balance_again_is_waiting(c))
+    if (c->statements != NULL && !balance_again_is_waiting(c))
         statements_answered(c->statements, 0);
-    if (c->balance != NULL && balance_on_own_quiet(c))
-        return;
-    if (balance_again_on_quiet(c))
+    if (c->balance != NULL && (balance_on_own_quiet(c) || balance_again_on_quiet(c)))
         return;
     if (c->patch != NULL && client_patch_repair(c))
         return;

@@ -273,7 +273,7 @@ static bool has_drop(struct slice sql)
     }
 }
 
-void client_orders_on_statement(struct client *c, struct slice sql)
+static void tell_of_drops(struct client *c, struct slice sql)
 {
     struct order_mail m = {.kind = ORDER_CLOSE_FREE, .client_id = c->row == NULL ? 0 : c->row->id};
     struct sql_facts facts;
@@ -281,8 +281,6 @@ void client_orders_on_statement(struct client *c, struct slice sql)
     uint32_t k;
     int i;
 
-    if (!has_drop(sql))
-        return;
     /* An arena of its own: others may hold facts of theirs. */
     arena = arena_new("drop database", 1 << 20);
     (void)sql_parse(arena, sql, &facts);
@@ -297,6 +295,12 @@ void client_orders_on_statement(struct client *c, struct slice sql)
             orders_tell_worker(c->ss->env, i, &m);
     }
     arena_free(&arena);
+}
+
+void client_orders_on_statement(struct client *c, struct slice sql)
+{
+    if (has_drop(sql))
+        tell_of_drops(c, sql);
 }
 
 /* When it was done, the server saw nobody else there: what is lent to that database now, if a new

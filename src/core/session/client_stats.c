@@ -27,14 +27,14 @@ void client_stats_on_login(struct client *c)
     s->wait_us = 0;
 }
 
-void client_stats_on_query(struct client *c)
+void client_stats_on_queries(struct client *c, unsigned n)
 {
     struct client_stats *s = &c->stats;
 
     if (s->taken_us == 0)
         s->taken_us = loop_clock_us(c->ss->loop);
     if (s->row != NULL)
-        dbstats_add(&s->row->queries, 1);
+        dbstats_add(&s->row->queries, n);
 }
 
 void client_stats_on_sent(struct client *c)

@@ -42,8 +42,12 @@ struct client_stats {
 
 /* Finds the row of the client's database and counts a login. */
 void client_stats_on_login(struct client *c);
-/* A statement arrived. */
-void client_stats_on_query(struct client *c);
+/* Statements arrived, or one. */
+void client_stats_on_queries(struct client *c, unsigned n);
+static inline void client_stats_on_query(struct client *c)
+{
+    client_stats_on_queries(c, 1);
+}
 /* Something of the present request goes to the server: starts the clock unless it runs. */
 void client_stats_on_sent(struct client *c);
 /* Everything was answered: stops the clocks, also that of the transaction when it is over. Both end

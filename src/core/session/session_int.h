@@ -113,6 +113,8 @@ _Static_assert(sizeof(struct client) <= 352, "an idle client has a budget");
 struct client *client_of_stream(struct stream *s);
 /* Sends bytes of our own making and empties the buffer. */
 void client_send(struct client *c, struct buf *out);
+/* Bytes of a server go to the client, whom it may have to wait for; they are counted and logged. */
+void client_pass_reply(struct client *c, struct link *link, const char *p, size_t n);
 /* ReadyForQuery, by itself. */
 void client_say_ready(struct client *c, char tx);
 /* Ends the session: `err` (may be NULL) is sent first. The link is given back. */
@@ -193,14 +195,6 @@ void client_note_statement(struct client *c, struct slice sql);
 /* The same for one that is known to be no DROP DATABASE. */
 void client_note_sent(struct client *c, struct slice sql);
 void client_note_idle(struct client *c);
-/* Bytes of a server go to the client: counts, and the log of messages. */
-static inline void client_note_reply(
-    struct client *c, const struct link *link, const char *p, size_t n)
-{
-    client_stats_on_bytes_out(&c->stats, n);
-    if (c->trace.server != 0)
-        client_trace_reply(c, link->pool->cluster_node, p, n);
-}
 /* A statement that is answered here: the row only. */
 void client_note_local(struct client *c, struct slice sql);
 

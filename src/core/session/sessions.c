@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "config/conf.h"
 #include "ipc/mailbox.h"
+#include "ipc/orders.h"
 #include "parser/sql_cache.h"
 #include "route/route_oracle.h"
 #include "route/route_rules.h"
@@ -106,6 +107,7 @@ void sessions_init(struct sessions *ss, struct loop *loop, struct proc_env *env)
     ss->client_rows = shm_get(env->shm, SHM_CLIENTS);
     ss->client_row_alloc = row_alloc_new(ss->client_rows, env->ordinal);
     ss->shared = shm_get(env->shm, SHM_STATS);
+    ss->has_orders = orders_mark(env->shm);
     ss->scratch = arena_new("statement", 0);
     hash_table_init(&ss->said);
     ss->sql_cache = sql_cache_new(SESSION_FACTS_MAX, SESSION_FACTS_BYTES);

@@ -76,9 +76,7 @@ static void tell(struct client *c, struct link *link, const char *p, size_t n)
 {
     if (n == 0)
         return;
-    client_note_reply(c, link, p, n);
-    if (stream_send(&c->stream, p, n) == 0 && stream_is_clogged(&c->stream))
-        link_pause(link);
+    client_pass_reply(c, link, p, n);
 }
 
 static void on_bytes(void *owner, struct link *link, const char *p, size_t n)

@@ -262,7 +262,8 @@ void statements_answered(struct statements *s, uint64_t bit)
 {
     const struct verdict v = {.all = FATE_DONE};
 
-    settle(s, bit, &v);
+    if (s != NULL && !list_is_empty(&s->undecided))
+        settle(s, bit, &v);
 }
 
 void statements_failed(struct statements *s, uint64_t bit, uint32_t from, uint32_t to)

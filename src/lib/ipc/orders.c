@@ -145,6 +145,14 @@ int orders_set_reconnect(struct shm *shm, struct slice database, int64_t now_us,
     return 0;
 }
 
+const _Atomic uint32_t *orders_mark(const struct shm *shm)
+{
+    static const _Atomic uint32_t none;
+    const struct orders_region *region = orders_region(shm);
+
+    return region == NULL ? &none : &region->any;
+}
+
 unsigned orders_flags(const struct shm *shm, struct slice database)
 {
     struct orders_region *region = orders_region(shm);

@@ -176,14 +176,7 @@ ssize_t stream_recv(struct stream *s, char *p, size_t n)
     return -1;
 }
 
-int stream_send(struct stream *s, const char *p, size_t n)
-{
-    if (IS_TLS(s))
-        return tls_send(s, p, n);
-    return stream_send_raw(s, p, n);
-}
-
-int stream_send_raw(struct stream *s, const char *p, size_t n)
+static inline int send_plain(struct stream *s, const char *p, size_t n)
 {
     ssize_t sent = 0;
 
@@ -208,6 +201,18 @@ int stream_send_raw(struct stream *s, const char *p, size_t n)
     }
     stream_keep_out(s, p, n);
     return 0;
+}
+
+int stream_send(struct stream *s, const char *p, size_t n)
+{
+    if (IS_TLS(s))
+        return tls_send(s, p, n);
+    return send_plain(s, p, n);
+}
+
+int stream_send_raw(struct stream *s, const char *p, size_t n)
+{
+    return send_plain(s, p, n);
 }
 
 void stream_await_room(struct stream *s)
