@@ -196,6 +196,15 @@ void route_statement(const struct route_input *in, struct slice text, const stru
  * session speak for it as before. */
 bool route_is_known(const struct route_input *in, uint64_t known);
 void route_known(const struct route_input *in, uint64_t known, struct route_decision *out);
+/* What is kept beside the facts of the texts like this one, when it may hold for this one: in front
+ * of a statement, where texts like each other differ, may be what speaks against it. Else 0. */
+static inline uint64_t route_known_of(struct slice text, const struct sql_facts *facts)
+{
+    if (facts->nstmts != 1 || facts->verdict == NULL || text.n == 0 ||
+        (unsigned char)((text.p[0] | 0x20) - 'a') >= 26)
+        return 0;
+    return *facts->verdict;
+}
 /* Decides for a whole simple query: the strictest of its statements (primary, transaction, session,
  * either), which all go to one node; a text that the parser rejects goes to the primary. */
 void route_query(const struct route_input *in, struct slice text, const struct sql_facts *facts,

@@ -11,7 +11,7 @@ enum pool_of { ANY_NODE, STANDBYS, ANY_BUT_ONE };
 /* From 0 up to, but without, 1. One number decides all: what a ratio leaves of it is spread over
  * the whole range again. So callers that give an even sequence instead of random numbers get an
  * even distribution whatever the lists say. */
-static double unit_of(uint64_t random)
+double route_unit_of(uint64_t random)
 {
     return (double)(random >> 11) * (1.0 / 9007199254740992.0);
 }
@@ -25,7 +25,7 @@ static bool is_within(double *at, double ratio)
 }
 
 /* May reads go there at all? A second primary (a server that was not rewound) never gets any. */
-static bool is_candidate(const struct view *v, int node)
+bool route_is_candidate(const struct view *v, int node)
 {
     if (!view_is_usable(v, node))
         return false;
@@ -35,14 +35,14 @@ static bool is_candidate(const struct view *v, int node)
 
 static bool is_standby(const struct view *v, int node)
 {
-    return is_candidate(v, node) && node != view_write_node(v);
+    return route_is_candidate(v, node) && node != view_write_node(v);
 }
 
 static bool is_in_pool(const struct view *v, int node, enum pool_of pool, int except)
 {
     if (pool == STANDBYS)
         return is_standby(v, node);
-    return is_candidate(v, node) && (pool == ANY_NODE || node != except);
+    return route_is_candidate(v, node) && (pool == ANY_NODE || node != except);
 }
 
 /* A draw by weight; VIEW_NO_NODE when no node of the pool has a weight. */
@@ -101,7 +101,7 @@ static int draw_preferred(const struct route_input *in, const struct route_prefe
         return draw_node(in, STANDBYS, VIEW_NO_NODE, at);
     }
     target = p->is.what == CONF_PREFER_PRIMARY ? primary : p->is.node;
-    if (!is_candidate(v, target))
+    if (!route_is_candidate(v, target))
         return VIEW_NO_NODE;
     if (wanted)
         return target;
@@ -111,7 +111,7 @@ static int draw_preferred(const struct route_input *in, const struct route_prefe
 
 static int choose(const struct route_input *in, enum route_reason *reason)
 {
-    double at = unit_of(in->random);
+    double at = route_unit_of(in->random);
     const struct route_preference *p = preference_for(in);
     int node = VIEW_NO_NODE;
 
@@ -188,7 +188,7 @@ static bool has_replayed(const struct route_input *in, int node, uint64_t lsn)
 
 /* What it replays is not what the primary writes: one that had received more of a former primary
  * has a position that says nothing. */
-static bool is_on_other_timeline(const struct view *v, int node, int primary)
+bool route_is_on_other_timeline(const struct view *v, int node, int primary)
 {
     return primary != VIEW_NO_NODE && v->node[node].timeline != 0 &&
            v->node[primary].timeline != 0 && v->node[node].timeline != v->node[primary].timeline;
@@ -203,7 +203,7 @@ void route_place_read(const struct route_input *in, struct route_decision *out)
     uint64_t lsn;
 
     out->reason = in->session->is_preferred ? ROUTE_R_PREFERENCE : ROUTE_R_BALANCED;
-    if (in->conf->statement_level_load_balance || !is_candidate(v, node)) {
+    if (in->conf->statement_level_load_balance || !route_is_candidate(v, node)) {
         node = choose(in, &out->reason);
         out->balance_node = node;
         out->is_preferred = out->reason == ROUTE_R_PREFERENCE;
@@ -219,7 +219,7 @@ void route_place_read(const struct route_input *in, struct route_decision *out)
             return;
     }
     lsn = wanted_lsn(in);
-    is_astray = lsn > 0 && is_on_other_timeline(v, node, primary);
+    is_astray = lsn > 0 && route_is_on_other_timeline(v, node, primary);
     if (!is_astray && has_replayed(in, node, lsn))
         return;
     if (!is_astray && in->conf->read_consistency_wait_ms > 0) {

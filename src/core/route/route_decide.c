@@ -553,10 +553,8 @@ void route_known(const struct route_input *in, uint64_t known, struct route_deci
 static bool is_known_read(
     const struct route_input *in, struct slice text, const struct sql_facts *facts)
 {
-    return facts->nstmts == 1 && facts->verdict != NULL && text.n > 0 &&
-           (unsigned char)((text.p[0] | 0x20) - 'a') < 26 &&
-           (in->rules == NULL || in->rules->primary_queries.n == 0) &&
-           route_is_known(in, *facts->verdict);
+    return (in->rules == NULL || in->rules->primary_queries.n == 0) &&
+           route_is_known(in, route_known_of(text, facts));
 }
 
 void route_statement(const struct route_input *in, struct slice text, const struct sql_facts *facts,

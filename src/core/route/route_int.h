@@ -5,6 +5,7 @@
  *   route_check.c    what the catalogue says of its functions and tables
  *   route_decide.c   the order of the rules, and the node
  *   route_choose.c   the node for reads: preferences, weights, lag
+ *   route_reads.c    the same for most reads, as a table
  *   route_tx.c       what a read asks of its own transaction
  */
 #ifndef PGP_ROUTE_INT_H
@@ -136,5 +137,11 @@ bool route_asks_of_tx(struct slice text, const struct sql_stmt *s);
 /* route_choose.c */
 /* The node for a read and why; keeps what was chosen for the session in out->balance_node. */
 void route_place_read(const struct route_input *in, struct route_decision *out);
+/* May reads go there at all? */
+bool route_is_candidate(const struct view *v, int node);
+/* What the node has replayed says nothing of what `primary` has written. */
+bool route_is_on_other_timeline(const struct view *v, int node, int primary);
+/* From 0 up to, but without, 1. */
+double route_unit_of(uint64_t random);
 
 #endif

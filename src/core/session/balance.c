@@ -155,28 +155,35 @@ struct balance_wish balance_wish_of(struct client *c, struct slice sql,
     return w;
 }
 
+void balance_aim(struct client *c, struct reader *r, struct slice msg)
+{
+    struct balance_own *own = c->balance->own;
+
+    ASSERT(!r->is_asking); /* the end of our question would be taken for that of the client's */
+    c->target = r->link;
+    own->is_cut = false;
+    own->cut_failed = false;
+    r->link->hide_parameters = own->home != r; /* a SET in its transaction is the client's */
+    if (expect_is_quiet(&r->link->expect))
+        r->link->watch_tags = false;
+    own->reply_begun = false;
+    balance_forget_retry(own);
+    if (msg.n <= BALANCE_RETRY_MAX)
+        buf_put(&own->retry, msg.p, msg.n);
+}
+
 /* The reader is up to date in settings; it becomes the target. */
 static void go_reader(struct client *c, struct reader *r, const struct balance_wish *wish)
 {
     struct balance *b = c->balance;
 
-    ASSERT(!r->is_asking); /* the end of our question would be taken for that of the client's */
     balance_replay(c, r);
     if (wish->begins) {
         b->own->home = r;
         b->own->home_fails = false;
     } else if (balance_tx_status(c) != 'I' && b->own->home != r && wish->at == NULL)
         balance_join_reader(c, r);
-    c->target = r->link;
-    b->own->is_cut = false;
-    b->own->cut_failed = false;
-    r->link->hide_parameters = b->own->home != r; /* a SET in its transaction is the client's */
-    if (expect_is_quiet(&r->link->expect))
-        r->link->watch_tags = false;
-    b->own->reply_begun = false;
-    balance_forget_retry(b->own);
-    if ((b->own->home == NULL || wish->begins) && wish->msg.n <= BALANCE_RETRY_MAX)
-        buf_put(&b->own->retry, wish->msg.p, wish->msg.n);
+    balance_aim(c, r, b->own->home == NULL || wish->begins ? wish->msg : slice_of(NULL, 0));
 }
 
 enum balance_verdict balance_find_reader(
@@ -290,9 +297,12 @@ enum balance_verdict balance_query(
 
     if (balance_is_waiting(c) || (c->target != c->link && !is_in_sequence(c)))
         return BALANCE_PARK;
-    facts = balance_decide(c, sql, &d);
+    facts = balance_facts(c->ss, sql);
     *traits = share_traits(facts, sql);
     is_plain = (*traits & SHARE_IS_PLAIN) != 0;
+    if (is_plain && balance_quick_query(c, sql, msg, facts))
+        return BALANCE_GO;
+    balance_decide_facts(c, sql, facts, &d);
     if (!is_plain && (balance_are_names_undecided(c, facts) || discards_too_soon(c, facts)))
         return BALANCE_PARK;
     statements_remove(c->statements, slice_of("", 0));

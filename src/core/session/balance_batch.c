@@ -437,17 +437,21 @@ static void note_portals(struct client *c, const struct batch_look *look)
     own->has_portals = own->has_portals || (binds && (look->nportals > 0 || look->is_limited));
 }
 
-static bool is_known_on(const struct client *c, const struct link *link, const struct statement *st)
+/* As statements.c names links. */
+static uint64_t bit_of(const struct client *c, const struct link *link)
 {
     const struct balance *b = c->balance;
     unsigned i;
 
-    if (link == c->link)
-        return st->on_own;
-    for (i = 0; i < b->own->nreaders; i++)
+    for (i = 0; link != c->link && i < b->own->nreaders; i++)
         if (b->own->reader[i]->link == link)
-            return (st->on_readers & b->own->reader[i]->bit) != 0;
-    return false;
+            return b->own->reader[i]->bit;
+    return 0;
+}
+
+static bool is_known_on(const struct client *c, const struct link *link, const struct statement *st)
+{
+    return link == c->link ? st->on_own : (st->on_readers & bit_of(c, link)) != 0;
 }
 
 /* The sequence goes to a reader as it is: all its texts are known reads outside of transactions,
@@ -473,6 +477,8 @@ enum balance_verdict balance_batch(
     bool may_leave = false;
     unsigned i;
 
+    if (balance_quick_batch(c, p, end, whole))
+        return BALANCE_GO;
     *whole = NULL;
     look_init(&look, p);
     if (balance_has_portals(c))
@@ -517,18 +523,6 @@ enum balance_verdict balance_batch(
     else if (may_leave && goes_whole(c, &look))
         *whole = look.end;
     return BALANCE_GO;
-}
-
-/* As statements.c names links. */
-static uint64_t bit_of(const struct client *c, const struct link *link)
-{
-    const struct balance *b = c->balance;
-    unsigned i;
-
-    for (i = 0; link != c->link && i < b->own->nreaders; i++)
-        if (b->own->reader[i]->link == link)
-            return b->own->reader[i]->bit;
-    return 0;
 }
 
 /* The next op of the link makes it, or puts it there. */

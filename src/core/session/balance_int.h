@@ -15,6 +15,7 @@
 
 #include "route/route.h"
 #include "route/route_oracle.h"
+#include "route/route_reads.h"
 #include "route/route_trace.h"
 
 #include "session_int.h"
@@ -239,13 +240,23 @@ static inline char balance_tx_status(const struct client *c)
 /* The facts of `sql`, valid until the next call. Their offsets are those of `sql` when it holds
  * several statements, SET or RESET; else they may be those of a text like it. */
 const struct sql_facts *balance_facts(struct sessions *ss, struct slice sql);
-/* The same, and what the router says of it. When d->must_ask is set: balance_ask, and again. */
+/* The same, and what the router says of it. `facts`: those of balance_facts. When d->must_ask is
+ * set: balance_ask, and again. */
+void balance_decide_facts(
+    struct client *c, struct slice sql, const struct sql_facts *facts, struct route_decision *d);
+/* Both. */
 const struct sql_facts *balance_decide(
     struct client *c, struct slice sql, struct route_decision *d);
 /* The same of a prepared statement. NULL: it is a query that reads, like the last time, and nothing
  * has to be known or asked for it. */
 const struct sql_facts *balance_decide_statement(
     struct client *c, struct statement *st, struct route_decision *d);
+/* The standby for a read that is `known` (route_decision.known) while no transaction is open, and
+ * what there is to note of that. VIEW_NO_NODE: it has to be decided; the draw is kept for that, and
+ * until somebody has settled otherwise. */
+int balance_known_node(struct client *c, uint64_t known);
+/* What the router knows of a text by its facts; 0: nothing. */
+uint64_t balance_known_of(const struct client *c, struct slice sql, const struct sql_facts *facts);
 /* What it says of a statement that has its node: without another draw, which would spoil the even
  * sequence. */
 const struct sql_facts *balance_decide_again(
@@ -279,6 +290,9 @@ struct balance_wish balance_wish_of(struct client *c, struct slice sql,
  * it did not work out. */
 enum balance_verdict balance_find_reader(
     struct client *c, const struct balance_wish *wish, struct reader **rp);
+/* Aims the client at the reader. `msg`: what is sent again elsewhere should it be lost before it
+ * has answered; empty: nothing is. */
+void balance_aim(struct client *c, struct reader *r, struct slice msg);
 /* Answers are missing and the own link is free: asks. */
 bool balance_asks(struct client *c, const struct route_decision *d);
 /* A query too long to be looked at goes to the home, and anything may be in it. */
@@ -293,6 +307,14 @@ bool balance_on_own_quiet(struct client *c);
 bool balance_is_waiting(const struct client *c);
 /* Nothing is owed on the own link, and no reader answers. */
 bool balance_is_quiet(const struct client *c);
+
+/* balance_quick.c: most reads of most clients. True when c->target is the reader for it; false when
+ * it is for balance_query and balance_batch to judge. */
+/* `facts`: those of `sql`, which is plain. */
+bool balance_quick_query(
+    struct client *c, struct slice sql, struct slice msg, const struct sql_facts *facts);
+/* A sequence that begins at `p`; *whole: behind its Sync. */
+bool balance_quick_batch(struct client *c, const char *p, const char *end, const char **whole);
 
 /* balance_again.c: what was sent to the own link is made again elsewhere */
 /* The messages will be sent again elsewhere: they do not count for `node`. */
@@ -537,6 +559,8 @@ void balance_worker_ddl(struct sessions *ss);
 void balance_note_schema(struct client *c, const struct sql_stmt *s);
 /* The schema has not changed for a while: standbys know it, if they do not lag. */
 bool balance_worker_is_settled(const struct sessions *ss);
+/* Where plain reads go in the cluster as it is. */
+const struct route_reads *balance_worker_reads(struct sessions *ss);
 /* How often the schema has changed, as far as we are told. */
 uint64_t balance_worker_change(const struct sessions *ss);
 /* The catalogue's answer to a question that was sent after `change` changes: for all workers. */

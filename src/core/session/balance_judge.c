@@ -280,15 +280,62 @@ static void note_decision(struct client *c, const struct route_decision *d)
         c->row->balance_node = (int16_t)d->balance_node;
 }
 
-const struct sql_facts *balance_decide(struct client *c, struct slice sql, struct route_decision *d)
+void balance_decide_facts(
+    struct client *c, struct slice sql, const struct sql_facts *facts, struct route_decision *d)
 {
-    const struct sql_facts *facts = balance_facts(c->ss, sql);
     struct route_input in;
 
     judge_input(c, &in);
     route_query(&in, sql, facts, d);
     note_decision(c, d);
+}
+
+const struct sql_facts *balance_decide(struct client *c, struct slice sql, struct route_decision *d)
+{
+    const struct sql_facts *facts = balance_facts(c->ss, sql);
+
+    balance_decide_facts(c, sql, facts, d);
     return facts;
+}
+
+uint64_t balance_known_of(const struct client *c, struct slice sql, const struct sql_facts *facts)
+{
+    return balance_worker_reads(c->ss)->has_patterns ? 0 : route_known_of(sql, facts);
+}
+
+static void note_known(struct client *c, int node, bool is_drawn)
+{
+    struct balance *b = c->balance;
+
+    b->rs.in_tx = b->rs.tx_failed = b->rs.has_tx_node = false;
+    if (is_drawn) {
+        b->rs.balance_node = (int16_t)node;
+        b->rs.is_preferred = false;
+        if (c->row != NULL)
+            c->row->balance_node = (int16_t)node;
+    }
+    b->reason = b->rs.is_preferred ? ROUTE_R_PREFERENCE : ROUTE_R_BALANCED;
+}
+
+int balance_known_node(struct client *c, uint64_t known)
+{
+    struct sessions *ss = c->ss;
+    struct balance *b = c->balance;
+    const struct route_reads *reads;
+    int node;
+
+    if (c->override != NULL || known == 0)
+        return VIEW_NO_NODE;
+    balance_worker_refresh(ss);
+    reads = balance_worker_reads(ss);
+    b->rs.now_us = backend_wall_us(&ss->be);
+    if (balance_answers_id(c) != known || (reads->awaits_replay && b->lsn_due))
+        return VIEW_NO_NODE;
+    node = route_reads_node(reads, &ss->view, &b->rs, judge_random(c));
+    b->keeps_random = true;
+    if (node != VIEW_NO_NODE)
+        note_known(c, node, reads->is_by_statement);
+    return node;
 }
 
 const struct sql_facts *balance_decide_statement(

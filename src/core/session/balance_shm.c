@@ -12,6 +12,7 @@
 #include "config/conf.h"
 #include "route/route_marks.h"
 #include "route/route_oracle.h"
+#include "route/route_reads.h"
 #include "route/route_shared.h"
 
 #include "balance_int.h"
@@ -36,6 +37,9 @@ struct balance_worker {
     uint64_t primary_epoch;
     int64_t changed_us; /* when that was seen to grow; 0: never */
     uint64_t replayed[VIEW_MAX_NODES];
+    struct route_reads reads;
+    uint64_t reads_version;                  /* of the view that they are made from ... */
+    uint64_t reads_number;                   /* ... and of the settings; 0: not yet */
     struct route_shared *own_known;          /* NULL: answers are not shared */
     const struct route_shared *const *known; /* of all workers */
     unsigned nmarks;
@@ -152,6 +156,25 @@ bool balance_worker_is_settled(const struct sessions *ss)
     const struct balance_worker *w = ss->balance_worker;
 
     return w->changed_us == 0 || loop_now_us(ss->loop) - w->changed_us > SETTLE_US;
+}
+
+static void make_reads(struct sessions *ss)
+{
+    struct balance_worker *w = ss->balance_worker;
+    struct route_input in = {.conf = ss->conf, .rules = ss->rules, .view = &ss->view};
+
+    route_reads_make(&w->reads, &in);
+    w->reads_version = ss->view.version;
+    w->reads_number = conf_number(ss->gen);
+}
+
+const struct route_reads *balance_worker_reads(struct sessions *ss)
+{
+    const struct balance_worker *w = ss->balance_worker;
+
+    if (w->reads_version != ss->view.version || w->reads_number != conf_number(ss->gen))
+        make_reads(ss);
+    return &w->reads;
 }
 
 /* An answer that was given before the schema changed is none. */

@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "config/conf.h"
 #include "route/route.h"
+#include "route/route_reads.h"
 #include "route/route_rules.h"
 
 struct route_test {
@@ -27,6 +28,7 @@ struct route_test {
     const char *prepared_sql;
     uint64_t verdict; /* beside the facts: counts with in.answers_id */
     unsigned lookups;
+    unsigned nplain; /* decided by the table of plain reads, too */
 };
 
 /* One name of the catalogue; nargs -1: any number. */
@@ -167,12 +169,36 @@ static inline void route_test_fini(struct route_test *t)
     arena_free(&t->arena);
 }
 
+/* What the table of plain reads says of a text that is known, if anything, is what was decided.
+ * Tests that set in.answers_id have known texts. */
+static inline void route_test_reads(
+    struct route_test *t, const char *sql, const struct route_decision *d)
+{
+    struct route_reads reads;
+    int node;
+
+    route_reads_make(&reads, &t->in);
+    if (t->in.answers_id == 0 || t->session.in_tx || reads.has_patterns ||
+        route_known_of(slice_of_str(sql), &t->facts) != t->in.answers_id)
+        return;
+    node = route_reads_node(&reads, &t->view, &t->session, t->in.random);
+    if (node == VIEW_NO_NODE)
+        return;
+    t->nplain++;
+    ck_assert_msg(node == d->node && d->class == ROUTE_EITHER && !d->must_wait && !d->is_write &&
+                      (d->reason == ROUTE_R_BALANCED || d->reason == ROUTE_R_PREFERENCE),
+        "%s: node %d in the table; decided: node %d, %s", sql, node, d->node,
+        route_reason_text(d->reason));
+    ck_assert(node != t->view.primary);
+}
+
 static inline void route_test_query(struct route_test *t, const char *sql, struct route_decision *d)
 {
     arena_reset(t->arena);
     (void)sql_parse(t->arena, slice_of_str(sql), &t->facts);
     t->facts.verdict = &t->verdict;
     route_query(&t->in, slice_of_str(sql), &t->facts, d);
+    route_test_reads(t, sql, d);
 }
 
 static inline int route_test_run(Suite *suite)

@@ -169,6 +169,7 @@ START_TEST(false_primary)
     int got[3];
 
     route_test_init(&t, 3, 2, "");
+    t.in.answers_id = 7;
     t.view.node[0].role = VIEW_ROLE_PRIMARY;
     count_draws(&t, got);
     ck_assert_int_eq(got[0], 0);
@@ -186,6 +187,7 @@ START_TEST(when_it_is_drawn)
     int i;
 
     route_test_init(&t, 3, 2, "");
+    t.in.answers_id = 7;
     for (i = 0; i < 100; i++) {
         t.in.random = hash_bytes(&i, sizeof i, 1);
         route_test_query(&t, "select * from t", &d);
@@ -218,6 +220,7 @@ START_TEST(preferred_node_is_kept)
     struct route_decision d;
 
     route_test_init(&t, 3, 2, APP("web:standby"));
+    t.in.answers_id = 7;
     t.session.balance_node = VIEW_NO_NODE;
     t.session.in_tx = true;
     route_test_query(&t, "select * from t", &d);
@@ -273,6 +276,7 @@ START_TEST(lag)
 
     for (primary = 0; primary < 3; primary++) {
         route_test_init(&t, 3, primary, c->settings);
+        t.in.answers_id = 7;
         where[0] = t.session.balance_node;
         where[1] = 3 - primary - where[0];
         where[2] = primary;
@@ -302,10 +306,58 @@ START_TEST(lag_and_weight)
 
     route_test_init(
         &t, 3, 0, "delay_threshold = 10\nprefer_lower_delay_standby = on\nbackend_weight1 = 0");
+    t.in.answers_id = 7;
     t.view.node[2].delay_bytes = 11;
     route_test_query(&t, "select * from t", &d);
     ck_assert(d.node == 0 && d.reason == ROUTE_R_LAG);
     route_test_fini(&t);
+}
+END_TEST
+
+struct plain_case {
+    const char *settings;
+    int open; /* of three nodes: to so many plain reads go without being judged, at least */
+};
+
+static const struct plain_case plains[] = {
+    {"", 1},
+    {"statement_level_load_balance = on", 2},
+    {"statement_level_load_balance = on\n" WEIGHTS("1", "2", "7"), 2},
+    {"statement_level_load_balance = on\n" WEIGHTS("0", "0", "0"), 0},
+    {"statement_level_load_balance = on\n" APP("web:1(0.5)"), 0},
+    {"disable_load_balance_on_write = 'always'", 1},
+    {"disable_load_balance_on_write = 'dml_adaptive'", 1},
+    {"disable_load_balance_on_write = 'dml_adaptive_global'", 0},
+    {"read_consistency = 'session'", 1},
+    {"read_consistency = 'global'", 0},
+    {"load_balance_mode = off", 0},
+};
+
+/* The table of plain reads is used, and says the same (route_test_reads). */
+START_TEST(plain_reads)
+{
+    const struct plain_case *c = &plains[_i];
+    struct route_test t;
+    struct route_decision d;
+    bool seen[3];
+    int primary;
+    int i;
+
+    for (primary = 0; primary < 3; primary++) {
+        memset(seen, 0, sizeof seen);
+        route_test_init(&t, 3, primary, c->settings);
+        t.in.answers_id = 7;
+        for (i = 0; i < 1000; i++) {
+            unsigned before = t.nplain;
+
+            t.in.random = hash_bytes(&i, sizeof i, 3);
+            route_test_query(&t, "select * from t", &d);
+            seen[d.node] = seen[d.node] || t.nplain > before;
+        }
+        ck_assert_msg(seen[0] + seen[1] + seen[2] == c->open, "%s, primary %d: %d %d %d",
+            c->settings, primary, seen[0], seen[1], seen[2]);
+        route_test_fini(&t);
+    }
 }
 END_TEST
 
@@ -340,6 +392,7 @@ START_TEST(consistency)
 
     for (primary = 0; primary < 3; primary++) {
         route_test_init(&t, 3, primary, c->settings);
+        t.in.answers_id = 7;
         t.session.last_write_lsn = c->session;
         t.session.global_write_lsn = c->global;
         route_test_query(&t, "select * from t", &d);
@@ -367,6 +420,7 @@ START_TEST(consistency_on_another_timeline)
 
     for (i = 0; i < 2; i++) {
         route_test_init(&t, 2, 0, settings[i]);
+        t.in.answers_id = 7;
         t.session.balance_node = 1;
         t.session.last_write_lsn = 1;
         t.view.node[0].timeline = 2;
@@ -395,6 +449,7 @@ int main(void)
     tcase_add_loop_test(tc, lag, 0, (int)(sizeof lags / sizeof lags[0]));
     tcase_add_test(tc, lag_and_weight);
     tcase_add_test(tc, consistency_on_another_timeline);
+    tcase_add_loop_test(tc, plain_reads, 0, (int)(sizeof plains / sizeof plains[0]));
     tcase_add_loop_test(tc, consistency, 0, (int)(sizeof lsns / sizeof lsns[0]));
     tcase_set_timeout(tc, 60);
     suite_add_tcase(suite, tc);

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * balance_quick.c: most reads of most clients: one like those before it, alone, outside of
+ * transactions, for a reader that is there and up to date. Runs in: workers.
+ *
+ * For all of them balance_query and balance_batch would find out the same, at several times the
+ * cost. Whatever is not just so is theirs. Must never: wait, ask, or put anything in. */
+#include "config.h"
+
+#include <string.h>
+
+#include "share_int.h"
+
+/* No transaction is open, no link owes anything, and nothing waits for what is under way. */
+static bool is_at_rest(const struct client *c)
+{
+    const struct balance *b = c->balance;
+    const struct balance_own *own = b->own;
+
+    return c->target == c->link && c->link != NULL && c->link->tx_status == 'I' &&
+           expect_is_quiet(&c->link->expect) && c->link->body_left == 0 && own->home == NULL &&
+           b->asking == ASKING_NONE && !own->is_refused && !own->has_begun && !c->server_batch &&
+           !b->wait_is_over;
+}
+
+/* The reader for what is known, if it needs nothing. */
+static struct reader *reader_for(struct client *c, uint64_t known)
+{
+    int node = balance_known_node(c, known);
+    struct reader *r;
+
+    if (node == VIEW_NO_NODE || node == c->pool->cluster_node)
+        return NULL;
+    r = balance_reader_at(c, node);
+    if (r == NULL || r->phase != READER_READY || r->is_asking ||
+        r->replayed != c->balance->own->log.len)
+        return NULL;
+    return r;
+}
+
+static void go(struct client *c, struct reader *r, struct slice msg)
+{
+    struct balance *b = c->balance;
+
+    balance_aim(c, r, msg);
+    balance_ask_reset(b);
+    balance_wait_settle(c);
+    b->own->tx.has_read = true;
+}
+
+bool balance_quick_query(
+    struct client *c, struct slice sql, struct slice msg, const struct sql_facts *facts)
+{
+    struct balance_own *own = c->balance->own;
+    struct reader *r;
+
+    if (!is_at_rest(c))
+        return false;
+    r = reader_for(c, balance_known_of(c, sql, facts));
+    if (r == NULL)
+        return false;
+    if (c->statements != NULL)
+        statements_remove(c->statements, slice_of("", 0));
+    own->has_unnamed = false; /* a portal; no simple query leaves one */
+    own->unnamed_at = NULL;
+    go(c, r, msg);
+    return true;
+}
+
+/* Parse, Bind, Describe, Execute and Sync, in this order: of these the first and the third need not
+ * be there. Nothing but a statement has a name. */
+struct quick_sequence {
+    struct slice sql;        /* of a Parse; p == NULL: there is none */
+    struct statement *bound; /* else this is */
+    const char *end;         /* behind the Sync */
+};
+
+enum quick_step { STEP_BEGIN, STEP_PARSE, STEP_BIND, STEP_DESCRIBE, STEP_EXECUTE, STEP_SYNC };
+
+/* The text that ends within the bytes; p == NULL: it does not. */
+static struct slice text_in(const char *p, size_t n)
+{
+    const char *nul = n == 0 ? NULL : memchr(p, '\0', n);
+
+    return nul == NULL ? slice_of(NULL, 0) : slice_of(p, (size_t)(nul - p));
+}
+
+static bool looks_at_parse(const char *body, size_t n, struct quick_sequence *q)
+{
+    if (n < 2 || body[0] != '\0' || n >= STATEMENT_MSG_MAX - PROTO_HEADER_BYTES)
+        return false;
+    q->sql = text_in(body + 1, n - 1);
+    return q->sql.p != NULL && !client_local_is_likely(q->sql);
+}
+
+static bool looks_at_bind(
+    const struct client *c, const char *body, size_t n, struct quick_sequence *q)
+{
+    struct slice name;
+
+    if (n < 2 || body[0] != '\0')
+        return false;
+    if (q->sql.p != NULL)
+        return body[1] == '\0'; /* what is parsed here */
+    name = text_in(body + 1, n - 1);
+    if (name.p == NULL)
+        return false;
+    q->bound = statements_find(c->statements, name);
+    return q->bound != NULL && q->bound->known != 0 && q->bound->msg_len > 0 &&
+           !q->bound->is_doubtful && !statement_is_sql(q->bound);
+}
+
+/* Returns the step that the message is, or STEP_BEGIN: it is another one. */
+static enum quick_step look_at(
+    const struct client *c, char type, const char *body, size_t n, struct quick_sequence *q)
+{
+    switch (type) {
+    case FE_PARSE:
+        return looks_at_parse(body, n, q) ? STEP_PARSE : STEP_BEGIN;
+    case FE_BIND:
+        return looks_at_bind(c, body, n, q) ? STEP_BIND : STEP_BEGIN;
+    case FE_DESCRIBE:
+        return n == 2 && body[0] == 'P' && body[1] == '\0' ? STEP_DESCRIBE : STEP_BEGIN;
+    case FE_EXECUTE:
+        return n == 5 && body[0] == '\0' ? STEP_EXECUTE : STEP_BEGIN;
+    case FE_SYNC:
+        return n == 0 ? STEP_SYNC : STEP_BEGIN;
+    default:
+        return STEP_BEGIN;
+    }
+}
+
+/* Each may follow those of a lower number; but Bind and Execute are not left out. */
+static bool may_follow(enum quick_step step, enum quick_step last)
+{
+    if (step == STEP_DESCRIBE || step == STEP_EXECUTE)
+        return last == STEP_BIND || (step == STEP_EXECUTE && last == STEP_DESCRIBE);
+    return step == STEP_SYNC ? last == STEP_EXECUTE : step > last;
+}
+
+static bool look_through(
+    const struct client *c, const char *p, const char *end, struct quick_sequence *q)
+{
+    enum quick_step last = STEP_BEGIN;
+    enum quick_step step;
+    uint32_t len;
+
+    while (last != STEP_SYNC) {
+        if (end - p < PROTO_HEADER_BYTES)
+            return false;
+        len = proto_get_u32(p + 1);
+        if (len < 4 || len > (size_t)(end - p) - 1)
+            return false;
+        step = look_at(c, p[0], p + PROTO_HEADER_BYTES, len - 4, q);
+        if (!may_follow(step, last))
+            return false;
+        last = step;
+        p += len + 1U;
+    }
+    q->end = p;
+    return true;
+}
+
+/* What the router knows of it; 0: nothing. */
+static uint64_t known_of(struct client *c, const struct quick_sequence *q)
+{
+    const struct sql_facts *facts;
+
+    if (q->sql.p == NULL)
+        return q->bound->known;
+    facts = balance_facts(c->ss, q->sql);
+    if ((share_traits(facts, q->sql) & SHARE_IS_PLAIN) == 0)
+        return 0;
+    return balance_known_of(c, q->sql, facts);
+}
+
+bool balance_quick_batch(struct client *c, const char *p, const char *end, const char **whole)
+{
+    struct balance_own *own = c->balance->own;
+    struct quick_sequence q = {.bound = NULL};
+    struct reader *r;
+
+    if ((*p != FE_BIND && *p != FE_PARSE) || !is_at_rest(c) || balance_has_portals(c) ||
+        c->local != NULL || c->trace.client || client_log_statements(c) ||
+        !look_through(c, p, end, &q))
+        return false;
+    r = reader_for(c, known_of(c, &q));
+    if (r == NULL || (q.bound != NULL && (q.bound->on_readers & r->bit) == 0))
+        return false;
+    own->cut_left = UINT8_MAX;
+    own->notes_portals = false;
+    go(c, r, slice_of(p, (size_t)(q.end - p)));
+    *whole = q.end;
+    return true;
+}
