@@ -135,8 +135,11 @@ bool expect_needs_sync(const struct expect *e);
 /* True when something of the extended protocol was sent that no Sync has ended, answered or not:
  * what it did is not committed yet. */
 bool expect_is_open(const struct expect *e);
-/* True when a ReadyForQuery is owed, whatever is behind it. */
+/* True when a ReadyForQuery is owed in front of the last op. */
 bool expect_owes_ready(const struct expect *e);
+/* What no Sync or Query follows is told only if it is an error, as by a server that is not asked
+ * for the rest; but for the `nkept` ops from the head on. */
+void expect_hush(struct expect *e, unsigned nkept);
 
 /* For expect_push: when there is more to it. */
 void expect_push_any(struct expect *e, unsigned op);

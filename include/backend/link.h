@@ -66,8 +66,8 @@ struct link_owner_ops {
     /* ReadyForQuery was forwarded and nothing is owed. */
     void (*on_quiet)(void *owner, struct link *link);
     /* All owed replies arrived though no ReadyForQuery was due (after a Flush). With
-     * link->settle_early: or all of them up to the last ReadyForQuery; what is behind was sent
-     * without a Sync, and nobody will send one. */
+     * link->settle_early: or all of them up to the last ReadyForQuery but that of the last message,
+     * which was sent in part, and nobody will send the rest. */
     void (*on_settled)(void *owner, struct link *link);
     /* What the client sends must not wait any longer: the server waits for COPY data, or nobody
      * knows what it owes (expect.h). May be NULL. */
@@ -165,13 +165,14 @@ struct link {
         hide_parameters : 1; /* ParameterStatus is not for the client: another link speaks for it */
     bool see_tags : 1;       /* the same, for a client that shares the link */
     bool hold_ready : 1;     /* the last ReadyForQuery owed is swallowed: the owner says it */
-    bool settle_early : 1;   /* on_settled also when all ReadyForQuery owed have come: see there */
+    bool settle_early : 1;   /* on_settled also when the last message alone is owed: see there */
     bool watch_tags : 1;     /* the owner wants to see command tags (on_tag) */
     bool must_clean : 1;     /* a client that shared it left something behind */
     bool defaults_known : 1; /* what it reports was compared with what its clients are told */
     bool has_news : 1;       /* it reported a value that was new, in this loan */
     bool reset_may_wait : 1; /* the owner did nothing that others would notice until it is undone */
     bool is_counted_cleaning : 1; /* in pool->ncleaning */
+    uint16_t flushed_to; /* the serial (expect.h) behind the last Flush, as far as it fits */
 };
 
 _Static_assert(sizeof(struct link) <= 376, "a session's link has a budget");
@@ -184,6 +185,12 @@ struct link_startup {
     struct slice replication; /* empty: none */
     const struct paramset *params;
 };
+
+/* The server waits for COPY data that nobody sends: it is told so. */
+void link_fail_copy(struct link *link);
+/* The client sends nothing more, and no Sync is behind what it sent last: the server is asked for
+ * what it would tell at the end of a connection. The rest is kept from the owner. */
+void link_ask_rest(struct link *link);
 
 /* Opens a link of `pool` for `owner`. The caller has taken the quota. */
 struct link *link_open(struct pool *pool, const struct link_startup *st, void *owner,

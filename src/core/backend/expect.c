@@ -365,10 +365,21 @@ bool expect_owes_ready(const struct expect *e)
 {
     uint32_t i;
 
-    for (i = 0; i < e->len; i++)
+    for (i = 0; i + 1 < e->len; i++)
         if (ends_with_ready(expect_at(e, i) & OP_MASK))
             return true;
     return false;
+}
+
+void expect_hush(struct expect *e, unsigned nkept)
+{
+    uint32_t i = e->len;
+
+    while (i > nkept && !ends_with_ready(expect_at(e, i - 1) & OP_MASK)) {
+        i--;
+        if ((expect_at(e, i) & OP_SWALLOW) == 0)
+            e->op[expect_place(e, i)] |= OP_QUIET;
+    }
 }
 
 bool expect_is_open(const struct expect *e)

@@ -41,14 +41,35 @@ static void clean_put_copy_fail(struct buf *out)
     buf_put(out, reason, sizeof reason);
 }
 
-void link_clean_copy_in(struct link *link)
+static int clean_fail_copy(struct link *link)
 {
     struct buf out = {0};
 
     link_expect(link, OP_COPY_END);
     clean_put_copy_fail(&out);
-    if (clean_send(link, &out) == -1)
+    return clean_send(link, &out);
+}
+
+void link_clean_copy_in(struct link *link)
+{
+    if (clean_fail_copy(link) == -1)
         link_close(link);
+}
+
+void link_fail_copy(struct link *link)
+{
+    (void)clean_fail_copy(link); /* when it is broken the reader finds out */
+}
+
+void link_ask_rest(struct link *link)
+{
+    uint16_t nflushed = (uint16_t)(link->flushed_to - expect_head_serial(&link->expect));
+    struct buf out = {0};
+
+    /* The serial may be an old one. */
+    expect_hush(&link->expect, nflushed <= link->expect.len ? nflushed : 0);
+    wire_put_empty(&out, FE_FLUSH);
+    (void)clean_send(link, &out);
 }
 
 /* What a sequence did that no Sync has ended goes with its client. A Sync alone would commit it:

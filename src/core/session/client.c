@@ -285,56 +285,6 @@ void client_drop_link(struct client *c, bool boundary)
     link_release(link, boundary);
 }
 
-void client_say_goodbye(struct client *c)
-{
-    struct link *target = c->target;
-    bool is_whole = c->body_left == 0 && buf_unread(&c->carry) == 0;
-
-    if (target == NULL && ((c->share != NULL && share_is_busy(c)) || c->is_parked)) {
-        c->is_half_closed = true; /* what it asked for waits for a link */
-        stream_pause(&c->stream);
-        client_set_timer(c, CLIENT_HALF_CLOSED_MS);
-        return;
-    }
-    if (target == NULL || !is_whole || expect_is_quiet(&target->expect)) {
-        client_leave(c);
-        return;
-    }
-    if (expect_needs_sync(&target->expect)) {
-        /* A server ends with what is behind the last Sync unsaid, too. */
-        if (target != c->link || !expect_owes_ready(&target->expect)) {
-            client_leave(c);
-            return;
-        }
-        target->settle_early = true;
-    }
-    c->is_half_closed = true;
-    stream_pause(&c->stream);
-    client_set_timer(c, CLIENT_HALF_CLOSED_MS);
-}
-
-/* More than this of a message is not made up. */
-#define COPY_REST_MAX 65536
-
-/* The client is gone in the midst of CopyData. Its rest is made up: the COPY is going to fail, and
- * the link can be kept. */
-static void complete_copy_data(struct client *c)
-{
-    static const char zeros[4096];
-    struct link *link = c->link;
-    size_t n;
-
-    if (c->body_left > COPY_REST_MAX || link == NULL || c->target != link ||
-        !expect_is_copying(&link->expect) || link->expect.len > 1)
-        return; /* it may be a message that does something */
-    while (c->body_left > 0) {
-        n = c->body_left < sizeof zeros ? c->body_left : sizeof zeros;
-        if (link_send(link, zeros, n) == -1)
-            return;
-        c->body_left -= (uint32_t)n;
-    }
-}
-
 void client_leave(struct client *c)
 {
     if (stream_is_clogged(&c->stream) && !stream_has_failed(&c->stream)) {
@@ -342,7 +292,7 @@ void client_leave(struct client *c)
         return;
     }
     if (c->body_left > 0)
-        complete_copy_data(c);
+        client_complete_copy_data(c);
     client_drop_link(c, c->body_left == 0); /* nothing of what is in `carry` was sent */
     client_close(c);
 }

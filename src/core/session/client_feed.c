@@ -65,6 +65,19 @@ enum feed_step feed_bad(struct client *c, char type)
     return FEED_STOP;
 }
 
+/* The same for what cannot be a message at all. */
+static enum feed_step feed_bad_length(struct client *c)
+{
+    bool attached = c->share == NULL || c->share->phase == SHARE_ATTACHED;
+
+    if (c->target == NULL || !attached
+            ? c->share != NULL && share_is_busy(c)
+            : !expect_is_quiet(&c->target->expect) && !c->target->expect.skipping)
+        return FEED_PARK;
+    client_end_text(c, "08P01", "invalid message length");
+    return FEED_STOP;
+}
+
 bool feed_is_bad_flush(const struct link *link, char type, struct slice msg)
 {
     return type == FE_FLUSH && proto_get_u32(msg.p + 1) != 4 && !expect_is_copying(&link->expect);
@@ -594,10 +607,8 @@ static const char *feed_one(struct client *c, struct feed_run *run, const char *
     enum feed_step step;
     bool is_whole;
 
-    if (len < 4 || len > INT32_MAX) {
-        client_end_text(c, "08P01", "invalid message length");
-        return NULL;
-    }
+    if (len < 4 || len > INT32_MAX)
+        return feed_after(c, run, feed_bad_length(c), p, end);
     if (type == FE_TERMINATE && c->trace.client)
         client_trace_message(c, type, slice_of("", 0));
     if (type == FE_TERMINATE) {
@@ -638,6 +649,8 @@ static const char *feed_one(struct client *c, struct feed_run *run, const char *
     }
     step = c->share != NULL ? share_message(c, run, type, slice_of(p, have), is_whole, end)
                             : feed_message(c, run, type, slice_of(p, have), is_whole);
+    if (type == FE_FLUSH && step == FEED_PASS)
+        c->target->flushed_to = (uint16_t)expect_next_serial(&c->target->expect);
     if (c->trace.client && step != FEED_PARK && step != FEED_CARRY && step != FEED_STOP)
         client_trace_message(c, type, slice_of(p + PROTO_HEADER_BYTES, have - PROTO_HEADER_BYTES));
     return feed_after(c, run, step, p, end);

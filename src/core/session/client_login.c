@@ -787,6 +787,7 @@ const struct link_owner_ops client_link_ops = {
     .on_bytes = client_on_link_bytes,
     .on_quiet = client_on_link_quiet,
     .on_settled = client_on_link_settled,
+    .on_no_wait = client_goodbye_on_no_wait,
     .on_parameter = client_on_link_parameter,
     .on_tag = client_on_link_tag,
     .on_error = client_on_link_error,

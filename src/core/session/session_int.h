@@ -124,13 +124,20 @@ void client_end_text(struct client *c, const char *sqlstate, const char *fmt, ..
     __attribute__((format(printf, 3, 4)));
 /* Gives the link back. `boundary`: the client's last message went whole. */
 void client_drop_link(struct client *c, bool boundary);
-/* The client says nothing more (Terminate, or the end of its stream): what it asked for before is
- * still answered, for a while. */
-void client_say_goodbye(struct client *c);
-/* The client's last words were read (Terminate, or the end of its stream). */
+/* What the client asked for is answered, or for nobody. */
 void client_leave(struct client *c);
 /* (Re)arms the client's one timer. 0 stops it. */
 void client_set_timer(struct client *c, int64_t ms);
+
+/* client_goodbye.c */
+/* The client says nothing more (Terminate, or the end of its stream): what it asked for before is
+ * still answered, for a while. */
+void client_say_goodbye(struct client *c);
+/* No more of the CopyData comes that went out in part. Its rest is made up, when it is not much:
+ * the COPY is going to fail, and the link can be kept. */
+void client_complete_copy_data(struct client *c);
+/* link_owner_ops: a COPY waits for data that do not come. */
+void client_goodbye_on_no_wait(void *owner, struct link *link);
 
 /* client_start.c */
 void client_on_startup_bytes(struct client *c, const char *p, const char *end);

@@ -382,6 +382,7 @@ static void on_no_wait(void *owner, struct link *link)
 {
     struct client *c = owner;
 
+    client_goodbye_on_no_wait(c, link);
     if (c->is_parked && (expect_is_copying(&link->expect) || link->expect.lost))
         client_unpark(c);
 }

@@ -363,6 +363,36 @@ START_TEST(is_open_until_sync)
 }
 END_TEST
 
+/* What no Sync follows: only its error is told, unless it was asked for. */
+START_TEST(hushed_but_for_errors)
+{
+    send_all("PSPBE", 0);
+    expect_hush(&e, 3);
+    ck_assert_int_eq(expect_reply(&e, '1'), EXPECT_FORWARD);
+    ck_assert_int_eq(expect_reply(&e, 'Z'), EXPECT_FORWARD);
+    ck_assert_int_eq(expect_reply(&e, '1'), EXPECT_FORWARD); /* kept */
+    ck_assert_int_eq(expect_reply(&e, '2'), EXPECT_SWALLOW);
+    ck_assert_int_eq(expect_reply(&e, 'D'), EXPECT_SWALLOW);
+    ck_assert_int_eq(expect_reply(&e, 'E'), EXPECT_FORWARD);
+    ck_assert(e.skipping);
+    send_all("SP", OP_SWALLOW);
+    expect_hush(&e, 0);
+    ck_assert_int_eq(expect_reply(&e, 'Z'), EXPECT_SWALLOW);
+    ck_assert_int_eq(expect_reply(&e, 'E'), EXPECT_SWALLOW); /* ours is never told */
+}
+END_TEST
+
+START_TEST(owes_ready_before_the_last)
+{
+    send_all("Q", 0);
+    ck_assert(!expect_owes_ready(&e));
+    send_all("P", 0);
+    ck_assert(expect_owes_ready(&e));
+    reply_all("Z");
+    ck_assert(!expect_owes_ready(&e));
+}
+END_TEST
+
 /* Whatever was sent and comes: the short way is the long one's, and the client's. */
 START_TEST(passing_is_replying)
 {
@@ -449,6 +479,8 @@ int main(void)
     tcase_add_test(tc, needs_sync_after_unsynced_messages);
     tcase_add_test(tc, ends_in_execute);
     tcase_add_test(tc, is_open_until_sync);
+    tcase_add_test(tc, hushed_but_for_errors);
+    tcase_add_test(tc, owes_ready_before_the_last);
     tcase_add_test(tc, passing_is_replying);
     suite_add_tcase(s, tc);
     sr = srunner_create(s);
