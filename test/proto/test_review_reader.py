@@ -282,11 +282,12 @@ def test_settings_of_a_transaction_on_a_reader(cluster, pool):
 # Cut in its text, where its rest looks like a ParameterStatus.
 NOTICE = fakes.notice("of nobody: " + "S" * 65)
 CUT = NOTICE.index(b"SSSSSSSS")
+NEWS = fakes.notification(1, "of_nobody", "")
 
 
 class Adds(Relay):
     """Puts a notice into what the server says: in two pieces behind a refused write; and half of it behind a read
-    and half in front of the next one's answer."""
+    and half in front of the next one's answer. A notification in two pieces in front of an answer."""
 
     def __init__(self, host: str, server: Address):
         self.rest = b""
@@ -317,6 +318,9 @@ class Adds(Relay):
             elif b"part of it" in data and b"Z\0\0\0\5" in data:
                 self._send(other, self.rest + data + NOTICE[:CUT])
                 self.rest = NOTICE[CUT:]
+            elif b"with news" in data and b"Z\0\0\0\5" in data:
+                self._send(other, self.rest + NEWS[:-4], NEWS[-4:] + data)
+                self.rest = b""
             else:
                 other.sendall(data)
         except OSError:
@@ -346,6 +350,10 @@ def test_half_a_notice_on_two_links(cluster, start_pool):
             w.send(query("select 'part of it' from t where a = 7"))
             assert "".join(m.type for m in w.ready()) == "TDCZ"
         assert relays[0].added == 1 and relays[1].added >= 3
+        before = relays[1].added
+        w.send(query("select 'with news' from t where a = 7"))
+        assert "".join(m.type for m in w.ready()) == "TDCZ", "who reads on a standby listens to nothing"
+        assert relays[1].added > before
         w.bye()
     finally:
         pool.stop()

@@ -215,15 +215,14 @@ static void reader_on_login_done(void *owner, struct link *link)
 }
 
 /* Nobody has listened there, whatever the server thinks: bytes of notifications in front of the
- * answer. */
+ * answer. The rest of one may come later, and is passed over then. */
 static size_t reader_notified(const char *p, size_t n)
 {
     size_t at = 0;
 
-    while (n - at >= PROTO_HEADER_BYTES && p[at] == BE_NOTIFICATION &&
-           proto_get_u32(p + at + 1) < n - at)
+    while (at < n && n - at >= PROTO_HEADER_BYTES && p[at] == BE_NOTIFICATION)
         at += proto_get_u32(p + at + 1) + (size_t)1;
-    return at;
+    return at < n ? at : n;
 }
 
 static void reader_on_bytes(void *owner, struct link *link, const char *p, size_t n)
