@@ -100,6 +100,7 @@ struct route_session {
     bool tx_read_only : 1; /* begun READ ONLY */
     bool tx_serializable : 1;
     bool tx_says_level : 1;          /* BEGIN named an isolation level */
+    bool tx_says_repeatable : 1;     /* ... repeatable read */
     bool wrote_in_tx : 1;            /* since BEGIN */
     bool locked_in_tx : 1;           /* ... what reads on a standby would wait for, until it ends */
     bool wrote_in_an_earlier_tx : 1; /* in an explicit transaction of this session */

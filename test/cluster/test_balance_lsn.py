@@ -259,10 +259,38 @@ def test_own_writes_are_seen_in_transaction_mode(cluster, make, how):
     caught_up(cluster)
     assert is_standby(cluster, count(wire)[1])
     assert is_standby(cluster, batch_count(wire)[1])
-    ok(wire, "begin read only")
+    ok(wire, "begin isolation level repeatable read, read only")
     assert is_standby(cluster, count(wire)[1]) and count(wire)[0] == before + 7
     ok(wire, "commit")
     wire.bye()
+
+
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+@pytest.mark.parametrize("virtual", [True, False])
+def test_each_read_of_a_read_only_transaction_sees_what_others_wrote(cluster, make, mode, virtual):
+    """With global: each statement of READ COMMITTED has a snapshot of its own, and what others have committed by then is
+    to be in it. With one snapshot for all the transaction may be a standby's."""
+    pool = make(read_consistency="global", read_consistency_wait=100, pool_mode=mode, virtual_begin=virtual)
+    wire, writer = login(cluster, pool), login(cluster, pool)
+    for begin in ("begin read only", "start transaction read only, isolation level read committed"):
+        caught_up(cluster)
+        ok(wire, begin)
+        before, port = count(wire)
+        assert port == cluster.primary.port
+        replay(cluster, "pause")
+        ok(writer, "insert into w values (1)")
+        assert count(wire)[0] == before + 1
+        ok(wire, "commit")
+        replay(cluster, "resume")
+    caught_up(cluster)
+    ok(wire, "begin read only, isolation level repeatable read")
+    before, port = count(wire)
+    assert is_standby(cluster, port)
+    ok(writer, "insert into w values (1)")
+    assert count(wire)[0] == before
+    ok(wire, "commit")
+    wire.bye()
+    writer.bye()
 
 
 def test_waits_for_the_standby_in_transaction_mode(cluster, make):
@@ -338,7 +366,7 @@ def test_explain_says_what_a_read_would_get(cluster, make, mode, how):
         return True
     lacks = cluster.primary.port, "the chosen standby lacks what read_consistency asks for"
     for extended in (False, True):
-        for tx in ((), ("begin read only",) if mode == "transaction" else ("begin",)):
+        for tx in ((), ("begin read only, isolation level repeatable read",) if mode == "transaction" else ("begin",)):
             for _ in range(3):
                 waits.wait_for("a standby is read", lambda extended=extended: agree(extended))
             replay(cluster, "pause")

@@ -363,6 +363,20 @@ static bool is_cursor(const struct sql_stmt *s)
     return s != NULL && (s->kind == SQL_DECLARE || s->kind == SQL_FETCH || s->kind == SQL_CLOSE);
 }
 
+/* With `global` each read may have to see more than the one before it; a transaction cannot wait on
+ * its standby for ever, nor leave it. One snapshot for all of its reads is asked about once. */
+static bool asks_before_each_read(const struct route_case *c)
+{
+    const struct route_session *s = c->in->session;
+    enum sql_isolation level = c->is_read_only_begin   ? c->stmt->tx.isolation
+                               : !s->tx_says_level     ? SQL_ISO_UNSET
+                               : s->tx_says_repeatable ? SQL_ISO_REPEATABLE_READ
+                                                       : SQL_ISO_READ_COMMITTED;
+
+    return c->in->conf->read_consistency == CONF_READ_GLOBAL && level != SQL_ISO_REPEATABLE_READ &&
+           !(level == SQL_ISO_UNSET && s->default_repeatable);
+}
+
 /* BEGIN READ ONLY goes where the reads of the transaction will go. */
 static void place_begin(struct route_case *c)
 {
@@ -375,6 +389,8 @@ static void place_begin(struct route_case *c)
         denied = ROUTE_R_STATE_UNKNOWN;
     if (denied == ROUTE_R_NONE)
         denied = denied_by_writes(in, true);
+    if (denied == ROUTE_R_NONE && asks_before_each_read(c))
+        denied = ROUTE_R_EACH_READ;
     if (denied == ROUTE_R_NONE && out->must_ask)
         denied = ROUTE_R_ASK;
     if (denied != ROUTE_R_NONE) {
@@ -407,6 +423,10 @@ static void place_in_read_only_tx(struct route_case *c)
         return;
     if (may && s->has_tx_node) {
         out->reason = ROUTE_R_READ_ONLY_TX;
+        return;
+    }
+    if (may && c->denied == ROUTE_R_NONE && asks_before_each_read(c)) {
+        out->reason = ROUTE_R_EACH_READ;
         return;
     }
     if (may && c->denied == ROUTE_R_NONE) {

@@ -247,6 +247,7 @@ static void note_begin(struct client *c, const struct sql_stmt *s, bool is_alone
     b->rs.tx_read_only = s->tx.read_only == SQL_YES;
     b->rs.tx_serializable = s->tx.isolation == SQL_ISO_SERIALIZABLE;
     b->rs.tx_says_level = s->tx.isolation != SQL_ISO_UNSET;
+    b->rs.tx_says_repeatable = s->tx.isolation == SQL_ISO_REPEATABLE_READ;
 }
 
 /* SQL's PREPARE: kept as the Query that makes it again elsewhere. */

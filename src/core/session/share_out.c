@@ -39,6 +39,7 @@ void share_out_begin(struct client *c, const struct sql_tx *tx)
     b->tx_status = 'T';
     b->rs.tx_read_only = tx->read_only == SQL_YES;
     b->rs.tx_says_level = tx->isolation != SQL_ISO_UNSET;
+    b->rs.tx_says_repeatable = tx->isolation == SQL_ISO_REPEATABLE_READ;
 }
 
 bool share_out_is_possible(const struct client *c)

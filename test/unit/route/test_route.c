@@ -23,6 +23,8 @@
 #define DEF_RO   0x1000u
 #define NEW_PATH 0x2000u
 #define HOLD     0x4000u /* WITH HOLD cursors on the node for reads */
+#define DEF_REP  0x8000u
+#define REPEATS  0x10000u /* BEGIN said REPEATABLE READ */
 
 /* Where it goes. */
 enum where {
@@ -50,6 +52,7 @@ struct row {
 #define STATE        ROUTE_SESSION, ROUTE_R_SESSION_STATE, P
 #define TXC          ROUTE_TX, ROUTE_R_TX_CONTROL, P
 
+#define GLOBAL      "read_consistency = 'global'"
 #define RAW_MODE    "backend_clustering_mode = 'raw'"
 #define WRITE_IS(x) "disable_load_balance_on_write = '" x "'"
 
@@ -75,6 +78,8 @@ static void set_state(struct route_test *t, unsigned s)
     ses->tx_begun_in_multi = (s & MULTI) != 0;
     ses->default_serializable = (s & DEF_SER) != 0;
     ses->default_read_only = (s & DEF_RO) != 0;
+    ses->default_repeatable = (s & DEF_REP) != 0;
+    ses->tx_says_level = ses->tx_says_repeatable = (s & REPEATS) != 0;
     ses->search_path_changed = (s & NEW_PATH) != 0;
     ses->has_cursor_node = (s & HOLD) != 0;
     ses->cursor_node = ses->balance_node;

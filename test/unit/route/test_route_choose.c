@@ -400,7 +400,7 @@ START_TEST(consistency)
         ck_assert(d.must_wait == c->waits && d.wait_lsn == c->lsn);
         ck_assert_int_eq(
             d.node, c->reason == ROUTE_R_CONSISTENCY ? primary : t.session.balance_node);
-        route_test_query(&t, "begin read only", &d);
+        route_test_query(&t, "begin isolation level repeatable read, read only", &d);
         ck_assert(d.must_wait == c->waits);
         t.session.balance_node = primary;
         route_test_query(&t, "select * from t", &d);
