@@ -463,8 +463,8 @@ static bool goes_whole(struct client *c, const struct batch_look *look)
            !c->balance->own->notes_portals && !balance_has_portals(c) && !look->is_odd &&
            !look->is_cut && look->cut_after == 0 && look->at == NULL && look->sql_at == NULL &&
            !look->begins && look->nnames == 0 && look->nneeded == 0 &&
-           (look->bound == NULL || is_known_on(c, c->target, look->bound)) && c->local == NULL &&
-           !client_log_statements(c) && !c->trace.client;
+           (look->bound == NULL || is_known_on(c, c->target, look->bound)) &&
+           client_local(c) == NULL && !client_log_statements(c) && !c->trace.client;
 }
 
 enum balance_verdict balance_batch(

@@ -225,7 +225,7 @@ static void judge_input(struct client *c, struct route_input *in)
     b->rs.now_us = backend_wall_us(&ss->be);
     memset(in, 0, sizeof *in);
     in->conf = ss->conf;
-    in->set = conf_session_of(ss->gen, c->override);
+    in->set = conf_session_of(ss->gen, client_override(c));
     in->rules = ss->rules;
     in->view = &ss->view;
     in->session = &b->rs;
@@ -242,7 +242,7 @@ static void judge_input(struct client *c, struct route_input *in)
     in->replayed_lsn = balance_worker_replayed_lsn(ss);
     in->random = judge_random(c);
     in->schema_settled = balance_worker_is_settled(ss);
-    in->answers_id = c->override == NULL ? balance_answers_id(c) : 0;
+    in->answers_id = client_override(c) == NULL ? balance_answers_id(c) : 0;
 }
 
 /* Facts found by fingerprint carry the offsets of another text. They will not do where a
@@ -324,7 +324,7 @@ int balance_known_node(struct client *c, uint64_t known)
     const struct route_reads *reads;
     int node;
 
-    if (c->override != NULL || known == 0)
+    if (client_override(c) != NULL || known == 0)
         return VIEW_NO_NODE;
     balance_worker_refresh(ss);
     reads = balance_worker_reads(ss);

@@ -180,7 +180,7 @@ bool balance_quick_batch(struct client *c, const char *p, const char *end, const
     struct reader *r;
 
     if ((*p != FE_BIND && *p != FE_PARSE) || !is_at_rest(c) || balance_has_portals(c) ||
-        c->local != NULL || c->trace.client || client_log_statements(c) ||
+        client_local(c) != NULL || c->trace.client || client_log_statements(c) ||
         !look_through(c, p, end, &q))
         return false;
     r = reader_for(c, known_of(c, &q));

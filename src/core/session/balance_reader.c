@@ -446,7 +446,7 @@ static void reader_retry_on_own(struct client *c, struct buf *retry, bool is_ope
  * comes. `is_open`: its sequence has no Sync yet. */
 static void reader_tell_lost(struct client *c, const struct err *err, bool in_message, bool is_open)
 {
-    bool is_adrift = c->adrift != NULL && client_adrift_tx_status(c) == 'E';
+    bool is_adrift = client_adrift(c) != NULL && client_adrift_tx_status(c) == 'E';
     struct err told;
     struct buf out = {0};
 

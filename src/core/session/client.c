@@ -37,6 +37,24 @@ static void client_free_carry(struct client *c)
 }
 
 /* Closes the socket and frees what is not needed for that. The memory goes in client_on_closed. */
+struct client_rare *client_rare(struct client *c)
+{
+    if (c->rare == NULL)
+        c->rare = mem_alloc_zero(sizeof *c->rare);
+    return c->rare;
+}
+
+void client_rare_trim(struct client *c)
+{
+    const struct client_rare *r = c->rare;
+
+    if (r == NULL || c->phase == CL_CLOSED || r->adrift != NULL || r->local != NULL ||
+        r->cancel_wait != NULL || r->orders != NULL || r->override != NULL || c->trace.server != 0)
+        return;
+    mem_free(c->rare);
+    c->rare = NULL;
+}
+
 static void client_close(struct client *c)
 {
     struct sessions *ss = c->ss;
@@ -61,7 +79,8 @@ static void client_close(struct client *c)
         pool_detach(c->pool);
     c->pool = NULL;
     client_free_carry(c);
-    conf_override_free(&c->override);
+    if (c->rare != NULL)
+        conf_override_free(&c->rare->override);
     row_alloc_give(ss->client_row_alloc, c->row_index);
     c->row = NULL;
     if (c->is_counted)
@@ -81,6 +100,7 @@ static void client_on_closed(struct stream *s)
     struct client *c = client_of_stream(s);
 
     c->magic = 0;
+    mem_free(c->rare);
     mem_free(c);
 }
 

@@ -89,10 +89,10 @@ static struct client_adrift *adrift_new(struct client *c)
 
 void client_adrift_keep_words(struct client *c, const struct errmsg *m)
 {
-    if (c->adrift == NULL)
-        c->adrift = adrift_new(c);
-    err_clear(&c->adrift->last_words);
-    errmsg_to_err(m, &c->adrift->last_words);
+    if (client_rare(c)->adrift == NULL)
+        c->rare->adrift = adrift_new(c);
+    err_clear(&c->rare->adrift->last_words);
+    errmsg_to_err(m, &c->rare->adrift->last_words);
 }
 
 /* What the own link was doing never happened. What runs on a reader goes on, and with it the
@@ -133,13 +133,13 @@ void client_adrift_keep_told(struct client *c, const struct link *link)
     uint32_t at = 0;
 
     while (paramset_next(&link->reported, &at, &name, &value))
-        (void)paramset_set(&c->adrift->told, name, value);
+        (void)paramset_set(&client_adrift(c)->told, name, value);
 }
 
 /* What was SET in a transaction that is lost is not so any more. */
 static void adrift_tell_parameters(struct client *c)
 {
-    const struct paramset *told = &c->adrift->told;
+    const struct paramset *told = &client_adrift(c)->told;
     struct buf out = {0};
     struct slice before;
     struct slice value;
@@ -184,7 +184,7 @@ static bool had_transaction(const struct client *c, const struct link *link, boo
  * does. */
 static void fail_sequence(struct client *c, const struct link *link, const struct err *err)
 {
-    struct client_adrift *a = c->adrift;
+    struct client_adrift *a = client_adrift(c);
     struct buf out = {0};
 
     if (a->in_tx && !link->expect.failed)
@@ -199,7 +199,7 @@ static void fail_sequence(struct client *c, const struct link *link, const struc
 void client_adrift_begin(struct client *c, struct link *link, const struct err *err)
 {
     struct balance *b = c->balance;
-    struct client_adrift *a = c->adrift == NULL ? adrift_new(c) : c->adrift;
+    struct client_adrift *a = client_adrift(c) == NULL ? adrift_new(c) : client_adrift(c);
     struct err reason = err_is_set(&a->last_words) ? a->last_words : *err;
     bool on_reader = c->target != link;
     bool was_restoring = a->is_restoring; /* it died before the client had it */
@@ -219,7 +219,7 @@ void client_adrift_begin(struct client *c, struct link *link, const struct err *
         balance_discard(c);
         statements_free(&c->statements);
     }
-    c->adrift = a;
+    client_rare(c)->adrift = a;
     a->lost_us = backend_wall_us(&c->ss->be);
     a->lost_node = link->pool->cluster_node;
     if (!was_restoring) {
@@ -264,8 +264,8 @@ static bool is_doubtful(const struct client *c, int node)
 {
     const struct view *v = &c->ss->view;
 
-    return v->is_streaming && node == c->adrift->lost_node && node < v->nnodes &&
-           v->node[node].probed_us <= c->adrift->lost_us;
+    return v->is_streaming && node == client_adrift(c)->lost_node && node < v->nnodes &&
+           v->node[node].probed_us <= client_adrift(c)->lost_us;
 }
 
 static void adrift_wait(struct client *c)
@@ -273,8 +273,8 @@ static void adrift_wait(struct client *c)
     sessions_look_again(c->ss, c->pool->cluster_node);
     client_stats_on_wait_begin(c);
     client_row_state(c, CLIENT_STATE_WAITING, WAIT_REASON_NO_PRIMARY);
-    timer_start(c->ss->loop, &c->adrift->timer,
-        is_doubtful(c, c->adrift->lost_node) ? ADRIFT_PROBE_MS : ADRIFT_LOOK_MS);
+    timer_start(c->ss->loop, &client_adrift(c)->timer,
+        is_doubtful(c, client_adrift(c)->lost_node) ? ADRIFT_PROBE_MS : ADRIFT_LOOK_MS);
 }
 
 static void adrift_give_up(struct client *c)
@@ -337,7 +337,7 @@ static void restore_statements(struct client *c, struct feed_run *run)
 
 static void adrift_adopt(struct client *c, struct link *link)
 {
-    struct client_adrift *a = c->adrift;
+    struct client_adrift *a = client_adrift(c);
     struct feed_run run = {0};
 
     c->link = link;
@@ -363,7 +363,7 @@ static void adrift_adopt(struct client *c, struct link *link)
 
 void client_adrift_on_quiet(struct client *c)
 {
-    struct client_adrift *a = c->adrift;
+    struct client_adrift *a = client_adrift(c);
 
     if (a->in_tx ? c->link->tx_status != 'E' : c->link->own_failed) {
         client_end_text(c, "08006",
@@ -386,7 +386,7 @@ static int reading_node(const struct client *c)
         (ss->conf->read_consistency == CONF_READ_SESSION && !c->balance->rs.wrote_in_session);
     int i;
 
-    for (i = 0; i < v->nnodes && c->adrift->only_reads && sees_enough; i++) {
+    for (i = 0; i < v->nnodes && client_adrift(c)->only_reads && sees_enough; i++) {
         int node = (int)((balance_choice(c->balance) % (uint64_t)v->nnodes + (uint64_t)i) %
                          (uint64_t)v->nnodes);
 
@@ -399,7 +399,7 @@ static int reading_node(const struct client *c)
 
 static void adrift_try(struct client *c)
 {
-    struct client_adrift *a = c->adrift;
+    struct client_adrift *a = client_adrift(c);
     struct sessions *ss = c->ss;
     int node = sessions_write_node(ss);
     struct pool *pool = c->pool;
@@ -457,7 +457,7 @@ static void adrift_try(struct client *c)
 /* The client is told of its transaction by the first message that is not its end. */
 static enum feed_step adrift_tell(struct client *c, char type)
 {
-    struct client_adrift *a = c->adrift;
+    struct client_adrift *a = client_adrift(c);
     struct buf out = {0};
     struct err err;
 
@@ -494,7 +494,7 @@ static bool is_ours(const struct client *c, char type, struct slice msg)
     struct admin_cmd cmd;
 
     if (type != FE_QUERY && type != FE_PARSE)
-        return c->local != NULL && type != FE_FUNCTION_CALL;
+        return client_local(c) != NULL && type != FE_FUNCTION_CALL;
     if (sql.n > 0 && sql.p[sql.n - 1] == '\0')
         sql.n--;
     return client_local_is_likely(sql) && admin_recognise(sql, &cmd) &&
@@ -518,7 +518,7 @@ static enum local_verdict answer_here(struct client *c, char type, struct slice 
 enum feed_step client_adrift_message(
     struct client *c, char type, struct slice msg, bool is_whole, const char *end)
 {
-    struct client_adrift *a = c->adrift;
+    struct client_adrift *a = client_adrift(c);
     enum local_verdict v;
 
     if (type == FE_COPY_DATA || type == FE_COPY_DONE || type == FE_COPY_FAIL)
@@ -544,31 +544,32 @@ enum feed_step client_adrift_message(
     adrift_try(c);
     if (c->phase != CL_ACTIVE)
         return FEED_STOP;
-    return c->adrift == NULL ? FEED_AGAIN : FEED_PARK;
+    return client_adrift(c) == NULL ? FEED_AGAIN : FEED_PARK;
 }
 
 char client_adrift_tx_status(const struct client *c)
 {
-    return c->adrift->in_tx ? 'E' : 'I';
+    return client_adrift(c)->in_tx ? 'E' : 'I';
 }
 
 void client_adrift_lose_home(struct client *c, bool told)
 {
-    c->adrift->in_tx = true;
-    c->adrift->is_untold = !told;
+    client_adrift(c)->in_tx = true;
+    client_adrift(c)->is_untold = !told;
 }
 
 void client_adrift_free(struct client *c)
 {
-    struct client_adrift *a = c->adrift;
+    struct client_adrift *a = client_adrift(c);
 
     if (a == NULL)
         return;
-    c->adrift = NULL;
+    c->rare->adrift = NULL;
     timer_stop(c->ss->loop, &a->timer);
     pool_request_cancel(&a->req);
     paramset_free(&a->told);
     mem_free(a);
+    client_rare_trim(c);
 }
 
 /* While a link logs in for the client. */
@@ -581,8 +582,8 @@ static void on_auth(void *owner, struct link *link, const char *msg, size_t n)
         return;
     c->link = NULL;
     link_close(link);
-    if (c->adrift->only_reads) {
-        c->adrift->only_reads = false; /* it was a standby perhaps */
+    if (client_adrift(c)->only_reads) {
+        client_adrift(c)->only_reads = false; /* it was a standby perhaps */
         adrift_wait(c);
         return;
     }

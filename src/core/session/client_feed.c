@@ -287,7 +287,7 @@ struct feed_books {
  * balance, and of pgpool's own commands none is prepared or was answered. */
 static bool feed_is_own(struct client *c)
 {
-    return c->balance == NULL && c->share == NULL && c->local == NULL && c->target != NULL &&
+    return c->balance == NULL && c->share == NULL && client_local(c) == NULL && c->target != NULL &&
            c->body_left == 0 && c->body_skip == 0 && !c->local_batch && !c->local_error &&
            !client_log_statements(c) && !c->trace.client;
 }
@@ -422,7 +422,7 @@ static enum feed_step feed_extended(
 
     if (feed_cuts_here(c, run))
         return FEED_PARK;
-    if (is_whole && (type == FE_PARSE || type == FE_SYNC || c->local != NULL)) {
+    if (is_whole && (type == FE_PARSE || type == FE_SYNC || client_local(c) != NULL)) {
         v = client_local_extended(c, type, body);
         if (v != LOCAL_NO)
             return feed_of_verdict(v);
@@ -524,7 +524,7 @@ static bool feed_wants_whole(const struct client *c, char type, uint32_t len)
     if (c->balance != NULL && (type == FE_DESCRIBE || type == FE_CLOSE || type == FE_EXECUTE))
         return true; /* what they name may have to be put in first */
     return type == FE_QUERY || type == FE_PARSE || type == FE_SYNC || type == FE_FLUSH ||
-           (c->local != NULL && type != FE_COPY_DATA);
+           (client_local(c) != NULL && type != FE_COPY_DATA);
 }
 
 /* Of a Bind the names have to be there. */
@@ -625,7 +625,7 @@ static const char *feed_one(struct client *c, struct feed_run *run, const char *
     }
     if (have > len + 1U)
         have = len + 1U;
-    if (c->adrift != NULL && c->target == NULL) {
+    if (client_adrift(c) != NULL && c->target == NULL) {
         step = client_adrift_message(c, type, slice_of(p, have), is_whole, end);
         if (step != FEED_AGAIN)
             return feed_after(c, run, step, p, end);

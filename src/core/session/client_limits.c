@@ -44,7 +44,7 @@ static void deadline_add(struct deadline *d, enum limit limit, int64_t since_us,
 
 static bool is_idle(const struct client *c)
 {
-    return c->orders == NULL && c->stats.taken_us == 0 && c->stats.sent_us == 0 &&
+    return client_orders(c) == NULL && c->stats.taken_us == 0 && c->stats.sent_us == 0 &&
            c->stats.wait_us <= 0;
 }
 
@@ -71,9 +71,9 @@ static int64_t idle_limit_ms(struct client *c, const struct pool_settings *set)
 {
     int64_t own_ms;
 
-    if (c->override == NULL)
+    if (client_override(c) == NULL)
         return set->client_idle_limit_ms;
-    own_ms = conf_session_of(c->ss->gen, c->override)->client_idle_limit_ms;
+    own_ms = conf_session_of(c->ss->gen, client_override(c))->client_idle_limit_ms;
     return own_ms == c->ss->conf->client_idle_limit_ms ? set->client_idle_limit_ms : own_ms;
 }
 
@@ -143,7 +143,7 @@ void client_limits_on_quiet(struct client *c)
         return;
     set = c->pool->set;
     if (set->client_idle_limit_ms == 0 && set->idle_transaction_timeout_ms == 0 &&
-        set->transaction_timeout_ms == 0 && c->override == NULL)
+        set->transaction_timeout_ms == 0 && client_override(c) == NULL)
         return;
     d = limits_next(c);
     limits_arm(c, &d);

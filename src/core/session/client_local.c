@@ -73,7 +73,7 @@ bool client_local_is_likely(struct slice sql)
 
 static char local_tx_status(const struct client *c)
 {
-    if (c->adrift != NULL && c->link == NULL)
+    if (client_adrift(c) != NULL && c->link == NULL)
         return client_adrift_tx_status(c);
     if (c->share != NULL)
         return share_tx_status(c);
@@ -86,7 +86,7 @@ static void local_sources(struct client *c, struct admin_sources *src)
 
     memset(src, 0, sizeof *src);
     src->gen = ss->gen;
-    src->ov = &c->override;
+    src->ov = &client_rare(c)->override;
     src->shm = ss->env->shm;
     src->first_worker_slot = ss->env->first_worker_slot;
     src->now_us = backend_wall_us(&ss->be);
@@ -108,6 +108,7 @@ static int local_run(struct client *c, struct slice sql, struct admin_result *re
 {
     struct admin_sources src;
     struct admin_cmd cmd;
+    int result;
 
     if (local_tx_status(c) == 'E') {
         admin_refuse_aborted(err);
@@ -118,10 +119,12 @@ static int local_run(struct client *c, struct slice sql, struct admin_result *re
         return -1;
     }
     local_sources(c, &src);
-    if (admin_run(&cmd, &src, res, err) == -1)
+    result = admin_run(&cmd, &src, res, err);
+    client_rare_trim(c); /* SET has settings to put there, mostly it is not SET */
+    if (result == -1)
         return -1;
     if (!log_level_reaches_client(
-            LVL_NOTICE, conf_session_of(c->ss->gen, c->override)->client_min_messages))
+            LVL_NOTICE, conf_session_of(c->ss->gen, client_override(c))->client_min_messages))
         res->notices = NULL;
     return 0;
 }
@@ -164,7 +167,7 @@ enum local_verdict client_local_query(struct client *c, struct slice sql)
         return LOCAL_DONE; /* after an error the server would skip it, too */
     if (cmd.kind == ADMIN_KIND_EXPLAIN && local_must_ask(c, sql))
         return LOCAL_PARK;
-    if (c->orders == NULL)
+    if (client_orders(c) == NULL)
         client_note_local(c, sql);
     err_clear(&err);
     if (local_run(c, sql, &res, &err) == -1) {
@@ -187,7 +190,7 @@ static struct local_statement *find_statement(const struct client *c, struct sli
     struct local_statement *s;
     struct list *n;
 
-    LIST_FOREACH(n, &c->local->statements)
+    LIST_FOREACH(n, &client_local(c)->statements)
     {
         s = LIST_ENTRY(n, struct local_statement, node);
         if (slice_eq_str(name, s->name))
@@ -201,7 +204,7 @@ static struct local_portal *find_portal(const struct client *c, struct slice nam
     struct local_portal *p;
     struct list *n;
 
-    LIST_FOREACH(n, &c->local->portals)
+    LIST_FOREACH(n, &client_local(c)->portals)
     {
         p = LIST_ENTRY(n, struct local_portal, node);
         if (slice_eq_str(name, p->name))
@@ -231,7 +234,7 @@ static void free_portal(struct client_local *l, struct local_portal *p)
 
 void client_local_free(struct client *c)
 {
-    struct client_local *l = c->local;
+    struct client_local *l = client_local(c);
     struct list *n;
 
     if (l == NULL)
@@ -241,7 +244,7 @@ void client_local_free(struct client *c)
     while ((n = list_first(&l->portals)) != NULL)
         free_portal(l, LIST_ENTRY(n, struct local_portal, node));
     mem_free(l);
-    c->local = NULL;
+    c->rare->local = NULL;
 }
 
 /* What the server did in front of it in the same sequence would be committed by its Sync: the
@@ -276,7 +279,7 @@ static bool local_is_full(struct client *c)
 {
     struct err err;
 
-    if (c->local->nobjects < LOCAL_MAX_OBJECTS)
+    if (client_local(c)->nobjects < LOCAL_MAX_OBJECTS)
         return false;
     err_clear(&err);
     err_set(&err, "53400", "too many prepared statements and portals of pgpool's own commands");
@@ -294,12 +297,15 @@ static void reply_empty(struct client *c, char type)
 
 static struct client_local *local_open(struct client *c)
 {
-    if (c->local == NULL) {
-        c->local = mem_alloc_zero(sizeof *c->local);
-        list_init(&c->local->statements);
-        list_init(&c->local->portals);
-    }
-    return c->local;
+    struct client_local *l = client_local(c);
+
+    if (l != NULL)
+        return l;
+    l = mem_alloc_zero(sizeof *l);
+    list_init(&l->statements);
+    list_init(&l->portals);
+    client_rare(c)->local = l;
+    return l;
 }
 
 static enum local_verdict local_parse(struct client *c, struct wire_reader *r)
@@ -313,8 +319,8 @@ static enum local_verdict local_parse(struct client *c, struct wire_reader *r)
         return LOCAL_NO;
     if (!client_local_is_likely(sql) || !admin_recognise(sql, &cmd)) {
         /* The server's statement of this name takes the place of ours. */
-        if (c->local != NULL && (s = find_statement(c, name)) != NULL && name.n == 0)
-            free_statement(c->local, s);
+        if (client_local(c) != NULL && (s = find_statement(c, name)) != NULL && name.n == 0)
+            free_statement(client_local(c), s);
         return LOCAL_NO;
     }
     if (local_must_wait(c))
@@ -322,15 +328,15 @@ static enum local_verdict local_parse(struct client *c, struct wire_reader *r)
     local_open(c);
     c->local_batch = true;
     if ((s = find_statement(c, name)) != NULL)
-        free_statement(c->local, s);
+        free_statement(client_local(c), s);
     if (local_is_full(c))
         return LOCAL_DONE;
     s = mem_alloc_zero(sizeof *s);
     s->name = mem_strndup(name.p, name.n);
     s->sql = mem_strndup(sql.p, sql.n);
     s->sql_len = sql.n;
-    list_push_back(&c->local->statements, &s->node);
-    c->local->nobjects++;
+    list_push_back(&client_local(c)->statements, &s->node);
+    client_local(c)->nobjects++;
     reply_empty(c, BE_PARSE_COMPLETE);
     return LOCAL_DONE;
 }
@@ -346,13 +352,13 @@ static enum local_verdict local_bind(struct client *c, struct wire_reader *r)
         return LOCAL_NO;
     if (s == NULL) {
         if (p != NULL)
-            free_portal(c->local, p);
+            free_portal(client_local(c), p);
         return LOCAL_NO;
     }
     if (local_must_wait(c))
         return LOCAL_PARK;
     if (p != NULL)
-        free_portal(c->local, p);
+        free_portal(client_local(c), p);
     c->local_batch = true;
     if (local_is_full(c))
         return LOCAL_DONE;
@@ -360,8 +366,8 @@ static enum local_verdict local_bind(struct client *c, struct wire_reader *r)
     p->name = mem_strndup(portal.p, portal.n);
     p->sql = mem_strndup(s->sql, s->sql_len);
     p->sql_len = s->sql_len;
-    list_push_back(&c->local->portals, &p->node);
-    c->local->nobjects++;
+    list_push_back(&client_local(c)->portals, &p->node);
+    client_local(c)->nobjects++;
     reply_empty(c, BE_BIND_COMPLETE);
     return LOCAL_DONE;
 }
@@ -443,9 +449,9 @@ static enum local_verdict local_close(struct client *c, struct wire_reader *r)
         return LOCAL_PARK;
     c->local_batch = true;
     if (s != NULL)
-        free_statement(c->local, s);
+        free_statement(client_local(c), s);
     else
-        free_portal(c->local, p);
+        free_portal(client_local(c), p);
     reply_empty(c, BE_CLOSE_COMPLETE);
     return LOCAL_DONE;
 }
@@ -463,9 +469,9 @@ static enum local_verdict local_sync(struct client *c)
     c->local_batch = false;
     c->local_error = false;
     /* A portal ends with its transaction. */
-    while (local_tx_status(c) == 'I' && c->local != NULL &&
-           (n = list_first(&c->local->portals)) != NULL)
-        free_portal(c->local, LIST_ENTRY(n, struct local_portal, node));
+    while (local_tx_status(c) == 'I' && client_local(c) != NULL &&
+           (n = list_first(&client_local(c)->portals)) != NULL)
+        free_portal(client_local(c), LIST_ENTRY(n, struct local_portal, node));
     if (c->server_batch || (c->link != NULL && c->link->expect.skipping))
         return LOCAL_NO;
     wire_put_ready(&out, local_tx_status(c));

@@ -56,8 +56,8 @@ void client_log_enter(struct client_log_scope *scope, const struct client *c)
         scope->ctx.app_name = copy_name(
             scope->application, sizeof scope->application, row_application(client_row_names(c)));
     }
-    if (c->override != NULL) {
-        s = conf_session_of(c->ss->gen, c->override);
+    if (client_override(c) != NULL) {
+        s = conf_session_of(c->ss->gen, client_override(c));
         scope->ctx.has_levels = true;
         scope->ctx.min_level = s->log_min_messages;
         scope->ctx.verbosity = (enum log_verbosity)s->log_error_verbosity;
@@ -180,7 +180,7 @@ void client_log_disconnection(const struct client *c)
 
 void client_notice(struct client *c, enum log_level level, const char *text)
 {
-    const struct conf_session *s = conf_session_of(c->ss->gen, c->override);
+    const struct conf_session *s = conf_session_of(c->ss->gen, client_override(c));
     struct buf out = {0};
 
     /* Not in the middle of a message of the server's. */
@@ -203,9 +203,10 @@ bool client_log_statements(struct client *c)
 {
     const struct conf_session *s;
 
-    if (c->override == NULL && !c->ss->logs_statements && !c->trace.client && c->trace.server == 0)
+    if (client_override(c) == NULL && !c->ss->logs_statements && !c->trace.client &&
+        c->trace.server == 0)
         return false; /* asked for every message: by far the most frequent answer */
-    s = conf_session_of(c->ss->gen, c->override);
+    s = conf_session_of(c->ss->gen, client_override(c));
     client_trace_settings(c);
     return s->log_statement || s->log_per_node_statement || s->notice_per_node_statement;
 }
@@ -224,7 +225,7 @@ void client_log_statement(struct client *c, const char *kind, struct slice text)
 {
     struct client_log_scope scope;
 
-    if (conf_session_of(c->ss->gen, c->override)->log_statement &&
+    if (conf_session_of(c->ss->gen, client_override(c))->log_statement &&
         (kind[0] == '\0' || kind[0] == 'E')) {
         client_log_enter(&scope, c);
         log_at(LVL_LOG, "statement: %.*s", (int)text.n, text.p);
@@ -235,7 +236,7 @@ void client_log_statement(struct client *c, const char *kind, struct slice text)
 
 void client_log_on_node(struct client *c, const char *kind, struct slice text)
 {
-    const struct conf_session *s = conf_session_of(c->ss->gen, c->override);
+    const struct conf_session *s = conf_session_of(c->ss->gen, client_override(c));
     const struct link *link = c->target;
     int node = link == NULL ? VIEW_NO_NODE : link->pool->cluster_node;
     struct client_log_scope scope;

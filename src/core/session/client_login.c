@@ -687,7 +687,7 @@ static void client_on_link_quiet(void *owner, struct link *link)
         login_on_patched(c);
         return;
     }
-    if (c->adrift != NULL) {
+    if (client_adrift(c) != NULL) {
         client_adrift_on_quiet(c);
         return;
     }

@@ -55,10 +55,10 @@ static struct orders_giver giver_of(const struct client *c, char *who, size_t si
 
 static void orders_give_up(struct client *c)
 {
-    struct client_orders *o = c->orders;
+    struct client_orders *o = client_orders(c);
 
     timer_stop(c->ss->loop, &o->timer);
-    c->orders = NULL;
+    c->rare->orders = NULL;
     mem_free(o);
 }
 
@@ -92,13 +92,13 @@ static enum admin_order_state orders_wait(struct client *c, const struct admin_o
     rows_set_text(o->database, sizeof o->database, order->database.p, order->database.n);
     timer_init(&o->timer, orders_on_timer);
     timer_start(c->ss->loop, &o->timer, ORDERS_POLL_MS);
-    c->orders = o;
+    client_rare(c)->orders = o;
     return ADMIN_ORDER_WAITS;
 }
 
 static void orders_undo(struct client *c)
 {
-    struct client_orders *o = c->orders;
+    struct client_orders *o = client_orders(c);
 
     if (o->kind != ADMIN_ORDER_PAUSE)
         return;
@@ -107,7 +107,7 @@ static void orders_undo(struct client *c)
 
 void client_orders_free(struct client *c)
 {
-    if (c->orders == NULL)
+    if (client_orders(c) == NULL)
         return;
     orders_undo(c);
     orders_give_up(c);
@@ -115,10 +115,10 @@ void client_orders_free(struct client *c)
 
 bool client_orders_cancel(struct client *c)
 {
-    if (c->orders == NULL)
+    if (client_orders(c) == NULL)
         return false;
     orders_undo(c);
-    c->orders->is_cancelled = true;
+    client_orders(c)->is_cancelled = true;
     client_unpark(c);
     return true;
 }
@@ -132,26 +132,26 @@ static enum admin_order_state orders_until_done(
     char who[ORDERS_WHO_BYTES];
     struct orders_giver giver = giver_of(c, who, sizeof who);
 
-    if (c->orders == NULL) {
+    if (client_orders(c) == NULL) {
         bool is_unused = !orders_database_is_used(c->ss->env->shm, order->database);
 
         if (orders_begin(c->ss->env, order->database, flag, &giver, err) == -1)
             return ADMIN_ORDER_REFUSED;
         (void)orders_wait(c, order);
-        c->orders->is_unused = is_unused;
+        client_orders(c)->is_unused = is_unused;
         return ADMIN_ORDER_WAITS;
     }
-    if (c->orders->is_cancelled) {
+    if (client_orders(c)->is_cancelled) {
         err_set(err, "57014", "canceling statement due to user request");
         orders_give_up(c);
         return ADMIN_ORDER_REFUSED;
     }
     if (!orders_are_done(c->ss->env->shm, order->database, flag, c->row_index)) {
-        if (++c->orders->npolls % ORDERS_RETELL_POLLS == 0)
+        if (++client_orders(c)->npolls % ORDERS_RETELL_POLLS == 0)
             orders_tell(c->ss->env);
         return ADMIN_ORDER_WAITS;
     }
-    *order->is_unused = c->orders->is_unused;
+    *order->is_unused = client_orders(c)->is_unused;
     orders_give_up(c);
     return ADMIN_ORDER_DONE;
 }
@@ -371,7 +371,7 @@ static void close_unwanted_links(struct sessions *ss)
 
 static bool is_between_transactions(const struct client *c)
 {
-    return c->phase == CL_ACTIVE && !c->is_parked && c->orders == NULL &&
+    return c->phase == CL_ACTIVE && !c->is_parked && client_orders(c) == NULL &&
            (c->target == NULL || expect_is_quiet(&c->target->expect));
 }
 

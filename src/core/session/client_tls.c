@@ -219,11 +219,11 @@ static void cancel_wait_on_closed(struct io *io)
 
 void client_tls_cancel_free(struct client *c)
 {
-    struct cancel_wait *w = c->cancel_wait;
+    struct cancel_wait *w = c->rare == NULL ? NULL : c->rare->cancel_wait;
 
-    c->cancel_wait = NULL;
     if (w == NULL)
         return;
+    c->rare->cancel_wait = NULL;
     io_want(&w->io, 0);
     close(w->fd);
     io_close(&w->io, cancel_wait_on_closed);
@@ -248,7 +248,7 @@ int client_tls_cancel_wait(struct client *c)
     w = mem_alloc_zero(sizeof *w);
     w->client = c;
     w->fd = fd[0];
-    c->cancel_wait = w;
+    client_rare(c)->cancel_wait = w;
     io_open(c->ss->loop, &w->io, fd[0], cancel_wait_on_io);
     io_want(&w->io, IO_READ);
     stream_pause(&c->stream);

@@ -47,13 +47,15 @@ static const char *name_of(const struct trace_name *names, size_t n, char type)
 
 void client_trace_settings(struct client *c)
 {
-    const struct conf_session *s = conf_session_of(c->ss->gen, c->override);
+    const struct conf_session *s = conf_session_of(c->ss->gen, client_override(c));
+    uint8_t before = c->trace.server;
 
-    if (c->trace.server == 0 && c->target != NULL && !c->target->swallow_body)
-        c->trace.body_left = c->target->body_left;
     c->trace.client = s->log_client_messages;
     c->trace.server =
         s->log_backend_messages == CONF_MESSAGES_NONE ? 0 : (uint8_t)s->log_backend_messages;
+    if (before == 0 && c->trace.server != 0)
+        client_rare(c)->replies = (struct client_replies){
+            .body_left = c->target == NULL || c->target->swallow_body ? 0 : c->target->body_left};
 }
 
 /* The names in a message: for Describe and Close what it names comes first. */
@@ -120,7 +122,7 @@ static const char *server_name(char type)
 }
 
 /* terse: what repeats is counted, and told when something else comes. */
-static void tell_repeats(struct client_trace *t)
+static void tell_repeats(struct client_replies *t)
 {
     if (t->repeats > 0)
         log_at(LVL_LOG, "last %s message from backend %d repeated %u times", server_name(t->last),
@@ -128,9 +130,9 @@ static void tell_repeats(struct client_trace *t)
     t->repeats = 0;
 }
 
-static void trace_one_reply(struct client_trace *t, int node, char type)
+static void trace_one_reply(struct client_replies *t, bool is_terse, int node, char type)
 {
-    if (t->server == CONF_MESSAGES_TERSE && t->last == type && t->last_node == node) {
+    if (is_terse && t->last == type && t->last_node == node) {
         t->repeats++;
         return;
     }
@@ -143,7 +145,7 @@ static void trace_one_reply(struct client_trace *t, int node, char type)
 void client_trace_reply(struct client *c, int node, const char *p, size_t n)
 {
     struct client_log_scope scope;
-    struct client_trace *t = &c->trace;
+    struct client_replies *t = &c->rare->replies;
     const char *end = p + n;
     size_t left;
 
@@ -158,7 +160,7 @@ void client_trace_reply(struct client *c, int node, const char *p, size_t n)
         }
         if (left < PROTO_HEADER_BYTES)
             break; /* headers come whole */
-        trace_one_reply(t, node, p[0]);
+        trace_one_reply(t, c->trace.server == CONF_MESSAGES_TERSE, node, p[0]);
         t->body_left = proto_get_u32(p + 1) - 4;
         p += PROTO_HEADER_BYTES;
     }

@@ -16,12 +16,16 @@ struct client;
 
 /* Part of struct client. */
 struct client_trace {
+    bool client;    /* log_client_messages */
+    uint8_t server; /* enum conf_message_detail; 0: none */
+};
+
+/* Part of struct client_rare, from when `server` is not 0. */
+struct client_replies {
     uint32_t body_left; /* of a server's message that was passed on in part */
     uint32_t repeats;   /* of `last`, not told yet */
     int16_t last_node;
     char last;
-    bool client;    /* log_client_messages */
-    uint8_t server; /* enum conf_message_detail; 0: none */
 };
 
 /* Looks at the settings of the session; called when it begins, and for its statements. */

@@ -55,6 +55,16 @@ struct client_login {
     int64_t look_until_us; /* 0: it was not */
 };
 
+/* What few clients have at a time: see client_rare. */
+struct client_rare {
+    struct client_adrift *adrift;    /* the own link died */
+    struct client_local *local;      /* commands of ours prepared or opened */
+    struct cancel_wait *cancel_wait; /* a cancel request with TLS is being delivered */
+    struct client_orders *orders;    /* a command of an operator that is not done yet */
+    struct conf_override *override;
+    struct client_replies replies;
+};
+
 struct client {
     uint32_t magic;
     uint8_t phase;        /* enum client_phase */
@@ -76,12 +86,12 @@ struct client {
     bool server_batch : 1; /* something of the present extended sequence went to the server */
     bool was_told_to_wait : 1; /* query_wait_notify was said of the present wait */
     bool leaves_traces : 1;    /* more than plain reads was asked: see feed_note_traces */
-    int16_t trusting_node;     /* that let the client in unasked, without a rule of ours; else -1 */
+    struct client_trace trace;
+    int16_t trusting_node; /* that let the client in unasked, without a rule of ours; else -1 */
     int32_t row_index;
     struct limits_ticket ticket; /* in the table of limits */
     uint32_t body_left;          /* of a message that is passed on in parts */
     uint32_t body_skip;          /* of one that is for nobody */
-    struct client_trace trace;
     struct sessions *ss;
     struct stream stream;
     struct list node; /* ss->clients */
@@ -90,26 +100,44 @@ struct client {
     struct link *target; /* where the present exchange goes: `link`, or the reader of `balance` */
     struct balance *balance; /* NULL: everything goes to `link` */
     struct statements *statements;
-    struct client_adrift *adrift; /* the own link died; NULL mostly */
-    struct share *share;          /* the client has no link of its own; NULL: it has */
-    uint64_t epoch;               /* of the loan of `link` */
+    struct client_rare *rare; /* NULL mostly */
+    struct share *share;      /* the client has no link of its own; NULL: it has */
+    uint64_t epoch;           /* of the loan of `link` */
     struct pool *pool;
     struct client_login *login;
-    struct client_local *local; /* commands of ours prepared or opened, NULL mostly */
     struct client_row *row;
-    struct cancel_wait *cancel_wait; /* a cancel request with TLS is being delivered */
-    struct buf carry;                /* an incomplete message, or parked input */
+    struct buf carry; /* an incomplete message, or parked input */
     int64_t last_active_us;
     struct client_stats stats;
     struct client_limits limits;
-    struct client_orders *orders; /* a command of an operator that is not done yet, NULL mostly */
-    struct conf_override *override;
     struct client_patch *patch; /* the link was opened with other parameters; NULL mostly */
 };
 
-_Static_assert(sizeof(struct client) <= 352, "an idle client has a budget");
+_Static_assert(sizeof(struct client) <= 312, "an idle client has a budget");
+
+static inline struct client_adrift *client_adrift(const struct client *c)
+{
+    return c->rare == NULL ? NULL : c->rare->adrift;
+}
+static inline struct client_local *client_local(const struct client *c)
+{
+    return c->rare == NULL ? NULL : c->rare->local;
+}
+static inline struct client_orders *client_orders(const struct client *c)
+{
+    return c->rare == NULL ? NULL : c->rare->orders;
+}
+static inline struct conf_override *client_override(const struct client *c)
+{
+    return c->rare == NULL ? NULL : c->rare->override;
+}
 
 /* client.c */
+/* The client's struct client_rare, to put something in: made when there is none. */
+struct client_rare *client_rare(struct client *c);
+/* Frees it when nothing is in it; not any more when the client is closed, who may be in the midst
+ * of a command of its own. */
+void client_rare_trim(struct client *c);
 struct client *client_of_stream(struct stream *s);
 /* Sends bytes of our own making and empties the buffer. */
 void client_send(struct client *c, struct buf *out);

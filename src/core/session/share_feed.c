@@ -455,7 +455,8 @@ static enum feed_step share_extended(struct client *c, struct feed_run *run, cha
     enum feed_step step;
     struct err err;
 
-    if (is_whole && (type == FE_PARSE || type == FE_SYNC || c->local != NULL || c->local_error)) {
+    if (is_whole &&
+        (type == FE_PARSE || type == FE_SYNC || client_local(c) != NULL || c->local_error)) {
         v = client_local_extended(c, type, body);
         if (v != LOCAL_NO)
             return feed_of_verdict(v);

@@ -188,7 +188,7 @@ static int leave_session(struct client *c, int wanted, struct err *err)
     struct paramset params = {0};
     bool ok;
 
-    if (c->has_spoken || link == NULL || c->adrift != NULL || link->is_private)
+    if (c->has_spoken || link == NULL || client_adrift(c) != NULL || link->is_private)
         return refuse(err, "after the first statement of a session", hint_startup);
     if (!knows_password(c))
         return refuse(err, "for a user whose password is not known here",
