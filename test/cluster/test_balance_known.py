@@ -194,6 +194,27 @@ def test_standby_ends_in_a_sequence_that_waits_here(cluster, make):
     w.bye()
 
 
+@pytest.mark.parametrize("how", ["simple", "extended"])
+def test_a_read_leaves_though_the_primary_is_slow(cluster, make, how):
+    """The own link still closes the unnamed portal when the standby has answered: the next read leaves all the same."""
+    pool = make("session", num_init_children=1, disable_load_balance_on_write="off")
+    w, other = login(pool), login(pool)
+    ok(w, "begin")
+    w.send(parse("insert into t values (8) returning pg_backend_pid()") + bind() + execute() + SYNC)
+    pid = int(rows_of(w.ready())[0])
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        assert is_standby(cluster, w.value(PORT))
+        w.send(query(PORT) if how == "simple" else parse(PORT) + bind() + execute() + SYNC)
+        other.value("select 2")  # the worker has seen both
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert is_standby(cluster, rows_of(w.ready())[0])
+    ok(w, "rollback")
+    other.bye()
+    w.bye()
+
+
 @MODES
 def test_a_prepared_read_is_judged_anew(cluster, sessions, mode):
     """What was found of it holds while the session and the schema are as they were."""

@@ -20,6 +20,12 @@ bool balance_is_quiet(const struct client *c)
            c->target == c->link;
 }
 
+bool balance_is_quiet_soon(const struct client *c)
+{
+    return c->link != NULL && c->target == c->link && !c->server_batch && !c->link->expect.lost &&
+           c->link->expect.len > 0 && !balance_owes_client(&c->link->expect);
+}
+
 /* relcache_query_target: the standby is asked, once it is there. */
 static bool asks_reader(struct client *c, const struct route_decision *d)
 {
@@ -236,6 +242,8 @@ static enum balance_verdict choose(struct client *c, const struct balance_wish *
             go_reader(c, b->own->home, wish);
     } else if (wish->node != VIEW_NO_NODE && balance_is_quiet(c)) {
         return choose_reader(c, wish);
+    } else if (wish->node != VIEW_NO_NODE && balance_is_quiet_soon(c)) {
+        return BALANCE_PARK; /* where it runs must not depend on which server is faster */
     }
     return BALANCE_GO;
 }

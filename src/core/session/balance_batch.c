@@ -489,7 +489,7 @@ enum balance_verdict balance_batch(
         return BALANCE_PARK; /* a reader has not finished an earlier sequence */
     if (balance_is_name_undecided(c, p[0], slice_of(p, message_bytes(p, end))))
         return BALANCE_PARK;
-    if (b->own->home != NULL || balance_is_quiet(c))
+    if (b->own->home != NULL || balance_is_quiet(c) || balance_is_quiet_soon(c))
         may_leave = look_ahead(c, p, end, &look);
     if (look.asks)
         return BALANCE_PARK;

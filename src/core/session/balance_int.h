@@ -307,6 +307,10 @@ bool balance_on_own_quiet(struct client *c);
 bool balance_is_waiting(const struct client *c);
 /* Nothing is owed on the own link, and no reader answers. */
 bool balance_is_quiet(const struct client *c);
+/* Something that is owed there is for the client. */
+bool balance_owes_client(const struct expect *owed);
+/* The own link answers us, and nobody else: it is quiet soon, and wakes who waits for that. */
+bool balance_is_quiet_soon(const struct client *c);
 
 /* balance_quick.c: most reads of most clients. True when c->target is the reader for it; false when
  * it is for balance_query and balance_batch to judge. */

@@ -217,15 +217,14 @@ bool balance_tell_lost(struct client *c, const struct link *link, const struct e
     return true;
 }
 
-/* True when the client waits for nothing. */
-static bool is_idle(const struct expect *owed)
+bool balance_owes_client(const struct expect *owed)
 {
     unsigned i;
 
     for (i = 0; i < owed->len; i++)
         if ((expect_peek(owed, i) & OP_SWALLOW) == 0)
-            return false;
-    return true;
+            return true;
+    return false;
 }
 
 bool balance_tell_lost_end(struct client *c)
@@ -233,7 +232,7 @@ bool balance_tell_lost_end(struct client *c)
     const struct balance_own *own = c->balance->own;
 
     if (own == NULL || !own->is_untold || !own->ends_plainly || own->tx_end != SQL_COMMIT ||
-        c->target != c->link || c->server_batch || !is_idle(&c->link->expect))
+        c->target != c->link || c->server_batch || balance_owes_client(&c->link->expect))
         return false;
     tell_lost(c);
     client_say_ready(c, 'I');
