@@ -158,6 +158,13 @@ def test_cut_in_front_of_ready(cluster, start_pool, mode):
             [(["C", "Z"], b"I"), (["08006", "Z"], b"I")]
         assert cluster.primary.value("select count(*) from said where a = 90") == "1"
         assert kinds(w.simple("insert into said values (92)")) == ["C", "Z"]
+        # The end of a failed transaction, pipelined behind the error: whatever was set is undone, and it is over.
+        w.rows("begin")
+        w.rows("reset all")
+        Shears.tag = b"ROLLBACK"
+        w.send(*(parse(sql) + bind() + execute() + SYNC for sql in ("select 1 / a from (values (0)) as v(a)", "commit")))
+        assert [(kinds(found)[-2:], found[-1].body) for found in (w.ready(), w.ready())] == \
+            [(["22012", "Z"], b"E"), (["C", "Z"], b"I")]
         lost_while_it_is_restored(cluster, pool, w)
     w.bye()
     w = Wire(pool.address, seconds=20)  # one that does not avoid the standby

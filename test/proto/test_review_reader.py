@@ -173,6 +173,29 @@ def test_extended_read_is_made_again(cluster, pool):
     w.bye()
 
 
+def test_a_read_only_transaction_and_then_its_own_link(cluster, pool):
+    """The transaction is lost with its standby, and its COMMIT was answered so; the own link, which was to fail in its place,
+    dies before it has ended it."""
+    w = login(pool)
+    pid = int(w.value("select pg_backend_pid()"))
+    w.rows("begin read only")
+    assert w.value("select inet_server_port() from t where a = 7") == str(cluster.nodes[1].port)
+    cluster.nodes[1].rows("select pg_terminate_backend(pid) from pg_stat_activity where state = 'idle in transaction'")
+    waits.wait_for("the own link fails in its place", lambda: cluster.primary.value(
+        f"select state from pg_stat_activity where pid = {pid}") == "idle in transaction (aborted)")
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        found = w.simple("commit")
+        cluster.primary.rows(f"select pg_terminate_backend({pid})")
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert [(m.fields["C"] if m.type == "E" else m.body) for m in found if m.type in "EZ"] == ["08006", b"I"]
+    waits.wait_for("it is gone", lambda: "goes on without its server connection" in pool.log())
+    found = w.simple("select 7")
+    assert "".join(m.type for m in found) == "TDCZ" and found[-1].body == b"I"
+    w.bye()
+
+
 def test_lines_about_a_server_connection_obey_the_session(cluster, pool):
     """PGPOOL SET log_min_messages also holds for what is said about the connections of the session."""
     cluster.primary.rows("create role asked login password 'asked'; grant select on t to asked")

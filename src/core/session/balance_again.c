@@ -336,9 +336,10 @@ static bool has_ended(const struct balance_own *own, const struct link *link)
     const struct expect *owed = &link->expect;
     bool is_alone = own->nexchanges <= 1 && owed->len <= 1 && !own->saw_error;
 
-    if (own->ended == 0 || owed->lost || (own->saw_error && own->pending.len > 0) ||
-        (!is_alone &&
-            (own->home != NULL || own->pending.len != own->ends_at || own->level_next != 0)))
+    if (own->ended == 0 || owed->lost ||
+        (own->saw_error && own->pending.len > 0 && own->ended_well) || /* else it is all undone */
+        (!is_alone && (own->home != NULL || own->pending.len != own->ends_at ||
+                          (own->level_next != 0 && own->ended_well))))
         return false;
     if (owed->len == 0)
         return !owed->skipping && own->ended == owed->nended;
@@ -383,8 +384,10 @@ bool balance_again_ends(struct client *c, struct link *link)
     if (own->home != NULL || c->target != link || own->is_refused || own->keeps ||
         !(has_lived ? ends(c, link) : balance_again_is_over(c, link, buf_slice(&own->retry))))
         return false;
-    if (has_lived && !own->ended_well)
+    if (has_lived && !own->ended_well) {
         c->balance->tx_failed = true; /* what it has SET is gone */
+        own->saw_error = false;       /* ... whichever of it has failed */
+    }
     link->tx_status = 'I';
     balance_end_tx(c);
     again_stop(c);

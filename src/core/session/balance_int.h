@@ -120,13 +120,14 @@ struct balance_own {
     bool reply_begun;     /* bytes of the reader's answer reached the client */
     bool is_cut;          /* the reader's sequence ended with a Flush: balance_batch.c */
     bool cut_failed;      /* ... and with an error */
-    bool keeps;      /* `retry` is what runs on the own link; the client has seen nothing of it */
-    bool is_refused; /* and its server takes no writes; `early` ends with what it said */
-    bool saw_change; /* since then: another primary, or none */
-    uint8_t nagain;  /* times in a row that something was made again */
-    uint32_t ended;  /* the serial of the op that said so, and 1; 0: none */
-    bool ended_well; /* it was COMMIT */
-    bool is_untold;  /* the transaction died with its home, between two statements */
+    bool keeps;       /* `retry` is what runs on the own link; the client has seen nothing of it */
+    bool is_refused;  /* and its server takes no writes; `early` ends with what it said */
+    bool saw_change;  /* since then: another primary, or none */
+    uint8_t nagain;   /* times in a row that something was made again */
+    uint32_t ended;   /* the serial of the op that said so, and 1; 0: none */
+    bool ended_well;  /* it was COMMIT */
+    bool is_untold;   /* the transaction died with its home, between two statements */
+    bool end_is_told; /* ... and its COMMIT was answered, before the own link has ended it, too */
     int64_t refused_us;    /* wall clock */
     uint32_t refused_from; /* the ops that came to nothing by it, up to */
     uint32_t refused_to;

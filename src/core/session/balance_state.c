@@ -598,6 +598,7 @@ void balance_end_tx(struct client *c)
     b->own->tx_end = 0;
     b->own->ended = 0;
     b->own->is_untold = b->own->is_untold && is_open;
+    b->own->end_is_told = false;
     if (c->link != NULL)
         c->link->see_tags = false;
     b->own->tx_was_open = is_open;

@@ -236,6 +236,7 @@ bool balance_tell_lost_end(struct client *c)
         return false;
     tell_lost(c);
     client_say_ready(c, 'I');
+    c->balance->own->end_is_told = true;
     return true;
 }
 

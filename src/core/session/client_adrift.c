@@ -111,6 +111,7 @@ static void adrift_forget_exchange(struct client *c, bool on_reader)
     b->own->has_tx_end = false;
     b->own->has_begun = false;
     b->own->is_failing = false;
+    b->own->end_is_told = false;
     b->own->level_next = 0;
     b->own->tx_end = 0;
     b->tx_failed = false;
@@ -173,8 +174,8 @@ static bool had_transaction(const struct client *c, const struct link *link, boo
 
     if (own->home != NULL)
         return !on_reader;
-    if (own->own_ends)
-        return false; /* it was a guest, and is only told of the end */
+    if (own->own_ends || own->end_is_told)
+        return false; /* it was a guest, or stood for one, and is only told of the end */
     return link->tx_status != 'I' ||
            (own->is_failing && (int32_t)(own->fails_at - expect_head_serial(&link->expect)) >= 0);
 }
