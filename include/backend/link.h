@@ -275,5 +275,9 @@ void link_row_note_sent(struct link *link, struct slice sql);
 void link_row_note_quiet(struct link *link);
 /* Writes the link's row in shared memory. */
 void link_row_update(struct link *link, int client_row);
+/* The same when a client of that row has it now, and when nobody has: for a link that is not new no
+ * more than what that changes. */
+void link_row_note_lent(struct link *link, int client_row);
+void link_row_note_free(struct link *link);
 
 #endif

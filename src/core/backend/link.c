@@ -389,6 +389,44 @@ void link_row_update(struct link *link, int client_row)
     shm_write_end(&row->seq);
 }
 
+/* Whose server it is stands in the row. */
+static bool row_is_known(const struct link_row *row)
+{
+    return row != NULL && row->state != LINK_STATE_FREE && row->state != LINK_STATE_CONNECTING;
+}
+
+void link_row_note_lent(struct link *link, int client_row)
+{
+    struct link_row *row = link_row_at(link->be->link_rows, link->row);
+
+    if (!row_is_known(row)) {
+        link_row_update(link, client_row);
+        return;
+    }
+    shm_write_begin(&row->seq);
+    row->state = LINK_STATE_LENT;
+    row->uses = link->uses;
+    row->acquired_us = backend_wall_us(link->be);
+    row->client_row = client_row;
+    shm_write_end(&row->seq);
+}
+
+void link_row_note_free(struct link *link)
+{
+    struct link_row *row = link_row_at(link->be->link_rows, link->row);
+
+    if (!row_is_known(row)) {
+        link_row_update(link, ROWS_NO_ROW);
+        return;
+    }
+    shm_write_begin(&row->seq);
+    row->state = LINK_STATE_IDLE;
+    row->tx_status = link->tx_status;
+    row->released_us = backend_wall_us(link->be);
+    row->client_row = ROWS_NO_ROW;
+    shm_write_end(&row->seq);
+}
+
 void link_row_note_sent(struct link *link, struct slice sql)
 {
     struct link_row *row = link_row_at(link->be->link_rows, link->row);

@@ -234,7 +234,7 @@ void link_enter_idle(struct link *link)
         timer_start(link->be->loop, &link->timer, link->be->conf->reset_query_delay_ms);
     link->phase = LINK_IDLE;
     link->quiet_us = loop_now_us(link->be->loop);
-    link_row_update(link, ROWS_NO_ROW);
+    link_row_note_free(link);
     pool_link_idle(link->pool, link);
 }
 

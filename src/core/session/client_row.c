@@ -94,7 +94,7 @@ void client_row_link(struct client *c)
 {
     struct client_row *row = c->row;
 
-    link_row_update(c->link, c->row_index);
+    link_row_note_lent(c->link, c->row_index);
     if (row == NULL)
         return;
     shm_write_begin(&row->seq);
