@@ -32,6 +32,8 @@ struct prep {
     char name[PREP_NAME_BYTES + 1]; /* on links; see prep_need_name */
     uint8_t count;                  /* the session's: enum count_kind */
     bool has_effects;               /* the session's: executing it changes the session's state */
+    bool is_plain;                  /* the session's: it is a statement that only touches rows */
+    uint64_t known;                 /* the router's: by what it is known to be a read; 0: nothing */
     char body[];                    /* of Parse, behind the name: SQL NUL, parameter types */
 };
 

@@ -248,6 +248,8 @@ void balance_decide_facts(
 /* Both. */
 const struct sql_facts *balance_decide(
     struct client *c, struct slice sql, struct route_decision *d);
+/* The same of a statement of a client that shares links. */
+void balance_decide_prep(struct client *c, struct prep *p, struct route_decision *d);
 /* The same of a prepared statement. NULL: it is a query that reads, like the last time, and nothing
  * has to be known or asked for it. */
 const struct sql_facts *balance_decide_statement(

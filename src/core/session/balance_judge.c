@@ -298,6 +298,22 @@ const struct sql_facts *balance_decide(struct client *c, struct slice sql, struc
     return facts;
 }
 
+void balance_decide_prep(struct client *c, struct prep *p, struct route_decision *d)
+{
+    struct route_input in;
+    struct slice sql;
+
+    judge_input(c, &in);
+    if (route_is_known(&in, p->known)) {
+        route_known(&in, p->known, d);
+    } else {
+        sql = prep_sql(p);
+        route_query(&in, sql, balance_facts(c->ss, sql), d);
+        p->known = d->known;
+    }
+    note_decision(c, d);
+}
+
 uint64_t balance_known_of(const struct client *c, struct slice sql, const struct sql_facts *facts)
 {
     return balance_worker_reads(c->ss)->has_patterns ? 0 : route_known_of(sql, facts);

@@ -647,6 +647,13 @@ static const char *feed_one(struct client *c, struct feed_run *run, const char *
             return whole;
         }
     }
+    if (c->share != NULL && c->share->turn == NULL && (type == FE_PARSE || type == FE_BIND)) {
+        step = share_quick_batch(c, run, p, end, &whole);
+        if (step == FEED_PASS)
+            return whole;
+        if (step != FEED_AGAIN)
+            return feed_after(c, run, step, p, end);
+    }
     step = c->share != NULL ? share_message(c, run, type, slice_of(p, have), is_whole, end)
                             : feed_message(c, run, type, slice_of(p, have), is_whole);
     if (type == FE_FLUSH && step == FEED_PASS)

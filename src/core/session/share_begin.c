@@ -18,8 +18,7 @@
 /* A sequence longer than this is not looked through. */
 #define BATCH_LOOK_MAX 64
 
-/* Where writes go, as far as this client is concerned. */
-static int write_node(struct client *c)
+int share_write_node(struct client *c)
 {
     struct pool *pool = c->pool;
     int node;
@@ -38,7 +37,7 @@ static int write_node(struct client *c)
 static enum feed_step ask(struct client *c, const struct route_decision *d)
 {
     struct share *s = c->share;
-    int node = balance_ask_node(c, d, write_node(c));
+    int node = balance_ask_node(c, d, share_write_node(c));
     enum feed_step step;
 
     s->turn->is_asker = true;
@@ -131,7 +130,7 @@ static enum feed_step see_enough(struct client *c, const struct route_decision *
 
     if (c->share->turn->home != NULL)
         return FEED_PASS; /* what had to be asked would not leave */
-    primary = write_node(c);
+    primary = share_write_node(c);
 
     if (!reads(c, d))
         return FEED_PASS;
@@ -204,7 +203,7 @@ static int home_node(struct client *c)
 {
     const struct link *home = c->share->turn->home;
 
-    return home != NULL ? home->pool->cluster_node : write_node(c);
+    return home != NULL ? home->pool->cluster_node : share_write_node(c);
 }
 
 /* The node for a simple query. */
@@ -281,8 +280,7 @@ static enum feed_step on_present_link(struct client *c, bool is_alone)
     return FEED_PASS;
 }
 
-/* The exchange has its link, or waits for something: then its draw holds. */
-static enum feed_step chosen(struct client *c, enum feed_step step)
+enum feed_step share_chosen(struct client *c, enum feed_step step)
 {
     if (c->balance != NULL) {
         c->balance->keeps_random = step == FEED_PARK;
@@ -292,7 +290,7 @@ static enum feed_step chosen(struct client *c, enum feed_step step)
     return step;
 }
 
-static enum feed_step get_link(struct client *c, struct feed_run *run, int node)
+enum feed_step share_get_link(struct client *c, struct feed_run *run, int node)
 {
     enum feed_step step;
 
@@ -304,7 +302,7 @@ static enum feed_step get_link(struct client *c, struct feed_run *run, int node)
     return step == FEED_PASS ? share_make_ready(c, run) : step;
 }
 
-static void keep_for_retry(struct client *c, struct slice msgs)
+void share_keep(struct client *c, struct slice msgs)
 {
     struct share *s = c->share;
 
@@ -406,12 +404,12 @@ enum feed_step share_begin_query(struct client *c, struct feed_run *run, struct 
         step = choose(c, sql, facts, &node);
         if (!comes_back(c)) {
             if (step == FEED_PASS)
-                step = get_link(c, run, node);
+                step = share_get_link(c, run, node);
             if (would_queue(c, step))
                 return share_begin_query(c, run, sql, msg, facts, is_alone);
-            if (chosen(c, step) != FEED_PASS)
+            if (share_chosen(c, step) != FEED_PASS)
                 return step;
-            keep_for_retry(c, whole_or_none(msg));
+            share_keep(c, whole_or_none(msg));
             if (*facts != NULL && begins_transaction(*facts))
                 share_names_load_sql(c, run); /* should one fail, the transaction is not to */
             return FEED_PASS;
@@ -422,14 +420,14 @@ enum feed_step share_begin_query(struct client *c, struct feed_run *run, struct 
     if (step == FEED_PASS)
         step = share_make_ready(c, run);
     if (step == FEED_PASS && is_fresh) {
-        keep_for_retry(c, whole_or_none(msg));
+        share_keep(c, whole_or_none(msg));
     } else if (step == FEED_PASS && may_replan_tied(c)) {
         s->may_replan = *facts != NULL && share_names_executes(c, *facts) != NULL;
         keep_tied(c, whole_or_none(msg));
     }
     if (step == FEED_PASS && *facts != NULL && begins_transaction(*facts))
         share_names_load_sql(c, run);
-    return chosen(c, step);
+    return share_chosen(c, step);
 }
 
 /* What a look ahead over a sequence found. */
@@ -639,8 +637,8 @@ static enum feed_step go_on_with_batch(
 
     if (step == FEED_PASS)
         step = share_make_ready(c, run);
-    if (chosen(c, step) == FEED_PASS && is_fresh) {
-        keep_for_retry(c, slice_of(p, c->share->turn->kept_len));
+    if (share_chosen(c, step) == FEED_PASS && is_fresh) {
+        share_keep(c, slice_of(p, c->share->turn->kept_len));
     } else if (step == FEED_PASS && may_replan_tied(c)) {
         c->share->may_replan = share_names_may_replan(c, p, &sync, &is_closed);
         keep_tied(c, slice_of(p, (size_t)(sync - p)));
@@ -668,11 +666,11 @@ enum feed_step share_begin_batch(
     }
     if (is_elsewhere) {
         if (step == FEED_PASS)
-            step = get_link(c, run, node);
+            step = share_get_link(c, run, node);
         if (would_queue(c, step))
             return share_begin_batch(c, run, p, end);
-        if (chosen(c, step) == FEED_PASS)
-            keep_for_retry(c, kept);
+        if (share_chosen(c, step) == FEED_PASS)
+            share_keep(c, kept);
     } else {
         step = go_on_with_batch(c, run, p, end);
     }

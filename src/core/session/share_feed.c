@@ -179,8 +179,7 @@ static bool tell_lost(struct client *c, const struct sql_facts *facts, struct er
     return true;
 }
 
-/* The server will owe the end of an exchange. */
-static void expect_end(struct client *c, unsigned op)
+void share_expect_end(struct client *c, unsigned op)
 {
     struct share *s = c->share;
 
@@ -203,7 +202,7 @@ static void note_query(struct client *c, struct slice sql, uint32_t traits)
     prep_unref(&s->turn->old_unnamed);
     s->turn->unnamed_epoch = c->link->epoch;
     s->is_counted = false;
-    expect_end(c, may_be_skipped ? OP_QUERY | OP_NOTE : OP_QUERY);
+    share_expect_end(c, may_be_skipped ? OP_QUERY | OP_NOTE : OP_QUERY);
     count_statement(
         c->ss, c->link->pool->cluster_node, (enum count_kind)(traits & SHARE_COUNT_KIND));
     if ((traits & SHARE_IS_PLAIN) != 0)
@@ -247,7 +246,7 @@ static bool is_skipped(const struct client *c)
 }
 
 static enum feed_step share_query(
-    struct client *c, struct feed_run *run, struct slice msg, bool is_whole)
+    struct client *c, struct feed_run *run, struct slice msg, bool is_whole, bool was_idle)
 {
     struct slice sql = slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES);
     const struct sql_facts *facts;
@@ -272,6 +271,15 @@ static enum feed_step share_query(
     facts = balance_facts(c->ss, sql);
     traits = share_traits(facts, sql);
     is_plain = (traits & SHARE_IS_PLAIN) != 0;
+    if (is_plain && was_idle) {
+        step = share_quick_query(c, run, sql, msg, facts);
+        if (step == FEED_PASS) {
+            note_query(c, sql, traits);
+            c->share->turn->is_quick = true;
+        }
+        if (step != FEED_AGAIN)
+            return step;
+    }
     if (!is_plain && share_virtual_query(c, sql, facts))
         return FEED_LOCAL;
     memset(&e, 0, sizeof e);
@@ -341,7 +349,7 @@ static enum feed_step send_extended(
             link_expect(c->link, OP_CLOSE);
         return c->share->turn->is_cut ? feed_cut(c, run) : FEED_PASS;
     default:
-        expect_end(c, OP_SYNC);
+        share_expect_end(c, OP_SYNC);
         return FEED_PASS;
     }
 }
@@ -480,7 +488,7 @@ static enum feed_step share_extended(struct client *c, struct feed_run *run, cha
                 return FEED_PARK;
             if (type == FE_SYNC) {
                 share_stop_keeping(c);
-                expect_end(c, OP_SYNC);
+                share_expect_end(c, OP_SYNC);
             } else if (feed_is_bad_flush(c->link, type, msg)) {
                 link_expect(c->link, OP_CLOSE);
                 c->server_batch = true;
@@ -524,7 +532,7 @@ static enum feed_step share_function_call(struct client *c, struct feed_run *run
     c->share->is_counted = false;
     if (c->balance != NULL)
         balance_note_lsn_due(c);
-    expect_end(c, OP_FUNCTION_CALL);
+    share_expect_end(c, OP_FUNCTION_CALL);
     client_note_statement(c, slice_of_str("<function call>"));
     return FEED_PASS;
 }
@@ -532,9 +540,11 @@ static enum feed_step share_function_call(struct client *c, struct feed_run *run
 enum feed_step share_message(struct client *c, struct feed_run *run, char type, struct slice msg,
     bool is_whole, const char *end)
 {
+    bool was_idle = c->share->turn == NULL;
     bool attached;
 
     share_turn_begin(c);
+    c->share->turn->is_quick = false;
     if (c->share->detach_due) {
         feed_flush(c, run);     /* the end of a message that began there */
         share_detach_if_due(c); /* what follows may belong elsewhere */
@@ -556,7 +566,7 @@ enum feed_step share_message(struct client *c, struct feed_run *run, char type, 
         }
         return FEED_PASS;
     case FE_QUERY:
-        return share_query(c, run, msg, is_whole);
+        return share_query(c, run, msg, is_whole, was_idle);
     case FE_PARSE:
     case FE_BIND:
     case FE_DESCRIBE:

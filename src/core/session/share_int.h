@@ -143,6 +143,7 @@ struct share_turn {
     uint16_t nuncertain; /* of those pending: the link may know them or not */
     uint16_t nresent;
     uint16_t nskip;                     /* messages that were answered with one before them */
+    bool is_quick;                      /* sent by share_quick.c, and nothing behind it */
     bool is_out;                        /* the present exchange is a read that left, share_out.c */
     bool is_cut;                        /* the present exchange ends with a Flush, share_begin.c */
     bool may_go_out;                    /* ... as the transaction's reads may */
@@ -349,6 +350,8 @@ void share_send_later(struct client *c);
 #define SHARE_REFUSED_NAME     "pgp_refused"
 #define SHARE_REFUSED_FUNCTION "a_statement_of_this_transaction_was_refused"
 extern const char share_refused_query[];
+/* The server will owe the end of an exchange. */
+void share_expect_end(struct client *c, unsigned op);
 enum feed_step share_refuse(struct client *c, struct feed_run *run, const struct err *err);
 
 /* share_virtual.c: BEGIN, COMMIT and ROLLBACK that need no server. True when it was answered. */
@@ -401,6 +404,14 @@ enum feed_step share_begin_query(struct client *c, struct feed_run *run, struct 
     struct slice msg, const struct sql_facts **facts, bool is_alone);
 enum feed_step share_begin_batch(
     struct client *c, struct feed_run *run, const char *p, const char *end);
+/* Parts of these, for share_quick.c. Where writes go, as far as this client is concerned. */
+int share_write_node(struct client *c);
+/* A link of that node, brought up to date; or none yet. */
+enum feed_step share_get_link(struct client *c, struct feed_run *run, int node);
+/* The exchange has its link, or waits for something: then its draw holds. Returns `step`. */
+enum feed_step share_chosen(struct client *c, enum feed_step step);
+/* The messages of the exchange are kept as long as it may be sent again. */
+void share_keep(struct client *c, struct slice msgs);
 /* PGPOOL EXPLAIN: what the router lacks is asked, where the statement itself would have it asked.
  * FEED_PASS: there is nothing to ask, or it was. */
 enum feed_step share_ask_first(struct client *c, struct slice sql, struct route_decision *d);
@@ -413,6 +424,18 @@ void share_route_note(struct client *c, struct slice sql);
 void share_route_settle(struct client *c);
 /* The same for a transaction that ended without its link. */
 void share_route_end(struct client *c, bool commit);
+
+/* share_quick.c: plain statements of a client that is idle and untied: most are. FEED_AGAIN: it is
+ * not one, or has to be looked at further; nothing was done. */
+/* The client was idle before this message. */
+enum feed_step share_quick_query(struct client *c, struct feed_run *run, struct slice sql,
+    struct slice msg, const struct sql_facts *facts);
+/* A sequence that is there as a whole; FEED_PASS: *whole is its end. */
+enum feed_step share_quick_batch(
+    struct client *c, struct feed_run *run, const char *p, const char *end, const char **whole);
+/* All is answered. True when that was such a statement, and nothing is left of it: the link went
+ * back. */
+bool share_quick_ends(struct client *c);
 
 /* share_wait.c: there is no primary */
 void share_wait_init(struct sessions *ss);

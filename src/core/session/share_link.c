@@ -285,6 +285,8 @@ static void on_exchange_over(struct client *c)
     bool failed = s->saw_error;
     bool was_cut = s->turn->is_cut;
 
+    if (share_quick_ends(c))
+        return;
     s->is_unsure = s->is_unsure || (s->has_closed && s->saw_error);
     s->has_closed = false;
     s->turn->unloaded = NULL;

@@ -64,8 +64,7 @@ void share_put_parse(
     buf_free(&out);
 }
 
-/* The link knows the statement after this. */
-static void load(struct client *c, struct feed_run *run, struct prep *p)
+void share_load(struct client *c, struct feed_run *run, struct prep *p)
 {
     prep_need_name(p);
     if (prepset_touch(&c->link->preps, p->id))
@@ -129,6 +128,23 @@ static void judge_new(struct client *c, struct prep *p)
                          facts->stmts[i].tx.op != SQL_TX_NONE || facts->stmts[i].kind == SQL_DDL ||
                          facts->stmts[i].kind == SQL_CLOSE ||
                          (facts->stmts[i].flags & SQL_F_INTO) != 0;
+    p->is_plain = !p->has_effects && memchr(p->body, '\\', prep_sql(p).n) == NULL &&
+                  (share_traits(facts, prep_sql(p)) & SHARE_IS_PLAIN) != 0;
+}
+
+struct prep *share_prep_of(struct client *c, struct slice body)
+{
+    struct share *s = c->share;
+    uint64_t path_hash = s->vars.client->path_hash;
+    struct prep *p = s->unnamed;
+    bool is_new;
+
+    if (p != NULL && p->path_hash == path_hash && slice_eq(slice_of(p->body, p->body_len), body))
+        return prep_ref(p); /* mostly: the same again */
+    p = prep_get(&c->ss->preps, body, path_hash, &is_new);
+    if (is_new)
+        judge_new(c, p);
+    return p;
 }
 
 /* A name that is taken: the server says so itself, once it has one of that name. What the link has
@@ -201,12 +217,8 @@ void share_names_learn(struct client *c, struct slice name, struct slice body)
 {
     struct share *s = c->share;
     struct share_name *n;
-    struct prep *p;
-    bool is_new;
+    struct prep *p = share_prep_of(c, body);
 
-    p = prep_get(&c->ss->preps, body, s->vars.client->path_hash, &is_new);
-    if (is_new)
-        judge_new(c, p);
     if (name.n == 0) {
         prep_unref(&s->unnamed);
         s->unnamed = p;
@@ -229,7 +241,6 @@ enum feed_step share_parse(struct client *c, struct feed_run *run, struct slice 
     struct share_name *n;
     struct prep *p;
     enum feed_step step;
-    bool is_new;
 
     wire_reader_init(&r, slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES));
     name = wire_get_cstr(&r);
@@ -242,9 +253,7 @@ enum feed_step share_parse(struct client *c, struct feed_run *run, struct slice 
     n = name.n == 0 ? NULL : share_name_find(s, name);
     if (n != NULL)
         return parse_duplicate(c, run, n);
-    p = prep_get(&c->ss->preps, body, s->vars.client->path_hash, &is_new);
-    if (is_new)
-        judge_new(c, p);
+    p = share_prep_of(c, body);
     step = name.n == 0 ? parse_unnamed(c, p) : parse_named(c, run, name, p);
     prep_unref(&p);
     return step;
@@ -282,7 +291,7 @@ static struct prep *resolve(struct client *c, struct feed_run *run, struct slice
     }
     if (n->prep == NULL)
         return NULL; /* made by PREPARE: on the link since the sequence began */
-    load(c, run, n->prep);
+    share_load(c, run, n->prep);
     c->share->turn->last_bound = n;
     return n->prep;
 }
@@ -354,9 +363,7 @@ void share_execute(struct client *c, struct slice msg)
     portal_drop(s, name);
 }
 
-/* A message with the client's name of a statement in it, sent with ours. `at` is where the name
- * begins in the body. */
-static void put_renamed(
+void share_put_renamed(
     struct feed_run *run, struct slice msg, size_t at, size_t name_len, const struct prep *p)
 {
     uint32_t len = proto_get_u32(msg.p + 1) + PREP_NAME_BYTES - (uint32_t)name_len;
@@ -394,7 +401,7 @@ enum feed_step share_bind(struct client *c, struct feed_run *run, struct slice m
     link_expect(c->link, OP_BIND);
     if (p == NULL)
         return FEED_PASS;
-    put_renamed(run, msg, portal.n + 1, name.n, p);
+    share_put_renamed(run, msg, portal.n + 1, name.n, p);
     return FEED_PUT;
 }
 
@@ -415,7 +422,7 @@ enum feed_step share_describe(struct client *c, struct feed_run *run, struct sli
     link_expect(c->link, OP_DESCRIBE);
     if (p == NULL)
         return FEED_PASS;
-    put_renamed(run, msg, 1, name.n, p);
+    share_put_renamed(run, msg, 1, name.n, p);
     return FEED_PUT;
 }
 
@@ -464,7 +471,7 @@ enum feed_step share_close(struct client *c, struct feed_run *run, struct slice 
     share_pending_push(c, PENDING_CLOSED, n->prep, n, false);
     prepset_remove(&c->link->preps, n->prep->id);
     link_expect(c->link, OP_CLOSE | OP_NOTE);
-    put_renamed(run, msg, 1, name.n, n->prep);
+    share_put_renamed(run, msg, 1, name.n, n->prep);
     return FEED_PUT;
 }
 

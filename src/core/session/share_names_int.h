@@ -28,6 +28,14 @@ bool share_make_place(struct client *c, struct feed_run *run);
 void share_put_sync(struct client *c, struct feed_run *run);
 void share_put_parse(
     struct client *c, struct feed_run *run, struct prep *p, struct slice name, unsigned op);
+/* The link knows the statement after this. */
+void share_load(struct client *c, struct feed_run *run, struct prep *p);
+/* A message with the client's name of a statement in it, sent with ours. `at` is where the name
+ * begins in the body. */
+void share_put_renamed(
+    struct feed_run *run, struct slice msg, size_t at, size_t name_len, const struct prep *p);
+/* The statement of this Parse body (behind the name), judged, counted for the caller. */
+struct prep *share_prep_of(struct client *c, struct slice body);
 /* The client has no statement of this name: the link must not have one either. */
 void share_forget_foreign(struct client *c, struct feed_run *run, struct slice name);
 

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * share_quick.c: plain statements of a client that is idle, in one step. Runs in: workers. What
+ * share_feed.c and share_begin.c find out message by message holds for all of them: nothing runs,
+ * no transaction is open, nothing ties the session, and the statement changes none of that. A
+ * sequence of the extended protocol has to be there up to its Sync, and its text is not looked at:
+ * what is to be known of it stands with the statement (struct prep). Must never: do anything before
+ * it is sure. */
+#include "config.h"
+
+#include <string.h>
+
+#include "config/conf.h"
+#include "wire/reader.h"
+
+#include "share_names_int.h"
+
+/* Parse without a name, or none; Bind of what it made, or of a statement with a name; Describe, or
+ * none; Execute, of the unnamed portal; Sync. */
+struct quick_batch {
+    struct slice parse;   /* behind the name; p == NULL: there is none */
+    struct slice bind;    /* the message */
+    struct slice name;    /* that it names */
+    struct share_name *n; /* the same; NULL: the unnamed one */
+    struct prep *prep;    /* ours */
+    const char *rest;     /* behind Bind */
+    const char *end;
+    bool describes;
+};
+
+/* Between two transactions, and nobody wants to see each message. */
+static bool is_free(struct client *c)
+{
+    const struct share *s = c->share;
+
+    return s->phase == SHARE_DETACHED && s->pins == 0 && !s->greeted_alone &&
+           client_local(c) == NULL && !c->local_batch && !c->local_error && !c->server_batch &&
+           !c->trace.client && !client_log_statements(c);
+}
+
+static bool next_message(const char **p, const char *end, char type, struct slice *msg)
+{
+    uint32_t len;
+
+    if (end - *p < PROTO_HEADER_BYTES || **p != type)
+        return false;
+    len = proto_get_u32(*p + 1);
+    if (len < 4 || (size_t)(end - *p) < len + (size_t)1)
+        return false;
+    *msg = slice_of(*p, len + (size_t)1);
+    *p += msg->n;
+    return true;
+}
+
+/* The body is `n` bytes, and no name of a portal is in front. */
+static bool is_of_unnamed(struct slice msg, size_t n)
+{
+    return msg.n == PROTO_HEADER_BYTES + n && msg.p[PROTO_HEADER_BYTES] == '\0';
+}
+
+static bool read_parse(struct slice msg, struct quick_batch *q)
+{
+    const char *body = msg.p + PROTO_HEADER_BYTES;
+    size_t n = msg.n - PROTO_HEADER_BYTES;
+
+    if (n < 2 || *body != '\0' || memchr(body + 1, '\0', n - 1) == NULL)
+        return false;
+    q->parse = slice_of(body + 1, n - 1);
+    return true;
+}
+
+static bool read_bind(struct quick_batch *q)
+{
+    const char *body = q->bind.p + PROTO_HEADER_BYTES;
+    size_t n = q->bind.n - PROTO_HEADER_BYTES;
+    const char *nul;
+
+    if (n < 2 || *body != '\0')
+        return false;
+    nul = memchr(body + 1, '\0', n - 1);
+    if (nul == NULL)
+        return false;
+    q->name = slice_of(body + 1, (size_t)(nul - body) - 1);
+    return (q->name.n == 0) == (q->parse.p != NULL);
+}
+
+static bool read_batch(const char *p, const char *end, struct quick_batch *q)
+{
+    struct slice msg;
+
+    memset(q, 0, sizeof *q);
+    if (next_message(&p, end, FE_PARSE, &msg) && !read_parse(msg, q))
+        return false;
+    if (!next_message(&p, end, FE_BIND, &q->bind) || !read_bind(q))
+        return false;
+    q->rest = p;
+    q->describes = next_message(&p, end, FE_DESCRIBE, &msg);
+    if (q->describes && (msg.n != PROTO_HEADER_BYTES + 2 || msg.p[PROTO_HEADER_BYTES] != 'P' ||
+                            msg.p[PROTO_HEADER_BYTES + 1] != '\0'))
+        return false;
+    if (!next_message(&p, end, FE_EXECUTE, &msg) || !is_of_unnamed(msg, 5) ||
+        !next_message(&p, end, FE_SYNC, &msg) || msg.n != PROTO_HEADER_BYTES)
+        return false;
+    q->end = p;
+    return true;
+}
+
+/* Words of transactions, settings and the like: not worth a closer look. */
+static bool may_be_plain(struct slice parse)
+{
+    enum count_kind kind = count_kind_of(slice_of_str(parse.p));
+
+    return kind == COUNT_SELECT || kind == COUNT_INSERT || kind == COUNT_UPDATE ||
+           kind == COUNT_DELETE;
+}
+
+/* The statement, when it is plain. Without a name, or not, it is kept until q->prep is let go. */
+static bool find_statement(struct client *c, struct quick_batch *q)
+{
+    struct share *s = c->share;
+    struct err err;
+
+    if (q->parse.p == NULL) {
+        q->n = share_name_find(s, q->name);
+        q->prep = q->n == NULL || q->n->prep == NULL ? NULL : prep_ref(q->n->prep);
+    } else if (may_be_plain(q->parse) &&
+               (s->names == NULL || !share_names_are_full(c, q->parse.n, &err))) {
+        q->prep = share_prep_of(c, q->parse);
+    }
+    return q->prep != NULL && q->prep->is_plain;
+}
+
+/* Nothing has to be asked or waited for. Else the draw stays for whoever looks again. */
+static bool may_read_at(struct client *c, int node)
+{
+    struct balance *b = c->balance;
+
+    if (b->wait_is_over || balance_is_lsn_due(c) || share_is_avoided(c, node) ||
+        !conf_has_node(c->ss->conf, node) || view_must_hold_writes(&c->ss->view)) {
+        b->keeps_random = true;
+        return false;
+    }
+    balance_ask_reset(b);
+    b->rolls_back = false;
+    return true;
+}
+
+/* Most reads are like those before them. */
+static bool knows_read(struct client *c, uint64_t known, int *node)
+{
+    int to = balance_known_node(c, known);
+
+    if (to == VIEW_NO_NODE || !may_read_at(c, to))
+        return false;
+    *node = to;
+    return true;
+}
+
+static bool takes_read(struct client *c, const struct route_decision *d, int *node)
+{
+    if (d->known == 0 || d->must_ask || d->must_wait) {
+        c->balance->keeps_random = true;
+        return false;
+    }
+    *node = d->node;
+    return may_read_at(c, d->node);
+}
+
+/* False: there is no place for it that needs no further thought. */
+static bool is_placed(const struct client *c, int node)
+{
+    return node != VIEW_NO_NODE && (c->balance != NULL || node >= POOLS_FIRST_TARGET ||
+                                       !view_must_hold_writes(&c->ss->view));
+}
+
+static bool place_batch(struct client *c, const struct quick_batch *q, int *node)
+{
+    struct route_decision d;
+
+    *node = share_write_node(c);
+    if (!is_placed(c, *node))
+        return false;
+    if (c->balance == NULL)
+        return true;
+    if (q->prep->count != COUNT_SELECT)
+        return false;
+    c->balance->tx_status = 'I';
+    if (knows_read(c, q->prep->known, node))
+        return true;
+    balance_decide_prep(c, q->prep, &d);
+    return takes_read(c, &d, node);
+}
+
+static bool place_query(
+    struct client *c, struct slice sql, const struct sql_facts *facts, int *node)
+{
+    struct route_decision d;
+
+    *node = share_write_node(c);
+    if (!is_placed(c, *node))
+        return false;
+    if (c->balance == NULL)
+        return true;
+    if (facts->stmts[0].kind != SQL_SELECT)
+        return false;
+    c->balance->tx_status = 'I';
+    if (knows_read(c, balance_known_of(c, sql, facts), node))
+        return true;
+    balance_decide_facts(c, sql, facts, &d);
+    return takes_read(c, &d, node);
+}
+
+/* The link is there. */
+static void pass_batch(
+    struct client *c, struct feed_run *run, const char *p, const struct quick_batch *q)
+{
+    struct slice sql = slice_of(NULL, 0);
+    struct share_turn *t = c->share->turn;
+
+    if (q->parse.p != NULL) {
+        sql = prep_sql(q->prep);
+        share_pending_unnamed(c, q->prep);
+        link_expect(c->link, OP_PARSE | OP_NOTE);
+        run->start = p;
+    } else {
+        share_load(c, run, q->prep);
+        t->last_bound = q->n;
+        q->n->is_described = q->n->is_described || q->describes;
+        share_put_renamed(run, q->bind, 1, q->name.n, q->prep);
+        run->start = q->rest;
+    }
+    run->end = q->end;
+    c->bound_count = q->prep->count;
+    link_expect(c->link, OP_BIND);
+    if (q->describes)
+        link_expect(c->link, OP_DESCRIBE);
+    link_expect(c->link, OP_EXECUTE);
+    share_expect_end(c, OP_SYNC);
+    client_stats_on_query(c);
+    count_statement(c->ss, c->link->pool->cluster_node, (enum count_kind)c->bound_count);
+    client_note_sent(c, sql);
+}
+
+enum feed_step share_quick_batch(
+    struct client *c, struct feed_run *run, const char *p, const char *end, const char **whole)
+{
+    struct share *s = c->share;
+    enum feed_step step = FEED_AGAIN;
+    struct quick_batch q;
+    struct slice msgs;
+    int node;
+
+    if (!is_free(c) || s->nsql_names > 0 || !read_batch(p, end, &q))
+        return FEED_AGAIN;
+    if (find_statement(c, &q) && place_batch(c, &q, &node)) {
+        share_turn_begin(c);
+        msgs = slice_of(p, (size_t)(q.end - p));
+        s->is_behind = false;
+        s->is_read = s->may_retry = c->balance != NULL;
+        s->may_replan = q.n != NULL && (q.describes || !q.n->is_described);
+        s->turn->kept_len = (uint32_t)msgs.n;
+        step = share_chosen(c, share_get_link(c, run, node));
+        if (step == FEED_PASS) {
+            share_keep(c, msgs);
+            pass_batch(c, run, p, &q);
+            s->turn->is_quick = true;
+            *whole = q.end;
+        }
+    }
+    prep_unref(&q.prep);
+    return step;
+}
+
+/* Known to the parser alone: without functions. */
+static bool is_lone_read(const struct sql_facts *facts)
+{
+    const struct sql_stmt *st = facts->stmts;
+
+    return st->kind == SQL_SELECT && (st->flags & SQL_F_READ_ONLY) != 0 && st->nfuncs == 0;
+}
+
+enum feed_step share_quick_query(struct client *c, struct feed_run *run, struct slice sql,
+    struct slice msg, const struct sql_facts *facts)
+{
+    struct share *s = c->share;
+    enum feed_step step;
+    int node;
+
+    if (!is_free(c) || memchr(sql.p, '\\', sql.n) != NULL || !place_query(c, sql, facts, &node))
+        return FEED_AGAIN;
+    client_stats_on_query(c);
+    s->is_counted = true;
+    s->is_read = c->balance != NULL;
+    s->may_retry = s->is_read || is_lone_read(facts);
+    s->may_replan = false;
+    step = share_chosen(c, share_get_link(c, run, node));
+    if (step != FEED_PASS)
+        return step;
+    share_keep(c, msg);
+    s->turn->mark_pins = s->pins;
+    return FEED_PASS;
+}
+
+/* What the end of an exchange has to look for is not there: an error, a transaction, answers that
+ * were held back, questions, more input. */
+static bool leaves_nothing(const struct client *c)
+{
+    const struct share *s = c->share;
+
+    return s->turn->is_quick && !s->saw_error && !s->owes_ready && c->link->tx_status == 'I' &&
+           !c->link->hold_ready && !c->is_parked && c->body_left == 0 &&
+           (c->balance == NULL || c->balance->questions == NULL);
+}
+
+bool share_quick_ends(struct client *c)
+{
+    struct share *s = c->share;
+
+    if (!leaves_nothing(c))
+        return false;
+    if (s->turn->npending > 0 || c->link->expect.nnotes > 0)
+        share_names_settle(c);
+    client_send(c, &s->turn->early);
+    s->turn->is_quick = false;
+    s->may_retry = false;
+    s->may_replan = false;
+    s->may_resend = false;
+    s->reply_begun = false;
+    client_note_idle(c);
+    share_detach(c);
+    client_after_quiet(c);
+    return true;
+}
