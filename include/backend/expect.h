@@ -7,9 +7,11 @@
  * The server's rules that are modelled: after an error in the extended protocol everything up to
  * the next Sync is skipped; an error in a simple query or function call skips nothing; while COPY
  * FROM STDIN runs, Sync and Flush are ignored. One thing cannot be known from outside: which of the
- * Syncs sent during a COPY that failed were read before the failure. Then, and when a reply does
- * not fit, the queue is `lost`: everything is forwarded, and the link must be closed instead of
- * being reused. */
+ * Syncs sent during a COPY that failed were read before the failure. So many of those at the head
+ * are `spare` then: perhaps they are answered, perhaps not. The reply to whatever is behind them
+ * tells, and if that is nothing, a question of our own (decisions/0001). Where that cannot tell,
+ * and when a reply does not fit, the queue is `lost`: everything is forwarded, and the link must be
+ * closed instead of being reused. */
 #ifndef PGP_BACKEND_EXPECT_H
 #define PGP_BACKEND_EXPECT_H
 
@@ -18,7 +20,7 @@
 
 #include "wire/proto.h"
 
-#define EXPECT_INLINE 14
+#define EXPECT_INLINE 13
 
 enum expect_op {
     OP_QUERY = 1,
@@ -55,6 +57,7 @@ struct expect {
     char last;      /* the last reply to the op at the head; 0: none yet */
     uint8_t pushed; /* the last op, answered or not; 0: none yet */
     uint8_t nnotes; /* how many bits of `notes` there are */
+    uint8_t spare;  /* so many of the Syncs that come next were ignored by a COPY, or were not */
     uint8_t fixed[EXPECT_INLINE];
 };
 
@@ -113,6 +116,21 @@ static inline uint32_t expect_error_end(const struct expect *e)
 {
     return e->nended == e->refused ? e->nended + 1 : e->nended;
 }
+/* True when it is known which replies come. */
+static inline bool expect_is_certain(const struct expect *e)
+{
+    return !e->lost && e->spare == 0;
+}
+/* True when the ReadyForQuery that comes next, if one does, is that of a spare Sync. */
+bool expect_head_is_spare(const struct expect *e);
+/* True when that is all: a Close of ours would be answered, and tell. */
+bool expect_may_ask(const struct expect *e);
+/* True when it is of no use to wait for the end of what is owed: a COPY has failed, and perhaps the
+ * server has read all Syncs before that and skips what it gets up to another. Or it is lost. */
+bool expect_is_stuck(const struct expect *e);
+/* The server is gone: of what was sent to a COPY that it never ended, or that failed, so little is
+ * owed as may be. `is_held`: a ReadyForQuery came that the client was not told. */
+void expect_on_end(struct expect *e, bool is_held);
 /* True while the server waits for COPY data and the end of them was not sent: what is sent now
  * meets the COPY. */
 bool expect_is_copying(const struct expect *e);
@@ -167,7 +185,8 @@ static inline bool expect_pass_last(struct expect *e)
 {
     unsigned op = e->len == 1 ? e->op[e->head] : 0;
 
-    if ((op != OP_SYNC && op != OP_QUERY) || e->lost || e->copy_in || e->op != e->fixed)
+    if ((op != OP_SYNC && op != OP_QUERY) || !expect_is_certain(e) || e->copy_in ||
+        e->op != e->fixed)
         return false;
     e->failed = e->failed && op != OP_SYNC;
     e->len = 0;

@@ -72,6 +72,9 @@ struct link_owner_ops {
     /* What the client sends must not wait any longer: the server waits for COPY data, or nobody
      * knows what it owes (expect.h). May be NULL. */
     void (*on_no_wait)(void *owner, struct link *link);
+    /* Nobody knows whether another ReadyForQuery is owed (expect.h): link_ask, as soon as no
+     * message is half sent. May be NULL: then the link is not used again. */
+    void (*on_doubt)(void *owner, struct link *link);
     /* ParameterStatus with a value that is new; link->reported still has the old one. */
     void (*on_parameter)(void *owner, struct link *link, struct slice name, struct slice value);
     /* A command tag, before it is forwarded. Only with link->watch_tags. */
@@ -228,6 +231,8 @@ static inline bool link_has_only_names(const struct link *link)
 /* A reply that is made here (OP_MADE_PARSED, OP_MADE_CLOSED) takes its place behind what is owed.
  */
 void link_reply_made(struct link *link, unsigned op);
+/* When expect_may_ask, and no message is half sent: asks what tells whether all is answered. */
+void link_ask(struct link *link);
 /* Closes it at once; the owner is not told. */
 void link_close(struct link *link);
 /* Ends the link and tells the owner, with a message made here. */

@@ -158,18 +158,84 @@ static void expect_finish_copy(struct expect *e)
     e->len = (uint32_t)(1U + keep);
 }
 
+/* Counts the client's Syncs from a place on, with nothing but ends of COPY data between them; *end:
+ * the place behind. */
+static unsigned expect_count_lead(const struct expect *e, unsigned from, unsigned *end)
+{
+    unsigned n = 0;
+    unsigned i;
+
+    for (i = from; i < e->len; i++) {
+        if (expect_at(e, i) == OP_SYNC)
+            n++;
+        else if ((expect_at(e, i) & OP_MASK) != OP_COPY_END)
+            break;
+    }
+    *end = i;
+    return n;
+}
+
+/* The COPY at the head has failed: any number of the Syncs sent to it may have been read before. */
+static void expect_blur(struct expect *e)
+{
+    unsigned end_at;
+    unsigned n = expect_count_copy_syncs(e, &end_at);
+
+    e->copy_in = false;
+    if (n == 0)
+        return;
+    /* Whether something else among them was read, too, would be one question more. */
+    if (n != end_at - 1 || n > UINT8_MAX) {
+        e->lost = true;
+        return;
+    }
+    while (end_at > 1 && expect_at(e, end_at - 1) == OP_SYNC)
+        end_at--;
+    e->lost = end_at > 1; /* one of our own: its answer is told from the client's by its place */
+    e->spare = (uint8_t)n;
+}
+
+static bool expect_has_sync(const struct expect *e, unsigned from)
+{
+    for (; from < e->len; from++)
+        if ((expect_at(e, from) & OP_MASK) == OP_SYNC)
+            return true;
+    return false;
+}
+
+/* What a reply says about spare Syncs. The sure ones behind them are answered with the same
+ * ReadyForQuery, so these are taken to come first. */
+static void expect_sharpen(struct expect *e, char type)
+{
+    unsigned end;
+    unsigned n = expect_count_lead(e, 0, &end);
+    unsigned next = end < e->len ? expect_at(e, end) & OP_MASK : 0;
+
+    if (n == 0 || n > e->spare)
+        return;
+    /* A reply made here has no place of its own, and a Sync of ours would be answered as a spare
+     * one. While the server skips, it may do so up to a Sync behind other messages. */
+    if (next == OP_SYNC || next >= OP_MADE_PARSED || (e->failed && expect_has_sync(e, end))) {
+        e->lost = true;
+    } else if (type == BE_READY) {
+        e->spare--;
+    } else if (next == 0 || e->failed) {
+        e->lost = true;
+    } else {
+        e->spare = 0; /* it is the answer to what is behind them */
+        while ((expect_at(e, 0) & OP_MASK) == OP_SYNC)
+            expect_pop(e, true);
+    }
+}
+
 /* An error: ends the op at the head, and in the extended protocol all up to the next Sync. */
 static void expect_on_error(struct expect *e)
 {
     unsigned kind = expect_at(e, 0) & OP_MASK;
-    unsigned end_at;
 
     e->refused = e->nended;
-    if (e->copy_in) {
-        if (expect_count_copy_syncs(e, &end_at) > 0)
-            e->lost = true;
-        e->copy_in = false;
-    }
+    if (e->copy_in)
+        expect_blur(e);
     if (kind == OP_QUERY || kind == OP_FUNCTION_CALL || kind == OP_SYNC)
         return; /* ReadyForQuery comes all the same */
     e->failed = true;
@@ -225,6 +291,10 @@ enum expect_verdict expect_reply(struct expect *e, char type)
 
     if (e->lost || e->len == 0)
         return EXPECT_FORWARD; /* e.g. a FATAL while idle: the end of the link follows */
+    if (e->spare > 0)
+        expect_sharpen(e, type);
+    if (e->lost)
+        return EXPECT_FORWARD;
     op = expect_at(e, 0);
     e->last = type;
     verdict = (op & (OP_SWALLOW | OP_QUIET)) != 0 ? EXPECT_SWALLOW : EXPECT_FORWARD;
@@ -340,6 +410,61 @@ bool expect_ends_in_execute(const struct expect *e)
     return kind == OP_EXECUTE;
 }
 
+bool expect_head_is_spare(const struct expect *e)
+{
+    unsigned end;
+
+    return e->spare > 0 && !e->lost && expect_count_lead(e, 0, &end) == e->spare;
+}
+
+bool expect_may_ask(const struct expect *e)
+{
+    unsigned end;
+
+    return e->spare > 0 && !e->lost && !e->failed && expect_count_lead(e, 0, &end) == e->spare &&
+           end == e->len;
+}
+
+/* Takes `n` of the client's Syncs out that are behind the first `at` ops. */
+static void expect_drop_syncs(struct expect *e, unsigned at, unsigned n)
+{
+    unsigned to = at;
+    unsigned i;
+
+    for (i = at; i < e->len; i++) {
+        if (n > 0 && expect_at(e, i) == OP_SYNC)
+            n--;
+        else
+            e->op[expect_place(e, to++)] = (uint8_t)expect_at(e, i);
+    }
+    e->nended += e->len - to;
+    e->len = to;
+}
+
+/* It may have read every Sync, but one that ends what it would skip has to be left. */
+void expect_on_end(struct expect *e, bool is_held)
+{
+    bool skips = e->copy_in ? expect_head(e) == OP_EXECUTE : e->failed;
+    unsigned at = expect_head(e) == OP_SYNC ? 0 : 1;
+    unsigned nsyncs;
+    unsigned end;
+
+    if (e->copy_in)
+        expect_blur(e);
+    if (e->lost || e->spare == 0)
+        return;
+    nsyncs = expect_count_lead(e, at, &end);
+    if (is_held && !skips && at == 0 && nsyncs == e->spare)
+        skips = e->failed = true; /* its error was told */
+    expect_drop_syncs(e, at, skips && nsyncs == e->spare ? e->spare - 1U : e->spare);
+    e->spare = 0;
+}
+
+bool expect_is_stuck(const struct expect *e)
+{
+    return e->lost || (e->failed && expect_head_is_spare(e));
+}
+
 unsigned expect_head(const struct expect *e)
 {
     return e->len == 0 ? 0 : expect_at(e, 0) & OP_MASK;
@@ -365,6 +490,8 @@ bool expect_owes_ready(const struct expect *e)
 {
     uint32_t i;
 
+    if (expect_is_stuck(e) && !e->lost)
+        return false;
     for (i = 0; i + 1 < e->len; i++)
         if (ends_with_ready(expect_at(e, i) & OP_MASK))
             return true;
@@ -389,7 +516,7 @@ bool expect_is_open(const struct expect *e)
 
 bool expect_needs_sync(const struct expect *e)
 {
-    if (e->skipping)
+    if (e->skipping || (expect_is_stuck(e) && !e->lost))
         return true;
     return e->len > 0 && !ends_with_ready(expect_at(e, e->len - 1U) & OP_MASK);
 }

@@ -321,6 +321,7 @@ void link_fail(struct link *link, const struct err *err)
         return;
     }
     link->owner = NULL;
+    expect_on_end(&link->expect, link->hold_ready);
     ops->on_lost(owner, link, err, told);
     link_close(link);
 }

@@ -19,7 +19,7 @@ bool link_clean_is_possible(const struct link *link, bool boundary)
 {
     const struct backend *be = link->be;
 
-    return boundary && !link->is_private && !link->expect.lost &&
+    return boundary && !link->is_private && expect_is_certain(&link->expect) &&
            !expect_ignores_sync(&link->expect) && !be->is_stopping && be->conf->connection_cache &&
            link->phase == LINK_LENT && !stream_has_failed(&link->stream) && !link->is_retired;
 }

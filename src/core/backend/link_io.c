@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "wire/errmsg.h"
 #include "wire/reader.h"
+#include "wire/writer.h"
 
 #include "link_int.h"
 
@@ -183,6 +184,24 @@ void link_reply_made(struct link *link, unsigned op)
         link_make_replies(link, &run);
 }
 
+/* It is a name that no client has any use for; that nobody has it is no error. */
+void link_ask(struct link *link)
+{
+    static const char name[] = "pgpool: is anything owed?";
+    struct buf out = {0};
+    uint32_t start;
+
+    link_expect(link, OP_CLOSE | OP_SWALLOW);
+    link_expect(link, OP_SYNC | OP_SWALLOW);
+    start = wire_begin(&out, FE_CLOSE);
+    buf_put_byte(&out, 'S');
+    buf_put(&out, name, sizeof name);
+    wire_end(&out, start);
+    wire_put_empty(&out, FE_SYNC);
+    (void)link_send(link, out.data, out.len);
+    buf_free(&out);
+}
+
 /* After a ReadyForQuery, or when the last owed reply came without one. */
 static void link_after_reply(struct link *link, char type)
 {
@@ -197,6 +216,10 @@ static void link_after_reply(struct link *link, char type)
         link->ops->on_no_wait != NULL)
         link->ops->on_no_wait(link->owner, link);
     if (link->owner == NULL)
+        return;
+    if (expect_may_ask(&link->expect) && type == BE_READY && link->ops->on_doubt != NULL)
+        link->ops->on_doubt(link->owner, link);
+    if (link->phase == LINK_CLOSED)
         return;
     if (link->expect.len > 0) {
         if (link->settle_early && type == BE_READY && !expect_owes_ready(&link->expect))
@@ -219,6 +242,13 @@ static bool link_unasked(struct link *link)
         link->server_pid, link->pool->cluster_node);
     link_close(link);
     return false;
+}
+
+/* True when this ReadyForQuery, which expect_reply has seen, is the last one that is surely owed. A
+ * spare one is not: one is held back already. */
+static bool link_is_last_ready(const struct link *link, bool was_spare)
+{
+    return !was_spare && (link->expect.len == 0 || expect_may_ask(&link->expect));
 }
 
 static void link_on_ready(struct link *link, char tx_status, bool for_owner)
@@ -297,6 +327,8 @@ static bool link_on_whole(
         slice_of(msg + PROTO_HEADER_BYTES, (size_t)(end - msg) - PROTO_HEADER_BYTES);
     bool failed = link->expect.failed;
     char status = type == BE_READY && body.n == 1 ? body.p[0] : 0;
+    bool was_spare = expect_head_is_spare(&link->expect);
+    bool is_held;
     bool for_owner;
 
     if (link->phase == LINK_LOGIN) {
@@ -327,7 +359,8 @@ static bool link_on_whole(
         link_flush_run(link, run); /* the owner may say it in other words */
     if (type == BE_ERROR && link->phase != LINK_CLOSED && link_on_error(link, msg, end, failed))
         for_owner = false;
-    if (type == BE_READY && link->hold_ready && link->expect.len == 0)
+    is_held = type == BE_READY && link->hold_ready && link_is_last_ready(link, was_spare);
+    if (is_held)
         for_owner = false;
     if (link->phase == LINK_CLOSED)
         return false;
@@ -340,7 +373,7 @@ static bool link_on_whole(
     if (type == BE_PARAMETER_STATUS)
         link_on_parameter(link, body);
     else if (status != 0)
-        link_on_ready(link, status, for_owner || (link->hold_ready && link->expect.len == 0));
+        link_on_ready(link, status, for_owner || is_held);
     if (link->phase == LINK_CLOSED)
         return false;
     if (expect_is_made_due(&link->expect))

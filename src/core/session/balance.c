@@ -276,8 +276,7 @@ bool balance_is_waiting(const struct client *c)
 
     return b->asking != ASKING_NONE || balance_again_is_waiting(c) ||
            ((awaits_settings(b->own) || b->own->own_ends) && !c->server_batch &&
-               !balance_is_quiet(c) &&
-               (c->link == NULL || !c->link->expect.lost)); /* that is never quiet again */
+               !balance_is_quiet(c) && (c->link == NULL || !expect_is_stuck(&c->link->expect)));
 }
 
 /* A simple query in the middle of an open sequence belongs to the sequence's link. */
@@ -290,8 +289,7 @@ static bool is_in_sequence(const struct client *c)
 static bool discards_too_soon(const struct client *c, const struct sql_facts *facts)
 {
     return facts->nstmts > 0 && facts->stmts[0].verb == SQL_VERB_DISCARD && !c->server_batch &&
-           c->link != NULL && !c->link->expect.lost && /* that is never quiet again */
-           !balance_is_quiet(c);
+           c->link != NULL && !expect_is_stuck(&c->link->expect) && !balance_is_quiet(c);
 }
 
 enum balance_verdict balance_query(

@@ -471,6 +471,25 @@ void client_note_copy_end(struct client *c, const struct link *link)
         c->server_batch = true;
 }
 
+/* Within a message of the client's it would be taken for a part of that. */
+void client_on_doubt(void *owner, struct link *link)
+{
+    struct client *c = owner;
+
+    if (c->body_left == 0 && c->target == link)
+        link_ask(link);
+}
+
+/* A Sync was parked behind a string that sets something and copies: its data would wait with it. */
+void client_on_no_wait(void *owner, struct link *link)
+{
+    struct client *c = owner;
+
+    client_goodbye_on_no_wait(c, link);
+    if (c->is_parked && c->target == link && expect_is_copying(&link->expect))
+        client_unpark(c);
+}
+
 static enum feed_step feed_message(
     struct client *c, struct feed_run *run, char type, struct slice msg, bool is_whole)
 {
@@ -495,7 +514,8 @@ static enum feed_step feed_message(
     case FE_COPY_FAIL:
         if (!balance_again_takes_copy(c))
             return FEED_PARK;
-        client_note_copy_end(c, c->target);
+        if (c->target == c->link) /* a standby refuses it: the next Sync is one of its own */
+            client_note_copy_end(c, c->target);
         link_expect(c->target, OP_COPY_END);
         return FEED_PASS;
     case FE_FUNCTION_CALL:
@@ -558,13 +578,20 @@ static void feed_park(struct client *c, const char *p, const char *end)
     }
 }
 
-/* True for the first message of an extended sequence that may be balanced. */
+/* True for the first message of an extended sequence that may be balanced. What a COPY ignores
+ * begins none, and waits for nothing: not for the answer to a SET in the string that copies,
+ * either.
+ */
 static bool feed_begins_batch(const struct client *c, char type)
 {
+    bool is_end = type == FE_SYNC || type == FE_FLUSH;
+
     return c->balance != NULL && c->share == NULL && !c->server_batch && !c->local_batch &&
            !c->local_error &&
-           (type == FE_PARSE || type == FE_BIND || type == FE_DESCRIBE || type == FE_EXECUTE ||
-               type == FE_CLOSE || type == FE_SYNC || type == FE_FLUSH);
+           (is_end || type == FE_PARSE || type == FE_BIND || type == FE_DESCRIBE ||
+               type == FE_EXECUTE || type == FE_CLOSE) &&
+           !(is_end && c->target != NULL && c->target == c->link &&
+               expect_is_copying(&c->target->expect));
 }
 
 /* What becomes of the message at `p`. Returns where to go on, or NULL. */
@@ -694,6 +721,10 @@ void client_feed(struct client *c, const char *p, const char *end)
             if (c->body_left == 0 && c->target != c->link) {
                 feed_flush(c, &run);
                 balance_on_body_end(c);
+            } else if (c->body_left == 0 && c->target != NULL &&
+                       expect_may_ask(&c->target->expect)) {
+                feed_flush(c, &run);
+                client_on_doubt(c, c->target);
             }
             if (c->phase != CL_ACTIVE)
                 break;

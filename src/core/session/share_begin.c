@@ -260,7 +260,7 @@ void share_stop_keeping(struct client *c)
 static enum feed_step on_present_link(struct client *c, bool is_alone)
 {
     const struct share *s = c->share;
-    bool is_lost = s->phase == SHARE_ATTACHED && c->link->expect.lost;
+    bool is_lost = s->phase == SHARE_ATTACHED && expect_is_stuck(&c->link->expect);
 
     if (s->phase != SHARE_ATTACHED)
         return FEED_PARK;

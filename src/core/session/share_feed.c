@@ -438,7 +438,7 @@ static bool is_full_of_pending(struct client *c)
 static bool is_to_end_alone(const struct client *c)
 {
     return (c->link->hold_ready || c->share->hold) && c->link->expect.len > 0 &&
-           !expect_is_copying(&c->link->expect);
+           !expect_is_copying(&c->link->expect) && !expect_is_stuck(&c->link->expect);
 }
 
 /* A Query in the middle of a sequence ends with a ReadyForQuery of its own: an error of it is none

@@ -657,6 +657,7 @@ const struct link_owner_ops share_link_ops = {
     .on_quiet = on_quiet,
     .on_settled = on_settled,
     .on_no_wait = on_no_wait,
+    .on_doubt = client_on_doubt,
     .on_parameter = on_parameter,
     .on_tag = on_tag,
     .on_error = on_error,

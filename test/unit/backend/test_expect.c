@@ -221,14 +221,227 @@ START_TEST(copy_error_without_doubt)
 }
 END_TEST
 
-START_TEST(copy_error_with_early_sync_is_lost)
+/* Asks what the link asks: C is the Close, S the Sync, both ours. */
+static void ask(void)
+{
+    ck_assert(expect_may_ask(&e));
+    send_all("CS", OP_SWALLOW);
+}
+
+static void swallow_all(const char *types)
+{
+    for (; *types != '\0'; types++)
+        ck_assert_int_eq(expect_reply(&e, *types), EXPECT_SWALLOW);
+}
+
+/* libpq's: with the Execute a Sync, which the server mostly has read when it fails. */
+START_TEST(copy_error_with_early_sync)
+{
+    send_all("PBES", 0);
+    reply_all("12GE");
+    ck_assert(expect_is_stuck(&e));
+    ck_assert(!expect_may_ask(&e)); /* it would be skipped, and its Sync be the end of that */
+    ck_assert(expect_needs_sync(&e));
+    send_all("cS", 0);
+    ck_assert(!expect_is_stuck(&e));
+    reply_all("Z");
+    ask();
+    swallow_all("3Z");
+    ck_assert(expect_is_quiet(&e));
+    ck_assert(expect_is_certain(&e));
+}
+END_TEST
+
+/* It had not read it: the same, but that the client has two ReadyForQuery. */
+START_TEST(copy_error_before_early_sync)
 {
     send_all("PBES", 0);
     reply_all("12G");
-    reply_all("E");
+    send_all("cS", 0);
+    reply_all("EZ");
+    ask();
+    send_all("Q", 0); /* need not wait */
+    ck_assert_uint_eq(expect_next_serial(&e), 9);
+    reply_all("Z");
+    ck_assert(!expect_head_is_spare(&e));
+    swallow_all("3Z");
+    reply_all("CZ");
+    ck_assert(expect_is_quiet(&e));
+}
+END_TEST
+
+/* No other Sync was sent: it is this one's, and certain. */
+START_TEST(copy_error_and_only_one_sync)
+{
+    send_all("PBES", 0);
+    reply_all("12GEZ");
+    ck_assert(expect_is_quiet(&e));
+    ck_assert(expect_is_certain(&e));
+}
+END_TEST
+
+START_TEST(copy_error_in_a_query_with_syncs)
+{
+    send_all("Q", 0);
+    reply_all("G");
+    send_all("SSc", 0);
+    reply_all("EZ");
+    ask();
+    reply_all("Z");
+    swallow_all("3Z");
+    ck_assert(expect_is_quiet(&e));
+}
+END_TEST
+
+/* What the replies cannot tell. */
+START_TEST(copy_error_that_is_lost)
+{
+    send_all("PBES", 0);
+    reply_all("12G");
+    send_all("cPBES", 0); /* skipped, or executed? */
+    reply_all("EZ");
     ck_assert(e.lost);
     ck_assert(!expect_is_quiet(&e));
-    reply_all("ZZ"); /* forwarded, however many come */
+    reply_all("12CZ"); /* forwarded, however many come */
+    expect_fini(&e);
+    send_all("Q", 0);
+    reply_all("G");
+    send_all("S", 0);
+    expect_push(&e, OP_MADE_PARSED);
+    send_all("S", 0);
+    reply_all("EZ");
+    ck_assert(!expect_may_ask(&e));
+    reply_all("Z");
+    ck_assert(e.lost);
+}
+END_TEST
+
+/* The server dies: what may have been ignored was. */
+START_TEST(copy_whose_server_dies)
+{
+    static const struct {
+        const char *sent;  /* behind the G */
+        const char *heard; /* then */
+        const char *left;  /* Q E S */
+        bool is_query;
+        bool is_held;
+        bool failed;
+    } rows[] = {{"S", "", "ES", false, false, false}, {"ScS", "", "ES", false, false, false},
+        {"Sc", "", "ES", false, false, false}, {"SScS", "E", "S", false, false, true},
+        {"S", "E", "S", false, false, true}, {"ScS", "EZ", "", false, false, false},
+        {"ScS", "EZ", "S", false, true, true}, {"SSc", "", "Q", true, false, false},
+        {"SScS", "", "QS", true, false, false}, {"SSc", "E", "Q", true, false, false},
+        {"SSc", "EZ", "", true, false, false}, {"ScQ", "EZ", "Q", true, false, false}};
+    size_t i;
+
+    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char left[16] = "";
+        unsigned k;
+        unsigned n = 0;
+
+        expect_fini(&e);
+        expect_init(&e);
+        send_all(rows[i].is_query ? "Q" : "E", 0);
+        reply_all("G");
+        send_all(rows[i].sent, 0);
+        reply_all(rows[i].heard);
+        expect_on_end(&e, rows[i].is_held);
+        for (k = 0; k < e.len; k++)
+            if ((expect_peek(&e, k) & OP_MASK) != OP_COPY_END)
+                left[n++] = expect_peek(&e, k) == OP_SYNC      ? 'S'
+                            : expect_peek(&e, k) == OP_EXECUTE ? 'E'
+                                                               : 'Q';
+        ck_assert_msg(strcmp(left, rows[i].left) == 0, "%zu: %s", i, left);
+        ck_assert(expect_is_certain(&e));
+        ck_assert_msg(e.failed == rows[i].failed, "%zu", i);
+    }
+}
+END_TEST
+
+/* A server that copies, and fails at some message; what it answers is put into `out`. */
+struct copier {
+    char out[64];
+    unsigned nout;
+    unsigned fails_at; /* so many messages are read of the COPY before */
+    bool is_query;
+    bool copies;
+    bool skips;
+};
+
+static void copier_answer(struct copier *k, const char *types)
+{
+    while (*types != '\0')
+        k->out[k->nout++] = *types++;
+}
+
+static void copier_read(struct copier *k, char type)
+{
+    if (k->copies && k->fails_at == 0) {
+        copier_answer(k, k->is_query ? "EZ" : "E");
+        k->copies = false;
+        k->skips = !k->is_query;
+    }
+    if (k->copies) {
+        k->fails_at--;
+    } else if (type == 'S') {
+        k->skips = false;
+        copier_answer(k, "Z");
+    } else if (!k->skips && type == 'C') {
+        copier_answer(k, "3");
+    } else if (!k->skips && type == 'Q') {
+        copier_answer(k, "CZ");
+    }
+}
+
+/* Wherever it fails and however far its answers lag behind: what is ours is swallowed, what is the
+ * client's is not, and in the end nothing is owed. */
+START_TEST(copy_error_anywhere)
+{
+    static const char *const sent[] = {
+        "S_cS", "S__cS", "_S_S_cS", "SScS", "ScSQ", "ScSQQ", "S_ScSS", "cS", "S__S", "ScSSQ"};
+    unsigned nrandom = 1;
+    unsigned nasked = 0;
+    int round;
+
+    for (round = 0; round < 20000; round++) {
+        struct copier k = {.is_query = round % 2 == 0, .copies = true};
+        const char *p = sent[(round / 2) % (int)(sizeof sent / sizeof sent[0])];
+        char mine[64] = "";
+        unsigned nsent = 0;
+        unsigned ntaken = 0;
+        const char *done = strchr(p, 'c');
+        size_t n = strlen(p);
+
+        nrandom = nrandom * 1664525U + 1013904223U;
+        k.fails_at = (nrandom >> 8) % (unsigned)(done == NULL ? n : (size_t)(done - p) + 1);
+        expect_fini(&e);
+        expect_init(&e);
+        send_all(k.is_query ? "Q" : "E", 0);
+        reply_all("G");
+        while (nsent < n || ntaken < k.nout || expect_may_ask(&e)) {
+            nrandom = nrandom * 1664525U + 1013904223U;
+            if (expect_may_ask(&e) && (nrandom >> 8) % 2 == 0) {
+                ask();
+                copier_read(&k, 'C');
+                copier_read(&k, 'S');
+                mine[k.nout - 2] = mine[k.nout - 1] = 1;
+                nasked++;
+            } else if (nsent < n && (nrandom >> 9) % 2 == 0) {
+                const char msg[2] = {p[nsent++], '\0'};
+
+                send_all(msg, 0);
+                copier_read(&k, msg[0]);
+            } else if (ntaken < k.nout) {
+                if (k.out[ntaken] != 'Z' || !expect_pass_last(&e))
+                    ck_assert_int_eq(expect_reply(&e, k.out[ntaken]),
+                        mine[ntaken] != 0 ? EXPECT_SWALLOW : EXPECT_FORWARD);
+                ntaken++;
+            }
+        }
+        ck_assert_msg(expect_is_quiet(&e), "%s, fails at %u of %d", p, k.fails_at, round % 2);
+        ck_assert(expect_is_certain(&e));
+    }
+    ck_assert_uint_gt(nasked, 1000);
 }
 END_TEST
 
@@ -317,8 +530,9 @@ static bool is_same(const struct expect *a, const struct expect *b)
         if (expect_peek(a, i) != expect_peek(b, i))
             return false;
     return a->len == b->len && a->skipping == b->skipping && a->failed == b->failed &&
-           a->copy_in == b->copy_in && a->lost == b->lost && a->last == b->last &&
-           a->nended == b->nended && a->nnotes == b->nnotes && a->notes == b->notes;
+           a->copy_in == b->copy_in && a->lost == b->lost && a->spare == b->spare &&
+           a->last == b->last && a->nended == b->nended && a->nnotes == b->nnotes &&
+           a->notes == b->notes;
 }
 
 /* What a CopyDone that is sent now belongs to. */
@@ -471,7 +685,13 @@ int main(void)
     tcase_add_test(tc, what_the_head_has_said);
     tcase_add_test(tc, two_copies_in_one_query);
     tcase_add_test(tc, copy_error_without_doubt);
-    tcase_add_test(tc, copy_error_with_early_sync_is_lost);
+    tcase_add_test(tc, copy_error_with_early_sync);
+    tcase_add_test(tc, copy_error_before_early_sync);
+    tcase_add_test(tc, copy_error_and_only_one_sync);
+    tcase_add_test(tc, copy_error_in_a_query_with_syncs);
+    tcase_add_test(tc, copy_error_that_is_lost);
+    tcase_add_test(tc, copy_error_anywhere);
+    tcase_add_test(tc, copy_whose_server_dies);
     tcase_add_test(tc, replies_made_here);
     tcase_add_test(tc, unfitting_reply_is_lost);
     tcase_add_test(tc, long_pipelines_grow_and_shrink);
