@@ -45,6 +45,8 @@ struct sim_client {
     int pid;
     uint32_t key;
     int in_flight; /* requests whose ReadyForQuery has not come */
+    int nignored;  /* Syncs that the COPY at hand ignores */
+    int nspare;    /* of one that failed for an outer reason: perhaps they are answered */
     int ncancels;  /* asked for, and not seen */
     int committing[PG_MAX_WRITES];
     int ncommitting;
@@ -62,10 +64,6 @@ struct sim_client {
 static struct sim_client *clients[WORLD_MAX_CLIENTS];
 static int nclients;
 
-/* Cancel requests on their way. */
-#define MAX_CANCELLERS 32
-static struct sim_sock *cancellers[MAX_CANCELLERS];
-
 static const char *const reported_names[PG_NREPORTED] = {
     "application_name", "TimeZone", "IntervalStyle"};
 
@@ -74,7 +72,7 @@ void clients_start(void)
     int i;
 
     nclients = world.opts.nclients;
-    memset(cancellers, 0, sizeof cancellers);
+    cancels_start();
     for (i = 0; i < nclients; i++) {
         clients[i] = mem_alloc_zero(sizeof *clients[i]);
         clients[i]->id = i;
@@ -111,10 +109,7 @@ bool clients_are_done(void)
     for (i = 0; i < nclients; i++)
         if (clients[i]->phase != C_DONE)
             return false;
-    for (i = 0; i < MAX_CANCELLERS; i++)
-        if (cancellers[i] != NULL)
-            return false;
-    return true;
+    return cancels_are_done();
 }
 
 static bool were_faults(void)
@@ -171,6 +166,7 @@ static void client_lost_track(struct sim_client *c)
     c->script.ntags = 0;
     c->ncommitting = 0;
     c->in_flight = 0;
+    c->nspare = 0;
     c->had_fault = false;
 }
 
@@ -251,6 +247,13 @@ static void note_words(struct sim_client *c, const char *msg, uint32_t len)
         c->may_be_either = true;
 }
 
+/* A Sync within a COPY ends no request. */
+static void ignore_sync(struct sim_client *c)
+{
+    c->nignored++;
+    c->in_flight--;
+}
+
 /* Puts the next message into the model. False: nothing was asked. */
 static bool expect_more(struct sim_client *c)
 {
@@ -267,6 +270,10 @@ static bool expect_more(struct sim_client *c)
         c->before = c->model;
         c->present = p[0];
         note_words(c, p, len);
+        if (c->model.copying == 0)
+            c->nignored = 0;
+        else if (p[0] == FE_SYNC)
+            ignore_sync(c);
         pg_message(&c->model, p[0], slice_of(p + PROTO_HEADER_BYTES, len - 4), &raw);
         buf_consume(&c->asked, len + 1U);
         if (c->before.tx != 'I' && c->model.tx == 'I')
@@ -324,6 +331,27 @@ static bool is_portal_elsewhere(const struct sim_client *c, const struct errmsg 
            slice_eq_str(m->sqlstate, "34000");
 }
 
+/* Its COPY has failed at a place that the model does not know: the Syncs that it was sent may have
+ * been read before, or are answered one by one. The model has them all read. */
+static void note_spare(struct sim_client *c)
+{
+    const char *p;
+
+    if (c->before.copying == 0)
+        return;
+    while (buf_unread(&c->asked) > 0) {
+        p = c->asked.data + c->asked.pos;
+        if (c->present == FE_COPY_DONE || c->present == FE_COPY_FAIL ||
+            (p[0] != FE_COPY_DATA && p[0] != FE_SYNC))
+            break;
+        if (p[0] == FE_SYNC)
+            ignore_sync(c);
+        buf_consume(&c->asked, proto_get_u32(p + 1) + 1U);
+    }
+    c->nspare = c->nignored;
+    c->nignored = 0;
+}
+
 /* An error that the model does not know. False: it must not be. */
 static bool client_on_fault(struct sim_client *c, const struct errmsg *m)
 {
@@ -344,6 +372,7 @@ static bool client_on_fault(struct sim_client *c, const struct errmsg *m)
         return false;
     }
     c->has_ended = c->has_ended && c->before.tx == 'I';
+    note_spare(c);
     c->model = c->before;
     /* Nobody knows what became of it; a session that lives on begins anew then. */
     if (c->is_discard && !is_cancel && world.opts.mode == WORLD_SESSION && c->before.tx == 'I')
@@ -419,35 +448,6 @@ static void on_ready_matched(struct sim_client *c)
     check_parameters(c);
 }
 
-static bool is_same_error(const char *a, uint32_t alen, const char *b)
-{
-    struct errmsg x;
-    struct errmsg y;
-
-    if (b[0] != BE_ERROR)
-        return false;
-    (void)errmsg_decode(slice_of(a + PROTO_HEADER_BYTES, alen - 4), &x);
-    (void)errmsg_decode(slice_of(b + PROTO_HEADER_BYTES, proto_get_u32(b + 1) - 4), &y);
-    return slice_eq(x.sqlstate, y.sqlstate) && slice_eq(x.message, y.message);
-}
-
-/* In a failed transaction a statement made by PREPARE may be missing on the link: both refuse. */
-static bool is_as_good(const char *msg, uint32_t len, const char *want)
-{
-    struct errmsg m;
-    struct errmsg due;
-
-    if (want[0] != BE_ERROR)
-        return false;
-    (void)errmsg_decode(slice_of(msg + PROTO_HEADER_BYTES, len - 4), &m);
-    (void)errmsg_decode(slice_of(want + PROTO_HEADER_BYTES, proto_get_u32(want + 1) - 4), &due);
-    if (world.opts.mode == WORLD_SESSION && world.opts.nnodes > 1 &&
-        slice_eq_str(m.sqlstate, "55000") && slice_eq_str(due.sqlstate, "34000"))
-        return true; /* a portal without a name that a query on another server would have closed */
-    return (slice_eq_str(m.sqlstate, "26000") && slice_eq_str(due.sqlstate, "25P02")) ||
-           (slice_eq_str(m.sqlstate, "25P02") && slice_eq_str(due.sqlstate, "26000"));
-}
-
 /* The state after a query that failed for an outer reason and may or may not have begun or ended a
  * transaction before. */
 static bool is_either_state(struct sim_client *c, const char *msg, const char *want)
@@ -482,15 +482,24 @@ static bool is_either_state(struct sim_client *c, const char *msg, const char *w
 static void client_on_reply(struct sim_client *c, const char *msg, uint32_t len)
 {
     const char *want;
+    bool is_due;
     struct errmsg m;
 
     world.nreplies++;
-    if (!expect_more(c)) {
+    is_due = expect_more(c);
+    want = c->expected.data + c->expected.pos;
+    if (msg[0] == BE_READY && c->nspare > 0 && (!is_due || want[0] != BE_READY)) {
+        c->nspare--;
+        return;
+    }
+    if (!is_due) {
         sim_fail("client %d got %c, it had asked nothing", c->id, msg[0]);
         return;
     }
-    want = c->expected.data + c->expected.pos;
-    if (msg[0] == BE_ERROR && !is_same_error(msg, len, want) && !is_as_good(msg, len, want)) {
+    if (msg[0] != BE_READY && msg[0] != BE_ERROR)
+        c->nspare = 0;
+    if (msg[0] == BE_ERROR && !errors_are_same(msg, len, want) &&
+        !errors_are_as_good(msg, len, want)) {
         (void)errmsg_decode(slice_of(msg + PROTO_HEADER_BYTES, len - 4), &m);
         sim_note("client %d got error %.*s: %.*s", c->id, (int)m.sqlstate.n, m.sqlstate.p,
             (int)m.message.n, m.message.p);
@@ -666,26 +675,11 @@ static void client_ask(struct sim_client *c)
 
 static void client_cancel(struct sim_client *c)
 {
-    struct buf packet = {0};
-    int fd;
-    int i;
-
     c->cancel_us = 0;
-    for (i = 0; i < MAX_CANCELLERS; i++) {
-        if (cancellers[i] != NULL)
-            continue;
-        cancellers[i] = sim_sock_connect(&fd);
-        buf_put_u32(&packet, 16);
-        buf_put_u32(&packet, PROTO_CANCEL);
-        buf_put_u32(&packet, (uint32_t)c->pid);
-        buf_put_u32(&packet, c->key);
-        sim_sock_put(cancellers[i], packet.data, packet.len);
-        buf_free(&packet);
-        c->ncancels++;
-        sim_note("client %d asks for a cancel", c->id);
-        workers_add_client(fd);
+    if (!cancels_send(c->pid, c->key))
         return;
-    }
+    c->ncancels++;
+    sim_note("client %d asks for a cancel", c->id);
 }
 
 static bool may_ask(const struct sim_client *c)
@@ -718,10 +712,7 @@ bool clients_are_ready(void)
     for (i = 0; i < nclients; i++)
         if (client_is_ready(clients[i]))
             return true;
-    for (i = 0; i < MAX_CANCELLERS; i++)
-        if (cancellers[i] != NULL && sim_sock_is_over(cancellers[i]))
-            return true;
-    return false;
+    return cancels_are_ready();
 }
 
 int64_t clients_next_us(void)
@@ -776,9 +767,7 @@ void clients_step(void)
     uint32_t seen = 0;
     int i;
 
-    for (i = 0; i < MAX_CANCELLERS; i++)
-        if (cancellers[i] != NULL && sim_sock_is_over(cancellers[i]))
-            sim_sock_close(&cancellers[i], false);
+    cancels_step();
     for (i = 0; i < nclients; i++)
         if (client_is_ready(clients[i]) && sim_one_in(++seen))
             c = clients[i];

@@ -389,11 +389,15 @@ static void write_copy(struct script *s, struct buf *out)
     } else {
         put_query(out, sql);
     }
+    if (n >= 0 && sim_one_in(extended ? 2 : 6))
+        put_sync(out); /* drivers send it with the Execute; the COPY ignores it */
     for (; n > 0 && (tag = new_tag(s)) != -1; n--) {
         snprintf(line, sizeof line, "%d\n", tag);
         start = wire_begin(out, FE_COPY_DATA);
         buf_put(out, line, strlen(line));
         wire_end(out, start);
+        if (sim_one_in(8))
+            put_sync(out);
     }
     if (n >= 0 && sim_one_in(3)) {
         start = wire_begin(out, FE_COPY_FAIL);

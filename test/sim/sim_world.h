@@ -126,6 +126,22 @@ bool clients_are_done(void);
 /* Fails the run when one waits for too long. */
 void clients_check_patience(void);
 
+/* ---- sim_cancel.c: cancel requests ---- */
+
+void cancels_start(void);
+bool cancels_are_ready(void);
+void cancels_step(void);
+bool cancels_are_done(void);
+/* False: too many are on their way. */
+bool cancels_send(int pid, uint32_t key);
+
+/* ---- sim_errors.c: an error in place of another ---- */
+
+/* True when both are errors with the same state and text; `alen` is the first one's length word. */
+bool errors_are_same(const char *a, uint32_t alen, const char *b);
+/* True when the error at hand is no worse an answer than the one that is due. */
+bool errors_are_as_good(const char *msg, uint32_t len, const char *want);
+
 /* ---- sim_sight.c: how much of the log a client may see ---- */
 
 /* What one session has seen and must see. */
