@@ -38,14 +38,13 @@ struct task {
 
 struct loop {
     uv_loop_t uv;
-    uv_timer_t tick;
-    uv_prepare_t alive; /* libuv says when it is next due only while it has something */
+    uv_prepare_t alive; /* libuv says whether it may sleep only while it has something */
     int epoll_fd;
     bool is_stopped;
     bool uv_is_ready;
     uint32_t now_tick;  /* up to which slots were looked at */
     uint32_t wake_tick; /* when the next one is, if there is a timer */
-    int64_t clock_us;   /* of this turn; 0: not read yet */
+    int64_t now_us;     /* when this turn began */
     uint32_t ntimers;
     struct list wheel[LOOP_WHEEL_SLOTS];
     struct list tasks;
@@ -61,12 +60,14 @@ void loop_run(struct loop *lp);
 /* One turn that waits for nothing. For tests. */
 void loop_poll(struct loop *lp);
 void loop_stop(struct loop *lp);
-/* Monotonic time of this turn, microseconds; no system call. */
-int64_t loop_now_us(const struct loop *lp);
-/* The same clock, as fine as it is: loop_now_us counts milliseconds. Read at most once per turn of
- * the loop, when it is first asked for; that costs no system call where the kernel maps the clock.
- */
-int64_t loop_clock_us(struct loop *lp);
+/* Monotonic time of this turn, microseconds. The clock is read once per turn, which is no system
+ * call where the kernel maps it. */
+static inline int64_t loop_now_us(const struct loop *lp)
+{
+    return lp->now_us;
+}
+/* When the next timer may be due, by the same clock; INT64_MAX: none is armed. */
+int64_t loop_due_us(const struct loop *lp);
 
 /* A zeroed timer must be initialised once. */
 void timer_init(struct timer *t, timer_fn *fn);

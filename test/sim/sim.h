@@ -106,8 +106,6 @@ void sim_epoll_forget(int fd, bool is_last);
 
 /* Something could be done in a turn of this loop. */
 bool sim_uv_is_ready(uv_loop_t *loop);
-/* When the next timer of the loop is due; INT64_MAX: none is armed. */
-int64_t sim_uv_next_due_us(uv_loop_t *loop);
 
 /* ---- sim_mail.c ---- */
 

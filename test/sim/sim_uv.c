@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: PostgreSQL
- * sim_uv.c: the part of libuv that the product uses, timers above all, with a clock that stands
- * still until the scheduler moves it. */
+ * sim_uv.c: the part of libuv that the product uses, which is little: handles that are closed in a
+ * later turn. */
 #include "config.h"
 
 #include "sim.h"
@@ -21,10 +21,7 @@ struct handle {
     uv_handle_t *uv;
     bool active;
     bool closing;
-    int64_t due_us;
-    int64_t repeat_us;
     union {
-        uv_timer_cb timer;
         uv_prepare_cb prepare;
         uv_async_cb async;
     } cb;
@@ -33,7 +30,6 @@ struct handle {
 struct sim_loop {
     uv_loop_t *uv; /* NULL: free */
     struct list handles;
-    uint64_t now_ms;
 };
 
 static struct sim_loop loops[MAX_LOOPS];
@@ -69,18 +65,12 @@ static struct handle *handle_new(uv_loop_t *loop, uv_handle_t *uv, uv_handle_typ
 
 /* ---- loops ---- */
 
-static void loop_update(struct sim_loop *lp)
-{
-    lp->now_ms = (uint64_t)(sim.now_us / 1000);
-}
-
 int uv_loop_init(uv_loop_t *uv)
 {
     struct sim_loop *lp = loop_of(NULL);
 
     lp->uv = uv;
     list_init(&lp->handles);
-    loop_update(lp);
     return 0;
 }
 
@@ -92,11 +82,6 @@ int uv_loop_close(uv_loop_t *uv)
         return UV_EBUSY;
     lp->uv = NULL;
     return 0;
-}
-
-uint64_t uv_now(const uv_loop_t *uv)
-{
-    return loop_of(uv)->now_ms;
 }
 
 uint64_t uv_hrtime(void)
@@ -118,11 +103,6 @@ void uv_walk(uv_loop_t *uv, uv_walk_cb cb, void *arg)
     cb(LIST_ENTRY(n, struct handle, node)->uv, arg);
 }
 
-void uv_update_time(uv_loop_t *uv)
-{
-    loop_update(loop_of(uv));
-}
-
 int uv_backend_fd(const uv_loop_t *uv)
 {
     (void)uv;
@@ -131,11 +111,7 @@ int uv_backend_fd(const uv_loop_t *uv)
 
 int uv_backend_timeout(const uv_loop_t *uv)
 {
-    int64_t due_us = sim_uv_next_due_us((uv_loop_t *)(uintptr_t)uv);
-
-    if (sim_uv_is_ready((uv_loop_t *)(uintptr_t)uv))
-        return 0;
-    return due_us == INT64_MAX ? -1 : (int)((due_us - sim.now_us) / 1000) + 1;
+    return sim_uv_is_ready((uv_loop_t *)(uintptr_t)uv) ? 0 : -1;
 }
 
 /* ---- handles ---- */
@@ -163,29 +139,6 @@ void uv_close(uv_handle_t *uv, uv_close_cb cb)
     h->closing = true;
     h->active = false;
     uv->close_cb = cb;
-}
-
-int uv_timer_init(uv_loop_t *loop, uv_timer_t *uv)
-{
-    handle_new(loop, (uv_handle_t *)uv, UV_TIMER);
-    return 0;
-}
-
-int uv_timer_start(uv_timer_t *uv, uv_timer_cb cb, uint64_t timeout, uint64_t repeat)
-{
-    struct handle *h = handle_of((uv_handle_t *)uv);
-
-    h->cb.timer = cb;
-    h->due_us = (int64_t)(loop_of(uv->loop)->now_ms + timeout) * 1000;
-    h->repeat_us = (int64_t)repeat * 1000;
-    h->active = true;
-    return 0;
-}
-
-int uv_timer_stop(uv_timer_t *uv)
-{
-    handle_of((uv_handle_t *)uv)->active = false;
-    return 0;
 }
 
 int uv_prepare_init(uv_loop_t *loop, uv_prepare_t *uv)
@@ -254,58 +207,14 @@ const char *uv_strerror(int err)
 
 /* ---- a turn ---- */
 
-static bool timer_is_due(const struct sim_loop *lp, const struct handle *h)
-{
-    return h->uv->type == UV_TIMER && h->active && h->due_us <= (int64_t)lp->now_ms * 1000;
-}
-
 bool sim_uv_is_ready(uv_loop_t *uv)
 {
-    struct sim_loop *lp = loop_of(uv);
-    struct handle *h;
-    struct list *n;
-
-    LIST_FOREACH(n, &lp->handles)
-    {
-        h = LIST_ENTRY(n, struct handle, node);
-        if (h->closing)
-            return true;
-        if (h->uv->type == UV_TIMER && h->active && h->due_us <= sim.now_us / 1000 * 1000)
-            return true;
-    }
-    return false;
-}
-
-int64_t sim_uv_next_due_us(uv_loop_t *uv)
-{
-    int64_t due_us = INT64_MAX;
-    struct handle *h;
     struct list *n;
 
     LIST_FOREACH(n, &loop_of(uv)->handles)
-    {
-        h = LIST_ENTRY(n, struct handle, node);
-        if (h->uv->type == UV_TIMER && h->active && h->due_us < due_us)
-            due_us = h->due_us;
-    }
-    return due_us;
-}
-
-static void run_timers(struct sim_loop *lp)
-{
-    struct handle *h;
-    struct list *n;
-    struct list *tmp;
-
-    LIST_FOREACH_SAFE(n, tmp, &lp->handles)
-    {
-        h = LIST_ENTRY(n, struct handle, node);
-        if (!timer_is_due(lp, h))
-            continue;
-        h->active = h->repeat_us > 0;
-        h->due_us = (int64_t)lp->now_ms * 1000 + h->repeat_us;
-        h->cb.timer((uv_timer_t *)h->uv);
-    }
+    if (LIST_ENTRY(n, struct handle, node)->closing)
+        return true;
+    return false;
 }
 
 static void run_closing(struct sim_loop *lp)
@@ -336,11 +245,7 @@ static void run_closing(struct sim_loop *lp)
 
 int uv_run(uv_loop_t *uv, uv_run_mode mode)
 {
-    struct sim_loop *lp = loop_of(uv);
-
     (void)mode;
-    loop_update(lp);
-    run_timers(lp);
-    run_closing(lp);
+    run_closing(loop_of(uv));
     return 0;
 }

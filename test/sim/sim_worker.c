@@ -203,7 +203,8 @@ void workers_add_client(int fd)
 static bool is_ready(struct worker *w)
 {
     return !list_is_empty(&w->loop.tasks) || w->loop.closed != NULL ||
-           sim_uv_is_ready(&w->loop.uv) || sim_epoll_is_ready(w->loop.epoll_fd);
+           loop_due_us(&w->loop) <= sim.now_us || sim_uv_is_ready(&w->loop.uv) ||
+           sim_epoll_is_ready(w->loop.epoll_fd);
 }
 
 bool workers_are_ready(void)
@@ -236,7 +237,7 @@ int64_t workers_next_us(void)
     int i;
 
     for (i = 0; i < workers.n; i++) {
-        due_us = sim_uv_next_due_us(&workers.w[i]->loop.uv);
+        due_us = loop_due_us(&workers.w[i]->loop);
         if (due_us < next_us)
             next_us = due_us;
     }

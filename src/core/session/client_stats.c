@@ -32,7 +32,7 @@ void client_stats_on_queries(struct client *c, unsigned n)
     struct client_stats *s = &c->stats;
 
     if (s->taken_us == 0)
-        s->taken_us = loop_clock_us(c->ss->loop);
+        s->taken_us = loop_now_us(c->ss->loop);
     if (s->row != NULL)
         dbstats_add(&s->row->queries, n);
 }
@@ -44,7 +44,7 @@ void client_stats_on_sent(struct client *c)
     client_stats_on_wait_end(c);
     if (s->sent_us != 0)
         return;
-    s->sent_us = loop_clock_us(c->ss->loop);
+    s->sent_us = loop_now_us(c->ss->loop);
     if (s->taken_us == 0)
         s->taken_us = s->sent_us;
     if (s->tx_us == 0)
@@ -61,7 +61,7 @@ void client_stats_on_quiet(struct client *c)
     client_stats_on_wait_end(c);
     if (s->sent_us == 0)
         return;
-    now_us = loop_clock_us(c->ss->loop);
+    now_us = loop_now_us(c->ss->loop);
     took_us = now_us - s->sent_us;
     s->sent_us = 0;
     if (s->row == NULL || c->target == NULL) {
@@ -85,7 +85,7 @@ void client_stats_on_virtual_end(struct client *c)
 
     if (s->row != NULL && s->tx_us != 0) {
         dbstats_add(&s->row->transactions, 1);
-        dbstats_add(&s->row->transaction_us, (uint64_t)(loop_clock_us(c->ss->loop) - s->tx_us));
+        dbstats_add(&s->row->transaction_us, (uint64_t)(loop_now_us(c->ss->loop) - s->tx_us));
     }
     s->tx_us = 0;
 }
@@ -93,7 +93,7 @@ void client_stats_on_virtual_end(struct client *c)
 void client_stats_on_wait_begin(struct client *c)
 {
     if (c->stats.wait_us <= 0)
-        c->stats.wait_us = loop_clock_us(c->ss->loop);
+        c->stats.wait_us = loop_now_us(c->ss->loop);
 }
 
 void client_stats_on_wait_end(struct client *c)
@@ -104,7 +104,7 @@ void client_stats_on_wait_end(struct client *c)
 
     if (s->wait_us <= 0)
         return;
-    waited_us = loop_clock_us(c->ss->loop) - s->wait_us;
+    waited_us = loop_now_us(c->ss->loop) - s->wait_us;
     s->wait_us = s->row == NULL ? -waited_us : 0;
     if (s->row != NULL)
         stats_waited(s, waited_us);

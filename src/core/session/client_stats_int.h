@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL
  * client_stats_int.h: what is counted of a client, in the row of its database (ipc/dbstats.h), and
  * the clock of its present request. Runs in: workers. Counting is a plain store to memory of this
- * worker: no system call; the time is read once per turn of the loop (loop_clock_us).
+ * worker: no system call; the time is read once per turn of the loop (loop_now_us).
  *
  * Who calls what, for any mode of pooling:
  *
@@ -31,7 +31,7 @@
 
 struct client;
 
-/* Part of struct client. Times are those of loop_clock_us; 0: not going on. */
+/* Part of struct client. Times are those of loop_now_us; 0: not going on. */
 struct client_stats {
     struct dbstats_row *row;
     int64_t taken_us; /* the present request arrived */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: PostgreSQL
  * loop.c: the event loop: an epoll set with libuv's loop in it, a timing wheel and a task queue on
- * top. The wheel is one libuv timer however many thousand clients have a time-out; it sleeps until
- * the next slot that has a timer in it. */
+ * top. The wheel sleeps until the next slot that has a timer in it, however many thousand clients
+ * have a time-out. libuv has no timers of its own here, and its clock is not asked for. */
 #include "config.h"
 
 #include "event/loop.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <time.h>
@@ -18,7 +19,9 @@
 /* Events taken from the kernel at once. */
 #define LOOP_EVENTS 256
 
-static void loop_on_tick(uv_timer_t *handle);
+#define LOOP_TICK_US (LOOP_TICK_MS * INT64_C(1000))
+
+static void loop_on_tick(struct loop *lp);
 
 static void loop_run_tasks(struct loop *lp)
 {
@@ -57,6 +60,14 @@ static void loop_on_prepare(uv_prepare_t *handle)
     (void)handle; /* its being there is all */
 }
 
+static void loop_read_clock(struct loop *lp)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    lp->now_us = (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
 void loop_init(struct loop *lp)
 {
     struct epoll_event ev = {.events = EPOLLIN}; /* data.ptr NULL: libuv */
@@ -73,8 +84,7 @@ void loop_init(struct loop *lp)
     for (i = 0; i < LOOP_WHEEL_SLOTS; i++)
         list_init(&lp->wheel[i]);
     list_init(&lp->tasks);
-    uv_timer_init(&lp->uv, &lp->tick);
-    lp->tick.data = lp;
+    loop_read_clock(lp);
     uv_prepare_init(&lp->uv, &lp->alive);
     uv_prepare_start(&lp->alive, loop_on_prepare);
 }
@@ -167,19 +177,30 @@ static void loop_dispatch(struct loop *lp, const struct epoll_event *ev)
         io_tell_kernel(io); /* the owner lost interest some time ago */
 }
 
+/* How long the turn may wait for an event; -1: for ever. */
+static int loop_timeout_ms(const struct loop *lp)
+{
+    int64_t left_us;
+
+    if (!list_is_empty(&lp->tasks) || lp->closed != NULL || uv_backend_timeout(&lp->uv) == 0)
+        return 0;
+    if (lp->ntimers == 0)
+        return -1;
+    left_us = loop_due_us(lp) - lp->now_us;
+    if (left_us > INT_MAX)
+        left_us = INT_MAX; /* half an hour: it is looked at in vain */
+    return left_us <= 0 ? 0 : (int)((left_us + 999) / 1000);
+}
+
 static void loop_turn(struct loop *lp, bool may_wait)
 {
     struct epoll_event ev[LOOP_EVENTS];
-    int timeout_ms = 0;
     int n;
     int i;
 
-    if (may_wait && list_is_empty(&lp->tasks) && lp->closed == NULL)
-        timeout_ms = uv_backend_timeout(&lp->uv);
-    n = epoll_wait(lp->epoll_fd, ev, LOOP_EVENTS, timeout_ms);
+    n = epoll_wait(lp->epoll_fd, ev, LOOP_EVENTS, may_wait ? loop_timeout_ms(lp) : 0);
     ASSERT(n >= 0 || errno == EINTR);
-    uv_update_time(&lp->uv);
-    lp->clock_us = 0;
+    loop_read_clock(lp);
     for (i = 0; i < n; i++)
         loop_dispatch(lp, &ev[i]);
     /* Since 1.44 this also says that handles wait to be registered. */
@@ -187,6 +208,8 @@ static void loop_turn(struct loop *lp, bool may_wait)
         lp->uv_is_ready = false;
         uv_run(&lp->uv, UV_RUN_NOWAIT);
     }
+    if (lp->ntimers > 0 && lp->now_us >= loop_due_us(lp))
+        loop_on_tick(lp);
     loop_run_tasks(lp);
     loop_tell_closed(lp);
 }
@@ -208,25 +231,18 @@ void loop_stop(struct loop *lp)
     lp->is_stopped = true;
 }
 
-int64_t loop_now_us(const struct loop *lp)
+static uint32_t loop_tick_now(const struct loop *lp)
 {
-    return (int64_t)uv_now(&lp->uv) * 1000;
+    return (uint32_t)(lp->now_us / LOOP_TICK_US);
 }
 
-int64_t loop_clock_us(struct loop *lp)
+int64_t loop_due_us(const struct loop *lp)
 {
-    struct timespec now;
+    int32_t ticks = (int32_t)(lp->wake_tick - loop_tick_now(lp));
 
-    if (lp->clock_us == 0) {
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        lp->clock_us = (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-    }
-    return lp->clock_us;
-}
-
-static uint32_t loop_tick_now(struct loop *lp)
-{
-    return (uint32_t)(uv_now(&lp->uv) / LOOP_TICK_MS);
+    if (lp->ntimers == 0)
+        return INT64_MAX;
+    return lp->now_us - lp->now_us % LOOP_TICK_US + ticks * LOOP_TICK_US;
 }
 
 void timer_init(struct timer *t, timer_fn *fn)
@@ -234,16 +250,6 @@ void timer_init(struct timer *t, timer_fn *fn)
     list_init(&t->node);
     t->due_tick = 0;
     t->fn = fn;
-}
-
-/* `tick` is to come yet. */
-static void loop_wake_at(struct loop *lp, uint32_t tick)
-{
-    uint64_t ticks = tick - loop_tick_now(lp);
-
-    lp->wake_tick = tick;
-    uv_timer_start(
-        &lp->tick, loop_on_tick, ticks * LOOP_TICK_MS - uv_now(&lp->uv) % LOOP_TICK_MS, 0);
 }
 
 void timer_start(struct loop *lp, struct timer *t, int64_t delay_ms)
@@ -260,7 +266,7 @@ void timer_start(struct loop *lp, struct timer *t, int64_t delay_ms)
     t->due_tick = loop_tick_now(lp) + (uint32_t)ticks;
     list_push_back(&lp->wheel[t->due_tick % LOOP_WHEEL_SLOTS], &t->node);
     if (is_first || (int32_t)(t->due_tick - lp->wake_tick) < 0)
-        loop_wake_at(lp, t->due_tick);
+        lp->wake_tick = t->due_tick;
 }
 
 void timer_stop(struct loop *lp, struct timer *t)
@@ -268,8 +274,7 @@ void timer_stop(struct loop *lp, struct timer *t)
     if (list_is_detached(&t->node))
         return;
     list_remove(&t->node);
-    if (--lp->ntimers == 0)
-        uv_timer_stop(&lp->tick);
+    lp->ntimers--;
 }
 
 /* Fires what is due in one slot. A callback may stop any other timer, so the due ones are moved to
@@ -305,15 +310,14 @@ static void loop_wake_at_next(struct loop *lp)
 
     for (i = 1; i <= LOOP_WHEEL_SLOTS; i++) {
         if (!list_is_empty(&lp->wheel[(lp->now_tick + i) % LOOP_WHEEL_SLOTS])) {
-            loop_wake_at(lp, lp->now_tick + i);
+            lp->wake_tick = lp->now_tick + i;
             return;
         }
     }
 }
 
-static void loop_on_tick(uv_timer_t *handle)
+static void loop_on_tick(struct loop *lp)
 {
-    struct loop *lp = handle->data;
     uint32_t now = loop_tick_now(lp);
 
     /* After a long stop (SIGSTOP, a suspended machine) one round over the wheel finds everything.

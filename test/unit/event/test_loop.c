@@ -83,7 +83,7 @@ START_TEST(test_it_sleeps_until_the_next)
     fx.left = 1;
     loop_run(&fx.loop);
     ck_assert_uint_eq(fx.loop.wake_tick, fx.timer[0].due_tick);
-    ck_assert_int_gt(uv_backend_timeout(&fx.loop.uv), 28000);
+    ck_assert_int_gt(loop_due_us(&fx.loop) - loop_now_us(&fx.loop), 28000000);
     timer_start(&fx.loop, &fx.timer[1], 1000);
     tick = fx.timer[1].due_tick;
     ck_assert_uint_eq(fx.loop.wake_tick, tick);
@@ -146,7 +146,29 @@ START_TEST(test_stopped)
     ck_assert_int_eq(fx.fired_us[0], 0);
     ck_assert_int_ne(fx.fired_us[1], 0);
     ck_assert_uint_eq(fx.loop.ntimers, 0);
-    ck_assert(!uv_is_active((uv_handle_t *)&fx.loop.tick));
+    ck_assert_int_eq(loop_due_us(&fx.loop), INT64_MAX);
+}
+END_TEST
+
+/* It stands still within a turn, and is as fine as the clock: time-outs and figures are taken from
+ * the same one. */
+START_TEST(test_one_clock)
+{
+    int64_t start_us = loop_now_us(&fx.loop);
+    int64_t before_us = start_us;
+    uint64_t until_ns = uv_hrtime() + 5000000;
+    int nfine = 0;
+
+    while (uv_hrtime() < until_ns) {
+        ck_assert_int_eq(loop_now_us(&fx.loop), before_us);
+        loop_poll(&fx.loop);
+        ck_assert_int_ge(loop_now_us(&fx.loop), before_us);
+        before_us = loop_now_us(&fx.loop);
+        nfine += before_us % 1000 != 0;
+    }
+    loop_poll(&fx.loop);
+    ck_assert_int_gt(nfine, 0);
+    ck_assert_int_ge(loop_now_us(&fx.loop) - start_us, 5000);
 }
 END_TEST
 
@@ -164,6 +186,7 @@ int main(void)
     tcase_add_test(tc, test_started_from_a_timer);
     tcase_add_test(tc, test_late);
     tcase_add_test(tc, test_stopped);
+    tcase_add_test(tc, test_one_clock);
     suite_add_tcase(s, tc);
     sr = srunner_create(s);
     srunner_run_all(sr, CK_ENV);
