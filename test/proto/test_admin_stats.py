@@ -60,8 +60,8 @@ def test_one_read_or_many(pg, start_pool):
     pool = start_pool(pg.address, num_init_children=1)
     watcher, found = login(pool), []
     for together in (False, True):
+        w = login(pool, application_name=f"together_{together:d}")
         before = counted(watcher)
-        w = login(pool)
         took = []
         if together:
             w.send(*SEVERAL)
@@ -71,9 +71,9 @@ def test_one_read_or_many(pg, start_pool):
                 w.send(message)
                 if message == SYNC or message[:1] == b"Q":
                     took += w.ready()
-        row = [r for r in report(watcher, "pool_clients") if r["application_name"] == ""]
+        row = [r for r in report(watcher, "pool_clients") if r["application_name"] == f"together_{together:d}"]
         after = counted(watcher)
-        found.append(("".join(m.type for m in took), [m.body for m in took if m.type == "C"], row[-1]["statement"],
+        found.append(("".join(m.type for m in took), [m.body for m in took if m.type == "C"], row[0]["statement"],
                       {name: after[name] - before[name] for name in after}))
         w.bye()
     assert found[0] == found[1]
