@@ -46,9 +46,9 @@ struct loop {
     uint32_t wake_tick; /* when the next one is, if there is a timer */
     int64_t now_us;     /* when this turn began */
     uint32_t ntimers;
-    struct list wheel[LOOP_WHEEL_SLOTS];
     struct list tasks;
     struct io *closed; /* to be told, at the end of the turn */
+    struct list wheel[LOOP_WHEEL_SLOTS];
 };
 
 /* Makes a loop. After the fork only. */

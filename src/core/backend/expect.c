@@ -336,33 +336,40 @@ static inline bool expect_goes_on(unsigned op, char type)
 
 const char *expect_pass(struct expect *e, const char *p, const char *end, bool stops_at_tags)
 {
+    const uint8_t *ops = e->op;
+    uint32_t head = e->head;
+    uint32_t left = e->len;
+    char last = e->last;
     uint32_t next;
     uint32_t n;
     unsigned op;
 
-    while (end - p >= PROTO_HEADER_BYTES && e->len > 0 && !e->lost && !e->copy_in) {
-        op = e->op[e->head];
+    while (end - p >= PROTO_HEADER_BYTES && left > 0 && !e->lost && !e->copy_in) {
+        op = ops[head];
         n = proto_get_u32(p + 1);
         if (n < 4 || n >= (size_t)(end - p) || (stops_at_tags && *p == BE_COMMAND_COMPLETE))
             break;
         if (expect_goes_on(op, *p)) {
-            e->last = *p;
+            last = *p;
             p += n + 1;
             continue;
         }
-        next = expect_place(e, 1);
+        next = head + 1 < e->cap ? head + 1 : 0;
         /* What is behind it is no end of a COPY, and it is no Sync: not all of expect_pop. */
-        if (e->len < 2 || *p == 0 || (op & ~(unsigned)(OP_MASK | OP_NOTE)) != 0 ||
-            ends[op & OP_MASK] != *p || (e->op[next] & OP_MASK) >= OP_COPY_END)
+        if (left < 2 || *p == 0 || (op & ~(unsigned)(OP_MASK | OP_NOTE)) != 0 ||
+            ends[op & OP_MASK] != *p || (ops[next] & OP_MASK) >= OP_COPY_END)
             break;
         if ((op & OP_NOTE) != 0)
             expect_note(e, true);
-        e->head = next;
-        e->len--;
-        e->nended++;
-        e->last = 0;
+        head = next;
+        left--;
+        last = 0;
         p += n + 1;
     }
+    e->nended += e->len - left;
+    e->head = head;
+    e->len = left;
+    e->last = last;
     return p;
 }
 
