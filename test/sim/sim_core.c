@@ -4,6 +4,7 @@
 
 #include "sim.h"
 
+#include <malloc.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -178,9 +179,12 @@ void *__wrap_realloc(void *p, size_t n)
     return __real_realloc(p, n);
 }
 
+/* Who still uses it shall see that it is gone. */
 void __wrap_free(void *p)
 {
-    if (p != NULL)
+    if (p != NULL) {
         sim.live_blocks--;
+        memset(p, 0xdd, malloc_usable_size(p));
+    }
     __real_free(p);
 }

@@ -37,6 +37,17 @@ struct options {
 
 /* ---- what a seed is like ---- */
 
+/* What a reload changes. Drawn apart from choose_opts: seeds without one are what they were. */
+static void choose_settings(struct world_opts *o)
+{
+    o->pool_size = 1 + (int)sim_below(4);
+    o->virtual_begin = sim_one_in(2);
+    o->rotate = sim_one_in(2);
+    o->prepared = sim_one_in(4) ? 1 + (int)sim_below(3) : 30;
+    o->each_statement = sim_one_in(2);
+    o->stays_home = (int)sim_below(4);
+}
+
 static void choose_opts(const struct options *given)
 {
     struct world_opts *o = &world.opts;
@@ -68,6 +79,7 @@ static void choose_opts(const struct options *given)
     o->stays_home = (int)sim_below(4);
     o->unasked = sim_one_in(3);
     o->switches = !calm && o->nnodes > 1 && sim_one_in(2);
+    o->reloads = sim.seed % 4 == 3;
 }
 
 /* ---- steps ---- */
@@ -124,6 +136,10 @@ static void step_faults(void)
         server_kill_one();
     if (world.opts.switches && sim_one_in(6000))
         monitor_switch();
+    if (world.opts.reloads && sim_one_in(1500)) {
+        choose_settings(&world.opts);
+        workers_reload();
+    }
     for (i = 0; i < world.opts.nnodes && world.opts.outages; i++)
         if (sim_one_in(server_is_down(i) ? 300 : 4000 * (uint32_t)world.opts.nnodes))
             server_set_down(i, !server_is_down(i));
@@ -281,7 +297,7 @@ static bool read_options(int argc, char **argv, struct options *o)
 int main(int argc, char **argv)
 {
     struct options o = {.from = 1, .runs = DEFAULT_RUNS, .mode = -1};
-    uint64_t totals[7] = {0};
+    uint64_t totals[8] = {0};
     uint64_t digest;
     int good = 0;
     int bad = 0;
@@ -306,6 +322,7 @@ int main(int argc, char **argv)
         totals[4] += world.nmails;
         totals[5] += world.nswitches;
         totals[6] += world.nseen;
+        totals[7] += world.nreloads;
         if (ok && o.twice) {
             ok = run_seed(o.from + (uint64_t)i, &o);
             if (ok && digest != sim.digest) {
@@ -321,10 +338,10 @@ int main(int argc, char **argv)
         }
     }
     printf("%llu replies checked, %llu connections ended, %llu errors for it, %llu cancels, %llu "
-           "mails, %llu new primaries, %llu positions\n",
+           "mails, %llu new primaries, %llu positions, %llu reloads\n",
         (unsigned long long)totals[0], (unsigned long long)totals[1], (unsigned long long)totals[2],
         (unsigned long long)totals[3], (unsigned long long)totals[4], (unsigned long long)totals[5],
-        (unsigned long long)totals[6]);
+        (unsigned long long)totals[6], (unsigned long long)totals[7]);
     printf("%d passed, %d failed\n", good, bad);
     return bad == 0 ? 0 : 1;
 }

@@ -27,13 +27,16 @@ struct worker {
     struct io mail_io;
     struct proc_env env;
     struct sessions ss;
+    struct conf_gen *gen; /* of its own, as processes have it */
+    bool has_reload;      /* on its way */
 };
 
 static struct {
     struct worker *w[WORLD_MAX_WORKERS];
     int n;
     struct shm *shm;
-    struct conf_gen *gen;
+    struct conf_gen *gen;    /* by which shared memory was made */
+    uint64_t number;         /* of the last */
     struct mailboxes *first; /* of slot 0 */
     struct proc_paths paths;
 } workers;
@@ -77,6 +80,62 @@ static struct conf_gen *make_conf(void)
     conf_report_fini(&report);
     buf_free(&text);
     return gen;
+}
+
+/* The present settings as the supervisor gives them out: a text with a number of its own. */
+static struct conf_gen *make_generation(uint64_t number)
+{
+    static const char first[] = " 1 /nowhere";
+    struct conf_gen *gen = make_conf();
+    struct conf_report report;
+    struct buf text = {0};
+    struct buf all = {0};
+    const char *at;
+
+    if (gen == NULL)
+        return NULL;
+    conf_dump_canonical(gen, &text);
+    conf_gen_free(&gen);
+    at = memmem(text.data, text.len, first, strlen(first));
+    if (at != NULL) {
+        buf_printf(&all, "%.*s %llu", (int)(at - text.data), text.data, (unsigned long long)number);
+        buf_put(&all, at + 2, text.len - (size_t)(at + 2 - text.data));
+        conf_report_init(&report);
+        gen = conf_load_canonical(buf_slice(&all), &report);
+        conf_report_fini(&report);
+    }
+    if (gen == NULL || conf_number(gen) != number)
+        sim_fail("generation %llu of the settings is refused", (unsigned long long)number);
+    buf_free(&text);
+    buf_free(&all);
+    return gen;
+}
+
+void workers_reload(void)
+{
+    int i;
+
+    workers.number++;
+    sim_note("the settings are read again: %llu", (unsigned long long)workers.number);
+    for (i = 0; i < workers.n; i++)
+        workers.w[i]->has_reload = true;
+}
+
+/* As role_loop.c and worker.c do. */
+static void take_reload(struct worker *w)
+{
+    struct conf_gen *old = w->gen;
+
+    w->has_reload = false;
+    w->gen = make_generation(workers.number);
+    if (w->gen == NULL)
+        return;
+    sim_note("worker %d takes generation %llu: pool %d, virtual_begin %d", w->env.ordinal,
+        (unsigned long long)workers.number, world.opts.pool_size, (int)world.opts.virtual_begin);
+    world.nreloads++;
+    w->env.conf = w->gen;
+    sessions_set_conf(&w->ss, w->gen);
+    conf_gen_free(&old);
 }
 
 /* ---- processes ---- */
@@ -141,7 +200,8 @@ static void worker_start(int ordinal)
     w->env.shm = workers.shm;
     w->env.boxes = sim_mail_new(0, w->env.slot, workers.first);
     w->env.mail_fd = mailboxes_own_fd(w->env.boxes);
-    w->env.conf = workers.gen;
+    w->gen = make_conf();
+    w->env.conf = w->gen;
     w->env.paths = &workers.paths;
     row = proc_row(workers.shm, w->env.slot);
     row->pid = 100 + w->env.slot;
@@ -180,6 +240,7 @@ void workers_start(void)
     for (i = 0; i < world.opts.nworkers; i++)
         worker_start(i);
     workers.n = world.opts.nworkers;
+    workers.number = 1;
 }
 
 struct shm *workers_shm(void)
@@ -202,7 +263,7 @@ void workers_add_client(int fd)
 
 static bool is_ready(struct worker *w)
 {
-    return !list_is_empty(&w->loop.tasks) || w->loop.closed != NULL ||
+    return w->has_reload || !list_is_empty(&w->loop.tasks) || w->loop.closed != NULL ||
            loop_due_us(&w->loop) <= sim.now_us || sim_uv_is_ready(&w->loop.uv) ||
            sim_epoll_is_ready(w->loop.epoll_fd);
 }
@@ -226,7 +287,9 @@ void workers_step(void)
     for (i = 0; i < workers.n; i++)
         if (is_ready(workers.w[i]) && sim_one_in(++seen))
             w = workers.w[i];
-    if (w != NULL)
+    if (w != NULL && w->has_reload && sim_one_in(4))
+        take_reload(w);
+    else if (w != NULL)
         loop_poll(&w->loop);
 }
 
@@ -401,6 +464,7 @@ void workers_end(void)
         io_close(&w->mail_io, on_closed);
         loop_fini(&w->loop);
         sim_mail_free(w->env.boxes);
+        conf_gen_free(&w->gen);
         mem_free(w);
     }
     if (workers.gen == NULL)

@@ -49,6 +49,7 @@ struct world_opts {
     int stays_home;      /* disable_load_balance_on_write */
     bool unasked;        /* servers say what nobody asked for */
     bool switches;       /* another server becomes the primary, now and then */
+    bool reloads;        /* the settings change, now and then */
 };
 
 /* What is known of a row that a client inserted. */
@@ -73,8 +74,9 @@ struct world {
     uint64_t nmails;
     uint64_t nswitches;
     uint64_t nfenced;
-    uint64_t nseen; /* positions that were checked */
-    uint64_t nvain; /* writes of sessions that a read-only transaction tied to a standby */
+    uint64_t nseen;    /* positions that were checked */
+    uint64_t nreloads; /* generations of settings that a worker took */
+    uint64_t nvain;    /* writes of sessions that a read-only transaction tied to a standby */
 };
 extern struct world world;
 
@@ -199,6 +201,8 @@ struct shm *workers_shm(void);
 struct mailboxes *workers_boxes(void);
 /* The session that has this server process cannot move. */
 bool workers_is_tied(int pid);
+/* The settings are read again: other ones, which each worker takes when its turn comes. */
+void workers_reload(void);
 /* Gives a connected client to a worker. */
 void workers_add_client(int fd);
 /* Nothing is under way and everything counted is true; else the run fails. */
