@@ -87,6 +87,9 @@ void stream_pause(struct stream *s);
 void stream_resume(struct stream *s);
 /* True when the other side closed or sent something although it should be silent. */
 bool stream_is_stale(const struct stream *s);
+/* For one whose other side sends nothing more: true when something was sent to it in the last
+ * `within_ms` and did not break the connection, or a Unix socket knows that it is there. */
+bool stream_is_taken(const struct stream *s, int64_t within_ms);
 /* Ends it: unsent bytes are dropped, the descriptor is closed, ops->on_closed comes later. */
 void stream_close(struct stream *s);
 /* The same, but the descriptor is returned and stays open: it travels to another process. Not with

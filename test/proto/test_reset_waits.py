@@ -112,6 +112,19 @@ def test_what_may_leave_traces_is_undone_at_once(fake, start_pool, sql):
     other.bye()
 
 
+@pytest.mark.parametrize("delay", [0, 1000])
+def test_another_servers_tag(fake, start_pool, delay):
+    """Others that speak like PostgreSQL call it DISCARD: the connection serves on."""
+    script = Script(lambda conn, nth: conn.send(complete("DISCARD"), ready()))
+    _, pool = started(fake, start_pool, script, reset_query_delay=delay)
+    for n in range(1, 4):
+        w = come(pool)
+        w.rows(f"select {n}")
+        w.bye()
+        waits.wait_for("the reset", lambda: script.texts().count("DISCARD ALL") == n + 1, 10)
+    assert {number for number, _ in script.log} == {script.log[0][0]}
+
+
 @pytest.mark.parametrize("answer", [
     pytest.param(error("58000", "no"), id="error"), pytest.param(complete("DISCARD ALL") + ready("T"), id="transaction"),
     pytest.param(row_description("v") + data_row("not yours") + ready(), id="row"), pytest.param(complete("SELECT 1") + ready(), id="tag")])

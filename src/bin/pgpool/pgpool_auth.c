@@ -550,7 +550,10 @@ int pgpool_auth_check_user(const struct pgpool_opts *opts, const struct conf_gen
     ask_servers(&k);
     check_role(&k);
     check_rules(&k);
-    printf(k.nproblems == 0 ? "nothing is in the way\n" : "%u problems\n", k.nproblems);
+    if (k.nproblems == 0)
+        printf("nothing is in the way\n");
+    else
+        printf("%u problem%s\n", k.nproblems, k.nproblems == 1 ? "" : "s");
     PQfinish(k.role_asker);
     passwd_free(&k.passwd);
     secret_free(&k.key);

@@ -196,8 +196,9 @@ void link_clean_start(struct link *link, bool boundary)
         link_close(link);
 }
 
-/* DISCARD ALL has one answer. Anything else in its place means that the server said more than it
- * was asked for, and that what we take for the end of the cleaning is not. */
+/* DISCARD ALL has one answer, by PostgreSQL and by others that speak like it, who may call it a
+ * bare DISCARD. Anything else in its place means that the server said more than it was asked for,
+ * and that what we take for the end of the cleaning is not. */
 bool link_clean_is_answer(struct link *link, char type, struct slice body)
 {
     if (link->resets_left > 0)
@@ -213,8 +214,7 @@ bool link_clean_is_answer(struct link *link, char type, struct slice body)
         return true; /* somebody's own reset query: it may answer what it likes */
     if (type == BE_ROW_DESCRIPTION || type == BE_DATA_ROW)
         return false;
-    return type != BE_COMMAND_COMPLETE ||
-           (body.n == sizeof "DISCARD ALL" && memcmp(body.p, "DISCARD ALL", body.n) == 0);
+    return type != BE_COMMAND_COMPLETE || (body.n > 7 && memcmp(body.p, "DISCARD", 7) == 0);
 }
 
 bool link_clean_forgives(struct link *link, struct slice sqlstate)

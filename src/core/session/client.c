@@ -239,7 +239,7 @@ static void client_on_timer(struct timer *t)
         break;
     case CL_ACTIVE:
         if (c->is_half_closed || c->is_hung_up)
-            client_leave(c);
+            client_goodbye_on_timer(c);
         else
             client_limits_on_timer(c);
         break;

@@ -78,3 +78,15 @@ void client_goodbye_on_no_wait(void *owner, struct link *link)
     if (c->is_half_closed && expect_is_copying(&link->expect))
         link_fail_copy(link);
 }
+
+/* It has gone, unless it is seen to take its answers, however slowly. */
+void client_goodbye_on_timer(struct client *c)
+{
+    /* What was sent before its end came tells nothing: no longer back than the timer ran. */
+    int64_t ran_ms = c->target == NULL ? CLIENT_MAY_BE_GONE_MS : CLIENT_HALF_CLOSED_MS;
+
+    if (stream_is_taken(&c->stream, ran_ms))
+        client_set_timer(c, ran_ms);
+    else
+        client_leave(c);
+}

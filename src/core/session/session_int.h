@@ -164,6 +164,8 @@ void client_say_goodbye(struct client *c);
 /* No more of the CopyData comes that went out in part. Its rest is made up, when it is not much:
  * the COPY is going to fail, and the link can be kept. */
 void client_complete_copy_data(struct client *c);
+/* It sends nothing more, and its time is up. */
+void client_goodbye_on_timer(struct client *c);
 /* link_owner_ops: a COPY waits for data that do not come. */
 void client_goodbye_on_no_wait(void *owner, struct link *link);
 

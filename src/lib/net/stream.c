@@ -5,6 +5,8 @@
 #include "net/stream.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -46,12 +48,27 @@ static void stream_update_interest(struct stream *s)
     io_want(&s->io, events);
 }
 
-/* Not only has the other side finished sending: nothing reaches it any more. */
+/* Not only has the other side finished sending: nothing reaches it any more. A Unix socket says so
+ * of one that was closed, TCP when something was sent to it. */
 static bool stream_is_broken(const struct stream *s)
 {
     struct pollfd p = {.fd = s->io.fd, .events = 0};
 
-    return poll(&p, 1, 0) == 1 && (p.revents & POLLERR) != 0;
+    return poll(&p, 1, 0) == 1 && (p.revents & (POLLERR | POLLHUP)) != 0;
+}
+
+bool stream_is_taken(const struct stream *s, int64_t within_ms)
+{
+    struct tcp_info info;
+    socklen_t len = sizeof info;
+
+    if (stream_has_failed(s) || stream_is_broken(s))
+        return false;
+    memset(&info, 0, sizeof info);
+    if (getsockopt(s->io.fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0)
+        return info.tcpi_last_data_sent < within_ms &&
+               (stream_is_clogged(s) || info.tcpi_unacked == 0);
+    return errno == EOPNOTSUPP; /* a Unix socket */
 }
 
 static void stream_on_gone(struct stream *s)

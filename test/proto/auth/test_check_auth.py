@@ -66,6 +66,7 @@ def test_what_it_says(server, pools):
     wrong = pools([server.address], hba="host all all all scram-sha-256\n", passwd="c_scram:other\n")
     code, text = check(wrong, "c_scram")
     assert code == 1 and "the password was tried and refused" in text
+    assert text.endswith("\n1 problem\n")
 
 
 @pytest.fixture(scope="module")
