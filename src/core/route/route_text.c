@@ -242,14 +242,68 @@ static size_t token_end(struct slice s, size_t i, struct route_token *token)
     return end > i ? end : i + 1;
 }
 
-static bool is_word_as(const struct route_token *t)
+static bool is_bare(const struct route_token *t, const char *word)
 {
-    return !t->is_quoted && t->text.n == 2 && strncasecmp(t->text.p, "as", 2) == 0;
+    return !t->is_quoted && !t->is_operator && slice_ieq_str(t->text, word);
+}
+
+/* Where types may stand in a text, as far as the tokens before tell. */
+struct type_place {
+    struct route_token last[2]; /* the last token, and that before it; a sign has no text */
+    char sign;                  /* the last token, when it is one */
+    char sign_before;
+    unsigned depth;     /* of parentheses */
+    unsigned columns;   /* so deep begins a list of columns with their types; 0: none */
+    bool opens_columns; /* the last token did, unless a query follows */
+};
+
+static bool begins_query(const struct route_token *t)
+{
+    return is_bare(t, "select") || is_bare(t, "with") || is_bare(t, "values") ||
+           is_bare(t, "table") || is_bare(t, "insert") || is_bare(t, "update") ||
+           is_bare(t, "delete") || is_bare(t, "merge");
+}
+
+/* By "(": AS (a int), AS x (a int), f() x (a int). */
+static bool opens_columns(const struct type_place *at)
+{
+    const struct route_token *t = &at->last[0];
+
+    if (t->text.n == 0 || t->is_operator || begins_query(t) || is_bare(t, "over") ||
+        is_bare(t, "filter"))
+        return false;
+    return is_bare(t, "as") || is_bare(&at->last[1], "as") || at->sign_before == ')';
+}
+
+static bool may_be_type(const struct type_place *at)
+{
+    const struct route_token *t = &at->last[0];
+
+    if (at->sign == ':' || at->sign == '.' || is_bare(t, "as") || is_bare(t, "returning"))
+        return true;
+    return at->columns > 0 && t->text.n > 0 && !t->is_operator;
+}
+
+static void step_over(struct type_place *at, const struct route_token *t, char sign)
+{
+    if (at->opens_columns && (begins_query(t) || sign == '('))
+        at->columns = 0;
+    at->opens_columns = sign == '(' && at->columns == 0 && opens_columns(at);
+    at->depth += sign == '(';
+    if (at->opens_columns || (at->columns == 0 && is_bare(t, "columns")))
+        at->columns = at->depth; /* XMLTABLE and JSON_TABLE name their columns up to their ")" */
+    if (sign == ')' && at->columns == at->depth)
+        at->columns = 0;
+    at->depth -= sign == ')' && at->depth > 0;
+    at->last[1] = at->last[0];
+    at->last[0] = *t;
+    at->sign_before = at->sign;
+    at->sign = sign;
 }
 
 void route_text_tokens(struct slice text, route_token_fn *fn, void *ctx)
 {
-    bool behind = false; /* what may stand in front of a type */
+    struct type_place at = {0};
     size_t i = 0;
 
     while (i < text.n) {
@@ -263,8 +317,8 @@ void route_text_tokens(struct slice text, route_token_fn *fn, void *ctx)
         }
         end = token_end(text, i, &t);
         next = skip_blanks(text, end);
-        t.is_behind = behind || (next < text.n && text.p[next] == '\'');
-        behind = text.p[i] == ':' || text.p[i] == '.' || is_word_as(&t);
+        t.is_behind = may_be_type(&at) || (next < text.n && text.p[next] == '\'');
+        step_over(&at, &t, t.text.n == 0 ? text.p[i] : '\0');
         if (t.text.n > 0 && !fn(ctx, &t))
             return;
         i = end;
