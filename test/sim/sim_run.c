@@ -79,7 +79,7 @@ static void choose_opts(const struct options *given)
     o->stays_home = (int)sim_below(4);
     o->unasked = sim_one_in(3);
     o->switches = !calm && o->nnodes > 1 && sim_one_in(2);
-    o->reloads = sim.seed % 4 == 3;
+    o->reloads = sim.seed % 4 == 1;
 }
 
 /* ---- steps ---- */
