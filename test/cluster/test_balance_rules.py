@@ -7,8 +7,8 @@ import re
 import pytest
 
 from pgt import postgres, waits
-from pgt.wire import SYNC, Wire, bind, execute, parse
-from test_balance_tx import PORT, away, code, is_standby, ok, weights
+from pgt.wire import SYNC, Wire, bind, execute, parse, query
+from test_balance_tx import PORT, away, code, is_standby, ok, rows_of, weights
 from test_monitor import Trio, column, pool_for, show, wait_settled
 
 MODES = ("session", "transaction")
@@ -299,6 +299,47 @@ def test_log_and_notices_name_the_node(cluster, make, mode):
     assert re.search(r"LOG:  " + text.format(cluster.at, write), log)
     for line in want:
         assert re.search(r"LOG:  " + text.format(standby, re.escape(line)), log), line
+    w.bye()
+
+
+FORMS = {
+    "simple": query(PORT),
+    "extended": parse(PORT) + bind() + execute() + SYNC,
+    "prepared": bind(name="p") + execute() + SYNC,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("by_statement", [False, True], ids=["session", "statement"])
+def test_reads_like_each_other_count_as_reads(cluster, make, form, by_statement):
+    """Those that nothing speaks against are not judged one by one. A write in between counts by itself, is read where
+    it was made while the transaction is open, and leaves nothing behind."""
+    pool = make(statement_level_load_balance=by_statement)
+    w = login(pool)
+    w.send(parse(PORT, "p") + SYNC)
+    assert code(w.ready()) is None
+
+    def ports() -> list[bytes]:
+        found = []
+        for _ in range(10):
+            w.send(FORMS[form])
+            found += rows_of(w.ready())
+        return found
+
+    def counts(column: str) -> list[int]:
+        return [int(row[column]) for row in show(pool, "POOL_BACKEND_STATS")]
+    ports()  # known from now on
+    before, others = counts("select_cnt"), counts("other_cnt")
+    seen = ports()
+    assert len(seen) == 10 and all(is_standby(cluster, port) for port in seen)
+    assert len(set(seen)) == (2 if by_statement else 1)
+    grown = [now - then for now, then in zip(counts("select_cnt"), before)]
+    assert grown == [seen.count(str(node.port).encode()) for node in cluster.nodes]
+    assert counts("other_cnt") == others
+    ok(w, "begin", "insert into t values (8)")
+    assert not any(is_standby(cluster, port) for port in ports())
+    ok(w, "rollback")
+    assert all(is_standby(cluster, port) for port in ports())
     w.bye()
 
 

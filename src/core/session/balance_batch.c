@@ -468,7 +468,7 @@ static bool goes_whole(struct client *c, const struct batch_look *look)
 }
 
 enum balance_verdict balance_batch(
-    struct client *c, const char *p, const char *end, const char **whole)
+    struct client *c, const char *p, const char *end, struct balance_whole *whole)
 {
     struct balance *b = c->balance;
     struct batch_look look;
@@ -479,7 +479,7 @@ enum balance_verdict balance_batch(
 
     if (balance_quick_batch(c, p, end, whole))
         return BALANCE_GO;
-    *whole = NULL;
+    *whole = (struct balance_whole){.end = NULL};
     look_init(&look, p);
     if (balance_has_portals(c))
         look.at = balance_portals_named(c, p, end);
@@ -521,7 +521,7 @@ enum balance_verdict balance_batch(
     if (c->target == c->link || b->own->home != NULL)
         b->own->nexchanges++;
     else if (may_leave && goes_whole(c, &look))
-        *whole = look.end;
+        whole->end = look.end;
     return BALANCE_GO;
 }
 

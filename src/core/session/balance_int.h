@@ -254,12 +254,10 @@ void balance_decide_prep(struct client *c, struct prep *p, struct route_decision
  * has to be known or asked for it. */
 const struct sql_facts *balance_decide_statement(
     struct client *c, struct statement *st, struct route_decision *d);
-/* The standby for a read that is `known` (route_decision.known) while no transaction is open, and
- * what there is to note of that. VIEW_NO_NODE: it has to be decided; the draw is kept for that, and
- * until somebody has settled otherwise. */
-int balance_known_node(struct client *c, uint64_t known);
-/* What the router knows of a text by its facts; 0: nothing. */
-uint64_t balance_known_of(const struct client *c, struct slice sql, const struct sql_facts *facts);
+/* The standby for a read that is `known` (route_decision.known; `by_facts`: route_known_of) while
+ * no transaction is open, and what there is to note of that. VIEW_NO_NODE: it has to be decided;
+ * the draw is kept for that, and until somebody has settled otherwise. */
+int balance_known_node(struct client *c, uint64_t known, bool by_facts);
 /* What it says of a statement that has its node: without another draw, which would spoil the even
  * sequence. */
 const struct sql_facts *balance_decide_again(
@@ -320,8 +318,10 @@ bool balance_is_quiet_soon(const struct client *c);
 /* `facts`: those of `sql`, which is plain. */
 bool balance_quick_query(
     struct client *c, struct slice sql, struct slice msg, const struct sql_facts *facts);
-/* A sequence that begins at `p`; *whole: behind its Sync. */
-bool balance_quick_batch(struct client *c, const char *p, const char *end, const char **whole);
+/* A sequence that begins at `p`. */
+struct balance_whole;
+bool balance_quick_batch(
+    struct client *c, const char *p, const char *end, struct balance_whole *whole);
 
 /* balance_again.c: what was sent to the own link is made again elsewhere */
 /* The messages will be sent again elsewhere: they do not count for `node`. */
@@ -390,11 +390,18 @@ bool sessions_all_asked_since(const struct view *v, int64_t since_us);
 bool sessions_hold(struct client *c, enum route_class class);
 
 /* balance_batch.c */
-/* Chooses c->target for an extended sequence that begins at `p`; looks ahead up to `end`. *whole:
- * the end of it, when it is a read on a reader that knows all it names, and nothing of it has to be
- * looked at again; else NULL. */
+/* A sequence that is a read on a reader which knows all it names: nothing of it has to be looked at
+ * again. */
+struct balance_whole {
+    const char *end; /* of it; NULL: the sequence is another one */
+    /* What was found of one with a single Parse, without a name, or a single Bind. */
+    struct slice sql;              /* of that Parse */
+    uint32_t traits;               /* ... share_traits; 0: there is none, or several */
+    const struct statement *bound; /* by that Bind, and made earlier; or NULL */
+};
+/* Chooses c->target for an extended sequence that begins at `p`; looks ahead up to `end`. */
 enum balance_verdict balance_batch(
-    struct client *c, const char *p, const char *end, const char **whole);
+    struct client *c, const char *p, const char *end, struct balance_whole *whole);
 /* One message of an extended sequence goes to c->target: keep the statements known. */
 void balance_note_message(struct client *c, char type, struct slice msg, bool puts_in);
 /* A Parse goes to c->target; `asked`: 0 or STATEMENT_INEXACT. */

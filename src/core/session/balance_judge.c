@@ -314,11 +314,6 @@ void balance_decide_prep(struct client *c, struct prep *p, struct route_decision
     note_decision(c, d);
 }
 
-uint64_t balance_known_of(const struct client *c, struct slice sql, const struct sql_facts *facts)
-{
-    return balance_worker_reads(c->ss)->has_patterns ? 0 : route_known_of(sql, facts);
-}
-
 static void note_known(struct client *c, int node, bool is_drawn)
 {
     struct balance *b = c->balance;
@@ -333,7 +328,7 @@ static void note_known(struct client *c, int node, bool is_drawn)
     b->reason = b->rs.is_preferred ? ROUTE_R_PREFERENCE : ROUTE_R_BALANCED;
 }
 
-int balance_known_node(struct client *c, uint64_t known)
+int balance_known_node(struct client *c, uint64_t known, bool by_facts)
 {
     struct sessions *ss = c->ss;
     struct balance *b = c->balance;
@@ -345,7 +340,8 @@ int balance_known_node(struct client *c, uint64_t known)
     balance_worker_refresh(ss);
     reads = balance_worker_reads(ss);
     b->rs.now_us = backend_wall_us(&ss->be);
-    if (balance_answers_id(c) != known || (reads->awaits_replay && b->lsn_due))
+    if (balance_answers_id(c) != known || (by_facts && reads->has_patterns) ||
+        (reads->awaits_replay && b->lsn_due))
         return VIEW_NO_NODE;
     node = route_reads_node(reads, &ss->view, &b->rs, judge_random(c));
     b->keeps_random = true;

@@ -23,9 +23,9 @@ static bool is_at_rest(const struct client *c)
 }
 
 /* The reader for what is known, if it needs nothing. */
-static struct reader *reader_for(struct client *c, uint64_t known)
+static struct reader *reader_for(struct client *c, uint64_t known, bool by_facts)
 {
-    int node = balance_known_node(c, known);
+    int node = balance_known_node(c, known, by_facts);
     struct reader *r;
 
     if (node == VIEW_NO_NODE || node == c->pool->cluster_node)
@@ -55,7 +55,7 @@ bool balance_quick_query(
 
     if (!is_at_rest(c))
         return false;
-    r = reader_for(c, balance_known_of(c, sql, facts));
+    r = reader_for(c, route_known_of(sql, facts), true);
     if (r == NULL)
         return false;
     if (c->statements != NULL)
@@ -161,34 +161,39 @@ static bool look_through(
 }
 
 /* What the router knows of it; 0: nothing. */
-static uint64_t known_of(struct client *c, const struct quick_sequence *q)
+static uint64_t known_of(struct client *c, const struct quick_sequence *q, uint32_t *traits)
 {
     const struct sql_facts *facts;
 
+    *traits = 0;
     if (q->sql.p == NULL)
         return q->bound->known;
     facts = balance_facts(c->ss, q->sql);
-    if ((share_traits(facts, q->sql) & SHARE_IS_PLAIN) == 0)
-        return 0;
-    return balance_known_of(c, q->sql, facts);
+    *traits = share_traits(facts, q->sql);
+    return (*traits & SHARE_IS_PLAIN) == 0 ? 0 : route_known_of(q->sql, facts);
 }
 
-bool balance_quick_batch(struct client *c, const char *p, const char *end, const char **whole)
+bool balance_quick_batch(
+    struct client *c, const char *p, const char *end, struct balance_whole *whole)
 {
     struct balance_own *own = c->balance->own;
     struct quick_sequence q = {.bound = NULL};
     struct reader *r;
+    uint64_t known;
 
     if ((*p != FE_BIND && *p != FE_PARSE) || !is_at_rest(c) || balance_has_portals(c) ||
         client_local(c) != NULL || c->trace.client || client_log_statements(c) ||
         !look_through(c, p, end, &q))
         return false;
-    r = reader_for(c, known_of(c, &q));
+    known = known_of(c, &q, &whole->traits);
+    r = reader_for(c, known, q.sql.p != NULL);
     if (r == NULL || (q.bound != NULL && (q.bound->on_readers & r->bit) == 0))
         return false;
     own->cut_left = UINT8_MAX;
     own->notes_portals = false;
     go(c, r, slice_of(p, (size_t)(q.end - p)));
-    *whole = q.end;
+    whole->end = q.end;
+    whole->sql = q.sql;
+    whole->bound = q.bound;
     return true;
 }

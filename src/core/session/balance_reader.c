@@ -272,8 +272,10 @@ void balance_to_own(struct client *c)
     b->own->is_cut = false;
     b->own->reply_begun = false;
     balance_forget_retry(b->own);
-    memset(&b->own->held, 0, sizeof b->own->held);
-    client_send(c, &held);
+    if (held.len > 0) {
+        memset(&b->own->held, 0, sizeof b->own->held);
+        client_send(c, &held);
+    }
     if (c->link != NULL && !stream_is_clogged(&c->stream))
         link_resume(c->link);
     client_read_on(c); /* the reader may not have read all: nobody waits for that */

@@ -132,7 +132,8 @@ static enum feed_step feed_query(
     is_told = c->balance != NULL && balance_tell_lost_end(c);
     link_expect(c->target, is_told ? OP_QUERY | OP_SWALLOW : OP_QUERY);
     kind = traits != 0 ? (enum count_kind)(traits & SHARE_COUNT_KIND) : count_kind_of(sql);
-    is_plain = feed_note_text(c, sql, is_whole ? kind : COUNT_OTHER);
+    is_plain =
+        (traits & SHARE_IS_TRACELESS) != 0 || feed_note_text(c, sql, is_whole ? kind : COUNT_OTHER);
     count_statement(c->ss, c->target->pool->cluster_node, kind);
     if (is_plain || (traits & SHARE_IS_PLAIN) != 0)
         client_note_sent(c, sql);
@@ -249,11 +250,37 @@ static unsigned feed_op(char type)
     }
 }
 
+/* The same of a Parse whose text was judged. */
+static struct slice feed_note_judged(
+    struct client *c, const struct balance_whole *whole, struct slice msg)
+{
+    enum count_kind kind = (enum count_kind)(whole->traits & SHARE_COUNT_KIND);
+
+    c->parsed_count = (uint8_t)kind;
+    if ((whole->traits & SHARE_IS_TRACELESS) == 0)
+        (void)feed_note_text(c, whole->sql, kind);
+    balance_note_parse(c, slice_of("", 0), msg, kind, 0);
+    return whole->sql;
+}
+
+/* A Bind, of what was looked up before or has just been parsed, mostly. */
+static void feed_note_bound(struct client *c, const struct balance_whole *whole, struct slice msg)
+{
+    if (whole->bound != NULL)
+        c->bound_count = whole->bound->count;
+    else if (whole->traits != 0)
+        c->bound_count = c->parsed_count;
+    else
+        (void)feed_note_bind(c, msg);
+}
+
 /* A sequence that goes to a reader as it is (balance_batch): what is left are the books. It does
  * nothing but read, so that there is no DROP in it. */
-static void feed_whole(struct client *c, struct feed_run *run, const char *p, const char *end)
+static void feed_whole(
+    struct client *c, struct feed_run *run, const char *p, const struct balance_whole *whole)
 {
     struct slice sql = slice_of(NULL, 0);
+    const char *end = whole->end;
     bool is_said = false;
     struct slice msg;
 
@@ -262,9 +289,9 @@ static void feed_whole(struct client *c, struct feed_run *run, const char *p, co
     for (; p < end; p += msg.n) {
         msg = slice_of(p, proto_get_u32(p + 1) + (size_t)1);
         if (*p == FE_PARSE)
-            sql = feed_note_parse(c, msg);
+            sql = whole->traits != 0 ? feed_note_judged(c, whole, msg) : feed_note_parse(c, msg);
         else if (*p == FE_BIND)
-            (void)feed_note_bind(c, msg);
+            feed_note_bound(c, whole, msg);
         if (*p == FE_EXECUTE) {
             feed_note_execute(c);
             client_stats_on_query(c);
@@ -630,7 +657,7 @@ static const char *feed_one(struct client *c, struct feed_run *run, const char *
     uint32_t len = proto_get_u32(p + 1);
     char type = p[0];
     size_t have = (size_t)(end - p);
-    const char *whole;
+    struct balance_whole whole;
     enum feed_step step;
     bool is_whole;
 
@@ -669,15 +696,15 @@ static const char *feed_one(struct client *c, struct feed_run *run, const char *
         }
         if (c->phase != CL_ACTIVE)
             return NULL;
-        if (whole != NULL) {
-            feed_whole(c, run, p, whole);
-            return whole;
+        if (whole.end != NULL) {
+            feed_whole(c, run, p, &whole);
+            return whole.end;
         }
     }
     if (c->share != NULL && c->share->turn == NULL && (type == FE_PARSE || type == FE_BIND)) {
-        step = share_quick_batch(c, run, p, end, &whole);
+        step = share_quick_batch(c, run, p, end, &whole.end);
         if (step == FEED_PASS)
-            return whole;
+            return whole.end;
         if (step != FEED_AGAIN)
             return feed_after(c, run, step, p, end);
     }

@@ -85,7 +85,7 @@ struct client {
     bool local_error : 1;  /* and failed: skip to Sync */
     bool server_batch : 1; /* something of the present extended sequence went to the server */
     bool was_told_to_wait : 1; /* query_wait_notify was said of the present wait */
-    bool leaves_traces : 1;    /* more than plain reads was asked: see feed_note_traces */
+    bool leaves_traces : 1;    /* more than plain reads was asked: see feed_note_text */
     struct client_trace trace;
     int16_t trusting_node; /* that let the client in unasked, without a rule of ours; else -1 */
     int32_t row_index;

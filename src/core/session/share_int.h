@@ -466,6 +466,9 @@ void share_effects_here(const struct client *c, const struct sql_facts *facts, s
 #define SHARE_COUNT_KIND 0x0Fu
 #define SHARE_IS_PLAIN   0x10u
 #define SHARE_IS_JUDGED  0x20u
+/* Also kept: it is a read without a parenthesis, so that no function it names leaves anything
+ * behind in the session, and nothing follows it. */
+#define SHARE_IS_TRACELESS 0x40u
 uint32_t share_judge(const struct sql_facts *facts, struct slice sql);
 static inline uint32_t share_traits(const struct sql_facts *facts, struct slice sql)
 {

@@ -145,9 +145,9 @@ static bool may_read_at(struct client *c, int node)
 }
 
 /* Most reads are like those before them. */
-static bool knows_read(struct client *c, uint64_t known, int *node)
+static bool knows_read(struct client *c, uint64_t known, bool by_facts, int *node)
 {
-    int to = balance_known_node(c, known);
+    int to = balance_known_node(c, known, by_facts);
 
     if (to == VIEW_NO_NODE || !may_read_at(c, to))
         return false;
@@ -184,7 +184,7 @@ static bool place_batch(struct client *c, const struct quick_batch *q, int *node
     if (q->prep->count != COUNT_SELECT)
         return false;
     c->balance->tx_status = 'I';
-    if (knows_read(c, q->prep->known, node))
+    if (knows_read(c, q->prep->known, false, node))
         return true;
     balance_decide_prep(c, q->prep, &d);
     return takes_read(c, &d, node);
@@ -203,7 +203,7 @@ static bool place_query(
     if (facts->stmts[0].kind != SQL_SELECT)
         return false;
     c->balance->tx_status = 'I';
-    if (knows_read(c, balance_known_of(c, sql, facts), node))
+    if (knows_read(c, route_known_of(sql, facts), true, node))
         return true;
     balance_decide_facts(c, sql, facts, &d);
     return takes_read(c, &d, node);

@@ -195,12 +195,20 @@ static bool is_plain(const struct sql_facts *facts, struct slice sql)
     return !e.alone;
 }
 
+/* Of a text that is plain. Texts like it differ in literals and comments alone. */
+static bool is_traceless(enum count_kind kind, struct slice sql)
+{
+    return kind == COUNT_SELECT && sql.n > 0 && memchr(sql.p, '(', sql.n) == NULL &&
+           memchr(sql.p, ';', sql.n - 1) == NULL;
+}
+
 uint32_t share_judge(const struct sql_facts *facts, struct slice sql)
 {
-    uint32_t traits = SHARE_IS_JUDGED | (uint32_t)count_kind_of(sql);
+    enum count_kind kind = count_kind_of(sql);
+    uint32_t traits = SHARE_IS_JUDGED | (uint32_t)kind;
 
     if (is_plain(facts, sql))
-        traits |= SHARE_IS_PLAIN;
+        traits |= SHARE_IS_PLAIN | (is_traceless(kind, sql) ? SHARE_IS_TRACELESS : 0);
     if (facts->traits != NULL)
         *facts->traits = traits;
     return traits;

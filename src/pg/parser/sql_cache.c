@@ -252,8 +252,10 @@ const struct sql_facts *sql_cache_get(
     if (node != NULL) {
         struct entry *e = (struct entry *)(void *)node;
         c->stats.hits++;
-        list_remove(&e->lru);
-        list_push_front(&c->lru, &e->lru);
+        if (list_first(&c->lru) != &e->lru) {
+            list_remove(&e->lru);
+            list_push_front(&c->lru, &e->lru);
+        }
         *same_layout = e->fp.layout == fp.layout;
         return &e->facts;
     }
