@@ -215,6 +215,30 @@ def test_a_read_leaves_though_the_primary_is_slow(cluster, make, how):
     w.bye()
 
 
+def test_a_transaction_begins_though_its_standby_has_not_ended_the_last(cluster, make):
+    """A read-only transaction stays one wherever its statements go, also when the standby that it begins on is slow to
+    say that the last one is over."""
+    pool = make("session", num_init_children=1, disable_load_balance_on_write="off")
+    w, other = login(pool), login(pool)
+    ok(w, "begin")
+    ok(w, "insert into t values (8)")
+    node = next(n for n in cluster.nodes if n.port == int(w.value(PORT)))
+    pid = int(node.value(f"select pid from pg_stat_activity where query = '{PORT}' and state like 'idle in%'"))
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        ok(w, "rollback")
+        w.send(query("start transaction read only"))
+        other.value("select 2")  # the worker has seen it
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    w.ready()
+    ok(w, "select set_config('work_mem', '99kB', false), 1")
+    assert code(w.simple("insert into t values (9)")) == "25006"
+    ok(w, "rollback")
+    other.bye()
+    w.bye()
+
+
 @MODES
 def test_a_prepared_read_is_judged_anew(cluster, sessions, mode):
     """What was found of it holds while the session and the schema are as they were."""

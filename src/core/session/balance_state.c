@@ -234,8 +234,10 @@ static bool is_in_transaction(const struct client *c)
 static void note_begin(struct client *c, const struct sql_stmt *s, bool is_alone)
 {
     struct balance *b = c->balance;
+    /* A reader that has just become the home may still have to tell the end of the last one. */
+    bool at_new_home = b->own->home != NULL && !b->own->tx_was_open && !b->own->has_begun;
 
-    if (is_in_transaction(c) && b->own->tx_end == 0)
+    if (!at_new_home && is_in_transaction(c) && b->own->tx_end == 0)
         return; /* only a warning */
     b->own->has_begun = true;
     b->own->tx = (struct balance_tx){.is_known = is_alone && b->own->nexchanges <= 1,
