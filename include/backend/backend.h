@@ -35,9 +35,10 @@ struct tls_env;
 struct backend {
     struct loop *loop;
     struct shm *shm;
-    const struct conf *conf; /* the present generation */
-    struct auth_book *book;  /* what logs in to servers, by user */
-    struct backend_tls *tls; /* certificates and rules per node */
+    const _Atomic uint32_t *orders_any; /* 0: nobody has ordered anything */
+    const struct conf *conf;            /* the present generation */
+    struct auth_book *book;             /* what logs in to servers, by user */
+    struct backend_tls *tls;            /* certificates and rules per node */
     int ordinal;
     bool is_stopping; /* nothing is cached any more */
     /* The one read buffer of the worker: valid within one callback, never owned by a socket. */

@@ -118,8 +118,9 @@ bool limits_is_busier(const struct shm *shm, int id, int other, int own);
 /* The worker but `but_not` whose client waits longest there, and since when; -1: there is none. Use
  * -1 for `but_not` to ask for all. */
 int limits_find_oldest(const struct shm *shm, int id, int but_not, int64_t *since_us);
-/* How many idle links of a pool the worker has. `barrier`: a full barrier follows the store. */
-void limits_set_idle(struct shm *shm, int id, int ordinal, int nidle, bool barrier);
+/* How many idle links of a pool the worker has: written by it alone, as long as it knows the entry.
+ * NULL: there is none. */
+_Atomic int32_t *limits_idle_cell(struct shm *shm, int id, int ordinal);
 /* The worker but `but_not` with the most idle links of a pool; -1: there is none. */
 int limits_find_idle(const struct shm *shm, int id, int but_not);
 

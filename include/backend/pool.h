@@ -51,6 +51,7 @@ struct pool {
     /* How many workers have clients that wait for what the pool has a part in: its own links, those
      * of its database, its user and its node. NULL: not in the table. */
     const _Atomic int32_t *waiting_workers[POOL_LIMITS];
+    _Atomic int32_t *idle_cell; /* how many idle links it has, for others; NULL: they cannot know */
     /* The pools of the same user and database, by the last bits of their nodes, as they were when
      * be->npools_gone was near_gone: pool_near. */
     struct pool *near[POOL_NEAR];

@@ -13,6 +13,7 @@
 #include "config/conf.h"
 
 #include "event/jobs.h"
+#include "ipc/orders.h"
 
 #include "link_int.h"
 #include "pool_int.h"
@@ -36,6 +37,7 @@ void backend_init(
     memset(be, 0, sizeof *be);
     be->loop = loop;
     be->shm = shm;
+    be->orders_any = orders_mark(shm);
     be->conf = conf;
     be->ordinal = ordinal;
     be->read_buf = mem_alloc_hidden(BACKEND_READ_BYTES); /* passwords come by here */

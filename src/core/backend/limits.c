@@ -356,17 +356,11 @@ bool limits_is_busier(const struct shm *shm, int id, int other, int own)
     return links == 0 || 2 * waiting * own_links > (3 * own_waiting + 2 * own_links) * links;
 }
 
-void limits_set_idle(struct shm *shm, int id, int ordinal, int nidle, bool barrier)
+_Atomic int32_t *limits_idle_cell(struct shm *shm, int id, int ordinal)
 {
-    struct limits_share *s;
-
     if (id == LIMITS_NO_ENTRY)
-        return;
-    s = limits_share(limits_region(shm), id, ordinal);
-    if (barrier)
-        (void)atomic_exchange(&s->nidle, nidle);
-    else
-        atomic_store_explicit(&s->nidle, nidle, memory_order_relaxed);
+        return NULL;
+    return &limits_share(limits_region(shm), id, ordinal)->nidle;
 }
 
 int limits_find_idle(const struct shm *shm, int id, int but_not)

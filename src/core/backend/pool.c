@@ -47,10 +47,11 @@ static void pool_complain_full(const struct backend *be)
         limits_capacity(be->shm), (unsigned long long)limits_overflows(be->shm));
 }
 
-static void pool_know_waiting(struct pool *pool)
+void pool_know_cells(struct pool *pool)
 {
-    const struct shm *shm = pool->be->shm;
+    struct shm *shm = pool->be->shm;
 
+    pool->idle_cell = limits_idle_cell(shm, pool->limits.pool, pool->be->ordinal);
     pool->waiting_workers[0] = quota_waiting_cell(shm, pool->cluster_node);
     if (pool->limits.pool == LIMITS_NO_ENTRY)
         return;
@@ -91,7 +92,7 @@ static struct pool *pool_new(struct backend *be, const struct pool_key *k, uint6
     pool->limits.pool = LIMITS_NO_ENTRY;
     if (limits_attach(be->shm, be->ordinal, k->node, k->user, k->database, &pool->limits) == -1)
         pool_complain_full(be);
-    pool_know_waiting(pool);
+    pool_know_cells(pool);
     hash_table_add(&be->pools, &pool->node, hash);
     return pool;
 }
@@ -377,9 +378,16 @@ static bool pool_may_wait_for_cleaning(const struct pool *pool, const struct poo
     return pool->ncleaning > ahead;
 }
 
+/* Mostly not. */
+static bool pool_has_orders(const struct pool *pool)
+{
+    return atomic_load_explicit(pool->be->orders_any, memory_order_relaxed) != 0;
+}
+
 bool pool_is_paused(const struct pool *pool)
 {
-    return (orders_flags(pool->be->shm, pool_database(pool)) & ORDER_PAUSE) != 0;
+    return pool_has_orders(pool) &&
+           (orders_flags(pool->be->shm, pool_database(pool)) & ORDER_PAUSE) != 0;
 }
 
 /* Behind others there is nothing to try; but one more link may be worth opening. Those in front may
@@ -512,7 +520,8 @@ void pool_link_idle(struct pool *pool, struct link *link)
     pool->freed_us = loop_now_us(pool->be->loop);
     pool_link_cleaned(pool, link);
     if (link->is_retired || link->dropped_by != 0 || pool->be->is_stopping ||
-        orders_want_close(pool->be->shm, pool_database(pool), link->opened_us))
+        (pool_has_orders(pool) &&
+            orders_want_close(pool->be->shm, pool_database(pool), link->opened_us)))
         link_close(link);
     else
         pool_offer_idle(pool, link);

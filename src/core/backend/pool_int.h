@@ -96,4 +96,8 @@ bool pool_check_idle(struct pool *pool, struct link *link, bool for_sharing);
 /* An idle link is CLEANING now, for as long as a server may take to answer. */
 void pool_link_taken(struct pool *pool, struct link *link);
 
+/* pool.c: its row in the table of limits is there: where others say that they wait, and where it
+ * says what it has. */
+void pool_know_cells(struct pool *pool);
+
 #endif

@@ -47,10 +47,12 @@ static enum limits_verdict take_place(struct pool *pool, int64_t since_us)
         .user = set->max_user_connections,
         .connecting = be->conf->server_connect_limit};
 
-    if (pool->limits.pool == LIMITS_NO_ENTRY &&
-        limits_attach(be->shm, be->ordinal, pool->cluster_node, pool_user(pool),
-            pool_database(pool), &pool->limits) == -1)
-        return LIMITS_NO_ROOM;
+    if (pool->limits.pool == LIMITS_NO_ENTRY) {
+        if (limits_attach(be->shm, be->ordinal, pool->cluster_node, pool_user(pool),
+                pool_database(pool), &pool->limits) == -1)
+            return LIMITS_NO_ROOM;
+        pool_know_cells(pool);
+    }
     if (max.pool > 0 && now_us - since_us >= set->reserve_pool_timeout_ms * 1000)
         max.pool += set->reserve_pool_size;
     max.keep = keep_for_others(pool, since_us, now_us);

@@ -108,7 +108,12 @@ void pool_tell_idle(struct pool *pool, bool barrier)
     if (pool->idle_told == pool->nidle)
         return;
     pool->idle_told = pool->nidle;
-    limits_set_idle(pool->be->shm, pool->limits.pool, pool->be->ordinal, (int)pool->nidle, barrier);
+    if (pool->idle_cell == NULL)
+        return;
+    if (barrier)
+        (void)atomic_exchange(pool->idle_cell, (int32_t)pool->nidle);
+    else
+        atomic_store_explicit(pool->idle_cell, (int32_t)pool->nidle, memory_order_relaxed);
 }
 
 /* ---- who waits longer ---- */

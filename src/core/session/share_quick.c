@@ -165,23 +165,14 @@ static bool takes_read(struct client *c, const struct route_decision *d, int *no
     return may_read_at(c, d->node);
 }
 
-/* False: there is no place for it that needs no further thought. */
-static bool is_placed(const struct client *c, int node)
-{
-    return node != VIEW_NO_NODE && (c->balance != NULL || node >= POOLS_FIRST_TARGET ||
-                                       !view_must_hold_writes(&c->ss->view));
-}
-
 static bool place_batch(struct client *c, const struct quick_batch *q, int *node)
 {
     struct route_decision d;
 
     *node = share_write_node(c);
-    if (!is_placed(c, *node))
-        return false;
     if (c->balance == NULL)
-        return true;
-    if (q->prep->count != COUNT_SELECT)
+        return true; /* whether it takes writes is seen when the link is borrowed */
+    if (*node == VIEW_NO_NODE || q->prep->count != COUNT_SELECT)
         return false;
     c->balance->tx_status = 'I';
     if (knows_read(c, q->prep->known, false, node))
@@ -196,11 +187,9 @@ static bool place_query(
     struct route_decision d;
 
     *node = share_write_node(c);
-    if (!is_placed(c, *node))
-        return false;
     if (c->balance == NULL)
-        return true;
-    if (facts->stmts[0].kind != SQL_SELECT)
+        return true; /* whether it takes writes is seen when the link is borrowed */
+    if (*node == VIEW_NO_NODE || facts->stmts[0].kind != SQL_SELECT)
         return false;
     c->balance->tx_status = 'I';
     if (knows_read(c, route_known_of(sql, facts), true, node))

@@ -206,7 +206,7 @@ START_TEST(the_oldest_line_is_found)
     limits_reclaim(shm, 1);
     ck_assert_int_eq(limits_waiting_workers(shm, a.pool), 1);
     ck_assert_int_eq(limits_find_oldest(shm, a.pool, 0, &since), -1);
-    limits_set_idle(shm, a.pool, 1, 2, true);
+    atomic_store(limits_idle_cell(shm, a.pool, 1), 2);
     ck_assert_int_eq(limits_find_idle(shm, a.pool, 0), 1);
     ck_assert_int_eq(limits_find_idle(shm, a.pool, 1), -1);
     ck_assert(quota_tell(shm, 1));
