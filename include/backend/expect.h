@@ -52,6 +52,7 @@ struct expect {
     uint32_t refused;  /* serial of the op that the last error was an answer to */
     bool skipping : 1; /* an error was seen and no Sync is queued: the server ignores what comes */
     bool failed : 1;   /* an error was seen, and the ReadyForQuery of its Sync was not */
+    bool is_held : 1;  /* a ReadyForQuery came that was not told, and spare ones may follow */
     bool copy_in;      /* CopyInResponse was seen for the op at the head */
     bool lost;
     char last;      /* the last reply to the op at the head; 0: none yet */
@@ -129,8 +130,8 @@ bool expect_may_ask(const struct expect *e);
  * server has read all Syncs before that and skips what it gets up to another. Or it is lost. */
 bool expect_is_stuck(const struct expect *e);
 /* The server is gone: of what was sent to a COPY that it never ended, or that failed, so little is
- * owed as may be. `is_held`: a ReadyForQuery came that the client was not told. */
-void expect_on_end(struct expect *e, bool is_held);
+ * owed as may be, but what is held back was not told. */
+void expect_on_end(struct expect *e);
 /* True while the server waits for COPY data and the end of them was not sent: what is sent now
  * meets the COPY. */
 bool expect_is_copying(const struct expect *e);

@@ -448,8 +448,18 @@ static void expect_drop_syncs(struct expect *e, unsigned at, unsigned n)
     e->len = to;
 }
 
+/* What was asked behind it, or a part of that, was answered: its Sync stands for the end that is
+ * held back, whose error was told. */
+static void expect_owe_held(struct expect *e)
+{
+    while (e->len > 1 && (expect_at(e, 0) & OP_MASK) != OP_SYNC)
+        expect_pop(e, false);
+    e->op[e->head] = OP_SYNC;
+    e->failed = true;
+}
+
 /* It may have read every Sync, but one that ends what it would skip has to be left. */
-void expect_on_end(struct expect *e, bool is_held)
+void expect_on_end(struct expect *e)
 {
     bool skips = e->copy_in ? expect_head(e) == OP_EXECUTE : e->failed;
     unsigned at = expect_head(e) == OP_SYNC ? 0 : 1;
@@ -458,10 +468,12 @@ void expect_on_end(struct expect *e, bool is_held)
 
     if (e->copy_in)
         expect_blur(e);
+    if (e->is_held && !e->lost && e->spare == 0 && e->len > 0)
+        expect_owe_held(e);
     if (e->lost || e->spare == 0)
         return;
     nsyncs = expect_count_lead(e, at, &end);
-    if (is_held && !skips && at == 0 && nsyncs == e->spare)
+    if (e->is_held && !skips && at == 0 && nsyncs == e->spare)
         skips = e->failed = true; /* its error was told */
     expect_drop_syncs(e, at, skips && nsyncs == e->spare ? e->spare - 1U : e->spare);
     e->spare = 0;

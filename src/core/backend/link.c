@@ -213,6 +213,7 @@ void link_lend(struct link *link, void *owner, const struct link_owner_ops *ops)
     link->cancel_due = false;
     link->watch_tags = false;
     link->hold_ready = false;
+    link->expect.is_held = false;
     link->see_tags = false;
     link->settle_early = false;
     link->capture = false;
@@ -321,7 +322,7 @@ void link_fail(struct link *link, const struct err *err)
         return;
     }
     link->owner = NULL;
-    expect_on_end(&link->expect, link->hold_ready);
+    expect_on_end(&link->expect);
     ops->on_lost(owner, link, err, told);
     link_close(link);
 }

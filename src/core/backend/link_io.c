@@ -226,6 +226,7 @@ static void link_after_reply(struct link *link, char type)
             link->ops->on_settled(link->owner, link);
         return;
     }
+    link->expect.is_held = false; /* now it is the owner's to say */
     if (type == BE_READY)
         link->ops->on_quiet(link->owner, link);
     else
@@ -244,11 +245,11 @@ static bool link_unasked(struct link *link)
     return false;
 }
 
-/* True when this ReadyForQuery, which expect_reply has seen, is the last one that is surely owed. A
- * spare one is not: one is held back already. */
-static bool link_is_last_ready(const struct link *link, bool was_spare)
+/* True when this ReadyForQuery, which expect_reply has seen, is the last one that is surely owed.
+ * Behind one that is held back already it is a spare one. */
+static bool link_is_last_ready(const struct link *link)
 {
-    return !was_spare && (link->expect.len == 0 || expect_may_ask(&link->expect));
+    return !link->expect.is_held && (link->expect.len == 0 || expect_may_ask(&link->expect));
 }
 
 static void link_on_ready(struct link *link, char tx_status, bool for_owner)
@@ -327,7 +328,6 @@ static bool link_on_whole(
         slice_of(msg + PROTO_HEADER_BYTES, (size_t)(end - msg) - PROTO_HEADER_BYTES);
     bool failed = link->expect.failed;
     char status = type == BE_READY && body.n == 1 ? body.p[0] : 0;
-    bool was_spare = expect_head_is_spare(&link->expect);
     bool is_held;
     bool for_owner;
 
@@ -359,9 +359,11 @@ static bool link_on_whole(
         link_flush_run(link, run); /* the owner may say it in other words */
     if (type == BE_ERROR && link->phase != LINK_CLOSED && link_on_error(link, msg, end, failed))
         for_owner = false;
-    is_held = type == BE_READY && link->hold_ready && link_is_last_ready(link, was_spare);
-    if (is_held)
+    is_held = type == BE_READY && link->hold_ready && link_is_last_ready(link);
+    if (is_held) {
         for_owner = false;
+        link->expect.is_held = link->expect.len > 0;
+    }
     if (link->phase == LINK_CLOSED)
         return false;
     if (for_owner && status != 0)

@@ -266,6 +266,8 @@ static enum feed_step on_present_link(struct client *c, bool is_alone)
         return FEED_PARK;
     if (expect_is_quiet(&c->link->expect) || expect_is_copying(&c->link->expect))
         return FEED_PASS; /* in a COPY the server itself judges what does not belong there */
+    if (c->link->expect.is_held)
+        return FEED_PARK; /* it would have two ends in one */
     if (is_alone || s->hold || s->may_retry || s->turn->is_out || s->resend || s->replan ||
         s->owes_ready || s->is_unsure || (s->begun_here && s->recovered) ||
         s->turn->nuncertain > 0 || s->turn->npending >= SHARE_MAX_PENDING ||

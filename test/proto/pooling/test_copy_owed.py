@@ -187,11 +187,12 @@ class CopyServer(FakeServer):
         self.may_ask = threading.Event()
         self.asked = threading.Event()
         self.dies = False
+        self.dying_words = b""
 
     def talk(self, conn) -> None:
         conn.greet()
         copies = 0
-        skips = False
+        skips = is_query = False
         while True:
             kind, body = conn.read()
             if kind == "X":
@@ -200,8 +201,8 @@ class CopyServer(FakeServer):
                 copies -= 1
                 if copies == 0:
                     conn.send(error("22P02", "bad row"))
-                    skips = kind != "S"
-                    if kind == "S":
+                    skips = kind != "S" and not is_query
+                    if kind == "S" or is_query:
                         conn.send(ready())
             elif kind == "S":
                 skips = False
@@ -211,10 +212,16 @@ class CopyServer(FakeServer):
             elif kind == "E":
                 conn.send(message("G", struct.pack("!bh", 0, 0)))
                 copies = self.fails_at
+                is_query = False
+            elif kind == "Q" and b"copy" in body:
+                conn.send(complete("BEGIN"), message("G", struct.pack("!bh", 0, 0)))
+                copies = self.fails_at
+                is_query = True
             elif kind == "C":
                 assert body.startswith(b"Spgpool: ")
                 self.asked.set()
                 if self.dies:
+                    conn.send(self.dying_words)
                     return
                 assert self.may_ask.wait(10)
                 conn.send(CLOSE_COMPLETE)
@@ -277,4 +284,37 @@ def test_server_dies_instead_of_the_answer(start_pool, copy_server, mode):
         c.sock.close()
         return
     assert [m.type for m in c.simple("select 1")] == ["T", "D", "C", "Z"]
+    c.bye()
+
+
+# Whether a transaction is open is looked at before the end is told.
+HELD = {**SESSION, "pool_mode": "statement"}
+
+
+@pytest.mark.parametrize("words", [b"", CLOSE_COMPLETE], ids=["nothing", "half_an_answer"])
+def test_server_dies_while_the_end_is_held_back(start_pool, copy_server, words):
+    """The ReadyForQuery that waits until all is put right is told all the same."""
+    server = copy_server(2)
+    server.dies, server.dying_words = True, words
+    c = login(start_pool(server.address, **HELD), user="fake", database="fake", seconds=10)
+    c.send(query(f"begin; {COPY}; commit"), SYNC)
+    c.read_until("G")
+    c.send(copy_data(b"x"))
+    assert states(c.ready()) == ["22P02"]
+    assert server.asked.is_set()
+    c.bye()
+
+
+def test_statement_behind_an_end_that_is_held_back(start_pool, copy_server):
+    """It has an end of its own."""
+    server = copy_server(2)
+    c = login(start_pool(server.address, **HELD), user="fake", database="fake", seconds=10)
+    c.send(query(f"begin; {COPY}; commit"), SYNC)
+    c.read_until("G")
+    c.send(copy_data(b"x"))
+    assert states(c.read_until("E")) == ["22P02"]
+    assert server.asked.wait(10)
+    c.send(query("select 1"), query("select 2"))
+    server.may_ask.set()
+    assert [[m.type for m in c.ready()] for _ in range(3)] == [["Z"], ["T", "D", "C", "Z"], ["T", "D", "C", "Z"]]
     c.bye()

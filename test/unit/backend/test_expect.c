@@ -345,7 +345,8 @@ START_TEST(copy_whose_server_dies)
         reply_all("G");
         send_all(rows[i].sent, 0);
         reply_all(rows[i].heard);
-        expect_on_end(&e, rows[i].is_held);
+        e.is_held = rows[i].is_held;
+        expect_on_end(&e);
         for (k = 0; k < e.len; k++)
             if ((expect_peek(&e, k) & OP_MASK) != OP_COPY_END)
                 left[n++] = expect_peek(&e, k) == OP_SYNC      ? 'S'
@@ -354,6 +355,31 @@ START_TEST(copy_whose_server_dies)
         ck_assert_msg(strcmp(left, rows[i].left) == 0, "%zu: %s", i, left);
         ck_assert(expect_is_certain(&e));
         ck_assert_msg(e.failed == rows[i].failed, "%zu", i);
+    }
+}
+END_TEST
+
+/* It dies behind the question, or in the midst of its answer: what is held back is owed. */
+START_TEST(copy_whose_server_dies_when_asked)
+{
+    static const char *const heard[] = {"", "3"};
+    size_t i;
+
+    for (i = 0; i < sizeof heard / sizeof heard[0]; i++) {
+        expect_fini(&e);
+        expect_init(&e);
+        send_all("Q", 0);
+        reply_all("G");
+        send_all("Sc", 0);
+        reply_all("EZ");
+        e.is_held = true;
+        ask();
+        swallow_all(heard[i]);
+        expect_on_end(&e);
+        ck_assert_uint_gt(e.len, 0);
+        ck_assert_uint_eq(expect_peek(&e, 0), OP_SYNC);
+        ck_assert(e.failed);
+        ck_assert(expect_is_certain(&e));
     }
 }
 END_TEST
@@ -692,6 +718,7 @@ int main(void)
     tcase_add_test(tc, copy_error_that_is_lost);
     tcase_add_test(tc, copy_error_anywhere);
     tcase_add_test(tc, copy_whose_server_dies);
+    tcase_add_test(tc, copy_whose_server_dies_when_asked);
     tcase_add_test(tc, replies_made_here);
     tcase_add_test(tc, unfitting_reply_is_lost);
     tcase_add_test(tc, long_pipelines_grow_and_shrink);
