@@ -387,6 +387,12 @@ enum balance_verdict balance_function_call(struct client *c)
     return BALANCE_GO;
 }
 
+/* The guest failed, and there is a ROLLBACK TO that it has not seen yet. */
+static bool is_behind(const struct balance_own *own)
+{
+    return own->own_is_guest && !own->tx.is_opaque && own->tx_replayed < own->tx_log.len;
+}
+
 bool balance_on_own_quiet(struct client *c)
 {
     struct balance *b = c->balance;
@@ -404,11 +410,13 @@ bool balance_on_own_quiet(struct client *c)
     if (b->own->home != NULL) {
         if (b->own->tx.moves && !b->own->saw_error)
             balance_move_home(c);
-        else if (c->link->tx_status == 'E')
+        else if (c->link->tx_status == 'E' && !is_behind(b->own))
             balance_fail_home(c);
         b->own->tx.moves = false;
-        if (c->target == c->link)
+        if (c->target == c->link) {
             b->own->nexchanges = 0; /* a guest's are over, and the home had finished before */
+            balance_settle_tx_log(b->own, false);
+        }
     }
     if (b->own->home == NULL) {
         if (c->link->tx_status == 'E')

@@ -72,9 +72,12 @@ enum balance_asking { ASKING_NONE, ASKING_CATALOGUE, ASKING_LSN, ASKING_REPLAY }
 struct balance_tx {
     bool is_known;      /* begun by a BEGIN that stood alone: it can be begun elsewhere */
     bool stays;         /* changed a setting: its reads do not leave it */
-    bool is_opaque;     /* ... and took that back in part: a guest cannot follow */
+    bool is_opaque;     /* ... and a guest cannot follow that */
     bool is_on_own;     /* ... on the own link, its guest, by what cannot be repeated at home */
-    bool has_savepoint; /* the guests have none: portals stay */
+    bool has_savepoint; /* the readers have none: portals stay */
+    bool has_setting;   /* in `tx_log` */
+    bool goes_back;     /* to one; what of the settings is left is in `tx_log` alone */
+    bool lost_count;    /* of the savepoints: they are not in `tx_log` from now on */
     bool has_read;      /* on a reader: what may only be said before that is refused */
     bool moves;         /* SET TRANSACTION READ WRITE is under way: its home will be the own link */
     uint8_t isolation;  /* enum sql_isolation */
@@ -100,7 +103,12 @@ struct balance_own {
     bool has_portals;          /* some may be gone on with */
     bool notes_portals;        /* they are looked for in the messages of this sequence */
     uint8_t cut_left;          /* messages to the reader before its part of the sequence is cut */
-    struct buf tx_log;    /* those of a transaction that lives on a reader, SET LOCAL as well */
+    struct buf tx_log;    /* those of a transaction that lives on a reader, SET LOCAL as well, and
+                             its savepoints among them */
+    uint32_t tx_settled;  /* bytes of it that were there before the present exchange */
+    uint32_t tx_ends_at;  /* ... and before the last COMMIT or ROLLBACK */
+    bool tx_is_mixed;     /* that exchange is more than one plain statement */
+    bool notes_savepoint; /* ... and there are savepoints in it */
     uint8_t level;        /* enum sql_isolation, by default; UNSET: as it was at the login */
     uint8_t level_next;   /* ... and 1, once `pending` is settled; 0: the same */
     uint32_t tx_replayed; /* bytes of it that the own link, its guest, has seen */
@@ -465,6 +473,14 @@ void balance_join_own(struct client *c);
 void balance_tell_own(struct client *c, bool is_said);
 /* SET TRANSACTION, or in other words. */
 bool balance_sets_tx(const struct sql_facts *facts);
+/* For the transaction's guest: a setting (an empty text cannot be repeated), or what is said of
+ * savepoints. */
+void balance_note_tx_setting(struct client *c, struct slice text);
+void balance_note_tx_savepoint(struct client *c, const struct sql_stmt *s, struct slice text);
+/* The exchange at home is over. */
+void balance_settle_tx_log(struct balance_own *own, bool failed);
+/* Its transaction ended, and the next one has begun. */
+void balance_cut_tx_log(struct balance_own *own);
 /* There is no such transaction any more. */
 void balance_forget_tx_log(struct balance_own *own);
 /* The transaction is over at its home: also at its guests. */

@@ -314,6 +314,7 @@ static void reader_on_quiet(void *owner, struct link *link)
         if (link->tx_status == 'E')
             b->tx_failed = true;
         balance_end_tx(c);
+        balance_settle_tx_log(b->own, b->own->saw_error);
         b->own->saw_error = false;
         b->own->nexchanges = 0;
     }
@@ -405,6 +406,8 @@ static bool reader_on_error(void *owner, struct link *link, const struct errmsg 
     if (reader_yields(r, link, m))
         return true;
     b->own->cut_failed = b->own->is_cut;
+    if (b->own->home == r && link->error_is_ours && b->own->home_fails)
+        return false; /* the client was told by the guest, in an exchange before this one */
     if (b->own->home == r)
         b->own->saw_error = true;
     else if (r->in_tx)

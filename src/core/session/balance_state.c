@@ -73,25 +73,6 @@ static void note_discard_all(struct client *c, const struct sql_facts *facts, un
     b->own->has_new_setting = true; /* what comes next waits for the answer */
 }
 
-/* For the transaction's guest; an empty text cannot be repeated. */
-static void note_tx_setting(struct client *c, struct slice text)
-{
-    struct balance_own *own = c->balance->own;
-
-    if (own->home == NULL)
-        return;
-    if (c->target == c->link) {
-        own->tx.is_on_own = true; /* the home has not seen it */
-        return;
-    }
-    if (text.n == 0 || own->tx_log.len + text.n + 1 > BALANCE_LOG_MAX) {
-        own->tx.is_opaque = true;
-        return;
-    }
-    buf_put(&own->tx_log, text.p, text.n);
-    buf_put_byte(&own->tx_log, '\0');
-}
-
 static bool is_transaction_default(struct slice name)
 {
     static const char prefix[] = "default_transaction_";
@@ -189,7 +170,7 @@ static void note_set(struct client *c, const struct sql_stmt *s, struct slice te
     }
     if (!of_tx && (s->set.scope == SQL_SET_SESSION || s->set.scope == SQL_SET_CHARACTERISTICS ||
                       s->set.scope == SQL_SET_LOCAL))
-        note_tx_setting(c, text);
+        balance_note_tx_setting(c, text);
     switch (s->set.scope) {
     case SQL_SET_SESSION:
         if (of_tx)
@@ -335,10 +316,10 @@ static void note_set_config(
     if (is == SET_CONFIG_SESSION && is_bare_call(s, f, sql) &&
         !is_transaction_default(buf_slice(&name))) {
         note_setting(c, buf_slice(&call));
-        note_tx_setting(c, buf_slice(&call));
+        balance_note_tx_setting(c, buf_slice(&call));
         note_path_of(c, buf_slice(&name));
     } else {
-        note_tx_setting(c, slice_of("", 0));
+        balance_note_tx_setting(c, slice_of("", 0));
         b->rs.state_unknown = b->rs.state_unknown || is != SET_CONFIG_LOCAL;
         if (is == SET_CONFIG_SESSION && b->own->home != NULL && c->target != c->link)
             note_setting(c, buf_slice(&call)); /* behind a Flush: the own link has it at the end */
@@ -392,7 +373,7 @@ static void note_statement_facts(
     case SQL_RESET:
         note_path(c, s);
         note_setting(c, text);
-        note_tx_setting(c, text);
+        balance_note_tx_setting(c, text);
         b->own->tx.stays = true;
         if ((s->flags & SQL_F_ALL) != 0 ||
             slice_eq_str(s->set.name, "default_transaction_isolation"))
@@ -405,17 +386,16 @@ static void note_statement_facts(
     case SQL_ROLLBACK:
         b->own->tx_end = (uint8_t)s->kind;
         b->own->ends_at = b->own->pending.len;
+        b->own->tx_ends_at = b->own->tx_log.len;
         break;
     case SQL_CLOSE:
         if ((s->flags & SQL_F_ALL) != 0 && balance_has_portals(c))
             balance_portals_close_all(c);
         break;
     case SQL_SAVEPOINT:
-        b->own->tx.has_savepoint = true;
+        balance_note_tx_savepoint(c, s, text);
         if (s->tx.op == SQL_TX_ROLLBACK_TO && b->own->pending.len > 0)
             b->rs.state_unknown = true;
-        if (s->tx.op == SQL_TX_ROLLBACK_TO && b->own->tx_log.len > 0)
-            b->own->tx.is_opaque = true;
         if (s->tx.op == SQL_TX_ROLLBACK_TO)
             route_trace_on_rollback_to(b->rs.trace);
         break;
@@ -450,6 +430,8 @@ void balance_note_facts(
     if (facts->status != SQL_OK)
         balance_note_schema(c, NULL);
     share_effects_of(facts, sql, &effects);
+    if ((asked & STATEMENT_INEXACT) != 0 || c->balance->own->nexchanges > 1)
+        c->balance->own->tx_is_mixed = true;
     c->is_tied = c->is_tied || effects.pins != 0;
     for (i = 0; i < facts->nstmts; i++) {
         const struct sql_stmt *s = &facts->stmts[i];
@@ -486,17 +468,19 @@ void balance_note_facts(
 }
 
 /* The reader where the transaction lived has seen them, unless some were made on the own link; that
- * has to follow. As a guest it may have gone further than they say: it gets only what it lacks. */
+ * has to follow. As a guest it may have gone further than they say: it gets only what it lacks. So
+ * it does when a part of them was taken back: in a transaction, for what it knows of that. */
 static void settle_on_own(struct client *c)
 {
     struct balance *b = c->balance;
+    bool is_ahead = b->own->tx.is_on_own && b->own->own_is_guest;
     uint32_t at = 0;
 
     if (b->own->home->replayed == b->own->log.len && !b->own->tx.is_on_own)
         b->own->home->replayed += b->own->pending.len;
     if (c->link == NULL)
         return; /* the next one gets them all */
-    if (b->own->tx.is_on_own && b->own->own_is_guest && !b->own->tx.is_opaque) {
+    if ((is_ahead || b->own->tx.goes_back) && !b->own->tx.is_opaque) {
         balance_join_own(c);
         return;
     }
@@ -518,7 +502,7 @@ static void settle_pending(struct client *c, bool committed)
     b->own->discards = false;
     if (committed) {
         route_trace_on_commit(b->rs.trace);
-        if (b->own->home != NULL && b->own->pending.len > 0)
+        if (b->own->home != NULL && (b->own->pending.len > 0 || b->own->tx.is_on_own))
             settle_on_own(c);
         if (b->own->log.len + b->own->pending.len > BALANCE_LOG_MAX)
             b->rs.state_unknown = true;
@@ -561,6 +545,16 @@ static void prepare_on_own(struct client *c)
     }
 }
 
+/* AND CHAIN: that is another transaction. */
+static void begin_chained(struct balance_own *own)
+{
+    own->tx.has_read = false;
+    if (own->saw_error && own->tx_log.len > 0)
+        own->tx.is_opaque = true; /* whether it has begun is not known */
+    else if (!own->saw_error)
+        balance_cut_tx_log(own);
+}
+
 static bool has_unsettled(const struct balance *b)
 {
     return b->own->pending.len > 0 || b->own->level_next != 0 || b->nmarks > 0 || b->did_ddl;
@@ -592,7 +586,7 @@ void balance_end_tx(struct client *c)
         b->rs.tx_serializable = false;
     }
     if (b->own->tx_end != 0)
-        b->own->tx.has_read = false; /* AND CHAIN: that is another */
+        begin_chained(b->own);
     b->own->has_new_setting = false;
     b->own->has_tx_end = false;
     b->own->has_begun = false;

@@ -3,9 +3,12 @@
  *
  * Its home is where BEGIN went. A link that is needed besides becomes a guest: BEGIN of the same
  * kind before the first statement, COMMIT or ROLLBACK when the home has ended. A guest that failed
- * is begun anew when it is needed again, for then the home was rolled back to a savepoint. All
- * replies are swallowed. */
+ * is begun anew when it is needed again, for then the home was rolled back to a savepoint; but the
+ * own link, on which something may have been set that the home never saw, follows the home's
+ * settings and savepoints one by one. All replies are swallowed. */
 #include "config.h"
+
+#include <string.h>
 
 #include "base/log.h"
 #include "wire/errmsg.h"
@@ -83,26 +86,109 @@ void balance_join_reader(struct client *c, struct reader *r)
     join(c, r->link, &r->in_tx);
 }
 
+static void settle_length(struct balance_own *own)
+{
+    own->tx_settled = own->tx_log.len;
+    own->tx_ends_at = 0;
+    own->tx_is_mixed = false;
+    own->notes_savepoint = false;
+}
+
 void balance_forget_tx_log(struct balance_own *own)
 {
     buf_free(&own->tx_log);
     own->tx_replayed = 0;
+    settle_length(own);
 }
 
-/* What was set in the transaction holds there as well. */
-void balance_join_own(struct client *c)
+void balance_cut_tx_log(struct balance_own *own)
+{
+    uint32_t n = own->tx_ends_at;
+
+    if (n > 0)
+        memmove(own->tx_log.data, own->tx_log.data + n, own->tx_log.len - n);
+    own->tx_log.len -= n;
+    own->tx_replayed = 0;
+    settle_length(own);
+}
+
+static bool log_tx(struct balance_own *own, struct slice text)
+{
+    if (text.n == 0 || own->tx_log.len + text.n + 1 > BALANCE_LOG_MAX)
+        return false;
+    buf_put(&own->tx_log, text.p, text.n);
+    buf_put_byte(&own->tx_log, '\0');
+    return true;
+}
+
+void balance_note_tx_setting(struct client *c, struct slice text)
 {
     struct balance_own *own = c->balance->own;
 
-    if (own->tx.is_on_own && own->own_is_guest) {
-        if (own->tx.is_opaque && c->link->tx_status == 'T')
+    if (own->home == NULL)
+        return;
+    if (c->target == c->link)
+        own->tx.is_on_own = true; /* the home has not seen it */
+    else if (!log_tx(own, text))
+        own->tx.is_opaque = true;
+    else
+        own->tx.has_setting = true;
+}
+
+/* The guest goes without savepoints. That does not matter before what was set is taken back: after
+ * an error it is begun anew. */
+static void lose_count(struct balance_own *own)
+{
+    own->tx.lost_count = true;
+    if (!own->tx.has_setting && !own->tx.is_on_own)
+        balance_forget_tx_log(own);
+}
+
+void balance_note_tx_savepoint(struct client *c, const struct sql_stmt *s, struct slice text)
+{
+    struct balance_own *own = c->balance->own;
+
+    own->tx.has_savepoint = true;
+    if (own->home == NULL)
+        return;
+    own->notes_savepoint = true;
+    if (!own->tx.lost_count && (c->target == c->link || !log_tx(own, text)))
+        lose_count(own);
+    if (s->tx.op != SQL_TX_ROLLBACK_TO)
+        return;
+    own->tx.goes_back = true;
+    if (own->tx.lost_count && (own->tx.has_setting || own->tx.is_on_own))
+        own->tx.is_opaque = true;
+}
+
+/* A plain statement that failed did nothing. Of several statements it is not known which did; what
+ * they set goes with the savepoint that the transaction is rolled back to. */
+void balance_settle_tx_log(struct balance_own *own, bool failed)
+{
+    if (failed && own->notes_savepoint && own->tx_is_mixed)
+        lose_count(own);
+    else if (failed && own->tx_settled < own->tx_log.len)
+        own->tx_log.len = own->tx_settled;
+    settle_length(own);
+}
+
+/* What was set in the transaction holds there as well. What was set there alone it would lose if it
+ * was begun anew: when it has failed, a savepoint of the home's gets it out of that. */
+void balance_join_own(struct client *c)
+{
+    struct balance_own *own = c->balance->own;
+    bool is_ahead = own->tx.is_on_own && own->own_is_guest;
+
+    if (is_ahead && own->tx.is_opaque) {
+        if (c->link->tx_status == 'T')
             fail_link(c->link); /* what it has set cannot be taken back, nor made again */
-        if (own->tx.is_opaque || c->link->tx_status == 'E')
-            return;
+        return;
     }
-    if (!own->own_is_guest || c->link->tx_status == 'E')
-        own->tx_replayed = 0;
-    join(c, c->link, &own->own_is_guest);
+    if (!is_ahead) {
+        if (!own->own_is_guest || c->link->tx_status == 'E')
+            own->tx_replayed = 0;
+        join(c, c->link, &own->own_is_guest);
+    }
     while (own->tx_replayed < own->tx_log.len) {
         struct slice text = slice_of_str(own->tx_log.data + own->tx_replayed);
 
