@@ -154,8 +154,10 @@ def test_worker_killed_in_a_crowd(pg, crowd):
     """SHOW POOL_LIMITS, POOL_QUEUE and POOL_CLIENTS tell the truth again, also of those that waited."""
     pool, clients = crowd
     for turn in range(2):
-        os.kill(workers(pool)[turn], signal.SIGKILL)
         waits.wait_for("two workers run", lambda: len(workers(pool)) == 2, 20)
+        victim = workers(pool)[turn]
+        os.kill(victim, signal.SIGKILL)
+        waits.wait_for("another has its place", lambda: len(found := workers(pool)) == 2 and victim not in found, 20)
         before = [c.done for c in clients]
         waits.wait_for("all work again", lambda: trouble(clients) or all(c.done > n for c, n in zip(clients, before)), 30)
     assert not trouble(clients)
