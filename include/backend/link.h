@@ -101,31 +101,39 @@ union link_key {
     char here[8];
 };
 
+struct link_answer;
+struct link_tls;
+
+/* What a link that is opened here needs until its login is over. */
+struct link_opening {
+    struct dial *dial;
+    struct link_tls *tls;       /* when TLS plays a part */
+    struct link_answer *answer; /* what was asked, what we answered */
+};
+
 struct link {
     struct stream stream;
     struct backend *be;
     struct pool *pool;
     struct list be_node;   /* be->idle_lru or be->links */
     struct list pool_node; /* pool->idle or pool->busy */
-    struct dial *dial;
-    struct timer timer; /* connection_life_time, or the deadline of cleaning */
+    struct timer timer;    /* connection_life_time, or the deadline of cleaning */
     void *owner;
     const struct link_owner_ops *ops;
     uint64_t id;    /* never used twice in a worker */
     uint64_t epoch; /* of the present loan */
     struct expect expect;
-    struct buf *carry;          /* an incomplete message that must be seen whole; NULL mostly */
-    struct paramset reported;   /* ParameterStatus as last seen */
-    struct paramset startup;    /* run-time parameters it was opened with */
-    struct varset *vars;        /* what was SET on it since, by clients that share it */
-    struct prepset preps;       /* statements that its server knows, of clients that share it */
-    struct link_tls *tls;       /* until the login is over, when TLS plays a part */
-    struct link_answer *answer; /* during the login: what was asked, what we answered */
-    union link_key key;         /* the server's cancel key */
-    uint32_t body_left;         /* of the message being passed on */
-    uint32_t in_body;           /* so much of what on_bytes gets is the rest of a message */
-    uint32_t asked_version;     /* what it was opened with: the server may speak less */
-    uint32_t version;           /* protocol in use */
+    struct buf *carry;            /* an incomplete message that must be seen whole; NULL mostly */
+    struct paramset reported;     /* ParameterStatus as last seen */
+    struct paramset startup;      /* run-time parameters it was opened with */
+    struct varset *vars;          /* what was SET on it since, by clients that share it */
+    struct prepset preps;         /* statements that its server knows, of clients that share it */
+    struct link_opening *opening; /* NULL when the login is over */
+    union link_key key;           /* the server's cancel key */
+    uint32_t body_left;           /* of the message being passed on */
+    uint32_t in_body;             /* so much of what on_bytes gets is the rest of a message */
+    uint32_t asked_version;       /* what it was opened with: the server may speak less */
+    uint32_t version;             /* protocol in use */
     int32_t server_pid;
     int32_t row;
     int64_t opened_us;
@@ -178,7 +186,7 @@ struct link {
     uint16_t flushed_to; /* the serial (expect.h) behind the last Flush, as far as it fits */
 };
 
-_Static_assert(sizeof(struct link) <= 376, "a session's link has a budget");
+_Static_assert(sizeof(struct link) <= 360, "a session's link has a budget");
 
 /* What a login needs. */
 struct link_startup {

@@ -22,6 +22,12 @@
 
 #include "link_int.h"
 
+static void link_free(struct link *link)
+{
+    mem_free(link->opening);
+    mem_free(link);
+}
+
 static void link_on_drained(struct stream *s)
 {
     struct link *link = LIST_ENTRY(s, struct link, stream);
@@ -35,7 +41,7 @@ static void link_on_closed(struct stream *s)
     struct link *link = LIST_ENTRY(s, struct link, stream);
 
     if (!link_tls_on_closed(link))
-        mem_free(link);
+        link_free(link);
 }
 
 static const struct stream_ops link_stream_ops = {
@@ -84,7 +90,7 @@ static void link_on_dialed(int fd, const struct err *err, void *ctx)
         packet = *link->carry;
     mem_free(link->carry);
     link->carry = NULL;
-    link->dial = NULL;
+    link->opening->dial = NULL;
     if (fd == -1) {
         link_fail(link, err);
     } else {
@@ -104,7 +110,7 @@ void link_dial(struct link *link)
     int port = 0;
 
     (void)pools_conf_address(conf, node, &host, &port, &limit_ms);
-    link->dial = dial_start(link->be->loop, host, port, limit_ms, link_on_dialed, link);
+    link->opening->dial = dial_start(link->be->loop, host, port, limit_ms, link_on_dialed, link);
 }
 
 /* User and database are the pool's, the latter as the server knows it. */
@@ -158,6 +164,7 @@ struct link *link_open(
     link->owner = owner;
     link->ops = ops;
     link->phase = LINK_DIALING;
+    link->opening = mem_alloc_zero(sizeof *link->opening);
     link->version = st->version;
     link->asked_version = st->version;
     link->opened_us = loop_now_us(be->loop);
@@ -268,7 +275,8 @@ void link_close(struct link *link)
 
     if (link->phase == LINK_CLOSED)
         return;
-    dial_cancel(&link->dial);
+    if (link->opening != NULL)
+        dial_cancel(&link->opening->dial);
     timer_stop(be->loop, &link->timer);
     if (link->phase == LINK_IDLE && stream_fd(&link->stream) != -1 && !link->is_travelling)
         (void)stream_send(&link->stream, "X\0\0\0\4", 5);
@@ -291,7 +299,7 @@ void link_close(struct link *link)
     if (stream_fd(&link->stream) != -1)
         stream_close(&link->stream);
     else
-        mem_free(link);
+        link_free(link);
 }
 
 void link_log_put(const struct log_place *place, const struct link *link, enum log_level level,

@@ -41,9 +41,15 @@ struct derive_job {
     int rc;
 };
 
+/* NULL: there is none, or the login is over. */
+static struct link_answer *answer_of(const struct link *link)
+{
+    return link->opening == NULL ? NULL : link->opening->answer;
+}
+
 void link_answer_free(struct link *link)
 {
-    struct link_answer *a = link->answer;
+    struct link_answer *a = answer_of(link);
 
     if (a == NULL)
         return;
@@ -51,19 +57,19 @@ void link_answer_free(struct link *link)
     scram_client_fini(&a->scram);
     buf_free(&a->request);
     mem_free_secret(a);
-    link->answer = NULL;
+    link->opening->answer = NULL;
 }
 
 bool link_answer_is_ours(const struct link *link)
 {
-    return link->answer != NULL && link->answer->is_ours;
+    return answer_of(link) != NULL && answer_of(link)->is_ours;
 }
 
 static struct link_answer *answer_make(struct link *link)
 {
-    if (link->answer == NULL)
-        link->answer = mem_alloc_secret(sizeof *link->answer);
-    return link->answer;
+    if (link->opening->answer == NULL)
+        link->opening->answer = mem_alloc_secret(sizeof *link->opening->answer);
+    return link->opening->answer;
 }
 
 enum auth_server link_auth_kind(struct slice body)
@@ -204,7 +210,7 @@ static int answer_with_login(
 
 static int answer_request(struct link *link, const struct auth_login *login, struct err *err)
 {
-    struct link_answer *a = link->answer;
+    struct link_answer *a = answer_of(link);
     struct buf request;
     int rc;
 
@@ -216,7 +222,7 @@ static int answer_request(struct link *link, const struct auth_login *login, str
     memset(&a->request, 0, sizeof a->request);
     rc = answer_with_login(link, login, buf_slice(&request), err);
     if (rc == 0)
-        link->answer->is_ours = true;
+        link->opening->answer->is_ours = true;
     buf_free(&request);
     return rc;
 }
@@ -273,7 +279,7 @@ static void answer_is_stale(struct link *link)
 
 static void answer_step(struct link *link, uint32_t code, struct slice data)
 {
-    struct link_answer *a = link->answer;
+    struct link_answer *a = link->opening->answer;
     struct err err = {0};
     struct buf text = {0};
     struct buf out = {0};
@@ -321,13 +327,13 @@ static void derive_done(struct job *job)
     struct derive_job *d = LIST_ENTRY(job, struct derive_job, job);
     struct link *link = job->owner;
 
-    link->answer->job = NULL;
+    link->opening->answer->job = NULL;
     if (d->rc == -1) {
         d->err.severity = ERR_FATAL;
         link_fail(link, &d->err);
         return;
     }
-    scram_client_give_keys(&link->answer->scram, &d->keys);
+    scram_client_give_keys(&link->opening->answer->scram, &d->keys);
     answer_step(link, AUTH_SASL_CONTINUE, buf_slice(&d->message));
 }
 
@@ -336,14 +342,14 @@ static void derive_start(struct link *link, struct slice data, const struct scra
     struct derive_job *d = mem_alloc_secret(sizeof *d);
 
     d->params = *params;
-    secret_set(&d->password, secret_slice(&link->answer->scram.password));
+    secret_set(&d->password, secret_slice(&link->opening->answer->scram.password));
     buf_put(&d->message, data.p, data.n);
     d->job.owner = link;
     d->job.computes = true;
     d->job.work = derive_work;
     d->job.done = derive_done;
     d->job.wipe = derive_wipe;
-    link->answer->job = &d->job;
+    link->opening->answer->job = &d->job;
     job_start(link->be->jobs, &d->job);
 }
 
@@ -351,11 +357,11 @@ static void answer_continue(struct link *link, uint32_t code, struct slice data)
 {
     struct scram_verifier params;
 
-    if (link->answer->job != NULL)
+    if (link->opening->answer->job != NULL)
         link_fail_text(link, "08P01", "the server (node %d) went on before it was answered",
             link->pool->cluster_node);
     else if (code == AUTH_SASL_CONTINUE &&
-             scram_client_must_derive(&link->answer->scram, data, &params))
+             scram_client_must_derive(&link->opening->answer->scram, data, &params))
         derive_start(link, data, &params);
     else
         answer_step(link, code, data);
@@ -364,7 +370,7 @@ static void answer_continue(struct link *link, uint32_t code, struct slice data)
 /* AuthenticationOk. True when it may be believed. */
 static bool answer_accept(struct link *link)
 {
-    struct link_answer *a = link->answer;
+    struct link_answer *a = link->opening->answer;
     struct scram_keys keys;
 
     if (a != NULL && a->is_scram) {
@@ -397,7 +403,7 @@ enum link_auth_step link_auth_on_message(struct link *link, struct slice body)
 
     if (code == AUTH_OK)
         return answer_accept(link) ? LINK_AUTH_STEP_OWNER : LINK_AUTH_STEP_DONE;
-    if (is_continued && link->answer != NULL && link->answer->is_scram) {
+    if (is_continued && link->opening->answer != NULL && link->opening->answer->is_scram) {
         answer_continue(link, code, slice_of(body.p + 4, body.n - 4));
         return LINK_AUTH_STEP_DONE;
     }

@@ -85,6 +85,8 @@ static void login_on_ready(struct link *link, struct slice body)
     paramset_share(&link->reported, &link->be->paramsets);
     link_answer_free(link);
     link_tls_on_login_done(link);
+    mem_free(link->opening);
+    link->opening = NULL;
     pool_link_opened(link, true);
     timer_stop(link->be->loop, &link->timer);
     if (link->owner == NULL)

@@ -283,13 +283,19 @@ enum backend_tls_verdict backend_tls_step(
 
 /* ---- a link ---- */
 
+/* NULL: TLS plays no part, or the login is over. */
+static struct link_tls *tls_of(const struct link *link)
+{
+    return link->opening == NULL ? NULL : link->opening->tls;
+}
+
 static void link_tls_free(struct link *link)
 {
-    struct link_tls *lt = link->tls;
+    struct link_tls *lt = tls_of(link);
 
-    link->tls = NULL;
     if (lt == NULL)
         return;
+    link->opening->tls = NULL;
     timer_stop(link->be->loop, &lt->timer);
     buf_free(&lt->packet);
     mem_free(lt);
@@ -297,7 +303,7 @@ static void link_tls_free(struct link *link)
 
 static void link_tls_login(struct link *link)
 {
-    struct link_tls *lt = link->tls;
+    struct link_tls *lt = link->opening->tls;
 
     timer_stop(link->be->loop, &lt->timer);
     lt->is_in_session = true;
@@ -308,7 +314,7 @@ static void link_tls_login(struct link *link)
 /* Once more on a new connection, with TLS or without. */
 static void link_tls_redial(struct link *link, bool with_tls)
 {
-    struct link_tls *lt = link->tls;
+    struct link_tls *lt = link->opening->tls;
 
     lt->with_tls = with_tls;
     lt->is_last = true;
@@ -321,9 +327,9 @@ static void link_tls_redial(struct link *link, bool with_tls)
 
 bool link_tls_on_closed(struct link *link)
 {
-    if (link->tls == NULL || !link->tls->is_redialing)
+    if (tls_of(link) == NULL || !link->opening->tls->is_redialing)
         return false;
-    link->tls->is_redialing = false;
+    link->opening->tls->is_redialing = false;
     if (link->phase == LINK_CLOSED) {
         link_tls_free(link);
         return false;
@@ -335,7 +341,7 @@ bool link_tls_on_closed(struct link *link)
 
 bool link_tls_close(struct link *link)
 {
-    bool waits = link->tls != NULL && link->tls->is_redialing;
+    bool waits = tls_of(link) != NULL && link->opening->tls->is_redialing;
 
     if (!waits)
         link_tls_free(link);
@@ -344,7 +350,7 @@ bool link_tls_close(struct link *link)
 
 static void link_tls_failed(struct link *link, const struct err *err)
 {
-    struct link_tls *lt = link->tls;
+    struct link_tls *lt = link->opening->tls;
     bool may_retry = !lt->is_last && !stream_tls_cert_was_bad(&link->stream) &&
                      link->stream.tls != NULL &&
                      node_mode(link->be->conf, link->pool->cluster_node) == CONF_SSL_PREFER;
@@ -370,8 +376,8 @@ static void link_tls_on_refused(struct link *link)
         link_fail(link, &err);
         return;
     }
-    link->tls->with_tls = false;
-    link->tls->is_last = true;
+    link->opening->tls->with_tls = false;
+    link->opening->tls->is_last = true;
     link_tls_login(link);
 }
 
@@ -429,7 +435,7 @@ static void link_tls_ask(struct link *link)
 
     link->stream.ops = &link_tls_ops;
     (void)pools_conf_address(be->conf, node, &host, &port, &limit_ms);
-    timer_start(be->loop, &link->tls->timer, limit_ms > 0 ? limit_ms : LINK_TLS_LIMIT_MS);
+    timer_start(be->loop, &link->opening->tls->timer, limit_ms > 0 ? limit_ms : LINK_TLS_LIMIT_MS);
     err_clear(&err);
     if (backend_tls_begin(be, node, &link->stream, &err) == -1)
         link_tls_failed(link, &err);
@@ -439,20 +445,20 @@ void link_tls_start(struct link *link, struct buf *packet)
 {
     int mode = node_mode(link->be->conf, link->pool->cluster_node);
 
-    if (mode == CONF_SSL_DISABLE && link->tls == NULL) {
+    if (mode == CONF_SSL_DISABLE && link->opening->tls == NULL) {
         link_login_start(link, packet->data, packet->len);
         return;
     }
-    if (link->tls == NULL) {
-        link->tls = mem_alloc_zero(sizeof *link->tls);
-        link->tls->link = link;
-        link->tls->with_tls = mode != CONF_SSL_ALLOW;
-        link->tls->is_last = mode >= CONF_SSL_REQUIRE;
-        timer_init(&link->tls->timer, link_tls_on_timer);
-        link->tls->packet = *packet;
+    if (link->opening->tls == NULL) {
+        link->opening->tls = mem_alloc_zero(sizeof *link->opening->tls);
+        link->opening->tls->link = link;
+        link->opening->tls->with_tls = mode != CONF_SSL_ALLOW;
+        link->opening->tls->is_last = mode >= CONF_SSL_REQUIRE;
+        timer_init(&link->opening->tls->timer, link_tls_on_timer);
+        link->opening->tls->packet = *packet;
         memset(packet, 0, sizeof *packet);
     }
-    if (link->tls->with_tls)
+    if (link->opening->tls->with_tls)
         link_tls_ask(link);
     else
         link_tls_login(link);
@@ -460,7 +466,7 @@ void link_tls_start(struct link *link, struct buf *packet)
 
 bool link_tls_on_login_error(struct link *link, const char *sqlstate)
 {
-    struct link_tls *lt = link->tls;
+    struct link_tls *lt = link->opening->tls;
 
     /* pg_hba.conf has no line for this kind of connection: it may have one for the other. */
     if (lt == NULL || lt->is_last || link->auth != LINK_AUTH_TRUST ||
