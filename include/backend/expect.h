@@ -117,6 +117,9 @@ static inline uint32_t expect_error_end(const struct expect *e)
 {
     return e->nended == e->refused ? e->nended + 1 : e->nended;
 }
+/* True when Syncs that are queued may turn out to be spare, or have: a reply that is made here
+ * would have no place of its own behind them. */
+bool expect_may_blur(const struct expect *e);
 /* True when it is known which replies come. */
 static inline bool expect_is_certain(const struct expect *e)
 {

@@ -417,6 +417,16 @@ bool expect_ends_in_execute(const struct expect *e)
     return kind == OP_EXECUTE;
 }
 
+bool expect_may_blur(const struct expect *e)
+{
+    unsigned i;
+
+    for (i = 0; i < e->len; i++)
+        if ((expect_at(e, i) & OP_MASK) == OP_COPY_END)
+            return true;
+    return e->spare > 0 || e->copy_in;
+}
+
 bool expect_head_is_spare(const struct expect *e)
 {
     unsigned end;

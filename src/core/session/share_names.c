@@ -192,7 +192,7 @@ static enum feed_step parse_named(
     n->content = hash_bytes(p->id, sizeof p->id, 3) | 1;
     share_names_put(s, n);
     if (prepset_touch(&c->link->preps, p->id)) {
-        if (!may_be_aborted(c)) {
+        if (!may_be_aborted(c) && !expect_may_blur(&c->link->expect)) {
             share_pending_push(c, PENDING_NAME, p, n, false);
             link_reply_made(c->link, OP_MADE_PARSED | OP_NOTE);
             return FEED_PUT;
@@ -464,6 +464,11 @@ enum feed_step share_close(struct client *c, struct feed_run *run, struct slice 
     share_names_take(s, n);
     if (!prepset_touch(&c->link->preps, n->prep->id)) {
         share_pending_push(c, PENDING_CLOSED, NULL, n, false);
+        if (expect_may_blur(&c->link->expect)) { /* a made reply would have no place */
+            link_expect(c->link, OP_CLOSE | OP_NOTE);
+            share_put_renamed(run, msg, 1, name.n, n->prep);
+            return FEED_PUT;
+        }
         link_reply_made(c->link, OP_MADE_CLOSED | OP_NOTE);
         return FEED_PUT;
     }

@@ -318,3 +318,16 @@ def test_statement_behind_an_end_that_is_held_back(start_pool, copy_server):
     server.may_ask.set()
     assert [[m.type for m in c.ready()] for _ in range(3)] == [["Z"], ["T", "D", "C", "Z"], ["T", "D", "C", "Z"]]
     c.bye()
+
+
+def test_parse_that_is_known_behind_it(pg, start_pool):
+    """Its answer is not made here, where it would have no place among those that come."""
+    c = login(pool_of(start_pool, pg, "transaction"), seconds=10)
+    c.send(parse("select 'same'", name="one"), SYNC)
+    assert [m.type for m in c.ready()] == ["1", "Z"]
+    c.send(parse(COPY), bind(), execute(), SYNC)
+    c.read_until("G")
+    c.send(copy_fail("no"), SYNC, parse("select 'same'", name="two"), SYNC)
+    assert [m.type for m in c.ready(2)] == ["E", "Z", "1", "Z"]
+    goes_on(c)
+    c.bye()
