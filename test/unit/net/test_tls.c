@@ -184,7 +184,7 @@ static void turn(void)
     const struct timespec moment = {.tv_nsec = 20000};
 
     if (fx.way >= WAY_KERNEL)
-        nanosleep(&moment, NULL); /* a thread of the kernel carries over what was sent, maybe on this processor */
+        nanosleep(&moment, NULL); /* a thread of the kernel carries over what was sent */
     loop_poll(&fx.loop);
 }
 
