@@ -239,6 +239,27 @@ def test_a_transaction_begins_though_its_standby_has_not_ended_the_last(cluster,
     w.bye()
 
 
+@pytest.mark.parametrize("mode, virtual", [("session", True), ("transaction", True), ("transaction", False)])
+@pytest.mark.parametrize("how", ["queries", "sequences", "one sequence", "long"])
+def test_a_write_right_behind_its_begin_keeps_the_reads(cluster, make, mode, how, virtual):
+    """It came before the BEGIN was answered: the reads of the transaction stay where it wrote all the same."""
+    w = login(make(mode, num_init_children=1, virtual_begin=virtual))
+    write = "insert into t values (5)"
+    if how == "queries":
+        w.send(query("begin") + query(write))
+    elif how == "long":
+        w.send(query("begin") + query(f"{write} /* {'x' * 100000} */"))
+    else:
+        sync = SYNC if how == "sequences" else b""
+        w.send(parse("begin") + bind() + execute() + sync + parse(write) + bind() + execute() + SYNC)
+    for _ in range(1 if how == "one sequence" else 2):
+        assert code(w.ready()) is None
+    assert not is_standby(cluster, w.value(PORT))
+    assert w.value("select count(*) from t where a = 5") == "1"
+    ok(w, "rollback")
+    w.bye()
+
+
 @MODES
 def test_a_prepared_read_is_judged_anew(cluster, sessions, mode):
     """What was found of it holds while the session and the schema are as they were."""

@@ -386,10 +386,13 @@ const struct sql_facts *balance_decide_again(
 void balance_note_write(struct client *c, const struct route_decision *d)
 {
     struct route_session *rs = &c->balance->rs;
+    /* With shared links a BEGIN that was sent may not be answered yet; what is in no transaction is
+     * forgotten when it is. */
+    bool in_tx = rs->in_tx || c->share != NULL;
 
     if (d->runs_code) {
         rs->state_unknown = true; /* it may have changed settings unseen */
-        rs->locked_in_tx = rs->in_tx;
+        rs->locked_in_tx = in_tx;
         balance_mark_all(c);
     }
     if (d->is_write || d->must_ask || d->class == ROUTE_PRIMARY)
@@ -397,7 +400,7 @@ void balance_note_write(struct client *c, const struct route_decision *d)
     if (!d->is_write)
         return;
     rs->wrote_in_session = true;
-    rs->wrote_in_tx = rs->in_tx;
+    rs->wrote_in_tx = in_tx;
     if (rs->in_tx)
         rs->wrote_in_an_earlier_tx = true;
 }

@@ -232,6 +232,7 @@ static enum feed_step unread_query(
         share_note_unread(c);
     if (c->balance != NULL) {
         c->balance->rs.wrote_in_session = true;
+        c->balance->rs.wrote_in_tx = true; /* forgotten at once outside of a transaction */
         balance_note_lsn_due(c);
     }
     watch_transaction(c, NULL);
