@@ -110,7 +110,7 @@ def measure_idle(scratch, name, clients, pool_mode, nodes=1):
         raise BenchError(f"{clients} clients need {wanted} open files (ulimit -n)")
     peer = PEERS[name](scratch, start_fake_server(scratch), clients, pool_mode,
                        tag=f"-idle-{pool_mode}-{nodes}")
-    peer.standby_ports = [start_fake_server(scratch, "standby") for _ in range(nodes - 1)]
+    peer.standbys = [("127.0.0.1", start_fake_server(scratch, "standby")) for _ in range(nodes - 1)]
     peer.start()
     socks, figures = [], []
     try:
@@ -137,7 +137,7 @@ def idle_runs(opt):
     """(peer, pool mode, nodes) of what is to be measured; several nodes are for us alone."""
     for pool_mode in opt.idle_pool_modes:
         for name in opt.peers:
-            if name == "direct" or (name == "pgpool2" and pool_mode != "session"):
+            if name in ("direct", "pgbouncer_pair", "pgbouncer_standbys") or (name == "pgpool2" and pool_mode != "session"):
                 continue
             yield name, pool_mode, 1
             if name.startswith("ours") and opt.idle_nodes > 1:

@@ -17,7 +17,8 @@ from bench_base import (BenchError, accepts, drop_root, free_port, postgres_bin,
 USER = "bench"
 DATABASE = "bench"
 TITLES = {"ours": "pgpool", "ours1": "pgpool, 1 worker", "ours2": "pgpool, 2 workers",
-          "pgbouncer": "PgBouncer", "pgpool2": "pgpool-II", "floor": "floor", "direct": "direct"}
+          "pgbouncer": "PgBouncer", "pgbouncer_pair": "2 PgBouncers",
+          "pgbouncer_standbys": "PgBouncer over the standbys", "pgpool2": "pgpool-II", "floor": "floor", "direct": "direct"}
 
 
 def client_env():
@@ -34,8 +35,9 @@ class Postgres:
         self.scratch, self.scale = scratch, scale
         self.max_connections = max_connections
         self.bin = postgres_bin()
-        self.ports = [free_port() for _ in range(nodes)]
-        self.port = self.ports[0]
+        # One port, so that PgBouncer can be told several of them: it has a list of hosts, not of ports.
+        self.port = free_port()
+        self.nodes = [(f"127.0.0.{n + 1}", self.port) for n in range(nodes)]
 
     def _as_server(self, argv):
         done = subprocess.run(drop_root() + argv, cwd=self.scratch.run, text=True, check=False,
@@ -46,8 +48,7 @@ class Postgres:
 
     def _psql(self, text, node=0):
         return self._as_server(
-            [f"{self.bin}/psql", "-XAtq", "-h", self.scratch.run, "-p", str(self.ports[node]),
-             "-d", "postgres", "-c", text])
+            [f"{self.bin}/psql", "-XAtq", "-h", self._sockets(node), "-p", str(self.port), "-d", "postgres", "-c", text])
 
     def _says(self, text, node):
         try:
@@ -58,10 +59,14 @@ class Postgres:
     def _data(self, node):
         return os.path.join(self.scratch.run, f"data{node}")
 
+    def _sockets(self, node):
+        return os.path.join(self.scratch.run, f"sockets{node}")
+
     def _run(self, node):
+        self.scratch.make_dir(f"run/sockets{node}")
         options = {
-            "hba_file": self.hba, "port": self.ports[node], "listen_addresses": "127.0.0.1",
-            "unix_socket_directories": self.scratch.run, "fsync": "off",
+            "hba_file": self.hba, "port": self.port, "listen_addresses": self.nodes[node][0],
+            "unix_socket_directories": self._sockets(node), "fsync": "off",
             "synchronous_commit": "off", "full_page_writes": "off", "autovacuum": "off",
             "shared_buffers": "256MB", "max_wal_size": "4GB", "ssl": "off", "jit": "off",
             "max_connections": self.max_connections, "superuser_reserved_connections": 3,
@@ -77,7 +82,7 @@ class Postgres:
             raise BenchError(f"{e}\n{tail(self.scratch.log_path(name))}") from None
 
     def _add_standby(self, node):
-        self._as_server([f"{self.bin}/pg_basebackup", "-h", self.scratch.run, "-p", str(self.port),
+        self._as_server([f"{self.bin}/pg_basebackup", "-h", self._sockets(0), "-p", str(self.port),
                          "-D", self._data(node), "-c", "fast", "-R", "--no-sync"])
         self._run(node)
         at = self._psql("SELECT pg_current_wal_lsn()")
@@ -87,14 +92,14 @@ class Postgres:
     def transactions(self):
         """Committed in the load's database, by node. Servers tell late, see bench_load.shares."""
         sql = f"SELECT xact_commit FROM pg_stat_database WHERE datname = '{DATABASE}'"
-        return [int(self._psql(sql, node)) for node in range(len(self.ports))]
+        return [int(self._psql(sql, node)) for node in range(len(self.nodes))]
 
     def start(self):
         self._as_server([f"{self.bin}/initdb", "-D", self._data(0), "--encoding=UTF8",
                          "--locale=C.UTF-8", "--auth=peer", "--no-sync"])
         self.hba = self.scratch.write(
             "pg_hba.conf", f"local all all peer\nlocal replication all peer\n"
-            f"host {DATABASE} {USER} 127.0.0.1/32 trust\nhost postgres {USER} 127.0.0.1/32 trust\n")
+            f"host {DATABASE} {USER} 127.0.0.0/8 trust\nhost postgres {USER} 127.0.0.0/8 trust\n")
         self._run(0)
         self._psql(f"CREATE ROLE {USER} LOGIN IN ROLE pg_monitor")
         self._psql(f"CREATE DATABASE {DATABASE} OWNER {USER}")
@@ -102,7 +107,7 @@ class Postgres:
             [f"{self.bin}/pgbench", "-h", "127.0.0.1", "-p", str(self.port), "-U", USER, "-i", "-q",
              "-s", str(self.scale), DATABASE], check=True, capture_output=True, env=client_env())
         self._psql("CHECKPOINT")
-        for node in range(1, len(self.ports)):
+        for node in range(1, len(self.nodes)):
             self._add_standby(node)
 
     def version(self):
@@ -119,7 +124,7 @@ class Peer:
         self.scratch, self.server_port = scratch, server_port
         self.clients, self.pool_mode = clients, pool_mode
         self.pool_size = pool_size or clients + 10
-        self.standby_ports = []  # more nodes, for those that balance
+        self.standbys = []  # more nodes, (host, port), for those that balance
         self.reads_on_standbys = False  # all of them: the primary has no weight
         self.tag = f"{self.name}{tag}"
         self.port = free_port()
@@ -148,20 +153,20 @@ class Peer:
     def nodes_conf(self):
         """pgpool's and pgpool-II's settings of the nodes: one, or a balanced cluster."""
         primary = 0 if self.reads_on_standbys else 1
-        lines = [self.node_conf(0, self.server_port, primary, "ALWAYS_PRIMARY|DISALLOW_TO_FAILOVER")]
-        lines += [self.node_conf(n, port, 1, "DISALLOW_TO_FAILOVER")
-                  for n, port in enumerate(self.standby_ports, 1)]
+        lines = [self.node_conf(0, "127.0.0.1", self.server_port, primary, "ALWAYS_PRIMARY|DISALLOW_TO_FAILOVER")]
+        lines += [self.node_conf(n, host, port, 1, "DISALLOW_TO_FAILOVER")
+                  for n, (host, port) in enumerate(self.standbys, 1)]
         return "".join(lines) + f"""
-load_balance_mode = {"on" if self.standby_ports else "off"}
+load_balance_mode = {"on" if self.standbys else "off"}
 health_check_period = 0
 sr_check_period = {10 if self.reads_on_standbys else 0}
 sr_check_user = '{USER}'
 """
 
     @staticmethod
-    def node_conf(node, port, weight, flag):
+    def node_conf(node, host, port, weight, flag):
         return f"""
-backend_hostname{node} = '127.0.0.1'
+backend_hostname{node} = '{host}'
 backend_port{node} = {port}
 backend_weight{node} = {weight}
 backend_flag{node} = '{flag}'
@@ -183,21 +188,26 @@ class Direct(Peer):
 
 class PgBouncer(Peer):
     name = "pgbouncer"
+    processes = 1  # on one port, which have the pool's connections between them
+
+    def hosts(self):
+        return "127.0.0.1"
 
     def argv(self):
         users = self.scratch.write(f"{self.tag}.users", f'"{USER}" ""\n')
         conf = self.scratch.write(f"{self.tag}.ini", f"""
 [databases]
-* = host=127.0.0.1 port={self.server_port}
+* = host={self.hosts()} port={self.server_port}
 [pgbouncer]
 listen_addr = 127.0.0.1
 listen_port = {self.port}
+so_reuseport = {int(self.processes > 1)}
 unix_socket_dir =
 auth_type = trust
 auth_file = {users}
 pool_mode = {self.pool_mode}
 max_client_conn = {self.clients * 3 + 200}
-default_pool_size = {self.pool_size}
+default_pool_size = {self.pool_size // self.processes}
 ignore_startup_parameters = extra_float_digits
 {"max_prepared_statements = 200" if self.pool_mode == "transaction" and self.follows_prepared() else ""}
 log_connections = 0
@@ -212,6 +222,34 @@ log_disconnections = 0
         """max_prepared_statements came with 1.21."""
         found = re.search(r"(\d+)\.(\d+)", self.version())
         return found is not None and (int(found[1]), int(found[2])) >= (1, 21)
+
+
+class PgBouncerPair(PgBouncer):
+    """What its users run for two processors: what two workers of ours are."""
+
+    name = "pgbouncer_pair"
+    processes = 2
+
+    def start(self):
+        super().start()
+        self.other = self.scratch.spawn(self.tag, self.argv(), stop_signal=self.stop_signal())
+        wait_until(self.tag, 30, lambda: listeners(self.port) == self.processes, self.other)
+
+    def cpu_us(self):
+        return super().cpu_us() + tree_cpu_us(self.other.pid)
+
+    def pss_bytes(self):
+        return super().pss_bytes() + tree_pss_bytes(self.other.pid)
+
+
+class PgBouncerStandbys(PgBouncer):
+    """It routes nothing here either, but its connections go to the standbys in turn: the same servers
+    work as behind one that balances."""
+
+    name = "pgbouncer_standbys"
+
+    def hosts(self):
+        return ",".join(host for host, _ in self.standbys) or super().hosts()
 
 
 class Pgpool2(Peer):
@@ -304,7 +342,14 @@ class Floor(Peer):
         return [program, str(self.port), str(self.server_port), USER, DATABASE, str(servers), *mode]
 
 
-PEERS = {cls.name: cls for cls in (Ours, Ours1, Ours2, PgBouncer, Pgpool2, Floor, Direct)}
+PEERS = {cls.name: cls for cls in (Ours, Ours1, Ours2, PgBouncer, PgBouncerPair, PgBouncerStandbys, Pgpool2, Floor,
+                                   Direct)}
+
+
+def listeners(port):
+    """How many sockets listen on a port of 127.0.0.1."""
+    with open("/proc/net/tcp") as file:
+        return sum(line.split()[1:4:2] == [f"0100007F:{port:04X}", "0A"] for line in file)
 
 
 def find_program(name):

@@ -133,7 +133,8 @@ def servers_words(run):
         return ("one server (pgpool and pgpool-II: streaming_replication with one node, no load "
                 "balancing)")
     return (f"a primary of weight 0 and {run.nodes - 1} standbys of equal weight (pgpool and pgpool-II: "
-            "streaming_replication, load balancing; PgBouncer: all to the primary, for it routes nothing)")
+            "streaming_replication, load balancing; PgBouncer, which routes nothing: all to the primary, or "
+            "its connections to the standbys in turn)")
 
 
 def shares_section(run):
