@@ -48,6 +48,7 @@ struct pool {
     bool is_role_known; /* is_superuser was reported by a server */
     bool resets_work;   /* the server has taken the reset queries of these settings before */
     bool role_due;      /* a link is asked about its role before it is lent, see pool_role_ask */
+    bool may_exceed;    /* more links were open than a limit allows when that was looked at last */
     /* How many workers have clients that wait for what the pool has a part in: its own links, those
      * of its database, its user and its node. NULL: not in the table. */
     const _Atomic int32_t *waiting_workers[POOL_LIMITS];

@@ -29,11 +29,12 @@ struct pools_target {
 };
 
 /* What holds for a pair of database and user. Strings are NULL when not given. Sizes and limits: 0
- * is none. Times: 0 is never, but server_check_delay 0 is always. */
+ * is none. Times: 0 is never, but server_check_delay 0 is always, and server_lifetime 0 is after
+ * one use. */
 struct pool_settings {
     enum conf_pool_mode pool_mode;
-    int pool_size; /* links per pool and node; never negative: "automatic" is resolved */
-    int min_pool_size;
+    int pool_size;     /* links per pool and node; never negative: "automatic" is resolved */
+    int min_pool_size; /* never above pool_size, when that is a limit */
     int reserve_pool_size;
     int64_t reserve_pool_timeout_ms;
     int max_db_connections;

@@ -148,6 +148,39 @@ def test_reserve(pg, start_pool):
     third.bye()
 
 
+def test_reserve_is_never_used(pg, start_pool):
+    """reserve_pool_timeout = 0 switches the reserve off, as with PgBouncer."""
+    pool = start_pool(pg.address, default_pool_size=1, reserve_pool_size=2, reserve_pool_timeout=0, num_init_children=2)
+    first = login(pool)
+    second = Wire(pool.address, seconds=20)
+    second.send_startup("trust_user", "postgres")
+    assert second.is_quiet(0.5)
+    assert len(pg.sessions("usename = 'trust_user'")) == 1
+    first.bye()
+    assert second.authenticate("trust_user", "")[-1].type == "Z"
+    second.bye()
+
+
+@pytest.mark.parametrize("name", ["default_pool_size", "max_db_connections", "max_user_connections",
+                                  "max_backend_connections"])
+@pytest.mark.parametrize("busy", [False, True])
+def test_limit_is_lowered(pg, start_pool, name, busy):
+    """By a reload: what is open beyond it is closed, idle or as soon as it is free, and nobody notices."""
+    pool = start_pool(pg.address, default_pool_size=8, **MODE)
+    mine = "usename = 'trust_user'"
+    load = Load(pool, [("trust_user", "postgres")] * 16)
+    waits.wait_for("the pool is full", lambda: load.errors or len(pg.sessions(mine)) == 8, 20)
+    if not busy:
+        load.finish()
+    pool.reload(**{name: 2})
+    waits.wait_for("links are closed", lambda: load.errors or len(pg.sessions(mine)) <= 2, 10)
+    if busy:
+        assert watch(pg, mine, load, 10) == 2
+        pool.reload(**{name: 4})
+        waits.wait_for("they are opened again", lambda: load.errors or len(pg.sessions(mine)) == 4, 10)
+        load.finish()
+
+
 @pytest.mark.parametrize("name,key", [("max_db_client_connections", "database \"postgres\""),
                                       ("max_user_client_connections", "user \"trust_user\"")])
 def test_client_limits(pg, start_pool, name, key):
@@ -180,6 +213,14 @@ def test_min_pool_size(pg, start_pool):
     w.bye()
 
 
+def test_min_pool_size_ends_at_the_pool_size(pg, start_pool):
+    pool = start_pool(pg.address, min_pool_size=6, default_pool_size=2, **MODE)
+    login(pool).bye()
+    mine = "usename = 'trust_user'"
+    waits.wait_for("the pool is warm", lambda: len(pg.sessions(mine)) == 2, 10)
+    waits.holds_for("it has no more than it may", lambda: len(pg.sessions(mine)) == 2, 2.5)
+
+
 def test_server_idle_timeout(pg, start_pool):
     pool = start_pool(pg.address, server_idle_timeout=1, **MODE)
     held = [login(pool) for _ in range(5)]
@@ -203,9 +244,26 @@ def test_server_lifetime(pg, start_pool):
     load.finish()
 
 
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+def test_server_lifetime_of_one_use(pg, start_pool, mode):
+    """0, as with PgBouncer: a link serves one session, or one transaction, and is closed; what waits is not forgotten."""
+    pool = start_pool(pg.address, server_lifetime=0, pool_mode=mode, num_init_children=2, default_pool_size=2)
+    seen = []
+    for _ in range(3):
+        w = login(pool)
+        for _ in range(2):
+            seen.append(w.rows("begin; select pg_backend_pid(); commit")[0][0])
+        w.bye()
+    assert len(set(seen)) == (3 if mode == "session" else 6)
+    load = Load(pool, [("trust_user", "postgres")] * 8, stay=mode == "transaction")
+    assert watch(pg, "usename = 'trust_user' and state <> 'idle'", load, 5) <= 2
+    load.finish()
+
+
 def test_server_check(pg, start_pool):
     """server_check_delay 0: every link that was idle is asked before it is lent."""
-    pool = start_pool(pg.address, server_check_delay=0, server_check_query="select 'checked'", num_init_children=1)
+    pool = start_pool(pg.address, server_check_delay=0, server_check_query="select 'checked'", num_init_children=1,
+                      role_check_delay=0)
     login(pool).bye()
     waits.wait_for("the link is clean", lambda: pg.sessions("usename = 'trust_user' and query = 'DISCARD ALL'"))
     w = login(pool)

@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 from pgt import postgres, proxy, waits
-from pgt.wire import Wire
+from pgt.wire import Wire, query
 
 from test_admin_orders import report
 
@@ -89,9 +89,38 @@ def test_other_cluster(pg, other_pg, start, mode):
     admin.bye()
 
 
+def test_other_cluster_has_a_limit(other_pg, start):
+    """max_backend_connections holds for a server that only pools.conf names, too: one that a reload brings as well."""
+    section = "[database {}]\nhost = {}\nport = {}\ndbname = postgres\n"
+    pool, path = start(section.format("shop", "127.0.0.1", other_pg.port), pool_mode="transaction",
+                       max_backend_connections=2)
+    path.write_text(section.format("shop", "127.0.0.1", other_pg.port) +
+                    section.format("store", "localhost", other_pg.port), encoding="utf-8")
+    for database in ("shop", "store"):
+        if database == "store":
+            pool.reload()
+            waits.wait_for("the file is read again", lambda: "generation 2 is in use" in pool.log())
+        clients = [login(pool, database=database) for _ in range(4)]
+        for w in clients[:2]:
+            w.simple("begin")
+            w.simple("select 1")
+        for w in clients[2:]:
+            w.send(query("select 'served'"))
+        assert all(w.is_quiet(0.3) for w in clients[2:])
+        admin = login(pool)
+        rows = [r for r in report(admin, "pool_limits") if r["name"] == "max_backend_connections" and int(r["node"]) > 0]
+        assert (rows[-1]["used"], rows[-1]["limit"], rows[-1]["waiting"]) == ("2", "2", "2"), rows
+        for w in clients[:2]:
+            w.simple("commit")
+        for w in clients[2:]:
+            assert [m.row() for m in w.ready() if m.type == "D"] == [[b"served"]]
+        for w in clients + [admin]:
+            w.bye()
+
+
 def test_other_cluster_cancel(other_pg, start):
     """A cancel request goes to the server that runs the query."""
-    from pgt.wire import cancel, query  # pylint: disable=import-outside-toplevel
+    from pgt.wire import cancel  # pylint: disable=import-outside-toplevel
     pool, _ = start(f"[database shop]\nhost = 127.0.0.1\nport = {other_pg.port}\ndbname = postgres\n")
     w = login(pool, database="shop")
     w.send(query("select pg_sleep(60)"))

@@ -208,18 +208,26 @@ static int64_t count_clients(const struct admin_sources *src)
     return n;
 }
 
+static void put_node(const struct admin_sources *src, int node, struct admin_rows *out)
+{
+    put_limit(out, "max_backend_connections", node, quota_used(src->shm, node),
+        quota_limit(src->shm, node), limits_node_waiting(src->shm, node));
+}
+
 void admin_rows_limits(const struct admin_sources *src, struct admin_rows *out)
 {
     const struct conf *conf = conf_of(src->gen);
     int i;
 
     put_limit(out, "max_clients", -1, count_clients(src), conf->max_clients, 0);
+    if (shm_get(src->shm, SHM_LIMITS) == NULL)
+        return;
     for (i = 0; i < conf->nnodes; i++)
-        if (conf_has_node(conf, i) && shm_get(src->shm, SHM_LIMITS) != NULL)
-            put_limit(out, "max_backend_connections", i, quota_used(src->shm, i),
-                quota_limit(src->shm, i), limits_node_waiting(src->shm, i));
-    if (shm_get(src->shm, SHM_LIMITS) != NULL)
-        put_entries(src, out);
+        if (conf_has_node(conf, i))
+            put_node(src, i, out);
+    for (i = POOLS_FIRST_TARGET; pools_conf_target(conf, i) != NULL; i++)
+        put_node(src, i, out);
+    put_entries(src, out);
 }
 
 /* --- SHOW POOL_PINS --- */

@@ -94,6 +94,7 @@ void backend_set_conf(struct backend *be, const struct conf *conf)
             pool->set = pools_conf_find(conf, pool_database(pool), pool_user(pool));
             pool->resets_work = false; /* others, perhaps */
         }
+    backend_look_for_excess(be);
     backend_post_retry(be);
 }
 

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "backend/quota.h"
 #include "config/conf.h"
 #include "wire/writer.h"
 
@@ -26,6 +27,36 @@ static bool is_unused(const struct link *link, int64_t now_us)
            limits_used(link->be->shm, link->pool->limits.pool) > set->min_pool_size;
 }
 
+static bool exceeds(int used, int limit)
+{
+    return limit > 0 && used > limit;
+}
+
+/* A limit can become lower than what is open: by a reload, or because the monitor finds a server
+ * that has less room. */
+static bool pool_exceeds(const struct pool *pool)
+{
+    const struct pool_settings *set = pool->set;
+    const struct shm *shm = pool->be->shm;
+    int size = set->pool_size == 0 ? 0 : set->pool_size + set->reserve_pool_size;
+
+    return exceeds(limits_used(shm, pool->limits.pool), size) ||
+           exceeds(limits_used(shm, pool->limits.db), set->max_db_connections) ||
+           exceeds(limits_used(shm, pool->limits.user), set->max_user_connections) ||
+           exceeds(quota_used(shm, pool->cluster_node), quota_limit(shm, pool->cluster_node));
+}
+
+/* server_lifetime = 0. */
+static bool is_for_one_use(const struct link *link)
+{
+    return link->pool->set->server_lifetime_ms == 0 && link->uses > 0;
+}
+
+bool pool_is_done_with(const struct pool *pool, const struct link *link)
+{
+    return is_for_one_use(link) || (pool->may_exceed && pool_exceeds(pool));
+}
+
 /* Links that were opened together do not go together: one at a time, as many per lifetime as there
  * are. */
 static bool is_too_old(struct link *link, int64_t now_us)
@@ -34,7 +65,7 @@ static bool is_too_old(struct link *link, int64_t now_us)
     int64_t life_us = pool->set->server_lifetime_ms * 1000;
     int64_t links = limits_used(link->be->shm, pool->limits.pool);
 
-    if (life_us <= 0 || now_us - link->opened_us < life_us ||
+    if (life_us == 0 || now_us - link->opened_us < life_us ||
         (pool->retired_us != 0 && now_us - pool->retired_us < life_us / (links > 0 ? links : 1)))
         return false;
     pool->retired_us = now_us;
@@ -47,13 +78,27 @@ static void maint_link(struct link *link, int64_t now_us)
 
     if (link->phase < LINK_LENT || link->is_retired)
         return;
-    if (is_idle && is_unused(link, now_us))
+    if (is_idle && (is_unused(link, now_us) || pool_is_done_with(link->pool, link)))
         link_close(link);
     else if (is_too_old(link, now_us)) {
         if (is_idle)
             link_close(link);
         else
             link->is_retired = true;
+    }
+}
+
+void backend_look_for_excess(struct backend *be)
+{
+    struct hash_node *n;
+    uint32_t i;
+
+    for (i = 0; be->pools.count > 0 && i <= be->pools.mask; i++) {
+        for (n = be->pools.bucket[i]; n != NULL; n = n->next) {
+            struct pool *pool = LIST_ENTRY(n, struct pool, node);
+
+            pool->may_exceed = pool_exceeds(pool);
+        }
     }
 }
 
@@ -83,6 +128,7 @@ void backend_on_maint(struct timer *t)
     struct list *n;
     struct list *tmp;
 
+    backend_look_for_excess(be);
     LIST_FOREACH_SAFE(n, tmp, &be->links)
     maint_link(LIST_ENTRY(n, struct link, be_node), now_us);
     LIST_FOREACH_SAFE(n, tmp, &be->idle_lru)

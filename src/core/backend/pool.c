@@ -520,6 +520,7 @@ void pool_link_idle(struct pool *pool, struct link *link)
     pool->freed_us = loop_now_us(pool->be->loop);
     pool_link_cleaned(pool, link);
     if (link->is_retired || link->dropped_by != 0 || pool->be->is_stopping ||
+        pool_is_done_with(pool, link) ||
         (pool_has_orders(pool) &&
             orders_want_close(pool->be->shm, pool_database(pool), link->opened_us)))
         link_close(link);

@@ -90,6 +90,10 @@ bool pool_role_on_error(struct link *link, struct slice sqlstate);
 
 /* backend_maint.c */
 void backend_on_maint(struct timer *t);
+/* Looks whether the pools have more links than their limits allow: those may be other ones now. */
+void backend_look_for_excess(struct backend *be);
+/* True when a link that is free now has to go: it was to be used once, or there are too many. */
+bool pool_is_done_with(const struct pool *pool, const struct link *link);
 /* Starts the check of an idle link that was not used for long or whose role is to be asked about,
  * or (for who shares links) its reset that is due: true when it is being seen to now. */
 bool pool_check_idle(struct pool *pool, struct link *link, bool for_sharing);

@@ -53,7 +53,8 @@ static enum limits_verdict take_place(struct pool *pool, int64_t since_us)
             return LIMITS_NO_ROOM;
         pool_know_cells(pool);
     }
-    if (max.pool > 0 && now_us - since_us >= set->reserve_pool_timeout_ms * 1000)
+    if (max.pool > 0 && set->reserve_pool_timeout_ms > 0 &&
+        now_us - since_us >= set->reserve_pool_timeout_ms * 1000)
         max.pool += set->reserve_pool_size;
     max.keep = keep_for_others(pool, since_us, now_us);
     return limits_take_link(be->shm, be->ordinal, pool->cluster_node, &pool->limits, &max, now_us);

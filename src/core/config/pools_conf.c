@@ -165,11 +165,14 @@ static void settings_apply(struct pool_settings *st, const struct pools_section 
     settings_take_text(&st->auth_dbname, s->auth_dbname);
 }
 
-/* "Automatic" is no limit where every client needs a link of its own. */
+/* "Automatic" is no limit where every client needs a link of its own. What is kept open without
+ * need is no more than may be open. */
 static void settings_resolve(struct pool_settings *st)
 {
     if (st->pool_size < 0)
         st->pool_size = st->pool_mode == CONF_POOL_SESSION ? 0 : POOLS_AUTO_SIZE;
+    if (st->pool_size > 0 && st->min_pool_size > st->pool_size)
+        st->min_pool_size = st->pool_size;
 }
 
 const struct pool_settings *pools_conf_find(

@@ -11,6 +11,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "config/conf.h"
+#include "config/pools_conf.h"
 #include "ipc/orders.h"
 
 #include "balance_int.h"
@@ -117,6 +118,8 @@ void session_init_shm(const struct conf *conf, int nworkers, struct shm *shm)
     limits_region_init(shm, nworkers, conf->max_clients);
     dbstats_region_init(shm, nworkers);
     for (i = 0; i < conf->nnodes; i++)
+        quota_set_limit(shm, i, conf->max_backend_connections);
+    for (i = POOLS_FIRST_TARGET; pools_conf_target(conf, i) != NULL; i++)
         quota_set_limit(shm, i, conf->max_backend_connections);
     s->nworkers = nworkers;
     balance_init_shm(conf, nworkers, shm);

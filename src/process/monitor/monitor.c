@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/conf.h"
+#include "config/pools_conf.h"
 #include "process/common/role_conf.h"
 #include "sys/clock.h"
 
@@ -54,6 +55,17 @@ static void set_quota(struct monitor *m, int id)
         limit = room > OWN_CONNECTIONS ? room - OWN_CONNECTIONS : 1;
     if (limit != quota_limit(m->role.env->shm, id))
         quota_set_limit(m->role.env->shm, id, limit);
+}
+
+/* Servers of pools.conf are not watched: what they allow nobody here knows. */
+static void set_other_quotas(struct monitor *m)
+{
+    const struct conf *conf = conf_now(m);
+    int id;
+
+    for (id = POOLS_FIRST_TARGET; pools_conf_target(conf, id) != NULL; id++)
+        if (quota_limit(m->role.env->shm, id) != conf->max_backend_connections)
+            quota_set_limit(m->role.env->shm, id, conf->max_backend_connections);
 }
 
 static void set_weights(struct monitor *m)
@@ -137,6 +149,7 @@ static void on_publish(struct task *t)
     for (i = 0; i < m->decide.rules.nnodes; i++)
         if (m->decide.rules.node[i].exists)
             set_quota(m, i);
+    set_other_quotas(m);
     monitor_orders_save(m);
 }
 
