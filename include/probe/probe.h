@@ -71,15 +71,16 @@ struct probe_report {
     char value[PROBE_MAX_ORDERS][PROBE_VALUE_BYTES];
 };
 
-/* Whom to ask and how. Strings are borrowed until the next probe_set_target or probe_fini. */
+/* Whom to ask and how. */
 struct probe_target {
     const char *host; /* a name starting with / is the folder of a socket; empty: /tmp */
     int port;
     const char *user;
     const char *password; /* empty: none of ours */
     const char *database;
-    const char *sslmode;     /* libpq's words */
+    const char *sslmode;     /* libpq's words; what they mean is the links' affair */
     const char *sslrootcert; /* empty: none */
+    const char *sslcrl;
     const char *sslcert;
     const char *sslkey;
     int64_t connect_timeout_ms; /* for opening the connection, 0: none */
@@ -100,7 +101,12 @@ void probe_forget_environment(void);
 /* Makes a probe; owned by the caller. `owner` is kept for probe_owner. */
 struct probe *probe_new(struct loop *lp, probe_done_fn *done, probe_lost_fn *lost, void *owner);
 void *probe_owner(const struct probe *p);
-/* Sets whom to ask; closes a connection to somebody else. Ends a running probe without a report. */
+/* A copy with strings of its own, and its end; *t is all zero afterwards. */
+void probe_target_copy(struct probe_target *to, const struct probe_target *from);
+void probe_target_free(struct probe_target *t);
+
+/* Sets whom to ask, which is copied; closes a connection to somebody else. Ends a running probe
+ * without a report. */
 void probe_set_target(struct probe *p, const struct probe_target *target);
 /* Asks. Does nothing when a probe runs. */
 void probe_start(struct probe *p);

@@ -16,6 +16,7 @@
 #include "bin/pgpool/pgpool_tls.h"
 #include "config/conf.h"
 #include "config/pools_conf.h"
+#include "probe/probe_tls.h"
 #include "session/session_auth.h"
 #include "wire/errmsg.h"
 
@@ -76,19 +77,23 @@ static const char *mode_text(int mode)
     return words[mode];
 }
 
+/* One attempt: as the mode says, or the one without TLS. */
 static PGconn *start(const struct server_target *t, const char *user, const char *database,
-    const char *password, int mode)
+    const char *password, int mode, bool in_clear)
 {
     static const char *const names[] = {"host", "port", "user", "dbname", "password",
         "connect_timeout", "application_name", "gssencmode", "sslmode", "sslrootcert", "sslcrl",
         "sslcert", "sslkey", NULL};
     char port[12];
     const char *const values[] = {*t->host == '\0' ? "/tmp" : t->host, port, user, database,
-        password, WAIT_TEXT, "pgpool --check-auth", "disable", mode_text(mode), t->ca, t->crl,
-        t->cert, t->key, NULL};
+        password, WAIT_TEXT, "pgpool --check-auth", "disable",
+        probe_tls_word(mode_text(mode), t->ca, in_clear), t->ca, t->crl, t->cert, t->key, NULL};
+    PGconn *c;
 
     snprintf(port, sizeof port, "%d", t->port);
-    return PQconnectStartParams(names, values, 0);
+    c = PQconnectStartParams(names, values, 0);
+    PQsetErrorVerbosity(c, PQERRORS_VERBOSE);
+    return c;
 }
 
 static void put_first_line(const char *words, char *text, size_t size)
@@ -104,15 +109,20 @@ static bool wait_for(int fd, short events)
     return poll(&pfd, 1, WAIT_MS) > 0;
 }
 
-/* Goes on until `state` is reached: the whole login, or what comes before the server's question. */
-static bool reach(PGconn *c, ConnStatusType state)
+/* Goes on until `state` is reached: the whole login, or what comes before the server's question.
+ * *was is how far it was before it failed. */
+static bool reach(PGconn *c, ConnStatusType state, ConnStatusType *was)
 {
     PostgresPollingStatusType next = PGRES_POLLING_WRITING;
 
+    *was = PQstatus(c);
+    if (*was == CONNECTION_BAD)
+        return false;
     while (PQstatus(c) != state) {
         if (next == PGRES_POLLING_FAILED || next == PGRES_POLLING_OK ||
             !wait_for(PQsocket(c), next == PGRES_POLLING_READING ? POLLIN : POLLOUT))
             return false;
+        *was = PQstatus(c);
         next = PQconnectPoll(c);
     }
     return true;
@@ -121,10 +131,17 @@ static bool reach(PGconn *c, ConnStatusType state)
 PGconn *server_connect(const struct server_target *t, const char *user, const char *database,
     const char *password, char *text, size_t size)
 {
-    PGconn *c = start(t, user, database, password, t->ssl_mode);
+    PGconn *c = start(t, user, database, password, t->ssl_mode, false);
+    ConnStatusType was;
 
-    if (PQstatus(c) != CONNECTION_BAD && reach(c, CONNECTION_OK))
+    if (reach(c, CONNECTION_OK, &was))
         return c;
+    if (probe_tls_may_go_in_clear(mode_text(t->ssl_mode), c, was)) {
+        PQfinish(c);
+        c = start(t, user, database, password, t->ssl_mode, true);
+        if (reach(c, CONNECTION_OK, &was))
+            return c;
+    }
     put_first_line(
         *PQerrorMessage(c) != '\0' ? PQerrorMessage(c) : "no answer in time", text, size);
     PQfinish(c);
@@ -167,27 +184,46 @@ static ssize_t read_message(PGconn *c, char *p, size_t cap)
     return (ssize_t)want - PROTO_HEADER_BYTES;
 }
 
+/* Whom to ask about whom, and what came out. */
+struct question {
+    const struct server_target *t;
+    const char *user;
+    const char *database;
+    bool may_go_in_clear; /* a link of mode prefer would now do without TLS */
+    char *text;
+    size_t size;
+};
+
+static void take_error(struct question *q, struct slice body)
+{
+    struct errmsg m;
+
+    (void)errmsg_decode(body, &m);
+    snprintf(q->text, q->size, "refuses: %.*s", (int)m.message.n, m.message.p);
+    q->may_go_in_clear = slice_eq_str(m.sqlstate, "28000");
+}
+
 /* One attempt, with TLS or without. */
-static enum auth_server ask_once(const struct server_target *t, const char *user,
-    const char *database, int mode, char *text, size_t size)
+static enum auth_server ask_once(struct question *q, int mode, bool in_clear)
 {
     enum auth_server found = AUTH_SERVER_UNKNOWN;
-    PGconn *c = start(t, user, database, "", mode);
-    struct errmsg m;
+    PGconn *c = start(q->t, q->user, q->database, "", mode, in_clear);
+    ConnStatusType was;
     char msg[MESSAGE_BYTES];
     ssize_t n = -1;
 
-    snprintf(text, size, "does not answer");
-    if (PQstatus(c) != CONNECTION_BAD && reach(c, CONNECTION_AWAITING_RESPONSE))
+    snprintf(q->text, q->size, "does not answer");
+    q->may_go_in_clear = false;
+    if (reach(c, CONNECTION_AWAITING_RESPONSE, &was)) {
         n = read_message(c, msg, sizeof msg);
-    else if (*PQerrorMessage(c) != '\0')
-        put_first_line(PQerrorMessage(c), text, size);
+    } else if (*PQerrorMessage(c) != '\0') {
+        put_first_line(PQerrorMessage(c), q->text, q->size);
+        q->may_go_in_clear = probe_tls_may_go_in_clear(mode_text(mode), c, was);
+    }
     if (n >= 4 && msg[0] == BE_AUTHENTICATION)
         found = link_auth_kind(slice_of(msg + PROTO_HEADER_BYTES, (size_t)n));
-    if (n > 0 && msg[0] == BE_ERROR) {
-        (void)errmsg_decode(slice_of(msg + PROTO_HEADER_BYTES, (size_t)n), &m);
-        snprintf(text, size, "refuses: %.*s", (int)m.message.n, m.message.p);
-    }
+    if (n > 0 && msg[0] == BE_ERROR)
+        take_error(q, slice_of(msg + PROTO_HEADER_BYTES, (size_t)n));
     PQfinish(c);
     return found;
 }
@@ -195,15 +231,16 @@ static enum auth_server ask_once(const struct server_target *t, const char *user
 enum auth_server server_ask_method(
     const struct server_target *t, const char *user, const char *database, char *text, size_t size)
 {
-    int mode = t->ssl_mode;
+    struct question q = {.t = t, .user = user, .database = database, .text = text, .size = size};
     enum auth_server found;
 
-    if (mode == CONF_SSL_ALLOW || mode == CONF_SSL_PREFER) /* either way, in the mode's order */
-        mode = mode == CONF_SSL_ALLOW ? CONF_SSL_DISABLE : CONF_SSL_REQUIRE;
-    found = ask_once(t, user, database, mode, text, size);
-    if (found == AUTH_SERVER_UNKNOWN && mode != t->ssl_mode)
-        found = ask_once(t, user, database,
-            mode == CONF_SSL_REQUIRE ? CONF_SSL_DISABLE : CONF_SSL_REQUIRE, text, size);
+    if (t->ssl_mode == CONF_SSL_ALLOW) { /* either way, without TLS first */
+        found = ask_once(&q, CONF_SSL_DISABLE, false);
+        return found != AUTH_SERVER_UNKNOWN ? found : ask_once(&q, CONF_SSL_REQUIRE, false);
+    }
+    found = ask_once(&q, t->ssl_mode, false);
+    if (found == AUTH_SERVER_UNKNOWN && t->ssl_mode == CONF_SSL_PREFER && q.may_go_in_clear)
+        found = ask_once(&q, t->ssl_mode, true);
     return found;
 }
 

@@ -17,6 +17,7 @@
 #include "base/assert.h"
 #include "base/buf.h"
 #include "base/mem.h"
+#include "probe/probe_tls.h"
 
 #include "probe_int.h"
 
@@ -55,6 +56,7 @@ struct probe {
     int64_t start_us;
     bool retried; /* the kept connection was dead: a second one was opened within this probe */
     bool was_open;
+    bool in_clear;        /* the present connection is tried without TLS, which failed */
     bool has_moved;       /* the name has another address than the open connection */
     struct buf hosts;     /* the name once per address, for libpq */
     struct buf addresses; /* comma-separated; the last known when a name does not resolve */
@@ -65,6 +67,7 @@ struct probe {
 };
 
 static void probe_connect(struct probe *p);
+static void dial(struct probe *p);
 static void probe_step(struct probe *p);
 
 void probe_forget_environment(void)
@@ -315,8 +318,21 @@ static void step_ask(struct probe *p)
 
 /* The connection */
 
+/* The other attempt of "prefer", within the same deadlines. */
+static bool go_on_in_clear(struct probe *p, ConnStatusType was)
+{
+    if (p->in_clear || !probe_tls_may_go_in_clear(p->target.sslmode, p->conn, was))
+        return false;
+    close_conn(p);
+    p->in_clear = true;
+    dial(p);
+    return true;
+}
+
 static void step_connect(struct probe *p)
 {
+    ConnStatusType was = PQstatus(p->conn);
+
     switch (PQconnectPoll(p->conn)) {
     case PGRES_POLLING_READING:
         watch_conn(p, IO_READ);
@@ -329,6 +345,8 @@ static void step_connect(struct probe *p)
         ask(p);
         return;
     default:
+        if (go_on_in_clear(p, was))
+            return;
         probe_class_of_conn(p->conn, &p->report);
         end_probe(p);
         return;
@@ -353,7 +371,7 @@ static PGconn *open_conn(const struct probe *p)
     const struct probe_target *t = &p->target;
     bool by_name = p->addresses.len > 0;
     const char *key[TARGET_WORDS] = {"host", "hostaddr", "port", "user", "password", "dbname",
-        "sslmode", "sslrootcert", "sslcert", "sslkey", "gssencmode", "application_name",
+        "sslmode", "sslrootcert", "sslcrl", "sslcert", "sslkey", "gssencmode", "application_name",
         "client_encoding", NULL};
     const char *value[TARGET_WORDS];
     char port[16];
@@ -365,21 +383,20 @@ static PGconn *open_conn(const struct probe *p)
     value[3] = t->user;
     value[4] = t->password;
     value[5] = t->database;
-    value[6] = t->sslmode;
+    value[6] = probe_tls_word(t->sslmode, t->sslrootcert, p->in_clear);
     value[7] = t->sslrootcert;
-    value[8] = t->sslcert;
-    value[9] = t->sslkey;
-    value[10] = "disable";
-    value[11] = APP_NAME;
-    value[12] = "UTF8";
-    value[13] = NULL;
+    value[8] = t->sslcrl;
+    value[9] = t->sslcert;
+    value[10] = t->sslkey;
+    value[11] = "disable";
+    value[12] = APP_NAME;
+    value[13] = "UTF8";
+    value[14] = NULL;
     return PQconnectStartParams(key, value, 0);
 }
 
-static void probe_connect(struct probe *p)
+static void dial(struct probe *p)
 {
-    p->phase = PHASE_CONNECT;
-    p->was_open = false;
     p->conn = open_conn(p);
     if (p->conn == NULL || PQstatus(p->conn) == CONNECTION_BAD) {
         char why[PROBE_MSG_BYTES];
@@ -392,9 +409,17 @@ static void probe_connect(struct probe *p)
     }
     PQsetErrorVerbosity(p->conn, PQERRORS_VERBOSE);
     PQsetNoticeReceiver(p->conn, drop_notice, NULL);
+    watch_conn(p, IO_WRITE);
+}
+
+static void probe_connect(struct probe *p)
+{
+    p->phase = PHASE_CONNECT;
+    p->was_open = false;
+    p->in_clear = false;
     if (p->target.connect_timeout_ms > 0)
         timer_start(p->lp, &p->connect_deadline, p->target.connect_timeout_ms);
-    watch_conn(p, IO_WRITE);
+    dial(p);
 }
 
 /* Names */
@@ -548,7 +573,8 @@ void probe_set_target(struct probe *p, const struct probe_target *target)
     stop(p);
     buf_free(&p->hosts);
     buf_free(&p->addresses);
-    p->target = *target;
+    probe_target_free(&p->target);
+    probe_target_copy(&p->target, target);
 }
 
 bool probe_is_running(const struct probe *p)
@@ -611,6 +637,7 @@ void probe_free(struct probe **pp)
     drop_orders(p);
     buf_free(&p->hosts);
     buf_free(&p->addresses);
+    probe_target_free(&p->target);
     mem_free(p);
     *pp = NULL;
 }

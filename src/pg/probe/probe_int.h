@@ -23,4 +23,8 @@ void probe_class_of_conn(const PGconn *conn, struct probe_report *r);
 /* Copies the first line of `from`, without SQLSTATE, cut to the room. */
 void probe_class_copy_line(const char *from, char *to, size_t room);
 
+/* probe_tls.c */
+/* True when TLS that did not come about failed without a certificate or a file being to blame. */
+bool probe_tls_failed_harmlessly(const char *message);
+
 #endif

@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "probe/probe_tls.h"
 
 #define APP_NAME     "pgpool recovery"
 #define MAX_ADDRS    8
@@ -41,7 +42,8 @@ struct server_sql {
     struct lookup *lookup;
     struct timer limit;
     struct task finish;
-    struct probe_target to; /* borrowed until the connection is opened */
+    struct probe_target to;
+    bool in_clear; /* the connection is tried without TLS, which failed */
     int64_t limit_ms;
     struct buf hosts;
     struct buf addresses;
@@ -50,6 +52,7 @@ struct server_sql {
     struct err err;
 };
 
+static void open_conn(struct server_sql *q);
 static void step(struct server_sql *q);
 
 /* --- sockets --- */
@@ -194,8 +197,21 @@ static void ask(struct server_sql *q)
         fail_conn(q);
 }
 
+/* The other attempt of "prefer", within the same limit. */
+static bool go_on_in_clear(struct server_sql *q, ConnStatusType was)
+{
+    if (q->in_clear || !probe_tls_may_go_in_clear(q->to.sslmode, q->conn, was))
+        return false;
+    close_conn(q);
+    q->in_clear = true;
+    open_conn(q);
+    return true;
+}
+
 static void step_connect(struct server_sql *q)
 {
+    ConnStatusType was = PQstatus(q->conn);
+
     switch (PQconnectPoll(q->conn)) {
     case PGRES_POLLING_READING:
         watch_conn(q, IO_READ);
@@ -205,10 +221,12 @@ static void step_connect(struct server_sql *q)
         return;
     case PGRES_POLLING_OK:
         PQsetnonblocking(q->conn, 1);
+        PQsetErrorVerbosity(q->conn, PQERRORS_DEFAULT);
         ask(q);
         return;
     default:
-        fail_conn(q);
+        if (!go_on_in_clear(q, was))
+            fail_conn(q);
         return;
     }
 }
@@ -237,10 +255,12 @@ static void open_conn(struct server_sql *q)
                                              : t->host[0] == '\0' ? "/tmp"
                                                                   : t->host},
         {"hostaddr", by_name ? q->addresses.data : ""}, {"port", port}, {"user", t->user},
-        {"password", t->password}, {"dbname", t->database}, {"sslmode", t->sslmode},
-        {"sslrootcert", t->sslrootcert}, {"sslcert", t->sslcert}, {"sslkey", t->sslkey},
-        {"gssencmode", "disable"}, {"application_name", APP_NAME}, {"client_encoding", "UTF8"},
-        {"keepalives_idle", "20"}, {"keepalives_interval", "5"}, {"keepalives_count", "4"}};
+        {"password", t->password}, {"dbname", t->database},
+        {"sslmode", probe_tls_word(t->sslmode, t->sslrootcert, q->in_clear)},
+        {"sslrootcert", t->sslrootcert}, {"sslcrl", t->sslcrl}, {"sslcert", t->sslcert},
+        {"sslkey", t->sslkey}, {"gssencmode", "disable"}, {"application_name", APP_NAME},
+        {"client_encoding", "UTF8"}, {"keepalives_idle", "20"}, {"keepalives_interval", "5"},
+        {"keepalives_count", "4"}};
     const char *key[TARGET_WORDS] = {NULL};
     const char *value[TARGET_WORDS] = {NULL};
     size_t i;
@@ -256,6 +276,7 @@ static void open_conn(struct server_sql *q)
         fail_conn(q);
         return;
     }
+    PQsetErrorVerbosity(q->conn, PQERRORS_VERBOSE); /* with the SQLSTATE of a refusal */
     PQsetNoticeReceiver(q->conn, drop_notice, NULL);
     watch_conn(q, IO_WRITE);
 }
@@ -339,7 +360,8 @@ void *server_sql_owner(const struct server_sql *q)
 void server_sql_run(
     struct server_sql *q, const struct probe_target *to, const char *sql, int64_t limit_ms)
 {
-    q->to = *to;
+    probe_target_free(&q->to);
+    probe_target_copy(&q->to, to);
     q->limit_ms = limit_ms;
     buf_clear(&q->sql);
     buf_put_cstr(&q->sql, sql);
@@ -350,6 +372,7 @@ void server_sql_run(
         return;
     }
     close_conn(q);
+    q->in_clear = false;
     if (to->connect_timeout_ms > 0)
         timer_start(q->lp, &q->limit, to->connect_timeout_ms);
     if (to->host[0] == '/' || to->host[0] == '\0') {
@@ -398,6 +421,7 @@ void server_sql_free(struct server_sql **pq)
     buf_free(&q->addresses);
     buf_free(&q->sql);
     buf_free(&q->value);
+    probe_target_free(&q->to);
     mem_free(q);
     *pq = NULL;
 }

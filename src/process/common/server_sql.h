@@ -17,9 +17,9 @@ typedef void server_sql_done_fn(struct server_sql *q, const char *value, const s
 /* Makes one; owned by the caller. */
 struct server_sql *server_sql_new(struct loop *lp, server_sql_done_fn *done, void *owner);
 void *server_sql_owner(const struct server_sql *q);
-/* Runs `sql` on the server `to` (its strings are copied when the connection is opened; timeouts of
- * the target are for opening it). 0 as `limit_ms` means that the statement may take for ever: a
- * server that is gone is found by keep-alives. Nothing else may run. */
+/* Runs `sql` on the server `to`, which is copied; its timeouts are for opening the connection. 0 as
+ * `limit_ms` means that the statement may take for ever: a server that is gone is found by
+ * keep-alives. Nothing else may run. */
 void server_sql_run(
     struct server_sql *q, const struct probe_target *to, const char *sql, int64_t limit_ms);
 /* Closes the connection; the next statement opens another. A statement that runs is given up

@@ -141,6 +141,7 @@ static void fill_target(const struct recovery_job *job, int id, struct probe_tar
         .sslmode = wants_tls ? words[node->backend_ssl_mode] : "disable",
         .sslrootcert =
             node->backend_ssl_ca_cert[0] != '\0' ? node->backend_ssl_ca_cert : conf->ssl_ca_cert,
+        .sslcrl = node->backend_ssl_crl_file,
         .sslcert = node->backend_ssl_cert,
         .sslkey = node->backend_ssl_key,
         .connect_timeout_ms =

@@ -191,6 +191,7 @@ static void fill_tls(const struct conf *conf, const struct conf_node *node, stru
                      ? words[node->backend_ssl_mode]
                      : "disable";
     t->sslrootcert = or_else(node->backend_ssl_ca_cert, conf->ssl_ca_cert);
+    t->sslcrl = node->backend_ssl_crl_file;
     t->sslcert = node->backend_ssl_cert;
     t->sslkey = node->backend_ssl_key;
 }
