@@ -244,9 +244,11 @@ static void lost_between(
 
 /* True when the client is in a transaction that it began, or may be: what it was told counts more
  * than what the link's last ReadyForQuery said. Several statements in one query are a transaction,
- * too, but not one that outlives the query. */
+ * too, but not one that outlives the query. In statement mode none does. */
 static bool is_in_transaction(const struct share *s, const struct link *link)
 {
+    if (s->mode == CONF_POOL_STATEMENT)
+        return false;
     if (s->turn->ended != NULL)
         return s->turn->ended->begins;
     return link->tx_status != 'I' ||
@@ -264,8 +266,8 @@ bool share_may_send_again(struct client *c, const struct link *link)
            (s->may_retry || balance_again_is_read(c, msgs));
 }
 
-/* The client was told that its transaction is over: what that has SET holds. True when all of the
- * exchange is done but for its ReadyForQuery. */
+/* The client was told that its transaction is over, or in statement mode that another one has
+ * begun: what holds since then. True when all of the exchange is done but for its ReadyForQuery. */
 static bool keep_told(struct client *c, const struct link *link)
 {
     struct share *s = c->share;
@@ -273,7 +275,7 @@ static bool keep_told(struct client *c, const struct link *link)
     const struct expect *owed = &link->expect;
     unsigned head = owed->len == 0 ? OP_SYNC : expect_peek(owed, 0);
     bool is_done = told->serial == owed->nended
-                       ? told->is_last
+                       ? told->is_last && !told->begins
                        : told->serial + 1 == owed->nended && head == OP_SYNC && !owed->failed;
 
     share_vars_assign(&s->vars, &told->vars);

@@ -365,7 +365,7 @@ static void note_end(
     e->begins = st->tx.op == SQL_TX_BEGIN || chains;
     e->rolls_back = st->tx.op == SQL_TX_ROLLBACK && !chains;
     e->ends_failed = st->tx.op == SQL_TX_COMMIT && failed && !chains;
-    share_vars_assign(&e->vars, &s->vars);
+    share_vars_assign(&e->vars, st->tx.op == SQL_TX_BEGIN ? tx : &s->vars);
     share_vars_assign(&e->tx, tx);
     c->link->see_tags = true;
 }

@@ -125,6 +125,27 @@ def test_string_fails_in_its_transaction(pg, pool):
     other.bye()
 
 
+DIE = "select pg_terminate_backend(pg_backend_pid())"
+DEATHS = [f"begin; insert into stm values (1); {DIE}; commit", f"set work_mem to '9MB'; begin; {DIE}; commit",
+          f"begin; set work_mem to '9MB'; {DIE}; commit", f"begin; rollback; begin; {DIE}; commit",
+          f"begin; set work_mem to '9MB'; rollback; {DIE}"]
+KEPT = [f"begin; set work_mem to '9MB'; commit; {DIE}", f"begin; set work_mem to '9MB'; commit; begin; {DIE}; commit",
+        f"begin; set work_mem to '9MB'; commit and chain; {DIE}; commit"]
+
+
+@pytest.mark.parametrize("sql", DEATHS + KEPT)
+def test_link_dies_in_the_transaction_of_a_string(pg, pool, sql):
+    """There is no transaction left behind it, failed or not; what it was told of holds, and nothing else."""
+    c = login(pool)
+    before = c.value("show work_mem")
+    found = c.simple(sql)
+    assert states(found) == ["57P01"]
+    assert found[-1].body == b"I"
+    assert c.value("show work_mem") == ("9MB" if sql in KEPT else before)
+    assert inserted(pg) == []
+    c.bye()
+
+
 @pytest.mark.parametrize("sql", ["begin; insert into stm values (1)", "insert into stm values (1); begin; select 2",
                                  "select 1; commit; begin; insert into stm values (3)"])
 def test_block_in_a_text_too_long_to_be_read(pg, pool, sql):
