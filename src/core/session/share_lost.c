@@ -328,19 +328,33 @@ static void remember_parameters(struct share *s, const struct link *link)
         remember_reported(s, link);
 }
 
+/* A sequence whose first part, up to the client's Flush, was answered on this link: nothing is owed
+ * but the Sync that stands for the Flush. Nothing was executed in it. */
+static bool is_cut_over(const struct share *s, const struct link *link)
+{
+    const struct expect *owed = &link->expect;
+
+    return s->turn->is_cut && owed->len == 1 && !owed->lost && !owed->failed &&
+           (expect_peek(owed, 0) & OP_CUT) != 0 && link->tx_status == 'I';
+}
+
 /* All of the exchange is done, and the client has been told but for its end. */
 static bool is_over(struct client *c, const struct link *link)
 {
     const struct share *s = c->share;
 
-    return s->reply_begun && !s->saw_error && !s->turn->is_cut &&
-           balance_again_is_over(c, link, buf_slice(&s->turn->retry));
+    if (s->saw_error)
+        return false;
+    if (s->turn->is_cut)
+        return is_cut_over(s, link);
+    return s->reply_begun && balance_again_is_over(c, link, buf_slice(&s->turn->retry));
 }
 
 /* What it changed holds. */
 static void lost_behind_end(struct client *c, const struct link *link)
 {
     struct share *s = c->share;
+    bool was_cut = s->turn->is_cut; /* its own end is to come */
 
     if (!s->is_virtual) {
         share_vars_clear(&s->turn->mark);
@@ -349,13 +363,15 @@ static void lost_behind_end(struct client *c, const struct link *link)
     lost_roll_back(c);
     s->turn->was_out = s->turn->was_out || s->turn->is_out;
     s->turn->is_out = false;
+    s->turn->is_cut = false;
     s->turn->nresent = 0;
     buf_free(&s->turn->retry);
+    client_send(c, &s->turn->early);
     if (link->pool->cluster_node != c->pool->cluster_node)
         avoid_node(c, link->pool->cluster_node);
     remember_parameters(s, link);
     c->server_batch = false;
-    s->owes_ready = true;
+    s->owes_ready = !was_cut;
     say_owed_ready(c);
     if (c->balance != NULL)
         share_route_settle(c);
@@ -429,6 +445,7 @@ static void lost_out(struct client *c, struct link *link, const struct err *err,
     struct share *s = c->share;
     bool is_running = phase == SHARE_ATTACHED && link->expect.len > 0;
     bool may_retry = is_running && !is_done && share_may_send_again(c, link);
+    bool was_cut = s->turn->is_cut;
 
     avoid_node(c, link->pool->cluster_node);
     if (!is_running || may_retry) {
@@ -446,11 +463,12 @@ static void lost_out(struct client *c, struct link *link, const struct err *err,
     if (!is_done)
         share_out_lost(c);
     share_home_return(c);
+    s->turn->is_cut = false;
     s->turn->nresent = 0;
     c->server_batch = false;
-    if (is_done)
+    if (is_done && !was_cut)
         client_say_ready(c, 'T');
-    else
+    else if (!is_done)
         client_answer_owed(c, &link->expect, 0, err, 'E');
     client_note_idle(c);
     client_after_quiet(c);
