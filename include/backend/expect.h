@@ -53,7 +53,9 @@ struct expect {
     bool skipping : 1; /* an error was seen and no Sync is queued: the server ignores what comes */
     bool failed : 1;   /* an error was seen, and the ReadyForQuery of its Sync was not */
     bool is_held : 1;  /* a ReadyForQuery came that was not told, and spare ones may follow */
-    bool copy_in;      /* CopyInResponse was seen for the op at the head */
+    bool
+        is_asked : 1; /* all else is answered: what is under way is our question about spare ones */
+    bool copy_in;     /* CopyInResponse was seen for the op at the head */
     bool lost;
     char last;      /* the last reply to the op at the head; 0: none yet */
     uint8_t pushed; /* the last op, answered or not; 0: none yet */
@@ -129,6 +131,11 @@ static inline bool expect_is_certain(const struct expect *e)
 bool expect_head_is_spare(const struct expect *e);
 /* True when that is all: a Close of ours would be answered, and tell. */
 bool expect_may_ask(const struct expect *e);
+/* True while it is: what follows is better sent when its answer is there, alone. */
+static inline bool expect_is_asked(const struct expect *e)
+{
+    return e->is_asked && !e->lost && e->len > 0;
+}
 /* True when it is of no use to wait for the end of what is owed: a COPY has failed, and perhaps the
  * server has read all Syncs before that and skips what it gets up to another. Or it is lost. */
 bool expect_is_stuck(const struct expect *e);

@@ -221,6 +221,7 @@ void link_lend(struct link *link, void *owner, const struct link_owner_ops *ops)
     link->watch_tags = false;
     link->hold_ready = false;
     link->expect.is_held = false;
+    link->expect.is_asked = false;
     link->see_tags = false;
     link->settle_early = false;
     link->capture = false;

@@ -200,6 +200,7 @@ void link_ask(struct link *link)
     wire_put_empty(&out, FE_SYNC);
     (void)link_send(link, out.data, out.len);
     buf_free(&out);
+    link->expect.is_asked = true;
 }
 
 /* After a ReadyForQuery, or when the last owed reply came without one. */
@@ -227,6 +228,7 @@ static void link_after_reply(struct link *link, char type)
         return;
     }
     link->expect.is_held = false; /* now it is the owner's to say */
+    link->expect.is_asked = false;
     if (type == BE_READY)
         link->ops->on_quiet(link->owner, link);
     else

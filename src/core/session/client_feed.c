@@ -498,25 +498,6 @@ void client_note_copy_end(struct client *c, const struct link *link)
         c->server_batch = true;
 }
 
-/* Within a message of the client's it would be taken for a part of that. */
-void client_on_doubt(void *owner, struct link *link)
-{
-    struct client *c = owner;
-
-    if (c->body_left == 0 && c->target == link)
-        link_ask(link);
-}
-
-/* A Sync was parked behind a string that sets something and copies: its data would wait with it. */
-void client_on_no_wait(void *owner, struct link *link)
-{
-    struct client *c = owner;
-
-    client_goodbye_on_no_wait(c, link);
-    if (c->is_parked && c->target == link && expect_is_copying(&link->expect))
-        client_unpark(c);
-}
-
 static enum feed_step feed_message(
     struct client *c, struct feed_run *run, char type, struct slice msg, bool is_whole)
 {
@@ -668,6 +649,11 @@ static const char *feed_one(struct client *c, struct feed_run *run, const char *
     if (type == FE_TERMINATE) {
         feed_flush(c, run);
         client_say_goodbye(c);
+        return NULL;
+    }
+    if (client_waits_for_answer(c, type)) {
+        feed_flush(c, run);
+        feed_park(c, p, end);
         return NULL;
     }
     is_whole = have >= len + 1U;

@@ -221,10 +221,6 @@ void client_feed(struct client *c, const char *p, const char *end);
 void client_unpark(struct client *c);
 /* The data of a COPY is about to end on `link`: the sequence that it belongs to goes on. */
 void client_note_copy_end(struct client *c, const struct link *link);
-/* A link_owner_ops.on_doubt: asks, now or at the end of the message that is half sent. */
-void client_on_doubt(void *owner, struct link *link);
-/* One of the own link's: what is parked goes to a COPY. */
-void client_on_no_wait(void *owner, struct link *link);
 /* Reads on, unless something stands against it: who had to pause for a link that could take no more
  * would wait for it for ever when that link is gone. */
 void client_read_on(struct client *c);
@@ -238,6 +234,14 @@ void client_note_sent(struct client *c, struct slice sql);
 void client_note_idle(struct client *c);
 /* A statement that is answered here: the row only. */
 void client_note_local(struct client *c, struct slice sql);
+
+/* client_doubt.c */
+/* A link_owner_ops.on_doubt: asks, now or at the end of the message that is half sent. */
+void client_on_doubt(void *owner, struct link *link);
+/* One of the own link's: what is parked goes to a COPY. */
+void client_on_no_wait(void *owner, struct link *link);
+/* True while the client's link is asked and a message of this type would begin something. */
+bool client_waits_for_answer(const struct client *c, char type);
 
 /* client_local.c: commands that we answer ourselves. */
 enum local_verdict {
