@@ -65,6 +65,8 @@ static void turn_free(struct sessions *ss, struct share *s)
         share_vars_clear(&t->mark);
     if (t->tx.client != NULL || t->tx.link != NULL)
         share_vars_clear(&t->tx);
+    if (t->repaired != NULL)
+        varset_unref(&t->repaired);
     if (!paramset_is_empty(&t->told))
         paramset_free(&t->told);
     buf_free(&t->begin);
@@ -464,7 +466,9 @@ bool share_repair(struct client *c)
     bool repair = s->reset_seen && tx != 'E';
 
     s->reset_seen = false;
+    s->turn->was_cut_short = false;
     if (repair) {
+        varset_assign(&s->turn->repaired, s->vars.link);
         (void)varset_diff(s->vars.link, s->vars.client, &sql);
         varset_assign(&s->vars.link, s->vars.client);
         varset_assign(&c->link->vars, s->vars.client);
@@ -474,6 +478,7 @@ bool share_repair(struct client *c)
     if (s->look_at_pins && tx == 'I') {
         s->look_at_pins = false;
         if (s->pins != 0) {
+            s->turn->repairs_pins = true;
             c->link->capture = true;
             share_put_own_query(c, &run, slice_of_str(pins_query));
         }
@@ -481,6 +486,7 @@ bool share_repair(struct client *c)
     if (s->is_unsure && tx != 'E') {
         /* A Close of ours may have been skipped behind an error. */
         s->is_unsure = false;
+        s->turn->repairs_names = true;
         prepset_clear(&c->link->preps);
         share_put_own_query(c, &run, slice_of_str("DEALLOCATE ALL"));
     }
@@ -490,6 +496,39 @@ bool share_repair(struct client *c)
     s->phase = SHARE_REPAIRING;
     feed_flush(c, &run);
     return true;
+}
+
+/* What was to be put right is forgotten. */
+static void repair_done(struct share_turn *t)
+{
+    if (t->repaired != NULL)
+        varset_unref(&t->repaired);
+    t->repairs_names = false;
+    t->repairs_pins = false;
+    t->nrepairs = 0;
+}
+
+/* Nothing of it failed for its own sake, and doing it twice is as good as once. */
+bool share_repair_again(struct client *c)
+{
+    struct share *s = c->share;
+    struct share_turn *t = s->turn;
+
+    if (!t->was_cut_short || c->link->tx_status != 'I') {
+        repair_done(t);
+        return false;
+    }
+    if (t->nrepairs++ == SHARE_MAX_REPAIRS) {
+        repair_done(t);
+        link_fail_text(c->link, "08006", "a server connection could not be brought up to date");
+        return true;
+    }
+    s->reset_seen = t->repaired != NULL;
+    s->look_at_pins = t->repairs_pins;
+    s->is_unsure = t->repairs_names;
+    if (t->repaired != NULL)
+        varset_assign(&s->vars.link, t->repaired);
+    return share_repair(c);
 }
 
 void share_show_pins(struct client *c)

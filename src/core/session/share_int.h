@@ -29,6 +29,8 @@
 #define SHARE_MIN_PREPARED 8
 /* Statements made by PREPARE in SQL, per session; more of them tie it to its link. */
 #define SHARE_MAX_SQL_NAMES 64
+/* What puts a link right is cut short by a cancel that came too late: made again so many times. */
+#define SHARE_MAX_REPAIRS 3
 /* Messages kept, to be sent again when the link dies before it has answered. */
 #define SHARE_RETRY_MAX 65536
 /* What that many clients at once need for an exchange is kept for the next ones. */
@@ -161,8 +163,13 @@ struct share_turn {
     uint32_t mark_pins;                 /* before the present exchange */
     uint32_t tx_pins;                   /* before the transaction */
     uint32_t untied;                    /* by a DISCARD ALL that is not answered yet */
+    uint8_t nrepairs;                   /* in a row, of the same */
+    bool was_cut_short;                 /* ... the present one: by a cancel request, a timeout */
+    bool repairs_names;                 /* ... it is of statements, too */
+    bool repairs_pins;                  /* ... and asks what ties the session */
     struct share_vars mark;             /* before the present exchange; NULL outside of one */
     struct share_vars tx;               /* before the transaction; NULL outside of one */
+    struct varset *repaired;            /* as the link had it before the repair; NULL mostly */
     struct share_savepoint *savepoints; /* newest first */
     struct share_end *ends;             /* sent, their tags not seen; oldest first */
     struct share_end *ended;            /* the last one that the client was told of */
@@ -264,6 +271,8 @@ void share_forget_loan(struct client *c);
 /* After an exchange: puts right what a RESET did to start-up parameters, and asks what ties the
  * session. True when something was sent: it goes on when the link is quiet again. */
 bool share_repair(struct client *c);
+/* That is over. True when it was cut short and is made again, or the link is gone for it. */
+bool share_repair_again(struct client *c);
 /* Stops asking for a link; harmless when it does not. */
 void share_leave_queue(struct client *c);
 /* What waits for a link will not be sent after all: whoever is behind it need not wait for it. */

@@ -225,15 +225,6 @@ static void finish(struct client *c)
     client_after_quiet(c);
 }
 
-static void on_repaired(struct client *c)
-{
-    struct share *s = c->share;
-
-    c->link->capture = false;
-    s->phase = SHARE_ATTACHED;
-    finish(c);
-}
-
 /* Statement mode: a transaction is open, or failed, where none may be. A client that was told so
  * already is sent away. */
 static void end_transaction(struct client *c)
@@ -259,6 +250,22 @@ static void end_transaction(struct client *c)
     s->phase = SHARE_REPAIRING;
     c->link->hide_parameters = true; /* what it undoes is told with the end */
     feed_flush(c, &run);
+}
+
+static void on_repaired(struct client *c)
+{
+    struct share *s = c->share;
+
+    c->link->capture = false;
+    if (s->mode == CONF_POOL_STATEMENT && c->link->tx_status == 'E' &&
+        s->turn->nrepairs++ < SHARE_MAX_REPAIRS) {
+        end_transaction(c); /* it was cut short */
+        return;
+    }
+    if (share_repair_again(c))
+        return;
+    s->phase = SHARE_ATTACHED;
+    finish(c);
 }
 
 /* The stale plans go, and the sequence is sent again. */
@@ -549,6 +556,7 @@ static void on_cut_short(struct client *c, struct link *link, const struct errms
     bool fails_tx = s->phase == SHARE_REPAIRING && link->tx_status == 'T';
     struct buf out = {0};
 
+    s->turn->was_cut_short = s->phase == SHARE_REPAIRING;
     if (fails_tx && s->owes_ready) {
         buf_put(&out, m->whole.p, m->whole.n);
         client_send(c, &out);
