@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: PostgreSQL
  * orders.h: what operators ordered that outlives the command: PAUSE, DRAIN and RECONNECT, for all
  * databases or for one, in the region ORDERS of shared memory. Written by: the worker whose client
- * ordered it, or control, atomically. Read by: all workers, also one that was started afterwards,
+ * ordered it, or control, atomically; the supervisor when one of them dies before its PAUSE is
+ * complete. Read by: all workers, also one that was started afterwards,
  * before they lend a server connection, keep one, or let a client go on.
  *
  * The questions are asked for every transaction: while nothing is ordered they cost one load from a
@@ -18,8 +19,8 @@
 #include "ipc/rows.h"
 #include "ipc/shm.h"
 
-/* Databases with an order of their own, at once. */
-#define ORDERS_DATABASES 64
+/* Databases that can be named in orders; a name stays. */
+#define ORDERS_DATABASES 1024
 
 enum order_flag {
     ORDER_PAUSE = 1, /* no server connection is lent, free ones are closed */
@@ -69,6 +70,18 @@ size_t orders_region_bytes(void);
  * (53400) when too many databases have orders. Taking away what is not set is no error. */
 int orders_set(struct shm *shm, struct slice database, unsigned flags, struct err *err);
 void orders_clear(struct shm *shm, struct slice database, unsigned flags);
+/* PAUSE of somebody who waits until it is complete, known by a ticket: that of the process in
+ * `slot`. It is taken back when it was not complete by the time its giver goes, and only then. */
+uint64_t orders_take_ticket(struct shm *shm, int slot);
+/* Sets the flag and the ticket. As orders_set. */
+int orders_set_pause(struct shm *shm, struct slice database, uint64_t ticket, struct err *err);
+/* True while that pause holds and is not complete; false also when somebody ended it. */
+bool orders_has_ticket(const struct shm *shm, struct slice database, uint64_t ticket);
+/* It is complete: it holds, whoever goes. Harmless when it is over. */
+void orders_end_ticket(struct shm *shm, struct slice database, uint64_t ticket);
+/* The process in `slot` is dead: the pauses that it waited for are taken back. How many those were.
+ * Supervisor. */
+int orders_reclaim(struct shm *shm, int slot);
 /* RECONNECT: connections of `database` (empty: all) opened before `now_us` (monotonic clock) are
  * not to be used for anybody else. As orders_set. */
 int orders_set_reconnect(struct shm *shm, struct slice database, int64_t now_us, struct err *err);
@@ -76,6 +89,8 @@ int orders_set_reconnect(struct shm *shm, struct slice database, int64_t now_us,
 const _Atomic uint32_t *orders_mark(const struct shm *shm);
 /* The flags that hold for `database`. With an empty name: those set for all. */
 unsigned orders_flags(const struct shm *shm, struct slice database);
+/* The flags set for exactly that: for one database, or (empty) for all. */
+unsigned orders_own_flags(const struct shm *shm, struct slice database);
 /* True when a free connection of `database`, opened at `opened_us`, has to be closed. */
 bool orders_want_close(const struct shm *shm, struct slice database, int64_t opened_us);
 /* Walks: start with *at = 0. The first is that of all databases, then every database that was ever
@@ -93,16 +108,27 @@ void orders_tell_worker(const struct proc_env *env, int ordinal, const struct or
  * Whether a database exists only a server could tell: an order for a name that is mistyped shows by
  * this. */
 bool orders_database_is_used(const struct shm *shm, struct slice database);
-/* Begins PAUSE or DRAIN: refused (55000) when it holds already, for two operators must not both
- * believe to have done it. 0, or -1 and *err. It is complete when orders_are_done says so. */
-int orders_begin(const struct proc_env *env, struct slice database, unsigned flag,
+/* An order whose giver waits until it is carried out. */
+struct orders_pending {
+    struct slice database;
+    unsigned flag;
+    uint64_t ticket; /* of a PAUSE */
+};
+enum orders_progress {
+    ORDERS_PENDING,
+    ORDERS_DONE,
+    ORDERS_ENDED /* somebody else ended it meanwhile */
+};
+/* Begins PAUSE or DRAIN, as `p` says, and fills in its ticket: refused (55000) when it holds
+ * already, for two operators must not both believe to have done it. 0, or -1 and *err. */
+int orders_begin(const struct proc_env *env, struct orders_pending *p,
     const struct orders_giver *giver, struct err *err);
-/* True for PAUSE when there is no server connection but that of `client_row`; for DRAIN when there
- * are no clients but that one and superusers. */
-bool orders_are_done(
-    const struct shm *shm, struct slice database, unsigned flag, int64_t client_row);
-/* Ends a PAUSE whose giver does not wait until it is complete. */
-void orders_take_back(const struct proc_env *env, struct slice database);
+/* A PAUSE is done when there is no server connection but that of `client_row`, a DRAIN when there
+ * are no clients but that one and superusers. With ORDERS_ENDED *err (55000) says so. */
+enum orders_progress orders_look(const struct proc_env *env, const struct orders_pending *p,
+    int64_t client_row, struct err *err);
+/* Ends a PAUSE whose giver does not wait until it is complete; harmless when that is over. */
+void orders_take_back(const struct proc_env *env, const struct orders_pending *p);
 /* Ends PAUSE and DRAIN of exactly what `database` names. 0, or -1 and *err (55000): neither was.
  */
 int orders_resume(const struct proc_env *env, struct slice database,

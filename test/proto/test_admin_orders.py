@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pgt import waits
+from pgt.procs import command_line
 from pgt.proxy import pgpool_bin
 from pgt.wire import SYNC, Wire, bind, cancel, describe, execute, parse, query
 
@@ -112,6 +113,73 @@ def test_pause_is_taken_back(pg, start_pool, how):
         admin.reset()
     waits.wait_for("the pause is over", lambda: report(busy, "pool_orders") == [])
     assert login(pool).value("select 1") == "1"
+
+
+@pytest.mark.parametrize("who", ["worker", "control"])
+def test_pause_is_taken_back_from_the_dead(pg, start_pool, who):
+    """The process whose client waits for PAUSE is killed: nobody would ever end what nobody was told of."""
+    pool = start_pool(pg.address, num_init_children=2)
+    admin = login(pool)
+    mine = next(r["pid"] for r in report(admin, "pool_clients") if r["server_pid"] == str(admin.pid))
+    others = [login(pool) for _ in range(6)]
+    busy = next(w for w in others if next(
+        r["pid"] for r in report(w, "pool_clients") if r["server_pid"] == str(w.pid)) != mine)
+    if who == "worker":
+        admin.send(query("pgpool pause"))
+        victim = int(mine)
+    else:
+        tool = pcp(pool, "pause")
+        victim = next(pid for pid in pool.pids() if "PCP" in (command_line(pid) or ""))
+    waits.wait_for("it is paused", lambda: [r["paused"] for r in report(busy, "pool_orders")] == ["true"])
+    os.kill(victim, signal.SIGKILL)
+    waits.wait_for("the pause is over", lambda: report(busy, "pool_orders") == [])
+    assert login(pool).value("select 1") == "1"
+    assert "a pause that was not complete is taken back" in pool.log()
+    assert tag_of(busy.simple("pgpool drain other_db")) == "DRAIN", "one that is complete"
+    if who == "control":
+        assert said(tool)[0] != 0
+
+
+def test_pause_is_ended_by_another(pg, start_pool):
+    """RESUME while PAUSE or DRAIN waits: it says so at once, and takes nothing back of what is ordered later."""
+    pg.rows("drop role if exists drain_user; create role drain_user login")
+    pool = start_pool(pg.address, num_init_children=2)
+    admin, other, busy = login(pool), login(pool), login(pool, user="drain_user", database="postgres")
+    busy.simple("begin")
+    for order in ("pause", "drain"):
+        admin.send(query(f"pgpool {order}"))
+        assert admin.is_quiet(0.2)
+        assert tag_of(other.simple("pgpool resume")) == "RESUME"
+        assert error_of(admin.ready()) == ("55000", "all databases: resumed before this was complete")
+    tool = pcp(pool, "pause", "postgres")
+    waits.wait_for("it is paused", lambda: [r["database"] for r in report(other, "pool_orders")] == ["postgres"])
+    assert tag_of(other.simple("pgpool resume postgres")) == "RESUME"
+    code, text = said(tool)
+    assert code == 1 and 'database "postgres": resumed before this was complete' in text
+    admin.send(query("pgpool pause"))
+    assert admin.is_quiet(0.2)
+    assert tag_of(other.simple("pgpool resume")) == "RESUME"
+    other.send(query("pgpool pause"))
+    waits.wait_for("it is paused again", lambda: [r["paused"] for r in report(busy, "pool_orders")] == ["true"])
+    admin.reset()
+    waits.holds_for("the second pause holds", lambda: [r["paused"] for r in report(busy, "pool_orders")] == ["true"], 0.5)
+    busy.bye()
+    assert tag_of(other.ready()) == "PAUSE"
+    assert tag_of(other.simple("pgpool resume")) == "RESUME"
+
+
+def test_orders_remember_many_names(pg, start_pool):
+    """More databases than a site has; one of the longest names can be resumed as it was paused, cut as the server cuts."""
+    pool = start_pool(pg.address, num_init_children=1)
+    admin = login(pool)
+    for i in range(100):
+        assert tag_of(admin.simple(f"pgpool drain db{i}")) == "DRAIN"
+    assert len(report(admin, "pool_orders")) == 100
+    for i in range(100):
+        assert tag_of(admin.simple(f"pgpool resume db{i}")) == "RESUME"
+    assert report(admin, "pool_orders") == []
+    assert tag_of(admin.simple("pgpool pause " + "x" * 70)) == "PAUSE"
+    assert tag_of(admin.simple("pgpool resume " + "x" * 70)) == "RESUME"
 
 
 def test_pause_extended_protocol(pg, start_pool):

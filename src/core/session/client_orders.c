@@ -30,7 +30,7 @@
 struct client_orders {
     struct timer timer;
     struct client *client;
-    enum admin_order_kind kind;
+    struct orders_pending pending;
     bool is_cancelled;
     bool is_unused; /* nobody was in the database */
     unsigned npolls;
@@ -83,13 +83,16 @@ static void orders_on_timer(struct timer *t)
     client_unpark(c);
 }
 
-static enum admin_order_state orders_wait(struct client *c, const struct admin_order *order)
+static enum admin_order_state orders_wait(
+    struct client *c, const struct orders_pending *pending, bool is_unused)
 {
     struct client_orders *o = mem_alloc_zero(sizeof *o);
 
     o->client = c;
-    o->kind = order->kind;
-    rows_set_text(o->database, sizeof o->database, order->database.p, order->database.n);
+    o->is_unused = is_unused;
+    rows_set_text(o->database, sizeof o->database, pending->database.p, pending->database.n);
+    o->pending = *pending;
+    o->pending.database = slice_of_str(o->database);
     timer_init(&o->timer, orders_on_timer);
     timer_start(c->ss->loop, &o->timer, ORDERS_POLL_MS);
     client_rare(c)->orders = o;
@@ -98,11 +101,7 @@ static enum admin_order_state orders_wait(struct client *c, const struct admin_o
 
 static void orders_undo(struct client *c)
 {
-    struct client_orders *o = client_orders(c);
-
-    if (o->kind != ADMIN_ORDER_PAUSE)
-        return;
-    orders_take_back(c->ss->env, slice_of_str(o->database));
+    orders_take_back(c->ss->env, &client_orders(c)->pending);
 }
 
 void client_orders_free(struct client *c)
@@ -125,33 +124,45 @@ bool client_orders_cancel(struct client *c)
 
 /* --- orders --- */
 
-/* PAUSE and DRAIN: begun, and then asked for again until done. */
-static enum admin_order_state orders_until_done(
+/* PAUSE and DRAIN are begun ... */
+static enum admin_order_state orders_first_look(
     struct client *c, const struct admin_order *order, unsigned flag, struct err *err)
 {
+    struct orders_pending pending = {.database = order->database, .flag = flag};
+    bool is_unused = !orders_database_is_used(c->ss->env->shm, order->database);
     char who[ORDERS_WHO_BYTES];
     struct orders_giver giver = giver_of(c, who, sizeof who);
 
-    if (client_orders(c) == NULL) {
-        bool is_unused = !orders_database_is_used(c->ss->env->shm, order->database);
+    if (orders_begin(c->ss->env, &pending, &giver, err) == -1)
+        return ADMIN_ORDER_REFUSED;
+    return orders_wait(c, &pending, is_unused);
+}
 
-        if (orders_begin(c->ss->env, order->database, flag, &giver, err) == -1)
-            return ADMIN_ORDER_REFUSED;
-        (void)orders_wait(c, order);
-        client_orders(c)->is_unused = is_unused;
-        return ADMIN_ORDER_WAITS;
-    }
-    if (client_orders(c)->is_cancelled) {
+/* ... and then asked for again until done. */
+static enum admin_order_state orders_until_done(
+    struct client *c, const struct admin_order *order, unsigned flag, struct err *err)
+{
+    struct client_orders *o = client_orders(c);
+
+    if (o == NULL)
+        return orders_first_look(c, order, flag, err);
+    if (o->is_cancelled) {
         err_set(err, "57014", "canceling statement due to user request");
         orders_give_up(c);
         return ADMIN_ORDER_REFUSED;
     }
-    if (!orders_are_done(c->ss->env->shm, order->database, flag, c->row_index)) {
-        if (++client_orders(c)->npolls % ORDERS_RETELL_POLLS == 0)
+    switch (orders_look(c->ss->env, &o->pending, c->row_index, err)) {
+    case ORDERS_PENDING:
+        if (++o->npolls % ORDERS_RETELL_POLLS == 0)
             orders_tell(c->ss->env);
         return ADMIN_ORDER_WAITS;
+    case ORDERS_ENDED:
+        orders_give_up(c);
+        return ADMIN_ORDER_REFUSED;
+    case ORDERS_DONE:
+        break;
     }
-    *order->is_unused = client_orders(c)->is_unused;
+    *order->is_unused = o->is_unused;
     orders_give_up(c);
     return ADMIN_ORDER_DONE;
 }

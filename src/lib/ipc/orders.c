@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: PostgreSQL
- * orders.c: orders of operators in shared memory: a word for all databases, and a small table by
- * name. Runs in: workers, control. A row is taken once and keeps its name for good, so that readers
- * need no lock: only its words change. Never more than ORDERS_DATABASES names. */
+ * orders.c: orders of operators in shared memory: a word for all databases, and a table by name.
+ * Runs in: workers, control; the supervisor takes back what a dead one had only begun. A row is
+ * taken once and keeps its name for good, so that readers need no lock: only its words change. A
+ * name is looked for from its hash on, up to the first row that is free. Never more than
+ * ORDERS_DATABASES names. */
 #include "config.h"
 
 #include "ipc/orders.h"
@@ -10,21 +12,28 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/hash.h"
 #include "ipc/rows.h"
 
 enum row_state { ROW_FREE, ROW_TAKEN, ROW_READY };
 
+/* What holds for one database, or for all. */
+struct order_words {
+    _Atomic uint32_t flags;
+    _Atomic uint64_t ticket; /* of who waits until the pause is complete; 0: nobody */
+    _Atomic int64_t reconnect_us;
+};
+
 struct order_row {
     _Atomic uint32_t state; /* enum row_state */
-    _Atomic uint32_t flags;
-    _Atomic int64_t reconnect_us;
+    struct order_words words;
     char database[ROWS_NAME_BYTES];
 };
 
 struct orders_region {
     _Atomic uint32_t any; /* 0: nobody ever ordered anything that still holds; the fast answer */
-    _Atomic uint32_t flags;
-    _Atomic int64_t reconnect_us;
+    _Atomic uint32_t ntickets;
+    struct order_words all;
     struct shm_seq giver_seq;
     int32_t giver_place;
     char giver[ROWS_NAME_BYTES]; /* who paused all databases last */
@@ -48,16 +57,40 @@ static bool row_is(const struct order_row *row, struct slice database)
                slice_of(row->database, strnlen(row->database, sizeof row->database)), database);
 }
 
-static struct order_row *find_row(struct orders_region *region, struct slice database)
-{
-    int i;
+/* The rows of one name, one after the other. */
+struct row_walk {
+    struct orders_region *region;
+    struct slice database;
+    uint32_t first;
+    uint32_t n; /* rows looked at */
+};
 
-    database.n = rows_clip(database.p, database.n, ROWS_NAME_BYTES - 1);
-    for (i = 0; i < ORDERS_DATABASES; i++) {
-        if (atomic_load_explicit(&region->row[i].state, memory_order_acquire) == ROW_FREE)
+static struct row_walk walk_rows(struct orders_region *region, struct slice database)
+{
+    struct row_walk w = {.region = region};
+
+    w.database = slice_of(database.p, rows_clip(database.p, database.n, ROWS_NAME_BYTES - 1));
+    w.first = (uint32_t)hash_bytes(w.database.p, w.database.n, 0);
+    return w;
+}
+
+static struct order_row *row_at(const struct row_walk *w)
+{
+    return &w->region->row[(w->first + w->n) % ORDERS_DATABASES];
+}
+
+static struct order_row *next_row(struct row_walk *w)
+{
+    struct order_row *row;
+
+    for (; w->n < ORDERS_DATABASES; w->n++) {
+        row = row_at(w);
+        if (atomic_load_explicit(&row->state, memory_order_acquire) == ROW_FREE)
             return NULL;
-        if (row_is(&region->row[i], database))
-            return &region->row[i];
+        if (row_is(row, w->database)) {
+            w->n++;
+            return row;
+        }
     }
     return NULL;
 }
@@ -65,15 +98,15 @@ static struct order_row *find_row(struct orders_region *region, struct slice dat
 /* Two workers that take a row for the same name at the same time get two: both are read. */
 static struct order_row *take_row(struct orders_region *region, struct slice database)
 {
-    struct order_row *row = find_row(region, database);
+    struct row_walk w = walk_rows(region, database);
+    struct order_row *row = next_row(&w);
     uint32_t expected;
-    int i;
 
-    for (i = 0; row == NULL && i < ORDERS_DATABASES; i++) {
+    for (; row == NULL && w.n < ORDERS_DATABASES; w.n++) {
         expected = ROW_FREE;
-        if (!atomic_compare_exchange_strong(&region->row[i].state, &expected, ROW_TAKEN))
+        if (!atomic_compare_exchange_strong(&row_at(&w)->state, &expected, ROW_TAKEN))
             continue;
-        row = &region->row[i];
+        row = row_at(&w);
         rows_set_text(row->database, sizeof row->database, database.p, database.n);
         atomic_store_explicit(&row->state, ROW_READY, memory_order_release);
     }
@@ -88,37 +121,125 @@ static int full(struct err *err)
     return -1;
 }
 
+/* NULL and *err: there is no room for the name. */
+static struct order_words *take_words(
+    struct orders_region *region, struct slice database, struct err *err)
+{
+    struct order_row *row;
+
+    if (database.n == 0)
+        return &region->all;
+    row = take_row(region, database);
+    if (row == NULL)
+        (void)full(err);
+    return row == NULL ? NULL : &row->words;
+}
+
 int orders_set(struct shm *shm, struct slice database, unsigned flags, struct err *err)
 {
     struct orders_region *region = orders_region(shm);
-    struct order_row *row;
+    struct order_words *words = take_words(region, database, err);
 
-    if (database.n == 0) {
-        atomic_fetch_or(&region->flags, flags);
-    } else {
-        row = take_row(region, database);
-        if (row == NULL)
-            return full(err);
-        atomic_fetch_or(&row->flags, flags);
-    }
+    if (words == NULL)
+        return -1;
+    atomic_fetch_or(&words->flags, flags);
     atomic_store(&region->any, 1);
     return 0;
+}
+
+static void clear_flags(struct order_words *words, unsigned flags)
+{
+    if ((flags & ORDER_PAUSE) != 0)
+        atomic_store(&words->ticket, 0);
+    atomic_fetch_and(&words->flags, ~flags);
 }
 
 void orders_clear(struct shm *shm, struct slice database, unsigned flags)
 {
     struct orders_region *region = orders_region(shm);
+    struct row_walk w = walk_rows(region, database);
+    struct order_row *row;
+
+    if (database.n == 0)
+        clear_flags(&region->all, flags);
+    else
+        while ((row = next_row(&w)) != NULL)
+            clear_flags(&row->words, flags);
+}
+
+/* ---- pauses that are not complete ---- */
+
+uint64_t orders_take_ticket(struct shm *shm, int slot)
+{
+    return (uint64_t)(slot + 1) << 32 | (atomic_fetch_add(&orders_region(shm)->ntickets, 1) + 1);
+}
+
+int orders_set_pause(struct shm *shm, struct slice database, uint64_t ticket, struct err *err)
+{
+    struct orders_region *region = orders_region(shm);
+    struct order_words *words = take_words(region, database, err);
+
+    if (words == NULL)
+        return -1;
+    atomic_store(&words->ticket, ticket);
+    atomic_fetch_or(&words->flags, ORDER_PAUSE);
+    atomic_store(&region->any, 1);
+    return 0;
+}
+
+/* The words of the pause that `ticket` is about; NULL: it is over, or another's. */
+static struct order_words *words_of_ticket(
+    struct orders_region *region, struct slice database, uint64_t ticket)
+{
+    struct row_walk w = walk_rows(region, database);
+    struct order_row *row;
+
+    if (database.n == 0)
+        return atomic_load(&region->all.ticket) == ticket ? &region->all : NULL;
+    while ((row = next_row(&w)) != NULL)
+        if (atomic_load(&row->words.ticket) == ticket)
+            return &row->words;
+    return NULL;
+}
+
+bool orders_has_ticket(const struct shm *shm, struct slice database, uint64_t ticket)
+{
+    return words_of_ticket(orders_region(shm), database, ticket) != NULL;
+}
+
+void orders_end_ticket(struct shm *shm, struct slice database, uint64_t ticket)
+{
+    struct order_words *words = words_of_ticket(orders_region(shm), database, ticket);
+
+    if (words != NULL)
+        (void)atomic_compare_exchange_strong(&words->ticket, &ticket, 0);
+}
+
+static bool reclaim_words(struct order_words *words, int slot)
+{
+    uint64_t ticket = atomic_load(&words->ticket);
+
+    if (ticket >> 32 != (uint64_t)slot + 1)
+        return false;
+    clear_flags(words, ORDER_PAUSE);
+    return true;
+}
+
+int orders_reclaim(struct shm *shm, int slot)
+{
+    struct orders_region *region = orders_region(shm);
+    int n = 0;
     int i;
 
-    if (database.n == 0) {
-        atomic_fetch_and(&region->flags, ~flags);
-        return;
-    }
-    database.n = rows_clip(database.p, database.n, ROWS_NAME_BYTES - 1);
+    if (region == NULL || atomic_load(&region->any) == 0)
+        return 0;
+    n += reclaim_words(&region->all, slot);
     for (i = 0; i < ORDERS_DATABASES; i++)
-        if (row_is(&region->row[i], database))
-            atomic_fetch_and(&region->row[i].flags, ~flags);
+        n += reclaim_words(&region->row[i].words, slot);
+    return n;
 }
+
+/* ---- what holds ---- */
 
 static void raise_stamp(_Atomic int64_t *stamp, int64_t now_us)
 {
@@ -131,16 +252,11 @@ static void raise_stamp(_Atomic int64_t *stamp, int64_t now_us)
 int orders_set_reconnect(struct shm *shm, struct slice database, int64_t now_us, struct err *err)
 {
     struct orders_region *region = orders_region(shm);
-    struct order_row *row;
+    struct order_words *words = take_words(region, database, err);
 
-    if (database.n == 0) {
-        raise_stamp(&region->reconnect_us, now_us);
-    } else {
-        row = take_row(region, database);
-        if (row == NULL)
-            return full(err);
-        raise_stamp(&row->reconnect_us, now_us);
-    }
+    if (words == NULL)
+        return -1;
+    raise_stamp(&words->reconnect_us, now_us);
     atomic_store(&region->any, 1);
     return 0;
 }
@@ -153,46 +269,49 @@ const _Atomic uint32_t *orders_mark(const struct shm *shm)
     return region == NULL ? &none : &region->any;
 }
 
-unsigned orders_flags(const struct shm *shm, struct slice database)
+unsigned orders_own_flags(const struct shm *shm, struct slice database)
 {
     struct orders_region *region = orders_region(shm);
-    unsigned flags;
-    int i;
+    struct row_walk w;
+    struct order_row *row;
+    unsigned flags = 0;
 
     if (region == NULL || atomic_load_explicit(&region->any, memory_order_relaxed) == 0)
         return 0;
-    flags = atomic_load(&region->flags);
     if (database.n == 0)
-        return flags;
-    database.n = rows_clip(database.p, database.n, ROWS_NAME_BYTES - 1);
-    for (i = 0; i < ORDERS_DATABASES; i++) {
-        if (atomic_load_explicit(&region->row[i].state, memory_order_acquire) == ROW_FREE)
-            break;
-        if (row_is(&region->row[i], database))
-            flags |= atomic_load(&region->row[i].flags);
-    }
+        return atomic_load(&region->all.flags);
+    w = walk_rows(region, database);
+    while ((row = next_row(&w)) != NULL)
+        flags |= atomic_load(&row->words.flags);
     return flags;
+}
+
+unsigned orders_flags(const struct shm *shm, struct slice database)
+{
+    return orders_own_flags(shm, slice_of("", 0)) |
+           (database.n == 0 ? 0 : orders_own_flags(shm, database));
+}
+
+static bool words_want_close(const struct order_words *words, int64_t opened_us)
+{
+    return opened_us < atomic_load(&words->reconnect_us) ||
+           (atomic_load(&words->flags) & ORDER_PAUSE) != 0;
 }
 
 bool orders_want_close(const struct shm *shm, struct slice database, int64_t opened_us)
 {
     struct orders_region *region = orders_region(shm);
-    int i;
+    struct row_walk w;
+    struct order_row *row;
 
     if (region == NULL || atomic_load_explicit(&region->any, memory_order_relaxed) == 0)
         return false;
-    if (opened_us < atomic_load(&region->reconnect_us) ||
-        (atomic_load(&region->flags) & ORDER_PAUSE) != 0)
+    if (words_want_close(&region->all, opened_us))
         return true;
-    database.n = rows_clip(database.p, database.n, ROWS_NAME_BYTES - 1);
-    for (i = 0; i < ORDERS_DATABASES; i++) {
-        if (atomic_load_explicit(&region->row[i].state, memory_order_acquire) == ROW_FREE)
-            break;
-        if (row_is(&region->row[i], database) &&
-            (opened_us < atomic_load(&region->row[i].reconnect_us) ||
-                (atomic_load(&region->row[i].flags) & ORDER_PAUSE) != 0))
+    w = walk_rows(region, database);
+    while ((row = next_row(&w)) != NULL)
+        if (words_want_close(&row->words, opened_us))
             return true;
-    }
     return false;
 }
 
@@ -206,8 +325,8 @@ bool orders_next(const struct shm *shm, uint32_t *at, struct order_state *out)
         return false;
     if (*at == 0) {
         ++*at;
-        out->flags = atomic_load(&region->flags);
-        out->reconnect_us = atomic_load(&region->reconnect_us);
+        out->flags = atomic_load(&region->all.flags);
+        out->reconnect_us = atomic_load(&region->all.reconnect_us);
         return true;
     }
     while (*at <= ORDERS_DATABASES) {
@@ -216,8 +335,8 @@ bool orders_next(const struct shm *shm, uint32_t *at, struct order_state *out)
         if (atomic_load_explicit(&row->state, memory_order_acquire) != ROW_READY)
             continue;
         memcpy(out->database, row->database, sizeof out->database);
-        out->flags = atomic_load(&row->flags);
-        out->reconnect_us = atomic_load(&row->reconnect_us);
+        out->flags = atomic_load(&row->words.flags);
+        out->reconnect_us = atomic_load(&row->words.reconnect_us);
         return true;
     }
     return false;

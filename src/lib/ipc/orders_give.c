@@ -73,13 +73,6 @@ bool orders_database_is_used(const struct shm *shm, struct slice database)
            !links_are_gone(shm, database, ORDERS_NO_CLIENT);
 }
 
-bool orders_are_done(
-    const struct shm *shm, struct slice database, unsigned flag, int64_t client_row)
-{
-    return flag == ORDER_PAUSE ? links_are_gone(shm, database, client_row)
-                               : !has_clients(shm, database, client_row, false);
-}
-
 void orders_tell_worker(const struct proc_env *env, int ordinal, const struct order_mail *m)
 {
     int slot = env->first_worker_slot + ordinal;
@@ -109,30 +102,65 @@ static const char *of_database(struct slice database, char *out, size_t size)
     return out;
 }
 
-int orders_begin(const struct proc_env *env, struct slice database, unsigned flag,
+static int set_pending(const struct proc_env *env, struct orders_pending *p, struct err *err)
+{
+    if (p->flag != ORDER_PAUSE)
+        return orders_set(env->shm, p->database, p->flag, err);
+    p->ticket = orders_take_ticket(env->shm, env->slot);
+    return orders_set_pause(env->shm, p->database, p->ticket, err);
+}
+
+int orders_begin(const struct proc_env *env, struct orders_pending *p,
     const struct orders_giver *giver, struct err *err)
 {
-    const char *what = flag == ORDER_PAUSE ? "paused" : "draining";
+    const char *what = p->flag == ORDER_PAUSE ? "paused" : "draining";
     char text[ROWS_NAME_BYTES + 16];
 
-    of_database(database, text, sizeof text);
-    if ((orders_flags(env->shm, database) & flag) != 0) {
+    of_database(p->database, text, sizeof text);
+    if ((orders_flags(env->shm, p->database) & p->flag) != 0) {
         err_set(err, "55000", "%s: %s already", text, what);
         err_hint(err, "PGPOOL RESUME ends it.");
         return -1;
     }
-    if (database.n == 0 && flag == ORDER_PAUSE)
+    if (p->database.n == 0 && p->flag == ORDER_PAUSE)
         orders_set_giver(env->shm, giver->user, giver->place);
-    if (orders_set(env->shm, database, flag, err) == -1)
+    if (set_pending(env, p, err) == -1)
         return -1;
     log_at(LVL_LOG, "%s: %s by %s", text, what, giver->who);
     orders_tell(env);
     return 0;
 }
 
-void orders_take_back(const struct proc_env *env, struct slice database)
+static bool is_ended(const struct shm *shm, const struct orders_pending *p)
 {
-    orders_clear(env->shm, database, ORDER_PAUSE);
+    return p->flag == ORDER_PAUSE ? !orders_has_ticket(shm, p->database, p->ticket)
+                                  : (orders_own_flags(shm, p->database) & p->flag) == 0;
+}
+
+enum orders_progress orders_look(
+    const struct proc_env *env, const struct orders_pending *p, int64_t client_row, struct err *err)
+{
+    const struct shm *shm = env->shm;
+    char text[ROWS_NAME_BYTES + 16];
+
+    if (is_ended(shm, p)) {
+        err_set(err, "55000", "%s: resumed before this was complete",
+            of_database(p->database, text, sizeof text));
+        return ORDERS_ENDED;
+    }
+    if (p->flag == ORDER_PAUSE ? !links_are_gone(shm, p->database, client_row)
+                               : has_clients(shm, p->database, client_row, false))
+        return ORDERS_PENDING;
+    if (p->flag == ORDER_PAUSE)
+        orders_end_ticket(env->shm, p->database, p->ticket);
+    return ORDERS_DONE;
+}
+
+void orders_take_back(const struct proc_env *env, const struct orders_pending *p)
+{
+    if (p->flag != ORDER_PAUSE || is_ended(env->shm, p))
+        return;
+    orders_clear(env->shm, p->database, ORDER_PAUSE);
     orders_tell(env);
 }
 
@@ -161,17 +189,10 @@ static void say_what_holds(const struct shm *shm, struct err *err)
 int orders_resume(const struct proc_env *env, struct slice database,
     const struct orders_giver *giver, struct err *err)
 {
-    struct order_state state;
-    bool is_set = false;
-    uint32_t at = 0;
     char text[ROWS_NAME_BYTES + 16];
 
-    while (orders_next(env->shm, &at, &state))
-        if (slice_eq(
-                database, slice_of(state.database, strnlen(state.database, sizeof state.database))))
-            is_set = is_set || state.flags != 0;
     of_database(database, text, sizeof text);
-    if (!is_set) {
+    if (orders_own_flags(env->shm, database) == 0) {
         err_set(err, "55000", "%s: neither paused nor draining", text);
         say_what_holds(env->shm, err);
         err_hint(err, "An order for all databases and one for a single database are taken back "

@@ -95,6 +95,7 @@ struct pcp_conn {
     uint64_t recovery;                    /* its number */
     int recovery_step;                    /* the last one told; -1: none */
     char order_database[ROWS_NAME_BYTES]; /* of PAUSE and DRAIN; empty: all */
+    uint64_t order_ticket;                /* of PAUSE, while it is not complete */
     uint32_t told;                        /* phases of a switchover, as bits */
 };
 
@@ -181,8 +182,8 @@ int pcp_show_users_of(struct control *ctl, int node);
 /* Runs PAUSE, RESUME, DRAIN or RECONNECT; as pcp_command_run. */
 enum pcp_outcome pcp_order_run(
     struct pcp_conn *c, const struct pcp_packet *p, struct buf *out, struct err *err);
-/* True when the PAUSE or DRAIN that the connection waits for is complete. */
-bool pcp_order_is_done(struct pcp_conn *c);
+/* How far the PAUSE or DRAIN is that the connection waits for. */
+enum orders_progress pcp_order_look(struct pcp_conn *c, struct err *err);
 /* True when who waits for one has gone. */
 bool pcp_order_is_left(const struct pcp_conn *c);
 /* The connection waits no more: a PAUSE that was not complete is taken back. */

@@ -54,10 +54,13 @@ static void tell_unused(struct pcp_conn *c, struct slice word)
 static enum pcp_outcome begin(struct pcp_conn *c, const struct pcp_packet *p, unsigned flag,
     const struct orders_giver *giver, struct err *err)
 {
-    if (orders_begin(c->ctl->role.env, database_of(c), flag, giver, err) == -1) {
+    struct orders_pending pending = {.database = database_of(c), .flag = flag};
+
+    if (orders_begin(c->ctl->role.env, &pending, giver, err) == -1) {
         err_hint(err, "pcp_resume ends it, or PGPOOL RESUME.");
         return PCP_FAILED;
     }
+    c->order_ticket = pending.ticket;
     pcp_wait_start(c, flag == ORDER_PAUSE ? PCP_WAIT_PAUSE : PCP_WAIT_DRAIN, VIEW_NO_NODE,
         pcp_answer_type(p->type));
     return PCP_LATER;
@@ -98,21 +101,30 @@ enum pcp_outcome pcp_order_run(
     return PCP_DONE;
 }
 
-bool pcp_order_is_done(struct pcp_conn *c)
+static struct orders_pending pending_of(struct pcp_conn *c)
+{
+    return (struct orders_pending){.database = database_of(c),
+        .flag = c->wait == PCP_WAIT_PAUSE ? ORDER_PAUSE : ORDER_DRAIN,
+        .ticket = c->order_ticket};
+}
+
+enum orders_progress pcp_order_look(struct pcp_conn *c, struct err *err)
 {
     const struct proc_env *env = c->ctl->role.env;
+    struct orders_pending pending = pending_of(c);
+    enum orders_progress progress = orders_look(env, &pending, ORDERS_NO_CLIENT, err);
 
-    if (orders_are_done(env->shm, database_of(c),
-            c->wait == PCP_WAIT_PAUSE ? ORDER_PAUSE : ORDER_DRAIN, ORDERS_NO_CLIENT))
-        return true;
-    orders_tell(env); /* a mailbox may have been full */
-    return false;
+    if (progress == ORDERS_PENDING)
+        orders_tell(env); /* a mailbox may have been full */
+    return progress;
 }
 
 void pcp_order_end(struct pcp_conn *c)
 {
+    struct orders_pending pending = pending_of(c);
+
     if (c->state == PCP_STATE_WAITING && c->wait == PCP_WAIT_PAUSE)
-        orders_take_back(c->ctl->role.env, database_of(c));
+        orders_take_back(c->ctl->role.env, &pending);
 }
 
 bool pcp_order_is_left(const struct pcp_conn *c)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "config/conf.h"
+#include "ipc/orders.h"
 #include "sys/clock.h"
 
 #include "control_int.h"
@@ -139,6 +140,19 @@ static enum progress look_at_recovery(struct pcp_conn *c, struct err *err)
     return MISSED;
 }
 
+static enum progress look_at_order(struct pcp_conn *c, struct err *err)
+{
+    switch (pcp_order_look(c, err)) {
+    case ORDERS_DONE:
+        return REACHED;
+    case ORDERS_ENDED:
+        return MISSED;
+    case ORDERS_PENDING:
+        break;
+    }
+    return PENDING;
+}
+
 static enum progress look(struct pcp_conn *c, struct err *err)
 {
     struct control *ctl = c->ctl;
@@ -148,7 +162,7 @@ static enum progress look(struct pcp_conn *c, struct err *err)
     if (c->wait == PCP_WAIT_RECOVERY)
         return look_at_recovery(c, err);
     if (c->wait == PCP_WAIT_PAUSE || c->wait == PCP_WAIT_DRAIN)
-        return pcp_order_is_done(c) ? REACHED : PENDING;
+        return look_at_order(c, err);
     (void)view_refresh(ctl->role.env->shm, &ctl->view);
     return look_at_node(c, err);
 }

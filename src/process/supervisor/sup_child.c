@@ -16,6 +16,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "ipc/orders.h"
 #include "process/common/role_conf.h"
 #include "session/session.h"
 #include "sys/clock.h"
@@ -235,6 +236,8 @@ static void give_back(struct sup *s, const struct sup_child *c)
     atomic_store(&row->nclients, 0);
     atomic_store(&row->nwaiting, 0);
     mailbox_drain(s->boxes, c->slot);
+    if (orders_reclaim(s->shm, c->slot) > 0)
+        log_at(LVL_LOG, "a pause that was not complete is taken back: who gave it is gone");
     if (c->role != ROLE_WORKER)
         return;
     session_reclaim_worker(s->shm, c->ordinal);

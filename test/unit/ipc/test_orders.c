@@ -87,6 +87,7 @@ START_TEST(too_many_names_are_refused)
     ck_assert_str_eq(err.sqlstate, "53400");
     ck_assert_uint_eq(orders_flags(shm, s("one more")), 0);
     ck_assert_uint_eq(orders_flags(shm, s("db63")), ORDER_PAUSE);
+    ck_assert_uint_eq(orders_flags(shm, s("db1023")), ORDER_PAUSE);
     ck_assert_int_eq(orders_set(shm, s("db0"), ORDER_DRAIN, &err), 0);
     ck_assert_int_eq(orders_set(shm, s(""), ORDER_PAUSE, &err), 0);
 }
@@ -110,20 +111,51 @@ START_TEST(all_orders_can_be_listed)
 {
     struct order_state state;
     uint32_t at = 0;
+    int i;
 
     orders_set(shm, s("a"), ORDER_DRAIN, &err);
     orders_set_reconnect(shm, s("b"), 5, &err);
     ck_assert(orders_next(shm, &at, &state));
     ck_assert_str_eq(state.database, "");
     ck_assert_uint_eq(state.flags, 0);
-    ck_assert(orders_next(shm, &at, &state));
-    ck_assert_str_eq(state.database, "a");
-    ck_assert_uint_eq(state.flags, ORDER_DRAIN);
-    ck_assert(orders_next(shm, &at, &state));
-    ck_assert_str_eq(state.database, "b");
-    ck_assert_int_eq(state.reconnect_us, 5);
+    for (i = 0; i < 2; i++) { /* in any order */
+        ck_assert(orders_next(shm, &at, &state));
+        if (state.database[0] == 'a') {
+            ck_assert_uint_eq(state.flags, ORDER_DRAIN);
+            ck_assert_int_eq(state.reconnect_us, 0);
+        } else {
+            ck_assert_str_eq(state.database, "b");
+            ck_assert_int_eq(state.reconnect_us, 5);
+        }
+    }
     ck_assert(!orders_next(shm, &at, &state));
     ck_assert(!orders_next(shm, &at, &state));
+}
+END_TEST
+
+/* What was not complete is taken back when its giver is gone, and nothing else is. */
+START_TEST(a_pause_has_a_ticket)
+{
+    uint64_t first = orders_take_ticket(shm, 3);
+    uint64_t second = orders_take_ticket(shm, 4);
+
+    ck_assert_int_eq(orders_reclaim(shm, 3), 0);
+    ck_assert_int_eq(orders_set_pause(shm, s("a"), first, &err), 0);
+    ck_assert_int_eq(orders_set_pause(shm, s(""), second, &err), 0);
+    ck_assert(orders_has_ticket(shm, s("a"), first));
+    ck_assert(!orders_has_ticket(shm, s("a"), second));
+    ck_assert_uint_eq(orders_own_flags(shm, s("b")), 0);
+    ck_assert_uint_eq(orders_flags(shm, s("b")), ORDER_PAUSE);
+    ck_assert_int_eq(orders_reclaim(shm, 3), 1);
+    ck_assert_uint_eq(orders_own_flags(shm, s("a")), 0);
+    ck_assert(!orders_has_ticket(shm, s("a"), first));
+    orders_end_ticket(shm, s(""), second);
+    ck_assert_int_eq(orders_reclaim(shm, 4), 0);
+    ck_assert_uint_eq(orders_own_flags(shm, s("")), ORDER_PAUSE);
+    orders_clear(shm, s(""), ORDER_PAUSE);
+    ck_assert_int_eq(orders_set_pause(shm, s("a"), second, &err), 0);
+    orders_clear(shm, s("a"), ORDER_PAUSE); /* by another */
+    ck_assert(!orders_has_ticket(shm, s("a"), second));
 }
 END_TEST
 
@@ -240,6 +272,7 @@ int main(void)
     tcase_add_test(t, too_many_names_are_refused);
     tcase_add_test(t, long_names_are_cut);
     tcase_add_test(t, all_orders_can_be_listed);
+    tcase_add_test(t, a_pause_has_a_ticket);
     tcase_add_test(t, processes_share_orders);
     tcase_add_test(t, who_paused_all_is_known_while_it_holds);
     tcase_add_test(t, figures_of_all_workers_are_added);
