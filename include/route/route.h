@@ -103,6 +103,7 @@ struct route_session {
     bool tx_says_repeatable : 1;     /* ... repeatable read */
     bool wrote_in_tx : 1;            /* since BEGIN */
     bool locked_in_tx : 1;           /* ... what reads on a standby would wait for, until it ends */
+    bool doubtful_in_tx : 1;         /* ... or run what may have written or locked */
     bool wrote_in_an_earlier_tx : 1; /* in an explicit transaction of this session */
     bool wrote_in_session : 1;
     bool has_temp_tables : 1; /* this session created some (check_temp_table = trace) */
@@ -161,8 +162,10 @@ struct route_input {
 struct route_decision {
     enum route_class class;
     enum route_reason reason;
-    int node;      /* where to send it; VIEW_NO_NODE when there is no such node */
-    bool is_write; /* counts as a write for disable_load_balance_on_write */
+    int node;            /* where to send it; VIEW_NO_NODE when there is no such node */
+    bool is_write;       /* counts as a write for disable_load_balance_on_write */
+    bool writes_unnamed; /* to tables that are not in its text */
+    bool is_doubtful;    /* something in it is not known: it may write, or lock */
     bool must_ask; /* answers are missing: ask `question`, then decide again. Who cannot ask uses
                       `node`, the primary; is_write is then true when a function is unknown */
     /* A read in a read-write transaction stays on the primary (`node`), but could go to

@@ -18,6 +18,9 @@ struct route_trace;
  * dml_adaptive_object_relationship_list are followed through `rules`, which may be NULL. */
 void route_trace_note(struct route_trace **tp, const struct route_rules *rules, struct slice text,
     const struct sql_stmt *stmt, bool in_tx);
+/* Tables were written that are not named: until the transaction ends every table counts as written.
+ */
+void route_trace_note_unnamed(struct route_trace **tp);
 /* The transaction has ended, or was rolled back to a savepoint. `t` may be NULL. */
 void route_trace_on_commit(struct route_trace *t);
 void route_trace_on_rollback(struct route_trace *t);

@@ -287,18 +287,18 @@ static enum route_reason reason_of_bits(const struct route_case *c, uint32_t bit
     bool unlogged =
         c->in->set != NULL ? c->in->set->check_unlogged_table : conf->check_unlogged_table;
 
-    if (bits & ROUTE_REL_CATALOG)
-        return ROUTE_R_CATALOG;
     if ((bits & ROUTE_REL_TEMP) && asks_for_temp(conf->check_temp_table))
         return ROUTE_R_TEMP_TABLE;
     if ((bits & ROUTE_REL_UNLOGGED) && unlogged)
         return ROUTE_R_UNLOGGED_TABLE;
     if (bits & ROUTE_REL_VOLATILE)
         return ROUTE_R_VOLATILE_VIEW;
-    if (bits & ROUTE_REL_MISSING)
-        return ROUTE_R_MISSING_TABLE;
     if (bits & ROUTE_REL_SEQUENCE)
         return ROUTE_R_SEQUENCE;
+    if (bits & ROUTE_REL_CATALOG)
+        return ROUTE_R_CATALOG;
+    if (bits & ROUTE_REL_MISSING)
+        return ROUTE_R_MISSING_TABLE;
     return ROUTE_R_NONE;
 }
 
@@ -316,7 +316,7 @@ static enum route_reason reason_by_session(const struct route_case *c, const str
         is_known_temp(s, t))
         return ROUTE_R_TEMP_TABLE;
     if ((mode == CONF_WRITE_DML_ADAPTIVE || mode == CONF_WRITE_DML_ADAPTIVE_GLOBAL) && s->in_tx &&
-        (s->trace == NULL ? s->wrote_in_tx : route_trace_wrote(s->trace, t->schema, t->name)))
+        !s->tx_read_only && route_trace_wrote(s->trace, t->schema, t->name))
         return ROUTE_R_TABLE_WRITTEN_IN_TX;
     return ROUTE_R_NONE;
 }
@@ -345,23 +345,40 @@ static enum route_reason reason_by_marks(struct route_case *c, const struct sql_
     return ROUTE_R_NONE;
 }
 
-static void check_relation(struct route_case *c, const struct sql_table *t)
+/* Of several reasons the first, but none that the node of a read-only transaction does not care for
+ * stands in front of one that it does. */
+static void deny(struct route_case *c, enum route_reason reason)
+{
+    if (c->denied == ROUTE_R_NONE || (route_is_soft(c->denied) && !route_is_soft(reason)))
+        c->denied = reason;
+}
+
+/* EXPLAIN alone reads nothing. */
+static bool runs_views(const struct route_case *c)
+{
+    return c->stmt->kind != SQL_EXPLAIN || c->runs_functions;
+}
+
+static enum route_reason check_relation(struct route_case *c, const struct sql_table *t)
 {
     struct route_question q = {.kind = ROUTE_Q_RELATION, .schema = t->schema, .name = t->name};
+    enum route_reason reason = reason_by_session(c, t);
     uint32_t bits;
 
-    c->denied = reason_by_session(c, t);
-    if (c->denied != ROUTE_R_NONE)
-        return;
-    if (answer(c, &q, &bits) == 0)
-        c->denied = reason_of_bits(c, bits);
-    if (c->denied == ROUTE_R_NONE &&
-        c->in->conf->disable_load_balance_on_write == CONF_WRITE_DML_ADAPTIVE_GLOBAL)
-        c->denied = reason_by_marks(c, t);
-    if (c->denied == ROUTE_R_VOLATILE_VIEW) {
-        writes(c, ROUTE_R_VOLATILE_VIEW);
-        c->out->runs_code = true;
+    if (reason != ROUTE_R_NONE)
+        return reason;
+    if (answer(c, &q, &bits) == -1) {
+        c->unknown_relation = true;
+    } else {
+        if (!runs_views(c))
+            bits &= ~ROUTE_REL_VOLATILE;
+        reason = reason_of_bits(c, bits);
+        c->reads_volatile = c->reads_volatile || (bits & ROUTE_REL_VOLATILE) != 0;
     }
+    if (reason == ROUTE_R_NONE &&
+        c->in->conf->disable_load_balance_on_write == CONF_WRITE_DML_ADAPTIVE_GLOBAL)
+        reason = reason_by_marks(c, t);
+    return reason;
 }
 
 void route_check_relations(struct route_case *c, struct slice text, const struct sql_stmt *stmt)
@@ -371,7 +388,11 @@ void route_check_relations(struct route_case *c, struct slice text, const struct
 
     if ((asks_for_temp(mode) || mode == CONF_TEMP_TRACE) && has_temp(c->in->session) &&
         may_name_temp(text, stmt))
-        c->denied = ROUTE_R_TEMP_TABLE;
-    for (i = 0; i < stmt->ntables && c->denied == ROUTE_R_NONE; i++)
-        check_relation(c, &stmt->tables[i]);
+        deny(c, ROUTE_R_TEMP_TABLE);
+    for (i = 0; i < stmt->ntables; i++)
+        deny(c, check_relation(c, &stmt->tables[i]));
+    if (c->reads_volatile) {
+        writes(c, ROUTE_R_VOLATILE_VIEW);
+        c->out->runs_code = true;
+    }
 }

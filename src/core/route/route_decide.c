@@ -12,6 +12,25 @@
 #include "route/route_marks.h"
 #include "route/route_trace.h"
 
+bool route_is_soft(enum route_reason denied)
+{
+    switch (denied) {
+    case ROUTE_R_NONE:
+    case ROUTE_R_CATALOG:
+    case ROUTE_R_MISSING_TABLE:
+    case ROUTE_R_DOUBTFUL_IN_TX:
+    case ROUTE_R_WROTE_IN_TX:
+    case ROUTE_R_WROTE_IN_EARLIER_TX:
+    case ROUTE_R_WROTE_IN_SESSION:
+    case ROUTE_R_TABLE_WRITTEN_IN_TX:
+    case ROUTE_R_TABLE_WRITTEN_LATELY:
+    case ROUTE_R_TRACKING_COLD:
+        return true;
+    default:
+        return false;
+    }
+}
+
 static void decision_init(struct route_decision *out)
 {
     memset(out, 0, offsetof(struct route_decision, question)); /* there are none yet */
@@ -89,6 +108,13 @@ static enum route_reason denied_by_writes(const struct route_input *in, bool in_
     return ROUTE_R_NONE;
 }
 
+/* Its reads stay on its standby whatever was written before. So that must not be the reason which
+ * is found: with a reason nobody looks whether the read can be answered there at all. */
+static bool is_settled_on_node(const struct route_session *s)
+{
+    return s->in_tx && s->tx_read_only && s->has_tx_node;
+}
+
 static enum route_reason denied_by_session(const struct route_input *in)
 {
     const struct route_session *s = in->session;
@@ -101,6 +127,10 @@ static enum route_reason denied_by_session(const struct route_input *in)
         return ROUTE_R_SERIALIZABLE;
     if (s->in_tx && s->locked_in_tx)
         return ROUTE_R_LOCKED_IN_TX;
+    if (is_settled_on_node(s))
+        return ROUTE_R_NONE;
+    if (s->in_tx && s->doubtful_in_tx)
+        return ROUTE_R_DOUBTFUL_IN_TX;
     /* What is not committed yet is nowhere else. */
     if (in->conf->read_consistency != CONF_READ_EVENTUAL && s->in_tx && s->wrote_in_tx)
         return ROUTE_R_WROTE_IN_TX;
@@ -187,6 +217,12 @@ static void ask_catalogue(struct route_case *c)
         if (c->prepared != NULL && c->out->class != ROUTE_PRIMARY)
             route_check_functions(c, c->prepared_text, &c->prepared->stmts[0]);
     }
+    if (c->out->class != ROUTE_EITHER || denied_by_settings(c->in) != ROUTE_R_NONE)
+        return;
+    /* Also when it stays for another reason: a view may write. */
+    route_check_relations(c, c->text, c->stmt);
+    if (c->prepared != NULL)
+        route_check_relations(c, c->prepared_text, &c->prepared->stmts[0]);
     if (c->out->class != ROUTE_EITHER || c->denied != ROUTE_R_NONE)
         return;
     if (asks_for_role(c->text, c->stmt) ||
@@ -194,10 +230,7 @@ static void ask_catalogue(struct route_case *c)
         c->denied = ROUTE_R_SHOW_ROLE;
         return;
     }
-    route_check_relations(c, c->text, c->stmt);
-    if (c->prepared != NULL && c->denied == ROUTE_R_NONE)
-        route_check_relations(c, c->prepared_text, &c->prepared->stmts[0]);
-    if (c->denied == ROUTE_R_NONE && is_cold(c))
+    if (is_cold(c))
         c->denied = ROUTE_R_TRACKING_COLD;
     if (c->denied == ROUTE_R_NONE && route_check_serializable(c))
         c->denied = ROUTE_R_SERIALIZABLE;
@@ -237,10 +270,10 @@ static bool is_kill(struct route_case *c)
     return true;
 }
 
-/* A read that goes to the primary anyway: does it matter whether its functions write? */
+/* A read that goes to the primary anyway: does it matter whether its functions or views write? */
 static bool must_know_writes(const struct route_case *c)
 {
-    if (!c->unknown_function || denied_by_settings(c->in) != ROUTE_R_NONE)
+    if ((!c->unknown_function && !c->unknown_relation) || denied_by_settings(c->in) != ROUTE_R_NONE)
         return false;
     switch (c->in->conf->disable_load_balance_on_write) {
     case CONF_WRITE_ALWAYS:
@@ -288,6 +321,20 @@ static void find_prepared(struct route_case *c)
     c->prepared_text = text;
 }
 
+/* The relationship list says what functions write to, where there is one. */
+static bool writes_unnamed(const struct route_case *c)
+{
+    switch (c->out->reason) {
+    case ROUTE_R_CALL:
+    case ROUTE_R_UNKNOWN_PREPARED:
+        return true;
+    case ROUTE_R_WRITE_FUNCTION:
+        return c->in->rules->nrelations == 0;
+    default:
+        return c->prepared != NULL;
+    }
+}
+
 /* All but the node. */
 static void judge(struct route_case *c)
 {
@@ -305,6 +352,8 @@ static void judge(struct route_case *c)
     check_catalogue(c);
     if (c->unknown_function)
         out->is_write = true;
+    out->writes_unnamed = out->is_write && writes_unnamed(c);
+    out->is_doubtful = c->unknown_function || c->unknown_relation;
     settle_questions(c);
     if (out->class == ROUTE_EITHER && c->denied != ROUTE_R_NONE)
         out->reason = c->denied;
@@ -323,25 +372,6 @@ static int home_node(const struct route_input *in)
     if (s->in_tx && s->has_tx_node)
         return s->tx_node;
     return view_write_node(in->view);
-}
-
-/* What is better read on the primary, but can be read on the node of a read-only transaction. */
-static bool is_soft(enum route_reason denied)
-{
-    switch (denied) {
-    case ROUTE_R_NONE:
-    case ROUTE_R_CATALOG:
-    case ROUTE_R_MISSING_TABLE:
-    case ROUTE_R_WROTE_IN_TX:
-    case ROUTE_R_WROTE_IN_EARLIER_TX:
-    case ROUTE_R_WROTE_IN_SESSION:
-    case ROUTE_R_TABLE_WRITTEN_IN_TX:
-    case ROUTE_R_TABLE_WRITTEN_LATELY:
-    case ROUTE_R_TRACKING_COLD:
-        return true;
-    default:
-        return false;
-    }
 }
 
 static bool fails_in_read_only_tx(enum route_reason reason)
@@ -410,7 +440,7 @@ static void place_in_read_only_tx(struct route_case *c)
     struct route_decision *out = c->out;
     const struct route_session *s = c->in->session;
     int primary = view_write_node(c->in->view);
-    bool may = out->class == ROUTE_EITHER && !out->must_ask && is_soft(c->denied);
+    bool may = out->class == ROUTE_EITHER && !out->must_ask && route_is_soft(c->denied);
 
     if (!s->has_tx_node && !s->tx_failed &&
         (out->class == ROUTE_TX || out->class == ROUTE_SESSION)) {
@@ -605,6 +635,7 @@ static void decide_without_statement(
         out->class = ROUTE_PRIMARY;
         out->reason = ROUTE_R_SYNTAX;
         out->is_write = true;
+        out->writes_unnamed = true;
     } else {
         out->class = ROUTE_EITHER;
         c.denied = denied_by_settings(in);
@@ -660,10 +691,13 @@ static void merge(struct route_case *all, const struct route_case *one, bool is_
             into->reason = d->reason;
     }
     all->unknown_function = all->unknown_function || one->unknown_function;
+    all->unknown_relation = all->unknown_relation || one->unknown_relation;
     all->asks_of_tx = all->asks_of_tx || one->asks_of_tx;
     all->nlookups += one->nlookups;
     into->is_write = write;
     into->runs_code = code;
+    into->writes_unnamed = into->writes_unnamed || d->writes_unnamed;
+    into->is_doubtful = into->is_doubtful || d->is_doubtful;
     merge_questions(into, d);
 }
 

@@ -71,6 +71,8 @@ struct route_case {
     bool is_alone;            /* the only statement of its string */
     bool runs_functions;      /* the functions named in it are called */
     bool unknown_function;
+    bool unknown_relation;
+    bool reads_volatile; /* a view or policy that calls what may write */
     unsigned nlookups;
     bool has_database_bits;
     uint32_t database_bits;
@@ -115,13 +117,18 @@ bool route_patterns_match(const struct route_patterns *p, struct slice text);
 const struct route_preference *route_preference_of(
     const struct route_preferences *list, struct slice name);
 
+/* route_decide.c: what is better read on the primary, but can be read on the node of a read-only
+ * transaction. True also of NONE. */
+bool route_is_soft(enum route_reason denied);
+
 /* route_class.c: sets class, reason and is_write by syntax. */
 void route_classify(struct route_case *c, const struct sql_stmt *stmt);
 
 /* route_check.c */
 /* Functions: sets class PRIMARY when one writes, asks for those not known. */
 void route_check_functions(struct route_case *c, struct slice text, const struct sql_stmt *stmt);
-/* Relations: sets c->denied, asks for those not known. */
+/* Relations: sets c->denied, if nothing worse is there, and class PRIMARY when reading one may
+ * write; asks for those not known. */
 void route_check_relations(struct route_case *c, struct slice text, const struct sql_stmt *stmt);
 
 /* True when the user's transactions are serializable by default: no standby can run them. False

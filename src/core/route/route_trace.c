@@ -29,7 +29,7 @@ struct route_trace {
     struct trace_name *name;
     unsigned n;
     unsigned cap;
-    bool is_written_full; /* more tables were written than are kept */
+    bool is_written_full; /* more tables were written than are kept, or nobody knows which */
     bool is_temp_full;
 };
 
@@ -224,6 +224,13 @@ void route_trace_note(struct route_trace **tp, const struct route_rules *rules, 
     note_temps(tp, s, in_tx);
     if (*tp != NULL && s->kind == SQL_DDL && s->verb == SQL_VERB_DROP)
         note_drop(*tp, text, in_tx);
+}
+
+void route_trace_note_unnamed(struct route_trace **tp)
+{
+    if (*tp == NULL)
+        *tp = mem_alloc_zero(sizeof **tp);
+    (*tp)->is_written_full = true;
 }
 
 /* Ends the transaction: each name is kept with its new state, or goes. */

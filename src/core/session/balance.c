@@ -348,6 +348,7 @@ void balance_note_unread(struct client *c)
     rs->has_temp_tables = true;
     rs->wrote_in_session = true;
     rs->wrote_in_tx = rs->in_tx;
+    route_trace_note_unnamed(&rs->trace);
     balance_note_lsn_due(c);
     b->own->tx.stays = true;
     balance_mark_all(c);
@@ -383,6 +384,7 @@ enum balance_verdict balance_function_call(struct client *c)
     balance_note_lsn_due(c);
     b->rs.wrote_in_session = true;
     b->rs.wrote_in_tx = b->rs.in_tx;
+    route_trace_note_unnamed(&b->rs.trace);
     balance_mark_all(c);
     return BALANCE_GO;
 }

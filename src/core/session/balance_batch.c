@@ -708,6 +708,7 @@ static void note_unknown_execution(struct client *c)
 
     rs->wrote_in_session = true;
     rs->wrote_in_tx = rs->in_tx;
+    route_trace_note_unnamed(&rs->trace);
     rs->wrote_in_an_earlier_tx = rs->wrote_in_an_earlier_tx || rs->in_tx;
     balance_note_lsn_due(c);
 }

@@ -395,7 +395,11 @@ void balance_note_write(struct client *c, const struct route_decision *d)
         rs->locked_in_tx = in_tx;
         balance_mark_all(c);
     }
-    if (d->is_write || d->must_ask || d->class == ROUTE_PRIMARY)
+    if (d->writes_unnamed && in_tx)
+        route_trace_note_unnamed(&rs->trace);
+    if (d->is_doubtful)
+        rs->doubtful_in_tx = in_tx;
+    if (d->is_write || d->is_doubtful || d->must_ask || d->class == ROUTE_PRIMARY)
         balance_note_lsn_due(c);
     if (!d->is_write)
         return;

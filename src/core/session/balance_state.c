@@ -527,6 +527,7 @@ static void settle_pending(struct client *c, bool committed)
     buf_free(&b->own->pending);
     b->rs.wrote_in_tx = false;
     b->rs.locked_in_tx = false;
+    b->rs.doubtful_in_tx = false;
 }
 
 /* What PREPARE made in a transaction that lived on a reader outlives it. */

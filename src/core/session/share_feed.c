@@ -233,6 +233,7 @@ static enum feed_step unread_query(
     if (c->balance != NULL) {
         c->balance->rs.wrote_in_session = true;
         c->balance->rs.wrote_in_tx = true; /* forgotten at once outside of a transaction */
+        route_trace_note_unnamed(&c->balance->rs.trace);
         balance_note_lsn_due(c);
     }
     watch_transaction(c, NULL);

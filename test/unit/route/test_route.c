@@ -25,6 +25,7 @@
 #define HOLD     0x4000u /* WITH HOLD cursors on the node for reads */
 #define DEF_REP  0x8000u
 #define REPEATS  0x10000u /* BEGIN said REPEATABLE READ */
+#define DOUBT    0x20000u /* ran what is not known */
 
 /* Where it goes. */
 enum where {
@@ -69,6 +70,7 @@ static void set_state(struct route_test *t, unsigned s)
     ses->tx_failed = (s & FAILED) != 0;
     ses->tx_serializable = (s & SER) != 0;
     ses->wrote_in_tx = (s & W_TX) != 0;
+    ses->doubtful_in_tx = (s & DOUBT) != 0;
     ses->wrote_in_an_earlier_tx = (s & W_EARLY) != 0;
     ses->wrote_in_session = (s & W_SES) != 0;
     ses->has_temp_tables = (s & TEMPS) != 0;

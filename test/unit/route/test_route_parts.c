@@ -93,6 +93,41 @@ START_TEST(many_written_tables)
 }
 END_TEST
 
+/* Rule 6, dml_adaptive: who wrote without saying where wrote everywhere. */
+START_TEST(unnamed_writes)
+{
+    static const char *const unnamed[] = {"call pr(1)", "do ''", "execute unheard_of", "execute p",
+        "execute p; select 1", "insert into t values (1); selekt"};
+    struct route_trace *trace = NULL;
+    struct route_test t;
+    struct route_decision d;
+    size_t i;
+
+    route_test_init(&t, 3, 2, "disable_load_balance_on_write = 'dml_adaptive'");
+    t.prepared_sql = "prepare p as insert into t values (1)";
+    for (i = 0; i < sizeof unnamed / sizeof unnamed[0]; i++) {
+        route_test_query(&t, unnamed[i], &d);
+        ck_assert_msg(d.is_write && d.writes_unnamed, "%s", unnamed[i]);
+    }
+    route_test_query(&t, "insert into t values (1)", &d);
+    ck_assert(d.is_write && !d.writes_unnamed);
+    t.prepared_sql = "prepare p as select 1";
+    route_test_query(&t, "execute p", &d);
+    ck_assert(!d.is_write && !d.writes_unnamed);
+    note(&t, &trace, "insert into t values (1)", true);
+    ck_assert(wrote(trace, "", "t") && !wrote(trace, "", "t2"));
+    route_trace_note_unnamed(&trace);
+    ck_assert(wrote(trace, "", "t2"));
+    route_trace_on_commit(trace);
+    ck_assert(!wrote(trace, "", "t2"));
+    route_trace_free(&trace);
+    route_trace_note_unnamed(&trace);
+    ck_assert(wrote(trace, "", "t2"));
+    route_trace_free(&trace);
+    route_test_fini(&t);
+}
+END_TEST
+
 /* check_temp_table = trace: created and dropped, with transactions. */
 START_TEST(temporary_tables)
 {
@@ -570,6 +605,7 @@ int main(void)
 
     tcase_add_test(tc, written_tables);
     tcase_add_test(tc, many_written_tables);
+    tcase_add_test(tc, unnamed_writes);
     tcase_add_test(tc, temporary_tables);
     tcase_add_test(tc, marks);
     tcase_add_test(tc, marks_age);

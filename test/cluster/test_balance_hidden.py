@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_balance_hidden: what a read is, behind a reason that would keep it on the primary anyway. A view that writes is
+a write also when a hint, a system catalogue beside it or its being unknown kept it there; and in a read-only transaction
+a temporary or unlogged table is looked for whatever stands before it. Session and transaction mode."""
+import pytest
+
+from test_balance_rules import MODES, extended
+from test_balance_tx import cluster, away, code, is_standby, login, make, ok  # noqa: F401
+
+COUNT = "select count(*) from hidden"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def schema(cluster):
+    for sql in ("create table hidden(a int)",
+                "create function hide() returns int language sql volatile as 'insert into hidden values (1) returning a'",
+                "create view hides as select hide() as a", "create unlogged table plain_u(a int)",
+                "insert into plain_u values (5)"):
+        cluster.primary.rows(sql)
+
+
+def asked(pool):
+    """A client whose worker knows all the names."""
+    w = login(pool)
+    for sql in (COUNT, "select relname from pg_class limit 1", "select a from plain_u"):
+        ok(w, sql)
+    return w
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("known", [True, False], ids=["known", "unknown"])
+@pytest.mark.parametrize("sql", [
+    "/*NO LOAD BALANCE*/ select a from hides", "select h.a from (select 1 from pg_class limit 1) c, hides h",
+    "select a from hides", "select a from plain_u union all select a from hides"])
+@pytest.mark.parametrize("how", ["simple", "extended"])
+def test_view_that_writes(cluster, make, mode, known, sql, how):
+    """The rest of the transaction sees what it has written."""
+    w = asked(make(pool_mode=mode))
+    if known:
+        ok(w, "explain select a from hides")
+    before = int(w.value(COUNT))
+    ok(w, "begin")
+    assert away(cluster, w)
+    found = w.simple(sql) if how == "simple" else extended(w, sql)
+    assert code(found) is None
+    assert int(w.value(COUNT)) == before + 1
+    assert not away(cluster, w)
+    ok(w, "commit")
+    assert int(w.value(COUNT)) == before + 1
+    assert away(cluster, w) or mode == "session", "a function may have set something"
+    w.bye()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_view_that_writes_and_read_consistency(cluster, make, mode):
+    """A hint does not hide from read_consistency = session that there is something to wait for."""
+    w = asked(make(pool_mode=mode, read_consistency="session", read_consistency_wait=0))
+    ok(w, "set synchronous_commit = local", COUNT)
+    for i in cluster.standbys:
+        cluster.nodes[i].rows("select pg_wal_replay_pause()")
+    try:
+        before = int(w.value(COUNT))
+        ok(w, "/*NO LOAD BALANCE*/ select a from hides")
+        assert int(w.value(COUNT)) == before + 1
+    finally:
+        for i in cluster.standbys:
+            cluster.nodes[i].rows("select pg_wal_replay_resume()")
+    w.bye()
+
+
+@pytest.mark.parametrize("before", ["set work_mem to '6MB'", "set local work_mem to '6MB'", "savepoint p", "declare c cursor for select 1"])
+@pytest.mark.parametrize("how", ["simple", "extended"])
+def test_temporary_table_behind_a_setting(cluster, make, before, how):
+    """Session mode: the own link has the table."""
+    w = asked(make())
+    ok(w, "create temp table mine(a int)", "insert into mine values (3)", "begin read only")
+    assert away(cluster, w)
+    ok(w, before)
+    assert away(cluster, w), "what is written by it does not matter: it is all on this standby"
+    for sql in ("select a from mine", "select m.a from mine m where exists (select 1 from pg_class)",
+                "select m.a from (select 1 from pg_class limit 1) c, mine m"):
+        found = w.simple(sql) if how == "simple" else extended(w, sql)
+        assert [m.row() for m in found if m.type == "D"] == [[b"3"]], sql
+    assert away(cluster, w)
+    ok(w, "commit")
+    assert w.value("select a from mine") == "3"
+    w.bye()
+
+
+@pytest.mark.parametrize("before", ["set work_mem to '6MB'", "savepoint p"])
+@pytest.mark.parametrize("setting", ["transaction", "trans_transaction", "always", "off", "dml_adaptive"])
+def test_unlogged_table_beside_a_catalogue(cluster, make, before, setting):
+    """... and the primary what no standby has."""
+    w = asked(make(disable_load_balance_on_write=setting))
+    ok(w, "begin read only", before)
+    for sql in ("select a from plain_u", "select u.a from (select 1 from pg_class limit 1) c, plain_u u"):
+        assert w.value(sql) == "5"
+    ok(w, "commit")
+    w.bye()
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("how", ["execute", "text", "partly", "bind", "unread"])
+def test_adaptive_and_writes_without_a_name(cluster, make, mode, how):
+    """dml_adaptive: tables that no text names were written, too; the one that is named is not the only one."""
+    w = asked(make(pool_mode=mode, disable_load_balance_on_write="dml_adaptive"))
+    before = int(w.value(COUNT))
+    ok(w, "prepare p as insert into hidden values (2)", "begin", "insert into w values (1, 'x')")
+    assert int(w.value(COUNT)) == before and away(cluster, w), "they were not written"
+    if how == "execute":
+        ok(w, "execute p")
+    elif how == "text":
+        ok(w, "explain (analyze) execute p")
+    elif how == "partly":
+        ok(w, "select 1; execute p")
+    elif how == "bind":
+        assert code(extended(w, "execute p")) is None
+    else:
+        ok(w, "insert into hidden values (2) /*" + "x" * 200000 + "*/")
+    assert int(w.value(COUNT)) == before + 1
+    ok(w, "rollback")
+    assert int(w.value(COUNT)) == before
+    assert away(cluster, w) or (mode, how) == ("session", "unread"), "it may have set something"
+    w.bye()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_adaptive_and_statements_that_write_nothing(cluster, make, mode):
+    w = asked(make(pool_mode=mode, disable_load_balance_on_write="dml_adaptive"))
+    ok(w, "begin", "savepoint p")
+    assert away(cluster, w)
+    ok(w, "select nextval('s')", "release p")
+    assert away(cluster, w)
+    ok(w, "insert into hidden values (3)")
+    assert away(cluster, w) and w.value("select inet_server_port() from hidden limit 1") == str(cluster.primary.port)
+    ok(w, "rollback")
+    w.bye()
