@@ -658,6 +658,7 @@ enum feed_step share_begin_batch(
     bool is_elsewhere = false;
     int node;
 
+    memset(c->share->turn->described, 0, sizeof c->share->turn->described);
     c->share->is_behind = c->share->phase == SHARE_ATTACHED && !expect_is_quiet(&c->link->expect);
     if (share_home_may_leave(c))
         share_home_set_aside(c);

@@ -370,14 +370,15 @@ void share_names_undo(struct client *c)
     forget_first(t, n);
 }
 
-/* What the client was told of before the link died holds. */
-void share_names_settle_told(struct client *c, struct link *link)
+void share_names_settle_told(struct client *c, struct link *link, bool all_worked)
 {
     struct share_turn *t = c->share->turn;
     uint64_t worked;
     unsigned n = expect_take_notes(&link->expect, &worked);
 
     settle_first(c, n < t->npending ? n : t->npending, worked);
+    if (all_worked)
+        settle_first(c, t->npending, UINT64_MAX);
 }
 
 void share_names_settle(struct client *c)

@@ -104,6 +104,12 @@ struct share_end {
     struct share_vars tx;   /* behind ROLLBACK, which may be what the server makes of it */
 };
 
+/* A Describe of a word that ends a transaction: what it is answered with is known. */
+struct share_described {
+    uint32_t serial; /* of its op */
+    char what;       /* S: of the statement, P: of a portal; 0: none */
+};
+
 /* A Parse or Close whose fate is not known yet. */
 struct share_pending {
     uint8_t kind;            /* enum share_pending_kind */
@@ -144,37 +150,38 @@ struct share_turn {
     bool is_last;        /* there is none behind it */
     uint16_t nuncertain; /* of those pending: the link may know them or not */
     uint16_t nresent;
-    uint16_t nskip;                     /* messages that were answered with one before them */
-    bool is_quick;                      /* sent by share_quick.c, and nothing behind it */
-    bool is_out;                        /* the present exchange is a read that left, share_out.c */
-    bool is_cut;                        /* the present exchange ends with a Flush, share_begin.c */
-    bool may_go_out;                    /* ... as the transaction's reads may */
-    bool keeps_home;                    /* ... but the present one */
-    bool home_fails;                    /* ... and failed: so does its transaction */
-    bool portal_left;                   /* ... and the home has another unnamed portal */
-    bool has_read;                      /* ... and that was more than SHOW */
-    bool was_out;                       /* ... and one did */
-    bool goes_home;                     /* it is sent again where the transaction lives */
-    bool has_portal;                    /* BEGIN was executed by the protocol */
-    bool needs_snapshot;                /* with BEGIN: the client has read in it before */
-    bool has_put_settings;              /* in this loan: RESET, too */
-    bool is_asker;                      /* the link that opens is for a question of ours */
-    uint32_t kept_len;                  /* of a sequence that may be sent again */
-    uint32_t mark_pins;                 /* before the present exchange */
-    uint32_t tx_pins;                   /* before the transaction */
-    uint32_t untied;                    /* by a DISCARD ALL that is not answered yet */
-    uint8_t nrepairs;                   /* in a row, of the same */
-    bool was_cut_short;                 /* ... the present one: by a cancel request, a timeout */
-    bool repairs_names;                 /* ... it is of statements, too */
-    bool repairs_pins;                  /* ... and asks what ties the session */
-    struct share_vars mark;             /* before the present exchange; NULL outside of one */
-    struct share_vars tx;               /* before the transaction; NULL outside of one */
-    struct varset *repaired;            /* as the link had it before the repair; NULL mostly */
-    struct share_savepoint *savepoints; /* newest first */
-    struct share_end *ends;             /* sent, their tags not seen; oldest first */
-    struct share_end *ended;            /* the last one that the client was told of */
-    struct share_name *last_bound;      /* valid within one sequence */
-    uint64_t unnamed_epoch;             /* the loan in which the link was told the unnamed one */
+    uint16_t nskip;                      /* messages that were answered with one before them */
+    bool is_quick;                       /* sent by share_quick.c, and nothing behind it */
+    bool is_out;                         /* the present exchange is a read that left, share_out.c */
+    bool is_cut;                         /* the present exchange ends with a Flush, share_begin.c */
+    bool may_go_out;                     /* ... as the transaction's reads may */
+    bool keeps_home;                     /* ... but the present one */
+    bool home_fails;                     /* ... and failed: so does its transaction */
+    bool portal_left;                    /* ... and the home has another unnamed portal */
+    bool has_read;                       /* ... and that was more than SHOW */
+    bool was_out;                        /* ... and one did */
+    bool goes_home;                      /* it is sent again where the transaction lives */
+    bool has_portal;                     /* BEGIN was executed by the protocol */
+    bool needs_snapshot;                 /* with BEGIN: the client has read in it before */
+    bool has_put_settings;               /* in this loan: RESET, too */
+    bool is_asker;                       /* the link that opens is for a question of ours */
+    uint32_t kept_len;                   /* of a sequence that may be sent again */
+    uint32_t mark_pins;                  /* before the present exchange */
+    uint32_t tx_pins;                    /* before the transaction */
+    uint32_t untied;                     /* by a DISCARD ALL that is not answered yet */
+    struct share_described described[2]; /* in the present sequence; older ones go first */
+    uint8_t nrepairs;                    /* in a row, of the same */
+    bool was_cut_short;                  /* ... the present one: by a cancel request, a timeout */
+    bool repairs_names;                  /* ... it is of statements, too */
+    bool repairs_pins;                   /* ... and asks what ties the session */
+    struct share_vars mark;              /* before the present exchange; NULL outside of one */
+    struct share_vars tx;                /* before the transaction; NULL outside of one */
+    struct varset *repaired;             /* as the link had it before the repair; NULL mostly */
+    struct share_savepoint *savepoints;  /* newest first */
+    struct share_end *ends;              /* sent, their tags not seen; oldest first */
+    struct share_end *ended;             /* the last one that the client was told of */
+    struct share_name *last_bound;       /* valid within one sequence */
+    uint64_t unnamed_epoch;              /* the loan in which the link was told the unnamed one */
     int64_t homeless_until_us;
     int64_t not_before_us;     /* of the next try */
     int64_t refused_us;        /* wall clock: a server that takes no writes; 0: none has */
@@ -493,6 +500,8 @@ void share_note_unread(struct client *c);
  * its end, nothing of its own told yet: the transaction is over, whatever became of the server's
  * word. 0: they are something else. */
 unsigned share_owed_rollback(const struct share *s, const struct link *link);
+/* What the Describe with this serial describes: S, P; 0: nothing that is known here. */
+char share_described(const struct share *s, uint32_t serial);
 /* A statement of the client has ended with `tag`, which is passed on. */
 void share_note_tag(struct client *c, struct slice tag);
 /* An exchange is over. */
@@ -585,7 +594,8 @@ void share_names_settle(struct client *c);
 /* The exchange is over on its link, of which the client has been told nothing, and will be sent
  * again: its names are what they were before it. */
 void share_names_undo(struct client *c);
-/* The link is dead: what it said of statements before that holds. */
-void share_names_settle_told(struct client *c, struct link *link);
+/* The link is dead: what it said of statements before that holds. `all_worked`: so does what it has
+ * not said. */
+void share_names_settle_told(struct client *c, struct link *link, bool all_worked);
 
 #endif

@@ -294,6 +294,19 @@ static void answer_end(struct client *c, const struct expect *owed, const struct
     client_answer_owed(c, owed, 1, err, 'I');
 }
 
+/* It has no parameters and no columns. */
+static void answer_describe(struct buf *out, char what)
+{
+    uint32_t at;
+
+    if (what == 'S') {
+        at = wire_begin(out, BE_PARAMETER_DESCRIPTION);
+        buf_put_u16(out, 0);
+        wire_end(out, at);
+    }
+    wire_put_empty(out, BE_NO_DATA);
+}
+
 /* The ops of a ROLLBACK are answered as the server would have. */
 static void answer_rollback(
     struct client *c, const struct expect *owed, unsigned n, const struct err *err)
@@ -311,6 +324,8 @@ static void answer_rollback(
             wire_put_empty(&out, BE_PARSE_COMPLETE);
         if (kind == OP_BIND)
             wire_put_empty(&out, BE_BIND_COMPLETE);
+        if (kind == OP_DESCRIBE)
+            answer_describe(&out, share_described(c->share, owed->nended + i));
         if (kind == OP_QUERY || kind == OP_EXECUTE)
             wire_put_command_complete(&out, "ROLLBACK");
         if (kind == OP_QUERY || kind == OP_SYNC)
@@ -505,7 +520,7 @@ void share_on_lost(void *owner, struct link *link, const struct err *err, bool t
     is_done = goes_on && is_over(c, link);
     nrolled = goes_on ? share_owed_rollback(s, link) : 0;
     if (!goes_on || is_done || !share_may_send_again(c, link))
-        share_names_settle_told(c, link);
+        share_names_settle_told(c, link, nrolled > 0 && nrolled == link->expect.len);
     s->saw_error = !is_done;
     share_names_settle(c); /* what is left came to nothing */
     s->saw_error = false;

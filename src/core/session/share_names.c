@@ -405,6 +405,42 @@ enum feed_step share_bind(struct client *c, struct feed_run *run, struct slice m
     return FEED_PUT;
 }
 
+/* Its Parse named no types of parameters. */
+static bool has_no_types(const struct prep *p)
+{
+    struct wire_reader r;
+
+    wire_reader_init(&r, slice_of(p->body, p->body_len));
+    (void)wire_get_cstr(&r);
+    return wire_get_u16(&r) == 0 && !r.bad;
+}
+
+/* Should the link die before it answers, the answer is known: it is for a word that ends a
+ * transaction. */
+static void note_described(struct client *c, char what, struct slice name)
+{
+    struct share *s = c->share;
+    const struct share_name *n = name.n == 0 ? NULL : share_name_find(s, name);
+    const struct prep *p = n == NULL ? NULL : n->prep;
+    const struct share_portal *portal;
+    const struct sql_facts *facts;
+
+    if (what == 'S' && name.n == 0)
+        p = s->unnamed;
+    for (portal = s->turn->portals; what == 'P' && portal != NULL; portal = portal->next)
+        if (slice_eq(slice_of(portal->name, portal->len), name))
+            p = portal->prep;
+    if (p == NULL || !p->has_effects || (what == 'S' && !has_no_types(p)))
+        return;
+    facts = balance_facts(c->ss, prep_sql(p));
+    if (facts->nstmts != 1 ||
+        (facts->stmts->tx.op != SQL_TX_COMMIT && facts->stmts->tx.op != SQL_TX_ROLLBACK))
+        return;
+    s->turn->described[0] = s->turn->described[1];
+    s->turn->described[1].serial = expect_next_serial(&c->link->expect);
+    s->turn->described[1].what = what;
+}
+
 enum feed_step share_describe(struct client *c, struct feed_run *run, struct slice msg)
 {
     struct wire_reader r;
@@ -419,6 +455,8 @@ enum feed_step share_describe(struct client *c, struct feed_run *run, struct sli
         p = resolve(c, run, name);
     if (c->share->turn->last_bound != NULL)
         c->share->turn->last_bound->is_described = true;
+    if (!r.bad && share_tx_status(c) != 'I')
+        note_described(c, what, name);
     link_expect(c->link, OP_DESCRIBE);
     if (p == NULL)
         return FEED_PASS;

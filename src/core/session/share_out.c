@@ -65,11 +65,19 @@ void share_out_note(struct client *c, const struct sql_facts *facts)
     t->has_read = t->has_read || route_takes_snapshot(facts);
 }
 
+/* Whether the transaction has read matters to what follows in it. */
+static bool ends_transaction(const struct sql_facts *facts)
+{
+    return facts->nstmts == 1 &&
+           (facts->stmts->tx.op == SQL_TX_COMMIT || facts->stmts->tx.op == SQL_TX_ROLLBACK);
+}
+
 void share_out_ends(struct client *c, const struct sql_facts *facts)
 {
     struct share_turn *t = c->share->turn;
 
-    if (share_out_is_possible(c) && t->has_read && !route_takes_snapshot(facts))
+    if (share_out_is_possible(c) && t->has_read && !route_takes_snapshot(facts) &&
+        !ends_transaction(facts))
         t->needs_snapshot = true;
     if (t->home != NULL)
         t->has_read = false;

@@ -370,7 +370,7 @@ static void note_end(
     c->link->see_tags = true;
 }
 
-/* Its statement has no name that the client would believe in. */
+/* Nothing has a name that the client would believe in, and that came to nothing. */
 static bool prepares_nothing(const struct share *s)
 {
     unsigned i;
@@ -381,33 +381,60 @@ static bool prepares_nothing(const struct share *s)
     return true;
 }
 
+char share_described(const struct share *s, uint32_t serial)
+{
+    unsigned i;
+
+    for (i = 0; i < sizeof s->turn->described / sizeof s->turn->described[0]; i++)
+        if (s->turn->described[i].what != 0 && s->turn->described[i].serial == serial)
+            return s->turn->described[i].what;
+    return 0;
+}
+
+/* What stands in front of the word itself, by the protocol: messages of ours, and those of the
+ * client's whose answers are known. */
+static bool is_known_answer(const struct share *s, const struct expect *owed, unsigned i)
+{
+    unsigned op = expect_peek(owed, i);
+
+    if ((op & OP_SWALLOW) != 0)
+        return true;
+    switch (op & OP_MASK) {
+    case OP_PARSE:
+        return (op & OP_NOTE) != 0; /* else the server is to say what is wrong with it */
+    case OP_BIND:
+    case OP_MADE_PARSED:
+        return true;
+    case OP_DESCRIBE:
+        return share_described(s, owed->nended + i) != 0;
+    default:
+        return false;
+    }
+}
+
 unsigned share_owed_rollback(const struct share *s, const struct link *link)
 {
     const struct share_end *e = s->turn->ends;
     const struct expect *owed = &link->expect;
+    bool is_query;
     unsigned at;
     unsigned i;
 
     if (e == NULL || s->turn->ended != NULL || e->at > 0 || !e->is_last || owed->failed ||
-        owed->lost || owed->last != 0 || link->tx_status == 'I' ||
+        owed->lost || link->tx_status == 'I' || (owed->last != 0 && !expect_head_is_ours(owed)) ||
         !(e->rolls_back || (e->ends_failed && link->tx_status == 'E')))
         return 0;
     at = e->serial - owed->nended;
     if (at >= owed->len || (expect_peek(owed, at) & OP_SWALLOW) != 0)
         return 0;
-    if ((expect_peek(owed, at) & OP_MASK) == OP_QUERY)
-        return at == 0 ? 1 : 0;
-    for (i = 0; i < at; i++) {
-        unsigned op = expect_peek(owed, i);
-        unsigned kind = op & OP_MASK;
-
-        /* What a Describe describes is not known here. */
-        if (kind != OP_PARSE && kind != OP_BIND && kind != OP_MADE_PARSED &&
-            (kind != OP_CLOSE || (op & OP_SWALLOW) == 0))
+    is_query = (expect_peek(owed, at) & OP_MASK) == OP_QUERY;
+    for (i = 0; i < at; i++)
+        if (is_query ? (expect_peek(owed, i) & OP_SWALLOW) == 0 : !is_known_answer(s, owed, i))
             return 0;
-    }
+    if (is_query)
+        return at + 1;
     return at + 1 < owed->len && (expect_peek(owed, at + 1) & ~OP_NOTE) == OP_SYNC &&
-                   prepares_nothing(s)
+                   (at + 2 == owed->len || prepares_nothing(s))
                ? at + 2
                : 0;
 }

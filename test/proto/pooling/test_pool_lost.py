@@ -2,11 +2,12 @@
 """test_pool_lost: links that die at a bad moment, in transaction mode: what a client was told of parameters is put right
 by the next link that answers it, and what is certain is not answered with an error.
 """
+import pytest
 from pooling_house import login, states
 
 from pgt import fake as fakes
 from pgt import waits
-from pgt.wire import FLUSH, SYNC, bind, execute, parse, query
+from pgt.wire import FLUSH, SYNC, bind, close, describe, execute, parse, query
 
 
 def greet(conn) -> None:
@@ -73,7 +74,12 @@ def test_what_a_lost_transaction_set(fake, start_pool):
 
 ENDS = {"simple": lambda word: [query(word)],
         "extended": lambda word: [parse(word), bind(), execute(), SYNC],
+        "described": lambda word: [parse(word), bind(), describe("", "P"), execute(), SYNC],
+        "known": lambda word: [parse(word), describe("", "S"), bind(), describe("", "P"), execute(), SYNC],
         "in_front": lambda word: [query(word), query("select 2")]}
+
+
+TYPES = {"extended": "12CZ", "described": "12nCZ", "known": "1tn2nCZ"}
 
 
 def test_rollback_whose_link_dies(fake, start_pool):
@@ -92,6 +98,8 @@ def test_rollback_whose_link_dies(fake, start_pool):
             found = c.ready()
             assert (states(found), found[-1].body) == ([], b"I"), (how, first, word)
             assert [m.body for m in found if m.type == "C"] == [b"ROLLBACK\0"], (how, first, word)
+            if how in TYPES:
+                assert "".join(m.type for m in found if m.type != "S") == TYPES[how]
             if how == "in_front":
                 assert states(c.ready()) in ([], ["08006"])
             assert not states(c.simple("select 2"))
@@ -103,6 +111,32 @@ def test_rollback_whose_link_dies(fake, start_pool):
         if how == "in_front":
             c.ready()
         c.simple("rollback")
+    c.bye()
+
+
+ANSWERS = {"new": (lambda: [parse("rollback", "r2"), bind((), "die", "r2"), execute("die"), SYNC], "12CZ"),
+           "described": (lambda: [bind((), "die", "r1"), describe("die", "P"), execute("die"), SYNC], "2nCZ")}
+
+
+@pytest.mark.parametrize("how", list(ANSWERS))
+def test_rollback_with_a_name_whose_link_dies(fake, start_pool, how):
+    """So it is with a statement that has a name, which is there afterwards; and with what a Describe of it is due."""
+    pool = start_pool(fake(Doomed()).address, num_init_children=1, pool_mode="transaction", health_check_period=0,
+                      sr_check_period=0)
+    c = login(pool, user="fake")
+    c.send(parse("rollback", "r1"), SYNC)
+    assert not states(c.ready())
+    for _ in range(2):
+        c.simple("begin")
+        c.simple("select 1")
+        messages, types = ANSWERS[how]
+        c.send(*messages())
+        found = c.ready()
+        assert ("".join(m.type for m in found if m.type != "S"), found[-1].body) == (types, b"I")
+        assert not states(c.simple("select 2"))
+        if how == "new":
+            c.send(bind(name="r2"), close("r2"), SYNC)
+            assert not states(c.ready())
     c.bye()
 
 
