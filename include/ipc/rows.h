@@ -130,7 +130,6 @@ struct client_row {
     uint32_t id;          /* given by the worker, unique among living clients */
     int64_t state_since_us;
     int64_t query_start_us; /* of the present or the last statement */
-    uint64_t nqueries;
     int64_t connected_us;
     int32_t link_row; /* index in LINKS, ROWS_NO_ROW when none */
     int32_t told_pid; /* the process id we told the client, with its cancel key */

@@ -89,6 +89,26 @@ def test_other_cluster(pg, other_pg, start, mode):
     admin.bye()
 
 
+def test_clients_are_counted_by_their_own_name(other_pg, start):
+    """`user` makes one of all at the server; max_user_client_connections is still about who they are here."""
+    pool, _ = start(f"[database shop]\nhost = 127.0.0.1\nport = {other_pg.port}\ndbname = postgres\nuser = other_user\n"
+                    "[user trust_user]\nmax_user_client_connections = 1\n", pool_mode="transaction")
+    first, other = login(pool, database="shop"), login(pool, user="postgres", database="shop")
+    w = Wire(pool.address, seconds=20)
+    w.send_startup("trust_user", "shop")
+    refused = [m for m in w.read_eof() if m.type == "E"]
+    assert [(m.sqlstate, m.text) for m in refused] == [("53300", 'too many clients of user "trust_user"')]
+    counted = {r["user"]: (r["used"], r["limit"]) for r in report(other, "pool_limits")
+               if r["name"] == "max_user_client_connections"}
+    assert counted == {"trust_user": ("1", "1"), "postgres": ("1", "0")}
+    first.bye()
+    waits.wait_for("there is room again", lambda: "trust_user" not in {
+        r["user"] for r in report(other, "pool_limits") if r["name"] == "max_user_client_connections"})
+    for w in (login(pool, database="shop"), other):
+        assert w.value("select current_user") == "other_user"
+        w.bye()
+
+
 def test_other_cluster_has_a_limit(other_pg, start):
     """max_backend_connections holds for a server that only pools.conf names, too: one that a reload brings as well."""
     section = "[database {}]\nhost = {}\nport = {}\ndbname = postgres\n"

@@ -42,11 +42,12 @@ void client_login_free(struct client *c)
     mem_free(login);
 }
 
-/* max_db_client_connections and max_user_client_connections. */
+/* max_db_client_connections and max_user_client_connections: of the user as the client calls
+ * itself, whoever pools.conf makes of all of them at the server. */
 static bool login_count_limits(struct client *c, const struct pool *pool)
 {
     struct sessions *ss = c->ss;
-    struct slice user = pool_user(pool);
+    struct slice user = c->login->auth_user;
     struct slice database = pool_database(pool);
     const struct pool_settings *set = pools_conf_find(ss->conf, database, user);
     struct err err;

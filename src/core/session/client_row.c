@@ -200,7 +200,6 @@ static void row_note_statement(struct client *c, struct slice sql, bool on_own_l
     row->state = CLIENT_STATE_ACTIVE;
     row->query_start_us = backend_wall_us(&c->ss->be);
     row->state_since_us = row->query_start_us;
-    row->nqueries++;
     if (sql.p != NULL && on_own_link) {
         row->statement = ROW_STATEMENT_LINK;
     } else if (sql.p != NULL) {
