@@ -83,9 +83,11 @@ enum limits_verdict limits_take_link(struct shm *shm, int ordinal, int node,
 /* The link is there or is gone: it does not count as opening any more. */
 void limits_opened(struct shm *shm, int ordinal, int node);
 void limits_give_link(struct shm *shm, int ordinal, int node, const struct limits_ids *ids);
-/* A link goes from one worker to another. */
-void limits_move_link(
-    struct shm *shm, int node, const struct limits_ids *ids, int from_ordinal, int to_ordinal);
+/* A link goes from one worker to another: `hand_over` puts it into the other one's mailbox, and
+ * says whether it has found room there; if not, nothing was moved. It is called under the lock, so
+ * that who reclaims finds both the count and the message, or neither. */
+bool limits_move_link(struct shm *shm, int node, const struct limits_ids *ids, int from_ordinal,
+    int to_ordinal, bool (*hand_over)(void *ctx), void *ctx);
 
 /* Counts a client of `database` and `user` in. 0, or -1 with 53300 and a text that names the limit;
  * 0 for a limit is none. */
@@ -124,8 +126,9 @@ _Atomic int32_t *limits_idle_cell(struct shm *shm, int id, int ordinal);
 /* The worker but `but_not` with the most idle links of a pool; -1: there is none. */
 int limits_find_idle(const struct shm *shm, int id, int but_not);
 
-/* Gives back everything the worker of `ordinal` held. Supervisor. */
-void limits_reclaim(struct shm *shm, int ordinal);
+/* Gives back everything the worker of `ordinal` held; `drop_mail` is called under the lock to throw
+ * away what was on its way to it. Supervisor. */
+void limits_reclaim(struct shm *shm, int ordinal, void (*drop_mail)(void *ctx), void *ctx);
 
 /* ---- for SHOW ---- */
 

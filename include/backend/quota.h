@@ -65,7 +65,8 @@ int quota_find_oldest(const struct shm *shm, int node, int but_not_ordinal, int6
 bool quota_tell(struct shm *shm, int ordinal);
 void quota_told_clear(struct shm *shm, int ordinal);
 
-/* Gives back everything the worker of `ordinal` held. Supervisor. */
+/* Gives back everything the worker of `ordinal` held. Supervisor; nobody else may take or give
+ * meanwhile: limits.c sees to that. */
 void quota_reclaim(struct shm *shm, int ordinal);
 
 #endif

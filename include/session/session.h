@@ -94,8 +94,9 @@ struct session_peer {
 void session_plan_shm(const struct conf *conf, int nworkers, struct shm_plan *plan);
 /* Fills the regions just made (limits, row counts). Supervisor, once, before the first fork. */
 void session_init_shm(const struct conf *conf, int nworkers, struct shm *shm);
-/* Gives back what the dead worker of `ordinal` held: client rows, link rows, quotas. Supervisor. */
-void session_reclaim_worker(struct shm *shm, int ordinal);
+/* Gives back what the dead worker of `ordinal` held: client rows, link rows, quotas; `drop_mail`
+ * throws away what was on its way to it. Supervisor. */
+void session_reclaim_worker(struct shm *shm, int ordinal, void (*drop_mail)(void *ctx), void *ctx);
 
 /* Makes a worker's sessions, and ends them: links are closed, clients are gone by then. */
 void sessions_init(struct sessions *ss, struct loop *loop, struct proc_env *env);

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: PostgreSQL
 """TLS towards servers: who gets it, what is checked, what happens when it fails."""
 import errno
+import os
+import signal
 import socket
 import ssl
 import struct
@@ -12,6 +14,9 @@ from pgt import certs, postgres, procs, waits
 from pgt.fake import FakeServer
 from pgt.tls import TlsFakeServer, TlsWire, client_context, server_context
 from pgt.wire import SSL_CODE, Address, Wire, cancel, message, query
+
+from test_admin_orders import report
+from test_pool_limits import Load, watch, workers
 
 HBA = """\
 local all all trust
@@ -491,6 +496,27 @@ def test_tls_links_do_not_travel(ssl_pg, start_pool):
     assert len(pids) > 5, "all clients came to one worker"
     assert len(ssl_pg.sessions("usename = 'either'")) <= 1
     assert "malformed" not in pool.log()
+
+
+def test_tls_places_change_workers(ssl_pg, start_pool):
+    """24 clients of two workers on three encrypted connections, and a worker is killed: nobody starves, and never are there
+    more than three."""
+    pool = start_pool(ssl_pg.address, backend_ssl_mode0="require", default_pool_size=3, pool_mode="transaction",
+                      server_connect_limit=2)
+    load = Load(pool, [("either", "postgres")] * 24, is_rough=True)
+    assert watch(ssl_pg, "usename = 'either'", load) == 3
+    victim = workers(pool)[0]
+    os.kill(victim, signal.SIGKILL)
+    waits.wait_for("two workers run", lambda: victim not in (now := workers(pool)) and len(now) == 2, 20)
+    more = Load(pool, [("either", "postgres")] * 10)
+    assert watch(ssl_pg, "usename = 'either'", more, 10) <= 3
+    more.finish()
+    load.finish()
+    with Wire(pool.address) as w:
+        assert w.login("either", "postgres")[-1].type == "Z"
+        waits.wait_for("the counts are the truth", lambda: {
+            (r["used"], r["waiting"]) for r in report(w, "pool_limits") if r["name"] == "max_backend_connections"
+        } == {(str(len(ssl_pg.sessions("usename = 'either'"))), "0")}, 10)
 
 
 def test_reload_changes_the_mode(ssl_pg, ca, start_pool):

@@ -122,7 +122,11 @@ enum limits_verdict limits_take_link(struct shm *shm, int ordinal, int node,
 
 void limits_opened(struct shm *shm, int ordinal, int node)
 {
+    struct limits_region *r = limits_region(shm);
+
+    limits_lock(r);
     quota_open_end(shm, node, ordinal);
+    limits_unlock(r);
 }
 
 void limits_give_link(struct shm *shm, int ordinal, int node, const struct limits_ids *ids)
@@ -143,17 +147,30 @@ static void move(struct limits_region *r, int id, int from, int to)
     limits_share(r, id, to)->held++;
 }
 
-void limits_move_link(
+static void move_all(
     struct shm *shm, int node, const struct limits_ids *ids, int from_ordinal, int to_ordinal)
 {
     struct limits_region *r = limits_region(shm);
 
-    limits_lock(r);
     quota_move(shm, node, from_ordinal, to_ordinal);
     move(r, ids->pool, from_ordinal, to_ordinal);
     move(r, ids->db, from_ordinal, to_ordinal);
     move(r, ids->user, from_ordinal, to_ordinal);
+}
+
+bool limits_move_link(struct shm *shm, int node, const struct limits_ids *ids, int from_ordinal,
+    int to_ordinal, bool (*hand_over)(void *ctx), void *ctx)
+{
+    struct limits_region *r = limits_region(shm);
+    bool done;
+
+    limits_lock(r);
+    move_all(shm, node, ids, from_ordinal, to_ordinal);
+    done = hand_over(ctx);
+    if (!done)
+        move_all(shm, node, ids, to_ordinal, from_ordinal);
     limits_unlock(r);
+    return done;
 }
 
 int limits_used(const struct shm *shm, int id)
@@ -390,24 +407,24 @@ static void reclaim_entry(struct limits_region *r, int id, int ordinal)
     struct limits_entry *e = limits_entry(r, id);
     struct limits_share *s = limits_share(r, id, ordinal);
 
-    if (s->held != 0)
-        atomic_fetch_sub(&e->used, s->held);
+    s->held = 0;
+    limits_count_anew(r, id); /* it may have died between two counters */
     if (atomic_exchange(&s->oldest_us, 0) != 0)
         atomic_fetch_sub(&e->nwaiting, 1);
-    s->held = 0;
     s->refs = 0;
     atomic_store(&s->nidle, 0);
     atomic_store(&s->nclients, 0);
     limits_free_if_unused(r, id);
 }
 
-void limits_reclaim(struct shm *shm, int ordinal)
+void limits_reclaim(struct shm *shm, int ordinal, void (*drop_mail)(void *ctx), void *ctx)
 {
     struct limits_region *r = limits_region(shm);
     int i;
 
     ASSERT(ordinal >= 0 && ordinal < r->nworkers);
     limits_lock(r);
+    drop_mail(ctx);
     quota_reclaim(shm, ordinal);
     for (i = 0; i < atomic_load(&r->high_water); i++)
         reclaim_entry(r, i, ordinal);

@@ -87,6 +87,8 @@ struct limits_key limits_key_of(
     enum limits_kind kind, int node, struct slice user, struct slice database);
 /* Finds or makes an entry; LIMITS_NO_ENTRY when the table is full. */
 int limits_find(struct limits_region *r, const struct limits_key *key);
+/* Adds up what the workers hold of it. */
+void limits_count_anew(struct limits_region *r, int id);
 /* Frees the entry when nobody holds it or counts in it. */
 void limits_free_if_unused(struct limits_region *r, int id);
 

@@ -111,17 +111,23 @@ static bool entry_matches(const struct limits_entry *e, const struct limits_key 
 
 /* ---- mending ---- */
 
-static void repair_entry(struct limits_region *r, int id)
+void limits_count_anew(struct limits_region *r, int id)
 {
-    struct limits_entry *e = limits_entry(r, id);
-    struct limits_key k = entry_key(e);
-    int32_t *head;
     int32_t used = 0;
     int w;
 
     for (w = 0; w < r->nworkers; w++)
         used += limits_share(r, id, w)->held;
-    atomic_store(&e->used, used);
+    atomic_store(&limits_entry(r, id)->used, used);
+}
+
+static void repair_entry(struct limits_region *r, int id)
+{
+    struct limits_entry *e = limits_entry(r, id);
+    struct limits_key k = entry_key(e);
+    int32_t *head;
+
+    limits_count_anew(r, id);
     head = e->kind == LIMITS_FREE ? &r->first_free : limits_bucket(r, key_bucket(r, &k));
     if (e->kind == LIMITS_FREE) {
         e->next = *head;

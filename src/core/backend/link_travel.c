@@ -95,22 +95,35 @@ bool link_can_travel(const struct link *link)
            link->preps.named == NULL && !link->in_cancel && !link->has_more && link->carry == NULL;
 }
 
+struct travel {
+    struct link *link;
+    int to;
+    size_t len;
+    char body[MAILBOX_MAX_BYTES];
+};
+
+static bool travel_post(void *ctx)
+{
+    struct travel *t = ctx;
+    struct backend *be = t->link->be;
+
+    return be->post(be, t->to, MAIL_LINK_OFFER, t->body, t->len, stream_fd(&t->link->stream)) == 0;
+}
+
 bool link_give_away(struct link *link, int ordinal)
 {
     struct backend *be = link->be;
-    const struct limits_ids *ids = &link->pool->limits;
-    int node = link->pool->cluster_node;
-    char body[MAILBOX_MAX_BYTES];
-    size_t n;
+    struct travel t;
 
     ASSERT(link->phase == LINK_IDLE);
     if (!link_can_travel(link))
         return false;
-    n = travel_encode(link, body);
+    t.link = link;
+    t.to = ordinal;
+    t.len = travel_encode(link, t.body);
     io_want(&link->stream.io, 0);
-    limits_move_link(be->shm, node, ids, be->ordinal, ordinal);
-    if (be->post(be, ordinal, MAIL_LINK_OFFER, body, n, stream_fd(&link->stream)) == -1) {
-        limits_move_link(be->shm, node, ids, ordinal, be->ordinal);
+    if (!limits_move_link(be->shm, link->pool->cluster_node, &link->pool->limits, be->ordinal,
+            ordinal, travel_post, &t)) {
         io_want(&link->stream.io, IO_READ);
         return false;
     }

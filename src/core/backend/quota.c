@@ -230,13 +230,24 @@ void quota_told_clear(struct shm *shm, int ordinal)
 
 /* ---- a dead worker ---- */
 
+/* The sums are made anew: it may have died between two of its counters. */
 static void reclaim_node(struct shm *shm, int node, int ordinal)
 {
+    const struct quota_region *r = shm_get(shm, SHM_QUOTAS);
     struct quota_share *s = quota_share(shm, node, ordinal);
     struct quota_node *q = quota_node(shm, node);
+    int32_t used = 0;
+    int32_t opening = 0;
+    int w;
 
-    atomic_fetch_sub(&q->used, atomic_exchange(&s->held, 0));
-    atomic_fetch_sub(&q->opening, atomic_exchange(&s->opening, 0));
+    atomic_store(&s->held, 0);
+    atomic_store(&s->opening, 0);
+    for (w = 0; w < r->nworkers; w++) {
+        used += atomic_load(&quota_share(shm, node, w)->held);
+        opening += atomic_load(&quota_share(shm, node, w)->opening);
+    }
+    atomic_store(&q->used, used);
+    atomic_store(&q->opening, opening);
     if (atomic_exchange(&s->oldest_us, 0) != 0)
         atomic_fetch_sub(&q->nwaiting, 1);
 }

@@ -135,14 +135,14 @@ static void clear_rows(struct rows_header *rows, int ordinal)
     memset(rows_at(rows, range->first), 0, (size_t)used * rows->row_bytes);
 }
 
-void session_reclaim_worker(struct shm *shm, int ordinal)
+void session_reclaim_worker(struct shm *shm, int ordinal, void (*drop_mail)(void *ctx), void *ctx)
 {
     struct session_shared *s = shm_get(shm, SHM_STATS);
 
     ASSERT(ordinal >= 0 && ordinal < s->nworkers);
     clear_rows(shm_get(shm, SHM_CLIENTS), ordinal);
     clear_rows(shm_get(shm, SHM_LINKS), ordinal);
-    limits_reclaim(shm, ordinal);
+    limits_reclaim(shm, ordinal, drop_mail, ctx);
     atomic_fetch_sub(&s->nclients, atomic_exchange(&s->worker[ordinal].nclients, 0));
 }
 

@@ -222,9 +222,22 @@ static void log_end(const struct sup *s, const struct sup_child *c, int status)
     }
 }
 
+struct dead_box {
+    struct mailboxes *boxes;
+    int slot;
+};
+
+static void drop_mail(void *ctx)
+{
+    const struct dead_box *box = ctx;
+
+    mailbox_drain(box->boxes, box->slot);
+}
+
 /* The dead process held rows, quotas and a mailbox: all of it goes back. */
 static void give_back(struct sup *s, const struct sup_child *c)
 {
+    struct dead_box box = {s->boxes, c->slot};
     struct proc_row *row = proc_row(s->shm, c->slot);
     int32_t slot = c->slot;
     int i;
@@ -235,12 +248,13 @@ static void give_back(struct sup *s, const struct sup_child *c)
     shm_write_end(&row->seq);
     atomic_store(&row->nclients, 0);
     atomic_store(&row->nwaiting, 0);
-    mailbox_drain(s->boxes, c->slot);
     if (orders_reclaim(s->shm, c->slot) > 0)
         log_at(LVL_LOG, "a pause that was not complete is taken back: who gave it is gone");
-    if (c->role != ROLE_WORKER)
+    if (c->role != ROLE_WORKER) {
+        drop_mail(&box);
         return;
-    session_reclaim_worker(s->shm, c->ordinal);
+    }
+    session_reclaim_worker(s->shm, c->ordinal, drop_mail, &box);
     for (i = 0; i < s->nworkers; i++) {
         int to = s->first_worker_slot + i;
 

@@ -40,6 +40,13 @@ static void teardown(void)
     shm_free(&shm);
 }
 
+static int ndropped;
+
+static void drop_mail(void *ctx)
+{
+    ++*(int *)ctx;
+}
+
 static struct limits_ids attach(int ordinal, const char *user, const char *database)
 {
     struct limits_ids ids;
@@ -120,16 +127,26 @@ START_TEST(opening_is_limited_and_refusals_are_shared)
 }
 END_TEST
 
+static bool hand_over(void *ctx)
+{
+    return *(bool *)ctx;
+}
+
 START_TEST(a_link_moves)
 {
     struct limits_ids a = attach(0, "alice", "shop");
+    bool has_room = false;
 
     ck_assert_int_eq(take(0, a, (struct limits_max){.pool = 1}), LIMITS_OK);
-    limits_move_link(shm, NODE, &a, 0, 1);
-    limits_reclaim(shm, 0);
+    ck_assert(!limits_move_link(shm, NODE, &a, 0, 1, hand_over, &has_room));
+    limits_reclaim(shm, 1, drop_mail, &ndropped);
+    ck_assert_int_eq(limits_used(shm, a.pool), 1); /* it stayed where it was */
+    has_room = true;
+    ck_assert(limits_move_link(shm, NODE, &a, 0, 1, hand_over, &has_room));
+    limits_reclaim(shm, 0, drop_mail, &ndropped);
     ck_assert_int_eq(limits_used(shm, a.pool), 1);
     ck_assert_int_eq(quota_used(shm, NODE), 1);
-    limits_reclaim(shm, 1);
+    limits_reclaim(shm, 1, drop_mail, &ndropped);
     ck_assert_int_eq(limits_used(shm, a.pool), 0);
     ck_assert_int_eq(quota_used(shm, NODE), 0);
 }
@@ -154,7 +171,7 @@ START_TEST(clients_are_counted_and_refused_by_name)
     limits_client_sub(shm, 0, &t[0]);
     err_clear(&err);
     ck_assert_int_eq(limits_client_add(shm, 1, shop, slice_of_str("a"), 2, 1, &t[2], &err), 0);
-    limits_reclaim(shm, 1);
+    limits_reclaim(shm, 1, drop_mail, &ndropped);
     ck_assert_int_eq(limits_client_add(shm, 0, shop, slice_of_str("a"), 1, 1, &t[0], &err), 0);
 }
 END_TEST
@@ -182,7 +199,7 @@ START_TEST(entries_are_used_again)
         snprintf(name, sizeof name, "held%d", i);
     ck_assert_str_eq(err.msg, "too many different users and databases are connected");
     ck_assert_int_eq(limits_overflows(shm), 1);
-    limits_reclaim(shm, 0);
+    limits_reclaim(shm, 0, drop_mail, &ndropped);
     err_clear(&err);
     ck_assert_int_eq(
         limits_client_add(shm, 0, slice_of_str("d"), slice_of_str("e"), 0, 0, &t, &err), 0);
@@ -203,7 +220,7 @@ START_TEST(the_oldest_line_is_found)
     ck_assert_int_eq(limits_find_oldest(shm, a.pool, -1, &since), 1);
     ck_assert_int_eq(since, 450);
     ck_assert_int_eq(limits_find_oldest(shm, a.pool, 1, &since), 0);
-    limits_reclaim(shm, 1);
+    limits_reclaim(shm, 1, drop_mail, &ndropped);
     ck_assert_int_eq(limits_waiting_workers(shm, a.pool), 1);
     ck_assert_int_eq(limits_find_oldest(shm, a.pool, 0, &since), -1);
     atomic_store(limits_idle_cell(shm, a.pool, 1), 2);
@@ -240,6 +257,26 @@ START_TEST(the_lock_outlives_its_holder)
 }
 END_TEST
 
+/* It died behind the sum and before its own part, or the other way round. */
+START_TEST(the_dead_leave_no_odd_sums)
+{
+    struct limits_ids a = attach(0, "alice", "shop");
+    struct limits_region *r = limits_region(shm);
+
+    ck_assert_int_eq(take(0, a, (struct limits_max){0}), LIMITS_OK);
+    ck_assert_int_eq(take(1, a, (struct limits_max){0}), LIMITS_OK);
+    atomic_store(&limits_entry(r, a.pool)->used, 5);
+    limits_share(r, a.db, 1)->held = 9;
+    ndropped = 0;
+    limits_reclaim(shm, 1, drop_mail, &ndropped);
+    ck_assert_int_eq(ndropped, 1);
+    ck_assert_int_eq(limits_used(shm, a.pool), 1);
+    ck_assert_int_eq(limits_used(shm, a.db), 1);
+    ck_assert_int_eq(quota_used(shm, NODE), 1);
+    ck_assert_int_eq(quota_opening(shm, NODE), 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("limits");
@@ -256,6 +293,7 @@ int main(void)
     tcase_add_test(tc, entries_are_used_again);
     tcase_add_test(tc, the_oldest_line_is_found);
     tcase_add_test(tc, the_lock_outlives_its_holder);
+    tcase_add_test(tc, the_dead_leave_no_odd_sums);
     suite_add_tcase(s, tc);
     sr = srunner_create(s);
     srunner_run_all(sr, CK_NORMAL);
