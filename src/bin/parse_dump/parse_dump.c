@@ -125,13 +125,46 @@ static void put_stmt(struct buf *out, struct arena *a, struct slice text, const 
         s->max_param, fp.hi, fp.lo);
 }
 
+/* The length of the UTF-8 character at p, 0 when there is none: the shortest form only, no
+ * surrogates, nothing beyond U+10FFFF. */
+static size_t utf8_len(const unsigned char *p, size_t n)
+{
+    unsigned c = p[0];
+    size_t len = c < 0x80 ? 1 : c < 0xc2 ? 0 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : c < 0xf5 ? 4 : 0;
+
+    if (len == 0 || len > n)
+        return 0;
+    for (size_t i = 1; i < len; i++) {
+        if ((p[i] & 0xc0) != 0x80)
+            return 0;
+    }
+    if ((c == 0xe0 && p[1] < 0xa0) || (c == 0xed && p[1] > 0x9f) || (c == 0xf0 && p[1] < 0x90) ||
+        (c == 0xf4 && p[1] > 0x8f))
+        return 0;
+    return len;
+}
+
+static bool is_utf8(struct slice text)
+{
+    size_t len = 0;
+
+    for (size_t i = 0; i < text.n; i += len) {
+        len = utf8_len((const unsigned char *)text.p + i, text.n - i);
+        if (len == 0)
+            return false;
+    }
+    return true;
+}
+
+/* The parser takes any encoding; the texts here are UTF-8, and a server of that encoding refuses
+ * others before it parses them. The answers are JSON, which nothing but UTF-8 may stand in. */
 static void dump(struct buf *out, struct arena *a, struct slice text)
 {
     struct sql_facts facts;
 
     arena_reset(a);
     buf_clear(out);
-    if (sql_parse(a, text, &facts) == -1) {
+    if (!is_utf8(text) || sql_parse(a, text, &facts) == -1) {
         buf_printf(out, "{\"ok\":false}\n");
     } else {
         buf_printf(out, "{\"ok\":true,\"stmts\":[");

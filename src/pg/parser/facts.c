@@ -315,6 +315,12 @@ void sqlp_func(
     note_special(st, f);
 }
 
+/* A call that is none when the statement turns out to be newer than PostgreSQL 15. */
+void sqlp_old_func(struct sqlp *st, const struct sql_tok *t, uint32_t nargs, uint32_t end)
+{
+    sqlp_func(st, t, nargs, FUNC_OLD, end);
+}
+
 /* The call noted last is the procedure of CALL. */
 void sqlp_call_procedure(struct sqlp *st)
 {

@@ -42,6 +42,9 @@ struct arena;
 #define PARAM_VARIADIC     0x4u
 #define PARAM_MANY         0x8u
 
+/* A call of what is syntax after PostgreSQL 15; beside SQL_FUNC_*. */
+#define FUNC_OLD 0x80000000u
+
 /* Attributes of a constraint. */
 #define ATTR_NOT_DEFERRABLE 0x01u
 #define ATTR_DEFERRABLE     0x02u
@@ -106,6 +109,7 @@ struct sqlp {
     uint32_t prev_off;    /* of the one before */
     uint32_t stmt_end;    /* end of the last token of the statement */
     bool in_stmt;         /* a token of the statement was seen */
+    bool newer;           /* PostgreSQL 15 refuses the statement */
     uint32_t first_table; /* of the present statement */
     uint32_t first_func;
     uint32_t first_time;
@@ -171,6 +175,7 @@ int sqlp_check_relname(struct sqlp *st, const struct sql_tok *t);
 void sqlp_rel(struct sqlp *st, const struct sql_tok *t, uint32_t flags);
 void sqlp_func(
     struct sqlp *st, const struct sql_tok *t, uint32_t nargs, uint32_t flags, uint32_t end);
+void sqlp_old_func(struct sqlp *st, const struct sql_tok *t, uint32_t nargs, uint32_t end);
 void sqlp_call_procedure(struct sqlp *st);
 void sqlp_time(struct sqlp *st, enum sql_time_kind kind, uint32_t off, uint32_t end);
 void sqlp_recursive_view(struct sqlp *st, const struct sql_tok *name, uint32_t from);

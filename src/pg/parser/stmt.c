@@ -196,6 +196,22 @@ static bool is_read_only(const struct sql_stmt *s)
     }
 }
 
+/* What later releases have as syntax was a call up to PostgreSQL 15, and only there: a statement
+ * that 15 refuses has no such calls. */
+static void resolve_old_calls(struct sqlp *st)
+{
+    struct sql_func *funcs = st->funcs.items;
+    uint32_t kept = st->first_func;
+
+    for (uint32_t i = st->first_func; i < st->funcs.count; i++) {
+        if (st->newer && (funcs[i].flags & FUNC_OLD))
+            continue;
+        funcs[kept] = funcs[i];
+        funcs[kept++].flags &= ~FUNC_OLD;
+    }
+    st->funcs.count = kept;
+}
+
 /* The part of a vector that belongs to the present statement. */
 static const void *own_items(const struct sqlp_vec *v, uint32_t first, size_t size, uint32_t *count)
 {
@@ -211,6 +227,8 @@ void sqlp_end_stmt(struct sqlp *st)
     if (s == NULL)
         return;
     resolve_ctes(st);
+    if (st->saw_new_word)
+        resolve_old_calls(st);
     *s = st->cur;
     s->len = st->stmt_end - s->offset;
     if (s->body.offset != 0 && s->body.len == 0)
@@ -228,4 +246,5 @@ void sqlp_end_stmt(struct sqlp *st)
     st->first_cte = st->ctes.count;
     st->cur = (struct sql_stmt){0};
     st->in_stmt = false;
+    st->newer = false;
 }

@@ -104,6 +104,42 @@ START_TEST(finds_calls)
     ck_assert_str_eq(funcs("CALL p(q(1), 2)"), "q/1 p/2");
     ck_assert_str_eq(funcs("CREATE FUNCTION f(int) RETURNS int LANGUAGE sql AS 'x'"), "");
     ck_assert_str_eq(funcs("CREATE INDEX ON t (lower(a))"), "lower/1");
+}
+END_TEST
+
+/* Calls in 15, syntax later: what 15 takes is read as 15 reads it, what it refuses as later ones
+ * do. */
+START_TEST(calls_that_became_syntax)
+{
+    static const char *const newer[] = {
+        "MERGE INTO t USING s ON true WHEN MATCHED THEN DELETE RETURNING merge_action(), f()",
+        "MERGE INTO t USING s ON true WHEN NOT MATCHED BY SOURCE AND merge_action() = f() THEN "
+        "DELETE",
+        "MERGE INTO t USING s ON true WHEN NOT MATCHED BY TARGET AND merge_action() = f() THEN DO "
+        "NOTHING",
+        "SELECT json_array(1), f() FROM (SELECT 1)",
+        "SELECT json_array(json_array(1 RETURNING text)), f()",
+        "SELECT json_array(SELECT 1), json_array(2), f()",
+        "SELECT json_scalar(1) IS JSON, f()",
+        "SELECT json_exists(a, '$') IS NOT JSON ARRAY, f()",
+        "SELECT json_value(a, '$'), f() FROM JSON_TABLE(b, '$' COLUMNS (c int))",
+        "SELECT json_query(a, '$'), json_object('a': 1), f()",
+        "SELECT json_arrayagg(a), json_objectagg('a': 1), f()",
+        "SELECT json_serialize(a), json('1' WITH UNIQUE), json(b), f()",
+        "UPDATE t SET a = json_scalar(f()) RETURNING WITH (OLD AS o) o.a",
+    };
+
+    ck_assert_str_eq(funcs("SELECT json_array(1, 2), json_scalar(3), json_value(a, b)"),
+        "json_array/2 json_scalar/1 json_value/2");
+    ck_assert_str_eq(funcs("SELECT merge_action()"), "merge_action/0");
+    ck_assert_str_eq(
+        funcs("SELECT json_object('a', 1), json(b) FROM (SELECT 1) AS x"), "json_object/2 json/1");
+    ck_assert_str_eq(funcs("SELECT json_object('{a,1}') FROM (SELECT 1)"), "json_object/1");
+    ck_assert_str_eq(funcs("SELECT \"json_array\"(1) FROM (SELECT 1)"), "json_array/1");
+    for (size_t i = 0; i < sizeof(newer) / sizeof(newer[0]); i++)
+        ck_assert_msg(strcmp(funcs(newer[i]), "f/0") == 0, "%s: %s", newer[i], funcs(newer[i]));
+    ck_assert_uint_eq(parse("SELECT json_scalar(1); SELECT 1 IS JSON").stmts[0].nfuncs, 1);
+    ck_assert_uint_eq(parse("SELECT 1 IS JSON; SELECT json_scalar(1)").stmts[1].nfuncs, 1);
     ck_assert(one("CALL p(q(1))")->funcs[1].flags & SQL_FUNC_CALL);
     ck_assert(one("SELECT f(DISTINCT a)")->funcs[0].flags & SQL_FUNC_DISTINCT);
 }
@@ -235,6 +271,7 @@ int main(void)
     tcase_add_test(tc, ctes_hide_relations_in_their_scope);
     tcase_add_test(tc, many_ctes_are_the_same);
     tcase_add_test(tc, finds_calls);
+    tcase_add_test(tc, calls_that_became_syntax);
     tcase_add_test(tc, tells_reads_from_writes);
     tcase_add_test(tc, notes_flags);
     tcase_add_test(tc, offsets_point_at_the_text);

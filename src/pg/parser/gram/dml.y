@@ -61,7 +61,7 @@ returning
     ;
 
 returning_options
-    : K_WITH '(' returning_option_list ')'
+    : K_WITH '(' returning_option_list ')'  { NEWER(); }
     | %empty
     ;
 
@@ -128,7 +128,12 @@ set_target
 
 merge_stmt
     : opt_with K_MERGE K_INTO target_relation K_USING table_ref K_ON a_expr merge_whens returning
-        { KIND(SQL_MERGE); sqlp_close_with(st, &$1); }
+        {
+            KIND(SQL_MERGE);
+            sqlp_close_with(st, &$1);
+            if (st->cur.flags & SQL_F_RETURNING)
+                NEWER();
+        }
     ;
 
 merge_whens
@@ -143,12 +148,12 @@ merge_when
 
 merge_matched
     : K_WHEN K_MATCHED
-    | K_WHEN K_NOT K_MATCHED K_BY K_SOURCE
+    | K_WHEN K_NOT K_MATCHED K_BY K_SOURCE  { NEWER(); }
     ;
 
 merge_not_matched
     : K_WHEN K_NOT K_MATCHED
-    | K_WHEN K_NOT K_MATCHED K_BY K_TARGET
+    | K_WHEN K_NOT K_MATCHED K_BY K_TARGET  { NEWER(); }
     ;
 
 opt_merge_condition

@@ -237,8 +237,8 @@ a_expr
     | a_expr K_IS normal_form K_NORMALIZED %prec K_IS
     | a_expr K_IS K_NOT K_NORMALIZED %prec K_IS
     | a_expr K_IS K_NOT normal_form K_NORMALIZED %prec K_IS
-    | a_expr K_IS json_predicate opt_json_unique %prec K_IS
-    | a_expr K_IS K_NOT json_predicate opt_json_unique %prec K_IS
+    | a_expr K_IS json_predicate opt_json_unique %prec K_IS { NEWER(); }
+    | a_expr K_IS K_NOT json_predicate opt_json_unique %prec K_IS { NEWER(); }
     | K_DEFAULT                             { FLAG(SQL_F_DEFAULTS); }
     ;
 

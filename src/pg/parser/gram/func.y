@@ -131,17 +131,17 @@ func_special
     | K_XMLROOT '(' a_expr ',' xml_version opt_xml_standalone ')'
     | K_XMLSERIALIZE '(' document_or_content a_expr K_AS simple_type opt_xml_indent ')'
     | K_JSON_OBJECT '(' func_args ')'       { NOTE_CALL($1, $3.n, 0, $4); }
-    | K_JSON_OBJECT '(' json_pairs opt_json_null opt_json_unique opt_json_returning ')'
+    | K_JSON_OBJECT '(' json_pairs opt_json_null opt_json_unique opt_json_returning ')' { NEWER(); }
     | K_JSON_OBJECT '(' opt_json_returning ')'
         { NOTE_OLD_CALL(!$3.n, $1, 0, $4); }
     | K_JSON_ARRAY '(' json_values opt_json_null opt_json_returning ')'
         { NOTE_OLD_CALL(!($3.flags & ARG_GIVEN || $4.n || $5.n), $1, $3.n, $6); }
-    | K_JSON_ARRAY '(' select_bare opt_json_format opt_json_returning ')'
+    | K_JSON_ARRAY '(' select_bare opt_json_format opt_json_returning ')' { NEWER(); }
     | K_JSON_ARRAY '(' opt_json_returning ')'
         { NOTE_OLD_CALL(!$3.n, $1, 0, $4); }
     | K_JSON '(' json_value opt_json_unique ')'
         { NOTE_OLD_CALL(!($3.flags & ARG_GIVEN || $4.n), $1, 1, $5); }
-    | K_JSON_SCALAR '(' a_expr ')'          { NOTE_CALL($1, 1, 0, $4); }
+    | K_JSON_SCALAR '(' a_expr ')'          { NOTE_OLD_CALL(true, $1, 1, $4); }
     | K_JSON_SERIALIZE '(' json_value opt_json_returning ')'
         { NOTE_OLD_CALL(!($3.flags & ARG_GIVEN || $4.n), $1, 1, $5); }
     | K_JSON_QUERY '(' json_value ',' a_expr opt_json_passing opt_json_returning opt_json_wrapper
@@ -155,7 +155,7 @@ func_special
     | K_JSON_VALUE '(' json_value ',' a_expr opt_json_passing opt_json_returning
       opt_json_behavior ')'
         { NOTE_OLD_CALL(!($3.flags & ARG_GIVEN || $6.n || $7.n || $8.n), $1, 2, $9); }
-    | K_MERGE_ACTION '(' ')'                { NOTE_CALL($1, 0, 0, $3); }
+    | K_MERGE_ACTION '(' ')'                { NOTE_OLD_CALL(true, $1, 0, $3); }
     ;
 
 opt_func_args
@@ -239,7 +239,7 @@ opt_xml_indent
 /* ---- SQL/JSON ---- */
 
 json_aggregate
-    : K_JSON_OBJECTAGG '(' json_pair opt_json_null opt_json_unique opt_json_returning ')'
+    : K_JSON_OBJECTAGG '(' json_pair opt_json_null opt_json_unique opt_json_returning ')' { NEWER(); }
     | K_JSON_ARRAYAGG '(' json_value opt_order_by opt_json_null opt_json_returning ')'
         { NOTE_OLD_CALL(!($3.flags & ARG_GIVEN || $5.n || $6.n), $1, 1, $7); }
     ;

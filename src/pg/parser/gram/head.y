@@ -49,11 +49,15 @@ struct sql_tok;
     } while (0)
 #define SORT_FLAG(order) ((order).flags & SEL_SORT ? ARG_SORT : 0)
 #define NOTE_CALL(name, nargs, flags, close) sqlp_func(st, &(name), nargs, flags, (close).end)
+/* Grammar that PostgreSQL 15 refuses. */
+#define NEWER() (st->newer = true)
 /* What is a plain function up to PostgreSQL 15 and syntax later, called without that syntax. */
 #define NOTE_OLD_CALL(is_plain, name, nargs, close)                                                \
     do {                                                                                           \
         if (is_plain)                                                                              \
-            NOTE_CALL(name, nargs, 0, close);                                                      \
+            sqlp_old_func(st, &(name), nargs, (close).end);                                        \
+        else                                                                                       \
+            NEWER();                                                                               \
     } while (0)
 #define CREATED(rel, temp) sqlp_rel(st, &(rel), SQL_TABLE_CREATED | (temp).flags)
 #define CREATED_AS(rel, temp, select)                                                              \

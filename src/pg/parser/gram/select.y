@@ -208,8 +208,8 @@ table_ref
     | K_LATERAL xmltable opt_alias
     | json_table opt_alias
     | K_LATERAL json_table opt_alias
-    | select_parens opt_alias
-    | K_LATERAL select_parens opt_alias
+    | select_parens derived_alias
+    | K_LATERAL select_parens derived_alias
     | joined
     | '(' joined ')' alias
     ;
@@ -255,6 +255,11 @@ alias
 opt_alias
     : alias
     | %empty
+    ;
+
+derived_alias
+    : alias
+    | %empty                                { NEWER(); }
     ;
 
 func_alias
@@ -599,7 +604,7 @@ xml_mechanism
 
 json_table
     : K_JSON_TABLE '(' json_value ',' json_table_path opt_json_path_name opt_json_passing
-      K_COLUMNS '(' json_columns ')' opt_json_on_error ')'
+      K_COLUMNS '(' json_columns ')' opt_json_on_error ')' { NEWER(); }
     ;
 
 json_table_path
