@@ -382,7 +382,8 @@ static inline void rows_set_statement(const struct rows_header *h, int64_t i, st
     char *start = rows_statement_start(h, i);
     char *rest;
 
-    if (n < ROWS_STATEMENT_START_BYTES) {
+    /* The first half is for the compiler, which else believes in reading beyond short literals. */
+    if (sql.n < ROWS_STATEMENT_START_BYTES || n < ROWS_STATEMENT_START_BYTES) {
         rows_set_text(start, ROWS_STATEMENT_START_BYTES, sql.p, n);
         return;
     }

@@ -200,6 +200,7 @@ static void put_process(const struct admin_sources *src, uint32_t ordinal,
 
 void admin_rows_processes(const struct admin_sources *src, struct admin_rows *out)
 {
+    static const struct client_row nobody = {.state = CLIENT_STATE_FREE};
     struct client_row busiest;
     struct client_row client;
     struct row_words words;
@@ -212,7 +213,7 @@ void admin_rows_processes(const struct admin_sources *src, struct admin_rows *ou
         admin_worker_proc(src, i, &proc);
         if (proc.pid == 0)
             continue;
-        busiest.state = CLIENT_STATE_FREE;
+        busiest = nobody;
         admin_walk_start_worker(&w, src, i);
         while (admin_walk_client(&w, &client, &words)) {
             if (!is_busier(&client, &busiest))
