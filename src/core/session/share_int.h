@@ -303,7 +303,7 @@ char share_tx_status(const struct client *c);
 void share_login_begin(struct client *c);
 /* True when the client can be greeted without a link: share_login_parameters has what servers say
  * to clients with its start-up parameters. */
-bool share_login_needs_no_link(const struct client *c);
+bool share_login_needs_no_link(struct client *c);
 /* The same, though it has asked for a link so that its role could be seen to: for that it does not
  * wait until one is free. The first link that anybody gets is asked then. */
 bool share_login_waits_for_none(struct client *c);

@@ -106,6 +106,7 @@ void share_login_synced(struct client *c)
 /* What a server said to clients with these start-up parameters. */
 struct share_greeting {
     struct varset *base;
+    struct varset *plain; /* base without application_name */
     struct paramset reported;
     int64_t seen_us;
     uint16_t serial; /* of sessions.defaults_serial */
@@ -123,39 +124,34 @@ static size_t names_len(const struct pool *pool)
     return (size_t)pool->user_len + pool->database_len + 2;
 }
 
+static bool is_of_pool(const struct share_greeting *g, const struct pool *pool)
+{
+    return g->base != NULL && g->node == pool->cluster_node && g->names_len == names_len(pool) &&
+           memcmp(g->names, pool->names, g->names_len) == 0;
+}
+
 static struct share_greeting *greeting_find(const struct client *c)
 {
     struct share_greeting *g = c->ss->greetings;
-    const struct pool *pool = c->pool;
     int i;
 
     for (i = 0; g != NULL && i < SHARE_GREETINGS; i++, g++)
-        if (g->base == c->share->base && g->node == pool->cluster_node &&
-            g->names_len == names_len(pool) && memcmp(g->names, pool->names, g->names_len) == 0)
+        if (g->base == c->share->base && is_of_pool(g, c->pool))
             return g;
     return NULL;
 }
 
-bool share_login_needs_no_link(const struct client *c)
+static bool greeting_is_fresh(const struct client *c, const struct share_greeting *g)
 {
-    const struct share_greeting *g;
-
-    if (c->share == NULL || !c->login->req.may_reuse)
-        return false;
-    g = greeting_find(c);
-    return g != NULL && loop_now_us(c->ss->loop) - g->seen_us < SHARE_GREETING_OLD_US;
+    return loop_now_us(c->ss->loop) - g->seen_us < SHARE_GREETING_OLD_US;
 }
 
-bool share_login_waits_for_none(struct client *c)
+static struct varset *without_application(struct varset *vars)
 {
-    struct pool_request *req = &c->login->req;
+    struct varset *plain = varset_ref(vars);
 
-    if (!req->pool->role_due || req->reason == WAIT_REASON_CONNECTING ||
-        !share_login_needs_no_link(c))
-        return false;
-    pool_request_cancel(req);
-    pool_role_ask_everywhere(req->pool);
-    return true;
+    varset_drop(&plain, slice_of_str("application_name"));
+    return plain;
 }
 
 const struct paramset *share_login_parameters(const struct client *c)
@@ -168,6 +164,7 @@ const struct paramset *share_login_parameters(const struct client *c)
 static void greeting_clear(struct share_greeting *g)
 {
     varset_unref(&g->base);
+    varset_unref(&g->plain);
     paramset_free(&g->reported);
     mem_free(g->names);
     g->names = NULL;
@@ -191,11 +188,90 @@ static void greeting_keep(struct client *c, const struct paramset *reported, int
     greeting_clear(g);
     g->serial = ss->defaults_serial;
     g->base = varset_ref(c->share->base);
+    g->plain = without_application(g->base);
     paramset_copy(&g->reported, reported);
     g->names_len = names_len(c->pool);
     g->names = mem_strndup(c->pool->names, g->names_len);
     g->node = c->pool->cluster_node;
     g->seen_us = seen_us;
+}
+
+/* ---- another application_name ---- */
+
+/* What the server makes of such a name is the name. Others it changes. */
+static bool is_plain_application(struct slice name)
+{
+    size_t i;
+
+    if (name.p == NULL || name.n >= ROWS_NAME_BYTES)
+        return false;
+    for (i = 0; i < name.n; i++)
+        if (name.p[i] < 32 || name.p[i] > 126)
+            return false;
+    return true;
+}
+
+static const struct share_greeting *greeting_find_like(const struct client *c)
+{
+    const struct share_greeting *g = c->ss->greetings;
+    struct varset *plain = without_application(c->share->base);
+    const struct share_greeting *found = NULL;
+    int i;
+
+    for (i = 0; g != NULL && i < SHARE_GREETINGS && found == NULL; i++, g++)
+        if (g->plain == plain && is_of_pool(g, c->pool) && greeting_is_fresh(c, g))
+            found = g;
+    varset_unref(&plain);
+    return found;
+}
+
+/* Clients whose names differ one by one are common (a process number in it): what a server said to
+ * one of them it would say to another, but for the name. */
+static const struct share_greeting *greeting_derive(struct client *c)
+{
+    struct slice name = paramset_get(&c->login->params, slice_of_str("application_name"));
+    const struct share_greeting *like = is_plain_application(name) ? greeting_find_like(c) : NULL;
+    struct paramset reported = {0};
+    struct share_greeting *g;
+    int64_t seen_us;
+    uint16_t serial;
+
+    if (like == NULL)
+        return NULL;
+    seen_us = like->seen_us;
+    serial = like->serial;
+    paramset_copy(&reported, &like->reported);
+    (void)paramset_set(&reported, slice_of_str("application_name"), name);
+    greeting_keep(c, &reported, seen_us);
+    paramset_free(&reported);
+    g = greeting_find(c);
+    if (g != NULL)
+        g->serial = serial;
+    return g;
+}
+
+bool share_login_needs_no_link(struct client *c)
+{
+    const struct share_greeting *g;
+
+    if (c->share == NULL || !c->login->req.may_reuse)
+        return false;
+    g = greeting_find(c);
+    if (g == NULL || !greeting_is_fresh(c, g))
+        g = greeting_derive(c);
+    return g != NULL;
+}
+
+bool share_login_waits_for_none(struct client *c)
+{
+    struct pool_request *req = &c->login->req;
+
+    if (!req->pool->role_due || req->reason == WAIT_REASON_CONNECTING ||
+        !share_login_needs_no_link(c))
+        return false;
+    pool_request_cancel(req);
+    pool_role_ask_everywhere(req->pool);
+    return true;
 }
 
 static uint16_t greeting_serial(const struct client *c)

@@ -6,7 +6,7 @@ import pytest
 from pooling_house import login, states
 
 from pgt.waits import wait_for
-from pgt.wire import COPY_DONE, FLUSH, SYNC, bind, copy_data, copy_fail, describe, execute, parse, query
+from pgt.wire import COPY_DONE, FLUSH, SYNC, Wire, bind, copy_data, copy_fail, describe, execute, parse, query
 from pgt.wire import pg as pgx
 
 
@@ -225,3 +225,49 @@ def test_command_of_ours_fails_in_a_sequence(pg, start_pool, mode):
         assert pg.rows("select a from odd_undone") == [[b"3"]]
         assert c.value("select current_setting('my.own', true)") == "is 3"
     c.bye()
+
+
+def told(found) -> dict[str, str]:
+    return dict(m.status() for m in found if m.type == "S")
+
+
+def test_login_by_another_name(pg, pool):
+    """All connections are in use: who differs from one before by application_name alone waits for none at login, and is
+    told what the server would say. Names that a server changes are its to say."""
+    names = ["worker:4711", "", "x" * 63, "it's \\ \"one\""]
+    changed = ["y" * 64, "z\u00e9", "tab\there"]
+    want = {}
+    for name in names + changed:
+        direct = login(pg, application_name=name)
+        want[name] = direct.value("show application_name")
+        direct.bye()
+    pg.rows("alter role other_user set application_name = 'by the role'")
+    busy = [login(pool) for _ in range(2)]
+    other = login(pool, user="other_user", application_name="somebody")
+    other.bye()
+    for c in busy:
+        c.rows("begin")
+        c.rows("select 1")
+    clients = {}
+    for name in names:
+        clients[name] = Wire(pool.address, seconds=10)
+        seen = told(clients[name].login(application_name=name))
+        assert seen["application_name"] == want[name] == name and seen["server_version"] and "DateStyle" in seen
+    more = [Wire(pool.address, seconds=10) for _ in range(len(changed) + 2)]
+    for w, name in zip(more, changed):
+        w.send_startup("postgres", "postgres", application_name=name)
+    more[-2].send_startup("postgres", "postgres", application_name="new", DateStyle="German")
+    more[-1].send_startup("other_user", "postgres")
+    assert all(w.is_quiet(0.2) for w in more)
+    for c in busy:
+        c.rows("commit")
+    for w, name in zip(more, changed):
+        assert told(w.authenticate("postgres", ""))["application_name"] == want[name]
+        clients[name] = w
+    assert told(more[-2].authenticate("postgres", ""))["DateStyle"] == "German, DMY"
+    assert told(more[-1].authenticate("other_user", ""))["application_name"] == "by the role"
+    for name, w in clients.items():
+        assert w.value("show application_name") == want[name]
+    for w in [*clients.values(), *more[-2:], *busy]:
+        w.bye()
+    pg.rows("alter role other_user reset application_name")
