@@ -188,7 +188,10 @@ def selects(pool) -> list[int]:
 
 VARIANTS = [{}, {"statement_level_load_balance": True}, {"read_consistency": "session"},
             {"disable_load_balance_on_write": "dml_adaptive", "statement_level_load_balance": True},
-            {"read_consistency": "global"}, {"disable_load_balance_on_write": "trans_transaction"}]
+            {"read_consistency": "global"}, {"disable_load_balance_on_write": "trans_transaction"},
+            {"pool_mode": "transaction"}, {"pool_mode": "transaction", "read_consistency": "session"},
+            {"pool_mode": "transaction", "statement_level_load_balance": True,
+             "disable_load_balance_on_write": "dml_adaptive"}]
 
 
 @pytest.mark.parametrize("seed", range(int(os.environ.get("PGT_SEEDS", len(VARIANTS)))))

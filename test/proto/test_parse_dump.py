@@ -35,6 +35,31 @@ def test_every_text_has_one_answer():
         (True, 1), (True, 0), (False, 0), (True, 0), (True, 2)]
 
 
+def test_a_text_is_answered_before_the_next_one_comes():
+    """Whoever asks and waits would wait forever."""
+    with subprocess.Popen([PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as asked:
+        for text, found in ((b"SELECT 1\0", 1), (b"SELECT 1; SELECT ", None), (b"2\0BEGIN", 2), (b"\0", 1)):
+            asked.stdin.write(text)
+            asked.stdin.flush()
+            if found is not None:
+                assert len(json.loads(asked.stdout.readline())["stmts"]) == found
+        asked.stdin.write(b"END")  # has no NUL
+        asked.stdin.close()
+        assert json.loads(asked.stdout.readline())["stmts"][0]["kind"] == "commit"
+        assert asked.stdout.read() == b""
+    assert asked.returncode == 0
+
+
+def test_texts_of_any_length():
+    """Longer and shorter than what is read at once, NULs at its borders."""
+    texts = [b"SELECT " + b"1" * n for n in (1, 65528, 65529, 65535, 131063, 1000000, 2)] * 3
+    answers = dump(b"".join(text + b"\0" for text in texts))
+    assert len(answers) == len(texts) and all(a["ok"] for a in answers)
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([PROGRAM], input=b"SELECT 1\0", stdout=full, stderr=subprocess.PIPE, check=False)
+    assert done.returncode == 1 and b"cannot" in done.stderr
+
+
 @pytest.mark.parametrize("text", [
     b'SELECT * FROM "a\xc3"', b"SELECT '\xff'", b"SELECT * FROM t\xc0\xaf",
     b'SELECT * FROM "\xed\xa0\x80"', b'SELECT * FROM "\xf4\x90\x80\x80"', b"-- \xe0\x80\x80\nSELECT 1",

@@ -7,10 +7,14 @@
 #include "base/buf.h"
 #include "parser/parser.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#define READ_BYTES 65536
 
 /* A list of names, to be sorted and freed of repetitions. */
 struct names {
@@ -178,15 +182,43 @@ static void dump(struct buf *out, struct arena *a, struct slice text)
     fwrite(out->data, 1, out->len, stdout);
 }
 
-static int read_all(struct buf *in)
+/* Answers every text of `in` that is ended; `seen` bytes of the last one have no NUL. */
+static void dump_ended(struct buf *in, struct buf *out, struct arena *a, size_t *seen)
 {
     for (;;) {
-        char *at = buf_reserve(in, 65536);
-        size_t n = fread(at, 1, 65536, stdin);
-        if (n == 0)
-            return ferror(stdin) ? -1 : 0;
-        buf_advance(in, n);
+        struct slice rest = buf_slice(in);
+        const char *nul = rest.n == *seen ? NULL : memchr(rest.p + *seen, '\0', rest.n - *seen);
+
+        if (nul == NULL) {
+            *seen = rest.n;
+            return;
+        }
+        dump(out, a, slice_of(rest.p, (size_t)(nul - rest.p)));
+        buf_consume(in, (size_t)(nul - rest.p) + 1);
+        *seen = 0;
     }
+}
+
+/* Nothing waits for the end of the input: whoever asks one text at a time gets its answer. */
+static int dump_all(struct buf *in, struct buf *out, struct arena *a)
+{
+    size_t seen = 0;
+    ssize_t n;
+
+    for (;;) {
+        n = read(STDIN_FILENO, buf_reserve(in, READ_BYTES), READ_BYTES);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            break;
+        buf_advance(in, (size_t)n);
+        dump_ended(in, out, a, &seen);
+        if (fflush(stdout) == EOF)
+            return -1;
+    }
+    if (n == 0 && buf_unread(in) != 0)
+        dump(out, a, buf_slice(in));
+    return n < 0 || fflush(stdout) == EOF ? -1 : 0;
 }
 
 int main(int argc, char **argv)
@@ -194,26 +226,17 @@ int main(int argc, char **argv)
     struct arena *a = arena_new("parse-dump", 0);
     struct buf in = {0};
     struct buf out = {0};
-    uint32_t start = 0;
+    int rc;
 
     if (argc != 1 || argv[1] != NULL) {
         fputs("usage: parse-dump < texts\nEach SQL text ends with a NUL byte.\n", stderr);
         return 2;
     }
-    if (read_all(&in) == -1) {
-        fputs("parse-dump: cannot read standard input\n", stderr);
-        return 1;
-    }
-    while (start < in.len) {
-        const char *p = in.data + start;
-        const char *nul = memchr(p, '\0', in.len - start);
-        size_t n = nul != NULL ? (size_t)(nul - p) : in.len - start;
-
-        dump(&out, a, slice_of(p, n));
-        start += (uint32_t)n + 1;
-    }
+    rc = dump_all(&in, &out, a);
+    if (rc == -1)
+        fputs("parse-dump: cannot read standard input or write standard output\n", stderr);
     buf_free(&in);
     buf_free(&out);
     arena_free(&a);
-    return 0;
+    return rc == 0 ? 0 : 1;
 }
