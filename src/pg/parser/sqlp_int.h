@@ -44,6 +44,8 @@ struct arena;
 
 /* A call of what is syntax after PostgreSQL 15; beside SQL_FUNC_*. */
 #define FUNC_OLD 0x80000000u
+/* Of a token: a call without parentheses that was a plain name up to PostgreSQL 15. */
+#define FUNC_BARE_NAME 0x40000000u
 
 /* Attributes of a constraint. */
 #define ATTR_NOT_DEFERRABLE 0x01u

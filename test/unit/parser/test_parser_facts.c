@@ -54,6 +54,10 @@ START_TEST(finds_relations)
     ck_assert_str_eq(tables("DROP TABLE a"), "");
     ck_assert_str_eq(tables("CREATE TABLE a (x int REFERENCES b, LIKE c) INHERITS (d)"), "b c d a");
     ck_assert_str_eq(tables("SELECT U&\"d\\0061t\" FROM U&\"d!0061t\" UESCAPE '!'"), "dat");
+    ck_assert_str_eq(
+        tables("SELECT 1 FROM System_User u JOIN t ON u.a = system_user"), "system_user t");
+    ck_assert_str_eq(
+        tables("SELECT system_user, a.b FROM s.system_user a, user, f()"), "s.system_user");
 }
 END_TEST
 

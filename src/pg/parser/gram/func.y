@@ -96,7 +96,7 @@ func_special
     | K_CURRENT_ROLE
     | K_CURRENT_USER
     | K_SESSION_USER
-    | K_SYSTEM_USER
+    | K_SYSTEM_USER                         { $$.flags = FUNC_BARE_NAME; /* in 15 it may be a table's */ }
     | K_USER
     | K_CURRENT_CATALOG
     | K_CURRENT_SCHEMA

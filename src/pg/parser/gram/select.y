@@ -295,6 +295,10 @@ opt_repeatable
 
 from_func
     : func_plain opt_ordinality
+        {
+            if ($1.flags & FUNC_BARE_NAME)
+                sqlp_rel(st, &$1, 0);
+        }
     | K_ROWS K_FROM '(' rows_from_list ')' opt_ordinality
     ;
 
