@@ -10,6 +10,7 @@ import threading
 import pytest
 from pooling_house import login, states
 
+from pgt import waits
 from pgt.fake import BIND_COMPLETE, CLOSE_COMPLETE, PARSE_COMPLETE, FakeServer, complete, error, ready
 from pgt.wire import COPY_DONE, FLUSH, SYNC, TERMINATE, Wire, bind, copy_data, copy_fail, execute, message, parse, query
 from pgt.wire import pg as pgx
@@ -187,6 +188,8 @@ class CopyServer(FakeServer):
         self.may_ask = threading.Event()
         self.asked = threading.Event()
         self.dies = False
+        self.may_die = threading.Event()
+        self.may_die.set()
         self.dying_words = b""
 
     def talk(self, conn) -> None:
@@ -222,6 +225,7 @@ class CopyServer(FakeServer):
                 self.asked.set()
                 if self.dies:
                     conn.send(self.dying_words)
+                    assert self.may_die.wait(10)
                     return
                 assert self.may_ask.wait(10)
                 conn.send(CLOSE_COMPLETE)
@@ -242,6 +246,7 @@ def copy_server():
     yield start
     for server in made:
         server.may_ask.set()
+        server.may_die.set()
         server.close()
         assert server.failures == []
 
@@ -268,21 +273,33 @@ def test_answer_that_takes_its_time(start_pool, copy_server, mode, fails_at, cou
     c.bye()
 
 
+@pytest.mark.parametrize("comes", ["before", "behind"])
 @pytest.mark.parametrize("mode", FAKE)
-def test_server_dies_instead_of_the_answer(start_pool, copy_server, mode):
-    """Nothing is told twice: the session goes on with another link, or is ended."""
+def test_server_dies_instead_of_the_answer(start_pool, copy_server, mode, comes):
+    """Nothing is told twice: the session goes on with another link, or is ended. A statement that came before the end went
+    behind the question, so nobody knows whether it was done."""
     server = copy_server(2)
     server.dies = True
     c = login(start_pool(server.address, **FAKE[mode]), user="fake", database="fake", seconds=10)
     c.send(parse(COPY), bind(), execute(), SYNC)
     c.read_until("G")
+    if comes == "before":
+        server.may_die.clear()
     c.send(copy_data(b"x"), COPY_DONE, SYNC)
     assert states(c.ready()) == ["22P02"]
     assert server.asked.wait(10)
+    if comes == "before":
+        c.send(query("select 1"))
+        assert c.is_quiet(0.1)
+        server.may_die.set()
     if mode == "session":
         assert states(c.read_eof()) == ["08006"]
         c.sock.close()
         return
+    if comes == "before":
+        assert states(c.ready()) == ["08006"]
+    else:
+        waits.wait_for("the server's end is closed", lambda: server.links()[0].sock.fileno() == -1)
     assert [m.type for m in c.simple("select 1")] == ["T", "D", "C", "Z"]
     c.bye()
 
