@@ -423,15 +423,16 @@ static bool may_be_late(void)
 
 /* When a server process dies, the end of the request is said without it, and what the client was
  * told of parameters is put right by the next one: so two requests that a server answered with rows
- * may not both end with a wrong value. */
+ * may not both end with a wrong value, unless a process died meanwhile: it may have been theirs. */
 static void check_parameters(struct sim_client *c)
 {
+    bool was_answered = c->had_row && world.nkilled == c->nkilled;
     int i;
 
     for (i = 0; i < PG_NREPORTED; i++)
         if (strcmp(c->told[i], c->model.vars.now.v[i]) != 0)
             break;
-    c->nstale = i == PG_NREPORTED ? 0 : c->nstale + (c->had_row || !may_be_late());
+    c->nstale = i == PG_NREPORTED ? 0 : c->nstale + (was_answered || !may_be_late());
     c->had_row = false;
     if (c->nstale == (may_be_late() ? 2 : 1))
         sim_fail("client %d was told %s = \"%s\", it is \"%s\"", c->id, reported_names[i],

@@ -548,6 +548,11 @@ enum feed_step client_adrift_message(
     return client_adrift(c) == NULL ? FEED_AGAIN : FEED_PARK;
 }
 
+bool client_adrift_is_restoring(const struct client *c)
+{
+    return client_adrift(c) != NULL && client_adrift(c)->is_restoring;
+}
+
 char client_adrift_tx_status(const struct client *c)
 {
     return client_adrift(c)->in_tx ? 'E' : 'I';

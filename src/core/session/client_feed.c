@@ -771,7 +771,7 @@ void client_unpark(struct client *c)
 {
     struct buf parked = c->carry;
 
-    if (c->phase != CL_ACTIVE || balance_again_is_waiting(c))
+    if (c->phase != CL_ACTIVE || balance_again_is_waiting(c) || client_adrift_is_restoring(c))
         return;
     memset(&c->carry, 0, sizeof c->carry);
     c->is_parked = false;
