@@ -15,6 +15,10 @@
 /* A session that sets more than this cannot be moved. */
 #define VARSET_MAX_BYTES 16384
 
+/* The role of nobody, as a setting: it is none that was not made, for ALTER ROLE and start-up
+ * packets give roles, too. */
+#define VARSET_ROLE_NONE "SET ROLE none"
+
 struct varset_store {
     struct hash_table table;
     struct varset *empty;

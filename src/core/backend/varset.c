@@ -225,8 +225,8 @@ static bool is_safe(struct slice name)
         "log_statement", "maintenance_work_mem", "max_parallel_workers_per_gather",
         "parallel_leader_participation", "plan_cache_mode", "quote_all_identifiers",
         "random_page_cost", "row_security", "search_path", "seq_page_cost",
-        "standard_conforming_strings", "statement_timeout", "synchronous_commit", "temp_buffers",
-        "timezone", "transform_null_equals", "work_mem", "xmlbinary", "xmloption"};
+        "standard_conforming_strings", "statement_timeout", "synchronous_commit", "timezone",
+        "transform_null_equals", "work_mem", "xmlbinary", "xmloption"};
     size_t i;
 
     if (name.n > 7 && memcmp(name.p, "enable_", 7) == 0)
@@ -235,6 +235,12 @@ static bool is_safe(struct slice name)
         if (slice_eq_str(name, names[i]))
             return true;
     return false;
+}
+
+/* Everybody may. */
+static bool is_no_role(struct slice sql)
+{
+    return slice_eq_str(sql, VARSET_ROLE_NONE);
 }
 
 static void put_reset(struct buf *sql, struct slice name)
@@ -255,9 +261,10 @@ static bool diff_resets(const struct varset *from, const struct varset *to, stru
 
     /* Settings are made with the rights of the login role: the identity goes first. RESET ROLE is
      * implied by RESET SESSION AUTHORIZATION, but not the other way round. */
-    if (varset_get(from, slice_of_str("role")).p != NULL) {
+    value = varset_get(from, slice_of_str("role"));
+    if (value.p != NULL) {
         buf_printf(sql, "RESET ROLE;");
-        safe = false;
+        safe = is_no_role(value);
     }
     if (varset_get(from, slice_of_str("session_authorization")).p != NULL) {
         buf_printf(sql, "RESET SESSION AUTHORIZATION;");
@@ -297,7 +304,7 @@ bool varset_diff(const struct varset *from, const struct varset *to, struct buf 
     value = varset_get(to, slice_of_str("role"));
     if (value.p != NULL)
         buf_printf(sql, "%.*s;", (int)value.n, value.p);
-    return safe && value.p == NULL;
+    return safe && (value.p == NULL || is_no_role(value));
 }
 
 struct varset *varset_of_bytes(struct varset_store *store, const char *data, uint32_t len)

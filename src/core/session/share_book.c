@@ -248,6 +248,37 @@ void share_names_drop_all(struct client *c)
     }
     prepset_clear(&c->link->preps);
     s->dropped_all = true;
+    s->turn->drop_at = s->turn->at;
+    s->turn->drop_serial = expect_next_serial(&c->link->expect);
+    s->turn->drop_is_done = false;
+    c->link->see_tags = true;
+}
+
+static void note_done(struct client *c, struct feed_run *run, struct share_name *n)
+{
+    (void)run;
+    if (n->is_new && n->serial == expect_head_serial(&c->link->expect))
+        n->is_done = true;
+}
+
+void share_names_note_tag(struct client *c, uint32_t serial)
+{
+    struct share_turn *t = c->share->turn;
+    struct share_name *n;
+
+    for (n = t->dropped; n != NULL; n = n->next_dropped)
+        n->is_done = n->is_done || n->serial == serial;
+    if (c->share->has_new_names)
+        share_names_each(c, NULL, note_done);
+    if (c->share->dropped_all && t->drop_serial == serial)
+        t->drop_is_done = true;
+}
+
+/* Did a statement of the exchange that is over work? What names statements is in no transaction:
+ * an error behind it undoes nothing. */
+static bool has_run(const struct share *s, uint32_t at, bool is_done)
+{
+    return !s->saw_error || (s->in_string ? at < s->turn->ntags : is_done);
 }
 
 /* DISCARD ALL or DEALLOCATE ALL is over: what was is forgotten, or, when it failed, is there again
@@ -255,7 +286,7 @@ void share_names_drop_all(struct client *c)
 static void settle_drop_all(struct client *c)
 {
     struct share *s = c->share;
-    bool failed = s->saw_error && !s->in_string;
+    bool failed = !has_run(s, s->turn->drop_at, s->turn->drop_is_done);
     struct share_book *names = failed ? s->turn->old_names : s->names;
     struct prep *unnamed = failed ? s->turn->old_unnamed : s->unnamed;
 
@@ -277,7 +308,7 @@ static void settle_drop_all(struct client *c)
 /* PREPARE or DEALLOCATE in the exchange that is over: did it work? */
 static bool has_worked(const struct share *s, const struct share_name *n)
 {
-    return !s->saw_error || (s->in_string && n->at < s->turn->ntags);
+    return has_run(s, n->at, n->is_done);
 }
 
 static void settle_dropped(struct client *c)
@@ -294,6 +325,31 @@ static void settle_dropped(struct client *c)
     }
 }
 
+static void swap_books(struct share *s)
+{
+    struct share_book *names = s->names;
+
+    s->names = s->turn->old_names;
+    s->turn->old_names = names;
+}
+
+/* A Parse came to nothing. Behind it everything may have been dropped, which may come to nothing,
+ * too. */
+static void forget_name(struct share *s, struct share_name *n)
+{
+    struct slice name = slice_of(n->name, n->len);
+    bool is_old = s->turn->old_names != NULL && share_name_find(s, name) != n;
+
+    if (is_old)
+        swap_books(s);
+    if (share_name_find(s, name) == n) {
+        share_names_take(s, n);
+        share_name_free(s, n);
+    }
+    if (is_old)
+        swap_books(s);
+}
+
 /* `is_undone`: it is going to be sent again, whatever became of it on the link. */
 static void settle_one(struct client *c, struct share_pending *p, bool ok, bool is_undone)
 {
@@ -305,11 +361,8 @@ static void settle_one(struct client *c, struct share_pending *p, bool ok, bool 
         prepset_remove(&c->link->preps, p->prep->id);
     if (p->kind == PENDING_UNNAMED)
         settle_unnamed(c, p, holds, is_undone);
-    if (!holds && p->kind == PENDING_NAME && p->name != NULL &&
-        share_name_find(s, slice_of(p->name->name, p->name->len)) == p->name) {
-        share_names_take(s, p->name);
-        share_name_free(s, p->name);
-    }
+    if (!holds && p->kind == PENDING_NAME && p->name != NULL)
+        forget_name(s, p->name);
     if (p->kind == PENDING_CLOSED && !ok && p->prep != NULL && c->link != NULL)
         prepset_add(&c->link->preps, p->prep->id); /* it was not closed */
     if (p->kind == PENDING_CLOSED) {

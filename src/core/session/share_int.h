@@ -72,6 +72,8 @@ struct share_name {
     uint64_t load;     /* the last time that was tried: the loan and the serial of the op */
     bool is_described; /* the client was told its columns */
     bool is_new;       /* PREPARE is in the present exchange */
+    bool is_done;      /* ... or DEALLOCATE, outside of a string, and the server said its tag */
+    uint32_t serial;   /* of its op */
     uint32_t len;
     char name[];
 };
@@ -145,11 +147,15 @@ struct share_turn {
     struct share_turn *next_spare; /* of ss->spare_turns: all zero but for this and `retry` */
     uint16_t nsavepoints;
     uint16_t npending;
-    uint16_t ntags;      /* statements of the present string that have ended */
-    uint16_t at;         /* the one that is being noted */
-    bool is_last;        /* there is none behind it */
-    uint16_t nuncertain; /* of those pending: the link may know them or not */
+    uint16_t ntags;       /* statements of the present string that have ended */
+    uint16_t at;          /* the one that is being noted */
+    bool is_last;         /* there is none behind it */
+    uint16_t drop_at;     /* DEALLOCATE ALL or DISCARD ALL: which statement of its string */
+    bool drop_is_done;    /* ... outside of a string: the server said its tag */
+    uint32_t drop_serial; /* of its op */
+    uint16_t nuncertain;  /* of those pending: the link may know them or not */
     uint16_t nresent;
+    uint16_t nunfit;                     /* links that refused the session's settings */
     uint16_t nskip;                      /* messages that were answered with one before them */
     bool is_quick;                       /* sent by share_quick.c, and nothing behind it */
     bool is_out;                         /* the present exchange is a read that left, share_out.c */
@@ -464,7 +470,17 @@ void share_stop_waiting(struct client *c);
 void share_start_queueing(struct client *c);
 void share_stop_queueing(struct client *c);
 
-/* share_state.c: what statements do to the session */
+/* share_effects.c: what statements would do to the session */
+/* `word`, in letters of either case. */
+bool share_contains(struct slice text, const char *word);
+/* A function that lets go of advisory locks of the session. */
+bool share_is_unlock(struct slice function);
+/* One statement of a string; all of it when that is not known. */
+struct slice share_stmt_text(const struct sql_stmt *st, struct slice sql);
+/* What an EXECUTE of SQL runs: its text, and its facts, made beside those that are in use. NULL:
+ * nothing that changes the session, or it is not known. */
+const struct sql_facts *share_executed(
+    const struct client *c, const struct sql_stmt *st, struct slice *text);
 /* What has to be known before a statement is sent. */
 struct share_effects {
     uint32_t pins; /* it ties the session, by reason */
@@ -492,6 +508,8 @@ static inline uint32_t share_traits(const struct sql_facts *facts, struct slice 
         return *facts->traits;
     return share_judge(facts, sql);
 }
+
+/* share_state.c: what statements do to the session */
 /* It is sent: the state becomes what it will be if it works. */
 void share_note(struct client *c, struct slice sql, const struct sql_facts *facts);
 /* A query that was not looked at. */
@@ -526,8 +544,12 @@ bool share_vars_note(struct share *s, const struct sql_stmt *st, struct slice te
  * the setting's folded name and an equal call are appended to *name and *sql. */
 enum set_config_call { SET_CONFIG_UNKNOWN, SET_CONFIG_LOCAL, SET_CONFIG_SESSION };
 enum set_config_call share_set_config(struct slice call, struct buf *name, struct buf *sql);
-/* A call of set_config() with literals, as written. */
-bool share_vars_note_call(struct share *s, struct slice call);
+/* The statement is a list of calls of set_config() and current_setting() and nothing besides: each
+ * of them is made, once, in this order. With a WHERE, a CASE or the like that is not known. */
+bool share_calls_are_made(const struct sql_stmt *st, struct slice text);
+/* A call of set_config() with literals, as written. False when it cannot be followed: whether it is
+ * made is not known, say. */
+bool share_vars_note_call(struct share *s, struct slice call, bool is_made);
 /* One word of "options": white space ends it, a backslash takes the next character as it is.
  * Returns where to go on. */
 const char *share_options_word(const char *p, const char *end, struct buf *word);
@@ -546,6 +568,9 @@ bool share_names_load_failed(struct client *c, const struct errmsg *m);
  * nothing else. */
 const char *share_names_why(struct client *c, const struct errmsg *m);
 struct share_name *share_name_find(const struct share *s, struct slice name);
+/* The server said the tag of the op with this serial: what that prepared or deallocated holds,
+ * whatever comes behind it. */
+void share_names_note_tag(struct client *c, uint32_t serial);
 void share_names_free(struct client *c);
 /* A Parse is answered here: the client has the statement, and no link is told. No other one of that
  * name is there. `body`: what follows the name in the message. */

@@ -110,6 +110,9 @@ static void on_bytes(void *owner, struct link *link, const char *p, size_t n)
     tell(c, link, p, n);
 }
 
+/* Links that may refuse a client's settings before it is told so. */
+#define UNFIT_LINKS 3
+
 /* Settings that might be refused were sent. */
 static void on_synced(struct client *c)
 {
@@ -125,6 +128,15 @@ static void on_synced(struct client *c)
     }
     if (!link->own_failed) {
         s->phase = SHARE_ATTACHED;
+        client_unpark(c);
+        return;
+    }
+    if (link->uses > 1 && s->turn->nunfit < UNFIT_LINKS) {
+        /* What others did on it may be why: temp_buffers is fixed once a temporary table was used.
+         */
+        s->turn->nunfit++;
+        share_forget_loan(c);
+        link_close(link);
         client_unpark(c);
         return;
     }

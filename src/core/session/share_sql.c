@@ -55,6 +55,15 @@ void share_sql_load_names(struct client *c, struct feed_run *run, struct slice s
     prepset_set_named(&c->link->preps, name, PREPSET_DOUBTFUL);
 }
 
+/* Whether it works is for its tag to say. */
+static void watch_tag(struct client *c, struct share_name *n)
+{
+    n->at = c->share->turn->at;
+    n->serial = expect_next_serial(&c->link->expect);
+    n->is_done = false;
+    c->link->see_tags = true;
+}
+
 /* PREPARE is sent: from here on there is a statement of that name, unless it fails. */
 void share_names_note_prepare(struct client *c, const struct sql_stmt *st, struct slice sql)
 {
@@ -68,7 +77,7 @@ void share_names_note_prepare(struct client *c, const struct sql_stmt *st, struc
     n->sql = mem_strndup(sql.p + st->offset, st->len);
     n->content = hash_bytes(n->sql, st->len, 5) | 1;
     n->is_new = true;
-    n->at = s->turn->at;
+    watch_tag(c, n);
     s->has_new_names = true;
     share_names_put(s, n);
     prepset_set_named(&c->link->preps, st->name, n->content);
@@ -308,7 +317,7 @@ void share_names_note_deallocate(struct client *c, const struct sql_stmt *st)
         return;
     prepset_set_named(&c->link->preps, st->name, PREPSET_DOUBTFUL); /* it may fail */
     share_names_take(c->share, n);
-    n->at = c->share->turn->at;
+    watch_tag(c, n);
     n->next_dropped = c->share->turn->dropped;
     c->share->turn->dropped = n;
 }

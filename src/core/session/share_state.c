@@ -15,205 +15,6 @@
 #define PINS_THAT_STAY                                                                             \
     (PIN_BIT(ADVISORY_LOCK) | PIN_BIT(LOAD) | PIN_BIT(UNKNOWN) | PIN_BIT(SESSION_MODE))
 
-static bool has_prefix(struct slice s, const char *prefix)
-{
-    size_t n = strlen(prefix);
-
-    return s.n >= n && memcmp(s.p, prefix, n) == 0;
-}
-
-static bool contains(struct slice text, const char *word)
-{
-    size_t n = strlen(word);
-    size_t i;
-
-    for (i = 0; i + n <= text.n; i++)
-        if (strncasecmp(text.p + i, word, n) == 0)
-            return true;
-    return false;
-}
-
-/* The body of DO is not parsed: words that leave something in the session are looked for. */
-static bool do_leaves_state(struct slice text)
-{
-    static const char *const words[] = {"set_config", "temp", "listen", "advisory_lock", "load ",
-        " set ", "reset ", "discard ", "prepare ", "deallocate "};
-    size_t i;
-
-    for (i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (contains(text, words[i]))
-            return true;
-    return false;
-}
-
-static void effects_of_functions(const struct sql_stmt *st, struct share_effects *out)
-{
-    uint32_t i;
-
-    for (i = 0; i < st->nfuncs; i++) {
-        struct slice name = st->funcs[i].name;
-
-        if (slice_eq_str(name, "set_config")) {
-            out->any = true;
-        } else if (has_prefix(name, "pg_advisory_lock") ||
-                   has_prefix(name, "pg_try_advisory_lock")) {
-            out->pins |= PIN_BIT(ADVISORY_LOCK);
-            out->any = true;
-        } else if (has_prefix(name, "pg_advisory_unlock")) {
-            out->any = true;
-        }
-    }
-}
-
-static void effects_of_stmt(const struct sql_stmt *st, struct slice text, struct share_effects *out)
-{
-    switch (st->kind) {
-    case SQL_SET:
-    case SQL_RESET:
-        out->any =
-            out->any || (st->set.scope != SQL_SET_LOCAL && st->set.scope != SQL_SET_TRANSACTION &&
-                            st->set.scope != SQL_SET_CONSTRAINTS);
-        if (st->set.scope == SQL_SET_LOCAL && contains(text, "pg_temp"))
-            out->any = true; /* where new objects go */
-        break;
-    case SQL_LISTEN:
-        if (st->verb != SQL_VERB_UNLISTEN)
-            out->pins |= PIN_BIT(LISTEN);
-        out->any = true;
-        break;
-    case SQL_DECLARE:
-        if ((st->flags & SQL_F_WITH_HOLD) != 0) {
-            out->pins |= PIN_BIT(HOLD_CURSOR);
-            out->any = true;
-        }
-        break;
-    case SQL_DO:
-        if (do_leaves_state(text)) {
-            out->pins |= PIN_BIT(UNKNOWN);
-            out->any = true;
-        }
-        break;
-    case SQL_PREPARE:
-    case SQL_DEALLOCATE:
-        out->any = true;
-        break;
-    default:
-        if (st->verb == SQL_VERB_LOAD)
-            out->pins |= PIN_BIT(LOAD);
-        if (st->verb == SQL_VERB_LOAD || st->verb == SQL_VERB_DISCARD ||
-            st->verb == SQL_VERB_UNLISTEN)
-            out->any = true;
-        break;
-    }
-    if (st->kind == SQL_DDL && contains(text, "pg_temp")) {
-        out->pins |= PIN_BIT(TEMP_TABLE); /* or a function, type, ... in the temporary schema */
-        out->any = true;
-        out->look = true; /* or a DROP, or a word in the body of a function */
-    }
-    if ((st->flags & SQL_F_TEMP) != 0) {
-        out->pins |= PIN_BIT(TEMP_TABLE);
-        out->any = true;
-        out->look = out->look || contains(text, "commit"); /* ON COMMIT DROP */
-    }
-    effects_of_functions(st, out);
-}
-
-static struct slice stmt_text(const struct sql_stmt *st, struct slice sql)
-{
-    if ((size_t)st->offset + st->len > sql.n)
-        return sql;
-    return slice_of(sql.p + st->offset, st->len);
-}
-
-void share_effects_of(const struct sql_facts *facts, struct slice sql, struct share_effects *out)
-{
-    bool tx = false;
-    uint32_t i;
-
-    memset(out, 0, sizeof *out);
-    for (i = 0; i < facts->nstmts; i++) {
-        effects_of_stmt(&facts->stmts[i], sql, out);
-        tx = tx || facts->stmts[i].tx.op != SQL_TX_NONE;
-    }
-    out->alone = tx || out->any || out->pins != 0;
-}
-
-static bool creates(const struct sql_facts *facts)
-{
-    uint32_t i;
-
-    for (i = 0; i < facts->nstmts; i++) {
-        const struct sql_stmt *st = &facts->stmts[i];
-
-        if ((st->flags & SQL_F_INTO) != 0 || st->verb == SQL_VERB_CREATE_AS ||
-            (st->kind == SQL_DDL && st->verb == SQL_VERB_CREATE))
-            return true;
-    }
-    return false;
-}
-
-void share_effects_here(const struct client *c, const struct sql_facts *facts, struct slice sql,
-    struct share_effects *out)
-{
-    const struct share *s = c->share;
-    struct slice path;
-
-    share_effects_of(facts, sql, out);
-    if (!creates(facts))
-        return;
-    path = varset_get(s->vars.client, slice_of_str("search_path"));
-    if (!s->has_temp_path && !contains(path, "pg_temp") &&
-        (facts->nstmts == 1 || !contains(sql, "pg_temp")))
-        return;
-    out->pins |= PIN_BIT(TEMP_TABLE);
-    out->any = out->alone = out->look = true;
-}
-
-/* On a standby these would be taken in vain: is_in_vain has to look. */
-static bool takes_advisory_locks(const struct sql_stmt *st)
-{
-    uint32_t i;
-
-    for (i = 0; i < st->nfuncs; i++)
-        if (has_prefix(st->funcs[i].name, "pg_advisory_") ||
-            has_prefix(st->funcs[i].name, "pg_try_advisory_"))
-            return true;
-    return false;
-}
-
-static bool is_plain(const struct sql_facts *facts, struct slice sql)
-{
-    const struct sql_stmt *st = facts->stmts;
-    struct share_effects e;
-
-    if (facts->status != SQL_OK || facts->nstmts != 1 || (st->flags & SQL_F_INTO) != 0 ||
-        (st->kind != SQL_SELECT && st->kind != SQL_VALUES && st->kind != SQL_INSERT &&
-            st->kind != SQL_UPDATE && st->kind != SQL_DELETE && st->kind != SQL_MERGE) ||
-        takes_advisory_locks(st))
-        return false;
-    share_effects_of(facts, sql, &e);
-    return !e.alone;
-}
-
-/* Of a text that is plain. Texts like it differ in literals and comments alone. */
-static bool is_traceless(enum count_kind kind, struct slice sql)
-{
-    return kind == COUNT_SELECT && sql.n > 0 && memchr(sql.p, '(', sql.n) == NULL &&
-           memchr(sql.p, ';', sql.n - 1) == NULL;
-}
-
-uint32_t share_judge(const struct sql_facts *facts, struct slice sql)
-{
-    enum count_kind kind = count_kind_of(sql);
-    uint32_t traits = SHARE_IS_JUDGED | (uint32_t)kind;
-
-    if (is_plain(facts, sql))
-        traits |= SHARE_IS_PLAIN | (is_traceless(kind, sql) ? SHARE_IS_TRACELESS : 0);
-    if (facts->traits != NULL)
-        *facts->traits = traits;
-    return traits;
-}
-
 /* A change follows: what was before must be known. */
 static void remember(struct share *s)
 {
@@ -446,6 +247,7 @@ void share_note_tag(struct client *c, struct slice tag)
     struct share_end *e = s->turn->ends;
 
     s->turn->ntags++;
+    share_names_note_tag(c, serial);
     if (e == NULL || e->serial != serial || (s->in_string && e->at + 1 != s->turn->ntags))
         return;
     s->turn->ends = e->next;
@@ -509,7 +311,7 @@ static void note_discard(struct client *c, const struct sql_stmt *st)
 /* Of what holds for a transaction only this is followed: where its new objects go. */
 static void note_local_path(struct share *s, struct slice sql)
 {
-    s->has_temp_path = s->has_temp_path || contains(sql, "pg_temp");
+    s->has_temp_path = s->has_temp_path || share_contains(sql, "pg_temp");
 }
 
 static void note_calls(struct client *c, const struct sql_stmt *st, struct slice sql)
@@ -520,14 +322,15 @@ static void note_calls(struct client *c, const struct sql_stmt *st, struct slice
     for (i = 0; i < st->nfuncs; i++) {
         const struct sql_func *f = &st->funcs[i];
 
-        if (has_prefix(f->name, "pg_advisory_unlock"))
+        if (share_is_unlock(f->name))
             s->look_at_pins = true;
         if (!slice_eq_str(f->name, "set_config"))
             continue;
         note_local_path(s, sql);
         remember(s);
-        if (st->ntables > 0 || st->kind != SQL_SELECT || (size_t)f->offset + f->call_len > sql.n ||
-            !share_vars_note_call(s, slice_of(sql.p + f->offset, f->call_len)))
+        if ((size_t)f->offset + f->call_len > sql.n ||
+            !share_vars_note_call(s, slice_of(sql.p + f->offset, f->call_len),
+                share_calls_are_made(st, share_stmt_text(st, sql))))
             pin(c, PIN_BIT(SETTING));
     }
 }
@@ -546,9 +349,9 @@ static void note_stmt(struct client *c, const struct sql_stmt *st, struct slice 
     case SQL_SET:
     case SQL_RESET:
         if (st->set.scope == SQL_SET_LOCAL)
-            note_local_path(s, stmt_text(st, sql));
+            note_local_path(s, share_stmt_text(st, sql));
         remember(s);
-        if (!share_vars_note(s, st, stmt_text(st, sql)))
+        if (!share_vars_note(s, st, share_stmt_text(st, sql)))
             pin(c, PIN_BIT(SETTING));
         break;
     case SQL_CLOSE:
@@ -568,6 +371,27 @@ static void note_stmt(struct client *c, const struct sql_stmt *st, struct slice 
     if (st->kind == SQL_DEALLOCATE)
         share_names_note_deallocate(c, st);
     note_calls(c, st, sql);
+}
+
+/* EXECUTE in SQL: what was prepared happens. */
+static void note_executed(struct client *c, const struct sql_stmt *st)
+{
+    struct slice text;
+    const struct sql_facts *facts = share_executed(c, st, &text);
+    struct share_name *n;
+    struct prep *prep;
+
+    if (facts == NULL)
+        return;
+    if (st->kind != SQL_EXECUTE) {
+        remember(c->share);
+        pin(c, PIN_BIT(SETTING)); /* how often it is executed is not known here */
+        return;
+    }
+    n = share_name_find(c->share, st->name);
+    prep = n->prep == NULL ? NULL : prep_ref(n->prep); /* it may drop itself */
+    note_stmt(c, &facts->stmts[0], text);
+    prep_unref(&prep);
 }
 
 /* Behind what was noted of a statement. */
@@ -610,6 +434,7 @@ void share_note(struct client *c, struct slice sql, const struct sql_facts *fact
         if (facts->stmts[i].kind == SQL_PREPARE)
             share_names_note_prepare(c, &facts->stmts[i], sql);
         note_stmt(c, &facts->stmts[i], sql);
+        note_executed(c, &facts->stmts[i]);
     }
     if (e.pins != 0)
         pin(c, e.pins);
@@ -631,6 +456,7 @@ void share_note_unread(struct client *c)
 static void settle_failure(struct client *c, bool is_open)
 {
     struct share *s = c->share;
+    uint32_t pins = s->pins;
 
     if (s->has_set && s->has_tx_words && s->turn->mark.client != NULL) {
         /* Which of its parts were kept is known to the server alone. */
@@ -641,8 +467,13 @@ static void settle_failure(struct client *c, bool is_open)
         roll_back(s);
     else if (s->turn->mark.client != NULL)
         share_vars_assign(&s->vars, &s->turn->mark);
-    if (s->has_set || s->hold)
-        s->pins = (s->pins & PINS_THAT_STAY) | s->turn->mark_pins;
+    if (!s->has_set && !s->hold)
+        return;
+    s->pins = (s->pins & PINS_THAT_STAY) | s->turn->mark_pins;
+    if (s->has_tx_words && (pins & ~s->pins) != 0) {
+        s->pins |= pins; /* perhaps the error is behind the COMMIT */
+        s->look_at_pins = true;
+    }
 }
 
 void share_settle(struct client *c)

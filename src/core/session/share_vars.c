@@ -130,6 +130,21 @@ static bool note_characteristics(struct share *s, const struct sql_tx *tx)
     return ok;
 }
 
+/* It ends the role of before, and that of the start-up packet, too. */
+static bool note_authorization(struct share *s, struct slice text)
+{
+    struct slice role = slice_of_str("role");
+
+    if (varset_get(s->base, role).p != NULL) {
+        if (!vars_put(s, role, slice_of_str(VARSET_ROLE_NONE)))
+            return false;
+    } else {
+        varset_drop(&s->vars.client, role);
+        varset_drop(&s->vars.link, role);
+    }
+    return vars_put(s, slice_of_str("session_authorization"), text);
+}
+
 static bool note_set(struct share *s, const struct sql_set *set, struct slice text)
 {
     if (is_transient(set->name))
@@ -141,12 +156,9 @@ static bool note_set(struct share *s, const struct sql_set *set, struct slice te
         varset_get(s->vars.client, slice_of_str("standard_conforming_strings")).p != NULL)
         return false;
     if (slice_eq_str(set->name, "session_authorization"))
-        vars_drop(s, slice_of_str("role"));
-    if (slice_eq_str(set->name, "role") && slice_ieq_str(set->value, "none")) {
-        varset_drop(&s->vars.client, set->name);
-        varset_drop(&s->vars.link, set->name);
-        return true;
-    }
+        return note_authorization(s, text);
+    if (slice_eq_str(set->name, "role") && slice_ieq_str(set->value, "none"))
+        text = slice_of_str(VARSET_ROLE_NONE);
     return vars_put(s, set->name, text);
 }
 
@@ -405,14 +417,74 @@ enum set_config_call share_set_config(struct slice call, struct buf *name, struc
     return is_plain_name(buf_slice(name)) ? SET_CONFIG_SESSION : SET_CONFIG_UNKNOWN;
 }
 
-bool share_vars_note_call(struct share *s, struct slice call)
+static const char *skip_space(const char *p, const char *end)
+{
+    while (p < end && isspace((unsigned char)*p))
+        p++;
+    return p;
+}
+
+/* A name, its parts joined by dots, and the space behind it. */
+static const char *skip_name(const char *p, const char *end)
+{
+    while (p < end && (isalnum((unsigned char)*p) || *p == '_' || *p == '.'))
+        p++;
+    return skip_space(p, end);
+}
+
+/* One item of the list: a call, perhaps with AS. NULL: something else. */
+static const char *skip_call(const char *p, const char *end)
+{
+    p = skip_name(skip_space(p, end), end);
+    if (p == end || *p != '(')
+        return NULL;
+    do
+        p = argument_end(p + 1, end);
+    while (p != NULL && *p == ',');
+    if (p == NULL)
+        return NULL;
+    p = skip_space(p + 1, end);
+    if (end - p > 3 && strncasecmp(p, "as", 2) == 0 && isspace((unsigned char)p[2]))
+        p = skip_name(skip_space(p + 2, end), end);
+    return p;
+}
+
+bool share_calls_are_made(const struct sql_stmt *st, struct slice text)
+{
+    const char *end = text.p + text.n;
+    const char *p = skip_space(text.p, end);
+    uint32_t i;
+
+    if (st->kind != SQL_SELECT || end - p < 7 || strncasecmp(p, "select", 6) != 0 ||
+        !isspace((unsigned char)p[6]))
+        return false;
+    for (i = 0; i < st->nfuncs; i++)
+        if (!slice_eq_str(st->funcs[i].name, "set_config") &&
+            !slice_eq_str(st->funcs[i].name, "current_setting"))
+            return false;
+    p += 6;
+    for (i = 0; p != NULL && i < st->nfuncs; i++) {
+        p = skip_call(p, end);
+        if (p != NULL && i + 1 < st->nfuncs)
+            p = p < end && *p == ',' ? p + 1 : NULL;
+    }
+    return p != NULL && (p == end || (*p == ';' && skip_space(p + 1, end) == end));
+}
+
+static bool note_call(struct share *s, struct slice name, struct slice sql)
+{
+    if (slice_eq_str(name, "session_authorization"))
+        return note_authorization(s, sql);
+    return is_transient(name) || vars_put(s, name, sql);
+}
+
+bool share_vars_note_call(struct share *s, struct slice call, bool is_made)
 {
     struct buf name = {0};
     struct buf sql = {0};
     enum set_config_call is = share_set_config(call, &name, &sql);
-    bool ok = is == SET_CONFIG_LOCAL ||
-              (is == SET_CONFIG_SESSION && (is_transient(buf_slice(&name)) ||
-                                               vars_put(s, buf_slice(&name), buf_slice(&sql))));
+    bool ok = is == SET_CONFIG_LOCAL || (is == SET_CONFIG_SESSION && is_made &&
+                                            note_call(s, buf_slice(&name), buf_slice(&sql)));
 
     buf_free(&name);
     buf_free(&sql);

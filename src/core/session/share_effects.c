@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * share_effects.c: what a statement would do to the session of a client that shares links, before
+ * it is sent. Runs in: workers. What then becomes of it: share_state.c. */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+
+#include "share_int.h"
+
+static bool has_prefix(struct slice s, const char *prefix)
+{
+    size_t n = strlen(prefix);
+
+    return s.n >= n && memcmp(s.p, prefix, n) == 0;
+}
+
+bool share_contains(struct slice text, const char *word)
+{
+    size_t n = strlen(word);
+    size_t i;
+
+    for (i = 0; i + n <= text.n; i++)
+        if (strncasecmp(text.p + i, word, n) == 0)
+            return true;
+    return false;
+}
+
+bool share_is_unlock(struct slice function)
+{
+    return has_prefix(function, "pg_advisory_unlock");
+}
+
+struct slice share_stmt_text(const struct sql_stmt *st, struct slice sql)
+{
+    if ((size_t)st->offset + st->len > sql.n)
+        return sql;
+    return slice_of(sql.p + st->offset, st->len);
+}
+
+/* The body of DO is not parsed: words that leave something in the session are looked for. */
+static bool do_leaves_state(struct slice text)
+{
+    static const char *const words[] = {"set_config", "temp", "listen", "advisory_lock", "load ",
+        " set ", "reset ", "discard ", "prepare ", "deallocate ", "pg_settings"};
+    size_t i;
+
+    for (i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (share_contains(text, words[i]))
+            return true;
+    return false;
+}
+
+/* A setting that its calls make is one that can be followed, or ends with its transaction. */
+static bool can_follow_calls(const struct sql_stmt *st, struct slice sql)
+{
+    bool is_sure = share_calls_are_made(st, share_stmt_text(st, sql));
+    struct buf name = {0};
+    struct buf call = {0};
+    bool can = true;
+    uint32_t i;
+
+    for (i = 0; i < st->nfuncs && can; i++) {
+        const struct sql_func *f = &st->funcs[i];
+        enum set_config_call is = SET_CONFIG_UNKNOWN;
+
+        if (!slice_eq_str(f->name, "set_config"))
+            continue;
+        if ((size_t)f->offset + f->call_len <= sql.n)
+            is = share_set_config(slice_of(sql.p + f->offset, f->call_len), &name, &call);
+        can = is == SET_CONFIG_LOCAL || (is == SET_CONFIG_SESSION && is_sure);
+    }
+    buf_free(&name);
+    buf_free(&call);
+    return can;
+}
+
+/* SET by another name: the view has a rule for that. */
+static bool sets_by_view(const struct sql_stmt *st)
+{
+    uint32_t i;
+
+    for (i = 0; i < st->ntables; i++)
+        if ((st->tables[i].flags & SQL_TABLE_TARGET) != 0 &&
+            slice_eq_str(st->tables[i].name, "pg_settings"))
+            return true;
+    return false;
+}
+
+static void effects_of_functions(
+    const struct sql_stmt *st, struct slice sql, struct share_effects *out)
+{
+    uint32_t i;
+
+    for (i = 0; i < st->nfuncs; i++) {
+        struct slice name = st->funcs[i].name;
+
+        if (slice_eq_str(name, "set_config")) {
+            out->any = true;
+            if (!can_follow_calls(st, sql))
+                out->pins |= ROWS_PIN(PIN_REASON_SETTING);
+        } else if (has_prefix(name, "pg_advisory_lock") ||
+                   has_prefix(name, "pg_try_advisory_lock")) {
+            out->pins |= ROWS_PIN(PIN_REASON_ADVISORY_LOCK);
+            out->any = true;
+        } else if (share_is_unlock(name)) {
+            out->any = true;
+        }
+    }
+}
+
+static void effects_of_stmt(const struct sql_stmt *st, struct slice text, struct share_effects *out)
+{
+    switch (st->kind) {
+    case SQL_SET:
+    case SQL_RESET:
+        out->any =
+            out->any || (st->set.scope != SQL_SET_LOCAL && st->set.scope != SQL_SET_TRANSACTION &&
+                            st->set.scope != SQL_SET_CONSTRAINTS);
+        if (st->set.scope == SQL_SET_LOCAL && share_contains(text, "pg_temp"))
+            out->any = true; /* where new objects go */
+        break;
+    case SQL_LISTEN:
+        if (st->verb != SQL_VERB_UNLISTEN)
+            out->pins |= ROWS_PIN(PIN_REASON_LISTEN);
+        out->any = true;
+        break;
+    case SQL_DECLARE:
+        if ((st->flags & SQL_F_WITH_HOLD) != 0) {
+            out->pins |= ROWS_PIN(PIN_REASON_HOLD_CURSOR);
+            out->any = true;
+        }
+        break;
+    case SQL_DO:
+        if (do_leaves_state(text)) {
+            out->pins |= ROWS_PIN(PIN_REASON_UNKNOWN);
+            out->any = true;
+        }
+        break;
+    case SQL_PREPARE:
+    case SQL_DEALLOCATE:
+        out->any = true;
+        break;
+    default:
+        if (st->verb == SQL_VERB_LOAD)
+            out->pins |= ROWS_PIN(PIN_REASON_LOAD);
+        if (st->verb == SQL_VERB_LOAD || st->verb == SQL_VERB_DISCARD ||
+            st->verb == SQL_VERB_UNLISTEN)
+            out->any = true;
+        break;
+    }
+    if (st->kind == SQL_DDL && share_contains(text, "pg_temp")) {
+        out->pins |=
+            ROWS_PIN(PIN_REASON_TEMP_TABLE); /* or a function, type, ... in the temporary schema */
+        out->any = true;
+        out->look = true; /* or a DROP, or a word in the body of a function */
+    }
+    if ((st->flags & SQL_F_TEMP) != 0) {
+        out->pins |= ROWS_PIN(PIN_REASON_TEMP_TABLE);
+        out->any = true;
+        out->look = out->look || share_contains(text, "commit"); /* ON COMMIT DROP */
+    }
+    if (sets_by_view(st)) {
+        out->pins |= ROWS_PIN(PIN_REASON_SETTING);
+        out->any = true;
+    }
+    effects_of_functions(st, text, out);
+}
+
+void share_effects_of(const struct sql_facts *facts, struct slice sql, struct share_effects *out)
+{
+    bool tx = false;
+    uint32_t i;
+
+    memset(out, 0, sizeof *out);
+    for (i = 0; i < facts->nstmts; i++) {
+        effects_of_stmt(&facts->stmts[i], sql, out);
+        tx = tx || facts->stmts[i].tx.op != SQL_TX_NONE;
+    }
+    out->alone = tx || out->any || out->pins != 0;
+}
+
+static bool creates(const struct sql_facts *facts)
+{
+    uint32_t i;
+
+    for (i = 0; i < facts->nstmts; i++) {
+        const struct sql_stmt *st = &facts->stmts[i];
+
+        if ((st->flags & SQL_F_INTO) != 0 || st->verb == SQL_VERB_CREATE_AS ||
+            (st->kind == SQL_DDL && st->verb == SQL_VERB_CREATE))
+            return true;
+    }
+    return false;
+}
+
+/* Of a PREPARE in SQL, which is looked at for each EXECUTE. */
+static bool may_have_effects(struct slice sql)
+{
+    return share_contains(sql, "set_config") || share_contains(sql, "_advisory_") ||
+           share_contains(sql, "pg_settings");
+}
+
+const struct sql_facts *share_executed(
+    const struct client *c, const struct sql_stmt *st, struct slice *text)
+{
+    const struct share_name *n;
+    struct sql_facts *facts;
+
+    if ((st->kind != SQL_EXECUTE && st->inner != SQL_EXECUTE) ||
+        (st->kind == SQL_EXPLAIN && (st->flags & SQL_F_ANALYZE) == 0))
+        return NULL;
+    n = share_name_find(c->share, st->name);
+    if (n == NULL || (n->prep != NULL && !n->prep->has_effects) ||
+        (n->prep == NULL && !may_have_effects(slice_of_str(n->sql))))
+        return NULL;
+    *text = n->prep == NULL ? slice_of_str(n->sql) : prep_sql(n->prep);
+    facts = arena_alloc_zero(c->ss->scratch, sizeof *facts);
+    (void)sql_parse(c->ss->scratch, *text, facts);
+    return facts->status == SQL_OK && facts->nstmts == 1 ? facts : NULL;
+}
+
+/* EXECUTE does what was prepared, which by the protocol may be anything. */
+static void effects_of_execute(
+    const struct client *c, const struct sql_stmt *st, struct share_effects *out)
+{
+    struct share_effects e;
+    struct slice text;
+    const struct sql_facts *facts = share_executed(c, st, &text);
+
+    if (facts == NULL)
+        return;
+    share_effects_of(facts, text, &e);
+    if (facts->stmts[0].kind == SQL_EXECUTE || share_contains(text, "pg_temp") ||
+        (facts->stmts[0].kind == SQL_PREPARE && !may_have_effects(text)))
+        e.pins |= ROWS_PIN(PIN_REASON_UNKNOWN); /* further names, made and named by it */
+    out->pins |= e.pins;
+    out->any = out->any || e.any || e.pins != 0;
+    out->alone = out->alone || e.alone || e.pins != 0;
+    out->look = out->look || e.look;
+}
+
+void share_effects_here(const struct client *c, const struct sql_facts *facts, struct slice sql,
+    struct share_effects *out)
+{
+    const struct share *s = c->share;
+    struct slice path;
+    uint32_t i;
+
+    share_effects_of(facts, sql, out);
+    for (i = 0; i < facts->nstmts; i++)
+        effects_of_execute(c, &facts->stmts[i], out);
+    if (!creates(facts))
+        return;
+    path = varset_get(s->vars.client, slice_of_str("search_path"));
+    if (!s->has_temp_path && !share_contains(path, "pg_temp") &&
+        (facts->nstmts == 1 || !share_contains(sql, "pg_temp")))
+        return;
+    out->pins |= ROWS_PIN(PIN_REASON_TEMP_TABLE);
+    out->any = out->alone = out->look = true;
+}
+
+/* On a standby these would be taken in vain: is_in_vain has to look. */
+static bool takes_advisory_locks(const struct sql_stmt *st)
+{
+    uint32_t i;
+
+    for (i = 0; i < st->nfuncs; i++)
+        if (has_prefix(st->funcs[i].name, "pg_advisory_") ||
+            has_prefix(st->funcs[i].name, "pg_try_advisory_"))
+            return true;
+    return false;
+}
+
+static bool is_plain(const struct sql_facts *facts, struct slice sql)
+{
+    const struct sql_stmt *st = facts->stmts;
+    struct share_effects e;
+
+    if (facts->status != SQL_OK || facts->nstmts != 1 || (st->flags & SQL_F_INTO) != 0 ||
+        (st->kind != SQL_SELECT && st->kind != SQL_VALUES && st->kind != SQL_INSERT &&
+            st->kind != SQL_UPDATE && st->kind != SQL_DELETE && st->kind != SQL_MERGE) ||
+        takes_advisory_locks(st))
+        return false;
+    share_effects_of(facts, sql, &e);
+    return !e.alone;
+}
+
+/* Of a text that is plain. Texts like it differ in literals and comments alone. */
+static bool is_traceless(enum count_kind kind, struct slice sql)
+{
+    return kind == COUNT_SELECT && sql.n > 0 && memchr(sql.p, '(', sql.n) == NULL &&
+           memchr(sql.p, ';', sql.n - 1) == NULL;
+}
+
+uint32_t share_judge(const struct sql_facts *facts, struct slice sql)
+{
+    enum count_kind kind = count_kind_of(sql);
+    uint32_t traits = SHARE_IS_JUDGED | (uint32_t)kind;
+
+    if (is_plain(facts, sql))
+        traits |= SHARE_IS_PLAIN | (is_traceless(kind, sql) ? SHARE_IS_TRACELESS : 0);
+    if (facts->traits != NULL)
+        *facts->traits = traits;
+    return traits;
+}

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_pool_executed: what a statement does where its text does not say it plainly: EXECUTE of what was prepared,
+set_config() that is perhaps not called, a view that sets, and what an error behind it leaves. The client sees its
+own state on each link, and nobody else does.
+"""
+import pytest
+from pooling_house import MODES, login, states
+
+from pgt.diff import WHOLE, differential
+from pgt.wire import SYNC, Wire, bind, close, execute, parse, query
+
+WORK = "select current_setting('work_mem')"
+WHO = "select current_user, session_user, current_setting('role')"
+LOCKS = "select count(*) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()"
+HEARD = "select pg_listening_channels()"
+
+
+def run(sql: str) -> bytes:
+    return parse(sql) + bind() + execute()
+
+
+def check(t, steps, *looks: str) -> None:
+    """Each step, and what the client and another one see then, on two links each."""
+    c, other = t.connect("c1"), t.connect("c2")
+    for step in steps:
+        c.send(step if isinstance(step, bytes) else query(step))
+        c.ready()
+        for look in looks:
+            for w in (c, c, other, other):
+                w.simple(look)
+
+
+# Prepared by the protocol, where any statement may be, and executed by SQL.
+EXECUTED = {
+    "set": ("set work_mem = '5MB'", ["execute s", "reset work_mem", "execute s(2)", "begin", "reset work_mem",
+                                     "execute s", "rollback", "begin; execute s; rollback"], WORK),
+    "role": ("set role trust_user", ["execute s", "reset role"], WHO),
+    "set_config": ("select set_config('work_mem', '6MB', false)",
+                   ["execute s", "reset work_mem", "explain (costs off) execute s",
+                    "explain (analyze, costs off, timing off, summary off) execute s", "discard all"], WORK),
+    "listen": ("listen exec", ["execute s", "unlisten *"], HEARD),
+    "temporary": ("create temp table exec_t(a int)", ["execute s", "drop table exec_t"], "select * from exec_t"),
+    "lock": ("select pg_advisory_lock(6001)", ["execute s", "select pg_advisory_unlock(6001)", "execute s",
+                                               "select pg_advisory_unlock_all()"], LOCKS),
+    "deallocate": ("deallocate all", ["execute s"], "execute s"),
+    "prepare": ("prepare exec_y as select 7", ["execute s", "execute s", "deallocate all"], "execute exec_y"),
+    "begin": ("begin", ["execute s", "commit"], WORK),
+}
+
+
+@pytest.mark.parametrize("what", EXECUTED)
+@MODES
+@differential(chunks=(WHOLE,))
+def test_execute_of_anything(t, what):
+    text, steps, look = EXECUTED[what]
+    check(t, [parse(text, "s") + SYNC, *steps], look)
+
+
+@MODES
+@differential(chunks=(WHOLE,))
+def test_execute_behind_an_unlock(t):
+    """The lock of the first EXECUTE is gone, and with it what tied the client; not that of the second."""
+    check(t, ["prepare l as select pg_advisory_lock(6002)", "execute l", "select pg_advisory_unlock(6002)", "execute l",
+              "select pg_advisory_unlock(6002)"], LOCKS)
+
+
+NOT_CALLED = ["select {} where false", "select {} limit 0", "select case when false then {} end",
+              "select coalesce('x', {})", "select true or {} is null", "select {} from generate_series(1, 0)",
+              "select 1 where exists (select {})"]
+CALLED = ["select {} order by set_config('work_mem', '6MB', false)", "select {}, {}", "select {} as a, {} AS b ;",
+          "select current_setting('work_mem') as before, {} as now", "select pg_catalog.{}",
+          "values ({})", "select {} union all select {}"]
+
+
+@pytest.mark.parametrize("sql", NOT_CALLED + CALLED)
+@MODES
+@differential(chunks=(WHOLE,))
+def test_set_config_is_called_or_not(t, sql):
+    call = "set_config('work_mem', '5MB', false)"
+    check(t, [sql.format(call, call), "begin", sql.format(call, call), "rollback"], WORK)
+
+
+@MODES
+@differential(chunks=(WHOLE,))
+def test_settings_by_their_view(t):
+    check(t, ["update pg_settings set setting = '9000' where name = 'work_mem'", "discard all", "begin",
+              "update pg_settings set setting = '9001' where name = 'work_mem'", "rollback",
+              "do $$ begin update pg_settings set setting = '9002' where name = 'work_mem'; end $$"], WORK)
+
+
+# The transaction ends before the error: what it made is there.
+KEPT = {
+    "temporary": ("create temp table kept_t(a int)", "select * from kept_t"),
+    "cursor": ("declare kept cursor with hold for select 1", "select name from pg_cursors where is_holdable"),
+    "listen": ("listen kept", HEARD),
+    "lock": ("select pg_advisory_lock(6003)", LOCKS),
+}
+ENDS = {"string": lambda sql: query(f"begin; {sql}; commit; select 1/0"),
+        "string, rolled back": lambda sql: query(f"begin; {sql}; rollback; select 1/0"),
+        "sequence": lambda sql: b"".join(map(run, ("begin", sql, "commit", "select 1/0"))) + SYNC,
+        "sequence, failed": lambda sql: b"".join(map(run, ("begin", sql, "select 1/0", "commit"))) + SYNC + query("rollback")}
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("what", KEPT)
+@MODES
+@differential(chunks=(WHOLE,))
+def test_error_behind_a_commit(t, what, end):
+    sql, look = KEPT[what]
+    c = t.connect("c1")
+    c.send(ENDS[end](sql))
+    c.ready(2 if "failed" in end else 1)
+    other = t.connect("c2")
+    for w in (c, c, other, other):
+        w.simple(look)
+    c.simple("discard all")
+
+
+FAIL = bind(name="nobody")
+# SQL prepares and deallocates outside of transactions, so an error in the same sequence counts only in front of it.
+NAMED = {
+    "prepare, error": [run("prepare s(int) as select $1") + FAIL + SYNC],
+    "error, prepare": [FAIL + run("prepare s(int) as select $1") + SYNC],
+    "deallocate, error": ["prepare s(int) as select $1", run("deallocate s") + FAIL + SYNC],
+    "error, deallocate": ["prepare s(int) as select $1", FAIL + run("deallocate s") + SYNC],
+    "all, error": ["prepare s(int) as select $1", run("deallocate all") + FAIL + SYNC],
+    "error, all": ["prepare s(int) as select $1", FAIL + run("deallocate all") + SYNC],
+    "all, error in a string": ["prepare s(int) as select $1", "deallocate all; select 1/0"],
+    "error, all in a string": ["prepare s(int) as select $1", "select 1/0; deallocate all"],
+    "error, parse, all": [FAIL + parse("select $1", "s", (23,)) + run("deallocate all") + SYNC],
+    "parse, all, error": [parse("select $1", "s", (23,)) + run("deallocate all") + FAIL + SYNC],
+    "all, parse, error": [run("deallocate all") + parse("select $1", "s", (23,)) + FAIL + SYNC],
+}
+
+
+@pytest.mark.parametrize("what", NAMED)
+@MODES
+@differential(chunks=(WHOLE,))
+def test_names_and_an_error_in_the_sequence(t, what):
+    check(t, [*NAMED[what], "select 1", close("s") + SYNC, "prepare s(int) as select $1", "deallocate s"], "execute s(1)")
+
+
+ROLES = {"authorization": ["set session authorization other_user", "reset session authorization"],
+         "by set_config": ["select set_config('session_authorization', 'other_user', false)", "set session authorization default"],
+         "none": ["set role none", "reset role", "set role other_user", "reset role", "discard all"],
+         "in a transaction": ["begin", "set session authorization other_user", "savepoint a", "set role none", "rollback to a",
+                              "commit", "reset all"]}
+
+
+@pytest.mark.parametrize("what", ROLES)
+@MODES
+@differential(chunks=(WHOLE,))
+def test_role_at_startup(t, what):
+    """The role of the start-up packet ends with SET SESSION AUTHORIZATION, and with SET ROLE NONE."""
+    c, other = t.connect("c1", options="-c role=trust_user"), t.connect("c2")
+    for step in ROLES[what]:
+        c.simple(step)
+        for w in (c, c, other, other):
+            w.simple(WHO)
+
+
+@MODES
+@differential(chunks=(WHOLE,))
+def test_role_by_alter_role(t):
+    t.direct("drop role if exists exec_role")
+    t.direct("create role exec_role login in role trust_user, other_user")
+    t.direct("alter role exec_role set role = trust_user")
+    c, other = t.connect("c1", user="exec_role"), t.connect("c2", user="exec_role")
+    for step in ("set role none", "reset role", "begin", "set role none", "rollback", "set role none", "discard all"):
+        c.simple(step)
+        for w in (c, c, other, other):
+            w.simple(WHO)
+
+
+def test_link_that_refuses_a_setting(pg, start_pool):
+    """temp_buffers is fixed once a temporary table was used: a link that refuses it is not for this client, but the
+    next one may be."""
+    pool = start_pool(pg.address, num_init_children=1, pool_mode="transaction", max_backend_connections=2)
+    with login(pool) as c, login(pool) as other:
+        assert states(c.simple("set temp_buffers = 200")) == []
+        for _ in range(2):  # both links
+            for w in (c, other):
+                assert states(w.simple("begin; select 1")) == []
+            other.rows("create temp table unfit on commit drop as select 1 as a")
+            for w in (c, other):
+                w.simple("commit")
+            with Wire(pool.address) as third:
+                third.login()
+                third.rows("begin; create temp table unfit on commit drop as select 1 as a; commit")
+                assert c.value("show temp_buffers") == "1600kB"
+        assert other.value("show temp_buffers") == "8MB"
