@@ -48,6 +48,8 @@ struct pool {
     bool is_role_known; /* is_superuser was reported by a server */
     bool resets_work;   /* the server has taken the reset queries of these settings before */
     bool role_due;      /* a link is asked about its role before it is lent, see pool_role_ask */
+    bool is_mapped;     /* pools.conf says who its clients are at the server */
+    bool is_moved;      /* a reload has put its database on another server: no link is kept */
     bool may_exceed;    /* more links were open than a limit allows when that was looked at last */
     /* How many workers have clients that wait for what the pool has a part in: its own links, those
      * of its database, its user and its node. NULL: not in the table. */
@@ -123,6 +125,9 @@ static inline struct slice pool_book_name(const struct pool *pool)
 
 /* Finds or makes the pool, and counts one client in. */
 struct pool *pool_attach(struct backend *be, struct slice user, struct slice database, int node);
+/* What servers said of a role holds for all servers of one cluster: `pool` learns it of `other`, of
+ * the same user. */
+void pool_learn_role(struct pool *pool, const struct pool *other);
 /* Counts one more in, of a pool that somebody is counted in. */
 void pool_hold(struct pool *pool);
 /* Counts the client out; an empty pool goes. */

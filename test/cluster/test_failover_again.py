@@ -181,3 +181,4 @@ def test_who_waits_in_a_line_moves_on(trio, start_pool):
         new.rows("select pg_promote()")
         for w in (second, third):
             assert [m.row() for m in w.ready(seconds=20) if m.type == "D"] == [[str(new.port).encode()]]
+        assert not [m.fields for m in second.simple("pgpool reconnect") if m.type == "E"], "a superuser is one on all servers"

@@ -5,9 +5,10 @@ import subprocess
 import pytest
 
 from pgt import postgres, proxy, waits
-from pgt.wire import Wire, query
+from pgt.wire import SYNC, Wire, bind, cancel, execute, parse, query
 
 from test_admin_orders import report
+from test_pool_limits import Load
 
 
 @pytest.fixture(autouse=True)
@@ -140,7 +141,6 @@ def test_other_cluster_has_a_limit(other_pg, start):
 
 def test_other_cluster_cancel(other_pg, start):
     """A cancel request goes to the server that runs the query."""
-    from pgt.wire import cancel  # pylint: disable=import-outside-toplevel
     pool, _ = start(f"[database shop]\nhost = 127.0.0.1\nport = {other_pg.port}\ndbname = postgres\n")
     w = login(pool, database="shop")
     w.send(query("select pg_sleep(60)"))
@@ -168,6 +168,122 @@ def test_reload(pg, start):
     assert len(pg.sessions("usename = 'trust_user'")) == 2
     first.bye()
     second.bye()
+
+
+def shop_at(server, extra="") -> str:
+    return f"[database shop]\nhost = 127.0.0.1\nport = {server.port}\ndbname = postgres\n{extra}"
+
+
+def put(pool, path, text: str) -> None:
+    """That file, read again by all workers."""
+    seen = pool.log().count("is in use")
+    path.write_text(text, encoding="utf-8")
+    pool.reload()
+    waits.wait_for("the file is read again", lambda: pool.log().count("is in use") > seen)
+
+
+PORT = "select current_setting('port')"
+
+
+def test_database_moves(pg, other_pg, start):
+    """PAUSE, another host, reload, RESUME: PgBouncer's way to move a database under its clients. They follow with what
+    they have set and prepared, between two transactions; nobody is sent away."""
+    pool, path = start(shop_at(pg), pool_mode="transaction")
+    admin = login(pool, "postgres")
+    idle, held, busy = (login(pool, database="shop") for _ in range(3))
+    idle.simple("set work_mem = '7MB'")
+    idle.send(parse("select current_setting('port') || $1", "p"), SYNC)
+    idle.ready()
+    busy.simple("begin")
+    assert busy.value(PORT) == str(pg.port)
+    admin.send(query("pgpool pause shop"))
+    held.send(query(PORT))
+    assert admin.is_quiet(0.2) and held.is_quiet(0.2)
+    put(pool, path, shop_at(other_pg))
+    assert busy.value(PORT) == str(pg.port), "a transaction ends where it began"
+    busy.simple("commit")
+    assert admin.ready()[0].type == "C"
+    late = Wire(pool.address, seconds=20)
+    late.send_startup("trust_user", "shop")
+    admin.simple("pgpool resume shop")
+    assert [m.row() for m in held.ready() if m.type == "D"] == [[str(other_pg.port).encode()]]
+    assert idle.value("show work_mem") == "7MB"
+    idle.send(bind(["!"], name="p"), execute(), SYNC)
+    assert [m.row() for m in idle.ready() if m.type == "D"] == [[f"{other_pg.port}!".encode()]]
+    assert busy.value(PORT) == str(other_pg.port)
+    assert late.authenticate("trust_user", "")[-1].type == "Z" and late.value(PORT) == str(other_pg.port)
+    idle.send(query("select pg_sleep(60)"))
+    waits.wait_for("it runs", lambda: other_pg.sessions("query like '%pg_sleep(60)%' and state = 'active'"))
+    cancel(pool.address, idle.pid, idle.key)
+    assert [m.sqlstate for m in idle.ready() if m.type == "E"] == ["57014"]
+    waits.wait_for("no link is left at the old place", lambda: not pg.sessions("usename = 'trust_user'"))
+    put(pool, path, shop_at(pg))
+    for w in (idle, held, busy, late):
+        assert w.value(PORT) == str(pg.port), "and back"
+        w.bye()
+    admin.bye()
+
+
+def test_database_moves_under_load(pg, other_pg, start):
+    """To and fro, without a pause: no client sees an error, and what was committed after the reload is at the new place."""
+    for server in (pg, other_pg):
+        server.rows("drop table if exists moved; create table moved(a int); grant all on moved to public")
+    pool, path = start(shop_at(pg), pool_mode="transaction", default_pool_size=3)
+    load = Load(pool, [("trust_user", "shop")] * 12, sql="begin; insert into moved values (1); commit")
+    for turn in range(4):
+        old, new = (pg, other_pg) if turn % 2 == 0 else (other_pg, pg)
+        waits.wait_for("it is written there", lambda s=old: load.errors or s.value("select count(*) > 0 from moved") == "t")
+        put(pool, path, shop_at(new))
+        waits.wait_for("the old place is left", lambda s=old: load.errors or not s.sessions("usename = 'trust_user'"))
+        old.rows("truncate moved")
+        new.rows("truncate moved")
+        waits.holds_for("nothing is written there", lambda s=old: s.value("select count(*) from moved") == "0", 0.3)
+    load.finish()
+
+
+def test_session_waits_and_goes_elsewhere(pg, other_pg, start):
+    """Session mode: a session stays where it is, those that come get the new place, also who waited already."""
+    pool, path = start(shop_at(pg))
+    admin, stays = login(pool, "postgres"), login(pool, database="shop")
+    login(pool, database="shop").bye()
+    admin.send(query("pgpool pause shop"))
+    assert admin.is_quiet(0.2)
+    late = Wire(pool.address, seconds=20)
+    late.send_startup("trust_user", "shop")
+    assert late.is_quiet(0.2)
+    put(pool, path, shop_at(other_pg))
+    assert stays.value(PORT) == str(pg.port)
+    stays.bye()
+    assert admin.ready()[0].type == "C"
+    admin.simple("pgpool resume shop")
+    assert late.authenticate("trust_user", "")[-1].type == "Z" and late.value(PORT) == str(other_pg.port)
+    waits.wait_for("no link is left at the old place", lambda: not pg.sessions("usename = 'trust_user'"))
+    for w in (late, admin):
+        w.bye()
+
+
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+def test_another_dbname(pg, start, mode):
+    """On the same server: links to the database that was meant before are not lent again."""
+    pool, path = start("[database shop]\ndbname = postgres\n", pool_mode=mode, default_pool_size=2)
+    clients = [login(pool, database="shop") for _ in range(2)]
+    for w in clients:
+        w.simple("begin")
+        assert w.value("select current_database()") == "postgres"
+    clients[0].simple("commit")
+    if mode == "session":
+        clients[0].bye()
+    put(pool, path, "[database shop]\ndbname = other_db\n")
+    assert clients[1].value("select current_database()") == "postgres"
+    clients[1].simple("commit")
+    if mode == "session":
+        clients[1].bye()
+        clients = [login(pool, database="shop") for _ in range(2)]
+    for _ in range(3):
+        for w in clients:
+            assert w.value("select current_database()") == "other_db"
+    for w in clients:
+        w.bye()
 
 
 def test_check_config(tmp_path):

@@ -78,23 +78,34 @@ void backend_fini(struct backend *be)
     be->read_buf = NULL;
 }
 
+static void close_retired(struct backend *be)
+{
+    struct link *link;
+    struct list *n;
+    struct list *tmp;
+
+    LIST_FOREACH_SAFE(n, tmp, &be->idle_lru)
+    {
+        link = LIST_ENTRY(n, struct link, be_node);
+        if (link->is_retired || pool_is_done_with(link->pool, link))
+            link_close(link);
+    }
+}
+
 /* The settings of a pool belong to the generation. */
 void backend_set_conf(struct backend *be, const struct conf *conf)
 {
     struct hash_node *n;
-    struct pool *pool;
     uint32_t i;
 
     be->conf = conf;
     if (be->pools.count == 0)
         return;
     for (i = 0; i <= be->pools.mask; i++)
-        for (n = be->pools.bucket[i]; n != NULL; n = n->next) {
-            pool = LIST_ENTRY(n, struct pool, node);
-            pool->set = pools_conf_find(conf, pool_database(pool), pool_user(pool));
-            pool->resets_work = false; /* others, perhaps */
-        }
+        for (n = be->pools.bucket[i]; n != NULL; n = n->next)
+            pool_set_conf(LIST_ENTRY(n, struct pool, node), conf);
     backend_look_for_excess(be);
+    close_retired(be);
     backend_post_retry(be);
 }
 

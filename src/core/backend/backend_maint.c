@@ -54,7 +54,7 @@ static bool is_for_one_use(const struct link *link)
 
 bool pool_is_done_with(const struct pool *pool, const struct link *link)
 {
-    return is_for_one_use(link) || (pool->may_exceed && pool_exceeds(pool));
+    return pool->is_moved || is_for_one_use(link) || (pool->may_exceed && pool_exceeds(pool));
 }
 
 /* Links that were opened together do not go together: one at a time, as many per lifetime as there

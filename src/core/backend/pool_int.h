@@ -88,11 +88,17 @@ void pool_role_refuse(struct link *link);
 /* The question met an error; false when the link is not to be kept. */
 bool pool_role_on_error(struct link *link, struct slice sqlstate);
 
+/* pool_place.c */
+/* Takes over the settings of a new generation. Idle links that must not be lent any more are
+ * retired: the caller closes them. */
+void pool_set_conf(struct pool *pool, const struct conf *conf);
+
 /* backend_maint.c */
 void backend_on_maint(struct timer *t);
 /* Looks whether the pools have more links than their limits allow: those may be other ones now. */
 void backend_look_for_excess(struct backend *be);
-/* True when a link that is free now has to go: it was to be used once, or there are too many. */
+/* True when a link that is free now has to go: it was to be used once, there are too many, or its
+ * database is somewhere else now. */
 bool pool_is_done_with(const struct pool *pool, const struct link *link);
 /* Starts the check of an idle link that was not used for long or whose role is to be asked about,
  * or (for who shares links) its reset that is due: true when it is being seen to now. */

@@ -422,8 +422,7 @@ static void adrift_try(struct client *c)
     }
     if (pool->cluster_node != node) {
         pool_request_cancel(&a->req);
-        c->pool = pool_attach(&ss->be, pool_user(pool), pool_database(pool), node);
-        pool_detach(pool);
+        client_place_move(c, node);
     }
     a->startup.version = c->row == NULL ? PROTO_3_0 : c->row->protocol;
     a->startup.user = pool_user(c->pool);

@@ -430,6 +430,7 @@ void client_auth_pass(struct client_auth *a)
             (int)client_auth_user(a).n, client_auth_user(a).p);
     /* With pool_hba off, a server that trusts speaks for its own node alone. */
     c->is_proved = a->facts.has_rule || a->plan.proof != AUTH_PROOF_TRUST;
+    c->is_proved_here = c->is_proved && !a->was_looked_up && a->plan.proof != AUTH_PROOF_SERVER;
     if (!c->is_proved)
         c->trusting_node = (int16_t)c->pool->cluster_node;
     auth_learn(a);

@@ -7,7 +7,6 @@
 
 #include <string.h>
 
-#include "auth/auth_book.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/conf.h"
@@ -143,18 +142,6 @@ static void login_keep(struct client_login *login, const struct startup *st, str
     memcpy(login->unknown, again.unknown, login->nunknown * sizeof again.unknown[0]);
 }
 
-/* pools.conf names who we are at the server: its password is in pool_passwd, the client's own opens
- * nothing there. */
-static void login_learn_user(struct client *c)
-{
-    struct slice user = pool_user(c->pool);
-    struct auth_book *book = c->ss->be.book;
-    struct auth_stored stored;
-
-    if (book != NULL && auth_book_find_passwd(book, user, &stored) && stored.cred != NULL)
-        auth_book_learn_cred(book, pool_book_name(c->pool), stored.cred);
-}
-
 static void login_all_down(struct client *c)
 {
     struct err err;
@@ -226,7 +213,7 @@ void client_login_begin(struct client *c, const struct startup *st, struct slice
     c->pool = pool_attach(&c->ss->be, login->startup.user, login->startup.database, node);
     if (set->user != NULL) {
         login->startup.user = pool_user(c->pool); /* the settings may be reloaded */
-        login_learn_user(c);
+        client_place_learn(c);
     }
     if (!login_count_in(c, c->pool))
         return;
@@ -365,8 +352,10 @@ void client_login_acquire(struct client *c)
 {
     struct client_login *login = c->login;
     struct pool_request *req = &login->req;
-    bool was_waiting = !list_is_detached(&req->pool_node);
+    bool was_waiting;
 
+    client_place_login(c);
+    was_waiting = !list_is_detached(&req->pool_node);
     client_auth_entitle(c, req);
     if (login->has_no_server) {
         if (!login_alone(c, c->ss->conf->login_without_server))
@@ -479,15 +468,8 @@ static void login_look_again(struct client *c)
             (int)(ss->conf->failover_wait_ms / 1000));
         return;
     }
-    if (pool->cluster_node != node) {
-        bool is_mapped = c->login->startup.user.p == pool_user(pool).p;
-
-        c->pool = pool_attach(&ss->be, pool_user(pool), pool_database(pool), node);
-        if (is_mapped)
-            c->login->startup.user = pool_user(c->pool);
-        pool_detach(pool);
-        c->login->req.pool = c->pool;
-    }
+    if (pool->cluster_node != node)
+        client_place_login_at(c, node);
     client_login_acquire(c);
 }
 

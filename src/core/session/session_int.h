@@ -77,6 +77,7 @@ struct client {
     bool has_spoken : 1;     /* something of its session was sent to its own link */
     bool is_hung_up : 1;     /* half closed, seen while what it sent before was not read yet */
     bool is_proved : 1; /* it has proved to be its pool's user: any link of that user will do */
+    bool is_proved_here : 1; /* to us, by what we know without asking a server */
     bool asked_tls : 1;
     bool asked_gss : 1;
     bool is_counted : 1;   /* in session_shared */
@@ -284,6 +285,20 @@ bool client_login_again(struct client *c, struct link *link);
 void client_login_look_again(struct sessions *ss);
 /* Logins that wait for a link of a server that is not the primary any more look again. */
 void client_login_leave_queues(struct sessions *ss);
+
+/* client_place.c */
+/* What pool_passwd has of the user that the client is at the server opens links of its pool. */
+void client_place_learn(struct client *c);
+/* The client's pool is that of the same user and database on `node` from now on. */
+void client_place_move(struct client *c, int node);
+/* Where clients share links and have none: goes where pools.conf has put the database of its pool,
+ * which is_moved. What another server said of the client is not taken along: the new one may know
+ * somebody else by that name. */
+void client_place_follow(struct client *c);
+/* The same during the login, while no link has been had: to `node`, or to where the database is now
+ * if it has moved. The place in the line is given up. */
+void client_place_login_at(struct client *c, int node);
+void client_place_login(struct client *c);
 
 /* client_adrift.c */
 struct errmsg;

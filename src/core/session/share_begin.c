@@ -20,16 +20,15 @@
 
 int share_write_node(struct client *c)
 {
-    struct pool *pool = c->pool;
     int node;
 
-    if (pool->cluster_node >= POOLS_FIRST_TARGET)
-        return pool->cluster_node; /* a cluster of its own, by pools.conf */
+    if (c->pool->is_moved && c->link == NULL)
+        client_place_follow(c);
+    if (c->pool->cluster_node >= POOLS_FIRST_TARGET)
+        return c->pool->cluster_node; /* a cluster of its own, by pools.conf */
     node = sessions_write_node(c->ss);
-    if (node != VIEW_NO_NODE && node != pool->cluster_node) {
-        c->pool = pool_attach(&c->ss->be, pool_user(pool), pool_database(pool), node);
-        pool_detach(pool);
-    }
+    if (node != VIEW_NO_NODE && node != c->pool->cluster_node)
+        client_place_move(c, node);
     return node;
 }
 

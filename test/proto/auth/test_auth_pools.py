@@ -163,6 +163,51 @@ def test_tls_that_does_not_verify(near, far, authority, pools):
     assert "does not support TLS" in clear.log()
 
 
+def move(pool, text: str) -> None:
+    seen = pool.log().count("is in use")
+    pool.conf["pools_file"].write_text(text, encoding="utf-8")
+    pool.reload()
+    wait_for("the file is read again", lambda: pool.log().count("is in use") > seen)
+
+
+def test_the_common_user_moves(near, far, pools):
+    """The user of a section logs in at the new place with what pool_passwd has. Without that line, who came as that user
+    stays where it is, and new clients come as themselves."""
+    at = {server.port: "[database shop]\n" + place(server, dbname="postgres") for server in (near, far)}
+    pool = pools(at[near.port] + "user = looker\n", pool_mode="transaction")
+    w = house.Wire(pool.address)
+    assert w.login("boss", "shop", "boss_pw")[-1].type == "Z"
+    who = "select current_user || current_setting('port')"
+    assert w.value(who) == f"looker{near.port}"
+    move(pool, at[far.port] + "user = looker\n")
+    assert w.value(who) == f"looker{far.port}"
+    move(pool, at[near.port])
+    assert w.value(who) == f"looker{far.port}"
+    new = house.Wire(pool.address)
+    assert new.login("boss", "shop", "boss_pw")[-1].type == "Z"
+    assert new.value(who) == f"boss{near.port}"
+    w.bye()
+    new.bye()
+
+
+def test_what_was_proved_opens_nothing_where_it_moves(near, far, pools):
+    """A name whose secret was learned of the old server is not let in at the new one by that, and never by another's."""
+    house.make_user(near, "mover", "scram", "near_pw")
+    house.make_user(far, "mover", "scram", "far_pw")
+    at = {server.port: "[database shop]\n" + place(server, dbname="postgres", auth_user="looker") for server in (near, far)}
+    pool = pools(at[near.port], pool_mode="transaction")
+    w = house.Wire(pool.address, seconds=20)
+    assert w.login("mover", "shop", "near_pw")[-1].type == "Z"
+    assert w.value("select current_setting('port')") == str(near.port)
+    move(pool, at[far.port])
+    assert come(pool, "mover", "far_pw", "shop") == "in"
+    w.send(query("select current_setting('port')"))
+    found = w.read_until("Z", "E")
+    assert [m.sqlstate for m in found if m.type != "Z"] == ["08001"], "the far one's connection was lent to the near one's user"
+    assert come(pool, "mover", "near_pw", "shop") == "28P01"
+    w.reset()
+
+
 @pytest.mark.parametrize("mode", ["session", "transaction"])
 def test_who_paused_all_may_come_back(near, far, pools, mode):
     """By a new session, of any worker, which has no server connection and needs none for commands of ours. Not a namesake of
