@@ -103,9 +103,9 @@ struct route_session {
     bool tx_says_repeatable : 1;     /* ... repeatable read */
     bool wrote_in_tx : 1;            /* since BEGIN */
     bool locked_in_tx : 1;           /* ... what reads on a standby would wait for, until it ends */
-    bool doubtful_in_tx : 1;         /* ... or run what may have written or locked */
     bool wrote_in_an_earlier_tx : 1; /* in an explicit transaction of this session */
     bool wrote_in_session : 1;
+    bool doubtful : 1; /* ran what is not known: it may have written, locked or set something */
     bool has_temp_tables : 1; /* this session created some (check_temp_table = trace) */
     bool
         state_unknown : 1; /* set_config(), DO, CALL ...: the session cannot be rebuilt elsewhere */
@@ -154,7 +154,8 @@ struct route_input {
     /* What stands for all that `lookup` answers from and for the settings: while it is the same,
      * what the catalogue had nothing against needs not be looked up again. 0: not known. */
     uint64_t answers_id;
-    bool schema_settled; /* it has not changed lately: standbys know it (relcache_query_target) */
+    bool is_afterthought; /* it has run already; what it is has to be known whatever it costs */
+    bool schema_settled;  /* it has not changed lately: standbys know it (relcache_query_target) */
 };
 
 #define ROUTE_MAX_QUESTIONS 16

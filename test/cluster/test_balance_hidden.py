@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: PostgreSQL
 """test_balance_hidden: what a read is, behind a reason that would keep it on the primary anyway. A view that writes is
 a write also when a hint, a system catalogue beside it or its being unknown kept it there; and in a read-only transaction
-a temporary or unlogged table is looked for whatever stands before it. Session and transaction mode."""
+a temporary or unlogged table is looked for whatever stands before it. What was run without being known is looked into
+when its transaction is over. Session and transaction mode."""
 import pytest
 
+from pgt.wire import query
 from test_balance_rules import MODES, extended
 from test_balance_tx import cluster, away, code, is_standby, login, make, ok  # noqa: F401
 
@@ -15,7 +17,11 @@ def schema(cluster):
     for sql in ("create table hidden(a int)",
                 "create function hide() returns int language sql volatile as 'insert into hidden values (1) returning a'",
                 "create view hides as select hide() as a", "create unlogged table plain_u(a int)",
-                "insert into plain_u values (5)"):
+                "insert into plain_u values (5)",
+                "create function be(v text) returns text language plpgsql volatile as "
+                "$$ begin return set_config('my.own', v, false); end $$",
+                "create function calm(v text) returns text language sql stable as 'select v'",
+                "create view being as select be('it') as v"):
         cluster.primary.rows(sql)
 
 
@@ -134,4 +140,38 @@ def test_adaptive_and_statements_that_write_nothing(cluster, make, mode):
     ok(w, "insert into hidden values (3)")
     assert away(cluster, w) and w.value("select inet_server_port() from hidden limit 1") == str(cluster.primary.port)
     ok(w, "rollback")
+    w.bye()
+
+
+OWN = "select current_setting('my.own', true), inet_server_port() from hidden limit 1"
+
+
+@pytest.mark.parametrize("how", ["simple", "extended"])
+@pytest.mark.parametrize("sql, want", [
+    ("select be('it')", "it"), ("select v from being", "it"), ("values (be('it'))", "it"), ("select be('it') from pg_class limit 1", "it"),
+    ("explain (analyze) select be('it')", "it"), ("copy (select be('it')) to stdout", "it"), ("select calm('it')", "")])
+@pytest.mark.parametrize("end", ["commit", "rollback", "commit and chain; commit"])
+def test_function_that_is_not_known_yet(cluster, make, how, sql, want, end):
+    """Session mode: what it has set is there for all later reads; reads leave again when it has set nothing."""
+    cluster.primary.rows("insert into hidden values (0)")
+    w = asked(make())
+    ok(w, "select current_setting('my.own', true) from hidden limit 1", "set my.own to ''", "begin")
+    assert code(w.simple(sql) if how == "simple" else extended(w, sql)) is None
+    assert w.rows(OWN)[0][1] == str(cluster.primary.port).encode()
+    ok(w, end)
+    value, port = w.rows(OWN)[0]
+    assert value.decode() == (want if end != "rollback" else "")
+    assert is_standby(cluster, port) == (want == "" or end == "rollback")
+    w.bye()
+
+
+def test_names_that_are_not_known_in_a_pipeline(cluster, make):
+    """Behind what is owed nothing can be asked first."""
+    w = asked(make())
+    ok(w, "set my.own to ''", OWN)
+    w.send(query("select pg_sleep(0.05)") + query("select be('it')") + query("select a from plain_u"))
+    assert [code(w.ready()) for _ in range(3)] == [None] * 3
+    assert w.rows(OWN)[0][0] == b"it"
+    ok(w, "discard all", "set my.own to ''")
+    assert away(cluster, w)
     w.bye()

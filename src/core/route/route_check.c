@@ -345,6 +345,23 @@ static enum route_reason reason_by_marks(struct route_case *c, const struct sql_
     return ROUTE_R_NONE;
 }
 
+void route_check_views(struct route_case *c, const struct sql_stmt *stmt)
+{
+    uint32_t bits;
+    uint32_t i;
+
+    for (i = 0; i < stmt->ntables; i++) {
+        struct route_question q = {.kind = ROUTE_Q_RELATION,
+            .schema = stmt->tables[i].schema,
+            .name = stmt->tables[i].name};
+
+        if (answer(c, &q, &bits) == -1)
+            c->unknown_relation = true;
+        else if ((bits & ROUTE_REL_VOLATILE) != 0)
+            c->out->runs_code = true;
+    }
+}
+
 /* Of several reasons the first, but none that the node of a read-only transaction does not care for
  * stands in front of one that it does. */
 static void deny(struct route_case *c, enum route_reason reason)

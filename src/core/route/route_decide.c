@@ -18,7 +18,6 @@ bool route_is_soft(enum route_reason denied)
     case ROUTE_R_NONE:
     case ROUTE_R_CATALOG:
     case ROUTE_R_MISSING_TABLE:
-    case ROUTE_R_DOUBTFUL_IN_TX:
     case ROUTE_R_WROTE_IN_TX:
     case ROUTE_R_WROTE_IN_EARLIER_TX:
     case ROUTE_R_WROTE_IN_SESSION:
@@ -127,10 +126,10 @@ static enum route_reason denied_by_session(const struct route_input *in)
         return ROUTE_R_SERIALIZABLE;
     if (s->in_tx && s->locked_in_tx)
         return ROUTE_R_LOCKED_IN_TX;
+    if (s->doubtful)
+        return ROUTE_R_DOUBTFUL;
     if (is_settled_on_node(s))
         return ROUTE_R_NONE;
-    if (s->in_tx && s->doubtful_in_tx)
-        return ROUTE_R_DOUBTFUL_IN_TX;
     /* What is not committed yet is nowhere else. */
     if (in->conf->read_consistency != CONF_READ_EVENTUAL && s->in_tx && s->wrote_in_tx)
         return ROUTE_R_WROTE_IN_TX;
@@ -217,6 +216,8 @@ static void ask_catalogue(struct route_case *c)
         if (c->prepared != NULL && c->out->class != ROUTE_PRIMARY)
             route_check_functions(c, c->prepared_text, &c->prepared->stmts[0]);
     }
+    if (c->stmt->kind == SQL_DECLARE)
+        route_check_views(c, c->stmt);
     if (c->out->class != ROUTE_EITHER || denied_by_settings(c->in) != ROUTE_R_NONE)
         return;
     /* Also when it stays for another reason: a view may write. */
@@ -275,6 +276,8 @@ static bool must_know_writes(const struct route_case *c)
 {
     if ((!c->unknown_function && !c->unknown_relation) || denied_by_settings(c->in) != ROUTE_R_NONE)
         return false;
+    if (is_settled_on_node(c->in->session))
+        return true; /* in doubt it would leave its snapshot, and so would all that comes next */
     switch (c->in->conf->disable_load_balance_on_write) {
     case CONF_WRITE_ALWAYS:
         return !c->in->session->wrote_in_session;
@@ -296,6 +299,8 @@ static void settle_questions(struct route_case *c)
 
     if (c->nlookups > ROUTE_MAX_LOOKUPS && c->denied == ROUTE_R_NONE)
         c->denied = ROUTE_R_TOO_MANY_QUESTIONS;
+    if (c->in->is_afterthought && out->is_doubtful)
+        return;
     if ((out->class != ROUTE_EITHER && !c->is_read_only_begin) || c->nlookups > ROUTE_MAX_LOOKUPS ||
         (c->denied != ROUTE_R_NONE && !must_know_writes(c))) {
         out->must_ask = false;

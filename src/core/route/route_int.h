@@ -130,6 +130,8 @@ void route_check_functions(struct route_case *c, struct slice text, const struct
 /* Relations: sets c->denied, if nothing worse is there, and class PRIMARY when reading one may
  * write; asks for those not known. */
 void route_check_relations(struct route_case *c, struct slice text, const struct sql_stmt *stmt);
+/* What runs code when it is read. */
+void route_check_views(struct route_case *c, const struct sql_stmt *stmt);
 
 /* True when the user's transactions are serializable by default: no standby can run them. False
  * also when that is not known yet (and asked). */

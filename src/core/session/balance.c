@@ -336,6 +336,7 @@ enum balance_verdict balance_query(
     b->own->nexchanges++;
     balance_note_write(c, &d);
     balance_note_facts(c, sql, facts, facts->nstmts == 1 ? 0 : STATEMENT_INEXACT);
+    balance_note_doubt(c, sql, &d); /* last: the facts are gone */
     return BALANCE_GO;
 }
 
@@ -404,6 +405,10 @@ bool balance_on_own_quiet(struct client *c)
 
     if (b->asking != ASKING_NONE) {
         balance_ask_done(c, c->link);
+        if (b->own->doubts != NULL)
+            balance_ask_missed(c);
+        if (b->asking != ASKING_NONE)
+            return true;
         if (c->is_parked) {
             client_unpark(c);
             return true;

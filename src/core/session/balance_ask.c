@@ -10,8 +10,10 @@
 #include "base/arena.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "config/conf.h"
 #include "parser/sql_cache.h"
+#include "route/route_marks.h"
 #include "route/route_oracle.h"
 #include "wire/reader.h"
 #include "wire/writer.h"
@@ -21,6 +23,10 @@
 /* Questions for one statement. Views within views take one each; a server that never answers what
  * was asked must not be asked for ever. */
 #define ASK_MAX 50
+/* Statements of one transaction that are looked into afterwards, and their bytes. After more the
+ * session reads from the primary. */
+#define DOUBTS_MAX   64
+#define DOUBTS_BYTES 65536
 
 /* The questions under way, or to be asked when the transaction is over. */
 struct balance_questions {
@@ -125,12 +131,115 @@ void balance_ask_later(struct client *c, const struct route_decision *d)
     b->questions = ask_keep(d);
 }
 
+/* Statements that were run without being known, in the order in which they came. */
+struct balance_doubts {
+    struct buf texts; /* each with its NUL */
+    uint32_t at;      /* of the first that is still in doubt */
+    unsigned n;
+    struct sql_fingerprint of[DOUBTS_MAX];
+};
+
+void balance_drop_doubts(struct balance_own *own)
+{
+    if (own->doubts != NULL)
+        buf_free(&own->doubts->texts);
+    mem_free(own->doubts);
+    own->doubts = NULL;
+}
+
+static bool is_noted(const struct balance_doubts *ds, const struct sql_fingerprint *fp)
+{
+    unsigned i;
+
+    for (i = 0; i < ds->n; i++)
+        if (ds->of[i].hi == fp->hi && ds->of[i].lo == fp->lo)
+            return true;
+    return false;
+}
+
+void balance_note_doubt(struct client *c, struct slice sql, const struct route_decision *d)
+{
+    struct balance_own *own = c->balance->own;
+    struct balance_doubts *ds;
+    struct sql_fingerprint fp = {0};
+
+    if (!d->is_doubtful || c->balance->rs.state_unknown)
+        return;
+    if (own->doubts == NULL)
+        own->doubts = mem_alloc_zero(sizeof *own->doubts);
+    ds = own->doubts;
+    if (sql_fingerprint(c->ss->scratch, sql, &fp) == 0 && is_noted(ds, &fp))
+        return;
+    if (ds->n == DOUBTS_MAX || ds->texts.len + sql.n + 1 > DOUBTS_BYTES) {
+        c->balance->rs.state_unknown = true;
+        balance_drop_doubts(own);
+        return;
+    }
+    ds->of[ds->n++] = fp;
+    buf_put(&ds->texts, sql.p, sql.n);
+    buf_put_byte(&ds->texts, '\0');
+}
+
+/* Its transaction is over. */
+static void mark_every_table(struct client *c)
+{
+    uint64_t key = route_marks_key(pool_database(c->pool), 0);
+
+    if (c->ss->conf->disable_load_balance_on_write == CONF_WRITE_DML_ADAPTIVE_GLOBAL)
+        balance_worker_mark(c->ss, &key, 1);
+}
+
+/* What is known now of a statement that has run. True when something of it is still to be asked. */
+static bool is_in_doubt(struct client *c, struct slice sql)
+{
+    struct balance *b = c->balance;
+    struct route_decision d;
+
+    balance_decide_afterwards(c, sql, &d);
+    if (d.is_doubtful && d.must_ask && !b->ask_failed) {
+        balance_ask(c, c->link, &d);
+        return true;
+    }
+    /* A function that ran and is not to be found any more has changed where names are looked for.
+     */
+    if (d.runs_code || d.is_doubtful || d.reason == ROUTE_R_MISSING_FUNCTION)
+        b->rs.state_unknown = true;
+    if (d.runs_code)
+        mark_every_table(c);
+    if (d.is_write) {
+        b->rs.wrote_in_session = true;
+        b->rs.wrote_in_an_earlier_tx = true;
+    }
+    balance_ask_reset(b);
+    return false;
+}
+
+/* True when a question is under way. */
+static bool asks_doubts(struct client *c)
+{
+    struct balance_own *own = c->balance->own;
+    struct balance_doubts *ds = own->doubts;
+    struct slice text;
+
+    while (ds != NULL && ds->at < ds->texts.len) {
+        text = slice_of_str(ds->texts.data + ds->at);
+        if (is_in_doubt(c, text))
+            return true;
+        ds->at += (uint32_t)text.n + 1;
+    }
+    balance_drop_doubts(own);
+    c->balance->rs.doubtful = false;
+    return false;
+}
+
 void balance_ask_missed(struct client *c)
 {
     struct balance *b = c->balance;
 
     if (b->asking != ASKING_NONE || c->link->tx_status != 'I' || !balance_is_quiet(c) ||
         c->is_half_closed || c->ss->stop != SESSION_RUNNING)
+        return;
+    if (b->own != NULL && asks_doubts(c))
         return;
     if (b->questions != NULL)
         ask_send(c, c->link);

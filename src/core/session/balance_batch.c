@@ -699,6 +699,7 @@ static void note_execution(struct client *c, struct slice sql)
 
     balance_note_write(c, &d);
     balance_note_facts(c, sql, facts, STATEMENT_INEXACT);
+    balance_note_doubt(c, sql, &d);
 }
 
 /* What is executed is not known: it may have written. */

@@ -86,6 +86,7 @@ struct balance_tx {
 };
 
 struct balance_questions;
+struct balance_doubts;
 
 /* What only a client with a link of its own has: its further links, and what it takes to bring them
  * up to date. */
@@ -144,9 +145,10 @@ struct balance_own {
     uint32_t nexchanges; /* on the home since it was quiet */
     struct reader **reader;
     unsigned nreaders;
-    struct reader *home; /* where the open transaction lives; NULL: the own link */
-    struct buf retry;    /* messages the reader has not begun to answer */
-    struct buf early;    /* ParseComplete and BindComplete of the reader: no answer yet */
+    struct reader *home;           /* where the open transaction lives; NULL: the own link */
+    struct buf retry;              /* messages the reader has not begun to answer */
+    struct buf early;              /* ParseComplete and BindComplete of the reader: no answer yet */
+    struct balance_doubts *doubts; /* what was run without being known; NULL mostly */
     struct client *client;
     struct list held_node; /* ss->held: the next statement waits for the cluster */
     int64_t hold_until_us; /* 0: it does not */
@@ -270,6 +272,9 @@ int balance_known_node(struct client *c, uint64_t known, bool by_facts);
  * sequence. */
 const struct sql_facts *balance_decide_again(
     struct client *c, struct slice sql, struct route_decision *d);
+/* What it says of a statement that has run, outside of transactions: d->must_ask is set while
+ * anything of it is not known. */
+void balance_decide_afterwards(struct client *c, struct slice sql, struct route_decision *d);
 /* The draw that was kept was for a statement that is not made: the next one gets it. */
 void balance_undraw(struct client *c);
 /* The statement is sent to where writes go: it may decide about later reads. */
@@ -626,6 +631,11 @@ void balance_ask_lost(struct client *c);
 /* Keeps the questions of `d` until the transaction is over, and asks what was kept. */
 void balance_ask_later(struct client *c, const struct route_decision *d);
 void balance_ask_missed(struct client *c);
+/* The statement was sent to where writes go. When it is not known what it does, that is looked into
+ * as soon as its transaction is over; until then reads stay. */
+void balance_note_doubt(struct client *c, struct slice sql, const struct route_decision *d);
+/* It never happened, or the session ends. */
+void balance_drop_doubts(struct balance_own *own);
 /* dml_adaptive_global: the tables that the statement writes to have to be known by number. True
  * when it asked. */
 bool balance_asks_marks(struct client *c, const struct sql_facts *facts);

@@ -118,6 +118,7 @@ static void own_free(struct client *c)
     buf_free(&own->held);
     buf_free(&own->retry);
     buf_free(&own->early);
+    balance_drop_doubts(own);
     mem_free(own->reader);
     mem_free(own);
 }
@@ -370,6 +371,20 @@ const struct sql_facts *balance_decide_statement(
     return facts;
 }
 
+void balance_decide_afterwards(struct client *c, struct slice sql, struct route_decision *d)
+{
+    const struct sql_facts *facts = balance_facts(c->ss, sql);
+    struct balance *b = c->balance;
+    bool kept = b->keeps_random;
+    struct route_input in;
+
+    b->keeps_random = true;
+    judge_input(c, &in);
+    in.is_afterthought = true;
+    route_query(&in, sql, facts, d);
+    b->keeps_random = kept;
+}
+
 const struct sql_facts *balance_decide_again(
     struct client *c, struct slice sql, struct route_decision *d)
 {
@@ -397,8 +412,9 @@ void balance_note_write(struct client *c, const struct route_decision *d)
     }
     if (d->writes_unnamed && in_tx)
         route_trace_note_unnamed(&rs->trace);
-    if (d->is_doubtful)
-        rs->doubtful_in_tx = in_tx;
+    /* Where nothing can be written, a view that is not known is no reason to leave a snapshot. */
+    if (d->is_doubtful && (d->is_write || !rs->in_tx || !rs->tx_read_only))
+        rs->doubtful = true;
     if (d->is_write || d->is_doubtful || d->must_ask || d->class == ROUTE_PRIMARY)
         balance_note_lsn_due(c);
     if (!d->is_write)

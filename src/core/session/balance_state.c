@@ -512,6 +512,8 @@ static void settle_pending(struct client *c, bool committed)
         balance_worker_mark(c->ss, b->mark, b->nmarks);
     } else {
         route_trace_on_rollback(b->rs.trace);
+        if (!b->own->saw_error || b->own->nexchanges <= 1)
+            balance_drop_doubts(b->own);
         /* With several statements under way it is not known which of them failed. */
         if (b->own->saw_error && b->own->nexchanges > 1) {
             if (b->own->pending.len > 0)
@@ -527,7 +529,6 @@ static void settle_pending(struct client *c, bool committed)
     buf_free(&b->own->pending);
     b->rs.wrote_in_tx = false;
     b->rs.locked_in_tx = false;
-    b->rs.doubtful_in_tx = false;
 }
 
 /* What PREPARE made in a transaction that lived on a reader outlives it. */

@@ -121,6 +121,8 @@ static void adrift_forget_exchange(struct client *c, bool on_reader)
     balance_forget_tx_log(b->own);
     buf_free(&b->own->pending);
     route_trace_on_rollback(b->rs.trace);
+    balance_drop_doubts(b->own);
+    b->rs.doubtful = false;
     c->server_batch = c->server_batch && on_reader;
     if (!on_reader)
         balance_drop_readers(c, true);

@@ -741,7 +741,7 @@ void share_route_settle(struct client *c)
     b->tx_failed = false;
     b->rs.wrote_in_tx = false;
     b->rs.locked_in_tx = false;
-    b->rs.doubtful_in_tx = false;
+    b->rs.doubtful = false;
     b->rs.tx_read_only = false;
     b->rs.search_path_changed =
         varset_get(c->share->vars.client, slice_of_str("search_path")).p != NULL ||
@@ -759,7 +759,7 @@ void share_route_end(struct client *c, bool commit)
     b->rs.tx_read_only = false;
     b->rs.wrote_in_tx = false;
     b->rs.locked_in_tx = false;
-    b->rs.doubtful_in_tx = false;
+    b->rs.doubtful = false;
     b->tx_failed = false;
     if (commit)
         route_trace_on_commit(b->rs.trace);

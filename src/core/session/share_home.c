@@ -17,7 +17,7 @@ static bool keeps_reads(const struct client *c)
     const struct conf *conf = c->ss->conf;
     const struct route_session *rs = &c->balance->rs;
 
-    if (rs->locked_in_tx || rs->doubtful_in_tx || conf->read_consistency == CONF_READ_GLOBAL)
+    if (rs->locked_in_tx || rs->doubtful || conf->read_consistency == CONF_READ_GLOBAL)
         return true;
     if (conf->read_consistency == CONF_READ_SESSION && (rs->wrote_in_tx || c->balance->lsn_due))
         return true;

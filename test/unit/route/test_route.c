@@ -70,7 +70,7 @@ static void set_state(struct route_test *t, unsigned s)
     ses->tx_failed = (s & FAILED) != 0;
     ses->tx_serializable = (s & SER) != 0;
     ses->wrote_in_tx = (s & W_TX) != 0;
-    ses->doubtful_in_tx = (s & DOUBT) != 0;
+    ses->doubtful = (s & DOUBT) != 0;
     ses->wrote_in_an_earlier_tx = (s & W_EARLY) != 0;
     ses->wrote_in_session = (s & W_SES) != 0;
     ses->has_temp_tables = (s & TEMPS) != 0;
