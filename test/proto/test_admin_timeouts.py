@@ -88,6 +88,20 @@ def test_query_timeout_in_a_half_told_answer(fake, start_pool):
     assert raw == fk.row_description("v") + fk.data_row("x" * 100)[:50]
 
 
+def test_limits_of_less_than_a_second(pg, start_pool):
+    """Kept, and told as they are."""
+    pool = start_pool(pg.address, query_timeout="400ms", query_wait_timeout="300ms", default_pool_size=1, num_init_children=1)
+    w, other = login(pool, user="trust_user", database="postgres"), login(pool, user="other_user", database="postgres")
+    w.send(query("select pg_sleep(30)"))
+    late = Wire(pool.address, seconds=20)
+    late.send_startup("trust_user", "postgres", DateStyle="German")
+    found = late.read_eof(10 * waits.SCALE)
+    assert found[-1].text == "query_wait_timeout" and "within 300 ms" in found[-1].fields["D"]
+    found = w.read_eof(10 * waits.SCALE)
+    assert (found[-1].text, found[-1].fields["D"]) == ("query timeout", "The limit is 400 ms.")
+    other.bye()
+
+
 @pytest.mark.parametrize("state", ["open", "failed"])
 def test_idle_transaction_timeout(pg, start_pool, state):
     pool = start_pool(pg.address, idle_transaction_timeout=1, num_init_children=1)

@@ -9,6 +9,7 @@
 #include "backend/pool.h"
 #include "backend/row_alloc.h"
 #include "base/assert.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "ipc/mailbox.h"
@@ -28,6 +29,7 @@ struct link_mail {
     int64_t opened_us;
     int64_t auth_seen_us;
     uint64_t uses;
+    uint64_t place; /* which database it leads to, see place_of */
     uint32_t startup_len;
     uint32_t reported_len;
     uint32_t vars_len;
@@ -40,6 +42,15 @@ struct link_mail {
     uint8_t reset;     /* enum link_reset */
     uint8_t unused[7]; /* no byte leaves that nobody wrote */
 };
+
+/* A reload of pools.conf reaches the workers one after the other: a link to the database that was
+ * meant before is not one of this pool any more. */
+static uint64_t place_of(const struct pool *pool)
+{
+    const char *dbname = pool->set->dbname;
+
+    return dbname == NULL ? 0 : hash_bytes(dbname, strlen(dbname), 1);
+}
 
 static size_t travel_size(const struct link *link)
 {
@@ -65,6 +76,7 @@ static size_t travel_encode(const struct link *link, char *body)
         .opened_us = link->opened_us,
         .auth_seen_us = pool->auth_seen_us,
         .uses = link->uses,
+        .place = place_of(pool),
         .startup_len = (uint32_t)paramset_bytes(&link->startup).n,
         .reported_len = (uint32_t)paramset_bytes(&link->reported).n,
         .vars_len = link->vars->len,
@@ -153,6 +165,7 @@ static struct link *travel_build(
     link->uses = m->uses;
     link->auth = m->auth;
     link->reset = m->reset;
+    link->is_retired = m->place != place_of(pool);
     link_set_key(link, slice_of(p, m->key_len));
     p += m->key_len;
     travel_paramset(be, &link->startup, p, m->startup_len);

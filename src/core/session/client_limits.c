@@ -4,6 +4,8 @@
  * one may have come; see client_limits_int.h. */
 #include "config.h"
 
+#include <stdio.h>
+
 #include "base/log.h"
 #include "config/conf.h"
 #include "config/conf_param.h"
@@ -176,6 +178,18 @@ static const char *limits_reason(const struct client *c, enum limit limit)
     return "client_idle_timeout";
 }
 
+/* Room for any limit as limit_text puts it. */
+#define LIMIT_TEXT_BYTES 32
+
+static const char *limit_text(int64_t ms, char text[LIMIT_TEXT_BYTES])
+{
+    if (ms % 1000 == 0)
+        snprintf(text, LIMIT_TEXT_BYTES, "%lld s", (long long)(ms / 1000));
+    else
+        snprintf(text, LIMIT_TEXT_BYTES, "%lld ms", (long long)ms);
+    return text;
+}
+
 /* What the client was doing, for its message and the log. */
 static void limits_detail(const struct client *c, const struct deadline *d, struct err *err)
 {
@@ -185,31 +199,31 @@ static void limits_detail(const struct client *c, const struct deadline *d, stru
 #undef TEXT
     };
     const char *reason = "";
+    char text[LIMIT_TEXT_BYTES];
 
     if (c->stats.wait_us <= 0) {
-        err_detail(err, "The limit is %lld s.", (long long)(d->limit_ms / 1000));
+        err_detail(err, "The limit is %s.", limit_text(d->limit_ms, text));
         return;
     }
     if (c->row != NULL && c->row->wait_reason < WAIT_REASON_COUNT)
         reason = reasons[c->row->wait_reason];
     err_detail(err,
-        "No connection to node %d became free for user \"%s\" and database \"%s\" within %lld "
-        "s%s%s.",
+        "No connection to node %d became free for user \"%s\" and database \"%s\" within %s%s%s.",
         c->pool->cluster_node, c->pool->names, pool_database(c->pool).p,
-        (long long)(d->limit_ms / 1000), reason[0] == '\0' ? "" : ", waiting for: ", reason);
+        limit_text(d->limit_ms, text), reason[0] == '\0' ? "" : ", waiting for: ", reason);
     err_hint(err, "SHOW POOL_QUEUE says who waits for what, SHOW POOL_LIMITS what is used up.");
 }
 
 static void limits_end(struct client *c, const struct deadline *d)
 {
     struct client_log_scope scope;
+    char text[LIMIT_TEXT_BYTES];
     struct err err;
 
     err_clear(&err);
     if (d->limit == LIMIT_IDLE) {
-        CLIENT_LOG(c, LVL_LOG,
-            "client connection is terminated: client_idle_limit (%d s) is reached",
-            (int)(d->limit_ms / 1000));
+        CLIENT_LOG(c, LVL_LOG, "client connection is terminated: client_idle_limit (%s) is reached",
+            limit_text(d->limit_ms, text));
         err_set_fatal(&err, "57P05", "connection terminated due to client idle limit reached");
     } else {
         err_set_fatal(

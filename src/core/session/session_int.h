@@ -308,7 +308,8 @@ bool client_adrift_is_possible(const struct client *c, const struct link *link);
 void client_adrift_keep_words(struct client *c, const struct errmsg *m);
 /* The link is gone. */
 void client_adrift_begin(struct client *c, struct link *link, const struct err *err);
-/* True while the new link is brought up to date: what is parked would be taken for a part of that. */
+/* True while the new link is brought up to date: what is parked would be taken for a part of that.
+ */
 bool client_adrift_is_restoring(const struct client *c);
 /* The new link has what the session had. */
 void client_adrift_on_quiet(struct client *c);
