@@ -348,6 +348,7 @@ static const char *const once_failed[][8] = {
     {"--mode", "transaction", "--servers", "1", "--seed", "21808"},
     {"--mode", "session", "--servers", "3", "--seed", "3233"},
     {"--mode", "session", "--servers", "3", "--seed", "21985"},
+    {"--mode", "session", "--servers", "3", "--calm", "--seed", "20516"},
     {"--mode", "statement", "--servers", "3", "--seed", "20001"},
     {"--mode", "statement", "--servers", "3", "--seed", "21217"},
     {"--mode", "statement", "--servers", "3", "--seed", "21230"},

@@ -586,26 +586,6 @@ static void need_for_query(struct client *c, struct statement *st)
     buf_free(&sync);
 }
 
-/* The statement that a Bind or Describe names, or that a Parse would replace; NULL when there is
- * none. Sets *found: the message could name one. */
-static struct statement *named_in(const struct client *c, char type, struct slice msg, bool *found)
-{
-    struct wire_reader r;
-    struct slice name;
-
-    *found = false;
-    if (type != FE_BIND && type != FE_PARSE && type != FE_DESCRIBE)
-        return NULL;
-    wire_reader_init(&r, slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES));
-    if (type == FE_DESCRIBE && wire_get_u8(&r) != 'S')
-        return NULL;
-    if (type == FE_BIND)
-        (void)wire_get_cstr(&r);
-    name = wire_get_cstr(&r);
-    *found = !r.bad;
-    return r.bad ? NULL : statements_find(c->statements, name);
-}
-
 /* The next op of the target closes it. */
 static void closing(struct client *c, struct statement *st, unsigned asked)
 {
@@ -645,31 +625,6 @@ void balance_close_all(struct client *c, unsigned asked)
         balance_send_own_text(c->link, all);
     while ((n = list_first(&c->statements->order)) != NULL)
         closing(c, LIST_ENTRY(n, struct statement, order), asked);
-}
-
-/* True when its link has not said yet whether there is one. */
-static bool is_undecided(const struct client *c, const struct statement *st)
-{
-    const struct link *link = c->link;
-    const struct balance *b = c->balance;
-    unsigned i;
-
-    if (st == NULL || (st->asked & STATEMENT_MAKE) == 0)
-        return false;
-    for (i = 0; i < b->own->nreaders; i++)
-        if (b->own->reader[i]->bit == st->asked_bit)
-            link = b->own->reader[i]->link;
-    return link != NULL && (int32_t)(st->serial_in - expect_head_serial(&link->expect)) >= 0;
-}
-
-bool balance_is_name_undecided(const struct client *c, char type, struct slice msg)
-{
-    bool found;
-
-    if (type != FE_PARSE || c->statements == NULL || list_is_empty(&c->statements->undecided) ||
-        msg.n <= PROTO_HEADER_BYTES || msg.p[PROTO_HEADER_BYTES] == '\0')
-        return false;
-    return is_undecided(c, named_in(c, type, msg, &found));
 }
 
 void balance_note_parse(
@@ -721,7 +676,7 @@ bool balance_puts_in(const struct client *c, char type, struct slice msg)
 
     if (type == FE_PARSE && msg.n > PROTO_HEADER_BYTES && msg.p[PROTO_HEADER_BYTES] == '\0')
         return false; /* without a name: it takes the place of any */
-    st = named_in(c, type, msg, &found);
+    st = balance_named_in(c, type, msg, &found);
     if (st == NULL)
         return false;
     if (type == FE_PARSE && st->is_doubtful)
@@ -741,7 +696,7 @@ void balance_note_message(struct client *c, char type, struct slice msg, bool pu
         balance_portals_note(c, type, msg);
     if ((type != FE_BIND && type != FE_DESCRIBE) || (!puts_in && (is_away || type != FE_BIND)))
         return;
-    st = named_in(c, type, msg, &found);
+    st = balance_named_in(c, type, msg, &found);
     if (st != NULL)
         balance_need_statement(c, c->target, st);
     if (type != FE_BIND || !found || is_away)
@@ -764,19 +719,6 @@ void balance_note_partial(struct client *c, char type, struct slice msg)
     } else if (type == FE_BIND) {
         balance_note_message(c, type, msg, true);
     }
-}
-
-bool balance_are_names_undecided(const struct client *c, const struct sql_facts *facts)
-{
-    uint32_t i;
-
-    if (c->statements == NULL || list_is_empty(&c->statements->undecided))
-        return false;
-    for (i = 0; i < facts->nstmts; i++)
-        if (facts->stmts[i].kind == SQL_PREPARE &&
-            is_undecided(c, statements_find(c->statements, facts->stmts[i].name)))
-            return true;
-    return false;
 }
 
 void balance_need_names(struct client *c, const struct sql_facts *facts)

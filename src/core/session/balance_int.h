@@ -420,10 +420,6 @@ void balance_note_message(struct client *c, char type, struct slice msg, bool pu
 /* A Parse goes to c->target; `asked`: 0 or STATEMENT_INEXACT. */
 void balance_note_parse(
     struct client *c, struct slice name, struct slice msg, enum count_kind count, unsigned asked);
-/* A Parse of a name of which no server has said yet whether it is taken: it has to wait. */
-bool balance_is_name_undecided(const struct client *c, char type, struct slice msg);
-/* The same of what PREPARE names. */
-bool balance_are_names_undecided(const struct client *c, const struct sql_facts *facts);
 /* A message of the extended protocol arrives in parts; `msg` is the first of them. */
 void balance_note_partial(struct client *c, char type, struct slice msg);
 /* True when something has to be put in before the message: what was sent must be out by then. */
@@ -643,5 +639,16 @@ bool balance_asks_marks(struct client *c, const struct sql_facts *facts);
 bool balance_lacks_marks(
     struct client *c, const struct sql_facts *facts, struct route_decision *missing);
 void balance_questions_free(struct balance_questions **qp);
+
+/* balance_names.c */
+/* The statement that a Bind or Describe names, or that a Parse would replace; NULL when there is
+ * none. Sets *found: the message could name one. */
+struct statement *balance_named_in(
+    const struct client *c, char type, struct slice msg, bool *found);
+/* A Parse of a name of which no server has said yet whether it is taken, or what uses a statement
+ * that may be skipped as it is put on its link: it has to wait. */
+bool balance_is_name_undecided(const struct client *c, char type, struct slice msg);
+/* The same of what PREPARE, EXECUTE and the like name. */
+bool balance_are_names_undecided(const struct client *c, const struct sql_facts *facts);
 
 #endif
