@@ -7,7 +7,7 @@ import pytest
 from pgt import postgres, proxy, waits
 from pgt.wire import SYNC, Wire, bind, cancel, execute, parse, query
 
-from test_admin_orders import report
+from test_admin_orders import pcp, report, said
 from test_pool_limits import Load
 
 
@@ -41,6 +41,16 @@ def other_pg():
     server.rows("create database over_there")
     yield server
     server.stop()
+
+
+def shop_at(server, extra="") -> str:
+    return f"[database shop]\nhost = 127.0.0.1\nport = {server.port}\ndbname = postgres\n{extra}"
+
+
+def put(pool, path, text: str) -> None:
+    """That file, read again by all workers."""
+    path.write_text(text, encoding="utf-8")
+    assert said(pcp(pool, "reload_config"))[0] == 0
 
 
 def test_size_per_database_and_user(pg, start):
@@ -115,12 +125,10 @@ def test_other_cluster_has_a_limit(other_pg, start):
     section = "[database {}]\nhost = {}\nport = {}\ndbname = postgres\n"
     pool, path = start(section.format("shop", "127.0.0.1", other_pg.port), pool_mode="transaction",
                        max_backend_connections=2)
-    path.write_text(section.format("shop", "127.0.0.1", other_pg.port) +
-                    section.format("store", "localhost", other_pg.port), encoding="utf-8")
     for database in ("shop", "store"):
         if database == "store":
-            pool.reload()
-            waits.wait_for("the file is read again", lambda: "generation 2 is in use" in pool.log())
+            put(pool, path, section.format("shop", "127.0.0.1", other_pg.port) +
+                section.format("store", "localhost", other_pg.port))
         clients = [login(pool, database=database) for _ in range(4)]
         for w in clients[:2]:
             w.simple("begin")
@@ -168,18 +176,6 @@ def test_reload(pg, start):
     assert len(pg.sessions("usename = 'trust_user'")) == 2
     first.bye()
     second.bye()
-
-
-def shop_at(server, extra="") -> str:
-    return f"[database shop]\nhost = 127.0.0.1\nport = {server.port}\ndbname = postgres\n{extra}"
-
-
-def put(pool, path, text: str) -> None:
-    """That file, read again by all workers."""
-    seen = pool.log().count("is in use")
-    path.write_text(text, encoding="utf-8")
-    pool.reload()
-    waits.wait_for("the file is read again", lambda: pool.log().count("is in use") > seen)
 
 
 PORT = "select current_setting('port')"

@@ -153,12 +153,29 @@ static enum progress look_at_order(struct pcp_conn *c, struct err *err)
     return PENDING;
 }
 
+/* Whoever gives an order next may rely on it that no worker goes by the old settings. */
+static enum progress look_at_reload(struct pcp_conn *c)
+{
+    const struct role_loop *rl = &c->ctl->role;
+    struct proc_row row;
+    int slot;
+
+    if (conf_number(role_loop_gen(rl)) <= c->old_generation)
+        return PENDING;
+    for (slot = 0; slot < proc_nslots(rl->env->shm); slot++) {
+        proc_row_copy(rl->env->shm, slot, &row);
+        if (row.pid != 0 && row.role == ROLE_WORKER && row.conf_generation <= c->old_generation)
+            return PENDING;
+    }
+    return REACHED;
+}
+
 static enum progress look(struct pcp_conn *c, struct err *err)
 {
     struct control *ctl = c->ctl;
 
     if (c->wait == PCP_WAIT_RELOAD)
-        return conf_number(role_loop_gen(&ctl->role)) > c->old_generation ? REACHED : PENDING;
+        return look_at_reload(c);
     if (c->wait == PCP_WAIT_RECOVERY)
         return look_at_recovery(c, err);
     if (c->wait == PCP_WAIT_PAUSE || c->wait == PCP_WAIT_DRAIN)

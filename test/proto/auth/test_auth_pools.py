@@ -12,6 +12,8 @@ from pgt import certs, procs
 from pgt.waits import wait_for
 from pgt.wire import query
 
+from test_admin_orders import pcp, said
+
 SCRAM_ALL = "host all all all scram-sha-256\n"
 
 
@@ -164,10 +166,8 @@ def test_tls_that_does_not_verify(near, far, authority, pools):
 
 
 def move(pool, text: str) -> None:
-    seen = pool.log().count("is in use")
     pool.conf["pools_file"].write_text(text, encoding="utf-8")
-    pool.reload()
-    wait_for("the file is read again", lambda: pool.log().count("is in use") > seen)
+    assert said(pcp(pool, "reload_config"))[0] == 0
 
 
 def test_the_common_user_moves(near, far, pools):
