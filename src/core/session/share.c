@@ -285,8 +285,9 @@ void share_put_own_query(struct client *c, struct feed_run *run, struct slice sq
     buf_free(&out);
 }
 
-/* Functions and triggers may have set what nobody saw, or made tables: not for another client. What
- * is known to be set is gone, too, and is set again. True when something is to be sent. */
+/* Functions and triggers may have set what nobody saw, made tables, or taken locks: not for another
+ * client, and locks not for ever. What is known to be set is gone, too, and is set again. True when
+ * something is to be sent. */
 static bool reset_for_another(struct client *c, struct buf *sql)
 {
     struct link *link = c->link;
@@ -304,7 +305,8 @@ static bool reset_for_another(struct client *c, struct buf *sql)
     varset_assign(&c->share->vars.link, left);
     if (varset_get(left, slice_of_str("role")).p == NULL)
         buf_printf(sql, "RESET ROLE;");
-    buf_printf(sql, "RESET ALL;DISCARD TEMP;");
+    buf_printf(
+        sql, "RESET ALL;UNLISTEN *;SELECT pg_catalog.pg_advisory_unlock_all();DISCARD TEMP;");
     varset_unref(&left);
     return true;
 }

@@ -465,9 +465,9 @@ void share_names_settle(struct client *c)
     s->dropped_all = false;
 }
 
-struct slice share_name_of(const struct client *c, const char *content_name)
+static struct slice name_in_book(const struct share_book *book, const char *content_name)
 {
-    const struct hash_table *t = c->share->names == NULL ? NULL : &c->share->names->table;
+    const struct hash_table *t = book == NULL ? NULL : &book->table;
     const struct hash_node *node;
     uint32_t i;
 
@@ -479,6 +479,15 @@ struct slice share_name_of(const struct client *c, const char *content_name)
                 return slice_of(n->name, n->len);
         }
     return slice_of(NULL, 0);
+}
+
+struct slice share_name_of(const struct client *c, const char *content_name)
+{
+    struct slice name = name_in_book(c->share->names, content_name);
+
+    if (name.p == NULL) /* all are dropped, or not, as the error decides */
+        name = name_in_book(c->share->turn->old_names, content_name);
+    return name;
 }
 
 void share_names_free(struct client *c)

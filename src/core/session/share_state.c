@@ -361,8 +361,8 @@ static void note_stmt(struct client *c, const struct sql_stmt *st, struct slice 
     default:
         if (st->verb == SQL_VERB_UNLISTEN)
             s->look_at_pins = true;
-        if (st->verb != SQL_VERB_DISCARD)
-            break;
+        if (st->verb != SQL_VERB_DISCARD || (s->in_string && slice_ieq_str(st->name, "all")))
+            break; /* the server refuses DISCARD ALL in a string of several statements */
         remember(s);
         (void)share_vars_note(s, st, sql);
         note_discard(c, st);

@@ -154,6 +154,8 @@ static bool read_parse(const struct client *c, struct wire_reader *r, struct wor
     w->name = wire_get_cstr(r);
     w->parse = slice_of(r->p, (size_t)(r->end - r->p));
     w->sql = wire_get_cstr(r);
+    if (wire_get_u16(r) != 0)
+        return false; /* types of parameters: Bind has to give them */
     return !r->bad && is_likely(w->sql) &&
            (w->name.n == 0 || (w->name.n <= 1024 && share_name_find(c->share, w->name) == NULL &&
                                   !share_names_are_full(c, w->sql.n, &err)));

@@ -133,6 +133,38 @@ NAMED = {
 }
 
 
+@MODES
+@differential(chunks=(WHOLE,))
+def test_discard_all_in_a_string(t):
+    """The server refuses it there: what was SET stays set, and nobody is told otherwise."""
+    c = t.connect("c1", TimeZone="Asia/Tokyo", options="-c work_mem=17MB")
+    c.simple("set timezone = 'UTC'")
+    for sql in ("discard all; select 1; rollback to a", "begin; discard all; commit", "discard all; discard all"):
+        c.simple(sql)
+        c.simple("rollback")
+        for _ in range(2):
+            c.simple("show timezone")
+            c.simple(WORK)
+
+
+@MODES
+@differential(chunks=(WHOLE,))
+def test_begin_with_a_parameter(t):
+    c = t.connect()
+    c.send(parse("begin", "b", (23,)), bind(name="b"), execute(), SYNC, bind(["1"], "", "b"), execute(), SYNC, query("commit"))
+    c.ready(3)
+
+
+@MODES
+@differential(chunks=(WHOLE,))
+def test_names_in_errors(t):
+    """They are the client's, also when its statements are dropped in the sequence that fails."""
+    c = t.connect()
+    for sql in ("select 1", "discard all", "deallocate all"):
+        c.send(parse(sql, "n"), SYNC, bind(name="n"), bind(["1"], "", "n"), execute(), SYNC, close("n"), SYNC)
+        c.ready(3)
+
+
 @pytest.mark.parametrize("what", NAMED)
 @MODES
 @differential(chunks=(WHOLE,))

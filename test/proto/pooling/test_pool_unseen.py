@@ -15,6 +15,18 @@ UNSEEN = {
 }
 
 
+def test_locks_of_functions_end(pg, start_pool):
+    """A function takes a lock of the session and listens: with reset_between_clients not beyond the next client."""
+    pg.rows("create or replace function rb_locks() returns void language plpgsql as $$ begin "
+            "perform pg_advisory_lock(6100); execute 'listen rb_heard'; end $$")
+    pool = start_pool(pg.address, num_init_children=1, pool_mode="transaction", max_backend_connections=1,
+                      reset_between_clients=True)
+    with login(pool) as a, login(pool) as b:
+        a.rows("select rb_locks()")
+        assert b.rows("select pg_listening_channels()") == []
+        assert pg.value("select pg_try_advisory_lock(6100)") == "t"
+
+
 @pytest.mark.parametrize("call", UNSEEN.values(), ids=UNSEEN.keys())
 def test_what_code_sets_reaches_nobody_else(pg, start_pool, call):
     """reset_between_clients: what functions and triggers set or create unseen is gone when another client has the link; what
