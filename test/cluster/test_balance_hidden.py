@@ -5,6 +5,7 @@ a temporary or unlogged table is looked for whatever stands before it. What was 
 when its transaction is over. Session and transaction mode."""
 import pytest
 
+from pgt import waits
 from pgt.wire import query
 from test_balance_rules import MODES, extended
 from test_balance_tx import cluster, away, code, is_standby, login, make, ok  # noqa: F401
@@ -14,7 +15,7 @@ COUNT = "select count(*) from hidden"
 
 @pytest.fixture(scope="module", autouse=True)
 def schema(cluster):
-    for sql in ("create table hidden(a int)",
+    for sql in ("create table hidden(a int)", "insert into hidden values (0)",
                 "create function hide() returns int language sql volatile as 'insert into hidden values (1) returning a'",
                 "create view hides as select hide() as a", "create unlogged table plain_u(a int)",
                 "insert into plain_u values (5)",
@@ -153,7 +154,6 @@ OWN = "select current_setting('my.own', true), inet_server_port() from hidden li
 @pytest.mark.parametrize("end", ["commit", "rollback", "commit and chain; commit"])
 def test_function_that_is_not_known_yet(cluster, make, how, sql, want, end):
     """Session mode: what it has set is there for all later reads; reads leave again when it has set nothing."""
-    cluster.primary.rows("insert into hidden values (0)")
     w = asked(make())
     ok(w, "select current_setting('my.own', true) from hidden limit 1", "set my.own to ''", "begin")
     assert code(w.simple(sql) if how == "simple" else extended(w, sql)) is None
@@ -175,3 +175,25 @@ def test_names_that_are_not_known_in_a_pipeline(cluster, make):
     ok(w, "discard all", "set my.own to ''")
     assert away(cluster, w)
     w.bye()
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("end", ["commit and chain", "commit; begin", "end work and chain"])
+def test_adaptive_global_and_a_commit_midway(cluster, make, mode, end):
+    """What is committed counts for others at once, also when a transaction is open behind that."""
+    pool = make(pool_mode=mode, disable_load_balance_on_write="dml_adaptive_global",
+                track_table_mutation_cold_start_duration=0)
+    w, other = asked(pool), asked(pool)
+
+    def is_told() -> bool:
+        ok(w, "begin", "insert into hidden values (4)")
+        waits.wait_for("what was written before counts no more", lambda: away(cluster, other)
+                       and other.rows("pgpool explain " + COUNT)[0][1] == b"standby")
+        ok(w, end)
+        reason = other.rows("pgpool explain " + COUNT)[0][3]
+        ok(w, "rollback")
+        return reason == b"a table of it was written lately"
+
+    assert any(is_told() for _ in range(5)), "it counts for a tenth of a second only"
+    w.bye()
+    other.bye()

@@ -185,9 +185,10 @@ struct balance {
     uint8_t asking : 2; /* enum balance_asking */
     bool keeps_random : 1;
     bool ask_failed : 1;
-    bool tx_failed : 1;  /* the open transaction failed: its COMMIT is a ROLLBACK */
-    bool rolls_back : 1; /* without an own link: the last statement sent was a lone ROLLBACK */
-    bool did_ddl : 1;    /* since the home was quiet, or in the open transaction */
+    bool tx_failed : 1;      /* the open transaction failed: its COMMIT is a ROLLBACK */
+    bool rolls_back : 1;     /* without an own link: the last statement sent was a lone ROLLBACK */
+    bool commits_midway : 1; /* ... and one sent commits, but leaves a transaction open */
+    bool did_ddl : 1;        /* since the home was quiet, or in the open transaction */
     /* read_consistency */
     bool lsn_due : 1;       /* the session has written since it knew its last LSN */
     bool lsn_is_wanted : 1; /* a read stayed because its transaction is no place to ask */

@@ -681,6 +681,13 @@ enum feed_step share_begin_batch(
     return step;
 }
 
+/* Behind it a transaction is open again: COMMIT AND CHAIN, or one of several statements. */
+static bool commits_midway(const struct sql_facts *facts, uint32_t i)
+{
+    return facts->stmts[i].kind == SQL_COMMIT &&
+           ((facts->stmts[i].flags & SQL_F_CHAIN) != 0 || facts->nstmts > 1);
+}
+
 /* What the router has to know of a statement that is sent to where writes go. */
 void share_route_note(struct client *c, struct slice sql)
 {
@@ -701,6 +708,7 @@ void share_route_note(struct client *c, struct slice sql)
         route_trace_note(&b->rs.trace, c->ss->rules, sql, &facts->stmts[i], true);
         b->rs.locked_in_tx = b->rs.locked_in_tx || route_locks_standbys(&facts->stmts[i]);
         balance_note_marks(c, &facts->stmts[i]);
+        b->commits_midway = b->commits_midway || commits_midway(facts, i);
         share_out_note_home(c, &facts->stmts[i]);
         balance_note_schema(c, &facts->stmts[i]);
         if ((facts->stmts[i].flags & SQL_F_TEMP) != 0)
@@ -718,11 +726,8 @@ static void tell_others(struct client *c)
 
     if (!b->rolls_back && b->nmarks > 0)
         balance_worker_mark(c->ss, b->mark, b->nmarks);
-    b->nmarks = 0;
-    b->rolls_back = false;
     if (b->did_ddl)
         balance_worker_ddl(c->ss); /* now it can be seen */
-    b->did_ddl = false;
 }
 
 void share_route_settle(struct client *c)
@@ -731,9 +736,14 @@ void share_route_settle(struct client *c)
     bool is_open = share_tx_status(c) != 'I';
 
     b->tx_status = share_tx_status(c);
+    if (!is_open || b->commits_midway)
+        tell_others(c);
+    b->commits_midway = false;
     if (is_open)
-        return;
-    tell_others(c);
+        return; /* whether it was committed is not certain: it is all told again at the end */
+    b->nmarks = 0;
+    b->rolls_back = false;
+    b->did_ddl = false;
     if (b->tx_failed)
         route_trace_on_rollback(b->rs.trace);
     else
