@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/slice.h"
 #include "cluster/view.h"
@@ -156,6 +157,7 @@ struct route_input {
     uint64_t answers_id;
     bool is_afterthought; /* it has run already; what it is has to be known whatever it costs */
     bool schema_settled;  /* it has not changed lately: standbys know it (relcache_query_target) */
+    bool reads_otherwise; /* the server may find other statements in the text than the facts have */
 };
 
 #define ROUTE_MAX_QUESTIONS 16
@@ -201,12 +203,26 @@ void route_statement(const struct route_input *in, struct slice text, const stru
  * session speak for it as before. */
 bool route_is_known(const struct route_input *in, uint64_t known);
 void route_known(const struct route_input *in, uint64_t known, struct route_decision *out);
+/* True when a backslash stands in front of a quote. In other texts strings end where our parser
+ * sees them end, whatever standard_conforming_strings and the client's encoding are. */
+static inline bool route_text_may_differ(struct slice text)
+{
+    const char *p = text.p;
+    const char *end = text.p + text.n;
+
+    while (p < end && (p = memchr(p, '\\', (size_t)(end - p))) != NULL) {
+        p++;
+        if (p < end && *p == '\'')
+            return true;
+    }
+    return false;
+}
 /* What is kept beside the facts of the texts like this one, when it may hold for this one: in front
  * of a statement, where texts like each other differ, may be what speaks against it. Else 0. */
 static inline uint64_t route_known_of(struct slice text, const struct sql_facts *facts)
 {
     if (facts->nstmts != 1 || facts->verdict == NULL || text.n == 0 ||
-        (unsigned char)((text.p[0] | 0x20) - 'a') >= 26)
+        (unsigned char)((text.p[0] | 0x20) - 'a') >= 26 || route_text_may_differ(text))
         return 0;
     return *facts->verdict;
 }

@@ -629,18 +629,19 @@ void route_statement(const struct route_input *in, struct slice text, const stru
     place(&c);
 }
 
-/* A text that holds no statement, or none that the grammar knows. */
+/* A text that holds no statement, none that the grammar knows, or who knows which. */
 static void decide_without_statement(
     const struct route_input *in, const struct sql_facts *facts, struct route_decision *out)
 {
     struct route_case c;
 
     case_init(&c, in, slice_of("", 0), NULL, out);
-    if (facts->status != SQL_OK) {
+    if (facts->status != SQL_OK || in->reads_otherwise) {
         out->class = ROUTE_PRIMARY;
-        out->reason = ROUTE_R_SYNTAX;
+        out->reason = facts->status != SQL_OK ? ROUTE_R_SYNTAX : ROUTE_R_BACKSLASH;
         out->is_write = true;
         out->writes_unnamed = true;
+        out->runs_code = in->reads_otherwise;
     } else {
         out->class = ROUTE_EITHER;
         c.denied = denied_by_settings(in);
@@ -714,12 +715,14 @@ void route_query(const struct route_input *in, struct slice text, const struct s
     struct route_decision d;
     uint32_t i;
 
-    if (facts->status != SQL_OK || facts->nstmts == 0) {
+    if (facts->status != SQL_OK || facts->nstmts == 0 || in->reads_otherwise) {
         decide_without_statement(in, facts, out);
         return;
     }
     if (facts->nstmts == 1) {
         route_statement(in, text, facts, 0, out);
+        if (out->known != 0 && route_text_may_differ(text))
+            out->known = 0; /* another client may read it otherwise */
         return;
     }
     case_init(&all, in, text, NULL, out);

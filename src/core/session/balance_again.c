@@ -179,7 +179,7 @@ static bool is_lone_sql(struct client *c, struct slice sql)
 {
     const struct sql_facts *facts = balance_facts(c->ss, sql);
 
-    if (c->share != NULL && share_text_is_doubtful(c, sql))
+    if (share_text_is_doubtful(c, sql))
         return false;
     return facts->status == SQL_OK && facts->nstmts <= 1 &&
            (facts->nstmts == 0 || facts->stmts[0].tx.op == SQL_TX_NONE);
@@ -192,8 +192,7 @@ static bool is_read_sql(struct client *c, struct slice sql)
     const struct sql_stmt *s = &facts->stmts[0];
     struct route_decision d;
 
-    if (facts->status != SQL_OK || facts->nstmts != 1 ||
-        (c->share != NULL && share_text_is_doubtful(c, sql)))
+    if (facts->status != SQL_OK || facts->nstmts != 1 || share_text_is_doubtful(c, sql))
         return false;
     if ((s->kind == SQL_SELECT || s->kind == SQL_SHOW) && (s->flags & SQL_F_READ_ONLY) != 0 &&
         s->nfuncs == 0)

@@ -270,6 +270,12 @@ const struct sql_facts *balance_facts(struct sessions *ss, struct slice sql)
     return own;
 }
 
+/* Our parser reads a backslash as standard_conforming_strings = on has it. */
+static bool reads_otherwise(const struct client *c, struct slice sql)
+{
+    return route_text_may_differ(sql) && share_text_is_doubtful(c, sql);
+}
+
 static void note_decision(struct client *c, const struct route_decision *d)
 {
     c->balance->reason = (uint8_t)d->reason;
@@ -287,6 +293,7 @@ void balance_decide_facts(
     struct route_input in;
 
     judge_input(c, &in);
+    in.reads_otherwise = reads_otherwise(c, sql);
     route_query(&in, sql, facts, d);
     note_decision(c, d);
 }
@@ -309,6 +316,7 @@ void balance_decide_prep(struct client *c, struct prep *p, struct route_decision
         route_known(&in, p->known, d);
     } else {
         sql = prep_sql(p);
+        in.reads_otherwise = reads_otherwise(c, sql);
         route_query(&in, sql, balance_facts(c->ss, sql), d);
         p->known = d->known;
     }
@@ -364,6 +372,7 @@ const struct sql_facts *balance_decide_statement(
     } else {
         sql = statement_sql(st);
         facts = balance_facts(c->ss, sql);
+        in.reads_otherwise = reads_otherwise(c, sql);
         route_query(&in, sql, facts, d);
         st->known = route_takes_snapshot(facts) ? d->known : 0;
     }
@@ -381,6 +390,7 @@ void balance_decide_afterwards(struct client *c, struct slice sql, struct route_
     b->keeps_random = true;
     judge_input(c, &in);
     in.is_afterthought = true;
+    in.reads_otherwise = reads_otherwise(c, sql);
     route_query(&in, sql, facts, d);
     b->keeps_random = kept;
 }

@@ -221,16 +221,19 @@ bool share_text_is_doubtful(const struct client *c, struct slice text)
 {
     const struct slice strings = slice_of_str("standard_conforming_strings");
     const struct slice encoding = slice_of_str("client_encoding");
-    const struct varset *own = c->share->vars.client;
-    struct slice now;
+    /* Without a link: what the pool's servers say of who has not SET it. */
+    const struct paramset *now = c->link == NULL ? &c->pool->defaults : &c->link->reported;
+    struct slice own = slice_of("", 0);
 
-    if (memchr(text.p, '\\', text.n) == NULL)
+    if (text.n == 0 || memchr(text.p, '\\', text.n) == NULL)
         return false;
-    now = c->link == NULL ? slice_of("", 0) : paramset_get(&c->link->reported, strings);
-    if (varset_get(own, strings).p != NULL || (now.p != NULL && slice_ieq_str(now, "off")))
+    if (c->share != NULL && varset_get(c->share->vars.client, strings).p != NULL)
         return true;
-    now = c->link == NULL ? slice_of("", 0) : paramset_get(&c->link->reported, encoding);
-    return (encoding_is_doubtful(varset_get(own, encoding)) || encoding_is_doubtful(now)) &&
+    if (slice_ieq_str(paramset_get(now, strings), "off"))
+        return true;
+    if (c->share != NULL)
+        own = varset_get(c->share->vars.client, encoding);
+    return (encoding_is_doubtful(own) || encoding_is_doubtful(paramset_get(now, encoding))) &&
            has_high_byte(text);
 }
 

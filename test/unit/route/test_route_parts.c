@@ -598,6 +598,40 @@ START_TEST(texts)
 }
 END_TEST
 
+/* Where a string ends may depend on settings: only then, and then to the primary. */
+START_TEST(backslashes)
+{
+    static const char *const same[] = {
+        "select 'a\\b'", "select '\\'", "select 'a\\', 'b'", "select 1"};
+    struct route_test t;
+    struct route_decision d;
+    size_t i;
+
+    route_test_init(&t, 3, 2, "");
+    t.in.answers_id = 7;
+    for (i = 0; i < 2; i++) {
+        route_test_query(&t, "select 'a', '; delete from t --'", &d);
+        ck_assert(d.reason == ROUTE_R_BALANCED && d.known == 7);
+        route_test_query(&t, "select 'a\\', '; delete from t --'", &d);
+        ck_assert(d.reason == ROUTE_R_BALANCED && d.node == 1 && d.known == 0);
+        ck_assert_uint_eq(
+            route_known_of(slice_of_str("select 'a\\', '; delete from t --'"), &t.facts), 0);
+    }
+    t.in.reads_otherwise = true;
+    for (i = 0; i < 3; i++) {
+        route_test_query(&t, i == 0 ? "select '\\'" : i == 1 ? "selec '\\'" : "--\\'", &d);
+        ck_assert(d.class == ROUTE_PRIMARY && d.node == 2 && d.is_write && d.writes_unnamed);
+        ck_assert(d.runs_code && d.known == 0);
+        ck_assert(d.reason == (i == 1 ? ROUTE_R_SYNTAX : ROUTE_R_BACKSLASH));
+    }
+    for (i = 0; i < sizeof same / sizeof same[0]; i++)
+        ck_assert(route_text_may_differ(slice_of_str(same[i])) == (i == 1 || i == 2));
+    ck_assert(
+        !route_text_may_differ(slice_of("'\\'", 2)) && !route_text_may_differ(slice_of(NULL, 0)));
+    route_test_fini(&t);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("route_parts");
@@ -618,6 +652,7 @@ int main(void)
     tcase_add_test(tc, bad_rules);
     tcase_add_test(tc, oracle_rows);
     tcase_add_test(tc, texts);
+    tcase_add_test(tc, backslashes);
     suite_add_tcase(suite, tc);
     return route_test_run(suite);
 }
