@@ -312,7 +312,7 @@ static bool is_needless(const struct sim_client *c, const struct errmsg *m)
         return false;
     if (c->script.is_read)
         return world.nkilled - c->nkilled <= 2 && world.opts.refuse_one_in == 0;
-    if (world.opts.mode == WORLD_SESSION && c->script.is_opaque)
+    if (c->script.is_opaque)
         return false; /* such a session cannot move */
     return c->script.is_write && slice_eq_str(m->sqlstate, "25006") && !world.opts.may_pin &&
            world.opts.mail_full_one_in == 0 && world.nkilled - c->nkilled <= 2;

@@ -345,6 +345,7 @@ static int run_all(const struct options *o)
 static const char *const once_failed[][8] = {
     {"--mode", "transaction", "--servers", "3", "--seed", "5"},
     {"--mode", "transaction", "--servers", "3", "--seed", "21201"},
+    {"--mode", "transaction", "--servers", "3", "--seed", "24465"},
     {"--mode", "transaction", "--servers", "1", "--seed", "21808"},
     {"--mode", "session", "--servers", "3", "--seed", "3233"},
     {"--mode", "session", "--servers", "3", "--seed", "21985"},

@@ -99,6 +99,7 @@ struct share_end {
     uint32_t serial;        /* of the op that the tag belongs to */
     uint16_t at;            /* which statement of its string */
     bool begins;            /* a transaction is open behind it */
+    bool committed;         /* its tag was COMMIT */
     bool is_last;           /* of its string */
     bool rolls_back;        /* it is a ROLLBACK, of all of the transaction */
     bool ends_failed;       /* it is the COMMIT of one that has failed: the same */

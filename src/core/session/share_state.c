@@ -253,6 +253,7 @@ void share_note_tag(struct client *c, struct slice tag)
     s->turn->ends = e->next;
     if (slice_eq_str(tag, "ROLLBACK"))
         share_vars_assign(&e->vars, &e->tx);
+    e->committed = slice_eq_str(tag, "COMMIT");
     end_free(s->turn->ended);
     s->turn->ended = e;
 }
@@ -452,6 +453,14 @@ void share_note_unread(struct client *c)
     pin(c, PIN_BIT(UNKNOWN));
 }
 
+/* What has failed came behind the end of the transaction. */
+static bool has_committed(const struct share *s)
+{
+    const struct share_end *e = s->turn->ended;
+
+    return e != NULL && e->committed && !e->begins && s->turn->ends == NULL;
+}
+
 /* The exchange failed: what it would have changed did not happen. */
 static void settle_failure(struct client *c, bool is_open)
 {
@@ -463,10 +472,12 @@ static void settle_failure(struct client *c, bool is_open)
         pin(c, PIN_BIT(SETTING));
         return;
     }
-    if (!is_open && s->turn->tx.client != NULL)
-        roll_back(s);
-    else if (s->turn->mark.client != NULL)
+    if (!is_open && s->turn->tx.client != NULL) {
+        if (!has_committed(s))
+            roll_back(s);
+    } else if (s->turn->mark.client != NULL) {
         share_vars_assign(&s->vars, &s->turn->mark);
+    }
     if (!s->has_set && !s->hold)
         return;
     s->pins = (s->pins & PINS_THAT_STAY) | s->turn->mark_pins;

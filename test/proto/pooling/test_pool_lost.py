@@ -212,3 +212,18 @@ def test_sequence_without_its_sync(pg, start_pool):
         assert c.value("show work_mem") == "5MB"
         assert pg.rows("select * from lost_rows") == []
     c.bye()
+
+
+def test_error_right_behind_a_commit(pg, start_pool):
+    """What the transaction had set in a way that is not followed holds, and so does the tie to its connection."""
+    pool = start_pool(pg.address, num_init_children=1, pool_mode="transaction", max_backend_connections=2,
+                      pool_test_rotate=True)
+    c, other = login(pool), login(pool)
+    c.simple("begin")
+    c.simple("select set_config('work_mem', '9' || 'MB', false)")
+    c.send(parse("commit"), bind(), execute(), SYNC, query("select 1/0"))
+    assert [(states(found), found[-1].body) for found in (c.ready(), c.ready())] == [([], b"I"), (["22012"], b"I")]
+    assert other.value("show work_mem") == "4MB"
+    assert c.value("show work_mem") == "9MB"
+    c.bye()
+    other.bye()
