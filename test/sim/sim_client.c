@@ -331,6 +331,17 @@ static bool is_portal_elsewhere(const struct sim_client *c, const struct errmsg 
            slice_eq_str(m->sqlstate, "34000");
 }
 
+/* A read-only transaction has tied the session to a standby, which takes no writes; locks are
+ * refused by pgpool itself. */
+static bool is_tied_to_standby(const struct sim_client *c, const struct errmsg *m)
+{
+    static const char locks[] = "cannot take advisory locks";
+
+    return slice_eq_str(m->sqlstate, "25006") &&
+           (world.nvain > 0 || (c->script.is_opaque && m->message.n >= sizeof locks - 1 &&
+                                   memcmp(m->message.p, locks, sizeof locks - 1) == 0));
+}
+
 /* Its COPY has failed at a place that the model does not know: the Syncs that it was sent may have
  * been read before, or are answered one by one. The model has them all read. */
 static void note_spare(struct sim_client *c)
@@ -361,9 +372,8 @@ static bool client_on_fault(struct sim_client *c, const struct errmsg *m)
     if (is_cancel) {
         c->ncancels--;
         world.ncancelled++;
-        c->script.is_opaque = c->script.is_opaque || c->is_discard;    /* how far did it come? */
-    } else if ((world.nvain > 0 && slice_eq_str(m->sqlstate, "25006")) /* tied to a standby */
-               || is_portal_elsewhere(c, m)) {
+        c->script.is_opaque = c->script.is_opaque || c->is_discard; /* how far did it come? */
+    } else if (is_tied_to_standby(c, m) || is_portal_elsewhere(c, m)) {
         c->had_fault = true;
     } else if (were_faults() && !is_needless(c, m) && (is_trouble(m) || is_lost_savepoint(c, m))) {
         c->had_fault = true;
