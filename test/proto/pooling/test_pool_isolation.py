@@ -23,8 +23,8 @@ def pool_of_two(start_pool, pg_server):
 
 
 def value_of(rng: random.Random, name: str, client: int) -> str:
-    """A value no other client sets."""
-    return {"work_mem": f"{2049 + client * 50 + rng.randrange(49)}kB", "search_path": f"only_{client}_{rng.randrange(9)}",
+    """A value no other client sets, as the server shows it: 3072kB it would call 3MB."""
+    return {"work_mem": f"{2049 + client * 50 + 2 * rng.randrange(24)}kB", "search_path": f"only_{client}_{rng.randrange(9)}",
             "TimeZone": f"<C{rng.randrange(9)}>{'+' if client % 2 else '-'}{1 + client % 11:02}:{10 + rng.randrange(40)}",
             "my.own": f"client {client} {rng.randrange(99)}", "application_name": f"app {client} {rng.randrange(9)}",
             "statement_timeout": f"{100001 + client * 10 + rng.randrange(9)}ms", "role": rng.choice(("trust_user", "other_user", "none"))}[name]
