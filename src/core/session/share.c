@@ -467,7 +467,8 @@ bool share_repair(struct client *c)
     char tx = c->link->tx_status;
     bool repair = s->reset_seen && tx != 'E';
 
-    s->reset_seen = false;
+    s->reset_seen =
+        s->reset_seen && tx == 'E'; /* DISCARD ALL, and then a transaction that failed */
     s->turn->was_cut_short = false;
     if (repair) {
         varset_assign(&s->turn->repaired, s->vars.link);

@@ -483,10 +483,19 @@ static struct slice name_in_book(const struct share_book *book, const char *cont
 
 struct slice share_name_of(const struct client *c, const char *content_name)
 {
+    const struct share_turn *t = c->share->turn;
     struct slice name = name_in_book(c->share->names, content_name);
+    unsigned i;
 
     if (name.p == NULL) /* all are dropped, or not, as the error decides */
-        name = name_in_book(c->share->turn->old_names, content_name);
+        name = name_in_book(t->old_names, content_name);
+    for (i = 0; name.p == NULL && i < t->npending; i++) { /* the same with Close */
+        const struct share_name *n = t->pending[i].name;
+
+        if (n != NULL && n->prep != NULL &&
+            memcmp(n->prep->name, content_name, PREP_NAME_BYTES) == 0)
+            name = slice_of(n->name, n->len);
+    }
     return name;
 }
 

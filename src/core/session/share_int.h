@@ -153,6 +153,7 @@ struct share_turn {
     bool is_last;         /* there is none behind it */
     uint16_t drop_at;     /* DEALLOCATE ALL or DISCARD ALL: which statement of its string */
     bool drop_is_done;    /* ... outside of a string: the server said its tag */
+    bool was_discarded;   /* DISCARD ALL has happened in this exchange, whatever is behind it */
     uint32_t drop_serial; /* of its op */
     uint16_t nuncertain;  /* of those pending: the link may know them or not */
     uint16_t nresent;

@@ -240,6 +240,17 @@ unsigned share_owed_rollback(const struct share *s, const struct link *link)
                : 0;
 }
 
+/* DISCARD ALL is committed by itself: an error behind it in its sequence undoes nothing. */
+static void note_discarded(struct share *s)
+{
+    if (s->turn->mark.client != NULL) {
+        varset_assign(&s->turn->mark.client, s->base);
+        varset_assign(&s->turn->mark.link, s->base->store->empty);
+    }
+    s->turn->mark_pins &= PIN_BIT(SESSION_MODE);
+    s->turn->was_discarded = true;
+}
+
 void share_note_tag(struct client *c, struct slice tag)
 {
     struct share *s = c->share;
@@ -248,6 +259,8 @@ void share_note_tag(struct client *c, struct slice tag)
 
     s->turn->ntags++;
     share_names_note_tag(c, serial);
+    if (s->turn->drop_is_done && s->turn->drop_serial == serial && slice_eq_str(tag, "DISCARD ALL"))
+        note_discarded(s);
     if (e == NULL || e->serial != serial || (s->in_string && e->at + 1 != s->turn->ntags))
         return;
     s->turn->ends = e->next;
@@ -494,7 +507,7 @@ void share_settle(struct client *c)
 
     if (s->saw_error)
         settle_failure(c, is_open);
-    else
+    if (!s->saw_error || s->turn->was_discarded)
         s->pins &= ~s->turn->untied;
     s->turn->untied = 0;
     if (!is_open) {
@@ -511,8 +524,10 @@ void share_settle(struct client *c)
     }
     if (s->turn->mark.client != NULL)
         share_vars_clear(&s->turn->mark);
-    if (s->saw_error && !s->in_string)
-        s->reset_seen = false; /* it did not happen */
+    if (s->saw_error && !s->in_string) /* it did not happen, or that did */
+        s->reset_seen = s->turn->was_discarded && !varset_is_empty(s->base);
+    if (share_tx_status(c) != 'E')
+        s->turn->was_discarded = false;
     s->saw_error = false;
     s->has_set = false;
     s->has_tx_words = false;

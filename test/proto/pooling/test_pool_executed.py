@@ -15,6 +15,9 @@ LOCKS = "select count(*) from pg_locks where locktype = 'advisory' and pid = pg_
 HEARD = "select pg_listening_channels()"
 
 
+FAIL = bind(name="nobody")
+
+
 def run(sql: str) -> bytes:
     return parse(sql) + bind() + execute()
 
@@ -116,7 +119,6 @@ def test_error_behind_a_commit(t, what, end):
     c.simple("discard all")
 
 
-FAIL = bind(name="nobody")
 # SQL prepares and deallocates outside of transactions, so an error in the same sequence counts only in front of it.
 NAMED = {
     "prepare, error": [run("prepare s(int) as select $1") + FAIL + SYNC],
@@ -147,6 +149,27 @@ def test_discard_all_in_a_string(t):
             c.simple(WORK)
 
 
+DISCARDED = {"error": FAIL, "set, error": run("set work_mem = '3MB'") + FAIL, "named, error": parse("select 1", "d") + FAIL,
+             "transaction, error": run("begin") + run("commit") + FAIL}
+
+
+@pytest.mark.parametrize("what", DISCARDED)
+@MODES
+@differential(chunks=(WHOLE,))
+def test_error_behind_discard_all(t, what):
+    """DISCARD ALL is committed by itself. What it took away is not thought to be there, by nobody."""
+    start = {"options": "-c work_mem=17MB -c role=trust_user", "TimeZone": "Asia/Tokyo"}
+    c, other = t.connect("c1", **start), t.connect("c2", **start)
+    for tie in ("set lock_timeout = '5s'", "listen d"):
+        c.simple(tie)
+        c.send(run("discard all") + DISCARDED[what] + SYNC + query("rollback"))
+        c.ready(2)
+        for w in (c, c, other, other):
+            for look in (WORK, WHO, HEARD, "show timezone", "show lock_timeout"):
+                w.simple(look)
+    t.connect("c3", **start).simple("show timezone")
+
+
 @MODES
 @differential(chunks=(WHOLE,))
 def test_begin_with_a_parameter(t):
@@ -162,7 +185,8 @@ def test_names_in_errors(t):
     c = t.connect()
     for sql in ("select 1", "discard all", "deallocate all"):
         c.send(parse(sql, "n"), SYNC, bind(name="n"), bind(["1"], "", "n"), execute(), SYNC, close("n"), SYNC)
-        c.ready(3)
+        c.send(parse(sql, "n"), bind(["1"], "", "n"), close("n"), SYNC)
+        c.ready(4)
 
 
 @pytest.mark.parametrize("what", NAMED)
