@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: PostgreSQL
 """test_admin_orders: PAUSE, RESUME, DRAIN, RECONNECT, KILL CLIENT, over all workers."""
-import hashlib
 import os
 import signal
-import subprocess
-from pathlib import Path
 
 import pytest
 
 from pgt import waits
+from pgt.pcp_tool import pcp, said
 from pgt.procs import command_line
-from pgt.proxy import pgpool_bin
 from pgt.wire import SYNC, Wire, bind, cancel, describe, execute, parse, query
 
 
@@ -211,21 +208,6 @@ def test_pause_survives_a_worker(pg, start_pool):
     admin.simple("pgpool resume")
     for w in late:
         assert w.authenticate("late_op", "")[-1].type == "Z"
-
-
-def pcp(pool, name: str, *args: str) -> subprocess.Popen:
-    """A tool of ours, by PCP's socket."""
-    for path, text in (("pcp.conf", f"op:{hashlib.md5(b'secret').hexdigest()}\n"), ("pcppass", "*:*:op:secret\n")):
-        (pool.home / path).write_text(text, encoding="ascii")
-        (pool.home / path).chmod(0o600)
-    return subprocess.Popen([Path(pgpool_bin()).parent / "pcp", name, "-h", str(pool.home), "-p", str(pool.conf["pcp_port"]), "-U", "op",
-                             "-w", *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                            env={**os.environ, "PCPPASSFILE": str(pool.home / "pcppass")})
-
-
-def said(tool: subprocess.Popen) -> tuple[int, str]:
-    out = tool.communicate(timeout=30 * waits.SCALE)
-    return tool.returncode, out[0] + out[1]
 
 
 def test_pcp_ends_what_nobody_else_can(pg, start_pool):

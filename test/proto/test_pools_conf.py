@@ -5,9 +5,10 @@ import subprocess
 import pytest
 
 from pgt import postgres, proxy, waits
+from pgt.pcp_tool import pcp, said
 from pgt.wire import SYNC, Wire, bind, cancel, execute, parse, query
 
-from test_admin_orders import pcp, report, said
+from test_admin_orders import report
 from test_pool_limits import Load
 
 

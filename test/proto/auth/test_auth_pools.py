@@ -9,10 +9,9 @@ import pytest
 
 import auth_house as house
 from pgt import certs, procs
+from pgt.pcp_tool import pcp, said
 from pgt.waits import wait_for
 from pgt.wire import query
-
-from test_admin_orders import pcp, said
 
 SCRAM_ALL = "host all all all scram-sha-256\n"
 
