@@ -116,7 +116,7 @@ def test_database_and_user_limits(pg, start_pool):
 
     for _ in range(20):
         # The process of a connection that was closed to make room may take its time to go.
-        waits.wait_for(f"nobody has more than the limit: {exceed()}", lambda: not exceed(), 2)
+        waits.wait_for("nobody has more than the limit", lambda: not exceed(), 2)
         before = sum(load.done)
         waits.wait_for("clients get on", lambda: load.errors or sum(load.done) > before + 10, 30)
     load.finish()

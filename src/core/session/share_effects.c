@@ -91,15 +91,14 @@ static bool sets_by_view(const struct sql_stmt *st)
 static void effects_of_functions(
     const struct sql_stmt *st, struct slice sql, struct share_effects *out)
 {
+    bool sets = false;
     uint32_t i;
 
     for (i = 0; i < st->nfuncs; i++) {
         struct slice name = st->funcs[i].name;
 
         if (slice_eq_str(name, "set_config")) {
-            out->any = true;
-            if (!can_follow_calls(st, sql))
-                out->pins |= ROWS_PIN(PIN_REASON_SETTING);
+            sets = true;
         } else if (has_prefix(name, "pg_advisory_lock") ||
                    has_prefix(name, "pg_try_advisory_lock")) {
             out->pins |= ROWS_PIN(PIN_REASON_ADVISORY_LOCK);
@@ -108,6 +107,11 @@ static void effects_of_functions(
             out->any = true;
         }
     }
+    if (!sets)
+        return;
+    out->any = true;
+    if (!can_follow_calls(st, sql)) /* of all of them, once */
+        out->pins |= ROWS_PIN(PIN_REASON_SETTING);
 }
 
 static void effects_of_stmt(const struct sql_stmt *st, struct slice text, struct share_effects *out)
