@@ -254,7 +254,9 @@ static inline struct slice link_key(const struct link *link)
 }
 /* Keeps a copy of the key, wipes the one before. */
 void link_set_key(struct link *link, struct slice key);
-/* True when another worker can have it: not one with TLS, whose secrets stay in this process. */
+/* True when no other worker can ever have it: one with TLS, whose secrets stay in this process. */
+bool link_is_bound(const struct link *link);
+/* True when another worker can have it now: not while bytes of it are in hand, either. */
 bool link_can_travel(const struct link *link);
 /* Hands an idle link to the worker of `ordinal`, with its state; false when it stays here (it
  * cannot travel, or the worker's mailbox is full). */

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: PostgreSQL
 """test_pool_limits: every limit on links and clients, with two workers, also when one of them is killed."""
 import os
+import select
 import signal
 import threading
 import time
@@ -97,6 +98,28 @@ def test_pool_size(pg, start_pool):
     load.finish()
     assert most == 3
     w.bye()
+
+
+def test_link_travels_behind_commit(pg, start_pool):
+    """A link that a transaction leaves goes to who waits for it in the other worker: it is not closed there, and
+    opened again here. (The answer to COMMIT has two messages, the first of which is looked at.)"""
+    pool = start_pool(pg.address, default_pool_size=1, worker_fill=0, **MODE)
+    clients = [login(pool) for _ in range(4)]
+    homes = {r["pid"] for r in report(clients[0], "pool_clients")}
+    assert len(homes) == 2, homes
+    server = clients[0].simple("select pg_backend_pid()")[1].body
+    for _ in range(3):
+        holder, *others = clients
+        holder.simple("begin")
+        assert holder.simple("select pg_backend_pid()")[1].body == server
+        for w in others:
+            w.send(query("select pg_backend_pid()"))
+        waits.holds_for("nobody else is served", lambda: not select.select([w.sock for w in others], [], [], 0)[0], 0.05)  # and over POOL_REOPEN_US
+        holder.simple("commit")
+        assert [w.ready()[1].body for w in others] == [server] * 3
+        clients = [*others, holder]
+    for w in clients:
+        w.bye()
 
 
 def test_database_and_user_limits(pg, start_pool):

@@ -503,6 +503,7 @@ static bool link_pass_end(struct link *link, struct link_run *run, const char *p
         link->ready_as != 0 || link_awaits_reset(link) || !expect_pass_last(&link->expect))
         return false;
     link->error_is_ours = false;
+    link->has_more = false; /* a message in front may have been looked at */
     link_run_add(run, link, p, end);
     link_on_ready(link, p[PROTO_HEADER_BYTES], true);
     link_flush_run(link, run);

@@ -101,10 +101,15 @@ static size_t travel_encode(const struct link *link, char *body)
     return (size_t)(p - body);
 }
 
+bool link_is_bound(const struct link *link)
+{
+    return stream_is_tls(&link->stream) || travel_size(link) > MAILBOX_MAX_BYTES ||
+           link->preps.named != NULL;
+}
+
 bool link_can_travel(const struct link *link)
 {
-    return !stream_is_tls(&link->stream) && travel_size(link) <= MAILBOX_MAX_BYTES &&
-           link->preps.named == NULL && !link->in_cancel && !link->has_more && link->carry == NULL;
+    return !link->in_cancel && !link->has_more && link->carry == NULL && !link_is_bound(link);
 }
 
 struct travel {

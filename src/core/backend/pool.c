@@ -454,12 +454,12 @@ void pool_link_cleaning(struct pool *pool, struct link *link)
  * or when it cannot travel its place, goes there. */
 static bool pool_offer_others(struct pool *pool, struct link *link)
 {
-    bool travels = link_can_travel(link);
-    int other = pool_find_older(pool, travels ? POOL_TRAVEL_US : POOL_REOPEN_US);
+    bool is_bound = link_is_bound(link);
+    int other = pool_find_older(pool, is_bound ? POOL_REOPEN_US : POOL_TRAVEL_US);
 
     if (other == -1)
         return false;
-    if (travels)
+    if (!is_bound)
         return link_give_away(link, other);
     link_close(link);
     return true;

@@ -163,7 +163,7 @@ void backend_on_wanted(struct backend *be, const void *body, size_t len)
     link = find_spare(be, user, database, m.node);
     if (link != NULL && link_give_away(link, m.ordinal))
         return;
-    if (link != NULL && !link_can_travel(link)) {
+    if (link != NULL && link_is_bound(link)) {
         link_close(link); /* its place goes to who asks */
         return;
     }
