@@ -140,15 +140,14 @@ def measure(pgbench, peer, mode, clients, seconds, round_no, latency=False):
 
 
 def shares(pgbench, server, peer, mode, before):
-    """Where the transactions of one short run went: parts of one, by node. `before`: the counters, which
-    become those after it. A server process tells what it has done at the latest ten seconds after it fell
-    idle; the few that belong to pgbench's own beginning may be told with the next run."""
+    """Where the selects of one short run went: parts of one, by node. `before`: the counters, which become those
+    after it. A server process tells what it has done at the latest ten seconds after it fell idle."""
     count = SHARES_CLIENTS * SHARES_EACH
     run_pgbench(pgbench, peer.port, mode, SHARES_CLIENTS, ["-t", str(SHARES_EACH)])
     after = []
 
     def is_told():
-        after[:] = server.transactions()
+        after[:] = server.reads()
         return sum(after) - sum(before) >= count
     wait_until("what the servers have counted", 30, is_told)
     done = [a - b for a, b in zip(after, before)]
@@ -156,13 +155,13 @@ def shares(pgbench, server, peer, mode, before):
     return [n / sum(done) for n in done]
 
 
-def settled_transactions(server):
+def settled_reads(server):
     """The counters when nobody has anything more to tell: twice the same, twelve seconds apart."""
-    seen, since = server.transactions(), time.monotonic()
+    seen, since = server.reads(), time.monotonic()
 
     def is_settled():
         nonlocal seen, since
-        now = server.transactions()
+        now = server.reads()
         if now != seen:
             seen, since = now, time.monotonic()
         return time.monotonic() - since > 12

@@ -46,9 +46,9 @@ class Postgres:
             raise BenchError(f"{os.path.basename(argv[0])}: {done.stderr.strip()[-600:]}")
         return done.stdout.strip()
 
-    def _psql(self, text, node=0):
+    def _psql(self, text, node=0, database="postgres"):
         return self._as_server(
-            [f"{self.bin}/psql", "-XAtq", "-h", self._sockets(node), "-p", str(self.port), "-d", "postgres", "-c", text])
+            [f"{self.bin}/psql", "-XAtq", "-h", self._sockets(node), "-p", str(self.port), "-d", database, "-c", text])
 
     def _says(self, text, node):
         try:
@@ -89,10 +89,11 @@ class Postgres:
         wait_until(f"standby {node}", 30, lambda: self._says(
             f"SELECT pg_last_wal_replay_lsn() >= '{at}'", node) == "t")
 
-    def transactions(self):
-        """Committed in the load's database, by node. Servers tell late, see bench_load.shares."""
-        sql = f"SELECT xact_commit FROM pg_stat_database WHERE datname = '{DATABASE}'"
-        return [int(self._psql(sql, node)) for node in range(len(self.nodes))]
+    def reads(self):
+        """Of the table that `pgbench -S` reads, one each, by node; nobody else reads it. Servers tell late, see
+        bench_load.shares."""
+        sql = "SELECT seq_scan + idx_scan FROM pg_stat_user_tables WHERE relname = 'pgbench_accounts'"
+        return [int(self._psql(sql, node, DATABASE)) for node in range(len(self.nodes))]
 
     def start(self):
         self._as_server([f"{self.bin}/initdb", "-D", self._data(0), "--encoding=UTF8",

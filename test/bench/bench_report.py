@@ -142,8 +142,8 @@ def shares_section(run):
         return []
     rows = [[TITLES[peer], mode, *[f"{part:.2%}" for part in parts]] for peer, mode, parts in run.shares]
     return ["## Shares", "",
-            "Transactions by node, of a run of a fixed number by ten clients, as the servers count them",
-            "(`pg_stat_database`), what pgbench and the proxies ask beside them included:", "",
+            "Selects by node, of a run of a fixed number by ten clients, as the servers count them: by reads of the",
+            "table that they are from (`pg_stat_user_tables`), which nothing else reads:", "",
             table(["proxy", "mode", "primary", *[f"standby {n}" for n in range(1, run.nodes)]], rows), ""]
 
 

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: PostgreSQL
 """test_balance_share: how evenly reads are shared, and that every one of them is counted: pgbench over three
-nodes, sessions drawn once or anew for each statement. The primary is on node 0 and on node 2."""
+nodes, sessions drawn once or anew for each statement. What the servers' own logs say counts beside what SHOW says.
+The primary is on node 0 and on node 2."""
+import collections
 import os
+import re
 import subprocess
 import threading
 
@@ -13,6 +16,13 @@ from pgt.wire import SYNC, Wire, bind, execute, parse
 from test_monitor import Trio, column, pool_for, show, wait_settled
 
 CLIENTS, EACH = 10, 200
+# What log_statement = all says of an execution; the first line of the text will do.
+EXECUTED = re.compile(r"LOG:  (?:statement|execute [^:]*): (.*)")
+READ = "SELECT abalance FROM pgbench_accounts WHERE aid = "
+# How a primary's statements begin that reads none of its clients': what a session's link is brought to and cleaned
+# with, what the catalogue is asked, the monitor's look, and the catalogue itself, which pgbench asks before it begins.
+NO_READS = ("SET application_name TO ", "SELECT pg_catalog.set_config('application_name',", "DISCARD ALL",
+            "WITH RECURSIVE q(i, kind, s, n, a) AS (VALUES ", "SELECT f.*, ", "select o.n, p.partstrat, ")
 
 
 @pytest.fixture(scope="module", params=[0, 2], ids=["primary0", "primary2"])
@@ -22,6 +32,10 @@ def cluster(request):
     for i in it.standbys:
         waits.wait_for("the tables are there", lambda i=i: it.nodes[i].value(
             "select count(*) from pg_class where relname = 'pgbench_accounts_pkey'") == "1", 30)
+    for node in it.nodes:
+        node.rows("alter system set log_statement = 'all'")
+        node.rows("select pg_reload_conf()")
+        waits.wait_for("statements are logged", lambda n=node: n.value("show log_statement") == "all")
     yield it
     it.stop()
 
@@ -31,8 +45,8 @@ def make(cluster, start_pool):
     def start(weights=(0, 0.5, 0.5), **conf):
         """`weights`: of the primary and of the two standbys."""
         nodes = [cluster.at, *cluster.standbys]
-        pool = pool_for(start_pool, cluster, load_balance_mode=True, num_init_children=2,
-                        **{f"backend_weight{i}": w for i, w in zip(nodes, weights)}, **conf)
+        conf = {"num_init_children": 2, **{f"backend_weight{i}": w for i, w in zip(nodes, weights)}, **conf}
+        pool = pool_for(start_pool, cluster, load_balance_mode=True, **conf)
         wait_settled(pool, cluster.at)
         return pool
     return start
@@ -82,6 +96,32 @@ def test_pgbench_shares_the_standbys(cluster, make, how, pooling):
     assert done[cluster.at] <= 3, done
     for i in cluster.standbys:
         assert 0.49 * total <= done[i] <= 0.51 * total + 3, done
+
+
+def executed(cluster, work) -> list[collections.Counter]:
+    """What each server ran meanwhile, by its own log: how often which text."""
+    before = [len(node.log()) for node in cluster.nodes]
+    work()
+    return [collections.Counter(EXECUTED.findall(node.log()[at:])) for node, at in zip(cluster.nodes, before)]
+
+
+@pytest.mark.parametrize("pooling", ["session", "transaction"])
+@pytest.mark.parametrize("workers,clients", [(2, 10), (1, 50)])
+@pytest.mark.parametrize("how", ["simple", "extended", "prepared", "connect"])
+def test_the_primary_runs_none_of_the_reads(cluster, make, how, workers, clients, pooling):
+    """Statement by statement, from the very first one, when nothing is known of the tables yet."""
+    pool = make(pool_mode=pooling, num_init_children=workers)
+    options = ["-M", "simple", "-C"] if how == "connect" else ["-M", how]
+    each = 10 if how == "connect" else 40
+    done = executed(cluster, lambda: pgbench(pool.port, "-n", "-S", *options, "-c", str(clients), "-j", "2", "-t",
+                                             str(each)))
+    reads = [sum(n for text, n in texts.items() if text.startswith(READ)) for texts in done]
+    total = clients * each
+    assert reads[cluster.at] == 0 and sum(reads) == total, reads
+    for i in cluster.standbys:
+        assert 0.49 * total <= reads[i] <= 0.51 * total, reads
+    strange = [text for text in done[cluster.at] if not text.startswith(NO_READS)]
+    assert not strange, strange
 
 
 @pytest.mark.parametrize("statement_level", [False, True])
