@@ -11,7 +11,7 @@ import pytest
 from pgt import fake as fakes
 from pgt import procs, waits
 from pgt.relay import CHUNK, Relay
-from pgt.wire import SYNC, Address, Wire, bind, execute, parse, query
+from pgt.wire import SYNC, Address, Wire, bind, describe, execute, parse, query
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cluster"))
 from test_monitor import Trio, pool_for, wait_settled  # noqa: E402  pylint: disable=wrong-import-position
@@ -192,7 +192,99 @@ def test_a_read_only_transaction_and_then_its_own_link(cluster, pool):
     assert [(m.fields["C"] if m.type == "E" else m.body) for m in found if m.type in "EZ"] == ["08006", b"I"]
     waits.wait_for("it is gone", lambda: "goes on without its server connection" in pool.log())
     found = w.simple("select 7")
-    assert "".join(m.type for m in found) == "TDCZ" and found[-1].body == b"I"
+    assert "".join(m.type for m in found if m.type != "S") == "TDCZ" and found[-1].body == b"I"
+    w.bye()
+
+
+END_OF = {"simple": (query, ""),
+          "extended": (lambda word: parse(word) + bind() + execute() + SYNC, "12"),
+          "described": (lambda word: parse(word) + bind() + describe("", "P") + execute() + SYNC, "12n"),
+          "new": (lambda word: parse(word, f"n {word}") + bind(name=f"n {word}") + execute() + SYNC, "12"),
+          "more": (lambda word: parse(word) + bind() + execute() + parse("insert into behind values (8)") + bind() + execute()
+                   + SYNC, "12")}
+
+
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+def test_end_of_a_read_only_transaction_that_is_lost(cluster, start_pool, mode):
+    """Its standby ends it between two statements. In all pool modes and both protocols COMMIT is an error, for nothing of
+    it holds, and it is over then; who rolls back need not be told; all else fails, until the transaction is ended."""
+    node = cluster.nodes[1]
+    pool = pool_for(start_pool, cluster, load_balance_mode=True, num_init_children=1, backend_weight0=0, backend_weight1=1,
+                    backend_weight2=0, pool_mode=mode, virtual_begin=False)
+    wait_settled(pool, 0)
+    cluster.primary.rows("drop table if exists behind")
+    cluster.primary.rows("create table behind(a int)")
+    other = login(pool)
+    inserted = 0
+
+    def lost() -> Wire:
+        """One that has not met the standby's end before: it would keep away from it for a while."""
+        w = login(pool)
+        seen = len(pool.log())
+        w.simple("set work_mem = '5MB'")
+        w.rows("begin read only")
+        assert w.value("select inet_server_port() from t") == str(node.port)
+        assert w.simple("set work_mem = '6MB'")[-1].body == b"T"
+        pid = node.value("select pid from pg_stat_activity where state = 'idle in transaction'")
+        node.rows(f"select pg_terminate_backend({pid})")
+        waits.wait_for("it is lost", lambda: "was lost with its standby" in pool.log()[seen:] if mode == "session" else
+                       pid.encode() not in [row[9] for row in other.rows("show pool_clients")])
+        return w
+
+    for how, (say, front) in END_OF.items():
+        for word in ("commit", "rollback"):
+            w = lost()
+            w.send(say(word))
+            found = [m for m in w.ready() if m.type != "S"]
+            types, errors = "".join(m.type for m in found), [m.fields["C"] for m in found if m.type == "E"]
+            if word == "commit":
+                assert (types, errors, found[-1].body) == (front + "EZ", ["08006"], b"I"), how
+            elif how != "more":
+                assert (types, found[-1].body) == (front + "CZ", b"I"), how
+            else:
+                inserted += errors == []
+                assert errors in ([], ["08006"])
+            if found[-1].body != b"I":
+                w.rows("rollback")
+            assert w.value("show work_mem") == "5MB", how
+            if how == "new":
+                w.send(bind(name=f"n {word}") + SYNC)
+                assert [m.type for m in w.ready()] == ["2", "Z"]
+            w.bye()
+    for messages in (query("select 1"), parse("select 1") + bind() + execute() + SYNC,
+                     parse("select 1") + bind() + execute() + parse("commit") + bind() + execute() + SYNC,
+                     query("commit; select 1"), query("commit and chain"), parse("commit") + SYNC):
+        w = lost()
+        w.send(messages)
+        found = w.ready()
+        assert ([m.fields["C"] for m in found if m.type == "E"], found[-1].body) == (["08006"], b"E"), messages
+        w.send(END_OF["extended"][0]("commit"))
+        found = w.ready()
+        assert ([m.body for m in found if m.type == "C"], found[-1].body) == ([b"ROLLBACK\0"], b"I"), messages
+        assert w.value("show work_mem") == "5MB"
+        w.bye()
+    assert cluster.primary.value("select count(*) from behind") == str(inserted), "none behind an error"
+    other.bye()
+
+
+@pytest.mark.parametrize("how", ["simple", "extended", "described", "new"])
+def test_rollback_whose_standby_dies(cluster, pool, how):
+    """It has happened, whatever the standby still wanted to say."""
+    say, front = END_OF[how]
+    w = login(pool)
+    w.rows("begin read only")
+    assert w.value("select inet_server_port() from t where a = 7") == str(cluster.nodes[1].port)
+    pid = int(cluster.nodes[1].value("select pid from pg_stat_activity where state = 'idle in transaction'"))
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        w.send(say("rollback"))
+        assert w.is_quiet(0.2)
+        cluster.nodes[1].rows(f"select pg_terminate_backend({pid})")
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    found = w.ready()
+    assert ("".join(m.type for m in found), found[-1].body) == (front + "CZ", b"I")
+    assert w.value("select 2") == "2"
     w.bye()
 
 

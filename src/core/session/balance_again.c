@@ -18,6 +18,7 @@
 #include "wire/reader.h"
 #include "wire/writer.h"
 
+#include "client_word_int.h"
 #include "share_int.h"
 
 /* In a row, for one exchange. */
@@ -81,10 +82,21 @@ static void again_stop(struct client *c)
     buf_free(&own_of(c)->retry);
 }
 
+/* A sequence that ends the transaction, and does nothing else. */
+static bool is_end_word(struct client *c, struct slice msgs)
+{
+    struct client_word w;
+
+    return msgs.n > 0 && msgs.p[0] != FE_QUERY &&
+           client_word_read(c, msgs.p, msgs.p + msgs.n, &w) && w.syncs &&
+           client_word_ends(balance_facts(c->ss, w.sql)) != SQL_TX_NONE;
+}
+
 void balance_again_begin(struct client *c, struct slice msgs)
 {
     struct balance_own *own = own_of(c);
 
+    own->is_word = c->target->tx_status != 'I' && is_end_word(c, msgs);
     if (c->target == c->link)
         again_stop(c); /* what ran is not alone any more */
     if (c->target != c->link || own->home != NULL || c->server_batch || msgs.n == 0 ||
@@ -347,31 +359,72 @@ static bool has_ended(const struct balance_own *own, const struct link *link)
                : expect_head(owed) == OP_SYNC && !owed->failed && own->ended == owed->nended;
 }
 
+/* All that is owed are answers to the client's one sequence, or to what was put in for it: an
+ * Execute and a Sync are the last of them. */
+static bool owes_word(const struct balance_own *own, const struct expect *owed)
+{
+    unsigned i;
+
+    if (!own->is_word || owed->len < 2 || owed->skipping || owed->failed ||
+        expect_peek(owed, owed->len - 2) != OP_EXECUTE ||
+        expect_peek(owed, owed->len - 1) != OP_SYNC)
+        return false;
+    for (i = 0; i + 2 < owed->len; i++)
+        switch (expect_peek(owed, i) & OP_MASK) {
+        case OP_PARSE:
+        case OP_BIND:
+        case OP_DESCRIBE:
+        case OP_CLOSE:
+            break;
+        default:
+            return false;
+        }
+    return true;
+}
+
 /* All that is owed is the answer to a ROLLBACK by itself, or to the COMMIT of a failed transaction:
  * that is over, whatever becomes of the server's word. */
 static bool owes_rollback(const struct balance_own *own, const struct link *link)
 {
     const struct expect *owed = &link->expect;
+    bool is_query = owed->len == 1 && expect_peek(owed, 0) == OP_QUERY;
 
     return own->ends_plainly && own->ended == 0 && own->nexchanges <= 1 && !own->saw_error &&
-           owed->len == 1 && owed->last == 0 && !owed->lost && !expect_head_is_ours(owed) &&
-           expect_head(owed) == OP_QUERY && link->tx_status != 'I' &&
+           owed->last == 0 && expect_is_certain(owed) && link->tx_status != 'I' &&
+           (is_query || owes_word(own, owed)) &&
            (own->tx_end == SQL_ROLLBACK || (own->tx_end == SQL_COMMIT && link->tx_status == 'E'));
 }
 
+/* Answers it, as the server would have, but for its end. */
+static void answer_rollback(struct client *c, struct expect *owed)
+{
+    static const char answer[] = {[OP_PARSE] = BE_PARSE_COMPLETE,
+        [OP_BIND] = BE_BIND_COMPLETE,
+        [OP_DESCRIBE] = BE_NO_DATA,
+        [OP_CLOSE] = BE_CLOSE_COMPLETE};
+    struct buf out = {0};
+    unsigned op;
+
+    client_send(c, &own_of(c)->early);
+    for (op = expect_head(owed); op != OP_QUERY && op != OP_EXECUTE; op = expect_head(owed))
+        if (expect_reply(owed, answer[op]) == EXPECT_FORWARD)
+            wire_put_empty(&out, answer[op]);
+    (void)expect_reply(owed, BE_COMMAND_COMPLETE);
+    wire_put_command_complete(&out, "ROLLBACK");
+    client_send(c, &out);
+}
+
 /* The same as has_ended; who was not told yet is told. */
-static bool ends(struct client *c, const struct link *link)
+static bool ends(struct client *c, struct link *link)
 {
     struct balance_own *own = own_of(c);
-    struct buf out = {0};
 
     if (has_ended(own, link))
         return true;
     if (!owes_rollback(own, link))
         return false;
     own->ended_well = false;
-    wire_put_command_complete(&out, "ROLLBACK");
-    client_send(c, &out);
+    answer_rollback(c, &link->expect);
     return true;
 }
 

@@ -116,6 +116,7 @@ struct balance_own {
     uint8_t tx_end;       /* enum sql_kind of the last COMMIT or ROLLBACK sent */
     uint32_t ends_at;     /* ... and how much of `pending` was in front of it */
     bool ends_plainly;    /* ... which stood alone, and is not of a prepared transaction */
+    bool is_word; /* the exchange begun last is that by the extended protocol, and no more */
     bool tx_was_open;
     bool has_new_setting; /* in `pending`, and not answered yet */
     bool discards;        /* DISCARD ALL is not answered yet */
@@ -379,9 +380,6 @@ bool balance_again_is_waiting(const struct client *c);
 /* balance_tx.c: the client has not heard yet why its transaction is a failed one: true when it was
  * told so in place of the server's error. */
 bool balance_tell_lost(struct client *c, const struct link *link, const struct errmsg *m);
-/* The same for the COMMIT that is about to be sent, and would be answered with ROLLBACK and no
- * error: the client has its answer when this is true, and what the server says is for nobody. */
-bool balance_tell_lost_end(struct client *c);
 /* The own link is quiet after an exchange: true when the client waits for the monitor. */
 bool balance_again_on_quiet(struct client *c);
 /* The own link is gone and the session goes on: true when what ran there was put in front of the

@@ -15,6 +15,7 @@
 #include "wire/writer.h"
 
 #include "balance_int.h"
+#include "client_lost_int.h"
 
 void balance_send_own_text(struct link *link, struct slice sql)
 {
@@ -278,28 +279,17 @@ void balance_lose_home(struct client *c)
         c->pool->names);
 }
 
-/* An error for the client, which has not been told of any. */
-static void tell_lost(struct client *c)
-{
-    struct buf out = {0};
-    struct err err;
-
-    c->balance->own->is_untold = false;
-    err_clear(&err);
-    err_set(&err, "08006", "the server connection of this transaction was lost");
-    err_hint(&err, "Roll back, and run the transaction again.");
-    wire_put_err(&out, &err);
-    client_send(c, &out);
-}
-
 bool balance_tell_lost(struct client *c, const struct link *link, const struct errmsg *m)
 {
     struct balance_own *own = c->balance == NULL ? NULL : c->balance->own;
+    struct buf out = {0};
 
     if (own == NULL || !own->is_untold || link->error_is_ours ||
         !slice_eq_str(m->sqlstate, "25P02"))
         return false;
-    tell_lost(c);
+    own->is_untold = false;
+    client_lost_put(&out);
+    client_send(c, &out);
     return true;
 }
 
@@ -311,19 +301,6 @@ bool balance_owes_client(const struct expect *owed)
         if ((expect_peek(owed, i) & OP_SWALLOW) == 0)
             return true;
     return false;
-}
-
-bool balance_tell_lost_end(struct client *c)
-{
-    const struct balance_own *own = c->balance->own;
-
-    if (own == NULL || !own->is_untold || !own->ends_plainly || own->tx_end != SQL_COMMIT ||
-        c->target != c->link || c->server_batch || balance_owes_client(&c->link->expect))
-        return false;
-    tell_lost(c);
-    client_say_ready(c, 'I');
-    c->balance->own->end_is_told = true;
-    return true;
 }
 
 void balance_move_home(struct client *c)

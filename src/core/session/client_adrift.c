@@ -14,6 +14,8 @@
 #include "config/conf.h"
 #include "wire/writer.h"
 
+#include "client_lost_int.h"
+#include "client_word_int.h"
 #include "share_int.h"
 
 #define ADRIFT_LOOK_MS 50
@@ -111,6 +113,7 @@ static void adrift_forget_exchange(struct client *c, bool on_reader)
     b->own->has_tx_end = false;
     b->own->has_begun = false;
     b->own->is_failing = false;
+    b->own->is_untold = false;
     b->own->end_is_told = false;
     b->own->level_next = 0;
     b->own->tx_end = 0;
@@ -461,13 +464,9 @@ static enum feed_step adrift_tell(struct client *c, char type)
 {
     struct client_adrift *a = client_adrift(c);
     struct buf out = {0};
-    struct err err;
 
     a->is_untold = false;
-    err_clear(&err);
-    err_set(&err, "08006", "the server connection of this transaction was lost");
-    err_hint(&err, "Roll back, and run the transaction again.");
-    wire_put_err(&out, &err);
+    client_lost_put(&out);
     if (type == FE_QUERY || type == FE_FUNCTION_CALL || type == FE_SYNC)
         wire_put_ready(&out, 'E');
     else
@@ -476,15 +475,18 @@ static enum feed_step adrift_tell(struct client *c, char type)
     return FEED_LOCAL;
 }
 
-/* Of all of the transaction, not to a savepoint. */
-static bool is_rollback(struct client *c, char type, struct slice msg)
+/* Of all of the transaction, not to a savepoint; whatever else a string does behind it. */
+static bool is_rollback(struct client *c, char type, struct slice msg, const char *end)
 {
-    struct slice sql = slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES);
     const struct sql_facts *facts;
+    struct client_word w;
 
-    if (type != FE_QUERY || sql.n < 8 || strncasecmp(sql.p, "rollback", 8) != 0)
+    if (type != FE_QUERY)
+        return client_lost_ends(c, msg.p, end, &w) == SQL_TX_ROLLBACK;
+    if (msg.n <= PROTO_HEADER_BYTES)
         return false;
-    facts = balance_facts(c->ss, slice_of(sql.p, sql.n - 1));
+    facts =
+        balance_facts(c->ss, slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES - 1));
     return facts->nstmts > 0 && facts->stmts[0].kind == SQL_ROLLBACK;
 }
 
@@ -517,6 +519,31 @@ static enum local_verdict answer_here(struct client *c, char type, struct slice 
     return client_local_query(c, slice_of(body.p, body.n - 1));
 }
 
+/* Its transaction has outlived the own link on a reader, no more. */
+static void leave_home(struct client *c)
+{
+    struct client_adrift *a = client_adrift(c);
+
+    if (c->balance->own->home == NULL)
+        return;
+    client_adrift_keep_told(c, c->balance->own->home->link);
+    adrift_forget_exchange(c, false);
+    a->in_tx = a->is_untold = true;
+}
+
+bool client_adrift_is_untold(const struct client *c)
+{
+    const struct client_adrift *a = client_adrift(c);
+
+    return a->until_us == 0 && !a->is_restoring && (a->is_untold || c->balance->own->home != NULL);
+}
+
+void client_adrift_end(struct client *c)
+{
+    leave_home(c);
+    client_adrift(c)->in_tx = client_adrift(c)->is_untold = false;
+}
+
 enum feed_step client_adrift_message(
     struct client *c, char type, struct slice msg, bool is_whole, const char *end)
 {
@@ -525,11 +552,7 @@ enum feed_step client_adrift_message(
 
     if (type == FE_COPY_DATA || type == FE_COPY_DONE || type == FE_COPY_FAIL)
         return FEED_SKIP; /* of a COPY that was answered with an error: ignored, as servers do */
-    if (c->balance->own->home != NULL) { /* its transaction has outlived the own link, no more */
-        client_adrift_keep_told(c, c->balance->own->home->link);
-        adrift_forget_exchange(c, false);
-        a->in_tx = a->is_untold = true;
-    }
+    leave_home(c);
     if (a->until_us != 0 || a->is_restoring)
         return FEED_PARK; /* on its way */
     if (c->local_error && type != FE_SYNC)
@@ -537,7 +560,7 @@ enum feed_step client_adrift_message(
     v = is_whole && (!a->in_tx || type == FE_SYNC) ? answer_here(c, type, msg) : LOCAL_NO;
     if (v != LOCAL_NO)
         return feed_of_verdict(v);
-    if (a->is_untold && !(is_whole && is_rollback(c, type, msg)))
+    if (a->is_untold && !(is_whole && is_rollback(c, type, msg, end)))
         return adrift_tell(c, type); /* the rest of a Bind that comes in parts is skipped */
     a->is_untold = false;
     if (is_whole && type != FE_QUERY)

@@ -12,6 +12,7 @@
 #include "wire/reader.h"
 #include "wire/writer.h"
 
+#include "client_lost_int.h"
 #include "client_orders_int.h"
 #include "share_int.h"
 
@@ -113,7 +114,6 @@ static enum feed_step feed_query(
     enum local_verdict v;
     uint32_t traits = 0;
     bool is_plain;
-    bool is_told;
 
     if (is_whole && sql.n > 0 && sql.p[sql.n - 1] == '\0')
         sql.n--;
@@ -129,8 +129,7 @@ static enum feed_step feed_query(
         return FEED_PARK;
     if (c->phase != CL_ACTIVE)
         return FEED_STOP;
-    is_told = c->balance != NULL && balance_tell_lost_end(c);
-    link_expect(c->target, is_told ? OP_QUERY | OP_SWALLOW : OP_QUERY);
+    link_expect(c->target, OP_QUERY);
     kind = traits != 0 ? (enum count_kind)(traits & SHARE_COUNT_KIND) : count_kind_of(sql);
     is_plain =
         (traits & SHARE_IS_TRACELESS) != 0 || feed_note_text(c, sql, is_whole ? kind : COUNT_OTHER);
@@ -640,6 +639,7 @@ static const char *feed_one(struct client *c, struct feed_run *run, const char *
     size_t have = (size_t)(end - p);
     struct balance_whole whole;
     enum feed_step step;
+    const char *next;
     bool is_whole;
 
     if (len < 4 || len > INT32_MAX)
@@ -665,6 +665,14 @@ static const char *feed_one(struct client *c, struct feed_run *run, const char *
     }
     if (have > len + 1U)
         have = len + 1U;
+    if (c->share == NULL && client_lost_is_untold(c)) {
+        feed_flush(c, run);
+        step = client_lost_message(c, p, end, &next);
+        if (next != NULL)
+            return c->phase == CL_ACTIVE ? next : NULL;
+        if (step != FEED_AGAIN)
+            return feed_after(c, run, step, p, end);
+    }
     if (client_adrift(c) != NULL && c->target == NULL) {
         step = client_adrift_message(c, type, slice_of(p, have), is_whole, end);
         if (step != FEED_AGAIN)

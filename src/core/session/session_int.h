@@ -317,6 +317,9 @@ char client_adrift_tx_status(const struct client *c);
 void client_adrift_keep_told(struct client *c, const struct link *link);
 /* The transaction lived on a reader, which is gone, too. `told`: the client knows. */
 void client_adrift_lose_home(struct client *c, bool told);
+/* Its transaction was lost, and the client does not know; its end was told. */
+bool client_adrift_is_untold(const struct client *c);
+void client_adrift_end(struct client *c);
 void client_adrift_free(struct client *c);
 
 /* client_cancel.c */

@@ -10,6 +10,7 @@
 #include "wire/reader.h"
 #include "wire/writer.h"
 
+#include "client_lost_int.h"
 #include "share_int.h"
 
 /* Fails on every server, and says why in its log. */
@@ -163,20 +164,16 @@ static void watch_transaction(struct client *c, const struct sql_facts *facts)
 
 /* A transaction died with its link while nothing was under way: the next statement is told so,
  * unless it ends the transaction anyhow. */
-static bool tell_lost(struct client *c, const struct sql_facts *facts, struct err *err)
+static bool must_tell_lost(struct client *c, const struct sql_facts *facts, struct err *err)
 {
     struct share *s = c->share;
 
-    if (!s->is_untold)
-        return false;
-    s->is_untold = false;
-    if (facts != NULL && facts->nstmts == 1 && facts->stmts[0].kind == SQL_ROLLBACK &&
-        facts->stmts[0].tx.op == SQL_TX_ROLLBACK)
-        return false;
-    err_clear(err);
-    err_set(err, "08006", "the server connection of this transaction was lost");
-    err_hint(err, "Roll back, and run the transaction again.");
-    return true;
+    if (s->is_untold && facts != NULL && facts->nstmts == 1 &&
+        facts->stmts[0].kind == SQL_ROLLBACK && facts->stmts[0].tx.op == SQL_TX_ROLLBACK)
+        s->is_untold = false;
+    if (s->is_untold)
+        client_lost_err(err);
+    return s->is_untold;
 }
 
 void share_expect_end(struct client *c, unsigned op)
@@ -287,11 +284,11 @@ static enum feed_step share_query(
     memset(&e, 0, sizeof e);
     if (!is_plain)
         share_effects_here(c, facts, sql, &e);
-    if ((c->share->is_untold && tell_lost(c, facts, &err)) ||
-        (!is_plain && is_refused(c, &e, facts, &err))) {
+    if (must_tell_lost(c, facts, &err) || (!is_plain && is_refused(c, &e, facts, &err))) {
         share_stop_asking(c);
         if (share_is_busy(c))
             return FEED_PARK;
+        c->share->is_untold = false;
         fail_transaction(c);
         tell_query(c, &err);
         return FEED_LOCAL;
@@ -497,11 +494,14 @@ static enum feed_step share_extended(struct client *c, struct feed_run *run, cha
             }
             return FEED_PASS; /* begins nothing; within a COPY it must not wait */
         }
-        if ((s->is_untold && tell_lost(c, NULL, &err)) ||
+        if (must_tell_lost(c, NULL, &err) ||
             (type == FE_PARSE && is_whole && parse_is_refused(c, msg, &err)) ||
             (type == FE_BIND && is_away(c) && bind_is_refused(c, body, &err))) {
             share_stop_asking(c);
-            return share_is_busy(c) ? FEED_PARK : tell_extended(c, &err);
+            if (share_is_busy(c))
+                return FEED_PARK;
+            s->is_untold = false;
+            return tell_extended(c, &err);
         }
         step = share_begin_batch(c, run, msg.p, end);
         if (step != FEED_PASS)

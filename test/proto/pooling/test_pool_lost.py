@@ -3,7 +3,7 @@
 by the next link that answers it, and what is certain is not answered with an error.
 """
 import pytest
-from pooling_house import login, states
+from pooling_house import login, states, table
 
 from pgt import fake as fakes
 from pgt import waits
@@ -16,8 +16,8 @@ def greet(conn) -> None:
 
 
 class Doomed:
-    """A server whose process ends when it reads "die", or for the first time "once", or before it says ReadyForQuery of
-    "leave"; in a transaction it is made to cancel what sets "cancelled".
+    """A server whose process ends when it reads "die", or for the first time "once", or a Bind of what is called "last...",
+    or before it says ReadyForQuery of "leave"; in a transaction it is made to cancel what sets "cancelled".
     """
 
     def __init__(self):
@@ -44,7 +44,7 @@ class Doomed:
             kind, body = conn.read()
             sql = body[:-1].decode()
             self.texts.append(sql)
-            if kind == "X" or "die" in sql or ("once" in sql and self.texts.count(sql) == 1):
+            if kind == "X" or "die" in sql or "\0last" in sql or ("once" in sql and self.texts.count(sql) == 1):
                 return
             if kind != "Q":
                 conn.send(conn.answer(kind, body))
@@ -173,6 +173,89 @@ def test_rollback_whose_link_dies_with_a_session_that_lives_on(fake, start_pool)
     assert states(c.simple("select 2")) == []
     assert "set my.own to kept" in doomed.texts
     c.bye()
+
+
+WORDS = {"simple": (lambda word: [query(word)], "", ""),
+         "extended": (lambda word: [parse(word), bind(), execute(), SYNC], "12", ""),
+         "described": (lambda word: [parse(word), bind(), describe("", "P"), execute(), SYNC], "12n", ""),
+         "known": (lambda word: [bind(name=f"a {word}"), execute(), SYNC], "2", ""),
+         "new": (lambda word: [parse(word, f"b {word}"), bind(name=f"b {word}"), execute(), SYNC], "12", ""),
+         "more": (lambda word: [parse(word), bind(), execute(), parse("insert into lost_words values (1)"), bind(),
+                                execute(), SYNC], "12", "12C")}
+
+
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+def test_extended_rollback_whose_link_dies(fake, start_pool, mode):
+    """The same in both modes: a sequence that does nothing else is answered to its end, and what it parsed is there."""
+    server = fake(Doomed()).address
+    pool = start_pool(server, server, num_init_children=1, load_balance_mode=True, health_check_period=0,
+                      sr_check_period=0, pool_mode=mode)
+    c = login(pool, user="fake")
+    for how in ("extended", "described", "known", "new"):
+        for number, (first, word, told) in enumerate((("select 1", "rollback", []), ("select fail", "rollback", []),
+                                                      ("select fail", "commit", []), ("select 1", "commit", ["08006"]))):
+            name, text = f"{'last' if how == 'known' else 'new'} {number}", f"{word} /* once {how} {number} */"
+            portal = "die" if how == "known" and mode == "transaction" else ""
+            messages = {"extended": [parse(text), bind()], "described": [parse(text), bind(), describe("", "P")],
+                        "known": [bind((), portal, name)], "new": [parse(text, name), bind((), "", name)]}[how]
+            if how == "known":
+                c.send(parse(word, name), SYNC)
+                assert not states(c.ready())
+            c.simple("set work_mem to 9")
+            c.simple("begin")
+            c.simple("set intervalstyle to green")
+            c.simple(first)
+            c.send(*messages, execute(portal), SYNC)
+            found = c.ready()
+            assert (states(found), found[-1].body) == (told, b"E" if told else b"I"), (how, first, word)
+            if told:
+                c.simple("rollback")
+            else:
+                types = {"extended": "12CZ", "described": "12nCZ", "known": "2CZ", "new": "12CZ"}[how]
+                assert "".join(m.type for m in found if m.type != "S") == types, (how, first, word)
+                assert [m.body for m in found if m.type == "C"] == [b"ROLLBACK\0"], (how, first, word)
+            found = c.simple("select 2")
+            assert (states(found), found[-1].body) == ([], b"I"), (how, first, word)
+    c.bye()
+
+
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+def test_commit_of_what_was_lost_before(pg, start_pool, mode):
+    """The connection died between two statements: COMMIT is an error, for nothing is committed, and the transaction is over
+    with it, as when a server cannot commit. Who rolls back anyhow is not told. What follows an error is skipped.
+    """
+    pg.rows("drop table if exists lost_words")
+    pg.rows("create table lost_words(a int)")
+    pool = start_pool(pg.address, pg.address, num_init_children=1, load_balance_mode=True, health_check_period=0,
+                      sr_check_period=0, pool_mode=mode)
+    c, other = login(pool), login(pool)
+    for how, (messages, front, behind) in WORDS.items():
+        for word in ("commit", "rollback"):
+            if how == "known":
+                c.send(parse(word, f"a {word}"), SYNC)
+                assert not states(c.ready())
+            c.simple("set work_mem = '5MB'")
+            c.simple("begin")
+            c.simple("set work_mem = '6MB'")
+            pid = c.value("select pg_backend_pid()")
+            seen = len(pool.log())
+            pg.rows(f"select pg_terminate_backend({pid})")
+            waits.wait_for("pgpool knows", lambda: "goes on without its" in pool.log()[seen:] or
+                           pid not in [r["server_pid"] for r in table(other, "show pool_clients")])
+            c.send(*messages(word))
+            found = c.ready()
+            if word == "commit":
+                assert (states(found), found[-1].body) == (["08006"], b"I"), how
+                assert "".join(m.type for m in found if m.type != "S") == front + "EZ", how
+            elif how != "more" or not states(found):
+                assert (states(found), found[-1].body) == ([], b"I"), how
+                assert "".join(m.type for m in found if m.type != "S") == front + "C" + behind + "Z", how
+            assert c.value("show work_mem") == "5MB", how
+            if how == "new":
+                c.send(bind(name=f"b {word}"), close(f"b {word}"), SYNC)
+                assert not states(c.ready()), how
+    c.bye()
+    other.bye()
 
 
 def test_cancel_meets_what_puts_a_reset_right(fake, start_pool):
