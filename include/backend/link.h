@@ -19,6 +19,7 @@
 #include "backend/prep.h"
 #include "backend/varset.h"
 #include "base/err.h"
+#include "base/hot.h"
 #include "base/log.h"
 #include "net/dial.h"
 #include "net/stream.h"
@@ -198,7 +199,7 @@ struct link_startup {
 };
 
 /* The server waits for COPY data that nobody sends: it is told so. */
-void link_fail_copy(struct link *link);
+COLD void link_fail_copy(struct link *link);
 /* The client sends nothing more, and no Sync is behind what it sent last: the server is asked for
  * what it would tell at the end of a connection. The rest is kept from the owner. */
 void link_ask_rest(struct link *link);
@@ -242,9 +243,9 @@ void link_reply_made(struct link *link, unsigned op);
 /* When expect_may_ask, and no message is half sent: asks what tells whether all is answered. */
 void link_ask(struct link *link);
 /* Closes it at once; the owner is not told. */
-void link_close(struct link *link);
+COLD void link_close(struct link *link);
 /* Ends the link and tells the owner, with a message made here. */
-void link_fail_text(struct link *link, const char *sqlstate, const char *fmt, ...)
+COLD void link_fail_text(struct link *link, const char *sqlstate, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* The server's cancel key; n is 0 when there is none. */
 static inline struct slice link_key(const struct link *link)

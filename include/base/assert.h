@@ -5,8 +5,10 @@
 #ifndef PGP_BASE_ASSERT_H
 #define PGP_BASE_ASSERT_H
 
+#include "base/hot.h"
+
 /* Logs `expr` with its place and aborts. */
-_Noreturn void assert_failed(const char *expr, const char *file, int line, const char *func);
+COLD _Noreturn void assert_failed(const char *expr, const char *file, int line, const char *func);
 
 #define ASSERT(cond) ((cond) ? (void)0 : assert_failed(#cond, __FILE__, __LINE__, __func__))
 #define UNREACHED()  assert_failed("unreached", __FILE__, __LINE__, __func__)

@@ -10,6 +10,8 @@
 #include <stdarg.h>
 #include <stdbool.h>
 
+#include "base/hot.h"
+
 enum err_severity { ERR_NONE = 0, ERR_WARNING, ERR_ERROR, ERR_FATAL };
 
 struct err {
@@ -28,19 +30,19 @@ static inline bool err_is_set(const struct err *err)
 }
 
 /* Fills `err` unless it is already set or NULL. `sqlstate` is five characters. */
-void err_set(struct err *err, const char *sqlstate, const char *fmt, ...)
+COLD void err_set(struct err *err, const char *sqlstate, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* The same with severity FATAL. */
-void err_set_fatal(struct err *err, const char *sqlstate, const char *fmt, ...)
+COLD void err_set_fatal(struct err *err, const char *sqlstate, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* Sets message to "`what`: strerror(`errnum`)" with a fitting SQLSTATE. */
-void err_set_errno(struct err *err, int errnum, const char *fmt, ...)
+COLD void err_set_errno(struct err *err, int errnum, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* Sets detail or hint; later calls replace it. */
-void err_detail(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void err_hint(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+COLD void err_detail(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+COLD void err_hint(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Puts "`context`: " before the message. */
-void err_wrap(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+COLD void err_wrap(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* "WARNING", "ERROR" or "FATAL". */
 const char *err_severity_text(enum err_severity severity);
 

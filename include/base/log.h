@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/hot.h"
+
 struct err;
 
 /* Ordered by noise, as PostgreSQL and pgpool-II name them. */
@@ -86,13 +88,13 @@ bool log_is_on(enum log_level level);
 /* log_err(level, err): writes `err` with its detail and hint. */
 #define log_err(level, err) log_put_err(LOG_HERE, level, err)
 /* What these macros call. */
-void log_put(const struct log_place *place, enum log_level level, const char *detail,
+COLD void log_put(const struct log_place *place, enum log_level level, const char *detail,
     const char *hint, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 /* The same, limited by place. */
-void log_put_limited(const struct log_place *place, enum log_level level, const char *detail,
+COLD void log_put_limited(const struct log_place *place, enum log_level level, const char *detail,
     const char *hint, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 /* The same for an error. */
-void log_put_err(const struct log_place *place, enum log_level level, const struct err *err);
+COLD void log_put_err(const struct log_place *place, enum log_level level, const struct err *err);
 /* "DEBUG1", "LOG", ... In lines all five debug levels are called DEBUG. */
 const char *log_level_text(enum log_level level);
 /* True when a message of `level` is to be sent to a client whose client_min_messages is

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/hot.h"
 #include "base/mem.h"
 #include "wire/proto.h"
 
@@ -71,7 +72,7 @@ unsigned expect_take_notes(struct expect *e, uint64_t *worked)
     return n;
 }
 
-static void expect_pop(struct expect *e, bool ok)
+WARM static void expect_pop(struct expect *e, bool ok)
 {
     ASSERT(e->len > 0);
     if ((expect_at(e, 0) & OP_NOTE) != 0)
@@ -282,7 +283,7 @@ static bool expect_ends(unsigned kind, char type, bool *belongs)
     }
 }
 
-enum expect_verdict expect_reply(struct expect *e, char type)
+WARM enum expect_verdict expect_reply(struct expect *e, char type)
 {
     enum expect_verdict verdict;
     unsigned op;
@@ -334,7 +335,7 @@ static inline bool expect_goes_on(unsigned op, char type)
            (type == BE_DATA_ROW || type == BE_ROW_DESCRIPTION || type == BE_COMMAND_COMPLETE);
 }
 
-const char *expect_pass(struct expect *e, const char *p, const char *end, bool stops_at_tags)
+HOT const char *expect_pass(struct expect *e, const char *p, const char *end, bool stops_at_tags)
 {
     const uint8_t *ops = e->op;
     uint32_t head = e->head;
@@ -434,7 +435,7 @@ bool expect_head_is_spare(const struct expect *e)
     return e->spare > 0 && !e->lost && expect_count_lead(e, 0, &end) == e->spare;
 }
 
-bool expect_may_ask(const struct expect *e)
+HOT bool expect_may_ask(const struct expect *e)
 {
     unsigned end;
 
@@ -489,7 +490,7 @@ void expect_on_end(struct expect *e)
     e->spare = 0;
 }
 
-bool expect_is_stuck(const struct expect *e)
+WARM bool expect_is_stuck(const struct expect *e)
 {
     return e->lost || (e->failed && expect_head_is_spare(e));
 }

@@ -13,6 +13,7 @@
 #include "backend/pool.h"
 #include "backend/row_alloc.h"
 #include "base/assert.h"
+#include "base/hot.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/conf.h"
@@ -208,7 +209,7 @@ int link_send(struct link *link, const char *p, size_t n)
     return stream_send(&link->stream, p, n);
 }
 
-void link_lend(struct link *link, void *owner, const struct link_owner_ops *ops)
+HOT void link_lend(struct link *link, void *owner, const struct link_owner_ops *ops)
 {
     ASSERT(link->phase == LINK_IDLE);
     link->phase = LINK_LENT;
@@ -256,7 +257,7 @@ static bool link_may_stay(const struct link *link)
            link->be->conf->connection_cache;
 }
 
-void link_return(struct link *link)
+HOT void link_return(struct link *link)
 {
     if (!link_may_stay(link)) {
         link_release(link, true);
@@ -406,7 +407,7 @@ static bool row_is_known(const struct link_row *row)
     return row != NULL && row->state != LINK_STATE_FREE && row->state != LINK_STATE_CONNECTING;
 }
 
-void link_row_note_lent(struct link *link, int client_row)
+HOT void link_row_note_lent(struct link *link, int client_row)
 {
     struct link_row *row = link_row_at(link->be->link_rows, link->row);
 
@@ -422,7 +423,7 @@ void link_row_note_lent(struct link *link, int client_row)
     shm_write_end(&row->seq);
 }
 
-void link_row_note_free(struct link *link)
+HOT void link_row_note_free(struct link *link)
 {
     struct link_row *row = link_row_at(link->be->link_rows, link->row);
 
@@ -438,7 +439,7 @@ void link_row_note_free(struct link *link)
     shm_write_end(&row->seq);
 }
 
-void link_row_note_sent(struct link *link, struct slice sql)
+HOT void link_row_note_sent(struct link *link, struct slice sql)
 {
     struct link_row *row = link_row_at(link->be->link_rows, link->row);
 
@@ -453,7 +454,7 @@ void link_row_note_sent(struct link *link, struct slice sql)
     shm_write_end(&row->seq);
 }
 
-void link_row_note_quiet(struct link *link)
+HOT void link_row_note_quiet(struct link *link)
 {
     struct link_row *row = link_row_at(link->be->link_rows, link->row);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "backend/pool.h"
+#include "base/hot.h"
 #include "base/log.h"
 #include "config/conf.h"
 #include "wire/writer.h"
@@ -226,7 +227,7 @@ bool link_clean_forgives(struct link *link, struct slice sqlstate)
     return true;
 }
 
-void link_enter_idle(struct link *link)
+HOT void link_enter_idle(struct link *link)
 {
     if (timer_is_armed(&link->timer))
         timer_stop(link->be->loop, &link->timer);

@@ -4,6 +4,7 @@
 #define PGP_BACKEND_LINK_INT_H
 
 #include "backend/link.h"
+#include "base/hot.h"
 
 /* Longest message that is collected before it is looked at. Login messages and ParameterStatus are
  * far below; an ErrorResponse above it is passed on unseen. */
@@ -14,9 +15,9 @@
 void link_log_put(const struct log_place *place, const struct link *link, enum log_level level,
     const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 /* Ends the link and tells the owner. */
-void link_fail(struct link *link, const struct err *err);
+COLD void link_fail(struct link *link, const struct err *err);
 /* Keeps bytes in link->carry; forgets them. */
-void link_carry(struct link *link, struct slice bytes);
+COLD void link_carry(struct link *link, struct slice bytes);
 void link_carry_free(struct link *link);
 /* One whole message during LOGIN. */
 void link_login_message(struct link *link, char type, const char *msg, size_t n);

@@ -10,6 +10,7 @@
 
 #include "backend/pool.h"
 #include "base/assert.h"
+#include "base/hot.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "wire/errmsg.h"
@@ -25,7 +26,7 @@ struct link_run {
     uint64_t epoch; /* of the loan in which the run began */
 };
 
-static void link_flush_run(struct link *link, struct link_run *run)
+HOT static void link_flush_run(struct link *link, struct link_run *run)
 {
     const char *start = run->start;
     const char *end = run->end;
@@ -139,7 +140,7 @@ static bool link_on_error(struct link *link, const char *msg, const char *end, b
 }
 
 /* The server's last words are no answer to anything: what it owes is owed until the end. */
-static bool link_are_last_words(char type, struct slice body)
+WARM static bool link_are_last_words(char type, struct slice body)
 {
     struct errmsg m;
 
@@ -150,7 +151,7 @@ static bool link_are_last_words(char type, struct slice body)
 }
 
 /* A reply that is not unsolicited: what the expect queue says of it. */
-static bool link_is_for_owner(struct link *link, char type)
+WARM static bool link_is_for_owner(struct link *link, char type)
 {
     if (type == BE_NOTIFICATION) /* nothing of ours listens: whatever is under way, it is his */
         return (link->phase == LINK_LENT && !link_awaits_reset(link)) ||
@@ -204,7 +205,7 @@ void link_ask(struct link *link)
 }
 
 /* After a ReadyForQuery, or when the last owed reply came without one. */
-static void link_after_reply(struct link *link, char type)
+HOT static void link_after_reply(struct link *link, char type)
 {
     if (link->phase == LINK_CLEANING) {
         if (type == BE_READY && expect_is_quiet(&link->expect))
@@ -551,7 +552,7 @@ void link_carry(struct link *link, struct slice bytes)
     buf_put(link->carry, bytes.p, bytes.n);
 }
 
-void link_carry_free(struct link *link)
+HOT void link_carry_free(struct link *link)
 {
     if (link->carry == NULL)
         return;
@@ -574,7 +575,7 @@ static void link_on_end(struct link *link, int errnum)
             link->pool->cluster_node, strerror(errnum));
 }
 
-void link_on_readable(struct stream *s)
+HOT void link_on_readable(struct stream *s)
 {
     struct link *link = LIST_ENTRY(s, struct link, stream);
     char *buf = link->be->read_buf;

@@ -9,6 +9,7 @@
 
 #include "backend/quota.h"
 #include "base/assert.h"
+#include "base/hot.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/conf.h"
@@ -118,7 +119,7 @@ struct pool *pool_attach(struct backend *be, struct slice user, struct slice dat
     return pool;
 }
 
-struct pool *pool_near(struct pool *pool, int node)
+HOT struct pool *pool_near(struct pool *pool, int node)
 {
     struct pool **slot = &pool->near[(unsigned)node % POOL_NEAR];
 
@@ -224,7 +225,7 @@ static bool params_can_patch(const struct paramset *has, const struct paramset *
     return true;
 }
 
-static bool link_suits(const struct link *link, const struct pool_request *req, bool patch)
+HOT static bool link_suits(const struct link *link, const struct pool_request *req, bool patch)
 {
     if (link->asked_version < req->startup->version)
         return false;
@@ -237,7 +238,8 @@ static bool link_suits(const struct link *link, const struct pool_request *req, 
     return paramset_eq(&link->startup, req->startup->params);
 }
 
-static struct link *pool_lend(struct pool *pool, struct link *link, const struct pool_request *req)
+HOT static struct link *pool_lend(
+    struct pool *pool, struct link *link, const struct pool_request *req)
 {
     list_remove(&link->pool_node);
     list_remove(&link->be_node);
@@ -258,7 +260,7 @@ static struct link *pool_lend(struct pool *pool, struct link *link, const struct
 
 /* The newest idle link that suits a client that shares links: one with its settings rather than
  * one without. */
-static struct link *pool_find_shared(const struct pool *pool, const struct pool_request *req)
+HOT static struct link *pool_find_shared(const struct pool *pool, const struct pool_request *req)
 {
     struct link *found = NULL;
     struct link *link;
@@ -297,7 +299,7 @@ static struct link *pool_take_shared(struct pool *pool, struct pool_request *req
     return NULL;
 }
 
-struct link *pool_borrow(struct pool *pool, const struct pool_request *req)
+HOT struct link *pool_borrow(struct pool *pool, const struct pool_request *req)
 {
     int64_t check_us = pool->set->server_check_delay_ms * 1000;
     struct link *link;
@@ -385,7 +387,7 @@ static bool pool_has_orders(const struct pool *pool)
     return atomic_load_explicit(pool->be->orders_any, memory_order_relaxed) != 0;
 }
 
-bool pool_is_paused(const struct pool *pool)
+HOT bool pool_is_paused(const struct pool *pool)
 {
     return pool_has_orders(pool) &&
            (orders_flags(pool->be->shm, pool_database(pool)) & ORDER_PAUSE) != 0;
@@ -407,7 +409,7 @@ static enum acquire_result pool_join_tail(struct pool_request *req)
     return ACQUIRE_WAITING;
 }
 
-enum acquire_result pool_acquire(struct pool_request *req)
+HOT enum acquire_result pool_acquire(struct pool_request *req)
 {
     struct pool *pool = req->pool;
     struct pool_request *head = pool_head(pool);
@@ -510,7 +512,7 @@ static void pool_offer_idle(struct pool *pool, struct link *link)
     pool_detach(pool);
 }
 
-void pool_link_idle(struct pool *pool, struct link *link)
+HOT void pool_link_idle(struct pool *pool, struct link *link)
 {
     list_remove(&link->pool_node);
     list_push_front(&pool->idle, &link->pool_node);

@@ -5,6 +5,7 @@
  * its idle links; what clients use at the moment is never counted and never touched. */
 #include "config.h"
 
+#include "base/hot.h"
 #include "base/list.h"
 #include "config/conf.h"
 
@@ -119,7 +120,7 @@ static void make_newest(struct pool *pool)
     }
 }
 
-void pool_keep_update(struct pool *pool)
+HOT void pool_keep_update(struct pool *pool)
 {
     struct backend *be = pool->be;
     uint32_t max = (uint32_t)be->conf->max_pool;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/hot.h"
 #include "base/mem.h"
 #include "crypto/crypto.h"
 #include "wire/proto.h"
@@ -53,7 +54,7 @@ static int prep_eq(const struct hash_node *node, const void *key)
     return p->path_hash == k->path_hash && slice_eq(slice_of(p->body, p->body_len), k->body);
 }
 
-void prep_need_name(struct prep *p)
+HOT void prep_need_name(struct prep *p)
 {
     uint8_t digest[CRYPTO_SHA256_BYTES];
     struct buf in = {0};
@@ -99,7 +100,7 @@ struct prep *prep_get(struct prep_store *store, struct slice body, uint64_t path
     return p;
 }
 
-void prep_unref(struct prep **pp)
+HOT void prep_unref(struct prep **pp)
 {
     struct prep *p = *pp;
 
@@ -132,7 +133,7 @@ static uint64_t id_hash(const uint8_t *id)
     return h;
 }
 
-static int entry_eq(const struct hash_node *node, const void *key)
+HOT static int entry_eq(const struct hash_node *node, const void *key)
 {
     return memcmp(((const struct prep_entry *)node)->id, key, PREP_ID_BYTES) == 0;
 }
@@ -179,7 +180,7 @@ uint32_t prepset_count(const struct prepset *s)
     return s->known == NULL ? 0 : s->known->table.count;
 }
 
-bool prepset_touch(struct prepset *s, const uint8_t id[PREP_ID_BYTES])
+HOT bool prepset_touch(struct prepset *s, const uint8_t id[PREP_ID_BYTES])
 {
     struct prep_entry *e = prepset_find(s, id);
 

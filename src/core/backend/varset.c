@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/hot.h"
 #include "base/mem.h"
 
 struct varset_key {
@@ -105,7 +106,7 @@ struct varset *varset_empty(struct varset_store *store)
     return varset_ref(store->empty);
 }
 
-void varset_unref(struct varset **vp)
+HOT void varset_unref(struct varset **vp)
 {
     struct varset *v = *vp;
 
@@ -119,7 +120,7 @@ void varset_unref(struct varset **vp)
     mem_free(v);
 }
 
-void varset_assign(struct varset **vp, struct varset *v)
+WARM void varset_assign(struct varset **vp, struct varset *v)
 {
     struct varset *old = *vp;
 
@@ -199,7 +200,7 @@ void varset_reset_all(struct varset **vp)
     buf_free(&out);
 }
 
-struct slice varset_get(const struct varset *v, struct slice name)
+WARM struct slice varset_get(const struct varset *v, struct slice name)
 {
     struct slice n;
     struct slice s;

@@ -2,6 +2,7 @@
  * view.c: publishing and reading the cluster view. */
 #include "config.h"
 
+#include "base/hot.h"
 #include "cluster/view.h"
 
 #include <string.h>
@@ -38,7 +39,7 @@ uint64_t view_version(const struct shm *shm)
     return atomic_load_explicit(&r->version, memory_order_acquire);
 }
 
-bool view_refresh(const struct shm *shm, struct view *v)
+HOT bool view_refresh(const struct shm *shm, struct view *v)
 {
     const struct view_region *r = shm_get(shm, SHM_CLUSTER);
     uint32_t n;
@@ -83,7 +84,7 @@ int view_copy_events(const struct shm *shm, struct view_event *out, int max)
 }
 
 /* As soon as another one is there, nobody waits for what is left to be done. */
-bool view_can_write(const struct view *v)
+HOT bool view_can_write(const struct view *v)
 {
     int node = v->primary;
 
@@ -95,7 +96,7 @@ bool view_can_write(const struct view *v)
 }
 
 /* The epoch counts from the first primary on: before that there is nobody to wait for. */
-bool view_must_hold_writes(const struct view *v)
+HOT bool view_must_hold_writes(const struct view *v)
 {
     return (v->is_looking || (v->is_streaming && v->primary_epoch > 0)) && !view_can_write(v);
 }
@@ -112,7 +113,7 @@ bool view_can_read(const struct view *v, int node)
 }
 
 /* A server whose role is not known may be the primary; one that says it is a standby is not. */
-int view_write_node(const struct view *v)
+HOT int view_write_node(const struct view *v)
 {
     int i;
 

@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/assert.h"
+#include "base/hot.h"
 #include "base/mem.h"
 
 #include <string.h>
@@ -126,7 +127,8 @@ static void conf_override_merge(const struct conf_override *ov, struct conf_sess
     }
 }
 
-const struct conf_session *conf_session_of(const struct conf_gen *gen, struct conf_override *ov)
+WARM const struct conf_session *conf_session_of(
+    const struct conf_gen *gen, struct conf_override *ov)
 {
     if (ov == NULL)
         return &gen->session;

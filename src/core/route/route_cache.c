@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/hot.h"
 #include "base/list.h"
 #include "base/mem.h"
 #include "route/route_oracle.h"
@@ -58,7 +59,7 @@ uint64_t route_question_scope(struct route_scope scope, const struct route_quest
     return is_same_for_all ? scope.database : scope.names;
 }
 
-uint64_t route_question_hash(struct route_scope scope, const struct route_question *q)
+WARM uint64_t route_question_hash(struct route_scope scope, const struct route_question *q)
 {
     uint64_t h = hash_bytes(q->name.p, q->name.n, route_question_scope(scope, q) + q->nargs);
 
@@ -130,8 +131,8 @@ static struct entry *find(struct route_cache *c, const struct key *key, uint64_t
     return node == NULL ? NULL : (struct entry *)(void *)node;
 }
 
-int route_cache_get(struct route_cache *c, struct route_scope scope, const struct route_question *q,
-    int64_t now_us, uint32_t *bits_r)
+WARM int route_cache_get(struct route_cache *c, struct route_scope scope,
+    const struct route_question *q, int64_t now_us, uint32_t *bits_r)
 {
     struct key key = {q, route_question_scope(scope, q)};
     struct entry *e = find(c, &key, route_question_hash(scope, q));
@@ -233,7 +234,7 @@ static void expire(struct route_cache *c, int64_t now_us)
         }
 }
 
-uint64_t route_cache_id(struct route_cache *c, struct route_scope scope, int64_t now_us)
+HOT uint64_t route_cache_id(struct route_cache *c, struct route_scope scope, int64_t now_us)
 {
     if (now_us >= c->soonest_us)
         expire(c, now_us);

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/hot.h"
 #include "route/route_marks.h"
 #include "route/route_trace.h"
 
@@ -53,7 +54,7 @@ static bool question_eq(const struct route_question *a, const struct route_quest
 }
 
 /* Looks an answer up, or puts the question on the list. Returns 0 or -1. */
-static int answer(struct route_case *c, const struct route_question *q, uint32_t *bits)
+WARM static int answer(struct route_case *c, const struct route_question *q, uint32_t *bits)
 {
     struct route_decision *out = c->out;
     unsigned i;
@@ -223,7 +224,8 @@ static bool check_token(void *ctx, const struct route_token *t)
     return !(bits & ROUTE_DB_OPERATOR) || t->is_quoted || check_implied(c, t->text);
 }
 
-void route_check_functions(struct route_case *c, struct slice text, const struct sql_stmt *stmt)
+WARM void route_check_functions(
+    struct route_case *c, struct slice text, const struct sql_stmt *stmt)
 {
     const struct route_rules *r = c->in->rules;
     uint32_t i;
@@ -398,7 +400,8 @@ static enum route_reason check_relation(struct route_case *c, const struct sql_t
     return reason;
 }
 
-void route_check_relations(struct route_case *c, struct slice text, const struct sql_stmt *stmt)
+WARM void route_check_relations(
+    struct route_case *c, struct slice text, const struct sql_stmt *stmt)
 {
     enum conf_temp_table_check mode = c->in->conf->check_temp_table;
     uint32_t i;

@@ -3,6 +3,8 @@
  * Runs in: workers. Primary, chosen node and lowest number are three different things here. */
 #include "config.h"
 
+#include "base/hot.h"
+
 #include "route_int.h"
 
 /* Which nodes are drawn from. */
@@ -25,7 +27,7 @@ static bool is_within(double *at, double ratio)
 }
 
 /* May reads go there at all? A second primary (a server that was not rewound) never gets any. */
-bool route_is_candidate(const struct view *v, int node)
+WARM bool route_is_candidate(const struct view *v, int node)
 {
     if (!view_is_usable(v, node))
         return false;
@@ -109,7 +111,7 @@ static int draw_preferred(const struct route_input *in, const struct route_prefe
     return other == VIEW_NO_NODE ? target : other;
 }
 
-static int choose(const struct route_input *in, enum route_reason *reason)
+WARM static int choose(const struct route_input *in, enum route_reason *reason)
 {
     double at = route_unit_of(in->random);
     const struct route_preference *p = preference_for(in);
@@ -194,7 +196,7 @@ bool route_is_on_other_timeline(const struct view *v, int node, int primary)
            v->node[primary].timeline != 0 && v->node[node].timeline != v->node[primary].timeline;
 }
 
-void route_place_read(const struct route_input *in, struct route_decision *out)
+WARM void route_place_read(const struct route_input *in, struct route_decision *out)
 {
     const struct view *v = in->view;
     int primary = view_write_node(v);

@@ -10,6 +10,7 @@
 #include "route_int.h"
 
 #include "base/assert.h"
+#include "base/hot.h"
 
 static void be(struct route_case *c, enum route_class class, enum route_reason reason, bool write)
 {
@@ -255,7 +256,7 @@ static void classify_plain(struct route_case *c, const struct sql_stmt *s)
     }
 }
 
-void route_classify(struct route_case *c, const struct sql_stmt *s)
+WARM void route_classify(struct route_case *c, const struct sql_stmt *s)
 {
     if (s == NULL) {
         classify_prepared(c, NULL);

@@ -9,6 +9,7 @@
 #include "route_int.h"
 
 #include "base/assert.h"
+#include "base/hot.h"
 #include "route/route_marks.h"
 #include "route/route_trace.h"
 
@@ -59,7 +60,7 @@ static struct slice strip_tail(struct slice s)
 }
 
 /* The list matches the text as it came, and without what surrounds the statement. */
-static bool matches_primary_pattern(const struct route_rules *r, struct slice text)
+WARM static bool matches_primary_pattern(const struct route_rules *r, struct slice text)
 {
     size_t lead;
 
@@ -86,7 +87,7 @@ static enum route_reason denied_by_text(const struct route_case *c)
 }
 
 /* What the session has done before. */
-static enum route_reason denied_by_writes(const struct route_input *in, bool in_tx)
+WARM static enum route_reason denied_by_writes(const struct route_input *in, bool in_tx)
 {
     const struct route_session *s = in->session;
 
@@ -114,7 +115,7 @@ static bool is_settled_on_node(const struct route_session *s)
     return s->in_tx && s->tx_read_only && s->has_tx_node;
 }
 
-static enum route_reason denied_by_session(const struct route_input *in)
+WARM static enum route_reason denied_by_session(const struct route_input *in)
 {
     const struct route_session *s = in->session;
 
@@ -156,7 +157,7 @@ static bool is_cold(const struct route_case *c)
 }
 
 /* It ends another process when its literal says so. */
-static bool may_kill(const struct route_case *c)
+WARM static bool may_kill(const struct route_case *c)
 {
     const struct sql_stmt *s = c->stmt;
 
@@ -183,7 +184,7 @@ static bool asks_for_role(struct slice text, const struct sql_stmt *s)
 }
 
 /* What the verdict of the catalogue depends on besides the statement; 0: on more than that. */
-static uint64_t answers_of_session(const struct route_input *in)
+WARM static uint64_t answers_of_session(const struct route_input *in)
 {
     const struct route_session *s = in->session;
     enum conf_write_stickiness mode = in->conf->disable_load_balance_on_write;
@@ -293,7 +294,7 @@ static bool must_know_writes(const struct route_case *c)
 }
 
 /* Nothing is asked when the answer would change nothing. */
-static void settle_questions(struct route_case *c)
+WARM static void settle_questions(struct route_case *c)
 {
     struct route_decision *out = c->out;
 
@@ -341,7 +342,7 @@ static bool writes_unnamed(const struct route_case *c)
 }
 
 /* All but the node. */
-static void judge(struct route_case *c)
+WARM static void judge(struct route_case *c)
 {
     struct route_decision *out = c->out;
 
@@ -477,7 +478,7 @@ static void place_in_read_only_tx(struct route_case *c)
 }
 
 /* A read in a read-write transaction stays with it, and could go elsewhere. */
-static void place_in_read_write_tx(struct route_case *c)
+WARM static void place_in_read_write_tx(struct route_case *c)
 {
     struct route_decision *out = c->out;
     struct route_decision away;
@@ -535,7 +536,7 @@ static void place_questions(struct route_case *c)
         out->ask_node = away.node;
 }
 
-static void place(struct route_case *c)
+WARM static void place(struct route_case *c)
 {
     struct route_decision *out = c->out;
     const struct route_session *s = c->in->session;
@@ -560,7 +561,8 @@ static void place(struct route_case *c)
         out->reason = ROUTE_R_NO_NODE;
 }
 
-static struct slice statement_text(struct slice text, const struct sql_facts *facts, uint32_t i)
+WARM static struct slice statement_text(
+    struct slice text, const struct sql_facts *facts, uint32_t i)
 {
     const struct sql_stmt *s = &facts->stmts[i];
     size_t begin = s->offset;
@@ -612,8 +614,8 @@ static bool is_known_read(
            route_is_known(in, route_known_of(text, facts));
 }
 
-void route_statement(const struct route_input *in, struct slice text, const struct sql_facts *facts,
-    uint32_t i, struct route_decision *out)
+WARM void route_statement(const struct route_input *in, struct slice text,
+    const struct sql_facts *facts, uint32_t i, struct route_decision *out)
 {
     struct route_case c;
 
@@ -707,8 +709,8 @@ static void merge(struct route_case *all, const struct route_case *one, bool is_
     merge_questions(into, d);
 }
 
-void route_query(const struct route_input *in, struct slice text, const struct sql_facts *facts,
-    struct route_decision *out)
+WARM void route_query(const struct route_input *in, struct slice text,
+    const struct sql_facts *facts, struct route_decision *out)
 {
     struct route_case all;
     struct route_case one;

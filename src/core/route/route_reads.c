@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/hot.h"
 #include "route/route_reads.h"
 #include "route/route_trace.h"
 #include "route_int.h"
@@ -100,7 +101,7 @@ static int draw(const struct route_reads *r, uint64_t random)
     return VIEW_NO_NODE;
 }
 
-int route_reads_node(const struct route_reads *r, const struct view *v,
+HOT int route_reads_node(const struct route_reads *r, const struct view *v,
     const struct route_session *s, uint64_t random)
 {
     int node;

@@ -9,6 +9,7 @@
 
 static const char *const reason_text[] = {
 #define ROUTE_REASON(sym, text) [ROUTE_R_##sym] = text,
+#include "base/hot.h"
 #include "route/reasons.def"
 #undef ROUTE_REASON
 };
@@ -51,7 +52,7 @@ static bool is_word(char ch)
 }
 
 /* Where the comment that begins at `i` ends; `i` when none begins there. Comments nest. */
-static size_t comment_end(struct slice s, size_t i)
+WARM static size_t comment_end(struct slice s, size_t i)
 {
     unsigned depth = 0;
 
@@ -92,7 +93,7 @@ static bool is_hint(struct slice comment)
     return slice_ieq_str(comment, "no load balance");
 }
 
-struct route_lead route_lead_of(struct slice text)
+WARM struct route_lead route_lead_of(struct slice text)
 {
     struct route_lead lead = {0};
     size_t i = 0;

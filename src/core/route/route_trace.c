@@ -4,6 +4,7 @@
  * says yes to every question, which costs balance and nothing else. */
 #include "config.h"
 
+#include "base/hot.h"
 #include "route/route_trace.h"
 
 #include "base/mem.h"
@@ -54,7 +55,7 @@ static bool is_pg_temp(struct slice schema)
     return schema.n >= 7 && memcmp(schema.p, "pg_temp", 7) == 0;
 }
 
-static void add(
+WARM static void add(
     struct route_trace **tp, enum name_state state, struct slice schema, struct slice name)
 {
     struct route_trace *t = *tp;
@@ -93,7 +94,7 @@ static void remove_at(struct route_trace *t, unsigned i)
 }
 
 /* A write to `name`, and to what depends on it. */
-static void note_write(struct route_trace **tp, const struct route_rules *rules,
+WARM static void note_write(struct route_trace **tp, const struct route_rules *rules,
     struct slice schema, struct slice name, bool is_function)
 {
     int i;
@@ -216,8 +217,8 @@ static void note_drop(struct route_trace *t, struct slice text, bool in_tx)
             drop_temp(t, slice_of(name, n), in_tx);
 }
 
-void route_trace_note(struct route_trace **tp, const struct route_rules *rules, struct slice text,
-    const struct sql_stmt *s, bool in_tx)
+WARM void route_trace_note(struct route_trace **tp, const struct route_rules *rules,
+    struct slice text, const struct sql_stmt *s, bool in_tx)
 {
     if (in_tx)
         note_writes(tp, rules, s);
@@ -254,7 +255,7 @@ static void end_tx(struct route_trace *t, bool is_commit)
     }
 }
 
-void route_trace_on_commit(struct route_trace *t)
+WARM void route_trace_on_commit(struct route_trace *t)
 {
     end_tx(t, true);
 }

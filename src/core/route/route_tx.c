@@ -4,6 +4,8 @@
  * about to leave a read-write transaction. */
 #include "config.h"
 
+#include "base/hot.h"
+
 #include "route_int.h"
 
 #include <strings.h>
@@ -51,7 +53,7 @@ static bool says_so(struct slice text)
 
 /* ACCESS EXCLUSIVE is taken while the standby replays, and held until the end of the transaction is
  * replayed: a read of the same client would wait for itself. */
-bool route_locks_standbys(const struct sql_stmt *s)
+WARM bool route_locks_standbys(const struct sql_stmt *s)
 {
     switch (s->kind) {
     case SQL_DDL:

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/hot.h"
 #include "base/log.h"
 #include "config/conf.h"
 
@@ -45,7 +46,7 @@ static bool asks_reader(struct client *c, const struct route_decision *d)
     return true;
 }
 
-bool balance_asks(struct client *c, const struct route_decision *d)
+WARM bool balance_asks(struct client *c, const struct route_decision *d)
 {
     struct balance *b = c->balance;
 
@@ -136,7 +137,7 @@ static bool is_chosen(const struct client *c, const struct route_decision *d)
     }
 }
 
-struct balance_wish balance_wish_of(struct client *c, struct slice sql,
+WARM struct balance_wish balance_wish_of(struct client *c, struct slice sql,
     const struct sql_facts *facts, const struct route_decision *d)
 {
     const struct sql_stmt *s = only_statement(facts);
@@ -161,7 +162,7 @@ struct balance_wish balance_wish_of(struct client *c, struct slice sql,
     return w;
 }
 
-void balance_aim(struct client *c, struct reader *r, struct slice msg)
+HOT void balance_aim(struct client *c, struct reader *r, struct slice msg)
 {
     struct balance_own *own = c->balance->own;
 
@@ -224,7 +225,7 @@ static enum balance_verdict choose_reader(struct client *c, const struct balance
     return v;
 }
 
-static enum balance_verdict choose(struct client *c, const struct balance_wish *wish)
+WARM static enum balance_verdict choose(struct client *c, const struct balance_wish *wish)
 {
     struct balance *b = c->balance;
 
@@ -248,7 +249,7 @@ static enum balance_verdict choose(struct client *c, const struct balance_wish *
     return BALANCE_GO;
 }
 
-enum balance_verdict balance_choose(struct client *c, const struct balance_wish *wish)
+WARM enum balance_verdict balance_choose(struct client *c, const struct balance_wish *wish)
 {
     struct balance *b = c->balance;
 
@@ -270,7 +271,7 @@ static bool awaits_settings(const struct balance_own *own)
 /* The client's input waits for something of ours (a BEGIN is only a warning while the own link's
  * transaction is not over); or for the answer to a setting, or to the end of a transaction with
  * settings: should the link die, the session goes on with them or without. */
-bool balance_is_waiting(const struct client *c)
+HOT bool balance_is_waiting(const struct client *c)
 {
     const struct balance *b = c->balance;
 
@@ -292,7 +293,7 @@ static bool discards_too_soon(const struct client *c, const struct sql_facts *fa
            c->link != NULL && !expect_is_stuck(&c->link->expect) && !balance_is_quiet(c);
 }
 
-enum balance_verdict balance_query(
+HOT enum balance_verdict balance_query(
     struct client *c, struct slice sql, struct slice msg, uint32_t *traits)
 {
     struct balance *b = c->balance;
@@ -396,7 +397,7 @@ static bool is_behind(const struct balance_own *own)
     return own->own_is_guest && !own->tx.is_opaque && own->tx_replayed < own->tx_log.len;
 }
 
-bool balance_on_own_quiet(struct client *c)
+WARM bool balance_on_own_quiet(struct client *c)
 {
     struct balance *b = c->balance;
 

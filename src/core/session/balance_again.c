@@ -12,6 +12,7 @@
 
 #include <string.h>
 
+#include "base/hot.h"
 #include "base/log.h"
 #include "config/conf.h"
 #include "wire/errmsg.h"
@@ -34,7 +35,7 @@ static bool is_crash(const char *p, uint32_t len)
     return slice_eq_str(m.sqlstate, "57P02") || slice_eq_str(m.sqlstate, "57P01");
 }
 
-bool balance_is_no_answer(const char *p, size_t n)
+HOT bool balance_is_no_answer(const char *p, size_t n)
 {
     uint32_t len;
 
@@ -92,7 +93,7 @@ static bool is_end_word(struct client *c, struct slice msgs)
            client_word_ends(balance_facts(c->ss, w.sql)) != SQL_TX_NONE;
 }
 
-void balance_again_begin(struct client *c, struct slice msgs)
+WARM void balance_again_begin(struct client *c, struct slice msgs)
 {
     struct balance_own *own = own_of(c);
 
@@ -158,7 +159,7 @@ void balance_pick_parameters(
     client_send(c, &told);
 }
 
-bool balance_again_holds(struct client *c, const struct link *link, const char *p, size_t n)
+WARM bool balance_again_holds(struct client *c, const struct link *link, const char *p, size_t n)
 {
     struct balance_own *own = own_of(c);
 
@@ -329,7 +330,7 @@ bool balance_again_is_over(struct client *c, const struct link *link, struct sli
     return expect_head(owed) == OP_SYNC && judge_all(c, msgs, is_read_sql);
 }
 
-void balance_again_on_tag(struct client *c, const struct link *link, struct slice tag)
+WARM void balance_again_on_tag(struct client *c, const struct link *link, struct slice tag)
 {
     struct balance_own *own = own_of(c);
 
@@ -486,7 +487,7 @@ bool balance_again_is_waiting(const struct client *c)
     return own != NULL && own->is_refused;
 }
 
-bool balance_again_on_quiet(struct client *c)
+WARM bool balance_again_on_quiet(struct client *c)
 {
     struct balance_own *own = own_of(c);
 

@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/hash.h"
+#include "base/hot.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/conf.h"
@@ -40,7 +41,7 @@ struct balance_questions {
  * will do: taken for another's, an answer sends a write to a standby at the worst, which refuses
  * it.
  */
-static struct route_scope balance_scope(const struct client *c)
+HOT static struct route_scope balance_scope(const struct client *c)
 {
     const struct pool *pool = c->pool;
     const struct balance_own *own = c->balance->own;
@@ -53,7 +54,7 @@ static struct route_scope balance_scope(const struct client *c)
     return scope;
 }
 
-int balance_lookup(void *ctx, const struct route_question *q, uint32_t *bits)
+WARM int balance_lookup(void *ctx, const struct route_question *q, uint32_t *bits)
 {
     struct client *c = ctx;
 
@@ -157,7 +158,7 @@ static bool is_noted(const struct balance_doubts *ds, const struct sql_fingerpri
     return false;
 }
 
-void balance_note_doubt(struct client *c, struct slice sql, const struct route_decision *d)
+WARM void balance_note_doubt(struct client *c, struct slice sql, const struct route_decision *d)
 {
     struct balance_own *own = c->balance->own;
     struct balance_doubts *ds;
@@ -232,7 +233,7 @@ static bool asks_doubts(struct client *c)
     return false;
 }
 
-void balance_ask_missed(struct client *c)
+WARM void balance_ask_missed(struct client *c)
 {
     struct balance *b = c->balance;
 
@@ -262,7 +263,7 @@ static void missing_oids(struct client *c, const struct sql_stmt *s, struct rout
     }
 }
 
-bool balance_lacks_marks(
+WARM bool balance_lacks_marks(
     struct client *c, const struct sql_facts *facts, struct route_decision *missing)
 {
     uint32_t i;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "admin/admin.h"
+#include "base/hot.h"
 #include "config/conf.h"
 #include "wire/reader.h"
 #include "wire/writer.h"
@@ -467,7 +468,7 @@ static bool goes_whole(struct client *c, const struct batch_look *look)
            client_local(c) == NULL && !client_log_statements(c) && !c->trace.client;
 }
 
-enum balance_verdict balance_batch(
+HOT enum balance_verdict balance_batch(
     struct client *c, const char *p, const char *end, struct balance_whole *whole)
 {
     struct balance *b = c->balance;
@@ -627,7 +628,7 @@ void balance_close_all(struct client *c, unsigned asked)
         closing(c, LIST_ENTRY(n, struct statement, order), asked);
 }
 
-void balance_note_parse(
+HOT void balance_note_parse(
     struct client *c, struct slice name, struct slice msg, enum count_kind count, unsigned asked)
 {
     struct statement *st = statements_find(c->statements, name);
@@ -721,7 +722,7 @@ void balance_note_partial(struct client *c, char type, struct slice msg)
     }
 }
 
-void balance_need_names(struct client *c, const struct sql_facts *facts)
+WARM void balance_need_names(struct client *c, const struct sql_facts *facts)
 {
     struct statement *st;
     uint32_t i;

@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/hash.h"
+#include "base/hot.h"
 #include "base/mem.h"
 #include "config/conf.h"
 #include "config/conf_param.h"
@@ -216,7 +217,7 @@ void balance_undraw(struct client *c)
     c->balance->keeps_random = false;
 }
 
-static void judge_input(struct client *c, struct route_input *in)
+WARM static void judge_input(struct client *c, struct route_input *in)
 {
     struct sessions *ss = c->ss;
     struct balance *b = c->balance;
@@ -255,7 +256,7 @@ static bool facts_need_text(const struct sql_facts *facts)
                                                            facts->stmts[0].kind == SQL_PREPARE));
 }
 
-const struct sql_facts *balance_facts(struct sessions *ss, struct slice sql)
+HOT const struct sql_facts *balance_facts(struct sessions *ss, struct slice sql)
 {
     const struct sql_facts *facts;
     struct sql_facts *own;
@@ -271,7 +272,7 @@ const struct sql_facts *balance_facts(struct sessions *ss, struct slice sql)
 }
 
 /* Our parser reads a backslash as standard_conforming_strings = on has it. */
-static bool reads_otherwise(const struct client *c, struct slice sql)
+WARM static bool reads_otherwise(const struct client *c, struct slice sql)
 {
     return route_text_may_differ(sql) && share_text_is_doubtful(c, sql);
 }
@@ -287,7 +288,7 @@ static void note_decision(struct client *c, const struct route_decision *d)
         c->row->balance_node = (int16_t)d->balance_node;
 }
 
-void balance_decide_facts(
+WARM void balance_decide_facts(
     struct client *c, struct slice sql, const struct sql_facts *facts, struct route_decision *d)
 {
     struct route_input in;
@@ -306,7 +307,7 @@ const struct sql_facts *balance_decide(struct client *c, struct slice sql, struc
     return facts;
 }
 
-void balance_decide_prep(struct client *c, struct prep *p, struct route_decision *d)
+WARM void balance_decide_prep(struct client *c, struct prep *p, struct route_decision *d)
 {
     struct route_input in;
     struct slice sql;
@@ -337,7 +338,7 @@ static void note_known(struct client *c, int node, bool is_drawn)
     b->reason = b->rs.is_preferred ? ROUTE_R_PREFERENCE : ROUTE_R_BALANCED;
 }
 
-int balance_known_node(struct client *c, uint64_t known, bool by_facts)
+HOT int balance_known_node(struct client *c, uint64_t known, bool by_facts)
 {
     struct sessions *ss = c->ss;
     struct balance *b = c->balance;
@@ -408,7 +409,7 @@ const struct sql_facts *balance_decide_again(
     return facts;
 }
 
-void balance_note_write(struct client *c, const struct route_decision *d)
+WARM void balance_note_write(struct client *c, const struct route_decision *d)
 {
     struct route_session *rs = &c->balance->rs;
     /* With shared links a BEGIN that was sent may not be answered yet; what is in no transaction is

@@ -3,6 +3,7 @@
  * them: what uses one has to wait for what runs. Runs in: workers. */
 #include "config.h"
 
+#include "base/hot.h"
 #include "wire/reader.h"
 
 #include "balance_int.h"
@@ -82,7 +83,7 @@ bool balance_is_name_undecided(const struct client *c, char type, struct slice m
     return (is_parse && is_undecided(c, st)) || may_be_skipped(c, st);
 }
 
-bool balance_are_names_undecided(const struct client *c, const struct sql_facts *facts)
+WARM bool balance_are_names_undecided(const struct client *c, const struct sql_facts *facts)
 {
     const struct statement *st;
     uint32_t i;

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "base/hot.h"
 #include "wire/reader.h"
 #include "wire/writer.h"
 
@@ -143,7 +144,7 @@ void balance_portals_note(struct client *c, char type, struct slice msg)
     buf_put_byte(&own->portals, '\0');
 }
 
-void balance_portals_unnamed(struct client *c, bool binds)
+WARM void balance_portals_unnamed(struct client *c, bool binds)
 {
     struct balance_own *own = c->balance->own;
     struct link *home = own->home == NULL ? c->link : own->home->link;

@@ -8,10 +8,12 @@
 
 #include <string.h>
 
+#include "base/hot.h"
+
 #include "share_int.h"
 
 /* No transaction is open, no link owes anything, and nothing waits for what is under way. */
-static bool is_at_rest(const struct client *c)
+HOT static bool is_at_rest(const struct client *c)
 {
     const struct balance *b = c->balance;
     const struct balance_own *own = b->own;
@@ -23,7 +25,7 @@ static bool is_at_rest(const struct client *c)
 }
 
 /* The reader for what is known, if it needs nothing. */
-static struct reader *reader_for(struct client *c, uint64_t known, bool by_facts)
+HOT static struct reader *reader_for(struct client *c, uint64_t known, bool by_facts)
 {
     int node = balance_known_node(c, known, by_facts);
     struct reader *r;
@@ -47,7 +49,7 @@ static void go(struct client *c, struct reader *r, struct slice msg)
     b->own->tx.has_read = true;
 }
 
-bool balance_quick_query(
+HOT bool balance_quick_query(
     struct client *c, struct slice sql, struct slice msg, const struct sql_facts *facts)
 {
     struct balance_own *own = c->balance->own;
@@ -173,7 +175,7 @@ static uint64_t known_of(struct client *c, const struct quick_sequence *q, uint3
     return (*traits & SHARE_IS_PLAIN) == 0 ? 0 : route_known_of(q->sql, facts);
 }
 
-bool balance_quick_batch(
+HOT bool balance_quick_batch(
     struct client *c, const char *p, const char *end, struct balance_whole *whole)
 {
     struct balance_own *own = c->balance->own;

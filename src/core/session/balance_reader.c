@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/hot.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "wire/writer.h"
@@ -225,7 +226,7 @@ static size_t reader_notified(const char *p, size_t n)
     return at < n ? at : n;
 }
 
-static void reader_on_bytes(void *owner, struct link *link, const char *p, size_t n)
+HOT static void reader_on_bytes(void *owner, struct link *link, const char *p, size_t n)
 {
     struct reader *r = owner;
     struct client *c = r->client;
@@ -263,7 +264,7 @@ static void reader_on_bytes(void *owner, struct link *link, const char *p, size_
     client_pass_reply(c, link, p, n);
 }
 
-void balance_to_own(struct client *c)
+HOT void balance_to_own(struct client *c)
 {
     struct balance *b = c->balance;
     struct buf held = b->own->held;
@@ -282,7 +283,7 @@ void balance_to_own(struct client *c)
 }
 
 /* The answer of a reader is complete. */
-static void reader_on_quiet(void *owner, struct link *link)
+HOT static void reader_on_quiet(void *owner, struct link *link)
 {
     struct reader *r = owner;
     struct client *c = r->client;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/hot.h"
 #include "base/mem.h"
 #include "config/conf.h"
 #include "route/route_marks.h"
@@ -132,7 +133,7 @@ uint64_t balance_worker_change(const struct sessions *ss)
     return atomic_load(&ss->balance_worker->region->nschema_changes) + (epoch << EPOCH_SHIFT);
 }
 
-void balance_worker_refresh(struct sessions *ss)
+HOT void balance_worker_refresh(struct sessions *ss)
 {
     struct balance_worker *w = ss->balance_worker;
     uint64_t now;
@@ -168,7 +169,7 @@ static void make_reads(struct sessions *ss)
     w->reads_number = conf_number(ss->gen);
 }
 
-const struct route_reads *balance_worker_reads(struct sessions *ss)
+HOT const struct route_reads *balance_worker_reads(struct sessions *ss)
 {
     const struct balance_worker *w = ss->balance_worker;
 
@@ -192,7 +193,7 @@ void balance_worker_learn(struct sessions *ss, struct route_scope scope,
         route_shared_put(w->own_known, scope, q, &a);
 }
 
-int balance_worker_lookup(struct sessions *ss, struct route_scope scope,
+WARM int balance_worker_lookup(struct sessions *ss, struct route_scope scope,
     const struct route_question *q, int64_t now_us, uint32_t *bits)
 {
     struct balance_worker *w = ss->balance_worker;
@@ -213,7 +214,7 @@ void balance_worker_ddl(struct sessions *ss)
     atomic_fetch_add(&ss->balance_worker->region->nschema_changes, 1);
 }
 
-void balance_note_schema(struct client *c, const struct sql_stmt *s)
+WARM void balance_note_schema(struct client *c, const struct sql_stmt *s)
 {
     if (s != NULL && !route_changes_schema(s))
         return;
@@ -239,7 +240,7 @@ const struct route_marks *const *balance_worker_marks(const struct sessions *ss,
     return ss->balance_worker->marks;
 }
 
-void balance_worker_mark(struct sessions *ss, const uint64_t *key, unsigned n)
+WARM void balance_worker_mark(struct sessions *ss, const uint64_t *key, unsigned n)
 {
     struct balance_region *r = ss->balance_worker->region;
     void *own = r->tables + (uint64_t)ss->env->ordinal * r->marks_bytes;

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "base/hot.h"
 #include "base/mem.h"
 #include "config/conf.h"
 #include "parser/parser.h"
@@ -419,7 +420,7 @@ static void note_statement_facts(
     note_functions(c, s, sql);
 }
 
-void balance_note_facts(
+WARM void balance_note_facts(
     struct client *c, struct slice sql, const struct sql_facts *facts, unsigned asked)
 {
     bool is_open = is_in_transaction(c) || c->balance->own->has_begun;
@@ -564,7 +565,7 @@ static bool has_unsettled(const struct balance *b)
 
 /* The home is quiet: has a transaction ended (also one with AND CHAIN, or one within a string of
  * several statements)? */
-void balance_end_tx(struct client *c)
+WARM void balance_end_tx(struct client *c)
 {
     struct balance *b = c->balance;
     char tx = balance_tx_status(c);

@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "base/hot.h"
 #include "base/log.h"
 #include "wire/errmsg.h"
 #include "wire/writer.h"
@@ -214,7 +215,7 @@ bool balance_sets_tx(const struct sql_facts *facts)
     return false;
 }
 
-void balance_tell_own(struct client *c, bool is_said)
+WARM void balance_tell_own(struct client *c, bool is_said)
 {
     struct balance_own *own = c->balance->own;
 
@@ -224,7 +225,7 @@ void balance_tell_own(struct client *c, bool is_said)
     balance_send_own_text(c->link, slice_of_str("SELECT"));
 }
 
-void balance_end_guests(struct client *c, bool committed)
+WARM void balance_end_guests(struct client *c, bool committed)
 {
     struct balance *b = c->balance;
     struct slice end = slice_of_str(committed ? "COMMIT" : "ROLLBACK");

@@ -12,6 +12,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/hot.h"
 #include "base/log.h"
 #include "config/conf.h"
 
@@ -80,7 +81,7 @@ bool balance_lacks_lsn(struct client *c)
     return true;
 }
 
-bool balance_asks_wanted_lsn(struct client *c)
+WARM bool balance_asks_wanted_lsn(struct client *c)
 {
     struct balance *b = c->balance;
 

@@ -10,6 +10,7 @@
 
 #include "backend/row_alloc.h"
 #include "base/assert.h"
+#include "base/hot.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/conf.h"
@@ -166,7 +167,7 @@ static void client_on_hung_up(struct stream *s, bool is_broken)
     }
 }
 
-static void client_on_readable(struct stream *s)
+HOT static void client_on_readable(struct stream *s)
 {
     struct client *c = client_of_stream(s);
     char *buf = c->ss->be.read_buf;
@@ -259,14 +260,14 @@ void client_set_timer(struct client *c, int64_t ms)
         timer_stop(c->ss->loop, &c->timer);
 }
 
-void client_send(struct client *c, struct buf *out)
+HOT void client_send(struct client *c, struct buf *out)
 {
     if (out->len > 0)
         (void)stream_send(&c->stream, out->data, out->len);
     buf_free(out);
 }
 
-void client_pass_reply(struct client *c, struct link *link, const char *p, size_t n)
+HOT void client_pass_reply(struct client *c, struct link *link, const char *p, size_t n)
 {
     client_stats_on_bytes_out(&c->stats, n);
     if (c->trace.server != 0)

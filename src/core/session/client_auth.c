@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include "base/assert.h"
+#include "base/hot.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/conf.h"
@@ -506,7 +507,7 @@ void client_auth_free(struct client_auth **ap)
     mem_free_secret(a);
 }
 
-void client_auth_entitle(const struct client *c, struct pool_request *req)
+HOT void client_auth_entitle(const struct client *c, struct pool_request *req)
 {
     bool is_over = c->phase == CL_ACTIVE || client_auth_is_over(c);
 

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/hot.h"
 #include "config/conf.h"
 #include "wire/writer.h"
 
@@ -168,7 +169,7 @@ static bool server_judges(const struct client_auth *a)
     return a->step == AUTH_STEP_RELAY || (a->step == AUTH_STEP_JUDGE && a->link_judges);
 }
 
-bool client_auth_hold(struct client *c, const char *p, size_t n)
+WARM bool client_auth_hold(struct client *c, const char *p, size_t n)
 {
     struct client_auth *a = c->login == NULL ? NULL : c->login->auth;
 

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "base/hot.h"
+
 #include "client_feed_int.h"
 
 /* Within a message of the client's it would be taken for a part of that. */
@@ -29,7 +31,7 @@ void client_on_no_wait(void *owner, struct link *link)
         client_unpark(c);
 }
 
-bool client_waits_for_answer(const struct client *c, char type)
+HOT bool client_waits_for_answer(const struct client *c, char type)
 {
     return c->target != NULL && expect_is_asked(&c->target->expect) && !c->server_batch &&
            type != '\0' && strchr("QFPBDEC", type) != NULL;

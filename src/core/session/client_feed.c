@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/hot.h"
 #include "base/log.h"
 #include "config/conf.h"
 #include "wire/reader.h"
@@ -27,7 +28,7 @@ void feed_put(struct feed_run *run, const char *p, size_t n)
     buf_put(&run->out, p, n);
 }
 
-static void feed_send(struct client *c, const char *p, size_t n)
+HOT static void feed_send(struct client *c, const char *p, size_t n)
 {
     c->has_spoken = true;
     client_stats_on_bytes_in(&c->stats, n);
@@ -35,7 +36,7 @@ static void feed_send(struct client *c, const char *p, size_t n)
         stream_pause(&c->stream);
 }
 
-void feed_flush(struct client *c, struct feed_run *run)
+HOT void feed_flush(struct client *c, struct feed_run *run)
 {
     size_t n = (size_t)(run->end - run->start);
     const char *p = run->start;
@@ -93,7 +94,7 @@ enum feed_step feed_of_verdict(enum local_verdict v)
  * leaves (link_reset.c). Others than function calls cannot do anything at once; should a view or an
  * operator hide one, it is undone a little later, before anybody else has the session. Returns true
  * when the text is one statement that reads: no DROP hides in it. */
-static bool feed_note_text(struct client *c, struct slice sql, enum count_kind kind)
+HOT static bool feed_note_text(struct client *c, struct slice sql, enum count_kind kind)
 {
     bool is_lone;
 
@@ -171,7 +172,7 @@ static struct slice feed_note_parse(struct client *c, struct slice msg)
 }
 
 /* Returns the statement, when it is kept. */
-static const struct statement *feed_note_bind(struct client *c, struct slice msg)
+HOT static const struct statement *feed_note_bind(struct client *c, struct slice msg)
 {
     const struct statement *st;
     struct slice name;
@@ -200,7 +201,7 @@ static void feed_note_close(struct client *c, struct slice msg)
         statements_remove(c->statements, name);
 }
 
-static void feed_note_execute(struct client *c)
+HOT static void feed_note_execute(struct client *c)
 {
     count_statement(c->ss, c->target->pool->cluster_node, (enum count_kind)c->bound_count);
 }
@@ -319,7 +320,7 @@ static bool feed_is_own(struct client *c)
 }
 
 /* A text that is new. False: it may be for us, or the message is malformed. */
-static bool feed_note_own_text(struct client *c, struct feed_books *books, struct slice name,
+HOT static bool feed_note_own_text(struct client *c, struct feed_books *books, struct slice name,
     struct slice msg, struct slice sql)
 {
     enum count_kind kind;
@@ -427,7 +428,7 @@ enum feed_step feed_cut(struct client *c, struct feed_run *run)
 }
 
 /* The reader's part of the sequence ends in front of this message, which waits for its answer. */
-static bool feed_cuts_here(struct client *c, struct feed_run *run)
+HOT static bool feed_cuts_here(struct client *c, struct feed_run *run)
 {
     if (!balance_cuts_here(c))
         return false;
@@ -602,7 +603,7 @@ static bool feed_begins_batch(const struct client *c, char type)
 }
 
 /* What becomes of the message at `p`. Returns where to go on, or NULL. */
-static const char *feed_after(
+HOT static const char *feed_after(
     struct client *c, struct feed_run *run, enum feed_step step, const char *p, const char *end)
 {
     size_t len = proto_get_u32(p + 1) + (size_t)1;
@@ -711,7 +712,7 @@ static const char *feed_one(struct client *c, struct feed_run *run, const char *
     return feed_after(c, run, step, p, end);
 }
 
-void client_feed(struct client *c, const char *p, const char *end)
+HOT void client_feed(struct client *c, const char *p, const char *end)
 {
     struct feed_run run = {p, p, {0}};
     const char *next;

@@ -4,6 +4,7 @@
 #ifndef PGP_SESSION_CLIENT_FEED_INT_H
 #define PGP_SESSION_CLIENT_FEED_INT_H
 
+#include "base/hot.h"
 #include "session_int.h"
 
 /* What one message asks for. */
@@ -30,7 +31,7 @@ void feed_flush(struct client *c, struct feed_run *run);
 /* Puts bytes of our own making behind them. */
 void feed_put(struct feed_run *run, const char *p, size_t n);
 /* A message that no client may send now. */
-enum feed_step feed_bad(struct client *c, char type);
+COLD enum feed_step feed_bad(struct client *c, char type);
 /* True for a Flush that `link` will answer with an error: it has a body. While COPY FROM STDIN runs
  * the server ignores it all the same. */
 bool feed_is_bad_flush(const struct link *link, char type, struct slice msg);
@@ -44,7 +45,7 @@ struct slice feed_parse_sql(struct slice body);
 
 /* client_adrift.c: a message while there is no own link. */
 /* `end`: of what has arrived. */
-enum feed_step client_adrift_message(
+COLD enum feed_step client_adrift_message(
     struct client *c, char type, struct slice msg, bool is_whole, const char *end);
 /* share_lost.c: an error, and the state, for every request that a dead link owed; the first `from`
  * ops are answered. */

@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 
+#include "base/hot.h"
 #include "base/log.h"
 #include "config/conf.h"
 #include "config/conf_param.h"
@@ -119,7 +120,7 @@ static bool limits_apply(const struct client *c)
     return !c->is_half_closed && !c->is_hung_up && (c->phase == CL_ACTIVE || c->phase == CL_LOGIN);
 }
 
-void client_limits_on_busy(struct client *c)
+HOT void client_limits_on_busy(struct client *c)
 {
     const struct pool_settings *set;
     struct deadline d;
@@ -136,7 +137,7 @@ void client_limits_on_busy(struct client *c)
     limits_arm(c, &d);
 }
 
-void client_limits_on_quiet(struct client *c)
+HOT void client_limits_on_quiet(struct client *c)
 {
     const struct pool_settings *set;
     struct deadline d;
@@ -269,7 +270,7 @@ void client_limits_on_timer(struct client *c)
         limits_arm(c, &d);
 }
 
-bool client_limits_must_leave(const struct client *c)
+HOT bool client_limits_must_leave(const struct client *c)
 {
     if (atomic_load_explicit(c->ss->has_orders, memory_order_relaxed) == 0 ||
         c->pool->is_superuser || in_transaction(c) ||

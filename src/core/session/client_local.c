@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "admin/admin.h"
+#include "base/hot.h"
 #include "base/list.h"
 #include "base/mem.h"
 #include "config/conf.h"
@@ -45,7 +46,7 @@ struct client_local {
     unsigned nobjects;
 };
 
-bool client_local_is_likely(struct slice sql)
+HOT bool client_local_is_likely(struct slice sql)
 {
     const char *p = sql.p;
     const char *end = p + sql.n;

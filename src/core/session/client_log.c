@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/hot.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/conf.h"
@@ -199,7 +200,7 @@ bool sessions_log_statements(const struct conf_gen *gen)
            s->log_client_messages || s->log_backend_messages != CONF_MESSAGES_NONE;
 }
 
-bool client_log_statements(struct client *c)
+HOT bool client_log_statements(struct client *c)
 {
     const struct conf_session *s;
 

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/hot.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/conf.h"
@@ -576,7 +577,7 @@ static void login_on_done(void *owner, struct link *link)
         client_end_text(c, "08P01", "the server began a session before the login was over");
 }
 
-static void client_on_link_bytes(void *owner, struct link *link, const char *p, size_t n)
+HOT static void client_on_link_bytes(void *owner, struct link *link, const char *p, size_t n)
 {
     struct client *c = owner;
     struct buf ok = {0};
@@ -622,7 +623,7 @@ static void login_on_patched(struct client *c)
     client_login_acquire(c);
 }
 
-static void client_on_link_tag(void *owner, struct link *link, struct slice tag)
+WARM static void client_on_link_tag(void *owner, struct link *link, struct slice tag)
 {
     struct client *c = owner;
 
@@ -661,7 +662,7 @@ static void client_on_link_row(void *owner, struct link *link, struct slice body
     balance_on_row(owner, body);
 }
 
-static void client_on_link_quiet(void *owner, struct link *link)
+HOT static void client_on_link_quiet(void *owner, struct link *link)
 {
     struct client *c = owner;
 
@@ -685,7 +686,7 @@ static void client_on_link_quiet(void *owner, struct link *link)
     client_after_quiet(c);
 }
 
-void client_after_quiet(struct client *c)
+HOT void client_after_quiet(struct client *c)
 {
     if (c->is_half_closed)
         client_leave(c);

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include "base/arena.h"
+#include "base/hot.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/pools_conf.h"
@@ -308,7 +309,7 @@ static void tell_of_drops(struct client *c, struct slice sql)
     arena_free(&arena);
 }
 
-void client_orders_on_statement(struct client *c, struct slice sql)
+HOT void client_orders_on_statement(struct client *c, struct slice sql)
 {
     if (has_drop(sql))
         tell_of_drops(c, sql);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "backend/row_alloc.h"
+#include "base/hot.h"
 #include "net/tls.h"
 
 #include "client_orders_int.h"
@@ -90,7 +91,7 @@ void client_row_application(struct client *c, struct slice application)
     shm_write_end(&c->row->seq);
 }
 
-void client_row_link(struct client *c)
+HOT void client_row_link(struct client *c)
 {
     struct client_row *row = c->row;
 
@@ -190,7 +191,7 @@ struct slice client_row_statement(const struct client *c)
 }
 
 /* `sql` with p == NULL: the statement is the one before. `on_own_link`: its row has the text. */
-static void row_note_statement(struct client *c, struct slice sql, bool on_own_link)
+HOT static void row_note_statement(struct client *c, struct slice sql, bool on_own_link)
 {
     struct client_row *row = c->row;
 
@@ -220,7 +221,7 @@ void client_note_statement(struct client *c, struct slice sql)
     client_note_sent(c, sql);
 }
 
-void client_note_sent(struct client *c, struct slice sql)
+HOT void client_note_sent(struct client *c, struct slice sql)
 {
     client_stats_on_sent(c);
     client_limits_on_busy(c);
@@ -242,7 +243,7 @@ static void row_note_idle(struct client_row *row, char tx, int64_t now_us)
     shm_write_end(&row->seq);
 }
 
-void client_note_idle(struct client *c)
+HOT void client_note_idle(struct client *c)
 {
     c->last_active_us = loop_now_us(c->ss->loop);
     client_stats_on_quiet(c);

@@ -3,6 +3,8 @@
  * workers, per statement: no system call, nothing written that another worker writes. */
 #include "config.h"
 
+#include "base/hot.h"
+
 #include "session_int.h"
 
 static void stats_waited(struct client_stats *s, int64_t waited_us)
@@ -51,7 +53,7 @@ void client_stats_on_sent(struct client *c)
         s->tx_us = s->sent_us;
 }
 
-void client_stats_on_quiet(struct client *c)
+HOT void client_stats_on_quiet(struct client *c)
 {
     struct client_stats *s = &c->stats;
     int64_t now_us;
@@ -96,7 +98,7 @@ void client_stats_on_wait_begin(struct client *c)
         c->stats.wait_us = loop_now_us(c->ss->loop);
 }
 
-void client_stats_on_wait_end(struct client *c)
+HOT void client_stats_on_wait_end(struct client *c)
 {
     struct client_stats *s = &c->stats;
 
@@ -110,7 +112,7 @@ void client_stats_on_wait_end(struct client *c)
         stats_waited(s, waited_us);
 }
 
-void client_stats_on_link(struct client *c)
+HOT void client_stats_on_link(struct client *c)
 {
     struct client_stats *s = &c->stats;
 

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/hot.h"
 #include "base/slice.h"
 
 struct client;
@@ -31,7 +32,7 @@ struct client_replies {
 /* Looks at the settings of the session; called when it begins, and for its statements. */
 void client_trace_settings(struct client *c);
 /* A message of the client is dealt with. `body` may be incomplete. */
-void client_trace_message(struct client *c, char type, struct slice body);
+COLD void client_trace_message(struct client *c, char type, struct slice body);
 /* Bytes of the server of `node` for the client: messages, the first and the last perhaps in part.
  */
 void client_trace_reply(struct client *c, int node, const char *p, size_t n);

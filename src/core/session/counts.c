@@ -5,6 +5,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/hot.h"
+
 #include "session_int.h"
 
 /* First words, as pgpool-II sorts statements: what is in none of the lists is DDL. */
@@ -58,7 +60,7 @@ static bool is_select(struct slice sql)
     return (is | bits) == want;
 }
 
-enum count_kind count_kind_of(struct slice sql)
+HOT enum count_kind count_kind_of(struct slice sql)
 {
     const char *end = sql.p + sql.n;
     const char *p;

@@ -13,6 +13,7 @@
 #include "backend/pool.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/hot.h"
 #include "base/log.h"
 #include "net/stream.h"
 #include "session/session.h"
@@ -147,9 +148,9 @@ void client_pass_reply(struct client *c, struct link *link, const char *p, size_
 /* ReadyForQuery, by itself. */
 void client_say_ready(struct client *c, char tx);
 /* Ends the session: `err` (may be NULL) is sent first. The link is given back. */
-void client_end(struct client *c, const struct err *err);
+COLD void client_end(struct client *c, const struct err *err);
 /* The same with a FATAL message made here. */
-void client_end_text(struct client *c, const char *sqlstate, const char *fmt, ...)
+COLD void client_end_text(struct client *c, const char *sqlstate, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* Gives the link back. `boundary`: the client's last message went whole. */
 void client_drop_link(struct client *c, bool boundary);
@@ -161,7 +162,7 @@ void client_set_timer(struct client *c, int64_t ms);
 /* client_goodbye.c */
 /* The client says nothing more (Terminate, or the end of its stream): what it asked for before is
  * still answered, for a while. */
-void client_say_goodbye(struct client *c);
+COLD void client_say_goodbye(struct client *c);
 /* No more of the CopyData comes that went out in part. Its rest is made up, when it is not much:
  * the COPY is going to fail, and the link can be kept. */
 void client_complete_copy_data(struct client *c);
@@ -384,7 +385,7 @@ void client_host_text(const struct client *c, char *out, size_t size);
 void client_log_disconnection(const struct client *c);
 /* A statement is sent to c->target, or answered here when that is NULL. `kind` is "" for a simple
  * query, else what stands before it. */
-void client_log_statement(struct client *c, const char *kind, struct slice sql);
+COLD void client_log_statement(struct client *c, const char *kind, struct slice sql);
 /* The same for one that was told before: only where it went. */
 void client_log_on_node(struct client *c, const char *kind, struct slice sql);
 bool client_log_statements(struct client *c);

@@ -6,6 +6,7 @@
  * on. */
 #include "config.h"
 
+#include "base/hot.h"
 #include "base/log.h"
 #include "config/conf.h"
 
@@ -137,7 +138,7 @@ void sessions_hold_refused(struct client *c)
         timer_start(ss->loop, &ss->view_timer, REFUSED_LOOK_MS);
 }
 
-bool sessions_hold(struct client *c, enum route_class class)
+WARM bool sessions_hold(struct client *c, enum route_class class)
 {
     struct sessions *ss = c->ss;
     struct balance_own *b = c->balance->own;

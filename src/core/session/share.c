@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/hot.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/conf.h"
@@ -34,7 +35,7 @@ bool share_is_busy(const struct client *c)
     return s->phase != SHARE_DETACHED;
 }
 
-void share_turn_begin(struct client *c)
+HOT void share_turn_begin(struct client *c)
 {
     struct share *s = c->share;
 
@@ -55,7 +56,7 @@ void share_turn_begin(struct client *c)
     list_init(&t->homeless_node);
 }
 
-static void turn_free(struct sessions *ss, struct share *s)
+HOT static void turn_free(struct sessions *ss, struct share *s)
 {
     struct share_turn *t = s->turn;
     struct buf retry = t->retry;
@@ -102,7 +103,7 @@ void share_spare_free(struct sessions *ss)
     ss->spare_pending = NULL;
 }
 
-void share_turn_end(struct client *c)
+HOT void share_turn_end(struct client *c)
 {
     struct share *s = c->share;
 
@@ -205,7 +206,7 @@ static struct link *borrow_at_once(struct client *c, int node)
     return pool_borrow(pool, &req);
 }
 
-void share_adopt(struct client *c, struct link *link)
+HOT void share_adopt(struct client *c, struct link *link)
 {
     struct share *s = c->share;
 
@@ -226,7 +227,7 @@ void share_adopt(struct client *c, struct link *link)
     client_stats_on_link(c);
 }
 
-enum feed_step share_attach(struct client *c, int node)
+HOT enum feed_step share_attach(struct client *c, int node)
 {
     struct share *s = c->share;
     struct share_wait *w = s->turn->wait;
@@ -273,7 +274,7 @@ enum feed_step share_attach(struct client *c, int node)
 }
 
 /* A query of ours, its replies swallowed. */
-void share_put_own_query(struct client *c, struct feed_run *run, struct slice sql)
+WARM void share_put_own_query(struct client *c, struct feed_run *run, struct slice sql)
 {
     struct buf out = {0};
 
@@ -313,7 +314,7 @@ static bool reset_for_another(struct client *c, struct buf *sql)
 
 /* The link gets the session's settings. Those that a server might refuse are waited for: nothing
  * may run with the rights or settings of somebody else. */
-enum feed_step share_put_settings(struct client *c, struct feed_run *run)
+HOT enum feed_step share_put_settings(struct client *c, struct feed_run *run)
 {
     struct share *s = c->share;
     struct buf sql = {0};
@@ -358,7 +359,7 @@ static void put_transaction(struct client *c, struct feed_run *run)
     }
 }
 
-enum feed_step share_make_ready(struct client *c, struct feed_run *run)
+HOT enum feed_step share_make_ready(struct client *c, struct feed_run *run)
 {
     struct share *s = c->share;
 
@@ -377,7 +378,7 @@ enum feed_step share_make_ready(struct client *c, struct feed_run *run)
     return FEED_PASS;
 }
 
-void share_forget_loan(struct client *c)
+HOT void share_forget_loan(struct client *c)
 {
     struct share *s = c->share;
     struct client_row *row = c->row;
@@ -405,7 +406,7 @@ void share_forget_loan(struct client *c)
     shm_write_end(&row->seq);
 }
 
-void share_detach(struct client *c)
+HOT void share_detach(struct client *c)
 {
     struct link *link = c->link;
 
@@ -416,7 +417,7 @@ void share_detach(struct client *c)
         share_home_return(c);
 }
 
-void share_detach_if_due(struct client *c)
+WARM void share_detach_if_due(struct client *c)
 {
     struct share *s = c->share;
 

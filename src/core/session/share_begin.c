@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/hot.h"
 #include "base/log.h"
 #include "config/conf.h"
 #include "config/pools_conf.h"
@@ -18,7 +19,7 @@
 /* A sequence longer than this is not looked through. */
 #define BATCH_LOOK_MAX 64
 
-int share_write_node(struct client *c)
+HOT int share_write_node(struct client *c)
 {
     int node;
 
@@ -61,7 +62,7 @@ static enum feed_step ask(struct client *c, const struct route_decision *d)
 }
 
 /* What the router says of one text. */
-static enum feed_step route_one(
+WARM static enum feed_step route_one(
     struct client *c, struct slice sql, struct route_decision *d, const struct sql_facts **facts)
 {
     struct balance *b = c->balance;
@@ -80,7 +81,7 @@ static enum feed_step route_one(
 
 /* A read, or what begins a transaction that only reads: the router names the primary for all else.
  */
-static bool reads(const struct client *c, const struct route_decision *d)
+WARM static bool reads(const struct client *c, const struct route_decision *d)
 {
     return !d->must_ask && !c->balance->wait_is_over && conf_has_node(c->ss->conf, d->node) &&
            (d->class == ROUTE_EITHER ||
@@ -121,7 +122,7 @@ static bool stand_in_lacks(const struct client *c, int node)
 
 /* read_consistency: a read that goes to a standby has to know how far the primary has written, and
  * the standby how far it has replayed. Both are asked on links that are borrowed for it. */
-static enum feed_step see_enough(struct client *c, const struct route_decision *d)
+WARM static enum feed_step see_enough(struct client *c, const struct route_decision *d)
 {
     bool is_due = balance_is_lsn_due(c);
     enum feed_step step;
@@ -206,7 +207,7 @@ static int home_node(struct client *c)
 }
 
 /* The node for a simple query. */
-static enum feed_step choose(
+WARM static enum feed_step choose(
     struct client *c, struct slice sql, const struct sql_facts **facts, int *node)
 {
     struct share *s = c->share;
@@ -291,7 +292,7 @@ enum feed_step share_chosen(struct client *c, enum feed_step step)
     return step;
 }
 
-enum feed_step share_get_link(struct client *c, struct feed_run *run, int node)
+HOT enum feed_step share_get_link(struct client *c, struct feed_run *run, int node)
 {
     enum feed_step step;
 
@@ -303,7 +304,7 @@ enum feed_step share_get_link(struct client *c, struct feed_run *run, int node)
     return step == FEED_PASS ? share_make_ready(c, run) : step;
 }
 
-void share_keep(struct client *c, struct slice msgs)
+HOT void share_keep(struct client *c, struct slice msgs)
 {
     struct share *s = c->share;
 
@@ -318,7 +319,7 @@ void share_keep(struct client *c, struct slice msgs)
 
 /* A session that is tied to its link, between transactions: what is sent next can be sent again
  * there with a new plan, as long as all of its statements are known. */
-static bool may_replan_tied(const struct client *c)
+WARM static bool may_replan_tied(const struct client *c)
 {
     static const uint32_t not_known = ROWS_PIN(PIN_REASON_UNKNOWN) | ROWS_PIN(PIN_REASON_PREPARED) |
                                       ROWS_PIN(PIN_REASON_SESSION_MODE);
@@ -356,7 +357,7 @@ static bool begins_transaction(const struct sql_facts *facts)
 }
 
 /* On the link that is there, where the transaction may have to learn that it has read. */
-static enum feed_step go_on(struct client *c, struct feed_run *run, bool is_alone)
+WARM static enum feed_step go_on(struct client *c, struct feed_run *run, bool is_alone)
 {
     struct share_turn *t = c->share->turn;
     enum feed_step step = on_present_link(c, is_alone);
@@ -388,7 +389,7 @@ static bool would_queue(struct client *c, enum feed_step step)
     return true;
 }
 
-enum feed_step share_begin_query(struct client *c, struct feed_run *run, struct slice sql,
+WARM enum feed_step share_begin_query(struct client *c, struct feed_run *run, struct slice sql,
     struct slice msg, const struct sql_facts **facts, bool is_alone)
 {
     struct share *s = c->share;
@@ -689,7 +690,7 @@ static bool commits_midway(const struct sql_facts *facts, uint32_t i)
 }
 
 /* What the router has to know of a statement that is sent to where writes go. */
-void share_route_note(struct client *c, struct slice sql)
+WARM void share_route_note(struct client *c, struct slice sql)
 {
     struct balance *b = c->balance;
     const struct sql_facts *facts;
@@ -730,7 +731,7 @@ static void tell_others(struct client *c)
         balance_worker_ddl(c->ss); /* now it can be seen */
 }
 
-void share_route_settle(struct client *c)
+WARM void share_route_settle(struct client *c)
 {
     struct balance *b = c->balance;
     bool is_open = share_tx_status(c) != 'I';

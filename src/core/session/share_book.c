@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/hot.h"
 #include "base/mem.h"
 #include "config/conf.h"
 #include "wire/reader.h"
@@ -13,7 +14,7 @@
 
 #include "share_names_int.h"
 
-static int name_eq(const struct hash_node *node, const void *key)
+HOT static int name_eq(const struct hash_node *node, const void *key)
 {
     const struct share_name *n = (const struct share_name *)node;
 
@@ -25,7 +26,7 @@ static uint64_t name_hash(struct slice name)
     return hash_bytes(name.p, name.n, 23);
 }
 
-struct share_name *share_name_find(const struct share *s, struct slice name)
+WARM struct share_name *share_name_find(const struct share *s, struct slice name)
 {
     if (s->names == NULL)
         return NULL;
@@ -147,7 +148,7 @@ static bool is_uncertain(const struct share_pending *p)
            (p->kind == PENDING_PARSE && p->sent);
 }
 
-void share_pending_push(struct client *c, enum share_pending_kind kind, struct prep *prep,
+HOT void share_pending_push(struct client *c, enum share_pending_kind kind, struct prep *prep,
     struct share_name *name, bool sent)
 {
     struct share *s = c->share;
@@ -171,7 +172,7 @@ void share_pending_push(struct client *c, enum share_pending_kind kind, struct p
     s->turn->nuncertain += is_uncertain(p) ? 1 : 0;
 }
 
-void share_pending_unnamed(struct client *c, struct prep *prep)
+HOT void share_pending_unnamed(struct client *c, struct prep *prep)
 {
     struct share *s = c->share;
     struct share_pending *p;
@@ -261,7 +262,7 @@ static void note_done(struct client *c, struct feed_run *run, struct share_name 
         n->is_done = true;
 }
 
-void share_names_note_tag(struct client *c, uint32_t serial)
+WARM void share_names_note_tag(struct client *c, uint32_t serial)
 {
     struct share_turn *t = c->share->turn;
     struct share_name *n;
@@ -351,7 +352,7 @@ static void forget_name(struct share *s, struct share_name *n)
 }
 
 /* `is_undone`: it is going to be sent again, whatever became of it on the link. */
-static void settle_one(struct client *c, struct share_pending *p, bool ok, bool is_undone)
+HOT static void settle_one(struct client *c, struct share_pending *p, bool ok, bool is_undone)
 {
     struct share *s = c->share;
     bool holds = ok && !is_undone;
@@ -392,7 +393,7 @@ static void forget_first(struct share_turn *t, unsigned n)
 
 /* The first `n`. Those of one sequence that came to nothing are undone in reverse order: a Parse
  * behind a Close of the same name goes before that name comes back. */
-static void settle_first(struct client *c, unsigned n, uint64_t worked)
+HOT static void settle_first(struct client *c, unsigned n, uint64_t worked)
 {
     struct share_turn *t = c->share->turn;
     unsigned i;
@@ -434,7 +435,7 @@ void share_names_settle_told(struct client *c, struct link *link, bool all_worke
         settle_first(c, t->npending, UINT64_MAX);
 }
 
-void share_names_settle(struct client *c)
+HOT void share_names_settle(struct client *c)
 {
     struct share *s = c->share;
     struct share_turn *t = s->turn;

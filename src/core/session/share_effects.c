@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/hot.h"
 
 #include "share_int.h"
 
@@ -172,7 +173,8 @@ static void effects_of_stmt(const struct sql_stmt *st, struct slice text, struct
     effects_of_functions(st, text, out);
 }
 
-void share_effects_of(const struct sql_facts *facts, struct slice sql, struct share_effects *out)
+WARM void share_effects_of(
+    const struct sql_facts *facts, struct slice sql, struct share_effects *out)
 {
     bool tx = false;
     uint32_t i;
@@ -206,7 +208,7 @@ static bool may_have_effects(struct slice sql)
            share_contains(sql, "pg_settings");
 }
 
-const struct sql_facts *share_executed(
+WARM const struct sql_facts *share_executed(
     const struct client *c, const struct sql_stmt *st, struct slice *text)
 {
     const struct share_name *n;
@@ -245,8 +247,8 @@ static void effects_of_execute(
     out->look = out->look || e.look;
 }
 
-void share_effects_here(const struct client *c, const struct sql_facts *facts, struct slice sql,
-    struct share_effects *out)
+WARM void share_effects_here(const struct client *c, const struct sql_facts *facts,
+    struct slice sql, struct share_effects *out)
 {
     const struct share *s = c->share;
     struct slice path;
@@ -298,7 +300,7 @@ static bool is_traceless(enum count_kind kind, struct slice sql)
            memchr(sql.p, ';', sql.n - 1) == NULL;
 }
 
-uint32_t share_judge(const struct sql_facts *facts, struct slice sql)
+WARM uint32_t share_judge(const struct sql_facts *facts, struct slice sql)
 {
     enum count_kind kind = count_kind_of(sql);
     uint32_t traits = SHARE_IS_JUDGED | (uint32_t)kind;

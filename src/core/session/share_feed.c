@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "base/hot.h"
 #include "base/mem.h"
 #include "config/conf.h"
 #include "wire/reader.h"
@@ -83,7 +84,7 @@ static bool is_in_vain(const struct sql_facts *facts, struct err *err)
 }
 
 /* Refuses what the pool's mode or pin_on_session_state does not allow. */
-static bool is_refused(
+WARM static bool is_refused(
     struct client *c, const struct share_effects *e, const struct sql_facts *facts, struct err *err)
 {
     bool is_open;
@@ -176,7 +177,7 @@ static bool must_tell_lost(struct client *c, const struct sql_facts *facts, stru
     return s->is_untold;
 }
 
-void share_expect_end(struct client *c, unsigned op)
+HOT void share_expect_end(struct client *c, unsigned op)
 {
     struct share *s = c->share;
 
@@ -188,7 +189,7 @@ void share_expect_end(struct client *c, unsigned op)
     link_expect(c->link, op);
 }
 
-static void note_query(struct client *c, struct slice sql, uint32_t traits)
+HOT static void note_query(struct client *c, struct slice sql, uint32_t traits)
 {
     struct share *s = c->share;
     bool may_be_skipped = c->server_batch && s->unnamed != NULL;
@@ -244,7 +245,7 @@ static bool is_skipped(const struct client *c)
     return c->local_error || (c->share->phase == SHARE_ATTACHED && c->link->expect.skipping);
 }
 
-static enum feed_step share_query(
+HOT static enum feed_step share_query(
     struct client *c, struct feed_run *run, struct slice msg, bool is_whole, bool was_idle)
 {
     struct slice sql = slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES);
@@ -539,8 +540,8 @@ static enum feed_step share_function_call(struct client *c, struct feed_run *run
     return FEED_PASS;
 }
 
-enum feed_step share_message(struct client *c, struct feed_run *run, char type, struct slice msg,
-    bool is_whole, const char *end)
+HOT enum feed_step share_message(struct client *c, struct feed_run *run, char type,
+    struct slice msg, bool is_whole, const char *end)
 {
     bool was_idle = c->share->turn == NULL;
     bool attached;

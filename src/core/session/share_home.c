@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include "base/assert.h"
+#include "base/hot.h"
 #include "config/conf.h"
 
 #include "share_int.h"
@@ -35,7 +36,7 @@ static bool keeps_reads(const struct client *c)
     return false;
 }
 
-bool share_home_may_leave(const struct client *c)
+WARM bool share_home_may_leave(const struct client *c)
 {
     const struct share *s = c->share;
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hot.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "wire/reader.h"
@@ -79,7 +80,7 @@ static void tell(struct client *c, struct link *link, const char *p, size_t n)
     client_pass_reply(c, link, p, n);
 }
 
-static void on_bytes(void *owner, struct link *link, const char *p, size_t n)
+HOT static void on_bytes(void *owner, struct link *link, const char *p, size_t n)
 {
     struct client *c = owner;
     struct share *s = c->share;
@@ -224,7 +225,7 @@ static bool asks_missed(struct client *c)
 }
 
 /* The client has what it asked for. Keeps the link or gives it back, and goes on. */
-static void finish(struct client *c)
+WARM static void finish(struct client *c)
 {
     struct share *s = c->share;
 
@@ -357,7 +358,7 @@ static void on_exchange_over(struct client *c)
     finish(c);
 }
 
-static void on_quiet(void *owner, struct link *link)
+HOT static void on_quiet(void *owner, struct link *link)
 {
     struct client *c = owner;
 
@@ -450,7 +451,7 @@ static void on_parameter(void *owner, struct link *link, struct slice name, stru
     client_row_application(c, value);
 }
 
-static void on_tag(void *owner, struct link *link, struct slice tag)
+WARM static void on_tag(void *owner, struct link *link, struct slice tag)
 {
     struct client *c = owner;
 

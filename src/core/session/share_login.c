@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "auth/auth_book.h"
+#include "base/hot.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/conf.h"
@@ -409,7 +410,7 @@ bool share_login_is_news(const struct client *c, struct slice name, struct slice
     return before.p != NULL && !slice_eq(before, value) && !is_of_user(name);
 }
 
-void share_login_look(struct client *c, struct link *link)
+HOT void share_login_look(struct client *c, struct link *link)
 {
     struct share *s = c->share;
     struct slice name;

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/hot.h"
 #include "base/mem.h"
 #include "config/conf.h"
 #include "wire/reader.h"
@@ -64,7 +65,7 @@ void share_put_parse(
     buf_free(&out);
 }
 
-void share_load(struct client *c, struct feed_run *run, struct prep *p)
+HOT void share_load(struct client *c, struct feed_run *run, struct prep *p)
 {
     prep_need_name(p);
     if (prepset_touch(&c->link->preps, p->id))
@@ -132,7 +133,7 @@ static void judge_new(struct client *c, struct prep *p)
                   (share_traits(facts, prep_sql(p)) & SHARE_IS_PLAIN) != 0;
 }
 
-struct prep *share_prep_of(struct client *c, struct slice body)
+HOT struct prep *share_prep_of(struct client *c, struct slice body)
 {
     struct share *s = c->share;
     uint64_t path_hash = s->vars.client->path_hash;
@@ -363,7 +364,7 @@ void share_execute(struct client *c, struct slice msg)
     portal_drop(s, name);
 }
 
-void share_put_renamed(
+HOT void share_put_renamed(
     struct feed_run *run, struct slice msg, size_t at, size_t name_len, const struct prep *p)
 {
     uint32_t len = proto_get_u32(msg.p + 1) + PREP_NAME_BYTES - (uint32_t)name_len;

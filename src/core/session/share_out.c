@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "base/hot.h"
 #include "base/mem.h"
 
 #include "share_int.h"
@@ -24,7 +25,7 @@ static bool keeps_snapshot(const struct client *c, const struct sql_tx *tx)
     return by_default.p != NULL && memmem(by_default.p, by_default.n, "read ", 5) == NULL;
 }
 
-void share_out_begin(struct client *c, const struct sql_tx *tx)
+WARM void share_out_begin(struct client *c, const struct sql_tx *tx)
 {
     struct share_turn *t = c->share->turn;
     struct balance *b = c->balance;
@@ -47,7 +48,7 @@ bool share_out_is_possible(const struct client *c)
     return c->share->is_virtual || c->share->turn->home != NULL;
 }
 
-bool share_out_may(const struct client *c, struct slice sql, struct route_decision *d)
+WARM bool share_out_may(const struct client *c, struct slice sql, struct route_decision *d)
 {
     const struct share *s = c->share;
 
@@ -72,7 +73,7 @@ static bool ends_transaction(const struct sql_facts *facts)
            (facts->stmts->tx.op == SQL_TX_COMMIT || facts->stmts->tx.op == SQL_TX_ROLLBACK);
 }
 
-void share_out_ends(struct client *c, const struct sql_facts *facts)
+WARM void share_out_ends(struct client *c, const struct sql_facts *facts)
 {
     struct share_turn *t = c->share->turn;
 
@@ -111,7 +112,7 @@ static bool sets_locally(const struct sql_stmt *st)
     return false;
 }
 
-void share_out_note_home(struct client *c, const struct sql_stmt *st)
+WARM void share_out_note_home(struct client *c, const struct sql_stmt *st)
 {
     if (sets_locally(st))
         c->share->turn->may_go_out = false;
@@ -166,7 +167,7 @@ static void go_home(struct client *c)
     share_send_again(c);
 }
 
-bool share_out_over(struct client *c, bool failed, bool was_cut)
+WARM bool share_out_over(struct client *c, bool failed, bool was_cut)
 {
     struct share *s = c->share;
 

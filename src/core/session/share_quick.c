@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "base/hot.h"
 #include "config/conf.h"
 #include "wire/reader.h"
 
@@ -28,7 +29,7 @@ struct quick_batch {
 };
 
 /* Between two transactions, and nobody wants to see each message. */
-static bool is_free(struct client *c)
+HOT static bool is_free(struct client *c)
 {
     const struct share *s = c->share;
 
@@ -37,7 +38,7 @@ static bool is_free(struct client *c)
            !c->trace.client && !client_log_statements(c);
 }
 
-static bool next_message(const char **p, const char *end, char type, struct slice *msg)
+HOT static bool next_message(const char **p, const char *end, char type, struct slice *msg)
 {
     uint32_t len;
 
@@ -114,7 +115,7 @@ static bool may_be_plain(struct slice parse)
 }
 
 /* The statement, when it is plain. Without a name, or not, it is kept until q->prep is let go. */
-static bool find_statement(struct client *c, struct quick_batch *q)
+HOT static bool find_statement(struct client *c, struct quick_batch *q)
 {
     struct share *s = c->share;
     struct err err;
@@ -130,7 +131,7 @@ static bool find_statement(struct client *c, struct quick_batch *q)
 }
 
 /* Nothing has to be asked or waited for. Else the draw stays for whoever looks again. */
-static bool may_read_at(struct client *c, int node)
+HOT static bool may_read_at(struct client *c, int node)
 {
     struct balance *b = c->balance;
 
@@ -181,7 +182,7 @@ static bool place_batch(struct client *c, const struct quick_batch *q, int *node
     return takes_read(c, &d, node);
 }
 
-static bool place_query(
+HOT static bool place_query(
     struct client *c, struct slice sql, const struct sql_facts *facts, int *node)
 {
     struct route_decision d;
@@ -229,7 +230,7 @@ static void pass_batch(
     client_note_sent(c, sql);
 }
 
-enum feed_step share_quick_batch(
+HOT enum feed_step share_quick_batch(
     struct client *c, struct feed_run *run, const char *p, const char *end, const char **whole)
 {
     struct share *s = c->share;
@@ -267,7 +268,7 @@ static bool is_lone_read(const struct sql_facts *facts)
     return st->kind == SQL_SELECT && (st->flags & SQL_F_READ_ONLY) != 0 && st->nfuncs == 0;
 }
 
-enum feed_step share_quick_query(struct client *c, struct feed_run *run, struct slice sql,
+HOT enum feed_step share_quick_query(struct client *c, struct feed_run *run, struct slice sql,
     struct slice msg, const struct sql_facts *facts)
 {
     struct share *s = c->share;
@@ -300,7 +301,7 @@ static bool leaves_nothing(const struct client *c)
            (c->balance == NULL || c->balance->questions == NULL);
 }
 
-bool share_quick_ends(struct client *c)
+HOT bool share_quick_ends(struct client *c)
 {
     struct share *s = c->share;
 

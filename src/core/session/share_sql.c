@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/hot.h"
 #include "base/mem.h"
 #include "config/conf.h"
 #include "wire/reader.h"
@@ -159,7 +160,7 @@ const char *share_names_why(struct client *c, const struct errmsg *m)
     return why;
 }
 
-bool share_names_go_alone(const struct client *c, const struct sql_facts *facts)
+WARM bool share_names_go_alone(const struct client *c, const struct sql_facts *facts)
 {
     const struct share_name *n;
     uint32_t i;
@@ -244,7 +245,7 @@ static void make_room(struct client *c, struct feed_run *run)
     share_put_sync(c, run);
 }
 
-void share_names_load_sql(struct client *c, struct feed_run *run)
+WARM void share_names_load_sql(struct client *c, struct feed_run *run)
 {
     if (c->share->nsql_names == 0)
         return;
@@ -273,7 +274,8 @@ static void before_prepare(struct client *c, struct feed_run *run, const struct 
         share_put_sync(c, run);
 }
 
-void share_names_before_sql(struct client *c, struct feed_run *run, const struct sql_facts *facts)
+WARM void share_names_before_sql(
+    struct client *c, struct feed_run *run, const struct sql_facts *facts)
 {
     struct share_name *n;
     uint32_t i;

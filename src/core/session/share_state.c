@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/hot.h"
 #include "base/mem.h"
 
 #include "share_int.h"
@@ -132,7 +133,7 @@ static void end_free(struct share_end *e)
     mem_free(e);
 }
 
-static void ends_free(struct share *s)
+WARM static void ends_free(struct share *s)
 {
     struct share_end *e;
 
@@ -251,7 +252,7 @@ static void note_discarded(struct share *s)
     s->turn->was_discarded = true;
 }
 
-void share_note_tag(struct client *c, struct slice tag)
+WARM void share_note_tag(struct client *c, struct slice tag)
 {
     struct share *s = c->share;
     uint32_t serial = expect_head_serial(&c->link->expect);
@@ -349,7 +350,7 @@ static void note_calls(struct client *c, const struct sql_stmt *st, struct slice
     }
 }
 
-static void note_stmt(struct client *c, const struct sql_stmt *st, struct slice sql)
+WARM static void note_stmt(struct client *c, const struct sql_stmt *st, struct slice sql)
 {
     struct share *s = c->share;
 
@@ -409,7 +410,7 @@ static void note_executed(struct client *c, const struct sql_stmt *st)
 }
 
 /* Behind what was noted of a statement. */
-static void note_end_of_text(struct client *c, struct slice sql)
+WARM static void note_end_of_text(struct client *c, struct slice sql)
 {
     struct share *s = c->share;
 
@@ -422,7 +423,7 @@ static void note_end_of_text(struct client *c, struct slice sql)
     }
 }
 
-void share_note(struct client *c, struct slice sql, const struct sql_facts *facts)
+WARM void share_note(struct client *c, struct slice sql, const struct sql_facts *facts)
 {
     struct share *s = c->share;
     struct share_effects e;
@@ -500,7 +501,7 @@ static void settle_failure(struct client *c, bool is_open)
     }
 }
 
-void share_settle(struct client *c)
+WARM void share_settle(struct client *c)
 {
     struct share *s = c->share;
     bool is_open = share_tx_status(c) != 'I';

@@ -7,6 +7,8 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/hot.h"
+
 #include "share_int.h"
 
 void share_vars_assign(struct share_vars *to, const struct share_vars *from)
@@ -217,7 +219,7 @@ static bool has_high_byte(struct slice text)
     return false;
 }
 
-bool share_text_is_doubtful(const struct client *c, struct slice text)
+WARM bool share_text_is_doubtful(const struct client *c, struct slice text)
 {
     const struct slice strings = slice_of_str("standard_conforming_strings");
     const struct slice encoding = slice_of_str("client_encoding");

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "base/hot.h"
 #include "base/mem.h"
 #include "config/conf.h"
 #include "wire/writer.h"
@@ -17,7 +18,7 @@
 static const char tag_lost[] = "";
 
 /* A plain BEGIN needs no server yet. Its tag, or NULL: a server is to answer. */
-static const char *virtual_begin(struct client *c, struct slice sql, const struct sql_stmt *st)
+WARM static const char *virtual_begin(struct client *c, struct slice sql, const struct sql_stmt *st)
 {
     struct share *s = c->share;
     const struct sql_facts facts = {.status = SQL_OK, .nstmts = 1, .stmts = st};
@@ -66,7 +67,7 @@ static const char *virtual_end(struct client *c, const struct sql_facts *facts)
     return was_untold ? tag_lost : was_virtual ? "COMMIT" : "ROLLBACK";
 }
 
-static const char *answer(struct client *c, struct slice sql, const struct sql_facts *facts)
+WARM static const char *answer(struct client *c, struct slice sql, const struct sql_facts *facts)
 {
     const char *tag;
 
@@ -84,7 +85,7 @@ static void put_answer(struct buf *out, const char *tag)
         wire_put_command_complete(out, tag);
 }
 
-bool share_virtual_query(struct client *c, struct slice sql, const struct sql_facts *facts)
+WARM bool share_virtual_query(struct client *c, struct slice sql, const struct sql_facts *facts)
 {
     struct share *s = c->share;
     struct buf out = {0};
@@ -159,7 +160,7 @@ static void put_with_portal(struct client *c, struct feed_run *run, struct slice
     buf_free(&out);
 }
 
-void share_virtual_put(struct client *c, struct feed_run *run)
+WARM void share_virtual_put(struct client *c, struct feed_run *run)
 {
     struct share_turn *t = c->share->turn;
     struct slice sql = buf_slice(&t->begin);

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/hot.h"
 #include "base/mem.h"
 #include "wire/proto.h"
 #include "wire/reader.h"
@@ -14,7 +15,7 @@
 
 #define STATEMENTS_MAX 4096
 
-static int statement_eq(const struct hash_node *node, const void *key)
+HOT static int statement_eq(const struct hash_node *node, const void *key)
 {
     return slice_eq(
         statement_name(LIST_ENTRY(node, struct statement, node)), *(const struct slice *)key);
@@ -48,7 +49,7 @@ static void statement_free(struct statements *s, struct statement *st)
     mem_free(st);
 }
 
-struct statement *statements_find(const struct statements *s, struct slice name)
+HOT struct statement *statements_find(const struct statements *s, struct slice name)
 {
     struct hash_node *n;
 
@@ -103,7 +104,7 @@ static struct statement *add_unnamed(struct statements *s, size_t room)
     return st;
 }
 
-struct statement *statements_add(
+HOT struct statement *statements_add(
     struct statements **sp, struct slice name, struct slice msg, enum count_kind count)
 {
     struct statements *s = statements_open(sp);
@@ -240,7 +241,7 @@ static void settle_out(struct statements *s, struct statement *st, const struct 
     list_push_back(&s->order, &st->order);
 }
 
-static void settle(struct statements *s, uint64_t bit, const struct verdict *v)
+HOT static void settle(struct statements *s, uint64_t bit, const struct verdict *v)
 {
     struct list *next;
     struct list *n;
@@ -305,7 +306,7 @@ void statements_free(struct statements **sp)
     mem_free(s);
 }
 
-struct slice statement_sql(const struct statement *st)
+HOT struct slice statement_sql(const struct statement *st)
 {
     struct wire_reader r;
 

@@ -8,9 +8,10 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/hot.h"
 #include "base/mem.h"
 
-void buf_free_data(struct buf *b)
+HOT void buf_free_data(struct buf *b)
 {
     bool is_secret = b->is_secret;
 
@@ -21,13 +22,13 @@ void buf_free_data(struct buf *b)
     *b = (struct buf){.is_secret = is_secret};
 }
 
-void buf_clear(struct buf *b)
+HOT void buf_clear(struct buf *b)
 {
     b->len = 0;
     b->pos = 0;
 }
 
-char *buf_reserve(struct buf *b, size_t n)
+HOT char *buf_reserve(struct buf *b, size_t n)
 {
     size_t need = b->len + n;
     size_t cap;
@@ -57,7 +58,7 @@ void buf_advance(struct buf *b, size_t n)
     b->len += (uint32_t)n;
 }
 
-void buf_put(struct buf *b, const void *p, size_t n)
+HOT void buf_put(struct buf *b, const void *p, size_t n)
 {
     if (n == 0)
         return;
@@ -65,7 +66,7 @@ void buf_put(struct buf *b, const void *p, size_t n)
     b->len += (uint32_t)n;
 }
 
-void buf_put_byte(struct buf *b, char c)
+HOT void buf_put_byte(struct buf *b, char c)
 {
     *buf_reserve(b, 1) = c;
     b->len++;
@@ -83,7 +84,7 @@ void buf_put_u16(struct buf *b, uint16_t v)
     buf_put(b, raw, sizeof raw);
 }
 
-void buf_put_u32(struct buf *b, uint32_t v)
+HOT void buf_put_u32(struct buf *b, uint32_t v)
 {
     unsigned char raw[4] = {(unsigned char)(v >> 24), (unsigned char)(v >> 16),
         (unsigned char)(v >> 8), (unsigned char)v};

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/hot.h"
 #include "base/mem.h"
 
 #define HASH_K1       0x9E3779B97F4A7C15ULL
@@ -20,7 +21,7 @@ static uint64_t fold(uint64_t a, uint64_t b)
     return (uint64_t)m ^ (uint64_t)(m >> 64);
 }
 
-uint64_t hash_bytes(const void *p, size_t n, uint64_t seed)
+HOT uint64_t hash_bytes(const void *p, size_t n, uint64_t seed)
 {
     const unsigned char *s = p;
     uint64_t h = seed ^ fold(n + HASH_K2, HASH_K1);
@@ -51,7 +52,7 @@ void hash_table_fini(struct hash_table *t)
     memset(t, 0, sizeof *t);
 }
 
-struct hash_node *hash_table_find(
+HOT struct hash_node *hash_table_find(
     const struct hash_table *t, uint64_t hash, hash_eq_fn *eq, const void *key)
 {
     struct hash_node *n;

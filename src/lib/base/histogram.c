@@ -5,6 +5,7 @@
 #include "config.h"
 
 #include "base/histogram.h"
+#include "base/hot.h"
 
 unsigned histogram_bucket(int64_t value)
 {
@@ -29,7 +30,7 @@ int64_t histogram_bucket_start(unsigned bucket)
     return (HISTOGRAM_SUB + sub) << (octave - 1);
 }
 
-void histogram_add(struct histogram *h, int64_t value)
+HOT void histogram_add(struct histogram *h, int64_t value)
 {
     _Atomic uint64_t *cell = &h->bucket[histogram_bucket(value)];
 

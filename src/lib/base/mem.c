@@ -2,6 +2,7 @@
  * mem.c: the process heap. */
 #include "config.h"
 
+#include "base/hot.h"
 #include "base/mem.h"
 
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 
 #include "base/assert.h"
 
-void *mem_alloc(size_t size)
+HOT void *mem_alloc(size_t size)
 {
     void *p = malloc(size == 0 ? 1 : size);
 
@@ -34,7 +35,7 @@ void *mem_alloc_zero(size_t size)
     return p;
 }
 
-void *mem_resize(void *p, size_t size)
+HOT void *mem_resize(void *p, size_t size)
 {
     void *q;
 
@@ -60,7 +61,7 @@ char *mem_strdup(const char *s)
     return mem_strndup(s, strlen(s));
 }
 
-void mem_free(void *p)
+HOT void mem_free(void *p)
 {
     free(p);
 }

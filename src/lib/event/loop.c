@@ -4,6 +4,7 @@
  * have a time-out. libuv has no timers of its own here, and its clock is not asked for. */
 #include "config.h"
 
+#include "base/hot.h"
 #include "event/loop.h"
 
 #include <errno.h>
@@ -192,7 +193,7 @@ static int loop_timeout_ms(const struct loop *lp)
     return left_us <= 0 ? 0 : (int)((left_us + 999) / 1000);
 }
 
-static void loop_turn(struct loop *lp, bool may_wait)
+HOT static void loop_turn(struct loop *lp, bool may_wait)
 {
     struct epoll_event ev[LOOP_EVENTS];
     int n;

@@ -4,6 +4,7 @@
  * area itself. */
 #include "config.h"
 
+#include "base/hot.h"
 #include "ipc/shm.h"
 
 #include <errno.h>
@@ -65,7 +66,7 @@ void shm_free(struct shm **shmp)
     *shmp = NULL;
 }
 
-void *shm_get(const struct shm *shm, enum shm_region region)
+HOT void *shm_get(const struct shm *shm, enum shm_region region)
 {
     ASSERT((unsigned)region < SHM_REGION_COUNT);
     if (shm->bytes[region] == 0)
@@ -80,7 +81,7 @@ size_t shm_bytes(const struct shm *shm, enum shm_region region)
     return shm->bytes[region];
 }
 
-uint32_t shm_read_begin(const struct shm_seq *s)
+HOT uint32_t shm_read_begin(const struct shm_seq *s)
 {
     uint32_t n = atomic_load_explicit(&s->n, memory_order_acquire);
     unsigned spins;

@@ -2,6 +2,7 @@
  * stream.c: sockets of clients and servers. */
 #include "config.h"
 
+#include "base/hot.h"
 #include "net/stream.h"
 
 #include <errno.h>
@@ -127,7 +128,7 @@ static void stream_on_writable(struct stream *s)
     s->ops->on_drained(s);
 }
 
-static void stream_on_io(struct io *io, int events)
+HOT static void stream_on_io(struct io *io, int events)
 {
     struct stream *s = LIST_ENTRY(io, struct stream, io);
 
@@ -175,7 +176,7 @@ int stream_connect_errno(struct stream *s)
     return error;
 }
 
-ssize_t stream_recv(struct stream *s, char *p, size_t n)
+HOT ssize_t stream_recv(struct stream *s, char *p, size_t n)
 {
     ssize_t got;
 
@@ -220,7 +221,7 @@ static inline int send_plain(struct stream *s, const char *p, size_t n)
     return 0;
 }
 
-int stream_send(struct stream *s, const char *p, size_t n)
+HOT int stream_send(struct stream *s, const char *p, size_t n)
 {
     if (IS_TLS(s))
         return tls_send(s, p, n);
@@ -246,7 +247,7 @@ void stream_pause(struct stream *s)
     stream_update_interest(s);
 }
 
-void stream_resume(struct stream *s)
+HOT void stream_resume(struct stream *s)
 {
     if (is_marked(s, STREAM_READING) || s->io.fd == -1)
         return;

@@ -4,6 +4,7 @@
  * at, so that throwing it out is one free. */
 #include "config.h"
 
+#include "base/hot.h"
 #include "parser/sql_cache.h"
 
 #include "base/arena.h"
@@ -167,7 +168,7 @@ static void pack_facts(struct packer *p, struct sql_facts *facts)
         facts->stmts = copy;
 }
 
-static int same_fingerprint(const struct hash_node *node, const void *key)
+HOT static int same_fingerprint(const struct hash_node *node, const void *key)
 {
     const struct sql_fingerprint *fp = key;
     const struct entry *e = (const struct entry *)(const void *)node;
@@ -240,7 +241,7 @@ static bool find_fingerprint(struct sql_cache *c, struct slice text, struct sqlf
     return true;
 }
 
-const struct sql_facts *sql_cache_get(
+HOT const struct sql_facts *sql_cache_get(
     struct sql_cache *c, struct arena *scratch, struct slice text, bool *same_layout)
 {
     struct sqlfp fp = {.seed = c->seed};

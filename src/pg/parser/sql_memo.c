@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include "base/hash.h"
+#include "base/hot.h"
 #include "base/mem.h"
 #include "sql_memo.h"
 
@@ -15,7 +16,8 @@ static void forget(struct sql_memo_slot *slot)
     slot->text = NULL;
 }
 
-const struct sqlfp *sql_memo_find(struct sql_memo *m, struct slice text, struct sql_memo_key *key)
+WARM const struct sqlfp *sql_memo_find(
+    struct sql_memo *m, struct slice text, struct sql_memo_key *key)
 {
     struct sql_memo_slot *slot;
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/hot.h"
 #include "fingerprint_int.h"
 #include "sql_mould.h"
 
@@ -40,7 +41,7 @@ static const char *literal_end(const struct sqlfp_gap *gap, const char *p, const
     return q == p || q - p >= SQLFP_INT_DIGITS ? NULL : q;
 }
 
-static bool fits(const struct sql_mould *m, struct slice text, struct sqlfp *fp)
+HOT static bool fits(const struct sql_mould *m, struct slice text, struct sqlfp *fp)
 {
     const char *p = text.p;
     const char *end = p + text.n;

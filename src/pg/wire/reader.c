@@ -4,6 +4,7 @@
  * compared with what is there, and a reader that went bad stays bad. Must never assert on input. */
 #include "config.h"
 
+#include "base/hot.h"
 #include "wire/reader.h"
 
 #include <string.h>
@@ -44,7 +45,7 @@ uint32_t wire_get_u32(struct wire_reader *r)
     return p == NULL ? 0 : proto_get_u32(p);
 }
 
-struct slice wire_get_text(struct wire_reader *r)
+HOT struct slice wire_get_text(struct wire_reader *r)
 {
     const char *nul;
     const char *p = r->p;

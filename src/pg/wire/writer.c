@@ -4,6 +4,7 @@
  * the caller says its length is: no text can smuggle a second field into a message. */
 #include "config.h"
 
+#include "base/hot.h"
 #include "wire/writer.h"
 
 #include <string.h>
@@ -70,7 +71,7 @@ void wire_put_key_data(struct buf *b, int32_t pid, struct slice key)
     wire_end(b, start);
 }
 
-void wire_put_ready(struct buf *b, char tx_status)
+WARM void wire_put_ready(struct buf *b, char tx_status)
 {
     uint32_t start = wire_begin(b, BE_READY);
 
@@ -169,7 +170,7 @@ void wire_put_empty(struct buf *b, char type)
     wire_end(b, wire_begin(b, type));
 }
 
-void wire_put_query(struct buf *b, struct slice sql)
+WARM void wire_put_query(struct buf *b, struct slice sql)
 {
     uint32_t start = wire_begin(b, FE_QUERY);
 
