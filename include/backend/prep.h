@@ -32,6 +32,7 @@ struct prep {
     char name[PREP_NAME_BYTES + 1]; /* on links; see prep_need_name */
     uint8_t count;                  /* the session's: enum count_kind */
     bool has_effects;               /* the session's: executing it changes the session's state */
+    bool names_one;                 /* the session's: what it returns is another statement's */
     bool is_plain;                  /* the session's: it is a statement that only touches rows */
     uint64_t known;                 /* the router's: by what it is known to be a read; 0: nothing */
     char body[];                    /* of Parse, behind the name: SQL NUL, parameter types */
@@ -55,6 +56,13 @@ void prep_unref(struct prep **pp);
 static inline struct slice prep_sql(const struct prep *p)
 {
     return slice_of_str(p->body);
+}
+/* The parameter types of its Parse, with their count. */
+static inline struct slice prep_types(const struct prep *p)
+{
+    size_t n = prep_sql(p).n + 1;
+
+    return n < p->body_len ? slice_of(p->body + n, p->body_len - n) : slice_of("", 0);
 }
 /* Makes id and name: most statements never need one. */
 void prep_need_name(struct prep *p);

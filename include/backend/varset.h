@@ -31,7 +31,8 @@ struct varset {
     uint32_t len;       /* of data */
     uint64_t path_hash; /* of what gives names and literals their meaning: role, search_path,
                            DateStyle, ... */
-    char data[];        /* "name NUL statement NUL", by name */
+    bool is_ascii;
+    char data[]; /* "name NUL statement NUL", by name */
 };
 
 /* Makes a store with its empty set; fini frees it (no set may be in use). */
@@ -59,12 +60,17 @@ int varset_put(struct varset **vp, struct slice name, struct slice sql);
 void varset_drop(struct varset **vp, struct slice name);
 /* ... by what is left after RESET ALL: role and session authorization stay. */
 void varset_reset_all(struct varset **vp);
+/* role, session_authorization */
+bool varset_is_identity(struct slice name);
 /* The statement that set `name`, or a slice with p == NULL. */
 struct slice varset_get(const struct varset *v, struct slice name);
 /* Appends the statements (each with its semicolon) that turn a session with `from` into one with
  * `to`. False when the server might refuse one of them although it was accepted before: then
  * nothing else may be sent before they are known to have worked. */
 bool varset_diff(const struct varset *from, const struct varset *to, struct buf *sql);
+/* The server reads a query as a whole in the encoding of the time: true when what the values of
+ * `to` are written in has to be set by a query in front, which is appended. */
+bool varset_diff_encoding(const struct varset *from, const struct varset *to, struct buf *sql);
 /* A set from the bytes of another one's data (from another worker); counted for the caller. */
 struct varset *varset_of_bytes(struct varset_store *store, const char *data, uint32_t len);
 /* Quotes a value as SET wants it; false when its meaning would depend on settings (backslash). */

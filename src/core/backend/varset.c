@@ -36,7 +36,7 @@ static bool varset_next(
     return true;
 }
 
-static bool is_identity(struct slice name)
+bool varset_is_identity(struct slice name)
 {
     return slice_eq_str(name, "role") || slice_eq_str(name, "session_authorization");
 }
@@ -69,6 +69,16 @@ static uint64_t path_hash(const char *data, uint32_t len)
     return h;
 }
 
+static bool is_ascii(const char *data, uint32_t len)
+{
+    uint32_t i;
+
+    for (i = 0; i < len; i++)
+        if ((data[i] & 0x80) != 0)
+            return false;
+    return true;
+}
+
 static struct varset *varset_intern(struct varset_store *store, const char *data, uint32_t len)
 {
     struct varset_key k = {data, len};
@@ -85,6 +95,7 @@ static struct varset *varset_intern(struct varset_store *store, const char *data
     if (len > 0)
         memcpy(v->data, data, len);
     v->path_hash = path_hash(data, len);
+    v->is_ascii = is_ascii(data, len);
     hash_table_add(&store->table, &v->node, hash);
     return v;
 }
@@ -193,7 +204,7 @@ void varset_reset_all(struct varset **vp)
     uint32_t at = 0;
 
     while (varset_next(v->data, v->len, &at, &n, &s))
-        if (is_identity(n))
+        if (varset_is_identity(n))
             put_entry(&out, n, s);
     *vp = varset_intern(v->store, out.data, out.len);
     varset_unref(&v);
@@ -272,7 +283,7 @@ static bool diff_resets(const struct varset *from, const struct varset *to, stru
         safe = false;
     }
     while (varset_next(from->data, from->len, &at, &name, &value)) {
-        if (is_identity(name) || varset_get(to, name).p != NULL)
+        if (varset_is_identity(name) || varset_get(to, name).p != NULL)
             continue;
         put_reset(sql, name);
         safe = safe && is_safe(name);
@@ -290,7 +301,7 @@ bool varset_diff(const struct varset *from, const struct varset *to, struct buf 
 
     while (varset_next(to->data, to->len, &at, &name, &value)) {
         has = varset_get(from, name);
-        if (is_identity(name) || (has.p != NULL && slice_eq(has, value)))
+        if (varset_is_identity(name) || (has.p != NULL && slice_eq(has, value)))
             continue;
         if (has.p != NULL && slice_eq_str(name, "datestyle"))
             put_reset(sql, name); /* the new value may name one half of it only */
@@ -306,6 +317,20 @@ bool varset_diff(const struct varset *from, const struct varset *to, struct buf 
     if (value.p != NULL)
         buf_printf(sql, "%.*s;", (int)value.n, value.p);
     return safe && (value.p == NULL || is_no_role(value));
+}
+
+bool varset_diff_encoding(const struct varset *from, const struct varset *to, struct buf *sql)
+{
+    const struct slice name = slice_of_str("client_encoding");
+    struct slice value = varset_get(to, name);
+
+    if (to->is_ascii || slice_eq(varset_get(from, name), value))
+        return false;
+    if (value.p == NULL)
+        put_reset(sql, name);
+    else
+        buf_printf(sql, "%.*s;", (int)value.n, value.p);
+    return true;
 }
 
 struct varset *varset_of_bytes(struct varset_store *store, const char *data, uint32_t len)

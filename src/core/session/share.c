@@ -312,6 +312,16 @@ static bool reset_for_another(struct client *c, struct buf *sql)
     return true;
 }
 
+static void put_encoding(
+    struct client *c, struct feed_run *run, const struct varset *from, const struct varset *to)
+{
+    struct buf sql = {0};
+
+    if (varset_diff_encoding(from, to, &sql))
+        share_put_own_query(c, run, buf_slice(&sql));
+    buf_free(&sql);
+}
+
 /* The link gets the session's settings. Those that a server might refuse are waited for: nothing
  * may run with the rights or settings of somebody else. */
 HOT enum feed_step share_put_settings(struct client *c, struct feed_run *run)
@@ -320,6 +330,8 @@ HOT enum feed_step share_put_settings(struct client *c, struct feed_run *run)
     struct buf sql = {0};
     bool safe;
 
+    if (c->link->vars != s->vars.client)
+        put_encoding(c, run, c->link->vars, s->vars.client);
     if (!reset_for_another(c, &sql) && c->link->vars == s->vars.client)
         return FEED_PASS;
     s->turn->has_put_settings = true;

@@ -70,7 +70,7 @@ static bool can_follow_calls(const struct sql_stmt *st, struct slice sql)
             continue;
         if ((size_t)f->offset + f->call_len <= sql.n)
             is = share_set_config(slice_of(sql.p + f->offset, f->call_len), &name, &call);
-        can = is == SET_CONFIG_LOCAL || (is == SET_CONFIG_SESSION && is_sure);
+        can = is == SET_CONFIG_LOCAL || (share_is_session_call(is) && is_sure);
     }
     buf_free(&name);
     buf_free(&call);
@@ -208,37 +208,69 @@ static bool may_have_effects(struct slice sql)
            share_contains(sql, "pg_settings");
 }
 
-WARM const struct sql_facts *share_executed(
-    const struct client *c, const struct sql_stmt *st, struct slice *text)
+static bool executes(const struct sql_stmt *st)
 {
-    const struct share_name *n;
-    struct sql_facts *facts;
+    return st->kind == SQL_EXECUTE ||
+           (st->inner == SQL_EXECUTE &&
+               (st->kind != SQL_EXPLAIN || (st->flags & SQL_F_ANALYZE) != 0));
+}
 
-    if ((st->kind != SQL_EXECUTE && st->inner != SQL_EXECUTE) ||
-        (st->kind == SQL_EXPLAIN && (st->flags & SQL_F_ANALYZE) == 0))
-        return NULL;
-    n = share_name_find(c->share, st->name);
-    if (n == NULL || (n->prep != NULL && !n->prep->has_effects) ||
-        (n->prep == NULL && !may_have_effects(slice_of_str(n->sql))))
-        return NULL;
-    *text = n->prep == NULL ? slice_of_str(n->sql) : prep_sql(n->prep);
-    facts = arena_alloc_zero(c->ss->scratch, sizeof *facts);
-    (void)sql_parse(c->ss->scratch, *text, facts);
+/* The facts of a statement that has a name, beside those that are in use. */
+static const struct sql_facts *facts_of_name(const struct client *c, const struct share_name *n)
+{
+    struct sql_facts *facts = arena_alloc_zero(c->ss->scratch, sizeof *facts);
+
+    (void)sql_parse(c->ss->scratch, share_name_sql(n), facts);
     return facts->status == SQL_OK && facts->nstmts == 1 ? facts : NULL;
+}
+
+struct slice share_executes_next(const struct client *c, const struct share_name *n)
+{
+    const struct sql_facts *facts = NULL;
+
+    if (n->prep != NULL && n->prep->names_one)
+        facts = facts_of_name(c, n);
+    return facts == NULL ? slice_of("", 0) : facts->stmts->name;
+}
+
+WARM const struct sql_facts *share_executed(const struct client *c, const struct sql_stmt *st,
+    const struct share_name **last, bool *is_counted)
+{
+    const struct sql_facts *facts = NULL;
+    const struct share_name *n;
+    unsigned i;
+
+    *is_counted = true;
+    for (i = 0; executes(st) && i < SHARE_MAX_EXECUTES; i++) {
+        n = share_name_find(c->share, st->name);
+        if (n == NULL || (n->prep != NULL && !n->prep->has_effects) ||
+            (n->prep == NULL && !may_have_effects(slice_of_str(n->sql))))
+            return NULL;
+        *is_counted = *is_counted && st->kind == SQL_EXECUTE;
+        *last = n;
+        facts = facts_of_name(c, n);
+        if (facts == NULL)
+            return NULL;
+        st = facts->stmts;
+    }
+    return facts;
 }
 
 /* EXECUTE does what was prepared, which by the protocol may be anything. */
 static void effects_of_execute(
     const struct client *c, const struct sql_stmt *st, struct share_effects *out)
 {
+    const struct share_name *n;
     struct share_effects e;
     struct slice text;
-    const struct sql_facts *facts = share_executed(c, st, &text);
+    bool is_counted;
+    const struct sql_facts *facts = share_executed(c, st, &n, &is_counted);
 
     if (facts == NULL)
         return;
+    text = share_name_sql(n);
     share_effects_of(facts, text, &e);
-    if (facts->stmts[0].kind == SQL_EXECUTE || share_contains(text, "pg_temp") ||
+    if (executes(&facts->stmts[0]) || share_contains(text, "pg_temp") ||
         (facts->stmts[0].kind == SQL_PREPARE && !may_have_effects(text)))
         e.pins |= ROWS_PIN(PIN_REASON_UNKNOWN); /* further names, made and named by it */
     out->pins |= e.pins;

@@ -394,35 +394,53 @@ static enum feed_step tell_bad_flush(struct client *c)
     return tell_extended(c, &err);
 }
 
+/* What is executed with the values of `bind`, or at best when there are none yet. */
+static bool bound_is_refused(
+    struct client *c, struct slice sql, struct slice types, struct slice bind, struct err *err)
+{
+    const struct sql_facts *facts = balance_facts(c->ss, sql);
+    struct buf bound = {0};
+    struct share_effects e;
+    bool is;
+
+    if (share_bound_may_matter(sql) && share_bound_sql(facts, sql, types, bind, &bound)) {
+        sql = buf_slice(&bound);
+        facts = balance_facts(c->ss, sql);
+    }
+    share_effects_here(c, facts, sql, &e);
+    is = is_refused(c, &e, facts, err);
+    buf_free(&bound);
+    return is;
+}
+
 /* Parse of something that the mode or the policy refuses. */
 static bool parse_is_refused(struct client *c, struct slice msg, struct err *err)
 {
-    struct slice sql =
-        feed_parse_sql(slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES));
-    const struct sql_facts *facts;
-    struct share_effects e;
+    struct slice body = slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES);
+    struct slice sql = feed_parse_sql(body);
+    struct slice types = slice_of("", 0);
 
     if (c->share->mode != CONF_POOL_STATEMENT && !is_away(c) &&
         c->ss->conf->pin_on_session_state != CONF_PIN_ERROR && !share_names_are_full(c, sql.n, err))
         return false;
-    facts = balance_facts(c->ss, sql);
-    share_effects_here(c, facts, sql, &e);
-    return is_refused(c, &e, facts, err);
+    if (sql.n > 0)
+        types = slice_of(sql.p + sql.n + 1, (size_t)(body.p + body.n - (sql.p + sql.n + 1)));
+    return bound_is_refused(c, sql, types, slice_of(NULL, 0), err);
 }
 
-/* The same for what was parsed before. */
+/* What was parsed before is looked at again. */
+static bool looks_at_binds(const struct client *c)
+{
+    return is_away(c) || c->ss->conf->pin_on_session_state == CONF_PIN_ERROR;
+}
+
 static bool bind_is_refused(struct client *c, struct slice body, struct err *err)
 {
-    const struct share_name *n;
-    struct wire_reader r;
-    struct slice name;
+    const struct prep *p = share_bound_prep(c, body);
 
-    err_clear(err);
-    wire_reader_init(&r, body);
-    (void)wire_get_cstr(&r);
-    name = wire_get_cstr(&r);
-    n = r.bad || name.n == 0 ? NULL : share_name_find(c->share, name);
-    return n != NULL && n->prep != NULL && is_in_vain(balance_facts(c->ss, prep_sql(n->prep)), err);
+    if (p == NULL || (!p->has_effects && !is_away(c)))
+        return false;
+    return bound_is_refused(c, prep_sql(p), prep_types(p), body, err);
 }
 
 /* Behind an error no reply comes for what is skipped: its fate is known at once. */
@@ -471,6 +489,8 @@ static enum feed_step share_extended(struct client *c, struct feed_run *run, cha
     }
     if (c->local_error)
         return FEED_SKIP; /* an incomplete message */
+    if (type == FE_BIND && !is_whole && share_bind_wants_whole(c, msg))
+        return FEED_CARRY;
     if (s->turn->nskip > 0) {
         s->turn->nskip--;
         return FEED_LOCAL; /* answered with the first of its sequence */
@@ -497,7 +517,7 @@ static enum feed_step share_extended(struct client *c, struct feed_run *run, cha
         }
         if (must_tell_lost(c, NULL, &err) ||
             (type == FE_PARSE && is_whole && parse_is_refused(c, msg, &err)) ||
-            (type == FE_BIND && is_away(c) && bind_is_refused(c, body, &err))) {
+            (type == FE_BIND && looks_at_binds(c) && bind_is_refused(c, body, &err))) {
             share_stop_asking(c);
             if (share_is_busy(c))
                 return FEED_PARK;
@@ -510,7 +530,9 @@ static enum feed_step share_extended(struct client *c, struct feed_run *run, cha
     } else if (s->phase != SHARE_ATTACHED || is_full_of_pending(c) || is_behind_a_query(c)) {
         return FEED_PARK;
     }
-    if (type == FE_PARSE && is_whole && c->server_batch && parse_is_refused(c, msg, &err))
+    if (is_whole && c->server_batch &&
+        ((type == FE_PARSE && parse_is_refused(c, msg, &err)) ||
+            (type == FE_BIND && looks_at_binds(c) && bind_is_refused(c, body, &err))))
         step = share_refuse(c, run, &err);
     else
         step = send_extended(c, run, type, msg, is_whole);

@@ -88,6 +88,7 @@ struct share_book {
 struct share_portal {
     struct share_portal *next;
     struct prep *prep;
+    char *sql; /* with what was bound; NULL: as it was parsed */
     uint32_t len;
     char name[];
 };
@@ -479,10 +480,18 @@ bool share_contains(struct slice text, const char *word);
 bool share_is_unlock(struct slice function);
 /* One statement of a string; all of it when that is not known. */
 struct slice share_stmt_text(const struct sql_stmt *st, struct slice sql);
-/* What an EXECUTE of SQL runs: its text, and its facts, made beside those that are in use. NULL:
- * nothing that changes the session, or it is not known. */
-const struct sql_facts *share_executed(
-    const struct client *c, const struct sql_stmt *st, struct slice *text);
+/* What an EXECUTE of SQL runs in the end, and its facts, made beside those that are in use. It is
+ * an EXECUTE itself when there are too many, one behind the other. NULL: nothing that changes the
+ * session, or it is not known. is_counted: it runs once. */
+#define SHARE_MAX_EXECUTES 8
+const struct sql_facts *share_executed(const struct client *c, const struct sql_stmt *st,
+    const struct share_name **last, bool *is_counted);
+/* The name of the statement that this one executes; empty: none. */
+struct slice share_executes_next(const struct client *c, const struct share_name *n);
+static inline struct slice share_name_sql(const struct share_name *n)
+{
+    return n->prep == NULL ? slice_of_str(n->sql) : prep_sql(n->prep);
+}
 /* What has to be known before a statement is sent. */
 struct share_effects {
     uint32_t pins; /* it ties the session, by reason */
@@ -543,15 +552,39 @@ bool share_text_is_doubtful(const struct client *c, struct slice text);
 /* SET, RESET, set_config(), DISCARD. False when the setting cannot be followed. */
 bool share_vars_note(struct share *s, const struct sql_stmt *st, struct slice text);
 /* What a call of set_config() does, as it is written: its third argument is true; or literals, then
- * the setting's folded name and an equal call are appended to *name and *sql. */
-enum set_config_call { SET_CONFIG_UNKNOWN, SET_CONFIG_LOCAL, SET_CONFIG_SESSION };
+ * the setting's folded name and an equal call are appended to *name and *sql. DEFAULT: the value is
+ * NULL. */
+enum set_config_call {
+    SET_CONFIG_UNKNOWN,
+    SET_CONFIG_LOCAL,
+    SET_CONFIG_SESSION,
+    SET_CONFIG_DEFAULT
+};
 enum set_config_call share_set_config(struct slice call, struct buf *name, struct buf *sql);
+static inline bool share_is_session_call(enum set_config_call is)
+{
+    return is == SET_CONFIG_SESSION || is == SET_CONFIG_DEFAULT;
+}
+/* The argument of a call that begins at `p`, without the space around it. Returns its end, a comma
+ * or a parenthesis; NULL: it is not understood. */
+const char *share_argument(const char *p, const char *end, struct slice *arg);
+const char *share_skip_space(const char *p, const char *end);
 /* The statement is a list of calls of set_config() and current_setting() and nothing besides: each
  * of them is made, once, in this order. With a WHERE, a CASE or the like that is not known. */
 bool share_calls_are_made(const struct sql_stmt *st, struct slice text);
 /* A call of set_config() with literals, as written. False when it cannot be followed: whether it is
  * made is not known, say. */
 bool share_vars_note_call(struct share *s, struct slice call, bool is_made);
+
+/* share_bound.c: set_config() with parameters. True when there may be something to put in. */
+bool share_bound_may_matter(struct slice sql);
+/* `sql`, whose facts these are, with the parameters of its calls of set_config() as literals, as
+ * far as these are known, appended to *out. `types`: those of its Parse, with their count. `bind`:
+ * the body of the Bind; p == NULL: what can be followed when the values are such. False: it stays
+ * as it is. */
+bool share_bound_sql(const struct sql_facts *facts, struct slice sql, struct slice types,
+    struct slice bind, struct buf *out);
+
 /* One word of "options": white space ends it, a backslash takes the next character as it is.
  * Returns where to go on. */
 const char *share_options_word(const char *p, const char *end, struct buf *word);
@@ -580,6 +613,10 @@ void share_names_learn(struct client *c, struct slice name, struct slice body);
 /* Messages of the extended protocol that name statements; `msg` may be incomplete. */
 enum feed_step share_parse(struct client *c, struct feed_run *run, struct slice msg);
 enum feed_step share_bind(struct client *c, struct feed_run *run, struct slice msg, bool is_whole);
+/* The statement of the protocol that the body of a Bind names; NULL: none, or it is cut short. */
+const struct prep *share_bound_prep(const struct client *c, struct slice body);
+/* Of this Bind more has come than the names, but not all: what it does depends on its values. */
+bool share_bind_wants_whole(const struct client *c, struct slice msg);
 enum feed_step share_describe(struct client *c, struct feed_run *run, struct slice msg);
 enum feed_step share_close(struct client *c, struct feed_run *run, struct slice msg);
 void share_execute(struct client *c, struct slice msg);

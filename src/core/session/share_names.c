@@ -68,8 +68,13 @@ void share_put_parse(
 HOT void share_load(struct client *c, struct feed_run *run, struct prep *p)
 {
     prep_need_name(p);
-    if (prepset_touch(&c->link->preps, p->id))
-        return;
+    if (p->names_one)
+        share_sql_load_names(c, run, prep_sql(p));
+    if (prepset_touch(&c->link->preps, p->id)) {
+        if (!p->names_one)
+            return;
+        share_put_close(c, run, prep_name(p));
+    }
     (void)share_make_place(c, run);
     share_put_parse(c, run, p, prep_name(p), OP_PARSE | OP_QUIET | OP_NOTE);
     share_pending_push(c, PENDING_PARSE, p, NULL, true);
@@ -129,6 +134,9 @@ static void judge_new(struct client *c, struct prep *p)
                          facts->stmts[i].tx.op != SQL_TX_NONE || facts->stmts[i].kind == SQL_DDL ||
                          facts->stmts[i].kind == SQL_CLOSE ||
                          (facts->stmts[i].flags & SQL_F_INTO) != 0;
+    for (i = 0; i < facts->nstmts; i++)
+        p->names_one = p->names_one || facts->stmts[i].kind == SQL_EXECUTE ||
+                       facts->stmts[i].inner == SQL_EXECUTE;
     p->is_plain = !p->has_effects && memchr(p->body, '\\', prep_sql(p).n) == NULL &&
                   (share_traits(facts, prep_sql(p)) & SHARE_IS_PLAIN) != 0;
 }
@@ -149,17 +157,21 @@ HOT struct prep *share_prep_of(struct client *c, struct slice body)
 }
 
 /* A name that is taken: the server says so itself, once it has one of that name. What the link has
- * under it is not relied on: it may have been skipped behind an error. */
+ * under it is not relied on: it may have been skipped behind an error. A word that ends a
+ * transaction is parsed in a failed one, too, for others of the kind get as far there. */
 static enum feed_step parse_duplicate(struct client *c, struct feed_run *run, struct share_name *n)
 {
     struct slice name = slice_of(n->name, n->len);
+    struct prep *word;
 
-    if (n->prep != NULL && (c->link->tx_status != 'E' || c->share->recovered)) {
+    if (n->prep != NULL) {
         if (prepset_named(&c->link->preps, name) != 0)
             share_put_close(c, run, name);
         else
             (void)share_make_place(c, run);
-        share_put_parse(c, run, n->prep, name, OP_PARSE | OP_QUIET);
+        word = share_prep_of(c, slice_of("ROLLBACK\0\0", sizeof "ROLLBACK\0\0"));
+        share_put_parse(c, run, word, name, OP_PARSE | OP_QUIET);
+        prep_unref(&word);
         prepset_set_named(&c->link->preps, name, PREPSET_DOUBTFUL);
     }
     link_expect(c->link, OP_PARSE);
@@ -193,7 +205,7 @@ static enum feed_step parse_named(
     n->content = hash_bytes(p->id, sizeof p->id, 3) | 1;
     share_names_put(s, n);
     if (prepset_touch(&c->link->preps, p->id)) {
-        if (!may_be_aborted(c) && !expect_may_blur(&c->link->expect)) {
+        if (!may_be_aborted(c) && !expect_may_blur(&c->link->expect) && !p->names_one) {
             share_pending_push(c, PENDING_NAME, p, n, false);
             link_reply_made(c->link, OP_MADE_PARSED | OP_NOTE);
             return FEED_PUT;
@@ -255,6 +267,8 @@ enum feed_step share_parse(struct client *c, struct feed_run *run, struct slice 
     if (n != NULL)
         return parse_duplicate(c, run, n);
     p = share_prep_of(c, body);
+    if (p->names_one)
+        share_sql_load_names(c, run, prep_sql(p));
     step = name.n == 0 ? parse_unnamed(c, p) : parse_named(c, run, name, p);
     prep_unref(&p);
     return step;
@@ -306,6 +320,7 @@ static void portal_drop(struct share *s, struct slice name)
         if (slice_eq(slice_of(p->name, p->len), name)) {
             *pp = p->next;
             prep_unref(&p->prep);
+            mem_free(p->sql);
             mem_free(p);
             return;
         }
@@ -317,8 +332,23 @@ void share_portals_free(struct share *s)
         portal_drop(s, slice_of(s->turn->portals->name, s->turn->portals->len));
 }
 
+/* The text with the values of a Bind, where that matters; NULL: it stays as it is. */
+static char *bound_sql(struct client *c, const struct prep *p, struct slice bind)
+{
+    struct slice sql = prep_sql(p);
+    struct buf out = {0};
+    char *text = NULL;
+
+    if (share_bound_may_matter(sql) &&
+        share_bound_sql(balance_facts(c->ss, sql), sql, prep_types(p), bind, &out))
+        text = mem_strndup(out.data, out.len);
+    buf_free(&out);
+    return text;
+}
+
 /* What executing the statement will do to the session. */
-static void note_bound(struct client *c, struct feed_run *run, struct slice portal, struct prep *p)
+static void note_bound(
+    struct client *c, struct feed_run *run, struct slice portal, struct prep *p, struct slice bind)
 {
     struct share *s = c->share;
     struct share_portal *known;
@@ -335,6 +365,7 @@ static void note_bound(struct client *c, struct feed_run *run, struct slice port
     share_sql_load_names(c, run, prep_sql(p));
     known = mem_alloc_zero(sizeof *known + portal.n + 1);
     known->prep = prep_ref(p);
+    known->sql = bound_sql(c, p, bind);
     known->len = (uint32_t)portal.n;
     memcpy(known->name, portal.p, portal.n);
     known->next = s->turn->portals;
@@ -348,6 +379,7 @@ void share_execute(struct client *c, struct slice msg)
     struct share_portal *p;
     struct wire_reader r;
     struct slice name;
+    struct slice sql;
 
     wire_reader_init(&r, slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES));
     name = wire_get_cstr(&r);
@@ -356,11 +388,12 @@ void share_execute(struct client *c, struct slice msg)
             break;
     if (p == NULL || r.bad)
         return;
-    facts = balance_facts(c->ss, prep_sql(p->prep));
+    sql = p->sql == NULL ? prep_sql(p->prep) : slice_of_str(p->sql);
+    facts = balance_facts(c->ss, sql);
     if (facts->nstmts != 1)
         return; /* the server did not take it either */
 
-    share_note(c, prep_sql(p->prep), facts);
+    share_note(c, sql, facts);
     portal_drop(s, name);
 }
 
@@ -398,7 +431,8 @@ enum feed_step share_bind(struct client *c, struct feed_run *run, struct slice m
     }
     c->share->turn->last_bound = NULL;
     p = resolve(c, run, name);
-    note_bound(c, run, portal, name.n == 0 ? c->share->unnamed : p);
+    note_bound(c, run, portal, name.n == 0 ? c->share->unnamed : p,
+        slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES));
     link_expect(c->link, OP_BIND);
     if (p == NULL)
         return FEED_PASS;
@@ -517,6 +551,32 @@ enum feed_step share_close(struct client *c, struct feed_run *run, struct slice 
     link_expect(c->link, OP_CLOSE | OP_NOTE);
     share_put_renamed(run, msg, 1, name.n, n->prep);
     return FEED_PUT;
+}
+
+const struct prep *share_bound_prep(const struct client *c, struct slice body)
+{
+    const struct share_name *n;
+    struct wire_reader r;
+    struct slice name;
+
+    wire_reader_init(&r, body);
+    (void)wire_get_cstr(&r);
+    name = wire_get_cstr(&r);
+    if (r.bad)
+        return NULL;
+    n = name.n == 0 ? NULL : share_name_find(c->share, name);
+    if (n == NULL)
+        return name.n == 0 ? c->share->unnamed : NULL;
+    return n->prep;
+}
+
+bool share_bind_wants_whole(const struct client *c, struct slice msg)
+{
+    const struct prep *p =
+        share_bound_prep(c, slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES));
+
+    return p != NULL && p->has_effects && proto_get_u32(msg.p + 1) <= CLIENT_COLLECT_MAX &&
+           share_bound_may_matter(prep_sql(p));
 }
 
 /* The statement that a Bind in `msg` names; NULL: none of the protocol. */

@@ -31,29 +31,40 @@ static void forget_all_named(struct client *c, struct feed_run *run)
     }
 }
 
+/* Within a sequence. What it executes in its turn goes in front: what comes of it is decided when
+ * it is parsed. */
+static void put_named(struct client *c, struct feed_run *run, struct slice name, unsigned depth)
+{
+    const struct share_name *n = share_name_find(c->share, name);
+    struct slice next;
+
+    if (n == NULL || depth > SHARE_MAX_EXECUTES) {
+        share_forget_foreign(c, run, name);
+        return;
+    }
+    if (n->prep == NULL)
+        return;
+    next = share_executes_next(c, n);
+    if (next.n > 0)
+        put_named(c, run, next, depth + 1);
+    (void)share_make_place(c, run);
+    share_put_close(c, run, name);
+    share_put_parse(c, run, n->prep, name, OP_PARSE | OP_QUIET);
+    prepset_set_named(&c->link->preps, name, PREPSET_DOUBTFUL);
+}
+
 /* The names in PREPARE, EXECUTE and DEALLOCATE are the client's: its statements must be there under
  * them, and nobody else's. */
 void share_sql_load_names(struct client *c, struct feed_run *run, struct slice sql)
 {
     const struct sql_facts *facts = balance_facts(c->ss, sql);
     const struct sql_stmt *st = facts->nstmts == 1 ? &facts->stmts[0] : NULL;
-    struct share_name *n;
-    struct slice name;
 
     if (st != NULL && st->kind == SQL_DO && c->share->nsql_names == 0)
         forget_all_named(c, run);
     if (st == NULL || !share_names_a_statement(st) || st->name.n == 0)
         return;
-    n = share_name_find(c->share, st->name);
-    if (n == NULL)
-        share_forget_foreign(c, run, st->name);
-    if (n == NULL || n->prep == NULL)
-        return;
-    name = slice_of(n->name, n->len);
-    (void)share_make_place(c, run);
-    share_put_close(c, run, name);
-    share_put_parse(c, run, n->prep, name, OP_PARSE | OP_QUIET);
-    prepset_set_named(&c->link->preps, name, PREPSET_DOUBTFUL);
+    put_named(c, run, st->name, 0);
 }
 
 /* Whether it works is for its tag to say. */
@@ -274,10 +285,28 @@ static void before_prepare(struct client *c, struct feed_run *run, const struct 
         share_put_sync(c, run);
 }
 
+/* As put_named. Who had the link before may have executed another one by it. */
+static void load_executed(struct client *c, struct feed_run *run, struct slice name, unsigned depth)
+{
+    struct share_name *n = share_name_find(c->share, name);
+    struct slice next;
+
+    if (n == NULL || depth > SHARE_MAX_EXECUTES) {
+        share_forget_foreign(c, run, name);
+        return;
+    }
+    next = share_executes_next(c, n);
+    if (next.n > 0) {
+        load_executed(c, run, next, depth + 1);
+        if (prepset_named(&c->link->preps, name) != 0)
+            prepset_set_named(&c->link->preps, name, PREPSET_DOUBTFUL);
+    }
+    load_named(c, run, n);
+}
+
 WARM void share_names_before_sql(
     struct client *c, struct feed_run *run, const struct sql_facts *facts)
 {
-    struct share_name *n;
     uint32_t i;
 
     for (i = 0; i < facts->nstmts; i++)
@@ -295,11 +324,8 @@ WARM void share_names_before_sql(
         } else if (st->kind == SQL_PREPARE) {
             before_prepare(c, run, st);
         } else if (share_names_a_statement(st)) {
-            n = share_name_find(c->share, st->name);
-            if (n != NULL)
-                load_named(c, run, n);
-            else if (st->name.n > 0)
-                share_forget_foreign(c, run, st->name);
+            if (st->name.n > 0)
+                load_executed(c, run, st->name, 0);
         }
     }
 }

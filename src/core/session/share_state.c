@@ -391,21 +391,20 @@ WARM static void note_stmt(struct client *c, const struct sql_stmt *st, struct s
 /* EXECUTE in SQL: what was prepared happens. */
 static void note_executed(struct client *c, const struct sql_stmt *st)
 {
-    struct slice text;
-    const struct sql_facts *facts = share_executed(c, st, &text);
-    struct share_name *n;
+    const struct share_name *n;
+    bool is_counted;
+    const struct sql_facts *facts = share_executed(c, st, &n, &is_counted);
     struct prep *prep;
 
     if (facts == NULL)
         return;
-    if (st->kind != SQL_EXECUTE) {
+    if (!is_counted) {
         remember(c->share);
         pin(c, PIN_BIT(SETTING)); /* how often it is executed is not known here */
         return;
     }
-    n = share_name_find(c->share, st->name);
     prep = n->prep == NULL ? NULL : prep_ref(n->prep); /* it may drop itself */
-    note_stmt(c, &facts->stmts[0], text);
+    note_stmt(c, &facts->stmts[0], share_name_sql(n));
     prep_unref(&prep);
 }
 

@@ -164,7 +164,17 @@ static bool note_set(struct share *s, const struct sql_set *set, struct slice te
     return vars_put(s, set->name, text);
 }
 
-bool share_vars_note(struct share *s, const struct sql_stmt *st, struct slice text)
+/* Settings are kept as they were written, in the encoding of the time: with another one they mean
+ * something else, unless they are written the same in all. */
+static bool keeps_meaning(const struct share *s, const struct varset *before)
+{
+    const struct slice name = slice_of_str("client_encoding");
+
+    return before->is_ascii || s->vars.client->is_ascii ||
+           slice_eq(varset_get(before, name), varset_get(s->vars.client, name));
+}
+
+static bool note_any(struct share *s, const struct sql_stmt *st, struct slice text)
 {
     const struct sql_set *set = &st->set;
 
@@ -188,6 +198,15 @@ bool share_vars_note(struct share *s, const struct sql_stmt *st, struct slice te
         return true;
     }
     return note_set(s, set, text);
+}
+
+bool share_vars_note(struct share *s, const struct sql_stmt *st, struct slice text)
+{
+    struct varset *before = varset_ref(s->vars.client);
+    bool ok = note_any(s, st, text) && keeps_meaning(s, before);
+
+    varset_unref(&before);
+    return ok;
 }
 
 /* In these encodings a byte that looks like a backslash may be half a character. */
@@ -358,7 +377,7 @@ bool share_vars_of_startup(
 }
 
 /* The end of one argument: the next comma or closing parenthesis outside of quotes. NULL: beyond
- * what is understood here. */
+ * what is understood here. Of what begins with a dollar sign that is parameters. */
 static const char *argument_end(const char *p, const char *end)
 {
     bool quoted = false;
@@ -368,9 +387,13 @@ static const char *argument_end(const char *p, const char *end)
             quoted = !quoted;
         else if (quoted && *p == '\\')
             return NULL;
-        else if (!quoted && (*p == ',' || *p == ')'))
+        else if (quoted)
+            continue;
+        else if (*p == ',' || *p == ')')
             return p;
-        else if (!quoted && (*p == '(' || *p == '"' || *p == '$'))
+        else if (*p == '(' || *p == '"' ||
+                 (*p == '$' && (p + 1 == end || !isdigit((unsigned char)p[1]))) ||
+                 (p + 1 < end && (memcmp(p, "--", 2) == 0 || memcmp(p, "/*", 2) == 0)))
             return NULL;
     }
     return NULL;
@@ -385,9 +408,44 @@ static struct slice trimmed(const char *p, const char *end)
     return slice_of(p, (size_t)(end - p));
 }
 
+const char *share_argument(const char *p, const char *end, struct slice *arg)
+{
+    const char *stop = argument_end(p, end);
+
+    if (stop != NULL)
+        *arg = trimmed(p, stop);
+    return stop;
+}
+
+/* One literal, and nothing behind it: an expression may have another value another time. */
 static bool is_string(struct slice a)
 {
-    return a.n >= 2 && a.p[0] == '\'' && a.p[a.n - 1] == '\'';
+    size_t i;
+
+    if (a.n < 2 || a.p[0] != '\'' || a.p[a.n - 1] != '\'')
+        return false;
+    for (i = 1; i < a.n - 1; i++)
+        if (a.p[i] == '\'' && a.p[++i] != '\'')
+            return false;
+    return i == a.n - 1;
+}
+
+static bool is_true(struct slice a)
+{
+    return slice_ieq_str(a, "true") || slice_ieq_str(a, "'t'") || slice_ieq_str(a, "'true'");
+}
+
+/* The last argument, whatever is in front of it; but a comment may be anywhere. */
+static struct slice last_argument(struct slice call)
+{
+    size_t i;
+
+    if (share_contains(call, "--") || share_contains(call, "/*"))
+        return slice_of("", 0);
+    for (i = call.n; i > 1; i--)
+        if (call.p[i - 1] == ',')
+            return trimmed(call.p + i, call.p + call.n - 1);
+    return slice_of("", 0);
 }
 
 enum set_config_call share_set_config(struct slice call, struct buf *name, struct buf *sql)
@@ -395,34 +453,28 @@ enum set_config_call share_set_config(struct slice call, struct buf *name, struc
     const char *end = call.p + call.n;
     const char *p = memchr(call.p, '(', call.n);
     struct slice arg[3];
-    struct slice last = slice_of(NULL, 0);
-    int i;
+    size_t i;
 
-    for (i = (int)call.n - 1; i > 0 && last.p == NULL; i--)
-        if (call.p[i] == ',')
-            last = trimmed(call.p + i + 1, end - 1);
-    if (last.p != NULL && (slice_ieq_str(last, "true") || slice_ieq_str(last, "'t'") ||
-                              slice_ieq_str(last, "'true'")))
+    for (i = 0; i < 3 && p != NULL; i++)
+        p = share_argument(p + 1, end, &arg[i]);
+    if (is_true(p == NULL ? last_argument(call) : arg[2]))
         return SET_CONFIG_LOCAL;
-    for (i = 0; i < 3; i++) {
-        const char *from = p == NULL ? NULL : p + 1;
-
-        p = from == NULL ? NULL : argument_end(from, end);
-        if (p == NULL)
-            return SET_CONFIG_UNKNOWN;
-        arg[i] = trimmed(from, p);
-    }
-    if (!is_string(arg[0]) || !is_string(arg[1]) || !slice_ieq_str(arg[2], "false"))
+    if (p == NULL || !is_string(arg[0]) || !slice_ieq_str(arg[2], "false") ||
+        (!is_string(arg[1]) && !slice_ieq_str(arg[1], "null")))
         return SET_CONFIG_UNKNOWN;
-    for (i = 1; i < (int)arg[0].n - 1; i++)
+    for (i = 1; i < arg[0].n - 1; i++)
         buf_put_byte(name, (char)tolower((unsigned char)arg[0].p[i]));
     buf_printf(sql, "SELECT pg_catalog.set_config(%.*s,", (int)arg[0].n, arg[0].p);
     buf_put(sql, arg[1].p, arg[1].n);
     buf_printf(sql, ",false)");
-    return is_plain_name(buf_slice(name)) ? SET_CONFIG_SESSION : SET_CONFIG_UNKNOWN;
+    if (!is_plain_name(buf_slice(name)))
+        return SET_CONFIG_UNKNOWN;
+    if (is_string(arg[1]))
+        return SET_CONFIG_SESSION;
+    return varset_is_identity(buf_slice(name)) ? SET_CONFIG_UNKNOWN : SET_CONFIG_DEFAULT;
 }
 
-static const char *skip_space(const char *p, const char *end)
+const char *share_skip_space(const char *p, const char *end)
 {
     while (p < end && isspace((unsigned char)*p))
         p++;
@@ -434,13 +486,13 @@ static const char *skip_name(const char *p, const char *end)
 {
     while (p < end && (isalnum((unsigned char)*p) || *p == '_' || *p == '.'))
         p++;
-    return skip_space(p, end);
+    return share_skip_space(p, end);
 }
 
 /* One item of the list: a call, perhaps with AS. NULL: something else. */
 static const char *skip_call(const char *p, const char *end)
 {
-    p = skip_name(skip_space(p, end), end);
+    p = skip_name(share_skip_space(p, end), end);
     if (p == end || *p != '(')
         return NULL;
     do
@@ -448,16 +500,16 @@ static const char *skip_call(const char *p, const char *end)
     while (p != NULL && *p == ',');
     if (p == NULL)
         return NULL;
-    p = skip_space(p + 1, end);
+    p = share_skip_space(p + 1, end);
     if (end - p > 3 && strncasecmp(p, "as", 2) == 0 && isspace((unsigned char)p[2]))
-        p = skip_name(skip_space(p + 2, end), end);
+        p = skip_name(share_skip_space(p + 2, end), end);
     return p;
 }
 
 bool share_calls_are_made(const struct sql_stmt *st, struct slice text)
 {
     const char *end = text.p + text.n;
-    const char *p = skip_space(text.p, end);
+    const char *p = share_skip_space(text.p, end);
     uint32_t i;
 
     if (st->kind != SQL_SELECT || end - p < 7 || strncasecmp(p, "select", 6) != 0 ||
@@ -473,24 +525,41 @@ bool share_calls_are_made(const struct sql_stmt *st, struct slice text)
         if (p != NULL && i + 1 < st->nfuncs)
             p = p < end && *p == ',' ? p + 1 : NULL;
     }
-    return p != NULL && (p == end || (*p == ';' && skip_space(p + 1, end) == end));
+    return p != NULL && (p == end || (*p == ';' && share_skip_space(p + 1, end) == end));
 }
 
-static bool note_call(struct share *s, struct slice name, struct slice sql)
+/* NULL goes back to what the server began with: that is the client's start-up parameter only when
+ * it has none. */
+static bool note_default_call(struct share *s, struct slice name, struct slice sql)
 {
+    if (varset_get(s->base, name).p == NULL)
+        return vars_put(s, name, sql);
+    vars_drop(s, name);
+    return true;
+}
+
+static bool note_call(struct share *s, enum set_config_call is, struct slice name, struct slice sql)
+{
+    if (is_transient(name))
+        return true;
+    if (is == SET_CONFIG_DEFAULT)
+        return note_default_call(s, name, sql);
     if (slice_eq_str(name, "session_authorization"))
         return note_authorization(s, sql);
-    return is_transient(name) || vars_put(s, name, sql);
+    return vars_put(s, name, sql);
 }
 
 bool share_vars_note_call(struct share *s, struct slice call, bool is_made)
 {
     struct buf name = {0};
     struct buf sql = {0};
+    struct varset *before = varset_ref(s->vars.client);
     enum set_config_call is = share_set_config(call, &name, &sql);
-    bool ok = is == SET_CONFIG_LOCAL || (is == SET_CONFIG_SESSION && is_made &&
-                                            note_call(s, buf_slice(&name), buf_slice(&sql)));
+    bool ok = is == SET_CONFIG_LOCAL ||
+              (share_is_session_call(is) && is_made &&
+                  note_call(s, is, buf_slice(&name), buf_slice(&sql)) && keeps_meaning(s, before));
 
+    varset_unref(&before);
     buf_free(&name);
     buf_free(&sql);
     return ok;

@@ -7,7 +7,7 @@ import pytest
 from pooling_house import MODES, login, states
 
 from pgt.diff import WHOLE, differential
-from pgt.wire import SYNC, Wire, bind, close, execute, parse, query
+from pgt.wire import SYNC, Wire, bind, close, describe, execute, parse, query
 
 WORK = "select current_setting('work_mem')"
 WHO = "select current_user, session_user, current_setting('role')"
@@ -57,6 +57,71 @@ EXECUTED = {
 def test_execute_of_anything(t, what):
     text, steps, look = EXECUTED[what]
     check(t, [parse(text, "s") + SYNC, *steps], look)
+
+
+# ... and what that executes in its turn.
+CHAINED = {
+    "set": ([parse("set work_mem = '5MB'", "p")], ["execute s", "reset work_mem", "begin", "execute s", "rollback"], WORK),
+    "three": ([parse("set work_mem = '5MB'", "q"), parse("execute q", "p")], ["execute s", "reset work_mem", "execute s"], WORK),
+    "set_config": ([parse("select set_config('work_mem', '6MB', false)", "p")], ["execute s", "discard all"], WORK),
+    "by SQL": ([query("prepare p as select set_config('work_mem', '6MB', false)")], ["execute s", "discard all"], WORK),
+    "read": ([parse("select 7", "p")], ["execute s", "execute s", "deallocate p", "execute s"], WORK),
+    "temporary": ([parse("create temp table chain_t(a int)", "p")], ["execute s", "drop table chain_t"], "select * from chain_t"),
+    "begin": ([parse("begin", "p")], ["execute s", "set work_mem = '7MB'", "rollback"], WORK),
+    "deallocate": ([parse("deallocate all", "p")], ["execute s", "execute s"], "execute p"),
+    "explain": ([parse("select set_config('work_mem', '6MB', false)", "x"),
+                 parse("explain (analyze, costs off, timing off, summary off) execute x", "p")], ["execute s", "discard all"], WORK),
+    "nothing": ([], ["execute s"], WORK),
+    "itself": ([parse("execute q", "p"), parse("execute p", "q")], ["execute s"], "select 1"),
+}
+
+
+@pytest.mark.parametrize("by", ["query", "protocol", "sequence"])
+@pytest.mark.parametrize("what", CHAINED)
+@MODES
+@differential(chunks=(WHOLE,))
+def test_execute_of_execute(t, what, by):
+    made, steps, look = CHAINED[what]
+    steps = [bind(name="s") + execute() + SYNC if step == "execute s" and by == "protocol" else
+             run("select 1") + run(step) + SYNC if step == "execute s" and by == "sequence" else step for step in steps]
+    made = [m + SYNC if m[:1] == b"P" else m for m in made]
+    check(t, [*made, parse("execute p", "s") + SYNC, *steps], look)
+
+
+@MODES
+@differential(chunks=(WHOLE,))
+def test_execute_of_another(t):
+    """The same text of several clients, of whom each has another statement of that name, of another type."""
+    clients = [t.connect("c1"), t.connect("c2"), t.connect("c3")]
+    for c, sql in zip(clients, ("select 1", "select 'a'::text as a, 2", "")):
+        for text, name in ((sql, "p"), ("execute p", "e"), ("execute e", "s"), ("explain (costs off) execute p", "x")):
+            if text:
+                c.send(parse(text, name), SYNC)
+                c.ready()
+    for _ in range(2):
+        for c in clients:
+            for name in "ex":
+                c.send(describe(name), bind(name=name), describe("", "P"), execute(), SYNC, query(f"execute {name}"),
+                       parse(f"execute {name}"), describe(""), bind(), execute(), SYNC)
+                c.ready(3)
+            c.simple("execute s")
+
+
+@MODES
+@differential(chunks=(WHOLE,))
+def test_name_that_is_taken_in_a_failed_transaction(t):
+    """COMMIT may be parsed there, so the name is looked at."""
+    c = t.connect()
+    c.simple("prepare sql_n as select 1")
+    c.send(parse("select 1", "n"), SYNC)
+    c.ready()
+    for word in ("commit", "rollback", "rollback to a", "select 1", "selec", ""):
+        for name in ("n", "sql_n"):
+            c.simple("begin; select 1/0")
+            c.send(parse(word, name), bind(name=name), execute(), SYNC, query("rollback"), bind(name=name), execute(), SYNC)
+            c.ready(3)
+            c.send(query("begin"), parse("select 1/0") + bind() + execute() + SYNC + parse(word, name) + SYNC, query("rollback"))
+            c.ready(4)
 
 
 @MODES
