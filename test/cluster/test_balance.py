@@ -25,9 +25,9 @@ def cluster(request):
 
 @pytest.fixture
 def make(cluster, start_pool):
-    """Makes a pgpool that sends no read to the primary by weight."""
-    def start(**conf):
-        weights = {f"backend_weight{i}": 0 if i == cluster.at else 1 for i in range(3)}
+    """Makes a pgpool that sends no read to the primary by weight, unless told otherwise."""
+    def start(primary=0, standbys=1, **conf):
+        weights = {f"backend_weight{i}": primary if i == cluster.at else standbys for i in range(3)}
         pool = pool_for(start_pool, cluster, load_balance_mode=True, **weights, **conf)
         wait_settled(pool, cluster.at)
         return pool
@@ -194,21 +194,43 @@ VARIANTS = [{}, {"statement_level_load_balance": True}, {"read_consistency": "se
              "disable_load_balance_on_write": "dml_adaptive"}]
 
 
+def work_is_the_same(cluster, pool, threshold: int | None, kinds: list[tuple[int, int]]) -> None:
+    for t in ("w_direct", "w_through"):
+        cluster.primary.rows(f"drop table if exists {t}")
+        cluster.primary.rows(f"create table {t}(id int primary key, v text)")
+    with connect(cluster.primary.port, threshold) as direct, connect(pool.port, threshold) as through:
+        for n, (kind, i) in enumerate(kinds):
+            want = outcome(direct, "w_direct", kind, i)
+            assert outcome(through, "w_through", kind, i) == want, (n, kind, i)
+
+
 @pytest.mark.parametrize("seed", range(int(os.environ.get("PGT_SEEDS", len(VARIANTS)))))
 def test_random_work_is_the_same_as_direct(cluster, make, seed):
     rnd = random.Random(seed)
     threshold = rnd.choice([None, 0, 3])
     balanced = make(**VARIANTS[seed % len(VARIANTS)])
-    for t in ("w_direct", "w_through"):
-        cluster.primary.rows(f"drop table if exists {t}")
-        cluster.primary.rows(f"create table {t}(id int primary key, v text)")
-    with connect(cluster.primary.port, threshold) as direct, connect(balanced.port, threshold) as through:
-        for n in range(ROUNDS):
-            kind, i = rnd.randrange(28), rnd.randrange(KEYS)
-            want = outcome(direct, "w_direct", kind, i)
-            assert outcome(through, "w_through", kind, i) == want, (n, kind, i)
+    work_is_the_same(cluster, balanced, threshold,
+                     [(rnd.randrange(28), rnd.randrange(KEYS)) for _ in range(ROUNDS)])
     counts = selects(balanced)
     assert sum(counts[i] for i in cluster.standbys) > 0, counts
+
+
+# Without what keeps all later reads at the primary: temporary tables.
+AT_HOME = [kind for kind in range(28) if kind not in (11, 13)] + [1, 2, 15] * 8
+
+
+@pytest.mark.parametrize("threshold", [None, 0])
+@pytest.mark.parametrize("pooling", ["session", "transaction"])
+@pytest.mark.parametrize("conf", [{"standbys": 0, "read_consistency": "session"},
+                                  {"statement_level_load_balance": True}], ids=["all", "some"])
+def test_random_work_with_reads_at_the_primary(cluster, make, conf, pooling, threshold):
+    """The primary's weight is one: what is read there goes by the session's own link, mostly without a second look."""
+    pool = make(primary=1, pool_mode=pooling, **conf)
+    rnd = random.Random(len(conf))
+    work_is_the_same(cluster, pool, threshold, [(rnd.choice(AT_HOME), rnd.randrange(KEYS)) for _ in range(ROUNDS)])
+    counts = selects(pool)
+    away = sum(counts[i] for i in cluster.standbys)
+    assert counts[cluster.at] > 0 and (away > 0) == ("standbys" not in conf), counts
 
 
 def test_sessions_share_the_standbys_evenly(cluster, balanced):

@@ -18,11 +18,12 @@ static bool tells_position(const struct route_input *in, int node)
            !route_is_on_other_timeline(in->view, node, view_write_node(in->view));
 }
 
-static bool is_open(const struct route_input *in, int node)
+static bool is_open(const struct route_input *in, int node, int primary)
 {
-    return conf_has_node(in->conf, node) && route_is_candidate(in->view, node) &&
-           node != view_write_node(in->view) && !route_node_lags(in->conf, in->view, node) &&
-           tells_position(in, node);
+    if (!conf_has_node(in->conf, node) || !route_is_candidate(in->view, node))
+        return false;
+    return node == primary ||
+           (!route_node_lags(in->conf, in->view, node) && tells_position(in, node));
 }
 
 /* Reads depend on what is not in here: which tables were written lately, the newest write of any
@@ -69,6 +70,7 @@ void route_reads_make(struct route_reads *r, const struct route_input *in)
     int i;
 
     memset(r, 0, sizeof *r);
+    r->primary = (int16_t)view_write_node(in->view);
     r->is_by_statement = conf->statement_level_load_balance;
     r->sticks_to_writes = conf->disable_load_balance_on_write == CONF_WRITE_ALWAYS;
     r->awaits_replay = conf->read_consistency != CONF_READ_EVENTUAL;
@@ -76,7 +78,7 @@ void route_reads_make(struct route_reads *r, const struct route_input *in)
     if (!is_in_reach(conf))
         return;
     for (i = 0; i < in->view->nnodes; i++)
-        if (is_open(in, i))
+        if (is_open(in, i, r->primary))
             r->open[i / 64] |= UINT64_C(1) << (i % 64);
     if (r->is_by_statement && (in->rules == NULL || !has_preferences(in->rules)))
         make_draws(r, in);
@@ -110,7 +112,7 @@ HOT int route_reads_node(const struct route_reads *r, const struct view *v,
         return VIEW_NO_NODE;
     node = r->is_by_statement ? draw(r, random) : s->balance_node;
     if (node < 0 || !view_has_node(r->open, node) ||
-        (r->awaits_replay && s->last_write_lsn > v->node[node].replayed_lsn))
+        (r->awaits_replay && node != r->primary && s->last_write_lsn > v->node[node].replayed_lsn))
         return VIEW_NO_NODE;
     return node;
 }

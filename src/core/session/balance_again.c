@@ -80,7 +80,7 @@ static void again_begun(struct client *c)
 static void again_stop(struct client *c)
 {
     again_begun(c);
-    buf_free(&own_of(c)->retry);
+    balance_forget_retry(own_of(c));
 }
 
 /* A sequence that ends the transaction, and does nothing else. */

@@ -266,7 +266,7 @@ void balance_decide_prep(struct client *c, struct prep *p, struct route_decision
  * has to be known or asked for it. */
 const struct sql_facts *balance_decide_statement(
     struct client *c, struct statement *st, struct route_decision *d);
-/* The standby for a read that is `known` (route_decision.known; `by_facts`: route_known_of) while
+/* The node for a read that is `known` (route_decision.known; `by_facts`: route_known_of) while
  * no transaction is open, and what there is to note of that. VIEW_NO_NODE: it has to be decided;
  * the draw is kept for that, and until somebody has settled otherwise. */
 int balance_known_node(struct client *c, uint64_t known, bool by_facts);
@@ -402,8 +402,8 @@ bool sessions_all_asked_since(const struct view *v, int64_t since_us);
 bool sessions_hold(struct client *c, enum route_class class);
 
 /* balance_batch.c */
-/* A sequence that is a read on a reader which knows all it names: nothing of it has to be looked at
- * again. */
+/* A sequence that is a read on a reader, or the own link, which knows all it names: nothing of it
+ * has to be looked at again. */
 struct balance_whole {
     const char *end; /* of it; NULL: the sequence is another one */
     /* What was found of one with a single Parse, without a name, or a single Bind. */

@@ -366,6 +366,7 @@ const struct sql_facts *balance_decide_statement(
     const struct sql_facts *facts = NULL;
     struct route_input in;
     struct slice sql;
+    bool is_plain;
 
     judge_input(c, &in);
     if (balance_home(c) == NULL && route_is_known(&in, st->known)) {
@@ -375,7 +376,8 @@ const struct sql_facts *balance_decide_statement(
         facts = balance_facts(c->ss, sql);
         in.reads_otherwise = reads_otherwise(c, sql);
         route_query(&in, sql, facts, d);
-        st->known = route_takes_snapshot(facts) ? d->known : 0;
+        is_plain = (share_traits(facts, sql) & SHARE_IS_PLAIN) != 0;
+        st->known = is_plain && route_takes_snapshot(facts) ? d->known : 0;
     }
     note_decision(c, d);
     return facts;

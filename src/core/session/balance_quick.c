@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: PostgreSQL
  * balance_quick.c: most reads of most clients: one like those before it, alone, outside of
- * transactions, for a reader that is there and up to date. Runs in: workers.
+ * transactions, for the own link or a reader that is there and up to date. Runs in: workers.
  *
  * For all of them balance_query and balance_batch would find out the same, at several times the
  * cost. Whatever is not just so is theirs. Must never: wait, ask, or put anything in. */
@@ -24,29 +24,38 @@ HOT static bool is_at_rest(const struct client *c)
            !b->wait_is_over;
 }
 
-/* The reader for what is known, if it needs nothing. */
-HOT static struct reader *reader_for(struct client *c, uint64_t known, bool by_facts)
+/* Where what is known may go at once: *rp is the reader, or NULL for the own link. What has to wait
+ * for the cluster there waits when it is looked at again. */
+HOT static bool find_link(struct client *c, uint64_t known, bool by_facts, struct reader **rp)
 {
     int node = balance_known_node(c, known, by_facts);
     struct reader *r;
 
-    if (node == VIEW_NO_NODE || node == c->pool->cluster_node)
-        return NULL;
-    r = balance_reader_at(c, node);
-    if (r == NULL || r->phase != READER_READY || r->is_asking ||
-        r->replayed != c->balance->own->log.len)
-        return NULL;
-    return r;
+    *rp = NULL;
+    if (node == VIEW_NO_NODE)
+        return false;
+    if (node == c->pool->cluster_node)
+        return !sessions_hold(c, ROUTE_EITHER);
+    *rp = r = balance_reader_at(c, node);
+    return r != NULL && r->phase == READER_READY && !r->is_asking &&
+           r->replayed == c->balance->own->log.len;
 }
 
-static void go(struct client *c, struct reader *r, struct slice msg)
+/* `r`: NULL for the own link, which has nothing to note of a plain read when it is over. */
+HOT static void go(struct client *c, struct reader *r, struct slice msg)
 {
     struct balance *b = c->balance;
 
-    balance_aim(c, r, msg);
     balance_ask_reset(b);
     balance_wait_settle(c);
-    b->own->tx.has_read = true;
+    if (r == NULL) {
+        b->own->is_cut = false;
+        b->own->nexchanges++;
+        balance_again_begin(c, msg);
+    } else {
+        b->own->tx.has_read = true;
+        balance_aim(c, r, msg);
+    }
 }
 
 HOT bool balance_quick_query(
@@ -55,10 +64,7 @@ HOT bool balance_quick_query(
     struct balance_own *own = c->balance->own;
     struct reader *r;
 
-    if (!is_at_rest(c))
-        return false;
-    r = reader_for(c, route_known_of(sql, facts), true);
-    if (r == NULL)
+    if (!is_at_rest(c) || !find_link(c, route_known_of(sql, facts), true, &r))
         return false;
     if (c->statements != NULL)
         statements_remove(c->statements, slice_of("", 0));
@@ -181,15 +187,16 @@ HOT bool balance_quick_batch(
     struct balance_own *own = c->balance->own;
     struct quick_sequence q = {.bound = NULL};
     struct reader *r;
-    uint64_t known;
+    bool has_it;
 
     if ((*p != FE_BIND && *p != FE_PARSE) || !is_at_rest(c) || balance_has_portals(c) ||
         client_local(c) != NULL || c->trace.client || client_log_statements(c) ||
         !look_through(c, p, end, &q))
         return false;
-    known = known_of(c, &q, &whole->traits);
-    r = reader_for(c, known, q.sql.p != NULL);
-    if (r == NULL || (q.bound != NULL && (q.bound->on_readers & r->bit) == 0))
+    if (!find_link(c, known_of(c, &q, &whole->traits), q.sql.p != NULL, &r))
+        return false;
+    has_it = q.bound == NULL || (r == NULL ? q.bound->on_own : (q.bound->on_readers & r->bit) != 0);
+    if (!has_it)
         return false;
     own->cut_left = UINT8_MAX;
     own->notes_portals = false;

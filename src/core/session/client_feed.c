@@ -274,7 +274,7 @@ static void feed_note_bound(struct client *c, const struct balance_whole *whole,
         (void)feed_note_bind(c, msg);
 }
 
-/* A sequence that goes to a reader as it is (balance_batch): what is left are the books. It does
+/* A sequence that goes to one link as it is (balance_batch): what is left are the books. It does
  * nothing but read, so that there is no DROP in it. */
 static void feed_whole(
     struct client *c, struct feed_run *run, const char *p, const struct balance_whole *whole)

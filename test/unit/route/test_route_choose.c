@@ -316,13 +316,15 @@ END_TEST
 
 struct plain_case {
     const char *settings;
-    int open; /* of three nodes: to so many plain reads go without being judged, at least */
+    int open; /* of three nodes: to so many plain reads go without being judged; -1: to those with a
+                 weight */
 };
 
 static const struct plain_case plains[] = {
     {"", 1},
-    {"statement_level_load_balance = on", 2},
-    {"statement_level_load_balance = on\n" WEIGHTS("1", "2", "7"), 2},
+    {"statement_level_load_balance = on", 3},
+    {"statement_level_load_balance = on\n" WEIGHTS("1", "2", "7"), 3},
+    {"statement_level_load_balance = on\n" WEIGHTS("0", "2", "2"), -1},
     {"statement_level_load_balance = on\n" WEIGHTS("0", "0", "0"), 0},
     {"statement_level_load_balance = on\n" APP("web:1(0.5)"), 0},
     {"disable_load_balance_on_write = 'always'", 1},
@@ -354,10 +356,40 @@ START_TEST(plain_reads)
             route_test_query(&t, "select * from t", &d);
             seen[d.node] = seen[d.node] || t.nplain > before;
         }
-        ck_assert_msg(seen[0] + seen[1] + seen[2] == c->open, "%s, primary %d: %d %d %d",
-            c->settings, primary, seen[0], seen[1], seen[2]);
+        if (c->open == -1)
+            ck_assert(!seen[0] && seen[1] && seen[2]);
+        else
+            ck_assert_msg(seen[0] + seen[1] + seen[2] == c->open, "%s, primary %d: %d %d %d",
+                c->settings, primary, seen[0], seen[1], seen[2]);
         route_test_fini(&t);
     }
+}
+END_TEST
+
+/* A session whose node is the primary finds it there, too, whatever lags and whoever has written.
+ */
+START_TEST(plain_reads_at_primary)
+{
+    static const char *const settings[] = {
+        "", "read_consistency = 'session'", "delay_threshold = 10"};
+    struct route_test t;
+    struct route_decision d;
+
+    route_test_init(&t, 3, _i, settings[_i]);
+    t.in.answers_id = 7;
+    t.session.balance_node = _i;
+    t.session.last_write_lsn = 5000;
+    t.view.node[_i].replayed_lsn = 0;
+    t.view.node[_i].delay_bytes = 11;
+    route_test_query(&t, "select * from t", &d); /* is not known yet */
+    route_test_query(&t, "select * from t", &d);
+    ck_assert_int_ge(t.nplain, 1);
+    ck_assert_int_eq(d.node, _i);
+    t.session.state_unknown = true;
+    t.nplain = 0;
+    route_test_query(&t, "select * from t", &d);
+    ck_assert(t.nplain == 0 && d.reason == ROUTE_R_STATE_UNKNOWN);
+    route_test_fini(&t);
 }
 END_TEST
 
@@ -450,6 +482,7 @@ int main(void)
     tcase_add_test(tc, lag_and_weight);
     tcase_add_test(tc, consistency_on_another_timeline);
     tcase_add_loop_test(tc, plain_reads, 0, (int)(sizeof plains / sizeof plains[0]));
+    tcase_add_loop_test(tc, plain_reads_at_primary, 0, 3);
     tcase_add_loop_test(tc, consistency, 0, (int)(sizeof lsns / sizeof lsns[0]));
     tcase_set_timeout(tc, 60);
     suite_add_tcase(suite, tc);
