@@ -11,6 +11,7 @@
 
 #include "admin/admin.h"
 #include "base/hot.h"
+#include "base/mem.h"
 #include "config/conf.h"
 #include "wire/reader.h"
 #include "wire/writer.h"
@@ -688,9 +689,13 @@ bool balance_puts_in(const struct client *c, char type, struct slice msg)
 void balance_note_message(struct client *c, char type, struct slice msg, bool puts_in)
 {
     bool is_away = c->target != c->link && c->balance->own->home == NULL;
+    char *call = balance_bound_take(c, type, msg);
     bool found;
     struct statement *st;
 
+    if (call != NULL)
+        note_execution(c, slice_of_str(call));
+    mem_free(call);
     if (type == FE_BIND && msg.n > PROTO_HEADER_BYTES && msg.p[PROTO_HEADER_BYTES] == '\0')
         balance_portals_unnamed(c, true);
     if (c->balance->own->notes_portals && (type == FE_BIND || type == FE_CLOSE))
@@ -704,7 +709,7 @@ void balance_note_message(struct client *c, char type, struct slice msg, bool pu
         return;
     if (st == NULL || st->msg_len == 0 || st->is_doubtful)
         note_unknown_execution(c);
-    else
+    else if (!balance_bound_keep(c, st, msg))
         note_execution(c, statement_sql(st));
 }
 

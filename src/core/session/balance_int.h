@@ -155,6 +155,7 @@ struct balance_own {
     int64_t hold_until_us; /* 0: it does not */
     uint8_t hold_class;    /* enum route_class of that statement */
     struct buf held;       /* what the own link said while the reader spoke */
+    char *bound;           /* balance_bound.c: a portal, NUL, the call that it makes; NULL mostly */
 };
 
 /* More than this is not kept from one read to the next. */
@@ -524,6 +525,15 @@ void balance_portals_unnamed(struct client *c, bool binds);
 void balance_portals_close_all(struct client *c);
 /* The first reader with a portal that a message of the sequence names. NULL: it names none. */
 struct reader *balance_portals_named(const struct client *c, const char *p, const char *end);
+/* balance_bound.c: set_config() with parameters. Of this Bind more has come than the names, but not
+ * all: what it does depends on its values. */
+bool balance_bind_wants_whole(const struct client *c, struct slice msg);
+/* True when such a Bind, of `st`, is looked at when it is executed. */
+bool balance_bound_keep(struct client *c, const struct statement *st, struct slice msg);
+/* What was kept and is executed by this message, for the caller to free; NULL: nothing. */
+char *balance_bound_take(struct client *c, char type, struct slice msg);
+void balance_bound_forget(struct client *c);
+
 /* The rest of the sequence has to come first: it may name one, and no server would answer by now.
  */
 bool balance_portals_wait(const char *p, const char *end);

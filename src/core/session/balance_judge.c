@@ -108,6 +108,7 @@ static void own_free(struct client *c)
     if (own == NULL)
         return;
     balance_drop_readers(c, true);
+    balance_bound_forget(c);
     if (!list_is_detached(&own->held_node))
         list_remove(&own->held_node);
     c->balance->own = NULL;

@@ -314,7 +314,7 @@ static void note_set_config(
     b->own->tx.stays = true;
     if ((size_t)f->offset + f->call_len <= sql.n)
         is = share_set_config(slice_of(sql.p + f->offset, f->call_len), &name, &call);
-    if (is == SET_CONFIG_SESSION && is_bare_call(s, f, sql) &&
+    if (share_is_session_call(is) && is_bare_call(s, f, sql) &&
         !is_transaction_default(buf_slice(&name))) {
         note_setting(c, buf_slice(&call));
         balance_note_tx_setting(c, buf_slice(&call));
@@ -322,7 +322,7 @@ static void note_set_config(
     } else {
         balance_note_tx_setting(c, slice_of("", 0));
         b->rs.state_unknown = b->rs.state_unknown || is != SET_CONFIG_LOCAL;
-        if (is == SET_CONFIG_SESSION && b->own->home != NULL && c->target != c->link)
+        if (share_is_session_call(is) && b->own->home != NULL && c->target != c->link)
             note_setting(c, buf_slice(&call)); /* behind a Flush: the own link has it at the end */
     }
     buf_free(&name);
@@ -344,8 +344,8 @@ bool balance_can_repeat_calls(const struct sql_facts *facts, struct slice sql)
             if (!slice_eq_str(f->name, "set_config"))
                 continue;
             can = is_bare_call(&facts->stmts[i], f, sql) &&
-                  share_set_config(slice_of(sql.p + f->offset, f->call_len), &name, &call) ==
-                      SET_CONFIG_SESSION;
+                  share_is_session_call(
+                      share_set_config(slice_of(sql.p + f->offset, f->call_len), &name, &call));
         }
     buf_free(&name);
     buf_free(&call);

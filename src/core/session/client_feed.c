@@ -555,7 +555,7 @@ static bool feed_wants_whole(const struct client *c, char type, uint32_t len)
            (client_local(c) != NULL && type != FE_COPY_DATA);
 }
 
-/* Of a Bind the names have to be there. */
+/* Of a Bind the names have to be there, and sometimes the values. */
 static bool feed_lacks_names(const struct client *c, char type, struct slice msg)
 {
     struct wire_reader r;
@@ -565,7 +565,7 @@ static bool feed_lacks_names(const struct client *c, char type, struct slice msg
     wire_reader_init(&r, slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES));
     (void)wire_get_cstr(&r);
     (void)wire_get_cstr(&r);
-    return r.bad;
+    return r.bad || balance_bind_wants_whole(c, msg);
 }
 
 static void feed_park(struct client *c, const char *p, const char *end)

@@ -2,6 +2,9 @@
 """test_pool_bound: set_config() whose arguments come with a Bind, as drivers and ORMs call it. The client sees its
 own settings on each link, nobody else does, and it is tied to none.
 """
+import asyncio
+
+import asyncpg
 import pytest
 from pooling_house import MODES, OWN, login, states, table
 
@@ -232,3 +235,33 @@ def test_ties(pg, start_pool, policy):
                     ties = policy == "on" and what in TIED
                     assert pinned(watcher, "bound") == (("true", "setting") if ties else ("false", "")), what
                 assert c.value("select 'alive'") == "alive"
+
+
+async def asyncpg_work(port: int, looks_free) -> list:
+    """Its look at a type that it does not know sets jit off and back."""
+    c = await asyncpg.connect(host="127.0.0.1", port=port, user="postgres", database="postgres",
+                              server_settings={"application_name": "bound"})
+    seen = [await c.fetchval("select 'b'::bound_enum"), await c.fetchval("select array[('b', 1)::bound_row]")]
+    for tenant in ("one", "it's two"):
+        seen.append(await c.fetchval("select set_config('my.own', $1, false)", tenant))
+        async with c.transaction():
+            await c.execute("select set_config('my.own', $1, $2)", "for this transaction", True)
+            seen.append(await c.fetchval("select current_setting('my.own')"))
+        for _ in range(3):
+            seen += await c.fetchrow("select current_setting('my.own') as o, current_setting('jit') as j")
+        looks_free()
+    await c.close()
+    return seen
+
+
+def test_asyncpg(pg, start_pool):
+    pg.rows("drop type if exists bound_enum, bound_row cascade; create type bound_enum as enum ('a', 'b'); "
+            "create type bound_row as (e bound_enum, n int)")
+    pool = start_pool(pg.address, num_init_children=1, pool_mode="transaction", pool_test_rotate=True)
+
+    def looks_free() -> None:
+        assert pinned(watcher, "bound") == ("false", "")
+
+    with login(pool) as watcher:
+        seen = asyncio.run(asyncpg_work(pool.port, looks_free))
+    assert seen == asyncio.run(asyncpg_work(pg.port, lambda: None))

@@ -62,7 +62,10 @@ class Model:
         name = self.rng.choice(NAMES)
         value = value_of(self.rng, name, self.number)
         scope = "local " if local else ""
-        if self.rng.random() < 0.3:
+        how = self.rng.random()
+        if how < 0.25:
+            self.bind_one(name, value, local)
+        elif how < 0.45:
             self.run(f"select set_config('{name}', '{value}', {'true' if local else 'false'})")
         elif name in ("search_path", "role"):
             self.run(f"set {scope}{name} = {value}")
@@ -73,6 +76,17 @@ class Model:
         else:
             self.stack[-1][name] = value
             self.local[-1].pop(name, None)
+
+    def bind_one(self, name: str, value: str, local: bool) -> None:
+        """Prepared once, or not at all, bound with other values and not executed besides."""
+        self.history.append(f"bound: {name} {value} {local}")
+        flag = self.rng.choice((b"\1" if local else b"\0", "true" if local else "false"))
+        formats = (0, self.rng.randrange(2), 1 if isinstance(flag, bytes) else 0)
+        made = parse("select set_config($1, $2, $3)", "sc") if self.rng.random() < 0.5 else b""
+        self.wire.send(made or parse("select set_config($1, $2, $3)"),
+                       bind([name, "not executed", flag], "p", "sc" if made else "", formats),
+                       bind([name, value, flag], "", "sc" if made else "", formats), execute(), close("p", "P"), close("sc"), SYNC)
+        assert not states(self.wire.ready()), self.history[-12:]
 
     def expected(self) -> dict[str, str]:
         return {**self.stack[-1], **self.local[-1]}
