@@ -208,6 +208,21 @@ bool server_is_standby(int i)
     return server.node[i].place.is_standby;
 }
 
+bool server_holds_session(void)
+{
+    const struct process *p;
+    const struct list *n;
+
+    LIST_FOREACH(n, &server.processes)
+    {
+        p = LIST_ENTRY(n, struct process, node);
+        if (server.node[p->server].was_primary && server_is_standby(p->server) &&
+            workers_is_held(p->pid))
+            return true;
+    }
+    return false;
+}
+
 int64_t server_position(int i)
 {
     return server.node[i].place.position;

@@ -307,7 +307,7 @@ int64_t workers_next_us(void)
     return next_us;
 }
 
-bool workers_is_tied(int pid)
+static bool has_pins(int pid, uint32_t pins)
 {
     struct rows_header *rows = shm_get(workers.shm, SHM_CLIENTS);
     struct client_row row;
@@ -315,10 +315,20 @@ bool workers_is_tied(int pid)
 
     for (i = 0; i < rows->capacity; i++) {
         (void)client_row_copy(rows, i, &row, NULL);
-        if (row.state != CLIENT_STATE_FREE && row.server_pid == pid && row.pins != 0)
+        if (row.state != CLIENT_STATE_FREE && row.server_pid == pid && (row.pins & pins) != 0)
             return true;
     }
     return false;
+}
+
+bool workers_is_tied(int pid)
+{
+    return has_pins(pid, UINT32_MAX);
+}
+
+bool workers_is_held(int pid)
+{
+    return has_pins(pid, ~ROWS_PIN(PIN_REASON_SESSION_MODE));
 }
 
 /* ---- accounts ---- */

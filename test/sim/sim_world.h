@@ -94,6 +94,9 @@ void server_kill_one(void);
 void server_set_down(int i, bool is_down);
 bool server_is_down(int i);
 bool server_is_standby(int i);
+/* A session of a client that shares links is tied to what was the primary once: PostgreSQL would
+ * have ended it. */
+bool server_holds_session(void);
 int server_primary(void);
 /* How much of the log is seen there. */
 int64_t server_position(int i);
@@ -201,6 +204,8 @@ struct shm *workers_shm(void);
 struct mailboxes *workers_boxes(void);
 /* The session that has this server process cannot move. */
 bool workers_is_tied(int pid);
+/* The same of a client that shares links. */
+bool workers_is_held(int pid);
 /* The settings are read again: other ones, which each worker takes when its turn comes. */
 void workers_reload(void);
 /* Gives a connected client to a worker. */
