@@ -7,7 +7,7 @@ import asyncpg
 import pytest
 
 from pgt import waits
-from pgt.wire import SYNC, Wire, bind, close, describe, execute, function_call, message, parse, query
+from pgt.wire import FLUSH, SYNC, Wire, bind, close, describe, execute, function_call, message, parse, query
 from portal_scripts import AT, FOUR, WRITE, bound, portal_scripts, told
 from test_monitor import Trio, pool_for, wait_settled
 
@@ -23,6 +23,7 @@ def cluster(request):
     it.primary.rows("create table w(id int, v text)")
     it.primary.rows("create sequence s")
     it.primary.rows("create function nap(float) returns text language sql stable as 'select pg_sleep($1)::text'")
+    it.primary.rows("create function volatile_one() returns int language sql volatile as 'select 1'")
     yield it
     it.stop()
 
@@ -321,6 +322,17 @@ def test_standby_ends_in_mid_answer(cluster, w, begin):
     assert [(m.fields["S"], m.fields["C"]) for m in found if m.type == "E"] == [("ERROR", "08006")]
     assert status(found) == ("E" if begin else "I")
     ok(w, "rollback", "begin", "insert into w values (12, 'after')", "commit")
+
+
+def test_sql_prepare_and_a_sequence_for_the_own_link(cluster, w):
+    """What was prepared where a read-only transaction lives is there for a sequence whose beginning needs the primary."""
+    ok(w, "begin read only")
+    assert away(cluster, w)
+    ok(w, "prepare s3 as select 9")
+    w.send(parse("select volatile_one()") + describe("", "S") + FLUSH + bind(name="s3") + execute() + SYNC)
+    found = w.ready()
+    assert [m.row()[0] for m in found if m.type == "D"] == [b"9"], [m.fields for m in found if m.type == "E"]
+    ok(w, "commit", "deallocate s3")
 
 
 def test_sql_prepare(cluster, w):

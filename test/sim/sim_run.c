@@ -354,6 +354,7 @@ static const char *const once_failed[][8] = {
     {"--mode", "statement", "--servers", "3", "--seed", "21217"},
     {"--mode", "statement", "--servers", "3", "--seed", "21230"},
     {"--mode", "statement", "--servers", "3", "--seed", "901422"},
+    {"--mode", "session", "--servers", "3", "--seed", "912885"},
 };
 #define NONCE (int)(sizeof once_failed / sizeof once_failed[0])
 

@@ -413,8 +413,8 @@ static size_t message_bytes(const char *p, const char *end)
     return len < (size_t)(end - p) ? len : (size_t)(end - p);
 }
 
-/* What PREPARE made has to be at the transaction's home before a sequence: none could be put into
- * it. */
+/* What PREPARE made has to be at the transaction's home before a sequence, and on the own link when
+ * that is its guest: none could be put into it. */
 static void need_prepared(struct client *c)
 {
     struct list *n;
@@ -518,7 +518,7 @@ HOT enum balance_verdict balance_batch(
     balance_tell_own(c, look.sets_tx);
     for (i = 0; i < look.nneeded; i++)
         balance_need_statement(c, c->target, look.needed[i]);
-    if (c->target != c->link && b->own->home != NULL)
+    if (b->own->home != NULL)
         need_prepared(c);
     if (c->target == c->link || b->own->home != NULL)
         b->own->nexchanges++;
