@@ -28,7 +28,7 @@ def make(cluster, start_pool):
     """Makes a pgpool that sends no read to the primary by weight, unless told otherwise."""
     def start(primary=0, standbys=1, **conf):
         weights = {f"backend_weight{i}": primary if i == cluster.at else standbys for i in range(3)}
-        pool = pool_for(start_pool, cluster, load_balance_mode=True, **weights, **conf)
+        pool = pool_for(start_pool, cluster, **{"load_balance_mode": True, **weights, **conf})
         wait_settled(pool, cluster.at)
         return pool
     return start
@@ -222,9 +222,11 @@ AT_HOME = [kind for kind in range(28) if kind not in (11, 13)] + [1, 2, 15] * 8
 @pytest.mark.parametrize("threshold", [None, 0])
 @pytest.mark.parametrize("pooling", ["session", "transaction"])
 @pytest.mark.parametrize("conf", [{"standbys": 0, "read_consistency": "session"},
-                                  {"statement_level_load_balance": True}], ids=["all", "some"])
+                                  {"statement_level_load_balance": True},
+                                  {"standbys": 0, "load_balance_mode": False}], ids=["all", "some", "off"])
 def test_random_work_with_reads_at_the_primary(cluster, make, conf, pooling, threshold):
-    """The primary's weight is one: what is read there goes by the session's own link, mostly without a second look."""
+    """The primary's weight is one, or nothing is balanced: what is read there goes by the session's own link, mostly
+    without a second look."""
     pool = make(primary=1, pool_mode=pooling, **conf)
     rnd = random.Random(len(conf))
     work_is_the_same(cluster, pool, threshold, [(rnd.choice(AT_HOME), rnd.randrange(KEYS)) for _ in range(ROUNDS)])

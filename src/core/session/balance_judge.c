@@ -367,7 +367,7 @@ const struct sql_facts *balance_decide_statement(
     const struct sql_facts *facts = NULL;
     struct route_input in;
     struct slice sql;
-    bool is_plain;
+    uint32_t traits;
 
     judge_input(c, &in);
     if (balance_home(c) == NULL && route_is_known(&in, st->known)) {
@@ -377,8 +377,9 @@ const struct sql_facts *balance_decide_statement(
         facts = balance_facts(c->ss, sql);
         in.reads_otherwise = reads_otherwise(c, sql);
         route_query(&in, sql, facts, d);
-        is_plain = (share_traits(facts, sql) & SHARE_IS_PLAIN) != 0;
-        st->known = is_plain && route_takes_snapshot(facts) ? d->known : 0;
+        traits = share_traits(facts, sql);
+        st->known = (traits & SHARE_IS_PLAIN) != 0 && route_takes_snapshot(facts) ? d->known : 0;
+        st->calls_nothing = (traits & SHARE_CALLS_NOTHING) != 0 && !route_text_may_differ(sql);
     }
     note_decision(c, d);
     return facts;

@@ -41,6 +41,20 @@ HOT static bool find_link(struct client *c, uint64_t known, bool by_facts, struc
            r->replayed == c->balance->own->log.len;
 }
 
+/* Nothing is balanced: a read that calls nothing stays, whatever its tables are. `traits`: of texts
+ * like this one; empty: they are its own. */
+HOT static bool stays(struct client *c, uint32_t traits, struct slice sql)
+{
+    struct balance *b = c->balance;
+
+    if (c->ss->conf->load_balance_mode || (traits & SHARE_CALLS_NOTHING) == 0 ||
+        route_text_may_differ(sql) || sessions_hold(c, ROUTE_EITHER))
+        return false;
+    b->rs.in_tx = b->rs.tx_failed = b->rs.has_tx_node = false;
+    b->reason = ROUTE_R_BALANCE_OFF;
+    return true;
+}
+
 /* `r`: NULL for the own link, which has nothing to note of a plain read when it is over. */
 HOT static void go(struct client *c, struct reader *r, struct slice msg)
 {
@@ -62,9 +76,10 @@ HOT bool balance_quick_query(
     struct client *c, struct slice sql, struct slice msg, const struct sql_facts *facts)
 {
     struct balance_own *own = c->balance->own;
-    struct reader *r;
+    struct reader *r = NULL;
 
-    if (!is_at_rest(c) || !find_link(c, route_known_of(sql, facts), true, &r))
+    if (!is_at_rest(c) || (!stays(c, share_traits(facts, sql), sql) &&
+                              !find_link(c, route_known_of(sql, facts), true, &r)))
         return false;
     if (c->statements != NULL)
         statements_remove(c->statements, slice_of("", 0));
@@ -113,8 +128,8 @@ static bool looks_at_bind(
     if (name.p == NULL)
         return false;
     q->bound = statements_find(c->statements, name);
-    return q->bound != NULL && q->bound->known != 0 && q->bound->msg_len > 0 &&
-           !q->bound->is_doubtful && !statement_is_sql(q->bound);
+    return q->bound != NULL && (q->bound->known != 0 || q->bound->calls_nothing) &&
+           q->bound->msg_len > 0 && !q->bound->is_doubtful && !statement_is_sql(q->bound);
 }
 
 /* Returns the step that the message is, or STEP_BEGIN: it is another one. */
@@ -168,17 +183,24 @@ static bool look_through(
     return true;
 }
 
-/* What the router knows of it; 0: nothing. */
-static uint64_t known_of(struct client *c, const struct quick_sequence *q, uint32_t *traits)
+/* find_link for what the router knows of it. `traits`: those of a text that is parsed. */
+static bool find_link_for(
+    struct client *c, const struct quick_sequence *q, uint32_t *traits, struct reader **rp)
 {
     const struct sql_facts *facts;
+    uint32_t own;
 
     *traits = 0;
-    if (q->sql.p == NULL)
-        return q->bound->known;
+    *rp = NULL;
+    if (q->sql.p == NULL) {
+        own = q->bound->calls_nothing ? SHARE_CALLS_NOTHING : 0;
+        return stays(c, own, slice_of("", 0)) || find_link(c, q->bound->known, false, rp);
+    }
     facts = balance_facts(c->ss, q->sql);
     *traits = share_traits(facts, q->sql);
-    return (*traits & SHARE_IS_PLAIN) == 0 ? 0 : route_known_of(q->sql, facts);
+    if ((*traits & SHARE_IS_PLAIN) == 0)
+        return false;
+    return stays(c, *traits, q->sql) || find_link(c, route_known_of(q->sql, facts), true, rp);
 }
 
 HOT bool balance_quick_batch(
@@ -193,7 +215,7 @@ HOT bool balance_quick_batch(
         client_local(c) != NULL || c->trace.client || client_log_statements(c) ||
         !look_through(c, p, end, &q))
         return false;
-    if (!find_link(c, known_of(c, &q, &whole->traits), q.sql.p != NULL, &r))
+    if (!find_link_for(c, &q, &whole->traits, &r))
         return false;
     has_it = q.bound == NULL || (r == NULL ? q.bound->on_own : (q.bound->on_readers & r->bit) != 0);
     if (!has_it)

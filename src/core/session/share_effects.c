@@ -325,6 +325,11 @@ static bool is_plain(const struct sql_facts *facts, struct slice sql)
     return !e.alone;
 }
 
+static bool calls_nothing(const struct sql_stmt *st)
+{
+    return st->kind == SQL_SELECT && (st->flags & SQL_F_READ_ONLY) != 0 && st->nfuncs == 0;
+}
+
 /* Of a text that is plain. Texts like it differ in literals and comments alone. */
 static bool is_traceless(enum count_kind kind, struct slice sql)
 {
@@ -338,7 +343,8 @@ WARM uint32_t share_judge(const struct sql_facts *facts, struct slice sql)
     uint32_t traits = SHARE_IS_JUDGED | (uint32_t)kind;
 
     if (is_plain(facts, sql))
-        traits |= SHARE_IS_PLAIN | (is_traceless(kind, sql) ? SHARE_IS_TRACELESS : 0);
+        traits |= SHARE_IS_PLAIN | (is_traceless(kind, sql) ? SHARE_IS_TRACELESS : 0) |
+                  (calls_nothing(facts->stmts) ? SHARE_CALLS_NOTHING : 0);
     if (facts->traits != NULL)
         *facts->traits = traits;
     return traits;

@@ -512,6 +512,8 @@ void share_effects_here(const struct client *c, const struct sql_facts *facts, s
 /* Also kept: it is a read without a parenthesis, so that no function it names leaves anything
  * behind in the session, and nothing follows it. */
 #define SHARE_IS_TRACELESS 0x40u
+/* Also kept: it is a read that calls no function by name and locks nothing. */
+#define SHARE_CALLS_NOTHING 0x80u
 uint32_t share_judge(const struct sql_facts *facts, struct slice sql);
 static inline uint32_t share_traits(const struct sql_facts *facts, struct slice sql)
 {

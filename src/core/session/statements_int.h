@@ -50,13 +50,14 @@ struct statement {
     uint32_t serial_in;    /* the ops there (expect_next_serial) that make it or put it there, */
     uint32_t serial_out;   /* and that close it */
     uint32_t name_len;
-    uint32_t msg_len; /* of the whole Parse or Query message; 0: too long to be kept */
-    uint8_t count;    /* enum count_kind */
-    uint8_t asked;    /* enum statement_asked, several */
-    bool on_own;      /* the client's own link knows it */
-    bool is_doubtful; /* its exchange met an error: links may know it or not */
-    uint16_t room;    /* of data, when it has no name */
-    char data[];      /* name NUL, message */
+    uint32_t msg_len;       /* of the whole Parse or Query message; 0: too long to be kept */
+    uint8_t count;          /* enum count_kind */
+    uint8_t asked;          /* enum statement_asked, several */
+    bool on_own : 1;        /* the client's own link knows it */
+    bool is_doubtful : 1;   /* its exchange met an error: links may know it or not */
+    bool calls_nothing : 1; /* it was judged, and is a read that does so */
+    uint16_t room;          /* of data, when it has no name */
+    char data[];            /* name NUL, message */
 };
 
 struct statements {
