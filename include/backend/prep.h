@@ -103,7 +103,11 @@ void prepset_drop_named(struct prepset *s, struct slice name);
 uint32_t prepset_count_named(const struct prepset *s);
 /* Any one of them, p == NULL when there is none. Valid until it is dropped. */
 struct slice prepset_any_named(const struct prepset *s);
-/* For a journey: the ids, one behind the other. False when there is more than that to know. */
-bool prepset_encode(const struct prepset *s, struct buf *out);
+/* For a journey: how many bytes prepset_encode will write. */
+size_t prepset_bytes(const struct prepset *s);
+/* Appends all that is known to `out`. */
+void prepset_encode(const struct prepset *s, struct buf *out);
+/* Adds what an empty set's bytes say; false when they are none of prepset_encode. */
+bool prepset_decode(struct prepset *s, struct slice bytes);
 
 #endif

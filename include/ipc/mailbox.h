@@ -13,7 +13,7 @@
 
 #include "base/err.h"
 
-#define MAILBOX_MAX_BYTES 16384
+#define MAILBOX_MAX_BYTES 65536
 
 enum mail_type {
 #define MAIL(sym, sender, receiver, carries_fd, text) MAIL_##sym,

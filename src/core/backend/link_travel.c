@@ -18,7 +18,7 @@
 #include "link_int.h"
 
 /* Fixed part of MAIL_LINK_OFFER. Behind it: user NUL database NUL, the cancel key, the start-up
- * parameters, the reported parameters, the settings made since, the ids of its prepared
+ * parameters, the reported parameters, the settings made since, what it knows of prepared
  * statements. Both sides are the same program: no byte order, no version.
  */
 struct link_mail {
@@ -56,7 +56,7 @@ static size_t travel_size(const struct link *link)
 {
     return sizeof(struct link_mail) + link->pool->user_len + link->pool->database_len + 2U +
            link->key_len + paramset_bytes(&link->startup).n + paramset_bytes(&link->reported).n +
-           link->vars->len + (size_t)prepset_count(&link->preps) * PREP_ID_BYTES;
+           link->vars->len + prepset_bytes(&link->preps);
 }
 
 static char *travel_put(char *p, const void *from, size_t n)
@@ -80,7 +80,7 @@ static size_t travel_encode(const struct link *link, char *body)
         .startup_len = (uint32_t)paramset_bytes(&link->startup).n,
         .reported_len = (uint32_t)paramset_bytes(&link->reported).n,
         .vars_len = link->vars->len,
-        .preps_len = prepset_count(&link->preps) * PREP_ID_BYTES,
+        .preps_len = (uint32_t)prepset_bytes(&link->preps),
         .user_len = pool->user_len,
         .database_len = pool->database_len,
         .key_len = link->key_len,
@@ -95,7 +95,7 @@ static size_t travel_encode(const struct link *link, char *body)
     p = travel_put(p, paramset_bytes(&link->startup).p, m.startup_len);
     p = travel_put(p, paramset_bytes(&link->reported).p, m.reported_len);
     p = travel_put(p, link->vars->data, link->vars->len);
-    (void)prepset_encode(&link->preps, &preps);
+    prepset_encode(&link->preps, &preps);
     p = travel_put(p, preps.data, preps.len);
     buf_free(&preps);
     return (size_t)(p - body);
@@ -103,8 +103,7 @@ static size_t travel_encode(const struct link *link, char *body)
 
 bool link_is_bound(const struct link *link)
 {
-    return stream_is_tls(&link->stream) || travel_size(link) > MAILBOX_MAX_BYTES ||
-           link->preps.named != NULL;
+    return stream_is_tls(&link->stream) || travel_size(link) > MAILBOX_MAX_BYTES;
 }
 
 bool link_can_travel(const struct link *link)
@@ -161,7 +160,6 @@ static struct link *travel_build(
 {
     const char *p = names + m->user_len + m->database_len + 2U;
     struct link *link = link_adopt(pool, fd);
-    uint32_t at;
 
     link->server_pid = m->server_pid;
     link->version = m->version;
@@ -180,8 +178,8 @@ static struct link *travel_build(
     varset_unref(&link->vars);
     link->vars = varset_of_bytes(&be->varsets, p, m->vars_len);
     p += m->vars_len;
-    for (at = 0; at + PREP_ID_BYTES <= m->preps_len; at += PREP_ID_BYTES)
-        prepset_add(&link->preps, (const uint8_t *)p + at);
+    if (!prepset_decode(&link->preps, slice_of(p, m->preps_len)))
+        link->is_retired = true; /* nobody knows what is there */
     if (pool->auth == LINK_AUTH_UNKNOWN) {
         pool->auth = m->pool_auth;
         pool->auth_seen_us = m->auth_seen_us;

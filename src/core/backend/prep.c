@@ -273,30 +273,87 @@ void prepset_drop_named(struct prepset *s, struct slice name)
     }
 }
 
-void prepset_set_named(struct prepset *s, struct slice name, uint64_t content)
+static void named_push(struct prepset *s, struct slice name, uint64_t content)
 {
-    struct prep_named *p;
+    struct prep_named *p = mem_alloc_zero(sizeof *p + name.n + 1);
 
-    prepset_drop_named(s, name);
-    p = mem_alloc_zero(sizeof *p + name.n + 1);
-    p->content = content == 0 ? 1 : content;
+    p->content = content;
     p->len = (uint32_t)name.n;
     memcpy(p->name, name.p, name.n);
     p->next = s->named;
     s->named = p;
 }
 
-bool prepset_encode(const struct prepset *s, struct buf *out)
+void prepset_set_named(struct prepset *s, struct slice name, uint64_t content)
 {
+    prepset_drop_named(s, name);
+    named_push(s, name, content == 0 ? 1 : content);
+}
+
+/* ---- a journey: the number of ids, the ids, least recently used first, the clients' names ---- */
+
+struct named_mail {
+    uint64_t content;
+    uint32_t len; /* of the name behind it */
+};
+
+size_t prepset_bytes(const struct prepset *s)
+{
+    size_t n = sizeof(uint32_t) + (size_t)prepset_count(s) * PREP_ID_BYTES;
+    const struct prep_named *p;
+
+    for (p = s->named; p != NULL; p = p->next)
+        n += sizeof(struct named_mail) + p->len;
+    return n;
+}
+
+void prepset_encode(const struct prepset *s, struct buf *out)
+{
+    uint32_t count = prepset_count(s);
+    const struct prep_named *p;
     struct list *n;
 
-    if (s->named != NULL)
+    buf_put(out, &count, sizeof count);
+    if (s->known != NULL)
+        LIST_FOREACH(n, &s->known->lru)
+        {
+            buf_put(out, LIST_ENTRY(n, struct prep_entry, lru)->id, PREP_ID_BYTES);
+        }
+    for (p = s->named; p != NULL; p = p->next) {
+        struct named_mail m = {.content = p->content, .len = p->len};
+
+        buf_put(out, &m, sizeof m);
+        buf_put(out, p->name, p->len);
+    }
+}
+
+static bool take_bytes(struct slice *from, void *to, size_t n)
+{
+    if (from->n < n)
         return false;
-    if (s->known == NULL)
-        return true;
-    LIST_FOREACH(n, &s->known->lru)
-    {
-        buf_put(out, LIST_ENTRY(n, struct prep_entry, lru)->id, PREP_ID_BYTES);
+    memcpy(to, from->p, n);
+    *from = slice_of(from->p + n, from->n - n);
+    return true;
+}
+
+bool prepset_decode(struct prepset *s, struct slice bytes)
+{
+    uint8_t id[PREP_ID_BYTES];
+    struct named_mail m;
+    uint32_t count;
+
+    if (!take_bytes(&bytes, &count, sizeof count))
+        return false;
+    while (count-- > 0) {
+        if (!take_bytes(&bytes, id, sizeof id))
+            return false;
+        prepset_add(s, id);
+    }
+    while (bytes.n > 0) {
+        if (!take_bytes(&bytes, &m, sizeof m) || bytes.n < m.len)
+            return false;
+        named_push(s, slice_of(bytes.p, m.len), m.content);
+        bytes = slice_of(bytes.p + m.len, bytes.n - m.len);
     }
     return true;
 }

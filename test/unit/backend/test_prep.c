@@ -71,25 +71,48 @@ START_TEST(least_recently_used_goes)
 }
 END_TEST
 
-START_TEST(named_ones_do_not_travel)
+START_TEST(all_is_known_behind_a_journey)
 {
     struct prepset set = {0};
+    struct prepset there = {0};
     struct buf out = {0};
     uint8_t id[PREP_ID_BYTES] = {9};
+    uint8_t newer[PREP_ID_BYTES] = {3};
+    char name[PREP_NAME_BYTES + 1];
+    size_t n;
 
+    prepset_encode(&set, &out);
+    ck_assert_uint_eq(out.len, prepset_bytes(&set));
+    ck_assert(prepset_decode(&there, buf_slice(&out)));
+    ck_assert(prepset_is_empty(&there));
     prepset_add(&set, id);
-    ck_assert(prepset_encode(&set, &out));
-    ck_assert_uint_eq(out.len, PREP_ID_BYTES);
+    prepset_add(&set, newer);
     prepset_set_named(&set, slice_of_str("q"), 5);
     prepset_set_named(&set, slice_of_str("q"), 6);
+    prepset_set_named(&set, slice_of_str(""), PREPSET_DOUBTFUL);
     ck_assert_uint_eq(prepset_named(&set, slice_of_str("q")), 6);
     ck_assert_uint_eq(prepset_named(&set, slice_of_str("w")), 0);
-    ck_assert(slice_eq_str(prepset_any_named(&set), "q"));
     buf_clear(&out);
-    ck_assert(!prepset_encode(&set, &out));
-    prepset_drop_named(&set, slice_of_str("q"));
-    ck_assert(prepset_encode(&set, &out));
+    prepset_encode(&set, &out);
+    ck_assert_uint_eq(out.len, prepset_bytes(&set));
+    ck_assert(prepset_decode(&there, buf_slice(&out)));
+    ck_assert_uint_eq(prepset_count(&there), 2);
+    ck_assert_uint_eq(prepset_count_named(&there), 2);
+    ck_assert_uint_eq(prepset_named(&there, slice_of_str("q")), 6);
+    ck_assert_uint_eq(prepset_named(&there, slice_of_str("")), PREPSET_DOUBTFUL);
+    ck_assert(prepset_evict(&there, 1, name));
+    ck_assert(memcmp(name, "pgp_09", 6) == 0); /* the older one */
+    for (n = 0; n < out.len; n++) {
+        prepset_clear(&there);
+        /* Without its last names it is complete in itself. */
+        (void)prepset_decode(&there, slice_of(out.data, n));
+        ck_assert_uint_le(prepset_count(&there), 2);
+    }
+    ck_assert(!prepset_decode(&there, slice_of(out.data, 3)));
+    ck_assert(!prepset_decode(&there, slice_of(out.data, 5)));
+    ck_assert(!prepset_decode(&there, slice_of(out.data, out.len - 1)));
     prepset_clear(&set);
+    prepset_clear(&there);
     buf_free(&out);
 }
 END_TEST
@@ -103,7 +126,7 @@ int main(void)
 
     tcase_add_test(tc, content_makes_the_name);
     tcase_add_test(tc, least_recently_used_goes);
-    tcase_add_test(tc, named_ones_do_not_travel);
+    tcase_add_test(tc, all_is_known_behind_a_journey);
     suite_add_tcase(suite, tc);
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);
