@@ -51,7 +51,11 @@ struct limits_max {
     int db;
     int user;
     int connecting; /* links of the node that are opening */
-    int keep;       /* leave so many of pool and node to those who wait longer */
+    /* Who waits longer gets so many of what is left. */
+    int keep_pool;
+    int keep_db;
+    int keep_user;
+    int keep_node;
 };
 
 /* Which limit is in the way. */
@@ -120,6 +124,8 @@ bool limits_is_busier(const struct shm *shm, int id, int other, int own);
 /* The worker but `but_not` whose client waits longest there, and since when; -1: there is none. Use
  * -1 for `but_not` to ask for all. */
 int limits_find_oldest(const struct shm *shm, int id, int but_not, int64_t *since_us);
+/* As quota_may_swap, for the entry `id`. */
+bool limits_may_swap(struct shm *shm, int id, int64_t now_us, int64_t least_us);
 /* How many idle links of a pool the worker has: written by it alone, as long as it knows the entry.
  * NULL: there is none. */
 _Atomic int32_t *limits_idle_cell(struct shm *shm, int id, int ordinal);

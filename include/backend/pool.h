@@ -63,6 +63,7 @@ struct pool {
     int64_t oldest_told_us; /* when the head began to wait, as the other workers know it */
     int64_t retired_us;     /* the last link was closed because of its age */
     int64_t freed_us;       /* a link became idle the last time */
+    int64_t asked_us;       /* other workers were asked for one because these are late */
     int64_t auth_seen_us;   /* when `auth` was learned */
     int64_t role_seen_us;   /* a server has said that the role may log in; 0: never */
     uint32_t version;       /* of the protocol, as the last client asked for it */

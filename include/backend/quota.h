@@ -60,6 +60,10 @@ bool quota_waits(const struct shm *shm, int node, int ordinal);
  * since when; -1 when there is none. */
 int quota_find_oldest(const struct shm *shm, int node, int but_not_ordinal, int64_t *since_us);
 
+/* A link of `node` is to be closed so that another can be opened in its place: true when the last
+ * time was `least_us` ago, and now is the next one. */
+bool quota_may_swap(struct shm *shm, int node, int64_t now_us, int64_t least_us);
+
 /* A worker is told once that it may try again, however many links are closed until it does: true
  * when it is to be told now. Whoever is told calls quota_told_clear before it tries. */
 bool quota_tell(struct shm *shm, int ordinal);

@@ -89,15 +89,15 @@ static void hold(struct limits_region *r, int id, int ordinal, int delta)
 static enum limits_verdict try_take(struct limits_region *r, struct shm *shm, int ordinal, int node,
     const struct limits_ids *ids, const struct limits_max *max, int64_t now_us)
 {
-    if (is_full(r, ids->pool, max->pool, max->keep))
+    if (is_full(r, ids->pool, max->pool, max->keep_pool))
         return LIMITS_AT_POOL;
-    if (is_full(r, ids->db, max->db, 0))
+    if (is_full(r, ids->db, max->db, max->keep_db))
         return LIMITS_AT_DB;
-    if (is_full(r, ids->user, max->user, 0))
+    if (is_full(r, ids->user, max->user, max->keep_user))
         return LIMITS_AT_USER;
     if (!quota_may_open(shm, node, max->connecting, now_us))
         return LIMITS_AT_CONNECT;
-    if (!quota_take(shm, node, ordinal, max->keep))
+    if (!quota_take(shm, node, ordinal, max->keep_node))
         return LIMITS_AT_NODE;
     quota_open_begin(shm, node, ordinal);
     hold(r, ids->pool, ordinal, 1);
@@ -371,6 +371,18 @@ bool limits_is_busier(const struct shm *shm, int id, int other, int own)
     waiting = atomic_load_explicit(&theirs->nclients, memory_order_relaxed);
     own_waiting = atomic_load_explicit(&ours->nclients, memory_order_relaxed);
     return links == 0 || 2 * waiting * own_links > (3 * own_waiting + 2 * own_links) * links;
+}
+
+bool limits_may_swap(struct shm *shm, int id, int64_t now_us, int64_t least_us)
+{
+    _Atomic int64_t *cell;
+    int64_t last_us;
+
+    if (id == LIMITS_NO_ENTRY)
+        return true;
+    cell = &limits_entry(limits_region(shm), id)->swapped_us;
+    last_us = atomic_load(cell);
+    return now_us - last_us >= least_us && atomic_compare_exchange_strong(cell, &last_us, now_us);
 }
 
 _Atomic int32_t *limits_idle_cell(struct shm *shm, int id, int ordinal)

@@ -22,6 +22,7 @@ struct limits_entry {
     _Atomic int32_t nwaiting; /* workers whose `oldest_us` is not 0 */
     int32_t peak;
     uint64_t refused;
+    _Atomic int64_t swapped_us; /* a link was closed so that another could be opened */
     char user[LIMITS_NAME_BYTES];
     char database[LIMITS_NAME_BYTES];
 } __attribute__((aligned(64)));

@@ -212,6 +212,7 @@ int limits_find(struct limits_region *r, const struct limits_key *key)
     atomic_store(&e->nwaiting, 0);
     e->peak = 0;
     e->refused = 0;
+    atomic_store(&e->swapped_us, 0);
     e->next = *head - 1;
     e->kind = (uint8_t)key->kind;
     *head = id + 1;

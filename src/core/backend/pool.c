@@ -456,28 +456,33 @@ void pool_link_cleaning(struct pool *pool, struct link *link)
  * or when it cannot travel its place, goes there. */
 static bool pool_offer_others(struct pool *pool, struct link *link)
 {
-    bool is_bound = link_is_bound(link);
-    int other = pool_find_older(pool, is_bound ? POOL_REOPEN_US : POOL_TRAVEL_US);
+    int other;
 
-    if (other == -1)
+    if (!link_is_bound(link)) {
+        other = pool_find_older(pool);
+        return other != -1 && link_give_away(link, other);
+    }
+    if (pool_find_much_older(pool) == -1 || !pool_may_swap(pool, LIMITS_AT_POOL))
         return false;
-    if (!is_bound)
-        return link_give_away(link, other);
     link_close(link);
     return true;
 }
 
 /* A client of another pool needs the place, and has waited long enough that closing a link and
- * opening another is worth it. */
+ * opening another is worth it. When nobody of ours waits, somebody may in a moment. */
 static bool pool_make_way(struct pool *pool, struct link *link)
 {
-    int64_t other_us = pool_oldest_blocked(pool);
     struct pool_request *head = pool_head(pool);
+    int64_t now_us = loop_now_us(pool->be->loop);
+    int64_t other_us = 0;
+    enum limits_verdict v = pool_oldest_blocked(pool, &other_us);
 
-    if (other_us == 0)
+    if (v == LIMITS_OK)
         return false;
-    if (head != NULL &&
-        !pool_waits_longer(other_us, head->since_us, loop_now_us(pool->be->loop), POOL_REOPEN_US))
+    if (head == NULL ? now_us - other_us < POOL_TRAVEL_US
+                     : !pool_waits_longer(other_us, head->since_us, now_us, POOL_REOPEN_US))
+        return false;
+    if (!pool_may_swap(pool, v))
         return false;
     link_close(link);
     return true;
@@ -487,9 +492,14 @@ static bool pool_make_way(struct pool *pool, struct link *link)
 static void pool_ask_if_late(struct pool *pool)
 {
     struct pool_request *head = pool_head(pool);
+    int64_t now_us = loop_now_us(pool->be->loop);
+    int64_t least_us = pool->blocked == LIMITS_AT_POOL ? POOL_PATIENCE_US : POOL_REOPEN_US;
 
-    if (head != NULL && loop_now_us(pool->be->loop) - head->since_us >= POOL_PATIENCE_US)
-        pool_ask_others(pool);
+    if (head == NULL || now_us - head->since_us < POOL_PATIENCE_US ||
+        now_us - pool->asked_us < least_us)
+        return;
+    pool->asked_us = now_us;
+    pool_ask_others(pool);
 }
 
 /* A link of `pool` is idle: who gets it? */

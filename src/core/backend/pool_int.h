@@ -11,12 +11,21 @@
 #define POOL_TRAVEL_US 5000
 /* The same when a link has to be closed for it and another opened. */
 #define POOL_REOPEN_US 20000
+/* A link is closed for the sake of others, who open one in its place, at most this often within one
+ * limit: what is opened costs a server more than hundreds of short transactions, and while it is
+ * opened all wait longer, which would be a reason to close the next one. */
+#define POOL_SWAP_US 200000
+/* Somebody waits for so long that it can only be helped by that: then it is done more often. */
+#define POOL_STARVED_US      100000
+#define POOL_SWAP_STARVED_US 50000
 /* A line whose own links came free this short a time ago wants none of another worker's: the next
  * of its own is there soon. */
 #define POOL_PATIENCE_US 5000
 /* Who waits longer than the others by this much has links that do not come free: it gets one,
  * however many it has. */
 #define POOL_STUCK_US 20000
+/* The same when a link has to be closed for it. */
+#define POOL_STUCK_REOPEN_US 200000
 /* While somebody waits, all who wait try again this often. */
 #define POOL_SWEEP_MS LOOP_TICK_MS
 
@@ -44,12 +53,20 @@ struct pool_request *pool_head(struct pool *pool);
 bool pool_frees_soon(const struct pool *pool);
 /* True when who waits since `other_us` has waited markedly longer than who waits since `own_us`. */
 bool pool_waits_longer(int64_t other_us, int64_t own_us, int64_t now_us, int64_t least_us);
-/* Since when a client of any worker waits for what `pool` shares with other pools: room on its
- * node, or within the limit of its database or user. 0: none does. */
-int64_t pool_oldest_blocked(const struct pool *pool);
+/* What clients of any worker wait for that `pool` shares with other pools (room on its node, or
+ * within the limit of its database or user), and since when; LIMITS_OK: nothing. With more than
+ * one, that of who waits longest. */
+enum limits_verdict pool_oldest_blocked(const struct pool *pool, int64_t *since_us);
+/* True when somebody waits at the limit `v` markedly longer than who waits since `own_us`. */
+bool pool_is_behind(const struct pool *pool, enum limits_verdict v, int64_t own_us, int64_t now_us);
+/* True when a link of `pool` may be closed for who is at the limit `v`: none was a short time ago.
+ * The next one may not. */
+bool pool_may_swap(const struct pool *pool, enum limits_verdict v);
 /* The worker that a link of ours should go to: its client waits longer than our own head, and its
  * links have more to do than ours; -1: none. */
-int pool_find_older(struct pool *pool, int64_t least_us);
+int pool_find_older(struct pool *pool);
+/* The same when the link would have to be closed for it: there must be more reason. */
+int pool_find_much_older(struct pool *pool);
 /* Tells the other workers how many idle links there are. */
 void pool_tell_idle(struct pool *pool, bool barrier);
 /* Lets a waiting client try. */

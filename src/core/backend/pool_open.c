@@ -18,21 +18,27 @@
 
 /* ---- limits ---- */
 
-/* Leaves the last place to a client of another worker that has waited markedly longer. */
-static int keep_for_others(struct pool *pool, int64_t own_us, int64_t now_us)
+/* Leaves the last place to a client that has waited markedly longer: one of the same pool in
+ * another worker, or one of another pool. Without that who closes a link for them takes its place
+ * again before they have heard of it. */
+static void keep_for_others(
+    struct pool *pool, int64_t own_us, int64_t now_us, struct limits_max *max)
 {
     struct backend *be = pool->be;
     int64_t other_us = 0;
 
     if (be->is_sweeping)
-        return 0;
+        return;
     if (limits_waiting_workers(be->shm, pool->limits.pool) > (pool->oldest_told_us != 0 ? 1 : 0) &&
         limits_find_oldest(be->shm, pool->limits.pool, be->ordinal, &other_us) != -1 &&
-        pool_waits_longer(other_us, own_us, now_us, POOL_TRAVEL_US))
-        return 1;
-    return quota_waiting_workers(be->shm, pool->cluster_node) > 0 &&
-           quota_find_oldest(be->shm, pool->cluster_node, be->ordinal, &other_us) != -1 &&
-           pool_waits_longer(other_us, own_us, now_us, POOL_REOPEN_US);
+        pool_waits_longer(other_us, own_us, now_us, POOL_TRAVEL_US)) {
+        max->keep_pool = 1;
+        max->keep_node = 1;
+    }
+    max->keep_db = pool_is_behind(pool, LIMITS_AT_DB, own_us, now_us);
+    max->keep_user = pool_is_behind(pool, LIMITS_AT_USER, own_us, now_us);
+    if (max->keep_node == 0)
+        max->keep_node = pool_is_behind(pool, LIMITS_AT_NODE, own_us, now_us);
 }
 
 /* Takes a place for one more link of the pool, on behalf of a client that waits since `since_us`.
@@ -56,7 +62,7 @@ static enum limits_verdict take_place(struct pool *pool, int64_t since_us)
     if (max.pool > 0 && set->reserve_pool_timeout_ms > 0 &&
         now_us - since_us >= set->reserve_pool_timeout_ms * 1000)
         max.pool += set->reserve_pool_size;
-    max.keep = keep_for_others(pool, since_us, now_us);
+    keep_for_others(pool, since_us, now_us, &max);
     return limits_take_link(be->shm, be->ordinal, pool->cluster_node, &pool->limits, &max, now_us);
 }
 

@@ -109,6 +109,13 @@ static bool stands_in_way(const struct link *link, const struct pool *pool, enum
     return false;
 }
 
+/* Between two transactions of a busy client a link is idle, too: that is none to spare. */
+static bool may_go(const struct link *link, enum limits_verdict v)
+{
+    return loop_now_us(link->be->loop) - link->quiet_us >= POOL_REOPEN_US ||
+           pool_may_swap(link->pool, v);
+}
+
 bool backend_make_room(struct backend *be, const struct pool *pool, enum limits_verdict v,
     struct slice user, struct slice database, int node)
 {
@@ -120,10 +127,13 @@ bool backend_make_room(struct backend *be, const struct pool *pool, enum limits_
     LIST_FOREACH(n, &be->idle_lru)
     {
         link = LIST_ENTRY(n, struct link, be_node);
-        if (stands_in_way(link, pool, v, user, database, node)) {
-            link_close(link);
-            return true;
-        }
+        if (!stands_in_way(link, pool, v, user, database, node))
+            continue;
+        /* The one unused for longest. What suits none of its own pool is in nobody's way there. */
+        if (v != LIMITS_AT_POOL && !may_go(link, v))
+            return false;
+        link_close(link);
+        return true;
     }
     return false;
 }
@@ -142,6 +152,15 @@ static struct link *find_spare(
             return link->pool->nwaiting == 0 ? link : NULL;
     }
     return NULL;
+}
+
+/* Closes the link of `pool` that is unused for longest, unless it may be used soon. */
+static void close_spare(struct pool *pool)
+{
+    struct link *link = LIST_ENTRY(list_last(&pool->idle), struct link, pool_node);
+
+    if (may_go(link, LIMITS_AT_POOL))
+        link_close(link);
 }
 
 void backend_on_wanted(struct backend *be, const void *body, size_t len)
@@ -164,7 +183,7 @@ void backend_on_wanted(struct backend *be, const void *body, size_t len)
     if (link != NULL && link_give_away(link, m.ordinal))
         return;
     if (link != NULL && link_is_bound(link)) {
-        link_close(link); /* its place goes to who asks */
+        close_spare(link->pool); /* its place goes to who asks */
         return;
     }
     if (m.verdict == LIMITS_AT_DB || m.verdict == LIMITS_AT_USER || m.verdict == LIMITS_AT_NODE)

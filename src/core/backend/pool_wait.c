@@ -133,7 +133,7 @@ bool pool_frees_soon(const struct pool *pool)
 
 /* By the age of the lines alone, links would travel to and fro between workers that both have
  * enough of them, whenever one of them is not scheduled for a moment. */
-int pool_find_older(struct pool *pool, int64_t least_us)
+int pool_find_older(struct pool *pool)
 {
     struct backend *be = pool->be;
     struct pool_request *head = pool_head(pool);
@@ -147,37 +147,98 @@ int pool_find_older(struct pool *pool, int64_t least_us)
     other = limits_find_oldest(be->shm, pool->limits.pool, be->ordinal, &other_us);
     if (other == -1 || pool_waits_longer(other_us, own_us, now_us, POOL_STUCK_US))
         return other;
-    if (head != NULL && !pool_waits_longer(other_us, own_us, now_us, least_us))
+    if (head != NULL && !pool_waits_longer(other_us, own_us, now_us, POOL_TRAVEL_US))
         return -1;
     return limits_is_busier(be->shm, pool->limits.pool, other, be->ordinal) ? other : -1;
 }
 
-static void take_older(int64_t *since_us, int found, int64_t found_us)
+/* What clients of other workers wait for a little longer is no reason to close a link, nor that
+ * none of ours waits at the moment: the next one does. */
+int pool_find_much_older(struct pool *pool)
 {
-    if (found != -1 && (*since_us == 0 || found_us < *since_us))
-        *since_us = found_us;
+    struct backend *be = pool->be;
+    struct pool_request *head = pool_head(pool);
+    int64_t now_us = loop_now_us(be->loop);
+    int64_t own_us = head == NULL ? now_us : head->since_us;
+    int64_t other_us = 0;
+    int other = limits_find_oldest(be->shm, pool->limits.pool, be->ordinal, &other_us);
+
+    if (other == -1 || !pool_waits_longer(other_us, own_us, now_us, POOL_REOPEN_US))
+        return -1;
+    if (pool_waits_longer(other_us, own_us, now_us, POOL_STUCK_REOPEN_US) ||
+        limits_is_busier(be->shm, pool->limits.pool, other, be->ordinal))
+        return other;
+    return -1;
 }
 
-int64_t pool_oldest_blocked(const struct pool *pool)
+/* The entry that counts what the limit `v` is about; LIMITS_NO_ENTRY: none does. */
+static int entry_of(const struct pool *pool, enum limits_verdict v)
+{
+    switch (v) {
+    case LIMITS_AT_POOL:
+        return pool->limits.pool;
+    case LIMITS_AT_DB:
+        return pool->limits.db;
+    case LIMITS_AT_USER:
+        return pool->limits.user;
+    case LIMITS_AT_NODE:
+    case LIMITS_AT_CONNECT:
+    case LIMITS_NO_ROOM:
+    case LIMITS_OK:
+        break;
+    }
+    return LIMITS_NO_ENTRY;
+}
+
+/* Since when the oldest client of any worker waits at the limit `v`; 0: none does. */
+static int64_t oldest_at(const struct pool *pool, enum limits_verdict v)
 {
     const struct shm *shm = pool->be->shm;
-    int64_t since_us = 0;
+    int id = entry_of(pool, v);
     int64_t t = 0;
-    int found;
 
-    if (quota_waiting_workers(shm, pool->cluster_node) > 0) {
-        found = quota_find_oldest(shm, pool->cluster_node, -1, &t);
-        take_older(&since_us, found, t);
+    if (v == LIMITS_AT_NODE)
+        return quota_waiting_workers(shm, pool->cluster_node) > 0 &&
+                       quota_find_oldest(shm, pool->cluster_node, -1, &t) != -1
+                   ? t
+                   : 0;
+    return limits_waiting_workers(shm, id) > 0 && limits_find_oldest(shm, id, -1, &t) != -1 ? t : 0;
+}
+
+bool pool_is_behind(const struct pool *pool, enum limits_verdict v, int64_t own_us, int64_t now_us)
+{
+    int64_t other_us = oldest_at(pool, v);
+
+    return other_us != 0 && pool_waits_longer(other_us, own_us, now_us, POOL_REOPEN_US);
+}
+
+enum limits_verdict pool_oldest_blocked(const struct pool *pool, int64_t *since_us)
+{
+    static const enum limits_verdict at[] = {LIMITS_AT_NODE, LIMITS_AT_DB, LIMITS_AT_USER};
+    enum limits_verdict found = LIMITS_OK;
+    size_t i;
+
+    for (i = 0; i < sizeof at / sizeof at[0]; i++) {
+        int64_t t = oldest_at(pool, at[i]);
+
+        if (t != 0 && (found == LIMITS_OK || t < *since_us)) {
+            found = at[i];
+            *since_us = t;
+        }
     }
-    if (limits_waiting_workers(shm, pool->limits.db) > 0) {
-        found = limits_find_oldest(shm, pool->limits.db, -1, &t);
-        take_older(&since_us, found, t);
-    }
-    if (limits_waiting_workers(shm, pool->limits.user) > 0) {
-        found = limits_find_oldest(shm, pool->limits.user, -1, &t);
-        take_older(&since_us, found, t);
-    }
-    return since_us;
+    return found;
+}
+
+bool pool_may_swap(const struct pool *pool, enum limits_verdict v)
+{
+    struct shm *shm = pool->be->shm;
+    int64_t now_us = loop_now_us(pool->be->loop);
+    int64_t since_us = oldest_at(pool, v);
+    int64_t least_us =
+        since_us != 0 && now_us - since_us >= POOL_STARVED_US ? POOL_SWAP_STARVED_US : POOL_SWAP_US;
+
+    return v == LIMITS_AT_NODE ? quota_may_swap(shm, pool->cluster_node, now_us, least_us)
+                               : limits_may_swap(shm, entry_of(pool, v), now_us, least_us);
 }
 
 /* ---- the line ---- */

@@ -22,6 +22,7 @@ struct quota_node {
     _Atomic int32_t opening;
     _Atomic int32_t refusals;
     _Atomic int64_t refused_until_us;
+    _Atomic int64_t swapped_us;
 } __attribute__((aligned(64)));
 
 struct quota_worker {
@@ -216,6 +217,15 @@ int quota_find_oldest(const struct shm *shm, int node, int but_not_ordinal, int6
         }
     }
     return best;
+}
+
+bool quota_may_swap(struct shm *shm, int node, int64_t now_us, int64_t least_us)
+{
+    struct quota_node *q = quota_node(shm, node);
+    int64_t last_us = atomic_load(&q->swapped_us);
+
+    return now_us - last_us >= least_us &&
+           atomic_compare_exchange_strong(&q->swapped_us, &last_us, now_us);
 }
 
 bool quota_tell(struct shm *shm, int ordinal)

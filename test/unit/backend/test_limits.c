@@ -92,11 +92,31 @@ START_TEST(the_last_place_is_kept)
 {
     struct limits_ids a = attach(0, "alice", "shop");
 
-    ck_assert_int_eq(take(0, a, (struct limits_max){.pool = 2, .keep = 1}), LIMITS_OK);
-    ck_assert_int_eq(take(0, a, (struct limits_max){.pool = 2, .keep = 1}), LIMITS_AT_POOL);
+    ck_assert_int_eq(take(0, a, (struct limits_max){.pool = 2, .keep_pool = 1}), LIMITS_OK);
+    ck_assert_int_eq(take(0, a, (struct limits_max){.pool = 2, .keep_pool = 1}), LIMITS_AT_POOL);
     ck_assert_int_eq(take(1, a, (struct limits_max){.pool = 2}), LIMITS_OK);
     quota_set_limit(shm, NODE, 3);
-    ck_assert_int_eq(take(0, a, (struct limits_max){.keep = 1}), LIMITS_AT_NODE);
+    ck_assert_int_eq(take(0, a, (struct limits_max){.keep_node = 1}), LIMITS_AT_NODE);
+    ck_assert_int_eq(take(0, a, (struct limits_max){.db = 3, .keep_db = 1}), LIMITS_AT_DB);
+    ck_assert_int_eq(take(0, a, (struct limits_max){.user = 3, .keep_user = 1}), LIMITS_AT_USER);
+}
+END_TEST
+
+START_TEST(swaps_are_seldom)
+{
+    struct limits_ids a = attach(0, "alice", "shop");
+
+    ck_assert(limits_may_swap(shm, a.db, 1000, 500));
+    ck_assert(!limits_may_swap(shm, a.db, 1000, 500));
+    ck_assert(!limits_may_swap(shm, a.db, 1499, 500));
+    ck_assert(limits_may_swap(shm, a.pool, 1499, 500)); /* another limit */
+    ck_assert(limits_may_swap(shm, a.db, 1499, 400));
+    ck_assert(!limits_may_swap(shm, a.db, 1600, 400));
+    ck_assert(limits_may_swap(shm, LIMITS_NO_ENTRY, 1600, 400));
+    ck_assert(quota_may_swap(shm, NODE, 1000, 500));
+    ck_assert(!quota_may_swap(shm, NODE, 1400, 500));
+    ck_assert(quota_may_swap(shm, NODE + 1, 1400, 500));
+    ck_assert(quota_may_swap(shm, NODE, 1500, 500));
 }
 END_TEST
 
@@ -287,6 +307,7 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, each_limit_is_named);
     tcase_add_test(tc, the_last_place_is_kept);
+    tcase_add_test(tc, swaps_are_seldom);
     tcase_add_test(tc, opening_is_limited_and_refusals_are_shared);
     tcase_add_test(tc, a_link_moves);
     tcase_add_test(tc, clients_are_counted_and_refused_by_name);
