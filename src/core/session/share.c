@@ -312,7 +312,7 @@ static bool reset_for_another(struct client *c, struct buf *sql)
     return true;
 }
 
-static void put_encoding(
+void share_put_encoding(
     struct client *c, struct feed_run *run, const struct varset *from, const struct varset *to)
 {
     struct buf sql = {0};
@@ -331,7 +331,7 @@ HOT enum feed_step share_put_settings(struct client *c, struct feed_run *run)
     bool safe;
 
     if (c->link->vars != s->vars.client)
-        put_encoding(c, run, c->link->vars, s->vars.client);
+        share_put_encoding(c, run, c->link->vars, s->vars.client);
     if (!reset_for_another(c, &sql) && c->link->vars == s->vars.client)
         return FEED_PASS;
     s->turn->has_put_settings = true;
@@ -485,6 +485,7 @@ bool share_repair(struct client *c)
     s->turn->was_cut_short = false;
     if (repair) {
         varset_assign(&s->turn->repaired, s->vars.link);
+        share_put_encoding(c, &run, s->vars.link, s->vars.client);
         (void)varset_diff(s->vars.link, s->vars.client, &sql);
         varset_assign(&s->vars.link, s->vars.client);
         varset_assign(&c->link->vars, s->vars.client);

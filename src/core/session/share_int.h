@@ -280,6 +280,10 @@ enum feed_step share_attach(struct client *c, int node);
 enum feed_step share_make_ready(struct client *c, struct feed_run *run);
 /* The settings only. */
 enum feed_step share_put_settings(struct client *c, struct feed_run *run);
+/* In front of a query that takes the link from one set to the other: what its text is written in.
+ */
+void share_put_encoding(
+    struct client *c, struct feed_run *run, const struct varset *from, const struct varset *to);
 /* `link` is the client's from here on. */
 void share_adopt(struct client *c, struct link *link);
 /* The loan is over, whatever becomes of the link. */

@@ -73,6 +73,7 @@ bool share_login_granted(struct client *c)
     s->phase = SHARE_SYNCING;
     if (link->vars == s->base)
         return true;
+    share_put_encoding(c, &run, link->vars, s->base);
     (void)varset_diff(link->vars, s->base, &sql);
     varset_assign(&link->vars, s->base);
     if (sql.len > 0)

@@ -157,6 +157,22 @@ def test_encodings(t):
             w.simple(SEEN)
 
 
+def test_start_up_values_behind_another_encoding(pg, start_pool):
+    """One connection for all: each login, and each RESET, meets what the other has left."""
+    pool = start_pool(pg.address, num_init_children=1, pool_mode="transaction", max_backend_connections=1)
+    own_is = "select current_setting('my.own')"
+    with login(pool) as c:
+        for i in range(2):
+            c.rows("set client_encoding = 'LATIN1'")
+            with login(pool, options=f"-c my.own=grün{i}") as other:
+                assert other.value(own_is) == f"grün{i}"
+                c.rows("select 1")
+                assert other.value(own_is) == f"grün{i}"
+                other.rows("set my.own = 'x'; set client_encoding = 'LATIN1'")
+                other.rows("reset all")
+                assert other.value(own_is) == f"grün{i}"
+
+
 NAMED = parse(CALL, "s")
 
 
