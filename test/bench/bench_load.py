@@ -40,6 +40,7 @@ class Sample:
     failed: int    # transactions
     p50_us: float = 0.0  # of the time a transaction took; 0: not measured
     p99_us: float = 0.0
+    opened: int = 0  # server connections, while it ran
 
 
 def parse_pgbench(text):
@@ -117,9 +118,10 @@ def run_sysbench(port, threads, seconds):
                                           "--histogram=on", "run"]))
 
 
-def measure(pgbench, peer, mode, clients, seconds, round_no, latency=False):
+def measure(pgbench, server, peer, mode, clients, seconds, round_no, latency=False):
     """One timed run. Memory is read once, when nearly done: reading it costs CPU of its own."""
     pss = []
+    had = server.sessions()
     look = threading.Timer(seconds * 0.9, lambda: pss.append(peer.pss_bytes()))
     cpu_before = peer.cpu_us()
     look.start()
@@ -136,7 +138,8 @@ def measure(pgbench, peer, mode, clients, seconds, round_no, latency=False):
         look.cancel()
         look.join()
     cpu = (peer.cpu_us() - cpu_before) / done
-    return Sample(peer.name, mode, clients, round_no, tps, cpu, pss[0] if pss else 0, failed, p50, p99)
+    return Sample(peer.name, mode, clients, round_no, tps, cpu, pss[0] if pss else 0, failed, p50, p99,
+                  server.sessions() - had)
 
 
 def shares(pgbench, server, peer, mode, before):

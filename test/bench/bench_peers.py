@@ -56,6 +56,11 @@ class Postgres:
         except BenchError:  # it accepts connections before it is ready
             return None
 
+    def sessions(self):
+        """How many sessions all nodes have had so far; always 0 before PostgreSQL 14."""
+        text = "SELECT coalesce(sum((to_jsonb(d) ->> 'sessions')::bigint), 0) FROM pg_stat_database d"
+        return sum(int(self._psql(text, node)) for node in range(len(self.nodes)))
+
     def _data(self, node):
         return os.path.join(self.scratch.run, f"data{node}")
 

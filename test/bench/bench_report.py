@@ -12,6 +12,8 @@ from statistics import median
 import bench_svg
 from bench_peers import TITLES
 
+HANDFUL = 10
+
 
 def spread(values, form="{:,.0f}"):
     """median (min–max)"""
@@ -128,6 +130,16 @@ def failures_section(samples, failures):
     return ["## Failures", "", *lines, ""] if lines else []
 
 
+def opened_section(samples):
+    """What a pool that is full should not do. One or two are of who counts."""
+    many = [s for s in samples if s.opened > HANDFUL and s.peer != "direct" and s.mode != "connect"]
+    if not many:
+        return []
+    return ["## Server connections opened", "",
+            f"Runs in which more than {HANDFUL} were opened, though the pools had been filled before:", "",
+            *[f"- {TITLES[s.peer]}, {s.mode}, {s.clients} clients, round {s.round}: {s.opened}" for s in many], ""]
+
+
 def servers_words(run):
     if run.nodes == 1:
         return ("one server (pgpool and pgpool-II: streaming_replication with one node, no load "
@@ -174,7 +186,7 @@ def markdown(run, samples, idle, failures, chart):
         if any(map(is_ours, run.peers)) and not all(map(is_ours, run.peers)):
             out += ["Ratios (tps: more is better for us; CPU: less is):", "",
                     ratio_table(samples, modes, clients, run.peers), ""]
-    out += shares_section(run) + idle_section(idle) + failures_section(samples, failures)
+    out += shares_section(run) + idle_section(idle) + opened_section(samples) + failures_section(samples, failures)
     return "\n".join(out)
 
 

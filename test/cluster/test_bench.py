@@ -24,6 +24,14 @@ def sample(peer, round_no, tps, cpu=10.0):
     return Sample(peer, "simple", 10, round_no, tps, cpu, 1 << 20, 0)
 
 
+def test_many_opened_connections_are_told():
+    few, many = sample("ours", 1, 100), sample("ours2", 1, 100)
+    few.opened, many.opened = bench_report.HANDFUL, 141
+    assert bench_report.opened_section([few]) == []
+    assert [line for line in bench_report.opened_section([few, many]) if line.startswith("-")] == [
+        "- pgpool, 2 workers, simple, 10 clients, round 1: 141"]
+
+
 def test_pgbench_output_is_read():
     text = ("number of transactions actually processed: 1200\n"
             "number of failed transactions: 3 (0.2%)\n"
