@@ -355,6 +355,7 @@ static const char *const once_failed[][8] = {
     {"--mode", "statement", "--servers", "3", "--seed", "21230"},
     {"--mode", "statement", "--servers", "3", "--seed", "901422"},
     {"--mode", "session", "--servers", "3", "--seed", "912885"},
+    {"--mode", "session", "--servers", "3", "--seed", "1100900"},
 };
 #define NONCE (int)(sizeof once_failed / sizeof once_failed[0])
 

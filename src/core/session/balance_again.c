@@ -101,7 +101,8 @@ WARM void balance_again_begin(struct client *c, struct slice msgs)
     if (c->target == c->link)
         again_stop(c); /* what ran is not alone any more */
     if (c->target != c->link || own->home != NULL || c->server_batch || msgs.n == 0 ||
-        msgs.n > BALANCE_RETRY_MAX || c->link->tx_status != 'I' || !balance_is_quiet(c))
+        msgs.n > BALANCE_RETRY_MAX || c->link->tx_status != 'I' ||
+        (!balance_is_quiet(c) && !balance_is_quiet_soon(c)))
         return;
     buf_clear(&own->retry);
     buf_put(&own->retry, msgs.p, msgs.n);
