@@ -22,6 +22,12 @@ SLEEP = "\\set us random(1000, 9000)\nselect pg_sleep(:us / 1000000.0);\n"
 WRITE = "update churn set n = n + 1 where id = :client_id;\n"
 
 
+@pytest.fixture(autouse=True)
+def alone(pg) -> None:
+    """Sessions are counted at the server, some of them when they end: those of other tests' proxies go first."""
+    pg.end_sessions()
+
+
 @pytest.fixture(scope="module")
 def churn_pg(pg):
     """With a table of which each client has a row."""
