@@ -122,6 +122,14 @@ def test_name_that_is_taken_in_a_failed_transaction(t):
             c.ready(3)
             c.send(query("begin"), parse("select 1/0") + bind() + execute() + SYNC + parse(word, name) + SYNC, query("rollback"))
             c.ready(4)
+            c.simple("begin")
+            for sql in ("deallocate all", f"deallocate {name}", "discard all"):
+                c.send(parse(word, name), SYNC)
+                c.ready()
+                c.simple(sql)
+                c.send(parse(word, name), SYNC)
+                c.ready()
+            c.simple("rollback")
 
 
 @MODES
