@@ -192,6 +192,22 @@ static inline void expect_push(struct expect *e, unsigned op)
     e->len++;
 }
 
+/* The same for `n` ops, none of them OP_COPY_END. */
+static inline void expect_push_all(struct expect *e, const uint8_t *ops, unsigned n)
+{
+    unsigned i;
+
+    if (e->lost || e->skipping || e->cap - e->len < n) {
+        for (i = 0; i < n; i++)
+            expect_push_any(e, ops[i]);
+        return;
+    }
+    for (i = 0; i < n; i++)
+        e->op[expect_place(e, e->len + i)] = ops[i];
+    e->pushed = ops[n - 1];
+    e->len += n;
+}
+
 static inline bool expect_pass_last(struct expect *e)
 {
     unsigned op = e->len == 1 ? e->op[e->head] : 0;

@@ -217,6 +217,13 @@ static inline void link_expect(struct link *link, unsigned op)
         link_reset_expect(link);
     expect_push(&link->expect, op);
 }
+/* The same for `n` ops, at least one. */
+static inline void link_expect_all(struct link *link, const uint8_t *ops, unsigned n)
+{
+    if (link->reset == LINK_RESET_DUE)
+        link_reset_expect(link);
+    expect_push_all(&link->expect, ops, n);
+}
 /* Lends an idle link: starts a new epoch. */
 void link_lend(struct link *link, void *owner, const struct link_owner_ops *ops);
 /* The owner is done. The link is drained, rolled back, reset and cached, or closed. After this the

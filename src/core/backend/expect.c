@@ -345,7 +345,9 @@ HOT const char *expect_pass(struct expect *e, const char *p, const char *end, bo
     uint32_t n;
     unsigned op;
 
-    while (end - p >= PROTO_HEADER_BYTES && left > 0 && !e->lost && !e->copy_in) {
+    if (e->lost || e->copy_in)
+        return p;
+    while (end - p >= PROTO_HEADER_BYTES && left > 0) {
         op = ops[head];
         n = proto_get_u32(p + 1);
         if (n < 4 || n >= (size_t)(end - p) || (stops_at_tags && *p == BE_COMMAND_COMPLETE))

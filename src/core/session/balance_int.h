@@ -411,6 +411,10 @@ struct balance_whole {
     struct slice sql;              /* of that Parse */
     uint32_t traits;               /* ... share_traits; 0: there is none, or several */
     const struct statement *bound; /* by that Bind, and made earlier; or NULL */
+    /* Of balance_quick_batch: Parse or not, Bind, Describe or not, Execute, Sync. */
+    size_t parse_bytes; /* the length of its Parse, with which it begins; 0: there is none */
+    unsigned nops;      /* 0: found otherwise */
+    uint8_t ops[5];     /* what the server owes */
 };
 /* Chooses c->target for an extended sequence that begins at `p`; looks ahead up to `end`. */
 enum balance_verdict balance_batch(

@@ -92,12 +92,18 @@ HOT bool balance_quick_query(
 /* Parse, Bind, Describe, Execute and Sync, in this order: of these the first and the third need not
  * be there. Nothing but a statement has a name. */
 struct quick_sequence {
-    struct slice sql;        /* of a Parse; p == NULL: there is none */
-    struct statement *bound; /* else this is */
-    const char *end;         /* behind the Sync */
+    struct slice sql;            /* of a Parse; p == NULL: there is none */
+    struct statement *bound;     /* else this is */
+    struct balance_whole *whole; /* what is told of it */
 };
 
 enum quick_step { STEP_BEGIN, STEP_PARSE, STEP_BIND, STEP_DESCRIBE, STEP_EXECUTE, STEP_SYNC };
+
+static const uint8_t step_ops[] = {[STEP_PARSE] = OP_PARSE,
+    [STEP_BIND] = OP_BIND,
+    [STEP_DESCRIBE] = OP_DESCRIBE,
+    [STEP_EXECUTE] = OP_EXECUTE,
+    [STEP_SYNC] = OP_SYNC};
 
 /* The text that ends within the bytes; p == NULL: it does not. */
 static struct slice text_in(const char *p, size_t n)
@@ -165,8 +171,10 @@ static bool look_through(
 {
     enum quick_step last = STEP_BEGIN;
     enum quick_step step;
+    unsigned n = 0;
     uint32_t len;
 
+    q->whole->parse_bytes = 0;
     while (last != STEP_SYNC) {
         if (end - p < PROTO_HEADER_BYTES)
             return false;
@@ -176,10 +184,14 @@ static bool look_through(
         step = look_at(c, p[0], p + PROTO_HEADER_BYTES, len - 4, q);
         if (!may_follow(step, last))
             return false;
+        if (step == STEP_PARSE)
+            q->whole->parse_bytes = len + 1U;
+        q->whole->ops[n++] = step_ops[step];
         last = step;
         p += len + 1U;
     }
-    q->end = p;
+    q->whole->nops = n;
+    q->whole->end = p;
     return true;
 }
 
@@ -207,7 +219,7 @@ HOT bool balance_quick_batch(
     struct client *c, const char *p, const char *end, struct balance_whole *whole)
 {
     struct balance_own *own = c->balance->own;
-    struct quick_sequence q = {.bound = NULL};
+    struct quick_sequence q = {.whole = whole};
     struct reader *r;
     bool has_it;
 
@@ -222,8 +234,7 @@ HOT bool balance_quick_batch(
         return false;
     own->cut_left = UINT8_MAX;
     own->notes_portals = false;
-    go(c, r, slice_of(p, (size_t)(q.end - p)));
-    whole->end = q.end;
+    go(c, r, slice_of(p, (size_t)(whole->end - p)));
     whole->sql = q.sql;
     whole->bound = q.bound;
     return true;

@@ -19,6 +19,8 @@ enum feed_step {
     FEED_STOP   /* the client has left or was sent away */
 };
 
+struct balance_whole;
+
 /* Bytes that go to the server, not sent yet: `out`, then [start, end). */
 struct feed_run {
     const char *start;
@@ -42,6 +44,29 @@ enum feed_step feed_cut(struct client *c, struct feed_run *run);
 enum feed_step feed_of_verdict(enum local_verdict v);
 /* The SQL text in the body of a Parse. */
 struct slice feed_parse_sql(struct slice body);
+
+/* client_feed_books.c: what is counted, kept and owed for messages that go to c->target. */
+/* What anything but a plain read may leave behind in its session is undone as soon as the client
+ * leaves (link_reset.c). Others than function calls cannot do anything at once; should a view or an
+ * operator hide one, it is undone a little later, before anybody else has the session. Returns true
+ * when the text is one statement that reads: no DROP hides in it. */
+bool feed_note_text(struct client *c, struct slice sql, enum count_kind kind);
+/* Keeps the book of prepared statements, and counts what is executed. `puts_in`: the target does
+ * not know yet what the message names. Returns the text of a Parse. */
+struct slice feed_note_extended(struct client *c, char type, struct slice msg, bool puts_in);
+/* What a server owes for a message of the extended protocol; 0: nothing. */
+unsigned feed_op(char type);
+/* A sequence that goes to one link as it is (balance_batch): what is left are the books. It does
+ * nothing but read, so that there is no DROP in it. */
+void feed_whole(
+    struct client *c, struct feed_run *run, const char *p, const struct balance_whole *whole);
+/* Nobody but the server needs to know what the client says: it has a link of its own and nothing to
+ * balance, and of pgpool's own commands none is prepared or was answered. */
+bool feed_is_own(struct client *c);
+/* The messages at `p` that have come whole and are the server's alone, which most are: the books
+ * that every one of them would open are opened once for all. Returns where others begin; what is in
+ * front of that is to be sent. */
+const char *feed_own(struct client *c, const char *p, const char *end);
 
 /* client_adrift.c: a message while there is no own link. */
 /* `end`: of what has arrived. */

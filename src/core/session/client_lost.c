@@ -12,6 +12,7 @@
 
 #include <string.h>
 
+#include "base/hot.h"
 #include "wire/writer.h"
 
 #include "client_lost_int.h"
@@ -33,7 +34,7 @@ void client_lost_put(struct buf *out)
     wire_put_err(out, &err);
 }
 
-bool client_lost_is_untold(const struct client *c)
+HOT bool client_lost_is_untold(const struct client *c)
 {
     if (c->balance == NULL || c->balance->own == NULL || c->local_error)
         return false;
