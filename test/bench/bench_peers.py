@@ -18,7 +18,8 @@ USER = "bench"
 DATABASE = "bench"
 TITLES = {"ours": "pgpool", "ours1": "pgpool, 1 worker", "ours2": "pgpool, 2 workers",
           "pgbouncer": "PgBouncer", "pgbouncer_pair": "2 PgBouncers",
-          "pgbouncer_standbys": "PgBouncer over the standbys", "pgpool2": "pgpool-II", "floor": "floor", "direct": "direct"}
+          "pgbouncer_standbys": "PgBouncer over the standbys", "pgpool2": "pgpool-II", "floor": "floor",
+          "floor_standbys": "floor over the standbys", "direct": "direct"}
 
 
 def client_env():
@@ -345,11 +346,23 @@ class Floor(Peer):
             raise BenchError(f"no {program}: make relay_floor")
         servers = self.pool_size if self.pool_mode == "transaction" else self.clients
         mode = ["transaction"] if self.pool_mode == "transaction" else []
-        return [program, str(self.port), str(self.server_port), USER, DATABASE, str(servers), *mode]
+        return [program, str(self.port), self.hosts(), str(self.server_port), USER, DATABASE, str(servers), *mode]
+
+    def hosts(self):
+        return "127.0.0.1"
+
+
+class FloorStandbys(Floor):
+    """Its connections go to the standbys in turn, as those of PgBouncerStandbys."""
+
+    name = "floor_standbys"
+
+    def hosts(self):
+        return ",".join(host for host, _ in self.standbys) or super().hosts()
 
 
 PEERS = {cls.name: cls for cls in (Ours, Ours1, Ours2, PgBouncer, PgBouncerPair, PgBouncerStandbys, Pgpool2, Floor,
-                                   Direct)}
+                                   FloorStandbys, Direct)}
 
 
 def listeners(port):

@@ -45,6 +45,8 @@ struct relay {
     int epoll_fd;
     int listen_fd;
     unsigned short server_port;
+    const char *hosts; /* of the servers, with commas between them; a connection to each in turn */
+    const char *host;  /* the next one */
     const char *user;
     const char *database;
     struct end *idle; /* servers; the last one used is the first */
@@ -112,10 +114,24 @@ static void say_startup(struct relay *r, int fd)
     say(fd, msg, (size_t)n);
 }
 
+static struct sockaddr_in next_server(struct relay *r)
+{
+    struct sockaddr_in a = loopback(r->server_port);
+    size_t n = strcspn(r->host, ",");
+    char host[INET_ADDRSTRLEN] = "";
+
+    if (n < sizeof host)
+        memcpy(host, r->host, n);
+    if (inet_pton(AF_INET, host, &a.sin_addr) != 1)
+        die("a server's address");
+    r->host = r->host[n] == ',' ? r->host + n + 1 : r->hosts;
+    return a;
+}
+
 /* A server that lets everybody in: its answer ends with ReadyForQuery. */
 static struct end *server_open(struct relay *r)
 {
-    struct sockaddr_in a = loopback(r->server_port);
+    struct sockaddr_in a = next_server(r);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     char said[sizeof r->hello];
     size_t have = 0;
@@ -358,18 +374,19 @@ int main(int argc, char **argv)
     struct relay *r = calloc(1, sizeof *r);
     int nservers;
 
-    if (argc < 6 || argc > 7 || (argc == 7 && strcmp(argv[6], "transaction") != 0) || r == NULL) {
-        fprintf(
-            stderr, "usage: relay_floor PORT SERVER_PORT USER DATABASE SERVERS [transaction]\n");
+    if (argc < 7 || argc > 8 || (argc == 8 && strcmp(argv[7], "transaction") != 0) || r == NULL) {
+        fprintf(stderr, "usage: relay_floor PORT SERVER_ADDRESS[,...] SERVER_PORT USER DATABASE "
+                        "SERVERS [transaction]\n");
         return 2;
     }
-    r->by_transaction = argc == 7;
+    r->by_transaction = argc == 8;
     r->line_end = &r->line;
-    r->server_port = (unsigned short)atoi(argv[2]);
-    r->user = argv[3];
-    r->database = argv[4];
+    r->hosts = r->host = argv[2];
+    r->server_port = (unsigned short)atoi(argv[3]);
+    r->user = argv[4];
+    r->database = argv[5];
     listen_at(r, (unsigned short)atoi(argv[1]));
-    for (nservers = atoi(argv[5]); nservers > 0; nservers--)
+    for (nservers = atoi(argv[6]); nservers > 0; nservers--)
         server_is_free(r, server_open(r));
     run(r);
     return 0;
