@@ -465,6 +465,9 @@ void balance_discard(struct client *c);
 void balance_end_tx(struct client *c);
 /* Sends what the reader has not seen of the session's settings. */
 void balance_replay(struct client *c, struct reader *r);
+/* balance_log.c: what is pending becomes part of the log, and what it overtakes is taken out, also
+ * of what readers have seen. False when that does not fit; then the log is not whole. */
+bool balance_log_pending(struct balance_own *own);
 
 /* transaction_read_only and its like: SET TRANSACTION in other words, gone with it. */
 bool balance_is_of_transaction(struct slice name);

@@ -505,10 +505,8 @@ static void settle_pending(struct client *c, bool committed)
         route_trace_on_commit(b->rs.trace);
         if (b->own->home != NULL && (b->own->pending.len > 0 || b->own->tx.is_on_own))
             settle_on_own(c);
-        if (b->own->log.len + b->own->pending.len > BALANCE_LOG_MAX)
+        if (!balance_log_pending(b->own))
             b->rs.state_unknown = true;
-        else
-            buf_put(&b->own->log, b->own->pending.data, b->own->pending.len);
         settle_default(c);
         balance_worker_mark(c->ss, b->mark, b->nmarks);
     } else {
