@@ -4,8 +4,8 @@
  * servers: what it ran for the last statement has left the nearest caches when the next one comes.
  * So it counts how many pages and cache lines of code a statement goes through, more than how many
  * instructions. Functions marked HOT lie side by side in the program, those marked WARM behind
- * them: a balanced select takes 20 pages instead of 46, and 3 to 4 % less time. Calls of what is
- * marked COLD are taken for unlikely, and the code in front of them is put out of the way.
+ * them: a balanced select goes through 16 pages of them instead of 46. Calls of what is marked COLD
+ * are taken for unlikely, and the code in front of them is put out of the way.
  * `test/bench/instructions --functions` counts, and says which functions want a mark. */
 #ifndef PGP_BASE_HOT_H
 #define PGP_BASE_HOT_H
