@@ -5,6 +5,7 @@ import re
 import select
 import signal
 import socket
+import threading
 
 import pytest
 
@@ -298,17 +299,19 @@ def test_a_few_clients_share_a_worker_and_many_are_spread(pg, start_pool):
         client.bye()
 
 
-def keep_busy(wire, count: int) -> None:
+def keep_busy(wire, stop: threading.Event) -> None:
     """Answers that cost pgpool much and nobody else anything; they are not even looked at."""
-    wire.send(query("show pool_status") * count)
+    ahead = query("show pool_status") * 50
+    wire.send(ahead + ahead)
     found = 0
     tail = b""
-    while found < count:
-        select.select([wire.sock], [], [], 10)
+    while not stop.is_set() and select.select([wire.sock], [], [], 10)[0]:
         chunk = wire.sock.recv(1 << 20)
-        assert chunk, "the connection was lost"
         found += (tail + chunk).count(READY)
         tail = chunk[-len(READY) + 1:]
+        if found >= 50:
+            wire.send(ahead)
+            found -= 50
 
 
 def cpu_s(pool) -> float:
@@ -317,24 +320,32 @@ def cpu_s(pool) -> float:
 
 
 def test_a_busy_worker_is_left_out(pg, start_pool):
-    """A worker under load gets no more than the others, however few clients it has."""
+    """A worker under load gets no more than the others, however few clients it has. All stay: it may be the one that
+    the kernel wakes for each of them, and passes nobody on before it has clearly more."""
     pool = start_pool(pg.address, worker_fill=100)
-    busy = login(pool)
+    busy = [login(pool), login(pool)]
+    stop = threading.Event()
+    threads = [threading.Thread(target=keep_busy, args=(wire, stop)) for wire in busy]
+    late = []
 
-    shares = []
+    def one_more_goes_elsewhere() -> bool:
+        if len(late) < 50:  # all of them are fewer than worker_fill
+            late.append(login(pool))
+        return len(clients_per_worker(pool)) == 2
 
-    def late_ones_go_elsewhere() -> bool:
-        begin, used = waits.now(), cpu_s(pool)
-        keep_busy(busy, 300)
-        shares.append((cpu_s(pool) - used) / (waits.now() - begin))
-        with Wire(pool.address) as late:
-            late.login()
-            return len(clients_per_worker(pool)) == 2
-
+    begin, used = waits.now(), cpu_s(pool)
     try:
-        waits.wait_for("a client on the other worker", late_ones_go_elsewhere, 20)
+        for thread in threads:
+            thread.start()
+        waits.wait_for("a client on the other worker", one_more_goes_elsewhere, 20)
     except AssertionError:
-        usual = sorted(shares)[len(shares) // 2]
-        if usual > 0.4:
+        share = (cpu_s(pool) - used) / (waits.now() - begin)
+        if share > 0.4:
             raise
-        pytest.skip(f"others use the processors: the worker got {usual:.0%} of one")
+        pytest.skip(f"others use the processors: the worker got {share:.0%} of one")
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+        for wire in busy + late:
+            wire.sock.close()
