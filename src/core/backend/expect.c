@@ -471,13 +471,17 @@ static void expect_owe_held(struct expect *e)
     e->failed = true;
 }
 
-/* It may have read every Sync, but one that ends what it would skip has to be left. */
+/* It may have read every Sync. Then its error is followed up to the one that the client sends
+ * behind the end of its data: two would be answered else, where the server would have answered one.
+ * But one has to be left where the client has sent more without that, or is owed an end that was
+ * held back. */
 void expect_on_end(struct expect *e)
 {
     bool skips = e->copy_in ? expect_head(e) == OP_EXECUTE : e->failed;
     unsigned at = expect_head(e) == OP_SYNC ? 0 : 1;
     unsigned nsyncs;
     unsigned end;
+    bool may_leave_none;
 
     if (e->copy_in)
         expect_blur(e);
@@ -486,10 +490,15 @@ void expect_on_end(struct expect *e)
     if (e->lost || e->spare == 0)
         return;
     nsyncs = expect_count_lead(e, at, &end);
+    may_leave_none = end == e->len && !e->is_held;
     if (e->is_held && !skips && at == 0 && nsyncs == e->spare)
         skips = e->failed = true; /* its error was told */
-    expect_drop_syncs(e, at, skips && nsyncs == e->spare ? e->spare - 1U : e->spare);
+    if (skips && nsyncs == e->spare && !may_leave_none)
+        e->spare--;
+    expect_drop_syncs(e, at, e->spare);
     e->spare = 0;
+    if (skips && e->len == 0) /* what is left of the COPY is to be skipped */
+        e->op[expect_place(e, e->len++)] = OP_COPY_END;
 }
 
 WARM bool expect_is_stuck(const struct expect *e)

@@ -273,6 +273,25 @@ def test_answer_that_takes_its_time(start_pool, copy_server, mode, fails_at, cou
     c.bye()
 
 
+@pytest.mark.parametrize("mode", ["transaction", "balanced"])
+@pytest.mark.parametrize("sent", [[], [copy_data(b"1\n")]], ids=["nothing", "row"])
+def test_server_dies_in_the_copy(pg, start_pool, mode, sent):
+    """The same is told as by a server that has read the first Sync: an error, and one end, behind the Sync that ends the data."""
+    c = login(pool_of(start_pool, pg, mode), seconds=10)
+    pid = c.value("select pg_backend_pid()")
+    c.send(pgx(COPY), SYNC)
+    c.read_until("G")
+    c.send(*sent)
+    pg.rows(f"select pg_terminate_backend({pid}, 5000)")
+    assert states(c.read_until("E"))[0][:2] in ("57", "08")
+    assert c.is_quiet(0.05)
+    c.send(COPY_DONE, SYNC)
+    assert [m.type for m in c.ready()] == ["Z"]
+    assert c.is_quiet(0.05)
+    goes_on(c)
+    c.bye()
+
+
 @pytest.mark.parametrize("comes", ["before", "behind"])
 @pytest.mark.parametrize("mode", FAKE)
 def test_server_dies_instead_of_the_answer(start_pool, copy_server, mode, comes):

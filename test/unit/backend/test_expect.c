@@ -316,7 +316,8 @@ START_TEST(copy_error_that_is_lost)
 }
 END_TEST
 
-/* The server dies: what may have been ignored was. */
+/* The server dies: what may have been ignored was, and the client ends its COPY with another Sync.
+ */
 START_TEST(copy_whose_server_dies)
 {
     static const struct {
@@ -326,9 +327,10 @@ START_TEST(copy_whose_server_dies)
         bool is_query;
         bool is_held;
         bool failed;
-    } rows[] = {{"S", "", "ES", false, false, false}, {"ScS", "", "ES", false, false, false},
-        {"Sc", "", "ES", false, false, false}, {"SScS", "E", "S", false, false, true},
-        {"S", "E", "S", false, false, true}, {"ScS", "EZ", "", false, false, false},
+    } rows[] = {{"S", "", "E", false, false, false}, {"ScS", "", "ES", false, false, false},
+        {"Sc", "", "E", false, false, false}, {"SScS", "E", "S", false, false, true},
+        {"S", "E", "", false, false, true}, {"SSc", "E", "", false, false, true},
+        {"ScQ", "E", "SQ", false, false, true}, {"ScS", "EZ", "", false, false, false},
         {"ScS", "EZ", "S", false, true, true}, {"SSc", "", "Q", true, false, false},
         {"SScS", "", "QS", true, false, false}, {"SSc", "E", "Q", true, false, false},
         {"SSc", "EZ", "", true, false, false}, {"ScQ", "EZ", "Q", true, false, false}};
