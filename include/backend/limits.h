@@ -58,6 +58,17 @@ struct limits_max {
     int keep_node;
 };
 
+/* Whether one of two workers has been busier than the other. Starts zeroed. */
+struct limits_scale {
+    int64_t looked_us; /* the last time */
+    int64_t uneven_us; /* how long it was, less the time it was not */
+};
+
+/* For so long it has to have been. */
+#define LIMITS_UNEVEN_US 100000
+/* No more than this is counted for one look. */
+#define LIMITS_LOOK_US 10000
+
 /* Which limit is in the way. */
 enum limits_verdict {
     LIMITS_OK,
@@ -121,6 +132,10 @@ bool limits_waits(const struct shm *shm, int id, int ordinal);
 /* True when worker `other` has markedly more clients waiting for each link it has than worker
  * `own`: by half, and one. One that has none is always busier. */
 bool limits_is_busier(const struct shm *shm, int id, int other, int own);
+bool limits_has_links(const struct shm *shm, int id, int ordinal);
+/* Notes whether one of two is busier at the moment; true when it is and has been for most of some
+ * time. One moment says little: the clients of a worker come back many at once. */
+bool limits_is_long_uneven(struct limits_scale *scale, bool is_uneven, int64_t now_us);
 /* The worker but `but_not` whose client waits longest there, and since when; -1: there is none. Use
  * -1 for `but_not` to ask for all. */
 int limits_find_oldest(const struct shm *shm, int id, int but_not, int64_t *since_us);

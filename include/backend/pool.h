@@ -59,6 +59,8 @@ struct pool {
      * be->npools_gone was near_gone: pool_near. */
     struct pool *near[POOL_NEAR];
     uint64_t near_gone;
+    /* Whether another worker has had too few links; for those that cannot travel. */
+    struct limits_scale uneven;
     uint32_t idle_told;     /* nidle as the other workers know it */
     int64_t oldest_told_us; /* when the head began to wait, as the other workers know it */
     int64_t retired_us;     /* the last link was closed because of its age */

@@ -373,6 +373,29 @@ bool limits_is_busier(const struct shm *shm, int id, int other, int own)
     return links == 0 || 2 * waiting * own_links > (3 * own_waiting + 2 * own_links) * links;
 }
 
+bool limits_has_links(const struct shm *shm, int id, int ordinal)
+{
+    return id != LIMITS_NO_ENTRY &&
+           atomic_load_explicit(
+               &limits_share(limits_region(shm), id, ordinal)->held, memory_order_relaxed) > 0;
+}
+
+bool limits_is_long_uneven(struct limits_scale *scale, bool is_uneven, int64_t now_us)
+{
+    int64_t passed_us = now_us - scale->looked_us;
+
+    if (passed_us > LIMITS_LOOK_US)
+        passed_us = LIMITS_LOOK_US;
+    scale->looked_us = now_us;
+    scale->uneven_us += is_uneven ? passed_us : -passed_us;
+    if (scale->uneven_us < 0)
+        scale->uneven_us = 0;
+    if (scale->uneven_us < LIMITS_UNEVEN_US)
+        return false;
+    scale->uneven_us = LIMITS_UNEVEN_US;
+    return is_uneven;
+}
+
 bool limits_may_swap(struct shm *shm, int id, int64_t now_us, int64_t least_us)
 {
     _Atomic int64_t *cell;

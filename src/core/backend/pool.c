@@ -462,7 +462,7 @@ static bool pool_offer_others(struct pool *pool, struct link *link)
         other = pool_find_older(pool);
         return other != -1 && link_give_away(link, other);
     }
-    if (pool_find_much_older(pool) == -1 || !pool_may_swap(pool, LIMITS_AT_POOL))
+    if (!pool_must_hand_over(pool))
         return false;
     link_close(link);
     return true;

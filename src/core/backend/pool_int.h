@@ -65,8 +65,9 @@ bool pool_may_swap(const struct pool *pool, enum limits_verdict v);
 /* The worker that a link of ours should go to: its client waits longer than our own head, and its
  * links have more to do than ours; -1: none. */
 int pool_find_older(struct pool *pool);
-/* The same when the link would have to be closed for it: there must be more reason. */
-int pool_find_much_older(struct pool *pool);
+/* The same for a link that cannot go there, and is closed so that another is opened there: there
+ * must be more reason. The next one may stay when this is true. */
+bool pool_must_hand_over(struct pool *pool);
 /* Tells the other workers how many idle links there are. */
 void pool_tell_idle(struct pool *pool, bool barrier);
 /* Lets a waiting client try. */

@@ -152,25 +152,6 @@ int pool_find_older(struct pool *pool)
     return limits_is_busier(be->shm, pool->limits.pool, other, be->ordinal) ? other : -1;
 }
 
-/* What clients of other workers wait for a little longer is no reason to close a link, nor that
- * none of ours waits at the moment: the next one does. */
-int pool_find_much_older(struct pool *pool)
-{
-    struct backend *be = pool->be;
-    struct pool_request *head = pool_head(pool);
-    int64_t now_us = loop_now_us(be->loop);
-    int64_t own_us = head == NULL ? now_us : head->since_us;
-    int64_t other_us = 0;
-    int other = limits_find_oldest(be->shm, pool->limits.pool, be->ordinal, &other_us);
-
-    if (other == -1 || !pool_waits_longer(other_us, own_us, now_us, POOL_REOPEN_US))
-        return -1;
-    if (pool_waits_longer(other_us, own_us, now_us, POOL_STUCK_REOPEN_US) ||
-        limits_is_busier(be->shm, pool->limits.pool, other, be->ordinal))
-        return other;
-    return -1;
-}
-
 /* The entry that counts what the limit `v` is about; LIMITS_NO_ENTRY: none does. */
 static int entry_of(const struct pool *pool, enum limits_verdict v)
 {
@@ -239,6 +220,27 @@ bool pool_may_swap(const struct pool *pool, enum limits_verdict v)
 
     return v == LIMITS_AT_NODE ? quota_may_swap(shm, pool->cluster_node, now_us, least_us)
                                : limits_may_swap(shm, entry_of(pool, v), now_us, least_us);
+}
+
+/* What clients of other workers wait for a little longer is no reason to close a link, nor that
+ * none of ours waits at the moment: the next one does. A worker without any link waits for none of
+ * its own. */
+bool pool_must_hand_over(struct pool *pool)
+{
+    struct backend *be = pool->be;
+    struct pool_request *head = pool_head(pool);
+    int64_t now_us = loop_now_us(be->loop);
+    int64_t own_us = head == NULL ? now_us : head->since_us;
+    int64_t other_us = 0;
+    int other = limits_find_oldest(be->shm, pool->limits.pool, be->ordinal, &other_us);
+    bool waits = other != -1 && pool_waits_longer(other_us, own_us, now_us, POOL_REOPEN_US);
+    bool is_uneven = waits && limits_is_busier(be->shm, pool->limits.pool, other, be->ordinal);
+
+    if (!limits_is_long_uneven(&pool->uneven, is_uneven, now_us) &&
+        (!waits || (limits_has_links(be->shm, pool->limits.pool, other) &&
+                       !pool_waits_longer(other_us, own_us, now_us, POOL_STUCK_REOPEN_US))))
+        return false;
+    return pool_may_swap(pool, LIMITS_AT_POOL);
 }
 
 /* ---- the line ---- */

@@ -102,6 +102,29 @@ START_TEST(the_last_place_is_kept)
 }
 END_TEST
 
+/* The one that is busier at this moment was not a moment ago: that goes to and fro. */
+START_TEST(what_is_uneven_has_been_for_a_while)
+{
+    struct limits_scale scale = {0};
+    int64_t now_us = 77 * LIMITS_UNEVEN_US;
+    int64_t end_us;
+
+    ck_assert(!limits_is_long_uneven(&scale, true, now_us)); /* nobody has looked before */
+    for (end_us = now_us + 20 * LIMITS_UNEVEN_US; now_us < end_us; now_us += 2000)
+        ck_assert(!limits_is_long_uneven(&scale, now_us / 2000 % 2 == 0, now_us));
+    for (end_us = now_us + LIMITS_UNEVEN_US - LIMITS_LOOK_US; now_us < end_us; now_us += 2000)
+        ck_assert(!limits_is_long_uneven(&scale, true, now_us));
+    for (end_us = now_us + LIMITS_UNEVEN_US; now_us < end_us; now_us += 2000)
+        (void)limits_is_long_uneven(&scale, now_us / 2000 % 4 != 0, now_us);
+    ck_assert(limits_is_long_uneven(&scale, true, now_us));
+    ck_assert(!limits_is_long_uneven(&scale, false, now_us + 100));
+    ck_assert(limits_is_long_uneven(&scale, true, now_us + 200));
+    for (end_us = now_us + LIMITS_UNEVEN_US; now_us < end_us; now_us += 2000)
+        ck_assert(!limits_is_long_uneven(&scale, false, now_us));
+    ck_assert(!limits_is_long_uneven(&scale, true, now_us));
+}
+END_TEST
+
 START_TEST(swaps_are_seldom)
 {
     struct limits_ids a = attach(0, "alice", "shop");
@@ -307,6 +330,7 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, each_limit_is_named);
     tcase_add_test(tc, the_last_place_is_kept);
+    tcase_add_test(tc, what_is_uneven_has_been_for_a_while);
     tcase_add_test(tc, swaps_are_seldom);
     tcase_add_test(tc, opening_is_limited_and_refusals_are_shared);
     tcase_add_test(tc, a_link_moves);
