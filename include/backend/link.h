@@ -70,8 +70,8 @@ struct link_owner_ops {
      * link->settle_early: or all of them up to the last ReadyForQuery but that of the last message,
      * which was sent in part, and nobody will send the rest. */
     void (*on_settled)(void *owner, struct link *link);
-    /* What the client sends must not wait any longer: the server waits for COPY data, or nobody
-     * knows what it owes (expect.h). May be NULL. */
+    /* What the client sends must not wait any longer: the server waits for COPY data, or has failed
+     * a COPY, or nobody knows what it owes (expect.h). May be NULL. */
     void (*on_no_wait)(void *owner, struct link *link);
     /* Nobody knows whether another ReadyForQuery is owed (expect.h): link_ask, as soon as no
      * message is half sent. May be NULL: then the link is not used again. */

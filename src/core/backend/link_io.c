@@ -383,6 +383,9 @@ static bool link_on_whole(
         return false;
     if (expect_is_made_due(&link->expect))
         link_make_replies(link, run);
+    if (type == BE_ERROR && expect_head_is_spare(&link->expect) && link->owner != NULL &&
+        link->phase == LINK_LENT && link->ops->on_no_wait != NULL)
+        link->ops->on_no_wait(link->owner, link);
     if (type == BE_READY || (link->expect.len == 0 && type != BE_PARAMETER_STATUS) ||
         (link->expect.lost && link->phase == LINK_CLEANING)) {
         link_flush_run(link, run);

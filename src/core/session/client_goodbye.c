@@ -56,6 +56,13 @@ static bool is_answer_due(struct client *c, struct link *link)
     return true;
 }
 
+/* A COPY has failed, and with a Sync that it may have read nothing else is owed: its ReadyForQuery
+ * comes right behind the error, or the server waits for another Sync for ever. */
+static bool is_all_told(const struct client *c)
+{
+    return c->target != NULL && expect_is_stuck(&c->target->expect) && !c->target->expect.lost;
+}
+
 void client_say_goodbye(struct client *c)
 {
     bool waits = c->target == NULL && ((c->share != NULL && share_is_busy(c)) || c->is_parked);
@@ -68,24 +75,31 @@ void client_say_goodbye(struct client *c)
     }
     c->is_half_closed = true;
     stream_pause(&c->stream);
-    client_set_timer(c, CLIENT_HALF_CLOSED_MS);
+    client_set_timer(c, is_all_told(c) ? CLIENT_MAY_BE_GONE_MS : CLIENT_HALF_CLOSED_MS);
 }
 
 void client_goodbye_on_no_wait(void *owner, struct link *link)
 {
     struct client *c = owner;
 
-    if (c->is_half_closed && expect_is_copying(&link->expect))
+    if (!c->is_half_closed)
+        return;
+    if (expect_is_copying(&link->expect))
         link_fail_copy(link);
+    else if (is_all_told(c))
+        client_set_timer(c, CLIENT_MAY_BE_GONE_MS);
 }
 
 /* It has gone, unless it is seen to take its answers, however slowly. */
 void client_goodbye_on_timer(struct client *c)
 {
     /* What was sent before its end came tells nothing: no longer back than the timer ran. */
-    int64_t ran_ms = c->target == NULL ? CLIENT_MAY_BE_GONE_MS : CLIENT_HALF_CLOSED_MS;
+    int64_t ran_ms =
+        c->target == NULL || is_all_told(c) ? CLIENT_MAY_BE_GONE_MS : CLIENT_HALF_CLOSED_MS;
 
-    if (stream_is_taken(&c->stream, ran_ms))
+    if (is_all_told(c) && !stream_is_clogged(&c->stream))
+        client_leave(c);
+    else if (stream_is_taken(&c->stream, ran_ms))
         client_set_timer(c, ran_ms);
     else
         client_leave(c);

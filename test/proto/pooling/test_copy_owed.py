@@ -173,10 +173,29 @@ def test_client_goes_away(pg, start_pool, mode):
             c.send(*sent, *([TERMINATE] if how == "terminate" and sent[-1] != BAD[:4] else []))
             c.sock.shutdown(socket.SHUT_WR)
             c.sock.close()
+            begin = waits.now()
             c = login(one, seconds=10)
             goes_on(c)
+            assert waits.now() - begin < 3 * waits.SCALE, "its link is not held for an answer that does not come"
             c.bye()
     assert pg.rows("select a from owed") == []
+
+
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+def test_client_that_sends_nothing_more(pg, start_pool, mode):
+    """It is told what there is, and the end soon, whether the server skips for ever or not; by a Unix socket, too."""
+    one = pool_of(start_pool, pg, mode)
+    for sent in ([BAD], [BAD, COPY_DONE], [BAD, SYNC]):
+        told = []
+        for address in (pg.address, one.address, one.socket):
+            c = Wire(address, seconds=10)
+            c.login()
+            c.send(pgx(COPY), SYNC)
+            c.read_until("G")
+            c.send(*sent)
+            c.half_close()
+            told.append("".join(m.type for m in c.read_eof(4)))
+        assert told == [told[0]] * 3
 
 
 class CopyServer(FakeServer):
