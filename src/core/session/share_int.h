@@ -544,6 +544,9 @@ void share_settle(struct client *c);
 void share_state_free(struct client *c);
 /* A transaction of which no server knows is over. */
 void share_end_lost(struct share *s);
+/* The link that would have ended it is gone: what its replies were to be does not count for the
+ * next. */
+void share_forget_ends(struct share *s);
 /* ROLLBACK was sent for it: its settings are those from before. */
 void share_roll_back(struct client *c);
 /* The client's row and the link's say what ties them. */

@@ -419,6 +419,8 @@ static void lost_attached(
         is_done = keep_told(c, link);
     else if (!in_tx)
         share_end_lost(s); /* SAVEPOINT outside of a transaction, its error on the way */
+    if (in_tx)
+        share_forget_ends(s); /* the next link counts anew */
     if (link->pool->cluster_node != c->pool->cluster_node)
         avoid_node(c, link->pool->cluster_node);
     if (may_retry) {

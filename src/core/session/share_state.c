@@ -542,6 +542,11 @@ WARM void share_settle(struct client *c)
         varset_assign(&c->link->vars, s->vars.link);
 }
 
+void share_forget_ends(struct share *s)
+{
+    ends_free(s);
+}
+
 void share_end_lost(struct share *s)
 {
     share_vars_clear(&s->turn->tx);
