@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: PostgreSQL
-"""test_driver_programs: drivers of other languages in their ordinary use: 20 clients on two links, in transaction
-mode and with links forced to change; and in session mode, with a link each.
+"""test_driver_programs: drivers of other languages in their ordinary use, 20 clients at each place (conftest.py).
 
 The programs are built by `test/drivers/install FOLDER`; PGT_DRIVERS names the folder. One that is not there is
 skipped by name.
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pgt import plugin, proxy, waits
+from pgt import waits
 
 CLIENTS = 20
 PROGRAMS = {
@@ -29,16 +28,6 @@ def command(name: str, home: Path) -> list[str]:
             "node": ["node", str(home / "node/node_clients.js")],
             "rails": ["ruby", str(home / "ruby/rails_clients.rb")],
             "tokio": [str(home / "rust/target/release/tokio_clients")]}[name]
-
-
-@pytest.fixture(scope="module", params=["transaction", "session"])
-def pool(pg, request):
-    plugin.need_pgpool()
-    conf = {"pool_mode": "transaction", "pool_test_rotate": True, "num_init_children": 2, "max_backend_connections": 2,
-            "query_wait_timeout": 60}
-    pool = proxy.start_pgpool([pg.address], conf if request.param == "transaction" else {})
-    yield pool
-    pool.stop()
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: PostgreSQL
-"""test_orm_python: Python's drivers and object mappers in their ordinary use, 20 clients on two links, in
-transaction mode and with links forced to change.
+"""test_orm_python: Python's drivers and object mappers in their ordinary use, 20 clients at each place (conftest.py).
 
 What is not installed is skipped by name; dev/check installs psycopg and asyncpg, `test/drivers/install` the rest.
 """
@@ -17,15 +16,9 @@ ROUNDS = 8
 
 
 @pytest.fixture(scope="module")
-def url(pg, request):
-    """Where the drivers connect to: one pgpool for the file, two links for all clients."""
-    from pgt import plugin, proxy
-    plugin.need_pgpool()
-    pool = proxy.start_pgpool([pg.address], {
-        "pool_mode": "transaction", "pool_test_rotate": True, "num_init_children": 2, "max_backend_connections": 2,
-        "query_wait_timeout": 60})
-    yield {"host": "127.0.0.1", "port": pool.port, "user": "postgres", "database": "postgres", "password": "x"}
-    pool.stop()
+def url(pool):
+    """Where the drivers connect to."""
+    return {"host": "127.0.0.1", "port": pool.port, "user": "postgres", "database": "postgres", "password": "x"}
 
 
 def together(work, clients: int = CLIENTS) -> None:
@@ -275,6 +268,7 @@ def test_django(pg, url, cursors):
                         "HOST": url["host"], "PORT": url["port"], "CONN_MAX_AGE": None}})
         django.setup()
     from django.db import IntegrityError, connection, models, transaction
+    connection.settings_dict["PORT"] = url["port"]  # of all threads
     connection.settings_dict["DISABLE_SERVER_SIDE_CURSORS"] = cursors == "client_side"
     global DjangoNote
     if DjangoNote is None:

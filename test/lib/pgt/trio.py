@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: PostgreSQL
+"""trio: a primary and two streaming standbys."""
+import signal
+
+from pgt import postgres, procs
+
+
+def make_standby(primary: postgres.Postgres, name: str) -> postgres.Postgres:
+    """A streaming standby of `primary`, started. Both began as the same copy, so no backup is needed."""
+    home = procs.folder("standby", postgres.OS_USER)
+    procs.run(["cp", "-a", str(postgres.template()), str(home / "data")])
+    pg = postgres.Postgres(home / "data", procs.free_port())
+    follow(pg, primary, name)
+    pg.start()
+    return pg
+
+
+def follow(pg: postgres.Postgres, primary: postgres.Postgres, name: str, **conf: str) -> None:
+    """Writes settings that make `pg` a standby of `primary`."""
+    pg.write_conf({"primary_conninfo": f"host=127.0.0.1 port={primary.port} user=postgres "
+                                       f"application_name={name}", "cluster_name": name, **conf})
+    (pg.data / "standby.signal").touch()
+
+
+class Trio:
+    """A primary at place `at` of three, the others its standbys."""
+
+    def __init__(self, at: int):
+        self.at = at
+        self.primary = postgres.start_postgres({"wal_keep_size": "64MB"}, roles=False)
+        self.nodes = [self.primary if i == at else make_standby(self.primary, f"node{i}") for i in range(3)]
+        self.standbys = [i for i in range(3) if i != at]
+
+    def keep_in_step(self) -> None:
+        """What is committed from now on can be read on the standbys at once."""
+        self.primary.rows("alter system set synchronous_standby_names = '2 (*)'")
+        self.primary.rows("alter system set synchronous_commit = 'remote_apply'")
+        self.primary.rows("select pg_reload_conf()")
+
+    def stop(self) -> None:
+        for node in self.nodes:
+            node.stop(signal.SIGQUIT)
