@@ -60,6 +60,7 @@ HOT static void turn_free(struct sessions *ss, struct share *s)
 {
     struct share_turn *t = s->turn;
     struct buf retry = t->retry;
+    struct buf begin = t->begin;
 
     s->turn = NULL;
     if (t->mark.client != NULL || t->mark.link != NULL)
@@ -70,17 +71,19 @@ HOT static void turn_free(struct sessions *ss, struct share *s)
         varset_unref(&t->repaired);
     if (!paramset_is_empty(&t->told))
         paramset_free(&t->told);
-    buf_free(&t->begin);
+    buf_empty(&begin);
     buf_empty(&retry);
     buf_free(&t->early);
     mem_free(t->last_words);
     mem_free(t->refusal);
     if (ss->nspare_turns == SHARE_SPARE_TURNS) {
+        buf_free(&begin);
         buf_free(&retry);
         mem_free(t);
         return;
     }
     memset(t, 0, sizeof *t);
+    t->begin = begin;
     t->retry = retry;
     t->next_spare = ss->spare_turns;
     ss->spare_turns = t;
@@ -93,6 +96,7 @@ void share_spare_free(struct sessions *ss)
 
     while ((t = ss->spare_turns) != NULL) {
         ss->spare_turns = t->next_spare;
+        buf_free(&t->begin);
         buf_free(&t->retry);
         mem_free(t);
     }
@@ -276,14 +280,11 @@ HOT enum feed_step share_attach(struct client *c, int node)
 /* A query of ours, its replies swallowed. */
 WARM void share_put_own_query(struct client *c, struct feed_run *run, struct slice sql)
 {
-    struct buf out = {0};
-
     if (c->share != NULL) /* else a session with a link of its own is being restored */
         c->share->turn->unnamed_epoch = 0; /* a simple query takes the unnamed statement with it */
-    wire_put_query(&out, sql);
     link_expect(c->link, OP_QUERY | OP_SWALLOW);
-    feed_put(run, out.data, out.len);
-    buf_free(&out);
+    feed_put(run, "", 0); /* it goes behind what there is */
+    wire_put_query(&run->out, sql);
 }
 
 /* Functions and triggers may have set what nobody saw, made tables, or taken locks: not for another
@@ -403,7 +404,7 @@ HOT void share_forget_loan(struct client *c)
     c->target = NULL;
     s->phase = SHARE_DETACHED;
     if (!s->is_virtual)
-        buf_free(&s->turn->begin);
+        buf_empty(&s->turn->begin);
     s->begun_here = false;
     s->has_closed = false;
     s->is_unsure = false;

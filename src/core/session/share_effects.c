@@ -337,6 +337,15 @@ static bool is_traceless(enum count_kind kind, struct slice sql)
            memchr(sql.p, ';', sql.n - 1) == NULL;
 }
 
+static bool is_tx_word(const struct sql_facts *facts)
+{
+    const struct sql_stmt *st = facts->stmts;
+
+    return facts->status == SQL_OK && facts->nstmts == 1 && st->tx.op != SQL_TX_NONE &&
+           (st->kind == SQL_BEGIN || st->kind == SQL_COMMIT || st->kind == SQL_ROLLBACK ||
+               st->kind == SQL_SAVEPOINT);
+}
+
 WARM uint32_t share_judge(const struct sql_facts *facts, struct slice sql)
 {
     enum count_kind kind = count_kind_of(sql);
@@ -345,6 +354,8 @@ WARM uint32_t share_judge(const struct sql_facts *facts, struct slice sql)
     if (is_plain(facts, sql))
         traits |= SHARE_IS_PLAIN | (is_traceless(kind, sql) ? SHARE_IS_TRACELESS : 0) |
                   (calls_nothing(facts->stmts) ? SHARE_CALLS_NOTHING : 0);
+    else if (is_tx_word(facts))
+        traits |= SHARE_IS_TX_WORD;
     if (facts->traits != NULL)
         *facts->traits = traits;
     return traits;

@@ -119,7 +119,7 @@ static void fail_transaction(struct client *c)
     if (s->is_virtual) {
         s->is_virtual = false;
         s->is_lost = true;
-        buf_free(&s->turn->begin);
+        buf_empty(&s->turn->begin);
     } else if (s->phase == SHARE_ATTACHED && c->link->tx_status == 'T') {
         share_put_own_query(c, &run, slice_of_str(share_refused_query));
         c->link->must_clean = true;
@@ -203,7 +203,7 @@ HOT static void note_query(struct client *c, struct slice sql, uint32_t traits)
     share_expect_end(c, may_be_skipped ? OP_QUERY | OP_NOTE : OP_QUERY);
     count_statement(
         c->ss, c->link->pool->cluster_node, (enum count_kind)(traits & SHARE_COUNT_KIND));
-    if ((traits & SHARE_IS_PLAIN) != 0)
+    if ((traits & (SHARE_IS_PLAIN | SHARE_IS_TX_WORD)) != 0)
         client_note_sent(c, sql);
     else
         client_note_statement(c, sql);
@@ -256,6 +256,7 @@ HOT static enum feed_step share_query(
     enum feed_step step;
     uint32_t traits;
     bool is_plain;
+    bool is_known; /* what it does to the session */
 
     if (is_skipped(c))
         return FEED_SKIP;
@@ -279,13 +280,19 @@ HOT static enum feed_step share_query(
         }
         if (step != FEED_AGAIN)
             return step;
+    } else if (is_plain && share_quick_goes_on(c, sql)) {
+        note_query(c, sql, traits);
+        c->share->turn->is_quick = true;
+        return FEED_PASS;
     }
     if (!is_plain && share_virtual_query(c, sql, facts))
         return FEED_LOCAL;
     memset(&e, 0, sizeof e);
-    if (!is_plain)
+    e.alone = (traits & SHARE_IS_TX_WORD) != 0 && c->share->mode != CONF_POOL_STATEMENT;
+    is_known = is_plain || e.alone;
+    if (!is_known)
         share_effects_here(c, facts, sql, &e);
-    if (must_tell_lost(c, facts, &err) || (!is_plain && is_refused(c, &e, facts, &err))) {
+    if (must_tell_lost(c, facts, &err) || (!is_known && is_refused(c, &e, facts, &err))) {
         share_stop_asking(c);
         if (share_is_busy(c))
             return FEED_PARK;
@@ -297,7 +304,7 @@ HOT static enum feed_step share_query(
     step = share_begin_query(c, run, sql, msg, &facts, e.alone || share_names_go_alone(c, facts));
     if (step != FEED_PASS)
         return step;
-    if (!is_plain)
+    if (!is_known)
         share_names_before_sql(c, run, facts);
     share_note(c, sql, facts);
     share_route_note(c, sql);

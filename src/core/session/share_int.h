@@ -146,7 +146,7 @@ struct share_wait {
  * share_turn_end frees it. */
 struct share_turn {
     struct client *client;
-    struct share_turn *next_spare; /* of ss->spare_turns: all zero but for this and `retry` */
+    struct share_turn *next_spare; /* of ss->spare_turns: all zero but for this and the two bufs */
     uint16_t nsavepoints;
     uint16_t npending;
     uint16_t ntags;       /* statements of the present string that have ended */
@@ -189,6 +189,7 @@ struct share_turn {
     struct share_savepoint *savepoints;  /* newest first */
     struct share_end *ends;              /* sent, their tags not seen; oldest first */
     struct share_end *ended;             /* the last one that the client was told of */
+    struct share_end only_end;           /* mostly there is one at most, and this is it */
     struct share_name *last_bound;       /* valid within one sequence */
     uint64_t unnamed_epoch;              /* the loan in which the link was told the unnamed one */
     int64_t homeless_until_us;
@@ -206,8 +207,8 @@ struct share_turn {
     struct prep *old_unnamed;
     struct paramset told; /* what the client believes of parameters that may differ by now */
     struct share_wait *wait;
-    struct buf begin; /* BEGIN that waits for the first statement */
-    struct buf retry;
+    struct buf begin; /* BEGIN that waits for the first statement; a spare turn keeps its memory */
+    struct buf retry; /* ... of this, too */
     struct buf early; /* replies that are no answer yet */
 };
 
@@ -462,8 +463,10 @@ enum feed_step share_quick_query(struct client *c, struct feed_run *run, struct 
 /* A sequence that is there as a whole; FEED_PASS: *whole is its end. */
 enum feed_step share_quick_batch(
     struct client *c, struct feed_run *run, const char *p, const char *end, const char **whole);
+/* The same in a transaction that runs: true when the statement may be sent as it is. */
+bool share_quick_goes_on(struct client *c, struct slice sql);
 /* All is answered. True when that was such a statement, and nothing is left of it: the link went
- * back. */
+ * back, or the transaction goes on. */
 bool share_quick_ends(struct client *c);
 
 /* share_wait.c: there is no primary */
@@ -518,6 +521,8 @@ void share_effects_here(const struct client *c, const struct sql_facts *facts, s
 #define SHARE_IS_TRACELESS 0x40u
 /* Also kept: it is a read that calls no function by name and locks nothing. */
 #define SHARE_CALLS_NOTHING 0x80u
+/* It is one word of a transaction, which changes nothing but that. */
+#define SHARE_IS_TX_WORD 0x100u
 uint32_t share_judge(const struct sql_facts *facts, struct slice sql);
 static inline uint32_t share_traits(const struct sql_facts *facts, struct slice sql)
 {

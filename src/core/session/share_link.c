@@ -336,7 +336,7 @@ static void on_exchange_over(struct client *c)
     s->turn->refusal = NULL;
     buf_empty(&s->turn->retry);
     if (s->begun_here)
-        buf_free(&s->turn->begin);
+        buf_empty(&s->turn->begin);
     s->begun_here = false;
     s->may_retry = false;
     s->may_replan = false;

@@ -589,7 +589,7 @@ void share_fail_parked(struct client *c, const struct err *err)
         s->is_virtual = false;
         s->is_lost = true;
         s->turn->is_out = false;
-        buf_free(&s->turn->begin);
+        buf_empty(&s->turn->begin);
     }
     p = parked_message(c, &len);
     wire_put_err(&out, err);

@@ -150,7 +150,7 @@ static void fail(struct share *s)
     }
     s->is_virtual = false;
     s->is_lost = true;
-    buf_free(&s->turn->begin);
+    buf_empty(&s->turn->begin);
 }
 
 static void go_home(struct client *c)

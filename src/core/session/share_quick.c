@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: PostgreSQL
- * share_quick.c: plain statements of a client that is idle, in one step. Runs in: workers. What
- * share_feed.c and share_begin.c find out message by message holds for all of them: nothing runs,
- * no transaction is open, nothing ties the session, and the statement changes none of that. A
- * sequence of the extended protocol has to be there up to its Sync, and its text is not looked at:
- * what is to be known of it stands with the statement (struct prep). Must never: do anything before
- * it is sure. */
+ * share_quick.c: plain statements of a client that is idle, or in a transaction, in one step. Runs
+ * in: workers. What share_feed.c and share_begin.c find out message by message holds for all of
+ * them: nothing runs, nothing ties the session, and the statement changes none of that. A sequence
+ * of the extended protocol has to be there up to its Sync, and its text is not looked at: what is
+ * to be known of it stands with the statement (struct prep). Must never: do anything before it is
+ * sure. */
 #include "config.h"
 
 #include <string.h>
@@ -290,15 +290,57 @@ HOT enum feed_step share_quick_query(struct client *c, struct feed_run *run, str
     return FEED_PASS;
 }
 
-/* What the end of an exchange has to look for is not there: an error, a transaction, answers that
- * were held back, questions, more input. */
+/* In a transaction that has its link, where nothing runs, and nothing of what came before has to be
+ * put right first. */
+HOT static bool is_in_transaction(const struct client *c)
+{
+    const struct share *s = c->share;
+    const struct share_turn *t = s->turn;
+
+    return s->phase == SHARE_ATTACHED && c->link->tx_status == 'T' && c->balance == NULL &&
+           t->tx.client != NULL && t->mark.client == NULL && !s->is_fresh && !s->hold &&
+           !s->has_set && !s->has_tx_words && !s->reset_seen && !s->look_at_pins && !s->is_unsure &&
+           !s->is_untold && !s->owes_ready && !s->begun_here && !t->needs_snapshot &&
+           s->pins == s->shown_pins && expect_is_quiet(&c->link->expect) && !c->server_batch &&
+           !c->local_batch && s->mode != CONF_POOL_STATEMENT;
+}
+
+HOT bool share_quick_goes_on(struct client *c, struct slice sql)
+{
+    struct share *s = c->share;
+
+    if (!is_in_transaction(c) || memchr(sql.p, '\\', sql.n) != NULL)
+        return false;
+    if (!s->is_counted)
+        client_stats_on_query(c);
+    s->in_string = false;
+    s->may_retry = s->may_replan = s->may_resend = false;
+    s->turn->mark_pins = s->pins;
+    return true;
+}
+
+/* What the end of an exchange has to look for is not there: an error, answers that were held back,
+ * questions, more input. */
 static bool leaves_nothing(const struct client *c)
 {
     const struct share *s = c->share;
 
-    return s->turn->is_quick && !s->saw_error && !s->owes_ready && c->link->tx_status == 'I' &&
-           !c->link->hold_ready && !c->is_parked && c->body_left == 0 &&
+    return s->turn->is_quick && !s->saw_error && !s->owes_ready && !c->link->hold_ready &&
+           !c->is_parked && c->body_left == 0 &&
            (c->balance == NULL || c->balance->questions == NULL);
+}
+
+/* The transaction is open still, and nothing in it has changed. */
+HOT static bool ends_within(struct client *c)
+{
+    struct share_turn *t = c->share->turn;
+
+    if (c->link->tx_status != 'T' || c->link->expect.nnotes > 0 || t->npending > 0)
+        return false;
+    t->is_quick = false;
+    client_note_idle(c);
+    client_after_quiet(c);
+    return true;
 }
 
 HOT bool share_quick_ends(struct client *c)
@@ -306,6 +348,10 @@ HOT bool share_quick_ends(struct client *c)
     struct share *s = c->share;
 
     if (!leaves_nothing(c))
+        return false;
+    if (s->turn->tx.client != NULL)
+        return ends_within(c);
+    if (c->link->tx_status != 'I')
         return false;
     if (s->turn->npending > 0 || c->link->expect.nnotes > 0)
         share_names_settle(c);

@@ -124,13 +124,23 @@ static void note_savepoint(struct client *c, const struct sql_tx *tx)
     }
 }
 
-static void end_free(struct share_end *e)
+static void end_free(struct share *s, struct share_end *e)
 {
     if (e == NULL)
         return;
     share_vars_clear(&e->vars);
     share_vars_clear(&e->tx);
-    mem_free(e);
+    if (e != &s->turn->only_end)
+        mem_free(e);
+}
+
+/* Mostly there is but one. */
+static struct share_end *end_new(struct share_turn *t)
+{
+    if (t->ends != NULL || t->ended != NULL)
+        return mem_alloc_zero(sizeof(struct share_end));
+    memset(&t->only_end, 0, sizeof t->only_end);
+    return &t->only_end;
 }
 
 WARM static void ends_free(struct share *s)
@@ -139,9 +149,9 @@ WARM static void ends_free(struct share *s)
 
     while ((e = s->turn->ends) != NULL) {
         s->turn->ends = e->next;
-        end_free(e);
+        end_free(s, e);
     }
-    end_free(s->turn->ended);
+    end_free(s, s->turn->ended);
     s->turn->ended = NULL;
 }
 
@@ -160,7 +170,7 @@ static void note_end(
         return;
     while (*pp != NULL)
         pp = &(*pp)->next;
-    e = *pp = mem_alloc_zero(sizeof *e);
+    e = *pp = end_new(s->turn);
     e->serial = expect_next_serial(&c->link->expect);
     e->at = s->turn->at;
     e->is_last = s->turn->is_last;
@@ -268,7 +278,7 @@ WARM void share_note_tag(struct client *c, struct slice tag)
     if (slice_eq_str(tag, "ROLLBACK"))
         share_vars_assign(&e->vars, &e->tx);
     e->committed = slice_eq_str(tag, "COMMIT");
-    end_free(s->turn->ended);
+    end_free(s, s->turn->ended);
     s->turn->ended = e;
 }
 
@@ -425,13 +435,19 @@ WARM static void note_end_of_text(struct client *c, struct slice sql)
 WARM void share_note(struct client *c, struct slice sql, const struct sql_facts *facts)
 {
     struct share *s = c->share;
+    uint32_t traits = share_traits(facts, sql);
     struct share_effects e;
     uint32_t i;
 
     if (!s->hold)
         s->turn->mark_pins = s->pins;
     s->in_string = facts->nstmts > 1;
-    if ((share_traits(facts, sql) & SHARE_IS_PLAIN) != 0) {
+    if ((traits & SHARE_IS_TX_WORD) != 0) {
+        s->turn->at = 0;
+        s->turn->is_last = true;
+        note_tx(c, facts->stmts);
+    }
+    if ((traits & (SHARE_IS_PLAIN | SHARE_IS_TX_WORD)) != 0) {
         note_end_of_text(c, sql);
         return;
     }

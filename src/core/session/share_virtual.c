@@ -18,10 +18,11 @@
 static const char tag_lost[] = "";
 
 /* A plain BEGIN needs no server yet. Its tag, or NULL: a server is to answer. */
-WARM static const char *virtual_begin(struct client *c, struct slice sql, const struct sql_stmt *st)
+WARM static const char *virtual_begin(
+    struct client *c, struct slice sql, const struct sql_facts *facts)
 {
     struct share *s = c->share;
-    const struct sql_facts facts = {.status = SQL_OK, .nstmts = 1, .stmts = st};
+    const struct sql_stmt *st = &facts->stmts[0];
 
     if (!c->ss->conf->virtual_begin || s->mode == CONF_POOL_STATEMENT || s->is_virtual ||
         s->is_lost || st->tx.op != SQL_TX_BEGIN || st->tx.isolation == SQL_ISO_SERIALIZABLE)
@@ -29,7 +30,7 @@ WARM static const char *virtual_begin(struct client *c, struct slice sql, const 
     client_stats_on_query(c);
     buf_put(&s->turn->begin, sql.p, sql.n);
     s->is_virtual = true;
-    share_note(c, sql, &facts);
+    share_note(c, sql, facts);
     s->has_tx_words = false;
     s->recovered = false; /* no link was asked to */
     return strncasecmp(sql.p + st->offset, "START", 5) == 0 ? "START TRANSACTION" : "BEGIN";
@@ -43,7 +44,7 @@ static void forget_transaction(struct client *c)
     s->is_virtual = false;
     s->is_lost = false;
     s->is_untold = false;
-    buf_free(&s->turn->begin);
+    buf_empty(&s->turn->begin);
     share_end_lost(s);
     client_stats_on_virtual_end(c);
     if (c->balance != NULL)
@@ -73,7 +74,7 @@ WARM static const char *answer(struct client *c, struct slice sql, const struct 
 
     if (facts->status != SQL_OK || facts->nstmts != 1)
         return NULL;
-    tag = virtual_begin(c, sql, &facts->stmts[0]);
+    tag = virtual_begin(c, sql, facts);
     return tag != NULL ? tag : virtual_end(c, facts);
 }
 
@@ -85,10 +86,34 @@ static void put_answer(struct buf *out, const char *tag)
         wire_put_command_complete(out, tag);
 }
 
+static void say_lost(struct client *c)
+{
+    struct buf out = {0};
+
+    client_lost_put(&out);
+    wire_put_ready(&out, share_tx_status(c));
+    client_send(c, &out);
+}
+
+/* The longest tag of ours, with its NUL. */
+#define TAG_BYTES sizeof "START TRANSACTION"
+
+/* The answer to a simple query, in one piece. */
+WARM static void say_tag(struct client *c, const char *tag)
+{
+    char msg[PROTO_HEADER_BYTES + TAG_BYTES + PROTO_HEADER_BYTES + 1] = {BE_COMMAND_COMPLETE};
+    const char ready[] = {BE_READY, 0, 0, 0, 5, share_tx_status(c)};
+    size_t n = strnlen(tag, TAG_BYTES - 1) + 1;
+
+    msg[PROTO_HEADER_BYTES - 1] = (char)(4 + n);
+    memcpy(msg + PROTO_HEADER_BYTES, tag, n);
+    memcpy(msg + PROTO_HEADER_BYTES + n, ready, sizeof ready);
+    (void)stream_send(&c->stream, msg, PROTO_HEADER_BYTES + n + sizeof ready);
+}
+
 WARM bool share_virtual_query(struct client *c, struct slice sql, const struct sql_facts *facts)
 {
     struct share *s = c->share;
-    struct buf out = {0};
     const char *tag;
 
     if (s->phase != SHARE_DETACHED)
@@ -101,9 +126,10 @@ WARM bool share_virtual_query(struct client *c, struct slice sql, const struct s
     s->turn->has_portal = false;
     prep_unref(&s->unnamed); /* as any simple query does */
     s->turn->unnamed_epoch = 0;
-    put_answer(&out, tag);
-    wire_put_ready(&out, share_tx_status(c));
-    client_send(c, &out);
+    if (tag == tag_lost)
+        say_lost(c);
+    else
+        say_tag(c, tag);
     client_note_idle(c);
     return true;
 }
