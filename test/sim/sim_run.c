@@ -359,6 +359,7 @@ static const char *const once_failed[][8] = {
     {"--mode", "statement", "--servers", "1", "--seed", "503282"},
     {"--mode", "session", "--servers", "3", "--seed", "502361"},
     {"--mode", "transaction", "--servers", "1", "--seed", "601443"},
+    {"--mode", "transaction", "--servers", "3", "--seed", "604067"},
 };
 #define NONCE (int)(sizeof once_failed / sizeof once_failed[0])
 

@@ -491,6 +491,15 @@ static void lost_out(struct client *c, struct link *link, const struct err *err,
     client_after_quiet(c);
 }
 
+/* It was refused, or cancelled: only its ReadyForQuery is to come. */
+static bool has_begun_in_vain(const struct share *s, const struct link *link)
+{
+    const struct share_end *e = s->turn->ends;
+
+    return s->saw_error && link->tx_status == 'I' && s->turn->ended == NULL && e != NULL &&
+           e->begins && e->at == 0 && e->is_last && e->next == NULL;
+}
+
 void share_on_lost(void *owner, struct link *link, const struct err *err, bool told)
 {
     struct client *c = owner;
@@ -511,6 +520,8 @@ void share_on_lost(void *owner, struct link *link, const struct err *err, bool t
         return;
     }
     lost_reason(c, err, &reason);
+    if (has_begun_in_vain(s, link))
+        share_end_lost(s);
     if (strcmp(err->sqlstate, BALANCE_CONFLICT) != 0)
         sessions_suspect_node(c->ss, link->pool->cluster_node);
     memset(&s->turn->retry, 0, sizeof s->turn->retry);
