@@ -29,6 +29,7 @@ struct process {
     uint32_t key;
     bool is_busy; /* with the message at the front of `in` */
     bool is_cancelled;
+    bool is_tied; /* its client's session cannot move, or could not as long as it was there */
     int64_t busy_until_us;
 };
 
@@ -474,6 +475,7 @@ static void finish_message(struct process *p)
 
     sim_describe(text, sizeof text, msg, 1);
     p->is_busy = false;
+    p->is_tied = workers_is_tied(p->pid, p->is_tied);
     if (hurt && sim_one_in(2)) {
         die(p); /* before it has done anything */
         return;
@@ -487,7 +489,7 @@ static void finish_message(struct process *p)
     }
     if (world.opts.unasked && sim_one_in(3))
         mix_in(&p->held, held);
-    if (p->s.wrote_in_vain && !server.node[p->server].was_primary && workers_is_tied(p->pid))
+    if (p->s.wrote_in_vain && !server.node[p->server].was_primary && p->is_tied)
         world.nvain++;
     else if (p->s.wrote_in_vain && !server.node[p->server].was_primary)
         sim_fail("a write reached server %d, which has always been a standby: %s", p->server, text);

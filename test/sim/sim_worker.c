@@ -307,28 +307,32 @@ int64_t workers_next_us(void)
     return next_us;
 }
 
-static bool has_pins(int pid, uint32_t pins)
+/* Of the client that has this server process; none has, when it has gone. */
+static bool find_row(int pid, struct client_row *row)
 {
     struct rows_header *rows = shm_get(workers.shm, SHM_CLIENTS);
-    struct client_row row;
     uint32_t i;
 
     for (i = 0; i < rows->capacity; i++) {
-        (void)client_row_copy(rows, i, &row, NULL);
-        if (row.state != CLIENT_STATE_FREE && row.server_pid == pid && (row.pins & pins) != 0)
+        (void)client_row_copy(rows, i, row, NULL);
+        if (row->state != CLIENT_STATE_FREE && row->server_pid == pid)
             return true;
     }
     return false;
 }
 
-bool workers_is_tied(int pid)
+bool workers_is_tied(int pid, bool was_tied)
 {
-    return has_pins(pid, UINT32_MAX);
+    struct client_row row;
+
+    return find_row(pid, &row) ? row.pins != 0 : was_tied;
 }
 
 bool workers_is_held(int pid)
 {
-    return has_pins(pid, ~ROWS_PIN(PIN_REASON_SESSION_MODE));
+    struct client_row row;
+
+    return find_row(pid, &row) && (row.pins & ~ROWS_PIN(PIN_REASON_SESSION_MODE)) != 0;
 }
 
 /* ---- accounts ---- */

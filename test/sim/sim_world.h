@@ -202,8 +202,9 @@ int64_t workers_next_us(void);
 /* The shared memory, and the mailboxes as slot `slot` sees them. */
 struct shm *workers_shm(void);
 struct mailboxes *workers_boxes(void);
-/* The session that has this server process cannot move. */
-bool workers_is_tied(int pid);
+/* The session that has this server process cannot move; when it has gone, what it sent before may
+ * still be run. */
+bool workers_is_tied(int pid, bool was_tied);
 /* The same of a client that shares links. */
 bool workers_is_held(int pid);
 /* The settings are read again: other ones, which each worker takes when its turn comes. */
