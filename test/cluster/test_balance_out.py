@@ -3,6 +3,7 @@
 (decisions/0012). Real standbys that keep in step; the primary is on node 0 and on node 2."""
 import os
 import random
+import signal
 
 import pytest
 
@@ -524,3 +525,43 @@ def test_random_transactions_are_answered_as_by_one_server(cluster, make, seed, 
         wire.bye()
     for i, (want, got) in enumerate(zip(*told)):
         assert got == want, (i, steps[max(0, i - 12):i + 1])
+
+
+def test_a_commit_waits_for_a_read_while_the_primary_is_replaced(start_pool):
+    """The read is answered; the COMMIT is an error and no plain ROLLBACK, which most drivers take for done."""
+    it = Trio(0)
+    it.keep_in_step()
+    it.primary.rows("create table t as select 7 as a")
+    it.primary.rows("create table w(id int, v text)")
+    pool = pool_for(start_pool, it, load_balance_mode=True, num_init_children=1, pool_mode="transaction", auto_promote=True,
+                    disable_load_balance_on_write="off", backend_weight0=0)
+    wait_settled(pool, 0)
+    two, stopped = [login(pool) for _ in range(2)], []
+    for w in two:
+        assert away(it, w) and w.value("select a from t") == "7"
+        ok(w, "begin", "insert into w values (1, 'x')")
+        assert away(it, w)
+        w.send(query("select count(*) from generate_series(1, 2000000) g, t"))
+        node, pid = waits.wait_for("it reads", lambda: next(((n, int(r[0])) for n in it.nodes[1:] for r in n.rows(
+            f"select pid from pg_stat_activity where {MINE} and state = 'active'") if (n, int(r[0])) not in stopped), None))
+        os.kill(pid, signal.SIGSTOP)
+        stopped.append((node, pid))
+    try:
+        it.primary.stop(signal.SIGQUIT)
+        waits.wait_for("another one is the primary, and the old one's connections are cut", lambda: "primary" in
+                       [r["role"] for r in show(pool)[1:]] and "0" not in [r["node"] for r in show(pool, "POOL_LINKS")])
+        two[0].send(query("commit"))
+        two[1].send(parse("commit") + bind() + execute() + SYNC)
+        assert all(w.is_quiet(0.05) for w in two), "the COMMIT waits for the read"
+    finally:
+        for _, pid in stopped:
+            os.kill(pid, signal.SIGCONT)
+    for w in two:
+        found = w.ready()
+        assert (code(found), status(found)) == (None, "T"), found
+        found = w.ready()
+        assert (code(found), status(found)) == ("08006", "I"), found
+        assert w.value("select count(*) from w") == "0"
+        w.bye()
+    pool.stop()
+    it.stop()
