@@ -139,6 +139,9 @@ void pool_request_init(struct pool_request *req);
 /* A link that is free and needs no look, for a request of a client that shares links; NULL: there
  * is none, or others wait: pool_acquire is to be asked. `req` is not remembered. */
 struct link *pool_borrow(struct pool *pool, const struct pool_request *req);
+/* Who asks for a link now would have to wait, and a server of this pool has parsed the statement: a
+ * link of this worker has it. */
+bool pool_has_parsed(const struct pool *pool, const uint8_t id[PREP_ID_BYTES]);
 /* The pool of the same user and database on another node; NULL: there is none yet. */
 struct pool *pool_near(struct pool *pool, int node);
 /* Tries to get a link. May be called again for a waiting request: it keeps its place. */

@@ -91,6 +91,9 @@ uint32_t prepset_count(const struct prepset *s);
 bool prepset_touch(struct prepset *s, const uint8_t id[PREP_ID_BYTES]);
 void prepset_add(struct prepset *s, const uint8_t id[PREP_ID_BYTES]);
 void prepset_remove(struct prepset *s, const uint8_t id[PREP_ID_BYTES]);
+/* The server has answered the Parse: not only is it under way. */
+void prepset_confirm(struct prepset *s, const uint8_t id[PREP_ID_BYTES]);
+bool prepset_is_sure(const struct prepset *s, const uint8_t id[PREP_ID_BYTES]);
 /* With more than `limit`: removes the one unused for longest and gives its name. */
 bool prepset_evict(struct prepset *s, uint32_t limit, char name[PREP_NAME_BYTES + 1]);
 /* In place of the hash of a content: the name may be there or not, with any content. */

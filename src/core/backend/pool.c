@@ -316,6 +316,20 @@ HOT struct link *pool_borrow(struct pool *pool, const struct pool_request *req)
     return pool_lend(pool, link, req);
 }
 
+bool pool_has_parsed(const struct pool *pool, const uint8_t id[PREP_ID_BYTES])
+{
+    struct list *n;
+
+    if (pool->nidle > 0 && list_is_empty(&pool->waiting))
+        return false;
+    LIST_FOREACH(n, &pool->busy)
+    {
+        if (prepset_is_sure(&LIST_ENTRY(n, struct link, pool_node)->preps, id))
+            return true;
+    }
+    return false;
+}
+
 /* Takes the newest idle link that suits. Links that the server closed meanwhile are thrown away
  * unseen by the client. */
 static struct link *pool_take_idle(struct pool *pool, struct pool_request *req)

@@ -25,6 +25,7 @@ struct prep_entry {
     struct hash_node node;
     struct list lru;
     uint8_t id[PREP_ID_BYTES];
+    bool is_sure; /* the server has said so */
 };
 
 /* A statement that a link knows under a client's name. */
@@ -210,6 +211,21 @@ void prepset_add(struct prepset *s, const uint8_t id[PREP_ID_BYTES])
     list_push_back(&s->known->lru, &e->lru);
 }
 
+void prepset_confirm(struct prepset *s, const uint8_t id[PREP_ID_BYTES])
+{
+    struct prep_entry *e = prepset_find(s, id);
+
+    if (e != NULL)
+        e->is_sure = true;
+}
+
+bool prepset_is_sure(const struct prepset *s, const uint8_t id[PREP_ID_BYTES])
+{
+    const struct prep_entry *e = prepset_find(s, id);
+
+    return e != NULL && e->is_sure;
+}
+
 void prepset_remove(struct prepset *s, const uint8_t id[PREP_ID_BYTES])
 {
     struct prep_entry *e = prepset_find(s, id);
@@ -348,6 +364,7 @@ bool prepset_decode(struct prepset *s, struct slice bytes)
         if (!take_bytes(&bytes, id, sizeof id))
             return false;
         prepset_add(s, id);
+        prepset_confirm(s, id); /* a link that owes answers does not travel */
     }
     while (bytes.n > 0) {
         if (!take_bytes(&bytes, &m, sizeof m) || bytes.n < m.len)

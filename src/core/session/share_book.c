@@ -360,6 +360,8 @@ HOT static void settle_one(struct client *c, struct share_pending *p, bool ok, b
     s->turn->nuncertain -= is_uncertain(p) ? 1 : 0;
     if (!ok && p->sent && p->kind != PENDING_UNNAMED && c->link != NULL)
         prepset_remove(&c->link->preps, p->prep->id);
+    if (ok && p->sent && (p->kind == PENDING_NAME || p->kind == PENDING_PARSE) && c->link != NULL)
+        prepset_confirm(&c->link->preps, p->prep->id);
     if (p->kind == PENDING_UNNAMED)
         settle_unnamed(c, p, holds, is_undone);
     if (!holds && p->kind == PENDING_NAME && p->name != NULL)

@@ -531,6 +531,10 @@ static enum feed_step share_extended(struct client *c, struct feed_run *run, cha
             s->is_untold = false;
             return tell_extended(c, &err);
         }
+        if (type == FE_PARSE && is_whole && share_names_parsed(c, msg, end)) {
+            note_extended(c, type, msg, is_whole);
+            return FEED_LOCAL;
+        }
         step = share_begin_batch(c, run, msg.p, end);
         if (step != FEED_PASS)
             return step;

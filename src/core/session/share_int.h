@@ -624,6 +624,9 @@ void share_names_free(struct client *c);
 /* A Parse is answered here: the client has the statement, and no link is told. No other one of that
  * name is there. `body`: what follows the name in the message. */
 void share_names_learn(struct client *c, struct slice name, struct slice body);
+/* A Parse of a name and a Sync, of a text that a link knows, while all links are in use: answered
+ * here when this is true, up to that Sync. */
+bool share_names_parsed(struct client *c, struct slice msg, const char *end);
 /* Messages of the extended protocol that name statements; `msg` may be incomplete. */
 enum feed_step share_parse(struct client *c, struct feed_run *run, struct slice msg);
 enum feed_step share_bind(struct client *c, struct feed_run *run, struct slice msg, bool is_whole);

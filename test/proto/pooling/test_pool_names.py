@@ -230,3 +230,41 @@ def test_prepared_for_a_table_that_is_gone(t, extended, inside):
     c.simple("execute no_such_statement")
     c.simple("deallocate g")
     c.simple("execute g(0)")
+
+
+@pytest.mark.parametrize("begins", [False, True])
+def test_what_is_parsed_already_waits_for_no_link(one, begins):
+    """Some drivers wait for the answer to a Parse with all their sessions, also with the one that has the connection. What
+    no server has parsed waits, and what came to nothing; a name that is taken is the server's to refuse."""
+    pool = one()
+    a, b = login(pool, seconds=5), login(pool, seconds=5)
+    if begins:
+        b.simple("begin")
+    a.send(parse("select 41 + $1::int", "mine"), SYNC)
+    assert not states(a.ready())
+    a.rows("begin")
+    assert a.value("select 'has the connection'")
+    a.send(parse("select no_such_column", "bad"), SYNC)
+    a.send(query("rollback"))
+    a.send(query("begin; select 1"))
+    assert states(a.ready() + a.ready() + a.ready()) == ["42703"]
+    for name in ("one", "two"):
+        b.send(parse("select 41 + $1::int", name), SYNC)
+        found = b.ready()
+        assert ("".join(m.type for m in found), found[-1].body) == ("1Z", b"T" if begins else b"I")
+    waiting = [login(pool, seconds=5) for _ in range(5)]
+    for w, messages in zip(waiting, ([parse("select 40", "new")], [parse("select no_such_column", "x")], [parse("select 41 + $1::int")],
+                                     [parse("select 41 + $1::int", "one"), bind(["1"], name="one"), execute()], [query("select 1")])):
+        w.send(*messages, SYNC)
+    b.send(parse("select 41 + $1::int", "one"), SYNC)
+    assert all(w.is_quiet(0.02) for w in [*waiting, b])
+    a.rows("commit")
+    assert [states(w.ready()) for w in waiting] == [[], ["42703"], [], [], []]
+    assert states(b.ready()) == ["42P05"]
+    if begins:
+        b.simple("rollback")
+    for name in ("one", "two"):
+        b.send(bind(["1"], name=name), execute(), SYNC)
+        assert [m.row() for m in b.ready() if m.type == "D"] == [[b"42"]]
+    for w in [a, b, *waiting]:
+        w.bye()

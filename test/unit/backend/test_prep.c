@@ -87,6 +87,9 @@ START_TEST(all_is_known_behind_a_journey)
     ck_assert(prepset_is_empty(&there));
     prepset_add(&set, id);
     prepset_add(&set, newer);
+    prepset_confirm(&set, id);
+    ck_assert(prepset_is_sure(&set, id));
+    ck_assert(!prepset_is_sure(&set, newer)); /* on its way */
     prepset_set_named(&set, slice_of_str("q"), 5);
     prepset_set_named(&set, slice_of_str("q"), 6);
     prepset_set_named(&set, slice_of_str(""), PREPSET_DOUBTFUL);
@@ -97,6 +100,7 @@ START_TEST(all_is_known_behind_a_journey)
     ck_assert_uint_eq(out.len, prepset_bytes(&set));
     ck_assert(prepset_decode(&there, buf_slice(&out)));
     ck_assert_uint_eq(prepset_count(&there), 2);
+    ck_assert(prepset_is_sure(&there, id));
     ck_assert_uint_eq(prepset_count_named(&there), 2);
     ck_assert_uint_eq(prepset_named(&there, slice_of_str("q")), 6);
     ck_assert_uint_eq(prepset_named(&there, slice_of_str("")), PREPSET_DOUBTFUL);
