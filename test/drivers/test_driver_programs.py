@@ -16,7 +16,9 @@ CLIENTS = 20
 PROGRAMS = {
     "pgx": (["go/pgx_clients"], "drv_pgx"),
     "jdbc": (["java/JdbcClients.class"], "drv_jdbc"),
+    "dbd": (["perl/dbd_clients.pl"], "drv_dbd"),
     "node": (["node/node_modules/pg-cursor/package.json"], "drv_node"),
+    "pdo": (["php/pdo_clients.php"], "drv_pdo"),
     "rails": (["ruby/rails_clients.rb"], "drv_rails"),
     "tokio": (["rust/target/release/tokio_clients"], "drv_tokio"),
 }
@@ -25,7 +27,9 @@ PROGRAMS = {
 def command(name: str, home: Path) -> list[str]:
     return {"pgx": [str(home / "go/pgx_clients")],
             "jdbc": ["java", "-cp", f"{home / 'java'}:{home / 'java/postgresql.jar'}", "JdbcClients"],
+            "dbd": ["perl", str(home / "perl/dbd_clients.pl")],
             "node": ["node", str(home / "node/node_clients.js")],
+            "pdo": ["php", str(home / "php/pdo_clients.php")],
             "rails": ["ruby", str(home / "ruby/rails_clients.rb")],
             "tokio": [str(home / "rust/target/release/tokio_clients")]}[name]
 

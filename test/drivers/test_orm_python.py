@@ -4,6 +4,7 @@
 What is not installed is skipped by name; dev/check installs psycopg and asyncpg, `test/drivers/install` the rest.
 """
 import asyncio
+import glob
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -177,6 +178,42 @@ def test_pg8000(pg, url):
 
     together(work)
     assert pg.value("select count(*) from drv_pg8000") == str(CLIENTS * ROUNDS // 2)
+
+
+@pytest.mark.parametrize("use_declare", [0, 1], ids=["plain", "declare"])
+def test_odbc(pg, url, use_declare):
+    """psqlODBC: statements prepared by the server, its savepoint for each statement, cursors by DECLARE and FETCH."""
+    pyodbc = pytest.importorskip("pyodbc")
+    libraries = glob.glob("/usr/lib/*/odbc/psqlodbcw.so")
+    if not libraries:
+        pytest.skip("psqlODBC is not installed")
+    pg.rows("drop table if exists drv_odbc")
+    pg.rows("create table drv_odbc(client int, n int, unique (client, n))")
+
+    def work(i: int) -> None:
+        conn = pyodbc.connect(f"Driver={libraries[0]};Server={url['host']};Port={url['port']};Database=postgres;Uid=postgres;Pwd=x;"
+                              f"UseServerSidePrepare=1;Protocol=7.4-{i % 3};UseDeclareFetch={use_declare};Fetch=7;"
+                              f"ConnSettings={{set application_name = 'odbc {i}'}}")
+        cur = conn.cursor()
+        for n in range(ROUNDS):
+            cur.execute("insert into drv_odbc values (?, ?)", i, n)
+            if i % 3 == 2:  # a savepoint for each statement: the rest of the transaction is unharmed
+                with pytest.raises(pyodbc.IntegrityError):
+                    cur.execute("insert into drv_odbc values (?, ?)", i, n)
+            assert cur.execute("select count(*) from drv_odbc where client = ? and n = ?", i, n).fetchone()[0] == 1
+            conn.rollback() if n % 2 else conn.commit()
+        assert [r[0] for r in cur.execute("select g from generate_series(1, 30) g where g > ?", 3)] == list(range(4, 31))
+        cur.executemany("insert into drv_odbc values (?, ?)", [(i, n) for n in range(100, 120)])
+        conn.commit()
+        assert "drv_odbc" in [t.table_name for t in cur.tables(schema="public")]
+        assert cur.execute("show application_name").fetchone()[0] == f"odbc {i}"
+        with pytest.raises(pyodbc.Error, match="22012"):
+            cur.execute("select 1/0")
+        conn.rollback()
+        conn.close()
+
+    together(work)
+    assert pg.value("select count(*) from drv_odbc") == str(CLIENTS * (ROUNDS // 2 + 20))
 
 
 # ---- object mappers
