@@ -18,6 +18,7 @@
 
 #include "auth/auth_plan.h"
 #include "auth/cred.h"
+#include "base/buf.h"
 #include "base/slice.h"
 #include "crypto/secret.h"
 
@@ -113,6 +114,11 @@ const struct auth_login *auth_book_login(struct auth_book *b, struct slice user)
 void auth_book_learn_password(struct auth_book *b, struct slice user, struct slice password);
 void auth_book_learn_keys(struct auth_book *b, struct slice user, const struct scram_keys *keys);
 void auth_book_learn_cred(struct auth_book *b, struct slice user, const struct cred *cred);
+/* Appends what auth_book_login knows, for the book of another worker; nothing when that is nothing.
+ * `out` is a secret buffer. */
+void auth_book_pack_login(struct auth_book *b, struct slice user, struct buf *out);
+/* Learns what another worker's book has packed, unless something is known already. */
+void auth_book_learn_packed(struct auth_book *b, struct slice user, struct slice bytes);
 /* A server refused the user, or its verifier is another now: what was learned goes, and the answer
  * of auth_query with it. */
 void auth_book_forget(struct auth_book *b, struct slice user);

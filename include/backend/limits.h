@@ -108,6 +108,9 @@ bool limits_move_link(struct shm *shm, int node, const struct limits_ids *ids, i
  * 0 for a limit is none. */
 int limits_client_add(struct shm *shm, int ordinal, struct slice database, struct slice user,
     int max_db, int max_user, struct limits_ticket *ticket, struct err *err);
+/* A client goes from one worker to another, as in limits_move_link. */
+bool limits_move_client(struct shm *shm, const struct limits_ticket *ticket, int from_ordinal,
+    int to_ordinal, bool (*hand_over)(void *ctx), void *ctx);
 /* Counts it out and clears the ticket. */
 void limits_client_sub(struct shm *shm, int ordinal, struct limits_ticket *ticket);
 

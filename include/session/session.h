@@ -31,6 +31,16 @@ enum session_stop {
     SESSION_STOP_FAST   /* end every session with 57P01 */
 };
 
+/* Clients on their way to another worker: sessions_give.c. */
+struct session_giving {
+    int to;          /* ordinal */
+    uint32_t left;   /* so many go; 0: nobody does */
+    uint32_t nfresh; /* so many of those who stand in front of `clients` have just become idle */
+    int64_t due_us;  /* who becomes idle from then on is looked at */
+    int64_t look_us; /* when on_look is due */
+    struct task task;
+};
+
 /* One per worker: everything about its clients. */
 struct sessions {
     struct backend be;
@@ -79,6 +89,9 @@ struct sessions {
     uint64_t suspected[2]; /* bit per node that has ended free links in this turn of the loop */
     /* Called when the last client has gone. */
     void (*on_empty)(struct sessions *ss);
+    /* Called a few times a second while clients are at work: is anybody to go elsewhere? */
+    void (*on_look)(struct sessions *ss);
+    struct session_giving giving;
 };
 
 /* A freshly accepted connection. */
@@ -117,6 +130,14 @@ void sessions_stop(struct sessions *ss, enum session_stop how);
 void sessions_on_cancel(struct sessions *ss, const void *body, size_t len, int fd);
 /* An operator's command (MAIL_ORDER). */
 void sessions_on_order(struct sessions *ss, const void *body, size_t len);
+/* A client of another worker (MAIL_SESSION). `body` is wiped: there may be a password in it. */
+void sessions_on_travel(struct sessions *ss, void *body, size_t len, int fd);
+/* From now on `on_look` is called, which may call sessions_give. */
+void sessions_give_watch(struct sessions *ss, void (*on_look)(struct sessions *ss));
+/* So many of the clients that can go to the worker of `ordinal`, as they become idle; 0: none. */
+void sessions_give(struct sessions *ss, int ordinal, uint32_t nclients);
+/* Clients that have done something since. */
+uint32_t sessions_count_active(const struct sessions *ss, int64_t since_us);
 /* Clients of worker `ordinal`, and of all workers. */
 int session_count_of(const struct shm *shm, int ordinal);
 int session_count_all(const struct shm *shm);

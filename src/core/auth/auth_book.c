@@ -673,6 +673,48 @@ void auth_book_learn_cred(struct auth_book *b, struct slice user, const struct c
     login_add_cred(&user_make(b, user)->learned, cred);
 }
 
+/* What is packed: this, and the password behind it. */
+struct packed_login {
+    unsigned hold;
+    char md5[CRED_MD5_BYTES + 1];
+    struct scram_keys keys;
+};
+
+void auth_book_pack_login(struct auth_book *b, struct slice user, struct buf *out)
+{
+    const struct auth_login *l = auth_book_login(b, user);
+    struct packed_login p;
+    struct slice password;
+
+    if (l == NULL)
+        return;
+    memset(&p, 0, sizeof p); /* no byte leaves that nobody wrote */
+    p.hold = l->hold;
+    memcpy(p.md5, l->md5, sizeof p.md5);
+    p.keys = l->keys;
+    buf_put(out, &p, sizeof p);
+    mem_wipe(&p, sizeof p);
+    password = secret_slice(&l->password);
+    buf_put(out, password.p, password.n);
+}
+
+void auth_book_learn_packed(struct auth_book *b, struct slice user, struct slice bytes)
+{
+    struct packed_login p;
+    struct auth_login *to;
+
+    if (bytes.n < sizeof p || auth_book_login(b, user) != NULL)
+        return;
+    memcpy(&p, bytes.p, sizeof p);
+    to = &user_make(b, user)->learned;
+    login_wipe(to);
+    to->hold = p.hold;
+    memcpy(to->md5, p.md5, sizeof to->md5);
+    to->keys = p.keys;
+    secret_set(&to->password, slice_of(bytes.p + sizeof p, bytes.n - sizeof p));
+    mem_wipe(&p, sizeof p);
+}
+
 void auth_book_forget(struct auth_book *b, struct slice user)
 {
     struct auth_user *u = user_find(b, user);

@@ -262,6 +262,30 @@ void limits_client_sub(struct shm *shm, int ordinal, struct limits_ticket *ticke
     limits_unlock(r);
 }
 
+static void move_ticket(
+    struct limits_region *r, const struct limits_ticket *ticket, int from_ordinal, int to_ordinal)
+{
+    if (ticket->db != 0)
+        move(r, ticket->db - 1, from_ordinal, to_ordinal);
+    if (ticket->user != 0)
+        move(r, ticket->user - 1, from_ordinal, to_ordinal);
+}
+
+bool limits_move_client(struct shm *shm, const struct limits_ticket *ticket, int from_ordinal,
+    int to_ordinal, bool (*hand_over)(void *ctx), void *ctx)
+{
+    struct limits_region *r = limits_region(shm);
+    bool done;
+
+    limits_lock(r);
+    move_ticket(r, ticket, from_ordinal, to_ordinal);
+    done = hand_over(ctx);
+    if (!done)
+        move_ticket(r, ticket, to_ordinal, from_ordinal);
+    limits_unlock(r);
+    return done;
+}
+
 /* ---- what workers publish ---- */
 
 /* The count of workers goes up before and down after: never too small, see quota_set_oldest. */

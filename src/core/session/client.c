@@ -37,7 +37,6 @@ static void client_free_carry(struct client *c)
     buf_free(&c->carry);
 }
 
-/* Closes the socket and frees what is not needed for that. The memory goes in client_on_closed. */
 struct client_rare *client_rare(struct client *c)
 {
     if (c->rare == NULL)
@@ -56,14 +55,11 @@ void client_rare_trim(struct client *c)
     c->rare = NULL;
 }
 
-static void client_close(struct client *c)
+void client_dispose(struct client *c)
 {
     struct sessions *ss = c->ss;
 
-    if (c->phase == CL_CLOSED)
-        return;
     c->phase = CL_CLOSED;
-    client_log_disconnection(c);
     client_orders_free(c);
     if (c->drops_database)
         client_orders_on_quiet(c);
@@ -94,6 +90,15 @@ static void client_close(struct client *c)
     stream_close(&c->stream);
     if (ss->nclients == 0 && ss->on_empty != NULL)
         ss->on_empty(ss);
+}
+
+static void client_close(struct client *c)
+{
+    if (c->phase == CL_CLOSED)
+        return;
+    c->phase = CL_CLOSED;
+    client_log_disconnection(c);
+    client_dispose(c);
 }
 
 static void client_on_closed(struct stream *s)
@@ -355,24 +360,31 @@ void client_end_text(struct client *c, const char *sqlstate, const char *fmt, ..
     client_end(c, &err);
 }
 
-void sessions_add(struct sessions *ss, const struct session_peer *peer)
+struct client *client_new(struct sessions *ss, int fd, bool is_unix)
 {
     struct client *c = mem_alloc_zero(sizeof *c);
 
     c->magic = CLIENT_MAGIC;
     c->phase = CL_STARTUP;
-    c->is_unix = peer->is_unix;
+    c->is_unix = is_unix;
     c->ss = ss;
     list_push_back(&ss->clients, &c->node);
     ss->nclients++;
-    ss->served++;
+    task_post(ss->loop, &ss->publish);
     timer_init(&c->timer, client_on_timer);
-    stream_open(ss->loop, &c->stream, peer->fd, &client_stream_ops);
+    stream_open(ss->loop, &c->stream, fd, &client_stream_ops);
+    return c;
+}
+
+void sessions_add(struct sessions *ss, const struct session_peer *peer)
+{
+    struct client *c = client_new(ss, peer->fd, peer->is_unix);
+
+    ss->served++;
     client_row_open(c, peer);
     if (ss->conf->log_connections)
         client_log_connection(c);
     client_set_timer(c, ss->conf->authentication_timeout_ms);
-    task_post(ss->loop, &ss->publish);
     /* The startup packet is often here already. */
     client_on_readable(&c->stream);
 }

@@ -183,11 +183,10 @@ static enum admin_order_state orders_at_once(
     return rc == -1 ? ADMIN_ORDER_REFUSED : ADMIN_ORDER_DONE;
 }
 
-static enum admin_order_state orders_kill(
-    struct client *c, const struct admin_order *order, struct err *err)
+/* The worker that has the client; -1: none has. */
+static int worker_of_client(const struct sessions *ss, uint32_t id)
 {
-    const struct rows_header *rows = c->ss->client_rows;
-    struct order_mail m = {.kind = ORDER_KILL_CLIENT, .client_id = order->client_id};
+    const struct rows_header *rows = ss->client_rows;
     const struct rows_worker *range;
     struct client_row row;
     uint32_t w;
@@ -197,11 +196,22 @@ static enum admin_order_state orders_kill(
         range = rows_worker(rows, w);
         for (i = 0; i < range->high_water; i++) {
             (void)client_row_copy(rows, range->first + i, &row, NULL);
-            if (row.state == CLIENT_STATE_FREE || row.id != order->client_id)
-                continue;
-            orders_tell_worker(c->ss->env, (int)w, &m);
-            return ADMIN_ORDER_DONE;
+            if (row.state != CLIENT_STATE_FREE && row.id == id)
+                return (int)w;
         }
+    }
+    return -1;
+}
+
+static enum admin_order_state orders_kill(
+    struct client *c, const struct admin_order *order, struct err *err)
+{
+    struct order_mail m = {.kind = ORDER_KILL_CLIENT, .client_id = order->client_id};
+    int ordinal = worker_of_client(c->ss, order->client_id);
+
+    if (ordinal != -1) {
+        orders_tell_worker(c->ss->env, ordinal, &m);
+        return ADMIN_ORDER_DONE;
     }
     err_set(err, "42704", "there is no client %u", order->client_id);
     err_hint(err, "SHOW POOL_CLIENTS lists them.");
@@ -403,8 +413,10 @@ static void end_drained_clients(struct sessions *ss)
 
 static void kill_client(struct sessions *ss, uint32_t id)
 {
+    struct order_mail m = {.kind = ORDER_KILL_CLIENT, .client_id = id};
     struct list *n;
     struct client *c;
+    int ordinal;
 
     LIST_FOREACH(n, &ss->clients)
     {
@@ -415,6 +427,9 @@ static void kill_client(struct sessions *ss, uint32_t id)
         client_end_text(c, "57P01", "terminating connection due to administrator command");
         return;
     }
+    ordinal = worker_of_client(ss, id); /* it has left meanwhile */
+    if (ordinal != -1 && ordinal != ss->env->ordinal)
+        orders_tell_worker(ss->env, ordinal, &m);
 }
 
 void sessions_on_order(struct sessions *ss, const void *body, size_t len)

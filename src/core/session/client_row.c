@@ -39,6 +39,30 @@ void client_row_open(struct client *c, const struct session_peer *peer)
     shm_write_end(&row->seq);
 }
 
+void client_row_adopt(struct client *c, const struct client_row *from, struct slice application,
+    struct slice statement)
+{
+    struct sessions *ss = c->ss;
+    struct client_row *row;
+
+    c->row_index = row_alloc_take(ss->client_row_alloc);
+    c->row = row = client_row_at(ss->client_rows, c->row_index);
+    if (row == NULL)
+        return;
+    shm_write_begin(&row->seq);
+    memcpy((char *)row + offsetof(struct client_row, state),
+        (const char *)from + offsetof(struct client_row, state),
+        sizeof *row - offsetof(struct client_row, state));
+    row->worker = (uint16_t)ss->env->ordinal;
+    row->link_row = ROWS_NO_ROW;
+    row->statement = statement.n == 0 ? ROW_STATEMENT_NONE : ROW_STATEMENT_OWN;
+    if (statement.n > 0)
+        rows_set_statement(ss->client_rows, c->row_index, statement);
+    row_alloc_name(ss->client_row_alloc, c->row_index, pool_user(c->pool), pool_database(c->pool),
+        application);
+    shm_write_end(&row->seq);
+}
+
 /* The login is over: whose session it is, on which link. */
 void client_row_login(struct client *c)
 {
@@ -52,7 +76,7 @@ void client_row_login(struct client *c)
     shm_write_begin(&row->seq);
     row->secret_len = (uint8_t)client_make_secret(secret, version);
     memcpy(row->secret, secret, sizeof secret);
-    row->told_pid = c->share != NULL ? SHARE_FIRST_PID + c->row_index : c->link->server_pid;
+    row->told_pid = c->share != NULL ? share_pid_of(row->id) : c->link->server_pid;
     row->server_pid = c->link == NULL ? 0 : c->link->server_pid;
     row->protocol = version;
     row->node = (int16_t)c->pool->cluster_node;

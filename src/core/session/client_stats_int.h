@@ -42,6 +42,8 @@ struct client_stats {
 
 /* Finds the row of the client's database and counts a login. */
 void client_stats_on_login(struct client *c);
+/* It came from another worker. */
+void client_stats_on_arrival(struct client *c);
 /* Statements arrived, or one. */
 void client_stats_on_queries(struct client *c, unsigned n);
 static inline void client_stats_on_query(struct client *c)

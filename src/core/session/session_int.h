@@ -141,6 +141,10 @@ struct client_rare *client_rare(struct client *c);
  * of a command of its own. */
 void client_rare_trim(struct client *c);
 struct client *client_of_stream(struct stream *s);
+/* A client of this worker with nothing but its socket: no row, no place among those counted. */
+struct client *client_new(struct sessions *ss, int fd, bool is_unix);
+/* Closes the socket and frees what is not needed for that: its memory goes when that is closed. */
+COLD void client_dispose(struct client *c);
 /* Sends bytes of our own making and empties the buffer. */
 void client_send(struct client *c, struct buf *out);
 /* Bytes of a server go to the client, whom it may have to wait for; they are counted and logged. */
@@ -273,6 +277,11 @@ void client_patch_free(struct client *c);
 /* sessions_view.c */
 void sessions_view_init(struct sessions *ss);
 
+/* sessions_give.c */
+void sessions_give_init(struct sessions *ss);
+/* The client has ended an exchange and is idle; to be called when giving.due_us is reached. */
+void sessions_on_idle(struct client *c);
+
 /* sessions_title.c */
 void sessions_title_init(struct sessions *ss);
 /* Tells in the title of the process who is served: at the end of a turn in which clients came or
@@ -331,6 +340,9 @@ uint32_t client_make_secret(uint8_t *secret, uint32_t version);
 /* client_row.c */
 void client_row_open(struct client *c, const struct session_peer *peer);
 void client_row_login(struct client *c);
+/* The client came from another worker, with this row; c->pool is there. */
+void client_row_adopt(struct client *c, const struct client_row *from, struct slice application,
+    struct slice statement);
 /* The client and its new own link know each other. */
 void client_row_link(struct client *c);
 /* The session's link goes: the client's row tells by itself what it ran last. */
@@ -418,5 +430,6 @@ _Atomic uint64_t *session_count_cell(
 uint64_t session_count_sum(const struct shm *shm, int node, enum count_kind kind);
 bool session_count_add(struct sessions *ss, int limit);
 void session_count_sub(struct sessions *ss);
+void session_count_move(struct session_shared *s, int from_ordinal, int to_ordinal);
 
 #endif

@@ -135,15 +135,32 @@ static void clear_rows(struct rows_header *rows, int ordinal)
     memset(rows_at(rows, range->first), 0, (size_t)used * rows->row_bytes);
 }
 
+/* What was on its way to a worker that died. */
+struct lost_mail {
+    struct session_shared *s;
+    int ordinal;
+    void (*drop)(void *ctx);
+    void *ctx;
+};
+
+/* Under the lock of the limits: clients that travel are counted and posted under it. */
+static void drop_lost_mail(void *ctx)
+{
+    const struct lost_mail *m = ctx;
+
+    m->drop(m->ctx);
+    atomic_fetch_sub(&m->s->nclients, atomic_exchange(&m->s->worker[m->ordinal].nclients, 0));
+}
+
 void session_reclaim_worker(struct shm *shm, int ordinal, void (*drop_mail)(void *ctx), void *ctx)
 {
     struct session_shared *s = shm_get(shm, SHM_STATS);
+    struct lost_mail lost = {s, ordinal, drop_mail, ctx};
 
     ASSERT(ordinal >= 0 && ordinal < s->nworkers);
     clear_rows(shm_get(shm, SHM_CLIENTS), ordinal);
     clear_rows(shm_get(shm, SHM_LINKS), ordinal);
-    limits_reclaim(shm, ordinal, drop_mail, ctx);
-    atomic_fetch_sub(&s->nclients, atomic_exchange(&s->worker[ordinal].nclients, 0));
+    limits_reclaim(shm, ordinal, drop_lost_mail, &lost);
 }
 
 bool session_count_add(struct sessions *ss, int limit)
@@ -157,6 +174,12 @@ bool session_count_add(struct sessions *ss, int limit)
     } while (!atomic_compare_exchange_weak(&s->nclients, &n, n + 1));
     atomic_fetch_add(&s->worker[ss->env->ordinal].nclients, 1);
     return true;
+}
+
+void session_count_move(struct session_shared *s, int from_ordinal, int to_ordinal)
+{
+    atomic_fetch_sub(&s->worker[from_ordinal].nclients, 1);
+    atomic_fetch_add(&s->worker[to_ordinal].nclients, 1);
 }
 
 void session_count_sub(struct sessions *ss)

@@ -97,6 +97,7 @@ void sessions_init(struct sessions *ss, struct loop *loop, struct proc_env *env)
     share_wait_init(ss);
     sessions_view_init(ss);
     sessions_title_init(ss);
+    sessions_give_init(ss);
     task_init(&ss->publish, sessions_on_publish);
     task_init(&ss->suspect, on_suspects);
     backend_init(&ss->be, loop, env->shm, ss->conf, env->ordinal);

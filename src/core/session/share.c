@@ -119,6 +119,8 @@ HOT void share_turn_end(struct client *c)
            s->turn->dropped == NULL && !s->dropped_all &&
            list_is_detached(&s->turn->homeless_node));
     turn_free(c->ss, s);
+    if (loop_now_us(c->ss->loop) >= c->ss->giving.due_us)
+        sessions_on_idle(c);
 }
 
 void share_leave_queue(struct client *c)

@@ -141,19 +141,25 @@ static void judge_new(struct client *c, struct prep *p)
                   (share_traits(facts, prep_sql(p)) & SHARE_IS_PLAIN) != 0;
 }
 
+struct prep *share_prep_with(struct client *c, struct slice body, uint64_t path_hash)
+{
+    bool is_new;
+    struct prep *p = prep_get(&c->ss->preps, body, path_hash, &is_new);
+
+    if (is_new)
+        judge_new(c, p);
+    return p;
+}
+
 HOT struct prep *share_prep_of(struct client *c, struct slice body)
 {
     struct share *s = c->share;
     uint64_t path_hash = s->vars.client->path_hash;
     struct prep *p = s->unnamed;
-    bool is_new;
 
     if (p != NULL && p->path_hash == path_hash && slice_eq(slice_of(p->body, p->body_len), body))
         return prep_ref(p); /* mostly: the same again */
-    p = prep_get(&c->ss->preps, body, path_hash, &is_new);
-    if (is_new)
-        judge_new(c, p);
-    return p;
+    return share_prep_with(c, body, path_hash);
 }
 
 /* A name that is taken: the server says so itself, once it has one of that name. What the link has
@@ -190,6 +196,16 @@ static bool may_be_aborted(const struct client *c)
            (s->is_behind && (c->link->tx_status == 'T' || s->turn->tx.client != NULL));
 }
 
+struct share_name *share_name_of_prep(struct slice name, struct prep *p)
+{
+    struct share_name *n = share_name_new(name);
+
+    prep_need_name(p);
+    n->prep = prep_ref(p);
+    n->content = hash_bytes(p->id, sizeof p->id, 3) | 1;
+    return n;
+}
+
 static enum feed_step parse_named(
     struct client *c, struct feed_run *run, struct slice name, struct prep *p)
 {
@@ -199,10 +215,7 @@ static enum feed_step parse_named(
 
     if (share_names_are_full(c, p->body_len + name.n, &err))
         return share_refuse(c, run, &err);
-    n = share_name_new(name);
-    prep_need_name(p);
-    n->prep = prep_ref(p);
-    n->content = hash_bytes(p->id, sizeof p->id, 3) | 1;
+    n = share_name_of_prep(name, p);
     share_names_put(s, n);
     if (prepset_touch(&c->link->preps, p->id)) {
         if (!may_be_aborted(c) && !expect_may_blur(&c->link->expect) && !p->names_one) {
@@ -229,7 +242,6 @@ static enum feed_step parse_unnamed(struct client *c, struct prep *p)
 void share_names_learn(struct client *c, struct slice name, struct slice body)
 {
     struct share *s = c->share;
-    struct share_name *n;
     struct prep *p = share_prep_of(c, body);
 
     if (name.n == 0) {
@@ -238,11 +250,8 @@ void share_names_learn(struct client *c, struct slice name, struct slice body)
         s->turn->unnamed_epoch = 0;
         return;
     }
-    n = share_name_new(name);
-    prep_need_name(p);
-    n->prep = p;
-    n->content = hash_bytes(p->id, sizeof p->id, 3) | 1;
-    share_names_put(s, n);
+    share_names_put(s, share_name_of_prep(name, p));
+    prep_unref(&p);
 }
 
 /* Drivers wait for the answer before they go on with anything else (PQprepare): if that waits for a

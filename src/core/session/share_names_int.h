@@ -36,6 +36,10 @@ void share_put_renamed(
     struct feed_run *run, struct slice msg, size_t at, size_t name_len, const struct prep *p);
 /* The statement of this Parse body (behind the name), judged, counted for the caller. */
 struct prep *share_prep_of(struct client *c, struct slice body);
+/* The same for one that was parsed when names meant `path_hash`. */
+struct prep *share_prep_with(struct client *c, struct slice body, uint64_t path_hash);
+/* An entry for the statement, not in the book yet. */
+struct share_name *share_name_of_prep(struct slice name, struct prep *p);
 /* The client has no statement of this name: the link must not have one either. */
 void share_forget_foreign(struct client *c, struct feed_run *run, struct slice name);
 

@@ -15,7 +15,8 @@
 
 #include "worker_int.h"
 
-/* Who retires waits so long for clients that others handed to it before they knew. */
+/* Who retires, or stops when all have gone, waits so long for clients that others handed to it
+ * before they knew. */
 #define RETIRE_MS      20
 #define LEAVE_LIMIT_MS 2000
 
@@ -63,6 +64,9 @@ static void worker_on_mail(struct role_loop *rl, struct mail *mail)
     switch (mail->type) {
     case MAIL_CLIENT:
         accept_on_mail(w, mail);
+        return;
+    case MAIL_SESSION:
+        sessions_on_travel(&w->sessions, mail->body, mail->len, mail->fd);
         return;
     case MAIL_CANCEL:
         sessions_on_cancel(&w->sessions, mail->body, mail->len, mail->fd);
@@ -134,9 +138,11 @@ static void worker_on_leave(struct timer *t)
 {
     struct worker *w = LIST_ENTRY(t, struct worker, leave);
 
+    if (w->sessions.nclients > 0 && w->sessions.stop != SESSION_STOP_FAST)
+        return; /* one has come on the way, and ends the wait when it goes */
     if (w->sessions.stop != SESSION_RUNNING)
         worker_leave(w);
-    else if (w->sessions.nclients == 0)
+    else
         role_loop_end(&w->role);
 }
 
@@ -146,7 +152,9 @@ static void worker_on_empty(struct sessions *ss)
 
     if (worker_has_served(w))
         worker_retire(w);
-    if (ss->stop != SESSION_RUNNING)
+    if (ss->stop == SESSION_STOP_SMART)
+        timer_start(&w->role.loop, &w->leave, RETIRE_MS);
+    else if (ss->stop != SESSION_RUNNING)
         worker_leave(w);
 }
 
@@ -163,11 +171,13 @@ int worker_main(struct proc_env *env)
     sessions_init(&w->sessions, &w->role.loop, env);
     w->sessions.on_empty = worker_on_empty;
     accept_init(w);
+    gather_init(w);
     accept_start(w);
     status = role_loop_run(&w->role);
     if (w->role.stop_mode == 'i')
         _exit(status); /* ban: at once, and the clients with it: nobody is left to return to */
     accept_fini(w);
+    gather_fini(w);
     sessions_fini(&w->sessions);
     role_loop_fini(&w->role);
     mem_free(w);

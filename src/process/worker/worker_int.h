@@ -3,11 +3,14 @@
 #ifndef PGP_WORKER_INT_H
 #define PGP_WORKER_INT_H
 
+#include <time.h>
+
 #include "process/common/role_loop.h"
 #include "session/session.h"
 
 struct worker;
 struct place;
+struct gather_load;
 
 /* One listening socket, shared with the other workers. */
 struct acceptor {
@@ -28,6 +31,7 @@ struct worker {
     bool is_accepting;
     bool is_retiring;     /* child_max_connections is reached: leaves with its last client */
     struct place *places; /* what is known of each worker */
+    struct gather_load *loads;
 };
 
 /* worker.c: a client was added. */
@@ -43,7 +47,17 @@ void accept_fini(struct worker *w);
 /* A client that another worker accepted. */
 void accept_on_mail(struct worker *w, struct mail *mail);
 
+/* worker_gather.c */
+void gather_init(struct worker *w);
+void gather_fini(struct worker *w);
+
 /* worker_place.c */
+/* 0 when the clock cannot be read. */
+int64_t place_clock_ns(clockid_t clock);
+/* The row of worker `i` in the table of processes. */
+struct proc_row *place_row(const struct worker *w, int i);
+/* False when it is not there, or its child_max_connections is reached. */
+bool place_is_open(const struct worker *w, int i);
 void place_init(struct worker *w);
 void place_fini(struct worker *w);
 /* The ordinal of the worker that is to serve the next client. */

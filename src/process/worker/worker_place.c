@@ -2,8 +2,9 @@
  * worker_place.c: which worker serves a new client.
  * Runs in: workers. The first worker that is not full and not busy gets it, until it has
  * `worker_fill` clients: a few clients cost less processor time together, for one wake-up then
- * finds several of them ready. From there on clients are spread evenly. Never looks at a client's
- * bytes. */
+ * finds several of them ready. From there on clients are spread evenly; but where they can go
+ * elsewhere later (worker_gather.c) a worker is full only when it is busy. Never looks at a
+ * client's bytes. */
 #include "config.h"
 
 #include <time.h>
@@ -21,6 +22,8 @@
 #define PLACE_SLACK_PART 16
 /* A worker that uses more of a processor than this is busy. */
 #define BUSY_PERCENT 30
+/* The same where clients can leave it again. */
+#define BUSY_SHARED_PERCENT 60
 /* What was used in a shorter time says nothing. */
 #define BUSY_WINDOW_NS INT64_C(200000000)
 
@@ -31,10 +34,10 @@ struct place {
     int32_t pid;     /* whose processor time it is */
     int64_t at_ns;   /* when that was looked at */
     int64_t used_ns;
-    bool is_busy;
+    int64_t percent; /* of one processor */
 };
 
-static int64_t clock_ns(clockid_t clock)
+int64_t place_clock_ns(clockid_t clock)
 {
     struct timespec ts;
 
@@ -43,32 +46,40 @@ static int64_t clock_ns(clockid_t clock)
     return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
-/* Another process's clock is read without asking it: who is busy must not be made busier. */
-static bool place_is_busy(struct place *p, int32_t pid)
+/* Clients of most pools can go to another worker, once they are let in and idle. Not with TLS. */
+static bool clients_can_leave(const struct worker *w)
 {
-    int64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+    const struct conf *conf = w->sessions.conf;
+
+    return conf->worker_fill > 0 && conf->pool_mode != CONF_POOL_SESSION && !conf->ssl;
+}
+
+/* Another process's clock is read without asking it: who is busy must not be made busier. */
+static bool place_is_busy(const struct worker *w, struct place *p, int32_t pid)
+{
+    int64_t limit = clients_can_leave(w) ? BUSY_SHARED_PERCENT : BUSY_PERCENT;
+    int64_t now_ns = place_clock_ns(CLOCK_MONOTONIC);
     clockid_t clock;
     int64_t used_ns;
 
     if (p->pid == pid && now_ns - p->at_ns < BUSY_WINDOW_NS)
-        return p->is_busy;
-    used_ns = clock_getcpuclockid(pid, &clock) == 0 ? clock_ns(clock) : 0;
-    p->is_busy = p->pid == pid && (used_ns - p->used_ns) * 100 > (now_ns - p->at_ns) * BUSY_PERCENT;
+        return p->percent > limit;
+    used_ns = clock_getcpuclockid(pid, &clock) == 0 ? place_clock_ns(clock) : 0;
+    p->percent = p->pid == pid ? (used_ns - p->used_ns) * 100 / (now_ns - p->at_ns) : 0;
     p->pid = pid;
     p->at_ns = now_ns;
     p->used_ns = used_ns;
-    return p->is_busy;
+    return p->percent > limit;
 }
 
-static struct proc_row *worker_row(const struct worker *w, int i)
+struct proc_row *place_row(const struct worker *w, int i)
 {
     return proc_row(w->role.env->shm, w->role.env->first_worker_slot + i);
 }
 
-/* False when it is not there, or its child_max_connections is reached. */
-static bool place_is_open(const struct worker *w, int i)
+bool place_is_open(const struct worker *w, int i)
 {
-    struct proc_row *row = worker_row(w, i);
+    struct proc_row *row = place_row(w, i);
 
     return row->pid != 0 && atomic_load(&row->is_leaving) == 0;
 }
@@ -81,7 +92,7 @@ static uint32_t place_load(struct worker *w, int i)
 
     if (i == w->role.env->ordinal)
         return w->sessions.nclients;
-    n = atomic_load(&worker_row(w, i)->nclients);
+    n = atomic_load(&place_row(w, i)->nclients);
     if (n != p->seen) {
         p->seen = n;
         p->placed = 0;
@@ -96,8 +107,8 @@ static int place_to_fill(struct worker *w, uint32_t fill)
     int i;
 
     for (i = 0; i < w->role.env->nworkers; i++) {
-        pid = worker_row(w, i)->pid;
-        if (place_is_open(w, i) && place_load(w, i) < fill && !place_is_busy(&w->places[i], pid))
+        pid = place_row(w, i)->pid;
+        if (place_is_open(w, i) && place_load(w, i) < fill && !place_is_busy(w, &w->places[i], pid))
             return i;
     }
     return -1;
@@ -130,11 +141,14 @@ static int place_evenly(struct worker *w)
 int place_choose(struct worker *w)
 {
     const struct proc_env *env = w->role.env;
-    int fill = w->sessions.conf->worker_fill;
+    uint32_t fill = (uint32_t)w->sessions.conf->worker_fill;
+    int32_t pid = place_row(w, env->ordinal)->pid;
     int to = -1;
 
-    if (fill > 0 && !place_is_busy(&w->places[env->ordinal], worker_row(w, env->ordinal)->pid))
-        to = place_to_fill(w, (uint32_t)fill);
+    if (clients_can_leave(w))
+        fill = UINT32_MAX;
+    if (fill > 0 && !place_is_busy(w, &w->places[env->ordinal], pid))
+        to = place_to_fill(w, fill);
     return to != -1 ? to : place_evenly(w);
 }
 

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * client_travel.c: an idle client goes to another worker, so that few of them do the work while
+ * there is little, and all of them when there is much. Runs in: workers. The client notices
+ * nothing: what it sends meanwhile waits in its socket. Must never: take along a client of which
+ * anything is under way, or leave a byte of it behind. */
+#include "config.h"
+
+#include <unistd.h>
+
+#include "auth/auth_book.h"
+#include "backend/row_alloc.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "config/conf.h"
+#include "ipc/mailbox.h"
+
+#include "client_travel_int.h"
+#include "share_int.h"
+
+/* Who has just come may be gone as soon: to move it would not pay. */
+#define TRAVEL_AGE_US 250000
+
+/* What of struct client goes as it is; parts follow: names, statement, login of the user, share,
+ * balance. */
+struct client_mail {
+    struct client_row row;
+    struct limits_ticket ticket;
+    int64_t last_active_us;
+    int32_t node;
+    int16_t trusting_node;
+    uint8_t parsed_count;
+    uint8_t bound_count;
+    bool is_unix;
+    bool has_spoken;
+    bool is_proved;
+    bool is_proved_here;
+    bool asked_tls;
+    bool asked_gss;
+    bool leaves_traces;
+    bool is_role_known;
+    bool is_superuser;
+};
+
+/* ---- may it? ---- */
+
+static bool is_idle(const struct client *c)
+{
+    return c->phase == CL_ACTIVE && c->link == NULL && c->target == NULL && !c->is_parked &&
+           !c->is_half_closed && !c->is_hung_up && c->body_left == 0 && c->body_skip == 0 &&
+           c->carry.data == NULL && !c->local_batch && !c->local_error && !c->server_batch &&
+           c->stats.taken_us == 0 && c->stats.wait_us == 0 && c->stats.tx_us == 0;
+}
+
+static bool is_plain(const struct client *c)
+{
+    return c->row != NULL && c->is_counted && !c->is_tied && !c->drops_database &&
+           c->statements == NULL && c->rare == NULL && c->login == NULL && c->patch == NULL &&
+           !stream_is_tls(&c->stream) && !stream_is_clogged(&c->stream) &&
+           !stream_has_failed(&c->stream);
+}
+
+bool client_can_travel(const struct client *c)
+{
+    const struct sessions *ss = c->ss;
+
+    return is_idle(c) && is_plain(c) && share_can_travel(c) && balance_can_travel(c) &&
+           !ss->logs_statements && *ss->has_orders == 0 && ss->stop == SESSION_RUNNING &&
+           !c->pool->is_moved &&
+           (ss->conf->pool_test_rotate ||
+               backend_wall_us(&c->ss->be) - c->row->connected_us > TRAVEL_AGE_US);
+}
+
+bool balance_can_travel(const struct client *c)
+{
+    const struct balance *b = c->balance;
+
+    return b == NULL ||
+           (b->own == NULL && b->questions == NULL && b->mark == NULL && b->rs.trace == NULL &&
+               b->asking == ASKING_NONE && !b->is_waiting && !b->rs.in_tx && b->tx_status == 'I');
+}
+
+/* ---- there ---- */
+
+void balance_pack(const struct client *c, struct buf *out)
+{
+    const struct balance *b = c->balance;
+
+    travel_put(out, b, b == NULL ? 0 : sizeof *b);
+    if (b != NULL)
+        travel_put(out, b->application_name,
+            b->application_name == NULL ? 0 : strlen(b->application_name));
+}
+
+static void pack_client(const struct client *c, struct buf *out)
+{
+    struct client_mail m;
+
+    memset(&m, 0, sizeof m); /* no byte leaves that nobody wrote */
+    m.row = *c->row;
+    m.ticket = c->ticket;
+    m.last_active_us = c->last_active_us;
+    m.node = c->pool->cluster_node;
+    m.trusting_node = c->trusting_node;
+    m.parsed_count = c->parsed_count;
+    m.bound_count = c->bound_count;
+    m.is_unix = c->is_unix;
+    m.has_spoken = c->has_spoken;
+    m.is_proved = c->is_proved;
+    m.is_proved_here = c->is_proved_here;
+    m.asked_tls = c->asked_tls;
+    m.asked_gss = c->asked_gss;
+    m.leaves_traces = c->leaves_traces;
+    m.is_role_known = c->pool->is_role_known;
+    m.is_superuser = c->pool->is_superuser;
+    travel_put(out, &m, sizeof m);
+}
+
+static void pack_words(const struct client *c, struct buf *out)
+{
+    struct slice user = pool_user(c->pool);
+    struct slice database = pool_database(c->pool);
+    struct slice application = row_application(client_row_names(c));
+    struct slice statement = client_row_statement(c);
+
+    travel_put(out, user.p, user.n);
+    travel_put(out, database.p, database.n);
+    travel_put(out, application.p, application.n);
+    travel_put(out, statement.p, statement.n);
+}
+
+/* What opens servers in the user's name: learned from a client, it may be known here alone. */
+static void pack_login(const struct client *c, struct buf *out)
+{
+    struct buf login = {.is_secret = true};
+
+    if (c->is_proved && c->ss->be.book != NULL)
+        auth_book_pack_login(c->ss->be.book, pool_book_name(c->pool), &login);
+    travel_put(out, login.data, login.len);
+    buf_free(&login);
+}
+
+struct departure {
+    struct client *c;
+    int to;
+    struct slice body;
+};
+
+/* Under the lock of the limits: who reclaims finds both the counts and the message, or neither. */
+static bool depart(void *ctx)
+{
+    const struct departure *d = ctx;
+    struct sessions *ss = d->c->ss;
+
+    session_count_move(ss->shared, ss->env->ordinal, d->to);
+    if (mailbox_post(ss->env->boxes, ss->env->first_worker_slot + d->to, MAIL_SESSION, d->body.p,
+            d->body.n, stream_fd(&d->c->stream)) == 0)
+        return true;
+    session_count_move(ss->shared, d->to, ss->env->ordinal);
+    return false;
+}
+
+static bool hand_over(struct client *c, int ordinal, struct slice body)
+{
+    struct sessions *ss = c->ss;
+    struct departure d = {c, ordinal, body};
+
+    if (body.n > MAILBOX_MAX_BYTES)
+        return false;
+    io_want(&c->stream.io, 0); /* two processes must not be told of the same bytes */
+    if (limits_move_client(ss->env->shm, &c->ticket, ss->env->ordinal, ordinal, depart, &d))
+        return true;
+    io_want(&c->stream.io, IO_READ);
+    return false;
+}
+
+bool client_travel(struct client *c, int ordinal)
+{
+    struct buf out = {.is_secret = true};
+    bool is_gone;
+
+    pack_client(c, &out);
+    pack_words(c, &out);
+    pack_login(c, &out);
+    share_pack(c, &out);
+    balance_pack(c, &out);
+    is_gone = hand_over(c, ordinal, buf_slice(&out));
+    buf_free(&out);
+    if (!is_gone)
+        return false;
+    c->is_counted = false;
+    c->ticket = (struct limits_ticket){0, 0};
+    client_dispose(c);
+    return true;
+}
+
+/* ---- and here ---- */
+
+bool balance_unpack(struct client *c, struct travel_bag *bag)
+{
+    struct slice bytes = travel_take(bag);
+    struct balance *b;
+    struct slice name;
+
+    if (bytes.n == 0)
+        return !bag->bad;
+    name = travel_take(bag);
+    if (bag->bad || bytes.n != sizeof *b)
+        return false;
+    b = c->balance = mem_alloc_zero(sizeof *b);
+    memcpy(b, bytes.p, sizeof *b);
+    b->application_name = name.n == 0 ? NULL : mem_strndup(name.p, name.n);
+    return true;
+}
+
+static void unpack_client(struct client *c, const struct client_mail *m)
+{
+    c->phase = CL_ACTIVE;
+    c->ticket = m->ticket;
+    c->is_counted = true;
+    c->last_active_us = m->last_active_us;
+    c->trusting_node = m->trusting_node;
+    c->parsed_count = m->parsed_count;
+    c->bound_count = m->bound_count;
+    c->has_spoken = m->has_spoken;
+    c->is_proved = m->is_proved;
+    c->is_proved_here = m->is_proved_here;
+    c->asked_tls = m->asked_tls;
+    c->asked_gss = m->asked_gss;
+    c->leaves_traces = m->leaves_traces;
+}
+
+static void unpack_pool(
+    struct client *c, const struct client_mail *m, struct slice user, struct slice database)
+{
+    c->pool = pool_attach(&c->ss->be, user, database, m->node);
+    if (c->pool->is_role_known)
+        return;
+    c->pool->is_role_known = m->is_role_known;
+    c->pool->is_superuser = m->is_superuser;
+}
+
+static bool unpack(struct client *c, const struct client_mail *m, struct travel_bag *bag)
+{
+    struct slice user = travel_take(bag);
+    struct slice database = travel_take(bag);
+    struct slice application = travel_take(bag);
+    struct slice statement = travel_take(bag);
+    struct slice login = travel_take(bag);
+
+    if (bag->bad)
+        return false;
+    unpack_pool(c, m, user, database);
+    client_row_adopt(c, &m->row, application, statement);
+    if (login.n > 0 && c->ss->be.book != NULL)
+        auth_book_learn_packed(c->ss->be.book, pool_book_name(c->pool), login);
+    return share_unpack(c, bag) && balance_unpack(c, bag);
+}
+
+static void arrive(struct client *c)
+{
+    client_stats_on_arrival(c);
+    client_trace_settings(c);
+    if (c->ss->stop == SESSION_STOP_FAST)
+        client_end_text(c, "57P01", "terminating connection due to administrator command");
+    else
+        client_limits_poke(c);
+}
+
+void sessions_on_travel(struct sessions *ss, void *body, size_t len, int fd)
+{
+    struct travel_bag bag = {body, (const char *)body + len, false};
+    struct client_mail m;
+    struct client *c;
+
+    travel_take_struct(&bag, &m, sizeof m);
+    if (bag.bad || fd == -1) { /* not of our making */
+        if (fd != -1)
+            close(fd);
+        return;
+    }
+    c = client_new(ss, fd, m.is_unix);
+    unpack_client(c, &m);
+    if (unpack(c, &m, &bag)) {
+        arrive(c);
+    } else {
+        log_at(LVL_WARNING, "a client that came from another worker cannot be read: it is closed");
+        client_dispose(c);
+    }
+    mem_wipe(body, len);
+}
