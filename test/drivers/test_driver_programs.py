@@ -19,6 +19,7 @@ PROGRAMS = {
     "dbd": (["perl/dbd_clients.pl"], "drv_dbd"),
     "node": (["node/node_modules/pg-cursor/package.json"], "drv_node"),
     "pdo": (["php/pdo_clients.php"], "drv_pdo"),
+    "postgresjs": (["node/node_modules/postgres/package.json"], "drv_pjs"),
     "rails": (["ruby/rails_clients.rb"], "drv_rails"),
     "tokio": (["rust/target/release/tokio_clients"], "drv_tokio"),
 }
@@ -30,6 +31,7 @@ def command(name: str, home: Path) -> list[str]:
             "dbd": ["perl", str(home / "perl/dbd_clients.pl")],
             "node": ["node", str(home / "node/node_clients.js")],
             "pdo": ["php", str(home / "php/pdo_clients.php")],
+            "postgresjs": ["node", str(home / "node/postgresjs_clients.js")],
             "rails": ["ruby", str(home / "ruby/rails_clients.rb")],
             "tokio": [str(home / "rust/target/release/tokio_clients")]}[name]
 
