@@ -117,20 +117,20 @@ def test_what_an_error_ends(pg, start_pool, mode):
 @pytest.mark.parametrize("how", ["slow", "steps"])
 def test_who_reads_slowly_gets_all(pg, start_pool, how, kind):
     """Longer than a client is waited for that may have gone: this one is seen to take what it is told."""
-    pool = start_pool(pg.address, num_init_children=1)
+    pool = start_pool(pg.address, num_init_children=1, half_closed_timeout="2s")
     w = Wire(pool.socket if kind == "unix" else pool.address, seconds=20, rcvbuf=4096)
     w.login()
     if how == "slow":
         w.send(query("select repeat('x', 1000) from generate_series(1, 40000)"))
         count = 40000
     else:
-        w.send(query("select repeat('x', 10000), pg_sleep(1.2) from generate_series(1, 6)"))
+        w.send(query("select repeat('x', 10000), pg_sleep(0.5) from generate_series(1, 6)"))
         count = 6
     w.half_close()
     if how == "slow":
-        for n in range(1, 15):
-            w.fill(n * 500_000)
-            waits.holds_for("it reads slowly", lambda: True, 0.5)
+        for n in range(1, 13):
+            w.fill(n * 600_000)
+            waits.holds_for("it reads slowly", lambda: True, 0.25)
         assert pg.sessions("state = 'active'"), "the server was held back"
     found = w.read_eof(20)
     assert ([m.type for m in found].count("D"), found[-1].type) == (count, "Z")
@@ -139,9 +139,9 @@ def test_who_reads_slowly_gets_all(pg, start_pool, how, kind):
 @pytest.mark.session_mode
 def test_unix_client_that_waits_is_served(pg, start_pool):
     """Of a Unix socket it is known that its other end is open: a query may take its time."""
-    pool = start_pool(pg.address, num_init_children=1)
+    pool = start_pool(pg.address, num_init_children=1, half_closed_timeout="500ms")
     w = Wire(pool.socket, seconds=20)
     w.login()
-    w.send(query("select pg_sleep(6)"))
+    w.send(query("select pg_sleep(2)"))
     w.half_close()
     assert "".join(m.type for m in w.read_eof(20)) == "TDCZ"

@@ -447,7 +447,7 @@ def test_pipeline_of_small_messages(tls_pool):
 def test_half_open_handshakes(pg, pair, start_pool):
     """2,000 that never finish: others are served, they cost little, and they are sent away in time."""
     hello = client_hello()
-    pool = start_pool(pg.address, ssl=True, ssl_cert=pair.cert, ssl_key=pair.key, authentication_timeout=15,
+    pool = start_pool(pg.address, ssl=True, ssl_cert=pair.cert, ssl_key=pair.key, authentication_timeout=8,
                       max_clients=5000)
     before = pool.memory_kb()
 

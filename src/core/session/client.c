@@ -160,7 +160,7 @@ static void client_on_hung_up(struct stream *s, bool is_broken)
             client_leave(c);
         } else if (c->is_parked && !c->is_half_closed) {
             c->is_hung_up = true;
-            client_set_timer(c, c->target == NULL ? CLIENT_MAY_BE_GONE_MS : CLIENT_HALF_CLOSED_MS);
+            client_set_timer(c, client_goodbye_ms(c));
         }
         break;
     case CL_CLOSING:

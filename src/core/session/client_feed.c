@@ -509,7 +509,8 @@ void client_unpark(struct client *c)
         client_feed(c, parked.data + parked.pos, parked.data + parked.len);
     buf_free(&parked);
     if (c->is_hung_up && !c->is_parked && c->phase == CL_ACTIVE)
-        client_set_timer(c, CLIENT_HALF_CLOSED_MS); /* it waits no longer: what runs may end */
+        client_set_timer(
+            c, c->ss->conf->half_closed_timeout_ms); /* it waits no longer: what runs may end */
     client_read_on(c);
     share_turn_end(c);
 }

@@ -63,6 +63,12 @@ static bool is_all_told(const struct client *c)
     return c->target != NULL && expect_is_stuck(&c->target->expect) && !c->target->expect.lost;
 }
 
+int64_t client_goodbye_ms(const struct client *c)
+{
+    return c->target == NULL || is_all_told(c) ? CLIENT_MAY_BE_GONE_MS
+                                               : c->ss->conf->half_closed_timeout_ms;
+}
+
 void client_say_goodbye(struct client *c)
 {
     bool waits = c->target == NULL && ((c->share != NULL && share_is_busy(c)) || c->is_parked);
@@ -75,7 +81,8 @@ void client_say_goodbye(struct client *c)
     }
     c->is_half_closed = true;
     stream_pause(&c->stream);
-    client_set_timer(c, is_all_told(c) ? CLIENT_MAY_BE_GONE_MS : CLIENT_HALF_CLOSED_MS);
+    client_set_timer(
+        c, is_all_told(c) ? CLIENT_MAY_BE_GONE_MS : c->ss->conf->half_closed_timeout_ms);
 }
 
 void client_goodbye_on_no_wait(void *owner, struct link *link)
@@ -94,8 +101,7 @@ void client_goodbye_on_no_wait(void *owner, struct link *link)
 void client_goodbye_on_timer(struct client *c)
 {
     /* What was sent before its end came tells nothing: no longer back than the timer ran. */
-    int64_t ran_ms =
-        c->target == NULL || is_all_told(c) ? CLIENT_MAY_BE_GONE_MS : CLIENT_HALF_CLOSED_MS;
+    int64_t ran_ms = client_goodbye_ms(c);
 
     if (is_all_told(c) && !stream_is_clogged(&c->stream))
         client_leave(c);

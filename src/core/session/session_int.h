@@ -27,9 +27,7 @@
 #define CLIENT_MAGIC 0xC11E07A1U
 /* A message that may be a command of ours is collected up to this size. */
 #define CLIENT_COLLECT_MAX 131072
-/* How long a client that closed its sending half may wait for the rest of its replies. */
-#define CLIENT_HALF_CLOSED_MS 5000
-/* The same while it waits for a link, when it may as well have gone. */
+/* Instead of half_closed_timeout while it waits for a link, when it may as well have gone. */
 #define CLIENT_MAY_BE_GONE_MS 300
 /* How long a goodbye may take to be read. */
 #define CLIENT_CLOSING_MS 5000
@@ -172,6 +170,8 @@ COLD void client_say_goodbye(struct client *c);
 void client_complete_copy_data(struct client *c);
 /* It sends nothing more, and its time is up. */
 void client_goodbye_on_timer(struct client *c);
+/* How long it may take nothing of what it is told. */
+int64_t client_goodbye_ms(const struct client *c);
 /* link_owner_ops: a COPY waits for data that do not come. */
 void client_goodbye_on_no_wait(void *owner, struct link *link);
 

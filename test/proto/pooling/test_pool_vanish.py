@@ -20,8 +20,12 @@ LINKS = 2
 @pytest.fixture
 def pool(pg, start_pool):
     """Two links for everybody, one worker: what one client leaves on a link the next must meet."""
+    return pool_of(pg, start_pool, "1s")
+
+
+def pool_of(pg, start_pool, half_closed_timeout):
     return start_pool(pg.address, num_init_children=1, pool_mode="transaction", pool_test_rotate=True,
-                      max_backend_connections=LINKS, query_wait_timeout=30)
+                      max_backend_connections=LINKS, query_wait_timeout=30, half_closed_timeout=half_closed_timeout)
 
 
 def busy(pg, marker: str) -> bool:
@@ -255,8 +259,9 @@ def cpu_seconds(pid: int) -> float:
 
 
 @pytest.mark.parametrize("how", ["waits", "half_closed"])
-def test_waiting_costs_nothing(pg, pool, how):
+def test_waiting_costs_nothing(pg, start_pool, how):
     """Input that waits to be read, or its end, does not keep the worker busy."""
+    pool = pool_of(pg, start_pool, "10s")
     holders, (c,) = hold_all_links(pool, 1)
     if how == "waits":
         c.send(query("select 'waits'"), *[query(f"select {i}") for i in range(2000)])
