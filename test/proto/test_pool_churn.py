@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: PostgreSQL
 """test_pool_churn: a saturated pool keeps its server connections: they change hands, also between workers, and are
-not closed and opened anew. Where one has to be closed for another that is seldom."""
+not closed and opened anew. Where one has to be closed for another that is seldom. Nor do clients notice when a worker that
+they are not in is killed meanwhile."""
+import os
 import select
+import signal
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from pgt import certs, postgres, procs, waits
-from pgt.wire import SYNC, Wire, bind, execute, parse, query
+from pgt.wire import SYNC, Wire, WireClosed, bind, execute, parse, query
 
 from test_admin_orders import report
-from test_pool_limits import login
+from test_pool_limits import login, workers
 
 LINKS = 8
 CLIENTS = 64
@@ -178,3 +182,75 @@ def test_statements_travel(pg, start_pool, prepare, use):
         assert any(m.type == "D" and m.row()[0] in (b"1499", b"4711") for m in owner.ready())
     for w in clients:
         w.bye()
+
+class Session:
+    """A client that adds one to a row of its own, again and again, and connects anew when it is disconnected by a worker
+    that was killed. Nobody else may notice anything."""
+
+    def __init__(self, pool, number: int, killed: set[str]):
+        self.pool, self.number, self.killed = pool, number, killed
+        self.done = 0
+        self.wrong: list[str] = []
+        self.stop = threading.Event()
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+
+    def work(self, wire: Wire) -> None:
+        row = f"where id = {self.number}"
+        n = int(wire.value(f"select n from churn {row}"))
+        while not self.stop.is_set():
+            wire.rows("begin")
+            assert wire.value(f"update churn set n = n + 1 {row} returning n") == str(n + 1), "a write was lost, or not its own"
+            wire.rows("commit")
+            self.done, n = self.done + 1, n + 1
+
+    def run(self) -> None:
+        while not self.stop.is_set():
+            worker = ""
+            try:
+                with Wire(self.pool.address, seconds=20) as wire:
+                    assert wire.login("trust_user", "postgres")[-1].type == "Z"
+                    port = str(wire.sock.getsockname()[1])
+                    worker = next(r["pid"] for r in report(wire, "pool_clients") if r["client_port"] == port)
+                    self.work(wire)
+            except Exception as e:  # pylint: disable=broad-except
+                if worker not in self.killed and (worker or not isinstance(e, OSError | WireClosed)):
+                    self.wrong.append(f"{self.number}: {e!r}")
+                    return
+
+
+@pytest.mark.parametrize(("server", "count"), [("churn_pg", 3), ("tls_pg", 2)])
+def test_others_go_on_when_a_worker_is_killed(request, start_pool, server, count):
+    """Under load, with fewer links than the workers want, so that they change hands all the time. No client of another worker gets an
+    error, or loses a write; what the dead one had is to be had again."""
+    pg = request.getfixturevalue(server)
+    pg.rows("drop table if exists churn; create unlogged table churn (id int primary key, n int not null); "
+            "insert into churn select i, 0 from generate_series(0, 999) i; grant all on churn to public")
+    pool = start_pool(pg.address, pool_mode="transaction", default_pool_size=2, num_init_children=count, worker_fill=0,
+                      backend_ssl_mode0="require" if server == "tls_pg" else "disable")
+    killed: set[str] = set()
+    load = [Session(pool, i, killed) for i in range(6 * count)]
+    try:
+        for turn in range(4):
+            before = [s.done for s in load]
+            waits.wait_for("all get on", lambda b=before: any(s.wrong for s in load) or all(
+                s.done > n for s, n in zip(load, b)), 20)
+            victim = sorted(workers(pool))[turn % count]
+            killed.add(str(victim))
+            os.kill(victim, signal.SIGKILL)
+            waits.wait_for("there are as many workers", lambda v=victim: v not in (now := workers(pool)) and len(now) == count, 20)
+    finally:
+        for s in load:
+            s.stop.set()
+        for s in load:
+            s.thread.join(30)
+    assert not [w for s in load for w in s.wrong]
+    with Wire(pool.address, seconds=20) as wire:
+        wire.login("postgres", "postgres")
+
+        def counted() -> tuple[int, ...]:
+            """What pgpool counts, and what there is."""
+            links = sum(int(r["used"]) for r in report(wire, "pool_limits") if r["name"] == "default_pool_size")
+            return links, len(report(wire, "pool_links")), len(pg.sessions("application_name <> 'pgpool'"))
+
+        waits.wait_for("the counts are the truth", lambda: len(set(counted())) == 1, 10)
