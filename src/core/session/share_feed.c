@@ -531,7 +531,8 @@ static enum feed_step share_extended(struct client *c, struct feed_run *run, cha
             s->is_untold = false;
             return tell_extended(c, &err);
         }
-        if (type == FE_PARSE && is_whole && share_names_parsed(c, msg, end)) {
+        if (type == FE_PARSE && is_whole && body.n > 0 && body.p[0] != '\0' &&
+            share_names_parsed(c, msg, end)) {
             note_extended(c, type, msg, is_whole);
             return FEED_LOCAL;
         }

@@ -276,7 +276,7 @@ bool share_names_parsed(struct client *c, struct slice msg, const char *end)
     name = wire_get_cstr(&r);
     body = slice_of(r.p, (size_t)(r.end - r.p));
     (void)wire_get_cstr(&r);
-    if (r.bad || name.n == 0 || name.n > 1024 || share_name_find(s, name) != NULL ||
+    if (r.bad || name.n > 1024 || share_name_find(s, name) != NULL ||
         share_names_are_full(c, body.n + name.n, &err))
         return false;
     p = share_prep_of(c, body);
