@@ -301,6 +301,8 @@ void link_row_update(struct link *link, int client_row);
 /* The same when a client of that row has it now, and when nobody has: for a link that is not new no
  * more than what that changes. */
 void link_row_note_lent(struct link *link, int client_row);
+/* link_row_note_lent and link_row_note_sent in one. */
+void link_row_note_begun(struct link *link, int client_row, struct slice sql);
 void link_row_note_free(struct link *link);
 
 #endif

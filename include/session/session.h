@@ -41,6 +41,14 @@ struct session_giving {
     struct task task;
 };
 
+/* Where writes go, as long as the view and the configuration are those. */
+struct session_writes {
+    uint64_t version; /* of the view */
+    int16_t node;     /* sessions_write_node */
+    bool is_known;
+    bool is_held; /* view_must_hold_writes */
+};
+
 /* One per worker: everything about its clients. */
 struct sessions {
     struct backend be;
@@ -72,8 +80,9 @@ struct sessions {
     struct timer homeless_timer;
     struct list queued;      /* sharing clients in the queues of pools */
     uint64_t queued_version; /* of the view, as they know it */
-    struct list held;        /* clients whose next statement waits, see sessions_view.c */
-    struct list looking;     /* logins whose server was gone */
+    struct session_writes writes;
+    struct list held;    /* clients whose next statement waits, see sessions_view.c */
+    struct list looking; /* logins whose server was gone */
     struct timer view_timer;
     struct timer title_timer; /* runs while there is one client, whom the title names */
     struct list clients;

@@ -439,6 +439,27 @@ HOT void link_row_note_free(struct link *link)
     shm_write_end(&row->seq);
 }
 
+HOT void link_row_note_begun(struct link *link, int client_row, struct slice sql)
+{
+    struct link_row *row = link_row_at(link->be->link_rows, link->row);
+
+    if (!row_is_known(row)) {
+        link_row_update(link, client_row);
+        link_row_note_sent(link, sql);
+        return;
+    }
+    shm_write_begin(&row->seq);
+    row->state = LINK_STATE_ACTIVE;
+    row->uses = link->uses;
+    row->acquired_us = backend_wall_us(link->be);
+    row->client_row = client_row;
+    if (sql.p != NULL) {
+        rows_set_statement(link->be->link_rows, link->row, sql);
+        row->has_statement = true;
+    }
+    shm_write_end(&row->seq);
+}
+
 HOT void link_row_note_sent(struct link *link, struct slice sql)
 {
     struct link_row *row = link_row_at(link->be->link_rows, link->row);

@@ -13,6 +13,8 @@
 
 /* The age of a line is published anew when it differs by this much. */
 #define PUBLISH_US 1000
+/* So is the number of idle links, unless it is the first or the last. */
+#define TOLD_APART 4
 
 struct pool_request *pool_head(struct pool *pool)
 {
@@ -103,9 +105,16 @@ static void publish_head(struct pool *pool)
         publish_block(pool, pool->blocked);
 }
 
-void pool_tell_idle(struct pool *pool, bool barrier)
+/* What others go by is whether there are any; how many only says where to ask first. */
+static bool is_about(uint32_t told, uint32_t n)
 {
-    if (pool->idle_told == pool->nidle)
+    return told == n || (told > 0 && n > 0 && told < n + TOLD_APART && n < told + TOLD_APART);
+}
+
+/* While some are told of already a barrier is not needed: who joins a line finds them. */
+HOT void pool_tell_idle(struct pool *pool, bool barrier)
+{
+    if (is_about(pool->idle_told, pool->nidle))
         return;
     pool->idle_told = pool->nidle;
     if (pool->idle_cell == NULL)

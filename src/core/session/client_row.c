@@ -256,6 +256,31 @@ HOT void client_note_sent(struct client *c, struct slice sql)
             c->link->row != ROWS_NO_ROW && c->row != NULL && c->row->link_row == c->link->row);
 }
 
+HOT void client_note_begun(struct client *c, struct slice sql)
+{
+    struct client_row *row = c->row;
+
+    client_stats_on_sent(c);
+    client_limits_on_busy(c);
+    link_row_note_begun(c->link, c->row_index, sql);
+    if (row == NULL)
+        return;
+    shm_write_begin(&row->seq);
+    row->state = CLIENT_STATE_ACTIVE;
+    row->query_start_us = backend_wall_us(&c->ss->be);
+    row->state_since_us = row->query_start_us;
+    row->link_row = c->link->row;
+    row->server_pid = c->link->server_pid;
+    row->node = (int16_t)c->link->pool->cluster_node;
+    if (sql.p != NULL) {
+        rows_set_statement(c->ss->client_rows, c->row_index, sql);
+        row->statement = ROW_STATEMENT_OWN;
+    } else if (row->statement == ROW_STATEMENT_LINK) {
+        row->statement = ROW_STATEMENT_NONE;
+    }
+    shm_write_end(&row->seq);
+}
+
 static void row_note_idle(struct client_row *row, char tx, int64_t now_us)
 {
     shm_write_begin(&row->seq);
@@ -265,6 +290,26 @@ static void row_note_idle(struct client_row *row, char tx, int64_t now_us)
     row->tx_status = tx;
     row->state_since_us = now_us;
     shm_write_end(&row->seq);
+}
+
+HOT void client_note_done(struct client *c)
+{
+    struct client_row *row = c->row;
+
+    c->last_active_us = loop_now_us(c->ss->loop);
+    client_stats_on_quiet(c);
+    if (row != NULL) {
+        shm_write_begin(&row->seq);
+        row->state = CLIENT_STATE_IDLE;
+        row->tx_status = 'I';
+        row->state_since_us = backend_wall_us(&c->ss->be);
+        row->link_row = ROWS_NO_ROW;
+        row->server_pid = 0;
+        shm_write_end(&row->seq);
+    }
+    client_limits_on_quiet(c);
+    if (c->drops_database)
+        client_orders_on_quiet(c);
 }
 
 HOT void client_note_idle(struct client *c)

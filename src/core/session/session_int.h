@@ -237,7 +237,12 @@ void client_after_quiet(struct client *c);
 void client_note_statement(struct client *c, struct slice sql);
 /* The same for one that is known to be no DROP DATABASE. */
 void client_note_sent(struct client *c, struct slice sql);
+/* The same in one with client_row_link and client_stats_on_link left out: the link was just lent.
+ */
+void client_note_begun(struct client *c, struct slice sql);
 void client_note_idle(struct client *c);
+/* The same of a client that gives its link back at once, between transactions. */
+void client_note_done(struct client *c);
 /* A statement that is answered here: the row only. */
 void client_note_local(struct client *c, struct slice sql);
 
@@ -412,6 +417,13 @@ bool sessions_log_statements(const struct conf_gen *gen);
 /* sessions.c */
 /* The node that a session's own link goes to; VIEW_NO_NODE when there is none. */
 int sessions_write_node(struct sessions *ss);
+/* view_must_hold_writes of the worker's view. */
+static inline bool sessions_must_hold_writes(const struct sessions *ss)
+{
+    if (ss->writes.is_known && ss->writes.version == ss->view.version)
+        return ss->writes.is_held;
+    return view_must_hold_writes(&ss->view);
+}
 /* A link of the node broke or could not be opened: the monitor looks at once. */
 void sessions_suspect_node(struct sessions *ss, int node);
 /* Somebody waits for the node to come back: the monitor looks now and then, also when health checks

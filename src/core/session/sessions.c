@@ -142,6 +142,7 @@ void sessions_set_conf(struct sessions *ss, const struct conf_gen *gen)
 {
     ss->gen = gen;
     ss->conf = conf_of(gen);
+    ss->writes.is_known = false;
     ss->logs_statements = sessions_log_statements(gen);
     backend_set_conf(&ss->be, ss->conf);
     sessions_make_rules(ss);
@@ -189,14 +190,21 @@ void sessions_look_again(struct sessions *ss, int node)
     sessions_suspect_node(ss, node);
 }
 
-int sessions_write_node(struct sessions *ss)
+HOT int sessions_write_node(struct sessions *ss)
 {
+    struct session_writes *w = &ss->writes;
     int node;
 
+    if (w->is_known && w->version == view_version(ss->env->shm))
+        return w->node;
     (void)view_refresh(ss->env->shm, &ss->view);
     node = view_write_node(&ss->view);
     /* A node that a reload just added may be in the view before this worker has its address. */
-    return conf_has_node(ss->conf, node) ? node : VIEW_NO_NODE;
+    w->node = (int16_t)(conf_has_node(ss->conf, node) ? node : VIEW_NO_NODE);
+    w->version = ss->view.version;
+    w->is_held = view_must_hold_writes(&ss->view);
+    w->is_known = true;
+    return w->node;
 }
 
 static void fill_counts(const struct shm *shm, int node, struct admin_counts *out)

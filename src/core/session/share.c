@@ -123,6 +123,35 @@ HOT void share_turn_end(struct client *c)
         sessions_on_idle(c);
 }
 
+/* What it has set, or may have: most of a turn is seldom touched, and large. */
+HOT void share_turn_end_quick(struct client *c)
+{
+    struct sessions *ss = c->ss;
+    struct share_turn *t = c->share->turn;
+
+    if (ss->nspare_turns == SHARE_SPARE_TURNS || !paramset_is_empty(&t->told) || t->npending > 0 ||
+        t->retry.cap > BUF_SMALL_BYTES || c->phase != CL_ACTIVE) {
+        share_turn_end(c);
+        return;
+    }
+    c->share->turn = NULL;
+    t->client = NULL;
+    t->is_quick = false;
+    t->nuncertain = 0;
+    t->kept_len = 0;
+    t->mark_pins = 0;
+    t->last_bound = NULL;
+    t->unnamed_epoch = 0;
+    t->has_put_settings = false;
+    memset(&t->homeless_node, 0, sizeof t->homeless_node);
+    buf_empty(&t->retry);
+    t->next_spare = ss->spare_turns;
+    ss->spare_turns = t;
+    ss->nspare_turns++;
+    if (loop_now_us(ss->loop) >= ss->giving.due_us)
+        sessions_on_idle(c);
+}
+
 void share_leave_queue(struct client *c)
 {
     struct share *s = c->share;
@@ -229,8 +258,37 @@ HOT void share_adopt(struct client *c, struct link *link)
     s->turn->has_put_settings = false;
     s->last_link = link->id;
     varset_assign(&s->vars.link, link->vars);
-    client_row_link(c);
+    s->turn->is_untold = s->turn->tells_late;
+    if (!s->turn->tells_late)
+        client_row_link(c);
     client_stats_on_link(c);
+}
+
+/* The link has this client's settings, and nobody has to be kept from what others left on it. */
+static bool is_ready(const struct client *c, const struct link *link, uint32_t id)
+{
+    return link->vars == c->share->vars.client &&
+           ((link->last_client == id && id != 0) || !c->ss->conf->reset_between_clients);
+}
+
+HOT bool share_attach_at_once(struct client *c, int node)
+{
+    struct share *s = c->share;
+    uint32_t id = c->row == NULL ? 0 : c->row->id;
+    struct link *link;
+
+    if (node == VIEW_NO_NODE ||
+        (!s->is_read && node < POOLS_FIRST_TARGET && sessions_must_hold_writes(c->ss)))
+        return false;
+    link = borrow_at_once(c, node);
+    if (link == NULL)
+        return false;
+    share_adopt(c, link);
+    if (is_ready(c, link, id)) {
+        link->last_client = id;
+        s->is_fresh = false;
+    }
+    return true;
 }
 
 HOT enum feed_step share_attach(struct client *c, int node)
@@ -413,7 +471,7 @@ HOT void share_forget_loan(struct client *c)
     s->detach_due = false;
     buf_empty(&s->turn->retry);
     buf_free(&s->turn->early);
-    if (row == NULL)
+    if (row == NULL || (row->link_row == ROWS_NO_ROW && row->server_pid == 0))
         return;
     shm_write_begin(&row->seq);
     row->link_row = ROWS_NO_ROW;

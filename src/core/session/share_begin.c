@@ -296,9 +296,8 @@ HOT enum feed_step share_get_link(struct client *c, struct feed_run *run, int no
 {
     enum feed_step step;
 
-    if (node == VIEW_NO_NODE ||
-        (!c->share->is_read && node == c->pool->cluster_node && node < POOLS_FIRST_TARGET &&
-            view_must_hold_writes(&c->ss->view)))
+    if (node == VIEW_NO_NODE || (!c->share->is_read && node == c->pool->cluster_node &&
+                                    node < POOLS_FIRST_TARGET && sessions_must_hold_writes(c->ss)))
         return share_wait_for_primary(c);
     step = share_attach(c, node);
     return step == FEED_PASS ? share_make_ready(c, run) : step;

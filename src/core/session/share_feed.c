@@ -189,7 +189,7 @@ HOT void share_expect_end(struct client *c, unsigned op)
     link_expect(c->link, op);
 }
 
-HOT static void note_query(struct client *c, struct slice sql, uint32_t traits)
+HOT static void note_query(struct client *c, struct slice sql, uint32_t traits, bool is_logged)
 {
     struct share *s = c->share;
     bool may_be_skipped = c->server_batch && s->unnamed != NULL;
@@ -203,11 +203,14 @@ HOT static void note_query(struct client *c, struct slice sql, uint32_t traits)
     share_expect_end(c, may_be_skipped ? OP_QUERY | OP_NOTE : OP_QUERY);
     count_statement(
         c->ss, c->link->pool->cluster_node, (enum count_kind)(traits & SHARE_COUNT_KIND));
-    if ((traits & (SHARE_IS_PLAIN | SHARE_IS_TX_WORD)) != 0)
+    if (s->turn->is_untold)
+        client_note_begun(c, sql);
+    else if ((traits & (SHARE_IS_PLAIN | SHARE_IS_TX_WORD)) != 0)
         client_note_sent(c, sql);
     else
         client_note_statement(c, sql);
-    if (client_log_statements(c))
+    s->turn->is_untold = false;
+    if (is_logged)
         client_log_statement(c, "", sql);
 }
 
@@ -235,7 +238,7 @@ static enum feed_step unread_query(
         balance_note_lsn_due(c);
     }
     watch_transaction(c, NULL);
-    note_query(c, sql, (uint32_t)kind);
+    note_query(c, sql, (uint32_t)kind, client_log_statements(c));
     return FEED_PASS;
 }
 
@@ -275,13 +278,13 @@ HOT static enum feed_step share_query(
     if (is_plain && was_idle) {
         step = share_quick_query(c, run, sql, msg, facts);
         if (step == FEED_PASS) {
-            note_query(c, sql, traits);
+            note_query(c, sql, traits, false);
             c->share->turn->is_quick = true;
         }
         if (step != FEED_AGAIN)
             return step;
     } else if (is_plain && share_quick_goes_on(c, sql)) {
-        note_query(c, sql, traits);
+        note_query(c, sql, traits, client_log_statements(c));
         c->share->turn->is_quick = true;
         return FEED_PASS;
     }
@@ -309,7 +312,7 @@ HOT static enum feed_step share_query(
     share_note(c, sql, facts);
     share_route_note(c, sql);
     watch_transaction(c, facts);
-    note_query(c, sql, traits);
+    note_query(c, sql, traits, client_log_statements(c));
     return FEED_PASS;
 }
 

@@ -166,6 +166,8 @@ struct share_turn {
     uint16_t nunfit;                     /* links that refused the session's settings */
     uint16_t nskip;                      /* messages that were answered with one before them */
     bool is_quick;                       /* sent by share_quick.c, and nothing behind it */
+    bool tells_late;                     /* the rows hear of the loan with what is sent on it */
+    bool is_untold;                      /* ... and have not yet */
     bool is_out;                         /* the present exchange is a read that left, share_out.c */
     bool is_cut;                         /* the present exchange ends with a Flush, share_begin.c */
     bool may_go_out;                     /* ... as the transaction's reads may */
@@ -281,6 +283,9 @@ void share_spare_free(struct sessions *ss);
 /* Borrows a link of `node`. FEED_PASS: c->link is there. FEED_PARK: later; what is parked asks
  * again then. */
 enum feed_step share_attach(struct client *c, int node);
+/* The same for a client that has not asked yet: false when it has to wait for anything. The link is
+ * up to date unless c->share->is_fresh. */
+bool share_attach_at_once(struct client *c, int node);
 /* Brings a link that was just borrowed up to date; what that takes goes behind what `run` holds.
  * FEED_PARK: it takes a moment. */
 enum feed_step share_make_ready(struct client *c, struct feed_run *run);
@@ -305,6 +310,8 @@ void share_leave_queue(struct client *c);
 void share_stop_asking(struct client *c);
 /* Gives the link back when nothing stands against it. */
 void share_detach(struct client *c);
+/* share_turn_end for a turn in which nothing was but what share_quick.c does. */
+void share_turn_end_quick(struct client *c);
 /* Gives the link back if that was put off, and nothing stands against it any more: the server has a
  * part of a message (CopyData, after an error) of which the rest is still to come. */
 void share_detach_if_due(struct client *c);

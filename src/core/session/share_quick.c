@@ -199,6 +199,26 @@ HOT static bool place_query(
     return takes_read(c, &d, node);
 }
 
+/* Who has it is told when the statement is sent, or here when that is not now. */
+HOT static enum feed_step get_link(struct client *c, struct feed_run *run, int node)
+{
+    struct share_turn *t = c->share->turn;
+    enum feed_step step;
+
+    t->tells_late = true;
+    if (!share_attach_at_once(c, node))
+        step = share_get_link(c, run, node);
+    else
+        step = c->share->is_fresh ? share_make_ready(c, run) : FEED_PASS;
+    step = share_chosen(c, step);
+    t->tells_late = false;
+    if (step != FEED_PASS && t->is_untold && c->link != NULL)
+        client_row_link(c);
+    if (step != FEED_PASS)
+        t->is_untold = false;
+    return step;
+}
+
 /* The link is there. */
 static void pass_batch(
     struct client *c, struct feed_run *run, const char *p, const struct quick_batch *q)
@@ -227,7 +247,8 @@ static void pass_batch(
     share_expect_end(c, OP_SYNC);
     client_stats_on_query(c);
     count_statement(c->ss, c->link->pool->cluster_node, (enum count_kind)c->bound_count);
-    client_note_sent(c, sql);
+    client_note_begun(c, sql);
+    t->is_untold = false;
 }
 
 HOT enum feed_step share_quick_batch(
@@ -248,7 +269,7 @@ HOT enum feed_step share_quick_batch(
         s->is_read = s->may_retry = c->balance != NULL;
         s->may_replan = q.n != NULL && (q.describes || !q.n->is_described);
         s->turn->kept_len = (uint32_t)msgs.n;
-        step = share_chosen(c, share_get_link(c, run, node));
+        step = get_link(c, run, node);
         if (step == FEED_PASS) {
             share_keep(c, msgs);
             pass_batch(c, run, p, &q);
@@ -282,7 +303,7 @@ HOT enum feed_step share_quick_query(struct client *c, struct feed_run *run, str
     s->is_read = c->balance != NULL;
     s->may_retry = s->is_read || is_lone_read(facts);
     s->may_replan = false;
-    step = share_chosen(c, share_get_link(c, run, node));
+    step = get_link(c, run, node);
     if (step != FEED_PASS)
         return step;
     share_keep(c, msg);
@@ -361,8 +382,9 @@ HOT bool share_quick_ends(struct client *c)
     s->may_replan = false;
     s->may_resend = false;
     s->reply_begun = false;
-    client_note_idle(c);
+    client_note_done(c);
     share_detach(c);
+    share_turn_end_quick(c);
     client_after_quiet(c);
     return true;
 }

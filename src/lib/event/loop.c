@@ -179,11 +179,13 @@ static void loop_dispatch(struct loop *lp, const struct epoll_event *ev)
 }
 
 /* How long the turn may wait for an event; -1: for ever. */
-static int loop_timeout_ms(const struct loop *lp)
+static int loop_timeout_ms(struct loop *lp)
 {
     int64_t left_us;
 
-    if (!list_is_empty(&lp->tasks) || lp->closed != NULL || uv_backend_timeout(&lp->uv) == 0)
+    /* Since 1.44 this also says that handles wait to be registered. */
+    lp->uv_is_ready = lp->uv_is_ready || uv_backend_timeout(&lp->uv) == 0;
+    if (!list_is_empty(&lp->tasks) || lp->closed != NULL || lp->uv_is_ready)
         return 0;
     if (lp->ntimers == 0)
         return -1;
@@ -196,16 +198,16 @@ static int loop_timeout_ms(const struct loop *lp)
 HOT static void loop_turn(struct loop *lp, bool may_wait)
 {
     struct epoll_event ev[LOOP_EVENTS];
+    int timeout_ms = loop_timeout_ms(lp);
     int n;
     int i;
 
-    n = epoll_wait(lp->epoll_fd, ev, LOOP_EVENTS, may_wait ? loop_timeout_ms(lp) : 0);
+    n = epoll_wait(lp->epoll_fd, ev, LOOP_EVENTS, may_wait ? timeout_ms : 0);
     ASSERT(n >= 0 || errno == EINTR);
     loop_read_clock(lp);
     for (i = 0; i < n; i++)
         loop_dispatch(lp, &ev[i]);
-    /* Since 1.44 this also says that handles wait to be registered. */
-    if (lp->uv_is_ready || UV_VERSION_HEX < 0x012C00 || uv_backend_timeout(&lp->uv) == 0) {
+    if (lp->uv_is_ready || UV_VERSION_HEX < 0x012C00) {
         lp->uv_is_ready = false;
         uv_run(&lp->uv, UV_RUN_NOWAIT);
     }
