@@ -356,6 +356,7 @@ static const char *const once_failed[][8] = {
     {"--mode", "statement", "--servers", "3", "--seed", "901422"},
     {"--mode", "session", "--servers", "3", "--seed", "912885"},
     {"--mode", "session", "--servers", "3", "--seed", "1100900"},
+    {"--mode", "session", "--servers", "3", "--seed", "2000324"},
     {"--mode", "statement", "--servers", "1", "--seed", "503282"},
     {"--mode", "session", "--servers", "3", "--seed", "502361"},
     {"--mode", "transaction", "--servers", "1", "--seed", "601443"},

@@ -293,6 +293,7 @@ void client_drop_link(struct client *c, bool boundary)
 {
     struct link *link = c->link;
 
+    client_adrift_stop(c); /* what is given back now may be what it waits for */
     if (c->share != NULL) {
         if (c->balance != NULL)
             balance_free(c);

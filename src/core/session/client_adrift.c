@@ -588,15 +588,24 @@ void client_adrift_lose_home(struct client *c, bool told)
     client_adrift(c)->is_untold = !told;
 }
 
+void client_adrift_stop(struct client *c)
+{
+    struct client_adrift *a = client_adrift(c);
+
+    if (a == NULL)
+        return;
+    timer_stop(c->ss->loop, &a->timer);
+    pool_request_cancel(&a->req);
+}
+
 void client_adrift_free(struct client *c)
 {
     struct client_adrift *a = client_adrift(c);
 
     if (a == NULL)
         return;
+    client_adrift_stop(c);
     c->rare->adrift = NULL;
-    timer_stop(c->ss->loop, &a->timer);
-    pool_request_cancel(&a->req);
     paramset_free(&a->told);
     mem_free(a);
     client_rare_trim(c);

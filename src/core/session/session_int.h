@@ -336,6 +336,8 @@ void client_adrift_lose_home(struct client *c, bool told);
 bool client_adrift_is_untold(const struct client *c);
 void client_adrift_end(struct client *c);
 void client_adrift_free(struct client *c);
+/* It waits for no link any more. */
+void client_adrift_stop(struct client *c);
 
 /* client_cancel.c */
 void client_cancel_request(struct sessions *ss, int32_t pid, struct slice key, int fd);
