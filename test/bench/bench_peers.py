@@ -11,7 +11,7 @@ import shutil
 import signal
 import subprocess
 
-from bench_base import (BenchError, accepts, drop_root, free_port, postgres_bin, tail,
+from bench_base import (BenchError, accepts, drop_root, end_process, free_port, postgres_bin, tail,
                         tree_cpu_us, tree_pss_bytes, wait_until)
 
 USER = "bench"
@@ -153,6 +153,12 @@ class Peer:
             wait_until(self.tag, 30, lambda: accepts(self.port), self.proc)
         except BenchError as e:
             raise BenchError(f"{e}\n{tail(self.scratch.log_path(self.tag))}") from None
+
+    def start_again(self):
+        """Where its memory lies, and with it what a transaction costs, is another than before."""
+        if self.proc:
+            end_process(self.proc, self.stop_signal())
+            self.start()
 
     def stop_signal(self):
         return signal.SIGINT

@@ -167,8 +167,8 @@ def markdown(run, samples, idle, failures, chart):
            "load generator and the proxies share it, over loopback.", "",
            "Versions: " + "; ".join(run.versions) + ".", "",
            f"Settings: {run.pooling}, trust authentication, no TLS, {servers_words(run)}, scale {run.scale}; "
-           f"{run.seconds} s per run, {run.rounds} rounds, peers alternating within each mode. "
-           "Figures are medians (min–max); ratios are taken round by round. CPU is user and "
+           f"{run.seconds} s per run, {run.rounds} rounds, peers alternating within each mode, "
+           "started anew for each round. Figures are medians (min–max); ratios are taken round by round. CPU is user and "
            "system time of all processes of the proxy, exited ones too, divided by the "
            "transactions done.", ""]
     if chart:
