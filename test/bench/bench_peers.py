@@ -135,6 +135,7 @@ class Peer:
         self.reads_on_standbys = False  # all of them: the primary has no weight
         self.tag = f"{self.name}{tag}"
         self.port = free_port()
+        self.command = None
         self.proc = None
 
     @property
@@ -148,7 +149,8 @@ class Peer:
         return TITLES[self.name]
 
     def start(self):
-        self.proc = self.scratch.spawn(self.tag, self.argv(), stop_signal=self.stop_signal())
+        self.command = self.command or self.argv()
+        self.proc = self.scratch.spawn(self.tag, self.command, stop_signal=self.stop_signal())
         try:
             wait_until(self.tag, 30, lambda: accepts(self.port), self.proc)
         except BenchError as e:
@@ -157,8 +159,11 @@ class Peer:
     def start_again(self):
         """Where its memory lies, and with it what a transaction costs, is another than before."""
         if self.proc:
-            end_process(self.proc, self.stop_signal())
+            self.stop()
             self.start()
+
+    def stop(self):
+        end_process(self.proc, self.stop_signal())
 
     def stop_signal(self):
         return signal.SIGINT
@@ -245,8 +250,12 @@ class PgBouncerPair(PgBouncer):
 
     def start(self):
         super().start()
-        self.other = self.scratch.spawn(self.tag, self.argv(), stop_signal=self.stop_signal())
+        self.other = self.scratch.spawn(self.tag, self.command, stop_signal=self.stop_signal())
         wait_until(self.tag, 30, lambda: listeners(self.port) == self.processes, self.other)
+
+    def stop(self):
+        end_process(self.other, self.stop_signal())
+        super().stop()
 
     def cpu_us(self):
         return super().cpu_us() + tree_cpu_us(self.other.pid)
