@@ -56,17 +56,25 @@ static void measure_all(struct worker *w)
         load_measure(&w->loads[i], place_row(w, i)->pid);
 }
 
-/* It runs, with our settings, and its load is known. */
-static bool may_take(const struct worker *w, int i)
+/* Clients that it has descriptors for besides those it has. */
+static uint32_t room_of(struct worker *w, int i)
+{
+    uint32_t n = place_load(w, i);
+
+    return n < w->most_clients ? w->most_clients - n : 0;
+}
+
+/* It runs, with our settings, has room, and its load is known. */
+static bool may_take(struct worker *w, int i)
 {
     const struct proc_row *own = place_row(w, w->role.env->ordinal);
 
     return i != w->role.env->ordinal && place_is_open(w, i) && w->loads[i].percent != UNKNOWN &&
-           place_row(w, i)->conf_generation == own->conf_generation;
+           place_row(w, i)->conf_generation == own->conf_generation && room_of(w, i) > 0;
 }
 
 /* The first of the workers before this one that can do the work of both; -1: none. */
-static int gather_to(const struct worker *w, int own)
+static int gather_to(struct worker *w, int own)
 {
     int i;
 
@@ -76,7 +84,7 @@ static int gather_to(const struct worker *w, int own)
     return -1;
 }
 
-static int spread_to(const struct worker *w, int own)
+static int spread_to(struct worker *w, int own)
 {
     int best = -1;
     int i;
@@ -88,22 +96,26 @@ static int spread_to(const struct worker *w, int own)
     return best;
 }
 
+/* Nobody when `to` is -1. */
+static void give(struct worker *w, int to, uint32_t nclients)
+{
+    uint32_t room = to == -1 ? 0 : room_of(w, to);
+
+    sessions_give(&w->sessions, to, nclients < room ? nclients : room);
+}
+
 static void spread(struct worker *w, int own)
 {
     struct sessions *ss = &w->sessions;
     int to = spread_to(w, own);
-    uint32_t nactive;
+    uint32_t more = to == -1 ? 0 : (uint32_t)(own - w->loads[to].percent);
 
-    if (to == -1) {
-        sessions_give(ss, -1, 0);
-        return;
-    }
-    nactive = sessions_count_active(ss, loop_now_us(ss->loop) - ACTIVE_US);
-    sessions_give(ss, to, nactive * (uint32_t)(own - w->loads[to].percent) / (2 * (uint32_t)own));
+    give(w, to,
+        sessions_count_active(ss, loop_now_us(ss->loop) - ACTIVE_US) * more / (2 * (uint32_t)own));
 }
 
 /* "pool_test_rotate": from each worker to the next, whatever they have to do. */
-static int rotate_to(const struct worker *w)
+static int rotate_to(struct worker *w)
 {
     int n = w->role.env->nworkers;
     int i;
@@ -118,20 +130,17 @@ static void gather_look(struct sessions *ss)
 {
     struct worker *w = LIST_ENTRY(ss, struct worker, sessions);
     int own;
-    int to;
 
     measure_all(w);
     own = w->loads[w->role.env->ordinal].percent;
     if (ss->conf->worker_fill == 0 || own == UNKNOWN) {
-        sessions_give(ss, -1, 0);
+        give(w, -1, 0);
     } else if (ss->conf->pool_test_rotate) {
-        to = rotate_to(w);
-        sessions_give(ss, to, to == -1 ? 0 : UINT32_MAX);
+        give(w, rotate_to(w), UINT32_MAX);
     } else if (own > SPREAD_PERCENT) {
         spread(w, own);
     } else {
-        to = gather_to(w, own);
-        sessions_give(ss, to, to == -1 ? 0 : UINT32_MAX);
+        give(w, gather_to(w, own), UINT32_MAX);
     }
 }
 

@@ -32,6 +32,7 @@ struct worker {
     bool is_retiring;     /* child_max_connections is reached: leaves with its last client */
     struct place *places; /* what is known of each worker */
     struct gather_load *loads;
+    uint32_t most_clients; /* that a worker has descriptors for */
 };
 
 /* worker.c: a client was added. */
@@ -58,6 +59,8 @@ int64_t place_clock_ns(clockid_t clock);
 struct proc_row *place_row(const struct worker *w, int i);
 /* False when it is not there, or its child_max_connections is reached. */
 bool place_is_open(const struct worker *w, int i);
+/* Clients of worker `i` as far as we know: what it published, and what we sent since. */
+uint32_t place_load(struct worker *w, int i);
 void place_init(struct worker *w);
 void place_fini(struct worker *w);
 /* The ordinal of the worker that is to serve the next client. */

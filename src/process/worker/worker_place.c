@@ -7,6 +7,7 @@
  * client's bytes. */
 #include "config.h"
 
+#include <sys/resource.h>
 #include <time.h>
 
 #include "base/mem.h"
@@ -84,8 +85,7 @@ bool place_is_open(const struct worker *w, int i)
     return row->pid != 0 && atomic_load(&row->is_leaving) == 0;
 }
 
-/* Clients of worker `i` as far as we know: what it published, and what we sent since. */
-static uint32_t place_load(struct worker *w, int i)
+uint32_t place_load(struct worker *w, int i)
 {
     struct place *p = &w->places[i];
     uint32_t n;
@@ -146,7 +146,7 @@ int place_choose(struct worker *w)
     int to = -1;
 
     if (clients_can_leave(w))
-        fill = UINT32_MAX;
+        fill = w->most_clients;
     if (fill > 0 && !place_is_busy(w, &w->places[env->ordinal], pid))
         to = place_to_fill(w, fill);
     return to != -1 ? to : place_evenly(w);
@@ -157,8 +157,19 @@ void place_note(struct worker *w, int to)
     w->places[to].placed++;
 }
 
+/* A descriptor in four is left for connections to servers and what else there is. */
+static uint32_t most_clients(void)
+{
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) == -1 || files.rlim_cur >= UINT32_MAX)
+        return UINT32_MAX;
+    return (uint32_t)(files.rlim_cur - files.rlim_cur / 4);
+}
+
 void place_init(struct worker *w)
 {
+    w->most_clients = most_clients();
     w->places = mem_alloc_zero((size_t)w->role.env->nworkers * sizeof *w->places);
 }
 

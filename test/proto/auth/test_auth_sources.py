@@ -91,7 +91,7 @@ def test_password_rotated_while_links_are_pooled(server, pools):
 @pytest.mark.parametrize("mode", ["session", "transaction"])
 def test_changed_password_on_every_worker(server, pools, mode):
     """Three workers with idle connections of the user: each lets the new password in and the old one out, from the next login on."""
-    pool = ask_query(server, pools, num_init_children=3, worker_fill=1, pool_mode=mode)
+    pool = ask_query(server, pools, num_init_children=3, worker_fill=0, pool_mode=mode)
     house.make_user(server, "everywhere", "scram", "pw0")
 
     def crowd(password: str) -> set[str]:
