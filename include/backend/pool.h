@@ -128,6 +128,9 @@ static inline struct slice pool_book_name(const struct pool *pool)
 
 /* Finds or makes the pool, and counts one client in. */
 struct pool *pool_attach(struct backend *be, struct slice user, struct slice database, int node);
+/* Somebody was counted in who chose the server before, with older settings: if these have put the
+ * database elsewhere, its clients follow it from here, too. */
+void pool_check_place(struct pool *pool);
 /* What servers said of a role holds for all servers of one cluster: `pool` learns it of `other`, of
  * the same user. */
 void pool_learn_role(struct pool *pool, const struct pool *other);

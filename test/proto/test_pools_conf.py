@@ -221,11 +221,13 @@ def test_database_moves(pg, other_pg, start):
     admin.bye()
 
 
-def test_database_moves_under_load(pg, other_pg, start):
-    """To and fro, without a pause: no client sees an error, and what was committed after the reload is at the new place."""
+@pytest.mark.parametrize("conf", [{}, {"pool_test_rotate": True, "worker_fill": 1}], ids=["stay", "travel"])
+def test_database_moves_under_load(pg, other_pg, start, conf):
+    """To and fro, without a pause: no client sees an error, and what was committed after the reload is at the new place.
+    So it is when they go from worker to worker all the time."""
     for server in (pg, other_pg):
         server.rows("drop table if exists moved; create table moved(a int); grant all on moved to public")
-    pool, path = start(shop_at(pg), pool_mode="transaction", default_pool_size=3)
+    pool, path = start(shop_at(pg), pool_mode="transaction", default_pool_size=3, **conf)
     load = Load(pool, [("trust_user", "shop")] * 12, sql="begin; insert into moved values (1); commit")
     for turn in range(4):
         old, new = (pg, other_pg) if turn % 2 == 0 else (other_pg, pg)

@@ -51,6 +51,12 @@ void pool_set_conf(struct pool *pool, const struct conf *conf)
         retire_all(pool);
 }
 
+void pool_check_place(struct pool *pool)
+{
+    if (pool->set->target != pool->cluster_node && may_follow(pool))
+        pool->is_moved = true;
+}
+
 void pool_learn_role(struct pool *pool, const struct pool *other)
 {
     if (pool->is_role_known || !other->is_role_known)

@@ -214,6 +214,14 @@ struct slice client_row_statement(const struct client *c)
     return slice_of("", 0);
 }
 
+/* Within shm_write_begin and shm_write_end. */
+static inline void row_set_active(struct client_row *row, int64_t now_us)
+{
+    row->state = CLIENT_STATE_ACTIVE;
+    row->query_start_us = now_us;
+    row->state_since_us = now_us;
+}
+
 /* `sql` with p == NULL: the statement is the one before. `on_own_link`: its row has the text. */
 HOT static void row_note_statement(struct client *c, struct slice sql, bool on_own_link)
 {
@@ -222,9 +230,7 @@ HOT static void row_note_statement(struct client *c, struct slice sql, bool on_o
     if (row == NULL)
         return;
     shm_write_begin(&row->seq);
-    row->state = CLIENT_STATE_ACTIVE;
-    row->query_start_us = backend_wall_us(&c->ss->be);
-    row->state_since_us = row->query_start_us;
+    row_set_active(row, backend_wall_us(&c->ss->be));
     if (sql.p != NULL && on_own_link) {
         row->statement = ROW_STATEMENT_LINK;
     } else if (sql.p != NULL) {
@@ -266,9 +272,7 @@ HOT void client_note_begun(struct client *c, struct slice sql)
     if (row == NULL)
         return;
     shm_write_begin(&row->seq);
-    row->state = CLIENT_STATE_ACTIVE;
-    row->query_start_us = backend_wall_us(&c->ss->be);
-    row->state_since_us = row->query_start_us;
+    row_set_active(row, backend_wall_us(&c->ss->be));
     row->link_row = c->link->row;
     row->server_pid = c->link->server_pid;
     row->node = (int16_t)c->link->pool->cluster_node;

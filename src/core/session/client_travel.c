@@ -233,6 +233,7 @@ static void unpack_pool(
     struct client *c, const struct client_mail *m, struct slice user, struct slice database)
 {
     c->pool = pool_attach(&c->ss->be, user, database, m->node);
+    pool_check_place(c->pool); /* pools.conf may have been read again while it was on its way */
     if (c->pool->is_role_known)
         return;
     c->pool->is_role_known = m->is_role_known;
