@@ -10,6 +10,14 @@
 
 #define LOOK_EVERY_US 250000
 
+/* Since the last look it may have died, or be about to leave with its last client. */
+static bool target_is_open(const struct sessions *ss)
+{
+    struct proc_row *row = proc_row(ss->env->shm, ss->env->first_worker_slot + ss->giving.to);
+
+    return row->pid != 0 && atomic_load(&row->is_leaving) == 0;
+}
+
 /* Those who became idle in this turn stand in front. */
 static void give_fresh(struct sessions *ss)
 {
@@ -20,6 +28,8 @@ static void give_fresh(struct sessions *ss)
     struct client *c;
 
     g->nfresh = 0;
+    if (g->left > 0 && !target_is_open(ss))
+        g->left = 0;
     LIST_FOREACH_SAFE(n, tmp, &ss->clients)
     {
         if (left-- == 0 || g->left == 0)
