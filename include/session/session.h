@@ -87,7 +87,6 @@ struct sessions {
     struct timer title_timer; /* runs while there is one client, whom the title names */
     struct list clients;
     uint32_t nclients;
-    uint32_t next_id;
     uint64_t served;
     uint64_t own_bytes; /* sent to clients by ourselves */
     enum session_stop stop;

@@ -28,8 +28,7 @@ void client_row_open(struct client *c, const struct session_peer *peer)
     row->node = ROWS_NO_NODE;
     row->balance_node = ROWS_NO_NODE;
     row->link_row = ROWS_NO_ROW;
-    /* Unique over all workers: KILL CLIENT goes by it. */
-    row->id = ++ss->next_id * (uint32_t)ss->env->nworkers + (uint32_t)ss->env->ordinal;
+    row->id = session_next_client_id(ss); /* KILL CLIENT goes by it */
     row->worker = (uint16_t)ss->env->ordinal;
     row->connected_us = backend_wall_us(&ss->be);
     row->state_since_us = row->connected_us;

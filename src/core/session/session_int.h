@@ -442,6 +442,9 @@ uint64_t session_next_choice(struct session_shared *s);
 _Atomic uint64_t *session_count_cell(
     struct session_shared *s, int ordinal, int node, enum count_kind kind);
 uint64_t session_count_sum(const struct shm *shm, int node, enum count_kind kind);
+/* Of all clients that are there, and of all who were: a worker's clients may be elsewhere when it
+ * dies, and its successor must not give their numbers again. */
+uint32_t session_next_client_id(struct sessions *ss);
 bool session_count_add(struct sessions *ss, int limit);
 void session_count_sub(struct sessions *ss);
 void session_count_move(struct session_shared *s, int from_ordinal, int to_ordinal);

@@ -22,6 +22,7 @@ struct session_shared {
     _Atomic uint32_t nchoices; /* sessions that chose a node for their reads */
     struct {
         _Atomic int32_t nclients;
+        uint32_t nids; /* given to clients by the workers that had this place */
         _Atomic uint64_t count[VIEW_MAX_NODES][COUNT_KINDS];
     } __attribute__((aligned(64))) worker[];
 };
@@ -174,6 +175,14 @@ bool session_count_add(struct sessions *ss, int limit)
     } while (!atomic_compare_exchange_weak(&s->nclients, &n, n + 1));
     atomic_fetch_add(&s->worker[ss->env->ordinal].nclients, 1);
     return true;
+}
+
+uint32_t session_next_client_id(struct sessions *ss)
+{
+    struct session_shared *s = ss->shared;
+    uint32_t n = ++s->worker[ss->env->ordinal].nids;
+
+    return n * (uint32_t)s->nworkers + (uint32_t)ss->env->ordinal;
 }
 
 void session_count_move(struct session_shared *s, int from_ordinal, int to_ordinal)

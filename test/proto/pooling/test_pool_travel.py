@@ -237,3 +237,29 @@ def test_counts_when_a_worker_dies(pg, start_pool):  # pylint: disable=redefined
         return len(rows) == left + 1 and used == {left + 1}
 
     waits.wait_for("true counts", counts_are_true, 20)
+
+
+def test_numbers_when_a_worker_is_replaced(pg, start_pool):  # pylint: disable=redefined-outer-name
+    """Those of clients that have left a worker are not given again by its successor."""
+    pool = start_pool(pg.address, **ROTATE)
+    clients = [login(pool, application_name=f"c{i}") for i in range(6)]
+    home = workers_of(pool)["c0"]
+    for w in clients:
+        w.simple("select 1")
+
+    def are_away() -> bool:
+        for w in clients:
+            w.simple("select 1")
+        return home not in workers_of(pool).values()
+
+    waits.wait_for("an empty worker", are_away, 20)
+    before = pool.pids()
+    os.kill(int(home), signal.SIGKILL)
+    waits.wait_for("its successor", lambda: int(home) not in pool.pids() and len(pool.pids()) == len(before), 20)
+    late = [login(pool, application_name=f"l{i}") for i in range(12)]
+    asks = login(pool)
+    rows = table(asks, "show pool_clients")
+    numbers = [row["id"] for row in rows]
+    assert len(set(numbers)) == len(numbers), rows
+    pids = [w.pid for w in clients + late]
+    assert len(set(pids)) == len(pids), pids
