@@ -162,6 +162,19 @@ def test_reload_changes_time_outs(pg, start_pool):
     assert ended(w) == ("FATAL", "08P01", "idle transaction timeout")
 
 
+def test_reload_ends_what_lasts_already(pg, start_pool):
+    """Who says nothing more, or has run for long when the time-out is set: an operator sets it for these."""
+    pool = start_pool(pg.address, num_init_children=1)
+    idle, inside, busy = login(pool), login(pool), login(pool)
+    for sql in ("begin", "select 1"):
+        inside.simple(sql)
+    busy.send(query("select pg_sleep(30)"))
+    pool.reload(idle_transaction_timeout=1, client_idle_limit=2, query_timeout=3)
+    assert ended(inside) == ("FATAL", "08P01", "idle transaction timeout")
+    assert ended(idle)[:2] == ("FATAL", "57P05")
+    assert ended(busy) == ("FATAL", "08P01", "query timeout")
+
+
 def test_set_client_idle_limit(pg, start_pool):
     """PGPOOL SET holds for the session that says it, at once."""
     pool = start_pool(pg.address, num_init_children=1)

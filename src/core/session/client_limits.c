@@ -248,6 +248,16 @@ void client_limits_poke(struct client *c)
     client_set_timer(c, 1);
 }
 
+void client_limits_on_reload(struct client *c)
+{
+    struct deadline d;
+
+    if (!limits_apply(c) || c->pool == NULL || (c->phase == CL_LOGIN && c->stats.wait_us <= 0))
+        return; /* a login's timer is that of its own limit */
+    d = limits_next(c);
+    limits_arm(c, &d);
+}
+
 void client_limits_on_timer(struct client *c)
 {
     struct deadline d;

@@ -17,6 +17,7 @@
  *   nothing is owed any more             client_limits_on_quiet (client_note_idle does it)
  *   the client's timer fired, in phase   client_limits_on_timer
  *     LOGIN while it waits for a link, or in phase ACTIVE
+ *   pgpool.conf was read again           client_limits_on_reload
  *   nothing is owed any more, and the    client_limits_must_leave: true: end the session with 57P01
  *     client is between transactions       (client_after_quiet asks)
  *
@@ -43,6 +44,8 @@ void client_limits_on_busy(struct client *c);
 void client_limits_on_quiet(struct client *c);
 /* Ends the session when a deadline has passed; else arms the timer for the next one. */
 void client_limits_on_timer(struct client *c);
+/* Time-outs may be other ones now: they hold for what goes on already, too. */
+void client_limits_on_reload(struct client *c);
 /* Lets the timer look at an idle client at once. */
 void client_limits_poke(struct client *c);
 /* True when the client has to go now, between two transactions. */

@@ -140,6 +140,8 @@ void sessions_fini(struct sessions *ss)
 
 void sessions_set_conf(struct sessions *ss, const struct conf_gen *gen)
 {
+    struct list *n;
+
     ss->gen = gen;
     ss->conf = conf_of(gen);
     ss->writes.is_known = false;
@@ -149,6 +151,8 @@ void sessions_set_conf(struct sessions *ss, const struct conf_gen *gen)
     backend_tls_set_conf(&ss->be, gen);
     session_tls_set_conf(ss);
     session_auth_reload(ss->auth);
+    LIST_FOREACH(n, &ss->clients)
+    client_limits_on_reload(LIST_ENTRY(n, struct client, node));
 }
 
 void sessions_stop(struct sessions *ss, enum session_stop how)
