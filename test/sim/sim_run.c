@@ -361,6 +361,9 @@ static const char *const once_failed[][8] = {
     {"--mode", "session", "--servers", "3", "--seed", "502361"},
     {"--mode", "transaction", "--servers", "1", "--seed", "601443"},
     {"--mode", "transaction", "--servers", "3", "--seed", "604067"},
+    {"--mode", "statement", "--servers", "3", "--seed", "800969"},
+    {"--mode", "transaction", "--servers", "1", "--seed", "504030"},
+    {"--mode", "transaction", "--servers", "1", "--seed", "7000762"},
 };
 #define NONCE (int)(sizeof once_failed / sizeof once_failed[0])
 

@@ -277,9 +277,13 @@ WARM void share_names_note_tag(struct client *c, uint32_t serial)
 
 /* Did a statement of the exchange that is over work? What names statements is in no transaction:
  * an error behind it undoes nothing. */
-static bool has_run(const struct share *s, uint32_t at, bool is_done)
+static bool has_run(const struct share *s, uint32_t at, bool is_done, uint32_t serial)
 {
-    return !s->saw_error || (s->in_string ? at < s->turn->ntags : is_done);
+    if (!s->saw_error)
+        return true;
+    if (s->in_string)
+        return at < s->turn->ntags;
+    return is_done && s->turn->lost_query != serial + 1;
 }
 
 /* DISCARD ALL or DEALLOCATE ALL is over: what was is forgotten, or, when it failed, is there again
@@ -287,7 +291,7 @@ static bool has_run(const struct share *s, uint32_t at, bool is_done)
 static void settle_drop_all(struct client *c)
 {
     struct share *s = c->share;
-    bool failed = !has_run(s, s->turn->drop_at, s->turn->drop_is_done);
+    bool failed = !has_run(s, s->turn->drop_at, s->turn->drop_is_done, s->turn->drop_serial);
     struct share_book *names = failed ? s->turn->old_names : s->names;
     struct prep *unnamed = failed ? s->turn->old_unnamed : s->unnamed;
 
@@ -309,7 +313,7 @@ static void settle_drop_all(struct client *c)
 /* PREPARE or DEALLOCATE in the exchange that is over: did it work? */
 static bool has_worked(const struct share *s, const struct share_name *n)
 {
-    return has_run(s, n->at, n->is_done);
+    return has_run(s, n->at, n->is_done, n->serial);
 }
 
 static void settle_dropped(struct client *c)

@@ -161,6 +161,8 @@ struct share_turn {
     bool drop_is_done;    /* ... outside of a string: the server said its tag */
     bool was_discarded;   /* DISCARD ALL has happened in this exchange, whatever is behind it */
     uint32_t drop_serial; /* of its op */
+    uint32_t lost_query;  /* the serial, and 1, of a Query whose link died: the client is told an
+                             error for it, whatever the server had said; 0: none */
     uint16_t nuncertain;  /* of those pending: the link may know them or not */
     uint16_t nresent;
     uint16_t nunfit;                     /* links that refused the session's settings */

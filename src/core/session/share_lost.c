@@ -266,6 +266,13 @@ bool share_may_send_again(struct client *c, const struct link *link)
            (s->may_retry || balance_again_is_read(c, msgs));
 }
 
+/* The server has refused it, of which the client has been told nothing: it will be made elsewhere,
+ * or with a new plan. */
+static bool was_only_refused(const struct share *s, const struct link *link)
+{
+    return (s->resend || s->replan) && s->turn->retry.len > 0 && !is_in_transaction(s, link);
+}
+
 /* The client was told that its transaction is over, or in statement mode that another one has
  * begun: what holds since then. True when all of the exchange is done but for its ReadyForQuery. */
 static bool keep_told(struct client *c, const struct link *link)
@@ -404,7 +411,7 @@ static void lost_attached(
     bool in_sequence = c->server_batch && !owes;
     bool may_retry = share_may_send_again(c, link);
     bool was_kept = s->resend || s->replan; /* its error, from the client */
-    bool was_refused = was_kept && !in_tx && s->turn->retry.len > 0;
+    bool was_refused = was_only_refused(s, link);
     bool is_done = false;
 
     s->resend = s->replan = false;
@@ -532,10 +539,12 @@ void share_on_lost(void *owner, struct link *link, const struct err *err, bool t
     goes_on = phase == SHARE_ATTACHED && s->pins == 0 && !in_message;
     is_done = goes_on && is_over(c, link);
     nrolled = goes_on ? share_owed_rollback(s, link) : 0;
-    if (!goes_on || is_done || !share_may_send_again(c, link))
+    if (!goes_on || is_done || !(share_may_send_again(c, link) || was_only_refused(s, link)))
         share_names_settle_told(c, link, nrolled > 0 && nrolled == link->expect.len);
     s->saw_error = !is_done;
+    s->turn->lost_query = expect_head(&link->expect) == OP_QUERY ? link->expect.nended + 1 : 0;
     share_names_settle(c); /* what is left came to nothing */
+    s->turn->lost_query = 0;
     s->saw_error = false;
     if (phase == SHARE_ASKING) {
         c->balance->asking = ASKING_NONE;

@@ -130,10 +130,13 @@ static struct share_name *find_loading(const struct client *c)
 bool share_names_load_failed(struct client *c, const struct errmsg *m)
 {
     struct share_name *n = find_loading(c);
+    struct slice name;
 
     if (n == NULL)
         return false;
-    prepset_drop_named(&c->link->preps, slice_of(n->name, n->len));
+    name = slice_of(n->name, n->len);
+    if (prepset_named(&c->link->preps, name) == n->content)
+        prepset_drop_named(&c->link->preps, name); /* else another was sent behind it */
     if (slice_eq_str(m->sqlstate, "25P02"))
         return true; /* says nothing of the statement */
     mem_free(n->why);

@@ -310,3 +310,57 @@ def test_error_right_behind_a_commit(pg, start_pool):
     assert c.value("show work_mem") == "9MB"
     c.bye()
     other.bye()
+
+
+def test_prepare_whose_link_dies(fake, start_pool):
+    """In a transaction the client is told of an error, whatever the server had said: then there is no such statement, and
+    one that was to go is there.
+    """
+    doomed = Doomed()
+    pool = start_pool(fake(doomed).address, num_init_children=1, pool_mode="transaction", health_check_period=0,
+                      sr_check_period=0)
+    c = login(pool, user="fake")
+    c.simple("prepare q as select 'kept'")
+    for sql in ("prepare p as select 'leave'", "deallocate q -- leave"):
+        c.simple("begin")
+        c.simple("select 1")
+        assert states(c.simple(sql)) == ["08006"]
+        c.simple("rollback")
+    doomed.texts.clear()
+    for name in ("p", "q"):
+        assert states(c.simple(f"execute {name}")) == []
+    assert "prepare p as select 'leave'" not in doomed.texts
+    assert "prepare q as select 'kept'" in doomed.texts
+    c.bye()
+
+
+def test_refused_sequence_whose_link_dies(fake, start_pool):
+    """A write met a server that takes none, and whose process ends before ReadyForQuery: it is sent again, and is the
+    first of its name there, too.
+    """
+    refused: list[str] = []
+    parsed: list[str] = []
+
+    def script(conn):
+        conn.greet()
+        while True:
+            kind, body = conn.read()
+            if kind == "X":
+                return
+            if kind == "P":
+                parsed.append(body.split(b"\0")[1].decode())
+            if kind == "E" and not refused:
+                refused.append(kind)
+                conn.send(fakes.error("25006", "cannot execute INSERT in a read-only transaction"))
+                return
+            conn.send(conn.answer(kind, body))
+
+    pool = start_pool(fake(script).address, num_init_children=1, pool_mode="transaction", health_check_period=0,
+                      sr_check_period=0)
+    c = login(pool, user="fake")
+    sql = "insert into t values (1)"
+    c.send(parse(sql, "s"), bind(name="s"), execute(), SYNC)
+    found = c.ready()
+    assert (states(found), "".join(m.type for m in found if m.type != "S")) == ([], "12CZ")
+    assert (refused, parsed) == (["E"], [sql, sql])
+    c.bye()

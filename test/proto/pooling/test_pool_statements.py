@@ -392,3 +392,21 @@ def test_memory_for_statements_is_bounded(pg, pgpool):
     c.send(query("deallocate all"))
     c.ready()
     c.bye()
+
+
+def test_name_taken_twice_in_a_failed_transaction(pg, start_pool):
+    """What stands in for a statement there, to have the server say that its name is taken, is not shown to the client."""
+    pool = start_pool(pg.address, num_init_children=1, pool_mode="transaction")
+    c = login(pool)
+    c.simple("prepare s as select 1")
+    c.simple("begin")
+    c.simple("select 1/0")
+    for _ in range(2):
+        for messages in ([parse("select 2", "s")], [describe("s")]):
+            c.send(*messages, SYNC)
+            found = c.ready()
+            assert [m.type for m in found] == ["E", "Z"], messages
+            assert states(found)[0] in ("25P02", "26000", "42P05"), messages
+    c.simple("rollback")
+    assert c.value("execute s") == "1"
+    c.bye()
