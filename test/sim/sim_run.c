@@ -364,6 +364,7 @@ static const char *const once_failed[][8] = {
     {"--mode", "statement", "--servers", "3", "--seed", "800969"},
     {"--mode", "transaction", "--servers", "1", "--seed", "504030"},
     {"--mode", "transaction", "--servers", "1", "--seed", "7000762"},
+    {"--mode", "session", "--servers", "3", "--seed", "5002384"},
 };
 #define NONCE (int)(sizeof once_failed / sizeof once_failed[0])
 

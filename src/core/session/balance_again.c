@@ -160,9 +160,10 @@ void balance_pick_parameters(
     client_send(c, &told);
 }
 
-WARM bool balance_again_holds(struct client *c, const struct link *link, const char *p, size_t n)
+WARM bool balance_again_holds(struct client *c, struct link *link, const char *p, size_t n)
 {
     struct balance_own *own = own_of(c);
+    size_t aside;
 
     if (own == NULL || !own->keeps)
         return false;
@@ -170,12 +171,16 @@ WARM bool balance_again_holds(struct client *c, const struct link *link, const c
         balance_pick_parameters(c, link, p, n, &own->early);
         return true;
     }
-    if (link->in_body == 0 && balance_is_no_answer(p, n)) {
-        buf_put(&own->early, p, n);
+    aside = balance_notified_bytes(link, p, n);
+    if (aside > 0)
+        client_pass_reply(c, link, p, aside);
+    if (balance_is_no_answer(p + aside, n - aside)) {
+        buf_put(&own->early, p + aside, n - aside);
         return true;
     }
     again_begun(c);
-    return false;
+    client_pass_reply(c, link, p + aside, n - aside);
+    return true;
 }
 
 /* What may be done in part, or ends a transaction, although it fails. */

@@ -344,6 +344,16 @@ bool balance_quick_batch(
 void balance_uncount(struct client *c, int node, struct slice messages);
 /* True for messages after which the exchange can still be made elsewhere. */
 bool balance_is_no_answer(const char *p, size_t n);
+/* Of what on_bytes got while nothing of an answer had come: bytes of notifications at its front,
+ * which may begin with the rest of one and end before that of another. */
+static inline size_t balance_notified_bytes(const struct link *link, const char *p, size_t n)
+{
+    size_t at = link->in_body;
+
+    while (at < n && n - at >= PROTO_HEADER_BYTES && p[at] == BE_NOTIFICATION)
+        at += proto_get_u32(p + at + 1) + (size_t)1;
+    return at < n ? at : n;
+}
 /* An exchange begins: what is sent to the own link is kept, should it have to be made again.
  * `msgs`: all of it, or empty. */
 void balance_again_begin(struct client *c, struct slice msgs);
@@ -352,8 +362,8 @@ void balance_again_begin(struct client *c, struct slice msgs);
 bool balance_again_takes_copy(struct client *c);
 /* The extended sequence at `p` with its Sync; empty when that is not there yet. */
 struct slice balance_again_sequence(const char *p, const char *end);
-/* Bytes of the own link: true when they were kept from the client for now. */
-bool balance_again_holds(struct client *c, const struct link *link, const char *p, size_t n);
+/* Bytes of the own link: true when they were kept from the client for now, or passed on here. */
+bool balance_again_holds(struct client *c, struct link *link, const char *p, size_t n);
 /* Of bytes that on_bytes got: each ParameterStatus goes to the client, what else there is is added
  * to `others` (NULL: dropped). */
 void balance_pick_parameters(

@@ -215,17 +215,6 @@ static void reader_on_login_done(void *owner, struct link *link)
     client_unpark(r->client);
 }
 
-/* Nobody has listened there, whatever the server thinks: bytes of notifications in front of the
- * answer. The rest of one may come later, and is passed over then. */
-static size_t reader_notified(const char *p, size_t n)
-{
-    size_t at = 0;
-
-    while (at < n && n - at >= PROTO_HEADER_BYTES && p[at] == BE_NOTIFICATION)
-        at += proto_get_u32(p + at + 1) + (size_t)1;
-    return at < n ? at : n;
-}
-
 HOT static void reader_on_bytes(void *owner, struct link *link, const char *p, size_t n)
 {
     struct reader *r = owner;
@@ -244,14 +233,8 @@ HOT static void reader_on_bytes(void *owner, struct link *link, const char *p, s
             balance_pick_parameters(c, link, p, n, NULL); /* it was made to fail with its guest */
         return; /* a notice between two reads: not for the client */
     }
-    if (!b->own->reply_begun && link->in_body > 0) {
-        p += link->in_body; /* of such a notice */
-        n -= link->in_body;
-        if (n == 0)
-            return;
-    }
     if (!b->own->reply_begun) {
-        skip = reader_notified(p, n);
+        skip = balance_notified_bytes(link, p, n); /* nobody has listened there, whatever it says */
         p += skip;
         n -= skip;
         if (balance_is_no_answer(p, n)) {

@@ -61,16 +61,12 @@ static bool on_refused(void *owner, struct link *link)
 
 /* How much at the front of `p` belongs to no statement: what a server says between its error and
  * its ReadyForQuery, when nothing of the exchange is told and it is sent again; and notifications,
- * wherever they come. The rest of one may come later. */
+ * wherever they come. */
 static size_t aside_bytes(const struct client *c, const struct link *link, const char *p, size_t n)
 {
-    size_t at = link->in_body;
-
     if (c->share->resend || c->share->replan || c->share->turn->goes_home)
         return n;
-    while (at < n && n - at >= PROTO_HEADER_BYTES && p[at] == BE_NOTIFICATION)
-        at += proto_get_u32(p + at + 1) + (size_t)1;
-    return at < n ? at : n;
+    return balance_notified_bytes(link, p, n);
 }
 
 static void tell(struct client *c, struct link *link, const char *p, size_t n)

@@ -364,3 +364,30 @@ def test_refused_sequence_whose_link_dies(fake, start_pool):
     assert (states(found), "".join(m.type for m in found if m.type != "S")) == ([], "12CZ")
     assert (refused, parsed) == (["E"], [sql, sql])
     c.bye()
+
+
+def test_notification_in_front_of_a_lost_read(fake, start_pool):
+    """Session mode: it is no answer, so the read is made again."""
+    reads: list[str] = []
+
+    def script(conn):
+        conn.greet()
+        while True:
+            kind, body = conn.read()
+            if kind == "X":
+                return
+            if b"noticed" in body:
+                reads.append(kind)
+                if len(reads) == 1:
+                    conn.send(fakes.notification(7, "news", "something"))
+                    return
+            conn.send(conn.answer(kind, body))
+
+    server = fake(script).address
+    pool = start_pool(server, server, num_init_children=1, load_balance_mode=True, health_check_period=0,
+                      sr_check_period=0)
+    c = login(pool, user="fake")
+    found = c.simple("/*NO LOAD BALANCE*/ select noticed from t")
+    assert (states(found), reads) == ([], ["Q", "Q"])
+    assert [m.type for m in found].count("A") == 1
+    c.bye()
