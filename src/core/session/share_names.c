@@ -406,7 +406,8 @@ static void note_bound(
     c->bound_count = p->count;
     client_orders_on_statement(c, prep_sql(p));
     share_route_note(c, prep_sql(p));
-    if (!p->has_effects)
+    /* Who prepared it first may have read it otherwise: by a default of his role. */
+    if (!p->has_effects && (p->is_plain || !share_text_is_doubtful(c, prep_sql(p))))
         return;
     share_sql_load_names(c, run, prep_sql(p));
     known = mem_alloc_zero(sizeof *known + portal.n + 1);
@@ -436,10 +437,12 @@ void share_execute(struct client *c, struct slice msg)
         return;
     sql = p->sql == NULL ? prep_sql(p->prep) : slice_of_str(p->sql);
     facts = balance_facts(c->ss, sql);
-    if (facts->nstmts != 1)
+    if (facts->nstmts == 1)
+        share_note(c, sql, facts);
+    else if (share_text_is_doubtful(c, sql))
+        share_note_unread(c);
+    else
         return; /* the server did not take it either */
-
-    share_note(c, sql, facts);
     portal_drop(s, name);
 }
 

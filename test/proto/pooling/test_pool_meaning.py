@@ -42,6 +42,45 @@ def test_backslash_in_a_plain_string(pool):
     check_nobody_else_has_it(pool, c)
 
 
+@pytest.mark.parametrize("text", [rb"set my.v = 'a\'b'", rb"select set_config('my.v', 'a\'b', false)",
+                                  rb"set my.v = 'a\';b'"])
+def test_backslash_in_a_sequence(pool, text):
+    """One statement for the server; no statement, or two, for who reads the backslash otherwise."""
+    c = login(pool, seconds=5)
+    c.simple("set standard_conforming_strings = off")
+    c.send(parse(text), bind(), execute(), SYNC)
+    c.ready()
+    own = c.value("show my.v")
+    assert own.startswith("a'"), own
+    others = [login(pool, seconds=5) for _ in range(2)]
+    for _ in range(4):
+        for other in others:
+            assert other.value("select current_setting('my.v', true)") != own
+        assert c.value("show my.v") == own
+    for w in (c, *others):
+        w.bye()
+
+
+# A string with a quote and a call behind it, or one string, by how the backslash is read.
+TWO_MEANINGS = rb"select 'a\'', set_config($$my.v$$, $$leaks$$, false) --'"
+
+
+def test_backslash_in_what_another_user_prepared(pg, pool):
+    """By a default of the role: the same text does nothing for one, and sets something for the other."""
+    pg.rows("alter role other_user set standard_conforming_strings = off")
+    try:
+        c, other = login(pool, seconds=5), login(pool, seconds=5, user="other_user")
+        for w in (c, other):
+            w.send(parse(TWO_MEANINGS), bind(), execute(), SYNC)
+            w.ready()
+        third = login(pool, seconds=5, user="other_user")
+        for _ in range(3):
+            assert third.value("select current_setting('my.v', true)") != "leaks"
+            assert other.value("select current_setting('my.v', true)") == "leaks"
+    finally:
+        pg.rows("alter role other_user reset standard_conforming_strings")
+
+
 def test_backslash_by_a_default_of_the_role(pg, pool):
     pg.rows("alter role postgres set standard_conforming_strings = off")
     try:
