@@ -152,6 +152,10 @@ enum acquire_result pool_acquire(struct pool_request *req);
 /* Gives up waiting. Harmless when not waiting. */
 void pool_request_cancel(struct pool_request *req);
 
+/* Which database its links lead to: a reload of pools.conf reaches the workers one after the other,
+ * and what one tells of the database that was meant before is not of this pool any more. */
+uint64_t pool_place(const struct pool *pool);
+
 /* True when the server lets this user in without asking anything, as seen lately. */
 bool pool_is_trusted(const struct pool *pool);
 

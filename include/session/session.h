@@ -74,7 +74,7 @@ struct sessions {
     struct share_pending *spare_pending; /* the same */
     struct share_turn *spare_turns;      /* SHARE_SPARE_TURNS at most */
     unsigned nspare_turns;
-    struct share_greeting *greetings; /* of SHARE_GREETINGS, made when needed */
+    struct share_greeting *greetings; /* SHARE_GREETINGS of them, made when needed */
     uint16_t defaults_serial; /* counts changes of what nobody has SET, as links report it */
     struct list homeless;     /* clients that wait for a primary */
     struct timer homeless_timer;

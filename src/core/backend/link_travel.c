@@ -29,7 +29,7 @@ struct link_mail {
     int64_t opened_us;
     int64_t auth_seen_us;
     uint64_t uses;
-    uint64_t place; /* which database it leads to, see place_of */
+    uint64_t place; /* which database it leads to, see pool_place */
     uint32_t startup_len;
     uint32_t reported_len;
     uint32_t vars_len;
@@ -42,15 +42,6 @@ struct link_mail {
     uint8_t reset;     /* enum link_reset */
     uint8_t unused[7]; /* no byte leaves that nobody wrote */
 };
-
-/* A reload of pools.conf reaches the workers one after the other: a link to the database that was
- * meant before is not one of this pool any more. */
-static uint64_t place_of(const struct pool *pool)
-{
-    const char *dbname = pool->set->dbname;
-
-    return dbname == NULL ? 0 : hash_bytes(dbname, strlen(dbname), 1);
-}
 
 static size_t travel_size(const struct link *link)
 {
@@ -76,7 +67,7 @@ static size_t travel_encode(const struct link *link, char *body)
         .opened_us = link->opened_us,
         .auth_seen_us = pool->auth_seen_us,
         .uses = link->uses,
-        .place = place_of(pool),
+        .place = pool_place(pool),
         .startup_len = (uint32_t)paramset_bytes(&link->startup).n,
         .reported_len = (uint32_t)paramset_bytes(&link->reported).n,
         .vars_len = link->vars->len,
@@ -168,7 +159,7 @@ static struct link *travel_build(
     link->uses = m->uses;
     link->auth = m->auth;
     link->reset = m->reset;
-    link->is_retired = m->place != place_of(pool);
+    link->is_retired = m->place != pool_place(pool);
     link_set_key(link, slice_of(p, m->key_len));
     p += m->key_len;
     travel_paramset(be, &link->startup, p, m->startup_len);

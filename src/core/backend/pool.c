@@ -161,6 +161,13 @@ void pool_detach(struct pool *pool)
         pool_free_if_unused(pool);
 }
 
+uint64_t pool_place(const struct pool *pool)
+{
+    const char *dbname = pool->set->dbname;
+
+    return dbname == NULL ? 0 : hash_bytes(dbname, strlen(dbname), 1);
+}
+
 bool pool_is_trusted(const struct pool *pool)
 {
     return pool->auth == LINK_AUTH_TRUST &&

@@ -16,6 +16,7 @@
 #include "wire/writer.h"
 
 #include "client_orders_int.h"
+#include "greeting_int.h"
 #include "share_int.h"
 
 /* NAMEDATALEN of PostgreSQL, less the NUL. */
@@ -280,7 +281,7 @@ void client_login_tell_ok(struct client *c)
 
 const struct paramset *client_login_parameters(const struct client *c)
 {
-    return c->link != NULL ? &c->link->reported : share_login_parameters(c);
+    return c->link != NULL ? &c->link->reported : share_greeting_parameters(c);
 }
 
 /* Parameters, key and ReadyForQuery: the session begins. */

@@ -15,6 +15,7 @@
 #include "ipc/orders.h"
 
 #include "balance_int.h"
+#include "greeting_int.h"
 
 struct session_shared {
     _Atomic int32_t nclients;
@@ -79,6 +80,7 @@ void session_plan_shm(const struct conf *conf, int nworkers, struct shm_plan *pl
     plan->bytes[SHM_DBSTATS] += dbstats_region_bytes(nworkers);
     plan->bytes[SHM_ORDERS] += orders_region_bytes();
     plan->bytes[SHM_CLUSTER] += view_region_bytes();
+    plan->bytes[SHM_GREETINGS] += greeting_region_bytes(nworkers);
     plan->bytes[SHM_AUTH] += auth_guard_bytes();
     plan->bytes[SHM_STATS] +=
         sizeof(struct session_shared) + n * sizeof(((struct session_shared *)0)->worker[0]);

@@ -21,6 +21,7 @@
 
 #include "balance_int.h"
 #include "client_tls_int.h"
+#include "greeting_int.h"
 #include "share_int.h"
 
 /* Facts of recent statements, per worker. */
@@ -115,6 +116,7 @@ void sessions_init(struct sessions *ss, struct loop *loop, struct proc_env *env)
     ss->answers = route_cache_new((uint32_t)ss->conf->relcache_size, ss->conf->relcache_expire_ms);
     sessions_make_rules(ss);
     balance_worker_init(ss);
+    greeting_worker_init(env->shm, env->ordinal);
     backend_tls_set_conf(&ss->be, ss->gen);
     session_tls_set_conf(ss);
     ss->auth = session_auth_new(ss);
@@ -125,7 +127,7 @@ void sessions_fini(struct sessions *ss)
     balance_worker_fini(ss);
     session_tls_fini(ss);
     session_auth_free(&ss->auth);
-    share_login_fini(ss);
+    share_greeting_fini(ss);
     backend_fini(&ss->be);
     auth_book_free(&ss->be.book);
     sql_cache_free(&ss->sql_cache);

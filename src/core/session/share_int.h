@@ -329,17 +329,15 @@ char share_tx_status(const struct client *c);
 /* share_login.c */
 /* Makes c->share when this client's pool is shared; its start-up parameters become settings. */
 void share_login_begin(struct client *c);
-/* True when the client can be greeted without a link: share_login_parameters has what servers say
- * to clients with its start-up parameters. */
+/* True when the client can be greeted without a link: share_greeting_parameters has what servers
+ * say to clients with its start-up parameters. */
 bool share_login_needs_no_link(struct client *c);
-/* The same, though it has asked for a link so that its role could be seen to: for that it does not
- * wait until one is free. The first link that anybody gets is asked then. */
+/* The same of one that has asked for a link and would have to wait until one is free: it was to be
+ * asked about the role, which the first link that anybody gets is then, or what is known is old. */
 bool share_login_waits_for_none(struct client *c);
 /* True when the client's link was opened with a password that the client alone knows: nobody else's
  * login can open one like it, and none may be given it. */
 bool share_login_is_relayed(const struct client *c);
-const struct paramset *share_login_parameters(const struct client *c);
-void share_login_fini(struct sessions *ss);
 /* No server can be had: makes the client one that can be greeted without. False: it cannot be. */
 bool share_login_alone(struct client *c);
 /* The first link of such a client: tells it what the settings really are. */
@@ -347,6 +345,8 @@ void share_login_correct(struct client *c, const struct link *link);
 /* A link of its own node is there, as others have left it: has a reload changed what nobody has
  * SET? Clients that do not know yet are told with what they ask next. */
 void share_login_look(struct client *c, struct link *link);
+/* Reported under its own name, but changed by another setting, or another user. */
+bool share_login_is_of_user(struct slice name);
 /* True when that setting, as ParameterStatus names it, is among `vars`. */
 bool share_login_is_set(const struct varset *vars, struct slice name);
 /* True for a value that other links of the client's pool do not report. */

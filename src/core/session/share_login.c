@@ -16,6 +16,7 @@
 #include "config/pools_conf.h"
 #include "wire/writer.h"
 
+#include "greeting_int.h"
 #include "share_int.h"
 
 static const struct paramset no_params;
@@ -60,6 +61,7 @@ void share_login_begin(struct client *c)
     login->startup.params = &no_params;
     login->req.is_shared = true;
     login->req.vars = c->share->base;
+    share_greeting_learn_trust(c);
 }
 
 bool share_login_granted(struct client *c)
@@ -105,182 +107,22 @@ void share_login_synced(struct client *c)
     client_end(c, &err);
 }
 
-/* What a server said to clients with these start-up parameters. */
-struct share_greeting {
-    struct varset *base;
-    struct varset *plain; /* base without application_name */
-    struct paramset reported;
-    int64_t seen_us;
-    uint16_t serial; /* of sessions.defaults_serial */
-    char *names;     /* user NUL database NUL */
-    size_t names_len;
-    int node;
-};
-
-/* Kinds of clients that are remembered, and for how long: settings of the server may change. */
-#define SHARE_GREETINGS       64
-#define SHARE_GREETING_OLD_US 30000000
-
-static size_t names_len(const struct pool *pool)
-{
-    return (size_t)pool->user_len + pool->database_len + 2;
-}
-
-static bool is_of_pool(const struct share_greeting *g, const struct pool *pool)
-{
-    return g->base != NULL && g->node == pool->cluster_node && g->names_len == names_len(pool) &&
-           memcmp(g->names, pool->names, g->names_len) == 0;
-}
-
-static struct share_greeting *greeting_find(const struct client *c)
-{
-    struct share_greeting *g = c->ss->greetings;
-    int i;
-
-    for (i = 0; g != NULL && i < SHARE_GREETINGS; i++, g++)
-        if (g->base == c->share->base && is_of_pool(g, c->pool))
-            return g;
-    return NULL;
-}
-
-static bool greeting_is_fresh(const struct client *c, const struct share_greeting *g)
-{
-    return loop_now_us(c->ss->loop) - g->seen_us < SHARE_GREETING_OLD_US;
-}
-
-static struct varset *without_application(struct varset *vars)
-{
-    struct varset *plain = varset_ref(vars);
-
-    varset_drop(&plain, slice_of_str("application_name"));
-    return plain;
-}
-
-const struct paramset *share_login_parameters(const struct client *c)
-{
-    const struct share_greeting *g = greeting_find(c);
-
-    return g == NULL ? &no_params : &g->reported;
-}
-
-static void greeting_clear(struct share_greeting *g)
-{
-    varset_unref(&g->base);
-    varset_unref(&g->plain);
-    paramset_free(&g->reported);
-    mem_free(g->names);
-    g->names = NULL;
-}
-
-/* The oldest makes room. */
-static void greeting_keep(struct client *c, const struct paramset *reported, int64_t seen_us)
-{
-    struct sessions *ss = c->ss;
-    struct share_greeting *g = greeting_find(c);
-    int i;
-
-    if (ss->greetings == NULL)
-        ss->greetings = mem_alloc_zero(SHARE_GREETINGS * sizeof *g);
-    if (g == NULL) {
-        g = ss->greetings;
-        for (i = 1; i < SHARE_GREETINGS; i++)
-            if (ss->greetings[i].seen_us < g->seen_us)
-                g = &ss->greetings[i];
-    }
-    greeting_clear(g);
-    g->serial = ss->defaults_serial;
-    g->base = varset_ref(c->share->base);
-    g->plain = without_application(g->base);
-    paramset_copy(&g->reported, reported);
-    g->names_len = names_len(c->pool);
-    g->names = mem_strndup(c->pool->names, g->names_len);
-    g->node = c->pool->cluster_node;
-    g->seen_us = seen_us;
-}
-
-/* ---- another application_name ---- */
-
-/* What the server makes of such a name is the name. Others it changes. */
-static bool is_plain_application(struct slice name)
-{
-    size_t i;
-
-    if (name.p == NULL || name.n >= ROWS_NAME_BYTES)
-        return false;
-    for (i = 0; i < name.n; i++)
-        if (name.p[i] < 32 || name.p[i] > 126)
-            return false;
-    return true;
-}
-
-static const struct share_greeting *greeting_find_like(const struct client *c)
-{
-    const struct share_greeting *g = c->ss->greetings;
-    struct varset *plain = without_application(c->share->base);
-    const struct share_greeting *found = NULL;
-    int i;
-
-    for (i = 0; g != NULL && i < SHARE_GREETINGS && found == NULL; i++, g++)
-        if (g->plain == plain && is_of_pool(g, c->pool) && greeting_is_fresh(c, g))
-            found = g;
-    varset_unref(&plain);
-    return found;
-}
-
-/* Clients whose names differ one by one are common (a process number in it): what a server said to
- * one of them it would say to another, but for the name. */
-static const struct share_greeting *greeting_derive(struct client *c)
-{
-    struct slice name = paramset_get(&c->login->params, slice_of_str("application_name"));
-    const struct share_greeting *like = is_plain_application(name) ? greeting_find_like(c) : NULL;
-    struct paramset reported = {0};
-    struct share_greeting *g;
-    int64_t seen_us;
-    uint16_t serial;
-
-    if (like == NULL)
-        return NULL;
-    seen_us = like->seen_us;
-    serial = like->serial;
-    paramset_copy(&reported, &like->reported);
-    (void)paramset_set(&reported, slice_of_str("application_name"), name);
-    greeting_keep(c, &reported, seen_us);
-    paramset_free(&reported);
-    g = greeting_find(c);
-    if (g != NULL)
-        g->serial = serial;
-    return g;
-}
-
 bool share_login_needs_no_link(struct client *c)
 {
-    const struct share_greeting *g;
-
-    if (c->share == NULL || !c->login->req.may_reuse)
-        return false;
-    g = greeting_find(c);
-    if (g == NULL || !greeting_is_fresh(c, g))
-        g = greeting_derive(c);
-    return g != NULL;
+    return c->share != NULL && c->login->req.may_reuse && share_greeting_find(c, false) != NULL;
 }
 
 bool share_login_waits_for_none(struct client *c)
 {
     struct pool_request *req = &c->login->req;
 
-    if (!req->pool->role_due || req->reason == WAIT_REASON_CONNECTING ||
-        !share_login_needs_no_link(c))
+    if (c->share == NULL || !req->may_reuse || req->reason == WAIT_REASON_CONNECTING ||
+        share_greeting_find(c, true) == NULL)
         return false;
     pool_request_cancel(req);
-    pool_role_ask_everywhere(req->pool);
+    if (req->pool->role_due)
+        pool_role_ask_everywhere(req->pool);
     return true;
-}
-
-static uint16_t greeting_serial(const struct client *c)
-{
-    const struct share_greeting *g = greeting_find(c);
-
-    return g == NULL ? c->ss->defaults_serial : g->serial;
 }
 
 static void alone_put(struct paramset *params, const char *name, struct slice value)
@@ -325,7 +167,7 @@ static void alone_greet(struct client *c)
     }
     alone_put(&params, "session_authorization", pool_user(c->pool));
     alone_put(&params, "is_superuser", slice_of_str(c->pool->is_superuser ? "on" : "off"));
-    greeting_keep(c, &params, loop_now_us(c->ss->loop) - SHARE_GREETING_OLD_US);
+    share_greeting_make_up(c, &params);
     paramset_free(&params);
 }
 
@@ -341,7 +183,7 @@ bool share_login_alone(struct client *c)
         c->share->pins = ROWS_PIN(PIN_REASON_SESSION_MODE); /* the link that it gets is kept */
     }
     c->share->greeted_alone = true;
-    if (greeting_find(c) == NULL)
+    if (share_greeting_find(c, true) == NULL)
         alone_greet(c);
     return true;
 }
@@ -362,8 +204,7 @@ void share_login_correct(struct client *c, const struct link *link)
     client_send(c, &out);
 }
 
-/* Reported under its own name, but changed by another setting, or another user. */
-static bool is_of_user(struct slice name)
+bool share_login_is_of_user(struct slice name)
 {
     return slice_ieq_str(name, "is_superuser") || slice_ieq_str(name, "session_authorization");
 }
@@ -394,7 +235,7 @@ static void look_at_defaults(struct client *c, struct link *link)
     link->defaults_known = true;
     while (paramset_next(&link->reported, &at, &name, &value)) {
         before = paramset_get(defaults, name);
-        if (is_of_user(name) || share_login_is_set(link->vars, name) ||
+        if (share_login_is_of_user(name) || share_login_is_set(link->vars, name) ||
             (before.p != NULL && slice_eq(before, value)))
             continue;
         changed = changed || before.p != NULL;
@@ -408,7 +249,7 @@ bool share_login_is_news(const struct client *c, struct slice name, struct slice
 {
     struct slice before = paramset_get(&c->pool->defaults, name);
 
-    return before.p != NULL && !slice_eq(before, value) && !is_of_user(name);
+    return before.p != NULL && !slice_eq(before, value) && !share_login_is_of_user(name);
 }
 
 HOT void share_login_look(struct client *c, struct link *link)
@@ -424,7 +265,7 @@ HOT void share_login_look(struct client *c, struct link *link)
     if (s->defaults_seen == c->ss->defaults_serial)
         return;
     while (paramset_next(&link->reported, &at, &name, &value)) {
-        if (is_of_user(name) || share_login_is_set(s->vars.client, name))
+        if (share_login_is_of_user(name) || share_login_is_set(s->vars.client, name))
             continue;
         share_remember_told(s, name, slice_of("", 0));
         is_late = is_late ||
@@ -433,16 +274,6 @@ HOT void share_login_look(struct client *c, struct link *link)
     if (!is_late)
         s->defaults_seen = c->ss->defaults_serial;
     s->owes_parameters = true;
-}
-
-void share_login_fini(struct sessions *ss)
-{
-    int i;
-
-    for (i = 0; ss->greetings != NULL && i < SHARE_GREETINGS; i++)
-        greeting_clear(&ss->greetings[i]);
-    mem_free(ss->greetings);
-    ss->greetings = NULL;
 }
 
 bool share_login_is_relayed(const struct client *c)
@@ -458,7 +289,7 @@ void share_login_done(struct client *c)
     struct share *s = c->share;
 
     if (c->link == NULL) {
-        s->defaults_seen = greeting_serial(c);
+        s->defaults_seen = share_greeting_serial(c);
         s->phase = SHARE_DETACHED;
         share_turn_end(c);
         return;
@@ -474,7 +305,7 @@ void share_login_done(struct client *c)
         share_show_pins(c);
         return;
     }
-    greeting_keep(c, &c->link->reported, loop_now_us(c->ss->loop));
+    share_greeting_learn(c);
     s->defaults_seen = c->ss->defaults_serial;
     share_show_pins(c);
     share_detach(c);

@@ -428,3 +428,27 @@ def test_an_answer_that_makes_no_sense_keeps_nobody_out(fake, pools):
         assert come(pool, "alone") == "in"
     wait_for("the log says what it is", lambda: 'answered something else than was asked about role "alone"' in pool.log(), 5)
     assert come(pool, "alone", "guess") == "28P01"
+
+
+@pytest.mark.parametrize("seconds", [0, pytest.param(31, marks=pytest.mark.slow)], ids=["fresh", "old"])
+def test_in_while_all_links_are_in_use(server, pools, seconds):
+    """Who has shown its password needs no link to be let in, in any worker; what was said long ago is better than
+    to wait until one is free."""
+    house.make_user(server, "greeted", "scram")
+    pool = pools([server.address], hba=SCRAM_ALL, passwd="greeted:greeted_pw\n", pool_mode="transaction",
+                 default_pool_size=1, worker_fill=0)
+    clients = []
+    for i in range(6):
+        w = Wire(pool.address, seconds=10)
+        assert w.login("greeted", password="greeted_pw", application_name=f"c{i}")[-1].type == "Z"
+        clients.append(w)
+        if i == 0:
+            w.simple("begin")
+            w.simple("select 1")
+            began = time.monotonic()
+            wait_for("it is old", lambda: time.monotonic() - began > seconds, seconds + 10)
+    assert all(w.status == {**clients[0].status, "application_name": f"c{i}"} for i, w in enumerate(clients))
+    clients[0].simple("commit")
+    assert [w.value("show application_name") for w in clients] == [f"c{i}" for i in range(6)]
+    for w in clients:
+        w.bye()

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * share_greeting.c: what servers say to clients with the same start-up parameters: the next one of
+ * them is let in without a link. Runs in: workers. What another worker has seen counts as well. A
+ * wrong value would be worse than to wait: nothing is guessed but the name of an application. */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "ipc/proc.h"
+
+#include "greeting_int.h"
+#include "share_int.h"
+
+static const struct paramset no_params;
+
+struct share_greeting {
+    struct varset *base; /* NULL: free */
+    struct paramset reported;
+    uint64_t place; /* pool_place */
+    int64_t seen_us;
+    uint16_t serial; /* of sessions.defaults_serial */
+    bool is_made_up;
+    char *names; /* user NUL database NUL */
+    size_t names_len;
+    int node;
+};
+
+/* Kinds of clients that are remembered, and for how long: settings of the server may change. */
+#define SHARE_GREETINGS       64
+#define SHARE_GREETING_OLD_US 30000000
+
+/* ---- this worker's ---- */
+
+static size_t names_len(const struct pool *pool)
+{
+    return (size_t)pool->user_len + pool->database_len + 2;
+}
+
+static bool is_of_pool(const struct share_greeting *g, const struct pool *pool)
+{
+    return g->node == pool->cluster_node && g->names_len == names_len(pool) &&
+           memcmp(g->names, pool->names, g->names_len) == 0 && g->place == pool_place(pool);
+}
+
+static struct share_greeting *find_own(const struct client *c)
+{
+    struct share_greeting *g = c->ss->greetings;
+    int i;
+
+    for (i = 0; g != NULL && i < SHARE_GREETINGS; i++, g++)
+        if (g->base != NULL && g->base == c->share->base && is_of_pool(g, c->pool))
+            return g;
+    return NULL;
+}
+
+static bool is_fresh(const struct client *c, int64_t seen_us)
+{
+    return loop_now_us(c->ss->loop) - seen_us < SHARE_GREETING_OLD_US;
+}
+
+static void clear(struct share_greeting *g)
+{
+    varset_unref(&g->base);
+    paramset_free(&g->reported);
+    mem_free(g->names);
+    memset(g, 0, sizeof *g);
+}
+
+/* The oldest makes room. */
+static struct share_greeting *keep(
+    struct client *c, const struct paramset *reported, int64_t seen_us)
+{
+    struct sessions *ss = c->ss;
+    struct share_greeting *g = find_own(c);
+    int i;
+
+    if (ss->greetings == NULL)
+        ss->greetings = mem_alloc_zero(SHARE_GREETINGS * sizeof *g);
+    if (g == NULL) {
+        g = ss->greetings;
+        for (i = 1; i < SHARE_GREETINGS; i++)
+            if (ss->greetings[i].seen_us < g->seen_us)
+                g = &ss->greetings[i];
+    }
+    clear(g);
+    g->serial = ss->defaults_serial;
+    g->base = varset_ref(c->share->base);
+    paramset_copy(&g->reported, reported);
+    g->names_len = names_len(c->pool);
+    g->names = mem_strndup(c->pool->names, g->names_len);
+    g->node = c->pool->cluster_node;
+    g->place = pool_place(c->pool);
+    g->seen_us = seen_us;
+    return g;
+}
+
+/* ---- kinds ---- */
+
+/* The name that start-up parameters give an application, when the server makes nothing else of it:
+ * printable, short, and with nothing that would have to be quoted. Else p == NULL. */
+static struct slice plain_application(const struct varset *base)
+{
+    static const char before[] = "SELECT pg_catalog.set_config('application_name','";
+    static const char behind[] = "',false)";
+    const size_t around = sizeof before + sizeof behind - 2;
+    struct slice sql = varset_get(base, slice_of_str("application_name"));
+    const struct slice none = slice_of(NULL, 0);
+    struct slice name;
+    size_t i;
+
+    if (sql.p == NULL || sql.n < around || sql.n - around >= ROWS_NAME_BYTES ||
+        memcmp(sql.p, before, sizeof before - 1) != 0)
+        return none;
+    name = slice_of(sql.p + sizeof before - 1, sql.n - around);
+    for (i = 0; i < name.n; i++)
+        if (name.p[i] < 32 || name.p[i] > 126 || name.p[i] == '\'' || name.p[i] == '\\')
+            return none;
+    return name;
+}
+
+/* Returns how many bytes that are. */
+static uint32_t put_pool(const struct pool *pool, struct buf *out)
+{
+    uint64_t place = pool_place(pool);
+
+    buf_put_u32(out, (uint32_t)pool->cluster_node);
+    buf_put(out, &place, sizeof place);
+    buf_put(out, pool->names, names_len(pool));
+    return out->len;
+}
+
+/* Clients whose names differ one by one are common (a process number in it): what a server said to
+ * one of them it would say to another, but for the name. Returns how many bytes in front are the
+ * pool. */
+static uint32_t put_kind(const struct client *c, struct buf *out)
+{
+    uint32_t pool_len = put_pool(c->pool, out);
+    struct varset *plain;
+
+    if (plain_application(c->share->base).p == NULL) {
+        buf_put_byte(out, 'a');
+        buf_put(out, c->share->base->data, c->share->base->len);
+        return pool_len;
+    }
+    plain = varset_ref(c->share->base);
+    varset_drop(&plain, slice_of_str("application_name"));
+    buf_put_byte(out, 'p');
+    buf_put(out, plain->data, plain->len);
+    varset_unref(&plain);
+    return pool_len;
+}
+
+/* ---- of all workers ---- */
+
+/* What is seen by others of settings that nobody has SET is what ours will be compared with. When
+ * ours are others, a server was reloaded, and somebody has not seen it yet: false. */
+static bool learn_defaults(struct client *c, const struct paramset *reported)
+{
+    struct paramset *ours = &c->pool->defaults;
+    struct slice name;
+    struct slice value;
+    struct slice known;
+    uint32_t at = 0;
+    bool is_same = true;
+
+    while (paramset_next(reported, &at, &name, &value)) {
+        if (share_login_is_of_user(name) || share_login_is_set(c->share->base, name))
+            continue;
+        known = paramset_get(ours, name);
+        if (known.p == NULL)
+            (void)paramset_set(ours, name, value);
+        else
+            is_same = is_same && slice_eq(known, value);
+    }
+    return is_same;
+}
+
+/* The newest one that any worker has. */
+static struct share_greeting *find_others(struct client *c, bool is_old)
+{
+    struct proc_env *env = c->ss->env;
+    struct slice name = plain_application(c->share->base);
+    struct paramset reported = {0};
+    struct share_greeting *g = NULL;
+    struct buf kind = {0};
+    int64_t seen_us;
+
+    (void)put_kind(c, &kind);
+    seen_us = greeting_get(env->shm, env->nworkers, buf_slice(&kind), &reported);
+    buf_free(&kind);
+    if (seen_us != -1 && (is_old || is_fresh(c, seen_us))) {
+        if (name.p != NULL)
+            (void)paramset_set(&reported, slice_of_str("application_name"), name);
+        g = keep(c, &reported, seen_us);
+        if (!learn_defaults(c, &reported))
+            g->serial--;
+    }
+    paramset_free(&reported);
+    return g;
+}
+
+const struct share_greeting *share_greeting_find(struct client *c, bool is_old)
+{
+    struct share_greeting *own = find_own(c);
+    struct share_greeting *other;
+
+    if (own != NULL && own->is_made_up)
+        own = NULL;
+    if (own != NULL && is_fresh(c, own->seen_us))
+        return own;
+    other = find_others(c, is_old);
+    return other != NULL || !is_old ? other : own;
+}
+
+const struct paramset *share_greeting_parameters(const struct client *c)
+{
+    const struct share_greeting *g = find_own(c);
+
+    return g == NULL ? &no_params : &g->reported;
+}
+
+uint16_t share_greeting_serial(const struct client *c)
+{
+    const struct share_greeting *g = find_own(c);
+
+    return g == NULL ? c->ss->defaults_serial : g->serial;
+}
+
+void share_greeting_learn(struct client *c)
+{
+    struct proc_env *env = c->ss->env;
+    const struct pool *pool = c->pool;
+    const struct paramset *reported = &c->link->reported;
+    struct greeting g = {.seen_us = loop_now_us(c->ss->loop),
+        .reported = paramset_bytes(reported),
+        .auth = pool->auth,
+        .auth_seen_us = pool->auth_seen_us};
+    struct buf kind = {0};
+
+    (void)keep(c, reported, g.seen_us);
+    g.pool.n = put_kind(c, &kind);
+    g.pool.p = kind.data;
+    g.kind = buf_slice(&kind);
+    greeting_put(env->shm, env->ordinal, &g);
+    buf_free(&kind);
+}
+
+void share_greeting_make_up(struct client *c, const struct paramset *reported)
+{
+    keep(c, reported, loop_now_us(c->ss->loop) - SHARE_GREETING_OLD_US)->is_made_up = true;
+}
+
+void share_greeting_learn_trust(struct client *c)
+{
+    struct pool *pool = c->pool;
+    struct buf name = {0};
+    int64_t seen_us;
+
+    if (pool->auth != LINK_AUTH_UNKNOWN)
+        return;
+    (void)put_pool(pool, &name);
+    seen_us = greeting_get_trust(c->ss->env->shm, c->ss->env->nworkers, buf_slice(&name));
+    buf_free(&name);
+    if (seen_us == -1)
+        return;
+    pool->auth = LINK_AUTH_TRUST;
+    pool->auth_seen_us = seen_us;
+}
+
+void share_greeting_fini(struct sessions *ss)
+{
+    int i;
+
+    for (i = 0; ss->greetings != NULL && i < SHARE_GREETINGS; i++)
+        clear(&ss->greetings[i]);
+    mem_free(ss->greetings);
+    ss->greetings = NULL;
+}

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: PostgreSQL
+"""What servers say at a login is known to all workers: where all links are in use, a client is let in by what
+another worker's client was told, and waits for a link only with its first statement.
+"""
+import os
+import signal
+
+import pytest
+from pooling_house import login, states, table
+
+from pgt import waits
+from pgt.wire import Wire, WireClosed, query
+
+ONE_LINK = {"pool_mode": "transaction", "num_init_children": 2, "worker_fill": 0, "default_pool_size": 1,
+            "query_wait_timeout": 30}
+
+
+def holder_of(pool, **params) -> Wire:
+    """It has the only link."""
+    w = login(pool, **params)
+    w.simple("begin")
+    w.simple("select 1")
+    return w
+
+
+def workers_of(w: Wire) -> dict[str, str]:
+    return {row["application_name"]: row["pid"] for row in table(w, "show pool_clients")}
+
+
+def come(pool, n: int, **params) -> list[Wire]:
+    """Clients that are let in at once, though no link is free."""
+    return [login(pool, seconds=10, application_name=f"c{i}", **params) for i in range(n)]
+
+
+@pytest.mark.parametrize("params", [{}, {"DateStyle": "SQL, DMY", "options": "-c timezone=Asia/Tokyo"}],
+                         ids=["plain", "settings"])
+def test_first_client_of_a_worker(pg, start_pool, params):  # pylint: disable=unused-argument
+    pool = start_pool(pg.address, **ONE_LINK)
+    holder = holder_of(pool, application_name="holder", **params)
+    clients = come(pool, 5, **params)
+    assert len(set(workers_of(clients[0]).values())) == 2
+    for i, w in enumerate(clients):
+        assert w.status == {**holder.status, "application_name": f"c{i}"}
+        w.send(query("show timezone; show datestyle"))
+    holder.simple("commit")
+    for w in clients:
+        assert [m.row()[0].decode() for m in w.ready() if m.type == "D"] == \
+            [holder.status["TimeZone"], holder.status["DateStyle"]]
+    for w in (holder, *clients):
+        w.bye()
+
+
+def test_role_has_other_settings_by_now(pg, start_pool):
+    """Who was greeted with what was true before is told what is true with its first statement."""
+    pool = start_pool(pg.address, **ONE_LINK)
+    first = login(pool, application_name="first")
+    pg.rows("alter role postgres set timezone = 'Asia/Tokyo'")
+    try:
+        before = first.value("select pg_backend_pid()")
+        pg.rows(f"select pg_terminate_backend({before})")
+        waits.wait_for("its link is gone", lambda: int(before) not in pg.sessions())
+        first.simple("begin")
+        assert first.value("show timezone") == "Asia/Tokyo"
+        clients = come(pool, 4)
+        assert len(set(workers_of(clients[0]).values())) == 2
+        first.simple("commit")
+        for w in clients:
+            assert w.value("show timezone") == "Asia/Tokyo"
+            assert w.status["TimeZone"] == "Asia/Tokyo"
+        assert first.status["TimeZone"] == "Asia/Tokyo"
+    finally:
+        pg.rows("alter role postgres reset timezone")
+
+
+def test_what_a_dead_worker_knew(pg, start_pool):
+    """Its successor's first client needs no link, for the other worker has it."""
+    pool = start_pool(pg.address, **ONE_LINK)
+    holder = holder_of(pool, application_name="holder")
+    others = come(pool, 3)
+    found = workers_of(others[0])
+    victim = next(pid for pid in found.values() if pid != found["holder"])
+    os.kill(int(victim), signal.SIGKILL)
+
+    def is_back() -> bool:
+        try:
+            w = login(pool, seconds=10, application_name=f"new{len(others)}")
+        except (WireClosed, OSError):
+            return False  # it was on its way to the worker that died
+        others.append(w)
+        return len(set(workers_of(w).values())) == 2
+
+    waits.wait_for("clients in both workers", is_back, 20)
+    assert states(holder.simple("commit")) == []
