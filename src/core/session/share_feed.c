@@ -453,11 +453,16 @@ static bool bind_is_refused(struct client *c, struct slice body, struct err *err
     return bound_is_refused(c, prep_sql(p), prep_types(p), body, err);
 }
 
-/* Behind an error no reply comes for what is skipped: its fate is known at once. */
+/* Behind an error no reply comes for what is skipped: its fate is known at once. So is that of what
+ * was answered here, when nothing of the sequence has gone to the server yet. */
 static bool is_full_of_pending(struct client *c)
 {
-    if (c->share->turn->npending >= SHARE_MAX_PENDING && c->link->expect.skipping)
+    if (c->share->turn->npending < SHARE_MAX_PENDING)
+        return false;
+    if (c->link->expect.skipping)
         share_names_settle(c);
+    else if (c->link->expect.nnotes > 0)
+        share_names_settle_told(c, c->link, false);
     return c->share->turn->npending >= SHARE_MAX_PENDING;
 }
 

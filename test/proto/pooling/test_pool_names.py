@@ -143,6 +143,30 @@ def fill(c, text: str, names: range) -> list[str]:
     return found
 
 
+@pytest.mark.parametrize("error", [False, True])
+def test_many_of_what_the_link_knows(one, error):
+    """A sequence of nothing but statements that pgpool answers itself, and more of them than it keeps in mind: the server
+    is asked nothing that would end a wait."""
+    pool = one(max_prepared_statements=300)
+    count = 200
+    c, other = login(pool), login(pool)
+    last = pgx("select no_such_column") if error else b""
+    for w in (c, other):
+        w.send(b"".join(parse(f"select {i}", f"n{i}") for i in range(count)), SYNC)
+        assert len(w.ready()) == count + 1
+    other.simple("deallocate all")
+    other.send(b"".join(parse(f"select {i}", f"n{i}") for i in range(count)), last, SYNC)
+    assert [m.type for m in other.ready()] == ["1"] * count + (["E"] if error else []) + ["Z"]
+    for w in (c, other):
+        w.send(bind(name=f"n{count - 1}"), execute(), SYNC)
+        assert [m.row() for m in w.ready() if m.type == "D"] == [[str(count - 1).encode()]]
+    for w in (c, other):  # the first one closes them on the link, the second one only its own names
+        w.send(b"".join(close(f"n{i}") for i in range(count)), last, SYNC)
+        assert [m.type for m in w.ready()] == ["3"] * count + (["E"] if error else []) + ["Z"]
+        w.send(bind(name="n0"), SYNC, bind(name=f"n{count - 1}"), SYNC)
+        assert states(w.ready(2)) == ["26000"] * 2
+
+
 def test_memory_of_a_client(one):
     """A clear error when it is used up; what is closed makes room; others are not concerned; ten thousand small
     statements are no trouble."""
