@@ -594,9 +594,8 @@ static bool on_error(void *owner, struct link *link, const struct errmsg *m)
     if (link->error_is_ours) {
         if (c->phase == CL_LOGIN)
             keep_words(s, m);
-        else if ((s->pins != 0 || !slice_eq_str(m->sqlstate, "57014")) &&
-                 share_names_load_failed(c, m))
-            return false; /* who is tied to the link is told when it is named */
+        else if (share_names_load_failed(c, m))
+            return false; /* the client is told when it is named */
         CLIENT_LOG(c, LVL_LOG, "node %d refuses what brings a session up to date: %.*s",
             link->pool->cluster_node, (int)m->message.n, m->message.p);
         if (slice_eq_str(m->sqlstate, "57014"))

@@ -273,6 +273,44 @@ def test_cancel_meets_what_puts_a_reset_right(fake, start_pool):
     c.bye()
 
 
+def test_cancel_meets_a_statement_that_is_repeated(fake, start_pool):
+    """Who names the statement is told; what the client does besides it goes on, on the same link."""
+    made: list[str] = []
+
+    def script(conn):
+        conn.greet()
+        is_there = False
+        while True:
+            kind, body = conn.read()
+            sql = body[:-1].decode()
+            if kind == "X" or "leave" in sql:
+                return
+            if sql.startswith("prepare"):
+                made.append(sql)
+                is_there = len(made) not in (2, 3)
+                out = fakes.complete("PREPARE") if is_there else fakes.error("57014", "canceling statement")
+                conn.send(out, fakes.ready())
+            elif sql.startswith("execute") and not is_there:
+                conn.send(fakes.error("26000", 'prepared statement "q" does not exist'), fakes.ready())
+            else:
+                conn.send(conn.answer(kind, body))
+
+    server = fake(script)
+    pool = start_pool(server.address, num_init_children=1, pool_mode="transaction", health_check_period=0,
+                      sr_check_period=0)
+    c = login(pool, user="fake")
+    c.simple("prepare q as select 1")
+    assert states(c.simple("update t set leave = 1")) == ["08006"]
+    c.send(parse("insert into t values (1)"), bind(), execute(), SYNC)
+    assert states(c.ready()) == []
+    assert len(made) == 2
+    links = len(server.links())
+    assert states(c.simple("execute q")) == ["57014"]
+    assert states(c.simple("execute q")) == []
+    assert (len(made), len(server.links())) == (4, links)
+    c.bye()
+
+
 def test_sequence_without_its_sync(pg, start_pool):
     """Session mode: what was executed is not committed before Sync, so the session that lives on is told. It is skipped
     to its Sync then, also when an error of the server's own had been told before.
