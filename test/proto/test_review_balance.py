@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pgt.wire import SYNC, Wire, bind, execute, message, parse, query
+from pgt.wire import FLUSH, SYNC, Wire, bind, close, describe, execute, message, parse, query
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cluster"))
 from test_monitor import Trio, pool_for, wait_settled  # noqa: E402  pylint: disable=wrong-import-position
@@ -174,3 +174,35 @@ def test_discard_all_in_between(w, cluster):
     assert on_standby(w, cluster)
     w.simple("discard all")
     assert w.value("select current_setting('work_mem') from t limit 1") == "4MB"
+
+
+CLOSES = {"close": [close("s"), SYNC], "deallocate": [query("deallocate s")], "all": [query("deallocate all")]}
+
+
+@pytest.mark.parametrize("how", list(CLOSES))
+def test_close_behind_a_sequence_that_fails(cluster, w, how):
+    """What a failed sequence closed, or closed and made anew, is what it was, until the next one closes it, sent ahead or
+    not: the name is free then.
+    """
+    w.simple("drop table if exists closed_twice")
+    w.simple("create table closed_twice(a int)")
+    for again in ([], [parse("select 2", "s")]):
+        w.send(parse("select a from closed_twice", "s"), SYNC)
+        w.ready()
+        w.send(bind(name="nobody"), close("s"), *again, SYNC, *CLOSES[how])
+        assert types(w.ready()) == "EZ"
+        assert types(w.ready()) == ("3Z" if how == "close" else "CZ")
+        w.send(parse("insert into closed_twice values (1)", "s"), SYNC)
+        assert types(w.ready()) == "1Z"
+        w.send(bind(name="s"), execute(), close("s"), SYNC)
+        assert [m.body for m in w.ready() if m.type == "C"] == [b"INSERT 0 1\0"]
+    assert cluster.primary.rows("select * from closed_twice") == [[b"1"], [b"1"]]
+
+
+def test_use_behind_a_sequence_that_fails(w):
+    """Sent ahead: what the statement is that it names is not known before the sequence in front of it is answered."""
+    w.send(parse("select a, a from t", "s"), describe("s"), FLUSH)
+    w.read_until("T")
+    w.send(bind(name="nobody"), execute(), close("s"), parse("select 2", "s"), SYNC, describe("s"), SYNC)
+    assert types(w.ready()) == "EZ"
+    assert types(w.ready()) == "tTZ"

@@ -365,6 +365,8 @@ static const char *const once_failed[][8] = {
     {"--mode", "transaction", "--servers", "1", "--seed", "504030"},
     {"--mode", "transaction", "--servers", "1", "--seed", "7000762"},
     {"--mode", "session", "--servers", "3", "--seed", "5002384"},
+    {"--mode", "session", "--servers", "3", "--calm", "--seed", "800434"},
+    {"--mode", "statement", "--servers", "1", "--seed", "7014202"},
 };
 #define NONCE (int)(sizeof once_failed / sizeof once_failed[0])
 

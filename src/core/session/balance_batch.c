@@ -625,6 +625,8 @@ void balance_close_all(struct client *c, unsigned asked)
             balance_send_own_text(b->own->reader[i]->link, all);
     if (c->target != c->link)
         balance_send_own_text(c->link, all);
+    statements_closing_again(
+        c->statements, bit_of(c, c->target), expect_next_serial(&c->target->expect));
     while ((n = list_first(&c->statements->order)) != NULL)
         closing(c, LIST_ENTRY(n, struct statement, order), asked);
 }

@@ -671,8 +671,9 @@ void balance_questions_free(struct balance_questions **qp);
  * none. Sets *found: the message could name one. */
 struct statement *balance_named_in(
     const struct client *c, char type, struct slice msg, bool *found);
-/* A Parse of a name of which no server has said yet whether it is taken, or what uses a statement
- * that may be skipped as it is put on its link: it has to wait. */
+/* A Parse of a name of which no server has said yet whether it is taken, or what names a statement
+ * that may be skipped as it is put on its link, or one that is there again should its Close be
+ * skipped: it has to wait. */
 bool balance_is_name_undecided(const struct client *c, char type, struct slice msg);
 /* The same of what PREPARE, EXECUTE and the like name. */
 bool balance_are_names_undecided(const struct client *c, const struct sql_facts *facts);

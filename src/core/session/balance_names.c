@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: PostgreSQL
  * balance_names.c: names of prepared statements of which it is not known yet whether their link has
- * them: what uses one has to wait for what runs. Runs in: workers. */
+ * them, or what they mean: what uses one has to wait for what runs. Runs in: workers. */
 #include "config.h"
 
 #include "base/hot.h"
@@ -8,22 +8,28 @@
 
 #include "balance_int.h"
 
-struct statement *balance_named_in(const struct client *c, char type, struct slice msg, bool *found)
+/* The name in a Bind, Parse, Describe or Close, of a statement. False: there is none. */
+static bool read_name(char type, struct slice msg, struct slice *name)
 {
     struct wire_reader r;
-    struct slice name;
 
-    *found = false;
-    if (type != FE_BIND && type != FE_PARSE && type != FE_DESCRIBE)
-        return NULL;
+    if (type != FE_BIND && type != FE_PARSE && type != FE_DESCRIBE && type != FE_CLOSE)
+        return false;
     wire_reader_init(&r, slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES));
-    if (type == FE_DESCRIBE && wire_get_u8(&r) != 'S')
-        return NULL;
+    if ((type == FE_DESCRIBE || type == FE_CLOSE) && wire_get_u8(&r) != 'S')
+        return false;
     if (type == FE_BIND)
         (void)wire_get_cstr(&r);
-    name = wire_get_cstr(&r);
-    *found = !r.bad;
-    return r.bad ? NULL : statements_find(c->statements, name);
+    *name = wire_get_cstr(&r);
+    return !r.bad;
+}
+
+struct statement *balance_named_in(const struct client *c, char type, struct slice msg, bool *found)
+{
+    struct slice name;
+
+    *found = type != FE_CLOSE && read_name(type, msg, &name);
+    return *found ? statements_find(c->statements, name) : NULL;
 }
 
 /* The link that was asked for it; NULL: it has gone. */
@@ -38,10 +44,10 @@ static const struct link *asked_link(const struct client *c, const struct statem
     return c->link;
 }
 
-/* It has not answered yet: how many ops of `owed` are in front of that. */
-static bool is_open(const struct statement *st, const struct expect *owed, unsigned *at)
+/* It has not answered the op with this serial yet: how many ops of `owed` are in front of that. */
+static bool is_open(uint32_t serial, const struct expect *owed, unsigned *at)
 {
-    *at = st->serial_in - expect_head_serial(owed);
+    *at = serial - expect_head_serial(owed);
     return (int32_t)*at >= 0;
 }
 
@@ -51,36 +57,63 @@ static bool is_undecided(const struct client *c, const struct statement *st)
     const struct link *link = st == NULL ? NULL : asked_link(c, st);
     unsigned at;
 
-    return link != NULL && (st->asked & STATEMENT_MAKE) != 0 && is_open(st, &link->expect, &at);
+    return link != NULL && (st->asked & STATEMENT_MAKE) != 0 &&
+           is_open(st->serial_in, &link->expect, &at);
 }
 
-/* We have put it on the link in an earlier sequence of the client's, whose end has not come: should
- * something fail there, it is skipped with the rest. */
+/* The op is of an earlier query or sequence of the client's, whose end has not come: it may fail,
+ * or be skipped behind something that does. */
+static bool is_in_earlier(const struct client *c, const struct statement *st, uint32_t serial)
+{
+    const struct link *link = asked_link(c, st);
+    unsigned first;
+    unsigned at;
+    unsigned op;
+
+    if (link == NULL || !is_open(serial, &link->expect, &first))
+        return false;
+    for (at = first; at < link->expect.len; at++) {
+        op = expect_peek(&link->expect, at) & (OP_MASK | OP_SWALLOW);
+        if (op == OP_SYNC || (op == OP_QUERY && at == first))
+            return true;
+    }
+    return false;
+}
+
+/* We have put it on the link. */
 static bool may_be_skipped(const struct client *c, const struct statement *st)
 {
-    const struct link *link = st == NULL ? NULL : asked_link(c, st);
-    unsigned at;
+    return st != NULL && (st->asked & STATEMENT_PUT) != 0 && is_in_earlier(c, st, st->serial_in);
+}
 
-    if (link == NULL || (st->asked & STATEMENT_PUT) == 0 || !is_open(st, &link->expect, &at))
-        return false;
-    for (; at < link->expect.len; at++)
-        if ((expect_peek(&link->expect, at) & (OP_MASK | OP_SWALLOW)) == OP_SYNC)
+/* One of this name is closed, and there again should that be skipped, whatever the client has made
+ * in its place. */
+static bool may_come_back(const struct client *c, struct slice name)
+{
+    const struct list *n;
+
+    LIST_FOREACH(n, &c->statements->going)
+    {
+        const struct statement *st = LIST_ENTRY(n, struct statement, order);
+
+        if (slice_eq(statement_name(st), name) && is_in_earlier(c, st, st->serial_out))
             return true;
+    }
     return false;
 }
 
 bool balance_is_name_undecided(const struct client *c, char type, struct slice msg)
 {
     const struct statement *st;
+    struct slice name;
     bool is_parse = type == FE_PARSE;
-    bool found;
 
-    if ((!is_parse && type != FE_BIND && type != FE_DESCRIBE) || c->statements == NULL ||
-        list_is_empty(&c->statements->undecided) || msg.n <= PROTO_HEADER_BYTES ||
-        (is_parse && msg.p[PROTO_HEADER_BYTES] == '\0'))
+    if (c->statements == NULL || list_is_empty(&c->statements->undecided) ||
+        msg.n <= PROTO_HEADER_BYTES || (is_parse && msg.p[PROTO_HEADER_BYTES] == '\0') ||
+        !read_name(type, msg, &name))
         return false;
-    st = balance_named_in(c, type, msg, &found);
-    return (is_parse && is_undecided(c, st)) || may_be_skipped(c, st);
+    st = statements_find(c->statements, name);
+    return (is_parse && is_undecided(c, st)) || may_be_skipped(c, st) || may_come_back(c, name);
 }
 
 WARM bool balance_are_names_undecided(const struct client *c, const struct sql_facts *facts)
@@ -97,7 +130,8 @@ WARM bool balance_are_names_undecided(const struct client *c, const struct sql_f
             s->kind != SQL_DEALLOCATE)
             continue;
         st = statements_find(c->statements, s->name);
-        if ((s->kind == SQL_PREPARE && is_undecided(c, st)) || may_be_skipped(c, st))
+        if ((s->kind == SQL_PREPARE && is_undecided(c, st)) || may_be_skipped(c, st) ||
+            may_come_back(c, s->name))
             return true;
     }
     return false;

@@ -169,6 +169,21 @@ void statements_closing(
     list_push_back(&s->undecided, &st->undecided);
 }
 
+void statements_closing_again(struct statements *s, uint64_t bit, uint32_t serial)
+{
+    struct list *n;
+
+    LIST_FOREACH(n, &s->going)
+    {
+        struct statement *st = LIST_ENTRY(n, struct statement, order);
+
+        if (st->asked_bit != bit)
+            continue;
+        st->asked |= STATEMENT_INEXACT; /* should this time fail, the first may have worked */
+        st->serial_out = serial;
+    }
+}
+
 /* How the ops of a link fared that statements wait for. */
 enum fate { FATE_OPEN, FATE_DONE, FATE_FAILED };
 

@@ -82,6 +82,9 @@ void statements_asked(
 /* It is being closed on that link, which is the only one to know it by now. */
 void statements_closing(
     struct statements *s, struct statement *st, unsigned asked, uint64_t bit, uint32_t serial);
+/* All that are being closed there are closed once more: should the first time fail, they are gone
+ * all the same. */
+void statements_closing_again(struct statements *s, uint64_t bit, uint32_t serial);
 /* The link has answered everything, or everything in front of what failed: the ops `from` up to but
  * not including `to` did not come to anything. Nor did, with statements_undone, all that the link
  * was asked since it was quiet. */

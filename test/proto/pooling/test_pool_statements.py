@@ -410,3 +410,17 @@ def test_name_taken_twice_in_a_failed_transaction(pg, start_pool):
     c.simple("rollback")
     assert c.value("execute s") == "1"
     c.bye()
+
+
+@differential()
+@MODES
+def test_closed_behind_what_failed(t):
+    """Sent ahead: the first sequence fails and closes nothing, the next one does."""
+    c = t.connect()
+    for closes in ([close("s"), SYNC], [query("deallocate s")], [query("deallocate all")]):
+        for again in ([], [parse("select 2 as b", "s")]):
+            each_own_transaction(c, parse("select 1 as a", "s"), times=1)
+            c.send(bind(name="nobody"), close("s"), *again, SYNC, *closes)
+            c.ready(2)
+            each_own_transaction(c, parse("select 3 as c", "s"), times=1)
+            each_own_transaction(c, bind(name="s"), describe("", "P"), execute(), close("s"), times=1)
