@@ -14,6 +14,14 @@
 
 #include "share_names_int.h"
 
+/* A server knows names of at most so many bytes: those of more are the same when they begin so. */
+#define MAX_NAME_BYTES 63
+
+static inline struct slice as_known(struct slice name)
+{
+    return name.n > MAX_NAME_BYTES ? slice_of(name.p, MAX_NAME_BYTES) : name;
+}
+
 HOT static int name_eq(const struct hash_node *node, const void *key)
 {
     const struct share_name *n = (const struct share_name *)node;
@@ -30,6 +38,7 @@ WARM struct share_name *share_name_find(const struct share *s, struct slice name
 {
     if (s->names == NULL)
         return NULL;
+    name = as_known(name);
     return (struct share_name *)hash_table_find(&s->names->table, name_hash(name), name_eq, &name);
 }
 
@@ -92,8 +101,10 @@ void share_names_take(struct share *s, struct share_name *n)
 
 struct share_name *share_name_new(struct slice name)
 {
-    struct share_name *n = mem_alloc_zero(sizeof *n + name.n + 1);
+    struct share_name *n;
 
+    name = as_known(name);
+    n = mem_alloc_zero(sizeof *n + name.n + 1);
     n->len = (uint32_t)name.n;
     memcpy(n->name, name.p, name.n);
     return n;

@@ -319,6 +319,18 @@ def test_long_text_and_long_name(t):
 
 @differential()
 @MODES
+def test_names_that_begin_alike(t):
+    """A server tells names apart by 63 bytes."""
+    c = t.connect()
+    each_own_transaction(c, parse("select 1", "n" * 63), times=1)
+    each_own_transaction(c, parse("select 2", "n" * 64), times=1)
+    each_own_transaction(c, bind(name="n" * 70), execute())
+    c.simple("deallocate " + "n" * 80)
+    each_own_transaction(c, bind(name="n" * 63), execute(), times=1)
+
+
+@differential()
+@MODES
 def test_stale_plan_in_transaction(t):
     """Inside a transaction a plan that no longer fits is an error, as it is direct; and Close mends it."""
     t.direct("drop table if exists stale_tx")
