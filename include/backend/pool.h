@@ -50,6 +50,8 @@ struct pool {
     bool role_due;      /* a link is asked about its role before it is lent, see pool_role_ask */
     bool is_mapped;     /* pools.conf says who its clients are at the server */
     bool is_moved;      /* a reload has put its database on another server: no link is kept */
+    bool is_kept_warm;  /* min_pool_size holds without clients: pool_keep_warm */
+    bool is_on_trial;   /* it could not log in of late: one link at a time is tried */
     bool may_exceed;    /* more links were open than a limit allows when that was looked at last */
     /* How many workers have clients that wait for what the pool has a part in: its own links, those
      * of its database, its user and its node. NULL: not in the table. */
@@ -67,6 +69,8 @@ struct pool {
     int64_t freed_us;       /* a link became idle the last time */
     int64_t asked_us;       /* other workers were asked for one because these are late */
     int64_t auth_seen_us;   /* when `auth` was learned */
+    int64_t trial_us;       /* is_kept_warm: when it is tried again after a failure */
+    int64_t trial_wait_us;  /* how long it was waited for that; doubled each time */
     int64_t role_seen_us;   /* a server has said that the role may log in; 0: never */
     uint32_t version;       /* of the protocol, as the last client asked for it */
     uint64_t database_hash; /* of its name */
@@ -136,6 +140,12 @@ void pool_check_place(struct pool *pool);
 void pool_learn_role(struct pool *pool, const struct pool *other);
 /* Counts one more in, of a pool that somebody is counted in. */
 void pool_hold(struct pool *pool);
+/* Opens links so that there are min_pool_size of them, and goes on so while the caller is counted
+ * in, though no client is: of protocol `version` until one says another. Why it cannot log in is
+ * told to the log; it is tried again later and later. May be called again. */
+void pool_keep_warm(struct pool *pool, uint32_t version);
+/* The caller, who is counted in, does so no more. */
+void pool_keep_warm_no_more(struct pool *pool);
 /* Counts the client out; an empty pool goes. */
 void pool_detach(struct pool *pool);
 void pool_request_init(struct pool_request *req);

@@ -71,6 +71,10 @@ const struct pools_target *pools_conf_target(const struct conf *conf, int node);
  * false when there is no such node. */
 bool pools_conf_address(
     const struct conf *conf, int node, const char **host, int *port, int64_t *connect_timeout_ms);
+/* Calls `fn` for each database that pools.conf names and all of whose clients are one user at the
+ * server, with the settings of that user. */
+void pools_conf_each_mapped(const struct conf *conf,
+    void (*fn)(void *ctx, const char *database, const struct pool_settings *set), void *ctx);
 /* True when pools.conf names `database` itself; false when only the fallback holds for it. */
 bool pools_conf_has_database(const struct conf *conf, struct slice database);
 

@@ -41,6 +41,12 @@ struct session_giving {
     struct task task;
 };
 
+/* Pools that are kept without clients: sessions_warm.c. */
+struct session_warm {
+    struct list pools;
+    struct timer timer; /* runs while there may be any */
+};
+
 /* Where writes go, as long as the view and the configuration are those. */
 struct session_writes {
     uint64_t version; /* of the view */
@@ -100,6 +106,7 @@ struct sessions {
     /* Called a few times a second while clients are at work: is anybody to go elsewhere? */
     void (*on_look)(struct sessions *ss);
     struct session_giving giving;
+    struct session_warm warm;
 };
 
 /* A freshly accepted connection. */

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: PostgreSQL
 """test_pools_conf: values per database and per user, databases on other servers, reload, --check-config."""
+import os
+import signal
 import subprocess
 
 import pytest
@@ -117,6 +119,52 @@ def test_clients_are_counted_by_their_own_name(other_pg, start):
     waits.wait_for("there is room again", lambda: "trust_user" not in {
         r["user"] for r in report(other, "pool_limits") if r["name"] == "max_user_client_connections"})
     for w in (login(pool, database="shop"), other):
+        assert w.value("select current_user") == "other_user"
+        w.bye()
+
+
+def test_warm_before_the_first_client(other_pg, start):
+    """min_pool_size of a database with `user`: kept whoever dies, until it is named no more."""
+    text = shop_at(other_pg, "user = other_user\nmin_pool_size = 3\n")
+    pool, path = start(text, pool_mode="transaction", server_idle_timeout=1)
+    mine = "usename = 'other_user'"
+
+    def are(n: int) -> None:
+        waits.wait_for(f"{n} connections", lambda: len(other_pg.sessions(mine)) == n, 10)
+
+    are(3)
+    before = other_pg.sessions(mine)
+    waits.holds_for("they stay", lambda: other_pg.sessions(mine) == before, 2.5)
+    clients = [login(pool, database="shop") for _ in range(4)]
+    assert all(w.value("select current_user") == "other_user" for w in clients)
+    before = other_pg.sessions(mine)
+    other_pg.rows(f"select pg_terminate_backend(pid) from pg_stat_activity where {mine}")
+    waits.wait_for("others", lambda: not set(before) & set(other_pg.sessions(mine)))
+    are(3)
+    workers = {r["pool_pid"] for r in report(clients[0], "pool_processes")} - {"0"}
+    for w in clients:
+        w.bye()
+    before = other_pg.sessions(mine)
+    for pid in workers:
+        os.kill(int(pid), signal.SIGKILL)
+    waits.wait_for("theirs are gone", lambda: not set(before) & set(other_pg.sessions(mine)))
+    are(3)
+    put(pool, path, shop_at(other_pg, "user = other_user\n"))
+    are(0)
+    put(pool, path, text)
+    are(3)
+    put(pool, path, "")
+    are(0)
+
+
+def test_warm_on_our_own_servers(pg, start):
+    pool, _ = start("[database other_db]\nuser = other_user\n[database *]\nuser = other_user\n[database postgres]\n",
+                    min_pool_size=2, default_pool_size=4)
+    mine = "usename = 'other_user'"
+    waits.wait_for("it is warm", lambda: len(pg.sessions(mine)) == 2, 10)
+    assert len(pg.sessions(mine + " and datname = 'other_db'")) == 2
+    held = [login(pool, database="other_db") for _ in range(3)]
+    for w in held:
         assert w.value("select current_user") == "other_user"
         w.bye()
 

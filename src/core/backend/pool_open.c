@@ -16,6 +16,10 @@
 #include "link_int.h"
 #include "pool_int.h"
 
+/* How long a pool without clients that cannot log in waits before it tries again. */
+#define TRIAL_WAIT_MIN_US 1000000
+#define TRIAL_WAIT_MAX_US 60000000
+
 /* ---- limits ---- */
 
 /* Leaves the last place to a client that has waited markedly longer: one of the same pool in
@@ -68,13 +72,37 @@ static enum limits_verdict take_place(struct pool *pool, int64_t since_us)
 
 /* ---- links of the pool's own ---- */
 
+/* A pool that cannot log in by itself: clients open theirs, and are told what is wrong. Without any
+ * client the log is. */
+static void own_failed(struct pool *pool, const char *why)
+{
+    bool was_known = pool->owner_opens;
+
+    pool->owner_opens = true;
+    if (!pool->is_kept_warm || was_known)
+        return;
+    pool->is_on_trial = true;
+    pool->trial_wait_us *= 2;
+    if (pool->trial_wait_us < TRIAL_WAIT_MIN_US)
+        pool->trial_wait_us = TRIAL_WAIT_MIN_US;
+    if (pool->trial_wait_us > TRIAL_WAIT_MAX_US)
+        pool->trial_wait_us = TRIAL_WAIT_MAX_US;
+    pool->trial_us = loop_now_us(pool->be->loop) + pool->trial_wait_us;
+    log_at_detail(LVL_WARNING, why, NULL,
+        "min_pool_size of database \"%.*s\" cannot be kept: user \"%s\" cannot log in to node %d; "
+        "tried again in %d s",
+        (int)pool->database_len, pool_database(pool).p, pool->names, pool->cluster_node,
+        (int)(pool->trial_wait_us / 1000000));
+}
+
 static void own_on_auth(void *owner, struct link *link, const char *msg, size_t n)
 {
     struct pool *pool = owner;
 
     if (n >= PROTO_HEADER_BYTES + 4 && proto_get_u32(msg + PROTO_HEADER_BYTES) == AUTH_OK)
         return;
-    pool->owner_opens = true; /* nobody is here to answer */
+    /* nobody is here to answer */
+    own_failed(pool, "The server asks for a password that is not known here (see pool_passwd).");
     link_close(link);
 }
 
@@ -84,6 +112,8 @@ static void own_on_login_done(void *owner, struct link *link)
 
     link->is_for_pool = false;
     pool->nopening--;
+    pool->is_on_trial = false;
+    pool->trial_wait_us = 0;
     link->owner = NULL;
     link->ops = NULL;
     link->epoch = ++link->be->next_epoch;
@@ -134,7 +164,7 @@ static void own_on_lost(void *owner, struct link *link, const struct err *err, b
     (void)link;
     (void)told;
     if (!is_refusal(err->sqlstate))
-        pool->owner_opens = true;
+        own_failed(pool, err->msg);
 }
 
 static const struct link_owner_ops own_ops = {
@@ -259,6 +289,31 @@ void pool_grow(struct pool *pool)
 
 /* ---- min_pool_size ---- */
 
+void pool_keep_warm(struct pool *pool, uint32_t version)
+{
+    pool->is_kept_warm = true;
+    if (pool->version == 0)
+        pool->version = version;
+    pool_warm(pool);
+}
+
+void pool_keep_warm_no_more(struct pool *pool)
+{
+    pool->is_kept_warm = false;
+    pool->is_on_trial = false;
+    pool->trial_us = 0;
+    pool->trial_wait_us = 0;
+}
+
+/* A pool that could not log in, and whose time has come, is tried with one link. */
+static bool may_warm(struct pool *pool, int64_t now_us)
+{
+    if (pool->is_kept_warm && pool->owner_opens && now_us >= pool->trial_us)
+        pool->owner_opens = false;
+    return !pool->owner_opens && !pool->be->is_stopping && pool->version != 0 &&
+           !(pool->is_on_trial && pool->nopening > 0);
+}
+
 void pool_warm(struct pool *pool)
 {
     static const struct paramset none;
@@ -276,8 +331,7 @@ void pool_warm(struct pool *pool)
 
     if (pool_is_paused(pool))
         return;
-    while (!pool->owner_opens && !be->is_stopping && pool->version != 0 &&
-           limits_used(be->shm, pool->limits.pool) < set->min_pool_size &&
+    while (may_warm(pool, now_us) && limits_used(be->shm, pool->limits.pool) < set->min_pool_size &&
            limits_take_link(
                be->shm, be->ordinal, pool->cluster_node, &pool->limits, &max, now_us) == LIMITS_OK)
         open_own(pool, &startup, true);

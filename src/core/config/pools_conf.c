@@ -232,6 +232,24 @@ bool pools_conf_address(
     return true;
 }
 
+void pools_conf_each_mapped(const struct conf *conf,
+    void (*fn)(void *ctx, const char *database, const struct pool_settings *set), void *ctx)
+{
+    const struct hash_table *t = &conf->pools->sections;
+    const struct pools_section *s;
+    const struct hash_node *n;
+    uint32_t i;
+
+    for (i = 0; t->count > 0 && i <= t->mask; i++)
+        for (n = t->bucket[i]; n != NULL; n = n->next) {
+            s = LIST_ENTRY(n, struct pools_section, node);
+            if (s->database != NULL && s->user == NULL && s->forced_user != NULL &&
+                strcmp(s->database, "*") != 0)
+                fn(ctx, s->database,
+                    pools_conf_find(conf, slice_of_str(s->database), slice_of_str(s->forced_user)));
+        }
+}
+
 bool pools_conf_has_database(const struct conf *conf, struct slice database)
 {
     return pools_section_find(conf->pools, database, database, true, false) != NULL;

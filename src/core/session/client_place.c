@@ -8,14 +8,19 @@
 
 #include "share_int.h"
 
-void client_place_learn(struct client *c)
+void place_learn_secret(struct pool *pool)
 {
-    struct slice user = pool_user(c->pool);
-    struct auth_book *book = c->ss->be.book;
+    struct auth_book *book = pool->be->book;
     struct auth_stored stored;
 
-    if (book != NULL && auth_book_find_passwd(book, user, &stored) && stored.cred != NULL)
-        auth_book_learn_cred(book, pool_book_name(c->pool), stored.cred);
+    if (book != NULL && auth_book_find_passwd(book, pool_user(pool), &stored) &&
+        stored.cred != NULL)
+        auth_book_learn_cred(book, pool_book_name(pool), stored.cred);
+}
+
+void client_place_learn(struct client *c)
+{
+    place_learn_secret(c->pool);
 }
 
 void client_place_move(struct client *c, int node)

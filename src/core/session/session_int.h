@@ -284,6 +284,10 @@ void sessions_view_init(struct sessions *ss);
 
 /* sessions_give.c */
 void sessions_give_init(struct sessions *ss);
+/* sessions_warm.c: databases that are kept warm before their first client comes. */
+void sessions_warm_init(struct sessions *ss);
+void sessions_warm_on_conf(struct sessions *ss);
+void sessions_warm_end(struct sessions *ss);
 /* The client has ended an exchange and is idle; to be called when giving.due_us is reached. */
 void sessions_on_idle(struct client *c);
 
@@ -304,6 +308,7 @@ void client_login_leave_queues(struct sessions *ss);
 /* client_place.c */
 /* What pool_passwd has of the user that the client is at the server opens links of its pool. */
 void client_place_learn(struct client *c);
+void place_learn_secret(struct pool *pool);
 /* The client's pool is that of the same user and database on `node` from now on. */
 void client_place_move(struct client *c, int node);
 /* Where clients share links and have none: goes where pools.conf has put the database of its pool,

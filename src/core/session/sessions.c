@@ -120,10 +120,12 @@ void sessions_init(struct sessions *ss, struct loop *loop, struct proc_env *env)
     backend_tls_set_conf(&ss->be, ss->gen);
     session_tls_set_conf(ss);
     ss->auth = session_auth_new(ss);
+    sessions_warm_init(ss);
 }
 
 void sessions_fini(struct sessions *ss)
 {
+    sessions_warm_end(ss);
     balance_worker_fini(ss);
     session_tls_fini(ss);
     session_auth_free(&ss->auth);
@@ -153,6 +155,7 @@ void sessions_set_conf(struct sessions *ss, const struct conf_gen *gen)
     backend_tls_set_conf(&ss->be, gen);
     session_tls_set_conf(ss);
     session_auth_reload(ss->auth);
+    sessions_warm_on_conf(ss);
     LIST_FOREACH(n, &ss->clients)
     client_limits_on_reload(LIST_ENTRY(n, struct client, node));
 }

@@ -242,3 +242,18 @@ def test_who_paused_all_may_come_back(near, far, pools, mode):
         assert again[0].value("select current_user") == "boss"
         for w in (*again, *(o.result(20) for o in others)):
             w.bye()
+
+
+def test_warm_when_the_password_is_known(near, far, pools):
+    """min_pool_size of a database with `user`: why it is not kept is in the log, and tried with one connection at a time."""
+    house.make_user(far, "keeper", "scram", "right_pw")
+    pool = pools("[database far_db]\n" + place(far, dbname="postgres", user="keeper", min_pool_size=3), num_init_children=2)
+    cannot = 'min_pool_size of database "far_db" cannot be kept: user "keeper" cannot log in'
+    wait_for("nobody knows its password", lambda: pool.log().count(cannot) == 2, 10)
+    house.put(pool.home / "pool_passwd", "keeper:wrong_pw\n")
+    pool.reload()
+    wait_for("the server says why", lambda: 'password authentication failed for user "keeper"' in pool.log(), 20)
+    assert len(set(line for line in pool.log().splitlines() if cannot in line)) <= 5
+    house.put(pool.home / "pool_passwd", "keeper:right_pw\n")
+    pool.reload()
+    wait_for("it is warm", lambda: len(far.sessions("usename = 'keeper'")) == 3, 30)
