@@ -17,6 +17,7 @@
 #define LOOP_WHEEL_SLOTS 1024
 
 struct loop;
+struct stream_later;
 struct timer;
 struct task;
 
@@ -47,7 +48,9 @@ struct loop {
     int64_t now_us;     /* when this turn began */
     uint32_t ntimers;
     struct list tasks;
-    struct io *closed; /* to be told, at the end of the turn */
+    struct task *last;          /* see loop_run_last */
+    struct stream_later *later; /* of net/stream.h; NULL: nothing is kept in this process */
+    struct io *closed;          /* to be told, at the end of the turn */
     struct list wheel[LOOP_WHEEL_SLOTS];
 };
 
@@ -85,6 +88,12 @@ void task_init(struct task *t, task_fn *fn);
 /* Queues the task unless it is queued already. */
 void task_post(struct loop *lp, struct task *t);
 void task_cancel(struct task *t);
+/* Has the task run once, behind all events, timers and tasks of this turn. There is one such task.
+ */
+static inline void loop_run_last(struct loop *lp, struct task *t)
+{
+    lp->last = t;
+}
 
 /* Readiness of one descriptor. */
 enum io_events {

@@ -43,7 +43,8 @@ enum stream_marks {
     STREAM_READING = 1,
     STREAM_SEND_FAILED = 2,
     STREAM_AWAITS_ROOM = 4, /* TLS does */
-    STREAM_HUNG_UP = 8      /* on_hung_up was called since reading went off */
+    STREAM_HUNG_UP = 8,     /* on_hung_up was called since reading went off */
+    STREAM_KEPT = 16        /* something is kept for the end of the turn */
 };
 
 /* For a zeroed stream: it is closed. */
@@ -74,10 +75,29 @@ int stream_connect_errno(struct stream *s);
 ssize_t stream_recv(struct stream *s, char *p, size_t n);
 /* Writes all or keeps the remainder; -1 when the connection is broken (reading will show why). */
 int stream_send(struct stream *s, const char *p, size_t n);
-static inline bool stream_is_clogged(const struct stream *s)
+/* The same at the end of the turn, together with what others are told: see stream_later.c. Nothing
+ * else that is done to the stream comes in front of it. STREAM_CLOGGED: it was not kept, and is not
+ * all sent. */
+enum { STREAM_CLOGGED = 1 };
+int stream_send_later(struct stream *s, const char *p, size_t n);
+/* Sends what is kept for the end of the turn, of all streams. */
+void stream_flush(struct stream *s);
+/* Has not taken all that has left for it; what is kept has not. */
+static inline bool stream_lags(const struct stream *s)
 {
     return s->out != NULL;
 }
+/* Has not taken all that was sent to it. Sends what is kept first. */
+static inline bool stream_is_clogged(struct stream *s)
+{
+    if ((s->io.marks & STREAM_KEPT) != 0)
+        stream_flush(s);
+    return s->out != NULL;
+}
+/* From here on the streams of this loop may keep things; without it, stream_send_later is
+ * stream_send. The second one sends what is kept, and ends that. */
+void stream_later_init(struct loop *lp);
+void stream_later_fini(struct loop *lp);
 static inline bool stream_is_tls(const struct stream *s)
 {
     return s->tls != NULL;
@@ -89,7 +109,7 @@ void stream_resume(struct stream *s);
 bool stream_is_stale(const struct stream *s);
 /* For one whose other side sends nothing more: true when something was sent to it in the last
  * `within_ms` and did not break the connection, or a Unix socket knows that it is there. */
-bool stream_is_taken(const struct stream *s, int64_t within_ms);
+bool stream_is_taken(struct stream *s, int64_t within_ms);
 /* Ends it: unsent bytes are dropped, the descriptor is closed, ops->on_closed comes later. */
 void stream_close(struct stream *s);
 /* The same, but the descriptor is returned and stays open: it travels to another process. Not with

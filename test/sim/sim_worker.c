@@ -17,6 +17,7 @@
 #include "base/mem.h"
 #include "config/conf.h"
 #include "ipc/mailbox.h"
+#include "net/stream.h"
 #include "session/session.h"
 
 #define FIRST_WORKER_SLOT 2
@@ -208,6 +209,7 @@ static void worker_start(int ordinal)
     row->role = ROLE_WORKER;
     row->ordinal = ordinal;
     loop_init(&w->loop);
+    stream_later_init(&w->loop);
     io_open(&w->loop, &w->mail_io, w->env.mail_fd, on_mail_ready);
     io_want(&w->mail_io, IO_READ);
     sessions_init(&w->ss, &w->loop, &w->env);
@@ -475,6 +477,7 @@ void workers_end(void)
         w = workers.w[i];
         sessions_stop(&w->ss, SESSION_STOP_FAST);
         sessions_fini(&w->ss);
+        stream_later_fini(&w->loop);
         io_close(&w->mail_io, on_closed);
         loop_fini(&w->loop);
         sim_mail_free(w->env.boxes);

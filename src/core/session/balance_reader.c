@@ -260,7 +260,7 @@ HOT void balance_to_own(struct client *c)
         memset(&b->own->held, 0, sizeof b->own->held);
         client_send(c, &held);
     }
-    if (c->link != NULL && !stream_is_clogged(&c->stream))
+    if (c->link != NULL && !stream_lags(&c->stream))
         link_resume(c->link);
     client_read_on(c); /* the reader may not have read all: nobody waits for that */
 }

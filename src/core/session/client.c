@@ -268,7 +268,7 @@ void client_set_timer(struct client *c, int64_t ms)
 HOT void client_send(struct client *c, struct buf *out)
 {
     if (out->len > 0)
-        (void)stream_send(&c->stream, out->data, out->len);
+        (void)stream_send_later(&c->stream, out->data, out->len);
     buf_free(out);
 }
 
@@ -277,7 +277,7 @@ HOT void client_pass_reply(struct client *c, struct link *link, const char *p, s
     client_stats_on_bytes_out(&c->stats, n);
     if (c->trace.server != 0)
         client_trace_reply(c, link->pool->cluster_node, p, n);
-    if (stream_send(&c->stream, p, n) == 0 && stream_is_clogged(&c->stream))
+    if (stream_send_later(&c->stream, p, n) == STREAM_CLOGGED)
         link_pause(link);
 }
 

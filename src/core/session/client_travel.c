@@ -51,7 +51,7 @@ static bool is_idle(const struct client *c)
            c->stats.taken_us == 0 && c->stats.wait_us == 0 && c->stats.tx_us == 0;
 }
 
-static bool is_plain(const struct client *c)
+static bool is_plain(struct client *c)
 {
     return c->row != NULL && c->is_counted && !c->is_tied && !c->drops_database &&
            c->statements == NULL && c->rare == NULL && c->login == NULL && c->patch == NULL &&
@@ -59,7 +59,7 @@ static bool is_plain(const struct client *c)
            !stream_has_failed(&c->stream);
 }
 
-bool client_can_travel(const struct client *c)
+bool client_can_travel(struct client *c)
 {
     const struct sessions *ss = c->ss;
 

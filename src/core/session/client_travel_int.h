@@ -71,7 +71,7 @@ void balance_pack(const struct client *c, struct buf *out);
 bool balance_unpack(struct client *c, struct travel_bag *bag);
 
 /* client_travel.c */
-bool client_can_travel(const struct client *c);
+bool client_can_travel(struct client *c);
 /* Hands the client over to the worker of `ordinal`: it is gone here. False: it is still here. */
 bool client_travel(struct client *c, int ordinal);
 

@@ -108,7 +108,7 @@ WARM static void say_tag(struct client *c, const char *tag)
     msg[PROTO_HEADER_BYTES - 1] = (char)(4 + n);
     memcpy(msg + PROTO_HEADER_BYTES, tag, n);
     memcpy(msg + PROTO_HEADER_BYTES + n, ready, sizeof ready);
-    (void)stream_send(&c->stream, msg, PROTO_HEADER_BYTES + n + sizeof ready);
+    (void)stream_send_later(&c->stream, msg, PROTO_HEADER_BYTES + n + sizeof ready);
 }
 
 WARM bool share_virtual_query(struct client *c, struct slice sql, const struct sql_facts *facts)

@@ -45,6 +45,14 @@ static void loop_run_tasks(struct loop *lp)
     }
 }
 
+static void loop_run_the_last(struct loop *lp)
+{
+    struct task *t = lp->last;
+
+    lp->last = NULL;
+    t->fn(t);
+}
+
 /* A callback may close others. */
 static void loop_tell_closed(struct loop *lp)
 {
@@ -185,7 +193,7 @@ static int loop_timeout_ms(struct loop *lp)
 
     /* Since 1.44 this also says that handles wait to be registered. */
     lp->uv_is_ready = lp->uv_is_ready || uv_backend_timeout(&lp->uv) == 0;
-    if (!list_is_empty(&lp->tasks) || lp->closed != NULL || lp->uv_is_ready)
+    if (!list_is_empty(&lp->tasks) || lp->last != NULL || lp->closed != NULL || lp->uv_is_ready)
         return 0;
     if (lp->ntimers == 0)
         return -1;
@@ -214,6 +222,8 @@ HOT static void loop_turn(struct loop *lp, bool may_wait)
     if (lp->ntimers > 0 && lp->now_us >= loop_due_us(lp))
         loop_on_tick(lp);
     loop_run_tasks(lp);
+    if (lp->last != NULL)
+        loop_run_the_last(lp);
     loop_tell_closed(lp);
 }
 

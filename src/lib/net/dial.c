@@ -42,6 +42,29 @@ struct dial {
 
 static void dial_try_next(struct dial *d);
 
+static bool is_loopback(const struct sockaddr *peer)
+{
+    const struct sockaddr_in *v4 = (const void *)peer;
+    const struct sockaddr_in6 *v6 = (const void *)peer;
+
+    if (peer->sa_family == AF_INET)
+        return ntohl(v4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+    return peer->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
+}
+
+/* BBR, which many machines have as their default, measures the way to the other side and paces by a
+ * clock what is sent: work for each segment, and the way to this machine itself needs none. Every
+ * user may choose reno. */
+void net_spare_pacing(int fd, const struct sockaddr *peer)
+{
+    char name[16] = "";
+    socklen_t len = sizeof name - 1;
+
+    if (is_loopback(peer) && getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &len) == 0 &&
+        strncmp(name, "bbr", 3) == 0)
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
+}
+
 void net_tune_socket(int fd)
 {
     int on = 1;
@@ -189,6 +212,7 @@ static bool dial_try(struct dial *d, int family, const struct sockaddr *sa, sock
     }
     if (family != AF_UNIX)
         net_tune_socket(d->fd);
+    net_spare_pacing(d->fd, sa);
     if (connect(d->fd, sa, len) == -1 && errno != EINPROGRESS) {
         d->last_errno = errno;
         close(d->fd);

@@ -44,7 +44,7 @@ static void stream_update_interest(struct stream *s)
         events = IO_READ;
     else if (s->ops->on_hung_up != NULL && !is_marked(s, STREAM_HUNG_UP))
         events = IO_GONE;
-    if (stream_is_clogged(s) || is_marked(s, STREAM_AWAITS_ROOM))
+    if (s->out != NULL || is_marked(s, STREAM_AWAITS_ROOM))
         events |= IO_WRITE;
     io_want(&s->io, events);
 }
@@ -58,17 +58,18 @@ static bool stream_is_broken(const struct stream *s)
     return poll(&p, 1, 0) == 1 && (p.revents & (POLLERR | POLLHUP)) != 0;
 }
 
-bool stream_is_taken(const struct stream *s, int64_t within_ms)
+bool stream_is_taken(struct stream *s, int64_t within_ms)
 {
     struct tcp_info info;
     socklen_t len = sizeof info;
+    bool is_clogged = stream_is_clogged(s);
 
     if (stream_has_failed(s) || stream_is_broken(s))
         return false;
     memset(&info, 0, sizeof info);
     if (getsockopt(s->io.fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0)
         return info.tcpi_last_data_sent < within_ms &&
-               (stream_is_clogged(s) || info.tcpi_unacked == 0);
+               (is_clogged || info.tcpi_unacked == 0 || info.tcpi_last_ack_recv < within_ms);
     return errno == EOPNOTSUPP; /* a Unix socket */
 }
 
@@ -113,7 +114,7 @@ static void stream_on_writable(struct stream *s)
             if (buf_unread(s->out) == 0)
                 stream_drop_out(s);
         }
-        if (stream_is_clogged(s))
+        if (s->out != NULL)
             return;
     }
     if (is_marked(s, STREAM_AWAITS_ROOM)) {
@@ -202,7 +203,7 @@ static inline int send_plain(struct stream *s, const char *p, size_t n)
         return -1;
     if (n == 0)
         return 0;
-    if (!stream_is_clogged(s)) {
+    if (s->out == NULL) {
         sent = send(s->io.fd, p, n, MSG_NOSIGNAL);
         if (sent == (ssize_t)n)
             return 0;
@@ -223,6 +224,8 @@ static inline int send_plain(struct stream *s, const char *p, size_t n)
 
 HOT int stream_send(struct stream *s, const char *p, size_t n)
 {
+    if (is_marked(s, STREAM_KEPT))
+        stream_flush(s);
     if (IS_TLS(s))
         return tls_send(s, p, n);
     return send_plain(s, p, n);
@@ -280,6 +283,8 @@ int stream_release_fd(struct stream *s)
 {
     int fd = s->io.fd;
 
+    if (is_marked(s, STREAM_KEPT))
+        stream_flush(s);
     ASSERT(fd != -1 && s->tls == NULL);
     unmark(s, STREAM_READING);
     stream_drop_out(s);
@@ -291,6 +296,8 @@ void stream_close(struct stream *s)
 {
     if (s->io.fd == -1)
         return;
+    if (is_marked(s, STREAM_KEPT))
+        stream_flush(s);
     if (IS_TLS(s))
         tls_end(s);
     close(stream_release_fd(s));

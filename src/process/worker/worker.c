@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/conf.h"
+#include "net/stream.h"
 
 #include "worker_int.h"
 
@@ -168,6 +169,7 @@ int worker_main(struct proc_env *env)
     w->role.on_stop = worker_on_stop;
     timer_init(&w->leave, worker_on_leave);
     role_loop_init(&w->role, env);
+    stream_later_init(&w->role.loop);
     sessions_init(&w->sessions, &w->role.loop, env);
     w->sessions.on_empty = worker_on_empty;
     accept_init(w);
@@ -179,6 +181,7 @@ int worker_main(struct proc_env *env)
     accept_fini(w);
     gather_fini(w);
     sessions_fini(&w->sessions);
+    stream_later_fini(&w->role.loop);
     role_loop_fini(&w->role);
     mem_free(w);
     return status;

@@ -97,6 +97,7 @@ static void accept_on_ready(struct io *io, int events)
                 accept_back_off(w, errno);
             return;
         }
+        net_spare_pacing(peer.fd, (const struct sockaddr *)&ss);
         peer.is_unix = a->is_unix;
         peer_of_sockaddr(&peer, &ss);
         accept_place(w, &peer);
