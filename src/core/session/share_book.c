@@ -148,7 +148,6 @@ static void names_clear(struct client *c)
         hash_table_fini(&s->names->table);
     mem_free(s->names);
     s->names = NULL;
-    prep_unref(&s->unnamed);
 }
 
 /* The link may know the statement or not, or the client may have it under that name or not: nothing
@@ -245,15 +244,14 @@ static void settle_unnamed(struct client *c, struct share_pending *p, bool ok, b
     prep_unref(&p->before);
 }
 
+/* The unnamed statement stays: it has no name to lose. */
 void share_names_drop_all(struct client *c)
 {
     struct share *s = c->share;
 
-    if (s->turn->old_names == NULL && s->turn->old_unnamed == NULL) {
+    if (s->turn->old_names == NULL) {
         s->turn->old_names = s->names;
-        s->turn->old_unnamed = s->unnamed;
         s->names = NULL;
-        s->unnamed = NULL;
         s->nsql_names = 0;
     } else {
         names_clear(c);
@@ -304,19 +302,15 @@ static void settle_drop_all(struct client *c)
     struct share *s = c->share;
     bool failed = !has_run(s, s->turn->drop_at, s->turn->drop_is_done, s->turn->drop_serial);
     struct share_book *names = failed ? s->turn->old_names : s->names;
-    struct prep *unnamed = failed ? s->turn->old_unnamed : s->unnamed;
 
     if (!failed) {
         s->names = s->turn->old_names;
-        s->unnamed = s->turn->old_unnamed;
     } else if (c->link != NULL) {
         s->is_unsure = true; /* the link knows more than is thought */
     }
     names_clear(c);
     s->turn->old_names = NULL;
-    s->turn->old_unnamed = NULL;
     s->names = names;
-    s->unnamed = unnamed;
     s->nsql_names = 0;
     share_names_each(c, NULL, count_sql_name);
 }
@@ -366,6 +360,22 @@ static void forget_name(struct share *s, struct share_name *n)
         swap_books(s);
 }
 
+/* A Close came to nothing. Behind it everything may have been dropped, which came to nothing, too.
+ */
+static void put_back(struct share *s, const struct share_pending *p)
+{
+    bool is_old = s->turn->old_names != NULL && (int32_t)(p->serial - s->turn->drop_serial) < 0;
+
+    if (is_old)
+        swap_books(s);
+    if (share_name_find(s, slice_of(p->name->name, p->name->len)) != NULL)
+        share_name_free(s, p->name);
+    else
+        share_names_put(s, p->name);
+    if (is_old)
+        swap_books(s);
+}
+
 /* `is_undone`: it is going to be sent again, whatever became of it on the link. */
 HOT static void settle_one(struct client *c, struct share_pending *p, bool ok, bool is_undone)
 {
@@ -383,12 +393,10 @@ HOT static void settle_one(struct client *c, struct share_pending *p, bool ok, b
         forget_name(s, p->name);
     if (p->kind == PENDING_CLOSED && !ok && p->prep != NULL && c->link != NULL)
         prepset_add(&c->link->preps, p->prep->id); /* it was not closed */
-    if (p->kind == PENDING_CLOSED) {
-        if (holds || share_name_find(s, slice_of(p->name->name, p->name->len)) != NULL)
-            share_name_free(s, p->name);
-        else
-            share_names_put(s, p->name);
-    }
+    if (p->kind == PENDING_CLOSED && holds)
+        share_name_free(s, p->name);
+    else if (p->kind == PENDING_CLOSED)
+        put_back(s, p);
     prep_unref(&p->prep);
     p->kind = PENDING_SETTLED;
 }
@@ -476,11 +484,11 @@ HOT void share_names_settle(struct client *c)
     }
     if (c->link != NULL && !expect_is_quiet(&c->link->expect))
         return;
-    if (s->turn->dropped != NULL)
-        settle_dropped(c);
     if (s->dropped_all)
         settle_drop_all(c);
     s->dropped_all = false;
+    if (s->turn->dropped != NULL)
+        settle_dropped(c); /* behind that: what was not dropped goes where it was */
 }
 
 static struct slice name_in_book(const struct share_book *book, const char *content_name)
@@ -535,4 +543,5 @@ void share_names_free(struct client *c)
     settle_dropped(c);
     settle_drop_all(c);
     names_clear(c);
+    prep_unref(&s->unnamed);
 }

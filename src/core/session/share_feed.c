@@ -197,7 +197,6 @@ HOT static void note_query(struct client *c, struct slice sql, uint32_t traits, 
     if (may_be_skipped)
         share_pending_unnamed(c, NULL);
     prep_unref(&s->unnamed); /* a simple query takes the unnamed one with it */
-    prep_unref(&s->turn->old_unnamed);
     s->turn->unnamed_epoch = c->link->epoch;
     s->is_counted = false;
     share_expect_end(c, may_be_skipped ? OP_QUERY | OP_NOTE : OP_QUERY);

@@ -213,7 +213,6 @@ struct share_turn {
     struct share_name *dropped;   /* by DEALLOCATE in this exchange */
     struct share_name *unloaded;  /* failed a transaction as it was repeated in it */
     struct share_book *old_names; /* before DISCARD ALL or DEALLOCATE ALL in this exchange */
-    struct prep *old_unnamed;
     struct paramset told; /* what the client believes of parameters that may differ by now */
     struct share_wait *wait;
     struct buf begin; /* BEGIN that waits for the first statement; a spare turn keeps its memory */

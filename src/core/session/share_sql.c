@@ -339,8 +339,6 @@ void share_names_note_deallocate(struct client *c, const struct sql_stmt *st)
 
     if ((st->flags & SQL_F_ALL) != 0) {
         share_names_drop_all(c);
-        if (c->share->turn->old_unnamed != NULL && c->share->unnamed == NULL)
-            c->share->unnamed = prep_ref(c->share->turn->old_unnamed); /* has no name to lose */
         return;
     }
     n = share_name_find(c->share, st->name);

@@ -329,6 +329,42 @@ def test_names_that_begin_alike(t):
     each_own_transaction(c, bind(name="n" * 63), execute(), times=1)
 
 
+BAD = pg("select no_such_column")
+
+
+@differential()
+@MODES
+@pytest.mark.parametrize("drop", ["discard all", "deallocate all"])
+@pytest.mark.parametrize("before", [close("n"), pg("deallocate n"), parse("select 2", "other")],
+                         ids=["close", "deallocate", "parse"])
+def test_all_dropped_behind_an_error(t, drop, before):
+    """What is skipped drops nothing, whatever is dropped before in the same sequence; the unnamed statement is the old one."""
+    c = t.connect()
+    each_own_transaction(c, parse("select 1", "n"), parse("select 'unnamed'"), times=1)
+    c.send(bind(portal="p", name="no_such"), before, parse(drop, "drop"), bind(name="drop"), execute(), pg(drop), SYNC)
+    c.ready()
+    for name in ("n", "other", "drop", ""):
+        each_own_transaction(c, bind(name=name), execute(), times=1)
+    c.send(BAD, before, pg(drop), SYNC)
+    c.ready()
+    for name in ("n", "other", ""):
+        each_own_transaction(c, bind(name=name), execute(), times=1)
+
+
+@differential()
+@MODES
+@pytest.mark.parametrize("drop", ["discard all", "deallocate all"])
+def test_unnamed_behind_the_end_of_all(t, drop):
+    """Names are dropped, and it has none."""
+    c = t.connect()
+    each_own_transaction(c, parse("select 1", "n"), times=1)
+    each_own_transaction(c, parse("select 'unnamed'"), parse(drop, "drop"), bind(name="drop"), execute(), times=1)
+    for name in ("n", "drop", ""):
+        each_own_transaction(c, bind(name=name), execute(), times=1)
+    each_own_transaction(c, pg(drop), times=1)
+    each_own_transaction(c, bind(), execute(), times=1)
+
+
 @differential()
 @MODES
 def test_stale_plan_in_transaction(t):
