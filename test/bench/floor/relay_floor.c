@@ -5,9 +5,11 @@
  * a connection that is there already, which gets DISCARD ALL when the client has gone. Transaction
  * pooling: who sends something gets the connection used last, or waits in one line, first come,
  * first served; a connection is free when what it says ends with ReadyForQuery outside of a
- * transaction. It knows nothing of messages, passwords, limits, errors or sessions: what it costs
- * and how unevenly clients wait is the kernel's doing, so no pooler on this machine can be better,
- * and the distance to it is what a pooler's own work costs. Never to be used for anything else. */
+ * transaction. What clients are told goes out at the end of a turn, and nothing is paced, as with
+ * pgpool (decisions/0019). It knows nothing of messages, passwords, limits, errors or sessions:
+ * what it costs and how unevenly clients wait is the kernel's doing, so no pooler on this machine
+ * can be better, and the distance to it is what a pooler's own work costs. Never to be used for
+ * anything else. */
 #include "config.h"
 
 #include <arpa/inet.h>
@@ -24,6 +26,7 @@
 
 #define EVENTS_MAX 256
 #define READ_MAX   65536
+#define KEPT_MAX   512
 
 static const char discard[] = "Q\0\0\0\20DISCARD ALL"; /* with the NUL of the literal */
 
@@ -39,6 +42,12 @@ struct end {
     struct end *next;  /* of free servers, of clients in line, or of what is to be freed */
     char *held;        /* what a client in line has sent */
     size_t nheld;
+};
+
+/* What a client is told at the end of the turn. */
+struct kept {
+    int fd;
+    size_t len;
 };
 
 struct relay {
@@ -57,6 +66,10 @@ struct relay {
     char hello[4096]; /* what a server says to a login, up to its first ReadyForQuery */
     size_t hello_len;
     char buf[READ_MAX];
+    int nkept;
+    size_t kept_len;
+    struct kept kept[KEPT_MAX];
+    char kept_buf[READ_MAX];
 };
 
 static void die(const char *what)
@@ -79,6 +92,28 @@ static void say(int fd, const char *p, size_t n)
         die("send");
 }
 
+static void say_kept(struct relay *r)
+{
+    const char *p = r->kept_buf;
+    int i;
+
+    for (i = 0; i < r->nkept; i++) {
+        say(r->kept[i].fd, p, r->kept[i].len);
+        p += r->kept[i].len;
+    }
+    r->nkept = 0;
+    r->kept_len = 0;
+}
+
+static void say_later(struct relay *r, int fd, const char *p, size_t n)
+{
+    if (r->nkept == KEPT_MAX || r->kept_len + n > sizeof r->kept_buf)
+        say_kept(r);
+    r->kept[r->nkept++] = (struct kept){fd, n};
+    memcpy(r->kept_buf + r->kept_len, p, n);
+    r->kept_len += n;
+}
+
 static struct end *end_new(struct relay *r, int fd, bool is_server)
 {
     struct end *e = calloc(1, sizeof *e);
@@ -88,6 +123,7 @@ static struct end *end_new(struct relay *r, int fd, bool is_server)
     if (e == NULL || setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) != 0 ||
         epoll_ctl(r->epoll_fd, EPOLL_CTL_ADD, fd, &ev) != 0)
         die("a new connection");
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
     e->fd = fd;
     e->is_server = is_server;
     return e;
@@ -95,6 +131,7 @@ static struct end *end_new(struct relay *r, int fd, bool is_server)
 
 static void end_drop(struct relay *r, struct end *e)
 {
+    say_kept(r);
     close(e->fd);
     e->fd = -1;
     e->next = r->dead;
@@ -190,7 +227,7 @@ static void on_shared_server(struct relay *r, struct end *server, size_t n)
     const char *last = r->buf + n - (sizeof ready - 1);
 
     if (server->other != NULL)
-        say(server->other->fd, r->buf, n);
+        say_later(r, server->other->fd, r->buf, n);
     if (n < sizeof ready - 1 || memcmp(last, ready, sizeof ready - 2) != 0)
         return;
     if (last[5] == 'I') {
@@ -212,7 +249,7 @@ static void on_server(struct relay *r, struct end *server)
     if (r->by_transaction)
         on_shared_server(r, server, (size_t)n);
     else if (server->other != NULL)
-        say(server->other->fd, r->buf, (size_t)n);
+        say_later(r, server->other->fd, r->buf, (size_t)n);
     else if (server->is_cleaning && n >= 6 && r->buf[n - 6] == 'Z' &&
              memmem(r->buf, (size_t)n, "DISCARD ALL", sizeof "DISCARD ALL") != NULL)
         server_is_free(r, server);
@@ -349,6 +386,7 @@ static void run(struct relay *r)
             else if (e->fd != -1)
                 on_client(r, e);
         }
+        say_kept(r);
         bury(r);
     }
 }
