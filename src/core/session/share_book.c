@@ -401,12 +401,18 @@ HOT static void settle_one(struct client *c, struct share_pending *p, bool ok, b
     p->kind = PENDING_SETTLED;
 }
 
+/* A PREPARE that came to nothing: the link has no such statement either. */
 static void drop_if_new(struct client *c, struct feed_run *run, struct share_name *n)
 {
-    if (n->is_new && !has_worked(c->share, n))
-        drop_one(c, run, n);
-    else
+    struct slice name = slice_of(n->name, n->len);
+
+    if (!n->is_new || has_worked(c->share, n)) {
         n->is_new = false;
+        return;
+    }
+    if (c->link != NULL && prepset_named(&c->link->preps, name) == n->content)
+        prepset_set_named(&c->link->preps, name, PREPSET_DOUBTFUL);
+    drop_one(c, run, n);
 }
 
 static void forget_first(struct share_turn *t, unsigned n)

@@ -107,7 +107,7 @@ void share_forget_foreign(struct client *c, struct feed_run *run, struct slice n
     uint8_t id[PREP_ID_BYTES] = {0};
     int i;
 
-    if (prepset_named(&c->link->preps, name) != 0) {
+    if (prepset_named(&c->link->preps, name) != 0 || c->share->is_unsure) {
         share_put_close(c, run, name);
         prepset_set_named(&c->link->preps, name, PREPSET_DOUBTFUL);
     }

@@ -472,3 +472,19 @@ def test_closed_behind_what_failed(t):
             c.ready(2)
             each_own_transaction(c, parse("select 3 as c", "s"), times=1)
             each_own_transaction(c, bind(name="s"), describe("", "P"), execute(), close("s"), times=1)
+
+
+def test_prepare_that_failed_is_on_no_link(pg, start_pool):
+    """Another client has the same statement under the same name: it is brought to the link anew."""
+    pool = start_pool(pg.address, num_init_children=1, pool_mode="transaction", max_backend_connections=1)
+    one, other = login(pool), login(pool)
+    one.simple("prepare same as select 7")
+    assert states(one.simple("select pg_terminate_backend(pg_backend_pid())")) == ["57P01"]
+    other.simple("begin")
+    other.simple("select 1/0")
+    assert states(other.simple("prepare same as select 7")) == ["25P02"]
+    other.simple("rollback")
+    assert one.value("execute same") == "7"
+    assert states(other.simple("execute same")) == ["26000"]
+    one.bye()
+    other.bye()
