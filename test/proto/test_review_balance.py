@@ -206,3 +206,34 @@ def test_use_behind_a_sequence_that_fails(w):
     w.send(bind(name="nobody"), execute(), close("s"), parse("select 2", "s"), SYNC, describe("s"), SYNC)
     assert types(w.ready()) == "EZ"
     assert types(w.ready()) == "tTZ"
+
+
+def extended(sql: str) -> list[bytes]:
+    return [parse(sql), bind(), execute(), SYNC]
+
+
+def test_sql_by_the_protocol_names_what_a_standby_knows(w):
+    """It is put in front, and nothing gets an answer that is not its own."""
+    w.send(parse("select a from t", "s"), bind(name="s"), execute(), SYNC)
+    assert values(w.ready()) == [b"7"]
+    w.send(*extended("prepare s as select 2"))
+    assert types(w.ready()) == "12EZ"
+    w.send(*extended("select 1"), *extended("prepare s as select 2"), *extended("deallocate s"))
+    assert [types(w.ready()) for _ in range(3)] == ["12DCZ", "12EZ", "12CZ"]
+    w.send(*extended("prepare s as select 2"))
+    assert types(w.ready()) == "12CZ"
+
+
+def test_prepare_that_failed_is_not_made_again(cluster, w):
+    """In a failed transaction, by the protocol; the session goes on behind it on another connection."""
+    w.simple("create table not_again(a int)")
+    w.simple("begin")
+    w.simple("select 1/0")
+    w.send(*extended("prepare again as insert into not_again values (1)"))
+    assert types(w.ready()) == "EZ"
+    w.simple("rollback")
+    pid = w.value("/*NO LOAD BALANCE*/ select pg_backend_pid()")
+    cluster.primary.rows(f"select pg_terminate_backend({pid}, 5000)")
+    assert w.value("/*NO LOAD BALANCE*/ select pg_backend_pid()") != pid
+    assert types(w.simple("execute again")) == "EZ"
+    assert cluster.primary.rows("select * from not_again") == []

@@ -68,6 +68,16 @@ static void look_init(struct batch_look *look, const char *p)
     look->end = p;
 }
 
+/* The statement that SQL names, to use it, or to have the server say that its name is taken. */
+static struct statement *named_by(const struct client *c, const struct sql_stmt *s)
+{
+    if ((s->kind != SQL_EXECUTE && s->inner != SQL_EXECUTE && s->kind != SQL_DEALLOCATE &&
+            s->kind != SQL_PREPARE) ||
+        s->name.n == 0)
+        return NULL;
+    return statements_find(c->statements, s->name);
+}
+
 /* What SQL names has to be known before the sequence begins: PREPARE could not be put into it.
  * False when there is too much of it. */
 static bool look_at_names(struct client *c, const struct sql_facts *facts, struct batch_look *look)
@@ -78,9 +88,7 @@ static bool look_at_names(struct client *c, const struct sql_facts *facts, struc
     for (i = 0; i < facts->nstmts; i++) {
         const struct sql_stmt *s = &facts->stmts[i];
 
-        if (s->kind != SQL_EXECUTE && s->inner != SQL_EXECUTE)
-            continue;
-        st = statements_find(c->statements, s->name);
+        st = named_by(c, s);
         if (st == NULL)
             continue;
         if (look->nneeded == BATCH_NAMES_MAX)
@@ -545,7 +553,7 @@ static void put_statement(struct client *c, struct link *link, struct statement 
     struct slice name = statement_name(st);
     struct buf out = {0};
 
-    if (st->msg_len == 0 || link->expect.skipping || is_known_on(c, link, st))
+    if (st->msg_len == 0 || st->is_doubtful || link->expect.skipping || is_known_on(c, link, st))
         return; /* (where the server skips, it would skip this, too) */
     if (statement_is_sql(st) && c->server_batch && link == c->target)
         return;       /* it would end the client's sequence */
@@ -657,7 +665,7 @@ static void note_execution(struct client *c, struct slice sql)
     const struct sql_facts *facts = balance_decide_again(c, sql, &d);
 
     balance_note_write(c, &d);
-    balance_note_facts(c, sql, facts, STATEMENT_INEXACT);
+    balance_note_facts(c, sql, facts, STATEMENT_INEXACT | STATEMENT_BOUND);
     balance_note_doubt(c, sql, &d);
 }
 
@@ -673,6 +681,24 @@ static void note_unknown_execution(struct client *c)
     balance_note_lsn_due(c);
 }
 
+/* What is bound names statements that the target lacks: they are put in front of it. */
+static bool names_unknown(const struct client *c, const struct statement *bound)
+{
+    const struct sql_facts *facts;
+    const struct statement *st;
+    uint32_t i;
+
+    if (bound->count != COUNT_OTHER || c->statements->table.count == 0)
+        return false;
+    facts = balance_facts(c->ss, statement_sql(bound));
+    for (i = 0; i < facts->nstmts; i++) {
+        st = named_by(c, &facts->stmts[i]);
+        if (st != NULL && !is_known_on(c, c->target, st))
+            return true;
+    }
+    return false;
+}
+
 bool balance_puts_in(const struct client *c, char type, struct slice msg)
 {
     const struct statement *st;
@@ -685,7 +711,7 @@ bool balance_puts_in(const struct client *c, char type, struct slice msg)
         return false;
     if (type == FE_PARSE && st->is_doubtful)
         return false;
-    return !is_known_on(c, c->target, st);
+    return !is_known_on(c, c->target, st) || (type == FE_BIND && names_unknown(c, st));
 }
 
 void balance_note_message(struct client *c, char type, struct slice msg, bool puts_in)
@@ -707,6 +733,8 @@ void balance_note_message(struct client *c, char type, struct slice msg, bool pu
     st = balance_named_in(c, type, msg, &found);
     if (st != NULL)
         balance_need_statement(c, c->target, st);
+    if (st != NULL && puts_in && type == FE_BIND && names_unknown(c, st))
+        balance_need_names(c, balance_facts(c->ss, statement_sql(st)));
     if (type != FE_BIND || !found || is_away)
         return;
     if (st == NULL || st->msg_len == 0 || st->is_doubtful)
@@ -735,12 +763,8 @@ WARM void balance_need_names(struct client *c, const struct sql_facts *facts)
     uint32_t i;
 
     for (i = 0; i < facts->nstmts; i++) {
-        const struct sql_stmt *s = &facts->stmts[i];
-
-        if (s->kind != SQL_EXECUTE && s->inner != SQL_EXECUTE && s->kind != SQL_DEALLOCATE)
-            continue;
-        st = statements_find(c->statements, s->name);
-        if (st != NULL && s->name.n > 0)
+        st = facts->stmts[i].kind == SQL_PREPARE ? NULL : named_by(c, &facts->stmts[i]);
+        if (st != NULL)
             need_for_query(c, st);
     }
 }

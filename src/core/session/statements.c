@@ -179,6 +179,7 @@ void statements_closing_again(struct statements *s, uint64_t bit, uint32_t seria
 
         if (st->asked_bit != bit)
             continue;
+        st->asked &= (uint8_t)~STATEMENT_BOUND;
         st->asked |= STATEMENT_INEXACT; /* should this time fail, the first may have worked */
         st->serial_out = serial;
     }
@@ -202,10 +203,11 @@ static enum fate fate_of(const struct verdict *v, uint32_t serial)
     return (int32_t)(serial - v->from) < 0 ? FATE_DONE : FATE_OPEN;
 }
 
-/* Something of the exchange failed, and it is not known what. */
-static bool leaves_doubt(const struct statement *st, const struct verdict *v)
+/* Something of the exchange failed, and it is not known what. `fate`: that of its op. */
+static bool leaves_doubt(const struct statement *st, const struct verdict *v, enum fate fate)
 {
-    return (st->asked & STATEMENT_INEXACT) != 0 && v->all == FATE_OPEN;
+    return (st->asked & STATEMENT_INEXACT) != 0 && v->all == FATE_OPEN &&
+           !((st->asked & STATEMENT_BOUND) != 0 && fate == FATE_FAILED);
 }
 
 static void decide(struct statement *st, unsigned asked)
@@ -223,7 +225,7 @@ static void settle_in(struct statements *s, struct statement *st, const struct v
 
     if ((st->asked & (STATEMENT_MAKE | STATEMENT_PUT)) == 0 || fate == FATE_OPEN)
         return;
-    if (leaves_doubt(st, v)) {
+    if (leaves_doubt(st, v, fate)) {
         st->is_doubtful = true;
     } else if (fate == FATE_FAILED && (st->asked & STATEMENT_MAKE) != 0) {
         statement_free(s, st);
@@ -238,7 +240,7 @@ static void settle_out(struct statements *s, struct statement *st, const struct 
 {
     enum fate fate = fate_of(v, st->serial_out);
     struct slice name = statement_name(st);
-    bool is_doubtful = leaves_doubt(st, v);
+    bool is_doubtful = leaves_doubt(st, v, fate);
 
     if ((st->asked & STATEMENT_CLOSE) == 0 || fate == FATE_OPEN)
         return;

@@ -37,6 +37,7 @@ enum statement_asked {
     STATEMENT_PUT = 2,     /* by us, on a link that did not know it */
     STATEMENT_CLOSE = 4,   /* by the client */
     STATEMENT_INEXACT = 8, /* within what does more than that: an error leaves it doubtful */
+    STATEMENT_BOUND = 16   /* ... the op is the Bind of that: should it fail, nothing was done */
 };
 
 /* One prepared statement: of a Parse message, or of SQL's PREPARE. */
