@@ -382,7 +382,9 @@ static void on_execute(struct pg_session *s, struct slice body, struct buf *out)
         return;
     }
     p->is_done = p->is_done && !goes_on;
-    if (p->is_done && pg_columns(s, slice_of_str(p->sql)) > 0 && s->tx != 'E') {
+    if (!p->is_done) /* later, what it executes may have another name */
+        p->has_rows = pg_columns(s, slice_of_str(p->sql)) > 0;
+    if (p->is_done && p->has_rows && s->tx != 'E') {
         wire_put_command_complete(out, "SELECT 0");
         return;
     }

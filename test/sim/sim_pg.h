@@ -53,7 +53,8 @@ struct pg_statement {
 
 struct pg_portal {
     bool used;
-    bool is_done; /* it was executed */
+    bool is_done;  /* it was executed */
+    bool has_rows; /* ... and returns some */
     int rows_left;
     char name[16];
     char sql[PG_SQL_BYTES];

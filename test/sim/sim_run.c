@@ -29,6 +29,7 @@ struct options {
     int mode;   /* -1: by the seed */
     int nnodes; /* 0: by the seed */
     bool calm;
+    bool wide;
     bool trace;
     bool twice;
     bool quiet;
@@ -80,6 +81,7 @@ static void choose_opts(const struct options *given)
     o->unasked = sim_one_in(3);
     o->switches = !calm && o->nnodes > 1 && sim_one_in(2);
     o->reloads = sim.seed % 4 == 1;
+    o->wide = given->wide;
 }
 
 /* ---- steps ---- */
@@ -237,8 +239,8 @@ static void on_crash(int sig)
 static int usage(void)
 {
     fprintf(stderr, "usage: sim_run [--seed N | --from N] [--runs N] "
-                    "[--mode transaction|session|statement] [--servers 1|3] [--calm] [--trace] "
-                    "[--twice] [--quiet]\n");
+                    "[--mode transaction|session|statement] [--servers 1|3] [--calm] "
+                    "[--wide] [--trace] [--twice] [--quiet]\n");
     return 2;
 }
 
@@ -265,6 +267,9 @@ static bool read_options(int argc, const char *const *argv, struct options *o)
         if (strcmp(arg, "--calm") == 0) {
             o->calm = true;
             len += (size_t)snprintf(o->replay + len, sizeof o->replay - len, "--calm ");
+        } else if (strcmp(arg, "--wide") == 0) {
+            o->wide = true;
+            len += (size_t)snprintf(o->replay + len, sizeof o->replay - len, "--wide ");
         } else if (strcmp(arg, "--trace") == 0) {
             o->trace = true;
         } else if (strcmp(arg, "--twice") == 0) {
@@ -367,6 +372,9 @@ static const char *const once_failed[][8] = {
     {"--mode", "session", "--servers", "3", "--seed", "5002384"},
     {"--mode", "session", "--servers", "3", "--calm", "--seed", "800434"},
     {"--mode", "statement", "--servers", "1", "--seed", "7014202"},
+    {"--wide", "--mode", "transaction", "--servers", "1", "--seed", "109"},
+    {"--wide", "--mode", "transaction", "--servers", "3", "--seed", "23"},
+    {"--wide", "--mode", "session", "--servers", "3", "--seed", "31"},
 };
 #define NONCE (int)(sizeof once_failed / sizeof once_failed[0])
 

@@ -364,6 +364,115 @@ static void put_named(struct script *s, struct buf *out)
     put_executes(out, sim_one_in(12) ? "p1" : "");
 }
 
+/* ---- with --wide: names that are closed and made anew all the time, as reads and as writes ----
+ */
+
+static const char *wide_name(void)
+{
+    return sim_one_in(2) ? "w1" : "w2";
+}
+
+static void put_close(struct buf *out, char what, const char *name)
+{
+    uint32_t start = wire_begin(out, FE_CLOSE);
+
+    buf_put_byte(out, what);
+    buf_put_cstr(out, name);
+    wire_end(out, start);
+}
+
+static void wide_text(struct script *s, char *sql, size_t size)
+{
+    if (sim_one_in(3))
+        snprintf(sql, size, "insert into t values ($1)");
+    else
+        snprintf(sql, size, "select 'c%d-%d', $1%s", s->client, s->n,
+            sim_one_in(2) ? " from three" : "");
+}
+
+/* A row, should the statement insert it. */
+static void wide_arg(struct script *s, char *arg, size_t size)
+{
+    snprintf(arg, size, "%d", new_tag(s));
+}
+
+static bool wide_sql(struct script *s, char *sql, size_t size)
+{
+    char text[PG_SQL_BYTES / 2];
+    char arg[PG_VALUE_BYTES];
+
+    switch (sim_below(5)) {
+    case 0:
+        snprintf(sql, size, "deallocate %s", sim_one_in(3) ? "all" : wide_name());
+        return true;
+    case 1:
+    case 2:
+        wide_text(s, text, sizeof text);
+        snprintf(sql, size, "prepare %s as %s", wide_name(), text);
+        return true;
+    default:
+        if (s->ntags == (int)(sizeof s->tags / sizeof s->tags[0]))
+            return false;
+        wide_arg(s, arg, sizeof arg);
+        snprintf(sql, size, "execute %s('%s')", wide_name(), arg);
+        return true;
+    }
+}
+
+static void put_wide(struct script *s, struct buf *out)
+{
+    char sql[PG_SQL_BYTES];
+    char arg[PG_VALUE_BYTES];
+
+    switch (sim_below(7)) {
+    case 0:
+        put_close(out, 'S', wide_name());
+        break;
+    case 1:
+        put_close(out, 'P', sim_one_in(2) ? "p1" : "");
+        break;
+    case 2:
+    case 3:
+        if (sim_one_in(2))
+            put_close(out, 'S', wide_name());
+        wide_text(s, sql, sizeof sql);
+        put_parse(out, wide_name(), sql);
+        break;
+    case 4:
+        put_describe(out, 'S', wide_name());
+        break;
+    default:
+        if (s->ntags == (int)(sizeof s->tags / sizeof s->tags[0]))
+            break;
+        wide_arg(s, arg, sizeof arg);
+        put_bind(out, sim_one_in(6) ? "p1" : "", sim_one_in(6) ? "nobody" : wide_name(), arg);
+        put_execute(out, sim_one_in(6) ? "p1" : "");
+        break;
+    }
+}
+
+static void write_wide(struct script *s, struct buf *out)
+{
+    char sql[PG_SQL_BYTES];
+    int n = 1 + (int)sim_below(3);
+
+    if (sim_one_in(3)) {
+        if (!wide_sql(s, sql, sizeof sql))
+            snprintf(sql, sizeof sql, "select 'c%d-%d'", s->client, s->n);
+        if (sim_one_in(3)) {
+            put_query(out, sql);
+            return;
+        }
+        put_parse(out, "", sql);
+        put_bind(out, "", "", NULL);
+        put_execute(out, "");
+        n = sql[0] == 'p' ? 0 : n - 1; /* should more fail behind a PREPARE it is in doubt */
+    }
+    while (n-- > 0)
+        put_wide(s, out);
+    put_sync(out);
+}
+
 /* COPY: data goes behind it without waiting, and perhaps behind an error. */
 static void write_copy(struct script *s, struct buf *out)
 {
@@ -467,6 +576,10 @@ void script_write(struct script *s, struct buf *out)
 {
     s->n++;
     s->asked_sleep = s->is_read = s->is_write = s->is_rollback = false;
+    if (world.opts.wide && sim_one_in(3)) {
+        write_wide(s, out);
+        return;
+    }
     switch (sim_below(16)) {
     case 0:
     case 1:

@@ -123,7 +123,10 @@ int pg_nargs(struct slice sql)
     struct lex x;
     int n = 0;
 
-    for (lex_init(&x, sql); x.token != T_END; lex_next(&x))
+    lex_init(&x, sql);
+    if (at(&x, "prepare"))
+        return 0; /* they are those of what it prepares */
+    for (; x.token != T_END; lex_next(&x))
         if (x.token == T_PARAM && atoi(x.text + 1) > n)
             n = atoi(x.text + 1);
     return n;

@@ -50,6 +50,7 @@ struct world_opts {
     bool unasked;        /* servers say what nobody asked for */
     bool switches;       /* another server becomes the primary, now and then */
     bool reloads;        /* the settings change, now and then */
+    bool wide;           /* clients ask for more kinds of things */
 };
 
 /* What is known of a row that a client inserted. */
