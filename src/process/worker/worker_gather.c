@@ -32,7 +32,7 @@ struct gather_load {
 };
 
 /* Another process's clock is read without asking it. */
-static void load_measure(struct gather_load *l, int32_t pid)
+static void load_measure(const struct worker *w, struct gather_load *l, int32_t pid)
 {
     int64_t now_ns = place_clock_ns(CLOCK_MONOTONIC);
     clockid_t clock;
@@ -42,7 +42,7 @@ static void load_measure(struct gather_load *l, int32_t pid)
         return;
     used_ns = clock_getcpuclockid(pid, &clock) == 0 ? place_clock_ns(clock) : 0;
     l->percent =
-        l->pid == pid ? (int)((used_ns - l->used_ns) * 100 / (now_ns - l->at_ns)) : UNKNOWN;
+        l->pid == pid ? (int)place_percent(w, used_ns - l->used_ns, now_ns - l->at_ns) : UNKNOWN;
     l->pid = pid;
     l->at_ns = now_ns;
     l->used_ns = used_ns;
@@ -53,7 +53,7 @@ static void measure_all(struct worker *w)
     int i;
 
     for (i = 0; i < w->role.env->nworkers; i++)
-        load_measure(&w->loads[i], place_row(w, i)->pid);
+        load_measure(w, &w->loads[i], place_row(w, i)->pid);
 }
 
 /* Clients that it has descriptors for besides those it has. */

@@ -55,6 +55,8 @@ void gather_fini(struct worker *w);
 /* worker_place.c */
 /* 0 when the clock cannot be read. */
 int64_t place_clock_ns(clockid_t clock);
+/* How busy a worker is that has used so much in such a time, in percent of a processor. */
+int64_t place_percent(const struct worker *w, int64_t used_ns, int64_t of_ns);
 /* The row of worker `i` in the table of processes. */
 struct proc_row *place_row(const struct worker *w, int i);
 /* False when it is not there, or its child_max_connections is reached. */

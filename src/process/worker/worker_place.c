@@ -47,6 +47,11 @@ int64_t place_clock_ns(clockid_t clock)
     return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
+int64_t place_percent(const struct worker *w, int64_t used_ns, int64_t of_ns)
+{
+    return used_ns * w->sessions.conf->pool_test_load / of_ns;
+}
+
 /* Clients of most pools can go to another worker, once they are let in and idle. Not with TLS. */
 static bool clients_can_leave(const struct worker *w)
 {
@@ -66,7 +71,7 @@ static bool place_is_busy(const struct worker *w, struct place *p, int32_t pid)
     if (p->pid == pid && now_ns - p->at_ns < BUSY_WINDOW_NS)
         return p->percent > limit;
     used_ns = clock_getcpuclockid(pid, &clock) == 0 ? place_clock_ns(clock) : 0;
-    p->percent = p->pid == pid ? (used_ns - p->used_ns) * 100 / (now_ns - p->at_ns) : 0;
+    p->percent = p->pid == pid ? place_percent(w, used_ns - p->used_ns, now_ns - p->at_ns) : 0;
     p->pid = pid;
     p->at_ns = now_ns;
     p->used_ns = used_ns;

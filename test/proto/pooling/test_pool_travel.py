@@ -92,6 +92,31 @@ def test_who_is_spread_stays(pg, start_pool):  # pylint: disable=redefined-outer
     assert all(now[f"c{i}"] == before[f"c{i}"] for i in range(6))
 
 
+def test_a_busy_worker_gives_clients_away(pg, start_pool):  # pylint: disable=redefined-outer-name
+    """Those who are at work, half of them, and back when there is little to do. What is little and much is a setting here."""
+    pool = start_pool(pg.address, **MODE, worker_fill=1, pool_test_load=1)
+    clients = [login(pool, application_name=f"c{i}") for i in range(8)]
+    quiet = [login(pool, application_name=f"q{i}") for i in range(4)]
+    before = workers_of(pool)
+
+    def work() -> list[int]:
+        """How many of them are in each worker, the fewest first."""
+        for w in clients * 5:
+            assert w.value("select 1") == "1"
+        now = [pid for name, pid in workers_of(pool).items() if name.startswith("c")]
+        return sorted(now.count(pid) for pid in set(now))
+
+    waits.wait_for("they are together", lambda: len(work()) == 1, 20)
+    pool.reload(pool_test_load=10000)
+    waits.wait_for("they are spread", lambda: len(work()) == 2 and min(work()) >= 2, 20)
+    now = workers_of(pool)
+    assert [now[f"q{i}"] for i in range(4)] == [before[f"q{i}"] for i in range(4)]
+    pool.reload(pool_test_load=1)
+    waits.wait_for("they are together again", lambda: len(work()) == 1, 20)
+    for w in clients + quiet:
+        assert w.value("select 1") == "1"
+
+
 def test_session_comes_along(rotating):
     w = login(rotating, application_name="me", options="-c work_mem=3MB")
     w.simple("set search_path = pg_catalog, public")
