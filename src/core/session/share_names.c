@@ -65,6 +65,13 @@ void share_put_parse(
     buf_free(&out);
 }
 
+/* The link may know more than is thought, since a transaction that failed and has not ended yet. */
+static void close_if_unsure(struct client *c, struct feed_run *run, const struct prep *p)
+{
+    if (c->share->is_unsure)
+        share_put_close(c, run, prep_name(p));
+}
+
 HOT void share_load(struct client *c, struct feed_run *run, struct prep *p)
 {
     prep_need_name(p);
@@ -74,6 +81,8 @@ HOT void share_load(struct client *c, struct feed_run *run, struct prep *p)
         if (!p->names_one)
             return;
         share_put_close(c, run, prep_name(p));
+    } else {
+        close_if_unsure(c, run, p);
     }
     (void)share_make_place(c, run);
     share_put_parse(c, run, p, prep_name(p), OP_PARSE | OP_QUIET | OP_NOTE);
@@ -224,6 +233,8 @@ static enum feed_step parse_named(
             return FEED_PUT;
         }
         share_put_close(c, run, prep_name(p)); /* the server is to judge */
+    } else {
+        close_if_unsure(c, run, p);
     }
     (void)share_make_place(c, run);
     share_put_parse(c, run, p, prep_name(p), OP_PARSE | OP_NOTE);

@@ -367,6 +367,26 @@ def test_unnamed_behind_the_end_of_all(t, drop):
 
 @differential()
 @MODES
+@pytest.mark.parametrize("ahead", [False, True])
+def test_what_was_parsed_in_a_failed_transaction(t, ahead):
+    """The Parse is skipped; behind the ROLLBACK, in its sequence, the same text is parsed again, and one that is known is bound."""
+    c = t.connect()
+    each_own_transaction(c, parse("select 1", "n"), parse("select 2", "m"), times=1)
+    sequences = [[pg("begin"), BAD, SYNC], [BAD, parse("select 1", "a"), parse("select 2", "b"), SYNC],
+                 [pg("rollback"), parse("select 1", "c"), bind(name="m"), execute(), bind(name="c"), execute(), SYNC]]
+    if ahead:
+        c.send(*[part for one in sequences for part in one])
+        c.ready(3)
+    else:
+        for one in sequences:
+            c.send(*one)
+            c.ready()
+    each_own_transaction(c, bind(name="c"), execute())
+    each_own_transaction(c, bind(name="a"), execute(), times=1)
+
+
+@differential()
+@MODES
 def test_stale_plan_in_transaction(t):
     """Inside a transaction a plan that no longer fits is an error, as it is direct; and Close mends it."""
     t.direct("drop table if exists stale_tx")
