@@ -447,7 +447,8 @@ static void lost_attached(
     remember_parameters(s, link);
     share_out_lost(c);
     s->is_lost = in_tx;
-    s->is_untold = in_tx && !owes && !in_sequence;
+    s->is_untold =
+        in_tx && !in_sequence && !link->expect.failed && !balance_owes_client(&link->expect);
     s->turn->nresent = 0;
     say_owed_ready(c);
     if (nrolled > 0)

@@ -404,6 +404,40 @@ def test_refused_sequence_whose_link_dies(fake, start_pool):
     c.bye()
 
 
+def test_begin_dies_with_half_a_message_behind_it(fake, start_pool):
+    """BEGIN was answered before a server knew of it, and is lost in front of the first statement: that is told so."""
+    begun: list[str] = []
+
+    def script(conn):
+        conn.greet()
+        while True:
+            kind, body = conn.read()
+            if kind == "X":
+                return
+            if body == b"begin\0":
+                begun.append(kind)
+                if len(begun) == 1:
+                    return
+            conn.send(conn.answer(kind, body))
+
+    server = fake(script)
+    pool = start_pool(server.address, num_init_children=1, pool_mode="transaction", health_check_period=0,
+                      sr_check_period=0)
+    c, other = login(pool, user="fake"), login(pool, user="fake")
+    c.simple("begin")
+    message = bind(name="s")
+    c.send(message[:7])
+    waits.wait_for("BEGIN reaches the server", lambda: begun)
+    pid = str(server.links()[-1].pid)
+    waits.wait_for("pgpool knows", lambda: pid not in [r["server_pid"] for r in table(other, "show pool_clients")])
+    c.send(message[7:], execute(), SYNC)
+    found = c.ready()
+    assert (states(found), found[-1].body) == (["08006"], b"E")
+    c.simple("rollback")
+    c.bye()
+    other.bye()
+
+
 def test_notification_in_front_of_a_lost_read(fake, start_pool):
     """Session mode: it is no answer, so the read is made again."""
     reads: list[str] = []
