@@ -516,9 +516,14 @@ static struct slice name_in_book(const struct share_book *book, const char *cont
 struct slice share_name_of(const struct client *c, const char *content_name)
 {
     const struct share_turn *t = c->share->turn;
-    struct slice name = name_in_book(c->share->names, content_name);
+    const struct share_name *last = t->last_bound;
+    struct slice name;
     unsigned i;
 
+    if (last != NULL && last->prep != NULL &&
+        memcmp(last->prep->name, content_name, PREP_NAME_BYTES) == 0)
+        return slice_of(last->name, last->len); /* mostly; others may have the same text */
+    name = name_in_book(c->share->names, content_name);
     if (name.p == NULL) /* all are dropped, or not, as the error decides */
         name = name_in_book(t->old_names, content_name);
     for (i = 0; name.p == NULL && i < t->npending; i++) { /* the same with Close */

@@ -260,6 +260,12 @@ def test_names_in_errors(t):
         c.send(parse(sql, "n"), SYNC, bind(name="n"), bind(["1"], "", "n"), execute(), SYNC, close("n"), SYNC)
         c.send(parse(sql, "n"), bind(["1"], "", "n"), close("n"), SYNC)
         c.ready(4)
+    many = [f"of the same text {i}" for i in range(6)]
+    c.send(*(parse("select 1", name) for name in many), SYNC)
+    c.ready()
+    for name in many:
+        c.send(bind(["1"], "", name), SYNC)
+        c.ready()
 
 
 @pytest.mark.parametrize("what", NAMED)
