@@ -64,6 +64,7 @@ struct backend {
     struct rows_header *link_rows;
     struct row_alloc *row_alloc;
     uint64_t next_epoch;
+    int gives_to;              /* this worker has too much to do, that one has time; -1: none */
     uint64_t epoch_mismatches; /* must stay 0 */
     int64_t wall_offset_us;    /* wall clock minus the loop's clock */
     /* Posts a message to worker `ordinal`, with a descriptor or -1; 0 when it is on its way. */
@@ -92,6 +93,11 @@ struct tls_env *backend_tls_env(struct backend *be);
 void backend_post_retry(struct backend *be);
 /* Another worker wants a link, or room for one (MAIL_LINK_WANTED). */
 void backend_on_wanted(struct backend *be, const void *body, size_t len);
+/* Another worker has links for clients that wait here (MAIL_CLIENT_WANTED). */
+void backend_on_called(struct backend *be, const void *body, size_t len);
+/* Another worker has closed a link, and one is to be opened here in its place (MAIL_LINK_PLACE).
+ * `body` is wiped. */
+void backend_on_place(struct backend *be, void *body, size_t len);
 /* A link that another worker handed over; `fd` is taken over. */
 void backend_on_offer(struct backend *be, const void *body, size_t len, int fd);
 /* Closes all idle links; lent ones are closed when they come back. */

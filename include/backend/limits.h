@@ -95,6 +95,9 @@ void limits_detach(struct shm *shm, int ordinal, const struct limits_ids *ids);
  * too. Anything but LIMITS_OK: nothing was taken. */
 enum limits_verdict limits_take_link(struct shm *shm, int ordinal, int node,
     const struct limits_ids *ids, const struct limits_max *max, int64_t now_us);
+/* A link starts opening whose place another worker has moved here; false: not now, for `connecting`
+ * links of the node are opening, or it refused one a moment ago. */
+bool limits_open_moved(struct shm *shm, int ordinal, int node, int connecting, int64_t now_us);
 /* The link is there or is gone: it does not count as opening any more. */
 void limits_opened(struct shm *shm, int ordinal, int node);
 void limits_give_link(struct shm *shm, int ordinal, int node, const struct limits_ids *ids);
@@ -122,6 +125,8 @@ int limits_used(const struct shm *shm, int id);
 /* Since when (monotonic clock, microseconds) its oldest client waits there; 0: none waits. A full
  * barrier: what is looked at after it cannot have been read before. */
 void limits_set_oldest(struct shm *shm, int id, int ordinal, int64_t since_us);
+/* Whether that client cannot go to another worker that has a link; no barrier. */
+void limits_set_keeps(struct shm *shm, int id, int ordinal, bool keeps);
 /* How many clients wait there, for SHOW; no barrier. */
 void limits_set_waiting(struct shm *shm, int id, int ordinal, uint32_t nclients);
 /* Clients of all workers that wait for a link of `node`. Walks over the table. */
@@ -136,6 +141,11 @@ bool limits_waits(const struct shm *shm, int id, int ordinal);
  * `own`: by half, and one. One that has none is always busier. */
 bool limits_is_busier(const struct shm *shm, int id, int other, int own);
 bool limits_has_links(const struct shm *shm, int id, int ordinal);
+/* What worker `ordinal` said with limits_set_keeps. */
+bool limits_keeps(const struct shm *shm, int id, int ordinal);
+/* So many of the clients of worker `other` that wait should go to worker `own`, so that both have
+ * as many for each link; of one that has no link, `own`'s part by its links. At least one. */
+int limits_surplus(const struct shm *shm, int id, int other, int own);
 /* Notes whether one of two is busier at the moment; true when it is and has been for most of some
  * time. One moment says little: the clients of a worker come back many at once. */
 bool limits_is_long_uneven(struct limits_scale *scale, bool is_uneven, int64_t now_us);

@@ -49,6 +49,9 @@ struct pool {
     bool resets_work;   /* the server has taken the reset queries of these settings before */
     bool role_due;      /* a link is asked about its role before it is lent, see pool_role_ask */
     bool is_mapped;     /* pools.conf says who its clients are at the server */
+    bool is_bound;      /* its links cannot travel, as far as was seen */
+    bool keeps_told;    /* others know that the head of `waiting` cannot go to another worker */
+    bool rotates;       /* pool_test_rotate: the next link stays, and clients come to it */
     bool is_moved;      /* a reload has put its database on another server: no link is kept */
     bool is_kept_warm;  /* min_pool_size holds without clients: pool_keep_warm */
     bool is_on_trial;   /* it could not log in of late: one link at a time is tried */
@@ -67,6 +70,7 @@ struct pool {
     int64_t oldest_told_us; /* when the head began to wait, as the other workers know it */
     int64_t retired_us;     /* the last link was closed because of its age */
     int64_t freed_us;       /* a link became idle the last time */
+    int64_t called_us;      /* clients of another worker were asked to come */
     int64_t asked_us;       /* other workers were asked for one because these are late */
     int64_t auth_seen_us;   /* when `auth` was learned */
     int64_t trial_us;       /* is_kept_warm: when it is tried again after a failure */
@@ -105,6 +109,9 @@ struct pool_request {
     struct varset *vars; /* with is_shared: a link that has these settings is preferred */
     bool needs_patch;    /* out: opened with other values; SET brings it up to date */
     void (*on_turn)(struct pool_request *req);
+    /* Worker `ordinal` has a link: the owner goes there with all it has, and the request is gone.
+     * False: it cannot. NULL: none of its kind can. */
+    bool (*on_called)(struct pool_request *req, int ordinal);
     void *owner;
     const struct link_owner_ops *ops;
 };
@@ -149,6 +156,9 @@ void pool_keep_warm_no_more(struct pool *pool);
 /* Counts the client out; an empty pool goes. */
 void pool_detach(struct pool *pool);
 void pool_request_init(struct pool_request *req);
+/* False when a client of this pool is not to be given to a worker with more time: links are what is
+ * waited for, and they could not follow it. */
+bool pool_lets_go(const struct pool *pool);
 /* A link that is free and needs no look, for a request of a client that shares links; NULL: there
  * is none, or others wait: pool_acquire is to be asked. `req` is not remembered. */
 struct link *pool_borrow(struct pool *pool, const struct pool_request *req);

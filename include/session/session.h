@@ -105,6 +105,8 @@ struct sessions {
     void (*on_empty)(struct sessions *ss);
     /* Called a few times a second while clients are at work: is anybody to go elsewhere? */
     void (*on_look)(struct sessions *ss);
+    /* False when that worker takes no more clients; NULL: nobody goes anywhere. */
+    bool (*may_give)(struct sessions *ss, int ordinal);
     struct session_giving giving;
     struct session_warm warm;
 };
@@ -147,10 +149,13 @@ void sessions_on_cancel(struct sessions *ss, const void *body, size_t len, int f
 void sessions_on_order(struct sessions *ss, const void *body, size_t len);
 /* A client of another worker (MAIL_SESSION). `body` is wiped: there may be a password in it. */
 void sessions_on_travel(struct sessions *ss, void *body, size_t len, int fd);
-/* From now on `on_look` is called, which may call sessions_give. */
-void sessions_give_watch(struct sessions *ss, void (*on_look)(struct sessions *ss));
-/* So many of the clients that can go to the worker of `ordinal`, as they become idle; 0: none. */
-void sessions_give(struct sessions *ss, int ordinal, uint32_t nclients);
+/* From now on `on_look` is called, which may call sessions_give; `may_give` says whether the worker
+ * of `ordinal` takes clients. */
+void sessions_give_watch(struct sessions *ss, void (*on_look)(struct sessions *ss),
+    bool (*may_give)(struct sessions *ss, int ordinal));
+/* So many of the clients that can go to the worker of `ordinal`, as they become idle; 0: none.
+ * `is_busy`: for this one has too much to do, not too little. */
+void sessions_give(struct sessions *ss, int ordinal, uint32_t nclients, bool is_busy);
 /* Clients that have done something since. */
 uint32_t sessions_count_active(const struct sessions *ss, int64_t since_us);
 /* Clients of worker `ordinal`, and of all workers. */

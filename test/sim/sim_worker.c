@@ -157,6 +157,15 @@ static void on_mail(struct worker *w, struct mail *mail)
     case MAIL_LINK_WANTED:
         backend_on_wanted(be, mail->body, mail->len);
         break;
+    case MAIL_CLIENT_WANTED:
+        backend_on_called(be, mail->body, mail->len);
+        break;
+    case MAIL_LINK_PLACE:
+        backend_on_place(be, mail->body, mail->len);
+        break;
+    case MAIL_SESSION:
+        sessions_on_travel(&w->ss, mail->body, mail->len, mail->fd);
+        return;
     case MAIL_CLUSTER_CHANGED:
         sessions_on_cluster(&w->ss);
         break;
@@ -188,6 +197,19 @@ static void on_closed(struct io *io)
     (void)io;
 }
 
+/* With pool_test_rotate clients go from each worker to the next, as in worker_gather.c. */
+static void on_look(struct sessions *ss)
+{
+    bool goes = ss->conf->pool_test_rotate && world.opts.nworkers > 1;
+
+    sessions_give(ss, (ss->env->ordinal + 1) % world.opts.nworkers, goes ? UINT32_MAX : 0, true);
+}
+
+static bool may_give(struct sessions *ss, int ordinal)
+{
+    return ordinal != ss->env->ordinal;
+}
+
 static void worker_start(int ordinal)
 {
     struct worker *w = mem_alloc_zero(sizeof *w);
@@ -213,6 +235,7 @@ static void worker_start(int ordinal)
     io_open(&w->loop, &w->mail_io, w->env.mail_fd, on_mail_ready);
     io_want(&w->mail_io, IO_READ);
     sessions_init(&w->ss, &w->loop, &w->env);
+    sessions_give_watch(&w->ss, on_look, may_give);
     workers.w[ordinal] = w;
 }
 

@@ -40,6 +40,7 @@ void backend_init(
     be->orders_any = orders_mark(shm);
     be->conf = conf;
     be->ordinal = ordinal;
+    be->gives_to = -1;
     be->read_buf = mem_alloc_hidden(BACKEND_READ_BYTES); /* passwords come by here */
     hash_table_init(&be->pools);
     varset_store_init(&be->varsets);

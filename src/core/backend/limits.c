@@ -120,6 +120,19 @@ enum limits_verdict limits_take_link(struct shm *shm, int ordinal, int node,
     return v;
 }
 
+bool limits_open_moved(struct shm *shm, int ordinal, int node, int connecting, int64_t now_us)
+{
+    struct limits_region *r = limits_region(shm);
+    bool may;
+
+    limits_lock(r);
+    may = quota_may_open(shm, node, connecting, now_us);
+    if (may)
+        quota_open_begin(shm, node, ordinal);
+    limits_unlock(r);
+    return may;
+}
+
 void limits_opened(struct shm *shm, int ordinal, int node)
 {
     struct limits_region *r = limits_region(shm);
@@ -404,6 +417,35 @@ bool limits_has_links(const struct shm *shm, int id, int ordinal)
                &limits_share(limits_region(shm), id, ordinal)->held, memory_order_relaxed) > 0;
 }
 
+void limits_set_keeps(struct shm *shm, int id, int ordinal, bool keeps)
+{
+    if (id != LIMITS_NO_ENTRY)
+        atomic_store_explicit(&limits_share(limits_region(shm), id, ordinal)->keeps, keeps ? 1 : 0,
+            memory_order_relaxed);
+}
+
+bool limits_keeps(const struct shm *shm, int id, int ordinal)
+{
+    return id == LIMITS_NO_ENTRY ||
+           atomic_load_explicit(
+               &limits_share(limits_region(shm), id, ordinal)->keeps, memory_order_relaxed) != 0;
+}
+
+int limits_surplus(const struct shm *shm, int id, int other, int own)
+{
+    struct limits_region *r = limits_region(shm);
+    const struct limits_share *theirs = limits_share(r, id, other);
+    const struct limits_share *ours = limits_share(r, id, own);
+    int64_t links = atomic_load_explicit(&theirs->held, memory_order_relaxed);
+    int64_t own_links = atomic_load_explicit(&ours->held, memory_order_relaxed);
+    int64_t waiting = atomic_load_explicit(&theirs->nclients, memory_order_relaxed);
+    int64_t own_waiting = atomic_load_explicit(&ours->nclients, memory_order_relaxed);
+    int64_t all = links == 0 ? limits_used(shm, id) : links + own_links;
+    int64_t n = waiting * own_links - (links == 0 ? 0 : own_waiting * links);
+
+    return n <= 0 || all <= 0 ? 1 : (int)(n / all) + 1;
+}
+
 bool limits_is_long_uneven(struct limits_scale *scale, bool is_uneven, int64_t now_us)
 {
     int64_t passed_us = now_us - scale->looked_us;
@@ -473,6 +515,7 @@ static void reclaim_entry(struct limits_region *r, int id, int ordinal)
     s->refs = 0;
     atomic_store(&s->nidle, 0);
     atomic_store(&s->nclients, 0);
+    atomic_store(&s->keeps, 0);
     limits_free_if_unused(r, id);
 }
 

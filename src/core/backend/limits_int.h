@@ -34,6 +34,7 @@ struct limits_share {
     int32_t refs;         /* pools of the worker that know the entry */
     _Atomic int32_t nidle;
     _Atomic int32_t nclients; /* that wait */
+    _Atomic int32_t keeps;    /* 1: the one that waits longest cannot go to another worker */
     _Atomic int64_t oldest_us;
 };
 

@@ -473,17 +473,30 @@ void pool_link_cleaning(struct pool *pool, struct link *link)
     pool->ncleaning++;
 }
 
-/* A client of another worker has waited markedly longer than ours, or none of ours waits: the link,
- * or when it cannot travel its place, goes there. */
+/* With pool_test_rotate every other link behaves so. */
+bool pool_keeps_link(struct pool *pool, const struct link *link)
+{
+    pool->is_bound = link_is_bound(link);
+    if (pool->is_bound || !pool->be->conf->pool_test_rotate)
+        return pool->is_bound;
+    pool->rotates = !pool->rotates;
+    return pool->rotates;
+}
+
+/* A client of another worker has waited markedly longer than ours, or none of ours waits: the link
+ * goes there. When it cannot travel the client comes here; when that cannot either, the link's
+ * place goes. */
 static bool pool_offer_others(struct pool *pool, struct link *link)
 {
     int other;
 
-    if (!link_is_bound(link)) {
+    if (!pool_keeps_link(pool, link)) {
         other = pool_find_older(pool);
         return other != -1 && link_give_away(link, other);
     }
-    if (!pool_must_hand_over(pool))
+    if (pool_gives_place(pool) && pool_give_place(link, pool->be->gives_to))
+        return true;
+    if (pool_call_older(pool) || !pool_must_hand_over(pool))
         return false;
     link_close(link);
     return true;

@@ -26,6 +26,10 @@
 #define POOL_STUCK_US 20000
 /* The same when a link has to be closed for it. */
 #define POOL_STUCK_REOPEN_US 200000
+/* Clients of another worker are asked to come this often at most, by each pool. */
+#define POOL_CALL_US 1000
+/* So many at once. */
+#define POOL_CALL_MAX 32
 /* While somebody waits, all who wait try again this often. */
 #define POOL_SWEEP_MS LOOP_TICK_MS
 
@@ -68,6 +72,13 @@ int pool_find_older(struct pool *pool);
 /* The same for a link that cannot go there, and is closed so that another is opened there: there
  * must be more reason. The next one may stay when this is true. */
 bool pool_must_hand_over(struct pool *pool);
+/* The link cannot go to another worker. */
+bool pool_keeps_link(struct pool *pool, const struct link *link);
+/* The place of a link that cannot travel is to go to the worker that has more time. */
+bool pool_gives_place(const struct pool *pool);
+/* A link that cannot travel is idle: true when who waits longest in another worker can come to it,
+ * and has been asked to if that is longer than our own head. */
+bool pool_call_older(struct pool *pool);
 /* Tells the other workers how many idle links there are. */
 void pool_tell_idle(struct pool *pool, bool barrier);
 /* Lets a waiting client try. */
@@ -85,12 +96,19 @@ enum acquire_result pool_open_for(struct pool_request *req);
 /* For the requests behind the head: idle links are checked, or new ones opened, as far as that is
  * possible. */
 void pool_grow(struct pool *pool);
+/* Opens a link whose place another worker has moved here, or gives that back. */
+void pool_open_moved(struct pool *pool);
 /* Opens a link nobody waits for, to have min_pool_size of them. */
 void pool_warm(struct pool *pool);
 
 /* pool_share.c */
 /* Asks the worker with idle links of this pool for one, or all to make room. */
 void pool_ask_others(struct pool *pool);
+/* Closes an idle link that cannot travel, so that worker `to` opens one in its place. False: it is
+ * still there. */
+bool pool_give_place(struct link *link, int to);
+/* Asks worker `to` for clients that wait there. */
+void pool_call_clients(struct pool *pool, int to);
 /* Room was made: tells the workers whose clients wait for it. */
 void pool_wake_others(const struct pool *pool);
 /* Closes an idle link that stands in the way of a link of `pool`; false when there is none. */

@@ -287,7 +287,39 @@ void pool_grow(struct pool *pool)
     }
 }
 
-/* ---- min_pool_size ---- */
+/* ---- links nobody waits for ---- */
+
+static void open_unasked(struct pool *pool)
+{
+    static const struct paramset none;
+    const char *dbname = pool->set->dbname;
+    struct link_startup startup = {.version = pool->version,
+        .user = pool_user(pool),
+        .database = dbname == NULL ? pool_database(pool) : slice_of_str(dbname),
+        .params = &none};
+
+    open_own(pool, &startup, true);
+}
+
+static bool may_open_unasked(const struct pool *pool)
+{
+    return !pool->owner_opens && !pool->be->is_stopping && pool->version != 0;
+}
+
+void pool_open_moved(struct pool *pool)
+{
+    struct backend *be = pool->be;
+
+    if (may_open_unasked(pool) && !pool->is_moved && !pool_is_paused(pool) &&
+        limits_open_moved(be->shm, be->ordinal, pool->cluster_node, be->conf->server_connect_limit,
+            loop_now_us(be->loop))) {
+        open_unasked(pool);
+        return;
+    }
+    limits_give_link(be->shm, be->ordinal, pool->cluster_node, &pool->limits);
+    pool_wake_others(pool);
+    backend_post_retry(be);
+}
 
 void pool_keep_warm(struct pool *pool, uint32_t version)
 {
@@ -316,13 +348,8 @@ static bool may_warm(struct pool *pool, int64_t now_us)
 
 void pool_warm(struct pool *pool)
 {
-    static const struct paramset none;
     struct backend *be = pool->be;
     const struct pool_settings *set = pool->set;
-    struct link_startup startup = {.version = pool->version,
-        .user = pool_user(pool),
-        .database = set->dbname == NULL ? pool_database(pool) : slice_of_str(set->dbname),
-        .params = &none};
     struct limits_max max = {.pool = set->min_pool_size,
         .db = set->max_db_connections,
         .user = set->max_user_connections,
@@ -334,7 +361,7 @@ void pool_warm(struct pool *pool)
     while (may_warm(pool, now_us) && limits_used(be->shm, pool->limits.pool) < set->min_pool_size &&
            limits_take_link(
                be->shm, be->ordinal, pool->cluster_node, &pool->limits, &max, now_us) == LIMITS_OK)
-        open_own(pool, &startup, true);
+        open_unasked(pool);
 }
 
 /* ---- the end of opening ---- */

@@ -8,25 +8,27 @@
 
 #include <string.h>
 
+#include "auth/auth_book.h"
 #include "backend/quota.h"
+#include "base/mem.h"
 
 #include "link_int.h"
 #include "pool_int.h"
 
-/* Body of MAIL_LINK_WANTED; user and database follow, each with its NUL. */
+/* Body of MAIL_LINK_WANTED and MAIL_CLIENT_WANTED; user and database follow, each with its NUL. */
 struct wanted_mail {
     int32_t node;
     int32_t ordinal;
-    int32_t verdict; /* enum limits_verdict: what is in the way */
+    int32_t detail; /* a link: enum limits_verdict, what is in the way. Clients: how many */
     uint16_t user_len;
     uint16_t database_len;
 };
 
-static void post_wanted(struct pool *pool, int to)
+static void post_wanted(struct pool *pool, int to, enum mail_type type, int detail)
 {
     struct backend *be = pool->be;
     struct wanted_mail m = {
-        pool->cluster_node, be->ordinal, pool->blocked, pool->user_len, pool->database_len};
+        pool->cluster_node, be->ordinal, detail, pool->user_len, pool->database_len};
     size_t names = (size_t)pool->user_len + pool->database_len + 2U;
     char body[MAILBOX_MAX_BYTES];
 
@@ -34,7 +36,7 @@ static void post_wanted(struct pool *pool, int to)
         return;
     memcpy(body, &m, sizeof m);
     memcpy(body + sizeof m, pool->names, names);
-    (void)be->post(be, to, MAIL_LINK_WANTED, body, sizeof m + names, -1);
+    (void)be->post(be, to, type, body, sizeof m + names, -1);
 }
 
 void pool_ask_others(struct pool *pool)
@@ -46,14 +48,14 @@ void pool_ask_others(struct pool *pool)
     int i;
 
     if (to != -1) {
-        post_wanted(pool, to);
+        post_wanted(pool, to, MAIL_LINK_WANTED, (int)v);
         return;
     }
     if (v != LIMITS_AT_DB && v != LIMITS_AT_USER && v != LIMITS_AT_NODE)
         return;
     for (i = 0; i < nworkers; i++)
         if (i != be->ordinal)
-            post_wanted(pool, i);
+            post_wanted(pool, i, MAIL_LINK_WANTED, (int)v);
 }
 
 static bool worker_waits(const struct pool *pool, int ordinal)
@@ -154,38 +156,178 @@ static struct link *find_spare(
     return NULL;
 }
 
-/* Closes the link of `pool` that is unused for longest, unless it may be used soon. */
-static void close_spare(struct pool *pool)
+/* Closes the link of `pool` that is unused for longest, unless it may be used soon: then clients of
+ * worker `to` come to it. */
+static void spare(struct pool *pool, int to)
 {
+    struct backend *be = pool->be;
     struct link *link = LIST_ENTRY(list_last(&pool->idle), struct link, pool_node);
+    bool is_unused =
+        link_is_bound(link) && loop_now_us(be->loop) - link->quiet_us >= POOL_REOPEN_US;
 
-    if (may_go(link, LIMITS_AT_POOL))
+    if (!is_unused && !limits_keeps(be->shm, pool->limits.pool, to))
+        pool_call_clients(pool, to);
+    else if (may_go(link, LIMITS_AT_POOL))
         link_close(link);
+}
+
+/* False: it is none of ours. */
+static bool read_wanted(const struct backend *be, const void *body, size_t len,
+    struct wanted_mail *m, struct slice *user, struct slice *database)
+{
+    const char *names = (const char *)body + sizeof *m;
+
+    if (len < sizeof *m)
+        return false;
+    memcpy(m, body, sizeof *m);
+    *user = slice_of(names, m->user_len);
+    *database = slice_of(names + m->user_len + 1, m->database_len);
+    return len == sizeof *m + m->user_len + m->database_len + 2U && m->node >= 0 &&
+           m->node < QUOTA_MAX_NODES && m->ordinal >= 0 && m->ordinal < limits_nworkers(be->shm);
 }
 
 void backend_on_wanted(struct backend *be, const void *body, size_t len)
 {
-    const char *names = (const char *)body + sizeof(struct wanted_mail);
     struct wanted_mail m;
     struct slice user;
     struct slice database;
     struct link *link;
 
+    if (!read_wanted(be, body, len, &m, &user, &database))
+        return;
+    link = find_spare(be, user, database, m.node);
+    if (link != NULL && pool_keeps_link(link->pool, link)) {
+        spare(link->pool, m.ordinal); /* its place goes to who asks */
+        return;
+    }
+    if (link != NULL && link_give_away(link, m.ordinal))
+        return;
+    if (m.detail == LIMITS_AT_DB || m.detail == LIMITS_AT_USER || m.detail == LIMITS_AT_NODE)
+        (void)backend_make_room(be, NULL, (enum limits_verdict)m.detail, user, database, m.node);
+}
+
+/* ---- clients that go where links are ---- */
+
+void pool_call_clients(struct pool *pool, int to)
+{
+    struct backend *be = pool->be;
+    int64_t now_us = loop_now_us(be->loop);
+    int n;
+
+    if (now_us - pool->called_us < POOL_CALL_US || pool->limits.pool == LIMITS_NO_ENTRY)
+        return;
+    pool->called_us = now_us;
+    n = limits_surplus(be->shm, pool->limits.pool, to, be->ordinal);
+    post_wanted(pool, to, MAIL_CLIENT_WANTED, n < POOL_CALL_MAX ? n : POOL_CALL_MAX);
+}
+
+/* Those who wait longest go first. When the very first cannot, the others know: it must get a link
+ * here. */
+void backend_on_called(struct backend *be, const void *body, size_t len)
+{
+    struct wanted_mail m;
+    struct slice user;
+    struct slice database;
+    struct pool *pool;
+    struct pool_request *req;
+    struct list *n;
+    struct list *tmp;
+
+    if (!read_wanted(be, body, len, &m, &user, &database) || m.ordinal == be->ordinal)
+        return;
+    pool = pool_find(be, user, database, m.node);
+    if (pool == NULL)
+        return;
+    pool->nclients++; /* the last client may go */
+    LIST_FOREACH_SAFE(n, tmp, &pool->waiting)
+    {
+        req = LIST_ENTRY(n, struct pool_request, pool_node);
+        if (m.detail-- <= 0)
+            break;
+        if (req->on_called != NULL && req->on_called(req, m.ordinal))
+            continue;
+        if (req == pool_head(pool) && !pool->keeps_told) {
+            pool->keeps_told = true;
+            limits_set_keeps(be->shm, pool->limits.pool, be->ordinal, true);
+        }
+    }
+    pool_detach(pool);
+}
+
+/* ---- places ---- */
+
+/* Body of MAIL_LINK_PLACE; user and database follow, each with its NUL, and what logs in. */
+struct place_mail {
+    int32_t node;
+    uint32_t version;
+    uint16_t user_len;
+    uint16_t database_len;
+};
+
+struct move {
+    struct link *link;
+    int to;
+    struct slice body;
+};
+
+static bool post_place(void *ctx)
+{
+    const struct move *m = ctx;
+    struct backend *be = m->link->be;
+
+    return be->post(be, m->to, MAIL_LINK_PLACE, m->body.p, m->body.n, -1) == 0;
+}
+
+bool pool_give_place(struct link *link, int to)
+{
+    struct pool *pool = link->pool;
+    struct backend *be = pool->be;
+    struct place_mail m = {pool->cluster_node, pool->version, pool->user_len, pool->database_len};
+    struct buf body = {.is_secret = true};
+    struct move move = {.link = link, .to = to};
+    bool is_moved;
+
+    buf_put(&body, &m, sizeof m);
+    buf_put(&body, pool->names, (size_t)pool->user_len + pool->database_len + 2U);
+    if (be->book != NULL)
+        auth_book_pack_login(be->book, pool_book_name(pool), &body);
+    move.body = buf_slice(&body);
+    is_moved =
+        body.len <= MAILBOX_MAX_BYTES && limits_move_link(be->shm, pool->cluster_node,
+                                             &pool->limits, be->ordinal, to, post_place, &move);
+    buf_free(&body);
+    if (!is_moved)
+        return false;
+    link->has_quota = false;
+    link_close(link);
+    return true;
+}
+
+void backend_on_place(struct backend *be, void *body, size_t len)
+{
+    const char *names = (const char *)body + sizeof(struct place_mail);
+    struct place_mail m;
+    struct pool *pool;
+    size_t n;
+
     if (len < sizeof m)
         return;
     memcpy(&m, body, sizeof m);
-    if (len != sizeof m + m.user_len + m.database_len + 2U || m.node < 0 ||
-        m.node >= QUOTA_MAX_NODES || m.ordinal < 0 || m.ordinal >= limits_nworkers(be->shm))
+    n = sizeof m + m.user_len + m.database_len + 2U;
+    if (len < n)
         return;
-    user = slice_of(names, m.user_len);
-    database = slice_of(names + m.user_len + 1, m.database_len);
-    link = find_spare(be, user, database, m.node);
-    if (link != NULL && link_give_away(link, m.ordinal))
-        return;
-    if (link != NULL && link_is_bound(link)) {
-        close_spare(link->pool); /* its place goes to who asks */
-        return;
-    }
-    if (m.verdict == LIMITS_AT_DB || m.verdict == LIMITS_AT_USER || m.verdict == LIMITS_AT_NODE)
-        (void)backend_make_room(be, NULL, (enum limits_verdict)m.verdict, user, database, m.node);
+    pool = pool_attach(
+        be, slice_of(names, m.user_len), slice_of(names + m.user_len + 1, m.database_len), m.node);
+    if (pool->limits.pool == LIMITS_NO_ENTRY &&
+        limits_attach(be->shm, be->ordinal, pool->cluster_node, pool_user(pool),
+            pool_database(pool), &pool->limits) == 0)
+        pool_know_cells(pool);
+    if (pool->version == 0)
+        pool->version = m.version;
+    if (len > n && be->book != NULL)
+        auth_book_learn_packed(
+            be->book, pool_book_name(pool), slice_of((const char *)body + n, len - n));
+    pool_open_moved(pool);
+    pool_detach(pool);
+    mem_wipe(body, len);
 }

@@ -231,6 +231,33 @@ bool pool_may_swap(const struct pool *pool, enum limits_verdict v)
                                : limits_may_swap(shm, entry_of(pool, v), now_us, least_us);
 }
 
+bool pool_call_older(struct pool *pool)
+{
+    struct backend *be = pool->be;
+    int64_t since_us;
+    int other = limits_find_oldest(be->shm, pool->limits.pool, be->ordinal, &since_us);
+
+    if (other == -1 || limits_keeps(be->shm, pool->limits.pool, other))
+        return false;
+    other = pool_find_older(pool);
+    if (other != -1)
+        pool_call_clients(pool, other);
+    return true;
+}
+
+bool pool_gives_place(const struct pool *pool)
+{
+    return pool->be->gives_to != -1 && pool->nidle + pool->nbusy > 1 && !pool->owner_opens &&
+           limits_waiting_workers(pool->be->shm, pool->limits.pool) > 0 &&
+           pool_may_swap(pool, LIMITS_AT_POOL);
+}
+
+bool pool_lets_go(const struct pool *pool)
+{
+    return !pool->is_bound || pool->nidle + pool->nbusy == 0 ||
+           limits_waiting_workers(pool->be->shm, pool->limits.pool) == 0;
+}
+
 /* What clients of other workers wait for a little longer is no reason to close a link, nor that
  * none of ours waits at the moment: the next one does. A worker without any link waits for none of
  * its own. */
@@ -308,6 +335,9 @@ void pool_request_leave(struct pool_request *req)
     if (!was_head)
         return;
     pool->head_changes++;
+    if (pool->keeps_told)
+        limits_set_keeps(pool->be->shm, pool->limits.pool, pool->be->ordinal, false);
+    pool->keeps_told = false;
     list_remove(&pool->waiting_node);
     if (list_is_empty(&pool->waiting))
         set_block(pool, LIMITS_OK);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: PostgreSQL
- * client_travel.c: an idle client goes to another worker, so that few of them do the work while
- * there is little, and all of them when there is much. Runs in: workers. The client notices
- * nothing: what it sends meanwhile waits in its socket. Must never: take along a client of which
- * anything is under way, or leave a byte of it behind. */
+ * client_travel.c: a client goes to another worker: an idle one, so that few of them do the work
+ * while there is little, and all of them when there is much; or one that waits for a link, to where
+ * one is that cannot come. Runs in: workers. The client notices nothing: what it sends meanwhile
+ * waits in its socket, what it has sent that no server has seen goes along. Must never: take along
+ * a client of which anything else is under way, or leave a byte of it behind. */
 #include "config.h"
 
 #include <unistd.h>
@@ -19,6 +20,20 @@
 
 /* Who has just come may be gone as soon: to move it would not pay. */
 #define TRAVEL_AGE_US 250000
+
+/* Who has sent more than this that no server has seen is not looked at: it would not fit. */
+#define TRAVEL_CARRY_BYTES 32768
+
+/* Of one that waits for a link; follow the BEGIN of its transaction, if no server has seen it, and
+ * what it has sent. */
+struct waiting_mail {
+    int64_t since_us; /* its place in the line */
+    int64_t wait_us;  /* as in client_stats */
+    int64_t taken_us;
+    bool is_counted;
+    bool was_told_to_wait;
+    bool has_portal; /* that BEGIN was executed by the protocol */
+};
 
 /* What of struct client goes as it is; parts follow: names, statement, login of the user, share,
  * balance. */
@@ -43,12 +58,18 @@ struct client_mail {
 
 /* ---- may it? ---- */
 
+/* Nothing of it is with a server, or half answered here. */
+static bool is_between(const struct client *c)
+{
+    return c->phase == CL_ACTIVE && c->link == NULL && c->target == NULL && !c->is_half_closed &&
+           !c->is_hung_up && c->body_left == 0 && c->body_skip == 0 && !c->local_batch &&
+           !c->local_error && !c->server_batch && c->stats.sent_us == 0 && c->stats.tx_us == 0;
+}
+
 static bool is_idle(const struct client *c)
 {
-    return c->phase == CL_ACTIVE && c->link == NULL && c->target == NULL && !c->is_parked &&
-           !c->is_half_closed && !c->is_hung_up && c->body_left == 0 && c->body_skip == 0 &&
-           c->carry.data == NULL && !c->local_batch && !c->local_error && !c->server_batch &&
-           c->stats.taken_us == 0 && c->stats.wait_us == 0 && c->stats.tx_us == 0;
+    return is_between(c) && !c->is_parked && c->carry.data == NULL && c->stats.taken_us == 0 &&
+           c->stats.wait_us == 0;
 }
 
 static bool is_plain(struct client *c)
@@ -59,24 +80,37 @@ static bool is_plain(struct client *c)
            !stream_has_failed(&c->stream);
 }
 
+static bool may_go(struct client *c)
+{
+    const struct sessions *ss = c->ss;
+
+    return is_plain(c) && balance_can_travel(c) && !ss->logs_statements && *ss->has_orders == 0 &&
+           ss->stop == SESSION_RUNNING && !c->pool->is_moved;
+}
+
 bool client_can_travel(struct client *c)
 {
     const struct sessions *ss = c->ss;
 
-    return is_idle(c) && is_plain(c) && share_can_travel(c) && balance_can_travel(c) &&
-           !ss->logs_statements && *ss->has_orders == 0 && ss->stop == SESSION_RUNNING &&
-           !c->pool->is_moved &&
+    return is_idle(c) && share_can_travel(c) && may_go(c) &&
            (ss->conf->pool_test_rotate ||
                backend_wall_us(&c->ss->be) - c->row->connected_us > TRAVEL_AGE_US);
+}
+
+/* It waits for a link, and for nothing else. */
+static bool waiter_can_travel(struct client *c)
+{
+    return is_between(c) && c->is_parked && buf_unread(&c->carry) <= TRAVEL_CARRY_BYTES &&
+           share_waiter_can_travel(c) && may_go(c);
 }
 
 bool balance_can_travel(const struct client *c)
 {
     const struct balance *b = c->balance;
 
-    return b == NULL ||
-           (b->own == NULL && b->questions == NULL && b->mark == NULL && b->rs.trace == NULL &&
-               b->asking == ASKING_NONE && !b->is_waiting && !b->rs.in_tx && b->tx_status == 'I');
+    return b == NULL || (b->own == NULL && b->questions == NULL && b->mark == NULL &&
+                            b->rs.trace == NULL && b->asking == ASKING_NONE && !b->is_waiting &&
+                            (c->share->is_virtual || (!b->rs.in_tx && b->tx_status == 'I')));
 }
 
 /* ---- there ---- */
@@ -128,6 +162,27 @@ static void pack_words(const struct client *c, struct buf *out)
     travel_put(out, statement.p, statement.n);
 }
 
+static void pack_waiting(const struct client *c, struct buf *out)
+{
+    struct waiting_mail m;
+
+    if (!c->is_parked) {
+        travel_put(out, "", 0);
+        return;
+    }
+    memset(&m, 0, sizeof m);
+    m.since_us = c->share->turn->wait->req.since_us;
+    m.wait_us = c->stats.wait_us;
+    m.taken_us = c->stats.taken_us;
+    m.is_counted = c->share->is_counted;
+    m.was_told_to_wait = c->was_told_to_wait;
+    m.has_portal = c->share->turn->has_portal;
+    travel_put(out, &m, sizeof m);
+    travel_put(
+        out, c->share->turn->begin.data, c->share->is_virtual ? c->share->turn->begin.len : 0);
+    travel_put(out, c->carry.data + c->carry.pos, buf_unread(&c->carry));
+}
+
 /* What opens servers in the user's name: learned from a client, it may be known here alone. */
 static void pack_login(const struct client *c, struct buf *out)
 {
@@ -151,6 +206,7 @@ static bool depart(void *ctx)
     const struct departure *d = ctx;
     struct sessions *ss = d->c->ss;
 
+    session_note_move(ss->shared, loop_now_us(ss->loop));
     session_count_move(ss->shared, ss->env->ordinal, d->to);
     if (mailbox_post(ss->env->boxes, ss->env->first_worker_slot + d->to, MAIL_SESSION, d->body.p,
             d->body.n, stream_fd(&d->c->stream)) == 0)
@@ -163,13 +219,14 @@ static bool hand_over(struct client *c, int ordinal, struct slice body)
 {
     struct sessions *ss = c->ss;
     struct departure d = {c, ordinal, body};
+    int events = c->stream.io.interest;
 
     if (body.n > MAILBOX_MAX_BYTES)
         return false;
     io_want(&c->stream.io, 0); /* two processes must not be told of the same bytes */
     if (limits_move_client(ss->env->shm, &c->ticket, ss->env->ordinal, ordinal, depart, &d))
         return true;
-    io_want(&c->stream.io, IO_READ);
+    io_want(&c->stream.io, events);
     return false;
 }
 
@@ -183,6 +240,7 @@ bool client_travel(struct client *c, int ordinal)
     pack_login(c, &out);
     share_pack(c, &out);
     balance_pack(c, &out);
+    pack_waiting(c, &out);
     is_gone = hand_over(c, ordinal, buf_slice(&out));
     buf_free(&out);
     if (!is_gone)
@@ -191,6 +249,14 @@ bool client_travel(struct client *c, int ordinal)
     c->ticket = (struct limits_ticket){0, 0};
     client_dispose(c);
     return true;
+}
+
+bool client_travel_waiting(struct client *c, int ordinal)
+{
+    struct sessions *ss = c->ss;
+
+    return ss->may_give != NULL && ss->may_give(ss, ordinal) && waiter_can_travel(c) &&
+           client_travel(c, ordinal);
 }
 
 /* ---- and here ---- */
@@ -257,14 +323,45 @@ static bool unpack(struct client *c, const struct client_mail *m, struct travel_
     return share_unpack(c, bag) && balance_unpack(c, bag);
 }
 
-static void arrive(struct client *c)
+/* What it has sent is looked at as if it came only now; but in the line it stands where it stood.
+ */
+static void go_on(
+    struct client *c, const struct waiting_mail *m, struct slice begin, struct slice sent)
 {
+    c->stats.taken_us = m->taken_us;
+    c->stats.wait_us = m->wait_us;
+    c->was_told_to_wait = m->was_told_to_wait;
+    c->share->is_counted = m->is_counted;
+    share_turn_begin(c);
+    if (begin.n > 0)
+        share_virtual_begin_again(c, begin, m->has_portal);
+    c->share->turn->stands_since_us = m->since_us;
+    buf_put(&c->carry, sent.p, sent.n);
+    c->is_parked = true;
+    client_unpark(c);
+    if (c->share != NULL && c->share->turn != NULL)
+        c->share->turn->stands_since_us = 0; /* it had no need of it */
+}
+
+/* `bag` is at what pack_waiting put. */
+static void arrive(struct client *c, struct travel_bag *bag)
+{
+    struct slice head = travel_take(bag);
+    struct waiting_mail m;
+    struct slice begin;
+
     client_stats_on_arrival(c);
     client_trace_settings(c);
-    if (c->ss->stop == SESSION_STOP_FAST)
+    if (c->ss->stop == SESSION_STOP_FAST) {
         client_end_text(c, "57P01", "terminating connection due to administrator command");
-    else
-        client_limits_poke(c);
+        return;
+    }
+    client_limits_poke(c);
+    if (head.n != sizeof m)
+        return;
+    memcpy(&m, head.p, sizeof m);
+    begin = travel_take(bag);
+    go_on(c, &m, begin, travel_take(bag));
 }
 
 void sessions_on_travel(struct sessions *ss, void *body, size_t len, int fd)
@@ -282,7 +379,7 @@ void sessions_on_travel(struct sessions *ss, void *body, size_t len, int fd)
     c = client_new(ss, fd, m.is_unix);
     unpack_client(c, &m);
     if (unpack(c, &m, &bag)) {
-        arrive(c);
+        arrive(c, &bag);
     } else {
         log_at(LVL_WARNING, "a client that came from another worker cannot be read: it is closed");
         client_dispose(c);

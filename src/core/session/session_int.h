@@ -453,5 +453,8 @@ uint32_t session_next_client_id(struct sessions *ss);
 bool session_count_add(struct sessions *ss, int limit);
 void session_count_sub(struct sessions *ss);
 void session_count_move(struct session_shared *s, int from_ordinal, int to_ordinal);
+/* When (loop_now_us) a client was sent from one worker to another the last time. */
+void session_note_move(struct session_shared *s, int64_t now_us);
+int64_t session_moved_us(const struct session_shared *s);
 
 #endif

@@ -21,6 +21,7 @@ struct session_shared {
     _Atomic int32_t nclients;
     int32_t nworkers;
     _Atomic uint32_t nchoices; /* sessions that chose a node for their reads */
+    _Atomic int64_t moved_us;  /* a client was sent from one worker to another the last time */
     struct {
         _Atomic int32_t nclients;
         uint32_t nids; /* given to clients by the workers that had this place */
@@ -185,6 +186,16 @@ uint32_t session_next_client_id(struct sessions *ss)
     uint32_t n = ++s->worker[ss->env->ordinal].nids;
 
     return n * (uint32_t)s->nworkers + (uint32_t)ss->env->ordinal;
+}
+
+void session_note_move(struct session_shared *s, int64_t now_us)
+{
+    atomic_store(&s->moved_us, now_us);
+}
+
+int64_t session_moved_us(const struct session_shared *s)
+{
+    return atomic_load(&s->moved_us);
 }
 
 void session_count_move(struct session_shared *s, int from_ordinal, int to_ordinal)

@@ -35,7 +35,7 @@ static void give_fresh(struct sessions *ss)
         if (left-- == 0 || g->left == 0)
             return;
         c = LIST_ENTRY(n, struct client, node);
-        if (!client_can_travel(c))
+        if (!client_can_travel(c) || !pool_lets_go(c->pool))
             continue;
         if (!client_travel(c, g->to))
             return; /* its mailbox is full */
@@ -63,16 +63,19 @@ void sessions_give_init(struct sessions *ss)
     ss->giving.due_us = INT64_MAX;
 }
 
-void sessions_give_watch(struct sessions *ss, void (*on_look)(struct sessions *ss))
+void sessions_give_watch(struct sessions *ss, void (*on_look)(struct sessions *ss),
+    bool (*may_give)(struct sessions *ss, int ordinal))
 {
     ss->on_look = on_look;
+    ss->may_give = may_give;
     ss->giving.due_us = 0;
 }
 
-void sessions_give(struct sessions *ss, int ordinal, uint32_t nclients)
+void sessions_give(struct sessions *ss, int ordinal, uint32_t nclients, bool is_busy)
 {
     ss->giving.to = ordinal;
     ss->giving.left = nclients;
+    ss->be.gives_to = nclients > 0 && is_busy ? ordinal : -1;
 }
 
 uint32_t sessions_count_active(const struct sessions *ss, int64_t since_us)

@@ -13,6 +13,7 @@
 #include "config/pools_conf.h"
 #include "wire/writer.h"
 
+#include "client_travel_int.h"
 #include "share_int.h"
 
 char share_tx_status(const struct client *c)
@@ -186,6 +187,11 @@ static void share_on_turn(struct pool_request *req)
     client_unpark(c); /* what is parked asks again; the request keeps its place */
 }
 
+static bool share_on_called(struct pool_request *req, int ordinal)
+{
+    return client_travel_waiting(req->owner, ordinal);
+}
+
 static void wish_init(struct client *c, struct pool *pool, const struct link_startup *startup,
     struct pool_request *req)
 {
@@ -222,6 +228,10 @@ static struct share_wait *wait_new(struct client *c, int node)
     w->startup.params = &w->params;
     wish_init(c, pool, &w->startup, &w->req);
     w->req.on_turn = share_on_turn;
+    w->req.on_called = share_on_called;
+    w->req.keeps_place = s->turn->stands_since_us != 0;
+    w->req.since_us = s->turn->stands_since_us;
+    s->turn->stands_since_us = 0;
     s->turn->wait = w;
     return w;
 }

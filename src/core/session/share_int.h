@@ -202,6 +202,7 @@ struct share_turn {
     struct share_name *last_bound;       /* valid within one sequence */
     uint64_t unnamed_epoch;              /* the loan in which the link was told the unnamed one */
     int64_t homeless_until_us;
+    int64_t stands_since_us;   /* in a line of the worker that it came from; 0: in none */
     int64_t not_before_us;     /* of the next try */
     int64_t refused_us;        /* wall clock: a server that takes no writes; 0: none has */
     struct list homeless_node; /* ss->homeless: waits for a primary; or ss->queued */
@@ -402,6 +403,8 @@ bool share_virtual_query(struct client *c, struct slice sql, const struct sql_fa
 /* The same for the messages at `p` that parse, bind and execute such a word: all of them are
  * answered, turn->nskip of them are still to be taken. */
 bool share_virtual_word(struct client *c, const char *p, const char *end);
+/* The client was told this BEGIN by another worker. */
+void share_virtual_begin_again(struct client *c, struct slice sql, bool has_portal);
 /* Sends the BEGIN that was answered; its replies are swallowed. */
 void share_virtual_put(struct client *c, struct feed_run *run);
 

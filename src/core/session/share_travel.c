@@ -29,15 +29,48 @@ struct name_mail {
     bool is_described;
 };
 
+static bool is_free(const struct share *s)
+{
+    if (s->pins != 0 || s->nsql_names > 0 ||
+        (s->names != NULL && s->names->bytes > TRAVEL_NAMES_BYTES))
+        return false;
+    return !s->reset_seen && !s->is_lost && !s->is_untold && !s->greeted_alone &&
+           !s->owes_parameters && !s->owes_ready && !s->detach_due && !s->look_at_pins;
+}
+
 bool share_can_travel(const struct client *c)
 {
     const struct share *s = c->share;
 
-    if (s == NULL || s->turn != NULL || s->phase != SHARE_DETACHED || s->pins != 0 ||
-        s->nsql_names > 0 || (s->names != NULL && s->names->bytes > TRAVEL_NAMES_BYTES))
-        return false;
-    return !s->reset_seen && !s->is_lost && !s->is_virtual && !s->is_untold && !s->greeted_alone &&
-           !s->owes_parameters && !s->owes_ready && !s->detach_due && !s->look_at_pins;
+    return s != NULL && s->turn == NULL && s->phase == SHARE_DETACHED && !s->is_virtual &&
+           is_free(s);
+}
+
+/* Nothing is left in it of an exchange before, and the present one has not been with a server. */
+static bool is_first_try(const struct share_turn *t)
+{
+    return t->npending == 0 && t->savepoints == NULL && t->ends == NULL && t->ended == NULL &&
+           t->portals == NULL && t->dropped == NULL && t->old_names == NULL && t->home == NULL &&
+           t->early.len == 0 && t->refusal == NULL && t->last_words == NULL &&
+           paramset_is_empty(&t->told) && t->nresent == 0 && t->nunfit == 0 && t->nskip == 0 &&
+           t->refused_us == 0 && t->not_before_us == 0 && t->homeless_until_us == 0;
+}
+
+/* Of its transaction, if it is in one, there is nothing yet but a BEGIN that no server has seen. */
+static bool has_just_begun(const struct share *s)
+{
+    const struct share_turn *t = s->turn;
+
+    return !s->is_virtual || (!t->was_out && !t->has_read && !t->needs_snapshot &&
+                                 t->tx.client == s->vars.client && t->tx.link == s->vars.link);
+}
+
+bool share_waiter_can_travel(const struct client *c)
+{
+    const struct share *s = c->share;
+
+    return s != NULL && s->phase == SHARE_WAITING && s->turn->wait != NULL && !s->turn->is_asker &&
+           !s->dropped_all && is_free(s) && is_first_try(s->turn) && has_just_begun(s);
 }
 
 static void pack_prep(struct buf *out, const struct prep *p, bool is_described)

@@ -17,6 +17,17 @@
 /* In place of a tag: an error, for the client does not know yet that its transaction was lost. */
 static const char tag_lost[] = "";
 
+WARM static void begin(struct client *c, struct slice sql, const struct sql_facts *facts)
+{
+    struct share *s = c->share;
+
+    buf_put(&s->turn->begin, sql.p, sql.n);
+    s->is_virtual = true;
+    share_note(c, sql, facts);
+    s->has_tx_words = false;
+    s->recovered = false; /* no link was asked to */
+}
+
 /* A plain BEGIN needs no server yet. Its tag, or NULL: a server is to answer. */
 WARM static const char *virtual_begin(
     struct client *c, struct slice sql, const struct sql_facts *facts)
@@ -28,12 +39,14 @@ WARM static const char *virtual_begin(
         s->is_lost || st->tx.op != SQL_TX_BEGIN || st->tx.isolation == SQL_ISO_SERIALIZABLE)
         return NULL;
     client_stats_on_query(c);
-    buf_put(&s->turn->begin, sql.p, sql.n);
-    s->is_virtual = true;
-    share_note(c, sql, facts);
-    s->has_tx_words = false;
-    s->recovered = false; /* no link was asked to */
+    begin(c, sql, facts);
     return strncasecmp(sql.p + st->offset, "START", 5) == 0 ? "START TRANSACTION" : "BEGIN";
+}
+
+void share_virtual_begin_again(struct client *c, struct slice sql, bool has_portal)
+{
+    begin(c, sql, balance_facts(c->ss, sql));
+    c->share->turn->has_portal = has_portal;
 }
 
 /* The end of a transaction of which no server knows (any more). */

@@ -75,6 +75,12 @@ static void worker_on_mail(struct role_loop *rl, struct mail *mail)
     case MAIL_LINK_WANTED:
         backend_on_wanted(&w->sessions.be, mail->body, mail->len);
         break;
+    case MAIL_CLIENT_WANTED:
+        backend_on_called(&w->sessions.be, mail->body, mail->len);
+        break;
+    case MAIL_LINK_PLACE:
+        backend_on_place(&w->sessions.be, mail->body, mail->len);
+        break;
     case MAIL_ORDER:
         sessions_on_order(&w->sessions, mail->body, mail->len);
         break;

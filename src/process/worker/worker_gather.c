@@ -64,13 +64,24 @@ static uint32_t room_of(struct worker *w, int i)
     return n < w->most_clients ? w->most_clients - n : 0;
 }
 
-/* It runs, with our settings, has room, and its load is known. */
-static bool may_take(struct worker *w, int i)
+/* It runs, with our settings, and has room. */
+static bool takes(struct worker *w, int i)
 {
     const struct proc_row *own = place_row(w, w->role.env->ordinal);
 
-    return i != w->role.env->ordinal && place_is_open(w, i) && w->loads[i].percent != UNKNOWN &&
+    return i != w->role.env->ordinal && place_is_open(w, i) &&
            place_row(w, i)->conf_generation == own->conf_generation && room_of(w, i) > 0;
+}
+
+/* The same, and its load is known. */
+static bool may_take(struct worker *w, int i)
+{
+    return w->loads[i].percent != UNKNOWN && takes(w, i);
+}
+
+static bool gather_may_give(struct sessions *ss, int ordinal)
+{
+    return takes(LIST_ENTRY(ss, struct worker, sessions), ordinal);
 }
 
 /* The first of the workers before this one that can do the work of both; -1: none. */
@@ -97,11 +108,11 @@ static int spread_to(struct worker *w, int own)
 }
 
 /* Nobody when `to` is -1. */
-static void give(struct worker *w, int to, uint32_t nclients)
+static void give(struct worker *w, int to, uint32_t nclients, bool is_busy)
 {
     uint32_t room = to == -1 ? 0 : room_of(w, to);
 
-    sessions_give(&w->sessions, to, nclients < room ? nclients : room);
+    sessions_give(&w->sessions, to, nclients < room ? nclients : room, is_busy);
 }
 
 static void spread(struct worker *w, int own)
@@ -111,7 +122,8 @@ static void spread(struct worker *w, int own)
     uint32_t more = to == -1 ? 0 : (uint32_t)(own - w->loads[to].percent);
 
     give(w, to,
-        sessions_count_active(ss, loop_now_us(ss->loop) - ACTIVE_US) * more / (2 * (uint32_t)own));
+        sessions_count_active(ss, loop_now_us(ss->loop) - ACTIVE_US) * more / (2 * (uint32_t)own),
+        true);
 }
 
 /* "pool_test_rotate": from each worker to the next, whatever they have to do. */
@@ -134,13 +146,13 @@ static void gather_look(struct sessions *ss)
     measure_all(w);
     own = w->loads[w->role.env->ordinal].percent;
     if (ss->conf->worker_fill == 0 || own == UNKNOWN) {
-        give(w, -1, 0);
+        give(w, -1, 0, false);
     } else if (ss->conf->pool_test_rotate) {
-        give(w, rotate_to(w), UINT32_MAX);
+        give(w, rotate_to(w), UINT32_MAX, true);
     } else if (own > SPREAD_PERCENT) {
         spread(w, own);
     } else {
-        give(w, gather_to(w, own), UINT32_MAX);
+        give(w, gather_to(w, own), UINT32_MAX, false);
     }
 }
 
@@ -150,7 +162,7 @@ void gather_init(struct worker *w)
 
     w->loads = mem_alloc_zero((size_t)n * sizeof *w->loads);
     if (n > 1)
-        sessions_give_watch(&w->sessions, gather_look);
+        sessions_give_watch(&w->sessions, gather_look, gather_may_give);
 }
 
 void gather_fini(struct worker *w)

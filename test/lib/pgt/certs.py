@@ -102,3 +102,14 @@ def give(source: Path, target: Path, mode: int = 0o600, owner: int | None = None
     if owner is not None and os.geteuid() == 0:
         os.chown(target, owner, -1)
     return target
+
+
+def offer_tls(server) -> None:
+    """A PostgreSQL server that is running offers TLS from now on."""
+    pair = Authority().issue()
+    owner = server.data.stat().st_uid
+    give(pair.cert, server.data / "server.crt", 0o644, owner)
+    give(pair.key, server.data / "server.key", 0o600, owner)
+    server.stop()
+    server.write_conf({"ssl": "on", "ssl_cert_file": "server.crt", "ssl_key_file": "server.key"})
+    server.start()

@@ -220,9 +220,11 @@ def test_within_a_transaction_it_stays(rotating):
     walk(rotating, w, "me", 1)
 
 
-def test_pipelines_of_many(rotating):
+@pytest.mark.parametrize("links", [4, 1], ids=["idle", "waiting"])
+def test_pipelines_of_many(pg, start_pool, links):  # pylint: disable=redefined-outer-name
     """Clients that send ahead of their answers, with a name for each: nobody gets another's."""
-    clients = [login(rotating, application_name=f"c{i}") for i in range(8)]
+    pool = start_pool(pg.address, **{**ROTATE, "default_pool_size": links})
+    clients = [login(pool, application_name=f"c{i}") for i in range(8)]
     for i, w in enumerate(clients):
         w.send(parse(f"select {i} * 1000 + $1::int", "s", [23]), SYNC)
         w.ready()
@@ -234,9 +236,10 @@ def test_pipelines_of_many(rotating):
             assert found == [[str(i * 1000 + turn).encode()], [str(turn).encode()]]
 
 
-def test_counts_when_a_worker_dies(pg, start_pool):  # pylint: disable=redefined-outer-name
+@pytest.mark.parametrize("links", [4, 1], ids=["idle", "waiting"])
+def test_counts_when_a_worker_dies(pg, start_pool, links):  # pylint: disable=redefined-outer-name
     """Killed while clients come and go: they are counted as they are afterwards."""
-    pool = start_pool(pg.address, **{**ROTATE, "max_db_client_connections": 30})
+    pool = start_pool(pg.address, **{**ROTATE, "max_db_client_connections": 30, "default_pool_size": links})
     clients = [login(pool, application_name=f"c{i}") for i in range(16)]
     for w in clients:
         w.send(*[query("select 1")] * 40)
