@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: PostgreSQL
  * client_cancel.c: cancel requests. The key told to a client is ours (the process id is the server
  * process's). A request may reach any worker; the worker that owns the client acts on it, because
- * only there is it certain which link the client has at that moment. */
+ * only there is it certain which link the client has at that moment. A client on its way from one
+ * worker to another is nowhere to be seen, but it stands in a mailbox: what is sent to all workers
+ * comes behind it. */
 #include "config.h"
 
 #include <string.h>
@@ -18,9 +20,15 @@
 
 /* Body of MAIL_CANCEL. */
 struct cancel_mail {
-    int32_t row;
+    int32_t row; /* ROWS_NO_ROW: whoever has the key */
     uint32_t client_id;
+    int32_t pid;
+    uint32_t key_len;
+    char key[ROWS_SECRET_BYTES];
 };
+
+/* Nobody was on his way for so long: a key that is not found is nobody's. */
+#define TRAVEL_MAX_US 5000000
 
 uint32_t client_make_secret(uint8_t *secret, uint32_t version)
 {
@@ -71,18 +79,50 @@ static int cancel_find_row(
     return ROWS_NO_ROW;
 }
 
-static struct client *cancel_find_client(struct sessions *ss, int row, uint32_t id)
+static bool is_meant(const struct client *c, const struct cancel_mail *m)
+{
+    if (c->row == NULL)
+        return false;
+    if (m->row == ROWS_NO_ROW)
+        return row_matches(c->row, m->pid, slice_of(m->key, m->key_len));
+    return c->row_index == m->row && c->row->id == m->client_id;
+}
+
+static struct client *cancel_find_client(struct sessions *ss, const struct cancel_mail *m)
 {
     struct list *n;
-    struct client *c;
 
     LIST_FOREACH(n, &ss->clients)
     {
-        c = LIST_ENTRY(n, struct client, node);
-        if (c->row_index == row && c->row != NULL && c->row->id == id)
-            return c;
+        if (is_meant(LIST_ENTRY(n, struct client, node), m))
+            return LIST_ENTRY(n, struct client, node);
     }
     return NULL;
+}
+
+static void cancel_post(struct sessions *ss, int ordinal, const struct cancel_mail *m, int fd)
+{
+    if (mailbox_post(ss->env->boxes, ss->env->first_worker_slot + ordinal, MAIL_CANCEL, m,
+            sizeof *m, fd) == -1)
+        log_caused(LVL_WARNING, "cancel request could not be handed to worker %d", ordinal);
+}
+
+/* It has left, or is on its way. Whoever has it by the time that he reads this acts. */
+static void cancel_search(struct sessions *ss, const struct cancel_mail *m, int fd)
+{
+    struct cancel_mail all = *m;
+    int i;
+
+    all.row = ROWS_NO_ROW;
+    for (i = 0; i < ss->env->nworkers; i++)
+        if (i != ss->env->ordinal &&
+            proc_row(ss->env->shm, ss->env->first_worker_slot + i)->pid != 0)
+            cancel_post(ss, i, &all, fd);
+}
+
+static bool may_be_travelling(const struct sessions *ss)
+{
+    return loop_now_us(ss->loop) - session_moved_us(ss->shared) < TRAVEL_MAX_US;
 }
 
 /* A client that waits for a server connection, or for one to be opened, waits no more: what it
@@ -104,8 +144,10 @@ static bool cancel_wait(struct client *c)
 
 static void cancel_deliver(struct sessions *ss, const struct cancel_mail *m, int fd)
 {
-    struct client *c = cancel_find_client(ss, m->row, m->client_id);
+    struct client *c = cancel_find_client(ss, m);
 
+    if (c == NULL && m->row != ROWS_NO_ROW && may_be_travelling(ss))
+        cancel_search(ss, m, fd);
     if (c != NULL && (client_orders_cancel(c) || cancel_wait(c))) {
         if (fd != -1)
             close(fd);
@@ -131,20 +173,22 @@ void client_cancel_request(struct sessions *ss, int32_t pid, struct slice key, i
     struct cancel_mail m;
     int index = cancel_find_row(ss, pid, key, &row);
 
-    if (index == ROWS_NO_ROW) {
-        log_caused(LVL_LOG, "invalid cancel key");
-        if (fd != -1)
-            close(fd);
-        return;
-    }
-    m = (struct cancel_mail){index, row.id};
-    if (row.worker == ss->env->ordinal) {
+    memset(&m, 0, sizeof m);
+    m.row = index;
+    m.client_id = index == ROWS_NO_ROW ? 0 : row.id;
+    m.pid = pid;
+    m.key_len = key.n < sizeof m.key ? (uint32_t)key.n : (uint32_t)sizeof m.key;
+    memcpy(m.key, key.p, m.key_len);
+    if (index != ROWS_NO_ROW && row.worker == ss->env->ordinal) {
         cancel_deliver(ss, &m, fd);
         return;
     }
-    if (mailbox_post(ss->env->boxes, ss->env->first_worker_slot + row.worker, MAIL_CANCEL, &m,
-            sizeof m, fd) == -1)
-        log_caused(LVL_WARNING, "cancel request could not be handed to worker %d", row.worker);
+    if (index != ROWS_NO_ROW)
+        cancel_post(ss, row.worker, &m, fd);
+    else if (key.n <= sizeof m.key && may_be_travelling(ss))
+        cancel_search(ss, &m, fd);
+    else
+        log_caused(LVL_LOG, "invalid cancel key");
     if (fd != -1)
         close(fd);
 }
@@ -159,5 +203,7 @@ void sessions_on_cancel(struct sessions *ss, const void *body, size_t len, int f
         return;
     }
     memcpy(&m, body, sizeof m);
+    if (m.key_len > sizeof m.key)
+        m.key_len = 0;
     cancel_deliver(ss, &m, fd);
 }
