@@ -95,7 +95,9 @@ static bool login_may_stay(struct client *c)
     const struct conf *conf = c->ss->conf;
     struct slice super = paramset_get(client_login_parameters(c), slice_of_str("is_superuser"));
 
-    if (super.p != NULL) {
+    /* A link knows. What was said to others counts only where nobody has said anything since. */
+    if (super.p != NULL &&
+        (c->link != NULL || (!c->pool->is_role_known && share_greeting_is_fresh(c)))) {
         c->pool->is_superuser = slice_eq_str(super, "on");
         c->pool->is_role_known = true;
     }

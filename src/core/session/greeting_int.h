@@ -25,6 +25,8 @@ struct share_greeting;
 const struct share_greeting *share_greeting_find(struct client *c, bool is_old);
 /* Its parameters, as found before; none when it was not. */
 const struct paramset *share_greeting_parameters(const struct client *c);
+/* They were said a short time ago: what they say of the role may be believed. */
+bool share_greeting_is_fresh(const struct client *c);
 /* sessions.defaults_serial at that time. */
 uint16_t share_greeting_serial(const struct client *c);
 /* The client's link has just said so: for the next ones of its kind, in all workers. */

@@ -221,6 +221,13 @@ const struct paramset *share_greeting_parameters(const struct client *c)
     return g == NULL ? &no_params : &g->reported;
 }
 
+bool share_greeting_is_fresh(const struct client *c)
+{
+    const struct share_greeting *g = find_own(c);
+
+    return g != NULL && !g->is_made_up && is_fresh(c, g->seen_us);
+}
+
 uint16_t share_greeting_serial(const struct client *c)
 {
     const struct share_greeting *g = find_own(c);

@@ -221,6 +221,20 @@ bool share_login_is_set(const struct varset *vars, struct slice name)
     return varset_get(vars, slice_of(folded, name.n)).p != NULL;
 }
 
+/* Its clients were let in without a link, by what was said too long ago to believe that. */
+static void learn_role(const struct link *link)
+{
+    struct slice super = paramset_get(&link->reported, slice_of_str("is_superuser"));
+    struct pool *pool = link->pool;
+
+    if (pool->is_role_known || super.p == NULL ||
+        varset_get(link->vars, slice_of_str("role")).p != NULL ||
+        varset_get(link->vars, slice_of_str("session_authorization")).p != NULL)
+        return;
+    pool->is_superuser = slice_eq_str(super, "on");
+    pool->is_role_known = true;
+}
+
 /* What the link reports of settings that nobody has SET: when that is not what others of its pool
  * have reported, a server was reloaded, and all clients have to be told. */
 static void look_at_defaults(struct client *c, struct link *link)
@@ -233,6 +247,7 @@ static void look_at_defaults(struct client *c, struct link *link)
     uint32_t at = 0;
 
     link->defaults_known = true;
+    learn_role(link);
     while (paramset_next(&link->reported, &at, &name, &value)) {
         before = paramset_get(defaults, name);
         if (share_login_is_of_user(name) || share_login_is_set(link->vars, name) ||

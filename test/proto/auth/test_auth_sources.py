@@ -452,3 +452,27 @@ def test_in_while_all_links_are_in_use(server, pools, seconds):
     assert [w.value("show application_name") for w in clients] == [f"c{i}" for i in range(6)]
     for w in clients:
         w.bye()
+
+
+@pytest.mark.slow
+def test_no_operator_by_what_was_said_long_ago(server, pools):
+    """Who was a superuser when others logged in, and is let in without a connection, is none by that."""
+    house.make_user(server, "greeted", "scram")
+    server.rows("alter role greeted superuser")
+    pool = pools([server.address], hba=SCRAM_ALL, passwd="greeted:greeted_pw\n", pool_mode="transaction",
+                 default_pool_size=1, worker_fill=0)
+    clients = []
+    for i in range(4):
+        w = Wire(pool.address, seconds=10)
+        assert w.login("greeted", password="greeted_pw", application_name=f"c{i}")[-1].type == "Z"
+        clients.append(w)
+        if i == 0:
+            w.simple("begin")
+            w.simple("select 1")
+            began = time.monotonic()
+            wait_for("it is old", lambda: time.monotonic() - began > 31, 40)
+            server.rows("alter role greeted nosuperuser")
+    said = {next(m.sqlstate for m in w.simple("pgpool resume") if m.type == "E") for w in clients}
+    assert said == {"55000", "42501"}  # in the worker that has asked: nothing is paused; in the other one: you may not
+    for w in clients:
+        w.bye()
