@@ -98,26 +98,23 @@ static struct share_greeting *keep(
 
 /* ---- kinds ---- */
 
-/* The name that start-up parameters give an application, when the server makes nothing else of it:
- * printable, short, and with nothing that would have to be quoted. Else p == NULL. */
-static struct slice plain_application(const struct varset *base)
+static bool is_printable(struct slice text)
 {
-    static const char before[] = "SELECT pg_catalog.set_config('application_name','";
-    static const char behind[] = "',false)";
-    const size_t around = sizeof before + sizeof behind - 2;
-    struct slice sql = varset_get(base, slice_of_str("application_name"));
-    const struct slice none = slice_of(NULL, 0);
-    struct slice name;
     size_t i;
 
-    if (sql.p == NULL || sql.n < around || sql.n - around >= ROWS_NAME_BYTES ||
-        memcmp(sql.p, before, sizeof before - 1) != 0)
-        return none;
-    name = slice_of(sql.p + sizeof before - 1, sql.n - around);
-    for (i = 0; i < name.n; i++)
-        if (name.p[i] < 32 || name.p[i] > 126 || name.p[i] == '\'' || name.p[i] == '\\')
-            return none;
-    return name;
+    for (i = 0; i < text.n; i++)
+        if (text.p[i] < 32 || text.p[i] > 126)
+            return false;
+    return true;
+}
+
+/* The name of its application that a client logs in with, when the server makes nothing else of it:
+ * printable and short. Else p == NULL. */
+static struct slice plain_application(const struct client *c)
+{
+    struct slice name = paramset_get(&c->login->params, slice_of_str("application_name"));
+
+    return name.n < ROWS_NAME_BYTES && is_printable(name) ? name : slice_of(NULL, 0);
 }
 
 /* Returns how many bytes that are. */
@@ -131,24 +128,20 @@ static uint32_t put_pool(const struct pool *pool, struct buf *out)
     return out->len;
 }
 
-/* Clients whose names differ one by one are common (a process number in it): what a server said to
- * one of them it would say to another, but for the name. Returns how many bytes in front are the
+/* All that decides what is said to the client. `but_name`: but for its application's name. Clients
+ * whose names differ one by one are common (a process number in it): what a server said to one of
+ * them, or to one without a name, it would say to another. Returns how many bytes in front are the
  * pool. */
-static uint32_t put_kind(const struct client *c, struct buf *out)
+static uint32_t put_kind(const struct client *c, bool but_name, struct buf *out)
 {
     uint32_t pool_len = put_pool(c->pool, out);
-    struct varset *plain;
+    struct varset *vars = varset_ref(c->share->base);
 
-    if (plain_application(c->share->base).p == NULL) {
-        buf_put_byte(out, 'a');
-        buf_put(out, c->share->base->data, c->share->base->len);
-        return pool_len;
-    }
-    plain = varset_ref(c->share->base);
-    varset_drop(&plain, slice_of_str("application_name"));
-    buf_put_byte(out, 'p');
-    buf_put(out, plain->data, plain->len);
-    varset_unref(&plain);
+    if (but_name)
+        varset_drop(&vars, slice_of_str("application_name"));
+    buf_put_byte(out, but_name ? 'p' : 'a');
+    buf_put(out, vars->data, vars->len);
+    varset_unref(&vars);
     return pool_len;
 }
 
@@ -181,13 +174,13 @@ static bool learn_defaults(struct client *c, const struct paramset *reported)
 static struct share_greeting *find_others(struct client *c, bool is_old)
 {
     struct proc_env *env = c->ss->env;
-    struct slice name = plain_application(c->share->base);
+    struct slice name = plain_application(c);
     struct paramset reported = {0};
     struct share_greeting *g = NULL;
     struct buf kind = {0};
     int64_t seen_us;
 
-    (void)put_kind(c, &kind);
+    (void)put_kind(c, name.p != NULL, &kind);
     seen_us = greeting_get(env->shm, env->nworkers, buf_slice(&kind), &reported);
     buf_free(&kind);
     if (seen_us != -1 && (is_old || is_fresh(c, seen_us))) {
@@ -244,13 +237,19 @@ void share_greeting_learn(struct client *c)
         .reported = paramset_bytes(reported),
         .auth = pool->auth,
         .auth_seen_us = pool->auth_seen_us};
+    struct slice name = varset_get(c->share->base, slice_of_str("application_name")); /* its SQL */
+    bool is_named = name.p != NULL && is_printable(name); /* then nobody looks for just that name */
     struct buf kind = {0};
+    int i;
 
     (void)keep(c, reported, g.seen_us);
-    g.pool.n = put_kind(c, &kind);
-    g.pool.p = kind.data;
-    g.kind = buf_slice(&kind);
-    greeting_put(env->shm, env->ordinal, &g);
+    for (i = is_named; i < 2; i++) {
+        g.pool.n = put_kind(c, i == 1, &kind);
+        g.pool.p = kind.data;
+        g.kind = buf_slice(&kind);
+        greeting_put(env->shm, env->ordinal, &g);
+        buf_empty(&kind);
+    }
     buf_free(&kind);
 }
 
