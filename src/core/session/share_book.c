@@ -177,6 +177,7 @@ HOT void share_pending_push(struct client *c, enum share_pending_kind kind, stru
     p->name = name;
     p->sent = sent;
     p->was_refused = false;
+    p->was_before_drop = s->turn->old_names == NULL;
     p->before = NULL;
     p->serial = expect_next_serial(&c->link->expect);
     s->turn->nuncertain += is_uncertain(p) ? 1 : 0;
@@ -364,7 +365,7 @@ static void forget_name(struct share *s, struct share_name *n)
  */
 static void put_back(struct share *s, const struct share_pending *p)
 {
-    bool is_old = s->turn->old_names != NULL && (int32_t)(p->serial - s->turn->drop_serial) < 0;
+    bool is_old = s->turn->old_names != NULL && p->was_before_drop;
 
     if (is_old)
         swap_books(s);

@@ -124,6 +124,7 @@ struct share_pending {
     uint8_t kind;            /* enum share_pending_kind */
     bool sent;               /* the link was told of it */
     bool was_refused;        /* by the server, not skipped */
+    bool was_before_drop;    /* no DISCARD ALL or DEALLOCATE ALL in this exchange in front of it */
     uint32_t serial;         /* of its op */
     struct prep *prep;       /* PENDING_UNNAMED: NULL when it goes */
     struct prep *before;     /* PENDING_UNNAMED: the one that it takes the place of */
