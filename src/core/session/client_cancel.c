@@ -2,8 +2,8 @@
  * client_cancel.c: cancel requests. The key told to a client is ours (the process id is the server
  * process's). A request may reach any worker; the worker that owns the client acts on it, because
  * only there is it certain which link the client has at that moment. A client on its way from one
- * worker to another is nowhere to be seen, but it stands in a mailbox: what is sent to all workers
- * comes behind it. */
+ * worker to another is nowhere to be seen, but it stands in a mailbox: what is sent to all workers,
+ * ourselves among them, comes behind it. */
 #include "config.h"
 
 #include <string.h>
@@ -107,7 +107,8 @@ static void cancel_post(struct sessions *ss, int ordinal, const struct cancel_ma
         log_caused(LVL_WARNING, "cancel request could not be handed to worker %d", ordinal);
 }
 
-/* It has left, or is on its way. Whoever has it by the time that he reads this acts. */
+/* It has left, or is on its way, maybe in a mailbox of our own. Whoever has it by the time that he
+ * reads this acts. */
 static void cancel_search(struct sessions *ss, const struct cancel_mail *m, int fd)
 {
     struct cancel_mail all = *m;
@@ -115,8 +116,7 @@ static void cancel_search(struct sessions *ss, const struct cancel_mail *m, int 
 
     all.row = ROWS_NO_ROW;
     for (i = 0; i < ss->env->nworkers; i++)
-        if (i != ss->env->ordinal &&
-            proc_row(ss->env->shm, ss->env->first_worker_slot + i)->pid != 0)
+        if (proc_row(ss->env->shm, ss->env->first_worker_slot + i)->pid != 0)
             cancel_post(ss, i, &all, fd);
 }
 
