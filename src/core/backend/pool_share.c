@@ -303,7 +303,7 @@ bool pool_give_place(struct link *link, int to)
     return true;
 }
 
-void backend_on_place(struct backend *be, void *body, size_t len)
+static void place_take(struct backend *be, const void *body, size_t len)
 {
     const char *names = (const char *)body + sizeof(struct place_mail);
     struct place_mail m;
@@ -329,5 +329,10 @@ void backend_on_place(struct backend *be, void *body, size_t len)
             be->book, pool_book_name(pool), slice_of((const char *)body + n, len - n));
     pool_open_moved(pool);
     pool_detach(pool);
-    mem_wipe(body, len);
+}
+
+void backend_on_place(struct backend *be, void *body, size_t len)
+{
+    place_take(be, body, len);
+    mem_wipe(body, len); /* keys to log in with */
 }
