@@ -14,6 +14,7 @@ from pgt.wire import Msg
 FIRST_USER_OID = 16384
 TEMP_SCHEMA = re.compile(r"pg_(toast_)?temp_\d+")
 LOCATION = ("F", "L", "R")
+NOT_TEXT = ("C", "P", "p")  # an SQLSTATE or a position may be somebody's process id by chance
 
 
 class Normalizer:
@@ -73,7 +74,7 @@ def _row_description(_n: Normalizer, msg: Msg) -> str:
 
 
 def _error(n: Normalizer, msg: Msg) -> str:
-    fields = {k: n.text(v) for k, v in msg.fields.items() if k not in LOCATION}
+    fields = {k: v if k in NOT_TEXT else n.text(v) for k, v in msg.fields.items() if k not in LOCATION}
     if fields.get("C") == "57014":
         fields.pop("W", None)  # a cancel meets the statement where it happens to be
     return " ".join(f"{k}={v!r}" for k, v in sorted(fields.items()))
