@@ -222,17 +222,17 @@ def end_process(proc, stop_signal):
 
 
 def read_stat(pid):
-    """(ppid, ticks of CPU including children already reaped) or None."""
+    """(ppid, ticks of CPU of children already reaped) or None."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             fields = file.read().rsplit(")", 1)[1].split()
     except (OSError, IndexError):
         return None
-    return int(fields[1]), sum(int(f) for f in fields[11:15])
+    return int(fields[1]), sum(int(f) for f in fields[13:15])
 
 
 def tree_stats(root):
-    """{pid: ticks} of a process and all its descendants."""
+    """{pid: ticks of its reaped children} of a process and all its descendants."""
     stats = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -251,9 +251,21 @@ def tree_stats(root):
     return found
 
 
+def own_cpu_ns(pid):
+    """Of all its threads, as the scheduler has counted it: ticks would be 1 % of a run of one second for each process."""
+    total = 0
+    for path in glob.glob(f"/proc/{pid}/task/*/schedstat"):
+        try:
+            with open(path) as file:
+                total += int(file.read().split()[0])
+        except OSError:
+            continue
+    return total
+
+
 def tree_cpu_us(root):
     """CPU time used so far by the tree, exited children included (they count for the parent)."""
-    return sum(tree_stats(root).values()) * TICK_US
+    return sum(own_cpu_ns(pid) / 1000 + ticks * TICK_US for pid, ticks in tree_stats(root).items())
 
 
 def tree_pss_bytes(root):

@@ -168,7 +168,7 @@ def markdown(run, samples, idle, failures, chart):
            "Versions: " + "; ".join(run.versions) + ".", "",
            f"Settings: {run.pooling}, trust authentication, no TLS, {servers_words(run)}, scale {run.scale}; "
            f"{run.seconds} s per run, {run.rounds} rounds, peers alternating within each mode, "
-           "started anew for each round. Figures are medians (min–max); ratios are taken round by round. CPU is user and "
+           "started anew for each round, and the first of one round the last of the next. Figures are medians (min–max); ratios are taken round by round. CPU is user and "
            "system time of all processes of the proxy, exited ones too, divided by the "
            "transactions done.", ""]
     if chart:
@@ -181,7 +181,7 @@ def markdown(run, samples, idle, failures, chart):
                 "CPU of the proxy per transaction, µs:", "",
                 value_table(samples, modes, clients, proxies, "cpu_us", "{:,.1f}"), "",
                 *latency_part(samples, modes, clients, run.peers),
-                "Memory of the proxy (PSS, MB):", "",
+                "Memory of the proxy (PSS, MB, first round):", "",
                 value_table(scaled(samples), modes, clients, proxies, "pss", "{:,.1f}"), ""]
         if any(map(is_ours, run.peers)) and not all(map(is_ours, run.peers)):
             out += ["Ratios (tps: more is better for us; CPU: less is):", "",
@@ -191,8 +191,8 @@ def markdown(run, samples, idle, failures, chart):
 
 
 def scaled(samples):
-    """The same with memory in MB."""
-    return [dataclasses.replace(s, pss=s.pss / 1048576) for s in samples]
+    """Those whose memory was looked at, in MB."""
+    return [dataclasses.replace(s, pss=s.pss / 1048576) for s in samples if s.pss is not None]
 
 
 def chart(run, samples):
