@@ -25,10 +25,7 @@ class Asked:
         password = conn.read()[1][:-1].decode()
         self.logins.append((conn.params["user"], password, conn.params["database"]))
         conn.greet()
-        while True:
-            kind, body = conn.read()
-            if kind == "X":
-                return
+        for kind, body in conn.messages():
             self.asked.append(waits.now())
             conn.send(conn.answer(kind, body))
 

@@ -49,10 +49,7 @@ def test_a_notification_behind_something_of_ours(fake, start_pool):
 
     def script(conn):
         conn.greet()
-        while True:
-            kind, body = conn.read()
-            if kind == "X":
-                return
+        for kind, body in conn.messages():
             said = b""
             if b"pg_listening_channels" in body:
                 asked.append(body)

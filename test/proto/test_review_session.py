@@ -142,10 +142,7 @@ def test_waiting_clients_of_two_kinds(fake, start_pool):
 
     def script(conn) -> None:
         conn.greet()
-        while True:
-            kind, body = conn.read()
-            if kind == "X":
-                return
+        for kind, body in conn.messages():
             if kind == "Q" and b"DISCARD" in body and not gate.is_set():
                 cleaning.append(conn.number)
                 gate.wait(10 * waits.SCALE)

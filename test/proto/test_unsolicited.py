@@ -27,10 +27,7 @@ def scripted(replies: bytes, chunk: int = 0, after=None):
     """A server that answers each query of the client's with `replies`."""
     def script(conn):
         conn.greet()
-        while True:
-            kind, body = conn.read()
-            if kind == "X":
-                return
+        for kind, body in conn.messages():
             if (kind == "Q" and b"ours" in body) or (kind == "S" and "E" in conn.seen[-3:]):
                 conn.send(replies, chunk=chunk)
                 if after is not None:
@@ -59,10 +56,7 @@ def test_t13_between_every_pair(fake, start_pool, extra, extended, chunk):
 
     def script(conn):
         conn.greet()
-        while True:
-            kind, body = conn.read()
-            if kind == "X":
-                return
+        for kind, body in conn.messages():
             if (kind == "Q" and b"ours" in body) or (kind == "S" and "P" in conn.seen[-5:]):
                 conn.send(next(turn), chunk=chunk)
             elif kind in "QS":
@@ -96,10 +90,7 @@ def test_login_waits_for_room(fake, start_pool, fatal, chunk):
             conn.close()
             return
         conn.greet()
-        while True:
-            kind, body = conn.read()
-            if kind == "X":
-                return
+        for kind, body in conn.messages():
             conn.send(conn.answer(kind, body))
 
     server = fake(script)
@@ -135,10 +126,7 @@ def test_t13_fatal_at_each_position(fake, start_pool, sqlstate, chunk):
 
     def script(conn):
         conn.greet()
-        while True:
-            kind, body = conn.read()
-            if kind == "X":
-                return
+        for kind, body in conn.messages():
             if kind == "Q" and b"ours" in body:
                 conn.send(turn["next"], chunk=chunk)
                 return
@@ -243,10 +231,7 @@ def test_server_sends_garbage(fake, start_pool, garbage):
 
     def script(conn):
         conn.greet()
-        while True:
-            kind, body = conn.read()
-            if kind == "X":
-                return
+        for kind, body in conn.messages():
             if kind == "Q" and b"ours" in body and state["mad"]:
                 conn.send(garbage)
             elif kind == "Q" and b"stay" in body:
@@ -283,10 +268,7 @@ def test_late_messages_reach_nobody_else(fake, start_pool, late):
 
     def script(conn):
         conn.greet()
-        while True:
-            kind, body = conn.read()
-            if kind == "X":
-                return
+        for kind, body in conn.messages():
             if kind == "Q" and b"slow" in body:
                 conn.send(row_description("v"), data_row("secret of the first"))
                 waits.wait_for("the client is gone", lambda: ask["gone"], 20)
@@ -330,10 +312,7 @@ def test_login_refused_by_server(fake, start_pool, fatal, chunk):
             conn.close()
             return
         conn.greet()
-        while True:
-            kind, body = conn.read()
-            if kind == "X":
-                return
+        for kind, body in conn.messages():
             conn.send(conn.answer(kind, body))
 
     server = fake(script)
@@ -387,10 +366,7 @@ def test_last_words_on_an_idle_link(fake, start_pool):
     """The server says that it ends an idle connection and takes its time over it: nobody gets that one."""
     def script(conn):
         conn.greet()
-        while True:
-            kind, body = conn.read()
-            if kind == "X":
-                return
+        for kind, body in conn.messages():
             if b"DISCARD ALL" not in body:
                 conn.send(conn.answer(kind, body))
                 continue

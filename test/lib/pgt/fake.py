@@ -9,7 +9,7 @@ import re
 import socket
 import struct
 import threading
-from typing import Callable
+from typing import Callable, Iterator
 
 from pgt import procs, waits
 from pgt.wire import CANCEL_CODE, GSSENC_CODE, SSL_CODE, Address, cstr, message
@@ -146,6 +146,11 @@ class FakeConn:
         self.seen.append(kind.decode())
         return kind.decode(), body
 
+    def messages(self) -> Iterator[tuple[str, bytes]]:
+        """Until Terminate."""
+        while (found := self.read())[0] != "X":
+            yield found
+
     def close(self) -> None:
         try:
             self.sock.shutdown(socket.SHUT_RDWR)
@@ -185,10 +190,7 @@ class FakeConn:
 def serve(conn: FakeConn) -> None:
     """Greets, then answers everything politely until Terminate."""
     conn.greet()
-    while True:
-        kind, body = conn.read()
-        if kind == "X":
-            return
+    for kind, body in conn.messages():
         conn.send(conn.answer(kind, body))
 
 

@@ -417,10 +417,7 @@ def test_an_answer_that_makes_no_sense_keeps_nobody_out(fake, pools):
     """Something that is no PostgreSQL: the log says so, not that the role is locked."""
     def nonsense(conn):
         conn.greet()
-        while True:
-            kind, body = conn.read()
-            if kind == "X":
-                return
+        for kind, body in conn.messages():
             conn.send(data_row("1") + complete("SELECT 1") if kind == "E" else conn.answer(kind, body))
     pool = pools([fake(nonsense, "looker").address], hba=SCRAM_ALL, passwd="alone:alone_pw\nlooker:looker_pw\n", sr_check_user="looker",
                  sr_check_password="looker_pw", num_init_children=1)

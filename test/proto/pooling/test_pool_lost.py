@@ -381,10 +381,7 @@ def test_refused_sequence_whose_link_dies(fake, start_pool):
 
     def script(conn):
         conn.greet()
-        while True:
-            kind, body = conn.read()
-            if kind == "X":
-                return
+        for kind, body in conn.messages():
             if kind == "P":
                 parsed.append(body.split(b"\0")[1].decode())
             if kind == "E" and not refused:
@@ -410,10 +407,7 @@ def test_begin_dies_with_half_a_message_behind_it(fake, start_pool):
 
     def script(conn):
         conn.greet()
-        while True:
-            kind, body = conn.read()
-            if kind == "X":
-                return
+        for kind, body in conn.messages():
             if body == b"begin\0":
                 begun.append(kind)
                 if len(begun) == 1:
@@ -444,10 +438,7 @@ def test_notification_in_front_of_a_lost_read(fake, start_pool):
 
     def script(conn):
         conn.greet()
-        while True:
-            kind, body = conn.read()
-            if kind == "X":
-                return
+        for kind, body in conn.messages():
             if b"noticed" in body:
                 reads.append(kind)
                 if len(reads) == 1:
