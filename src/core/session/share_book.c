@@ -177,7 +177,7 @@ HOT void share_pending_push(struct client *c, enum share_pending_kind kind, stru
     p->name = name;
     p->sent = sent;
     p->was_refused = false;
-    p->was_before_drop = s->turn->old_names == NULL;
+    p->drop = s->turn->drops;
     p->before = NULL;
     p->serial = expect_next_serial(&c->link->expect);
     s->turn->nuncertain += is_uncertain(p) ? 1 : 0;
@@ -245,81 +245,125 @@ static void settle_unnamed(struct client *c, struct share_pending *p, bool ok, b
     prep_unref(&p->before);
 }
 
+void share_watch_tag(struct client *c, struct share_run *run)
+{
+    run->at = c->share->turn->at;
+    run->serial = expect_next_serial(&c->link->expect);
+    run->is_done = false;
+    c->link->see_tags = true;
+}
+
 /* The unnamed statement stays: it has no name to lose. */
 void share_names_drop_all(struct client *c)
 {
     struct share *s = c->share;
+    struct share_drop *d = mem_alloc_zero(sizeof *d);
 
-    if (s->turn->old_names == NULL) {
-        s->turn->old_names = s->names;
-        s->names = NULL;
-        s->nsql_names = 0;
-    } else {
-        names_clear(c);
-    }
-    prepset_clear(&c->link->preps);
+    d->names = s->names;
+    d->preps = c->link->preps;
+    share_watch_tag(c, &d->run);
+    d->older = s->turn->drops;
+    s->turn->drops = d;
+    s->names = NULL;
+    s->nsql_names = 0;
+    c->link->preps = (struct prepset){0};
     s->dropped_all = true;
-    s->turn->drop_at = s->turn->at;
-    s->turn->drop_serial = expect_next_serial(&c->link->expect);
-    s->turn->drop_is_done = false;
-    c->link->see_tags = true;
 }
 
-static void note_done(struct client *c, struct feed_run *run, struct share_name *n)
+/* The names before that drop, and what the link had, are at hand until this is called again. */
+static void swap_books(struct client *c, struct share_drop *d)
+{
+    struct share *s = c->share;
+    struct share_book *names = s->names;
+    struct prepset preps = d->preps;
+
+    s->names = d->names;
+    d->names = names;
+    if (c->link == NULL)
+        return;
+    d->preps = c->link->preps;
+    c->link->preps = preps;
+}
+
+static void note_done(struct share_run *run, uint32_t serial)
+{
+    run->is_done = run->is_done || run->serial == serial;
+}
+
+static void note_made(struct client *c, struct feed_run *run, struct share_name *n)
 {
     (void)run;
-    if (n->is_new && n->serial == expect_head_serial(&c->link->expect))
-        n->is_done = true;
+    if (n->is_new)
+        note_done(&n->made, expect_head_serial(&c->link->expect));
 }
 
-WARM void share_names_note_tag(struct client *c, uint32_t serial)
+WARM bool share_names_note_tag(struct client *c, uint32_t serial)
 {
-    struct share_turn *t = c->share->turn;
+    struct share *s = c->share;
+    struct share_drop *d;
     struct share_name *n;
+    bool is_drop = false;
 
-    for (n = t->dropped; n != NULL; n = n->next_dropped)
-        n->is_done = n->is_done || n->serial == serial;
-    if (c->share->has_new_names)
-        share_names_each(c, NULL, note_done);
-    if (c->share->dropped_all && t->drop_serial == serial)
-        t->drop_is_done = true;
+    for (n = s->turn->dropped; n != NULL; n = n->next_dropped) {
+        note_made(c, NULL, n);
+        note_done(&n->dropped, serial);
+    }
+    if (s->has_new_names)
+        share_names_each(c, NULL, note_made);
+    for (d = s->turn->drops; d != NULL; d = d->older) {
+        if (s->has_new_names) {
+            swap_books(c, d);
+            share_names_each(c, NULL, note_made);
+            swap_books(c, d);
+        }
+        note_done(&d->run, serial);
+        is_drop = is_drop || d->run.serial == serial;
+    }
+    return is_drop;
 }
 
 /* Did a statement of the exchange that is over work? What names statements is in no transaction:
  * an error behind it undoes nothing. */
-static bool has_run(const struct share *s, uint32_t at, bool is_done, uint32_t serial)
+static bool has_worked(const struct share *s, const struct share_run *run)
 {
     if (!s->saw_error)
         return true;
     if (s->in_string)
-        return at < s->turn->ntags;
-    return is_done && s->turn->lost_query != serial + 1;
+        return run->at < s->turn->ntags;
+    return run->is_done && s->turn->lost_query != run->serial + 1;
 }
 
-/* DISCARD ALL or DEALLOCATE ALL is over: what was is forgotten, or, when it failed, is there again
- * in place of what came since. */
-static void settle_drop_all(struct client *c)
+/* DISCARD ALL and DEALLOCATE ALL are over: what was is forgotten, or, when one failed, is there
+ * again in place of what came since. Those in front of one that worked do not matter. */
+static void settle_drops(struct client *c)
 {
     struct share *s = c->share;
-    bool failed = !has_run(s, s->turn->drop_at, s->turn->drop_is_done, s->turn->drop_serial);
-    struct share_book *names = failed ? s->turn->old_names : s->names;
+    struct share_drop *d;
+    bool is_over = false; /* what is older */
 
-    if (!failed) {
-        s->names = s->turn->old_names;
-    } else if (c->link != NULL) {
-        s->is_unsure = true; /* the link knows more than is thought */
+    while ((d = s->turn->drops) != NULL) {
+        s->turn->drops = d->older;
+        is_over = is_over || has_worked(s, &d->run);
+        if (is_over)
+            swap_books(c, d);
+        else if (c->link != NULL)
+            s->is_unsure = true; /* it may have come to its end, and to an error behind that */
+        names_clear(c);
+        if (c->link != NULL)
+            prepset_clear(&c->link->preps);
+        swap_books(c, d);
+        prepset_clear(&d->preps);
+        mem_free(d);
     }
-    names_clear(c);
-    s->turn->old_names = NULL;
-    s->names = names;
     s->nsql_names = 0;
     share_names_each(c, NULL, count_sql_name);
 }
 
-/* PREPARE or DEALLOCATE in the exchange that is over: did it work? */
-static bool has_worked(const struct share *s, const struct share_name *n)
+/* Not there either when the PREPARE in front of it failed. */
+static bool is_gone(const struct share *s, const struct share_name *n)
 {
-    return has_run(s, n->at, n->is_done, n->serial);
+    return has_worked(s, &n->dropped) || (n->is_new && !has_worked(s, &n->made)) ||
+           share_name_find(s, slice_of(n->name, n->len)) != NULL;
 }
 
 static void settle_dropped(struct client *c)
@@ -329,60 +373,55 @@ static void settle_dropped(struct client *c)
 
     while ((n = s->turn->dropped) != NULL) {
         s->turn->dropped = n->next_dropped;
-        if (!has_worked(s, n) && share_name_find(s, slice_of(n->name, n->len)) == NULL)
-            share_names_put(s, n);
-        else
+        if (is_gone(s, n)) {
             share_name_free(s, n);
+            continue;
+        }
+        n->is_new = false;
+        share_names_put(s, n);
+        if (n->was_loaded && c->link != NULL && c->link->tx_status == 'E')
+            prepset_set_named(&c->link->preps, slice_of(n->name, n->len), n->content);
     }
 }
 
-static void swap_books(struct share *s)
+/* The first drop behind `p`; NULL: none. It may come to nothing, too. */
+static struct share_drop *drop_behind(const struct share_turn *t, const struct share_pending *p)
 {
-    struct share_book *names = s->names;
+    struct share_drop *behind = NULL;
+    struct share_drop *d;
 
-    s->names = s->turn->old_names;
-    s->turn->old_names = names;
+    for (d = t->drops; d != NULL && d != p->drop; d = d->older)
+        behind = d;
+    return behind;
 }
 
-/* A Parse came to nothing. Behind it everything may have been dropped, which may come to nothing,
- * too. */
+/* A Parse came to nothing. */
 static void forget_name(struct share *s, struct share_name *n)
 {
-    struct slice name = slice_of(n->name, n->len);
-    bool is_old = s->turn->old_names != NULL && share_name_find(s, name) != n;
-
-    if (is_old)
-        swap_books(s);
-    if (share_name_find(s, name) == n) {
+    if (share_name_find(s, slice_of(n->name, n->len)) == n) {
         share_names_take(s, n);
         share_name_free(s, n);
     }
-    if (is_old)
-        swap_books(s);
 }
 
-/* A Close came to nothing. Behind it everything may have been dropped, which came to nothing, too.
- */
-static void put_back(struct share *s, const struct share_pending *p)
+/* A Close came to nothing. */
+static void put_back(struct share *s, struct share_name *n)
 {
-    bool is_old = s->turn->old_names != NULL && p->was_before_drop;
-
-    if (is_old)
-        swap_books(s);
-    if (share_name_find(s, slice_of(p->name->name, p->name->len)) != NULL)
-        share_name_free(s, p->name);
+    if (share_name_find(s, slice_of(n->name, n->len)) != NULL)
+        share_name_free(s, n);
     else
-        share_names_put(s, p->name);
-    if (is_old)
-        swap_books(s);
+        share_names_put(s, n);
 }
 
 /* `is_undone`: it is going to be sent again, whatever became of it on the link. */
 HOT static void settle_one(struct client *c, struct share_pending *p, bool ok, bool is_undone)
 {
     struct share *s = c->share;
+    struct share_drop *behind = drop_behind(s->turn, p);
     bool holds = ok && !is_undone;
 
+    if (behind != NULL)
+        swap_books(c, behind);
     s->turn->nuncertain -= is_uncertain(p) ? 1 : 0;
     if (!ok && p->sent && p->kind != PENDING_UNNAMED && c->link != NULL)
         prepset_remove(&c->link->preps, p->prep->id);
@@ -397,7 +436,9 @@ HOT static void settle_one(struct client *c, struct share_pending *p, bool ok, b
     if (p->kind == PENDING_CLOSED && holds)
         share_name_free(s, p->name);
     else if (p->kind == PENDING_CLOSED)
-        put_back(s, p);
+        put_back(s, p->name);
+    if (behind != NULL)
+        swap_books(c, behind);
     prep_unref(&p->prep);
     p->kind = PENDING_SETTLED;
 }
@@ -407,7 +448,7 @@ static void drop_if_new(struct client *c, struct feed_run *run, struct share_nam
 {
     struct slice name = slice_of(n->name, n->len);
 
-    if (!n->is_new || has_worked(c->share, n)) {
+    if (!n->is_new || has_worked(c->share, &n->made)) {
         n->is_new = false;
         return;
     }
@@ -485,15 +526,14 @@ HOT void share_names_settle(struct client *c)
         c->ss->spare_pending = s->turn->pending;
         s->turn->pending = NULL;
     }
-    if (s->has_new_names && (c->link == NULL || expect_is_quiet(&c->link->expect))) {
-        share_names_each(c, NULL, drop_if_new);
-        s->has_new_names = false;
-    }
     if (c->link != NULL && !expect_is_quiet(&c->link->expect))
         return;
     if (s->dropped_all)
-        settle_drop_all(c);
+        settle_drops(c);
     s->dropped_all = false;
+    if (s->has_new_names)
+        share_names_each(c, NULL, drop_if_new);
+    s->has_new_names = false;
     if (s->turn->dropped != NULL)
         settle_dropped(c); /* behind that: what was not dropped goes where it was */
 }
@@ -518,6 +558,7 @@ struct slice share_name_of(const struct client *c, const char *content_name)
 {
     const struct share_turn *t = c->share->turn;
     const struct share_name *last = t->last_bound;
+    const struct share_drop *d;
     struct slice name;
     unsigned i;
 
@@ -525,8 +566,8 @@ struct slice share_name_of(const struct client *c, const char *content_name)
         memcmp(last->prep->name, content_name, PREP_NAME_BYTES) == 0)
         return slice_of(last->name, last->len); /* mostly; others may have the same text */
     name = name_in_book(c->share->names, content_name);
-    if (name.p == NULL) /* all are dropped, or not, as the error decides */
-        name = name_in_book(t->old_names, content_name);
+    for (d = t->drops; name.p == NULL && d != NULL; d = d->older)
+        name = name_in_book(d->names, content_name); /* dropped, or not, as the error decides */
     for (i = 0; name.p == NULL && i < t->npending; i++) { /* the same with Close */
         const struct share_name *n = t->pending[i].name;
 
@@ -553,7 +594,7 @@ void share_names_free(struct client *c)
     s->turn->pending = NULL;
     s->saw_error = true;
     settle_dropped(c);
-    settle_drop_all(c);
+    settle_drops(c);
     names_clear(c);
     prep_unref(&s->unnamed);
 }

@@ -65,20 +65,27 @@ struct share_savepoint {
     char name[64];
 };
 
+/* PREPARE or DEALLOCATE in the present exchange: did it work? */
+struct share_run {
+    uint32_t serial; /* of its op */
+    uint16_t at;     /* which statement of its string */
+    bool is_done;    /* outside of a string: the server said its tag */
+};
+
 /* A prepared statement under the client's name. */
 struct share_name {
     struct hash_node node;
     struct share_name *next_dropped;
-    uint32_t at;       /* which statement of its string */
-    struct prep *prep; /* of a Parse; NULL: made by PREPARE in SQL */
-    char *sql;         /* of such a PREPARE */
-    uint64_t content;  /* its hash */
-    char *why;         /* an ErrorResponse: such a PREPARE could not be repeated; NULL mostly */
-    uint64_t load;     /* the last time that was tried: the loan and the serial of the op */
-    bool is_described; /* the client was told its columns */
-    bool is_new;       /* PREPARE is in the present exchange */
-    bool is_done;      /* ... or DEALLOCATE, outside of a string, and the server said its tag */
-    uint32_t serial;   /* of its op */
+    struct prep *prep;     /* of a Parse; NULL: made by PREPARE in SQL */
+    char *sql;             /* of such a PREPARE */
+    uint64_t content;      /* its hash */
+    char *why;             /* an ErrorResponse: such a PREPARE could not be repeated; NULL mostly */
+    uint64_t load;         /* the last time that was tried: the loan and the serial of the op */
+    bool is_described;     /* the client was told its columns */
+    bool was_loaded;       /* the link had it before the DEALLOCATE in the present exchange */
+    bool is_new;           /* PREPARE is in the present exchange */
+    struct share_run made; /* ... that one */
+    struct share_run dropped; /* in the present exchange, by DEALLOCATE */
     uint32_t len;
     char name[];
 };
@@ -87,6 +94,14 @@ struct share_name {
 struct share_book {
     struct hash_table table;
     uint64_t bytes; /* of names and texts; a text that others have, too, is counted for each */
+};
+
+/* DISCARD ALL or DEALLOCATE ALL in the present exchange. */
+struct share_drop {
+    struct share_drop *older;
+    struct share_book *names; /* before it */
+    struct prepset preps;     /* what the link had */
+    struct share_run run;
 };
 
 /* A portal of a statement that changes the session when it is executed. */
@@ -124,8 +139,8 @@ struct share_pending {
     uint8_t kind;            /* enum share_pending_kind */
     bool sent;               /* the link was told of it */
     bool was_refused;        /* by the server, not skipped */
-    bool was_before_drop;    /* no DISCARD ALL or DEALLOCATE ALL in this exchange in front of it */
     uint32_t serial;         /* of its op */
+    struct share_drop *drop; /* the newest in front of it; NULL: none */
     struct prep *prep;       /* PENDING_UNNAMED: NULL when it goes */
     struct prep *before;     /* PENDING_UNNAMED: the one that it takes the place of */
     uint64_t before_epoch;   /* ... as turn->unnamed_epoch */
@@ -155,16 +170,13 @@ struct share_turn {
     struct share_turn *next_spare; /* of ss->spare_turns: all zero but for this and the two bufs */
     uint16_t nsavepoints;
     uint16_t npending;
-    uint16_t ntags;       /* statements of the present string that have ended */
-    uint16_t at;          /* the one that is being noted */
-    bool is_last;         /* there is none behind it */
-    uint16_t drop_at;     /* DEALLOCATE ALL or DISCARD ALL: which statement of its string */
-    bool drop_is_done;    /* ... outside of a string: the server said its tag */
-    bool was_discarded;   /* DISCARD ALL has happened in this exchange, whatever is behind it */
-    uint32_t drop_serial; /* of its op */
-    uint32_t lost_query;  /* the serial, and 1, of a Query whose link died: the client is told an
-                             error for it, whatever the server had said; 0: none */
-    uint16_t nuncertain;  /* of those pending: the link may know them or not */
+    uint16_t ntags;      /* statements of the present string that have ended */
+    uint16_t at;         /* the one that is being noted */
+    bool is_last;        /* there is none behind it */
+    bool was_discarded;  /* DISCARD ALL has happened in this exchange, whatever is behind it */
+    uint32_t lost_query; /* the serial, and 1, of a Query whose link died: the client is told an
+                            error for it, whatever the server had said; 0: none */
+    uint16_t nuncertain; /* of those pending: the link may know them or not */
     uint16_t nresent;
     uint16_t nunfit;                     /* links that refused the session's settings */
     uint16_t nskip;                      /* messages that were answered with one before them */
@@ -212,10 +224,10 @@ struct share_turn {
     struct err *refusal; /* what the client is told instead of what the server says; NULL mostly */
     struct share_pending *pending;
     struct share_portal *portals;
-    struct share_name *dropped;   /* by DEALLOCATE in this exchange */
-    struct share_name *unloaded;  /* failed a transaction as it was repeated in it */
-    struct share_book *old_names; /* before DISCARD ALL or DEALLOCATE ALL in this exchange */
-    struct paramset told; /* what the client believes of parameters that may differ by now */
+    struct share_name *dropped;  /* by DEALLOCATE in this exchange */
+    struct share_name *unloaded; /* failed a transaction as it was repeated in it */
+    struct share_drop *drops;    /* newest first */
+    struct paramset told;        /* what the client believes of parameters that may differ by now */
     struct share_wait *wait;
     struct buf begin; /* BEGIN that waits for the first statement; a spare turn keeps its memory */
     struct buf retry; /* ... of this, too */
@@ -635,8 +647,8 @@ bool share_names_load_failed(struct client *c, const struct errmsg *m);
 const char *share_names_why(struct client *c, const struct errmsg *m);
 struct share_name *share_name_find(const struct share *s, struct slice name);
 /* The server said the tag of the op with this serial: what that prepared or deallocated holds,
- * whatever comes behind it. */
-void share_names_note_tag(struct client *c, uint32_t serial);
+ * whatever comes behind it. True when that was all of them. */
+bool share_names_note_tag(struct client *c, uint32_t serial);
 void share_names_free(struct client *c);
 /* A Parse is answered here: the client has the statement, and no link is told. No other one of that
  * name is there. `body`: what follows the name in the message. */

@@ -172,16 +172,17 @@ HOT struct prep *share_prep_of(struct client *c, struct slice body)
 }
 
 /* A name that is taken: the server says so itself, once it has one of that name. What the link has
- * under it is not relied on: it may have been skipped behind an error. A word that ends a
- * transaction is parsed in a failed one, too, for others of the kind get as far there. (What SQL
- * made is there in any other.) */
+ * under it is not relied on, unless SQL made it: it may have been skipped behind an error. A word
+ * that ends a transaction is parsed in a failed one, too, for others of the kind get as far there.
+ * (What SQL made is there in any other.) */
 static enum feed_step parse_duplicate(struct client *c, struct feed_run *run, struct share_name *n)
 {
     struct slice name = slice_of(n->name, n->len);
+    uint64_t has = prepset_named(&c->link->preps, name);
     struct prep *word;
 
-    if (n->prep != NULL || c->link->tx_status == 'E') {
-        if (prepset_named(&c->link->preps, name) == 0)
+    if (n->prep != NULL || (c->link->tx_status == 'E' && has != n->content)) {
+        if (has == 0)
             (void)share_make_place(c, run);
         share_put_close(c, run, name); /* behind a DEALLOCATE that failed it is there, too */
         word = share_prep_of(c, slice_of("ROLLBACK\0\0", sizeof "ROLLBACK\0\0"));

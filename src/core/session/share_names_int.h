@@ -15,6 +15,8 @@ void share_names_take(struct share *s, struct share_name *n);
 /* Calls `fn` for every name; `fn` may take it out. */
 void share_names_each(struct client *c, struct feed_run *run,
     void (*fn)(struct client *c, struct feed_run *run, struct share_name *n));
+/* The statement that is being noted: whether it works is for its tag to say. */
+void share_watch_tag(struct client *c, struct share_run *run);
 /* Something whose fate is not known yet. */
 void share_pending_push(struct client *c, enum share_pending_kind kind, struct prep *prep,
     struct share_name *name, bool sent);

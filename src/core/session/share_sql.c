@@ -67,15 +67,6 @@ void share_sql_load_names(struct client *c, struct feed_run *run, struct slice s
     put_named(c, run, st->name, 0);
 }
 
-/* Whether it works is for its tag to say. */
-static void watch_tag(struct client *c, struct share_name *n)
-{
-    n->at = c->share->turn->at;
-    n->serial = expect_next_serial(&c->link->expect);
-    n->is_done = false;
-    c->link->see_tags = true;
-}
-
 /* PREPARE is sent: from here on there is a statement of that name, unless it fails. */
 void share_names_note_prepare(struct client *c, const struct sql_stmt *st, struct slice sql)
 {
@@ -89,7 +80,7 @@ void share_names_note_prepare(struct client *c, const struct sql_stmt *st, struc
     n->sql = mem_strndup(sql.p + st->offset, st->len);
     n->content = hash_bytes(n->sql, st->len, 5) | 1;
     n->is_new = true;
-    watch_tag(c, n);
+    share_watch_tag(c, &n->made);
     s->has_new_names = true;
     share_names_put(s, n);
     prepset_set_named(&c->link->preps, st->name, n->content);
@@ -344,9 +335,10 @@ void share_names_note_deallocate(struct client *c, const struct sql_stmt *st)
     n = share_name_find(c->share, st->name);
     if (n == NULL)
         return;
+    n->was_loaded = prepset_named(&c->link->preps, st->name) == n->content;
     prepset_set_named(&c->link->preps, st->name, PREPSET_DOUBTFUL); /* it may fail */
     share_names_take(c->share, n);
-    watch_tag(c, n);
+    share_watch_tag(c, &n->dropped);
     n->next_dropped = c->share->turn->dropped;
     c->share->turn->dropped = n;
 }

@@ -269,8 +269,7 @@ WARM void share_note_tag(struct client *c, struct slice tag)
     struct share_end *e = s->turn->ends;
 
     s->turn->ntags++;
-    share_names_note_tag(c, serial);
-    if (s->turn->drop_is_done && s->turn->drop_serial == serial && slice_eq_str(tag, "DISCARD ALL"))
+    if (share_names_note_tag(c, serial) && slice_eq_str(tag, "DISCARD ALL"))
         note_discarded(s);
     if (e == NULL || e->serial != serial || (s->in_string && e->at + 1 != s->turn->ntags))
         return;

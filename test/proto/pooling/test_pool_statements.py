@@ -354,6 +354,57 @@ def test_all_dropped_behind_an_error(t, drop, before):
 @differential()
 @MODES
 @pytest.mark.parametrize("drop", ["discard all", "deallocate all"])
+def test_all_dropped_twice(t, drop):
+    """The second time it is skipped: what came in between is there, what was before the first is not."""
+    c = t.connect()
+    names = ("n", "new", "third", "")
+
+    def look():
+        for name in names:
+            each_own_transaction(c, bind(name=name), execute(), times=1)
+        each_own_transaction(c, parse("select 'new n'", "n"), times=1)
+        each_own_transaction(c, parse("select 'new one'", "new"), times=1)
+    for middle in ([parse("select 2", "new"), BAD], [BAD, parse("select 2", "new")], [BAD, close("n")],
+                   [parse("select 2", "new"), pg(drop), parse("select 3", "third"), close("third"), BAD]):
+        each_own_transaction(c, parse("select 1", "n"), pg(drop), *middle, pg(drop), parse("select 4", "third"), times=1)
+        look()
+    c.simple("deallocate all; prepare new as select 5; select no_such_column; deallocate all")
+    c.simple("execute new")
+    look()
+
+
+@differential()
+@MODES
+@pytest.mark.parametrize("drop", ["discard all", "deallocate all"])
+def test_prepared_in_front_of_a_drop_that_is_skipped(t, drop):
+    """A PREPARE that worked stays, one that was skipped with the drop never was."""
+    c = t.connect()
+    each_own_transaction(c, pg("prepare worked as select 1"), BAD, pg("prepare skipped as select 2"), pg(drop), times=1)
+    each_own_transaction(c, BAD, pg("prepare skipped as select 2"), pg("deallocate skipped"), times=1)
+    c.simple("prepare later as selec")
+    for name in ("worked", "skipped", "later"):
+        c.simple(f"execute {name}")
+
+
+@differential()
+@MODES
+def test_all_dropped_in_a_failed_transaction(t):
+    """It is refused, and what SQL prepared, under a name that the link had for something else, is there as before."""
+    c = t.connect()
+    for text in ("prepare w as select 1", "begin", "release no_such_savepoint"):
+        c.simple(text)
+    for refused in (query("deallocate all"), query("deallocate w"), parse("select 2", "w") + SYNC):
+        c.send(refused)
+        c.ready()
+        each_own_transaction(c, describe("w"), parse("select 3", "other"), times=1)
+        each_own_transaction(c, bind(name="w"), execute(), times=1)
+    c.simple("rollback")
+    c.simple("execute w")
+
+
+@differential()
+@MODES
+@pytest.mark.parametrize("drop", ["discard all", "deallocate all"])
 def test_unnamed_behind_the_end_of_all(t, drop):
     """Names are dropped, and it has none."""
     c = t.connect()
