@@ -7,7 +7,7 @@ import pytest
 from pgt import waits
 from pgt.diff import differential
 from pgt.fake import error, ready
-from pgt.wire import (COPY_DONE, FLUSH, SYNC, Wire, bind, cancel, copy_data, execute, parse, pg, query)
+from pgt.wire import (COPY_DONE, FLUSH, SYNC, Wire, bind, cancel, copy_data, execute, message, parse, pg, query)
 
 RUNNING = "select count(*) > 0 from pg_stat_activity where {} and state = 'active' and wait_event is not null"
 
@@ -209,3 +209,44 @@ def test_t15_cancel_reaches_the_right_link(fake, start_pool):
         assert [m.sqlstate for m in clients[i].ready() if m.type == "E"] == ["57014"]
     for w in clients:
         w.bye()
+
+
+@pytest.mark.parametrize("pool_mode", ["session", "transaction"])
+@pytest.mark.parametrize("messages", [query("hold"), parse("hold") + bind() + execute() + SYNC], ids=["simple", "extended"])
+def test_cancel_in_front_of_its_query_is_told_again(fake, start_pool, messages, pool_mode):
+    """A server process that has not read the query yet takes no notice: it is told again, but not when the next query runs."""
+    seen = []
+
+    def holds(conn, kind) -> bool:
+        if kind not in ("Q", "E"):
+            return False
+        seen.append(kind)
+        waits.wait_for("the second one", lambda: len(conn.server.cancels) == 2, 15)
+        return True
+
+    def script(conn):
+        conn.greet()
+        held = False
+        while True:
+            kind, body = conn.read()
+            if kind == "X":
+                return
+            if not held and (held := (b"hold" in body or kind == "E") and holds(conn, kind)):
+                conn.send(error("57014", "canceled"))
+                if kind == "Q" or conn.read()[0] == "S":
+                    conn.send(ready())
+            elif b"hold" in body or kind == "B":
+                conn.send(message("1" if kind == "P" else "2", b""))
+            else:
+                conn.send(conn.answer(kind, body))
+
+    server = fake(script)
+    pool = start_pool(server.address, num_init_children=1, pool_mode=pool_mode)
+    with Wire(pool.address) as w:
+        assert w.login("fake", "fake")[-1].type == "Z"
+        w.send(messages)
+        waits.wait_for("it runs", lambda: seen)
+        cancel(pool.address, w.pid, w.key)
+        assert [m.sqlstate for m in w.ready() if m.type == "E"] == ["57014"]
+        assert w.simple("select 1")[-1].type == "Z" and w.is_quiet(0.3)
+        assert len(server.cancels) == 2

@@ -2,7 +2,8 @@
  * link_cancel.c: forwards a cancel request to the server of a link.
  * The request travels on a connection of its own, and the server acts on it some time after it has
  * closed that connection. Until then the link is marked in_cancel and is lent to nobody: a cancel
- * never hits another client's query. */
+ * never hits another client's query. A server process that has not read the query yet takes no
+ * notice of it: as long as the same exchange runs on, it is told again a few times. */
 #include "config.h"
 
 #include <string.h>
@@ -16,6 +17,9 @@
 
 #include "link_int.h"
 
+#define RESTS_MAX     3
+#define FIRST_REST_MS 100 /* each one is twice as long */
+
 struct cancel {
     struct stream stream;
     struct timer timer;
@@ -27,6 +31,9 @@ struct cancel {
     int node;
     bool wants_tls; /* as its link */
     bool is_sent;
+    bool marks;     /* it has set link->in_cancel */
+    uint8_t nrests; /* it was told so often, and nothing came of it yet */
+    uint32_t last;  /* the op with which ends what is to be cancelled */
     struct buf packet;
 };
 
@@ -43,21 +50,51 @@ static struct link *cancel_find_link(const struct cancel *c)
     return NULL;
 }
 
-static void cancel_free(struct cancel *c)
+/* The client may hear of it, and the link be lent again. */
+static void cancel_is_told(struct cancel *c)
 {
     struct link *link = cancel_find_link(c);
 
-    c->be->ncancels--;
     timer_stop(c->be->loop, &c->timer);
     if (c->canceller_fd != -1)
         close(c->canceller_fd);
-    buf_free(&c->packet);
-    if (link != NULL && link->in_cancel) {
+    c->canceller_fd = -1;
+    if (link != NULL && c->marks) {
         link->in_cancel = false;
         if (link->phase == LINK_CLEANING && expect_is_quiet(&link->expect))
             link_clean_step(link);
     }
+    c->marks = false;
+}
+
+static void cancel_free(struct cancel *c)
+{
+    cancel_is_told(c);
+    c->be->ncancels--;
+    buf_free(&c->packet);
     mem_free(c);
+}
+
+/* The end of the query or sequence that the link is at. */
+static uint32_t exchange_end(const struct expect *owed)
+{
+    unsigned at;
+    unsigned op;
+
+    for (at = 0; at + 1 < owed->len; at++) {
+        op = expect_peek(owed, at) & OP_MASK;
+        if (op == OP_SYNC || op == OP_QUERY)
+            break;
+    }
+    return expect_head_serial(owed) + at;
+}
+
+/* Not the next one of the client's: that nobody has cancelled. */
+static bool still_runs(const struct link *link, const struct cancel *c)
+{
+    return link != NULL && link->phase == LINK_LENT && link->owner != NULL && !link->in_cancel &&
+           !expect_is_quiet(&link->expect) && !expect_head_is_ours(&link->expect) &&
+           (int32_t)(c->last - expect_head_serial(&link->expect)) >= 0;
 }
 
 static void cancel_send(struct cancel *c)
@@ -103,9 +140,19 @@ static void cancel_on_drained(struct stream *s)
     (void)s;
 }
 
+static void cancel_on_rested(struct timer *t);
+
 static void cancel_on_closed(struct stream *s)
 {
-    cancel_free(LIST_ENTRY(s, struct cancel, stream));
+    struct cancel *c = LIST_ENTRY(s, struct cancel, stream);
+
+    cancel_is_told(c);
+    if (!c->is_sent || c->nrests == RESTS_MAX || !still_runs(cancel_find_link(c), c)) {
+        cancel_free(c);
+        return;
+    }
+    timer_init(&c->timer, cancel_on_rested);
+    timer_start(c->be->loop, &c->timer, (int64_t)FIRST_REST_MS << c->nrests++);
 }
 
 static const struct stream_ops cancel_ops = {.on_readable = cancel_on_readable,
@@ -147,6 +194,35 @@ static void cancel_on_dialed(int fd, const struct err *err, void *ctx)
     }
 }
 
+static void cancel_dial(struct cancel *c, struct link *link)
+{
+    const struct backend *be = c->be;
+    const char *host = "";
+    int64_t limit_ms = 0;
+    int port = 0;
+
+    stream_init_closed(&c->stream);
+    c->is_sent = false;
+    c->marks = true;
+    link->in_cancel = true;
+    timer_init(&c->timer, cancel_on_timer);
+    if (be->conf->cancel_wait_timeout_ms > 0) /* 0: for ever */
+        timer_start(be->loop, &c->timer, be->conf->cancel_wait_timeout_ms);
+    (void)pools_conf_address(be->conf, c->node, &host, &port, &limit_ms);
+    c->dial = dial_start(be->loop, host, port, limit_ms, cancel_on_dialed, c);
+}
+
+static void cancel_on_rested(struct timer *t)
+{
+    struct cancel *c = LIST_ENTRY(t, struct cancel, timer);
+    struct link *link = cancel_find_link(c);
+
+    if (still_runs(link, c))
+        cancel_dial(c, link);
+    else
+        cancel_free(c);
+}
+
 void link_cancel_owner(struct link *link)
 {
     link->cancel_due = expect_head_is_ours(&link->expect);
@@ -157,10 +233,7 @@ void link_cancel_owner(struct link *link)
 void link_cancel(struct link *link, int fd)
 {
     struct backend *be = link->be;
-    const char *host = "";
-    int64_t limit_ms = 0;
     struct cancel *c;
-    int port = 0;
 
     if (link->key_len == 0 || link->in_cancel) {
         if (fd != -1)
@@ -174,13 +247,8 @@ void link_cancel(struct link *link, int fd)
     c->canceller_fd = fd;
     c->node = link->pool->cluster_node;
     c->wants_tls = stream_is_tls(&link->stream);
-    stream_init_closed(&c->stream);
+    c->last = exchange_end(&link->expect);
     startup_encode_cancel(&c->packet, link->server_pid, link_key(link));
-    link->in_cancel = true;
     be->ncancels++;
-    timer_init(&c->timer, cancel_on_timer);
-    if (be->conf->cancel_wait_timeout_ms > 0) /* 0: for ever */
-        timer_start(be->loop, &c->timer, be->conf->cancel_wait_timeout_ms);
-    (void)pools_conf_address(be->conf, c->node, &host, &port, &limit_ms);
-    c->dial = dial_start(be->loop, host, port, limit_ms, cancel_on_dialed, c);
+    cancel_dial(c, link);
 }
