@@ -697,7 +697,8 @@ struct share_name *share_names_executes(const struct client *c, const struct sql
  * be stale. *end is set behind its Sync. */
 bool share_names_may_replan(
     const struct client *c, const char *p, const char **end, bool *is_closed);
-/* Forgets the plans of the statements that the messages of `batch` bind or EXECUTE. */
+/* Forgets the plans of the statements that the messages of `batch` parse, describe, bind or
+ * EXECUTE. */
 void share_names_replan(struct client *c, struct feed_run *run, struct slice batch);
 /* What became of the statements under way. */
 void share_names_settle(struct client *c);

@@ -640,46 +640,6 @@ bool share_bind_wants_whole(const struct client *c, struct slice msg)
            share_bound_may_matter(prep_sql(p));
 }
 
-/* The statement that a Bind in `msg` names; NULL: none of the protocol. */
-static struct share_name *bound_name(const struct client *c, struct slice msg)
-{
-    struct wire_reader r;
-    struct slice name;
-
-    wire_reader_init(&r, slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES));
-    (void)wire_get_cstr(&r);
-    name = wire_get_cstr(&r);
-    return r.bad || name.n == 0 ? NULL : share_name_find(c->share, name);
-}
-
-bool share_names_may_replan(
-    const struct client *c, const char *p, const char **end, bool *is_closed)
-{
-    const struct share_name *n;
-    bool has_named = false;
-    bool has_describe = false;
-    bool is_described = false;
-    uint32_t len;
-
-    for (; *end - p >= PROTO_HEADER_BYTES; p += len) {
-        len = proto_get_u32(p + 1) + 1;
-        if (len < PROTO_HEADER_BYTES || (size_t)(*end - p) < len)
-            return false;
-        if (p[0] == FE_SYNC) {
-            *end = p + len;
-            *is_closed = true;
-            return has_named && (has_describe || !is_described);
-        }
-        if (p[0] == FE_QUERY || p[0] == FE_FUNCTION_CALL)
-            return false; /* it ends what is in front of it */
-        has_describe = has_describe || p[0] == FE_DESCRIBE;
-        n = p[0] == FE_BIND ? bound_name(c, slice_of(p, len)) : NULL;
-        has_named = has_named || n != NULL;
-        is_described = is_described || (n != NULL && n->is_described);
-    }
-    return false;
-}
-
 /* True for a Bind or Describe of the unnamed statement. What was parsed as that in what runs may be
  * skipped there, and then the link may have another client's. */
 static bool uses_unnamed(char type, struct slice body)
@@ -735,44 +695,4 @@ bool share_names_go_last(struct client *c, const char *p, const char *end)
         }
     }
     return true;
-}
-
-/* The plan of what an EXECUTE names. */
-static void replan_executed(struct client *c, struct feed_run *run, struct slice msg)
-{
-    struct slice sql = slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES - 1);
-    const struct share_name *n = share_names_executes(c, balance_facts(c->ss, sql));
-    struct slice name;
-
-    if (n == NULL)
-        return;
-    name = slice_of(n->name, n->len);
-    share_put_close(c, run, name);
-    prepset_drop_named(&c->link->preps, name);
-}
-
-void share_names_replan(struct client *c, struct feed_run *run, struct slice batch)
-{
-    const char *p = batch.p;
-    const char *end = p + batch.n;
-    struct share_name *n;
-    struct buf sync = {0};
-    uint32_t len;
-
-    for (; end - p >= PROTO_HEADER_BYTES; p += len) {
-        len = proto_get_u32(p + 1) + 1;
-        if ((size_t)(end - p) < len)
-            break;
-        if (p[0] == FE_QUERY)
-            replan_executed(c, run, slice_of(p, len));
-        n = p[0] == FE_BIND ? bound_name(c, slice_of(p, len)) : NULL;
-        if (n == NULL || n->prep == NULL)
-            continue;
-        share_put_close(c, run, prep_name(n->prep));
-        prepset_remove(&c->link->preps, n->prep->id);
-    }
-    wire_put_empty(&sync, FE_SYNC);
-    link_expect(c->link, OP_SYNC | OP_SWALLOW);
-    feed_put(run, sync.data, sync.len);
-    buf_free(&sync);
 }

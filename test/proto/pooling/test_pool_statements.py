@@ -494,6 +494,31 @@ def test_stale_plan_is_made_new(pg, pgpool, change, row):
 
 
 @pytest.mark.parametrize("pool_mode", ["transaction"])
+@pytest.mark.parametrize("change,row", CHANGES.values(), ids=CHANGES.keys())
+def test_stale_plan_is_nothing_to_who_parses_now(pg, pgpool, change, row):
+    """The links have it from others, as it was: for a driver that prepares and describes, and for one that runs it as well."""
+    pg.rows("drop table if exists stale_other")
+    pg.rows("create table stale_other as select 1 as a")
+    clients = [login(pgpool) for _ in range(4)]
+    wanted = {"p": ([describe("p")], ["1", "t", "T", "Z"]),
+              "d": ([bind(name="d"), describe("", "P"), execute()], ["1", "2", "T", "D", "C", "Z"]),
+              "b": ([bind(name="b"), execute()], ["1", "2", "D", "C", "Z"])}
+    for name, (messages, replies) in wanted.items():
+        pg.rows("drop table stale_other")
+        pg.rows("create table stale_other as select 1 as a")
+        spread_plans(clients, f"old_{name}", "select * from stale_other")
+        for sql in change.format("stale_other").split("; "):
+            pg.rows(sql)
+        for c in clients:
+            c.send(parse("select * from stale_other", name), *messages, SYNC)
+            found = c.ready()
+            assert [m.type for m in found] == replies, (name, [m.fields for m in found if m.type == "E"])
+            assert [m.row() for m in found if m.type == "D"] == [row] * replies.count("D")
+    for c in clients:
+        c.bye()
+
+
+@pytest.mark.parametrize("pool_mode", ["transaction"])
 def test_memory_for_statements_is_bounded(pg, pgpool):
     """A client that makes a new name for each query, and closes none: no link holds more than the limit."""
     c = login(pgpool)
