@@ -237,3 +237,19 @@ def test_prepare_that_failed_is_not_made_again(cluster, w):
     assert w.value("/*NO LOAD BALANCE*/ select pg_backend_pid()") != pid
     assert types(w.simple("execute again")) == "EZ"
     assert cluster.primary.rows("select * from not_again") == []
+
+
+def test_unnamed_behind_a_question_of_ours(cluster, start_pool):
+    """What names mean is asked anew between Parse and Bind, by a simple query on the own link."""
+    pool = pool_for(start_pool, cluster, load_balance_mode=True, num_init_children=1, backend_weight0=1, backend_weight1=0,
+                    backend_weight2=0)
+    wait_settled(pool, 0)
+    with Wire(pool.address, seconds=20) as w, Wire(pool.address, seconds=20) as other:
+        assert w.login()[-1].type == "Z" and other.login()[-1].type == "Z"
+        w.send(parse("select a from t where a = 7"), SYNC)
+        w.ready()
+        other.rows("create table forgotten(a int)")
+        other.rows("drop table forgotten")
+        w.send(bx(""), SYNC)
+        found = w.ready(seconds=5)
+        assert (types(found), values(found)) == ("2DCZ", [b"7"]), [m.fields for m in found if m.type == "E"]

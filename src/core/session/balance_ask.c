@@ -111,7 +111,7 @@ static void ask_send(struct client *c, struct link *link)
     b->asking = ASKING_CATALOGUE;
     link->capture = true;
     link->own_failed = false;
-    balance_send_own_text(link, buf_slice(&sql));
+    balance_send_own_text(c, link, buf_slice(&sql));
     buf_free(&sql);
 }
 

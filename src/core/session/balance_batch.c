@@ -17,6 +17,7 @@
 #include "wire/writer.h"
 
 #include "balance_int.h"
+#include "share_int.h"
 
 /* A sequence longer than this is not looked through. */
 #define BATCH_LOOK_MAX 64
@@ -459,6 +460,14 @@ static uint64_t bit_of(const struct client *c, const struct link *link)
     return 0;
 }
 
+void balance_lose_unnamed(struct client *c, const struct link *link)
+{
+    if (c->share == NULL)
+        statements_lose_unnamed(c->statements, bit_of(c, link));
+    else
+        share_lose_unnamed(c);
+}
+
 static bool is_known_on(const struct client *c, const struct link *link, const struct statement *st)
 {
     return link == c->link ? st->on_own : (st->on_readers & bit_of(c, link)) != 0;
@@ -630,9 +639,9 @@ void balance_close_all(struct client *c, unsigned asked)
         return;
     for (i = 0; i < b->own->nreaders; i++)
         if (b->own->reader[i]->phase == READER_READY && b->own->reader[i]->link != c->target)
-            balance_send_own_text(b->own->reader[i]->link, all);
+            balance_send_own_text(c, b->own->reader[i]->link, all);
     if (c->target != c->link)
-        balance_send_own_text(c->link, all);
+        balance_send_own_text(c, c->link, all);
     statements_closing_again(
         c->statements, bit_of(c, c->target), expect_next_serial(&c->target->expect));
     while ((n = list_first(&c->statements->order)) != NULL)

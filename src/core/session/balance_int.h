@@ -510,7 +510,9 @@ void balance_lose_home(struct client *c);
 /* SET TRANSACTION READ WRITE went well on the own link: it is the home now. */
 void balance_move_home(struct client *c);
 /* Sends a text of our own; its replies are swallowed. */
-void balance_send_own_text(struct link *link, struct slice sql);
+void balance_send_own_text(struct client *c, struct link *link, struct slice sql);
+/* A simple query of ours takes the unnamed statement there with it. */
+void balance_lose_unnamed(struct client *c, const struct link *link);
 /* Closes a statement ('S') or a portal ('P') there; so are these. */
 void balance_send_close(struct link *link, char kind, struct slice name);
 

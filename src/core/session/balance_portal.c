@@ -162,7 +162,7 @@ void balance_portals_close_all(struct client *c)
 
     for (i = 0; i < own->nreaders; i++)
         if (own->reader[i]->in_tx && own->reader[i]->link != c->target)
-            balance_send_own_text(own->reader[i]->link, slice_of_str("CLOSE ALL"));
+            balance_send_own_text(c, own->reader[i]->link, slice_of_str("CLOSE ALL"));
     forget_all(own);
 }
 

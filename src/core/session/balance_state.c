@@ -488,7 +488,7 @@ static void settle_on_own(struct client *c)
     while (at < b->own->pending.len) {
         struct slice text = slice_of_str(b->own->pending.data + at);
 
-        balance_send_own_text(c->link, text);
+        balance_send_own_text(c, c->link, text);
         at += (uint32_t)text.n + 1;
     }
 }
@@ -612,7 +612,7 @@ void balance_replay(struct client *c, struct reader *r)
     while (r->replayed < b->own->log.len) {
         struct slice text = slice_of_str(b->own->log.data + r->replayed);
 
-        balance_send_own_text(r->link, text);
+        balance_send_own_text(c, r->link, text);
         r->replayed += (uint32_t)text.n + 1;
     }
 }

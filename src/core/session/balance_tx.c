@@ -18,10 +18,11 @@
 #include "balance_int.h"
 #include "client_lost_int.h"
 
-void balance_send_own_text(struct link *link, struct slice sql)
+void balance_send_own_text(struct client *c, struct link *link, struct slice sql)
 {
     struct buf out = {0};
 
+    balance_lose_unnamed(c, link);
     wire_put_query(&out, sql);
     link_expect(link, OP_QUERY | OP_SWALLOW);
     (void)link_send(link, out.data, out.len);
@@ -41,16 +42,17 @@ void balance_send_close(struct link *link, char kind, struct slice name)
 }
 
 /* An error that says in the server's log what it is for. */
-static void fail_link(struct link *link)
+static void fail_link(struct client *c, struct link *link)
 {
-    balance_send_own_text(link,
+    balance_send_own_text(c, link,
         slice_of_str("SELECT CAST('a statement of this transaction failed on another server' AS "
                      "pg_catalog.int4)"));
 }
 
 /* `on_standby`: where every transaction is read-only anyhow, and to say otherwise an error. */
-static void begin_on(struct link *link, const struct balance_tx *tx, bool on_standby)
+static void begin_on(struct client *c, struct link *link, bool on_standby)
 {
+    const struct balance_tx *tx = &c->balance->own->tx;
     struct buf sql = {0};
 
     buf_put(&sql, "BEGIN", 5);
@@ -66,18 +68,18 @@ static void begin_on(struct link *link, const struct balance_tx *tx, bool on_sta
         buf_printf(&sql, " READ WRITE");
     if (tx->deferrable == SQL_YES)
         buf_printf(&sql, " DEFERRABLE");
-    balance_send_own_text(link, buf_slice(&sql));
+    balance_send_own_text(c, link, buf_slice(&sql));
     buf_free(&sql);
 }
 
 static void join(struct client *c, struct link *link, bool *is_guest)
 {
     if (*is_guest && link->tx_status == 'E') {
-        balance_send_own_text(link, slice_of_str("ROLLBACK"));
+        balance_send_own_text(c, link, slice_of_str("ROLLBACK"));
         *is_guest = false;
     }
     if (!*is_guest)
-        begin_on(link, &c->balance->own->tx, link != c->link);
+        begin_on(c, link, link != c->link);
     *is_guest = true;
 }
 
@@ -183,7 +185,7 @@ void balance_join_own(struct client *c)
 
     if (is_ahead && own->tx.is_opaque) {
         if (c->link->tx_status == 'T')
-            fail_link(c->link); /* what it has set cannot be taken back, nor made again */
+            fail_link(c, c->link); /* what it has set cannot be taken back, nor made again */
         return;
     }
     if (!is_ahead) {
@@ -196,7 +198,7 @@ void balance_join_own(struct client *c)
 
         c->link->watch_tags =
             c->link->watch_tags || own->tx.is_on_own; /* may change what was told */
-        balance_send_own_text(c->link, text);
+        balance_send_own_text(c, c->link, text);
         own->tx_replayed += (uint32_t)text.n + 1;
     }
 }
@@ -222,7 +224,7 @@ WARM void balance_tell_own(struct client *c, bool is_said)
     if (!is_said || !own->tx.has_read || c->target != c->link || c->link->tx_status == 'E')
         return;
     own->tx.has_read = false;
-    balance_send_own_text(c->link, slice_of_str("SELECT"));
+    balance_send_own_text(c, c->link, slice_of_str("SELECT"));
 }
 
 WARM void balance_end_guests(struct client *c, bool committed)
@@ -235,12 +237,12 @@ WARM void balance_end_guests(struct client *c, bool committed)
     for (i = 0; i < b->own->nreaders; i++)
         if (b->own->reader[i]->in_tx) {
             b->own->reader[i]->in_tx = false;
-            balance_send_own_text(b->own->reader[i]->link, end);
+            balance_send_own_text(c, b->own->reader[i]->link, end);
         }
     if (b->own->own_is_guest && (!committed || b->own->tx.is_on_own))
         c->link->watch_tags = true; /* what was SET there was told, and may not be so any more */
     if (b->own->own_is_guest)
-        balance_send_own_text(c->link, end);
+        balance_send_own_text(c, c->link, end);
     b->own->own_ends = b->own->own_is_guest;
     b->own->own_is_guest = false;
 }
@@ -255,7 +257,7 @@ void balance_fail_home(struct client *c)
         return;
     home->watch_tags = b->own->home != NULL; /* what was SET there is not any more */
     b->own->home_fails = b->own->home != NULL;
-    fail_link(home);
+    fail_link(c, home);
 }
 
 void balance_lose_home(struct client *c)
@@ -267,14 +269,14 @@ void balance_lose_home(struct client *c)
     b->tx_failed = true;
     b->own->tx_was_open = true;
     if (!b->own->own_is_guest && c->link != NULL)
-        begin_on(c->link, &b->own->tx, false);
+        begin_on(c, c->link, false);
     else if (c->link != NULL)
         c->link->watch_tags = true;
     b->own->own_is_guest = false;
     if (c->link != NULL) {
         b->own->is_failing = true;
         b->own->fails_at = expect_next_serial(&c->link->expect);
-        fail_link(c->link);
+        fail_link(c, c->link);
     }
     CLIENT_LOG(c, LVL_LOG, "a read-only transaction of user \"%s\" was lost with its standby",
         c->pool->names);
@@ -308,7 +310,7 @@ void balance_move_home(struct client *c)
 {
     struct balance *b = c->balance;
 
-    balance_send_own_text(b->own->home->link, slice_of_str("ROLLBACK"));
+    balance_send_own_text(c, b->own->home->link, slice_of_str("ROLLBACK"));
     b->own->home = NULL;
     balance_forget_tx_log(b->own);
     b->own->own_is_guest = false;

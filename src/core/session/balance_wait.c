@@ -59,7 +59,7 @@ void balance_ask_lsn(struct client *c)
     c->balance->asking = ASKING_LSN;
     c->link->capture = true;
     c->link->own_failed = false;
-    balance_send_own_text(c->link,
+    balance_send_own_text(c, c->link,
         slice_of_str("SELECT pg_catalog.pg_wal_lsn_diff(pg_catalog.pg_current_wal_insert_lsn(), "
                      "'0/0'), pg_catalog.pg_size_bytes(pg_catalog.current_setting("
                      "'wal_segment_size'))"));
@@ -117,7 +117,7 @@ void balance_on_lsn(struct client *c, struct slice value, struct slice segment)
     b->lsn_is_fresh = true;
 }
 
-static void ask_standby(struct link *link, uint64_t lsn)
+static void ask_standby(struct client *c, struct link *link, uint64_t lsn)
 {
     struct buf sql = {0};
 
@@ -131,14 +131,14 @@ static void ask_standby(struct link *link, uint64_t lsn)
         lsn, WAIT_STEPS);
     link->capture = true;
     link->own_failed = false;
-    balance_send_own_text(link, buf_slice(&sql));
+    balance_send_own_text(c, link, buf_slice(&sql));
     buf_free(&sql);
 }
 
 static void wait_ask(struct reader *r)
 {
     r->is_asking = true;
-    ask_standby(r->link, r->client->balance->wait_lsn);
+    ask_standby(r->client, r->link, r->client->balance->wait_lsn);
 }
 
 static int64_t now_ms(const struct client *c)
@@ -194,7 +194,7 @@ void balance_ask_replay(struct client *c, uint64_t lsn)
 {
     wait_clock(c, lsn);
     c->balance->asking = ASKING_REPLAY;
-    ask_standby(c->link, lsn);
+    ask_standby(c, c->link, lsn);
 }
 
 bool balance_replay_goes_on(struct client *c)
@@ -204,7 +204,7 @@ bool balance_replay_goes_on(struct client *c)
     if (b->asking != ASKING_REPLAY)
         return false;
     if (wait_is_worth_it(c, c->link)) {
-        ask_standby(c->link, b->wait_lsn);
+        ask_standby(c, c->link, b->wait_lsn);
         return true;
     }
     b->wait_is_over = c->link->own_failed || lacks(c, c->link->pool->cluster_node);

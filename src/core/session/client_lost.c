@@ -71,7 +71,7 @@ static void end_on_own(struct client *c)
     balance_again_begin(c, slice_of("", 0));
     own->nexchanges++;
     balance_note_facts(c, rollback, balance_facts(c->ss, rollback), 0);
-    balance_send_own_text(c->link, rollback);
+    balance_send_own_text(c, c->link, rollback);
     own->is_untold = false;
     own->end_is_told = true;
 }

@@ -347,6 +347,12 @@ HOT enum feed_step share_attach(struct client *c, int node)
     return FEED_PARK;
 }
 
+void share_lose_unnamed(struct client *c)
+{
+    if (c->share->turn != NULL)
+        c->share->turn->unnamed_epoch = 0;
+}
+
 /* A query of ours, its replies swallowed. */
 WARM void share_put_own_query(struct client *c, struct feed_run *run, struct slice sql)
 {

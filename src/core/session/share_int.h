@@ -476,6 +476,8 @@ void share_keep(struct client *c, struct slice msgs);
 enum feed_step share_ask_first(struct client *c, struct slice sql, struct route_decision *d);
 /* A connection of that node was lost a moment ago. */
 bool share_is_avoided(const struct client *c, int node);
+/* The link was told a simple query of ours: the unnamed statement is gone there. */
+void share_lose_unnamed(struct client *c);
 /* Something goes behind what could have been sent again: from here on that would mix up answers. */
 void share_stop_keeping(struct client *c);
 /* A statement is sent: what the router has to know of it. The exchange is over. */

@@ -142,6 +142,12 @@ static void forget_on(struct statement *st, uint64_t bit)
     st->on_readers &= ~bit;
 }
 
+void statements_lose_unnamed(struct statements *s, uint64_t bit)
+{
+    if (s != NULL && s->unnamed != NULL)
+        forget_on(s->unnamed, bit);
+}
+
 void statements_asked(
     struct statements *s, struct statement *st, unsigned asked, uint64_t bit, uint32_t serial)
 {

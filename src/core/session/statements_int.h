@@ -92,6 +92,8 @@ void statements_closing_again(struct statements *s, uint64_t bit, uint32_t seria
 void statements_answered(struct statements *s, uint64_t bit);
 void statements_failed(struct statements *s, uint64_t bit, uint32_t from, uint32_t to);
 void statements_undone(struct statements *s, uint64_t bit);
+/* A link has done a simple query of ours. */
+void statements_lose_unnamed(struct statements *s, uint64_t bit);
 /* A reader is gone: nothing is known on it. */
 void statements_forget_reader(struct statements *s, uint64_t bit);
 void statements_free(struct statements **sp);
