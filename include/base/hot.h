@@ -6,12 +6,17 @@
  * instructions. Functions marked HOT lie side by side in the program, those marked WARM behind
  * them: a balanced select goes through 16 pages of them instead of 46. Calls of what is marked COLD
  * are taken for unlikely, and the code in front of them is put out of the way.
+ * What is seldom needed, and has room for much (an error, a decision), stands apart from what most
+ * statements run: its room would lie between their callers' and that of what they call, and what is
+ * touched of the stack is touched twice as far.
  * `test/bench/instructions --functions` counts, and says which functions want a mark. */
 #ifndef PGP_BASE_HOT_H
 #define PGP_BASE_HOT_H
 
 #define HOT  __attribute__((hot))
 #define COLD __attribute__((cold))
+/* Not made part of its caller. */
+#define APART __attribute__((noinline))
 /* The linkers' own scripts put sections of this name behind those of HOT. */
 #define WARM __attribute__((section(".text.sorted.1")))
 

@@ -407,7 +407,7 @@ static bool link_bad_message(struct link *link, struct link_run *run)
 
 /* Starts one message at `p`. Returns where to go on, or NULL to stop: the rest is carried over, or
  * the link is gone. */
-static const char *link_on_header(
+WARM APART static const char *link_on_header(
     struct link *link, struct link_run *run, const char *p, const char *end)
 {
     uint32_t len = proto_get_u32(p + 1);

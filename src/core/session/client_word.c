@@ -70,8 +70,6 @@ static bool find_known(const struct client *c, struct client_word *w)
 /* A statement can be given this name. */
 static bool is_free(const struct client *c, const struct client_word *w)
 {
-    struct err err;
-
     if (c->share == NULL && w->parse.n > STATEMENT_MSG_MAX)
         return false; /* it would not be kept */
     if (w->name.n == 0)
@@ -79,7 +77,7 @@ static bool is_free(const struct client *c, const struct client_word *w)
     if (c->share == NULL)
         return statements_find(c->statements, w->name) == NULL;
     return w->name.n <= 1024 && share_name_find(c->share, w->name) == NULL &&
-           !share_names_are_full(c, w->sql.n, &err);
+           share_names_have_room(c, w->sql.n);
 }
 
 static bool read_parse(const struct client *c, struct wire_reader *r, struct client_word *w)

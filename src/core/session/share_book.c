@@ -65,12 +65,20 @@ static size_t name_bytes(const struct share_name *n)
            (n->prep != NULL ? sizeof *n->prep + n->prep->body_len : strlen(n->sql));
 }
 
+HOT bool share_names_have_room(const struct client *c, size_t more)
+{
+    const struct share_book *book = c->share->names;
+    int64_t limit = c->ss->conf->client_prepared_memory_bytes;
+
+    return book == NULL || limit == 0 || (int64_t)(book->bytes + more) <= limit;
+}
+
 bool share_names_are_full(const struct client *c, size_t more, struct err *err)
 {
     const struct share_book *book = c->share->names;
     int64_t limit = c->ss->conf->client_prepared_memory_bytes;
 
-    if (limit == 0 || book == NULL || (int64_t)(book->bytes + more) <= limit)
+    if (share_names_have_room(c, more))
         return false;
     err_clear(err);
     err_set(err, "53400", "too many prepared statements");

@@ -247,18 +247,53 @@ static bool is_skipped(const struct client *c)
     return c->local_error || (c->share->phase == SHARE_ATTACHED && c->link->expect.skipping);
 }
 
+/* What has to be looked at closely. */
+WARM APART static enum feed_step share_query_closely(struct client *c, struct feed_run *run,
+    struct slice msg, struct slice sql, const struct sql_facts *facts, uint32_t traits)
+{
+    struct share_effects e;
+    struct err err;
+    enum feed_step step;
+    bool is_plain = (traits & SHARE_IS_PLAIN) != 0;
+    bool is_known; /* what it does to the session */
+
+    if (!is_plain && share_virtual_query(c, sql, facts))
+        return FEED_LOCAL;
+    memset(&e, 0, sizeof e);
+    e.alone = (traits & SHARE_IS_TX_WORD) != 0 && c->share->mode != CONF_POOL_STATEMENT;
+    is_known = is_plain || e.alone;
+    if (!is_known)
+        share_effects_here(c, facts, sql, &e);
+    if (must_tell_lost(c, facts, &err) || (!is_known && is_refused(c, &e, facts, &err))) {
+        share_stop_asking(c);
+        if (share_is_busy(c))
+            return FEED_PARK;
+        c->share->is_untold = false;
+        fail_transaction(c);
+        tell_query(c, &err);
+        return FEED_LOCAL;
+    }
+    step = share_begin_query(c, run, sql, msg, &facts, e.alone || share_names_go_alone(c, facts));
+    if (step != FEED_PASS)
+        return step;
+    if (!is_known)
+        share_names_before_sql(c, run, facts);
+    share_note(c, sql, facts);
+    share_route_note(c, sql);
+    watch_transaction(c, facts);
+    note_query(c, sql, traits, client_log_statements(c));
+    return FEED_PASS;
+}
+
 HOT static enum feed_step share_query(
     struct client *c, struct feed_run *run, struct slice msg, bool is_whole, bool was_idle)
 {
     struct slice sql = slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES);
     const struct sql_facts *facts;
-    struct share_effects e;
-    struct err err;
     enum local_verdict v;
     enum feed_step step;
     uint32_t traits;
     bool is_plain;
-    bool is_known; /* what it does to the session */
 
     if (is_skipped(c))
         return FEED_SKIP;
@@ -287,32 +322,7 @@ HOT static enum feed_step share_query(
         c->share->turn->is_quick = true;
         return FEED_PASS;
     }
-    if (!is_plain && share_virtual_query(c, sql, facts))
-        return FEED_LOCAL;
-    memset(&e, 0, sizeof e);
-    e.alone = (traits & SHARE_IS_TX_WORD) != 0 && c->share->mode != CONF_POOL_STATEMENT;
-    is_known = is_plain || e.alone;
-    if (!is_known)
-        share_effects_here(c, facts, sql, &e);
-    if (must_tell_lost(c, facts, &err) || (!is_known && is_refused(c, &e, facts, &err))) {
-        share_stop_asking(c);
-        if (share_is_busy(c))
-            return FEED_PARK;
-        c->share->is_untold = false;
-        fail_transaction(c);
-        tell_query(c, &err);
-        return FEED_LOCAL;
-    }
-    step = share_begin_query(c, run, sql, msg, &facts, e.alone || share_names_go_alone(c, facts));
-    if (step != FEED_PASS)
-        return step;
-    if (!is_known)
-        share_names_before_sql(c, run, facts);
-    share_note(c, sql, facts);
-    share_route_note(c, sql);
-    watch_transaction(c, facts);
-    note_query(c, sql, traits, client_log_statements(c));
-    return FEED_PASS;
+    return share_query_closely(c, run, msg, sql, facts, traits);
 }
 
 /* Sync where nothing of its sequence went to a server. */

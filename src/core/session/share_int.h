@@ -638,8 +638,10 @@ bool share_vars_of_startup(
     struct varset_store *store, const struct paramset *params, struct varset **out);
 
 /* share_names.c: prepared statements */
-/* True when one more statement of so many bytes would be too much for this client
+/* False when one more statement of so many bytes would be too much for this client
  * (client_prepared_memory). */
+bool share_names_have_room(const struct client *c, size_t more);
+/* The same the other way round, with what the client is told. */
 bool share_names_are_full(const struct client *c, size_t more, struct err *err);
 /* An error in answer to a message of ours: a PREPARE could not be repeated. True when it was that.
  */

@@ -76,6 +76,13 @@ static void tell(struct client *c, struct link *link, const char *p, size_t n)
     client_pass_reply(c, link, p, n);
 }
 
+COLD APART static void on_others_bytes(struct client *c, struct link *link)
+{
+    link->be->epoch_mismatches++;
+    CLIENT_LOG(c, LVL_ERROR, "a reply met another client: dropped");
+    link_close(link);
+}
+
 HOT static void on_bytes(void *owner, struct link *link, const char *p, size_t n)
 {
     struct client *c = owner;
@@ -83,9 +90,7 @@ HOT static void on_bytes(void *owner, struct link *link, const char *p, size_t n
     size_t aside;
 
     if (link != c->link || link->epoch != c->epoch) {
-        link->be->epoch_mismatches++;
-        CLIENT_LOG(c, LVL_ERROR, "a reply met another client: dropped");
-        link_close(link);
+        on_others_bytes(c, link);
         return;
     }
     if (s->phase != SHARE_ATTACHED && link->phase == LINK_LOGIN)

@@ -276,7 +276,6 @@ bool share_names_parsed(struct client *c, struct slice msg, const char *end)
     struct wire_reader r;
     struct slice name;
     struct slice body;
-    struct err err;
     struct prep *p;
     bool is_parsed;
 
@@ -289,7 +288,7 @@ bool share_names_parsed(struct client *c, struct slice msg, const char *end)
     body = slice_of(r.p, (size_t)(r.end - r.p));
     (void)wire_get_cstr(&r);
     if (r.bad || name.n > 1024 || share_name_find(s, name) != NULL ||
-        share_names_are_full(c, body.n + name.n, &err))
+        !share_names_have_room(c, body.n + name.n))
         return false;
     p = share_prep_of(c, body);
     prep_need_name(p);

@@ -118,13 +118,11 @@ static bool may_be_plain(struct slice parse)
 HOT static bool find_statement(struct client *c, struct quick_batch *q)
 {
     struct share *s = c->share;
-    struct err err;
 
     if (q->parse.p == NULL) {
         q->n = share_name_find(s, q->name);
         q->prep = q->n == NULL || q->n->prep == NULL ? NULL : prep_ref(q->n->prep);
-    } else if (may_be_plain(q->parse) &&
-               (s->names == NULL || !share_names_are_full(c, q->parse.n, &err))) {
+    } else if (may_be_plain(q->parse) && share_names_have_room(c, q->parse.n)) {
         q->prep = share_prep_of(c, q->parse);
     }
     return q->prep != NULL && q->prep->is_plain;
@@ -166,10 +164,16 @@ static bool takes_read(struct client *c, const struct route_decision *d, int *no
     return may_read_at(c, d->node);
 }
 
-static bool place_batch(struct client *c, const struct quick_batch *q, int *node)
+APART static bool judge_batch(struct client *c, const struct quick_batch *q, int *node)
 {
     struct route_decision d;
 
+    balance_decide_prep(c, q->prep, &d);
+    return takes_read(c, &d, node);
+}
+
+static bool place_batch(struct client *c, const struct quick_batch *q, int *node)
+{
     *node = share_write_node(c);
     if (c->balance == NULL)
         return true; /* whether it takes writes is seen when the link is borrowed */
@@ -178,15 +182,21 @@ static bool place_batch(struct client *c, const struct quick_batch *q, int *node
     c->balance->tx_status = 'I';
     if (knows_read(c, q->prep->known, false, node))
         return true;
-    balance_decide_prep(c, q->prep, &d);
+    return judge_batch(c, q, node);
+}
+
+APART static bool judge_query(
+    struct client *c, struct slice sql, const struct sql_facts *facts, int *node)
+{
+    struct route_decision d;
+
+    balance_decide_facts(c, sql, facts, &d);
     return takes_read(c, &d, node);
 }
 
 HOT static bool place_query(
     struct client *c, struct slice sql, const struct sql_facts *facts, int *node)
 {
-    struct route_decision d;
-
     *node = share_write_node(c);
     if (c->balance == NULL)
         return true; /* whether it takes writes is seen when the link is borrowed */
@@ -195,8 +205,7 @@ HOT static bool place_query(
     c->balance->tx_status = 'I';
     if (knows_read(c, route_known_of(sql, facts), true, node))
         return true;
-    balance_decide_facts(c, sql, facts, &d);
-    return takes_read(c, &d, node);
+    return judge_query(c, sql, facts, node);
 }
 
 /* Who has it is told when the statement is sent, or here when that is not now. */
