@@ -33,24 +33,28 @@ struct tls_env;
 
 /* One per worker. */
 struct backend {
+    /* What every statement looks at stands together. */
     struct loop *loop;
     struct shm *shm;
     const _Atomic uint32_t *orders_any; /* 0: nobody has ordered anything */
     const struct conf *conf;            /* the present generation */
-    struct auth_book *book;             /* what logs in to servers, by user */
-    struct backend_tls *tls;            /* certificates and rules per node */
-    int ordinal;
-    bool is_stopping; /* nothing is cached any more */
     /* The one read buffer of the worker: valid within one callback, never owned by a socket. */
-    struct jobs *jobs; /* derivations of keys, and what sessions ask outside */
     char *read_buf;
+    struct rows_header *link_rows;
+    uint64_t next_epoch;
+    int64_t wall_offset_us; /* wall clock minus the loop's clock */
+    uint64_t npools_gone;   /* pools that were freed */
+    int ordinal;
+    bool is_stopping;        /* nothing is cached any more */
+    struct list idle_lru;    /* idle links of all pools, least recently used first */
+    struct list links;       /* every other link */
+    struct auth_book *book;  /* what logs in to servers, by user */
+    struct backend_tls *tls; /* certificates and rules per node */
+    struct jobs *jobs;       /* derivations of keys, and what sessions ask outside */
     struct hash_table pools;
-    uint64_t npools_gone;            /* pools that were freed */
     struct varset_store varsets;     /* settings of links and of the clients that share them */
     struct paramset_store paramsets; /* what servers reported, and links were opened with */
-    struct list idle_lru;            /* idle links of all pools, least recently used first */
     struct list kept;          /* pools with idle links and no client, longest without one first */
-    struct list links;         /* every other link */
     struct list waiting_pools; /* pools somebody waits for, the one served last at the end */
     uint32_t nrequests;        /* waiting requests */
     unsigned ncancels;         /* cancel requests on their way to servers */
@@ -61,12 +65,9 @@ struct backend {
     bool is_retrying;
     bool is_sweeping; /* in this retry nothing is left to others who wait longer */
     bool is_serving;  /* a waiting client is being served: not another one inside that */
-    struct rows_header *link_rows;
     struct row_alloc *row_alloc;
-    uint64_t next_epoch;
     int gives_to;              /* this worker has too much to do, that one has time; -1: none */
     uint64_t epoch_mismatches; /* must stay 0 */
-    int64_t wall_offset_us;    /* wall clock minus the loop's clock */
     /* Posts a message to worker `ordinal`, with a descriptor or -1; 0 when it is on its way. */
     int (*post)(
         struct backend *be, int ordinal, enum mail_type type, const void *body, size_t len, int fd);

@@ -22,28 +22,27 @@
 #define POOL_NEAR   4
 
 struct pool {
-    struct hash_node node;
     struct backend *be;
     const struct pool_settings *set; /* of the present generation */
-    struct limits_ids limits;        /* entries in the shared table; none when that is full */
     struct list idle;                /* newest first */
     struct list busy;                /* lent, cleaning, opening */
     struct list waiting;             /* requests, oldest first */
-    struct list waiting_node;        /* be->waiting_pools while somebody waits */
-    struct list kept_node; /* be->kept since the last client left; detached while one is here */
+    /* How many workers have clients that wait for what the pool has a part in: its own links, those
+     * of its database, its user and its node. NULL: not in the table. */
+    const _Atomic int32_t *waiting_workers[POOL_LIMITS];
+    _Atomic int32_t *idle_cell; /* how many idle links it has, for others; NULL: they cannot know */
+    uint32_t idle_told;         /* nidle as the other workers know it */
     uint32_t nidle;
     uint32_t nbusy;
     uint32_t ncleaning;
-    uint32_t nopening; /* links that are opening for whoever waits longest */
-    uint32_t nwaiting;
-    uint32_t nclients;     /* clients attached: keeps the pool alive */
-    uint32_t head_changes; /* how often the head of `waiting` left */
+    uint32_t nclients; /* clients attached: keeps the pool alive */
     int cluster_node;
-    struct paramset defaults; /* what links report of settings that nobody has SET: share_login.c */
-    uint8_t auth;             /* enum link_auth: what the server asked at the last login */
-    uint8_t asks;             /* enum auth_server: the same in detail */
-    uint8_t blocked;          /* enum limits_verdict: what is in the way of the head of `waiting` */
-    bool owner_opens;         /* a link could not log in by itself: clients open theirs */
+    int64_t freed_us;     /* a link became idle the last time */
+    int64_t auth_seen_us; /* when `auth` was learned */
+    uint8_t auth;         /* enum link_auth: what the server asked at the last login */
+    uint8_t asks;         /* enum auth_server: the same in detail */
+    uint8_t blocked;      /* enum limits_verdict: what is in the way of the head of `waiting` */
+    bool owner_opens;     /* a link could not log in by itself: clients open theirs */
     bool is_superuser;
     bool is_role_known; /* is_superuser was reported by a server */
     bool resets_work;   /* the server has taken the reset queries of these settings before */
@@ -56,23 +55,25 @@ struct pool {
     bool is_kept_warm;  /* min_pool_size holds without clients: pool_keep_warm */
     bool is_on_trial;   /* it could not log in of late: one link at a time is tried */
     bool may_exceed;    /* more links were open than a limit allows when that was looked at last */
-    /* How many workers have clients that wait for what the pool has a part in: its own links, those
-     * of its database, its user and its node. NULL: not in the table. */
-    const _Atomic int32_t *waiting_workers[POOL_LIMITS];
-    _Atomic int32_t *idle_cell; /* how many idle links it has, for others; NULL: they cannot know */
+    /* What is in front of this is all that a loan looks at, mostly. */
+    struct hash_node node;
+    struct limits_ids limits; /* entries in the shared table; none when that is full */
+    struct list waiting_node; /* be->waiting_pools while somebody waits */
+    struct list kept_node;    /* be->kept since the last client left; detached while one is here */
+    uint32_t nopening;        /* links that are opening for whoever waits longest */
+    uint32_t nwaiting;
+    uint32_t head_changes;    /* how often the head of `waiting` left */
+    struct paramset defaults; /* what links report of settings that nobody has SET: share_login.c */
     /* The pools of the same user and database, by the last bits of their nodes, as they were when
      * be->npools_gone was near_gone: pool_near. */
     struct pool *near[POOL_NEAR];
     uint64_t near_gone;
     /* Whether another worker has had too few links; for those that cannot travel. */
     struct limits_scale uneven;
-    uint32_t idle_told;     /* nidle as the other workers know it */
     int64_t oldest_told_us; /* when the head began to wait, as the other workers know it */
     int64_t retired_us;     /* the last link was closed because of its age */
-    int64_t freed_us;       /* a link became idle the last time */
     int64_t called_us;      /* clients of another worker were asked to come */
     int64_t asked_us;       /* other workers were asked for one because these are late */
-    int64_t auth_seen_us;   /* when `auth` was learned */
     int64_t trial_us;       /* is_kept_warm: when it is tried again after a failure */
     int64_t trial_wait_us;  /* how long it was waited for that; doubled each time */
     int64_t role_seen_us;   /* a server has said that the role may log in; 0: never */

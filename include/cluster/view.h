@@ -154,6 +154,8 @@ size_t view_region_bytes(void);
 void view_publish(struct shm *shm, struct view *v);
 /* The present version: one load. */
 uint64_t view_version(const struct shm *shm);
+/* Where it stands, for who asks for every statement. */
+const _Atomic uint64_t *view_version_mark(const struct shm *shm);
 /* Takes a snapshot if *v is older than what is published; true when it changed. */
 bool view_refresh(const struct shm *shm, struct view *v);
 /* What happened lately, newest last; older events are overwritten. */

@@ -57,47 +57,49 @@ struct session_writes {
 
 /* One per worker: everything about its clients. */
 struct sessions {
-    struct backend be;
+    /* What every statement looks at stands together, with the same of `be`. */
     struct loop *loop;
+    const struct conf *conf;
+    struct rows_header *client_rows;
+    struct session_shared *shared;
+    struct sql_cache *sql_cache;          /* facts of recent statements */
+    struct arena *scratch;                /* reset per statement */
+    const _Atomic uint64_t *view_version; /* of what the monitor has published */
+    const _Atomic uint32_t *has_orders;   /* 0: operators want nothing of clients; orders_mark */
+    struct session_writes writes;
+    struct share_turn *spare_turns; /* SHARE_SPARE_TURNS at most */
+    unsigned nspare_turns;
+    enum session_stop stop;
+    uint16_t defaults_serial; /* counts changes of what nobody has SET, as links report it */
+    bool logs_statements;     /* as configured: statements or messages are logged */
+    struct session_giving giving;
+    struct backend be;
     struct proc_env *env;
     const struct conf_gen *gen;
-    const struct conf *conf;
     struct session_tls *tls; /* certificate for clients; NULL: ssl is off */
-    struct rows_header *client_rows;
     struct row_alloc *client_row_alloc;
-    struct session_shared *shared;
     struct view view;            /* snapshot of the cluster, taken anew when it changes */
     int64_t looked_us;           /* when the monitor was last asked to look again */
-    struct sql_cache *sql_cache; /* facts of recent statements */
-    struct arena *scratch;       /* reset per statement */
     struct hash_table said;      /* texts by client, while statements are logged */
     struct route_rules *rules;   /* of `conf`; NULL: nothing is balanced */
     struct route_cache *answers; /* of the catalogue */
     struct balance_worker *balance_worker;
-    struct session_auth *auth;           /* rules, users, failed logins */
-    struct prep_store preps;             /* statements of clients that share links */
-    struct share_wait *spare_wait;       /* kept for the next client that needs one */
-    struct share_pending *spare_pending; /* the same */
-    struct share_turn *spare_turns;      /* SHARE_SPARE_TURNS at most */
-    unsigned nspare_turns;
+    struct session_auth *auth;        /* rules, users, failed logins */
+    struct prep_store preps;          /* statements of clients that share links */
+    struct share_wait *spare_wait;    /* kept for the next client that needs one */
     struct share_greeting *greetings; /* SHARE_GREETINGS of them, made when needed */
-    uint16_t defaults_serial; /* counts changes of what nobody has SET, as links report it */
-    struct list homeless;     /* clients that wait for a primary */
+    struct list homeless;             /* clients that wait for a primary */
     struct timer homeless_timer;
     struct list queued;      /* sharing clients in the queues of pools */
     uint64_t queued_version; /* of the view, as they know it */
-    struct session_writes writes;
-    struct list held;    /* clients whose next statement waits, see sessions_view.c */
-    struct list looking; /* logins whose server was gone */
+    struct list held;        /* clients whose next statement waits, see sessions_view.c */
+    struct list looking;     /* logins whose server was gone */
     struct timer view_timer;
     struct timer title_timer; /* runs while there is one client, whom the title names */
     struct list clients;
     uint32_t nclients;
     uint64_t served;
     uint64_t own_bytes; /* sent to clients by ourselves */
-    enum session_stop stop;
-    const _Atomic uint32_t *has_orders; /* 0: operators want nothing of clients; orders_mark */
-    bool logs_statements;               /* as configured: statements or messages are logged */
     struct task publish;
     struct task suspect;   /* tells the monitor of the nodes in: */
     uint64_t suspected[2]; /* bit per node that has ended free links in this turn of the loop */
@@ -107,7 +109,6 @@ struct sessions {
     void (*on_look)(struct sessions *ss);
     /* False when that worker takes no more clients; NULL: nobody goes anywhere. */
     bool (*may_give)(struct sessions *ss, int ordinal);
-    struct session_giving giving;
     struct session_warm warm;
 };
 

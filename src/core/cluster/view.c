@@ -32,11 +32,16 @@ void view_publish(struct shm *shm, struct view *v)
     atomic_store(&r->version, v->version);
 }
 
-uint64_t view_version(const struct shm *shm)
+const _Atomic uint64_t *view_version_mark(const struct shm *shm)
 {
     const struct view_region *r = shm_get(shm, SHM_CLUSTER);
 
-    return atomic_load_explicit(&r->version, memory_order_acquire);
+    return &r->version;
+}
+
+uint64_t view_version(const struct shm *shm)
+{
+    return atomic_load_explicit(view_version_mark(shm), memory_order_acquire);
 }
 
 HOT bool view_refresh(const struct shm *shm, struct view *v)

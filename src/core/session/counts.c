@@ -85,7 +85,7 @@ void count_statement(struct sessions *ss, int node, enum count_kind kind)
 
     if (node >= VIEW_MAX_NODES)
         return; /* a server of pools.conf: none of the cluster */
-    cell = session_count_cell(ss->shared, ss->env->ordinal, node, kind);
+    cell = session_count_cell(ss->shared, ss->be.ordinal, node, kind);
     /* One writer: a plain add is enough, readers see whole words. */
     atomic_store_explicit(
         cell, atomic_load_explicit(cell, memory_order_relaxed) + 1, memory_order_relaxed);

@@ -110,6 +110,7 @@ void sessions_init(struct sessions *ss, struct loop *loop, struct proc_env *env)
     ss->client_row_alloc = row_alloc_new(ss->client_rows, env->ordinal);
     ss->shared = shm_get(env->shm, SHM_STATS);
     ss->has_orders = orders_mark(env->shm);
+    ss->view_version = view_version_mark(env->shm);
     ss->scratch = arena_new("statement", 0);
     hash_table_init(&ss->said);
     ss->sql_cache = sql_cache_new(SESSION_FACTS_MAX, SESSION_FACTS_BYTES);
@@ -204,7 +205,7 @@ HOT int sessions_write_node(struct sessions *ss)
     struct session_writes *w = &ss->writes;
     int node;
 
-    if (w->is_known && w->version == view_version(ss->env->shm))
+    if (w->is_known && w->version == atomic_load_explicit(ss->view_version, memory_order_acquire))
         return w->node;
     (void)view_refresh(ss->env->shm, &ss->view);
     node = view_write_node(&ss->view);

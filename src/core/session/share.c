@@ -104,8 +104,6 @@ void share_spare_free(struct sessions *ss)
     ss->nspare_turns = 0;
     mem_free(ss->spare_wait);
     ss->spare_wait = NULL;
-    mem_free(ss->spare_pending);
-    ss->spare_pending = NULL;
 }
 
 HOT void share_turn_end(struct client *c)

@@ -166,19 +166,30 @@ static bool is_uncertain(const struct share_pending *p)
            (p->kind == PENDING_PARSE && p->sent);
 }
 
+static void pending_grow(struct share_turn *t)
+{
+    t->pending = mem_alloc((SHARE_MAX_PENDING + 8) * sizeof *t->pending);
+    memcpy(t->pending, t->few, sizeof t->few);
+}
+
+/* None is left. */
+static void pending_free(struct share_turn *t)
+{
+    if (t->pending != t->few)
+        mem_free(t->pending);
+    t->pending = NULL;
+}
+
 HOT void share_pending_push(struct client *c, enum share_pending_kind kind, struct prep *prep,
     struct share_name *name, bool sent)
 {
     struct share *s = c->share;
-    struct share_pending **spare = &c->ss->spare_pending;
     struct share_pending *p;
 
-    if (s->turn->pending == NULL) {
-        s->turn->pending = *spare;
-        *spare = NULL;
-    }
     if (s->turn->pending == NULL)
-        s->turn->pending = mem_alloc((SHARE_MAX_PENDING + 8) * sizeof *s->turn->pending);
+        s->turn->pending = s->turn->few;
+    else if (s->turn->npending == SHARE_FEW_PENDING && s->turn->pending == s->turn->few)
+        pending_grow(s->turn);
     p = &s->turn->pending[s->turn->npending++];
     p->kind = (uint8_t)kind;
     p->prep = prep == NULL ? NULL : prep_ref(prep);
@@ -468,7 +479,9 @@ static void drop_if_new(struct client *c, struct feed_run *run, struct share_nam
 static void forget_first(struct share_turn *t, unsigned n)
 {
     t->npending = (uint16_t)(t->npending - n);
-    if (t->npending > 0)
+    if (t->npending == 0)
+        pending_free(t);
+    else
         memmove(t->pending, t->pending + n, t->npending * sizeof t->pending[0]);
 }
 
@@ -529,11 +542,6 @@ HOT void share_names_settle(struct client *c)
     if (c->link != NULL)
         n = expect_take_notes(&c->link->expect, &worked);
     settle_first(c, n < s->turn->npending ? n : s->turn->npending, worked);
-    if (s->turn->npending == 0 && s->turn->pending != NULL) {
-        mem_free(c->ss->spare_pending); /* NULL mostly: one is kept for whoever comes next */
-        c->ss->spare_pending = s->turn->pending;
-        s->turn->pending = NULL;
-    }
     if (c->link != NULL && !expect_is_quiet(&c->link->expect))
         return;
     if (s->dropped_all)
@@ -598,8 +606,7 @@ void share_names_free(struct client *c)
         prep_unref(&s->turn->pending[i].before);
     }
     s->turn->npending = 0;
-    mem_free(s->turn->pending);
-    s->turn->pending = NULL;
+    pending_free(s->turn);
     s->saw_error = true;
     settle_dropped(c);
     settle_drops(c);

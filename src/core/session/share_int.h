@@ -30,6 +30,8 @@ static inline int32_t share_pid_of(uint32_t client_id)
 #define SHARE_MAX_SAVEPOINTS 1000
 /* Statements of the present exchange whose fate is followed; see expect_notes. */
 #define SHARE_MAX_PENDING 56
+/* So many stand in the turn itself: most sequences have one. */
+#define SHARE_FEW_PENDING 4
 /* However many clients gave names of their own in SQL, so many of the others fit on a link. */
 #define SHARE_MIN_PREPARED 8
 /* Statements made by PREPARE in SQL, per session; more of them tie it to its link. */
@@ -166,72 +168,74 @@ struct share_wait {
  * until it holds no link, waits for none, and is in no transaction. share_turn_begin makes it,
  * share_turn_end frees it. */
 struct share_turn {
+    /* What every exchange looks at stands together. */
     struct client *client;
     struct share_turn *next_spare; /* of ss->spare_turns: all zero but for this and the two bufs */
-    uint16_t nsavepoints;
+    uint32_t kept_len;             /* of a sequence that may be sent again */
+    uint32_t mark_pins;            /* before the present exchange */
     uint16_t npending;
+    uint16_t nuncertain;           /* of those pending: the link may know them or not */
+    bool is_quick;                 /* sent by share_quick.c, and nothing behind it */
+    bool tells_late;               /* the rows hear of the loan with what is sent on it */
+    bool is_untold;                /* ... and have not yet */
+    bool goes_home;                /* it is sent again where the transaction lives */
+    bool has_put_settings;         /* in this loan: RESET, too */
+    bool is_asker;                 /* the link that opens is for a question of ours */
+    bool is_out;                   /* the present exchange is a read that left, share_out.c */
+    bool is_cut;                   /* the present exchange ends with a Flush, share_begin.c */
+    struct share_name *last_bound; /* valid within one sequence */
+    uint64_t unnamed_epoch;        /* the loan in which the link was told the unnamed one */
+    int64_t homeless_until_us;
+    struct list homeless_node; /* ss->homeless: waits for a primary; or ss->queued */
+    struct link *home;         /* of the transaction, while a read runs elsewhere; else NULL */
+    struct paramset told;      /* what the client believes of parameters that may differ by now */
+    struct share_vars tx;      /* before the transaction; NULL outside of one */
+    struct buf begin; /* BEGIN that waits for the first statement; a spare turn keeps its memory */
+    struct buf retry; /* ... of this, too */
+    struct buf early; /* replies that are no answer yet */
+    struct share_pending *pending; /* `few`, or on the heap; NULL: there are none */
+    struct share_pending few[SHARE_FEW_PENDING];
+    struct share_vars mark; /* before the present exchange; NULL outside of one */
+    struct share_wait *wait;
+    uint16_t nsavepoints;
     uint16_t ntags;      /* statements of the present string that have ended */
     uint16_t at;         /* the one that is being noted */
     bool is_last;        /* there is none behind it */
     bool was_discarded;  /* DISCARD ALL has happened in this exchange, whatever is behind it */
     uint32_t lost_query; /* the serial, and 1, of a Query whose link died: the client is told an
                             error for it, whatever the server had said; 0: none */
-    uint16_t nuncertain; /* of those pending: the link may know them or not */
     uint16_t nresent;
-    uint16_t nunfit;                     /* links that refused the session's settings */
-    uint16_t nskip;                      /* messages that were answered with one before them */
-    bool is_quick;                       /* sent by share_quick.c, and nothing behind it */
-    bool tells_late;                     /* the rows hear of the loan with what is sent on it */
-    bool is_untold;                      /* ... and have not yet */
-    bool is_out;                         /* the present exchange is a read that left, share_out.c */
-    bool is_cut;                         /* the present exchange ends with a Flush, share_begin.c */
-    bool may_go_out;                     /* ... as the transaction's reads may */
-    bool keeps_home;                     /* ... but the present one */
-    bool home_fails;                     /* ... and failed: so does its transaction */
-    bool portal_left;                    /* ... and the home has another unnamed portal */
-    bool has_read;                       /* ... and that was more than SHOW */
-    bool was_out;                        /* ... and one did */
-    bool goes_home;                      /* it is sent again where the transaction lives */
-    bool has_portal;                     /* BEGIN was executed by the protocol */
-    bool needs_snapshot;                 /* with BEGIN: the client has read in it before */
-    bool has_put_settings;               /* in this loan: RESET, too */
-    bool is_asker;                       /* the link that opens is for a question of ours */
-    uint32_t kept_len;                   /* of a sequence that may be sent again */
-    uint32_t mark_pins;                  /* before the present exchange */
-    uint32_t tx_pins;                    /* before the transaction */
-    uint32_t untied;                     /* by a DISCARD ALL that is not answered yet */
+    uint16_t nunfit;     /* links that refused the session's settings */
+    uint16_t nskip;      /* messages that were answered with one before them */
+    bool may_go_out;     /* the present exchange may leave, as the transaction's reads may */
+    bool keeps_home;     /* ... but the present one */
+    bool home_fails;     /* ... and failed: so does its transaction */
+    bool portal_left;    /* ... and the home has another unnamed portal */
+    bool has_read;       /* ... and that was more than SHOW */
+    bool was_out;        /* ... and one did */
+    bool has_portal;     /* BEGIN was executed by the protocol */
+    bool needs_snapshot; /* with BEGIN: the client has read in it before */
+    uint32_t tx_pins;    /* before the transaction */
+    uint32_t untied;     /* by a DISCARD ALL that is not answered yet */
     struct share_described described[2]; /* in the present sequence; older ones go first */
     uint8_t nrepairs;                    /* in a row, of the same */
     bool was_cut_short;                  /* ... the present one: by a cancel request, a timeout */
     bool repairs_names;                  /* ... it is of statements, too */
     bool repairs_pins;                   /* ... and asks what ties the session */
-    struct share_vars mark;              /* before the present exchange; NULL outside of one */
-    struct share_vars tx;                /* before the transaction; NULL outside of one */
     struct varset *repaired;             /* as the link had it before the repair; NULL mostly */
     struct share_savepoint *savepoints;  /* newest first */
     struct share_end *ends;              /* sent, their tags not seen; oldest first */
     struct share_end *ended;             /* the last one that the client was told of */
     struct share_end only_end;           /* mostly there is one at most, and this is it */
-    struct share_name *last_bound;       /* valid within one sequence */
-    uint64_t unnamed_epoch;              /* the loan in which the link was told the unnamed one */
-    int64_t homeless_until_us;
-    int64_t stands_since_us;   /* in a line of the worker that it came from; 0: in none */
-    int64_t not_before_us;     /* of the next try */
-    int64_t refused_us;        /* wall clock: a server that takes no writes; 0: none has */
-    struct list homeless_node; /* ss->homeless: waits for a primary; or ss->queued */
-    struct link *home;         /* of the transaction, while a read runs elsewhere; else NULL */
-    struct err *last_words;    /* of the server, when it ends; NULL mostly */
+    int64_t stands_since_us;             /* in a line of the worker that it came from; 0: in none */
+    int64_t not_before_us;               /* of the next try */
+    int64_t refused_us;     /* wall clock: a server that takes no writes; 0: none has */
+    struct err *last_words; /* of the server, when it ends; NULL mostly */
     struct err *refusal; /* what the client is told instead of what the server says; NULL mostly */
-    struct share_pending *pending;
     struct share_portal *portals;
     struct share_name *dropped;  /* by DEALLOCATE in this exchange */
     struct share_name *unloaded; /* failed a transaction as it was repeated in it */
     struct share_drop *drops;    /* newest first */
-    struct paramset told;        /* what the client believes of parameters that may differ by now */
-    struct share_wait *wait;
-    struct buf begin; /* BEGIN that waits for the first statement; a spare turn keeps its memory */
-    struct buf retry; /* ... of this, too */
-    struct buf early; /* replies that are no answer yet */
 };
 
 /* What makes the session, idle or not. */
