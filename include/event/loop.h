@@ -43,6 +43,7 @@ struct loop {
     int epoll_fd;
     bool is_stopped;
     bool uv_is_ready;
+    bool uv_is_used;    /* since it was asked last whether it has something to do */
     uint32_t now_tick;  /* up to which slots were looked at */
     uint32_t wake_tick; /* when the next one is, if there is a timer */
     int64_t now_us;     /* when this turn began */
@@ -54,6 +55,13 @@ struct loop {
     struct list wheel[LOOP_WHEEL_SLOTS];
 };
 
+/* libuv's part of it, for whoever starts something there or closes it: what that leaves to do is
+ * done in the next turn. In turns without that libuv is not asked. */
+static inline uv_loop_t *loop_uv(struct loop *lp)
+{
+    lp->uv_is_used = true;
+    return &lp->uv;
+}
 /* Makes a loop. After the fork only. */
 void loop_init(struct loop *lp);
 /* Closes what is left and frees the loop. */

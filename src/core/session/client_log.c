@@ -138,7 +138,7 @@ static bool start_lookup(const struct client *c, const char *address, const char
         in6->sin6_family = AF_INET6;
         memcpy(&in6->sin6_addr, c->row->addr, sizeof in6->sin6_addr);
     }
-    if (uv_getnameinfo(&c->ss->loop->uv, &nl->request, on_name, (struct sockaddr *)&ss, 0) == 0)
+    if (uv_getnameinfo(loop_uv(c->ss->loop), &nl->request, on_name, (struct sockaddr *)&ss, 0) == 0)
         return true;
     mem_free(nl->farewell);
     mem_free(nl);

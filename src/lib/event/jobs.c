@@ -27,6 +27,7 @@ static const unsigned job_threads_max[JOB_CLASSES] = {[JOB_WAITS] = 128, [JOB_CO
 /* Shared by the loop and the threads. The threads that still run when the worker ends keep it. */
 struct jobs {
     uv_async_t async;
+    struct loop *loop;
     pthread_mutex_t lock;
     struct list finished;            /* under `lock` */
     unsigned running;                /* all; under `lock` */
@@ -174,7 +175,8 @@ struct jobs *jobs_new(struct loop *loop)
     list_init(&jobs->finished);
     list_init(&jobs->queued[JOB_WAITS]);
     list_init(&jobs->queued[JOB_COMPUTES]);
-    (void)uv_async_init(&loop->uv, &jobs->async, jobs_on_async);
+    jobs->loop = loop;
+    (void)uv_async_init(loop_uv(loop), &jobs->async, jobs_on_async);
     uv_unref((uv_handle_t *)&jobs->async);
     return jobs;
 }
@@ -215,6 +217,7 @@ void jobs_free(struct jobs **jp)
     jobs->running++;        /* and nobody frees the memory before libuv has let go of it */
     jobs_drop(&jobs->finished);
     pthread_mutex_unlock(&jobs->lock);
+    (void)loop_uv(jobs->loop);
     uv_close((uv_handle_t *)&jobs->async, jobs_on_closed);
 }
 

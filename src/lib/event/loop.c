@@ -94,7 +94,7 @@ void loop_init(struct loop *lp)
         list_init(&lp->wheel[i]);
     list_init(&lp->tasks);
     loop_read_clock(lp);
-    uv_prepare_init(&lp->uv, &lp->alive);
+    uv_prepare_init(loop_uv(lp), &lp->alive);
     uv_prepare_start(&lp->alive, loop_on_prepare);
 }
 
@@ -186,13 +186,20 @@ static void loop_dispatch(struct loop *lp, const struct epoll_event *ev)
         io_tell_kernel(io); /* the owner lost interest some time ago */
 }
 
+/* Since 1.44 it also says that handles wait to be registered. */
+static void loop_ask_uv(struct loop *lp)
+{
+    lp->uv_is_used = false;
+    lp->uv_is_ready = lp->uv_is_ready || uv_backend_timeout(&lp->uv) == 0;
+}
+
 /* How long the turn may wait for an event; -1: for ever. */
 static int loop_timeout_ms(struct loop *lp)
 {
     int64_t left_us;
 
-    /* Since 1.44 this also says that handles wait to be registered. */
-    lp->uv_is_ready = lp->uv_is_ready || uv_backend_timeout(&lp->uv) == 0;
+    if (lp->uv_is_used)
+        loop_ask_uv(lp);
     if (!list_is_empty(&lp->tasks) || lp->last != NULL || lp->closed != NULL || lp->uv_is_ready)
         return 0;
     if (lp->ntimers == 0)
@@ -217,7 +224,7 @@ HOT static void loop_turn(struct loop *lp, bool may_wait)
         loop_dispatch(lp, &ev[i]);
     if (lp->uv_is_ready || UV_VERSION_HEX < 0x012C00) {
         lp->uv_is_ready = false;
-        uv_run(&lp->uv, UV_RUN_NOWAIT);
+        uv_run(loop_uv(lp), UV_RUN_NOWAIT);
     }
     if (lp->ntimers > 0 && lp->now_us >= loop_due_us(lp))
         loop_on_tick(lp);

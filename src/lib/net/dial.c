@@ -284,7 +284,8 @@ static void dial_resolve(struct dial *d)
     d->addresses = NULL;
     d->request.data = d;
     d->is_resolving = true;
-    if (uv_getaddrinfo(&d->lp->uv, &d->request, dial_on_resolved, d->host, service, &hints) != 0) {
+    if (uv_getaddrinfo(loop_uv(d->lp), &d->request, dial_on_resolved, d->host, service, &hints) !=
+        0) {
         d->is_resolving = false;
         dial_fail(d, "name resolution could not be started");
     }

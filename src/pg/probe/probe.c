@@ -503,7 +503,7 @@ static int look_up(struct probe *p, bool is_aside)
     p->lookup = mem_alloc_zero(sizeof *p->lookup);
     p->lookup->p = p;
     p->lookup->is_aside = is_aside;
-    rc = uv_getaddrinfo(&p->lp->uv, &p->lookup->req, on_resolved, p->target.host, NULL, &hints);
+    rc = uv_getaddrinfo(loop_uv(p->lp), &p->lookup->req, on_resolved, p->target.host, NULL, &hints);
     if (rc == 0)
         return 0;
     mem_free(p->lookup);

@@ -330,7 +330,7 @@ static void resolve(struct server_sql *q)
     q->phase = SQL_RESOLVE;
     q->lookup = mem_alloc_zero(sizeof *q->lookup);
     q->lookup->q = q;
-    rc = uv_getaddrinfo(&q->lp->uv, &q->lookup->req, on_resolved, q->to.host, NULL, &hints);
+    rc = uv_getaddrinfo(loop_uv(q->lp), &q->lookup->req, on_resolved, q->to.host, NULL, &hints);
     if (rc == 0)
         return;
     mem_free(q->lookup);

@@ -160,6 +160,7 @@ static void end_command(struct delay_run *r)
 {
     if (!uv_is_closing((uv_handle_t *)&r->process))
         (void)kill(-r->process.pid, SIGKILL);
+    (void)loop_uv(r->lp);
     if (!uv_is_closing((uv_handle_t *)&r->pipe))
         uv_close((uv_handle_t *)&r->pipe, on_closed);
 }
@@ -211,7 +212,7 @@ static int spawn(struct delay_run *r, char *line)
 
     io[1].data.stream = (uv_stream_t *)&r->pipe;
     io[2].data.fd = 2;
-    return uv_spawn(&r->lp->uv, &r->process, &opts);
+    return uv_spawn(loop_uv(r->lp), &r->process, &opts);
 }
 
 /* The deadline holds until the output has ended, too: something the command left behind may keep it
@@ -227,7 +228,7 @@ static void start(struct monitor *m, struct delay_run *r, char *line)
     r->process.data = r;
     r->pipe.data = r;
     timer_init(&r->deadline, on_deadline);
-    uv_pipe_init(&r->lp->uv, &r->pipe, 0);
+    uv_pipe_init(loop_uv(r->lp), &r->pipe, 0);
     m->delay_run = r;
     rc = spawn(r, line);
     if (rc < 0) {

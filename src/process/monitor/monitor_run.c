@@ -122,6 +122,7 @@ static void close_all(struct run *r)
 {
     timer_stop(r->lp, &r->deadline);
     timer_stop(r->lp, &r->look);
+    (void)loop_uv(r->lp);
     if (!r->adopted && !uv_is_closing((uv_handle_t *)&r->process))
         uv_close((uv_handle_t *)&r->process, on_closed);
     if (!uv_is_closing((uv_handle_t *)&r->pipe))
@@ -219,7 +220,7 @@ static struct run *make(struct loop *lp, const struct run_spec *spec)
     r->pipe.data = r;
     timer_init(&r->deadline, on_deadline);
     timer_init(&r->look, on_look);
-    uv_pipe_init(&lp->uv, &r->pipe, 0);
+    uv_pipe_init(loop_uv(lp), &r->pipe, 0);
     r->nopen = 1;
     return r;
 }
@@ -262,7 +263,7 @@ static int spawn(struct run *r, const struct run_spec *spec, int in, const int p
         .flags = UV_PROCESS_DETACHED,
         .stdio = io,
         .stdio_count = OUTPUT_FD + 1};
-    int rc = uv_spawn(&r->lp->uv, &r->process, &opts);
+    int rc = uv_spawn(loop_uv(r->lp), &r->process, &opts);
 
     mem_free(env);
     mem_free(line);
