@@ -160,9 +160,11 @@ void pool_request_init(struct pool_request *req);
 /* False when a client of this pool is not to be given to a worker with more time: links are what is
  * waited for, and they could not follow it. */
 bool pool_lets_go(const struct pool *pool);
-/* A link that is free and needs no look, for a request of a client that shares links; NULL: there
- * is none, or others wait: pool_acquire is to be asked. `req` is not remembered. */
-struct link *pool_borrow(struct pool *pool, const struct pool_request *req);
+/* A link that is free and needs no look, for a client that shares links and may have a used one
+ * (may_reuse of its requests): one with the settings `vars` rather than another, and not that of
+ * `avoid_id`. NULL: there is none, or others wait: pool_acquire is to be asked. */
+struct link *pool_borrow(struct pool *pool, const struct varset *vars, uint64_t avoid_id,
+    void *owner, const struct link_owner_ops *ops);
 /* Who asks for a link now would have to wait, and a server of this pool has parsed the statement: a
  * link of this worker has it. */
 bool pool_has_parsed(const struct pool *pool, const uint8_t id[PREP_ID_BYTES]);

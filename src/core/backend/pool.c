@@ -232,12 +232,10 @@ static bool params_can_patch(const struct paramset *has, const struct paramset *
     return true;
 }
 
-HOT static bool link_suits(const struct link *link, const struct pool_request *req, bool patch)
+static bool link_suits(const struct link *link, const struct pool_request *req, bool patch)
 {
     if (link->asked_version < req->startup->version)
         return false;
-    if (req->is_shared)
-        return paramset_is_empty(&link->startup);
     if (!link_is_pristine(link) && !(req->allows_names && link_has_only_names(link)))
         return false;
     if (patch)
@@ -246,7 +244,7 @@ HOT static bool link_suits(const struct link *link, const struct pool_request *r
 }
 
 HOT static struct link *pool_lend(
-    struct pool *pool, struct link *link, const struct pool_request *req)
+    struct pool *pool, struct link *link, void *owner, const struct link_owner_ops *ops)
 {
     list_remove(&link->pool_node);
     list_remove(&link->be_node);
@@ -255,7 +253,7 @@ HOT static struct link *pool_lend(
     pool->nidle--;
     pool->nbusy++;
     pool_tell_idle(pool, false);
-    link_lend(link, req->owner, req->ops);
+    link_lend(link, owner, ops);
     return link;
 }
 
@@ -267,7 +265,8 @@ HOT static struct link *pool_lend(
 
 /* The newest idle link that suits a client that shares links: one with its settings rather than
  * one without. */
-HOT static struct link *pool_find_shared(const struct pool *pool, const struct pool_request *req)
+HOT static struct link *pool_find_shared(
+    const struct pool *pool, const struct varset *vars, uint64_t avoid_id)
 {
     struct link *found = NULL;
     struct link *link;
@@ -277,9 +276,10 @@ HOT static struct link *pool_find_shared(const struct pool *pool, const struct p
     LIST_FOREACH(n, &pool->idle)
     {
         link = LIST_ENTRY(n, struct link, pool_node);
-        if (!link_suits(link, req, false) || link->id == req->avoid_id)
+        if (link->asked_version < PROTO_3_0 || !paramset_is_empty(&link->startup) ||
+            link->id == avoid_id)
             continue;
-        if (link->vars == req->vars)
+        if (link->vars == vars)
             return link;
         if (found == NULL)
             found = link;
@@ -293,7 +293,7 @@ static struct link *pool_take_shared(struct pool *pool, struct pool_request *req
 {
     struct link *link;
 
-    while ((link = pool_find_shared(pool, req)) != NULL) {
+    while ((link = pool_find_shared(pool, req->vars, req->avoid_id)) != NULL) {
         if (loop_now_us(pool->be->loop) - link->quiet_us > SHARED_CHECK_US &&
             stream_is_stale(&link->stream)) {
             link_close(link);
@@ -301,26 +301,27 @@ static struct link *pool_take_shared(struct pool *pool, struct pool_request *req
         }
         if (pool_check_idle(pool, link, true))
             return NULL;
-        return pool_lend(pool, link, req);
+        return pool_lend(pool, link, req->owner, req->ops);
     }
     return NULL;
 }
 
-HOT struct link *pool_borrow(struct pool *pool, const struct pool_request *req)
+HOT struct link *pool_borrow(struct pool *pool, const struct varset *vars, uint64_t avoid_id,
+    void *owner, const struct link_owner_ops *ops)
 {
     int64_t check_us = pool->set->server_check_delay_ms * 1000;
     struct link *link;
 
-    if (!list_is_empty(&pool->waiting) || pool->nidle == 0 || !req->may_reuse || pool->role_due ||
+    if (!list_is_empty(&pool->waiting) || pool->nidle == 0 || pool->role_due ||
         pool->be->is_stopping || pool_is_paused(pool))
         return NULL;
-    link = pool_find_shared(pool, req);
+    link = pool_find_shared(pool, vars, avoid_id);
     if (check_us > SHARED_CHECK_US)
         check_us = SHARED_CHECK_US;
     if (link == NULL || link->reset != LINK_RESET_NONE ||
         loop_now_us(pool->be->loop) - link->quiet_us > check_us)
         return NULL;
-    return pool_lend(pool, link, req);
+    return pool_lend(pool, link, owner, ops);
 }
 
 bool pool_has_parsed(const struct pool *pool, const uint8_t id[PREP_ID_BYTES])
@@ -361,7 +362,7 @@ static struct link *pool_take_idle(struct pool *pool, struct pool_request *req)
             if (pool_check_idle(pool, link, false))
                 return NULL;
             req->needs_patch = patch == 1;
-            return pool_lend(pool, link, req);
+            return pool_lend(pool, link, req->owner, req->ops);
         }
     }
     return NULL;
@@ -375,7 +376,7 @@ bool pool_check_for(struct pool *pool, const struct pool_request *req)
     if (!req->may_reuse || req->is_private || pool->be->is_stopping || pool->nidle == 0)
         return false;
     if (req->is_shared)
-        found = pool_find_shared(pool, req);
+        found = pool_find_shared(pool, req->vars, req->avoid_id);
     else
         LIST_FOREACH(n, &pool->idle)
         {

@@ -507,17 +507,21 @@ void client_auth_free(struct client_auth **ap)
     mem_free_secret(a);
 }
 
-HOT void client_auth_entitle(const struct client *c, struct pool_request *req)
+HOT bool client_auth_may_reuse(const struct client *c, const struct pool *pool)
 {
     bool is_over = c->phase == CL_ACTIVE || client_auth_is_over(c);
 
     ASSERT(!c->is_proved || is_over);
-    req->is_proved = c->is_proved;
     if (c->login != NULL && c->login->auth != NULL && c->login->auth->needs_server)
         is_over = false;
-    req->may_reuse =
-        is_over && (c->is_proved || pool_is_trusted(req->pool) ||
-                       (c->phase == CL_ACTIVE && c->trusting_node == req->pool->cluster_node));
+    return is_over && (c->is_proved || pool_is_trusted(pool) ||
+                          (c->phase == CL_ACTIVE && c->trusting_node == pool->cluster_node));
+}
+
+void client_auth_entitle(const struct client *c, struct pool_request *req)
+{
+    req->may_reuse = client_auth_may_reuse(c, req->pool);
+    req->is_proved = c->is_proved;
 }
 
 enum client_auth_input client_auth_wants(const struct client *c)

@@ -210,6 +210,8 @@ bool client_auth_is_over(const struct client *c);
 /* Says in `req` (its pool is set) what the client is entitled to: a used link, and a fresh one that
  * logs in with what is known about the pool's user. Nothing, before it has passed. */
 void client_auth_entitle(const struct client *c, struct pool_request *req);
+/* The first alone: a used link of `pool`. */
+bool client_auth_may_reuse(const struct client *c, const struct pool *pool);
 /* client_auth_link.c: c->link is being opened; its server asks (false: not for us); it says an
  * error (true: kept until auth_failure_delay is over); it is lost (true: the end comes with that).
  */

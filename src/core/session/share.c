@@ -190,6 +190,11 @@ static bool share_on_called(struct pool_request *req, int ordinal)
     return client_travel_waiting(req->owner, ordinal);
 }
 
+static uint64_t link_to_avoid(const struct client *c)
+{
+    return c->ss->conf->pool_test_rotate ? c->share->last_link : 0;
+}
+
 static void wish_init(struct client *c, struct pool *pool, const struct link_startup *startup,
     struct pool_request *req)
 {
@@ -199,7 +204,7 @@ static void wish_init(struct client *c, struct pool *pool, const struct link_sta
     req->is_shared = true;
     client_auth_entitle(c, req); /* who the client is was settled at login */
     req->vars = c->share->vars.client;
-    req->avoid_id = c->ss->conf->pool_test_rotate ? c->share->last_link : 0;
+    req->avoid_id = link_to_avoid(c);
     req->owner = c;
     req->ops = &share_link_ops;
 }
@@ -235,18 +240,15 @@ static struct share_wait *wait_new(struct client *c, int node)
 }
 
 /* Mostly a link is free, and nobody waits: then no wish has to be kept. */
-static struct link *borrow_at_once(struct client *c, int node)
+HOT static struct link *borrow_at_once(struct client *c, int node)
 {
-    static const struct link_startup startup = {.version = PROTO_3_0};
     struct pool *pool = c->pool;
-    struct pool_request req;
 
     if (node != pool->cluster_node)
         pool = pool_near(pool, node);
-    if (pool == NULL)
+    if (pool == NULL || !client_auth_may_reuse(c, pool))
         return NULL;
-    wish_init(c, pool, &startup, &req);
-    return pool_borrow(pool, &req);
+    return pool_borrow(pool, c->share->vars.client, link_to_avoid(c), c, &share_link_ops);
 }
 
 HOT void share_adopt(struct client *c, struct link *link)
