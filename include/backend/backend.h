@@ -104,6 +104,9 @@ void backend_on_offer(struct backend *be, const void *body, size_t len, int fd);
 /* Closes all idle links; lent ones are closed when they come back. */
 void backend_stop_caching(struct backend *be);
 /* Wall clock, microseconds, without a system call. */
-int64_t backend_wall_us(const struct backend *be);
+static inline int64_t backend_wall_us(const struct backend *be)
+{
+    return loop_now_us(be->loop) + be->wall_offset_us;
+}
 
 #endif

@@ -401,7 +401,8 @@ HOT static inline void rows_set_statement(const struct rows_header *h, int64_t i
 
     /* The first half is for the compiler, which else believes in reading beyond short literals. */
     if (sql.n < ROWS_STATEMENT_START_BYTES || n < ROWS_STATEMENT_START_BYTES) {
-        rows_set_text(start, ROWS_STATEMENT_START_BYTES, sql.p, n);
+        rows_copy(start, sql.p, n);
+        start[n] = '\0';
         return;
     }
     memcpy(start, sql.p, ROWS_STATEMENT_START_BYTES);

@@ -118,8 +118,3 @@ void backend_stop_caching(struct backend *be)
     while ((n = list_first(&be->idle_lru)) != NULL)
         link_close(LIST_ENTRY(n, struct link, be_node));
 }
-
-int64_t backend_wall_us(const struct backend *be)
-{
-    return loop_now_us(be->loop) + be->wall_offset_us;
-}

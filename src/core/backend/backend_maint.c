@@ -52,7 +52,7 @@ static bool is_for_one_use(const struct link *link)
     return link->pool->set->server_lifetime_ms == 0 && link->uses > 0;
 }
 
-bool pool_is_done_with(const struct pool *pool, const struct link *link)
+HOT bool pool_is_done_with(const struct pool *pool, const struct link *link)
 {
     return pool->is_moved || is_for_one_use(link) || (pool->may_exceed && pool_exceeds(pool));
 }

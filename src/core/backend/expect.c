@@ -62,7 +62,7 @@ static void expect_note(struct expect *e, bool ok)
     e->notes |= (uint64_t)ok << e->nnotes++;
 }
 
-unsigned expect_take_notes(struct expect *e, uint64_t *worked)
+HOT unsigned expect_take_notes(struct expect *e, uint64_t *worked)
 {
     unsigned n = e->nnotes;
 
@@ -550,7 +550,7 @@ void expect_hush(struct expect *e, unsigned nkept)
     }
 }
 
-bool expect_is_open(const struct expect *e)
+HOT bool expect_is_open(const struct expect *e)
 {
     return e->skipping || (e->pushed != 0 && !ends_with_ready(e->pushed & OP_MASK));
 }

@@ -202,7 +202,7 @@ void link_set_key(struct link *link, struct slice key)
         memcpy(link->key.here, key.p, key.n);
 }
 
-int link_send(struct link *link, const char *p, size_t n)
+HOT int link_send(struct link *link, const char *p, size_t n)
 {
     if (link->reset != LINK_RESET_NONE)
         return link_reset_send(link, p, n);

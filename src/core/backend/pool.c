@@ -168,7 +168,7 @@ uint64_t pool_place(const struct pool *pool)
     return dbname == NULL ? 0 : hash_bytes(dbname, strlen(dbname), 1);
 }
 
-bool pool_is_trusted(const struct pool *pool)
+HOT bool pool_is_trusted(const struct pool *pool)
 {
     return pool->auth == LINK_AUTH_TRUST &&
            loop_now_us(pool->be->loop) - pool->auth_seen_us < POOL_TRUST_MAX_US;

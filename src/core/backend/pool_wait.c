@@ -16,7 +16,7 @@
 /* So is the number of idle links, unless it is the first or the last. */
 #define TOLD_APART 4
 
-struct pool_request *pool_head(struct pool *pool)
+HOT struct pool_request *pool_head(struct pool *pool)
 {
     struct list *n = list_first(&pool->waiting);
 

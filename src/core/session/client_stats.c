@@ -34,7 +34,7 @@ void client_stats_on_arrival(struct client *c)
     c->stats.row = dbstats_row_of(c->ss->env->shm, c->ss->env->ordinal, pool_database(c->pool));
 }
 
-void client_stats_on_queries(struct client *c, unsigned n)
+HOT void client_stats_on_queries(struct client *c, unsigned n)
 {
     struct client_stats *s = &c->stats;
 
@@ -44,7 +44,7 @@ void client_stats_on_queries(struct client *c, unsigned n)
         dbstats_add(&s->row->queries, n);
 }
 
-void client_stats_on_sent(struct client *c)
+HOT void client_stats_on_sent(struct client *c)
 {
     struct client_stats *s = &c->stats;
 

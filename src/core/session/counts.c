@@ -79,7 +79,7 @@ HOT enum count_kind count_kind_of(struct slice sql)
     return p == end ? COUNT_OTHER : COUNT_DDL;
 }
 
-void count_statement(struct sessions *ss, int node, enum count_kind kind)
+HOT void count_statement(struct sessions *ss, int node, enum count_kind kind)
 {
     _Atomic uint64_t *cell;
 

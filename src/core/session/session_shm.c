@@ -29,7 +29,7 @@ struct session_shared {
     } __attribute__((aligned(64))) worker[];
 };
 
-_Atomic uint64_t *session_count_cell(
+HOT _Atomic uint64_t *session_count_cell(
     struct session_shared *s, int ordinal, int node, enum count_kind kind)
 {
     return &s->worker[ordinal].count[node][kind];

@@ -282,7 +282,7 @@ static enum feed_step on_present_link(struct client *c, bool is_alone)
     return FEED_PASS;
 }
 
-enum feed_step share_chosen(struct client *c, enum feed_step step)
+HOT enum feed_step share_chosen(struct client *c, enum feed_step step)
 {
     if (c->balance != NULL) {
         c->balance->keeps_random = step == FEED_PARK;

@@ -164,7 +164,7 @@ static bool takes_read(struct client *c, const struct route_decision *d, int *no
     return may_read_at(c, d->node);
 }
 
-APART static bool judge_batch(struct client *c, const struct quick_batch *q, int *node)
+WARM APART static bool judge_batch(struct client *c, const struct quick_batch *q, int *node)
 {
     struct route_decision d;
 
@@ -185,7 +185,7 @@ static bool place_batch(struct client *c, const struct quick_batch *q, int *node
     return judge_batch(c, q, node);
 }
 
-APART static bool judge_query(
+WARM APART static bool judge_query(
     struct client *c, struct slice sql, const struct sql_facts *facts, int *node)
 {
     struct route_decision d;

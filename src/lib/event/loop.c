@@ -289,7 +289,7 @@ void timer_start(struct loop *lp, struct timer *t, int64_t delay_ms)
         lp->wake_tick = t->due_tick;
 }
 
-void timer_stop(struct loop *lp, struct timer *t)
+HOT void timer_stop(struct loop *lp, struct timer *t)
 {
     if (list_is_detached(&t->node))
         return;

@@ -14,7 +14,7 @@
 #include "fingerprint_int.h"
 #include "sql_mould.h"
 
-struct sql_mould_set *sql_mould_set_of(struct sql_moulds *m, struct slice text)
+HOT struct sql_mould_set *sql_mould_set_of(struct sql_moulds *m, struct slice text)
 {
     uint64_t head[2];
 
@@ -73,7 +73,7 @@ HOT static bool fits(const struct sql_mould *m, struct slice text, struct sqlfp 
     return true;
 }
 
-bool sql_mould_find(const struct sql_mould_set *set, struct slice text, struct sqlfp *fp)
+HOT bool sql_mould_find(const struct sql_mould_set *set, struct slice text, struct sqlfp *fp)
 {
     unsigned i;
 
