@@ -33,8 +33,8 @@ struct pool {
     _Atomic int32_t *idle_cell; /* how many idle links it has, for others; NULL: they cannot know */
     uint32_t idle_told;         /* nidle as the other workers know it */
     uint32_t nidle;
-    uint32_t nbusy;
     uint32_t ncleaning;
+    uint32_t nbusy;
     uint32_t nclients; /* clients attached: keeps the pool alive */
     int cluster_node;
     int64_t freed_us;     /* a link became idle the last time */

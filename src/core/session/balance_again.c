@@ -35,10 +35,20 @@ static bool is_crash(const char *p, uint32_t len)
     return slice_eq_str(m.sqlstate, "57P02") || slice_eq_str(m.sqlstate, "57P01");
 }
 
+/* Mostly all of an answer is there at once. Bytes that only look like its end count as one: then
+ * nothing is made again that might have been. */
+static inline bool ends_with_ready(const char *p, size_t n)
+{
+    return n > PROTO_HEADER_BYTES && p[n - PROTO_HEADER_BYTES - 1] == BE_READY &&
+           proto_get_u32(p + n - PROTO_HEADER_BYTES) == 5;
+}
+
 HOT bool balance_is_no_answer(const char *p, size_t n)
 {
     uint32_t len;
 
+    if (ends_with_ready(p, n))
+        return false;
     while (n >= PROTO_HEADER_BYTES) {
         len = proto_get_u32(p + 1);
         if (len < 4 || len > n - 1)
