@@ -274,6 +274,8 @@ static void put_literal(struct buf *out, struct slice value)
     buf_put_byte(out, '\'');
 }
 
+/* A server judges a session_authorization of the start-up packet, and then goes on as the user that
+ * logged in: no SET does that. */
 static bool startup_put(struct varset **out, struct slice name, struct slice value)
 {
     struct buf folded = {0};
@@ -283,7 +285,8 @@ static bool startup_put(struct varset **out, struct slice name, struct slice val
 
     for (i = 0; i < name.n; i++)
         buf_put_byte(&folded, (char)tolower((unsigned char)name.p[i]));
-    ok = is_plain_name(buf_slice(&folded));
+    ok = is_plain_name(buf_slice(&folded)) &&
+         !slice_eq_str(buf_slice(&folded), "session_authorization");
     if (ok) {
         buf_printf(&sql, "SELECT pg_catalog.set_config('%.*s',", (int)folded.len, folded.data);
         put_literal(&sql, value);

@@ -294,6 +294,19 @@ def test_role_at_startup(t, what):
             w.simple(WHO)
 
 
+@pytest.mark.parametrize("params", [{"session_authorization": "trust_user"}, {"options": "-c Session-Authorization=trust_user"},
+                                    {"session_authorization": "trust_user", "user": "trust_user"}], ids=["direct", "options", "own"])
+@MODES
+@differential(chunks=(WHOLE,))
+def test_authorization_at_startup(t, params):
+    """It changes nothing, now or behind a RESET."""
+    c, other = t.connect("c1", **params), t.connect("c2")
+    for step in ("select 1", "reset session authorization", "reset all", "discard all"):
+        c.simple(step)
+        for w in (c, other, c):
+            w.simple(WHO)
+
+
 @MODES
 @differential(chunks=(WHOLE,))
 def test_role_by_alter_role(t):
