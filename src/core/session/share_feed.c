@@ -368,6 +368,8 @@ static enum feed_step send_extended(
             link_expect(c->link, OP_CLOSE);
         return c->share->turn->is_cut ? feed_cut(c, run) : FEED_PASS;
     default:
+        if ((c->share->pins & 1U << PIN_REASON_UNKNOWN) != 0)
+            watch_transaction(c, NULL); /* a Parse that was too long to be looked at, say */
         share_expect_end(c, OP_SYNC);
         return FEED_PASS;
     }

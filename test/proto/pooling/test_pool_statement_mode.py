@@ -161,6 +161,20 @@ def test_block_in_a_text_too_long_to_be_read(pg, pool, sql):
     other.bye()
 
 
+@pytest.mark.parametrize("name", ["", "long"])
+def test_block_in_a_parse_too_long_to_be_read(pg, pool, name):
+    c = login(pool)
+    c.send(parse("begin /* " + "x" * 150000 + " */", name), *([SYNC] if name else []), bind(name=name), execute(), SYNC)
+    found = c.ready(2 if name else 1)
+    assert states(found) == ["08P01"] and {m.body for m in found if m.type == "Z"} == {b"I"}
+    nothing_open(pg)
+    for _ in range(2):
+        c.send(pgx("insert into stm values (1) on conflict do nothing"), SYNC)
+        assert not states(c.ready())
+    assert inserted(pg) == [1]
+    c.bye()
+
+
 @BY
 def test_savepoints(pool, extended):
     """autosave=always: outside of a block the server itself refuses them."""
