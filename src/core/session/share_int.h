@@ -204,6 +204,7 @@ struct share_turn {
     bool was_discarded;  /* DISCARD ALL has happened in this exchange, whatever is behind it */
     uint32_t lost_query; /* the serial, and 1, of a Query whose link died: the client is told an
                             error for it, whatever the server had said; 0: none */
+    bool tx_is_over;     /* `tx` has ended in the present exchange: another one follows */
     uint16_t nresent;
     uint16_t nunfit;     /* links that refused the session's settings */
     uint16_t nskip;      /* messages that were answered with one before them */
@@ -250,7 +251,8 @@ struct share {
     bool owes_ready : 1;    /* ReadyForQuery is held back: it is to be said when all is well */
     bool in_string : 1;     /* several statements in one query are being noted */
     bool is_behind : 1;     /* the present sequence was sent while something else ran */
-    bool tx_is_string : 1;  /* `tx` is what is before those: they are its transaction */
+    bool tx_is_string : 1;  /* `tx` is what is before those, or before a sequence of the extended
+                               protocol: they are its transaction */
     bool dropped_all : 1;   /* DISCARD ALL or DEALLOCATE ALL is in the present exchange */
     bool has_new_names : 1; /* so is PREPARE */
     bool recovered : 1;     /* what failed before this exchange has been rolled back in it */
@@ -587,6 +589,11 @@ void share_end_lost(struct share *s);
 /* The link that would have ended it is gone: what its replies were to be does not count for the
  * next. */
 void share_forget_ends(struct share *s);
+/* What `tx` holds is the beginning of a sequence, which may have been committed in parts. */
+static inline bool share_tx_is_sequence(const struct share *s)
+{
+    return s->tx_is_string && !s->in_string;
+}
 /* ROLLBACK was sent for it: its settings are those from before. */
 void share_roll_back(struct client *c);
 /* The client's row and the link's say what ties them. */

@@ -113,7 +113,7 @@ static void lost_roll_back(struct client *c)
 
     if (s->turn->mark.client != NULL)
         share_vars_assign(&s->vars, &s->turn->mark);
-    if (s->turn->tx.client != NULL)
+    if (s->turn->tx.client != NULL && !share_tx_is_sequence(s))
         share_vars_assign(&s->vars, &s->turn->tx);
     share_vars_clear(&s->turn->mark);
     s->saw_error = false;
@@ -121,6 +121,7 @@ static void lost_roll_back(struct client *c)
     s->has_tx_words = false;
     s->in_string = false;
     s->tx_is_string = false;
+    s->turn->tx_is_over = false;
     s->recovered = false;
     s->hold = false;
     s->reset_seen = false;

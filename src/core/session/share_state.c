@@ -68,17 +68,29 @@ static void roll_back(struct share *s)
     savepoints_cut(s, NULL);
 }
 
-/* The settings from before stay known, for COMMIT may fail; but what follows in the same string is
- * another transaction. */
+/* The settings from before stay known, for COMMIT may fail; but what follows is another
+ * transaction. */
 static void commit(struct share *s)
 {
     savepoints_cut(s, NULL);
     if ((s->pins & ~s->turn->tx_pins & PIN_BIT(TEMP_TABLE)) != 0)
         s->look_at_pins = true; /* ON COMMIT DROP */
-    if (s->in_string && s->turn->tx.client != NULL) {
+    s->turn->tx_is_over = s->turn->tx.client != NULL;
+}
+
+/* A string is one transaction, unless it says otherwise, and so is a sequence of the extended
+ * protocol: a BEGIN in it makes all that is in front of it part of the block. */
+static void begin_unsaid(struct client *c)
+{
+    struct share *s = c->share;
+
+    if (s->turn->tx_is_over)
         share_vars_clear(&s->turn->tx);
-        begin(s);
-    }
+    s->turn->tx_is_over = false;
+    if (!s->in_string && !c->server_batch)
+        return;
+    s->tx_is_string = s->tx_is_string || s->turn->tx.client == NULL;
+    begin(s);
 }
 
 static struct share_savepoint *savepoint_find(struct share *s, struct slice name)
@@ -317,6 +329,7 @@ static void note_tx(struct client *c, const struct sql_stmt *st)
     if ((st->flags & SQL_F_CHAIN) != 0 && s->turn->tx.client != NULL) {
         share_vars_clear(&s->turn->tx);
         begin(s);
+        s->turn->tx_is_over = false;
     }
 }
 
@@ -326,6 +339,7 @@ static void note_discard(struct client *c, const struct sql_stmt *st)
 
     if (slice_ieq_str(st->name, "all")) {
         s->turn->untied |= s->pins & ~PIN_BIT(SESSION_MODE);
+        s->turn->tx_is_over = true;
         share_names_drop_all(c);
     } else if (slice_ieq_str(st->name, "temp") || slice_ieq_str(st->name, "temporary")) {
         s->pins &= ~PIN_BIT(TEMP_TABLE);
@@ -441,6 +455,7 @@ WARM void share_note(struct client *c, struct slice sql, const struct sql_facts 
     if (!s->hold)
         s->turn->mark_pins = s->pins;
     s->in_string = facts->nstmts > 1;
+    begin_unsaid(c);
     if ((traits & SHARE_IS_TX_WORD) != 0) {
         s->turn->at = 0;
         s->turn->is_last = true;
@@ -451,15 +466,12 @@ WARM void share_note(struct client *c, struct slice sql, const struct sql_facts 
         return;
     }
     share_effects_here(c, facts, sql, &e);
-    if (s->in_string) {
-        s->tx_is_string = s->tx_is_string || s->turn->tx.client == NULL;
-        begin(s); /* the string is one transaction, unless it says otherwise */
-    }
     if (s->in_string && c->link != NULL)
         c->link->see_tags = true;
     for (i = 0; i < facts->nstmts; i++) {
         s->turn->at = (uint16_t)i;
         s->turn->is_last = i + 1 == facts->nstmts;
+        begin_unsaid(c);
         if (facts->stmts[i].kind == SQL_PREPARE)
             share_names_note_prepare(c, &facts->stmts[i], sql);
         note_stmt(c, &facts->stmts[i], sql);
@@ -500,7 +512,7 @@ static void settle_failure(struct client *c, bool is_open)
         pin(c, PIN_BIT(SETTING));
         return;
     }
-    if (!is_open && s->turn->tx.client != NULL) {
+    if (!is_open && s->turn->tx.client != NULL && !share_tx_is_sequence(s)) {
         if (!has_committed(s))
             roll_back(s);
     } else if (s->turn->mark.client != NULL) {
@@ -550,6 +562,7 @@ WARM void share_settle(struct client *c)
     s->hold = false;
     s->in_string = false;
     s->tx_is_string = false;
+    s->turn->tx_is_over = false;
     s->turn->ntags = 0;
     if (s->turn->ends != NULL || s->turn->ended != NULL)
         ends_free(s);

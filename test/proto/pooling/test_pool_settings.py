@@ -168,6 +168,39 @@ def test_defaults_of_role_and_database(t, attribute):
     walk(t, ["set work_mem = '12MB'; set my.own = 'mine'", "reset all", "discard all"], False, user=user)
 
 
+IN_FRONT = {
+    "begin": [["set work_mem = '5MB'", "begin"], ["rollback"]],
+    "role": [["set role other_user", "begin"], ["rollback"]],
+    "and an error": [["set work_mem = '5MB'", "begin"], ["select 1/0"], ["commit"]],
+    "savepoint": [["set work_mem = '5MB'", "begin"], ["savepoint a"], ["set my.own = 'a'"], ["rollback to a"], ["rollback"]],
+    "commit": [["set work_mem = '5MB'", "begin"], ["set my.own = 'a'"], ["commit"]],
+    "rollback in it": [["set work_mem = '5MB'", "begin", "rollback", "set my.own = 'a'", "begin"], ["rollback"]],
+    "without a block": [["set work_mem = '5MB'", "commit", "set my.own = 'a'", "rollback", "set timezone = 'Asia/Tokyo'"]],
+    "commit and begin": [["begin"], ["set work_mem = '5MB'"], ["commit", "begin"], ["rollback"]],
+    "begin twice": [["begin", "set work_mem = '5MB'", "commit", "set my.own = 'a'", "begin"], ["rollback"]],
+    "chain": [["begin", "set work_mem = '5MB'", "commit and chain", "set my.own = 'a'"], ["rollback"]],
+    "discard": [["discard all", "set work_mem = '5MB'", "begin", "set my.own = 'a'"], ["rollback"]],
+    "discard and an error": [["discard all", "set work_mem = '5MB'", "select 1/0"]],
+    "skipped discard": [["select 1/0", "discard all", "set work_mem = '5MB'"]],
+}
+
+
+@differential()
+@pytest.mark.parametrize("what", IN_FRONT)
+def test_sequence_with_a_word(t, what):
+    """What stands in front of a BEGIN in its sequence is part of its transaction."""
+    c, other = t.connect("c1"), t.connect("c2")
+    c.simple("set my.own = 'from before'")
+    for texts in IN_FRONT[what]:
+        c.send(*(pg(text) for text in texts), SYNC)
+        c.ready()
+        look(c)
+    look(c)
+    for sql in ("set work_mem = '5MB'", "set role other_user"):
+        other.simple(sql)  # no link may be believed to have that already
+        look(other)
+
+
 @differential()
 def test_pipeline_of_sets(t):
     """Several settings before one Sync are one transaction; those behind an error never happened."""
