@@ -85,6 +85,14 @@ static inline uint32_t proto_get_u32(const char *p)
     return ((uint32_t)u[0] << 24) | ((uint32_t)u[1] << 16) | ((uint32_t)u[2] << 8) | u[3];
 }
 
+static inline void proto_put_u32(char *p, uint32_t v)
+{
+    p[0] = (char)(v >> 24);
+    p[1] = (char)(v >> 16);
+    p[2] = (char)(v >> 8);
+    p[3] = (char)v;
+}
+
 static inline uint16_t proto_get_u16(const char *p)
 {
     const unsigned char *u = (const unsigned char *)p;

@@ -107,7 +107,8 @@ HOT static void on_bytes(void *owner, struct link *link, const char *p, size_t n
             return;
         }
         s->reply_begun = true; /* it is kept for what share_lost.c has to know of it */
-        client_send(c, &s->turn->early);
+        if (s->turn->early.len > 0)
+            client_send(c, &s->turn->early);
     }
     tell(c, link, p, n);
 }

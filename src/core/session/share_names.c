@@ -462,15 +462,18 @@ HOT void share_put_renamed(
 {
     uint32_t len = proto_get_u32(msg.p + 1) + PREP_NAME_BYTES - (uint32_t)name_len;
     size_t rest = PROTO_HEADER_BYTES + at + name_len;
-    struct buf head = {0};
+    size_t n = msg.n - name_len + PREP_NAME_BYTES; /* of the message perhaps not all is there */
+    char *to;
 
-    buf_put_byte(&head, msg.p[0]);
-    buf_put_u32(&head, len);
-    buf_put(&head, msg.p + PROTO_HEADER_BYTES, at);
-    buf_put(&head, p->name, PREP_NAME_BYTES);
-    buf_put(&head, msg.p + rest, msg.n - rest);
-    feed_put(run, head.data, head.len);
-    buf_free(&head);
+    feed_put(run, "", 0); /* it goes behind what there is */
+    to = buf_reserve(&run->out, n);
+    *to = msg.p[0];
+    proto_put_u32(to + 1, len);
+    to += PROTO_HEADER_BYTES;
+    memcpy(to, msg.p + PROTO_HEADER_BYTES, at);
+    memcpy(to + at, p->name, PREP_NAME_BYTES);
+    memcpy(to + at + PREP_NAME_BYTES, msg.p + rest, msg.n - rest);
+    buf_advance(&run->out, n);
 }
 
 enum feed_step share_bind(struct client *c, struct feed_run *run, struct slice msg, bool is_whole)

@@ -385,7 +385,8 @@ HOT bool share_quick_ends(struct client *c)
         return false;
     if (s->turn->npending > 0 || c->link->expect.nnotes > 0)
         share_names_settle(c);
-    client_send(c, &s->turn->early);
+    if (s->turn->early.len > 0)
+        client_send(c, &s->turn->early);
     s->turn->is_quick = false;
     s->may_retry = false;
     s->may_replan = false;

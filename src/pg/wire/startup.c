@@ -187,14 +187,6 @@ static void put_param(struct buf *b, struct slice name, struct slice value)
     put_string(b, value);
 }
 
-static void fill_u32(char *at, uint32_t v)
-{
-    at[0] = (char)(v >> 24);
-    at[1] = (char)(v >> 16);
-    at[2] = (char)(v >> 8);
-    at[3] = (char)v;
-}
-
 void startup_encode(struct buf *out, uint32_t version, struct slice user, struct slice database,
     const struct startup_param *extra, unsigned nextra)
 {
@@ -212,7 +204,7 @@ void startup_encode(struct buf *out, uint32_t version, struct slice user, struct
             put_param(out, extra[i].name, extra[i].value);
     }
     buf_put_byte(out, '\0');
-    fill_u32(out->data + out->pos + start, (uint32_t)(buf_unread(out) - start));
+    proto_put_u32(out->data + out->pos + start, (uint32_t)(buf_unread(out) - start));
 }
 
 void startup_encode_cancel(struct buf *out, int32_t pid, struct slice key)

@@ -24,12 +24,8 @@ uint32_t wire_begin(struct buf *b, char type)
 void wire_end(struct buf *b, uint32_t start)
 {
     uint32_t len = (uint32_t)buf_unread(b) - start - 1;
-    char *at = b->data + b->pos + start + 1;
 
-    at[0] = (char)(len >> 24);
-    at[1] = (char)(len >> 16);
-    at[2] = (char)(len >> 8);
-    at[3] = (char)len;
+    proto_put_u32(b->data + b->pos + start + 1, len);
 }
 
 static void put_string(struct buf *b, struct slice s)
