@@ -41,6 +41,16 @@ static void auth_put_book_name(const struct client_auth *a, struct slice user, s
     buf_put(out, whole.p + skip, whole.n - skip);
 }
 
+void client_auth_on_move(struct client *c)
+{
+    struct client_auth *a = c->login->auth;
+
+    if (a == NULL)
+        return;
+    buf_clear(&a->book_name);
+    auth_put_book_name(a, client_auth_user(a), &a->book_name);
+}
+
 /* ---- ends ---- */
 
 static void auth_let_go(struct client_auth *a)
@@ -290,6 +300,7 @@ static void auth_map_user(struct client_auth *a)
     pool_detach(c->pool);
     c->pool = pool;
     c->login->req.pool = pool;
+    pool_check_place(pool); /* pools.conf may have been read again meanwhile */
 }
 
 static void auth_log_pass(const struct client_auth *a)

@@ -358,7 +358,8 @@ void client_login_acquire(struct client *c)
     struct pool_request *req = &login->req;
     bool was_waiting;
 
-    client_place_login(c);
+    if (!client_place_login(c))
+        return;
     was_waiting = !list_is_detached(&req->pool_node);
     client_auth_entitle(c, req);
     if (login->has_no_server) {

@@ -53,10 +53,19 @@ void client_place_login_at(struct client *c, int node)
     login->req.pool = c->pool;
 }
 
-void client_place_login(struct client *c)
+/* Whom the server before knew by the client's name may be somebody else at the new one: what is
+ * known of that user there must not log the client in, nor may a connection of his be lent. */
+bool client_place_login(struct client *c)
 {
     if (!c->pool->is_moved)
-        return;
+        return true;
     client_place_login_at(c, c->pool->set->target);
     client_place_learn(c);
+    client_auth_on_move(c);
+    if (!c->is_proved || c->is_proved_here)
+        return true;
+    client_end_text(c, "08001",
+        "database \"%s\" has moved to another server during the login: connect again",
+        c->pool->names + c->pool->user_len + 1);
+    return false;
 }

@@ -207,6 +207,8 @@ enum client_auth_input client_auth_wants(const struct client *c);
 void client_auth_input(struct client *c, struct slice body);
 /* True when it has passed. */
 bool client_auth_is_over(const struct client *c);
+/* Its pool is that of another server now: what is learned from here on is about that one's user. */
+void client_auth_on_move(struct client *c);
 /* Says in `req` (its pool is set) what the client is entitled to: a used link, and a fresh one that
  * logs in with what is known about the pool's user. Nothing, before it has passed. */
 void client_auth_entitle(const struct client *c, struct pool_request *req);
@@ -318,9 +320,10 @@ void client_place_move(struct client *c, int node);
  * somebody else by that name. */
 void client_place_follow(struct client *c);
 /* The same during the login, while no link has been had: to `node`, or to where the database is now
- * if it has moved. The place in the line is given up. */
+ * if it has moved. The place in the line is given up. False: the client was ended, for it had
+ * proved who it is by what the server before said. */
 void client_place_login_at(struct client *c, int node);
-void client_place_login(struct client *c);
+bool client_place_login(struct client *c);
 
 /* client_adrift.c */
 struct errmsg;

@@ -208,6 +208,43 @@ def test_what_was_proved_opens_nothing_where_it_moves(near, far, pools):
 
 
 @pytest.mark.parametrize("mode", ["session", "transaction"])
+def test_who_waits_at_his_login_has_proved_nothing_elsewhere(near, far, pools, mode):
+    """What he said was compared with what the old server knows. The new one's user of that name is another person, whose
+    keys are known by the time that his turn comes."""
+    house.make_user(near, "sitter", "scram", "near_pw")
+    house.make_user(far, "sitter", "scram", "far_pw")
+    at = {server.port: "[database shop]\n" + place(server, dbname="postgres", auth_user="looker") for server in (near, far)}
+    pool = pools(at[near.port], pool_mode=mode)
+    admin = house.Wire(pool.address)
+    assert admin.login("boss", "postgres", "boss_pw")[-1].type == "Z"
+    assert come(pool, "sitter", "near_pw", "shop") == "in"
+    assert [m.type for m in admin.simple("pgpool pause shop")] == ["C", "Z"]
+
+    def waiting() -> int:
+        return sum(int(m.row()[3]) for m in admin.simple("show pool_queue") if m.type == "D")
+
+    def enter(password: str, size: str):
+        w = house.Wire(pool.address, seconds=20)
+        w.send_startup("sitter", "shop", options=f"-c work_mem={size}")
+        found = w.authenticate("sitter", password)
+        return w, [m.sqlstate for m in found if m.type in "ZE"]
+
+    with ThreadPoolExecutor(2) as crowd:
+        late = crowd.submit(enter, "near_pw", "3MB")
+        wait_for("it waits", lambda: waiting() == 1, 10)
+        move(pool, at[far.port])
+        theirs = crowd.submit(enter, "far_pw", "4MB")
+        wait_for("the other one waits", lambda: waiting() == (1 if late.done() else 2), 10)
+        admin.simple("pgpool resume shop")
+        told = [late.result(20), theirs.result(20)]
+    assert [states for _, states in told] == [["08001"], [""]], "the near one's user is in at the far one"
+    assert told[1][0].value("select current_setting('port')") == str(far.port)
+    assert come(pool, "sitter", "near_pw", "shop") == "28P01"
+    for w in (admin, told[0][0], told[1][0]):
+        w.bye()
+
+
+@pytest.mark.parametrize("mode", ["session", "transaction"])
 def test_who_paused_all_may_come_back(near, far, pools, mode):
     """By a new session, of any worker, which has no server connection and needs none for commands of ours. Not a namesake of
     another server, nor who is no superuser."""
