@@ -352,6 +352,7 @@ static const char *const once_failed[][8] = {
     {"--mode", "transaction", "--servers", "3", "--seed", "21201"},
     {"--mode", "transaction", "--servers", "3", "--seed", "24465"},
     {"--mode", "transaction", "--servers", "1", "--seed", "21808"},
+    {"--mode", "transaction", "--servers", "1", "--seed", "8200028"},
     {"--mode", "session", "--servers", "3", "--seed", "3233"},
     {"--mode", "session", "--servers", "3", "--seed", "21985"},
     {"--mode", "session", "--servers", "3", "--calm", "--seed", "20516"},

@@ -84,11 +84,11 @@ static void begin_unsaid(struct client *c)
 {
     struct share *s = c->share;
 
+    if (!s->in_string && !c->server_batch)
+        return;
     if (s->turn->tx_is_over)
         share_vars_clear(&s->turn->tx);
     s->turn->tx_is_over = false;
-    if (!s->in_string && !c->server_batch)
-        return;
     s->tx_is_string = s->tx_is_string || s->turn->tx.client == NULL;
     begin(s);
 }
@@ -455,6 +455,8 @@ WARM void share_note(struct client *c, struct slice sql, const struct sql_facts 
     if (!s->hold)
         s->turn->mark_pins = s->pins;
     s->in_string = facts->nstmts > 1;
+    if (!c->server_batch)
+        s->turn->tx_is_over = false; /* by an earlier query, which may still fail */
     begin_unsaid(c);
     if ((traits & SHARE_IS_TX_WORD) != 0) {
         s->turn->at = 0;
