@@ -589,6 +589,9 @@ void share_end_lost(struct share *s);
 /* The link that would have ended it is gone: what its replies were to be does not count for the
  * next. */
 void share_forget_ends(struct share *s);
+/* The transaction is still that of the first word that was skipped behind an error, or never
+ * answered. */
+void share_forget_skipped(struct share *s);
 /* What `tx` holds is the beginning of a sequence, which may have been committed in parts. */
 static inline bool share_tx_is_sequence(const struct share *s)
 {

@@ -111,6 +111,7 @@ static void lost_roll_back(struct client *c)
 {
     struct share *s = c->share;
 
+    share_forget_skipped(s);
     if (s->turn->mark.client != NULL)
         share_vars_assign(&s->vars, &s->turn->mark);
     if (s->turn->tx.client != NULL && !share_tx_is_sequence(s))

@@ -503,12 +503,19 @@ static bool has_committed(const struct share *s)
     return e != NULL && e->committed && !e->begins && s->turn->ends == NULL;
 }
 
+void share_forget_skipped(struct share *s)
+{
+    if (s->turn->ends != NULL && s->turn->tx.client != NULL)
+        share_vars_assign(&s->turn->tx, &s->turn->ends->tx);
+}
+
 /* The exchange failed: what it would have changed did not happen. */
 static void settle_failure(struct client *c, bool is_open)
 {
     struct share *s = c->share;
     uint32_t pins = s->pins;
 
+    share_forget_skipped(s);
     if (s->has_set && s->has_tx_words && s->turn->mark.client != NULL) {
         /* Which of its parts were kept is known to the server alone. */
         pin(c, PIN_BIT(SETTING));
