@@ -9,7 +9,7 @@ from pgt import plugin, proxy, waits
 from pgt.trio import Trio
 from pgt.wire import Wire
 
-TWO_LINKS = {"pool_mode": "transaction", "pool_test_rotate": True, "num_init_children": 2, "max_backend_connections": 2,
+TWO_LINKS = {"pool_mode": "transaction", "pool_test_rotate": True, "max_backend_connections": 2,
              "query_wait_timeout": 60}
 LINK_EACH = {"max_backend_connections": 24}
 PRIMARY = 1  # of the three servers

@@ -76,12 +76,13 @@ func client(host string, port string, i int) {
 	ctx, done := context.WithTimeout(context.Background(), 60*time.Second)
 	defer done()
 	conn, err := pgx.Connect(ctx, fmt.Sprintf("host=%s port=%s user=postgres dbname=postgres application_name=client_%d "+
-		"default_query_exec_mode=%s", host, port, i, modes[i%len(modes)]))
+		"default_query_exec_mode=%s statement_cache_capacity=%d description_cache_capacity=5", host, port, i, modes[i%len(modes)], 4+i%8))
 	must(err)
 	defer conn.Close(ctx)
 	transactions(ctx, conn, i)
 	if modes[i%len(modes)] != "simple_protocol" {
 		batches(ctx, conn, i)
+		more(ctx, conn, i)
 	}
 	_, err = conn.Exec(ctx, "select 1/0")
 	expect(err != nil, "client %d: no error", i)
@@ -94,6 +95,7 @@ func client(host string, port string, i int) {
 		_, err = conn.Exec(short, "select pg_sleep(30)")
 		expect(err != nil, "the deadline did not end it")
 	}
+	deadlines(ctx, host, port, i)
 }
 
 func main() {
@@ -101,6 +103,10 @@ func main() {
 	var clients int
 	_, err := fmt.Sscan(os.Args[3], &clients)
 	must(err)
+	ctx, done := context.WithTimeout(context.Background(), 90*time.Second)
+	defer done()
+	text := fmt.Sprintf("host=%s port=%s user=postgres dbname=postgres", host, port)
+	prepareMore(ctx, text)
 	var wait sync.WaitGroup
 	for i := 0; i < clients; i++ {
 		wait.Add(1)
@@ -110,5 +116,7 @@ func main() {
 		}()
 	}
 	wait.Wait()
+	notifications(ctx, text)
+	ownPools(ctx, text)
 	fmt.Println("ok", clients)
 }

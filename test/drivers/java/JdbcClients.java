@@ -93,10 +93,15 @@ public class JdbcClients {
         p.setProperty("user", "postgres");
         p.setProperty("preferQueryMode", MODES[i % 4]);
         p.setProperty("autosave", AUTOSAVE[i % 3]);
+        p.setProperty("reWriteBatchedInserts", String.valueOf(i % 2 == 0));
+        p.setProperty("preparedStatementCacheQueries", String.valueOf(i % 7 == 0 ? 5 : 256));
+        p.setProperty("adaptiveFetch", String.valueOf(i % 6 == 5));
+        p.setProperty("targetServerType", i % 4 == 3 ? "primary" : "any");
         p.setProperty("prepareThreshold", String.valueOf(i % 5 == 0 ? -1 : i % 5));
         try (Connection c = DriverManager.getConnection("jdbc:postgresql://" + host + ":" + port + "/postgres", p)) {
             transactions(c, i, i % 3 == 1);
             rest(c, i);
+            JdbcMore.run(c, i, MODES[i % 4]);
         }
         return null;
     }
@@ -116,6 +121,9 @@ public class JdbcClients {
             all.add(pool.submit(() -> client(args[0], args[1], number)));
         }
         for (Future<Void> f : all) f.get(90, TimeUnit.SECONDS);
+        Properties user = new Properties();
+        user.setProperty("user", "postgres");
+        JdbcMore.notifications("jdbc:postgresql://" + args[0] + ":" + args[1] + "/postgres", user);
         pool.shutdown();
         System.out.println("ok " + clients);
     }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 // tokio_clients: tokio-postgres in its ordinary use, many clients at once: prepared statements, pipelining by
 // joined futures, transactions with savepoints, portals, errors. Usage: tokio_clients HOST PORT CLIENTS
+mod more;
+
 use futures_util::future::{join_all, try_join_all};
 use tokio_postgres::{error::SqlState, Error, NoTls};
 
@@ -63,6 +65,7 @@ async fn one(host: String, port: String, i: i32) -> Result<(), Error> {
     let driver = tokio::spawn(connection);
     transactions(&mut client, i).await?;
     rest(&mut client, i).await?;
+    more::run(&mut client, i).await?;
     let name: String = client.query_one("show application_name", &[]).await?.get(0);
     assert_eq!(name, format!("tokio_{i}"));
     drop(client);
@@ -74,9 +77,12 @@ async fn one(host: String, port: String, i: i32) -> Result<(), Error> {
 async fn main() {
     let args: Vec<String> = std::env::args().collect();
     let clients: i32 = args[3].parse().expect("a number of clients");
+    let text = format!("host={} port={} user=postgres dbname=postgres", args[1], args[2]);
+    more::prepare(&text).await.expect("types");
     let all = (0..clients).map(|i| tokio::spawn(one(args[1].clone(), args[2].clone(), i)));
     for done in join_all(all).await {
         done.expect("a client").expect("a client's queries");
     }
+    more::notifications(&text).await.expect("notifications");
     println!("ok {clients}");
 }
