@@ -166,17 +166,55 @@ static void stored_go_on_unsure(struct client_auth *a)
     stored_settle(a, -1);
 }
 
+/* Who asks the servers is not asked about if the file knows him: it has the last word. That would
+ * be seen by the time, so it is asked about nobody instead. */
+static struct slice stored_whom(const struct client_auth *a, bool in_file)
+{
+    struct slice user = client_auth_user(a);
+
+    return in_file && auth_lookup_is_asker(a->sa, a->c->login->startup.database, user)
+               ? slice_of_str(AUTH_NOBODY)
+               : user;
+}
+
+static void stored_look_up(struct client_auth *a, struct slice whom);
+
+/* What another server knows is no answer: a reload has put the database elsewhere meanwhile. */
+static bool stored_asks_elsewhere(struct client_auth *a)
+{
+    struct auth_stored file;
+
+    if (!a->c->pool->is_moved || !stored_is_asked(a))
+        return false;
+    if (client_place_login(a->c))
+        stored_look_up(a, stored_whom(a, stored_find_in_file(a, &file)));
+    return true;
+}
+
 static void stored_on_looked_up(struct auth_wait *w, const struct err *err)
 {
     struct client_auth *a = LIST_ENTRY(w, struct client_auth, wait);
 
     timer_stop(a->c->ss->loop, &a->patience);
-    if (!client_auth_is_live(a))
+    if (!client_auth_is_live(a) || stored_asks_elsewhere(a))
         return;
     if (err == NULL)
         stored_settle(a, INT64_MAX);
     else
         stored_go_on_unsure(a);
+}
+
+static void stored_look_up(struct client_auth *a, struct slice whom)
+{
+    struct slice database = a->c->login->startup.database;
+    struct slice user = client_auth_user(a);
+    bool is_failing = auth_lookup_is_hopeless(a->sa, AUTH_LOOKUP_SECRET, database, user);
+
+    a->wait.done = stored_on_looked_up;
+    timer_start(
+        a->c->ss->loop, &a->patience, is_failing ? STORED_PATIENCE_FAILING_MS : STORED_PATIENCE_MS);
+    auth_lookup_start(a->sa, AUTH_LOOKUP_SECRET, database, whom, slice_of("", 0),
+        slice_eq(whom, user) ? client_auth_book_name(a) : whom, &a->wait);
 }
 
 void client_auth_on_patience(struct timer *t)
@@ -198,17 +236,6 @@ static bool stored_asks(struct client_auth *a, bool in_file)
     return stored_is_asked(a);
 }
 
-/* Who asks the servers is not asked about if the file knows him: it has the last word. That would
- * be seen by the time, so it is asked about nobody instead. */
-static struct slice stored_whom(const struct client_auth *a, bool in_file)
-{
-    struct slice user = client_auth_user(a);
-
-    return in_file && auth_lookup_is_asker(a->sa, a->c->login->startup.database, user)
-               ? slice_of_str(AUTH_NOBODY)
-               : user;
-}
-
 /* While the servers are asked the client may be, too, if nothing that they say changes the
  * question. Whom the file knows as well: by the time of the question nobody shall be told from
  * others. `file` is its entry, or NULL; one that cannot be used may leave room for the server's own
@@ -222,12 +249,10 @@ static bool stored_may_ask_early(const struct client_auth *a, const struct auth_
 void client_auth_find_stored(struct client_auth *a)
 {
     int64_t max_age_us = a->c->ss->conf->auth_query_expire_ms * 1000;
-    struct slice database = a->c->login->startup.database;
     struct slice user = client_auth_user(a);
     struct auth_stored file;
     struct auth_stored answer;
     struct slice whom;
-    bool is_failing;
     bool is_early;
     bool in_file;
 
@@ -243,12 +268,7 @@ void client_auth_find_stored(struct client_auth *a)
         stored_settle(a, max_age_us);
     } else {
         is_early = stored_may_ask_early(a, in_file ? &file : NULL);
-        a->wait.done = stored_on_looked_up;
-        is_failing = auth_lookup_is_hopeless(a->sa, AUTH_LOOKUP_SECRET, database, user);
-        timer_start(a->c->ss->loop, &a->patience,
-            is_failing ? STORED_PATIENCE_FAILING_MS : STORED_PATIENCE_MS);
-        auth_lookup_start(a->sa, AUTH_LOOKUP_SECRET, database, whom, slice_of("", 0),
-            slice_eq(whom, user) ? client_auth_book_name(a) : whom, &a->wait);
+        stored_look_up(a, whom);
         if (is_early)
             client_auth_ask_early(a);
     }

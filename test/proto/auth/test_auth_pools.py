@@ -244,6 +244,28 @@ def test_who_waits_at_his_login_has_proved_nothing_elsewhere(near, far, pools, m
         w.bye()
 
 
+def test_who_is_looked_up_while_it_moves(near, far, pools):
+    """The new server is asked then: the right password is not a wrong one because a reload came."""
+    house.make_user(near, "asked_for", "scram", "near_pw")
+    house.make_user(far, "asked_for", "scram", "far_pw")
+    for server in (near, far):
+        server.rows("create or replace function held_lookup(who text, out text, out text) returns setof record language sql "
+                    "security definer as $$ select pg_advisory_xact_lock_shared(7); select rolname::text, rolpassword "
+                    "from pg_authid where rolname = who $$")
+    at = {server.port: "[database shop]\n" + place(server, dbname="postgres", auth_user="looker",
+                                                   auth_query="select * from held_lookup($1)") for server in (near, far)}
+    pool = pools(at[near.port])
+    assert come(pool, "asked_for", "near_pw", "shop") == "in"
+    with house.Wire(near.address) as holder, ThreadPoolExecutor(2) as crowd:
+        assert holder.login()[-1].type == "Z"
+        holder.rows("select pg_advisory_lock(7)")
+        told = [crowd.submit(come, pool, "asked_for", password, "shop") for password in ("far_pw", "near_pw")]
+        wait_for("the old server is asked", lambda: near.sessions("wait_event = 'advisory'"), 10)
+        move(pool, at[far.port])
+        holder.rows("select pg_advisory_unlock(7)")
+        assert [t.result(20) for t in told] == ["in", "28P01"]
+
+
 @pytest.mark.parametrize("mode", ["session", "transaction"])
 def test_who_paused_all_may_come_back(near, far, pools, mode):
     """By a new session, of any worker, which has no server connection and needs none for commands of ours. Not a namesake of
