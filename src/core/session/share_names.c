@@ -16,15 +16,20 @@
 #include "client_orders_int.h"
 #include "share_names_int.h"
 
-void share_put_close(struct client *c, struct feed_run *run, struct slice name)
+static void put_close(struct client *c, struct feed_run *run, struct slice name, unsigned op)
 {
     struct buf out = {0};
 
     wire_put_close(&out, 'S', name);
-    link_expect(c->link, OP_CLOSE | OP_SWALLOW);
-    c->share->has_closed = true;
+    link_expect(c->link, op);
     feed_put(run, out.data, out.len);
     buf_free(&out);
+}
+
+void share_put_close(struct client *c, struct feed_run *run, struct slice name)
+{
+    c->share->has_closed = true;
+    put_close(c, run, name, OP_CLOSE | OP_SWALLOW);
 }
 
 void share_put_sync(struct client *c, struct feed_run *run)
@@ -339,7 +344,8 @@ static void load_unnamed(struct client *c, struct feed_run *run)
     if (s->turn->unnamed_epoch == c->link->epoch)
         return;
     if (s->unnamed == NULL) {
-        share_put_close(c, run, slice_of("", 0)); /* that of another client may be there */
+        share_pending_unnamed(c, NULL); /* it may be skipped, and another client's stay there */
+        put_close(c, run, slice_of("", 0), OP_CLOSE | OP_SWALLOW | OP_NOTE);
     } else {
         share_pending_unnamed(c, s->unnamed);
         share_put_parse(c, run, s->unnamed, slice_of("", 0), OP_PARSE | OP_QUIET | OP_NOTE);

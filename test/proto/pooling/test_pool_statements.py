@@ -404,6 +404,17 @@ def test_all_dropped_in_a_failed_transaction(t):
 
 @differential()
 @MODES
+def test_unnamed_of_others_behind_an_error(t):
+    """Who has none is given none, also in what was sent ahead of the error that leaves the link as it was."""
+    c, other = t.connect("c1"), t.connect("c2")
+    for _ in range(4):
+        each_own_transaction(other, pg("select 'of another client'"), times=5)
+        c.send(describe("no_such"), bind(), SYNC, parse("select 1", "mine"), bind(), execute(), SYNC)
+        c.ready(2)
+
+
+@differential()
+@MODES
 @pytest.mark.parametrize("drop", ["discard all", "deallocate all"])
 def test_unnamed_behind_the_end_of_all(t, drop):
     """Names are dropped, and it has none."""
