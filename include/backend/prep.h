@@ -17,6 +17,13 @@
 #define PREP_ID_BYTES   16
 #define PREP_NAME_BYTES (4 + 2 * PREP_ID_BYTES)
 
+/* A server knows names of at most so many bytes: those of more are the same when they begin so. */
+#define PREP_MAX_NAME_BYTES 63
+static inline struct slice prep_known_name(struct slice name)
+{
+    return name.n > PREP_MAX_NAME_BYTES ? slice_of(name.p, PREP_MAX_NAME_BYTES) : name;
+}
+
 struct prep_store {
     struct hash_table table;
     uint64_t bytes;

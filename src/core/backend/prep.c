@@ -253,6 +253,7 @@ uint64_t prepset_named(const struct prepset *s, struct slice name)
 {
     const struct prep_named *p;
 
+    name = prep_known_name(name);
     for (p = s->named; p != NULL; p = p->next)
         if (slice_eq(slice_of(p->name, p->len), name))
             return p->content;
@@ -279,6 +280,7 @@ void prepset_drop_named(struct prepset *s, struct slice name)
     struct prep_named **pp = &s->named;
     struct prep_named *p;
 
+    name = prep_known_name(name);
     while ((p = *pp) != NULL) {
         if (slice_eq(slice_of(p->name, p->len), name)) {
             *pp = p->next;
@@ -303,7 +305,7 @@ static void named_push(struct prepset *s, struct slice name, uint64_t content)
 void prepset_set_named(struct prepset *s, struct slice name, uint64_t content)
 {
     prepset_drop_named(s, name);
-    named_push(s, name, content == 0 ? 1 : content);
+    named_push(s, prep_known_name(name), content == 0 ? 1 : content);
 }
 
 /* ---- a journey: the number of ids, the ids, least recently used first, the clients' names ---- */

@@ -14,14 +14,6 @@
 
 #include "share_names_int.h"
 
-/* A server knows names of at most so many bytes: those of more are the same when they begin so. */
-#define MAX_NAME_BYTES 63
-
-static inline struct slice as_known(struct slice name)
-{
-    return name.n > MAX_NAME_BYTES ? slice_of(name.p, MAX_NAME_BYTES) : name;
-}
-
 HOT static int name_eq(const struct hash_node *node, const void *key)
 {
     const struct share_name *n = (const struct share_name *)node;
@@ -38,7 +30,7 @@ WARM struct share_name *share_name_find(const struct share *s, struct slice name
 {
     if (s->names == NULL)
         return NULL;
-    name = as_known(name);
+    name = prep_known_name(name);
     return (struct share_name *)hash_table_find(&s->names->table, name_hash(name), name_eq, &name);
 }
 
@@ -111,7 +103,7 @@ struct share_name *share_name_new(struct slice name)
 {
     struct share_name *n;
 
-    name = as_known(name);
+    name = prep_known_name(name);
     n = mem_alloc_zero(sizeof *n + name.n + 1);
     n->len = (uint32_t)name.n;
     memcpy(n->name, name.p, name.n);
@@ -222,7 +214,18 @@ void share_pending_refused(struct client *c)
 
     for (i = 0; i < t->npending; i++)
         if (t->pending[i].serial == c->link->expect.refused)
-            t->pending[i].was_refused = t->pending[i].before != t->pending[i].prep;
+            t->pending[i].was_refused =
+                t->pending[i].was_refused || t->pending[i].before != t->pending[i].prep;
+}
+
+void share_pending_overtaken(struct client *c)
+{
+    struct share_turn *t = c->share->turn;
+    unsigned i;
+
+    for (i = 0; i < t->npending; i++)
+        t->pending[i].was_refused =
+            t->pending[i].was_refused || t->pending[i].kind == PENDING_UNNAMED;
 }
 
 static struct prep *prep_ref_any(struct prep *p)
@@ -242,7 +245,8 @@ static struct share_pending *unnamed_behind(struct share_turn *t, struct share_p
 }
 
 /* A Parse that the server refuses has taken the old one away; one that was skipped has not, nor has
- * one of ours that brought it to the link. */
+ * one of ours that brought it to the link. A malformed message is refused, too, and takes nothing
+ * away: what the link has then may be another client's. */
 static void settle_unnamed(struct client *c, struct share_pending *p, bool ok, bool is_undone)
 {
     struct share *s = c->share;
@@ -251,10 +255,12 @@ static void settle_unnamed(struct client *c, struct share_pending *p, bool ok, b
     if (next != NULL && !ok && next->before == p->prep) {
         prep_unref(&next->before);
         next->before = p->was_refused ? NULL : prep_ref_any(p->before);
-        next->before_epoch = p->before_epoch;
+        next->before_epoch = p->was_refused ? 0 : p->before_epoch;
     } else if (next == NULL && !ok && s->unnamed == p->prep) {
         prep_unref(&s->unnamed);
-        if (!p->was_refused) {
+        if (p->was_refused) {
+            s->turn->unnamed_epoch = 0;
+        } else {
             s->unnamed = p->before;
             if (s->turn->unnamed_epoch != 0) /* nothing of ours took it away meanwhile */
                 s->turn->unnamed_epoch = is_undone ? 0 : p->before_epoch;
@@ -414,13 +420,29 @@ static struct share_drop *drop_behind(const struct share_turn *t, const struct s
     return behind;
 }
 
+/* True when it was deallocated in the present exchange: what became of that does not matter. */
+static bool take_dropped(struct share_turn *t, const struct share_name *n)
+{
+    struct share_name **pp = &t->dropped;
+
+    while (*pp != NULL && *pp != n)
+        pp = &(*pp)->next_dropped;
+    if (*pp == NULL)
+        return false;
+    *pp = n->next_dropped;
+    return true;
+}
+
 /* A Parse came to nothing. */
 static void forget_name(struct share *s, struct share_name *n)
 {
-    if (share_name_find(s, slice_of(n->name, n->len)) == n) {
+    bool is_dropped = take_dropped(s->turn, n);
+
+    if (!is_dropped && share_name_find(s, slice_of(n->name, n->len)) != n)
+        return;
+    if (!is_dropped)
         share_names_take(s, n);
-        share_name_free(s, n);
-    }
+    share_name_free(s, n);
 }
 
 /* A Close came to nothing. */

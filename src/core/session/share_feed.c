@@ -196,8 +196,10 @@ HOT static void note_query(struct client *c, struct slice sql, uint32_t traits, 
 
     if (may_be_skipped)
         share_pending_unnamed(c, NULL);
-    prep_unref(&s->unnamed); /* a simple query takes the unnamed one with it */
-    s->turn->unnamed_epoch = c->link->epoch;
+    else if (s->turn->npending > 0 && !c->server_batch)
+        share_pending_overtaken(c);
+    prep_unref(&s->unnamed);    /* a simple query takes the unnamed one with it */
+    s->turn->unnamed_epoch = 0; /* ... but one that is malformed does not */
     s->is_counted = false;
     share_expect_end(c, may_be_skipped ? OP_QUERY | OP_NOTE : OP_QUERY);
     count_statement(
@@ -339,18 +341,19 @@ static enum feed_step lone_sync(struct client *c)
 static enum feed_step send_extended(
     struct client *c, struct feed_run *run, char type, struct slice msg, bool is_whole)
 {
+    bool is_unnamed;
+
     switch (type) {
     case FE_PARSE:
         if (is_whole)
             return share_parse(c, run, msg);
         if (msg.n <= PROTO_HEADER_BYTES)
             return FEED_CARRY;
-        if (msg.p[PROTO_HEADER_BYTES] == '\0') {
-            prep_unref(&c->share->unnamed);
-            c->share->turn->unnamed_epoch = c->link->epoch;
-        }
+        is_unnamed = msg.p[PROTO_HEADER_BYTES] == '\0';
+        if (is_unnamed)
+            share_pending_unnamed(c, NULL);
         share_note_unread(c); /* its text is not kept: the link is */
-        link_expect(c->link, OP_PARSE);
+        link_expect(c->link, is_unnamed ? OP_PARSE | OP_NOTE : OP_PARSE);
         return FEED_PASS;
     case FE_BIND:
         return share_bind(c, run, msg, is_whole);

@@ -110,7 +110,10 @@ struct share_drop {
 struct share_portal {
     struct share_portal *next;
     struct prep *prep;
-    char *sql; /* with what was bound; NULL: as it was parsed */
+    char *sql;        /* with what was bound; NULL: as it was parsed */
+    bool is_new;      /* bound in the present exchange */
+    bool is_over;     /* executed in it, or another was bound in its place */
+    bool is_doubtful; /* one of these was in an exchange that failed: it may be there or not */
     uint32_t len;
     char name[];
 };
@@ -140,7 +143,8 @@ struct share_described {
 struct share_pending {
     uint8_t kind;            /* enum share_pending_kind */
     bool sent;               /* the link was told of it */
-    bool was_refused;        /* by the server, not skipped */
+    bool was_refused;        /* by the server, not skipped; or a Query went behind it: what was
+                                before it is gone */
     uint32_t serial;         /* of its op */
     struct share_drop *drop; /* the newest in front of it; NULL: none */
     struct prep *prep;       /* PENDING_UNNAMED: NULL when it goes */
@@ -184,7 +188,8 @@ struct share_turn {
     bool is_out;                   /* the present exchange is a read that left, share_out.c */
     bool is_cut;                   /* the present exchange ends with a Flush, share_begin.c */
     struct share_name *last_bound; /* valid within one sequence */
-    uint64_t unnamed_epoch;        /* the loan in which the link was told the unnamed one */
+    uint64_t unnamed_epoch;        /* the loan in which the link was told the unnamed one, or that
+                                      there is none; 0: it may have another client's */
     int64_t homeless_until_us;
     struct list homeless_node; /* ss->homeless: waits for a primary; or ss->queued */
     struct link *home;         /* of the transaction, while a read runs elsewhere; else NULL */
@@ -685,6 +690,9 @@ enum feed_step share_describe(struct client *c, struct feed_run *run, struct sli
 enum feed_step share_close(struct client *c, struct feed_run *run, struct slice msg);
 void share_execute(struct client *c, struct slice msg);
 void share_portals_free(struct share *s);
+/* An exchange of an open transaction is over: those that are over go, unless it failed, and nobody
+ * knows how far it came. */
+void share_portals_settle(struct share *s);
 /* The statement with this content, as the client calls it; p == NULL: none of its own. */
 struct slice share_name_of(const struct client *c, const char *content_name);
 /* True when what has to be brought to the link for such SQL could fail in the middle of the
@@ -694,6 +702,9 @@ bool share_names_go_alone(const struct client *c, const struct sql_facts *facts)
 void share_pending_unnamed(struct client *c, struct prep *prep);
 /* An error came. */
 void share_pending_refused(struct client *c);
+/* A Query goes behind what is pending, which takes the unnamed statement away whatever becomes of
+ * that. */
+void share_pending_overtaken(struct client *c);
 /* True when something in the sequence may change the session, as far as can be seen, or depends on
  * how what runs ends: then it is not sent while another one runs, for it must be known which of the
  * two failed. */

@@ -321,7 +321,7 @@ enum feed_step share_parse(struct client *c, struct feed_run *run, struct slice 
     name = wire_get_cstr(&r);
     body = slice_of(r.p, (size_t)(r.end - r.p));
     (void)wire_get_cstr(&r);
-    if (r.bad || name.n > 1024) {
+    if (r.bad) {
         link_expect(c->link, OP_PARSE);
         return FEED_PASS; /* the server says what is wrong with it */
     }
@@ -374,25 +374,61 @@ static struct prep *resolve(struct client *c, struct feed_run *run, struct slice
     return n->prep;
 }
 
-static void portal_drop(struct share *s, struct slice name)
+/* The one that the name means when all works that was sent. */
+static struct share_portal *portal_find(struct share *s, struct slice name)
 {
-    struct share_portal **pp = &s->turn->portals;
     struct share_portal *p;
 
-    for (; (p = *pp) != NULL; pp = &p->next)
-        if (slice_eq(slice_of(p->name, p->len), name)) {
-            *pp = p->next;
-            prep_unref(&p->prep);
-            mem_free(p->sql);
-            mem_free(p);
-            return;
-        }
+    for (p = s->turn->portals; p != NULL; p = p->next)
+        if (!p->is_over && slice_eq(slice_of(p->name, p->len), name))
+            return p;
+    return NULL;
+}
+
+static void portal_drop(struct share_portal **pp)
+{
+    struct share_portal *p = *pp;
+
+    *pp = p->next;
+    prep_unref(&p->prep);
+    mem_free(p->sql);
+    mem_free(p);
 }
 
 void share_portals_free(struct share *s)
 {
     while (s->turn->portals != NULL)
-        portal_drop(s, slice_of(s->turn->portals->name, s->turn->portals->len));
+        portal_drop(&s->turn->portals);
+}
+
+/* Older ones of the same name: it is known to be in doubt. */
+static void portal_drop_older(struct share_portal *p)
+{
+    struct share_portal **pp = &p->next;
+
+    while (*pp != NULL)
+        if (slice_eq(slice_of((*pp)->name, (*pp)->len), slice_of(p->name, p->len)))
+            portal_drop(pp);
+        else
+            pp = &(*pp)->next;
+}
+
+void share_portals_settle(struct share *s)
+{
+    struct share_portal **pp = &s->turn->portals;
+    struct share_portal *p;
+
+    while ((p = *pp) != NULL) {
+        if (p->is_over && !s->saw_error) {
+            portal_drop(pp);
+            continue;
+        }
+        p->is_doubtful = p->is_doubtful || (s->saw_error && (p->is_new || p->is_over));
+        p->is_new = p->is_over = false;
+        if (p->is_doubtful)
+            portal_drop_older(p);
+        pp = &p->next;
+    }
 }
 
 /* The text with the values of a Bind, where that matters; NULL: it stays as it is. */
@@ -416,8 +452,8 @@ static void note_bound(
     struct share *s = c->share;
     struct share_portal *known;
 
-    if (s->turn->portals != NULL)
-        portal_drop(s, portal);
+    while ((known = portal_find(s, portal)) != NULL)
+        known->is_over = true;
     if (p == NULL)
         return;
     c->bound_count = p->count;
@@ -430,6 +466,7 @@ static void note_bound(
     known = mem_alloc_zero(sizeof *known + portal.n + 1);
     known->prep = prep_ref(p);
     known->sql = bound_sql(c, p, bind);
+    known->is_new = true;
     known->len = (uint32_t)portal.n;
     memcpy(known->name, portal.p, portal.n);
     known->next = s->turn->portals;
@@ -447,11 +484,14 @@ void share_execute(struct client *c, struct slice msg)
 
     wire_reader_init(&r, slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES));
     name = wire_get_cstr(&r);
-    for (p = s->turn->portals; p != NULL; p = p->next)
-        if (slice_eq(slice_of(p->name, p->len), name))
-            break;
+    p = portal_find(s, name);
     if (p == NULL || r.bad)
         return;
+    p->is_over = true;
+    if (p->is_doubtful) {
+        share_note_unread(c); /* this, or what the name meant before */
+        return;
+    }
     sql = p->sql == NULL ? prep_sql(p->prep) : slice_of_str(p->sql);
     facts = balance_facts(c->ss, sql);
     if (facts->nstmts == 1)
@@ -459,8 +499,7 @@ void share_execute(struct client *c, struct slice msg)
     else if (share_text_is_doubtful(c, sql))
         share_note_unread(c);
     else
-        return; /* the server did not take it either */
-    portal_drop(s, name);
+        p->is_over = false; /* the server did not take it either */
 }
 
 HOT void share_put_renamed(
@@ -526,14 +565,15 @@ static void note_described(struct client *c, char what, struct slice name)
     struct share *s = c->share;
     const struct share_name *n = name.n == 0 ? NULL : share_name_find(s, name);
     const struct prep *p = n == NULL ? NULL : n->prep;
-    const struct share_portal *portal;
+    const struct share_portal *portal = NULL;
     const struct sql_facts *facts;
 
     if (what == 'S' && name.n == 0)
         p = s->unnamed;
-    for (portal = s->turn->portals; what == 'P' && portal != NULL; portal = portal->next)
-        if (slice_eq(slice_of(portal->name, portal->len), name))
-            p = portal->prep;
+    if (what == 'P')
+        portal = portal_find(s, name);
+    if (portal != NULL && !portal->is_doubtful)
+        p = portal->prep;
     if (p == NULL || !p->has_effects || (what == 'S' && !has_no_types(p)))
         return;
     facts = balance_facts(c->ss, prep_sql(p));
@@ -584,8 +624,6 @@ enum feed_step share_close(struct client *c, struct feed_run *run, struct slice 
         is_unnamed = what == 'S' && !r.bad && s->unnamed != NULL;
         if (is_unnamed)
             share_pending_unnamed(c, NULL);
-        else if (what == 'S' && !r.bad)
-            s->turn->unnamed_epoch = c->link->epoch;
         link_expect(c->link, is_unnamed ? OP_CLOSE | OP_NOTE : OP_CLOSE);
         return FEED_PASS;
     }

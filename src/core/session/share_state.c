@@ -557,6 +557,8 @@ WARM void share_settle(struct client *c)
         s->turn->portal_left = false;
     } else if (is_open) {
         begin(s); /* by a statement that was not looked at */
+        if (s->turn->portals != NULL)
+            share_portals_settle(s);
     }
     if (s->turn->mark.client != NULL)
         share_vars_clear(&s->turn->mark);

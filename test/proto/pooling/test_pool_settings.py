@@ -206,6 +206,36 @@ def test_sequence_with_a_word(t, what):
         look(other)
 
 
+BAD = pg("select no_such_column")
+PORTALS = {
+    "executed": [[bind(portal="p", name="role")], [BAD, execute("p")]],
+    "bound": [[bind(portal="", name="one")], [BAD, bind(portal="", name="role")]],
+    "replaced": [[bind(portal="", name="role")], [BAD, bind(portal="", name="one")]],
+    "replaced by a setting": [[bind(portal="", name="role")], [BAD, bind(portal="", name="mem")]],
+    "closed": [[bind(portal="p", name="role")], [BAD, close("p", "P")]],
+}
+
+
+@differential()
+@pytest.mark.parametrize("what", PORTALS)
+def test_portal_that_was_skipped(t, what):
+    """What came behind an error binds and executes nothing: behind ROLLBACK TO the portal is what it was."""
+    c, other = t.connect("c1"), t.connect("c2")
+    first, skipped = PORTALS[what]
+    portal = "p" if what in ("executed", "closed") else ""
+    texts = {"a": "savepoint a", "back": "rollback to a", "role": "set role other_user", "one": "select 1", "mem": "set work_mem = '5MB'"}
+    c.send(*(parse(text, name) for name, text in texts.items()), SYNC)
+    c.ready()
+    for sequence in ([pg("begin")], [*first, bind(portal="q", name="a"), execute("q")], skipped,
+                     [bind(portal="r", name="back"), execute("r")], [execute(portal)], [pg("commit")]):
+        c.send(*sequence, SYNC)
+        c.ready()
+    look(c)
+    for sql in ("set work_mem = '5MB'", "set role other_user"):
+        other.simple(sql)  # no link may be believed to have that already
+        look(other)
+
+
 @differential()
 def test_pipeline_of_sets(t):
     """Several settings before one Sync are one transaction; those behind an error never happened."""

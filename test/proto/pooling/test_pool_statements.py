@@ -7,7 +7,7 @@ import pytest
 from pooling_house import MODES, login, states
 
 from pgt.diff import differential
-from pgt.wire import FLUSH, SYNC, Wire, bind, close, describe, execute, parse, pg, query
+from pgt.wire import FLUSH, SYNC, Wire, bind, close, describe, execute, message, parse, pg, query
 
 TWICE = range(2)
 
@@ -411,6 +411,73 @@ def test_unnamed_of_others_behind_an_error(t):
         each_own_transaction(other, pg("select 'of another client'"), times=5)
         c.send(describe("no_such"), bind(), SYNC, parse("select 1", "mine"), bind(), execute(), SYNC)
         c.ready(2)
+
+
+COMES_TO_NOTHING = {
+    "close": [describe("no_such"), close(), SYNC],
+    "query": [describe("no_such"), query("select 1"), SYNC],
+    "long parse": [describe("no_such"), parse("select 1 /*" + 300000 * "x" + "*/"), SYNC],
+    "malformed parse": [message("P", b"\0select 1\0\0\0more"), SYNC],
+    "malformed close": [message("C", b"S\0more"), SYNC],
+    "malformed query": [query("select 1\0more")],
+}
+
+
+@differential()
+@MODES
+@pytest.mark.parametrize("what", COMES_TO_NOTHING)
+def test_unnamed_of_others_stays_theirs(t, what):
+    """What would take it away from the link is skipped, or refused before it does: who has none is given none."""
+    c, other = t.connect("c1"), t.connect("c2")
+    for _ in range(3):
+        each_own_transaction(other, pg("select 'of another client'"), times=5)
+        c.send(parse("select pg_advisory_lock(4713)", "pin"), bind(name="pin"), execute(), close("pin"), SYNC)
+        c.ready()
+        c.send(*COMES_TO_NOTHING[what])
+        c.ready()
+        c.send(bind(), execute(), SYNC, *COMES_TO_NOTHING[what], bind(), execute(), SYNC)
+        c.ready(3)
+        c.simple("discard all")
+
+
+@differential()
+@MODES
+def test_parsed_and_deallocated_behind_an_error(t):
+    """Both are skipped: there is no such statement, which is no other for a DEALLOCATE that came to nothing."""
+    c = t.connect()
+    c.send(describe("no_such"), parse("select 1", "n"), pg("deallocate n"), SYNC, bind(name="n"), execute(), SYNC)
+    c.ready(2)
+    each_own_transaction(c, parse("select 2", "n"), bind(name="n"), execute(), close("n"))
+
+
+@differential()
+@MODES
+def test_closed_behind_an_error_and_a_query(t):
+    """The Close of the unnamed statement is skipped, the Query takes it away all the same."""
+    c = t.connect()
+    for _ in range(3):
+        each_own_transaction(c, parse("select 'unnamed'"), times=1)
+        c.send(describe("no_such"), close(), SYNC, query("select 1"), bind(), execute(), SYNC)
+        c.ready(3)
+
+
+@differential()
+@MODES
+def test_names_that_are_too_long(t):
+    """A server knows their first 63 bytes: who has none of that name is given none."""
+    c, other = t.connect("c1"), t.connect("c2")
+    name = 63 * "n"
+    for _ in range(3):
+        each_own_transaction(other, close(name), parse("select 'of another client'", name + 1200 * "x"), bind(name=name), execute(),
+                             times=5)
+        for longer in ("", "x", 1200 * "x"):
+            each_own_transaction(c, bind(name=name + longer), execute())
+    each_own_transaction(other, close(name), times=1)
+    other.simple(f"prepare {name}xyz as select 'of another client'")
+    for _ in range(4):
+        other.simple(f"execute {name}")
+        for longer in ("", "x", 1200 * "x"):
+            each_own_transaction(c, bind(name=name + longer), execute())
 
 
 @differential()
