@@ -246,7 +246,8 @@ static void lost_between(
 
 /* True when the client is in a transaction that it began, or may be: what it was told counts more
  * than what the link's last ReadyForQuery said. Several statements in one query are a transaction,
- * too, but not one that outlives the query. In statement mode none does. */
+ * too, but not one that outlives the query, and so is a sequence; a SAVEPOINT in it fails. In
+ * statement mode none does. */
 static bool is_in_transaction(const struct share *s, const struct link *link)
 {
     if (s->mode == CONF_POOL_STATEMENT)
@@ -254,7 +255,7 @@ static bool is_in_transaction(const struct share *s, const struct link *link)
     if (s->turn->ended != NULL)
         return s->turn->ended->begins;
     return link->tx_status != 'I' ||
-           (s->turn->tx.client != NULL && (!s->tx_is_string || s->has_tx_words));
+           (s->turn->tx.client != NULL && (!s->tx_is_string || s->turn->ends != NULL));
 }
 
 /* The router may not have looked at it. */
