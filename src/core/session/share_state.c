@@ -339,7 +339,8 @@ static void note_discard(struct client *c, const struct sql_stmt *st)
 
     if (slice_ieq_str(st->name, "all")) {
         s->turn->untied |= s->pins & ~PIN_BIT(SESSION_MODE);
-        s->turn->tx_is_over = true;
+        /* In a block it is refused: that is the same still. */
+        s->turn->tx_is_over = s->tx_is_string && !s->has_tx_words;
         share_names_drop_all(c);
     } else if (slice_ieq_str(st->name, "temp") || slice_ieq_str(st->name, "temporary")) {
         s->pins &= ~PIN_BIT(TEMP_TABLE);

@@ -186,6 +186,9 @@ IN_FRONT = {
     "skipped commit and begin": [["begin"], ["set role other_user"], ["select 1/0", "commit", "begin"], ["rollback"]],
     "discard": [["discard all", "set work_mem = '5MB'", "begin", "set my.own = 'a'"], ["rollback"]],
     "discard and an error": [["discard all", "set work_mem = '5MB'", "select 1/0"]],
+    "refused discard": [["set role other_user"], ["begin"], ["discard all", "set work_mem = '5MB'"], ["rollback"]],
+    "discard behind a begin": [["set role other_user"], ["begin", "discard all", "set work_mem = '5MB'"], ["rollback"]],
+    "skipped discard in a block": [["set role other_user"], ["begin"], ["select 1/0", "discard all", "set my.own = 'a'", "begin"], ["rollback"]],
     "skipped discard": [["select 1/0", "discard all", "set work_mem = '5MB'"]],
 }
 
