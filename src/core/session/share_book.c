@@ -245,8 +245,8 @@ static struct share_pending *unnamed_behind(struct share_turn *t, struct share_p
 }
 
 /* A Parse that the server refuses has taken the old one away; one that was skipped has not, nor has
- * one of ours that brought it to the link. A malformed message is refused, too, and takes nothing
- * away: what the link has then may be another client's. */
+ * one of ours that brought it to the link. Whether it got so far is for the server to know: what
+ * the link has then may be another client's. */
 static void settle_unnamed(struct client *c, struct share_pending *p, bool ok, bool is_undone)
 {
     struct share *s = c->share;

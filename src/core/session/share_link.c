@@ -612,7 +612,8 @@ static bool on_error(void *owner, struct link *link, const struct errmsg *m)
     if (yields(c, link, m))
         return true;
     s->saw_error = true;
-    share_pending_refused(c);
+    if (!slice_eq_str(m->sqlstate, "08P01")) /* a malformed message is as good as none */
+        share_pending_refused(c);
     if (is_no_primary(c, link, m)) {
         s->resend = true;
         link->hold_ready = true;

@@ -452,6 +452,19 @@ def test_parsed_and_deallocated_behind_an_error(t):
 
 @differential()
 @MODES
+@pytest.mark.parametrize("what", ["malformed parse", "malformed close", "close", "query"])
+def test_unnamed_stays_when_nothing_takes_it_away(t, what):
+    """A malformed message takes nothing away, nor does what is skipped."""
+    c = t.connect()
+    for _ in range(2):
+        each_own_transaction(c, parse("select 'mine'"), times=1)
+        c.send(*COMES_TO_NOTHING[what], bind(), execute(), SYNC)
+        c.ready(2)
+        each_own_transaction(c, bind(), execute())
+
+
+@differential()
+@MODES
 def test_closed_behind_an_error_and_a_query(t):
     """The Close of the unnamed statement is skipped, the Query takes it away all the same."""
     c = t.connect()
