@@ -358,6 +358,8 @@ static struct prep *resolve(struct client *c, struct feed_run *run, struct slice
 {
     struct share_name *n;
 
+    if (expect_is_copying(&c->link->expect))
+        return NULL; /* refused whatever it names; one of ours would be refused in its place */
     if (name.n == 0) {
         load_unnamed(c, run);
         return NULL;
