@@ -82,6 +82,9 @@ struct link_owner_ops {
     void (*on_tag)(void *owner, struct link *link, struct slice tag);
     /* The server sent an error, before it is forwarded; true keeps it from the client. */
     bool (*on_error)(void *owner, struct link *link, const struct errmsg *m);
+    /* RowDescription or NoData, in answer to the Describe at the head. Only with link->see_columns.
+     */
+    void (*on_columns)(void *owner, struct link *link, char type, struct slice body);
     /* A row in reply to a message of our own. Only with link->capture. */
     void (*on_own_row)(void *owner, struct link *link, struct slice body);
     /* The link can take more bytes again. */
@@ -143,7 +146,8 @@ struct link {
     uint32_t dropped_by;    /* closed when it is free: this client drops its database; 0: nobody */
     uint32_t last_client;   /* the session's: number of the client that shared it last; 0: none */
     uint32_t ntransactions; /* ended for the owner, not counted yet: client_stats.c takes them */
-    uint16_t key_len;       /* 0: there is none */
+    uint16_t key_len : 15;  /* 0: there is none */
+    bool see_columns : 1;   /* the owner wants to see what is described (on_columns) */
     uint8_t phase;          /* enum link_phase */
     char tx_status;         /* of the last ReadyForQuery */
     char ready_as;          /* not 0: the owner is told this status in ReadyForQuery */

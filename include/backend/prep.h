@@ -96,11 +96,16 @@ static inline bool prepset_is_empty(const struct prepset *s)
 uint32_t prepset_count(const struct prepset *s);
 /* True when the link knows the statement; it is the most recently used now. */
 bool prepset_touch(struct prepset *s, const uint8_t id[PREP_ID_BYTES]);
+/* It was parsed, perhaps once more: nothing else is known of it. */
 void prepset_add(struct prepset *s, const uint8_t id[PREP_ID_BYTES]);
 void prepset_remove(struct prepset *s, const uint8_t id[PREP_ID_BYTES]);
 /* The server has answered the Parse: not only is it under way. */
 void prepset_confirm(struct prepset *s, const uint8_t id[PREP_ID_BYTES]);
 bool prepset_is_sure(const struct prepset *s, const uint8_t id[PREP_ID_BYTES]);
+/* prepset_touch, and the hash of the columns that it has there, as long as it is there; 0: nobody
+ * has asked, or it is not there. */
+uint64_t prepset_columns(struct prepset *s, const uint8_t id[PREP_ID_BYTES]);
+void prepset_set_columns(struct prepset *s, const uint8_t id[PREP_ID_BYTES], uint64_t columns);
 /* With more than `limit`: removes the one unused for longest and gives its name. */
 bool prepset_evict(struct prepset *s, uint32_t limit, char name[PREP_NAME_BYTES + 1]);
 /* In place of the hash of a content: the name may be there or not, with any content. */

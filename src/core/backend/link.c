@@ -224,6 +224,7 @@ HOT void link_lend(struct link *link, void *owner, const struct link_owner_ops *
     link->expect.is_held = false;
     link->expect.is_asked = false;
     link->see_tags = false;
+    link->see_columns = false;
     link->settle_early = false;
     link->capture = false;
     link->hide_parameters = false;

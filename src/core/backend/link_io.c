@@ -73,6 +73,10 @@ static bool link_wants_whole(const struct link *link, char type, uint32_t body)
         return body <= LINK_COLLECT_MAX;
     case BE_DATA_ROW:
         return link->capture && body <= LINK_COLLECT_MAX && expect_head_is_ours(&link->expect);
+    case BE_ROW_DESCRIPTION:
+    case BE_NO_DATA:
+        return link->see_columns && link->phase == LINK_LENT && body <= LINK_COLLECT_MAX &&
+               expect_head(&link->expect) == OP_DESCRIBE;
     case BE_COMMAND_COMPLETE:
         if (link->phase == LINK_CLEANING || link_awaits_reset(link))
             return body <= LINK_COLLECT_MAX;
@@ -354,6 +358,8 @@ static bool link_on_whole(
         link->ops->on_own_row(link->owner, link, body);
     if (type == BE_COMMAND_COMPLETE && link->owner != NULL && link->phase == LINK_LENT)
         link->ops->on_tag(link->owner, link, slice_of(body.p, body.n > 0 ? body.n - 1 : 0));
+    if ((type == BE_ROW_DESCRIPTION || type == BE_NO_DATA) && link->owner != NULL)
+        link->ops->on_columns(link->owner, link, type, body);
     if (link_are_last_words(type, body))
         for_owner = !expect_head_is_ours(&link->expect);
     else
@@ -490,7 +496,7 @@ static const char *link_pass_on(
 {
     const char *from = p;
 
-    if (link->phase != LINK_LENT || link->capture)
+    if (link->phase != LINK_LENT || link->capture || link->see_columns)
         return p;
     p = expect_pass(&link->expect, p, end, link->watch_tags || link->see_tags);
     if (p != from)

@@ -24,6 +24,7 @@ struct prep_key {
 struct prep_entry {
     struct hash_node node;
     struct list lru;
+    uint64_t columns; /* the hash of its result's; 0: not known */
     uint8_t id[PREP_ID_BYTES];
     bool is_sure; /* the server has said so */
 };
@@ -144,10 +145,17 @@ struct prep_known {
     struct list lru;         /* least recently used first */
 };
 
+static struct prep_entry *newest(const struct prepset *s)
+{
+    return LIST_ENTRY(list_last(&s->known->lru), struct prep_entry, lru);
+}
+
 static struct prep_entry *prepset_find(const struct prepset *s, const uint8_t *id)
 {
     if (s->known == NULL)
         return NULL;
+    if (list_last(&s->known->lru) != NULL && memcmp(newest(s)->id, id, PREP_ID_BYTES) == 0)
+        return newest(s); /* it was looked for just before */
     return (struct prep_entry *)hash_table_find(&s->known->table, id_hash(id), entry_eq, id);
 }
 
@@ -198,8 +206,10 @@ void prepset_add(struct prepset *s, const uint8_t id[PREP_ID_BYTES])
 {
     struct prep_entry *e;
 
-    if (prepset_touch(s, id))
+    if (prepset_touch(s, id)) {
+        newest(s)->columns = 0;
         return;
+    }
     if (s->known == NULL) {
         s->known = mem_alloc_zero(sizeof *s->known);
         hash_table_init(&s->known->table);
@@ -224,6 +234,19 @@ bool prepset_is_sure(const struct prepset *s, const uint8_t id[PREP_ID_BYTES])
     const struct prep_entry *e = prepset_find(s, id);
 
     return e != NULL && e->is_sure;
+}
+
+HOT uint64_t prepset_columns(struct prepset *s, const uint8_t id[PREP_ID_BYTES])
+{
+    return prepset_touch(s, id) ? newest(s)->columns : 0;
+}
+
+void prepset_set_columns(struct prepset *s, const uint8_t id[PREP_ID_BYTES], uint64_t columns)
+{
+    struct prep_entry *e = prepset_find(s, id);
+
+    if (e != NULL)
+        e->columns = columns;
 }
 
 void prepset_remove(struct prepset *s, const uint8_t id[PREP_ID_BYTES])
@@ -308,7 +331,12 @@ void prepset_set_named(struct prepset *s, struct slice name, uint64_t content)
     named_push(s, prep_known_name(name), content == 0 ? 1 : content);
 }
 
-/* ---- a journey: the number of ids, the ids, least recently used first, the clients' names ---- */
+/* ---- a journey: how many are known, these, least recently used first, the clients' names ---- */
+
+struct known_mail {
+    uint64_t columns;
+    uint8_t id[PREP_ID_BYTES];
+};
 
 struct named_mail {
     uint64_t content;
@@ -317,7 +345,7 @@ struct named_mail {
 
 size_t prepset_bytes(const struct prepset *s)
 {
-    size_t n = sizeof(uint32_t) + (size_t)prepset_count(s) * PREP_ID_BYTES;
+    size_t n = sizeof(uint32_t) + (size_t)prepset_count(s) * sizeof(struct known_mail);
     const struct prep_named *p;
 
     for (p = s->named; p != NULL; p = p->next)
@@ -335,7 +363,11 @@ void prepset_encode(const struct prepset *s, struct buf *out)
     if (s->known != NULL)
         LIST_FOREACH(n, &s->known->lru)
         {
-            buf_put(out, LIST_ENTRY(n, struct prep_entry, lru)->id, PREP_ID_BYTES);
+            const struct prep_entry *e = LIST_ENTRY(n, struct prep_entry, lru);
+            struct known_mail k = {.columns = e->columns};
+
+            memcpy(k.id, e->id, PREP_ID_BYTES);
+            buf_put(out, &k, sizeof k);
         }
     for (p = s->named; p != NULL; p = p->next) {
         struct named_mail m = {.content = p->content, .len = p->len};
@@ -356,17 +388,18 @@ static bool take_bytes(struct slice *from, void *to, size_t n)
 
 bool prepset_decode(struct prepset *s, struct slice bytes)
 {
-    uint8_t id[PREP_ID_BYTES];
+    struct known_mail k;
     struct named_mail m;
     uint32_t count;
 
     if (!take_bytes(&bytes, &count, sizeof count))
         return false;
     while (count-- > 0) {
-        if (!take_bytes(&bytes, id, sizeof id))
+        if (!take_bytes(&bytes, &k, sizeof k))
             return false;
-        prepset_add(s, id);
-        prepset_confirm(s, id); /* a link that owes answers does not travel */
+        prepset_add(s, k.id);
+        prepset_set_columns(s, k.id, k.columns);
+        prepset_confirm(s, k.id); /* a link that owes answers does not travel */
     }
     while (bytes.n > 0) {
         if (!take_bytes(&bytes, &m, sizeof m) || bytes.n < m.len)

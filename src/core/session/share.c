@@ -456,6 +456,8 @@ HOT enum feed_step share_make_ready(struct client *c, struct feed_run *run)
         return FEED_PASS;
     if (share_put_settings(c, run) == FEED_PARK)
         return FEED_PARK;
+    if (s->turn->bound_first != NULL && share_columns_ask(c, run, s->turn->bound_first))
+        return FEED_PARK;
     s->is_fresh = false;
     if (s->turn->is_out) {
         share_out_send(c);
@@ -482,6 +484,7 @@ HOT void share_forget_loan(struct client *c)
     if (!s->is_virtual)
         buf_empty(&s->turn->begin);
     s->begun_here = false;
+    s->turn->nwatched = 0;
     s->has_closed = false;
     s->is_unsure = false;
     s->detach_due = false;

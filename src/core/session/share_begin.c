@@ -649,7 +649,7 @@ static enum feed_step go_on_with_batch(
     return step;
 }
 
-enum feed_step share_begin_batch(
+static enum feed_step begin_batch(
     struct client *c, struct feed_run *run, const char *p, const char *end)
 {
     struct slice kept = slice_of(NULL, 0);
@@ -670,7 +670,7 @@ enum feed_step share_begin_batch(
         if (step == FEED_PASS)
             step = share_get_link(c, run, node);
         if (would_queue(c, step))
-            return share_begin_batch(c, run, p, end);
+            return begin_batch(c, run, p, end);
         if (share_chosen(c, step) == FEED_PASS)
             share_keep(c, kept);
     } else {
@@ -678,6 +678,17 @@ enum feed_step share_begin_batch(
     }
     if (step == FEED_PASS)
         share_names_load_sql(c, run);
+    return step;
+}
+
+enum feed_step share_begin_batch(
+    struct client *c, struct feed_run *run, const char *p, const char *end)
+{
+    enum feed_step step;
+
+    c->share->turn->bound_first = share_columns_first(c, p, end);
+    step = begin_batch(c, run, p, end);
+    c->share->turn->bound_first = NULL;
     return step;
 }
 

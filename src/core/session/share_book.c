@@ -45,6 +45,11 @@ void share_name_free(struct share *s, struct share_name *n)
         s->turn->last_bound = NULL;
     if (s->turn->unloaded == n)
         s->turn->unloaded = NULL;
+    if (s->turn->looked_at == n)
+        s->turn->looked_at = NULL;
+    for (i = 0; i < s->turn->nwatched; i++)
+        if (s->turn->watched[i].name == n)
+            s->turn->watched[i].name = NULL;
     prep_unref(&n->prep);
     mem_free(n->sql);
     mem_free(n->why);

@@ -568,6 +568,8 @@ static enum feed_step share_extended(struct client *c, struct feed_run *run, cha
         ((type == FE_PARSE && parse_is_refused(c, msg, &err)) ||
             (type == FE_BIND && looks_at_binds(c) && bind_is_refused(c, body, &err))))
         step = share_refuse(c, run, &err);
+    else if (type == FE_BIND && is_whole && share_columns_differ(c, msg, end))
+        step = share_columns_refuse(c, run);
     else
         step = send_extended(c, run, type, msg, is_whole);
     if (step == FEED_CARRY)

@@ -49,6 +49,7 @@ enum share_phase {
     SHARE_OPENING,  /* a link logs in for it: parked */
     SHARE_SYNCING,  /* settings that may be refused are under way: parked */
     SHARE_ASKING,   /* a question about the catalogue is: parked */
+    SHARE_LOOKING,  /* a Describe of ours is: parked */
     SHARE_ATTACHED, /* the link is the client's */
     SHARE_REPAIRING /* after the transaction: a RESET is put right, or pins are looked at */
 };
@@ -83,6 +84,7 @@ struct share_name {
     uint64_t content;      /* its hash */
     char *why;             /* an ErrorResponse: such a PREPARE could not be repeated; NULL mostly */
     uint64_t load;         /* the last time that was tried: the loan and the serial of the op */
+    uint64_t told;         /* the hash of the columns that the client was told; 0: not known */
     bool is_described;     /* the client was told its columns */
     bool was_loaded;       /* the link had it before the DEALLOCATE in the present exchange */
     bool is_new;           /* PREPARE is in the present exchange */
@@ -153,6 +155,16 @@ struct share_pending {
     struct share_name *name; /* PENDING_NAME: added; PENDING_CLOSED: taken out, ours */
 };
 
+/* A Describe whose answer tells the columns of a statement. */
+struct share_watch {
+    uint32_t serial; /* of its op */
+    bool is_ours;
+    struct share_name *name;
+};
+
+/* So many at a time. What a client is told by others is not known here. */
+#define SHARE_MAX_WATCHED 4
+
 enum share_pending_kind {
     PENDING_PARSE,
     PENDING_NAME,
@@ -178,18 +190,27 @@ struct share_turn {
     uint32_t kept_len;             /* of a sequence that may be sent again */
     uint32_t mark_pins;            /* before the present exchange */
     uint16_t npending;
-    uint16_t nuncertain;           /* of those pending: the link may know them or not */
-    bool is_quick;                 /* sent by share_quick.c, and nothing behind it */
-    bool tells_late;               /* the rows hear of the loan with what is sent on it */
-    bool is_untold;                /* ... and have not yet */
-    bool goes_home;                /* it is sent again where the transaction lives */
-    bool has_put_settings;         /* in this loan: RESET, too */
-    bool is_asker;                 /* the link that opens is for a question of ours */
-    bool is_out;                   /* the present exchange is a read that left, share_out.c */
-    bool is_cut;                   /* the present exchange ends with a Flush, share_begin.c */
-    struct share_name *last_bound; /* valid within one sequence */
-    uint64_t unnamed_epoch;        /* the loan in which the link was told the unnamed one, or that
-                                      there is none; 0: it may have another client's */
+    uint16_t nuncertain;            /* of those pending: the link may know them or not */
+    bool is_quick;                  /* sent by share_quick.c, and nothing behind it */
+    bool tells_late;                /* the rows hear of the loan with what is sent on it */
+    bool is_untold;                 /* ... and have not yet */
+    bool goes_home;                 /* it is sent again where the transaction lives */
+    bool has_put_settings;          /* in this loan: RESET, too */
+    bool is_asker;                  /* the link that opens is for a question of ours */
+    bool is_out;                    /* the present exchange is a read that left, share_out.c */
+    bool is_cut;                    /* the present exchange ends with a Flush, share_begin.c */
+    uint8_t nwatched;               /* of `watched`, on the link of watched_epoch */
+    bool look_failed;               /* what was sent for looked_at met an error */
+    struct share_name *last_bound;  /* valid within one sequence */
+    struct share_name *bound_first; /* the sequence that waits for its link binds it first */
+    uint64_t last_portal; /* a hash of the name that last_bound was bound to; 0: to none */
+    uint64_t watched_epoch;
+    uint64_t looked_epoch; /* the loan in which the link was asked for the columns of looked_at */
+    struct share_name *looked_at;
+    uint32_t looked_from; /* the serial of the first op of that */
+    struct share_watch watched[SHARE_MAX_WATCHED];
+    uint64_t unnamed_epoch; /* the loan in which the link was told the unnamed one, or that there
+                               is none; 0: it may have another client's */
     int64_t homeless_until_us;
     struct list homeless_node; /* ss->homeless: waits for a primary; or ss->queued */
     struct link *home;         /* of the transaction, while a read runs elsewhere; else NULL */
@@ -655,6 +676,35 @@ const char *share_options_word(const char *p, const char *end, struct buf *word)
 /* Start-up parameters as settings; false when they cannot be. */
 bool share_vars_of_startup(
     struct varset_store *store, const struct paramset *params, struct varset **out);
+
+/* share_columns.c: the columns that clients were told */
+/* A Describe of the statement was pushed, or of a portal that was bound to it. */
+void share_columns_watch(struct client *c, struct share_name *n);
+/* The link is going to parse it (again): what is described until then is not what it has then. */
+void share_columns_forget(struct client *c, const struct prep *p);
+/* A link_owner_ops.on_columns. */
+void share_columns_on_told(void *owner, struct link *link, char type, struct slice body);
+/* The statement that the sequence at `p` begins to bind, when its client was told columns before
+ * and is not told them again. NULL: none, or it is not known. */
+struct share_name *share_columns_first(struct client *c, const char *p, const char *end);
+/* Has the link that was just borrowed parse the statement anew, and asks for its columns, unless
+ * they are known to be those that the client was told. True: that is waited for. */
+bool share_columns_ask(struct client *c, struct feed_run *run, struct share_name *n);
+/* An error: true when it is the answer to that, or a part of it. */
+bool share_columns_failed(struct client *c);
+/* The answer is there. */
+void share_columns_asked(struct client *c);
+/* True for a Bind that binds as many formats of columns as if it knew these. */
+bool share_columns_counts(struct slice bind);
+/* True for a Bind of a statement that has other columns on the link than the client was told, and
+ * it does not ask. */
+bool share_columns_differ(struct client *c, struct slice msg, const char *end);
+/* Fails it, as the server does with a plan that has gone stale. */
+enum feed_step share_columns_refuse(struct client *c, struct feed_run *run);
+/* In these words, when `err` is that. */
+bool share_columns_put_refusal(struct buf *out, const struct err *err);
+/* True when a Bind of what is kept relies on columns that the client was told. */
+bool share_columns_are_relied_on(const struct client *c);
 
 /* share_names.c: prepared statements */
 /* False when one more statement of so many bytes would be too much for this client

@@ -375,6 +375,9 @@ HOT static void on_quiet(void *owner, struct link *link)
     case SHARE_ASKING:
         on_asked(c);
         break;
+    case SHARE_LOOKING:
+        share_columns_asked(c);
+        break;
     case SHARE_REPAIRING:
         on_repaired(c);
         break;
@@ -517,7 +520,8 @@ static bool is_stale_plan(const struct client *c, const struct errmsg *m)
     const struct share *s = c->share;
 
     return slice_eq_str(m->sqlstate, "0A000") && s->may_replan && !s->reply_begun &&
-           memmem(m->whole.p, m->whole.n, routine, sizeof routine) != NULL;
+           memmem(m->whole.p, m->whole.n, routine, sizeof routine) != NULL &&
+           !share_columns_are_relied_on(c);
 }
 
 /* The server was made to fail. */
@@ -536,7 +540,8 @@ static bool tell_refusal(struct client *c, struct link *link, const struct errms
 
     if (s->turn->refusal == NULL || !is_refusal(m))
         return false;
-    wire_put_err(&out, s->turn->refusal);
+    if (!share_columns_put_refusal(&out, s->turn->refusal))
+        wire_put_err(&out, s->turn->refusal);
     on_bytes(c, link, out.data, out.len);
     buf_free(&out);
     return true;
@@ -597,6 +602,8 @@ static bool on_error(void *owner, struct link *link, const struct errmsg *m)
         s->saw_error = true; /* the sequence of a command of ours that failed: client_local.c */
         return false;
     }
+    if (link->error_is_ours && s->phase == SHARE_LOOKING && share_columns_failed(c))
+        return false; /* the client's own message is going to meet it */
     if (link->error_is_ours) {
         if (c->phase == CL_LOGIN)
             keep_words(s, m);
@@ -683,6 +690,7 @@ const struct link_owner_ops share_link_ops = {
     .on_doubt = client_on_doubt,
     .on_parameter = on_parameter,
     .on_tag = on_tag,
+    .on_columns = share_columns_on_told,
     .on_error = on_error,
     .on_own_row = on_own_row,
     .on_drained = on_drained,

@@ -90,6 +90,7 @@ HOT void share_load(struct client *c, struct feed_run *run, struct prep *p)
         close_if_unsure(c, run, p);
     }
     (void)share_make_place(c, run);
+    share_columns_forget(c, p);
     share_put_parse(c, run, p, prep_name(p), OP_PARSE | OP_QUIET | OP_NOTE);
     share_pending_push(c, PENDING_PARSE, p, NULL, true);
     prepset_add(&c->link->preps, p->id);
@@ -243,6 +244,7 @@ static enum feed_step parse_named(
         close_if_unsure(c, run, p);
     }
     (void)share_make_place(c, run);
+    share_columns_forget(c, p);
     share_put_parse(c, run, p, prep_name(p), OP_PARSE | OP_NOTE);
     share_pending_push(c, PENDING_NAME, p, n, true);
     prepset_add(&c->link->preps, p->id);
@@ -540,6 +542,7 @@ enum feed_step share_bind(struct client *c, struct feed_run *run, struct slice m
         return FEED_PASS;
     }
     c->share->turn->last_bound = NULL;
+    c->share->turn->last_portal = hash_bytes(portal.p, portal.n, 0) | 1;
     p = resolve(c, run, name);
     note_bound(c, run, portal, name.n == 0 ? c->share->unnamed : p,
         slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES));
@@ -591,6 +594,7 @@ enum feed_step share_describe(struct client *c, struct feed_run *run, struct sli
 {
     struct wire_reader r;
     struct slice name;
+    struct share_name *n = NULL;
     struct prep *p = NULL;
     char what;
 
@@ -601,9 +605,16 @@ enum feed_step share_describe(struct client *c, struct feed_run *run, struct sli
         p = resolve(c, run, name);
     if (c->share->turn->last_bound != NULL)
         c->share->turn->last_bound->is_described = true;
+    if (what == 'S')
+        c->share->turn->last_portal = 0;
+    if (p != NULL || (what == 'P' && !r.bad &&
+                         (hash_bytes(name.p, name.n, 0) | 1) == c->share->turn->last_portal))
+        n = c->share->turn->last_bound;
     if (!r.bad && share_tx_status(c) != 'I')
         note_described(c, what, name);
     link_expect(c->link, OP_DESCRIBE);
+    if (n != NULL)
+        share_columns_watch(c, n);
     if (p == NULL)
         return FEED_PASS;
     share_put_renamed(run, msg, 1, name.n, p);

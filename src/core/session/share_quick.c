@@ -26,6 +26,7 @@ struct quick_batch {
     const char *rest;     /* behind Bind */
     const char *end;
     bool describes;
+    bool is_as_told; /* the link has the columns that the client was told */
 };
 
 /* Between two transactions, and nobody wants to see each message. */
@@ -234,6 +235,7 @@ static void pass_batch(
 {
     struct slice sql = slice_of(NULL, 0);
     struct share_turn *t = c->share->turn;
+    struct share_name *n = q->n;
 
     if (q->parse.p != NULL) {
         sql = prep_sql(q->prep);
@@ -241,9 +243,10 @@ static void pass_batch(
         link_expect(c->link, OP_PARSE | OP_NOTE);
         run->start = p;
     } else {
-        share_load(c, run, q->prep);
-        t->last_bound = q->n;
-        q->n->is_described = q->n->is_described || q->describes;
+        if (!q->is_as_told) /* else it is there */
+            share_load(c, run, q->prep);
+        t->last_bound = n;
+        n->is_described = n->is_described || q->describes;
         share_put_renamed(run, q->bind, 1, q->name.n, q->prep);
         run->start = q->rest;
     }
@@ -252,12 +255,31 @@ static void pass_batch(
     link_expect(c->link, OP_BIND);
     if (q->describes)
         link_expect(c->link, OP_DESCRIBE);
+    if (q->describes && n != NULL && !q->is_as_told)
+        share_columns_watch(c, n);
     link_expect(c->link, OP_EXECUTE);
     share_expect_end(c, OP_SYNC);
     client_stats_on_query(c);
     count_statement(c->ss, c->link->pool->cluster_node, (enum count_kind)c->bound_count);
     client_note_begun(c, sql);
     t->is_untold = false;
+}
+
+/* The client may know other columns than the link. True: that is found out. */
+COLD APART static bool looks_first(
+    struct client *c, struct feed_run *run, const struct quick_batch *q)
+{
+    struct share_turn *t = c->share->turn;
+
+    if (q->describes && !share_columns_counts(q->bind))
+        return false;
+    if (t->is_untold)
+        client_row_link(c);
+    t->is_untold = false;
+    if (!share_columns_ask(c, run, q->n))
+        return false;
+    c->share->is_fresh = true; /* what comes is kept then */
+    return true;
 }
 
 HOT enum feed_step share_quick_batch(
@@ -279,6 +301,11 @@ HOT enum feed_step share_quick_batch(
         s->may_replan = q.n != NULL && (q.describes || !q.n->is_described);
         s->turn->kept_len = (uint32_t)msgs.n;
         step = get_link(c, run, node);
+        if (step == FEED_PASS && q.n != NULL && q.n->told != 0) {
+            q.is_as_told = q.n->told == prepset_columns(&c->link->preps, q.prep->id);
+            if (!q.is_as_told && looks_first(c, run, &q))
+                step = FEED_PARK;
+        }
         if (step == FEED_PASS) {
             share_keep(c, msgs);
             pass_batch(c, run, p, &q);

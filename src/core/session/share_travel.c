@@ -26,6 +26,7 @@ struct share_mail {
 
 struct name_mail {
     uint64_t path_hash;
+    uint64_t told;
     bool is_described;
 };
 
@@ -73,13 +74,15 @@ bool share_waiter_can_travel(const struct client *c)
            !s->dropped_all && is_free(s) && is_first_try(s->turn) && has_just_begun(s);
 }
 
-static void pack_prep(struct buf *out, const struct prep *p, bool is_described)
+/* `n`: the name that it has; NULL: none. */
+static void pack_prep(struct buf *out, const struct prep *p, const struct share_name *n)
 {
     struct name_mail m;
 
     memset(&m, 0, sizeof m); /* no byte leaves that nobody wrote */
     m.path_hash = p->path_hash;
-    m.is_described = is_described;
+    m.told = n == NULL ? 0 : n->told;
+    m.is_described = n != NULL && n->is_described;
     travel_put(out, &m, sizeof m);
     travel_put(out, p->body, p->body_len);
 }
@@ -95,7 +98,7 @@ static void pack_names(const struct share *s, struct buf *out)
         for (node = t->bucket[i]; node != NULL; node = node->next) {
             n = (const struct share_name *)node;
             travel_put(out, n->name, n->len);
-            pack_prep(out, n->prep, n->is_described);
+            pack_prep(out, n->prep, n);
         }
 }
 
@@ -122,7 +125,7 @@ void share_pack(const struct client *c, struct buf *out)
     if (!m.same_link)
         travel_put(out, s->vars.link->data, s->vars.link->len);
     if (s->unnamed != NULL)
-        pack_prep(out, s->unnamed, false);
+        pack_prep(out, s->unnamed, NULL);
     else
         travel_put(out, "", 0);
     if (m.nnames > 0)
@@ -165,21 +168,19 @@ static struct varset *unpack_vars(struct client *c, struct travel_bag *bag, bool
 }
 
 /* NULL: there is none. */
-static struct prep *unpack_prep(struct client *c, struct travel_bag *bag, bool *is_described)
+static struct prep *unpack_prep(struct client *c, struct travel_bag *bag, struct name_mail *m)
 {
     struct slice head = travel_take(bag);
-    struct name_mail m;
     struct slice body;
 
     if (head.n == 0)
         return NULL;
-    bag->bad = bag->bad || head.n != sizeof m;
+    bag->bad = bag->bad || head.n != sizeof *m;
     body = travel_take(bag);
     if (bag->bad)
         return NULL;
-    memcpy(&m, head.p, sizeof m);
-    *is_described = m.is_described;
-    return share_prep_with(c, body, m.path_hash);
+    memcpy(m, head.p, sizeof *m);
+    return share_prep_with(c, body, m->path_hash);
 }
 
 static void unpack_names(struct client *c, struct travel_bag *bag, unsigned nnames)
@@ -187,17 +188,18 @@ static void unpack_names(struct client *c, struct travel_bag *bag, unsigned nnam
     struct share_name *n;
     struct slice name;
     struct prep *p;
-    bool is_described;
+    struct name_mail m;
 
     for (; nnames > 0 && !bag->bad; nnames--) {
         name = travel_take(bag);
-        p = unpack_prep(c, bag, &is_described);
+        p = unpack_prep(c, bag, &m);
         if (p == NULL) {
             bag->bad = true;
             return;
         }
         n = share_name_of_prep(name, p);
-        n->is_described = is_described;
+        n->told = m.told;
+        n->is_described = m.is_described;
         share_names_put(c->share, n);
         prep_unref(&p);
     }
@@ -209,7 +211,7 @@ bool share_unpack(struct client *c, struct travel_bag *bag)
     struct share_mail m;
     struct slice defaults;
     struct slice base;
-    bool ignored;
+    struct name_mail ignored;
 
     travel_take_struct(bag, &m, sizeof m);
     defaults = travel_take(bag);

@@ -71,6 +71,33 @@ START_TEST(least_recently_used_goes)
 }
 END_TEST
 
+START_TEST(columns_last_until_it_is_parsed_again)
+{
+    struct prepset set = {0};
+    struct prepset there = {0};
+    struct buf out = {0};
+    uint8_t id[2][PREP_ID_BYTES] = {{1}, {2}};
+
+    ck_assert_uint_eq(prepset_columns(&set, id[0]), 0);
+    prepset_set_columns(&set, id[0], 7); /* it is not there */
+    prepset_add(&set, id[0]);
+    ck_assert_uint_eq(prepset_columns(&set, id[0]), 0);
+    prepset_set_columns(&set, id[0], 7);
+    prepset_add(&set, id[1]);
+    ck_assert_uint_eq(prepset_columns(&set, id[1]), 0);
+    ck_assert_uint_eq(prepset_columns(&set, id[0]), 7);
+    prepset_encode(&set, &out);
+    ck_assert(prepset_decode(&there, buf_slice(&out)));
+    ck_assert_uint_eq(prepset_columns(&there, id[0]), 7);
+    ck_assert_uint_eq(prepset_columns(&there, id[1]), 0);
+    prepset_add(&set, id[0]);
+    ck_assert_uint_eq(prepset_columns(&set, id[0]), 0);
+    buf_free(&out);
+    prepset_clear(&set);
+    prepset_clear(&there);
+}
+END_TEST
+
 START_TEST(all_is_known_behind_a_journey)
 {
     struct prepset set = {0};
@@ -130,6 +157,7 @@ int main(void)
 
     tcase_add_test(tc, content_makes_the_name);
     tcase_add_test(tc, least_recently_used_goes);
+    tcase_add_test(tc, columns_last_until_it_is_parsed_again);
     tcase_add_test(tc, all_is_known_behind_a_journey);
     suite_add_tcase(suite, tc);
     srunner_run_all(runner, CK_ENV);

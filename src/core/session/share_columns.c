@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * share_columns.c: what clients that share links were told of the columns of their statements.
+ * Runs in: workers. A link that parses a statement anew plans it as the tables are then: who was
+ * told its columns on another link, and does not ask again, would get rows of another shape. So the
+ * columns told are kept with the client's name, as a hash, and those that it has with the link's
+ * statement, which keeps them for its life. Where they differ the client is told what a server says
+ * of a plan that has gone stale. */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/hot.h"
+#include "wire/reader.h"
+#include "wire/writer.h"
+
+#include "share_names_int.h"
+
+static const char stale_text[] = "cached plan must not change result type";
+
+/* Names, types and their modifiers: what a server compares. */
+static uint64_t hash_columns(char type, struct slice body)
+{
+    struct wire_reader r;
+    uint64_t hash = (uint64_t)type;
+    struct slice name;
+    uint32_t kind[2];
+    uint16_t n;
+
+    if (type == BE_NO_DATA)
+        return hash;
+    wire_reader_init(&r, body);
+    for (n = wire_get_u16(&r); n > 0 && !r.bad; n--) {
+        name = wire_get_cstr(&r);
+        (void)wire_get_u32(&r); /* the table */
+        (void)wire_get_u16(&r); /* its column */
+        kind[0] = wire_get_u32(&r);
+        (void)wire_get_u16(&r); /* length */
+        kind[1] = wire_get_u32(&r);
+        (void)wire_get_u16(&r); /* format */
+        hash = hash_bytes(kind, sizeof kind, hash_bytes(name.p, name.n, hash));
+    }
+    return r.bad ? 0 : hash | 1;
+}
+
+static void watch(struct client *c, struct share_name *n, bool is_ours)
+{
+    struct share_turn *t = c->share->turn;
+    struct share_watch *w;
+
+    if (t->watched_epoch != c->link->epoch)
+        t->nwatched = 0;
+    t->watched_epoch = c->link->epoch;
+    if (t->nwatched == SHARE_MAX_WATCHED)
+        return;
+    w = &t->watched[t->nwatched++];
+    w->serial = expect_next_serial(&c->link->expect) - 1;
+    w->is_ours = is_ours;
+    w->name = n;
+    c->link->see_columns = true;
+}
+
+void share_columns_watch(struct client *c, struct share_name *n)
+{
+    if (c->link->expect.skipping || n->prep == NULL || n->prep->names_one ||
+        (n->told != 0 && n->told == prepset_columns(&c->link->preps, n->prep->id)))
+        return;
+    n->told = 0; /* should it fail, nobody knows which ones the client goes by */
+    if (!c->share->turn->is_out)
+        watch(c, n, false);
+}
+
+void share_columns_forget(struct client *c, const struct prep *p)
+{
+    struct share_turn *t = c->share->turn;
+    unsigned i;
+
+    for (i = 0; i < t->nwatched; i++)
+        if (t->watched[i].name != NULL && t->watched[i].name->prep == p)
+            t->watched[i].name = NULL;
+}
+
+/* Those in front were skipped behind an error. */
+static void drop_watches(struct share_turn *t, unsigned n)
+{
+    t->nwatched = (uint8_t)(t->nwatched - n);
+    memmove(t->watched, t->watched + n, t->nwatched * sizeof t->watched[0]);
+}
+
+void share_columns_on_told(void *owner, struct link *link, char type, struct slice body)
+{
+    struct client *c = owner;
+    struct share_turn *t = c->share->turn;
+    uint32_t serial = expect_head_serial(&link->expect);
+    uint64_t columns = hash_columns(type, body);
+    struct share_watch w;
+    unsigned i = 0;
+
+    if (link != c->link || t->watched_epoch != link->epoch)
+        return;
+    while (i < t->nwatched && (int32_t)(t->watched[i].serial - serial) < 0)
+        i++;
+    drop_watches(t, i);
+    if (t->nwatched > 0 && t->watched[0].serial == serial) {
+        w = t->watched[0];
+        drop_watches(t, 1);
+        if (w.name != NULL) {
+            prepset_set_columns(&link->preps, w.name->prep->id, columns);
+            if (!w.is_ours)
+                w.name->told = columns;
+        }
+    }
+    link->see_columns = t->nwatched > 0;
+}
+
+bool share_columns_counts(struct slice bind)
+{
+    struct wire_reader r;
+    bool is_null;
+    uint16_t n;
+
+    wire_reader_init(&r, slice_of(bind.p + PROTO_HEADER_BYTES, bind.n - PROTO_HEADER_BYTES));
+    (void)wire_get_cstr(&r);
+    (void)wire_get_cstr(&r);
+    for (n = wire_get_u16(&r); n > 0 && !r.bad; n--)
+        (void)wire_get_u16(&r);
+    for (n = wire_get_u16(&r); n > 0 && !r.bad; n--)
+        (void)wire_get_value(&r, &is_null);
+    return wire_get_u16(&r) > 1 && !r.bad;
+}
+
+/* The statement of this Bind, when the client was told its columns; NULL: it was not. */
+static struct share_name *told_name(const struct client *c, struct slice bind)
+{
+    struct share_name *n;
+    struct wire_reader r;
+    struct slice name;
+
+    wire_reader_init(&r, slice_of(bind.p + PROTO_HEADER_BYTES, bind.n - PROTO_HEADER_BYTES));
+    (void)wire_get_cstr(&r);
+    name = wire_get_cstr(&r);
+    n = r.bad || name.n == 0 ? NULL : share_name_find(c->share, name);
+    return n == NULL || n->prep == NULL || n->told == 0 ? NULL : n;
+}
+
+/* The client relies on what it was told: it does not ask for columns behind this Bind, as far as
+ * that has come. */
+static bool relies(struct slice bind, const char *end)
+{
+    const char *next = bind.p + bind.n;
+
+    return share_columns_counts(bind) || (next < end && *next != FE_DESCRIBE);
+}
+
+struct share_name *share_columns_first(struct client *c, const char *p, const char *end)
+{
+    struct share_name *n;
+    struct slice bind;
+
+    if (*p != FE_BIND || c->share->names == NULL || end - p < PROTO_HEADER_BYTES)
+        return NULL;
+    bind = slice_of(p, (size_t)proto_get_u32(p + 1) + 1);
+    if ((size_t)(end - p) < bind.n)
+        return NULL;
+    n = told_name(c, bind);
+    return n != NULL && relies(bind, end) ? n : NULL;
+}
+
+/* No transaction knows of it, and a failure would be nobody's. */
+static bool may_ask(const struct client *c, const struct share_name *n)
+{
+    const struct share *s = c->share;
+    const struct share_turn *t = s->turn;
+
+    return n->told != 0 && !n->prep->names_one && s->phase == SHARE_ATTACHED && !s->is_lost &&
+           !t->is_out && t->home == NULL && s->pins == 0 && t->looked_epoch != c->link->epoch &&
+           c->link->tx_status == 'I' && !c->server_batch && !s->is_unsure;
+}
+
+bool share_columns_ask(struct client *c, struct feed_run *run, struct share_name *n)
+{
+    struct share_turn *t = c->share->turn;
+    struct prep *p = n->prep;
+    struct buf out = {0};
+    uint32_t at;
+
+    if (!may_ask(c, n) || prepset_columns(&c->link->preps, p->id) == n->told)
+        return false;
+    t->looked_at = n;
+    t->looked_epoch = c->link->epoch;
+    t->looked_from = expect_next_serial(&c->link->expect);
+    t->look_failed = false;
+    if (prepset_touch(&c->link->preps, p->id))
+        share_put_close(c, run, prep_name(p)); /* the client may know newer ones than this plan */
+    else
+        (void)share_make_place(c, run);
+    share_put_parse(c, run, p, prep_name(p), OP_PARSE | OP_SWALLOW);
+    prepset_add(&c->link->preps, p->id);
+    at = wire_begin(&out, FE_DESCRIBE);
+    buf_put_byte(&out, 'S');
+    buf_put(&out, p->name, PREP_NAME_BYTES + 1);
+    wire_end(&out, at);
+    link_expect(c->link, OP_DESCRIBE | OP_SWALLOW);
+    watch(c, n, true);
+    wire_put_empty(&out, FE_SYNC);
+    link_expect(c->link, OP_SYNC | OP_SWALLOW);
+    feed_put(run, out.data, out.len);
+    buf_free(&out);
+    c->share->phase = SHARE_LOOKING;
+    client_row_state(c, CLIENT_STATE_WAITING, WAIT_REASON_REPLAY);
+    return true;
+}
+
+bool share_columns_failed(struct client *c)
+{
+    struct share_turn *t = c->share->turn;
+
+    t->look_failed = (int32_t)(c->link->expect.refused - t->looked_from) >= 0;
+    return t->look_failed;
+}
+
+void share_columns_asked(struct client *c)
+{
+    struct share_turn *t = c->share->turn;
+    struct link *link = c->link;
+
+    if (t->looked_at != NULL && t->look_failed)
+        prepset_remove(&link->preps, t->looked_at->prep->id); /* it was not parsed */
+    else if (t->looked_at != NULL)
+        prepset_confirm(&link->preps, t->looked_at->prep->id);
+    c->share->is_unsure = t->look_failed; /* it may have been cut short behind the Parse */
+    c->share->has_closed = false;         /* that is done */
+    t->looked_at = NULL;
+    t->nwatched = 0;
+    link->see_columns = false;
+    c->share->phase = SHARE_ATTACHED;
+    client_unpark(c);
+}
+
+bool share_columns_differ(struct client *c, struct slice msg, const char *end)
+{
+    const struct share_name *n;
+    uint64_t columns;
+
+    if (c->share->names == NULL || c->share->turn->is_out || c->link->expect.skipping)
+        return false;
+    n = told_name(c, msg);
+    if (n == NULL || n->prep->names_one)
+        return false;
+    columns = prepset_columns(&c->link->preps, n->prep->id);
+    return columns != 0 && columns != n->told && relies(msg, end);
+}
+
+enum feed_step share_columns_refuse(struct client *c, struct feed_run *run)
+{
+    struct err err;
+
+    err_clear(&err);
+    err_set(&err, "0A000", "%s", stale_text);
+    return share_refuse(c, run, &err);
+}
+
+bool share_columns_put_refusal(struct buf *out, const struct err *err)
+{
+    uint32_t at;
+
+    if (strcmp(err->msg, stale_text) != 0)
+        return false;
+    at = wire_begin(out, BE_ERROR);
+    buf_put(out, "SERROR\0VERROR\0C0A000", sizeof "SERROR\0VERROR\0C0A000");
+    buf_put_byte(out, 'M');
+    buf_put(out, stale_text, sizeof stale_text);
+    buf_put(out, "Fplancache.c\0RRevalidateCachedQuery\0",
+        sizeof "Fplancache.c\0RRevalidateCachedQuery\0");
+    wire_end(out, at);
+    return true;
+}
+
+bool share_columns_are_relied_on(const struct client *c)
+{
+    struct slice kept = buf_slice(&c->share->turn->retry);
+    const char *p = kept.p;
+    const char *end = p + kept.n;
+    uint32_t len;
+
+    for (; end - p >= PROTO_HEADER_BYTES; p += len) {
+        len = proto_get_u32(p + 1) + 1;
+        if ((size_t)(end - p) < len)
+            break;
+        if (*p == FE_BIND && told_name(c, slice_of(p, len)) != NULL &&
+            share_columns_counts(slice_of(p, len)))
+            return true;
+    }
+    return false;
+}

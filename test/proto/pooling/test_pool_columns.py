@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_pool_columns: who was told the columns of a statement gets rows of these or an error, whichever link runs it."""
+import pytest
+from pooling_house import login, states
+
+from pgt.wire import SYNC, bind, close, describe, execute, parse
+
+STALE = ("0A000", "cached plan must not change result type", "RevalidateCachedQuery")
+
+
+@pytest.fixture
+def pool(pg, start_pool):
+    """Two transactions of a client never run on the same link."""
+    pg.rows("drop table if exists shape; create table shape(a int, b text); insert into shape values (1, 'x')")
+    return start_pool(pg.address, num_init_children=1, pool_mode="transaction", pool_test_rotate=True)
+
+
+def shape(messages) -> str:
+    return "".join(m.type for m in messages)
+
+
+def prepare(c, name: str = "s", sql: str = "select * from shape") -> list:
+    c.send(parse(sql, name), describe(name), SYNC)
+    found = c.ready()
+    assert not states(found), [m.fields for m in found]
+    return found
+
+
+def use(c, name: str = "s", results=(), more: bytes = b"") -> list:
+    c.send(bind(name=name, results=results) + more + execute() + SYNC)
+    return c.ready()
+
+
+def assert_stale(found, status: bytes = b"I") -> None:
+    assert shape(found) == "EZ", [m.fields for m in found]
+    assert tuple(found[0].fields[k] for k in "CMR") == STALE
+    assert found[-1].body == status
+
+
+@pytest.mark.parametrize("results", [(), (0,), (1,), (1, 0)], ids=["none", "text", "binary", "each"])
+@pytest.mark.parametrize("change", ["add c int", "alter a type bigint", "rename b to bb", "drop b"])
+@pytest.mark.parametrize("is_everywhere", [False, True], ids=["anew", "stale"])
+def test_columns_change(pg, pool, change, results, is_everywhere):
+    """It is told so on each link, as by a server, until it asks; what is prepared since then is right at once."""
+    c = login(pool, seconds=10)
+    prepare(c)
+    for _ in range(3 if is_everywhere else 0):
+        assert shape(use(c, results=results)) == "2DCZ"
+    columns = 3 if "add" in change else 1 if "drop" in change else 2
+    pg.rows(f"alter table shape {change}")
+    for _ in range(3):
+        assert_stale(use(c, results=results))
+    prepare(c, "t")
+    results = results if len(results) < 2 else (1,) * columns
+    for _ in range(3):
+        found = use(c, "t", results)
+        assert shape(found) == "2DCZ", [m.fields for m in found]
+        assert len(found[1].row()) == columns
+        assert_stale(use(c))
+    c.send(describe("s"), SYNC)
+    assert not states(c.ready())
+    assert [shape(use(c, results=results)) for _ in range(3)] == ["2DCZ"] * 3
+    c.bye()
+
+
+def test_new_plan_of_a_new_name(pg, pool):
+    """What drivers do about it: Close, and the same text once more, which other links have an old plan of."""
+    c = login(pool, seconds=10)
+    others = [login(pool, seconds=10) for _ in range(3)]
+    for w in (c, *others):
+        prepare(w)
+        assert [shape(use(w)) for _ in range(3)] == ["2DCZ"] * 3
+    pg.rows("alter table shape add c int")
+    for w in (c, *others):
+        assert_stale(use(w))
+        w.send(close("s"), SYNC)
+        w.ready()
+        prepare(w, "again")
+        for _ in range(4):
+            found = use(w, "again")
+            assert shape(found) == "2DCZ", [m.fields for m in found]
+            assert len(found[1].row()) == 3
+        w.bye()
+
+
+@pytest.mark.parametrize("results", [(), (0, 1)], ids=["none", "each"])
+def test_columns_change_in_front_of_a_transaction(pg, pool, results):
+    """The transaction fails by it."""
+    c = login(pool, seconds=10)
+    prepare(c)
+    pg.rows("alter table shape add c int")
+    for _ in range(2):
+        c.rows("begin")
+        assert_stale(use(c, results=results), b"E")
+        assert states(c.simple("select 1")) == ["25P02"]
+        c.rows("rollback")
+    assert c.value("select 1") == "1"
+    c.bye()
+
+
+def test_who_asks_is_answered(pg, pool):
+    """The columns come with each portal: no error, as long as it does not count them beforehand."""
+    c = login(pool, seconds=10)
+    prepare(c)
+    portal = describe("", "P")
+    for columns in (2, 3, 4):
+        for _ in range(3):
+            found = use(c, more=portal)
+            assert shape(found) == "2TDCZ", [m.fields for m in found]
+            assert len(found[2].row()) == columns
+        pg.rows(f"alter table shape add c{columns} int")
+    for _ in range(3):
+        assert_stale(use(c, results=(1,) * 4, more=portal))
+    c.bye()
+
+
+@pytest.mark.parametrize("sql, rows", [("select * from shape", "D"), ("insert into shape values (2)", ""),
+                                       ("select 1 / count(*) from shape", "D")])
+def test_nothing_changes(pg, pool, sql, rows):
+    """It is asked once for each link, and unseen; all clients are answered."""
+    many = [login(pool, seconds=10) for _ in range(6)]
+    for c in many:
+        prepare(c, sql=sql)
+    for _ in range(3):
+        for c in many:
+            c.send(bind(name="s") + execute() + SYNC)
+        for c in many:
+            assert {m.type for m in c.ready()} == set(f"2{rows}CZ")
+    for c in many:
+        c.bye()
+
+
+def test_it_is_gone(pg, pool):
+    """The error is the client's own; with it back all is well."""
+    c = login(pool, seconds=10)
+    prepare(c)
+    pg.rows("alter table shape rename to shape_was")
+    for _ in range(3):
+        assert states(use(c)) == ["42P01"]
+    pg.rows("alter table shape_was rename to shape")
+    for _ in range(3):
+        assert shape(use(c)) == "2DCZ"
+    c.bye()
+
+
+def test_columns_are_known_behind_an_error(pg, pool):
+    """A Describe that was skipped tells nothing: what was told before is not relied on any more, nor anything else."""
+    c = login(pool, seconds=10)
+    prepare(c)
+    c.send(parse("select no_such_column"), describe("s"), SYNC)
+    assert states(c.ready()) == ["42703"]
+    for _ in range(3):
+        assert shape(use(c)) == "2DCZ"
+    c.send(describe("s"), SYNC)
+    assert not states(c.ready())
+    pg.rows("alter table shape add c int")
+    for _ in range(3):
+        assert_stale(use(c))
+    c.bye()
