@@ -105,5 +105,12 @@ struct conf_gen *conf_load_canonical(struct slice text, struct conf_report *repo
 
 /* True when every setting of both is equal. */
 bool conf_equal(const struct conf_gen *a, const struct conf_gen *b);
+/* True when all that pools.conf says is equal. */
+bool conf_equal_pools(const struct conf_gen *a, const struct conf_gen *b);
+/* Calls `fn` for each setting of pgpool.conf that has another value in `to`, with the value as SHOW
+ * writes it (secrets as *****). */
+typedef void conf_change_fn(void *ctx, const char *name, const char *value);
+void conf_each_change(
+    const struct conf_gen *from, const struct conf_gen *to, conf_change_fn *fn, void *ctx);
 
 #endif

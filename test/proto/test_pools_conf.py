@@ -178,6 +178,7 @@ def test_other_cluster_has_a_limit(other_pg, start):
         if database == "store":
             put(pool, path, section.format("shop", "127.0.0.1", other_pg.port) +
                 section.format("store", "localhost", other_pg.port))
+            assert f'settings of databases and users changed in "{path}"' in pool.log()
         clients = [login(pool, database=database) for _ in range(4)]
         for w in clients[:2]:
             w.simple("begin")

@@ -576,6 +576,8 @@ def test_reload_is_taken_whole(make):
     assert done.returncode == 0, done.stderr
     h.wait_log("NEW main .*configuration generation 2 is in use")
     assert "reload config files." in h.log()
+    changes = re.findall(r'parameter "(\w+)" changed to "(.*)"', h.log())
+    assert sorted(changes) == [("log_connections", "on"), ("log_line_prefix", "NEW %a %p: ")]
 
     def who_took_it(n: int) -> set[str] | None:
         answers(h.address)

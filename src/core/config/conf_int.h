@@ -64,6 +64,8 @@ const char *conf_group_text(enum conf_group group);
 const struct conf_alias *conf_alias_table(int *n);
 /* How many values a record of `scope` has. */
 int conf_scope_count(enum conf_scope scope);
+/* True when number `k` of `scope` exists. */
+bool conf_exists(const struct conf *conf, enum conf_scope scope, int k);
 /* Finds the record called `name` (which has no number) in `scope`; NULL when there is none. */
 const struct conf_param *conf_param_named(enum conf_scope scope, const char *name);
 /* Position of a record in the table. */

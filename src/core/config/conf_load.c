@@ -7,7 +7,6 @@
 #include "conf_int.h"
 
 #include "base/arena.h"
-#include "base/assert.h"
 #include "base/mem.h"
 
 #include <errno.h>
@@ -360,22 +359,6 @@ struct conf_gen *conf_reload(
 
 /* ---- canonical text ---- */
 
-/* True when number `k` of `scope` exists. */
-static bool conf_exists(const struct conf *conf, enum conf_scope scope, int k)
-{
-    switch (scope) {
-    case CONF_SCOPE_GLOBAL:
-        return true;
-    case CONF_SCOPE_NODE:
-        return conf->nodes[k].backend_port != 0;
-    case CONF_SCOPE_WD_NODE:
-        return conf->wd_nodes[k].wd_port != 0;
-    case CONF_SCOPE_HEARTBEAT:
-        return conf->heartbeats[k].heartbeat_port != 0;
-    }
-    UNREACHED();
-}
-
 void conf_dump_canonical(const struct conf_gen *gen, struct buf *out)
 {
     int n;
@@ -424,30 +407,4 @@ struct conf_gen *conf_load_canonical(struct slice text, struct conf_report *repo
     load.pools_text = pools_conf_split(&text);
     conf_read_text(&load, gen->file, text);
     return conf_finish(&load, NULL, true);
-}
-
-static bool conf_equal_param(
-    const struct conf *a, const struct conf *b, const struct conf_param *param)
-{
-    struct conf_ref ref = {param, -1};
-    for (int k = 0; k < conf_scope_count(param->scope); k++) {
-        if (param->scope != CONF_SCOPE_GLOBAL)
-            ref.index = k;
-        bool exists = conf_exists(a, param->scope, k);
-        if (exists != conf_exists(b, param->scope, k))
-            return false;
-        if (exists && !conf_value_equal(param, conf_value_of(a, &ref), conf_value_of(b, &ref)))
-            return false;
-    }
-    return true;
-}
-
-bool conf_equal(const struct conf_gen *a, const struct conf_gen *b)
-{
-    int n;
-    const struct conf_param *t = conf_param_table(&n);
-    for (int i = 0; i < n; i++)
-        if (!conf_equal_param(&a->conf, &b->conf, &t[i]))
-            return false;
-    return pools_conf_equal(a->conf.pools, b->conf.pools);
 }

@@ -43,21 +43,6 @@ static void conf_show_fact(const struct conf_show *show, const char *item, enum 
     buf_free(&value);
 }
 
-static bool conf_show_exists(const struct conf *c, enum conf_scope scope, int k)
-{
-    switch (scope) {
-    case CONF_SCOPE_GLOBAL:
-        return true;
-    case CONF_SCOPE_NODE:
-        return c->nodes[k].backend_port != 0;
-    case CONF_SCOPE_WD_NODE:
-        return c->wd_nodes[k].wd_port != 0;
-    case CONF_SCOPE_HEARTBEAT:
-        return c->heartbeats[k].heartbeat_port != 0;
-    }
-    UNREACHED();
-}
-
 /* ---- SHOW POOL_STATUS ---- */
 
 static void conf_status_param(const struct conf_show *show, enum conf_scope scope, const char *name,
@@ -107,7 +92,7 @@ static void conf_status_each(const struct conf_show *show, enum conf_scope scope
 {
     static const enum conf_style style = CONF_STYLE_STATUS;
     for (int k = 0; k < conf_scope_count(scope); k++) {
-        if (!conf_show_exists(&show->gen->conf, scope, k))
+        if (!conf_exists(&show->gen->conf, scope, k))
             continue;
         if (scope == CONF_SCOPE_NODE) {
             conf_status_node(show, k);
@@ -194,7 +179,7 @@ static void conf_show_group(const struct conf_show *show, const struct conf_show
         conf_status_param(show, CONF_SCOPE_GLOBAL, g->params[i], -1, NULL, CONF_STYLE_SHOW);
     for (int k = 0; k < conf_scope_count(g->scope); k++)
         for (int i = 0; g->params[i] != NULL; i++)
-            if (conf_show_exists(&show->gen->conf, g->scope, k))
+            if (conf_exists(&show->gen->conf, g->scope, k))
                 conf_status_param(show, g->scope, g->params[i], k, NULL, CONF_STYLE_SHOW);
 }
 
@@ -203,7 +188,7 @@ static void conf_show_list(const struct conf_show *show, const struct conf_param
 {
     for (int k = 0; k < conf_scope_count(param->scope); k++) {
         struct conf_ref ref = {param, k};
-        if (conf_show_exists(&show->gen->conf, param->scope, k))
+        if (conf_exists(&show->gen->conf, param->scope, k))
             conf_show_row(show, &ref, NULL, CONF_STYLE_SHOW);
     }
 }

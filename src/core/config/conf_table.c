@@ -157,6 +157,21 @@ int conf_scope_count(enum conf_scope scope)
     UNREACHED();
 }
 
+bool conf_exists(const struct conf *conf, enum conf_scope scope, int k)
+{
+    switch (scope) {
+    case CONF_SCOPE_GLOBAL:
+        return true;
+    case CONF_SCOPE_NODE:
+        return conf->nodes[k].backend_port != 0;
+    case CONF_SCOPE_WD_NODE:
+        return conf->wd_nodes[k].wd_port != 0;
+    case CONF_SCOPE_HEARTBEAT:
+        return conf->heartbeats[k].heartbeat_port != 0;
+    }
+    UNREACHED();
+}
+
 int conf_param_ordinal(const struct conf_param *param)
 {
     ASSERT(param >= conf_params && param < conf_params + CONF_NPARAMS);

@@ -28,8 +28,23 @@ static int make_text_fd(const struct conf_gen *gen, struct err *err)
     return fd;
 }
 
+static void log_change(void *ctx, const char *name, const char *value)
+{
+    (void)ctx;
+    log_at(LVL_LOG, "parameter \"%s\" changed to \"%s\"", name, value);
+}
+
+static void log_changes(const struct conf_gen *from, const struct conf_gen *to)
+{
+    conf_each_change(from, to, log_change, NULL);
+    if (!conf_equal_pools(from, to))
+        log_at(
+            LVL_LOG, "settings of databases and users changed in \"%s\"", conf_of(to)->pools_file);
+}
+
 static void take_over(struct sup *s, struct conf_gen *gen, int fd)
 {
+    log_changes(s->gen, gen);
     fd_close(&s->gen_fd);
     conf_gen_free(&s->gen);
     s->gen = gen;

@@ -403,6 +403,29 @@ START_TEST(canonical_text_is_guarded)
 }
 END_TEST
 
+static void collect_change(void *ctx, const char *name, const char *value)
+{
+    buf_printf(ctx, "%s=%s\n", name, value);
+}
+
+START_TEST(changes_are_told)
+{
+    struct conf_gen *from = conf_test_good("backend_port0 = 5432\nrecovery_password = 'a'\n");
+    struct conf_gen *to = conf_test_good("backend_port0 = 5432\nrecovery_password = 'b'\n"
+                                         "backend_port1 = 5433\nserver_lifetime = 1min\n");
+    struct buf told = {0};
+    conf_each_change(from, from, collect_change, &told);
+    ck_assert_uint_eq(told.len, 0);
+    conf_each_change(from, to, collect_change, &told);
+    buf_put_byte(&told, '\0');
+    ck_assert_str_eq(
+        told.data, "backend_port1=5433\nserver_lifetime=1min\nrecovery_password=*****\n");
+    buf_free(&told);
+    conf_gen_free(&from);
+    conf_gen_free(&to);
+}
+END_TEST
+
 static Suite *conf_value_suite(void)
 {
     Suite *s = suite_create("conf_value");
@@ -421,6 +444,7 @@ static Suite *conf_value_suite(void)
     tcase_add_test(properties, every_parameter_counts_in_equality);
     tcase_add_test(properties, shown_values_can_be_set);
     tcase_add_test(properties, canonical_text_is_guarded);
+    tcase_add_test(properties, changes_are_told);
     suite_add_tcase(s, properties);
     return s;
 }

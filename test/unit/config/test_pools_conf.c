@@ -157,6 +157,7 @@ START_TEST(numbers_of_servers_outlive_a_reload)
     next = conf_reload(gen, conf_file(gen), &report);
     ck_assert_ptr_nonnull(next);
     ck_assert(!conf_equal(gen, next));
+    ck_assert(!conf_equal_pools(gen, next));
     ck_assert_int_eq(find(next, "b", "u")->target, b);
     ck_assert_int_eq(find(next, "c", "u")->target, POOLS_FIRST_TARGET + 2);
     conf_dump_canonical(next, &text);
