@@ -155,6 +155,11 @@ bool expect_ends_in_execute(const struct expect *e);
 unsigned expect_head(const struct expect *e);
 /* True when the replies of the op at the head are ours. */
 bool expect_head_is_ours(const struct expect *e);
+/* True when all that is owed up to the end of the exchange at the head is ours: what a cancel
+ * request would hit now is nothing of the client's. (A server tells what it has done in a sequence
+ * with its end: a Close of ours in front of what the client runs is not heard of before that is
+ * over.) */
+bool expect_exchange_is_ours(const struct expect *e);
 /* True when the last thing heard of the Query at the head is that a statement of it was done:
  * CommandComplete or EmptyQueryResponse. The server says so of the last one of a Query only when it
  * has committed what the Query did. */

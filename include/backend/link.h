@@ -293,9 +293,9 @@ static inline void link_resume(struct link *link)
  * the link is not given to anybody else. `fd` (or -1) is the canceller's connection: closed when
  * done. */
 void link_cancel(struct link *link, int fd);
-/* The same for what the owner asked for: as long as messages of our own run in front of that, it
- * waits. Should BEGIN be what it hits, the rest would run without a transaction. */
-void link_cancel_owner(struct link *link);
+/* The same for what the owner asked for: as long as an exchange of our own runs in front of that,
+ * it waits. Should BEGIN be what it hits, the rest would run without a transaction. */
+void link_cancel_owner(struct link *link, int fd);
 /* Notes in the link's row that `sql` (p == NULL: as before) was sent, or that the link is quiet
  * again. Called per statement: no system call. */
 void link_row_note_sent(struct link *link, struct slice sql);

@@ -95,6 +95,8 @@ struct sessions {
     struct list held;        /* clients whose next statement waits, see sessions_view.c */
     struct list looking;     /* logins whose server was gone */
     struct timer view_timer;
+    struct list cancel_searches; /* requests whose client was on its way */
+    unsigned ncancel_searches;
     struct timer title_timer; /* runs while there is one client, whom the title names */
     struct list clients;
     uint32_t nclients;

@@ -539,6 +539,19 @@ bool expect_owes_ready(const struct expect *e)
     return false;
 }
 
+bool expect_exchange_is_ours(const struct expect *e)
+{
+    uint32_t i;
+
+    for (i = 0; i < e->len; i++) {
+        if ((expect_at(e, i) & OP_SWALLOW) == 0)
+            return false;
+        if (ends_with_ready(expect_at(e, i) & OP_MASK))
+            break;
+    }
+    return e->len > 0;
+}
+
 void expect_hush(struct expect *e, unsigned nkept)
 {
     uint32_t i = e->len;

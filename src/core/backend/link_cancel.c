@@ -19,6 +19,8 @@
 
 #define RESTS_MAX     3
 #define FIRST_REST_MS 100 /* each one is twice as long */
+/* With so many under way a link has one at a time. */
+#define CANCELS_MAX 100
 
 struct cancel {
     struct stream stream;
@@ -92,8 +94,8 @@ static uint32_t exchange_end(const struct expect *owed)
 /* Not the next one of the client's: that nobody has cancelled. */
 static bool still_runs(const struct link *link, const struct cancel *c)
 {
-    return link != NULL && link->phase == LINK_LENT && link->owner != NULL && !link->in_cancel &&
-           !expect_is_quiet(&link->expect) && !expect_head_is_ours(&link->expect) &&
+    return link != NULL && link->phase == LINK_LENT && link->owner != NULL &&
+           !expect_is_quiet(&link->expect) && !expect_exchange_is_ours(&link->expect) &&
            (int32_t)(c->last - expect_head_serial(&link->expect)) >= 0;
 }
 
@@ -142,6 +144,12 @@ static void cancel_on_drained(struct stream *s)
 
 static void cancel_on_rested(struct timer *t);
 
+static void cancel_rest(struct cancel *c)
+{
+    timer_init(&c->timer, cancel_on_rested);
+    timer_start(c->be->loop, &c->timer, (int64_t)FIRST_REST_MS << c->nrests++);
+}
+
 static void cancel_on_closed(struct stream *s)
 {
     struct cancel *c = LIST_ENTRY(s, struct cancel, stream);
@@ -151,8 +159,7 @@ static void cancel_on_closed(struct stream *s)
         cancel_free(c);
         return;
     }
-    timer_init(&c->timer, cancel_on_rested);
-    timer_start(c->be->loop, &c->timer, (int64_t)FIRST_REST_MS << c->nrests++);
+    cancel_rest(c);
 }
 
 static const struct stream_ops cancel_ops = {.on_readable = cancel_on_readable,
@@ -217,17 +224,21 @@ static void cancel_on_rested(struct timer *t)
     struct cancel *c = LIST_ENTRY(t, struct cancel, timer);
     struct link *link = cancel_find_link(c);
 
-    if (still_runs(link, c))
-        cancel_dial(c, link);
-    else
+    if (!still_runs(link, c) || (link->in_cancel && c->nrests == RESTS_MAX))
         cancel_free(c);
+    else if (link->in_cancel)
+        cancel_rest(c);
+    else
+        cancel_dial(c, link);
 }
 
-void link_cancel_owner(struct link *link)
+void link_cancel_owner(struct link *link, int fd)
 {
-    link->cancel_due = expect_head_is_ours(&link->expect);
-    if (!link->cancel_due && link->expect.len > 0)
-        link_cancel(link, -1);
+    link->cancel_due = expect_exchange_is_ours(&link->expect);
+    if (!link->cancel_due && (link->expect.len > 0 || link->expect.lost))
+        link_cancel(link, fd);
+    else if (fd != -1)
+        close(fd);
 }
 
 void link_cancel(struct link *link, int fd)
@@ -235,7 +246,7 @@ void link_cancel(struct link *link, int fd)
     struct backend *be = link->be;
     struct cancel *c;
 
-    if (link->key_len == 0 || link->in_cancel) {
+    if (link->key_len == 0 || (link->in_cancel && be->ncancels >= CANCELS_MAX)) {
         if (fd != -1)
             close(fd);
         return;
@@ -250,5 +261,10 @@ void link_cancel(struct link *link, int fd)
     c->last = exchange_end(&link->expect);
     startup_encode_cancel(&c->packet, link->server_pid, link_key(link));
     be->ncancels++;
-    cancel_dial(c, link);
+    if (link->in_cancel) {
+        stream_init_closed(&c->stream);
+        cancel_rest(c); /* the one under way may be for what ran before */
+    } else {
+        cancel_dial(c, link);
+    }
 }

@@ -310,7 +310,7 @@ static bool link_on_reset_reply(
     if (type == BE_READY && link->phase == LINK_LENT && !link_awaits_reset(link))
         link_after_reply(link, type); /* an owner who has left may wait for nothing else */
     if (type == BE_READY && link->phase == LINK_LENT && link->cancel_due)
-        link_cancel_owner(link);
+        link_cancel_owner(link, -1);
     return link->phase != LINK_CLOSED;
 }
 
@@ -398,7 +398,7 @@ static bool link_on_whole(
         if (link->phase != LINK_CLOSED)
             link_after_reply(link, type);
         if (link->phase == LINK_LENT && link->cancel_due)
-            link_cancel_owner(link);
+            link_cancel_owner(link, -1);
     }
     return link->phase != LINK_CLOSED;
 }
@@ -520,7 +520,7 @@ static bool link_pass_end(struct link *link, struct link_run *run, const char *p
     if (link->phase != LINK_CLOSED)
         link_after_reply(link, BE_READY);
     if (link->phase == LINK_LENT && link->cancel_due)
-        link_cancel_owner(link);
+        link_cancel_owner(link, -1);
     return true;
 }
 

@@ -2,16 +2,19 @@
  * client_cancel.c: cancel requests. The key told to a client is ours (the process id is the server
  * process's). A request may reach any worker; the worker that owns the client acts on it, because
  * only there is it certain which link the client has at that moment. A client on its way from one
- * worker to another is nowhere to be seen, but it stands in a mailbox: what is sent to all workers,
- * ourselves among them, comes behind it. */
+ * worker to another is nowhere to be seen, and what it has sent before it asked may be unread yet:
+ * then the request waits a little, and looks for its client anew. It is in one place at a time, for
+ * told twice it might hit what nobody has cancelled. */
 #include "config.h"
 
 #include <string.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/assert.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "ipc/mailbox.h"
 
 #include "client_orders_int.h"
@@ -20,12 +23,27 @@
 
 /* Body of MAIL_CANCEL. */
 struct cancel_mail {
-    int32_t row; /* ROWS_NO_ROW: whoever has the key */
+    int32_t row; /* ROWS_NO_ROW: it was not found */
     uint32_t client_id;
     int32_t pid;
+    uint32_t ntries;
     uint32_t key_len;
     char key[ROWS_SECRET_BYTES];
 };
+
+/* A request that looks for its client again. */
+struct cancel_search {
+    struct list node; /* ss->cancel_searches */
+    struct timer timer;
+    struct sessions *ss;
+    struct cancel_mail mail;
+    int fd; /* the canceller's; -1: none */
+};
+
+/* It waits 1 ms, then twice as long each time: a second in all. */
+#define SEARCH_TRIES 10
+/* So many wait at a time in a worker. */
+#define SEARCHES_MAX 64
 
 /* Nobody was on his way for so long: a key that is not found is nobody's. */
 #define TRAVEL_MAX_US 5000000
@@ -79,45 +97,24 @@ static int cancel_find_row(
     return ROWS_NO_ROW;
 }
 
-static bool is_meant(const struct client *c, const struct cancel_mail *m)
-{
-    if (c->row == NULL)
-        return false;
-    if (m->row == ROWS_NO_ROW)
-        return row_matches(c->row, m->pid, slice_of(m->key, m->key_len));
-    return c->row_index == m->row && c->row->id == m->client_id;
-}
-
 static struct client *cancel_find_client(struct sessions *ss, const struct cancel_mail *m)
 {
+    struct client *c;
     struct list *n;
 
     LIST_FOREACH(n, &ss->clients)
     {
-        if (is_meant(LIST_ENTRY(n, struct client, node), m))
-            return LIST_ENTRY(n, struct client, node);
+        c = LIST_ENTRY(n, struct client, node);
+        if (c->row != NULL && c->row_index == m->row && c->row->id == m->client_id)
+            return c;
     }
     return NULL;
 }
 
-static void cancel_post(struct sessions *ss, int ordinal, const struct cancel_mail *m, int fd)
+static void close_canceller(int fd)
 {
-    if (mailbox_post(ss->env->boxes, ss->env->first_worker_slot + ordinal, MAIL_CANCEL, m,
-            sizeof *m, fd) == -1)
-        log_caused(LVL_WARNING, "cancel request could not be handed to worker %d", ordinal);
-}
-
-/* It has left, or is on its way, maybe in a mailbox of our own. Whoever has it by the time that he
- * reads this acts. */
-static void cancel_search(struct sessions *ss, const struct cancel_mail *m, int fd)
-{
-    struct cancel_mail all = *m;
-    int i;
-
-    all.row = ROWS_NO_ROW;
-    for (i = 0; i < ss->env->nworkers; i++)
-        if (proc_row(ss->env->shm, ss->env->first_worker_slot + i)->pid != 0)
-            cancel_post(ss, i, &all, fd);
+    if (fd != -1)
+        close(fd);
 }
 
 static bool may_be_travelling(const struct sessions *ss)
@@ -126,71 +123,152 @@ static bool may_be_travelling(const struct sessions *ss)
 }
 
 /* A client that waits for a server connection, or for one to be opened, waits no more: what it
- * asked for fails. */
+ * asked for fails. So it does when the answer to a question of ours is there, on which that waits.
+ */
 static bool cancel_wait(struct client *c)
 {
-    struct err err;
+    struct share *s = c->share;
 
-    if (c->share == NULL || c->phase != CL_ACTIVE ||
-        (c->share->phase != SHARE_WAITING && c->share->phase != SHARE_OPENING))
+    if (s == NULL || c->phase != CL_ACTIVE)
         return false;
-    err_clear(&err);
-    err_set(&err, "57014", "canceling statement due to user request");
-    share_drop_loan(c, true);
-    c->share->phase = SHARE_DETACHED;
-    share_fail_parked(c, &err);
+    if (s->phase == SHARE_WAITING || s->phase == SHARE_OPENING) {
+        share_drop_loan(c, true);
+        s->phase = SHARE_DETACHED;
+        share_cancel_parked(c);
+        return true;
+    }
+    if (!c->is_parked ||
+        (s->phase != SHARE_ASKING && (s->phase != SHARE_SYNCING || !s->turn->is_asker)))
+        return false;
+    s->turn->is_cancelled = true;
     return true;
+}
+
+static void search_end(struct cancel_search *s)
+{
+    timer_stop(s->ss->loop, &s->timer);
+    list_remove(&s->node);
+    s->ss->ncancel_searches--;
+    mem_free(s);
+}
+
+static void cancel_route(struct sessions *ss, struct cancel_mail *m, int fd);
+
+static void search_again(struct timer *t)
+{
+    struct cancel_search *s = LIST_ENTRY(t, struct cancel_search, timer);
+    struct sessions *ss = s->ss;
+    struct cancel_mail m = s->mail;
+    int fd = s->fd;
+
+    search_end(s);
+    m.ntries++;
+    cancel_route(ss, &m, fd);
+}
+
+static void cancel_later(struct sessions *ss, const struct cancel_mail *m, int fd)
+{
+    struct cancel_search *s;
+
+    if (m->ntries == SEARCH_TRIES || ss->ncancel_searches == SEARCHES_MAX) {
+        if (m->row == ROWS_NO_ROW)
+            log_caused(LVL_LOG, "invalid cancel key");
+        close_canceller(fd);
+        return;
+    }
+    s = mem_alloc_zero(sizeof *s);
+    s->ss = ss;
+    s->mail = *m;
+    s->fd = fd;
+    list_push_back(&ss->cancel_searches, &s->node);
+    ss->ncancel_searches++;
+    timer_init(&s->timer, search_again);
+    timer_start(ss->loop, &s->timer, INT64_C(1) << m->ntries);
+}
+
+void client_cancel_init(struct sessions *ss)
+{
+    list_init(&ss->cancel_searches);
+}
+
+void client_cancel_end(struct sessions *ss)
+{
+    struct cancel_search *s;
+    struct list *n;
+
+    while ((n = list_first(&ss->cancel_searches)) != NULL) {
+        s = LIST_ENTRY(n, struct cancel_search, node);
+        close_canceller(s->fd);
+        search_end(s);
+    }
+}
+
+/* Nothing of the client's runs, but something is about to. */
+static bool is_about_to_run(const struct client *c)
+{
+    char byte;
+
+    return c->phase == CL_ACTIVE &&
+           (c->is_parked || recv(stream_fd(&c->stream), &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0);
+}
+
+/* What puts a link right behind an exchange that the client has the answer to. */
+static bool is_done_for_client(const struct client *c)
+{
+    return c->share != NULL && c->share->phase == SHARE_REPAIRING && !c->share->owes_ready;
 }
 
 static void cancel_deliver(struct sessions *ss, const struct cancel_mail *m, int fd)
 {
     struct client *c = cancel_find_client(ss, m);
 
-    if (c == NULL && m->row != ROWS_NO_ROW && may_be_travelling(ss))
-        cancel_search(ss, m, fd);
-    if (c != NULL && (client_orders_cancel(c) || cancel_wait(c))) {
-        if (fd != -1)
-            close(fd);
+    if (c == NULL) {
+        cancel_later(ss, m, fd); /* it has left since */
         return;
     }
-    if (c == NULL || c->target == NULL || expect_is_quiet(&c->target->expect)) {
-        if (fd != -1)
-            close(fd); /* nothing runs: nothing to cancel */
+    if (client_orders_cancel(c) || cancel_wait(c)) {
+        close_canceller(fd);
         return;
     }
-    if (expect_head_is_ours(&c->target->expect)) {
-        if (fd != -1)
-            close(fd);
-        link_cancel_owner(c->target);
-        return;
+    if (c->target != NULL && !expect_is_quiet(&c->target->expect) && !is_done_for_client(c))
+        link_cancel_owner(c->target, fd);
+    else if (is_about_to_run(c))
+        cancel_later(ss, m, fd);
+    else
+        close_canceller(fd); /* nothing runs: nothing to cancel */
+}
+
+/* To where the client is now. */
+static void cancel_route(struct sessions *ss, struct cancel_mail *m, int fd)
+{
+    struct client_row row;
+
+    m->row = cancel_find_row(ss, m->pid, slice_of(m->key, m->key_len), &row);
+    m->client_id = m->row == ROWS_NO_ROW ? 0 : row.id;
+    if (m->row == ROWS_NO_ROW && !may_be_travelling(ss)) {
+        log_caused(LVL_LOG, "invalid cancel key");
+        close_canceller(fd);
+    } else if (m->row == ROWS_NO_ROW) {
+        cancel_later(ss, m, fd);
+    } else if (row.worker == ss->env->ordinal) {
+        cancel_deliver(ss, m, fd);
+    } else if (mailbox_post(ss->env->boxes, ss->env->first_worker_slot + row.worker, MAIL_CANCEL, m,
+                   sizeof *m, fd) == 0) {
+        close_canceller(fd);
+    } else {
+        cancel_later(ss, m, fd); /* its mailbox is full */
     }
-    link_cancel(c->target, fd);
 }
 
 void client_cancel_request(struct sessions *ss, int32_t pid, struct slice key, int fd)
 {
-    struct client_row row;
     struct cancel_mail m;
-    int index = cancel_find_row(ss, pid, key, &row);
 
     memset(&m, 0, sizeof m);
-    m.row = index;
-    m.client_id = index == ROWS_NO_ROW ? 0 : row.id;
     m.pid = pid;
-    m.key_len = key.n < sizeof m.key ? (uint32_t)key.n : (uint32_t)sizeof m.key;
+    m.key_len = key.n <= sizeof m.key ? (uint32_t)key.n : 0; /* else it is nobody's */
     memcpy(m.key, key.p, m.key_len);
-    if (index != ROWS_NO_ROW && row.worker == ss->env->ordinal) {
-        cancel_deliver(ss, &m, fd);
-        return;
-    }
-    if (index != ROWS_NO_ROW)
-        cancel_post(ss, row.worker, &m, fd);
-    else if (key.n <= sizeof m.key && may_be_travelling(ss))
-        cancel_search(ss, &m, fd);
-    else
-        log_caused(LVL_LOG, "invalid cancel key");
-    if (fd != -1)
-        close(fd);
+    cancel_route(ss, &m, fd);
 }
 
 void sessions_on_cancel(struct sessions *ss, const void *body, size_t len, int fd)
@@ -198,8 +276,7 @@ void sessions_on_cancel(struct sessions *ss, const void *body, size_t len, int f
     struct cancel_mail m;
 
     if (len != sizeof m) {
-        if (fd != -1)
-            close(fd);
+        close_canceller(fd);
         return;
     }
     memcpy(&m, body, sizeof m);

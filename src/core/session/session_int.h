@@ -350,6 +350,8 @@ void client_adrift_free(struct client *c);
 void client_adrift_stop(struct client *c);
 
 /* client_cancel.c */
+void client_cancel_init(struct sessions *ss);
+void client_cancel_end(struct sessions *ss);
 void client_cancel_request(struct sessions *ss, int32_t pid, struct slice key, int fd);
 /* Makes the client's cancel key; returns its length. */
 uint32_t client_make_secret(uint8_t *secret, uint32_t version);

@@ -96,6 +96,7 @@ void sessions_init(struct sessions *ss, struct loop *loop, struct proc_env *env)
     list_init(&ss->clients);
     prep_store_init(&ss->preps);
     share_wait_init(ss);
+    client_cancel_init(ss);
     sessions_view_init(ss);
     sessions_title_init(ss);
     sessions_give_init(ss);
@@ -127,6 +128,7 @@ void sessions_init(struct sessions *ss, struct loop *loop, struct proc_env *env)
 void sessions_fini(struct sessions *ss)
 {
     sessions_warm_end(ss);
+    client_cancel_end(ss);
     balance_worker_fini(ss);
     session_tls_fini(ss);
     session_auth_free(&ss->auth);

@@ -197,6 +197,7 @@ struct share_turn {
     bool goes_home;                 /* it is sent again where the transaction lives */
     bool has_put_settings;          /* in this loan: RESET, too */
     bool is_asker;                  /* the link that opens is for a question of ours */
+    bool is_cancelled;              /* ... and what waits for the answer fails then */
     bool is_out;                    /* the present exchange is a read that left, share_out.c */
     bool is_cut;                    /* the present exchange ends with a Flush, share_begin.c */
     uint8_t nwatched;               /* of `watched`, on the link of watched_epoch */
@@ -333,6 +334,8 @@ enum feed_step share_attach(struct client *c, int node);
 /* The same for a client that has not asked yet: false when it has to wait for anything. The link is
  * up to date unless c->share->is_fresh. */
 bool share_attach_at_once(struct client *c, int node);
+/* True when it would be had, at where the client's writes go. */
+bool share_has_ready_link(struct client *c);
 /* Brings a link that was just borrowed up to date; what that takes goes behind what `run` holds.
  * FEED_PARK: it takes a moment. */
 enum feed_step share_make_ready(struct client *c, struct feed_run *run);
@@ -428,6 +431,8 @@ bool share_may_send_again(struct client *c, const struct link *link);
 void share_on_lost(void *owner, struct link *link, const struct err *err, bool told);
 /* Answers the first parked request with `err`, and goes on with the rest. */
 void share_fail_parked(struct client *c, const struct err *err);
+/* The same: its client has cancelled it. */
+void share_cancel_parked(struct client *c);
 
 /* Sends again what is kept in `retry`: the link has not begun to answer it, or has done nothing. */
 void share_send_again(struct client *c);
@@ -726,9 +731,12 @@ void share_names_free(struct client *c);
 /* A Parse is answered here: the client has the statement, and no link is told. No other one of that
  * name is there. `body`: what follows the name in the message. */
 void share_names_learn(struct client *c, struct slice name, struct slice body);
-/* A Parse of a name and a Sync, of a text that a link knows, while all links are in use: answered
- * here when this is true, up to that Sync. */
+/* share_here.c: while all links are in use. A Parse of a name and a Sync, of a text that a link
+ * knows: answered here when this is true, up to that Sync. */
 bool share_names_parsed(struct client *c, struct slice msg, const char *end);
+/* A sequence of nothing but Close at `p`: true when it was answered, up to its Sync or Flush;
+ * turn->nskip of its messages are still to be taken. */
+bool share_names_closed(struct client *c, const char *p, const char *end);
 /* Messages of the extended protocol that name statements; `msg` may be incomplete. */
 enum feed_step share_parse(struct client *c, struct feed_run *run, struct slice msg);
 enum feed_step share_bind(struct client *c, struct feed_run *run, struct slice msg, bool is_whole);

@@ -113,6 +113,15 @@ HOT static void on_bytes(void *owner, struct link *link, const char *p, size_t n
     tell(c, link, p, n);
 }
 
+/* What is parked asks again, unless its client wants it no more. */
+static void go_on(struct client *c)
+{
+    if (c->share->turn->is_cancelled)
+        share_cancel_parked(c);
+    else
+        client_unpark(c);
+}
+
 /* Links that may refuse a client's settings before it is told so. */
 #define UNFIT_LINKS 3
 
@@ -140,7 +149,7 @@ static void on_synced(struct client *c)
         s->turn->nunfit++;
         share_forget_loan(c);
         link_close(link);
-        client_unpark(c);
+        go_on(c);
         return;
     }
     err_clear(&err);
@@ -156,14 +165,14 @@ static void on_asked(struct client *c)
 {
     struct share *s = c->share;
 
-    if (balance_replay_goes_on(c))
+    if (!s->turn->is_cancelled && balance_replay_goes_on(c))
         return;
     balance_ask_done(c, c->link);
     s->phase = SHARE_ATTACHED;
     s->is_fresh = true;
     share_detach(c);
     if (c->is_parked)
-        client_unpark(c);
+        go_on(c);
     else
         client_after_quiet(c); /* asked for a statement to come */
 }

@@ -241,7 +241,10 @@ static void lost_between(
     else if (!s->is_virtual && !s->is_lost)
         share_end_lost(s);
     say_owed_ready(c);
-    client_after_quiet(c);
+    if (s->turn->is_cancelled)
+        share_cancel_parked(c);
+    else
+        client_after_quiet(c);
 }
 
 /* True when the client is in a transaction that it began, or may be: what it was told counts more
@@ -594,6 +597,7 @@ void share_fail_parked(struct client *c, const struct err *err)
     uint32_t len = 0;
     bool is_home = s->turn->home != NULL;
 
+    s->turn->is_cancelled = false;
     if (c->balance != NULL)
         balance_wait_settle(c);
     if (is_home) {
@@ -629,4 +633,13 @@ void share_fail_parked(struct client *c, const struct err *err)
     client_send(c, &out);
     client_note_idle(c);
     client_unpark(c);
+}
+
+void share_cancel_parked(struct client *c)
+{
+    struct err err;
+
+    err_clear(&err);
+    err_set(&err, "57014", "canceling statement due to user request");
+    share_fail_parked(c, &err);
 }

@@ -152,6 +152,33 @@ START_TEST(swallowed_replies_do_not_reach_the_client)
 }
 END_TEST
 
+static void swallow_all(const char *types)
+{
+    for (; *types != '\0'; types++)
+        ck_assert_int_eq(expect_reply(&e, *types), EXPECT_SWALLOW);
+}
+
+START_TEST(an_exchange_of_ours_is_told_from_the_clients)
+{
+    ck_assert(!expect_exchange_is_ours(&e));
+    send_all("Q", OP_SWALLOW);
+    ck_assert(expect_exchange_is_ours(&e));
+    send_all("C", OP_SWALLOW); /* in a sequence of the client's */
+    send_all("BES", 0);
+    ck_assert(expect_exchange_is_ours(&e));
+    swallow_all("CZ");
+    ck_assert(expect_head_is_ours(&e));
+    ck_assert(!expect_exchange_is_ours(&e));
+    swallow_all("3");
+    reply_all("2CZ");
+    send_all("PCS", OP_SWALLOW);
+    send_all("Q", 0);
+    ck_assert(expect_exchange_is_ours(&e));
+    swallow_all("13Z");
+    ck_assert(!expect_exchange_is_ours(&e));
+}
+END_TEST
+
 START_TEST(copy_in_ignores_early_sync)
 {
     send_all("PBES", 0); /* the driver sends Sync at once */
@@ -226,12 +253,6 @@ static void ask(void)
 {
     ck_assert(expect_may_ask(&e));
     send_all("CS", OP_SWALLOW);
-}
-
-static void swallow_all(const char *types)
-{
-    for (; *types != '\0'; types++)
-        ck_assert_int_eq(expect_reply(&e, *types), EXPECT_SWALLOW);
 }
 
 /* libpq's: with the Execute a Sync, which the server mostly has read when it fails. */
@@ -708,6 +729,7 @@ int main(void)
     tcase_add_test(tc, error_before_sync_was_sent);
     tcase_add_test(tc, error_at_sync_time);
     tcase_add_test(tc, swallowed_replies_do_not_reach_the_client);
+    tcase_add_test(tc, an_exchange_of_ours_is_told_from_the_clients);
     tcase_add_test(tc, copy_in_ignores_early_sync);
     tcase_add_test(tc, copy_in_simple);
     tcase_add_test(tc, what_the_head_has_said);
