@@ -165,6 +165,8 @@ bool pool_lets_go(const struct pool *pool);
  * `avoid_id`. NULL: there is none, or others wait: pool_acquire is to be asked. */
 struct link *pool_borrow(struct pool *pool, const struct varset *vars, uint64_t avoid_id,
     void *owner, const struct link_owner_ops *ops);
+/* pool_borrow would lend one. */
+bool pool_has_ready(const struct pool *pool, const struct varset *vars, uint64_t avoid_id);
 /* Who asks for a link now would have to wait, and a server of this pool has parsed the statement: a
  * link of this worker has it. */
 bool pool_has_parsed(const struct pool *pool, const uint8_t id[PREP_ID_BYTES]);

@@ -306,8 +306,9 @@ static struct link *pool_take_shared(struct pool *pool, struct pool_request *req
     return NULL;
 }
 
-HOT struct link *pool_borrow(struct pool *pool, const struct varset *vars, uint64_t avoid_id,
-    void *owner, const struct link_owner_ops *ops)
+/* A link that can be lent as it is; NULL: there is none, or others wait. */
+HOT static inline struct link *pool_find_ready(
+    const struct pool *pool, const struct varset *vars, uint64_t avoid_id)
 {
     int64_t check_us = pool->set->server_check_delay_ms * 1000;
     struct link *link;
@@ -321,7 +322,20 @@ HOT struct link *pool_borrow(struct pool *pool, const struct varset *vars, uint6
     if (link == NULL || link->reset != LINK_RESET_NONE ||
         loop_now_us(pool->be->loop) - link->quiet_us > check_us)
         return NULL;
-    return pool_lend(pool, link, owner, ops);
+    return link;
+}
+
+HOT struct link *pool_borrow(struct pool *pool, const struct varset *vars, uint64_t avoid_id,
+    void *owner, const struct link_owner_ops *ops)
+{
+    struct link *link = pool_find_ready(pool, vars, avoid_id);
+
+    return link == NULL ? NULL : pool_lend(pool, link, owner, ops);
+}
+
+bool pool_has_ready(const struct pool *pool, const struct varset *vars, uint64_t avoid_id)
+{
+    return pool_find_ready(pool, vars, avoid_id) != NULL;
 }
 
 bool pool_has_parsed(const struct pool *pool, const uint8_t id[PREP_ID_BYTES])

@@ -251,6 +251,12 @@ HOT static struct link *borrow_at_once(struct client *c, int node)
     return pool_borrow(pool, c->share->vars.client, link_to_avoid(c), c, &share_link_ops);
 }
 
+bool share_has_ready_link(struct client *c)
+{
+    return client_auth_may_reuse(c, c->pool) &&
+           pool_has_ready(c->pool, c->share->vars.client, link_to_avoid(c));
+}
+
 HOT void share_adopt(struct client *c, struct link *link)
 {
     struct share *s = c->share;

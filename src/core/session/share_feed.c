@@ -558,6 +558,8 @@ static enum feed_step share_extended(struct client *c, struct feed_run *run, cha
             note_extended(c, type, msg, is_whole);
             return FEED_LOCAL;
         }
+        if (type == FE_CLOSE && is_whole && share_names_closed(c, msg.p, end))
+            return FEED_LOCAL;
         step = share_begin_batch(c, run, msg.p, end);
         if (step != FEED_PASS)
             return step;

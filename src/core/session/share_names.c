@@ -273,42 +273,6 @@ void share_names_learn(struct client *c, struct slice name, struct slice body)
     prep_unref(&p);
 }
 
-/* Drivers wait for the answer before they go on with anything else (PQprepare): if that waits for a
- * link which another session of the same thread has in its transaction, it waits for ever. */
-bool share_names_parsed(struct client *c, struct slice msg, const char *end)
-{
-    static const char sync[] = {FE_SYNC, 0, 0, 0, 4};
-    struct share *s = c->share;
-    struct buf out = {0};
-    struct wire_reader r;
-    struct slice name;
-    struct slice body;
-    struct prep *p;
-    bool is_parsed;
-
-    if (s->phase != SHARE_DETACHED || s->is_lost || c->local_batch ||
-        (size_t)(end - (msg.p + msg.n)) < sizeof sync ||
-        memcmp(msg.p + msg.n, sync, sizeof sync) != 0)
-        return false;
-    wire_reader_init(&r, slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES));
-    name = wire_get_cstr(&r);
-    body = slice_of(r.p, (size_t)(r.end - r.p));
-    (void)wire_get_cstr(&r);
-    if (r.bad || name.n > 1024 || share_name_find(s, name) != NULL ||
-        !share_names_have_room(c, body.n + name.n))
-        return false;
-    p = share_prep_of(c, body);
-    prep_need_name(p);
-    is_parsed = !p->names_one && pool_has_parsed(c->pool, p->id);
-    if (is_parsed) {
-        share_names_learn(c, name, body);
-        wire_put_empty(&out, BE_PARSE_COMPLETE);
-        client_send(c, &out);
-    }
-    prep_unref(&p);
-    return is_parsed;
-}
-
 enum feed_step share_parse(struct client *c, struct feed_run *run, struct slice msg)
 {
     struct share *s = c->share;

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * share_here.c: what is known of prepared statements is answered here, in sequences of their own,
+ * while a link would have to be waited for. Runs in: workers. Must never: answer what a server
+ * would refuse. */
+#include "config.h"
+
+#include <string.h>
+
+#include "wire/reader.h"
+#include "wire/writer.h"
+
+#include "share_names_int.h"
+
+/* Drivers wait for the answer before they go on with anything else (PQprepare): if that waits for a
+ * link which another session of the same thread has in its transaction, it waits for ever. */
+bool share_names_parsed(struct client *c, struct slice msg, const char *end)
+{
+    static const char sync[] = {FE_SYNC, 0, 0, 0, 4};
+    struct share *s = c->share;
+    struct buf out = {0};
+    struct wire_reader r;
+    struct slice name;
+    struct slice body;
+    struct prep *p;
+    bool is_parsed;
+
+    if (s->phase != SHARE_DETACHED || s->is_lost || c->local_batch ||
+        (size_t)(end - (msg.p + msg.n)) < sizeof sync ||
+        memcmp(msg.p + msg.n, sync, sizeof sync) != 0)
+        return false;
+    wire_reader_init(&r, slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES));
+    name = wire_get_cstr(&r);
+    body = slice_of(r.p, (size_t)(r.end - r.p));
+    (void)wire_get_cstr(&r);
+    if (r.bad || name.n > 1024 || share_name_find(s, name) != NULL ||
+        !share_names_have_room(c, body.n + name.n))
+        return false;
+    p = share_prep_of(c, body);
+    prep_need_name(p);
+    is_parsed = !p->names_one && pool_has_parsed(c->pool, p->id);
+    if (is_parsed) {
+        share_names_learn(c, name, body);
+        wire_put_empty(&out, BE_PARSE_COMPLETE);
+        client_send(c, &out);
+    }
+    prep_unref(&p);
+    return is_parsed;
+}
+
+/* A Close that no server would find fault with. */
+static bool read_close(struct slice msg, char *what, struct slice *name)
+{
+    struct wire_reader r;
+
+    wire_reader_init(&r, slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES));
+    *what = (char)wire_get_u8(&r);
+    *name = wire_get_cstr(&r);
+    return wire_reader_ok(&r) && (*what == 'S' || *what == 'P');
+}
+
+/* How many messages of Close there are at `p`, with nothing behind them but Sync or Flush; 0: there
+ * is something else, or a portal is closed, of a transaction that has begun. */
+static unsigned count_closes(const struct client *c, const char *p, const char *end)
+{
+    bool may_have_portals = share_tx_status(c) != 'I';
+    struct slice name;
+    unsigned n = 0;
+    uint32_t len;
+    char what;
+
+    for (; end - p >= PROTO_HEADER_BYTES; p += len) {
+        len = proto_get_u32(p + 1) + 1;
+        if (len < PROTO_HEADER_BYTES || (size_t)(end - p) < len)
+            return 0;
+        if (p[0] == FE_SYNC || p[0] == FE_FLUSH)
+            return len == PROTO_HEADER_BYTES ? n : 0;
+        if (p[0] != FE_CLOSE || !read_close(slice_of(p, len), &what, &name) ||
+            (what == 'P' && may_have_portals) || ++n > UINT16_MAX)
+            return 0;
+    }
+    return 0;
+}
+
+static void close_statement(struct client *c, struct slice name)
+{
+    struct share *s = c->share;
+    struct share_name *n;
+
+    if (name.n == 0) {
+        prep_unref(&s->unnamed);
+        s->turn->unnamed_epoch = 0;
+        return;
+    }
+    n = share_name_find(s, name);
+    if (n == NULL)
+        return;
+    share_names_take(s, n);
+    share_name_free(s, n);
+}
+
+/* A link that is free at once is told, so that who parses it again has a new plan. */
+static bool has_link_at_once(struct client *c)
+{
+    int node = share_write_node(c);
+
+    return node == c->pool->cluster_node &&
+           (node >= POOLS_FIRST_TARGET || !sessions_must_hold_writes(c->ss)) &&
+           share_has_ready_link(c);
+}
+
+/* A client that drops statements does not wait for that, and what it asks for next can be
+ * cancelled: a request would end the wait of the Close else, and what is behind it would run. */
+bool share_names_closed(struct client *c, const char *p, const char *end)
+{
+    struct share *s = c->share;
+    struct buf out = {0};
+    struct slice name;
+    unsigned n;
+    unsigned i;
+    uint32_t len;
+    char what;
+
+    if (s->phase != SHARE_DETACHED || s->turn->home != NULL || c->local_batch ||
+        client_local(c) != NULL)
+        return false;
+    n = count_closes(c, p, end);
+    if (n == 0 || has_link_at_once(c))
+        return false;
+    for (i = 0; i < n; i++, p += len) {
+        len = proto_get_u32(p + 1) + 1;
+        (void)read_close(slice_of(p, len), &what, &name);
+        if (what == 'S')
+            close_statement(c, name);
+        if (client_log_statements(c))
+            client_said(c, FE_CLOSE, slice_of(p + PROTO_HEADER_BYTES, len - PROTO_HEADER_BYTES));
+        wire_put_empty(&out, BE_CLOSE_COMPLETE);
+    }
+    client_send(c, &out);
+    s->turn->nskip = (uint16_t)(n - 1);
+    return true;
+}
