@@ -688,7 +688,8 @@ enum feed_step share_begin_batch(
 
     c->share->turn->bound_first = share_columns_first(c, p, end);
     step = begin_batch(c, run, p, end);
-    c->share->turn->bound_first = NULL;
+    if (c->phase == CL_ACTIVE) /* the session may have ended with it */
+        c->share->turn->bound_first = NULL;
     return step;
 }
 

@@ -273,6 +273,21 @@ def copy_server():
 FAKE = {"session": SESSION, "transaction": {**SESSION, "pool_mode": "transaction"}}
 
 
+@pytest.mark.parametrize("way", [pgx, query], ids=["extended", "simple"])
+def test_nobody_knows_what_is_owed(start_pool, copy_server, way):
+    """A Bind is among the Syncs: what has to wait would wait for ever. That session ends, and no other."""
+    one = start_pool(copy_server(4).address, **FAKE["transaction"])
+    c, other = (login(one, user="fake", database="fake", seconds=10) for _ in range(2))
+    c.send(parse(COPY), bind(), execute(), SYNC)
+    c.read_until("G")
+    c.send(bind(), SYNC, SYNC)
+    assert states(c.ready()) == ["22P02"]
+    c.send(way("set my.own = 'x'"), SYNC)
+    assert states(c.read_eof()) == ["08P01"]
+    assert [m.type for m in other.simple("select 1")] == ["T", "D", "C", "Z"]
+    other.bye()
+
+
 @pytest.mark.parametrize("mode", FAKE)
 @pytest.mark.parametrize("fails_at, count", [(1, 2), (2, 1), (3, 1)], ids=["at_the_sync", "behind_it", "at_the_end"])
 def test_answer_that_takes_its_time(start_pool, copy_server, mode, fails_at, count):
