@@ -192,14 +192,18 @@ HOT void share_expect_end(struct client *c, unsigned op)
 HOT static void note_query(struct client *c, struct slice sql, uint32_t traits, bool is_logged)
 {
     struct share *s = c->share;
-    bool may_be_skipped = c->server_batch && s->unnamed != NULL;
+    /* A simple query takes the unnamed one with it, but one that is malformed does not. */
+    bool takes =
+        (s->unnamed != NULL || s->turn->npending > 0) && memchr(sql.p, '\0', sql.n) == NULL;
+    bool may_be_skipped = c->server_batch && takes && s->unnamed != NULL;
 
     if (may_be_skipped)
         share_pending_unnamed(c, NULL);
-    else if (s->turn->npending > 0 && !c->server_batch)
+    else if (takes && !c->server_batch)
         share_pending_overtaken(c);
-    prep_unref(&s->unnamed);    /* a simple query takes the unnamed one with it */
-    s->turn->unnamed_epoch = 0; /* ... but one that is malformed does not */
+    if (takes)
+        prep_unref(&s->unnamed);
+    s->turn->unnamed_epoch = 0;
     s->is_counted = false;
     share_expect_end(c, may_be_skipped ? OP_QUERY | OP_NOTE : OP_QUERY);
     count_statement(

@@ -452,7 +452,7 @@ def test_parsed_and_deallocated_behind_an_error(t):
 
 @differential()
 @MODES
-@pytest.mark.parametrize("what", ["malformed parse", "malformed close", "close", "query"])
+@pytest.mark.parametrize("what", ["malformed parse", "malformed close", "malformed query", "close", "query"])
 def test_unnamed_stays_when_nothing_takes_it_away(t, what):
     """A malformed message takes nothing away, nor does what is skipped."""
     c = t.connect()
