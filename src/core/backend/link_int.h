@@ -7,7 +7,7 @@
 #include "base/hot.h"
 
 /* Longest message that is collected before it is looked at. Login messages and ParameterStatus are
- * far below; an ErrorResponse above it is passed on unseen. */
+ * far below; of an ErrorResponse above it so much is looked at. */
 #define LINK_COLLECT_MAX 32768
 
 /* link_log(link, level, fmt, ...): a line about the link, in the context of its owner. */

@@ -112,6 +112,26 @@ static void link_on_parameter(struct link *link, struct slice body)
     paramset_share(&link->reported, &link->be->paramsets);
 }
 
+/* Who repeats it later, or in other words, has to have all of it: of one that is too long, what its
+ * beginning says. */
+static bool link_tell_error(struct link *link, struct errmsg *m)
+{
+    struct buf brief = {0};
+    struct err err;
+    bool keep;
+
+    if (link->owner == NULL || link->phase != LINK_LENT)
+        return false;
+    if (link->body_left > 0) {
+        errmsg_to_err(m, &err);
+        wire_put_err(&brief, &err);
+        m->whole = buf_slice(&brief);
+    }
+    keep = link->ops->on_error(link->owner, link, m);
+    buf_free(&brief);
+    return keep;
+}
+
 /* An error ends the link when it is FATAL or PANIC: remember that the client has been told. Returns
  * true when the owner keeps it from the client. `failed`: the sequence at hand had failed before.
  */
@@ -120,12 +140,11 @@ static bool link_on_error(struct link *link, const char *msg, const char *end, b
     struct slice body =
         slice_of(msg + PROTO_HEADER_BYTES, (size_t)(end - msg) - PROTO_HEADER_BYTES);
     struct errmsg m;
-    bool keep = false;
+    bool keep;
 
     (void)errmsg_decode(body, &m);
     m.whole = slice_of(msg, (size_t)(end - msg));
-    if (link->owner != NULL && link->phase == LINK_LENT)
-        keep = link->ops->on_error(link->owner, link, &m);
+    keep = link_tell_error(link, &m);
     if (link->phase == LINK_CLOSED)
         return keep;
     if (slice_eq_str(m.severity, "FATAL") || slice_eq_str(m.severity, "PANIC")) {
@@ -327,7 +346,8 @@ static void link_end_free(struct link *link)
         be->on_free_ended(be, node);
 }
 
-/* One whole message that matters. Returns false when the link is gone. */
+/* One whole message that matters, or the beginning of an error that is too long: link->body_left is
+ * still to come of it. Returns false when the link is gone. */
 static bool link_on_whole(
     struct link *link, struct link_run *run, char type, const char *msg, const char *end)
 {
@@ -375,6 +395,7 @@ static bool link_on_whole(
     }
     if (link->phase == LINK_CLOSED)
         return false;
+    link->swallow_body = !for_owner || link->owner == NULL;
     if (for_owner && status != 0)
         link_tell_status(link, body.p);
     if (for_owner)
@@ -392,8 +413,9 @@ static bool link_on_whole(
     if (type == BE_ERROR && expect_head_is_spare(&link->expect) && link->owner != NULL &&
         link->phase == LINK_LENT && link->ops->on_no_wait != NULL)
         link->ops->on_no_wait(link->owner, link);
-    if (type == BE_READY || (link->expect.len == 0 && type != BE_PARAMETER_STATUS) ||
-        (link->expect.lost && link->phase == LINK_CLEANING)) {
+    if (link->body_left == 0 &&
+        (type == BE_READY || (link->expect.len == 0 && type != BE_PARAMETER_STATUS) ||
+            (link->expect.lost && link->phase == LINK_CLEANING))) {
         link_flush_run(link, run);
         if (link->phase != LINK_CLOSED)
             link_after_reply(link, type);
@@ -409,6 +431,24 @@ static bool link_bad_message(struct link *link, struct link_run *run)
     link_fail_text(link, "08P01", "invalid message from server (node %d, process %d)",
         link->pool->cluster_node, link->server_pid);
     return false;
+}
+
+/* An error of which not all is collected: its beginning says which it is, and what it means is
+ * noted before a byte of it goes anywhere. */
+COLD APART static const char *link_on_long_error(
+    struct link *link, struct link_run *run, const char *p, const char *end)
+{
+    size_t len = proto_get_u32(p + 1) + (size_t)1;
+    size_t have = (size_t)(end - p);
+
+    if (have < LINK_COLLECT_MAX)
+        return NULL;
+    link->has_more = have > len;
+    if (have > len)
+        have = len;
+    link->body_left = (uint32_t)(len - have);
+    link->swallow_body = true;
+    return link_on_whole(link, run, BE_ERROR, p, p + have) ? p + have : NULL;
 }
 
 /* Starts one message at `p`. Returns where to go on, or NULL to stop: the rest is carried over, or
@@ -431,13 +471,15 @@ WARM APART static const char *link_on_header(
         link->has_more = have > len + 1U;
         return link_on_whole(link, run, type, p, p + len + 1U) ? p + len + 1U : NULL;
     }
+    if (type == BE_ERROR)
+        return link_on_long_error(link, run, p, end);
     if (link->phase == LINK_IDLE && type != BE_NOTICE && type != BE_NOTIFICATION)
         return link_unasked(link), NULL;
     if (link->phase == LINK_CLEANING &&
         !link_clean_is_answer(link, type, slice_of(p + PROTO_HEADER_BYTES, 0)))
         return link_unasked(link), NULL;
-    if (link_awaits_reset(link) && (type == BE_ERROR || !link_clean_is_answer(link, type,
-                                                            slice_of(p + PROTO_HEADER_BYTES, 0))))
+    if (link_awaits_reset(link) &&
+        !link_clean_is_answer(link, type, slice_of(p + PROTO_HEADER_BYTES, 0)))
         return link_fail_reset(link), NULL;
     for_owner = link_is_for_owner(link, type) && link->owner != NULL;
     link->swallow_body = !for_owner; /* also the part that comes in the next loan */
