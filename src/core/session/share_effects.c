@@ -3,6 +3,7 @@
  * it is sent. Runs in: workers. What then becomes of it: share_state.c. */
 #include "config.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -28,6 +29,11 @@ bool share_contains(struct slice text, const char *word)
     return false;
 }
 
+static bool is_of_name(char ch)
+{
+    return isalnum((unsigned char)ch) || ch == '_' || ch == '$' || (ch & 0x80) != 0;
+}
+
 bool share_is_unlock(struct slice function)
 {
     return has_prefix(function, "pg_advisory_unlock");
@@ -40,15 +46,32 @@ struct slice share_stmt_text(const struct sql_stmt *st, struct slice sql)
     return slice_of(sql.p + st->offset, st->len);
 }
 
+/* `word` stands in the text by itself. */
+static bool has_word(struct slice text, const char *word)
+{
+    size_t n = strlen(word);
+    size_t i;
+
+    for (i = 1; i + n < text.n; i++)
+        if (strncasecmp(text.p + i, word, n) == 0 && !is_of_name(text.p[i - 1]) &&
+            !is_of_name(text.p[i + n]))
+            return true;
+    return false;
+}
+
 /* The body of DO is not parsed: words that leave something in the session are looked for. */
 static bool do_leaves_state(struct slice text)
 {
-    static const char *const words[] = {"set_config", "temp", "listen", "advisory_lock", "load ",
-        " set ", "reset ", "discard ", "prepare ", "deallocate ", "pg_settings"};
+    static const char *const parts[] = {
+        "set_config", "temp", "listen", "advisory_lock", "pg_settings"};
+    static const char *const words[] = {"load", "set", "reset", "discard", "prepare", "deallocate"};
     size_t i;
 
+    for (i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (share_contains(text, parts[i]))
+            return true;
     for (i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (share_contains(text, words[i]))
+        if (has_word(text, words[i]))
             return true;
     return false;
 }

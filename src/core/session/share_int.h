@@ -604,6 +604,8 @@ static inline uint32_t share_traits(const struct sql_facts *facts, struct slice 
 void share_note(struct client *c, struct slice sql, const struct sql_facts *facts);
 /* A query that was not looked at. */
 void share_note_unread(struct client *c);
+/* CALL or DO: in a sequence it may commit what is in front of it, or undo that. */
+void share_note_code(struct client *c);
 /* How many ops of a link that dies, from the one at the head, are those of a ROLLBACK by itself and
  * its end, nothing of its own told yet: the transaction is over, whatever became of the server's
  * word. 0: they are something else. */

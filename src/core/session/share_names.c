@@ -150,6 +150,9 @@ static void judge_new(struct client *c, struct prep *p)
                          facts->stmts[i].kind == SQL_CLOSE ||
                          (facts->stmts[i].flags & SQL_F_INTO) != 0;
     for (i = 0; i < facts->nstmts; i++)
+        p->may_commit =
+            p->may_commit || facts->stmts[i].kind == SQL_CALL || facts->stmts[i].kind == SQL_DO;
+    for (i = 0; i < facts->nstmts; i++)
         p->names_one = p->names_one || facts->stmts[i].kind == SQL_EXECUTE ||
                        facts->stmts[i].inner == SQL_EXECUTE;
     p->is_plain = !p->has_effects && memchr(p->body, '\\', prep_sql(p).n) == NULL &&
@@ -427,6 +430,8 @@ static void note_bound(
     c->bound_count = p->count;
     client_orders_on_statement(c, prep_sql(p));
     share_route_note(c, prep_sql(p));
+    if (p->may_commit)
+        share_note_code(c);
     /* Who prepared it first may have read it otherwise: by a default of his role. */
     if (!p->has_effects && (p->is_plain || !share_text_is_doubtful(c, prep_sql(p))))
         return;

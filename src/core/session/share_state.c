@@ -374,6 +374,17 @@ static void note_calls(struct client *c, const struct sql_stmt *st, struct slice
     }
 }
 
+void share_note_code(struct client *c)
+{
+    struct share *s = c->share;
+
+    if (!c->server_batch || s->in_string || (c->link->tx_status != 'I' && !s->has_tx_words))
+        return; /* in a block, and a string is one, a server refuses that */
+    s->has_tx_words = true;
+    if (s->has_set)
+        pin(c, PIN_BIT(SETTING)); /* which of the two is known to the server alone */
+}
+
 WARM static void note_stmt(struct client *c, const struct sql_stmt *st, struct slice sql)
 {
     struct share *s = c->share;
@@ -396,6 +407,10 @@ WARM static void note_stmt(struct client *c, const struct sql_stmt *st, struct s
     case SQL_CLOSE:
     case SQL_DDL:
         s->look_at_pins = s->look_at_pins || s->pins != 0;
+        break;
+    case SQL_CALL:
+    case SQL_DO:
+        share_note_code(c);
         break;
     default:
         if (st->verb == SQL_VERB_UNLISTEN)
