@@ -206,9 +206,8 @@ def test_per_user_and_database(pg, start_pool, tmp_path):
     assert ended(exempt) == ("FATAL", "08P01", "query timeout")
 
 
-@pytest.mark.parametrize("seconds", [1, 0])
-def test_cancel_wait_timeout(fake, start_pool, monkeypatch, seconds):
-    """A server that takes no notice of a cancel request: it is given up; 0 waits for ever. The client goes on."""
+def keep_cancels_open(monkeypatch) -> list[fk.FakeConn]:
+    """Cancel requests are taken, but the answer, which is the end, does not come. Those that are open."""
     open_cancels: list[fk.FakeConn] = []
     closing = fk.FakeConn.close
 
@@ -216,17 +215,26 @@ def test_cancel_wait_timeout(fake, start_pool, monkeypatch, seconds):
         if conn.params or conn in open_cancels:
             closing(conn)
         else:
-            open_cancels.append(conn)  # a cancel request: the answer, which is the end, does not come
-
-    def script(conn: fk.FakeConn) -> None:
-        conn.greet()
-        while True:
-            kind, body = conn.read()
-            if kind != "Q" or b"silence" not in body:
-                conn.send(conn.answer(kind, body))
+            open_cancels.append(conn)
 
     monkeypatch.setattr(fk.FakeConn, "close", close)
-    server = fake(script)
+    return open_cancels
+
+
+def silent(conn: fk.FakeConn) -> None:
+    """A server that answers all but one query."""
+    conn.greet()
+    while True:
+        kind, body = conn.read()
+        if kind != "Q" or b"silence" not in body:
+            conn.send(conn.answer(kind, body))
+
+
+@pytest.mark.parametrize("seconds", [1, 0])
+def test_cancel_wait_timeout(fake, start_pool, monkeypatch, seconds):
+    """A server that takes no notice of a cancel request: it is given up; 0 waits for ever. The client goes on."""
+    open_cancels = keep_cancels_open(monkeypatch)
+    server = fake(silent)
     pool = start_pool(server.address, cancel_wait_timeout=seconds, num_init_children=1)
     w = login(pool, user="fake", database="fake")
     w.send(query("select 'silence'"))
@@ -246,4 +254,27 @@ def test_cancel_wait_timeout(fake, start_pool, monkeypatch, seconds):
         conn.send(conn.answer("Q", b"select 'spoken'\0"))
     assert [m.type for m in w.ready()][-1] == "Z"
     for conn in open_cancels:
-        closing(conn)
+        conn.close()
+
+
+def test_cancel_that_is_given_up_meets_nobody_else(fake, start_pool, monkeypatch):
+    """The server may read the request when another client has the connection: it is lent to no other."""
+    open_cancels = keep_cancels_open(monkeypatch)
+    server = fake(silent)
+    pool = start_pool(server.address, cancel_wait_timeout=1, num_init_children=1)
+    w = login(pool, user="fake", database="fake")
+    w.send(query("select 'silence'"))
+    waits.wait_for("it is there", lambda: any("Q" in conn.seen for conn in server.links()))
+    asked = next(conn for conn in server.links() if "Q" in conn.seen)
+    with pool.address.connect(20) as sock:
+        sock.sendall(cancel_request(w.pid, w.key))
+        assert sock.recv(1) == b""
+    asked.send(asked.answer("Q", b"select 'spoken'\0"))
+    w.ready()
+    seen = len(asked.seen)
+    w.bye()
+    with login(pool, user="fake", database="fake") as other:
+        assert other.value("select 1") == "1"
+    assert set(asked.seen[seen:]) <= {"X"}
+    for conn in open_cancels:
+        conn.close()

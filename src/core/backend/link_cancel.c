@@ -169,7 +169,10 @@ static const struct stream_ops cancel_ops = {.on_readable = cancel_on_readable,
 static void cancel_on_timer(struct timer *t)
 {
     struct cancel *c = LIST_ENTRY(t, struct cancel, timer);
+    struct link *link = cancel_find_link(c);
 
+    if (link != NULL && c->is_sent)
+        link->is_retired = true; /* the server may read it yet, and strike whoever is there then */
     log_caused(LVL_WARNING,
         "cancel request to a server was not taken in time: given up (cancel_wait_timeout)");
     if (c->dial != NULL) {
