@@ -227,6 +227,7 @@ static bool asks_missed(struct client *c)
         s->turn->home != NULL || c->body_left > 0 || c->server_batch ||
         c->link->vars != s->vars.client || c->link->pool->cluster_node != c->pool->cluster_node)
         return false;
+    c->link->must_clean = c->link->must_clean || c->link->own_failed; /* a question begins anew */
     balance_ask_missed(c);
     if (c->balance->asking == ASKING_NONE)
         return false;
@@ -576,6 +577,13 @@ static bool yields(struct client *c, struct link *link, const struct errmsg *m)
     return true;
 }
 
+/* It is not the question itself that failed, but the settings in front of it. */
+static bool is_asked_in_vain(const struct client *c, const struct link *link)
+{
+    return c->share->phase == SHARE_LOOKING ||
+           (c->share->phase == SHARE_ASKING && link->expect.len > 1);
+}
+
 /* A query of ours was cut short (a cancel request, a timeout): what follows it must not go on as if
  * it had worked. Behind a statement of a transaction, which has failed by it, the client is told
  * before it hears of the end of that statement. */
@@ -589,7 +597,7 @@ static void on_cut_short(struct client *c, struct link *link, const struct errms
     if (fails_tx && s->owes_ready) {
         buf_put(&out, m->whole.p, m->whole.n);
         client_send(c, &out);
-    } else if (fails_tx || s->phase == SHARE_ATTACHED) {
+    } else if (fails_tx || s->phase == SHARE_ATTACHED || is_asked_in_vain(c, link)) {
         link_fail_text(link, "08006", "a server connection could not be brought up to date");
     }
 }
@@ -620,6 +628,8 @@ static bool on_error(void *owner, struct link *link, const struct errmsg *m)
             return false; /* the client is told when it is named */
         CLIENT_LOG(c, LVL_LOG, "node %d refuses what brings a session up to date: %.*s",
             link->pool->cluster_node, (int)m->message.n, m->message.p);
+        /* That it failed is forgotten with the end of the question. */
+        link->must_clean = link->must_clean || s->phase == SHARE_ASKING;
         if (slice_eq_str(m->sqlstate, "57014"))
             on_cut_short(c, link, m);
         return false;

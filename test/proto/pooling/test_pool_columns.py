@@ -3,6 +3,7 @@
 import pytest
 from pooling_house import login, states
 
+from pgt import fake as fk
 from pgt.wire import SYNC, bind, close, describe, execute, parse
 
 STALE = ("0A000", "cached plan must not change result type", "RevalidateCachedQuery")
@@ -157,3 +158,36 @@ def test_columns_are_known_behind_an_error(pg, pool):
     for _ in range(3):
         assert_stale(use(c))
     c.bye()
+
+
+def test_settings_in_front_are_cut_short(fake, start_pool):
+    """Where the link is asked for its columns: the client's statement does not run with another's settings."""
+    cut: list[fk.FakeConn] = []
+    is_armed: list[bool] = []
+
+    def script(conn: fk.FakeConn) -> None:
+        conn.greet()
+        for kind, body in conn.messages():
+            if kind == "Q" and b"search_path" in body and is_armed and not cut:
+                cut.append(conn)
+                conn.send(fk.error("57014", "canceling statement due to user request") + fk.ready())
+            else:
+                conn.send(conn.answer(kind, body))
+
+    server = fake(script)
+    pool = start_pool(server.address, num_init_children=1, pool_mode="transaction", health_check_period=0,
+                      pool_test_rotate=True)
+    c, other = (login(pool, seconds=10, user="fake", database="fake") for _ in range(2))
+    c.rows("set search_path = mine")
+    c.send(parse("select 1", "s"), describe("s"), SYNC)
+    c.ready()
+    for _ in range(2):
+        other.value("select 1")
+    is_armed.append(True)
+    for _ in range(4):
+        c.send(bind(name="s"), execute(), SYNC)
+        c.ready()
+    assert cut
+    assert "E" not in cut[0].seen
+    c.bye()
+    other.bye()
