@@ -15,7 +15,7 @@ from pgt import waits
 
 IS_ROOT = os.geteuid() == 0
 _scratch: Path | None = None
-_ports: set[int] = set()
+_ports: dict[int, None] = {}  # handed out, in that order
 
 
 def scratch() -> Path:
@@ -55,22 +55,28 @@ def folder(name: str, user: str | None = None) -> Path:
     return path
 
 
+def _is_free(port: int) -> bool:
+    with socket.socket() as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do
+        try:
+            sock.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
 def free_port() -> int:
-    """A TCP port nobody listens on and that this run has not handed out. From below the range that
-    the kernel gives to outgoing connections, so that it stays free until it is used; runs beside
+    """A TCP port nobody listens on and that this run has not handed out, or (a long run uses them up) a long time ago. From
+    below the range that the kernel gives to outgoing connections, so that it stays free until it is used; runs beside
     each other have ranges of their own (PGT_PORTS)."""
     low, high = (int(x) for x in os.environ.get("PGT_PORTS", "20000-32000").split("-"))
-    for _ in range(2000):
-        port = low + int.from_bytes(os.urandom(2), "big") % (high - low)
-        if port in _ports:
-            continue
-        with socket.socket() as sock:
-            try:
-                sock.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        _ports.add(port)
-        return port
+    tried = [low + int.from_bytes(os.urandom(2), "big") % (high - low) for _ in range(50)]
+    older = list(_ports)[:len(_ports) // 2]
+    for port in [*(p for p in tried if p not in _ports), *older]:
+        if _is_free(port):
+            _ports.pop(port, None)
+            _ports[port] = None  # the last one
+            return port
     raise AssertionError(f"no free port between {low} and {high}")
 
 
