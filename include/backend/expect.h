@@ -160,6 +160,8 @@ bool expect_head_is_ours(const struct expect *e);
  * with its end: a Close of ours in front of what the client runs is not heard of before that is
  * over.) */
 bool expect_exchange_is_ours(const struct expect *e);
+/* The same, or its replies are, but for an error. */
+bool expect_head_is_quiet(const struct expect *e);
 /* True when the last thing heard of the Query at the head is that a statement of it was done:
  * CommandComplete or EmptyQueryResponse. The server says so of the last one of a Query only when it
  * has committed what the Query did. */

@@ -24,6 +24,17 @@ static inline struct slice prep_known_name(struct slice name)
     return name.n > PREP_MAX_NAME_BYTES ? slice_of(name.p, PREP_MAX_NAME_BYTES) : name;
 }
 
+/* What of it is sent: the server refuses a part of a letter (UTF-8), before it cuts the rest off.
+ */
+static inline struct slice prep_sent_name(struct slice name)
+{
+    size_t n = prep_known_name(name).n;
+
+    while (n < name.n && n < PREP_MAX_NAME_BYTES + 3 && ((unsigned char)name.p[n] & 0xC0) == 0x80)
+        n++;
+    return slice_of(name.p, n);
+}
+
 struct prep_store {
     struct hash_table table;
     uint64_t bytes;
@@ -115,6 +126,8 @@ bool prepset_evict(struct prepset *s, uint32_t limit, char name[PREP_NAME_BYTES 
 uint64_t prepset_named(const struct prepset *s, struct slice name);
 void prepset_set_named(struct prepset *s, struct slice name, uint64_t content);
 void prepset_drop_named(struct prepset *s, struct slice name);
+/* Nobody knows which of all these are there: each is closed before it is made again. */
+void prepset_doubt(struct prepset *s);
 /* How many of them. */
 uint32_t prepset_count_named(const struct prepset *s);
 /* Any one of them, p == NULL when there is none. Valid until it is dropped. */

@@ -516,6 +516,11 @@ bool expect_head_is_ours(const struct expect *e)
     return e->len > 0 && (expect_at(e, 0) & OP_SWALLOW) != 0;
 }
 
+bool expect_head_is_quiet(const struct expect *e)
+{
+    return e->len > 0 && (expect_at(e, 0) & (OP_SWALLOW | OP_QUIET)) != 0;
+}
+
 bool expect_head_has_done(const struct expect *e)
 {
     return expect_head(e) == OP_QUERY &&

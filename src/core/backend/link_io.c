@@ -179,8 +179,8 @@ WARM static bool link_is_for_owner(struct link *link, char type)
     if (type == BE_NOTIFICATION) /* nothing of ours listens: whatever is under way, it is his */
         return (link->phase == LINK_LENT && !link_awaits_reset(link)) ||
                !expect_head_is_ours(&link->expect);
-    if (type == BE_NOTICE)
-        return !expect_head_is_ours(&link->expect);
+    if (type == BE_NOTICE) /* the client was told when it parsed what is parsed again */
+        return !expect_head_is_quiet(&link->expect);
     if (type == BE_PARAMETER_STATUS) /* with watch_tags: of a repaired RESET */
         return !link->hide_parameters && (!expect_head_is_ours(&link->expect) || link->watch_tags);
     return expect_reply(&link->expect, type) == EXPECT_FORWARD;

@@ -166,18 +166,33 @@ static void entry_free(struct prepset *s, struct prep_entry *e)
     mem_free(e);
 }
 
+static void forget_known(struct prepset *s)
+{
+    struct list *n;
+
+    if (s->known == NULL)
+        return;
+    while ((n = list_first(&s->known->lru)) != NULL)
+        entry_free(s, LIST_ENTRY(n, struct prep_entry, lru));
+    hash_table_fini(&s->known->table);
+    mem_free(s->known);
+    s->known = NULL;
+}
+
+void prepset_doubt(struct prepset *s)
+{
+    struct prep_named *p;
+
+    forget_known(s);
+    for (p = s->named; p != NULL; p = p->next)
+        p->content = PREPSET_DOUBTFUL;
+}
+
 void prepset_clear(struct prepset *s)
 {
     struct prep_named *named;
-    struct list *n;
 
-    if (s->known != NULL) {
-        while ((n = list_first(&s->known->lru)) != NULL)
-            entry_free(s, LIST_ENTRY(n, struct prep_entry, lru));
-        hash_table_fini(&s->known->table);
-        mem_free(s->known);
-        s->known = NULL;
-    }
+    forget_known(s);
     while ((named = s->named) != NULL) {
         s->named = named->next;
         mem_free(named);
@@ -272,13 +287,17 @@ bool prepset_evict(struct prepset *s, uint32_t limit, char name[PREP_NAME_BYTES 
     return true;
 }
 
+static bool is_named(const struct prep_named *p, struct slice name)
+{
+    return slice_eq(prep_known_name(slice_of(p->name, p->len)), prep_known_name(name));
+}
+
 uint64_t prepset_named(const struct prepset *s, struct slice name)
 {
     const struct prep_named *p;
 
-    name = prep_known_name(name);
     for (p = s->named; p != NULL; p = p->next)
-        if (slice_eq(slice_of(p->name, p->len), name))
+        if (is_named(p, name))
             return p->content;
     return 0;
 }
@@ -303,9 +322,8 @@ void prepset_drop_named(struct prepset *s, struct slice name)
     struct prep_named **pp = &s->named;
     struct prep_named *p;
 
-    name = prep_known_name(name);
     while ((p = *pp) != NULL) {
-        if (slice_eq(slice_of(p->name, p->len), name)) {
+        if (is_named(p, name)) {
             *pp = p->next;
             mem_free(p);
             return;
@@ -328,7 +346,7 @@ static void named_push(struct prepset *s, struct slice name, uint64_t content)
 void prepset_set_named(struct prepset *s, struct slice name, uint64_t content)
 {
     prepset_drop_named(s, name);
-    named_push(s, prep_known_name(name), content == 0 ? 1 : content);
+    named_push(s, prep_sent_name(name), content == 0 ? 1 : content);
 }
 
 /* ---- a journey: how many are known, these, least recently used first, the clients' names ---- */

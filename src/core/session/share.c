@@ -493,6 +493,7 @@ HOT void share_forget_loan(struct client *c)
     s->turn->nwatched = 0;
     s->has_closed = false;
     s->is_unsure = false;
+    s->turn->lacks_some = false;
     s->detach_due = false;
     buf_empty(&s->turn->retry);
     buf_free(&s->turn->early);
@@ -565,6 +566,7 @@ bool share_repair(struct client *c)
     struct buf sql = {0};
     char tx = c->link->tx_status;
     bool repair = s->reset_seen && tx != 'E';
+    bool is_unread = (s->pins & ROWS_PIN(PIN_REASON_UNKNOWN)) != 0;
 
     s->reset_seen =
         s->reset_seen && tx == 'E'; /* DISCARD ALL, and then a transaction that failed */
@@ -580,15 +582,21 @@ bool share_repair(struct client *c)
     }
     if (s->look_at_pins && tx == 'I') {
         s->look_at_pins = false;
-        if (s->pins != 0) {
+        if (s->pins != 0 && !is_unread) { /* what is not known ties it whatever the answer */
             s->turn->repairs_pins = true;
             c->link->capture = true;
             share_put_own_query(c, &run, slice_of_str(pins_query));
         }
     }
-    if (s->is_unsure && tx != 'E') {
+    if (s->is_unsure && is_unread) {
+        /* Some are the client's, and nobody could make them again. */
+        if (s->turn->lacks_some)
+            prepset_doubt(&c->link->preps);
+        s->turn->lacks_some = false;
+    } else if (s->is_unsure && tx != 'E') {
         /* A Close of ours may have been skipped behind an error. */
         s->is_unsure = false;
+        s->turn->lacks_some = false;
         s->turn->repairs_names = true;
         prepset_clear(&c->link->preps);
         share_put_own_query(c, &run, slice_of_str("DEALLOCATE ALL"));

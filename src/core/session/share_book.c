@@ -18,11 +18,12 @@ HOT static int name_eq(const struct hash_node *node, const void *key)
 {
     const struct share_name *n = (const struct share_name *)node;
 
-    return slice_eq(slice_of(n->name, n->len), *(const struct slice *)key);
+    return slice_eq(prep_known_name(slice_of(n->name, n->len)), *(const struct slice *)key);
 }
 
 static uint64_t name_hash(struct slice name)
 {
+    name = prep_known_name(name);
     return hash_bytes(name.p, name.n, 23);
 }
 
@@ -108,7 +109,7 @@ struct share_name *share_name_new(struct slice name)
 {
     struct share_name *n;
 
-    name = prep_known_name(name);
+    name = prep_sent_name(name);
     n = mem_alloc_zero(sizeof *n + name.n + 1);
     n->len = (uint32_t)name.n;
     memcpy(n->name, name.p, name.n);
@@ -376,8 +377,8 @@ static void settle_drops(struct client *c)
         is_over = is_over || has_worked(s, &d->run);
         if (is_over)
             swap_books(c, d);
-        else if (c->link != NULL)
-            s->is_unsure = true; /* it may have come to its end, and to an error behind that */
+        else if (c->link != NULL) /* it may have come to its end, and to an error behind that */
+            s->is_unsure = s->turn->lacks_some = true;
         names_clear(c);
         if (c->link != NULL)
             prepset_clear(&c->link->preps);
@@ -450,13 +451,18 @@ static void forget_name(struct share *s, struct share_name *n)
     share_name_free(s, n);
 }
 
-/* A Close came to nothing. */
-static void put_back(struct share *s, struct share_name *n)
+/* A Close came to nothing; the link had what PREPARE made, and has it still. */
+static void put_back(struct client *c, struct share_name *n)
 {
-    if (share_name_find(s, slice_of(n->name, n->len)) != NULL)
-        share_name_free(s, n);
-    else
-        share_names_put(s, n);
+    struct slice name = slice_of(n->name, n->len);
+
+    if (share_name_find(c->share, name) != NULL) {
+        share_name_free(c->share, n);
+        return;
+    }
+    share_names_put(c->share, n);
+    if (n->prep == NULL && n->was_loaded && c->link != NULL)
+        prepset_set_named(&c->link->preps, name, n->content);
 }
 
 /* `is_undone`: it is going to be sent again, whatever became of it on the link. */
@@ -482,7 +488,7 @@ HOT static void settle_one(struct client *c, struct share_pending *p, bool ok, b
     if (p->kind == PENDING_CLOSED && holds)
         share_name_free(s, p->name);
     else if (p->kind == PENDING_CLOSED)
-        put_back(s, p->name);
+        put_back(c, p->name);
     if (behind != NULL)
         swap_books(c, behind);
     prep_unref(&p->prep);

@@ -9,7 +9,7 @@
 #include "base/arena.h"
 #include "base/hot.h"
 
-#include "share_int.h"
+#include "share_names_int.h"
 
 static bool has_prefix(struct slice s, const char *prefix)
 {
@@ -247,13 +247,15 @@ static const struct sql_facts *facts_of_name(const struct client *c, const struc
     return facts->status == SQL_OK && facts->nstmts == 1 ? facts : NULL;
 }
 
-struct slice share_executes_next(const struct client *c, const struct share_name *n)
+struct slice share_names_next(const struct client *c, const struct share_name *n)
 {
     const struct sql_facts *facts = NULL;
 
-    if (n->prep != NULL && n->prep->names_one)
+    if (n->prep != NULL && n->prep->has_effects)
         facts = facts_of_name(c, n);
-    return facts == NULL ? slice_of("", 0) : facts->stmts->name;
+    if (facts == NULL || !share_names_a_statement(facts->stmts))
+        return slice_of("", 0);
+    return facts->stmts->name;
 }
 
 WARM const struct sql_facts *share_executed(const struct client *c, const struct sql_stmt *st,

@@ -12,7 +12,7 @@
 #include "wire/writer.h"
 
 #include "client_lost_int.h"
-#include "share_int.h"
+#include "share_names_int.h"
 
 /* Fails on every server, and says why in its log. */
 const char share_refused_query[] = "SELECT pg_catalog." SHARE_REFUSED_FUNCTION "()";
@@ -345,20 +345,9 @@ static enum feed_step lone_sync(struct client *c)
 static enum feed_step send_extended(
     struct client *c, struct feed_run *run, char type, struct slice msg, bool is_whole)
 {
-    bool is_unnamed;
-
     switch (type) {
     case FE_PARSE:
-        if (is_whole)
-            return share_parse(c, run, msg);
-        if (msg.n <= PROTO_HEADER_BYTES)
-            return FEED_CARRY;
-        is_unnamed = msg.p[PROTO_HEADER_BYTES] == '\0';
-        if (is_unnamed)
-            share_pending_unnamed(c, NULL);
-        share_note_unread(c); /* its text is not kept: the link is */
-        link_expect(c->link, is_unnamed ? OP_PARSE | OP_NOTE : OP_PARSE);
-        return FEED_PASS;
+        return is_whole ? share_parse(c, run, msg) : share_parse_unread(c, run, msg);
     case FE_BIND:
         return share_bind(c, run, msg, is_whole);
     case FE_DESCRIBE:

@@ -86,7 +86,7 @@ struct share_name {
     uint64_t load;         /* the last time that was tried: the loan and the serial of the op */
     uint64_t told;         /* the hash of the columns that the client was told; 0: not known */
     bool is_described;     /* the client was told its columns */
-    bool was_loaded;       /* the link had it before the DEALLOCATE in the present exchange */
+    bool was_loaded;       /* the link had it before DEALLOCATE or Close in the present exchange */
     bool is_new;           /* PREPARE is in the present exchange */
     struct share_run made; /* ... that one */
     struct share_run dropped; /* in the present exchange, by DEALLOCATE */
@@ -202,6 +202,7 @@ struct share_turn {
     bool is_cut;                    /* the present exchange ends with a Flush, share_begin.c */
     uint8_t nwatched;               /* of `watched`, on the link of watched_epoch */
     bool look_failed;               /* what was sent for looked_at met an error */
+    bool lacks_some;                /* is_unsure, and the link may know less than is thought */
     struct share_name *last_bound;  /* valid within one sequence */
     struct share_name *bound_first; /* the sequence that waits for its link binds it first */
     uint64_t last_portal; /* a hash of the name that last_bound was bound to; 0: to none */
@@ -561,8 +562,6 @@ struct slice share_stmt_text(const struct sql_stmt *st, struct slice sql);
 #define SHARE_MAX_EXECUTES 8
 const struct sql_facts *share_executed(const struct client *c, const struct sql_stmt *st,
     const struct share_name **last, bool *is_counted);
-/* The name of the statement that this one executes; empty: none. */
-struct slice share_executes_next(const struct client *c, const struct share_name *n);
 static inline struct slice share_name_sql(const struct share_name *n)
 {
     return n->prep == NULL ? slice_of_str(n->sql) : prep_sql(n->prep);

@@ -96,6 +96,9 @@ HOT void share_load(struct client *c, struct feed_run *run, struct prep *p)
     prepset_add(&c->link->preps, p->id);
 }
 
+/* The name of a Parse that is not looked at is, unless it is longer than this. */
+#define UNREAD_NAME_BYTES 4096
+
 static int hex_digit(char ch)
 {
     if (ch >= '0' && ch <= '9')
@@ -303,6 +306,44 @@ enum feed_step share_parse(struct client *c, struct feed_run *run, struct slice 
     step = name.n == 0 ? parse_unnamed(c, p) : parse_named(c, run, name, p);
     prep_unref(&p);
     return step;
+}
+
+/* A statement whose text is not kept: the link is. */
+static void put_unread(struct client *c, struct feed_run *run, struct slice name)
+{
+    struct share_name *n = share_name_new(name);
+
+    share_forget_foreign(c, run, name);
+    (void)share_make_place(c, run);
+    n->sql = mem_strndup("", 0);
+    n->content = hash_bytes(name.p, name.n, c->link->epoch) | 1;
+    share_names_put(c->share, n);
+    share_pending_push(c, PENDING_NAME, NULL, n, false);
+    prepset_set_named(&c->link->preps, name, n->content);
+}
+
+enum feed_step share_parse_unread(struct client *c, struct feed_run *run, struct slice msg)
+{
+    struct share_name *n;
+    struct wire_reader r;
+    struct slice name;
+    bool is_noted;
+
+    wire_reader_init(&r, slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES));
+    name = wire_get_cstr(&r);
+    if (r.bad && msg.n < UNREAD_NAME_BYTES)
+        return FEED_CARRY;
+    share_note_unread(c);
+    n = r.bad || name.n == 0 ? NULL : share_name_find(c->share, name);
+    if (n != NULL)
+        return parse_duplicate(c, run, n);
+    is_noted = !r.bad && (name.n == 0 || c->share->pins != 0);
+    if (is_noted && name.n == 0)
+        share_pending_unnamed(c, NULL);
+    else if (is_noted)
+        put_unread(c, run, name);
+    link_expect(c->link, is_noted ? OP_PARSE | OP_NOTE : OP_PARSE);
+    return FEED_PASS;
 }
 
 /* The unnamed statement is on the link after this; or none, when the client has none. */
@@ -614,6 +655,8 @@ enum feed_step share_close(struct client *c, struct feed_run *run, struct slice 
         share_forget_foreign(c, run, name);
     if (n == NULL || n->prep == NULL) {
         /* Whatever the link has under this name goes, unless this is skipped behind an error. */
+        if (n != NULL)
+            n->was_loaded = prepset_named(&c->link->preps, name) == n->content;
         if (prepset_named(&c->link->preps, name) != 0)
             prepset_set_named(&c->link->preps, name, PREPSET_DOUBTFUL);
         if (n != NULL) {

@@ -20,6 +20,12 @@ void share_watch_tag(struct client *c, struct share_run *run);
 /* Something whose fate is not known yet. */
 void share_pending_push(struct client *c, enum share_pending_kind kind, struct prep *prep,
     struct share_name *name, bool sent);
+/* True for one whose Parse was too long to be looked at: its link, which is kept, has it, and
+ * nobody could make it again. */
+static inline bool share_name_is_unread(const struct share_name *n)
+{
+    return n->prep == NULL && n->sql[0] == '\0';
+}
 /* share_names.c: messages of ours, their replies swallowed */
 void share_put_close(struct client *c, struct feed_run *run, struct slice name);
 /* One more statement comes to the link: with it there are no more than max_prepared_statements.
@@ -30,6 +36,8 @@ bool share_make_place(struct client *c, struct feed_run *run);
 void share_put_sync(struct client *c, struct feed_run *run);
 void share_put_parse(
     struct client *c, struct feed_run *run, struct prep *p, struct slice name, unsigned op);
+/* A Parse of which not all is there, and that is too long to be looked at. */
+enum feed_step share_parse_unread(struct client *c, struct feed_run *run, struct slice msg);
 /* The link knows the statement after this. */
 void share_load(struct client *c, struct feed_run *run, struct prep *p);
 /* A message with the client's name of a statement in it, sent with ours. `at` is where the name
@@ -45,6 +53,9 @@ struct share_name *share_name_of_prep(struct slice name, struct prep *p);
 /* The client has no statement of this name: the link must not have one either. */
 void share_forget_foreign(struct client *c, struct feed_run *run, struct slice name);
 
+/* share_effects.c */
+/* The name of the statement that this one executes, prepares or deallocates; empty: none. */
+struct slice share_names_next(const struct client *c, const struct share_name *n);
 /* share_sql.c */
 bool share_names_a_statement(const struct sql_stmt *st);
 /* Bound: a statement whose SQL may name others. */

@@ -31,8 +31,17 @@ static void forget_all_named(struct client *c, struct feed_run *run)
     }
 }
 
-/* Within a sequence. What it executes in its turn goes in front: what comes of it is decided when
- * it is parsed. */
+/* A failed transaction has use for none, and would refuse to have one brought back. With a BEGIN of
+ * ours under way the one that failed is over. */
+static bool is_refused(const struct client *c)
+{
+    const struct share *s = c->share;
+
+    return c->link->tx_status == 'E' && !s->recovered && !s->begun_here;
+}
+
+/* Within a sequence. What it names in its turn goes in front: what comes of it is decided when it
+ * is parsed. */
 static void put_named(struct client *c, struct feed_run *run, struct slice name, unsigned depth)
 {
     const struct share_name *n = share_name_find(c->share, name);
@@ -44,7 +53,7 @@ static void put_named(struct client *c, struct feed_run *run, struct slice name,
     }
     if (n->prep == NULL)
         return;
-    next = share_executes_next(c, n);
+    next = share_names_next(c, n);
     if (next.n > 0)
         put_named(c, run, next, depth + 1);
     (void)share_make_place(c, run);
@@ -62,7 +71,7 @@ void share_sql_load_names(struct client *c, struct feed_run *run, struct slice s
 
     if (st != NULL && st->kind == SQL_DO && c->share->nsql_names == 0)
         forget_all_named(c, run);
-    if (st == NULL || !share_names_a_statement(st) || st->name.n == 0)
+    if (st == NULL || !share_names_a_statement(st) || st->name.n == 0 || is_refused(c))
         return;
     put_named(c, run, st->name, 0);
 }
@@ -187,8 +196,8 @@ static void load_in_sequence(
 {
     struct slice name = slice_of(n->name, n->len);
 
-    if (n->prep == NULL || (c->link->tx_status == 'E' && !c->share->recovered))
-        return; /* those of SQL came with the sequence; a failed transaction has use for none */
+    if (n->prep == NULL)
+        return; /* those of SQL came with the sequence */
     if (is_there)
         share_put_close(c, run, name);
     else
@@ -206,7 +215,7 @@ static void load_named(struct client *c, struct feed_run *run, struct share_name
     struct buf out = {0};
     bool was_full;
 
-    if (has == n->content)
+    if (has == n->content || share_name_is_unread(n) || is_refused(c))
         return;
     if (c->server_batch) {
         load_in_sequence(c, run, n, has != 0);
@@ -225,6 +234,7 @@ static void load_named(struct client *c, struct feed_run *run, struct share_name
     }
     if (n->prep == NULL) {
         wire_put_query(&out, slice_of_str(n->sql));
+        share_lose_unnamed(c); /* a simple query takes it with it */
         note_loading(c, n);
         link_expect(c->link, OP_QUERY | OP_SWALLOW);
     }
@@ -244,7 +254,8 @@ static void load_sql_one(struct client *c, struct feed_run *run, struct share_na
 /* Names of many clients gather on a link: with too many of them all go. */
 static void make_room(struct client *c, struct feed_run *run)
 {
-    if (prepset_count_named(&c->link->preps) <= 2 * SHARE_MAX_SQL_NAMES || c->server_batch)
+    if (prepset_count_named(&c->link->preps) <= 2 * SHARE_MAX_SQL_NAMES || c->server_batch ||
+        (c->share->pins & ROWS_PIN(PIN_REASON_UNKNOWN)) != 0)
         return;
     forget_all_named(c, run);
     share_put_sync(c, run);
@@ -289,7 +300,7 @@ static void load_executed(struct client *c, struct feed_run *run, struct slice n
         share_forget_foreign(c, run, name);
         return;
     }
-    next = share_executes_next(c, n);
+    next = share_names_next(c, n);
     if (next.n > 0) {
         load_executed(c, run, next, depth + 1);
         if (prepset_named(&c->link->preps, name) != 0)

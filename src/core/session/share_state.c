@@ -443,6 +443,8 @@ static void note_executed(struct client *c, const struct sql_stmt *st)
         return;
     }
     prep = n->prep == NULL ? NULL : prep_ref(n->prep); /* it may drop itself */
+    if (facts->stmts[0].kind == SQL_PREPARE)
+        share_names_note_prepare(c, &facts->stmts[0], share_name_sql(n));
     note_stmt(c, &facts->stmts[0], share_name_sql(n));
     prep_unref(&prep);
 }

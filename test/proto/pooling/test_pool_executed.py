@@ -88,6 +88,38 @@ def test_execute_of_execute(t, what, by):
     check(t, [*made, parse("execute p", "s") + SYNC, *steps], look)
 
 
+# ... and what makes or drops a statement by its name: the client's own are there, and nobody else's.
+NAMING = {
+    "prepare": ("prepare y as select 7", ["execute s", "execute s", "deallocate y", "execute s"]),
+    "prepare, taken": ("prepare y as select 7", [query("prepare y as select 8"), "execute s", "deallocate y", "execute s"]),
+    "prepare, taken by the protocol": ("prepare y as select 7", [parse("select 8", "y") + SYNC, "execute s"]),
+    "deallocate": ("deallocate y", [query("prepare y as select 8"), "execute s", "execute s"]),
+    "deallocate by the protocol": ("deallocate y", [parse("select 8", "y") + SYNC, "execute s", "execute s"]),
+    "itself": ("prepare s as select 7", ["execute s"]),
+}
+
+
+@pytest.mark.parametrize("by", ["query", "sequence"])
+@pytest.mark.parametrize("what", NAMING)
+@MODES
+@differential(chunks=(WHOLE,))
+def test_execute_of_what_names_another(t, what, by):
+    text, steps = NAMING[what]
+    c, other = t.connect("c1"), t.connect("c2")
+    other.simple("prepare y as select 'of another client'")
+    for _ in range(4):
+        other.simple("execute y")
+    c.send(parse(text, "s") + SYNC)
+    c.ready()
+    for step in steps:
+        if isinstance(step, str):
+            step = query(step) if by == "query" else run("select 1") + run(step) + SYNC
+        c.send(step)
+        c.ready()
+        for w in (c, c, other, other):
+            w.simple("execute y")
+
+
 @MODES
 @differential(chunks=(WHOLE,))
 def test_execute_of_another(t):

@@ -6,7 +6,7 @@ and with plans that have gone stale.
 import pytest
 from pooling_house import MODES, login, states
 
-from pgt.diff import differential
+from pgt.diff import WHOLE, differential
 from pgt.wire import FLUSH, SYNC, Wire, bind, close, describe, execute, message, parse, pg, query
 
 TWICE = range(2)
@@ -317,6 +317,85 @@ def test_long_text_and_long_name(t):
     each_own_transaction(c, bind(["1"], name=name), execute(), times=1)
 
 
+UNREAD = "select 'unread' as a /*" + "x" * 140000 + "*/"
+SKIPPED_CLOSE = parse("execute sql_n", "e") + bind(name="e") + execute() + parse("select no_such_column") + SYNC
+
+
+@differential(chunks=(WHOLE,))
+@MODES
+@pytest.mark.parametrize("name", ["", "u"])
+@pytest.mark.parametrize("between", [parse("unlisten *", "w") + bind(name="w") + execute() + SYNC, SKIPPED_CLOSE],
+                         ids=["unlisten", "skipped"])
+def test_text_that_is_not_read_outlives_what_is_put_right(t, name, between):
+    """Nobody could parse it again: what pgpool asks or puts right on the link leaves it there."""
+    c = t.connect()
+    if name:
+        c.simple("prepare sql_n as select 5")  # a simple query takes the unnamed statement away
+    else:
+        each_own_transaction(c, pg("prepare sql_n as select 5"), times=1)
+    each_own_transaction(c, parse(UNREAD, name), times=1)
+    for _ in range(3):
+        c.send(between)
+        c.ready()
+        if name or between != SKIPPED_CLOSE:  # a Parse that is refused takes the unnamed one with it
+            each_own_transaction(c, bind(name=name), describe("", "P"), execute())
+    each_own_transaction(c, close(name), bind(name=name), execute(), times=1)
+
+
+@differential(chunks=(WHOLE,))
+@MODES
+def test_unnamed_beside_what_is_prepared_again(t):
+    """A PREPARE that is repeated is a simple query, which takes the unnamed statement with it."""
+    c = t.connect()
+    c.simple("prepare sql_n as select 5")
+    c.simple("listen heard")
+    each_own_transaction(c, parse("select 'unnamed'"), times=1)
+    drop = parse("deallocate sql_n", "d") + bind(name="d") + execute()
+    each_own_transaction(c, parse("select no_such_column", "x"), drop, times=1)
+    each_own_transaction(c, bind(), execute())
+    each_own_transaction(c, parse("execute sql_n", "e"), bind(name="e"), execute())
+    each_own_transaction(c, bind(), execute())
+
+
+@differential(chunks=(WHOLE,))
+@MODES
+def test_close_of_prepare_that_is_skipped_leaves_it_there(t):
+    """It is not brought there again: a failed transaction would refuse that, and it takes the unnamed statement away."""
+    c = t.connect()
+    bad = bind(name="no_such") + close("sql_n")
+    c.simple("begin; prepare sql_n as select 5")
+    each_own_transaction(c, bad, times=1)
+    each_own_transaction(c, bind(name="sql_n"), execute())
+    each_own_transaction(c, parse(f"execute sql_n{64 * 'n'}"), parse("execute sql_n"), bind(), execute())
+    c.simple("rollback")
+    each_own_transaction(c, bind(name="sql_n"), execute())
+    each_own_transaction(c, parse(UNREAD), bad, times=1)
+    each_own_transaction(c, bind(), execute())
+    each_own_transaction(c, bind(name="sql_n"), execute())
+
+
+@differential(chunks=(WHOLE,))
+@MODES
+def test_text_that_is_not_read_under_a_name(t):
+    """The name is looked at: it is taken, or another client's."""
+    c, other = t.connect("c1"), t.connect("c2")
+    for w in (other, c):
+        w.simple("prepare sql_n as select 5")
+    other.simple("prepare u as select 'of another client'")
+    for _ in range(4):
+        other.simple("execute u")
+    each_own_transaction(c, parse("select 6", "n"), times=1)
+    each_own_transaction(c, parse(UNREAD, "n"), times=1)
+    each_own_transaction(c, parse(UNREAD, "sql_n"), times=1)
+    each_own_transaction(c, bind(name="n"), execute())
+    each_own_transaction(c, parse("select 1/0"), bind(), execute(), parse(UNREAD, "u"), times=1)
+    each_own_transaction(c, bind(name="u"), execute(), times=1)
+    each_own_transaction(c, parse(UNREAD, "u"), times=2)
+    for sql in ("begin", "deallocate no_such", "rollback", "execute u", "deallocate u", "execute u", "discard all"):
+        c.simple(sql)
+        each_own_transaction(c, bind(name="u"), execute())
+
+
 @differential()
 @MODES
 def test_names_that_begin_alike(t):
@@ -491,6 +570,38 @@ def test_names_that_are_too_long(t):
         other.simple(f"execute {name}")
         for longer in ("", "x", 1200 * "x"):
             each_own_transaction(c, bind(name=name + longer), execute())
+
+
+@differential(chunks=(WHOLE,))
+@MODES
+@pytest.mark.parametrize("letter", ["\u00e9", "\u20ac", "\U0001f40e"])
+def test_names_that_are_cut_within_a_letter(t, letter):
+    """The server cuts them there, SQL in front of the letter; but it takes no name with a part of one."""
+    c, other = t.connect("c1"), t.connect("c2")
+    name = 62 * "n" + letter
+    other.simple(f"prepare {name} as select 'of another client'")
+    each_own_transaction(other, parse("select 'of another client, too'", name), bind(name=name), execute(), times=3)
+    each_own_transaction(c, bind(name=name), execute())
+    for text in ("select 1", "select 2"):
+        each_own_transaction(c, parse(text, name))
+        each_own_transaction(c, bind(name=name), execute())
+        for sql in ("execute", "deallocate"):
+            c.simple(f"{sql} {name}")
+            each_own_transaction(c, parse(f"{sql} {name}"), bind(), execute())
+        each_own_transaction(c, close(name), times=1)
+
+
+@differential(chunks=(WHOLE,))
+@MODES
+@pytest.mark.parametrize("name", ["", "s"])
+def test_notice_of_a_parse_is_told_once(t, name):
+    """However often it is parsed on links."""
+    c = t.connect()
+    for _ in range(2):
+        each_own_transaction(c, parse(f"select 1 as {64 * 'n'}", name), times=1)
+        each_own_transaction(c, bind(name=name), execute(), times=4)
+        each_own_transaction(c, close(name), times=1)
+        c.simple("discard all")
 
 
 @differential()
