@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "wire/reader.h"
 
-#include "share_int.h"
+#include "share_vars_int.h"
 
 static struct slice body_of(struct slice msg)
 {

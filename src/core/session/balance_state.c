@@ -16,7 +16,7 @@
 #include "route/route_marks.h"
 #include "wire/writer.h"
 
-#include "share_int.h"
+#include "share_vars_int.h"
 
 static void log_add(struct client *c, struct buf *to, struct slice text)
 {

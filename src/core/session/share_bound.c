@@ -12,7 +12,7 @@
 
 #include "wire/reader.h"
 
-#include "share_int.h"
+#include "share_vars_int.h"
 
 /* Calls with parameters beyond these are not followed. */
 #define VALUES_MAX 64

@@ -10,6 +10,7 @@
 #include "base/hot.h"
 
 #include "share_names_int.h"
+#include "share_vars_int.h"
 
 static bool has_prefix(struct slice s, const char *prefix)
 {

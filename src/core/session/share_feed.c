@@ -13,6 +13,7 @@
 
 #include "client_lost_int.h"
 #include "share_names_int.h"
+#include "share_vars_int.h"
 
 /* Fails on every server, and says why in its log. */
 const char share_refused_query[] = "SELECT pg_catalog." SHARE_REFUSED_FUNCTION "()";

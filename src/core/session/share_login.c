@@ -17,7 +17,7 @@
 #include "wire/writer.h"
 
 #include "greeting_int.h"
-#include "share_int.h"
+#include "share_vars_int.h"
 
 static const struct paramset no_params;
 

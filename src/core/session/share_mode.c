@@ -14,7 +14,7 @@
 #include "config/conf_param.h"
 #include "config/pools_conf.h"
 
-#include "share_int.h"
+#include "share_vars_int.h"
 
 static const char *const mode_names[] = {[CONF_POOL_SESSION] = "session",
     [CONF_POOL_TRANSACTION] = "transaction",

@@ -15,6 +15,7 @@
 
 #include "client_orders_int.h"
 #include "share_names_int.h"
+#include "share_vars_int.h"
 
 static void put_close(struct client *c, struct feed_run *run, struct slice name, unsigned op)
 {

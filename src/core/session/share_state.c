@@ -9,7 +9,7 @@
 #include "base/hot.h"
 #include "base/mem.h"
 
-#include "share_int.h"
+#include "share_vars_int.h"
 
 #define PIN_BIT(sym) (1U << PIN_REASON_##sym)
 /* These outlive a rollback. */

@@ -9,7 +9,7 @@
 
 #include "base/hot.h"
 
-#include "share_int.h"
+#include "share_vars_int.h"
 
 void share_vars_assign(struct share_vars *to, const struct share_vars *from)
 {
