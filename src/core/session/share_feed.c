@@ -84,6 +84,13 @@ static bool is_in_vain(const struct sql_facts *facts, struct err *err)
     return false;
 }
 
+static void err_of_tie(struct err *err)
+{
+    err_set(err, "0A000", "this statement would tie the session to a server connection");
+    err_hint(err, "It leaves state in the server session that transaction pooling cannot move. "
+                  "Use pool_mode = session, or set pin_on_session_state = on.");
+}
+
 /* Refuses what the pool's mode or pin_on_session_state does not allow. */
 WARM static bool is_refused(
     struct client *c, const struct share_effects *e, const struct sql_facts *facts, struct err *err)
@@ -103,9 +110,7 @@ WARM static bool is_refused(
             share_names_are_full(c, facts->stmts[i].len, err))
             return true;
     if (e->pins != 0 && c->ss->conf->pin_on_session_state == CONF_PIN_ERROR) {
-        err_set(err, "0A000", "this statement would tie the session to a server connection");
-        err_hint(err, "It leaves state in the server session that transaction pooling cannot move. "
-                      "Use pool_mode = session, or set pin_on_session_state = on.");
+        err_of_tie(err);
         return true;
     }
     return false;
@@ -576,16 +581,46 @@ static enum feed_step share_extended(struct client *c, struct feed_run *run, cha
     return step;
 }
 
+/* set_config() and the functions that take advisory locks for the session, by the numbers that they
+ * have on all servers. What others do is not known of SQL either. */
+static bool function_ties(uint32_t oid)
+{
+    return oid == 2078 || (oid >= 2880 && oid <= 2883) || (oid >= 2886 && oid <= 2889);
+}
+
+static enum feed_step refuse_function_call(struct client *c)
+{
+    struct err err;
+
+    share_stop_asking(c);
+    if (share_is_busy(c))
+        return FEED_PARK;
+    err_clear(&err);
+    err_of_tie(&err);
+    fail_transaction(c);
+    tell_query(c, &err);
+    return FEED_LOCAL;
+}
+
 static enum feed_step share_function_call(struct client *c, struct feed_run *run, struct slice msg)
 {
     const struct sql_facts *none = NULL;
     enum feed_step step;
+    bool ties;
 
     if (is_skipped(c))
         return FEED_SKIP;
-    step = share_begin_query(c, run, slice_of("", 0), msg, &none, false);
+    if (msg.n < PROTO_HEADER_BYTES + 4 && proto_get_u32(msg.p + 1) >= 8)
+        return FEED_CARRY;
+    ties =
+        msg.n >= PROTO_HEADER_BYTES + 4 && function_ties(proto_get_u32(msg.p + PROTO_HEADER_BYTES));
+    if (ties && c->ss->conf->pin_on_session_state == CONF_PIN_ERROR)
+        return refuse_function_call(c);
+    step = share_begin_query(c, run, slice_of("", 0), msg, &none, ties);
     if (step != FEED_PASS)
         return step;
+    if (ties)
+        share_note_unread(c);
     c->share->is_counted = false;
     if (c->balance != NULL)
         balance_note_lsn_due(c);
