@@ -392,6 +392,7 @@ static struct share_portal *portal_find(struct share *s, struct slice name)
 {
     struct share_portal *p;
 
+    name = prep_known_name(name);
     for (p = s->turn->portals; p != NULL; p = p->next)
         if (!p->is_over && slice_eq(slice_of(p->name, p->len), name))
             return p;
@@ -412,6 +413,24 @@ void share_portals_free(struct share *s)
 {
     while (s->turn->portals != NULL)
         portal_drop(&s->turn->portals);
+}
+
+void share_note_fetch(struct client *c)
+{
+    const struct share_portal *p;
+
+    for (p = c->share->turn->portals; p != NULL; p = p->next)
+        if (p->len > 0 && !p->is_over) {
+            share_note_unread(c);
+            return;
+        }
+}
+
+static bool fetches(struct client *c, const struct prep *p)
+{
+    const struct sql_facts *facts = balance_facts(c->ss, prep_sql(p));
+
+    return facts->nstmts == 1 && facts->stmts[0].kind == SQL_FETCH;
 }
 
 /* Older ones of the same name: it is known to be in doubt. */
@@ -474,10 +493,13 @@ static void note_bound(
     share_route_note(c, prep_sql(p));
     if (p->may_commit)
         share_note_code(c);
+    if (s->turn->portals != NULL && fetches(c, p))
+        share_note_fetch(c);
     /* Who prepared it first may have read it otherwise: by a default of his role. */
     if (!p->has_effects && (p->is_plain || !share_text_is_doubtful(c, prep_sql(p))))
         return;
     share_sql_load_names(c, run, prep_sql(p));
+    portal = prep_known_name(portal);
     known = mem_alloc_zero(sizeof *known + portal.n + 1);
     known->prep = prep_ref(p);
     known->sql = bound_sql(c, p, bind);

@@ -53,6 +53,9 @@ struct share_name *share_name_of_prep(struct slice name, struct prep *p);
 /* The client has no statement of this name: the link must not have one either. */
 void share_forget_foreign(struct client *c, struct feed_run *run, struct slice name);
 
+/* FETCH or MOVE in SQL may execute any portal that has a name. */
+void share_note_fetch(struct client *c);
+
 /* share_effects.c */
 /* The name of the statement that this one executes, prepares or deallocates; empty: none. */
 struct slice share_names_next(const struct client *c, const struct share_name *n);

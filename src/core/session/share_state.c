@@ -9,6 +9,7 @@
 #include "base/hot.h"
 #include "base/mem.h"
 
+#include "share_names_int.h"
 #include "share_vars_int.h"
 
 #define PIN_BIT(sym) (1U << PIN_REASON_##sym)
@@ -411,6 +412,9 @@ WARM static void note_stmt(struct client *c, const struct sql_stmt *st, struct s
     case SQL_CALL:
     case SQL_DO:
         share_note_code(c);
+        break;
+    case SQL_FETCH:
+        share_note_fetch(c);
         break;
     default:
         if (st->verb == SQL_VERB_UNLISTEN)
