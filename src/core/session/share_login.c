@@ -188,22 +188,6 @@ bool share_login_alone(struct client *c)
     return true;
 }
 
-void share_login_correct(struct client *c, const struct link *link)
-{
-    struct buf out = {0};
-    struct slice name;
-    struct slice value;
-    uint32_t at = 0;
-
-    c->share->greeted_alone = false;
-    while (paramset_next(&link->reported, &at, &name, &value)) {
-        wire_put_parameter_status(&out, name, value);
-        (void)paramset_set(&c->share->turn->told, name, value);
-    }
-    c->share->owes_parameters = true; /* the settings are still those of who had it before */
-    client_send(c, &out);
-}
-
 bool share_login_is_of_user(struct slice name)
 {
     return slice_ieq_str(name, "is_superuser") || slice_ieq_str(name, "session_authorization");
@@ -221,15 +205,39 @@ bool share_login_is_set(const struct varset *vars, struct slice name)
     return varset_get(vars, slice_of(folded, name.n)).p != NULL;
 }
 
+static bool has_other_role(const struct link *link)
+{
+    return varset_get(link->vars, slice_of_str("role")).p != NULL ||
+           varset_get(link->vars, slice_of_str("session_authorization")).p != NULL;
+}
+
+void share_login_correct(struct client *c, const struct link *link)
+{
+    struct buf out = {0};
+    struct slice name;
+    struct slice value;
+    uint32_t at = 0;
+
+    c->share->greeted_alone = false;
+    while (paramset_next(&link->reported, &at, &name, &value)) {
+        if (share_login_is_set(link->vars, name) ||
+            (share_login_is_of_user(name) && has_other_role(link)))
+            value = slice_of("", 0); /* of who had the link before: nothing that others may see */
+        else
+            wire_put_parameter_status(&out, name, value);
+        (void)paramset_set(&c->share->turn->told, name, value);
+    }
+    c->share->owes_parameters = true; /* what is the client's own is told with the answer */
+    client_send(c, &out);
+}
+
 /* Its clients were let in without a link, by what was said too long ago to believe that. */
 static void learn_role(const struct link *link)
 {
     struct slice super = paramset_get(&link->reported, slice_of_str("is_superuser"));
     struct pool *pool = link->pool;
 
-    if (pool->is_role_known || super.p == NULL ||
-        varset_get(link->vars, slice_of_str("role")).p != NULL ||
-        varset_get(link->vars, slice_of_str("session_authorization")).p != NULL)
+    if (pool->is_role_known || super.p == NULL || has_other_role(link))
         return;
     pool->is_superuser = slice_eq_str(super, "on");
     pool->is_role_known = true;

@@ -91,3 +91,23 @@ def test_what_a_dead_worker_knew(pg, start_pool):
 
     waits.wait_for("clients in both workers", is_back, 20)
     assert states(holder.simple("commit")) == []
+
+
+def test_let_in_while_paused(pg, start_pool):
+    """Who was let in without a link hears on its first one what is so for it, and nothing of who had that before."""
+    pool = start_pool(pg.address, **ONE_LINK | {"num_init_children": 1})
+    first = login(pool, application_name="the other's", TimeZone="Asia/Tokyo")
+    assert not states(first.simple("set intervalstyle to iso_8601; set role trust_user"))
+    assert not states(first.simple("pgpool pause"))
+    second = login(pool, seconds=10, application_name="own")
+    assert not states(first.simple("pgpool resume"))
+    assert first.value("show intervalstyle") == "iso_8601"
+    for sql in ("select 1", "select 2"):
+        told = [m.status() for m in second.simple(sql) if m.type == "S"]
+        assert not {"the other's", "Asia/Tokyo", "iso_8601"} & {value for _, value in told}, told
+        assert ("is_superuser", "off") not in told
+    for name in ("application_name", "TimeZone", "IntervalStyle", "is_superuser"):
+        assert second.status[name] == second.value(f"show {name}")
+    assert second.status["application_name"] == "own" and second.status["is_superuser"] == "on"
+    for w in (first, second):
+        w.bye()
