@@ -247,10 +247,22 @@ static void lost_between(
         client_after_quiet(c);
 }
 
+/* A BEGIN is on its way, its answer owed. One whose answer is behind us without its tag did not
+ * happen. */
+static bool begins_one(const struct share *s, const struct expect *owed)
+{
+    const struct share_end *e;
+
+    for (e = s->turn->ends; e != NULL; e = e->next)
+        if (e->begins && e->serial - owed->nended < owed->len)
+            return true;
+    return false;
+}
+
 /* True when the client is in a transaction that it began, or may be: what it was told counts more
  * than what the link's last ReadyForQuery said. Several statements in one query are a transaction,
- * too, but not one that outlives the query, and so is a sequence; a SAVEPOINT in it fails. In
- * statement mode none does. */
+ * too, but not one that outlives the query, and so is a sequence, unless there is a BEGIN in it; a
+ * SAVEPOINT in it fails. In statement mode none does. */
 static bool is_in_transaction(const struct share *s, const struct link *link)
 {
     if (s->mode == CONF_POOL_STATEMENT)
@@ -258,7 +270,7 @@ static bool is_in_transaction(const struct share *s, const struct link *link)
     if (s->turn->ended != NULL)
         return s->turn->ended->begins;
     return link->tx_status != 'I' ||
-           (s->turn->tx.client != NULL && (!s->tx_is_string || s->turn->ends != NULL));
+           (s->turn->tx.client != NULL && (!s->tx_is_string || begins_one(s, &link->expect)));
 }
 
 /* The router may not have looked at it. */

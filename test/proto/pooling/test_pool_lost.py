@@ -454,3 +454,36 @@ def test_notification_in_front_of_a_lost_read(fake, start_pool):
     assert (states(found), reads) == ([], ["Q", "Q"])
     assert [m.type for m in found].count("A") == 1
     c.bye()
+
+
+# ---- is there a transaction that has failed?
+
+SLEEP = "select pg_sleep(60) /* dies */"
+
+
+def sequence(*sqls: str) -> bytes:
+    return b"".join(parse(sql) + bind() + execute() for sql in sqls) + SYNC
+
+
+@pytest.mark.parametrize("sent, status", [
+    ([sequence(SLEEP, "commit")], b"I"), ([sequence("set my.own = 'x'", SLEEP, "rollback")], b"I"),
+    ([query(f"{SLEEP}; commit")], b"I"), ([query("select 1/0; begin"), sequence(SLEEP)], b"I"),
+    ([query("begin"), sequence("select 1", "commit", SLEEP)], b"I"), ([sequence("select 1/0"), sequence("commit", SLEEP)], b"I"),
+    ([sequence(SLEEP, "begin")], b"E"), ([query("select 1/0; begin"), sequence("begin", SLEEP)], b"E")],
+    ids=["commit", "rollback", "string", "begun_in_vain", "committed", "skipped", "begins", "begins_again"])
+def test_status_of_what_died(pg, start_pool, sent, status):
+    """An end of a transaction that was on its way, or a BEGIN that an error kept from happening, makes none; a BEGIN that is on
+    its way does, for what was sent behind it."""
+    pool = start_pool(pg.address, num_init_children=1, pool_mode="transaction", max_backend_connections=1)
+    c = login(pool)
+    c.send(*sent)
+    pid = waits.wait_for("it sleeps", lambda: pg.sessions("wait_event = 'PgSleep' and query like '%dies%'"))[0]
+    pg.rows(f"select pg_terminate_backend({pid})")
+    found = c.ready(len(sent))
+    assert states(found)[-1] == "57P01"
+    assert found[-1].body == status
+    if status == b"E":
+        assert states(c.simple("select 1")) == ["25P02"]
+        assert not states(c.simple("rollback"))
+    assert c.value("select 1") == "1"
+    c.bye()
