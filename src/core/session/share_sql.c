@@ -309,29 +309,37 @@ static void load_executed(struct client *c, struct feed_run *run, struct slice n
     load_named(c, run, n);
 }
 
+/* The code of a DO may execute whatever has a name on the link: not what others call so. */
+static void before_do(struct client *c, struct feed_run *run)
+{
+    if (c->share->nsql_names > 0 || prepset_any_named(&c->link->preps).p == NULL)
+        return;
+    forget_all_named(c, run);
+    share_put_sync(c, run);
+}
+
 WARM void share_names_before_sql(
     struct client *c, struct feed_run *run, const struct sql_facts *facts)
 {
+    bool has_do = false;
+    bool has_names = false;
     uint32_t i;
 
-    for (i = 0; i < facts->nstmts; i++)
-        if (share_names_a_statement(&facts->stmts[i])) {
-            make_room(c, run);
-            break;
-        }
     for (i = 0; i < facts->nstmts; i++) {
+        has_do = has_do || facts->stmts[i].kind == SQL_DO;
+        has_names = has_names || share_names_a_statement(&facts->stmts[i]);
+    }
+    if (has_names)
+        make_room(c, run);
+    if (has_do)
+        before_do(c, run); /* first: what the string itself executes is brought behind that */
+    for (i = 0; has_names && i < facts->nstmts; i++) {
         const struct sql_stmt *st = &facts->stmts[i];
 
-        if (st->kind == SQL_DO && c->share->nsql_names == 0 &&
-            prepset_any_named(&c->link->preps).p != NULL) {
-            forget_all_named(c, run);
-            share_put_sync(c, run);
-        } else if (st->kind == SQL_PREPARE) {
+        if (st->kind == SQL_PREPARE)
             before_prepare(c, run, st);
-        } else if (share_names_a_statement(st)) {
-            if (st->name.n > 0)
-                load_executed(c, run, st->name, 0);
-        }
+        else if (share_names_a_statement(st) && st->name.n > 0)
+            load_executed(c, run, st->name, 0);
     }
 }
 

@@ -292,3 +292,22 @@ def test_what_is_parsed_already_waits_for_no_link(one, begins):
         assert [m.row() for m in b.ready() if m.type == "D"] == [[b"42"]]
     for w in [a, b, *waiting]:
         w.bye()
+
+
+DO = "do $$ begin null; end $$"
+
+
+@pytest.mark.parametrize("string", [f"execute own; {DO}", f"{DO}; execute own", f"execute own; {DO}; execute own; {DO}"])
+def test_execute_beside_do(one, string):
+    """The code of a DO finds nobody else's names on the link; what its string executes itself is there."""
+    pool = one()
+    other, w = login(pool), login(pool)
+    for c, text in ((other, "theirs"), (w, "mine")):
+        c.send(parse(f"select '{text}'", "own"), SYNC)
+        assert not states(c.ready())
+    assert other.value("execute own") == "theirs"
+    found = w.simple(string)
+    assert not states(found)
+    assert {m.row()[0] for m in found if m.type == "D"} == {b"mine"}
+    for c in (other, w):
+        c.bye()
