@@ -123,8 +123,7 @@ static bool may_be_travelling(const struct sessions *ss)
 }
 
 /* A client that waits for a server connection, or for one to be opened, waits no more: what it
- * asked for fails. So it does when the answer to a question of ours is there, on which that waits.
- */
+ * asked for fails. */
 static bool cancel_wait(struct client *c)
 {
     struct share *s = c->share;
@@ -137,10 +136,25 @@ static bool cancel_wait(struct client *c)
         share_cancel_parked(c);
         return true;
     }
-    if (!c->is_parked ||
-        (s->phase != SHARE_ASKING && (s->phase != SHARE_SYNCING || !s->turn->is_asker)))
+    /* The link is another's, or nobody's, when it has answered: what waits for that fails then. */
+    if (c->is_parked &&
+        (s->phase == SHARE_ASKING || (s->phase == SHARE_SYNCING && s->turn->is_asker)))
+        s->turn->is_cancelled = true;
+    return false;
+}
+
+/* A question of ours, in front of what the client waits for, may wait for a lock. It ends, and what
+ * the client asked for behind it. */
+static bool cancel_question(struct client *c, int fd)
+{
+    struct link *link = c->target;
+
+    if (link == NULL || !c->is_parked || !expect_exchange_is_ours(&link->expect) ||
+        !((c->share != NULL && c->share->phase == SHARE_LOOKING) ||
+            (c->balance != NULL && c->balance->asking != ASKING_NONE)))
         return false;
-    s->turn->is_cancelled = true;
+    link->cancel_due = true;
+    link_cancel(link, fd);
     return true;
 }
 
@@ -230,6 +244,8 @@ static void cancel_deliver(struct sessions *ss, const struct cancel_mail *m, int
         close_canceller(fd);
         return;
     }
+    if (cancel_question(c, fd))
+        return;
     if (c->target != NULL && !expect_is_quiet(&c->target->expect) && !is_done_for_client(c))
         link_cancel_owner(c->target, fd);
     else if (is_about_to_run(c))

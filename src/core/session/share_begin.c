@@ -638,6 +638,8 @@ static enum feed_step go_on_with_batch(
 
     if (step == FEED_PASS)
         step = share_make_ready(c, run);
+    if (step == FEED_PASS && !is_fresh && share_columns_ask_first(c, run))
+        step = FEED_PARK;
     if (share_chosen(c, step) == FEED_PASS && is_fresh) {
         share_keep(c, slice_of(p, c->share->turn->kept_len));
     } else if (step == FEED_PASS && may_replan_tied(c)) {

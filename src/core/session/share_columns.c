@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "base/hot.h"
+#include "base/mem.h"
+#include "wire/errmsg.h"
 #include "wire/reader.h"
 #include "wire/writer.h"
 
@@ -65,8 +67,7 @@ void share_columns_watch(struct client *c, struct share_name *n)
         (n->told != 0 && n->told == prepset_columns(&c->link->preps, n->prep->id)))
         return;
     n->told = 0; /* should it fail, nobody knows which ones the client goes by */
-    if (!c->share->turn->is_out)
-        watch(c, n, false);
+    watch(c, n, false);
 }
 
 void share_columns_forget(struct client *c, const struct prep *p)
@@ -165,15 +166,33 @@ struct share_name *share_columns_first(struct client *c, const char *p, const ch
     return n != NULL && relies(bind, end) ? n : NULL;
 }
 
-/* No transaction knows of it, and a failure would be nobody's. */
+static uint64_t id_of(const struct prep *p)
+{
+    uint64_t id;
+
+    memcpy(&id, p->id, sizeof id);
+    return id;
+}
+
+/* In a transaction a failure is told to the client, whose own message would meet it. Once for each
+ * loan, until another statement is asked about: a server may say what cannot be read. */
 static bool may_ask(const struct client *c, const struct share_name *n)
 {
     const struct share *s = c->share;
     const struct share_turn *t = s->turn;
 
     return n->told != 0 && !n->prep->names_one && s->phase == SHARE_ATTACHED && !s->is_lost &&
-           !t->is_out && t->home == NULL && s->pins == 0 && t->looked_epoch != c->link->epoch &&
-           c->link->tx_status == 'I' && !c->server_batch && !s->is_unsure;
+           c->link->tx_status != 'E' && !c->server_batch && !s->is_unsure && !s->owes_ready &&
+           (t->looked_epoch != c->link->epoch || t->looked_id != id_of(n->prep));
+}
+
+/* It can be asked when what runs is over. */
+static bool must_wait(struct client *c, const struct share_name *n)
+{
+    const struct expect *e = &c->link->expect;
+
+    return e->len > 0 && !e->skipping && !e->copy_in && !expect_is_stuck(e) && !c->server_batch &&
+           !n->prep->names_one && prepset_columns(&c->link->preps, n->prep->id) != n->told;
 }
 
 bool share_columns_ask(struct client *c, struct feed_run *run, struct share_name *n)
@@ -187,6 +206,7 @@ bool share_columns_ask(struct client *c, struct feed_run *run, struct share_name
         return false;
     t->looked_at = n;
     t->looked_epoch = c->link->epoch;
+    t->looked_id = id_of(p);
     t->looked_from = expect_next_serial(&c->link->expect);
     t->look_failed = false;
     if (prepset_touch(&c->link->preps, p->id))
@@ -210,12 +230,36 @@ bool share_columns_ask(struct client *c, struct feed_run *run, struct share_name
     return true;
 }
 
-bool share_columns_failed(struct client *c)
+bool share_columns_ask_first(struct client *c, struct feed_run *run)
+{
+    struct share_name *n = c->share->turn->bound_first;
+
+    if (n == NULL)
+        return false;
+    return expect_is_quiet(&c->link->expect) ? share_columns_ask(c, run, n) : must_wait(c, n);
+}
+
+bool share_columns_failed(struct client *c, const struct errmsg *m)
 {
     struct share_turn *t = c->share->turn;
 
     t->look_failed = (int32_t)(c->link->expect.refused - t->looked_from) >= 0;
+    if (t->look_failed && c->link->tx_status == 'T' && t->refusal == NULL) {
+        t->refusal = mem_alloc_zero(sizeof *t->refusal);
+        errmsg_to_err(m, t->refusal);
+    }
     return t->look_failed;
+}
+
+/* The transaction has failed by it: what the client is told is what its own message would meet. */
+static void tell_failure(struct client *c)
+{
+    struct share_turn *t = c->share->turn;
+    struct err err = *t->refusal;
+
+    mem_free(t->refusal);
+    t->refusal = NULL;
+    share_fail_parked(c, &err);
 }
 
 void share_columns_asked(struct client *c)
@@ -233,7 +277,10 @@ void share_columns_asked(struct client *c)
     t->nwatched = 0;
     link->see_columns = false;
     c->share->phase = SHARE_ATTACHED;
-    client_unpark(c);
+    if (t->look_failed && t->refusal != NULL)
+        tell_failure(c);
+    else
+        client_unpark(c);
 }
 
 bool share_columns_differ(struct client *c, struct slice msg, const char *end)
@@ -241,7 +288,7 @@ bool share_columns_differ(struct client *c, struct slice msg, const char *end)
     const struct share_name *n;
     uint64_t columns;
 
-    if (c->share->names == NULL || c->share->turn->is_out || c->link->expect.skipping)
+    if (c->share->names == NULL || c->link->expect.skipping)
         return false;
     n = told_name(c, msg);
     if (n == NULL || n->prep->names_one)

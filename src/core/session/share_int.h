@@ -208,6 +208,7 @@ struct share_turn {
     uint64_t last_portal; /* a hash of the name that last_bound was bound to; 0: to none */
     uint64_t watched_epoch;
     uint64_t looked_epoch; /* the loan in which the link was asked for the columns of looked_at */
+    uint64_t looked_id;    /* the start of its statement's id */
     struct share_name *looked_at;
     uint32_t looked_from; /* the serial of the first op of that */
     struct share_watch watched[SHARE_MAX_WATCHED];
@@ -643,35 +644,6 @@ bool share_text_is_doubtful(const struct client *c, struct slice text);
 /* SET, RESET, set_config(), DISCARD. False when the setting cannot be followed. */
 bool share_vars_note(struct share *s, const struct sql_stmt *st, struct slice text);
 
-/* share_columns.c: the columns that clients were told */
-/* A Describe of the statement was pushed, or of a portal that was bound to it. */
-void share_columns_watch(struct client *c, struct share_name *n);
-/* The link is going to parse it (again): what is described until then is not what it has then. */
-void share_columns_forget(struct client *c, const struct prep *p);
-/* A link_owner_ops.on_columns. */
-void share_columns_on_told(void *owner, struct link *link, char type, struct slice body);
-/* The statement that the sequence at `p` begins to bind, when its client was told columns before
- * and is not told them again. NULL: none, or it is not known. */
-struct share_name *share_columns_first(struct client *c, const char *p, const char *end);
-/* Has the link that was just borrowed parse the statement anew, and asks for its columns, unless
- * they are known to be those that the client was told. True: that is waited for. */
-bool share_columns_ask(struct client *c, struct feed_run *run, struct share_name *n);
-/* An error: true when it is the answer to that, or a part of it. */
-bool share_columns_failed(struct client *c);
-/* The answer is there. */
-void share_columns_asked(struct client *c);
-/* True for a Bind that binds as many formats of columns as if it knew these. */
-bool share_columns_counts(struct slice bind);
-/* True for a Bind of a statement that has other columns on the link than the client was told, and
- * it does not ask. */
-bool share_columns_differ(struct client *c, struct slice msg, const char *end);
-/* Fails it, as the server does with a plan that has gone stale. */
-enum feed_step share_columns_refuse(struct client *c, struct feed_run *run);
-/* In these words, when `err` is that. */
-bool share_columns_put_refusal(struct buf *out, const struct err *err);
-/* True when a Bind of what is kept relies on columns that the client was told. */
-bool share_columns_are_relied_on(const struct client *c);
-
 /* share_names.c: prepared statements */
 /* False when one more statement of so many bytes would be too much for this client
  * (client_prepared_memory). */
@@ -756,5 +728,7 @@ void share_names_undo(struct client *c);
 /* The link is dead: what it said of statements before that holds. `all_worked`: so does what it has
  * not said. */
 void share_names_settle_told(struct client *c, struct link *link, bool all_worked);
+
+#include "share_columns_int.h"
 
 #endif

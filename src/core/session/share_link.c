@@ -521,16 +521,22 @@ static bool is_no_primary(struct client *c, const struct link *link, const struc
            view_write_node(&c->ss->view) != link->pool->cluster_node;
 }
 
+static bool is_of_stale_plan(const struct errmsg *m)
+{
+    static const char routine[] = "RRevalidateCachedQuery";
+
+    return slice_eq_str(m->sqlstate, "0A000") &&
+           memmem(m->whole.p, m->whole.n, routine, sizeof routine) != NULL;
+}
+
 /* The result of a prepared statement has other columns now. Outside of a transaction, as long as
  * the client has seen nothing of the sequence and asks for the columns in it, a new plan will do.
  */
 static bool is_stale_plan(const struct client *c, const struct errmsg *m)
 {
-    static const char routine[] = "RRevalidateCachedQuery";
     const struct share *s = c->share;
 
-    return slice_eq_str(m->sqlstate, "0A000") && s->may_replan && !s->reply_begun &&
-           memmem(m->whole.p, m->whole.n, routine, sizeof routine) != NULL &&
+    return is_of_stale_plan(m) && s->may_replan && !s->reply_begun &&
            !share_columns_are_relied_on(c);
 }
 
@@ -619,7 +625,7 @@ static bool on_error(void *owner, struct link *link, const struct errmsg *m)
         s->saw_error = true; /* the sequence of a command of ours that failed: client_local.c */
         return false;
     }
-    if (link->error_is_ours && s->phase == SHARE_LOOKING && share_columns_failed(c))
+    if (link->error_is_ours && s->phase == SHARE_LOOKING && share_columns_failed(c, m))
         return false; /* the client's own message is going to meet it */
     if (link->error_is_ours) {
         if (c->phase == CL_LOGIN)
@@ -650,6 +656,8 @@ static bool on_error(void *owner, struct link *link, const struct errmsg *m)
         link->hold_ready = true;
         return true;
     }
+    if (s->pins == 0 && is_of_stale_plan(m))
+        s->is_unsure = true; /* it is told once, and plans are made anew */
     if (share_out_on_error(c, link, m))
         return true;
     why = share_names_why(c, m);

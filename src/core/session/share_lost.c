@@ -225,7 +225,7 @@ static void lost_between(
     struct client *c, const struct link *link, struct err *err, enum share_phase phase)
 {
     struct share *s = c->share;
-    bool in_tx = phase == SHARE_REPAIRING && link->tx_status != 'I' &&
+    bool in_tx = (phase == SHARE_REPAIRING || phase == SHARE_LOOKING) && link->tx_status != 'I' &&
                  s->mode != CONF_POOL_STATEMENT; /* there its end is what is under way */
 
     if (phase == SHARE_REPAIRING)
@@ -241,7 +241,7 @@ static void lost_between(
     else if (!s->is_virtual && !s->is_lost)
         share_end_lost(s);
     say_owed_ready(c);
-    if (s->turn->is_cancelled)
+    if (s->turn->is_cancelled || (link->cancel_due && phase != SHARE_REPAIRING))
         share_cancel_parked(c);
     else
         client_after_quiet(c);
@@ -651,6 +651,8 @@ void share_cancel_parked(struct client *c)
 {
     struct err err;
 
+    if (c->balance != NULL)
+        balance_ask_reset(c->balance);
     err_clear(&err);
     err_set(&err, "57014", "canceling statement due to user request");
     share_fail_parked(c, &err);

@@ -219,6 +219,13 @@ static bool may_be_aborted(const struct client *c)
            (s->is_behind && (c->link->tx_status == 'T' || s->turn->tx.client != NULL));
 }
 
+/* A plan that DDL has made stale is renewed outside of transactions, where the sequence can be sent
+ * again: else who parses has to have a new one. */
+static bool may_be_stale(const struct client *c)
+{
+    return !c->share->may_replan || c->link->tx_status == 'T' || c->share->turn->tx.client != NULL;
+}
+
 struct share_name *share_name_of_prep(struct slice name, struct prep *p)
 {
     struct share_name *n = share_name_new(name);
@@ -241,7 +248,8 @@ static enum feed_step parse_named(
     n = share_name_of_prep(name, p);
     share_names_put(s, n);
     if (prepset_touch(&c->link->preps, p->id)) {
-        if (!may_be_aborted(c) && !expect_may_blur(&c->link->expect) && !p->names_one) {
+        if (!may_be_aborted(c) && !may_be_stale(c) && !expect_may_blur(&c->link->expect) &&
+            !p->names_one) {
             share_pending_push(c, PENDING_NAME, p, n, false);
             link_reply_made(c->link, OP_MADE_PARSED | OP_NOTE);
             return FEED_PUT;

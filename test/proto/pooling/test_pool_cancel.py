@@ -166,7 +166,7 @@ def test_cancel_behind_a_close_of_ours(pg, pool, in_transaction):
 
 
 def test_cancel_while_the_catalogue_is_asked(pg, start_pool):
-    """The question waits for a lock: what waits for its answer fails when that is there."""
+    """The question waits for a lock; what waits for its answer is what is cancelled."""
     pg.rows("drop function if exists slow_to_know(); create function slow_to_know() returns int language sql volatile as 'select 1'")
     pool = start_pool(pg.address, pg.address, num_init_children=1, pool_mode="transaction", load_balance_mode=True,
                       max_backend_connections=2, health_check_period=0, sr_check_period=0, backend_flag0="ALWAYS_PRIMARY")
@@ -178,10 +178,33 @@ def test_cancel_while_the_catalogue_is_asked(pg, start_pool):
         c.send(query("select slow_to_know()"))
         waits.wait_for("it is asked", lambda: lock.value("select count(*) from pg_locks where not granted") == "1")
         cancel(pool.address, c.pid, c.key)
-        assert c.is_quiet(0.1)
+        assert states(c.ready(seconds=10)) == ["57014"]
         lock.rows("commit")
-    assert states(c.ready(seconds=10)) == ["57014"]
     assert c.value("select slow_to_know()") == "1"
+    c.bye()
+
+
+@pytest.mark.parametrize("begin", ["", "begin", "begin; select 1"])
+def test_cancel_while_columns_are_asked(pg, start_pool, begin):
+    """The same where a connection is asked whether a statement has the columns there that the client was told."""
+    pg.rows("drop table if exists asked; create table asked as select 1 as a")
+    pool = start_pool(pg.address, num_init_children=1, pool_mode="transaction", pool_test_rotate=True)
+    c = login(pool)
+    c.send(parse("select * from asked", "s"), describe("s"), SYNC)
+    assert not states(c.ready())
+    if begin:
+        c.rows(begin)
+    with login(pg) as lock:
+        lock.rows("begin; lock table asked in access exclusive mode")
+        c.send(bind(name="s"), execute(), SYNC)
+        waits.wait_for("it is asked", lambda: pg.value("select count(*) from pg_locks where not granted") == "1")
+        cancel(pool.address, c.pid, c.key)
+        found = c.ready(seconds=10)
+        assert states(found) == ["57014"] and found[-1].body == (b"E" if begin else b"I")
+        lock.rows("commit")
+    c.rows("rollback")
+    c.send(bind(name="s"), execute(), SYNC)
+    assert shape(c.ready()) == "2DCZ"
     c.bye()
 
 

@@ -4,7 +4,8 @@ import pytest
 from pooling_house import login, states
 
 from pgt import fake as fk
-from pgt.wire import SYNC, bind, close, describe, execute, parse
+from pgt import waits
+from pgt.wire import FLUSH, SYNC, bind, close, describe, execute, parse, query
 
 STALE = ("0A000", "cached plan must not change result type", "RevalidateCachedQuery")
 
@@ -191,3 +192,135 @@ def test_settings_in_front_are_cut_short(fake, start_pool):
     assert "E" not in cut[0].seen
     c.bye()
     other.bye()
+
+
+@pytest.mark.parametrize("change", ["add c int", "alter a type bigint", "rename b to bb", "drop b"])
+@pytest.mark.parametrize("has_been", [False, True], ids=["anew", "stale"])
+def test_columns_change_and_a_transaction_has_its_link(pg, pool, change, has_been):
+    """As outside: who was told the old ones is told so, which fails it; who was told the new ones has rows of them."""
+    c, other = login(pool, seconds=10), login(pool, seconds=10)
+    for w in (c, other):
+        prepare(w)
+        for _ in range(3 if has_been else 0):
+            assert shape(use(w)) == "2DCZ"
+    pg.rows(f"alter table shape {change}")
+    prepare(other, "t")
+    columns = 3 if "add" in change else 1 if "drop" in change else 2
+    for _ in range(3):
+        for w, name in ((c, "s"), (other, "s"), (other, "t")):
+            w.rows("begin")
+            w.rows("select 1")
+            found = use(w, name)
+            if name == "s":
+                assert_stale(found, b"E")
+            else:
+                assert shape(found) == "2DCZ" and found[-1].body == b"T", [m.fields for m in found]
+                assert len(found[1].row()) == columns
+            w.rows("rollback")
+    c.bye()
+    other.bye()
+
+
+def test_what_is_prepared_in_a_transaction_is_new(pg, pool):
+    """The connection's plan of the same text may be older, and would be refused there."""
+    c = login(pool, seconds=10)
+    prepare(c)
+    assert [shape(use(c)) for _ in range(3)] == ["2DCZ"] * 3
+    pg.rows("alter table shape add c int")
+    for n in range(3):
+        c.rows("begin")
+        c.rows("select 1")
+        prepare(c, f"t{n}")
+        found = use(c, f"t{n}")
+        assert shape(found) == "2DCZ" and len(found[1].row()) == 3, [m.fields for m in found]
+        c.rows("commit")
+    c.bye()
+
+
+def test_what_is_prepared_with_a_flush_is_new(pg, pool):
+    """asyncpg's way: a sequence without an end yet cannot be sent again with another plan."""
+    c = login(pool, seconds=10)
+    prepare(c)
+    assert [shape(use(c)) for _ in range(3)] == ["2DCZ"] * 3
+    pg.rows("alter table shape add c int")
+    for n in range(3):
+        c.send(parse("select * from shape", f"t{n}"), describe(f"t{n}"), FLUSH)
+        assert shape(c.read_until("T", "E")) == "1tT"
+        found = use(c, f"t{n}")
+        assert shape(found) == "2DCZ" and len(found[1].row()) == 3, [m.fields for m in found]
+    c.bye()
+
+
+def test_sent_behind_something_else(pg, pool):
+    """The question waits for the end of that."""
+    c = login(pool, seconds=10)
+    prepare(c)
+    pg.rows("alter table shape add c int")
+    c.rows("begin")
+    c.rows("select 1")
+    c.send(query("select 2"), bind(name="s") + execute() + SYNC, query("select 3"))
+    assert shape(c.ready()) == "TDCZ"
+    assert_stale(c.ready(), b"E")
+    assert states(c.ready()) == ["25P02"]
+    c.rows("rollback")
+    c.bye()
+
+
+def test_it_is_gone_in_a_transaction(pg, pool):
+    """The error is the one of the client's own message."""
+    c = login(pool, seconds=10)
+    prepare(c)
+    pg.rows("alter table shape rename to shape_was")
+    for _ in range(2):
+        c.rows("begin")
+        c.rows("select 1")
+        found = use(c)
+        assert states(found) == ["42P01"] and found[-1].body == b"E"
+        assert states(c.simple("select 1")) == ["25P02"]
+        c.rows("rollback")
+    pg.rows("alter table shape_was rename to shape")
+    c.rows("begin")
+    c.rows("select 1")
+    assert shape(use(c)) == "2DCZ"
+    c.rows("commit")
+    c.bye()
+
+
+def test_the_link_dies_while_it_is_asked(pg, pool):
+    """What was to be done in the transaction is not done outside of it."""
+    pg.rows("drop table if exists shaped; create table shaped(a int)")
+    c = login(pool, seconds=10)
+    prepare(c, sql="insert into shaped values (1) returning a")
+    c.rows("begin")
+    pid = c.value("select pg_backend_pid()")
+    with login(pg) as lock:
+        lock.rows("begin; lock table shaped in access exclusive mode")
+        c.send(bind(name="s") + execute() + SYNC)
+        waits.wait_for("it is asked", lambda: pg.value("select count(*) from pg_locks where not granted") == "1")
+        pg.rows(f"select pg_terminate_backend({pid})")
+        found = c.ready()
+        assert states(found) == ["08006"] and found[-1].body == b"E"
+        lock.rows("commit")
+    assert states(c.simple("select 1")) == ["25P02"]
+    c.rows("rollback")
+    assert pg.value("select count(*) from shaped") == "0"
+    assert shape(use(c)) == "2DCZ"
+    c.bye()
+
+
+def test_a_bind_within_a_copy(pg, pool):
+    """It is what fails the COPY, as by a server: nothing of ours goes in front."""
+    c = login(pool, seconds=10)
+    prepare(c)
+    pg.rows("alter table shape add c int")
+    c.rows("begin")
+    c.rows("select 1")
+    c.send(query("copy shape from stdin"))
+    c.read_until("G")
+    c.send(bind(name="s") + execute() + SYNC)
+    found = c.ready()
+    assert "unexpected message type 0x42" in found[0].fields["M"], [m.fields for m in found]
+    if c.is_quiet(0.2):
+        c.send(query("rollback"))
+        c.ready()
+    c.bye()

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * share_columns_int.h: the columns that clients were told of their statements (share_columns.c). */
+#ifndef PGP_SESSION_SHARE_COLUMNS_INT_H
+#define PGP_SESSION_SHARE_COLUMNS_INT_H
+
+#include "share_int.h"
+
+/* A Describe of the statement was pushed, or of a portal that was bound to it. */
+void share_columns_watch(struct client *c, struct share_name *n);
+/* The link is going to parse it (again): what is described until then is not what it has then. */
+void share_columns_forget(struct client *c, const struct prep *p);
+/* A link_owner_ops.on_columns. */
+void share_columns_on_told(void *owner, struct link *link, char type, struct slice body);
+/* The statement that the sequence at `p` begins to bind, when its client was told columns before
+ * and is not told them again. NULL: none, or it is not known. */
+struct share_name *share_columns_first(struct client *c, const char *p, const char *end);
+/* Has the link, on which nothing of the client's runs, parse the statement anew, and asks for its
+ * columns, unless they are known to be those that the client was told. True: that is waited for. */
+bool share_columns_ask(struct client *c, struct feed_run *run, struct share_name *n);
+/* The same of turn->bound_first, on a link that the client has had: when what runs there is over.
+ */
+bool share_columns_ask_first(struct client *c, struct feed_run *run);
+/* An error: true when it is the answer to that, or a part of it. In a transaction, which it fails,
+ * the client is told. */
+bool share_columns_failed(struct client *c, const struct errmsg *m);
+/* The answer is there. */
+void share_columns_asked(struct client *c);
+/* True for a Bind that binds as many formats of columns as if it knew these. */
+bool share_columns_counts(struct slice bind);
+/* True for a Bind of a statement that has other columns on the link than the client was told, and
+ * it does not ask. */
+bool share_columns_differ(struct client *c, struct slice msg, const char *end);
+/* Fails it, as the server does with a plan that has gone stale. */
+enum feed_step share_columns_refuse(struct client *c, struct feed_run *run);
+/* In these words, when `err` is that. */
+bool share_columns_put_refusal(struct buf *out, const struct err *err);
+/* True when a Bind of what is kept relies on columns that the client was told. */
+bool share_columns_are_relied_on(const struct client *c);
+
+#endif
