@@ -20,6 +20,12 @@ class Place:
     conf: dict
     trio: Trio | None
 
+    @property
+    def has_readers(self) -> bool:
+        """Sessions read on connections of their own to standbys, which parse a statement when it is first bound there: what its client
+        was told of its columns before is not looked at (doc/internals/plan.md)."""
+        return self.trio is not None and "pool_mode" not in self.conf
+
 
 @pytest.fixture(scope="module", params=["transaction", "session", "transaction_three", "session_three"])
 def place(request):

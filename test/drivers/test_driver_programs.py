@@ -44,7 +44,7 @@ def test_program(pg, place, pool, name):
         pytest.skip(f"{name} is not built: test/drivers/install FOLDER, PGT_DRIVERS=FOLDER")
     pg.rows(f"drop table if exists {table}")
     pg.rows(f"create table {table}(client int, n int, unique (client, n))")
-    env = os.environ | ({"PGT_LINKS_CHANGE": "1"} if "pool_mode" in place.conf else {})
+    env = os.environ | ({"PGT_READERS": "1"} if place.has_readers else {})
     done = subprocess.run([*command(name, home), "127.0.0.1", str(pool.port), str(CLIENTS)], capture_output=True,
                           text=True, timeout=110 * waits.SCALE, check=False, env=env)
     assert done.returncode == 0 and f"ok {CLIENTS}" in done.stdout, (done.stdout + done.stderr)[-3000:]

@@ -101,7 +101,7 @@ public class JdbcClients {
         try (Connection c = DriverManager.getConnection("jdbc:postgresql://" + host + ":" + port + "/postgres", p)) {
             transactions(c, i, i % 3 == 1);
             rest(c, i);
-            JdbcMore.run(c, i, MODES[i % 4]);
+            JdbcMore.run(c, i, MODES[i % 4], i % 3 > 0);
         }
         return null;
     }

@@ -72,11 +72,41 @@ async fn statements(client: &mut Client, i: i32) -> Result<(), Error> {
     Ok(())
 }
 
-/// All clients at once, most of which wait for a link. Nothing goes in front of what is cancelled: the Close of a statement that was
-/// dropped would wait there as well, and be what the cancel request ends (doc/internals/plan.md).
+/// A statement of a table that changes is refused until it is prepared anew, in a transaction and outside: never rows of another shape.
+async fn changing_table(client: &mut Client, i: i32) -> Result<(), Error> {
+    let table = format!("drv_tokio_ddl_{i}");
+    let text = format!("select * from {table}");
+    client.batch_execute(&format!("drop table if exists {table}; create table {table} as select 1 as c0")).await?;
+    let mut it = client.prepare(&text).await?;
+    for columns in 1..5usize {
+        for _ in 0..3 {
+            assert_eq!(client.query_one(&it, &[]).await?.len(), columns, "client {i}");
+        }
+        client.batch_execute(&format!("alter table {table} add column c{columns} int")).await?;
+        for _ in 0..3 {
+            let stale = client.query(&it, &[]).await.unwrap_err();
+            assert_eq!(stale.code(), Some(&SqlState::FEATURE_NOT_SUPPORTED), "client {i}");
+        }
+        let tx = client.transaction().await?;
+        tx.batch_execute("select 1").await?;
+        assert_eq!(tx.query(&it, &[]).await.unwrap_err().code(), Some(&SqlState::FEATURE_NOT_SUPPORTED), "client {i}");
+        tx.rollback().await?;
+        let tx = client.transaction().await?;
+        tx.batch_execute("select 1").await?;
+        it = tx.prepare(&text).await?;
+        assert_eq!(tx.query_one(&it, &[]).await?.len(), columns + 1, "client {i}");
+        tx.commit().await?;
+        assert_eq!(client.query_one(&text, &[]).await?.len(), columns + 1, "client {i}");
+    }
+    client.batch_execute(&format!("drop table {table}")).await
+}
+
+/// All clients at once, most of which wait for a link. What is cancelled is behind the Close of a statement that was dropped.
 async fn cancelled(client: &Client, i: i32) -> Result<(), Error> {
     for n in 0..3i32 {
-        client.simple_query("select 1").await?;
+        if n > 0 {
+            client.simple_query("select 1").await?;
+        }
         let token = client.cancel_token();
         let asks = async {
             tokio::time::sleep(Duration::from_millis(80)).await;
@@ -94,6 +124,9 @@ pub async fn run(client: &mut Client, i: i32) -> Result<(), Error> {
     pipelined(client, i).await?;
     streams(client, i).await?;
     statements(client, i).await?;
+    if std::env::var("PGT_READERS").is_err() {
+        changing_table(client, i).await?;
+    }
     cancelled(client, i).await
 }
 
