@@ -6,7 +6,8 @@ import pytest
 from pooling_house import login, states, table
 
 from pgt import waits
-from pgt.wire import COPY_DONE, FLUSH, SYNC, Wire, bind, copy_data, execute, parse, query
+from pgt.wire import COPY_DONE, FLUSH, SYNC, Wire, bind, copy_data, describe, execute, parse, query
+from pgt.wire import pg as pgx
 
 
 @pytest.fixture
@@ -41,6 +42,19 @@ def test_link_dies_with_a_portal_or_savepoint(pg, pool, sql, is_run):
     assert other.value("select 2") == "2"
     c.bye()
     other.bye()
+
+
+@pytest.mark.parametrize("sql", ["begin", "commit", "rollback"])
+def test_link_dies_behind_an_error(pg, pool, sql):
+    """The word behind it was skipped: there is no transaction."""
+    c = login(pool, seconds=5)
+    c.send(describe("no_such"), pgx(sql), FLUSH)
+    assert c.read_until("E")[-1].sqlstate == "26000"
+    kill_links(pg)
+    c.send(SYNC)
+    assert c.ready()[-1].body == b"I"
+    assert c.value("select 1") == "1"
+    c.bye()
 
 
 @pytest.mark.parametrize("extended", [False, True], ids=["simple", "extended"])
