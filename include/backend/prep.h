@@ -35,6 +35,11 @@ static inline struct slice prep_sent_name(struct slice name)
     return slice_of(name.p, n);
 }
 
+static inline bool prep_is_same_name(struct slice a, struct slice b)
+{
+    return slice_eq(prep_known_name(a), prep_known_name(b));
+}
+
 struct prep_store {
     struct hash_table table;
     uint64_t bytes;

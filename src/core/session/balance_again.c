@@ -266,7 +266,7 @@ static bool is_parsed_here(const struct again *a, struct slice name)
 
     while (next_message(&rest, &type, &body)) {
         wire_reader_init(&r, body);
-        if (type == FE_PARSE && slice_eq(wire_get_cstr(&r), name))
+        if (type == FE_PARSE && prep_is_same_name(wire_get_cstr(&r), name))
             return true;
     }
     return false;

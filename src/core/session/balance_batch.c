@@ -183,7 +183,7 @@ static bool is_parsed_here(const struct batch_look *look, struct slice name)
     unsigned i;
 
     for (i = 0; i < look->nnames; i++)
-        if (slice_eq(look->name[i], name))
+        if (prep_is_same_name(look->name[i], name))
             return true;
     return name.n == 0 && look->has_unnamed;
 }
@@ -223,7 +223,7 @@ static bool look_at_portal(
     if (!outlives(c))
         return true;
     for (i = 0; i < look->nportals && !is_new; i++)
-        is_new = slice_eq(look->portal[i], name);
+        is_new = prep_is_same_name(look->portal[i], name);
     look->is_limited = look->is_limited || max_rows > 0;
     return is_new && (max_rows == 0 || balance_portal_may_leave(c, name));
 }

@@ -96,7 +96,7 @@ static bool may_come_back(const struct client *c, struct slice name)
     {
         const struct statement *st = LIST_ENTRY(n, struct statement, order);
 
-        if (slice_eq(statement_name(st), name) && is_in_earlier(c, st, st->serial_out))
+        if (prep_is_same_name(statement_name(st), name) && is_in_earlier(c, st, st->serial_out))
             return true;
     }
     return false;

@@ -37,7 +37,7 @@ static char *find_entry(const struct balance_own *own, struct slice name)
     char *end = p + own->portals.len;
 
     for (; p < end; p += strlen(p) + 1)
-        if (slice_eq(slice_of_str(p + 1), name))
+        if (prep_is_same_name(slice_of_str(p + 1), name))
             return p;
     return NULL;
 }

@@ -101,7 +101,7 @@ static bool read_bind(const struct client *c, struct wire_reader *r, struct clie
     if (r->bad || portal.n > 0 || wire_get_u16(r) != 0)
         return false;
     if (w->parse.p != NULL)
-        return slice_eq(name, w->name);
+        return prep_is_same_name(name, w->name);
     w->name = name;
     return find_known(c, w);
 }

@@ -477,7 +477,7 @@ static enum feed_step look_at_bind(struct client *c, struct slice name, struct b
 {
     struct share_name *n;
 
-    if (name.n == 0 ? look->unnamed.p != NULL : slice_eq(name, look->named))
+    if (name.n == 0 ? look->unnamed.p != NULL : prep_is_same_name(name, look->named))
         return FEED_PASS; /* judged when it was parsed */
     if (name.n == 0 && c->share->unnamed != NULL)
         return look_at_sql(c, prep_sql(c->share->unnamed), look);

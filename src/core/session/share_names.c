@@ -402,7 +402,7 @@ static struct share_portal *portal_find(struct share *s, struct slice name)
 
     name = prep_known_name(name);
     for (p = s->turn->portals; p != NULL; p = p->next)
-        if (!p->is_over && slice_eq(slice_of(p->name, p->len), name))
+        if (!p->is_over && prep_is_same_name(slice_of(p->name, p->len), name))
             return p;
     return NULL;
 }
@@ -447,7 +447,7 @@ static void portal_drop_older(struct share_portal *p)
     struct share_portal **pp = &p->next;
 
     while (*pp != NULL)
-        if (slice_eq(slice_of((*pp)->name, (*pp)->len), slice_of(p->name, p->len)))
+        if (prep_is_same_name(slice_of((*pp)->name, (*pp)->len), slice_of(p->name, p->len)))
             portal_drop(pp);
         else
             pp = &(*pp)->next;

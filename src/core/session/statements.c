@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "backend/prep.h"
 #include "base/hot.h"
 #include "base/mem.h"
 #include "wire/proto.h"
@@ -17,13 +18,13 @@
 
 HOT static int statement_eq(const struct hash_node *node, const void *key)
 {
-    return slice_eq(
+    return prep_is_same_name(
         statement_name(LIST_ENTRY(node, struct statement, node)), *(const struct slice *)key);
 }
 
 static uint64_t name_hash(struct slice name)
 {
-    return hash_bytes(name.p, name.n, 7);
+    return hash_bytes(name.p, prep_known_name(name).n, 7);
 }
 
 /* What is being closed has no name any more. */
