@@ -13,7 +13,7 @@
 #include "wire/writer.h"
 
 const char *const pg_var_names[PG_NVARS] = {
-    "application_name", "timezone", "intervalstyle", "work_mem", "search_path", "my.own"};
+    "application_name", "timezone", "intervalstyle", "work_mem", "search_path", "my.own", "role"};
 
 static const char *const reported_names[PG_NREPORTED] = {
     "application_name", "TimeZone", "IntervalStyle"};
@@ -29,7 +29,7 @@ static void copy_text(char *to, size_t size, struct slice from)
 
 void pg_session_init(struct pg_session *s, const char *params, size_t n)
 {
-    static const char *const boot[PG_NVARS] = {"", "UTC", "postgres", "4MB", "public", ""};
+    static const char *const boot[PG_NVARS] = {"", "UTC", "postgres", "4MB", "public", "", "none"};
     const char *end = params + n;
     const char *value;
     int i;
@@ -82,35 +82,6 @@ static void put_ready(struct pg_session *s, struct buf *out)
 
 /* ---- errors and ends ---- */
 
-void pg_drop_portals(struct pg_session *s)
-{
-    memset(s->portal, 0, sizeof s->portal);
-}
-
-void pg_commit_writes(struct pg_session *s)
-{
-    int i;
-
-    for (i = 0; i < s->nwrites && s->on_commit != NULL; i++)
-        s->on_commit(s->ctx, s->write[i]);
-    s->nwrites = 0;
-}
-
-static void abort_work(struct pg_session *s)
-{
-    struct pg_savepoint *sp = s->nsavepoints > 0 ? &s->savepoint[s->nsavepoints - 1] : NULL;
-
-    pg_drop_portals(s);
-    if (s->tx == 'I') {
-        s->vars = s->mark;
-        s->nwrites = 0;
-    } else if (s->tx == 'T') {
-        s->tx = 'E';
-        s->vars = sp == NULL ? s->tx_vars : sp->vars;
-        s->nwrites = sp == NULL ? 0 : sp->nwrites;
-    }
-}
-
 static void put_error(struct buf *out, const char *sqlstate, const char *text)
 {
     struct err err;
@@ -130,14 +101,22 @@ void pg_error(struct pg_session *s, struct buf *out, const char *sqlstate, const
     va_end(ap);
     put_error(out, sqlstate, text);
     s->failed = true;
-    abort_work(s);
+    pg_abort_work(s);
 }
 
 void pg_fail(struct pg_session *s, bool is_query)
 {
     s->copying = 0;
-    abort_work(s);
+    pg_abort_work(s);
     s->skipping = !is_query;
+}
+
+static void drop_unnamed(struct pg_session *s)
+{
+    struct pg_statement *unnamed = pg_find_statement(s, slice_of("", 0));
+
+    if (unnamed != NULL)
+        unnamed->used = false;
 }
 
 void pg_refuse(
@@ -146,6 +125,8 @@ void pg_refuse(
     if (s->copying != 0)
         type = s->copying == 'Q' ? FE_QUERY : FE_EXECUTE;
     s->copying = 0;
+    if (type == FE_QUERY)
+        drop_unnamed(s);
     pg_error(s, out, sqlstate, "%s", text);
     if (type == FE_QUERY)
         put_ready(s, out);
@@ -153,23 +134,18 @@ void pg_refuse(
         s->skipping = true;
 }
 
-/* The end of a transaction that no BEGIN began. */
-static void end_implicit(struct pg_session *s)
-{
-    if (s->tx != 'I')
-        return;
-    pg_commit_writes(s);
-    pg_drop_portals(s);
-    s->vars.now = s->vars.session;
-    s->mark = s->vars;
-}
-
 /* ---- statements and portals ---- */
+
+static struct slice known_name(struct slice name)
+{
+    return slice_of(name.p, name.n < PG_NAME_BYTES ? name.n : PG_NAME_BYTES - 1);
+}
 
 struct pg_statement *pg_find_statement(struct pg_session *s, struct slice name)
 {
     int i;
 
+    name = known_name(name);
     for (i = 0; i < PG_MAX_STATEMENTS; i++)
         if (s->statement[i].used && slice_eq_str(name, s->statement[i].name))
             return &s->statement[i];
@@ -189,7 +165,7 @@ bool pg_add_statement(struct pg_session *s, struct slice name, struct slice sql,
     for (i = 0; i < PG_MAX_STATEMENTS && st == NULL; i++)
         if (!s->statement[i].used)
             st = &s->statement[i];
-    if (st == NULL || sql.n >= PG_SQL_BYTES || name.n >= PG_NAME_BYTES) {
+    if (st == NULL || sql.n >= PG_SQL_BYTES) {
         pg_error(s, out, "54000", "the model has no room");
         return false;
     }
@@ -199,7 +175,7 @@ bool pg_add_statement(struct pg_session *s, struct slice name, struct slice sql,
     return true;
 }
 
-static struct pg_portal *find_portal(struct pg_session *s, struct slice name)
+struct pg_portal *pg_find_portal(struct pg_session *s, struct slice name)
 {
     int i;
 
@@ -211,7 +187,7 @@ static struct pg_portal *find_portal(struct pg_session *s, struct slice name)
 
 static struct pg_portal *new_portal(struct pg_session *s, struct slice name)
 {
-    struct pg_portal *p = find_portal(s, name);
+    struct pg_portal *p = pg_find_portal(s, name);
     int i;
 
     for (i = 0; i < PG_MAX_PORTALS && p == NULL; i++)
@@ -221,6 +197,7 @@ static struct pg_portal *new_portal(struct pg_session *s, struct slice name)
         return NULL;
     memset(p, 0, sizeof *p);
     p->used = true;
+    p->level = s->nsavepoints;
     copy_text(p->name, sizeof p->name, name);
     return p;
 }
@@ -236,30 +213,57 @@ static bool is_aborted(struct pg_session *s, struct slice sql, struct buf *out)
     return true;
 }
 
-static void on_query(struct pg_session *s, struct slice sql, struct buf *out)
+/* A message that a server refuses before it does anything. */
+static bool is_malformed(struct pg_session *s, struct wire_reader *r, struct buf *out)
 {
-    struct pg_statement *unnamed = pg_find_statement(s, slice_of("", 0));
-    struct pg_portal *portal = find_portal(s, slice_of("", 0));
-    struct pg_args none = {0};
-    bool blank = pg_is_blank(sql);
+    if (!r->bad && r->p == r->end)
+        return false;
+    pg_error(s, out, "08P01", "invalid message format");
+    return true;
+}
 
-    if (unnamed != NULL)
-        unnamed->used = false;
-    if (s->tx == 'I')
-        pg_drop_portals(s);
-    else if (portal != NULL && !blank)
-        portal->used = false; /* its statements run in one without a name */
-    if (blank)
+/* Each statement runs in a portal without a name, which an error leaves behind. */
+static void run_all(struct pg_session *s, struct slice sql, struct buf *out)
+{
+    struct pg_args none = {0};
+    struct pg_portal *portal;
+    bool is_over = false;
+
+    while (!is_over && !pg_is_blank(sql) && !is_aborted(s, sql, out)) {
+        portal = new_portal(s, slice_of("", 0));
+        if (portal != NULL)
+            copy_text(portal->sql, sizeof portal->sql, sql);
+        is_over = !pg_run(s, &sql, &none, true, out) || s->copying != 0;
+        portal = pg_find_portal(s, slice_of("", 0));
+        if (portal != NULL) {
+            portal->is_failed = s->failed;
+            portal->used = s->failed;
+        }
+    }
+}
+
+static void on_query(struct pg_session *s, struct slice body, struct buf *out)
+{
+    struct wire_reader r;
+    struct slice sql;
+
+    wire_reader_init(&r, body);
+    sql = wire_get_cstr(&r);
+    if (is_malformed(s, &r, out)) {
+        put_ready(s, out);
+        return;
+    }
+    drop_unnamed(s);
+    if (pg_is_blank(sql))
         wire_put_empty(out, BE_EMPTY_QUERY);
     s->in_query = true;
-    while (!pg_is_blank(sql) && !is_aborted(s, sql, out))
-        if (!pg_run(s, &sql, &none, true, out) || s->copying != 0)
-            break;
-    s->in_query = false;
+    s->in_string = pg_is_string(sql);
+    run_all(s, sql, out);
+    s->in_query = s->in_string = false;
     if (s->copying != 0)
         return; /* the last of its string here: the rest comes with the end of it */
     if (!s->failed)
-        end_implicit(s);
+        pg_end_implicit(s);
     put_ready(s, out);
 }
 
@@ -268,16 +272,23 @@ static void on_parse(struct pg_session *s, struct slice body, struct buf *out)
     struct wire_reader r;
     struct slice name;
     struct slice sql;
+    int ntypes;
 
     wire_reader_init(&r, body);
     name = wire_get_cstr(&r);
     sql = wire_get_cstr(&r);
-    if (is_aborted(s, sql, out))
+    for (ntypes = wire_get_u16(&r); ntypes > 0; ntypes--)
+        (void)wire_get_u32(&r);
+    if (is_malformed(s, &r, out))
         return;
+    if (name.n == 0)
+        drop_unnamed(s);
     if (pg_columns(s, sql) == -1) {
         pg_error(s, out, "42601", "syntax error at or near \"%.*s\"", (int)sql.n, sql.p);
         return;
     }
+    if (is_aborted(s, sql, out))
+        return;
     if (pg_add_statement(s, name, sql, out))
         wire_put_empty(out, BE_PARSE_COMPLETE);
 }
@@ -305,8 +316,6 @@ static void on_bind(struct pg_session *s, struct slice body, struct buf *out)
             (int)name.n, name.p);
         return;
     }
-    if (is_aborted(s, slice_of_str(st->sql), out))
-        return;
     for (nformats = wire_get_u16(&r); nformats > 0; nformats--)
         (void)wire_get_u16(&r);
     nargs = wire_get_u16(&r);
@@ -314,8 +323,10 @@ static void on_bind(struct pg_session *s, struct slice body, struct buf *out)
         pg_error(s, out, "08P01", "bind message supplies %d parameters", nargs);
         return;
     }
-    if (portal.n > 0 && find_portal(s, portal) != NULL) {
-        pg_error(s, out, "42P03", "portal \"%.*s\" already exists", (int)portal.n, portal.p);
+    if (is_aborted(s, slice_of_str(st->sql), out))
+        return;
+    if (portal.n > 0 && pg_find_portal(s, portal) != NULL) {
+        pg_error(s, out, "42P03", "cursor \"%.*s\" already exists", (int)portal.n, portal.p);
         return;
     }
     p = new_portal(s, portal);
@@ -328,6 +339,11 @@ static void on_bind(struct pg_session *s, struct slice body, struct buf *out)
     for (i = 0; i < nargs; i++)
         copy_text(p->arg[i], PG_VALUE_BYTES, wire_get_value(&r, &is_null));
     wire_put_empty(out, BE_BIND_COMPLETE);
+}
+
+static bool has_columns(struct pg_session *s, const char *sql)
+{
+    return pg_columns(s, slice_of_str(sql)) > 0;
 }
 
 static void put_description(struct pg_session *s, const char *sql, struct buf *out)
@@ -344,21 +360,21 @@ static void on_describe(struct pg_session *s, struct slice body, struct buf *out
 {
     struct slice name = slice_of(body.p + 1, body.n - 2);
     struct pg_statement *st = pg_find_statement(s, name);
-    struct pg_portal *p = find_portal(s, name);
+    struct pg_portal *p = pg_find_portal(s, name);
     uint32_t start;
     int i;
 
     if (body.p[0] == 'P' && p == NULL) {
         pg_error(s, out, "34000", "portal \"%.*s\" does not exist", (int)name.n, name.p);
     } else if (body.p[0] == 'P') {
-        if (!is_aborted(s, slice_of_str(p->sql), out))
+        if (!has_columns(s, p->sql) || !is_aborted(s, slice_of_str(p->sql), out))
             put_description(s, p->sql, out);
     } else if (st == NULL) {
         pg_error(s, out, "26000",
             name.n == 0 ? "unnamed prepared statement does not exist"
                         : "prepared statement \"%.*s\" does not exist",
             (int)name.n, name.p);
-    } else if (!is_aborted(s, slice_of_str(st->sql), out)) {
+    } else if (!has_columns(s, st->sql) || !is_aborted(s, slice_of_str(st->sql), out)) {
         start = wire_begin(out, BE_PARAMETER_DESCRIPTION);
         buf_put_u16(out, (uint16_t)pg_nargs(slice_of_str(st->sql)));
         for (i = 0; i < pg_nargs(slice_of_str(st->sql)); i++)
@@ -368,43 +384,69 @@ static void on_describe(struct pg_session *s, struct slice body, struct buf *out
     }
 }
 
+/* What a DISCARD ALL or a transaction's word has done is done; the rest is one transaction. */
+static void end_of_execute(struct pg_session *s, struct slice sql)
+{
+    if (s->failed)
+        return;
+    if (pg_is_discard(sql))
+        pg_end_implicit(s);
+    else if (!pg_is_transaction(sql))
+        s->is_pipeline = true;
+}
+
+/* False: it is over, or nothing can be had of it, and that was said. */
+static bool may_execute(struct pg_session *s, struct pg_portal *p, struct buf *out)
+{
+    bool goes_on = p->rows_left > 0;
+
+    if (is_aborted(s, slice_of_str(p->sql), out))
+        return false;
+    p->is_done = p->is_done && !goes_on;
+    if (!p->is_done) /* later, what it executes may have another name */
+        p->has_rows = pg_columns(s, slice_of_str(p->sql)) > 0;
+    if (p->is_done && p->has_rows && !p->is_failed) {
+        wire_put_command_complete(out, "SELECT 0");
+        return false;
+    }
+    if (p->is_done || p->is_failed) {
+        pg_error(s, out, "55000", "portal \"%s\" cannot be run", p->name);
+        return false;
+    }
+    return true;
+}
+
 static void on_execute(struct pg_session *s, struct slice body, struct buf *out)
 {
     struct slice name = slice_of_str(body.p);
-    struct pg_portal *p = find_portal(s, name);
+    struct pg_portal *p = pg_find_portal(s, name);
     struct pg_portal copy;
     struct pg_args args;
     struct slice sql;
-    bool goes_on = p != NULL && p->rows_left > 0;
 
     if (p == NULL) {
         pg_error(s, out, "34000", "portal \"%.*s\" does not exist", (int)name.n, name.p);
         return;
     }
-    p->is_done = p->is_done && !goes_on;
-    if (!p->is_done) /* later, what it executes may have another name */
-        p->has_rows = pg_columns(s, slice_of_str(p->sql)) > 0;
-    if (p->is_done && p->has_rows && s->tx != 'E') {
-        wire_put_command_complete(out, "SELECT 0");
+    if (pg_is_blank(slice_of_str(p->sql))) {
+        wire_put_empty(out, BE_EMPTY_QUERY);
         return;
     }
-    if (p->is_done) {
-        pg_error(s, out, "55000", "portal \"%.*s\" cannot be run", (int)name.n, name.p);
+    if (!may_execute(s, p, out))
         return;
-    }
     p->is_done = true;
     copy = *p; /* the statement may drop it */
     args = (struct pg_args){copy.nargs, (const char(*)[PG_VALUE_BYTES])copy.arg};
     sql = slice_of_str(copy.sql);
     s->row_limit = proto_get_u32(body.p + name.n + 1);
     s->rows_left = copy.rows_left;
-    if (pg_is_blank(sql))
-        wire_put_empty(out, BE_EMPTY_QUERY);
-    else if (!is_aborted(s, sql, out))
-        (void)pg_run(s, &sql, &args, false, out);
-    p = find_portal(s, slice_of_str(copy.name));
+    (void)pg_run(s, &sql, &args, false, out);
+    end_of_execute(s, slice_of_str(copy.sql));
+    p = pg_find_portal(s, slice_of_str(copy.name));
     if (p != NULL)
         p->rows_left = s->is_suspended ? s->rows_left : 0;
+    if (p != NULL && s->failed)
+        p->is_failed = true;
     s->row_limit = 0;
     s->rows_left = 0;
     s->is_suspended = false;
@@ -420,7 +462,7 @@ static void end_copy(struct pg_session *s, struct buf *out)
     if (!is_query)
         return;
     if (!s->failed)
-        end_implicit(s);
+        pg_end_implicit(s);
     put_ready(s, out);
     s->failed = false; /* an error in a query skips nothing */
 }
@@ -451,13 +493,22 @@ static void on_copy(struct pg_session *s, char type, struct slice body, struct b
 
 static void on_close(struct pg_session *s, struct slice body, struct buf *out)
 {
-    struct slice name = slice_of(body.p + 1, body.n - 2);
-    struct pg_statement *st = pg_find_statement(s, name);
-    struct pg_portal *p = find_portal(s, name);
+    struct pg_statement *st;
+    struct wire_reader r;
+    struct pg_portal *p;
+    struct slice name;
+    uint8_t what;
 
-    if (body.p[0] == 'S' && st != NULL)
+    wire_reader_init(&r, body);
+    what = wire_get_u8(&r);
+    name = wire_get_cstr(&r);
+    if (is_malformed(s, &r, out))
+        return;
+    st = pg_find_statement(s, name);
+    p = pg_find_portal(s, name);
+    if (what == 'S' && st != NULL)
         st->used = false;
-    if (body.p[0] == 'P' && p != NULL)
+    if (what == 'P' && p != NULL)
         p->used = false;
     wire_put_empty(out, BE_CLOSE_COMPLETE);
 }
@@ -471,7 +522,7 @@ void pg_message(struct pg_session *s, char type, struct slice body, struct buf *
     }
     if (type == FE_SYNC) {
         if (!s->skipping)
-            end_implicit(s);
+            pg_end_implicit(s);
         s->skipping = false;
         put_ready(s, out);
         return;
@@ -480,7 +531,7 @@ void pg_message(struct pg_session *s, char type, struct slice body, struct buf *
         return;
     switch (type) {
     case FE_QUERY:
-        on_query(s, slice_of(body.p, body.n - 1), out);
+        on_query(s, body, out);
         return; /* an error in it skips nothing */
     case FE_PARSE:
         on_parse(s, body, out);

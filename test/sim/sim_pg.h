@@ -16,12 +16,12 @@
 #include "base/slice.h"
 
 #define PG_MAX_STATEMENTS 64
-#define PG_MAX_PORTALS    4
-#define PG_MAX_SAVEPOINTS 4
+#define PG_MAX_PORTALS    8
+#define PG_MAX_SAVEPOINTS 8
 #define PG_MAX_WRITES     32
 #define PG_MAX_COLUMNS    6
 #define PG_MAX_ARGS       2
-#define PG_NAME_BYTES     56
+#define PG_NAME_BYTES     64 /* names of more are cut off */
 #define PG_SQL_BYTES      120
 #define PG_VALUE_BYTES    48
 
@@ -32,8 +32,10 @@ enum pg_var {
     PG_WORK_MEM,
     PG_SEARCH_PATH,
     PG_MY_OWN,
+    PG_ROLE, /* RESET ALL leaves it */
     PG_NVARS
 };
+#define PG_NSETTINGS PG_ROLE
 #define PG_NREPORTED PG_WORK_MEM
 
 struct pg_values {
@@ -53,8 +55,10 @@ struct pg_statement {
 
 struct pg_portal {
     bool used;
-    bool is_done;  /* it was executed */
-    bool has_rows; /* ... and returns some */
+    bool is_done;   /* it was executed */
+    bool has_rows;  /* ... and returns some */
+    bool is_failed; /* its subtransaction has */
+    int level;      /* so many savepoints are around it */
     int rows_left;
     char name[16];
     char sql[PG_SQL_BYTES];
@@ -91,10 +95,13 @@ struct pg_session {
     bool tx_read_only;            /* it was begun so */
     bool tx_is_fenced;            /* ... or its server has made it so */
     bool tx_one_snapshot;
+    uint32_t tx_number;
     int64_t snapshot;   /* what it sees; -1: not taken */
     bool wrote_in_vain; /* asked a standby to write, in a transaction that did not say it reads */
     int nlocks;         /* advisory, of the session */
     bool in_query;      /* a simple one */
+    bool in_string;     /* ... of several statements */
+    bool is_pipeline;   /* something was executed since the last transaction, by the protocol */
     char copying;       /* from the client: 'Q' in a simple query, 'E' in Execute; 0: not */
     int ncopied;
     uint32_t row_limit; /* of the present Execute; 0: none */
@@ -124,17 +131,16 @@ void pg_refuse(
 /* The same without a word: what an error does to the session. */
 void pg_fail(struct pg_session *s, bool is_query);
 
+/* NULL: it has none of that name. */
+struct pg_statement *pg_find_statement(struct pg_session *s, struct slice name);
+struct pg_portal *pg_find_portal(struct pg_session *s, struct slice name);
+
 /* ---- between sim_pg.c and sim_sql.c ---- */
 
 void pg_error(struct pg_session *s, struct buf *out, const char *sqlstate, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
-struct pg_statement *pg_find_statement(struct pg_session *s, struct slice name);
 /* False: the name is taken, or there is no room (an error was said). */
 bool pg_add_statement(struct pg_session *s, struct slice name, struct slice sql, struct buf *out);
-void pg_drop_portals(struct pg_session *s);
-/* The rows of the open transaction are there for good. */
-void pg_commit_writes(struct pg_session *s);
-
 /* Arguments of a statement. */
 struct pg_args {
     int n;
@@ -163,7 +169,27 @@ int pg_columns(struct pg_session *s, struct slice sql);
 int pg_nargs(struct slice sql);
 /* True when it ends a transaction: allowed in a failed one. */
 bool pg_ends_transaction(struct slice sql);
+bool pg_is_discard(struct slice sql);
+bool pg_is_transaction(struct slice sql);
+/* True when more than one statement is in it. */
+bool pg_is_string(struct slice sql);
 bool pg_is_blank(struct slice sql);
 void pg_put_columns(struct buf *out, int n);
+
+/* ---- sim_tx.c: transactions; false: an error was said ---- */
+
+bool pg_begin(
+    struct pg_session *s, const char *tag, bool read_only, bool one_snapshot, struct buf *out);
+bool pg_end(struct pg_session *s, bool commit, bool chain, struct buf *out);
+bool pg_savepoint(struct pg_session *s, const char *name, struct buf *out);
+/* RELEASE, or with `back` ROLLBACK TO. */
+bool pg_to_savepoint(struct pg_session *s, const char *name, bool back, struct buf *out);
+/* The end of a transaction that no BEGIN began. */
+void pg_end_implicit(struct pg_session *s);
+/* What an error does. */
+void pg_abort_work(struct pg_session *s);
+void pg_drop_portals(struct pg_session *s);
+/* The rows of the open transaction are there for good. */
+void pg_commit_writes(struct pg_session *s);
 
 #endif

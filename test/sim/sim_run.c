@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: PostgreSQL
  * sim_run.c: the simulation's scheduler and main program: runs seeds, one after the other. Without
- * options it runs some hundred of them, and those that have found something once, which is what
- * `make check` does. A seed that fails prints its last events and how to see it again.
+ * options it runs some hundred of them, wild ones among them, and those that have found something
+ * once, which is what `make check` does. A seed that fails prints its last events and how to see it
+ * again.
  *
  *   sim_run [--seed N | --from N] [--runs N] [--mode transaction|session|statement]
- *           [--servers 1|3] [--calm] [--trace] [--twice] [--quiet] */
+ *           [--servers 1|3] [--calm] [--wide] [--wild] [--trace] [--twice] [--quiet] */
 #include "config.h"
 
 #include <signal.h>
@@ -17,7 +18,8 @@
 
 #include "sim_world.h"
 
-#define DEFAULT_RUNS 300
+#define DEFAULT_RUNS 240
+#define WILD_RUNS    60 /* ... besides, when nothing was asked for */
 #define MAX_STEPS    4000000
 #define CALM_US      (40 * SIM_S)
 
@@ -30,6 +32,7 @@ struct options {
     int nnodes; /* 0: by the seed */
     bool calm;
     bool wide;
+    bool wild;
     bool trace;
     bool twice;
     bool quiet;
@@ -82,6 +85,7 @@ static void choose_opts(const struct options *given)
     o->switches = !calm && o->nnodes > 1 && sim_one_in(2);
     o->reloads = sim.seed % 4 == 1;
     o->wide = given->wide;
+    o->wild = given->wild;
 }
 
 /* ---- steps ---- */
@@ -240,7 +244,7 @@ static int usage(void)
 {
     fprintf(stderr, "usage: sim_run [--seed N | --from N] [--runs N] "
                     "[--mode transaction|session|statement] [--servers 1|3] [--calm] "
-                    "[--wide] [--trace] [--twice] [--quiet]\n");
+                    "[--wide] [--wild] [--trace] [--twice] [--quiet]\n");
     return 2;
 }
 
@@ -270,6 +274,9 @@ static bool read_options(int argc, const char *const *argv, struct options *o)
         } else if (strcmp(arg, "--wide") == 0) {
             o->wide = true;
             len += (size_t)snprintf(o->replay + len, sizeof o->replay - len, "--wide ");
+        } else if (strcmp(arg, "--wild") == 0) {
+            o->wild = true;
+            len += (size_t)snprintf(o->replay + len, sizeof o->replay - len, "--wild ");
         } else if (strcmp(arg, "--trace") == 0) {
             o->trace = true;
         } else if (strcmp(arg, "--twice") == 0) {
@@ -376,8 +383,19 @@ static const char *const once_failed[][8] = {
     {"--wide", "--mode", "transaction", "--servers", "1", "--seed", "109"},
     {"--wide", "--mode", "transaction", "--servers", "3", "--seed", "23"},
     {"--wide", "--mode", "session", "--servers", "3", "--seed", "31"},
+    {"--wild", "--calm", "--mode", "session", "--servers", "3", "--seed", "13"},
+    {"--wild", "--calm", "--mode", "session", "--servers", "3", "--seed", "73"},
 };
 #define NONCE (int)(sizeof once_failed / sizeof once_failed[0])
+
+static int run_wild(void)
+{
+    struct options o = {.from = 1, .runs = WILD_RUNS, .mode = -1, .calm = true, .wild = true};
+
+    snprintf(o.replay, sizeof o.replay, "--wild --calm ");
+    sim.replay = o.replay;
+    return run_all(&o);
+}
 
 static int run_once_failed(void)
 {
@@ -413,8 +431,9 @@ int main(int argc, char **argv)
     signal(SIGSEGV, on_crash);
     good = run_all(&o);
     if (argc == 1 && good == wanted) {
-        wanted += NONCE;
-        good += run_once_failed();
+        wanted += WILD_RUNS + NONCE;
+        good += run_wild();
+        good += good + NONCE == wanted ? run_once_failed() : 0;
     }
     printf("%llu replies checked, %llu connections ended, %llu errors for it, %llu cancels, %llu "
            "mails, %llu new primaries, %llu positions, %llu reloads\n",

@@ -27,7 +27,7 @@ static const char *some_value(void)
 
 static const char *some_var(void)
 {
-    return pg_var_names[sim_below(PG_NVARS)];
+    return pg_var_names[sim_below(PG_NSETTINGS)];
 }
 
 static bool may_begin(void)
@@ -36,7 +36,7 @@ static bool may_begin(void)
 }
 
 /* A row that has not been inserted yet. */
-static int new_tag(struct script *s)
+int script_new_tag(struct script *s)
 {
     if (world.tags.n == WORLD_MAX_TAGS || s->ntags == (int)(sizeof s->tags / sizeof s->tags[0]))
         return -1;
@@ -56,7 +56,7 @@ static void put_parse(struct buf *out, const char *name, const char *sql)
     wire_put_parse(out, slice_of_str(name), slice_of_str(sql));
 }
 
-static void put_bind(struct buf *out, const char *portal, const char *name, const char *arg)
+void script_put_bind(struct buf *out, const char *portal, const char *name, const char *arg)
 {
     uint32_t start = wire_begin(out, FE_BIND);
 
@@ -72,9 +72,18 @@ static void put_bind(struct buf *out, const char *portal, const char *name, cons
     wire_end(out, start);
 }
 
-static void put_describe(struct buf *out, char what, const char *name)
+void script_put_describe(struct buf *out, char what, const char *name)
 {
     uint32_t start = wire_begin(out, FE_DESCRIBE);
+
+    buf_put_byte(out, what);
+    buf_put_cstr(out, name);
+    wire_end(out, start);
+}
+
+void script_put_close(struct buf *out, char what, const char *name)
+{
+    uint32_t start = wire_begin(out, FE_CLOSE);
 
     buf_put_byte(out, what);
     buf_put_cstr(out, name);
@@ -90,7 +99,7 @@ static void put_execute_rows(struct buf *out, const char *portal, uint32_t limit
     wire_end(out, start);
 }
 
-static void put_execute(struct buf *out, const char *portal)
+void script_put_execute(struct buf *out, const char *portal)
 {
     put_execute_rows(out, portal, 0);
 }
@@ -101,7 +110,7 @@ static void put_executes(struct buf *out, const char *portal)
     int n = sim_one_in(4) ? 1 + (int)sim_below(4) : 0;
 
     if (n == 0)
-        put_execute(out, portal);
+        script_put_execute(out, portal);
     for (; n > 0; n--) {
         put_execute_rows(out, portal, sim_below(3));
         if (sim_one_in(4))
@@ -133,7 +142,8 @@ static void some_text(struct script *s, char *sql, size_t size, bool is_alone)
         snprintf(sql, size, is_alone || !s->has_params ? "reset %s" : "show %s", some_var());
         break;
     case 3:
-        tag = new_tag(s);
+        /* What is wild executes once more what was left without a name. */
+        tag = world.opts.wild && !is_alone ? -1 : script_new_tag(s);
         if (tag != -1) {
             snprintf(sql, size, "insert into t values (%d)", tag);
             break;
@@ -203,7 +213,7 @@ static void write_transaction(struct script *s, struct buf *out)
     const char *sql = inside[sim_below(sizeof inside / sizeof inside[0])];
 
     if (s->tx == 'I') {
-        put_query(out, begin[sim_below(world.opts.nnodes > 1 ? 8 : 4)]);
+        put_query(out, begin[sim_below(world.opts.nnodes > 1 && !world.opts.wild ? 8 : 4)]);
         s->tx = 'T';
         return;
     }
@@ -241,7 +251,7 @@ static void write_odd(struct script *s, struct buf *out)
         put_query(out, sql);
         break;
     default:
-        if (world.opts.nnodes > 1 && s->tx != 'I')
+        if (world.opts.nnodes > 1 && (s->tx != 'I' || world.opts.wild))
             break; /* a transaction that only reads may be on a standby, which has its own locks */
         if (world.opts.may_pin) {
             put_query(out,
@@ -257,7 +267,7 @@ static void write_odd(struct script *s, struct buf *out)
 static void write_slow(struct script *s, struct buf *out)
 {
     char sql[PG_SQL_BYTES];
-    int tag = sim_one_in(3) ? new_tag(s) : -1;
+    int tag = sim_one_in(3) ? script_new_tag(s) : -1;
 
     if (tag != -1)
         snprintf(sql, sizeof sql, "select 'slow', pg_sleep(1); insert into t values (%d)", tag);
@@ -294,7 +304,7 @@ static void put_unnamed(struct script *s, struct buf *out)
 {
     char sql[PG_SQL_BYTES];
     char arg[PG_VALUE_BYTES];
-    int tag = sim_one_in(3) ? new_tag(s) : -1;
+    int tag = sim_one_in(3) ? script_new_tag(s) : -1;
 
     if (tag != -1) {
         put_parse(out, "", "insert into t values ($1)");
@@ -306,14 +316,14 @@ static void put_unnamed(struct script *s, struct buf *out)
         snprintf(arg, sizeof arg, "a%d", s->n);
     }
     if (sim_one_in(3))
-        put_describe(out, 'S', "");
-    put_bind(out, "", "", arg);
+        script_put_describe(out, 'S', "");
+    script_put_bind(out, "", "", arg);
     if (sim_one_in(2))
-        put_describe(out, 'P', "");
+        script_put_describe(out, 'P', "");
     if (tag == -1)
         put_executes(out, "");
     else
-        put_execute(out, "");
+        script_put_execute(out, "");
 }
 
 static void put_text(struct script *s, struct buf *out)
@@ -322,10 +332,10 @@ static void put_text(struct script *s, struct buf *out)
 
     some_text(s, sql, sizeof sql, false);
     put_parse(out, "", sql);
-    put_bind(out, "", "", NULL);
+    script_put_bind(out, "", "", NULL);
     if (sim_one_in(2))
-        put_describe(out, 'P', "");
-    put_execute(out, "");
+        script_put_describe(out, 'P', "");
+    script_put_execute(out, "");
 }
 
 static void put_named(struct script *s, struct buf *out)
@@ -343,24 +353,19 @@ static void put_named(struct script *s, struct buf *out)
         else
             snprintf(sql, sizeof sql, "select 'same for all %d', $1%s", (int)sim_below(20),
                 sim_one_in(2) ? " from three" : "");
-        if (sim_one_in(2)) {
-            uint32_t start = wire_begin(out, FE_CLOSE);
-
-            buf_put_byte(out, 'S');
-            buf_put_cstr(out, name);
-            wire_end(out, start);
-        }
+        if (sim_one_in(2))
+            script_put_close(out, 'S', name);
         put_parse(out, name, sql);
         if (sim_one_in(2))
             return;
         break;
     case 2:
-        put_describe(out, 'S', name);
+        script_put_describe(out, 'S', name);
         return;
     default:
         break;
     }
-    put_bind(out, sim_one_in(6) ? "p1" : "", name, arg);
+    script_put_bind(out, sim_one_in(6) ? "p1" : "", name, arg);
     put_executes(out, sim_one_in(12) ? "p1" : "");
 }
 
@@ -370,15 +375,6 @@ static void put_named(struct script *s, struct buf *out)
 static const char *wide_name(void)
 {
     return sim_one_in(2) ? "w1" : "w2";
-}
-
-static void put_close(struct buf *out, char what, const char *name)
-{
-    uint32_t start = wire_begin(out, FE_CLOSE);
-
-    buf_put_byte(out, what);
-    buf_put_cstr(out, name);
-    wire_end(out, start);
 }
 
 static void wide_text(struct script *s, char *sql, size_t size)
@@ -393,7 +389,7 @@ static void wide_text(struct script *s, char *sql, size_t size)
 /* A row, should the statement insert it. */
 static void wide_arg(struct script *s, char *arg, size_t size)
 {
-    snprintf(arg, size, "%d", new_tag(s));
+    snprintf(arg, size, "%d", script_new_tag(s));
 }
 
 static bool wide_sql(struct script *s, char *sql, size_t size)
@@ -426,27 +422,28 @@ static void put_wide(struct script *s, struct buf *out)
 
     switch (sim_below(7)) {
     case 0:
-        put_close(out, 'S', wide_name());
+        script_put_close(out, 'S', wide_name());
         break;
     case 1:
-        put_close(out, 'P', sim_one_in(2) ? "p1" : "");
+        script_put_close(out, 'P', sim_one_in(2) ? "p1" : "");
         break;
     case 2:
     case 3:
         if (sim_one_in(2))
-            put_close(out, 'S', wide_name());
+            script_put_close(out, 'S', wide_name());
         wide_text(s, sql, sizeof sql);
         put_parse(out, wide_name(), sql);
         break;
     case 4:
-        put_describe(out, 'S', wide_name());
+        script_put_describe(out, 'S', wide_name());
         break;
     default:
         if (s->ntags == (int)(sizeof s->tags / sizeof s->tags[0]))
             break;
         wide_arg(s, arg, sizeof arg);
-        put_bind(out, sim_one_in(6) ? "p1" : "", sim_one_in(6) ? "nobody" : wide_name(), arg);
-        put_execute(out, sim_one_in(6) ? "p1" : "");
+        script_put_bind(
+            out, sim_one_in(6) ? "p1" : "", sim_one_in(6) ? "nobody" : wide_name(), arg);
+        script_put_execute(out, sim_one_in(6) ? "p1" : "");
         break;
     }
 }
@@ -464,8 +461,8 @@ static void write_wide(struct script *s, struct buf *out)
             return;
         }
         put_parse(out, "", sql);
-        put_bind(out, "", "", NULL);
-        put_execute(out, "");
+        script_put_bind(out, "", "", NULL);
+        script_put_execute(out, "");
         n = sql[0] == 'p' ? 0 : n - 1; /* should more fail behind a PREPARE it is in doubt */
     }
     while (n-- > 0)
@@ -476,7 +473,7 @@ static void write_wide(struct script *s, struct buf *out)
 /* COPY: data goes behind it without waiting, and perhaps behind an error. */
 static void write_copy(struct script *s, struct buf *out)
 {
-    bool extended = sim_one_in(3);
+    bool extended = sim_one_in(3) && !world.opts.wild; /* what is wild would execute it once more */
     int n = (int)sim_below(4);
     char sql[PG_SQL_BYTES];
     char line[16];
@@ -493,14 +490,14 @@ static void write_copy(struct script *s, struct buf *out)
     }
     if (extended) {
         put_parse(out, "", sql);
-        put_bind(out, "", "", NULL);
-        put_execute(out, "");
+        script_put_bind(out, "", "", NULL);
+        script_put_execute(out, "");
     } else {
         put_query(out, sql);
     }
     if (n >= 0 && sim_one_in(extended ? 2 : 6))
         put_sync(out); /* drivers send it with the Execute; the COPY ignores it */
-    for (; n > 0 && (tag = new_tag(s)) != -1; n--) {
+    for (; n > 0 && (tag = script_new_tag(s)) != -1; n--) {
         snprintf(line, sizeof line, "%d\n", tag);
         start = wire_begin(out, FE_COPY_DATA);
         buf_put(out, line, strlen(line));
@@ -524,8 +521,8 @@ static void put_tx_words(struct script *s, struct buf *out)
     if (!may_begin())
         return;
     put_parse(out, "", s->tx == 'I' ? "begin" : sim_one_in(3) ? "rollback" : "commit");
-    put_bind(out, "", "", NULL);
-    put_execute(out, "");
+    script_put_bind(out, "", "", NULL);
+    script_put_execute(out, "");
     s->tx = s->tx == 'I' ? 'T' : 'I';
 }
 
@@ -541,7 +538,7 @@ static void put_prepare(struct script *s, struct buf *out)
         snprintf(sql, sizeof sql, "select 'c%d-%d', $1%s", s->client, s->n,
             sim_one_in(2) ? " from three" : "");
     put_parse(out, name, sql);
-    put_describe(out, 'S', name);
+    script_put_describe(out, 'S', name);
     wire_put_empty(out, FE_FLUSH);
     s->flush_at = out->len;
 }
@@ -578,6 +575,10 @@ void script_write(struct script *s, struct buf *out)
     s->asked_sleep = s->is_read = s->is_write = s->is_rollback = false;
     if (world.opts.wide && sim_one_in(3)) {
         write_wide(s, out);
+        return;
+    }
+    if (world.opts.wild && sim_one_in(2)) {
+        wild_write(s, out);
         return;
     }
     switch (sim_below(16)) {

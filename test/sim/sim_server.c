@@ -484,8 +484,8 @@ static void finish_message(struct process *p)
         sim_note("server: process %d cancels %s", p->pid, text);
         pg_refuse(&p->s, msg[0], "57014", "canceling statement due to user request", &p->held);
     } else {
-        sim_note("server: process %d does %s", p->pid, text);
         pg_message(&p->s, msg[0], body, &p->held);
+        sim_note("server: process %d does %s%s", p->pid, text, p->s.failed ? " - an error" : "");
     }
     if (world.opts.unasked && sim_one_in(3))
         mix_in(&p->held, held);

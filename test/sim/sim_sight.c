@@ -35,8 +35,9 @@ static void check_position(
     bool has_snapshot = model->tx == 'T' && model->tx_one_snapshot;
 
     world.nseen++;
-    if (!has_snapshot)
+    if (!has_snapshot || model->tx_number != s->tx_number)
         s->snapshot = -1;
+    s->tx_number = model->tx_number;
     if (has_snapshot && s->snapshot != -1 && seen != s->snapshot)
         sim_fail("client %d sees position %lld in a snapshot of %lld", client, (long long)seen,
             (long long)s->snapshot);

@@ -110,6 +110,23 @@ bool pg_is_blank(struct slice sql)
     return true;
 }
 
+bool pg_is_discard(struct slice sql)
+{
+    struct lex x;
+
+    lex_init(&x, sql);
+    return at(&x, "discard");
+}
+
+bool pg_is_string(struct slice sql)
+{
+    struct lex x;
+
+    lex_init(&x, sql);
+    skip_statement(&x);
+    return !pg_is_blank(slice_of(x.p, (size_t)(x.end - x.p)));
+}
+
 bool pg_ends_transaction(struct slice sql)
 {
     struct lex x;
@@ -434,7 +451,7 @@ static bool run_reset(struct pg_session *s, struct lex *x, struct buf *out)
     int i;
 
     if (at(x, "all")) {
-        for (i = 0; i < PG_NVARS; i++)
+        for (i = 0; i < PG_NSETTINGS; i++)
             set_var(s, i, s->base.v[i], false);
     } else if (var != -1) {
         set_var(s, var, s->base.v[var], false);
@@ -446,132 +463,32 @@ static bool run_reset(struct pg_session *s, struct lex *x, struct buf *out)
     return true;
 }
 
+/* The one without a name stays. */
+static void drop_statements(struct pg_session *s)
+{
+    int i;
+
+    for (i = 0; i < PG_MAX_STATEMENTS; i++)
+        s->statement[i].used = s->statement[i].used && s->statement[i].name[0] == '\0';
+}
+
 static bool run_discard(struct pg_session *s, struct buf *out)
 {
     int i;
 
-    if (s->tx != 'I') {
-        pg_error(s, out, "25001", "DISCARD ALL cannot run inside a transaction block");
+    if (s->tx != 'I' || s->in_string || s->is_pipeline) {
+        pg_error(s, out, "25001", "DISCARD ALL cannot %s",
+            s->tx == 'I' && !s->in_string ? "be executed within a pipeline"
+                                          : "run inside a transaction block");
         return false;
     }
     for (i = 0; i < PG_NVARS; i++)
         set_var(s, i, s->base.v[i], false);
-    memset(s->statement, 0, sizeof s->statement);
+    drop_statements(s);
     pg_drop_portals(s);
     s->nlocks = 0;
     wire_put_command_complete(out, "DISCARD ALL");
     return true;
-}
-
-static void warn(struct buf *out, const char *sqlstate, const char *text)
-{
-    wire_put_notice(out, "WARNING", sqlstate, text);
-}
-
-/* What it is to be like stands behind the word. */
-static bool run_begin(struct pg_session *s, struct lex *x, const char *tag, struct buf *out)
-{
-    if (s->tx == 'T') {
-        warn(out, "25001", "there is already a transaction in progress");
-    } else {
-        s->tx = 'T';
-        s->tx_vars = s->mark;
-        s->nsavepoints = 0;
-        s->tx_read_only = s->tx_one_snapshot = false;
-        s->tx_is_fenced = s->place != NULL && s->place->is_fenced;
-        s->snapshot = -1;
-        for (; x->token != T_END; lex_next(x)) {
-            s->tx_read_only = s->tx_read_only || at(x, "only");
-            s->tx_one_snapshot = s->tx_one_snapshot || at(x, "repeatable");
-        }
-    }
-    wire_put_command_complete(out, tag);
-    return true;
-}
-
-static bool run_end(struct pg_session *s, bool commit, struct buf *out)
-{
-    if (s->tx == 'I')
-        warn(out, "25P01", "there is no transaction in progress");
-    commit = commit && s->tx != 'E';
-    if (commit) {
-        pg_commit_writes(s);
-        s->vars.now = s->vars.session;
-    } else {
-        s->nwrites = 0;
-        s->vars = s->tx == 'I' ? s->mark : s->tx_vars;
-    }
-    s->mark = s->vars;
-    s->tx = 'I';
-    s->tx_read_only = s->tx_one_snapshot = false;
-    s->nsavepoints = 0;
-    pg_drop_portals(s);
-    wire_put_command_complete(out, commit ? "COMMIT" : "ROLLBACK");
-    return true;
-}
-
-static int find_savepoint(const struct pg_session *s, const char *name)
-{
-    int i;
-
-    for (i = s->nsavepoints - 1; i >= 0; i--)
-        if (strcmp(s->savepoint[i].name, name) == 0)
-            return i;
-    return -1;
-}
-
-static bool run_savepoint(struct pg_session *s, struct lex *x, struct buf *out)
-{
-    struct pg_savepoint *sp;
-
-    if (s->tx == 'I') {
-        pg_error(s, out, "25P01", "SAVEPOINT can only be used in transaction blocks");
-        return false;
-    }
-    if (s->nsavepoints == PG_MAX_SAVEPOINTS) {
-        pg_error(s, out, "54000", "the model has no room");
-        return false;
-    }
-    sp = &s->savepoint[s->nsavepoints++];
-    snprintf(sp->name, sizeof sp->name, "%.15s", x->text);
-    sp->vars = s->vars;
-    sp->nwrites = s->nwrites;
-    wire_put_command_complete(out, "SAVEPOINT");
-    return true;
-}
-
-/* RELEASE, or with `back` ROLLBACK TO. */
-static bool run_to_savepoint(struct pg_session *s, struct lex *x, bool back, struct buf *out)
-{
-    int i;
-
-    (void)take(x, "savepoint");
-    i = find_savepoint(s, x->text);
-    if (s->tx == 'I') {
-        pg_error(s, out, "25P01", "%s can only be used in transaction blocks",
-            back ? "ROLLBACK TO SAVEPOINT" : "RELEASE SAVEPOINT");
-        return false;
-    }
-    if (i == -1) {
-        pg_error(s, out, "3B001", "savepoint \"%s\" does not exist", x->text);
-        return false;
-    }
-    s->nsavepoints = back ? i + 1 : i;
-    if (back) {
-        s->tx = 'T';
-        s->vars = s->savepoint[i].vars;
-        s->nwrites = s->savepoint[i].nwrites;
-        pg_drop_portals(s);
-    }
-    wire_put_command_complete(out, back ? "ROLLBACK" : "RELEASE");
-    return true;
-}
-
-static bool run_rollback(struct pg_session *s, struct lex *x, struct buf *out)
-{
-    if (take(x, "to"))
-        return run_to_savepoint(s, x, true, out);
-    return run_end(s, false, out);
 }
 
 static bool run_prepare(struct pg_session *s, struct lex *x, struct buf *out)
@@ -621,7 +538,7 @@ static bool run_deallocate(struct pg_session *s, struct lex *x, struct buf *out)
 
     (void)take(x, "prepare");
     if (at(x, "all")) {
-        memset(s->statement, 0, sizeof s->statement);
+        drop_statements(s);
         wire_put_command_complete(out, "DEALLOCATE ALL");
         return true;
     }
@@ -635,20 +552,42 @@ static bool run_deallocate(struct pg_session *s, struct lex *x, struct buf *out)
     return true;
 }
 
+/* What it is to be like stands behind the word. */
+static bool run_begin(struct pg_session *s, struct lex *x, const char *tag, struct buf *out)
+{
+    bool read_only = false;
+    bool one_snapshot = false;
+
+    for (; x->token != T_END; lex_next(x)) {
+        read_only = read_only || at(x, "only");
+        one_snapshot = one_snapshot || at(x, "repeatable");
+    }
+    return pg_begin(s, tag, read_only, one_snapshot, out);
+}
+
+static bool run_to_savepoint(struct pg_session *s, struct lex *x, bool back, struct buf *out)
+{
+    (void)take(x, "savepoint");
+    return pg_to_savepoint(s, x->text, back, out);
+}
+
 static bool run_transaction(struct pg_session *s, struct lex *x, struct buf *out)
 {
+    bool commit;
+
     if (take(x, "begin"))
         return run_begin(s, x, "BEGIN", out);
     if (take(x, "start"))
         return run_begin(s, x, "START TRANSACTION", out);
-    if (take(x, "commit") || take(x, "end"))
-        return run_end(s, true, out);
-    if (take(x, "rollback") || take(x, "abort"))
-        return run_rollback(s, x, out);
     if (take(x, "savepoint"))
-        return run_savepoint(s, x, out);
-    (void)take(x, "release");
-    return run_to_savepoint(s, x, false, out);
+        return pg_savepoint(s, x->text, out);
+    if (take(x, "release"))
+        return run_to_savepoint(s, x, false, out);
+    commit = at(x, "commit") || at(x, "end");
+    lex_next(x);
+    if (take(x, "to"))
+        return run_to_savepoint(s, x, true, out);
+    return pg_end(s, commit, at(x, "and"), out);
 }
 
 enum verb {
@@ -719,6 +658,14 @@ static bool run_verb(
     default:
         return run_deallocate(s, x, out);
     }
+}
+
+bool pg_is_transaction(struct slice sql)
+{
+    struct lex x;
+
+    lex_init(&x, sql);
+    return verb_of(&x) == V_TRANSACTION;
 }
 
 bool pg_run(struct pg_session *s, struct slice *sql, const struct pg_args *args, bool describe,

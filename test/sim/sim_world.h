@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "ipc/shm.h"
+#include "wire/errmsg.h"
 
 #include "sim.h"
 #include "sim_pg.h"
@@ -51,6 +52,7 @@ struct world_opts {
     bool switches;       /* another server becomes the primary, now and then */
     bool reloads;        /* the settings change, now and then */
     bool wide;           /* clients ask for more kinds of things */
+    bool wild;           /* ... and for what nobody would */
 };
 
 /* What is known of a row that a client inserted. */
@@ -145,16 +147,22 @@ bool cancels_send(int pid, uint32_t key);
 
 /* True when both are errors with the same state and text; `alen` is the first one's length word. */
 bool errors_are_same(const char *a, uint32_t alen, const char *b);
-/* True when the error at hand is no worse an answer than the one that is due. */
-bool errors_are_as_good(const char *msg, uint32_t len, const char *want);
+/* True when the error at hand is no worse an answer than the one that is due, with `tx` before it.
+ */
+bool errors_are_as_good(char tx, const char *msg, uint32_t len, const char *want);
+/* It says that something went wrong outside. */
+bool errors_are_trouble(const struct errmsg *m);
+/* Fails the run: `msg` came where `want` is due. */
+void errors_say_mismatch(int client, const char *msg, uint32_t len, const char *want);
 
 /* ---- sim_sight.c: how much of the log a client may see ---- */
 
 /* What one session has seen and must see. */
 struct sight {
-    int64_t written;  /* the last of its own rows that it was told of */
-    int64_t others;   /* of anybody's, when its oldest open request was sent */
-    int64_t snapshot; /* in a transaction that has one; -1: not known yet */
+    int64_t written;    /* the last of its own rows that it was told of */
+    int64_t others;     /* of anybody's, when its oldest open request was sent */
+    int64_t snapshot;   /* in a transaction that has one; -1: not known yet */
+    uint32_t tx_number; /* that transaction */
 };
 
 void sight_reset(struct sight *s);
@@ -190,8 +198,22 @@ struct script {
 void script_write(struct script *s, struct buf *out);
 /* The same: ROLLBACK, and what unties the session. False: there is nothing to be ended. */
 bool script_write_end(struct script *s, struct buf *out);
+/* For sim_wild.c. A row that has not been inserted yet; -1: there are too many. */
+int script_new_tag(struct script *s);
+void script_put_bind(struct buf *out, const char *portal, const char *name, const char *arg);
+void script_put_describe(struct buf *out, char what, const char *name);
+void script_put_close(struct buf *out, char what, const char *name);
+void script_put_execute(struct buf *out, const char *portal);
 /* How many messages there are of these types ("": of any). */
 uint32_t script_count(const struct buf *msgs, const char *types);
+
+/* ---- sim_wild.c: what no driver would ask ---- */
+
+/* Appends one request, with a Sync behind it or several within. */
+void wild_write(struct script *s, struct buf *out);
+/* True when nobody knows what is left of the session's state, should the connection be lost with
+ * this message. *is_tx is set when that may be a transaction's beginning or end. */
+bool wild_is_vague(struct pg_session *model, const char *msg, uint32_t len, bool *is_tx);
 
 /* ---- sim_worker.c: the worker processes ---- */
 
