@@ -556,6 +556,29 @@ static const char pins_query[] =
     "pg_catalog.pg_depend WHERE refclassid = 'pg_catalog.pg_namespace'::pg_catalog.regclass AND "
     "refobjid = pg_catalog.pg_my_temp_schema())";
 
+static void drop_if_same(struct varset **from, struct varset **to, struct slice name)
+{
+    if (!slice_eq(varset_get(*from, name), varset_get(*to, name)))
+        return;
+    varset_drop(from, name);
+    varset_drop(to, name);
+}
+
+/* Who the user is may be in doubt in a session that is tied for its settings: then that stays. */
+static void put_repair(const struct share *s, struct buf *sql)
+{
+    struct varset *from = varset_ref(s->vars.link);
+    struct varset *to = varset_ref(s->vars.client);
+
+    if ((s->pins & 1U << PIN_REASON_SETTING) != 0) {
+        drop_if_same(&from, &to, slice_of_str("role"));
+        drop_if_same(&from, &to, slice_of_str("session_authorization"));
+    }
+    (void)varset_diff(from, to, sql);
+    varset_unref(&from);
+    varset_unref(&to);
+}
+
 /* After an exchange: puts right what a RESET did to start-up parameters, forgets statements when
  * nobody knows which there are, and asks what ties the session. True when something was sent: it
  * goes on when the link is quiet again. */
@@ -574,7 +597,7 @@ bool share_repair(struct client *c)
     if (repair) {
         varset_assign(&s->turn->repaired, s->vars.link);
         share_put_encoding(c, &run, s->vars.link, s->vars.client);
-        (void)varset_diff(s->vars.link, s->vars.client, &sql);
+        put_repair(s, &sql);
         varset_assign(&s->vars.link, s->vars.client);
         varset_assign(&c->link->vars, s->vars.client);
         if (sql.len > 0)

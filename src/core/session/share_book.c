@@ -216,12 +216,18 @@ HOT void share_pending_unnamed(struct client *c, struct prep *prep)
 void share_pending_refused(struct client *c)
 {
     struct share_turn *t = c->share->turn;
+    bool is_gone = false; /* so are the unnamed statements in front of one that was refused */
     unsigned i;
 
-    for (i = 0; i < t->npending; i++)
-        if (t->pending[i].serial == c->link->expect.refused)
-            t->pending[i].was_refused =
-                t->pending[i].was_refused || t->pending[i].before != t->pending[i].prep;
+    for (i = t->npending; i-- > 0;) {
+        struct share_pending *p = &t->pending[i];
+
+        if (p->serial == c->link->expect.refused)
+            p->was_refused = p->was_refused || p->before != p->prep;
+        else if (is_gone && p->kind == PENDING_UNNAMED)
+            p->was_refused = true;
+        is_gone = is_gone || (p->was_refused && p->kind == PENDING_UNNAMED);
+    }
 }
 
 void share_pending_overtaken(struct client *c)
@@ -451,15 +457,29 @@ static void forget_name(struct share *s, struct share_name *n)
     share_name_free(s, n);
 }
 
-/* A Close came to nothing; the link had what PREPARE made, and has it still. */
-static void put_back(struct client *c, struct share_name *n)
+/* A PREPARE came to nothing: the link has no such statement either. */
+static void drop_new(struct client *c, struct share_name *n)
 {
     struct slice name = slice_of(n->name, n->len);
 
-    if (share_name_find(c->share, name) != NULL) {
+    if (c->link != NULL && prepset_named(&c->link->preps, name) == n->content)
+        prepset_set_named(&c->link->preps, name, PREPSET_DOUBTFUL);
+    drop_one(c, NULL, n);
+}
+
+/* A Close came to nothing, and so did a PREPARE of that name behind it. What an older PREPARE made
+ * the link had, and has it still. */
+static void put_back(struct client *c, struct share_name *n)
+{
+    struct slice name = slice_of(n->name, n->len);
+    struct share_name *other = share_name_find(c->share, name);
+
+    if (other != NULL && !other->is_new) {
         share_name_free(c->share, n);
         return;
     }
+    if (other != NULL)
+        drop_new(c, other);
     share_names_put(c->share, n);
     if (n->prep == NULL && n->was_loaded && c->link != NULL)
         prepset_set_named(&c->link->preps, name, n->content);
@@ -495,18 +515,13 @@ HOT static void settle_one(struct client *c, struct share_pending *p, bool ok, b
     p->kind = PENDING_SETTLED;
 }
 
-/* A PREPARE that came to nothing: the link has no such statement either. */
 static void drop_if_new(struct client *c, struct feed_run *run, struct share_name *n)
 {
-    struct slice name = slice_of(n->name, n->len);
-
-    if (!n->is_new || has_worked(c->share, &n->made)) {
+    (void)run;
+    if (n->is_new && !has_worked(c->share, &n->made))
+        drop_new(c, n);
+    else
         n->is_new = false;
-        return;
-    }
-    if (c->link != NULL && prepset_named(&c->link->preps, name) == n->content)
-        prepset_set_named(&c->link->preps, name, PREPSET_DOUBTFUL);
-    drop_one(c, run, n);
 }
 
 static void forget_first(struct share_turn *t, unsigned n)

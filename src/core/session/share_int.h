@@ -231,9 +231,9 @@ struct share_turn {
     uint16_t at;         /* the one that is being noted */
     bool is_last;        /* there is none behind it */
     bool was_discarded;  /* DISCARD ALL has happened in this exchange, whatever is behind it */
-    uint32_t lost_query; /* the serial, and 1, of a Query whose link died: the client is told an
-                            error for it, whatever the server had said; 0: none */
+    uint32_t lost_query; /* the serial, and 1, of a Query whose link died: it is an error; or 0 */
     bool tx_is_over;     /* `tx` has ended in the present exchange: another one follows */
+    bool commits_unseen; /* changes, and then what may have committed them without a word */
     uint16_t nresent;
     uint16_t nunfit;     /* links that refused the session's settings */
     uint16_t nskip;      /* messages that were answered with one before them */

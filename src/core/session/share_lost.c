@@ -123,6 +123,7 @@ static void lost_roll_back(struct client *c)
     s->in_string = false;
     s->tx_is_string = false;
     s->turn->tx_is_over = false;
+    s->turn->commits_unseen = false;
     s->recovered = false;
     s->hold = false;
     s->reset_seen = false;

@@ -156,6 +156,7 @@ static void judge_new(struct client *c, struct prep *p)
     for (i = 0; i < facts->nstmts; i++)
         p->may_commit =
             p->may_commit || facts->stmts[i].kind == SQL_CALL || facts->stmts[i].kind == SQL_DO;
+    p->has_effects = p->has_effects || p->may_commit;
     for (i = 0; i < facts->nstmts; i++)
         p->names_one = p->names_one || facts->stmts[i].kind == SQL_EXECUTE ||
                        facts->stmts[i].inner == SQL_EXECUTE;

@@ -60,13 +60,20 @@ static void begin(struct share *s)
     s->turn->tx_pins = s->pins;
 }
 
-static void roll_back(struct share *s)
+/* What is from before a commit that was not seen, and stays, is known to the server alone. */
+static void roll_back(struct client *c)
 {
+    struct share *s = c->share;
+
     if (s->turn->tx.client == NULL)
         return;
+    savepoints_cut(s, NULL);
+    if (s->turn->commits_unseen) {
+        pin(c, PIN_BIT(UNKNOWN));
+        return;
+    }
     share_vars_assign(&s->vars, &s->turn->tx);
     s->pins = (s->pins & PINS_THAT_STAY) | s->turn->tx_pins;
-    savepoints_cut(s, NULL);
 }
 
 /* The settings from before stay known, for COMMIT may fail; but what follows is another
@@ -267,6 +274,10 @@ unsigned share_owed_rollback(const struct share *s, const struct link *link)
 /* DISCARD ALL is committed by itself: an error behind it in its sequence undoes nothing. */
 static void note_discarded(struct share *s)
 {
+    if (s->turn->ended != NULL) {
+        varset_assign(&s->turn->ended->vars.client, s->base);
+        varset_assign(&s->turn->ended->vars.link, s->base->store->empty);
+    }
     if (s->turn->mark.client != NULL) {
         varset_assign(&s->turn->mark.client, s->base);
         varset_assign(&s->turn->mark.link, s->base->store->empty);
@@ -313,12 +324,12 @@ static void note_tx(struct client *c, const struct sql_stmt *st)
         break;
     case SQL_COMMIT:
         if (failed)
-            roll_back(s);
+            roll_back(c);
         else
             commit(s);
         break;
     case SQL_ROLLBACK:
-        roll_back(s);
+        roll_back(c);
         break;
     default:
         note_savepoint(c, &st->tx);
@@ -382,6 +393,7 @@ void share_note_code(struct client *c)
     if (!c->server_batch || s->in_string || (c->link->tx_status != 'I' && !s->has_tx_words))
         return; /* in a block, and a string is one, a server refuses that */
     s->has_tx_words = true;
+    s->turn->commits_unseen = s->turn->commits_unseen || s->has_set || s->hold;
     if (s->has_set)
         pin(c, PIN_BIT(SETTING)); /* which of the two is known to the server alone */
 }
@@ -531,6 +543,31 @@ void share_forget_skipped(struct share *s)
         share_vars_assign(&s->turn->tx, &s->turn->ends->tx);
 }
 
+/* Which parts of what failed were kept is known to the server alone. */
+static bool is_in_doubt(const struct share *s, bool is_open)
+{
+    return s->has_set && (s->turn->commits_unseen ||
+                             (is_open && s->has_tx_words && s->turn->mark.client != NULL));
+}
+
+/* The settings go back to those from before. With no transaction open and a word of one that was
+ * told, that is what this word left. */
+static void settle_vars(struct client *c, bool is_open)
+{
+    struct share *s = c->share;
+    const struct share_end *last = is_open || !s->has_set ? NULL : s->turn->ended;
+
+    if (last != NULL) {
+        share_vars_assign(&s->vars, &last->vars);
+        savepoints_cut(s, NULL);
+    } else if (!is_open && s->turn->tx.client != NULL && !share_tx_is_sequence(s)) {
+        if (!has_committed(s))
+            roll_back(c);
+    } else if (s->turn->mark.client != NULL) {
+        share_vars_assign(&s->vars, &s->turn->mark);
+    }
+}
+
 /* The exchange failed: what it would have changed did not happen. */
 static void settle_failure(struct client *c, bool is_open)
 {
@@ -538,17 +575,11 @@ static void settle_failure(struct client *c, bool is_open)
     uint32_t pins = s->pins;
 
     share_forget_skipped(s);
-    if (s->has_set && s->has_tx_words && s->turn->mark.client != NULL) {
-        /* Which of its parts were kept is known to the server alone. */
+    if (is_in_doubt(s, is_open)) {
         pin(c, PIN_BIT(SETTING));
         return;
     }
-    if (!is_open && s->turn->tx.client != NULL && !share_tx_is_sequence(s)) {
-        if (!has_committed(s))
-            roll_back(s);
-    } else if (s->turn->mark.client != NULL) {
-        share_vars_assign(&s->vars, &s->turn->mark);
-    }
+    settle_vars(c, is_open);
     if (!s->has_set && !s->hold)
         return;
     s->pins = (s->pins & PINS_THAT_STAY) | s->turn->mark_pins;
@@ -571,6 +602,7 @@ WARM void share_settle(struct client *c)
     if (!is_open) {
         if (s->turn->tx.client != NULL || s->turn->tx.link != NULL)
             share_vars_clear(&s->turn->tx);
+        s->turn->commits_unseen = false;
         s->has_temp_path = false;
         savepoints_cut(s, NULL);
         if (s->turn->portals != NULL)
@@ -584,7 +616,9 @@ WARM void share_settle(struct client *c)
     }
     if (s->turn->mark.client != NULL)
         share_vars_clear(&s->turn->mark);
-    if (s->saw_error && !s->in_string) /* it did not happen, or that did */
+    if (s->saw_error && !is_open) /* it did not happen, or that did */
+        s->reset_seen = s->vars.client != s->vars.link;
+    else if (s->saw_error && !s->in_string)
         s->reset_seen = s->turn->was_discarded && !varset_is_empty(s->base);
     if (share_tx_status(c) != 'E')
         s->turn->was_discarded = false;
@@ -620,7 +654,7 @@ void share_roll_back(struct client *c)
 {
     struct share *s = c->share;
 
-    roll_back(s);
+    roll_back(c);
     share_end_lost(s);
     varset_assign(&c->link->vars, s->vars.link);
 }

@@ -5,10 +5,11 @@ Close of pgpool's own that the server skipped leaves behind, and what an EXECUTE
 import random
 
 import pytest
-from pooling_house import BY, login, states
+from pooling_house import BY, MODES, login, states
+from test_pool_statements import each_own_transaction
 
 from pgt.diff import WHOLE, differential
-from pgt.wire import SYNC, bind, close, describe, execute, parse, query
+from pgt.wire import SYNC, bind, close, describe, execute, message, parse, query
 from pgt.wire import pg as pgx
 
 LIMIT = 20
@@ -311,3 +312,30 @@ def test_execute_beside_do(one, string):
     assert {m.row()[0] for m in found if m.type == "D"} == {b"mine"}
     for c in (other, w):
         c.bye()
+
+
+@differential()
+@MODES
+@pytest.mark.parametrize("end", [SYNC, query("select 1")], ids=["sync", "query"])
+def test_closed_and_prepared_behind_an_error(t, end):
+    """Both are skipped: the one that was to be closed stays."""
+    c = t.connect()
+    each_own_transaction(c, parse("select 1", "n"), times=1)
+    c.send(describe("no_such"), close("n"), pgx("prepare n as select 2"), SYNC, end)
+    c.ready(2)
+    each_own_transaction(c, bind(name="n"), execute())
+    c.simple("execute n")
+    c.simple("prepare n as select 3")
+
+
+@differential()
+@MODES
+def test_refused_behind_a_malformed_close(t):
+    """Sent ahead: the Parse that is refused takes the unnamed statement away, the Close has not."""
+    c = t.connect()
+    for _ in range(3):
+        each_own_transaction(c, parse("select 'unnamed'"), times=1)
+        c.send(message("C", b"S\0more"), SYNC, parse("select no_such_column"), SYNC)
+        c.ready(2)
+        c.send(bind(), execute(), SYNC)
+        c.ready()

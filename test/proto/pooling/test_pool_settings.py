@@ -193,13 +193,11 @@ IN_FRONT = {
 }
 
 
-@differential()
-@pytest.mark.parametrize("what", IN_FRONT)
-def test_sequence_with_a_word(t, what):
-    """What stands in front of a BEGIN in its sequence is part of its transaction."""
-    c, other = t.connect("c1"), t.connect("c2")
+def say_each(t, steps: list[list[str]], **login) -> None:
+    """A sequence for each step, and what the session and another one see then."""
+    c, other = t.connect("c1", **login), t.connect("c2")
     c.simple("set my.own = 'from before'")
-    for texts in IN_FRONT[what]:
+    for texts in steps:
         c.send(*(pg(text) for text in texts), SYNC)
         c.ready()
         look(c)
@@ -207,6 +205,80 @@ def test_sequence_with_a_word(t, what):
     for sql in ("set work_mem = '5MB'", "set role other_user"):
         other.simple(sql)  # no link may be believed to have that already
         look(other)
+
+
+@differential()
+@pytest.mark.parametrize("what", IN_FRONT)
+def test_sequence_with_a_word(t, what):
+    """What stands in front of a BEGIN in its sequence is part of its transaction."""
+    say_each(t, IN_FRONT[what])
+
+
+def parameters(pool_mode: str) -> dict[str, str]:
+    """RESET goes back to these. A connection that session mode has kept was opened without."""
+    return {} if pool_mode == "session" else {"application_name": "me"}
+
+
+KEPT_IN_PART = {
+    "set and a discard": [["set work_mem = '5MB'", "commit", "discard all", "select 1/0"]],
+    "savepoint without a block": [["savepoint a", "set role other_user"], ["reset all"]],
+    "reset and a savepoint": [["reset all", "commit", "savepoint a"]],
+    "error behind a commit": [["begin"], ["set work_mem = '5MB'"], ["commit", "set role other_user", "select 1/0"]],
+    "error behind a rollback": [["set work_mem = '5MB'", "rollback", "set role other_user", "select 1/0"]],
+    "error behind a chain": [["set work_mem = '5MB'", "begin"], ["commit and chain", "reset all", "commit", "set role other_user", "select 1/0"]],
+    "procedure": [["set role other_user", "call commits()", "select 1/0"]],
+    "code": [["set role other_user", "do $$begin commit; end$$", "set work_mem = '5MB'", "select 1/0"], ["reset all"], ["discard all"]],
+    "procedure and a begin": [["set role other_user", "call commits()", "begin"], ["rollback"]],
+    "procedure and a rollback": [["set role other_user", "call commits()", "set work_mem = '5MB'", "rollback"], ["discard all"]],
+    "procedure in a block": [["begin"], ["set role other_user", "call commits()", "select 1"], ["rollback"]],
+}
+
+
+@differential()
+@pytest.mark.parametrize("what", KEPT_IN_PART)
+def test_sequence_that_fails_behind_a_word(t, what, pool_mode):
+    """The error takes back what was not committed; what a procedure commits, too, is not another client's afterwards."""
+    t.direct("create or replace procedure commits() language plpgsql as 'begin commit; end'")
+    say_each(t, KEPT_IN_PART[what], **parameters(pool_mode))
+
+
+@differential()
+def test_procedure_that_was_bound_before(t):
+    """It counts where it is executed."""
+    c, other = t.connect("c1"), t.connect("c2")
+    t.direct("create or replace procedure commits() language plpgsql as 'begin commit; end'")
+    c.send(parse("call commits()", "call"), bind(portal="p", name="call"), pg("set role other_user"), execute("p"), pg("select 1/0"), SYNC)
+    c.ready()
+    look(c)
+    other.simple("set role other_user")
+    look(other)
+    look(c)
+
+
+@differential()
+def test_table_that_a_procedure_commits(t):
+    """It outlives the error behind that in its sequence, and belongs to this client."""
+    c, other = t.connect("c1"), t.connect("c2")
+    t.direct("create or replace procedure commits() language plpgsql as 'begin commit; end'")
+    c.send(pg("create temp table kept(i int)"), pg("call commits()"), pg("select 1/0"), SYNC)
+    c.ready()
+    for conn in (other, c, other, c):
+        run(conn, "select count(*) from kept")
+
+
+IN_STRING = ["reset all; savepoint a; set session authorization other_user", "set role other_user; begin; commit; set role none; select 1/0",
+             "set role other_user; rollback; set work_mem = '5MB'; select 1/0",
+             "set my.own = 'a'; begin; set role other_user; commit; reset all; savepoint a"]
+
+
+@differential()
+@pytest.mark.parametrize("sql", IN_STRING, ids=range(len(IN_STRING)))
+def test_string_with_a_word(t, sql, pool_mode):
+    """The same in a string of statements."""
+    c = t.connect(**parameters(pool_mode))
+    for text in (sql, "reset all", "discard all"):
+        c.simple(text)
+        look(c)
 
 
 BAD = pg("select no_such_column")
