@@ -81,9 +81,9 @@ def _is_told_to_another(a: Answers) -> bool:
 
 
 def _is_of_execute(a: Answers) -> bool:
-    """What is described is an EXECUTE by its text."""
+    """What is described is an EXECUTE or FETCH by its text."""
     described = {m[6:] for m in a.said[-1].messages if m[:1] == b"D" and m[5:6] == b"S"}
-    parsed = {m[5:].split(b"\0")[0] + b"\0" for step in a.said for m in step.messages if m[:1] == b"P" and b"execute" in m}
+    parsed = {m[5:].split(b"\0")[0] + b"\0" for step in a.said for m in step.messages if m[:1] == b"P" and (b"execute" in m or b"fetch" in m)}
     theirs, ours = a.pair
     return theirs[:2] in ("n ", "T ") and ours[:2] in ("n ", "T ") and not described.isdisjoint(parsed)
 
@@ -103,7 +103,7 @@ KNOWN = (
           "the session goes on with another link (plan.md, C)", _is_closed, _never),
     Known("a Parse takes a snapshot, behind which SET TRANSACTION is refused: one that is answered here takes none, one of ours, "
           "for a Describe, takes one (plan.md, C)", _is_snapshot, _never),
-    Known("an EXECUTE is described as what it names now, not as what that was when it was parsed (plan.md, C)", _is_of_execute, _always),
+    Known("an EXECUTE or FETCH is described as what it names now, not as what that was when it was parsed (plan.md, C)", _is_of_execute, _always),
     Known("a text that another client has parsed there is not parsed again, nor what is wrong with its names told again",
           _is_told_to_another, _always),
 )

@@ -340,11 +340,15 @@ WARM bool share_names_note_tag(struct client *c, uint32_t serial)
     struct share_drop *d;
     struct share_name *n;
     bool is_drop = false;
+    unsigned i;
 
     for (n = s->turn->dropped; n != NULL; n = n->next_dropped) {
         note_made(c, NULL, n);
         note_done(&n->dropped, serial);
     }
+    for (i = 0; i < s->turn->npending; i++)
+        if (s->turn->pending[i].kind == PENDING_CLOSED && s->turn->pending[i].name != NULL)
+            note_made(c, NULL, s->turn->pending[i].name);
     if (s->has_new_names)
         share_names_each(c, NULL, note_made);
     for (d = s->turn->drops; d != NULL; d = d->older) {

@@ -576,6 +576,10 @@ static void settle_failure(struct client *c, bool is_open)
 
     share_forget_skipped(s);
     if (is_in_doubt(s, is_open)) {
+        /* What was skipped must not be put on a link, by what puts a RESET right: most of all
+         * nobody's role. */
+        if (s->turn->mark.client != NULL)
+            share_vars_assign(&s->vars, &s->turn->mark);
         pin(c, PIN_BIT(SETTING));
         return;
     }

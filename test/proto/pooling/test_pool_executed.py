@@ -4,7 +4,7 @@ set_config() that is perhaps not called, a view that sets, and what an error beh
 own state on each link, and nobody else does.
 """
 import pytest
-from pooling_house import MODES, login, states
+from pooling_house import MODES, login, look, states
 
 from pgt.diff import WHOLE, differential
 from pgt.wire import SYNC, Wire, bind, close, describe, execute, parse, query
@@ -369,3 +369,24 @@ def test_link_that_refuses_a_setting(pg, start_pool):
                 third.rows("begin; create temp table unfit on commit drop as select 1 as a; commit")
                 assert c.value("show temp_buffers") == "1600kB"
         assert other.value("show temp_buffers") == "8MB"
+
+
+# Which of its parts are kept pgpool cannot know.
+IN_PARTS = (
+    ["savepoint s", "set session authorization other_user"], ["savepoint s", "set role other_user"],
+    ["set session authorization other_user", "savepoint s"], ["set role other_user", "commit", "savepoint s"],
+    ["set session authorization other_user", "commit", "savepoint s"], ["savepoint s", "set work_mem = '3MB'"],
+    ["set role other_user", "begin", "select 1/0"], ["set work_mem = '3MB'", "commit", "set work_mem = '4MB'", "savepoint s"])
+
+
+@pytest.mark.parametrize("parts", IN_PARTS, ids="; ".join)
+@pytest.mark.parametrize("pool_mode", ["transaction"])
+@differential(chunks=(WHOLE,))
+def test_reset_behind_what_failed_in_parts(t, parts):
+    """What was skipped is not made good, least of all a role, when start-up parameters are put right."""
+    c = t.connect("c1", application_name="mine", TimeZone="Asia/Tokyo")
+    c.send(*(run(sql) for sql in parts), SYNC)
+    c.ready()
+    for sql in ("select 1", "reset timezone", "rollback", "reset timezone", "reset all", "discard all"):
+        c.simple(sql)
+        look(c)

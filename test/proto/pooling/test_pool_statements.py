@@ -363,6 +363,9 @@ def test_close_of_prepare_that_is_skipped_leaves_it_there(t):
     """It is not brought there again: a failed transaction would refuse that, and it takes the unnamed statement away."""
     c = t.connect()
     bad = bind(name="no_such") + close("sql_n")
+    each_own_transaction(c, parse("prepare sql_n as select 4"), bind(), execute(), bad, times=1)
+    each_own_transaction(c, bind(name="sql_n"), execute())
+    c.simple("deallocate sql_n")
     c.simple("begin; prepare sql_n as select 5")
     each_own_transaction(c, bad, times=1)
     each_own_transaction(c, bind(name="sql_n"), execute())
