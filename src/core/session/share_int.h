@@ -644,6 +644,13 @@ bool share_text_is_doubtful(const struct client *c, struct slice text);
 /* SET, RESET, set_config(), DISCARD. False when the setting cannot be followed. */
 bool share_vars_note(struct share *s, const struct sql_stmt *st, struct slice text);
 
+/* share_portals.c: portals */
+void share_execute(struct client *c, struct slice msg);
+void share_portals_free(struct share *s);
+/* An exchange of an open transaction is over: those that are over go, unless it failed, and nobody
+ * knows how far it came. */
+void share_portals_settle(struct share *s);
+
 /* share_names.c: prepared statements */
 /* False when one more statement of so many bytes would be too much for this client
  * (client_prepared_memory). */
@@ -679,11 +686,6 @@ const struct prep *share_bound_prep(const struct client *c, struct slice body);
 bool share_bind_wants_whole(const struct client *c, struct slice msg);
 enum feed_step share_describe(struct client *c, struct feed_run *run, struct slice msg);
 enum feed_step share_close(struct client *c, struct feed_run *run, struct slice msg);
-void share_execute(struct client *c, struct slice msg);
-void share_portals_free(struct share *s);
-/* An exchange of an open transaction is over: those that are over go, unless it failed, and nobody
- * knows how far it came. */
-void share_portals_settle(struct share *s);
 /* The statement with this content, as the client calls it; p == NULL: none of its own. */
 struct slice share_name_of(const struct client *c, const char *content_name);
 /* True when what has to be brought to the link for such SQL could fail in the middle of the

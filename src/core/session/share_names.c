@@ -396,158 +396,6 @@ static struct prep *resolve(struct client *c, struct feed_run *run, struct slice
     return n->prep;
 }
 
-/* The one that the name means when all works that was sent. */
-static struct share_portal *portal_find(struct share *s, struct slice name)
-{
-    struct share_portal *p;
-
-    name = prep_known_name(name);
-    for (p = s->turn->portals; p != NULL; p = p->next)
-        if (!p->is_over && prep_is_same_name(slice_of(p->name, p->len), name))
-            return p;
-    return NULL;
-}
-
-static void portal_drop(struct share_portal **pp)
-{
-    struct share_portal *p = *pp;
-
-    *pp = p->next;
-    prep_unref(&p->prep);
-    mem_free(p->sql);
-    mem_free(p);
-}
-
-void share_portals_free(struct share *s)
-{
-    while (s->turn->portals != NULL)
-        portal_drop(&s->turn->portals);
-}
-
-void share_note_fetch(struct client *c)
-{
-    const struct share_portal *p;
-
-    for (p = c->share->turn->portals; p != NULL; p = p->next)
-        if (p->len > 0 && !p->is_over) {
-            share_note_unread(c);
-            return;
-        }
-}
-
-static bool fetches(struct client *c, const struct prep *p)
-{
-    const struct sql_facts *facts = balance_facts(c->ss, prep_sql(p));
-
-    return facts->nstmts == 1 && facts->stmts[0].kind == SQL_FETCH;
-}
-
-/* Older ones of the same name: it is known to be in doubt. */
-static void portal_drop_older(struct share_portal *p)
-{
-    struct share_portal **pp = &p->next;
-
-    while (*pp != NULL)
-        if (prep_is_same_name(slice_of((*pp)->name, (*pp)->len), slice_of(p->name, p->len)))
-            portal_drop(pp);
-        else
-            pp = &(*pp)->next;
-}
-
-void share_portals_settle(struct share *s)
-{
-    struct share_portal **pp = &s->turn->portals;
-    struct share_portal *p;
-
-    while ((p = *pp) != NULL) {
-        if (p->is_over && !s->saw_error) {
-            portal_drop(pp);
-            continue;
-        }
-        p->is_doubtful = p->is_doubtful || (s->saw_error && (p->is_new || p->is_over));
-        p->is_new = p->is_over = false;
-        if (p->is_doubtful)
-            portal_drop_older(p);
-        pp = &p->next;
-    }
-}
-
-/* The text with the values of a Bind, where that matters; NULL: it stays as it is. */
-static char *bound_sql(struct client *c, const struct prep *p, struct slice bind)
-{
-    struct slice sql = prep_sql(p);
-    struct buf out = {0};
-    char *text = NULL;
-
-    if (share_bound_may_matter(sql) &&
-        share_bound_sql(balance_facts(c->ss, sql), sql, prep_types(p), bind, &out))
-        text = mem_strndup(out.data, out.len);
-    buf_free(&out);
-    return text;
-}
-
-/* What executing the statement will do to the session. */
-static void note_bound(
-    struct client *c, struct feed_run *run, struct slice portal, struct prep *p, struct slice bind)
-{
-    struct share *s = c->share;
-    struct share_portal *known;
-
-    while ((known = portal_find(s, portal)) != NULL)
-        known->is_over = true;
-    if (p == NULL)
-        return;
-    c->bound_count = p->count;
-    client_orders_on_statement(c, prep_sql(p));
-    share_route_note(c, prep_sql(p));
-    if (p->may_commit)
-        share_note_code(c);
-    if (s->turn->portals != NULL && fetches(c, p))
-        share_note_fetch(c);
-    /* Who prepared it first may have read it otherwise: by a default of his role. */
-    if (!p->has_effects && (p->is_plain || !share_text_is_doubtful(c, prep_sql(p))))
-        return;
-    share_sql_load_names(c, run, prep_sql(p));
-    portal = prep_known_name(portal);
-    known = mem_alloc_zero(sizeof *known + portal.n + 1);
-    known->prep = prep_ref(p);
-    known->sql = bound_sql(c, p, bind);
-    known->is_new = true;
-    known->len = (uint32_t)portal.n;
-    memcpy(known->name, portal.p, portal.n);
-    known->next = s->turn->portals;
-    s->turn->portals = known;
-}
-
-void share_execute(struct client *c, struct slice msg)
-{
-    struct share *s = c->share;
-    const struct sql_facts *facts;
-    struct share_portal *p;
-    struct wire_reader r;
-    struct slice name;
-    struct slice sql;
-
-    wire_reader_init(&r, slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES));
-    name = wire_get_cstr(&r);
-    p = portal_find(s, name);
-    if (p == NULL || r.bad)
-        return;
-    p->is_over = true;
-    if (p->is_doubtful) {
-        share_note_unread(c); /* this, or what the name meant before */
-        return;
-    }
-    sql = p->sql == NULL ? prep_sql(p->prep) : slice_of_str(p->sql);
-    facts = balance_facts(c->ss, sql);
-    if (facts->nstmts == 1)
-        share_note(c, sql, facts);
-    else if (share_text_is_doubtful(c, sql))
-        share_note_unread(c);
-    else
-        p->is_over = false; /* the server did not take it either */
-}
-
 HOT void share_put_renamed(
     struct feed_run *run, struct slice msg, size_t at, size_t name_len, const struct prep *p)
 {
@@ -586,7 +434,7 @@ enum feed_step share_bind(struct client *c, struct feed_run *run, struct slice m
     c->share->turn->last_bound = NULL;
     c->share->turn->last_portal = hash_bytes(portal.p, portal.n, 0) | 1;
     p = resolve(c, run, name);
-    note_bound(c, run, portal, name.n == 0 ? c->share->unnamed : p,
+    share_portal_bound(c, run, portal, name.n == 0 ? c->share->unnamed : p,
         slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES));
     link_expect(c->link, OP_BIND);
     if (p == NULL)
@@ -618,7 +466,7 @@ static void note_described(struct client *c, char what, struct slice name)
     if (what == 'S' && name.n == 0)
         p = s->unnamed;
     if (what == 'P')
-        portal = portal_find(s, name);
+        portal = share_portal_find(s, name);
     if (portal != NULL && !portal->is_doubtful)
         p = portal->prep;
     if (p == NULL || !p->has_effects || (what == 'S' && !has_no_types(p)))

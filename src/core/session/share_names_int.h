@@ -53,6 +53,12 @@ struct share_name *share_name_of_prep(struct slice name, struct prep *p);
 /* The client has no statement of this name: the link must not have one either. */
 void share_forget_foreign(struct client *c, struct feed_run *run, struct slice name);
 
+/* share_portals.c */
+/* The one that the name means when all works that was sent. */
+struct share_portal *share_portal_find(struct share *s, struct slice name);
+/* A Bind, p == NULL: of something that is not known. What executing it will do to the session. */
+void share_portal_bound(
+    struct client *c, struct feed_run *run, struct slice portal, struct prep *p, struct slice bind);
 /* FETCH or MOVE in SQL may execute any portal that has a name. */
 void share_note_fetch(struct client *c);
 

@@ -313,7 +313,8 @@ static void note_tx(struct client *c, const struct sql_stmt *st)
 
     s->has_tx_words = true;
     if (s->turn->savepoints != NULL ||
-        (s->turn->tx.client != NULL && s->vars.client != s->turn->tx.client))
+        (s->turn->tx.client != NULL &&
+            (s->vars.client != s->turn->tx.client || s->pins != s->turn->tx_pins)))
         remember(s); /* should it be skipped behind an error */
     share_vars_assign(&tx, s->turn->tx.client != NULL ? &s->turn->tx : &s->vars);
     switch (st->kind) {

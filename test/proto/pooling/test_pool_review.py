@@ -478,3 +478,25 @@ def test_savepoints_without_end(start_pool, pg):
     c.rows("commit")
     assert c.value("show work_mem") == "73kB"
     c.bye()
+
+
+FAILING = {"string": [query("select 1; end")],
+           "sequence": [parse("select 1"), bind(), execute(), parse("abort"), bind(), execute(), SYNC]}
+
+
+@pytest.mark.parametrize("second", FAILING)
+@pytest.mark.parametrize("first", FAILING)
+def test_skipped_ends_of_a_failed_transaction(start_pool, pg, first, second):
+    """Ends that are skipped, sent ahead of each other, do not let the session go: what a ROLLBACK TO takes back is put on no link."""
+    pool = start_pool(pg.address, num_init_children=1, pool_mode="transaction", pool_test_rotate=True)
+    c = login(pool)
+    c.send(query("begin"), query("savepoint s1"))
+    c.ready(2)
+    c.simple("select 1/0")
+    c.send(*FAILING[first], *FAILING[second])
+    c.ready(2)
+    c.simple("rollback to s1")
+    c.simple("set my.own = 'undone'")
+    c.send(query("rollback to s1"), query("commit"))
+    c.ready(2)
+    assert c.value("select coalesce(current_setting('my.own', true), '')") == ""
