@@ -287,17 +287,12 @@ bool prepset_evict(struct prepset *s, uint32_t limit, char name[PREP_NAME_BYTES 
     return true;
 }
 
-static bool is_named(const struct prep_named *p, struct slice name)
-{
-    return slice_eq(prep_known_name(slice_of(p->name, p->len)), prep_known_name(name));
-}
-
 uint64_t prepset_named(const struct prepset *s, struct slice name)
 {
     const struct prep_named *p;
 
     for (p = s->named; p != NULL; p = p->next)
-        if (is_named(p, name))
+        if (prep_is_same_name(slice_of(p->name, p->len), name))
             return p->content;
     return 0;
 }
@@ -323,7 +318,7 @@ void prepset_drop_named(struct prepset *s, struct slice name)
     struct prep_named *p;
 
     while ((p = *pp) != NULL) {
-        if (is_named(p, name)) {
+        if (prep_is_same_name(slice_of(p->name, p->len), name)) {
             *pp = p->next;
             mem_free(p);
             return;

@@ -301,19 +301,13 @@ static void conf_note_value(struct conf_load *load, const struct conf *c,
 
 static void conf_note_unbuilt(struct conf_load *load, const struct conf *c)
 {
-    int n;
-    const struct conf_param *t = conf_param_table(&n);
-    for (int i = 0; i < n; i++) {
-        struct conf_ref ref = {&t[i], -1};
-        for (int k = 0; k < conf_scope_count(t[i].scope); k++) {
-            if (t[i].scope != CONF_SCOPE_GLOBAL)
-                ref.index = k;
-            const struct conf_slot *slot = conf_slot_of(load, &ref);
-            if (slot->value == NULL)
-                continue;
-            conf_note_param(load, c, &ref, slot);
-            conf_note_value(load, c, &ref, slot);
-        }
+    struct conf_ref ref = {NULL, -1};
+    while (conf_ref_next(&ref)) {
+        const struct conf_slot *slot = conf_slot_of(load, &ref);
+        if (slot->value == NULL)
+            continue;
+        conf_note_param(load, c, &ref, slot);
+        conf_note_value(load, c, &ref, slot);
     }
 }
 

@@ -7,29 +7,17 @@
 
 #include "base/buf.h"
 
-static bool conf_equal_param(
-    const struct conf *a, const struct conf *b, const struct conf_param *param)
-{
-    struct conf_ref ref = {param, -1};
-    for (int k = 0; k < conf_scope_count(param->scope); k++) {
-        if (param->scope != CONF_SCOPE_GLOBAL)
-            ref.index = k;
-        bool exists = conf_exists(a, param->scope, k);
-        if (exists != conf_exists(b, param->scope, k))
-            return false;
-        if (exists && !conf_value_equal(param, conf_value_of(a, &ref), conf_value_of(b, &ref)))
-            return false;
-    }
-    return true;
-}
-
 bool conf_equal(const struct conf_gen *a, const struct conf_gen *b)
 {
-    int n;
-    const struct conf_param *t = conf_param_table(&n);
-    for (int i = 0; i < n; i++)
-        if (!conf_equal_param(&a->conf, &b->conf, &t[i]))
+    struct conf_ref ref = {NULL, -1};
+    while (conf_ref_next(&ref)) {
+        bool exists = conf_exists(&a->conf, ref.param->scope, ref.index);
+        if (exists != conf_exists(&b->conf, ref.param->scope, ref.index))
             return false;
+        if (exists && !conf_value_equal(
+                          ref.param, conf_value_of(&a->conf, &ref), conf_value_of(&b->conf, &ref)))
+            return false;
+    }
     return conf_equal_pools(a, b);
 }
 
@@ -54,16 +42,9 @@ static void conf_tell_change(
 void conf_each_change(
     const struct conf_gen *from, const struct conf_gen *to, conf_change_fn *fn, void *ctx)
 {
-    int n;
-    const struct conf_param *t = conf_param_table(&n);
-    for (int i = 0; i < n; i++) {
-        struct conf_ref ref = {&t[i], -1};
-        for (int k = 0; k < conf_scope_count(t[i].scope); k++) {
-            if (t[i].scope != CONF_SCOPE_GLOBAL)
-                ref.index = k;
-            if (!conf_value_equal(
-                    &t[i], conf_value_of(&from->conf, &ref), conf_value_of(&to->conf, &ref)))
-                conf_tell_change(to, &ref, fn, ctx);
-        }
-    }
+    struct conf_ref ref = {NULL, -1};
+    while (conf_ref_next(&ref))
+        if (!conf_value_equal(
+                ref.param, conf_value_of(&from->conf, &ref), conf_value_of(&to->conf, &ref)))
+            conf_tell_change(to, &ref, fn, ctx);
 }

@@ -64,7 +64,10 @@ const char *conf_group_text(enum conf_group group);
 const struct conf_alias *conf_alias_table(int *n);
 /* How many values a record of `scope` has. */
 int conf_scope_count(enum conf_scope scope);
-/* True when number `k` of `scope` exists. */
+/* Goes on to the next value that a file may give: all parameters, those with a number once for each
+ * number. Begins behind {NULL, -1}; false: there is none. */
+bool conf_ref_next(struct conf_ref *ref);
+/* True when number `k` of `scope` exists; of those without numbers k does not matter. */
 bool conf_exists(const struct conf *conf, enum conf_scope scope, int k);
 /* Finds the record called `name` (which has no number) in `scope`; NULL when there is none. */
 const struct conf_param *conf_param_named(enum conf_scope scope, const char *name);

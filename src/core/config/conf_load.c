@@ -138,20 +138,14 @@ static void conf_apply_slot(
 /* Stores default or given value of every parameter. */
 static void conf_apply(struct conf_load *load)
 {
-    int n;
     struct conf_gen *gen = load->gen;
-    const struct conf_param *t = conf_param_table(&n);
-    for (int i = 0; i < n; i++) {
-        struct conf_ref ref = {&t[i], -1};
-        for (int k = 0; k < conf_scope_count(t[i].scope); k++) {
-            if (t[i].scope != CONF_SCOPE_GLOBAL)
-                ref.index = k;
-            void *at = conf_value_at(&gen->conf, &ref);
-            const struct conf_slot *slot = conf_slot_of(load, &ref);
-            conf_value_default(gen->arena, &t[i], at);
-            if (slot->value != NULL)
-                conf_apply_slot(load, &ref, slot, at);
-        }
+    struct conf_ref ref = {NULL, -1};
+    while (conf_ref_next(&ref)) {
+        void *at = conf_value_at(&gen->conf, &ref);
+        const struct conf_slot *slot = conf_slot_of(load, &ref);
+        conf_value_default(gen->arena, ref.param, at);
+        if (slot->value != NULL)
+            conf_apply_slot(load, &ref, slot, at);
     }
 }
 
@@ -361,26 +355,20 @@ struct conf_gen *conf_reload(
 
 void conf_dump_canonical(const struct conf_gen *gen, struct buf *out)
 {
-    int n;
     struct buf value = {.is_secret = true};
-    const struct conf_param *t = conf_param_table(&n);
+    struct conf_ref ref = {NULL, -1};
     buf_printf(out, CONF_CANONICAL_HEAD "%llu %s\n", (unsigned long long)gen->number, gen->file);
-    for (int i = 0; i < n; i++) {
-        struct conf_ref ref = {&t[i], -1};
-        for (int k = 0; k < conf_scope_count(t[i].scope); k++) {
-            char name[CONF_NAME_SIZE];
-            if (!conf_exists(&gen->conf, t[i].scope, k))
-                continue;
-            if (t[i].scope != CONF_SCOPE_GLOBAL)
-                ref.index = k;
-            buf_clear(&value);
-            conf_value_format(&t[i], conf_value_of(&gen->conf, &ref), CONF_STYLE_CANONICAL, &value);
-            buf_put_byte(&value, '\0');
-            conf_ref_name(&ref, name);
-            buf_printf(out, "%s = ", name);
-            conf_quote(value.data, out);
-            buf_put_byte(out, '\n');
-        }
+    while (conf_ref_next(&ref)) {
+        char name[CONF_NAME_SIZE];
+        if (!conf_exists(&gen->conf, ref.param->scope, ref.index))
+            continue;
+        buf_clear(&value);
+        conf_value_format(ref.param, conf_value_of(&gen->conf, &ref), CONF_STYLE_CANONICAL, &value);
+        buf_put_byte(&value, '\0');
+        conf_ref_name(&ref, name);
+        buf_printf(out, "%s = ", name);
+        conf_quote(value.data, out);
+        buf_put_byte(out, '\n');
     }
     pools_conf_dump(gen->conf.pools, out);
     buf_free(&value);

@@ -157,6 +157,20 @@ int conf_scope_count(enum conf_scope scope)
     UNREACHED();
 }
 
+bool conf_ref_next(struct conf_ref *ref)
+{
+    int n;
+    const struct conf_param *t = conf_param_table(&n);
+    if (ref->param != NULL && ref->param->scope != CONF_SCOPE_GLOBAL &&
+        ++ref->index < conf_scope_count(ref->param->scope))
+        return true;
+    ref->param = ref->param == NULL ? t : ref->param + 1;
+    if (ref->param == t + n)
+        return false;
+    ref->index = ref->param->scope == CONF_SCOPE_GLOBAL ? -1 : 0;
+    return true;
+}
+
 bool conf_exists(const struct conf *conf, enum conf_scope scope, int k)
 {
     switch (scope) {

@@ -18,7 +18,7 @@ HOT static int name_eq(const struct hash_node *node, const void *key)
 {
     const struct share_name *n = (const struct share_name *)node;
 
-    return slice_eq(prep_known_name(slice_of(n->name, n->len)), *(const struct slice *)key);
+    return prep_is_same_name(slice_of(n->name, n->len), *(const struct slice *)key);
 }
 
 static uint64_t name_hash(struct slice name)
@@ -31,7 +31,6 @@ WARM struct share_name *share_name_find(const struct share *s, struct slice name
 {
     if (s->names == NULL)
         return NULL;
-    name = prep_known_name(name);
     return (struct share_name *)hash_table_find(&s->names->table, name_hash(name), name_eq, &name);
 }
 

@@ -17,7 +17,6 @@ struct share_portal *share_portal_find(struct share *s, struct slice name)
 {
     struct share_portal *p;
 
-    name = prep_known_name(name);
     for (p = s->turn->portals; p != NULL; p = p->next)
         if (!p->is_over && prep_is_same_name(slice_of(p->name, p->len), name))
             return p;
