@@ -23,6 +23,7 @@
 #include "process/logger/logger.h"
 #include "process/monitor/monitor.h"
 #include "process/supervisor/supervisor.h"
+#include "process/watchdog/watchdog.h"
 #include "process/worker/worker.h"
 #include "sys/fd.h"
 #include "sys/pidfile.h"
@@ -32,6 +33,7 @@ static proc_main_fn *const role_mains[ROLE_COUNT] = {
     [ROLE_WORKER] = worker_main,
     [ROLE_MONITOR] = monitor_main,
     [ROLE_CONTROL] = control_main,
+    [ROLE_WATCHDOG] = watchdog_main,
     [ROLE_LOGGER] = logger_main,
 };
 

@@ -40,6 +40,8 @@ static const char *kind_name(enum proc_role role)
         return "health check";
     case ROLE_CONTROL:
         return "PCP";
+    case ROLE_WATCHDOG:
+        return "watchdog";
     case ROLE_LOGGER:
         return "logger";
     case ROLE_SUPERVISOR:

@@ -52,17 +52,19 @@ static int count_workers(const struct conf *conf)
     return n;
 }
 
-/* Slot 0 is the supervisor's; then logger, monitor, control, workers. */
+/* Slot 0 is the supervisor's; then logger, watchdog, monitor, control, workers. */
 static void lay_out_slots(struct sup *s)
 {
     const struct conf *conf = conf_of(s->gen);
-    enum proc_role single[3];
+    enum proc_role single[4];
     int nsingle = 0;
     int nwork;
     int i;
 
     if (conf->logging_collector)
         single[nsingle++] = ROLE_LOGGER;
+    if (conf->use_watchdog)
+        single[nsingle++] = ROLE_WATCHDOG;
     single[nsingle++] = ROLE_MONITOR;
     single[nsingle++] = ROLE_CONTROL;
     nwork = count_workers(conf);
