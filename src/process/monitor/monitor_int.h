@@ -5,7 +5,7 @@
 
 #include "cluster/decide.h"
 #include "cluster/failover.h"
-#include "monitor_run.h"
+#include "process/common/command_run.h"
 #include "process/common/role_loop.h"
 #include "probe/probe.h"
 

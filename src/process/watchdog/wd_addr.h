@@ -16,9 +16,13 @@
 struct conf;
 struct wd_addr;
 
-/* The kernel may take the address away this much later than its lifetime says: it looks once a
- * second at most. Whoever takes the address next waits for the lease and this. */
+/* The kernel counts lifetimes in whole seconds and looks at most once a second, so what it removes
+ * may stay that much longer than its lifetime says. Lifetimes are chosen so that this, too, is over
+ * when the lease is: nobody has to wait longer than the lease. */
 #define WD_ADDR_LATE_MS 1000
+/* A lease shorter than this, and the time between a question and its answers, cannot be kept by
+ * the kernel: the shortest lifetime is a second. */
+#define WD_ADDR_MIN_LEASE_MS (WD_ADDR_LATE_MS + 1000)
 
 enum wd_addr_how {
     WD_ADDR_NOTHING, /* no delegate_ip: hooks alone */
@@ -31,9 +35,10 @@ struct wd_addr_status {
     const char *interface; /* on which it is held or was last; "" before */
     const char *doing;     /* a word or two for people: "held", "asking whether it is free", ... */
     enum wd_addr_how how;
-    bool is_leading;       /* wd_addr_lead was called, wd_addr_stop_leading was not */
-    bool is_held;          /* on this host, by us */
-    int64_t lease_left_ms; /* until which it is held without another wd_addr_lead; 0 when not held */
+    bool is_leading; /* wd_addr_lead was called, wd_addr_stop_leading was not */
+    bool is_held;    /* on this host, by us */
+    int64_t
+        lease_left_ms; /* until which it is held without another wd_addr_lead; 0 when not held */
     int64_t held_since_us; /* wall clock; 0 when not held */
     char last_error[256];  /* "" when there was none */
 };
@@ -55,9 +60,10 @@ struct wd_addr_calls {
 /* Milliseconds of CLOCK_BOOTTIME, which goes on while the machine sleeps: the clock of leases. */
 int64_t wd_addr_boot_ms(void);
 
-/* Makes it, and removes an address that a former process left. Takes copies of what it needs of
- * `conf`: delegate_ip, if_*, arping_*, ping_path, trusted_server*, wd_monitoring_interfaces_list,
- * the escalation commands. NULL with *err when they cannot be used: a start error. */
+/* Makes it, and removes the address when it is on this host: a former process left it. Takes copies
+ * of what it needs of `conf`: delegate_ip, if_*, arping_*, ping_path, trusted_server*,
+ * wd_monitoring_interfaces_list, the escalation commands. NULL with *err when they cannot be used:
+ * a start error. */
 struct wd_addr *wd_addr_new(struct loop *lp, const struct conf *conf,
     const struct wd_addr_calls *calls, void *owner, struct err *err);
 /* Gives the address up and frees all; commands that still run go on unseen. Clears *ap. */
@@ -65,10 +71,11 @@ void wd_addr_free(struct wd_addr **ap);
 /* After a reload: the settings of wd_addr_new that may change then. */
 void wd_addr_reload(struct wd_addr *a, const struct conf *conf);
 
-/* A majority was heard while leading: nobody else leads before `valid_until_boot_ms`. Called as
- * often as that happens. The first call begins to take the address (the caller has waited for the
- * former lease to end); later ones renew. A time that has passed is ignored: an expired lease is
- * not renewed but taken anew. */
+/* A majority was heard while leading: nobody else takes the address before `valid_until_boot_ms`,
+ * and it is gone from here then unless this is called again. Called as often as that happens. The
+ * first call begins to take the address (the caller has waited for the former lease to end); later
+ * ones renew. A time that has passed is ignored: an expired lease is not renewed, the next call
+ * takes the address anew. */
 void wd_addr_lead(struct wd_addr *a, int64_t valid_until_boot_ms);
 /* Gives the address up at once; harmless when it is not held. on_lost follows when it was. */
 void wd_addr_stop_leading(struct wd_addr *a);

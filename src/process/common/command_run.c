@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: PostgreSQL
- * monitor_run.c: an operator's command, run by the shell beside the loop.
- * Runs in: monitor. The command has a session of its own, so that all of it can be ended, and that
- * the end of this process does not end it. It holds the reading end of its output too (descriptor
- * 3): without a monitor it is not hit by SIGPIPE, and the next monitor takes the output up from
- * there. Its input is a file in memory. Must never wait for it. */
+ * command_run.c: an operator's command, run by the shell beside the loop.
+ * Runs in: monitor, watchdog. The command has a session of its own, so that all of it can be ended,
+ * and that the end of this process does not end it. It holds the reading end of its output too
+ * (descriptor 3): without a monitor it is not hit by SIGPIPE, and the next monitor takes the output
+ * up from there. Its input is a file in memory. Must never wait for it. */
 #include "config.h"
 
-#include "monitor_run.h"
+#include "command_run.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -35,6 +35,7 @@ struct run {
     run_done_fn *done; /* NULL: nobody wants to know any more */
     void *owner;
     int pid;
+    bool is_quiet;
     bool adopted;
     bool timed_out;
     bool ended;
@@ -59,6 +60,8 @@ static void put_line(struct run *r)
 {
     r->line[r->len] = '\0';
     r->len = 0;
+    if (r->is_quiet)
+        return;
     if (r->nlines < MAX_LINES)
         log_at(LVL_LOG, "%s: %s", r->name, r->line);
     else
@@ -141,7 +144,7 @@ static void finish(struct run *r)
     describe(r, &end);
     if (r->adopted && !r->timed_out)
         log_at(LVL_LOG, "%s has ended; %s", r->name, end.text);
-    else if (!end.ok)
+    else if (!end.ok && !r->is_quiet)
         log_at_detail(LVL_WARNING, end.text, NULL, "%s failed", r->name);
     r->done = NULL;
     close_all(r);
@@ -214,6 +217,7 @@ static struct run *make(struct loop *lp, const struct run_spec *spec)
     r->lp = lp;
     r->name = spec->name;
     r->seq = spec->seq;
+    r->is_quiet = spec->is_quiet;
     r->done = spec->done;
     r->owner = spec->owner;
     r->process.data = r;
@@ -226,8 +230,10 @@ static struct run *make(struct loop *lp, const struct run_spec *spec)
 }
 
 /* Our environment and what the command is told; the array is the caller's, the texts are not. */
-static char **make_env(const struct buf *env)
+static char **make_env(const struct buf *facts)
 {
+    static const struct buf none;
+    const struct buf *env = facts == NULL ? &none : facts;
     extern char **environ;
     size_t n = 0;
     size_t at;
@@ -281,13 +287,16 @@ static struct run *give_up(struct run *r, int rc)
 struct run *run_start(struct loop *lp, const struct run_spec *spec)
 {
     struct run *r = make(lp, spec);
+    struct slice facts = slice_of_str("");
     struct err err = {0};
     int pipe_fd[2];
     int in;
     int rc;
 
     r->adopted = true; /* there is no process handle yet */
-    in = fd_of_text("pgpool-facts", spec->input->data, spec->input->len, &err);
+    if (spec->input != NULL)
+        facts = buf_slice(spec->input);
+    in = fd_of_text("pgpool-facts", facts.p, facts.n, &err);
     if (in == -1 || lseek(in, 0, SEEK_SET) == -1 || pipe2(pipe_fd, O_CLOEXEC) == -1) {
         rc = -errno;
         fd_close(&in);

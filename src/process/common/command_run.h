@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: PostgreSQL
- * monitor_run.h: an operator's command, run by the shell beside the loop.
- * Runs in: monitor. Its output goes into the log line by line; its time is limited; it outlives
- * this process, and the next monitor can find it again. */
-#ifndef PGP_MONITOR_RUN_H
-#define PGP_MONITOR_RUN_H
+ * command_run.h: an operator's command, run by the shell beside the loop.
+ * Runs in: monitor, watchdog. Its output goes into the log line by line; its time is limited; it
+ * outlives this process, and the next monitor can find it again. */
+#ifndef PGP_PROCESS_COMMAND_RUN_H
+#define PGP_PROCESS_COMMAND_RUN_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,12 +26,13 @@ struct run_end {
 typedef void run_done_fn(void *owner, const struct run_end *end);
 
 struct run_spec {
-    const char *name; /* a constant: stands in front of its lines in the log */
-    const char *line; /* for sh -c */
-    struct buf *env;  /* NAME=value, each with its NUL, besides our own environment */
-    struct buf *input;
-    int64_t limit_ms; /* 0: none */
-    uint32_t seq;     /* comes back in the end */
+    const char *name;  /* a constant: stands in front of its lines in the log */
+    const char *line;  /* for sh -c */
+    struct buf *env;   /* NAME=value, each with its NUL, besides our own environment; may be NULL */
+    struct buf *input; /* may be NULL */
+    bool is_quiet;     /* neither its lines nor a failure go into the log: it is a question */
+    int64_t limit_ms;  /* 0: none */
+    uint32_t seq;      /* comes back in the end */
     run_done_fn *done;
     void *owner;
 };
