@@ -6,15 +6,13 @@
  * it. */
 #include "config.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "auth/auth_guard.h"
 #include "auth/cred.h"
 #include "auth/passwd.h"
+#include "auth/pcp_conf.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/conf.h"
@@ -22,33 +20,13 @@
 
 #include "control_int.h"
 
-#define FILE_MAX_BYTES (1024 * 1024)
-#define FILE_NAME      "pcp.conf"
-
-static int read_all(int fd, char *text, size_t size, size_t *n)
-{
-    ssize_t got;
-
-    *n = 0;
-    while (*n < size) {
-        got = read(fd, text + *n, size - *n);
-        if (got == -1 && errno == EINTR)
-            continue;
-        if (got == -1)
-            return -1;
-        if (got == 0)
-            break;
-        *n += (size_t)got;
-    }
-    return 0;
-}
-
 /* As with pool_passwd: a file that others can read is complained of, once for each change. */
 static void look_at_mode(struct control *ctl, const char *path, const struct stat *st)
 {
     struct err warn = {0};
 
-    if (ctl->told_mode_of == st->st_ctim.tv_sec || passwd_mode_is_safe(path, st, FILE_NAME, &warn))
+    if (ctl->told_mode_of == st->st_ctim.tv_sec ||
+        passwd_mode_is_safe(path, st, PCP_CONF_NAME, &warn))
         return;
     ctl->told_mode_of = st->st_ctim.tv_sec;
     log_err(LVL_WARNING, &warn);
@@ -59,69 +37,15 @@ static int read_file(struct control *ctl, char **text, size_t *n, struct err *er
 {
     const struct proc_env *env = ctl->role.env;
     char path[PROC_PATH_BYTES];
-    const char *name = env->paths->pcp[0] != '\0' ? env->paths->pcp : FILE_NAME;
+    const char *name = env->paths->pcp[0] != '\0' ? env->paths->pcp : PCP_CONF_NAME;
     struct stat st;
-    int fd;
-    int rc;
 
     if (conf_path(role_loop_gen(&ctl->role), name, path, sizeof path, err) == -1)
         return -1;
-    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd == -1 || fstat(fd, &st) == -1) {
-        err_set_errno(err, errno, "could not open \"%s\", so nobody can use PCP", path);
-        if (fd != -1)
-            close(fd);
+    if (pcp_conf_read(path, text, n, &st, err) == -1)
         return -1;
-    }
-    if (!S_ISREG(st.st_mode) || st.st_size > FILE_MAX_BYTES) {
-        err_set(err, "58030", "\"%s\" is no file, or too long", path);
-        close(fd);
-        return -1;
-    }
     look_at_mode(ctl, path, &st);
-    *text = mem_alloc_secret((size_t)st.st_size + 1);
-    rc = read_all(fd, *text, (size_t)st.st_size, n);
-    if (rc == -1) {
-        err_set_errno(err, errno, "could not read \"%s\"", path);
-        mem_free_secret(*text);
-    }
-    close(fd);
-    return rc;
-}
-
-/* One line that names a user. */
-struct pcp_line {
-    struct slice user;
-    struct slice value;
-    bool is_scram; /* else md5 */
-};
-
-/* Takes the next line that can be used from *text; false at the end. */
-static bool next_line(struct slice *text, struct pcp_line *out)
-{
-    struct scram_verifier v;
-    struct slice line;
-    const char *end;
-
-    while (text->n > 0) {
-        end = memchr(text->p, '\n', text->n);
-        line = slice_of(text->p, end == NULL ? text->n : (size_t)(end - text->p));
-        *text = slice_of(text->p + line.n, text->n - line.n);
-        if (end != NULL)
-            *text = slice_of(text->p + 1, text->n - 1);
-        while (line.n > 0 && strchr(" \t\r", line.p[line.n - 1]) != NULL)
-            line.n--;
-        end = line.n == 0 || line.p[0] == '#' ? NULL : memchr(line.p, ':', line.n);
-        if (end == NULL)
-            continue;
-        out->user = slice_of(line.p, (size_t)(end - line.p));
-        out->value = slice_of(end + 1, line.n - out->user.n - 1);
-        out->is_scram = scram_verifier_parse(out->value, &v) == 0;
-        mem_wipe(&v, sizeof v);
-        if (out->is_scram || out->value.n == CRYPTO_MD5_HEX_BYTES)
-            return true;
-    }
-    return false;
+    return 0;
 }
 
 /* True when the md5 of a line fits. */
@@ -153,7 +77,7 @@ static bool any_line_fits(const struct pcp_conn *c, struct slice text, struct sl
     unsigned nmd5 = 0;
     unsigned nscram = 0;
 
-    while (next_line(&text, &line)) {
+    while (pcp_conf_next(&text, &line)) {
         if (!slice_eq(line.user, user))
             continue;
         if (!line.is_scram && line_fits(c, &line, user, response))
@@ -230,7 +154,7 @@ static int find_proof(const struct pcp_conn *c, struct slice text, struct slice 
     unsigned nscram = 0;
     bool is_known = false;
 
-    while (next_line(&text, &line)) {
+    while (pcp_conf_next(&text, &line)) {
         nmd5 += !line.is_scram;
         nscram += line.is_scram;
         if (line.is_scram && scram_verifier_parse(line.value, &v) == 0)
