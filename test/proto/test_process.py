@@ -627,3 +627,20 @@ def test_new_worker_has_the_present_generation(make):
     waits.wait_for("it answers", lambda: answers(h.address), 10)
     h.wait_log("new connection received")
     assert h.stop() == 0
+
+
+@pytest.mark.parametrize("name, value", [("use_watchdog", "on"), ("replication_mode", "on"),
+                                         ("backend_clustering_mode", "native_replication"),
+                                         ("backend_clustering_mode", "snapshot_isolation")])
+def test_what_is_not_built_does_not_start(make, name, value):
+    """Who asks for several servers that take all writes must not get one that does."""
+    h = make()
+    table = {p["name"]: p for p in json.loads(h.run("--describe=json").stdout)}
+    built = {v["text"]: v["built"] for v in table[name].get("values", [])}
+    if built.get(value, table[name]["state"] == "built"):
+        pytest.skip("it is built by now")
+    h.write_conf(f"{name} = {value}\n")
+    for args in (["--check-config"], ["-n"]):
+        done = h.run(*args)
+        assert done.returncode != 0 and "asks for what is not built in this version" in done.stderr, done.stderr
+    assert not h.pid_path.exists()

@@ -52,7 +52,7 @@ def test_every_setting_is_reloaded_or_refused(pg, start_pool):
     pool = start_pool(pg.address, num_init_children=2, worker_fill=0, backend_data_directory0="/nowhere")
     described = subprocess.run([pgpool_bin(), "--describe=json"], capture_output=True, check=True, timeout=30).stdout
     table = {p["name"]: p for p in json.loads(described) if not p["per"] and p["type"] != "file name"
-             and p["name"] != "replication_mode"  # old: decided by another
+             and p["name"] != "replication_mode"  # kept for old files, not in SHOW
              and p["name"] not in pool.conf and p["name"] not in ELSEWHERE}
     old = Wire(pool.address)
     old.login()

@@ -246,6 +246,10 @@ static void conf_check_auth(struct conf_load *load, const struct conf *c)
 
 /* ---- what is set and does nothing ---- */
 
+#define CONF_REFUSED_HINT                                                                          \
+    "pgpool would start and not do it. Change this setting, or stay with pgpool-II until it is "   \
+    "built."
+
 /* False while the switch of the feature is off. */
 static bool conf_is_on(const struct conf *c, const struct conf_feature_info *info)
 {
@@ -262,7 +266,14 @@ static void conf_note_param(struct conf_load *load, const struct conf *c,
     const struct conf_feature_info *info = conf_feature_info(ref->param->feature);
     const void *at = conf_value_of(c, ref);
     conf_ref_name(ref, name);
-    if (info->state == CONF_STATE_NOT_BUILT && conf_is_on(c, info) &&
+    if (info->state == CONF_STATE_REFUSED && info->switch_name != NULL) {
+        if (strcmp(info->switch_name, name) == 0 && conf_is_on(c, info))
+            conf_report_add(load->report, CONF_ERROR, slot->file, slot->line, CONF_REFUSED_HINT,
+                "parameter \"%s\" asks for what is not built in this version (%s)", name,
+                info->text);
+        return; /* its other parameters need no word of their own */
+    }
+    if (conf_feature_is_missing(info) && conf_is_on(c, info) &&
         !conf_value_is_nothing(ref->param, at))
         conf_report_add(load->report, CONF_WARNING, slot->file, slot->line, NULL,
             "parameter \"%s\" has no effect yet: not built (%s)", name, info->text);
@@ -289,7 +300,11 @@ static void conf_note_value(struct conf_load *load, const struct conf *c,
         bool is_chosen = is_flags ? (value & v->value) != 0 : value == v->value;
         if (!is_chosen || info->state == CONF_STATE_BUILT)
             continue;
-        if (info->state == CONF_STATE_NOT_BUILT)
+        if (info->state == CONF_STATE_REFUSED)
+            conf_report_add(load->report, CONF_ERROR, slot->file, slot->line, CONF_REFUSED_HINT,
+                "value \"%s\" of parameter \"%s\" asks for what is not built in this version (%s)",
+                v->text, name, info->text);
+        else if (info->state == CONF_STATE_NOT_BUILT)
             conf_report_add(load->report, CONF_WARNING, slot->file, slot->line, NULL,
                 "value \"%s\" of parameter \"%s\" has no effect yet: not built (%s)", v->text, name,
                 info->text);
@@ -311,6 +326,17 @@ static void conf_note_unbuilt(struct conf_load *load, const struct conf *c)
     }
 }
 
+/* Files of old releases chose the mode by other names. */
+static void conf_check_old_mode(struct conf_load *load)
+{
+    const struct conf_refused *old = load->old_mode;
+
+    if (old != NULL && !conf_is_set(load, "backend_clustering_mode"))
+        conf_report_add(load->report, CONF_ERROR, load->old_mode_at.file, load->old_mode_at.line,
+            old->hint, "%s = %s chose a mode that this file does not get any more", old->old_name,
+            old->value);
+}
+
 void conf_check(struct conf_load *load)
 {
     const struct conf *c = &load->gen->conf;
@@ -324,6 +350,7 @@ void conf_check(struct conf_load *load)
     conf_check_recovery(load, c);
     conf_check_cache(load, c);
     conf_check_tls(load, c);
+    conf_check_old_mode(load);
     if (!load->is_canonical)
         conf_note_unbuilt(load, c);
 }

@@ -161,7 +161,7 @@ static void conf_put_remark(const struct conf_param *p, struct buf *out)
     if (info->state == CONF_STATE_BUILT)
         return;
     conf_put_str(out, p->context == CONF_CONTEXT_STARTUP ? " " : "# ");
-    if (info->state == CONF_STATE_NOT_BUILT)
+    if (conf_feature_is_missing(info))
         buf_printf(out, "(not built yet: %s)", info->text);
     else
         conf_put_str(out, "(has no effect)");
@@ -278,7 +278,7 @@ static void conf_put_man_values(const struct conf_param *p, struct buf *out)
         if (v->hidden)
             continue;
         buf_printf(out, "%s`%s`", comma, v->text[0] == '\0' ? "''" : v->text);
-        if (conf_feature_info(v->feature)->state == CONF_STATE_NOT_BUILT)
+        if (conf_feature_is_missing(conf_feature_info(v->feature)))
             conf_put_str(out, " (not built yet)");
         comma = ", ";
     }
@@ -314,7 +314,7 @@ static void conf_put_man(const struct conf_param *p, struct buf *out)
         conf_put_str(out, "- Not in pgpool-II\n");
     if ((p->flags & CONF_SECRET) != 0)
         conf_put_str(out, "- Printed as `*****`\n");
-    if (info->state == CONF_STATE_NOT_BUILT)
+    if (conf_feature_is_missing(info))
         buf_printf(out, "- **Not built yet**: %s\n", info->text);
     if (info->state == CONF_STATE_NO_EFFECT)
         buf_printf(out, "- **Has no effect**: %s\n", info->text);
@@ -424,9 +424,9 @@ static void conf_put_json_param(const struct conf_param *p, struct buf *out)
         (p->flags & CONF_OURS) != 0 ? "true" : "false",
         (p->flags & CONF_NO_SHOW) != 0 ? "true" : "false");
     buf_printf(out, ", \"state\": \"%s\"",
-        info->state == CONF_STATE_BUILT       ? "built"
-        : info->state == CONF_STATE_NOT_BUILT ? "not built"
-                                              : "no effect");
+        info->state == CONF_STATE_BUILT ? "built"
+        : conf_feature_is_missing(info) ? "not built"
+                                        : "no effect");
     conf_put_json(out, "feature", info->text);
     conf_put_json(out, "brief", p->brief);
     conf_put_json(out, "text", p->text);

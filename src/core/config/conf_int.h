@@ -13,7 +13,12 @@
 #define CONF_NAME_SIZE     96 /* longest name, with its number and NUL */
 #define CONF_MAX_GLOBALS   400
 
-enum conf_feature_state { CONF_STATE_BUILT, CONF_STATE_NOT_BUILT, CONF_STATE_NO_EFFECT };
+enum conf_feature_state {
+    CONF_STATE_BUILT,
+    CONF_STATE_NOT_BUILT,
+    CONF_STATE_REFUSED, /* not built, and asking for it is an error */
+    CONF_STATE_NO_EFFECT
+};
 
 struct conf_feature_info {
     const char *letter;
@@ -26,6 +31,13 @@ struct conf_alias {
     const char *old_name;
     const char *new_name; /* NULL: the name was removed */
     const char *hint;     /* what to do about a removed name */
+};
+
+/* A removed name that with this value chose a mode. */
+struct conf_refused {
+    const char *old_name;
+    const char *value;
+    const char *hint;
 };
 
 struct conf_gen {
@@ -49,11 +61,13 @@ struct conf_slot {
 struct conf_load {
     struct conf_gen *gen;
     struct conf_report *report;
-    struct conf_slot *slot;  /* one per parameter and number */
-    int *slot_base;          /* first slot of each record */
-    int nincludes;           /* files included so far */
-    bool is_canonical;       /* every parameter is set: no notes about what is not built */
-    bool is_file;            /* from a file: other files may belong to it */
+    struct conf_slot *slot; /* one per parameter and number */
+    int *slot_base;         /* first slot of each record */
+    int nincludes;          /* files included so far */
+    bool is_canonical;      /* every parameter is set: no notes about what is not built */
+    bool is_file;           /* from a file: other files may belong to it */
+    const struct conf_refused *old_mode; /* a mode that was chosen by a removed name, or NULL */
+    struct conf_slot old_mode_at;
     struct slice pools_text; /* the text of pools.conf, when is_canonical */
 };
 
@@ -77,6 +91,14 @@ int conf_param_ordinal(const struct conf_param *param);
 void conf_ref_name(const struct conf_ref *ref, char *out);
 /* The alias for `name`, which may carry a number; NULL when there is none. */
 const struct conf_alias *conf_alias_find(const char *name);
+
+/* The row for `name` with `value`, or NULL. */
+const struct conf_refused *conf_refused_find(const char *name, const char *value);
+/* True when the feature is not there, whatever that means for who asks for it. */
+static inline bool conf_feature_is_missing(const struct conf_feature_info *info)
+{
+    return info->state == CONF_STATE_NOT_BUILT || info->state == CONF_STATE_REFUSED;
+}
 
 /* conf_near.c: the known name most like `name`, or NULL; the result is in `out`. */
 const char *conf_near_name(const char *name, char *out);

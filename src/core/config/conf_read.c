@@ -197,6 +197,10 @@ static void conf_read_item(
     if (alias != NULL && alias->new_name == NULL) {
         conf_report_add(load->report, CONF_WARNING, file, line, alias->hint,
             "parameter \"%s\" was removed from pgpool-II and is passed over", item->name);
+        if (load->old_mode == NULL || strcmp(load->old_mode->old_name, item->name) == 0) {
+            load->old_mode = conf_refused_find(item->name, item->value);
+            load->old_mode_at = (struct conf_slot){item->value, file, line};
+        }
         return;
     }
     if (alias != NULL)

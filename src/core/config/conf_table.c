@@ -107,9 +107,21 @@ static const struct {
 static const struct conf_alias conf_aliases[] = {
 #define CONF_ALIAS(old_name, new_name) {old_name, new_name, NULL},
 #define CONF_REMOVED(old_name, hint)   {old_name, NULL, hint},
+#define CONF_REFUSED(old_name, value, hint)
 #include "config/conf_alias.def"
 #undef CONF_ALIAS
 #undef CONF_REMOVED
+#undef CONF_REFUSED
+};
+
+static const struct conf_refused conf_refusals[] = {
+#define CONF_ALIAS(old_name, new_name)
+#define CONF_REMOVED(old_name, hint)
+#define CONF_REFUSED(old_name, value, hint) {old_name, value, hint},
+#include "config/conf_alias.def"
+#undef CONF_ALIAS
+#undef CONF_REMOVED
+#undef CONF_REFUSED
 };
 
 const struct conf_param *conf_param_table(int *n)
@@ -289,6 +301,15 @@ const struct conf_alias *conf_alias_find(const char *name)
         if (numbered && t[i].new_name == NULL && strcmp(t[i].old_name, base) == 0)
             return &t[i];
     }
+    return NULL;
+}
+
+const struct conf_refused *conf_refused_find(const char *name, const char *value)
+{
+    for (size_t i = 0; i < sizeof(conf_refusals) / sizeof(conf_refusals[0]); i++)
+        if (strcmp(conf_refusals[i].old_name, name) == 0 &&
+            strcasecmp(conf_refusals[i].value, value) == 0)
+            return &conf_refusals[i];
     return NULL;
 }
 

@@ -530,47 +530,6 @@ START_TEST(an_ordinary_file_is_quiet)
 }
 END_TEST
 
-/* Finds some parameter of a feature that is in `state`, to stay right when features get built. */
-START_TEST(what_is_not_built_is_told)
-{
-    int n;
-    int told = 0;
-    const struct conf_param *t = conf_param_table(&n);
-    for (int i = 0; i < n; i++) {
-        const char *why;
-        char text[256];
-        if (conf_param_is_built(&t[i], &why) || t[i].type != CONF_STRING ||
-            t[i].scope != CONF_SCOPE_GLOBAL)
-            continue;
-        snprintf(text, sizeof(text),
-            "use_watchdog = on\nmemory_cache_enabled = on\nssl = on\nssl_cert = c\nssl_key = k\n"
-            "backend_port0 = 5432\nbackend_data_directory0 = '/d'\nauth_user = u\n%s = 'x'\n",
-            t[i].name);
-        conf_test_warns(text, CONF_WARNING, 9, "has no effect yet");
-        told++;
-    }
-    for (int i = 0; i < n; i++)
-        for (const struct conf_enum_value *v = t[i].values; v != NULL && v->text != NULL; v++) {
-            char text[256];
-            const char *why;
-            struct conf_param of_value = {.feature = v->feature};
-            if (conf_param_is_built(&of_value, &why) || t[i].scope != CONF_SCOPE_GLOBAL)
-                continue;
-            snprintf(text, sizeof(text), "\n%s = '%s'\n", t[i].name, v->text);
-            struct conf_report report;
-            struct conf_gen *gen = conf_test_load(text, &report);
-            ck_assert_ptr_nonnull(gen);
-            ck_assert_msg(conf_test_found(&report, CONF_WARNING, 2, "has no effect") ||
-                              conf_test_found(&report, CONF_NOTE, 2, "has no effect"),
-                "%s", text);
-            conf_gen_free(&gen);
-            conf_report_fini(&report);
-        }
-    conf_test_warns("child_life_time = 8\n", CONF_NOTE, 1, "max_clients");
-    (void)told; /* 0 on the day when all is built */
-}
-END_TEST
-
 /* ---- derived values ---- */
 
 START_TEST(values_per_server_fall_back)
@@ -762,7 +721,6 @@ static Suite *conf_load_suite(void)
     tcase_add_test(rules, rules_across_parameters);
     tcase_add_test(rules, warnings_across_parameters);
     tcase_add_test(rules, an_ordinary_file_is_quiet);
-    tcase_add_test(rules, what_is_not_built_is_told);
     tcase_add_test(rules, values_per_server_fall_back);
     tcase_add_test(rules, idle_timeout_has_two_names);
     tcase_add_test(rules, flags_of_servers);

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * test_conf_unbuilt.c: what a file asks for and this program does not have. */
+#include "config.h"
+
+#include "conf_test.h"
+
+/* States of the features, as the table has them. */
+static bool is_refused_by_switch(enum conf_feature feature)
+{
+    static const struct {
+        const char *state;
+        const char *switch_name;
+    } f[] = {
+#define CONF_FEATURE(sym, letter, state, switch_name, text) {#state, switch_name},
+#include "config/conf_feature.def"
+#undef CONF_FEATURE
+    };
+    return strcmp(f[feature].state, "REFUSED") == 0 && f[feature].switch_name != NULL;
+}
+
+/* A switch that would be on and do nothing is refused; off, it may stand in the file. */
+START_TEST(what_is_refused_is_an_error)
+{
+    static const char *const switches[] = {
+#define CONF_FEATURE(sym, letter, state, switch_name, text) switch_name,
+#include "config/conf_feature.def"
+#undef CONF_FEATURE
+    };
+    struct conf_gen *gen;
+    char text[256];
+
+    for (int i = 0; i < CONF_FEATURE_COUNT; i++) {
+        if (!is_refused_by_switch((enum conf_feature)i))
+            continue;
+        snprintf(text, sizeof text, CONF_TEST_SERVER "%s = on\n", switches[i]);
+        conf_test_bad(text, 3, "not built");
+        snprintf(text, sizeof text, CONF_TEST_SERVER "%s = off\n", switches[i]);
+        gen = conf_test_good(text);
+        conf_gen_free(&gen);
+    }
+}
+END_TEST
+
+START_TEST(modes_of_old_releases)
+{
+    conf_test_bad(
+        CONF_TEST_SERVER "master_slave_sub_mode = 'slony'\nwd_hostname = 'x'\n", 3, "chose a mode");
+    conf_test_bad(CONF_TEST_SERVER "master_slave_sub_mode = 'logical'\n", 3, "chose a mode");
+    conf_test_warns(
+        CONF_TEST_SERVER "master_slave_sub_mode = 'stream'\n", CONF_WARNING, 3, "was removed");
+    conf_test_warns(CONF_TEST_SERVER "master_slave_sub_mode = 'logical'\n"
+                                     "backend_clustering_mode = 'logical_replication'\n",
+        CONF_WARNING, 3, "was removed");
+}
+END_TEST
+
+/* Finds some parameter of a feature that is in `state`, to stay right when features get built. */
+START_TEST(what_is_not_built_is_told)
+{
+    int n;
+    int told = 0;
+    const struct conf_param *t = conf_param_table(&n);
+    for (int i = 0; i < n; i++) {
+        const char *why;
+        char text[256];
+        if (conf_param_is_built(&t[i], &why) || t[i].type != CONF_STRING ||
+            t[i].scope != CONF_SCOPE_GLOBAL || is_refused_by_switch(t[i].feature))
+            continue;
+        snprintf(text, sizeof(text),
+            "\nmemory_cache_enabled = on\nssl = on\nssl_cert = c\nssl_key = k\n"
+            "backend_port0 = 5432\nbackend_data_directory0 = '/d'\nauth_user = u\n%s = 'x'\n",
+            t[i].name);
+        conf_test_warns(text, CONF_WARNING, 9, "has no effect yet");
+        told++;
+    }
+    for (int i = 0; i < n; i++)
+        for (const struct conf_enum_value *v = t[i].values; v != NULL && v->text != NULL; v++) {
+            char text[256];
+            const char *why;
+            struct conf_param of_value = {.feature = v->feature};
+            if (conf_param_is_built(&of_value, &why) || t[i].scope != CONF_SCOPE_GLOBAL)
+                continue;
+            snprintf(text, sizeof(text), "\n%s = '%s'\n", t[i].name, v->text);
+            struct conf_report report;
+            struct conf_gen *gen = conf_test_load(text, &report);
+            ck_assert_msg(gen == NULL
+                              ? conf_test_found(&report, CONF_ERROR, 2, "not built")
+                              : conf_test_found(&report, CONF_WARNING, 2, "has no effect") ||
+                                    conf_test_found(&report, CONF_NOTE, 2, "has no effect"),
+                "%s", text);
+            conf_gen_free(&gen);
+            conf_report_fini(&report);
+        }
+    conf_test_warns("child_life_time = 8\n", CONF_NOTE, 1, "max_clients");
+    (void)told; /* 0 on the day when all is built */
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("conf_unbuilt");
+    TCase *rules = tcase_create("rules");
+
+    tcase_add_test(rules, what_is_not_built_is_told);
+    tcase_add_test(rules, what_is_refused_is_an_error);
+    tcase_add_test(rules, modes_of_old_releases);
+    suite_add_tcase(s, rules);
+    return conf_test_run(s);
+}
