@@ -80,7 +80,7 @@ def _make_template(cache: Path) -> None:
     shutil.rmtree(cache / "data", ignore_errors=True)
     made = procs.folder("initdb", OS_USER)
     procs.run([str(bindir() / "initdb"), "-D", str(made / "data"), "-U", "postgres", "-A", "trust",
-               "-N", "--no-instructions", "-E", "UTF8", "--locale=C.UTF-8"], user=OS_USER, cwd="/")
+               "-N", "-E", "UTF8", "--locale=C.UTF-8"], user=OS_USER, cwd="/")
     shutil.move(str(made / "data"), str(cache / "data"))
     (cache / "done").touch()
 
