@@ -262,7 +262,8 @@ struct sql_stmt {
     struct sql_set set;
     /* PREPARE, EXECUTE, DEALLOCATE: the statement's name; DECLARE, FETCH, MOVE, CLOSE: the
      * cursor's; LISTEN, NOTIFY, UNLISTEN: the channel; DISCARD: "all", "plans", ...;
-     * DO: the language or nothing; CREATE and DROP DATABASE: the database. */
+     * DO: the language or nothing; CREATE and DROP DATABASE: the database; CREATE TYPE and DOMAIN:
+     * the type, when it has no schema or is made in pg_temp (SQL_F_TEMP). */
     struct slice name;
     struct sql_span body; /* PREPARE, EXPLAIN, DECLARE, COPY (query): the inner statement's text */
 };

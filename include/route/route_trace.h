@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL
  * route_trace.h: what one session has written in its transaction (dml_adaptive) and which temporary
- * tables it has made (check_temp_table). Most sessions have none: the pointer stays NULL until
- * there is something to remember. Runs in: workers. */
+ * tables and types it has made (check_temp_table). Most sessions have none: the pointer stays NULL
+ * until there is something to remember. Runs in: workers. */
 #ifndef PGP_ROUTE_ROUTE_TRACE_H
 #define PGP_ROUTE_ROUTE_TRACE_H
 
@@ -31,6 +31,8 @@ void route_trace_on_discard(struct route_trace *t);
 bool route_trace_wrote(const struct route_trace *t, struct slice schema, struct slice name);
 /* Is the name one of a temporary table of this session? */
 bool route_trace_is_temp(const struct route_trace *t, struct slice schema, struct slice name);
+/* Does the text name, as a type perhaps, what is one of them? */
+bool route_trace_names_temp(const struct route_trace *t, struct slice text);
 bool route_trace_has_temp(const struct route_trace *t);
 /* Frees it and clears *tp; *tp may be NULL. */
 void route_trace_free(struct route_trace **tp);

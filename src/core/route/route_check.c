@@ -263,7 +263,13 @@ static bool may_name_temp(struct slice text, const struct sql_stmt *stmt)
             if (stmt->funcs[i].name.n >= strlen(begin[k]) &&
                 memcmp(stmt->funcs[i].name.p, begin[k], strlen(begin[k])) == 0)
                 return true;
-    return route_text_has(text, "regclass");
+    return route_text_has(text, "regclass") || route_text_has(text, "regtype");
+}
+
+/* A type of that name may be a temporary one: a table's rows, or what CREATE TYPE made. */
+static bool names_temp_type(const struct route_session *s, struct slice text)
+{
+    return route_trace_names_temp(s->trace, text) || route_text_has(text, "pg_temp");
 }
 
 /* What the session itself knows of its temporary tables. */
@@ -407,7 +413,7 @@ WARM void route_check_relations(
     uint32_t i;
 
     if ((asks_for_temp(mode) || mode == CONF_TEMP_TRACE) && has_temp(c->in->session) &&
-        may_name_temp(text, stmt))
+        (may_name_temp(text, stmt) || names_temp_type(c->in->session, text)))
         deny(c, ROUTE_R_TEMP_TABLE);
     for (i = 0; i < stmt->ntables; i++)
         deny(c, check_relation(c, &stmt->tables[i]));

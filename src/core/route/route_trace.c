@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: PostgreSQL
- * route_trace.c: tables a session wrote in its transaction, and its temporary tables.
+ * route_trace.c: tables a session wrote in its transaction, and its temporary tables and types.
  * Runs in: workers. A list is enough: transactions name few tables; after TRACE_MAX names the trace
  * says yes to every question, which costs balance and nothing else. */
 #include "config.h"
@@ -14,7 +14,7 @@
 
 enum name_state {
     NAME_WRITTEN,     /* a table written in this transaction */
-    NAME_TEMP,        /* a temporary table */
+    NAME_TEMP,        /* a temporary table or type */
     NAME_TEMP_NEW,    /* made in this transaction */
     NAME_TEMP_DROPPED /* dropped in this transaction */
 };
@@ -140,6 +140,10 @@ static void note_temps(struct route_trace **tp, const struct sql_stmt *s, bool i
         if ((t->flags & SQL_TABLE_TEMP) || (s->flags & SQL_F_TEMP) || is_pg_temp(t->schema))
             add(tp, in_tx ? NAME_TEMP_NEW : NAME_TEMP, slice_of("", 0), t->name);
     }
+    /* A type without a schema is temporary when search_path says so: what it says here is not
+     * looked for, as few sessions make types. */
+    if (s->verb == SQL_VERB_CREATE && s->name.n > 0)
+        add(tp, in_tx ? NAME_TEMP_NEW : NAME_TEMP, slice_of("", 0), s->name);
 }
 
 static bool word_at(struct slice s, size_t *at, const char *word)
@@ -225,6 +229,8 @@ WARM void route_trace_note(struct route_trace **tp, const struct route_rules *ru
     note_temps(tp, s, in_tx);
     if (*tp != NULL && s->kind == SQL_DDL && s->verb == SQL_VERB_DROP)
         note_drop(*tp, text, in_tx);
+    if (s->verb == SQL_VERB_ALTER && route_trace_has_temp(*tp) && route_text_has(text, "rename"))
+        (*tp)->is_temp_full = true; /* perhaps one of them */
 }
 
 void route_trace_note_unnamed(struct route_trace **tp)
@@ -316,6 +322,57 @@ bool route_trace_is_temp(const struct route_trace *t, struct slice schema, struc
             slice_eq(name_of(&t->name[i]), name))
             return true;
     return false;
+}
+
+struct name_search {
+    const struct route_trace *trace;
+    const char *text;
+    bool found;
+};
+
+/* A name of another schema, or of a column: pg_temp itself is looked for elsewhere. */
+static bool is_behind_dot(const struct name_search *search, const struct route_token *token)
+{
+    const char *p = token->text.p - (token->is_quoted ? 1 : 0);
+
+    return p > search->text && p[-1] == '.';
+}
+
+/* A token as a name: its case does not matter here, and arrays begin with an underscore. */
+static bool is_called(const struct trace_name *t, struct slice token)
+{
+    struct slice name = name_of(t);
+
+    if (token.n > name.n && token.p[0] == '_')
+        token = slice_of(token.p + 1, token.n - 1);
+    if (token.n > name.n && name.n >= 60) /* cut, perhaps within a character */
+        token.n = name.n;
+    return token.n == name.n && strncasecmp(token.p, name.p, name.n) == 0;
+}
+
+static bool search_token(void *ctx, const struct route_token *token)
+{
+    struct name_search *search = ctx;
+    const struct route_trace *t = search->trace;
+    unsigned i;
+
+    if (token->is_operator || is_behind_dot(search, token))
+        return true;
+    /* Written with escapes, or with a quote in it. */
+    search->found = token->is_quoted && (memchr(token->text.p, '\\', token->text.n) != NULL ||
+                                            memchr(token->text.p, '"', token->text.n) != NULL);
+    for (i = 0; i < t->n && !search->found; i++)
+        search->found = t->name[i].state != NAME_WRITTEN && is_called(&t->name[i], token->text);
+    return !search->found;
+}
+
+bool route_trace_names_temp(const struct route_trace *t, struct slice text)
+{
+    struct name_search search = {.trace = t, .text = text.p, .found = t != NULL && t->is_temp_full};
+
+    if (t != NULL && !search.found && route_trace_has_temp(t))
+        route_text_tokens(text, search_token, &search);
+    return search.found;
 }
 
 bool route_trace_has_temp(const struct route_trace *t)

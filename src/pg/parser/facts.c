@@ -237,6 +237,18 @@ void sqlp_rel(struct sqlp *st, const struct sql_tok *t, uint32_t flags)
     r->len = t->end - r->offset;
 }
 
+/* CREATE TYPE, CREATE DOMAIN: noted when the type may be a temporary one. */
+void sqlp_new_type(struct sqlp *st, const struct sql_tok *t)
+{
+    struct slice schema = t->prev == NULL ? slice_of("", 0) : sqlp_fold(st, t->prev);
+
+    if (t->prev != NULL && (schema.n < 7 || memcmp(schema.p, "pg_temp", 7) != 0))
+        return;
+    st->cur.name = sqlp_fold(st, t);
+    if (t->prev != NULL)
+        st->cur.flags |= SQL_F_TEMP;
+}
+
 static const struct {
     const char *name;
     enum sql_time_kind kind;

@@ -123,6 +123,7 @@ int sqlgram_lex(struct sql_tok *v, struct sqlp *st)
     case K_FORMAT:
     case UIDENT:
     case USCONST:
+        st->escaped |= token == USCONST;
         token = look_ahead(token, v, st);
         if (token == SCONST)
             note_literal(st, v, SQL_LIT_STRING);
@@ -151,7 +152,8 @@ int sqlgram_lex(struct sql_tok *v, struct sqlp *st)
     if (token == ';' || token == 0)
         return token;
     if (st->escaped) {
-        /* The escape is a literal to the fingerprint, but it decides what a name is. */
+        /* Literals to the fingerprint: but an escape decides what a name is, and a U&'' string
+         * whether the text is valid. */
         st->cur.flags |= SQL_F_LITERAL_DEPENDS;
         st->escaped = false;
     }

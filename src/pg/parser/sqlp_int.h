@@ -103,7 +103,7 @@ struct sqlp {
     bool old_words;        /* words newer than PostgreSQL 15 are identifiers */
     bool saw_new_word;
     bool no_memory;
-    bool escaped; /* the token had a UESCAPE */
+    bool escaped; /* the token had a UESCAPE, or is a U&'' string */
     bool has_peek;
     int peek_token;
     struct sql_tok peek;
@@ -175,6 +175,7 @@ void sqlp_link(struct sqlp *st, const struct sql_tok *before, struct sql_tok *t)
 void sqlp_join(struct sqlp *st, const struct sql_tok *first, struct sql_tok *rest);
 int sqlp_check_relname(struct sqlp *st, const struct sql_tok *t);
 void sqlp_rel(struct sqlp *st, const struct sql_tok *t, uint32_t flags);
+void sqlp_new_type(struct sqlp *st, const struct sql_tok *t);
 void sqlp_func(
     struct sqlp *st, const struct sql_tok *t, uint32_t nargs, uint32_t flags, uint32_t end);
 void sqlp_old_func(struct sqlp *st, const struct sql_tok *t, uint32_t nargs, uint32_t end);

@@ -135,7 +135,7 @@ START_TEST(what_depends_on_a_literal_is_parsed_each_time)
 {
     static const char *const texts[] = {"SELECT set_config('a', 'b', false)", "SET a = 'b'",
         "EXPLAIN (ANALYZE 'off') DELETE FROM t", "PREPARE TRANSACTION 'x'", "SELECT 'a",
-        "SELECT setval('s', 1)", "TABLE U&\"d!0061t\" UESCAPE '!'"};
+        "SELECT setval('s', 1)", "TABLE U&\"d!0061t\" UESCAPE '!'", "SELECT U&'\\0041'"};
     struct sql_cache *c = sql_cache_new(10, 1 << 20);
     struct sql_cache_stats stats;
     bool layout;
@@ -148,10 +148,12 @@ START_TEST(what_depends_on_a_literal_is_parsed_each_time)
         get(c, "EXPLAIN (ANALYZE 'off') DELETE FROM t", &layout)->stmts[0].flags & SQL_F_READ_ONLY);
     ck_assert(!(
         get(c, "EXPLAIN (ANALYZE 'on') DELETE FROM t", &layout)->stmts[0].flags & SQL_F_READ_ONLY));
+    ck_assert_int_eq(get(c, "SELECT U&'\\0041'", &layout)->status, SQL_OK);
+    ck_assert_int_eq(get(c, "SELECT U&'\\d800'", &layout)->status, SQL_SYNTAX);
     sql_cache_stats(c, &stats);
     ck_assert_uint_eq(stats.hits, 0);
     ck_assert_uint_eq(stats.entries, 0);
-    ck_assert_uint_eq(stats.uncacheable, 16);
+    ck_assert_uint_eq(stats.uncacheable, 20);
     sql_cache_free(&c);
 }
 END_TEST

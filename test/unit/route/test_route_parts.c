@@ -128,6 +128,49 @@ START_TEST(unnamed_writes)
 }
 END_TEST
 
+/* Temporary types: made in pg_temp, or rows of temporary tables. */
+START_TEST(temporary_types)
+{
+    static const char *const named[] = {"select 1.2::shadow", "select cast(1 as Shadow)",
+        "select shadow '1'", "select \"shadow\" '1'", "select '{1}'::shadow[]",
+        "select '{1}'::_shadow", "select * from json_to_record('{}') as x(a shadow)",
+        "select u&\"sh\\0061dow\" '1'", "select null::rows_of", "select 'shadow'::regtype",
+        "select 1::pg_temp.other"};
+    static const char *const others[] = {"select 1.2::numeric", "select 'shadow'",
+        "select shadows from t2", "select 1 -- shadow",
+        "select a.shadow, a.\"shadow\", 1::s.shadow from t2 a"};
+    struct route_trace *trace = NULL;
+    struct route_test t;
+    struct route_decision d;
+    size_t i;
+
+    route_test_init(&t, 3, 2, "");
+    note(&t, &trace, "create domain s.elsewhere as int", false);
+    ck_assert_ptr_null(trace);
+    note(&t, &trace, "create domain pg_temp.shadow as numeric(3, 1)", false);
+    note(&t, &trace, "create temp table rows_of (a int)", false);
+    t.session.trace = trace;
+    for (i = 0; i < sizeof named / sizeof named[0]; i++) {
+        route_test_query(&t, named[i], &d);
+        ck_assert_msg(d.reason == ROUTE_R_TEMP_TABLE, "%s: %d", named[i], (int)d.reason);
+    }
+    for (i = 0; i < sizeof others / sizeof others[0]; i++) {
+        route_test_query(&t, others[i], &d);
+        ck_assert_msg(d.reason == ROUTE_R_BALANCED, "%s: %d", others[i], (int)d.reason);
+    }
+    note(&t, &trace, "create type mood as enum ('a')", false);
+    route_test_query(&t, "select 'a'::mood", &d);
+    ck_assert_int_eq(d.reason, ROUTE_R_TEMP_TABLE);
+    route_test_query(&t, "select 'a'::humour", &d);
+    ck_assert_int_eq(d.reason, ROUTE_R_BALANCED);
+    note(&t, &trace, "alter type mood rename to humour", false);
+    route_test_query(&t, "select 'a'::humour", &d);
+    ck_assert_int_eq(d.reason, ROUTE_R_TEMP_TABLE);
+    route_trace_free(&trace);
+    route_test_fini(&t);
+}
+END_TEST
+
 /* check_temp_table = trace: created and dropped, with transactions. */
 START_TEST(temporary_tables)
 {
@@ -640,6 +683,7 @@ int main(void)
     tcase_add_test(tc, written_tables);
     tcase_add_test(tc, many_written_tables);
     tcase_add_test(tc, unnamed_writes);
+    tcase_add_test(tc, temporary_types);
     tcase_add_test(tc, temporary_tables);
     tcase_add_test(tc, marks);
     tcase_add_test(tc, marks_age);

@@ -376,13 +376,13 @@ create_define_stmt
     | K_CREATE K_OPERATOR K_CLASS any_name opt_default K_FOR K_TYPE type_name K_USING colid
       opt_family K_AS opclass_items
     | K_CREATE K_OPERATOR K_FAMILY any_name K_USING colid
-    | K_CREATE K_TYPE any_name definition
-    | K_CREATE K_TYPE any_name
-    | K_CREATE K_TYPE any_name K_AS '(' ')'
-    | K_CREATE K_TYPE any_name K_AS '(' column_defs ')'
-    | K_CREATE K_TYPE any_name K_AS K_ENUM '(' ')'
-    | K_CREATE K_TYPE any_name K_AS K_ENUM '(' strings ')'
-    | K_CREATE K_TYPE any_name K_AS K_RANGE definition
+    | K_CREATE K_TYPE any_name definition                    { sqlp_new_type(st, &$3); }
+    | K_CREATE K_TYPE any_name                               { sqlp_new_type(st, &$3); }
+    | K_CREATE K_TYPE any_name K_AS '(' ')'                  { sqlp_new_type(st, &$3); }
+    | K_CREATE K_TYPE any_name K_AS '(' column_defs ')'      { sqlp_new_type(st, &$3); }
+    | K_CREATE K_TYPE any_name K_AS K_ENUM '(' ')'           { sqlp_new_type(st, &$3); }
+    | K_CREATE K_TYPE any_name K_AS K_ENUM '(' strings ')'   { sqlp_new_type(st, &$3); }
+    | K_CREATE K_TYPE any_name K_AS K_RANGE definition       { sqlp_new_type(st, &$3); }
     | K_CREATE K_TEXT K_SEARCH text_search_kind any_name definition
     | K_CREATE K_COLLATION any_name definition
     | K_CREATE K_COLLATION if_not_exists any_name definition
@@ -393,7 +393,7 @@ create_define_stmt
     | K_CREATE K_CAST '(' type_name K_AS type_name ')' K_WITHOUT K_FUNCTION cast_context
     | K_CREATE K_CAST '(' type_name K_AS type_name ')' K_WITH K_INOUT cast_context
     | K_CREATE opt_or_replace K_TRANSFORM K_FOR type_name K_LANGUAGE colid '(' transforms ')'
-    | K_CREATE K_DOMAIN any_name opt_as type_name column_quals
+    | K_CREATE K_DOMAIN any_name opt_as type_name column_quals { sqlp_new_type(st, &$3); }
     | K_CREATE K_STATISTICS opt_any_name opt_name_list K_ON stats_params K_FROM from_list
     | K_CREATE K_STATISTICS if_not_exists any_name opt_name_list K_ON stats_params K_FROM from_list
     ;
