@@ -22,8 +22,11 @@
 #include "base/slice.h"
 #include "crypto/secret.h"
 
-/* Users remembered at most; the one unused for longest is forgotten. */
-#define AUTH_BOOK_USERS 4000
+/* Users remembered at most; the one unused for longest is forgotten, but not what opens the servers
+ * of one who has pools. Names that nobody proved to have, be it that auth_query knows them or not,
+ * are apart: anybody can say any number of those. */
+#define AUTH_BOOK_USERS    4000
+#define AUTH_BOOK_UNPROVED 200
 
 struct auth_book;
 struct auth_opening;
@@ -110,6 +113,10 @@ void auth_book_put_verifier(struct auth_book *b, struct slice user, const struct
 
 /* What logs in to servers as `user`; NULL when nothing is known. Valid until the next call. */
 const struct auth_login *auth_book_login(struct auth_book *b, struct slice user);
+/* There is a pool of `user`, one more or one less: as long as there is any, what was learned of the
+ * user is not forgotten to make room. */
+void auth_book_hold(struct auth_book *b, struct slice user);
+void auth_book_let_go(struct auth_book *b, struct slice user);
 /* Something that opened, or is going to open, servers as `user`. */
 void auth_book_learn_password(struct auth_book *b, struct slice user, struct slice password);
 void auth_book_learn_keys(struct auth_book *b, struct slice user, const struct scram_keys *keys);

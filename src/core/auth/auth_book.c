@@ -18,6 +18,11 @@
 #include "base/mem.h"
 #include "crypto/cipher.h"
 
+#include "auth_held.h"
+
+/* So many users who may not go are passed over for one place. */
+#define AUTH_BOOK_TRIES 16
+
 /* A value of pool_passwd, decrypted: once, not at each reading of the file. */
 struct opened {
     bool is_done;
@@ -37,7 +42,8 @@ struct auth_opening {
 
 struct auth_user {
     struct hash_node node;
-    struct list lru;   /* most recently used last */
+    struct list lru;   /* one of the book's two, most recently used last */
+    bool is_proved;    /* somebody showed a secret for it, or pool_passwd has it */
     bool has_answer;   /* `answer` may be used */
     bool was_answered; /* there is one, perhaps out of date */
     bool is_known;     /* by `answer` */
@@ -57,7 +63,10 @@ struct auth_user {
 
 struct auth_book {
     struct hash_table users;
-    struct list lru;
+    struct list proved;
+    struct list unproved; /* names that clients only said: they push out nobody but each other */
+    uint32_t nunproved;
+    struct auth_held held;
     struct passwd_table *passwd;
     struct secret key;
     struct stat key_st;
@@ -98,12 +107,13 @@ static struct auth_user *user_find(struct auth_book *b, struct slice name)
         return NULL;
     u = LIST_ENTRY(n, struct auth_user, node);
     list_remove(&u->lru);
-    list_push_back(&b->lru, &u->lru);
+    list_push_back(u->is_proved ? &b->proved : &b->unproved, &u->lru);
     return u;
 }
 
 static void user_free(struct auth_book *b, struct auth_user *u)
 {
+    b->nunproved -= u->is_proved ? 0 : 1;
     hash_table_del(&b->users, &u->node);
     list_remove(&u->lru);
     cred_free(&u->answer);
@@ -117,28 +127,46 @@ static void user_free(struct auth_book *b, struct auth_user *u)
 }
 
 /* What took long to open is not forgotten for the names that clients think of: who has such an
- * entry would be seen by the time. */
+ * entry would be seen by the time. What opens the servers of a user with pools is needed when the
+ * next link is opened, and no client is asked for it again before that. */
 static bool user_is_kept(const struct auth_book *b, const struct auth_user *u)
 {
+    struct slice name = slice_of(u->name, u->name_len);
     bool is_slow = (u->opened.is_done && u->opened.kind == PASSWD_GCM) ||
                    (u->server.is_done && u->server.kind == PASSWD_GCM);
 
-    return is_slow && b->passwd != NULL &&
-           passwd_find(b->passwd, slice_of(u->name, u->name_len)) != NULL;
+    if (u->learned.hold != 0 && auth_held_has(&b->held, name))
+        return true;
+    return is_slow && b->passwd != NULL && passwd_find(b->passwd, name) != NULL;
 }
 
+/* Of those who may not go the table grows: there are no more of them than pools and entries of
+ * pool_passwd. */
 static void user_make_room(struct auth_book *b)
 {
+    unsigned tries = AUTH_BOOK_TRIES;
     struct auth_user *u;
-    unsigned i;
 
-    for (i = 0; b->users.count >= AUTH_BOOK_USERS; i++) {
-        u = LIST_ENTRY(list_first(&b->lru), struct auth_user, lru);
+    while (b->users.count - b->nunproved >= AUTH_BOOK_USERS && tries-- > 0) {
+        u = LIST_ENTRY(list_first(&b->proved), struct auth_user, lru);
         list_remove(&u->lru);
-        list_push_back(&b->lru, &u->lru);
-        if (i >= AUTH_BOOK_USERS || !user_is_kept(b, u))
+        list_push_back(&b->proved, &u->lru);
+        if (!user_is_kept(b, u))
             user_free(b, u);
     }
+}
+
+/* The name is no longer one that anybody may have thought of. */
+static struct auth_user *user_prove(struct auth_book *b, struct auth_user *u)
+{
+    if (u->is_proved)
+        return u;
+    user_make_room(b);
+    u->is_proved = true;
+    b->nunproved--;
+    list_remove(&u->lru);
+    list_push_back(&b->proved, &u->lru);
+    return u;
 }
 
 static struct auth_user *user_make(struct auth_book *b, struct slice name)
@@ -147,14 +175,26 @@ static struct auth_user *user_make(struct auth_book *b, struct slice name)
 
     if (u != NULL)
         return u;
-    user_make_room(b);
+    while (b->nunproved >= AUTH_BOOK_UNPROVED)
+        user_free(b, LIST_ENTRY(list_first(&b->unproved), struct auth_user, lru));
     u = mem_alloc_secret(sizeof *u + name.n + 1);
     u->name_len = (uint32_t)name.n;
     memcpy(u->name, name.p, name.n);
     list_init(&u->lru);
-    list_push_back(&b->lru, &u->lru);
+    list_push_back(&b->unproved, &u->lru);
+    b->nunproved++;
     hash_table_add(&b->users, &u->node, hash_bytes(name.p, name.n, 0));
     return u;
+}
+
+void auth_book_hold(struct auth_book *b, struct slice user)
+{
+    auth_held_add(&b->held, user);
+}
+
+void auth_book_let_go(struct auth_book *b, struct slice user)
+{
+    auth_held_del(&b->held, user);
 }
 
 struct auth_book *auth_book_new(void)
@@ -162,7 +202,9 @@ struct auth_book *auth_book_new(void)
     struct auth_book *b = mem_alloc_zero(sizeof *b);
 
     hash_table_init(&b->users);
-    list_init(&b->lru);
+    list_init(&b->proved);
+    list_init(&b->unproved);
+    auth_held_init(&b->held);
     return b;
 }
 
@@ -173,9 +215,10 @@ void auth_book_free(struct auth_book **bp)
 
     if (b == NULL)
         return;
-    while ((n = list_first(&b->lru)) != NULL)
+    while ((n = list_first(&b->proved)) != NULL || (n = list_first(&b->unproved)) != NULL)
         user_free(b, LIST_ENTRY(n, struct auth_user, lru));
     hash_table_fini(&b->users);
+    auth_held_fini(&b->held);
     passwd_free(&b->passwd);
     secret_free(&b->key);
     mem_free(b->path);
@@ -337,7 +380,7 @@ static const struct passwd_entry *user_open(
 
     if (e == NULL)
         return NULL;
-    u = user_make(b, plain_name(user)); /* opened once for all servers */
+    u = user_prove(b, user_make(b, plain_name(user))); /* opened once for all servers */
     *up = u;
     open_value(b, &e->value, user, &u->opened);
     if (e->server_user.n > 0)
@@ -420,7 +463,7 @@ struct auth_opening *auth_book_begin_opening(struct auth_book *b, struct slice u
 
     if (e == NULL || (e->value.kind != PASSWD_GCM && e->server_value.kind != PASSWD_GCM))
         return NULL;
-    u = user_make(b, user);
+    u = user_prove(b, user_make(b, user));
     o = mem_alloc_secret(sizeof *o);
     o->is_wanted[0] = is_slow(b, &e->value, &u->opened);
     o->is_wanted[1] = e->server_user.n > 0 && is_slow(b, &e->server_value, &u->server);
@@ -458,7 +501,7 @@ void auth_book_end_opening(struct auth_book *b, struct slice user, struct auth_o
 
     if (!o->is_wanted[0] && !o->is_wanted[1])
         return;
-    u = user_make(b, user);
+    u = user_prove(b, user_make(b, user));
     for (i = 0; i < 2; i++) {
         to = i == 0 ? &u->opened : &u->server;
         if (!o->is_wanted[i] || !o->value[i].is_done)
@@ -649,10 +692,11 @@ const struct auth_login *auth_book_login(struct auth_book *b, struct slice user)
 
 void auth_book_learn_password(struct auth_book *b, struct slice user, struct slice password)
 {
-    struct auth_user *u = user_make(b, user);
+    struct auth_user *u;
 
     if (password.n == 0)
         return;
+    u = user_prove(b, user_make(b, user));
     if ((u->learned.hold & AUTH_HOLD_PASSWORD) != 0 && secret_equal(&u->learned.password, password))
         return;
     login_wipe(&u->learned); /* keys of another password would go before it */
@@ -662,7 +706,7 @@ void auth_book_learn_password(struct auth_book *b, struct slice user, struct sli
 
 void auth_book_learn_keys(struct auth_book *b, struct slice user, const struct scram_keys *keys)
 {
-    struct auth_user *u = user_make(b, user);
+    struct auth_user *u = user_prove(b, user_make(b, user));
 
     u->learned.keys = *keys;
     u->learned.hold |= AUTH_HOLD_KEYS;
@@ -670,7 +714,7 @@ void auth_book_learn_keys(struct auth_book *b, struct slice user, const struct s
 
 void auth_book_learn_cred(struct auth_book *b, struct slice user, const struct cred *cred)
 {
-    login_add_cred(&user_make(b, user)->learned, cred);
+    login_add_cred(&user_prove(b, user_make(b, user))->learned, cred);
 }
 
 /* What is packed: this, and the password behind it. */
@@ -706,7 +750,7 @@ void auth_book_learn_packed(struct auth_book *b, struct slice user, struct slice
     if (bytes.n < sizeof p || auth_book_login(b, user) != NULL)
         return;
     memcpy(&p, bytes.p, sizeof p);
-    to = &user_make(b, user)->learned;
+    to = &user_prove(b, user_make(b, user))->learned;
     login_wipe(to);
     to->hold = p.hold;
     memcpy(to->md5, p.md5, sizeof to->md5);

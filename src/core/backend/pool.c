@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "auth/auth_book.h"
 #include "backend/quota.h"
 #include "base/assert.h"
 #include "base/hot.h"
@@ -96,6 +97,8 @@ static struct pool *pool_new(struct backend *be, const struct pool_key *k, uint6
         pool_complain_full(be);
     pool_know_cells(pool);
     hash_table_add(&be->pools, &pool->node, hash);
+    if (be->book != NULL)
+        auth_book_hold(be->book, pool_book_name(pool));
     return pool;
 }
 
@@ -141,6 +144,8 @@ static void pool_free_if_unused(struct pool *pool)
     pool_tell_idle(pool, false);
     limits_detach(pool->be->shm, pool->be->ordinal, &pool->limits);
     hash_table_del(&pool->be->pools, &pool->node);
+    if (pool->be->book != NULL)
+        auth_book_let_go(pool->be->book, pool_book_name(pool));
     paramset_free(&pool->defaults);
     mem_free(pool);
 }

@@ -495,6 +495,14 @@ bool client_auth_is_over(const struct client *c)
     return login != NULL && login->auth != NULL && login->auth->step == AUTH_STEP_PROVED;
 }
 
+void client_auth_leave(struct client_auth *a)
+{
+    if (a == NULL || !a->is_half_way || a->step != AUTH_STEP_ASKED)
+        return;
+    auth_log_refusal(a, "The client broke off the exchange.");
+    client_auth_count_failure(a);
+}
+
 void client_auth_free(struct client_auth **ap)
 {
     struct client_auth *a = *ap;

@@ -357,6 +357,7 @@ static void judge_scram(
     case SCRAM_CONTINUE:
         wire_put_auth(&out, AUTH_SASL_CONTINUE, buf_slice(text));
         client_send(a->c, &out);
+        a->is_half_way = true;
         break;
     case SCRAM_DONE:
         wire_put_auth(&out, AUTH_SASL_FINAL, buf_slice(text));

@@ -158,6 +158,7 @@ struct client_auth {
     bool has_opened;    /* its entry was looked at, whether it has to be decrypted */
     bool has_derived;   /* what SCRAM costs at the first login of a name was spent */
     bool is_asked;      /* for SCRAM, before it was known what is stored */
+    bool is_half_way;   /* of an exchange that tells the client what it may guess by */
     bool is_unsure;     /* auth_query could not be asked: nobody is told that a password is wrong */
     struct auth_facts facts;
     struct auth_plan plan;
@@ -169,7 +170,6 @@ struct client_auth {
     char *server_user;     /* NULL: servers know the user by the same name */
     int64_t stored_age_us; /* of the answer of auth_query that was used */
     struct scram_server scram;
-    bool has_scram;
     bool got_keys;
     uint32_t peer_uid; /* of the process at the other end of a Unix socket */
     uint8_t salt[CRED_MD5_SALT_BYTES];

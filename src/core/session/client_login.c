@@ -33,6 +33,7 @@ void client_login_free(struct client *c)
 
     if (login == NULL)
         return;
+    client_auth_leave(login->auth);
     c->login = NULL;
     if (!list_is_detached(&login->look_node))
         list_remove(&login->look_node);

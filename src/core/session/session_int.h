@@ -202,6 +202,10 @@ enum client_auth_input {
 };
 void client_auth_begin(struct client *c);
 void client_auth_free(struct client_auth **ap);
+/* The client is gone, or goes. Who leaves when asked for a password comes back with one (psql
+ * does); who leaves in the midst of SCRAM has got what a guesser wants, and has made us look the
+ * name up: that is a failed login. NULL is harmless. */
+void client_auth_leave(struct client_auth *a);
 enum client_auth_input client_auth_wants(const struct client *c);
 /* The body of the client's answer. */
 void client_auth_input(struct client *c, struct slice body);

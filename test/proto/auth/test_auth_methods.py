@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import os
 import pwd
+import struct
 import subprocess
 import threading
 import time
@@ -399,6 +400,30 @@ def test_failure_limit_counts_over_all_workers(server, pools):
         e = w.login("limited", "postgres", "limited_pw")[-1]
     assert (e.sqlstate, e.text) == ("28000", "too many failed logins from this address")
     assert come(pool.socket, "limited", "limited_pw") == "in", "another way in is not concerned"
+
+
+def test_broken_off_exchanges_are_failures(server, pools):
+    """Who leaves when asked for a password is psql; who leaves with the salt in hand has got something."""
+    house.make_user(server, "limited", "scram")
+    pool = pools([server.address], hba="host all all all scram-sha-256\nlocal all all scram-sha-256\n",
+                 passwd="limited:limited_pw\n", auth_failure_limit=3, num_init_children=1)
+
+    def leave(says_first):
+        with Wire(pool.address) as w:
+            w.send_startup("limited", "postgres")
+            assert w.read().type == "R"
+            if says_first:
+                first = b"n,,n=,r=nonce"
+                w.send(message("p", b"SCRAM-SHA-256\0" + struct.pack("!I", len(first)) + first))
+                assert w.read().type == "R"
+
+    for _ in range(6):
+        leave(False)
+    assert come(pool.address, "limited", "limited_pw") == "in"
+    for _ in range(3):
+        leave(True)
+    wait_for("the limit", lambda: come(pool.address, "limited", "limited_pw") == "28000", 4)
+    assert "The client broke off the exchange." in pool.log()
 
 
 def test_silent_client_meets_the_timeout(server, pools):

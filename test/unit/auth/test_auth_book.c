@@ -332,7 +332,7 @@ START_TEST(test_number_of_users_is_bounded)
     char name[32];
     unsigned i;
 
-    for (i = 0; i < AUTH_BOOK_USERS + 100; i++) {
+    for (i = 0; i < AUTH_BOOK_UNPROVED + 100; i++) {
         snprintf(name, sizeof name, "user%u", i);
         auth_book_put_answer(book, str(name), str("db"), true, str("pw"), 0);
         ck_assert(auth_book_find_answer(book, str("user0"), str("db"), 0, 0, &st));
@@ -340,6 +340,46 @@ START_TEST(test_number_of_users_is_bounded)
     ck_assert_msg(
         !auth_book_find_answer(book, str("user1"), str("db"), 0, 0, &st), "the oldest is gone");
     ck_assert(auth_book_find_answer(book, str(name), str("db"), 0, 0, &st));
+}
+END_TEST
+
+START_TEST(test_strangers_evict_nobody)
+{
+    char name[32];
+    unsigned i;
+
+    auth_book_learn_password(book, str("alice"), str("pw"));
+    for (i = 0; i < AUTH_BOOK_USERS + 100; i++) {
+        snprintf(name, sizeof name, "stranger%u", i);
+        auth_book_put_answer(book, str(name), str("db"), false, slice_of(NULL, 0), 0);
+    }
+    ck_assert_ptr_nonnull(auth_book_login(book, str("alice")));
+}
+END_TEST
+
+START_TEST(test_who_has_pools_is_not_forgotten)
+{
+    char name[32];
+    unsigned i;
+
+    auth_book_hold(book, str("alice")); /* the pool is there first */
+    auth_book_hold(book, str("alice"));
+    auth_book_learn_password(book, str("alice"), str("pw"));
+    auth_book_learn_password(book, str("bob"), str("pw"));
+    auth_book_let_go(book, str("alice"));
+    for (i = 0; i < AUTH_BOOK_USERS; i++) {
+        snprintf(name, sizeof name, "user%u", i);
+        auth_book_learn_password(book, str(name), str("pw"));
+    }
+    ck_assert_ptr_null(auth_book_login(book, str("bob")));
+    ck_assert_ptr_nonnull(auth_book_login(book, str("alice")));
+    auth_book_let_go(book, str("alice"));
+    auth_book_let_go(book, str("alice")); /* one too many does no harm */
+    for (i = 0; i < AUTH_BOOK_USERS; i++) {
+        snprintf(name, sizeof name, "other%u", i);
+        auth_book_learn_password(book, str(name), str("pw"));
+    }
+    ck_assert_ptr_null(auth_book_login(book, str("alice")));
 }
 END_TEST
 
@@ -438,6 +478,8 @@ int main(void)
     tcase_add_test(tc, test_learned_goes_before_the_file);
     tcase_add_test(tc, test_derived_verifier_is_made_once_and_follows);
     tcase_add_test(tc, test_number_of_users_is_bounded);
+    tcase_add_test(tc, test_strangers_evict_nobody);
+    tcase_add_test(tc, test_who_has_pools_is_not_forgotten);
     tcase_add_test(tc, test_guard);
     tcase_add_test(tc, test_guard_votes);
     tcase_add_test(tc, test_guard_with_many_addresses);
