@@ -46,6 +46,8 @@ struct proc_env {
     bool listen_is_unix[PROC_MAX_LISTEN];
     int control_fd[PROC_MAX_LISTEN]; /* PCP listening sockets, role CONTROL only */
     int ncontrol;
+    int web_fd[PROC_MAX_LISTEN]; /* HTTP listening sockets, role WEB only */
+    int nweb;
     const struct conf_gen *conf; /* the generation at the time of the fork */
     const struct proc_paths *paths;
     int log_fd;    /* what children log to, role LOGGER only; else -1 */
@@ -67,7 +69,8 @@ struct proc_row {
     /* Written by the process itself, read by others without the guard. */
     _Atomic uint32_t nclients;
     _Atomic uint32_t nwaiting;
-    _Atomic uint32_t is_leaving; /* a worker that is to be handed no more clients */
+    /* A worker that is to be handed no more clients; the supervisor: pgpool stops. */
+    _Atomic uint32_t is_leaving;
 } __attribute__((aligned(64)));
 
 /* Size of the region PROCS. */

@@ -164,5 +164,8 @@ uint32_t sessions_count_active(const struct sessions *ss, int64_t since_us);
 /* Clients of worker `ordinal`, and of all workers. */
 int session_count_of(const struct shm *shm, int ordinal);
 int session_count_all(const struct shm *shm);
+struct admin_counts;
+/* Statements and errors of a node so far, of all workers. */
+void session_node_counts(const struct shm *shm, int node, struct admin_counts *out);
 
 #endif

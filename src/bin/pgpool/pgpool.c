@@ -24,6 +24,7 @@
 #include "process/monitor/monitor.h"
 #include "process/supervisor/supervisor.h"
 #include "process/watchdog/watchdog.h"
+#include "process/web/web.h"
 #include "process/worker/worker.h"
 #include "sys/fd.h"
 #include "sys/pidfile.h"
@@ -34,6 +35,7 @@ static proc_main_fn *const role_mains[ROLE_COUNT] = {
     [ROLE_MONITOR] = monitor_main,
     [ROLE_CONTROL] = control_main,
     [ROLE_WATCHDOG] = watchdog_main,
+    [ROLE_WEB] = web_main,
     [ROLE_LOGGER] = logger_main,
 };
 

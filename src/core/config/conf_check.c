@@ -44,6 +44,9 @@ static void conf_check_listen(struct conf_load *load, const struct conf *c)
     if (c->http_port != 0 && (c->http_port == c->port || c->http_port == c->pcp_port))
         CONF_COMPLAIN_AT(load, CONF_ERROR, "http_port", "Choose another port.",
             "http_port %d is used already", c->http_port);
+    if (c->http_port != 0 && c->http_ssl && (c->ssl_cert[0] == '\0' || c->ssl_key[0] == '\0'))
+        CONF_COMPLAIN_AT(load, CONF_ERROR, "http_ssl", "Set ssl_cert and ssl_key.",
+            "http_ssl is on, but there is no certificate");
 }
 
 static void conf_check_pools(struct conf_load *load, const struct conf *c)

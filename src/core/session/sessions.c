@@ -219,7 +219,7 @@ HOT int sessions_write_node(struct sessions *ss)
     return w->node;
 }
 
-static void fill_counts(const struct shm *shm, int node, struct admin_counts *out)
+void session_node_counts(const struct shm *shm, int node, struct admin_counts *out)
 {
     out->nselect = session_count_sum(shm, node, COUNT_SELECT);
     out->ninsert = session_count_sum(shm, node, COUNT_INSERT);
@@ -238,7 +238,7 @@ static void fill_node(void *ctx, int id, struct admin_node *out)
 
     admin_node_of_view(&ss->view, id, out);
     if (id >= 0 && id < ss->view.nnodes)
-        fill_counts(ss->env->shm, id, &out->counts);
+        session_node_counts(ss->env->shm, id, &out->counts);
 }
 
 void sessions_fill_node_source(struct sessions *ss, struct admin_sources *src)

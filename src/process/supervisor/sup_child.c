@@ -42,6 +42,8 @@ static const char *kind_name(enum proc_role role)
         return "PCP";
     case ROLE_WATCHDOG:
         return "watchdog";
+    case ROLE_WEB:
+        return "web";
     case ROLE_LOGGER:
         return "logger";
     case ROLE_SUPERVISOR:
@@ -86,6 +88,10 @@ static int list_fds(const struct sup *s, struct proc_env *env, int *keep, int ma
     for (i = 0; env->role == ROLE_CONTROL && i < s->ncontrol; i++) {
         keep[n++] = env->control_fd[i] = s->control[i].fd;
         env->ncontrol = i + 1;
+    }
+    for (i = 0; env->role == ROLE_WEB && i < s->nweb; i++) {
+        keep[n++] = env->web_fd[i] = s->web[i].fd;
+        env->nweb = i + 1;
     }
     return n;
 }

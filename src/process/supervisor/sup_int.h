@@ -52,6 +52,8 @@ struct sup {
     struct listen_sock listeners[PROC_MAX_LISTEN];
     int ncontrol;
     struct listen_sock control[PROC_MAX_LISTEN];
+    int nweb;
+    struct listen_sock web[PROC_MAX_LISTEN];
     int signal_fd;
     int daemon_fd;    /* the shell waits at the other end; -1 otherwise */
     int log_ends[2];  /* to the logger: 0 is its end, 1 everybody else's; -1 without a logger */
@@ -69,7 +71,7 @@ struct sup {
 
 /* sup_listen.c: opens all listening sockets; 0 or -1 with *err. */
 int sup_listen_open(struct sup *s, struct err *err);
-/* Closes the clients' sockets, or those of control. */
+/* Closes the clients' sockets, or those of control and web. */
 void sup_listen_close_clients(struct sup *s);
 void sup_listen_close_control(struct sup *s);
 

@@ -69,6 +69,29 @@ static bool pcp_is_built(void)
     return conf_param_find("pcp_port", &ref, &ignored) == 0 && conf_param_is_built(ref.param, &why);
 }
 
+/* Probes and metrics go on while clients are sent home, so these sockets close with control's. */
+static int open_web(struct sup *s, struct err *err)
+{
+    static const struct conf_list no_folders;
+    const struct conf *conf = conf_of(s->gen);
+    struct listen_set web = {
+        .addresses = &conf->http_listen_addresses,
+        .folders = &no_folders,
+        .port = conf->http_port,
+        .backlog = listen_backlog(0),
+        .socks = s->web,
+        .n = &s->nweb,
+    };
+
+    if (conf->http_port == 0)
+        return 0;
+    if (!PGPOOL_HAS_WEB) {
+        err_set(err, "0A000", "http_port is set, but this pgpool was built without libmicrohttpd");
+        return -1;
+    }
+    return open_set(&web, err);
+}
+
 int sup_listen_open(struct sup *s, struct err *err)
 {
     const struct conf *conf = conf_of(s->gen);
@@ -99,7 +122,9 @@ int sup_listen_open(struct sup *s, struct err *err)
         err_hint(err, "Set listen_addresses or unix_socket_directories.");
         return -1;
     }
-    return pcp_is_built() ? open_set(&control, err) : 0;
+    if (pcp_is_built() && open_set(&control, err) == -1)
+        return -1;
+    return open_web(s, err);
 }
 
 static void close_socks(struct listen_sock *socks, int *n)
@@ -119,4 +144,5 @@ void sup_listen_close_clients(struct sup *s)
 void sup_listen_close_control(struct sup *s)
 {
     close_socks(s->control, &s->ncontrol);
+    close_socks(s->web, &s->nweb);
 }

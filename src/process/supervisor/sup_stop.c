@@ -57,6 +57,7 @@ void sup_stop_request(struct sup *s, char mode, int signo)
     log_at(LVL_LOG, "shutting down by signal %d", signo);
     if (s->phase == SUP_RUNNING) {
         s->phase = SUP_DRAINING;
+        atomic_store(&proc_row(s->shm, PROC_SLOT_SUPERVISOR)->is_leaving, 1);
         notify_stopping(mode == 's' ? "waiting for clients to leave" : "stopping");
         log_at(LVL_LOG, "terminating all child processes");
         sup_listen_close_clients(s);

@@ -52,11 +52,11 @@ static int count_workers(const struct conf *conf)
     return n;
 }
 
-/* Slot 0 is the supervisor's; then logger, watchdog, monitor, control, workers. */
+/* Slot 0 is the supervisor's; then logger, watchdog, monitor, control, web, workers. */
 static void lay_out_slots(struct sup *s)
 {
     const struct conf *conf = conf_of(s->gen);
-    enum proc_role single[4];
+    enum proc_role single[5];
     int nsingle = 0;
     int nwork;
     int i;
@@ -67,6 +67,8 @@ static void lay_out_slots(struct sup *s)
         single[nsingle++] = ROLE_WATCHDOG;
     single[nsingle++] = ROLE_MONITOR;
     single[nsingle++] = ROLE_CONTROL;
+    if (conf->http_port != 0)
+        single[nsingle++] = ROLE_WEB;
     nwork = count_workers(conf);
     s->nworkers = conf->child_max_connections > 0 ? nwork + SUP_MAX_RETIRING : nwork;
     s->nchildren = nsingle + s->nworkers;

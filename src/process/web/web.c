@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * web.c: life of the web process: it follows its mailbox, and accepts the connections that
+ * libmicrohttpd then serves on the same loop.
+ * Runs in: web. Connections are accepted here and not by the library, which would spin while there
+ * are no descriptors left. Must never touch a client's bytes, ask a database, or wait. */
+#include "config.h"
+
+#include "process/web/web.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+
+#include "web_int.h"
+
+#define ACCEPTS_PER_TURN 16
+#define ACCEPT_RETRY_MS  200
+
+static void want(struct web *w, int events)
+{
+    int i;
+
+    for (i = 0; i < w->nlisteners; i++)
+        io_want(&w->listeners[i].io, events);
+}
+
+static void on_retry(struct timer *t)
+{
+    want(LIST_ENTRY(t, struct web, retry), IO_READ);
+}
+
+static void on_acceptable(struct io *io, int events)
+{
+    struct web_listener *l = LIST_ENTRY(io, struct web_listener, io);
+    struct web *w = l->web;
+    struct sockaddr_storage from;
+    socklen_t len;
+    int fd;
+    int i;
+
+    for (i = 0; i < ACCEPTS_PER_TURN; i++) {
+        len = sizeof from;
+        memset(&from, 0, sizeof from);
+        fd = accept4(l->fd, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd != -1 && w->http == NULL) {
+            close(fd);
+        } else if (fd != -1) {
+            web_http_take(w->http, fd, (struct sockaddr *)&from, len);
+        } else if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) {
+            return;
+        } else {
+            if (errno != EINVAL) /* pgpool ends: the supervisor has shut the socket down */
+                log_at(LVL_WARNING, "could not accept an HTTP connection: %s", strerror(errno));
+            want(w, 0);
+            timer_start(&w->role.loop, &w->retry, ACCEPT_RETRY_MS);
+            return;
+        }
+    }
+}
+
+/* Starts to answer, or goes on with another certificate. What cannot be used changes nothing. */
+static void open_http(struct web *w)
+{
+    const struct conf_gen *gen = role_loop_gen(&w->role);
+    bool wants_tls = conf_of(gen)->http_ssl;
+    struct web_tls *tls = NULL;
+    struct web_http *http = NULL;
+    struct err err = {0};
+
+    if (wants_tls)
+        tls = web_tls_read(gen, &err);
+    if (w->http != NULL && !err_is_set(&err) && web_tls_is_same(tls, w->tls)) {
+        web_tls_free(&tls);
+        return;
+    }
+    if (!err_is_set(&err))
+        http = web_http_open(w, tls, &err);
+    if (http == NULL) {
+        err_wrap(&err, "HTTP");
+        err_hint(
+            &err, w->http == NULL
+                      ? "HTTP connections are closed at once until a reload finds better files."
+                      : "What was in use before stays in use. Correct it and reload again.");
+        log_err(LVL_WARNING, &err);
+        web_tls_free(&tls);
+        return;
+    }
+    web_http_close(&w->http);
+    web_tls_free(&w->tls);
+    w->http = http;
+    w->tls = tls;
+}
+
+static void on_reload(struct role_loop *rl)
+{
+    open_http(LIST_ENTRY(rl, struct web, role));
+}
+
+static void start_listening(struct web *w)
+{
+    const struct proc_env *env = w->role.env;
+    int i;
+
+    timer_init(&w->retry, on_retry);
+    w->nlisteners = env->nweb;
+    for (i = 0; i < env->nweb; i++) {
+        w->listeners[i].web = w;
+        w->listeners[i].fd = env->web_fd[i];
+        io_open(&w->role.loop, &w->listeners[i].io, env->web_fd[i], on_acceptable);
+    }
+    want(w, IO_READ);
+}
+
+static void on_listener_closed(struct io *io)
+{
+}
+
+static void stop_listening(struct web *w)
+{
+    int i;
+
+    timer_stop(&w->role.loop, &w->retry);
+    for (i = 0; i < w->nlisteners; i++)
+        io_close(&w->listeners[i].io, on_listener_closed);
+}
+
+int web_main(struct proc_env *env)
+{
+    struct web *w = mem_alloc_zero(sizeof *w);
+    int status;
+
+    role_loop_init(&w->role, env);
+    w->role.on_reload = on_reload;
+    open_http(w);
+    start_listening(w);
+    status = role_loop_run(&w->role);
+    stop_listening(w);
+    web_http_close(&w->http);
+    web_tls_free(&w->tls);
+    role_loop_fini(&w->role);
+    mem_free(w);
+    return status;
+}

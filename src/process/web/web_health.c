@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * web_health.c: what is wrong, in sentences: for somebody who is woken up at night, and for
+ * /readyz.
+ * Runs in: web. web_health_judge is pure; web_health_look reads shared memory and never waits. */
+#include "config.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "backend/limits.h"
+#include "ipc/orders.h"
+#include "session/session.h"
+
+#include "web_int.h"
+
+#define ARGS_MAX         3
+#define ARG_BYTES        160
+#define NEARLY_FULL_PART 90 /* per cent of max_clients */
+
+static const struct sentence {
+    const char *code;
+    enum web_level level;
+    bool may_log_in;
+    const char *en;
+    const char *ja;
+} sentences[] = {
+#define WEB_TROUBLE(SYM, code, level, may_log_in, en, ja) {code, WEB_##level, may_log_in, en, ja},
+#include "web_troubles.def"
+#undef WEB_TROUBLE
+};
+
+/* The list that is being made. */
+struct judge {
+    const struct web_facts *f;
+    const struct view *v;
+    const struct conf *conf;
+    struct web_trouble *out;
+    int n;
+    char args[ARGS_MAX][ARG_BYTES];
+};
+
+const char *web_trouble_code(enum web_trouble_kind kind)
+{
+    return sentences[kind].code;
+}
+
+enum web_level web_trouble_level(enum web_trouble_kind kind)
+{
+    return sentences[kind].level;
+}
+
+bool web_trouble_may_log_in(enum web_trouble_kind kind)
+{
+    return sentences[kind].may_log_in;
+}
+
+/* Writes `text` with the arguments in place of its {}. */
+static void fill_in(const char *text, char args[ARGS_MAX][ARG_BYTES], char *out, size_t size)
+{
+    struct buf b = {0};
+    int next = 0;
+    size_t n;
+
+    for (; *text != '\0'; text++) {
+        if (text[0] == '{' && text[1] == '}' && next < ARGS_MAX) {
+            buf_put(&b, args[next], strlen(args[next]));
+            next++;
+            text++;
+        } else {
+            buf_put(&b, text, 1);
+        }
+    }
+    n = b.len < size ? b.len : size - 1;
+    memcpy(out, b.data, n);
+    out[n] = '\0';
+    buf_free(&b);
+}
+
+/* Adds a sentence; its arguments stand in j->args. */
+static void add(struct judge *j, enum web_trouble_kind kind)
+{
+    struct web_trouble *t = &j->out[j->n];
+
+    if (j->n < WEB_TROUBLES_MAX) {
+        t->kind = kind;
+        fill_in(sentences[kind].en, j->args, t->en, sizeof t->en);
+        fill_in(sentences[kind].ja, j->args, t->ja, sizeof t->ja);
+        j->n++;
+    }
+    memset(j->args, 0, sizeof j->args);
+}
+
+static void set_number(struct judge *j, int arg, int64_t n)
+{
+    snprintf(j->args[arg], ARG_BYTES, "%" PRId64, n);
+}
+
+static void set_node(struct judge *j, int arg, int node)
+{
+    snprintf(j->args[arg], ARG_BYTES, "%d (%.100s:%d)", node, j->conf->nodes[node].backend_hostname,
+        j->conf->nodes[node].backend_port);
+}
+
+int web_health_usable(const struct view *v)
+{
+    int n = 0;
+    int i;
+
+    for (i = 0; i < v->nnodes; i++)
+        n += view_is_usable(v, i) && v->node[i].pg_status != VIEW_PG_DOWN;
+    return n;
+}
+
+/* While no server was ever asked for its role (nobody may log in to ask), writes go to the first
+ * that is usable. */
+bool web_health_can_write(const struct view *v)
+{
+    bool answers = false;
+    int i;
+
+    if (view_can_write(v))
+        return true;
+    for (i = 0; i < v->nnodes; i++) {
+        if (v->node[i].pg_role != VIEW_ROLE_UNKNOWN)
+            return false;
+        answers = answers || (view_is_usable(v, i) && v->node[i].pg_status == VIEW_PG_UP);
+    }
+    return answers && v->primary_epoch == 0 && !v->is_looking;
+}
+
+static int count_nodes(const struct judge *j)
+{
+    int n = 0;
+    int i;
+
+    for (i = 0; i < j->conf->nnodes; i++)
+        n += conf_has_node(j->conf, i);
+    return n;
+}
+
+static void judge_process(struct judge *j)
+{
+    if (j->f->is_stopping)
+        add(j, WEB_TROUBLE_STOPPING);
+    if (j->f->nworkers == 0)
+        add(j, WEB_TROUBLE_NO_WORKER);
+    if (web_health_usable(j->v) == 0) {
+        set_number(j, 0, count_nodes(j));
+        add(j, WEB_TROUBLE_NO_SERVER);
+    }
+    if (j->f->orders & ORDER_DRAIN)
+        add(j, WEB_TROUBLE_DRAINED);
+    if (j->f->nclients >= j->conf->max_clients) {
+        set_number(j, 0, j->f->nclients);
+        set_number(j, 1, j->conf->max_clients);
+        add(j, WEB_TROUBLE_FULL);
+    }
+}
+
+static void judge_primary(struct judge *j)
+{
+    if (view_failover_in_progress(j->v))
+        add(j, WEB_TROUBLE_REPLACING);
+    else if (!web_health_can_write(j->v) && !j->v->is_looking && web_health_usable(j->v) > 0)
+        add(j, WEB_TROUBLE_NO_PRIMARY);
+    if (j->f->orders & ORDER_PAUSE)
+        add(j, WEB_TROUBLE_PAUSED);
+}
+
+static bool is_lagging(const struct judge *j, const struct view_node *n)
+{
+    if (n->role != VIEW_ROLE_STANDBY || n->status != VIEW_UP)
+        return false;
+    if (j->conf->delay_threshold_by_time_ms > 0)
+        return n->delay_is_time && n->delay_us > j->conf->delay_threshold_by_time_ms * 1000;
+    return j->conf->delay_threshold_bytes > 0 && n->delay_bytes > j->conf->delay_threshold_bytes;
+}
+
+static void judge_node(struct judge *j, int id)
+{
+    const struct view_node *n = &j->v->node[id];
+
+    set_node(j, 0, id);
+    if (n->held_down) {
+        snprintf(j->args[1], ARG_BYTES, "%.63s", n->held_by);
+        add(j, WEB_TROUBLE_NODE_HELD);
+    } else if (n->status == VIEW_QUARANTINE) {
+        add(j, WEB_TROUBLE_NODE_QUARANTINE);
+    } else if (n->status == VIEW_DOWN || n->pg_status == VIEW_PG_DOWN) {
+        snprintf(j->args[1], ARG_BYTES, "%s",
+            n->is_busy                     ? "it is starting or stopping"
+            : n->pg_status == VIEW_PG_DOWN ? "it does not answer"
+                                           : "it answers, but may not be used yet");
+        add(j, WEB_TROUBLE_NODE_DOWN);
+    }
+}
+
+static void judge_lag(struct judge *j, int id)
+{
+    const struct view_node *n = &j->v->node[id];
+
+    if (!is_lagging(j, n))
+        return;
+    set_node(j, 0, id);
+    if (n->delay_is_time)
+        snprintf(j->args[1], ARG_BYTES, "%.1f s", (double)n->delay_us / 1000000);
+    else
+        snprintf(j->args[1], ARG_BYTES, "%" PRId64 " bytes", n->delay_bytes);
+    add(j, WEB_TROUBLE_LAGGING);
+}
+
+static void judge_load(struct judge *j)
+{
+    const struct web_facts *f = j->f;
+
+    if (f->nwaiting > 0) {
+        set_number(j, 0, f->nwaiting);
+        add(j, WEB_TROUBLE_WAITING);
+    }
+    if (f->ordered[0] != '\0') {
+        snprintf(j->args[0], ARG_BYTES, "%s", f->ordered);
+        add(j, WEB_TROUBLE_ORDERED);
+    }
+    if (f->nclients < j->conf->max_clients &&
+        (int64_t)f->nclients * 100 >= (int64_t)j->conf->max_clients * NEARLY_FULL_PART) {
+        set_number(j, 0, f->nclients);
+        set_number(j, 1, j->conf->max_clients);
+        add(j, WEB_TROUBLE_NEARLY_FULL);
+    }
+}
+
+int web_health_judge(const struct web_facts *f, const struct view *v, const struct conf *conf,
+    struct web_trouble out[WEB_TROUBLES_MAX])
+{
+    struct judge j = {.f = f, .v = v, .conf = conf, .out = out};
+    int i;
+
+    judge_process(&j);
+    judge_primary(&j);
+    for (i = 0; i < conf->nnodes && i < v->nnodes; i++)
+        if (conf_has_node(conf, i))
+            judge_node(&j, i);
+    judge_load(&j);
+    for (i = 0; i < conf->nnodes && i < v->nnodes; i++)
+        if (conf_has_node(conf, i))
+            judge_lag(&j, i);
+    if (v->is_looking)
+        add(&j, WEB_TROUBLE_LOOKING);
+    if (j.n == 0) {
+        set_number(&j, 0, web_health_usable(v));
+        set_number(&j, 1, count_nodes(&j));
+        set_number(&j, 2, f->nclients);
+        add(&j, WEB_TROUBLE_NONE);
+    }
+    return j.n;
+}
+
+static void look_at_orders(const struct shm *shm, struct web_facts *f)
+{
+    struct order_state state;
+    uint32_t at = 0;
+
+    f->orders = orders_flags(shm, slice_of("", 0));
+    while (orders_next(shm, &at, &state)) {
+        if (state.database[0] == '\0' || state.flags == 0 || f->ordered[0] != '\0')
+            continue;
+        snprintf(f->ordered, sizeof f->ordered, "%.63s", state.database);
+    }
+}
+
+void web_health_look(struct web *w, struct web_facts *f)
+{
+    const struct proc_env *env = w->role.env;
+    struct limits_row limit;
+    struct proc_row row;
+    int i;
+
+    memset(f, 0, sizeof *f);
+    (void)view_refresh(env->shm, &w->view);
+    f->is_stopping = atomic_load(&proc_row(env->shm, PROC_SLOT_SUPERVISOR)->is_leaving) != 0;
+    for (i = env->first_worker_slot; i < proc_nslots(env->shm); i++) {
+        proc_row_copy(env->shm, i, &row);
+        if (row.pid == 0 || row.role != ROLE_WORKER)
+            continue;
+        f->nworkers += row.is_leaving == 0;
+    }
+    f->nclients = session_count_all(env->shm);
+    for (i = 0; i < limits_high_water(env->shm); i++)
+        if (limits_copy(env->shm, i, &limit) && limit.kind == LIMITS_POOL)
+            f->nwaiting += (int)limit.waiting;
+    look_at_orders(env->shm, f);
+}

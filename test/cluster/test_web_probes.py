@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_web_probes: what load balancers and container managers ask over HTTP."""
+import os
+import resource
+import signal
+import socket
+
+import pytest
+
+from pgt import certs, postgres, procs, waits, web
+from pgt.proxy import pgpool_bin
+from pgt.tls import client_context
+from pgt.trio import Trio
+from pgt.wire import Wire
+
+WATCHED = {"health_check_period": 1, "health_check_max_retries": 0, "sr_check_period": 1, "sr_check_user": "postgres",
+           "health_check_user": "postgres"}
+
+
+def web_pool(start_pool, *backends, **conf):
+    pool = start_pool(*backends, **{"http_port": procs.free_port(), "http_listen_addresses": "127.0.0.1", **WATCHED, **conf})
+    pool.web = pool.conf["http_port"]
+    return pool
+
+
+def slot_pid(pool, title: str) -> int:
+    """The process of `pool` with that title."""
+    def found():
+        for pid in pool.pids():
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                if title.encode() in file.read():
+                    return pid
+        return None
+    return waits.wait_for(f"a process is called {title}", found)
+
+
+def test_one_server(pg, start_pool):
+    pool = web_pool(start_pool, pg.address)
+    assert web.ask(pool.web, "/livez").status == 200
+    assert web.wait_status(pool.web, "/readyz", 200).text == "clients may log in\n"
+    web.wait_status(pool.web, "/primary", 200)
+    assert web.ask(pool.web, "/replica").status == 503
+    assert web.ask(pool.web, "/leader").status == 200
+    assert web.ask(pool.web, "/livez", "HEAD").body == b""
+    assert web.ask(pool.web, "/livez", "POST", "x").status == 405
+    assert web.ask(pool.web, "/nothing/../here").status == 404
+
+
+def test_nothing_without_a_port(pg, start_pool):
+    pool = start_pool(pg.address, http_port=0)
+    assert not [pid for pid in pool.pids() if b"HTTP" in open(f"/proc/{pid}/cmdline", "rb").read()]
+
+
+def test_headers(pg, start_pool):
+    pool = web_pool(start_pool, pg.address)
+    headers = web.ask(pool.web, "/livez").headers
+    assert "default-src 'none'" in headers["content-security-policy"]
+    assert "unsafe" not in headers["content-security-policy"]
+    assert headers["x-content-type-options"] == "nosniff" and headers["cache-control"] == "no-store"
+
+
+def test_servers_go_and_come(start_pool):
+    """No server: nobody can log in. No primary: reads only."""
+    trio = Trio(1)
+    try:
+        pool = web_pool(start_pool, *[n.address for n in trio.nodes])
+        for path in ("/readyz", "/primary", "/replica"):
+            web.wait_status(pool.web, path, 200)
+        trio.primary.stop(signal.SIGQUIT)
+        assert "primary" in web.wait_status(pool.web, "/primary", 503).text
+        assert web.ask(pool.web, "/readyz").status == 200
+        web.wait_status(pool.web, "/replica", 200)
+        for node in trio.standbys:
+            trio.nodes[node].stop(signal.SIGQUIT)
+        said = web.wait_status(pool.web, "/readyz", 503).text
+        assert "None of the 3 PostgreSQL servers" in said
+        assert web.ask(pool.web, "/livez").status == 200
+        assert web.ask(pool.web, "/replica").status == 503
+    finally:
+        trio.stop()
+
+
+def test_drain_is_not_ready(pg, start_pool):
+    pool = web_pool(start_pool, pg.address)
+    web.wait_status(pool.web, "/readyz", 200)
+    with Wire(pool.address) as w:
+        w.login(user="postgres")
+        w.simple("pgpool drain")
+        assert "drain" in web.wait_status(pool.web, "/readyz", 503).text
+        w.simple("pgpool resume")
+        web.wait_status(pool.web, "/readyz", 200)
+
+
+def test_stopping_is_not_ready(pg, start_pool):
+    """A smart stop waits for its client; meanwhile probes answer, and say no."""
+    pool = web_pool(start_pool, pg.address)
+    web.wait_status(pool.web, "/readyz", 200)
+    with Wire(pool.address) as w:
+        w.login()
+        pool.daemon.signal(signal.SIGTERM)
+        assert "stopping" in web.wait_status(pool.web, "/readyz", 503).text
+        assert web.ask(pool.web, "/livez").status == 200
+    pool.stop(signal.SIGTERM)
+
+
+def test_full_is_not_ready(pg, start_pool):
+    pool = web_pool(start_pool, pg.address, max_clients=2, reserved_connections=0)
+    web.wait_status(pool.web, "/readyz", 200)
+    with Wire(pool.address) as one, Wire(pool.address) as two:
+        one.login()
+        two.login()
+        assert "max_clients" in web.wait_status(pool.web, "/readyz", 503).text
+    web.wait_status(pool.web, "/readyz", 200)
+
+
+def test_comes_back_after_a_crash(pg, start_pool):
+    pool = web_pool(start_pool, pg.address)
+    web.wait_status(pool.web, "/readyz", 200)
+    pid = slot_pid(pool, "HTTP")
+    os.kill(pid, signal.SIGKILL)
+    waits.wait_for("another process answers HTTP", lambda: slot_pid(pool, "HTTP") != pid)
+    web.wait_status(pool.web, "/readyz", 200)
+
+
+def test_out_of_descriptors(pg, start_pool):
+    """More connections than descriptors: it goes on, and does not spin."""
+    pool = web_pool(start_pool, pg.address)
+    web.wait_status(pool.web, "/livez", 200)
+    pid = slot_pid(pool, "HTTP")
+    used = len(os.listdir(f"/proc/{pid}/fd"))
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (used + 4, used + 4))
+    socks = [socket.create_connection(("127.0.0.1", pool.web)) for _ in range(20)]
+    waits.wait_for("it says that it cannot accept", lambda: "could not accept an HTTP connection" in pool.log())
+    for sock in socks:
+        sock.close()
+    web.wait_status(pool.web, "/livez", 200)
+    # Each refusal is a line and a pause of 200 ms; a spinning process writes thousands.
+    assert pool.log().count("could not accept an HTTP connection") < 1000
+
+
+def test_too_many_from_one_address(pg, start_pool):
+    pool = web_pool(start_pool, pg.address)
+    web.wait_status(pool.web, "/livez", 200)
+    socks = [socket.create_connection(("127.0.0.1", pool.web)) for _ in range(80)]
+    closed = [s for s in socks[64:]]
+    for sock in closed:
+        sock.settimeout(30 * waits.SCALE)
+        try:
+            assert sock.recv(1) == b""
+        except ConnectionResetError:
+            pass
+    for sock in socks:
+        sock.close()
+    web.wait_status(pool.web, "/livez", 200)
+
+
+def test_long_requests(pg, start_pool):
+    pool = web_pool(start_pool, pg.address)
+    web.wait_status(pool.web, "/livez", 200)
+    assert web.ask(pool.web, "/livez", "POST", b"x" * 70000).status == 413
+    assert web.ask(pool.web, "/" + "x" * 60000).status in (404, 414, 431)
+    assert web.ask(pool.web, "/livez").status == 200
+
+
+def test_https(pg, start_pool):
+    """With http_ssl there is HTTPS alone; another certificate comes with a reload, a bad one does not."""
+    first, second = certs.Authority("one"), certs.Authority("two")
+    pair, other = first.issue("localhost"), second.issue("localhost")
+    pool = web_pool(start_pool, pg.address, http_ssl=True, ssl_cert=pair.cert, ssl_key=pair.key)
+    tls = client_context(first.cert)
+
+    def served(ctx) -> bool:
+        try:
+            return web.ask(pool.web, "/livez", tls=ctx, host="localhost").status == 200
+        except OSError:
+            return False
+    waits.wait_for("HTTPS is served", lambda: served(tls))
+    with pytest.raises(Exception):
+        web.ask(pool.web, "/livez")
+    pool.reload(ssl_cert=other.cert, ssl_key=other.key)
+    waits.wait_for("the other certificate is served", lambda: served(client_context(second.cert)))
+    pool.reload(ssl_key=pair.key)
+    waits.wait_for("the bad pair is refused", lambda: "cannot be used for HTTPS" in pool.log())
+    assert served(client_context(second.cert))
+
+
+def test_https_needs_a_certificate(start_pool):
+    home = procs.folder("conf")
+    conf = home / "pgpool.conf"
+    conf.write_text(f"http_port = {procs.free_port()}\nhttp_ssl = on\n", encoding="ascii")
+    with pytest.raises(AssertionError, match="http_ssl is on, but there is no certificate"):
+        procs.run([pgpool_bin(), "--check-config", "-f", str(conf)])

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * test_web_health.c: what is said to be wrong, from what is known. */
+#include "config.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "ipc/orders.h"
+#include "web_int.h"
+
+static const char settings[] = "backend_hostname0 = 'db0'\n"
+                               "backend_port0 = 5432\n"
+                               "backend_hostname1 = 'db1'\n"
+                               "backend_port1 = 5433\n"
+                               "max_clients = 100\n"
+                               "delay_threshold = 1000\n";
+
+static struct conf_gen *gen;
+static struct view *view;
+static struct web_facts facts;
+static struct web_trouble troubles[WEB_TROUBLES_MAX];
+static int ntroubles;
+
+static void setup(void)
+{
+    struct conf_report report;
+    int i;
+
+    conf_report_init(&report);
+    gen = conf_load_text("/nonexistent/pgpool.conf", slice_of_str(settings), &report);
+    ck_assert_ptr_nonnull(gen);
+    conf_report_fini(&report);
+    view = mem_alloc_zero(sizeof *view);
+    view->nnodes = 2;
+    view->is_streaming = true;
+    view->primary_epoch = 1;
+    view->sw.node = view->sw.target = VIEW_NO_NODE;
+    for (i = 0; i < 2; i++) {
+        view->node[i].status = VIEW_UP;
+        view->node[i].pg_status = VIEW_PG_UP;
+        view->node[i].role = view->node[i].pg_role = i == 1 ? VIEW_ROLE_PRIMARY : VIEW_ROLE_STANDBY;
+    }
+    view->primary = 1;
+    memset(&facts, 0, sizeof facts);
+    facts.nworkers = 2;
+    facts.nclients = 7;
+}
+
+static void teardown(void)
+{
+    mem_free(view);
+    conf_gen_free(&gen);
+}
+
+static void judge(void)
+{
+    ntroubles = web_health_judge(&facts, view, conf_of(gen), troubles);
+    ck_assert_int_ge(ntroubles, 1);
+}
+
+/* The trouble of that kind; it must be there. */
+static const struct web_trouble *has(enum web_trouble_kind kind)
+{
+    int i;
+
+    for (i = 0; i < ntroubles; i++)
+        if (troubles[i].kind == kind)
+            return &troubles[i];
+    ck_abort_msg("%s is not said", web_trouble_code(kind));
+    return NULL;
+}
+
+START_TEST(test_all_is_well)
+{
+    judge();
+    ck_assert_int_eq(ntroubles, 1);
+    ck_assert_str_eq(
+        has(WEB_TROUBLE_NONE)->en, "All is well: 2 of 2 servers are up, 7 clients are here.");
+    ck_assert_int_eq(web_trouble_level(WEB_TROUBLE_NONE), WEB_GOOD);
+    ck_assert_ptr_nonnull(strstr(troubles[0].ja, "2 / 2"));
+}
+END_TEST
+
+START_TEST(test_no_primary)
+{
+    view->primary = VIEW_NO_NODE;
+    view->node[1].status = VIEW_DOWN;
+    view->node[1].pg_status = VIEW_PG_DOWN;
+    view->node[1].role = VIEW_ROLE_UNKNOWN;
+    judge();
+    ck_assert_int_eq(troubles[0].kind, WEB_TROUBLE_NO_PRIMARY);
+    ck_assert(web_trouble_may_log_in(WEB_TROUBLE_NO_PRIMARY));
+    ck_assert_str_eq(has(WEB_TROUBLE_NODE_DOWN)->en,
+        "Server 1 (db1:5433) is down: it does not answer. It is used again as soon as it answers.");
+}
+END_TEST
+
+START_TEST(test_no_server)
+{
+    view->primary = VIEW_NO_NODE;
+    view->node[0].pg_status = view->node[1].pg_status = VIEW_PG_DOWN;
+    judge();
+    ck_assert_int_eq(troubles[0].kind, WEB_TROUBLE_NO_SERVER);
+    ck_assert(!web_trouble_may_log_in(troubles[0].kind));
+}
+END_TEST
+
+START_TEST(test_roles_nobody_can_ask_for)
+{
+    view->primary = VIEW_NO_NODE;
+    view->primary_epoch = 0;
+    view->node[0].role = view->node[0].pg_role = VIEW_ROLE_UNKNOWN;
+    view->node[1].role = view->node[1].pg_role = VIEW_ROLE_UNKNOWN;
+    judge();
+    ck_assert_int_eq(troubles[0].kind, WEB_TROUBLE_NONE);
+    ck_assert(web_health_can_write(view));
+}
+END_TEST
+
+START_TEST(test_taken_out)
+{
+    view->node[0].held_down = true;
+    view->node[0].status = VIEW_DOWN;
+    memcpy(view->node[0].held_by, "PCP user ann", 13);
+    judge();
+    ck_assert_ptr_nonnull(
+        strstr(has(WEB_TROUBLE_NODE_HELD)->en, "0 (db0:5432) was taken out by PCP user ann"));
+}
+END_TEST
+
+START_TEST(test_limits)
+{
+    facts.nclients = 90;
+    judge();
+    ck_assert_int_eq(troubles[0].kind, WEB_TROUBLE_NEARLY_FULL);
+    facts.nclients = 100;
+    facts.nwaiting = 3;
+    judge();
+    ck_assert_int_eq(troubles[0].kind, WEB_TROUBLE_FULL);
+    ck_assert_int_eq(strncmp(has(WEB_TROUBLE_WAITING)->en, "3 clients wait", 14), 0);
+}
+END_TEST
+
+START_TEST(test_lag)
+{
+    view->node[0].delay_bytes = 1000;
+    judge();
+    ck_assert_int_eq(troubles[0].kind, WEB_TROUBLE_NONE);
+    view->node[0].delay_bytes = 1001;
+    judge();
+    ck_assert_ptr_nonnull(strstr(has(WEB_TROUBLE_LAGGING)->en, "by 1001 bytes"));
+}
+END_TEST
+
+START_TEST(test_orders_and_stop)
+{
+    facts.orders = ORDER_PAUSE;
+    judge();
+    ck_assert(web_trouble_may_log_in(has(WEB_TROUBLE_PAUSED)->kind));
+    facts.orders = ORDER_DRAIN;
+    facts.is_stopping = true;
+    facts.nworkers = 0;
+    judge();
+    ck_assert_int_eq(troubles[0].kind, WEB_TROUBLE_STOPPING);
+    ck_assert(!web_trouble_may_log_in(has(WEB_TROUBLE_DRAINED)->kind));
+    (void)has(WEB_TROUBLE_NO_WORKER);
+}
+END_TEST
+
+/* No name of a database or operator can break out of the room that a sentence has. */
+START_TEST(test_long_names)
+{
+    memset(facts.ordered, '{', sizeof facts.ordered - 1);
+    view->node[0].held_down = true;
+    memset(view->node[0].held_by, '}', sizeof view->node[0].held_by);
+    judge();
+    (void)has(WEB_TROUBLE_ORDERED);
+    ck_assert_uint_lt(strlen(has(WEB_TROUBLE_NODE_HELD)->en), WEB_SENTENCE_BYTES);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("web_health");
+    TCase *t = tcase_create("judge");
+    SRunner *r;
+    int failed;
+
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, test_all_is_well);
+    tcase_add_test(t, test_no_primary);
+    tcase_add_test(t, test_no_server);
+    tcase_add_test(t, test_roles_nobody_can_ask_for);
+    tcase_add_test(t, test_taken_out);
+    tcase_add_test(t, test_limits);
+    tcase_add_test(t, test_lag);
+    tcase_add_test(t, test_orders_and_stop);
+    tcase_add_test(t, test_long_names);
+    suite_add_tcase(s, t);
+    r = srunner_create(s);
+    srunner_run_all(r, CK_ENV);
+    failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed == 0 ? 0 : 1;
+}
