@@ -105,6 +105,13 @@ union link_key {
     char here[8];
 };
 
+/* Who waits for a link may count on one that is being cleaned, for a moment. */
+enum link_hope {
+    LINK_HOPE_NONE,    /* it was not said yet that it comes */
+    LINK_HOPE_COUNTED, /* in pool->ncleaning */
+    LINK_HOPE_LOST     /* it takes long */
+};
+
 struct link_answer;
 struct link_tls;
 
@@ -163,7 +170,8 @@ struct link {
     uint8_t asks : 4;        /* enum auth_server: what the server asked for at the login */
     uint8_t resets_sent;
     uint8_t resets_done;
-    uint8_t reset;       /* enum link_reset */
+    uint8_t reset : 6;   /* enum link_reset */
+    uint8_t hope : 2;    /* enum link_hope */
     bool is_let_in : 1;  /* AuthenticationOk came */
     bool may_answer : 1; /* log in with what the book knows: the owner is entitled to it */
     bool asks_owner : 1; /* the owner wants to see what the server asks before anybody answers */
@@ -187,8 +195,7 @@ struct link {
     bool defaults_known : 1; /* what it reports was compared with what its clients are told */
     bool has_news : 1;       /* it reported a value that was new, in this loan */
     bool reset_may_wait : 1; /* the owner did nothing that others would notice until it is undone */
-    bool is_counted_cleaning : 1; /* in pool->ncleaning */
-    uint16_t flushed_to; /* the serial (expect.h) behind the last Flush, as far as it fits */
+    uint16_t flushed_to;     /* the serial (expect.h) behind the last Flush, as far as it fits */
 };
 
 _Static_assert(sizeof(struct link) <= 360, "a session's link has a budget");

@@ -197,6 +197,8 @@ void pool_learn_auth(struct pool *pool, enum link_auth auth);
 void pool_link_added(struct pool *pool, struct link *link);
 void pool_link_idle(struct pool *pool, struct link *link);
 void pool_link_cleaning(struct pool *pool, struct link *link);
+/* It takes long: it does not count any more as one that comes, and others are opened. */
+void pool_link_slow(struct pool *pool, struct link *link);
 /* Also gives back what the link holds of the limits. */
 void pool_link_gone(struct pool *pool, struct link *link);
 /* The login needs the server no more for a while, or is over: the link does not count as opening.

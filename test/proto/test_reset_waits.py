@@ -237,3 +237,37 @@ def test_the_unnamed_statement_is_nobodys(pg, start_pool):
             w.send(parse("select 1"), SYNC)
             w.ready()
             w.bye()
+
+
+def test_a_slow_reset_keeps_nobody_waiting(fake, start_pool):
+    """A connection that does not become idle counts as one to come for a moment only: the next one gets its own."""
+    go_on = threading.Event()
+
+    gone = []
+
+    def slow(conn, nth):
+        conn.sock.settimeout(0.05)
+        while not go_on.is_set() and not gone:
+            try:
+                gone.extend([True] if conn.sock.recv(1) == b"" else [])
+            except TimeoutError:
+                pass
+        conn.sock.settimeout(None)
+        conn.send(complete("DISCARD ALL"), ready())
+
+    script = Script(slow)
+    server = fake(script)
+    pool = start_pool(server.address, num_init_children=1)
+    try:
+        first = come(pool)
+        first.rows("set work_mem = '5MB'")
+        first.bye()
+        waits.wait_for("the reset is asked for", lambda: "DISCARD ALL" in script.texts(), 10)
+        others = [come(pool) for _ in range(2)]
+        assert len(server.links()) == 3
+        assert not gone, "it was not given up: nobody waited for that"
+    finally:
+        go_on.set()
+    for w in others:
+        assert w.rows("select 1") == [[b"1"]]
+        w.bye()

@@ -4,7 +4,7 @@ connection to the server is."""
 import pytest
 
 from pgt import waits
-from pgt.wire import COPY_DONE, FLUSH, SYNC, TERMINATE, Wire, bind, copy_data, execute, parse, pg, query
+from pgt.wire import COPY_DONE, FLUSH, SYNC, TERMINATE, Wire, bind, copy_data, execute, message, parse, pg, query
 
 INSERT = pg("insert into unfinished values (1)")
 # What is sent, and the messages that show that the server has done it.
@@ -51,3 +51,24 @@ def test_nothing_of_it_is_kept(pg, start_pool, mode, how):
             assert (what, other.value("select count(*) from unfinished")) == (what, "0")
             assert (what, other.value("select pg_backend_pid()")) == (what, pid)
         w.bye()
+
+
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+@pytest.mark.parametrize("kind", ["d", "c", "f"])
+@pytest.mark.parametrize("junk", [b"\xff\0\0\0\4", b"Q\0\0\0\1"], ids=["type", "length"])
+def test_a_tail_in_front_of_nonsense(pg, start_pool, mode, kind, junk):
+    """The end of a message comes in one write with what ends the session: the server gets it, and is not asked in vain to
+    become as new."""
+    pool = start_pool(pg.address, num_init_children=1, pool_mode=mode, max_backend_connections=1, query_wait_timeout=20)
+    with Wire(pool.address) as first:
+        first.login()
+        pid = first.value("select pg_backend_pid()")
+    w = Wire(pool.address)
+    w.login()
+    w.send(query("set work_mem = '7MB'") + message(kind, b"x" * 20)[:5])
+    w.ready()
+    w.send(b"x" * 20 + junk)
+    assert [m.fields["C"] for m in w.read_eof() if m.type == "E"][-1:] == ["08P01"]
+    with Wire(pool.address) as other:
+        other.login()
+        assert (other.value("select pg_backend_pid()"), other.value("show work_mem")) == (pid, "4MB")

@@ -14,8 +14,6 @@
 #include "pool_int.h"
 
 #define MAINT_MS 1000
-/* How long a server may take to answer server_check_query. */
-#define CHECK_LIMIT_MS 10000
 
 /* Links above min_pool_size go when nobody used them for server_idle_timeout. */
 static bool is_unused(const struct link *link, int64_t now_us)
@@ -152,7 +150,7 @@ void pool_link_taken(struct pool *pool, struct link *link)
     link->epoch = ++pool->be->next_epoch;
     link->error_told = false;
     link->own_failed = false;
-    timer_start(pool->be->loop, &link->timer, CHECK_LIMIT_MS);
+    link_clean_start_timer(link);
 }
 
 static bool check_is_due(const struct link *link)

@@ -65,6 +65,8 @@ static void link_on_timer(struct timer *t)
         link_reset_idle(link);
         return;
     }
+    if (link->phase == LINK_CLEANING && link_clean_on_timer(link))
+        return;
     if (link->phase == LINK_CLEANING)
         log_caused(LVL_WARNING,
             "server process %d of node %d did not become idle in time: closing its "

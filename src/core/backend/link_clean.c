@@ -16,6 +16,24 @@
 #include "pool_int.h"
 
 #define CLEAN_DEADLINE_MS 10000
+/* So long it counts as a link that comes; then those who wait get one of their own. */
+#define CLEAN_HOPE_MS 50
+
+void link_clean_start_timer(struct link *link)
+{
+    link->hope = LINK_HOPE_NONE;
+    timer_start(link->be->loop, &link->timer, CLEAN_HOPE_MS);
+}
+
+bool link_clean_on_timer(struct link *link)
+{
+    if (link->hope == LINK_HOPE_LOST)
+        return false;
+    timer_start(link->be->loop, &link->timer, CLEAN_DEADLINE_MS - CLEAN_HOPE_MS);
+    pool_link_slow(link->pool, link);
+    return true;
+}
+
 bool link_clean_is_possible(const struct link *link, bool boundary)
 {
     const struct backend *be = link->be;
@@ -190,7 +208,7 @@ void link_clean_start(struct link *link, bool boundary)
     link->resets_left = 1;
     link_resume(link);
     link_row_update(link, ROWS_NO_ROW);
-    timer_start(link->be->loop, &link->timer, CLEAN_DEADLINE_MS);
+    link_clean_start_timer(link);
     if (expect_is_quiet(&link->expect) && !expect_is_open(&link->expect) && link->body_left == 0)
         link_clean_step(link);
     else if (clean_interrupt(link) == -1)

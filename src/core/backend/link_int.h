@@ -56,6 +56,10 @@ static inline bool link_awaits_reset(const struct link *link)
 {
     return link->resets_done < link->resets_sent && link->phase == LINK_LENT;
 }
+/* How long it may take. */
+void link_clean_start_timer(struct link *link);
+/* True when it may take longer; who waits for the link is served otherwise. */
+bool link_clean_on_timer(struct link *link);
 /* The cleaning goes on: everything owed has arrived. */
 void link_clean_step(struct link *link);
 /* Starts the cleaning of a link that its owner gave back. */

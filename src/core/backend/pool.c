@@ -482,15 +482,24 @@ void pool_link_added(struct pool *pool, struct link *link)
 
 static void pool_link_cleaned(struct pool *pool, struct link *link)
 {
-    if (link->is_counted_cleaning)
+    if (link->hope == LINK_HOPE_COUNTED)
         pool->ncleaning--;
-    link->is_counted_cleaning = false;
+    link->hope = LINK_HOPE_NONE;
 }
 
 void pool_link_cleaning(struct pool *pool, struct link *link)
 {
-    link->is_counted_cleaning = true;
+    if (link->hope == LINK_HOPE_LOST)
+        return;
+    link->hope = LINK_HOPE_COUNTED;
     pool->ncleaning++;
+}
+
+void pool_link_slow(struct pool *pool, struct link *link)
+{
+    pool_link_cleaned(pool, link);
+    link->hope = LINK_HOPE_LOST;
+    backend_post_retry(pool->be);
 }
 
 /* With pool_test_rotate every other link behaves so. */

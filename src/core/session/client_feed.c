@@ -58,10 +58,14 @@ HOT void feed_flush(struct client *c, struct feed_run *run)
     buf_free(&out);
 }
 
-/* What the client sent before is answered first, as the server does. */
-enum feed_step feed_bad(struct client *c, char type)
+/* What the client sent before is answered first, as the server does; and sent first, too: the
+ * server may wait for the end of a message. */
+enum feed_step feed_bad(struct client *c, struct feed_run *run, char type)
 {
-    if (!expect_is_quiet(&c->target->expect) && !c->target->expect.skipping)
+    feed_flush(c, run);
+    if (c->phase != CL_ACTIVE)
+        return FEED_STOP;
+    if (c->target != NULL && !expect_is_quiet(&c->target->expect) && !c->target->expect.skipping)
         return FEED_PARK;
     client_end_text(c, "08P01", "invalid frontend message type %d", (unsigned char)type);
     return FEED_STOP;
@@ -228,7 +232,7 @@ static enum feed_step feed_message(
     case FE_COPY_DATA:
         return balance_again_takes_copy(c) ? FEED_PASS : FEED_PARK;
     case FE_PASSWORD:
-        return feed_bad(c, type);
+        return feed_bad(c, run, type);
     case FE_QUERY:
         return feed_cuts_here(c, run) ? FEED_PARK : feed_query(c, run, msg, is_whole);
     case FE_PARSE:
@@ -259,7 +263,7 @@ static enum feed_step feed_message(
         client_note_statement(c, slice_of_str("<function call>"));
         return FEED_PASS;
     default:
-        return feed_bad(c, type);
+        return feed_bad(c, run, type);
     }
 }
 
@@ -364,8 +368,10 @@ static const char *feed_one(struct client *c, struct feed_run *run, const char *
     const char *next;
     bool is_whole;
 
-    if (len < 4 || len > INT32_MAX)
+    if (len < 4 || len > INT32_MAX) {
+        feed_flush(c, run); /* the end of a message, perhaps, for which the server waits */
         return feed_after(c, run, feed_bad_length(c), p, end);
+    }
     if (type == FE_TERMINATE && c->trace.client)
         client_trace_message(c, type, slice_of("", 0));
     if (type == FE_TERMINATE) {

@@ -33,7 +33,7 @@ void feed_flush(struct client *c, struct feed_run *run);
 /* Puts bytes of our own making behind them. */
 void feed_put(struct feed_run *run, const char *p, size_t n);
 /* A message that no client may send now. */
-COLD enum feed_step feed_bad(struct client *c, char type);
+COLD enum feed_step feed_bad(struct client *c, struct feed_run *run, char type);
 /* True for a Flush that `link` will answer with an error: it has a body. While COPY FROM STDIN runs
  * the server ignores it all the same. */
 bool feed_is_bad_flush(const struct link *link, char type, struct slice msg);

@@ -672,7 +672,9 @@ HOT enum feed_step share_message(struct client *c, struct feed_run *run, char ty
     default:
         if (attached && !expect_is_quiet(&c->link->expect) && !c->link->expect.skipping)
             return FEED_PARK;
-        client_end_text(c, "08P01", "invalid frontend message type %d", (unsigned char)type);
+        feed_flush(c, run);
+        if (c->phase == CL_ACTIVE)
+            client_end_text(c, "08P01", "invalid frontend message type %d", (unsigned char)type);
         return FEED_STOP;
     }
 }
