@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "backend/paramset.h"
+#include "backend/retire.h"
 #include "backend/varset.h"
 #include "base/err.h"
 #include "base/hash.h"
@@ -66,6 +67,8 @@ struct backend {
     bool is_sweeping; /* in this retry nothing is left to others who wait longer */
     bool is_serving;  /* a waiting client is being served: not another one inside that */
     struct row_alloc *row_alloc;
+    struct link_retired retired[RETIRE_KEPT]; /* of late */
+    unsigned nretired;
     int gives_to;              /* this worker has too much to do, that one has time; -1: none */
     uint64_t epoch_mismatches; /* must stay 0 */
     /* Posts a message to worker `ordinal`, with a descriptor or -1; 0 when it is on its way. */

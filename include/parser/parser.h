@@ -68,7 +68,11 @@ enum sql_verb {
     SQL_VERB_COMMENT,
     SQL_VERB_REFRESH,
     SQL_VERB_CREATE_DATABASE,
-    SQL_VERB_DROP_DATABASE
+    SQL_VERB_DROP_DATABASE,
+    SQL_VERB_ALTER_DATABASE, /* with SET or RESET */
+    SQL_VERB_ALTER_ROLE,
+    SQL_VERB_RENAME_ROLE,
+    SQL_VERB_DROP_ROLE
 };
 
 /* Flags of a statement. */
@@ -262,8 +266,9 @@ struct sql_stmt {
     struct sql_set set;
     /* PREPARE, EXECUTE, DEALLOCATE: the statement's name; DECLARE, FETCH, MOVE, CLOSE: the
      * cursor's; LISTEN, NOTIFY, UNLISTEN: the channel; DISCARD: "all", "plans", ...;
-     * DO: the language or nothing; CREATE and DROP DATABASE: the database; CREATE TYPE and DOMAIN:
-     * the type, when it has no schema or is made in pg_temp (SQL_F_TEMP). */
+     * DO: the language or nothing; CREATE, DROP and ALTER DATABASE: the database; ALTER, RENAME and
+     * DROP ROLE: the roles, with a NUL between them; CREATE TYPE and DOMAIN: the type, when it has
+     * no schema or is made in pg_temp (SQL_F_TEMP). */
     struct slice name;
     struct sql_span body; /* PREPARE, EXPLAIN, DECLARE, COPY (query): the inner statement's text */
 };

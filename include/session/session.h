@@ -87,6 +87,7 @@ struct sessions {
     struct session_auth *auth;        /* rules, users, failed logins */
     struct prep_store preps;          /* statements of clients that share links */
     struct share_wait *spare_wait;    /* kept for the next client that needs one */
+    int64_t greetings_from_us;        /* what was said before is not believed any more */
     struct share_greeting *greetings; /* SHARE_GREETINGS of them, made when needed */
     struct list homeless;             /* clients that wait for a primary */
     struct timer homeless_timer;
@@ -150,6 +151,8 @@ void sessions_stop(struct sessions *ss, enum session_stop how);
 void sessions_on_cancel(struct sessions *ss, const void *body, size_t len, int fd);
 /* An operator's command (MAIL_ORDER). */
 void sessions_on_order(struct sessions *ss, const void *body, size_t len);
+/* A role or a database was changed by DDL (MAIL_LINKS_RETIRE). */
+void sessions_on_retire(struct sessions *ss, const void *body, size_t len);
 /* A client of another worker (MAIL_SESSION). `body` is wiped: there may be a password in it. */
 void sessions_on_travel(struct sessions *ss, void *body, size_t len, int fd);
 /* From now on `on_look` is called, which may call sessions_give; `may_give` says whether the worker

@@ -16,6 +16,7 @@
 #include "ipc/rows.h"
 
 #include "link_int.h"
+#include "pool_int.h"
 
 /* Fixed part of MAIL_LINK_OFFER. Behind it: user NUL database NUL, the cancel key, the start-up
  * parameters, the reported parameters, the settings made since, what it knows of prepared
@@ -198,7 +199,7 @@ void backend_on_offer(struct backend *be, const void *body, size_t len, int fd)
         be, slice_of(names, m.user_len), slice_of(names + m.user_len + 1, m.database_len), m.node);
     link = travel_build(be, &m, names, pool, fd);
     pool_detach(pool);
-    if (be->is_stopping)
+    if (be->is_stopping || pool_was_retired(link))
         link_close(link);
     else
         link_enter_idle(link);

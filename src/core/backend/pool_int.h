@@ -124,6 +124,12 @@ void pool_role_refuse(struct link *link);
 /* The question met an error; false when the link is not to be kept. */
 bool pool_role_on_error(struct link *link, struct slice sqlstate);
 
+/* pool_meant.c */
+/* `what` concerns this link. */
+bool pool_is_meant(const struct link *link, const struct link_retire *what);
+/* What it was opened for has changed since: it is not to be lent. */
+bool pool_was_retired(const struct link *link);
+
 /* pool_place.c */
 /* Takes over the settings of a new generation. Idle links that must not be lent any more are
  * retired: the caller closes them. */

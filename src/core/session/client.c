@@ -49,7 +49,8 @@ void client_rare_trim(struct client *c)
     const struct client_rare *r = c->rare;
 
     if (r == NULL || c->phase == CL_CLOSED || r->adrift != NULL || r->local != NULL ||
-        r->cancel_wait != NULL || r->orders != NULL || r->override != NULL || c->trace.server != 0)
+        r->cancel_wait != NULL || r->orders != NULL || r->override != NULL || r->ddl != NULL ||
+        c->trace.server != 0)
         return;
     mem_free(c->rare);
     c->rare = NULL;
@@ -62,7 +63,7 @@ void client_dispose(struct client *c)
     c->phase = CL_CLOSED;
     client_orders_free(c);
     if (c->drops_database)
-        client_orders_on_quiet(c);
+        client_orders_on_leave(c);
     client_tls_cancel_free(c);
     timer_stop(ss->loop, &c->timer);
     client_drop_link(c, false);

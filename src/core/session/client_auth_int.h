@@ -246,6 +246,8 @@ bool auth_open_start(struct session_auth *sa, struct slice user, struct job **sl
     void (*opened)(void *owner));
 /* pool_passwd was read: opens its encrypted entries, one after the other. */
 void session_auth_open_ahead(struct session_auth *sa);
+/* What was asked about roles may be another thing now. */
+void session_auth_forget_roles(struct session_auth *sa);
 void session_auth_forget_seen(struct session_auth *sa);
 /* True when something is computed for the client's SCRAM exchange first, off the loop; then
  * client_auth_ask is called once more. */

@@ -15,6 +15,7 @@
 #include "ipc/orders.h"
 #include "wire/writer.h"
 
+#include "client_ddl_int.h"
 #include "client_orders_int.h"
 #include "greeting_int.h"
 #include "share_int.h"
@@ -646,6 +647,8 @@ static bool client_on_link_error(void *owner, struct link *link, const struct er
                                                                 : COUNT_ERROR;
 
     count_statement(c->ss, link->pool->cluster_node, kind);
+    if (c->drops_database)
+        client_ddl_on_error(client_ddl(c));
     if (kind != COUNT_ERROR && client_adrift_is_possible(c, link)) {
         client_adrift_keep_words(c, m); /* the end of the link is not that of the session */
         return true;

@@ -18,7 +18,10 @@
 #include "ipc/orders.h"
 #include "parser/parser.h"
 
+#include "client_auth_int.h"
+#include "client_ddl_int.h"
 #include "client_orders_int.h"
+#include "greeting_int.h"
 #include "session_int.h"
 
 /* How often a client that waits looks whether its order is done. */
@@ -278,21 +281,34 @@ static struct slice skip_space(struct slice sql)
     return sql;
 }
 
-/* True when some statement of the text may begin with DROP: every text passes here, so that only
- * those which do are parsed. */
+/* True when some statement of the text may begin with DROP or ALTER: every text passes here, so
+ * that only those which do are parsed. */
 static bool has_drop(struct slice sql)
 {
     const char *semicolon;
 
     for (;;) {
         sql = skip_space(sql);
-        if (sql.n > 4 && (sql.p[0] | 0x20) == 'd' && strncasecmp(sql.p, "drop", 4) == 0)
+        if (sql.n > 5 && (((sql.p[0] | 0x20) == 'd' && strncasecmp(sql.p, "drop", 4) == 0) ||
+                             ((sql.p[0] | 0x20) == 'a' && strncasecmp(sql.p, "alter", 5) == 0)))
             return true;
         semicolon = sql.n == 0 ? NULL : memchr(sql.p, ';', sql.n);
         if (semicolon == NULL)
             return false;
         sql = slice_of(semicolon + 1, sql.n - (size_t)(semicolon + 1 - sql.p));
     }
+}
+
+static void note_ddl(struct client *c, const struct sql_stmt *st)
+{
+    struct client_ddl *d = client_ddl(c);
+    int node = c->pool->cluster_node;
+
+    if (!client_ddl_note(
+            &d, st, node < POOLS_FIRST_TARGET ? RETIRE_OUR_SERVERS : node, pool_user(c->pool)))
+        return;
+    client_rare(c)->ddl = d;
+    c->drops_database = true;
 }
 
 static void tell_of_drops(struct client *c, struct slice sql)
@@ -307,6 +323,7 @@ static void tell_of_drops(struct client *c, struct slice sql)
     arena = arena_new("drop database", 1 << 20);
     (void)sql_parse(arena, sql, &facts);
     for (k = 0; k < facts.nstmts; k++) {
+        note_ddl(c, &facts.stmts[k]);
         if (facts.stmts[k].verb != SQL_VERB_DROP_DATABASE ||
             facts.stmts[k].name.n >= sizeof m.database)
             continue;
@@ -325,16 +342,54 @@ HOT void client_orders_on_statement(struct client *c, struct slice sql)
         tell_of_drops(c, sql);
 }
 
+/* This worker at once: its next client may be here before its mail. */
+static void tell_of_ddl(void *ctx, const struct link_retire *what)
+{
+    struct client *c = ctx;
+    const struct proc_env *env = c->ss->env;
+    int slot;
+    int i;
+
+    for (i = 0; i < env->nworkers; i++) {
+        slot = env->first_worker_slot + i;
+        if (i == env->ordinal || proc_row(env->shm, slot)->pid == 0)
+            continue;
+        if (mailbox_post(env->boxes, slot, MAIL_LINKS_RETIRE, what, sizeof *what, -1) == -1)
+            log_at(LVL_WARNING,
+                "worker %d could not be told that a role has changed: its mailbox is full", i);
+    }
+    sessions_on_retire(c->ss, what, sizeof *what);
+}
+
 /* When it was done, the server saw nobody else there: what is lent to that database now, if a new
  * one of its name exists, may live. */
-void client_orders_on_quiet(struct client *c)
+void client_orders_on_quiet(struct client *c, bool is_in_tx)
 {
     struct order_mail m = {.kind = ORDER_KEEP, .client_id = c->row == NULL ? 0 : c->row->id};
     int i;
 
-    c->drops_database = false;
+    if (client_ddl(c) != NULL) {
+        client_ddl_on_quiet(&c->rare->ddl, is_in_tx, tell_of_ddl, c);
+        client_rare_trim(c);
+    }
+    c->drops_database = client_ddl(c) != NULL;
+    if (is_in_tx)
+        return; /* no database is dropped there */
     for (i = 0; i < c->ss->env->nworkers; i++)
         orders_tell_worker(c->ss->env, i, &m);
+}
+
+void sessions_on_retire(struct sessions *ss, const void *body, size_t len)
+{
+    backend_on_retire(&ss->be, body, len);
+    share_greeting_forget(ss);
+    session_auth_forget_roles(ss->auth);
+}
+
+void client_orders_on_leave(struct client *c)
+{
+    client_ddl_on_error(client_ddl(c)); /* anybody may ask for anything and hang up */
+    client_orders_on_quiet(c, false);
 }
 
 /* --- in every worker --- */

@@ -23,10 +23,13 @@ void client_orders_free(struct client *c);
 /* A cancel request for the client: true when it waited for an order, which now fails with 57014. */
 bool client_orders_cancel(struct client *c);
 /* Looks at a statement that goes to a server: DROP DATABASE closes the free server connections to
- * that database in all workers. The server waits some seconds for them to go before it refuses. */
+ * that database in all workers. The server waits some seconds for them to go before it refuses.
+ * What it changes of roles is noted (client_ddl.c). */
 void client_orders_on_statement(struct client *c, struct slice sql);
 /* What the client asked for is over, done or refused: nothing has to go for its sake any more. Only
- * for a client with drops_database. */
-void client_orders_on_quiet(struct client *c);
+ * for a client with drops_database. `is_in_tx`: its transaction goes on. */
+void client_orders_on_quiet(struct client *c, bool is_in_tx);
+/* The same when the client leaves. */
+void client_orders_on_leave(struct client *c);
 
 #endif

@@ -312,7 +312,7 @@ HOT void client_note_done(struct client *c)
     }
     client_limits_on_quiet(c);
     if (c->drops_database)
-        client_orders_on_quiet(c);
+        client_orders_on_quiet(c, false);
 }
 
 HOT void client_note_idle(struct client *c)
@@ -325,5 +325,5 @@ HOT void client_note_idle(struct client *c)
         row_note_idle(c->row, row_tx_status(c), backend_wall_us(&c->ss->be));
     client_limits_on_quiet(c);
     if (c->drops_database)
-        client_orders_on_quiet(c);
+        client_orders_on_quiet(c, row_tx_status(c) != 'I');
 }

@@ -35,6 +35,8 @@ void share_greeting_learn(struct client *c);
 void share_greeting_make_up(struct client *c, const struct paramset *reported);
 /* Another worker may have seen of late that the server lets the pool's user in unasked. */
 void share_greeting_learn_trust(struct client *c);
+/* What servers say may be other things from now on: they are asked. */
+void share_greeting_forget(struct sessions *ss);
 void share_greeting_fini(struct sessions *ss);
 
 /* ---- greeting_shm.c: between workers ---- */

@@ -187,6 +187,12 @@ static void roles_clear(struct session_auth *sa)
     }
 }
 
+void session_auth_forget_roles(struct session_auth *sa)
+{
+    roles_clear(sa);
+    session_auth_forget_asked(sa);
+}
+
 void session_auth_free(struct session_auth **sap)
 {
     struct session_auth *sa = *sap;

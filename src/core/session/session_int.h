@@ -61,6 +61,7 @@ struct client_rare {
     struct cancel_wait *cancel_wait; /* a cancel request with TLS is being delivered */
     struct client_orders *orders;    /* a command of an operator that is not done yet */
     struct conf_override *override;
+    struct client_ddl *ddl; /* roles and databases that it changes */
     struct client_replies replies;
 };
 
@@ -70,7 +71,7 @@ struct client {
     uint8_t parsed_count; /* enum count_kind of the unnamed statement, and of what was bound last */
     uint8_t bound_count;
     bool is_unix : 1;
-    bool drops_database : 1; /* other connections to that were told to go meanwhile */
+    bool drops_database : 1; /* other connections to that were told to go meanwhile; or see ddl */
     bool is_parked : 1;      /* input waits until the link is quiet */
     bool is_half_closed : 1; /* the client sends nothing more */
     bool has_spoken : 1;     /* something of its session was sent to its own link */
@@ -118,6 +119,10 @@ _Static_assert(sizeof(struct client) <= 312, "an idle client has a budget");
 static inline struct client_adrift *client_adrift(const struct client *c)
 {
     return c->rare == NULL ? NULL : c->rare->adrift;
+}
+static inline struct client_ddl *client_ddl(const struct client *c)
+{
+    return c->rare == NULL ? NULL : c->rare->ddl;
 }
 static inline struct client_local *client_local(const struct client *c)
 {

@@ -183,7 +183,7 @@ static struct share_greeting *find_others(struct client *c, bool is_old)
     (void)put_kind(c, name.p != NULL, &kind);
     seen_us = greeting_get(env->shm, env->nworkers, buf_slice(&kind), &reported);
     buf_free(&kind);
-    if (seen_us != -1 && (is_old || is_fresh(c, seen_us))) {
+    if (seen_us > c->ss->greetings_from_us && (is_old || is_fresh(c, seen_us))) {
         if (name.p != NULL)
             (void)paramset_set(&reported, slice_of_str("application_name"), name);
         g = keep(c, &reported, seen_us);
@@ -275,12 +275,18 @@ void share_greeting_learn_trust(struct client *c)
     pool->auth_seen_us = seen_us;
 }
 
-void share_greeting_fini(struct sessions *ss)
+void share_greeting_forget(struct sessions *ss)
 {
     int i;
 
+    ss->greetings_from_us = loop_now_us(ss->loop);
     for (i = 0; ss->greetings != NULL && i < SHARE_GREETINGS; i++)
         clear(&ss->greetings[i]);
+}
+
+void share_greeting_fini(struct sessions *ss)
+{
+    share_greeting_forget(ss);
     mem_free(ss->greetings);
     ss->greetings = NULL;
 }

@@ -12,6 +12,7 @@
 #include "wire/reader.h"
 #include "wire/writer.h"
 
+#include "client_ddl_int.h"
 #include "share_int.h"
 
 static void on_auth(void *owner, struct link *link, const char *msg, size_t n)
@@ -616,6 +617,8 @@ static bool on_error(void *owner, struct link *link, const struct errmsg *m)
     struct share *s = c->share;
     const char *why;
 
+    if (c->drops_database)
+        client_ddl_on_error(client_ddl(c));
     if (is_fatal(m)) {
         count_statement(c->ss, link->pool->cluster_node, COUNT_FATAL);
         keep_words(s, m);

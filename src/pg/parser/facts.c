@@ -93,6 +93,23 @@ struct slice sqlp_fold(struct sqlp *st, const struct sql_tok *t)
     return slice_of(out != NULL ? out : t->p, cut(t->p, t->n));
 }
 
+/* One more name behind those of the statement, with a NUL between. */
+void sqlp_add_name(struct sqlp *st, const struct sql_tok *t)
+{
+    struct slice more = sqlp_fold(st, t);
+    struct slice has = st->cur.name;
+    char *out = arena_alloc(st->arena, has.n + more.n + 1);
+
+    if (out == NULL) {
+        st->no_memory = true;
+        return;
+    }
+    memcpy(out, has.p, has.n);
+    out[has.n] = '\0';
+    memcpy(out + has.n + 1, more.p, more.n);
+    st->cur.name = slice_of(out, has.n + more.n + 1);
+}
+
 /* Whether the token, folded, is `word`. */
 bool sqlp_is_word(const struct sql_tok *t, const char *word)
 {

@@ -166,6 +166,7 @@ int sqlgram_lex(struct sql_tok *v, struct sqlp *st);
 /* facts.c: called by the grammar's actions. */
 void *sqlp_push(struct sqlp *st, struct sqlp_vec *v, size_t size);
 struct slice sqlp_fold(struct sqlp *st, const struct sql_tok *t);
+void sqlp_add_name(struct sqlp *st, const struct sql_tok *t);
 bool sqlp_is_word(const struct sql_tok *t, const char *word);
 bool sqlp_is_json_encoding(const struct sql_tok *t);
 bool sqlp_is_role_option(const struct sql_tok *t);

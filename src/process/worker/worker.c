@@ -81,6 +81,9 @@ static void worker_on_mail(struct role_loop *rl, struct mail *mail)
     case MAIL_LINK_PLACE:
         backend_on_place(&w->sessions.be, mail->body, mail->len);
         break;
+    case MAIL_LINKS_RETIRE:
+        sessions_on_retire(&w->sessions, mail->body, mail->len);
+        break;
     case MAIL_ORDER:
         sessions_on_order(&w->sessions, mail->body, mail->len);
         break;

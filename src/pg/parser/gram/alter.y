@@ -39,13 +39,6 @@ alter_stmt
     | K_ALTER K_DATABASE colid opt_database_options
     | K_ALTER K_DATABASE colid K_SET K_TABLESPACE colid
     | K_ALTER K_DATABASE colid K_REFRESH K_COLLATION K_VERSION
-    | K_ALTER K_DATABASE colid set_or_reset
-    | K_ALTER K_ROLE role opt_with_word role_options
-    | K_ALTER K_USER role opt_with_word role_options
-    | K_ALTER K_ROLE role opt_in_database set_or_reset
-    | K_ALTER K_USER role opt_in_database set_or_reset
-    | K_ALTER K_ROLE K_ALL opt_in_database set_or_reset
-    | K_ALTER K_USER K_ALL opt_in_database set_or_reset
     | K_ALTER K_GROUP role K_ADD K_USER role_list
     | K_ALTER K_GROUP role K_DROP K_USER role_list
     | K_ALTER K_DEFAULT K_PRIVILEGES default_acl_options default_acl_action
@@ -252,9 +245,6 @@ rename_stmt
     | K_ALTER K_OPERATOR operator_ref set_schema
     | K_ALTER K_OPERATOR K_CLASS any_name K_USING colid rename_owner_schema
     | K_ALTER K_OPERATOR K_FAMILY any_name K_USING colid rename_owner_schema
-    | K_ALTER K_ROLE role_id K_RENAME K_TO role_id
-    | K_ALTER K_USER role_id K_RENAME K_TO role_id
-    | K_ALTER K_GROUP role_id K_RENAME K_TO role_id
     | K_ALTER K_LARGE K_OBJECT number owner_to
     | K_ALTER K_EXTENSION colid set_schema
     | K_ALTER K_POLICY colid K_ON ddl_rel rename_to
@@ -357,14 +347,37 @@ drop_stmt
     | K_DROP K_SUBSCRIPTION K_IF K_EXISTS colid opt_behavior
     | K_DROP K_TABLESPACE colid
     | K_DROP K_TABLESPACE K_IF K_EXISTS colid
-    | K_DROP K_ROLE opt_if_exists_role
-    | K_DROP K_USER opt_if_exists_role
-    | K_DROP K_GROUP opt_if_exists_role
     ;
 
-opt_if_exists_role
-    : role_list
-    | K_IF K_EXISTS role_list
+/* ---- what decides who may log in, and with which settings ---- */
+
+login_stmt
+    : K_ALTER K_DATABASE colid set_or_reset         { VERB(SQL_VERB_ALTER_DATABASE); NAME($3); }
+    | K_ALTER K_ROLE role opt_with_word role_options    { VERB(SQL_VERB_ALTER_ROLE); NAME($3); }
+    | K_ALTER K_USER role opt_with_word role_options    { VERB(SQL_VERB_ALTER_ROLE); NAME($3); }
+    | K_ALTER K_ROLE role opt_in_database set_or_reset  { VERB(SQL_VERB_ALTER_ROLE); NAME($3); }
+    | K_ALTER K_USER role opt_in_database set_or_reset  { VERB(SQL_VERB_ALTER_ROLE); NAME($3); }
+    | K_ALTER K_ROLE K_ALL opt_in_database set_or_reset
+        { VERB(SQL_VERB_ALTER_ROLE); FLAG(SQL_F_ALL); }
+    | K_ALTER K_USER K_ALL opt_in_database set_or_reset
+        { VERB(SQL_VERB_ALTER_ROLE); FLAG(SQL_F_ALL); }
+    | K_ALTER K_ROLE role_id K_RENAME K_TO role_id
+        { VERB(SQL_VERB_RENAME_ROLE); NAME($3); sqlp_add_name(st, &$6); }
+    | K_ALTER K_USER role_id K_RENAME K_TO role_id
+        { VERB(SQL_VERB_RENAME_ROLE); NAME($3); sqlp_add_name(st, &$6); }
+    | K_ALTER K_GROUP role_id K_RENAME K_TO role_id
+        { VERB(SQL_VERB_RENAME_ROLE); NAME($3); sqlp_add_name(st, &$6); }
+    | K_DROP K_ROLE dropped_roles                   { VERB(SQL_VERB_DROP_ROLE); }
+    | K_DROP K_USER dropped_roles                   { VERB(SQL_VERB_DROP_ROLE); }
+    | K_DROP K_GROUP dropped_roles                  { VERB(SQL_VERB_DROP_ROLE); }
+    | K_DROP K_ROLE K_IF K_EXISTS dropped_roles     { VERB(SQL_VERB_DROP_ROLE); }
+    | K_DROP K_USER K_IF K_EXISTS dropped_roles     { VERB(SQL_VERB_DROP_ROLE); }
+    | K_DROP K_GROUP K_IF K_EXISTS dropped_roles    { VERB(SQL_VERB_DROP_ROLE); }
+    ;
+
+dropped_roles
+    : role                      { NAME($1); }
+    | dropped_roles ',' role    { sqlp_add_name(st, &$3); }
     ;
 
 opt_if_exists

@@ -23,6 +23,7 @@ ddl_stmt
     | alter_stmt                            { VERB(SQL_VERB_ALTER); }
     | rename_stmt                           { VERB(SQL_VERB_ALTER); }
     | drop_stmt                             { VERB(SQL_VERB_DROP); }
+    | login_stmt
     | drop_database_stmt                    { VERB(SQL_VERB_DROP_DATABASE); }
     | grant_stmt                            { VERB(SQL_VERB_GRANT); }
     | comment_stmt                          { VERB(SQL_VERB_COMMENT); }

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * pool_retire.c: links that were opened for a role or a database as it was before somebody changed
+ * it: a new session on one would have the old one's settings, or be the old role.
+ * Runs in: workers. Must never: end what runs; a session that is there keeps what it has, as on a
+ * server. */
+#include "config.h"
+
+#include <string.h>
+
+#include "auth/auth_book.h"
+#include "backend/retire.h"
+#include "base/log.h"
+
+#include "link_int.h"
+#include "pool_int.h"
+
+/* Of a role that was made anew nobody has said yet that it may log in. */
+static void forget(struct link *link, const struct link_retire *what)
+{
+    struct pool *pool = link->pool;
+
+    pool->role_seen_us = 0;
+    if (what->is_gone != 0 && link->be->book != NULL)
+        auth_book_forget(link->be->book, pool_book_name(pool));
+}
+
+static void forget_ours(struct backend *be, const struct link_retire *what)
+{
+    if (be->book == NULL || *what->user == '\0' || what->place != RETIRE_OUR_SERVERS)
+        return;
+    if (what->is_gone != 0)
+        auth_book_forget(be->book, slice_of_str(what->user));
+    else
+        auth_book_drop_answer(be->book, slice_of_str(what->user));
+}
+
+void backend_retire(struct backend *be, const struct link_retire *what)
+{
+    struct link_retired *kept = &be->retired[be->nretired++ % RETIRE_KEPT];
+    unsigned nclosed = 0;
+    struct link *link;
+    struct list *n;
+    struct list *tmp;
+
+    kept->what = *what;
+    kept->at_us = loop_now_us(be->loop);
+    forget_ours(be, what);
+    LIST_FOREACH(n, &be->links)
+    {
+        link = LIST_ENTRY(n, struct link, be_node);
+        if (!pool_is_meant(link, what))
+            continue;
+        forget(link, what);
+        link->is_retired = true;
+        nclosed++;
+    }
+    LIST_FOREACH_SAFE(n, tmp, &be->idle_lru)
+    {
+        link = LIST_ENTRY(n, struct link, be_node);
+        if (!pool_is_meant(link, what))
+            continue;
+        forget(link, what);
+        link_close(link);
+        nclosed++;
+    }
+    log_at(LVL_DEBUG1,
+        "%u server connections of role \"%s\" and database \"%s\" are not used again", nclosed,
+        what->user, what->database);
+}
+
+void backend_on_retire(struct backend *be, const void *body, size_t len)
+{
+    struct link_retire what;
+
+    if (len != sizeof what)
+        return;
+    memcpy(&what, body, sizeof what);
+    what.user[sizeof what.user - 1] = '\0';
+    what.database[sizeof what.database - 1] = '\0';
+    backend_retire(be, &what);
+    backend_post_retry(be);
+}
