@@ -138,11 +138,13 @@ struct decide_node {
     bool told_stale;
     bool told_unsure;
     bool told_lag;
+    int64_t newcomer_us;    /* since when it says that it is a newer primary than ours, or 0 */
+    int64_t stray_us;       /* since when it is not believed: ours lives and is followed; or 0 */
+    bool is_new;            /* a reload has added it, and it has not answered yet */
     bool is_vouched;        /* attached while it was silent: its next word counts */
     int64_t asked_us;       /* when the last answered probe was begun */
     int64_t lost_stream_us; /* since when this standby streams from nobody, 0: it does */
-    bool was_returned;      /* returned_us is valid */
-    int64_t returned_us;    /* last automatic return */
+    int64_t returned_us;    /* last automatic return, 0: none */
     int64_t command_us;     /* lag as the operator's command told it */
 };
 
@@ -168,7 +170,8 @@ void decide_adopt(struct decide *d, const struct view *before);
 void decide_hold(struct decide *d, int node, const char *who, const char *why, int64_t since_us);
 /* Is the first look at all servers over? To be called now and then. */
 void decide_look(struct decide *d, int64_t now_us);
-/* New settings: new servers are WAITING, removed ones UNUSED, the others stay as they are. */
+/* New settings: new servers are DOWN until they have answered once, removed ones UNUSED, the others
+ * stay as they are. */
 void decide_set_rules(struct decide *d, const struct decide_rules *rules, int64_t now_us);
 /* Takes in the result of a probe of `node` at `now_us` (wall clock, as everywhere here). */
 void decide_on_probe(struct decide *d, int node, const struct decide_probe *p, int64_t now_us);

@@ -505,7 +505,7 @@ def test_nobody_writes_to_a_former_primary(trio, start_pool, balance):
         idle.rows("set application_name = 'kept'")
         busy.rows("begin")
         busy.rows("insert into notes values (3)")
-        trio.nodes[new].rows("select pg_promote()")
+        trio.promote(new)
         wait_primary(pool, new)
         waits.wait_for("what leads there is cut", lambda: pool.log().count("is not the primary any more") >= 2)
         with contextlib.suppress(WireClosed, OSError):

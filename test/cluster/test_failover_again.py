@@ -76,7 +76,7 @@ def test_a_refused_write_is_made_again(trio, start_pool):
     trio.primary.rows("alter system set default_transaction_read_only to on")
     trio.primary.rows("select pg_reload_conf()")
     waits.wait_for("it takes no writes", lambda: trio.primary.value("show default_transaction_read_only") == "on")
-    trio.nodes[new].rows("select pg_promote()")
+    trio.promote(new)
     for side in sides:
         assert next(side, None) is None
     wrote = [int(r[0]) for r in trio.nodes[new].rows("select a from notes where a > 1 order by a")]
@@ -178,7 +178,7 @@ def test_who_waits_in_a_line_moves_on(trio, start_pool):
         for w in (second, third):
             w.send(wire.query("insert into notes values (5) returning current_setting('port')"))
         assert second.is_quiet(0.3) and third.is_quiet(0)
-        new.rows("select pg_promote()")
+        trio.promote(trio.standbys[0])
         for w in (second, third):
             assert [m.row() for m in w.ready(seconds=20) if m.type == "D"] == [[str(new.port).encode()]]
         assert not [m.fields for m in second.simple("pgpool reconnect") if m.type == "E"], "a superuser is one on all servers"

@@ -112,10 +112,12 @@ def test_everything_goes_and_returns(trio, start_pool):
 
 
 def test_promotion_is_followed(trio, start_pool):
-    """Somebody else promotes a standby while the old primary still runs: it is left alone from then on."""
+    """Somebody else promotes a standby while the old primary still runs, alone: it is left alone from then on."""
     pool = pool_for(start_pool, trio)
     wait_settled(pool, trio.at)
     new = trio.standbys[-1]
+    trio.nodes[next(i for i in trio.standbys if i != new)].stop()
+    waits.wait_for("nobody else follows", lambda: column(pool, "pg_status").count("down") == 1)
     trio.nodes[new].rows("select pg_promote()")
     waits.wait_for("the new primary is found", lambda: column(pool, "role")[new] == "primary")
     waits.wait_for("the old one is not used", lambda: column(pool, "status")[trio.at] == "quarantine")
@@ -125,11 +127,26 @@ def test_promotion_is_followed(trio, start_pool):
     assert trio.nodes[new].value("select count(*) from written_here") == "1"
     # The third follows the new primary, then the old one does after a rewind's stand-in: a new copy.
     other = next(i for i in trio.standbys if i != new)
-    trio.nodes[other].stop()
     follow(trio.nodes[other], trio.nodes[new], f"node{other}", recovery_target_timeline="latest")
     trio.nodes[other].start()
     waits.wait_for("the other standby follows", lambda: show(pool)[other]["replication_state"] == "streaming"
                    and column(pool, "status")[other] == "up", 20)
+
+
+def test_what_a_reload_adds_is_down_until_it_answers(trio, start_pool):
+    """So that "add, reload, pcp_recovery_node" works at once, as scripts do it."""
+    new = trio.standbys[-1]
+    trio.nodes[new].stop()
+    spare = len(trio.nodes)
+    pool = start_pool(*[n.address for i, n in enumerate(trio.nodes) if i != new], **PERIOD)
+    waits.wait_for("the others are up", lambda: column(pool, "status") == ["up"] * 2)
+    pool.reload(**{f"backend_hostname{spare}": "127.0.0.1", f"backend_port{spare}": trio.nodes[new].port,
+                   f"backend_weight{spare}": 1})
+    waits.wait_for("it is known", lambda: len(show(pool)) == 3)
+    assert column(pool, "status")[-1] == "down"
+    assert f"node {spare}" not in "".join(line for line in pool.log().splitlines() if "failed" in line)
+    trio.nodes[new].start()
+    waits.wait_for("it is used", lambda: column(pool, "status")[-1] == "up")
 
 
 def test_primary_lost_then_promoted(trio, start_pool):
@@ -139,6 +156,7 @@ def test_primary_lost_then_promoted(trio, start_pool):
     trio.primary.stop(signal.SIGQUIT)
     waits.wait_for("the loss is seen", lambda: column(pool, "status")[trio.at] == "down")
     assert "primary" not in column(pool, "role")
+    assert column(pool, "pg_role")[trio.at] == "unknown", "nobody knows what it would say now"
     trio.nodes[new].rows("select pg_promote()")
     waits.wait_for("the new primary is found", lambda: column(pool, "role")[new] == "primary", 5)
     trio.primary.start()  # it believes in itself still

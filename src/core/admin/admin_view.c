@@ -37,7 +37,9 @@ void admin_node_of_view(const struct view *view, int id, struct admin_node *out)
     out->status = (enum admin_node_status)n->status;
     out->pg_status = (enum admin_pg_status)n->pg_status;
     out->role = (enum admin_role)n->role;
-    out->pg_role = (enum admin_role)n->pg_role;
+    /* What it said before it fell silent is not what it is. */
+    out->pg_role =
+        (enum admin_role)(n->pg_status == VIEW_PG_UP ? n->pg_role : (uint8_t)VIEW_ROLE_UNKNOWN);
     out->delay_bytes = n->delay_bytes;
     out->delay_us = n->delay_us;
     out->delay_is_time = n->delay_is_time;

@@ -94,7 +94,8 @@ bool decide_has_facts(const struct decide *d, int node)
     return d->rules.node[node].exists && d->node[node].have_facts;
 }
 
-void decide_set_rules(struct decide *d, const struct decide_rules *rules, int64_t now_us)
+static void set_rules(struct decide *d, const struct decide_rules *rules,
+    enum view_status status_of_new, int64_t now_us)
 {
     int i;
 
@@ -107,12 +108,19 @@ void decide_set_rules(struct decide *d, const struct decide_rules *rules, int64_
             continue;
         memset(&d->node[i], 0, sizeof d->node[i]);
         memset(&d->view.node[i], 0, sizeof d->view.node[i]);
-        decide_set_status(d, i, has ? VIEW_WAITING : VIEW_UNUSED, now_us);
+        decide_set_status(d, i, has ? status_of_new : VIEW_UNUSED, now_us);
+        d->node[i].is_new = has && status_of_new == VIEW_DOWN;
     }
     d->rules = *rules;
     d->view.nnodes = rules->nnodes;
     d->view.is_streaming = rules->mode == DECIDE_MODE_STREAMING;
     decide_settle(d, now_us);
+}
+
+/* What is added while pgpool runs is often to be made first, by online recovery. */
+void decide_set_rules(struct decide *d, const struct decide_rules *rules, int64_t now_us)
+{
+    set_rules(d, rules, VIEW_DOWN, now_us);
 }
 
 void decide_init(struct decide *d, const struct decide_rules *rules, int64_t now_us)
@@ -126,7 +134,7 @@ void decide_init(struct decide *d, const struct decide_rules *rules, int64_t now
     d->view.sw.ended_node = VIEW_NO_NODE;
     d->view.sw.moved_to = VIEW_NO_NODE;
     d->named = VIEW_NO_NODE;
-    decide_set_rules(d, rules, now_us);
+    set_rules(d, rules, VIEW_WAITING, now_us);
     d->began_us = now_us;
     d->view.is_looking = rules->mode == DECIDE_MODE_STREAMING;
     decide_look(d, now_us);
@@ -165,6 +173,7 @@ static void adopt_node(struct decide *d, int node, const struct view_node *v)
     n->facts.replayed_lsn = v->replayed_lsn;
     n->facts.is_receiving = v->is_receiving;
     n->facts.replay_age_us = -1;
+    n->is_new = v->status == VIEW_DOWN && !v->held_down && v->health.success == 0;
     n->told_stale = !n->is_silent && n->facts.is_primary && !view_is_usable(&d->view, node);
 }
 
@@ -184,6 +193,10 @@ void decide_adopt(struct decide *d, const struct view *before)
         d->system_id = d->node[d->view.primary].facts.system_id;
         d->top_timeline = d->node[d->view.primary].facts.timeline;
     }
+    for (i = 0; i < d->rules.nnodes; i++)
+        d->node[i].stray_us =
+            d->view.node[i].status == VIEW_QUARANTINE ? d->view.node[i].status_changed_us : 0;
+    decide_weigh_newcomers(d, d->began_us);
 }
 
 /* Statistics */
@@ -441,8 +454,8 @@ void decide_on_probe(struct decide *d, int node, const struct decide_probe *p, i
         on_silence(d, node, p, now_us);
     else
         on_answer(d, node, p, now_us);
+    decide_settle(d, now_us); /* the last answer of the first look belongs to it */
     decide_look(d, now_us);
-    decide_settle(d, now_us);
     look_around(d, now_us);
     if (p->answer == DECIDE_FACTS && !d->rules.delay_from_command)
         tell_lag(d, node, now_us);
@@ -467,6 +480,7 @@ bool decide_is_urgent(const struct decide *d, int node)
 {
     const struct decide_node *n = &d->node[node];
     enum view_status status = d->view.node[node].status;
+    int i;
 
     if (d->view.node[node].held_down)
         return false;
@@ -476,6 +490,9 @@ bool decide_is_urgent(const struct decide *d, int node)
         return true; /* starting or stopping: it is used, or lost, as soon as that is over */
     if (n->fails > 0 && n->fails <= d->rules.node[node].max_retries)
         return true;
+    for (i = 0; i < d->rules.nnodes; i++)
+        if (decide_is_doubtful(d, i))
+            return true;
     /* Without a primary, or one that says nothing, everybody's word counts. */
     return d->rules.mode == DECIDE_MODE_STREAMING &&
            (d->view.primary == VIEW_NO_NODE || d->node[d->view.primary].mute_us != 0);

@@ -24,9 +24,18 @@ static inline bool decide_hears_nobody(const struct decide_facts *f)
     return f->silence_limit_us > 0 && f->silence_us > f->silence_limit_us / 2 + DECIDE_ANSWER_US;
 }
 
-/* decide_orders.c: an operator gave this server back while no primary is known: if it says that it
- * is one, it is believed, whatever timeline others were seen on. */
+/* decide_orders.c: an operator gave this server back while no primary is known, or while it is kept
+ * out beside one: if it says that it is one, it is believed, whatever timeline others were seen on.
+ */
 void decide_vouch(struct decide *d, int node);
+
+/* decide_stray.c */
+/* Looks again at who says that it is a newer primary beside the present one. */
+void decide_weigh_newcomers(struct decide *d, int64_t now_us);
+/* True when `node` is one and is not to become the primary, for now or for good. */
+bool decide_is_kept_out(const struct decide *d, int node);
+/* The same, when the present primary and the standbys have not been asked again yet. */
+bool decide_is_doubtful(const struct decide *d, int node);
 
 /* decide_role.c: makes primary, roles and status follow from what is known. */
 void decide_settle(struct decide *d, int64_t now_us);

@@ -56,7 +56,8 @@ void decide_vouch(struct decide *d, int node)
 {
     struct decide_node *n = &d->node[node];
 
-    if (!n->have_facts || !n->facts.is_primary || d->view.primary != VIEW_NO_NODE)
+    if (!n->have_facts || !n->facts.is_primary ||
+        (d->view.primary != VIEW_NO_NODE && n->stray_us == 0))
         return;
     d->top_timeline = 0;
     d->named = node;
@@ -74,7 +75,7 @@ void decide_attach(struct decide *d, int node, const char *who, int64_t now_us)
     memset(v->held_by, 0, sizeof v->held_by);
     memset(v->held_why, 0, sizeof v->held_why);
     n->fails = 0;
-    n->was_returned = false;
+    n->returned_us = 0;
     /* What a server said before it fell silent may not be true any more. */
     n->is_vouched = n->is_silent;
     if (!n->is_silent)

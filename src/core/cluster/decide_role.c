@@ -52,7 +52,7 @@ static bool is_candidate(const struct decide *d, int node)
 
     if (!d->rules.node[node].exists || d->view.node[node].held_down || !says_primary(d, node))
         return false;
-    if (is_stale(d, node) || node == d->view.sw.barred)
+    if (is_stale(d, node) || node == d->view.sw.barred || decide_is_kept_out(d, node))
         return false;
     return !n->is_silent || (node == d->view.primary && decide_is_used(d, node));
 }
@@ -65,13 +65,17 @@ static bool is_better(const struct decide *d, int a, int b)
     bool kin_a = is_kin(d->system_id, fa->system_id);
     bool kin_b = is_kin(d->system_id, fb->system_id);
 
+    /* Not until all have been asked is it known whose cluster this is: whoever answered first must
+     * not decide it. */
+    if (d->view.is_looking && !is_kin(fa->system_id, fb->system_id))
+        return a < b;
     if (kin_a != kin_b)
         return kin_a;
     if (is_kin(fa->system_id, fb->system_id) && fa->timeline != fb->timeline)
         return fa->timeline > fb->timeline;
     if ((fa->nsenders > 0) != (fb->nsenders > 0))
         return fa->nsenders > 0;
-    if (a == d->view.primary || b == d->view.primary)
+    if (!d->view.is_looking && (a == d->view.primary || b == d->view.primary))
         return a == d->view.primary;
     return a < b;
 }
@@ -212,7 +216,7 @@ static bool may_return(const struct decide *d, int node, int64_t now_us)
     if (d->view.node[node].status == VIEW_QUARANTINE)
         return true;
     return d->rules.auto_failback &&
-           (!n->was_returned || now_us - n->returned_us >= d->rules.auto_failback_interval_us);
+           (n->returned_us == 0 || now_us - n->returned_us >= d->rules.auto_failback_interval_us);
 }
 
 static void give_back(struct decide *d, int node, int64_t now_us)
@@ -222,7 +226,6 @@ static void give_back(struct decide *d, int node, int64_t now_us)
 
     n->fails = 0;
     if (was_down) {
-        n->was_returned = true;
         n->returned_us = now_us;
     }
     decide_note(d, DECIDE_EV_RETURN, node, d->view.primary, now_us,
@@ -240,11 +243,23 @@ static void judge_false_primary(struct decide *d, int node, int64_t now_us)
     if (d->view.primary != VIEW_NO_NODE && decide_has_facts(d, d->view.primary))
         kin =
             kin || (f->system_id != 0 && d->node[d->view.primary].facts.system_id == f->system_id);
+    if (decide_is_doubtful(d, node))
+        return; /* until the present primary has been asked again */
     if (d->rules.detach_false_primary && d->view.primary != VIEW_NO_NODE) {
         decide_note(d, DECIDE_EV_DOWN, node, d->view.primary, now_us,
             "node %d says that it is a primary, but the primary is node %d: it is detached", node,
             d->view.primary);
         decide_set_status(d, node, VIEW_DOWN, now_us);
+        n->told_stale = true;
+    } else if (n->stray_us != 0) {
+        decide_note(d, DECIDE_EV_QUARANTINE, node, d->view.primary, now_us,
+            "node %d was promoted beside the primary, node %d, which lives and is followed: it is "
+            "not used",
+            node, d->view.primary)
+            ->hint =
+            "Rebuild it as a standby of the present primary; it then returns by itself. If "
+            "it shall be the primary, say so by pcp_attach_node.";
+        decide_set_status(d, node, VIEW_QUARANTINE, now_us);
         n->told_stale = true;
     } else if (kin) {
         decide_note(d, DECIDE_EV_QUARANTINE, node, d->view.primary, now_us,
@@ -284,6 +299,10 @@ static void judge(struct decide *d, int node, int64_t now_us)
 
     if (!d->rules.node[node].exists || v->held_down || n->is_silent)
         return;
+    if (n->is_new && n->oks > 0 && !v->is_busy) {
+        n->is_new = false;
+        decide_set_status(d, node, VIEW_WAITING, now_us);
+    }
     if (!decide_is_used(d, node)) {
         if (may_return(d, node, now_us))
             give_back(d, node, now_us);
@@ -325,6 +344,7 @@ void decide_settle(struct decide *d, int64_t now_us)
 
     if (d->named != VIEW_NO_NODE && !is_named(d, d->named))
         d->named = VIEW_NO_NODE;
+    decide_weigh_newcomers(d, now_us);
     if (streaming)
         set_primary(d, elect(d), now_us);
     for (i = 0; i < d->rules.nnodes; i++)

@@ -37,6 +37,13 @@ class Trio:
         self.primary.rows("alter system set synchronous_commit = 'remote_apply'")
         self.primary.rows("select pg_reload_conf()")
 
+    def promote(self, new: int) -> None:
+        """Somebody fails over to node `new` while the primary lives: nobody follows that any more, or it would be an accident."""
+        for i in self.standbys:
+            if i != new:
+                self.nodes[i].stop()
+        self.nodes[new].rows("select pg_promote()")
+
     def stop(self) -> None:
         for node in self.nodes:
             node.stop(signal.SIGQUIT)
