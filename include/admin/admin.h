@@ -37,6 +37,15 @@ enum admin_kind {
     ADMIN_KIND_MODE_SHOW,
     ADMIN_KIND_MODE_SET,
     ADMIN_KIND_MODE_RESET,
+    /* Where no server stands behind: admin_recognise_alone. */
+    ADMIN_KIND_EMPTY,
+    ADMIN_KIND_BEGIN,
+    ADMIN_KIND_COMMIT,
+    ADMIN_KIND_ROLLBACK,
+    ADMIN_KIND_SET_NOTHING,
+    ADMIN_KIND_IGNORED,   /* `name` is its tag */
+    ADMIN_KIND_PARAMETER, /* answered with the one value `value` under `name` */
+    ADMIN_KIND_FOREIGN,   /* nothing for us: admin_run says what is */
 #define ADMIN_COMMAND(SYM, sym, words, arguments, privilege, tag) ADMIN_KIND_##SYM,
 #include "admin/commands.def"
 #undef ADMIN_COMMAND
@@ -59,6 +68,18 @@ struct admin_cmd {
  * ADMIN_KIND_BAD. Names fold as identifiers do: SHOW "pool_nodes" is recognised, SHOW "POOL_NODES"
  * is not. Pure. */
 bool admin_recognise(struct slice sql, struct admin_cmd *cmd);
+/* The same where no server stands behind: everything is ours, what drivers send by themselves is
+ * answered, and orders stand without PGPOOL, too. Pure. */
+void admin_recognise_alone(struct slice sql, struct admin_cmd *cmd);
+
+/* What a session without a server knows of settings. */
+struct admin_parameter {
+    const char *name;
+    const char *value;
+    bool is_reported; /* at the login */
+};
+/* All of them; constants. */
+const struct admin_parameter *admin_alone_parameters(unsigned *n);
 
 /* Who may use a report or command. */
 enum admin_privilege { ADMIN_MAY_ANYONE, ADMIN_MAY_OPERATOR };

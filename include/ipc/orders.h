@@ -60,6 +60,8 @@ struct orders_giver {
 #define ORDERS_UNUSED_TEXT "database \"%s\" is used by no client and no server connection here"
 
 #define ORDERS_OUR_SERVERS (-1)
+/* In the virtual database a name is no role of any server. */
+#define ORDERS_NO_SERVERS (-2)
 /* In place of a client's row: the order was given by none. */
 #define ORDERS_NO_CLIENT (-2)
 

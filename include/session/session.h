@@ -67,7 +67,8 @@ struct sessions {
     const _Atomic uint64_t *view_version; /* of what the monitor has published */
     const _Atomic uint32_t *has_orders;   /* 0: operators want nothing of clients; orders_mark */
     struct session_writes writes;
-    struct share_turn *spare_turns; /* SHARE_SPARE_TURNS at most */
+    const struct console_ops *console; /* the virtual database; NULL: there is none */
+    struct share_turn *spare_turns;    /* SHARE_SPARE_TURNS at most */
     unsigned nspare_turns;
     enum session_stop stop;
     uint16_t defaults_serial; /* counts changes of what nobody has SET, as links report it */

@@ -10,6 +10,17 @@
 
 #define ADMIN_RESULT_MAX_BYTES (64 << 20)
 
+/* --- where no server stands behind: admin_alone.c --- */
+
+/* True for the kinds that admin_recognise_alone has besides. */
+bool admin_is_alone(enum admin_kind kind);
+/* As admin_run and admin_encode_describe, for these kinds; an answer without columns and without a
+ * tag is that to an empty statement. */
+int admin_alone_run(const struct admin_cmd *cmd, struct admin_result *res, struct err *err);
+int admin_alone_describe(const struct admin_cmd *cmd, struct buf *out, struct err *err);
+/* admin_recognise.c: an order without the word PGPOOL in front. */
+bool admin_recognise_order(struct slice sql, struct admin_cmd *cmd);
+
 /* --- tokens of a statement --- */
 
 enum admin_token_kind {

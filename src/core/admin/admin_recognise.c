@@ -244,6 +244,19 @@ static void recognise_pgpool(struct slice rest, struct admin_cmd *cmd)
     bad(cmd, &t);
 }
 
+bool admin_recognise_order(struct slice sql, struct admin_cmd *cmd)
+{
+    struct slice rest = sql;
+    struct admin_token t = admin_lex(&rest);
+
+    if (!admin_token_is_word(&t, "pause") && !admin_token_is_word(&t, "resume") &&
+        !admin_token_is_word(&t, "drain") && !admin_token_is_word(&t, "reconnect") &&
+        !admin_token_is_word(&t, "kill"))
+        return false;
+    recognise_pgpool(sql, cmd);
+    return true;
+}
+
 /* Three bytes are enough to refuse nearly every statement there is: neither "sh", "pg", "set" nor
  * "res", and no blank or comment in front of something else. */
 static bool may_be_ours(struct slice sql)

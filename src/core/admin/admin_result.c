@@ -134,6 +134,10 @@ static void encode_complete(const struct admin_result *res, uint32_t nrows, stru
 {
     char tag[32];
 
+    if (res->columns == NULL && res->tag == NULL) {
+        wire_put_empty(out, BE_EMPTY_QUERY);
+        return;
+    }
     if (res->columns == NULL) {
         wire_put_command_complete(out, res->tag);
         return;

@@ -404,6 +404,8 @@ static int run_command(struct run *r)
 
     if (r->cmd->kind == ADMIN_KIND_BAD)
         return bad_syntax(r->cmd, r->err);
+    if (admin_is_alone(r->cmd->kind))
+        return admin_alone_run(r->cmd, r->res, r->err);
     ASSERT(c->run != NULL);
     if (refuse(c->privilege, r->src, c->words, r->err) != 0)
         return -1;
@@ -446,6 +448,8 @@ int admin_encode_describe(const struct admin_cmd *cmd, struct buf *out, struct e
     }
     if (cmd->kind == ADMIN_KIND_BAD)
         return bad_syntax(cmd, err);
+    if (admin_is_alone(cmd->kind))
+        return admin_alone_describe(cmd, out, err);
     if (cmd->kind == ADMIN_KIND_EXPLAIN) {
         wire_put_row_description(out, explain_columns, COUNT_OF(explain_columns), ADMIN_TEXT_OID);
         return 0;

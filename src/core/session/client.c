@@ -20,6 +20,7 @@
 #include "share_int.h"
 #include "client_orders_int.h"
 #include "client_tls_int.h"
+#include "console_int.h"
 
 struct client *client_of_stream(struct stream *s)
 {
@@ -49,8 +50,8 @@ void client_rare_trim(struct client *c)
     const struct client_rare *r = c->rare;
 
     if (r == NULL || c->phase == CL_CLOSED || r->adrift != NULL || r->local != NULL ||
-        r->cancel_wait != NULL || r->orders != NULL || r->override != NULL || r->ddl != NULL ||
-        c->trace.server != 0)
+        r->cancel_wait != NULL || r->orders != NULL || r->console != NULL || r->override != NULL ||
+        r->ddl != NULL || c->trace.server != 0)
         return;
     mem_free(c->rare);
     c->rare = NULL;
@@ -72,6 +73,8 @@ void client_dispose(struct client *c)
     statements_free(&c->statements);
     client_login_free(c);
     client_local_free(c);
+    if (client_console(c) != NULL)
+        ss->console->free(c);
     client_patch_free(c);
     if (c->pool != NULL)
         pool_detach(c->pool);

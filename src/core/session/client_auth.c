@@ -17,6 +17,7 @@
 #include "net/tls.h"
 
 #include "client_auth_int.h"
+#include "console_int.h"
 
 /* An answer is as good as asking the role's own link when it is not older. */
 #define ROLE_SURE_US 100000
@@ -165,6 +166,9 @@ void client_auth_deny(struct client_auth *a, const char *reason)
         client_auth_unsure_refusal(&a->refusal);
     else
         auth_refusal(&a->facts, &a->plan, client_auth_user(a), &a->refusal);
+    if (client_console(a->c) != NULL)
+        err_hint(&a->refusal, "Users of this database are those of admin_users, stats_users and "
+                              "pcp.conf.");
     auth_refuse(a, true);
 }
 
@@ -220,7 +224,10 @@ void client_auth_on_rule(struct client_auth *a)
         a->facts.clientcert = a->rule->clientcert;
         a->facts.ldap_password_for_server = a->rule->ldap.use_password_for_server;
     }
-    client_auth_find_stored(a);
+    if (client_console(a->c) != NULL)
+        a->c->ss->console->find_secret(a);
+    else
+        client_auth_find_stored(a);
 }
 
 /* ---- the plan ---- */
@@ -235,7 +242,10 @@ void client_auth_plan(struct client_auth *a)
                           (f->stored != CRED_NONE || a->c->ss->conf->auth_relay != CONF_RELAY_OFF);
     f->md5_is_usual = auth_guard_usual(a->sa->guard) == 0;
     f->may_relay = client_auth_may_relay(a);
-    a->plan = auth_plan_make(f);
+    if (client_console(a->c) == NULL)
+        a->plan = auth_plan_make(f);
+    else if (!a->c->ss->console->plan(a))
+        return;
     if (!f->has_rule && !f->fresh_link && f->stored != CRED_NONE &&
         a->plan.proof == AUTH_PROOF_NEVER) { /* the server may ask otherwise by now */
         f->server = AUTH_SERVER_UNKNOWN;
@@ -433,13 +443,18 @@ void client_auth_pass(struct client_auth *a)
     }
     if (a->plan.check_cert_name && !auth_cert_fits(a))
         return;
-    if (auth_looks_at_role(a))
+    if (client_console(c) == NULL && auth_looks_at_role(a))
         return;
     a->step = AUTH_STEP_PROVED;
     if (a->plan.proof == AUTH_PROOF_CERT) /* scripts look for pgpool-II's words */
         log_caused(LVL_LOG,
             "SSL certificate authentication for user \"%.*s\" with Pgpool-II is successful",
             (int)client_auth_user(a).n, client_auth_user(a).p);
+    if (client_console(c) != NULL) {
+        auth_log_pass(a);
+        c->ss->console->enter(a);
+        return;
+    }
     /* With pool_hba off, a server that trusts speaks for its own node alone. */
     c->is_proved = a->facts.has_rule || a->plan.proof != AUTH_PROOF_TRUST;
     c->is_proved_here = c->is_proved && !a->was_looked_up && a->plan.proof != AUTH_PROOF_SERVER;

@@ -18,6 +18,7 @@
 #include "wire/writer.h"
 
 #include "client_auth_int.h"
+#include "console_int.h"
 
 /* A helper that never answers ends with the client's authentication_timeout; without one, here. */
 #define HELPER_TIMEOUT_MS 60000
@@ -293,7 +294,8 @@ static void judge_keep_rule(struct judge_job *j, const struct hba_rule *rule)
 static void judge_start(struct client_auth *a, enum judge_kind kind)
 {
     struct judge_job *j = mem_alloc_secret(sizeof *j);
-    struct slice user = client_auth_user(a);
+    bool is_pcp = client_console(a->c) != NULL && client_console(a->c)->is_pcp;
+    struct slice user = is_pcp ? slice_of("", 0) : client_auth_user(a); /* no salt there */
     int64_t limit_ms = a->c->ss->conf->authentication_timeout_ms;
 
     a->step = AUTH_STEP_JUDGE;

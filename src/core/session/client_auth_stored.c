@@ -10,6 +10,7 @@
 #include "config/conf.h"
 
 #include "client_auth_int.h"
+#include "console_int.h"
 
 /* So long a login waits for what the servers say about its user, and so long while they have not
  * answered lately. The same for all: who can be judged without them is not to be told from others.
@@ -37,7 +38,7 @@ static bool stored_is_asked(const struct client_auth *a)
 
 bool client_auth_may_relay(const struct client_auth *a)
 {
-    return !a->was_looked_up && !a->is_asked && !a->is_unsure &&
+    return client_console(a->c) == NULL && !a->was_looked_up && !a->is_asked && !a->is_unsure &&
            session_auth_may_relay(a->c->ss->conf, stored_is_asked(a), a->sa->file_judges);
 }
 
@@ -46,7 +47,7 @@ static bool stored_find_in_file(struct client_auth *a, struct auth_stored *st)
 {
     bool in_file = auth_book_find_passwd(a->sa->book, client_auth_user(a), st);
 
-    return in_file && (a->sa->file_judges || stored_is_asked(a));
+    return in_file && (a->sa->file_judges || client_console(a->c) != NULL || stored_is_asked(a));
 }
 
 /* The judge needs it. With pool_hba off a server that is known to trust makes all else idle. */
@@ -243,7 +244,7 @@ static bool stored_asks(struct client_auth *a, bool in_file)
 static bool stored_may_ask_early(const struct client_auth *a, const struct auth_stored *file)
 {
     return (file == NULL || file->cred->kind != CRED_NONE || !client_auth_may_relay(a)) &&
-           a->facts.has_rule && a->facts.method == HBA_SCRAM;
+           a->facts.has_rule && a->facts.method == HBA_SCRAM && client_console(a->c) == NULL;
 }
 
 void client_auth_find_stored(struct client_auth *a)

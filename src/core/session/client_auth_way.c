@@ -9,6 +9,7 @@
 #include "session/session_auth.h"
 
 #include "client_auth_int.h"
+#include "console_int.h"
 
 /* Without auth_query: a function that the administrator made for this, else the catalogue itself.
  */
@@ -71,7 +72,7 @@ void session_auth_find_way(
     if (*dbname != '\0') {
         out->database = slice_of_str(dbname);
         st = pools_conf_find(conf, out->database, slice_of_str(out->user));
-    } else if (*out->query != '\0') {
+    } else if (*out->query != '\0' && !console_is_named(conf, database)) {
         out->database = database;
     } else {
         out->database = slice_of_str(st->target != POOLS_NO_TARGET ? "postgres" : home_of(conf));

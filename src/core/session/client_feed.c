@@ -15,6 +15,7 @@
 
 #include "client_lost_int.h"
 #include "client_orders_int.h"
+#include "console_int.h"
 #include "share_int.h"
 
 /* More than this is not copied behind what we put in ourselves. */
@@ -445,6 +446,10 @@ HOT void client_feed(struct client *c, const char *p, const char *end)
     const char *next;
     size_t take;
 
+    if (client_console(c) != NULL) {
+        c->ss->console->feed(c, p, end);
+        return;
+    }
     if (feed_is_own(c)) {
         run.end = feed_own(c, p, end);
         p = run.end;

@@ -14,6 +14,7 @@
 #include "ipc/orders.h"
 #include "wire/writer.h"
 
+#include "console_int.h"
 #include "session_int.h"
 
 /* What ends, or happens, when a deadline comes. */
@@ -117,7 +118,8 @@ static void limits_arm(struct client *c, const struct deadline *d)
 
 static bool limits_apply(const struct client *c)
 {
-    return !c->is_half_closed && !c->is_hung_up && (c->phase == CL_ACTIVE || c->phase == CL_LOGIN);
+    return client_console(c) == NULL && !c->is_half_closed && !c->is_hung_up &&
+           (c->phase == CL_ACTIVE || c->phase == CL_LOGIN);
 }
 
 HOT void client_limits_on_busy(struct client *c)
@@ -283,7 +285,7 @@ void client_limits_on_timer(struct client *c)
 HOT bool client_limits_must_leave(const struct client *c)
 {
     if (atomic_load_explicit(c->ss->has_orders, memory_order_relaxed) == 0 ||
-        c->pool->is_superuser || in_transaction(c) ||
+        c->pool->is_superuser || client_console(c) != NULL || in_transaction(c) ||
         (c->link != NULL && c->link->tx_status != 'I'))
         return false;
     return (orders_flags(c->ss->env->shm, pool_database(c->pool)) & ORDER_DRAIN) != 0;

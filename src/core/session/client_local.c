@@ -18,6 +18,7 @@
 
 #include "share_int.h"
 #include "client_orders_int.h"
+#include "console_int.h"
 
 #define LOCAL_MAX_OBJECTS 64
 
@@ -72,8 +73,19 @@ HOT bool client_local_is_likely(struct slice sql)
     }
 }
 
+/* In the virtual database everything is for us. */
+static bool local_recognise(const struct client *c, struct slice sql, struct admin_cmd *cmd)
+{
+    if (client_console(c) == NULL)
+        return admin_recognise(sql, cmd);
+    admin_recognise_alone(sql, cmd);
+    return true;
+}
+
 static char local_tx_status(const struct client *c)
 {
+    if (client_console(c) != NULL)
+        return client_console(c)->tx;
     if (client_adrift(c) != NULL && c->link == NULL)
         return client_adrift_tx_status(c);
     if (c->share != NULL)
@@ -111,16 +123,20 @@ static int local_run(struct client *c, struct slice sql, struct admin_result *re
     struct admin_cmd cmd;
     int result;
 
-    if (local_tx_status(c) == 'E') {
+    if (client_console(c) == NULL && local_tx_status(c) == 'E') {
         admin_refuse_aborted(err);
         return -1;
     }
-    if (!admin_recognise(sql, &cmd)) {
+    if (!local_recognise(c, sql, &cmd)) {
         err_set(err, "XX000", "internal error: a command is not recognised any more");
         return -1;
     }
     local_sources(c, &src);
+    if (client_console(c) != NULL && c->ss->console->prepare(c, &cmd, &src, err) == -1)
+        return -1;
     result = admin_run(&cmd, &src, res, err);
+    if (client_console(c) != NULL && result == 0)
+        c->ss->console->note(c, &cmd, res);
     client_rare_trim(c); /* SET has settings to put there, mostly it is not SET */
     if (result == -1)
         return -1;
@@ -128,6 +144,12 @@ static int local_run(struct client *c, struct slice sql, struct admin_result *re
             LVL_NOTICE, conf_session_of(c->ss->gen, client_override(c))->client_min_messages))
         res->notices = NULL;
     return 0;
+}
+
+static void local_note_error(struct client *c)
+{
+    if (client_console(c) != NULL)
+        c->ss->console->note(c, NULL, NULL);
 }
 
 /* A server that skips up to the next Sync owes nothing before it. */
@@ -160,7 +182,7 @@ enum local_verdict client_local_query(struct client *c, struct slice sql)
     struct err err;
     struct buf out = {0};
 
-    if (!admin_recognise(sql, &cmd))
+    if (!local_recognise(c, sql, &cmd))
         return LOCAL_NO;
     if (local_must_wait(c))
         return LOCAL_PARK;
@@ -172,6 +194,7 @@ enum local_verdict client_local_query(struct client *c, struct slice sql)
         client_note_local(c, sql);
     err_clear(&err);
     if (local_run(c, sql, &res, &err) == -1) {
+        local_note_error(c);
         wire_put_err(&out, &err);
     } else if (res.is_waiting) {
         admin_result_fini(&res);
@@ -271,6 +294,7 @@ static void local_fail(struct client *c, const struct err *err)
     struct buf out = {0};
 
     c->local_error = true;
+    local_note_error(c);
     wire_put_err(&out, err);
     client_send(c, &out);
     fail_sequence(c);
@@ -318,7 +342,8 @@ static enum local_verdict local_parse(struct client *c, struct wire_reader *r)
 
     if (r->bad)
         return LOCAL_NO;
-    if (!client_local_is_likely(sql) || !admin_recognise(sql, &cmd)) {
+    if ((client_console(c) == NULL && !client_local_is_likely(sql)) ||
+        !local_recognise(c, sql, &cmd)) {
         /* The server's statement of this name takes the place of ours. */
         if (client_local(c) != NULL && (s = find_statement(c, name)) != NULL && name.n == 0)
             free_statement(client_local(c), s);
@@ -389,8 +414,8 @@ static enum local_verdict local_describe(struct client *c, struct wire_reader *r
         return LOCAL_PARK;
     c->local_batch = true;
     err_clear(&err);
-    (void)admin_recognise(
-        s != NULL ? slice_of(s->sql, s->sql_len) : slice_of(p->sql, p->sql_len), &cmd);
+    (void)local_recognise(
+        c, s != NULL ? slice_of(s->sql, s->sql_len) : slice_of(p->sql, p->sql_len), &cmd);
     if (s != NULL) {
         uint32_t at = wire_begin(&out, BE_PARAMETER_DESCRIPTION);
 

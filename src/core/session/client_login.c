@@ -17,6 +17,7 @@
 
 #include "client_ddl_int.h"
 #include "client_orders_int.h"
+#include "console_int.h"
 #include "greeting_int.h"
 #include "share_int.h"
 
@@ -207,6 +208,8 @@ void client_login_begin(struct client *c, const struct startup *st, struct slice
     list_init(&login->look_node);
     pool_request_init(&login->req);
     login_keep(login, st, packet);
+    if (c->ss->console != NULL && c->ss->console->take(c))
+        return;
     set = pools_conf_find(c->ss->conf, login->startup.database, login->startup.user);
     node = set->target != POOLS_NO_TARGET ? set->target : sessions_write_node(c->ss);
     if (set->user != NULL)

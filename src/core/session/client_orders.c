@@ -21,6 +21,7 @@
 #include "client_auth_int.h"
 #include "client_ddl_int.h"
 #include "client_orders_int.h"
+#include "console_int.h"
 #include "greeting_int.h"
 #include "session_int.h"
 
@@ -45,6 +46,8 @@ int client_orders_place(const struct client *c)
 {
     int node = c->pool->cluster_node;
 
+    if (client_console(c) != NULL)
+        return ORDERS_NO_SERVERS;
     return node >= POOLS_FIRST_TARGET ? node : ORDERS_OUR_SERVERS;
 }
 

@@ -60,6 +60,7 @@ struct client_rare {
     struct client_local *local;      /* commands of ours prepared or opened */
     struct cancel_wait *cancel_wait; /* a cancel request with TLS is being delivered */
     struct client_orders *orders;    /* a command of an operator that is not done yet */
+    struct client_console *console;  /* in the virtual database: console_int.h */
     struct conf_override *override;
     struct client_ddl *ddl; /* roles and databases that it changes */
     struct client_replies replies;
@@ -467,6 +468,9 @@ uint64_t session_count_sum(const struct shm *shm, int node, enum count_kind kind
  * dies, and its successor must not give their numbers again. */
 uint32_t session_next_client_id(struct sessions *ss);
 bool session_count_add(struct sessions *ss, int limit);
+/* The same for those of the virtual database, who are not clients. */
+bool session_admin_add(struct sessions *ss, int limit);
+void session_admin_sub(struct sessions *ss);
 void session_count_sub(struct sessions *ss);
 void session_count_move(struct session_shared *s, int from_ordinal, int to_ordinal);
 /* When (loop_now_us) a client was sent from one worker to another the last time. */

@@ -19,11 +19,13 @@
 
 struct session_shared {
     _Atomic int32_t nclients;
+    _Atomic int32_t nadmins; /* in the virtual database */
     int32_t nworkers;
     _Atomic uint32_t nchoices; /* sessions that chose a node for their reads */
     _Atomic int64_t moved_us;  /* a client was sent from one worker to another the last time */
     struct {
         _Atomic int32_t nclients;
+        _Atomic int32_t nadmins;
         uint32_t nids; /* given to clients by the workers that had this place */
         _Atomic uint64_t count[VIEW_MAX_NODES][COUNT_KINDS];
     } __attribute__((aligned(64))) worker[];
@@ -164,18 +166,41 @@ void session_reclaim_worker(struct shm *shm, int ordinal, void (*drop_mail)(void
     ASSERT(ordinal >= 0 && ordinal < s->nworkers);
     clear_rows(shm_get(shm, SHM_CLIENTS), ordinal);
     clear_rows(shm_get(shm, SHM_LINKS), ordinal);
+    atomic_fetch_sub(&s->nadmins, atomic_exchange(&s->worker[ordinal].nadmins, 0));
     limits_reclaim(shm, ordinal, drop_lost_mail, &lost);
+}
+
+static bool count_below(_Atomic int32_t *count, int limit)
+{
+    int32_t n = atomic_load(count);
+
+    do {
+        if (n >= limit)
+            return false;
+    } while (!atomic_compare_exchange_weak(count, &n, n + 1));
+    return true;
+}
+
+bool session_admin_add(struct sessions *ss, int limit)
+{
+    if (!count_below(&ss->shared->nadmins, limit))
+        return false;
+    atomic_fetch_add(&ss->shared->worker[ss->env->ordinal].nadmins, 1);
+    return true;
+}
+
+void session_admin_sub(struct sessions *ss)
+{
+    atomic_fetch_sub(&ss->shared->worker[ss->env->ordinal].nadmins, 1);
+    atomic_fetch_sub(&ss->shared->nadmins, 1);
 }
 
 bool session_count_add(struct sessions *ss, int limit)
 {
     struct session_shared *s = ss->shared;
-    int32_t n = atomic_load(&s->nclients);
 
-    do {
-        if (n >= limit)
-            return false;
-    } while (!atomic_compare_exchange_weak(&s->nclients, &n, n + 1));
+    if (!count_below(&s->nclients, limit))
+        return false;
     atomic_fetch_add(&s->worker[ss->env->ordinal].nclients, 1);
     return true;
 }

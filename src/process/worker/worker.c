@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "config/conf.h"
 #include "net/stream.h"
+#include "session/console.h"
 
 #include "worker_int.h"
 
@@ -181,6 +182,7 @@ int worker_main(struct proc_env *env)
     stream_later_init(&w->role.loop);
     sessions_init(&w->sessions, &w->role.loop, env);
     w->sessions.on_empty = worker_on_empty;
+    sessions_offer_console(&w->sessions);
     accept_init(w);
     gather_init(w);
     accept_start(w);

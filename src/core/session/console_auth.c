@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * console_auth.c: who may enter the virtual database. Users of admin_users and stats_users are
+ * asked as everywhere, and judged by whatever is known of them here; everybody else has to be a
+ * user of pcp.conf and show its password. Runs in: workers. Must never: need a server, take a name
+ * for a proof (pool_hba.conf's trust is for those whom the settings name), tell who is in pcp.conf.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "auth/pcp_conf.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "config/conf.h"
+#include "crypto/crypto.h"
+#include "ipc/proc.h"
+
+#include "client_auth_int.h"
+#include "console_int.h"
+
+static struct client_console *console_of(const struct client_auth *a)
+{
+    return client_console(a->c);
+}
+
+static bool is_in(const struct conf_list *list, struct slice user)
+{
+    int i;
+
+    for (i = 0; i < list->n; i++)
+        if (slice_eq_str(user, list->item[i]))
+            return true;
+    return false;
+}
+
+static bool is_admin(const struct client_auth *a)
+{
+    return is_in(&a->c->ss->conf->admin_users, client_auth_user(a));
+}
+
+static bool is_listed(const struct client_auth *a)
+{
+    return is_admin(a) || is_in(&a->c->ss->conf->stats_users, client_auth_user(a));
+}
+
+/* ---- pcp.conf ---- */
+
+/* "md5" in front, and in small letters: as PostgreSQL has it, for a user without a name. */
+static void take_md5(struct client_auth *a, struct slice hex)
+{
+    char text[CRED_MD5_BYTES] = "md5";
+    size_t i;
+
+    for (i = 0; i < hex.n && i + 3 < sizeof text; i++)
+        text[i + 3] = (char)(hex.p[i] >= 'A' && hex.p[i] <= 'F' ? hex.p[i] + 32 : hex.p[i]);
+    cred_from_stored(slice_of(text, sizeof text), &a->stored);
+    mem_wipe(text, sizeof text);
+}
+
+/* Who is not there looks like the first who is. */
+static void look_in_pcp(struct client_auth *a, struct slice text)
+{
+    struct pcp_line line;
+    bool is_first = true;
+
+    console_of(a)->pcp_is_scram = true;
+    while (pcp_conf_next(&text, &line)) {
+        if (is_first)
+            console_of(a)->pcp_is_scram = line.is_scram;
+        is_first = false;
+        if (!slice_eq(line.user, client_auth_user(a)))
+            continue;
+        console_of(a)->pcp_is_scram = line.is_scram;
+        if (line.is_scram)
+            cred_from_stored(line.value, &a->stored);
+        else
+            take_md5(a, line.value);
+        return;
+    }
+}
+
+static void find_in_pcp(struct client_auth *a)
+{
+    const struct sessions *ss = a->c->ss;
+    const char *name = ss->env->paths->pcp[0] != '\0' ? ss->env->paths->pcp : PCP_CONF_NAME;
+    char path[PROC_PATH_BYTES];
+    struct err err = {0};
+    struct stat st;
+    char *text = NULL;
+    size_t n = 0;
+
+    console_of(a)->is_pcp = true;
+    console_of(a)->pcp_is_scram = true;
+    if (conf_path(ss->gen, name, path, sizeof path, &err) == 0 &&
+        pcp_conf_read(path, &text, &n, &st, &err) == 0) {
+        look_in_pcp(a, slice_of(text, n));
+        mem_free_secret(text);
+    } else {
+        log_caused(LVL_LOG, "%s", err.msg);
+    }
+    a->facts.stored = a->stored.kind;
+}
+
+/* ---- what else is known ---- */
+
+/* What opened servers for this user is as good as its password. */
+static void take_learned(struct client_auth *a)
+{
+    const struct auth_login *login = auth_book_login(a->sa->book, client_auth_book_name(a));
+
+    if (login == NULL)
+        return;
+    if ((login->hold & AUTH_HOLD_PASSWORD) != 0) {
+        cred_from_plain(secret_slice(&login->password), &a->stored);
+    } else if ((login->hold & AUTH_HOLD_KEYS) != 0) {
+        a->stored.kind = CRED_SCRAM;
+        a->stored.verifier = login->keys.verifier;
+    } else if ((login->hold & AUTH_HOLD_MD5) != 0) {
+        cred_from_stored(slice_of_str(login->md5), &a->stored);
+    }
+    a->facts.stored = a->stored.kind;
+}
+
+void console_find_secret(struct client_auth *a)
+{
+    struct auth_facts *f = &a->facts;
+
+    if (a->rule == NULL) { /* pool_hba is off, and no server can be asked how it would ask */
+        f->has_rule = true;
+        f->method = HBA_SCRAM;
+    }
+    if (is_listed(a)) {
+        client_auth_find_stored(a);
+        return;
+    }
+    find_in_pcp(a);
+    client_auth_plan(a);
+}
+
+/* ---- the plan ---- */
+
+static struct auth_plan plan_refuse(const char *reason)
+{
+    return (struct auth_plan){.ask = AUTH_ASK_REFUSE, .reason = reason};
+}
+
+static bool is_loopback(const struct client_auth *a)
+{
+    static const uint8_t six[16] = {[15] = 1};
+
+    return (a->addr.n == 4 && a->addr.bytes[0] == 127) ||
+           (a->addr.n == 16 && memcmp(a->addr.bytes, six, sizeof six) == 0);
+}
+
+static bool may_ask_clear(const struct client_auth *a)
+{
+    bool is_safe = a->facts.tls || a->c->is_unix || is_loopback(a);
+
+    if (a->rule == NULL || a->rule->method == HBA_TRUST)
+        return is_safe;
+    return a->rule->method == HBA_PASSWORD;
+}
+
+/* The md5 of a password and nothing else answers no challenge. */
+static void say_needs_clear(struct client_auth *a)
+{
+    struct err err = {0};
+
+    err_set_fatal(&err, "28000", "the password would have to be sent in clear text");
+    err_detail(&err, "pcp.conf has passwords as md5, which no other way of asking can be compared "
+                     "with, and this connection is not one for that.");
+    err_hint(&err,
+        "Connect with TLS or over a Unix socket%s, or put a SCRAM verifier into pcp.conf.",
+        a->rule == NULL ? "" : ", under a line of pool_hba.conf with the method \"password\"");
+    client_auth_stop(a, &err, "pcp.conf has the password as md5.");
+}
+
+static struct auth_plan plan_stored(const struct client_auth *a, enum auth_ask ask)
+{
+    bool is_known = a->stored.kind != CRED_NONE;
+
+    return (struct auth_plan){.ask = ask,
+        .proof = is_known ? AUTH_PROOF_STORED : AUTH_PROOF_NEVER,
+        .reason = is_known ? NULL : "Neither admin_users, stats_users nor pcp.conf has the user."};
+}
+
+/* By pcp.conf, whatever the line of pool_hba.conf is for; only where it lets passwords in. */
+static bool plan_pcp(struct client_auth *a)
+{
+    const struct hba_rule *rule = a->rule;
+    bool is_for_passwords = rule == NULL || rule->method == HBA_TRUST ||
+                            rule->method == HBA_PASSWORD || rule->method == HBA_MD5 ||
+                            rule->method == HBA_SCRAM;
+
+    if (rule != NULL && rule->method == HBA_REJECT) {
+        a->plan = plan_refuse("The line of pool_hba.conf says reject.");
+    } else if (!is_for_passwords) {
+        a->plan = plan_refuse("The line of pool_hba.conf asks for what pcp.conf does not have, and "
+                              "the user is in neither admin_users nor stats_users.");
+    } else if (rule != NULL && rule->clientcert != HBA_CERT_OFF && !a->facts.cert_verified) {
+        a->plan = plan_refuse("The line of pool_hba.conf asks for a valid client certificate.");
+    } else if (console_of(a)->pcp_is_scram) {
+        a->plan = plan_stored(a, AUTH_ASK_SCRAM);
+    } else if (may_ask_clear(a)) {
+        a->plan = plan_stored(a, AUTH_ASK_PASSWORD);
+    } else {
+        say_needs_clear(a);
+        return false;
+    }
+    a->plan.check_cert_name = rule != NULL && rule->clientcert == HBA_CERT_VERIFY_FULL;
+    return true;
+}
+
+static bool judges_passwords(const struct auth_facts *f)
+{
+    return f->method == HBA_PASSWORD || f->method == HBA_MD5 || f->method == HBA_SCRAM;
+}
+
+bool console_plan(struct client_auth *a)
+{
+    struct auth_facts *f = &a->facts;
+
+    if (!console_of(a)->is_pcp && a->stored.kind == CRED_NONE && judges_passwords(f)) {
+        take_learned(a);
+        if (a->stored.kind == CRED_NONE)
+            find_in_pcp(a);
+        a->is_unsure = a->is_unsure && a->stored.kind == CRED_NONE;
+    }
+    if (console_of(a)->is_pcp)
+        return plan_pcp(a);
+    if (a->rule == NULL && a->stored.kind == CRED_MD5)
+        f->method = HBA_MD5;
+    f->maps_user = false; /* servers are not meant */
+    f->may_relay = false;
+    a->plan = auth_plan_make(f);
+    return true;
+}
+
+bool console_may_all(const struct client_auth *a)
+{
+    return console_of(a)->is_pcp || is_admin(a);
+}

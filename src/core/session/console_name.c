@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * console_name.c: which names are the virtual database's. Runs in: workers; pgpool --check-auth.
+ * Pure. */
+#include "config.h"
+
+#include "config/conf.h"
+#include "config/pools_conf.h"
+
+#include "console_int.h"
+
+bool console_is_named(const struct conf *conf, struct slice database)
+{
+    return conf->reserved_admin > 0 &&
+           (slice_eq_str(database, "pgpool") || slice_eq_str(database, "pgbouncer")) &&
+           !pools_conf_has_database(conf, database);
+}
