@@ -360,6 +360,11 @@ int run_pid(const struct run *r)
     return r->pid;
 }
 
+bool run_is_quiet(const struct run *r)
+{
+    return r->is_quiet;
+}
+
 void run_forget(struct run **rp)
 {
     if (*rp == NULL)

@@ -43,6 +43,7 @@ struct run *run_start(struct loop *lp, const struct run_spec *spec);
  * name, limit_ms, seq, done and owner. NULL when it is not there any more. */
 struct run *run_adopt(struct loop *lp, int pid, const struct run_spec *spec);
 int run_pid(const struct run *r);
+bool run_is_quiet(const struct run *r);
 /* Lets go of it without ending the command: nobody is told any more. Clears *rp. */
 void run_forget(struct run **rp);
 

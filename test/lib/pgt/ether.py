@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: PostgreSQL
+"""ether: hosts of the test's own, each a network namespace, on one ethernet: a bridge with a wire to each. One host asks all the
+time who has some addresses, and writes down who answers: two machines with one address cannot hide."""
+import contextlib
+import os
+import shutil
+import socket
+import struct
+import subprocess
+import threading
+
+from pgt import lan, procs, waits
+
+NET4, NET6 = "192.0.2", "2001:db8::"  # of documentation: nobody has them
+CLONE_NEWNET = lan.CLONE_NEWNET
+ARP, IPV6 = 0x0806, 0x86DD
+SOLICIT, ADVERTISE = 135, 136
+PAUSE_S = 0.02  # between two questions
+
+
+def why_not() -> str:
+    """Why there cannot be such hosts here; "" when there can."""
+    if not procs.IS_ROOT:
+        return "network namespaces need root"
+    for program in ("ip", "nsenter", "setpriv", "cat"):
+        if shutil.which(program) is None:
+            return f"network namespaces need the program {program}"
+    try:
+        with contextlib.closing(Ether(1)):
+            return ""
+    except (OSError, AssertionError) as e:
+        return f"network namespaces with a bridge are not permitted here ({e})"
+
+
+class Space:
+    """A namespace, kept by a process in it that waits for the end of its input."""
+
+    def __init__(self) -> None:
+        fds: list[int] = []
+
+        def make() -> None:
+            with contextlib.suppress(OSError):
+                lan._call("unshare", CLONE_NEWNET)
+                fds.append(os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC))
+        thread = threading.Thread(target=make)
+        thread.start()
+        thread.join()
+        if not fds:
+            raise OSError("no network namespace")
+        self.ns = fds[0]
+        self.keeper = subprocess.Popen([*self.enter(), "cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert self.keeper.stdin and self.keeper.stdout
+        self.keeper.stdin.write(b"x")
+        self.keeper.stdin.flush()
+        self.keeper.stdout.read(1)  # it has arrived
+        self.run("ip", "link", "set", "lo", "up")
+
+    def enter(self) -> list[str]:
+        return ["nsenter", f"--net=/proc/{os.getpid()}/fd/{self.ns}"]
+
+    def run(self, *command: str) -> str:
+        return procs.run([*self.enter(), *command])
+
+    def socket(self, *args: int) -> socket.socket:
+        made: list[socket.socket] = []
+
+        def make() -> None:
+            lan._call("setns", self.ns, CLONE_NEWNET)
+            made.append(socket.socket(*args))
+        thread = threading.Thread(target=make)
+        thread.start()
+        thread.join()
+        return made[0]
+
+    def close(self) -> None:
+        assert self.keeper.stdin and self.keeper.stdout
+        self.keeper.stdin.close()
+        self.keeper.stdout.close()
+        self.keeper.wait()
+        os.close(self.ns)
+
+
+class Host(Space):
+    """Has one interface, eth0, with an address of each kind."""
+
+    def __init__(self, switch: Space, number: int):
+        super().__init__()
+        self.number, self.port = number, f"port{number}"
+        self.address, self.address6 = f"{NET4}.{number + 1}", f"{NET6}{number + 1:x}"
+        switch.run("ip", "link", "add", self.port, "type", "veth", "peer", "name", "eth0", "netns", str(self.keeper.pid))
+        switch.run("ip", "link", "set", self.port, "master", "br0", "up")
+        self.run("ip", "addr", "add", f"{self.address}/24", "dev", "eth0")
+        if os.path.exists("/proc/net/if_inet6"):
+            self.run("ip", "addr", "add", f"{self.address6}/64", "dev", "eth0", "nodad")
+        self.run("ip", "link", "set", "eth0", "up")
+        words = self.run("ip", "-o", "link", "show", "eth0").split()
+        self.mac = bytes.fromhex(words[words.index("link/ether") + 1].replace(":", ""))
+
+    def has(self, address: str) -> bool:
+        return f" {address}/" in self.run("ip", "-o", "addr", "show")
+
+
+class Asker:
+    """Asks from one host, all the time, who has the addresses. `answers` holds (time, address, mac) of each answer and of each
+    announcement."""
+
+    def __init__(self, host: Host, addresses: list[str]):
+        self.host, self.addresses = host, addresses
+        self.answers: list[tuple[float, str, bytes]] = []
+        self.ending = threading.Event()
+        self.socks = {}
+        for protocol in (ARP, IPV6):
+            sock = host.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(protocol))
+            sock.bind(("eth0", protocol))
+            sock.settimeout(PAUSE_S)
+            self.socks[protocol] = sock
+        self.threads = [threading.Thread(target=self._hear, args=(p,), daemon=True) for p in self.socks]
+        self.threads.append(threading.Thread(target=self._ask, daemon=True))
+        for thread in self.threads:
+            thread.start()
+
+    def close(self) -> None:
+        self.ending.set()
+        for thread in self.threads:
+            thread.join(10)
+        for sock in self.socks.values():
+            sock.close()
+
+    # ---- packets
+
+    def _question(self, address: str) -> tuple[int, bytes]:
+        mac = self.host.mac
+        if ":" not in address:
+            body = struct.pack("!HHBBH6s4s6s4s", 1, 0x0800, 6, 4, 1, mac, socket.inet_aton(self.host.address), bytes(6),
+                               socket.inet_aton(address))
+            return ARP, b"\xff" * 6 + mac + struct.pack("!H", ARP) + body
+        target, source = (socket.inet_pton(socket.AF_INET6, a) for a in (address, self.host.address6))
+        group = bytes.fromhex("ff0200000000000000000001ff") + target[13:]
+        body = struct.pack("!BBHI", SOLICIT, 0, 0, 0) + target + b"\x01\x01" + mac
+        total = sum(struct.unpack(f"!{(40 + len(body)) // 2}H", source + group + struct.pack("!II", len(body), 58) + body))
+        total = (total & 0xFFFF) + (total >> 16)
+        total = ~((total & 0xFFFF) + (total >> 16)) & 0xFFFF
+        body = body[:2] + struct.pack("!H", total) + body[4:]
+        head = struct.pack("!IHBB", 0x60000000, len(body), 58, 255) + source + group
+        return IPV6, b"\x33\x33" + group[12:] + mac + struct.pack("!H", IPV6) + head + body
+
+    def _ask(self) -> None:
+        while not self.ending.wait(PAUSE_S):
+            for address in self.addresses:
+                protocol, packet = self._question(address)
+                with contextlib.suppress(OSError):
+                    self.socks[protocol].send(packet)
+
+    def _claim(self, protocol: int, packet: bytes) -> str | None:
+        """The address that the sender says to have."""
+        body = packet[14:]
+        if protocol == ARP and len(body) >= 28:
+            return socket.inet_ntoa(body[14:18])
+        if protocol == IPV6 and len(body) >= 64 and body[6] == 58 and body[40] == ADVERTISE:
+            return socket.inet_ntop(socket.AF_INET6, body[48:64])
+        return None
+
+    def _hear(self, protocol: int) -> None:
+        while not self.ending.is_set():
+            try:
+                packet = self.socks[protocol].recv(2048)
+            except (TimeoutError, OSError):
+                continue
+            address, mac = self._claim(protocol, packet), packet[6:12]
+            if address in self.addresses and mac != self.host.mac:
+                self.answers.append((waits.now(), address, mac))
+
+    # ---- what was heard
+
+    def holders(self, address: str) -> list[bytes]:
+        """Who has had the address, one after the other."""
+        macs = [mac for _, a, mac in list(self.answers) if a == address]
+        return [mac for i, mac in enumerate(macs) if i == 0 or mac != macs[i - 1]]
+
+    def count(self, address: str, mac: bytes) -> int:
+        return sum(1 for _, a, m in list(self.answers) if (a, m) == (address, mac))
+
+    def answers_now(self, address: str, host: Host) -> bool:
+        """Somebody on that host answers from now on."""
+        before = self.count(address, host.mac)
+        try:
+            waits.wait_for("an answer", lambda: self.count(address, host.mac) > before + 2, 2)
+        except AssertionError:
+            return False
+        return True
+
+
+class Ether:
+    """`n` hosts on one bridge."""
+
+    def __init__(self, n: int):
+        self.hosts: list[Host] = []
+        self.switch = Space()
+        try:
+            self.switch.run("ip", "link", "add", "br0", "type", "bridge", "forward_delay", "0", "stp_state", "0")
+            self.switch.run("ip", "link", "set", "br0", "up")
+            for i in range(n):
+                self.hosts.append(Host(self.switch, i))
+        except BaseException:
+            self.close()
+            raise
+
+    def wire(self, host: Host, is_up: bool) -> None:
+        """Pulls the host's wire out, or puts it in."""
+        self.switch.run("ip", "link", "set", host.port, "up" if is_up else "down")
+
+    def close(self) -> None:
+        for host in self.hosts:
+            host.close()
+        self.switch.close()
