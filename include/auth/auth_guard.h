@@ -49,5 +49,7 @@ bool auth_guard_is_blocked(struct auth_guard *g, enum auth_guard_kind kind,
 /* Counts a failed login. */
 void auth_guard_count(
     struct auth_guard *g, enum auth_guard_kind kind, const struct hba_addr *addr, uint32_t now_s);
+/* How many were counted since the start, from all addresses. */
+uint64_t auth_guard_failures(const struct auth_guard *g);
 
 #endif

@@ -30,6 +30,7 @@ struct guard_slot {
 struct auth_guard {
     uint8_t secret[AUTH_GUARD_SECRET_BYTES];
     _Atomic uint64_t usual; /* iterations of the candidate; below, by how many votes it leads */
+    _Atomic uint64_t nfailed;
     struct guard_slot slot[GUARD_SLOTS];
 };
 
@@ -152,6 +153,7 @@ void auth_guard_count(
     uint64_t key;
     struct guard_slot *s;
 
+    atomic_fetch_add(&g->nfailed, 1);
     if (addr->n == 0)
         return;
     key = guard_key(g, kind, addr);
@@ -163,4 +165,9 @@ void auth_guard_count(
         atomic_store(&s->since_s, now_s);
     }
     atomic_fetch_add(&s->count, 1);
+}
+
+uint64_t auth_guard_failures(const struct auth_guard *g)
+{
+    return atomic_load(&g->nfailed);
 }

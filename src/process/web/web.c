@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-#include "web_int.h"
+#include "web_login.h"
 
 #define ACCEPTS_PER_TURN 16
 #define ACCEPT_RETRY_MS  200
@@ -134,12 +134,14 @@ int web_main(struct proc_env *env)
 
     role_loop_init(&w->role, env);
     w->role.on_reload = on_reload;
+    w->login = web_login_new();
     open_http(w);
     start_listening(w);
     status = role_loop_run(&w->role);
     stop_listening(w);
     web_http_close(&w->http);
     web_tls_free(&w->tls);
+    web_login_free(&w->login);
     role_loop_fini(&w->role);
     mem_free(w);
     return status;

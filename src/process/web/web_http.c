@@ -77,6 +77,8 @@ static enum MHD_Result send_answer(struct MHD_Connection *c, struct web_answer *
     for (i = 0; i < sizeof headers / sizeof headers[0]; i++)
         MHD_add_response_header(response, headers[i][0], headers[i][1]);
     MHD_add_response_header(response, "Content-Type", a->type == NULL ? WEB_TYPE_TEXT : a->type);
+    if (a->header_name != NULL)
+        MHD_add_response_header(response, a->header_name, a->header_value);
     rc = MHD_queue_response(c, a->status == 0 ? MHD_HTTP_OK : a->status, response);
     MHD_destroy_response(response);
     return rc;

@@ -22,6 +22,7 @@
 
 struct web;
 struct web_http;
+struct web_login;
 struct web_tls;
 
 struct web_listener {
@@ -37,6 +38,7 @@ struct web {
     struct timer retry;    /* accepting again after an error */
     struct web_http *http; /* NULL: the certificate cannot be used */
     struct web_tls *tls;   /* NULL: http_ssl is off */
+    struct web_login *login;
     struct view view;
 };
 
@@ -57,6 +59,8 @@ struct web_answer {
     unsigned status;
     const char *type; /* of the body */
     struct buf body;
+    const char *header_name; /* one more header; NULL: none */
+    char header_value[256];
 };
 
 /* A header of the request; NULL when it has none of that name. */

@@ -10,7 +10,8 @@
 #include "session/session.h"
 #include "sys/clock.h"
 
-#include "web_int.h"
+#include "web_login.h"
+#include "web_metrics.h"
 
 #define STATUS_NOT_FOUND  404
 #define STATUS_BAD_METHOD 405
@@ -18,13 +19,15 @@
 static const struct route {
     const char *method;
     const char *path;
+    enum web_right right;
     web_page_fn *page;
 } routes[] = {
-    {"GET", "/livez", web_probe_live},
-    {"GET", "/readyz", web_probe_ready},
-    {"GET", "/primary", web_probe_primary},
-    {"GET", "/replica", web_probe_replica},
-    {"GET", "/leader", web_probe_leader},
+    {"GET", "/livez", WEB_FOR_ANYONE, web_probe_live},
+    {"GET", "/readyz", WEB_FOR_ANYONE, web_probe_ready},
+    {"GET", "/primary", WEB_FOR_ANYONE, web_probe_primary},
+    {"GET", "/replica", WEB_FOR_ANYONE, web_probe_replica},
+    {"GET", "/leader", WEB_FOR_ANYONE, web_probe_leader},
+    {"GET", "/metrics", WEB_FOR_SCRAPERS, web_metrics_page},
 };
 
 void web_answer_text(struct web_answer *a, unsigned status, const char *text)
@@ -62,6 +65,7 @@ void web_sources(struct web *w, struct admin_sources *src)
 
 void web_route(const struct web_request *r, struct web_answer *a)
 {
+    struct web_who who;
     bool is_path = false;
     size_t i;
 
@@ -70,7 +74,8 @@ void web_route(const struct web_request *r, struct web_answer *a)
             continue;
         is_path = true;
         if (strcmp(r->method, routes[i].method) == 0) {
-            routes[i].page(r, a);
+            if (web_login_may(r, routes[i].right, a, &who))
+                routes[i].page(r, a);
             return;
         }
     }

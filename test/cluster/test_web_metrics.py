@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_web_metrics: /metrics, who may read it, and what Grafana and Prometheus are given for it."""
+import base64
+import hashlib
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from pgt import procs, waits, web
+from pgt.wire import Wire, query
+
+GRAFANA = Path(__file__).parents[2] / "doc" / "grafana"
+WATCHED = {"health_check_period": 1, "sr_check_period": 1, "sr_check_user": "postgres", "health_check_user": "postgres"}
+SAMPLE = re.compile(r'^([a-z_:][a-z0-9_:]*)(?:\{((?:[a-z_]+="(?:[^"\\\n]|\\.)*",?)*)\})? (-?[0-9.e+-]+)$')
+TYPES = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_sum", "_count")}
+
+
+@pytest.fixture
+def pool(pg, start_pool):
+    return web_pool(start_pool, pg.address)
+
+
+def web_pool(start_pool, *backends, **conf):
+    pool = start_pool(*backends, **{"http_port": procs.free_port(), "http_listen_addresses": "127.0.0.1",
+                                    "http_metrics_open": True, **WATCHED, **conf})
+    pool.web = pool.conf["http_port"]
+    web.wait_status(pool.web, "/livez", 200)
+    return pool
+
+
+def basic(user: str, password: str) -> str:
+    return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+
+
+def parse(text: str, openmetrics: bool) -> dict[str, list[tuple[dict[str, str], float]]]:
+    """Samples by name; the rules of the format are asserted."""
+    found: dict[str, list[tuple[dict[str, str], float]]] = {}
+    family, kind, seen = "", "", set()
+    lines = text.split("\n")
+    assert lines.pop() == ""
+    if openmetrics:
+        assert lines.pop() == "# EOF"
+    for line in lines:
+        if line.startswith("# TYPE "):
+            _, _, family, kind = line.split(" ")
+            assert family not in seen, f"{family} comes twice"
+            seen.add(family)
+            if not openmetrics and kind == "counter":
+                assert family.endswith("_total")
+                family = family.removesuffix("_total")
+        elif line.startswith("# HELP "):
+            assert len(line.split(" ", 3)[3]) > 0
+        elif line.startswith("# UNIT "):
+            assert openmetrics and family.endswith(line.split(" ")[3])
+        else:
+            match = SAMPLE.match(line)
+            assert match, line
+            name, labels, value = match.groups()
+            assert name in [family + end for end in TYPES[kind]], (name, family, kind)
+            pairs = dict(re.findall(r'([a-z_]+)="((?:[^"\\]|\\.)*)"', labels or ""))
+            found.setdefault(name, []).append((pairs, float(value)))
+    for name, samples in found.items():
+        keys = [tuple(sorted(labels.items())) for labels, _ in samples]
+        assert len(keys) == len(set(keys)), f"{name} has a sample twice"
+    return found
+
+
+def scrape(pool, openmetrics: bool = True, **headers):
+    accept = "application/openmetrics-text; version=1.0.0,text/plain;q=0.5" if openmetrics else "text/plain"
+    answer = web.ask(pool.web, "/metrics", Accept=accept, **headers)
+    assert answer.status == 200
+    assert answer.headers["content-type"].startswith(
+        "application/openmetrics-text" if openmetrics else "text/plain; version=0.0.4")
+    return parse(answer.text, openmetrics)
+
+
+def value(found, name: str, **labels: str) -> float:
+    hits = [v for have, v in found.get(name, []) if labels.items() <= have.items()]
+    assert len(hits) == 1, (name, labels, found.get(name))
+    return hits[0]
+
+
+def test_both_forms(pool):
+    new, old = scrape(pool), scrape(pool, openmetrics=False)
+    assert set(new) == set(old)
+    waits.wait_for("the primary is known", lambda: value(scrape(pool), "pgpool_node_primary", node="0") == 1)
+    assert value(new, "pgpool_processes", role="worker") == 2
+    assert value(new, "pgpool_process_resident_bytes", role="web") > 100000
+    assert value(new, "pgpool_ready") == 1
+
+
+def test_figures_move(pool):
+    with Wire(pool.address) as w:
+        w.login(user="postgres", database="other_db")
+        for _ in range(7):
+            w.simple("select 1")
+        found = waits.wait_for("the statements are counted", lambda: (
+            lambda f: f if value(f, "pgpool_database_queries_total", database="other_db") >= 7 else None)(scrape(pool)))
+        assert value(found, "pgpool_query_seconds_count", database="other_db") >= 7
+        assert value(found, "pgpool_query_seconds_bucket", database="other_db", le="+Inf") == \
+            value(found, "pgpool_query_seconds_count", database="other_db")
+        assert value(found, "pgpool_database_logins_total", database="other_db") == 1
+        assert value(found, "pgpool_node_statements_total", node="0", kind="select") >= 7
+        assert value(found, "pgpool_pool_clients", database="other_db", user="postgres", state="idle") == 1
+        assert value(found, "pgpool_clients", state="idle") == 1
+        buckets = [v for have, v in found["pgpool_query_seconds_bucket"] if have["database"] == "other_db"]
+        assert buckets == sorted(buckets)
+
+
+def test_waiting(pg, start_pool):
+    """Who waits, why and for how long."""
+    pool = web_pool(start_pool, pg.address, max_backend_connections=1, pool_mode="transaction")
+    with Wire(pool.address) as one, Wire(pool.address) as two:
+        one.login()
+        two.login()
+        one.simple("begin")
+        one.simple("select 1")  # a begin alone holds nothing
+        two.send(query("select 1"))
+        waits.wait_for("one waits", lambda: sum(v for _, v in scrape(pool)["pgpool_clients_waiting"]) == 1)
+        found = scrape(pool)
+        assert value(found, "pgpool_clients_waiting", reason="node limit") == 1
+        assert value(found, "pgpool_longest_wait_seconds") > 0
+        one.simple("commit")
+        two.ready()
+
+
+def test_names_with_odd_characters(pg, start_pool):
+    """Names of databases become labels: quotes and line ends must not break out."""
+    pool = web_pool(start_pool, pg.address)
+    name = 'a"b\\c'
+    with Wire(pg.address) as w:
+        w.login(user="postgres")
+        w.simple('create database "a""b\\c"')
+    with Wire(pool.address) as w:
+        w.login(user="postgres", database=name)
+        w.simple("select 1")
+        found = waits.wait_for("it is told", lambda: (lambda f: f if any(
+            have["database"] == 'a\\"b\\\\c' for have, _ in f["pgpool_database_queries_total"]) else None)(scrape(pool)))
+        assert found
+
+
+def test_strangers(pg, start_pool):
+    pool = web_pool(start_pool, pg.address, http_metrics_open=False)
+    (pool.home / "pcp.conf").write_text(f"op:{hashlib.md5(b'secret').hexdigest()}\n", encoding="ascii")
+    answer = web.ask(pool.web, "/metrics")
+    assert answer.status == 401 and answer.headers["www-authenticate"].startswith("Basic")
+    assert "pgpool_" not in answer.text
+    assert web.ask(pool.web, "/metrics", Authorization=basic("op", "secret")).status == 200
+    assert web.ask(pool.web, "/metrics", Authorization=basic("op", "wrong")).status == 401
+    assert web.ask(pool.web, "/metrics", Authorization=basic("nobody", "secret")).status == 401
+    assert web.ask(pool.web, "/metrics", Authorization="Basic !!!").status == 401
+    found = scrape(pool, Authorization=basic("op", "secret"))
+    assert value(found, "pgpool_auth_failures_total") == 2
+
+
+def test_guessing_is_slowed(pg, start_pool):
+    pool = web_pool(start_pool, pg.address, http_metrics_open=False)
+    (pool.home / "pcp.conf").write_text(f"op:{hashlib.md5(b'secret').hexdigest()}\n", encoding="ascii")
+    said = [web.ask(pool.web, "/metrics", Authorization=basic("op", "wrong")).status for _ in range(11)]
+    assert said[0] == 401 and said[-1] == 429
+    assert web.ask(pool.web, "/metrics", Authorization=basic("op", "secret")).status == 429
+    assert web.ask(pool.web, "/readyz").status in (200, 503)
+
+
+def test_scram_user(pg, start_pool):
+    pool = web_pool(start_pool, pg.address, http_metrics_open=False)
+    with Wire(pg.address) as w:
+        w.login(user="postgres")
+        rows = w.simple("select rolpassword from pg_authid where rolname = 'scram_user'")
+    verifier = [m.row()[0] for m in rows if m.type == "D"][0].decode()
+    (pool.home / "pcp.conf").write_text(f"op:{verifier}\n", encoding="ascii")
+    assert web.ask(pool.web, "/metrics", Authorization=basic("op", "scram_user_pw")).status == 200
+    assert web.ask(pool.web, "/metrics", Authorization=basic("op", "scram_user")).status == 401
+
+
+def test_other_names(pg, start_pool):
+    """http_metrics_names adds names and takes none away."""
+    pool = web_pool(start_pool, pg.address)
+    ours = set(scrape(pool))
+    assert not [n for n in ours if not n.startswith("pgpool_")]
+    with Wire(pool.address) as w:
+        w.login()
+        for names, prefixes in (("pgpool2_exporter", {"pgpool2"}), ("pgbouncer_exporter", {"pgbouncer"}),
+                                ("all", {"pgpool2", "pgbouncer"})):
+            pool.reload(http_metrics_names=names)
+            waits.wait_for(f"{names} is in use", lambda p=prefixes: {
+                n.split("_")[0] for n in scrape(pool)} == {"pgpool"} | p)
+            assert ours <= set(scrape(pool))
+        found = scrape(pool)
+    for name in ("pgpool2_up", "pgpool2_frontend_used_ratio", "pgpool2_pool_nodes_status", "pgpool2_backend_used",
+                 "pgpool2_pool_backend_stats_select_cnt", "pgpool2_pool_health_check_stats_average_duration",
+                 "pgbouncer_stats_queries_pooled_total", "pgbouncer_stats_queries_duration_seconds_total",
+                 "pgbouncer_pools_client_waiting_connections", "pgbouncer_pools_client_maxwait_seconds"):
+        assert name in found, name
+    assert found["pgpool2_pool_nodes_status"][0][0].keys() == {"hostname", "port", "role"}
+    assert found["pgbouncer_pools_client_active_connections"][0][0].keys() == {"database", "user"}
+
+
+def names_in(text: str) -> set[str]:
+    return set(re.findall(r"\bpgpool_[a-z_]+\b", text))
+
+
+def test_dashboard_and_alerts(pool):
+    """Every metric that they name exists, and every label that they group by."""
+    with Wire(pool.address) as w:
+        w.login()
+        w.simple("select 1")
+        found = waits.wait_for("there are figures", lambda: (
+            lambda f: f if "pgpool_query_seconds_bucket" in f else None)(scrape(pool)))
+    board = json.loads((GRAFANA / "pgpool.json").read_text(encoding="utf-8"))
+    exprs = [t["expr"] for p in board["panels"] for t in p.get("targets", ())]
+    exprs += [v["query"] for v in board["templating"]["list"]] + [a["expr"] for a in board["annotations"]["list"]]
+    rules = (GRAFANA / "pgpool-alerts.yaml").read_text(encoding="utf-8")
+    alerts = re.findall(r"^ +expr: (.*)$", rules, re.M)
+    assert len(exprs) > 20 and len(alerts) > 8
+    for expr in exprs + alerts:
+        for name in names_in(expr):
+            assert name in found, f"{name} in {expr}"
+            labels = set(re.findall(r"by \(([a-z_, ]+)\)", expr))
+            for group in labels:
+                for label in group.split(", "):
+                    assert label in ("job", "instance") or any(label in have for have, _ in found[name]) or \
+                        any(label in have for n in names_in(expr) for have, _ in found[n]), (label, expr)
+    for expr in exprs:
+        assert expr.count("(") == expr.count(")") and expr.count("{") == expr.count("}")
