@@ -12,6 +12,7 @@
 #include "backend/quota.h"
 #include "base/log.h"
 #include "config/conf.h"
+#include "wire/message.h"
 
 #include "link_int.h"
 #include "pool_int.h"
@@ -99,7 +100,7 @@ static void own_on_auth(void *owner, struct link *link, const char *msg, size_t 
 {
     struct pool *pool = owner;
 
-    if (n >= PROTO_HEADER_BYTES + 4 && proto_get_u32(msg + PROTO_HEADER_BYTES) == AUTH_OK)
+    if (message_is_auth_ok(msg, n))
         return;
     /* nobody is here to answer */
     own_failed(pool, "The server asks for a password that is not known here (see pool_passwd).");

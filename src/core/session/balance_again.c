@@ -15,8 +15,8 @@
 #include "base/hot.h"
 #include "base/log.h"
 #include "config/conf.h"
+#include "wire/batch.h"
 #include "wire/errmsg.h"
-#include "wire/reader.h"
 #include "wire/writer.h"
 
 #include "client_word_int.h"
@@ -27,11 +27,11 @@
 
 /* The server's last words to all, when it was crashed or is stopped at once: they end the
  * connection, and answer nothing. */
-static bool is_crash(const char *p, uint32_t len)
+static bool is_crash(struct slice body)
 {
     struct errmsg m;
 
-    (void)errmsg_decode(slice_of(p + PROTO_HEADER_BYTES, len - 4), &m);
+    (void)errmsg_decode(body, &m);
     return slice_eq_str(m.sqlstate, "57P02") || slice_eq_str(m.sqlstate, "57P01");
 }
 
@@ -40,20 +40,18 @@ static bool is_crash(const char *p, uint32_t len)
 static inline bool ends_with_ready(const char *p, size_t n)
 {
     return n > PROTO_HEADER_BYTES && p[n - PROTO_HEADER_BYTES - 1] == BE_READY &&
-           proto_get_u32(p + n - PROTO_HEADER_BYTES) == 5;
+           message_bytes(p + n - PROTO_HEADER_BYTES - 1) == PROTO_HEADER_BYTES + 1;
 }
 
 HOT bool balance_is_no_answer(const char *p, size_t n)
 {
-    uint32_t len;
+    const char *end = p + n;
+    struct message m;
 
     if (ends_with_ready(p, n))
         return false;
-    while (n >= PROTO_HEADER_BYTES) {
-        len = proto_get_u32(p + 1);
-        if (len < 4 || len > n - 1)
-            return false;
-        switch (p[0]) {
+    while (message_next(&p, end, &m)) {
+        switch (m.type) {
         case BE_PARSE_COMPLETE:
         case BE_BIND_COMPLETE:
         case BE_NO_DATA:
@@ -61,16 +59,14 @@ HOT bool balance_is_no_answer(const char *p, size_t n)
         case BE_PARAMETER_DESCRIPTION:
             break;
         case BE_NOTICE:
-            if (!is_crash(p, len))
+            if (!is_crash(m.body))
                 return false;
             break;
         default:
             return false;
         }
-        p += len + 1U;
-        n -= len + 1U;
     }
-    return n == 0;
+    return p == end;
 }
 
 static struct balance_own *own_of(const struct client *c)
@@ -132,22 +128,6 @@ bool balance_again_takes_copy(struct client *c)
     return true;
 }
 
-struct slice balance_again_sequence(const char *p, const char *end)
-{
-    const char *at = p;
-    uint32_t len;
-
-    while (end - at >= PROTO_HEADER_BYTES && at - p <= BALANCE_RETRY_MAX) {
-        len = proto_get_u32(at + 1);
-        if (len < 4 || (size_t)(end - at) < len + 1U)
-            break;
-        if (at[0] == FE_SYNC)
-            return slice_of(p, (size_t)(at - p) + len + 1U);
-        at += len + 1U;
-    }
-    return slice_of(NULL, 0);
-}
-
 void balance_pick_parameters(
     struct client *c, const struct link *link, const char *p, size_t n, struct buf *others)
 {
@@ -159,7 +139,7 @@ void balance_pick_parameters(
     for (; p < end; p += take, take = 0) {
         if (take == 0) {
             /* Whole, or at least its length: the reader of links sees to that. */
-            take = proto_get_u32(p + 1) + (size_t)1;
+            take = message_bytes(p);
             to = p[0] == BE_PARAMETER_STATUS ? &told : others;
         }
         if (take > (size_t)(end - p))
@@ -240,35 +220,15 @@ struct again {
     judge_fn *judge;
 };
 
-/* The first message of `*rest`, taken off; false when there is none, or not all of it. */
-static bool next_message(struct slice *rest, char *type, struct slice *body)
-{
-    uint32_t len;
-
-    if (rest->n < PROTO_HEADER_BYTES)
-        return false;
-    len = proto_get_u32(rest->p + 1);
-    if (len < 4 || len > rest->n - 1)
-        return false;
-    *type = rest->p[0];
-    *body = slice_of(rest->p + PROTO_HEADER_BYTES, len - 4);
-    *rest = slice_of(rest->p + len + 1U, rest->n - len - 1U);
-    return true;
-}
-
 /* A statement that is parsed among the messages is judged there. */
 static bool is_parsed_here(const struct again *a, struct slice name)
 {
-    struct slice rest = a->msgs;
-    struct wire_reader r;
-    struct slice body;
-    char type;
+    const char *p = a->msgs.p;
+    struct batch_msg m;
 
-    while (next_message(&rest, &type, &body)) {
-        wire_reader_init(&r, body);
-        if (type == FE_PARSE && prep_is_same_name(wire_get_cstr(&r), name))
+    while (batch_next(&p, a->msgs.p + a->msgs.n, &m))
+        if (m.type == FE_PARSE && prep_is_same_name(m.name, name))
             return true;
-    }
     return false;
 }
 
@@ -290,22 +250,14 @@ static bool judge_named(struct client *c, const struct again *a, struct slice na
     return n != NULL && n->prep != NULL && a->judge(c, prep_sql(n->prep));
 }
 
-static bool judge_message(struct client *c, const struct again *a, char type, struct slice body)
+static bool judge_message(struct client *c, const struct again *a, const struct batch_msg *m)
 {
-    struct wire_reader r;
-    struct slice name;
-
-    wire_reader_init(&r, body);
-    name = wire_get_cstr(&r);
-    switch (type) {
+    switch (m->type) {
     case FE_QUERY:
-        return !r.bad && a->judge(c, name);
     case FE_PARSE:
-        name = wire_get_cstr(&r);
-        return !r.bad && a->judge(c, name);
+        return !m->is_bad && a->judge(c, m->sql);
     case FE_BIND:
-        name = wire_get_cstr(&r);
-        return !r.bad && judge_named(c, a, name);
+        return !m->is_bad && judge_named(c, a, m->name);
     default:
         return true;
     }
@@ -314,14 +266,13 @@ static bool judge_message(struct client *c, const struct again *a, char type, st
 static bool judge_all(struct client *c, struct slice msgs, judge_fn *judge)
 {
     const struct again a = {msgs, judge};
-    struct slice rest = msgs;
-    struct slice body;
-    char type;
+    const char *p = msgs.p;
+    struct batch_msg m;
 
-    while (next_message(&rest, &type, &body))
-        if (!judge_message(c, &a, type, body))
+    while (batch_next(&p, msgs.p + msgs.n, &m))
+        if (!judge_message(c, &a, &m))
             return false;
-    return msgs.n > 0 && rest.n == 0;
+    return msgs.n > 0 && p == msgs.p + msgs.n;
 }
 
 bool balance_again_is_whole(struct client *c, struct slice msgs)
@@ -527,7 +478,7 @@ void balance_again_join(struct client *c, struct buf *kept, bool is_open)
 {
     struct slice rest = buf_slice(&c->carry);
     struct slice unsent =
-        is_open ? balance_again_sequence(rest.p, rest.p + rest.n) : slice_of("", 0);
+        is_open ? batch_to_sync(rest.p, rest.p + rest.n, BALANCE_RETRY_MAX) : slice_of("", 0);
 
     if (unsent.n > 0 && unsent.n <= buf_unread(kept) &&
         memcmp(kept->data + kept->len - unsent.n, unsent.p, unsent.n) == 0)
@@ -538,42 +489,29 @@ void balance_again_join(struct client *c, struct buf *kept, bool is_open)
 
 /* The kind that an Execute behind this Bind counts as. */
 static enum count_kind kind_of_bind(
-    const struct client *c, struct wire_reader *r, enum count_kind parsed)
+    const struct client *c, struct slice name, enum count_kind parsed)
 {
-    struct slice name;
-    const struct statement *st;
+    const struct statement *st = name.n == 0 ? NULL : statements_find(c->statements, name);
 
-    (void)wire_get_cstr(r);
-    name = wire_get_cstr(r);
-    st = name.n == 0 ? NULL : statements_find(c->statements, name);
     return st == NULL ? parsed : (enum count_kind)st->count;
 }
 
 void balance_uncount(struct client *c, int node, struct slice messages)
 {
     const char *p = messages.p;
-    const char *end = p + messages.n;
     enum count_kind parsed = COUNT_OTHER;
     enum count_kind bound = COUNT_OTHER;
-    struct wire_reader r;
+    struct batch_msg m;
 
-    while (end - p >= PROTO_HEADER_BYTES) {
-        uint32_t len = proto_get_u32(p + 1);
-
-        if (len < 4 || (size_t)(end - p) < len + 1U)
-            return;
-        wire_reader_init(&r, slice_of(p + PROTO_HEADER_BYTES, len - 4));
-        if (p[0] == FE_QUERY) {
-            count_take_back(c->ss, node, count_kind_of(wire_get_cstr(&r)));
-        } else if (p[0] == FE_PARSE) {
-            (void)wire_get_cstr(&r);
-            parsed = count_kind_of(wire_get_cstr(&r));
-        } else if (p[0] == FE_BIND) {
-            bound = kind_of_bind(c, &r, parsed);
-        } else if (p[0] == FE_EXECUTE) {
+    while (batch_next(&p, messages.p + messages.n, &m) && !m.is_bad) {
+        if (m.type == FE_QUERY)
+            count_take_back(c->ss, node, count_kind_of(m.sql));
+        else if (m.type == FE_PARSE)
+            parsed = count_kind_of(m.sql);
+        else if (m.type == FE_BIND)
+            bound = kind_of_bind(c, m.name, parsed);
+        else if (m.type == FE_EXECUTE)
             count_take_back(c->ss, node, bound);
-        }
-        p += len + 1U;
     }
 }
 

@@ -13,7 +13,7 @@
 #include "base/hot.h"
 #include "base/mem.h"
 #include "config/conf.h"
-#include "wire/reader.h"
+#include "wire/batch.h"
 #include "wire/writer.h"
 
 #include "balance_int.h"
@@ -228,18 +228,16 @@ static bool look_at_portal(
     return is_new && (max_rows == 0 || balance_portal_may_leave(c, name));
 }
 
-static bool look_at_bind(struct client *c, struct wire_reader *r, struct batch_look *look)
+static bool look_at_bind(struct client *c, const struct batch_msg *m, struct batch_look *look)
 {
-    struct slice portal = wire_get_cstr(r);
-    struct slice name = wire_get_cstr(r);
     struct statement *st;
 
     look->has_execute = true;
-    if (r->bad || !look_at_new_portal(c, portal, look))
+    if (!look_at_new_portal(c, m->portal, look))
         return false;
-    if (is_parsed_here(look, name))
+    if (is_parsed_here(look, m->name))
         return true;
-    st = statements_find(c->statements, name);
+    st = statements_find(c->statements, m->name);
     if (c->balance->own->home != NULL && (st == NULL || st->msg_len == 0))
         return true;
     if (st == NULL || st->msg_len == 0)
@@ -257,14 +255,12 @@ static bool can_follow(const struct client *c, const struct statement *st)
            (st->msg_len > 0 && !st->is_doubtful && !statement_is_sql(st));
 }
 
-static bool look_at_parse(
-    struct client *c, struct wire_reader *r, size_t body, struct batch_look *look)
+static bool look_at_parse(struct client *c, const struct batch_msg *m, struct batch_look *look)
 {
-    struct slice name = wire_get_cstr(r);
-    struct slice sql = wire_get_cstr(r);
+    struct slice name = m->name;
     const struct statement *st = name.n == 0 ? NULL : statements_find(c->statements, name);
 
-    if (r->bad || body >= STATEMENT_MSG_MAX - PROTO_HEADER_BYTES)
+    if (m->whole.n >= STATEMENT_MSG_MAX)
         return false;
     if (st != NULL && !can_follow(c, st))
         return false; /* the name is taken, and has to be where this is parsed */
@@ -272,57 +268,41 @@ static bool look_at_parse(
         look->has_unnamed = true;
     else if (look->nnames < BATCH_NAMES_MAX)
         look->name[look->nnames++] = name;
-    return look_at_sql(c, sql, look);
+    return look_at_sql(c, m->sql, look);
 }
 
-static bool look_at_describe(struct client *c, struct wire_reader *r, struct batch_look *look)
+static bool look_at_describe(struct client *c, const struct batch_msg *m, struct batch_look *look)
 {
-    uint8_t what = wire_get_u8(r);
-    struct slice name = wire_get_cstr(r);
     struct statement *st;
 
-    if (what != 'S')
-        return !r->bad && look_at_portal(c, name, 0, look);
-    if (r->bad || is_parsed_here(look, name))
-        return !r->bad;
-    st = statements_find(c->statements, name);
+    if (m->what != 'S')
+        return look_at_portal(c, m->portal, 0, look);
+    if (is_parsed_here(look, m->name))
+        return true;
+    st = statements_find(c->statements, m->name);
     if (st == NULL || !can_follow(c, st))
         return false;
     look_bind(look, st);
     return true;
 }
 
-static bool look_at_execute(struct client *c, struct wire_reader *r, struct batch_look *look)
-{
-    struct slice portal = wire_get_cstr(r);
-    uint32_t max_rows = wire_get_u32(r);
-
-    return !r->bad && look_at_portal(c, portal, max_rows, look);
-}
-
 /* It is closed wherever it is known, when that is looked for. */
-static bool look_at_close(struct client *c, struct wire_reader *r, const struct batch_look *look)
+static bool look_at_close(
+    struct client *c, const struct batch_msg *m, const struct batch_look *look)
 {
-    bool is_statement = wire_get_u8(r) == 'S';
-    struct slice name = wire_get_cstr(r);
-
-    return !r->bad && (is_statement || name.n == 0 || look->at != NULL || !outlives(c));
+    return m->what == 'S' || m->portal.n == 0 || look->at != NULL || !outlives(c);
 }
 
 /* The message goes on with a portal that is on look->at, or would bind another of its name. */
-static bool goes_on(struct client *c, char type, struct slice body, const struct batch_look *look)
+static bool goes_on(struct client *c, const struct batch_msg *m, const struct batch_look *look)
 {
-    struct wire_reader r;
-    struct slice name;
+    bool binds = m->type == FE_BIND;
 
-    wire_reader_init(&r, body);
-    if (type != FE_EXECUTE && type != FE_BIND && (type != FE_DESCRIBE || wire_get_u8(&r) != 'P'))
+    if (m->portal.p == NULL || m->type == FE_CLOSE ||
+        (binds && (m->portal.n == 0 || look->has_close)) ||
+        (look->has_unnamed_portal && m->portal.n == 0))
         return false;
-    name = wire_get_cstr(&r);
-    if (r.bad || (type == FE_BIND && (name.n == 0 || look->has_close)) ||
-        (look->has_unnamed_portal && name.n == 0))
-        return false;
-    return balance_portal_at(c, name) == look->at;
+    return balance_portal_at(c, m->portal) == look->at;
 }
 
 /* What goes on with a portal is where that is, and all else of the sequence by itself: true where
@@ -339,28 +319,27 @@ static bool turns(struct batch_look *look, char type, bool is_one)
     return false;
 }
 
-static bool look_at_message(struct client *c, char type, struct slice body, struct batch_look *look)
+static bool look_at_message(struct client *c, const struct batch_msg *m, struct batch_look *look)
 {
-    struct wire_reader r;
-
-    wire_reader_init(&r, body);
-    look->has_more = look->has_more ||
-                     (type != FE_PARSE && (type != FE_DESCRIBE || body.n == 0 || *body.p != 'S'));
-    switch (type) {
+    look->has_more =
+        look->has_more || (m->type != FE_PARSE && (m->type != FE_DESCRIBE || m->what != 'S'));
+    if (m->is_bad)
+        return false;
+    switch (m->type) {
     case FE_PARSE:
-        return look_at_parse(c, &r, body.n, look);
+        return look_at_parse(c, m, look);
     case FE_BIND:
-        return look_at_bind(c, &r, look);
+        return look_at_bind(c, m, look);
     case FE_DESCRIBE:
-        return look_at_describe(c, &r, look);
+        return look_at_describe(c, m, look);
     case FE_EXECUTE:
-        return look_at_execute(c, &r, look);
+        return look_at_portal(c, m->portal, m->max_rows, look);
     case FE_SYNC:
         look->is_closed = true;
         return true;
     case FE_CLOSE:
         look->is_odd = true;
-        return look_at_close(c, &r, look);
+        return look_at_close(c, m, look);
     default:
         return false; /* Flush, a simple query in between: the home knows best */
     }
@@ -386,27 +365,21 @@ static bool cut_behind(struct batch_look *look, int n)
 /* True when the whole sequence was understood and may leave; or a part of it, which is cut off. */
 static bool look_ahead(struct client *c, const char *p, const char *end, struct batch_look *look)
 {
-    struct slice body;
-    uint32_t len;
+    struct batch_msg m;
     bool is_one;
     int n;
 
-    for (n = 0; n < BATCH_LOOK_MAX && end - p >= PROTO_HEADER_BYTES && !look->is_closed; n++) {
-        len = proto_get_u32(p + 1);
-        if (len < 4 || (size_t)(end - p) < len + 1U)
-            break;
-        if (p[0] == FE_FLUSH && len == 4 && p + len + 1U == end && may_cut(c, look)) {
+    for (n = 0; n < BATCH_LOOK_MAX && !look->is_closed && batch_next(&p, end, &m); n++) {
+        if (m.type == FE_FLUSH && !m.is_bad && p == end && may_cut(c, look)) {
             look->is_cut = true;
             look->end = end;
             return true;
         }
-        body = slice_of(p + PROTO_HEADER_BYTES, len - 4);
-        is_one = look->at != NULL && goes_on(c, p[0], body, look);
-        if (look->at != NULL && turns(look, p[0], is_one))
+        is_one = look->at != NULL && goes_on(c, &m, look);
+        if (look->at != NULL && turns(look, m.type, is_one))
             return cut_behind(look, n);
-        if (!is_one && !look_at_message(c, p[0], body, look))
+        if (!is_one && !look_at_message(c, &m, look))
             break;
-        p += len + 1U;
         look->end = p;
     }
     if (look->is_closed)
@@ -415,11 +388,11 @@ static bool look_ahead(struct client *c, const char *p, const char *end, struct 
 }
 
 /* Of the first message that have arrived. */
-static size_t message_bytes(const char *p, const char *end)
+static size_t arrived_bytes(const char *p, const char *end)
 {
-    size_t len = proto_get_u32(p + 1) + (size_t)1;
+    size_t bytes = message_bytes(p);
 
-    return len < (size_t)(end - p) ? len : (size_t)(end - p);
+    return bytes < (size_t)(end - p) ? bytes : (size_t)(end - p);
 }
 
 /* What PREPARE made has to be at the transaction's home before a sequence, and on the own link when
@@ -506,7 +479,7 @@ HOT enum balance_verdict balance_batch(
         return BALANCE_PARK;
     if (balance_is_waiting(c) || c->target != c->link)
         return BALANCE_PARK; /* a reader has not finished an earlier sequence */
-    if (balance_is_name_undecided(c, p[0], slice_of(p, message_bytes(p, end))))
+    if (balance_is_name_undecided(c, p[0], slice_of(p, arrived_bytes(p, end))))
         return BALANCE_PARK;
     if (b->own->home != NULL || balance_is_quiet(c) || balance_is_quiet_soon(c))
         may_leave = look_ahead(c, p, end, &look);
@@ -515,7 +488,8 @@ HOT enum balance_verdict balance_batch(
     wish.needs_own = look.needs_own;
     wish.stays_home = look.stays_home;
     wish.sets = look.sets;
-    msgs = may_leave ? slice_of(p, (size_t)(look.end - p)) : balance_again_sequence(p, end);
+    msgs =
+        may_leave ? slice_of(p, (size_t)(look.end - p)) : batch_to_sync(p, end, BALANCE_RETRY_MAX);
     if (may_leave) {
         wish.node = look.node;
         wish.begins = look.begins;

@@ -17,6 +17,7 @@
 #include "route/route_oracle.h"
 #include "route/route_reads.h"
 #include "route/route_trace.h"
+#include "wire/message.h"
 
 #include "session_int.h"
 
@@ -351,7 +352,7 @@ static inline size_t balance_notified_bytes(const struct link *link, const char 
     size_t at = link->in_body;
 
     while (at < n && n - at >= PROTO_HEADER_BYTES && p[at] == BE_NOTIFICATION)
-        at += proto_get_u32(p + at + 1) + (size_t)1;
+        at += message_bytes(p + at);
     return at < n ? at : n;
 }
 /* An exchange begins: what is sent to the own link is kept, should it have to be made again.
@@ -360,8 +361,6 @@ void balance_again_begin(struct client *c, struct slice msgs);
 /* A message of a COPY is about to be sent behind it: then it is not made again any more. False: it
  * is to be made again, and the message belongs behind that. */
 bool balance_again_takes_copy(struct client *c);
-/* The extended sequence at `p` with its Sync; empty when that is not there yet. */
-struct slice balance_again_sequence(const char *p, const char *end);
 /* Bytes of the own link: true when they were kept from the client for now, or passed on here. */
 bool balance_again_holds(struct client *c, struct link *link, const char *p, size_t n);
 /* Of bytes that on_bytes got: each ParameterStatus goes to the client, what else there is is added

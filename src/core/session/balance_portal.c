@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/hot.h"
-#include "wire/reader.h"
+#include "wire/batch.h"
 #include "wire/writer.h"
 
 #include "balance_int.h"
@@ -117,15 +117,13 @@ void balance_portals_note(struct client *c, char type, struct slice msg)
 {
     struct balance_own *own = c->balance->own;
     struct reader *to = balance_reader_of_target(c);
-    struct wire_reader r;
+    struct batch_msg m;
     struct reader *at;
     struct slice name;
 
-    wire_reader_init(&r, slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES));
-    if (type == FE_CLOSE && wire_get_u8(&r) != 'P')
-        return;
-    name = wire_get_cstr(&r);
-    if (r.bad)
+    batch_read(&m, type, message_body(msg));
+    name = m.portal;
+    if (name.p == NULL)
         return;
     at = balance_portal_at(c, name);
     if (type == FE_CLOSE && at != NULL && at != to)
@@ -166,42 +164,20 @@ void balance_portals_close_all(struct client *c)
     forget_all(own);
 }
 
-/* The portal that a message is about, when it was bound by an earlier one. */
-static bool names_portal(char type, struct slice body, bool *binds, struct slice *name)
-{
-    struct wire_reader r;
-
-    wire_reader_init(&r, body);
-    *binds = type == FE_BIND;
-    if ((type == FE_DESCRIBE || type == FE_CLOSE) && wire_get_u8(&r) != 'P')
-        return false;
-    if (type != FE_BIND && type != FE_EXECUTE && type != FE_DESCRIBE && type != FE_CLOSE)
-        return false;
-    *name = wire_get_cstr(&r);
-    return !r.bad;
-}
-
 struct reader *balance_portals_named(const struct client *c, const char *p, const char *end)
 {
     bool has_unnamed = false;
     struct reader *r;
-    struct slice name;
-    uint32_t len;
-    bool binds;
+    struct batch_msg m;
 
-    for (; end - p >= PROTO_HEADER_BYTES && *p != FE_SYNC && *p != FE_QUERY; p += len + 1U) {
-        len = proto_get_u32(p + 1);
-        if (len < 4)
-            return NULL;
-        if ((size_t)(end - p) < len + 1U)
-            len = (uint32_t)(end - p) - 1U;
-        if (!names_portal(*p, slice_of(p + PROTO_HEADER_BYTES, len - 4), &binds, &name))
+    while (batch_next_part(&p, end, &m) && m.type != FE_SYNC && m.type != FE_QUERY) {
+        if (m.portal.p == NULL)
             continue;
-        if (name.n == 0 && (binds || has_unnamed)) {
+        if (m.portal.n == 0 && (m.type == FE_BIND || has_unnamed)) {
             has_unnamed = true;
             continue;
         }
-        r = balance_portal_at(c, name);
+        r = balance_portal_at(c, m.portal);
         if (r != NULL)
             return r;
     }
@@ -210,17 +186,12 @@ struct reader *balance_portals_named(const struct client *c, const char *p, cons
 
 bool balance_portals_wait(const char *p, const char *end)
 {
-    uint32_t len;
+    struct batch_msg m;
 
     if (end - p > SEQUENCE_MAX)
         return false;
-    while (end - p >= PROTO_HEADER_BYTES) {
-        len = proto_get_u32(p + 1);
-        if (len < 4 || *p == FE_SYNC || *p == FE_FLUSH || strchr("BCDEP", *p) == NULL)
+    while (batch_next_part(&p, end, &m))
+        if (strchr("BCDEP", m.type) == NULL)
             return false;
-        if ((size_t)(end - p) < len + 1U)
-            return true;
-        p += len + 1U;
-    }
-    return true;
+    return end - p < PROTO_HEADER_BYTES;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/hot.h"
+#include "wire/batch.h"
 
 #include "share_int.h"
 
@@ -89,109 +90,60 @@ HOT bool balance_quick_query(
     return true;
 }
 
-/* Parse, Bind, Describe, Execute and Sync, in this order: of these the first and the third need not
- * be there. Nothing but a statement has a name. */
+/* One statement that a client sends. */
 struct quick_sequence {
     struct slice sql;            /* of a Parse; p == NULL: there is none */
     struct statement *bound;     /* else this is */
     struct balance_whole *whole; /* what is told of it */
 };
 
-enum quick_step { STEP_BEGIN, STEP_PARSE, STEP_BIND, STEP_DESCRIBE, STEP_EXECUTE, STEP_SYNC };
-
-static const uint8_t step_ops[] = {[STEP_PARSE] = OP_PARSE,
-    [STEP_BIND] = OP_BIND,
-    [STEP_DESCRIBE] = OP_DESCRIBE,
-    [STEP_EXECUTE] = OP_EXECUTE,
-    [STEP_SYNC] = OP_SYNC};
-
-/* The text that ends within the bytes; p == NULL: it does not. */
-static struct slice text_in(const char *p, size_t n)
+static bool may_parse(const struct batch_lone *sent)
 {
-    const char *nul = n == 0 ? NULL : memchr(p, '\0', n);
-
-    return nul == NULL ? slice_of(NULL, 0) : slice_of(p, (size_t)(nul - p));
+    return sent->name.n == 0 && sent->parse.n < STATEMENT_MSG_MAX &&
+           !client_local_is_likely(sent->sql);
 }
 
-static bool looks_at_parse(const char *body, size_t n, struct quick_sequence *q)
+static bool may_bind(const struct statement *st)
 {
-    if (n < 2 || body[0] != '\0' || n >= STATEMENT_MSG_MAX - PROTO_HEADER_BYTES)
-        return false;
-    q->sql = text_in(body + 1, n - 1);
-    return q->sql.p != NULL && !client_local_is_likely(q->sql);
+    return st != NULL && (st->known != 0 || st->calls_nothing) && st->msg_len > 0 &&
+           !st->is_doubtful && !statement_is_sql(st);
 }
 
-static bool looks_at_bind(
-    const struct client *c, const char *body, size_t n, struct quick_sequence *q)
+/* What the link will owe. */
+static void note_ops(struct balance_whole *whole, const struct batch_lone *sent)
 {
-    struct slice name;
+    unsigned n = 0;
 
-    if (n < 2 || body[0] != '\0')
-        return false;
-    if (q->sql.p != NULL)
-        return body[1] == '\0'; /* what is parsed here */
-    name = text_in(body + 1, n - 1);
-    if (name.p == NULL)
-        return false;
-    q->bound = statements_find(c->statements, name);
-    return q->bound != NULL && (q->bound->known != 0 || q->bound->calls_nothing) &&
-           q->bound->msg_len > 0 && !q->bound->is_doubtful && !statement_is_sql(q->bound);
-}
-
-/* Returns the step that the message is, or STEP_BEGIN: it is another one. */
-static enum quick_step look_at(
-    const struct client *c, char type, const char *body, size_t n, struct quick_sequence *q)
-{
-    switch (type) {
-    case FE_PARSE:
-        return looks_at_parse(body, n, q) ? STEP_PARSE : STEP_BEGIN;
-    case FE_BIND:
-        return looks_at_bind(c, body, n, q) ? STEP_BIND : STEP_BEGIN;
-    case FE_DESCRIBE:
-        return n == 2 && body[0] == 'P' && body[1] == '\0' ? STEP_DESCRIBE : STEP_BEGIN;
-    case FE_EXECUTE:
-        return n == 5 && body[0] == '\0' ? STEP_EXECUTE : STEP_BEGIN;
-    case FE_SYNC:
-        return n == 0 ? STEP_SYNC : STEP_BEGIN;
-    default:
-        return STEP_BEGIN;
-    }
-}
-
-/* Each may follow those of a lower number; but Bind and Execute are not left out. */
-static bool may_follow(enum quick_step step, enum quick_step last)
-{
-    if (step == STEP_DESCRIBE || step == STEP_EXECUTE)
-        return last == STEP_BIND || (step == STEP_EXECUTE && last == STEP_DESCRIBE);
-    return step == STEP_SYNC ? last == STEP_EXECUTE : step > last;
+    if (sent->parse.p != NULL)
+        whole->ops[n++] = OP_PARSE;
+    whole->ops[n++] = OP_BIND;
+    if (sent->describes)
+        whole->ops[n++] = OP_DESCRIBE;
+    whole->ops[n++] = OP_EXECUTE;
+    whole->ops[n++] = OP_SYNC;
+    whole->nops = n;
 }
 
 static bool look_through(
     const struct client *c, const char *p, const char *end, struct quick_sequence *q)
 {
-    enum quick_step last = STEP_BEGIN;
-    enum quick_step step;
-    unsigned n = 0;
-    uint32_t len;
+    struct batch_lone sent;
 
+    if (!batch_lone_read(&sent, p, end) || !sent.syncs)
+        return false;
     q->whole->parse_bytes = 0;
-    while (last != STEP_SYNC) {
-        if (end - p < PROTO_HEADER_BYTES)
+    if (sent.parse.p != NULL) {
+        if (!may_parse(&sent))
             return false;
-        len = proto_get_u32(p + 1);
-        if (len < 4 || len > (size_t)(end - p) - 1)
+        q->sql = sent.sql;
+        q->whole->parse_bytes = sent.parse.n;
+    } else {
+        q->bound = statements_find(c->statements, sent.name);
+        if (!may_bind(q->bound))
             return false;
-        step = look_at(c, p[0], p + PROTO_HEADER_BYTES, len - 4, q);
-        if (!may_follow(step, last))
-            return false;
-        if (step == STEP_PARSE)
-            q->whole->parse_bytes = len + 1U;
-        q->whole->ops[n++] = step_ops[step];
-        last = step;
-        p += len + 1U;
     }
-    q->whole->nops = n;
-    q->whole->end = p;
+    note_ops(q->whole, &sent);
+    q->whole->end = sent.end;
     return true;
 }
 

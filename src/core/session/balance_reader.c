@@ -10,6 +10,7 @@
 #include "base/hot.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "wire/message.h"
 #include "wire/writer.h"
 
 #include "balance_int.h"
@@ -196,7 +197,7 @@ static void reader_on_auth(void *owner, struct link *link, const char *msg, size
     struct reader *r = owner;
     struct client *c = r->client;
 
-    if (n >= PROTO_HEADER_BYTES + 4 && proto_get_u32(msg + PROTO_HEADER_BYTES) == AUTH_OK)
+    if (message_is_auth_ok(msg, n))
         return;
     CLIENT_LOG(c, LVL_DEBUG1,
         "node %d asks user \"%s\" for a password: reads of this session stay on node %d",

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/conf.h"
+#include "wire/batch.h"
 #include "wire/writer.h"
 
 #include "client_lost_int.h"
@@ -564,7 +565,7 @@ enum feed_step client_adrift_message(
         return adrift_tell(c, type); /* the rest of a Bind that comes in parts is skipped */
     a->is_untold = false;
     if (is_whole && type != FE_QUERY)
-        msg = balance_again_sequence(msg.p, end);
+        msg = batch_to_sync(msg.p, end, BALANCE_RETRY_MAX);
     a->only_reads = is_whole && !a->in_tx && balance_again_is_read(c, msg);
     adrift_try(c);
     if (c->phase != CL_ACTIVE)
@@ -617,7 +618,7 @@ static void on_auth(void *owner, struct link *link, const char *msg, size_t n)
 {
     struct client *c = owner;
 
-    if (n >= PROTO_HEADER_BYTES + 4 && proto_get_u32(msg + PROTO_HEADER_BYTES) == AUTH_OK)
+    if (message_is_auth_ok(msg, n))
         return;
     c->link = NULL;
     link_close(link);

@@ -9,6 +9,8 @@
 
 #include "base/hot.h"
 #include "config/conf.h"
+#include "wire/message.h"
+#include "wire/reader.h"
 #include "wire/writer.h"
 
 #include "client_auth_int.h"
@@ -69,10 +71,13 @@ static void link_put_mechanisms(struct slice list, struct buf *out)
 
 static void link_relay(struct client *c, struct slice body, const char *msg, size_t n)
 {
-    uint32_t code = proto_get_u32(body.p);
+    struct wire_reader r;
     struct buf list = {0};
     struct buf out = {0};
+    uint32_t code;
 
+    wire_reader_init(&r, body);
+    code = wire_get_u32(&r);
     client_login_negotiate(c, &out);
     if (code == AUTH_SASL) {
         link_put_mechanisms(slice_of(body.p + 4, body.n - 4), &list);
@@ -132,7 +137,7 @@ bool client_auth_on_link(struct client *c, struct link *link, const char *msg, s
 {
     struct client_auth *a = c->login == NULL ? NULL : c->login->auth;
     struct slice body = slice_of(msg + PROTO_HEADER_BYTES, n - PROTO_HEADER_BYTES);
-    bool is_ok = body.n >= 4 && proto_get_u32(body.p) == AUTH_OK;
+    bool is_ok = message_is_auth_ok(msg, n);
 
     if (a == NULL || body.n < 4)
         return false;

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "config/conf.h"
 #include "session/session_auth.h"
+#include "wire/message.h"
 #include "wire/reader.h"
 #include "wire/writer.h"
 
@@ -461,7 +462,7 @@ static void prober_on_auth(void *owner, struct link *link, const char *msg, size
     struct prober *p = owner;
     struct err err = {0};
 
-    if (n >= PROTO_HEADER_BYTES + 4 && proto_get_u32(msg + PROTO_HEADER_BYTES) == AUTH_OK)
+    if (message_is_auth_ok(msg, n))
         return;
     err_set(&err, "28P01",
         "node %d asks \"%s\" for a password, and nothing in pool_passwd answers it",

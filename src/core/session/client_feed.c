@@ -10,6 +10,7 @@
 #include "base/hot.h"
 #include "base/log.h"
 #include "config/conf.h"
+#include "wire/message.h"
 #include "wire/reader.h"
 #include "wire/writer.h"
 
@@ -87,7 +88,8 @@ static enum feed_step feed_bad_length(struct client *c)
 
 bool feed_is_bad_flush(const struct link *link, char type, struct slice msg)
 {
-    return type == FE_FLUSH && proto_get_u32(msg.p + 1) != 4 && !expect_is_copying(&link->expect);
+    return type == FE_FLUSH && message_bytes(msg.p) != PROTO_HEADER_BYTES &&
+           !expect_is_copying(&link->expect);
 }
 
 enum feed_step feed_of_verdict(enum local_verdict v)
@@ -269,9 +271,9 @@ static enum feed_step feed_message(
 }
 
 /* Which messages have to be complete before they can be judged. Others may go in parts. */
-static bool feed_wants_whole(const struct client *c, char type, uint32_t len)
+static bool feed_wants_whole(const struct client *c, char type, size_t bytes)
 {
-    if (len > CLIENT_COLLECT_MAX)
+    if (bytes > CLIENT_COLLECT_MAX)
         return false;
     if (c->share != NULL)
         return type != FE_COPY_DATA && type != FE_BIND && type != FE_FUNCTION_CALL;
@@ -332,7 +334,7 @@ static bool feed_begins_batch(const struct client *c, char type)
 HOT static const char *feed_after(
     struct client *c, struct feed_run *run, enum feed_step step, const char *p, const char *end)
 {
-    size_t len = proto_get_u32(p + 1) + (size_t)1;
+    size_t len = message_bytes(p);
     size_t have = (size_t)(end - p) < len ? (size_t)(end - p) : len;
 
     if (step == FEED_PASS || step == FEED_PUT) {
@@ -361,7 +363,7 @@ HOT static const char *feed_after(
  */
 static const char *feed_one(struct client *c, struct feed_run *run, const char *p, const char *end)
 {
-    uint32_t len = proto_get_u32(p + 1);
+    size_t bytes = message_bytes(p);
     char type = p[0];
     size_t have = (size_t)(end - p);
     struct balance_whole whole;
@@ -369,7 +371,7 @@ static const char *feed_one(struct client *c, struct feed_run *run, const char *
     const char *next;
     bool is_whole;
 
-    if (len < 4 || len > INT32_MAX) {
+    if (!message_may_be(bytes)) {
         feed_flush(c, run); /* the end of a message, perhaps, for which the server waits */
         return feed_after(c, run, feed_bad_length(c), p, end);
     }
@@ -385,15 +387,15 @@ static const char *feed_one(struct client *c, struct feed_run *run, const char *
         feed_park(c, p, end);
         return NULL;
     }
-    is_whole = have >= len + 1U;
+    is_whole = have >= bytes;
     if (!is_whole &&
-        (feed_wants_whole(c, type, len) || feed_lacks_names(c, type, slice_of(p, have)))) {
+        (feed_wants_whole(c, type, bytes) || feed_lacks_names(c, type, slice_of(p, have)))) {
         feed_flush(c, run);
         buf_put(&c->carry, p, have);
         return NULL;
     }
-    if (have > len + 1U)
-        have = len + 1U;
+    if (have > bytes)
+        have = bytes;
     if (c->share == NULL && client_lost_is_untold(c)) {
         feed_flush(c, run);
         step = client_lost_message(c, p, end, &next);

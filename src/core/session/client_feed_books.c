@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/hot.h"
+#include "wire/message.h"
 #include "wire/reader.h"
 
 #include "client_feed_int.h"
@@ -163,7 +164,7 @@ HOT void feed_whole(
     struct slice sql = slice_of(NULL, 0);
     const char *end = whole->end;
     bool is_said = false;
-    struct slice msg;
+    struct message m;
 
     run->start = p;
     run->end = end;
@@ -171,18 +172,17 @@ HOT void feed_whole(
         feed_quick(c, p, whole);
         return;
     }
-    for (; p < end; p += msg.n) {
-        msg = slice_of(p, proto_get_u32(p + 1) + (size_t)1);
-        if (*p == FE_PARSE)
-            sql = feed_note_parse(c, msg);
-        else if (*p == FE_BIND)
-            (void)feed_note_bind(c, msg);
-        if (*p == FE_EXECUTE) {
+    while (message_next(&p, end, &m)) {
+        if (m.type == FE_PARSE)
+            sql = feed_note_parse(c, m.whole);
+        else if (m.type == FE_BIND)
+            (void)feed_note_bind(c, m.whole);
+        if (m.type == FE_EXECUTE) {
             feed_note_execute(c);
             client_stats_on_query(c);
         }
-        is_said = is_said || *p == FE_PARSE || *p == FE_EXECUTE;
-        link_expect(c->target, feed_op(*p));
+        is_said = is_said || m.type == FE_PARSE || m.type == FE_EXECUTE;
+        link_expect(c->target, feed_op(m.type));
     }
     if (is_said)
         client_note_sent(c, sql);
@@ -268,7 +268,7 @@ HOT const char *feed_own(struct client *c, const char *p, const char *end)
     size_t len;
 
     for (; end - p > PROTO_HEADER_BYTES - 1; p += len) {
-        len = proto_get_u32(p + 1) + (size_t)1;
+        len = message_bytes(p);
         if (len < PROTO_HEADER_BYTES || len > (size_t)(end - p) || len > CLIENT_COLLECT_MAX ||
             !feed_note_own(c, &books, slice_of(p, len)))
             break;

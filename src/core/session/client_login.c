@@ -13,6 +13,7 @@
 #include "config/conf.h"
 #include "config/pools_conf.h"
 #include "ipc/orders.h"
+#include "wire/message.h"
 #include "wire/writer.h"
 
 #include "client_ddl_int.h"
@@ -500,44 +501,44 @@ void client_login_look_again(struct sessions *ss)
 }
 
 /* A password or SASL message, for us or for the server that judges. */
-static bool login_take_answer(struct client *c, const char *msg, uint32_t len)
+static bool login_take_answer(struct client *c, struct slice msg)
 {
     enum client_auth_input wants = client_auth_wants(c);
 
     if (wants == CLIENT_AUTH_ANSWER) {
-        client_auth_input(c, slice_of(msg + PROTO_HEADER_BYTES, len - 4));
+        client_auth_input(c, message_body(msg));
         return true;
     }
     if (wants == CLIENT_AUTH_NOTHING || c->link == NULL || c->link->phase != LINK_LOGIN) {
         client_end_text(c, "08P01", "unexpected password response");
         return false;
     }
-    (void)link_send(c->link, msg, len + 1U);
+    (void)link_send(c->link, msg.p, msg.n);
     return true;
 }
 
 /* What a client may say before it is let in: answers to the server's requests, and goodbye. */
 void client_login_input(struct client *c, const char *p, const char *end)
 {
-    uint32_t len;
+    size_t bytes;
 
     while (end - p >= PROTO_HEADER_BYTES && c->phase == CL_LOGIN) {
-        len = proto_get_u32(p + 1);
+        bytes = message_bytes(p);
         if (p[0] == FE_TERMINATE) {
             client_end(c, NULL);
             return;
         }
-        if (p[0] != FE_PASSWORD || len < 4 || len > PROTO_AUTH_MAX_BYTES) {
+        if (p[0] != FE_PASSWORD || !message_may_be(bytes) || bytes > PROTO_AUTH_MAX_BYTES + 1) {
             if (client_auth_wants(c) == CLIENT_AUTH_NOTHING)
                 break; /* early: it waits for the session to begin */
             client_end_text(c, "08P01", "expected password response, got message type %d", p[0]);
             return;
         }
-        if ((size_t)(end - p) < len + 1U)
+        if ((size_t)(end - p) < bytes)
             break;
-        if (!login_take_answer(c, p, len))
+        if (!login_take_answer(c, slice_of(p, bytes)))
             return;
-        p += len + 1U;
+        p += bytes;
     }
     if (p == end || c->phase >= CL_CLOSING)
         return;

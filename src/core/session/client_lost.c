@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/hot.h"
+#include "wire/batch.h"
 #include "wire/writer.h"
 
 #include "client_lost_int.h"
@@ -47,13 +48,13 @@ HOT bool client_lost_is_untold(const struct client *c)
 enum sql_tx_op client_lost_ends(
     struct client *c, const char *p, const char *end, struct client_word *w)
 {
-    size_t len = proto_get_u32(p + 1);
+    struct batch_msg m;
     struct slice sql;
 
     if (*p == FE_QUERY) {
-        if (len < 5 || (size_t)(end - p) < len + 1)
+        if (!batch_next(&p, end, &m) || m.is_bad)
             return SQL_TX_NONE;
-        sql = slice_of(p + PROTO_HEADER_BYTES, len - 5);
+        sql = m.sql;
     } else if (client_word_read(c, p, end, w)) {
         sql = w->sql;
     } else {
@@ -79,25 +80,23 @@ static void end_on_own(struct client *c)
 /* Of whole messages. */
 static void trace_messages(struct client *c, const char *p, const char *end)
 {
-    uint32_t len;
+    struct message m;
 
-    for (; c->trace.client && p < end; p += len + 1U) {
-        len = proto_get_u32(p + 1);
-        client_trace_message(c, *p, slice_of(p + PROTO_HEADER_BYTES, len - 4));
-    }
+    while (c->trace.client && message_next(&p, end, &m))
+        client_trace_message(c, m.type, m.body);
 }
 
 /* Its COMMIT. Returns where to go on. */
 static const char *tell_commit(struct client *c, const char *p, const struct client_word *w)
 {
     bool is_query = *p == FE_QUERY;
-    uint32_t len = proto_get_u32(p + 1);
-    const char *end = is_query ? p + len + 1U : w->end;
+    struct slice query = slice_of(p, message_bytes(p));
+    const char *end = is_query ? p + query.n : w->end;
     struct buf out = {0};
 
     client_stats_on_query(c);
     if (client_log_statements(c) && is_query)
-        client_log_statement(c, "", slice_of(p + PROTO_HEADER_BYTES, len - 5));
+        client_log_statement(c, "", slice_of(message_body(query).p, message_body(query).n - 1));
     else if (client_log_statements(c))
         client_word_log(c, p, w);
     trace_messages(c, p, end);
@@ -121,13 +120,13 @@ static const char *tell_commit(struct client *c, const char *p, const struct cli
 /* A server would answer it without any error: it ends the transaction, and does more. */
 static bool ends_midway(struct client *c, const char *p, const char *end)
 {
-    size_t len = proto_get_u32(p + 1);
     const struct sql_facts *facts;
     enum sql_tx_op op;
+    struct batch_msg m;
 
-    if (len < 5 || (size_t)(end - p) < len + 1)
+    if (!batch_next(&p, end, &m) || m.is_bad)
         return false;
-    facts = balance_facts(c->ss, slice_of(p + PROTO_HEADER_BYTES, len - 5));
+    facts = balance_facts(c->ss, m.sql);
     op = facts->nstmts > 0 ? facts->stmts[0].tx.op : SQL_TX_NONE;
     return op == SQL_TX_COMMIT || op == SQL_TX_PREPARE;
 }

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "config/conf.h"
 #include "config/conf_param.h"
+#include "wire/message.h"
 #include "wire/proto.h"
 #include "wire/reader.h"
 
@@ -161,7 +162,7 @@ void client_trace_reply(struct client *c, int node, const char *p, size_t n)
         if (left < PROTO_HEADER_BYTES)
             break; /* headers come whole */
         trace_one_reply(t, c->trace.server == CONF_MESSAGES_TERSE, node, p[0]);
-        t->body_left = proto_get_u32(p + 1) - 4;
+        t->body_left = (uint32_t)(message_bytes(p) - PROTO_HEADER_BYTES);
         p += PROTO_HEADER_BYTES;
     }
     client_log_leave(&scope);

@@ -5,26 +5,12 @@
 
 #include <string.h>
 
+#include "wire/batch.h"
 #include "wire/reader.h"
 #include "wire/writer.h"
 
 #include "client_word_int.h"
 #include "share_int.h"
-
-static bool next_message(const char **p, const char *end, char *type, struct wire_reader *r)
-{
-    uint32_t len;
-
-    if (end - *p < PROTO_HEADER_BYTES)
-        return false;
-    len = proto_get_u32(*p + 1);
-    if (len < 4 || (size_t)(end - *p) < len + 1U)
-        return false;
-    *type = **p;
-    wire_reader_init(r, slice_of(*p + PROTO_HEADER_BYTES, len - 4));
-    *p += len + 1U;
-    return true;
-}
 
 /* The first letters of BEGIN, START, COMMIT, END, ROLLBACK and ABORT, or of what may stand before.
  */
@@ -80,62 +66,43 @@ static bool is_free(const struct client *c, const struct client_word *w)
            share_names_have_room(c, w->sql.n);
 }
 
-static bool read_parse(const struct client *c, struct wire_reader *r, struct client_word *w)
+/* Types of parameters: Bind has to give them. */
+static bool has_types(struct slice statement)
 {
-    w->name = wire_get_cstr(r);
-    w->sql = wire_get_cstr(r);
-    if (wire_get_u16(r) != 0)
-        return false; /* types of parameters: Bind has to give them */
-    return !r->bad && is_likely(w->sql) && is_free(c, w);
+    struct wire_reader r;
+
+    wire_reader_init(&r, statement);
+    (void)wire_get_cstr(&r);
+    return wire_get_u16(&r) != 0 || r.bad;
 }
 
-/* Of the unnamed portal, without parameters. */
-static bool read_bind(const struct client *c, struct wire_reader *r, struct client_word *w)
+static bool has_parameters(struct slice values)
 {
-    struct slice portal = wire_get_cstr(r);
-    struct slice name = wire_get_cstr(r);
-    uint16_t nformats = wire_get_u16(r);
+    struct wire_reader r;
+    uint16_t nformats;
 
-    while (nformats-- > 0 && !r->bad)
-        (void)wire_get_u16(r);
-    if (r->bad || portal.n > 0 || wire_get_u16(r) != 0)
-        return false;
-    if (w->parse.p != NULL)
-        return prep_is_same_name(name, w->name);
-    w->name = name;
-    return find_known(c, w);
+    wire_reader_init(&r, values);
+    for (nformats = wire_get_u16(&r); nformats > 0 && !r.bad; nformats--)
+        (void)wire_get_u16(&r);
+    return wire_get_u16(&r) != 0 || r.bad;
 }
 
 bool client_word_read(struct client *c, const char *p, const char *end, struct client_word *w)
 {
-    const char *from = p;
-    struct wire_reader r;
-    char type;
+    struct batch_lone sent;
 
-    memset(w, 0, sizeof *w);
-    if (!next_message(&p, end, &type, &r))
+    if (!batch_lone_read(&sent, p, end) || has_parameters(batch_lone_values(&sent)))
         return false;
-    if (type == FE_PARSE) {
-        w->parse = slice_of(from, (size_t)(p - from));
-        if (!read_parse(c, &r, w) || !next_message(&p, end, &type, &r))
-            return false;
-    }
-    if (type != FE_BIND || !read_bind(c, &r, w) || !next_message(&p, end, &type, &r))
-        return false;
-    w->nmessages = w->parse.p != NULL ? 3 : 2;
-    if (type == FE_DESCRIBE) {
-        w->describes = wire_get_u8(&r) == 'P' && wire_get_cstr(&r).n == 0;
-        w->nmessages++;
-        if (!w->describes || r.bad || !next_message(&p, end, &type, &r))
-            return false;
-    }
-    if (type != FE_EXECUTE || wire_get_cstr(&r).n > 0 || r.bad)
-        return false;
-    w->end = p;
-    w->syncs = next_message(&p, end, &type, &r) && type == FE_SYNC && r.p == r.end;
-    w->nmessages = (uint16_t)(w->nmessages + (w->syncs ? 1 : 0));
-    w->end = w->syncs ? p : w->end;
-    return true;
+    *w = (struct client_word){.name = sent.name,
+        .parse = sent.parse,
+        .end = sent.end,
+        .describes = sent.describes,
+        .syncs = sent.syncs};
+    w->nmessages = (uint16_t)(2 + (sent.parse.p != NULL) + sent.describes + sent.syncs);
+    if (sent.parse.p == NULL)
+        return find_known(c, w);
+    w->sql = sent.sql;
+    return !has_types(batch_lone_statement(&sent)) && is_likely(w->sql) && is_free(c, w);
 }
 
 /* No link of its own knows it yet: one is told when it needs it. */
@@ -162,14 +129,10 @@ void client_word_begin(struct client *c, const struct client_word *w, struct buf
 
 void client_word_log(struct client *c, const char *p, const struct client_word *w)
 {
-    struct slice body;
-    uint16_t i;
+    struct message m;
 
-    for (i = 0; i < w->nmessages; i++) {
-        body = slice_of(p + PROTO_HEADER_BYTES, proto_get_u32(p + 1) - 4);
-        client_said(c, p[0], body);
-        p = body.p + body.n;
-    }
+    while (message_next(&p, w->end, &m))
+        client_said(c, m.type, m.body);
 }
 
 enum sql_tx_op client_word_ends(const struct sql_facts *facts)

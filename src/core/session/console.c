@@ -12,6 +12,7 @@
 #include "config/conf.h"
 #include "net/tls.h"
 #include "session/console.h"
+#include "wire/message.h"
 #include "wire/reader.h"
 #include "wire/writer.h"
 
@@ -275,25 +276,25 @@ static void console_park(struct client *c, const char *p, const char *end)
 
 static void console_feed(struct client *c, const char *p, const char *end)
 {
-    uint32_t len;
+    size_t bytes;
 
     while (end - p >= PROTO_HEADER_BYTES && c->phase == CL_ACTIVE) {
-        len = proto_get_u32(p + 1);
-        if (len < 4 || len > CLIENT_COLLECT_MAX) {
+        bytes = message_bytes(p);
+        if (!message_may_be(bytes) || bytes > CLIENT_COLLECT_MAX) {
             client_end_text(c, "08P01", "invalid message length");
             return;
         }
-        if ((size_t)(end - p) < len + 1U)
+        if ((size_t)(end - p) < bytes)
             break;
         if (p[0] == FE_TERMINATE) {
             client_say_goodbye(c);
             return;
         }
-        if (!console_message(c, p[0], slice_of(p + PROTO_HEADER_BYTES, len - 4))) {
+        if (!console_message(c, p[0], message_body(slice_of(p, bytes)))) {
             console_park(c, p, end);
             return;
         }
-        p += len + 1U;
+        p += bytes;
     }
     if (c->phase == CL_ACTIVE && p < end)
         buf_put(&c->carry, p, (size_t)(end - p));

@@ -11,7 +11,7 @@
 #include "config/conf.h"
 #include "config/pools_conf.h"
 #include "route/route_oracle.h"
-#include "wire/reader.h"
+#include "wire/batch.h"
 #include "wire/writer.h"
 
 #include "share_int.h"
@@ -342,7 +342,7 @@ static void keep_tied(struct client *c, struct slice msgs)
 /* Of an incomplete message the rest goes on as it comes, and is not kept. */
 static struct slice whole_or_none(struct slice msg)
 {
-    return msg.n == (size_t)proto_get_u32(msg.p + 1) + 1 ? msg : slice_of(NULL, 0);
+    return msg.n == message_bytes(msg.p) ? msg : slice_of(NULL, 0);
 }
 
 static bool begins_transaction(const struct sql_facts *facts)
@@ -489,61 +489,54 @@ static enum feed_step look_at_bind(struct client *c, struct slice name, struct b
 }
 
 /* One with a name outlives the sequence, and one that was not bound in it comes from another. */
-static void look_at_portal(struct wire_reader *r, struct batch_look *look)
+static void look_at_portal(struct slice name, struct batch_look *look)
 {
     look->has_portal = true;
-    if (wire_get_cstr(r).n > 0 || !look->is_bound)
+    if (name.n > 0 || !look->is_bound)
         look->is_out = false;
 }
 
 /* In a transaction that has not begun what a portal or statement is has to be known. */
 static enum feed_step look_at_describe(
-    struct client *c, struct wire_reader *r, struct batch_look *look)
+    struct client *c, const struct batch_msg *m, struct batch_look *look)
 {
-    uint8_t what = wire_get_u8(r);
-
-    look->has_portal = look->has_portal || what != 'S';
+    look->has_portal = look->has_portal || m->what != 'S';
     if (!share_out_is_possible(c))
         return FEED_PASS;
-    if (what == 'S')
-        return look_at_bind(c, wire_get_cstr(r), look);
-    look_at_portal(r, look);
+    if (m->what == 'S')
+        return look_at_bind(c, m->name, look);
+    look_at_portal(m->portal, look);
     return FEED_PASS;
 }
 
 static enum feed_step look_at_message(
-    struct client *c, char type, struct slice body, struct batch_look *look)
+    struct client *c, const struct batch_msg *m, struct batch_look *look)
 {
-    struct wire_reader r;
-    struct slice name;
-
-    wire_reader_init(&r, body);
-    switch (type) {
+    if (m->is_bad) {
+        look->may_leave = false;
+        return FEED_PASS;
+    }
+    switch (m->type) {
     case FE_PARSE:
-        name = wire_get_cstr(&r);
-        if (name.n == 0)
-            look->unnamed = wire_get_cstr(&r);
+        if (m->name.n == 0)
+            look->unnamed = m->sql;
         else
-            look->named = name;
-        if (r.bad || name.n > 0)
-            return look_at_sql(c, r.bad ? name : wire_get_cstr(&r), look);
-        return look_at_sql(c, look->unnamed, look);
+            look->named = m->name;
+        return look_at_sql(c, m->sql, look);
     case FE_BIND:
         look->is_bound = true;
-        look_at_portal(&r, look);
-        name = wire_get_cstr(&r);
-        look->may_leave = look->may_leave && !r.bad;
-        return r.bad ? FEED_PASS : look_at_bind(c, name, look);
+        look_at_portal(m->portal, look);
+        return look_at_bind(c, m->name, look);
     case FE_EXECUTE:
         look->has_execute = true;
-        look_at_portal(&r, look);
-        look->is_out = look->is_out && wire_get_u32(&r) == 0; /* it might be gone on with */
+        look_at_portal(m->portal, look);
+        look->is_out = look->is_out && m->max_rows == 0; /* it might be gone on with */
         return FEED_PASS;
     case FE_SYNC:
         look->is_closed = true;
         return FEED_PASS;
     case FE_DESCRIBE:
-        return look_at_describe(c, &r, look);
+        return look_at_describe(c, m, look);
     default:
         look->may_leave = false;
         return FEED_PASS;
@@ -553,23 +546,19 @@ static enum feed_step look_at_message(
 static enum feed_step look_ahead(
     struct client *c, const char *p, const char *end, struct batch_look *look)
 {
+    struct batch_msg m;
     enum feed_step step;
-    uint32_t len;
     int n;
 
     look->may_leave = true;
     look->is_out = share_out_is_possible(c);
-    for (n = 0; n < BATCH_LOOK_MAX && end - p >= PROTO_HEADER_BYTES; n++) {
-        len = proto_get_u32(p + 1);
-        if (len < 4 || (size_t)(end - p) < len + 1U)
-            break;
-        look->is_cut = p[0] == FE_FLUSH && len == 4 && p + len + 1U == end && !look->has_portal;
+    for (n = 0; n < BATCH_LOOK_MAX && batch_next(&p, end, &m); n++) {
+        look->is_cut = m.type == FE_FLUSH && !m.is_bad && p == end && !look->has_portal;
         if (look->is_cut)
             break;
-        step = look_at_message(c, p[0], slice_of(p + PROTO_HEADER_BYTES, len - 4), look);
+        step = look_at_message(c, &m, look);
         if (step != FEED_PASS)
             return step;
-        p += len + 1U;
         look->end = p;
         if (look->is_closed || !look->may_leave)
             break;

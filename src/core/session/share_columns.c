@@ -11,6 +11,7 @@
 
 #include "base/hot.h"
 #include "base/mem.h"
+#include "wire/batch.h"
 #include "wire/errmsg.h"
 #include "wire/reader.h"
 #include "wire/writer.h"
@@ -133,13 +134,10 @@ bool share_columns_counts(struct slice bind)
 static struct share_name *told_name(const struct client *c, struct slice bind)
 {
     struct share_name *n;
-    struct wire_reader r;
-    struct slice name;
+    struct batch_msg m;
 
-    wire_reader_init(&r, slice_of(bind.p + PROTO_HEADER_BYTES, bind.n - PROTO_HEADER_BYTES));
-    (void)wire_get_cstr(&r);
-    name = wire_get_cstr(&r);
-    n = r.bad || name.n == 0 ? NULL : share_name_find(c->share, name);
+    batch_read(&m, FE_BIND, message_body(bind));
+    n = m.name.n == 0 ? NULL : share_name_find(c->share, m.name);
     return n == NULL || n->prep == NULL || n->told == 0 ? NULL : n;
 }
 
@@ -159,7 +157,7 @@ struct share_name *share_columns_first(struct client *c, const char *p, const ch
 
     if (*p != FE_BIND || c->share->names == NULL || end - p < PROTO_HEADER_BYTES)
         return NULL;
-    bind = slice_of(p, (size_t)proto_get_u32(p + 1) + 1);
+    bind = slice_of(p, message_bytes(p));
     if ((size_t)(end - p) < bind.n)
         return NULL;
     n = told_name(c, bind);
@@ -326,16 +324,10 @@ bool share_columns_are_relied_on(const struct client *c)
 {
     struct slice kept = buf_slice(&c->share->turn->retry);
     const char *p = kept.p;
-    const char *end = p + kept.n;
-    uint32_t len;
+    struct message m;
 
-    for (; end - p >= PROTO_HEADER_BYTES; p += len) {
-        len = proto_get_u32(p + 1) + 1;
-        if ((size_t)(end - p) < len)
-            break;
-        if (*p == FE_BIND && told_name(c, slice_of(p, len)) != NULL &&
-            share_columns_counts(slice_of(p, len)))
+    while (message_next(&p, kept.p + kept.n, &m))
+        if (m.type == FE_BIND && told_name(c, m.whole) != NULL && share_columns_counts(m.whole))
             return true;
-    }
     return false;
 }

@@ -8,6 +8,7 @@
 #include "base/hot.h"
 #include "base/mem.h"
 #include "config/conf.h"
+#include "wire/message.h"
 #include "wire/reader.h"
 #include "wire/writer.h"
 
@@ -606,14 +607,17 @@ static enum feed_step share_function_call(struct client *c, struct feed_run *run
 {
     const struct sql_facts *none = NULL;
     enum feed_step step;
+    struct wire_reader r;
+    uint32_t function;
     bool ties;
 
     if (is_skipped(c))
         return FEED_SKIP;
-    if (msg.n < PROTO_HEADER_BYTES + 4 && proto_get_u32(msg.p + 1) >= 8)
+    wire_reader_init(&r, message_body(msg));
+    function = wire_get_u32(&r);
+    if (r.bad && msg.n < message_bytes(msg.p))
         return FEED_CARRY;
-    ties =
-        msg.n >= PROTO_HEADER_BYTES + 4 && function_ties(proto_get_u32(msg.p + PROTO_HEADER_BYTES));
+    ties = !r.bad && function_ties(function);
     if (ties && c->ss->conf->pin_on_session_state == CONF_PIN_ERROR)
         return refuse_function_call(c);
     step = share_begin_query(c, run, slice_of("", 0), msg, &none, ties);

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "wire/reader.h"
+#include "wire/batch.h"
 #include "wire/writer.h"
 
 #include "share_names_int.h"
@@ -18,8 +18,7 @@ bool share_names_parsed(struct client *c, struct slice msg, const char *end)
     static const char sync[] = {FE_SYNC, 0, 0, 0, 4};
     struct share *s = c->share;
     struct buf out = {0};
-    struct wire_reader r;
-    struct slice name;
+    struct batch_msg m;
     struct slice body;
     struct prep *p;
     bool is_parsed;
@@ -28,18 +27,16 @@ bool share_names_parsed(struct client *c, struct slice msg, const char *end)
         (size_t)(end - (msg.p + msg.n)) < sizeof sync ||
         memcmp(msg.p + msg.n, sync, sizeof sync) != 0)
         return false;
-    wire_reader_init(&r, slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES));
-    name = wire_get_cstr(&r);
-    body = slice_of(r.p, (size_t)(r.end - r.p));
-    (void)wire_get_cstr(&r);
-    if (r.bad || name.n > 1024 || share_name_find(s, name) != NULL ||
-        !share_names_have_room(c, body.n + name.n))
+    batch_read(&m, FE_PARSE, message_body(msg));
+    body = batch_statement(&m);
+    if (m.is_bad || m.name.n > 1024 || share_name_find(s, m.name) != NULL ||
+        !share_names_have_room(c, body.n + m.name.n))
         return false;
     p = share_prep_of(c, body);
     prep_need_name(p);
     is_parsed = !p->names_one && pool_has_parsed(c->pool, p->id);
     if (is_parsed) {
-        share_names_learn(c, name, body);
+        share_names_learn(c, m.name, body);
         wire_put_empty(&out, BE_PARSE_COMPLETE);
         client_send(c, &out);
     }
@@ -47,35 +44,18 @@ bool share_names_parsed(struct client *c, struct slice msg, const char *end)
     return is_parsed;
 }
 
-/* A Close that no server would find fault with. */
-static bool read_close(struct slice msg, char *what, struct slice *name)
-{
-    struct wire_reader r;
-
-    wire_reader_init(&r, slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES));
-    *what = (char)wire_get_u8(&r);
-    *name = wire_get_cstr(&r);
-    return wire_reader_ok(&r) && (*what == 'S' || *what == 'P');
-}
-
 /* How many messages of Close there are at `p`, with nothing behind them but Sync or Flush; 0: there
  * is something else, or a portal is closed, of a transaction that has begun. */
 static unsigned count_closes(const struct client *c, const char *p, const char *end)
 {
     bool may_have_portals = share_tx_status(c) != 'I';
-    struct slice name;
+    struct batch_msg m;
     unsigned n = 0;
-    uint32_t len;
-    char what;
 
-    for (; end - p >= PROTO_HEADER_BYTES; p += len) {
-        len = proto_get_u32(p + 1) + 1;
-        if (len < PROTO_HEADER_BYTES || (size_t)(end - p) < len)
-            return 0;
-        if (p[0] == FE_SYNC || p[0] == FE_FLUSH)
-            return len == PROTO_HEADER_BYTES ? n : 0;
-        if (p[0] != FE_CLOSE || !read_close(slice_of(p, len), &what, &name) ||
-            (what == 'P' && may_have_portals) || ++n > UINT16_MAX)
+    while (batch_next(&p, end, &m) && !m.is_bad) {
+        if (m.type == FE_SYNC || m.type == FE_FLUSH)
+            return n;
+        if (m.type != FE_CLOSE || (m.what == 'P' && may_have_portals) || ++n > UINT16_MAX)
             return 0;
     }
     return 0;
@@ -114,11 +94,9 @@ bool share_names_closed(struct client *c, const char *p, const char *end)
 {
     struct share *s = c->share;
     struct buf out = {0};
-    struct slice name;
+    struct batch_msg m;
     unsigned n;
     unsigned i;
-    uint32_t len;
-    char what;
 
     if (s->phase != SHARE_DETACHED || s->turn->home != NULL || c->local_batch ||
         client_local(c) != NULL)
@@ -126,13 +104,11 @@ bool share_names_closed(struct client *c, const char *p, const char *end)
     n = count_closes(c, p, end);
     if (n == 0 || has_link_at_once(c))
         return false;
-    for (i = 0; i < n; i++, p += len) {
-        len = proto_get_u32(p + 1) + 1;
-        (void)read_close(slice_of(p, len), &what, &name);
-        if (what == 'S')
-            close_statement(c, name);
+    for (i = 0; i < n && batch_next(&p, end, &m); i++) {
+        if (m.what == 'S')
+            close_statement(c, m.name);
         if (client_log_statements(c))
-            client_said(c, FE_CLOSE, slice_of(p + PROTO_HEADER_BYTES, len - PROTO_HEADER_BYTES));
+            client_said(c, FE_CLOSE, m.body);
         wire_put_empty(&out, BE_CLOSE_COMPLETE);
     }
     client_send(c, &out);

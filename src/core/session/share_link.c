@@ -9,6 +9,7 @@
 #include "base/hot.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "wire/message.h"
 #include "wire/reader.h"
 #include "wire/writer.h"
 
@@ -20,7 +21,7 @@ static void on_auth(void *owner, struct link *link, const char *msg, size_t n)
     struct client *c = owner;
     struct err err;
 
-    if (n >= PROTO_HEADER_BYTES + 4 && proto_get_u32(msg + PROTO_HEADER_BYTES) == AUTH_OK)
+    if (message_is_auth_ok(msg, n))
         return;
     if (link->pool->cluster_node != c->pool->cluster_node) {
         c->share->avoid_node = link->pool->cluster_node;
@@ -665,7 +666,7 @@ static bool on_error(void *owner, struct link *link, const struct errmsg *m)
         return true;
     why = share_names_why(c, m);
     if (why != NULL) {
-        on_bytes(c, link, why, proto_get_u32(why + 1) + (size_t)1);
+        on_bytes(c, link, why, message_bytes(why));
         return true;
     }
     return tell_refusal(c, link, m) || rename_statement(c, link, m->whole);

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/conf.h"
+#include "wire/message.h"
 #include "wire/writer.h"
 
 #include "share_int.h"
@@ -592,13 +593,13 @@ void share_on_lost(void *owner, struct link *link, const struct err *err, bool t
 }
 
 /* One whole message at the front of what is parked; NULL when there is none. */
-static const char *parked_message(const struct client *c, uint32_t *len)
+static const char *parked_message(const struct client *c, size_t *len)
 {
     struct slice in = buf_slice(&c->carry);
 
     if (in.n < PROTO_HEADER_BYTES)
         return NULL;
-    *len = proto_get_u32(in.p + 1) + 1;
+    *len = message_bytes(in.p);
     return in.p;
 }
 
@@ -607,7 +608,7 @@ void share_fail_parked(struct client *c, const struct err *err)
     struct share *s = c->share;
     struct buf out = {0};
     const char *p;
-    uint32_t len = 0;
+    size_t len = 0;
     bool is_home = s->turn->home != NULL;
 
     s->turn->is_cancelled = false;

@@ -10,6 +10,7 @@
 #include "base/hot.h"
 #include "base/mem.h"
 #include "config/conf.h"
+#include "wire/batch.h"
 #include "wire/reader.h"
 #include "wire/writer.h"
 
@@ -399,7 +400,7 @@ static struct prep *resolve(struct client *c, struct feed_run *run, struct slice
 HOT void share_put_renamed(
     struct feed_run *run, struct slice msg, size_t at, size_t name_len, const struct prep *p)
 {
-    uint32_t len = proto_get_u32(msg.p + 1) + PREP_NAME_BYTES - (uint32_t)name_len;
+    size_t bytes = message_bytes(msg.p) + PREP_NAME_BYTES - name_len;
     size_t rest = PROTO_HEADER_BYTES + at + name_len;
     size_t n = msg.n - name_len + PREP_NAME_BYTES; /* of the message perhaps not all is there */
     char *to;
@@ -407,7 +408,7 @@ HOT void share_put_renamed(
     feed_put(run, "", 0); /* it goes behind what there is */
     to = buf_reserve(&run->out, n);
     *to = msg.p[0];
-    proto_put_u32(to + 1, len);
+    proto_put_u32(to + 1, (uint32_t)(bytes - 1));
     to += PROTO_HEADER_BYTES;
     memcpy(to, msg.p + PROTO_HEADER_BYTES, at);
     memcpy(to + at, p->name, PREP_NAME_BYTES);
@@ -587,61 +588,41 @@ bool share_bind_wants_whole(const struct client *c, struct slice msg)
     const struct prep *p =
         share_bound_prep(c, slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES));
 
-    return p != NULL && p->has_effects && proto_get_u32(msg.p + 1) <= CLIENT_COLLECT_MAX &&
+    return p != NULL && p->has_effects && message_bytes(msg.p) <= CLIENT_COLLECT_MAX &&
            share_bound_may_matter(prep_sql(p));
 }
 
 /* True for a Bind or Describe of the unnamed statement. What was parsed as that in what runs may be
  * skipped there, and then the link may have another client's. */
-static bool uses_unnamed(char type, struct slice body)
+static bool uses_unnamed(const struct batch_msg *m)
 {
-    struct wire_reader r;
-
-    wire_reader_init(&r, body);
-    if (type == FE_DESCRIBE)
-        return wire_get_u8(&r) == 'S' && wire_get_cstr(&r).n == 0;
-    if (type != FE_BIND)
-        return false;
-    (void)wire_get_cstr(&r);
-    return wire_get_cstr(&r).n == 0;
+    return (m->type == FE_BIND || m->type == FE_DESCRIBE) && m->name.p != NULL && m->name.n == 0;
 }
 
 bool share_names_go_last(struct client *c, const char *p, const char *end)
 {
     bool is_sure = c->share->turn->npending == 0; /* what the unnamed statement is */
-    struct wire_reader r;
-    struct slice name;
     struct share_name *n;
     struct share_effects e;
-    uint32_t len;
-    char type;
+    struct batch_msg m;
 
     if (expect_is_quiet(&c->link->expect))
         return false;
-    for (; end - p >= PROTO_HEADER_BYTES; p += len + 1U) {
-        len = proto_get_u32(p + 1);
-        type = p[0];
-        if (len < 4 || (size_t)(end - p) < len + 1U)
-            return true;
-        if (type == FE_SYNC)
+    while (batch_next(&p, end, &m)) {
+        if (m.type == FE_SYNC)
             return false;
-        wire_reader_init(&r, slice_of(p + PROTO_HEADER_BYTES, len - 4));
-        if (type == FE_QUERY || type == FE_FUNCTION_CALL ||
-            (!is_sure && uses_unnamed(type, slice_of(p + PROTO_HEADER_BYTES, len - 4))))
+        if (m.is_bad || m.type == FE_QUERY || m.type == FE_FUNCTION_CALL ||
+            (!is_sure && uses_unnamed(&m)))
             return true;
-        name = wire_get_cstr(&r); /* of the statement, or the portal */
-        is_sure = is_sure || (type == FE_PARSE && name.n == 0);
-        if (type == FE_PARSE) {
-            struct slice sql = wire_get_cstr(&r);
-
-            share_effects_here(c, balance_facts(c->ss, sql), sql, &e);
-            if (r.bad || e.alone)
+        is_sure = is_sure || (m.type == FE_PARSE && m.name.n == 0);
+        if (m.type == FE_PARSE) {
+            share_effects_here(c, balance_facts(c->ss, m.sql), m.sql, &e);
+            if (e.alone)
                 return true;
-        } else if (type == FE_BIND) {
-            name = wire_get_cstr(&r);
-            n = share_name_find(c->share, name);
-            if (r.bad || (n != NULL && (n->prep == NULL || n->prep->has_effects)) ||
-                (name.n == 0 && c->share->unnamed != NULL && c->share->unnamed->has_effects))
+        } else if (m.type == FE_BIND) {
+            n = share_name_find(c->share, m.name);
+            if ((n != NULL && (n->prep == NULL || n->prep->has_effects)) ||
+                (m.name.n == 0 && c->share->unnamed != NULL && c->share->unnamed->has_effects))
                 return true;
         }
     }

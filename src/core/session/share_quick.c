@@ -11,22 +11,16 @@
 
 #include "base/hot.h"
 #include "config/conf.h"
-#include "wire/reader.h"
+#include "wire/batch.h"
 
 #include "share_names_int.h"
 
-/* Parse without a name, or none; Bind of what it made, or of a statement with a name; Describe, or
- * none; Execute, of the unnamed portal; Sync. */
+/* One statement, and what is known of it. */
 struct quick_batch {
-    struct slice parse;   /* behind the name; p == NULL: there is none */
-    struct slice bind;    /* the message */
-    struct slice name;    /* that it names */
-    struct share_name *n; /* the same; NULL: the unnamed one */
+    struct batch_lone sent;
+    struct share_name *n; /* that it names; NULL: the unnamed one */
     struct prep *prep;    /* ours */
-    const char *rest;     /* behind Bind */
-    const char *end;
-    bool describes;
-    bool is_as_told; /* the link has the columns that the client was told */
+    bool is_as_told;      /* the link has the columns that the client was told */
 };
 
 /* Between two transactions, and nobody wants to see each message. */
@@ -39,77 +33,20 @@ HOT static bool is_free(struct client *c)
            !c->trace.client && !client_log_statements(c);
 }
 
-HOT static bool next_message(const char **p, const char *end, char type, struct slice *msg)
-{
-    uint32_t len;
-
-    if (end - *p < PROTO_HEADER_BYTES || **p != type)
-        return false;
-    len = proto_get_u32(*p + 1);
-    if (len < 4 || (size_t)(end - *p) < len + (size_t)1)
-        return false;
-    *msg = slice_of(*p, len + (size_t)1);
-    *p += msg->n;
-    return true;
-}
-
-/* The body is `n` bytes, and no name of a portal is in front. */
-static bool is_of_unnamed(struct slice msg, size_t n)
-{
-    return msg.n == PROTO_HEADER_BYTES + n && msg.p[PROTO_HEADER_BYTES] == '\0';
-}
-
-static bool read_parse(struct slice msg, struct quick_batch *q)
-{
-    const char *body = msg.p + PROTO_HEADER_BYTES;
-    size_t n = msg.n - PROTO_HEADER_BYTES;
-
-    if (n < 2 || *body != '\0' || memchr(body + 1, '\0', n - 1) == NULL)
-        return false;
-    q->parse = slice_of(body + 1, n - 1);
-    return true;
-}
-
-static bool read_bind(struct quick_batch *q)
-{
-    const char *body = q->bind.p + PROTO_HEADER_BYTES;
-    size_t n = q->bind.n - PROTO_HEADER_BYTES;
-    const char *nul;
-
-    if (n < 2 || *body != '\0')
-        return false;
-    nul = memchr(body + 1, '\0', n - 1);
-    if (nul == NULL)
-        return false;
-    q->name = slice_of(body + 1, (size_t)(nul - body) - 1);
-    return (q->name.n == 0) == (q->parse.p != NULL);
-}
-
+/* Parse of a statement without a name, or Bind of one that has a name. */
 static bool read_batch(const char *p, const char *end, struct quick_batch *q)
 {
-    struct slice msg;
-
-    memset(q, 0, sizeof *q);
-    if (next_message(&p, end, FE_PARSE, &msg) && !read_parse(msg, q))
-        return false;
-    if (!next_message(&p, end, FE_BIND, &q->bind) || !read_bind(q))
-        return false;
-    q->rest = p;
-    q->describes = next_message(&p, end, FE_DESCRIBE, &msg);
-    if (q->describes && (msg.n != PROTO_HEADER_BYTES + 2 || msg.p[PROTO_HEADER_BYTES] != 'P' ||
-                            msg.p[PROTO_HEADER_BYTES + 1] != '\0'))
-        return false;
-    if (!next_message(&p, end, FE_EXECUTE, &msg) || !is_of_unnamed(msg, 5) ||
-        !next_message(&p, end, FE_SYNC, &msg) || msg.n != PROTO_HEADER_BYTES)
-        return false;
-    q->end = p;
-    return true;
+    q->n = NULL;
+    q->prep = NULL;
+    q->is_as_told = false;
+    return batch_lone_read(&q->sent, p, end) && q->sent.syncs &&
+           (q->sent.name.n == 0) == (q->sent.parse.p != NULL);
 }
 
 /* Words of transactions, settings and the like: not worth a closer look. */
-static bool may_be_plain(struct slice parse)
+static bool may_be_plain(struct slice sql)
 {
-    enum count_kind kind = count_kind_of(slice_of_str(parse.p));
+    enum count_kind kind = count_kind_of(sql);
 
     return kind == COUNT_SELECT || kind == COUNT_INSERT || kind == COUNT_UPDATE ||
            kind == COUNT_DELETE;
@@ -120,11 +57,11 @@ HOT static bool find_statement(struct client *c, struct quick_batch *q)
 {
     struct share *s = c->share;
 
-    if (q->parse.p == NULL) {
-        q->n = share_name_find(s, q->name);
+    if (q->sent.parse.p == NULL) {
+        q->n = share_name_find(s, q->sent.name);
         q->prep = q->n == NULL || q->n->prep == NULL ? NULL : prep_ref(q->n->prep);
-    } else if (may_be_plain(q->parse) && share_names_have_room(c, q->parse.n)) {
-        q->prep = share_prep_of(c, q->parse);
+    } else if (may_be_plain(q->sent.sql) && share_names_have_room(c, q->sent.sql.n)) {
+        q->prep = share_prep_of(c, batch_lone_statement(&q->sent));
     }
     return q->prep != NULL && q->prep->is_plain;
 }
@@ -237,7 +174,7 @@ static void pass_batch(
     struct share_turn *t = c->share->turn;
     struct share_name *n = q->n;
 
-    if (q->parse.p != NULL) {
+    if (q->sent.parse.p != NULL) {
         sql = prep_sql(q->prep);
         share_pending_unnamed(c, q->prep);
         link_expect(c->link, OP_PARSE | OP_NOTE);
@@ -246,16 +183,16 @@ static void pass_batch(
         if (!q->is_as_told) /* else it is there */
             share_load(c, run, q->prep);
         t->last_bound = n;
-        n->is_described = n->is_described || q->describes;
-        share_put_renamed(run, q->bind, 1, q->name.n, q->prep);
-        run->start = q->rest;
+        n->is_described = n->is_described || q->sent.describes;
+        share_put_renamed(run, q->sent.bind, 1, q->sent.name.n, q->prep);
+        run->start = q->sent.bind.p + q->sent.bind.n;
     }
-    run->end = q->end;
+    run->end = q->sent.end;
     c->bound_count = q->prep->count;
     link_expect(c->link, OP_BIND);
-    if (q->describes)
+    if (q->sent.describes)
         link_expect(c->link, OP_DESCRIBE);
-    if (q->describes && n != NULL && !q->is_as_told)
+    if (q->sent.describes && n != NULL && !q->is_as_told)
         share_columns_watch(c, n);
     link_expect(c->link, OP_EXECUTE);
     share_expect_end(c, OP_SYNC);
@@ -271,7 +208,7 @@ COLD APART static bool looks_first(
 {
     struct share_turn *t = c->share->turn;
 
-    if (q->describes && !share_columns_counts(q->bind))
+    if (q->sent.describes && !share_columns_counts(q->sent.bind))
         return false;
     if (t->is_untold)
         client_row_link(c);
@@ -295,10 +232,10 @@ HOT enum feed_step share_quick_batch(
         return FEED_AGAIN;
     if (find_statement(c, &q) && place_batch(c, &q, &node)) {
         share_turn_begin(c);
-        msgs = slice_of(p, (size_t)(q.end - p));
+        msgs = slice_of(p, (size_t)(q.sent.end - p));
         s->is_behind = false;
         s->is_read = s->may_retry = c->balance != NULL;
-        s->may_replan = q.n != NULL && (q.describes || !q.n->is_described);
+        s->may_replan = q.n != NULL && (q.sent.describes || !q.n->is_described);
         s->turn->kept_len = (uint32_t)msgs.n;
         step = get_link(c, run, node);
         if (step == FEED_PASS && q.n != NULL && q.n->told != 0) {
@@ -310,7 +247,7 @@ HOT enum feed_step share_quick_batch(
             share_keep(c, msgs);
             pass_batch(c, run, p, &q);
             s->turn->is_quick = true;
-            *whole = q.end;
+            *whole = q.sent.end;
         }
     }
     prep_unref(&q.prep);

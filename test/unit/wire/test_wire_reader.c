@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: PostgreSQL
- * test_wire_reader.c: reader.c, errmsg.c and framer.h against good, cut and lying input. */
+ * test_wire_reader.c: reader.c and errmsg.c against good, cut and lying input. */
 #include "config.h"
 
 #include <check.h>
@@ -7,7 +7,6 @@
 
 #include "base/buf.h"
 #include "wire/errmsg.h"
-#include "wire/framer.h"
 #include "wire/reader.h"
 #include "wire/writer.h"
 
@@ -178,82 +177,6 @@ START_TEST(notices_are_warnings)
 }
 END_TEST
 
-/* Feeds `bytes` in pieces of `step` and writes types and body lengths seen to `seen`. */
-static void frame(struct slice bytes, size_t step, struct buf *seen)
-{
-    struct wire_framer f = {0};
-    const char *p = bytes.p;
-    const char *stop = bytes.p + bytes.n;
-    const char *end;
-    bool in_body = false;
-
-    for (end = bytes.p; end < stop;) {
-        end = (size_t)(stop - end) < step ? stop : end + step;
-        while (p < end) {
-            if (in_body) {
-                in_body = !wire_framer_body(&f, &p, end);
-                continue;
-            }
-            switch (wire_framer_header(&f, &p, end)) {
-            case FRAME_HEADER:
-                buf_printf(seen, "%c%u ", f.type, f.body_left);
-                in_body = f.body_left > 0;
-                break;
-            case FRAME_MORE:
-                ck_assert(p == end);
-                break;
-            case FRAME_BAD:
-                buf_printf(seen, "bad ");
-                return;
-            }
-        }
-    }
-    ck_assert(!in_body || !wire_framer_at_boundary(&f));
-    buf_printf(seen, wire_framer_at_boundary(&f) ? "." : "cut");
-}
-
-START_TEST(frames_are_the_same_however_bytes_arrive)
-{
-    struct buf b = {0};
-    struct buf seen = {0};
-    size_t step;
-
-    wire_put_query(&b, slice_of_str("select 1"));
-    wire_put_empty(&b, FE_SYNC);
-    wire_put_password(&b, slice_of_str("secret"));
-    wire_put_empty(&b, FE_TERMINATE);
-    for (step = 1; step <= b.len; step++) {
-        buf_clear(&seen);
-        frame(buf_slice(&b), step, &seen);
-        ck_assert(slice_eq_str(buf_slice(&seen), "Q9 S0 p6 X0 ."));
-        buf_clear(&seen);
-        frame(slice_of(b.data, b.len - 1), step, &seen);
-        ck_assert(slice_eq_str(buf_slice(&seen), "Q9 S0 p6 cut"));
-    }
-    buf_free(&b);
-    buf_free(&seen);
-}
-END_TEST
-
-START_TEST(framer_refuses_impossible_lengths)
-{
-    static const char *const heads[] = {
-        "Q\0\0\0\0", "Q\0\0\0\3", "Q\x80\0\0\0", "Q\xff\xff\xff\xff"};
-    struct buf seen = {0};
-    size_t step;
-    size_t i;
-
-    for (i = 0; i < sizeof heads / sizeof heads[0]; i++) {
-        for (step = 1; step <= 5; step++) {
-            buf_clear(&seen);
-            frame(slice_of(heads[i], 5), step, &seen);
-            ck_assert(slice_eq_str(buf_slice(&seen), "bad "));
-        }
-    }
-    buf_free(&seen);
-}
-END_TEST
-
 int main(void)
 {
     Suite *s = suite_create("wire_reader");
@@ -269,8 +192,6 @@ int main(void)
     tcase_add_test(tc, survives_a_hostile_server);
     tcase_add_test(tc, cuts_long_messages_between_characters);
     tcase_add_test(tc, notices_are_warnings);
-    tcase_add_test(tc, frames_are_the_same_however_bytes_arrive);
-    tcase_add_test(tc, framer_refuses_impossible_lengths);
     suite_add_tcase(s, tc);
     sr = srunner_create(s);
     srunner_run_all(sr, CK_ENV);
