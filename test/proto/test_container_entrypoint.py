@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: PostgreSQL
+"""The container's entrypoint: the environment becomes files that pgpool takes."""
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pgt import procs
+
+ENTRYPOINT = Path(__file__).parents[2] / "packaging/container/entrypoint"
+BASE = {"PGPOOL_BACKEND_NODES": "0:pg-0:5432,1:[fd00::2]:5433:2,2:pg-2"}
+
+
+@pytest.fixture
+def folder():
+    return procs.folder("entrypoint")
+
+
+def run(folder: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    """The entrypoint with this environment; `true` in place of pgpool."""
+    return subprocess.run([str(ENTRYPOINT), "true"], env={"PATH": os.environ["PATH"], "PGPOOL_CONF_DIR": str(folder), **env},
+                          capture_output=True, text=True, check=False)
+
+
+def settings(folder: Path) -> dict[str, str]:
+    lines = (folder / "pgpool.conf").read_text(encoding="utf-8").splitlines()
+    return dict(line.split(" = ", 1) for line in lines if " = " in line)
+
+
+def test_pgpool_takes_what_is_written(folder):
+    done = run(folder, **BASE, PGPOOL_POSTGRES_USERNAME="app", PGPOOL_POSTGRES_PASSWORD="it's: a \\ word",
+               PGPOOL_SR_CHECK_USER="o'check", PGPOOL_SR_CHECK_PASSWORD="sr'pw", PGPOOL_NUM_INIT_CHILDREN="4",
+               PGPOOL_ENABLE_LOAD_BALANCING="yes", PGPOOL_POOL_MODE="transaction", PGPOOL_ADMIN_USERNAME="admin",
+               PGPOOL_ADMIN_PASSWORD="x")
+    assert done.returncode == 0 and done.stderr == ""
+    checked = subprocess.run([os.environ["PGPOOL_BIN"], "--check-config", "-f", str(folder / "pgpool.conf")],
+                             capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stderr
+    found = settings(folder)
+    assert found["backend_hostname1"] == "'fd00::2'" and found["backend_port1"] == "'5433'" and found["backend_weight1"] == "'2'"
+    assert found["backend_port2"] == "'5432'" and found["sr_check_user"] == "'o''check'" and found["load_balance_mode"] == "on"
+    assert (folder / "pool_passwd").read_text(encoding="utf-8") == "app:TEXTit's: a \\ word\n"
+    # pcp.conf has the md5 digest of the password alone.
+    assert (folder / "pcp.conf").read_text(encoding="utf-8") == "admin:9dd4e461268c8034f5c8564e155c67a6\n"
+
+
+def test_secrets_are_nobody_elses(folder):
+    assert run(folder, **BASE, PGPOOL_POSTGRES_USERNAME="app", PGPOOL_POSTGRES_PASSWORD="x").returncode == 0
+    assert {f.name: oct(f.stat().st_mode & 0o77) for f in folder.iterdir() if f.stat().st_mode & 0o77} == {}
+
+
+def test_password_from_a_file(folder):
+    secret = procs.folder("secret") / "password"
+    secret.write_text("from a file", encoding="utf-8")
+    assert run(folder, **BASE, PGPOOL_SR_CHECK_USER="c", PGPOOL_SR_CHECK_PASSWORD_FILE=str(secret)).stderr == ""
+    assert settings(folder)["sr_check_password"] == "'from a file'"
+
+
+def test_what_is_not_known_is_said(folder):
+    done = run(folder, **BASE, PGPOOL_NO_SUCH_THING="1")
+    assert done.returncode == 0 and "PGPOOL_NO_SUCH_THING is not known" in done.stderr
+
+
+@pytest.mark.parametrize("env, says", [
+    ({}, "PGPOOL_BACKEND_NODES is needed"),
+    ({"PGPOOL_BACKEND_NODES": "pg-0:5432"}, "is not NUMBER:HOST:PORT"),
+    ({**BASE, "PGPOOL_ENABLE_TLS": "perhaps"}, "neither yes nor no"),
+    ({**BASE, "PGPOOL_SR_CHECK_USER": "a\nport = 1"}, "line break"),
+    ({**BASE, "PGPOOL_POSTGRES_CUSTOM_USERS": "a,b", "PGPOOL_POSTGRES_CUSTOM_PASSWORDS": "x"}, "as many"),
+])
+def test_a_mistake_stops_it(folder, env, says):
+    done = run(folder, **env)
+    assert done.returncode != 0 and says in done.stderr
+    assert not (folder / "pgpool.conf").exists()
+
+
+def test_an_own_pgpool_conf_is_left_alone(folder):
+    (folder / "pgpool.conf").write_text("# mine\n", encoding="utf-8")
+    assert run(folder).returncode == 0
+    assert [f.name for f in folder.iterdir()] == ["pgpool.conf"]
