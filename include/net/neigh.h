@@ -21,9 +21,9 @@ enum neigh_said {
     NEIGH_ASKS     /* another machine wants to take it as well */
 };
 
-/* Opens a socket, not blocking, for packets about addresses of `family` on the interface, which
- * must have ethernet; -1 with *err. */
-int neigh_open(const struct iflink *link, int family, struct err *err);
+/* Opens a socket, not blocking, for packets about the address on the interface, which must have
+ * ethernet; -1 with *err. No other packet wakes who waits for it. */
+int neigh_open(const struct iflink *link, const struct net_ip *ip, struct err *err);
 /* Asks on the wire whether anybody has the address. 0 or -1 with errno. */
 int neigh_ask(int fd, const struct iflink *link, const struct net_ip *ip);
 /* Tells everybody on the wire that the address is on our interface now. 0 or -1 with errno. */

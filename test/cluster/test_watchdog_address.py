@@ -16,6 +16,7 @@ from pgt import ether, procs, waits
 BUILD = os.environ.get("PGPOOL_BUILD") or os.path.dirname(os.environ.get("PGPOOL_BIN", "")) or os.getcwd()
 HOLDER = os.path.join(BUILD, "addr_holder")
 LEASE_MS, PERIOD_MS = 2400, 100
+ANNOUNCEMENTS = 12  # six times, as a request and as a reply
 V4, V6 = "192.0.2.100", "2001:db8::100"
 KINDS = [V4, V6]
 DEFAULTS = "use_watchdog = off\nbackend_hostname0 = 'localhost'\nbackend_port0 = 5432\n"
@@ -209,6 +210,20 @@ def test_somebody_removes_it(net, start, asker):
     net.hosts[0].run("ip", "addr", "del", f"{V4}/24", "dev", "eth0")
     one.wait("taken", 2)
     assert net.hosts[0].has(V4)
+
+
+def test_another_claims_it(net, start, asker):
+    """Whoever believed the other machine is told at once that the address is where it was."""
+    one = start(0, V4)
+    one.lead()
+    assert asker.answers_now(V4, net.hosts[0])
+    ours = (V4, net.hosts[0].mac)
+    waits.wait_for("all announcements", lambda: asker.announced.count(ours) == ANNOUNCEMENTS, 30)
+    asker.claim(net.hosts[1], V4)
+    waits.wait_for("it is announced again", lambda: asker.announced.count(ours) > ANNOUNCEMENTS, 30)
+    assert (V4, net.hosts[1].mac) in asker.announced
+    assert "says that it has the virtual address" in one.log()
+    assert not one.lines("lost")
 
 
 def test_one_is_left_on_the_machine(net, start):

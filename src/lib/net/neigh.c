@@ -164,38 +164,52 @@ static uint16_t protocol_of(int family)
     return htons(family == AF_INET ? ETH_P_ARP : ETH_P_IPV6);
 }
 
-/* All packets of IPv6 come to such a socket, those of clients and servers too: the kernel sorts out
- * solicitations and advertisements. */
-static int filter_nd(int fd)
+static uint32_t word_at(const uint8_t *p)
 {
-    struct sock_filter code[] = {BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 6),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ICMP6, 0, 4),
-        BPF_STMT(BPF_LD | BPF_B | BPF_ABS, IP6_HEAD),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ND_SOLICIT, 1, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ND_ADVERTISE, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, NEIGH_PACKET_BYTES), BPF_STMT(BPF_RET | BPF_K, 0)};
-    struct sock_fprog filter = {sizeof code / sizeof code[0], code};
-
-    return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter);
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
-int neigh_open(const struct iflink *link, int family, struct err *err)
+#define LOAD_BYTE(at)           BPF_STMT(BPF_LD | BPF_B | BPF_ABS, at)
+#define LOAD_WORD(at)           BPF_STMT(BPF_LD | BPF_W | BPF_ABS, at)
+#define IF_SAME(value, yes, no) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, yes, no)
+#define PASS                    BPF_STMT(BPF_RET | BPF_K, NEIGH_PACKET_BYTES)
+#define BLOCK                   BPF_STMT(BPF_RET | BPF_K, 0)
+
+/* The kernel sorts out what is not about the address: all packets of IPv6, those of clients and
+ * servers too, and all questions of ARP on the wire would come here else. */
+static int filter(int fd, const struct net_ip *ip)
+{
+    const uint8_t *b = ip->bytes;
+    struct sock_filter arp[] = {LOAD_WORD(14), IF_SAME(word_at(b), 3, 0), IF_SAME(0, 0, 3),
+        LOAD_WORD(24), IF_SAME(word_at(b), 0, 1), PASS, BLOCK};
+    struct sock_filter nd[] = {LOAD_BYTE(6), IF_SAME(ICMP6, 0, 12), LOAD_BYTE(IP6_HEAD),
+        IF_SAME(ND_SOLICIT, 1, 0), IF_SAME(ND_ADVERTISE, 0, 9), LOAD_WORD(IP6_HEAD + 8),
+        IF_SAME(word_at(b), 0, 7), LOAD_WORD(IP6_HEAD + 12), IF_SAME(word_at(b + 4), 0, 5),
+        LOAD_WORD(IP6_HEAD + 16), IF_SAME(word_at(b + 8), 0, 3), LOAD_WORD(IP6_HEAD + 20),
+        IF_SAME(word_at(b + 12), 0, 1), PASS, BLOCK};
+    struct sock_fprog of_arp = {sizeof arp / sizeof arp[0], arp};
+    struct sock_fprog of_nd = {sizeof nd / sizeof nd[0], nd};
+
+    return setsockopt(
+        fd, SOL_SOCKET, SO_ATTACH_FILTER, ip->family == AF_INET ? &of_arp : &of_nd, sizeof of_arp);
+}
+
+int neigh_open(const struct iflink *link, const struct net_ip *ip, struct err *err)
 {
     struct sockaddr_ll at = {.sll_family = AF_PACKET,
-        .sll_protocol = protocol_of(family),
+        .sll_protocol = protocol_of(ip->family),
         .sll_ifindex = (int)link->ifindex};
     struct packet_mreq want = {.mr_ifindex = (int)link->ifindex, .mr_type = PACKET_MR_ALLMULTI};
     int fd = socket(AF_PACKET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
-    if (fd == -1 || (family == AF_INET6 && filter_nd(fd) == -1) ||
-        bind(fd, (struct sockaddr *)&at, sizeof at) == -1) {
+    if (fd == -1 || filter(fd, ip) == -1 || bind(fd, (struct sockaddr *)&at, sizeof at) == -1) {
         err_set_errno(err, errno, "could not listen to the neighbours on %s", link->name);
         if (fd != -1)
             close(fd);
         return -1;
     }
     /* Questions of others for an address of IPv6 go to a group that we are not in. */
-    if (family == AF_INET6)
+    if (ip->family == AF_INET6)
         (void)setsockopt(fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &want, sizeof want);
     return fd;
 }

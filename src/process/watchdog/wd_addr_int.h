@@ -29,12 +29,13 @@ enum wd_stage {
 /* Its own part of the way over the kernel. */
 struct wd_addr_kernel {
     int request_fd;
-    struct wd_neigh *neigh; /* NULL: not asking, not announcing */
+    struct wd_neigh *neigh; /* NULL: neither taking nor holding it on an ethernet */
     bool is_deaf;           /* no CAP_NET_RAW: nobody can be asked */
     int nasked;
     int ntold;
-    int64_t set_ms;   /* by the monotonic clock: when the lifetime was set last */
-    int64_t until_ms; /* and when it ends */
+    int64_t defended_ms; /* by the monotonic clock */
+    int64_t set_ms;      /* by the monotonic clock: when the lifetime was set last */
+    int64_t until_ms;    /* and when it ends */
 };
 
 /* Packets from and to the neighbours; outlives its end for a turn of the loop. */

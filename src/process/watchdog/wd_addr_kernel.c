@@ -23,6 +23,7 @@
 #define TRY_AGAIN_MS 500
 #define MARGIN_MS    (WD_ADDR_MIN_LEASE_MS - WD_ADDR_LATE_MS - 1000)
 #define EARLY_MS     100 /* the kernel may remove it a little before its time */
+#define DEFEND_MS    1000
 #define NTELLS       6
 #define PACKETS      64 /* read in one turn */
 
@@ -49,15 +50,30 @@ static void stop_hearing(struct wd_addr *a)
     close(n->fd);
 }
 
+/* Whoever believed the other one hears of us again; not more often than once a second, so that two
+ * who both believe to be right do not fill the wire. */
+static void defend(struct wd_addr *a)
+{
+    int64_t now_ms = wd_addr_mono_ms();
+
+    if (now_ms - a->kernel.defended_ms < DEFEND_MS)
+        return;
+    a->kernel.defended_ms = now_ms;
+    a->kernel.ntold = 0;
+    timer_start(a->lp, &a->again, 0);
+}
+
 static void on_conflict(struct wd_addr *a, enum neigh_said said, const uint8_t mac[6])
 {
     char text[NEIGH_MAC_TEXT];
 
     if (a->stage == WD_HELD) {
         log_caused_detail(LVL_WARNING, NULL,
-            "Two machines hold one address: look for who else sets it.",
+            "Two machines hold one address, or one that held it has just come back: look for who "
+            "else sets it if this goes on.",
             "the machine %s says that it has the virtual address %s, too",
             neigh_mac_text(mac, text), a->address);
+        defend(a);
         return;
     }
     stop_hearing(a);
@@ -93,7 +109,7 @@ static void on_packet(struct io *io, int events)
 static int hear(struct wd_addr *a, struct err *err)
 {
     struct wd_neigh *n;
-    int fd = neigh_open(&a->link, a->ip.family, err);
+    int fd = neigh_open(&a->link, &a->ip, err);
 
     if (fd == -1)
         return -1;
@@ -238,8 +254,6 @@ static void tell_again(struct wd_addr *a)
             a->link.name, strerror(errno));
     if (++a->kernel.ntold < NTELLS)
         timer_start(a->lp, &a->again, tell_gap_ms[a->kernel.ntold - 1]);
-    else
-        stop_hearing(a);
 }
 
 void wd_kernel_step(struct wd_addr *a)

@@ -107,6 +107,7 @@ class Asker:
     def __init__(self, host: Host, addresses: list[str]):
         self.host, self.addresses = host, addresses
         self.answers: list[tuple[float, str, bytes]] = []
+        self.announced: list[tuple[str, bytes]] = []  # of them, those that were sent to everybody
         self.ending = threading.Event()
         self.socks = {}
         for protocol in (ARP, IPV6):
@@ -127,6 +128,14 @@ class Asker:
             sock.close()
 
     # ---- packets
+
+    def claim(self, host: Host, address: str) -> None:
+        """A packet from `host` that says that the address is there."""
+        sock = host.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ARP))
+        with sock:
+            sock.bind(("eth0", ARP))
+            own = socket.inet_aton(address)
+            sock.send(b"\xff" * 6 + host.mac + struct.pack("!HHHBBH6s4s6s4s", ARP, 1, 0x0800, 6, 4, 1, host.mac, own, bytes(6), own))
 
     def _question(self, address: str) -> tuple[int, bytes]:
         mac = self.host.mac
@@ -169,6 +178,8 @@ class Asker:
             address, mac = self._claim(protocol, packet), packet[6:12]
             if address in self.addresses and mac != self.host.mac:
                 self.answers.append((waits.now(), address, mac))
+                if packet[0] & 1:
+                    self.announced.append((address, mac))
 
     # ---- what was heard
 
