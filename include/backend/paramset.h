@@ -39,6 +39,9 @@ void paramset_free(struct paramset *ps);
 /* Sets or replaces. Names compare case-insensitively, as PostgreSQL's do. Returns true when the
  * value is new. */
 bool paramset_set(struct paramset *ps, struct slice name, struct slice value);
+/* True when the set has no more than `max_pairs` pairs and `max_bytes` bytes with that one. */
+bool paramset_has_room(const struct paramset *ps, struct slice name, struct slice value,
+    uint32_t max_pairs, uint32_t max_bytes);
 /* Takes the name out, if it is there. */
 void paramset_drop(struct paramset *ps, struct slice name);
 /* The value, or a slice with p == NULL. */

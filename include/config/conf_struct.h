@@ -29,6 +29,11 @@
 #undef CONF_ENUM_ALIAS
 #undef CONF_ENUM_END
 
+/* backend_require_auth: of a method its negation, and all bits of one kind. */
+#define CONF_REQUIRE_NOT     128
+#define CONF_REQUIRE_NAMED   0x7E
+#define CONF_REQUIRE_NEGATED 0x3F00
+
 /* A list parameter: the text as given, and its items without the blanks around them. */
 struct conf_list {
     int n;

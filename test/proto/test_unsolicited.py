@@ -39,6 +39,36 @@ def scripted(replies: bytes, chunk: int = 0, after=None):
     return script
 
 
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+@pytest.mark.parametrize("flood", ["names", "bytes", "login"])
+def test_a_flood_of_parameters_ends_the_link(fake, start_pool, mode, flood):
+    """What a server reports is kept: it has to have an end. Another client of the worker is served meanwhile."""
+    many = b"".join(parameter(f"name_{i}", "x" * (2000 if flood == "bytes" else 1)) for i in range(300))
+
+    def script(conn):
+        if flood == "login" and conn.params.get("database") == "flood":
+            conn.greet(status={f"name_{i}": "x" for i in range(300)})
+        else:
+            conn.greet()
+        for kind, body in conn.messages():
+            if kind == "Q" and b"ours" in body:
+                conn.send(many + b"".join(SIMPLE))
+            else:
+                conn.send(conn.answer(kind, body))
+
+    pool = start_pool(fake(script).address, pool_mode=mode, num_init_children=1)
+    with Wire(pool.address) as w, Wire(pool.address) as other:
+        assert other.login("fake")[-1].type == "Z"
+        found = w.login("fake", "flood")
+        if flood != "login":
+            assert found[-1].type == "Z"
+            w.send(query("select ours"))
+            found = [m for m in w.read_until("E")]
+        assert found[-1].sqlstate == "08P01" or mode == "transaction", found[-1].fields
+        assert "reports more parameters than anybody needs" in pool.log()
+        assert other.simple("select 1")[-1].type == "Z"
+
+
 def flat(messages) -> bytes:
     return b"".join(message(m.type, m.body) for m in messages)
 

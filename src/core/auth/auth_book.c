@@ -653,7 +653,7 @@ static void login_add_cred(struct auth_login *l, const struct cred *c)
     switch (c->kind) {
     case CRED_PLAIN:
         secret_set(&l->password, secret_slice(&c->text));
-        l->hold |= AUTH_HOLD_PASSWORD;
+        l->hold = (l->hold & ~AUTH_HOLD_HEARD) | AUTH_HOLD_PASSWORD;
         break;
     case CRED_MD5:
         memcpy(l->md5, secret_slice(&c->text).p, CRED_MD5_BYTES);
@@ -697,11 +697,14 @@ void auth_book_learn_password(struct auth_book *b, struct slice user, struct sli
     if (password.n == 0)
         return;
     u = user_prove(b, user_make(b, user));
-    if ((u->learned.hold & AUTH_HOLD_PASSWORD) != 0 && secret_equal(&u->learned.password, password))
+    if ((u->learned.hold & AUTH_HOLD_PASSWORD) != 0 &&
+        secret_equal(&u->learned.password, password)) {
+        u->learned.hold |= AUTH_HOLD_HEARD;
         return;
+    }
     login_wipe(&u->learned); /* keys of another password would go before it */
     secret_set(&u->learned.password, password);
-    u->learned.hold = AUTH_HOLD_PASSWORD;
+    u->learned.hold = AUTH_HOLD_PASSWORD | AUTH_HOLD_HEARD;
 }
 
 void auth_book_learn_keys(struct auth_book *b, struct slice user, const struct scram_keys *keys)

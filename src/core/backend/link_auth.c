@@ -189,7 +189,8 @@ static int answer_with_login(
     case AUTH_GIVE_NOTHING:
         break;
     case AUTH_GIVE_PASSWORD:
-        rc = answer_text(link, password, err);
+        if ((hold & AUTH_HOLD_HEARD) != 0 || link_require_may_show(link, err))
+            rc = answer_text(link, password, err);
         break;
     case AUTH_GIVE_MD5:
         cred_from_stored(slice_of(login->md5, CRED_MD5_BYTES), &cred);
@@ -234,7 +235,7 @@ int link_answer_from_book(struct link *link, struct err *err)
 
 int link_answer_password(struct link *link, struct slice password, struct err *err)
 {
-    struct auth_login login = {.hold = AUTH_HOLD_PASSWORD};
+    struct auth_login login = {.hold = AUTH_HOLD_PASSWORD | AUTH_HOLD_HEARD};
     int rc;
 
     secret_set(&login.password, password);
@@ -259,6 +260,10 @@ static bool answer_new_request(struct link *link, struct slice body)
         return false;
     if (link_answer_from_book(link, &err) == 0)
         return true;
+    if (link->asks == AUTH_SERVER_PASSWORD && strcmp(err.sqlstate, "28000") == 0) {
+        link_fail(link, &err); /* it is there, but not for everybody's ears */
+        return true;
+    }
     log_caused_detail(LVL_LOG, err.detail[0] != '\0' ? err.detail : NULL,
         err.hint[0] != '\0' ? err.hint : NULL, "could not log in to node %d: %s",
         link->pool->cluster_node, err.msg);
@@ -396,11 +401,27 @@ static bool answer_accept(struct link *link)
     return true;
 }
 
+/* What is asked for; AuthenticationOk asks for nothing when nothing was asked before. */
+static bool answer_is_allowed(struct link *link, uint32_t code, struct slice body)
+{
+    enum auth_server asks = link_auth_kind(body);
+    struct err err = {0};
+
+    if (code == AUTH_OK && link->auth != LINK_AUTH_TRUST)
+        return true;
+    if (link_require_fits(link, asks, &err))
+        return true;
+    link_fail(link, &err);
+    return false;
+}
+
 enum link_auth_step link_auth_on_message(struct link *link, struct slice body)
 {
     uint32_t code = proto_get_u32(body.p);
     bool is_continued = code == AUTH_SASL_CONTINUE || code == AUTH_SASL_FINAL;
 
+    if (!is_continued && !answer_is_allowed(link, code, body))
+        return LINK_AUTH_STEP_DONE;
     if (code == AUTH_OK)
         return answer_accept(link) ? LINK_AUTH_STEP_OWNER : LINK_AUTH_STEP_DONE;
     if (is_continued && link->opening->answer != NULL && link->opening->answer->is_scram) {

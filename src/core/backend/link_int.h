@@ -10,6 +10,11 @@
  * far below; of an ErrorResponse above it so much is looked at. */
 #define LINK_COLLECT_MAX 32768
 
+/* What a server may report: PostgreSQL has some fifteen parameters, an extension a few more. Each
+ * one that is new costs as much as there are already, for everybody in the worker. */
+#define LINK_PARAMETERS_MAX       100
+#define LINK_PARAMETERS_MAX_BYTES 16384
+
 /* link_log(link, level, fmt, ...): a line about the link, in the context of its owner. */
 #define link_log(link, level, ...) link_log_put(LOG_HERE, link, level, __VA_ARGS__)
 void link_log_put(const struct log_place *place, const struct link *link, enum log_level level,
@@ -19,6 +24,8 @@ COLD void link_fail(struct link *link, const struct err *err);
 /* Keeps bytes in link->carry; forgets them. */
 COLD void link_carry(struct link *link, struct slice bytes);
 void link_carry_free(struct link *link);
+/* True when the server may report this, too; else the link is gone. */
+bool link_takes_parameter(struct link *link, struct slice name, struct slice value);
 /* One whole message during LOGIN. */
 void link_login_message(struct link *link, char type, const char *msg, size_t n);
 /* Starts the login on a fresh connection. */
@@ -29,6 +36,11 @@ enum link_auth_step {
     LINK_AUTH_STEP_OWNER /* for the owner */
 };
 enum link_auth_step link_auth_on_message(struct link *link, struct slice body);
+/* link_require.c: backend_require_auth allows the server to ask for this (AUTH_SERVER_TRUST: for
+ * nothing). False: *err says why not. */
+bool link_require_fits(const struct link *link, enum auth_server asks, struct err *err);
+/* It allows us to give a password in clear text on this link. False: *err says why not. */
+bool link_require_may_show(const struct link *link, struct err *err);
 /* The server refused the login. */
 void link_auth_on_refusal(struct link *link, const char *sqlstate);
 /* Forgets what the login needed; wipes it. */

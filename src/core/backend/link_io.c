@@ -86,6 +86,20 @@ static bool link_wants_whole(const struct link *link, char type, uint32_t body)
     }
 }
 
+bool link_takes_parameter(struct link *link, struct slice name, struct slice value)
+{
+    if (paramset_has_room(
+            &link->reported, name, value, LINK_PARAMETERS_MAX, LINK_PARAMETERS_MAX_BYTES))
+        return true;
+    log_caused(LVL_LOG,
+        "node %d reports more parameters than anybody needs: its connection is closed",
+        link->pool->cluster_node);
+    link_fail_text(link, "08P01",
+        "the server (node %d) reports more than %d parameters, or more than %d bytes of them",
+        link->pool->cluster_node, LINK_PARAMETERS_MAX, LINK_PARAMETERS_MAX_BYTES);
+    return false;
+}
+
 static void link_on_parameter(struct link *link, struct slice body)
 {
     struct wire_reader r;
@@ -99,7 +113,7 @@ static void link_on_parameter(struct link *link, struct slice body)
     if (!wire_reader_ok(&r))
         return;
     before = paramset_get(&link->reported, name);
-    if (before.p != NULL && slice_eq(before, value))
+    if ((before.p != NULL && slice_eq(before, value)) || !link_takes_parameter(link, name, value))
         return;
     if (link->owner == NULL)
         link->defaults_known = false;

@@ -64,6 +64,8 @@ static void login_on_parameter(struct link *link, struct slice body)
         link_fail_text(link, "08P01", "invalid parameter status from server");
         return;
     }
+    if (!link_takes_parameter(link, name, value))
+        return;
     (void)paramset_set(&link->reported, name, value);
     if (slice_eq_str(name, "is_superuser")) {
         link->pool->is_superuser = slice_eq_str(value, "on");

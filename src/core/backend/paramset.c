@@ -197,6 +197,24 @@ bool paramset_set(struct paramset *ps, struct slice name, struct slice value)
     return true;
 }
 
+bool paramset_has_room(const struct paramset *ps, struct slice name, struct slice value,
+    uint32_t max_pairs, uint32_t max_bytes)
+{
+    size_t bytes = paramset_bytes(ps).n + name.n + value.n + 2;
+    struct slice n;
+    struct slice v;
+    uint32_t pairs = 1;
+    uint32_t at = 0;
+
+    while (paramset_next(ps, &at, &n, &v)) {
+        if (name_eq(n, name))
+            bytes -= n.n + v.n + 2;
+        else
+            pairs++;
+    }
+    return pairs <= max_pairs && bytes <= max_bytes;
+}
+
 void paramset_copy(struct paramset *dst, const struct paramset *src)
 {
     struct paramset_block *block = src->block;

@@ -242,6 +242,14 @@ static void conf_check_recovery(struct conf_load *load, const struct conf *c)
 
 static void conf_check_auth(struct conf_load *load, const struct conf *c)
 {
+    unsigned require = (unsigned)c->backend_require_auth;
+    int nkinds = ((require & CONF_REQUIRE_AUTO) != 0) + ((require & CONF_REQUIRE_NEGATED) != 0) +
+                 ((require & CONF_REQUIRE_NAMED) != 0);
+
+    if (nkinds > 1)
+        CONF_COMPLAIN_AT(load, CONF_ERROR, "backend_require_auth",
+            "Write the methods that servers may use, or all others with a ! each.",
+            "backend_require_auth mixes auto, methods and methods that are not allowed");
     if (c->auth_query[0] != '\0' && c->auth_user[0] == '\0')
         CONF_COMPLAIN_AT(load, CONF_ERROR, "auth_query", "Set auth_user.",
             "auth_query is set but auth_user is not");

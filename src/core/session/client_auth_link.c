@@ -48,7 +48,8 @@ void client_auth_give_link(struct client_auth *a, struct slice password)
 
     a->link_judges = true;
     if (a->c->link == NULL || link_answer_password(a->c->link, password, &err) == -1) {
-        err_set_fatal(&err, "08006", "connection to server was lost");
+        if (!err_is_set(&err))
+            err_set_fatal(&err, "08006", "connection to server was lost");
         client_auth_stop(a, &err, NULL);
     }
 }

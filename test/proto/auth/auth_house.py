@@ -76,6 +76,7 @@ def start_auth_pool(backends, hba: str | None = None, passwd: str | None = None,
         "num_init_children": 2, "child_life_time": 0, "log_min_messages": "info",
         "backend_clustering_mode": "streaming_replication", "load_balance_mode": False,
         "health_check_period": 0, "sr_check_period": 0, "log_destination": "stderr",
+        "backend_require_auth": "password,md5,scram-sha-256,none",  # passwords go over TCP without TLS here
     }
     for i, node in enumerate(backends):
         base |= {f"backend_hostname{i}": node.host, f"backend_port{i}": node.port, f"backend_weight{i}": 1}

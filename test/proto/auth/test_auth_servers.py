@@ -6,12 +6,13 @@ import hashlib
 import hmac
 import os
 import struct
+import subprocess
 import threading
 
 import pytest
 
 import auth_house as house
-from pgt import waits
+from pgt import proxy, waits
 from pgt.fake import auth_ok, error, key_data, parameter, ready
 from pgt.wire import Wire, message
 
@@ -132,3 +133,59 @@ def test_iterations_of_a_server_stop_nobody(request):
     assert answered > 10 and longest < took / 2, (answered, longest, took)
     assert house.try_login(pool.address, "costly", "postgres", "guess")[0] == "28P01"
     busy.bye()
+
+
+ASKS = {"password": auth(3), "md5": auth(5, b"salt"), "scram-sha-256": auth(10, b"SCRAM-SHA-256\0\0"),
+        "none": auth_ok() + SESSION}
+
+
+@pytest.mark.parametrize("required, given", [
+    ("auto", {"md5", "scram-sha-256", "none"}),
+    ("", {"md5", "scram-sha-256", "none"}),
+    ("password", {"password"}),
+    ("scram-sha-256", {"scram-sha-256"}),
+    ("md5, scram-sha-256", {"md5", "scram-sha-256"}),
+    ("!password,!none", {"md5", "scram-sha-256"}),
+    ("!scram-sha-256", {"password", "md5", "none"}),
+])
+def test_what_a_server_may_ask_for(fake, pools, required, given):
+    """Who is in a server's place asks for the clear text; without TLS it is not given unless the file says so, or the client
+    has sent it like that."""
+    asks = {}
+
+    def script(conn):
+        conn.send(ASKS[asks["now"]])
+        asks["heard"] = conn.read()
+        if asks["now"] != "none":
+            conn.send(error("28P01", "no matter", "FATAL"))
+            return
+        while True:
+            conn.read()
+
+    server = fake(script)
+    for passwd, rule in (("fake:TEXTfake_pw\n", "scram-sha-256"), ("", "password")):
+        pool = pools([server.address], hba=f"host all all all {rule}\n", passwd=passwd, backend_require_auth=required)
+        for method in ASKS:
+            asks.clear()
+            asks["now"] = method
+            with Wire(pool.address) as w:
+                w.send_startup("fake", "postgres")
+                found = w.authenticate("fake", "fake_pw")
+                if method == "none" and "none" in given:
+                    assert (found[-1].type == "Z") == bool(passwd), "nobody has judged who is not known"
+                    continue
+                assert found[-1].type == "E" and found[-1].fields["S"] == "FATAL"
+            may = method in given or (method == "password" and required in ("auto", "") and not passwd)
+            assert (asks.get("heard", ("",))[0] == "p") == may, (method, found[-1].fields)
+            assert b"fake_pw" not in asks.get("heard", ("", b""))[1] or method == "password"
+            if method not in given and passwd:
+                assert found[-1].sqlstate == "28000" and "node 0" in found[-1].text, found[-1].fields
+
+
+def test_require_auth_is_checked(fake, pools):
+    pool = pools([fake(lambda conn: None).address], hba="host all all all trust\n")
+    for value, what in (("md5,!none", "mixes"), ("auto,md5", "mixes"), ("rot13", "invalid value")):
+        pool.write_conf(backend_require_auth=value)
+        done = subprocess.run([proxy.pgpool_bin(), "--check-config", "-f", str(pool.conf_path)], capture_output=True,
+                              text=True, check=False)
+        assert done.returncode != 0 and what in done.stdout + done.stderr, done
