@@ -135,6 +135,7 @@ int web_main(struct proc_env *env)
     role_loop_init(&w->role, env);
     w->role.on_reload = on_reload;
     w->login = web_login_new();
+    w->route = web_route;
     open_http(w);
     start_listening(w);
     status = role_loop_run(&w->role);

@@ -41,6 +41,11 @@ const char *web_request_header(const struct web_request *r, const char *name)
     return MHD_lookup_connection_value(r->handle, MHD_HEADER_KIND, name);
 }
 
+const char *web_request_argument(const struct web_request *r, const char *name)
+{
+    return MHD_lookup_connection_value(r->handle, MHD_GET_ARGUMENT_KIND, name);
+}
+
 static void say(void *ctx, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
 
 /* What the library has to say is about single connections: nobody needs it but who looks for it. */
@@ -120,7 +125,7 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const cha
     if (up->is_too_long)
         web_answer_text(&a, MHD_HTTP_CONTENT_TOO_LARGE, "the request is too long\n");
     else
-        web_route(&r, &a);
+        h->web->route(&r, &a);
     return send_answer(c, &a);
 }
 

@@ -24,12 +24,18 @@ struct web;
 struct web_http;
 struct web_login;
 struct web_tls;
+struct web_who;
 
 struct web_listener {
     struct io io;
     struct web *web;
     int fd;
 };
+
+/* Answers a request. */
+struct web_request;
+struct web_answer;
+typedef void web_route_fn(struct web_request *r, struct web_answer *a);
 
 struct web {
     struct role_loop role;
@@ -39,6 +45,7 @@ struct web {
     struct web_http *http; /* NULL: the certificate cannot be used */
     struct web_tls *tls;   /* NULL: http_ssl is off */
     struct web_login *login;
+    web_route_fn *route; /* web_http.c knows none of those who answer */
     struct view view;
 };
 
@@ -51,7 +58,8 @@ struct web_request {
     const char *path;
     struct slice body;
     const struct sockaddr *from;
-    void *handle; /* web_http.c's own */
+    const struct web_who *who; /* who asks, since it is known that he may */
+    void *handle;              /* web_http.c's own */
 };
 
 /* An answer, to be filled in; zeroed it is 200 without a body. */
@@ -65,6 +73,8 @@ struct web_answer {
 
 /* A header of the request; NULL when it has none of that name. */
 const char *web_request_header(const struct web_request *r, const char *name);
+/* An argument behind the ? of the address, decoded; NULL when there is none of that name. */
+const char *web_request_argument(const struct web_request *r, const char *name);
 /* Starts answering; with `tls` only HTTPS. NULL with *err when the library refuses. */
 struct web_http *web_http_open(struct web *w, const struct web_tls *tls, struct err *err);
 /* Closes all connections. *hp may be NULL. */
@@ -90,7 +100,9 @@ void web_tls_free(struct web_tls **tp);
 /* --- web_route.c --- */
 
 /* Answers a request: finds who does, and refuses who may not ask. */
-void web_route(const struct web_request *r, struct web_answer *a);
+web_route_fn web_route;
+/* --- web_answer.c --- */
+
 /* Where answers of SHOW come from. Takes a new snapshot of the cluster view. */
 void web_sources(struct web *w, struct admin_sources *src);
 /* Sets a plain text answer. */
