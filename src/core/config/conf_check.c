@@ -6,6 +6,7 @@
 
 #include "conf_int.h"
 
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -255,6 +256,44 @@ static void conf_check_auth(struct conf_load *load, const struct conf *c)
             "auth_query is set but auth_user is not");
 }
 
+/* ---- watchdog ---- */
+
+static bool conf_is_ip(const char *text)
+{
+    unsigned char bytes[16];
+
+    return inet_pton(AF_INET, text, bytes) == 1 || inet_pton(AF_INET6, text, bytes) == 1;
+}
+
+/* Names that the shell gets to see. */
+static bool conf_is_plain_host(const char *host)
+{
+    return host[0] != '\0' && host[0] != '-' &&
+           strspn(host, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-:%") ==
+               strlen(host);
+}
+
+static void conf_check_watchdog(struct conf_load *load, const struct conf *c)
+{
+    if (!c->use_watchdog)
+        return;
+    if (c->wd_lifecheck_method != CONF_LIFECHECK_HEARTBEAT)
+        CONF_COMPLAIN_AT(load, CONF_ERROR, "wd_lifecheck_method",
+            "Set it to heartbeat, or take it out: the pgpools hear each other over the watchdog "
+            "itself.",
+            "wd_lifecheck_method \"%s\" is not built",
+            c->wd_lifecheck_method == CONF_LIFECHECK_QUERY ? "query" : "external");
+    if (c->delegate_ip[0] != '\0' && !conf_is_ip(c->delegate_ip))
+        CONF_COMPLAIN_AT(load, CONF_ERROR, "delegate_ip",
+            "Give an address of IPv4 or IPv6, without a prefix.",
+            "delegate_ip \"%s\" is no address", c->delegate_ip);
+    for (int i = 0; i < c->trusted_servers.n; i++)
+        if (!conf_is_plain_host(c->trusted_servers.item[i]))
+            CONF_COMPLAIN_AT(load, CONF_ERROR, "trusted_servers",
+                "Give names or addresses, separated by commas.",
+                "trusted_servers names \"%s\", which is no host", c->trusted_servers.item[i]);
+}
+
 /* ---- what is set and does nothing ---- */
 
 #define CONF_REFUSED_HINT                                                                          \
@@ -361,6 +400,7 @@ void conf_check(struct conf_load *load)
     conf_check_recovery(load, c);
     conf_check_cache(load, c);
     conf_check_tls(load, c);
+    conf_check_watchdog(load, c);
     conf_check_old_mode(load);
     if (!load->is_canonical)
         conf_note_unbuilt(load, c);

@@ -473,6 +473,45 @@ END_TEST
 
 /* ---- rules across parameters ---- */
 
+/* What the watchdog would find out too late. Off: nobody minds. */
+START_TEST(rules_of_the_watchdog)
+{
+    static const struct {
+        const char *line;
+        const char *finding;
+    } bad[] = {{"wd_lifecheck_method = query\n", "\"query\" is not built"},
+        {"wd_lifecheck_method = external\n", "\"external\" is not built"},
+        {"delegate_ip = 'db.example'\n", "\"db.example\" is no address"},
+        {"delegate_ip = '192.0.2.9/24'\n", "is no address"},
+        {"trusted_servers = 'gw, a;b'\n", "\"a;b\", which is no host"}};
+    struct conf_report report;
+    struct conf_gen *gen;
+    char text[256];
+    size_t i;
+
+    for (i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        snprintf(text, sizeof text, "%suse_watchdog = on\n", bad[i].line);
+        gen = conf_test_load(text, &report);
+        ck_assert_ptr_null(gen);
+        ck_assert_msg(conf_test_found(&report, CONF_ERROR, 1, bad[i].finding), "%s",
+            conf_test_findings(&report));
+        conf_report_fini(&report);
+        gen = conf_test_load(bad[i].line, &report);
+        ck_assert_msg(gen != NULL, "%s", conf_test_findings(&report));
+        conf_gen_free(&gen);
+        conf_report_fini(&report);
+    }
+    gen = conf_test_load(
+        "delegate_ip = '2001:db8::9'\ntrusted_servers = 'gw-1.example, fe80::1%eth0'\n"
+        "use_watchdog = on\n",
+        &report);
+    ck_assert(!conf_test_found(&report, CONF_ERROR, 1, "delegate_ip"));
+    ck_assert(!conf_test_found(&report, CONF_ERROR, 2, "trusted_servers"));
+    conf_gen_free(&gen);
+    conf_report_fini(&report);
+}
+END_TEST
+
 START_TEST(rules_across_parameters)
 {
     conf_test_bad("reserved_connections = 10\nmax_clients = 10\n", 1, "max_clients");
@@ -719,6 +758,7 @@ static Suite *conf_load_suite(void)
     suite_add_tcase(s, files);
     TCase *rules = tcase_create("rules");
     tcase_add_test(rules, rules_across_parameters);
+    tcase_add_test(rules, rules_of_the_watchdog);
     tcase_add_test(rules, warnings_across_parameters);
     tcase_add_test(rules, an_ordinary_file_is_quiet);
     tcase_add_test(rules, values_per_server_fall_back);
