@@ -46,12 +46,13 @@ struct backend {
     int64_t wall_offset_us; /* wall clock minus the loop's clock */
     uint64_t npools_gone;   /* pools that were freed */
     int ordinal;
-    bool is_stopping;        /* nothing is cached any more */
-    struct list idle_lru;    /* idle links of all pools, least recently used first */
-    struct list links;       /* every other link */
-    struct auth_book *book;  /* what logs in to servers, by user */
-    struct backend_tls *tls; /* certificates and rules per node */
-    struct jobs *jobs;       /* derivations of keys, and what sessions ask outside */
+    bool is_stopping;                     /* nothing is cached any more */
+    struct list idle_lru;                 /* idle links of all pools, least recently used first */
+    struct list links;                    /* every other link */
+    const struct link_pool_ops *pool_ops; /* what links tell their pools */
+    struct auth_book *book;               /* what logs in to servers, by user */
+    struct backend_tls *tls;              /* certificates and rules per node */
+    struct jobs *jobs;                    /* derivations of keys, and what sessions ask outside */
     struct hash_table pools;
     struct varset_store varsets;     /* settings of links and of the clients that share them */
     struct paramset_store paramsets; /* what servers reported, and links were opened with */

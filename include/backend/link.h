@@ -98,6 +98,38 @@ struct link_owner_ops {
         void *owner, const struct log_place *place, enum log_level level, const char *text);
 };
 
+/* What a link tells its pool, whoever its owner is: a link knows nothing of pools but these calls.
+ * Those marked so may close the link, which must not be touched behind them. */
+struct link_pool_ops {
+    /* It is new: it is being opened, or comes from another worker. */
+    void (*on_added)(struct pool *pool, struct link *link);
+    /* The server lets it in or asks for something, as link->auth says: other links may be closed.
+     */
+    void (*on_auth)(struct pool *pool, enum link_auth auth);
+    /* Its login needs the server no more for a while, or is over. `accepted`: it was let in. */
+    void (*on_opened)(struct link *link, bool accepted);
+    /* The server refuses the login with `sqlstate`; true when it is for lack of room, or because it
+     * starts up: then whoever can wait had better wait. */
+    bool (*on_refused)(struct link *link, const char *sqlstate);
+    /* Idle until now, it is being cleaned. */
+    void (*on_taken)(struct pool *pool, struct link *link);
+    /* Its cleaning is on the way to its end: it counts as one that comes. */
+    void (*on_cleaning)(struct pool *pool, struct link *link);
+    /* It takes long, and does not count any more. */
+    void (*on_slow)(struct pool *pool, struct link *link);
+    /* It is idle. May close it, lend it, or give it away. */
+    void (*on_idle)(struct pool *pool, struct link *link);
+    /* Its user may not log in any more, as the server said when it was asked: other links of that
+     * role are closed. The link itself is left to the caller. */
+    void (*on_role_refused)(struct link *link);
+    /* That question met an error; false when the link is not to be kept. */
+    bool (*on_role_error)(struct link *link, struct slice sqlstate);
+    /* Its user may log in. */
+    void (*on_role_vouched)(struct pool *pool);
+    /* It is closed: the pool may be gone afterwards. */
+    void (*on_gone)(struct pool *pool, struct link *link);
+};
+
 /* A server's cancel key: four bytes mostly, and these need no memory of their own. See
  * link_set_key. */
 union link_key {

@@ -192,20 +192,4 @@ void pool_role_ask_everywhere(struct pool *pool);
 /* It may log in: somebody who knows has just said so. */
 void pool_role_vouch(struct pool *pool);
 
-/* Called by links. */
-void pool_learn_auth(struct pool *pool, enum link_auth auth);
-void pool_link_added(struct pool *pool, struct link *link);
-void pool_link_idle(struct pool *pool, struct link *link);
-void pool_link_cleaning(struct pool *pool, struct link *link);
-/* It takes long: it does not count any more as one that comes, and others are opened. */
-void pool_link_slow(struct pool *pool, struct link *link);
-/* Also gives back what the link holds of the limits. */
-void pool_link_gone(struct pool *pool, struct link *link);
-/* The login needs the server no more for a while, or is over: the link does not count as opening.
- * Harmless when it does not. `accepted`: the server let it in. */
-void pool_link_opened(struct link *link, bool accepted);
-/* The server refused the link with `sqlstate`. True when that is for lack of room or because it is
- * starting up: all workers leave it alone for a while, and whoever can wait had better wait. */
-bool pool_link_refused(struct link *link, const char *sqlstate);
-
 #endif

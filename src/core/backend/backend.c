@@ -18,6 +18,19 @@
 #include "link_int.h"
 #include "pool_int.h"
 
+static const struct link_pool_ops pool_ops = {.on_added = pool_link_added,
+    .on_auth = pool_learn_auth,
+    .on_opened = pool_link_opened,
+    .on_refused = pool_link_refused,
+    .on_taken = pool_link_taken,
+    .on_cleaning = pool_link_cleaning,
+    .on_slow = pool_link_slow,
+    .on_idle = pool_link_idle,
+    .on_role_refused = pool_role_refuse,
+    .on_role_error = pool_role_on_error,
+    .on_role_vouched = pool_role_vouch,
+    .on_gone = pool_link_gone};
+
 /* Of the wall clock to the loop's. That one stands still within a turn, so that it is not asked:
  * who was held up here would be ahead of the monitor from then on, and wait for probes that have
  * been. */
@@ -41,6 +54,7 @@ void backend_init(
     be->conf = conf;
     be->ordinal = ordinal;
     be->gives_to = -1;
+    be->pool_ops = &pool_ops;
     be->read_buf = mem_alloc_hidden(BACKEND_READ_BYTES); /* passwords come by here */
     hash_table_init(&be->pools);
     varset_store_init(&be->varsets);

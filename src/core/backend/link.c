@@ -154,7 +154,7 @@ static struct link *link_new(struct pool *pool)
     timer_init(&link->timer, link_on_timer);
     list_init(&link->pool_node);
     list_push_back(&be->links, &link->be_node);
-    pool_link_added(pool, link);
+    be->pool_ops->on_added(pool, link);
     return link;
 }
 
@@ -287,7 +287,7 @@ void link_close(struct link *link)
         (void)stream_send(&link->stream, "X\0\0\0\4", 5);
     list_remove(&link->be_node);
     row_alloc_give(be->row_alloc, link->row);
-    pool_link_gone(link->pool, link);
+    be->pool_ops->on_gone(link->pool, link);
     link->pool = NULL;
     link->phase = LINK_CLOSED;
     link->owner = NULL;

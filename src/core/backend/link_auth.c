@@ -394,7 +394,7 @@ static bool answer_accept(struct link *link)
     if (link->asks == AUTH_SERVER_UNKNOWN)
         link->asks = AUTH_SERVER_TRUST;
     if (!link->is_private) { /* the server has other rules for replication */
-        pool_learn_auth(link->pool, (enum link_auth)link->auth);
+        link->be->pool_ops->on_auth(link->pool, (enum link_auth)link->auth);
         link->pool->asks = link->asks;
     }
     link->is_let_in = true;

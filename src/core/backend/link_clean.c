@@ -13,7 +13,6 @@
 #include "wire/writer.h"
 
 #include "link_int.h"
-#include "pool_int.h"
 
 #define CLEAN_DEADLINE_MS 10000
 /* So long it counts as a link that comes; then those who wait get one of their own. */
@@ -30,7 +29,7 @@ bool link_clean_on_timer(struct link *link)
     if (link->hope == LINK_HOPE_LOST)
         return false;
     timer_start(link->be->loop, &link->timer, CLEAN_DEADLINE_MS - CLEAN_HOPE_MS);
-    pool_link_slow(link->pool, link);
+    link->be->pool_ops->on_slow(link->pool, link);
     return true;
 }
 
@@ -184,7 +183,7 @@ void link_clean_send_resets(struct link *link)
 
     link_clean_expect_resets(link);
     link_clean_put_resets(link, &out);
-    pool_link_cleaning(link->pool, link);
+    link->be->pool_ops->on_cleaning(link->pool, link);
     if (out.len == 0)
         link_clean_step(link);
     else if (clean_send(link, &out) == -1)
@@ -239,7 +238,7 @@ bool link_clean_is_answer(struct link *link, char type, struct slice body)
 bool link_clean_forgives(struct link *link, struct slice sqlstate)
 {
     if (link->check < LINK_CHECK_ROLE || link->resets_done < link->resets_sent ||
-        !pool_role_on_error(link, sqlstate))
+        !link->be->pool_ops->on_role_error(link, sqlstate))
         return false;
     link->check = LINK_CHECK_ALIVE;
     return true;
@@ -254,7 +253,7 @@ HOT void link_enter_idle(struct link *link)
     link->phase = LINK_IDLE;
     link->quiet_us = loop_now_us(link->be->loop);
     link_row_note_free(link);
-    pool_link_idle(link->pool, link);
+    link->be->pool_ops->on_idle(link->pool, link);
 }
 
 /* Nothing was reset: what was set on it still is. */
@@ -264,12 +263,12 @@ static void clean_end_check(struct link *link)
 
     link->check = LINK_CHECK_NONE;
     if (check == LINK_CHECK_ROLE) {
-        pool_role_refuse(link);
+        link->be->pool_ops->on_role_refused(link);
         link_close(link);
         return;
     }
     if (check == LINK_CHECK_FINE)
-        pool_role_vouch(link->pool);
+        link->be->pool_ops->on_role_vouched(link->pool);
     link_enter_idle(link);
 }
 

@@ -35,8 +35,8 @@ static void login_on_auth(struct link *link, struct slice body, const char *msg,
     if (link->owner == NULL)
         link_close(link); /* nobody is there to answer */
     else {
-        if (proto_get_u32(body.p) != AUTH_OK)
-            pool_link_opened(link, false); /* it is the client's turn, which may take its time */
+        if (proto_get_u32(body.p) != AUTH_OK) /* the client's turn, which may take its time */
+            link->be->pool_ops->on_opened(link, false);
         link->ops->on_auth(link->owner, link, msg, n);
     }
 }
@@ -89,7 +89,7 @@ static void login_on_ready(struct link *link, struct slice body)
     link_tls_on_login_done(link);
     mem_free(link->opening);
     link->opening = NULL;
-    pool_link_opened(link, true);
+    link->be->pool_ops->on_opened(link, true);
     timer_stop(link->be->loop, &link->timer);
     if (link->owner == NULL)
         link_release(link, true);
@@ -100,7 +100,7 @@ static void login_on_ready(struct link *link, struct slice body)
 /* The server has no room. True when the owner waits for another link instead of being told. */
 static bool login_on_no_room(struct link *link, const char *sqlstate)
 {
-    if (!pool_link_refused(link, sqlstate) || link->owner == NULL ||
+    if (!link->be->pool_ops->on_refused(link, sqlstate) || link->owner == NULL ||
         link->ops->on_refused == NULL || !link->ops->on_refused(link->owner, link))
         return false;
     link->owner = NULL;

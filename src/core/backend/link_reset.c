@@ -13,7 +13,6 @@
 #include "config/conf.h"
 
 #include "link_int.h"
-#include "pool_int.h"
 
 /* More than this is not copied behind the reset queries. */
 #define RESET_COPY_MAX 16384
@@ -36,7 +35,7 @@ bool link_reset_postpone(struct link *link, bool boundary)
 
 void link_reset_idle(struct link *link)
 {
-    pool_link_taken(link->pool, link);
+    link->be->pool_ops->on_taken(link->pool, link);
     link->reset = LINK_RESET_NONE;
     link_clean_send_resets(link);
 }

@@ -7,171 +7,12 @@
 
 #include <string.h>
 
-#include "auth/auth_book.h"
-#include "backend/quota.h"
-#include "base/assert.h"
 #include "base/hot.h"
 #include "base/log.h"
-#include "base/mem.h"
 #include "config/conf.h"
 #include "ipc/orders.h"
 
 #include "pool_int.h"
-
-struct pool_key {
-    struct slice user;
-    struct slice database;
-    int node;
-};
-
-static int pool_eq(const struct hash_node *node, const void *key)
-{
-    const struct pool *pool = LIST_ENTRY(node, struct pool, node);
-    const struct pool_key *k = key;
-
-    return pool->cluster_node == k->node && slice_eq(pool_user(pool), k->user) &&
-           slice_eq(pool_database(pool), k->database);
-}
-
-static uint64_t pool_hash(const struct pool_key *k)
-{
-    uint64_t h = hash_bytes(k->user.p, k->user.n, (uint64_t)k->node);
-
-    return hash_bytes(k->database.p, k->database.n, h);
-}
-
-static void pool_complain_full(const struct backend *be)
-{
-    log_at_detail(LVL_WARNING, NULL,
-        "Raise max_clients, by which the size of the table goes, and restart.",
-        "the table of limits is full: %d different users and databases, %llu refused since the "
-        "start",
-        limits_capacity(be->shm), (unsigned long long)limits_overflows(be->shm));
-}
-
-void pool_know_cells(struct pool *pool)
-{
-    struct shm *shm = pool->be->shm;
-
-    pool->idle_cell = limits_idle_cell(shm, pool->limits.pool, pool->be->ordinal);
-    pool->waiting_workers[0] = quota_waiting_cell(shm, pool->cluster_node);
-    if (pool->limits.pool == LIMITS_NO_ENTRY)
-        return;
-    pool->waiting_workers[1] = limits_waiting_cell(shm, pool->limits.pool);
-    pool->waiting_workers[2] = limits_waiting_cell(shm, pool->limits.db);
-    pool->waiting_workers[3] = limits_waiting_cell(shm, pool->limits.user);
-}
-
-bool pool_is_waited_for(const struct pool *pool)
-{
-    int i;
-
-    for (i = 0; i < POOL_LIMITS; i++)
-        if (pool->waiting_workers[i] != NULL && atomic_load(pool->waiting_workers[i]) != 0)
-            return true;
-    return false;
-}
-
-static struct pool *pool_new(struct backend *be, const struct pool_key *k, uint64_t hash)
-{
-    struct pool *pool = mem_alloc_zero(sizeof *pool + k->user.n + k->database.n + 3);
-
-    pool->be = be;
-    pool->cluster_node = k->node;
-    pool->user_len = (uint16_t)k->user.n;
-    pool->database_len = (uint16_t)k->database.n;
-    pool->database_hash = hash_bytes(k->database.p, k->database.n, 1);
-    memcpy(pool->names, k->user.p, k->user.n);
-    memcpy(pool->names + k->user.n + 1, k->database.p, k->database.n);
-    if (k->node >= POOLS_FIRST_TARGET)
-        pool->names[k->user.n + k->database.n + 2] = (char)(k->node - POOLS_FIRST_TARGET + 1);
-    list_init(&pool->waiting_node);
-    list_init(&pool->kept_node);
-    list_init(&pool->idle);
-    list_init(&pool->busy);
-    list_init(&pool->waiting);
-    pool->set = pools_conf_find(be->conf, k->database, k->user);
-    pool->is_mapped = pool->set->user != NULL;
-    pool->limits.pool = LIMITS_NO_ENTRY;
-    if (limits_attach(be->shm, be->ordinal, k->node, k->user, k->database, &pool->limits) == -1)
-        pool_complain_full(be);
-    pool_know_cells(pool);
-    hash_table_add(&be->pools, &pool->node, hash);
-    if (be->book != NULL)
-        auth_book_hold(be->book, pool_book_name(pool));
-    return pool;
-}
-
-struct pool *pool_find(struct backend *be, struct slice user, struct slice database, int node)
-{
-    struct pool_key k = {user, database, node};
-    struct hash_node *n = hash_table_find(&be->pools, pool_hash(&k), pool_eq, &k);
-
-    return n == NULL ? NULL : LIST_ENTRY(n, struct pool, node);
-}
-
-struct pool *pool_attach(struct backend *be, struct slice user, struct slice database, int node)
-{
-    struct pool_key k = {user, database, node};
-    struct pool *pool = pool_find(be, user, database, node);
-
-    if (pool == NULL)
-        pool = pool_new(be, &k, pool_hash(&k));
-    list_remove(&pool->kept_node);
-    pool->nclients++;
-    return pool;
-}
-
-HOT struct pool *pool_near(struct pool *pool, int node)
-{
-    struct pool **slot = &pool->near[(unsigned)node % POOL_NEAR];
-
-    if (pool->near_gone != pool->be->npools_gone) {
-        memset(pool->near, 0, sizeof pool->near);
-        pool->near_gone = pool->be->npools_gone;
-    }
-    if (*slot == NULL || (*slot)->cluster_node != node)
-        *slot = pool_find(pool->be, pool_user(pool), pool_database(pool), node);
-    return *slot;
-}
-
-static void pool_free_if_unused(struct pool *pool)
-{
-    if (pool->nclients > 0 || pool->nidle + pool->nbusy > 0)
-        return;
-    pool->be->npools_gone++;
-    list_remove(&pool->kept_node);
-    pool_tell_idle(pool, false);
-    limits_detach(pool->be->shm, pool->be->ordinal, &pool->limits);
-    hash_table_del(&pool->be->pools, &pool->node);
-    if (pool->be->book != NULL)
-        auth_book_let_go(pool->be->book, pool_book_name(pool));
-    paramset_free(&pool->defaults);
-    mem_free(pool);
-}
-
-void pool_hold(struct pool *pool)
-{
-    ASSERT(pool->nclients > 0);
-    pool->nclients++;
-}
-
-void pool_detach(struct pool *pool)
-{
-    ASSERT(pool->nclients > 0);
-    pool->nclients--;
-    if (pool->nclients == 0 && pool->nidle > 0)
-        pool_keep_update(pool);
-    else
-        pool_free_if_unused(pool);
-}
-
-uint64_t pool_place(const struct pool *pool)
-{
-    const char *dbname = pool->set->dbname;
-
-    return dbname == NULL ? 0 : hash_bytes(dbname, strlen(dbname), 1);
-}
 
 HOT bool pool_is_trusted(const struct pool *pool)
 {
@@ -420,18 +261,6 @@ static bool pool_may_wait_for_cleaning(const struct pool *pool, const struct poo
         ahead++;
     }
     return pool->ncleaning > ahead;
-}
-
-/* Mostly not. */
-static bool pool_has_orders(const struct pool *pool)
-{
-    return atomic_load_explicit(pool->be->orders_any, memory_order_relaxed) != 0;
-}
-
-HOT bool pool_is_paused(const struct pool *pool)
-{
-    return pool_has_orders(pool) &&
-           (orders_flags(pool->be->shm, pool_database(pool)) & ORDER_PAUSE) != 0;
 }
 
 /* Behind others there is nothing to try; but one more link may be worth opening. Those in front may

@@ -4,6 +4,8 @@
 #ifndef PGP_BACKEND_POOL_INT_H
 #define PGP_BACKEND_POOL_INT_H
 
+#include <stdatomic.h>
+
 #include "backend/pool.h"
 
 /* How much longer a client of another worker must have waited to be served before one of this: a
@@ -33,7 +35,13 @@
 /* While somebody waits, all who wait try again this often. */
 #define POOL_SWEEP_MS LOOP_TICK_MS
 
-/* pool.c */
+/* False mostly: an operator has ordered something of some database. */
+static inline bool pool_has_orders(const struct pool *pool)
+{
+    return atomic_load_explicit(pool->be->orders_any, memory_order_relaxed) != 0;
+}
+
+/* pool_table.c */
 /* Nothing is lent and nothing opened while an operator has paused the database. */
 bool pool_is_paused(const struct pool *pool);
 /* NULL: there is none. */
@@ -41,6 +49,15 @@ struct pool *pool_find(struct backend *be, struct slice user, struct slice datab
 
 /* True when clients of some worker wait for what the pool has a part in. */
 bool pool_is_waited_for(const struct pool *pool);
+
+/* Its row in the table of limits is there: where others say that they wait, and where it
+ * says what it has. */
+void pool_know_cells(struct pool *pool);
+/* Tells the other workers how many idle links there are. */
+void pool_tell_idle(struct pool *pool, bool barrier);
+
+/* It has neither clients nor links any more: frees it. */
+void pool_free_if_unused(struct pool *pool);
 
 /* pool_keep.c */
 /* The pool has idle links and no client, perhaps since now: closes others beyond max_pool. The pool
@@ -79,8 +96,6 @@ bool pool_gives_place(const struct pool *pool);
 /* A link that cannot travel is idle: true when who waits longest in another worker can come to it,
  * and has been asked to if that is longer than our own head. */
 bool pool_call_older(struct pool *pool);
-/* Tells the other workers how many idle links there are. */
-void pool_tell_idle(struct pool *pool, bool barrier);
 /* Lets a waiting client try. */
 void pool_serve(struct pool *pool);
 void backend_on_retry(struct task *t);
@@ -148,8 +163,20 @@ bool pool_check_idle(struct pool *pool, struct link *link, bool for_sharing);
 /* An idle link is CLEANING now, for as long as a server may take to answer. */
 void pool_link_taken(struct pool *pool, struct link *link);
 
-/* pool.c: its row in the table of limits is there: where others say that they wait, and where it
- * says what it has. */
-void pool_know_cells(struct pool *pool);
+/* pool.c and pool_open.c: see struct link_pool_ops, which says when. */
+void pool_learn_auth(struct pool *pool, enum link_auth auth);
+void pool_link_added(struct pool *pool, struct link *link);
+void pool_link_idle(struct pool *pool, struct link *link);
+void pool_link_cleaning(struct pool *pool, struct link *link);
+/* It takes long: it does not count any more as one that comes, and others are opened. */
+void pool_link_slow(struct pool *pool, struct link *link);
+/* Also gives back what the link holds of the limits. */
+void pool_link_gone(struct pool *pool, struct link *link);
+/* The login needs the server no more for a while, or is over: the link does not count as opening.
+ * Harmless when it does not. `accepted`: the server let it in. */
+void pool_link_opened(struct link *link, bool accepted);
+/* The server refused the link with `sqlstate`. True when that is for lack of room or because it is
+ * starting up: all workers leave it alone for a while, and whoever can wait had better wait. */
+bool pool_link_refused(struct link *link, const char *sqlstate);
 
 #endif

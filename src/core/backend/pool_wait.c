@@ -13,8 +13,6 @@
 
 /* The age of a line is published anew when it differs by this much. */
 #define PUBLISH_US 1000
-/* So is the number of idle links, unless it is the first or the last. */
-#define TOLD_APART 4
 
 HOT struct pool_request *pool_head(struct pool *pool)
 {
@@ -103,26 +101,6 @@ static void publish_head(struct pool *pool)
     limits_set_oldest(pool->be->shm, pool->limits.pool, pool->be->ordinal, since_us);
     if (head != NULL)
         publish_block(pool, pool->blocked);
-}
-
-/* What others go by is whether there are any; how many only says where to ask first. */
-static bool is_about(uint32_t told, uint32_t n)
-{
-    return told == n || (told > 0 && n > 0 && told < n + TOLD_APART && n < told + TOLD_APART);
-}
-
-/* While some are told of already a barrier is not needed: who joins a line finds them. */
-HOT void pool_tell_idle(struct pool *pool, bool barrier)
-{
-    if (is_about(pool->idle_told, pool->nidle))
-        return;
-    pool->idle_told = pool->nidle;
-    if (pool->idle_cell == NULL)
-        return;
-    if (barrier)
-        (void)atomic_exchange(pool->idle_cell, (int32_t)pool->nidle);
-    else
-        atomic_store_explicit(pool->idle_cell, (int32_t)pool->nidle, memory_order_relaxed);
 }
 
 /* ---- who waits longer ---- */
