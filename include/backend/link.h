@@ -82,7 +82,8 @@ struct link_owner_ops {
     void (*on_tag)(void *owner, struct link *link, struct slice tag);
     /* The server sent an error, before it is forwarded; true keeps it from the client. */
     bool (*on_error)(void *owner, struct link *link, const struct errmsg *m);
-    /* RowDescription or NoData, in answer to the Describe at the head. Only with link->see_columns.
+    /* ParameterDescription, RowDescription or NoData, in answer to the Describe at the head. Only
+     * with link->see_columns.
      */
     void (*on_columns)(void *owner, struct link *link, char type, struct slice body);
     /* A row in reply to a message of our own. Only with link->capture. */

@@ -73,6 +73,7 @@ static bool link_wants_whole(const struct link *link, char type, uint32_t body)
         return body <= LINK_COLLECT_MAX;
     case BE_DATA_ROW:
         return link->capture && body <= LINK_COLLECT_MAX && expect_head_is_ours(&link->expect);
+    case BE_PARAMETER_DESCRIPTION:
     case BE_ROW_DESCRIPTION:
     case BE_NO_DATA:
         return link->see_columns && link->phase == LINK_LENT && body <= LINK_COLLECT_MAX &&
@@ -360,6 +361,11 @@ static void link_end_free(struct link *link)
         be->on_free_ended(be, node);
 }
 
+static bool tells_columns(char type)
+{
+    return type == BE_ROW_DESCRIPTION || type == BE_NO_DATA || type == BE_PARAMETER_DESCRIPTION;
+}
+
 /* One whole message that matters, or the beginning of an error that is too long: link->body_left is
  * still to come of it. Returns false when the link is gone. */
 static bool link_on_whole(
@@ -392,7 +398,7 @@ static bool link_on_whole(
         link->ops->on_own_row(link->owner, link, body);
     if (type == BE_COMMAND_COMPLETE && link->owner != NULL && link->phase == LINK_LENT)
         link->ops->on_tag(link->owner, link, slice_of(body.p, body.n > 0 ? body.n - 1 : 0));
-    if ((type == BE_ROW_DESCRIPTION || type == BE_NO_DATA) && link->owner != NULL)
+    if (tells_columns(type) && link->owner != NULL)
         link->ops->on_columns(link->owner, link, type, body);
     if (link_are_last_words(type, body))
         for_owner = !expect_head_is_ours(&link->expect);

@@ -460,6 +460,11 @@ void sessions_fill_node_source(struct sessions *ss, struct admin_sources *src);
 /* session_shm.c */
 /* An evenly distributed number for the next session's choice of a node. */
 uint64_t session_next_choice(struct session_shared *s);
+/* How often DDL may have given types or columns another meaning, as far as pgpool has seen it. */
+uint64_t session_type_changes(const struct session_shared *s);
+void session_types_changed(struct session_shared *s);
+/* A server says so, which counts once in `pause_us`. */
+void session_types_stale(struct session_shared *s, int64_t now_us, int64_t pause_us);
 /* A counter of one worker; the sum over all workers. */
 _Atomic uint64_t *session_count_cell(
     struct session_shared *s, int ordinal, int node, enum count_kind kind);

@@ -22,7 +22,9 @@ struct session_shared {
     _Atomic int32_t nadmins; /* in the virtual database */
     int32_t nworkers;
     _Atomic uint32_t nchoices; /* sessions that chose a node for their reads */
-    _Atomic int64_t moved_us;  /* a client was sent from one worker to another the last time */
+    _Atomic uint64_t ntype_changes;
+    _Atomic int64_t stale_us; /* servers had stale types the last time */
+    _Atomic int64_t moved_us; /* a client was sent from one worker to another the last time */
     struct {
         _Atomic int32_t nclients;
         _Atomic int32_t nadmins;
@@ -48,6 +50,25 @@ uint64_t session_next_choice(struct session_shared *s)
     for (i = 0; i < 32; i++)
         out |= (uint64_t)(n >> i & 1) << (63 - i);
     return out;
+}
+
+uint64_t session_type_changes(const struct session_shared *s)
+{
+    return atomic_load_explicit(&s->ntype_changes, memory_order_acquire);
+}
+
+void session_types_changed(struct session_shared *s)
+{
+    atomic_fetch_add(&s->ntype_changes, 1);
+}
+
+void session_types_stale(struct session_shared *s, int64_t now_us, int64_t pause_us)
+{
+    int64_t last = atomic_load(&s->stale_us);
+
+    if ((last == 0 || now_us - last >= pause_us) &&
+        atomic_compare_exchange_strong(&s->stale_us, &last, now_us))
+        session_types_changed(s);
 }
 
 uint64_t session_count_sum(const struct shm *shm, int node, enum count_kind kind)

@@ -64,6 +64,8 @@ HOT static void turn_free(struct sessions *ss, struct share *s)
     struct buf begin = t->begin;
 
     s->turn = NULL;
+    if (t->ddl != 0)
+        session_types_changed(ss->shared); /* how it ended nobody has heard */
     if (t->mark.client != NULL || t->mark.link != NULL)
         share_vars_clear(&t->mark);
     if (t->tx.client != NULL || t->tx.link != NULL)

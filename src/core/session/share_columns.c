@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: PostgreSQL
  * share_columns.c: what clients that share links were told of the columns of their statements.
  * Runs in: workers. A link that parses a statement anew plans it as the tables are then: who was
- * told its columns on another link, and does not ask again, would get rows of another shape. So the
- * columns told are kept with the client's name, as a hash, and those that it has with the link's
+ * told its columns on another link, and does not ask again, would get rows of another shape, and
+ * what it sends would be taken for values of other types. So the columns and parameters told are
+ * kept with the client's name, as a hash, and those that it has with the link's
  * statement, which keeps them for its life. Where they differ the client is told what a server says
  * of a plan that has gone stale. */
 #include "config.h"
@@ -45,6 +46,20 @@ static uint64_t hash_columns(char type, struct slice body)
     return r.bad ? 0 : hash | 1;
 }
 
+static uint64_t hash_types(struct slice body)
+{
+    if (body.n <= sizeof(uint16_t))
+        return 0; /* there are none */
+    return (hash_bytes(body.p, body.n, 1) | (uint64_t)1 << 32) & SHARE_COLUMNS_TYPES;
+}
+
+/* A portal's types are those of its statement, which never change. */
+static uint64_t merged(uint64_t before, uint64_t columns)
+{
+    return (columns & SHARE_COLUMNS_TYPES) != 0 ? columns
+                                                : (before & SHARE_COLUMNS_TYPES) | columns;
+}
+
 static void watch(struct client *c, struct share_name *n, bool is_ours)
 {
     struct share_turn *t = c->share->turn;
@@ -65,9 +80,10 @@ static void watch(struct client *c, struct share_name *n, bool is_ours)
 void share_columns_watch(struct client *c, struct share_name *n)
 {
     if (c->link->expect.skipping || n->prep == NULL || n->prep->names_one ||
-        (n->told != 0 && n->told == prepset_columns(&c->link->preps, n->prep->id)))
+        ((n->told & ~SHARE_COLUMNS_TYPES) != 0 &&
+            share_columns_agree(n->told, prepset_columns(&c->link->preps, n->prep->id))))
         return;
-    n->told = 0; /* should it fail, nobody knows which ones the client goes by */
+    n->told &= SHARE_COLUMNS_TYPES; /* should it fail, nobody knows which ones the client goes by */
     watch(c, n, false);
 }
 
@@ -93,7 +109,7 @@ void share_columns_on_told(void *owner, struct link *link, char type, struct sli
     struct client *c = owner;
     struct share_turn *t = c->share->turn;
     uint32_t serial = expect_head_serial(&link->expect);
-    uint64_t columns = hash_columns(type, body);
+    uint64_t columns;
     struct share_watch w;
     unsigned i = 0;
 
@@ -102,13 +118,22 @@ void share_columns_on_told(void *owner, struct link *link, char type, struct sli
     while (i < t->nwatched && (int32_t)(t->watched[i].serial - serial) < 0)
         i++;
     drop_watches(t, i);
+    if (type == BE_PARAMETER_DESCRIPTION) {
+        t->types_serial = serial;
+        t->types = hash_types(body);
+        return;
+    }
+    columns = hash_columns(type, body) & ~SHARE_COLUMNS_TYPES;
+    if (t->types_serial == serial)
+        columns |= t->types;
     if (t->nwatched > 0 && t->watched[0].serial == serial) {
         w = t->watched[0];
         drop_watches(t, 1);
         if (w.name != NULL) {
-            prepset_set_columns(&link->preps, w.name->prep->id, columns);
+            prepset_set_columns(&link->preps, w.name->prep->id,
+                merged(prepset_columns(&link->preps, w.name->prep->id), columns));
             if (!w.is_ours)
-                w.name->told = columns;
+                w.name->told = merged(w.name->told, columns);
         }
     }
     link->see_columns = t->nwatched > 0;
@@ -141,13 +166,18 @@ static struct share_name *told_name(const struct client *c, struct slice bind)
     return n == NULL || n->prep == NULL || n->told == 0 ? NULL : n;
 }
 
-/* The client relies on what it was told: it does not ask for columns behind this Bind, as far as
- * that has come. */
-static bool relies(struct slice bind, const char *end)
+/* It does not ask for columns behind this Bind, as far as that has come. */
+static bool asks_not(struct slice bind, const char *end)
 {
     const char *next = bind.p + bind.n;
 
     return share_columns_counts(bind) || (next < end && *next != FE_DESCRIBE);
+}
+
+/* The client relies on what it was told: it sends values of these types, or does not ask. */
+static bool relies(const struct share_name *n, struct slice bind, const char *end)
+{
+    return (n->told & SHARE_COLUMNS_TYPES) != 0 || asks_not(bind, end);
 }
 
 struct share_name *share_columns_first(struct client *c, const char *p, const char *end)
@@ -161,7 +191,7 @@ struct share_name *share_columns_first(struct client *c, const char *p, const ch
     if ((size_t)(end - p) < bind.n)
         return NULL;
     n = told_name(c, bind);
-    return n != NULL && relies(bind, end) ? n : NULL;
+    return n != NULL && relies(n, bind, end) ? n : NULL;
 }
 
 static uint64_t id_of(const struct prep *p)
@@ -190,7 +220,8 @@ static bool must_wait(struct client *c, const struct share_name *n)
     const struct expect *e = &c->link->expect;
 
     return e->len > 0 && !e->skipping && !e->copy_in && !expect_is_stuck(e) && !c->server_batch &&
-           !n->prep->names_one && prepset_columns(&c->link->preps, n->prep->id) != n->told;
+           !n->prep->names_one &&
+           !share_columns_agree(n->told, prepset_columns(&c->link->preps, n->prep->id));
 }
 
 bool share_columns_ask(struct client *c, struct feed_run *run, struct share_name *n)
@@ -200,7 +231,7 @@ bool share_columns_ask(struct client *c, struct feed_run *run, struct share_name
     struct buf out = {0};
     uint32_t at;
 
-    if (!may_ask(c, n) || prepset_columns(&c->link->preps, p->id) == n->told)
+    if (!may_ask(c, n) || share_columns_agree(n->told, prepset_columns(&c->link->preps, p->id)))
         return false;
     t->looked_at = n;
     t->looked_epoch = c->link->epoch;
@@ -281,6 +312,11 @@ void share_columns_asked(struct client *c)
         client_unpark(c);
 }
 
+static bool half_differs(uint64_t told, uint64_t known, uint64_t half)
+{
+    return (known & half) != 0 && !share_columns_half_agrees(told, known, half);
+}
+
 bool share_columns_differ(struct client *c, struct slice msg, const char *end)
 {
     const struct share_name *n;
@@ -292,7 +328,9 @@ bool share_columns_differ(struct client *c, struct slice msg, const char *end)
     if (n == NULL || n->prep->names_one)
         return false;
     columns = prepset_columns(&c->link->preps, n->prep->id);
-    return columns != 0 && columns != n->told && relies(msg, end);
+    return columns != 0 &&
+           (half_differs(n->told, columns, SHARE_COLUMNS_TYPES) ||
+               (half_differs(n->told, columns, ~SHARE_COLUMNS_TYPES) && asks_not(msg, end)));
 }
 
 enum feed_step share_columns_refuse(struct client *c, struct feed_run *run)

@@ -5,6 +5,20 @@
 
 #include "share_int.h"
 
+/* What is kept of columns is a hash of two halves: of the columns below, and above of the types of
+ * the parameters, which a Describe of a portal does not tell. Each is 0 when it is not known, or
+ * there are none. */
+#define SHARE_COLUMNS_TYPES 0xffffffff00000000U
+static inline bool share_columns_half_agrees(uint64_t told, uint64_t known, uint64_t half)
+{
+    return (told & half) == 0 || (told & half) == (known & half);
+}
+/* True when all that the client was told is known to be so on the link. */
+static inline bool share_columns_agree(uint64_t told, uint64_t known)
+{
+    return share_columns_half_agrees(told, known, SHARE_COLUMNS_TYPES) &&
+           share_columns_half_agrees(told, known, ~SHARE_COLUMNS_TYPES);
+}
 /* A Describe of the statement was pushed, or of a portal that was bound to it. */
 void share_columns_watch(struct client *c, struct share_name *n);
 /* The link is going to parse it (again): what is described until then is not what it has then. */

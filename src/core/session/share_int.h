@@ -190,6 +190,7 @@ struct share_turn {
     uint32_t kept_len;             /* of a sequence that may be sent again */
     uint32_t mark_pins;            /* before the present exchange */
     uint16_t npending;
+    uint8_t ddl;                    /* 1: the present transaction may change types */
     uint16_t nuncertain;            /* of those pending: the link may know them or not */
     bool is_quick;                  /* sent by share_quick.c, and nothing behind it */
     bool tells_late;                /* the rows hear of the loan with what is sent on it */
@@ -207,6 +208,8 @@ struct share_turn {
     struct share_name *bound_first; /* the sequence that waits for its link binds it first */
     uint64_t last_portal; /* a hash of the name that last_bound was bound to; 0: to none */
     uint64_t watched_epoch;
+    uint64_t types;        /* of the parameters that were described last */
+    uint32_t types_serial; /* ... in answer to this op */
     uint64_t looked_epoch; /* the loan in which the link was asked for the columns of looked_at */
     uint64_t looked_id;    /* the start of its statement's id */
     struct share_name *looked_at;
@@ -714,11 +717,25 @@ void share_names_drop_all(struct client *c);
 /* The statement of the client that this text, EXECUTE alone, runs; NULL: none, or something else.
  */
 struct share_name *share_names_executes(const struct client *c, const struct sql_facts *facts);
+/* share_types.c */
+/* What names mean to the client, as the hash under which a new Parse of `body` (behind its name) is
+ * shared. */
+uint64_t share_types_path(const struct client *c, struct slice body);
+/* Notes a text that is sent: DDL counts when its transaction is over. */
+void share_types_note(struct client *c, const struct sql_facts *facts);
+/* Tells the others, when the transaction is over. */
+void share_types_settle(struct client *c, char tx_status);
+/* True when the error is about types of a statement that was parsed before, and `may_replan`: the
+ * sequence that it ended may be sent again with a new one. */
+bool share_types_are_stale(struct client *c, const struct errmsg *m, bool may_replan);
 /* True when the sequence is there as a whole, names a statement, and the client cannot be surprised
  * by other columns: it asks for them here, or never did. Then it can be sent again should the plan
  * be stale. *end is set behind its Sync. */
 bool share_names_may_replan(
     const struct client *c, const char *p, const char **end, bool *is_closed);
+/* True when the kept sequence makes all statements with names that it uses: its client was told
+ * nothing of their types before. */
+bool share_names_parses_all(const struct client *c);
 /* Forgets the plans of the statements that the messages of `batch` parse, describe, bind or
  * EXECUTE. */
 void share_names_replan(struct client *c, struct feed_run *run, struct slice batch);

@@ -363,6 +363,7 @@ static void on_exchange_over(struct client *c)
     c->link->ready_as = 0;
     if (c->balance != NULL)
         share_route_settle(c);
+    share_types_settle(c, c->link->tx_status);
     if (s->mode == CONF_POOL_STATEMENT && c->link->tx_status != 'I') {
         end_transaction(c);
         return;
@@ -534,11 +535,13 @@ static bool is_of_stale_plan(const struct errmsg *m)
 /* The result of a prepared statement has other columns now. Outside of a transaction, as long as
  * the client has seen nothing of the sequence and asks for the columns in it, a new plan will do.
  */
-static bool is_stale_plan(const struct client *c, const struct errmsg *m)
+static bool is_stale_plan(struct client *c, const struct errmsg *m)
 {
     const struct share *s = c->share;
+    bool is_of_stale_types =
+        share_types_are_stale(c, m, s->may_replan && share_names_parses_all(c));
 
-    return is_of_stale_plan(m) && s->may_replan && !s->reply_begun &&
+    return s->may_replan && (is_of_stale_plan(m) || is_of_stale_types) && !s->reply_begun &&
            !share_columns_are_relied_on(c);
 }
 

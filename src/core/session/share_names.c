@@ -178,7 +178,7 @@ struct prep *share_prep_with(struct client *c, struct slice body, uint64_t path_
 HOT struct prep *share_prep_of(struct client *c, struct slice body)
 {
     struct share *s = c->share;
-    uint64_t path_hash = s->vars.client->path_hash;
+    uint64_t path_hash = share_types_path(c, body);
     struct prep *p = s->unnamed;
 
     if (p != NULL && p->path_hash == path_hash && slice_eq(slice_of(p->body, p->body_len), body))

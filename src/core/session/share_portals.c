@@ -114,6 +114,8 @@ void share_portal_bound(
     c->bound_count = p->count;
     client_orders_on_statement(c, prep_sql(p));
     share_route_note(c, prep_sql(p));
+    if (p->has_effects)
+        share_types_note(c, balance_facts(c->ss, prep_sql(p)));
     if (p->may_commit)
         share_note_code(c);
     if (s->turn->portals != NULL && fetches(c, p))

@@ -208,7 +208,8 @@ COLD APART static bool looks_first(
 {
     struct share_turn *t = c->share->turn;
 
-    if (q->sent.describes && !share_columns_counts(q->sent.bind))
+    if (q->sent.describes && !share_columns_counts(q->sent.bind) &&
+        (q->n->told & SHARE_COLUMNS_TYPES) == 0)
         return false;
     if (t->is_untold)
         client_row_link(c);
@@ -239,7 +240,8 @@ HOT enum feed_step share_quick_batch(
         s->turn->kept_len = (uint32_t)msgs.n;
         step = get_link(c, run, node);
         if (step == FEED_PASS && q.n != NULL && q.n->told != 0) {
-            q.is_as_told = q.n->told == prepset_columns(&c->link->preps, q.prep->id);
+            q.is_as_told =
+                share_columns_agree(q.n->told, prepset_columns(&c->link->preps, q.prep->id));
             if (!q.is_as_told && looks_first(c, run, &q))
                 step = FEED_PARK;
         }

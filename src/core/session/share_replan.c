@@ -3,6 +3,8 @@
  * has to be made anew in front of them. Runs in: workers. */
 #include "config.h"
 
+#include <string.h>
+
 #include "wire/batch.h"
 #include "wire/writer.h"
 
@@ -23,29 +25,67 @@ static bool parses_named(const struct batch_msg *m)
     return m->type == FE_PARSE && m->name.n > 0;
 }
 
-bool share_names_may_replan(
-    const struct client *c, const char *p, const char **end, bool *is_closed)
+/* What a sequence does with statements that have names. */
+struct replan_look {
+    bool is_closed;    /* it is there as a whole */
+    bool has_named;    /* it uses or makes one */
+    bool uses_older;   /* ... that it does not make itself */
+    bool describes;    /* something, in this sequence */
+    bool is_described; /* what it binds was described before */
+};
+
+static void look_at(const struct client *c, const struct batch_msg *m, struct slice *parsed,
+    struct replan_look *look)
 {
-    const struct share_name *n;
-    bool has_named = false;
-    bool has_describe = false;
-    bool is_described = false;
+    const struct share_name *n = used_name(c, m);
+
+    look->describes = look->describes || m->type == FE_DESCRIBE;
+    look->is_described = look->is_described || (m->type == FE_BIND && n != NULL && n->is_described);
+    look->has_named = look->has_named || n != NULL || parses_named(m);
+    if (parses_named(m))
+        *parsed = m->name;
+    else if (n != NULL)
+        look->uses_older = look->uses_older || !slice_eq(*parsed, slice_of(n->name, n->len));
+}
+
+/* *end is set behind its Sync. */
+static void look_over(
+    const struct client *c, const char *p, const char **end, struct replan_look *look)
+{
+    struct slice parsed = slice_of(NULL, 0);
     struct batch_msg m;
 
+    memset(look, 0, sizeof *look);
     while (batch_next(&p, *end, &m)) {
         if (m.type == FE_SYNC) {
             *end = p;
-            *is_closed = true;
-            return has_named && (has_describe || !is_described);
+            look->is_closed = true;
+            return;
         }
         if (m.type == FE_QUERY || m.type == FE_FUNCTION_CALL)
-            return false; /* it ends what is in front of it */
-        has_describe = has_describe || m.type == FE_DESCRIBE;
-        n = used_name(c, &m);
-        has_named = has_named || n != NULL || parses_named(&m);
-        is_described = is_described || (m.type == FE_BIND && n != NULL && n->is_described);
+            return; /* it ends what is in front of it */
+        look_at(c, &m, &parsed, look);
     }
-    return false;
+}
+
+bool share_names_may_replan(
+    const struct client *c, const char *p, const char **end, bool *is_closed)
+{
+    struct replan_look look;
+
+    look_over(c, p, end, &look);
+    *is_closed = *is_closed || look.is_closed;
+    return look.is_closed && look.has_named && (look.describes || !look.is_described);
+}
+
+bool share_names_parses_all(const struct client *c)
+{
+    struct slice kept = buf_slice(&c->share->turn->retry);
+    const char *end = kept.p + kept.n;
+    struct replan_look look;
+
+    look_over(c, kept.p, &end, &look);
+    return look.is_closed && look.has_named && !look.uses_older;
 }
 
 /* The plan of what an EXECUTE names. */
