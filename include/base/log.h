@@ -41,6 +41,8 @@ struct log_context {
     const char *app_name; /* %a: role of the process, or the client's application_name */
     const char *user;     /* %u */
     const char *database; /* %d */
+    const char *host;     /* %h, and %r with the port */
+    int port;             /* 0: it has none */
     bool has_levels;      /* the two below hold for its lines, not those of log_configure */
     enum log_level min_level;
     enum log_verbosity verbosity;

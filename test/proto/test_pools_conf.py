@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from pgt import postgres, proxy, waits
+from pgt import postgres, procs, proxy, waits
 from pgt.pcp_tool import pcp, said
 from pgt.wire import SYNC, Wire, bind, cancel, execute, parse, query
 
@@ -335,7 +335,9 @@ def test_another_dbname(pg, start, mode):
 
 
 def test_check_config(tmp_path):
-    (tmp_path / "pgpool.conf").write_text("backend_hostname0 = 'localhost'\nbackend_port0 = 5432\n", encoding="utf-8")
+    conf = {"backend_hostname0": "localhost", "backend_port0": 5432, "pid_file_name": tmp_path / "pid", "port": procs.free_port(),
+            "pcp_port": procs.free_port(), "unix_socket_directories": tmp_path, "pcp_socket_dir": tmp_path}
+    (tmp_path / "pgpool.conf").write_text(proxy.conf_text(conf), encoding="utf-8")
     (tmp_path / "pools.conf").write_text("[user x]\nhost = y\n[database z]\nport = 1\n", encoding="utf-8")
     done = subprocess.run([proxy.pgpool_bin(), "--check-config", "-f", str(tmp_path / "pgpool.conf")],
                           capture_output=True, text=True, check=False)

@@ -629,6 +629,28 @@ def test_new_worker_has_the_present_generation(make):
     assert h.stop() == 0
 
 
+def test_check_config_tries_what_a_start_needs(make):
+    """Its status is 0 when pgpool would start; an instance that runs is no hindrance to itself."""
+    h = make()
+    h.write_conf("")
+    assert h.run("--check-config").returncode == 0
+    h.start()
+    assert h.run("--check-config").returncode == 0, "it runs"
+    other = make()
+    other.settings.update(port=h.settings["port"], failover_command="/nowhere/promote %d %h")
+    other.write_conf("")
+    done = other.run("--check-config")
+    assert done.returncode == 1 and str(h.settings["port"]) in done.stderr, done.stderr
+    assert 'warning: the program of failover_command, "/nowhere/promote"' in done.stderr
+    assert other.run("-n").returncode != 0
+    assert h.stop() == 0
+    other.settings.update(pid_file_name=str(other.home / "no" / "folder.pid"))
+    other.write_conf("")
+    done = other.run("--check-config")
+    assert done.returncode == 1 and "folder.pid" in done.stderr and done.stderr.count("error:") == 1, done.stderr
+    assert other.run("-n").returncode != 0
+
+
 @pytest.mark.parametrize("name, value", [("use_watchdog", "on"), ("replication_mode", "on"),
                                          ("backend_clustering_mode", "native_replication"),
                                          ("backend_clustering_mode", "snapshot_isolation")])

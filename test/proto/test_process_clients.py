@@ -153,6 +153,15 @@ def test_lines_of_a_session_name_it(pg, start_pool):
     assert re.search(r"^\[my app\|postgres\|postgres    \] LOG:  frontend disconnection: session time: "
                      r"0:00:0\d\.\d\d\d user=postgres database=postgres host=127\.0\.0\.1 port=\d+$", log, re.M)
 
+    # Addresses: of what a tool reads that shuts out whom it sees too often.
+    pool.reload(log_line_prefix="{%h|%r} ")
+    def from_home() -> bool:
+        with Wire(pool.address, seconds=20) as fresh:
+            fresh.login()
+            fresh.rows("select 5")
+        return re.search(r"^\{127\.0\.0\.1\|127\.0\.0\.1\(\d+\)\} LOG:  statement: select 5$", pool.log(), re.M) is not None
+    waits.wait_for("lines with the address", from_home)
+
     def count() -> int:
         return pool.log().count("LOG:  statement: ")
     quiet, other = Wire(pool.address, seconds=20), Wire(pool.address, seconds=20)

@@ -63,6 +63,7 @@ static void check_files(
     pgpool_auth_check_passwd(gen, report);
     if (sup_check_files(gen, &err) == -1)
         conf_report_err(report, CONF_ERROR, NULL, 0, &err);
+    sup_try_start(gen, report);
 }
 
 /* Prints every finding; the status says whether a start would be refused. */

@@ -50,6 +50,23 @@ static void conf_check_listen(struct conf_load *load, const struct conf *c)
             "http_ssl is on, but there is no certificate");
 }
 
+/* In pgpool-II these two bound clients and server connections. */
+static void conf_note_old_limits(struct conf_load *load, const struct conf *c)
+{
+    char hint[160];
+
+    if (conf_is_set(load, "max_clients") || conf_is_set(load, "max_backend_connections"))
+        return;
+    snprintf(hint, sizeof hint,
+        "For the limits that pgpool-II made of it: max_clients = %d, max_backend_connections = "
+        "%lld.",
+        c->num_init_children, (long long)c->num_init_children * c->max_pool);
+    CONF_COMPLAIN_AT(load, CONF_NOTE, "num_init_children", hint,
+        "num_init_children and max_pool bound neither clients nor server connections: max_clients "
+        "(%d) and max_backend_connections (%d; 0 is what each server allows, less a margin) do",
+        c->max_clients, c->max_backend_connections);
+}
+
 static void conf_check_pools(struct conf_load *load, const struct conf *c)
 {
     if (c->reserved_connections >= c->max_clients)
@@ -73,6 +90,9 @@ static void conf_check_pools(struct conf_load *load, const struct conf *c)
             "max_clients.",
             "%d worker processes will be started, each of which serves many clients",
             c->num_init_children);
+    if (conf_is_set(load, "num_init_children") && conf_is_set(load, "max_pool") &&
+        c->num_init_children > 1 && c->max_pool > 0)
+        conf_note_old_limits(load, c);
     if (c->process_management_mode == CONF_PROCESS_DYNAMIC &&
         c->min_spare_children >= c->max_spare_children)
         CONF_COMPLAIN_AT(load, CONF_ERROR, "min_spare_children",
@@ -91,9 +111,9 @@ static void conf_check_logging(struct conf_load *load, const struct conf *c)
         p += *p == '-';
         while (*p >= '0' && *p <= '9')
             p++;
-        if (*p == '\0' || strchr("apPtmdul%", *p) == NULL)
+        if (*p == '\0' || strchr("apPtmduhrl%", *p) == NULL)
             CONF_COMPLAIN_AT(load, CONF_WARNING, "log_line_prefix",
-                "Known are %a %p %P %t %m %d %u %l and %%; it is left out.",
+                "Known are %a %p %P %t %m %d %u %h %r %l and %%; it is left out.",
                 "log_line_prefix has an unknown escape \"%%%.1s\"", p);
         p += *p != '\0';
     }

@@ -56,6 +56,9 @@ void client_log_enter(struct client_log_scope *scope, const struct client *c)
             copy_name(scope->database, sizeof scope->database, row_database(client_row_names(c)));
         scope->ctx.app_name = copy_name(
             scope->application, sizeof scope->application, row_application(client_row_names(c)));
+        client_host_text(c, scope->host, sizeof scope->host);
+        scope->ctx.host = scope->host;
+        scope->ctx.port = c->row->addr_kind == ROW_ADDR_LOCAL ? 0 : c->row->port;
     }
     if (client_override(c) != NULL) {
         s = conf_session_of(c->ss->gen, client_override(c));

@@ -406,6 +406,7 @@ struct client_log_scope {
     char user[ROWS_NAME_BYTES];
     char database[ROWS_NAME_BYTES];
     char application[128];
+    char host[64];
 };
 void client_log_enter(struct client_log_scope *scope, const struct client *c);
 void client_log_leave(struct client_log_scope *scope);

@@ -188,6 +188,13 @@ static const char *escape_value(char escape, char *text, size_t size)
         return c != NULL && c->user != NULL ? c->user : NOT_A_SESSION;
     case 'd':
         return c != NULL && c->database != NULL ? c->database : NOT_A_SESSION;
+    case 'h':
+        return c != NULL && c->host != NULL ? c->host : NOT_A_SESSION;
+    case 'r':
+        if (c == NULL || c->host == NULL || c->port == 0)
+            return c != NULL && c->host != NULL ? c->host : NOT_A_SESSION;
+        snprintf(text, size, "%s(%d)", c->host, c->port);
+        return text;
     case 'P':
         return state.process_title;
     case 'p':
@@ -370,6 +377,9 @@ static void put_as_json(struct buf *out, const struct event *e)
     put_json_member(out, "application", c == NULL ? NULL : c->app_name);
     put_json_member(out, "user", c == NULL ? NULL : c->user);
     put_json_member(out, "database", c == NULL ? NULL : c->database);
+    put_json_member(out, "remote_host", c == NULL ? NULL : c->host);
+    if (c != NULL && c->host != NULL && c->port != 0)
+        buf_printf(out, ",\"remote_port\":%d", c->port);
     put_json_member(out, "sqlstate", e->sqlstate);
     put_json_member(out, "message", e->text);
     put_json_member(out, "detail", e->detail);

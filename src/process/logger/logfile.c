@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <syslog.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -154,11 +155,43 @@ int logfile_wait_ms(const struct logfile *f, int64_t wall_us)
     return ms > WAIT_MAX_MS ? WAIT_MAX_MS : (int)ms;
 }
 
+/* Once when it begins; standard error may lead nowhere. */
+static void tell_failure(const struct logfile *f, int error)
+{
+    char text[sizeof f->path + 128];
+    int n = snprintf(text, sizeof text,
+        "WARNING:  could not write to log file \"%s\": %s; lines go to standard error\n", f->path,
+        strerror(error));
+
+    (void)fd_write_all(STDERR_FILENO, text, (size_t)n);
+    syslog(LOG_DAEMON | LOG_WARNING, "pgpool: %.*s", n - 1, text);
+}
+
+/* The file itself says that lines are missing there. False: it takes none yet. */
+static bool tell_gap(struct logfile *f)
+{
+    char text[160];
+    int n = snprintf(text, sizeof text,
+        "WARNING:  %lu pieces of the log are missing here: they could not be written (%s)\n",
+        f->failed_writes, strerror(f->write_error));
+
+    if (fd_write_all(f->fd, text, (size_t)n) == -1)
+        return false;
+    f->bytes += n;
+    f->failed_writes = 0;
+    f->write_error = 0;
+    return true;
+}
+
 void logfile_write(struct logfile *f, const char *p, size_t n)
 {
-    if (f->fd != -1 && fd_write_all(f->fd, p, n) == 0) {
-        f->bytes += (int64_t)n;
-        return;
+    if (f->fd != -1 && (f->write_error == 0 || tell_gap(f))) {
+        if (fd_write_all(f->fd, p, n) == 0) {
+            f->bytes += (int64_t)n;
+            return;
+        }
+        f->write_error = errno;
+        tell_failure(f, f->write_error);
     }
     f->failed_writes++;
     (void)fd_write_all(STDERR_FILENO, p, n);

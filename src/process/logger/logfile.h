@@ -29,6 +29,7 @@ struct logfile {
     int64_t rotate_at_bytes;   /* 0 never */
     int64_t rotate_at_wall_us; /* 0 never */
     int64_t retry_at_wall_us;  /* while fd is -1 */
+    int write_error;           /* why the last write to the file failed, 0: it did not */
     unsigned long failed_writes;
 };
 

@@ -22,6 +22,8 @@
 
 #include "monitor_int.h"
 
+#define MARGIN_PART     10 /* of a server's connections, one in so many is left to others */
+#define MARGIN_LEAST    3
 #define OWN_CONNECTIONS 1 /* the monitor's, out of what a server gives */
 
 static const struct conf *conf_now(const struct monitor *m)
@@ -45,14 +47,17 @@ static void tell(const struct decide_event *e)
     log_at_detail(level, e->detail[0] == '\0' ? NULL : e->detail, e->hint, "%s", e->text);
 }
 
-/* The limit that the settings leave to us. */
+/* The limit that the settings leave to us. Others than our clients want to get in, too. */
 static void set_quota(struct monitor *m, int id)
 {
     int limit = conf_now(m)->max_backend_connections;
     int room = m->decide.view.node[id].max_connections;
 
     if (limit == 0 && room > 0)
-        limit = room > OWN_CONNECTIONS ? room - OWN_CONNECTIONS : 1;
+        limit = room - OWN_CONNECTIONS -
+                (room / MARGIN_PART > MARGIN_LEAST ? room / MARGIN_PART : MARGIN_LEAST);
+    if (conf_now(m)->max_backend_connections == 0 && room > 0 && limit < 1)
+        limit = 1;
     if (limit != quota_limit(m->role.env->shm, id))
         quota_set_limit(m->role.env->shm, id, limit);
 }

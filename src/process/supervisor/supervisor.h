@@ -9,6 +9,7 @@
 #include "ipc/proc.h"
 
 struct conf_gen;
+struct conf_report;
 struct err;
 
 struct sup_opts {
@@ -24,6 +25,9 @@ struct sup_opts {
 
 /* sup_check.c: 0 when certificates and keys are usable; -1 and *err says which is not. */
 int sup_check_files(const struct conf_gen *gen, struct err *err);
+
+/* sup_try.c: reports what on this host would keep pgpool from starting with `gen`. */
+void sup_try_start(const struct conf_gen *gen, struct conf_report *report);
 
 /* Runs pgpool with generation `gen`, which it takes over, until told to stop. Returns the exit
  * status; in a child process it does not return. */

@@ -137,7 +137,9 @@ END_TEST
 
 START_TEST(escapes_and_padding)
 {
-    static const struct log_context ctx = {.app_name = "psql", .user = "alice", .database = "db"};
+    static const struct log_context ctx = {
+        .app_name = "psql", .user = "alice", .database = "db", .host = "192.0.2.1", .port = 4711};
+    static const struct log_context local = {.host = "[local]"};
     char want[256];
 
     log_use_context(&ctx);
@@ -146,10 +148,17 @@ START_TEST(escapes_and_padding)
     snprintf(want, sizeof want,
         "[psql|   alice|db    |%%|wait for connection request||%d]LOG:  x\n", (int)getpid());
     ck_assert_str_eq(caught.text, want);
-    ck_assert_ptr_eq(log_use_context(NULL), &ctx);
-    log_configure("%a %u %d ", LVL_LOG, LOG_DEFAULT);
+    log_configure("%h|%r|%20r|", LVL_LOG, LOG_DEFAULT);
     log_at(LVL_LOG, "x");
-    ck_assert_str_eq(caught.text, "child [No Connection] [No Connection] LOG:  x\n");
+    ck_assert_str_eq(caught.text, "192.0.2.1|192.0.2.1(4711)|     192.0.2.1(4711)|LOG:  x\n");
+    ck_assert_ptr_eq(log_use_context(&local), &ctx);
+    log_at(LVL_LOG, "x");
+    ck_assert_str_eq(caught.text, "[local]|[local]|             [local]|LOG:  x\n");
+    log_use_context(NULL);
+    log_configure("%a %u %d %h %r ", LVL_LOG, LOG_DEFAULT);
+    log_at(LVL_LOG, "x");
+    ck_assert_str_eq(caught.text,
+        "child [No Connection] [No Connection] [No Connection] [No Connection] LOG:  x\n");
 }
 END_TEST
 

@@ -546,7 +546,7 @@ START_TEST(warnings_across_parameters)
         CONF_WARNING, 4, "servers 0 and 1");
     conf_test_warns(CONF_TEST_SERVER "backend_weight0 = 0\n", CONF_WARNING, 0, "all weights are 0");
     conf_test_warns("num_init_children = 100\n", CONF_WARNING, 1, "100 worker processes");
-    conf_test_warns("log_line_prefix = '%t %h '\n", CONF_WARNING, 1, "unknown escape \"%h\"");
+    conf_test_warns("log_line_prefix = '%t %q '\n", CONF_WARNING, 1, "unknown escape \"%q\"");
     conf_test_warns("sr_check_period = 0\ndelay_threshold = 5\n", CONF_WARNING, 2, "no effect");
     conf_test_warns(
         "min_pool_size = 30\ndefault_pool_size = 20\n", CONF_WARNING, 1, "default_pool_size");

@@ -54,6 +54,21 @@ START_TEST(modes_of_old_releases)
 }
 END_TEST
 
+START_TEST(old_limits_are_told)
+{
+    struct conf_report report;
+    struct conf_gen *gen;
+
+    conf_test_warns(CONF_TEST_SERVER "num_init_children = 32\nmax_pool = 4\n", CONF_NOTE, 3,
+        "max_clients = 32, max_backend_connections = 128");
+    gen = conf_test_load(
+        CONF_TEST_SERVER "num_init_children = 8\nmax_pool = 4\nmax_clients = 50\n", &report);
+    ck_assert_int_eq(report.n, 0);
+    conf_gen_free(&gen);
+    conf_report_fini(&report);
+}
+END_TEST
+
 /* Finds some parameter of a feature that is in `state`, to stay right when features get built. */
 START_TEST(what_is_not_built_is_told)
 {
@@ -104,6 +119,7 @@ int main(void)
     tcase_add_test(rules, what_is_not_built_is_told);
     tcase_add_test(rules, what_is_refused_is_an_error);
     tcase_add_test(rules, modes_of_old_releases);
+    tcase_add_test(rules, old_limits_are_told);
     suite_add_tcase(s, rules);
     return conf_test_run(s);
 }

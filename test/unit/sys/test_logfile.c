@@ -172,6 +172,51 @@ START_TEST(bad_folder_is_retried_not_spun)
 }
 END_TEST
 
+/* A disk that is full is said in both places: at once where lines go instead, later in the file. */
+START_TEST(a_full_disk_is_said)
+{
+    struct logfile f;
+    struct err err = {0};
+    char said[1024];
+    int real;
+    int fds[2];
+    int old = dup(STDERR_FILENO);
+    ssize_t n;
+
+    logfile_init(&f, &opts);
+    ck_assert_int_eq(logfile_rotate(&f, LOGFILE_START, 0, &err), 0);
+    real = f.fd;
+    f.fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
+    ck_assert_int_ne(f.fd, -1);
+    ck_assert_int_eq(pipe(fds), 0);
+    dup2(fds[1], STDERR_FILENO);
+    logfile_write(&f, "one\n", 4);
+    logfile_write(&f, "two\n", 4);
+    dup2(old, STDERR_FILENO);
+    n = read(fds[0], said, sizeof said - 1);
+    ck_assert_int_gt((int)n, 0);
+    said[n] = '\0';
+    ck_assert_ptr_nonnull(strstr(said, "No space left on device"));
+    ck_assert_ptr_nonnull(strstr(said, "\none\ntwo\n"));
+    close(f.fd);
+    f.fd = real;
+    logfile_write(&f, "three\n", 6);
+    logfile_write(&f, "four\n", 5);
+    real = open(f.path, O_RDONLY | O_CLOEXEC);
+    n = read(real, said, sizeof said - 1);
+    ck_assert_int_gt((int)n, 0);
+    said[n] = '\0';
+    ck_assert_ptr_nonnull(strstr(said, "2 pieces of the log are missing here"));
+    ck_assert_ptr_nonnull(strstr(said, "No space left on device"));
+    ck_assert_ptr_nonnull(strstr(said, ")\nthree\nfour\n"));
+    close(real);
+    close(fds[0]);
+    close(fds[1]);
+    close(old);
+    logfile_fini(&f);
+}
+END_TEST
+
 START_TEST(new_settings_ask_for_a_new_file)
 {
     struct logfile f;
@@ -199,6 +244,7 @@ int main(void)
     tcase_add_test(t, truncates_only_when_time_comes_round);
     tcase_add_test(t, restart_appends);
     tcase_add_test(t, bad_folder_is_retried_not_spun);
+    tcase_add_test(t, a_full_disk_is_said);
     tcase_add_test(t, new_settings_ask_for_a_new_file);
     suite_add_tcase(s, t);
     r = srunner_create(s);
