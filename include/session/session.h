@@ -168,6 +168,10 @@ uint32_t sessions_count_active(const struct sessions *ss, int64_t since_us);
 /* Clients of worker `ordinal`, and of all workers. */
 int session_count_of(const struct shm *shm, int ordinal);
 int session_count_all(const struct shm *shm);
+/* Has what the client runs cancelled, as a cancel request with its key would. For processes that
+ * are no workers. 0, or -1 with *err: 42704 there is no such client, 53000 its worker has no room.
+ */
+int session_cancel_client(const struct proc_env *env, uint32_t client_id, struct err *err);
 struct admin_counts;
 /* Statements and errors of a node so far, of all workers. */
 void session_node_counts(const struct shm *shm, int node, struct admin_counts *out);

@@ -73,7 +73,7 @@ def test_servers_go_and_come(start_pool):
         for node in trio.standbys:
             trio.nodes[node].stop(signal.SIGQUIT)
         said = web.wait_status(pool.web, "/readyz", 503).text
-        assert "None of the 3 PostgreSQL servers" in said
+        assert "No PostgreSQL server can be used, of 3" in said
         assert web.ask(pool.web, "/livez").status == 200
         assert web.ask(pool.web, "/replica").status == 503
     finally:

@@ -300,3 +300,31 @@ void sessions_on_cancel(struct sessions *ss, const void *body, size_t len, int f
         m.key_len = 0;
     cancel_deliver(ss, &m, fd);
 }
+
+int session_cancel_client(const struct proc_env *env, uint32_t client_id, struct err *err)
+{
+    const struct rows_header *rows = shm_get(env->shm, SHM_CLIENTS);
+    struct cancel_mail m = {.client_id = client_id};
+    struct client_row row;
+
+    for (m.row = 0; m.row < (int32_t)rows->capacity; m.row++) {
+        if (client_row_at(rows, m.row)->id != client_id)
+            continue; /* most are told apart without a copy */
+        (void)client_row_copy(rows, m.row, &row, NULL);
+        if (row.state != CLIENT_STATE_FREE && row.id == client_id)
+            break;
+    }
+    if (client_id == 0 || m.row == (int32_t)rows->capacity) {
+        err_set(err, "42704", "there is no client %u", client_id);
+        return -1;
+    }
+    m.pid = row.told_pid;
+    m.key_len = row.secret_len <= sizeof m.key ? row.secret_len : 0;
+    memcpy(m.key, row.secret, m.key_len);
+    if (mailbox_post(
+            env->boxes, env->first_worker_slot + row.worker, MAIL_CANCEL, &m, sizeof m, -1) == 0)
+        return 0;
+    err_set(err, "53000", "the worker of the client could not be asked");
+    err_hint(err, "Try again.");
+    return -1;
+}

@@ -333,6 +333,19 @@ static void on_command(struct monitor *m, const struct mail *mail)
     monitor_changed(m);
 }
 
+/* This process alone writes events. */
+static void on_note(struct monitor *m, const struct mail *mail)
+{
+    struct view_event e;
+
+    if (mail->len != sizeof e)
+        return;
+    memcpy(&e, mail->body, sizeof e);
+    e.name[sizeof e.name - 1] = e.text[sizeof e.text - 1] = '\0';
+    e.cause[sizeof e.cause - 1] = e.who[sizeof e.who - 1] = '\0';
+    view_add_event(m->role.env->shm, &e);
+}
+
 static void on_mail(struct role_loop *rl, struct mail *mail)
 {
     struct monitor *m = LIST_ENTRY(rl, struct monitor, role);
@@ -341,6 +354,8 @@ static void on_mail(struct role_loop *rl, struct mail *mail)
         on_suspect(m, mail);
     else if (mail->type == MAIL_NODE_COMMAND)
         on_command(m, mail);
+    else if (mail->type == MAIL_NOTE)
+        on_note(m, mail);
     else
         log_at(LVL_WARNING, "monitor got a message it does not know: %s", mail_name(mail->type));
     if (mail->fd != -1)

@@ -18,7 +18,9 @@
 #define STATUS_ERROR     500
 #define STATUS_NOT_FOUND 404
 #define PREFIX           "pool_"
-#define NUMBER_BYTES     40
+/* A server whose settings nobody has touched. */
+#define DEFAULTS     "backend_hostname0 = '?'\nbackend_port0 = 5432\n"
+#define NUMBER_BYTES 40
 
 /* --- cells --- */
 
@@ -208,14 +210,16 @@ static void put_setting(struct web_json *j, const struct conf_gen *gen,
     static const char *const contexts[] = {"restart", "reload", "session"};
     struct buf value = {0};
     struct buf preset = {0};
+    struct conf_ref first = *ref;
     char name[128];
 
     snprintf(name, sizeof name, "%s", ref->param->name);
     if (ref->index >= 0)
         snprintf(name, sizeof name, "%s%d", ref->param->name, ref->index);
     conf_format_value(gen, NULL, ref, CONF_STYLE_SHOW, &value);
-    if (ref->index < 0)
-        conf_format_value(defaults, NULL, ref, CONF_STYLE_SHOW, &preset);
+    if (ref->index >= 0)
+        first.index = 0;
+    conf_format_value(defaults, NULL, &first, CONF_STYLE_SHOW, &preset);
     web_json_open(j, '{');
     web_json_member(j, "name", name);
     web_json_key(j, "value");
@@ -223,7 +227,7 @@ static void put_setting(struct web_json *j, const struct conf_gen *gen,
     web_json_key(j, "default");
     web_json_text(j, buf_slice(&preset));
     web_json_key(j, "changed");
-    web_json_bool(j, ref->index >= 0 || !slice_eq(buf_slice(&value), buf_slice(&preset)));
+    web_json_bool(j, !slice_eq(buf_slice(&value), buf_slice(&preset)));
     web_json_member(j, "taken_up", contexts[ref->param->context]);
     web_json_member(j, "description", ref->param->brief);
     web_json_close(j, '}');
@@ -266,7 +270,7 @@ void web_api_settings(const struct web_request *r, struct web_answer *a)
     struct conf_gen *defaults;
 
     conf_report_init(&report);
-    defaults = conf_load_text("/nonexistent/pgpool.conf", slice_of("", 0), &report);
+    defaults = conf_load_text("/nonexistent/pgpool.conf", slice_of_str(DEFAULTS), &report);
     web_json_open(&j, '{');
     web_json_member(&j, "file", conf_file(gen));
     web_json_key(&j, "generation");

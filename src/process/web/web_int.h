@@ -23,6 +23,7 @@
 struct web;
 struct web_http;
 struct web_login;
+struct web_ring;
 struct web_tls;
 struct web_who;
 
@@ -46,6 +47,7 @@ struct web {
     struct web_tls *tls;   /* NULL: http_ssl is off */
     struct web_login *login;
     web_route_fn *route; /* web_http.c knows none of those who answer */
+    struct web_ring *ring;
     struct view view;
 };
 

@@ -6,9 +6,12 @@
 
 #include <string.h>
 
+#include "web_action.h"
 #include "web_api.h"
 #include "web_login.h"
 #include "web_metrics.h"
+#include "web_page.h"
+#include "web_ring.h"
 
 #define STATUS_NOT_FOUND  404
 #define STATUS_BAD_METHOD 405
@@ -27,8 +30,14 @@ static const struct route {
     {"GET", "/metrics", WEB_FOR_SCRAPERS, web_metrics_page},
     {"GET", "/api/v1/health", WEB_FOR_VIEWERS, web_api_health},
     {"GET", "/api/v1/settings", WEB_FOR_VIEWERS, web_api_settings},
+    {"GET", "/api/v1/history", WEB_FOR_VIEWERS, web_ring_page},
+    {"GET", "/api/v1/session", WEB_FOR_ANYONE, web_session_page},
+    {"POST", "/api/v1/login", WEB_FOR_ANYONE, web_login_page},
+    {"POST", "/api/v1/logout", WEB_FOR_ANYONE, web_logout_page},
+    {"POST", "/api/v1/do/*", WEB_FOR_OPERATORS, web_action_page},
     {"GET", "/api/v1/", WEB_FOR_VIEWERS, web_api_index},
     {"GET", "/api/v1/*", WEB_FOR_VIEWERS, web_api_report},
+    {"GET", "/*", WEB_FOR_ANYONE, web_page_static},
 };
 
 /* A * at the end of a path stands for anything. */

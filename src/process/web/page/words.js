@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: PostgreSQL
+// words.js: what the console says, in English and Japanese: word: [English, Japanese].
+"use strict";
+
+const WORDS = {
+  skip: ["To the content", "本文へ"],
+  now: ["Now", "現在"], servers: ["Servers", "サーバー"], pools: ["Pools", "プール"], clients: ["Clients", "クライアント"],
+  events: ["Events", "イベント"], settings: ["Settings", "設定"],
+  login: ["Log in", "ログイン"], logout: ["Log out", "ログアウト"], user: ["User", "ユーザー"], password: ["Password", "パスワード"],
+  loginText: ["With a user of pcp.conf.", "pcp.conf のユーザーでログインしてください。"],
+  wrong: ["Wrong user or password.", "ユーザー名またはパスワードが違います。"],
+  slower: ["Too many wrong passwords. Wait for a minute.", "失敗が続いたため、1 分ほど待ってください。"],
+  gone: ["Pgpool does not answer. Still trying …", "pgpool が応答しません。再試行しています…"],
+  operator: ["Operator", "運用者"], viewer: ["Viewer", "閲覧者"], language: ["日本語", "English"],
+  other: ["And further:", "ほかに:"],
+  waiting: ["Waiting", "待機中"], links: ["Server connections", "サーバー接続"], perSecond: ["Statements / s", "文 / 秒"],
+  txPerSecond: ["Transactions / s", "トランザクション / 秒"], mean: ["Mean time", "平均時間"], ms: ["ms", "ミリ秒"],
+  hour: ["1 hour", "1 時間"], minutes: ["10 minutes", "10 分"], day: ["1 day", "1 日"],
+  chartClients: ["Clients", "クライアント"], chartWork: ["Work per second", "1 秒あたりの処理"],
+  chartTime: ["Time per request, and of waiting (ms)", "要求の時間と待ち時間 (ミリ秒)"], chartNodes: ["Statements per server and second", "サーバーごとの文 / 秒"],
+  chartLag: ["Lag of standbys (bytes)", "スタンバイの遅れ (バイト)"],
+  statements: ["Statements", "文"], transactions: ["Transactions", "トランザクション"], request: ["Request", "要求"], wait: ["Waiting", "待ち"],
+  node: ["Server", "サーバー"], primary: ["Primary", "プライマリ"], standby: ["Standby", "スタンバイ"], unknown: ["Unknown", "不明"], main: ["Main", "メイン"], replica: ["Replica", "レプリカ"],
+  up: ["Up", "稼働"], down: ["Down", "停止"], quarantine: ["Quarantine", "隔離"], unused: ["Unused", "未使用"], waitingState: ["Not asked yet", "未確認"],
+  lag: ["Lag", "遅れ"], reads: ["Share of reads", "読み取りの割合"], sync: ["Sync state", "同期状態"], since: ["Since", "変更日時"], status: ["Status", "状態"],
+  role: ["Role", "役割"], select: ["Reads", "読み取り"], address: ["Address", "アドレス"],
+  attach: ["Attach", "アタッチ"], detach: ["Detach", "デタッチ"], promote: ["Make primary", "プライマリにする"],
+  askAttach: ["Use server {} again?", "サーバー {} を再び使いますか?"],
+  askDetach: ["Take server {} out? Sessions on it end. It stays away until somebody attaches it.", "サーバー {} を切り離しますか? 使用中のセッションは切断され、attach するまで戻りません。"],
+  askPromote: ["Make server {} the primary? Writes wait meanwhile, and the other servers follow it.", "サーバー {} をプライマリにしますか? その間書き込みは待たされ、ほかのサーバーは新しいプライマリに従います。"],
+  askKill: ["Send client {} away? Its transaction is rolled back.", "クライアント {} を切断しますか? トランザクションは取り消されます。"],
+  askCancel: ["Cancel what client {} runs?", "クライアント {} が実行中の文をキャンセルしますか?"],
+  askReload: ["Read pgpool.conf again?", "pgpool.conf を再読み込みしますか?"],
+  why: ["Reason, for the events (may be empty)", "理由 (イベントに記録、省略可)"], no: ["No", "いいえ"],
+  ordered: ["Ordered. Events tell what came of it.", "指示しました。結果はイベントで確認できます。"],
+  kill: ["Kill", "切断"], cancel: ["Cancel", "キャンセル"], reload: ["Reload", "再読み込み"],
+  filter: ["Filter: user, database, state, address, statement …", "絞り込み: ユーザー、データベース、状態、アドレス、文…"],
+  ofAll: ["{} of {}", "{} / {}"], nothing: ["Nothing.", "ありません。"], nobodyWaits: ["Nobody waits.", "待っているクライアントはありません。"],
+  whoWaits: ["Who waits, and for what", "待っているクライアントとその理由"], limits: ["Limits", "制限"], perDatabase: ["Per database", "データベース別"], pins: ["Who keeps a server connection, and why", "接続を保持しているクライアントとその理由"],
+  database: ["Database", "データベース"], reason: ["Reason", "理由"], longest: ["Longest", "最長"], name: ["Name", "名前"], used: ["Used", "使用"], limit: ["Limit", "上限"], none: ["None", "なし"],
+  state: ["State", "状態"], application: ["Application", "アプリケーション"], host: ["From", "接続元"], statement: ["Statement", "文"], id: ["Id", "番号"], pin: ["Keeps its connection: ", "接続保持: "],
+  queries: ["Statements", "文"], logins: ["Logins", "ログイン"], p50: ["Median", "中央値"], p99: ["99 %", "99 %"], waitP99: ["Wait 99 %", "待ち 99 %"], total: ["Total", "累計"],
+  time: ["Time", "日時"], event: ["Event", "イベント"], what: ["What happened", "内容"], actor: ["By", "実行者"],
+  value: ["Value", "値"], preset: ["Default", "既定値"], takenUp: ["A change needs", "変更の反映"], restart: ["Restart", "再起動"], reloadWord: ["Reload", "再読み込み"], session: ["Reload", "再読み込み"],
+  onlyChanged: ["Only changed ones", "変更したものだけ"], all: ["All", "すべて"], file: ["File", "ファイル"], description: ["Description", "説明"],
+  viewersOnly: ["You can look; http_operators names who may order.", "閲覧のみです。操作できるのは http_operators のユーザーです。"],
+};
+
+const language = {
+  index: 0,
+  set(i) {
+    this.index = i;
+    document.documentElement.lang = i === 1 ? "ja" : "en";
+    try { localStorage.setItem("language", String(i)); } catch { /* private windows */ }
+  },
+  start() {
+    let kept = null;
+    try { kept = localStorage.getItem("language"); } catch { /* private windows */ }
+    this.set(kept === null ? Number((navigator.language || "").startsWith("ja")) : Number(kept));
+  },
+};
+
+function word(name, ...args) {
+  const texts = WORDS[name];
+  let text = texts === undefined ? name : texts[language.index];
+  for (const arg of args) text = text.replace("{}", arg);
+  return text;
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * web_action.c: what an operator orders in the console. Each order is handed to who carries it out,
+ * and stands in SHOW POOL_EVENTS with who gave it.
+ * Runs in: web. Nothing is changed here, and nobody is waited for: an answer says that the order
+ * was taken; what came of it is seen in the events. */
+#include "config.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "cluster/command.h"
+#include "ipc/orders.h"
+#include "session/session.h"
+#include "sys/clock.h"
+
+#include "web_action.h"
+#include "web_json.h"
+#include "web_login.h"
+
+#define PREFIX         "/api/v1/do/"
+#define STATUS_UNKNOWN 404
+#define STATUS_REFUSED 409
+#define NUMBER_BYTES   16
+
+typedef int action_fn(const struct web_request *r, struct buf *said, struct err *err);
+
+static void name_giver(const struct web_request *r, char out[VIEW_WHO_BYTES])
+{
+    char peer[64];
+
+    web_login_peer(r, peer, sizeof peer);
+    snprintf(out, VIEW_WHO_BYTES, "HTTP user %.24s, %.24s", r->who->user, peer);
+}
+
+static int post_to_monitor(
+    const struct web_request *r, enum mail_type type, const void *body, size_t len, struct err *err)
+{
+    struct proc_env *env = r->web->role.env;
+    struct proc_row row;
+    int slot;
+
+    for (slot = 0; slot < proc_nslots(env->shm); slot++) {
+        proc_row_copy(env->shm, slot, &row);
+        if (row.pid != 0 && row.role == ROLE_MONITOR &&
+            mailbox_post(env->boxes, slot, type, body, len, -1) == 0)
+            return 0;
+    }
+    err_set(err, "53000", "the monitor process could not be asked");
+    err_hint(err, "Try again.");
+    return -1;
+}
+
+/* What is not about a server is put among the events by this; the monitor tells the rest itself. */
+static int note(const struct web_request *r, const char *name, const char *text, struct err *err)
+{
+    struct view_event e = {.at_us = clock_wall_us(), .node = VIEW_NO_NODE};
+
+    snprintf(e.name, sizeof e.name, "%s", name);
+    snprintf(e.text, sizeof e.text, "%s", text);
+    name_giver(r, e.who);
+    log_at(LVL_LOG, "%s (%s)", text, e.who);
+    return post_to_monitor(r, MAIL_NOTE, &e, sizeof e, err);
+}
+
+/* --- servers --- */
+
+static int take_node(const struct web_request *r, struct err *err)
+{
+    char text[NUMBER_BYTES] = "";
+    char *end = text;
+    long id = -1;
+
+    if (web_form_field(r->body, "node", text, sizeof text) && text[0] != '\0')
+        id = strtol(text, &end, 10);
+    if (*end == '\0' && id >= 0 && id < VIEW_MAX_NODES &&
+        conf_has_node(conf_of(role_loop_gen(&r->web->role)), (int)id))
+        return (int)id;
+    err_set(err, "22023", "there is no such server");
+    return -1;
+}
+
+static int order_node(const struct web_request *r, enum node_order order, struct err *err)
+{
+    struct node_command cmd = {.order = (uint8_t)order};
+
+    cmd.node = take_node(r, err);
+    if (cmd.node == -1)
+        return -1;
+    name_giver(r, cmd.who);
+    (void)web_form_field(r->body, "why", cmd.why, sizeof cmd.why);
+    return post_to_monitor(r, MAIL_NODE_COMMAND, &cmd, sizeof cmd, err);
+}
+
+static int do_attach(const struct web_request *r, struct buf *said, struct err *err)
+{
+    return order_node(r, NODE_ATTACH, err);
+}
+
+static int do_detach(const struct web_request *r, struct buf *said, struct err *err)
+{
+    return order_node(r, NODE_DETACH, err);
+}
+
+/* A switchover: the server becomes the primary, and the others follow. */
+static int do_promote(const struct web_request *r, struct buf *said, struct err *err)
+{
+    int node = take_node(r, err);
+
+    (void)view_refresh(r->web->role.env->shm, &r->web->view);
+    if (node >= 0 && r->web->view.primary == node) {
+        err_set(err, "55000", "server %d is the primary already", node);
+        return -1;
+    }
+    return node == -1 ? -1 : order_node(r, NODE_SWITCHOVER, err);
+}
+
+/* --- clients --- */
+
+static uint32_t take_client(const struct web_request *r)
+{
+    char text[NUMBER_BYTES] = "";
+
+    if (!web_form_field(r->body, "client", text, sizeof text))
+        return 0;
+    return (uint32_t)strtoul(text, NULL, 10);
+}
+
+static int do_kill(const struct web_request *r, struct buf *said, struct err *err)
+{
+    const struct proc_env *env = r->web->role.env;
+    const struct rows_header *rows = shm_get(env->shm, SHM_CLIENTS);
+    struct order_mail m = {.kind = ORDER_KILL_CLIENT, .client_id = take_client(r)};
+    struct client_row row;
+    char text[VIEW_EVENT_TEXT_BYTES];
+    int64_t i;
+
+    for (i = 0; i < (int64_t)rows->capacity; i++) {
+        if (client_row_at(rows, i)->id != m.client_id)
+            continue;
+        (void)client_row_copy(rows, i, &row, NULL);
+        if (row.state != CLIENT_STATE_FREE && row.id == m.client_id)
+            break;
+    }
+    if (m.client_id == 0 || i == (int64_t)rows->capacity) {
+        err_set(err, "42704", "client %" PRIu32 " is not here any more", m.client_id);
+        return -1;
+    }
+    orders_tell_worker(env, row.worker, &m);
+    snprintf(text, sizeof text, "client %" PRIu32 " is sent away by an operator", m.client_id);
+    return note(r, "kill", text, err);
+}
+
+static int do_cancel(const struct web_request *r, struct buf *said, struct err *err)
+{
+    uint32_t id = take_client(r);
+    char text[VIEW_EVENT_TEXT_BYTES];
+
+    if (session_cancel_client(r->web->role.env, id, err) == -1)
+        return -1;
+    snprintf(text, sizeof text, "what client %" PRIu32 " runs is cancelled by an operator", id);
+    return note(r, "cancel", text, err);
+}
+
+/* --- settings --- */
+
+/* The supervisor says nothing about a file it refuses, so the file is tried here first. */
+static int do_reload(const struct web_request *r, struct buf *said, struct err *err)
+{
+    const struct conf_gen *gen = role_loop_gen(&r->web->role);
+    struct proc_env *env = r->web->role.env;
+    struct conf_report report;
+    struct conf_gen *tried;
+    char what = 'r';
+
+    conf_report_init(&report);
+    tried = conf_reload(gen, conf_file(gen), &report);
+    if (report.n > 0)
+        conf_report_format(&report, said);
+    conf_report_fini(&report);
+    if (tried == NULL) {
+        err_set(err, "F0000", "the file has errors: the settings stay as they are");
+        return -1;
+    }
+    conf_gen_free(&tried);
+    if (mailbox_post(env->boxes, PROC_SLOT_SUPERVISOR, MAIL_REQUEST, &what, 1, -1) == -1) {
+        err_set(err, "53000", "the main process could not be asked");
+        return -1;
+    }
+    return note(r, "reload", "the settings are read again, as an operator asked", err);
+}
+
+/* --- all --- */
+
+static void answer(struct web_answer *a, const struct buf *said, const struct err *err)
+{
+    struct web_json j = {.out = &a->body};
+
+    web_json_open(&j, '{');
+    if (err_is_set(err)) {
+        web_json_member(&j, "error", err->msg);
+        web_json_member(&j, "hint", err->hint);
+        a->status = STATUS_REFUSED;
+    }
+    web_json_key(&j, "said");
+    web_json_text(&j, buf_slice(said));
+    web_json_close(&j, '}');
+    a->type = WEB_TYPE_JSON;
+}
+
+void web_action_page(const struct web_request *r, struct web_answer *a)
+{
+    static const struct {
+        const char *name;
+        action_fn *run;
+    } actions[] = {{"attach", do_attach}, {"detach", do_detach}, {"promote", do_promote},
+        {"kill", do_kill}, {"cancel", do_cancel}, {"reload", do_reload}};
+    const char *name = r->path + strlen(PREFIX);
+    struct buf said = {0};
+    struct err err = {0};
+    size_t i;
+
+    for (i = 0; i < sizeof actions / sizeof actions[0]; i++) {
+        if (strcmp(actions[i].name, name) != 0)
+            continue;
+        (void)actions[i].run(r, &said, &err);
+        answer(a, &said, &err);
+        buf_free(&said);
+        return;
+    }
+    web_answer_text(a, STATUS_UNKNOWN, "there is no such order\n");
+}

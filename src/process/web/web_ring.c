@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * web_ring.c: the last hour in seconds and the last day in minutes, so that a page that is opened
+ * at the wrong moment shows what led to it.
+ * Runs in: web. Counters are kept as they are, from the start on: the difference of any two moments
+ * is right, whatever lies between them is left out. A new web process begins anew. */
+#include "config.h"
+
+#include "web_ring.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/limits.h"
+#include "backend/quota.h"
+#include "base/mem.h"
+#include "ipc/dbstats.h"
+#include "session/session.h"
+#include "sys/clock.h"
+
+#include "web_json.h"
+
+#define SECONDS       3600
+#define MINUTES       1440
+#define NODES         16
+#define PERIOD_MS     1000
+#define POINTS_PRESET 300
+#define POINTS_MAX    1000
+
+struct sample {
+    int64_t at_s; /* wall clock; 0: none */
+    int64_t clients;
+    int64_t waiting;
+    int64_t links;
+    uint64_t queries;
+    uint64_t transactions;
+    uint64_t query_us;
+    uint64_t assignments;
+    uint64_t wait_us;
+    uint64_t bytes;
+    int64_t lag_bytes[NODES];
+    uint64_t statements[NODES];
+};
+
+struct web_ring {
+    struct web *web;
+    struct timer timer;
+    struct dbstats_sum sum;
+    struct sample second[SECONDS];
+    struct sample minute[MINUTES];
+    int64_t nseconds; /* taken so far; the last is at (nseconds - 1) % SECONDS */
+    int64_t nminutes;
+};
+
+static void take_databases(struct web_ring *ring, struct sample *s)
+{
+    const struct shm *shm = ring->web->role.env->shm;
+    uint32_t at = 0;
+
+    while (dbstats_next(shm, &at, &ring->sum)) {
+        s->queries += ring->sum.queries;
+        s->transactions += ring->sum.transactions;
+        s->query_us += ring->sum.query_us;
+        s->assignments += ring->sum.assignments;
+        s->wait_us += ring->sum.wait_us;
+        s->bytes += ring->sum.bytes_in + ring->sum.bytes_out;
+    }
+}
+
+static void take_nodes(struct web *w, struct sample *s)
+{
+    struct admin_counts c;
+    int i;
+
+    for (i = 0; i < w->view.nnodes; i++) {
+        s->links += quota_used(w->role.env->shm, i);
+        s->waiting += limits_node_waiting(w->role.env->shm, i);
+        if (i >= NODES)
+            continue;
+        session_node_counts(w->role.env->shm, i, &c);
+        s->lag_bytes[i] = w->view.node[i].delay_bytes;
+        s->statements[i] = c.nselect + c.ninsert + c.nupdate + c.ndelete + c.nddl + c.nother;
+    }
+}
+
+static void take_sample(struct web_ring *ring)
+{
+    struct web *w = ring->web;
+    struct sample *s = &ring->second[ring->nseconds % SECONDS];
+    const struct sample *last =
+        ring->nminutes == 0 ? NULL : &ring->minute[(ring->nminutes - 1) % MINUTES];
+
+    memset(s, 0, sizeof *s);
+    (void)view_refresh(w->role.env->shm, &w->view);
+    s->at_s = clock_wall_us() / CLOCK_US_PER_S;
+    s->clients = session_count_all(w->role.env->shm);
+    take_databases(ring, s);
+    take_nodes(w, s);
+    ring->nseconds++;
+    if (last == NULL || s->at_s - last->at_s >= 60) {
+        ring->minute[ring->nminutes % MINUTES] = *s;
+        ring->nminutes++;
+    }
+}
+
+static void on_time(struct timer *t)
+{
+    struct web_ring *ring = LIST_ENTRY(t, struct web_ring, timer);
+
+    take_sample(ring);
+    timer_start(&ring->web->role.loop, t, PERIOD_MS);
+}
+
+struct web_ring *web_ring_new(struct web *w)
+{
+    struct web_ring *ring = mem_alloc_zero(sizeof *ring);
+
+    ring->web = w;
+    timer_init(&ring->timer, on_time);
+    take_sample(ring);
+    timer_start(&w->role.loop, &ring->timer, PERIOD_MS);
+    return ring;
+}
+
+void web_ring_free(struct web_ring **rp)
+{
+    if (*rp == NULL)
+        return;
+    timer_stop(&(*rp)->web->role.loop, &(*rp)->timer);
+    mem_free(*rp);
+    *rp = NULL;
+}
+
+/* --- as JSON --- */
+
+static int64_t number_of(const struct web_request *r, const char *name, int64_t preset, int64_t max)
+{
+    const char *text = web_request_argument(r, name);
+    int64_t n = text == NULL ? preset : strtoll(text, NULL, 10);
+
+    return n < 1 ? 1 : n > max ? max : n;
+}
+
+static void put_sample(struct web_json *j, const struct sample *s, int nnodes)
+{
+    int i;
+
+    web_json_open(j, '[');
+    web_json_int(j, s->at_s);
+    web_json_int(j, s->clients);
+    web_json_int(j, s->waiting);
+    web_json_int(j, s->links);
+    web_json_int(j, (int64_t)s->queries);
+    web_json_int(j, (int64_t)s->transactions);
+    web_json_int(j, (int64_t)s->query_us);
+    web_json_int(j, (int64_t)s->assignments);
+    web_json_int(j, (int64_t)s->wait_us);
+    web_json_int(j, (int64_t)s->bytes);
+    for (i = 0; i < nnodes; i++) {
+        web_json_int(j, s->lag_bytes[i]);
+        web_json_int(j, (int64_t)s->statements[i]);
+    }
+    web_json_close(j, ']');
+}
+
+/* Of those that are left out the most that waited is kept: a short jam is to be seen. */
+static void put_samples(struct web_json *j, const struct sample *ring, int64_t size, int64_t taken,
+    int64_t wanted, int64_t points, int nnodes)
+{
+    int64_t have = taken < size ? taken : size;
+    int64_t n = wanted < have ? wanted : have;
+    int64_t step = (n + points - 1) / points;
+    int64_t waiting = 0;
+    int64_t i;
+
+    for (i = taken - n; i < taken; i++) {
+        struct sample s = ring[i % size];
+
+        if (s.waiting > waiting)
+            waiting = s.waiting;
+        if ((taken - 1 - i) % step != 0)
+            continue;
+        s.waiting = waiting;
+        waiting = 0;
+        put_sample(j, &s, nnodes);
+    }
+}
+
+void web_ring_page(const struct web_request *r, struct web_answer *a)
+{
+    static const char *const columns[] = {"at", "clients", "waiting", "links", "queries",
+        "transactions", "query_us", "assignments", "wait_us", "bytes"};
+    const struct web_ring *ring = r->web->ring;
+    int64_t seconds = number_of(r, "seconds", SECONDS, MINUTES * 60);
+    int64_t points = number_of(r, "points", POINTS_PRESET, POINTS_MAX);
+    int nnodes = r->web->view.nnodes < NODES ? r->web->view.nnodes : NODES;
+    struct web_json j = {.out = &a->body};
+    size_t i;
+
+    web_json_open(&j, '{');
+    web_json_key(&j, "columns");
+    web_json_open(&j, '[');
+    for (i = 0; i < sizeof columns / sizeof columns[0]; i++)
+        web_json_text(&j, slice_of_str(columns[i]));
+    web_json_close(&j, ']');
+    web_json_key(&j, "nodes");
+    web_json_int(&j, nnodes);
+    web_json_key(&j, "samples");
+    web_json_open(&j, '[');
+    if (seconds <= SECONDS)
+        put_samples(&j, ring->second, SECONDS, ring->nseconds, seconds, points, nnodes);
+    else
+        put_samples(&j, ring->minute, MINUTES, ring->nminutes, seconds / 60, points, nnodes);
+    web_json_close(&j, ']');
+    web_json_close(&j, '}');
+    a->type = WEB_TYPE_JSON;
+}

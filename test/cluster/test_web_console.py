@@ -1,0 +1,326 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_web_console: the console: what its server lets whom do, and its page in a headless Chromium.
+
+PGT_PICTURES=FOLDER keeps a picture of every page, in light, dark, Japanese and on a phone."""
+import hashlib
+import json
+import os
+import re
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+
+from pgt import browser, procs, waits, web
+from pgt.trio import Trio
+from pgt.wire import Wire, query
+
+PAGE = Path(__file__).parents[2] / "src" / "process" / "web" / "page"
+TABS = ("now", "servers", "pools", "clients", "events", "settings")
+FORM = {"Content_Type": "application/x-www-form-urlencoded", "X_Pgpool_Console": "1"}
+needs_browser = pytest.mark.skipif(browser.program() is None, reason="no Chromium is installed")
+
+
+def console_pool(start_pool, *backends, **conf):
+    pool = start_pool(*backends, **{
+        "http_port": procs.free_port(), "http_listen_addresses": "127.0.0.1", "sr_check_user": "postgres",
+        "health_check_user": "postgres", "sr_check_period": 1, "health_check_period": 1, "http_operators": "op", **conf})
+    pool.web = pool.conf["http_port"]
+    lines = [f"{user}:{hashlib.md5(password.encode()).hexdigest()}\n" for user, password in (("op", "secret"), ("looker", "glasses"))]
+    (pool.home / "pcp.conf").write_text("".join(lines), encoding="ascii")
+    web.wait_status(pool.web, "/livez", 200)
+    return pool
+
+
+class Login:
+    """A session as the page has it."""
+
+    def __init__(self, pool, user="op", password="secret"):
+        self.pool = pool
+        answer = web.ask(pool.web, "/api/v1/login", "POST", urlencode({"user": user, "password": password}), **FORM)
+        assert answer.status == 200, answer
+        self.cookie = answer.headers["set-cookie"]
+        self.csrf = answer.json()["csrf"]
+        self.role = answer.json()["role"]
+
+    def headers(self) -> dict[str, str]:
+        return {**FORM, "Cookie": self.cookie.split(";")[0], "X_CSRF_Token": self.csrf}
+
+    def get(self, name: str) -> web.Answer:
+        return web.ask(self.pool.web, "/api/v1/" + name, Cookie=self.cookie.split(";")[0])
+
+    def do(self, name: str, **fields) -> web.Answer:
+        return web.ask(self.pool.web, "/api/v1/do/" + name, "POST", urlencode(fields), **self.headers())
+
+    def events(self) -> list[dict]:
+        return self.get("events").json()["rows"]
+
+    def wait_event(self, event: str) -> dict:
+        return waits.wait_for(f"event {event}", lambda: next((e for e in self.events() if e["event"] == event), None), 30)
+
+
+def test_session(pg, start_pool):
+    pool = console_pool(start_pool, pg.address)
+    login = Login(pool)
+    for word in ("HttpOnly", "SameSite=Strict", "Path=/"):
+        assert word in login.cookie
+    assert login.role == "operator" and Login(pool, "looker", "glasses").role == "viewer"
+    assert login.get("session").json()["user"] == "op"
+    assert login.get("nodes").status == 200
+    assert web.ask(pool.web, "/api/v1/logout", "POST", "", **login.headers()).status == 200
+    assert login.get("nodes").status == 401 and login.get("session").json()["user"] == ""
+
+
+def test_refused_logins(pg, start_pool):
+    pool = console_pool(start_pool, pg.address)
+
+    def status(fields: str, **headers) -> int:
+        return web.ask(pool.web, "/api/v1/login", "POST", fields, **headers).status
+    right = "user=op&password=secret"
+    assert status(right) == 403, "another site's form can do this"
+    for fields in ("", "user=op", "user=op&password=", "user=&password=secret", "user=op&password=%zz", "user=op%00&password=secret",
+                   "user=op&password=" + "x" * 5000, "user=op&password=Secret"):
+        assert status(fields, **FORM) == 401, fields
+    assert status("user=%6Fp&password=s%65cret", **FORM) == 200
+    statuses = [status("user=op&password=x", **FORM) for _ in range(10)]
+    assert statuses[-1] == 429 and status(right, **FORM) == 429
+
+
+def test_orders_need_all_of_it(pg, start_pool):
+    """A cookie alone is not enough, nor is a viewer."""
+    pool = console_pool(start_pool, pg.address)
+    login, looker = Login(pool), Login(pool, "looker", "glasses")
+
+    def status(headers: dict[str, str]) -> int:
+        return web.ask(pool.web, "/api/v1/do/detach", "POST", "node=0", **headers).status
+    whole = login.headers()
+    for left_out in ("Cookie", "X_CSRF_Token"):
+        assert status({k: v for k, v in whole.items() if k != left_out}) == 403, left_out
+    assert status({**whole, "X_CSRF_Token": looker.csrf}) == 403
+    assert status({**whole, "X_CSRF_Token": "0" * 48}) == 403
+    assert status(looker.headers()) == 403
+    assert status({"Authorization": "Basic b3A6c2VjcmV0"}) == 403, "browsers send it by themselves, too"
+    assert web.ask(pool.web, "/api/v1/do/detach?node=0", **whole).status in (404, 405)
+    assert login.get("nodes").json()["rows"][0]["status"] != "down"
+    (pool.home / "pcp.conf").write_text("other:" + "0" * 32 + "\n", encoding="ascii")
+    assert status(whole) == 403, "who is not in the file any more orders nothing"
+
+
+def test_detach_and_attach(pg, start_pool):
+    pool = console_pool(start_pool, pg.address)
+    login = Login(pool)
+    waits.wait_for("it is up", lambda: login.get("nodes").json()["rows"][0]["status"] == "up")
+    assert login.do("detach", node="0", why="a test").status == 200
+    waits.wait_for("it is out", lambda: login.get("nodes").json()["rows"][0]["status"] == "down")
+    event = login.wait_event("detach")
+    assert event["actor"].startswith("HTTP user op, 127.0.0.1")
+    health = login.get("health").json()
+    assert any("taken out by HTTP user op" in t["en"] for t in health["troubles"])
+    assert web.wait_status(pool.web, "/readyz", 503)
+    assert login.do("attach", node="0").status == 200
+    waits.wait_for("it is up again", lambda: login.get("nodes").json()["rows"][0]["status"] == "up")
+    login.wait_event("attach")
+
+
+def test_wrong_orders(pg, start_pool):
+    pool = console_pool(start_pool, pg.address)
+    login = Login(pool)
+    for name, fields in (("detach", {"node": "7"}), ("detach", {"node": "x"}), ("detach", {}), ("attach", {"node": "-1"}),
+                         ("kill", {"client": "999999"}), ("kill", {}), ("cancel", {"client": "0"})):
+        answer = login.do(name, **fields)
+        assert answer.status == 409 and answer.json()["error"], (name, fields)
+    assert login.do("nothing").status == 404
+    waits.wait_for("the primary is known", lambda: login.get("nodes").json()["rows"][0]["role"] == "primary")
+    assert login.do("promote", node="0").status == 409
+
+
+def test_kill_and_cancel(pg, start_pool):
+    pool = console_pool(start_pool, pg.address)
+    login = Login(pool)
+    with Wire(pool.address) as w, Wire(pool.address) as other:
+        other.login(user="postgres", application_name="other")
+        w.login(user="postgres", application_name="mine")
+
+        def mine() -> dict:
+            return next(c for c in login.get("clients").json()["rows"] if c["application_name"] == "mine")
+        w.send(query("select pg_sleep(600)"))
+        waits.wait_for("it runs", lambda: mine()["state"] == "active")
+        assert login.do("cancel", client=mine()["id"]).status == 200
+        assert [m.sqlstate for m in w.ready() if m.type == "E"] == ["57014"]
+        assert login.wait_event("cancel")["actor"].startswith("HTTP user op")
+        w.simple("select 1")
+        assert login.do("kill", client=mine()["id"]).status == 200
+        assert [m.sqlstate for m in w.read_eof() if m.type == "E"] == ["57P01"]
+        assert login.wait_event("kill")["actor"].startswith("HTTP user op")
+        other.simple("select 1")
+
+
+def test_reload(pg, start_pool):
+    pool = console_pool(start_pool, pg.address)
+    login = Login(pool)
+    pool.write_conf(client_idle_limit=77)
+    assert login.do("reload").status == 200
+    waits.wait_for("it is in use", lambda: any(
+        s["name"] == "client_idle_limit" and s["value"] != s["default"] for s in login.get("settings").json()["rows"]))
+    login.wait_event("reload")
+    with open(pool.conf_path, "a", encoding="utf-8") as file:
+        file.write("max_clients = nonsense\n")
+    answer = login.do("reload")
+    assert answer.status == 409 and "nonsense" in answer.json()["said"]
+
+
+def test_promote(start_pool):
+    trio = Trio(0)
+    try:
+        pool = console_pool(start_pool, *[n.address for n in trio.nodes], recovery_user="postgres")
+        login = Login(pool)
+        waits.wait_for("roles are known", lambda: [n["role"] for n in login.get("nodes").json()["rows"]].count("standby") == 2, 30)
+        assert login.do("promote", node="1").status == 200
+        waits.wait_for("node 1 is the primary", lambda: login.get("nodes").json()["rows"][1]["role"] == "primary", 60)
+        assert any(e["actor"].startswith("HTTP user op") for e in login.events())
+    finally:
+        trio.stop()
+
+
+def test_history(pg, start_pool):
+    """Statements that were run while no page was open are in the charts."""
+    pool = console_pool(start_pool, pg.address)
+    with Wire(pool.address) as w:
+        w.login(user="postgres")
+        for _ in range(5):
+            w.simple("select 1")
+        login = Login(pool)
+
+        def samples() -> list:
+            return login.get("history?seconds=60&points=50").json()["samples"]
+        waits.wait_for("they are kept", lambda: samples()[-1][4] >= 5 and samples()[-1][1] == 1)
+    waits.wait_for("time goes on", lambda: len(samples()) >= 3)
+    found = samples()
+    assert all(a[0] <= b[0] and a[4] <= b[4] for a, b in zip(found, found[1:]))
+    assert len(login.get("history?seconds=60&points=1").json()["samples"]) <= 60
+    for strange in ("seconds=0", "seconds=-1&points=0", "seconds=99999999999999999999", "points=x"):
+        assert login.get("history?" + strange).status == 200
+
+
+def test_page_is_complete(pg, start_pool):
+    """All that the page names is there, nothing comes from elsewhere, and the policy lets it work."""
+    pool = console_pool(start_pool, pg.address)
+    page = web.ask(pool.web, "/")
+    assert page.headers["content-type"].startswith("text/html")
+    for name in re.findall(r'(?:src|href)="([^"#]+)"', page.text):
+        assert web.ask(pool.web, "/" + name).status == 200, name
+    for file in PAGE.iterdir():
+        text = file.read_text(encoding="utf-8")
+        assert web.ask(pool.web, "/" + file.name).body == text.encode()
+        assert not re.findall(r"https?://(?!www\.w3\.org/)", text), file
+        assert "innerHTML" not in text and "style=" not in text and "onclick=\"" not in text, file
+    assert web.ask(pool.web, "/../pgpool.conf").status == 404
+    assert web.ask(pool.web, "/%2e%2e/pcp.conf").status == 404
+
+
+def test_words_in_both_languages():
+    words = (PAGE / "words.js").read_text(encoding="utf-8")
+    table = dict(re.findall(r'(\w+): \["((?:[^"\\]|\\.)*)", "', words))
+    pairs = re.findall(r'\w+: \["((?:[^"\\]|\\.)*)", "((?:[^"\\]|\\.)*)"\]', words)
+    assert len(pairs) == len(table) > 80
+    assert all(en.count("{}") == ja.count("{}") and en and ja for en, ja in pairs)
+    code = (PAGE / "console.js").read_text(encoding="utf-8") + (PAGE / "charts.js").read_text(encoding="utf-8")
+    for name in re.findall(r'\bword\("(\w+)"', code) + re.findall(r'data-word="(\w+)"', (PAGE / "console.html").read_text(encoding="utf-8")):
+        assert name in table, name
+
+
+@pytest.fixture
+def page():
+    one = browser.Browser()
+    yield one
+    one.stop()
+
+
+def log_in(page, pool, user="op", password="secret") -> None:
+    page.open(f"http://127.0.0.1:{pool.web}/")
+    page.wait("document.querySelector('#user') !== null")
+    page.type("#user", user)
+    page.type("#password", password)
+    page.press("Enter", 13)
+    page.wait("document.body.dataset.page === 'now'")
+
+
+def keep(page, name: str) -> None:
+    folder = os.environ.get("PGT_PICTURES")
+    if folder:
+        page.picture(Path(folder) / f"{name}.png")
+
+
+@needs_browser
+def test_pages(start_pool, page):
+    """Every page, in light and dark, wide and on a phone, in both languages, without a complaint."""
+    trio = Trio(0)
+    try:
+        pool = console_pool(start_pool, *[n.address for n in trio.nodes], load_balance_mode=True, pool_mode="transaction")
+        page.look(1280, 900)
+        page.open(f"http://127.0.0.1:{pool.web}/")
+        page.wait("document.querySelector('#user') !== null")
+        keep(page, "login")
+        with Wire(pool.address) as w, Wire(pool.address) as idle:
+            w.login(user="postgres", application_name="pgbench <b>&")
+            idle.login(user="postgres", application_name="web shop")
+            for i in range(200):
+                w.simple(f"select {i}")
+            idle.simple("begin")
+            idle.simple("select 'in a transaction'")
+            log_in(page, pool)
+            page.wait("document.querySelector('#banner').className === 'good'")
+            page.wait("document.querySelectorAll('svg.chart').length >= 5")
+            for width, dark in ((1280, False), (1280, True), (390, False)):
+                page.look(width, 900, dark)
+                for tab in TABS:
+                    page.js("location.hash = '#now'" if tab != "now" else "location.hash = '#events'")
+                    page.js(f"location.hash = '#{tab}'")
+                    page.wait(f"document.body.dataset.page === '{tab}' && document.querySelector('#main .card') !== null")
+                    assert page.js("document.documentElement.scrollWidth <= window.innerWidth + 1"), (tab, width)
+                    keep(page, f"{tab}-{width}{'-dark' if dark else ''}")
+            page.look(1280, 900)
+            page.click("#language")
+            page.js("location.hash = '#now'")
+            page.wait("document.documentElement.lang === 'ja' && document.body.dataset.page === 'now'")
+            page.wait("document.querySelector('#sentence').textContent.startsWith('正常です')")
+            keep(page, "now-ja")
+        assert not page.complaints
+    finally:
+        trio.stop()
+
+
+@needs_browser
+def test_order_by_keyboard(pg, start_pool, page):
+    """Detach a server with the keyboard; the first screen then says what is wrong."""
+    pool = console_pool(start_pool, pg.address)
+    login = Login(pool)
+    page.look(1280, 900)
+    log_in(page, pool)
+    page.js("location.hash = '#servers'")
+    page.wait("document.querySelector('[data-order=detach]') !== null")
+    page.js("document.querySelector('[data-order=detach]').focus()")
+    page.press("Enter", 13)
+    page.wait("document.querySelector('#ask').open")
+    keep(page, "ask")
+    page.type("#ask-why", "kernel update")
+    page.js("document.querySelector('#ask-yes').focus()")
+    page.press("Enter", 13)
+    event = login.wait_event("detach")
+    assert event["actor"].startswith("HTTP user op") and "kernel update" in json.dumps(event)
+    page.js("location.hash = '#now'")
+    page.wait("document.querySelector('#banner').className === 'alarm'")
+    assert "nobody can log in" in page.js("document.querySelector('#sentence').textContent")
+    keep(page, "alarm")
+
+
+@needs_browser
+def test_viewer_and_stranger(pg, start_pool, page):
+    pool = console_pool(start_pool, pg.address)
+    page.open(f"http://127.0.0.1:{pool.web}/#clients")
+    page.wait("document.querySelector('#user') !== null")
+    assert page.js("document.querySelector('#tabs').hidden && document.querySelectorAll('table').length === 0")
+    log_in(page, pool, "looker", "glasses")
+    page.js("location.hash = '#servers'")
+    page.wait("document.body.dataset.page === 'servers'")
+    assert page.js("document.querySelectorAll('[data-order]').length === 0")
