@@ -204,6 +204,20 @@ def test_two_want_it_at_once(net, start, asker, address):
     assert len(asker.holders(address)) == 1
 
 
+@pytest.mark.parametrize("how", ["kernel", "hook", "commands"])
+def test_not_before_its_time(net, start, how):
+    """The lease of a former leader may still run."""
+    folder = procs.folder("early")
+    one = start(0, V4, commands(folder, 1) if how == "commands" else
+                f"wd_escalation_command = 'touch {folder}/up-{V4}'\n" if how == "hook" else "",
+                wrap=POWERLESS if how == "commands" else ())
+    until = boot_s() + 3
+    one.tell("wait 3000")
+    one.tell("lead")
+    waits.holds_for("not yet", lambda: not (net.hosts[0].has(V4) or (folder / f"up-{V4}").exists()) or boot_s() > until - 0.1, 3)
+    one.wait("taken")
+
+
 def test_somebody_removes_it(net, start, asker):
     one = start(0, V4)
     one.lead()
@@ -333,7 +347,7 @@ def test_commands_where_the_kernel_does_not_let_us(net, start):
     one.tell("deaf")
     one.wait("lost")
     waits.wait_for("it is removed", lambda: not (folder / f"up-{V4}").exists())
-    assert one.status()["held"] == "0"
+    waits.wait_for("the command has ended", lambda: one.status()["held"] == "0")
 
 
 def test_command_fails(net, start):

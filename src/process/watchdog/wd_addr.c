@@ -46,6 +46,13 @@ int64_t wd_addr_mono_ms(void)
     return read_ms(CLOCK_MONOTONIC);
 }
 
+int64_t wd_addr_too_early_ms(const struct wd_addr *a)
+{
+    int64_t left_ms = a->from_ms - wd_addr_boot_ms();
+
+    return left_ms > 0 ? left_ms : 0;
+}
+
 /* ---- telling the owner, from the loop ---- */
 
 static bool is_held(const struct wd_addr *a)
@@ -219,11 +226,25 @@ static bool run_hook(struct wd_addr *a)
     return a->run != NULL;
 }
 
+/* The kernel's way asks while it waits; commands cannot, and a hook may move an address by itself.
+ */
+static bool must_wait(const struct wd_addr *a)
+{
+    bool has_hook = !a->is_escalated && a->words.up_hook[0] != '\0';
+
+    return wd_addr_too_early_ms(a) > 0 && (a->how != WD_ADDR_KERNEL || has_hook);
+}
+
 /* Leading, nothing held, nothing going on. */
 static void begin(struct wd_addr *a)
 {
     if (a->unfit[0] != '\0' || wd_trusted_state(a->trusted) == WD_TRUST_UNKNOWN) {
         a->stage = WD_WAITING;
+        return;
+    }
+    if (must_wait(a)) {
+        a->stage = WD_WAITING;
+        timer_start(a->lp, &a->again, wd_addr_too_early_ms(a));
         return;
     }
     if (a->is_escalated || !run_hook(a))
@@ -342,6 +363,11 @@ void wd_addr_lead(struct wd_addr *a, int64_t valid_until_boot_ms)
         begin(a);
     else if (a->stage == WD_HELD && a->how == WD_ADDR_KERNEL)
         wd_kernel_renew(a);
+}
+
+void wd_addr_not_before(struct wd_addr *a, int64_t boot_ms)
+{
+    a->from_ms = boot_ms;
 }
 
 void wd_addr_stop_leading(struct wd_addr *a)
@@ -611,8 +637,8 @@ void wd_addr_status(const struct wd_addr *a, struct wd_addr_status *out)
         .doing = doing[a->stage],
         .how = a->how,
         .is_leading = a->is_leading,
-        .is_held = is_held(a)};
-    if (out->is_held) {
+        .is_held = is_held(a) || a->stage == WD_GIVING};
+    if (is_held(a)) {
         out->lease_left_ms = left_ms > 0 ? left_ms : 0;
         out->held_since_us = a->held_since_us;
     }

@@ -77,6 +77,9 @@ void wd_addr_reload(struct wd_addr *a, const struct conf *conf);
  * ones renew. A time that has passed is ignored: an expired lease is not renewed, the next call
  * takes the address anew. */
 void wd_addr_lead(struct wd_addr *a, int64_t valid_until_boot_ms);
+/* The address is not taken before that time, when the lease of a former leader may still run.
+ * Asking whether it is free begins at once. */
+void wd_addr_not_before(struct wd_addr *a, int64_t boot_ms);
 /* Gives the address up at once; harmless when it is not held. on_lost follows when it was. */
 void wd_addr_stop_leading(struct wd_addr *a);
 /* False while this pgpool should not lead (see on_unfit); *why then says so. */

@@ -58,6 +58,7 @@ struct wd_addr {
     bool is_escalated; /* the hook has run, and its counterpart has not */
     bool must_give;    /* if_up_cmd still runs, but nobody wants the address any more */
     int64_t lease_ms;  /* boot clock */
+    int64_t from_ms;   /* boot clock: not taken before */
     int64_t span_ms;   /* how long it was when it was given */
     int64_t slept_ms;  /* the boot clock's lead over the monotonic one when last looked at */
     int64_t held_since_us;
@@ -86,6 +87,8 @@ struct wd_addr {
 /* ---- for the ways ---- */
 
 int64_t wd_addr_mono_ms(void);
+/* How long it must not be taken yet; 0: it may be. */
+int64_t wd_addr_too_early_ms(const struct wd_addr *a);
 /* The address is here and announced. */
 void wd_addr_taken(struct wd_addr *a);
 /* It could not be taken: tried again after `again_ms`. Logged when it is news. */

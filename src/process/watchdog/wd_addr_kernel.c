@@ -172,9 +172,16 @@ static void wait_for_lease(struct wd_addr *a)
 
 static void set_now(struct wd_addr *a)
 {
+    int64_t early_ms = wd_addr_too_early_ms(a);
     int64_t valid_s = lifetime_s(a);
     struct err err = {0};
 
+    if (early_ms > 0) { /* where nobody can be asked meanwhile */
+        stop_hearing(a);
+        a->stage = WD_WAITING;
+        timer_start(a->lp, &a->again, early_ms);
+        return;
+    }
     if (valid_s == 0) {
         stop_hearing(a);
         wait_for_lease(a);
@@ -228,7 +235,11 @@ static void ask_again(struct wd_addr *a)
     read_packets(a);
     if (a->stage != WD_TAKING)
         return;
-    if (a->kernel.nasked++ == ASK_TIMES) {
+    if (a->kernel.nasked >= ASK_TIMES && wd_addr_too_early_ms(a) > 0) {
+        timer_start(a->lp, &a->again, wd_addr_too_early_ms(a));
+        return;
+    }
+    if (a->kernel.nasked++ >= ASK_TIMES) {
         set_now(a);
         return;
     }

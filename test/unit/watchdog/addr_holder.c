@@ -5,8 +5,9 @@
  *
  *     addr_holder FILE LEASE_MS PERIOD_MS
  *
- * lead: leads from now on, a majority being heard each PERIOD_MS; deaf: none is heard any more;
- * stop: does not lead any more; status: prints the status; the end of the input ends it. */
+ * wait MS: the address is not to be taken before that time; lead: leads from now on, a majority
+ * being heard each PERIOD_MS; deaf: none is heard any more; stop: does not lead any more; status:
+ * prints the status; the end of the input ends it. */
 #include "config.h"
 
 #include <fcntl.h>
@@ -83,6 +84,8 @@ static void obey(struct holder *h, const char *word)
     if (strcmp(word, "lead") == 0) {
         h->is_leading = true;
         on_period(&h->period);
+    } else if (strncmp(word, "wait ", 5) == 0) {
+        wd_addr_not_before(h->addr, wd_addr_boot_ms() + atoll(word + 5));
     } else if (strcmp(word, "deaf") == 0) {
         h->is_leading = false;
     } else if (strcmp(word, "stop") == 0) {
