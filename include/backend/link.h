@@ -97,6 +97,8 @@ struct link_owner_ops {
      * which level it is written. May be NULL: it is a line of the process. */
     void (*on_log)(
         void *owner, const struct log_place *place, enum log_level level, const char *text);
+    /* on_auth says by itself what it means that nothing known answers the server. */
+    bool says_unanswered;
 };
 
 /* What a link tells its pool, whoever its owner is: a link knows nothing of pools but these calls.

@@ -125,6 +125,7 @@ struct client_row {
     uint8_t statement : 2;    /* enum row_statement */
     uint8_t addr_kind : 2;    /* enum row_addr */
     uint8_t pool_mode : 2;    /* enum conf_pool_mode, as the session has it */
+    uint8_t lacks_login : 1;  /* reads stay at home: nothing logs in to a standby for it */
     int32_t server_pid;       /* of the link in use, 0 when none */
     int16_t node; /* of that link, ROWS_NO_NODE when none; in state WAITING the node wanted */
     int16_t balance_node; /* where this session's reads go, ROWS_NO_NODE when not chosen yet */

@@ -289,7 +289,8 @@ def test_rollback_whose_standby_dies(cluster, pool, how):
 
 
 def test_lines_about_a_server_connection_obey_the_session(cluster, pool):
-    """PGPOOL SET log_min_messages also holds for what is said about the connections of the session."""
+    """PGPOOL SET log_min_messages also holds for what is said about the connections of the session. That nothing logs in to a
+    standby is said of a user once an hour, and of each session by PGPOOL EXPLAIN and SHOW POOL_CLIENTS."""
     cluster.primary.rows("create role asked login password 'asked'; grant select on t to asked")
     node = cluster.nodes[1]
     hba = node.data / "pg_hba.conf"
@@ -297,17 +298,28 @@ def test_lines_about_a_server_connection_obey_the_session(cluster, pool):
     hba.write_text("host all asked all scram-sha-256\n" + before, encoding="utf-8")
     node.rows("select pg_reload_conf()")
 
+    def reason(w: Wire) -> str:
+        return next(r for r in w.rows("show pool_clients") if b"show pool_clients" in r and (w is other) == (b"postgres" == r[2]))[-1].decode()
+
+    other = Wire(pool.address, seconds=20)
+    other.login()
+
     def reads(*settings: str) -> list[str]:
         seen = len(pool.log())
         w = Wire(pool.address, seconds=20)
         w.login(user="asked")
+        assert reason(w) == ""
         for setting in settings:
             w.rows(f"pgpool set {setting}")
         assert w.rows("select a from t") == [[b"7"]]
+        assert reason(w) == "nothing is known to log in to a standby with"
+        node_id, role, _, why, _, _ = w.rows("pgpool explain select a from t")[0]
+        assert (node_id, role) == (b"0", b"primary") and b"auth_query" in why
+        assert not reason(other)
         w.bye()
         return [line for line in pool.log()[seen:].splitlines() if "reads of this session stay on node 0" in line]
     try:
-        assert not reads()
+        assert len(reads()) == 1 and not reads()
         assert len(reads("log_min_messages = 'debug1'")) == 1
     finally:
         hba.write_text(before, encoding="utf-8")

@@ -407,6 +407,7 @@ void admin_rows_clients(const struct admin_sources *src, struct admin_rows *out)
         admin_put_statement(src, &words, out);
         admin_put_static(out, text_of(pool_mode_texts, 3, c.pool_mode));
         put_tls(&c, out);
+        admin_put_static(out, c.lacks_login ? "nothing is known to log in to a standby with" : "");
     }
 }
 

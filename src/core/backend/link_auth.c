@@ -264,6 +264,8 @@ static bool answer_new_request(struct link *link, struct slice body)
         link_fail(link, &err); /* it is there, but not for everybody's ears */
         return true;
     }
+    if (link->owner != NULL && link->ops->says_unanswered)
+        return false;
     log_caused_detail(LVL_LOG, err.detail[0] != '\0' ? err.detail : NULL,
         err.hint[0] != '\0' ? err.hint : NULL, "could not log in to node %d: %s",
         link->pool->cluster_node, err.msg);

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: PostgreSQL
- * balance_explain.c: PGPOOL EXPLAIN: where a statement would go in this session, and why. */
+ * balance_explain.c: PGPOOL EXPLAIN: where a statement would go in this session, and why; and what
+ * is said of sessions that no standby lets in. */
 #include "config.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "admin/sources.h"
+#include "auth/auth_plan.h"
 #include "base/arena.h"
+#include "base/log.h"
 #include "parser/sql_cache.h"
 
 #include "share_int.h"
@@ -87,12 +90,40 @@ static void explain_present_link(
                                                                       : ROUTE_R_TX_PRIMARY);
 }
 
-static bool was_lost(const struct client *c, int node)
+void balance_note_no_login(struct client *c, const struct link *link)
+{
+    struct client_log_scope scope;
+    struct buf detail = {0};
+    bool is_due =
+        session_tells_again(c->ss->shared, pool_user(c->pool), backend_wall_us(&c->ss->be));
+
+    if (c->row != NULL) {
+        shm_write_begin(&c->row->seq);
+        c->row->lacks_login = 1;
+        shm_write_end(&c->row->seq);
+    }
+    client_log_enter(&scope, c);
+    buf_printf(&detail, "It asks for %s, and nothing that is known of the user answers that.",
+        auth_server_text((enum auth_server)link->asks));
+    buf_put_byte(&detail, '\0');
+    log_caused_detail(is_due ? LVL_LOG : LVL_DEBUG1, detail.data,
+        "Let passwords be looked up with auth_query, or add the user to pool_passwd. PGPOOL "
+        "EXPLAIN "
+        "and SHOW POOL_CLIENTS tell whom it concerns; the log tells of a user once an hour.",
+        "node %d asks user \"%s\" for a password: reads of this session stay on node %d",
+        link->pool->cluster_node, c->pool->names, c->pool->cluster_node);
+    client_log_leave(&scope);
+    buf_free(&detail);
+}
+
+/* Until when reads keep away from the node; INT64_MAX: nothing logs in to it. */
+static int64_t avoided_until(const struct client *c, int node)
 {
     const struct reader *r = c->share != NULL ? NULL : balance_reader_at(c, node);
 
-    return c->share != NULL ? share_is_avoided(c, node)
-                            : r != NULL && loop_now_us(c->ss->loop) < r->avoid_until_us;
+    if (c->share != NULL)
+        return share_is_avoided(c, node) ? c->share->avoid_until_us : 0;
+    return r != NULL && loop_now_us(c->ss->loop) < r->avoid_until_us ? r->avoid_until_us : 0;
 }
 
 /* A read that does not get the standby that was chosen for it. */
@@ -100,12 +131,15 @@ static void explain_what_was_found(struct client *c, struct admin_explain *out)
 {
     int home = c->pool->cluster_node;
     bool lacks = c->balance->wait_is_over || (c->share == NULL && balance_lacks_lsn(c));
+    int64_t until_us = avoided_until(c, out->node);
 
     if (out->node == home || out->node == VIEW_NO_NODE || balance_home(c) != NULL ||
-        (!lacks && !was_lost(c, out->node)))
+        (!lacks && until_us == 0))
         return;
     out->node = home;
-    out->reason = route_reason_text(lacks ? ROUTE_R_CONSISTENCY : ROUTE_R_LOST);
+    out->reason = route_reason_text(until_us == INT64_MAX ? ROUTE_R_NO_LOGIN
+                                    : lacks               ? ROUTE_R_CONSISTENCY
+                                                          : ROUTE_R_LOST);
 }
 
 void balance_explain(void *ctx, struct slice sql, struct admin_explain *out)

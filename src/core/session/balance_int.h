@@ -225,6 +225,9 @@ enum balance_verdict {
  * there at balance_begin, c->link may be NULL at any time. */
 /* Makes the struct when this client's reads can be balanced at all; else c->balance stays NULL. */
 void balance_begin(struct client *c);
+/* The standby of `link` asks, and nothing known answers it: reads of the session stay at home. SHOW
+ * says so, and once an hour for each user the log. */
+void balance_note_no_login(struct client *c, const struct link *link);
 /* The text of a setting, or of all of them, has the word in it. */
 bool balance_says_serializable(struct slice value);
 /* The start-up parameters of a client with a link of its own say so. */

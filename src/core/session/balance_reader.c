@@ -199,9 +199,7 @@ static void reader_on_auth(void *owner, struct link *link, const char *msg, size
 
     if (message_is_auth_ok(msg, n))
         return;
-    CLIENT_LOG(c, LVL_DEBUG1,
-        "node %d asks user \"%s\" for a password: reads of this session stay on node %d",
-        link->pool->cluster_node, c->pool->names, c->pool->cluster_node);
+    balance_note_no_login(c, link);
     r->avoid_until_us = INT64_MAX;
     balance_drop_reader(c, r, false);
     client_unpark(c);
@@ -583,6 +581,7 @@ static void reader_on_log(
 }
 
 static const struct link_owner_ops reader_ops = {
+    .says_unanswered = true,
     .on_log = reader_on_log,
     .on_auth = reader_on_auth,
     .on_login_done = reader_on_login_done,

@@ -17,13 +17,18 @@
 #include "balance_int.h"
 #include "greeting_int.h"
 
+/* Users about whom something is said once an hour: so many are told apart. */
+#define TOLD_SLOTS   1024
+#define TOLD_MINUTES 60
+
 struct session_shared {
     _Atomic int32_t nclients;
     _Atomic int32_t nadmins; /* in the virtual database */
     int32_t nworkers;
     _Atomic uint32_t nchoices; /* sessions that chose a node for their reads */
     _Atomic uint64_t ntype_changes;
-    _Atomic int64_t stale_us; /* servers had stale types the last time */
+    _Atomic int64_t stale_us;          /* servers had stale types the last time */
+    _Atomic uint64_t told[TOLD_SLOTS]; /* users, and in which minute: session_tells_again */
     _Atomic int64_t moved_us; /* a client was sent from one worker to another the last time */
     struct {
         _Atomic int32_t nclients;
@@ -69,6 +74,19 @@ void session_types_stale(struct session_shared *s, int64_t now_us, int64_t pause
     if ((last == 0 || now_us - last >= pause_us) &&
         atomic_compare_exchange_strong(&s->stale_us, &last, now_us))
         session_types_changed(s);
+}
+
+bool session_tells_again(struct session_shared *s, struct slice user, int64_t now_us)
+{
+    uint64_t hash = hash_bytes(user.p, user.n, 0);
+    uint32_t minute = (uint32_t)(now_us / 60000000);
+    uint64_t mark = hash << 32 | minute;
+    _Atomic uint64_t *slot = &s->told[(hash >> 32) % TOLD_SLOTS];
+    uint64_t was = atomic_load(slot);
+
+    if (was != 0 && was >> 32 == mark >> 32 && minute - (uint32_t)was < TOLD_MINUTES)
+        return false;
+    return atomic_compare_exchange_strong(slot, &was, mark);
 }
 
 uint64_t session_count_sum(const struct shm *shm, int node, enum count_kind kind)

@@ -24,6 +24,7 @@ static void on_auth(void *owner, struct link *link, const char *msg, size_t n)
     if (message_is_auth_ok(msg, n))
         return;
     if (link->pool->cluster_node != c->pool->cluster_node) {
+        balance_note_no_login(c, link);
         c->share->avoid_node = link->pool->cluster_node;
         c->share->avoid_until_us = INT64_MAX; /* reads stay on the primary */
         share_forget_loan(c);
@@ -35,6 +36,7 @@ static void on_auth(void *owner, struct link *link, const char *msg, size_t n)
     err_set(&err, "08001", "node %d asks user \"%s\" for a password that pgpool does not know",
         link->pool->cluster_node, c->pool->names);
     err_hint(&err, "Put the user into pool_passwd, or set auth_query.");
+    CLIENT_LOG(c, LVL_LOG, "%s", err.msg);
     share_forget_loan(c);
     link_close(link);
     share_fail_parked(c, &err);
@@ -713,6 +715,7 @@ static void on_drained(void *owner, struct link *link)
 }
 
 const struct link_owner_ops share_link_ops = {
+    .says_unanswered = true,
     .on_log = client_log_link,
     .on_auth = on_auth,
     .on_refused = on_refused,
