@@ -382,7 +382,13 @@ static size_t conf_item_length(const char *p, char separator)
     return n;
 }
 
-/* Copies an item without blanks around it and without the backslash before separators. */
+/* What a backslash in front of it only protects: from ending the item, or the string around it. */
+static bool conf_is_protected(char c, char separator)
+{
+    return c == separator || c == '\'';
+}
+
+/* Copies an item without blanks around it and without such backslashes. */
 static const char *conf_item_copy(struct arena *a, const char *p, size_t n, char separator)
 {
     while (n > 0 && conf_is_blank(*p)) {
@@ -394,7 +400,7 @@ static const char *conf_item_copy(struct arena *a, const char *p, size_t n, char
     char *out = arena_alloc(a, n + 1);
     size_t len = 0;
     for (size_t i = 0; i < n; i++) {
-        if (p[i] == '\\' && i + 1 < n && p[i + 1] != separator)
+        if (p[i] == '\\' && i + 1 < n && !conf_is_protected(p[i + 1], separator))
             out[len++] = p[i++];
         else if (p[i] == '\\' && i + 1 < n)
             i++;

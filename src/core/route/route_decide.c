@@ -46,7 +46,7 @@ static bool mode_balances(const struct conf *conf)
            conf->backend_clustering_mode == CONF_CLUSTER_LOGICAL;
 }
 
-static bool allows_comments(const struct route_input *in)
+static enum conf_comments comments_of(const struct route_input *in)
 {
     return in->set != NULL ? in->set->allow_sql_comments : in->conf->allow_sql_comments;
 }
@@ -77,8 +77,10 @@ static enum route_reason denied_by_text(const struct route_case *c)
 {
     struct route_lead lead = route_lead_of(c->text);
 
-    if (lead.has_hint && !allows_comments(c->in))
+    if (lead.has_hint && comments_of(c->in) != CONF_COMMENTS_ON)
         return ROUTE_R_HINT;
+    if (lead.has_comment && comments_of(c->in) == CONF_COMMENTS_OFF)
+        return ROUTE_R_COMMENT;
     if (lead.has_blank && !c->in->conf->ignore_leading_white_space)
         return ROUTE_R_LEADING_BLANK;
     if (matches_primary_pattern(c->in->rules, c->text))

@@ -91,6 +91,7 @@ uint64_t route_question_hash(struct route_scope scope, const struct route_questi
 struct route_lead {
     bool has_blank;
     bool has_hint;
+    bool has_comment;
     size_t offset; /* of the first token */
 };
 struct route_lead route_lead_of(struct slice text);

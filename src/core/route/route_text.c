@@ -101,6 +101,7 @@ WARM struct route_lead route_lead_of(struct slice text)
     while (i < text.n) {
         size_t end = comment_end(text, i);
         if (end > i) {
+            lead.has_comment = true;
             lead.has_hint = lead.has_hint || is_hint(slice_of(text.p + i, end - i));
             i = end;
         } else if (is_blank(text.p[i])) {

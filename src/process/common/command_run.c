@@ -269,8 +269,11 @@ static int spawn(struct run *r, const struct run_spec *spec, int in, const int p
         .flags = UV_PROCESS_DETACHED,
         .stdio = io,
         .stdio_count = OUTPUT_FD + 1};
-    int rc = uv_spawn(loop_uv(r->lp), &r->process, &opts);
+    int rc;
 
+    if (spec->folder != NULL && access(spec->folder, X_OK) == 0)
+        opts.cwd = spec->folder;
+    rc = uv_spawn(loop_uv(r->lp), &r->process, &opts);
     mem_free(env);
     mem_free(line);
     return rc;

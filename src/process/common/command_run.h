@@ -26,8 +26,9 @@ struct run_end {
 typedef void run_done_fn(void *owner, const struct run_end *end);
 
 struct run_spec {
-    const char *name;  /* a constant: stands in front of its lines in the log */
-    const char *line;  /* for sh -c */
+    const char *name;   /* a constant: stands in front of its lines in the log */
+    const char *line;   /* for sh -c */
+    const char *folder; /* where it runs; NULL or empty: where this process stands */
     struct buf *env;   /* NAME=value, each with its NUL, besides our own environment; may be NULL */
     struct buf *input; /* may be NULL */
     bool is_quiet;     /* neither its lines nor a failure go into the log: it is a question */

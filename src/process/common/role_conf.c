@@ -118,8 +118,10 @@ struct conf_gen *role_conf_read(int fd, struct err *err)
     return gen;
 }
 
-void role_conf_stand_beside(const struct conf_gen *gen)
+void role_conf_stand_beside(const struct conf_gen *gen, char left[PROC_PATH_BYTES])
 {
+    if (left != NULL && getcwd(left, PROC_PATH_BYTES) == NULL)
+        left[0] = '\0';
     if (chdir(conf_base_dir(gen)) == -1)
         log_at(LVL_WARNING, "could not change to folder \"%s\": %s", conf_base_dir(gen),
             strerror(errno));

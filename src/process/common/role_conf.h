@@ -5,6 +5,7 @@
 #define PGP_PROCESS_ROLE_CONF_H
 
 #include "base/err.h"
+#include "ipc/proc.h"
 
 struct conf;
 struct conf_gen;
@@ -18,7 +19,8 @@ void role_conf_log_report(const struct conf_report *report);
  */
 struct conf_gen *role_conf_read(int fd, struct err *err);
 /* Makes the folder of pgpool.conf this process's own. Relative names of certificates begin there,
- * and libpq, which opens them, knows no other base. For processes that use libpq. */
-void role_conf_stand_beside(const struct conf_gen *gen);
+ * and libpq, which opens them, knows no other base. For processes that use libpq. `left` gets the
+ * folder that is left, in which pgpool was started and its commands run; it may be NULL. */
+void role_conf_stand_beside(const struct conf_gen *gen, char left[PROC_PATH_BYTES]);
 
 #endif

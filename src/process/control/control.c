@@ -50,7 +50,7 @@ int control_main(struct proc_env *env)
     struct control *ctl = mem_alloc_zero(sizeof *ctl);
     int status;
 
-    role_conf_stand_beside(env->conf);
+    role_conf_stand_beside(env->conf, NULL);
     probe_forget_environment();
     role_loop_init(&ctl->role, env);
     ctl->role.on_reload = on_reload;

@@ -57,6 +57,7 @@ enum pcp_wait {
     PCP_WAIT_DETACH_IDLE, /* and until no client uses the node */
     PCP_WAIT_PROMOTE,
     PCP_WAIT_SWITCHOVER,
+    PCP_WAIT_FAILOVER, /* and begins a recovery then */
     PCP_WAIT_RECOVERY,
     PCP_WAIT_RELOAD,
     PCP_WAIT_PAUSE, /* no server connection is left */
@@ -191,6 +192,8 @@ void pcp_order_end(struct pcp_conn *c);
 
 /* --- pcp_wait.c --- */
 void pcp_wait_init(struct pcp_conn *c);
+/* Begins the recovery that `c` asks for; false with *err. */
+bool pcp_recovery_begin(struct pcp_conn *c, int node, struct err *err);
 /* Waits for the effect of a command, then sends the answer or an error. */
 void pcp_wait_start(struct pcp_conn *c, enum pcp_wait wait, int node, char answer);
 

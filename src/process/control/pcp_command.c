@@ -321,15 +321,16 @@ static enum pcp_outcome recovery(struct pcp_conn *c, const struct pcp_packet *p,
     struct slice body = p->body;
 
     int node = take_node(c, p, &body, err);
-    char who[VIEW_WHO_BYTES];
 
     if (node == -1)
         return PCP_FAILED;
-    snprintf(who, sizeof who, "PCP user %.50s", c->user);
-    c->recovery = recovery_job_start(c->ctl, node, who, err);
-    if (c->recovery == 0)
+    /* Scripts run it from failover_command and the like: the failover ends without us. */
+    if (recovery_job_must_wait(c->ctl)) {
+        pcp_wait_start(c, PCP_WAIT_FAILOVER, node, pcp_answer_type(p->type));
+        return PCP_LATER;
+    }
+    if (!pcp_recovery_begin(c, node, err))
         return PCP_FAILED;
-    c->recovery_step = -1;
     pcp_wait_start(c, PCP_WAIT_RECOVERY, node, pcp_answer_type(p->type));
     return PCP_LATER;
 }

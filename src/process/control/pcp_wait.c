@@ -102,12 +102,22 @@ static enum progress look_at_node(struct pcp_conn *c, struct err *err)
         if (n->status_changed_us < c->began_us)
             return PENDING;
         err_set(err, "08006", "node %d is not in use", c->wait_node);
-        err_detail(err, "It is no longer detached, but it does not answer.");
+        if (n->pg_status == VIEW_PG_UP && n->pg_role == VIEW_ROLE_PRIMARY) {
+            err_detail(err,
+                "It answers, and says that it is a primary on timeline %u, but the primary is node "
+                "%d.",
+                n->timeline, v->primary);
+            err_hint(err, "Rebuild it as a standby: pcp_recovery_node, or pg_rewind.");
+        } else {
+            err_detail(err, "It is no longer detached, but it does not answer.");
+            err_hint(err, "It is used as soon as it does. See pgpool's log for why it does not.");
+        }
         return MISSED;
     case PCP_WAIT_PROMOTE:
         return v->primary == c->wait_node ? REACHED : PENDING;
     case PCP_WAIT_SWITCHOVER:
         return look_at_switchover(c, err);
+    case PCP_WAIT_FAILOVER:
     case PCP_WAIT_RECOVERY:
     case PCP_WAIT_RELOAD:
     case PCP_WAIT_PAUSE:
@@ -170,10 +180,33 @@ static enum progress look_at_reload(struct pcp_conn *c)
     return REACHED;
 }
 
+bool pcp_recovery_begin(struct pcp_conn *c, int node, struct err *err)
+{
+    char who[VIEW_WHO_BYTES];
+
+    snprintf(who, sizeof who, "PCP user %.50s", c->user);
+    c->recovery = recovery_job_start(c->ctl, node, who, err);
+    c->recovery_step = -1;
+    return c->recovery != 0;
+}
+
+/* A recovery that waits for the end of a failover; then it is one that runs. */
+static enum progress look_at_failover(struct pcp_conn *c, struct err *err)
+{
+    if (recovery_job_must_wait(c->ctl))
+        return PENDING;
+    if (!pcp_recovery_begin(c, c->wait_node, err))
+        return MISSED;
+    c->wait = PCP_WAIT_RECOVERY;
+    return PENDING;
+}
+
 static enum progress look(struct pcp_conn *c, struct err *err)
 {
     struct control *ctl = c->ctl;
 
+    if (c->wait == PCP_WAIT_FAILOVER)
+        return look_at_failover(c, err);
     if (c->wait == PCP_WAIT_RELOAD)
         return look_at_reload(c);
     if (c->wait == PCP_WAIT_RECOVERY)
@@ -186,7 +219,7 @@ static enum progress look(struct pcp_conn *c, struct err *err)
 
 static int limit_of(enum pcp_wait wait)
 {
-    if (wait == PCP_WAIT_SWITCHOVER)
+    if (wait == PCP_WAIT_SWITCHOVER || wait == PCP_WAIT_FAILOVER)
         return SWITCH_MS;
     return wait == PCP_WAIT_DETACH_IDLE || wait == PCP_WAIT_PAUSE || wait == PCP_WAIT_DRAIN
                ? LEAVE_MS
@@ -200,6 +233,11 @@ static void give_up(const struct pcp_conn *c, struct err *err)
     if (c->wait == PCP_WAIT_RELOAD) {
         err_set(err, "57014", "the settings were not reloaded within %d seconds", seconds);
         err_hint(err, "See pgpool's log.");
+        return;
+    }
+    if (c->wait == PCP_WAIT_FAILOVER) {
+        err_set(err, "57014", "failed to process PCP request at the moment");
+        err_hint(err, "A failover goes on, longer than %d seconds: see SHOW POOL_EVENTS.", seconds);
         return;
     }
     if (c->wait == PCP_WAIT_DETACH_IDLE) {

@@ -368,9 +368,6 @@ static int check(struct control *ctl, int node, struct err *err)
     if (ctl->recovery != NULL)
         return refuse(err, "55006", "pgpool is already processing another recovery request",
             "See SHOW POOL_RECOVERY.");
-    if (view_failover_in_progress(v))
-        return refuse(err, "55006", "failed to process PCP request at the moment",
-            "A failover is going on: try again.");
     if (v->primary == VIEW_NO_NODE || !view_is_usable(v, v->primary))
         return refuse(err, "08006", "node recovery failed, there is no primary to copy", NULL);
     if (v->primary == node)
@@ -384,6 +381,12 @@ static int check(struct control *ctl, int node, struct err *err)
         return refuse(err, "55000", "node recovery failed, its data folder is not known",
             "Set backend_data_directory of the node.");
     return 0;
+}
+
+bool recovery_job_must_wait(struct control *ctl)
+{
+    (void)view_refresh(ctl->role.env->shm, &ctl->view);
+    return view_failover_in_progress(&ctl->view);
 }
 
 uint64_t recovery_job_start(struct control *ctl, int node, const char *who, struct err *err)

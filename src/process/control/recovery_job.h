@@ -14,6 +14,8 @@ struct recovery_job;
 
 /* Tells of those that ended with the process that ran them: at the start. */
 void recovery_job_bury(struct control *ctl);
+/* True while a failover or a switchover is under way: a recovery waits for its end. */
+bool recovery_job_must_wait(struct control *ctl);
 /* Begins the recovery of `node`, asked for by `who`. Returns its number (recovery_copy tells of
  * it), or 0 with *err when it may not be begun. */
 uint64_t recovery_job_start(struct control *ctl, int node, const char *who, struct err *err);

@@ -458,7 +458,7 @@ int monitor_main(struct proc_env *env)
     m->role.on_mail = on_mail;
     m->role.on_reload = on_reload;
     probe_forget_environment();
-    role_conf_stand_beside(env->conf);
+    role_conf_stand_beside(env->conf, m->started_in);
     role_loop_init(&m->role, env);
     start(m);
     status = role_loop_run(&m->role);

@@ -140,6 +140,7 @@ static struct run *start(struct monitor *m, const struct hook_facts *f, bool bes
     struct buf env = {0};
     struct buf json = {0};
     struct run_spec spec = {.name = label_of(f->kind),
+        .folder = m->started_in,
         .env = &env,
         .input = &json,
         .limit_ms = limit_of(conf, f->kind),

@@ -210,6 +210,8 @@ static int spawn(struct delay_run *r, char *line)
         .stdio = io,
         .stdio_count = 3};
 
+    if (r->m->started_in[0] != '\0' && access(r->m->started_in, X_OK) == 0)
+        opts.cwd = r->m->started_in;
     io[1].data.stream = (uv_stream_t *)&r->pipe;
     io[2].data.fd = 2;
     return uv_spawn(loop_uv(r->lp), &r->process, &opts);

@@ -51,10 +51,11 @@ struct monitor {
     struct delay_run *delay_run; /* replication_delay_source_cmd while it runs */
     struct decide decide;
     struct failover failover;
-    struct timer act_timer; /* failover is to be asked again */
-    struct run *run;        /* failover_command about the primary */
-    struct run *beside_run; /* commands that nobody waits for */
-    struct buf begun;       /* commands that were begun in this turn, each with its NUL */
+    struct timer act_timer;           /* failover is to be asked again */
+    char started_in[PROC_PATH_BYTES]; /* where commands run; empty: not known */
+    struct run *run;                  /* failover_command about the primary */
+    struct run *beside_run;           /* commands that nobody waits for */
+    struct buf begun;                 /* commands that were begun in this turn, each with its NUL */
     struct order order;
     struct order beside_order;
     uint64_t told;             /* digest of what workers were told of */

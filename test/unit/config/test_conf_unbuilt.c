@@ -54,6 +54,21 @@ START_TEST(modes_of_old_releases)
 }
 END_TEST
 
+/* Files of pgpool-II have a quote in an item behind a backslash. */
+START_TEST(a_quote_in_an_item_is_a_quote)
+{
+    struct conf_gen *gen =
+        conf_test_good(CONF_TEST_SERVER "primary_routing_query_pattern_list = 'a\\'b;c\\;d;\\d'\n");
+    const struct conf_list *l = &conf_of(gen)->primary_routing_query_pattern_list;
+
+    ck_assert_int_eq(l->n, 3);
+    ck_assert_str_eq(l->item[0], "a'b");
+    ck_assert_str_eq(l->item[1], "c;d");
+    ck_assert_str_eq(l->item[2], "\\d");
+    conf_gen_free(&gen);
+}
+END_TEST
+
 START_TEST(old_limits_are_told)
 {
     struct conf_report report;
@@ -120,6 +135,7 @@ int main(void)
     tcase_add_test(rules, what_is_refused_is_an_error);
     tcase_add_test(rules, modes_of_old_releases);
     tcase_add_test(rules, old_limits_are_told);
+    tcase_add_test(rules, a_quote_in_an_item_is_a_quote);
     suite_add_tcase(s, rules);
     return conf_test_run(s);
 }

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_pgpool_ways: what scripts made for pgpool-II rely on: where commands run, what may be asked while a failover is under
+way, which releases tools want."""
+import re
+import signal
+import subprocess
+
+import pytest
+
+from pgt import procs, waits
+from pgt.pcp_tool import pcp
+from pgt.proxy import pgpool_bin
+from pgt.trio import Trio
+from test_monitor import column, pool_for, show, wait_settled
+
+
+@pytest.fixture(params=[0, 2], ids=["primary0", "primary2"])
+def trio(request):
+    it = Trio(request.param)
+    yield it
+    it.stop()
+
+
+def test_commands_run_where_pgpool_was_started(trio, start_pool):
+    home = procs.folder("where")
+    pool = pool_for(start_pool, trio, failover_command=f"pwd > {home}/new && mv {home}/new {home}/where")
+    wait_settled(pool, trio.at)
+    lost = trio.standbys[0]
+    trio.nodes[lost].stop(signal.SIGKILL)
+    waits.wait_for("the command has run", lambda: (home / "where").exists())
+    assert (home / "where").read_text(encoding="utf-8") == "/\n", "there the harness starts all programs"
+    assert f"WARNING:  health check failed on node {lost}" in pool.log(), "a loss is what alarms look for"
+
+
+def test_a_recovery_waits_for_the_failover(trio, start_pool):
+    home = procs.folder("wait")
+    pool = pool_for(start_pool, trio, failover_command=f"[ %d = %P ] || exit 0; touch {home}/began; "
+                    f"while [ ! -e {home}/go ]; do sleep 0.1; done", recovery_user="postgres",
+                    **{f"backend_data_directory{i}": str(trio.nodes[i].data) for i in range(3)})
+    wait_settled(pool, trio.at)
+    trio.primary.stop(signal.SIGKILL)
+    waits.wait_for("the failover has begun", lambda: (home / "began").exists())
+    tool = pcp(pool, "recovery_node", "-n", str(trio.at))
+    waits.holds_for("it waits", lambda: tool.poll() is None, 2)
+    (home / "go").touch()
+    new = trio.standbys[0]
+    trio.nodes[new].rows("select pg_promote()")
+    waits.wait_for("the failover is over", lambda: column(pool, "role")[new] == "primary")
+    out, err = tool.communicate(timeout=60 * waits.SCALE)
+    # It began then, and found that nothing is installed in these servers to do it with.
+    assert tool.returncode != 0 and "node recovery failed" in out + err and "at the moment" not in out + err, out + err
+
+
+def test_a_former_primary_that_is_attached_is_told_of_truly(trio, start_pool):
+    pool = pool_for(start_pool, trio)
+    wait_settled(pool, trio.at)
+    new = trio.standbys[0]
+    trio.promote(new)
+    waits.wait_for("the old one is out", lambda: column(pool, "status")[trio.at] == "quarantine")
+    tool = pcp(pool, "attach_node", "-n", str(trio.at))
+    out, err = tool.communicate(timeout=60 * waits.SCALE)
+    assert tool.returncode != 0 and f"the primary is node {new}" in out + err, out + err
+
+
+def test_tools_see_a_release_they_know():
+    """Exporters leave out reports for versions before 4.2."""
+    done = subprocess.run([pgpool_bin(), "--version"], capture_output=True, text=True, check=False)
+    major, minor, patch = re.match(r"pgpool-II version (\d+)\.(\d+)\.(\d+) \(\w+\)$", done.stderr.strip()).groups()
+    assert (int(major), int(minor)) >= (4, 2), patch
+
+
+def test_show_says_the_release(trio, start_pool):
+    pool = pool_for(start_pool, trio)
+    wait_settled(pool, trio.at)
+    assert re.fullmatch(r"\d+\.\d+\.\d+ \(\w+\)", show(pool, "POOL_VERSION")[0]["pool_version"])
