@@ -3,6 +3,8 @@
 way, which releases tools want."""
 import re
 import signal
+import socket
+import struct
 import subprocess
 
 import pytest
@@ -11,7 +13,7 @@ from pgt import procs, waits
 from pgt.pcp_tool import pcp
 from pgt.proxy import pgpool_bin
 from pgt.trio import Trio
-from test_monitor import column, pool_for, show, wait_settled
+from test_monitor import column, logged_in, pool_for, show, wait_settled
 
 
 @pytest.fixture(params=[0, 2], ids=["primary0", "primary2"])
@@ -73,3 +75,23 @@ def test_show_says_the_release(trio, start_pool):
     pool = pool_for(start_pool, trio)
     wait_settled(pool, trio.at)
     assert re.fullmatch(r"\d+\.\d+\.\d+ \(\w+\)", show(pool, "POOL_VERSION")[0]["pool_version"])
+
+
+def test_lines_that_scripts_look_for(trio, start_pool):
+    """Where pgpool-II writes a line that somebody searches its log for, it is there, at its level."""
+    pool = pool_for(start_pool, trio, load_balance_mode=True, log_min_messages="debug1", delay_threshold_by_time=1000,
+                    replication_delay_source_cmd="exit 3;")
+    wait_settled(pool, trio.at)
+    with logged_in(pool) as w, logged_in(pool) as victim:
+        w.rows("select 1")
+        pid = victim.value("select pg_backend_pid()")
+        w.rows(f"select pg_terminate_backend({pid})")
+    raw = socket.create_connection((pool.address.host, pool.address.port))
+    raw.sendall(struct.pack("!II", 8, 80877103))
+    assert raw.recv(1) == b"N"
+    raw.close()
+    trio.nodes[trio.standbys[0]].stop(signal.SIGKILL)
+    for text in ("DEBUG:  selecting load balance node", "DEBUG:  found the pg_terminate_backend request",
+                 "DEBUG:  client->server SSL response: N", "DEBUG:  executing failover on backend",
+                 "DEBUG:  executing replication delay command: exit 3;", "WARNING:  replication delay command failed with exit code 3"):
+        waits.wait_for(text, lambda text=text: text in pool.log())

@@ -11,6 +11,7 @@ from pgt.wire import Wire
 
 # What "another valid value" is where adding one or a letter makes none.
 OTHERS = {
+    "backend_require_auth": "scram-sha-256,none",
     "reset_query_list": "ABORT; DISCARD ALL; SELECT 1", "server_check_query": "select 1", "log_destination": "stderr,syslog",
     "log_file_mode": "0640", "unix_socket_permissions": "0770",
     "ssl_ciphers": "HIGH", "ssl_ecdh_curve": "prime256v1",

@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/hash.h"
 #include "base/hot.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "config/conf.h"
 #include "config/conf_param.h"
@@ -281,8 +282,13 @@ WARM static bool reads_otherwise(const struct client *c, struct slice sql)
 static void note_decision(struct client *c, const struct route_decision *d)
 {
     c->balance->reason = (uint8_t)d->reason;
+    if (d->reason == ROUTE_R_BACKEND_PID)
+        CLIENT_LOG(
+            c, LVL_DEBUG1, "found the pg_terminate_backend request: it goes to node %d", d->node);
     if (d->balance_node == VIEW_NO_NODE)
         return;
+    if (c->balance->rs.balance_node != d->balance_node && log_is_on(LVL_DEBUG1))
+        CLIENT_LOG(c, LVL_DEBUG1, "selecting load balance node: db node id: %d", d->balance_node);
     c->balance->rs.balance_node = d->balance_node;
     c->balance->rs.is_preferred = d->is_preferred;
     if (c->row != NULL)

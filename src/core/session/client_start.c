@@ -48,6 +48,9 @@ static bool start_on_encryption(struct client *c, bool is_tls, bool has_more)
         start_refuse_behind(c, is_tls);
         return false;
     }
+    if (is_tls)
+        log_caused(
+            LVL_DEBUG1, "client->server SSL response: %c", client_tls_is_offered(c) ? 'S' : 'N');
     if (!is_tls || !client_tls_is_offered(c))
         return stream_send(&c->stream, "N", 1) == 0;
     if (client_tls_on_request(c, &err) == 0)

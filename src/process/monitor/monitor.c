@@ -44,6 +44,8 @@ static void tell(const struct decide_event *e)
     enum log_level level =
         decide_event_level(e->type) == DECIDE_LVL_WARNING ? LVL_WARNING : LVL_LOG;
 
+    if (e->type == DECIDE_EV_DOWN)
+        log_at(LVL_DEBUG1, "executing failover on backend %d", e->node);
     log_at_detail(level, e->detail[0] == '\0' ? NULL : e->detail, e->hint, "%s", e->text);
 }
 

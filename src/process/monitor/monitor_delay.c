@@ -41,6 +41,14 @@ static void warn(const char *detail, const char *text)
     log_at_detail(LVL_WARNING, detail, "The last known lag of the standbys holds.", "%s", text);
 }
 
+/* Scripts look for pgpool-II's words. */
+static void warn_failed(int status)
+{
+    log_at_detail(LVL_WARNING, "It is replication_delay_source_cmd.",
+        "The last known lag of the standbys holds.",
+        "replication delay command failed with exit code %d", status);
+}
+
 static bool is_plain(const char *host)
 {
     const char *p;
@@ -109,7 +117,7 @@ static void finish(struct delay_run *r)
         if (r->timed_out)
             warn(NULL, "replication_delay_source_cmd took too long and was ended");
         else if (r->status != 0)
-            warn(NULL, "replication_delay_source_cmd failed");
+            warn_failed((int)r->status);
         else if (r->too_long)
             warn(NULL, "replication_delay_source_cmd printed too much");
         else
@@ -232,6 +240,7 @@ static void start(struct monitor *m, struct delay_run *r, char *line)
     timer_init(&r->deadline, on_deadline);
     uv_pipe_init(loop_uv(r->lp), &r->pipe, 0);
     m->delay_run = r;
+    log_at(LVL_DEBUG1, "executing replication delay command: %s", line);
     rc = spawn(r, line);
     if (rc < 0) {
         r->status = rc;
