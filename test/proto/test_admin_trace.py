@@ -6,7 +6,7 @@ import re
 import pytest
 
 from pgt import waits
-from pgt.wire import FLUSH, SYNC, bind, close, describe, execute, message, parse, query
+from pgt.wire import FLUSH, SYNC, bind, cancel, close, copy_data, describe, execute, function_call, message, parse, query
 
 from test_admin_orders import login
 
@@ -115,3 +115,33 @@ def test_unknown_message_is_named(pg, start_pool):
     w.send(message("Q", b"select 1"))  # without its NUL: the server's to refuse
     w.read_until("E", "Z")
     assert lines(pool, "Query message")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_copy_calls_and_cancels_of_clients(pg, start_pool, mode):
+    """A COPY is one line with a count, a function call tells which, and a cancel request is a message, too."""
+    pool = start_pool(pg.address, num_init_children=1, log_client_messages=True, pool_mode=mode)
+    w = login(pool)
+    w.rows("create temporary table copied (n int)")
+    w.send(query("copy copied from stdin"))
+    w.read_until("G")
+    w.send(copy_data(b"1\n") + copy_data(b"2\n") + copy_data(b"3\n") + message("c", b""))
+    w.ready()
+    oid = int(w.value("select 'pg_catalog.abs(int4)'::regprocedure::oid"))
+    w.send(function_call(oid, [(-7 & 0xffffffff).to_bytes(4, "big")]))
+    w.ready()
+    cancel(pool.address, 12345, b"1234")
+    waits.wait_for("the cancel", lambda: lines(pool, "Cancel message"))
+    assert lines(pool, "Cancel message") == ["Cancel message from frontend.|process id: 12345"]
+    assert lines(pool, "CopyData message") == ["CopyData message from frontend.|count: 3"]
+    assert lines(pool, "FunctionCall message") == [f"FunctionCall message from frontend.|oid: {oid}"]
+
+
+def test_lines_of_the_log_reach_a_client_that_wants_them(pg, start_pool):
+    pool = start_pool(pg.address, num_init_children=1, log_statement=True, log_per_node_statement=True)
+    w = login(pool)
+    assert "N" not in [m.type for m in w.simple("select 1")], "by default it does not"
+    w.simple("pgpool set client_min_messages = 'log'")
+    told = [(m.fields["S"], m.fields["M"]) for m in w.simple("select 2") if m.type == "N"]
+    assert [s for s, _ in told] == ["LOG", "LOG"]
+    assert told[0][1] == "statement: select 2" and re.fullmatch(r"DB node id: 0 backend pid: \d+ statement: select 2", told[1][1])

@@ -215,13 +215,19 @@ HOT bool client_log_statements(struct client *c)
     return s->log_statement || s->log_per_node_statement || s->notice_per_node_statement;
 }
 
-static void notice_node(struct client *c, int node, const char *kind, struct slice text)
+/* A line of the log that the client wants as well, by client_min_messages or
+ * notice_per_node_statement. */
+static void tell_client(
+    struct client *c, enum log_level level, const char *head, const char *kind, struct slice text)
 {
+    const struct conf_session *s = conf_session_of(c->ss->gen, client_override(c));
     struct buf notice = {0};
 
-    buf_printf(&notice, "DB node id: %d statement: %s%.*s", node, kind, (int)text.n, text.p);
+    if (!log_level_reaches_client(level, s->client_min_messages))
+        return;
+    buf_printf(&notice, "%s%s%.*s", head, kind, (int)text.n, text.p);
     buf_put_byte(&notice, '\0');
-    client_notice(c, LVL_NOTICE, notice.data);
+    client_notice(c, level, notice.data);
     buf_free(&notice);
 }
 
@@ -234,6 +240,7 @@ void client_log_statement(struct client *c, const char *kind, struct slice text)
         client_log_enter(&scope, c);
         log_at(LVL_LOG, "statement: %.*s", (int)text.n, text.p);
         client_log_leave(&scope);
+        tell_client(c, LVL_LOG, "statement: ", "", text);
     }
     client_log_on_node(c, kind, text);
 }
@@ -244,12 +251,17 @@ void client_log_on_node(struct client *c, const char *kind, struct slice text)
     const struct link *link = c->target;
     int node = link == NULL ? VIEW_NO_NODE : link->pool->cluster_node;
     struct client_log_scope scope;
+    char head[64];
 
+    snprintf(head, sizeof head, "DB node id: %d backend pid: %d statement: ", node,
+        link == NULL ? 0 : link->server_pid);
     client_log_enter(&scope, c);
     if (s->log_per_node_statement)
-        log_at(LVL_LOG, "DB node id: %d backend pid: %d statement: %s%.*s", node,
-            link == NULL ? 0 : link->server_pid, kind, (int)text.n, text.p);
+        log_at(LVL_LOG, "%s%s%.*s", head, kind, (int)text.n, text.p);
     client_log_leave(&scope);
+    if (s->log_per_node_statement)
+        tell_client(c, LVL_LOG, head, kind, text);
+    snprintf(head, sizeof head, "DB node id: %d statement: ", node);
     if (s->notice_per_node_statement)
-        notice_node(c, node, kind, text);
+        tell_client(c, LVL_NOTICE, head, kind, text);
 }

@@ -157,7 +157,8 @@ static void login_all_down(struct client *c)
     err_clear(&err);
     err_set_fatal(&err, "08S01", "pgpool is not accepting any new connections");
     err_detail(&err, "all backend nodes are down, pgpool requires at least one valid node");
-    err_hint(&err, "repair the backend nodes and restart pgpool");
+    err_hint(&err, "repair the backend nodes: pgpool uses them again by itself. Its log says what "
+                   "it saw of each.");
     client_end(c, &err);
 }
 

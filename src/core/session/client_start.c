@@ -2,11 +2,13 @@
  * client_start.c: the first packets of a client: encryption requests, cancel requests, startup. */
 #include "config.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "config/conf.h"
+#include "config/conf_param.h"
 #include "wire/writer.h"
 
 #include "client_tls_int.h"
@@ -64,10 +66,15 @@ static void start_on_cancel(struct client *c, const struct startup *st)
     uint8_t key[PROTO_KEY_MAX_BYTES] = {0};
     struct slice copy = slice_of((const char *)key, st->cancel_key.n);
     bool is_tls = stream_is_tls(&c->stream);
+    char text[32];
     /* Closing it tells the canceller that the cancel was delivered. */
     int fd = is_tls ? client_tls_cancel_wait(c) : dup(stream_fd(&c->stream));
 
     memcpy(key, st->cancel_key.p, st->cancel_key.n);
+    if (conf_session_of(c->ss->gen, NULL)->log_client_messages) {
+        snprintf(text, sizeof text, "process id: %d", (int)st->cancel_pid);
+        log_caused_detail(LVL_LOG, text, NULL, "Cancel message from frontend.");
+    }
     client_cancel_request(c->ss, st->cancel_pid, copy, fd);
     if (!is_tls || fd == -1)
         client_end(c, NULL);

@@ -88,6 +88,9 @@ static void put_detail(struct buf *out, char type, struct slice body)
         first = wire_get_cstr(&r);
         buf_printf(out, "portal: \"%.*s\"", (int)first.n, first.p);
         break;
+    case FE_FUNCTION_CALL:
+        buf_printf(out, "oid: %u", wire_get_u32(&r));
+        break;
     case FE_DESCRIBE:
     case FE_CLOSE:
         what = (char)wire_get_u8(&r);
@@ -102,11 +105,31 @@ static void put_detail(struct buf *out, char type, struct slice body)
         buf_clear(out); /* it came in part, or is malformed: the kind alone */
 }
 
+/* A COPY is one line, however many messages it comes in; told when it is over. */
+static void tell_copies(struct client *c)
+{
+    struct client_log_scope scope;
+    char detail[32];
+
+    if (c->rare == NULL || c->rare->replies.copies == 0)
+        return;
+    snprintf(detail, sizeof detail, "count: %u", c->rare->replies.copies);
+    c->rare->replies.copies = 0;
+    client_log_enter(&scope, c);
+    log_at_detail(LVL_LOG, detail, NULL, "CopyData message from frontend.");
+    client_log_leave(&scope);
+}
+
 void client_trace_message(struct client *c, char type, struct slice body)
 {
     struct client_log_scope scope;
     struct buf detail = {0};
 
+    if (type == FE_COPY_DATA) {
+        client_rare(c)->replies.copies++;
+        return;
+    }
+    tell_copies(c);
     client_log_enter(&scope, c);
     put_detail(&detail, type, body);
     if (detail.len > 0)

@@ -25,6 +25,7 @@ struct client_trace {
 struct client_replies {
     uint32_t body_left; /* of a server's message that was passed on in part */
     uint32_t repeats;   /* of `last`, not told yet */
+    uint32_t copies;    /* CopyData messages of the client, not told yet */
     int16_t last_node;
     char last;
 };
