@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from pgt import waits
+
 TOP = Path(__file__).resolve().parents[2]
 DEMO = TOP / "dev" / "demo"
 
@@ -116,6 +118,25 @@ def test_stop_finds_what_was_not_written_down(demo):
         (Path(demo.folder) / "state" / name).unlink()
     assert demo.run("stop").returncode == 0
     assert processes_naming(demo.folder) == []
+
+
+def test_a_lost_server_is_rebuilt(demo):
+    """By pcp_recovery_node, which starts it anew; `stop` ends that server, too, before it removes its folder."""
+    assert demo.run().returncode == 0
+    lost = demo.pids()[3]
+    os.kill(lost, signal.SIGKILL)
+    waits.wait_for("node 2 is down", lambda: demo.psql("show pool_nodes").splitlines()[2].split("|")[3] == "down", 60)
+    cluster = Path(demo.folder) / "run" / "cluster"
+    user = (cluster / "etc" / "pcp.conf").read_text().strip().splitlines()[-1].split(":")[0]
+    done = subprocess.run([Path(demo.env["PGPOOL_BIN"]).parent / "pcp", "recovery_node", "-h", "localhost", "-p", str(demo.port + 1),
+                           "-w", "-U", user, "-n", "2"], env={**demo.env, "PCPPASSFILE": str(cluster / "etc" / "pcppass")},
+                          text=True, timeout=110, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr + (cluster / "log" / "pgpool.log").read_text()[-3000:]
+    assert demo.psql("show pool_nodes").splitlines()[2].split("|")[3] == "up"
+    new = int((cluster / "data2" / "postmaster.pid").read_text().split()[0])
+    assert new != lost
+    assert demo.run("stop").returncode == 0
+    assert processes_naming(demo.folder) == [] and not Path(demo.folder).exists()
 
 
 def test_refuses_a_port_in_use_and_a_folder_of_others(demo):
