@@ -78,6 +78,22 @@ static enum progress look_at_switchover(struct pcp_conn *c, struct err *err)
     return PENDING;
 }
 
+/* It was attached, probed, and is not used: why? */
+static void explain_unused(const struct pcp_conn *c, const struct view_node *n, struct err *err)
+{
+    err_set(err, "08006", "node %d is not in use", c->wait_node);
+    if (n->pg_status == VIEW_PG_UP && n->pg_role == VIEW_ROLE_PRIMARY) {
+        err_detail(err,
+            "It answers, and says that it is a primary on timeline %u, but the primary is node "
+            "%d.",
+            n->timeline, c->ctl->view.primary);
+        err_hint(err, "Rebuild it as a standby: pcp_recovery_node, or pg_rewind.");
+    } else {
+        err_detail(err, "It is no longer detached, but it does not answer.");
+        err_hint(err, "It is used as soon as it does. See pgpool's log for why it does not.");
+    }
+}
+
 static enum progress look_at_node(struct pcp_conn *c, struct err *err)
 {
     const struct view *v = &c->ctl->view;
@@ -101,17 +117,7 @@ static enum progress look_at_node(struct pcp_conn *c, struct err *err)
         /* It was taken in, probed, and found dead. */
         if (n->status_changed_us < c->began_us)
             return PENDING;
-        err_set(err, "08006", "node %d is not in use", c->wait_node);
-        if (n->pg_status == VIEW_PG_UP && n->pg_role == VIEW_ROLE_PRIMARY) {
-            err_detail(err,
-                "It answers, and says that it is a primary on timeline %u, but the primary is node "
-                "%d.",
-                n->timeline, v->primary);
-            err_hint(err, "Rebuild it as a standby: pcp_recovery_node, or pg_rewind.");
-        } else {
-            err_detail(err, "It is no longer detached, but it does not answer.");
-            err_hint(err, "It is used as soon as it does. See pgpool's log for why it does not.");
-        }
+        explain_unused(c, n, err);
         return MISSED;
     case PCP_WAIT_PROMOTE:
         return v->primary == c->wait_node ? REACHED : PENDING;
