@@ -380,13 +380,17 @@ static void on_answer(struct decide *d, int node, const struct decide_probe *p, 
 static void on_unsure(struct decide *d, int node, const struct decide_probe *p, int64_t now_us)
 {
     struct decide_node *n = &d->node[node];
+    struct decide_event *e;
 
     if (n->told_unsure)
         return;
     n->told_unsure = true;
-    add_detail(decide_note(d, DECIDE_EV_UNSURE, node, d->view.primary, now_us,
-                   "node %d could not be asked; it is taken to be as it was", node),
-        p);
+    e = decide_note(d, DECIDE_EV_UNSURE, node, d->view.primary, now_us,
+        "node %d could not be asked; it is taken to be as it was", node);
+    add_detail(e, p);
+    e->hint =
+        "Nobody knows whether it is there. See the detail: a name that cannot be looked up, or "
+        "a limit of this host.";
 }
 
 /* A standby that answers does not hear the primary any more, either. */
