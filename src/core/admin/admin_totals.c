@@ -16,7 +16,8 @@
 /* Where the pools are found by their names. */
 struct finder {
     struct admin_totals *t;
-    int16_t place[PLACES]; /* 1 + index; 0: free */
+    struct admin_pool_total nobody; /* clients that have not said who they are */
+    int16_t place[PLACES];          /* 1 + index; 0: free */
 };
 
 static bool is_called(const char field[ROWS_NAME_BYTES], struct slice name)
@@ -53,6 +54,8 @@ static struct admin_pool_total *pool_of(struct finder *f, const struct row_names
     size_t at = hash_bytes(database.p, database.n, hash_bytes(user.p, user.n, 0)) % PLACES;
     struct admin_pool_total *p;
 
+    if (user.n == 0 && database.n == 0)
+        return &f->nobody;
     for (; f->place[at] != 0; at = (at + 1) % PLACES) {
         p = &f->t->pool[f->place[at] - 1];
         if (is_called(p->user, user) && is_called(p->database, database))

@@ -19,7 +19,7 @@
 #define STATUS_NOT_FOUND 404
 #define PREFIX           "pool_"
 /* A server whose settings nobody has touched. */
-#define DEFAULTS     "backend_hostname0 = '?'\nbackend_port0 = 5432\n"
+#define DEFAULTS     "backend_port0 = 5432\n"
 #define NUMBER_BYTES 40
 
 /* --- cells --- */

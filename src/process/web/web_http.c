@@ -110,7 +110,8 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const cha
         .handle = c};
 
     if (up == NULL) {
-        *own = mem_alloc_zero(sizeof *up);
+        *own = up = mem_alloc_zero(sizeof *up);
+        up->body.is_secret = true; /* it may be a password */
         return MHD_YES;
     }
     if (*n > 0) {

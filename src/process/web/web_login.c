@@ -30,7 +30,7 @@
 #define FAILURES_MAX     10 /* per address and minute */
 #define FAILURE_PLACES   256
 #define WINDOW_US        (INT64_C(60) * 1000000)
-#define COOKIE           "pgpool_session"
+#define COOKIE_BYTES     32
 #define BASIC            "Basic "
 #define CREDENTIAL_BYTES 1024
 #define STATUS_UNKNOWN   401
@@ -297,18 +297,27 @@ static bool is_over(const struct session *s, int64_t now)
            now - s->since_us > LIFE_LIMIT_US;
 }
 
+/* Browsers do not tell ports of a host apart, and another pgpool may be behind one. */
+static void name_cookie(const struct web_request *r, char out[COOKIE_BYTES])
+{
+    snprintf(out, COOKIE_BYTES, "pgpool_%d=", conf_of(role_loop_gen(&r->web->role))->http_port);
+}
+
 /* The value of our cookie; n == 0: there is none. */
 static struct slice cookie_of(const struct web_request *r)
 {
     const char *at = web_request_header(r, "Cookie");
+    char name[COOKIE_BYTES];
 
-    for (; at != NULL; at = strchr(at, ';') == NULL ? NULL : strchr(at, ';') + 1) {
-        while (*at == ' ')
+    name_cookie(r, name);
+    while (at != NULL) {
+        while (*at == ' ' || *at == ';')
             at++;
-        if (strncmp(at, COOKIE "=", strlen(COOKIE) + 1) != 0)
-            continue;
-        at += strlen(COOKIE) + 1;
-        return slice_of(at, strcspn(at, "; "));
+        if (strncmp(at, name, strlen(name)) == 0) {
+            at += strlen(name);
+            return slice_of(at, strcspn(at, "; "));
+        }
+        at = strchr(at, ';');
     }
     return slice_of(NULL, 0);
 }
@@ -348,10 +357,12 @@ static struct session *free_place(const struct web_request *r)
 
 static void set_cookie(const struct web_request *r, struct web_answer *a, const char *token)
 {
+    char name[COOKIE_BYTES];
+
+    name_cookie(r, name);
     a->header_name = "Set-Cookie";
-    snprintf(a->header_value, sizeof a->header_value,
-        COOKIE "=%s; Path=/; HttpOnly; SameSite=Strict%s%s", token,
-        r->web->tls != NULL ? "; Secure" : "", token[0] == '\0' ? "; Max-Age=0" : "");
+    snprintf(a->header_value, sizeof a->header_value, "%s%s; Path=/; HttpOnly; SameSite=Strict%s%s",
+        name, token, r->web->tls != NULL ? "; Secure" : "", token[0] == '\0' ? "; Max-Age=0" : "");
 }
 
 enum web_login_result web_login_begin(const struct web_request *r, struct slice user,
