@@ -74,8 +74,14 @@ class Side:
 class Raw:
     """The protocol by hand."""
 
-    def __init__(self, side: Side):
-        self.sock = socket.create_connection(("127.0.0.1", side.port), timeout=20 * waits.SCALE)
+    def __init__(self, side: Side, source: str = "", local: bool = False):
+        if local:
+            self.sock = socket.socket(socket.AF_UNIX)
+            self.sock.settimeout(20 * waits.SCALE)
+            self.sock.connect(str(side.home / f".s.PGSQL.{side.port}"))
+        else:
+            self.sock = socket.create_connection(("127.0.0.1", side.port), timeout=20 * waits.SCALE,
+                                                 source_address=(source, 0) if source else None)
 
     def __enter__(self):
         return self
@@ -100,9 +106,15 @@ class Raw:
         return kind, self.take(struct.unpack("!I", self.take(4))[0] - 4)
 
     def login(self, user=b"op", password=b"secret") -> tuple[bytes, bytes]:
+        return self.finish(self.ask(), user, password)
+
+    def ask(self) -> bytes:
         self.send(b"M")
         kind, salt = self.recv()
         assert kind == b"m" and len(salt) == 4
+        return salt
+
+    def finish(self, salt: bytes, user=b"op", password=b"secret") -> tuple[bytes, bytes]:
         self.send(b"R", user + b"\0" + md5(md5(md5(password), user), salt) + b"\0")
         return self.recv()
 
@@ -455,6 +467,28 @@ def test_strangers_cannot_keep_an_operator_out(pool):
     finally:
         for sock in crowd:
             sock.close()
+
+
+def test_strangers_push_out_only_their_like(pool):
+    """Who has begun to log in, by the Unix socket or from another address, goes on to do so, whatever a crowd from one
+    address sends meanwhile; who is silent has some seconds."""
+    with Raw(pool.pcp, local=True) as local, Raw(pool.pcp, source="127.0.0.2") as other, Raw(pool.pcp, local=True) as silent:
+        salts = [(local, local.ask()), (other, other.ask())]
+        crowd = []
+        try:
+            for _ in range(150):
+                crowd.append(Raw(pool.pcp))
+                crowd[-1].send(b"M")
+            for raw in crowd[-20:]:
+                assert raw.recv()[0] == b"m"
+            for raw, salt in salts:
+                assert raw.finish(salt) == (b"r", b"AuthenticationOK\0")
+            waits.wait_for("the first were closed", crowd[0].ends)
+        finally:
+            for raw in crowd:
+                raw.sock.close()
+        assert silent.ends(), "within a few seconds, by the deadline for the first packet"
+        assert "nothing came for too long" in pool.log()
 
 
 def test_without_a_file_nobody_gets_in(pool):

@@ -91,11 +91,18 @@ static int is_same_file(int fd, const char *path)
 static int try_lock(struct pidfile *p, int *holder_pid, struct err *err)
 {
     struct flock lock = whole_file(F_WRLCK);
+    bool is_link;
 
-    p->fd = open(p->path, O_RDWR | O_CREAT | O_CLOEXEC, PIDFILE_MODE);
+    p->fd = open(p->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, PIDFILE_MODE);
     if (p->fd == -1) {
+        is_link = errno == ELOOP;
         err_set_errno(err, errno, "could not open pid file \"%s\"", p->path);
-        err_hint(err, "Its folder must exist and be writable; pid_file_name names another place.");
+        if (is_link)
+            err_hint(err, "It is a symbolic link, and what others may have linked is not written "
+                          "to: take it away.");
+        else
+            err_hint(
+                err, "Its folder must exist and be writable; pid_file_name names another place.");
         return -1;
     }
     if (fcntl(p->fd, F_SETLK, &lock) == -1) {

@@ -33,8 +33,6 @@ struct control {
     int nlisteners;
     struct timer retry; /* accepting again after an error */
     struct list conns;
-    int nconns;
-    int nstrangers; /* those that have not logged in */
     struct view view;
     struct pcp_tls *tls;           /* NULL: `ssl` is off */
     struct recovery_job *recovery; /* NULL: none runs */

@@ -19,6 +19,7 @@
 #define READ_BYTES         4096
 #define MAX_STRANGER_BYTES 512
 #define MAX_COMMAND_BYTES  8192
+#define FIRST_LIMIT_MS     5000 /* until the first bytes are there: tools speak first */
 #define LOGIN_LIMIT_MS     60000
 #define IDLE_LIMIT_MS      (15 * 60 * 1000)
 #define DENIED_DELAY_MS    1000 /* or auth_failure_delay, when that is longer */
@@ -32,6 +33,13 @@ static const struct conf *conf_now(const struct pcp_conn *c)
 static void set_limit(struct pcp_conn *c, int64_t ms)
 {
     timer_start(&c->ctl->role.loop, &c->limit, ms);
+}
+
+static int64_t login_limit_ms(const struct pcp_conn *c)
+{
+    int64_t ms = conf_now(c)->authentication_timeout_ms;
+
+    return ms > 0 && ms < LOGIN_LIMIT_MS ? ms : LOGIN_LIMIT_MS;
 }
 
 static void on_closed(struct stream *s)
@@ -50,10 +58,7 @@ void pcp_conn_close(struct pcp_conn *c)
     timer_stop(&ctl->role.loop, &c->limit);
     timer_stop(&ctl->role.loop, &c->poll);
     list_remove(&c->node);
-    ctl->nconns--;
-    if (!c->is_logged_in)
-        ctl->nstrangers--;
-    else if (conf_now(c)->log_pcp_processes)
+    if (c->is_logged_in && conf_now(c)->log_pcp_processes)
         log_at(LVL_LOG, "PCP connection of user \"%s\" from %s is closed", c->user, c->peer);
     if (c->in.data != NULL)
         mem_wipe(c->in.data, c->in.len);
@@ -142,7 +147,6 @@ static void welcome(struct pcp_conn *c)
     struct buf out = {0};
 
     c->is_logged_in = true;
-    c->ctl->nstrangers--;
     c->state = PCP_STATE_READY;
     set_limit(c, IDLE_LIMIT_MS);
     if (conf_now(c)->log_pcp_processes)
@@ -304,6 +308,7 @@ static void on_readable(struct stream *s)
     }
     if (n > 0 && !c->has_begun) {
         c->has_begun = true;
+        set_limit(c, login_limit_ms(c));
         if (pcp_tls_begin(c->ctl, s, slice_of(bytes, (size_t)n)))
             return;
     }
@@ -346,7 +351,6 @@ void pcp_conn_open(struct control *ctl, int fd, const char *peer, const struct h
     static const struct stream_ops ops = {
         .on_readable = on_readable, .on_drained = on_drained, .on_closed = on_closed};
     struct pcp_conn *c = mem_alloc_secret(sizeof *c);
-    int64_t limit_ms;
 
     c->ctl = ctl;
     c->state = PCP_STATE_LOGIN;
@@ -355,10 +359,7 @@ void pcp_conn_open(struct control *ctl, int fd, const char *peer, const struct h
     timer_init(&c->limit, on_limit);
     list_init(&c->node);
     list_push_back(&ctl->conns, &c->node);
-    ctl->nconns++;
-    ctl->nstrangers++;
     pcp_wait_init(c);
     stream_open(&ctl->role.loop, &c->stream, fd, &ops);
-    limit_ms = conf_now(c)->authentication_timeout_ms;
-    set_limit(c, limit_ms > 0 && limit_ms < LOGIN_LIMIT_MS ? limit_ms : LOGIN_LIMIT_MS);
+    set_limit(c, login_limit_ms(c) < FIRST_LIMIT_MS ? login_limit_ms(c) : FIRST_LIMIT_MS);
 }

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: PostgreSQL
  * pcp_server.c: accepts the connections of administrators.
- * Runs in: control. There is a limit for all, and a lower one for those that have not logged in:
- * when that is reached the oldest of them goes, so that strangers cannot keep an operator out. */
+ * Runs in: control. There is a limit for all, and lower ones for those that have not logged in: for
+ * one address, for TCP, and for Unix sockets. Where one is reached the oldest goes, so that
+ * strangers cannot keep an operator out: not one at another address than theirs, and not one on the
+ * machine itself. Who is silent is the kernel's to hold for a while. */
 #include "config.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -16,8 +19,12 @@
 
 #include "control_int.h"
 
-#define MAX_CONNS        128
-#define MAX_STRANGERS    64
+#define MAX_CONNS      128 /* of TCP */
+#define MAX_UNIX_CONNS 64
+#define MAX_STRANGERS  64
+#define MAX_OF_ADDRESS 32 /* strangers */
+/* The kernel tells of a connection when its first packet is there, or so much later. */
+#define SILENT_S         5
 #define ACCEPTS_PER_TURN 16
 #define ACCEPT_RETRY_MS  200
 
@@ -38,19 +45,60 @@ static void describe_peer(const struct sockaddr_storage *ss, char *out, size_t s
     }
 }
 
-static void drop_oldest_stranger(struct control *ctl)
+/* An IPv6 network of 64 bits counts as one address: it belongs to one customer. */
+static bool is_same_address(const struct hba_addr *a, const struct hba_addr *b)
 {
+    return a->n == b->n && memcmp(a->bytes, b->bytes, a->n == 16 ? 8 : a->n) == 0;
+}
+
+/* Those that have not logged in: of one address, or (NULL) of all but Unix sockets. */
+struct strangers {
+    int n;
+    struct pcp_conn *victim;
+};
+
+static struct strangers find_strangers(struct control *ctl, const struct hba_addr *addr)
+{
+    struct strangers s = {0};
     struct list *it;
 
     LIST_FOREACH(it, &ctl->conns)
     {
         struct pcp_conn *c = LIST_ENTRY(it, struct pcp_conn, node);
 
-        if (!c->is_logged_in) {
-            pcp_conn_close(c);
-            return;
-        }
+        if (c->is_logged_in || (addr == NULL ? c->addr.n == 0 : !is_same_address(&c->addr, addr)))
+            continue;
+        s.n++;
+        if (s.victim == NULL)
+            s.victim = c;
     }
+    return s;
+}
+
+/* Who is of the address comes first: one that makes many pushes out its own. */
+static void drop_strangers(struct control *ctl, const struct hba_addr *addr)
+{
+    struct strangers s = find_strangers(ctl, addr);
+
+    if (s.n >= MAX_OF_ADDRESS) {
+        pcp_conn_close(s.victim);
+        return;
+    }
+    if (addr->n == 0)
+        return;
+    s = find_strangers(ctl, NULL);
+    if (s.n >= MAX_STRANGERS)
+        pcp_conn_close(s.victim);
+}
+
+static int count_conns(const struct control *ctl, bool is_unix)
+{
+    const struct list *it;
+    int n = 0;
+
+    for (it = ctl->conns.next; it != &ctl->conns; it = it->next)
+        n += (LIST_ENTRY(it, struct pcp_conn, node)->addr.n == 0) == is_unix ? 1 : 0;
+    return n;
 }
 
 static void want(struct control *ctl, int events)
@@ -70,18 +118,19 @@ static void take(struct control *ctl, int fd, const struct sockaddr_storage *ss)
 {
     struct hba_addr addr = {0};
     char peer[PCP_PEER_BYTES];
+    int nconns;
 
     describe_peer(ss, peer, sizeof peer);
-    if (ctl->nstrangers >= MAX_STRANGERS)
-        drop_oldest_stranger(ctl);
-    if (ctl->nconns >= MAX_CONNS) {
-        log_caused(LVL_WARNING, "PCP connection from %s is refused: there are %d already", peer,
-            ctl->nconns);
+    if (ss->ss_family == AF_INET || ss->ss_family == AF_INET6)
+        addr = hba_addr_of((const struct sockaddr *)ss);
+    drop_strangers(ctl, &addr);
+    nconns = count_conns(ctl, addr.n == 0);
+    if (nconns >= (addr.n == 0 ? MAX_UNIX_CONNS : MAX_CONNS)) {
+        log_caused(
+            LVL_WARNING, "PCP connection from %s is refused: there are %d already", peer, nconns);
         close(fd);
         return;
     }
-    if (ss->ss_family == AF_INET || ss->ss_family == AF_INET6)
-        addr = hba_addr_of((const struct sockaddr *)ss);
     pcp_conn_open(ctl, fd, peer, &addr);
 }
 
@@ -110,6 +159,14 @@ static void on_acceptable(struct io *io, int events)
     }
 }
 
+/* A socket of another family says no, and needs none of it. */
+static void tune(int fd)
+{
+    int seconds = SILENT_S;
+
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &seconds, sizeof seconds);
+}
+
 void pcp_server_start(struct control *ctl)
 {
     const struct proc_env *env = ctl->role.env;
@@ -121,6 +178,7 @@ void pcp_server_start(struct control *ctl)
     for (i = 0; i < env->ncontrol; i++) {
         ctl->listeners[i].ctl = ctl;
         ctl->listeners[i].fd = env->control_fd[i];
+        tune(env->control_fd[i]);
         io_open(&ctl->role.loop, &ctl->listeners[i].io, env->control_fd[i], on_acceptable);
     }
     want(ctl, IO_READ);

@@ -83,8 +83,9 @@ static void make_name(const struct logfile *f, int64_t wall_us, char *path, size
 
 static int open_file(struct logfile *f, const char *path, bool empty_it, struct err *err)
 {
-    int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (empty_it ? O_TRUNC : 0);
+    int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | (empty_it ? O_TRUNC : 0);
     struct stat st;
+    bool is_link;
     int fd;
 
     if (mkdir(f->opts.folder, FOLDER_MODE) == -1 && errno != EEXIST) {
@@ -93,7 +94,11 @@ static int open_file(struct logfile *f, const char *path, bool empty_it, struct 
     }
     fd = open(path, flags, 0600);
     if (fd == -1 || fchmod(fd, (mode_t)f->opts.mode) == -1 || fstat(fd, &st) == -1) {
+        is_link = errno == ELOOP;
         err_set_errno(err, errno, "could not open log file \"%s\"", path);
+        if (is_link)
+            err_hint(err, "It is a symbolic link, and what others may have linked is not written "
+                          "to: take it away.");
         fd_close(&fd);
         return -1;
     }

@@ -217,6 +217,28 @@ START_TEST(a_full_disk_is_said)
 }
 END_TEST
 
+START_TEST(link_is_not_followed)
+{
+    struct logfile f;
+    struct err err = {0};
+    char target[256];
+    char path[256];
+    struct stat st;
+
+    snprintf(path, sizeof path, "%s/log", folder);
+    ck_assert_int_eq(mkdir(path, 0700), 0);
+    snprintf(target, sizeof target, "%s/log/010000.log", folder);
+    fclose(fopen(target, "w"));
+    snprintf(path, sizeof path, "%s/log/000000.log", folder);
+    ck_assert_int_eq(symlink(target, path), 0);
+    logfile_init(&f, &opts);
+    ck_assert_int_eq(logfile_rotate(&f, LOGFILE_START, 0, &err), -1);
+    ck_assert_ptr_nonnull(strstr(err.hint, "symbolic link"));
+    ck_assert_int_eq(stat(target, &st), 0);
+    logfile_fini(&f);
+}
+END_TEST
+
 START_TEST(new_settings_ask_for_a_new_file)
 {
     struct logfile f;
@@ -245,6 +267,7 @@ int main(void)
     tcase_add_test(t, restart_appends);
     tcase_add_test(t, bad_folder_is_retried_not_spun);
     tcase_add_test(t, a_full_disk_is_said);
+    tcase_add_test(t, link_is_not_followed);
     tcase_add_test(t, new_settings_ask_for_a_new_file);
     suite_add_tcase(s, t);
     r = srunner_create(s);

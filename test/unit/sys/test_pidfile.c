@@ -162,6 +162,26 @@ START_TEST(missing_folder_is_an_error)
 }
 END_TEST
 
+START_TEST(link_is_not_followed)
+{
+    struct pidfile p = {.fd = -1};
+    struct err err = {0};
+    char target[sizeof path + 8];
+    struct stat st;
+    int pid;
+
+    snprintf(target, sizeof target, "%s.other", path);
+    fclose(fopen(target, "w"));
+    ck_assert_int_eq(symlink(target, path), 0);
+    ck_assert_int_eq(pidfile_hold(&p, path, &pid, &err), -1);
+    ck_assert_ptr_nonnull(strstr(err.hint, "symbolic link"));
+    ck_assert_int_eq(stat(target, &st), 0);
+    ck_assert_int_eq(st.st_size, 0);
+    unlink(path);
+    unlink(target);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("pidfile");
@@ -171,6 +191,7 @@ int main(void)
 
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, no_file_is_none);
+    tcase_add_test(t, link_is_not_followed);
     tcase_add_test(t, holder_is_seen_and_refuses_others);
     tcase_add_test(t, living_pid_in_a_free_file_is_stale);
     tcase_add_test(t, garbage_is_stale);
