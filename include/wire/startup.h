@@ -19,7 +19,8 @@ enum startup_kind {
     STARTUP_GSSENC,
     STARTUP_CANCEL,
     STARTUP_NORMAL,
-    STARTUP_BAD /* *err says why; the connection has to be closed after telling it */
+    STARTUP_SILENT, /* not a start-up packet at all: *err says why, for the log; nobody is told */
+    STARTUP_BAD     /* *err says why; the connection has to be closed after telling it */
 };
 
 struct startup_param {

@@ -483,6 +483,8 @@ WARM APART static const char *link_on_header(
 
     if (len < 4 || len > INT32_MAX)
         return link_bad_message(link, run), NULL;
+    if (type == BE_ERROR && len - 4 > LINK_COLLECT_MAX)
+        return link_on_long_error(link, run, p, end);
     if (link_wants_whole(link, type, len - 4)) {
         if (link->phase == LINK_LOGIN && len > LINK_COLLECT_MAX)
             return link_bad_message(link, run), NULL;
@@ -491,8 +493,6 @@ WARM APART static const char *link_on_header(
         link->has_more = have > len + 1U;
         return link_on_whole(link, run, type, p, p + len + 1U) ? p + len + 1U : NULL;
     }
-    if (type == BE_ERROR)
-        return link_on_long_error(link, run, p, end);
     if (link->phase == LINK_IDLE && type != BE_NOTICE && type != BE_NOTIFICATION)
         return link_unasked(link), NULL;
     if (link->phase == LINK_CLEANING &&

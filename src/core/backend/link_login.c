@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "wire/errmsg.h"
 #include "wire/reader.h"
+#include "wire/writer.h"
 
 #include "link_int.h"
 
@@ -110,19 +111,33 @@ static bool login_on_no_room(struct link *link, const char *sqlstate)
 
 static void login_on_error(struct link *link, struct slice body, const char *msg, size_t n)
 {
+    struct buf brief = {0};
+    struct buf cut = {0};
     struct errmsg m;
     struct err err;
 
+    if (link->body_left > 0) { /* so long that it is not all here: the field at its end is cut */
+        buf_put(&cut, body.p, body.n);
+        buf_put(&cut, "\0", 2);
+        body = buf_slice(&cut);
+    }
     (void)errmsg_decode(body, &m);
     err_clear(&err);
     errmsg_to_err(&m, &err);
+    buf_free(&cut);
     if (link_tls_on_login_error(link, err.sqlstate))
         return;
     link_auth_on_refusal(link, err.sqlstate);
     if (login_on_no_room(link, err.sqlstate))
         return;
     if (link->owner != NULL) {
+        if (link->body_left > 0) {
+            wire_put_err(&brief, &err);
+            msg = brief.data;
+            n = brief.len;
+        }
         link->ops->on_bytes(link->owner, link, msg, n);
+        buf_free(&brief);
         link->error_told = true;
     }
     if (link->phase != LINK_CLOSED)

@@ -340,6 +340,8 @@ void client_end(struct client *c, const struct err *err)
     if (c->login != NULL)
         pool_request_cancel(&c->login->req);
     client_drop_link(c, c->body_left == 0 && buf_unread(&c->carry) == 0);
+    if (err != NULL && c->phase != CL_ACTIVE)
+        client_log_refusal(c, err);
     if (err != NULL && !in_message) {
         wire_put_err(&out, err);
         client_send(c, &out);

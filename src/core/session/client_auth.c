@@ -85,10 +85,14 @@ static void auth_log_refusal(const struct client_auth *a, const char *reason)
     struct client_log_scope scope;
     struct slice user = client_auth_user(a);
     char where[160];
+    char host[64];
 
     client_log_enter(&scope, a->c);
-    log_caused_detail(LVL_LOG, reason, auth_hint(a), "authentication of user \"%.*s\" failed%s",
-        (int)user.n, user.p, auth_where(a, where, sizeof where));
+    client_host_text(a->c, host, sizeof host);
+    log_caused_detail(LVL_LOG, reason, auth_hint(a),
+        "authentication of user \"%.*s\" failed%s: database \"%s\", host %s", (int)user.n, user.p,
+        auth_where(a, where, sizeof where), pool_database(a->c->pool).p, host);
+    a->c->login->is_refusal_told = true;
     client_log_leave(&scope);
 }
 
@@ -409,8 +413,11 @@ static bool auth_looks_at_role(struct client_auth *a)
     }
     a->is_role_seen = true;
     if (can == HBA_NO) {
-        err_set_fatal(
-            &err, "28000", "role \"%.*s\" is not permitted to log in", (int)role.n, role.p);
+        if (valid == HBA_YES) /* what is not there cannot be out of date, either */
+            err_set_fatal(&err, "28000", "role \"%.*s\" does not exist", (int)role.n, role.p);
+        else
+            err_set_fatal(
+                &err, "28000", "role \"%.*s\" is not permitted to log in", (int)role.n, role.p);
         client_auth_stop(a, &err, NULL);
         return true;
     }

@@ -362,7 +362,9 @@ static void keep_login(struct session_auth *sa, struct slice user, const struct 
     bool can_login = l->has_row && !slice_eq_str(state, "locked");
 
     session_auth_put_role(sa, user, slice_of_str(AUTH_ROLE_CAN_LOGIN), can_login);
-    session_auth_put_role(sa, user, slice_of_str(AUTH_ROLE_IS_VALID), can_login && state.n == 0);
+    /* Valid, though it cannot log in: there is none of that name. */
+    session_auth_put_role(
+        sa, user, slice_of_str(AUTH_ROLE_IS_VALID), !l->has_row || (can_login && state.n == 0));
     if (!can_login)
         close_idle_of(&sa->ss->be, user); /* it may come back as another role of that name */
 }

@@ -21,14 +21,43 @@
 void client_host_text(const struct client *c, char *out, size_t size)
 {
     char text[INET6_ADDRSTRLEN] = "?";
+    struct sockaddr_storage ss = {0};
+    socklen_t len = sizeof ss;
 
-    if (c->row == NULL || c->row->addr_kind == ROW_ADDR_LOCAL) {
+    if (c->is_unix || (c->row != NULL && c->row->addr_kind == ROW_ADDR_LOCAL)) {
         snprintf(out, size, "[local]");
+        return;
+    }
+    if (c->row == NULL) { /* there was no place for it */
+        if (getpeername(stream_fd(&c->stream), (struct sockaddr *)&ss, &len) == -1 ||
+            getnameinfo(
+                (struct sockaddr *)&ss, len, out, (socklen_t)size, NULL, 0, NI_NUMERICHOST) != 0)
+            snprintf(out, size, "?");
         return;
     }
     (void)inet_ntop(
         c->row->addr_kind == ROW_ADDR_IPV4 ? AF_INET : AF_INET6, c->row->addr, text, sizeof text);
     snprintf(out, size, "%s", text);
+}
+
+/* Whoever does not get in, for whichever reason, leaves one line: who, from where, why. */
+void client_log_refusal(struct client *c, const struct err *err)
+{
+    struct slice user = slice_of("", 0);
+    struct slice database = slice_of("", 0);
+    char host[64];
+
+    if (c->login != NULL && c->login->is_refusal_told)
+        return;
+    if (c->login != NULL) {
+        c->login->is_refusal_told = true;
+        user = c->login->auth_user;
+        database = c->login->startup.database;
+    }
+    client_host_text(c, host, sizeof host);
+    log_caused_detail(LVL_LOG, err->detail[0] != '\0' ? err->detail : NULL, NULL,
+        "connection refused: %s (user \"%.*s\", database \"%.*s\", host %s)", err->msg, (int)user.n,
+        user.p, (int)database.n, database.p, host);
 }
 
 static void log_connection(const char *host, int port)

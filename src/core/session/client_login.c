@@ -773,6 +773,8 @@ static void client_on_link_lost(void *owner, struct link *link, const struct err
         return;
     /* In the middle of a message of its own the client is not told: the server has hung up on it.
      */
+    if (c->phase == CL_LOGIN)
+        client_log_refusal(c, err);
     client_end(c, told || in_message ? NULL : err);
 }
 

@@ -15,8 +15,7 @@
 
 static void start_refuse(struct client *c, const struct err *err)
 {
-    CLIENT_LOG(c, LVL_LOG, "connection refused: %s", err->msg);
-    client_end(c, err);
+    client_end(c, err); /* and the log says why */
 }
 
 /* The answer decides how the bytes behind the request are to be read: there must not be any. */
@@ -107,6 +106,10 @@ void client_on_startup_bytes(struct client *c, const char *p, const char *end)
             break;
         case STARTUP_CANCEL:
             start_on_cancel(c, &st);
+            return;
+        case STARTUP_SILENT:
+            client_log_refusal(c, &err);
+            client_end(c, NULL);
             return;
         case STARTUP_BAD:
             start_refuse(c, &err);

@@ -46,6 +46,7 @@ struct client_login {
     bool has_no_server;       /* none can be reached: login_without_server */
     bool is_negotiated;       /* NegotiateProtocolVersion was sent or is not due */
     bool is_auth_told;        /* AuthenticationOk was sent */
+    bool is_refusal_told;     /* to the log */
     bool is_settled;          /* something was sent: it is too late to negotiate the protocol */
     struct slice auth_user;   /* as the client calls itself; startup.user is the servers' name */
     struct client_auth *auth; /* until the login is over */
@@ -424,6 +425,8 @@ void client_log_link(
 void client_log_connection(const struct client *c);
 /* The address of a client, or "[local]". */
 void client_host_text(const struct client *c, char *out, size_t size);
+/* A client does not get in: who, from where and why, unless that was said already. */
+void client_log_refusal(struct client *c, const struct err *err);
 void client_log_disconnection(const struct client *c);
 /* A statement is sent to c->target, or answered here when that is NULL. `kind` is "" for a simple
  * query, else what stands before it. */

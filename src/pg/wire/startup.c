@@ -136,8 +136,10 @@ enum startup_kind startup_decode(struct slice bytes, struct startup *out, struct
     if (bytes.n < 4)
         return STARTUP_NEED_MORE;
     out->packet_bytes = proto_get_u32(bytes.p);
-    if (out->packet_bytes < STARTUP_MIN_BYTES || out->packet_bytes > PROTO_STARTUP_MAX_BYTES)
-        return startup_bad(err, "08P01", "invalid length of startup packet");
+    if (out->packet_bytes < STARTUP_MIN_BYTES || out->packet_bytes > PROTO_STARTUP_MAX_BYTES) {
+        (void)startup_bad(err, "08P01", "invalid length of startup packet");
+        return STARTUP_SILENT;
+    }
     if (bytes.n < STARTUP_MIN_BYTES)
         return STARTUP_NEED_MORE;
     out->version = proto_get_u32(bytes.p + 4);

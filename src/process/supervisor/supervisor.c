@@ -180,10 +180,24 @@ static int prepare(struct sup *s, struct err *err)
     return open_logger_ends(s, err) == -1 ? -1 : redirect_output(s, err);
 }
 
+/* The files that it makes are root's then, and a mistake of ours or of a failover command has all
+ * of the machine. */
+static void look_at_user(void)
+{
+    if (geteuid() == 0)
+        log_at_detail(LVL_WARNING, NULL,
+            "Start it as a user of its own, or as postgres, who owns its folders and files "
+            "(systemd: "
+            "User=postgres). It needs no privilege; if_up_cmd and arping_cmd have theirs from "
+            "sudo.",
+            "pgpool runs as root");
+}
+
 static void start_children(struct sup *s)
 {
     int i;
 
+    look_at_user();
     for (i = 0; i < s->nchildren; i++) {
         if (!s->children[i].is_spare)
             sup_child_start(s, &s->children[i]);

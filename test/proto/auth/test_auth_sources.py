@@ -332,7 +332,9 @@ def twin(server):
                                           ("plain", "transaction"), ("relay", "session")])
 def test_reads_go_to_a_second_server_that_asks(server, twin, pools, source, mode):
     """The login opens one server; the reader on the other logs in by itself, if anything is known."""
-    house.make_user(server, "reader", "scram")
+    secret = house.make_user(server, "reader", "scram")
+    wait_for("the standby has the new secret", lambda: twin.value(
+        "select max(rolpassword) from pg_authid where rolname = 'reader'") == secret, 10)
     conf = {"load_balance_mode": True, "backend_weight0": 0, "pool_mode": mode,
             "num_init_children": 1, "sr_check_period": 1, "sr_check_user": "postgres", "sr_check_database": "postgres"}
     if source == "query":
