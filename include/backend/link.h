@@ -114,6 +114,9 @@ struct link_pool_ops {
     /* The server refuses the login with `sqlstate`; true when it is for lack of room, or because it
      * starts up: then whoever can wait had better wait. */
     bool (*on_refused)(struct link *link, const char *sqlstate);
+    /* Its login is over, and this is what the server said beside it: NoticeResponses, or nothing.
+     */
+    void (*on_said)(struct pool *pool, const struct link *link, struct slice text);
     /* Idle until now, it is being cleaned. */
     void (*on_taken)(struct pool *pool, struct link *link);
     /* Its cleaning is on the way to its end: it counts as one that comes. */
@@ -155,6 +158,7 @@ struct link_opening {
     struct dial *dial;
     struct link_tls *tls;       /* when TLS plays a part */
     struct link_answer *answer; /* what was asked, what we answered */
+    struct buf said;            /* NoticeResponses */
 };
 
 struct link {

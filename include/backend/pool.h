@@ -63,6 +63,7 @@ struct pool {
     uint32_t nopening;        /* links that are opening for whoever waits longest */
     uint32_t nwaiting;
     uint32_t head_changes;    /* how often the head of `waiting` left */
+    struct pool_said *said;   /* at the last login with notices; NULL mostly */
     struct paramset defaults; /* what links report of settings that nobody has SET: share_login.c */
     /* The pools of the same user and database, by the last bits of their nodes, as they were when
      * be->npools_gone was near_gone: pool_near. */
@@ -189,6 +190,9 @@ bool pool_is_trusted(const struct pool *pool);
 void pool_role_ask(struct pool *pool);
 /* The same for the pools of that user and database on all nodes. */
 void pool_role_ask_everywhere(struct pool *pool);
+/* The notices of a login with such start-up parameters, as NoticeResponses; valid until the next
+ * link is opened. */
+struct slice pool_said(const struct pool *pool, const struct paramset *startup);
 /* It may log in: somebody who knows has just said so. */
 void pool_role_vouch(struct pool *pool);
 

@@ -25,6 +25,8 @@
 
 static void link_free(struct link *link)
 {
+    if (link->opening != NULL)
+        buf_free(&link->opening->said);
     mem_free(link->opening);
     mem_free(link);
 }

@@ -14,6 +14,9 @@
 
 #include "link_int.h"
 
+/* So much of what a server says beside a login is kept. */
+#define LOGIN_SAID_MAX 8192
+
 void link_login_start(struct link *link, const char *packet, size_t n)
 {
     link->phase = LINK_LOGIN;
@@ -88,6 +91,9 @@ static void login_on_ready(struct link *link, struct slice body)
     paramset_share(&link->reported, &link->be->paramsets);
     link_answer_free(link);
     link_tls_on_login_done(link);
+    if (!link->is_private)
+        link->be->pool_ops->on_said(link->pool, link, buf_slice(&link->opening->said));
+    buf_free(&link->opening->said);
     mem_free(link->opening);
     link->opening = NULL;
     link->be->pool_ops->on_opened(link, true);
@@ -131,6 +137,9 @@ static void login_on_error(struct link *link, struct slice body, const char *msg
     if (login_on_no_room(link, err.sqlstate))
         return;
     if (link->owner != NULL) {
+        if (link->opening->said.len > 0)
+            link->ops->on_bytes(
+                link->owner, link, link->opening->said.data, link->opening->said.len);
         if (link->body_left > 0) {
             wire_put_err(&brief, &err);
             msg = brief.data;
@@ -163,8 +172,10 @@ void link_login_message(struct link *link, char type, const char *msg, size_t n)
             link->version = PROTO_3_0 | (proto_get_u32(body.p) & 0xFFFF);
         break;
     case BE_NOTICE:
-        if (link->owner != NULL)
+        if (link->is_private && link->owner != NULL)
             link->ops->on_bytes(link->owner, link, msg, n);
+        else if (!link->is_private && link->opening->said.len + n <= LOGIN_SAID_MAX)
+            buf_put(&link->opening->said, msg, n); /* for who gets the link, and the next ones */
         break;
     case BE_READY:
         login_on_ready(link, body);

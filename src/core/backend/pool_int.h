@@ -139,6 +139,11 @@ void pool_role_refuse(struct link *link);
 /* The question met an error; false when the link is not to be kept. */
 bool pool_role_on_error(struct link *link, struct slice sqlstate);
 
+/* pool_said.c */
+/* See struct link_pool_ops. */
+void pool_link_said(struct pool *pool, const struct link *link, struct slice text);
+void pool_said_free(struct pool *pool);
+
 /* pool_meant.c */
 /* `what` concerns this link. */
 bool pool_is_meant(const struct link *link, const struct link_retire *what);

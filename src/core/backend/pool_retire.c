@@ -20,6 +20,7 @@ static void forget(struct link *link, const struct link_retire *what)
     struct pool *pool = link->pool;
 
     pool->role_seen_us = 0;
+    pool_said_free(pool);
     if (what->is_gone != 0 && link->be->book != NULL)
         auth_book_forget(link->be->book, pool_book_name(pool));
 }

@@ -150,6 +150,7 @@ void pool_free_if_unused(struct pool *pool)
     if (pool->be->book != NULL)
         auth_book_let_go(pool->be->book, pool_book_name(pool));
     paramset_free(&pool->defaults);
+    pool_said_free(pool);
     mem_free(pool);
 }
 

@@ -324,6 +324,7 @@ static void login_welcome(struct client *c)
     wire_put_key_data(&out, c->row == NULL ? 0 : c->row->told_pid,
         c->row == NULL ? slice_of("\0\0\0\0", 4)
                        : slice_of((const char *)c->row->secret, c->row->secret_len));
+    client_put_notices(c, &out);
     wire_put_ready(&out, link == NULL ? 'I' : link->tx_status);
     client_login_free(c);
     client_note_idle(c);

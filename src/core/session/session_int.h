@@ -425,6 +425,8 @@ void client_log_link(
 void client_log_connection(const struct client *c);
 /* The address of a client, or "[local]". */
 void client_host_text(const struct client *c, char *out, size_t size);
+/* client_notices.c: before the first ReadyForQuery. */
+void client_put_notices(const struct client *c, struct buf *out);
 /* A client does not get in: who, from where and why, unless that was said already. */
 void client_log_refusal(struct client *c, const struct err *err);
 void client_log_disconnection(const struct client *c);
