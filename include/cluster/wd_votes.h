@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * wd_votes.h: is a server lost, or is it only some pgpools that do not reach it? The votes of all,
+ * counted by the one that leads.
+ * Runs in: watchdog. Pure. */
+#ifndef PGP_CLUSTER_WD_VOTES_H
+#define PGP_CLUSTER_WD_VOTES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cluster/wd_state.h"
+
+#define WD_VOTE_US INT64_C(5000000) /* a member that was silent for longer has no vote */
+
+/* The settings that count here. */
+struct wd_vote_rules {
+    bool needs_consensus; /* failover_require_consensus */
+    bool counts_again;    /* allow_multiple_failover_requests_from_node */
+    bool half_is_enough;  /* enable_consensus_with_half_votes */
+};
+
+/* What one member says of the servers. */
+struct wd_ballot {
+    int64_t heard_us;               /* monotonic; 0: never */
+    uint64_t lost[2];               /* bit per server */
+    uint16_t times[VIEW_MAX_NODES]; /* in how many ballots running it was lost */
+};
+
+struct wd_votes {
+    struct wd_ballot of[WD_MAX_MEMBERS];
+};
+
+/* More than half of `nmembers`, or half of an even number with `half`. */
+int wd_majority(int nmembers, bool half);
+/* Takes in what `member` says. */
+void wd_votes_take(struct wd_votes *v, int member, const uint64_t lost[2], int64_t now_us);
+/* How many requests there are to count `node` as lost. */
+int wd_votes_count(
+    const struct wd_votes *v, const struct wd_vote_rules *rules, int node, int64_t now_us);
+/* True when it is lost: the leader `self` finds so itself, and enough of `nmembers` do. */
+bool wd_votes_decide(const struct wd_votes *v, const struct wd_vote_rules *rules, int node,
+    int self, int nmembers, int64_t now_us);
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * wd_votes.c: counts the votes about a server.
+ * Runs in: watchdog. Pure. The one that leads acts, so it has to find the server lost itself: it
+ * would promote a second primary beside one that it sees working. */
+#include "config.h"
+
+#include "cluster/wd_votes.h"
+
+#include <string.h>
+
+int wd_majority(int nmembers, bool half)
+{
+    return half && nmembers % 2 == 0 && nmembers > 0 ? nmembers / 2 : nmembers / 2 + 1;
+}
+
+static bool is_lost(const struct wd_ballot *b, int node, int64_t now_us)
+{
+    return b->heard_us != 0 && now_us - b->heard_us <= WD_VOTE_US && view_has_node(b->lost, node);
+}
+
+void wd_votes_take(struct wd_votes *v, int member, const uint64_t lost[2], int64_t now_us)
+{
+    struct wd_ballot *b;
+    int i;
+
+    if (member < 0 || member >= WD_MAX_MEMBERS)
+        return;
+    b = &v->of[member];
+    for (i = 0; i < VIEW_MAX_NODES; i++) {
+        if (!view_has_node(lost, i))
+            b->times[i] = 0;
+        else if (b->times[i] < UINT16_MAX)
+            b->times[i]++;
+    }
+    memcpy(b->lost, lost, sizeof b->lost);
+    b->heard_us = now_us;
+}
+
+int wd_votes_count(
+    const struct wd_votes *v, const struct wd_vote_rules *rules, int node, int64_t now_us)
+{
+    int n = 0;
+    int i;
+
+    for (i = 0; i < WD_MAX_MEMBERS; i++)
+        if (is_lost(&v->of[i], node, now_us))
+            n += rules->counts_again ? v->of[i].times[node] : 1;
+    return n;
+}
+
+bool wd_votes_decide(const struct wd_votes *v, const struct wd_vote_rules *rules, int node,
+    int self, int nmembers, int64_t now_us)
+{
+    int need = rules->needs_consensus ? wd_majority(nmembers, rules->half_is_enough) : 1;
+
+    return self >= 0 && self < WD_MAX_MEMBERS && is_lost(&v->of[self], node, now_us) &&
+           wd_votes_count(v, rules, node, now_us) >= need;
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * test_wd_state.c: the replicated state of the watchdog and its votes, by tables. */
+#include "config.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cluster/wd_state.h"
+#include "cluster/wd_votes.h"
+
+/* L lost, P lost as the primary, D detach, A attach, U up, E end, R primary by itself */
+struct step {
+    char what;
+    int node;
+    int primary;
+    unsigned epoch;
+    bool fits;
+};
+
+struct row {
+    const char *name;
+    struct step steps[8];
+    const char *nodes; /* of servers 0-2: u up, l lost, h held; capital: failover goes on */
+    int primary;
+    unsigned epoch;
+};
+
+static const struct row rows[] = {
+    {"nothing", {{0}}, "uuu", -1, 0},
+    {"a standby is lost and comes back",
+        {{'L', 1, 0, 0, true}, {'E', 1, 0, 1, true}, {'U', 1, 0, 0, true}}, "uuu", 0, 1},
+    {"a failover goes on", {{'R', 0, 0, 0, true}, {'P', 0, 0, 0, true}}, "Luu", 0, 1},
+    {"a primary is replaced", {{'R', 0, 0, 0, true}, {'P', 0, 0, 0, true}, {'E', 0, 2, 1, true}},
+        "luu", 2, 1},
+    {"nobody had to take its place",
+        {{'R', 0, 0, 0, true}, {'P', 0, 0, 0, true}, {'E', 0, 0, 1, true}}, "uuu", 0, 1},
+    {"lost twice is lost once", {{'P', 0, 0, 0, true}, {'P', 0, 0, 0, false}}, "Luu", -1, 1},
+    {"an end of another epoch", {{'P', 0, 0, 0, true}, {'E', 0, 1, 7, false}}, "Luu", -1, 1},
+    {"an end twice", {{'P', 0, 0, 0, true}, {'E', 0, 1, 1, true}, {'E', 0, 2, 1, false}}, "luu", 1,
+        1},
+    {"detached stays detached",
+        {{'D', 2, 0, 0, true}, {'E', 2, 0, 1, true}, {'U', 2, 0, 0, false}, {'L', 2, 0, 0, false}},
+        "uuh", 0, 1},
+    {"attached", {{'D', 2, 0, 0, true}, {'A', 2, 0, 0, true}}, "uuu", -1, 1},
+    {"two at once", {{'L', 1, 0, 0, true}, {'P', 0, 0, 0, true}, {'E', 1, 0, 1, true}}, "Llu", 0,
+        2},
+    {"out of range", {{'L', -1, 0, 0, false}, {'L', 128, 0, 0, false}, {'R', 0, 999, 0, false}},
+        "uuu", -1, 0},
+};
+
+static struct wd_event event_of(const struct step *s)
+{
+    static const struct {
+        char c;
+        enum wd_event_type type;
+    } types[] = {{'L', WD_EV_LOST}, {'P', WD_EV_LOST}, {'D', WD_EV_DETACH}, {'A', WD_EV_ATTACH},
+        {'U', WD_EV_UP}, {'E', WD_EV_END}, {'R', WD_EV_PRIMARY}};
+    struct wd_event e = {
+        .node = (int16_t)s->node, .primary = (int16_t)s->primary, .epoch = s->epoch, .at_us = 1000};
+    size_t i;
+
+    for (i = 0; i < sizeof types / sizeof types[0]; i++)
+        if (types[i].c == s->what)
+            e.type = (uint8_t)types[i].type;
+    e.was_primary = s->what == 'P';
+    strcpy(e.who, "who");
+    strcpy(e.text, "why");
+    return e;
+}
+
+/* Each event goes the way it goes between pgpools. */
+static void play(struct wd_state *s, const struct row *row)
+{
+    struct wd_event read;
+    struct buf text = {0};
+    size_t i;
+
+    for (i = 0; i < 8 && row->steps[i].what != 0; i++) {
+        struct wd_event e = event_of(&row->steps[i]);
+
+        buf_clear(&text);
+        wd_event_put(&e, &text);
+        ck_assert(wd_event_get(buf_slice(&text), &read));
+        ck_assert_msg(wd_state_apply(s, &read) == row->steps[i].fits, "%s: step %zu", row->name, i);
+    }
+    buf_free(&text);
+}
+
+START_TEST(test_rows)
+{
+    const struct row *row = &rows[_i];
+    struct wd_state s;
+    struct wd_state back;
+    struct buf text = {0};
+    int i;
+
+    wd_state_init(&s);
+    play(&s, row);
+    for (i = 0; i < 3; i++) {
+        const struct wd_node *n = &s.node[i];
+        char c = n->is_held ? 'h' : n->is_lost ? 'l' : 'u';
+
+        c = n->is_begun ? (char)(c - 'a' + 'A') : c;
+        ck_assert_msg(c == row->nodes[i], "%s: node %d is %c", row->name, i, c);
+    }
+    ck_assert_int_eq(s.primary, row->primary);
+    ck_assert_uint_eq(s.epoch, row->epoch);
+    wd_state_put(&s, &text);
+    ck_assert(wd_state_get(buf_slice(&text), &back));
+    ck_assert(wd_state_equal(&s, &back));
+    buf_free(&text);
+}
+END_TEST
+
+/* A snapshot and the events behind it give what all events give. */
+START_TEST(test_snapshot_anywhere)
+{
+    const struct row *row = &rows[_i];
+    struct wd_state whole;
+    struct buf text = {0};
+    size_t cut;
+    size_t i;
+
+    wd_state_init(&whole);
+    play(&whole, row);
+    for (cut = 0; cut < 8; cut++) {
+        struct wd_state s;
+
+        wd_state_init(&s);
+        for (i = 0; i < 8 && row->steps[i].what != 0; i++) {
+            struct wd_event e = event_of(&row->steps[i]);
+
+            if (i == cut) {
+                buf_clear(&text);
+                wd_state_put(&s, &text);
+                ck_assert(wd_state_get(buf_slice(&text), &s));
+            }
+            wd_state_apply(&s, &e);
+        }
+        ck_assert(wd_state_equal(&s, &whole));
+    }
+    buf_free(&text);
+}
+END_TEST
+
+START_TEST(test_malformed)
+{
+    struct wd_event e = {.type = WD_EV_LOST, .node = 1, .who = "w", .text = "t"};
+    struct wd_state s;
+    struct wd_state back;
+    struct buf text = {0};
+    size_t n;
+
+    wd_event_put(&e, &text);
+    for (n = 0; n < text.len; n++)
+        ck_assert(!wd_event_get(slice_of(text.data, n), &e));
+    buf_put_byte(&text, 'x');
+    ck_assert(!wd_event_get(buf_slice(&text), &e));
+    buf_clear(&text);
+    wd_state_init(&s);
+    play(&s, &rows[3]);
+    wd_state_put(&s, &text);
+    for (n = 0; n < text.len; n++)
+        ck_assert(!wd_state_get(slice_of(text.data, n), &back));
+    buf_free(&text);
+}
+END_TEST
+
+START_TEST(test_kept_events)
+{
+    struct wd_event e = {.type = WD_EV_LEAD, .member = 1};
+    struct wd_state s;
+    int i;
+
+    wd_state_init(&s);
+    for (i = 0; i < WD_KEPT_EVENTS + 3; i++) {
+        e.at_us = i;
+        ck_assert(wd_state_apply(&s, &e));
+    }
+    ck_assert_int_eq(s.nkept, WD_KEPT_EVENTS);
+    ck_assert_int_eq(s.kept[0].at_us, 3);
+    ck_assert_int_eq(s.leader, 1);
+    ck_assert_int_eq(s.leader_since_us, WD_KEPT_EVENTS + 2);
+}
+END_TEST
+
+START_TEST(test_disks)
+{
+    struct wd_event e = {.type = WD_EV_JOIN, .member = 2, .identity = {7}};
+    uint8_t other[WD_IDENTITY_BYTES] = {8};
+    struct wd_state s;
+
+    wd_state_init(&s);
+    ck_assert(!wd_state_is_other_disk(&s, 2, other));
+    ck_assert(wd_state_apply(&s, &e));
+    ck_assert(!wd_state_is_other_disk(&s, 2, e.identity));
+    ck_assert(wd_state_is_other_disk(&s, 2, other));
+    ck_assert(!wd_state_is_other_disk(&s, 1, other));
+    ck_assert(!wd_state_is_other_disk(&s, -1, other));
+}
+END_TEST
+
+/* Who finds server 0 lost, by member; the leader is member 0. */
+static const struct {
+    const char *lost;
+    int nmembers;
+    bool consensus;
+    bool again;
+    bool half;
+    bool expected;
+} polls[] = {
+    {"1--", 3, true, false, false, false}, {"11-", 3, true, false, false, true},
+    {"-11", 3, true, false, false, false}, /* the leader sees it working */
+    {"1--", 3, false, false, false, true}, {"-1-", 3, false, false, false, false},
+    {"2--", 3, true, false, false, false}, {"2--", 3, true, true, false, true},
+    {"11--", 4, true, false, false, false}, {"11--", 4, true, false, true, true},
+    {"1-", 2, true, false, false, false}, {"1-", 2, true, false, true, true},
+    {"1", 1, true, false, false, true}, {"1o-", 3, true, false, false, false}, /* an old ballot */
+};
+
+START_TEST(test_polls)
+{
+    struct wd_vote_rules rules = {polls[_i].consensus, polls[_i].again, polls[_i].half};
+    struct wd_votes *v = calloc(1, sizeof *v);
+    const int64_t now_us = 100 * WD_VOTE_US;
+    int i;
+    int k;
+
+    for (i = 0; polls[_i].lost[i] != '\0'; i++) {
+        char c = polls[_i].lost[i];
+        uint64_t lost[2] = {c != '-', 0};
+
+        for (k = 0; k < (c == '2' ? 2 : 1); k++)
+            wd_votes_take(v, i, lost, c == 'o' ? now_us - WD_VOTE_US - 1 : now_us - 1);
+    }
+    ck_assert_int_eq(
+        wd_votes_decide(v, &rules, 0, 0, polls[_i].nmembers, now_us), polls[_i].expected);
+    free(v);
+}
+END_TEST
+
+START_TEST(test_majority)
+{
+    static const int plain[] = {1, 1, 2, 2, 3, 3, 4};
+    static const int half[] = {1, 1, 1, 2, 2, 3, 3};
+
+    ck_assert_int_eq(wd_majority(_i, false), plain[_i]);
+    ck_assert_int_eq(wd_majority(_i, true), half[_i]);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("wd_state");
+    TCase *tc = tcase_create("all");
+    SRunner *sr = srunner_create(s);
+    int nfailed;
+
+    tcase_add_loop_test(tc, test_rows, 0, sizeof rows / sizeof rows[0]);
+    tcase_add_loop_test(tc, test_snapshot_anywhere, 0, sizeof rows / sizeof rows[0]);
+    tcase_add_test(tc, test_malformed);
+    tcase_add_test(tc, test_kept_events);
+    tcase_add_test(tc, test_disks);
+    tcase_add_loop_test(tc, test_polls, 0, sizeof polls / sizeof polls[0]);
+    tcase_add_loop_test(tc, test_majority, 0, 7);
+    suite_add_tcase(s, tc);
+    srunner_run_all(sr, CK_NORMAL);
+    nfailed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return nfailed == 0 ? 0 : 1;
+}
