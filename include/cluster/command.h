@@ -5,6 +5,7 @@
 #ifndef PGP_CLUSTER_COMMAND_H
 #define PGP_CLUSTER_COMMAND_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "cluster/view.h"
@@ -19,7 +20,8 @@ enum node_order {
 };
 
 struct node_command {
-    uint8_t order; /* enum node_order */
+    uint8_t order;   /* enum node_order */
+    bool is_decided; /* by the watchdog, for all pgpools: to be done here */
     int32_t node;
     char who[VIEW_WHO_BYTES]; /* NUL-ended: who asks, for the log and for SHOW */
     char why[VIEW_WHY_BYTES]; /* NUL-ended; may be empty */

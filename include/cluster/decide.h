@@ -156,6 +156,8 @@ struct decide {
     uint32_t top_timeline; /* newest timeline a primary of it was seen on */
     int64_t began_us;      /* the first look, while view.is_looking */
     int named;             /* the primary that an operator named, or VIEW_NO_NODE */
+    int agreed;            /* the primary that all pgpools agree on, or VIEW_NO_NODE */
+    uint64_t barred[2];    /* bit per node: all pgpools agree that it is no primary any more */
     int nevents;
     int nlost; /* events that found no room */
     struct decide_event event[DECIDE_MAX_EVENTS];
@@ -188,6 +190,9 @@ void decide_attach(struct decide *d, int node, const char *who, int64_t now_us);
 /* An operator says that a server is the primary: it is taken for one from now on, unless it says
  * itself that it is a standby. */
 void decide_promote(struct decide *d, int node, const char *who, int64_t now_us);
+/* The pgpools of a watchdog cluster agree on the primary, and on which servers are former ones:
+ * those are taken for one no more, whatever they say. */
+void decide_agree(struct decide *d, int primary, const uint64_t barred[2], int64_t now_us);
 /* True when the next probe of `node` is to come after the retry delay and not after the period. */
 bool decide_is_urgent(const struct decide *d, int node);
 /* Takes the events away: returns how many were written to `out`. */

@@ -62,6 +62,9 @@ struct failover_words {
 };
 
 struct failover {
+    bool asks;         /* other pgpools watch the same servers: only what they agree on is done */
+    bool leads;        /* and it is done here */
+    uint64_t may[2];   /* bit per node: about which they agree that it is lost */
     uint32_t seq;      /* of the last step that has an outcome */
     bool busy;         /* a step that has an outcome is being done */
     bool beside_busy;  /* the same of what runs beside */
@@ -97,6 +100,10 @@ void failover_resume(
     struct failover *f, struct decide *d, const struct view_switch *kept, int64_t now_us);
 /* The command that the former monitor had started has ended; nobody knows how. */
 void failover_on_adopted(struct failover *f, struct decide *d, int64_t now_us);
+/* What the pgpools of a watchdog cluster have agreed on: this one acts, about the nodes `may`. */
+void failover_allow(struct failover *f, bool leads, const uint64_t may[2]);
+/* True while something is being done, or may be done and was not begun yet. */
+bool failover_is_acting(const struct failover *f, const struct decide *d);
 /* Takes in what happened. Call for every event, before the view is published. Adds events. */
 void failover_on_event(struct failover *f, struct decide *d, const struct decide_event *e);
 /* An operator wants `node` to be the primary. -1 with *err when that cannot be. */

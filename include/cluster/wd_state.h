@@ -73,6 +73,7 @@ struct wd_state {
     struct wd_kept kept[WD_KEPT_EVENTS]; /* the last ones, oldest first */
 };
 
+/* Nothing was agreed on yet. */
 void wd_state_init(struct wd_state *s);
 /* Takes one event in. False when it does not fit the state (it came late, or twice): then nothing
  * but the counter changes. */

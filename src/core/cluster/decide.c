@@ -134,6 +134,7 @@ void decide_init(struct decide *d, const struct decide_rules *rules, int64_t now
     d->view.sw.ended_node = VIEW_NO_NODE;
     d->view.sw.moved_to = VIEW_NO_NODE;
     d->named = VIEW_NO_NODE;
+    d->agreed = VIEW_NO_NODE;
     set_rules(d, rules, VIEW_WAITING, now_us);
     d->began_us = now_us;
     d->view.is_looking = rules->mode == DECIDE_MODE_STREAMING;

@@ -109,3 +109,12 @@ void decide_promote(struct decide *d, int node, const char *who, int64_t now_us)
     copy_text(who, e->who, sizeof e->who);
     decide_settle(d, now_us);
 }
+
+void decide_agree(struct decide *d, int primary, const uint64_t barred[2], int64_t now_us)
+{
+    if (d->agreed == primary && memcmp(d->barred, barred, sizeof d->barred) == 0)
+        return;
+    d->agreed = primary;
+    memcpy(d->barred, barred, sizeof d->barred);
+    decide_settle(d, now_us);
+}

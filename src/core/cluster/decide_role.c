@@ -52,7 +52,8 @@ static bool is_candidate(const struct decide *d, int node)
 
     if (!d->rules.node[node].exists || d->view.node[node].held_down || !says_primary(d, node))
         return false;
-    if (is_stale(d, node) || node == d->view.sw.barred || decide_is_kept_out(d, node))
+    if (is_stale(d, node) || node == d->view.sw.barred || decide_is_kept_out(d, node) ||
+        view_has_node(d->barred, node))
         return false;
     return !n->is_silent || (node == d->view.primary && decide_is_used(d, node));
 }
@@ -83,7 +84,8 @@ static bool is_better(const struct decide *d, int a, int b)
 /* What an operator said holds while the server is in use and does not contradict. */
 static bool is_named(const struct decide *d, int node)
 {
-    return node != VIEW_NO_NODE && node != d->view.sw.barred && decide_is_used(d, node) &&
+    return node != VIEW_NO_NODE && node != d->view.sw.barred && !view_has_node(d->barred, node) &&
+           decide_is_used(d, node) &&
            (!decide_has_facts(d, node) || d->node[node].facts.is_primary);
 }
 

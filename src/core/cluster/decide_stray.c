@@ -21,7 +21,7 @@ static bool is_ordered(const struct decide *d, int node)
 {
     const struct view_switch *sw = &d->view.sw;
 
-    return node == d->named || node == sw->target ||
+    return node == d->named || node == d->agreed || node == sw->target ||
            (node == sw->ended_node && (view_failover_in_progress(&d->view) || sw->pending_us != 0));
 }
 
@@ -35,7 +35,7 @@ static bool is_newcomer(const struct decide *d, int node)
         is_ordered(d, node))
         return false;
     if (!decide_has_facts(d, p) || !d->node[p].facts.is_primary || !decide_is_used(d, p) ||
-        p == d->view.sw.barred || !is_kin(d, p, node))
+        p == d->view.sw.barred || view_has_node(d->barred, p) || !is_kin(d, p, node))
         return false;
     return d->node[p].facts.timeline != 0 &&
            d->node[node].facts.timeline > d->node[p].facts.timeline;

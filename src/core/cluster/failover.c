@@ -31,6 +31,31 @@ void failover_init(struct failover *f)
     memset(f, 0, sizeof *f);
 }
 
+void failover_allow(struct failover *f, bool leads, const uint64_t may[2])
+{
+    f->asks = true;
+    f->leads = leads;
+    memcpy(f->may, may, sizeof f->may);
+}
+
+bool failover_may(const struct failover *f, int node)
+{
+    return !f->asks || (f->leads && node >= 0 && view_has_node(f->may, node));
+}
+
+bool failover_is_acting(const struct failover *f, const struct decide *d)
+{
+    const struct view_switch *sw = &d->view.sw;
+    int i;
+
+    if (view_failover_in_progress(&d->view) && (sw->is_asked_for || failover_may(f, sw->node)))
+        return true;
+    for (i = 0; i < sw->njobs; i++)
+        if (sw->job[i].hook != HOOK_FAILOVER || failover_may(f, sw->job[i].node))
+            return true;
+    return f->busy || f->beside_busy;
+}
+
 void failover_enter(struct failover *f, struct decide *d, enum view_phase phase, int64_t now_us)
 {
     d->view.sw.phase = (uint8_t)phase;
@@ -433,6 +458,12 @@ static struct failover_do confirm(struct failover *f, struct decide *d, int64_t 
             f->ask_us = 0;
         return failover_ask(f, now_us);
     }
+    if (!sw->is_asked_for && !failover_may(f, sw->node)) {
+        tell_waiting(f, d,
+            "The other pgpools of the watchdog cluster have not agreed, or another one acts.",
+            now_us);
+        return failover_ask(f, now_us);
+    }
     target = sw->is_asked_for ? sw->ended_node : failover_candidate(d, sw->node, sw->phase_us);
     if (d->rules.has_command) {
         if (target == VIEW_NO_NODE)
@@ -538,6 +569,8 @@ struct failover_do failover_step(struct failover *f, struct decide *d, int64_t n
         return confirm(f, d, now_us);
     case VIEW_PHASE_COMMAND:
     case VIEW_PHASE_PROMOTE:
+        if (!failover_may(f, d->view.sw.node))
+            return failover_ask(f, now_us);
         /* Neither begun nor ended: a former monitor's. */
         return failover_promote(f, d, d->view.sw.target, now_us);
     case VIEW_PHASE_SEARCH:

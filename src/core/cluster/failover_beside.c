@@ -232,6 +232,30 @@ static struct failover_do unfence(struct failover *f, struct decide *d, int node
         is_former ? VIEW_NO_NODE : node, VIEW_NO_NODE);
 }
 
+/* True when a command waits that may be run now; it is the first one then. What others do is not
+ * done here, and a server that is in use again needs nothing more. */
+static bool find_job(struct failover *f, struct decide *d)
+{
+    struct view_switch *sw = &d->view.sw;
+    int left = sw->njobs;
+
+    while (left-- > 0) {
+        struct view_job job = sw->job[0];
+        struct failover_words words = f->words[0];
+        bool waits = f->leads && !view_is_usable(&d->view, job.node);
+
+        if (!f->asks || (job.hook == HOOK_FAILOVER ? failover_may(f, job.node) : f->leads))
+            return true;
+        memmove(sw->job, sw->job + 1, (size_t)(sw->njobs - 1) * sizeof sw->job[0]);
+        memmove(f->words, f->words + 1, (size_t)(sw->njobs - 1) * sizeof f->words[0]);
+        sw->job[sw->njobs - 1] = job;
+        f->words[sw->njobs - 1] = words;
+        if (job.hook != HOOK_FAILOVER || !waits)
+            sw->njobs--;
+    }
+    return false;
+}
+
 struct failover_do failover_beside_step(struct failover *f, struct decide *d, int64_t now_us)
 {
     struct failover_do nothing = {.type = FAILOVER_DO_NOTHING};
@@ -239,8 +263,12 @@ struct failover_do failover_beside_step(struct failover *f, struct decide *d, in
 
     if (f->beside_busy)
         return nothing;
-    if (d->view.sw.njobs > 0)
+    if (find_job(f, d))
         return next_job(f, d);
+    if (f->asks && !f->leads) {
+        d->view.sw.follow_epoch = 0;
+        return nothing;
+    }
     if (view_failover_in_progress(&d->view) || d->rules.mode != DECIDE_MODE_STREAMING)
         return nothing;
     back = find_fenced(f, d, now_us);

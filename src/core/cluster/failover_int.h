@@ -10,6 +10,8 @@
 #define FAILOVER_PROMOTED_US INT64_C(30000000) /* a promoted server has shown itself by then */
 
 /* failover.c */
+/* Something may be done about a lost node: nobody else does it. */
+bool failover_may(const struct failover *f, int node);
 void failover_enter(struct failover *f, struct decide *d, enum view_phase phase, int64_t now_us);
 /* Ends what goes on: well when `target` became the primary, else *why says why not. */
 void failover_end(struct failover *f, struct decide *d, bool well, const char *why, int64_t now_us);

@@ -88,7 +88,8 @@ struct pcp_conn {
     int64_t began_us; /* wall clock */
     int64_t give_up_us;
     uint64_t old_generation;
-    uint64_t nbegun; /* switchovers that had begun before, that had ended, that were refused */
+    bool is_elsewhere; /* the switchover is another pgpool's */
+    uint64_t nbegun;   /* switchovers that had begun before, that had ended, that were refused */
     uint64_t nended;
     uint64_t nrefused;
     uint64_t recovery;                    /* its number */
@@ -172,6 +173,12 @@ int pcp_show_proc_count(struct pcp_conn *c, struct slice body, struct buf *out, 
 int pcp_show_proc_info(struct pcp_conn *c, struct slice body, struct buf *out, struct err *err);
 int pcp_show_status(struct pcp_conn *c, struct slice body, struct buf *out, struct err *err);
 /* The recoveries of `node`; of all with -1. */
+/* pcp_wd.c: the watchdog cluster. */
+int pcp_wd_info(struct pcp_conn *c, struct slice body, struct buf *out, struct err *err);
+/* Hands an order for all pgpools to the watchdog; this one obeys it by itself. */
+bool pcp_wd_order_all(struct pcp_conn *c, char what, char mode, struct err *err);
+/* True when another pgpool leads, and carries out what changes the primary. */
+bool pcp_wd_is_elsewhere(const struct pcp_conn *c);
 int pcp_show_recoveries(struct pcp_conn *c, int node, struct buf *out, struct err *err);
 
 /* How many clients have a connection to the node; -1 when that cannot be told. */

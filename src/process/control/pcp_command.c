@@ -53,18 +53,18 @@ static char letter_of(const struct pcp_packet *p, char preset)
 }
 
 /* Scope 'c' is all pgpools of a watchdog cluster. Without a watchdog that is this one alone. */
-static bool check_scope(struct pcp_conn *c, const struct pcp_packet *p, struct err *err)
+static bool is_for_all(const struct pcp_conn *c, const struct pcp_packet *p)
+{
+    return conf_now(c)->use_watchdog && letter_of(p, 'l') == 'c';
+}
+
+static bool check_scope(const struct pcp_packet *p, struct err *err)
 {
     char scope = letter_of(p, 'l');
 
     if (scope != 'l' && scope != 'c') {
         fail(err, "22023", "invalid scope of a PCP command",
             "The scope is l (local) or c (cluster).");
-        return false;
-    }
-    if (scope == 'c' && conf_now(c)->use_watchdog) {
-        fail(err, "0A000", "a command for the whole cluster needs the watchdog",
-            "This version of pgpool has no watchdog; use the scope local on each pgpool.");
         return false;
     }
     return true;
@@ -78,9 +78,9 @@ static enum pcp_outcome stop(
     if (mode != 's' && mode != 'f' && mode != 'i')
         return fail(err, "22023", "PCP: error while processing shutdown request",
             "The mode is s (smart), f (fast) or i (immediate).");
-    if (p->type == PCP_STOP_CLUSTER && conf_now(c)->use_watchdog)
-        return fail(err, "0A000", "a command for the whole cluster needs the watchdog",
-            "This version of pgpool has no watchdog; stop each pgpool by itself.");
+    if (p->type == PCP_STOP_CLUSTER && conf_now(c)->use_watchdog &&
+        !pcp_wd_order_all(c, 's', mode, err))
+        return PCP_FAILED;
     log_at(LVL_LOG, "PCP user \"%s\" from %s stops pgpool, mode %c", c->user, c->peer, mode);
     /* The answer is out before the supervisor's order to end comes back. */
     return ask_supervisor(c, mode, err) ? complete(p, out) : PCP_FAILED;
@@ -114,7 +114,8 @@ static bool check_conf(struct pcp_conn *c, struct err *err)
 
 static enum pcp_outcome reload(struct pcp_conn *c, const struct pcp_packet *p, struct err *err)
 {
-    if (!check_scope(c, p, err) || !check_conf(c, err))
+    if (!check_scope(p, err) || !check_conf(c, err) ||
+        (is_for_all(c, p) && !pcp_wd_order_all(c, 'r', 0, err)))
         return PCP_FAILED;
     c->old_generation = conf_number(role_loop_gen(&c->ctl->role));
     if (!ask_supervisor(c, 'r', err))
@@ -126,7 +127,7 @@ static enum pcp_outcome reload(struct pcp_conn *c, const struct pcp_packet *p, s
 static enum pcp_outcome rotate(
     struct pcp_conn *c, const struct pcp_packet *p, struct buf *out, struct err *err)
 {
-    if (!check_scope(c, p, err))
+    if (!check_scope(p, err) || (is_for_all(c, p) && !pcp_wd_order_all(c, 'l', 0, err)))
         return PCP_FAILED;
     if (!conf_now(c)->logging_collector)
         return fail(err, "55000", "there is no log file to rotate", "logging_collector is off.");
@@ -249,6 +250,7 @@ static enum pcp_outcome switch_over(
     c->nbegun = c->ctl->view.sw.nbegun;
     c->nended = c->ctl->view.sw.nended;
     c->nrefused = c->ctl->view.sw.nrefused;
+    c->is_elsewhere = pcp_wd_is_elsewhere(c);
     if (!ask_monitor(c, NODE_SWITCHOVER, node, err))
         return PCP_FAILED;
     pcp_wait_start(c, PCP_WAIT_SWITCHOVER, node, pcp_answer_type(p->type));
@@ -397,9 +399,7 @@ static enum pcp_outcome run_show(
     case PCP_POOL_STATUS:
         return show(pcp_show_status, c, p, out, err);
     case PCP_WATCHDOG:
-        return fail(err, "55000", "PCP: informing watchdog info failed",
-            conf_now(c)->use_watchdog ? "The watchdog is not built in this version."
-                                      : "watchdog is not enabled");
+        return show(pcp_wd_info, c, p, out, err);
     default:
         err_set_fatal(err, "08P01", "PCP processing request");
         if (p->type > ' ' && p->type < 127)

@@ -62,6 +62,9 @@ static enum progress look_at_switchover(struct pcp_conn *c, struct err *err)
 {
     const struct view_switch *sw = &c->ctl->view.sw;
 
+    /* The pgpool that leads does it: here is seen that it was done. */
+    if (c->is_elsewhere)
+        return c->ctl->view.primary == c->wait_node ? REACHED : PENDING;
     tell_phases(c);
     if (sw->nended > c->nended && sw->ended_node == c->wait_node) {
         if (sw->ended_well)

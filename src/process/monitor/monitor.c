@@ -158,6 +158,7 @@ static void on_publish(struct task *t)
             set_quota(m, i);
     set_other_quotas(m);
     monitor_orders_save(m);
+    monitor_wd_tell(m);
 }
 
 void monitor_changed(struct monitor *m)
@@ -348,6 +349,12 @@ static void on_note(struct monitor *m, const struct mail *mail)
     view_add_event(m->role.env->shm, &e);
 }
 
+static void on_says(struct monitor *m, const struct mail *mail)
+{
+    if (monitor_wd_take(m, mail))
+        monitor_changed(m);
+}
+
 static void on_mail(struct role_loop *rl, struct mail *mail)
 {
     struct monitor *m = LIST_ENTRY(rl, struct monitor, role);
@@ -358,6 +365,8 @@ static void on_mail(struct role_loop *rl, struct mail *mail)
         on_command(m, mail);
     else if (mail->type == MAIL_NOTE)
         on_note(m, mail);
+    else if (mail->type == MAIL_WD_SAYS)
+        on_says(m, mail);
     else
         log_at(LVL_WARNING, "monitor got a message it does not know: %s", mail_name(mail->type));
     if (mail->fd != -1)
@@ -438,6 +447,7 @@ static void start(struct monitor *m)
     decide_init(&m->decide, rules, clock_wall_us());
     mem_free(rules);
     monitor_act_init(m);
+    monitor_wd_init(m);
     m->is_kept = true;
     m->kept = UINT64_MAX; /* nobody knows what it holds */
     adopt(m);

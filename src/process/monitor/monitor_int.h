@@ -5,12 +5,14 @@
 
 #include "cluster/decide.h"
 #include "cluster/failover.h"
+#include "cluster/wd_share.h"
 #include "process/common/command_run.h"
 #include "process/common/role_loop.h"
 #include "probe/probe.h"
 
 struct conf;
 struct delay_run;
+struct node_command;
 struct monitor;
 
 /* One server under watch. */
@@ -58,10 +60,13 @@ struct monitor {
     struct buf begun;                 /* commands that were begun in this turn, each with its NUL */
     struct order order;
     struct order beside_order;
-    uint64_t told;             /* digest of what workers were told of */
-    uint64_t saved;            /* digest of what the status file holds */
-    uint64_t kept;             /* the same of the file about a switchover */
-    bool is_kept;              /* which could be written */
+    uint64_t told;       /* digest of what workers were told of */
+    uint64_t saved;      /* digest of what the status file holds */
+    uint64_t kept;       /* the same of the file about a switchover */
+    bool is_kept;        /* which could be written */
+    struct wd_seen seen; /* as the watchdog was told */
+    uint32_t wd_serial;  /* of the last word of the watchdog */
+    bool is_seen_told;
     struct decide_facts facts; /* scratch: the probe's words in the decision's form */
     struct decide_event events[DECIDE_MAX_EVENTS];
 };
@@ -116,6 +121,16 @@ void monitor_delay_fini(struct monitor *m);
 bool monitor_fake_is_down(const struct conf_gen *gen, int id, bool already);
 /* The request about `id` was carried out: its word becomes already_down. */
 void monitor_fake_mark(const struct conf_gen *gen, int id);
+
+/* monitor_wd.c: the other pgpools, by way of the watchdog. */
+/* With use_watchdog nothing is done about servers until the watchdog has said something. */
+void monitor_wd_init(struct monitor *m);
+/* Takes in what all have agreed on. True when the view may have changed. */
+bool monitor_wd_take(struct monitor *m, const struct mail *mail);
+/* Tells the watchdog what is found, when that has changed. */
+void monitor_wd_tell(struct monitor *m);
+/* Hands an operator's word on. False: there is no watchdog, it is for us. */
+bool monitor_wd_pass(struct monitor *m, const struct node_command *cmd);
 
 /* monitor_orders.c: operators. */
 /* Carries out what MAIL_NODE_COMMAND asks for. True when the view may have changed. */

@@ -153,6 +153,8 @@ bool monitor_orders_take(struct monitor *m, const struct mail *mail)
     memcpy(&cmd, mail->body, sizeof cmd);
     cmd.who[sizeof cmd.who - 1] = '\0';
     cmd.why[sizeof cmd.why - 1] = '\0';
+    if (monitor_wd_pass(m, &cmd))
+        return false;
     switch ((enum node_order)cmd.order) {
     case NODE_ATTACH:
         decide_attach(&m->decide, cmd.node, cmd.who, now_us);

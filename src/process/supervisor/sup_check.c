@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "config/wd_id.h"
 #include "session/session.h"
 #include "sys/fd.h"
 
@@ -55,8 +56,11 @@ int sup_check_files(const struct conf_gen *gen, struct err *err)
     struct err answer = {0};
     int fd[2];
     int rc;
+    int id;
     pid_t pid;
 
+    if (conf_of(gen)->use_watchdog && wd_id_read(gen, &id, err) == -1)
+        return -1;
     if (!is_needed(conf_of(gen)))
         return 0;
     if (pipe(fd) == -1) {

@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "cluster/recovery.h"
+#include "cluster/wd_share.h"
 #include "cluster/status_file.h"
 #include "process/common/role_conf.h"
 #include "process/supervisor/sup_int.h"
@@ -103,6 +104,7 @@ static int make_shared(struct sup *s, struct err *err)
 
     plan.bytes[SHM_PROCS] = proc_table_bytes(s->nchildren + 1);
     plan.bytes[SHM_RECOVERY] = recovery_region_bytes();
+    plan.bytes[SHM_WATCHDOG] = conf_of(s->gen)->use_watchdog ? wd_share_region_bytes() : 0;
     session_plan_shm(conf_of(s->gen), s->nworkers, &plan);
     s->shm = shm_new(&plan, err);
     if (s->shm == NULL)

@@ -1,12 +1,153 @@
 /* SPDX-License-Identifier: PostgreSQL
- * wd_int.h: the watchdog's root struct. */
+ * wd_int.h: the watchdog's root struct, and what its files offer each other. */
 #ifndef PGP_WATCHDOG_WD_INT_H
 #define PGP_WATCHDOG_WD_INT_H
 
+#include "cluster/command.h"
+#include "cluster/wd_share.h"
+#include "cluster/wd_state.h"
+#include "cluster/wd_votes.h"
+#include "config/conf.h"
 #include "process/common/role_loop.h"
+
+#include "wd_addr.h"
+#include "wd_net.h"
+#include "wd_raft.h"
+
+#define WD_TICK_MS    200
+#define WD_PATH_BYTES 4096
+
+/* How far a pgpool has come with the log of the cluster. */
+enum wd_begin {
+    WD_BEGIN_DONE,    /* it knows what was agreed on */
+    WD_BEGIN_NOTHING, /* its disk is empty, and it does not know whether there is a cluster */
+    WD_BEGIN_LOG,     /* it has begun a log together with others, and nothing is in it yet */
+    WD_BEGIN_JOIN     /* its disk is empty, and it waits to be added to a cluster */
+};
+
+/* What another pgpool says of itself. */
+struct wd_other {
+    bool is_known; /* it has said something */
+    uint8_t begin; /* enum wd_begin */
+    bool is_alive; /* as it was told in the log last */
+    bool is_leaving;
+    bool is_unfit; /* it should not lead */
+    uint8_t role;  /* enum wd_role */
+    int32_t priority;
+    uint8_t identity[WD_IDENTITY_BYTES];
+    uint64_t lost[2];
+    char name[WD_NAME_BYTES];
+    int64_t granted_boot_ms; /* it has followed us until then, by our clock */
+};
+
+/* When we lead. */
+struct wd_lead {
+    bool is_told;          /* the log says so */
+    int64_t since_boot_ms; /* 0: we do not */
+    int yield_to;          /* whom we give the lead as soon as the address is given up */
+    bool yields;
+    bool told_waiting[VIEW_MAX_NODES];
+};
 
 struct wd {
     struct role_loop role; /* its loop is the one all of the watchdog's files work on */
+    int self;
+    uint8_t identity[WD_IDENTITY_BYTES];
+    bool is_new; /* the log's folder was empty when this process began */
+    bool joins;  /* and there is a cluster already */
+    char dir[WD_PATH_BYTES];
+    char name[WD_NAME_BYTES];
+    struct wd_net *net;
+    struct wd_raft *raft; /* NULL: it is not known yet whether there is a cluster */
+    struct wd_addr *addr;
+    struct wd_state state;
+    struct wd_seen seen;
+    struct wd_says says;
+    uint32_t serial; /* of `says` */
+    bool is_said;    /* the monitor has `says` */
+    struct wd_votes votes;
+    struct wd_lead lead;
+    struct wd_share share;
+    struct wd_other other[WD_MAX_MEMBERS];
+    uint64_t unwanted[2];   /* members that the last reload has removed: bit per member */
+    const char *shown_role; /* that the log was told of; NULL: none */
+    int shown_leader;
+    bool is_escalated;
+    int status; /* to end with */
+    char address_why[WD_TEXT_BYTES];
+    int64_t leaderless_us; /* since when nobody leads, by the loop; 0: somebody does */
+    int ticks;
+    struct timer tick;
+    struct timer stop_limit;
 };
+
+static inline const struct conf *wd_conf(const struct wd *w)
+{
+    return conf_of(role_loop_gen(&w->role));
+}
+static inline bool wd_has_bit(const uint64_t set[2], int i)
+{
+    return (set[i / 64] >> (i % 64) & 1) != 0;
+}
+static inline void wd_put_bit(uint64_t set[2], int i, bool in)
+{
+    uint64_t bit = UINT64_C(1) << (i % 64);
+
+    set[i / 64] = in ? set[i / 64] | bit : set[i / 64] & ~bit;
+}
+/* True when `member` is in the settings. */
+static inline bool wd_is_listed(const struct wd *w, int member)
+{
+    const struct conf *c = wd_conf(w);
+
+    return member >= 0 && member < c->nwd_nodes && c->wd_nodes[member].wd_port != 0 &&
+           c->wd_nodes[member].hostname[0] != '\0';
+}
+static inline bool wd_is_leading(struct wd *w)
+{
+    return w->raft != NULL && wd_raft_role(w->raft) == WD_ROLE_LEADER;
+}
+
+/* wd_disk.c: the folder of the log. */
+/* Finds out who this is (pgpool_node_id) and opens the folder. -1 with *err. */
+int wd_disk_open(struct wd *w, struct err *err);
+/* This disk holds no log: it gets a new identity. */
+int wd_disk_renew(struct wd *w, struct err *err);
+
+/* wd_talk.c: what pgpools say to each other besides libraft's messages. */
+void wd_talk_tell_all(struct wd *w);
+void wd_talk_ping(struct wd *w);
+void wd_talk_bye(struct wd *w);
+void wd_talk_take(struct wd *w, int from, char type, struct slice body);
+void wd_talk_opened(struct wd *w, int to);
+/* An operator's word about a server: to the one that leads, who may be us. */
+void wd_talk_node_command(struct wd *w, const struct node_command *cmd);
+/* An operator's word for all pgpools: returns how many others have it. */
+int wd_talk_cluster_order(struct wd *w, const struct wd_cluster_order *order);
+bool wd_is_alive(const struct wd *w, int member);
+
+/* wd_lead.c: what the one that leads does. */
+void wd_lead_step(struct wd *w);
+/* The lead was gained or lost. */
+void wd_lead_changed(struct wd *w);
+/* Gives the lead away, after the address. */
+void wd_lead_yield(struct wd *w, int to);
+/* Somebody could take the lead. */
+bool wd_lead_has_heir(struct wd *w);
+/* Takes an operator's word about a server, which came here because we lead. */
+void wd_lead_command(struct wd *w, const struct node_command *cmd);
+
+/* wd_tell.c: the other processes of this pgpool. */
+void wd_tell_monitor(struct wd *w);
+void wd_tell_publish(struct wd *w);
+void wd_tell_command(struct wd *w, const struct node_command *cmd);
+void wd_tell_supervisor(struct wd *w, char what);
+
+/* wd_lease.c: the address. */
+int wd_lease_open(struct wd *w, struct err *err);
+/* Renews while a majority follows; to be called often. */
+void wd_lease_step(struct wd *w);
+/* True when the address is not here, and not being taken. */
+bool wd_lease_is_free(const struct wd *w);
 
 #endif

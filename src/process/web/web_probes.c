@@ -6,6 +6,9 @@
 
 #include <string.h>
 
+#include "base/mem.h"
+#include "cluster/wd_share.h"
+
 #include "web_int.h"
 
 #define STATUS_YES 200
@@ -81,7 +84,14 @@ void web_probe_replica(const struct web_request *r, struct web_answer *a)
 /* Alone it leads itself. */
 void web_probe_leader(const struct web_request *r, struct web_answer *a)
 {
-    answer(a, !conf_of(role_loop_gen(&r->web->role))->use_watchdog,
-        "this pgpool is alone: there is no watchdog\n",
-        "it is not known who leads: this pgpool has no watchdog to ask\n");
+    struct wd_share *s;
+
+    if (!conf_of(role_loop_gen(&r->web->role))->use_watchdog) {
+        answer(a, true, "this pgpool is alone: there is no watchdog\n", "");
+        return;
+    }
+    s = mem_alloc(sizeof *s);
+    answer(a, wd_share_copy(r->web->role.env->shm, s) && s->leader == s->self,
+        "this pgpool leads\n", "this pgpool does not lead\n");
+    mem_free(s);
 }

@@ -64,8 +64,8 @@ static struct wd_event event_of(const struct step *s)
         if (types[i].c == s->what)
             e.type = (uint8_t)types[i].type;
     e.was_primary = s->what == 'P';
-    strcpy(e.who, "who");
-    strcpy(e.text, "why");
+    memcpy(e.who, "who", 4);
+    memcpy(e.text, "why", 4);
     return e;
 }
 

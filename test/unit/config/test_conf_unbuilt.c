@@ -18,6 +18,16 @@ static bool is_refused_by_switch(enum conf_feature feature)
     return strcmp(f[feature].state, "REFUSED") == 0 && f[feature].switch_name != NULL;
 }
 
+static bool has_no_effect(enum conf_feature feature)
+{
+    static const char *const states[] = {
+#define CONF_FEATURE(sym, letter, state, switch_name, text) #state,
+#include "config/conf_feature.def"
+#undef CONF_FEATURE
+    };
+    return strcmp(states[feature], "NO_EFFECT") == 0;
+}
+
 /* A switch that would be on and do nothing is refused; off, it may stand in the file. */
 START_TEST(what_is_refused_is_an_error)
 {
@@ -94,10 +104,11 @@ START_TEST(what_is_not_built_is_told)
         const char *why;
         char text[256];
         if (conf_param_is_built(&t[i], &why) || t[i].type != CONF_STRING ||
-            t[i].scope != CONF_SCOPE_GLOBAL || is_refused_by_switch(t[i].feature))
+            t[i].scope != CONF_SCOPE_GLOBAL || is_refused_by_switch(t[i].feature) ||
+            has_no_effect(t[i].feature))
             continue;
         snprintf(text, sizeof(text),
-            "\nmemory_cache_enabled = on\nssl = on\nssl_cert = c\nssl_key = k\n"
+            "use_watchdog = on\nmemory_cache_enabled = on\nssl = on\nssl_cert = c\nssl_key = k\n"
             "backend_port0 = 5432\nbackend_data_directory0 = '/d'\nauth_user = u\n%s = 'x'\n",
             t[i].name);
         conf_test_warns(text, CONF_WARNING, 9, "has no effect yet");

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * wd_share.h: what the watchdog says to the other processes of its pgpool, and they to it.
+ * The region WATCHDOG of shared memory is written by the watchdog and read by all who show it; the
+ * mails are plain values that travel as their bytes between processes of one program. */
+#ifndef PGP_CLUSTER_WD_SHARE_H
+#define PGP_CLUSTER_WD_SHARE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cluster/view.h"
+#include "cluster/wd_state.h"
+
+#define WD_NAME_BYTES 128
+#define WD_HOST_BYTES 128
+
+/* As pgpool-II numbers what a member is; those it has besides never occur. */
+#define WD_MEMBER_STATES(X)                                                                        \
+    X(DEAD, 0, "DEAD")                                                                             \
+    X(LOADING, 1, "LOADING")                                                                       \
+    X(JOINING, 2, "JOINING")                                                                       \
+    X(LEADER, 4, "LEADER")                                                                         \
+    X(ELECTION, 5, "PARTICIPATING IN ELECTION")                                                    \
+    X(STANDBY, 7, "STANDBY")                                                                       \
+    X(LOST, 8, "LOST")                                                                             \
+    X(SHUTDOWN, 10, "SHUTDOWN")
+
+#define WD_MEMBER_STATE(sym, number, text) WD_MEMBER_##sym = number,
+enum wd_member_state { WD_MEMBER_STATES(WD_MEMBER_STATE) };
+#undef WD_MEMBER_STATE
+/* Its text, "UNKNOWN" for any other number. */
+const char *wd_member_state_text(int state);
+
+/* One pgpool of the cluster. */
+struct wd_member {
+    bool exists;
+    bool is_voter;     /* of the members that agree */
+    bool is_connected; /* it was heard lately */
+    uint8_t state;     /* enum wd_member_state */
+    int32_t wd_port;
+    int32_t pgpool_port;
+    int32_t priority;
+    int64_t heard_us;         /* wall clock; 0: never */
+    uint64_t lost[2];         /* servers that it does not reach */
+    char name[WD_NAME_BYTES]; /* host:port, system, node name */
+    char host[WD_HOST_BYTES];
+};
+
+/* All there is to show. */
+struct wd_share {
+    bool is_on; /* a watchdog runs */
+    int32_t self;
+    int32_t leader;    /* WD_NO_MEMBER: none is known */
+    int32_t nmembers;  /* that vote */
+    int32_t nalive;    /* of these, this one and those that were heard lately */
+    int32_t nneeded;   /* for a quorum */
+    int32_t quorum;    /* 1 there is one, 0 on the edge, -1 none, -2 no leader */
+    bool is_escalated; /* the address is here, or would be */
+    int64_t lease_left_ms;
+    uint64_t nstrangers; /* that were refused */
+    uint64_t term;
+    char why[WD_TEXT_BYTES]; /* about the address: who has it, or why not */
+    char address[64];        /* delegate_ip */
+    struct wd_state state;
+    struct wd_member member[WD_MAX_MEMBERS];
+};
+
+/* Size of the region. */
+size_t wd_share_region_bytes(void);
+/* Writes it. Watchdog only. */
+void wd_share_publish(struct shm *shm, const struct wd_share *s);
+/* False when there is no watchdog: *out is zero then. */
+bool wd_share_copy(const struct shm *shm, struct wd_share *out);
+
+/* MAIL_WD_SEEN: what the monitor of this pgpool finds. */
+struct wd_seen {
+    uint32_t serial;   /* of the wd_says that it does by */
+    bool wants_answer; /* it has just started */
+    bool is_acting;    /* on a lost or returning server */
+    int32_t primary;   /* VIEW_NO_NODE: none */
+    uint64_t lost[2];  /* servers that it found lost; not those an operator took out */
+    uint64_t used[2];  /* servers in use */
+};
+
+/* MAIL_WD_SAYS: what the monitor has to do by. */
+struct wd_says {
+    uint32_t serial;
+    bool is_leader;     /* with a majority heard */
+    int32_t primary;    /* that all agree on; VIEW_NO_NODE: none */
+    bool acts_alone;    /* nobody leads, and the settings let each pgpool act then */
+    uint64_t may[2];    /* servers about which failover may go on, here */
+    uint64_t barred[2]; /* servers that are former primaries, whatever they say */
+    uint64_t known[2];  /* servers of which the log knows whether they are detached */
+    uint64_t held[2];   /* and those that are */
+    char who[VIEW_MAX_NODES][VIEW_WHO_BYTES];
+    char why[VIEW_MAX_NODES][VIEW_WHY_BYTES];
+};
+
+/* MAIL_WD_CLUSTER: an order for all pgpools, from control. */
+struct wd_cluster_order {
+    char what; /* 's' stop, 'r' reload, 'l' rotate the log */
+    char mode; /* of a stop: 's', 'f', 'i' */
+};
+
+#endif

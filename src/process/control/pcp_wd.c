@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * pcp_wd.c: PCP's questions and orders about the watchdog cluster.
+ * Runs in: control. Answers from shared memory; orders for all pgpools go through the watchdog. */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "cluster/wd_share.h"
+#include "config/conf.h"
+
+#include "control_int.h"
+
+#define ALL -1
+
+static void put_text(struct buf *out, const char *key, const char *text)
+{
+    buf_printf(out, "\"%s\":\"", key);
+    for (; *text != '\0'; text++) {
+        if (*text == '"' || *text == '\\')
+            buf_put_byte(out, '\\');
+        buf_put_byte(out, (unsigned char)*text < ' ' ? ' ' : *text);
+    }
+    buf_put_byte(out, '"');
+}
+
+static void put_cluster(const struct wd_share *s, int total, struct buf *out)
+{
+    int leader = s->leader;
+
+    buf_printf(out,
+        "{\"NodeCount\":%d,\"RemoteNodeCount\":%d,\"MemberRemoteNodeCount\":%d,"
+        "\"AliveNodeCount\":%d,\"NodesRequireForQuorum\":%d,\"QuorumStatus\":%d,\"Escalated\":%d,",
+        total, total - 1, s->nmembers > 0 ? s->nmembers - 1 : 0, s->nalive > 0 ? s->nalive - 1 : 0,
+        s->nneeded, s->quorum, s->is_escalated);
+    put_text(out, "LeaderNodeName", leader == WD_NO_MEMBER ? "Not Set" : s->member[leader].name);
+    buf_put_byte(out, ',');
+    put_text(out, "LeaderHostName", leader == WD_NO_MEMBER ? "Not Set" : s->member[leader].host);
+    buf_printf(out, ",\"WatchdogNodes\":[");
+}
+
+static void put_member(const struct wd_share *s, int i, bool is_first, struct buf *out)
+{
+    const struct wd_member *m = &s->member[i];
+
+    buf_printf(out, "%s{\"ID\":%d,", is_first ? "" : ",", i);
+    put_text(out, "NodeName", m->name);
+    buf_put_byte(out, ',');
+    put_text(out, "HostName", m->host);
+    buf_put_byte(out, ',');
+    put_text(out, "DelegateIP", i == s->self ? s->address : "");
+    buf_printf(out, ",\"WdPort\":%d,\"PgpoolPort\":%d,\"Priority\":%d,\"State\":%d,", m->wd_port,
+        m->pgpool_port, m->priority, m->state);
+    put_text(out, "StateName", wd_member_state_text(m->state));
+    buf_printf(out, ",\"Membership\":%d,", m->is_voter ? 0 : 2);
+    put_text(out, "MembershipString", m->is_voter ? "MEMBER" : "REVOKED-NO-SHOW");
+    buf_printf(out, ",\"LifecheckStarted\":%d}", s->leader != WD_NO_MEMBER);
+}
+
+/* This pgpool comes first, as number 0; the others follow by their numbers. */
+static void put_members(const struct wd_share *s, int wanted, struct buf *out)
+{
+    int place = 0;
+    int nput = 0;
+    int i;
+
+    for (i = -1; i < WD_MAX_MEMBERS; i++) {
+        int id = i == -1 ? s->self : i;
+
+        if (i == s->self || !s->member[id].exists)
+            continue;
+        if (wanted == ALL || wanted == place)
+            put_member(s, id, nput++ == 0, out);
+        place++;
+    }
+    buf_printf(out, "]}");
+}
+
+int pcp_wd_info(struct pcp_conn *c, struct slice body, struct buf *out, struct err *err)
+{
+    struct wd_share *s = mem_alloc(sizeof *s);
+    struct buf json = {0};
+    int wanted = ALL;
+    int total = 0;
+    size_t mark;
+    int i;
+
+    if (!conf_of(role_loop_gen(&c->ctl->role))->use_watchdog ||
+        !wd_share_copy(c->ctl->role.env->shm, s)) {
+        err_set(err, "55000", "PCP: informing watchdog info failed");
+        err_detail(err, "watchdog is not enabled");
+        mem_free(s);
+        return -1;
+    }
+    for (i = 0; i < WD_MAX_MEMBERS; i++)
+        total += s->member[i].exists;
+    if (!pcp_take_int(&body, &wanted) || wanted < 0)
+        wanted = ALL;
+    if (wanted >= total) {
+        err_set(err, "22023", "PCP: informing watchdog info failed");
+        err_detail(err, "invalid watchdog index");
+        mem_free(s);
+        return -1;
+    }
+    put_cluster(s, total, &json);
+    put_members(s, wanted, &json);
+    buf_put_byte(&json, '\0');
+    mark = pcp_begin(out, 'w');
+    buf_put_cstr(out, PCP_COMPLETE);
+    buf_put(out, json.data, json.len);
+    pcp_end(out, mark);
+    buf_free(&json);
+    mem_free(s);
+    return 0;
+}
+
+bool pcp_wd_order_all(struct pcp_conn *c, char what, char mode, struct err *err)
+{
+    const struct proc_env *env = c->ctl->role.env;
+    struct wd_cluster_order order = {what, mode};
+    int slot;
+
+    for (slot = 0; slot < proc_nslots(env->shm); slot++)
+        if (proc_row(env->shm, slot)->role == ROLE_WATCHDOG && proc_row(env->shm, slot)->pid != 0 &&
+            mailbox_post(env->boxes, slot, MAIL_WD_CLUSTER, &order, sizeof order, -1) == 0)
+            return true;
+    err_set(err, "55000", "the watchdog could not be asked");
+    err_hint(err, "Try again, or use the scope local on each pgpool.");
+    return false;
+}
+
+bool pcp_wd_is_elsewhere(const struct pcp_conn *c)
+{
+    struct wd_share *s = mem_alloc(sizeof *s);
+    bool is_elsewhere = wd_share_copy(c->ctl->role.env->shm, s) && s->leader != s->self;
+
+    mem_free(s);
+    return is_elsewhere;
+}

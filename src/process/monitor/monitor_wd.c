@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * monitor_wd.c: what the pgpools of a watchdog cluster agree on, and what this one finds.
+ * Runs in: monitor. Whoever does not lead probes and follows, but never acts: no promotion, no
+ * command. What an operator wants of a server comes back from the log of all. */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "cluster/command.h"
+#include "config/conf.h"
+#include "sys/clock.h"
+
+#include "monitor_int.h"
+
+static bool is_on(const struct monitor *m)
+{
+    return conf_of(role_loop_gen(&m->role))->use_watchdog;
+}
+
+static int find_watchdog(const struct monitor *m)
+{
+    const struct proc_env *env = m->role.env;
+    int slot;
+
+    for (slot = 0; slot < proc_nslots(env->shm); slot++)
+        if (proc_row(env->shm, slot)->role == ROLE_WATCHDOG && proc_row(env->shm, slot)->pid != 0)
+            return slot;
+    return -1;
+}
+
+static bool post(struct monitor *m, enum mail_type type, const void *body, size_t n)
+{
+    int slot = find_watchdog(m);
+
+    return slot != -1 && mailbox_post(m->role.env->boxes, slot, type, body, n, -1) == 0;
+}
+
+static void put_bit(uint64_t set[2], int i, bool in)
+{
+    uint64_t bit = UINT64_C(1) << (i % 64);
+
+    set[i / 64] = in ? set[i / 64] | bit : set[i / 64] & ~bit;
+}
+
+static void look(const struct monitor *m, struct wd_seen *s)
+{
+    const struct view *v = &m->decide.view;
+    int i;
+
+    memset(s, 0, sizeof *s);
+    s->serial = m->wd_serial;
+    s->is_acting = failover_is_acting(&m->failover, &m->decide);
+    s->primary = v->is_looking ? VIEW_NO_NODE : v->primary;
+    for (i = 0; i < m->decide.rules.nnodes; i++) {
+        const struct view_node *n = &v->node[i];
+
+        put_bit(
+            s->lost, i, m->decide.rules.node[i].exists && n->status == VIEW_DOWN && !n->held_down);
+        put_bit(s->used, i, n->status == VIEW_UP);
+    }
+}
+
+void monitor_wd_tell(struct monitor *m)
+{
+    struct wd_seen now;
+
+    if (!is_on(m))
+        return;
+    look(m, &now);
+    if (m->is_seen_told && memcmp(&now, &m->seen, sizeof now) == 0)
+        return;
+    m->seen = now;
+    now.wants_answer = m->wd_serial == 0;
+    m->is_seen_told = post(m, MAIL_WD_SEEN, &now, sizeof now);
+}
+
+void monitor_wd_init(struct monitor *m)
+{
+    static const uint64_t nothing[2];
+
+    if (is_on(m))
+        failover_allow(&m->failover, false, nothing);
+}
+
+static void follow_holds(struct monitor *m, const struct wd_says *s)
+{
+    int64_t now_us = clock_wall_us();
+    int i;
+
+    for (i = 0; i < m->decide.rules.nnodes; i++) {
+        bool is_held = m->decide.view.node[i].held_down;
+
+        if (!m->decide.rules.node[i].exists || !view_has_node(s->known, i))
+            continue;
+        if (view_has_node(s->held, i) && !is_held)
+            decide_detach(&m->decide, i, s->who[i], s->why[i], now_us);
+        else if (!view_has_node(s->held, i) && is_held)
+            decide_attach(&m->decide, i, "the watchdog cluster", now_us);
+    }
+}
+
+bool monitor_wd_take(struct monitor *m, const struct mail *mail)
+{
+    static const uint64_t all[2] = {UINT64_MAX, UINT64_MAX};
+    struct wd_says *s = mem_alloc(sizeof *s);
+
+    bool ok = mail->len == sizeof *s && is_on(m);
+
+    if (ok) {
+        memcpy(s, mail->body, sizeof *s);
+        m->wd_serial = s->serial;
+        failover_allow(&m->failover, s->is_leader || s->acts_alone, s->acts_alone ? all : s->may);
+        decide_agree(&m->decide, s->primary, s->barred, clock_wall_us());
+        follow_holds(m, s);
+    }
+    mem_free(s);
+    return ok;
+}
+
+bool monitor_wd_pass(struct monitor *m, const struct node_command *cmd)
+{
+    if (!is_on(m) || cmd->is_decided)
+        return false;
+    if (!post(m, MAIL_WD_ORDER, cmd, sizeof *cmd))
+        log_at(LVL_WARNING,
+            "the watchdog process could not be asked: an order of %s about node %d is lost",
+            cmd->who, cmd->node);
+    return true;
+}

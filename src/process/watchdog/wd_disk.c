@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * wd_disk.c: who this pgpool is, and the folder that holds the log of the cluster.
+ * Runs in: watchdog. The folder has an identity of its own: a pgpool whose disk was emptied has
+ * forgotten what it voted and promised, and must not be taken for who it was. */
+#include "config.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "config/wd_id.h"
+#include "crypto/crypto.h"
+#include "sys/fd.h"
+
+#include "wd_int.h"
+
+#define IDENTITY_FILE "identity"
+#define LOG_FOLDER    "log"
+
+static void name_self(struct wd *w)
+{
+    const struct conf *conf = wd_conf(w);
+    const struct conf_wd_node *own = &conf->wd_nodes[w->self];
+    struct utsname u;
+
+    memset(&u, 0, sizeof u);
+    (void)uname(&u);
+    snprintf(w->name, sizeof w->name, "%.48s:%d %.16s %.40s", own->hostname,
+        own->pgpool_port != 0 ? own->pgpool_port : conf->port, u.sysname, u.nodename);
+}
+
+static int make_folder(const char *path, struct err *err)
+{
+    if (mkdir(path, 0700) == 0 || errno == EEXIST)
+        return 0;
+    err_set_errno(err, errno, "could not make folder \"%s\"", path);
+    return -1;
+}
+
+/* libraft's files have numbers in their names; without any there is no log. */
+static bool has_log(const char *dir)
+{
+    DIR *d = opendir(dir);
+    struct dirent *e;
+    bool found = false;
+
+    while (d != NULL && (e = readdir(d)) != NULL)
+        found = found || strncmp(e->d_name, "metadata", 8) == 0;
+    if (d != NULL)
+        closedir(d);
+    return found;
+}
+
+static void identity_path(const struct wd *w, char *out, size_t room)
+{
+    snprintf(out, room, "%.*s", (int)(strlen(w->dir) - strlen("/" LOG_FOLDER)), w->dir);
+    strncat(out, "/" IDENTITY_FILE, room - strlen(out) - 1);
+}
+
+int wd_disk_renew(struct wd *w, struct err *err)
+{
+    char path[WD_PATH_BYTES + 16];
+    int fd;
+    int rc;
+
+    if (crypto_random(w->identity, sizeof w->identity, err) == -1)
+        return -1;
+    identity_path(w, path, sizeof path);
+    fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    rc = fd == -1 ? -1 : fd_write_all(fd, w->identity, sizeof w->identity);
+    if (rc == 0)
+        rc = fsync(fd);
+    if (rc != 0)
+        err_set_errno(err, errno, "could not write file \"%s\"", path);
+    if (fd != -1)
+        close(fd);
+    return rc == 0 ? 0 : -1;
+}
+
+static bool read_identity(struct wd *w)
+{
+    char path[WD_PATH_BYTES + 16];
+    int fd;
+    ssize_t n;
+
+    identity_path(w, path, sizeof path);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd == -1)
+        return false;
+    n = read(fd, w->identity, sizeof w->identity);
+    close(fd);
+    return n == (ssize_t)sizeof w->identity;
+}
+
+int wd_disk_open(struct wd *w, struct err *err)
+{
+    char work[WD_PATH_BYTES - 64];
+
+    if (wd_id_read(role_loop_gen(&w->role), &w->self, err) == -1 ||
+        conf_path(role_loop_gen(&w->role), wd_conf(w)->work_dir, work, sizeof work, err) == -1)
+        return -1;
+    snprintf(w->dir, sizeof w->dir, "%s/pgpool_watchdog.%d", work, w->self);
+    if (make_folder(w->dir, err) == -1)
+        return -1;
+    strncat(w->dir, "/" LOG_FOLDER, sizeof w->dir - strlen(w->dir) - 1);
+    if (make_folder(w->dir, err) == -1)
+        return -1;
+    name_self(w);
+    w->is_new = !has_log(w->dir);
+    if (!w->is_new && read_identity(w))
+        return 0;
+    return wd_disk_renew(w, err);
+}

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * wd_lead.c: what the pgpool that leads does: counts votes, writes into the log what is to be done
+ * about a server and what was done, looks after the members, gives the lead to a better one.
+ * Runs in: watchdog. One thing at a time, and each only after the log has taken it in. */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "sys/clock.h"
+
+#include "wd_int.h"
+
+#define SETTLE_MS 3000 /* a new leader is not replaced by a better one before that */
+
+static bool propose(struct wd *w, struct wd_event *e)
+{
+    e->at_us = clock_wall_us();
+    if (e->type != WD_EV_JOIN)
+        e->member = (int16_t)w->self;
+    return wd_raft_propose(w->raft, e);
+}
+
+static void wipe(struct wd_event *e, enum wd_event_type type)
+{
+    memset(e, 0, sizeof *e);
+    e->type = (uint8_t)type;
+    e->node = VIEW_NO_NODE;
+    e->primary = VIEW_NO_NODE;
+}
+
+/* Servers */
+
+static bool is_any_begun(const struct wd *w)
+{
+    int i;
+
+    for (i = 0; i < VIEW_MAX_NODES; i++)
+        if (w->state.node[i].is_begun)
+            return true;
+    return false;
+}
+
+static void tell_waiting(struct wd *w, int node, int nvoters)
+{
+    struct wd_vote_rules rules = {
+        .counts_again = wd_conf(w)->allow_multiple_failover_requests_from_node};
+    int n = wd_votes_count(&w->votes, &rules, node, clock_mono_us());
+    char detail[WD_TEXT_BYTES];
+
+    if (w->lead.told_waiting[node])
+        return;
+    w->lead.told_waiting[node] = true;
+    snprintf(detail, sizeof detail,
+        "waiting for the quorum to start the failover: %d of %d pgpools find node %d lost", n,
+        nvoters, node);
+    log_at_detail(LVL_LOG, detail, NULL,
+        "building consensus for request, node %d: failover waits until more pgpools agree", node);
+}
+
+static bool judge_loss(struct wd *w, int node, int nvoters)
+{
+    const struct conf *c = wd_conf(w);
+    struct wd_vote_rules rules = {.needs_consensus = c->failover_require_consensus,
+        .counts_again = c->allow_multiple_failover_requests_from_node,
+        .half_is_enough = c->enable_consensus_with_half_votes};
+    int64_t now_us = clock_mono_us();
+    struct wd_event e;
+
+    if (!wd_votes_decide(&w->votes, &rules, node, w->self, nvoters, now_us)) {
+        tell_waiting(w, node, nvoters);
+        return false;
+    }
+    w->lead.told_waiting[node] = false;
+    wipe(&e, WD_EV_LOST);
+    e.node = (int16_t)node;
+    e.was_primary = w->state.primary == node;
+    snprintf(e.who, sizeof e.who, "watchdog");
+    rules.counts_again = false;
+    snprintf(e.text, sizeof e.text, "%d of %d pgpools do not reach it",
+        wd_votes_count(&w->votes, &rules, node, now_us), nvoters);
+    return propose(w, &e);
+}
+
+/* The monitor has heard that it may act, and has nothing more to do. */
+static bool is_done(const struct wd *w, int node)
+{
+    return wd_has_bit(w->says.may, node) && w->is_said && w->seen.serial == w->serial &&
+           !w->seen.is_acting &&
+           (w->seen.primary != VIEW_NO_NODE ||
+               wd_conf(w)->backend_clustering_mode != CONF_CLUSTER_STREAMING);
+}
+
+static bool judge_node(struct wd *w, int node, int nvoters)
+{
+    const struct wd_node *n = &w->state.node[node];
+    struct wd_event e;
+
+    if (n->is_begun) {
+        if (!is_done(w, node))
+            return false;
+        wipe(&e, WD_EV_END);
+        e.node = (int16_t)node;
+        e.epoch = n->epoch;
+        e.primary = (int16_t)w->seen.primary;
+        return propose(w, &e);
+    }
+    if (n->is_lost && !n->is_held && wd_has_bit(w->seen.used, node)) {
+        wipe(&e, WD_EV_UP);
+        e.node = (int16_t)node;
+        return propose(w, &e);
+    }
+    if (wd_has_bit(w->seen.lost, node) && !n->is_lost && !n->is_held)
+        return judge_loss(w, node, nvoters);
+    w->lead.told_waiting[node] = false;
+    return false;
+}
+
+static bool judge_primary(struct wd *w)
+{
+    struct wd_event e;
+
+    if (w->seen.primary == VIEW_NO_NODE || w->seen.primary == w->state.primary || is_any_begun(w) ||
+        w->seen.is_acting || w->seen.serial != w->serial)
+        return false;
+    wipe(&e, WD_EV_PRIMARY);
+    e.primary = (int16_t)w->seen.primary;
+    return propose(w, &e);
+}
+
+static bool judge_servers(struct wd *w)
+{
+    bool voter[WD_MAX_MEMBERS];
+    int nvoters = wd_raft_voters(w->raft, voter);
+    int i;
+
+    for (i = 0; i < VIEW_MAX_NODES; i++)
+        if (judge_node(w, i, nvoters))
+            return true;
+    return judge_primary(w);
+}
+
+void wd_lead_command(struct wd *w, const struct node_command *cmd)
+{
+    struct wd_event e;
+
+    switch ((enum node_order)cmd->order) {
+    case NODE_ATTACH:
+        wipe(&e, WD_EV_ATTACH);
+        break;
+    case NODE_DETACH:
+    case NODE_DETACH_GRACEFULLY:
+        wipe(&e, WD_EV_DETACH);
+        e.was_primary = w->state.primary == cmd->node;
+        break;
+    case NODE_PROMOTE:
+    case NODE_PROMOTE_GRACEFULLY:
+    case NODE_SWITCHOVER:
+    default:
+        wd_tell_command(w, cmd); /* our monitor does it; all others see the new primary */
+        return;
+    }
+    e.node = (int16_t)cmd->node;
+    snprintf(e.who, sizeof e.who, "%s", cmd->who);
+    snprintf(e.text, sizeof e.text, "%s", cmd->why);
+    if (!propose(w, &e))
+        log_at(LVL_WARNING, "an order of %s about node %d cannot be carried out now", cmd->who,
+            cmd->node);
+}
+
+/* Members */
+
+/* A disk that was emptied: what libraft knows of it is wrong, and only taking it out and in again
+ * makes it forget (libraft 0.15 believes that a log never gets shorter). */
+static bool judge_member(struct wd *w, int i)
+{
+    const struct wd_other *o = &w->other[i];
+    bool voter[WD_MAX_MEMBERS];
+    struct wd_event e;
+
+    if (i == w->self || !wd_is_alive(w, i) || !o->is_known)
+        return false;
+    (void)wd_raft_voters(w->raft, voter);
+    if (o->begin == WD_BEGIN_NOTHING)
+        return false; /* it begins when it has heard of us */
+    if (wd_state_is_other_disk(&w->state, i, o->identity) && voter[i]) {
+        log_at(LVL_LOG,
+            "watchdog: pgpool %d comes with an empty disk: it is taken out and in again", i);
+        return wd_raft_remove(w->raft, i);
+    }
+    if (!wd_raft_has(w->raft, i))
+        return wd_is_listed(w, i) && wd_raft_add(w->raft, i);
+    if (memcmp(w->state.identity[i], o->identity, WD_IDENTITY_BYTES) != 0) {
+        wipe(&e, WD_EV_JOIN);
+        e.member = (int16_t)i;
+        memcpy(e.identity, o->identity, WD_IDENTITY_BYTES);
+        return propose(w, &e);
+    }
+    return !voter[i] && wd_raft_promote(w->raft, i);
+}
+
+static bool judge_own(struct wd *w)
+{
+    struct wd_event e;
+
+    if (memcmp(w->state.identity[w->self], w->identity, WD_IDENTITY_BYTES) == 0)
+        return false;
+    wipe(&e, WD_EV_JOIN);
+    e.member = (int16_t)w->self;
+    memcpy(e.identity, w->identity, WD_IDENTITY_BYTES);
+    return propose(w, &e);
+}
+
+static bool judge_members(struct wd *w)
+{
+    int i;
+
+    if (judge_own(w))
+        return true;
+    for (i = 0; i < WD_MAX_MEMBERS; i++) {
+        if (wd_has_bit(w->unwanted, i) && i != w->self && wd_raft_has(w->raft, i)) {
+            log_at(LVL_LOG, "watchdog: pgpool %d is no member any more", i);
+            return wd_raft_remove(w->raft, i);
+        }
+        if (judge_member(w, i))
+            return true;
+    }
+    return false;
+}
+
+/* Who leads */
+
+static int find_better(struct wd *w)
+{
+    int best = wd_conf(w)->wd_priority;
+    int found = WD_NO_MEMBER;
+    bool voter[WD_MAX_MEMBERS];
+    int i;
+
+    (void)wd_raft_voters(w->raft, voter);
+    for (i = 0; i < WD_MAX_MEMBERS; i++) {
+        const struct wd_other *o = &w->other[i];
+
+        if (i == w->self || !voter[i] || !wd_is_alive(w, i) || o->begin != WD_BEGIN_DONE ||
+            o->is_unfit || !o->is_known || o->priority <= best)
+            continue;
+        best = o->priority;
+        found = i;
+    }
+    return found;
+}
+
+bool wd_lead_has_heir(struct wd *w)
+{
+    bool voter[WD_MAX_MEMBERS];
+    int i;
+
+    (void)wd_raft_voters(w->raft, voter);
+    for (i = 0; i < WD_MAX_MEMBERS; i++)
+        if (i != w->self && voter[i] && wd_is_alive(w, i))
+            return true;
+    return false;
+}
+
+void wd_lead_yield(struct wd *w, int to)
+{
+    if (w->lead.yields)
+        return;
+    w->lead.yields = true;
+    w->lead.yield_to = to;
+    wd_addr_stop_leading(w->addr);
+}
+
+/* A transfer that leads to nothing is forgotten: we go on. */
+static void go_on_yielding(struct wd *w)
+{
+    if (!wd_lease_is_free(w) || wd_raft_is_giving(w->raft))
+        return;
+    if (w->lead.yield_to == WD_NO_MEMBER || wd_is_alive(w, w->lead.yield_to))
+        (void)wd_raft_give_lead(w->raft, w->lead.yield_to);
+    if (!wd_raft_is_giving(w->raft))
+        w->lead.yields = false;
+}
+
+static void judge_lead(struct wd *w)
+{
+    int better;
+
+    if (w->role.stop_mode != 0 || is_any_begun(w) ||
+        wd_addr_boot_ms() - w->lead.since_boot_ms < SETTLE_MS)
+        return;
+    better = find_better(w);
+    if (better == WD_NO_MEMBER)
+        return;
+    log_at(LVL_LOG, "watchdog: the lead goes to pgpool %d, whose wd_priority is higher", better);
+    wd_lead_yield(w, better);
+}
+
+void wd_lead_changed(struct wd *w)
+{
+    bool leads = wd_is_leading(w);
+    int i;
+
+    if (leads == (w->lead.since_boot_ms != 0))
+        return;
+    memset(&w->lead, 0, sizeof w->lead);
+    for (i = 0; i < WD_MAX_MEMBERS; i++)
+        w->other[i].granted_boot_ms = 0;
+    if (leads)
+        w->lead.since_boot_ms = wd_addr_boot_ms();
+    else
+        wd_addr_stop_leading(w->addr);
+}
+
+void wd_lead_step(struct wd *w)
+{
+    struct wd_event e;
+
+    wd_talk_ping(w);
+    wd_lease_step(w);
+    if (!wd_raft_is_current(w->raft) || wd_raft_is_busy(w->raft))
+        return;
+    if (w->lead.yields) {
+        go_on_yielding(w);
+        return;
+    }
+    if (!w->lead.is_told) {
+        wipe(&e, WD_EV_LEAD);
+        w->lead.is_told = propose(w, &e);
+        return;
+    }
+    if (judge_servers(w) || judge_members(w))
+        return;
+    judge_lead(w);
+}

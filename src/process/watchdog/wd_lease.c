@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * wd_lease.c: for how long nobody else may take the address: from what the others say of their
+ * following us.
+ * Runs in: watchdog. A follower votes for nobody else for the election time-out after it heard its
+ * leader. A lease goes on for longer than that, as the kernel counts in seconds; so a new leader
+ * waits that much longer before it takes the address. Only by the boot clock, which goes on while
+ * the machine sleeps. */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+
+#include "wd_int.h"
+
+#define MARGIN_MS 100
+
+static int64_t lease_ms(const struct wd *w)
+{
+    return wd_conf(w)->wd_election_timeout_ms + WD_ADDR_MIN_LEASE_MS;
+}
+
+/* What is left of a former leader's lease when we are elected, at most. */
+static int64_t wait_ms(const struct wd *w)
+{
+    return lease_ms(w) - wd_conf(w)->wd_election_timeout_ms + MARGIN_MS;
+}
+
+static int descending(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a;
+    int64_t y = *(const int64_t *)b;
+
+    return x < y ? 1 : x > y ? -1 : 0;
+}
+
+/* The last time at which a majority, this one included, is known to have followed. */
+static int64_t granted_ms(struct wd *w)
+{
+    bool voter[WD_MAX_MEMBERS];
+    int64_t at[WD_MAX_MEMBERS];
+    int nvoters = wd_raft_voters(w->raft, voter);
+    int n = 0;
+    int i;
+
+    for (i = 0; i < WD_MAX_MEMBERS; i++)
+        if (voter[i])
+            at[n++] = i == w->self ? wd_addr_boot_ms() : w->other[i].granted_boot_ms;
+    if (n == 0 || !voter[w->self])
+        return 0;
+    qsort(at, (size_t)n, sizeof at[0], descending);
+    return at[wd_majority(nvoters, false) - 1];
+}
+
+void wd_lease_step(struct wd *w)
+{
+    int64_t since_ms = w->lead.since_boot_ms;
+    int64_t granted;
+
+    if (!wd_is_leading(w) || since_ms == 0 || w->lead.yields || !wd_raft_is_current(w->raft))
+        return;
+    granted = granted_ms(w);
+    if (granted < since_ms || wd_addr_boot_ms() < since_ms + wait_ms(w))
+        return;
+    wd_addr_lead(w->addr, granted + lease_ms(w));
+}
+
+bool wd_lease_is_free(const struct wd *w)
+{
+    struct wd_addr_status s;
+
+    wd_addr_status(w->addr, &s);
+    return !s.is_held;
+}
+
+static void on_taken(void *owner)
+{
+    struct wd *w = owner;
+
+    w->is_escalated = true;
+    snprintf(w->address_why, sizeof w->address_why, "it is here: this pgpool leads");
+    wd_tell_publish(w);
+}
+
+static void on_lost(void *owner, const char *why)
+{
+    struct wd *w = owner;
+
+    w->is_escalated = false;
+    snprintf(w->address_why, sizeof w->address_why, "%s", why);
+    wd_tell_publish(w);
+}
+
+static void on_unfit(void *owner, const char *why)
+{
+    struct wd *w = owner;
+
+    log_at_detail(LVL_WARNING, why, NULL, "watchdog: this pgpool should not lead now");
+    wd_talk_tell_all(w);
+    if (wd_is_leading(w))
+        wd_lead_yield(w, WD_NO_MEMBER);
+}
+
+static void on_fit(void *owner)
+{
+    wd_talk_tell_all(owner);
+}
+
+int wd_lease_open(struct wd *w, struct err *err)
+{
+    static const struct wd_addr_calls calls = {
+        .on_taken = on_taken, .on_lost = on_lost, .on_unfit = on_unfit, .on_fit = on_fit};
+
+    w->addr = wd_addr_new(&w->role.loop, wd_conf(w), &calls, w, err);
+    return w->addr == NULL ? -1 : 0;
+}

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * wd_talk.c: what pgpools say to each other besides libraft's messages: how they are, that they
+ * follow the leader, and operators' orders.
+ * Runs in: watchdog. All of it has passed a seal; a message that cannot be read is ignored. */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "sys/clock.h"
+#include "wire/reader.h"
+
+#include "wd_int.h"
+
+#define SILENT_US INT64_C(3000000)
+
+enum talk_type {
+    TALK_RAFT = 'R',
+    TALK_STATUS = 'S',
+    TALK_PING = 'P',    /* the leader: do you follow me? */
+    TALK_PONG = 'Q',    /* yes */
+    TALK_COMMAND = 'N', /* an operator's word about a server, for the leader */
+    TALK_ORDER = 'O',   /* an operator's word for all */
+    TALK_BYE = 'X'      /* this pgpool is being stopped */
+};
+
+static void put_u64(struct buf *out, uint64_t v)
+{
+    buf_put_u32(out, (uint32_t)(v >> 32));
+    buf_put_u32(out, (uint32_t)v);
+}
+
+static uint64_t get_u64(struct wire_reader *r)
+{
+    uint64_t high = wire_get_u32(r);
+
+    return high << 32 | wire_get_u32(r);
+}
+
+static void copy_text(struct slice from, char *to, size_t room)
+{
+    memset(to, 0, room);
+    memcpy(to, from.p, from.n < room ? from.n : room - 1);
+}
+
+bool wd_is_alive(const struct wd *w, int member)
+{
+    int64_t heard_us = member == w->self ? 0 : wd_net_heard_us(w->net, member);
+
+    return member == w->self ||
+           (heard_us != 0 && loop_now_us(&w->role.loop) - heard_us <= SILENT_US &&
+               !w->other[member].is_leaving);
+}
+
+/* Status */
+
+/* Until something is in it, a log that was begun is as good as none: all begin theirs alike. */
+static enum wd_begin begin_of(const struct wd *w)
+{
+    if (!w->is_new || w->state.nevents > 0)
+        return WD_BEGIN_DONE;
+    if (w->raft == NULL)
+        return WD_BEGIN_NOTHING;
+    return w->joins ? WD_BEGIN_JOIN : WD_BEGIN_LOG;
+}
+
+static void put_status(struct wd *w, struct buf *out)
+{
+    const char *why;
+
+    buf_put_byte(out, (char)begin_of(w));
+    buf_put_byte(out, w->raft == NULL ? WD_ROLE_NONE : (char)wd_raft_role(w->raft));
+    buf_put_byte(out, !wd_addr_is_fit(w->addr, &why));
+    buf_put_u32(out, (uint32_t)wd_conf(w)->wd_priority);
+    buf_put(out, w->identity, sizeof w->identity);
+    put_u64(out, w->seen.lost[0]);
+    put_u64(out, w->seen.lost[1]);
+    buf_put_cstr(out, w->name);
+}
+
+void wd_talk_tell_all(struct wd *w)
+{
+    struct buf out = {0};
+
+    put_status(w, &out);
+    wd_net_send_all(w->net, TALK_STATUS, buf_slice(&out));
+    wd_votes_take(&w->votes, w->self, w->seen.lost, clock_mono_us());
+    buf_free(&out);
+}
+
+void wd_talk_opened(struct wd *w, int to)
+{
+    struct buf out = {0};
+
+    put_status(w, &out);
+    wd_net_send(w->net, to, TALK_STATUS, buf_slice(&out));
+    buf_free(&out);
+}
+
+static void take_status(struct wd *w, int from, struct wire_reader *r)
+{
+    struct wd_other *o = &w->other[from];
+    struct wd_other said = *o;
+
+    said.begin = wire_get_u8(r);
+    said.role = wire_get_u8(r);
+    said.is_unfit = wire_get_u8(r) != 0;
+    said.priority = (int32_t)wire_get_u32(r);
+    memcpy(said.identity, wire_get_bytes(r, WD_IDENTITY_BYTES).p, r->bad ? 0 : WD_IDENTITY_BYTES);
+    said.lost[0] = get_u64(r);
+    said.lost[1] = get_u64(r);
+    copy_text(wire_get_cstr(r), said.name, sizeof said.name);
+    if (!wire_reader_ok(r))
+        return;
+    said.is_known = true;
+    said.is_leaving = false;
+    *o = said;
+    wd_votes_take(&w->votes, from, o->lost, clock_mono_us());
+}
+
+/* Does a majority follow us? A pong says: I have heard of you so long before; until the election
+ * time-out after that I vote for nobody else. All by our own clock, from when the question was
+ * sent. */
+
+void wd_talk_ping(struct wd *w)
+{
+    struct buf out = {0};
+
+    put_u64(&out, (uint64_t)wd_addr_boot_ms());
+    put_u64(&out, wd_raft_term(w->raft));
+    wd_net_send_all(w->net, TALK_PING, buf_slice(&out));
+    buf_free(&out);
+}
+
+static void take_ping(struct wd *w, int from, struct wire_reader *r)
+{
+    uint64_t sent = get_u64(r);
+    uint64_t term = get_u64(r);
+    struct buf out = {0};
+
+    if (!wire_reader_ok(r) || w->raft == NULL || wd_raft_role(w->raft) != WD_ROLE_FOLLOWER ||
+        wd_raft_leader(w->raft) != from || wd_raft_term(w->raft) != term)
+        return;
+    put_u64(&out, sent);
+    put_u64(&out, (uint64_t)wd_raft_heard_ago_ms(w->raft));
+    put_u64(&out, term);
+    wd_net_send(w->net, from, TALK_PONG, buf_slice(&out));
+    buf_free(&out);
+}
+
+static void take_pong(struct wd *w, int from, struct wire_reader *r)
+{
+    int64_t sent_ms = (int64_t)get_u64(r);
+    int64_t ago_ms = (int64_t)get_u64(r);
+    uint64_t term = get_u64(r);
+    int64_t since_ms;
+
+    if (!wire_reader_ok(r) || !wd_is_leading(w) || wd_raft_term(w->raft) != term || ago_ms < 0)
+        return;
+    since_ms = sent_ms - ago_ms;
+    if (sent_ms <= wd_addr_boot_ms() && since_ms > w->other[from].granted_boot_ms)
+        w->other[from].granted_boot_ms = since_ms;
+    wd_lease_step(w);
+}
+
+/* Orders */
+
+void wd_talk_node_command(struct wd *w, const struct node_command *cmd)
+{
+    int leader = w->raft == NULL ? WD_NO_MEMBER : wd_raft_leader(w->raft);
+    struct buf out = {0};
+
+    if (wd_is_leading(w)) {
+        wd_lead_command(w, cmd);
+        return;
+    }
+    buf_put_byte(&out, (char)cmd->order);
+    buf_put_u32(&out, (uint32_t)cmd->node);
+    buf_put_cstr(&out, cmd->who);
+    buf_put_cstr(&out, cmd->why);
+    if (leader == WD_NO_MEMBER || !wd_net_send(w->net, leader, TALK_COMMAND, buf_slice(&out)))
+        log_at_detail(LVL_WARNING,
+            "No leader of the watchdog cluster can be reached: without a majority nothing is "
+            "changed for all.",
+            NULL, "an order of %s about node %d cannot be carried out now", cmd->who, cmd->node);
+    buf_free(&out);
+}
+
+static void take_command(struct wd *w, int from, struct wire_reader *r)
+{
+    struct node_command cmd = {0};
+
+    cmd.order = wire_get_u8(r);
+    cmd.node = (int32_t)wire_get_u32(r);
+    copy_text(wire_get_cstr(r), cmd.who, sizeof cmd.who);
+    copy_text(wire_get_cstr(r), cmd.why, sizeof cmd.why);
+    if (wire_reader_ok(r) && cmd.order <= NODE_SWITCHOVER && cmd.node >= 0 &&
+        cmd.node < VIEW_MAX_NODES && wd_is_leading(w))
+        wd_lead_command(w, &cmd);
+}
+
+int wd_talk_cluster_order(struct wd *w, const struct wd_cluster_order *order)
+{
+    char body[2] = {order->what, order->mode};
+
+    return wd_net_send_all(w->net, TALK_ORDER, slice_of(body, sizeof body));
+}
+
+static void take_order(struct wd *w, int from, struct wire_reader *r)
+{
+    char what = (char)wire_get_u8(r);
+    char mode = (char)wire_get_u8(r);
+
+    if (!wire_reader_ok(r))
+        return;
+    log_at(LVL_LOG, "watchdog received the %s command from remote pgpool-II node \"%s\"",
+        what == 's'   ? "shutdown"
+        : what == 'r' ? "reload config"
+                      : "log rotate",
+        w->other[from].name);
+    if (what == 's' && (mode == 's' || mode == 'f' || mode == 'i'))
+        wd_tell_supervisor(w, mode);
+    else if (what == 'r' || (what == 'l' && wd_conf(w)->logging_collector))
+        wd_tell_supervisor(w, what);
+}
+
+void wd_talk_bye(struct wd *w)
+{
+    wd_net_send_all(w->net, TALK_BYE, slice_of("", 0));
+}
+
+static void take_bye(struct wd *w, int from)
+{
+    w->other[from].is_leaving = true;
+    log_at(LVL_LOG, "remote node \"%s\" is shutting down", w->other[from].name);
+}
+
+void wd_talk_take(struct wd *w, int from, char type, struct slice body)
+{
+    struct wire_reader r;
+
+    wire_reader_init(&r, body);
+    switch ((enum talk_type)type) {
+    case TALK_RAFT:
+        if (w->raft != NULL)
+            wd_raft_take(w->raft, from, body);
+        break;
+    case TALK_STATUS:
+        take_status(w, from, &r);
+        break;
+    case TALK_PING:
+        take_ping(w, from, &r);
+        break;
+    case TALK_PONG:
+        take_pong(w, from, &r);
+        break;
+    case TALK_COMMAND:
+        take_command(w, from, &r);
+        break;
+    case TALK_ORDER:
+        take_order(w, from, &r);
+        break;
+    case TALK_BYE:
+        take_bye(w, from);
+        break;
+    }
+}

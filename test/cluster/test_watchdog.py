@@ -1,0 +1,381 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_watchdog: three pgpools as one, on loopback addresses: who leads, what a majority agrees on, who is refused.
+Real servers where servers are lost."""
+import contextlib
+import json
+import shutil
+import signal
+import socket
+import subprocess
+import time
+
+import pytest
+
+from pgt import procs, proxy, waits
+from test_monitor import PERIOD, Trio, column, show, trio  # noqa: F401
+from test_pcp import Side
+
+KEY = "a key with ' and \\ and ü"
+QUICK = {**PERIOD, "health_check_max_retries": 0, "auto_promote": True,
+         **{f"backend_application_name{i}": f"node{i}" for i in range(3)}}
+
+
+class Three:
+    """Pgpools that know each other."""
+
+    def __init__(self, backends=(), n: int = 3, **conf):
+        self.ports = [procs.free_port() for _ in range(n)]
+        self.pools: list[proxy.Pgpool] = []
+        self.sides: list[Side] = []
+        for i in range(n):
+            self.pools.append(self.make(i, list(backends), conf))
+
+    def members(self, ids) -> dict[str, object]:
+        out: dict[str, object] = {}
+        for i in ids:
+            out |= {f"hostname{i}": "127.0.0.1", f"wd_port{i}": self.ports[i], f"pgpool_port{i}": 9000 + i}
+        return out
+
+    def make(self, i: int, backends, conf) -> proxy.Pgpool:
+        home = procs.folder("pgpool")
+        (home / "pgpool_node_id").write_text(f"{i}\n", encoding="ascii")
+        pool = proxy.Pgpool(home, procs.free_port())
+        side = Side(home, procs.free_port())
+        base: dict[str, object] = {
+            "listen_addresses": "127.0.0.1", "port": pool.port, "unix_socket_directories": home,
+            "pcp_listen_addresses": "127.0.0.1", "pcp_port": side.port, "pcp_socket_dir": home,
+            "pid_file_name": home / "pgpool.pid", "work_dir": home, "num_init_children": 1,
+            "backend_clustering_mode": "streaming_replication", "load_balance_mode": False,
+            "health_check_period": 0, "sr_check_period": 0, "use_watchdog": True, "wd_authkey": KEY,
+            "wd_priority": 1, **self.members(range(len(self.ports)))}
+        for k, address in enumerate(backends):
+            base |= {f"backend_hostname{k}": address.host, f"backend_port{k}": address.port}
+        own = {name: value[i] if isinstance(value, list) else value for name, value in conf.items()}
+        pool.write_conf(**{**base, **own})
+        self.sides.append(side)
+        return pool
+
+    def start(self, *ids: int) -> "Three":
+        for i in ids or range(len(self.pools)):
+            self.pools[i].start()
+        return self
+
+    def rows(self, i: int) -> list[dict[str, str]]:
+        return show(self.pools[i], "POOL_WATCHDOG")
+
+    def leader_of(self, i: int) -> int | None:
+        """Whom pgpool `i` takes for the leader."""
+        found = [int(r["pgpool_id"]) for r in self.rows(i) if r["status"] == "LEADER"]
+        return found[0] if found else None
+
+    def wait_leader(self, *ids: int, seconds: float = 30) -> int:
+        """All of `ids` agree on one of them."""
+        found: list[int | None] = []
+
+        def agree() -> bool:
+            found[:] = [self.leader_of(i) for i in ids]
+            return found[0] in ids and len(set(found)) == 1
+        waits.wait_for(f"pgpools {ids} agree on a leader", agree, seconds)
+        return found[0]
+
+    def wait_voters(self, i: int, n: int, seconds: float = 60) -> None:
+        waits.wait_for(f"{n} pgpools vote", lambda: sum(
+            r["votes"] == "true" and r["status"] in ("LEADER", "STANDBY") for r in self.rows(i)) == n, seconds)
+
+    def events(self, i: int) -> list[str]:
+        return [r["text"] for r in show(self.pools[i], "POOL_WATCHDOG_EVENTS")]
+
+    def wait_events(self, text: str, *ids: int, seconds: float = 40) -> None:
+        for i in ids:
+            waits.wait_for(f"pgpool {i} knows: {text}", lambda i=i: any(text in e for e in self.events(i)), seconds)
+
+    def kill(self, i: int) -> None:
+        """All processes of one, as if its machine had died."""
+        daemon, self.pools[i].daemon = self.pools[i].daemon, None
+        for pid in procs.session_pids(daemon.pid):
+            with contextlib.suppress(ProcessLookupError):
+                subprocess.run(["kill", "-9", str(pid)], check=False)
+        daemon.kill()
+
+    def pause(self, i: int, how: int = signal.SIGSTOP) -> None:
+        for pid in self.pools[i].pids():
+            with contextlib.suppress(ProcessLookupError):
+                subprocess.run(["kill", f"-{int(how)}", str(pid)], check=False)
+
+    def stop(self) -> None:
+        for pool in self.pools:
+            pool.stop()
+
+
+@pytest.fixture
+def cluster(pg):
+    made: list[Three] = []
+
+    def make(backends=None, **conf) -> Three:
+        made.append(Three(backends or [pg.address], **conf))
+        return made[-1]
+    yield make
+    for three in made:
+        three.stop()
+
+
+def test_a_leader_is_elected_and_replaced(cluster):
+    three = cluster().start()
+    first = three.wait_leader(0, 1, 2)
+    three.wait_voters(first, 3)
+    began = time.monotonic()
+    three.kill(first)
+    left = [i for i in range(3) if i != first]
+    second = three.wait_leader(*left)
+    print(f"a new leader after {time.monotonic() - began:.2f} s")
+    assert second != first
+    other = next(i for i in left if i != second)
+    waits.wait_for("the dead one is lost", lambda: three.rows(other)[first]["status"] == "LOST")
+    assert three.rows(other)[0]["quorum"] == "QUORUM EXIST"
+    # Of two that are left one more may not die.
+    three.kill(second)
+    waits.wait_for("nobody leads", lambda: three.leader_of(other) is None)
+    waits.wait_for("and it says so", lambda: three.rows(other)[0]["quorum"] == "NO LEADER NODE")
+    three.start(first, second)
+    three.wait_leader(0, 1, 2)
+    for i in range(3):
+        assert "watchdog node state changed from" in three.pools[i].log()
+
+
+def test_all_stopped_and_started_again(cluster):
+    """What was agreed on is there after all were ended at once, by force."""
+    three = cluster().start()
+    first = three.wait_leader(0, 1, 2)
+    three.wait_voters(first, 3)
+    before = three.events(first)
+    three.wait_events("leads", 0, 1, 2)
+    for i in range(3):
+        three.kill(i)
+    three.start()
+    leader = three.wait_leader(0, 1, 2)
+    waits.wait_for("the log goes on", lambda: three.events(leader)[:len(before)] == before)
+
+
+def test_an_orderly_stop_gives_the_lead_away(cluster):
+    three = cluster().start()
+    first = three.wait_leader(0, 1, 2)
+    three.wait_voters(first, 3)
+    three.pools[first].stop(signal.SIGTERM)
+    left = [i for i in range(3) if i != first]
+    three.wait_leader(*left)
+    assert "Watchdog is shutting down" in three.pools[first].log()
+    for i in left:
+        assert "is shutting down" in three.pools[i].log()
+        waits.wait_for("it is shown", lambda i=i: three.rows(i)[first]["status"] == "SHUTDOWN")
+
+
+def test_the_higher_priority_leads(cluster):
+    three = cluster(wd_priority=[1, 5, 3]).start(0, 2)
+    three.wait_leader(0, 2)
+    waits.wait_for("pgpool 2 leads", lambda: three.leader_of(0) == 2, 30)
+    three.start(1)
+    waits.wait_for("pgpool 1 leads", lambda: three.leader_of(0) == 1, 30)
+    assert three.wait_leader(0, 1, 2) == 1
+
+
+def test_strangers_are_refused(cluster):
+    """Another key, no protocol at all, silence: none of them is a member, and the others go on."""
+    three = cluster(wd_authkey=[KEY, KEY, "another"]).start()
+    leader = three.wait_leader(0, 1)
+    assert three.leader_of(2) is None
+    with contextlib.ExitStack() as stack:
+        for i in range(40):
+            s = stack.enter_context(socket.create_connection(("127.0.0.1", three.ports[leader]), timeout=5))
+            if i % 2:
+                s.sendall(b"GET / HTTP/1.0\r\n\r\n" + b"x" * 100)
+        waits.wait_for("they are counted", lambda: int(three.rows(leader)[leader]["strangers"]) >= 20)
+        assert three.leader_of(1 - leader) == leader
+    assert "a connection was refused" in three.pools[leader].log()
+    assert three.rows(leader)[2]["status"] == "DEAD"
+    # With the right key it is let in.
+    three.pools[2].reload(wd_authkey=KEY)
+    three.wait_leader(0, 1, 2)
+
+
+def test_a_disk_that_was_lost(cluster):
+    """Its log, votes and promises are gone: it is taken out and in again, and follows."""
+    three = cluster().start()
+    leader = three.wait_leader(0, 1, 2)
+    three.wait_voters(leader, 3)
+    waits.wait_for("all have joined", lambda: sum("has joined" in e for e in three.events(leader)) == 3)
+    other = next(i for i in range(3) if i != leader)
+    three.kill(other)
+    shutil.rmtree(three.pools[other].home / f"pgpool_watchdog.{other}")
+    three.start(other)
+    three.wait_voters(leader, 3)
+    waits.wait_for("it knows all", lambda: three.events(other) == three.events(leader), 30)
+    third = next(i for i in range(3) if i not in (leader, other))
+    three.kill(third)
+    three.wait_leader(leader, other)
+
+
+def test_the_leader_hangs(cluster):
+    """Stopped for a while, it finds itself replaced, and says so at once."""
+    three = cluster().start()
+    first = three.wait_leader(0, 1, 2)
+    three.wait_voters(first, 3)
+    three.pause(first)
+    left = [i for i in range(3) if i != first]
+    second = three.wait_leader(*left)
+    three.pause(first, signal.SIGCONT)
+    assert three.wait_leader(0, 1, 2) == second
+
+
+def test_members_come_and_go_by_reload(cluster):
+    three = cluster(n=3)
+    for pool in three.pools[:2]:
+        pool.write_conf(hostname2="", wd_port2=0, pgpool_port2=0)
+        for name in ("hostname2", "wd_port2", "pgpool_port2"):
+            del pool.conf[name]
+        pool.write_conf()
+    three.start(0, 1)
+    leader = three.wait_leader(0, 1)
+    three.wait_voters(leader, 2)
+    three.start(2)
+    for i in (0, 1):
+        three.pools[i].reload(**three.members([2]))
+    three.wait_leader(0, 1, 2)
+    three.wait_voters(leader, 3)
+    pids = {i: three.pools[i].pids() for i in (0, 1)}
+    for i in (0, 1):
+        for name in ("hostname2", "wd_port2", "pgpool_port2"):
+            del three.pools[i].conf[name]
+        three.pools[i].reload()
+    waits.wait_for("it is gone", lambda: len(three.rows(leader)) == 2, 30)
+    waits.wait_for("two vote", lambda: "pgpool 2 is no member any more" in
+                   three.pools[0].log() + three.pools[1].log(), 30)
+    assert pids == {i: three.pools[i].pids() for i in (0, 1)}
+
+
+def info(three: Three, i: int, *args: str) -> str:
+    return three.sides[i].ok("watchdog_info", *args)
+
+
+def test_pcp(cluster):
+    three = cluster().start()
+    leader = three.wait_leader(0, 1, 2)
+    three.wait_voters(leader, 3)
+    other = next(i for i in range(3) if i != leader)
+    first, empty, *members = info(three, other).splitlines()
+    assert first.startswith(f"3 3 NO 127.0.0.1:{9000 + leader} Linux ") and first.endswith(" 127.0.0.1")
+    assert empty == "" and len(members) == 3
+    # This one is the first.
+    assert members[0].endswith(f" 127.0.0.1 {9000 + other} {three.ports[other]} 7 STANDBY 0 MEMBER YES")
+    assert sum(" 4 LEADER 0 MEMBER YES" in m for m in members) == 1
+    verbose = info(three, other, "-v")
+    for text in ("Total Nodes              : 3", "Member Remote Nodes      : 2", "Alive Remote Nodes       : 2",
+                 "Nodes required for quorum : 2", "Quorum state             : QUORUM EXIST",
+                 "Status Name       : LEADER"):
+        assert text in verbose, verbose
+    assert json.loads(info(three, other, "--json"))["NodeCount"] == 3
+    # Orders for all.
+    three.sides[other].ok("reload_config", "-s", "cluster")
+    for i in range(3):
+        if i != other:
+            waits.wait_for("it was told", lambda i=i: "watchdog received the reload config command" in
+                           three.pools[i].log())
+    daemons = [pool.daemon for pool in three.pools]
+    three.sides[other].ok("stop_pgpool", "-s", "cluster", "-m", "fast")
+    for pool, daemon in zip(three.pools, daemons):
+        daemon.wait_exit(30)
+        pool.daemon = None
+        assert daemon.popen.returncode == 0
+
+
+# Servers
+
+def wait_settled(three: Three, at: int, *ids: int) -> None:
+    for i in ids:
+        waits.wait_for(f"pgpool {i} knows the primary", lambda i=i: column(three.pools[i], "role")[at] == "primary" and
+                       column(three.pools[i], "status") == ["up"] * 3, 30)
+
+
+def primary_of(three: Three, i: int) -> int | None:
+    found = [k for k, role in enumerate(column(three.pools[i], "role")) if role == "primary"]
+    return found[0] if found else None
+
+
+def begun(three: Three) -> int:
+    return sum(pool.log().count("promoting node") for pool in three.pools)
+
+
+def test_a_lost_primary_is_replaced_once(trio, cluster):  # noqa: F811
+    three = cluster([n.address for n in trio.nodes], **QUICK).start()
+    leader = three.wait_leader(0, 1, 2)
+    wait_settled(three, trio.at, 0, 1, 2)
+    three.wait_events(f"the primary is node {trio.at}", 0, 1, 2)
+    began = time.monotonic()
+    trio.primary.stop(signal.SIGQUIT)
+    waits.wait_for("there is a new primary", lambda: primary_of(three, leader) not in (None, trio.at), 60)
+    print(f"a new primary after {time.monotonic() - began:.2f} s")
+    new = primary_of(three, leader)
+    for i in range(3):
+        waits.wait_for("all agree", lambda i=i: primary_of(three, i) == new, 30)
+    three.wait_events("failover 1", 0, 1, 2)
+    assert three.events(0) == three.events(1) == three.events(2)
+    assert begun(three) == 1
+    assert "promoting node" in three.pools[leader].log()
+    assert sum(n.daemon is not None and n.value("select pg_is_in_recovery()") == "f" for n in trio.nodes) == 1
+
+
+def test_detached_is_detached_for_all(trio, cluster):  # noqa: F811
+    three = cluster([n.address for n in trio.nodes], **QUICK).start()
+    leader = three.wait_leader(0, 1, 2)
+    wait_settled(three, trio.at, 0, 1, 2)
+    other = next(i for i in range(3) if i != leader)
+    node = trio.standbys[0]
+    three.sides[other].ok("detach_node", "-n", str(node))
+    for i in range(3):
+        waits.wait_for("it is down", lambda i=i: column(three.pools[i], "status")[node] == "down", 30)
+    # Also for who was away.
+    third = next(i for i in range(3) if i not in (leader, other))
+    three.kill(third)
+    three.start(third)
+    waits.wait_for("it is down here, too", lambda: column(three.pools[third], "status")[node] == "down", 30)
+    three.sides[leader].ok("attach_node", "-n", str(node))
+    for i in range(3):
+        waits.wait_for("it is up", lambda i=i: column(three.pools[i], "status")[node] == "up", 30)
+
+
+def test_a_minority_does_nothing(trio, cluster):  # noqa: F811
+    three = cluster([n.address for n in trio.nodes], **QUICK).start()
+    leader = three.wait_leader(0, 1, 2)
+    wait_settled(three, trio.at, 0, 1, 2)
+    left = next(i for i in range(3) if i != leader)
+    for i in range(3):
+        if i != left:
+            three.kill(i)
+    waits.wait_for("nobody leads", lambda: three.leader_of(left) is None, 30)
+    trio.primary.stop(signal.SIGQUIT)
+    waits.wait_for("it is seen", lambda: column(three.pools[left], "status")[trio.at] == "down", 30)
+    waits.wait_for("it is said", lambda: "nobody is promoted yet" in three.pools[left].log(), 30)
+    assert begun(three) == 0
+    assert all(n.value("select pg_is_in_recovery()") == "t" for i, n in enumerate(trio.nodes) if i != trio.at)
+    # With a majority it is done.
+    back = next(i for i in range(3) if i not in (left,))
+    three.start(back)
+    waits.wait_for("there is a new primary", lambda: primary_of(three, left) not in (None, trio.at), 60)
+    assert begun(three) == 1
+
+
+def test_the_leader_dies_with_the_primary(trio, cluster):  # noqa: F811
+    """Whatever it had begun: the next one finishes, and nobody is promoted beside another."""
+    three = cluster([n.address for n in trio.nodes], **QUICK).start()
+    leader = three.wait_leader(0, 1, 2)
+    wait_settled(three, trio.at, 0, 1, 2)
+    three.wait_events(f"the primary is node {trio.at}", 0, 1, 2)
+    trio.primary.stop(signal.SIGQUIT)
+    with contextlib.suppress(AssertionError):
+        waits.wait_for("it has begun", lambda: "we have got the consensus" in three.pools[leader].log(), 5)
+    three.kill(leader)
+    left = [i for i in range(3) if i != leader]
+    for i in left:
+        waits.wait_for("there is a new primary", lambda i=i: primary_of(three, i) not in (None, trio.at), 60)
+    assert primary_of(three, left[0]) == primary_of(three, left[1])
+    assert sum(n.daemon is not None and n.value("select pg_is_in_recovery()") == "f" for n in trio.nodes) == 1
+    three.wait_events("is over", *left)
