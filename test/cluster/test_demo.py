@@ -60,6 +60,13 @@ class Demo:
         return subprocess.run([DEMO, *args], env={**self.env, **env}, text=True, timeout=110,
                               capture_output=True, check=False)
 
+    def reads_on_standbys(self) -> int:
+        """After some reads that no primary has to make."""
+        for _ in range(12):
+            self.psql("SELECT 1")
+        nodes = [line.split("|") for line in self.psql("SHOW POOL_NODES").splitlines()]
+        return sum(int(n[8]) for n in nodes if n[6] == "standby")
+
     def psql(self, sql: str) -> str:
         done = subprocess.run(
             ["psql", "-XAtq", "-h", "localhost", "-p", str(self.port), "-U", "demo", "-c", sql, "demo"],
@@ -88,6 +95,7 @@ def test_starts_tells_and_stops(demo):
     assert f"psql -h localhost -p {demo.port} -U demo" in done.stdout
     assert demo.psql("SELECT pg_is_in_recovery()") == "f"
     assert demo.psql("SHOW POOL_NODES").count("\n") == 2
+    assert "PGPASSWORD=demo" in done.stdout and demo.reads_on_standbys() > 0, "who has a password is balanced, too"
     status = demo.run("status")
     assert status.returncode == 0
     assert [line.split()[-1] for line in status.stdout.splitlines()] == [
