@@ -23,8 +23,10 @@ void dial_cancel(struct dial **dp);
 
 /* Socket options every connection gets: TCP_NODELAY, keep-alive. Harmless on unix sockets. */
 void net_tune_socket(int fd);
-/* What is sent to an address of the loopback is not paced by BBR. */
-void net_spare_pacing(int fd, const struct sockaddr *peer);
+/* Is what a socket sends paced (by BBR)? Those that a listening one accepts are like it. */
+bool net_is_paced(int fd);
+/* What is sent to an address of the loopback is paced no longer. */
+void net_unpace(int fd, const struct sockaddr *peer);
 /* When a silent peer is probed, how often, and how often in vain, in milliseconds and by count. 0
  * takes the operating system's choice. Does nothing to unix sockets. */
 void net_set_keepalive(int fd, int64_t idle_ms, int64_t interval_ms, int count);

@@ -196,9 +196,15 @@ void client_auth_broken(struct client_auth *a, const struct err *err)
 
 static void auth_read_address(struct client_auth *a)
 {
+    const struct client_row *row = a->c->row;
     struct sockaddr_storage ss;
     socklen_t len = sizeof ss;
 
+    if (row != NULL && row->addr_kind == ROW_ADDR_IPV4) { /* known since it was accepted */
+        a->addr.n = 4;
+        memcpy(a->addr.bytes, row->addr, 4);
+        return;
+    }
     memset(&ss, 0, sizeof ss);
     if (!a->c->is_unix && getpeername(stream_fd(&a->c->stream), (struct sockaddr *)&ss, &len) == 0)
         a->addr = hba_addr_of((const struct sockaddr *)&ss);

@@ -73,7 +73,7 @@ void client_row_login(struct client *c)
     if (row == NULL)
         return;
     shm_write_begin(&row->seq);
-    row->secret_len = (uint8_t)client_make_secret(secret, version);
+    row->secret_len = (uint8_t)client_make_secret(c->ss, secret, version);
     memcpy(row->secret, secret, sizeof secret);
     row->told_pid = c->share != NULL ? share_pid_of(row->id) : c->link->server_pid;
     row->server_pid = c->link == NULL ? 0 : c->link->server_pid;

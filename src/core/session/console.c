@@ -59,7 +59,7 @@ static void console_row(struct client *c, bool may_all, uint32_t version)
     if (row == NULL)
         return;
     shm_write_begin(&row->seq);
-    row->secret_len = (uint8_t)client_make_secret(secret, version);
+    row->secret_len = (uint8_t)client_make_secret(c->ss, secret, version);
     memcpy(row->secret, secret, sizeof secret);
     row->told_pid = share_pid_of(row->id);
     row->protocol = version;

@@ -365,7 +365,7 @@ void client_cancel_init(struct sessions *ss);
 void client_cancel_end(struct sessions *ss);
 void client_cancel_request(struct sessions *ss, int32_t pid, struct slice key, int fd);
 /* Makes the client's cancel key; returns its length. */
-uint32_t client_make_secret(uint8_t *secret, uint32_t version);
+uint32_t client_make_secret(struct sessions *ss, uint8_t *secret, uint32_t version);
 
 /* client_row.c */
 void client_row_open(struct client *c, const struct session_peer *peer);

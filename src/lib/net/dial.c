@@ -55,14 +55,25 @@ static bool is_loopback(const struct sockaddr *peer)
 /* BBR, which many machines have as their default, measures the way to the other side and paces by a
  * clock what is sent: work for each segment, and the way to this machine itself needs none. Every
  * user may choose reno. */
-void net_spare_pacing(int fd, const struct sockaddr *peer)
+static void spare_pacing(int fd, const struct sockaddr *peer)
+{
+    if (is_loopback(peer) && net_is_paced(fd))
+        net_unpace(fd, peer);
+}
+
+void net_unpace(int fd, const struct sockaddr *peer)
+{
+    if (is_loopback(peer))
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
+}
+
+bool net_is_paced(int fd)
 {
     char name[16] = "";
     socklen_t len = sizeof name - 1;
 
-    if (is_loopback(peer) && getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &len) == 0 &&
-        strncmp(name, "bbr", 3) == 0)
-        (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
+    return getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &len) == 0 &&
+           strncmp(name, "bbr", 3) == 0;
 }
 
 void net_tune_socket(int fd)
@@ -212,7 +223,7 @@ static bool dial_try(struct dial *d, int family, const struct sockaddr *sa, sock
     }
     if (family != AF_UNIX)
         net_tune_socket(d->fd);
-    net_spare_pacing(d->fd, sa);
+    spare_pacing(d->fd, sa);
     if (connect(d->fd, sa, len) == -1 && errno != EINPROGRESS) {
         d->last_errno = errno;
         close(d->fd);

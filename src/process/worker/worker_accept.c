@@ -97,7 +97,8 @@ static void accept_on_ready(struct io *io, int events)
                 accept_back_off(w, errno);
             return;
         }
-        net_spare_pacing(peer.fd, (const struct sockaddr *)&ss);
+        if (a->is_paced)
+            net_unpace(peer.fd, (const struct sockaddr *)&ss);
         peer.is_unix = a->is_unix;
         peer_of_sockaddr(&peer, &ss);
         accept_place(w, &peer);
@@ -146,6 +147,7 @@ void accept_init(struct worker *w)
         w->acceptors[i].w = w;
         w->acceptors[i].fd = env->listen_fd[i];
         w->acceptors[i].is_unix = env->listen_is_unix[i];
+        w->acceptors[i].is_paced = net_is_paced(env->listen_fd[i]);
         /* Accepted sockets inherit these: two system calls fewer per client. */
         if (!env->listen_is_unix[i])
             accept_tune_listener(env->listen_fd[i]);

@@ -18,6 +18,7 @@ struct acceptor {
     struct worker *w;
     int fd;
     bool is_unix;
+    bool is_paced; /* net_is_paced */
 };
 
 struct worker {
