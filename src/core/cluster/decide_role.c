@@ -303,6 +303,7 @@ static void judge(struct decide *d, int node, int64_t now_us)
         return;
     if (n->is_new && n->oks > 0 && !v->is_busy) {
         n->is_new = false;
+        v->role = VIEW_ROLE_UNKNOWN; /* its role is told of now */
         decide_set_status(d, node, VIEW_WAITING, now_us);
     }
     if (!decide_is_used(d, node)) {

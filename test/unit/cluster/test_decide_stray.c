@@ -278,6 +278,7 @@ START_TEST(what_a_reload_adds_is_down_until_it_answers)
     ck_assert_int_eq(d->view.node[1].status, VIEW_DOWN);
     says(1, false, true, 1, SYSTEM_ID);
     ck_assert_int_eq(d->view.node[1].status, VIEW_UP);
+    ck_assert_int_eq(events_of(DECIDE_EV_STANDBY, 1), 1);
     step(1, DECIDE_FAILED);
     step(1, DECIDE_FAILED);
     step(1, DECIDE_FAILED);
