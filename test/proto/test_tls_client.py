@@ -214,7 +214,7 @@ def test_direct_only_at_the_very_beginning(tls_pool):
     w.send(request_code(GSSENC_CODE))
     assert w.take(1) == b"N"
     w.send(b"\x16\x03\x01\x00\x05hello")
-    assert refused(w)["C"] == "08P01"
+    assert w.read_eof_raw() == b"", "its length is none of a start-up packet: closed without a word, as by PostgreSQL"
 
 
 def test_direct_when_off(pgpool):
@@ -531,7 +531,7 @@ def test_pool_clients_shows_version_and_cipher(pg, start_pool, version, text):
         names = columns_of(found[0])
         rows = [dict(zip(names, m.row())) for m in found if m.type == "D"]
         shown = {row["user"]: (row["tls_version"], row["tls_cipher"]) for row in rows}
-        assert names[-3:] == ["tls_version", "tls_cipher", "ktls"]
+        assert {"tls_version", "tls_cipher", "ktls"} <= set(names)
         assert shown[b"trust_user"] == (text.encode(), w.tls.cipher()[0].encode())
         assert shown[b"other_user"] == (b"", b"")
 
