@@ -21,14 +21,16 @@
 
 enum wd_event_type {
     WD_EV_NONE,
-    WD_EV_LEAD,   /* `member` leads from now on */
-    WD_EV_JOIN,   /* `member` works with the disk `identity` */
-    WD_EV_LOST,   /* server `node` is lost, as `text` says; failover begins, by `member` */
-    WD_EV_DETACH, /* an operator takes `node` out; failover begins, by `member` */
-    WD_EV_ATTACH, /* an operator gives `node` back */
-    WD_EV_UP,     /* `node`, which was lost, is in use again */
-    WD_EV_END,    /* the failover of `epoch` about `node` is over; `primary` is the primary */
-    WD_EV_PRIMARY /* `primary` has become the primary without us */
+    WD_EV_LEAD,    /* `member` leads from now on */
+    WD_EV_JOIN,    /* `member` works with the disk `identity` */
+    WD_EV_LOST,    /* server `node` is lost, as `text` says; failover begins, by `member` */
+    WD_EV_DETACH,  /* an operator takes `node` out; failover begins, by `member` */
+    WD_EV_ATTACH,  /* an operator gives `node` back */
+    WD_EV_UP,      /* `node`, which was lost, is in use again */
+    WD_EV_END,     /* the failover of `epoch` about `node` is over; `primary` is the primary */
+    WD_EV_PRIMARY, /* `primary` has become the primary without us */
+    WD_EV_GIVEN    /* `member`, who leads, has given the address up, and takes it only after another
+                      LEAD */
 };
 
 struct wd_event {
@@ -66,6 +68,8 @@ struct wd_state {
     uint32_t epoch; /* of the last failover that began */
     int32_t leader; /* by the last WD_EV_LEAD */
     int64_t leader_since_us;
+    bool is_given;   /* that one has given the address up since */
+    bool was_given;  /* the one before had when this one began: nobody has to wait for a lease */
     int32_t primary; /* VIEW_NO_NODE: none was agreed on */
     struct wd_node node[VIEW_MAX_NODES];
     uint8_t identity[WD_MAX_MEMBERS][WD_IDENTITY_BYTES]; /* zero: not known */

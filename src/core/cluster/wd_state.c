@@ -62,6 +62,9 @@ static void describe(const struct wd_event *e, char out[WD_TEXT_BYTES])
     case WD_EV_PRIMARY:
         snprintf(out, WD_TEXT_BYTES, "the primary is node %d", e->primary);
         return;
+    case WD_EV_GIVEN:
+        snprintf(out, WD_TEXT_BYTES, "pgpool %d has given the address up", e->member);
+        return;
     case WD_EV_NONE:
         break;
     }
@@ -149,6 +152,7 @@ static bool apply_to_node(struct wd_state *s, const struct wd_event *e)
     case WD_EV_LEAD:
     case WD_EV_JOIN:
     case WD_EV_PRIMARY:
+    case WD_EV_GIVEN:
         break;
     }
     return false;
@@ -160,6 +164,17 @@ static bool apply_lead(struct wd_state *s, const struct wd_event *e)
         return false;
     s->leader = e->member;
     s->leader_since_us = e->at_us;
+    s->was_given = s->is_given;
+    s->is_given = false;
+    return true;
+}
+
+/* Nobody has the address: of who leads now only what he says himself counts. */
+static bool apply_given(struct wd_state *s, const struct wd_event *e)
+{
+    if (e->member != s->leader || s->is_given)
+        return false;
+    s->is_given = true;
     return true;
 }
 
@@ -179,6 +194,8 @@ bool wd_state_apply(struct wd_state *s, const struct wd_event *e)
     s->nevents++;
     if (e->type == WD_EV_LEAD) {
         fits = apply_lead(s, e);
+    } else if (e->type == WD_EV_GIVEN) {
+        fits = apply_given(s, e);
     } else if (e->type == WD_EV_JOIN) {
         fits = apply_join(s, e);
     } else if (e->type == WD_EV_PRIMARY) {
@@ -335,6 +352,7 @@ void wd_state_put(const struct wd_state *s, struct buf *out)
     put(out, (uint32_t)s->leader, 4);
     put(out, (uint64_t)s->leader_since_us, 8);
     put(out, (uint32_t)s->primary, 4);
+    put(out, (uint64_t)s->is_given | (uint64_t)s->was_given << 1, 1);
     for (i = 0; i < VIEW_MAX_NODES; i++) {
         put(out, s->node[i].is_known, 1);
         if (s->node[i].is_known)
@@ -351,6 +369,7 @@ void wd_state_put(const struct wd_state *s, struct buf *out)
 bool wd_state_get(struct slice in, struct wd_state *s)
 {
     struct reader r = {in.p, in.n, false};
+    uint64_t bits;
     int i;
 
     wd_state_init(s);
@@ -360,6 +379,9 @@ bool wd_state_get(struct slice in, struct wd_state *s)
     s->leader = (int32_t)get(&r, 4);
     s->leader_since_us = (int64_t)get(&r, 8);
     s->primary = (int32_t)get(&r, 4);
+    bits = get(&r, 1);
+    s->is_given = (bits & 1) != 0;
+    s->was_given = (bits & 2) != 0;
     for (i = 0; i < VIEW_MAX_NODES && !r.bad; i++)
         if (get(&r, 1) != 0)
             get_node(&r, &s->node[i]);

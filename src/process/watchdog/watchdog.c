@@ -101,6 +101,8 @@ static void on_event(void *owner, const struct wd_event *e, bool fits)
 
     if (!fits)
         return;
+    if (e->type == WD_EV_LEAD && e->member == w->self && w->lead.is_told)
+        w->lead.is_led = true;
     if (e->type == WD_EV_LOST)
         log_at_detail(LVL_LOG, e->text, NULL,
             "we have got the consensus to perform the failover: node %d", e->node);
@@ -173,7 +175,7 @@ static void on_tick(struct timer *t)
 {
     struct wd *w = LIST_ENTRY(t, struct wd, tick);
 
-    timer_start(&w->role.loop, &w->tick, WD_TICK_MS);
+    timer_start(&w->role.loop, &w->tick, wd_lead_tick_ms(w));
     if (w->raft == NULL)
         begin(w);
     if (w->ticks++ % STATUS_TICKS == 0)

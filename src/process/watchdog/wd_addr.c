@@ -354,7 +354,8 @@ void wd_addr_lead(struct wd_addr *a, int64_t valid_until_boot_ms)
     if (span_ms <= 0 || valid_until_boot_ms <= a->lease_ms)
         return;
     a->lease_ms = valid_until_boot_ms;
-    a->span_ms = span_ms;
+    if (!a->is_leading || span_ms > a->span_ms)
+        a->span_ms = span_ms;
     arm_lease(a);
     if (!a->is_leading)
         wd_trusted_ask(a->trusted);
@@ -363,6 +364,8 @@ void wd_addr_lead(struct wd_addr *a, int64_t valid_until_boot_ms)
         begin(a);
     else if (a->stage == WD_HELD && a->how == WD_ADDR_KERNEL)
         wd_kernel_renew(a);
+    else if (a->stage == WD_TAKING && a->how == WD_ADDR_KERNEL && !timer_is_armed(&a->again))
+        wd_kernel_step(a); /* all but the lease was there */
 }
 
 void wd_addr_not_before(struct wd_addr *a, int64_t boot_ms)

@@ -22,7 +22,7 @@ struct wd_addr;
 #define WD_ADDR_LATE_MS 1000
 /* A lease shorter than this, and the time between a question and its answers, cannot be kept by
  * the kernel: the shortest lifetime is a second, and the request to the kernel takes time. */
-#define WD_ADDR_MIN_LEASE_MS (WD_ADDR_LATE_MS + 1000 + 100)
+#define WD_ADDR_MIN_LEASE_MS (WD_ADDR_LATE_MS + 1000 + 50)
 
 enum wd_addr_how {
     WD_ADDR_NOTHING, /* no delegate_ip: hooks alone */

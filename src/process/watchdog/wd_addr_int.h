@@ -59,7 +59,7 @@ struct wd_addr {
     bool must_give;    /* if_up_cmd still runs, but nobody wants the address any more */
     int64_t lease_ms;  /* boot clock */
     int64_t from_ms;   /* boot clock: not taken before */
-    int64_t span_ms;   /* how long it was when it was given */
+    int64_t span_ms;   /* how long it was when it was given, the longest since we lead */
     int64_t slept_ms;  /* the boot clock's lead over the monotonic one when last looked at */
     int64_t held_since_us;
     struct net_addr where;

@@ -157,14 +157,13 @@ static int set_lifetime(struct wd_addr *a, int64_t valid_s, struct err *err)
     return -1;
 }
 
-/* Nothing is said of a lease that is nearly over: it ends, or a majority is heard again. */
+/* Nothing is said of a lease that is partly over: the next wd_addr_lead goes on from here, or it
+ * ends. */
 static void wait_for_lease(struct wd_addr *a)
 {
-    if (a->span_ms >= WD_ADDR_MIN_LEASE_MS) {
-        a->stage = WD_WAITING;
-        timer_start(a->lp, &a->again, ASK_GAP_MS);
+    if (a->span_ms >= WD_ADDR_MIN_LEASE_MS)
         return;
-    }
+    stop_hearing(a);
     wd_addr_hindered(a, TRY_AGAIN_MS,
         "the lease of %lld ms is too short for the kernel, which needs %d ms",
         (long long)a->span_ms, WD_ADDR_MIN_LEASE_MS);
@@ -183,7 +182,6 @@ static void set_now(struct wd_addr *a)
         return;
     }
     if (valid_s == 0) {
-        stop_hearing(a);
         wait_for_lease(a);
         return;
     }
@@ -231,6 +229,10 @@ void wd_kernel_renew(struct wd_addr *a)
 
 static void ask_again(struct wd_addr *a)
 {
+    if (a->kernel.neigh == NULL) { /* nobody can be asked */
+        set_now(a);
+        return;
+    }
     /* Timers come before packets in a turn of the loop. */
     read_packets(a);
     if (a->stage != WD_TAKING)
@@ -279,10 +281,6 @@ void wd_kernel_take(struct wd_addr *a)
 {
     struct err err = {0};
 
-    if (lifetime_s(a) == 0) {
-        wait_for_lease(a);
-        return;
-    }
     if (!wd_addr_find_place(a))
         return;
     a->kernel.nasked = 0;

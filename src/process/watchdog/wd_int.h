@@ -42,7 +42,9 @@ struct wd_other {
 
 /* When we lead. */
 struct wd_lead {
-    bool is_told;          /* the log says so */
+    bool is_told;          /* the log is asked to say so */
+    bool is_led;           /* and it does: the address may be taken */
+    bool gives;            /* the log is asked to say that the address was given up */
     int64_t since_boot_ms; /* 0: we do not */
     int yield_to;          /* whom we give the lead as soon as the address is given up */
     bool yields;
@@ -130,6 +132,8 @@ bool wd_is_alive(const struct wd *w, int member);
 void wd_lead_step(struct wd *w);
 /* The lead was gained or lost. */
 void wd_lead_changed(struct wd *w);
+/* When the next step is due: soon while the lead begins here or is given away. */
+int64_t wd_lead_tick_ms(const struct wd *w);
 /* Gives the lead away, after the address. */
 void wd_lead_yield(struct wd *w, int to);
 /* Somebody could take the lead. */

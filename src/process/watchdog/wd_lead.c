@@ -270,6 +270,18 @@ void wd_lead_yield(struct wd *w, int to)
     w->lead.yields = true;
     w->lead.yield_to = to;
     wd_addr_stop_leading(w->addr);
+    timer_start(&w->role.loop, &w->tick, 0);
+}
+
+/* Whoever leads next then knows that there is no lease to wait for. */
+static void say_given(struct wd *w)
+{
+    struct wd_event e;
+
+    if (w->lead.gives)
+        return;
+    wipe(&e, WD_EV_GIVEN);
+    w->lead.gives = propose(w, &e);
 }
 
 /* A transfer that leads to nothing is forgotten: we go on. */
@@ -277,10 +289,16 @@ static void go_on_yielding(struct wd *w)
 {
     if (!wd_lease_is_free(w) || wd_raft_is_giving(w->raft))
         return;
+    if (w->lead.is_led && !w->state.is_given) {
+        say_given(w);
+        return;
+    }
     if (w->lead.yield_to == WD_NO_MEMBER || wd_is_alive(w, w->lead.yield_to))
         (void)wd_raft_give_lead(w->raft, w->lead.yield_to);
-    if (!wd_raft_is_giving(w->raft))
-        w->lead.yields = false;
+    if (wd_raft_is_giving(w->raft))
+        return;
+    w->lead.yields = w->lead.gives = false;
+    w->lead.is_told = w->lead.is_led = false; /* the log has to know before the address is taken */
 }
 
 static void judge_lead(struct wd *w)
@@ -307,10 +325,19 @@ void wd_lead_changed(struct wd *w)
     memset(&w->lead, 0, sizeof w->lead);
     for (i = 0; i < WD_MAX_MEMBERS; i++)
         w->other[i].granted_boot_ms = 0;
-    if (leads)
-        w->lead.since_boot_ms = wd_addr_boot_ms();
-    else
+    if (!leads) {
         wd_addr_stop_leading(w->addr);
+        return;
+    }
+    w->lead.since_boot_ms = wd_addr_boot_ms();
+    timer_start(&w->role.loop, &w->tick, 0);
+}
+
+int64_t wd_lead_tick_ms(const struct wd *w)
+{
+    if (w->lead.since_boot_ms == 0)
+        return WD_TICK_MS;
+    return w->lead.yields || !w->lead.is_led ? LOOP_TICK_MS : WD_TICK_MS / 2;
 }
 
 void wd_lead_step(struct wd *w)

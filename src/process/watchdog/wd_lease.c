@@ -3,8 +3,9 @@
  * following us.
  * Runs in: watchdog. A follower votes for nobody else for the election time-out after it heard its
  * leader. A lease goes on for longer than that, as the kernel counts in seconds; so a new leader
- * waits that much longer before it takes the address. Only by the boot clock, which goes on while
- * the machine sleeps. */
+ * waits that much longer before it takes the address, unless the log says that the former one has
+ * given it up. Nobody takes it before the log says that he leads. Only by the boot clock, which
+ * goes on while the machine sleeps. */
 #include "config.h"
 
 #include <stdio.h>
@@ -15,17 +16,22 @@
 
 #include "wd_int.h"
 
-#define MARGIN_MS 100
+#define MARGIN_MS 50
+#define EARLY_MS  600 /* before its time the address is asked for */
 
 static int64_t lease_ms(const struct wd *w)
 {
-    return wd_conf(w)->wd_election_timeout_ms + WD_ADDR_MIN_LEASE_MS;
+    return wd_conf(w)->wd_election_timeout_ms / 2 + WD_ADDR_MIN_LEASE_MS;
 }
 
 /* What is left of a former leader's lease when we are elected, at most. */
 static int64_t wait_ms(const struct wd *w)
 {
-    return lease_ms(w) - wd_conf(w)->wd_election_timeout_ms + MARGIN_MS;
+    int64_t left_ms = lease_ms(w) - wd_conf(w)->wd_election_timeout_ms;
+
+    if (w->state.was_given)
+        return 0;
+    return (left_ms > 0 ? left_ms : 0) + MARGIN_MS;
 }
 
 static int descending(const void *a, const void *b)
@@ -59,11 +65,12 @@ void wd_lease_step(struct wd *w)
     int64_t since_ms = w->lead.since_boot_ms;
     int64_t granted;
 
-    if (!wd_is_leading(w) || since_ms == 0 || w->lead.yields || !wd_raft_is_current(w->raft))
+    if (!wd_is_leading(w) || !w->lead.is_led || w->lead.yields || !wd_raft_is_current(w->raft))
         return;
     granted = granted_ms(w);
-    if (granted < since_ms || wd_addr_boot_ms() < since_ms + wait_ms(w))
+    if (granted < since_ms || wd_addr_boot_ms() < since_ms + wait_ms(w) - EARLY_MS)
         return;
+    wd_addr_not_before(w->addr, since_ms + wait_ms(w));
     wd_addr_lead(w->addr, granted + lease_ms(w));
 }
 

@@ -185,6 +185,36 @@ START_TEST(test_kept_events)
 }
 END_TEST
 
+/* Only who leads gives the address up, and only the next who leads is told so. */
+START_TEST(test_address_is_given)
+{
+    struct wd_event lead = {.type = WD_EV_LEAD, .member = 1};
+    struct wd_event given = {.type = WD_EV_GIVEN, .member = 1};
+    struct buf text = {0};
+    struct wd_state s;
+    struct wd_state back;
+
+    wd_state_init(&s);
+    ck_assert(!wd_state_apply(&s, &given));
+    ck_assert(wd_state_apply(&s, &lead));
+    ck_assert(!s.was_given);
+    ck_assert(wd_state_apply(&s, &given));
+    ck_assert(s.is_given);
+    wd_state_put(&s, &text);
+    ck_assert(wd_state_get(buf_slice(&text), &back));
+    buf_free(&text);
+    ck_assert(back.is_given);
+    lead.member = 2;
+    ck_assert(wd_state_apply(&back, &lead));
+    ck_assert(back.was_given);
+    ck_assert(!back.is_given);
+    ck_assert(!wd_state_apply(&back, &given));
+    lead.member = 0;
+    ck_assert(wd_state_apply(&back, &lead));
+    ck_assert(!back.was_given);
+}
+END_TEST
+
 START_TEST(test_disks)
 {
     struct wd_event e = {.type = WD_EV_JOIN, .member = 2, .identity = {7}};
@@ -261,6 +291,7 @@ int main(void)
     tcase_add_loop_test(tc, test_snapshot_anywhere, 0, sizeof rows / sizeof rows[0]);
     tcase_add_test(tc, test_malformed);
     tcase_add_test(tc, test_kept_events);
+    tcase_add_test(tc, test_address_is_given);
     tcase_add_test(tc, test_disks);
     tcase_add_loop_test(tc, test_polls, 0, sizeof polls / sizeof polls[0]);
     tcase_add_loop_test(tc, test_majority, 0, 7);
