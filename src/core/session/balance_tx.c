@@ -291,7 +291,7 @@ bool balance_tell_lost(struct client *c, const struct link *link, const struct e
         !slice_eq_str(m->sqlstate, "25P02"))
         return false;
     own->is_untold = false;
-    client_lost_put(&out);
+    client_lost_put(NULL, &out);
     client_send(c, &out);
     return true;
 }

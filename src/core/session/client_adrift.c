@@ -467,7 +467,7 @@ static enum feed_step adrift_tell(struct client *c, char type)
     struct buf out = {0};
 
     a->is_untold = false;
-    client_lost_put(&out);
+    client_lost_put(&a->last_words, &out);
     if (type == FE_QUERY || type == FE_FUNCTION_CALL || type == FE_SYNC)
         wire_put_ready(&out, 'E');
     else

@@ -27,11 +27,25 @@ void client_lost_err(struct err *err)
     err_hint(err, "Roll back, and run the transaction again.");
 }
 
-void client_lost_put(struct buf *out)
+bool client_lost_by_timeout(const struct err *words)
+{
+    static const char *const timeout[] = {"25P03", "25P04", "57P05"};
+    unsigned i;
+
+    for (i = 0; i < sizeof timeout / sizeof timeout[0]; i++)
+        if (strcmp(words->sqlstate, timeout[i]) == 0)
+            return true;
+    return false;
+}
+
+void client_lost_put(const struct err *words, struct buf *out)
 {
     struct err err;
 
     client_lost_err(&err);
+    if (words != NULL && client_lost_by_timeout(words))
+        err = *words;
+    err.severity = ERR_ERROR;
     wire_put_err(out, &err);
 }
 
@@ -104,7 +118,7 @@ static const char *tell_commit(struct client *c, const char *p, const struct cli
         statements_remove(c->statements, slice_of("", 0));
     else
         client_word_begin(c, w, &out);
-    client_lost_put(&out);
+    client_lost_put(NULL, &out);
     if (client_adrift(c) != NULL)
         client_adrift_end(c);
     else
@@ -155,7 +169,7 @@ static void tell(struct client *c, bool is_query)
     struct buf out = {0};
 
     c->balance->own->is_untold = false;
-    client_lost_put(&out);
+    client_lost_put(NULL, &out);
     if (is_query)
         wire_put_ready(&out, 'E');
     else

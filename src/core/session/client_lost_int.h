@@ -8,7 +8,10 @@
 
 /* What it is told. */
 void client_lost_err(struct err *err);
-void client_lost_put(struct buf *out);
+/* In the server's `words`, when these are of its time-out; NULL: it left none. */
+void client_lost_put(const struct err *words, struct buf *out);
+/* The server has ended the session because of a time-out of its own. */
+bool client_lost_by_timeout(const struct err *words);
 /* The same for a client with a link of its own, by its next message. */
 bool client_lost_is_untold(const struct client *c);
 /* That message is at `p`. FEED_LOCAL: the client has its answer, and goes on at *next, or when that

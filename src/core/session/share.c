@@ -78,6 +78,7 @@ HOT static void turn_free(struct sessions *ss, struct share *s)
     buf_empty(&retry);
     buf_free(&t->early);
     mem_free(t->last_words);
+    mem_free(t->lost_words);
     mem_free(t->refusal);
     if (ss->nspare_turns == SHARE_SPARE_TURNS) {
         buf_free(&begin);

@@ -181,6 +181,8 @@ static bool must_tell_lost(struct client *c, const struct sql_facts *facts, stru
         s->is_untold = false;
     if (s->is_untold)
         client_lost_err(err);
+    if (s->is_untold && s->turn->lost_words != NULL)
+        *err = *s->turn->lost_words;
     return s->is_untold;
 }
 

@@ -13,6 +13,7 @@
 #include "wire/message.h"
 #include "wire/writer.h"
 
+#include "client_lost_int.h"
 #include "share_int.h"
 
 /* How long reads keep away from a node whose link died, and how long until the next try to open
@@ -421,6 +422,14 @@ static void lost_behind_end(struct client *c, const struct link *link)
     client_after_quiet(c);
 }
 
+/* The server has ended the session by a setting: its own words say more than that it is lost. */
+static void keep_lost_words(struct share_turn *t, const struct err *err)
+{
+    if (t->lost_words == NULL)
+        t->lost_words = mem_alloc(sizeof *t->lost_words);
+    *t->lost_words = *err;
+}
+
 /* `nrolled`: so many ops are those of a ROLLBACK. */
 static void lost_attached(
     struct client *c, struct link *link, const struct err *err, unsigned nrolled)
@@ -469,6 +478,8 @@ static void lost_attached(
     s->is_lost = in_tx;
     s->is_untold =
         in_tx && !in_sequence && !link->expect.failed && !balance_owes_client(&link->expect);
+    if (s->is_untold && client_lost_by_timeout(err))
+        keep_lost_words(s->turn, err);
     s->turn->nresent = 0;
     say_owed_ready(c);
     if (nrolled > 0)

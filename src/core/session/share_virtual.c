@@ -91,10 +91,10 @@ WARM static const char *answer(struct client *c, struct slice sql, const struct 
     return tag != NULL ? tag : virtual_end(c, facts);
 }
 
-static void put_answer(struct buf *out, const char *tag)
+static void put_answer(const struct client *c, struct buf *out, const char *tag)
 {
     if (tag == tag_lost)
-        client_lost_put(out);
+        client_lost_put(c->share->turn->lost_words, out);
     else
         wire_put_command_complete(out, tag);
 }
@@ -103,7 +103,7 @@ static void say_lost(struct client *c)
 {
     struct buf out = {0};
 
-    client_lost_put(&out);
+    client_lost_put(c->share->turn->lost_words, &out);
     wire_put_ready(&out, share_tx_status(c));
     client_send(c, &out);
 }
@@ -164,7 +164,7 @@ bool share_virtual_word(struct client *c, const char *p, const char *end)
     if (client_log_statements(c))
         client_word_log(c, p, &w);
     client_word_begin(c, &w, &out);
-    put_answer(&out, tag);
+    put_answer(c, &out, tag);
     if (w.syncs)
         wire_put_ready(&out, share_tx_status(c));
     else
