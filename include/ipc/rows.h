@@ -76,6 +76,8 @@
     X(REPLICATION, "replication")                                                                  \
     X(UNKNOWN, "session state")
 
+/* Clients that share links are told numbers from here on: no process has one. */
+#define ROWS_FIRST_TOLD_PID                  0x40000000
 #define ROWS_CLIENT_STATE(sym, text, status) CLIENT_STATE_##sym,
 #define ROWS_LINK_STATE(sym, text, status)   LINK_STATE_##sym,
 #define ROWS_WAIT_REASON(sym, text)          WAIT_REASON_##sym,
@@ -134,7 +136,8 @@ struct client_row {
     int64_t query_start_us; /* of the present or the last statement */
     int64_t connected_us;
     int32_t link_row; /* index in LINKS, ROWS_NO_ROW when none */
-    int32_t told_pid; /* the process id we told the client, with its cancel key */
+    int32_t told_pid; /* the process id we told the client, with its cancel key: its server
+                         process's, or one from ROWS_FIRST_TOLD_PID on */
     uint8_t addr[16];
     uint8_t secret[ROWS_SECRET_BYTES]; /* the cancel key we told the client */
     uint32_t protocol;                 /* as PROTO_VERSION; 0 before the startup packet */

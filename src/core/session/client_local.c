@@ -8,11 +8,13 @@
 #include <string.h>
 
 #include "admin/admin.h"
+#include "admin/kill.h"
 #include "base/hot.h"
 #include "base/list.h"
 #include "base/mem.h"
 #include "config/conf.h"
 #include "config/conf_param.h"
+#include "ipc/orders.h"
 #include "wire/reader.h"
 #include "wire/writer.h"
 
@@ -26,8 +28,9 @@
 struct local_statement {
     struct list node;
     char *name;
-    char *sql;
+    char *sql; /* NULL: it is the server's, and `kill` */
     size_t sql_len;
+    struct admin_kill kill;
 };
 
 /* A portal of ours; the answer is made at the first Execute. */
@@ -36,6 +39,7 @@ struct local_portal {
     char *name;
     char *sql;
     size_t sql_len;
+    struct admin_kill kill; /* of a statement without sql */
     struct admin_result result;
     struct admin_cursor cursor;
     bool has_run;
@@ -175,6 +179,84 @@ static bool local_must_ask(struct client *c, struct slice sql)
            balance_explain_prepare(c, cmd.value) == BALANCE_PARK;
 }
 
+/* As what the session acts; of a role that it has taken it is not known whether it is a superuser.
+ */
+static struct admin_kill_caller caller_of(const struct client *c)
+{
+    static const char *const setting[] = {"role", "session_authorization"};
+    struct admin_kill_caller caller = {.role = pool_user(c->pool),
+        .is_superuser = c->pool->is_superuser,
+        .node = c->pool->cluster_node};
+    struct slice role;
+    unsigned i;
+
+    for (i = 2; i-- > 0;) {
+        role = varset_get(c->share->vars.client, slice_of_str(setting[i]));
+        if (role.p == NULL || slice_ieq_str(role, "none"))
+            continue;
+        caller.role = role;
+        caller.is_superuser = false;
+    }
+    return caller;
+}
+
+static enum admin_kill_verdict kill_judge(
+    const struct client *c, const struct admin_kill *k, struct client_row *row, struct err *err)
+{
+    struct admin_kill_caller caller = caller_of(c);
+
+    err_clear(err);
+    return admin_kill_judge(k, c->ss->env->shm, &caller, row, err);
+}
+
+/* pg_terminate_backend() or pg_cancel_backend() of a client. Returns 0 with the row in `out`, or
+ * -1: *err says why not. */
+static int kill_run(struct client *c, const struct admin_kill *k, struct buf *out, struct err *err)
+{
+    struct order_mail m = {.kind = ORDER_KILL_CLIENT};
+    struct client_row row;
+    enum admin_kill_verdict v = kill_judge(c, k, &row, err);
+
+    if (v != ADMIN_KILL_REFUSED && local_tx_status(c) == 'E') {
+        admin_refuse_aborted(err);
+        v = ADMIN_KILL_REFUSED;
+    }
+    if (v == ADMIN_KILL_REFUSED)
+        return -1;
+    m.client_id = row.id;
+    if (v == ADMIN_KILL_MAY && k->is_cancel)
+        client_cancel_request(
+            c->ss, k->pid, slice_of((const char *)row.secret, row.secret_len), -1);
+    else if (v == ADMIN_KILL_MAY)
+        orders_tell_worker(c->ss->env, row.worker, &m);
+    admin_kill_put_row(k, v == ADMIN_KILL_MAY, out);
+    return 0;
+}
+
+static enum local_verdict kill_query(struct client *c, struct slice sql)
+{
+    struct client_row row;
+    struct admin_kill k;
+    struct buf out = {0};
+    struct err err;
+
+    if (c->share == NULL || !admin_kill_read(sql, &k) || k.is_bound ||
+        kill_judge(c, &k, &row, &err) == ADMIN_KILL_NOBODY)
+        return LOCAL_NO; /* the server says that it has no such process */
+    if (local_must_wait(c))
+        return LOCAL_PARK;
+    client_note_local(c, sql);
+    admin_kill_put_columns(&k, &out);
+    if (kill_run(c, &k, &out, &err) == -1) {
+        buf_empty(&out);
+        wire_put_err(&out, &err);
+    }
+    wire_put_ready(&out, local_tx_status(c));
+    client_note_idle(c);
+    client_send(c, &out);
+    return LOCAL_DONE;
+}
+
 enum local_verdict client_local_query(struct client *c, struct slice sql)
 {
     struct admin_result res = {0};
@@ -183,7 +265,7 @@ enum local_verdict client_local_query(struct client *c, struct slice sql)
     struct buf out = {0};
 
     if (!local_recognise(c, sql, &cmd))
-        return LOCAL_NO;
+        return kill_query(c, sql);
     if (local_must_wait(c))
         return LOCAL_PARK;
     if (c->link != NULL && c->link->expect.skipping)
@@ -333,6 +415,28 @@ static struct client_local *local_open(struct client *c)
     return l;
 }
 
+static struct local_statement *add_statement(struct client *c, struct slice name)
+{
+    struct local_statement *s = mem_alloc_zero(sizeof *s);
+
+    s->name = mem_strndup(name.p, name.n);
+    list_push_back(&local_open(c)->statements, &s->node);
+    client_local(c)->nobjects++;
+    return s;
+}
+
+/* The server parses it, too: which process is meant is known with its Bind. */
+static void kill_parse(struct client *c, struct slice name, struct slice sql)
+{
+    struct admin_kill k;
+
+    if (c->share == NULL || !admin_kill_is_likely(sql) || !admin_kill_read(sql, &k) ||
+        local_open(c)->nobjects >= LOCAL_MAX_OBJECTS)
+        return;
+    if (find_statement(c, name) == NULL)
+        add_statement(c, name)->kill = k;
+}
+
 static enum local_verdict local_parse(struct client *c, struct wire_reader *r)
 {
     struct slice name = wire_get_cstr(r);
@@ -345,8 +449,10 @@ static enum local_verdict local_parse(struct client *c, struct wire_reader *r)
     if ((client_console(c) == NULL && !client_local_is_likely(sql)) ||
         !local_recognise(c, sql, &cmd)) {
         /* The server's statement of this name takes the place of ours. */
-        if (client_local(c) != NULL && (s = find_statement(c, name)) != NULL && name.n == 0)
+        if (client_local(c) != NULL && (s = find_statement(c, name)) != NULL &&
+            (name.n == 0 || s->sql == NULL))
             free_statement(client_local(c), s);
+        kill_parse(c, name, sql);
         return LOCAL_NO;
     }
     if (local_must_wait(c))
@@ -357,14 +463,22 @@ static enum local_verdict local_parse(struct client *c, struct wire_reader *r)
         free_statement(client_local(c), s);
     if (local_is_full(c))
         return LOCAL_DONE;
-    s = mem_alloc_zero(sizeof *s);
-    s->name = mem_strndup(name.p, name.n);
+    s = add_statement(c, name);
     s->sql = mem_strndup(sql.p, sql.n);
     s->sql_len = sql.n;
-    list_push_back(&client_local(c)->statements, &s->node);
-    client_local(c)->nobjects++;
     reply_empty(c, BE_PARSE_COMPLETE);
     return LOCAL_DONE;
+}
+
+/* True when it is a client's number that is bound. */
+static bool kill_bind(
+    struct client *c, const struct local_statement *s, struct wire_reader *r, struct admin_kill *k)
+{
+    struct client_row row;
+    struct err err;
+
+    *k = s->kill;
+    return admin_kill_bind(k, r) && kill_judge(c, k, &row, &err) != ADMIN_KILL_NOBODY;
 }
 
 static enum local_verdict local_bind(struct client *c, struct wire_reader *r)
@@ -373,10 +487,11 @@ static enum local_verdict local_bind(struct client *c, struct wire_reader *r)
     struct slice name = wire_get_cstr(r);
     struct local_statement *s = find_statement(c, name);
     struct local_portal *p = find_portal(c, portal);
+    struct admin_kill k = {0};
 
     if (r->bad)
         return LOCAL_NO;
-    if (s == NULL) {
+    if (s == NULL || (s->sql == NULL && !kill_bind(c, s, r, &k))) {
         if (p != NULL)
             free_portal(client_local(c), p);
         return LOCAL_NO;
@@ -390,8 +505,9 @@ static enum local_verdict local_bind(struct client *c, struct wire_reader *r)
         return LOCAL_DONE;
     p = mem_alloc_zero(sizeof *p);
     p->name = mem_strndup(portal.p, portal.n);
-    p->sql = mem_strndup(s->sql, s->sql_len);
+    p->sql = s->sql == NULL ? NULL : mem_strndup(s->sql, s->sql_len);
     p->sql_len = s->sql_len;
+    p->kill = k;
     list_push_back(&client_local(c)->portals, &p->node);
     client_local(c)->nobjects++;
     reply_empty(c, BE_BIND_COMPLETE);
@@ -408,11 +524,16 @@ static enum local_verdict local_describe(struct client *c, struct wire_reader *r
     struct err err;
     struct buf out = {0};
 
-    if (r->bad || (s == NULL && p == NULL))
+    if (r->bad || (p == NULL && (s == NULL || s->sql == NULL)))
         return LOCAL_NO;
     if (local_must_wait(c))
         return LOCAL_PARK;
     c->local_batch = true;
+    if (p != NULL && p->sql == NULL) {
+        admin_kill_put_columns(&p->kill, &out);
+        client_send(c, &out);
+        return LOCAL_DONE;
+    }
     err_clear(&err);
     (void)local_recognise(
         c, s != NULL ? slice_of(s->sql, s->sql_len) : slice_of(p->sql, p->sql_len), &cmd);
@@ -431,6 +552,25 @@ static enum local_verdict local_describe(struct client *c, struct wire_reader *r
     return LOCAL_DONE;
 }
 
+static enum local_verdict kill_execute(struct client *c, struct local_portal *p)
+{
+    struct buf out = {0};
+    struct err err;
+
+    if (local_must_wait(c))
+        return LOCAL_PARK;
+    c->local_batch = true;
+    if (p->has_run)
+        wire_put_command_complete(&out, "SELECT 0");
+    else if (kill_run(c, &p->kill, &out, &err) == -1) {
+        local_fail(c, &err);
+        return LOCAL_DONE;
+    }
+    p->has_run = true;
+    client_send(c, &out);
+    return LOCAL_DONE;
+}
+
 static enum local_verdict local_execute(struct client *c, struct wire_reader *r)
 {
     struct slice name = wire_get_cstr(r);
@@ -441,6 +581,8 @@ static enum local_verdict local_execute(struct client *c, struct wire_reader *r)
 
     if (r->bad || p == NULL)
         return LOCAL_NO;
+    if (p->sql == NULL)
+        return kill_execute(c, p);
     if (local_must_wait(c) || (!p->has_run && local_must_ask(c, slice_of(p->sql, p->sql_len))))
         return LOCAL_PARK;
     c->local_batch = true;
@@ -471,6 +613,10 @@ static enum local_verdict local_close(struct client *c, struct wire_reader *r)
 
     if (r->bad || (s == NULL && p == NULL))
         return LOCAL_NO;
+    if (s != NULL && s->sql == NULL) {
+        free_statement(client_local(c), s);
+        return LOCAL_NO; /* the server has it, too */
+    }
     if (local_must_wait(c))
         return LOCAL_PARK;
     c->local_batch = true;

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "admin/kill.h"
 #include "base/hot.h"
 #include "base/mem.h"
 #include "config/conf.h"
@@ -318,7 +319,7 @@ HOT static enum feed_step share_query(
         return unread_query(c, run, sql, msg);
     if (sql.n > 0 && sql.p[sql.n - 1] == '\0')
         sql.n--;
-    if (client_local_is_likely(sql)) {
+    if (client_local_is_likely(sql) || admin_kill_is_likely(sql)) {
         v = client_local_query(c, sql);
         if (v != LOCAL_NO)
             return feed_of_verdict(v);

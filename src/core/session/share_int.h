@@ -19,12 +19,10 @@
 #include "balance_int.h"
 #include "client_feed_int.h"
 
-/* Clients that share links are told numbers from here on: no process has one. */
-#define SHARE_FIRST_PID 0x40000000
 /* The row of a client that travels is another's afterwards, its id is not. */
 static inline int32_t share_pid_of(uint32_t client_id)
 {
-    return (int32_t)(SHARE_FIRST_PID + client_id % SHARE_FIRST_PID);
+    return (int32_t)(ROWS_FIRST_TOLD_PID + client_id % ROWS_FIRST_TOLD_PID);
 }
 /* Open transactions with more savepoints than this are not followed: the session is pinned. */
 #define SHARE_MAX_SAVEPOINTS 1000

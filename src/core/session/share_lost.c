@@ -423,8 +423,12 @@ static void lost_behind_end(struct client *c, const struct link *link)
 }
 
 /* The server has ended the session by a setting: its own words say more than that it is lost. */
-static void keep_lost_words(struct share_turn *t, const struct err *err)
+static void keep_lost_words(struct share *s, const struct err *err)
 {
+    struct share_turn *t = s->turn;
+
+    if (!s->is_untold || !client_lost_by_timeout(err))
+        return;
     if (t->lost_words == NULL)
         t->lost_words = mem_alloc(sizeof *t->lost_words);
     *t->lost_words = *err;
@@ -478,8 +482,7 @@ static void lost_attached(
     s->is_lost = in_tx;
     s->is_untold =
         in_tx && !in_sequence && !link->expect.failed && !balance_owes_client(&link->expect);
-    if (s->is_untold && client_lost_by_timeout(err))
-        keep_lost_words(s->turn, err);
+    keep_lost_words(s, err);
     s->turn->nresent = 0;
     say_owed_ready(c);
     if (nrolled > 0)

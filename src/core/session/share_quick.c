@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "admin/kill.h"
 #include "base/hot.h"
 #include "config/conf.h"
 #include "wire/batch.h"
@@ -60,7 +61,8 @@ HOT static bool find_statement(struct client *c, struct quick_batch *q)
     if (q->sent.parse.p == NULL) {
         q->n = share_name_find(s, q->sent.name);
         q->prep = q->n == NULL || q->n->prep == NULL ? NULL : prep_ref(q->n->prep);
-    } else if (may_be_plain(q->sent.sql) && share_names_have_room(c, q->sent.sql.n)) {
+    } else if (may_be_plain(q->sent.sql) && !admin_kill_is_likely(q->sent.sql) &&
+               share_names_have_room(c, q->sent.sql.n)) {
         q->prep = share_prep_of(c, batch_lone_statement(&q->sent));
     }
     return q->prep != NULL && q->prep->is_plain;

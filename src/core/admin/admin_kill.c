@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * admin_kill.c: pg_terminate_backend(N) and pg_cancel_backend(N) where N is the number of a process
+ * that pgpool told a client which has no process of its own. Runs in: workers. No server knows such
+ * a number, so the call is an order about that client. Who may give it: superusers, and the role
+ * itself, by its name; a server would look for memberships, too. Must never: send anything. */
+#include "config.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "admin/kill.h"
+#include "config/pools_conf.h"
+#include "ipc/rows.h"
+#include "ipc/shm.h"
+#include "wire/proto.h"
+#include "wire/reader.h"
+#include "wire/writer.h"
+
+#define BOOL_OID 16
+
+static const char *const name_of[] = {"pg_terminate_backend", "pg_cancel_backend"};
+
+static void skip_blanks(struct slice *s)
+{
+    while (s->n > 0 && (s->p[0] == ' ' || (s->p[0] >= '\t' && s->p[0] <= '\r')))
+        *s = slice_of(s->p + 1, s->n - 1);
+}
+
+/* Takes `word`, in any case, and the blanks behind it. */
+static bool take(struct slice *s, const char *word)
+{
+    size_t n = strlen(word);
+
+    if (s->n < n || strncasecmp(s->p, word, n) != 0)
+        return false;
+    *s = slice_of(s->p + n, s->n - n);
+    skip_blanks(s);
+    return true;
+}
+
+static bool take_number(struct slice *s, int32_t *out)
+{
+    int64_t n = 0;
+    size_t i;
+
+    for (i = 0; i < s->n && i < 10 && s->p[i] >= '0' && s->p[i] <= '9'; i++)
+        n = n * 10 + (s->p[i] - '0');
+    if (i == 0 || n > INT32_MAX)
+        return false;
+    *out = (int32_t)n;
+    *s = slice_of(s->p + i, s->n - i);
+    skip_blanks(s);
+    return true;
+}
+
+/* It says that the argument is what it is. */
+static void take_type(struct slice *s)
+{
+    struct slice rest = *s;
+
+    if (take(&rest, "::") && (take(&rest, "integer") || take(&rest, "int4") || take(&rest, "int")))
+        *s = rest;
+}
+
+bool admin_kill_read(struct slice sql, struct admin_kill *k)
+{
+    memset(k, 0, sizeof *k);
+    skip_blanks(&sql);
+    if (!take(&sql, "select"))
+        return false;
+    if (take(&sql, "pg_catalog") && !take(&sql, "."))
+        return false;
+    k->is_cancel = take(&sql, name_of[1]);
+    if ((!k->is_cancel && !take(&sql, name_of[0])) || !take(&sql, "("))
+        return false;
+    k->is_bound = take(&sql, "$1");
+    if (!k->is_bound && (!take_number(&sql, &k->pid) || k->pid < ROWS_FIRST_TOLD_PID))
+        return false;
+    take_type(&sql);
+    if (!take(&sql, ")"))
+        return false;
+    (void)take(&sql, ";");
+    return sql.n == 0;
+}
+
+/* The value of a parameter: as text, or an integer of four or eight bytes. */
+static bool read_value(struct admin_kill *k, struct slice value, bool is_binary)
+{
+    struct wire_reader r;
+
+    if (!is_binary)
+        return take_number(&value, &k->pid) && value.n == 0;
+    wire_reader_init(&r, value);
+    if (value.n == 8 && wire_get_u32(&r) != 0)
+        return false;
+    k->pid = (int32_t)wire_get_u32(&r);
+    return !r.bad && (value.n == 4 || value.n == 8);
+}
+
+bool admin_kill_bind(struct admin_kill *k, struct wire_reader *r)
+{
+    uint16_t nformats = wire_get_u16(r);
+    uint16_t format = 0;
+    uint16_t n;
+    struct slice value;
+    bool is_null = true;
+
+    for (n = nformats; n > 0 && !r->bad; n--)
+        format = wire_get_u16(r);
+    n = wire_get_u16(r);
+    if (r->bad || nformats > 1 || n != (k->is_bound ? 1 : 0))
+        return false;
+    if (k->is_bound) {
+        value = wire_get_value(r, &is_null);
+        if (r->bad || is_null || !read_value(k, value, format != 0))
+            return false;
+    }
+    n = wire_get_u16(r);
+    k->is_binary = n == 1 && wire_get_u16(r) == 1;
+    return !r->bad && n <= 1 && k->pid >= ROWS_FIRST_TOLD_PID;
+}
+
+/* ---- whose number it is ---- */
+
+static int place_of(int node)
+{
+    return node >= POOLS_FIRST_TARGET ? node : 0;
+}
+
+static enum admin_kill_verdict judge(const struct admin_kill *k,
+    const struct admin_kill_caller *caller, const struct client_row *row, struct slice user,
+    struct err *err)
+{
+    if (caller->is_superuser || (!row->is_superuser && slice_eq(caller->role, user)))
+        return ADMIN_KILL_MAY;
+    if (row->is_superuser)
+        err_set(err, "42501", "must be a superuser to %s superuser %s",
+            k->is_cancel ? "cancel" : "terminate", k->is_cancel ? "query" : "process");
+    else
+        err_set(err, "42501",
+            "must be a member of the role whose %s is being %s or member of pg_signal_backend",
+            k->is_cancel ? "query" : "process", k->is_cancel ? "canceled" : "terminated");
+    err_hint(err, "The number is that of a client of pgpool, which takes this from superusers and "
+                  "from the client's own role.");
+    return ADMIN_KILL_REFUSED;
+}
+
+enum admin_kill_verdict admin_kill_judge(const struct admin_kill *k, const struct shm *shm,
+    const struct admin_kill_caller *caller, struct client_row *row, struct err *err)
+{
+    const struct rows_header *rows = shm_get(shm, SHM_CLIENTS);
+    const struct rows_worker *range;
+    uint32_t w;
+    uint32_t i;
+
+    for (w = 0; w < rows->nworkers; w++) {
+        range = rows_worker(rows, w);
+        for (i = 0; i < range->high_water; i++) {
+            (void)client_row_copy(rows, range->first + i, row, NULL);
+            if (row->state != CLIENT_STATE_FREE && row->secret_len > 0 && row->told_pid == k->pid &&
+                place_of(row->node) == place_of(caller->node))
+                return judge(k, caller, row, row_user(rows_names(rows, row->names)), err);
+        }
+    }
+    return ADMIN_KILL_NOBODY;
+}
+
+/* ---- what the caller is told ---- */
+
+void admin_kill_put_columns(const struct admin_kill *k, struct buf *out)
+{
+    uint32_t at = wire_begin(out, BE_ROW_DESCRIPTION);
+    const char *name = name_of[k->is_cancel ? 1 : 0];
+
+    buf_put_u16(out, 1);
+    buf_put(out, name, strlen(name) + 1);
+    buf_put_u32(out, 0);
+    buf_put_u16(out, 0);
+    buf_put_u32(out, BOOL_OID);
+    buf_put_u16(out, 1);
+    buf_put_u32(out, UINT32_MAX);
+    buf_put_u16(out, k->is_binary ? 1 : 0);
+    wire_end(out, at);
+}
+
+void admin_kill_put_row(const struct admin_kill *k, bool is_done, struct buf *out)
+{
+    uint32_t at = wire_begin(out, BE_DATA_ROW);
+
+    buf_put_u16(out, 1);
+    buf_put_u32(out, 1);
+    if (k->is_binary)
+        buf_put_byte(out, is_done ? 1 : 0);
+    else
+        buf_put_byte(out, is_done ? 't' : 'f');
+    wire_end(out, at);
+    wire_put_command_complete(out, "SELECT 1");
+}
