@@ -156,9 +156,11 @@ struct link_tls;
 /* What a link that is opened here needs until its login is over. */
 struct link_opening {
     struct dial *dial;
-    struct link_tls *tls;       /* when TLS plays a part */
-    struct link_answer *answer; /* what was asked, what we answered */
-    struct buf said;            /* NoticeResponses */
+    struct link_tls *tls;                /* when TLS plays a part */
+    struct link_answer *answer;          /* what was asked, what we answered */
+    const struct stream_ops *stream_ops; /* of its stream, but while TLS is asked for */
+    void (*redial)(struct link *link);   /* connects once more; the old connection is closed */
+    struct buf said;                     /* NoticeResponses */
 };
 
 struct link {

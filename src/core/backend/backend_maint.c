@@ -179,7 +179,7 @@ bool pool_check_idle(struct pool *pool, struct link *link, bool for_sharing)
     if (!is_unsure && !pool->role_due) {
         if (link->reset != LINK_RESET_DUE || !for_sharing)
             return false;
-        link_reset_idle(link);
+        link_clean_idle(link);
         return true;
     }
     pool_link_taken(pool, link);

@@ -33,7 +33,8 @@ bool link_clean_on_timer(struct link *link)
     return true;
 }
 
-bool link_clean_is_possible(const struct link *link, bool boundary)
+/* False when the link is not worth keeping. */
+static bool clean_is_possible(const struct link *link, bool boundary)
 {
     const struct backend *be = link->be;
 
@@ -120,69 +121,12 @@ static int clean_interrupt(struct link *link)
     return 0;
 }
 
-/* ABORT and COMMIT are for a transaction that is open; pgpool-II leaves them out otherwise, too. */
-static bool clean_query_applies(const struct link *link, const char *sql)
-{
-    if (strncasecmp(sql, "ABORT", 5) == 0 || strncasecmp(sql, "ROLLBACK", 8) == 0 ||
-        strncasecmp(sql, "COMMIT", 6) == 0)
-        return link->tx_status != 'I';
-    return true;
-}
-
-/* Which queries reset the link as it is now. What clients that share a link left on it goes by
- * DISCARD ALL, whatever reset_query_list says. */
-static int clean_list(const struct link *link, const char *sql[LINK_MAX_RESETS])
-{
-    static const char *const all[] = {"ABORT", "DISCARD ALL"};
-    const struct conf_list *list = &link->be->conf->reset_query_list;
-    bool is_ours = link->must_clean || !link_is_pristine(link);
-    int nlisted = is_ours ? 2 : list->n;
-    int n = 0;
-    int i;
-
-    for (i = 0; i < nlisted && i < LINK_MAX_RESETS; i++) {
-        const char *query = is_ours ? all[i] : list->item[i];
-
-        if (clean_query_applies(link, query))
-            sql[n++] = query;
-    }
-    return n;
-}
-
-void link_clean_expect_resets(struct link *link)
-{
-    const char *sql[LINK_MAX_RESETS];
-    int n = clean_list(link, sql);
-    int i;
-
-    link->discards = 0;
-    link->resets_left = 0;
-    link->resets_done = 0;
-    link->resets_sent = (uint8_t)n;
-    for (i = 0; i < n; i++) {
-        if (strcasecmp(sql[i], "DISCARD ALL") == 0)
-            link->discards |= 1U << i;
-        link_expect(link, OP_QUERY | OP_SWALLOW);
-    }
-}
-
-void link_clean_put_resets(struct link *link, struct buf *out)
-{
-    const char *sql[LINK_MAX_RESETS];
-    int n = clean_list(link, sql);
-    int i;
-
-    for (i = 0; i < n; i++)
-        wire_put_query(out, slice_of_str(sql[i]));
-    link->must_clean = false;
-}
-
 void link_clean_send_resets(struct link *link)
 {
     struct buf out = {0};
 
-    link_clean_expect_resets(link);
-    link_clean_put_resets(link, &out);
+    link_reset_expect_all(link);
+    link_reset_put_all(link, &out);
     link->be->pool_ops->on_cleaning(link->pool, link);
     if (out.len == 0)
         link_clean_step(link);
@@ -190,12 +134,36 @@ void link_clean_send_resets(struct link *link)
         link_close(link);
 }
 
+/* True when the reset of a link that is given back may wait for the next loan; it is idle then. */
+static bool clean_postpone(struct link *link, bool boundary)
+{
+    const struct conf *conf = link->be->conf;
+
+    if (!link->reset_may_wait || !link->pool->resets_work || conf->reset_query_delay_ms == 0 ||
+        conf->reset_query_list.n == 0 || !clean_is_possible(link, boundary) ||
+        !expect_is_quiet(&link->expect) || expect_is_open(&link->expect) || link->body_left != 0 ||
+        link->tx_status != 'I' || link->must_clean || !link_is_pristine(link) || link->has_news ||
+        link->own_failed || link->error_told || link->in_cancel)
+        return false;
+    link->reset = LINK_RESET_DUE;
+    link_resume(link);
+    link_enter_idle(link);
+    return true;
+}
+
+void link_clean_idle(struct link *link)
+{
+    link->be->pool_ops->on_taken(link->pool, link);
+    link->reset = LINK_RESET_NONE;
+    link_clean_send_resets(link);
+}
+
 void link_clean_start(struct link *link, bool boundary)
 {
-    if (link_reset_postpone(link, boundary))
+    if (clean_postpone(link, boundary))
         return;
     link->reset = LINK_RESET_NONE; /* it is done now */
-    if (!link_clean_is_possible(link, boundary)) {
+    if (!clean_is_possible(link, boundary)) {
         if (link->phase == LINK_LENT && !expect_is_quiet(&link->expect))
             link_cancel(link, -1);
         else if (link->phase == LINK_LENT && boundary)
@@ -288,4 +256,37 @@ void link_clean_step(struct link *link)
         prepset_clear(&link->preps);
         link_enter_idle(link);
     }
+}
+
+void link_release(struct link *link, bool boundary)
+{
+    link->owner = NULL;
+    link->ops = NULL;
+    link->epoch = ++link->be->next_epoch;
+    if (link->phase == LINK_CLOSED)
+        return;
+    link_clean_start(link, boundary);
+}
+
+/* Between two transactions of clients that share it a link needs no cleaning. */
+static bool link_may_stay(const struct link *link)
+{
+    return link->phase == LINK_LENT && link->tx_status == 'I' && expect_is_quiet(&link->expect) &&
+           !expect_is_open(&link->expect) && link->body_left == 0 && !link->must_clean &&
+           !link->in_cancel && !link->is_private && !link->own_failed && !link->error_told &&
+           !stream_has_failed(&link->stream) && !link->be->is_stopping &&
+           link->be->conf->connection_cache;
+}
+
+HOT void link_return(struct link *link)
+{
+    if (!link_may_stay(link)) {
+        link_release(link, true);
+        return;
+    }
+    link->owner = NULL;
+    link->ops = NULL;
+    link->epoch = ++link->be->next_epoch;
+    link_resume(link);
+    link_enter_idle(link);
 }

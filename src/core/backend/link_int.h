@@ -19,6 +19,8 @@
 #define link_log(link, level, ...) link_log_put(LOG_HERE, link, level, __VA_ARGS__)
 void link_log_put(const struct log_place *place, const struct link *link, enum log_level level,
     const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+/* Frees a link that is closed, and its stream, too. */
+void link_free(struct link *link);
 /* Ends the link and tells the owner. */
 COLD void link_fail(struct link *link, const struct err *err);
 /* Keeps bytes in link->carry; forgets them. */
@@ -28,8 +30,6 @@ void link_carry_free(struct link *link);
 bool link_takes_parameter(struct link *link, struct slice name, struct slice value);
 /* One whole message during LOGIN. */
 void link_login_message(struct link *link, char type, const char *msg, size_t n);
-/* Starts the login on a fresh connection. */
-void link_login_start(struct link *link, const char *packet, size_t n);
 /* link_auth.c: one authentication message. */
 enum link_auth_step {
     LINK_AUTH_STEP_DONE, /* seen to; the link may be gone */
@@ -48,21 +48,16 @@ void link_answer_free(struct link *link);
 bool link_answer_is_ours(const struct link *link);
 /* More queries of reset_query_list than this are not sent: the bits of link->discards. */
 #define LINK_MAX_RESETS 8
-/* False when the link is not worth keeping. */
-bool link_clean_is_possible(const struct link *link, bool boundary);
+/* link_reset.c */
 /* The replies to the reset queries of the link go on the expect queue, the queries in `out`. */
-void link_clean_expect_resets(struct link *link);
-void link_clean_put_resets(struct link *link, struct buf *out);
+void link_reset_expect_all(struct link *link);
+void link_reset_put_all(struct link *link, struct buf *out);
+/* link_clean.c */
 /* Both, and sends them: the link is being cleaned. */
 void link_clean_send_resets(struct link *link);
-/* link_reset.c */
-/* True when the reset of a link that is given back may wait for the next loan; it is idle then. */
-bool link_reset_postpone(struct link *link, bool boundary);
 /* Idle and due for long enough, or wanted by somebody who cannot put the reset in front: sends it.
  */
-void link_reset_idle(struct link *link);
-/* Sends `p` behind the reset queries. */
-int link_reset_send(struct link *link, const char *p, size_t n);
+void link_clean_idle(struct link *link);
 /* The owner has the link, and the replies to the reset queries are awaited. */
 static inline bool link_awaits_reset(const struct link *link)
 {
@@ -87,10 +82,6 @@ bool link_clean_forgives(struct link *link, struct slice sqlstate);
 struct link *link_adopt(struct pool *pool, int fd);
 /* CLEANING is over: the link is cached, or goes to who waits. */
 void link_enter_idle(struct link *link);
-/* Starts connecting to the link's node. */
-void link_dial(struct link *link);
-/* What the stream of a link calls when no TLS is being asked for. */
-const struct stream_ops *link_default_ops(void);
 
 /* link_tls.c */
 /* Connected: asks for TLS when the node's settings say so, then starts the login with `packet`,

@@ -616,22 +616,6 @@ static void link_feed(struct link *link, const char *p, const char *end)
         link_carry(link, slice_of(p, (size_t)(end - p)));
 }
 
-void link_carry(struct link *link, struct slice bytes)
-{
-    if (link->carry == NULL)
-        link->carry = mem_alloc_zero(sizeof *link->carry);
-    buf_put(link->carry, bytes.p, bytes.n);
-}
-
-HOT void link_carry_free(struct link *link)
-{
-    if (link->carry == NULL)
-        return;
-    buf_free(link->carry);
-    mem_free(link->carry);
-    link->carry = NULL;
-}
-
 static void link_on_end(struct link *link, int errnum)
 {
     if (link->phase == LINK_IDLE || link->phase == LINK_CLEANING) {

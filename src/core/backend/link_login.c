@@ -17,15 +17,6 @@
 /* So much of what a server says beside a login is kept. */
 #define LOGIN_SAID_MAX 8192
 
-void link_login_start(struct link *link, const char *packet, size_t n)
-{
-    link->phase = LINK_LOGIN;
-    link->auth = LINK_AUTH_TRUST; /* until the server asks for something */
-    if (link_send(link, packet, n) == -1)
-        link_fail_text(
-            link, "08006", "connection to server was lost (node %d)", link->pool->cluster_node);
-}
-
 static void login_on_auth(struct link *link, struct slice body, const char *msg, size_t n)
 {
     if (body.n < 4) {

@@ -301,14 +301,23 @@ static void link_tls_free(struct link *link)
     mem_free(lt);
 }
 
+static void tls_send_startup(struct link *link, const char *packet, size_t n)
+{
+    link->phase = LINK_LOGIN;
+    link->auth = LINK_AUTH_TRUST; /* until the server asks for something */
+    if (link_send(link, packet, n) == -1)
+        link_fail_text(
+            link, "08006", "connection to server was lost (node %d)", link->pool->cluster_node);
+}
+
 static void link_tls_login(struct link *link)
 {
     struct link_tls *lt = link->opening->tls;
 
     timer_stop(link->be->loop, &lt->timer);
     lt->is_in_session = true;
-    link->stream.ops = link_default_ops();
-    link_login_start(link, lt->packet.data, lt->packet.len);
+    link->stream.ops = link->opening->stream_ops;
+    tls_send_startup(link, lt->packet.data, lt->packet.len);
 }
 
 /* Once more on a new connection, with TLS or without. */
@@ -335,7 +344,7 @@ bool link_tls_on_closed(struct link *link)
         return false;
     }
     link_carry_free(link);
-    link_dial(link);
+    link->opening->redial(link);
     return true;
 }
 
@@ -409,7 +418,7 @@ static void link_tls_on_drained(struct stream *s)
 
 static void link_tls_on_stream_closed(struct stream *s)
 {
-    link_default_ops()->on_closed(s);
+    LIST_ENTRY(s, struct link, stream)->opening->stream_ops->on_closed(s);
 }
 
 static const struct stream_ops link_tls_ops = {.on_readable = link_tls_on_readable,
@@ -446,7 +455,7 @@ void link_tls_start(struct link *link, struct buf *packet)
     int mode = node_mode(link->be->conf, link->pool->cluster_node);
 
     if (mode == CONF_SSL_DISABLE && link->opening->tls == NULL) {
-        link_login_start(link, packet->data, packet->len);
+        tls_send_startup(link, packet->data, packet->len);
         return;
     }
     if (link->opening->tls == NULL) {
