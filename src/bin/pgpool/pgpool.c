@@ -194,6 +194,8 @@ int main(int argc, char **argv)
     log_set_process(proc_role_app_name(ROLE_SUPERVISOR), "pgpool");
     if (!is_hidden)
         log_at(LVL_WARNING, "keys of TLS may be seen in core dumps: OpenSSL was in use already");
+    if (argc > 1 && strcmp(args[1], "top") == 0)
+        return pgpool_cmd_top(args + 1);
     status = pgpool_opts_parse(argc, args, &opts);
     if (status == PGPOOL_OPTS_DONE)
         return PGPOOL_EXIT_OK;

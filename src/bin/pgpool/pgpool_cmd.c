@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "bin/pgpool/pgpool_opts.h"
@@ -127,5 +128,26 @@ int pgpool_cmd_reload(const char *pid_path)
         return PGPOOL_EXIT_OK;
     log_at_detail(
         LVL_FATAL, strerror(errno), NULL, "could not reload configuration file pid: %d", pid);
+    return PGPOOL_EXIT_FAILED;
+}
+
+/* The program beside this one is of the same build; an installed one stands where the build put it.
+ */
+int pgpool_cmd_top(char **args)
+{
+    static const char name[] = "pgpool-top";
+    char path[PROC_PATH_BYTES];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - sizeof name - 1);
+    char *slash;
+
+    if (n > 0) {
+        path[n] = '\0';
+        slash = strrchr(path, '/');
+        snprintf(slash != NULL ? slash + 1 : path, sizeof name, "%s", name);
+        (void)execv(path, args);
+    }
+    (void)execv(PKGLIBEXECDIR "/pgpool-top", args);
+    fprintf(stderr, "pgpool: \"%s/%s\" cannot be run: %s. Was pgpool built without ncurses?\n",
+        PKGLIBEXECDIR, name, strerror(errno));
     return PGPOOL_EXIT_FAILED;
 }

@@ -9,5 +9,8 @@ int pgpool_cmd_check_pidfile(const char *pid_path);
 /* Sends `signo` until the process is gone, showing that time passes. */
 int pgpool_cmd_stop(const char *pid_path, int signo);
 int pgpool_cmd_reload(const char *pid_path);
+/* Becomes `pgpool top` with these arguments (args[0] is "top"); returns only when there is no such
+ * program. */
+int pgpool_cmd_top(char **args);
 
 #endif

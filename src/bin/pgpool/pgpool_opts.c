@@ -50,6 +50,7 @@ static void print_usage(void)
         "  pgpool [options]                  start\n"
         "  pgpool [options] [-m MODE] stop   stop the running pgpool\n"
         "  pgpool [options] reload           make the running pgpool read its files again\n"
+        "  pgpool top [options] [view]       show clients, servers and waits (pgpool top --help)\n"
         "\n"
         "Files:\n"
         "  -f, --config-file=FILE    settings (default: " SYSCONFDIR "/pgpool.conf)\n"

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_top: `pgpool top` on a terminal of the test's, and as text."""
+import fcntl
+import hashlib
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import termios
+from pathlib import Path
+
+import pytest
+
+import auth_house as house
+from pgt import procs
+from pgt.waits import SCALE, wait_for
+from pgt.wire import Wire, query
+
+TOP = Path(os.environ["PGPOOL_BIN"]).parent / "pgpool-top"
+pytestmark = pytest.mark.skipif(not TOP.exists(), reason="pgpool was built without ncurses: no pgpool top")
+VIEWS = ["clients", "servers", "queue", "databases", "links", "limits", "pins", "events"]
+
+
+@pytest.fixture(scope="module")
+def pool():
+    pg = house.start_server()
+    started = house.start_auth_pool([pg.address])
+    house.put(started.home / "pcp.conf", f"op:{hashlib.md5(b'op_pw').hexdigest()}\n")
+    yield started
+    started.stop()
+    pg.stop()
+
+
+def command(pool, *more: str) -> tuple[list[str], dict[str, str]]:
+    env = {**os.environ, "PGPASSWORD": "op_pw", "TERM": "xterm", "LC_ALL": "C.UTF-8"}
+    return [os.environ["PGPOOL_BIN"], "top", "-h", "127.0.0.1", "-p", str(pool.address.port), "-U", "op", *more], env
+
+
+class Terminal:
+    """A program on a terminal of 40 lines and 200 columns; what it wrote, without the terminal's own words."""
+
+    def __init__(self, args: list[str], env: dict[str, str]):
+        self.master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 200, 0, 0))
+        self.process = subprocess.Popen(args, env=env, stdin=slave, stdout=slave, stderr=slave)
+        os.close(slave)
+        self.seen = ""
+
+    def __enter__(self) -> "Terminal":
+        return self
+
+    def __exit__(self, *_exc) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        if self.master != -1:
+            self.hang_up()
+
+    def read(self) -> str:
+        while select.select([self.master], [], [], 0)[0]:
+            try:
+                more = os.read(self.master, 65536)
+            except OSError:
+                break
+            self.seen += re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\([A-Z0-9]|\x1b[=>]", " ", more.decode(errors="replace"))
+        return self.seen
+
+    def expect(self, text: str) -> None:
+        wait_for(f"{text!r} is on the screen", lambda: text in self.read(), 20)
+        self.seen = self.seen.split(text, 1)[1]
+
+    def press(self, keys: str) -> None:
+        os.write(self.master, keys.encode())
+
+    def end(self) -> int:
+        return self.process.wait(20 * SCALE)
+
+    def hang_up(self) -> None:
+        os.close(self.master)
+        self.master = -1
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_each_view_as_text(pool, view):
+    args, env = command(pool, "--once", view)
+    done = subprocess.run(args, env=env, capture_output=True, text=True, check=False, timeout=30 * SCALE)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert re.match(r"all is well \| servers 1 of 1 up \| clients \d+: ", lines[0]), lines[0]
+    assert len(lines) >= 2 and re.match(r"\w+/?s?  ", lines[1]), lines[1]
+    if view == "servers":
+        assert len(lines) == 3 and re.search(" up | waiting ", lines[2])
+
+
+def test_views_and_an_order(pool):
+    with Wire(pool.address, seconds=30) as victim:
+        assert victim.login("boss", "postgres", "boss_pw")[-1].type == "Z"
+        number = next(r[0] for r in victim.rows("show pool_clients") if r[2] == b"boss").decode()
+        with Terminal(*command(pool, "-i", "0.2")) as t:
+            look_and_kill(t, victim, number)
+        victim.send(query("select 1"))
+        assert victim.read_eof()[-1].sqlstate == "57P01"
+
+
+def look_and_kill(t: Terminal, victim: Wire, number: str) -> None:
+    t.expect("all is well")
+    t.expect("wait_ms")
+    t.press("2")
+    t.expect("replication_delay")
+    t.press("1")
+    t.expect("wait_ms")
+    select_row(t, victim, number)
+    t.press("k")
+    t.expect(f"client {number}? y/n")
+    t.press("y")
+    t.expect(f"client {number} was ended")
+    t.press("q")
+    assert t.end() == 0
+
+
+def select_row(t: Terminal, client: Wire, number: str) -> None:
+    """Sorts by number, the greatest first, and goes down to this one."""
+    t.press("<<<<<")  # from wait_ms, over the columns on its left, to id
+    numbers = sorted((int(r[0]) for r in client.rows("show pool_clients")), reverse=True)
+    t.press("\x1bOB" * numbers.index(int(number)))
+
+
+def test_pgpool_goes_away(pool):
+    """The screen stays and says so; q leaves."""
+    args, env = command(pool, "-i", "0.2")
+    args[args.index("-p") + 1] = str(procs.free_port())
+    with Terminal(args, env) as t:
+        t.expect("refused")
+        t.press("q")
+        assert t.end() == 0
+
+
+def test_the_terminal_goes_away(pool):
+    """It ends, and does not look for a key for ever."""
+    with Terminal(*command(pool, "-i", "0.2")) as t:
+        t.expect("all is well")
+        t.hang_up()
+        assert t.end() == 0
+
+
+def test_mistakes(pool):
+    for more, says in [(["nothing"], "no view"), (["-i", "x"], "no time between"), ([], "--once")]:
+        args, env = command(pool, *more)
+        done = subprocess.run(args, env=env, capture_output=True, text=True, check=False, timeout=30 * SCALE)
+        assert done.returncode == 2 and says in done.stderr
+    args, env = command(pool, "--once")
+    done = subprocess.run(args, env={**env, "PGPASSWORD": "wrong"}, capture_output=True, text=True, check=False,
+                          timeout=30 * SCALE)
+    assert done.returncode == 1 and "password" in done.stderr
