@@ -154,6 +154,22 @@ int web_health_usable(const struct view *v);
 /* True when writes go somewhere now. */
 bool web_health_can_write(const struct view *v);
 
+/* --- web_leader.c --- */
+
+struct admin_result;
+
+enum web_lead {
+    WEB_LEAD_ALONE,  /* there is no watchdog */
+    WEB_LEAD_OURS,   /* this pgpool leads, with a majority */
+    WEB_LEAD_OTHERS, /* another one does, or nobody */
+    WEB_LEAD_UNKNOWN
+};
+
+/* Who leads, by SHOW POOL_WATCHDOG. */
+enum web_lead web_leader_look(struct web *w);
+/* The same from the rows of that report: columns local, status and quorum. Pure. */
+enum web_lead web_leader_judge(const struct admin_result *res);
+
 /* --- web_probes.c --- */
 
 web_page_fn web_probe_live;

@@ -91,6 +91,9 @@ static void put_itself(struct web_scrape *s)
     web_metric_single(s, "pgpool_ready", WEB_GAUGE, "1 while clients can log in", is_ready);
     web_metric_single(s, "pgpool_can_write", WEB_GAUGE,
         "1 while there is a primary that takes writes", web_health_can_write(&s->web->view));
+    web_metric_single(s, "pgpool_leader", WEB_GAUGE,
+        "1 while this pgpool leads its watchdog, or has none",
+        web_leader_look(s->web) <= WEB_LEAD_OURS);
     web_metric_single(s, "pgpool_alarms", WEB_GAUGE, "what is wrong now, see the console",
         web_trouble_level(troubles[0].kind) >= WEB_WARNING ? n : 0);
     web_metric_single(s, "pgpool_config_generation", WEB_GAUGE,

@@ -6,9 +6,6 @@
 
 #include <string.h>
 
-#include "base/mem.h"
-#include "cluster/wd_share.h"
-
 #include "web_int.h"
 
 #define STATUS_YES 200
@@ -81,17 +78,13 @@ void web_probe_replica(const struct web_request *r, struct web_answer *a)
     answer(a, is_there, "a standby serves reads\n", "no standby serves reads now\n");
 }
 
-/* Alone it leads itself. */
 void web_probe_leader(const struct web_request *r, struct web_answer *a)
 {
-    struct wd_share *s;
+    static const char *const texts[] = {"this pgpool is alone: there is no watchdog\n",
+        "this pgpool leads its watchdog\n", "this pgpool does not lead its watchdog\n",
+        "who leads the watchdog is not known\n"};
+    enum web_lead lead = web_leader_look(r->web);
+    bool leads = lead == WEB_LEAD_ALONE || lead == WEB_LEAD_OURS;
 
-    if (!conf_of(role_loop_gen(&r->web->role))->use_watchdog) {
-        answer(a, true, "this pgpool is alone: there is no watchdog\n", "");
-        return;
-    }
-    s = mem_alloc(sizeof *s);
-    answer(a, wd_share_copy(r->web->role.env->shm, s) && s->leader == s->self,
-        "this pgpool leads\n", "this pgpool does not lead\n");
-    mem_free(s);
+    web_answer_text(a, leads ? STATUS_YES : STATUS_NO, texts[lead]);
 }

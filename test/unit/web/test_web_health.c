@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "admin/admin.h"
 #include "base/mem.h"
 #include "ipc/orders.h"
 #include "web_int.h"
@@ -181,6 +182,42 @@ START_TEST(test_long_names)
 }
 END_TEST
 
+static enum web_lead lead(const char *local, const char *status, const char *quorum)
+{
+    static const char *const columns[] = {"pgpool_id", "local", "status", "quorum"};
+    struct admin_row *rows[2];
+    struct admin_result res = {.columns = columns, .ncolumns = 4};
+    enum web_lead found;
+    int i;
+
+    for (i = 0; i < 2; i++) {
+        rows[i] = mem_alloc_zero(sizeof *rows[i] + 4 * sizeof rows[i]->cell[0]);
+        rows[i]->cell[0] = slice_of_str(i == 0 ? "0" : "1");
+        rows[i]->cell[1] = slice_of_str(i == 0 ? "false" : local);
+        rows[i]->cell[2] = slice_of_str(i == 0 ? "LEADER" : status);
+        rows[i]->cell[3] = slice_of_str(quorum);
+    }
+    rows[0]->next = rows[1];
+    res.rows = rows[0];
+    found = web_leader_judge(&res);
+    mem_free(rows[0]);
+    mem_free(rows[1]);
+    return found;
+}
+
+START_TEST(test_leader)
+{
+    struct admin_result none = {0};
+
+    ck_assert_int_eq(lead("true", "LEADER", "QUORUM EXIST"), WEB_LEAD_OURS);
+    ck_assert_int_eq(lead("true", "LEADER", "QUORUM IS ON THE EDGE"), WEB_LEAD_OURS);
+    ck_assert_int_eq(lead("true", "LEADER", "QUORUM ABSENT"), WEB_LEAD_OTHERS);
+    ck_assert_int_eq(lead("true", "STANDBY", "QUORUM EXIST"), WEB_LEAD_OTHERS);
+    ck_assert_int_eq(lead("false", "LEADER", "QUORUM EXIST"), WEB_LEAD_UNKNOWN);
+    ck_assert_int_eq(web_leader_judge(&none), WEB_LEAD_UNKNOWN);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("web_health");
@@ -198,6 +235,7 @@ int main(void)
     tcase_add_test(t, test_lag);
     tcase_add_test(t, test_orders_and_stop);
     tcase_add_test(t, test_long_names);
+    tcase_add_test(t, test_leader);
     suite_add_tcase(s, t);
     r = srunner_create(s);
     srunner_run_all(r, CK_ENV);

@@ -5,7 +5,7 @@
 const TABS = ["now", "servers", "pools", "clients", "events", "settings"];
 const PERIOD_MS = { now: 2000, servers: 2000, pools: 2000, clients: 3000, events: 5000, settings: 0 };
 const ROWS = 300;
-const state = { session: null, tab: "now", seconds: 600, filter: "", onlyChanged: true, timer: 0, round: 0, answers: true };
+const state = { session: null, tab: "now", seconds: 600, reports: [], filter: "", onlyChanged: true, timer: 0, round: 0, answers: true };
 
 const $ = (id) => document.getElementById(id);
 
@@ -140,6 +140,11 @@ function charts(history) {
   return el("div", { class: "grid" }, all);
 }
 
+// Which reports this pgpool has.
+async function learnReports() {
+  state.reports = (await rows("")).reports.map((r) => r.name);
+}
+
 // --- pages ---
 
 function nodeRow(nodes) {
@@ -190,10 +195,14 @@ const pages = {
   },
   async servers() {
     const [nodes, stats] = await Promise.all([rows("nodes"), rows("backend_stats")]);
+    const watchdog = state.reports.includes("pool_watchdog") ? (await rows("watchdog")).rows : [];
     return [el("h1", {}, word("servers")), card(null, picture(nodes.rows)), card(null, nodeRow(nodes.rows)),
       card(word("statements"), table([column("#", "node_id"), { title: word("address"), cell: (n) => `${n.hostname}:${n.port}` },
         ...[["select_cnt", "SELECT"], ["insert_cnt", "INSERT"], ["update_cnt", "UPDATE"], ["delete_cnt", "DELETE"], ["ddl_cnt", "DDL"], ["other_cnt", "…"], ["error_cnt", "ERROR"], ["fatal_cnt", "FATAL"]]
-          .map(([key, title]) => ({ title, kind: "number", cell: (n) => short(n[key]) }))], stats.rows))];
+          .map(([key, title]) => ({ title, kind: "number", cell: (n) => short(n[key]) }))], stats.rows)),
+      watchdog.length > 0 ? card(word("watchdog"), table([column("#", "pgpool_id"), column(word("name"), "name"),
+        { title: word("status"), cell: (p) => tag(p.status, p.status === "LEADER" ? "good" : p.status === "STANDBY" ? "note" : "warning") },
+        column(word("quorum"), "quorum"), column(word("sharedAddress"), "address"), column(word("reason"), "address_reason")], watchdog)) : null];
   },
   async pools() {
     const [queue, limits, stats, pins] = await Promise.all([rows("queue"), rows("limits"), rows("stats"), rows("pins")]);
@@ -279,6 +288,7 @@ function showLogin(text) {
     if (answer.status !== 200) { showLogin(word(answer.status === 429 ? "slower" : "wrong")); return; }
     state.session = answer.data;
     showTabs();
+    await learnReports();
     refresh();
   } }, el("p", { class: "soft" }, word("loginText")), text ? el("p", { class: "tag alarm", role: "alert" }, text) : null,
   el("label", {}, el("span", {}, word("user")), user), el("label", {}, el("span", {}, word("password")), password), el("button", { type: "submit", id: "login" }, word("login")));
@@ -337,6 +347,7 @@ async function start() {
   if (answer.status !== 200 || answer.data.user === "") { showLogin(); return; }
   state.session = answer.data;
   showTabs();
+  await learnReports();
   refresh();
 }
 

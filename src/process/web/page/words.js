@@ -24,6 +24,7 @@ const WORDS = {
   up: ["Up", "稼働"], down: ["Down", "停止"], quarantine: ["Quarantine", "隔離"], unused: ["Unused", "未使用"], waitingState: ["Not asked yet", "未確認"],
   lag: ["Lag", "遅れ"], reads: ["Share of reads", "読み取りの割合"], sync: ["Sync state", "同期状態"], since: ["Since", "変更日時"], status: ["Status", "状態"],
   role: ["Role", "役割"], select: ["Reads", "読み取り"], address: ["Address", "アドレス"],
+  watchdog: ["Watchdog", "ウォッチドッグ"], quorum: ["Quorum", "クォーラム"], sharedAddress: ["Shared address", "共有アドレス"],
   attach: ["Attach", "アタッチ"], detach: ["Detach", "デタッチ"], promote: ["Make primary", "プライマリにする"],
   askAttach: ["Use server {} again?", "サーバー {} を再び使いますか?"],
   askDetach: ["Take server {} out? Sessions on it end. It stays away until somebody attaches it.", "サーバー {} を切り離しますか? 使用中のセッションは切断され、attach するまで戻りません。"],
