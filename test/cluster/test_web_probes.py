@@ -12,6 +12,7 @@ from pgt.proxy import pgpool_bin
 from pgt.tls import client_context
 from pgt.trio import Trio
 from pgt.wire import Wire
+from test_watchdog import cluster  # noqa: F401
 
 WATCHED = {"health_check_period": 1, "health_check_max_retries": 0, "sr_check_period": 1, "sr_check_user": "postgres",
            "health_check_user": "postgres"}
@@ -190,3 +191,17 @@ def test_https_needs_a_certificate(start_pool):
     conf.write_text(f"http_port = {procs.free_port()}\nhttp_ssl = on\n", encoding="ascii")
     with pytest.raises(AssertionError, match="http_ssl is on, but there is no certificate"):
         procs.run([pgpool_bin(), "--check-config", "-f", str(conf)])
+
+
+def test_leader_of_a_watchdog(cluster):  # noqa: F811
+    """One of three says yes; without a majority nobody does."""
+    ports = [procs.free_port() for _ in range(3)]
+    it = cluster(http_port=ports, http_listen_addresses="127.0.0.1").start()
+    leader = it.wait_leader(0, 1, 2)
+    web.wait_status(ports[leader], "/leader", 200)
+    for other in {0, 1, 2} - {leader}:
+        web.wait_status(ports[other], "/leader", 503)
+    left, *gone = sorted({0, 1, 2}, key=lambda i: i != leader)
+    for i in gone:
+        it.pools[i].stop()
+    web.wait_status(ports[left], "/leader", 503, 60)
