@@ -23,7 +23,7 @@ class Place:
     @property
     def has_readers(self) -> bool:
         """Sessions read on connections of their own to standbys, which parse a statement when it is first bound there: what its client
-        was told of its columns before is not looked at (doc/internals/plan.md)."""
+        was told of its columns before is not looked at (doc/internals/known-gaps.md)."""
         return self.trio is not None and "pool_mode" not in self.conf
 
 

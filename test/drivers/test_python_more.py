@@ -231,7 +231,7 @@ def test_asyncpg_changed_table(place, at):
     """Outside of transactions it prepares anew, unseen; within one it says so, once for each of its cached statements."""
     asyncpg = pytest.importorskip("asyncpg")
     if place.has_readers:
-        pytest.skip("a reader that parses a statement later has other columns than the client was told: doc/internals/plan.md")
+        pytest.skip("a reader that parses a statement later has other columns than the client was told: doc/internals/known-gaps.md")
 
     async def work(i: int) -> None:
         conn = await asyncpg.connect(**at, database="postgres")

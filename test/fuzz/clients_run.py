@@ -98,12 +98,12 @@ def _never(_a: Answers) -> bool:
 
 KNOWN = (
     Known("in a failed transaction a statement that the link lacks cannot be brought to it: 25P02 comes before what PostgreSQL "
-          "says of it, and what is behind it is skipped (plan.md, C)", _is_refused_first, _keeps_names),
+          "says of it, and what is behind it is skipped (known-gaps.md)", _is_refused_first, _keeps_names),
     Known("PostgreSQL closes the connection at an EXECUTE of SAVEPOINT, RELEASE or ROLLBACK TO outside of a transaction: "
-          "the session goes on with another link (plan.md, C)", _is_closed, _never),
+          "the session goes on with another link (known-gaps.md)", _is_closed, _never),
     Known("a Parse takes a snapshot, behind which SET TRANSACTION is refused: one that is answered here takes none, one of ours, "
-          "for a Describe, takes one (plan.md, C)", _is_snapshot, _never),
-    Known("an EXECUTE or FETCH is described as what it names now, not as what that was when it was parsed (plan.md, C)", _is_of_execute, _always),
+          "for a Describe, takes one (known-gaps.md)", _is_snapshot, _never),
+    Known("an EXECUTE or FETCH is described as what it names now, not as what that was when it was parsed (known-gaps.md)", _is_of_execute, _always),
     Known("a text that another client has parsed there is not parsed again, nor what is wrong with its names told again",
           _is_told_to_another, _always),
 )
