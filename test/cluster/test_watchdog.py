@@ -214,6 +214,23 @@ def test_a_disk_that_was_lost(cluster):
     three.wait_leader(leader, other)
 
 
+def test_a_beginning_that_failed_begins_again(cluster):
+    """A disk that was full at the first start has libraft's term and no log: nobody takes that for a cluster."""
+    three = cluster().start()
+    three.wait_leader(0, 1, 2)
+    three.stop()
+    for i, pool in enumerate(three.pools):
+        log = pool.home / f"pgpool_watchdog.{i}" / "log"
+        kept = {f.name: f.read_bytes() for f in log.glob("metadata*")}
+        assert kept
+        shutil.rmtree(log)
+        log.mkdir()
+        for name, body in kept.items() if i == 0 else ():
+            (log / name).write_bytes(body)
+    three.start()
+    three.wait_voters(three.wait_leader(0, 1, 2), 3)
+
+
 def test_the_leader_hangs(cluster):
     """Stopped for a while, it finds itself replaced, and says so at once."""
     three = cluster().start()

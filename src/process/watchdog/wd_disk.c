@@ -42,7 +42,13 @@ static int make_folder(const char *path, struct err *err)
     return -1;
 }
 
-/* libraft's files have numbers in their names; without any there is no log. */
+/* A log is at least one segment (open-1, 0000000000000001-...) or snapshot. */
+static bool is_of_log(const char *name)
+{
+    return strncmp(name, "open-", 5) == 0 || strncmp(name, "snapshot-", 9) == 0 ||
+           (name[0] >= '0' && name[0] <= '9');
+}
+
 static bool has_log(const char *dir)
 {
     DIR *d = opendir(dir);
@@ -50,10 +56,28 @@ static bool has_log(const char *dir)
     bool found = false;
 
     while (d != NULL && (e = readdir(d)) != NULL)
-        found = found || strncmp(e->d_name, "metadata", 8) == 0;
+        found = found || is_of_log(e->d_name);
     if (d != NULL)
         closedir(d);
     return found;
+}
+
+/* libraft writes the term in front of the first segment: alone it is what a beginning on a full
+ * disk leaves. Only who has a log votes, so nothing was promised with it; left there, it would keep
+ * libraft from beginning a log, and the others would take this one for a member of a cluster. */
+static int drop_term(const char *dir, struct err *err)
+{
+    char path[WD_PATH_BYTES + 16];
+    int i;
+
+    for (i = 1; i <= 2; i++) {
+        snprintf(path, sizeof path, "%s/metadata%d", dir, i);
+        if (unlink(path) == -1 && errno != ENOENT) {
+            err_set_errno(err, errno, "could not remove file \"%s\"", path);
+            return -1;
+        }
+    }
+    return 0;
 }
 
 static void identity_path(const struct wd *w, char *out, size_t room)
@@ -112,6 +136,8 @@ int wd_disk_open(struct wd *w, struct err *err)
         return -1;
     name_self(w);
     w->is_new = !has_log(w->dir);
+    if (w->is_new && drop_term(w->dir, err) == -1)
+        return -1;
     if (!w->is_new && read_identity(w))
         return 0;
     return wd_disk_renew(w, err);
