@@ -30,6 +30,8 @@ enum log_level {
     LVL_PANIC
 };
 
+#define LOG_JSONLINE_MAX 65536
+
 enum log_verbosity {
     LOG_TERSE, /* no DETAIL and HINT */
     LOG_DEFAULT,
@@ -43,6 +45,10 @@ struct log_context {
     const char *database; /* %d */
     const char *host;     /* %h, and %r with the port */
     int port;             /* 0: it has none */
+    uint32_t client_id;   /* as in SHOW POOL_CLIENTS, 0: none */
+    bool has_node;        /* `node` says something */
+    int node;             /* of the link that the client has */
+    int server_pid;       /* of that link, 0: not known */
     bool has_levels;      /* the two below hold for its lines, not those of log_configure */
     enum log_level min_level;
     enum log_verbosity verbosity;
@@ -72,6 +78,9 @@ void log_set_json(bool on);
 void log_set_client_limit(unsigned per_second);
 /* Replaces the sink; NULL means standard error. */
 void log_set_sink(log_sink_fn *fn, void *ctx);
+/* Sets a sink that gets each event as one object with the names of PostgreSQL's jsonlog, at most
+ * LOG_JSONLINE_MAX bytes with its newline; NULL for none. `alone`: the other sink gets nothing. */
+void log_set_jsonlog(log_sink_fn *fn, void *ctx, bool alone);
 /* Makes `ctx` the context of the lines that follow; NULL for none. Returns the one before. */
 const struct log_context *log_use_context(const struct log_context *ctx);
 /* True when a line of `level` would be written. */

@@ -7,7 +7,8 @@
 #include <stdbool.h>
 
 struct logdest_opts {
-    bool to_stderr; /* or to the logger, when there is one */
+    bool to_stderr;  /* or to the logger, when there is one */
+    bool to_jsonlog; /* there too, as jsonlog; not together with to_stderr */
     bool to_syslog;
     int syslog_facility;      /* 0 to 7: LOCAL0 to LOCAL7 */
     const char *syslog_ident; /* copied */

@@ -16,6 +16,7 @@ import pytest
 
 from pgt import waits
 from pgt.proxy import answers
+from pgt.wire import Wire
 from process_house import BIN, LOGGER, make, needs_pgpool
 
 __all__ = ["make"]  # a fixture
@@ -139,6 +140,52 @@ def test_json_log(make):
     assert h.stop() == 0
     events = [json.loads(line) for line in h.log().splitlines() if line.startswith("{")]
     assert any(e["message"] == "Pgpool-II system is shutdown" and e["level"] == "LOG" for e in events)
+
+
+ODD_USER = 'a"b\\c\nLOG:  root logged in'
+
+
+def refuse(h) -> None:
+    """A login that gets nowhere: no server is there."""
+    with Wire(h.address, seconds=20) as w:
+        assert w.login(ODD_USER, "d", "p")[-1].type == "E"
+
+
+def events_of(text: str) -> list[dict]:
+    events = [json.loads(line) for line in text.splitlines()]
+    for event in events:
+        assert {"pid", "error_severity", "message"} <= set(event), event
+    return events
+
+
+def tells_of_odd_user(events: list[dict]) -> bool:
+    return any("LOG:  root logged in" in json.dumps(e) for e in events)
+
+
+def test_jsonlog(make):
+    h = make(log_destination="jsonlog", log_connections=True, log_min_messages="debug1").start()
+    refuse(h)
+    h.wait_log("root logged in")
+    assert h.stop() == 0
+    events = events_of(h.log())
+    assert tells_of_odd_user(events)
+    end = [e for e in events if e["message"] == "Pgpool-II system is shutdown"]
+    assert len(end) == 1
+    assert end[0]["error_severity"] == "LOG" and end[0]["state_code"] == "00000" and end[0]["backend_type"] == "main"
+    assert end[0]["pid"] == h.pid
+
+
+def test_jsonlog_of_the_collector(make):
+    """Raw words come as events there, and are not left out by log_min_messages."""
+    h = make(log_destination="jsonlog", num_init_children=1, logging_collector=True, log_directory="log",
+             log_min_messages="panic").start()
+    with open(f"/proc/{h.wait_workers(1)[0]}/fd/2", "wb", buffering=0) as raw:
+        raw.write(b'half a "line", ')
+        raw.write(b"and its end\nno \xff end")
+    h.wait_log("and its end", files=True)
+    assert h.stop() == 0
+    said = [e["message"] for e in events_of(h.files_log())]
+    assert 'half a "line", and its end' in said and "no \ufffd end" in said
 
 
 # --- service manager -----------------------------------------------------------------------------

@@ -104,8 +104,13 @@ static void conf_check_pools(struct conf_load *load, const struct conf *c)
 static void conf_check_logging(struct conf_load *load, const struct conf *c)
 {
     if (c->log_destination == 0)
-        CONF_COMPLAIN_AT(load, CONF_ERROR, "log_destination", "Available values: stderr, syslog.",
-            "log_destination is empty");
+        CONF_COMPLAIN_AT(load, CONF_ERROR, "log_destination",
+            "Available values: stderr, syslog, jsonlog.", "log_destination is empty");
+    if ((c->log_destination & CONF_LOG_TO_STDERR) != 0 &&
+        (c->log_destination & CONF_LOG_TO_JSONLOG) != 0)
+        CONF_COMPLAIN_AT(load, CONF_ERROR, "log_destination",
+            "Name one of them; syslog may be given besides.",
+            "log_destination cannot have stderr and jsonlog: they are one stream");
     for (const char *p = strchr(c->log_line_prefix, '%'); p != NULL; p = strchr(p, '%')) {
         p++;
         p += *p == '-';

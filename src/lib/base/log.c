@@ -16,6 +16,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 
+#include "log_int.h"
+
 #define PREFIX_MAX_BYTES  256
 #define LINE_KEEP_BYTES   16384 /* a larger line buffer is given back after use */
 #define NOT_A_SESSION     "[No Connection]"
@@ -35,6 +37,9 @@ struct log_state {
     const struct log_context *context;
     log_sink_fn *sink;
     void *sink_ctx;
+    log_sink_fn *jsonlog; /* NULL: nobody wants it */
+    void *jsonlog_ctx;
+    bool jsonlog_alone;
     unsigned long line_no;
     unsigned swallowed; /* to be told by the next event */
     pid_t pid;
@@ -117,6 +122,13 @@ void log_set_sink(log_sink_fn *fn, void *ctx)
 {
     state.sink = fn;
     state.sink_ctx = ctx;
+}
+
+void log_set_jsonlog(log_sink_fn *fn, void *ctx, bool alone)
+{
+    state.jsonlog = fn;
+    state.jsonlog_ctx = ctx;
+    state.jsonlog_alone = fn != NULL && alone;
 }
 
 const struct log_context *log_use_context(const struct log_context *ctx)
@@ -280,16 +292,6 @@ static void write_stderr(const char *text, unsigned len)
     }
 }
 
-/* What one event says; strings but `text` may be NULL. */
-struct event {
-    enum log_level level;
-    const struct log_place *place;
-    const char *sqlstate;
-    const char *text;
-    const char *detail;
-    const char *hint;
-};
-
 static const char *label_of(enum log_level level)
 {
     return level <= LVL_DEBUG1 ? "DEBUG" : level_names[level];
@@ -300,7 +302,7 @@ static bool has_text(const char *s)
     return s != NULL && *s != '\0';
 }
 
-static const char *sqlstate_of(const struct event *e)
+static const char *sqlstate_of(const struct log_event *e)
 {
     if (has_text(e->sqlstate))
         return e->sqlstate;
@@ -315,7 +317,7 @@ static const char *file_of(const struct log_place *place)
     return slash == NULL ? place->file : slash + 1;
 }
 
-static void put_as_text(struct buf *out, const struct event *e)
+static void put_as_text(struct buf *out, const struct log_event *e)
 {
     bool verbose = verbosity_now() == LOG_VERBOSE;
 
@@ -337,34 +339,15 @@ static void put_as_text(struct buf *out, const struct event *e)
     }
 }
 
-/* Bytes that are not UTF-8 go out as they are: whoever reads the log sees what the client sent. */
-static void put_json_string(struct buf *out, const char *s)
-{
-    buf_put_byte(out, '"');
-    for (; *s != '\0'; s++) {
-        unsigned char c = (unsigned char)*s;
-
-        if (c == '"' || c == '\\')
-            buf_printf(out, "\\%c", c);
-        else if (c == '\n')
-            buf_put(out, "\\n", 2);
-        else if (c < 0x20 || c == 0x7f)
-            buf_printf(out, "\\u%04x", c);
-        else
-            buf_put_byte(out, (char)c);
-    }
-    buf_put_byte(out, '"');
-}
-
 static void put_json_member(struct buf *out, const char *name, const char *value)
 {
     if (!has_text(value))
         return;
     buf_printf(out, ",\"%s\":", name);
-    put_json_string(out, value);
+    log_put_json_string(out, value, SIZE_MAX);
 }
 
-static void put_as_json(struct buf *out, const struct event *e)
+static void put_as_json(struct buf *out, const struct log_event *e)
 {
     const struct log_context *c = state.context;
     char time_text[64];
@@ -394,7 +377,40 @@ static void put_as_json(struct buf *out, const struct event *e)
     buf_put(out, "}\n", 2);
 }
 
-static void emit(struct event e)
+static void write_jsonlog(const struct log_event *e)
+{
+    struct log_process process = {.pid = (int)state.pid,
+        .line_no = state.line_no,
+        .role = state.role_name,
+        .title = state.process_title,
+        .swallowed = state.swallowed,
+        .is_verbose = verbosity_now() == LOG_VERBOSE};
+    struct log_event whole = *e;
+    struct buf *out = &state.line;
+
+    whole.label = label_of(e->level);
+    whole.sqlstate = sqlstate_of(e);
+    buf_clear(out);
+    log_put_jsonlog(out, &process, state.context, &whole);
+    state.jsonlog(e->level, out->data, out->len, state.jsonlog_ctx);
+}
+
+static void write_event(const struct log_event *e)
+{
+    struct buf *out = &state.line;
+
+    buf_clear(out);
+    if (state.json)
+        put_as_json(out, e);
+    else
+        put_as_text(out, e);
+    if (state.sink != NULL)
+        state.sink(e->level, out->data, out->len, state.sink_ctx);
+    else
+        write_stderr(out->data, out->len);
+}
+
+static void emit(struct log_event e)
 {
     struct buf *out = &state.line;
     int saved_errno = errno;
@@ -406,26 +422,21 @@ static void emit(struct event e)
         e.hint = NULL;
     }
     state.line_no++;
-    buf_clear(out);
-    if (state.json)
-        put_as_json(out, &e);
-    else
-        put_as_text(out, &e);
+    if (state.jsonlog != NULL)
+        write_jsonlog(&e);
+    if (!state.jsonlog_alone)
+        write_event(&e);
     state.swallowed = 0;
-    if (state.sink != NULL)
-        state.sink(e.level, out->data, out->len, state.sink_ctx);
-    else
-        write_stderr(out->data, out->len);
     if (out->cap > LINE_KEEP_BYTES)
         buf_free(out);
     errno = saved_errno;
 }
 
 /* Formats and writes; long texts are formatted a second time into a buffer. */
-static void emit_formatted(struct event e, const char *fmt, va_list ap)
+static void emit_formatted(struct log_event e, const char *fmt, va_list ap)
     __attribute__((format(printf, 2, 0)));
 
-static void emit_formatted(struct event e, const char *fmt, va_list ap)
+static void emit_formatted(struct log_event e, const char *fmt, va_list ap)
 {
     char text[1024];
     struct buf big = {0};
@@ -454,7 +465,8 @@ void log_put(const struct log_place *place, enum log_level level, const char *de
         return;
     va_start(ap, fmt);
     emit_formatted(
-        (struct event){.level = level, .place = place, .detail = detail, .hint = hint}, fmt, ap);
+        (struct log_event){.level = level, .place = place, .detail = detail, .hint = hint}, fmt,
+        ap);
     va_end(ap);
 }
 
@@ -474,7 +486,8 @@ void log_put_limited(const struct log_place *place, enum log_level level, const 
         return;
     va_start(ap, fmt);
     emit_formatted(
-        (struct event){.level = level, .place = place, .detail = detail, .hint = hint}, fmt, ap);
+        (struct log_event){.level = level, .place = place, .detail = detail, .hint = hint}, fmt,
+        ap);
     va_end(ap);
 }
 
@@ -482,7 +495,7 @@ void log_put_err(const struct log_place *place, enum log_level level, const stru
 {
     if (!log_is_on(level))
         return;
-    emit((struct event){.level = level,
+    emit((struct log_event){.level = level,
         .place = place,
         .sqlstate = err->sqlstate,
         .text = err->msg,

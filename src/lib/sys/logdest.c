@@ -18,12 +18,13 @@
 #include "base/log.h"
 
 #define COLLECTOR_WAIT_MS   200
-#define COLLECTOR_MAX_BYTES 65536 /* of one packet; longer events are cut */
-#define SYSLOG_CHUNK_BYTES  900   /* old syslog servers cut lines of more than 1,024 bytes */
+#define COLLECTOR_MAX_BYTES LOG_JSONLINE_MAX /* of one packet; longer events are cut */
+#define SYSLOG_CHUNK_BYTES  900 /* old syslog servers cut lines of more than 1,024 bytes */
 #define SYSLOG_IDENT_BYTES  64
 
 struct logdest {
     bool to_stderr;
+    bool to_jsonlog;
     bool to_syslog;
     bool syslog_open;
     bool losing; /* the last event found the logger's queue full */
@@ -115,9 +116,18 @@ static int send_packet(const char *text, size_t len)
 
 static void tell_losses(void)
 {
-    char text[96];
-    int n = snprintf(text, sizeof text, "WARNING:  process %d lost %lu log messages\n",
-        (int)getpid(), dest.lost - dest.lost_told);
+    char text[160];
+    int pid = (int)getpid();
+    unsigned long lost = dest.lost - dest.lost_told;
+    int n;
+
+    if (dest.to_jsonlog)
+        n = snprintf(text, sizeof text,
+            "{\"pid\":%d,\"error_severity\":\"WARNING\",\"message\":\"process %d lost %lu log "
+            "messages\"}\n",
+            pid, pid, lost);
+    else
+        n = snprintf(text, sizeof text, "WARNING:  process %d lost %lu log messages\n", pid, lost);
 
     if (send_packet(text, (size_t)n) == 1)
         dest.lost_told = dest.lost;
@@ -156,24 +166,35 @@ static void write_stderr(const char *text, size_t len)
     }
 }
 
+static void write_local(const char *text, unsigned len)
+{
+    if (dest.collector_fd == -1 || !write_collector(text, len))
+        write_stderr(text, len);
+}
+
 static void on_event(enum log_level level, const char *text, unsigned len, void *ctx)
 {
     if (dest.to_syslog)
         write_syslog(level, text, len);
-    if (!dest.to_stderr)
-        return;
-    if (dest.collector_fd == -1 || !write_collector(text, len))
-        write_stderr(text, len);
+    if (dest.to_stderr)
+        write_local(text, len);
+}
+
+static void on_jsonlog(enum log_level level, const char *text, unsigned len, void *ctx)
+{
+    write_local(text, len);
 }
 
 void logdest_configure(const struct logdest_opts *opts)
 {
     logdest_forget();
     dest.to_stderr = opts->to_stderr;
+    dest.to_jsonlog = opts->to_jsonlog;
     dest.to_syslog = opts->to_syslog;
     dest.facility = LOG_LOCAL0 + (opts->syslog_facility << 3);
     snprintf(dest.ident, sizeof dest.ident, "%s", opts->syslog_ident);
     log_set_sink(on_event, NULL);
+    log_set_jsonlog(opts->to_jsonlog ? on_jsonlog : NULL, NULL, !opts->to_syslog);
 }
 
 void logdest_set_collector(int fd)

@@ -21,6 +21,7 @@ void role_conf_apply_log(const struct conf *conf)
 {
     struct logdest_opts opts = {
         .to_stderr = (conf->log_destination & CONF_LOG_TO_STDERR) != 0,
+        .to_jsonlog = (conf->log_destination & CONF_LOG_TO_JSONLOG) != 0,
         .to_syslog = (conf->log_destination & CONF_LOG_TO_SYSLOG) != 0,
         .syslog_facility = (int)conf->syslog_facility,
         .syslog_ident = conf->syslog_ident,

@@ -74,10 +74,21 @@ static void fill_opts(const struct logger *l, struct logfile_opts *opts)
     opts->max_bytes = conf->log_rotation_size_bytes;
 }
 
+static bool is_jsonlog(const struct logger *l)
+{
+    return (conf_now(l)->log_destination & CONF_LOG_TO_JSONLOG) != 0;
+}
+
 static void apply_log(struct logger *l)
 {
-    role_conf_apply_log(conf_now(l));
+    const struct conf *conf = conf_now(l);
+
+    role_conf_apply_log(conf);
     log_set_sink(write_own, l);
+    log_set_jsonlog(is_jsonlog(l) ? write_own : NULL, l, true);
+    /* Raw lines are events of this level then: none is left out. */
+    if (is_jsonlog(l) && conf->log_min_messages > LVL_LOG)
+        log_configure(conf->log_line_prefix, LVL_LOG, (int)conf->log_error_verbosity);
 }
 
 static void rotate(struct logger *l, enum logfile_reason reason)
@@ -161,6 +172,24 @@ static void take_events(struct logger *l)
     }
 }
 
+/* Raw lines become events of jsonlog, for whoever reads such a file expects nothing else. */
+static void write_raw(struct logger *l, const char *p, size_t n)
+{
+    const char *end;
+    size_t line;
+
+    if (!is_jsonlog(l)) {
+        logfile_write(&l->file, p, n);
+        return;
+    }
+    for (; n > 0; p += line, n -= line) {
+        end = memchr(p, '\n', n);
+        line = end == NULL ? n : (size_t)(end - p);
+        log_at(LVL_LOG, "%.*s", (int)line, p);
+        line += end != NULL;
+    }
+}
+
 static void write_whole_lines(struct logger *l)
 {
     struct slice s = buf_slice(&l->partial);
@@ -171,7 +200,7 @@ static void write_whole_lines(struct logger *l)
         n = s.n;
     if (n == 0)
         return;
-    logfile_write(&l->file, s.p, n);
+    write_raw(l, s.p, n);
     buf_consume(&l->partial, n);
 }
 

@@ -13,8 +13,10 @@
 #include "base/err.h"
 #include "base/log.h"
 
+#define REPLACED "\xef\xbf\xbd"
+
 struct catcher {
-    char text[8192];
+    char text[2 * LOG_JSONLINE_MAX];
     enum log_level level;
     int events;
 };
@@ -39,6 +41,7 @@ static void setup(void)
     log_set_process("child", "wait for connection request");
     log_configure("", LVL_DEBUG5, LOG_DEFAULT);
     log_set_json(false);
+    log_set_jsonlog(NULL, NULL, false);
     log_set_client_limit(100);
 }
 
@@ -282,6 +285,89 @@ START_TEST(json_is_one_object)
 }
 END_TEST
 
+START_TEST(jsonlog_escapes_strictly)
+{
+    static const struct {
+        const char *text;
+        const char *json;
+    } table[] = {
+        {"plain", "plain"},
+        {"a\"b\\c", "a\\\"b\\\\c"},
+        {"\n\r\t", "\\n\\r\\t"},
+        {"\x01\x1f\x7f", "\\u0001\\u001f\\u007f"},
+        {"\xc3\xa4\xe2\x82\xac\xf0\x9f\x90\x98", "\xc3\xa4\xe2\x82\xac\xf0\x9f\x90\x98"},
+        {"\xff|\x80", REPLACED "|" REPLACED},
+        {"\xc3", REPLACED},              /* ends too early */
+        {"\xc0\xaf", REPLACED REPLACED}, /* overlong */
+        {"\xe0\x9f\xbf", REPLACED REPLACED REPLACED},
+        {"\xed\xa0\x80", REPLACED REPLACED REPLACED}, /* half a surrogate pair */
+        {"\xf4\x90\x80\x80", REPLACED REPLACED REPLACED REPLACED},
+        {"\xe2\x82\"", REPLACED REPLACED "\\\""},
+    };
+    char wanted[256];
+    size_t i;
+
+    log_set_jsonlog(catch_event, &caught, true);
+    for (i = 0; i < sizeof table / sizeof table[0]; i++) {
+        log_at(LVL_LOG, "%s", table[i].text);
+        snprintf(wanted, sizeof wanted, ",\"message\":\"%s\"}\n", table[i].json);
+        ck_assert_msg(strstr(caught.text, wanted) != NULL, "%zu: %s", i, caught.text);
+    }
+    ck_assert_int_eq(caught.events, (int)i); /* nothing for the other sink */
+}
+END_TEST
+
+START_TEST(jsonlog_has_postgresqls_names)
+{
+    static const struct log_context ctx = {.user = "u\n\"",
+        .database = "d",
+        .app_name = "psql",
+        .host = "::1",
+        .port = 5,
+        .client_id = 7,
+        .has_node = true,
+        .node = 0,
+        .server_pid = 99};
+    struct err err = {0};
+    char pid[32];
+
+    log_set_jsonlog(catch_event, &caught, false);
+    log_use_context(&ctx);
+    err_set(&err, "08P01", "m");
+    err_detail(&err, "more");
+    err_hint(&err, "h");
+    log_set_sink(NULL, NULL); /* standard error has the text */
+    log_err(LVL_ERROR, &err);
+    log_use_context(NULL);
+    snprintf(pid, sizeof pid, "\"pid\":%d,", (int)getpid());
+    ck_assert_ptr_eq(strstr(caught.text, "{\"timestamp\":\""), caught.text);
+    ck_assert_ptr_nonnull(strstr(caught.text, pid));
+    ck_assert_ptr_nonnull(strstr(caught.text,
+        "\"ps\":\"wait for connection request\",\"backend_type\":\"child\",\"user\":\"u\\n\\\"\","
+        "\"dbname\":\"d\",\"application_name\":\"psql\",\"remote_host\":\"::1\",\"remote_port\":5,"
+        "\"client_id\":7,\"node\":0,\"server_pid\":99,\"error_severity\":\"ERROR\","
+        "\"state_code\":\"08P01\",\"message\":\"m\",\"detail\":\"more\",\"hint\":\"h\"}\n"));
+    ck_assert_int_eq(caught.events, 1);
+}
+END_TEST
+
+START_TEST(jsonlog_lines_are_bounded)
+{
+    char *text = malloc(2 * LOG_JSONLINE_MAX);
+    size_t n;
+
+    memset(text, 1, 2 * LOG_JSONLINE_MAX); /* six bytes each */
+    text[2 * LOG_JSONLINE_MAX - 1] = '\0';
+    log_set_jsonlog(catch_event, &caught, true);
+    log_at_detail(LVL_LOG, text, text, "%s", text);
+    n = strlen(caught.text);
+    ck_assert_uint_le(n, LOG_JSONLINE_MAX);
+    ck_assert_uint_gt(n, LOG_JSONLINE_MAX / 2);
+    ck_assert_str_eq(caught.text + n - strlen("\\u0001...\"}\n"), "\\u0001...\"}\n");
+    free(text);
+}
+END_TEST
+
 START_TEST(limits_count_what_they_swallow)
 {
     struct log_limit lim = {.burst = 3};
@@ -339,6 +425,9 @@ int main(void)
     tcase_add_test(t, long_texts_are_whole);
     tcase_add_test(t, levels_rank_as_in_pgpool);
     tcase_add_test(t, json_is_one_object);
+    tcase_add_test(t, jsonlog_escapes_strictly);
+    tcase_add_test(t, jsonlog_has_postgresqls_names);
+    tcase_add_test(t, jsonlog_lines_are_bounded);
     tcase_add_test(t, limits_count_what_they_swallow);
     tcase_add_test(t, zeroed_limit_follows_the_setting);
     suite_add_tcase(s, t);

@@ -534,6 +534,7 @@ START_TEST(rules_across_parameters)
     conf_test_bad(CONF_TEST_SERVER "backend_ssl_cert0 = 'c'\n", 3, "only one of");
     conf_test_bad("auth_query = 'select 1'\n", 1, "auth_user");
     conf_test_bad("log_destination = ''\n", 1, "stderr, syslog");
+    conf_test_bad("log_destination = 'stderr,jsonlog'\n", 1, "one stream");
     conf_test_bad("log_filename = 'a/b'\n", 1, "log_directory");
 }
 END_TEST
