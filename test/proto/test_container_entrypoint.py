@@ -19,7 +19,8 @@ def folder():
 
 def run(folder: Path, **env: str) -> subprocess.CompletedProcess[str]:
     """The entrypoint with this environment; `true` in place of pgpool."""
-    return subprocess.run([str(ENTRYPOINT), "true"], env={"PATH": os.environ["PATH"], "PGPOOL_CONF_DIR": str(folder), **env},
+    return subprocess.run([str(ENTRYPOINT), "true"], env={"PATH": os.environ["PATH"], "PGPOOL_CONF_DIR": str(folder),
+                                                          "PGPOOL_RUN_DIR": str(folder), "PGPOOL_WORK_DIR": str(folder), **env},
                           capture_output=True, text=True, check=False)
 
 
@@ -36,11 +37,11 @@ def test_pgpool_takes_what_is_written(folder):
     assert done.returncode == 0 and done.stderr == ""
     checked = subprocess.run([os.environ["PGPOOL_BIN"], "--check-config", "-f", str(folder / "pgpool.conf")],
                              capture_output=True, text=True, check=False)
-    assert checked.returncode == 0, checked.stderr
+    assert checked.returncode == 0 and "0 warnings" in checked.stderr, checked.stderr
     found = settings(folder)
     assert found["backend_hostname1"] == "'fd00::2'" and found["backend_port1"] == "'5433'" and found["backend_weight1"] == "'2'"
     assert found["backend_port2"] == "'5432'" and found["sr_check_user"] == "'o''check'" and found["load_balance_mode"] == "on"
-    assert (folder / "pool_passwd").read_text(encoding="utf-8") == "app:TEXTit's: a \\ word\n"
+    assert (folder / "pool_passwd").read_text(encoding="utf-8") == "app:TEXTit's\\: a \\\\ word\n"
     # pcp.conf has the md5 digest of the password alone.
     assert (folder / "pcp.conf").read_text(encoding="utf-8") == "admin:9dd4e461268c8034f5c8564e155c67a6\n"
 
