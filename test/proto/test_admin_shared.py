@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from pgt import waits
-from pgt.wire import SYNC, Wire, bind, cancel, execute, parse, query
+from pgt.wire import SYNC, Wire, bind, cancel, describe, execute, parse, query
 
 from test_admin_orders import error_of, login, report, tag_of
 from test_admin_stats import stats_of
@@ -248,3 +248,26 @@ def test_orders_under_load(pg, shared):
         t.join()
     assert failures == []
     assert len(set(pg.sessions()) - others) <= 3
+
+
+def test_answers_keep_their_order(shared):
+    """What is answered here comes behind what the server says of messages in front of it in the same sequence."""
+    pool = shared()
+    other = Wire(pool.address)
+    other_pid = next(int.from_bytes(m.body[:4], "big") for m in other.login() if m.type == "K")
+    w = login(pool)
+    show = parse("show pool_version"), bind(), execute()
+
+    def order(*parts: bytes) -> str:
+        w.send(*parts, SYNC)
+        return "".join(m.type for m in w.ready())
+    assert order(parse("select 1", "a"), *show) == "112DCZ"
+    assert order(parse("select 2", "b"), describe("b"), *show) == "1tT12DCZ"
+    assert order(parse("select 3", "c"), bind(name="c", portal="p"), *show, execute("p")) == "1212DCDCZ"
+    kill = parse("select pg_cancel_backend($1)"), bind([str(other_pid)]), describe(what="P"), execute()
+    assert order(*kill) == "12TDCZ"
+    w.send(parse("select 4", "d"), query("show pool_version"))
+    assert [m.type for m in w.ready()][0] == "1"
+    assert w.value("select 5") == "5"
+    w.bye()
+    other.bye()

@@ -157,7 +157,7 @@ static void local_note_error(struct client *c)
 }
 
 /* A server that skips up to the next Sync owes nothing before it. */
-static bool local_must_wait(const struct client *c)
+static bool server_comes_first(const struct client *c)
 {
     bool skips = c->share != NULL && c->share->phase == SHARE_ATTACHED && c->link->expect.skipping;
 
@@ -167,6 +167,17 @@ static bool local_must_wait(const struct client *c)
         return true;
     return c->target != c->link ||
            (c->link != NULL && (c->link->expect.len > 0 || c->link->body_left > 0));
+}
+
+/* False: it is our turn to answer. What the server said before in this sequence is told now, even
+ * if it was kept back because the sequence might be sent again: behind our answer it never is. */
+static bool local_must_wait(struct client *c)
+{
+    if (server_comes_first(c))
+        return true;
+    if (c->server_batch && c->share != NULL && c->share->turn != NULL)
+        share_stop_keeping(c);
+    return false;
 }
 
 /* EXPLAIN has questions to ask first. */
