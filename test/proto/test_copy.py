@@ -2,6 +2,7 @@
 """test_copy: COPY in both directions and both protocols: T04 and T05 of the catalogue."""
 import pytest
 
+from pgt import postgres
 from pgt.diff import differential
 from pgt.wire import (COPY_DONE, FLUSH, SYNC, Wire, bind, copy_data, copy_fail, execute, message, parse,
                       pg, query)
@@ -115,6 +116,8 @@ def test_t04_empty_copy_in(t, extended):
                                    message("D", b"Sx\0")], ids=["query", "parse", "bind", "execute", "close", "describe"])
 def test_t04_other_message_inside_copy_in(t, extended, wrong):
     """A message that has no place there: the server gives the connection up."""
+    if postgres.major() < 14:
+        pytest.skip("PostgreSQL 13 goes on behind the error")
     c = t.connect()
     start_copy_in(c, extended)
     c.send(copy_data(ROWS[0]), wrong, SYNC)

@@ -54,6 +54,11 @@ def bindir() -> Path:
     return Path(newest).parent
 
 
+def major() -> int:
+    """Of the server programs that tests start."""
+    return int(re.findall(r"\) (\d+)", procs.run([str(bindir() / "postgres"), "--version"]))[0])
+
+
 def is_installed() -> bool:
     try:
         return (bindir() / "initdb").exists()

@@ -43,8 +43,9 @@ def notices(address, user, **params):
 @pytest.mark.parametrize("user", ["known", "open"])
 @pytest.mark.parametrize("hba", [None, "host all known all scram-sha-256\nhost all all all trust\n"], ids=["relay", "rules"])
 def test_each_session_is_told(server, pools, mode, user, hba):
-    """A setting of the role that cannot be used: a server says so at each login, to a session on a kept connection too."""
-    pool = pools([server.address], hba=hba, passwd="known:known_pw\n" if hba else "", pool_mode=mode)
+    """A setting of the role that cannot be used: a server says so at each login, to a session on a kept connection too.
+    One connection serves all: a second one, opened for who wants errors alone, would have nothing to tell the next."""
+    pool = pools([server.address], hba=hba, passwd="known:known_pw\n" if hba else "", pool_mode=mode, default_pool_size=1)
     wanted = [("WARNING", "22023", 'invalid value for parameter "default_tablespace": "gone"')]
     assert notices(server.address, user) == wanted
     for _ in range(3):
