@@ -45,6 +45,7 @@ enum admin_kind {
     ADMIN_KIND_SET_NOTHING,
     ADMIN_KIND_IGNORED,   /* `name` is its tag */
     ADMIN_KIND_PARAMETER, /* answered with the one value `value` under `name` */
+    ADMIN_KIND_BOUNCER,   /* a report of PgBouncer: `name` */
     ADMIN_KIND_FOREIGN,   /* nothing for us: admin_run says what is */
 #define ADMIN_COMMAND(SYM, sym, words, arguments, privilege, tag) ADMIN_KIND_##SYM,
 #include "admin/commands.def"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: PostgreSQL
  * admin_alone.c: statements that come where no server stands behind pgpool, in its virtual
  * database: what drivers say by themselves is answered plainly, and everything else is an error
- * that names what can be asked. Orders need no PGPOOL in front of them there. Pure. */
+ * that names what can be asked. Orders need no PGPOOL in front of them there, and PgBouncer's
+ * reports (admin_bouncer.c) are known. Pure. */
 #include "config.h"
 
 #include <string.h>
@@ -99,8 +100,13 @@ static const struct admin_parameter *parameter_find(const char *name)
 static enum admin_kind recognise_show(struct slice rest, struct admin_cmd *cmd)
 {
     char room[ADMIN_NAME_BYTES];
-    const struct admin_parameter *p = parameter_find(parameter_name(rest, room, sizeof room));
+    const char *name = parameter_name(rest, room, sizeof room);
+    const struct admin_parameter *p = parameter_find(name);
 
+    if (p == NULL && admin_bouncer_has(name)) {
+        memcpy(cmd->name, name, strlen(name) + 1);
+        return ADMIN_KIND_BOUNCER;
+    }
     if (p == NULL)
         return ADMIN_KIND_FOREIGN;
     cmd->value = slice_of_str(p->value);
@@ -250,12 +256,18 @@ int admin_alone_run(const struct admin_cmd *cmd, struct admin_result *res, struc
 int admin_alone_describe(const struct admin_cmd *cmd, struct buf *out, struct err *err)
 {
     const char *name = cmd->name;
+    const char *const *columns;
+    unsigned n;
 
     if (cmd->kind == ADMIN_KIND_FOREIGN)
         return refuse_foreign(err);
-    if (cmd->kind == ADMIN_KIND_PARAMETER)
+    if (cmd->kind == ADMIN_KIND_BOUNCER) {
+        columns = admin_bouncer_columns(name, &n);
+        wire_put_row_description(out, columns, n, ADMIN_TEXT_OID);
+    } else if (cmd->kind == ADMIN_KIND_PARAMETER) {
         wire_put_row_description(out, &name, 1, ADMIN_TEXT_OID);
-    else
+    } else {
         wire_put_empty(out, BE_NO_DATA);
+    }
     return 0;
 }

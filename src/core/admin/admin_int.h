@@ -18,6 +18,12 @@ bool admin_is_alone(enum admin_kind kind);
  * tag is that to an empty statement. */
 int admin_alone_run(const struct admin_cmd *cmd, struct admin_result *res, struct err *err);
 int admin_alone_describe(const struct admin_cmd *cmd, struct buf *out, struct err *err);
+/* PgBouncer's reports: admin_bouncer.c. `name` in lower case; the columns end with NULL, and *n is
+ * how many they are. admin_bouncer_run answers ADMIN_KIND_BOUNCER, as admin_run. */
+bool admin_bouncer_has(const char *name);
+const char *const *admin_bouncer_columns(const char *name, unsigned *n);
+int admin_bouncer_run(const struct admin_cmd *cmd, const struct admin_sources *src,
+    struct admin_result *res, struct err *err);
 /* admin_recognise.c: an order without the word PGPOOL in front. */
 bool admin_recognise_order(struct slice sql, struct admin_cmd *cmd);
 
@@ -103,6 +109,9 @@ struct slice admin_field_text(const char *p, size_t size);
 void admin_put_optional_int(struct admin_rows *out, bool is_there, int64_t v);
 /* Reasons of pins, separated by ", ". */
 void admin_put_pins(struct admin_rows *out, unsigned pins);
+/* By enum conf_pool_mode, and by `tls_version` of a row; empty for what a torn row may hold. */
+const char *admin_pool_mode_text(unsigned mode);
+const char *admin_tls_version_text(unsigned version);
 /* `tls_kernel` of a row. */
 void admin_put_kernel(struct admin_rows *out, unsigned kernel);
 /* The statement of a row, if who asks may see it. */

@@ -336,6 +336,18 @@ void admin_put_optional_int(struct admin_rows *out, bool is_there, int64_t v)
         admin_put_static(out, "");
 }
 
+const char *admin_pool_mode_text(unsigned mode)
+{
+    return text_of(pool_mode_texts, 3, mode);
+}
+
+const char *admin_tls_version_text(unsigned version)
+{
+    static const char *const versions[] = {"TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"};
+
+    return version >= 10 && version <= 13 ? versions[version - 10] : "";
+}
+
 /* Version and cipher suite. */
 static void put_tls(const struct client_row *c, struct admin_rows *out)
 {
@@ -347,15 +359,13 @@ static void put_tls(const struct client_row *c, struct admin_rows *out)
 #include "admin_ciphers.def"
 #undef CIPHER
     };
-    static const char *const versions[] = {"TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"};
     const char *cipher = c->tls_cipher == 0 ? "" : "another";
     size_t i;
 
     for (i = 0; i < sizeof ciphers / sizeof ciphers[0]; i++)
         if (ciphers[i].number == c->tls_cipher)
             cipher = ciphers[i].name;
-    admin_put_static(
-        out, c->tls_version >= 10 && c->tls_version <= 13 ? versions[c->tls_version - 10] : "");
+    admin_put_static(out, admin_tls_version_text(c->tls_version));
     admin_put_static(out, cipher);
     admin_put_kernel(out, c->tls_kernel);
 }
@@ -405,7 +415,7 @@ void admin_rows_clients(const struct admin_sources *src, struct admin_rows *out)
         admin_put_static(out, c.pins != 0 ? "true" : "false");
         admin_put_pins(out, c.pins);
         admin_put_statement(src, &words, out);
-        admin_put_static(out, text_of(pool_mode_texts, 3, c.pool_mode));
+        admin_put_static(out, admin_pool_mode_text(c.pool_mode));
         put_tls(&c, out);
         admin_put_static(out, c.lacks_login ? "nothing is known to log in to a standby with" : "");
     }

@@ -404,6 +404,8 @@ static int run_command(struct run *r)
 
     if (r->cmd->kind == ADMIN_KIND_BAD)
         return bad_syntax(r->cmd, r->err);
+    if (r->cmd->kind == ADMIN_KIND_BOUNCER)
+        return admin_bouncer_run(r->cmd, r->src, r->res, r->err);
     if (admin_is_alone(r->cmd->kind))
         return admin_alone_run(r->cmd, r->res, r->err);
     ASSERT(c->run != NULL);

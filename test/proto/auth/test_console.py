@@ -319,6 +319,30 @@ def test_in_pieces(pools):
     assert [m.type for m in w.ready(2)] == ["T", "D", "C", "Z", "1", "2", "D", "C", "Z"]
 
 
+def test_pgbouncers_reports(server, pools):
+    """As its clients and exporters ask for them; a server does not know them."""
+    pool = pools([server.address])
+    c = enter(pool, "boss", "boss_pw", "postgres")
+    assert c.value("select 1") == "1"
+    with psycopg.connect(f"host=127.0.0.1 port={pool.port} user=op password=op_pw dbname=pgbouncer", autocommit=True,
+                         row_factory=psycopg.rows.dict_row) as conn:
+        show = lambda name: conn.execute(f"SHOW {name};").fetchall()
+        assert show("version")[0]["version"].startswith("pgpool ")
+        mine = [r for r in show("pools") if r["user"] == "boss"]
+        assert [(r["database"], r["cl_active"], r["sv_active"], r["sv_login"]) for r in mine] == [("postgres", "1", "1", "0")]
+        used = [r for r in show("databases") if r["name"] == "postgres"]
+        assert [(r["port"], r["paused"]) for r in used] == [(str(server.address.port), "0")]
+        assert {(r["user"], r["database"]) for r in show("clients")} == {("boss", "postgres"), ("op", "pgbouncer")}
+        assert [r["remote_pid"] for r in show("servers")] == [c.value("select pg_backend_pid()")]
+        wait_for("the statements are counted", lambda: [
+            r for r in show("stats") if r["database"] == "postgres" and int(r["total_query_count"]) >= 2])
+        lists = {r["list"]: r["items"] for r in show("lists")}
+        assert lists["used_clients"] == "2" and lists["used_servers"] == "1"
+        assert {r["key"]: r["value"] for r in show("config")}["listen_port"] == str(pool.port)
+    assert error(c.simple("show pools")).sqlstate == "42704"
+    c.bye()
+
+
 def test_drivers(pools):
     pool = pools()
     dsn = f"host=127.0.0.1 port={pool.port} user=op password=op_pw dbname=pgpool"
