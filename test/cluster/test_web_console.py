@@ -110,6 +110,23 @@ def test_orders_need_all_of_it(pg, start_pool):
     assert status(whole) == 403, "who is not in the file any more orders nothing"
 
 
+@pytest.mark.parametrize("change", ["password", "gone"])
+def test_session_ends_with_its_password(pg, start_pool, change):
+    """Who found out a password does not stay when it is changed; sessions of others do."""
+    pool = console_pool(start_pool, pg.address)
+    login, looker = Login(pool), Login(pool, "looker", "glasses")
+    assert login.get("nodes").status == looker.get("nodes").status == 200
+    lines = (pool.home / "pcp.conf").read_text(encoding="ascii").splitlines(keepends=True)
+    mine = {"password": f"op:{hashlib.md5(b'new').hexdigest()}\n", "gone": ""}[change]
+    (pool.home / "pcp.conf").write_text(mine + lines[1], encoding="ascii")
+    assert login.get("nodes").status == 401
+    assert login.get("session").json()["user"] == ""
+    assert login.do("reload").status == 403
+    assert looker.get("nodes").status == 200
+    if change == "password":
+        assert Login(pool, "op", "new").do("reload").status == 200
+
+
 def test_detach_and_attach(pg, start_pool):
     pool = console_pool(start_pool, pg.address)
     login = Login(pool)

@@ -208,6 +208,25 @@ static bool is_operator(const struct conf *conf, const char *user)
     return false;
 }
 
+/* What the file has for the user: with another password a session is over. False: nothing. */
+static bool digest_lines(struct slice text, const char *user, uint8_t out[CRYPTO_SHA256_BYTES])
+{
+    struct buf lines = {.is_secret = true};
+    struct err ignored = {0};
+    struct pcp_line line;
+    bool is_there;
+
+    while (pcp_conf_next(&text, &line)) {
+        if (!slice_eq_str(line.user, user))
+            continue;
+        buf_put(&lines, line.value.p, line.value.n);
+        buf_put_byte(&lines, '\n');
+    }
+    is_there = lines.len > 0 && crypto_sha256(buf_slice(&lines), out, &ignored) == 0;
+    buf_free(&lines);
+    return is_there;
+}
+
 /* True when the password is right; else it is counted. */
 static bool prove(
     const struct web_request *r, struct slice user, struct slice password, struct web_who *who)
@@ -225,35 +244,35 @@ static bool prove(
         log_err(LVL_WARNING, &err);
         return false;
     }
-    fits = password_fits(slice_of(text, n), user, password);
+    memset(who, 0, sizeof *who);
+    memcpy(who->user, user.p, user.n);
+    fits = password_fits(slice_of(text, n), user, password) &&
+           digest_lines(slice_of(text, n), who->user, who->lines);
     mem_free_secret(text);
     if (!fits) {
+        memset(who, 0, sizeof *who);
         count_failure(r, user);
         return false;
     }
-    memset(who, 0, sizeof *who);
-    memcpy(who->user, user.p, user.n);
     who->is_operator = is_operator(conf_of(role_loop_gen(&r->web->role)), who->user);
     return true;
 }
 
-/* A session outlives a change of the file; an order does not. */
-static bool is_in_file(const struct web_request *r, const char *user)
+/* Who was taken out of the file, or has another password there, is somebody else now. */
+static bool is_still_known(const struct web_request *r, const struct web_who *who)
 {
+    uint8_t lines[CRYPTO_SHA256_BYTES];
     struct err err = {0};
-    struct pcp_line line;
-    struct slice rest;
     char *text = NULL;
     size_t n = 0;
-    bool found = false;
+    bool is_same;
 
     if (read_users(r, &text, &n, &err) == -1)
         return false;
-    rest = slice_of(text, n);
-    while (!found && pcp_conf_next(&rest, &line))
-        found = slice_eq_str(line.user, user);
+    is_same = digest_lines(slice_of(text, n), who->user, lines) &&
+              crypto_equal(lines, who->lines, sizeof lines);
     mem_free_secret(text);
-    return found;
+    return is_same;
 }
 
 /* --- basic authentication --- */
@@ -420,8 +439,6 @@ static bool may_order(const struct web_request *r, struct session *s, struct web
     s->who.is_operator = is_operator(conf_of(role_loop_gen(&r->web->role)), s->who.user);
     if (!s->who.is_operator)
         return refuse(a, STATUS_FORBIDDEN, "only those whom http_operators names may do this\n");
-    if (!is_in_file(r, s->who.user))
-        return refuse(a, STATUS_FORBIDDEN, "this user is not in pcp.conf any more\n");
     return true;
 }
 
@@ -432,6 +449,8 @@ bool web_login_may(
     struct session *s = session_of(r);
 
     memset(who, 0, sizeof *who);
+    if (s != NULL && !is_still_known(r, &s->who))
+        s = NULL;
     if (s != NULL) {
         s->used_us = now_us(r);
         s->who.is_operator = is_operator(conf, s->who.user);

@@ -3,6 +3,10 @@
 #ifndef PGP_PROCESS_WEB_LOGIN_H
 #define PGP_PROCESS_WEB_LOGIN_H
 
+#include <stdint.h>
+
+#include "crypto/crypto.h"
+
 #include "web_int.h"
 
 #define WEB_USER_BYTES 128
@@ -19,6 +23,7 @@ struct web_who {
     char user[WEB_USER_BYTES + 1]; /* "" nobody */
     bool is_operator;
     char csrf[WEB_TOKEN_TEXT];
+    uint8_t lines[CRYPTO_SHA256_BYTES]; /* of what pcp.conf had for the user */
 };
 
 enum web_login_result { WEB_LOGIN_DONE, WEB_LOGIN_WRONG, WEB_LOGIN_BLOCKED };
