@@ -9,7 +9,7 @@ _pgpool() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} program=${COMP_WORDS[0]}
     COMPREPLY=()
     case $prev in
-    -f | --config-file | -a | --hba-file | -F | --pcp-file | -k | --key-file)
+    -f | --config-file | -a | --hba-file | -F | --pcp-file | -k | --key-file | --import-pgbouncer | --into)
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen -f -- "$cur")
         return

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "bin/pgpool/pgpool_auth.h"
 #include "bin/pgpool/pgpool_cmd.h"
+#include "bin/pgpool/pgpool_import.h"
 #include "bin/pgpool/pgpool_opts.h"
 #include "config/conf.h"
 #include "config/conf_describe.h"
@@ -203,6 +204,9 @@ int main(int argc, char **argv)
         return PGPOOL_EXIT_USAGE;
     if (opts.describe != NULL)
         return describe(opts.describe);
+    if (opts.import_file != NULL)
+        return pgpool_import(
+            opts.import_file, opts.import_folder != NULL ? opts.import_folder : ".");
     if (opts.check_config)
         return check_config(&opts);
     if (opts.check_auth != NULL)

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OPT_CHECK_CONFIG = 1000, OPT_CHECK_AUTH, OPT_DESCRIBE };
+enum { OPT_CHECK_CONFIG = 1000, OPT_CHECK_AUTH, OPT_DESCRIBE, OPT_IMPORT, OPT_INTO };
 
 static const struct option long_options[] = {
     {"hba-file", required_argument, NULL, 'a'},
@@ -25,6 +25,8 @@ static const struct option long_options[] = {
     {"discard-status", no_argument, NULL, 'D'},
     {"dont-detach", no_argument, NULL, 'n'},
     {"help", no_argument, NULL, 'h'},
+    {"import-pgbouncer", required_argument, NULL, OPT_IMPORT},
+    {"into", required_argument, NULL, OPT_INTO},
     {"key-file", required_argument, NULL, 'k'},
     {"mode", required_argument, NULL, 'm'},
     {"pcp-file", required_argument, NULL, 'F'},
@@ -79,6 +81,11 @@ static void print_usage(void)
         "                            is in the way\n"
         "  --describe=sample|man|json\n"
         "                            print all settings as a sample file, manual or JSON\n"
+        "  --import-pgbouncer=FILE [--into=FOLDER]\n"
+        "                            make pgpool.conf and its like of a pgbouncer.ini, in FOLDER "
+        "or "
+        "here;\n"
+        "                            say what was taken over and what not\n"
         "\n"
         "  -h, --help                print this\n"
         "  -v, --version             print the version\n",
@@ -154,6 +161,12 @@ static int take_option(int opt, struct pgpool_opts *out)
     case OPT_DESCRIBE:
         out->describe = optarg;
         return 0;
+    case OPT_IMPORT:
+        out->import_file = optarg;
+        return 0;
+    case OPT_INTO:
+        out->import_folder = optarg;
+        return 0;
     default:
         print_usage();
         return -1;
@@ -198,6 +211,10 @@ enum pgpool_opts_result pgpool_opts_parse(int argc, char **argv, struct pgpool_o
         }
         if (take_option(opt, out) == -1)
             return PGPOOL_OPTS_WRONG;
+    }
+    if (out->import_folder != NULL && out->import_file == NULL) {
+        fputs("pgpool: --into belongs to --import-pgbouncer\n", stderr);
+        return PGPOOL_OPTS_WRONG;
     }
     return take_command(argc, argv, out) == -1 ? PGPOOL_OPTS_WRONG : PGPOOL_OPTS_RUN;
 }

@@ -31,6 +31,8 @@ struct pgpool_opts {
     const char *describe;       /* what to describe, or NULL */
     const char *check_auth;     /* user whose login is to be checked, or NULL */
     const char *check_database; /* or NULL: the user's name */
+    const char *import_file;    /* pgbouncer.ini to import, or NULL */
+    const char *import_folder;  /* where to, or NULL: here */
     int stop_signal;
     bool foreground;
     bool check_config;
