@@ -65,6 +65,7 @@ struct failover {
     bool asks;         /* other pgpools watch the same servers: only what they agree on is done */
     bool leads;        /* and it is done here */
     uint64_t may[2];   /* bit per node: about which they agree that it is lost */
+    bool is_stale;     /* that was heard too long ago: another one may lead by now */
     uint32_t seq;      /* of the last step that has an outcome */
     bool busy;         /* a step that has an outcome is being done */
     bool beside_busy;  /* the same of what runs beside */
@@ -102,6 +103,8 @@ void failover_resume(
 void failover_on_adopted(struct failover *f, struct decide *d, int64_t now_us);
 /* What the pgpools of a watchdog cluster have agreed on: this one acts, about the nodes `may`. */
 void failover_allow(struct failover *f, bool leads, const uint64_t may[2]);
+/* Before each step, among several pgpools: nothing is begun while their word is `is_stale`. */
+void failover_doubt(struct failover *f, bool is_stale);
 /* True while something is being done, or may be done and was not begun yet. */
 bool failover_is_acting(const struct failover *f, const struct decide *d);
 /* Takes in what happened. Call for every event, before the view is published. Adds events. */

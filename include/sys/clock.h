@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: PostgreSQL
- * clock.h: the two clocks, in microseconds.
+ * clock.h: the clocks, in microseconds.
  * Runs in: processes without an event loop (supervisor, logger) and where wall time is shown. */
 #ifndef PGP_SYS_CLOCK_H
 #define PGP_SYS_CLOCK_H
@@ -11,6 +11,8 @@
 
 /* Since some point in the past, never going back: for intervals. */
 int64_t clock_mono_us(void);
+/* Goes on while the machine sleeps: for what others count on. */
+int64_t clock_boot_us(void);
 /* Since 1970: for people. */
 int64_t clock_wall_us(void);
 

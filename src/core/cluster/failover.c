@@ -43,6 +43,16 @@ bool failover_may(const struct failover *f, int node)
     return !f->asks || (f->leads && node >= 0 && view_has_node(f->may, node));
 }
 
+void failover_doubt(struct failover *f, bool is_stale)
+{
+    f->is_stale = is_stale && f->asks && f->leads; /* who does not lead has no word to doubt */
+}
+
+static bool may_begin(const struct failover *f, int node)
+{
+    return failover_may(f, node) && !f->is_stale;
+}
+
 bool failover_is_acting(const struct failover *f, const struct decide *d)
 {
     const struct view_switch *sw = &d->view.sw;
@@ -458,7 +468,7 @@ static struct failover_do confirm(struct failover *f, struct decide *d, int64_t 
             f->ask_us = 0;
         return failover_ask(f, now_us);
     }
-    if (!sw->is_asked_for && !failover_may(f, sw->node)) {
+    if (!sw->is_asked_for && !may_begin(f, sw->node)) {
         tell_waiting(f, d,
             "The other pgpools of the watchdog cluster have not agreed, or another one acts.",
             now_us);
@@ -569,7 +579,7 @@ struct failover_do failover_step(struct failover *f, struct decide *d, int64_t n
         return confirm(f, d, now_us);
     case VIEW_PHASE_COMMAND:
     case VIEW_PHASE_PROMOTE:
-        if (!failover_may(f, d->view.sw.node))
+        if (!may_begin(f, d->view.sw.node))
             return failover_ask(f, now_us);
         /* Neither begun nor ended: a former monitor's. */
         return failover_promote(f, d, d->view.sw.target, now_us);

@@ -261,7 +261,7 @@ struct failover_do failover_beside_step(struct failover *f, struct decide *d, in
     struct failover_do nothing = {.type = FAILOVER_DO_NOTHING};
     int back;
 
-    if (f->beside_busy)
+    if (f->beside_busy || f->is_stale)
         return nothing;
     if (find_job(f, d))
         return next_job(f, d);

@@ -355,6 +355,12 @@ static void on_says(struct monitor *m, const struct mail *mail)
         monitor_changed(m);
 }
 
+static void on_leads(struct monitor *m, const struct mail *mail)
+{
+    if (monitor_wd_led(m, mail))
+        monitor_changed(m);
+}
+
 static void on_mail(struct role_loop *rl, struct mail *mail)
 {
     struct monitor *m = LIST_ENTRY(rl, struct monitor, role);
@@ -367,6 +373,8 @@ static void on_mail(struct role_loop *rl, struct mail *mail)
         on_note(m, mail);
     else if (mail->type == MAIL_WD_SAYS)
         on_says(m, mail);
+    else if (mail->type == MAIL_WD_LEADS)
+        on_leads(m, mail);
     else
         log_at(LVL_WARNING, "monitor got a message it does not know: %s", mail_name(mail->type));
     if (mail->fd != -1)

@@ -243,6 +243,7 @@ void monitor_act_step(struct monitor *m)
 
             failover_on_event(&m->failover, &m->decide, &e);
         }
+        monitor_wd_doubt(m);
         what = failover_step(&m->failover, &m->decide, clock_wall_us());
         if (what.type == FAILOVER_DO_NOTHING && seen == m->decide.nevents)
             break;

@@ -60,12 +60,14 @@ struct monitor {
     struct buf begun;                 /* commands that were begun in this turn, each with its NUL */
     struct order order;
     struct order beside_order;
-    uint64_t told;       /* digest of what workers were told of */
-    uint64_t saved;      /* digest of what the status file holds */
-    uint64_t kept;       /* the same of the file about a switchover */
-    bool is_kept;        /* which could be written */
-    struct wd_seen seen; /* as the watchdog was told */
-    uint32_t wd_serial;  /* of the last word of the watchdog */
+    uint64_t told;        /* digest of what workers were told of */
+    uint64_t saved;       /* digest of what the status file holds */
+    uint64_t kept;        /* the same of the file about a switchover */
+    bool is_kept;         /* which could be written */
+    struct wd_seen seen;  /* as the watchdog was told */
+    uint32_t wd_serial;   /* of the last word of the watchdog */
+    bool is_wd_alone;     /* nobody leads, and this pgpool may act then */
+    int64_t led_until_us; /* by the boot clock: nobody else leads before */
     bool is_seen_told;
     struct decide_facts facts; /* scratch: the probe's words in the decision's form */
     struct decide_event events[DECIDE_MAX_EVENTS];
@@ -125,6 +127,10 @@ void monitor_fake_mark(const struct conf_gen *gen, int id);
 /* monitor_wd.c: the other pgpools, by way of the watchdog. */
 /* With use_watchdog nothing is done about servers until the watchdog has said something. */
 void monitor_wd_init(struct monitor *m);
+/* Before each step: is the last word about who leads still good? */
+void monitor_wd_doubt(struct monitor *m);
+/* The word is good for longer. True when it was not any more. */
+bool monitor_wd_led(struct monitor *m, const struct mail *mail);
 /* Takes in what all have agreed on. True when the view may have changed. */
 bool monitor_wd_take(struct monitor *m, const struct mail *mail);
 /* Tells the watchdog what is found, when that has changed. */

@@ -111,12 +111,30 @@ bool monitor_wd_take(struct monitor *m, const struct mail *mail)
     if (ok) {
         memcpy(s, mail->body, sizeof *s);
         m->wd_serial = s->serial;
+        m->is_wd_alone = s->acts_alone;
         failover_allow(&m->failover, s->is_leader || s->acts_alone, s->acts_alone ? all : s->may);
         decide_agree(&m->decide, s->primary, s->barred, clock_wall_us());
         follow_holds(m, s);
     }
     mem_free(s);
     return ok;
+}
+
+/* A machine that hangs and goes on, or a watchdog that hangs, does not know yet that another one
+ * leads: what was allowed is good only for as long as the others have promised. */
+void monitor_wd_doubt(struct monitor *m)
+{
+    failover_doubt(&m->failover, is_on(m) && !m->is_wd_alone && clock_boot_us() >= m->led_until_us);
+}
+
+bool monitor_wd_led(struct monitor *m, const struct mail *mail)
+{
+    bool was_stale = m->failover.is_stale;
+
+    if (mail->len != sizeof m->led_until_us || !is_on(m))
+        return false;
+    memcpy(&m->led_until_us, mail->body, sizeof m->led_until_us);
+    return was_stale;
 }
 
 bool monitor_wd_pass(struct monitor *m, const struct node_command *cmd)

@@ -49,6 +49,7 @@ struct wd_lead {
     int yield_to;          /* whom we give the lead as soon as the address is given up */
     bool yields;
     bool told_waiting[VIEW_MAX_NODES];
+    int64_t told_until_us; /* the monitor knows that we lead until then */
 };
 
 struct wd {
@@ -151,6 +152,8 @@ void wd_tell_supervisor(struct wd *w, char what);
 int wd_lease_open(struct wd *w, struct err *err);
 /* Renews while a majority follows; to be called often. */
 void wd_lease_step(struct wd *w);
+/* Boot clock, microseconds: until then nobody else can lead; 0: we do not. */
+int64_t wd_lease_led_until_us(struct wd *w);
 /* True when the address is not here, and not being taken. */
 bool wd_lease_is_free(const struct wd *w);
 

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "sys/clock.h"
 
 #include "wd_int.h"
 
@@ -72,6 +73,14 @@ void wd_lease_step(struct wd *w)
         return;
     wd_addr_not_before(w->addr, since_ms + wait_ms(w));
     wd_addr_lead(w->addr, granted + lease_ms(w));
+}
+
+/* Followers vote for nobody else until the election time-out after they heard of us. */
+int64_t wd_lease_led_until_us(struct wd *w)
+{
+    int64_t granted = wd_is_leading(w) && wd_raft_is_current(w->raft) ? granted_ms(w) : 0;
+
+    return granted == 0 ? 0 : (granted + wd_conf(w)->wd_election_timeout_ms) * CLOCK_US_PER_MS;
 }
 
 bool wd_lease_is_free(const struct wd *w)

@@ -50,6 +50,18 @@ static void fill_says(struct wd *w, struct wd_says *s)
     }
 }
 
+/* Now and then, in time for the monitor never to doubt it. */
+static void tell_led(struct wd *w, int slot)
+{
+    int64_t step_us = wd_conf(w)->wd_election_timeout_ms * CLOCK_US_PER_MS / 4;
+    int64_t until_us = w->says.is_leader ? wd_lease_led_until_us(w) : 0;
+
+    if (until_us < w->lead.told_until_us + step_us || slot == -1)
+        return;
+    if (mailbox_post(w->role.env->boxes, slot, MAIL_WD_LEADS, &until_us, sizeof until_us, -1) == 0)
+        w->lead.told_until_us = until_us;
+}
+
 void wd_tell_monitor(struct wd *w)
 {
     struct wd_says *s = mem_alloc(sizeof *s);
@@ -66,6 +78,7 @@ void wd_tell_monitor(struct wd *w)
     if (!w->is_said && slot != -1)
         w->is_said =
             mailbox_post(w->role.env->boxes, slot, MAIL_WD_SAYS, &w->says, sizeof w->says, -1) == 0;
+    tell_led(w, slot);
 }
 
 void wd_tell_command(struct wd *w, const struct node_command *cmd)

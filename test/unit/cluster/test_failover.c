@@ -92,6 +92,28 @@ START_TEST(test_late_answers_are_asked_again)
 }
 END_TEST
 
+/* Another pgpool may lead by now, and have promoted another server. */
+START_TEST(test_nothing_is_begun_on_an_old_word)
+{
+    static const uint64_t all[2] = {UINT64_MAX, UINT64_MAX};
+
+    world_init(_i);
+    world->rules.auto_promote = true;
+    world_monitor_start();
+    failover_allow(&world->f, true, all);
+    failover_doubt(&world->f, true);
+    world_run(3);
+    world->server[_i].alive = false;
+    world_run(10);
+    ck_assert_int_eq(world->nsteps[FAILOVER_DO_PROMOTE] + world->nsteps[FAILOVER_DO_COMMAND], 0);
+    ck_assert(failover_is_acting(&world->f, &world->d));
+    failover_doubt(&world->f, false);
+    world_run(10);
+    ck_assert_int_eq(world->nsteps[FAILOVER_DO_PROMOTE], 1);
+    ck_assert_int_ne(world->d.view.primary, VIEW_NO_NODE);
+}
+END_TEST
+
 START_TEST(test_weight_breaks_a_tie)
 {
     int heavy = (_i + 2) % NODES;
@@ -600,6 +622,7 @@ static Suite *make_suite(void)
     tcase_add_checked_fixture(t, world_setup, world_teardown);
     tcase_add_loop_test(t, test_nobody_acts_unasked, 0, NODES);
     tcase_add_loop_test(t, test_promotes_the_one_that_has_most, 0, NODES);
+    tcase_add_loop_test(t, test_nothing_is_begun_on_an_old_word, 0, NODES);
     tcase_add_loop_test(t, test_weight_breaks_a_tie, 0, NODES);
     tcase_add_loop_test(t, test_living_primary_stays, 0, NODES);
     tcase_add_loop_test(t, test_vanished_primary, 0, NODES);
