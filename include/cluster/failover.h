@@ -61,11 +61,16 @@ struct failover_words {
     char who[VIEW_WHO_BYTES];
 };
 
+/* What the pgpools of a watchdog cluster let this one do. */
+struct failover_word {
+    bool asks;  /* there are others, who watch the same servers: only what they agree on is done */
+    bool leads; /* and it is done here */
+    bool is_stale;   /* that was heard too long ago: another one may lead by now */
+    uint64_t may[2]; /* bit per node: about which they agree that it is lost */
+};
+
 struct failover {
-    bool asks;         /* other pgpools watch the same servers: only what they agree on is done */
-    bool leads;        /* and it is done here */
-    uint64_t may[2];   /* bit per node: about which they agree that it is lost */
-    bool is_stale;     /* that was heard too long ago: another one may lead by now */
+    struct failover_word word;
     uint32_t seq;      /* of the last step that has an outcome */
     bool busy;         /* a step that has an outcome is being done */
     bool beside_busy;  /* the same of what runs beside */

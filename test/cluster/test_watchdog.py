@@ -231,6 +231,41 @@ def test_a_beginning_that_failed_begins_again(cluster):
     three.wait_voters(three.wait_leader(0, 1, 2), 3)
 
 
+def test_a_damaged_disk_does_not_vote(cluster):
+    """What is damaged is not put aside in silence: promises would be forgotten. The log says what to do."""
+    three = cluster().start()
+    leader = three.wait_leader(0, 1, 2)
+    three.wait_voters(leader, 3)
+    other = (leader + 1) % 3
+    three.kill(other)
+    pool = three.pools[other]
+    log = pool.home / f"pgpool_watchdog.{other}" / "log"
+    kept = {f.name: f.read_bytes() for f in log.iterdir()}
+    for file in log.glob("0*-0*"):
+        file.write_bytes(b"\xff" * 4096)
+    three.start(other)
+    waits.wait_for("it is told", lambda: "consensus cannot begin in folder" in pool.log(), 30)
+    assert "remove the folder" in pool.log()
+    assert sorted(kept) == sorted(f.name for f in log.iterdir())
+    waits.wait_for("it is out", lambda: three.rows(leader)[other]["status"] != "STANDBY")
+    shutil.rmtree(log)
+    three.wait_voters(leader, 3)
+
+
+def test_a_folder_that_cannot_be_used(cluster):
+    """The watchdog ends with a message, again and again, and pgpool goes on; then it can be used."""
+    three = cluster()
+    pool = three.pools[2]
+    folder = pool.home / "pgpool_watchdog.2"
+    folder.write_text("no folder", encoding="ascii")
+    three.start()
+    three.wait_leader(0, 1)
+    waits.wait_for("it is told", lambda: "pgpool_watchdog.2" in pool.log(), 30)
+    assert "terminated by" not in pool.log()
+    folder.unlink()
+    three.wait_leader(0, 1, 2)
+
+
 def test_the_leader_hangs(cluster):
     """Stopped for a while, it finds itself replaced, and says so at once."""
     three = cluster().start()

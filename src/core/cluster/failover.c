@@ -33,24 +33,25 @@ void failover_init(struct failover *f)
 
 void failover_allow(struct failover *f, bool leads, const uint64_t may[2])
 {
-    f->asks = true;
-    f->leads = leads;
-    memcpy(f->may, may, sizeof f->may);
+    f->word.asks = true;
+    f->word.leads = leads;
+    memcpy(f->word.may, may, sizeof f->word.may);
 }
 
 bool failover_may(const struct failover *f, int node)
 {
-    return !f->asks || (f->leads && node >= 0 && view_has_node(f->may, node));
+    return !f->word.asks || (f->word.leads && node >= 0 && view_has_node(f->word.may, node));
 }
 
 void failover_doubt(struct failover *f, bool is_stale)
 {
-    f->is_stale = is_stale && f->asks && f->leads; /* who does not lead has no word to doubt */
+    f->word.is_stale =
+        is_stale && f->word.asks && f->word.leads; /* who does not lead has no word to doubt */
 }
 
 static bool may_begin(const struct failover *f, int node)
 {
-    return failover_may(f, node) && !f->is_stale;
+    return failover_may(f, node) && !f->word.is_stale;
 }
 
 bool failover_is_acting(const struct failover *f, const struct decide *d)

@@ -242,9 +242,10 @@ static bool find_job(struct failover *f, struct decide *d)
     while (left-- > 0) {
         struct view_job job = sw->job[0];
         struct failover_words words = f->words[0];
-        bool waits = f->leads && !view_is_usable(&d->view, job.node);
+        bool waits = f->word.leads && !view_is_usable(&d->view, job.node);
 
-        if (!f->asks || (job.hook == HOOK_FAILOVER ? failover_may(f, job.node) : f->leads))
+        if (!f->word.asks ||
+            (job.hook == HOOK_FAILOVER ? failover_may(f, job.node) : f->word.leads))
             return true;
         memmove(sw->job, sw->job + 1, (size_t)(sw->njobs - 1) * sizeof sw->job[0]);
         memmove(f->words, f->words + 1, (size_t)(sw->njobs - 1) * sizeof f->words[0]);
@@ -261,11 +262,11 @@ struct failover_do failover_beside_step(struct failover *f, struct decide *d, in
     struct failover_do nothing = {.type = FAILOVER_DO_NOTHING};
     int back;
 
-    if (f->beside_busy || f->is_stale)
+    if (f->beside_busy || f->word.is_stale)
         return nothing;
     if (find_job(f, d))
         return next_job(f, d);
-    if (f->asks && !f->leads) {
+    if (f->word.asks && !f->word.leads) {
         d->view.sw.follow_epoch = 0;
         return nothing;
     }

@@ -129,7 +129,7 @@ void monitor_wd_doubt(struct monitor *m)
 
 bool monitor_wd_led(struct monitor *m, const struct mail *mail)
 {
-    bool was_stale = m->failover.is_stale;
+    bool was_stale = m->failover.word.is_stale;
 
     if (mail->len != sizeof m->led_until_us || !is_on(m))
         return false;

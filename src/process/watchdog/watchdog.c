@@ -287,6 +287,8 @@ static int start(struct wd *w)
     static const struct wd_net_calls calls = {.on_message = on_message, .on_open = on_open};
     struct err err = {0};
 
+    timer_init(&w->tick, on_tick);
+    timer_init(&w->stop_limit, on_stop_limit);
     w->shown_leader = WD_NO_MEMBER;
     /* Another one than a former watchdog's: the monitor answers with all it knows. */
     w->serial = (uint32_t)wd_addr_boot_ms() | 1;
@@ -301,8 +303,6 @@ static int start(struct wd *w)
             "watchdog: wd_authkey is empty: whoever reaches wd_port is taken for a member");
     w->net = wd_net_new(&w->role.loop, w->self, &calls, w);
     wd_net_set(w->net, wd_conf(w));
-    timer_init(&w->tick, on_tick);
-    timer_init(&w->stop_limit, on_stop_limit);
     timer_start(&w->role.loop, &w->tick, 0);
     return 0;
 }

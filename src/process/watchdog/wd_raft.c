@@ -339,6 +339,8 @@ static int start_raft(struct wd_raft *wr, const struct wd_raft_opts *o)
     raft_set_pre_vote(&wr->raft, true);
     raft_uv_set_segment_size(&wr->io, SEGMENT_BYTES);
     (void)raft_uv_set_snapshot_compression(&wr->io, false);
+    /* libraft would put a damaged file aside and vote on without what it had promised. */
+    raft_uv_set_auto_recovery(&wr->io, false);
     rc = begin_log(wr, o);
     return rc == 0 ? raft_start(&wr->raft) : rc;
 }
@@ -355,6 +357,13 @@ static void make_callbacks(struct wd_raft *wr)
         .apply = fsm_apply,
         .snapshot = fsm_snapshot,
         .restore = fsm_restore};
+}
+
+static void refuse_log(struct err *err, const char *dir, const char *why)
+{
+    err_set(err, "58030", "watchdog: consensus cannot begin in folder \"%s\": %s", dir, why);
+    err_hint(err, "See whether its disk is full. When a file in it is damaged, remove the folder: "
+                  "the other pgpools give this one their log.");
 }
 
 struct wd_raft *wd_raft_new(struct loop *lp, const struct wd_raft_opts *opts,
@@ -389,7 +398,7 @@ struct wd_raft *wd_raft_new(struct loop *lp, const struct wd_raft_opts *opts,
     make_callbacks(wr);
     rc = raft_init(&wr->raft, &wr->io, &wr->fsm, id_of(opts->self), wr->address[opts->self]);
     if (rc != 0) {
-        err_set(err, "58030", "watchdog: consensus cannot begin: %s", wr->io.errmsg);
+        refuse_log(err, opts->dir, wr->io.errmsg);
         raft_uv_close(&wr->io);
         mem_free(wr);
         return NULL;
@@ -397,8 +406,7 @@ struct wd_raft *wd_raft_new(struct loop *lp, const struct wd_raft_opts *opts,
     wr->raft.data = wr;
     rc = start_raft(wr, opts);
     if (rc != 0)
-        err_set(err, "58030", "watchdog: consensus cannot begin in folder \"%s\": %s", opts->dir,
-            raft_errmsg(&wr->raft));
+        refuse_log(err, opts->dir, raft_errmsg(&wr->raft));
     if (rc != 0 || start_ticking(wr, err) == -1)
         wd_raft_free(&wr);
     return wr;
