@@ -146,7 +146,8 @@ void log_put_jsonlog(struct buf *out, const struct log_process *process,
         put_client(out, c);
     put_member(out, "error_severity", e->label, NAME_MAX_OUT);
     put_member(out, "state_code", e->sqlstate, NAME_MAX_OUT);
-    put_member(out, "message", e->text, LOG_JSON_TEXT_MAX);
+    buf_put(out, ",\"message\":", sizeof ",\"message\":" - 1); /* is there also when it is empty */
+    log_put_json_string(out, e->text, LOG_JSON_TEXT_MAX);
     put_member(out, "detail", e->detail, DETAIL_MAX);
     put_member(out, "hint", e->hint, HINT_MAX);
     if (process->is_verbose) {

@@ -292,6 +292,7 @@ START_TEST(jsonlog_escapes_strictly)
         const char *json;
     } table[] = {
         {"plain", "plain"},
+        {"", ""},
         {"a\"b\\c", "a\\\"b\\\\c"},
         {"\n\r\t", "\\n\\r\\t"},
         {"\x01\x1f\x7f", "\\u0001\\u001f\\u007f"},
