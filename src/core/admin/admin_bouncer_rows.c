@@ -328,7 +328,8 @@ void admin_bouncer_servers(const struct admin_sources *src, struct admin_rows *o
 
 /* --- SHOW STATS --- */
 
-void admin_bouncer_stats(const struct admin_sources *src, struct admin_rows *out)
+/* The columns that both reports begin with. */
+static void put_stats(const struct admin_sources *src, struct admin_rows *out, int navgs)
 {
     struct dbstats_sum *sum = mem_alloc_zero(sizeof *sum);
     uint32_t at = 0;
@@ -346,9 +347,86 @@ void admin_bouncer_stats(const struct admin_sources *src, struct admin_rows *out
         admin_put_uint(out, sum->wait_us);
         put_zeros(out, STATS_ABSENT);
         admin_put_uint(out, sum->logins);
-        put_zeros(out, STATS_AVGS);
+        put_zeros(out, navgs);
     }
     mem_free(sum);
+}
+
+void admin_bouncer_stats(const struct admin_sources *src, struct admin_rows *out)
+{
+    put_stats(src, out, STATS_AVGS);
+}
+
+void admin_bouncer_stats_totals(const struct admin_sources *src, struct admin_rows *out)
+{
+    put_stats(src, out, 0);
+}
+
+/* --- SHOW STATE, SHOW USERS --- */
+
+static void put_state(struct admin_rows *out, const char *key, bool is)
+{
+    admin_row_begin(out);
+    admin_put_static(out, key);
+    admin_put_static(out, is ? "yes" : "no");
+}
+
+void admin_bouncer_state(const struct admin_sources *src, struct admin_rows *out)
+{
+    bool is_paused = (orders_flags(src->shm, slice_of("", 0)) & ORDER_PAUSE) != 0;
+
+    put_state(out, "active", !is_paused);
+    put_state(out, "paused", is_paused);
+    put_state(out, "suspended", false);
+}
+
+/* True when no pool before number `i` is of the same user. */
+static bool is_first_of_user(const struct admin_totals *t, uint32_t i)
+{
+    uint32_t k;
+
+    for (k = 0; k < i; k++)
+        if (strcmp(t->pool[k].user, t->pool[i].user) == 0)
+            return false;
+    return true;
+}
+
+static void put_user(const struct admin_sources *src, const struct admin_totals *t,
+    const char *user, struct admin_rows *out)
+{
+    const struct pool_settings *set =
+        pools_conf_find(conf_of(src->gen), slice_of("", 0), slice_of_str(user));
+    uint32_t links = 0;
+    uint32_t clients = 0;
+    uint32_t i;
+
+    for (i = 0; i < t->npools; i++) {
+        if (strcmp(t->pool[i].user, user) != 0)
+            continue;
+        links += sum_of(t->pool[i].links, LINK_STATE_COUNT);
+        clients += sum_of(t->pool[i].clients, CLIENT_STATE_COUNT);
+    }
+    admin_row_begin(out);
+    admin_put_str(out, user);
+    admin_put_int(out, set->pool_size);
+    admin_put_int(out, set->reserve_pool_size);
+    admin_put_static(out, admin_pool_mode_text(set->pool_mode));
+    admin_put_int(out, set->max_user_connections);
+    admin_put_uint(out, links);
+    admin_put_int(out, set->max_user_client_connections);
+    admin_put_uint(out, clients);
+}
+
+void admin_bouncer_users(const struct admin_sources *src, struct admin_rows *out)
+{
+    struct admin_totals *t = mem_alloc_zero(sizeof *t);
+    uint32_t i;
+
+    admin_totals(src, t);
+    for (i = 0; i < t->npools; i++)
+        if (is_first_of_user(t, i))
+            put_user(src, t, t->pool[i].user, out);
+    mem_free(t);
 }
 
 /* --- SHOW LISTS --- */
@@ -376,13 +454,9 @@ static uint32_t count_users(const struct admin_totals *t)
 {
     uint32_t n = 0;
     uint32_t i;
-    uint32_t k;
 
-    for (i = 0; i < t->npools; i++) {
-        for (k = 0; k < i && strcmp(t->pool[k].user, t->pool[i].user) != 0; k++)
-            continue;
-        n += k == i;
-    }
+    for (i = 0; i < t->npools; i++)
+        n += is_first_of_user(t, i);
     return n;
 }
 

@@ -249,6 +249,13 @@ bool admin_recognise_order(struct slice sql, struct admin_cmd *cmd)
     struct slice rest = sql;
     struct admin_token t = admin_lex(&rest);
 
+    if (admin_token_is_word(&t, "kill_client")) { /* as PgBouncer spells it */
+        if (take_arguments(ARGUMENTS_NUMBER, &rest, cmd, &t) && at_end(rest, &t))
+            cmd->kind = ADMIN_KIND_KILL_CLIENT;
+        else
+            bad(cmd, &t);
+        return true;
+    }
     if (!admin_token_is_word(&t, "pause") && !admin_token_is_word(&t, "resume") &&
         !admin_token_is_word(&t, "drain") && !admin_token_is_word(&t, "reconnect") &&
         !admin_token_is_word(&t, "kill"))

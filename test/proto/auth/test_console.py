@@ -339,8 +339,11 @@ def test_pgbouncers_reports(server, pools):
         lists = {r["list"]: r["items"] for r in show("lists")}
         assert lists["used_clients"] == "2" and lists["used_servers"] == "1"
         assert {r["key"]: r["value"] for r in show("config")}["listen_port"] == str(pool.port)
-    assert error(c.simple("show pools")).sqlstate == "42704"
-    c.bye()
+        assert {r["name"] for r in show("users")} == {"boss", "op"}
+        assert error(c.simple("show pools")).sqlstate == "42704"
+        victim = [r["id"] for r in show("clients") if r["user"] == "boss"]
+        conn.execute(f"KILL_CLIENT {victim[0]}")
+        assert error(c.read_eof()).sqlstate == "57P01"
 
 
 def test_drivers(pools):

@@ -60,6 +60,14 @@ START_TEST(columns_are_pgbouncers)
         "avg_server_assignment_count avg_xact_count avg_query_count avg_recv avg_sent "
         "avg_xact_time avg_query_time avg_wait_time avg_client_parse_count avg_server_parse_count "
         "avg_bind_count avg_client_login_count");
+    assert_columns("SHOW STATS_TOTALS",
+        "database server_assignment_count xact_count query_count bytes_received bytes_sent "
+        "xact_time query_time wait_time client_parse_count server_parse_count bind_count "
+        "client_login_count");
+    assert_columns("SHOW USERS",
+        "name pool_size reserve_pool_size pool_mode max_user_connections current_connections "
+        "max_user_client_connections current_client_connections");
+    assert_columns("SHOW STATE", "key value");
     assert_columns("SHOW LISTS", "list items");
     assert_columns("SHOW CONFIG", "key value default changeable");
 }
@@ -148,6 +156,37 @@ START_TEST(databases_and_stats)
 }
 END_TEST
 
+START_TEST(users_and_state)
+{
+    fill();
+    ask("show stats_totals");
+    fixture_assert_rows("shop|2|3|4|5|6|7|8|9|0|0|0|1\n");
+    ask("show users");
+    ck_assert_uint_eq(res.nrows, 2);
+    ck_assert_ptr_eq(strstr(fixture_rows_text(), "alice|"), fixture_rows_text());
+    ck_assert_ptr_nonnull(strstr(fixture_rows_text(), "|0|session|0|3|0|3\nbob|"));
+    ck_assert_ptr_nonnull(strstr(fixture_rows_text(), "|0|session|0|0|0|1\n"));
+    ask("show state");
+    fixture_assert_rows("active|yes\npaused|no\nsuspended|no\n");
+    ck_assert_int_eq(orders_set(shm, slice_of("", 0), ORDER_PAUSE, &err), 0);
+    ask("show state");
+    fixture_assert_rows("active|no\npaused|yes\nsuspended|no\n");
+}
+END_TEST
+
+START_TEST(kill_client_in_one_word)
+{
+    struct admin_cmd cmd;
+
+    admin_recognise_alone(slice_of_str("KILL_CLIENT 12;"), &cmd);
+    ck_assert_int_eq(cmd.kind, ADMIN_KIND_KILL_CLIENT);
+    ck_assert(slice_eq(cmd.value, slice_of_str("12")));
+    admin_recognise_alone(slice_of_str("kill_client x"), &cmd);
+    ck_assert_int_eq(cmd.kind, ADMIN_KIND_BAD);
+    ck_assert(!admin_recognise(slice_of_str("kill_client 12"), &cmd));
+}
+END_TEST
+
 START_TEST(clients_and_servers)
 {
     const char *text;
@@ -207,6 +246,8 @@ int main(void)
     tcase_add_test(t, only_in_the_virtual_database);
     tcase_add_test(t, pools_and_lists);
     tcase_add_test(t, databases_and_stats);
+    tcase_add_test(t, users_and_state);
+    tcase_add_test(t, kill_client_in_one_word);
     tcase_add_test(t, clients_and_servers);
     tcase_add_test(t, settings_under_pgbouncers_names);
     suite_add_tcase(s, t);
