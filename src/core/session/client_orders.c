@@ -345,14 +345,19 @@ HOT void client_orders_on_statement(struct client *c, struct slice sql)
         tell_of_drops(c, sql);
 }
 
-/* This worker at once: its next client may be here before its mail. */
-static void tell_of_ddl(void *ctx, const struct link_retire *what)
+/* This worker at once: its next client may be here before its mail. What was parsed and never run
+ * counts, too, so that of a role whose links are meant nothing is forgotten on the word of those
+ * who may not drop it. */
+static void tell_of_ddl(void *ctx, const struct link_retire *told)
 {
     struct client *c = ctx;
     const struct proc_env *env = c->ss->env;
+    struct link_retire now = *told;
+    const struct link_retire *what = &now;
     int slot;
     int i;
 
+    now.is_gone = now.is_gone != 0 && c->pool->is_superuser;
     for (i = 0; i < env->nworkers; i++) {
         slot = env->first_worker_slot + i;
         if (i == env->ordinal || proc_row(env->shm, slot)->pid == 0)

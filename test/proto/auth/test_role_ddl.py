@@ -158,3 +158,19 @@ def test_a_session_that_is_there_stays(server, pools, mode):
         done(w.simple("commit"))
         assert w.value("select 1") == "1"
         say(boss, False, "alter role ddl_one reset all")
+
+
+def test_who_may_not_takes_no_password_away(server):
+    """Nobody knows of a statement that was only parsed whether it would be allowed: what opens servers for a session
+    that is there stays known."""
+    pool = house.start_auth_pool([server.address], hba="host all all all password\n", pool_mode="transaction",
+                                 num_init_children=1)
+    try:
+        with enter(pool, "ddl_one") as w, enter(pool, "ddl_two") as other:
+            assert w.value("select session_user") == "ddl_one"
+            other.send(parse("drop role ddl_one", "never"), bind(name="never"), SYNC)
+            done(other.ready())
+            done(other.simple("select 1"))
+            assert w.value("select session_user") == "ddl_one"
+    finally:
+        pool.stop()
