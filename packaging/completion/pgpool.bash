@@ -19,7 +19,7 @@ _pgpool() {
         return
         ;;
     --describe)
-        mapfile -t COMPREPLY < <(compgen -W 'sample man json' -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W 'sample man roff json' -- "$cur")
         return
         ;;
     esac

@@ -452,11 +452,13 @@ int conf_describe(const char *what, struct buf *out, struct err *err)
         conf_describe_sample(out);
     } else if (strcmp(what, "man") == 0) {
         conf_describe_man(out);
+    } else if (strcmp(what, "roff") == 0) {
+        conf_describe_roff(out);
     } else if (strcmp(what, "json") == 0) {
         conf_describe_json(out);
     } else {
         err_set(err, "22023", "there is no description \"%s\"", what);
-        err_hint(err, "Available values: sample, man, json.");
+        err_hint(err, "Available values: sample, man, roff, json.");
         return -1;
     }
     return 0;

@@ -40,6 +40,12 @@ START_TEST(reference_is_up_to_date)
 }
 END_TEST
 
+START_TEST(man_page_is_up_to_date)
+{
+    conf_test_same(CONF_TEST_ROOT "doc/man/pgpool.conf.5", conf_describe_roff);
+}
+END_TEST
+
 /* ---- the sample as a file ---- */
 
 /* Takes the # away from lines "#name = value". */
@@ -139,9 +145,10 @@ START_TEST(names_of_descriptions)
     struct buf b = {0};
     ck_assert_int_eq(conf_describe("sample", &b, &err), 0);
     ck_assert_int_eq(conf_describe("man", &b, &err), 0);
+    ck_assert_int_eq(conf_describe("roff", &b, &err), 0);
     ck_assert_int_eq(conf_describe("json", &b, &err), 0);
     ck_assert_int_eq(conf_describe("xml", &b, &err), -1);
-    ck_assert_ptr_nonnull(strstr(err.hint, "sample, man, json"));
+    ck_assert_ptr_nonnull(strstr(err.hint, "sample, man, roff, json"));
     buf_free(&b);
 }
 END_TEST
@@ -223,6 +230,7 @@ static Suite *conf_docs_suite(void)
     TCase *docs = tcase_create("docs");
     tcase_add_test(docs, sample_is_up_to_date);
     tcase_add_test(docs, reference_is_up_to_date);
+    tcase_add_test(docs, man_page_is_up_to_date);
     tcase_add_test(docs, sample_holds_the_defaults);
     tcase_add_test(docs, every_parameter_is_described);
     tcase_add_test(docs, names_of_descriptions);
