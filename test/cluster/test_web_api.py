@@ -97,6 +97,9 @@ def test_who_sees_statements(pg, start_pool):
             return [row["statement"] for row in get(pool, "pool_clients", **headers)["rows"]]
         waits.wait_for("the operator sees it", lambda: statements(OP) == ["select 'my secret'"])
         assert statements(LOOKER) == ["<insufficient privilege>"]
+        (pool.home / "pcp.conf").write_text(f"postgres:{hashlib.md5(b'secret').hexdigest()}\n", encoding="ascii")
+        same_name = {"Authorization": "Basic " + base64.b64encode(b"postgres:secret").decode()}
+        assert statements(same_name) == ["<insufficient privilege>"], "users of pcp.conf are not those of servers"
 
 
 def test_search_and_limit(pg, start_pool):

@@ -189,7 +189,6 @@ void web_api_report(const struct web_request *r, struct web_answer *a)
     }
     web_sources(r->web, &src);
     src.is_operator = r->who->is_operator;
-    src.user = slice_of_str(r->who->user);
     if (admin_run_report((enum admin_report)report, &src, &res, &err) == -1) {
         put_error(a, STATUS_ERROR, &err);
         return;
