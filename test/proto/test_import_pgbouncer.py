@@ -133,7 +133,7 @@ def test_every_setting_is_named(tmp_path):
         if name.endswith(("auth_file", "_hba_file", "_ident_file")):
             value = ""
         ran = Import(tmp_path / name, f"[databases]\n* = host=a\n[pgbouncer]\n{name} = {value}\n")
-        assert ran.run.returncode == 0, ran.run.stderr
+        assert (ran.out / "pgpool.conf").exists(), ran.run.stderr
         if name in ("auth_file", "auth_ident_file"):
             continue
         assert "known here" not in ran.about(name), name
@@ -150,6 +150,16 @@ def test_listed_databases_only(tmp_path):
     assert sorted(set(rules)) == ['"a"', '"b"', '"c"', '"pgbouncer"', '"pgpool"']
     assert "a later line" in ran.about("[databases] a")
     assert "h3,h4" in ran.about("[databases] c host")
+
+
+def test_query_without_a_user_for_all(tmp_path):
+    """pgpool.conf would refuse it; the databases with a user of their own have it."""
+    ran = Import(tmp_path, "[databases]\na = host=h auth_user=asker\nb = host=h\n[pgbouncer]\nlisten_addr = *\nunix_socket_dir =\n"
+                 "auth_query = select n, s from f($1)\n")
+    ran.check()
+    assert "auth_query" not in ran.settings()
+    pools = ran.text("pools.conf").split("\n[")
+    assert "auth_query = 'select n, s from f($1)'" in pools[1] and "auth_query" not in pools[2]
 
 
 def test_rules_of_its_own(tmp_path):
@@ -171,6 +181,13 @@ def test_refused_whole(tmp_path, ini, why):
     ran = Import(tmp_path, ini)
     assert ran.run.returncode == 1 and why in ran.run.stderr, ran.run.stderr
     assert not list(ran.out.iterdir())
+
+
+def test_out_of_range(tmp_path):
+    """What PgBouncer allows and pgpool does not is said, with the line to mend."""
+    ran = Import(tmp_path, "[databases]\n* = host=a\n[pgbouncer]\nlisten_port = 80\n")
+    assert ran.run.returncode == 1 and "pgpool.conf:" in ran.run.stderr and "port" in ran.run.stderr
+    assert "port = 80" in ran.text("pgpool.conf")
 
 
 def test_nothing_is_overwritten(tmp_path):

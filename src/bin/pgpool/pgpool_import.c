@@ -223,6 +223,30 @@ static int convert(struct imp *imp, const char *file, const char *folder, struct
     return write_files(imp, folder, err);
 }
 
+/* Says what is wrong with the files as they are: a value that PgBouncer allows may be out of our
+ * range. */
+static int check_made(struct imp *imp, const char *folder)
+{
+    const char *path = arena_printf(imp->arena, "%s/pgpool.conf", folder);
+    char whole[PATH_MAX];
+    struct conf_report report;
+    struct buf out = {0};
+    struct conf_gen *gen;
+    int rc;
+
+    conf_report_init(&report);
+    gen = conf_load(realpath(path, whole) != NULL ? whole : path, NULL, &report);
+    rc = gen == NULL ? -1 : 0;
+    if (report.nerrors + report.nwarnings > 0) {
+        conf_report_format(&report, &out);
+        (void)fd_write_all(STDERR_FILENO, out.data, out.len);
+    }
+    conf_gen_free(&gen);
+    conf_report_fini(&report);
+    buf_free(&out);
+    return rc;
+}
+
 int pgpool_import(const char *file, const char *folder)
 {
     struct imp imp = {0};
@@ -237,6 +261,8 @@ int pgpool_import(const char *file, const char *folder)
         (void)fd_write_all(STDOUT_FILENO, imp.said.data, imp.said.len);
     if (rc == -1)
         log_err(LVL_FATAL, &err);
+    else
+        rc = check_made(&imp, folder);
     buf_free(&imp.conf);
     buf_free(&imp.pools);
     buf_free(&imp.hba);

@@ -174,6 +174,19 @@ static bool is_needless(const struct imp_item *item, const struct imp_pair *pair
     return strcmp(pair->key, "dbname") == 0 && strcmp(pair->value, item->key) == 0;
 }
 
+/* A query for all without a user for all holds where a database has one. */
+static void put_query(struct imp *imp, const struct imp_item *item, const struct imp_pair *pairs)
+{
+    const struct imp_item *query = imp_find(imp, "pgbouncer", "auth_query");
+    struct imp_pair pair = {.key = "auth_query"};
+
+    if (query == NULL || value_of(pairs, "auth_user") == NULL ||
+        value_of(pairs, "auth_query") != NULL || imp_find(imp, "pgbouncer", "auth_user") != NULL)
+        return;
+    pair.value = query->value;
+    put_key(imp, item, &pair);
+}
+
 static void put_database(
     struct imp *imp, const struct imp_item *item, const struct imp_pair *pairs, struct place main)
 {
@@ -194,6 +207,7 @@ static void put_database(
         else if (!is_about_place(pair->key) && !is_needless(item, pair))
             put_key(imp, item, pair);
     }
+    put_query(imp, item, pairs);
 }
 
 /* The servers of pgpool.conf. */

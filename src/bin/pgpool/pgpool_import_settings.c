@@ -233,6 +233,10 @@ static bool take_special(struct imp *imp, const struct imp_rule *rule, const str
 
     if (rule->how == IMP_NONE)
         imp_left(imp, item, NULL, "%s", rule->text);
+    else if (strcmp(rule->from, "auth_query") == 0 &&
+             imp_find(imp, "pgbouncer", "auth_user") == NULL)
+        imp_took(imp, item, NULL,
+            "auth_query of the databases that have auth_user: there is none for all");
     else if (rule->how == IMP_SERVER && !is_auto(v))
         take_server(imp, rule, item);
     else if ((rule->how == IMP_SERVER || rule->how == IMP_WORD_AUTO) && is_auto(v))
