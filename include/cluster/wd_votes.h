@@ -17,6 +17,7 @@ struct wd_vote_rules {
     bool needs_consensus; /* failover_require_consensus */
     bool counts_again;    /* allow_multiple_failover_requests_from_node */
     bool half_is_enough;  /* enable_consensus_with_half_votes */
+    const bool *voters;   /* per member: who is no voter (yet) is not counted; NULL: all are */
 };
 
 /* What one member says of the servers. */

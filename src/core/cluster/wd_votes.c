@@ -43,7 +43,7 @@ int wd_votes_count(
     int i;
 
     for (i = 0; i < WD_MAX_MEMBERS; i++)
-        if (is_lost(&v->of[i], node, now_us))
+        if ((rules->voters == NULL || rules->voters[i]) && is_lost(&v->of[i], node, now_us))
             n += rules->counts_again ? v->of[i].times[node] : 1;
     return n;
 }

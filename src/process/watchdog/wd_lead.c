@@ -42,10 +42,10 @@ static bool is_any_begun(const struct wd *w)
     return false;
 }
 
-static void tell_waiting(struct wd *w, int node, int nvoters)
+static void tell_waiting(struct wd *w, int node, const bool *voters, int nvoters)
 {
     struct wd_vote_rules rules = {
-        .counts_again = wd_conf(w)->allow_multiple_failover_requests_from_node};
+        .counts_again = wd_conf(w)->allow_multiple_failover_requests_from_node, .voters = voters};
     int n = wd_votes_count(&w->votes, &rules, node, clock_mono_us());
     char detail[WD_TEXT_BYTES];
 
@@ -59,17 +59,18 @@ static void tell_waiting(struct wd *w, int node, int nvoters)
         "building consensus for request, node %d: failover waits until more pgpools agree", node);
 }
 
-static bool judge_loss(struct wd *w, int node, int nvoters)
+static bool judge_loss(struct wd *w, int node, const bool *voters, int nvoters)
 {
     const struct conf *c = wd_conf(w);
     struct wd_vote_rules rules = {.needs_consensus = c->failover_require_consensus,
         .counts_again = c->allow_multiple_failover_requests_from_node,
-        .half_is_enough = c->enable_consensus_with_half_votes};
+        .half_is_enough = c->enable_consensus_with_half_votes,
+        .voters = voters};
     int64_t now_us = clock_mono_us();
     struct wd_event e;
 
     if (!wd_votes_decide(&w->votes, &rules, node, w->self, nvoters, now_us)) {
-        tell_waiting(w, node, nvoters);
+        tell_waiting(w, node, voters, nvoters);
         return false;
     }
     w->lead.told_waiting[node] = false;
@@ -92,7 +93,7 @@ static bool is_done(const struct wd *w, int node)
                wd_conf(w)->backend_clustering_mode != CONF_CLUSTER_STREAMING);
 }
 
-static bool judge_node(struct wd *w, int node, int nvoters)
+static bool judge_node(struct wd *w, int node, const bool *voters, int nvoters)
 {
     const struct wd_node *n = &w->state.node[node];
     struct wd_event e;
@@ -112,7 +113,7 @@ static bool judge_node(struct wd *w, int node, int nvoters)
         return propose(w, &e);
     }
     if (wd_has_bit(w->seen.lost, node) && !n->is_lost && !n->is_held)
-        return judge_loss(w, node, nvoters);
+        return judge_loss(w, node, voters, nvoters);
     w->lead.told_waiting[node] = false;
     return false;
 }
@@ -136,7 +137,7 @@ static bool judge_servers(struct wd *w)
     int i;
 
     for (i = 0; i < VIEW_MAX_NODES; i++)
-        if (judge_node(w, i, nvoters))
+        if (judge_node(w, i, voter, nvoters))
             return true;
     return judge_primary(w);
 }
@@ -346,10 +347,11 @@ void wd_lead_step(struct wd *w)
 
     wd_talk_ping(w);
     wd_lease_step(w);
-    if (!wd_raft_is_current(w->raft) || wd_raft_is_busy(w->raft))
+    if (!wd_raft_is_current(w->raft) || wd_raft_is_proposing(w->raft))
         return;
     if (w->lead.yields) {
-        go_on_yielding(w);
+        if (!wd_raft_is_changing(w->raft))
+            go_on_yielding(w);
         return;
     }
     if (!w->lead.is_told) {
@@ -357,7 +359,9 @@ void wd_lead_step(struct wd *w)
         w->lead.is_told = propose(w, &e);
         return;
     }
-    if (judge_servers(w) || judge_members(w))
+    /* One that cannot catch up keeps a change of the members waiting for seconds; servers do not.
+     */
+    if (judge_servers(w) || wd_raft_is_changing(w->raft) || judge_members(w))
         return;
     judge_lead(w);
 }

@@ -563,9 +563,14 @@ bool wd_raft_is_current(struct wd_raft *wr)
     return false;
 }
 
-bool wd_raft_is_busy(const struct wd_raft *wr)
+bool wd_raft_is_proposing(const struct wd_raft *wr)
 {
-    return wr->nproposals > 0 || wr->is_changing;
+    return wr->nproposals > 0;
+}
+
+bool wd_raft_is_changing(const struct wd_raft *wr)
+{
+    return wr->is_changing;
 }
 
 static void on_changed(struct raft_change *req, int status)

@@ -47,8 +47,10 @@ int wd_raft_leader(struct wd_raft *wr);
 uint64_t wd_raft_term(const struct wd_raft *wr);
 /* Milliseconds since this follower heard of its leader. */
 int64_t wd_raft_heard_ago_ms(const struct wd_raft *wr);
-/* True while an event or a change of the members that was proposed is on its way. */
-bool wd_raft_is_busy(const struct wd_raft *wr);
+/* True while an event that was proposed is on its way. */
+bool wd_raft_is_proposing(const struct wd_raft *wr);
+/* True while a change of the members is: it may wait for a member to catch up. */
+bool wd_raft_is_changing(const struct wd_raft *wr);
 /* The leader: proposes an event. False when that is not possible now. */
 bool wd_raft_propose(struct wd_raft *wr, const struct wd_event *e);
 /* True when all events of former leaders are in the state: a leader acts on it only then. */

@@ -251,7 +251,7 @@ static const struct {
 
 START_TEST(test_polls)
 {
-    struct wd_vote_rules rules = {polls[_i].consensus, polls[_i].again, polls[_i].half};
+    struct wd_vote_rules rules = {polls[_i].consensus, polls[_i].again, polls[_i].half, NULL};
     struct wd_votes *v = calloc(1, sizeof *v);
     const int64_t now_us = 100 * WD_VOTE_US;
     int i;
@@ -266,6 +266,24 @@ START_TEST(test_polls)
     }
     ck_assert_int_eq(
         wd_votes_decide(v, &rules, 0, 0, polls[_i].nmembers, now_us), polls[_i].expected);
+    free(v);
+}
+END_TEST
+
+/* One that has joined and does not vote yet is no part of a majority of those that do. */
+START_TEST(test_only_voters_count)
+{
+    bool voters[WD_MAX_MEMBERS] = {true, true, true, false};
+    struct wd_vote_rules rules = {true, false, false, voters};
+    struct wd_votes *v = calloc(1, sizeof *v);
+    const uint64_t lost[2] = {1, 0};
+
+    wd_votes_take(v, 0, lost, 1);
+    wd_votes_take(v, 3, lost, 1);
+    ck_assert_int_eq(wd_votes_count(v, &rules, 0, 1), 1);
+    ck_assert(!wd_votes_decide(v, &rules, 0, 0, 3, 1));
+    wd_votes_take(v, 1, lost, 1);
+    ck_assert(wd_votes_decide(v, &rules, 0, 0, 3, 1));
     free(v);
 }
 END_TEST
@@ -294,6 +312,7 @@ int main(void)
     tcase_add_test(tc, test_address_is_given);
     tcase_add_test(tc, test_disks);
     tcase_add_loop_test(tc, test_polls, 0, sizeof polls / sizeof polls[0]);
+    tcase_add_test(tc, test_only_voters_count);
     tcase_add_loop_test(tc, test_majority, 0, 7);
     suite_add_tcase(s, tc);
     srunner_run_all(sr, CK_NORMAL);
