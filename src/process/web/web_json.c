@@ -30,8 +30,7 @@ void web_json_close(struct web_json *j, char bracket)
     j->needs_comma = true;
 }
 
-/* How long the UTF-8 character at `p` is; 0: it is none. */
-static size_t utf8_len(const unsigned char *p, size_t n)
+size_t web_utf8_len(const unsigned char *p, size_t n)
 {
     size_t len = p[0] < 0x80                   ? 1
                  : p[0] >= 0xC2 && p[0] < 0xE0 ? 2
@@ -60,7 +59,7 @@ static void put_string(struct buf *out, struct slice text)
 
     buf_put_byte(out, '"');
     while (i < text.n) {
-        len = utf8_len(p + i, text.n - i);
+        len = web_utf8_len(p + i, text.n - i);
         if (len == 0)
             buf_put(out, REPLACEMENT, 3);
         else if (p[i] == '"' || p[i] == '\\')

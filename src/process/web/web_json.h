@@ -13,6 +13,9 @@ struct web_json {
     bool needs_comma;
 };
 
+/* How long the UTF-8 character at `p` is, of `n` bytes, at least one; 0: it is none. */
+size_t web_utf8_len(const unsigned char *p, size_t n);
+
 void web_json_open(struct web_json *j, char bracket);  /* { or [ */
 void web_json_close(struct web_json *j, char bracket); /* } or ] */
 /* The name of the next value of an object. */

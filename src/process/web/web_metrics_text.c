@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "web_json.h"
 #include "web_metrics.h"
 
 #define NUMBER_BYTES 64
@@ -49,19 +50,26 @@ void web_metric_begin(struct web_scrape *s)
     s->has_labels = false;
 }
 
+/* Names in other encodings keep apart, and one of them does not cost Prometheus the whole scrape.
+ */
 void web_metric_label(struct web_scrape *s, const char *name, struct slice value)
 {
+    const unsigned char *p = (const unsigned char *)value.p;
+    size_t len;
     size_t i;
 
     buf_printf(s->out, "%s%s=\"", s->has_labels ? "," : "{", name);
     s->has_labels = true;
-    for (i = 0; i < value.n; i++) {
-        if (value.p[i] == '\n')
+    for (i = 0; i < value.n; i += len == 0 ? 1 : len) {
+        len = web_utf8_len(p + i, value.n - i);
+        if (len == 0)
+            buf_printf(s->out, "\\\\x%02x", p[i]);
+        else if (p[i] == '\n')
             buf_put(s->out, "\\n", 2);
-        else if (value.p[i] == '"' || value.p[i] == '\\')
-            buf_printf(s->out, "\\%c", value.p[i]);
+        else if (p[i] == '"' || p[i] == '\\')
+            buf_printf(s->out, "\\%c", p[i]);
         else
-            buf_put_byte(s->out, value.p[i]);
+            buf_put(s->out, p + i, len);
     }
     buf_put_byte(s->out, '"');
 }

@@ -8,6 +8,7 @@
 
 #include "web_action.h"
 #include "web_json.h"
+#include "web_metrics.h"
 
 #define TEXT(literal) slice_of(literal, sizeof(literal) - 1)
 
@@ -97,6 +98,21 @@ START_TEST(test_form_fields)
 }
 END_TEST
 
+START_TEST(test_metric_labels)
+{
+    static const char expected[] = "{a=\"x\\\"\\\\\\ny\",b=\"\xE3\x81\x82\\\\xff\\\\xe3\",c=\"\"";
+    struct buf out = {0};
+    struct web_scrape s = {.out = &out};
+
+    web_metric_label(&s, "a", TEXT("x\"\\\ny"));
+    web_metric_label(&s, "b", TEXT("\xE3\x81\x82\xFF\xE3"));
+    web_metric_label(&s, "c", TEXT(""));
+    ck_assert_uint_eq(out.len, strlen(expected));
+    ck_assert_mem_eq(out.data, expected, out.len);
+    buf_free(&out);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("web_texts");
@@ -108,6 +124,7 @@ int main(void)
     tcase_add_test(t, test_json_bad_utf8);
     tcase_add_test(t, test_json_commas);
     tcase_add_test(t, test_form_fields);
+    tcase_add_test(t, test_metric_labels);
     suite_add_tcase(s, t);
     r = srunner_create(s);
     srunner_run_all(r, CK_ENV);
