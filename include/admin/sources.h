@@ -121,7 +121,8 @@ enum admin_order_kind {
     ADMIN_ORDER_RESUME,
     ADMIN_ORDER_DRAIN,
     ADMIN_ORDER_RECONNECT,
-    ADMIN_ORDER_KILL_CLIENT
+    ADMIN_ORDER_KILL_CLIENT,
+    ADMIN_ORDER_RELOAD /* only asks for it */
 };
 struct admin_order {
     enum admin_order_kind kind;

@@ -46,9 +46,8 @@ struct log_context {
     const char *host;     /* %h, and %r with the port */
     int port;             /* 0: it has none */
     uint32_t client_id;   /* as in SHOW POOL_CLIENTS, 0: none */
-    bool has_node;        /* `node` says something */
     int node;             /* of the link that the client has */
-    int server_pid;       /* of that link, 0: not known */
+    int server_pid;       /* of that link; 0: it has none */
     bool has_levels;      /* the two below hold for its lines, not those of log_configure */
     enum log_level min_level;
     enum log_verbosity verbosity;

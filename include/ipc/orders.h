@@ -106,6 +106,9 @@ bool orders_is_giver(const struct shm *shm, struct slice user, int place);
 /* Tells the workers to look at the region; tells one of them something. */
 void orders_tell(const struct proc_env *env);
 void orders_tell_worker(const struct proc_env *env, int ordinal, const struct order_mail *m);
+/* RELOAD: asks the supervisor to read the settings again; 0, or -1 and *err. Superusers of servers
+ * are not masters of pgpool's settings, so it is refused outside the virtual database. */
+int orders_reload(const struct proc_env *env, bool is_in_virtual, struct err *err);
 /* True when some client, or some server connection, is in `database`; always for all (empty).
  * Whether a database exists only a server could tell: an order for a name that is mistyped shows by
  * this. */

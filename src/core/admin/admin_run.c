@@ -357,6 +357,22 @@ static int admin_run_kill_client(struct run *r)
     return give_order(r, &order);
 }
 
+/* The main process reads the file; whoever asked cannot wait for what it finds. */
+static int admin_run_reload(struct run *r)
+{
+    struct admin_order order = {.kind = ADMIN_ORDER_RELOAD};
+    struct admin_notice *notice = arena_alloc_zero(r->res->arena, sizeof *notice);
+
+    if (notice == NULL)
+        return too_long(r->err);
+    notice->severity = "NOTICE";
+    notice->sqlstate = "00000";
+    notice->msg = "the settings are being read again; with an error in the file they stay as they "
+                  "are, and the log says so";
+    r->res->notices = notice;
+    return give_order(r, &order);
+}
+
 /* --- running --- */
 
 static int refuse(
@@ -394,7 +410,7 @@ static int bad_syntax(const struct admin_cmd *cmd, struct err *err)
         err_set(err, "42601", "syntax error at or near \"%.*s\"", n, cmd->bad_at.p);
     err_hint(err,
         "There are PGPOOL SHOW name, SET name = value, RESET name, EXPLAIN statement, PAUSE, "
-        "RESUME, DRAIN and RECONNECT [database], KILL CLIENT id; each stands alone.");
+        "RESUME, DRAIN and RECONNECT [database], KILL CLIENT id, RELOAD; each stands alone.");
     return -1;
 }
 

@@ -89,7 +89,6 @@ void client_log_enter(struct client_log_scope *scope, const struct client *c)
         scope->ctx.host = scope->host;
         scope->ctx.port = c->row->addr_kind == ROW_ADDR_LOCAL ? 0 : c->row->port;
         scope->ctx.client_id = c->row->id;
-        scope->ctx.has_node = c->row->node != ROWS_NO_NODE;
         scope->ctx.node = c->row->node;
         scope->ctx.server_pid = c->row->server_pid;
     }

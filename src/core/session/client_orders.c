@@ -239,6 +239,8 @@ enum admin_order_state client_orders_run(
         return orders_at_once(c, order, err);
     case ADMIN_ORDER_KILL_CLIENT:
         return orders_kill(c, order, err);
+    case ADMIN_ORDER_RELOAD:
+        return (enum admin_order_state)orders_reload(c->ss->env, client_console(c) != NULL, err);
     }
     return ADMIN_ORDER_REFUSED;
 }

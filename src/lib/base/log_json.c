@@ -127,10 +127,8 @@ static void put_client(struct buf *out, const struct log_context *c)
         buf_printf(out, ",\"remote_port\":%d", c->port);
     if (c->client_id != 0)
         buf_printf(out, ",\"client_id\":%lu", (unsigned long)c->client_id);
-    if (c->has_node)
-        buf_printf(out, ",\"node\":%d", c->node);
     if (c->server_pid != 0)
-        buf_printf(out, ",\"server_pid\":%d", c->server_pid);
+        buf_printf(out, ",\"node\":%d,\"server_pid\":%d", c->node, c->server_pid);
 }
 
 void log_put_jsonlog(struct buf *out, const struct log_process *process,

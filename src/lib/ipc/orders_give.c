@@ -67,6 +67,22 @@ static bool has_clients(
     return false;
 }
 
+int orders_reload(const struct proc_env *env, bool is_in_virtual, struct err *err)
+{
+    char what = 'r';
+
+    if (!is_in_virtual) {
+        err_set(err, "42501", "RELOAD is an order of pgpool's own database");
+        err_hint(err, "Connect to database \"pgpool\", or use pgpool reload or pcp_reload_config.");
+        return -1;
+    }
+    if (mailbox_post(env->boxes, PROC_SLOT_SUPERVISOR, MAIL_REQUEST, &what, 1, -1) == 0)
+        return 0;
+    err_set(err, "53000", "the main process could not be asked");
+    err_hint(err, "Try again.");
+    return -1;
+}
+
 bool orders_database_is_used(const struct shm *shm, struct slice database)
 {
     return database.n == 0 || has_clients(shm, database, ORDERS_NO_CLIENT, true) ||

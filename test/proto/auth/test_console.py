@@ -346,6 +346,20 @@ def test_pgbouncers_reports(server, pools):
         assert error(c.read_eof()).sqlstate == "57P01"
 
 
+def test_reload(server, pools):
+    """For those who may administer, and here alone."""
+    pool = pools([server.address], passwd="look:look_pw\nboss:boss_pw\n", stats_users="look")
+    w = enter(pool)
+    assert w.value("pgpool show log_client_limit") == "100"
+    pool.write_conf(log_client_limit=77)
+    found = w.simple("RELOAD;")
+    assert [m.type for m in found] == ["N", "C", "Z"] and tag(found) == "RELOAD"
+    wait_for("the settings are new", lambda: w.value("pgpool show log_client_limit") == "77")
+    assert error(enter(pool, "look", "look_pw").simple("RELOAD")).sqlstate == "42501"
+    bad = error(enter(pool, "boss", "boss_pw", "postgres").simple("pgpool reload"))
+    assert (bad.sqlstate, bad.text) == ("42501", "RELOAD is an order of pgpool's own database")
+
+
 def test_drivers(pools):
     pool = pools()
     dsn = f"host=127.0.0.1 port={pool.port} user=op password=op_pw dbname=pgpool"

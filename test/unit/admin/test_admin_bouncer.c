@@ -174,7 +174,7 @@ START_TEST(users_and_state)
 }
 END_TEST
 
-START_TEST(kill_client_in_one_word)
+START_TEST(orders_as_pgbouncer_spells_them)
 {
     struct admin_cmd cmd;
 
@@ -184,6 +184,11 @@ START_TEST(kill_client_in_one_word)
     admin_recognise_alone(slice_of_str("kill_client x"), &cmd);
     ck_assert_int_eq(cmd.kind, ADMIN_KIND_BAD);
     ck_assert(!admin_recognise(slice_of_str("kill_client 12"), &cmd));
+    admin_recognise_alone(slice_of_str("RELOAD;"), &cmd);
+    ck_assert_int_eq(cmd.kind, ADMIN_KIND_RELOAD);
+    admin_recognise_alone(slice_of_str("reload x"), &cmd);
+    ck_assert_int_eq(cmd.kind, ADMIN_KIND_BAD);
+    ck_assert(!admin_recognise(slice_of_str("reload"), &cmd));
 }
 END_TEST
 
@@ -247,7 +252,7 @@ int main(void)
     tcase_add_test(t, pools_and_lists);
     tcase_add_test(t, databases_and_stats);
     tcase_add_test(t, users_and_state);
-    tcase_add_test(t, kill_client_in_one_word);
+    tcase_add_test(t, orders_as_pgbouncer_spells_them);
     tcase_add_test(t, clients_and_servers);
     tcase_add_test(t, settings_under_pgbouncers_names);
     suite_add_tcase(s, t);

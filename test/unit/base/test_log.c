@@ -326,7 +326,6 @@ START_TEST(jsonlog_has_postgresqls_names)
         .host = "::1",
         .port = 5,
         .client_id = 7,
-        .has_node = true,
         .node = 0,
         .server_pid = 99};
     struct err err = {0};
