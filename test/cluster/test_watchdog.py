@@ -197,6 +197,28 @@ def test_strangers_are_refused(cluster):
     three.wait_leader(0, 1, 2)
 
 
+def is_closed(s: socket.socket) -> bool:
+    try:
+        return s.recv(1) == b""
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+
+
+def test_strangers_keep_no_member_out(cluster):
+    """Of too many who say nothing the oldest has to go, not whoever comes next."""
+    three = cluster().start()
+    leader = three.wait_leader(0, 1, 2)
+    with contextlib.ExitStack() as stack:
+        held = [stack.enter_context(socket.create_connection(("127.0.0.1", three.ports[leader]), timeout=5))
+                for _ in range(40)]
+        for s in held:
+            s.setblocking(False)
+        waits.wait_for("one is closed", lambda: any(map(is_closed, held)))
+        assert is_closed(held[0])
+
+
 def test_a_disk_that_was_lost(cluster):
     """Its log, votes and promises are gone: it is taken out and in again, and follows."""
     three = cluster().start()

@@ -21,17 +21,18 @@
 
 #include "wd_seal.h"
 
-#define MAX_LISTEN      8
-#define MAX_STRANGERS   32 /* connections that have not proved anything yet */
-#define BACKLOG         64
-#define READ_BYTES      16384
-#define MAX_UNSENT      (4 * 1024 * 1024)
-#define DIAL_MS         2000
-#define PROOF_MS        5000
-#define RETRY_MS        300
-#define LOOK_MS         1000
-#define SILENT_US       INT64_C(3000000)
-#define ACCEPT_PAUSE_MS 1000
+#define MAX_LISTEN       8
+#define MAX_STRANGERS    32 /* connections that have not proved anything yet */
+#define BACKLOG          64
+#define READ_BYTES       16384
+#define MAX_UNSENT       (4 * 1024 * 1024)
+#define DIAL_MS          2000
+#define PROOF_MS         5000
+#define RETRY_MS         300
+#define LOOK_MS          1000
+#define SILENT_US        INT64_C(3000000)
+#define ACCEPT_PAUSE_MS  1000
+#define ACCEPTS_PER_TURN 16
 
 enum conn_state { CONN_HELLO, CONN_PROOF, CONN_READY, CONN_CLOSED };
 
@@ -378,24 +379,38 @@ static void on_retry(struct timer *t)
 
 /* Being called */
 
+/* Who says nothing keeps no member out: a member proves itself at once. */
+static void drop_oldest_stranger(struct wd_net *net)
+{
+    struct list *it;
+
+    for (it = net->conns.next; it != &net->conns; it = it->next) {
+        struct wd_conn *c = LIST_ENTRY(it, struct wd_conn, node);
+
+        if (c->is_out || c->state == CONN_READY)
+            continue;
+        refuse(c, "Too many connections have proved nothing.");
+        return;
+    }
+}
+
 /* Without a free descriptor the call stays in the queue and the socket readable: looked at later.
  */
 static void on_acceptable(struct io *io, int events)
 {
     struct wd_listener *l = LIST_ENTRY(io, struct wd_listener, io);
     struct wd_net *net = l->net;
-    int fd;
+    int left = ACCEPTS_PER_TURN;
+    int fd = -1;
 
-    while ((fd = accept4(l->sock.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) != -1) {
-        if (net->nstrangers >= MAX_STRANGERS) {
-            net->nrefused++;
-            close(fd);
-            continue;
-        }
+    while (
+        left-- > 0 && (fd = accept4(l->sock.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) != -1) {
+        if (net->nstrangers >= MAX_STRANGERS)
+            drop_oldest_stranger(net);
         net->nstrangers++;
         make_conn(net, fd, false, WD_NO_MEMBER);
     }
-    if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
+    if (fd != -1 || errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
         return;
     log_caused(LVL_WARNING, "watchdog could not accept a connection: %s", strerror(errno));
     io_want(&l->io, 0);
