@@ -253,6 +253,24 @@ def test_a_beginning_that_failed_begins_again(cluster):
     three.wait_voters(three.wait_leader(0, 1, 2), 3)
 
 
+def test_lists_that_differ_begin_nothing(cluster):
+    """One of two that start has never heard of the third: each would have a majority of its own list."""
+    three = cluster()
+    conf = (three.pools[1].home / "pgpool.conf").read_text(encoding="utf-8")
+    short = "".join(line for line in conf.splitlines(keepends=True) if not line.startswith(("hostname2", "wd_port2", "pgpool_port2")))
+    assert short != conf
+    (three.pools[1].home / "pgpool.conf").write_text(short, encoding="utf-8")
+    three.start(0, 1)
+    for i in (0, 1):
+        waits.wait_for(f"pgpool {i} says that the lists differ", lambda i=i: "lists other members" in three.pools[i].log())
+        assert three.leader_of(i) is None
+        assert "the cluster begins" not in three.pools[i].log()
+    three.pools[1].stop()
+    (three.pools[1].home / "pgpool.conf").write_text(conf, encoding="utf-8")
+    three.start(1)
+    three.wait_leader(0, 1)
+
+
 def test_a_damaged_disk_does_not_vote(cluster):
     """What is damaged is not put aside in silence: promises would be forgotten. The log says what to do."""
     three = cluster().start()

@@ -119,10 +119,34 @@ static void on_broken(void *owner, const char *why)
     role_loop_end(&w->role);
 }
 
+/* Pgpools that disagree about who they are would begin two logs, each with a majority of its own.
+ */
+static bool has_our_list(struct wd *w, int member)
+{
+    struct wd_other *o = &w->other[member];
+    uint64_t ours[2];
+
+    wd_listed(w, ours);
+    if (memcmp(o->listed, ours, sizeof ours) == 0) {
+        o->is_told_of_list = false;
+        return true;
+    }
+    if (!o->is_told_of_list)
+        log_at_detail(LVL_WARNING, NULL,
+            "Write the same hostnameN and wd_portN into pgpool.conf everywhere, and restart those "
+            "that have changed.",
+            "watchdog: pgpool %d \"%s\" lists other members than this one: the cluster does not "
+            "begin",
+            member, o->name);
+    o->is_told_of_list = true;
+    return false;
+}
+
 /* A new disk alone begins no log: first it is to be known whether there is a cluster. When most
  * members are as new as this one, there is none. -1: not known yet. */
 static int find_members(struct wd *w, int members[WD_MAX_MEMBERS])
 {
+    bool agree = true;
     int nnew = 1;
     int n = 0;
     int i;
@@ -135,9 +159,12 @@ static int find_members(struct wd *w, int members[WD_MAX_MEMBERS])
             continue;
         if (w->other[i].begin == WD_BEGIN_DONE)
             return 0;
-        nnew += w->other[i].begin == WD_BEGIN_JOIN ? 0 : 1;
+        if (w->other[i].begin == WD_BEGIN_JOIN)
+            continue;
+        agree = has_our_list(w, i) && agree;
+        nnew++;
     }
-    return nnew >= wd_majority(n, false) ? n : -1;
+    return agree && nnew >= wd_majority(n, false) ? n : -1;
 }
 
 static void begin(struct wd *w)

@@ -36,6 +36,8 @@ struct wd_other {
     int32_t priority;
     uint8_t identity[WD_IDENTITY_BYTES];
     uint64_t lost[2];
+    uint64_t listed[2];   /* the members in its settings: bit per member */
+    bool is_told_of_list; /* the log was told that they are others than ours */
     char name[WD_NAME_BYTES];
     int64_t granted_boot_ms; /* it has followed us until then, by our clock */
 };
@@ -105,6 +107,14 @@ static inline bool wd_is_listed(const struct wd *w, int member)
 
     return member >= 0 && member < c->nwd_nodes && c->wd_nodes[member].wd_port != 0 &&
            c->wd_nodes[member].hostname[0] != '\0';
+}
+static inline void wd_listed(const struct wd *w, uint64_t set[2])
+{
+    int i;
+
+    set[0] = set[1] = 0;
+    for (i = 0; i < WD_MAX_MEMBERS; i++)
+        wd_put_bit(set, i, wd_is_listed(w, i));
 }
 static inline bool wd_is_leading(struct wd *w)
 {

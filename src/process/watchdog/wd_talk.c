@@ -68,7 +68,9 @@ static enum wd_begin begin_of(const struct wd *w)
 static void put_status(struct wd *w, struct buf *out)
 {
     const char *why;
+    uint64_t listed[2];
 
+    wd_listed(w, listed);
     buf_put_byte(out, (char)begin_of(w));
     buf_put_byte(out, w->raft == NULL ? WD_ROLE_NONE : (char)wd_raft_role(w->raft));
     buf_put_byte(out, !wd_addr_is_fit(w->addr, &why));
@@ -76,6 +78,8 @@ static void put_status(struct wd *w, struct buf *out)
     buf_put(out, w->identity, sizeof w->identity);
     put_u64(out, w->seen.lost[0]);
     put_u64(out, w->seen.lost[1]);
+    put_u64(out, listed[0]);
+    put_u64(out, listed[1]);
     buf_put_cstr(out, w->name);
 }
 
@@ -110,6 +114,8 @@ static void take_status(struct wd *w, int from, struct wire_reader *r)
     memcpy(said.identity, wire_get_bytes(r, WD_IDENTITY_BYTES).p, r->bad ? 0 : WD_IDENTITY_BYTES);
     said.lost[0] = get_u64(r);
     said.lost[1] = get_u64(r);
+    said.listed[0] = get_u64(r);
+    said.listed[1] = get_u64(r);
     copy_text(wire_get_cstr(r), said.name, sizeof said.name);
     if (!wire_reader_ok(r))
         return;
