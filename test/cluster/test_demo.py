@@ -19,10 +19,10 @@ DEMO = TOP / "dev" / "demo"
 
 
 def free_port() -> int:
-    """A port with room for the demo's servers behind it. Below the range of the harness and of outgoing
-    connections: other tests run at the same time."""
+    """A port with room for the demo's servers behind it. Below the ranges that dev/check gives to groups of tests, which run at
+    the same time, and below that of outgoing connections."""
     for _ in range(500):
-        port = 12000 + int.from_bytes(os.urandom(2), "big") % 7000
+        port = 10000 + int.from_bytes(os.urandom(2), "big") % 1950
         try:
             for near in range(port, port + 20):
                 with socket.socket() as sock:
@@ -30,7 +30,7 @@ def free_port() -> int:
         except OSError:
             continue
         return port
-    raise AssertionError("no free ports between 12000 and 19000")
+    raise AssertionError("no free ports between 10000 and 12000")
 
 
 def processes_naming(text: str) -> list[str]:
