@@ -56,6 +56,7 @@ struct view_node {
     bool delay_is_time;
     bool is_busy;      /* it lives but takes no connections now (57P03): starting or stopping */
     bool is_receiving; /* a standby: its WAL receiver streams */
+    bool is_watched;   /* it is asked every now and then */
     uint16_t weight_permille; /* share of balanced reads; for SHOW */
     uint32_t timeline;
     uint32_t server_version; /* 150018; 0 unknown */

@@ -80,6 +80,7 @@ struct sessions {
     struct session_tls *tls; /* certificate for clients; NULL: ssl is off */
     struct row_alloc *client_row_alloc;
     struct view view;            /* snapshot of the cluster, taken anew when it changes */
+    int64_t suspected_us;        /* wall clock: when a server was last suspected here; 0: never */
     int64_t looked_us;           /* when the monitor was last asked to look again */
     struct hash_table said;      /* texts by client, while statements are logged */
     struct route_rules *rules;   /* of `conf`; NULL: nothing is balanced */

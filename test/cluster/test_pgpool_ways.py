@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: PostgreSQL
 """test_pgpool_ways: what scripts made for pgpool-II rely on: where commands run, what may be asked while a failover is under
 way, which releases tools want."""
+import os
 import re
 import signal
 import socket
 import struct
 import subprocess
+import time
+from pathlib import Path
 
 import pytest
 
@@ -96,3 +99,43 @@ def test_lines_that_scripts_look_for(trio, start_pool):
                  "DEBUG:  client->server SSL response: N", "DEBUG:  executing failover on backend",
                  "DEBUG:  executing replication delay command: exit 3;", "WARNING:  replication delay command failed with exit code 3"):
         waits.wait_for(text, lambda text=text: text in pool.log())
+
+
+def test_pool_nodes_looks_again(trio, start_pool):
+    """With checks a minute apart SHOW POOL_NODES knows all the same what has happened a second ago."""
+    pool = pool_for(start_pool, trio, health_check_period=60, sr_check_period=60)
+    wait_settled(pool, trio.at)
+    lost = trio.standbys[0]
+    trio.nodes[lost].stop(signal.SIGKILL)
+    time.sleep(1.1)  # ban: what is known has to grow old
+    assert column(pool, "pg_status")[lost] == "down", pool.log()
+    with logged_in(pool) as w:
+        assert w.value("select 1") == "1"  # the session is usable behind the look
+
+
+def test_pool_nodes_waits_a_second_at_most(trio, start_pool):
+    pool = pool_for(start_pool, trio, health_check_period=60, sr_check_period=60, health_check_timeout=20)
+    wait_settled(pool, trio.at)
+    postmaster = trio.nodes[trio.standbys[0]].daemon.pid
+    children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text(encoding="ascii").split()
+    try:
+        for pid in [postmaster, *map(int, children)]:
+            os.kill(pid, signal.SIGSTOP)
+        time.sleep(1.1)  # ban: what is known has to grow old
+        began = time.monotonic()
+        assert len(show(pool)) == 3
+        assert 0.5 < time.monotonic() - began < 1 + 2 * waits.SCALE
+    finally:
+        for pid in [postmaster, *map(int, children)]:
+            os.kill(pid, signal.SIGCONT)
+
+
+def test_a_stopped_server_is_down_in_the_next_show(trio, start_pool):
+    pool = pool_for(start_pool, trio, health_check_period=60, sr_check_period=60, health_check_max_retries=0,
+                    failover_on_backend_error=True)
+    wait_settled(pool, trio.at)
+    with logged_in(pool) as w:
+        w.rows("select 1")
+        trio.primary.stop(signal.SIGKILL)
+        waits.wait_for("the worker has heard of it", lambda: "goes on without its server connection" in pool.log())
+    assert column(pool, "status")[trio.at] == "down", pool.log()

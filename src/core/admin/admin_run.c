@@ -385,6 +385,15 @@ static int refuse(
     return -1;
 }
 
+/* True while the servers are being asked how they are. */
+static bool must_look(struct run *r)
+{
+    struct admin_order order = {.kind = ADMIN_ORDER_LOOK};
+
+    return r->cmd->report == ADMIN_REPORT_NODES && r->src->order != NULL &&
+           r->src->order(r->src->order_ctx, &order, r->err) == ADMIN_ORDER_WAITS;
+}
+
 static int run_report(struct run *r)
 {
     const struct admin_report_info *info = admin_report_info(r->cmd->report);
@@ -392,6 +401,10 @@ static int run_report(struct run *r)
 
     if (refuse(info->privilege, r->src, info->name, r->err) != 0)
         return -1;
+    if (must_look(r)) {
+        r->res->is_waiting = true;
+        return 0;
+    }
     r->res->columns = info->columns;
     r->res->ncolumns = info->ncolumns;
     admin_rows_init(&rows, r->res);

@@ -29,6 +29,11 @@
 #define ORDERS_POLL_MS 50
 /* How many looks later the workers are told again: a mailbox may have been full. */
 #define ORDERS_RETELL_POLLS 20
+/* SHOW POOL_NODES shows nothing that is older than that ... */
+#define LOOK_FRESH_US 1000000
+/* ... unless a server does not answer in that time. */
+#define LOOK_LIMIT_US 1000000
+#define LOOK_POLL_MS  5
 /* user "..." */
 #define ORDERS_WHO_BYTES (ROWS_NAME_BYTES + 8)
 
@@ -39,6 +44,9 @@ struct client_orders {
     bool is_cancelled;
     bool is_unused; /* nobody was in the database */
     unsigned npolls;
+    unsigned poll_ms;
+    int64_t look_us;       /* wall clock: servers asked since then are fresh enough; 0: no look */
+    int64_t look_until_us; /* monotonic clock */
     char database[ROWS_NAME_BYTES];
 };
 
@@ -86,23 +94,31 @@ static void orders_on_timer(struct timer *t)
         client_leave(c);
         return;
     }
-    timer_start(c->ss->loop, &o->timer, ORDERS_POLL_MS);
+    timer_start(c->ss->loop, &o->timer, o->poll_ms);
     client_unpark(c);
+}
+
+static struct client_orders *orders_begin_wait(struct client *c, unsigned poll_ms)
+{
+    struct client_orders *o = mem_alloc_zero(sizeof *o);
+
+    o->client = c;
+    o->poll_ms = poll_ms;
+    timer_init(&o->timer, orders_on_timer);
+    timer_start(c->ss->loop, &o->timer, poll_ms);
+    client_rare(c)->orders = o;
+    return o;
 }
 
 static enum admin_order_state orders_wait(
     struct client *c, const struct orders_pending *pending, bool is_unused)
 {
-    struct client_orders *o = mem_alloc_zero(sizeof *o);
+    struct client_orders *o = orders_begin_wait(c, ORDERS_POLL_MS);
 
-    o->client = c;
     o->is_unused = is_unused;
     rows_set_text(o->database, sizeof o->database, pending->database.p, pending->database.n);
     o->pending = *pending;
     o->pending.database = slice_of_str(o->database);
-    timer_init(&o->timer, orders_on_timer);
-    timer_start(c->ss->loop, &o->timer, ORDERS_POLL_MS);
-    client_rare(c)->orders = o;
     return ADMIN_ORDER_WAITS;
 }
 
@@ -224,6 +240,50 @@ static enum admin_order_state orders_kill(
     return ADMIN_ORDER_REFUSED;
 }
 
+/* True when every server that is watched was asked after `since_us` (wall clock). */
+static bool is_seen_since(struct sessions *ss, int64_t since_us)
+{
+    const struct view *v = &ss->view;
+    int i;
+
+    (void)view_refresh(ss->env->shm, &ss->view);
+    for (i = 0; i < v->nnodes; i++)
+        if (v->node[i].is_watched && v->node[i].probed_us < since_us)
+            return false;
+    return true;
+}
+
+/* What a connection that broke in this worker tells about its server is newer than any look. */
+static enum admin_order_state orders_look_begin(struct client *c)
+{
+    struct sessions *ss = c->ss;
+    int64_t since_us = backend_wall_us(&ss->be) - LOOK_FRESH_US;
+    struct client_orders *o;
+
+    if (since_us < ss->suspected_us)
+        since_us = ss->suspected_us;
+    if (is_seen_since(ss, since_us))
+        return ADMIN_ORDER_DONE;
+    sessions_mail_monitor(ss, MAIL_NODES_LOOK, NULL, 0);
+    o = orders_begin_wait(c, LOOK_POLL_MS);
+    o->look_us = since_us;
+    o->look_until_us = loop_now_us(ss->loop) + LOOK_LIMIT_US;
+    return ADMIN_ORDER_WAITS;
+}
+
+static enum admin_order_state orders_look_at_servers(struct client *c)
+{
+    struct client_orders *o = client_orders(c);
+
+    if (o == NULL)
+        return orders_look_begin(c);
+    if (!o->is_cancelled && loop_now_us(c->ss->loop) < o->look_until_us &&
+        !is_seen_since(c->ss, o->look_us))
+        return ADMIN_ORDER_WAITS;
+    orders_give_up(c);
+    return ADMIN_ORDER_DONE;
+}
+
 enum admin_order_state client_orders_run(
     void *ctx, const struct admin_order *order, struct err *err)
 {
@@ -239,6 +299,8 @@ enum admin_order_state client_orders_run(
         return orders_at_once(c, order, err);
     case ADMIN_ORDER_KILL_CLIENT:
         return orders_kill(c, order, err);
+    case ADMIN_ORDER_LOOK:
+        return orders_look_at_servers(c);
     case ADMIN_ORDER_RELOAD:
         return (enum admin_order_state)orders_reload(c->ss->env, client_console(c) != NULL, err);
     }

@@ -454,6 +454,8 @@ static inline bool sessions_must_hold_writes(const struct sessions *ss)
         return ss->writes.is_held;
     return view_must_hold_writes(&ss->view);
 }
+/* Sends the monitor a message; one that is lost costs only time. */
+void sessions_mail_monitor(struct sessions *ss, enum mail_type type, const void *body, size_t len);
 /* A link of the node broke or could not be opened: the monitor looks at once. */
 void sessions_suspect_node(struct sessions *ss, int node);
 /* Somebody waits for the node to come back: the monitor looks now and then, also when health checks

@@ -181,15 +181,22 @@ void sessions_stop(struct sessions *ss, enum session_stop how)
         ss->on_empty(ss);
 }
 
-void sessions_suspect_node(struct sessions *ss, int node)
+void sessions_mail_monitor(struct sessions *ss, enum mail_type type, const void *body, size_t len)
 {
     const struct proc_env *env = ss->env;
-    int32_t body = node;
     int slot;
 
     for (slot = 0; slot < proc_nslots(env->shm); slot++)
         if (proc_row(env->shm, slot)->role == ROLE_MONITOR)
-            (void)mailbox_post(env->boxes, slot, MAIL_NODE_SUSPECT, &body, sizeof body, -1);
+            (void)mailbox_post(env->boxes, slot, type, body, len, -1);
+}
+
+void sessions_suspect_node(struct sessions *ss, int node)
+{
+    int32_t body = node;
+
+    ss->suspected_us = backend_wall_us(&ss->be);
+    sessions_mail_monitor(ss, MAIL_NODE_SUSPECT, &body, sizeof body);
 }
 
 void sessions_look_again(struct sessions *ss, int node)

@@ -75,6 +75,15 @@ static void set_other_quotas(struct monitor *m)
             quota_set_limit(m->role.env->shm, id, conf->max_backend_connections);
 }
 
+static void set_watched(struct monitor *m)
+{
+    int i;
+
+    for (i = 0; i < VIEW_MAX_NODES; i++)
+        m->decide.view.node[i].is_watched =
+            m->node[i].probe != NULL && monitor_conf_delay_ms(conf_now(m), &m->decide, i) >= 0;
+}
+
 static void set_weights(struct monitor *m)
 {
     const struct conf *conf = conf_now(m);
@@ -145,6 +154,7 @@ static void on_publish(struct task *t)
         if (m->events[i].type == DECIDE_EV_DOWN)
             monitor_fake_mark(role_loop_gen(&m->role), m->events[i].node);
     set_weights(m);
+    set_watched(m);
     view_publish(m->role.env->shm, &m->decide.view);
     tell_workers(m);
     for (i = 0; i < n; i++) {
@@ -349,6 +359,16 @@ static void on_note(struct monitor *m, const struct mail *mail)
     view_add_event(m->role.env->shm, &e);
 }
 
+/* Servers that the settings leave alone stay alone. */
+static void on_look(struct monitor *m)
+{
+    int i;
+
+    for (i = 0; i < VIEW_MAX_NODES; i++)
+        if (m->node[i].probe != NULL && monitor_conf_delay_ms(conf_now(m), &m->decide, i) >= 0)
+            ask(&m->node[i]);
+}
+
 static void on_says(struct monitor *m, const struct mail *mail)
 {
     if (monitor_wd_take(m, mail))
@@ -367,6 +387,8 @@ static void on_mail(struct role_loop *rl, struct mail *mail)
 
     if (mail->type == MAIL_NODE_SUSPECT)
         on_suspect(m, mail);
+    else if (mail->type == MAIL_NODES_LOOK)
+        on_look(m);
     else if (mail->type == MAIL_NODE_COMMAND)
         on_command(m, mail);
     else if (mail->type == MAIL_NOTE)
