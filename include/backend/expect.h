@@ -20,7 +20,7 @@
 
 #include "wire/proto.h"
 
-#define EXPECT_INLINE 13
+#define EXPECT_INLINE 10
 
 enum expect_op {
     OP_QUERY = 1,
@@ -37,13 +37,15 @@ enum expect_op {
     OP_MADE_CLOSED, /* CloseComplete */
     OP_MASK = 0x0F,
     OP_CUT = 0x10, /* a Sync of ours in place of a Flush: the client's sequence goes on behind it */
-    OP_NOTE = 0x20,   /* the owner wants to know whether it worked: expect_take_notes */
-    OP_QUIET = 0x40,  /* the replies are ours unless it is an error: that goes to the client */
-    OP_SWALLOW = 0x80 /* the replies are ours: not for the client */
+    OP_NOTE = 0x20,    /* the owner wants to know whether it worked: expect_take_notes */
+    OP_QUIET = 0x40,   /* the replies are ours unless it is an error: that goes to the client */
+    OP_SWALLOW = 0x80, /* the replies are ours: not for the client */
+    OP_TEE = 0x100     /* the owner sees each whole message of the answer, whoever it is for
+                        * (link_owner_ops.on_tee); not for OP_SYNC, OP_COPY_END, OP_MADE_... */
 };
 
 struct expect {
-    uint8_t *op;    /* ring: `fixed` or heap */
+    uint16_t *op;   /* ring: `fixed` or heap */
     uint64_t notes; /* of ops with OP_NOTE that have ended, oldest at bit 0; 1: it worked */
     uint32_t cap;
     uint32_t head;
@@ -55,13 +57,14 @@ struct expect {
     bool is_held : 1;  /* a ReadyForQuery came that was not told, and spare ones may follow */
     bool
         is_asked : 1; /* all else is answered: what is under way is our question about spare ones */
+    bool has_tee : 1; /* an op with OP_TEE may be among what is owed */
     bool copy_in;     /* CopyInResponse was seen for the op at the head */
     bool lost;
-    char last;      /* the last reply to the op at the head; 0: none yet */
-    uint8_t pushed; /* the last op, answered or not; 0: none yet */
-    uint8_t nnotes; /* how many bits of `notes` there are */
-    uint8_t spare;  /* so many of the Syncs that come next were ignored by a COPY, or were not */
-    uint8_t fixed[EXPECT_INLINE];
+    char last;       /* the last reply to the op at the head; 0: none yet */
+    uint8_t nnotes;  /* how many bits of `notes` there are */
+    uint8_t spare;   /* so many of the Syncs that come next were ignored by a COPY, or were not */
+    uint16_t pushed; /* the last op, answered or not; 0: none yet */
+    uint16_t fixed[EXPECT_INLINE];
 };
 
 enum expect_verdict { EXPECT_FORWARD, EXPECT_SWALLOW };
@@ -153,6 +156,17 @@ bool expect_ignores_sync(const struct expect *e);
 bool expect_ends_in_execute(const struct expect *e);
 /* The op at the head without flags, 0 when nothing is owed. */
 unsigned expect_head(const struct expect *e);
+/* True when the op at the head has OP_TEE; takes that from it; how many ops that are owed have it.
+ */
+static inline bool expect_head_is_teed(const struct expect *e)
+{
+    return e->len > 0 && (e->op[e->head] & OP_TEE) != 0;
+}
+static inline void expect_untee_head(struct expect *e)
+{
+    e->op[e->head] &= (uint16_t)~OP_TEE;
+}
+unsigned expect_count_teed(const struct expect *e);
 /* True when the replies of the op at the head are ours. */
 bool expect_head_is_ours(const struct expect *e);
 /* True when all that is owed up to the end of the exchange at the head is ours: what a cancel
@@ -190,16 +204,17 @@ static inline uint32_t expect_place(const struct expect *e, uint32_t i)
 
 static inline void expect_push(struct expect *e, unsigned op)
 {
-    if (e->lost || e->skipping || e->len >= e->cap || (op & OP_MASK) == OP_COPY_END) {
+    /* An end of COPY data, a reply made here, or OP_TEE. */
+    if (e->lost || e->skipping || e->len >= e->cap || (op & (OP_MASK | OP_TEE)) >= OP_COPY_END) {
         expect_push_any(e, op);
         return;
     }
-    e->op[expect_place(e, e->len)] = (uint8_t)op;
-    e->pushed = (uint8_t)op;
+    e->op[expect_place(e, e->len)] = (uint16_t)op;
+    e->pushed = (uint16_t)op;
     e->len++;
 }
 
-/* The same for `n` ops, none of them OP_COPY_END. */
+/* Pushes `n` ops, none of them OP_COPY_END, none with flags. */
 static inline void expect_push_all(struct expect *e, const uint8_t *ops, unsigned n)
 {
     unsigned i;

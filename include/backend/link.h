@@ -50,7 +50,24 @@ enum link_auth {
     LINK_AUTH_ASKED  /* password, md5, SCRAM, ...: relayed, nothing is learned */
 };
 
-/* What the owner of a link is told. Any of these may release or close the link. */
+/* How the answer to an op with OP_TEE has ended. */
+enum link_tee_end {
+    LINK_TEE_DONE,   /* with its last message, which on_tee was given */
+    LINK_TEE_FAILED, /* with an error, or it was skipped behind one */
+    LINK_TEE_LONG,   /* a message is too long to be put together: longer than 1 MB and than
+                      * memqcache_maxcache; what follows it is not seen either */
+    LINK_TEE_LOST    /* the link is gone, or nobody can count its replies any more */
+};
+
+/* A message for on_tee that is put together in link->carry while it is passed on. */
+enum link_teeing {
+    LINK_TEEING_NONE,
+    LINK_TEEING,
+    LINK_TEEING_LAST /* its op is over with it */
+};
+
+/* What the owner of a link is told. Any of these may release or close the link, but for on_tee and
+ * on_tee_end. */
 struct link_owner_ops {
     /* Login: the server asks for something (a whole AuthenticationXxx message, AuthenticationOk
      * included). */
@@ -88,6 +105,18 @@ struct link_owner_ops {
     void (*on_columns)(void *owner, struct link *link, char type, struct slice body);
     /* A row in reply to a message of our own. Only with link->capture. */
     void (*on_own_row)(void *owner, struct link *link, struct slice body);
+    /* A whole message that answers the op with OP_TEE that is next: in order, before any byte of it
+     * that is not there yet goes to the client, and whoever it is for. Not errors, and not what
+     * belongs to nobody (NoticeResponse, NotificationResponse, ParameterStatus). `body` is valid
+     * during the call. False: no more is wanted of this op, not even its end; what answers the next
+     * one with OP_TEE is seen again. Must not release or close the link, or end its client. NULL
+     * when the owner pushes no such op; so is on_tee_end. */
+    bool (*on_tee)(void *owner, struct link *link, char type, struct slice body);
+    /* The answer to an op with OP_TEE has ended: once for each of them, in the order of their
+     * pushes, unless on_tee has said false, the owner gave the link back or closed it, or
+     * link_expect_tee said that nothing will be told. That of a Query ends with its ReadyForQuery.
+     * A failure is told before on_error, LOST before on_lost. Must not do more than on_tee may. */
+    void (*on_tee_end)(void *owner, struct link *link, enum link_tee_end end);
     /* The link can take more bytes again. */
     void (*on_drained)(void *owner, struct link *link);
     /* The link is gone. `err` says why; `told` is true when the server's own FATAL message was
@@ -189,10 +218,10 @@ struct link {
     int32_t server_pid;
     int32_t row;
     int64_t opened_us;
-    int64_t quiet_us; /* idle: since when; lent: the last ReadyForQuery for the owner arrived */
-    uint64_t uses;
-    uint32_t dropped_by;    /* closed when it is free: this client drops its database; 0: nobody */
-    uint32_t last_client;   /* the session's: number of the client that shared it last; 0: none */
+    int64_t quiet_us;     /* idle: since when; lent: the last ReadyForQuery for the owner arrived */
+    uint32_t uses;        /* loans, modulo 2^32 */
+    uint32_t dropped_by;  /* closed when it is free: this client drops its database; 0: nobody */
+    uint32_t last_client; /* the session's: number of the client that shared it last; 0: none */
     uint32_t ntransactions; /* ended for the owner, not counted yet: client_stats.c takes them */
     uint16_t key_len : 15;  /* 0: there is none */
     bool see_columns : 1;   /* the owner wants to see what is described (on_columns) */
@@ -222,6 +251,7 @@ struct link {
     bool is_for_pool : 1;   /* opened for whoever waits longest, not for its owner */
     bool is_retired : 1;    /* closed as soon as it is free */
     uint8_t check : 2;      /* enum link_check */
+    uint8_t teeing : 2;     /* enum link_teeing */
     bool in_cancel : 1;     /* a cancel request for it is under way: not to be lent */
     bool is_travelling : 1; /* another worker has it now: close our descriptor, say nothing */
     bool cancel_due : 1;    /* a cancel of the owner's waits until our own messages are done */
@@ -239,7 +269,7 @@ struct link {
     uint16_t flushed_to;     /* the serial (expect.h) behind the last Flush, as far as it fits */
 };
 
-_Static_assert(sizeof(struct link) <= 360, "a session's link has a budget");
+_Static_assert(sizeof(struct link) <= 368, "a session's link has a budget");
 
 /* What a login needs. */
 struct link_startup {
@@ -268,6 +298,13 @@ static inline void link_expect(struct link *link, unsigned op)
     if (link->reset == LINK_RESET_DUE)
         link_reset_expect(link);
     expect_push(&link->expect, op);
+}
+/* For an op with OP_TEE; false when nothing of its answer will be told: the server skips the
+ * message behind an error, or nobody can count the replies of the link. */
+static inline bool link_expect_tee(struct link *link, unsigned op)
+{
+    link_expect(link, op | OP_TEE);
+    return link->expect.has_tee && !link->expect.skipping && !link->expect.lost;
 }
 /* The same for `n` ops, at least one. */
 static inline void link_expect_all(struct link *link, const uint8_t *ops, unsigned n)

@@ -36,16 +36,16 @@ static inline unsigned expect_at(const struct expect *e, unsigned i)
 static void expect_grow(struct expect *e)
 {
     unsigned cap = e->cap * 2U;
-    uint8_t *op;
+    uint16_t *op;
     unsigned i;
 
     if (cap > EXPECT_MAX) {
         e->lost = true; /* follow no more, close at release */
         return;
     }
-    op = mem_alloc(cap);
+    op = mem_alloc(cap * sizeof *op);
     for (i = 0; i < e->len; i++)
-        op[i] = (uint8_t)expect_at(e, i);
+        op[i] = (uint16_t)expect_at(e, i);
     if (e->op != e->fixed)
         mem_free(e->op);
     e->op = op;
@@ -98,9 +98,10 @@ void expect_push_any(struct expect *e, unsigned op)
 {
     unsigned kind = op & OP_MASK;
 
+    ASSERT((op & OP_TEE) == 0 || kind < OP_SYNC);
     /* The Syncs in front of the end of a COPY's data were ignored. */
     if (kind != OP_COPY_END)
-        e->pushed = (uint8_t)op;
+        e->pushed = (uint16_t)op;
     else if (expect_ends_in_execute(e))
         e->pushed = OP_EXECUTE;
     if (e->lost)
@@ -120,8 +121,9 @@ void expect_push_any(struct expect *e, unsigned op)
         if (e->lost)
             return;
     }
-    e->op[expect_place(e, e->len)] = (uint8_t)op;
+    e->op[expect_place(e, e->len)] = (uint16_t)op;
     e->len++;
+    e->has_tee = e->has_tee || (op & OP_TEE) != 0;
 }
 
 /* Counts the Syncs between the running COPY and its end that the server ignores while it copies. */
@@ -154,7 +156,7 @@ static void expect_finish_copy(struct expect *e)
         end_at++;
     keep = e->len - end_at;
     for (i = 0; i < keep; i++)
-        e->op[expect_place(e, 1 + i)] = (uint8_t)expect_at(e, end_at + i);
+        e->op[expect_place(e, 1 + i)] = (uint16_t)expect_at(e, end_at + i);
     e->nended += e->len - (uint32_t)(1U + keep);
     e->len = (uint32_t)(1U + keep);
 }
@@ -337,7 +339,7 @@ static inline bool expect_goes_on(unsigned op, char type)
 
 HOT const char *expect_pass(struct expect *e, const char *p, const char *end, bool stops_at_tags)
 {
-    const uint8_t *ops = e->op;
+    const uint16_t *ops = e->op;
     uint32_t head = e->head;
     uint32_t left = e->len;
     char last = e->last;
@@ -455,7 +457,7 @@ static void expect_drop_syncs(struct expect *e, unsigned at, unsigned n)
         if (n > 0 && expect_at(e, i) == OP_SYNC)
             n--;
         else
-            e->op[expect_place(e, to++)] = (uint8_t)expect_at(e, i);
+            e->op[expect_place(e, to++)] = (uint16_t)expect_at(e, i);
     }
     e->nended += e->len - to;
     e->len = to;
@@ -509,6 +511,16 @@ WARM bool expect_is_stuck(const struct expect *e)
 unsigned expect_head(const struct expect *e)
 {
     return e->len == 0 ? 0 : expect_at(e, 0) & OP_MASK;
+}
+
+unsigned expect_count_teed(const struct expect *e)
+{
+    unsigned n = 0;
+    uint32_t i;
+
+    for (i = 0; i < e->len; i++)
+        n += (expect_at(e, i) & OP_TEE) != 0;
+    return n;
 }
 
 bool expect_head_is_ours(const struct expect *e)

@@ -265,6 +265,7 @@ void link_release(struct link *link, bool boundary)
     link->epoch = ++link->be->next_epoch;
     if (link->phase == LINK_CLOSED)
         return;
+    link_tee_forget(link);
     link_clean_start(link, boundary);
 }
 

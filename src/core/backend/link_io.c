@@ -188,9 +188,11 @@ WARM static bool link_are_last_words(char type, struct slice body)
     return slice_eq_str(m.severity, "FATAL") || slice_eq_str(m.severity, "PANIC");
 }
 
-/* A reply that is not unsolicited: what the expect queue says of it. */
-WARM static bool link_is_for_owner(struct link *link, char type)
+/* A reply that is not unsolicited: what the expect queue says of it. So much of it is there. */
+WARM static bool link_is_for_owner(struct link *link, const char *msg, size_t have)
 {
+    char type = msg[0];
+
     if (type == BE_NOTIFICATION) /* nothing of ours listens: whatever is under way, it is his */
         return (link->phase == LINK_LENT && !link_awaits_reset(link)) ||
                !expect_head_is_ours(&link->expect);
@@ -198,6 +200,8 @@ WARM static bool link_is_for_owner(struct link *link, char type)
         return !expect_head_is_quiet(&link->expect);
     if (type == BE_PARAMETER_STATUS) /* with watch_tags: of a repaired RESET */
         return !link->hide_parameters && (!expect_head_is_ours(&link->expect) || link->watch_tags);
+    if (link->expect.has_tee)
+        return link_tee_reply(link, msg, have) == EXPECT_FORWARD;
     return expect_reply(&link->expect, type) == EXPECT_FORWARD;
 }
 
@@ -403,7 +407,7 @@ static bool link_on_whole(
     if (link_are_last_words(type, body))
         for_owner = !expect_head_is_ours(&link->expect);
     else
-        for_owner = link_is_for_owner(link, type);
+        for_owner = link_is_for_owner(link, msg, (size_t)(end - msg));
     if (type == BE_ERROR)
         link_flush_run(link, run); /* the owner may say it in other words */
     if (type == BE_ERROR && link->phase != LINK_CLOSED && link_on_error(link, msg, end, failed))
@@ -501,10 +505,12 @@ WARM APART static const char *link_on_header(
     if (link_awaits_reset(link) &&
         !link_clean_is_answer(link, type, slice_of(p + PROTO_HEADER_BYTES, 0)))
         return link_fail_reset(link), NULL;
-    for_owner = link_is_for_owner(link, type) && link->owner != NULL;
-    link->swallow_body = !for_owner; /* also the part that comes in the next loan */
+    if (have < len + 1U && link->expect.has_tee && link_tee_waits(link, type, len + (size_t)1))
+        return NULL;
     if (have > len + 1U)
         have = len + 1U;
+    for_owner = link_is_for_owner(link, p, have) && link->owner != NULL;
+    link->swallow_body = !for_owner; /* also the part that comes in the next loan */
     link->body_left = len + 1U - (uint32_t)have;
     if (for_owner)
         link_run_add(run, link, p, p + have);
@@ -537,6 +543,8 @@ static const char *link_on_body(
     if (take > link->body_left)
         take = link->body_left;
     link->body_left -= (uint32_t)take;
+    if (link->teeing != LINK_TEEING_NONE)
+        link_tee_body(link, p, take);
     if (!link->swallow_body) {
         link->in_body = (uint32_t)take;
         link_run_add(run, link, p, p + take);
@@ -634,7 +642,8 @@ HOT void link_on_readable(struct stream *s)
 {
     struct link *link = LIST_ENTRY(s, struct link, stream);
     char *buf = link->be->read_buf;
-    size_t carried = link->carry == NULL ? 0 : link->carry->len;
+    bool is_carried = link->carry != NULL && link->teeing == LINK_TEEING_NONE;
+    size_t carried = is_carried ? link->carry->len : 0;
     ssize_t n;
 
     if (carried > 0)
@@ -646,6 +655,7 @@ HOT void link_on_readable(struct stream *s)
         link_on_end(link, errno);
         return;
     }
-    link_carry_free(link);
+    if (is_carried)
+        link_carry_free(link);
     link_feed(link, buf, buf + carried + (size_t)n);
 }
