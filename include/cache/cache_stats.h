@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * cache_stats.h: what the query cache tells about itself.
+ * Runs in: workers, which count; whoever answers SHOW, PCP or metrics. Every process counts in rows
+ * of its own; who shows adds them up. */
+#ifndef PGP_CACHE_CACHE_STATS_H
+#define PGP_CACHE_CACHE_STATS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/slice.h"
+#include "cache/cache_gen.h"
+#include "cache/cache_store.h"
+
+#define CACHE_NAME_BYTES 192 /* database.schema.table, cut */
+#define CACHE_TEXT_BYTES 128 /* the start of a text */
+/* Tables that are told apart; number 0 stands for all others. */
+#define CACHE_TABLES 1024
+
+/* Number of a table for counters: the one of its cell `any`, or a new one under this name. */
+uint16_t cache_table_number(struct cache *c, cache_cell table, struct slice database,
+    struct slice schema, struct slice name);
+
+/* A statement that could have come from the cache did so. `text` as the client wrote it,
+ * `text_hash` what counts as one text in SHOW POOL_CACHE_QUERIES (its fingerprint). */
+void cache_note_hit(
+    struct cache *c, const struct cache_hit *hit, uint64_t text_hash, struct slice text);
+/* It went to the server. */
+void cache_note_miss(struct cache *c, const uint16_t *tables, uint32_t ntables);
+/* Its result was not kept, or was (OK). */
+void cache_note_fill(
+    struct cache *c, const uint16_t *tables, uint32_t ntables, enum cache_fill_reason reason);
+/* A write made results of this table invalid: by row, or all of the table. `by_stream`: seen by the
+ * invalidator. `lag_us`: from the commit until then, 0 when not known. */
+void cache_note_write(struct cache *c, uint16_t table, bool by_row, bool by_stream, int64_t lag_us);
+
+struct cache_totals {
+    uint64_t hits;
+    uint64_t misses;
+    uint64_t fills[CACHE_FILL_REASON_COUNT];
+    uint64_t nhash;        /* places for keys */
+    uint64_t nentries;     /* results that are kept */
+    uint64_t used_bytes;   /* of the area, by entries */
+    uint64_t free_bytes;   /* of the area */
+    uint64_t wasted_bytes; /* of the free, in pieces that no entry can use */
+    uint64_t evicted;
+    uint64_t resets;  /* shards emptied after a writer died in them */
+    int64_t since_us; /* wall clock */
+    uint32_t off_bits;
+};
+/* Adds up what all processes and shards tell. */
+void cache_totals(struct cache *c, int64_t now_us, struct cache_totals *out);
+
+struct cache_table_row {
+    char name[CACHE_NAME_BYTES]; /* database, schema and table, each ended by NUL */
+    uint64_t nentries;
+    uint64_t bytes;
+    uint64_t hits;
+    uint64_t misses;
+    uint64_t fills[CACHE_FILL_REASON_COUNT];
+    uint64_t row_writes;
+    uint64_t table_writes;
+    bool last_by_stream; /* who made it invalid the last time */
+    int64_t last_us;     /* and when, wall clock; 0: never */
+    int64_t lag_us;
+};
+/* Row of table number `i` < CACHE_TABLES; false when there is none. */
+bool cache_table_row(struct cache *c, unsigned i, struct cache_table_row *out);
+
+struct cache_query_row {
+    uint64_t hash;
+    uint64_t hits;
+    uint64_t saved_us;
+    char text[CACHE_TEXT_BYTES];
+};
+/* The texts that saved most, most first; returns how many. */
+unsigned cache_top_queries(struct cache *c, struct cache_query_row *out, unsigned max);
+
+#endif
