@@ -78,21 +78,6 @@ static void conf_set_file(struct conf_gen *gen, const char *path)
         gen->base_dir = arena_strndup(gen->arena, gen->file, (size_t)(slash - gen->file));
 }
 
-int conf_path(
-    const struct conf_gen *gen, const char *name, char *out, size_t out_size, struct err *err)
-{
-    int n;
-    if (name[0] == '/')
-        n = snprintf(out, out_size, "%s", name);
-    else
-        n = snprintf(
-            out, out_size, "%s/%s", strcmp(gen->base_dir, "/") == 0 ? "" : gen->base_dir, name);
-    if (n >= 0 && (size_t)n < out_size)
-        return 0;
-    err_set(err, "22023", "file name \"%s\" is too long", name);
-    return -1;
-}
-
 static void conf_load_begin(
     struct conf_load *load, struct conf_gen *gen, struct conf_report *report)
 {
@@ -114,12 +99,6 @@ static void conf_load_end(struct conf_load *load)
 {
     mem_free(load->slot);
     mem_free(load->slot_base);
-}
-
-const struct conf_slot *conf_slot_of(const struct conf_load *load, const struct conf_ref *ref)
-{
-    int base = load->slot_base[conf_param_ordinal(ref->param)];
-    return &load->slot[base + (ref->index < 0 ? 0 : ref->index)];
 }
 
 /* ---- values ---- */

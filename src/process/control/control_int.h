@@ -66,8 +66,9 @@ struct pcp_conn {
     struct stream stream;
     struct list node;
     struct control *ctl;
-    struct timer limit; /* log-in, idle, delay after a failed log-in, end */
-    struct timer poll;  /* while a command waits */
+    struct timer limit;                    /* log-in, idle, delay after a failed log-in, end */
+    struct timer poll;                     /* while a command waits */
+    void (*on_resume)(struct pcp_conn *c); /* the command is over: the next ones are taken */
     struct buf in;
     enum pcp_state state;
     bool has_begun; /* its first bytes have come */
@@ -99,7 +100,7 @@ struct pcp_conn {
     uint32_t told;                        /* phases of a switchover, as bits */
 };
 
-/* --- control.c --- */
+/* --- control_ask.c --- */
 /* Asks the monitor to do something about a node; `who` and `why` are kept with what is done. False
  * with *err. */
 bool control_ask_monitor(struct control *ctl, enum node_order order, int node, const char *who,
@@ -112,14 +113,15 @@ void pcp_server_stop(struct control *ctl);
 /* --- pcp_conn.c --- */
 /* Takes over accepted, non-blocking `fd`. */
 void pcp_conn_open(struct control *ctl, int fd, const char *peer, const struct hba_addr *addr);
-/* Ends a connection at once. */
+
+/* --- pcp_answer.c --- */
+/* Ends a connection at once, and when everything is sent. */
 void pcp_conn_close(struct pcp_conn *c);
+void pcp_conn_end(struct pcp_conn *c);
 /* Sends what `out` holds. */
 void pcp_conn_send(struct pcp_conn *c, const struct buf *out);
 /* Sends an error; with `fatal` the connection ends. */
 void pcp_conn_refuse(struct pcp_conn *c, const struct err *err, bool fatal);
-/* A command that waited is over: takes the next ones. */
-void pcp_conn_resume(struct pcp_conn *c);
 
 /* --- pcp_tls.c --- */
 /* Takes over what the settings say of TLS: at the start and after a reload. */

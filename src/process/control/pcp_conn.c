@@ -23,7 +23,6 @@
 #define LOGIN_LIMIT_MS     60000
 #define IDLE_LIMIT_MS      (15 * 60 * 1000)
 #define DENIED_DELAY_MS    1000 /* or auth_failure_delay, when that is longer */
-#define END_LIMIT_MS       5000
 
 static const struct conf *conf_now(const struct pcp_conn *c)
 {
@@ -45,61 +44,6 @@ static int64_t login_limit_ms(const struct pcp_conn *c)
 static void on_closed(struct stream *s)
 {
     mem_free_secret(LIST_ENTRY(s, struct pcp_conn, stream));
-}
-
-void pcp_conn_close(struct pcp_conn *c)
-{
-    struct control *ctl = c->ctl;
-
-    if (c->state == PCP_STATE_CLOSED)
-        return;
-    pcp_order_end(c);
-    c->state = PCP_STATE_CLOSED;
-    timer_stop(&ctl->role.loop, &c->limit);
-    timer_stop(&ctl->role.loop, &c->poll);
-    list_remove(&c->node);
-    if (c->is_logged_in && conf_now(c)->log_pcp_processes)
-        log_at(LVL_LOG, "PCP connection of user \"%s\" from %s is closed", c->user, c->peer);
-    if (c->in.data != NULL)
-        mem_wipe(c->in.data, c->in.len);
-    buf_free(&c->in);
-    scram_server_fini(&c->scram);
-    stream_close(&c->stream);
-}
-
-/* Closes when everything is sent. */
-static void end(struct pcp_conn *c)
-{
-    if (!stream_is_clogged(&c->stream)) {
-        pcp_conn_close(c);
-        return;
-    }
-    c->state = PCP_STATE_ENDING;
-    stream_pause(&c->stream);
-    set_limit(c, END_LIMIT_MS);
-}
-
-void pcp_conn_send(struct pcp_conn *c, const struct buf *out)
-{
-    /* A broken connection is found by the reader. */
-    (void)stream_send(&c->stream, buf_slice(out).p, buf_unread(out));
-}
-
-void pcp_conn_refuse(struct pcp_conn *c, const struct err *err, bool fatal)
-{
-    struct buf out = {0};
-
-    /* Strangers can cause it, so it is limited; a command's error is the operator's to see. */
-    if (fatal)
-        log_caused_detail(LVL_FATAL, err->detail[0] == '\0' ? NULL : err->detail,
-            err->hint[0] == '\0' ? NULL : err->hint, "%s", err->msg);
-    else if (log_is_on(LVL_DEBUG1))
-        log_err(LVL_DEBUG1, err);
-    pcp_put_err(&out, PCP_ANSWER_ERROR, fatal ? "FATAL" : "ERROR", err);
-    pcp_conn_send(c, &out);
-    buf_free(&out);
-    if (fatal)
-        end(c);
 }
 
 static void refuse_packet(struct pcp_conn *c, const char *detail)
@@ -255,7 +199,7 @@ static void on_packet(struct pcp_conn *c, const struct pcp_packet *p)
     struct err err = {0};
 
     if (p->type == PCP_DISCONNECT) {
-        end(c);
+        pcp_conn_end(c);
     } else if (c->state == PCP_STATE_READY) {
         run_command(c, p);
     } else if (pcp_login_is_blocked(c)) {
@@ -325,7 +269,7 @@ static void on_drained(struct stream *s)
         pcp_conn_close(c);
 }
 
-void pcp_conn_resume(struct pcp_conn *c)
+static void resume(struct pcp_conn *c)
 {
     c->state = PCP_STATE_READY;
     set_limit(c, IDLE_LIMIT_MS);
@@ -359,6 +303,7 @@ void pcp_conn_open(struct control *ctl, int fd, const char *peer, const struct h
     timer_init(&c->limit, on_limit);
     list_init(&c->node);
     list_push_back(&ctl->conns, &c->node);
+    c->on_resume = resume;
     pcp_wait_init(c);
     stream_open(&ctl->role.loop, &c->stream, fd, &ops);
     set_limit(c, login_limit_ms(c) < FIRST_LIMIT_MS ? login_limit_ms(c) : FIRST_LIMIT_MS);

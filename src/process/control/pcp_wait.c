@@ -280,7 +280,7 @@ static void finish(struct pcp_conn *c, const struct err *err)
         pcp_conn_send(c, &out);
         buf_free(&out);
     }
-    pcp_conn_resume(c);
+    c->on_resume(c);
 }
 
 static void on_poll(struct timer *t)
