@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * agree.h: what several nodes answered to one statement: who agrees, who is to go. Pure.
+ * Runs in: workers. */
+#ifndef PGP_REPLICATE_AGREE_H
+#define PGP_REPLICATE_AGREE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/slice.h"
+
+/* What one node said to one statement, reduced to what has to be the same everywhere. */
+struct agree_answer {
+    int node;
+    char kind;        /* 'C' done, 'E' error, 'T' rows, ...: the message that tells */
+    uint64_t ntuples; /* of its command tag */
+    bool has_tuples;
+    uint64_t digest;   /* of its rows; 0 when they are not compared */
+    struct slice text; /* the command tag, or SQLSTATE and message of an error */
+};
+
+enum agree_verdict {
+    AGREE_SAME,
+    AGREE_KINDS,  /* kinds differ, or SQLSTATEs of errors do not matter: an error is an error */
+    AGREE_TUPLES, /* done everywhere, with different numbers of rows */
+    AGREE_ROWS    /* the rows themselves differ */
+};
+
+struct agree_result {
+    enum agree_verdict verdict;
+    unsigned main; /* index of the answer that stands: the majority's, a tie is the main node's */
+    uint64_t minority; /* the others, by index */
+    bool main_differs; /* the main node is among them */
+};
+
+struct agree_rules {
+    bool stop_on_mismatch;   /* replication_stop_on_mismatch */
+    bool failover_if_tuples; /* failover_if_affected_tuples_mismatch */
+    bool compares_rows;
+};
+
+enum agree_action {
+    AGREE_GO_ON,
+    AGREE_DETACH, /* the minority is taken out of service; the client goes on */
+    AGREE_REFUSE, /* the client is told an error, and the transaction is rolled back everywhere */
+    AGREE_END     /* the session ends */
+};
+
+/* `main`: index of the main node's answer. */
+void agree_judge(const struct agree_answer *answers, unsigned n, unsigned main,
+    const struct agree_rules *rules, struct agree_result *out);
+enum agree_action agree_what_to_do(
+    const struct agree_result *result, const struct agree_rules *rules);
+
+/* Reads a command tag: "UPDATE 3", "INSERT 0 3". False: no number in it. */
+bool agree_tag_tuples(struct slice tag, uint64_t *ntuples);
+
+/* Texts that tools of pgpool-II look for: a line for the log about each node of the minority (and
+ * what it answered), and what the client is told. `query` is cut when it is long. */
+void agree_put_log(const struct agree_answer *answers, unsigned n,
+    const struct agree_result *result, unsigned i, struct buf *out);
+void agree_put_error(const struct agree_answer *answers, unsigned n,
+    const struct agree_result *result, struct slice query, struct buf *out);
+const char *agree_hint(const struct agree_result *result);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * locks.h: what has to be locked so that every node numbers rows and large objects alike. Pure.
+ * Runs in: workers. */
+#ifndef PGP_REPLICATE_LOCKS_H
+#define PGP_REPLICATE_LOCKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/slice.h"
+#include "parser/parser.h"
+
+/* Whether the rows of an INSERT get their numbers under a lock: insert_lock, or what the comment in
+ * front of the statement says. `serial`: the table has such a default (struct repl_plan). */
+bool repl_must_lock(struct slice text, const struct sql_stmt *stmt, bool insert_lock, bool serial);
+/* The table an INSERT writes; NULL: it is none. */
+const struct sql_table *repl_insert_target(const struct sql_stmt *stmt);
+
+/* The lock, to be taken on the main node first: of a row of pgpool_catalog.insert_lock where that
+ * table exists (`has_row_locks`; repl_lock_row_sql makes the row when repl_lock_sql found none),
+ * else of the table itself. */
+void repl_lock_sql(struct slice relation, bool has_row_locks, struct buf *sql);
+void repl_lock_row_sql(struct slice relation, struct buf *sql);
+/* One row, one column: does that table exist? */
+const char *repl_has_row_locks_sql(void);
+
+/* A call in SQL that makes a large object under a number that the server picks. */
+struct repl_lobj {
+    uint32_t offset;
+    uint32_t len;
+    struct slice rest; /* arguments that stay, with the comma in front */
+    const char *call;  /* lo_create, or lo_from_bytea */
+};
+
+/* Finds them, up to `max`; the number of all of them comes back: with more than `max`, or when the
+ * number cannot be picked here (lo_import), it is UINT32_MAX. */
+uint32_t repl_lobj_calls(
+    struct slice text, const struct sql_stmt *stmt, struct repl_lobj *out, uint32_t max);
+/* Appends the statement with `first`, `first` + 1, ... as their numbers. */
+void repl_lobj_text(struct slice text, const struct sql_stmt *stmt, const struct repl_lobj *calls,
+    uint32_t n, uint32_t first, struct buf *sql);
+/* The lock of lobj_lock_table, and behind it the question for the next free number. */
+void repl_lobj_sql(struct slice lock_table, struct buf *sql);
+/* The function call protocol: body of a FunctionCall message (behind its length). True when it
+ * makes a large object under a number that the server picks: then a body with `oid` is appended. */
+bool repl_lobj_function_call(struct slice body, uint32_t oid, struct buf *out);
+
+#endif

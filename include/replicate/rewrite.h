@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * rewrite.h: a statement that is to run on several nodes, changed so that it does the same on each:
+ * what tells the time, and what is random, becomes a value that one node gives for all. Pure.
+ * Runs in: workers.
+ *
+ * Two steps. repl_rewrite_plan finds what has to be replaced and says what to ask the main node
+ * (repl_rewrite_asks: one SELECT, in the transaction of the statement); repl_rewrite_text splices
+ * the answers into the text at the parser's offsets, as literals or as parameters. Everything lives
+ * in the arena given, or in the text and the facts: keep these as long. */
+#ifndef PGP_REPLICATE_REWRITE_H
+#define PGP_REPLICATE_REWRITE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/slice.h"
+#include "parser/parser.h"
+
+struct arena;
+
+/* A column as the catalogue has it. */
+struct repl_column {
+    struct slice name; /* without quotes */
+    struct slice type; /* as format_type says */
+    struct slice def;  /* the default as an expression; empty: none */
+    bool is_generated; /* GENERATED ALWAYS AS (...): never written */
+    bool is_sequence;  /* an identity, or a default that calls nextval or a volatile function of
+                          one's own: runs on every node, under a lock of the table */
+};
+
+struct repl_table {
+    const struct repl_column *columns;
+    uint32_t ncolumns;
+};
+
+/* What is known of tables. `find` gives NULL when the catalogue was not asked yet, and a table
+ * without columns when there is none of that name. */
+struct repl_catalog {
+    const struct repl_table *(*find)(void *ctx, const struct sql_table *table);
+    void *ctx;
+};
+
+enum repl_verdict {
+    REPL_KEEP,    /* runs as it is */
+    REPL_REWRITE, /* ask for `nasks` values, then splice */
+    REPL_ASK,     /* the catalogue has to be asked for `table` first */
+    REPL_FAILED   /* the arena is exhausted, or the text is none */
+};
+
+/* A value that the main node is asked for. */
+struct repl_ask {
+    struct slice expr; /* gives text that `cast` reads */
+    struct slice cast; /* a type */
+};
+
+/* Replaces `len` bytes at `offset`. In `text` the value of ask N stands as "\1N\2". */
+struct repl_splice {
+    uint32_t offset;
+    uint32_t len;
+    struct slice text;
+};
+
+struct repl_plan {
+    enum repl_verdict verdict;
+    const struct sql_table *table;
+    struct repl_ask *asks;
+    uint32_t nasks;
+    struct repl_splice *splices; /* by offset */
+    uint32_t nsplices;
+    bool as_params;       /* spliced as parameters: PREPARE, or the extended protocol */
+    uint32_t first_param; /* the number of the first of them */
+    /* What may still differ between nodes: a call, by name; n is 0 when there is nothing. */
+    struct slice differs;
+    /* The table whose rows get numbers of a sequence: to be locked (insert_lock); NULL: none. */
+    const struct sql_table *serial;
+};
+
+/* Plans the rewriting of statement `stmt` of `text`. `nparams`: how many parameters a Parse message
+ * declares types for; `is_parse`: it is the text of one. Returns plan->verdict. */
+enum repl_verdict repl_rewrite_plan(struct arena *a, struct slice text, const struct sql_stmt *stmt,
+    const struct repl_catalog *catalog, bool is_parse, uint32_t nparams, struct repl_plan *plan);
+/* Appends the question: one row, a column of text for each ask. */
+void repl_rewrite_asks(const struct repl_plan *plan, struct buf *sql);
+/* Appends the statement's text with the answers in it (`values` is not read with as_params). */
+void repl_rewrite_text(const struct repl_plan *plan, struct slice text, const struct sql_stmt *stmt,
+    const struct slice *values, struct buf *sql);
+/* An EXECUTE of what was prepared with `plan`: appends it with the values as further arguments. */
+void repl_rewrite_execute(const struct repl_plan *plan, struct slice text,
+    const struct sql_stmt *stmt, const struct slice *values, struct buf *sql);
+/* Appends a string constant, right under any setting. */
+void repl_put_literal(struct buf *out, struct slice value);
+
+/* The question about a table, and a row of its answer: five columns as named in struct repl_column.
+ * `relation` is the name as it would be written. */
+void repl_table_sql(struct slice relation, struct buf *sql);
+/* Reads one; the slices are kept as they are. */
+void repl_table_row(const struct slice *values, struct repl_column *column);
+/* The table's name as a relation of the catalogue, quoted. */
+void repl_table_name(const struct sql_table *table, struct buf *out);
+
+#endif

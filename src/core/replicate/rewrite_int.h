@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * rewrite_int.h: what the parts of the rewriting share. Runs in: workers. */
+#ifndef PGP_REPLICATE_REWRITE_INT_H
+#define PGP_REPLICATE_REWRITE_INT_H
+
+#include "parser/tokens.h"
+#include "replicate/rewrite.h"
+
+/* More values than this are not asked for in one statement: it differs then. */
+#define REPL_MAX_ASKS 1600
+
+struct repl_work {
+    struct arena *arena;
+    struct slice text;
+    const struct sql_stmt *stmt;
+    const struct repl_catalog *catalog;
+    const struct sql_token *tok; /* of the whole text */
+    uint32_t from;               /* the statement's tokens */
+    uint32_t to;
+    struct repl_plan *plan;
+    uint32_t splice_cap;
+    uint32_t ask_cap;
+    struct buf *scratch;
+    bool failed;
+};
+
+/* Tokens. `i` may be w->to or beyond: then nothing matches. */
+struct slice repl_tok(const struct repl_work *w, uint32_t i);
+bool repl_is(const struct repl_work *w, uint32_t i, const char *word);
+bool repl_is_sign(const struct repl_work *w, uint32_t i, char sign);
+bool repl_is_name(const struct repl_work *w, uint32_t i);
+/* The token behind the one that closes the parenthesis at `i`. */
+uint32_t repl_skip_parens(const struct repl_work *w, uint32_t i);
+/* The first token at or behind `offset`. */
+uint32_t repl_token_at(const struct repl_work *w, uint32_t offset);
+/* Whether a name as written is the column. */
+bool repl_names_column(struct slice written, const struct repl_column *column);
+
+/* Adds a value, or finds the one with the same expression (`once`): its number. */
+uint32_t repl_ask(struct repl_work *w, struct slice expr, struct slice cast, bool once);
+/* Adds a splice, its text formatted. */
+void repl_splice(struct repl_work *w, uint32_t offset, uint32_t len, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+/* The same with a text that lives in the arena. */
+void repl_splice_text(struct repl_work *w, uint32_t offset, uint32_t len, struct slice text);
+void repl_differs(struct repl_work *w, struct slice what);
+
+/* rewrite_time.c: times of day in the statement. */
+void repl_times(struct repl_work *w);
+/* A constant like 'now' that is a value of a column of `type`; true when it was replaced. */
+bool repl_time_value(struct repl_work *w, uint32_t i, struct slice type);
+/* What a default becomes where it is written into the statement: empty when it may stay where it
+ * is. `each`: it is evaluated once for this place. */
+struct slice repl_default(struct repl_work *w, const struct repl_column *column, bool each);
+
+/* rewrite_calls.c: calls whose results differ. */
+enum repl_call { REPL_CALL_SAME, REPL_CALL_VALUE, REPL_CALL_SERIAL, REPL_CALL_OTHER };
+enum repl_call repl_call_kind(const struct sql_func *f, const char **type);
+/* `values`: spans of rows of VALUES, where a call is evaluated once. */
+void repl_calls(struct repl_work *w, const struct sql_span *values, uint32_t n);
+
+/* rewrite_insert.c: columns that are left out, and DEFAULT. False when the catalogue has to be
+ * asked. Spans of the rows of VALUES come back. */
+bool repl_defaults(struct repl_work *w, const struct sql_span **values, uint32_t *n);
+
+#endif

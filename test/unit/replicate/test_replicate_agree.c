@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * test_replicate_agree.c: answers of several nodes, and locks. */
+#include "config.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "replicate/agree.h"
+#include "replicate/locks.h"
+
+static const struct agree_rules stops = {.stop_on_mismatch = true, .compares_rows = true};
+static const struct agree_rules refuses = {.stop_on_mismatch = false};
+static const struct agree_rules counts = {.failover_if_tuples = true};
+
+/* An answer in a word: its kind, "C" with a number of rows, and behind a point the rows. */
+static const struct {
+    const char *answers[4];
+    unsigned main;
+    const struct agree_rules *rules;
+    enum agree_verdict verdict;
+    unsigned stands;
+    uint64_t minority;
+    enum agree_action action;
+} rows[] = {
+    {{"C3", "C3"}, 0, &refuses, AGREE_SAME, 0, 0, AGREE_GO_ON},
+    {{"E", "E", "E"}, 1, &stops, AGREE_SAME, 1, 0, AGREE_GO_ON},
+    {{"C", "E"}, 0, &refuses, AGREE_KINDS, 0, 2, AGREE_END},
+    {{"C", "E"}, 1, &stops, AGREE_KINDS, 1, 1, AGREE_DETACH},
+    {{"C", "E", "C"}, 0, &stops, AGREE_KINDS, 0, 2, AGREE_DETACH},
+    {{"C", "E", "E"}, 0, &stops, AGREE_KINDS, 1, 1, AGREE_DETACH},
+    {{"C", "E", "T"}, 2, &stops, AGREE_KINDS, 2, 3, AGREE_DETACH},
+    {{"C1", "C2"}, 0, &refuses, AGREE_TUPLES, 0, 2, AGREE_REFUSE},
+    {{"C1", "C2", "C2"}, 0, &counts, AGREE_TUPLES, 1, 1, AGREE_DETACH},
+    {{"C1", "C2", "C1"}, 2, &counts, AGREE_TUPLES, 2, 2, AGREE_DETACH},
+    {{"C1.a", "C1.b", "C1.a"}, 0, &stops, AGREE_ROWS, 0, 2, AGREE_DETACH},
+    {{"C1.a", "C1.b"}, 0, &refuses, AGREE_SAME, 0, 0, AGREE_GO_ON},
+    {{"C1"}, 0, &stops, AGREE_SAME, 0, 0, AGREE_GO_ON},
+};
+
+static unsigned read_answers(const char *const *words, struct agree_answer *answers)
+{
+    unsigned n;
+
+    for (n = 0; n < 4 && words[n] != NULL; n++) {
+        const char *dot = strchr(words[n], '.');
+
+        answers[n] = (struct agree_answer){.node = (int)n + 1, .kind = words[n][0]};
+        answers[n].has_tuples = words[n][1] != '\0';
+        answers[n].ntuples = words[n][1] == '\0' ? 0 : (uint64_t)(words[n][1] - '0');
+        answers[n].digest = dot == NULL ? 0 : (uint64_t)dot[1];
+        answers[n].text = slice_of_str("23505: twice");
+    }
+    return n;
+}
+
+START_TEST(judgements)
+{
+    struct agree_answer answers[4];
+    struct agree_result result;
+    unsigned n = read_answers(rows[_i].answers, answers);
+
+    agree_judge(answers, n, rows[_i].main, rows[_i].rules, &result);
+    ck_assert_int_eq(result.verdict, rows[_i].verdict);
+    ck_assert_uint_eq(result.main, rows[_i].stands);
+    ck_assert_uint_eq(result.minority, rows[_i].minority);
+    ck_assert(result.main_differs == ((rows[_i].minority >> rows[_i].main & 1) != 0));
+    ck_assert_int_eq(agree_what_to_do(&result, rows[_i].rules), rows[_i].action);
+}
+END_TEST
+
+START_TEST(texts)
+{
+    static const char *const kinds[] = {"C", "E", "C", NULL};
+    static const char *const tuples[] = {"C1", "C2", NULL};
+    struct agree_answer answers[4];
+    struct agree_result result;
+    struct buf out = {0};
+    unsigned n = read_answers(kinds, answers);
+
+    agree_judge(answers, n, 0, &stops, &result);
+    agree_put_log(answers, n, &result, 1, &out);
+    ck_assert(slice_eq_str(buf_slice(&out), "packet kind of backend 2 ['E'] does not match with "
+                                            "main/majority nodes packet kind ['C']"));
+    buf_clear(&out);
+    agree_put_error(answers, n, &result, slice_of_str("SELECT 1"), &out);
+    ck_assert(slice_eq_str(buf_slice(&out),
+        "kind mismatch among backends. Possible last query was: \"SELECT 1\" kind details are: "
+        "1[C] 2[E: 23505: twice] 3[C]"));
+    buf_clear(&out);
+    n = read_answers(tuples, answers);
+    agree_judge(answers, n, 0, &refuses, &result);
+    agree_put_log(answers, n, &result, 1, &out);
+    ck_assert(slice_eq_str(buf_slice(&out), "CommandComplete: Number of affected tuples are: 1 2"));
+    buf_clear(&out);
+    agree_put_error(answers, n, &result, slice_of_str("x"), &out);
+    ck_assert(slice_eq_str(buf_slice(&out),
+        "pgpool detected difference of the number of inserted, updated or deleted tuples. "
+        "Possible last query was: \"x\""));
+    buf_free(&out);
+}
+END_TEST
+
+START_TEST(tags)
+{
+    uint64_t n = 0;
+
+    ck_assert(agree_tag_tuples(slice_of_str("INSERT 0 12"), &n) && n == 12);
+    ck_assert(agree_tag_tuples(slice_of_str("UPDATE 0"), &n) && n == 0);
+    ck_assert(!agree_tag_tuples(slice_of_str("BEGIN"), &n));
+    ck_assert(!agree_tag_tuples(slice_of_str(""), &n));
+}
+END_TEST
+
+static const struct {
+    const char *sql;
+    bool insert_lock;
+    bool serial;
+    bool locks;
+} locking[] = {
+    {"INSERT INTO t VALUES (1)", true, true, true},
+    {"INSERT INTO t VALUES (1)", true, false, false},
+    {"INSERT INTO t VALUES (1)", false, true, false},
+    {"/*NO INSERT LOCK*/ INSERT INTO t VALUES (1)", true, true, false},
+    {"/* insert lock */ INSERT INTO t VALUES (1)", false, false, true},
+    {"WITH x AS (INSERT INTO t VALUES (1) RETURNING a) SELECT * FROM x", true, true, true},
+    {"/*INSERT LOCK*/ UPDATE t SET a = 1", true, true, false},
+    {"/*INSERT LOCK*/ SELECT 1", true, true, false},
+};
+
+START_TEST(insert_locks)
+{
+    struct arena *arena = arena_new("test", 0);
+    struct slice text = slice_of_str(locking[_i].sql);
+    struct sql_facts facts;
+
+    ck_assert_int_eq(sql_parse(arena, text, &facts), 0);
+    ck_assert(repl_must_lock(text, &facts.stmts[0], locking[_i].insert_lock, locking[_i].serial) ==
+              locking[_i].locks);
+    arena_free(&arena);
+}
+END_TEST
+
+static const struct {
+    const char *sql;
+    uint32_t n;
+    const char *want;
+} lobjs[] = {
+    {"SELECT lo_creat(-1)", 1, "SELECT pg_catalog.lo_create(20000)"},
+    {"SELECT lo_create(0), 1", 1, "SELECT pg_catalog.lo_create(20000), 1"},
+    {"SELECT lo_create(77)", 0, NULL},
+    {"SELECT lo_import('/etc/motd')", UINT32_MAX, NULL},
+    {"SELECT my.lo_creat(-1)", 0, NULL},
+    {"INSERT INTO t VALUES (pg_catalog.lo_from_bytea( 0 , '\\x12'), lo_creat(1))", 2,
+        "INSERT INTO t VALUES (pg_catalog.lo_from_bytea(20000, '\\x12'), pg_catalog.lo_create("
+        "20001))"},
+    {"SELECT lo_put(lo_from_bytea(0, 'x'), 0, 'y')", 1,
+        "SELECT lo_put(pg_catalog.lo_from_bytea(20000, 'x'), 0, 'y')"},
+};
+
+START_TEST(large_objects)
+{
+    struct arena *arena = arena_new("test", 0);
+    struct slice text = slice_of_str(lobjs[_i].sql);
+    struct repl_lobj calls[4];
+    struct sql_facts facts;
+    struct buf out = {0};
+
+    ck_assert_int_eq(sql_parse(arena, text, &facts), 0);
+    ck_assert_uint_eq(repl_lobj_calls(text, &facts.stmts[0], calls, 4), lobjs[_i].n);
+    if (lobjs[_i].want != NULL) {
+        repl_lobj_text(text, &facts.stmts[0], calls, lobjs[_i].n, 20000, &out);
+        ck_assert(slice_eq_str(buf_slice(&out), lobjs[_i].want));
+    }
+    buf_free(&out);
+    arena_free(&arena);
+}
+END_TEST
+
+START_TEST(function_calls)
+{
+    static const char creat[] = "\0\0\3\275\0\1\0\1\0\1\0\0\0\4\377\377\377\377\0\1";
+    static const char create_0[] = "\0\0\2\313\0\1\0\1\0\1\0\0\0\4\0\0\0\0\0\1";
+    static const char create_9[] = "\0\0\2\313\0\1\0\1\0\1\0\0\0\4\0\0\0\11\0\1";
+    static const char want[] = "\0\0\2\313\0\1\0\1\0\1\0\0\0\4\0\0N \0\1";
+    struct buf out = {0};
+
+    ck_assert(repl_lobj_function_call(slice_of(creat, sizeof creat - 1), 20000, &out));
+    ck_assert(slice_eq(buf_slice(&out), slice_of(want, sizeof want - 1)));
+    buf_clear(&out);
+    ck_assert(repl_lobj_function_call(slice_of(create_0, sizeof create_0 - 1), 20000, &out));
+    ck_assert(slice_eq(buf_slice(&out), slice_of(want, sizeof want - 1)));
+    buf_clear(&out);
+    ck_assert(!repl_lobj_function_call(slice_of(create_9, sizeof create_9 - 1), 20000, &out));
+    for (size_t n = 0; n < sizeof creat - 1; n++)
+        ck_assert(!repl_lobj_function_call(slice_of(creat, n), 20000, &out));
+    ck_assert_uint_eq(out.len, 0);
+    buf_free(&out);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("replicate_agree");
+    TCase *tc = tcase_create("agree");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_loop_test(tc, judgements, 0, sizeof rows / sizeof rows[0]);
+    tcase_add_test(tc, texts);
+    tcase_add_test(tc, tags);
+    tcase_add_loop_test(tc, insert_locks, 0, sizeof locking / sizeof locking[0]);
+    tcase_add_loop_test(tc, large_objects, 0, sizeof lobjs / sizeof lobjs[0]);
+    tcase_add_test(tc, function_calls);
+    suite_add_tcase(suite, tc);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}

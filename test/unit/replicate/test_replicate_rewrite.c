@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * test_replicate_rewrite.c: statements and what runs on every node in their place. That servers
+ * agree with it is shown by test/cluster/test_native_rewrite.py. */
+#include "config.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "replicate/rewrite.h"
+
+#define S(x)                                                                                       \
+    {                                                                                              \
+        x, sizeof(x) - 1                                                                           \
+    }
+
+static const struct repl_column t_columns[] = {
+    {S("id"), S("integer"), {"", 0}, false, false},
+    {S("at"), S("timestamp with time zone"), S("now()"), false, false},
+    {S("day"), S("date"), S("CURRENT_DATE"), false, false},
+    {S("note"), S("text"), S("'x'::text"), false, false},
+    {S("u"), S("uuid"), S("gen_random_uuid()"), false, false},
+};
+static const struct repl_column s_columns[] = {
+    {S("id"), S("integer"), S("nextval('s_id_seq'::regclass)"), false, true},
+    {S("v"), S("integer"), {"", 0}, false, false},
+};
+static const struct repl_column plain_columns[] = {
+    {S("a"), S("integer"), {"", 0}, false, false},
+    {S("b"), S("integer"), S("7"), false, false},
+    {S("w"), S("timestamp without time zone"), {"", 0}, false, false},
+};
+static const struct repl_table tables[] = {{t_columns, 5}, {s_columns, 2}, {plain_columns, 3}};
+static const struct repl_table none = {NULL, 0};
+
+static const struct repl_table *find(void *ctx, const struct sql_table *table)
+{
+    (void)ctx;
+    if (slice_eq_str(table->name, "t"))
+        return &tables[0];
+    if (slice_eq_str(table->name, "s"))
+        return &tables[1];
+    if (slice_eq_str(table->name, "plain"))
+        return &tables[2];
+    return slice_eq_str(table->name, "unknown") ? NULL : &none;
+}
+
+static const struct repl_catalog catalog = {find, NULL};
+
+static const struct {
+    const char *sql;
+    const char *want;
+} rows[] = {
+#define ROW(sql, want) {sql, want},
+#include "rewrite_rows.def"
+#undef ROW
+};
+
+static struct arena *arena;
+static struct sql_facts facts;
+static struct repl_plan plan;
+
+static void setup(void)
+{
+    arena = arena_new("test", 0);
+}
+
+static void teardown(void)
+{
+    arena_free(&arena);
+}
+
+static void plan_for(const char *sql, bool is_parse)
+{
+    ck_assert_int_eq(sql_parse(arena, slice_of_str(sql), &facts), 0);
+    (void)repl_rewrite_plan(
+        arena, slice_of_str(sql), &facts.stmts[0], &catalog, is_parse, 0, &plan);
+}
+
+static char *text(const char *sql)
+{
+    struct slice values[16];
+    struct buf out = {0};
+    char *copy;
+
+    for (unsigned i = 0; i < 16; i++)
+        values[i] = slice_of_str(arena_printf(arena, "v%u", i));
+    repl_rewrite_text(&plan, slice_of_str(sql), &facts.stmts[0], values, &out);
+    copy = arena_strndup(arena, out.data, out.len);
+    buf_free(&out);
+    return copy;
+}
+
+START_TEST(statements)
+{
+    const char *sql = rows[_i].sql;
+
+    plan_for(sql, false);
+    if (rows[_i].want == NULL) {
+        ck_assert_msg(plan.verdict == REPL_KEEP, "%s: %s", sql, text(sql));
+        return;
+    }
+    ck_assert_msg(plan.verdict == REPL_REWRITE, "%s", sql);
+    ck_assert_str_eq(text(sql), rows[_i].want);
+    ck_assert_int_eq(sql_parse(arena, slice_of_str(text(sql)), &facts), 0);
+}
+END_TEST
+
+static const struct {
+    const char *sql;
+    const char *differs;
+} doubtful[] = {
+    {"UPDATE plain SET a = random()", "random"},
+    {"DELETE FROM plain WHERE a = pg_backend_pid()", "pg_backend_pid"},
+    {"INSERT INTO t (id, at, day) SELECT 1, NULL, NULL FROM plain", "gen_random_uuid()"},
+    {"UPDATE t SET u = DEFAULT", "gen_random_uuid()"},
+    {"INSERT INTO plain (a) VALUES ((SELECT random() FROM t LIMIT 1))", "random"},
+    {"UPDATE plain SET a = nextval('x')", "nextval"},
+    {"INSERT INTO s (v) VALUES (1)", ""},
+    {"SELECT nextval('x')", ""},
+    {"INSERT INTO plain (a) VALUES (random())", ""},
+};
+
+START_TEST(what_may_differ)
+{
+    plan_for(doubtful[_i].sql, false);
+    ck_assert_str_eq(arena_strndup(arena, plan.differs.n > 0 ? plan.differs.p : "", plan.differs.n),
+        doubtful[_i].differs);
+}
+END_TEST
+
+START_TEST(tables_with_sequences_are_named)
+{
+    plan_for("INSERT INTO s (v) VALUES (1)", false);
+    ck_assert_ptr_nonnull(plan.serial);
+    plan_for("INSERT INTO t (id) VALUES (1)", false);
+    ck_assert_ptr_null(plan.serial);
+}
+END_TEST
+
+START_TEST(the_catalogue_is_asked)
+{
+    plan_for("INSERT INTO unknown (v) VALUES (now())", false);
+    ck_assert_int_eq(plan.verdict, REPL_ASK);
+    ck_assert(slice_eq_str(plan.table->name, "unknown"));
+    plan_for("UPDATE unknown SET v = 1", false);
+    ck_assert_int_eq(plan.verdict, REPL_KEEP);
+    plan_for("INSERT INTO nowhere (v) VALUES (1)", false);
+    ck_assert_int_eq(plan.verdict, REPL_KEEP);
+}
+END_TEST
+
+START_TEST(parse_gets_parameters)
+{
+    static const char sql[] = "INSERT INTO t (id, u) VALUES ($1, $2)";
+
+    plan_for(sql, true);
+    ck_assert_str_eq(text(sql),
+        "INSERT INTO t (id, u, \"at\", \"day\") VALUES ($1, $2, (CAST($3 AS timestamp with time "
+        "zone)), (CAST(CAST($3 AS timestamp with time zone) AS date)))");
+    ck_assert_uint_eq(plan.nasks, 1);
+}
+END_TEST
+
+START_TEST(execute_gets_arguments)
+{
+    static const char *const sql[] = {"EXECUTE p", "EXECUTE p (1, (2))"};
+    static const char *const want[] = {"EXECUTE p('it''s')", "EXECUTE p (1, (2), 'it''s')"};
+    struct slice value = slice_of_str("it's");
+
+    for (unsigned i = 0; i < 2; i++) {
+        struct buf out = {0};
+        struct repl_plan prepared;
+
+        plan_for("PREPARE p AS UPDATE plain SET w = now()", false);
+        prepared = plan;
+        plan_for(sql[i], false);
+        repl_rewrite_execute(&prepared, slice_of_str(sql[i]), &facts.stmts[0], &value, &out);
+        ck_assert(slice_eq_str(buf_slice(&out), want[i]));
+        buf_free(&out);
+    }
+}
+END_TEST
+
+START_TEST(literals_are_quoted)
+{
+    struct buf out = {0};
+
+    repl_put_literal(&out, slice_of_str("a'b\\c"));
+    ck_assert(slice_eq_str(buf_slice(&out), " E'a''b\\\\c'"));
+    buf_free(&out);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("replicate_rewrite");
+    TCase *tc = tcase_create("rewrite");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_loop_test(tc, statements, 0, sizeof rows / sizeof rows[0]);
+    tcase_add_loop_test(tc, what_may_differ, 0, sizeof doubtful / sizeof doubtful[0]);
+    tcase_add_test(tc, tables_with_sequences_are_named);
+    tcase_add_test(tc, the_catalogue_is_asked);
+    tcase_add_test(tc, parse_gets_parameters);
+    tcase_add_test(tc, execute_gets_arguments);
+    tcase_add_test(tc, literals_are_quoted);
+    suite_add_tcase(suite, tc);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}
