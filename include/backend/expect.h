@@ -22,6 +22,7 @@
 
 #define EXPECT_INLINE 10
 
+/* What was sent, and who hears of the answer: the client, unless a flag says otherwise. */
 enum expect_op {
     OP_QUERY = 1,
     OP_FUNCTION_CALL,
@@ -40,8 +41,19 @@ enum expect_op {
     OP_NOTE = 0x20,    /* the owner wants to know whether it worked: expect_take_notes */
     OP_QUIET = 0x40,   /* the replies are ours unless it is an error: that goes to the client */
     OP_SWALLOW = 0x80, /* the replies are ours: not for the client */
-    OP_TEE = 0x100     /* the owner sees each whole message of the answer, whoever it is for
-                        * (link_owner_ops.on_tee); not for OP_SYNC, OP_COPY_END, OP_MADE_... */
+    /* The owner sees whole messages of the answer, whoever it is for (link_owner_ops); not with
+     * OP_SYNC, OP_COPY_END and OP_MADE_... */
+    OP_TEE = 0x100,     /* all of them: on_tee */
+    OP_ROWS = 0x200,    /* DataRow: on_own_row */
+    OP_COLUMNS = 0x400, /* ParameterDescription, RowDescription, NoData: on_columns */
+    OP_SEEN = OP_TEE | OP_ROWS | OP_COLUMNS
+};
+
+/* What became of messages of our own, those with OP_SWALLOW. */
+enum expect_own_error {
+    EXPECT_OWN_FINE,   /* none has met an error since that was forgotten */
+    EXPECT_OWN_FAILED, /* one has */
+    EXPECT_OWN_FAILS   /* one has, and this is the last error that came */
 };
 
 struct expect {
@@ -57,8 +69,9 @@ struct expect {
     bool is_held : 1;  /* a ReadyForQuery came that was not told, and spare ones may follow */
     bool
         is_asked : 1; /* all else is answered: what is under way is our question about spare ones */
-    bool has_tee : 1; /* an op with OP_TEE may be among what is owed */
-    bool copy_in;     /* CopyInResponse was seen for the op at the head */
+    bool is_seen : 1; /* an op of OP_SEEN may be among what is owed */
+    uint8_t own_error : 2; /* enum expect_own_error */
+    bool copy_in;          /* CopyInResponse was seen for the op at the head */
     bool lost;
     char last;       /* the last reply to the op at the head; 0: none yet */
     uint8_t nnotes;  /* how many bits of `notes` there are */
@@ -162,11 +175,18 @@ static inline bool expect_head_is_teed(const struct expect *e)
 {
     return e->len > 0 && (e->op[e->head] & OP_TEE) != 0;
 }
+/* The flags of OP_SEEN that the op at the head has. */
+static inline unsigned expect_head_seen(const struct expect *e)
+{
+    return e->len == 0 ? 0 : e->op[e->head] & (unsigned)OP_SEEN;
+}
 static inline void expect_untee_head(struct expect *e)
 {
     e->op[e->head] &= (uint16_t)~OP_TEE;
 }
 unsigned expect_count_teed(const struct expect *e);
+/* An error has come: it is the answer to the op at the head. Before expect_reply. */
+void expect_note_error(struct expect *e);
 /* True when the replies of the op at the head are ours. */
 bool expect_head_is_ours(const struct expect *e);
 /* True when all that is owed up to the end of the exchange at the head is ours: what a cancel
@@ -204,8 +224,8 @@ static inline uint32_t expect_place(const struct expect *e, uint32_t i)
 
 static inline void expect_push(struct expect *e, unsigned op)
 {
-    /* An end of COPY data, a reply made here, or OP_TEE. */
-    if (e->lost || e->skipping || e->len >= e->cap || (op & (OP_MASK | OP_TEE)) >= OP_COPY_END) {
+    /* An end of COPY data, a reply made here, or one of OP_SEEN. */
+    if (e->lost || e->skipping || e->len >= e->cap || (op & (OP_MASK | OP_SEEN)) >= OP_COPY_END) {
         expect_push_any(e, op);
         return;
     }

@@ -59,15 +59,17 @@ enum link_tee_end {
     LINK_TEE_LOST    /* the link is gone, or nobody can count its replies any more */
 };
 
-/* A message for on_tee that is put together in link->carry while it is passed on. */
-enum link_teeing {
-    LINK_TEEING_NONE,
-    LINK_TEEING,
-    LINK_TEEING_LAST /* its op is over with it */
+/* A message that is put together in link->carry while it is passed on, to be seen whole. */
+enum link_seeing {
+    LINK_SEEING_NOTHING,
+    LINK_SEEING_TEE = 1, /* by on_tee, on_own_row, on_columns: any of them */
+    LINK_SEEING_ROWS = 2,
+    LINK_SEEING_COLUMNS = 4,
+    LINK_SEEING_LAST = 8 /* its op is over with it */
 };
 
-/* What the owner of a link is told. Any of these may release or close the link, but for on_tee and
- * on_tee_end. */
+/* What the owner of a link is told. Any of these may release or close the link, but for on_columns,
+ * on_own_row, on_tee and on_tee_end. */
 struct link_owner_ops {
     /* Login: the server asks for something (a whole AuthenticationXxx message, AuthenticationOk
      * included). */
@@ -99,11 +101,11 @@ struct link_owner_ops {
     void (*on_tag)(void *owner, struct link *link, struct slice tag);
     /* The server sent an error, before it is forwarded; true keeps it from the client. */
     bool (*on_error)(void *owner, struct link *link, const struct errmsg *m);
-    /* ParameterDescription, RowDescription or NoData, in answer to the Describe at the head. Only
-     * with link->see_columns.
-     */
-    void (*on_columns)(void *owner, struct link *link, char type, struct slice body);
-    /* A row in reply to a message of our own. Only with link->capture. */
+    /* ParameterDescription, RowDescription or NoData, in answer to the op with OP_COLUMNS that has
+     * this serial. Must not do more than on_tee may; so for on_own_row. */
+    void (*on_columns)(
+        void *owner, struct link *link, uint32_t serial, char type, struct slice body);
+    /* A row in answer to an op with OP_ROWS. */
     void (*on_own_row)(void *owner, struct link *link, struct slice body);
     /* A whole message that answers the op with OP_TEE that is next: in order, before any byte of it
      * that is not there yet goes to the client, and whoever it is for. Not errors, and not what
@@ -223,16 +225,13 @@ struct link {
     uint32_t dropped_by;  /* closed when it is free: this client drops its database; 0: nobody */
     uint32_t last_client; /* the session's: number of the client that shared it last; 0: none */
     uint32_t ntransactions; /* ended for the owner, not counted yet: client_stats.c takes them */
-    uint16_t key_len : 15;  /* 0: there is none */
-    bool see_columns : 1;   /* the owner wants to see what is described (on_columns) */
+    uint16_t key_len;       /* 0: there is none */
     uint8_t phase;          /* enum link_phase */
     char tx_status;         /* of the last ReadyForQuery */
     char ready_as;          /* not 0: the owner is told this status in ReadyForQuery */
     /* Those that replies change are bytes; the others are bits, which an idle link has to keep. */
     bool swallow_body;       /* what happens to body_left */
     bool has_more;           /* bytes behind the message at hand were read with it: not to travel */
-    bool error_is_ours;      /* the error at hand is in reply to a message of our own */
-    bool own_failed;         /* a message of our own, its replies swallowed, met an error */
     bool error_told;         /* a FATAL of the server was forwarded */
     uint8_t discards;        /* which of the reset queries sent are DISCARD ALL, by bits */
     uint8_t resets_left : 2; /* 1: the reset queries are not sent yet */
@@ -251,11 +250,10 @@ struct link {
     bool is_for_pool : 1;   /* opened for whoever waits longest, not for its owner */
     bool is_retired : 1;    /* closed as soon as it is free */
     uint8_t check : 2;      /* enum link_check */
-    uint8_t teeing : 2;     /* enum link_teeing */
+    uint8_t seeing : 4;     /* enum link_seeing */
     bool in_cancel : 1;     /* a cancel request for it is under way: not to be lent */
     bool is_travelling : 1; /* another worker has it now: close our descriptor, say nothing */
     bool cancel_due : 1;    /* a cancel of the owner's waits until our own messages are done */
-    bool capture : 1;       /* rows in reply to our own messages go to on_own_row */
     bool
         hide_parameters : 1; /* ParameterStatus is not for the client: another link speaks for it */
     bool see_tags : 1;       /* the same, for a client that shares the link */
@@ -304,7 +302,7 @@ static inline void link_expect(struct link *link, unsigned op)
 static inline bool link_expect_tee(struct link *link, unsigned op)
 {
     link_expect(link, op | OP_TEE);
-    return link->expect.has_tee && !link->expect.skipping && !link->expect.lost;
+    return link->expect.is_seen && !link->expect.skipping && !link->expect.lost;
 }
 /* The same for `n` ops, at least one. */
 static inline void link_expect_all(struct link *link, const uint8_t *ops, unsigned n)
@@ -312,6 +310,20 @@ static inline void link_expect_all(struct link *link, const uint8_t *ops, unsign
     if (link->reset == LINK_RESET_DUE)
         link_reset_expect(link);
     expect_push_all(&link->expect, ops, n);
+}
+/* A message of our own, with OP_SWALLOW, has met an error since the loan began, or since that was
+ * forgotten; and in on_error: this error is the answer to one. */
+static inline bool link_own_failed(const struct link *link)
+{
+    return link->expect.own_error != EXPECT_OWN_FINE;
+}
+static inline void link_forget_failure(struct link *link)
+{
+    link->expect.own_error = EXPECT_OWN_FINE;
+}
+static inline bool link_error_is_ours(const struct link *link)
+{
+    return link->expect.own_error == EXPECT_OWN_FAILS;
 }
 /* Lends an idle link: starts a new epoch. */
 void link_lend(struct link *link, void *owner, const struct link_owner_ops *ops);

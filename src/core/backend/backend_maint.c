@@ -149,7 +149,7 @@ void pool_link_taken(struct pool *pool, struct link *link)
     link->phase = LINK_CLEANING;
     link->epoch = ++pool->be->next_epoch;
     link->error_told = false;
-    link->own_failed = false;
+    link_forget_failure(link);
     link_clean_start_timer(link);
 }
 

@@ -98,7 +98,7 @@ void expect_push_any(struct expect *e, unsigned op)
 {
     unsigned kind = op & OP_MASK;
 
-    ASSERT((op & OP_TEE) == 0 || kind < OP_SYNC);
+    ASSERT((op & OP_SEEN) == 0 || kind < OP_SYNC);
     /* The Syncs in front of the end of a COPY's data were ignored. */
     if (kind != OP_COPY_END)
         e->pushed = (uint16_t)op;
@@ -123,7 +123,7 @@ void expect_push_any(struct expect *e, unsigned op)
     }
     e->op[expect_place(e, e->len)] = (uint16_t)op;
     e->len++;
-    e->has_tee = e->has_tee || (op & OP_TEE) != 0;
+    e->is_seen = e->is_seen || (op & OP_SEEN) != 0;
 }
 
 /* Counts the Syncs between the running COPY and its end that the server ignores while it copies. */
@@ -521,6 +521,14 @@ unsigned expect_count_teed(const struct expect *e)
     for (i = 0; i < e->len; i++)
         n += (expect_at(e, i) & OP_TEE) != 0;
     return n;
+}
+
+void expect_note_error(struct expect *e)
+{
+    if (expect_head_is_ours(e))
+        e->own_error = EXPECT_OWN_FAILS;
+    else if (e->own_error == EXPECT_OWN_FAILS)
+        e->own_error = EXPECT_OWN_FAILED;
 }
 
 bool expect_head_is_ours(const struct expect *e)

@@ -181,16 +181,14 @@ HOT void link_lend(struct link *link, void *owner, const struct link_owner_ops *
     link->ops = ops;
     link->epoch = ++link->be->next_epoch;
     link->error_told = false;
-    link->own_failed = false;
+    link_forget_failure(link);
     link->cancel_due = false;
     link->watch_tags = false;
     link->hold_ready = false;
     link->expect.is_held = false;
     link->expect.is_asked = false;
     link->see_tags = false;
-    link->see_columns = false;
     link->settle_early = false;
-    link->capture = false;
     link->hide_parameters = false;
     link->has_news = false;
     link->reset_may_wait = false;

@@ -143,7 +143,7 @@ static bool clean_postpone(struct link *link, bool boundary)
         conf->reset_query_list.n == 0 || !clean_is_possible(link, boundary) ||
         !expect_is_quiet(&link->expect) || expect_is_open(&link->expect) || link->body_left != 0 ||
         link->tx_status != 'I' || link->must_clean || !link_is_pristine(link) || link->has_news ||
-        link->own_failed || link->error_told || link->in_cancel)
+        link_own_failed(link) || link->error_told || link->in_cancel)
         return false;
     link->reset = LINK_RESET_DUE;
     link_resume(link);
@@ -265,7 +265,7 @@ void link_release(struct link *link, bool boundary)
     link->epoch = ++link->be->next_epoch;
     if (link->phase == LINK_CLOSED)
         return;
-    link_tee_forget(link);
+    link_see_forget(link);
     link_clean_start(link, boundary);
 }
 
@@ -274,7 +274,7 @@ static bool link_may_stay(const struct link *link)
 {
     return link->phase == LINK_LENT && link->tx_status == 'I' && expect_is_quiet(&link->expect) &&
            !expect_is_open(&link->expect) && link->body_left == 0 && !link->must_clean &&
-           !link->in_cancel && !link->is_private && !link->own_failed && !link->error_told &&
+           !link->in_cancel && !link->is_private && !link_own_failed(link) && !link->error_told &&
            !stream_has_failed(&link->stream) && !link->be->is_stopping &&
            link->be->conf->connection_cache;
 }

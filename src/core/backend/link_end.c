@@ -115,8 +115,8 @@ void link_fail(struct link *link, const struct err *err)
         link_close(link);
         return;
     }
-    if (link->expect.has_tee || link->teeing != LINK_TEEING_NONE)
-        link_tee_lost(link);
+    if (link->expect.is_seen || link->seeing != LINK_SEEING_NOTHING)
+        link_see_lost(link);
     link->owner = NULL;
     expect_on_end(&link->expect);
     ops->on_lost(owner, link, err, told);

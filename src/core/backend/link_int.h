@@ -83,18 +83,18 @@ struct link *link_adopt(struct pool *pool, int fd);
 /* CLEANING is over: the link is cached, or goes to who waits. */
 void link_enter_idle(struct link *link);
 
-/* link_tee.c */
+/* link_see.c */
 /* True when a message of `len` bytes, of which a part is there, is better waited for: on_tee is to
  * see it. */
-bool link_tee_waits(const struct link *link, char type, size_t len);
-/* expect_reply for a message of which `have` bytes are at `p`, while an op with OP_TEE is owed. */
-enum expect_verdict link_tee_reply(struct link *link, const char *p, size_t have);
+bool link_see_waits(const struct link *link, char type, size_t len);
+/* expect_reply for a message of which `have` bytes are at `p`, while an op of OP_SEEN is owed. */
+enum expect_verdict link_see_reply(struct link *link, const char *p, size_t have);
 /* More of the body that is put together; link->body_left is still to come. */
-void link_tee_body(struct link *link, const char *p, size_t n);
+void link_see_body(struct link *link, const char *p, size_t n);
 /* Nobody wants to see it any more. */
-void link_tee_forget(struct link *link);
+void link_see_forget(struct link *link);
 /* Nothing of what is owed is going to be seen. */
-COLD void link_tee_lost(struct link *link);
+COLD void link_see_lost(struct link *link);
 
 /* link_tls.c */
 /* Connected: asks for TLS when the node's settings say so, then starts the login with `packet`,

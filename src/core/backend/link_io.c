@@ -71,13 +71,6 @@ static bool link_wants_whole(const struct link *link, char type, uint32_t body)
         return body <= LINK_COLLECT_MAX;
     case BE_ERROR:
         return body <= LINK_COLLECT_MAX;
-    case BE_DATA_ROW:
-        return link->capture && body <= LINK_COLLECT_MAX && expect_head_is_ours(&link->expect);
-    case BE_PARAMETER_DESCRIPTION:
-    case BE_ROW_DESCRIPTION:
-    case BE_NO_DATA:
-        return link->see_columns && link->phase == LINK_LENT && body <= LINK_COLLECT_MAX &&
-               expect_head(&link->expect) == OP_DESCRIBE;
     case BE_COMMAND_COMPLETE:
         if (link->phase == LINK_CLEANING || link_awaits_reset(link))
             return body <= LINK_COLLECT_MAX;
@@ -200,8 +193,8 @@ WARM static bool link_is_for_owner(struct link *link, const char *msg, size_t ha
         return !expect_head_is_quiet(&link->expect);
     if (type == BE_PARAMETER_STATUS) /* with watch_tags: of a repaired RESET */
         return !link->hide_parameters && (!expect_head_is_ours(&link->expect) || link->watch_tags);
-    if (link->expect.has_tee)
-        return link_tee_reply(link, msg, have) == EXPECT_FORWARD;
+    if (link->expect.is_seen)
+        return link_see_reply(link, msg, have) == EXPECT_FORWARD;
     return expect_reply(&link->expect, type) == EXPECT_FORWARD;
 }
 
@@ -365,11 +358,6 @@ static void link_end_free(struct link *link)
         be->on_free_ended(be, node);
 }
 
-static bool tells_columns(char type)
-{
-    return type == BE_ROW_DESCRIPTION || type == BE_NO_DATA || type == BE_PARAMETER_DESCRIPTION;
-}
-
 /* One whole message that matters, or the beginning of an error that is too long: link->body_left is
  * still to come of it. Returns false when the link is gone. */
 static bool link_on_whole(
@@ -396,14 +384,10 @@ static bool link_on_whole(
     }
     if (link->phase == LINK_CLEANING && !link_clean_is_answer(link, type, body))
         return link_unasked(link);
-    link->error_is_ours = type == BE_ERROR && expect_head_is_ours(&link->expect);
-    link->own_failed = link->own_failed || link->error_is_ours;
-    if (type == BE_DATA_ROW && link->owner != NULL && link->capture)
-        link->ops->on_own_row(link->owner, link, body);
+    if (type == BE_ERROR)
+        expect_note_error(&link->expect);
     if (type == BE_COMMAND_COMPLETE && link->owner != NULL && link->phase == LINK_LENT)
         link->ops->on_tag(link->owner, link, slice_of(body.p, body.n > 0 ? body.n - 1 : 0));
-    if (tells_columns(type) && link->owner != NULL)
-        link->ops->on_columns(link->owner, link, type, body);
     if (link_are_last_words(type, body))
         for_owner = !expect_head_is_ours(&link->expect);
     else
@@ -505,7 +489,7 @@ WARM APART static const char *link_on_header(
     if (link_awaits_reset(link) &&
         !link_clean_is_answer(link, type, slice_of(p + PROTO_HEADER_BYTES, 0)))
         return link_fail_reset(link), NULL;
-    if (have < len + 1U && link->expect.has_tee && link_tee_waits(link, type, len + (size_t)1))
+    if (have < len + 1U && link->expect.is_seen && link_see_waits(link, type, len + (size_t)1))
         return NULL;
     if (have > len + 1U)
         have = len + 1U;
@@ -543,8 +527,8 @@ static const char *link_on_body(
     if (take > link->body_left)
         take = link->body_left;
     link->body_left -= (uint32_t)take;
-    if (link->teeing != LINK_TEEING_NONE)
-        link_tee_body(link, p, take);
+    if (link->seeing != LINK_SEEING_NOTHING)
+        link_see_body(link, p, take);
     if (!link->swallow_body) {
         link->in_body = (uint32_t)take;
         link_run_add(run, link, p, p + take);
@@ -566,7 +550,7 @@ static const char *link_pass_on(
 {
     const char *from = p;
 
-    if (link->phase != LINK_LENT || link->capture || link->see_columns)
+    if (link->phase != LINK_LENT)
         return p;
     p = expect_pass(&link->expect, p, end, link->watch_tags || link->see_tags);
     if (p != from)
@@ -582,7 +566,6 @@ static bool link_pass_end(struct link *link, struct link_run *run, const char *p
         link->phase != LINK_LENT || link->owner == NULL || link->hold_ready || link->cancel_due ||
         link->ready_as != 0 || link_awaits_reset(link) || !expect_pass_last(&link->expect))
         return false;
-    link->error_is_ours = false;
     link->has_more = false; /* a message in front may have been looked at */
     link_run_add(run, link, p, end);
     link_on_ready(link, p[PROTO_HEADER_BYTES], true);
@@ -642,7 +625,7 @@ HOT void link_on_readable(struct stream *s)
 {
     struct link *link = LIST_ENTRY(s, struct link, stream);
     char *buf = link->be->read_buf;
-    bool is_carried = link->carry != NULL && link->teeing == LINK_TEEING_NONE;
+    bool is_carried = link->carry != NULL && link->seeing == LINK_SEEING_NOTHING;
     size_t carried = is_carried ? link->carry->len : 0;
     ssize_t n;
 

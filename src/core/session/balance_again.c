@@ -430,8 +430,9 @@ bool balance_again_on_error(struct client *c, struct link *link, const struct er
 {
     struct balance_own *own = own_of(c);
 
-    if (own == NULL || !own->keeps || own->is_refused || link != c->link || link->error_is_ours ||
-        c->server_batch || !slice_eq_str(m->sqlstate, "25006") || own->nagain >= AGAIN_MAX)
+    if (own == NULL || !own->keeps || own->is_refused || link != c->link ||
+        link_error_is_ours(link) || c->server_batch || !slice_eq_str(m->sqlstate, "25006") ||
+        own->nagain >= AGAIN_MAX)
         return false; /* a sequence of which the Sync was not sent would wait for itself */
     (void)view_refresh(c->ss->env->shm, &c->ss->view);
     if (!c->ss->view.is_streaming || link->pool->cluster_node >= c->ss->view.nnodes ||

@@ -101,6 +101,23 @@ int balance_ask_node(const struct client *c, const struct route_decision *d, int
     return d->ask_node;
 }
 
+void balance_send_query(struct client *c, struct link *link, struct slice sql, unsigned sink)
+{
+    struct buf out = {0};
+
+    balance_lose_unnamed(c, link);
+    link_expect(link, OP_QUERY | sink);
+    wire_put_query(&out, sql);
+    (void)link_send(link, out.data, out.len);
+    buf_free(&out);
+}
+
+void balance_send_question(struct client *c, struct link *link, struct slice sql)
+{
+    link_forget_failure(link);
+    balance_send_query(c, link, sql, OP_SWALLOW | OP_ROWS);
+}
+
 static void ask_send(struct client *c, struct link *link)
 {
     struct balance *b = c->balance;
@@ -109,18 +126,13 @@ static void ask_send(struct client *c, struct link *link)
     route_oracle_sql(b->questions->question, b->questions->n, &sql);
     b->questions->change = balance_worker_change(c->ss);
     b->asking = ASKING_CATALOGUE;
-    link->capture = true;
-    link->own_failed = false;
-    balance_send_own_text(c, link, buf_slice(&sql));
+    balance_send_question(c, link, buf_slice(&sql));
     buf_free(&sql);
 }
 
 void balance_ask(struct client *c, struct link *link, const struct route_decision *d)
 {
-    struct balance *b = c->balance;
-
-    balance_questions_free(&b->questions);
-    b->questions = ask_keep(d);
+    balance_ask_later(c, d);
     ask_send(c, link);
 }
 
@@ -341,8 +353,7 @@ void balance_ask_done(struct client *c, struct link *link)
 
     if (b->asking == ASKING_CATALOGUE)
         balance_questions_free(&b->questions);
-    link->capture = false;
-    if (link->own_failed) {
+    if (link_own_failed(link)) {
         b->ask_failed = true; /* this statement stays on the primary */
         b->wait_is_over = b->asking != ASKING_CATALOGUE;
         CLIENT_LOG(
@@ -351,5 +362,5 @@ void balance_ask_done(struct client *c, struct link *link)
     if (b->asking == ASKING_CATALOGUE && ++b->nasked == ASK_MAX)
         b->ask_failed = true; /* the server's answers answer nothing */
     b->asking = ASKING_NONE;
-    link->own_failed = false;
+    link_forget_failure(link);
 }

@@ -513,6 +513,9 @@ void balance_lose_home(struct client *c);
 void balance_move_home(struct client *c);
 /* Sends a text of our own; its replies are swallowed. */
 void balance_send_own_text(struct client *c, struct link *link, struct slice sql);
+void balance_send_query(struct client *c, struct link *link, struct slice sql, unsigned sink);
+/* Sends a question of our own: its rows go to balance_on_row (by link_owner_ops.on_own_row). */
+void balance_send_question(struct client *c, struct link *link, struct slice sql);
 /* A simple query of ours takes the unnamed statement there with it. */
 void balance_lose_unnamed(struct client *c, const struct link *link);
 /* Closes a statement ('S') or a portal ('P') there; so are these. */

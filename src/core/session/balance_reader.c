@@ -273,7 +273,7 @@ HOT static void reader_on_quiet(void *owner, struct link *link)
 
     if (r->is_asking && b->asking == ASKING_CATALOGUE) {
         r->is_asking = false;
-        if (link->own_failed && r->is_synced)
+        if (link_own_failed(link) && r->is_synced)
             b->rs.state_unknown = true; /* a setting could not be replayed */
         balance_ask_done(c, link);
         client_unpark(c);
@@ -287,11 +287,11 @@ HOT static void reader_on_quiet(void *owner, struct link *link)
     link->see_tags = false;
     if (b->own->home == r && b->own->home_fails) {
         b->own->home_fails = false;
-        link->own_failed = false; /* as it was to */
+        link_forget_failure(link); /* as it was to */
     }
     if (c->target != link || c->body_left > 0)
         return; /* the rest of a message that began here is sent here: balance_on_body_end */
-    if (link->own_failed)
+    if (link_own_failed(link))
         b->rs.state_unknown = true; /* a setting could not be replayed */
     if (b->own->home == r) {
         if (link->tx_status == 'E')
@@ -363,8 +363,8 @@ static bool reader_yields(struct reader *r, struct link *link, const struct errm
     struct client *c = r->client;
     const struct balance_own *own = c->balance->own;
 
-    if (!slice_eq_str(m->sqlstate, BALANCE_CONFLICT) || link->error_is_ours || own->home == r ||
-        r->in_tx || own->reply_begun || own->retry.len == 0)
+    if (!slice_eq_str(m->sqlstate, BALANCE_CONFLICT) || link_error_is_ours(link) ||
+        own->home == r || r->in_tx || own->reply_begun || own->retry.len == 0)
         return false;
     CLIENT_LOG(c, LVL_LOG, "node %d gives up a read of user \"%s\": %.*s", r->node, c->pool->names,
         (int)m->message.n, m->message.p);
@@ -389,7 +389,7 @@ static bool reader_on_error(void *owner, struct link *link, const struct errmsg 
     if (reader_yields(r, link, m))
         return true;
     b->own->cut_failed = b->own->is_cut;
-    if (b->own->home == r && link->error_is_ours && b->own->home_fails)
+    if (b->own->home == r && link_error_is_ours(link) && b->own->home_fails)
         return false; /* the client was told by the guest, in an exchange before this one */
     if (b->own->home == r)
         b->own->saw_error = true;

@@ -20,13 +20,7 @@
 
 void balance_send_own_text(struct client *c, struct link *link, struct slice sql)
 {
-    struct buf out = {0};
-
-    balance_lose_unnamed(c, link);
-    wire_put_query(&out, sql);
-    link_expect(link, OP_QUERY | OP_SWALLOW);
-    (void)link_send(link, out.data, out.len);
-    buf_free(&out);
+    balance_send_query(c, link, sql, OP_SWALLOW);
 }
 
 void balance_send_close(struct link *link, char kind, struct slice name)
@@ -287,7 +281,7 @@ bool balance_tell_lost(struct client *c, const struct link *link, const struct e
     struct balance_own *own = c->balance == NULL ? NULL : c->balance->own;
     struct buf out = {0};
 
-    if (own == NULL || !own->is_untold || link->error_is_ours ||
+    if (own == NULL || !own->is_untold || link_error_is_ours(link) ||
         !slice_eq_str(m->sqlstate, "25P02"))
         return false;
     own->is_untold = false;

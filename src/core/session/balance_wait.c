@@ -57,9 +57,7 @@ bool balance_is_lsn_due(const struct client *c)
 void balance_ask_lsn(struct client *c)
 {
     c->balance->asking = ASKING_LSN;
-    c->link->capture = true;
-    c->link->own_failed = false;
-    balance_send_own_text(c, c->link,
+    balance_send_question(c, c->link,
         slice_of_str("SELECT pg_catalog.pg_wal_lsn_diff(pg_catalog.pg_current_wal_insert_lsn(), "
                      "'0/0'), pg_catalog.pg_size_bytes(pg_catalog.current_setting("
                      "'wal_segment_size'))"));
@@ -129,9 +127,7 @@ static void ask_standby(struct client *c, struct link *link, uint64_t lsn)
         " AND n OPERATOR(pg_catalog.<) %d AND pg_catalog.pg_sleep(0.001) IS NOT NULL) "
         "SELECT pg_catalog.max(at) FROM w",
         lsn, WAIT_STEPS);
-    link->capture = true;
-    link->own_failed = false;
-    balance_send_own_text(c, link, buf_slice(&sql));
+    balance_send_question(c, link, buf_slice(&sql));
     buf_free(&sql);
 }
 
@@ -182,7 +178,7 @@ static bool wait_is_worth_it(const struct client *c, const struct link *link)
 {
     int node = link->pool->cluster_node;
 
-    if (link->own_failed || !lacks(c, node))
+    if (link_own_failed(link) || !lacks(c, node))
         return false;
     if ((int32_t)((uint32_t)now_ms(c) - c->balance->wait_until_ms) < 0)
         return true;
@@ -207,7 +203,7 @@ bool balance_replay_goes_on(struct client *c)
         ask_standby(c, c->link, b->wait_lsn);
         return true;
     }
-    b->wait_is_over = c->link->own_failed || lacks(c, c->link->pool->cluster_node);
+    b->wait_is_over = link_own_failed(c->link) || lacks(c, c->link->pool->cluster_node);
     return false;
 }
 
@@ -217,13 +213,12 @@ void balance_wait_answered(struct reader *r)
     struct balance *b = c->balance;
 
     r->is_asking = false;
-    r->link->capture = false;
     if (wait_is_worth_it(c, r->link)) {
         wait_ask(r);
         return;
     }
-    b->wait_is_over = r->link->own_failed || lacks(c, r->node);
-    r->link->own_failed = false;
+    b->wait_is_over = link_own_failed(r->link) || lacks(c, r->node);
+    link_forget_failure(r->link);
     client_unpark(c);
 }
 

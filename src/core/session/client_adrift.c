@@ -351,7 +351,7 @@ static void adrift_adopt(struct client *c, struct link *link)
     c->target = link;
     c->epoch = link->epoch;
     link->ops = &client_link_ops;
-    link->own_failed = false;
+    link_forget_failure(link);
     a->is_restoring = true;
     client_row_link(c);
     client_stats_on_link(c);
@@ -372,7 +372,7 @@ void client_adrift_on_quiet(struct client *c)
 {
     struct client_adrift *a = client_adrift(c);
 
-    if (a->in_tx ? c->link->tx_status != 'E' : c->link->own_failed) {
+    if (a->in_tx ? c->link->tx_status != 'E' : link_own_failed(c->link)) {
         client_end_text(c, "08006",
             "the session's server connection was lost, and its state could not be restored");
         return;

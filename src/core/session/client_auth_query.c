@@ -99,7 +99,6 @@ static void prober_drop_link(struct prober *p, bool is_quiet)
     p->phase = PROBER_NEW;
     if (link == NULL)
         return;
-    link->capture = false;
     if (is_quiet)
         link_return(link);
     else
@@ -282,10 +281,9 @@ static void prober_ask(struct prober *p, const struct lookup *l)
     buf_put_u32(&out, 0);
     wire_end(&out, at);
     wire_put_empty(&out, FE_SYNC);
-    link_expect(p->link, OP_EXECUTE | OP_SWALLOW);
+    link_expect(p->link, OP_EXECUTE | OP_SWALLOW | OP_ROWS);
     link_expect(p->link, OP_SYNC | OP_SWALLOW);
-    p->link->capture = true;
-    p->link->own_failed = false;
+    link_forget_failure(p->link);
     err_clear(&p->err);
     p->phase = PROBER_ASKING;
     p->began_us = loop_now_us(p->sa->ss->loop);
@@ -297,7 +295,7 @@ static void prober_ask(struct prober *p, const struct lookup *l)
 /* True when it is to be asked again: the name may mean something else by now, or nothing. */
 static bool prober_note_statement(struct prober *p)
 {
-    if (!p->link->own_failed) {
+    if (!link_own_failed(p->link)) {
         if (!p->is_known && prober_may_prepare(p))
             prepset_add(&p->link->preps, p->statement->id);
         return false;
@@ -429,14 +427,14 @@ static void prober_on_answer(struct prober *p)
         prober_step(p);
         return;
     }
-    if (p->link->own_failed && prober_may_fall_back(p, l)) {
+    if (link_own_failed(p->link) && prober_may_fall_back(p, l)) {
         prober_fall_back(p);
         prober_step(p);
         return;
     }
     list_remove(&l->node);
     task_post(p->sa->ss->loop, &p->start);
-    if (p->link->own_failed) {
+    if (link_own_failed(p->link)) {
         if (!err_is_set(&err))
             err_set(&err, "XX000", "the query failed");
         log_caused_detail(LVL_LOG, err.detail[0] != '\0' ? err.detail : NULL,

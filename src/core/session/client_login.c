@@ -660,7 +660,7 @@ static bool client_on_link_error(void *owner, struct link *link, const struct er
         return true;
     }
     if (c->balance != NULL) {
-        c->balance->own->saw_error = c->balance->own->saw_error || !link->error_is_ours;
+        c->balance->own->saw_error = c->balance->own->saw_error || !link_error_is_ours(link);
         if (balance_again_on_error(c, link, m))
             return true; /* what it made is made again, or decided with it */
         if (kind == COUNT_ERROR && !balance_again_is_waiting(c))

@@ -74,13 +74,13 @@ void client_patch_start(struct client *c, const struct paramset *wants)
         has = paramset_get(&c->link->reported, name);
         (void)paramset_set(&p->base, name, has.p == NULL ? slice_of("", 0) : has);
     }
-    c->link->own_failed = false;
+    link_forget_failure(c->link);
     patch_send(c, &p->wants, NULL);
 }
 
 int client_patch_finish(struct client *c)
 {
-    if (c->link->own_failed || c->link->tx_status != 'I')
+    if (link_own_failed(c->link) || c->link->tx_status != 'I')
         return -1;
     c->link->watch_tags = true;
     return 0;

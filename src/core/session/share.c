@@ -362,14 +362,18 @@ void share_lose_unnamed(struct client *c)
         c->share->turn->unnamed_epoch = 0;
 }
 
-/* A query of ours, its replies swallowed. */
-WARM void share_put_own_query(struct client *c, struct feed_run *run, struct slice sql)
+WARM static void put_query(struct client *c, struct feed_run *run, struct slice sql, unsigned sink)
 {
     if (c->share != NULL) /* else a session with a link of its own is being restored */
         c->share->turn->unnamed_epoch = 0; /* a simple query takes the unnamed statement with it */
-    link_expect(c->link, OP_QUERY | OP_SWALLOW);
+    link_expect(c->link, OP_QUERY | sink);
     feed_put(run, "", 0); /* it goes behind what there is */
     wire_put_query(&run->out, sql);
+}
+
+WARM void share_put_own_query(struct client *c, struct feed_run *run, struct slice sql)
+{
+    put_query(c, run, sql, OP_SWALLOW);
 }
 
 /* Functions and triggers may have set what nobody saw, made tables, or taken locks: not for another
@@ -610,8 +614,7 @@ bool share_repair(struct client *c)
         s->look_at_pins = false;
         if (s->pins != 0 && !is_unread) { /* what is not known ties it whatever the answer */
             s->turn->repairs_pins = true;
-            c->link->capture = true;
-            share_put_own_query(c, &run, slice_of_str(pins_query));
+            put_query(c, &run, slice_of_str(pins_query), OP_SWALLOW | OP_ROWS);
         }
     }
     if (s->is_unsure && is_unread) {

@@ -60,8 +60,9 @@ static uint64_t merged(uint64_t before, uint64_t columns)
                                                 : (before & SHARE_COLUMNS_TYPES) | columns;
 }
 
-static void watch(struct client *c, struct share_name *n, bool is_ours)
+static unsigned watch(struct client *c, struct share_name *n, bool is_ours)
 {
+    unsigned op = is_ours ? OP_DESCRIBE | OP_SWALLOW : OP_DESCRIBE;
     struct share_turn *t = c->share->turn;
     struct share_watch *w;
 
@@ -69,22 +70,22 @@ static void watch(struct client *c, struct share_name *n, bool is_ours)
         t->nwatched = 0;
     t->watched_epoch = c->link->epoch;
     if (t->nwatched == SHARE_MAX_WATCHED)
-        return;
+        return op;
     w = &t->watched[t->nwatched++];
-    w->serial = expect_next_serial(&c->link->expect) - 1;
+    w->serial = expect_next_serial(&c->link->expect);
     w->is_ours = is_ours;
     w->name = n;
-    c->link->see_columns = true;
+    return op | OP_COLUMNS;
 }
 
-void share_columns_watch(struct client *c, struct share_name *n)
+unsigned share_columns_watch(struct client *c, struct share_name *n)
 {
-    if (c->link->expect.skipping || n->prep == NULL || n->prep->names_one ||
+    if (n == NULL || c->link->expect.skipping || n->prep == NULL || n->prep->names_one ||
         ((n->told & ~SHARE_COLUMNS_TYPES) != 0 &&
             share_columns_agree(n->told, prepset_columns(&c->link->preps, n->prep->id))))
-        return;
+        return OP_DESCRIBE;
     n->told &= SHARE_COLUMNS_TYPES; /* should it fail, nobody knows which ones the client goes by */
-    watch(c, n, false);
+    return watch(c, n, false);
 }
 
 void share_columns_forget(struct client *c, const struct prep *p)
@@ -104,11 +105,11 @@ static void drop_watches(struct share_turn *t, unsigned n)
     memmove(t->watched, t->watched + n, t->nwatched * sizeof t->watched[0]);
 }
 
-void share_columns_on_told(void *owner, struct link *link, char type, struct slice body)
+void share_columns_on_told(
+    void *owner, struct link *link, uint32_t serial, char type, struct slice body)
 {
     struct client *c = owner;
     struct share_turn *t = c->share->turn;
-    uint32_t serial = expect_head_serial(&link->expect);
     uint64_t columns;
     struct share_watch w;
     unsigned i = 0;
@@ -136,7 +137,6 @@ void share_columns_on_told(void *owner, struct link *link, char type, struct sli
                 w.name->told = merged(w.name->told, columns);
         }
     }
-    link->see_columns = t->nwatched > 0;
 }
 
 bool share_columns_counts(struct slice bind)
@@ -248,8 +248,7 @@ bool share_columns_ask(struct client *c, struct feed_run *run, struct share_name
     buf_put_byte(&out, 'S');
     buf_put(&out, p->name, PREP_NAME_BYTES + 1);
     wire_end(&out, at);
-    link_expect(c->link, OP_DESCRIBE | OP_SWALLOW);
-    watch(c, n, true);
+    link_expect(c->link, watch(c, n, true));
     wire_put_empty(&out, FE_SYNC);
     link_expect(c->link, OP_SYNC | OP_SWALLOW);
     feed_put(run, out.data, out.len);
@@ -294,17 +293,16 @@ static void tell_failure(struct client *c)
 void share_columns_asked(struct client *c)
 {
     struct share_turn *t = c->share->turn;
-    struct link *link = c->link;
+    struct prepset *preps = &c->link->preps;
 
     if (t->looked_at != NULL && t->look_failed)
-        prepset_remove(&link->preps, t->looked_at->prep->id); /* it was not parsed */
+        prepset_remove(preps, t->looked_at->prep->id); /* it was not parsed */
     else if (t->looked_at != NULL)
-        prepset_confirm(&link->preps, t->looked_at->prep->id);
+        prepset_confirm(preps, t->looked_at->prep->id);
     c->share->is_unsure = t->look_failed; /* it may have been cut short behind the Parse */
     c->share->has_closed = false;         /* that is done */
     t->looked_at = NULL;
     t->nwatched = 0;
-    link->see_columns = false;
     c->share->phase = SHARE_ATTACHED;
     if (t->look_failed && t->refusal != NULL)
         tell_failure(c);

@@ -19,12 +19,14 @@ static inline bool share_columns_agree(uint64_t told, uint64_t known)
     return share_columns_half_agrees(told, known, SHARE_COLUMNS_TYPES) &&
            share_columns_half_agrees(told, known, ~SHARE_COLUMNS_TYPES);
 }
-/* A Describe of the statement was pushed, or of a portal that was bound to it. */
-void share_columns_watch(struct client *c, struct share_name *n);
+/* A Describe of the statement is next, or of a portal that was bound to it (NULL: of another): the
+ * op to push for it. */
+unsigned share_columns_watch(struct client *c, struct share_name *n);
 /* The link is going to parse it (again): what is described until then is not what it has then. */
 void share_columns_forget(struct client *c, const struct prep *p);
 /* A link_owner_ops.on_columns. */
-void share_columns_on_told(void *owner, struct link *link, char type, struct slice body);
+void share_columns_on_told(
+    void *owner, struct link *link, uint32_t serial, char type, struct slice body);
 /* The statement that the sequence at `p` begins to bind, when its client was told columns before
  * and is not told them again. NULL: none, or it is not known. */
 struct share_name *share_columns_first(struct client *c, const char *p, const char *end);

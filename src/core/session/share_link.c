@@ -136,13 +136,13 @@ static void on_synced(struct client *c)
     struct link *link = c->link;
     struct err err;
 
-    if (!link->own_failed && s->turn->is_asker) {
+    if (!link_own_failed(link) && s->turn->is_asker) {
         s->phase =
             SHARE_ASKING; /* the client's statement has no node yet: it is not for this one */
         balance_ask_missed(c);
         return;
     }
-    if (!link->own_failed) {
+    if (!link_own_failed(link)) {
         s->phase = SHARE_ATTACHED;
         client_unpark(c);
         return;
@@ -231,7 +231,8 @@ static bool asks_missed(struct client *c)
         s->turn->home != NULL || c->body_left > 0 || c->server_batch ||
         c->link->vars != s->vars.client || c->link->pool->cluster_node != c->pool->cluster_node)
         return false;
-    c->link->must_clean = c->link->must_clean || c->link->own_failed; /* a question begins anew */
+    c->link->must_clean =
+        c->link->must_clean || link_own_failed(c->link); /* a question begins anew */
     balance_ask_missed(c);
     if (c->balance->asking == ASKING_NONE)
         return false;
@@ -285,7 +286,6 @@ static void on_repaired(struct client *c)
 {
     struct share *s = c->share;
 
-    c->link->capture = false;
     if (s->mode == CONF_POOL_STATEMENT && c->link->tx_status == 'E' &&
         s->turn->nrepairs++ < SHARE_MAX_REPAIRS) {
         end_transaction(c); /* it was cut short */
@@ -465,7 +465,7 @@ static void on_parameter(void *owner, struct link *link, struct slice name, stru
     if ((slice_eq_str(name, "session_authorization") || slice_eq_str(name, "is_superuser")) &&
         !expect_head_is_ours(&link->expect) && !c->share->has_set)
         link->must_clean = true;
-    if (link->error_is_ours || c->row == NULL || !slice_ieq_str(name, "application_name") ||
+    if (c->row == NULL || !slice_ieq_str(name, "application_name") ||
         expect_head_is_ours(&link->expect))
         return;
     client_row_application(c, value);
@@ -630,13 +630,13 @@ static bool on_error(void *owner, struct link *link, const struct errmsg *m)
         keep_words(s, m);
         return true;
     }
-    if (link->error_is_ours && is_refusal(m)) {
+    if (link_error_is_ours(link) && is_refusal(m)) {
         s->saw_error = true; /* the sequence of a command of ours that failed: client_local.c */
         return false;
     }
-    if (link->error_is_ours && s->phase == SHARE_LOOKING && share_columns_failed(c, m))
+    if (link_error_is_ours(link) && s->phase == SHARE_LOOKING && share_columns_failed(c, m))
         return false; /* the client's own message is going to meet it */
-    if (link->error_is_ours) {
+    if (link_error_is_ours(link)) {
         if (c->phase == CL_LOGIN)
             keep_words(s, m);
         else if (share_names_load_failed(c, m))

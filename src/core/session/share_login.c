@@ -93,7 +93,7 @@ void share_login_synced(struct client *c)
     struct link *link = c->link;
     struct err err;
 
-    if (!link->own_failed) {
+    if (!link_own_failed(link)) {
         client_login_welcome(c);
         return;
     }

@@ -503,9 +503,7 @@ enum feed_step share_describe(struct client *c, struct feed_run *run, struct sli
         n = c->share->turn->last_bound;
     if (!r.bad && share_tx_status(c) != 'I')
         note_described(c, what, name);
-    link_expect(c->link, OP_DESCRIBE);
-    if (n != NULL)
-        share_columns_watch(c, n);
+    link_expect(c->link, share_columns_watch(c, n));
     if (p == NULL)
         return FEED_PASS;
     share_put_renamed(run, msg, 1, name.n, p);

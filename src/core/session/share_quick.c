@@ -193,9 +193,7 @@ static void pass_batch(
     c->bound_count = q->prep->count;
     link_expect(c->link, OP_BIND);
     if (q->sent.describes)
-        link_expect(c->link, OP_DESCRIBE);
-    if (q->sent.describes && n != NULL && !q->is_as_told)
-        share_columns_watch(c, n);
+        link_expect(c->link, q->is_as_told ? OP_DESCRIBE : share_columns_watch(c, n));
     link_expect(c->link, OP_EXECUTE);
     share_expect_end(c, OP_SYNC);
     client_stats_on_query(c);

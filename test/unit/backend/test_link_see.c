@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: PostgreSQL
- * test_link_tee.c: the owner of a link sees whole messages, however they come, and how it ends. */
+ * test_link_see.c: the owner of a link sees whole messages, however they come, and how it ends. */
 #include "config.h"
 
 #include <check.h>
@@ -76,6 +76,24 @@ static void on_tee_end(void *owner, struct link *link, enum link_tee_end end)
     hear(".!lx"[end]);
 }
 
+static void on_own_row(void *owner, struct link *link, struct slice body)
+{
+    (void)owner;
+    (void)link;
+    hear('r');
+    seen_bytes += body.n;
+}
+
+static void on_columns(
+    void *owner, struct link *link, uint32_t serial, char type, struct slice body)
+{
+    (void)owner;
+    (void)link;
+    hear(type);
+    hear((char)('0' + serial));
+    seen_bytes += body.n;
+}
+
 static void on_tag(void *owner, struct link *link, struct slice tag)
 {
     (void)owner;
@@ -102,6 +120,8 @@ static void on_lost(void *owner, struct link *link, const struct err *err, bool 
 static const struct link_owner_ops owner_ops = {.on_bytes = on_bytes,
     .on_error = on_error,
     .on_tee = on_tee,
+    .on_own_row = on_own_row,
+    .on_columns = on_columns,
     .on_tee_end = on_tee_end,
     .on_tag = on_tag,
     .on_quiet = on_link,
@@ -300,6 +320,65 @@ START_TEST(what_the_cache_takes_is_not_too_long)
 }
 END_TEST
 
+/* A question of ours: its rows are seen, however long, and the client gets nothing. */
+START_TEST(rows_of_a_question_are_seen)
+{
+    struct buf out = {0};
+    const char *p;
+
+    link_expect(link_, OP_QUERY | OP_SWALLOW | OP_ROWS);
+    link_expect(link_, OP_QUERY | OP_SWALLOW);
+    link_expect(link_, OP_QUERY);
+    for (p = "TDNRDCZTDCZ"; *p != '\0'; p++)
+        put_reply(&out, *p);
+    serve(out.data, out.len, _i == 0 ? 65536 : 7);
+    ck_assert_str_eq(heard, "rrr");
+    ck_assert_uint_eq(seen_bytes, LONG_ROW + 14);
+    ck_assert_uint_eq(told.len, 0);
+    ck_assert(!link_own_failed(link_));
+    buf_free(&out);
+    run("", "TDCZ", 65536);
+    ck_assert_str_eq(heard, "rrr");
+}
+END_TEST
+
+START_TEST(a_question_that_fails)
+{
+    struct buf out = {0};
+
+    link_expect(link_, OP_QUERY | OP_SWALLOW | OP_ROWS);
+    link_expect(link_, OP_QUERY);
+    put_reply(&out, 'T');
+    put_reply(&out, 'D');
+    put_reply(&out, 'E');
+    put_reply(&out, 'Z');
+    serve(out.data, out.len, 65536);
+    ck_assert_str_eq(heard, "rE");
+    ck_assert(link_own_failed(link_));
+    ck_assert(link_error_is_ours(link_));
+    link_forget_failure(link_);
+    buf_free(&out);
+    run("", "EZ", 65536);
+    ck_assert(!link_own_failed(link_));
+    ck_assert(!link_error_is_ours(link_));
+}
+END_TEST
+
+START_TEST(columns_come_with_the_serial_of_their_op)
+{
+    link_expect(link_, OP_PARSE);
+    link_expect(link_, OP_DESCRIBE | OP_COLUMNS);
+    link_expect(link_, OP_DESCRIBE);
+    link_expect(link_, OP_DESCRIBE | OP_COLUMNS);
+    link_expect(link_, OP_BIND);
+    link_expect(link_, OP_DESCRIBE | OP_COLUMNS | OP_TEE);
+    link_expect(link_, OP_EXECUTE | OP_TEE);
+    link_expect(link_, OP_SYNC);
+    run("", "1tTtTtn2TDCZ", _i == 0 ? 65536 : 1);
+    ck_assert_str_eq(heard, "t1T1t3n3T5T.DC.");
+}
+END_TEST
+
 START_TEST(who_wants_no_more_hears_no_more)
 {
     stops_at = 'D';
@@ -385,7 +464,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("link_tee");
+    Suite *s = suite_create("link_see");
     TCase *tc = tcase_create("tee");
     SRunner *sr;
     int failed;
@@ -395,6 +474,9 @@ int main(void)
     tcase_add_loop_test(tc, also_in_small_pieces, 0, sizeof cases / sizeof cases[0]);
     tcase_add_test(tc, a_body_is_all_there);
     tcase_add_test(tc, what_the_cache_takes_is_not_too_long);
+    tcase_add_loop_test(tc, rows_of_a_question_are_seen, 0, 2);
+    tcase_add_test(tc, a_question_that_fails);
+    tcase_add_loop_test(tc, columns_come_with_the_serial_of_their_op, 0, 2);
     tcase_add_test(tc, who_wants_no_more_hears_no_more);
     tcase_add_test(tc, what_is_lost_is_told);
     tcase_add_test(tc, what_is_lost_in_its_last_message_is_told_once);
