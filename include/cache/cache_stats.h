@@ -12,7 +12,7 @@
 #include "cache/cache_gen.h"
 #include "cache/cache_store.h"
 
-#define CACHE_NAME_BYTES 192 /* database.schema.table, cut */
+#define CACHE_NAME_PART  64  /* a name with its NUL */
 #define CACHE_TEXT_BYTES 128 /* the start of a text */
 /* Tables that are told apart; number 0 stands for all others. */
 #define CACHE_TABLES 1024
@@ -38,6 +38,8 @@ struct cache_totals {
     uint64_t hits;
     uint64_t misses;
     uint64_t fills[CACHE_FILL_REASON_COUNT];
+    uint64_t row_writes;
+    uint64_t table_writes;
     uint64_t nhash;        /* places for keys */
     uint64_t nentries;     /* results that are kept */
     uint64_t used_bytes;   /* of the area, by entries */
@@ -52,7 +54,7 @@ struct cache_totals {
 void cache_totals(struct cache *c, int64_t now_us, struct cache_totals *out);
 
 struct cache_table_row {
-    char name[CACHE_NAME_BYTES]; /* database, schema and table, each ended by NUL */
+    char name[3][CACHE_NAME_PART]; /* database, schema, table */
     uint64_t nentries;
     uint64_t bytes;
     uint64_t hits;
