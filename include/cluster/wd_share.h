@@ -36,6 +36,7 @@ struct wd_member {
     bool exists;
     bool is_voter;     /* of the members that agree */
     bool is_connected; /* it was heard lately */
+    bool is_witness;   /* it has no clients, and never leads for long */
     uint8_t state;     /* enum wd_member_state */
     int32_t wd_port;
     int32_t pgpool_port;

@@ -23,6 +23,7 @@ struct wd_vote_rules {
 /* What one member says of the servers. */
 struct wd_ballot {
     int64_t heard_us;               /* monotonic; 0: never */
+    bool is_witness;                /* it sees no servers */
     uint64_t lost[2];               /* bit per server */
     uint16_t times[VIEW_MAX_NODES]; /* in how many ballots running it was lost */
 };
@@ -35,6 +36,11 @@ struct wd_votes {
 int wd_majority(int nmembers, bool half);
 /* Takes in what `member` says. */
 void wd_votes_take(struct wd_votes *v, int member, const uint64_t lost[2], int64_t now_us);
+/* A witness was heard: it agrees with those who see the servers as long as none of them that can be
+ * heard sees otherwise. */
+void wd_votes_witness(struct wd_votes *v, int member, int64_t now_us);
+/* `member` is gone: what it said counts no more. */
+void wd_votes_forget(struct wd_votes *v, int member);
 /* How many requests there are to count `node` as lost. */
 int wd_votes_count(
     const struct wd_votes *v, const struct wd_vote_rules *rules, int node, int64_t now_us);

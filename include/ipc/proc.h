@@ -50,8 +50,9 @@ struct proc_env {
     int nweb;
     const struct conf_gen *conf; /* the generation at the time of the fork */
     const struct proc_paths *paths;
-    int log_fd;    /* what children log to, role LOGGER only; else -1 */
-    int stderr_fd; /* what children write to standard error, role LOGGER only; else -1 */
+    bool is_witness; /* there are no clients, servers, monitor and workers, only the watchdog */
+    int log_fd;      /* what children log to, role LOGGER only; else -1 */
+    int stderr_fd;   /* what children write to standard error, role LOGGER only; else -1 */
 };
 
 typedef int proc_main_fn(struct proc_env *env); /* returns the exit status */

@@ -141,6 +141,7 @@ static int start(const struct pgpool_opts *opts, struct conf_gen *gen, const cha
         .foreground = opts->foreground,
         .discard_status = opts->discard_status,
         .clear_oidmaps = opts->clear_oidmaps,
+        .is_witness = opts->is_witness,
         .mains = role_mains,
     };
     int status = pgpool_cmd_check_pidfile(pid_path);
@@ -149,7 +150,7 @@ static int start(const struct pgpool_opts *opts, struct conf_gen *gen, const cha
         conf_gen_free(&gen);
         return status;
     }
-    if (!can_use_rules(opts, gen)) {
+    if (!opts->is_witness && !can_use_rules(opts, gen)) {
         log_at_detail(LVL_FATAL, NULL, "Correct the file, or set enable_pool_hba = off.",
             "the rules of client authentication could not be loaded");
         conf_gen_free(&gen);

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OPT_CHECK_CONFIG = 1000, OPT_CHECK_AUTH, OPT_DESCRIBE, OPT_IMPORT, OPT_INTO };
+enum { OPT_CHECK_CONFIG = 1000, OPT_CHECK_AUTH, OPT_DESCRIBE, OPT_IMPORT, OPT_INTO, OPT_WITNESS };
 
 static const struct option long_options[] = {
     {"hba-file", required_argument, NULL, 'a'},
@@ -31,6 +31,7 @@ static const struct option long_options[] = {
     {"mode", required_argument, NULL, 'm'},
     {"pcp-file", required_argument, NULL, 'F'},
     {"version", no_argument, NULL, 'v'},
+    {"witness", no_argument, NULL, OPT_WITNESS},
     {NULL, 0, NULL, 0},
 };
 
@@ -69,6 +70,8 @@ static void print_usage(void)
         "  -D, --discard-status      forget the saved status of the servers\n"
         "  -C, --clear-oidmaps       clear the query cache's oid maps in memcached\n"
         "  -x, --debug-assertions    accepted; assertions are always on\n"
+        "      --witness             the watchdog alone, as a further vote: no clients, no "
+        "servers\n"
         "\n"
         "Stop:\n"
         "  -m, --mode=MODE           smart (default): wait for clients to leave; fast: end their\n"
@@ -139,7 +142,7 @@ static int take_option(int opt, struct pgpool_opts *out)
         out->stop_signal = signal_of_mode(optarg);
         return out->stop_signal == -1 ? -1 : 0;
     case 'd':
-        out->settings = "log_min_messages = debug1\n";
+        out->is_debug = true;
         return 0;
     case 'n':
         out->foreground = true;
@@ -168,6 +171,9 @@ static int take_option(int opt, struct pgpool_opts *out)
     case OPT_INTO:
         out->import_folder = optarg;
         return 0;
+    case OPT_WITNESS:
+        out->is_witness = true;
+        return 0;
     default:
         print_usage();
         return -1;
@@ -194,6 +200,17 @@ static int take_command(int argc, char **argv, struct pgpool_opts *out)
     return -1;
 }
 
+/* A witness has no address to hold, and nobody else has to answer for it. */
+#define WITNESS_SETTINGS "use_watchdog = on\ndelegate_ip = ''\nssl = off\n"
+#define DEBUG_SETTINGS   "log_min_messages = debug1\n"
+
+static const char *settings_of(const struct pgpool_opts *opts)
+{
+    if (opts->is_witness)
+        return opts->is_debug ? WITNESS_SETTINGS DEBUG_SETTINGS : WITNESS_SETTINGS;
+    return opts->is_debug ? DEBUG_SETTINGS : NULL;
+}
+
 enum pgpool_opts_result pgpool_opts_parse(int argc, char **argv, struct pgpool_opts *out)
 {
     int opt;
@@ -217,5 +234,6 @@ enum pgpool_opts_result pgpool_opts_parse(int argc, char **argv, struct pgpool_o
         fputs("pgpool: --into belongs to --import-pgbouncer\n", stderr);
         return PGPOOL_OPTS_WRONG;
     }
+    out->settings = settings_of(out);
     return take_command(argc, argv, out) == -1 ? PGPOOL_OPTS_WRONG : PGPOOL_OPTS_RUN;
 }

@@ -39,6 +39,8 @@ struct pgpool_opts {
     bool discard_status;
     bool clear_oidmaps;
     bool debug_assertions;
+    bool is_witness;
+    bool is_debug;
 };
 
 /* Reads the command line. Strings in *out are argv's or static. */

@@ -53,6 +53,7 @@ static void put_member(const struct wd_share *s, int i, struct admin_rows *out)
     admin_put_static(out, wd_member_state_text(m->state));
     admin_put_int(out, m->priority);
     admin_put_static(out, m->is_voter ? "true" : "false");
+    admin_put_static(out, m->is_witness ? "true" : "false");
     admin_put_static(out, i == s->self ? "true" : "false");
     admin_put_time(out, m->heard_us);
     put_set(out, m->lost);

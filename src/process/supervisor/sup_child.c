@@ -124,6 +124,7 @@ _Noreturn static void child_enter(struct sup *s, const struct sup_child *c, pid_
     env.boxes = s->boxes;
     env.conf = s->gen;
     env.paths = &s->opts.paths;
+    env.is_witness = s->opts.is_witness;
     tie_to_parent(c->role, parent);
     log_set_process(proc_role_app_name(c->role), proc_role_title(c->role));
     if (c->role == ROLE_LOGGER) {

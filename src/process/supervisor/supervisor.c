@@ -66,12 +66,14 @@ static void lay_out_slots(struct sup *s)
         single[nsingle++] = ROLE_LOGGER;
     if (conf->use_watchdog)
         single[nsingle++] = ROLE_WATCHDOG;
-    single[nsingle++] = ROLE_MONITOR;
-    single[nsingle++] = ROLE_CONTROL;
-    if (conf->http_port != 0)
+    if (!s->opts.is_witness) {
+        single[nsingle++] = ROLE_MONITOR;
+        single[nsingle++] = ROLE_CONTROL;
+    }
+    if (conf->http_port != 0 && !s->opts.is_witness)
         single[nsingle++] = ROLE_WEB;
-    nwork = count_workers(conf);
-    s->nworkers = conf->child_max_connections > 0 ? nwork + SUP_MAX_RETIRING : nwork;
+    nwork = s->opts.is_witness ? 0 : count_workers(conf);
+    s->nworkers = nwork > 0 && conf->child_max_connections > 0 ? nwork + SUP_MAX_RETIRING : nwork;
     s->nchildren = nsingle + s->nworkers;
     s->first_worker_slot = 1 + nsingle;
     s->children = mem_alloc_zero((size_t)s->nchildren * sizeof s->children[0]);
@@ -105,12 +107,15 @@ static int make_shared(struct sup *s, struct err *err)
     plan.bytes[SHM_PROCS] = proc_table_bytes(s->nchildren + 1);
     plan.bytes[SHM_RECOVERY] = recovery_region_bytes();
     plan.bytes[SHM_WATCHDOG] = conf_of(s->gen)->use_watchdog ? wd_share_region_bytes() : 0;
-    session_plan_shm(conf_of(s->gen), s->nworkers, &plan);
+    if (s->nworkers > 0)
+        session_plan_shm(conf_of(s->gen), s->nworkers, &plan);
     s->shm = shm_new(&plan, err);
     if (s->shm == NULL)
         return -1;
-    session_init_shm(conf_of(s->gen), s->nworkers, s->shm);
-    keep_secret(s);
+    if (s->nworkers > 0) {
+        session_init_shm(conf_of(s->gen), s->nworkers, s->shm);
+        keep_secret(s);
+    }
     row = proc_row(s->shm, PROC_SLOT_SUPERVISOR);
     row->pid = (int32_t)getpid();
     row->role = ROLE_SUPERVISOR;
@@ -177,7 +182,7 @@ static int prepare(struct sup *s, struct err *err)
     fd_raise_limit();
     lay_out_slots(s);
     if (hold_pidfile(s, err) == -1 || sup_check_files(s->gen, err) == -1 ||
-        sup_listen_open(s, err) == -1 || make_shared(s, err) == -1)
+        (!s->opts.is_witness && sup_listen_open(s, err) == -1) || make_shared(s, err) == -1)
         return -1;
     return open_logger_ends(s, err) == -1 ? -1 : redirect_output(s, err);
 }

@@ -17,6 +17,7 @@ struct sup_opts {
     bool foreground;            /* -n */
     bool discard_status;        /* -D */
     bool clear_oidmaps;         /* -C */
+    bool is_witness;            /* --witness: the watchdog alone */
     proc_main_fn *const *mains; /* by role; the supervisor's own entry is not used */
 };
 

@@ -48,7 +48,7 @@ static void tell_role(struct wd *w)
     if (w->shown_role == NULL || strcmp(now, w->shown_role) != 0)
         log_at(LVL_LOG, "watchdog node state changed from [%s] to [%s]",
             w->shown_role == NULL ? "DEAD" : w->shown_role, now);
-    if (strcmp(now, "LEADER") == 0 && leader != w->shown_leader)
+    if (strcmp(now, "LEADER") == 0 && leader != w->shown_leader && !w->is_witness)
         log_at(LVL_LOG, "I am the cluster leader node. Starting escalation process");
     if (is_standby && leader != w->shown_leader) {
         char detail[WD_NAME_BYTES + 80];
@@ -83,6 +83,8 @@ static void tell_members(struct wd *w)
                 o->name);
         else if (!o->is_leaving)
             log_at(LVL_LOG, "remote node \"%s\" is lost", o->name);
+        if (!alive)
+            wd_votes_forget(&w->votes, i);
     }
 }
 
@@ -317,6 +319,7 @@ static int start(struct wd *w)
     timer_init(&w->tick, on_tick);
     timer_init(&w->stop_limit, on_stop_limit);
     w->shown_leader = WD_NO_MEMBER;
+    w->is_witness = w->role.env->is_witness;
     /* Another one than a former watchdog's: the monitor answers with all it knows. */
     w->serial = (uint32_t)wd_addr_boot_ms() | 1;
     wd_state_init(&w->state);

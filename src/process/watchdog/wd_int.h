@@ -32,7 +32,8 @@ struct wd_other {
     bool is_alive; /* as it was told in the log last */
     bool is_leaving;
     bool is_unfit; /* it should not lead */
-    uint8_t role;  /* enum wd_role */
+    bool is_witness;
+    uint8_t role; /* enum wd_role */
     int32_t priority;
     uint8_t identity[WD_IDENTITY_BYTES];
     uint64_t lost[2];
@@ -58,8 +59,9 @@ struct wd {
     struct role_loop role; /* its loop is the one all of the watchdog's files work on */
     int self;
     uint8_t identity[WD_IDENTITY_BYTES];
-    bool is_new; /* the log's folder was empty when this process began */
-    bool joins;  /* and there is a cluster already */
+    bool is_witness; /* we have no clients and see no servers: a vote, and no more */
+    bool is_new;     /* the log's folder was empty when this process began */
+    bool joins;      /* and there is a cluster already */
     char dir[WD_PATH_BYTES];
     char name[WD_NAME_BYTES];
     struct wd_net *net;

@@ -146,6 +146,11 @@ void wd_lead_command(struct wd *w, const struct node_command *cmd)
 {
     struct wd_event e;
 
+    if (w->is_witness) {
+        log_at(LVL_WARNING, "an order of %s about node %d came to a witness, while nobody leads",
+            cmd->who, cmd->node);
+        return;
+    }
     switch ((enum node_order)cmd->order) {
     case NODE_ATTACH:
         wipe(&e, WD_EV_ATTACH);
@@ -232,9 +237,16 @@ static bool judge_members(struct wd *w)
 
 /* Who leads */
 
-static int find_better(struct wd *w)
+/* When a witness is the first of all to be elected, nothing is in the log of anybody yet. */
+static bool can_lead(const struct wd *w, const struct wd_other *o)
 {
-    int best = wd_conf(w)->wd_priority;
+    return o->is_known && !o->is_unfit &&
+           (o->begin == WD_BEGIN_DONE || (w->is_witness && o->begin == WD_BEGIN_LOG));
+}
+
+/* The best of the others whose priority is above `best`. */
+static int find_better(struct wd *w, int64_t best)
+{
     int found = WD_NO_MEMBER;
     bool voter[WD_MAX_MEMBERS];
     int i;
@@ -243,8 +255,8 @@ static int find_better(struct wd *w)
     for (i = 0; i < WD_MAX_MEMBERS; i++) {
         const struct wd_other *o = &w->other[i];
 
-        if (i == w->self || !voter[i] || !wd_is_alive(w, i) || o->begin != WD_BEGIN_DONE ||
-            o->is_unfit || !o->is_known || o->priority <= best)
+        if (i == w->self || !voter[i] || !wd_is_alive(w, i) || !can_lead(w, o) ||
+            o->priority <= best)
             continue;
         best = o->priority;
         found = i;
@@ -259,7 +271,7 @@ bool wd_lead_has_heir(struct wd *w)
 
     (void)wd_raft_voters(w->raft, voter);
     for (i = 0; i < WD_MAX_MEMBERS; i++)
-        if (i != w->self && voter[i] && wd_is_alive(w, i))
+        if (i != w->self && voter[i] && wd_is_alive(w, i) && !w->other[i].is_witness)
             return true;
     return false;
 }
@@ -288,14 +300,18 @@ static void say_given(struct wd *w)
 /* A transfer that leads to nothing is forgotten: we go on. */
 static void go_on_yielding(struct wd *w)
 {
+    int to = w->lead.yield_to;
+
     if (!wd_lease_is_free(w) || wd_raft_is_giving(w->raft))
         return;
     if (w->lead.is_led && !w->state.is_given) {
         say_given(w);
         return;
     }
-    if (w->lead.yield_to == WD_NO_MEMBER || wd_is_alive(w, w->lead.yield_to))
-        (void)wd_raft_give_lead(w->raft, w->lead.yield_to);
+    if (to == WD_NO_MEMBER)
+        to = find_better(w, -1);
+    if (to == WD_NO_MEMBER ? wd_lead_has_heir(w) : wd_is_alive(w, to))
+        (void)wd_raft_give_lead(w->raft, to);
     if (wd_raft_is_giving(w->raft))
         return;
     w->lead.yields = w->lead.gives = false;
@@ -309,11 +325,22 @@ static void judge_lead(struct wd *w)
     if (w->role.stop_mode != 0 || is_any_begun(w) ||
         wd_addr_boot_ms() - w->lead.since_boot_ms < SETTLE_MS)
         return;
-    better = find_better(w);
+    better = find_better(w, wd_conf(w)->wd_priority);
     if (better == WD_NO_MEMBER)
         return;
     log_at(LVL_LOG, "watchdog: the lead goes to pgpool %d, whose wd_priority is higher", better);
     wd_lead_yield(w, better);
+}
+
+/* Somebody had to be elected; who has clients is to lead. */
+static void lead_as_witness(struct wd *w)
+{
+    int heir = find_better(w, -1);
+
+    if (heir == WD_NO_MEMBER)
+        return;
+    log_at(LVL_LOG, "watchdog: the lead goes to pgpool %d: a witness does not keep it", heir);
+    wd_lead_yield(w, heir);
 }
 
 void wd_lead_changed(struct wd *w)
@@ -352,6 +379,10 @@ void wd_lead_step(struct wd *w)
     if (w->lead.yields) {
         if (!wd_raft_is_changing(w->raft))
             go_on_yielding(w);
+        return;
+    }
+    if (w->is_witness) {
+        lead_as_witness(w);
         return;
     }
     if (!w->lead.is_told) {

@@ -25,6 +25,9 @@ enum talk_type {
     TALK_BYE = 'X'      /* this pgpool is being stopped */
 };
 
+/* Bits in a status. */
+enum { FLAG_UNFIT = 1, FLAG_WITNESS = 2 };
+
 static void put_u64(struct buf *out, uint64_t v)
 {
     buf_put_u32(out, (uint32_t)(v >> 32));
@@ -73,7 +76,9 @@ static void put_status(struct wd *w, struct buf *out)
     wd_listed(w, listed);
     buf_put_byte(out, (char)begin_of(w));
     buf_put_byte(out, w->raft == NULL ? WD_ROLE_NONE : (char)wd_raft_role(w->raft));
-    buf_put_byte(out, !wd_addr_is_fit(w->addr, &why));
+    buf_put_byte(out, w->is_witness                   ? FLAG_UNFIT | FLAG_WITNESS
+                      : wd_addr_is_fit(w->addr, &why) ? 0
+                                                      : FLAG_UNFIT);
     buf_put_u32(out, (uint32_t)wd_conf(w)->wd_priority);
     buf_put(out, w->identity, sizeof w->identity);
     put_u64(out, w->seen.lost[0]);
@@ -83,13 +88,21 @@ static void put_status(struct wd *w, struct buf *out)
     buf_put_cstr(out, w->name);
 }
 
+static void count_vote(struct wd *w, int member, bool is_witness, const uint64_t lost[2])
+{
+    if (is_witness)
+        wd_votes_witness(&w->votes, member, clock_mono_us());
+    else
+        wd_votes_take(&w->votes, member, lost, clock_mono_us());
+}
+
 void wd_talk_tell_all(struct wd *w)
 {
     struct buf out = {0};
 
     put_status(w, &out);
     wd_net_send_all(w->net, TALK_STATUS, buf_slice(&out));
-    wd_votes_take(&w->votes, w->self, w->seen.lost, clock_mono_us());
+    count_vote(w, w->self, w->is_witness, w->seen.lost);
     buf_free(&out);
 }
 
@@ -106,10 +119,13 @@ static void take_status(struct wd *w, int from, struct wire_reader *r)
 {
     struct wd_other *o = &w->other[from];
     struct wd_other said = *o;
+    uint8_t flags;
 
     said.begin = wire_get_u8(r);
     said.role = wire_get_u8(r);
-    said.is_unfit = wire_get_u8(r) != 0;
+    flags = wire_get_u8(r);
+    said.is_unfit = (flags & FLAG_UNFIT) != 0;
+    said.is_witness = (flags & FLAG_WITNESS) != 0;
     said.priority = (int32_t)wire_get_u32(r);
     memcpy(said.identity, wire_get_bytes(r, WD_IDENTITY_BYTES).p, r->bad ? 0 : WD_IDENTITY_BYTES);
     said.lost[0] = get_u64(r);
@@ -122,7 +138,7 @@ static void take_status(struct wd *w, int from, struct wire_reader *r)
     said.is_known = true;
     said.is_leaving = false;
     *o = said;
-    wd_votes_take(&w->votes, from, o->lost, clock_mono_us());
+    count_vote(w, from, o->is_witness, o->lost);
 }
 
 /* Does a majority follow us? A pong says: I have heard of you so long before; until the election

@@ -134,6 +134,7 @@ static void fill_member(struct wd *w, int i, bool is_voter, struct wd_member *m)
         return;
     m->is_voter = is_voter;
     m->is_connected = wd_is_alive(w, i);
+    m->is_witness = i == w->self ? w->is_witness : o->is_witness;
     m->state = state_of(w, i);
     m->wd_port = n->wd_port;
     m->pgpool_port = n->pgpool_port;

@@ -240,13 +240,26 @@ static const struct {
     bool half;
     bool expected;
 } polls[] = {
-    {"1--", 3, true, false, false, false}, {"11-", 3, true, false, false, true},
+    {"1--", 3, true, false, false, false},
+    {"11-", 3, true, false, false, true},
     {"-11", 3, true, false, false, false}, /* the leader sees it working */
-    {"1--", 3, false, false, false, true}, {"-1-", 3, false, false, false, false},
-    {"2--", 3, true, false, false, false}, {"2--", 3, true, true, false, true},
-    {"11--", 4, true, false, false, false}, {"11--", 4, true, false, true, true},
-    {"1-", 2, true, false, false, false}, {"1-", 2, true, false, true, true},
-    {"1", 1, true, false, false, true}, {"1o-", 3, true, false, false, false}, /* an old ballot */
+    {"1--", 3, false, false, false, true},
+    {"-1-", 3, false, false, false, false},
+    {"2--", 3, true, false, false, false},
+    {"2--", 3, true, true, false, true},
+    {"11--", 4, true, false, false, false},
+    {"11--", 4, true, false, true, true},
+    {"1-", 2, true, false, false, false},
+    {"1-", 2, true, false, true, true},
+    {"1", 1, true, false, false, true},
+    {"1o-", 3, true, false, false, false}, /* an old ballot */
+    {"1xw", 3, true, false, false, true},
+    {"1-w", 3, true, false, false, false},
+    {"-xw", 3, true, false, false, false},
+    {"xxw", 3, true, false, false, false},
+    {"1www", 4, true, false, false, true},
+    {"11-w", 4, true, false, false, false},
+    {"1xx", 3, true, false, false, false},
 };
 
 START_TEST(test_polls)
@@ -261,8 +274,12 @@ START_TEST(test_polls)
         char c = polls[_i].lost[i];
         uint64_t lost[2] = {c != '-', 0};
 
-        for (k = 0; k < (c == '2' ? 2 : 1); k++)
+        if (c == 'w')
+            wd_votes_witness(v, i, now_us - 1);
+        for (k = 0; c != 'w' && k < (c == '2' ? 2 : 1); k++)
             wd_votes_take(v, i, lost, c == 'o' ? now_us - WD_VOTE_US - 1 : now_us - 1);
+        if (c == 'x')
+            wd_votes_forget(v, i);
     }
     ck_assert_int_eq(
         wd_votes_decide(v, &rules, 0, 0, polls[_i].nmembers, now_us), polls[_i].expected);
