@@ -45,6 +45,7 @@ struct backend {
     uint64_t next_epoch;
     int64_t wall_offset_us; /* wall clock minus the loop's clock */
     uint64_t npools_gone;   /* pools that were freed */
+    uint64_t nrows;         /* that command tags told of in what is being passed on */
     int ordinal;
     bool is_stopping;                     /* nothing is cached any more */
     struct list idle_lru;                 /* idle links of all pools, least recently used first */

@@ -310,6 +310,12 @@ struct sql_fingerprint {
  * afterwards. */
 int sql_fingerprint(struct arena *a, struct slice text, struct sql_fingerprint *out);
 
+/* The text without values, for people: literals become parameters with numbers behind those that it
+ * has, a list of literals behind IN its first one and "...", white space and comments one blank.
+ * Stops behind `max` bytes. Returns 0, or -1 (and *out is of no use) where sql_fingerprint does. */
+struct buf;
+int sql_mask(struct arena *a, struct slice text, size_t max, struct buf *out);
+
 /* "select", "copy_to", ... as parse-dump prints them. */
 const char *sql_kind_text(enum sql_kind kind);
 

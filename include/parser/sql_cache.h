@@ -35,6 +35,12 @@ void sql_cache_free(struct sql_cache **cp);
 const struct sql_facts *sql_cache_get(
     struct sql_cache *c, struct arena *scratch, struct slice text, bool *same_layout);
 
+/* The fingerprint of `text` with this cache's seed, nearly for nothing when it is the text that
+ * sql_cache_get was asked about last, or one that came lately. Returns 0, or -1 as sql_fingerprint;
+ * also for one of more than `max` bytes that is not the last one. */
+int sql_cache_fingerprint(
+    struct sql_cache *c, struct slice text, size_t max, struct sql_fingerprint *out);
+
 /* Counters since the cache was made. */
 void sql_cache_stats(const struct sql_cache *c, struct sql_cache_stats *out);
 

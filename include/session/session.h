@@ -70,6 +70,7 @@ struct sessions {
     const struct console_ops *console; /* the virtual database; NULL: there is none */
     struct share_turn *spare_turns;    /* SHARE_SPARE_TURNS at most */
     unsigned nspare_turns;
+    struct session_stmts *stmts; /* NULL: statements are not counted apart */
     enum session_stop stop;
     uint16_t defaults_serial; /* counts changes of what nobody has SET, as links report it */
     bool logs_statements;     /* as configured: statements or messages are logged */

@@ -85,6 +85,23 @@ static inline uint32_t proto_get_u32(const char *p)
     return ((uint32_t)u[0] << 24) | ((uint32_t)u[1] << 16) | ((uint32_t)u[2] << 8) | u[3];
 }
 
+/* The number of rows in a whole CommandComplete at `p`, whose length field is `n`: the digits that
+ * its tag ends with; 0: there are none. */
+static inline uint64_t proto_tag_rows(const char *p, uint32_t n)
+{
+    const char *at = p + n; /* the NUL */
+    uint64_t rows = 0;
+    uint64_t unit = 1;
+
+    if (n < 6 || *at != '\0')
+        return 0;
+    while (at > p + 5 && at[-1] >= '0' && at[-1] <= '9' && unit < (uint64_t)1e18) {
+        rows += (uint64_t)(*--at - '0') * unit;
+        unit *= 10;
+    }
+    return rows;
+}
+
 static inline void proto_put_u32(char *p, uint32_t v)
 {
     p[0] = (char)(v >> 24);

@@ -312,6 +312,7 @@ class Ours(Peer):
     name = "ours"
     workers = 0  # one per processor
     program = None
+    settings = ""  # further lines of pgpool.conf
 
     def argv(self):
         folder = self.scratch.make_dir(f"{self.tag}.d")
@@ -332,6 +333,7 @@ max_backend_connections = {self.pool_size}
 num_init_children = {self.workers}
 query_wait_notify = 0
 default_pool_size = {self.pool_size}
+{self.settings}
 """)
         return [self.program, "-n", "-f", conf]
 

@@ -8,6 +8,7 @@
 #include "ipc/proc.h"
 #include "ipc/rows.h"
 
+#define ADMIN_HIDDEN_STATEMENT "<insufficient privilege>"
 #define ADMIN_RESULT_MAX_BYTES (64 << 20)
 
 /* --- where no server stands behind: admin_alone.c --- */

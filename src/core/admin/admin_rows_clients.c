@@ -15,8 +15,6 @@
 #include "ipc/proc.h"
 #include "ipc/rows.h"
 
-#define HIDDEN_STATEMENT "<insufficient privilege>"
-
 static const char *const client_state_texts[CLIENT_STATE_COUNT] = {
 #define TEXT(sym, text, status) text,
     CLIENT_STATES(TEXT)
@@ -68,7 +66,7 @@ void admin_put_statement(
     struct slice text = admin_field_text(words->statement, sizeof words->statement);
 
     if (text.n > 0 && !admin_sees_statement(src, row_user(&words->names)))
-        admin_put_static(out, HIDDEN_STATEMENT);
+        admin_put_static(out, ADMIN_HIDDEN_STATEMENT);
     else
         admin_put(out, text);
 }

@@ -13,6 +13,7 @@
 #include "config/conf_param.h"
 #include "config/conf_show.h"
 #include "ipc/orders.h"
+#include "ipc/stmtstats.h"
 #include "wire/writer.h"
 
 #define COUNT_OF(a)  (sizeof(a) / sizeof(a)[0])
@@ -208,6 +209,12 @@ static int admin_run_reset(struct run *r)
     if (r->src->ov == NULL)
         return no_session(r->err);
     return conf_override_reset(r->src->ov, r->cmd->name, r->err);
+}
+
+static int admin_run_reset_statements(struct run *r)
+{
+    stmtstats_reset(r->src->shm);
+    return 0;
 }
 
 /* SHOW, SET and RESET pool_mode. */
@@ -422,7 +429,8 @@ static int bad_syntax(const struct admin_cmd *cmd, struct err *err)
     else
         err_set(err, "42601", "syntax error at or near \"%.*s\"", n, cmd->bad_at.p);
     err_hint(err,
-        "There are PGPOOL SHOW name, SET name = value, RESET name, EXPLAIN statement, PAUSE, "
+        "There are PGPOOL SHOW name, SET name = value, RESET name, RESET STATEMENTS, EXPLAIN "
+        "statement, PAUSE, "
         "RESUME, DRAIN and RECONNECT [database], KILL CLIENT id, RELOAD; each stands alone.");
     return -1;
 }

@@ -337,7 +337,8 @@ static inline bool expect_goes_on(unsigned op, char type)
            (type == BE_DATA_ROW || type == BE_ROW_DESCRIPTION || type == BE_COMMAND_COMPLETE);
 }
 
-HOT const char *expect_pass(struct expect *e, const char *p, const char *end, bool stops_at_tags)
+HOT const char *expect_pass(
+    struct expect *e, const char *p, const char *end, bool stops_at_tags, uint64_t *nrows)
 {
     const uint16_t *ops = e->op;
     uint32_t head = e->head;
@@ -354,6 +355,8 @@ HOT const char *expect_pass(struct expect *e, const char *p, const char *end, bo
         n = proto_get_u32(p + 1);
         if (n < 4 || n >= (size_t)(end - p) || (stops_at_tags && *p == BE_COMMAND_COMPLETE))
             break;
+        if (*p == BE_COMMAND_COMPLETE)
+            *nrows += proto_tag_rows(p, n);
         if (expect_goes_on(op, *p)) {
             last = *p;
             p += n + 1;

@@ -410,6 +410,8 @@ static bool link_on_whole(
         link_run_add(run, link, msg, end);
     else
         link_flush_run(link, run);
+    if (type == BE_COMMAND_COMPLETE && for_owner)
+        link->be->nrows += proto_tag_rows(msg, (uint32_t)body.n + 4);
     if (type == BE_PARAMETER_STATUS)
         link_on_parameter(link, body);
     else if (status != 0)
@@ -500,6 +502,8 @@ WARM APART static const char *link_on_header(
         link_run_add(run, link, p, p + have);
     else
         link_flush_run(link, run);
+    if (type == BE_COMMAND_COMPLETE && for_owner && link->body_left == 0)
+        link->be->nrows += proto_tag_rows(p, len);
     if (type == BE_COPY_IN && link->phase == LINK_CLEANING)
         link_clean_copy_in(link);
     if (expect_is_made_due(&link->expect))
@@ -552,7 +556,7 @@ static const char *link_pass_on(
 
     if (link->phase != LINK_LENT)
         return p;
-    p = expect_pass(&link->expect, p, end, link->watch_tags || link->see_tags);
+    p = expect_pass(&link->expect, p, end, link->watch_tags || link->see_tags, &link->be->nrows);
     if (p != from)
         link_run_add(run, link, from, p);
     return p;
@@ -640,5 +644,6 @@ HOT void link_on_readable(struct stream *s)
     }
     if (is_carried)
         link_carry_free(link);
+    link->be->nrows = 0;
     link_feed(link, buf, buf + carried + (size_t)n);
 }

@@ -420,9 +420,9 @@ bool sessions_hold(struct client *c, enum route_class class);
 struct balance_whole {
     const char *end; /* of it; NULL: the sequence is another one */
     /* What was found of one with a single Parse, without a name, or a single Bind. */
-    struct slice sql;              /* of that Parse */
-    uint32_t traits;               /* ... share_traits; 0: there is none, or several */
-    const struct statement *bound; /* by that Bind, and made earlier; or NULL */
+    struct slice sql;        /* of that Parse */
+    uint32_t traits;         /* ... share_traits; 0: there is none, or several */
+    struct statement *bound; /* by that Bind, and made earlier; or NULL */
     /* Of balance_quick_batch: Parse or not, Bind, Describe or not, Execute, Sync. */
     size_t parse_bytes; /* the length of its Parse, with which it begins; 0: there is none */
     unsigned nops;      /* 0: found otherwise */

@@ -381,6 +381,7 @@ static bool reader_on_error(void *owner, struct link *link, const struct errmsg 
     struct balance *b = c->balance;
 
     count_statement(c->ss, link->pool->cluster_node, is_fatal(m) ? COUNT_FATAL : COUNT_ERROR);
+    client_stmts_error(c);
     if (is_fatal(m))
         return true;
     statements_failed(c->statements, r->bit, link->expect.refused, expect_error_end(&link->expect));

@@ -279,6 +279,8 @@ HOT void client_send(struct client *c, struct buf *out)
 HOT void client_pass_reply(struct client *c, struct link *link, const char *p, size_t n)
 {
     client_stats_on_bytes_out(&c->stats, n);
+    if (c->ss->be.nrows > 0)
+        client_stmts_rows(c);
     if (c->trace.server != 0)
         client_trace_reply(c, link->pool->cluster_node, p, n);
     if (stream_send_later(&c->stream, p, n) == STREAM_CLOGGED)

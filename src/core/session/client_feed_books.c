@@ -55,10 +55,17 @@ static struct slice feed_note_parse(struct client *c, struct slice msg)
     return sql;
 }
 
+/* For the figures of statements. */
+HOT static void note_bound(struct client *c, struct statement *st)
+{
+    if (!client_stmts_is_known(c, st->counted))
+        st->counted = client_stmts_bound(c, statement_sql(st));
+}
+
 /* Returns the statement, when it is kept. */
 HOT static const struct statement *feed_note_bind(struct client *c, struct slice msg)
 {
-    const struct statement *st;
+    struct statement *st;
     struct slice name;
     struct wire_reader r;
 
@@ -67,6 +74,12 @@ HOT static const struct statement *feed_note_bind(struct client *c, struct slice
     name = wire_get_cstr(&r);
     st = name.n == 0 ? NULL : statements_find(c->statements, name);
     c->bound_count = st == NULL ? c->parsed_count : st->count;
+    if (c->ss->stmts == NULL)
+        return st;
+    if (st != NULL && st->msg_len > 0)
+        note_bound(c, st);
+    else if (name.n > 0)
+        client_stmts_unknown(c);
     return st;
 }
 
@@ -152,6 +165,8 @@ static void feed_quick(struct client *c, const char *p, const struct balance_who
     if (whole->parse_bytes > 0)
         sql = feed_note_judged(c, whole, slice_of(p, whole->parse_bytes));
     c->bound_count = whole->bound != NULL ? whole->bound->count : c->parsed_count;
+    if (c->ss->stmts != NULL && whole->bound != NULL)
+        note_bound(c, whole->bound);
     feed_note_execute(c);
     client_stats_on_query(c);
     link_expect_all(c->target, whole->ops, whole->nops);

@@ -653,6 +653,7 @@ static bool client_on_link_error(void *owner, struct link *link, const struct er
                                                                 : COUNT_ERROR;
 
     count_statement(c->ss, link->pool->cluster_node, kind);
+    client_stmts_error(c);
     if (c->drops_database)
         client_ddl_on_error(client_ddl(c));
     if (kind != COUNT_ERROR && client_adrift_is_possible(c, link)) {

@@ -253,6 +253,8 @@ void client_note_statement(struct client *c, struct slice sql)
 HOT void client_note_sent(struct client *c, struct slice sql)
 {
     client_stats_on_sent(c);
+    if (sql.p != NULL && c->ss->stmts != NULL)
+        client_stmts_text(c, sql);
     client_limits_on_busy(c);
     if (c->target != NULL)
         link_row_note_sent(c->target, sql);
@@ -266,6 +268,8 @@ HOT void client_note_begun(struct client *c, struct slice sql)
     struct client_row *row = c->row;
 
     client_stats_on_sent(c);
+    if (sql.p != NULL && c->ss->stmts != NULL)
+        client_stmts_text(c, sql);
     client_limits_on_busy(c);
     link_row_note_begun(c->link, c->row_index, sql);
     if (row == NULL)

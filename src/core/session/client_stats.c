@@ -42,6 +42,8 @@ HOT void client_stats_on_queries(struct client *c, unsigned n)
         s->taken_us = loop_now_us(c->ss->loop);
     if (s->row != NULL)
         dbstats_add(&s->row->queries, n);
+    if (c->ss->stmts != NULL)
+        client_stmts_calls(c, n);
 }
 
 HOT void client_stats_on_sent(struct client *c)
@@ -66,15 +68,20 @@ HOT void client_stats_on_quiet(struct client *c)
 
     s->taken_us = 0;
     client_stats_on_wait_end(c);
-    if (s->sent_us == 0)
+    if (s->sent_us == 0) {
+        client_stmts_end(c, -1);
         return;
+    }
     now_us = loop_now_us(c->ss->loop);
     took_us = now_us - s->sent_us;
     s->sent_us = 0;
     if (s->row == NULL || c->target == NULL) {
         s->tx_us = 0;
+        client_stmts_end(c, -1);
         return;
     }
+    if (c->ss->stmts != NULL)
+        client_stmts_end(c, took_us);
     histogram_add(&s->row->query, took_us);
     dbstats_add(&s->row->query_us, (uint64_t)took_us);
     if (c->target->ntransactions > 0)

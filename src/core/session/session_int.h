@@ -21,6 +21,7 @@
 
 #include "client_limits_int.h"
 #include "client_stats_int.h"
+#include "client_stmts_int.h"
 #include "client_trace_int.h"
 #include "statements_int.h"
 

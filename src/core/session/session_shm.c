@@ -13,6 +13,7 @@
 #include "config/conf.h"
 #include "config/pools_conf.h"
 #include "ipc/orders.h"
+#include "ipc/stmtstats.h"
 
 #include "balance_int.h"
 #include "greeting_int.h"
@@ -120,6 +121,7 @@ void session_plan_shm(const struct conf *conf, int nworkers, struct shm_plan *pl
     plan->bytes[SHM_QUOTAS] += quota_region_bytes(nworkers);
     plan->bytes[SHM_LIMITS] += limits_region_bytes(nworkers, conf->max_clients);
     plan->bytes[SHM_DBSTATS] += dbstats_region_bytes(nworkers);
+    plan->bytes[SHM_STMTSTATS] += stmtstats_region_bytes(nworkers, conf->track_statements_max);
     plan->bytes[SHM_ORDERS] += orders_region_bytes();
     plan->bytes[SHM_CLUSTER] += view_region_bytes();
     plan->bytes[SHM_GREETINGS] += greeting_region_bytes(nworkers);
@@ -162,6 +164,7 @@ void session_init_shm(const struct conf *conf, int nworkers, struct shm *shm)
     quota_region_init(shm, nworkers);
     limits_region_init(shm, nworkers, conf->max_clients);
     dbstats_region_init(shm, nworkers);
+    stmtstats_region_init(shm, nworkers, conf->track_statements_max);
     for (i = 0; i < conf->nnodes; i++)
         quota_set_limit(shm, i, conf->max_backend_connections);
     for (i = POOLS_FIRST_TARGET; pools_conf_target(conf, i) != NULL; i++)

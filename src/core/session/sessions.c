@@ -123,6 +123,7 @@ void sessions_init(struct sessions *ss, struct loop *loop, struct proc_env *env)
     session_tls_set_conf(ss);
     ss->auth = session_auth_new(ss);
     sessions_warm_init(ss);
+    session_stmts_set(ss);
 }
 
 void sessions_fini(struct sessions *ss)
@@ -135,6 +136,7 @@ void sessions_fini(struct sessions *ss)
     share_greeting_fini(ss);
     backend_fini(&ss->be);
     auth_book_free(&ss->be.book);
+    session_stmts_fini(ss);
     sql_cache_free(&ss->sql_cache);
     route_cache_free(&ss->answers);
     hash_table_fini(&ss->said);
@@ -159,6 +161,7 @@ void sessions_set_conf(struct sessions *ss, const struct conf_gen *gen)
     session_tls_set_conf(ss);
     session_auth_reload(ss->auth);
     sessions_warm_on_conf(ss);
+    session_stmts_set(ss);
     LIST_FOREACH(n, &ss->clients)
     client_limits_on_reload(LIST_ENTRY(n, struct client, node));
 }

@@ -650,6 +650,7 @@ static bool on_error(void *owner, struct link *link, const struct errmsg *m)
         return false;
     }
     count_statement(c->ss, link->pool->cluster_node, COUNT_ERROR);
+    client_stmts_error(c);
     if (yields(c, link, m))
         return true;
     s->saw_error = true;

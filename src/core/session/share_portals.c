@@ -112,6 +112,8 @@ void share_portal_bound(
     if (p == NULL)
         return;
     c->bound_count = p->count;
+    if (c->ss->stmts != NULL && !client_stmts_is_known(c, p->counted))
+        p->counted = client_stmts_bound(c, prep_sql(p));
     client_orders_on_statement(c, prep_sql(p));
     share_route_note(c, prep_sql(p));
     if (p->has_effects)

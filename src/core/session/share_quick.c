@@ -191,6 +191,8 @@ static void pass_batch(
     }
     run->end = q->sent.end;
     c->bound_count = q->prep->count;
+    if (c->ss->stmts != NULL && sql.p == NULL && !client_stmts_is_known(c, q->prep->counted))
+        q->prep->counted = client_stmts_bound(c, prep_sql(q->prep));
     link_expect(c->link, OP_BIND);
     if (q->sent.describes)
         link_expect(c->link, q->is_as_told ? OP_DESCRIBE : share_columns_watch(c, n));

@@ -58,6 +58,7 @@ struct statement {
     bool is_doubtful : 1;   /* its exchange met an error: links may know it or not */
     bool calls_nothing : 1; /* it was judged, and is a read that does so */
     uint16_t room;          /* of data, when it has no name */
+    uint32_t counted;       /* stmtstats_handle, in the figures */
     char data[];            /* name NUL, message */
 };
 

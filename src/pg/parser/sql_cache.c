@@ -27,6 +27,16 @@ struct entry {
     struct sql_facts facts;
 };
 
+/* The text of the last call: where it was, how long, and what stood at both its ends. Statements
+ * are counted by that (sql_cache_fingerprint): one that is mistaken for it was counted as its like.
+ */
+struct asked {
+    const char *p;
+    size_t n;
+    uint64_t ends[2];
+    struct sql_fingerprint sum;
+};
+
 struct sql_cache {
     struct hash_table table;
     struct list lru; /* most recently used first */
@@ -38,6 +48,7 @@ struct sql_cache {
     struct sql_facts last; /* of a statement that is not kept */
     struct sql_memo memo;
     struct sql_moulds moulds;
+    struct asked asked;
 };
 
 /* Hands out pieces of an entry's block; with no block it only counts. */
@@ -241,6 +252,40 @@ static bool find_fingerprint(struct sql_cache *c, struct slice text, struct sqlf
     return true;
 }
 
+static void read_ends(struct slice text, uint64_t ends[2])
+{
+    memcpy(&ends[0], text.p, sizeof ends[0]);
+    memcpy(&ends[1], text.p + text.n - sizeof ends[1], sizeof ends[1]);
+}
+
+static void note_asked(struct sql_cache *c, struct slice text, const struct sqlfp *fp)
+{
+    c->asked.p = text.n < sizeof c->asked.ends[0] ? NULL : text.p;
+    c->asked.n = text.n;
+    c->asked.sum = fp->sum;
+    if (c->asked.p != NULL)
+        read_ends(text, c->asked.ends);
+}
+
+HOT int sql_cache_fingerprint(
+    struct sql_cache *c, struct slice text, size_t max, struct sql_fingerprint *out)
+{
+    struct sqlfp fp = {.seed = c->seed};
+    uint64_t ends[2];
+
+    if (text.p == c->asked.p && text.n == c->asked.n && text.p != NULL) {
+        read_ends(text, ends);
+        if (ends[0] == c->asked.ends[0] && ends[1] == c->asked.ends[1]) {
+            *out = c->asked.sum;
+            return 0;
+        }
+    }
+    if (text.n > max || !find_fingerprint(c, text, &fp))
+        return -1;
+    *out = fp.sum;
+    return 0;
+}
+
 HOT const struct sql_facts *sql_cache_get(
     struct sql_cache *c, struct arena *scratch, struct slice text, bool *same_layout)
 {
@@ -250,6 +295,10 @@ HOT const struct sql_facts *sql_cache_get(
         has_fp ? hash_table_find(&c->table, fp.sum.lo, same_fingerprint, &fp.sum) : NULL;
 
     *same_layout = true;
+    if (has_fp)
+        note_asked(c, text, &fp);
+    else
+        c->asked.p = NULL;
     if (node != NULL) {
         struct entry *e = (struct entry *)(void *)node;
         c->stats.hits++;

@@ -5,8 +5,10 @@
 
 #include <check.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "parser/parser.h"
 #include "parser/sql_cache.h"
 
@@ -56,6 +58,76 @@ START_TEST(keeps_everything_else)
     ck_assert(!same("SELECT \xc3\x84", "SELECT \xc3\xa4")); /* not ASCII: not folded */
     ck_assert(!same("SELECT abcdefghijklmnopqrstuvwxyz1", "SELECT abcdefghijklmnopqrstuvwxyz2"));
     ck_assert(!same("INSERT INTO t VALUES (1)", "INSERT INTO t VALUES (1), (2)"));
+}
+END_TEST
+
+/* The text without values; "-" where there is none. */
+static const char *masked(const char *sql)
+{
+    static struct buf text;
+
+    if (sql_mask(arena, slice_of_str(sql), 100, &text) != 0)
+        return "-";
+    buf_put_byte(&text, '\0');
+    return text.data;
+}
+
+START_TEST(values_are_masked)
+{
+    ck_assert_str_eq(masked("select 1"), "select $1");
+    ck_assert_str_eq(
+        masked("  SELECT 'a''b' ,\n\tx\"Y\" -- 'c'\n/* 1 */ ;"), "SELECT $1 , x\"Y\" ;");
+    ck_assert_str_eq(masked("select $2, 'v', $1, 7"), "select $2, $3, $1, $4");
+    ck_assert_str_eq(
+        masked("select $b$ secret $b$, E'\\'x', U&'y' uescape '!', b'1', x'F', 1e5, .5"),
+        "select $1, $2, $3 uescape $4, $5, $6, $7, $8");
+    ck_assert_str_eq(masked("alter role r password 'secret'"), "alter role r password $1");
+    ck_assert_str_eq(
+        masked("select a in (1, -2, 'x') and b in (1)"), "select a in ($1, ...) and b in ($2)");
+    ck_assert_str_eq(masked("select a in (1, b, 2)"), "select a in ($1, b, $2)");
+    ck_assert_str_eq(masked("select 'secret"), "-");
+    ck_assert_str_eq(masked("select \"broken"), "-");
+    ck_assert_str_eq(masked(""), "");
+}
+END_TEST
+
+/* What is cut is cut behind a token: there is never half a value. */
+START_TEST(a_long_text_is_cut)
+{
+    static struct buf text;
+    struct buf sql = {0};
+    int i;
+
+    buf_printf(&sql, "select ");
+    for (i = 0; i < 1000; i++)
+        buf_printf(&sql, "%s'secret'", i == 0 ? "" : " || ");
+    ck_assert_int_eq(sql_mask(arena, buf_slice(&sql), 100, &text), 0);
+    ck_assert_uint_ge(text.len, 100);
+    ck_assert_uint_lt(text.len, 120);
+    ck_assert_ptr_null(memmem(text.data, text.len, "secret", 6));
+    buf_free(&sql);
+}
+END_TEST
+
+/* The text asked about last costs nothing, and its fingerprint is that of any like it. */
+START_TEST(cache_tells_fingerprints)
+{
+    struct sql_cache *c = sql_cache_new(10, 100000);
+    struct sql_fingerprint a;
+    struct sql_fingerprint b;
+    struct arena *scratch = arena_new("test", 0);
+    struct slice sql = slice_of_str("select a from t where b = 17 and c = 'x'");
+    bool same_layout;
+
+    (void)sql_cache_get(c, scratch, sql, &same_layout);
+    ck_assert_int_eq(sql_cache_fingerprint(c, sql, 0, &a), 0);
+    ck_assert_int_eq(
+        sql_cache_fingerprint(c, slice_of_str("select a from t where b=1 and c=''"), 100, &b), 0);
+    ck_assert(a.hi == b.hi && a.lo == b.lo);
+    ck_assert_int_eq(sql_cache_fingerprint(c, slice_of_str("select 12345"), 11, &b), -1);
+    ck_assert_int_eq(sql_cache_fingerprint(c, slice_of_str("select 'x"), 100, &b), -1);
+    arena_free(&scratch);
+    sql_cache_free(&c);
 }
 END_TEST
 
@@ -194,6 +266,9 @@ int main(void)
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, forgets_literals_and_layout);
     tcase_add_test(tc, keeps_everything_else);
+    tcase_add_test(tc, values_are_masked);
+    tcase_add_test(tc, a_long_text_is_cut);
+    tcase_add_test(tc, cache_tells_fingerprints);
     tcase_add_test(tc, broken_tokens_have_none);
     tcase_add_test(tc, cache_answers_by_fingerprint);
     tcase_add_test(tc, cache_answers_by_text);

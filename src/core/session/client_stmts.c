@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * client_stmts.c: calls, times, rows and errors of statements. Runs in: workers, per statement: no
+ * system call, nothing allocated but for a statement that is new.
+ *
+ * What is kept of a client while something is under way stands in a table by the number of its row:
+ * clients that are idle cost no memory for it. */
+#include "config.h"
+
+#include "base/hot.h"
+#include "base/mem.h"
+#include "config/conf.h"
+#include "parser/parser.h"
+#include "parser/sql_cache.h"
+
+#include "session_int.h"
+
+/* A longer text that nobody has looked through before is counted among all others: to look through
+ * it would take longer than to pass it on. */
+#define TEXT_MAX 4096
+
+void session_stmts_set(struct sessions *ss)
+{
+    const struct rows_worker *range = rows_worker(ss->client_rows, (uint32_t)ss->env->ordinal);
+    struct stmtstats_book *book;
+
+    if (!ss->conf->track_statements) {
+        session_stmts_fini(ss);
+        return;
+    }
+    if (ss->stmts != NULL)
+        return;
+    book = stmtstats_open(ss->env->shm, ss->env->ordinal);
+    if (book == NULL)
+        return;
+    ss->stmts = mem_alloc_zero(sizeof *ss->stmts + range->count * sizeof ss->stmts->of_row[0]);
+    ss->stmts->book = book;
+    ss->stmts->first_row = range->first;
+}
+
+void session_stmts_fini(struct sessions *ss)
+{
+    if (ss->stmts == NULL)
+        return;
+    stmtstats_close(&ss->stmts->book);
+    mem_free(ss->stmts);
+    ss->stmts = NULL;
+}
+
+/* NULL: it is not counted. */
+static inline struct client_stmt *stmt_of(const struct client *c)
+{
+    struct session_stmts *s = c->ss->stmts;
+
+    return s == NULL || c->row == NULL ? NULL : &s->of_row[(uint32_t)c->row_index - s->first_row];
+}
+
+/* Seen for the first time, or for the first time since it went. */
+COLD static stmtstats_handle add_statement(
+    struct client *c, const struct stmtstats_key *key, struct slice sql)
+{
+    struct stmtstats_book *book = c->ss->stmts->book;
+    struct sql_fingerprint fp = {0};
+    stmtstats_handle h = 0;
+    struct buf text = {0};
+
+    if (sql_fingerprint(c->ss->scratch, sql, &fp) == 0 &&
+        sql_mask(c->ss->scratch, sql, STMTSTATS_TEXT_BYTES, &text) == 0)
+        h = stmtstats_add(book, key, fp.lo, pool_database(c->pool), buf_slice(&text));
+    buf_free(&text);
+    return h;
+}
+
+HOT void client_stmts_text(struct client *c, struct slice sql)
+{
+    struct client_stmt *st = stmt_of(c);
+    struct stmtstats_key key;
+    struct sql_fingerprint fp;
+
+    if (st == NULL || c->target == NULL)
+        return;
+    st->handle = 0;
+    if (sql_cache_fingerprint(c->ss->sql_cache, sql, TEXT_MAX, &fp) != 0)
+        return;
+    key.hi = fp.hi;
+    key.lo = fp.lo;
+    key.database = c->stats.row;
+    key.node = c->target->pool->cluster_node;
+    st->handle = stmtstats_find(c->ss->stmts->book, &key);
+    if (st->handle == 0)
+        st->handle = add_statement(c, &key, sql);
+}
+
+HOT bool client_stmts_is_known(struct client *c, stmtstats_handle known)
+{
+    struct client_stmt *st = stmt_of(c);
+
+    if (st == NULL)
+        return true; /* nobody asks */
+    if (known == 0 || c->target == NULL ||
+        !stmtstats_is(c->ss->stmts->book, known, c->stats.row, c->target->pool->cluster_node))
+        return false;
+    st->handle = known;
+    return true;
+}
+
+stmtstats_handle client_stmts_bound(struct client *c, struct slice sql)
+{
+    const struct client_stmt *st = stmt_of(c);
+
+    client_stmts_text(c, sql);
+    return st == NULL ? 0 : st->handle;
+}
+
+void client_stmts_unknown(struct client *c)
+{
+    struct client_stmt *st = stmt_of(c);
+
+    if (st != NULL)
+        st->handle = 0;
+}
+
+HOT void client_stmts_calls(struct client *c, unsigned n)
+{
+    struct client_stmt *st = stmt_of(c);
+
+    if (st != NULL && n <= UINT16_MAX - (unsigned)st->calls)
+        st->calls = (uint16_t)(st->calls + n);
+}
+
+HOT void client_stmts_rows(struct client *c)
+{
+    struct client_stmt *st = stmt_of(c);
+
+    if (st != NULL)
+        st->nrows += c->ss->be.nrows;
+    c->ss->be.nrows = 0;
+}
+
+void client_stmts_error(struct client *c)
+{
+    struct client_stmt *st = stmt_of(c);
+
+    if (st != NULL && st->nerrors < UINT16_MAX)
+        st->nerrors++;
+}
+
+HOT void client_stmts_end(struct client *c, int64_t took_us)
+{
+    struct client_stmt *st = stmt_of(c);
+    struct stmtstats_use use;
+
+    if (st == NULL)
+        return;
+    if (st->calls > 0 && took_us >= 0) {
+        use.calls = st->calls;
+        use.nerrors = st->nerrors;
+        use.nrows = st->nrows;
+        use.took_us = took_us;
+        stmtstats_count(c->ss->stmts->book, st->handle, &use);
+    }
+    st->calls = 0;
+    st->nerrors = 0;
+    st->nrows = 0;
+}

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_admin_statements: SHOW POOL_STATEMENTS: what each statement did, by its text without values."""
+import pytest
+
+from pgt import waits
+from pgt.wire import SYNC, bind, close, describe, execute, parse
+
+from test_admin_orders import error_of, login, report, tag_of
+
+MODES = ["session", "transaction"]
+
+
+def statements(w, database="other_db"):
+    return {r["statement"]: r for r in report(w, "pool_statements") if r["database"] == database}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_simple_queries(pg, start_pool, mode):
+    """Values are no part of a statement: calls, rows and errors of two workers are added up."""
+    pool = start_pool(pg.address, num_init_children=2, pool_mode=mode)
+    admin = login(pool)
+    clients = [login(pool, database="other_db") for _ in range(4)]
+    for w in clients:
+        for n in range(5):
+            w.simple(f"SELECT  generate_series(1, {n + 1}) /* {n} */ -- '{n}'")
+        w.simple("select 'secret' where 1 = 1 or 2 in (3, 4, 5)")
+        assert error_of(w.simple("select 1 / 0"))[0] == "22012"
+    got = statements(admin)
+    series = got["SELECT generate_series($1, $2)"]
+    assert (series["calls"], series["rows"], series["errors"]) == ("20", "60", "0"), series
+    assert series["node"] == "0" and len(series["fingerprint"]) == 16
+    assert 0 < int(series["mean_us"]) <= int(series["max_us"]) <= int(series["total_us"])
+    assert 0 < int(series["p99_us"]) <= int(series["max_us"])
+    assert got["select $1 where $2 = $3 or $4 in ($5, ...)"]["calls"] == "4"
+    failed = got["select $1 / $2"]
+    assert (failed["calls"], failed["rows"], failed["errors"]) == ("4", "0", "4")
+    assert "secret" not in str(got)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("together", [True, False])
+def test_prepared_statements(pg, start_pool, mode, together):
+    """A statement is counted when it is executed, not when it is parsed, whatever its name and however it comes."""
+    pool = start_pool(pg.address, num_init_children=1, pool_mode=mode)
+    w = login(pool, database="other_db")
+
+    def say(*messages):
+        if together:
+            w.send(*messages, SYNC)
+        else:
+            for message in messages:
+                w.send(message)
+            w.send(SYNC)
+        w.ready()
+
+    say(parse("select $1::int + 7", "one"), describe("one"))
+    say(parse("select $1::text || 'x'", "two"))
+    for _ in range(3):
+        say(bind(["1"], name="one"), execute())
+    for _ in range(2):
+        say(bind(["a"], name="two"), execute())
+    say(parse("values (1), (2)"), bind(), execute())
+    say(parse("select 1 as parsed_only"))
+    say(close("one"))
+    got = statements(w)
+    assert (got["select $1::int + $2"]["calls"], got["select $1::int + $2"]["rows"]) == ("3", "3")
+    assert got["select $1::text || $2"]["calls"] == "2"
+    assert (got["values ($1), ($2)"]["calls"], got["values ($1), ($2)"]["rows"]) == ("1", "2")
+    assert not any("parsed_only" in text for text in got)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_rows_of_commands(pg, start_pool, mode):
+    """Rows that were changed count like those that were read; a pipeline of one statement is as many calls."""
+    pool = start_pool(pg.address, num_init_children=1, pool_mode=mode)
+    w = login(pool, database="other_db")
+    w.simple("create table if not exists counted (a int); truncate counted")
+    w.simple("insert into counted select generate_series(1, 9)")
+    w.simple("begin; update counted set a = a + 1; delete from counted where a > 5; commit")
+    w.send(parse("insert into counted values ($1)", "i"), *[m for n in range(4) for m in (bind([str(n)], name="i"), execute())],
+           SYNC)
+    w.ready()
+    got = statements(w)
+    assert got["insert into counted select generate_series($1, $2)"]["rows"] == "9"
+    assert got["begin; update counted set a = a + $1; delete from counted where a > $2; commit"]["rows"] == "14"
+    many = got["insert into counted values ($1)"]
+    assert (many["calls"], many["rows"]) == ("4", "4")
+    w.simple("drop table counted")
+
+
+def found(admin):
+    return statements(admin, "postgres").get("select $1 as seen")
+
+
+def test_reset_and_switch(pg, start_pool):
+    """RESET STATEMENTS forgets, for operators; a reload stops and resumes the counting."""
+    pg.rows("drop role if exists counted_user; create role counted_user login")
+    pool = start_pool(pg.address, num_init_children=2)
+    admin = login(pool)
+    w = login(pool, user="counted_user", database="postgres")
+    w.simple("select 5 as seen")
+    assert found(admin)["calls"] == "1"
+    assert error_of(w.simple("pgpool reset statements"))[0] == "42501"
+    assert set(statements(w, "postgres")) == {"<insufficient privilege>"}, "texts are for operators"
+    assert tag_of(admin.simple("pgpool reset statements")) == "RESET STATEMENTS"
+    assert found(admin) is None
+    w.simple("select 6 as seen")
+    assert found(admin)["calls"] == "1"
+    pool.reload(track_statements="off")
+
+    def is_off():
+        before = found(admin)["calls"]
+        w.simple("select 7 as seen")
+        return found(admin)["calls"] == before
+
+    waits.wait_for("no more counting", is_off)
+    pool.reload(track_statements="on")
+    waits.wait_for("counting again", lambda: not is_off())
+
+
+def test_bounded(pg, start_pool):
+    """No more statements than track_statements_max have rows; what the others did is in one row, and nothing is lost."""
+    pool = start_pool(pg.address, num_init_children=1, track_statements_max=10)
+    admin = login(pool)
+    w = login(pool, database="other_db")
+    for n in range(200):
+        w.simple(f"select 1 as name_{n}")
+        w.simple("select 2")
+    rows = report(admin, "pool_statements")
+    assert len(rows) == 11
+    others = [r for r in rows if r["statement"] == "<all others>"]
+    assert len(others) == 1 and others[0]["node"] == "" and others[0]["fingerprint"] == ""
+    assert statements(admin)["select $1"]["calls"] == "200", "what is used stays"
+    assert sum(int(r["calls"]) for r in rows) == 400
+
+
+def test_none(pg, start_pool):
+    pool = start_pool(pg.address, num_init_children=1, track_statements_max=0)
+    w = login(pool)
+    w.simple("select 1")
+    assert report(w, "pool_statements") == []
