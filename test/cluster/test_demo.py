@@ -147,6 +147,47 @@ def test_a_lost_server_is_rebuilt(demo):
     assert processes_naming(demo.folder) == [] and not Path(demo.folder).exists()
 
 
+def lines_of(demo: Demo, host: str, sql: str) -> list[list[str]]:
+    done = subprocess.run(["psql", "-XAtq", "-h", host, "-p", str(demo.port), "-U", "demo", "-c", sql, "demo"],
+                          env={**demo.env, "PGPASSWORD": "demo", "PGCONNECT_TIMEOUT": "2"}, text=True, timeout=30,
+                          capture_output=True, check=False)
+    return [line.split("|") for line in done.stdout.splitlines()]
+
+
+def leader_of(demo: Demo, host: str) -> str | None:
+    return next((row[0] for row in lines_of(demo, host, "SHOW POOL_WATCHDOG") if row[5] == "LEADER"), None)
+
+
+@pytest.mark.parametrize("hosts", ["", "no"])
+def test_with_a_watchdog(demo, hosts):
+    """What it says is to be killed can be killed, and the others go on; nothing is left of it."""
+    done = demo.run("--watchdog", DEMO_HOSTS=hosts)
+    assert done.returncode == 0, done.stderr
+    found = re.search(r"Clients connect to (\S+), which", done.stdout)
+    if hosts == "no" or found is None:
+        assert "no address to take" in done.stdout
+        host = "localhost"
+    else:
+        host = found[1]
+    status = demo.run("status")
+    assert status.returncode == 0, status.stdout
+    assert [line.split()[-1] for line in status.stdout.splitlines()][3:] == ["primary", "standby", "standby"]
+    leader = leader_of(demo, host)
+    assert leader is not None
+    if host != "localhost":
+        group = re.search(rf"kill -9 -- -(\d+) +# pgpool {leader}, who leads", done.stdout)
+        assert group is not None, done.stdout
+        os.killpg(int(group[1]), signal.SIGKILL)
+        waits.wait_for("another one leads", lambda: leader_of(demo, host) not in (None, leader), 20)
+        assert demo.run("status").returncode != 0
+        subprocess.run([Path(demo.folder) / "run" / f"pgpool{leader}" / "start"], check=True, timeout=20)
+        waits.wait_for("it is back", lambda: lines_of(demo, host, "SHOW POOL_WATCHDOG")[int(leader)][5] == "STANDBY", 20)
+    assert demo.run("stop").returncode == 0
+    assert processes_naming(demo.folder) == [] and not Path(demo.folder).exists()
+    left = subprocess.run(["ip", "netns", "list"], text=True, capture_output=True, check=False).stdout if os.path.exists("/run/netns") else ""
+    assert f"pgd{demo.port}" not in left
+
+
 def test_refuses_a_port_in_use_and_a_folder_of_others(demo):
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", demo.port))
