@@ -242,6 +242,19 @@ def test_t14_long_cancel_keys(fake, start_pool, version, size):
     assert server.cancels == [(link.pid, key)]
 
 
+@pytest.mark.session_mode
+def test_t14_keys_fit_the_client_that_comes_second(fake, start_pool):
+    """A link that somebody opened in protocol 3.2 is lent to a client of 3.0, whose key has four bytes: drivers take a longer one for
+    a broken connection."""
+    server = fake()
+    pool = start_pool(server.address, num_init_children=1)
+    for version in (PROTO_3_2, PROTO_3_0, PROTO_3_2):
+        with Wire(pool.address) as w:
+            assert w.login("fake", "fake", version=version)[-1].type == "Z"
+            assert len(w.key) == 4 if version == PROTO_3_0 else len(w.key) > 4
+    assert len(server.links()) == 1
+
+
 @pytest.mark.parametrize("size", [0, 1, 3, 5, 8, 32, 255, 256, 257, 300])
 def test_t14_cancel_keys_of_any_length(pgpool, size):
     """A cancel request with a key that is nobody's: closed, without a word when the length is right."""

@@ -67,7 +67,7 @@ void client_row_login(struct client *c)
 {
     struct client_row *row = c->row;
     struct slice app = paramset_get(client_login_parameters(c), slice_of_str("application_name"));
-    uint32_t version = c->share != NULL ? c->share->version : c->link->version;
+    uint32_t version = c->share != NULL ? c->share->version : c->login->startup.version;
     uint8_t secret[ROWS_SECRET_BYTES];
 
     if (row == NULL)
