@@ -11,7 +11,7 @@ import threading
 import pytest
 
 from pgt import waits
-from pgt.postgres import bindir
+from pgt.postgres import client
 from pgt.wire import SYNC, Wire, bind, execute, parse
 from test_monitor import Trio, column, pool_for, show, wait_settled
 
@@ -54,7 +54,7 @@ def make(cluster, start_pool):
 
 def pgbench(port: int, *options: str) -> str:
     env = {k: v for k, v in os.environ.items() if not k.startswith("PG")}
-    done = subprocess.run([bindir() / "pgbench", "-h", "127.0.0.1", "-p", str(port), "-U", "postgres", *options,
+    done = subprocess.run([client("pgbench"), "-h", "127.0.0.1", "-p", str(port), "-U", "postgres", *options,
                            "postgres"], env=env, capture_output=True, text=True, check=False, timeout=100)
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout

@@ -328,7 +328,7 @@ def test_show_when_the_own_server_is_gone(start_pool):
 # ---- programs
 
 def program(name: str) -> str:
-    return str(postgres.bindir() / name)
+    return str(postgres.client(name))
 
 
 @pytest.mark.parametrize("mode", ["simple", "extended", "prepared"])

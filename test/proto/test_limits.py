@@ -199,6 +199,8 @@ def test_max_pool(pg, start_pool):
     used = login(pool, user="keep_0", database="postgres")
     for i in (1, 2, 3):
         login(pool, user=f"keep_{i}", database="postgres").bye()
+        waits.wait_for("it is clean, and so free", lambda i=i: pg.rows(
+            f"select from pg_stat_activity where usename = 'keep_{i}' and state = 'idle' and query = 'DISCARD ALL'"))
     waits.wait_for("the oldest goes", lambda: linked() == ["keep_0", "keep_2", "keep_3"])
     login(pool, user="keep_2", database="postgres").bye()  # it is the newest now
     waits.wait_for("it is free", lambda: linked() == ["keep_0", "keep_2", "keep_3"])

@@ -61,7 +61,7 @@ def bench(pool, text: str, clients=CLIENTS, user="trust_user", database="postgre
     script = procs.folder("script") / "s.sql"
     script.write_text(text, encoding="utf-8")
     threads = clients if how == "prepared" else 2
-    return procs.run([str(postgres.bindir() / "pgbench"), "-n", "-h", "127.0.0.1", "-p", str(pool.port), "-U", user,
+    return procs.run([str(postgres.client("pgbench")), "-n", "-h", "127.0.0.1", "-p", str(pool.port), "-U", user,
                       "-f", str(script), "-c", str(clients), "-j", str(min(threads, clients)), "-T", "1", "-M", how,
                       database])
 

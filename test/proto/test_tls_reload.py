@@ -25,7 +25,7 @@ class Load:
     """pgbench again and again until it is told to end; every run must be without failures."""
 
     def __init__(self, pool, *args: str, env: dict[str, str]):
-        self.command = [str(postgres.bindir() / "pgbench"), "-n", "-h", "localhost", "-p", str(pool.port), "-U",
+        self.command = [str(postgres.client("pgbench")), "-n", "-h", "localhost", "-p", str(pool.port), "-U",
                         "trust_user", "-f", "-", "-T", "3", *args, "postgres"]
         self.env = env
         self.outputs: list[str] = []

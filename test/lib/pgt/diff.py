@@ -220,7 +220,7 @@ class Trace:
         return found
 
     def transcript(self) -> dict[str, list[str]]:
-        return {name: normal.sort_login(c.lines) for name, c in self.conns.items()}
+        return {name: normal.sort_status(normal.sort_login(c.lines)) for name, c in self.conns.items()}
 
 
 class Oracle:

@@ -3,9 +3,10 @@
 
 Taken out: process ids (named after the connection they belong to), cancel keys (their length stays),
 salts and nonces, oids of things made in the run, names of temporary schemas, source file and line of
-an error, where a cancel met its statement, and the order of the ParameterStatus messages of a login.
+an error, where a cancel met its statement, and the order of ParameterStatus messages that stand together or belong to a login.
 """
 import hashlib
+import itertools
 import re
 import struct
 
@@ -117,6 +118,15 @@ NAMES = {
     "I": "EmptyQuery", "G": "CopyIn", "H": "CopyOut", "W": "CopyBoth", "d": "CopyData",
     "c": "CopyDone", "V": "FunctionResult", "v": "NegotiateProtocolVersion",
 }
+
+
+def sort_status(lines: list[str]) -> list[str]:
+    """Puts ParameterStatus lines that stand together in order of their names: that of several settings that change at once is
+    one of PostgreSQL's lists, which depend on how the session came to have them."""
+    out: list[str] = []
+    for is_status, group in itertools.groupby(lines, lambda l: l.startswith("S ")):
+        out += sorted(group) if is_status else group
+    return out
 
 
 def sort_login(lines: list[str]) -> list[str]:

@@ -54,6 +54,12 @@ def bindir() -> Path:
     return Path(newest).parent
 
 
+def client(name: str) -> Path:
+    """A client program: of the same version where there is one, else Debian's."""
+    own = bindir() / name
+    return own if own.exists() else Path("/usr/bin") / name
+
+
 def major() -> int:
     """Of the server programs that tests start."""
     return int(re.findall(r"\) (\d+)", procs.run([str(bindir() / "postgres"), "--version"]))[0])

@@ -4,15 +4,16 @@ what SQL executes that was bound by the protocol."""
 import pytest
 from pooling_house import login, states
 
-from pgt.wire import SYNC, bind, execute, function_call, parse, query
+from pgt import postgres
+from pgt.wire import SYNC, Wire, bind, execute, function_call, parse, query
 from pgt.wire import pg as pgx
 
-CODE = {"commits": ("commit; perform 1 / 0;", True), "rolls_back": ("rollback;", False), "goes_on": ("commit;", True)}
+CODE = {"commits": "commit; perform 1 / 0;", "rolls_back": "rollback;", "goes_on": "commit;"}
 
 
 @pytest.mark.parametrize("by", ["call", "do", "named", "query"])
-@pytest.mark.parametrize("ends, is_set", CODE.values(), ids=CODE.keys())
-def test_code_that_ends_its_sequence(pg, start_pool, ends, is_set, by):
+@pytest.mark.parametrize("ends", CODE.values(), ids=CODE.keys())
+def test_code_that_ends_its_sequence(pg, start_pool, ends, by):
     """A procedure may commit what is in front of it in its sequence, and fail then, or undo that and go on: nobody else is
     given the link with another role than he has."""
     pg.rows(f"create or replace procedure code_ends() language plpgsql as $$ begin {ends} end $$")
@@ -24,9 +25,17 @@ def test_code_that_ends_its_sequence(pg, start_pool, ends, is_set, by):
         a.send(parse(sql, "s"), SYNC)
         a.ready()
     last = {"named": bind(name="s") + execute(), "query": query(sql)}.get(by, pgx(sql))
+    with Wire(pg.address) as direct:  # from PostgreSQL 17 on code ends nothing of what is in front of it
+        direct.login()
+        if by == "named":
+            direct.send(parse(sql, "s"), SYNC)
+            direct.ready()
+        direct.send(pgx("set role trust_user"), last, SYNC)
+        there = direct.ready(2 if by == "query" else 1)
+        is_set = direct.value("select current_user") == "trust_user"
     a.send(pgx("set role trust_user"), last, SYNC)
     found = a.ready(2 if by == "query" else 1)
-    assert [m.sqlstate for m in found if m.type == "E"] == (["22012"] if "1 / 0" in ends else [])
+    assert [m.sqlstate for m in found if m.type == "E"] == [m.sqlstate for m in there if m.type == "E"]
     for _ in range(3):
         assert c.value("select current_user") == "postgres"
         assert b.value("select current_user") == "trust_user"
@@ -40,8 +49,8 @@ def test_code_by_itself_ties_nobody(pg, start_pool):
     pg.rows("create or replace procedure code_alone() language plpgsql as $$ begin commit; end $$")
     pool = start_pool(pg.address, num_init_children=1, pool_mode="transaction", max_backend_connections=1)
     a, b = login(pool), login(pool)
-    for sequence in (pgx("call code_alone()") + pgx("set work_mem = '7MB'"), pgx("select 1") + pgx("call code_alone()"),
-                     pgx("do $$ begin commit; end $$")):
+    behind = [pgx("select 1") + pgx("call code_alone()")] if postgres.major() < 17 else []  # since then it is refused there
+    for sequence in (pgx("call code_alone()") + pgx("set work_mem = '7MB'"), *behind, pgx("do $$ begin commit; end $$")):
         a.send(sequence, SYNC)
         assert "E" not in [m.type for m in a.ready()]
         assert b.value("show work_mem") == "4MB"

@@ -7,6 +7,7 @@ Each step is followed by a look at all settings, twice, in transactions of their
 import pytest
 from pooling_house import BY, LOOK, MODES, look, run
 
+from pgt import postgres
 from pgt.diff import WHOLE, differential
 from pgt.wire import FLUSH, SYNC, bind, close, describe, execute, parse, pg, query
 
@@ -438,6 +439,8 @@ def test_functions_that_set(t, pool_mode):
 @differential()
 def test_query_behind_an_open_sequence(t):
     """A Query that sets something while a sequence without Sync is open."""
+    if postgres.major() >= 18:
+        pytest.skip("PostgreSQL 18 answers with an internal error (XX000, unexpected state STARTED)")
     c = t.connect()
     c.send(parse("select 1", "q"), query("set work_mem = '5MB'"))
     c.ready()
