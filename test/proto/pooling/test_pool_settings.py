@@ -148,6 +148,8 @@ STARTUPS = {
 @pytest.mark.parametrize("params", STARTUPS.values(), ids=STARTUPS.keys())
 def test_startup_parameters(t, params):
     """They are what RESET, SET ... TO DEFAULT, RESET ALL and DISCARD ALL go back to."""
+    if postgres.major() < 14:
+        pytest.skip("PostgreSQL 13 reports at once, in front of CommandComplete, and also what has not changed")
     steps = ["set work_mem = '5MB'; set my.own = 'x'; set timezone = 'Europe/Paris'; set datestyle = 'SQL'",
              "reset work_mem; reset my.own", "set timezone to default", "reset all", "set role other_user",
              "set search_path = ''; set application_name = 'y'; set client_encoding = 'UTF8'", "discard all", "begin",
