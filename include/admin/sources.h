@@ -122,8 +122,9 @@ enum admin_order_kind {
     ADMIN_ORDER_DRAIN,
     ADMIN_ORDER_RECONNECT,
     ADMIN_ORDER_KILL_CLIENT,
-    ADMIN_ORDER_RELOAD, /* only asks for it */
-    ADMIN_ORDER_LOOK    /* the servers are looked at again when that is long ago; never refused */
+    ADMIN_ORDER_CANCEL_CLIENT, /* what it runs; it stays */
+    ADMIN_ORDER_RELOAD,        /* only asks for it */
+    ADMIN_ORDER_LOOK /* the servers are looked at again when that is long ago; never refused */
 };
 struct admin_order {
     enum admin_order_kind kind;

@@ -16,7 +16,7 @@ from pgt.trio import Trio
 from pgt.wire import Wire, query
 
 PAGE = Path(__file__).parents[2] / "src" / "process" / "web" / "page"
-TABS = ("now", "servers", "pools", "clients", "events", "settings")
+TABS = ("now", "servers", "pools", "clients", "queries", "events", "log", "settings")
 FORM = {"Content_Type": "application/x-www-form-urlencoded", "X_Pgpool_Console": "1"}
 needs_browser = pytest.mark.skipif(browser.program() is None, reason="no Chromium is installed")
 
@@ -176,6 +176,75 @@ def test_kill_and_cancel(pg, start_pool):
         other.simple("select 1")
 
 
+def test_pause_and_resume(pg, start_pool):
+    """The orders about pools, for all databases and for one: they hold, stand among the events, and end."""
+    pool = console_pool(start_pool, pg.address)
+    login = Login(pool)
+    assert login.do("pause", database="other_db").status == 200
+    with Wire(pool.address) as w, Wire(pool.address) as paused:
+        w.login(user="postgres")
+        assert w.value("select 1") == "1", "another database goes on"
+        paused.send_startup("postgres", "other_db")
+        assert paused.is_quiet(0.3)
+        assert login.wait_event("pause")["actor"].startswith("HTTP user op")
+        assert login.get("orders").json()["rows"] == [{"database": "other_db", "paused": True, "draining": False, "reconnect_at": None}]
+        again = login.do("pause", database="other_db")
+        assert again.status == 409 and "already" in again.json()["error"]
+        assert login.do("resume").status == 409, "that of all databases is another order"
+        assert login.do("resume", database="other_db").status == 200
+        assert paused.authenticate("postgres", "")[-1].type == "Z"
+    assert login.do("drain").status == 200
+    with Wire(pool.address) as late:
+        late.send_startup("postgres", "other_db")
+        login.wait_event("drain")
+        assert login.get("health").json()["troubles"][0]["code"] == "drained"
+        assert login.do("resume").status == 200
+    assert login.do("reconnect").status == 200
+    assert login.wait_event("reconnect")["text"] == "reconnect of all databases, as an operator ordered"
+    assert Login(pool, "looker", "glasses").do("pause").status == 403
+    assert login.get("orders").json()["rows"][0]["paused"] is False
+
+
+def test_statements(pg, start_pool):
+    pool = console_pool(start_pool, pg.address)
+    login = Login(pool)
+    with Wire(pool.address) as w:
+        w.login(user="postgres")
+        w.simple("select 'private' as shown")
+
+        def found() -> list[dict]:
+            return [s for s in login.get("statements?q=shown").json()["rows"] if s["statement"] == "select $1 as shown"]
+        assert found()[0]["calls"] == 1 and found()[0]["rows"] == 1
+        hidden = Login(pool, "looker", "glasses").get("statements").json()["rows"]
+        assert {s["statement"] for s in hidden} == {"<insufficient privilege>"}
+        assert Login(pool, "looker", "glasses").do("forget").status == 403
+        assert login.do("forget").status == 200
+        login.wait_event("reset")
+        assert found() == []
+
+
+def test_log(pg, start_pool, tmp_path):
+    """Its end, from the collector's file, whole lines; for operators alone; no file but the collector's."""
+    folder = tmp_path / "logs"
+    pool = console_pool(start_pool, pg.address, logging_collector=True, log_directory=str(folder), log_statement=True)
+    login = Login(pool)
+    with Wire(pool.address) as w:
+        w.login(user="postgres")
+        for n in range(600):
+            w.simple(f"select {n}, '{'x' * 200}'")
+    (folder / "later").symlink_to("/etc/passwd")
+    waits.wait_for("the last line", lambda: "select 599," in login.get("log").json()["text"])
+    text = login.get("log").json()["text"]
+    assert len(text) <= 65536 and text.startswith("20") and "select 0," not in text and "root:" not in text
+    assert Login(pool, "looker", "glasses").get("log").status == 403
+    assert web.ask(pool.web, "/api/v1/log").status == 401
+
+
+def test_no_log_file(pg, start_pool):
+    pool = console_pool(start_pool, pg.address)
+    assert Login(pool).get("log").json() == {"collector": False}
+
+
 def test_reload(pg, start_pool):
     pool = console_pool(start_pool, pg.address)
     login = Login(pool)
@@ -256,6 +325,9 @@ def test_words_in_both_languages():
     code = (PAGE / "console.js").read_text(encoding="utf-8") + (PAGE / "charts.js").read_text(encoding="utf-8")
     for name in re.findall(r'\bword\("(\w+)"', code) + re.findall(r'data-word="(\w+)"', (PAGE / "console.html").read_text(encoding="utf-8")):
         assert name in table, name
+    reasons = re.search(r"define PIN_REASONS\(X\)(.*?)\n\n", (PAGE.parents[3] / "include/ipc/rows.h").read_text(encoding="utf-8"), re.S)
+    for reason in re.findall(r'X\(\w+, "(.+?)"\)', reasons.group(1)):
+        assert "pin_" + reason.replace(" ", "_") in table, reason
 
 
 @pytest.fixture

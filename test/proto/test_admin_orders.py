@@ -330,10 +330,26 @@ def test_drain(pg, start_pool):
     assert login(pool, user="drain_user", database="postgres").value("select 1") == "1"
 
 
+def test_cancel_client(pg, start_pool):
+    """What a client runs is cancelled, in whichever worker it is; its session goes on."""
+    pool = start_pool(pg.address, num_init_children=2)
+    admin = login(pool)
+    victims = [login(pool, application_name=f"victim_{n}") for n in range(4)]
+    for n, w in enumerate(victims):
+        w.send(query("select pg_sleep(600)"))
+        row = waits.wait_for("it runs", lambda n=n: next(
+            (r for r in report(admin, "pool_clients") if r["application_name"] == f"victim_{n}" and r["state"] == "active"), None))
+        assert tag_of(admin.simple(f"pgpool cancel client {row['id']}")) == "CANCEL CLIENT"
+        assert error_of(w.ready())[0] == "57014"
+        assert w.value("select 7") == "7"
+    assert error_of(admin.simple("pgpool cancel client 4000000000"))[0] == "42704"
+    assert error_of(admin.simple("pgpool cancel client x"))[0] == "42601"
+
+
 def test_only_operators(pg, start_pool):
     pg.rows("drop role if exists plain_op; create role plain_op login")
     pool = start_pool(pg.address, num_init_children=1)
     w = login(pool, user="plain_op", database="postgres")
-    for what in ("pause", "resume", "drain", "reconnect", "kill client 1", "pause other_db"):
+    for what in ("pause", "resume", "drain", "reconnect", "kill client 1", "cancel client 1", "pause other_db"):
         assert error_of(w.simple(f"pgpool {what}"))[0] == "42501"
     assert [r["state"] for r in report(w, "pool_links")] != []

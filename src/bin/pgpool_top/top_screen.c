@@ -122,9 +122,10 @@ static void draw(struct screen *s)
     }
     attrset(A_NORMAL);
     mvaddnstr(LINES - 1, 0,
-        s->message[0] != '\0' ? s->message
-                              : "q quit  1-8 view  < > sort  r turn  arrows select  k kill client  "
-                                "space stop  + - interval",
+        s->message[0] != '\0'
+            ? s->message
+            : "q quit  1-9 view  < > sort  r turn  arrows select  k kill client  c cancel  "
+              "space stop  + - interval",
         COLS);
     refresh();
 }
@@ -146,7 +147,8 @@ static long selected_client(const struct screen *s)
     return -1;
 }
 
-static void kill_client(struct screen *s)
+/* Asks, and then gives the order about the selected client. */
+static void order_client(struct screen *s, const char *asked, const char *order, const char *done)
 {
     long id = selected_client(s);
     char sql[64];
@@ -157,7 +159,7 @@ static void kill_client(struct screen *s)
         snprintf(s->message, sizeof s->message, "select a client first (views 1 and 5)");
         return;
     }
-    snprintf(s->message, sizeof s->message, "end the session of client %ld? y/n", id);
+    snprintf(s->message, sizeof s->message, "%s client %ld? y/n", asked, id);
     draw(s);
     timeout(-1);
     key = getch(); /* a terminal that is gone is no "y" */
@@ -165,12 +167,12 @@ static void kill_client(struct screen *s)
         s->message[0] = '\0';
         return;
     }
-    snprintf(sql, sizeof sql, "PGPOOL KILL CLIENT %ld", id);
+    snprintf(sql, sizeof sql, "PGPOOL %s CLIENT %ld", order, id);
     answer = top_link_ask(s->link, sql);
     if (answer == NULL)
         snprintf(s->message, sizeof s->message, "%s", s->link->error);
     else
-        snprintf(s->message, sizeof s->message, "client %ld was ended", id);
+        snprintf(s->message, sizeof s->message, "client %ld was %s", id, done);
     PQclear(answer);
     look(s);
 }
@@ -218,7 +220,10 @@ static bool on_key(struct screen *s, int key)
         top_table_sort(&s->table, 0);
         break;
     case 'k':
-        kill_client(s);
+        order_client(s, "end the session of", "KILL", "ended");
+        break;
+    case 'c':
+        order_client(s, "cancel what is run by", "CANCEL", "told to cancel");
         break;
     case ' ':
         s->is_stopped = !s->is_stopped;

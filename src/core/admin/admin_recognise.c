@@ -258,7 +258,8 @@ bool admin_recognise_order(struct slice sql, struct admin_cmd *cmd)
     }
     if (!admin_token_is_word(&t, "pause") && !admin_token_is_word(&t, "resume") &&
         !admin_token_is_word(&t, "drain") && !admin_token_is_word(&t, "reconnect") &&
-        !admin_token_is_word(&t, "kill") && !admin_token_is_word(&t, "reload"))
+        !admin_token_is_word(&t, "kill") && !admin_token_is_word(&t, "cancel") &&
+        !admin_token_is_word(&t, "reload"))
         return false;
     recognise_pgpool(sql, cmd);
     return true;

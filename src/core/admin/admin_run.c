@@ -342,9 +342,9 @@ static int admin_run_reconnect(struct run *r)
     return order_database(r, ADMIN_ORDER_RECONNECT);
 }
 
-static int admin_run_kill_client(struct run *r)
+static int order_client(struct run *r, enum admin_order_kind kind)
 {
-    struct admin_order order = {.kind = ADMIN_ORDER_KILL_CLIENT};
+    struct admin_order order = {.kind = kind};
     uint64_t id = 0;
     size_t i;
 
@@ -362,6 +362,16 @@ static int admin_run_kill_client(struct run *r)
     }
     order.client_id = (uint32_t)id;
     return give_order(r, &order);
+}
+
+static int admin_run_kill_client(struct run *r)
+{
+    return order_client(r, ADMIN_ORDER_KILL_CLIENT);
+}
+
+static int admin_run_cancel_client(struct run *r)
+{
+    return order_client(r, ADMIN_ORDER_CANCEL_CLIENT);
 }
 
 /* The main process reads the file; whoever asked cannot wait for what it finds. */
@@ -431,7 +441,8 @@ static int bad_syntax(const struct admin_cmd *cmd, struct err *err)
     err_hint(err,
         "There are PGPOOL SHOW name, SET name = value, RESET name, RESET STATEMENTS, EXPLAIN "
         "statement, PAUSE, "
-        "RESUME, DRAIN and RECONNECT [database], KILL CLIENT id, RELOAD; each stands alone.");
+        "RESUME, DRAIN and RECONNECT [database], KILL CLIENT id, "
+        "CANCEL CLIENT id, RELOAD; each stands alone.");
     return -1;
 }
 

@@ -299,6 +299,8 @@ enum admin_order_state client_orders_run(
         return orders_at_once(c, order, err);
     case ADMIN_ORDER_KILL_CLIENT:
         return orders_kill(c, order, err);
+    case ADMIN_ORDER_CANCEL_CLIENT:
+        return (enum admin_order_state)session_cancel_client(c->ss->env, order->client_id, err);
     case ADMIN_ORDER_LOOK:
         return orders_look_at_servers(c);
     case ADMIN_ORDER_RELOAD:

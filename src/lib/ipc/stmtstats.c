@@ -389,6 +389,8 @@ int64_t stmtstats_quantile(const struct stmtstats_sum *sum, unsigned parts)
     if (n == 0)
         return 0;
     wanted = (n * parts + 999) / 1000;
+    if (wanted == n)
+        return (int64_t)sum->max_us;
     for (i = 0; i < STMTSTATS_BUCKETS; i++) {
         seen += sum->bucket[i];
         if (seen >= wanted)

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "cluster/command.h"
 #include "ipc/orders.h"
+#include "ipc/stmtstats.h"
 #include "session/session.h"
 #include "sys/clock.h"
 
@@ -164,6 +165,80 @@ static int do_cancel(const struct web_request *r, struct buf *said, struct err *
     return note(r, "cancel", text, err);
 }
 
+/* --- pools --- */
+
+/* Nobody waits here for an order to be complete, so it holds whoever goes. */
+static int begin_order(const struct web_request *r, unsigned flag, struct slice database,
+    const struct orders_giver *giver, struct err *err)
+{
+    struct orders_pending pending = {.database = database, .flag = flag};
+    struct proc_env *env = r->web->role.env;
+
+    if (orders_begin(env, &pending, giver, err) == -1)
+        return -1;
+    if (flag == ORDER_PAUSE)
+        orders_end_ticket(env->shm, database, pending.ticket);
+    return 0;
+}
+
+enum pool_order { POOL_PAUSE, POOL_DRAIN, POOL_RESUME, POOL_RECONNECT };
+
+/* An order about one database, or (without one) about all. The events name both. */
+static int order_pools(const struct web_request *r, enum pool_order order, struct err *err)
+{
+    static const char *const names[] = {"pause", "drain", "resume", "reconnect"};
+    struct proc_env *env = r->web->role.env;
+    char database[ROWS_NAME_BYTES] = "";
+    char who[VIEW_WHO_BYTES];
+    struct orders_giver giver = {.who = who, .user = slice_of("", 0), .place = ORDERS_NO_SERVERS};
+    char text[VIEW_EVENT_TEXT_BYTES];
+    struct slice name;
+    int rc;
+
+    (void)web_form_field(r->body, "database", database, sizeof database);
+    name = slice_of_str(database);
+    name_giver(r, who);
+    if (order == POOL_PAUSE || order == POOL_DRAIN)
+        rc = begin_order(r, order == POOL_PAUSE ? ORDER_PAUSE : ORDER_DRAIN, name, &giver, err);
+    else if (order == POOL_RESUME)
+        rc = orders_resume(env, name, &giver, err);
+    else
+        rc = orders_reconnect(env, name, &giver, err);
+    if (rc == -1)
+        return -1;
+    snprintf(text, sizeof text, "%s of %s%s%s, as an operator ordered", names[order],
+        name.n == 0 ? "all databases" : "database \"", database, name.n == 0 ? "" : "\"");
+    return note(r, names[order], text, err);
+}
+
+static int do_pause(const struct web_request *r, struct buf *said, struct err *err)
+{
+    return order_pools(r, POOL_PAUSE, err);
+}
+
+static int do_drain(const struct web_request *r, struct buf *said, struct err *err)
+{
+    return order_pools(r, POOL_DRAIN, err);
+}
+
+static int do_resume(const struct web_request *r, struct buf *said, struct err *err)
+{
+    return order_pools(r, POOL_RESUME, err);
+}
+
+static int do_reconnect(const struct web_request *r, struct buf *said, struct err *err)
+{
+    return order_pools(r, POOL_RECONNECT, err);
+}
+
+/* --- statements --- */
+
+static int do_forget_statements(const struct web_request *r, struct buf *said, struct err *err)
+{
+    stmtstats_reset(r->web->role.env->shm);
+    return note(r, "reset", "the figures of statements are forgotten, as an operator ordered", err);
+}
+
 /* --- settings --- */
 
 /* The supervisor says nothing about a file it refuses, so the file is tried here first. */
@@ -216,7 +291,9 @@ void web_action_page(const struct web_request *r, struct web_answer *a)
         const char *name;
         action_fn *run;
     } actions[] = {{"attach", do_attach}, {"detach", do_detach}, {"promote", do_promote},
-        {"kill", do_kill}, {"cancel", do_cancel}, {"reload", do_reload}};
+        {"kill", do_kill}, {"cancel", do_cancel}, {"reload", do_reload}, {"pause", do_pause},
+        {"drain", do_drain}, {"resume", do_resume}, {"reconnect", do_reconnect},
+        {"forget", do_forget_statements}};
     const char *name = r->path + strlen(PREFIX);
     struct buf said = {0};
     struct err err = {0};

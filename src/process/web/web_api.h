@@ -12,4 +12,8 @@ web_page_fn web_api_report;   /* one report of SHOW */
 web_page_fn web_api_settings; /* settings: value, default, when a change is taken up */
 web_page_fn web_api_health;   /* what is wrong, in sentences */
 
+/* --- web_log.c --- */
+
+web_page_fn web_log_page; /* the end of the log */
+
 #endif

@@ -30,6 +30,7 @@ static const struct route {
     {"GET", "/metrics", WEB_FOR_SCRAPERS, web_metrics_page},
     {"GET", "/api/v1/health", WEB_FOR_VIEWERS, web_api_health},
     {"GET", "/api/v1/settings", WEB_FOR_VIEWERS, web_api_settings},
+    {"GET", "/api/v1/log", WEB_FOR_VIEWERS, web_log_page},
     {"GET", "/api/v1/history", WEB_FOR_VIEWERS, web_ring_page},
     {"GET", "/api/v1/session", WEB_FOR_ANYONE, web_session_page},
     {"POST", "/api/v1/login", WEB_FOR_ANYONE, web_login_page},

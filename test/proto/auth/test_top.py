@@ -20,7 +20,7 @@ from pgt.wire import Wire, query
 
 TOP = Path(os.environ["PGPOOL_BIN"]).parent / "pgpool-top"
 pytestmark = pytest.mark.skipif(not TOP.exists(), reason="pgpool was built without ncurses: no pgpool top")
-VIEWS = ["clients", "servers", "queue", "databases", "links", "limits", "pins", "events"]
+VIEWS = ["clients", "servers", "queue", "databases", "links", "limits", "pins", "events", "statements"]
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +102,25 @@ def test_views_and_an_order(pool):
             look_and_kill(t, victim, number)
         victim.send(query("select 1"))
         assert victim.read_eof()[-1].sqlstate == "57P01"
+
+
+def test_cancel(pool):
+    with Wire(pool.address, seconds=30) as victim, Wire(pool.address, seconds=30) as other:
+        assert victim.login("boss", "postgres", "boss_pw")[-1].type == "Z"
+        number = next(r[0] for r in victim.rows("show pool_clients") if r[2] == b"boss").decode()
+        assert other.login("boss", "postgres", "boss_pw")[-1].type == "Z"
+        victim.send(query("select pg_sleep(600)"))
+        with Terminal(*command(pool, "-i", "0.2")) as t:
+            t.expect("wait_ms")
+            select_row(t, other, number)
+            t.press("c")
+            t.expect(f"cancel what is run by client {number}? y/n")
+            t.press("y")
+            t.expect(f"client {number} was told to cancel")
+            t.press("q")
+            assert t.end() == 0
+        assert [m.sqlstate for m in victim.ready() if m.type == "E"] == ["57014"]
+        assert victim.value("select 1") == "1", "the session goes on"
 
 
 def look_and_kill(t: Terminal, victim: Wire, number: str) -> None:

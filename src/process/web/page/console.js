@@ -2,8 +2,8 @@
 // console.js: the console: asks pgpool for JSON and shows it. Texts never become HTML: elements are made one by one.
 "use strict";
 
-const TABS = ["now", "servers", "pools", "clients", "events", "settings"];
-const PERIOD_MS = { now: 2000, servers: 2000, pools: 2000, clients: 3000, events: 5000, settings: 0 };
+const TABS = ["now", "servers", "pools", "clients", "queries", "events", "log", "settings"];
+const PERIOD_MS = { now: 2000, servers: 2000, pools: 2000, clients: 3000, queries: 5000, log: 3000, events: 5000, settings: 0 };
 const ROWS = 300;
 const state = { session: null, tab: "now", seconds: 600, reports: [], filter: "", onlyChanged: true, timer: 0, round: 0, answers: true };
 
@@ -174,6 +174,27 @@ function queueTable(list) {
     column(word("waiting"), "waiting", "number"), { title: word("longest"), kind: "number", cell: (q) => `${short(q.longest_wait_ms)} ms` }, column(word("reason"), "reason")], list);
 }
 
+// What ties a client to its server connection, and what loosens it.
+function pinText(client) {
+  return client.pin_reason.split(", ").map((reason) => word(`pin_${reason.replaceAll(" ", "_")}`)).join(" ");
+}
+
+// All databases, those that somebody has used, and those with an order; what can be ordered depends on what holds.
+function orderTable(stats, orders) {
+  const held = new Map(orders.map((o) => [o.database, o]));
+  const names = [...new Set(["", ...stats.map((d) => d.database), ...held.keys()])].filter((name) => !name.startsWith("<"));
+  const columns = [{ title: word("database"), cell: (o) => o.database === "" ? word("allDatabases") : o.database },
+    { title: word("status"), cell: (o) => el("span", {}, o.paused ? tag(word("paused"), "alarm") : "", o.draining ? tag(word("draining"), "warning") : "", o.paused || o.draining ? "" : tag(word("running"), "soft")) },
+    { title: word("reconnectedAt"), kind: "time", cell: (o) => o.reconnect_at || "" }];
+  const name = (o) => o.database === "" ? word("allDatabases") : o.database;
+  if (mayOrder()) columns.push({ title: "", kind: "actions", cell: (o) => el("div", {},
+    o.paused || o.draining ? button("resume", word("askResume", name(o)), { database: o.database }, true) : null,
+    o.paused ? null : button("pause", word("askPause", name(o)), { database: o.database }),
+    o.draining ? null : button("drain", word("askDrain", name(o)), { database: o.database }),
+    button("reconnect", word("askReconnect", name(o)), { database: o.database }, true)) });
+  return table(columns, names.map((database) => held.get(database) || { database, paused: false, draining: false }));
+}
+
 const pages = {
   async now() {
     const [nodes, history, queue, events] = await Promise.all([rows("nodes"), rows(`history?seconds=${state.seconds}`), rows("queue"), rows("events")]);
@@ -205,9 +226,10 @@ const pages = {
         column(word("quorum"), "quorum"), column(word("sharedAddress"), "address"), column(word("reason"), "address_reason")], watchdog)) : null];
   },
   async pools() {
-    const [queue, limits, stats, pins] = await Promise.all([rows("queue"), rows("limits"), rows("stats"), rows("pins")]);
+    const [queue, limits, stats, pins, orders] = await Promise.all([rows("queue"), rows("limits"), rows("stats"), rows("pins"), rows("orders")]);
     const us = (key) => (d) => `${short(d[key] / 1000)} ms`;
     return [el("h1", {}, word("pools")), card(word("whoWaits"), queueTable(queue.rows)),
+      mayOrder() || orders.rows.length > 0 ? card(word("orders"), orderTable(stats.rows, orders.rows)) : null,
       card(word("limits"), table([column(word("name"), "name"), column(word("node"), "node"), column(word("database"), "database"), column(word("user"), "user"),
         { title: word("used"), kind: "number", cell: (l) => short(l.used) }, { title: word("limit"), kind: "number", cell: (l) => l.limit === 0 ? word("none") : short(l.limit) },
         { title: "", cell: (l) => l.limit > 0 ? meter(l.used, l.limit) : "" },
@@ -223,11 +245,37 @@ const pages = {
     const columns = [column(word("id"), "id"), column(word("user"), "user"), column(word("database"), "database"), column(word("application"), "application_name"),
       { title: word("host"), cell: (c) => c.client_port === null ? c.client_host : `${c.client_host}:${c.client_port}` },
       { title: word("state"), cell: (c) => el("span", {}, tag(c.state, levels[c.state] || "soft"), c.wait_ms > 0 ? ` ${short(c.wait_ms)} ms` : "") },
-      column(word("node"), "node"), { title: word("statement"), kind: "code", cell: (c) => el("span", {}, c.statement, c.pinned ? el("div", { class: "soft" }, word("pin") + c.pin_reason) : "") }];
+      column(word("node"), "node"), { title: word("statement"), kind: "code", cell: (c) => el("span", {}, c.statement, c.pinned ? el("div", { class: "soft", title: pinText(c) }, word("pin") + c.pin_reason, c.pool_mode === "session" ? "" : ". " + pinText(c)) : "") }];
     if (mayOrder()) columns.push({ title: "", kind: "actions", cell: (c) => el("div", {}, button("cancel", word("askCancel", c.id), { client: c.id }, true), button("kill", word("askKill", c.id), { client: c.id })) });
     const box = el("input", { id: "filter", type: "search", placeholder: word("filter"), "aria-label": word("filter"), value: state.filter,
       oninput: (e) => { state.filter = e.target.value; refresh(); } });
     return [el("div", { class: "bar" }, el("h1", {}, word("clients")), el("span", { class: "soft push" }, word("ofAll", found.rows.length, found.total))), card(null, el("label", {}, box), table(columns, found.rows))];
+  },
+  async queries() {
+    const found = await rows(`statements?limit=${ROWS}&q=${encodeURIComponent(state.filter)}`);
+    const ms = (us) => us < 1000 ? `${short(us / 1000)} ms` : us < 1e6 ? `${short(us / 1000)} ms` : `${short(us / 1e6)} s`;
+    const all = found.rows.reduce((sum, s) => sum + s.total_us, 0);
+    const columns = [{ title: word("share"), kind: "number", cell: (s) => all > 0 ? `${(100 * s.total_us / all).toFixed(1)} %` : "" },
+      { title: word("calls"), kind: "number", cell: (s) => short(s.calls) }, { title: word("meanTime"), kind: "number", cell: (s) => ms(s.mean_us) },
+      { title: word("p99"), kind: "number", cell: (s) => ms(s.p99_us) }, { title: word("longest"), kind: "number", cell: (s) => ms(s.max_us) },
+      { title: word("rowsEach"), kind: "number", cell: (s) => short(s.rows / s.calls) },
+      { title: word("errors"), kind: "number", cell: (s) => s.errors > 0 ? tag(short(s.errors), "warning") : "" },
+      column(word("node"), "node"), column(word("database"), "database"), { title: word("statement"), kind: "code", cell: (s) => s.statement }];
+    const box = el("input", { id: "filter", type: "search", placeholder: word("filterQueries"), "aria-label": word("filterQueries"), value: state.filter,
+      oninput: (e) => { state.filter = e.target.value; refresh(); } });
+    return [el("div", { class: "bar" }, el("h1", {}, word("queries")), el("span", { class: "soft push" }, word("ofAll", found.rows.length, found.total)),
+      mayOrder() ? button("forget", word("askForget"), { all: 1 }) : null), card(null, el("label", {}, box), table(columns, found.rows))];
+  },
+  async log() {
+    if (!mayOrder()) return [el("h1", {}, word("log")), card(null, el("p", { class: "soft" }, word("logForOperators")))];
+    const found = await rows("log");
+    const lines = (found.text || "").split("\n").filter((l) => l !== "" && l.toLowerCase().includes(state.filter.toLowerCase())).slice(-ROWS);
+    const level = (l) => /\b(PANIC|FATAL|ERROR):/.test(l) ? "alarm" : /\bWARNING:/.test(l) ? "warning" : "";
+    const box = el("input", { id: "filter", type: "search", placeholder: word("filterLog"), "aria-label": word("filterLog"), value: state.filter,
+      oninput: (e) => { state.filter = e.target.value; refresh(); } });
+    return [el("div", { class: "bar" }, el("h1", {}, word("log")), el("span", { class: "soft push" }, found.file || "")),
+      found.text === undefined ? card(null, el("p", { class: "soft" }, word(found.collector ? "logEmpty" : "logElsewhere"))) :
+        card(null, el("label", {}, box), el("div", { class: "log", id: "lines", tabindex: "0" }, lines.reverse().map((l) => el("div", { class: level(l) }, l))))];
   },
   async events() {
     const found = await rows("events");
@@ -332,7 +380,9 @@ async function refresh() {
 
 function onHash() {
   const name = location.hash.slice(1);
-  state.tab = TABS.includes(name) ? name : "now";
+  const tab = TABS.includes(name) ? name : "now";
+  if (tab !== state.tab) state.filter = "";
+  state.tab = tab;
   showTabs();
   if (state.session) refresh();
 }
