@@ -119,6 +119,9 @@ bool probe_is_running(const struct probe *p);
  * host and port. 0, or -1 when it is not understood. *same tells that it went there already. */
 int probe_conninfo_move(
     const char *conninfo, const char *host, int port, bool *same, char *out, size_t room);
+/* Finds the SQLSTATE in libpq's text for a refused connection (verbose: "FATAL:  28P01: ...");
+ * true and out filled, or false when no server spoke. */
+bool probe_class_find_sqlstate(const char *message, char out[6]);
 /* Appends `text` as a literal of SQL, with its quotes. */
 void probe_put_literal(struct buf *out, const char *text);
 /* Ends what runs, closes the connection, clears *pp; memory goes once the loop let go of it. */

@@ -13,9 +13,6 @@ extern const char probe_query_text[];
 int probe_query_read(const PGresult *res, struct probe_facts *f);
 
 /* probe_class.c: what a failure says about the server. */
-/* Finds the SQLSTATE in libpq's text for a refused connection (verbose: "FATAL:  28P01: ...");
- * true and out filled, or false when no server spoke. */
-bool probe_class_find_sqlstate(const char *message, char out[6]);
 /* What a refusal with this SQLSTATE says. */
 enum probe_answer probe_class_of_sqlstate(const char *sqlstate);
 /* Fills answer, sqlstate and message of *r from a connection that could not be opened. */

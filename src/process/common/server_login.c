@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: PostgreSQL
- * server_login.c: finds the password with which pgpool itself logs in to a server.
- * Runs in: control. Never logs a password. */
+ * server_login.c: how pgpool itself logs in to a server.
+ * Runs in: control, invalidator. Never logs a password. */
 #include "config.h"
 
 #include "process/common/server_login.h"
@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/conf.h"
+#include "probe/probe.h"
 
 static bool load_key(const char *file, struct secret *key)
 {
@@ -71,4 +72,27 @@ void server_login_password(const struct conf_gen *gen, const char *user, const c
     if (entry != NULL)
         open_value(&entry->value, user, setting, key_file, out);
     passwd_free(&table);
+}
+
+/* TLS as links have it: allow and prefer hold when ssl is on. */
+void server_login_place(const struct conf *conf, int node, struct probe_target *t)
+{
+    static const char *const words[] = {
+        [CONF_SSL_DISABLE] = "disable",
+        [CONF_SSL_ALLOW] = "allow",
+        [CONF_SSL_PREFER] = "prefer",
+        [CONF_SSL_REQUIRE] = "require",
+        [CONF_SSL_VERIFY_CA] = "verify-ca",
+        [CONF_SSL_VERIFY_FULL] = "verify-full",
+    };
+    const struct conf_node *n = &conf->nodes[node];
+    bool wants_tls = conf->ssl || n->backend_ssl_mode >= CONF_SSL_REQUIRE;
+
+    t->host = n->backend_hostname;
+    t->port = n->backend_port;
+    t->sslmode = wants_tls ? words[n->backend_ssl_mode] : "disable";
+    t->sslrootcert = n->backend_ssl_ca_cert[0] != '\0' ? n->backend_ssl_ca_cert : conf->ssl_ca_cert;
+    t->sslcrl = n->backend_ssl_crl_file;
+    t->sslcert = n->backend_ssl_cert;
+    t->sslkey = n->backend_ssl_key;
 }

@@ -1,101 +1,33 @@
 /* SPDX-License-Identifier: PostgreSQL
- * server_sql.c: resolve, connect, ask, tell: libpq without waiting, on the loop.
- * Runs in: control. A watcher of the socket lives for one readiness only: libpq closes and opens
- * sockets as it likes. Never blocks: names are resolved by libuv's threads, and GSSAPI is off. */
+ * server_sql.c: ask, tell: statements one after the other on a connection of server_conn.c.
+ * Runs in: control. */
 #include "config.h"
 
 #include "process/common/server_sql.h"
 
-#include <libpq-fe.h>
-#include <netdb.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/mem.h"
-#include "probe/probe_tls.h"
+#include "process/common/server_conn.h"
 
-#define APP_NAME     "pgpool recovery"
-#define MAX_ADDRS    8
-#define TARGET_WORDS 24
 #define CANCEL_BYTES 256
-
-struct watch {
-    struct io io;
-    struct server_sql *q; /* NULL: nobody listens any more */
-};
-
-struct lookup {
-    uv_getaddrinfo_t req;
-    struct server_sql *q; /* NULL: nobody waits any more */
-};
-
-enum sql_phase { SQL_IDLE, SQL_RESOLVE, SQL_CONNECT, SQL_ASK };
 
 struct server_sql {
     struct loop *lp;
     server_sql_done_fn *done;
     void *owner;
-    enum sql_phase phase;
-    PGconn *conn;
-    struct watch *watch;
-    struct lookup *lookup;
+    struct server_conn *conn;
+    bool is_asking; /* a statement was sent */
     struct timer limit;
     struct task finish;
-    struct probe_target to;
-    bool in_clear; /* the connection is tried without TLS, which failed */
     int64_t limit_ms;
-    struct buf hosts;
-    struct buf addresses;
     struct buf sql;
     struct buf value;
     struct err err;
 };
 
-static void open_conn(struct server_sql *q);
-static void step(struct server_sql *q);
-
-/* --- sockets --- */
-
-static void on_watch_closed(struct io *io)
-{
-    mem_free(LIST_ENTRY(io, struct watch, io));
-}
-
-static void unwatch(struct server_sql *q)
-{
-    if (q->watch == NULL)
-        return;
-    q->watch->q = NULL;
-    io_close(&q->watch->io, on_watch_closed);
-    q->watch = NULL;
-}
-
-static void on_ready(struct io *io, int events)
-{
-    struct server_sql *q = LIST_ENTRY(io, struct watch, io)->q;
-
-    if (q == NULL)
-        return;
-    unwatch(q);
-    step(q);
-}
-
-static void watch_conn(struct server_sql *q, int events)
-{
-    q->watch = mem_alloc_zero(sizeof *q->watch);
-    q->watch->q = q;
-    io_open(q->lp, &q->watch->io, PQsocket(q->conn), on_ready);
-    io_want(&q->watch->io, events);
-}
-
-static void close_conn(struct server_sql *q)
-{
-    unwatch(q);
-    if (q->conn != NULL)
-        PQfinish(q->conn);
-    q->conn = NULL;
-}
+static const struct server_conn_how how = {.name = "pgpool recovery", .options = ""};
 
 /* --- the end of a statement --- */
 
@@ -104,9 +36,8 @@ static void on_finish(struct task *t)
     struct server_sql *q = LIST_ENTRY(t, struct server_sql, finish);
     struct err err = q->err;
 
-    q->phase = SQL_IDLE;
     if (err_is_set(&err)) {
-        close_conn(q);
+        server_conn_close(q->conn);
         q->done(q, NULL, &err);
         return;
     }
@@ -116,20 +47,18 @@ static void on_finish(struct task *t)
 
 static void end_statement(struct server_sql *q)
 {
+    q->is_asking = false;
     timer_stop(q->lp, &q->limit);
     task_post(q->lp, &q->finish);
 }
 
-/* libpq's texts end with a line feed and may have several lines: the first one is the message. */
-static void fail(struct server_sql *q, const char *sqlstate, const char *text)
+static void on_failed(struct server_conn *c, const struct err *err)
 {
-    err_set(&q->err, sqlstate, "%.*s", (int)strcspn(text, "\n"), text);
-    end_statement(q);
-}
+    struct server_sql *q = server_conn_owner(c);
 
-static void fail_conn(struct server_sql *q)
-{
-    fail(q, "08006", q->conn == NULL ? "out of memory" : PQerrorMessage(q->conn));
+    q->is_asking = false;
+    timer_stop(q->lp, &q->limit);
+    q->done(q, NULL, err);
 }
 
 static void take_failure(struct server_sql *q, const PGresult *res)
@@ -151,28 +80,31 @@ static void on_limit(struct timer *t)
 {
     struct server_sql *q = LIST_ENTRY(t, struct server_sql, limit);
 
-    unwatch(q);
-    if (q->lookup != NULL) {
-        q->lookup->q = NULL;
-        q->lookup = NULL;
-    }
-    fail(q, "57014", "no answer in time");
+    server_conn_fail(q->conn, "57014", "no answer in time");
 }
 
 /* --- the statement --- */
 
-static void step_ask(struct server_sql *q)
+static void on_ready(struct server_conn *c)
 {
-    int unsent = PQflush(q->conn);
+    struct server_sql *q = server_conn_owner(c);
+    PGconn *pq = server_conn_pq(c);
+    int unsent;
     PGresult *res;
 
-    if (unsent == -1 || PQconsumeInput(q->conn) != 1) {
-        fail_conn(q);
+    if (!q->is_asking) {
+        server_conn_want(c, 0);
         return;
     }
-    while (!PQisBusy(q->conn)) {
-        res = PQgetResult(q->conn);
+    unsent = PQflush(pq);
+    if (unsent == -1 || PQconsumeInput(pq) != 1) {
+        server_conn_fail(c, NULL, NULL);
+        return;
+    }
+    while (!PQisBusy(pq)) {
+        res = PQgetResult(pq);
         if (res == NULL) {
+            server_conn_want(c, 0);
             end_statement(q);
             return;
         }
@@ -182,160 +114,20 @@ static void step_ask(struct server_sql *q)
             buf_printf(&q->value, "%s", PQgetvalue(res, 0, 0));
         PQclear(res);
     }
-    watch_conn(q, unsent == 1 ? IO_READ | IO_WRITE : IO_READ);
+    server_conn_want(c, unsent == 1 ? IO_READ | IO_WRITE : IO_READ);
 }
 
-static void ask(struct server_sql *q)
+static void ask(struct server_conn *c)
 {
-    q->phase = SQL_ASK;
-    timer_stop(q->lp, &q->limit);
+    struct server_sql *q = server_conn_owner(c);
+
+    q->is_asking = true;
     if (q->limit_ms > 0)
         timer_start(q->lp, &q->limit, q->limit_ms);
-    if (PQsendQuery(q->conn, q->sql.data) == 1)
-        step_ask(q);
+    if (PQsendQuery(server_conn_pq(c), q->sql.data) == 1)
+        on_ready(c);
     else
-        fail_conn(q);
-}
-
-/* The other attempt of "prefer", within the same limit. */
-static bool go_on_in_clear(struct server_sql *q, ConnStatusType was)
-{
-    if (q->in_clear || !probe_tls_may_go_in_clear(q->to.sslmode, q->conn, was))
-        return false;
-    close_conn(q);
-    q->in_clear = true;
-    open_conn(q);
-    return true;
-}
-
-static void step_connect(struct server_sql *q)
-{
-    ConnStatusType was = PQstatus(q->conn);
-
-    switch (PQconnectPoll(q->conn)) {
-    case PGRES_POLLING_READING:
-        watch_conn(q, IO_READ);
-        return;
-    case PGRES_POLLING_WRITING:
-        watch_conn(q, IO_WRITE);
-        return;
-    case PGRES_POLLING_OK:
-        PQsetnonblocking(q->conn, 1);
-        PQsetErrorVerbosity(q->conn, PQERRORS_DEFAULT);
-        ask(q);
-        return;
-    default:
-        if (!go_on_in_clear(q, was))
-            fail_conn(q);
-        return;
-    }
-}
-
-static void step(struct server_sql *q)
-{
-    if (q->phase == SQL_CONNECT)
-        step_connect(q);
-    else if (q->phase == SQL_ASK)
-        step_ask(q);
-}
-
-/* --- the connection --- */
-
-static void drop_notice(void *arg, const PGresult *res)
-{
-}
-
-/* libpq takes an empty value for none. */
-static void open_conn(struct server_sql *q)
-{
-    const struct probe_target *t = &q->to;
-    bool by_name = q->addresses.len > 0;
-    char port[16];
-    const char *const words[][2] = {{"host", by_name              ? q->hosts.data
-                                             : t->host[0] == '\0' ? "/tmp"
-                                                                  : t->host},
-        {"hostaddr", by_name ? q->addresses.data : ""}, {"port", port}, {"user", t->user},
-        {"password", t->password}, {"dbname", t->database},
-        {"sslmode", probe_tls_word(t->sslmode, t->sslrootcert, q->in_clear)},
-        {"sslrootcert", t->sslrootcert}, {"sslcrl", t->sslcrl}, {"sslcert", t->sslcert},
-        {"sslkey", t->sslkey}, {"gssencmode", "disable"}, {"application_name", APP_NAME},
-        {"client_encoding", "UTF8"}, {"keepalives_idle", "20"}, {"keepalives_interval", "5"},
-        {"keepalives_count", "4"}};
-    const char *key[TARGET_WORDS] = {NULL};
-    const char *value[TARGET_WORDS] = {NULL};
-    size_t i;
-
-    snprintf(port, sizeof port, "%d", t->port);
-    for (i = 0; i < sizeof words / sizeof words[0]; i++) {
-        key[i] = words[i][0];
-        value[i] = words[i][1];
-    }
-    q->phase = SQL_CONNECT;
-    q->conn = PQconnectStartParams(key, value, 0);
-    if (q->conn == NULL || PQstatus(q->conn) == CONNECTION_BAD) {
-        fail_conn(q);
-        return;
-    }
-    PQsetErrorVerbosity(q->conn, PQERRORS_VERBOSE); /* with the SQLSTATE of a refusal */
-    PQsetNoticeReceiver(q->conn, drop_notice, NULL);
-    watch_conn(q, IO_WRITE);
-}
-
-static void keep_addresses(struct server_sql *q, const struct addrinfo *first)
-{
-    const struct addrinfo *ai;
-    char text[PROBE_ADDR_BYTES];
-    int n = 0;
-
-    buf_clear(&q->hosts);
-    buf_clear(&q->addresses);
-    for (ai = first; ai != NULL && n < MAX_ADDRS; ai = ai->ai_next) {
-        if (getnameinfo(ai->ai_addr, ai->ai_addrlen, text, sizeof text, NULL, 0, NI_NUMERICHOST))
-            continue;
-        buf_printf(&q->hosts, "%s%s", n == 0 ? "" : ",", q->to.host);
-        buf_printf(&q->addresses, "%s%s", n == 0 ? "" : ",", text);
-        n++;
-    }
-    buf_put_byte(&q->hosts, '\0');
-    buf_put_byte(&q->addresses, '\0');
-}
-
-static void on_resolved(uv_getaddrinfo_t *req, int status, struct addrinfo *res)
-{
-    struct lookup *l = LIST_ENTRY(req, struct lookup, req);
-    struct server_sql *q = l->q;
-
-    mem_free(l);
-    if (q != NULL) {
-        q->lookup = NULL;
-        if (status == 0) {
-            keep_addresses(q, res);
-            open_conn(q);
-        } else {
-            char why[PROBE_MSG_BYTES];
-
-            snprintf(
-                why, sizeof why, "could not resolve \"%s\": %s", q->to.host, uv_strerror(status));
-            fail(q, "08001", why);
-        }
-    }
-    uv_freeaddrinfo(res);
-}
-
-static void resolve(struct server_sql *q)
-{
-    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
-    int rc;
-
-    q->phase = SQL_RESOLVE;
-    q->lookup = mem_alloc_zero(sizeof *q->lookup);
-    q->lookup->q = q;
-    rc = uv_getaddrinfo(loop_uv(q->lp), &q->lookup->req, on_resolved, q->to.host, NULL, &hints);
-    if (rc == 0)
-        return;
-    mem_free(q->lookup);
-    q->lookup = NULL;
-    fail(q, "08001", uv_strerror(rc));
+        server_conn_fail(c, NULL, NULL);
 }
 
 /* --- what others call --- */
@@ -347,6 +139,7 @@ struct server_sql *server_sql_new(struct loop *lp, server_sql_done_fn *done, voi
     q->lp = lp;
     q->done = done;
     q->owner = owner;
+    q->conn = server_conn_new(lp, &how, ask, on_ready, on_failed, q);
     timer_init(&q->limit, on_limit);
     task_init(&q->finish, on_finish);
     return q;
@@ -360,27 +153,17 @@ void *server_sql_owner(const struct server_sql *q)
 void server_sql_run(
     struct server_sql *q, const struct probe_target *to, const char *sql, int64_t limit_ms)
 {
-    probe_target_free(&q->to);
-    probe_target_copy(&q->to, to);
     q->limit_ms = limit_ms;
     buf_clear(&q->sql);
     buf_put_cstr(&q->sql, sql);
     buf_clear(&q->value);
     err_clear(&q->err);
-    if (q->conn != NULL && PQstatus(q->conn) == CONNECTION_OK) {
-        ask(q);
+    if (server_conn_is_open(q->conn) && PQstatus(server_conn_pq(q->conn)) == CONNECTION_OK) {
+        ask(q->conn);
         return;
     }
-    close_conn(q);
-    q->in_clear = false;
-    if (to->connect_timeout_ms > 0)
-        timer_start(q->lp, &q->limit, to->connect_timeout_ms);
-    if (to->host[0] == '/' || to->host[0] == '\0') {
-        buf_free(&q->addresses);
-        open_conn(q);
-    } else {
-        resolve(q);
-    }
+    server_conn_close(q->conn);
+    server_conn_open(q->conn, to);
 }
 
 /* The one call that may wait, for a connection to a server that answered a moment ago: libpq has no
@@ -388,7 +171,7 @@ void server_sql_run(
 static void cancel(struct server_sql *q)
 {
     char why[CANCEL_BYTES];
-    PGcancel *c = PQgetCancel(q->conn);
+    PGcancel *c = PQgetCancel(server_conn_pq(q->conn));
 
     if (c != NULL)
         (void)PQcancel(c, why, sizeof why);
@@ -399,15 +182,11 @@ void server_sql_close(struct server_sql *q)
 {
     timer_stop(q->lp, &q->limit);
     task_cancel(&q->finish);
-    if (q->lookup != NULL) {
-        q->lookup->q = NULL;
-        (void)uv_cancel((uv_req_t *)&q->lookup->req); /* told to its callback, or too late */
-        q->lookup = NULL;
-    }
-    if (q->phase == SQL_ASK && q->conn != NULL && PQstatus(q->conn) == CONNECTION_OK)
+    if (q->is_asking && server_conn_is_open(q->conn) &&
+        PQstatus(server_conn_pq(q->conn)) == CONNECTION_OK)
         cancel(q);
-    close_conn(q);
-    q->phase = SQL_IDLE;
+    server_conn_close(q->conn);
+    q->is_asking = false;
 }
 
 void server_sql_free(struct server_sql **pq)
@@ -417,11 +196,9 @@ void server_sql_free(struct server_sql **pq)
     if (q == NULL)
         return;
     server_sql_close(q);
-    buf_free(&q->hosts);
-    buf_free(&q->addresses);
+    server_conn_free(&q->conn);
     buf_free(&q->sql);
     buf_free(&q->value);
-    probe_target_free(&q->to);
     mem_free(q);
     *pq = NULL;
 }

@@ -116,37 +116,20 @@ static const char *host_for_scripts(const struct conf_node *node)
     return is_socket ? "localhost" : node->backend_hostname;
 }
 
-/* How node `id` is reached, as recovery_user. TLS as links have it: allow and prefer hold when ssl
- * is on. */
+/* How node `id` is reached, as recovery_user. */
 static void fill_target(const struct recovery_job *job, int id, struct probe_target *to)
 {
-    static const char *const words[] = {
-        [CONF_SSL_DISABLE] = "disable",
-        [CONF_SSL_ALLOW] = "allow",
-        [CONF_SSL_PREFER] = "prefer",
-        [CONF_SSL_REQUIRE] = "require",
-        [CONF_SSL_VERIFY_CA] = "verify-ca",
-        [CONF_SSL_VERIFY_FULL] = "verify-full",
-    };
     const struct conf *conf = conf_now(job->ctl);
     const struct conf_node *node = &conf->nodes[id];
-    bool wants_tls = conf->ssl || node->backend_ssl_mode >= CONF_SSL_REQUIRE;
 
     *to = (struct probe_target){
-        .host = node->backend_hostname,
-        .port = node->backend_port,
         .user = conf->recovery_user[0] == '\0' ? DEFAULT_USER : conf->recovery_user,
         .password = secret_is_empty(&job->password) ? "" : secret_slice(&job->password).p,
         .database = conf->recovery_database,
-        .sslmode = wants_tls ? words[node->backend_ssl_mode] : "disable",
-        .sslrootcert =
-            node->backend_ssl_ca_cert[0] != '\0' ? node->backend_ssl_ca_cert : conf->ssl_ca_cert,
-        .sslcrl = node->backend_ssl_crl_file,
-        .sslcert = node->backend_ssl_cert,
-        .sslkey = node->backend_ssl_key,
         .connect_timeout_ms =
             node->connect_timeout_ms > 0 ? node->connect_timeout_ms : SETUP_LIMIT_MS,
     };
+    server_login_place(conf, id, to);
 }
 
 static void run_sql(struct recovery_job *job, const char *sql, int64_t limit_ms)

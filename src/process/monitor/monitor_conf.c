@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/conf.h"
+#include "process/common/server_login.h"
 
 #include "monitor_int.h"
 
@@ -175,27 +176,6 @@ static const char *or_else(const char *text, const char *otherwise)
     return text[0] == '\0' ? otherwise : text;
 }
 
-static void fill_tls(const struct conf *conf, const struct conf_node *node, struct probe_target *t)
-{
-    static const char *const words[] = {
-        [CONF_SSL_DISABLE] = "disable",
-        [CONF_SSL_ALLOW] = "allow",
-        [CONF_SSL_PREFER] = "prefer",
-        [CONF_SSL_REQUIRE] = "require",
-        [CONF_SSL_VERIFY_CA] = "verify-ca",
-        [CONF_SSL_VERIFY_FULL] = "verify-full",
-    };
-
-    /* As links do: allow and prefer hold when ssl is on. */
-    t->sslmode = conf->ssl || node->backend_ssl_mode >= CONF_SSL_REQUIRE
-                     ? words[node->backend_ssl_mode]
-                     : "disable";
-    t->sslrootcert = or_else(node->backend_ssl_ca_cert, conf->ssl_ca_cert);
-    t->sslcrl = node->backend_ssl_crl_file;
-    t->sslcert = node->backend_ssl_cert;
-    t->sslkey = node->backend_ssl_key;
-}
-
 void monitor_conf_target(
     const struct conf_gen *gen, int id, struct probe_target *t, char **password)
 {
@@ -204,8 +184,7 @@ void monitor_conf_target(
     const char *given = "";
 
     memset(t, 0, sizeof *t);
-    t->host = node->backend_hostname;
-    t->port = node->backend_port;
+    server_login_place(conf, id, t);
     if (conf->sr_check_user[0] != '\0') {
         t->user = conf->sr_check_user;
         t->database = or_else(conf->sr_check_database, DEFAULT_DATABASE);
@@ -218,7 +197,6 @@ void monitor_conf_target(
     monitor_conf_drop_password(password);
     *password = find_password(gen, t->user, given);
     t->password = *password == NULL ? "" : *password;
-    fill_tls(conf, node, t);
     t->connect_timeout_ms = node->connect_timeout_ms;
     t->timeout_ms = node->health_check_timeout_ms;
     t->keep_open = node->health_check_period_ms > 0 || conf->sr_check_period_ms > 0;
