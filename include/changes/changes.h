@@ -46,6 +46,7 @@ enum change_kind {
 struct change {
     enum change_kind kind;
     uint32_t xid;        /* BEGIN, COMMIT */
+    int64_t commit_us;   /* COMMIT: when, wall clock of the server; 0: not told */
     struct slice tables; /* the table, of a TRUNCATE all of them: see change_next_table */
     bool has_old;        /* UPDATE, DELETE: columns of the old row are told */
     bool has_new;        /* INSERT, UPDATE: those of the new one are */

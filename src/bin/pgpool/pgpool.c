@@ -21,6 +21,7 @@
 #include "ipc/roles.h"
 #include "process/common/role_conf.h"
 #include "process/control/control.h"
+#include "process/invalidator/invalidator.h"
 #include "process/logger/logger.h"
 #include "process/monitor/monitor.h"
 #include "process/supervisor/supervisor.h"
@@ -36,6 +37,7 @@ static proc_main_fn *const role_mains[ROLE_COUNT] = {
     [ROLE_MONITOR] = monitor_main,
     [ROLE_CONTROL] = control_main,
     [ROLE_WATCHDOG] = watchdog_main,
+    [ROLE_INVALIDATOR] = invalidator_main,
     [ROLE_WEB] = web_main,
     [ROLE_LOGGER] = logger_main,
 };

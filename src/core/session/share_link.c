@@ -305,7 +305,7 @@ static void replan(struct client *c)
 
     s->replan = false;
     s->may_replan = false; /* once is enough */
-    (void)expect_take_hold(&c->link->expect);
+    c->link->hold_ready = false;
     if (s->begun_here)
         share_put_own_query(c, &run, slice_of_str("ROLLBACK"));
     share_names_replan(c, &run, buf_slice(&s->turn->retry));
@@ -337,7 +337,7 @@ static void on_exchange_over(struct client *c)
     }
     if (s->resend) {
         s->resend = false;
-        (void)expect_take_hold(&c->link->expect);
+        c->link->hold_ready = false;
         share_send_later(c);
         return;
     }
@@ -358,8 +358,9 @@ static void on_exchange_over(struct client *c)
     s->may_replan = false;
     s->reply_begun = false;
     c->server_batch = false;
-    s->owes_ready = expect_take_hold(&c->link->expect) || s->owes_ready;
-    s->turn->op_flags = 0;
+    s->owes_ready = s->owes_ready || c->link->hold_ready;
+    c->link->hold_ready = false;
+    c->link->see_tags = false;
     client_note_idle(c);
     c->link->ready_as = 0;
     if (c->balance != NULL)
@@ -657,12 +658,12 @@ static bool on_error(void *owner, struct link *link, const struct errmsg *m)
         share_pending_refused(c);
     if (is_no_primary(c, link, m)) {
         s->resend = true;
-        expect_hold(&link->expect);
+        link->hold_ready = true;
         return true;
     }
     if (is_stale_plan(c, m)) {
         s->replan = true;
-        expect_hold(&link->expect);
+        link->hold_ready = true;
         return true;
     }
     if (s->pins == 0 && is_of_stale_plan(m))

@@ -199,10 +199,63 @@ static bool read_number(struct slice *s, uint32_t *out)
     return i > 0 && n <= UINT32_MAX;
 }
 
+/* Digits as `mould` has them, where 0 stands for any; up to six numbers, one for each run of them.
+ */
+static bool read_mould(struct slice *s, const char *mould, int number[6])
+{
+    size_t n = strlen(mould);
+    int at = -1;
+    size_t i;
+
+    if (s->n < n)
+        return false;
+    for (i = 0; i < n; i++) {
+        bool is_digit = s->p[i] >= '0' && s->p[i] <= '9';
+
+        if (mould[i] != '0' ? s->p[i] != mould[i] : !is_digit)
+            return false;
+        if (mould[i] != '0')
+            continue;
+        if (i == 0 || mould[i - 1] != '0')
+            number[++at] = 0;
+        number[at] = number[at] * 10 + (s->p[i] - '0');
+    }
+    skip(s, n);
+    return true;
+}
+
+/* Since 1970, by the calendar that begins its years in March. */
+static int64_t days_of(int year, int month, int day)
+{
+    int64_t y = month < 3 ? year - 1 : year;
+
+    return y * 365 + y / 4 - y / 100 + y / 400 + ((month + 9) % 12 * 306 + 5) / 10 + day - 1 -
+           719468;
+}
+
+/* " (at 2026-11-24 00:10:28.991001+00)", the fraction with as many digits as it needs. */
+static int64_t read_time(struct slice s)
+{
+    int t[6];
+    int64_t us = 0;
+    int64_t digit = 100000;
+
+    if (!read_mould(&s, " (at 0000-00-00 00:00:00", t))
+        return 0;
+    if (take(&s, "."))
+        for (; s.n > 0 && s.p[0] >= '0' && s.p[0] <= '9'; skip(&s, 1), digit /= 10)
+            us += (s.p[0] - '0') * digit;
+    if (!slice_eq_str(s, "+00)"))
+        return 0;
+    return us + ((days_of(t[0], t[1], t[2]) * 24 + t[3]) * 3600 + t[4] * 60 + t[5]) * 1000000;
+}
+
 static enum change_kind read_end(struct slice s, enum change_kind kind, struct change *out)
 {
-    /* Behind it may stand " (at ...)". */
-    return read_number(&s, &out->xid) && (s.n == 0 || s.p[0] == ' ') ? kind : CHANGE_BAD;
+    if (!read_number(&s, &out->xid) || (s.n > 0 && s.p[0] != ' '))
+        return CHANGE_BAD;
+    out->commit_us = read_time(s);
+    return kind;
 }
 
 /* Where the columns of the old row end: at a word that is no column, for those go on with a

@@ -16,6 +16,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "cache/cache_stream.h"
 #include "ipc/orders.h"
 #include "process/common/role_conf.h"
 #include "session/session.h"
@@ -42,6 +43,8 @@ static const char *kind_name(enum proc_role role)
         return "PCP";
     case ROLE_WATCHDOG:
         return "watchdog";
+    case ROLE_INVALIDATOR:
+        return "invalidator";
     case ROLE_WEB:
         return "web";
     case ROLE_LOGGER:
@@ -259,6 +262,8 @@ static void give_back(struct sup *s, const struct sup_child *c)
     atomic_store(&row->nwaiting, 0);
     if (orders_reclaim(s->shm, c->slot) > 0)
         log_at(LVL_LOG, "a pause that was not complete is taken back: who gave it is gone");
+    if (c->role == ROLE_INVALIDATOR)
+        cache_streams_died(s->shm);
     if (c->role != ROLE_WORKER) {
         drop_mail(&box);
         return;

@@ -19,6 +19,8 @@
 #include "auth/auth_guard.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "cache/cache_store.h"
+#include "cache/cache_stream.h"
 #include "cluster/recovery.h"
 #include "cluster/wd_share.h"
 #include "cluster/status_file.h"
@@ -57,7 +59,7 @@ static int count_workers(const struct conf *conf)
 static void lay_out_slots(struct sup *s)
 {
     const struct conf *conf = conf_of(s->gen);
-    enum proc_role single[5];
+    enum proc_role single[6];
     int nsingle = 0;
     int nwork;
     int i;
@@ -70,6 +72,8 @@ static void lay_out_slots(struct sup *s)
         single[nsingle++] = ROLE_MONITOR;
         single[nsingle++] = ROLE_CONTROL;
     }
+    if (conf->memory_cache_enabled && !s->opts.is_witness)
+        single[nsingle++] = ROLE_INVALIDATOR;
     if (conf->http_port != 0 && !s->opts.is_witness)
         single[nsingle++] = ROLE_WEB;
     nwork = s->opts.is_witness ? 0 : count_workers(conf);
@@ -107,13 +111,18 @@ static int make_shared(struct sup *s, struct err *err)
     plan.bytes[SHM_PROCS] = proc_table_bytes(s->nchildren + 1);
     plan.bytes[SHM_RECOVERY] = recovery_region_bytes();
     plan.bytes[SHM_WATCHDOG] = conf_of(s->gen)->use_watchdog ? wd_share_region_bytes() : 0;
-    if (s->nworkers > 0)
+    if (s->nworkers > 0) {
         session_plan_shm(conf_of(s->gen), s->nworkers, &plan);
+        cache_plan_shm(conf_of(s->gen), s->nchildren + 1, &plan);
+        plan.bytes[SHM_CACHE_STREAMS] =
+            conf_of(s->gen)->memory_cache_enabled ? cache_streams_bytes() : 0;
+    }
     s->shm = shm_new(&plan, err);
     if (s->shm == NULL)
         return -1;
     if (s->nworkers > 0) {
         session_init_shm(conf_of(s->gen), s->nworkers, s->shm);
+        cache_init_shm(conf_of(s->gen), s->nchildren + 1, s->shm);
         keep_secret(s);
     }
     row = proc_row(s->shm, PROC_SLOT_SUPERVISOR);

@@ -74,13 +74,20 @@ static const struct {
     struct slice text;
     enum change_kind kind;
     uint32_t xid;
+    int64_t commit_us;
     struct slice tables;
     struct slice old_row; /* p is NULL: it is not told */
     struct slice new_row;
 } events[] = {
     {LIT("BEGIN 724"), CHANGE_BEGIN, .xid = 724},
-    {LIT("COMMIT 4294967295 (at 2026-11-24 00:10:28.991001+00)"), CHANGE_COMMIT, .xid = UINT32_MAX},
+    {LIT("COMMIT 4294967295 (at 2026-11-24 00:10:28.991001+00)"), CHANGE_COMMIT, .xid = UINT32_MAX,
+        .commit_us = INT64_C(1795479028991001)},
     {LIT("COMMIT 724"), CHANGE_COMMIT, .xid = 724},
+    {LIT("COMMIT 7 (at 1970-01-01 00:00:01.5+00)"), CHANGE_COMMIT, .xid = 7, .commit_us = 1500000},
+    {LIT("COMMIT 7 (at 2000-02-29 23:59:59+00)"), CHANGE_COMMIT, .xid = 7,
+        .commit_us = INT64_C(951868799000000)},
+    {LIT("COMMIT 7 (at 2000-02-29 23:59:59+01)"), CHANGE_COMMIT, .xid = 7},
+    {LIT("COMMIT 7 (at infinity)"), CHANGE_COMMIT, .xid = 7},
     {LIT("COMMIT 4294967296"), CHANGE_BAD, .xid = 0},
     {LIT("BEGIN 7x"), CHANGE_BAD, .xid = 0},
     {LIT("BEGIN"), CHANGE_BAD, .xid = 0},
@@ -128,6 +135,7 @@ START_TEST(an_event_is_taken_apart)
     if (c.kind == CHANGE_BAD)
         return;
     ck_assert_uint_eq(c.xid, events[_i].xid);
+    ck_assert_int_eq(c.commit_us, events[_i].commit_us);
     ck_assert(slice_eq(c.tables, events[_i].tables));
     ck_assert_int_eq(c.has_old, events[_i].old_row.p != NULL);
     ck_assert_int_eq(c.has_new, events[_i].new_row.p != NULL);

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * test_inval_cells.c: each cell is in the set once, in the order in which they came. */
+#include "config.h"
+
+#include <check.h>
+#include <stdlib.h>
+
+#include "process/invalidator/inval_cells.h"
+
+#define MANY 100000
+
+START_TEST(each_is_there_once)
+{
+    struct inval_cells s = {.n = 0};
+    uint32_t i;
+
+    for (i = 0; i < MANY; i++) {
+        ck_assert(inval_cells_add(&s, (cache_cell)i << 32 | (i & 7)));
+        ck_assert(!inval_cells_add(&s, (cache_cell)(i / 2) << 32 | (i / 2 & 7)));
+    }
+    ck_assert_uint_eq(s.n, MANY);
+    for (i = 0; i < MANY; i++)
+        ck_assert_uint_eq(s.cell[i], (cache_cell)i << 32 | (i & 7));
+    inval_cells_free(&s);
+    ck_assert(inval_cells_add(&s, 0));
+    inval_cells_free(&s);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("inval_cells");
+    TCase *tc = tcase_create("all");
+    SRunner *sr;
+    int failed;
+
+    tcase_add_test(tc, each_is_there_once);
+    suite_add_tcase(s, tc);
+    sr = srunner_create(s);
+    srunner_run_all(sr, CK_ENV);
+    failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
