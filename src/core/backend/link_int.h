@@ -52,6 +52,8 @@ bool link_answer_is_ours(const struct link *link);
 /* The replies to the reset queries of the link go on the expect queue, the queries in `out`. */
 void link_reset_expect_all(struct link *link);
 void link_reset_put_all(struct link *link, struct buf *out);
+/* link_row.c: the process number that the client that has the link was told; 0: not known. */
+int32_t link_row_told_pid(const struct link *link);
 /* link_clean.c */
 /* Both, and sends them: the link is being cleaned. */
 void link_clean_send_resets(struct link *link);

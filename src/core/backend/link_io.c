@@ -461,6 +461,26 @@ COLD APART static const char *link_on_long_error(
     return link_on_whole(link, run, BE_ERROR, p, p + have) ? p + have : NULL;
 }
 
+/* Who notified stands in a NotificationResponse as a server process. When that is the link's own,
+ * it was the client that has the link now, and tied it to itself when it began to listen: it is
+ * told the number that it goes by. False: not enough of the message is there. */
+COLD APART static bool link_name_notifier(struct link *link, const char *p, size_t have)
+{
+    char *pid = link->be->read_buf + (p + PROTO_HEADER_BYTES - link->be->read_buf);
+    int32_t told;
+
+    if (proto_get_u32(p + 1) < 8)
+        return true;
+    if (have < PROTO_HEADER_BYTES + 4)
+        return false;
+    if (link->phase != LINK_LENT || proto_get_u32(pid) != (uint32_t)link->server_pid)
+        return true;
+    told = link_row_told_pid(link);
+    if (told != 0)
+        proto_put_u32(pid, (uint32_t)told);
+    return true;
+}
+
 /* Starts one message at `p`. Returns where to go on, or NULL to stop: the rest is carried over, or
  * the link is gone. */
 WARM APART static const char *link_on_header(
@@ -483,6 +503,8 @@ WARM APART static const char *link_on_header(
         link->has_more = have > len + 1U;
         return link_on_whole(link, run, type, p, p + len + 1U) ? p + len + 1U : NULL;
     }
+    if (type == BE_NOTIFICATION && !link_name_notifier(link, p, have))
+        return NULL;
     if (link->phase == LINK_IDLE && type != BE_NOTICE && type != BE_NOTIFICATION)
         return link_unasked(link), NULL;
     if (link->phase == LINK_CLEANING &&

@@ -66,6 +66,17 @@ static bool row_is_known(const struct link_row *row)
     return row != NULL && row->state != LINK_STATE_FREE && row->state != LINK_STATE_CONNECTING;
 }
 
+int32_t link_row_told_pid(const struct link *link)
+{
+    const struct link_row *row = link_row_at(link->be->link_rows, link->row);
+    const struct client_row *client;
+
+    if (row == NULL || row->client_row == ROWS_NO_ROW)
+        return 0;
+    client = client_row_at(shm_get(link->be->shm, SHM_CLIENTS), row->client_row);
+    return client == NULL ? 0 : client->told_pid;
+}
+
 HOT void link_row_note_lent(struct link *link, int client_row)
 {
     struct link_row *row = link_row_at(link->be->link_rows, link->row);
