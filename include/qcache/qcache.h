@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * qcache.h: the query cache's judgement: may the result of a statement be kept, on which tables
+ * does it depend, and what does a statement write? By the parser's facts, and by answers of the
+ * catalogue, which are kept per worker. Runs in: workers. Sends nothing: the session asks. */
+#ifndef PGP_QCACHE_QCACHE_H
+#define PGP_QCACHE_QCACHE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/hash.h"
+#include "base/list.h"
+#include "base/slice.h"
+#include "cache/cache_gen.h"
+#include "parser/parser.h"
+
+struct conf;
+struct err;
+
+enum qcache_reason {
+#define QCACHE_REASON(sym, text) QCACHE_R_##sym,
+#include "qcache/qcache_reasons.def"
+#undef QCACHE_REASON
+    QCACHE_REASON_COUNT
+};
+/* As PGPOOL EXPLAIN shows it. */
+const char *qcache_reason_text(enum qcache_reason r);
+
+/* --- qcache_text.c: what the text says --- */
+
+/* Longer texts are not kept. */
+#define QCACHE_TEXT_MAX 16384
+
+/* NONE: the catalogue decides. *is_forced: FORCE QUERY CACHE stands in front of it. */
+enum qcache_reason qcache_text_reason(
+    const struct sql_facts *facts, struct slice text, bool *is_forced);
+/* True when a parameter's value may stand for the time: 'now', 'today', ... `binds` is what follows
+ * the names in a Bind: formats and values. Also true when it cannot be read. */
+bool qcache_values_may_be_time(struct slice binds);
+
+/* --- qcache_writes.c: what a statement changes --- */
+
+#define QCACHE_W_TABLES    0x01u /* those that the question marks as written */
+#define QCACHE_W_FUNCTIONS 0x02u /* what the functions write that it calls, if one of them does */
+#define QCACHE_W_CATALOG   0x04u /* what names mean, and what is known of them */
+#define QCACHE_W_DATABASE  0x08u /* anything in its database */
+#define QCACHE_W_ALL       0x10u /* anything anywhere: roles, databases */
+#define QCACHE_W_COMMITS   0x20u /* the open transaction may be committed by it */
+uint32_t qcache_writes(const struct sql_facts *facts, struct slice text);
+/* The same of one that is not looked at. */
+#define QCACHE_W_UNREAD (QCACHE_W_TABLES | QCACHE_W_CATALOG | QCACHE_W_DATABASE | QCACHE_W_COMMITS)
+
+/* --- qcache_oracle.c: the question --- */
+
+/* More names than this are not asked about. */
+#define QCACHE_MAX_NAMES 48
+
+/* Appends what is to be asked about the tables and functions of the statements: bytes that are the
+ * same for statements with the same names. Returns -1 when there are too many. */
+int qcache_question(const struct sql_facts *facts, struct buf *out);
+/* Appends the SELECT that answers it: rows of QCACHE_COLUMNS values, all text. It depends on no
+ * setting but search_path, and what does not exist is an answer. */
+#define QCACHE_COLUMNS 5
+void qcache_question_sql(struct slice question, struct buf *out);
+
+/* --- qcache_rules.c: lists of the settings, compiled --- */
+
+struct qcache_rules;
+/* NULL when an item is no regular expression; the error names the setting. `conf` must live as
+ * long. */
+struct qcache_rules *qcache_rules_new(const struct conf *conf, struct err *err);
+void qcache_rules_free(struct qcache_rules **rp);
+/* `name` with its schema, schema.name; lists may have either. */
+bool qcache_rules_table_is_safe(const struct qcache_rules *r, struct slice name);
+bool qcache_rules_table_is_unsafe(const struct qcache_rules *r, struct slice name);
+/* A function that is stable and depends on settings and arguments alone, or is listed. */
+bool qcache_rules_function_is_safe(const struct qcache_rules *r, struct slice name);
+
+/* --- qcache_judge.c: what the answer says --- */
+
+struct qcache_judgement {
+    struct hash_node node;
+    struct list lru;
+    struct cache_deps known; /* it holds as long as these do */
+    int64_t until_us;
+    uint8_t reason;        /* enum qcache_reason: why results are not kept; NONE: they are */
+    uint8_t forced_reason; /* ... with FORCE QUERY CACHE */
+    bool writes_more;      /* by triggers, rules, defaults: more than is known */
+    bool runs_code;        /* calls functions of users that are volatile: they may write */
+    bool repeats_reads;    /* transactions are not read committed by default */
+    uint16_t nreads;       /* tables that results depend on, by oid, ascending */
+    uint16_t nwrites;      /* tables that are written with those that the statement names */
+    uint32_t *reads;
+    uint32_t *writes;
+    uint32_t key_len;
+    char key[]; /* scope and question */
+};
+
+struct qcache_judge;
+/* Begins to read the answer to a question (which must live as long). */
+struct qcache_judge *qcache_judge_new(struct slice question, const struct qcache_rules *rules);
+/* One row; a malformed one makes everything unknown. */
+void qcache_judge_row(struct qcache_judge *j, const struct slice value[QCACHE_COLUMNS]);
+/* The end: a judgement for the book under `key`, and the judge is freed. */
+struct qcache_judgement *qcache_judge_end(struct qcache_judge **jp, struct slice key);
+/* Gives up; *jp may be NULL. */
+void qcache_judge_free(struct qcache_judge **jp);
+
+/* --- qcache_book.c: judgements of a worker --- */
+
+struct qcache_book;
+/* `size` judgements at most, each for `expire_ms` (0: for ever). */
+struct qcache_book *qcache_book_new(uint32_t size, int64_t expire_ms);
+void qcache_book_free(struct qcache_book **bp);
+/* NULL: it has to be asked for. Valid until the next call that changes the book. */
+const struct qcache_judgement *qcache_book_find(
+    struct qcache_book *b, const struct cache_gens *gens, struct slice key, int64_t now_us);
+/* Takes the judgement over; what has that key goes. */
+void qcache_book_put(struct qcache_book *b, struct qcache_judgement *j, int64_t now_us);
+void qcache_book_clear(struct qcache_book *b);
+
+#endif

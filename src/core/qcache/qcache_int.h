@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * qcache_int.h: the question and its answer, as the files of this module share them. */
+#ifndef PGP_QCACHE_INT_H
+#define PGP_QCACHE_INT_H
+
+#include "qcache/qcache.h"
+
+/* The first byte of a name in a question. */
+#define QCACHE_ASK_READ     'r'
+#define QCACHE_ASK_WRITTEN  'w'
+#define QCACHE_ASK_FUNCTION 'f'
+
+struct qcache_name {
+    char kind;
+    unsigned nargs; /* of a function */
+    struct slice schema;
+    struct slice name;
+};
+
+/* Takes the name at *at (NULL: the first); false behind the last. */
+bool qcache_question_next(struct slice question, const char **at, struct qcache_name *out);
+
+/* Bits of the answer. */
+#define ROW_CATALOG  0x01u
+#define ROW_TEMP     0x02u
+#define ROW_UNLOGGED 0x04u
+#define ROW_FOREIGN  0x08u
+#define ROW_SEQUENCE 0x10u
+#define ROW_VIEW     0x20u
+#define ROW_NAMED    0x40u /* the statement itself names it */
+
+#define FUNC_VOLATILE 0x01u
+#define FUNC_STABLE   0x02u
+#define FUNC_OF_USER  0x04u
+
+#define DB_ODD        0x01u
+#define DB_REPEATABLE 0x02u
+
+#endif

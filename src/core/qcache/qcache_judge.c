@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * qcache_judge.c: what the catalogue's answer about the names of a statement means. Runs in:
+ * workers. Pure. */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "qcache_int.h"
+
+struct oids {
+    uint32_t *p;
+    size_t n;
+    size_t cap;
+};
+
+struct qcache_judge {
+    const struct qcache_rules *rules;
+    struct slice question;
+    struct oids reads;
+    struct oids writes;
+    uint64_t found_tables; /* by number, as are: */
+    uint64_t found_functions;
+    uint64_t safe_views; /* listed: what is in it does not matter */
+    uint64_t odd_views;  /* it calls what it should not */
+    enum qcache_reason reason;
+    enum qcache_reason forced_reason;
+    uint64_t db;
+    bool has_db;
+    bool is_bad;
+    bool writes_more;
+    bool runs_code;
+};
+
+_Static_assert(QCACHE_MAX_NAMES <= 64, "a bit for each");
+
+struct qcache_judge *qcache_judge_new(struct slice question, const struct qcache_rules *rules)
+{
+    struct qcache_judge *j = mem_alloc_zero(sizeof *j);
+
+    j->question = question;
+    j->rules = rules;
+    return j;
+}
+
+static void add_oid(struct oids *o, uint64_t oid)
+{
+    if (o->n == o->cap) {
+        o->cap = o->cap == 0 ? 8 : 2 * o->cap;
+        o->p = mem_resize(o->p, o->cap * sizeof o->p[0]);
+    }
+    o->p[o->n++] = (uint32_t)oid;
+}
+
+/* The first reason is the one that is told. */
+static void object(struct qcache_judge *j, enum qcache_reason r)
+{
+    if (j->reason == QCACHE_R_NONE)
+        j->reason = r;
+}
+
+/* Not even FORCE QUERY CACHE helps. */
+static void object_always(struct qcache_judge *j, enum qcache_reason r)
+{
+    object(j, r);
+    if (j->forced_reason == QCACHE_R_NONE)
+        j->forced_reason = r;
+}
+
+static void judge_relation(
+    struct qcache_judge *j, unsigned i, uint64_t oid, uint64_t bits, struct slice name)
+{
+    bool is_safe = qcache_rules_table_is_safe(j->rules, name);
+
+    add_oid(&j->reads, oid);
+    if ((bits & ROW_NAMED) != 0)
+        j->found_tables |= UINT64_C(1) << i;
+    if (is_safe && (bits & ROW_NAMED) != 0 && (bits & ROW_VIEW) != 0)
+        j->safe_views |= UINT64_C(1) << i;
+    if ((bits & ROW_TEMP) != 0)
+        object_always(j, QCACHE_R_TEMP);
+    else if (qcache_rules_table_is_unsafe(j->rules, name))
+        object(j, QCACHE_R_UNSAFE);
+    else if ((bits & ROW_CATALOG) != 0)
+        object(j, QCACHE_R_CATALOG);
+    else if ((bits & ROW_SEQUENCE) != 0)
+        object(j, QCACHE_R_SEQUENCE);
+    else if ((bits & ROW_UNLOGGED) != 0 && !is_safe)
+        object(j, QCACHE_R_UNLOGGED);
+    else if ((bits & ROW_FOREIGN) != 0 && !is_safe)
+        object(j, QCACHE_R_FOREIGN);
+}
+
+static bool is_safe_function(const struct qcache_judge *j, uint64_t bits, struct slice name)
+{
+    return (bits & (FUNC_VOLATILE | FUNC_STABLE)) == 0 ||
+           ((bits & FUNC_OF_USER) == 0 && (bits & FUNC_VOLATILE) == 0 &&
+               qcache_rules_function_is_safe(j->rules, name));
+}
+
+static void judge_function(struct qcache_judge *j, unsigned i, uint64_t bits, struct slice name)
+{
+    j->found_functions |= UINT64_C(1) << i;
+    j->runs_code =
+        j->runs_code || (bits & (FUNC_VOLATILE | FUNC_OF_USER)) == (FUNC_VOLATILE | FUNC_OF_USER);
+    if (!is_safe_function(j, bits, name))
+        object(j, QCACHE_R_FUNCTION);
+}
+
+static void judge_tree(struct qcache_judge *j, unsigned i, uint64_t bits, struct slice name)
+{
+    j->runs_code =
+        j->runs_code || (bits & (FUNC_VOLATILE | FUNC_OF_USER)) == (FUNC_VOLATILE | FUNC_OF_USER);
+    if (!is_safe_function(j, bits, name))
+        j->odd_views |= UINT64_C(1) << i;
+}
+
+static bool read_number(struct slice s, uint64_t *v)
+{
+    size_t i;
+
+    *v = 0;
+    for (i = 0; i < s.n && s.p[i] >= '0' && s.p[i] <= '9'; i++)
+        *v = *v * 10 + (uint64_t)(s.p[i] - '0');
+    return s.n > 0 && s.n < 19 && i == s.n;
+}
+
+void qcache_judge_row(struct qcache_judge *j, const struct slice value[QCACHE_COLUMNS])
+{
+    uint64_t i;
+    uint64_t a;
+    uint64_t b;
+
+    if (value[0].n != 1 || !read_number(value[1], &i) || !read_number(value[2], &a) ||
+        !read_number(value[3], &b) || i >= QCACHE_MAX_NAMES) {
+        j->is_bad = true;
+        return;
+    }
+    switch (value[0].p[0]) {
+    case 'r':
+        judge_relation(j, (unsigned)i, a, b, value[4]);
+        break;
+    case 'w':
+        add_oid(&j->writes, a);
+        break;
+    case 'x':
+        j->writes_more = true;
+        break;
+    case 'f':
+        judge_function(j, (unsigned)i, a, value[4]);
+        break;
+    case 'g':
+        judge_tree(j, (unsigned)i, a, value[4]);
+        break;
+    case 'd':
+        j->has_db = true;
+        j->db = a;
+        break;
+    default:
+        j->is_bad = true;
+        break;
+    }
+}
+
+static int compare_oids(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a;
+    uint32_t y = *(const uint32_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+static void sort_out(struct oids *o)
+{
+    size_t i;
+    size_t n = 0;
+
+    if (o->n > 1)
+        qsort(o->p, o->n, sizeof o->p[0], compare_oids);
+    for (i = 0; i < o->n; i++)
+        if (n == 0 || o->p[i] != o->p[n - 1])
+            o->p[n++] = o->p[i];
+    o->n = n;
+}
+
+/* Names that no row speaks of. */
+static void judge_missing(struct qcache_judge *j)
+{
+    const char *at = NULL;
+    struct qcache_name n;
+    unsigned tables = 0;
+    unsigned functions = 0;
+
+    while (qcache_question_next(j->question, &at, &n)) {
+        bool is_function = n.kind == QCACHE_ASK_FUNCTION;
+        uint64_t found = is_function ? j->found_functions : j->found_tables;
+        unsigned i = is_function ? functions++ : tables++;
+
+        if ((found & UINT64_C(1) << i) == 0)
+            object_always(j, QCACHE_R_MISSING);
+    }
+}
+
+struct qcache_judgement *qcache_judge_end(struct qcache_judge **jp, struct slice key)
+{
+    struct qcache_judge *j = *jp;
+    struct qcache_judgement *out = mem_alloc_zero(sizeof *out + key.n);
+
+    sort_out(&j->reads);
+    sort_out(&j->writes);
+    judge_missing(j);
+    if ((j->odd_views & ~j->safe_views) != 0)
+        object(j, QCACHE_R_FUNCTION);
+    if ((j->db & DB_ODD) != 0)
+        object(j, QCACHE_R_ODD);
+    if (j->reads.n > CACHE_DEPS_MAX - 2)
+        object_always(j, QCACHE_R_MANY);
+    if (j->is_bad || !j->has_db) {
+        j->reason = j->forced_reason = QCACHE_R_UNKNOWN;
+        j->writes_more = j->runs_code = true;
+    }
+    out->reason = (uint8_t)j->reason;
+    out->forced_reason = (uint8_t)j->forced_reason;
+    out->writes_more = j->writes_more || j->writes.n > UINT16_MAX;
+    out->runs_code = j->runs_code;
+    out->repeats_reads = (j->db & DB_REPEATABLE) != 0;
+    out->nreads = (uint16_t)(j->reads.n > UINT16_MAX ? 0 : j->reads.n);
+    out->nwrites = (uint16_t)(j->writes.n > UINT16_MAX ? 0 : j->writes.n);
+    out->reads = j->reads.p;
+    out->writes = j->writes.p;
+    j->reads.p = j->writes.p = NULL;
+    out->key_len = (uint32_t)key.n;
+    memcpy(out->key, key.p, key.n);
+    qcache_judge_free(jp);
+    return out;
+}
+
+void qcache_judge_free(struct qcache_judge **jp)
+{
+    struct qcache_judge *j = *jp;
+
+    *jp = NULL;
+    if (j == NULL)
+        return;
+    mem_free(j->reads.p);
+    mem_free(j->writes.p);
+    mem_free(j);
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * qcache_rules.c: the lists of the settings about what may be kept, compiled, and the built-in
+ * functions that are stable for their dependence on settings alone. Runs in: workers. */
+#include "config.h"
+
+#include <regex.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "config/conf.h"
+#include "config/conf_pattern.h"
+#include "qcache/qcache.h"
+
+struct patterns {
+    regex_t *re;
+    int n;
+};
+
+struct qcache_rules {
+    struct patterns safe;
+    struct patterns unsafe;
+    struct patterns functions;
+};
+
+/* What they return depends on their arguments and on settings (TimeZone, DateStyle, ...), which are
+ * part of each key. */
+static const char *const safe_functions[] = {"array_to_json", "array_to_string", "concat",
+    "concat_ws", "date", "date_add", "date_part", "date_subtract", "date_trunc", "extract",
+    "format", "generate_series", "json_agg", "json_build_array", "json_build_object",
+    "json_object_agg", "json_populate_record", "json_populate_recordset", "json_to_record",
+    "json_to_recordset", "jsonb_agg", "jsonb_build_array", "jsonb_build_object", "jsonb_object_agg",
+    "jsonb_populate_record", "jsonb_populate_recordset", "jsonb_to_record", "jsonb_to_recordset",
+    "make_timestamptz", "plainto_tsquery", "phraseto_tsquery", "quote_literal", "quote_nullable",
+    "row_to_json", "time", "timestamp", "timestamptz", "timezone", "to_char", "to_date", "to_json",
+    "to_jsonb", "to_number", "to_timestamp", "to_tsquery", "to_tsvector", "ts_headline",
+    "websearch_to_tsquery"};
+
+static bool match(const struct patterns *p, struct slice text)
+{
+    char name[2 * 64 + 1];
+    int i;
+
+    if (p->n == 0 || text.n >= sizeof name)
+        return false;
+    memcpy(name, text.p, text.n);
+    name[text.n] = '\0';
+    for (i = 0; i < p->n; i++)
+        if (regexec(&p->re[i], name, 0, NULL, 0) == 0)
+            return true;
+    return false;
+}
+
+/* schema.name, or the name alone. */
+static bool match_table(const struct patterns *p, struct slice name)
+{
+    const char *dot = memchr(name.p, '.', name.n);
+
+    return match(p, name) ||
+           (dot != NULL && match(p, slice_of(dot + 1, (size_t)(name.p + name.n - dot - 1))));
+}
+
+static int compile(
+    struct patterns *p, const struct conf_list *list, const char *setting, struct err *err)
+{
+    struct err why;
+    int i;
+
+    if (list->n == 0)
+        return 0;
+    p->re = mem_alloc_zero((size_t)list->n * sizeof p->re[0]);
+    for (i = 0; i < list->n; i++) {
+        err_clear(&why);
+        if (conf_pattern_compile(&p->re[i], slice_of_str(list->item[i]), &why) == -1) {
+            err_set(err, "22023", "%s: %s", setting, why.msg);
+            return -1;
+        }
+        p->n++;
+    }
+    return 0;
+}
+
+struct qcache_rules *qcache_rules_new(const struct conf *conf, struct err *err)
+{
+    struct qcache_rules *r = mem_alloc_zero(sizeof *r);
+
+    if (compile(&r->safe, &conf->cache_safe_memqcache_table_list, "cache_safe_memqcache_table_list",
+            err) == -1 ||
+        compile(&r->unsafe, &conf->cache_unsafe_memqcache_table_list,
+            "cache_unsafe_memqcache_table_list", err) == -1 ||
+        compile(&r->functions, &conf->memqcache_safe_function_list, "memqcache_safe_function_list",
+            err) == -1)
+        qcache_rules_free(&r);
+    return r;
+}
+
+static void patterns_free(struct patterns *p)
+{
+    while (p->n > 0)
+        regfree(&p->re[--p->n]);
+    mem_free(p->re);
+}
+
+void qcache_rules_free(struct qcache_rules **rp)
+{
+    struct qcache_rules *r = *rp;
+
+    *rp = NULL;
+    if (r == NULL)
+        return;
+    patterns_free(&r->safe);
+    patterns_free(&r->unsafe);
+    patterns_free(&r->functions);
+    mem_free(r);
+}
+
+bool qcache_rules_table_is_safe(const struct qcache_rules *r, struct slice name)
+{
+    return match_table(&r->safe, name);
+}
+
+bool qcache_rules_table_is_unsafe(const struct qcache_rules *r, struct slice name)
+{
+    return match_table(&r->unsafe, name);
+}
+
+bool qcache_rules_function_is_safe(const struct qcache_rules *r, struct slice name)
+{
+    size_t i;
+
+    for (i = 0; i < sizeof safe_functions / sizeof safe_functions[0]; i++)
+        if (slice_eq_str(name, safe_functions[i]))
+            return true;
+    return match(&r->functions, name);
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * qcache_writes.c: what a statement changes that results in the cache depend on, by the parser's
+ * facts. Runs in: workers. Pure. What is not known for sure is said to change everything in the
+ * database. */
+#include "config.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "qcache/qcache.h"
+
+/* Bytes of the comment at the start of `s`; there may be others in it. */
+static size_t comment_bytes(struct slice s)
+{
+    unsigned depth = 0;
+    size_t i = 0;
+
+    while (i + 1 < s.n) {
+        bool opens = s.p[i] == '/' && s.p[i + 1] == '*';
+        bool closes = s.p[i] == '*' && s.p[i + 1] == '/';
+
+        i += opens || closes ? 2 : 1;
+        depth += opens ? 1 : 0;
+        if (closes && --depth == 0)
+            return i;
+    }
+    return s.n;
+}
+
+/* Blanks and comments in front of a word. */
+static struct slice skip_blanks(struct slice s)
+{
+    while (s.n > 0) {
+        size_t n = 0;
+
+        if (isspace((unsigned char)s.p[0])) {
+            n = 1;
+        } else if (s.n >= 2 && s.p[0] == '-' && s.p[1] == '-') {
+            while (n < s.n && s.p[n] != '\n')
+                n++;
+        } else if (s.n >= 2 && s.p[0] == '/' && s.p[1] == '*') {
+            n = comment_bytes(s);
+        } else {
+            break;
+        }
+        s = slice_of(s.p + n, s.n - n);
+    }
+    return s;
+}
+
+static struct slice next_word(struct slice *s)
+{
+    struct slice rest = skip_blanks(*s);
+    size_t n = 0;
+
+    while (n < rest.n && (isalpha((unsigned char)rest.p[n]) || rest.p[n] == '_'))
+        n++;
+    *s = slice_of(rest.p + n, rest.n - n);
+    return slice_of(rest.p, n);
+}
+
+static bool is_one_of(struct slice word, const char *const *words)
+{
+    for (; *words != NULL; words++)
+        if (slice_ieq_str(word, *words))
+            return true;
+    return false;
+}
+
+/* What is created, altered or dropped. */
+static struct slice object_of(struct slice text)
+{
+    static const char *const before[] = {"or", "replace", "unique", "temp", "temporary", "global",
+        "local", "unlogged", "recursive", "materialized", "foreign", "constraint", NULL};
+    struct slice word;
+
+    (void)next_word(&text);
+    do
+        word = next_word(&text);
+    while (word.n > 0 && is_one_of(word, before));
+    return word;
+}
+
+static bool has_word(struct slice text, const char *word)
+{
+    struct slice w;
+
+    while ((text = skip_blanks(text)).n > 0) {
+        w = next_word(&text);
+        if (slice_ieq_str(w, word))
+            return true;
+        if (w.n == 0)
+            text = slice_of(text.p + 1, text.n - 1);
+    }
+    return false;
+}
+
+static bool names_a_table(const struct sql_stmt *s)
+{
+    const uint32_t named = SQL_TABLE_TARGET | SQL_TABLE_CREATED | SQL_TABLE_DDL;
+    uint32_t i;
+
+    for (i = 0; i < s->ntables; i++)
+        if ((s->tables[i].flags & named) != 0)
+            return true;
+    return false;
+}
+
+/* Looked at closer. */
+#define LOOK 0x80000000u
+
+#define ANY_OF_IT (QCACHE_W_CATALOG | QCACHE_W_DATABASE)
+#define ANYWHERE  (QCACHE_W_CATALOG | QCACHE_W_ALL)
+#define ROWS      (QCACHE_W_TABLES | QCACHE_W_FUNCTIONS)
+
+static const uint32_t by_kind[SQL_KIND_COUNT] = {
+    [SQL_OTHER] = LOOK,
+    [SQL_SELECT] = LOOK,
+    [SQL_VALUES] = LOOK,
+    [SQL_INSERT] = ROWS,
+    [SQL_UPDATE] = ROWS,
+    [SQL_DELETE] = ROWS,
+    [SQL_MERGE] = ROWS,
+    [SQL_COPY_TO] = QCACHE_W_FUNCTIONS,
+    [SQL_COPY_FROM] = ROWS,
+    [SQL_EXPLAIN] = LOOK,
+    [SQL_COMMIT] = QCACHE_W_COMMITS,
+    [SQL_EXECUTE] = QCACHE_W_UNREAD,
+    [SQL_DECLARE] = QCACHE_W_FUNCTIONS,
+    [SQL_TRUNCATE] = LOOK,
+    [SQL_CALL] = QCACHE_W_UNREAD,
+    [SQL_DO] = QCACHE_W_UNREAD,
+    [SQL_DDL] = LOOK,
+    /* The others: nothing. */
+};
+
+/* Names that lead somewhere else afterwards have other judgements, and these other keys: what is
+ * kept under the old ones is not found any more. So only what changes what a name that stays gives
+ * has to name its table. */
+static const uint32_t by_verb[] = {
+    [SQL_VERB_NONE] = LOOK,
+    [SQL_VERB_UNLISTEN] = 0,
+    [SQL_VERB_VACUUM] = 0,
+    [SQL_VERB_ANALYZE] = 0,
+    [SQL_VERB_CLUSTER] = 0,
+    [SQL_VERB_REINDEX] = 0,
+    [SQL_VERB_CHECKPOINT] = 0,
+    [SQL_VERB_LOAD] = 0,
+    [SQL_VERB_ALTER_SYSTEM] = ANYWHERE,
+    [SQL_VERB_DISCARD] = 0,
+    [SQL_VERB_CREATE] = LOOK,
+    [SQL_VERB_CREATE_AS] = QCACHE_W_CATALOG | QCACHE_W_FUNCTIONS,
+    [SQL_VERB_ALTER] = LOOK,
+    [SQL_VERB_DROP] = LOOK,
+    [SQL_VERB_GRANT] = LOOK,
+    [SQL_VERB_COMMENT] = 0,
+    [SQL_VERB_REFRESH] = ROWS,
+    [SQL_VERB_CREATE_DATABASE] = 0,
+    [SQL_VERB_DROP_DATABASE] = ANYWHERE,
+    [SQL_VERB_ALTER_DATABASE] = ANYWHERE,
+    [SQL_VERB_ALTER_ROLE] = ANYWHERE,
+    [SQL_VERB_RENAME_ROLE] = ANYWHERE,
+    [SQL_VERB_DROP_ROLE] = ANYWHERE,
+};
+
+static uint32_t writes_of_create(const struct sql_stmt *s, struct slice object)
+{
+    static const char *const of_a_table[] = {
+        "table", "index", "view", "trigger", "policy", "rule", "sequence", "statistics", NULL};
+    static const char *const nothing[] = {"role", "user", NULL};
+    bool creates = s->verb == SQL_VERB_CREATE;
+
+    if (creates && ((s->flags & SQL_F_TEMP) != 0 || is_one_of(object, nothing)))
+        return 0; /* who has temporary tables uses no cache */
+    if (creates && slice_ieq_str(object, "schema"))
+        return QCACHE_W_CATALOG;
+    if (is_one_of(object, of_a_table) && names_a_table(s))
+        return QCACHE_W_CATALOG | QCACHE_W_TABLES;
+    return ANY_OF_IT;
+}
+
+static uint32_t writes_of_ddl(const struct sql_stmt *s, struct slice text)
+{
+    /* DROP SCHEMA drops functions, too, and then they are not found. */
+    static const char *const of_names[] = {
+        "table", "index", "view", "sequence", "statistics", "schema", NULL};
+
+    switch (s->verb) {
+    case SQL_VERB_GRANT: /* to roles, when it names no table: their rights are everywhere */
+        return names_a_table(s) ? QCACHE_W_CATALOG | QCACHE_W_TABLES : ANYWHERE;
+    case SQL_VERB_CREATE:
+    case SQL_VERB_ALTER:
+        return writes_of_create(s, object_of(text));
+    case SQL_VERB_DROP:
+        return is_one_of(object_of(text), of_names) ? QCACHE_W_CATALOG : ANY_OF_IT;
+    default:
+        return by_verb[s->verb] == LOOK ? ANY_OF_IT : by_verb[s->verb];
+    }
+}
+
+static uint32_t writes_of_other(const struct sql_stmt *s)
+{
+    if (s->tx.op == SQL_TX_PREPARE)
+        return QCACHE_W_COMMITS;
+    if (s->tx.op == SQL_TX_ROLLBACK_PREPARED)
+        return 0;
+    return by_verb[s->verb] == LOOK ? QCACHE_W_UNREAD : by_verb[s->verb];
+}
+
+static uint32_t writes_of_explain(const struct sql_stmt *s)
+{
+    if ((s->flags & SQL_F_ANALYZE) == 0)
+        return 0;
+    return s->inner == SQL_EXECUTE ? QCACHE_W_UNREAD : ROWS;
+}
+
+static uint32_t writes_of_select(const struct sql_stmt *s)
+{
+    return QCACHE_W_FUNCTIONS | ((s->flags & SQL_F_DML_IN_CTE) != 0 ? QCACHE_W_TABLES : 0) |
+           ((s->flags & SQL_F_INTO) != 0 ? QCACHE_W_CATALOG : 0);
+}
+
+static uint32_t writes_of(const struct sql_stmt *s, struct slice text)
+{
+    uint32_t w = by_kind[s->kind];
+
+    if (w != LOOK)
+        return w;
+    switch (s->kind) {
+    case SQL_EXPLAIN:
+        return writes_of_explain(s);
+    case SQL_TRUNCATE: /* CASCADE: all that refer to it, whatever else they do then */
+        return has_word(text, "cascade") ? QCACHE_W_DATABASE : QCACHE_W_TABLES;
+    case SQL_DDL:
+        return writes_of_ddl(s, text);
+    case SQL_OTHER:
+        return writes_of_other(s);
+    default:
+        return writes_of_select(s);
+    }
+}
+
+/* Of several statements the offsets are those of this very text. */
+static struct slice stmt_text(const struct sql_facts *facts, uint32_t i, struct slice text)
+{
+    const struct sql_stmt *s = &facts->stmts[i];
+
+    if (facts->nstmts == 1 || (size_t)s->offset + s->len > text.n)
+        return text;
+    return slice_of(text.p + s->offset, s->len);
+}
+
+uint32_t qcache_writes(const struct sql_facts *facts, struct slice text)
+{
+    uint32_t w = 0;
+    uint32_t i;
+
+    if (facts->status != SQL_OK)
+        return QCACHE_W_UNREAD;
+    for (i = 0; i < facts->nstmts; i++)
+        w |= writes_of(&facts->stmts[i], stmt_text(facts, i, text));
+    return w;
+}

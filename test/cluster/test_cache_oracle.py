@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: PostgreSQL
+"""The query cache's questions about the catalogue, asked of a real PostgreSQL. The program
+qcache-question is looked for in $PGPOOL_BUILD, beside $PGPOOL_BIN, else in the current folder."""
+import os
+import subprocess
+
+import pytest
+from pgt.wire import Wire
+
+BUILD = os.environ.get("PGPOOL_BUILD") or os.path.dirname(os.environ.get("PGPOOL_BIN", "")) or os.getcwd()
+PROGRAM = os.path.join(BUILD, "qcache-question")
+pytestmark = pytest.mark.skipif(not os.access(PROGRAM, os.X_OK), reason="qcache-question is not built")
+
+CATALOG, TEMP, UNLOGGED, SEQUENCE, VIEW, NAMED = 1, 2, 4, 16, 32, 64
+VOLATILE, STABLE, OF_USER = 1, 2, 4
+
+SCHEMA = """\
+create table t (a int primary key); create unlogged table u (a int); create sequence sq; create schema s; create table s.t (a int);
+create view v as select * from t where a > 1; create view vv as select v.* from v, s.t;
+create view v_time as select current_date as d, a from t; create view v_char as select to_char(now(), 'x') as c;
+create materialized view m as select * from t;
+create table p (a int) partition by range (a); create table p1 partition of p for values from (0) to (10) partition by range (a);
+create table p11 partition of p1 for values from (0) to (5);
+create table h (a int); create table h1 () inherits (h);
+create table child (a int references t on delete cascade); create table grandchild (a int references t on update set null);
+create table plain_fk (a int references t);
+create function f_vol() returns int language sql volatile as 'select 1';
+create function f_stable(int) returns int language sql stable as 'select 1';
+create function touch() returns trigger language plpgsql as 'begin new.a := coalesce(new.a, 1); return new; end';
+create function writes() returns trigger language plpgsql as 'begin insert into u values (1); return new; end';
+create function calls() returns trigger language plpgsql as 'begin new.a := f_vol(); return new; end';
+create table tr_ok (a int); create trigger x before insert on tr_ok for each row execute function touch();
+create table tr_bad (a int); create trigger x before insert on tr_bad for each row execute function writes();
+create table tr_call (a int); create trigger x before insert on tr_call for each row execute function calls();
+create table tr_off (a int); create trigger x before insert on tr_off for each row execute function writes();
+alter table tr_off disable trigger x;
+create table ruled (a int); create rule r as on insert to ruled do also insert into u values (1);
+create table def_vol (a int default f_vol()); create table def_seq (a serial);
+create table rls (a int); alter table rls enable row level security;
+create policy q on rls for select using (a in (select a from u) and f_stable(a) = 1);
+"""
+
+
+@pytest.fixture(scope="module")
+def database(pg):
+    pg.rows("create database cache_oracle")
+    with Wire(pg.socket) as w:
+        w.login(database="cache_oracle")
+        w.rows(SCHEMA)
+    yield "cache_oracle"
+    pg.rows("drop database cache_oracle with (force)")
+
+
+@pytest.fixture
+def wire(pg, database):
+    with Wire(pg.socket) as w:
+        assert w.login(database=database)[-1].type == "Z"
+        yield w
+
+
+def ask(wire, sql):
+    run = subprocess.run([PROGRAM], input=sql.encode(), capture_output=True, check=True, timeout=20)
+    return [(kind.decode(), int(i), int(a), int(b), name.decode())
+            for kind, i, a, b, name in wire.rows(run.stdout.decode())]
+
+
+def reads(wire, sql):
+    return {name: b for kind, _, _, b, name in ask(wire, sql) if kind == "r"}
+
+
+def writes(wire, sql):
+    rows = ask(wire, sql)
+    names = {int(oid): name.decode() for oid, name in wire.rows("select oid, relname from pg_class")}
+    return {names[a] for kind, _, a, _, _ in rows if kind == "w"}, any(r[0] == "x" for r in rows)
+
+
+def calls(wire, sql):
+    return {(kind, name): a for kind, _, a, _, name in ask(wire, sql) if kind in "fg" and a != 0}
+
+
+def odd(wire, sql="select 1 from t"):
+    return [a for kind, _, a, _, _ in ask(wire, sql) if kind == "d"]
+
+
+@pytest.mark.parametrize("sql, expected", [
+    ("select * from t", {"public.t": NAMED}),
+    ("select * from s.t, t", {"s.t": NAMED, "public.t": NAMED}),
+    ("select * from nowhere", {}),
+    ("select * from u", {"public.u": NAMED | UNLOGGED}),
+    ("select * from sq", {"public.sq": NAMED | SEQUENCE}),
+    ("select * from pg_class", {"pg_catalog.pg_class": NAMED | CATALOG}),
+    ("select * from v", {"public.v": NAMED | VIEW, "public.t": 0}),
+    ("select * from vv", {"public.vv": NAMED | VIEW, "public.v": VIEW, "public.t": 0, "s.t": 0}),
+    ("select * from m", {"public.m": NAMED}),
+    ("select * from p", {"public.p": NAMED, "public.p1": 0, "public.p11": 0}),
+    ("select * from p1", {"public.p1": NAMED, "public.p11": 0}),
+    ("select * from h", {"public.h": NAMED, "public.h1": 0}),
+    ("select * from rls", {"public.rls": NAMED, "public.u": UNLOGGED}),
+])
+def test_what_is_read(wire, sql, expected):
+    assert reads(wire, sql) == expected
+
+
+@pytest.mark.parametrize("sql, expected, more", [
+    ("insert into s.t select a from t", {"t"}, False),
+    ("update p11 set a = 1", {"p", "p1", "p11"}, False),
+    ("update h set a = 1", {"h", "h1"}, False),
+    ("delete from h1", {"h", "h1"}, False),
+    ("delete from t", {"t", "child", "grandchild"}, False),
+    ("delete from child", {"child"}, False),
+    ("update v set a = 1", {"v", "t", "child", "grandchild"}, False),
+    ("insert into tr_ok values (1)", {"tr_ok"}, False),
+    ("insert into tr_bad values (1)", {"tr_bad"}, True),
+    ("insert into tr_call values (1)", {"tr_call"}, True),
+    ("insert into tr_off values (1)", {"tr_off"}, False),
+    ("insert into ruled values (1)", {"ruled"}, True),
+    ("insert into def_vol values (default)", {"def_vol"}, True),
+    ("insert into def_seq values (default)", {"def_seq"}, False),
+    ("select * from t", set(), False),
+])
+def test_what_is_written(wire, sql, expected, more):
+    assert writes(wire, sql) == (expected, more)
+
+
+@pytest.mark.parametrize("sql, expected", [
+    ("select count(*), upper('x') from t", {}),
+    ("select random() from t", {("f", "random"): VOLATILE}),
+    ("select f_vol() from t", {("f", "f_vol"): VOLATILE | OF_USER}),
+    ("select f_stable(1) from t", {("f", "f_stable"): STABLE}),
+    ("select json_agg(a) from t", {("f", "json_agg"): STABLE}),
+    ("select * from v_time", {("g", "time"): VOLATILE}),
+    ("select * from v_char", {("g", "now"): STABLE, ("g", "to_char"): STABLE}),
+    ("select * from rls", {("g", "f_stable"): STABLE}),
+])
+def test_what_is_called(wire, sql, expected):
+    assert calls(wire, sql) == expected
+
+
+def test_temporary_tables(wire):
+    wire.rows("begin; create temp table t (a int)")
+    assert list(reads(wire, "select * from t").values()) == [NAMED | TEMP]
+    assert list(reads(wire, "select * from pg_temp.t").values()) == [NAMED | TEMP]
+    wire.rows("rollback")
+
+
+def test_what_the_database_has(wire):
+    assert odd(wire) == [0]
+    wire.rows("begin; create function op(int, int) returns int language sql stable as 'select 1';"
+              "create operator <#!> (leftarg = int, rightarg = int, function = op)")
+    assert odd(wire) == [1]
+    wire.rows("rollback; begin; create function of_row(t) returns int language sql stable as 'select 1'")
+    assert odd(wire) == [1]
+    wire.rows("rollback; set default_transaction_isolation = 'repeatable read'")
+    assert odd(wire) == [2]
+
+
+def test_settings_change_nothing(wire):
+    wire.rows("set standard_conforming_strings = off; set search_path = s; set backslash_quote = on")
+    assert reads(wire, "select * from t, public.v") == {"s.t": NAMED, "public.v": NAMED | VIEW, "public.t": 0}
+    wire.rows("create schema \"odd $q0$ '\"; create table \"odd $q0$ '\".\"$q1$\" (a int)")
+    assert reads(wire, "select * from \"odd $q0$ '\".\"$q1$\"") == {"odd $q0$ '.$q1$": NAMED}
