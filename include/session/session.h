@@ -116,7 +116,8 @@ struct sessions {
     /* False when that worker takes no more clients; NULL: nobody goes anywhere. */
     bool (*may_give)(struct sessions *ss, int ordinal);
     struct session_warm warm;
-    uint32_t nrandom; /* bytes of `random` that nobody has been given */
+    struct share_cache_worker *cache; /* the query cache; NULL: there is none */
+    uint32_t nrandom;                 /* bytes of `random` that nobody has been given */
     uint8_t random[256];
 };
 

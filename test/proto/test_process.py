@@ -295,7 +295,8 @@ MISTAKES = [
     ("= 5", "error", "a name is expected"),
     ("write_function_list = '(('", "error", "bad regular expression"),
     ("num_init_childern = 4", "warning", "Did you mean \"num_init_children\"?"),
-    ("memory_cache_enabled = on", "warning", "not built"),
+    ("memory_cache_enabled = on", None, None),
+    ("memqcache_memcached_port = 1", "warning", "not built"),
 ]
 
 

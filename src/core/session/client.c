@@ -51,7 +51,7 @@ void client_rare_trim(struct client *c)
 
     if (r == NULL || c->phase == CL_CLOSED || r->adrift != NULL || r->local != NULL ||
         r->cancel_wait != NULL || r->orders != NULL || r->console != NULL || r->override != NULL ||
-        r->ddl != NULL || c->trace.server != 0)
+        r->ddl != NULL || r->unseen != NULL || c->trace.server != 0)
         return;
     mem_free(c->rare);
     c->rare = NULL;
@@ -67,6 +67,8 @@ void client_dispose(struct client *c)
         client_orders_on_leave(c);
     client_tls_cancel_free(c);
     timer_stop(ss->loop, &c->timer);
+    if (c->rare != NULL && c->rare->unseen != NULL)
+        share_cache_unseen_end(c);
     client_drop_link(c, false);
     share_free(c);
     client_adrift_free(c);

@@ -64,7 +64,8 @@ struct client_rare {
     struct client_orders *orders;    /* a command of an operator that is not done yet */
     struct client_console *console;  /* in the virtual database: console_int.h */
     struct conf_override *override;
-    struct client_ddl *ddl; /* roles and databases that it changes */
+    struct share_cells *unseen; /* what it writes is not seen here, and so is not cached */
+    struct client_ddl *ddl;     /* roles and databases that it changes */
     struct client_replies replies;
 };
 

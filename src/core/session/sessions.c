@@ -119,6 +119,7 @@ void sessions_init(struct sessions *ss, struct loop *loop, struct proc_env *env)
     sessions_make_rules(ss);
     balance_worker_init(ss);
     greeting_worker_init(env->shm, env->ordinal);
+    share_cache_worker_init(ss);
     backend_tls_set_conf(&ss->be, ss->gen);
     session_tls_set_conf(ss);
     ss->auth = session_auth_new(ss);
@@ -129,6 +130,8 @@ void sessions_init(struct sessions *ss, struct loop *loop, struct proc_env *env)
 void sessions_fini(struct sessions *ss)
 {
     sessions_warm_end(ss);
+    if (ss->cache != NULL)
+        share_cache_worker_fini(ss);
     client_cancel_end(ss);
     balance_worker_fini(ss);
     session_tls_fini(ss);
@@ -157,6 +160,8 @@ void sessions_set_conf(struct sessions *ss, const struct conf_gen *gen)
     ss->logs_statements = sessions_log_statements(gen);
     backend_set_conf(&ss->be, ss->conf);
     sessions_make_rules(ss);
+    if (ss->cache != NULL)
+        share_cache_worker_conf(ss);
     backend_tls_set_conf(&ss->be, gen);
     session_tls_set_conf(ss);
     session_auth_reload(ss->auth);

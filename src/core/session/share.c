@@ -63,6 +63,8 @@ HOT static void turn_free(struct sessions *ss, struct share *s)
     struct buf retry = t->retry;
     struct buf begin = t->begin;
 
+    if (t->cache != NULL)
+        share_cache_free(t->client);
     s->turn = NULL;
     if (t->ddl != 0)
         session_types_changed(ss->shared); /* how it ended nobody has heard */
@@ -132,7 +134,7 @@ HOT void share_turn_end_quick(struct client *c)
     struct share_turn *t = c->share->turn;
 
     if (ss->nspare_turns == SHARE_SPARE_TURNS || !paramset_is_empty(&t->told) || t->npending > 0 ||
-        t->retry.cap > BUF_SMALL_BYTES || c->phase != CL_ACTIVE) {
+        t->cache != NULL || t->retry.cap > BUF_SMALL_BYTES || c->phase != CL_ACTIVE) {
         share_turn_end(c);
         return;
     }

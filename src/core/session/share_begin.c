@@ -675,8 +675,12 @@ static enum feed_step begin_batch(
 enum feed_step share_begin_batch(
     struct client *c, struct feed_run *run, const char *p, const char *end)
 {
-    enum feed_step step;
+    enum feed_step step = FEED_AGAIN;
 
+    if (c->ss->cache != NULL)
+        step = share_cache_sequence(c, p, end);
+    if (step != FEED_AGAIN)
+        return step;
     c->share->turn->bound_first = share_columns_first(c, p, end);
     step = begin_batch(c, run, p, end);
     if (c->phase == CL_ACTIVE) /* the session may have ended with it */

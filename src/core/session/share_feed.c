@@ -207,6 +207,8 @@ HOT static void note_query(struct client *c, struct slice sql, uint32_t traits, 
         (s->unnamed != NULL || s->turn->npending > 0) && memchr(sql.p, '\0', sql.n) == NULL;
     bool may_be_skipped = c->server_batch && takes && s->unnamed != NULL;
 
+    if (c->ss->cache != NULL)
+        share_cache_query_sent(c, sql);
     if (may_be_skipped)
         share_pending_unnamed(c, NULL);
     else if (takes && !c->server_batch)
@@ -246,6 +248,8 @@ static enum feed_step unread_query(
         c->link->must_clean = true;
     else
         share_note_unread(c);
+    if (c->ss->cache != NULL)
+        share_cache_unread_sent(c);
     if (c->balance != NULL) {
         c->balance->rs.wrote_in_session = true;
         c->balance->rs.wrote_in_tx = true; /* forgotten at once outside of a transaction */
@@ -327,6 +331,12 @@ HOT static enum feed_step share_query(
     facts = balance_facts(c->ss, sql);
     traits = share_traits(facts, sql);
     is_plain = (traits & SHARE_IS_PLAIN) != 0;
+    if (c->ss->cache != NULL) {
+        step = share_cache_query(c, sql, facts);
+        if (step != FEED_AGAIN)
+            return step;
+        facts = balance_facts(c->ss, sql);
+    }
     if (is_plain && was_idle) {
         step = share_quick_query(c, run, sql, msg, facts);
         if (step == FEED_PASS) {
@@ -387,6 +397,8 @@ static void note_extended(struct client *c, char type, struct slice msg, bool is
 {
     struct slice body = slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES);
 
+    if (type == FE_BIND && c->ss->cache != NULL)
+        share_cache_bound(c, share_bound_prep(c, body));
     if (type == FE_EXECUTE) {
         client_stats_on_query(c);
         count_statement(c->ss, c->link->pool->cluster_node, (enum count_kind)c->bound_count);
@@ -630,6 +642,8 @@ static enum feed_step share_function_call(struct client *c, struct feed_run *run
         return step;
     if (ties)
         share_note_unread(c);
+    if (c->ss->cache != NULL)
+        share_cache_unread_sent(c);
     c->share->is_counted = false;
     if (c->balance != NULL)
         balance_note_lsn_due(c);

@@ -184,6 +184,7 @@ struct share_wait {
 struct share_turn {
     /* What every exchange looks at stands together. */
     struct client *client;
+    struct share_cache *cache;     /* what it has to do with the query cache; NULL mostly */
     struct share_turn *next_spare; /* of ss->spare_turns: all zero but for this and the two bufs */
     uint32_t kept_len;             /* of a sequence that may be sent again */
     uint32_t mark_pins;            /* before the present exchange */
@@ -748,5 +749,47 @@ void share_names_undo(struct client *c);
 void share_names_settle_told(struct client *c, struct link *link, bool all_worked);
 
 #include "share_columns_int.h"
+
+/* share_cache.c and its like: the query cache; see share_cache_int.h. None of these is called while
+ * sessions.cache is NULL. */
+void share_cache_worker_init(struct sessions *ss);
+void share_cache_worker_fini(struct sessions *ss);
+/* New settings: lists. */
+void share_cache_worker_conf(struct sessions *ss);
+/* A simple query that has come whole. FEED_LOCAL: it was answered. FEED_AGAIN: it goes its way. */
+enum feed_step share_cache_query(struct client *c, struct slice sql, const struct sql_facts *facts);
+/* A sequence of the extended protocol begins at `p`. FEED_LOCAL: it was answered; *whole is its
+ * end. */
+enum feed_step share_cache_batch(
+    struct client *c, const char *p, const char *end, const char **whole);
+/* The same for who takes its messages one by one: the first is taken, turn->nskip are left. */
+enum feed_step share_cache_sequence(struct client *c, const char *p, const char *end);
+/* That is about to be sent, on c->link. */
+void share_cache_query_sent(struct client *c, struct slice sql);
+/* ... a query that nobody has looked into, or a function call. */
+void share_cache_unread_sent(struct client *c);
+/* Of a sequence: a Bind, p == NULL: of what is not known. */
+void share_cache_bound(struct client *c, const struct prep *p);
+/* These bytes go to the client. */
+void share_cache_see(struct client *c, const char *p, size_t n);
+/* The exchange is over, c->link is quiet. */
+void share_cache_over(struct client *c);
+/* The link dies; true when a question was under way on it. */
+bool share_cache_lost(struct client *c, const struct link *link);
+/* A question is under way: a row of its answer; its end; settings that had to come first are there.
+ */
+bool share_cache_is_asking(const struct client *c);
+void share_cache_on_row(struct client *c, struct slice body);
+void share_cache_asked(struct client *c);
+bool share_cache_ask_owed(struct client *c);
+/* The client's link is about to be given back: what could not be asked before is. True when that is
+ * under way. */
+bool share_cache_asks_after(struct client *c);
+/* The turn ends: frees what it has. */
+void share_cache_free(struct client *c);
+/* A client whose statements nobody looks at: as long as it is there, nothing in its database is
+ * kept. */
+void share_cache_unseen_begin(struct client *c);
+void share_cache_unseen_end(struct client *c);
 
 #endif

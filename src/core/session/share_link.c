@@ -77,6 +77,8 @@ static void tell(struct client *c, struct link *link, const char *p, size_t n)
 {
     if (n == 0)
         return;
+    if (c->share->turn->cache != NULL)
+        share_cache_see(c, p, n);
     client_pass_reply(c, link, p, n);
 }
 
@@ -139,7 +141,8 @@ static void on_synced(struct client *c)
     if (!link_own_failed(link) && s->turn->is_asker) {
         s->phase =
             SHARE_ASKING; /* the client's statement has no node yet: it is not for this one */
-        balance_ask_missed(c);
+        if (!share_cache_ask_owed(c))
+            balance_ask_missed(c);
         return;
     }
     if (!link_own_failed(link)) {
@@ -169,9 +172,13 @@ static void on_asked(struct client *c)
 {
     struct share *s = c->share;
 
-    if (!s->turn->is_cancelled && balance_replay_goes_on(c))
-        return;
-    balance_ask_done(c, c->link);
+    if (share_cache_is_asking(c)) {
+        share_cache_asked(c);
+    } else {
+        if (!s->turn->is_cancelled && balance_replay_goes_on(c))
+            return;
+        balance_ask_done(c, c->link);
+    }
     s->phase = SHARE_ATTACHED;
     s->is_fresh = true;
     share_detach(c);
@@ -250,7 +257,7 @@ WARM static void finish(struct client *c)
         say_ready(c);
     share_show_pins(c);
     s->detach_due = c->link->tx_status == 'I' && s->pins == 0;
-    if (!asks_missed(c))
+    if (!asks_missed(c) && !share_cache_asks_after(c))
         share_detach_if_due(c);
     client_after_quiet(c);
 }
@@ -397,6 +404,8 @@ HOT static void on_quiet(void *owner, struct link *link)
         on_repaired(c);
         break;
     default:
+        if (c->share->turn->cache != NULL)
+            share_cache_over(c);
         on_exchange_over(c);
         break;
     }
@@ -690,6 +699,10 @@ static void on_own_row(void *owner, struct link *link, struct slice body)
     size_t i;
 
     (void)link;
+    if (c->share->phase == SHARE_ASKING && share_cache_is_asking(c)) {
+        share_cache_on_row(c, body);
+        return;
+    }
     if (c->share->phase == SHARE_ASKING) {
         balance_on_row(c, body);
         return;

@@ -49,14 +49,21 @@ void share_login_begin(struct client *c)
 
     if (login->pool_mode != SHARE_MODE_NONE)
         mode = (enum conf_pool_mode)login->pool_mode;
-    if (mode == CONF_POOL_SESSION || login->startup.replication.n > 0)
+    if ((mode == CONF_POOL_SESSION && c->ss->cache == NULL) || login->startup.replication.n > 0) {
+        if (c->ss->cache != NULL)
+            share_cache_unseen_begin(c);
         return;
+    }
     if (!share_new(c, &login->params, mode, login->startup.version)) {
         CLIENT_LOG(c, LVL_LOG,
             "user \"%.*s\" keeps a server connection: its start-up options cannot be SET",
             (int)login->startup.user.n, login->startup.user.p);
+        if (c->ss->cache != NULL)
+            share_cache_unseen_begin(c);
         return;
     }
+    if (mode == CONF_POOL_SESSION)
+        c->share->pins = ROWS_PIN(PIN_REASON_SESSION_MODE); /* the link that it gets is kept */
     login->startup.version = PROTO_3_0;
     login->startup.params = &no_params;
     login->req.is_shared = true;

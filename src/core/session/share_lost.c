@@ -550,6 +550,7 @@ void share_on_lost(void *owner, struct link *link, const struct err *err, bool t
     bool in_message = c->body_left > 0 || (link->body_left > 0 && !link->swallow_body);
     struct buf retry = s->turn->retry;
     struct buf early = s->turn->early;
+    bool was_cache; /* what asked */
     bool goes_on;
     bool is_done;
     unsigned nrolled;
@@ -581,8 +582,10 @@ void share_on_lost(void *owner, struct link *link, const struct err *err, bool t
     share_names_settle(c); /* what is left came to nothing */
     s->turn->lost_query = 0;
     s->saw_error = false;
+    was_cache = s->turn->cache != NULL && share_cache_lost(c, link);
     if (phase == SHARE_ASKING) {
-        c->balance->asking = ASKING_NONE;
+        if (!was_cache)
+            c->balance->asking = ASKING_NONE;
         if (link->pool->cluster_node != c->pool->cluster_node)
             avoid_node(c, link->pool->cluster_node);
     }

@@ -176,6 +176,8 @@ static void pass_batch(
     struct share_turn *t = c->share->turn;
     struct share_name *n = q->n;
 
+    if (c->ss->cache != NULL)
+        share_cache_bound(c, q->prep);
     if (q->sent.parse.p != NULL) {
         sql = prep_sql(q->prep);
         share_pending_unnamed(c, q->prep);
@@ -233,6 +235,12 @@ HOT enum feed_step share_quick_batch(
 
     if (!is_free(c) || s->nsql_names > 0 || !read_batch(p, end, &q))
         return FEED_AGAIN;
+    if (c->ss->cache != NULL) {
+        share_turn_begin(c);
+        step = share_cache_batch(c, p, end, whole);
+        if (step != FEED_AGAIN)
+            return step == FEED_LOCAL ? FEED_PASS : step;
+    }
     if (find_statement(c, &q) && place_batch(c, &q, &node)) {
         share_turn_begin(c);
         msgs = slice_of(p, (size_t)(q.sent.end - p));

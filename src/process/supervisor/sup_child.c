@@ -16,6 +16,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "cache/cache_store.h"
 #include "cache/cache_stream.h"
 #include "ipc/orders.h"
 #include "process/common/role_conf.h"
@@ -264,6 +265,7 @@ static void give_back(struct sup *s, const struct sup_child *c)
         log_at(LVL_LOG, "a pause that was not complete is taken back: who gave it is gone");
     if (c->role == ROLE_INVALIDATOR)
         cache_streams_died(s->shm);
+    cache_died(s->shm, c->slot, clock_mono_us(), NULL, NULL);
     if (c->role != ROLE_WORKER) {
         drop_mail(&box);
         return;

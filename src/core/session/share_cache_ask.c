@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * share_cache_ask.c: what the catalogue says of the names in a statement, for the query cache.
+ * Asked in front of the statement, on a link that is borrowed for it; in a transaction, where that
+ * could disturb it, behind its end. Runs in: workers. */
+#include "config.h"
+
+#include "share_cache_int.h"
+
+/* The number of no table: it stands for the catalogue of its database. */
+#define OID_CATALOG 0
+/* Questions for one exchange; it may change faster than it can be asked. */
+#define ASK_MAX 8
+
+static void put_setting(struct buf *out, const struct varset *v, const char *name)
+{
+    struct slice set = varset_get(v, slice_of_str(name));
+
+    buf_put(out, set.p == NULL ? "" : set.p, set.n);
+    buf_put_byte(out, '\0');
+}
+
+static void put_name(struct buf *out, struct slice name)
+{
+    buf_put(out, name.p, name.n);
+    buf_put_byte(out, '\0');
+}
+
+int share_cache_scope(struct client *c, const struct sql_facts *facts)
+{
+    struct buf *out = &c->ss->cache->scope;
+    const struct varset *v = c->share->vars.client;
+
+    buf_clear(out);
+    put_name(out, pool_database(c->pool));
+    put_name(out, pool_user(c->pool));
+    put_setting(out, v, "role");
+    put_setting(out, v, "session_authorization");
+    put_setting(out, v, "search_path");
+    c->ss->cache->question_at = out->len;
+    return qcache_question(facts, out);
+}
+
+const struct qcache_judgement *share_cache_judged(struct client *c)
+{
+    struct share_cache_worker *w = c->ss->cache;
+
+    return qcache_book_find(w->book, w->gens, buf_slice(&w->scope), loop_now_us(c->ss->loop));
+}
+
+/* What is asked now is only believed if nobody changes the catalogue from here on. False: somebody
+ * does. */
+static bool note_deps(struct client *c, struct share_cache *sc)
+{
+    cache_cell db = cache_cell_database(pool_database(c->pool));
+
+    cache_deps_init(&sc->asked_deps);
+    cache_deps_add(&sc->asked_deps, sc->gens, db);
+    cache_deps_add(&sc->asked_deps, sc->gens, cache_cell_table(db, OID_CATALOG));
+    return cache_deps_read(&sc->asked_deps, sc->gens, loop_now_us(c->ss->loop)) == CACHE_FILL_OK;
+}
+
+static void send_question(struct client *c, struct share_cache *sc)
+{
+    struct slice all = buf_slice(&sc->asked);
+    struct slice question = slice_of(all.p + sc->scope_len, all.n - sc->scope_len);
+    struct buf sql = {0};
+
+    sc->is_firm = note_deps(c, sc);
+    sc->nasked++;
+    qcache_judge_free(&sc->judge);
+    sc->judge = qcache_judge_new(question, c->ss->cache->rules);
+    sc->asking = ASKS_NOW;
+    qcache_question_sql(question, &sql);
+    balance_send_question(c, c->link, buf_slice(&sql));
+    buf_free(&sql);
+}
+
+/* Outside of a transaction, or before its BEGIN was sent. */
+static bool may_ask(const struct client *c)
+{
+    const struct share *s = c->share;
+
+    return s->phase <= SHARE_WAITING && !s->is_lost && s->turn->home == NULL &&
+           (s->turn->cache == NULL || !s->turn->cache->ask_failed) && c->ss->cache->rules != NULL;
+}
+
+static void keep_question(struct client *c, struct share_cache *sc)
+{
+    struct slice scope = buf_slice(&c->ss->cache->scope);
+
+    buf_clear(&sc->asked);
+    buf_put(&sc->asked, scope.p, scope.n);
+    sc->scope_len = c->ss->cache->question_at;
+}
+
+enum feed_step share_cache_ask(struct client *c)
+{
+    struct share *s = c->share;
+    struct share_cache *sc;
+    struct feed_run run = {0};
+    enum feed_step step;
+    int node;
+
+    if (!may_ask(c))
+        return FEED_AGAIN;
+    node = share_write_node(c);
+    if (node == VIEW_NO_NODE || share_is_avoided(c, node))
+        return FEED_AGAIN;
+    s->turn->is_asker = true;
+    step = share_attach(c, node);
+    if (step != FEED_PASS)
+        return step;
+    sc = share_cache_of(c);
+    keep_question(c, sc);
+    s->is_fresh = true;
+    step = share_put_settings(c, &run);
+    feed_flush(c, &run);
+    if (step != FEED_PASS) {
+        sc->asking = ASKS_OWED;
+        return step;
+    }
+    s->phase = SHARE_ASKING;
+    send_question(c, sc);
+    return FEED_PARK;
+}
+
+void share_cache_ask_after(struct client *c)
+{
+    struct share_cache *sc = share_cache_of(c);
+
+    if (sc->asking != ASKS_NOTHING || c->ss->cache->rules == NULL)
+        return; /* one at a time: the other one's turn comes when it is sent again */
+    keep_question(c, sc);
+    sc->asking = ASKS_AFTER;
+}
+
+bool share_cache_asks_after(struct client *c)
+{
+    struct share *s = c->share;
+    struct share_cache *sc = s->turn->cache;
+
+    if (sc == NULL || sc->asking != ASKS_AFTER || !s->detach_due || s->turn->home != NULL ||
+        c->body_left > 0 || c->server_batch || c->is_half_closed ||
+        c->ss->stop != SESSION_RUNNING || c->link->vars != s->vars.client ||
+        c->link->pool->cluster_node != c->pool->cluster_node)
+        return false;
+    s->detach_due = false;
+    s->phase = SHARE_ASKING;
+    send_question(c, sc);
+    return true;
+}
+
+bool share_cache_is_asking(const struct client *c)
+{
+    const struct share_cache *sc = c->share->turn->cache;
+
+    return sc != NULL && sc->asking == ASKS_NOW;
+}
+
+bool share_cache_ask_owed(struct client *c)
+{
+    struct share_cache *sc = c->share->turn->cache;
+
+    if (sc == NULL || sc->asking != ASKS_OWED)
+        return false;
+    send_question(c, sc);
+    return true;
+}
+
+void share_cache_on_row(struct client *c, struct slice body)
+{
+    struct slice value[QCACHE_COLUMNS];
+
+    if (balance_row_values(body, value, QCACHE_COLUMNS))
+        qcache_judge_row(c->share->turn->cache->judge, value);
+}
+
+void share_cache_asked(struct client *c)
+{
+    struct share_cache *sc = c->share->turn->cache;
+    struct qcache_judgement *j;
+
+    if (link_own_failed(c->link) || !sc->is_firm) {
+        qcache_judge_free(&sc->judge);
+        sc->ask_failed = true; /* this statement goes its way unjudged */
+        link_forget_failure(c->link);
+    } else {
+        j = qcache_judge_end(&sc->judge, buf_slice(&sc->asked));
+        j->known = sc->asked_deps;
+        qcache_book_put(c->ss->cache->book, j, loop_now_us(c->ss->loop));
+        sc->ask_failed = sc->nasked >= ASK_MAX;
+    }
+    buf_free(&sc->asked);
+    sc->asking = ASKS_NOTHING;
+    c->share->turn->is_asker = false;
+    share_cache_trim(c);
+}
+
+bool share_cache_ask_lost(struct client *c)
+{
+    struct share_cache *sc = c->share->turn->cache;
+    bool was_asking = sc->asking == ASKS_NOW;
+
+    sc->asking = ASKS_NOTHING;
+    qcache_judge_free(&sc->judge);
+    buf_free(&sc->asked);
+    return was_asking;
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * share_cache_fill.c: what a server answers is gathered on its way to the client, and kept when all
+ * of it is there and is nothing but columns, rows and a tag. Runs in: workers. */
+#include "config.h"
+
+#include "base/hot.h"
+#include "config/conf.h"
+#include "wire/message.h"
+
+#include "share_cache_int.h"
+
+void share_cache_fill_begin(
+    struct client *c, const struct qcache_judgement *j, bool has_shape, struct slice sql)
+{
+    struct share_cache_worker *w = c->ss->cache;
+    struct cache_key key = cache_key_of(buf_slice(&w->key));
+    cache_cell db = cache_cell_database(pool_database(c->pool));
+    struct cache_fill_spec spec = {0};
+    struct cache_deps deps;
+    enum cache_fill_reason why;
+    struct share_cache *sc;
+    unsigned i;
+
+    (void)sql;
+    w->misses++;
+    cache_note_miss(w->store, NULL, 0);
+    cache_deps_init(&deps);
+    cache_deps_add(&deps, w->gens, db);
+    for (i = 0; i < j->nreads; i++)
+        cache_deps_add(&deps, w->gens, cache_cell_table(db, j->reads[i]));
+    why = cache_deps_read(&deps, w->gens, loop_now_us(c->ss->loop));
+    if (why == CACHE_FILL_OK && !share_cache_is_good(c))
+        why = CACHE_FILL_OFF;
+    if (why != CACHE_FILL_OK) {
+        cache_note_fill(w->store, NULL, 0, why);
+        return;
+    }
+    spec.key = &key;
+    spec.deps = &deps;
+    spec.expire_s = c->ss->conf->memqcache_expire_ms / 1000;
+    sc = share_cache_of(c);
+    sc->fill = cache_fill_begin(w->store, &spec);
+    sc->has_shape = has_shape;
+    sc->filling = FILLING_WAITS;
+    sc->since_us = loop_now_us(c->ss->loop);
+    buf_clear(&sc->seen);
+}
+
+void share_cache_fill_drop(struct client *c)
+{
+    struct share_cache *sc = c->share->turn->cache;
+
+    if (sc == NULL || sc->fill == NULL)
+        return;
+    cache_fill_abort(&sc->fill);
+    buf_free(&sc->seen);
+}
+
+HOT void share_cache_see(struct client *c, const char *p, size_t n)
+{
+    struct share_cache *sc = c->share->turn->cache;
+
+    if (sc->fill == NULL || sc->filling != FILLING_SENT)
+        return;
+    if (sc->seen.len + n > (size_t)c->ss->conf->memqcache_maxcache_bytes + 64) {
+        cache_note_fill(c->ss->cache->store, NULL, 0, CACHE_FILL_LARGE);
+        share_cache_fill_drop(c);
+        return;
+    }
+    buf_put(&sc->seen, p, n);
+}
+
+/* Where in a reply we are. */
+enum part { PART_BEGIN, PART_ROWS, PART_TAG, PART_READY, PART_OTHER };
+
+static enum part next_part(enum part at, char type)
+{
+    switch (type) {
+    case BE_PARSE_COMPLETE:
+    case BE_BIND_COMPLETE:
+        return at == PART_BEGIN ? PART_BEGIN : PART_OTHER;
+    case BE_ROW_DESCRIPTION:
+        return at == PART_BEGIN ? PART_ROWS : PART_OTHER;
+    case BE_DATA_ROW:
+        return at <= PART_ROWS ? PART_ROWS : PART_OTHER;
+    case BE_COMMAND_COMPLETE:
+        return at <= PART_ROWS ? PART_TAG : PART_OTHER;
+    case BE_READY:
+        return at == PART_TAG ? PART_READY : PART_OTHER;
+    default:
+        return PART_OTHER;
+    }
+}
+
+/* The messages of a result: [columns] rows tag; p == NULL: they are something else. */
+static struct slice result_in(const struct share_cache *sc)
+{
+    struct slice in = buf_slice(&sc->seen);
+    const char *p = in.p;
+    const char *from = in.p;
+    const char *to = NULL;
+    enum part at = PART_BEGIN;
+    bool has_columns = false;
+    struct message m;
+
+    while (message_next(&p, in.p + in.n, &m)) {
+        at = next_part(at, m.type);
+        has_columns = has_columns || m.type == BE_ROW_DESCRIPTION;
+        if (at == PART_BEGIN)
+            from = p;
+        if (at == PART_TAG)
+            to = p;
+    }
+    if ((at != PART_TAG && at != PART_READY) || p != in.p + in.n || has_columns != sc->has_shape)
+        return slice_of(NULL, 0);
+    return slice_of(from, (size_t)(to - from));
+}
+
+/* What a standby answers may be older than what was written last. */
+static bool is_of_primary(struct client *c)
+{
+    return c->link->pool->cluster_node == share_write_node(c);
+}
+
+static enum cache_fill_reason keep(struct client *c, struct share_cache *sc)
+{
+    struct slice result = result_in(sc);
+    int64_t now_us = loop_now_us(c->ss->loop);
+
+    if (!is_of_primary(c))
+        return CACHE_FILL_STANDBY;
+    if (cache_fill_append(sc->fill, result.p, result.n) == -1)
+        return CACHE_FILL_LARGE;
+    return cache_fill_commit(&sc->fill, now_us, (uint32_t)(now_us - sc->since_us));
+}
+
+void share_cache_fill_end(struct client *c)
+{
+    const struct share *s = c->share;
+    struct share_cache *sc = s->turn->cache;
+
+    if (sc->fill != NULL && sc->filling == FILLING_SENT && !s->saw_error && !s->resend &&
+        !s->replan && !s->turn->goes_home && result_in(sc).p != NULL)
+        cache_note_fill(c->ss->cache->store, NULL, 0, keep(c, sc));
+    share_cache_fill_drop(c);
+}

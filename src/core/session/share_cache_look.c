@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * share_cache_look.c: may a client have a result that is kept, and which? Runs in: workers. The key
+ * of a result is all that decides about it, byte by byte: the database, the user, what the session
+ * has set, the server, the tables that the names lead to, the text, and of the extended protocol
+ * types, values and formats. */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/hot.h"
+#include "base/log.h"
+#include "config/conf.h"
+#include "config/conf_param.h"
+#include "wire/batch.h"
+#include "wire/writer.h"
+
+#include "share_cache_int.h"
+#include "share_columns_int.h"
+#include "share_names_int.h"
+
+/* The first byte of a key. */
+#define KEY_QUERY     'Q'
+#define KEY_DESCRIBED 'P' /* of the extended protocol, with the columns of its portal */
+#define KEY_ROWS      'R' /* ... without */
+
+/* No result depends on these. */
+static const char *const without_effect[] = {"application_name", "statement_timeout",
+    "lock_timeout", "idle_in_transaction_session_timeout", "idle_session_timeout",
+    "transaction_timeout", "client_min_messages", "synchronous_commit", "tcp_keepalives_idle",
+    "tcp_keepalives_interval", "tcp_keepalives_count", "log_statement",
+    "log_min_duration_statement"};
+
+static bool is_without_effect(struct slice name)
+{
+    size_t i;
+
+    for (i = 0; i < sizeof without_effect / sizeof without_effect[0]; i++)
+        if (slice_eq_str(name, without_effect[i]))
+            return true;
+    return false;
+}
+
+/* Transactions are read committed as far as the session has its say. */
+static bool says_isolation(const struct varset *v)
+{
+    return varset_get(v, slice_of_str("default_transaction_isolation")).p != NULL ||
+           varset_get(v, slice_of_str("transaction_isolation")).p != NULL;
+}
+
+/* A BEGIN that was answered and not sent. */
+static bool begins_otherwise(const struct share *s)
+{
+    struct slice begin = buf_slice(&s->turn->begin);
+
+    return share_contains(begin, "repeatable") || share_contains(begin, "serializable");
+}
+
+/* What is asked now is of a session whose every trait is known, and it has not written. */
+static bool is_eligible(const struct client *c)
+{
+    const struct share *s = c->share;
+    const struct share_turn *t = s->turn;
+
+    if (s->phase > SHARE_WAITING || s->pins != 0 || s->greeted_alone || s->owes_parameters ||
+        s->is_lost || s->has_temp_path || t->home != NULL || client_local(c) != NULL ||
+        c->local_batch || c->local_error || c->server_batch || c->trace.client ||
+        (t->cache != NULL && t->cache->has_written) || says_isolation(s->vars.client))
+        return false;
+    return !s->is_virtual || !begins_otherwise(s);
+}
+
+static void put_settings(struct buf *key, const struct varset *v)
+{
+    const char *p = v->data;
+    const char *end = v->data + v->len;
+
+    while (p < end) {
+        struct slice name = slice_of_str(p);
+        struct slice set = slice_of_str(p + name.n + 1);
+
+        p = set.p + set.n + 1;
+        if (is_without_effect(name))
+            continue;
+        buf_put(key, name.p, name.n + 1);
+        buf_put(key, set.p, set.n + 1);
+    }
+    buf_put_byte(key, '\0');
+}
+
+/* Which server's data they are, as far as the view knows. */
+static bool put_cluster(struct client *c, struct buf *key)
+{
+    int node = share_write_node(c);
+    uint32_t at[4] = {(uint32_t)node, 0, 0, 0};
+    uint64_t system = 0;
+
+    if (node == VIEW_NO_NODE)
+        return false;
+    if (node < c->ss->view.nnodes) {
+        at[1] = c->ss->view.node[node].timeline;
+        at[2] = c->ss->view.node[node].server_version / 10000;
+        system = c->ss->view.node[node].system_id;
+    }
+    buf_put(key, at, sizeof at);
+    buf_put(key, &system, sizeof system);
+    return true;
+}
+
+/* What a key is made of but for settings and the like. */
+struct look {
+    char kind; /* KEY_... */
+    struct slice sql;
+    struct slice types;  /* of the Parse */
+    struct slice values; /* of the Bind, with formats */
+    uint64_t told;       /* columns that the client goes by and does not ask for; 0: none */
+};
+
+static bool make_key(struct client *c, const struct look *l, const struct qcache_judgement *j)
+{
+    struct buf *key = &c->ss->cache->key;
+
+    buf_clear(key);
+    buf_put_byte(key, l->kind);
+    buf_put(key, pool_database(c->pool).p, pool_database(c->pool).n);
+    buf_put_byte(key, '\0');
+    buf_put(key, pool_user(c->pool).p, pool_user(c->pool).n);
+    buf_put_byte(key, '\0');
+    put_settings(key, c->share->vars.client);
+    if (!put_cluster(c, key))
+        return false;
+    buf_put_u16(key, j->nreads);
+    buf_put(key, j->reads, j->nreads * sizeof j->reads[0]);
+    buf_put_u32(key, (uint32_t)l->sql.n);
+    buf_put(key, l->sql.p, l->sql.n);
+    if (l->kind != KEY_QUERY) {
+        buf_put_u32(key, (uint32_t)l->types.n);
+        buf_put(key, l->types.p, l->types.n);
+        buf_put(key, &l->told, sizeof l->told);
+        buf_put(key, l->values.p, l->values.n);
+    }
+    return key->len <= CACHE_KEY_MAX;
+}
+
+/* --- the answer --- */
+
+/* `head` and the result that is kept, and that all is done, in ss->cache->room. */
+static bool fetch(struct client *c, const struct cache_hit *hit, struct slice head)
+{
+    struct share_cache_worker *w = c->ss->cache;
+    char ready[] = {BE_READY, 0, 0, 0, 5, share_tx_status(c)};
+
+    buf_clear(&w->room);
+    buf_put(&w->room, head.p, head.n);
+    if (!cache_copy(w->store, hit, 0, hit->len, buf_reserve(&w->room, hit->len)))
+        return false;
+    buf_advance(&w->room, hit->len);
+    buf_put(&w->room, ready, sizeof ready);
+    return true;
+}
+
+COLD static void log_hit(struct client *c, struct slice sql)
+{
+    struct client_log_scope scope;
+    struct buf detail = {0};
+
+    client_log_statement(c, "", sql);
+    if (!conf_session_of(c->ss->gen, client_override(c))->log_per_node_statement)
+        return;
+    client_log_enter(&scope, c);
+    buf_printf(&detail, "query result fetched from cache. statement: %.*s", (int)sql.n, sql.p);
+    buf_put_byte(&detail, '\0');
+    log_at_detail(LVL_LOG, detail.data, NULL, "fetch from memory cache");
+    buf_free(&detail);
+    client_log_leave(&scope);
+}
+
+static bool find(struct client *c, struct slice head, struct cache_hit *hit)
+{
+    struct share_cache_worker *w = c->ss->cache;
+    struct cache_key key = cache_key_of(buf_slice(&w->key));
+
+    return cache_find(w->store, &key, loop_now_us(c->ss->loop), hit) && fetch(c, hit, head);
+}
+
+HOT static void tell(struct client *c, const struct cache_hit *hit, struct slice sql)
+{
+    struct share_cache_worker *w = c->ss->cache;
+    struct share *s = c->share;
+
+    share_stop_asking(c); /* it may have stood in a queue */
+    if (!s->is_counted)
+        client_stats_on_query(c);
+    s->is_counted = false;
+    s->turn->needs_snapshot = s->turn->needs_snapshot || s->is_virtual;
+    w->hits++;
+    cache_note_hit(w->store, hit, hash_bytes(sql.p, sql.n, 0), sql);
+    if (client_log_statements(c))
+        log_hit(c, sql);
+    client_note_local(c, sql);
+    client_stats_on_bytes_out(&c->stats, w->room.len);
+    (void)stream_send_later(&c->stream, w->room.data, w->room.len);
+    if (w->room.cap > BUF_SMALL_BYTES)
+        buf_free(&w->room);
+    client_note_idle(c);
+}
+
+/* --- simple queries --- */
+
+/* The judgement about it, asked for when it is not known. NULL, and *step says whether to wait:
+ * there is none. */
+static const struct qcache_judgement *judge(
+    struct client *c, const struct sql_facts *facts, enum feed_step *step)
+{
+    const struct qcache_judgement *j = NULL;
+
+    *step = FEED_AGAIN;
+    if (facts->status != SQL_OK || share_cache_scope(c, facts) == -1 ||
+        c->ss->cache->scope.len == c->ss->cache->question_at)
+        return NULL; /* not known, or it names nothing */
+    j = share_cache_judged(c);
+    if (j == NULL && share_cache_is_good(c))
+        *step = share_cache_ask(c);
+    return j;
+}
+
+static enum qcache_reason reason_of(const struct qcache_judgement *j, bool is_forced)
+{
+    enum qcache_reason r = (enum qcache_reason)(is_forced ? j->forced_reason : j->reason);
+
+    return r == QCACHE_R_NONE && j->repeats_reads ? QCACHE_R_ISOLATION : r;
+}
+
+/* Whether the catalogue has to be asked about what it does: it names something, and may have to do
+ * with results that are kept. */
+static bool is_of_interest(const struct sql_facts *facts, struct slice sql)
+{
+    return (qcache_writes(facts, sql) & (QCACHE_W_TABLES | QCACHE_W_FUNCTIONS)) != 0;
+}
+
+enum feed_step share_cache_query(struct client *c, struct slice sql, const struct sql_facts *facts)
+{
+    struct look l = {.kind = KEY_QUERY, .sql = sql};
+    const struct qcache_judgement *j;
+    struct share *s = c->share;
+    enum qcache_reason r;
+    struct cache_hit hit;
+    enum feed_step step;
+    bool is_forced;
+
+    share_cache_fill_drop(c);
+    r = qcache_text_reason(facts, sql, &is_forced);
+    if (r != QCACHE_R_NONE && !is_of_interest(facts, sql))
+        return FEED_AGAIN;
+    j = judge(c, facts, &step);
+    if (j == NULL)
+        return step == FEED_PASS ? FEED_AGAIN : step;
+    if (r != QCACHE_R_NONE || reason_of(j, is_forced) != QCACHE_R_NONE || !is_eligible(c) ||
+        !make_key(c, &l, j) || !share_cache_is_good(c))
+        return FEED_AGAIN;
+    if (find(c, slice_of("", 0), &hit)) {
+        prep_unref(&s->unnamed); /* as any simple query does */
+        s->turn->unnamed_epoch = 0;
+        tell(c, &hit, sql);
+        return FEED_LOCAL;
+    }
+    share_cache_fill_begin(c, j, true, sql);
+    return FEED_AGAIN;
+}
+
+/* --- the extended protocol --- */
+
+/* The statement of a lone sequence, counted for the caller. */
+static struct prep *prep_of(struct client *c, const struct batch_lone *sent, struct share_name **n)
+{
+    *n = NULL;
+    if (sent->parse.p != NULL)
+        return sent->name.n == 0 && share_names_have_room(c, sent->sql.n)
+                   ? share_prep_of(c, batch_lone_statement(sent))
+                   : NULL;
+    if (sent->name.n == 0)
+        return c->share->unnamed == NULL ? NULL : prep_ref(c->share->unnamed);
+    *n = share_name_find(c->share, sent->name);
+    return *n == NULL || (*n)->prep == NULL ? NULL : prep_ref((*n)->prep);
+}
+
+/* All rows are asked for. */
+static bool asks_all(const struct batch_lone *sent)
+{
+    static const char all[4] = {0};
+
+    return memcmp(sent->end - PROTO_HEADER_BYTES - sizeof all, all, sizeof all) == 0;
+}
+
+/* The client has the statement from here on, and no link is told. */
+static void note_answered(
+    struct client *c, const struct batch_lone *sent, struct prep *p, struct share_name *n)
+{
+    struct share *s = c->share;
+
+    if (sent->parse.p != NULL) {
+        prep_unref(&s->unnamed);
+        s->unnamed = prep_ref(p);
+        s->turn->unnamed_epoch = 0;
+    }
+    if (n != NULL)
+        n->is_described = n->is_described || sent->describes;
+}
+
+static enum feed_step look_at_lone(
+    struct client *c, const struct batch_lone *sent, struct prep *p, struct share_name *n)
+{
+    static const char heads[] = {BE_PARSE_COMPLETE, 0, 0, 0, 4, BE_BIND_COMPLETE, 0, 0, 0, 4};
+    struct slice head = sent->parse.p != NULL ? slice_of(heads, 10) : slice_of(heads + 5, 5);
+    struct look l = {.kind = sent->describes ? KEY_DESCRIBED : KEY_ROWS,
+        .sql = prep_sql(p),
+        .types = prep_types(p),
+        .values = batch_lone_values(sent)};
+    const struct sql_facts *facts = balance_facts(c->ss, l.sql);
+    const struct qcache_judgement *j;
+    enum qcache_reason r;
+    struct cache_hit hit;
+    enum feed_step step;
+    bool is_forced;
+
+    r = qcache_text_reason(facts, l.sql, &is_forced);
+    if (r == QCACHE_R_NONE && !is_forced && qcache_values_may_be_time(l.values))
+        r = QCACHE_R_WORD;
+    if (r != QCACHE_R_NONE && !is_of_interest(facts, l.sql))
+        return FEED_AGAIN;
+    j = judge(c, facts, &step);
+    if (j == NULL)
+        return step == FEED_PASS ? FEED_AGAIN : step;
+    if (n != NULL && !sent->describes)
+        l.told = n->told;
+    if (r != QCACHE_R_NONE || reason_of(j, is_forced) != QCACHE_R_NONE || !is_eligible(c) ||
+        (n != NULL && !sent->describes && n->told == 0) || !make_key(c, &l, j) ||
+        !share_cache_is_good(c))
+        return FEED_AGAIN;
+    if (!find(c, head, &hit)) {
+        share_cache_fill_begin(c, j, sent->describes, l.sql);
+        return FEED_AGAIN;
+    }
+    note_answered(c, sent, p, n);
+    tell(c, &hit, l.sql);
+    return FEED_LOCAL;
+}
+
+/* Judgements about all that a sequence runs, as far as that can be asked for before. */
+static enum feed_step look_ahead(struct client *c, const char *p, const char *end)
+{
+    struct batch_msg m;
+    int n;
+
+    for (n = 0; n < SHARE_MAX_PENDING && batch_next(&p, end, &m) && !m.is_bad; n++) {
+        const struct prep *prep = m.type == FE_BIND ? share_bound_prep(c, m.body) : NULL;
+        struct slice sql = m.type == FE_PARSE ? m.sql : slice_of(NULL, 0);
+        const struct sql_facts *facts;
+        enum feed_step step;
+
+        if (m.type == FE_SYNC)
+            break;
+        if (prep != NULL && m.name.n > 0)
+            sql = prep_sql(prep);
+        if (sql.p == NULL)
+            continue;
+        facts = balance_facts(c->ss, sql);
+        if (is_of_interest(facts, sql) && judge(c, facts, &step) == NULL && step == FEED_PARK)
+            return FEED_PARK;
+    }
+    return FEED_AGAIN;
+}
+
+enum feed_step share_cache_batch(
+    struct client *c, const char *p, const char *end, const char **whole)
+{
+    struct batch_lone sent;
+    enum feed_step step = FEED_AGAIN;
+    struct share_name *n;
+    struct prep *prep;
+
+    share_cache_fill_drop(c);
+    *whole = NULL;
+    if (!batch_lone_read(&sent, p, end) || !sent.syncs || !asks_all(&sent))
+        return look_ahead(c, p, end);
+    prep = prep_of(c, &sent, &n);
+    if (prep == NULL)
+        return look_ahead(c, p, end);
+    step = look_at_lone(c, &sent, prep, n);
+    prep_unref(&prep);
+    if (step == FEED_LOCAL)
+        *whole = sent.end;
+    return step;
+}
+
+enum feed_step share_cache_sequence(struct client *c, const char *p, const char *end)
+{
+    const char *whole;
+    enum feed_step step = share_cache_batch(c, p, end, &whole);
+    struct batch_msg m;
+
+    if (step == FEED_LOCAL && batch_next(&p, end, &m))
+        while (p < whole && batch_next(&p, end, &m))
+            c->share->turn->nskip++;
+    return step;
+}
