@@ -84,20 +84,6 @@ struct admin_node {
 /* Fills `out`, which is zeroed, for node `id` that the settings name. Called once per node. */
 typedef void admin_node_fn(void *ctx, int id, struct admin_node *out);
 
-/* The query cache. */
-struct admin_cache {
-    uint64_t hits;
-    uint64_t misses;
-    uint64_t hash_entries;
-    uint64_t used_hash_entries;
-    uint64_t entries;
-    uint64_t used_bytes;
-    uint64_t free_bytes;
-    uint64_t fragment_bytes;
-    int64_t stats_start_us;
-};
-
-typedef void admin_cache_fn(void *ctx, struct admin_cache *out);
 /* Deletes what the cache holds for this text, user and database; true when there was something. */
 typedef bool admin_cache_delete_fn(
     void *ctx, struct slice sql, struct slice user, struct slice database);
@@ -146,7 +132,7 @@ typedef const char *admin_mode_fn(void *ctx, const char *wanted, struct err *err
 struct admin_sources {
     const struct conf_gen *gen;
     struct conf_override **ov; /* of the asking session; NULL: it has none (PCP, HTTP) */
-    const struct shm *shm;     /* regions PROCS, CLIENTS, LINKS */
+    const struct shm *shm;     /* regions PROCS, CLIENTS, LINKS, CACHE ... */
     int first_worker_slot;     /* worker `ordinal` is in slot first_worker_slot + ordinal */
     int64_t now_us;            /* wall clock */
     struct slice user;         /* who asks; may see the statements of clients of the same name */
@@ -155,8 +141,7 @@ struct admin_sources {
     int balance_node;    /* of the asking session, -1 when it has none */
     admin_node_fn *node; /* NULL: nothing is known but the settings */
     void *node_ctx;
-    admin_cache_fn *cache;               /* NULL: there is no query cache */
-    admin_cache_delete_fn *cache_delete; /* NULL: the same */
+    admin_cache_delete_fn *cache_delete; /* NULL: there is no query cache, or no session */
     void *cache_ctx;
     admin_explain_fn *explain; /* NULL: there is no session whose statements are routed */
     void *explain_ctx;

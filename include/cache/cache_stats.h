@@ -51,7 +51,7 @@ struct cache_totals {
     uint32_t off_bits;
 };
 /* Adds up what all processes and shards tell. */
-void cache_totals(struct cache *c, int64_t now_us, struct cache_totals *out);
+void cache_totals(struct cache *c, struct cache_totals *out);
 
 struct cache_table_row {
     char name[3][CACHE_NAME_PART]; /* database, schema, table */

@@ -94,7 +94,7 @@ void cache_set_waker(struct cache *c, int ordinal, cache_wake_fn *wake, void *ct
 struct cache_fill_spec {
     const struct cache_key *key;
     const struct cache_deps *deps; /* read before the query is sent */
-    int64_t expire_s;              /* 0: until its tables change; see cache_expire_of */
+    int64_t expire_s;              /* 0: until its tables change; see cache_expire.h */
     bool has_flight;               /* cache_flight_enter said FILL */
     uint32_t ntables;
     uint16_t table[CACHE_ENTRY_TABLES]; /* numbers of cache_table_number */

@@ -411,6 +411,15 @@ def test_rotate(pool, start_pool, pg):
     waits.wait_for("a new log file", lambda: (logs / "pgpool.log").exists())
 
 
+def test_empty_the_query_cache(start_pool, pg):
+    port = procs.free_port()
+    second = start_pool(pg.address, pcp_listen_addresses="127.0.0.1", pcp_port=port, memory_cache_enabled=True,
+                        memqcache_total_size="8MB", memqcache_max_num_cache=1000)
+    side = Side(second.home, port)
+    assert side.ok("invalidate_query_cache") == "pcp_invalidate_query_cache -- Command Successful\n"
+    waits.wait_for("the log", lambda: "all query cache in shared memory deleted" in second.log())
+
+
 def test_what_is_not_there_says_so(pool):
     waits.wait_for("the node is the primary", lambda: nodes(pool)[6] == "primary")
     for command, text in ((["promote_node", "0"], "already primary"),

@@ -104,6 +104,12 @@ int64_t admin_walk_link(struct admin_walk *w, struct link_row *out, struct row_w
 /* The process row of a worker; zeros when there is none. */
 void admin_worker_proc(const struct admin_sources *src, uint32_t ordinal, struct proc_row *out);
 
+/* --- the query cache --- */
+
+struct cache_totals;
+/* Zeros when there is none. */
+void admin_cache_get(const struct admin_sources *src, struct cache_totals *out);
+
 /* --- cells that several reports have --- */
 
 struct slice admin_field_text(const char *p, size_t size);

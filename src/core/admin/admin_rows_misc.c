@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "admin_int.h"
+#include "cache/cache_stats.h"
 #include "config/conf_show.h"
 
 void admin_rows_version(const struct admin_sources *src, struct admin_rows *out)
@@ -42,35 +43,6 @@ void admin_rows_status(const struct admin_sources *src, struct admin_rows *out)
     conf_show_status(&show);
 }
 
-/* Zeros when there is no cache, as pgpool-II shows it. */
-static struct admin_cache cache_get(const struct admin_sources *src)
-{
-    struct admin_cache cache = {0};
-
-    if (src->cache != NULL)
-        src->cache(src->cache_ctx, &cache);
-    return cache;
-}
-
-void admin_rows_cache(const struct admin_sources *src, struct admin_rows *out)
-{
-    struct admin_cache c = cache_get(src);
-    uint64_t all = c.hits + c.misses;
-    char ratio[16];
-
-    snprintf(ratio, sizeof ratio, "%.2f", all == 0 ? 0.0 : (double)c.hits / (double)all);
-    admin_row_begin(out);
-    admin_put_uint(out, c.hits);
-    admin_put_uint(out, c.misses);
-    admin_put_str(out, ratio);
-    admin_put_uint(out, c.hash_entries);
-    admin_put_uint(out, c.used_hash_entries);
-    admin_put_uint(out, c.entries);
-    admin_put_uint(out, c.used_bytes);
-    admin_put_uint(out, c.free_bytes);
-    admin_put_uint(out, c.fragment_bytes);
-}
-
 /* As ctime, without its newline: "Wed Jan 31 12:00:00 2024". */
 static void put_start_time(int64_t at_us, struct buf *out)
 {
@@ -98,6 +70,7 @@ static void put_node_fact(
 void admin_fact(void *ctx, enum conf_fact fact, int node, struct buf *out)
 {
     const struct admin_sources *src = ctx;
+    struct cache_totals cache;
 
     switch (fact) {
     case CONF_FACT_BACKEND_STATUS:
@@ -108,13 +81,16 @@ void admin_fact(void *ctx, enum conf_fact fact, int node, struct buf *out)
         buf_printf(out, "%f", admin_weight_share(src, node));
         break;
     case CONF_FACT_CACHE_START_TIME:
-        put_start_time(cache_get(src).stats_start_us, out);
+        admin_cache_get(src, &cache);
+        put_start_time(cache.since_us, out);
         break;
     case CONF_FACT_CACHE_MISSES:
-        buf_printf(out, "%llu", (unsigned long long)cache_get(src).misses);
+        admin_cache_get(src, &cache);
+        buf_printf(out, "%llu", (unsigned long long)cache.misses);
         break;
     case CONF_FACT_CACHE_HITS:
-        buf_printf(out, "%llu", (unsigned long long)cache_get(src).hits);
+        admin_cache_get(src, &cache);
+        buf_printf(out, "%llu", (unsigned long long)cache.hits);
         break;
     }
 }

@@ -67,7 +67,7 @@ struct cache_shape cache_shape_of(uint64_t total_bytes, uint32_t max_entries,
     p.total_bytes = total_bytes;
     /* Keys fall unevenly into shards; the limit of entries holds for all of them together. */
     p.nrows = p.max_entries / p.nshards + (p.nshards > 1 ? p.max_entries / p.nshards / 4 : 0) + 2;
-    p.nheads = power_above(p.nrows);
+    p.nheads = power_above(p.max_entries / p.nshards);
     p.sketch_bytes = power_above(p.nrows < 64 ? 64 : p.nrows);
     p.nunits = (uint32_t)(total_bytes / p.nshards / SPACE_UNIT) + 2;
     if (p.nunits < 64)

@@ -201,7 +201,7 @@ static uint64_t get(const _Atomic uint64_t *cell)
 }
 
 /* What is read here is for people: a number may be a moment older than its neighbour. */
-void cache_totals(struct cache *c, int64_t now_us, struct cache_totals *out)
+void cache_totals(struct cache *c, struct cache_totals *out)
 {
     uint32_t i;
     int k;
@@ -230,7 +230,7 @@ void cache_totals(struct cache *c, int64_t now_us, struct cache_totals *out)
     }
     out->nhash = (uint64_t)c->shape.nheads * c->shape.nshards;
     out->since_us = c->region->since_us;
-    out->off_bits = cache_gens_off_bits(c->gens, now_us);
+    out->off_bits = cache_gens_off_bits(c->gens, clock_mono_us());
 }
 
 static void add_counts(const struct table_counts *t, struct cache_table_row *out)

@@ -150,6 +150,28 @@ int conf_relation_parse(const char *item, struct conf_relation *out, struct err 
     return 0;
 }
 
+int conf_expiry_parse(const char *item, struct conf_expiry *out, struct err *err)
+{
+    struct slice seconds;
+    size_t i;
+
+    if (!conf_split_last(slice_of_str(item), ':', &out->name, &seconds) || out->name.n == 0 ||
+        seconds.n == 0 || seconds.n > 9) {
+        err_set(err, "22023", "\"%s\" is not table:seconds", item);
+        err_hint(err, "For example: 'prices:60, public\\.stock_.*:5'.");
+        return -1;
+    }
+    out->seconds = 0;
+    for (i = 0; i < seconds.n; i++) {
+        if (seconds.p[i] < '0' || seconds.p[i] > '9') {
+            err_set(err, "22023", "\"%.*s\" is no number of seconds", (int)seconds.n, seconds.p);
+            return -1;
+        }
+        out->seconds = out->seconds * 10 + (seconds.p[i] - '0');
+    }
+    return 0;
+}
+
 static void complain(struct conf_load *load, const char *name, const struct err *err)
 {
     struct conf_ref ref = {conf_param_named(CONF_SCOPE_GLOBAL, name), -1};
@@ -193,6 +215,23 @@ static void check_preferences(
     }
 }
 
+static void check_expiries(struct conf_load *load, const struct conf_list *list)
+{
+    struct conf_expiry e;
+    struct err err;
+    regex_t re;
+    int i;
+
+    for (i = 0; i < list->n; i++) {
+        err_clear(&err);
+        if (conf_expiry_parse(list->item[i], &e, &err) == 0 &&
+            conf_pattern_compile(&re, e.name, &err) == 0)
+            regfree(&re);
+        else
+            complain(load, "memqcache_expire_list", &err);
+    }
+}
+
 void conf_check_lists(struct conf_load *load, const struct conf *c)
 {
     const struct conf_list *relations = &c->dml_adaptive_object_relationship_list;
@@ -209,6 +248,7 @@ void conf_check_lists(struct conf_load *load, const struct conf *c)
     check_preferences(
         load, &c->database_redirect_preference_list, "database_redirect_preference_list");
     check_preferences(load, &c->user_redirect_preference_list, "user_redirect_preference_list");
+    check_expiries(load, &c->memqcache_expire_list);
     for (i = 0; i < relations->n; i++) {
         err_clear(&err);
         if (conf_relation_parse(relations->item[i], &relation, &err) == -1)

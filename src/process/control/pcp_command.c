@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "base/log.h"
+#include "cache/cache_store.h"
 #include "config/conf.h"
 
 #include "control_int.h"
@@ -132,6 +133,20 @@ static enum pcp_outcome rotate(
     if (!conf_now(c)->logging_collector)
         return fail(err, "55000", "there is no log file to rotate", "logging_collector is off.");
     return ask_supervisor(c, 'l', err) ? complete(p, out) : PCP_FAILED;
+}
+
+static enum pcp_outcome clear_cache(
+    struct pcp_conn *c, const struct pcp_packet *p, struct buf *out, struct err *err)
+{
+    struct proc_env *env = c->ctl->role.env;
+    struct cache *cache = cache_open(env->shm, env->slot);
+
+    if (cache == NULL)
+        return fail(err, "55000", "query cache is not enabled", "memory_cache_enabled is off.");
+    cache_gens_empty(cache_gens_of(cache));
+    cache_close(&cache);
+    log_at(LVL_LOG, "all query cache in shared memory deleted");
+    return complete(p, out);
 }
 
 /* What is said of a node that does not exist: scripts look for pgpool-II's words. */
@@ -446,9 +461,7 @@ enum pcp_outcome pcp_command_run(
     case PCP_ORDER:
         return pcp_order_run(c, p, out, err);
     case PCP_CACHE_CLEAR:
-        return fail(err, "55000", "query cache is not enabled",
-            conf_now(c)->memory_cache_enabled ? "The query cache is not built in this version."
-                                              : "memory_cache_enabled is off.");
+        return clear_cache(c, p, out, err);
     default:
         return run_show(c, p, out, err);
     }

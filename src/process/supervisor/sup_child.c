@@ -247,6 +247,21 @@ static void drop_mail(void *ctx)
     mailbox_drain(box->boxes, box->slot);
 }
 
+/* Clients wait for a result that the dead process had asked for. Those of a worker whose box is
+ * full look again when they have waited long enough. */
+static void wake_waiters(void *ctx, uint64_t hash, uint64_t workers)
+{
+    const struct sup *s = ctx;
+    int i;
+
+    for (i = 0; i < s->nworkers; i++) {
+        int to = s->first_worker_slot + i;
+
+        if ((workers >> (i % 64) & 1) != 0 && proc_row(s->shm, to)->pid != 0)
+            (void)mailbox_post(s->boxes, to, MAIL_CACHE_DONE, &hash, sizeof hash, -1);
+    }
+}
+
 /* The dead process held rows, quotas and a mailbox: all of it goes back. */
 static void give_back(struct sup *s, const struct sup_child *c)
 {
@@ -263,6 +278,7 @@ static void give_back(struct sup *s, const struct sup_child *c)
     atomic_store(&row->nwaiting, 0);
     if (orders_reclaim(s->shm, c->slot) > 0)
         log_at(LVL_LOG, "a pause that was not complete is taken back: who gave it is gone");
+    cache_died(s->shm, c->slot, clock_mono_us(), wake_waiters, s);
     if (c->role == ROLE_INVALIDATOR)
         cache_streams_died(s->shm);
     cache_died(s->shm, c->slot, clock_mono_us(), NULL, NULL);

@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "cache/cache_store.h"
 #include "sys/clock.h"
 
 #include "wd_int.h"
@@ -39,6 +40,21 @@ static const char *role_text(const struct wd *w)
     return "DEAD";
 }
 
+/* Another pgpool has led until now: what it has written or seen, this one's query cache may not
+ * know. */
+static void clear_cache(struct wd *w)
+{
+    struct proc_env *env = w->role.env;
+    struct cache *cache =
+        wd_conf(w)->clear_memqcache_on_escalation ? cache_open(env->shm, env->slot) : NULL;
+
+    if (cache == NULL)
+        return;
+    cache_gens_empty(cache_gens_of(cache));
+    cache_close(&cache);
+    log_at(LVL_LOG, "watchdog: clearing all the query caches on escalation");
+}
+
 static void tell_role(struct wd *w)
 {
     const char *now = role_text(w);
@@ -48,8 +64,10 @@ static void tell_role(struct wd *w)
     if (w->shown_role == NULL || strcmp(now, w->shown_role) != 0)
         log_at(LVL_LOG, "watchdog node state changed from [%s] to [%s]",
             w->shown_role == NULL ? "DEAD" : w->shown_role, now);
-    if (strcmp(now, "LEADER") == 0 && leader != w->shown_leader && !w->is_witness)
+    if (strcmp(now, "LEADER") == 0 && leader != w->shown_leader && !w->is_witness) {
         log_at(LVL_LOG, "I am the cluster leader node. Starting escalation process");
+        clear_cache(w);
+    }
     if (is_standby && leader != w->shown_leader) {
         char detail[WD_NAME_BYTES + 80];
 

@@ -494,6 +494,7 @@ void web_metrics_page(const struct web_request *r, struct web_answer *a)
     put_nodes(&s);
     put_pools(&s);
     put_orders(&s);
+    web_metrics_cache(&s);
     put_aliases(&s);
     if (s.is_openmetrics)
         buf_printf(s.out, "# EOF\n");

@@ -62,6 +62,9 @@ void web_metric_columns(struct web_scrape *s, enum admin_report report,
 /* --- web_metrics.c --- */
 web_page_fn web_metrics_page;
 
+/* --- web_metrics_cache.c: of the query cache, where there is one --- */
+void web_metrics_cache(struct web_scrape *s);
+
 /* --- web_metrics_alias.c: under the names of other exporters --- */
 void web_metrics_pgpool2(struct web_scrape *s);
 void web_metrics_pgbouncer(struct web_scrape *s);

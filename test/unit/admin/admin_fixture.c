@@ -11,6 +11,7 @@
 
 #include "backend/limits.h"
 #include "backend/quota.h"
+#include "cache/cache_stats.h"
 #include "config/conf.h"
 #include "config/conf_param.h"
 #include "ipc/dbstats.h"
@@ -232,9 +233,38 @@ void fixture_some_node(void *ctx, int id, struct admin_node *out)
         (struct admin_health){4, 2, 1, 1, 2, 2, 9, 2, 19, AGO(1), AGO(2), id == 0 ? AGO(3) : 0, 0};
 }
 
-void fixture_some_cache(void *ctx, struct admin_cache *out)
+/* Two tables; orders was read from the cache thrice and written by row, both were missed once. */
+void fixture_some_cache(void)
 {
-    *out = (struct admin_cache){891703, 99995, 131072, 99992, 99992, 12482600, 54626264, 0, AGO(0)};
+    const struct conf *conf = conf_of(gen);
+    struct conf with = *conf;
+    struct shm_plan plan = {{0}};
+    struct cache_hit hit = {.took_us = 1500, .ntables = 1};
+    struct cache *c;
+    uint16_t both[2];
+
+    with.memory_cache_enabled = true;
+    cache_plan_shm(&with, NSLOTS, &plan);
+    shm_free(&shm);
+    shm = shm_new(&plan, &err);
+    ck_assert_ptr_nonnull(shm);
+    cache_init_shm(&with, NSLOTS, shm);
+    src.shm = shm;
+    c = cache_open(shm, 1);
+    both[0] = cache_table_number(
+        c, 1, slice_of_str("shop"), slice_of_str("public"), slice_of_str("orders"));
+    both[1] = cache_table_number(
+        c, 2, slice_of_str("shop"), slice_of_str("public"), slice_of_str("items"));
+    hit.table[0] = both[0];
+    cache_note_hit(c, &hit, 7, slice_of_str("select * from orders where id = 1"));
+    cache_note_hit(c, &hit, 7, slice_of_str("select * from orders where id = 2"));
+    cache_note_hit(c, &hit, 8, slice_of_str("select count(*) from orders"));
+    cache_note_miss(c, both, 2);
+    cache_note_fill(c, both, 2, CACHE_FILL_MOVED);
+    cache_note_fill(c, both, 2, CACHE_FILL_LARGE);
+    cache_note_fill(c, both, 1, CACHE_FILL_OK);
+    cache_note_write(c, both[0], true, false, 0);
+    cache_close(&c);
 }
 
 bool fixture_delete_from_cache(

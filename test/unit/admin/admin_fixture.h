@@ -43,7 +43,8 @@ const char *fixture_rows_text(void);
 void fixture_assert_rows(const char *expected);
 /* Sources: node 0 is a standby that is down, node 2 the primary; *ctx (bool): delay in time? */
 void fixture_some_node(void *ctx, int id, struct admin_node *out);
-void fixture_some_cache(void *ctx, struct admin_cache *out);
+/* Instead of the workers, links and so on there is a query cache in `shm`. */
+void fixture_some_cache(void);
 bool fixture_delete_from_cache(
     void *ctx, struct slice sql, struct slice user, struct slice database);
 

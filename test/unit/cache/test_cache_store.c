@@ -4,7 +4,9 @@
 
 #include <unistd.h>
 
+#include "cache/cache_expire.h"
 #include "cache_test.h"
+#include "config/conf.h"
 
 START_TEST(a_result_is_found_byte_by_byte)
 {
@@ -47,7 +49,7 @@ START_TEST(a_result_replaces_the_one_of_its_key)
     ck_assert_int_eq(test_put(c, test_key(&a, "x", 1), 1, 500), CACHE_FILL_OK);
     ck_assert_int_eq(test_put(c, &a, 2, 50), CACHE_FILL_OK);
     ck_assert_int_eq(test_get(c, &a, 2), 0);
-    cache_totals(c, NOW, &totals);
+    cache_totals(c, &totals);
     ck_assert_uint_eq(totals.nentries, 1);
     test_cache_free(c);
 }
@@ -136,7 +138,7 @@ START_TEST(the_limit_of_entries_is_kept_exactly)
 
     for (i = 0; i < limit * 2; i++)
         ck_assert_int_eq(test_put(c, test_key(&a, "n", i), i, 20), CACHE_FILL_OK);
-    cache_totals(c, NOW, &totals);
+    cache_totals(c, &totals);
     ck_assert_uint_eq(totals.nentries, limit);
     ck_assert_uint_eq(totals.evicted, limit);
     ck_assert_uint_ge(totals.nhash, limit);
@@ -156,7 +158,7 @@ START_TEST(space_is_given_back_whole)
     unsigned seed = 17;
     unsigned i;
 
-    cache_totals(c, NOW, &before);
+    cache_totals(c, &before);
     for (i = 0; i < 30000; i++) {
         unsigned n = (seed = seed * 1103515245 + 12345) >> 8;
         size_t len = n % 100 == 0 ? n % 200000 : n % 700;
@@ -168,12 +170,12 @@ START_TEST(space_is_given_back_whole)
             test_put(c, &a, n % 5000, len);
         ck_assert_int_le(test_get(c, &a, n % 5000), 0);
     }
-    cache_totals(c, NOW, &after);
+    cache_totals(c, &after);
     ck_assert_uint_gt(after.used_bytes, 3 * MB);
     ck_assert_uint_eq(after.used_bytes + after.free_bytes, before.free_bytes);
     for (i = 0; i < 5000; i++)
         cache_delete(c, &test_key(&a, "n", i)->is);
-    cache_totals(c, NOW, &after);
+    cache_totals(c, &after);
     ck_assert_uint_eq(after.nentries, 0);
     ck_assert_uint_eq(after.free_bytes, before.free_bytes);
     ck_assert_uint_eq(after.wasted_bytes, 0);
@@ -226,11 +228,11 @@ START_TEST(a_large_result_drives_out_its_own_size)
 
     for (i = 0; i < 20000; i++)
         test_put(c, test_key(&a, "small", i), i, 300);
-    cache_totals(c, NOW, &totals);
+    cache_totals(c, &totals);
     full = totals.nentries;
     ck_assert_int_eq(test_put(c, test_key(&a, "large", 1), 1, 400000), CACHE_FILL_OK);
     ck_assert_int_eq(test_get(c, &a, 1), 0);
-    cache_totals(c, NOW, &totals);
+    cache_totals(c, &totals);
     ck_assert_uint_gt(totals.nentries, full - 400000 / 300 - 10);
     test_cache_free(c);
 }
@@ -261,7 +263,7 @@ START_TEST(memory_per_entry_has_a_budget)
         ck_assert_int_eq(test_put_deps(c, &a, i, len, &deps), CACHE_FILL_OK);
         content += a.is.bytes.n + len;
     }
-    cache_totals(c, NOW, &totals);
+    cache_totals(c, &totals);
     ck_assert_uint_eq(totals.nentries, 150000);
     over = (double)(totals.used_bytes - content) / 150000 + sizeof(struct cache_row) +
            (double)totals.nhash * sizeof(uint32_t) / 150000 +
@@ -279,7 +281,7 @@ START_TEST(sixty_four_gigabytes_are_addressed)
     struct test_key a;
     uint32_t i;
 
-    cache_totals(c, NOW, &totals);
+    cache_totals(c, &totals);
     ck_assert_uint_ge(totals.free_bytes, UINT64_C(65536) * MB);
     ck_assert_uint_gt(c->shape.bytes, UINT64_C(65536) * MB);
     for (i = 0; i < c->shape.nshards; i++) {
@@ -397,7 +399,7 @@ START_TEST(counters_add_up)
     cache_note_fill(c, both, 2, CACHE_FILL_HELD);
     cache_note_write(c, orders, true, false, 0);
     cache_note_write(other, orders, false, true, 1500);
-    cache_totals(c, NOW, &totals);
+    cache_totals(c, &totals);
     ck_assert_uint_eq(totals.hits, 3);
     ck_assert_uint_eq(totals.misses, 1);
     ck_assert_uint_eq(totals.fills[CACHE_FILL_HELD], 1);
@@ -420,6 +422,47 @@ START_TEST(counters_add_up)
     ck_assert_uint_eq(cache_top_queries(c, top, 1), 1);
     cache_close(&other);
     test_cache_free(c);
+}
+END_TEST
+
+struct expire_case {
+    const char *tables[3];
+    int64_t seconds;
+};
+
+static const struct expire_case expire_cases[] = {
+    {{NULL}, 300},
+    {{"public.other"}, 300},
+    {{"public.prices"}, 60},
+    {{"public.PRICES"}, 60},
+    {{"public.prices_old"}, 300},
+    {{"stock.items", "public.other"}, 5},
+    {{"public.items"}, 300},
+    {{"public.fixed"}, 0},
+    {{"public.fixed", "public.prices"}, 60},
+    {{"public.prices", "public.fixed"}, 60},
+};
+
+START_TEST(tables_have_times_of_their_own)
+{
+    static const char *items[] = {"prices : 60", "stock\\..*:5", "fixed:0"};
+    struct conf conf = {.memqcache_expire_ms = 300000, .memqcache_expire_list = {3, items}};
+    const struct expire_case *k = &expire_cases[_i];
+    struct cache_expire *e;
+    struct slice tables[3];
+    struct err err = {0};
+    size_t n = 0;
+
+    for (n = 0; n < 3 && k->tables[n] != NULL; n++)
+        tables[n] = slice_of_str(k->tables[n]);
+    e = cache_expire_new(&conf, &err);
+    ck_assert_msg(e != NULL, "%s", err.msg);
+    ck_assert_int_eq(cache_expire_of(e, tables, n), k->seconds);
+    cache_expire_free(&e);
+    items[1] = "stock";
+    ck_assert_ptr_null(cache_expire_new(&conf, &err));
+    ck_assert_str_eq(err.msg, "\"stock\" is not table:seconds");
+    items[1] = "stock\\..*:5";
 }
 END_TEST
 
@@ -459,6 +502,8 @@ int main(void)
     tcase_add_test(tc, sixty_four_gigabytes_are_addressed);
     tcase_add_test(tc, one_asks_and_the_others_wait);
     tcase_add_test(tc, counters_add_up);
+    tcase_add_loop_test(
+        tc, tables_have_times_of_their_own, 0, sizeof expire_cases / sizeof expire_cases[0]);
     tcase_add_test(tc, times_are_packed);
     suite_add_tcase(s, tc);
     sr = srunner_create(s);
