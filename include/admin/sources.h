@@ -110,6 +110,12 @@ enum admin_order_kind {
     ADMIN_ORDER_KILL_CLIENT,
     ADMIN_ORDER_CANCEL_CLIENT, /* what it runs; it stays */
     ADMIN_ORDER_RELOAD,        /* only asks for it */
+    ADMIN_ORDER_KILL_DATABASE,
+    ADMIN_ORDER_DISABLE,
+    ADMIN_ORDER_ENABLE,
+    ADMIN_ORDER_WAIT_CLOSE,
+    ADMIN_ORDER_SHUTDOWN,      /* at once */
+    ADMIN_ORDER_SHUTDOWN_WAIT, /* when all clients have left */
     ADMIN_ORDER_LOOK /* the servers are looked at again when that is long ago; never refused */
 };
 struct admin_order {

@@ -35,6 +35,13 @@
     X(query_us, "query_time_us", "time between a request and the end of its answer")               \
     X(wait_us, "wait_time_us", "time spent waiting for a server connection")
 
+/* Rates are of the last period that is complete, as PgBouncer has them. */
+#define DBSTATS_PERIOD_US 60000000
+
+#define DBSTATS_ORDINAL(field, column, text) DBSTATS_N_##field,
+enum dbstats_ordinal { DBSTATS_COUNTERS(DBSTATS_ORDINAL) DBSTATS_NCOUNTERS };
+#undef DBSTATS_ORDINAL
+
 /* One database in one worker. All counters that a statement moves are in one cache line. */
 struct dbstats_row {
     char database[ROWS_NAME_BYTES];
@@ -42,9 +49,13 @@ struct dbstats_row {
     DBSTATS_COUNTERS(DBSTATS_FIELD)
 #undef DBSTATS_FIELD
     _Atomic uint32_t is_used;                 /* set last: then the name holds */
+    _Atomic int64_t period_us;                /* when the present period began, monotonic clock */
     _Atomic uint64_t npins[PIN_REASON_COUNT]; /* clients that began to keep their link, by reason */
     struct histogram query;
     struct histogram wait;
+    _Atomic int64_t last_us; /* how long the last period was; 0: there was none */
+    _Atomic uint64_t at_start[DBSTATS_NCOUNTERS]; /* of the present period */
+    _Atomic uint64_t last[DBSTATS_NCOUNTERS];     /* what the last one added */
 } __attribute__((aligned(64)));
 
 _Static_assert(
@@ -58,6 +69,7 @@ struct dbstats_sum {
     DBSTATS_COUNTERS(DBSTATS_FIELD)
 #undef DBSTATS_FIELD
     uint64_t npins[PIN_REASON_COUNT];
+    double per_second[DBSTATS_NCOUNTERS];
     struct histogram_sum query;
     struct histogram_sum wait;
 };
@@ -73,6 +85,14 @@ static inline void dbstats_add(_Atomic uint64_t *cell, uint64_t n)
 {
     atomic_store_explicit(
         cell, atomic_load_explicit(cell, memory_order_relaxed) + n, memory_order_relaxed);
+}
+/* Begins a new period. Only the owner of the row. */
+void dbstats_turn(struct dbstats_row *row, int64_t now_us);
+/* The same when it is time. */
+static inline void dbstats_look(struct dbstats_row *row, int64_t now_us)
+{
+    if (now_us - atomic_load_explicit(&row->period_us, memory_order_relaxed) >= DBSTATS_PERIOD_US)
+        dbstats_turn(row, now_us);
 }
 /* Walks the databases of all workers: start with *at = 0; each call fills `out` with the sums of
  * one database; false at the end. */

@@ -23,8 +23,9 @@
 #define ORDERS_DATABASES 1024
 
 enum order_flag {
-    ORDER_PAUSE = 1, /* no server connection is lent, free ones are closed */
-    ORDER_DRAIN = 2  /* no client is let in, those that are here leave between two transactions */
+    ORDER_PAUSE = 1,  /* no server connection is lent, free ones are closed */
+    ORDER_DRAIN = 2,  /* no client is let in, those that are here leave between two transactions */
+    ORDER_DISABLE = 4 /* no client is let in; those that are here stay */
 };
 
 /* What holds for one database; an empty name stands for all. */
@@ -37,11 +38,13 @@ struct order_state {
 /* Body of MAIL_ORDER: what the receiving worker has to do at once. What lasts stands in the region.
  */
 enum order_kind {
-    ORDER_LOOK,        /* the region changed: act on it */
-    ORDER_KILL_CLIENT, /* end the session of client `client_id` */
-    ORDER_CLOSE_FREE,  /* close the server connections to `database`: the free ones now, the others
-                          when they are free, until ORDER_KEEP of the same client */
-    ORDER_KEEP         /* what `client_id` wanted the connections closed for is over */
+    ORDER_LOOK,          /* the region changed: act on it */
+    ORDER_KILL_CLIENT,   /* end the session of client `client_id` */
+    ORDER_KILL_DATABASE, /* end all sessions in `database` (empty: in all) but that of `client_id`
+                          */
+    ORDER_CLOSE_FREE, /* close the server connections to `database`: the free ones now, the others
+                         when they are free, until ORDER_KEEP of the same client */
+    ORDER_KEEP        /* what `client_id` wanted the connections closed for is over */
 };
 struct order_mail {
     int32_t kind;
@@ -109,6 +112,20 @@ void orders_tell_worker(const struct proc_env *env, int ordinal, const struct or
 /* RELOAD: asks the supervisor to read the settings again; 0, or -1 and *err. Superusers of servers
  * are not masters of pgpool's settings, so it is refused outside the virtual database. */
 int orders_reload(const struct proc_env *env, bool is_in_virtual, struct err *err);
+/* SHUTDOWN: asks the supervisor to stop, fast or when all clients have left; as orders_reload. */
+int orders_shutdown(const struct proc_env *env, bool is_in_virtual, bool waits_for_clients,
+    const struct orders_giver *giver, struct err *err);
+/* DISABLE, and ENABLE, which takes it back. 0, or -1 and *err (55000): it holds already, or does
+ * not. */
+int orders_disable(const struct proc_env *env, struct slice database, bool is_on,
+    const struct orders_giver *giver, struct err *err);
+/* KILL: pauses the database (empty: all), if it is not paused, and ends its sessions but that of
+ * client `giver_id`. 0, or -1 and *err. */
+int orders_kill_database(const struct proc_env *env, struct slice database, uint32_t giver_id,
+    const struct orders_giver *giver, struct err *err);
+/* WAIT_CLOSE: true when no server connection of the database (empty: of any) is left that RECONNECT
+ * has replaced, other than that of `client_row`. */
+bool orders_are_replaced(const struct shm *shm, struct slice database, int64_t client_row);
 /* True when some client, or some server connection, is in `database`; always for all (empty).
  * Whether a database exists only a server could tell: an order for a name that is mistyped shows by
  * this. */

@@ -127,6 +127,21 @@ static enum admin_kind recognise_select(struct slice rest, struct admin_cmd *cmd
     return ADMIN_KIND_PARAMETER;
 }
 
+static bool is_bouncer_setting(const struct admin_token *name)
+{
+    static const char *const names[] = {
+#define BOUNCER_SETTING(theirs, ours) theirs,
+#include "admin_bouncer_config.def"
+#undef BOUNCER_SETTING
+    };
+    size_t i;
+
+    for (i = 0; i < COUNT_OF(names); i++)
+        if (admin_token_is_word(name, names[i]))
+            return true;
+    return false;
+}
+
 static enum admin_kind recognise_ignored(
     const struct admin_token *first, struct slice rest, struct admin_cmd *cmd)
 {
@@ -142,6 +157,8 @@ static enum admin_kind recognise_ignored(
         memcpy(cmd->name, tags[i], strlen(tags[i]) + 1);
         if (is_all && (i == 2 || i == 3))
             memcpy(cmd->name + strlen(tags[i]), " ALL", sizeof " ALL");
+        if (i == 0 && is_bouncer_setting(&next))
+            cmd->value = next.raw; /* somebody who means pgpool, not a driver */
         return i == 0 ? ADMIN_KIND_SET_NOTHING : ADMIN_KIND_IGNORED;
     }
     return ADMIN_KIND_FOREIGN;
@@ -228,6 +245,13 @@ static int tell_nothing_set(struct admin_result *res)
     return 0;
 }
 
+static int refuse_setting(const struct admin_cmd *cmd, struct err *err)
+{
+    err_set(err, "0A000", "\"%.*s\" cannot be set here", (int)cmd->value.n, cmd->value.p);
+    err_hint(err, "Change pgpool.conf, and say RELOAD; SHOW CONFIG shows what is in use.");
+    return -1;
+}
+
 int admin_alone_run(const struct admin_cmd *cmd, struct admin_result *res, struct err *err)
 {
     switch (cmd->kind) {
@@ -243,6 +267,8 @@ int admin_alone_run(const struct admin_cmd *cmd, struct admin_result *res, struc
     case ADMIN_KIND_SET_NOTHING:
     case ADMIN_KIND_IGNORED:
         res->tag = arena_strdup(res->arena, cmd->name);
+        if (cmd->value.n > 0)
+            return refuse_setting(cmd, err);
         return cmd->kind == ADMIN_KIND_IGNORED ? 0 : tell_nothing_set(res);
     case ADMIN_KIND_PARAMETER:
         return put_parameter(cmd, res, err);

@@ -18,10 +18,9 @@
 
 #include "admin_bouncer_int.h"
 
-#define US_PER_S     1000000
-#define COUNT_OF(a)  (sizeof(a) / sizeof(a)[0])
-#define STATS_ABSENT 3 /* counts of Parse and Bind */
-#define STATS_AVGS   12
+#define US_PER_S      1000000
+#define COUNT_OF(a)   (sizeof(a) / sizeof(a)[0])
+#define SOCKET_ABSENT 7 /* what is in buffers */
 
 static void put_empty(struct admin_rows *out)
 {
@@ -178,7 +177,7 @@ static void put_database(const struct admin_sources *src, const struct admin_tot
     admin_put_int(out, set->max_db_client_connections);
     admin_put_uint(out, clients);
     admin_put_static(out, (flags & ORDER_PAUSE) != 0 ? "1" : "0");
-    admin_put_static(out, (flags & ORDER_DRAIN) != 0 ? "1" : "0");
+    admin_put_static(out, (flags & (ORDER_DRAIN | ORDER_DISABLE)) != 0 ? "1" : "0");
 }
 
 void admin_bouncer_databases(const struct admin_sources *src, struct admin_rows *out)
@@ -243,7 +242,14 @@ static void put_names(struct admin_rows *out, const char *type, const struct row
     admin_put_static(out, "none");
 }
 
-void admin_bouncer_clients(const struct admin_sources *src, struct admin_rows *out)
+/* Which connections, and whether what is in their buffers is told, too. */
+struct wanted {
+    bool only_active;
+    bool with_buffers;
+};
+
+static void put_clients(
+    const struct admin_sources *src, struct admin_rows *out, const struct wanted *wanted)
 {
     int port = conf_of(src->gen)->port;
     struct row_words words;
@@ -252,6 +258,9 @@ void admin_bouncer_clients(const struct admin_sources *src, struct admin_rows *o
 
     admin_walk_start(&w, src, SHM_CLIENTS);
     while (admin_walk_client(&w, &c, &words)) {
+        if (wanted->only_active && c.state != CLIENT_STATE_ACTIVE &&
+            c.state != CLIENT_STATE_WAITING)
+            continue;
         put_names(out, "C", &words);
         admin_put_static(out, client_state_text(&c));
         put_client_address(&c, out);
@@ -268,6 +277,7 @@ void admin_bouncer_clients(const struct admin_sources *src, struct admin_rows *o
         admin_put(out, row_application(&words.names));
         put_zeros(out, 1);
         admin_put_uint(out, c.id);
+        put_zeros(out, wanted->with_buffers ? SOCKET_ABSENT : 0);
     }
 }
 
@@ -298,7 +308,8 @@ static int64_t client_of(const struct admin_sources *src, const struct link_row 
     return c.id;
 }
 
-void admin_bouncer_servers(const struct admin_sources *src, struct admin_rows *out)
+static void put_servers(
+    const struct admin_sources *src, struct admin_rows *out, const struct wanted *wanted)
 {
     struct row_words words;
     struct link_row link;
@@ -307,6 +318,8 @@ void admin_bouncer_servers(const struct admin_sources *src, struct admin_rows *o
 
     admin_walk_start(&w, src, SHM_LINKS);
     while ((i = admin_walk_link(&w, &link, &words)) >= 0) {
+        if (wanted->only_active && link.state != LINK_STATE_ACTIVE)
+            continue;
         put_names(out, "S", &words);
         admin_put_static(out, server_state_text(link.state));
         put_address(src, link.node, out);
@@ -323,43 +336,30 @@ void admin_bouncer_servers(const struct admin_sources *src, struct admin_rows *o
         put_empty(out);
         put_zeros(out, 1);
         admin_put_int(out, i);
+        put_zeros(out, wanted->with_buffers ? SOCKET_ABSENT : 0);
     }
 }
 
-/* --- SHOW STATS --- */
-
-/* The columns that both reports begin with. */
-static void put_stats(const struct admin_sources *src, struct admin_rows *out, int navgs)
+void admin_bouncer_clients(const struct admin_sources *src, struct admin_rows *out)
 {
-    struct dbstats_sum *sum = mem_alloc_zero(sizeof *sum);
-    uint32_t at = 0;
-
-    while (dbstats_next(src->shm, &at, sum)) {
-        admin_row_begin(out);
-        admin_put(out, admin_field_text(sum->database, sizeof sum->database));
-        admin_put_uint(out, sum->assignments);
-        admin_put_uint(out, sum->transactions);
-        admin_put_uint(out, sum->queries);
-        admin_put_uint(out, sum->bytes_in);
-        admin_put_uint(out, sum->bytes_out);
-        admin_put_uint(out, sum->transaction_us);
-        admin_put_uint(out, sum->query_us);
-        admin_put_uint(out, sum->wait_us);
-        put_zeros(out, STATS_ABSENT);
-        admin_put_uint(out, sum->logins);
-        put_zeros(out, navgs);
-    }
-    mem_free(sum);
+    put_clients(src, out, &(const struct wanted){false, false});
 }
 
-void admin_bouncer_stats(const struct admin_sources *src, struct admin_rows *out)
+void admin_bouncer_servers(const struct admin_sources *src, struct admin_rows *out)
 {
-    put_stats(src, out, STATS_AVGS);
+    put_servers(src, out, &(const struct wanted){false, false});
 }
 
-void admin_bouncer_stats_totals(const struct admin_sources *src, struct admin_rows *out)
+void admin_bouncer_sockets(const struct admin_sources *src, struct admin_rows *out)
 {
-    put_stats(src, out, 0);
+    put_clients(src, out, &(const struct wanted){false, true});
+    put_servers(src, out, &(const struct wanted){false, true});
+}
+
+void admin_bouncer_active_sockets(const struct admin_sources *src, struct admin_rows *out)
+{
+    put_clients(src, out, &(const struct wanted){true, true});
+    put_servers(src, out, &(const struct wanted){true, true});
 }
 
 /* --- SHOW STATE, SHOW USERS --- */

@@ -246,6 +246,9 @@ static void recognise_pgpool(struct slice rest, struct admin_cmd *cmd)
 
 bool admin_recognise_order(struct slice sql, struct admin_cmd *cmd)
 {
+    static const char *const words[] = {"pause", "resume", "drain", "reconnect", "kill", "cancel",
+        "reload", "disable", "enable", "wait_close", "suspend", "shutdown"};
+    size_t i;
     struct slice rest = sql;
     struct admin_token t = admin_lex(&rest);
 
@@ -256,10 +259,10 @@ bool admin_recognise_order(struct slice sql, struct admin_cmd *cmd)
             bad(cmd, &t);
         return true;
     }
-    if (!admin_token_is_word(&t, "pause") && !admin_token_is_word(&t, "resume") &&
-        !admin_token_is_word(&t, "drain") && !admin_token_is_word(&t, "reconnect") &&
-        !admin_token_is_word(&t, "kill") && !admin_token_is_word(&t, "cancel") &&
-        !admin_token_is_word(&t, "reload"))
+    for (i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (admin_token_is_word(&t, words[i]))
+            break;
+    if (i == sizeof words / sizeof words[0])
         return false;
     recognise_pgpool(sql, cmd);
     return true;

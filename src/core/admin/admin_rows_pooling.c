@@ -300,5 +300,6 @@ void admin_rows_orders(const struct admin_sources *src, struct admin_rows *out)
         put_bool(out, (state.flags & ORDER_DRAIN) != 0);
         admin_put_time(
             out, state.reconnect_us == 0 ? 0 : src->now_us - now_us + state.reconnect_us);
+        put_bool(out, (state.flags & ORDER_DISABLE) != 0);
     }
 }

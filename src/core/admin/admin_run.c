@@ -374,6 +374,68 @@ static int admin_run_cancel_client(struct run *r)
     return order_client(r, ADMIN_ORDER_CANCEL_CLIENT);
 }
 
+/* --- orders that PgBouncer has --- */
+
+/* Sends all clients of a database away; it stays paused. */
+static int admin_run_kill(struct run *r)
+{
+    return order_database(r, ADMIN_ORDER_KILL_DATABASE);
+}
+
+static int admin_run_wait_close(struct run *r)
+{
+    return order_database(r, ADMIN_ORDER_WAIT_CLOSE);
+}
+
+/* Both name a database. */
+static int order_door(struct run *r, enum admin_order_kind kind)
+{
+    if (r->cmd->name[0] == '\0') {
+        err_set(r->err, "42601", "a database has to be named");
+        return -1;
+    }
+    return order_database(r, kind);
+}
+
+static int admin_run_disable(struct run *r)
+{
+    return order_door(r, ADMIN_ORDER_DISABLE);
+}
+
+static int admin_run_enable(struct run *r)
+{
+    return order_door(r, ADMIN_ORDER_ENABLE);
+}
+
+static int admin_run_suspend(struct run *r)
+{
+    err_set(r->err, "0A000", "there is no SUSPEND: pgpool hands no sockets to a successor");
+    err_hint(r->err, "PAUSE holds all clients between two transactions.");
+    return -1;
+}
+
+static int admin_run_shutdown_servers(struct run *r)
+{
+    err_set(r->err, "0A000", "pgpool does not stop by itself when servers are free");
+    err_hint(r->err, "DRAIN sends the clients away between two transactions and is answered when "
+                     "they have left; then SHUTDOWN.");
+    return -1;
+}
+
+static int admin_run_shutdown_clients(struct run *r)
+{
+    struct admin_order order = {.kind = ADMIN_ORDER_SHUTDOWN_WAIT};
+
+    return give_order(r, &order);
+}
+
+static int admin_run_shutdown(struct run *r)
+{
+    struct admin_order order = {.kind = ADMIN_ORDER_SHUTDOWN};
+
+    return give_order(r, &order);
+}
+
 /* The main process reads the file; whoever asked cannot wait for what it finds. */
 static int admin_run_reload(struct run *r)
 {
@@ -442,7 +504,8 @@ static int bad_syntax(const struct admin_cmd *cmd, struct err *err)
         "There are PGPOOL SHOW name, SET name = value, RESET name, RESET STATEMENTS, EXPLAIN "
         "statement, PAUSE, "
         "RESUME, DRAIN and RECONNECT [database], KILL CLIENT id, "
-        "CANCEL CLIENT id, RELOAD; each stands alone.");
+        "CANCEL CLIENT id, KILL, DISABLE, ENABLE and WAIT_CLOSE [database], RELOAD, SHUTDOWN; each "
+        "stands alone.");
     return -1;
 }
 

@@ -297,6 +297,13 @@ bool client_limits_on_login(struct client *c)
         client_end_text(c, "57P03", "pgpool is draining: it takes no new clients");
         return false;
     }
+    if (atomic_load_explicit(c->ss->has_orders, memory_order_relaxed) != 0 &&
+        client_console(c) == NULL &&
+        (orders_flags(c->ss->env->shm, pool_database(c->pool)) & ORDER_DISABLE) != 0) {
+        client_end_text(c, "57P03", "database \"%.*s\" takes no new clients: it was disabled",
+            (int)pool_database(c->pool).n, pool_database(c->pool).p);
+        return false;
+    }
     c->limits.due_us = 0;
     client_set_timer(c, 0);
     client_trace_settings(c);

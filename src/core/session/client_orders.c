@@ -284,6 +284,46 @@ static enum admin_order_state orders_look_at_servers(struct client *c)
     return ADMIN_ORDER_DONE;
 }
 
+static enum admin_order_state orders_wait_close(
+    struct client *c, const struct admin_order *order, struct err *err)
+{
+    struct client_orders *o = client_orders(c);
+
+    if (orders_are_replaced(c->ss->env->shm, order->database, c->row_index)) {
+        if (o != NULL)
+            orders_give_up(c);
+        return ADMIN_ORDER_DONE;
+    }
+    if (o == NULL) {
+        (void)orders_begin_wait(c, ORDERS_POLL_MS);
+    } else if (o->is_cancelled) {
+        err_set(err, "57014", "canceling statement due to user request");
+        orders_give_up(c);
+        return ADMIN_ORDER_REFUSED;
+    }
+    return ADMIN_ORDER_WAITS;
+}
+
+/* Those of PgBouncer's that are done at once. */
+static enum admin_order_state orders_of_bouncer(
+    struct client *c, const struct admin_order *order, struct err *err)
+{
+    const struct proc_env *env = c->ss->env;
+    char who[ORDERS_WHO_BYTES];
+    struct orders_giver giver = giver_of(c, who, sizeof who);
+    int rc;
+
+    if (order->kind == ADMIN_ORDER_KILL_DATABASE)
+        rc = orders_kill_database(
+            env, order->database, c->row == NULL ? 0 : c->row->id, &giver, err);
+    else if (order->kind == ADMIN_ORDER_DISABLE || order->kind == ADMIN_ORDER_ENABLE)
+        rc = orders_disable(env, order->database, order->kind == ADMIN_ORDER_DISABLE, &giver, err);
+    else
+        rc = orders_shutdown(
+            env, client_console(c) != NULL, order->kind == ADMIN_ORDER_SHUTDOWN_WAIT, &giver, err);
+    return rc == -1 ? ADMIN_ORDER_REFUSED : ADMIN_ORDER_DONE;
+}
+
 enum admin_order_state client_orders_run(
     void *ctx, const struct admin_order *order, struct err *err)
 {
@@ -301,6 +341,14 @@ enum admin_order_state client_orders_run(
         return orders_kill(c, order, err);
     case ADMIN_ORDER_CANCEL_CLIENT:
         return (enum admin_order_state)session_cancel_client(c->ss->env, order->client_id, err);
+    case ADMIN_ORDER_WAIT_CLOSE:
+        return orders_wait_close(c, order, err);
+    case ADMIN_ORDER_KILL_DATABASE:
+    case ADMIN_ORDER_DISABLE:
+    case ADMIN_ORDER_ENABLE:
+    case ADMIN_ORDER_SHUTDOWN:
+    case ADMIN_ORDER_SHUTDOWN_WAIT:
+        return orders_of_bouncer(c, order, err);
     case ADMIN_ORDER_LOOK:
         return orders_look_at_servers(c);
     case ADMIN_ORDER_RELOAD:
@@ -561,6 +609,29 @@ static void kill_client(struct sessions *ss, uint32_t id)
         orders_tell_worker(ss->env, ordinal, &m);
 }
 
+/* By their numbers: the end of one may be the end of another, which would disturb a walk. */
+static void kill_database(struct sessions *ss, const char *database, uint32_t but)
+{
+    uint32_t *ids = mem_alloc((ss->nclients + 1) * sizeof *ids);
+    struct client *c;
+    struct list *n;
+    uint32_t count = 0;
+    uint32_t i;
+
+    LIST_FOREACH(n, &ss->clients)
+    {
+        c = LIST_ENTRY(n, struct client, node);
+        if (c->row == NULL || c->pool == NULL || client_console(c) != NULL || c->row->id == but ||
+            count > ss->nclients ||
+            (database[0] != '\0' && !slice_eq_str(pool_database(c->pool), database)))
+            continue;
+        ids[count++] = c->row->id;
+    }
+    for (i = 0; i < count; i++)
+        kill_client(ss, ids[i]);
+    mem_free(ids);
+}
+
 void sessions_on_order(struct sessions *ss, const void *body, size_t len)
 {
     struct order_mail m;
@@ -572,8 +643,13 @@ void sessions_on_order(struct sessions *ss, const void *body, size_t len)
         kill_client(ss, m.client_id);
         return;
     }
+    m.database[sizeof m.database - 1] = '\0';
+    if (m.kind == ORDER_KILL_DATABASE) {
+        kill_database(ss, m.database, m.client_id);
+        backend_post_retry(&ss->be);
+        return;
+    }
     if (m.kind == ORDER_CLOSE_FREE) {
-        m.database[sizeof m.database - 1] = '\0';
         close_free_links(ss, m.database, m.client_id);
         backend_post_retry(&ss->be);
         return;

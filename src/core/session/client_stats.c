@@ -82,6 +82,7 @@ HOT void client_stats_on_quiet(struct client *c)
     }
     if (c->ss->stmts != NULL)
         client_stmts_end(c, took_us);
+    dbstats_look(s->row, now_us);
     histogram_add(&s->row->query, took_us);
     dbstats_add(&s->row->query_us, (uint64_t)took_us);
     if (c->target->ntransactions > 0)

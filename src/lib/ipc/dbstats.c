@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "sys/clock.h"
 
 #define ROWS_PER_WORKER (DBSTATS_DATABASES + 1) /* the last one is the common row */
 
@@ -52,6 +53,7 @@ struct dbstats_row *dbstats_row_of(struct shm *shm, int ordinal, struct slice da
         database = slice_of_str(DBSTATS_OTHER);
     if (atomic_load_explicit(&row->is_used, memory_order_relaxed) == 0) {
         rows_set_text(row->database, sizeof row->database, database.p, database.n);
+        atomic_store_explicit(&row->period_us, clock_mono_us(), memory_order_relaxed);
         atomic_store_explicit(&row->is_used, 1, memory_order_release);
     }
     return row;
@@ -69,6 +71,52 @@ static uint32_t next_used(const struct dbstats_region *region, uint32_t i)
     return i < n ? i : n;
 }
 
+static void read_counters(const struct dbstats_row *row, uint64_t out[DBSTATS_NCOUNTERS])
+{
+#define DBSTATS_FIELD(field, column, text)                                                         \
+    out[DBSTATS_N_##field] = atomic_load_explicit(&row->field, memory_order_relaxed);
+    DBSTATS_COUNTERS(DBSTATS_FIELD)
+#undef DBSTATS_FIELD
+}
+
+void dbstats_turn(struct dbstats_row *row, int64_t now_us)
+{
+    int64_t began_us = atomic_load_explicit(&row->period_us, memory_order_relaxed);
+    uint64_t now[DBSTATS_NCOUNTERS];
+    int i;
+
+    read_counters(row, now);
+    for (i = 0; i < DBSTATS_NCOUNTERS; i++) {
+        atomic_store_explicit(&row->last[i],
+            now[i] - atomic_load_explicit(&row->at_start[i], memory_order_relaxed),
+            memory_order_relaxed);
+        atomic_store_explicit(&row->at_start[i], now[i], memory_order_relaxed);
+    }
+    atomic_store_explicit(&row->last_us, now_us - began_us, memory_order_relaxed);
+    atomic_store_explicit(&row->period_us, now_us, memory_order_relaxed);
+}
+
+/* A worker turns its periods when it counts: one in which nothing is done is the reader's. */
+static void sum_rates(struct dbstats_sum *sum, const struct dbstats_row *row)
+{
+    int64_t age_us = clock_mono_us() - atomic_load_explicit(&row->period_us, memory_order_relaxed);
+    int64_t last_us = atomic_load_explicit(&row->last_us, memory_order_relaxed);
+    bool is_present = last_us <= 0 || age_us >= DBSTATS_PERIOD_US;
+    double seconds = (double)(is_present ? age_us : last_us) / 1e6;
+    uint64_t now[DBSTATS_NCOUNTERS];
+    int i;
+
+    if (seconds <= 0)
+        return;
+    read_counters(row, now);
+    for (i = 0; i < DBSTATS_NCOUNTERS; i++)
+        sum->per_second[i] +=
+            (double)(is_present
+                         ? now[i] - atomic_load_explicit(&row->at_start[i], memory_order_relaxed)
+                         : atomic_load_explicit(&row->last[i], memory_order_relaxed)) /
+            seconds;
+}
+
 static void sum_row(struct dbstats_sum *sum, const struct dbstats_row *row)
 {
     int i;
@@ -81,6 +129,7 @@ static void sum_row(struct dbstats_sum *sum, const struct dbstats_row *row)
         sum->npins[i] += atomic_load_explicit(&row->npins[i], memory_order_relaxed);
     histogram_sum_add(&sum->query, &row->query);
     histogram_sum_add(&sum->wait, &row->wait);
+    sum_rates(sum, row);
 }
 
 /* True when a worker before that of row `i` has this database, too: it was summed there. */

@@ -83,6 +83,49 @@ int orders_reload(const struct proc_env *env, bool is_in_virtual, struct err *er
     return -1;
 }
 
+int orders_shutdown(const struct proc_env *env, bool is_in_virtual, bool waits_for_clients,
+    const struct orders_giver *giver, struct err *err)
+{
+    char what = waits_for_clients ? 's' : 'f';
+
+    if (!is_in_virtual) {
+        err_set(err, "42501", "SHUTDOWN is an order of pgpool's own database");
+        err_hint(err, "Connect to database \"pgpool\", or use pgpool stop or pcp_stop_pgpool.");
+        return -1;
+    }
+    log_at(LVL_LOG, "%s stops pgpool, mode %c", giver->who, what);
+    if (mailbox_post(env->boxes, PROC_SLOT_SUPERVISOR, MAIL_REQUEST, &what, 1, -1) == 0)
+        return 0;
+    err_set(err, "53000", "the main process could not be asked");
+    err_hint(err, "Try again.");
+    return -1;
+}
+
+bool orders_are_replaced(const struct shm *shm, struct slice database, int64_t client_row)
+{
+    const struct rows_header *rows = shm_get(shm, SHM_LINKS);
+    int64_t mono_from_wall_us = clock_mono_us() - clock_wall_us();
+    const struct rows_worker *range;
+    struct row_words words;
+    struct link_row link;
+    struct slice name;
+    uint32_t w;
+    uint32_t i;
+
+    for (w = 0; w < rows->nworkers; w++) {
+        range = rows_worker(rows, w);
+        for (i = 0; i < range->high_water; i++) {
+            (void)link_row_copy(rows, range->first + i, &link, &words);
+            name = row_database(&words.names);
+            if (link.state != LINK_STATE_FREE && link.client_row != client_row &&
+                is_meant(database, name) &&
+                orders_want_close(shm, name, link.created_us + mono_from_wall_us))
+                return false;
+        }
+    }
+    return true;
+}
+
 bool orders_database_is_used(const struct shm *shm, struct slice database)
 {
     return database.n == 0 || has_clients(shm, database, ORDERS_NO_CLIENT, true) ||
@@ -190,7 +233,7 @@ static void say_what_holds(const struct shm *shm, struct err *err)
     size_t n = 0;
 
     while (orders_next(shm, &at, &state)) {
-        if (state.flags == 0 || n >= sizeof held)
+        if ((state.flags & (ORDER_PAUSE | ORDER_DRAIN)) == 0 || n >= sizeof held)
             continue;
         of_database(slice_of(state.database, strnlen(state.database, sizeof state.database)), text,
             sizeof text);
@@ -208,7 +251,7 @@ int orders_resume(const struct proc_env *env, struct slice database,
     char text[ROWS_NAME_BYTES + 16];
 
     of_database(database, text, sizeof text);
-    if (orders_own_flags(env->shm, database) == 0) {
+    if ((orders_own_flags(env->shm, database) & (ORDER_PAUSE | ORDER_DRAIN)) == 0) {
         err_set(err, "55000", "%s: neither paused nor draining", text);
         say_what_holds(env->shm, err);
         err_hint(err, "An order for all databases and one for a single database are taken back "
@@ -231,5 +274,44 @@ int orders_reconnect(const struct proc_env *env, struct slice database,
     log_at(LVL_LOG, "%s: server connections are replaced, by %s",
         of_database(database, text, sizeof text), giver->who);
     orders_tell(env);
+    return 0;
+}
+
+int orders_disable(const struct proc_env *env, struct slice database, bool is_on,
+    const struct orders_giver *giver, struct err *err)
+{
+    bool was_on = (orders_own_flags(env->shm, database) & ORDER_DISABLE) != 0;
+    char text[ROWS_NAME_BYTES + 16];
+
+    of_database(database, text, sizeof text);
+    if (was_on == is_on) {
+        err_set(err, "55000", is_on ? "%s: disabled already" : "%s: not disabled", text);
+        return -1;
+    }
+    if (!is_on)
+        orders_clear(env->shm, database, ORDER_DISABLE);
+    else if (orders_set(env->shm, database, ORDER_DISABLE, err) == -1)
+        return -1;
+    log_at(LVL_LOG, "%s: %s by %s", text, is_on ? "disabled" : "enabled", giver->who);
+    return 0;
+}
+
+int orders_kill_database(const struct proc_env *env, struct slice database, uint32_t giver_id,
+    const struct orders_giver *giver, struct err *err)
+{
+    struct order_mail m = {.kind = ORDER_KILL_DATABASE, .client_id = giver_id};
+    char text[ROWS_NAME_BYTES + 16];
+    int i;
+
+    if (database.n == 0)
+        orders_set_giver(env->shm, giver->user, giver->place);
+    if (orders_set(env->shm, database, ORDER_PAUSE, err) == -1)
+        return -1;
+    log_at(LVL_LOG, "%s: paused, and all clients sent away, by %s",
+        of_database(database, text, sizeof text), giver->who);
+    orders_tell(env);
+    rows_set_text(m.database, sizeof m.database, database.p, database.n);
+    for (i = 0; i < env->nworkers; i++)
+        orders_tell_worker(env, i, &m);
     return 0;
 }

@@ -360,6 +360,55 @@ def test_reload(server, pools):
     assert (bad.sqlstate, bad.text) == ("42501", "RELOAD is an order of pgpool's own database")
 
 
+def test_pgbouncers_orders(server, pools):
+    """DISABLE lets nobody in and leaves those who are here, KILL sends them away and pauses, WAIT_CLOSE waits for RECONNECT."""
+    pool = pools([server.address])
+    w = enter(pool)
+    here = enter(pool, "boss", "boss_pw", "postgres")
+    assert tag(w.simple("DISABLE postgres;")) == "DISABLE"
+    assert refused(pool, "boss", "boss_pw", "postgres")[0] == "57P03"
+    assert here.value("select 1") == "1"
+    assert [r[0] for r in w.rows("show databases") if r[-1] == b"1"] == [b"postgres"]
+    assert error(w.simple("disable postgres")).sqlstate == "55000"
+    assert error(w.simple("resume postgres")).sqlstate == "55000", "it is not paused"
+    assert error(w.simple("disable")).sqlstate == "42601"
+    assert tag(w.simple("ENABLE postgres")) == "ENABLE"
+    assert error(w.simple("enable postgres")).sqlstate == "55000"
+    there = enter(pool, "boss", "boss_pw", "postgres")
+    assert tag(w.simple("RECONNECT")) == "RECONNECT"
+    here.bye()
+    w.send(query("WAIT_CLOSE"))
+    assert w.is_quiet(0.3), "a connection that was replaced is lent still"
+    there.bye()
+    assert tag(w.ready()) == "WAIT_CLOSE"
+    victims = [enter(pool, "boss", "boss_pw", "postgres") for _ in range(3)]
+    assert tag(w.simple("KILL postgres")) == "KILL"
+    assert [error(v.read_eof()).sqlstate for v in victims] == ["57P01"] * 3
+    assert [(r[0], r[1]) for r in w.rows("show pool_orders")if r[1] == b"true"] == [(b"postgres", b"true")]
+    wait_for("no server connection is left", lambda: w.rows("show pool_links") == [])
+    assert tag(w.simple("RESUME postgres")) == "RESUME"
+    assert enter(pool, "boss", "boss_pw", "postgres").value("select 1") == "1"
+    for what in ("SUSPEND", "SHUTDOWN WAIT_FOR_SERVERS", "SET default_pool_size = 5", "SHOW FDS"):
+        assert error(w.simple(what)).sqlstate == "0A000", what
+    assert tag(w.simple("set extra_float_digits = 3")) == "SET", "drivers say so"
+
+
+@pytest.mark.parametrize("how", ["SHUTDOWN", "SHUTDOWN WAIT_FOR_CLIENTS"])
+def test_shutdown(server, pools, how):
+    pool = pools([server.address])
+    w = enter(pool)
+    c = enter(pool, "boss", "boss_pw", "postgres")
+    assert error(c.simple(f"pgpool {how}")).sqlstate == "42501", "only here"
+    assert tag(w.simple(how)) == "SHUTDOWN"
+    if how == "SHUTDOWN":
+        assert error(c.read_eof()).sqlstate == "57P01"
+    else:
+        assert c.value("select 1") == "1"
+        c.bye()
+        w.bye()
+    wait_for("it has stopped", lambda: not pool.daemon.is_running())
+
+
 def test_drivers(pools):
     pool = pools()
     dsn = f"host=127.0.0.1 port={pool.port} user=op password=op_pw dbname=pgpool"

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "admin_fixture.h"
 #include "ipc/dbstats.h"
@@ -64,6 +65,21 @@ START_TEST(columns_are_pgbouncers)
         "database server_assignment_count xact_count query_count bytes_received bytes_sent "
         "xact_time query_time wait_time client_parse_count server_parse_count bind_count "
         "client_login_count");
+    assert_columns("SHOW STATS_AVERAGES",
+        "database server_assignment_count xact_count query_count bytes_received bytes_sent "
+        "xact_time query_time wait_time avg_client_parse_count avg_server_parse_count "
+        "avg_bind_count avg_client_login_count");
+    assert_columns("SHOW TOTALS", "name value");
+#define BUFFERS " recv_pos pkt_pos pkt_remain send_pos send_remain pkt_avail send_avail"
+    assert_columns("SHOW SOCKETS", CONNECTIONS BUFFERS);
+    assert_columns("SHOW ACTIVE_SOCKETS", CONNECTIONS BUFFERS);
+    assert_columns("SHOW PEERS", "peer_id host port pool_size");
+    assert_columns("SHOW PEER_POOLS",
+        "peer_id cl_active_cancel_req cl_waiting_cancel_req sv_active_cancel sv_login");
+    assert_columns("SHOW DNS_HOSTS", "hostname ttl addrs");
+    assert_columns("SHOW DNS_ZONES", "zonename serial count");
+    assert_columns("SHOW MEM", "name size used free memtotal");
+    assert_columns("SHOW HELP", "command");
     assert_columns("SHOW USERS",
         "name pool_size reserve_pool_size pool_mode max_user_connections current_connections "
         "max_user_client_connections current_client_connections");
@@ -152,7 +168,84 @@ START_TEST(databases_and_stats)
     ck_assert_ptr_nonnull(strstr(fixture_rows_text(), "|session||0|3|0|4|1|0\n"));
     ck_assert_uint_eq(res.nrows, 1);
     ask("show stats");
-    fixture_assert_rows("shop|2|3|4|5|6|7|8|9|0|0|0|1|0|0|0|0|0|0|0|0|0|0|0|0\n");
+    ck_assert_ptr_eq(
+        strstr(fixture_rows_text(), "shop|2|3|4|5|6|7|8|9|0|0|0|1|"), fixture_rows_text());
+}
+END_TEST
+
+/* The row of SHOW TOTALS of that name. */
+static const char *total(const char *name)
+{
+    static char value[32];
+    const char *text = fixture_rows_text();
+    const char *at = strstr(text, name);
+
+    ck_assert_ptr_nonnull(at);
+    ck_assert(at == text || at[-1] == '\n');
+    ck_assert_int_eq(at[strlen(name)], '|');
+    snprintf(value, sizeof value, "%.*s", (int)strcspn(at + strlen(name) + 1, "|\n"),
+        at + strlen(name) + 1);
+    return value;
+}
+
+/* 120 statements of 60 us in one minute, and nothing yet in the next. */
+START_TEST(averages_are_of_the_last_minute)
+{
+    struct dbstats_row *row = dbstats_row_of(shm, 0, slice_of_str("shop"));
+    struct timespec now;
+    int64_t now_us;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    now_us = (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+    atomic_store(&row->period_us, now_us - 60000000);
+    dbstats_add(&row->queries, 120);
+    dbstats_add(&row->transactions, 60);
+    dbstats_add(&row->query_us, 7200);
+    dbstats_add(&row->transaction_us, 9000);
+    dbstats_look(row, now_us);
+    dbstats_add(&row->queries, 5);
+    ask("show stats_averages");
+    fixture_assert_rows("shop|0|1|2|0|0|150|60|0|0|0|0|0\n");
+    ask("show totals");
+    ck_assert_str_eq(total("total_query_count"), "125");
+    ck_assert_str_eq(total("avg_query_count"), "2");
+    ck_assert_str_eq(total("avg_query_time"), "60");
+    ck_assert_uint_eq(res.nrows, 24);
+    /* Two minutes without anything: the average of that is nearly nothing. */
+    atomic_store(&row->period_us, now_us - 120000000);
+    ask("show stats_averages");
+    fixture_assert_rows("shop|0|0|0|0|0|0|0|0|0|0|0|0\n");
+}
+END_TEST
+
+START_TEST(sockets_and_the_rest)
+{
+    fill();
+    ask("show sockets");
+    ck_assert_uint_eq(res.nrows, 7);
+    ask("show active_sockets");
+    ck_assert_uint_eq(res.nrows, 3);
+    ask("show peers");
+    ck_assert_uint_eq(res.nrows, 0);
+    ask("show dns_hosts");
+    ck_assert_uint_eq(res.nrows, 0);
+    ask("show mem");
+    ck_assert_ptr_nonnull(strstr(fixture_rows_text(), "clients|"));
+    ask("show help");
+    ck_assert_ptr_nonnull(strstr(fixture_rows_text(), "SHOW pools\n"));
+    ck_assert_ptr_nonnull(strstr(fixture_rows_text(), "KILL_CLIENT id\n"));
+}
+END_TEST
+
+START_TEST(its_settings_are_not_set)
+{
+    struct admin_cmd cmd;
+
+    admin_recognise_alone(slice_of_str("SET default_pool_size = 5;"), &cmd);
+    err_clear(&err);
+    ck_assert_int_eq(admin_run(&cmd, &src, &res, &err), -1);
+    ck_assert_str_eq(err.sqlstate, "0A000");
+    ask("set extra_float_digits = 3"); /* as drivers do */
 }
 END_TEST
 
@@ -184,6 +277,18 @@ START_TEST(orders_as_pgbouncer_spells_them)
     admin_recognise_alone(slice_of_str("kill_client x"), &cmd);
     ck_assert_int_eq(cmd.kind, ADMIN_KIND_BAD);
     ck_assert(!admin_recognise(slice_of_str("kill_client 12"), &cmd));
+    admin_recognise_alone(slice_of_str("KILL shop;"), &cmd);
+    ck_assert_int_eq(cmd.kind, ADMIN_KIND_KILL);
+    ck_assert_str_eq(cmd.name, "shop");
+    admin_recognise_alone(slice_of_str("disable Shop"), &cmd);
+    ck_assert_int_eq(cmd.kind, ADMIN_KIND_DISABLE);
+    ck_assert_str_eq(cmd.name, "shop");
+    admin_recognise_alone(slice_of_str("WAIT_CLOSE"), &cmd);
+    ck_assert_int_eq(cmd.kind, ADMIN_KIND_WAIT_CLOSE);
+    admin_recognise_alone(slice_of_str("shutdown wait_for_clients;"), &cmd);
+    ck_assert_int_eq(cmd.kind, ADMIN_KIND_SHUTDOWN_CLIENTS);
+    admin_recognise_alone(slice_of_str("SHUTDOWN"), &cmd);
+    ck_assert_int_eq(cmd.kind, ADMIN_KIND_SHUTDOWN);
     admin_recognise_alone(slice_of_str("RELOAD;"), &cmd);
     ck_assert_int_eq(cmd.kind, ADMIN_KIND_RELOAD);
     admin_recognise_alone(slice_of_str("reload x"), &cmd);
@@ -251,6 +356,9 @@ int main(void)
     tcase_add_test(t, only_in_the_virtual_database);
     tcase_add_test(t, pools_and_lists);
     tcase_add_test(t, databases_and_stats);
+    tcase_add_test(t, averages_are_of_the_last_minute);
+    tcase_add_test(t, sockets_and_the_rest);
+    tcase_add_test(t, its_settings_are_not_set);
     tcase_add_test(t, users_and_state);
     tcase_add_test(t, orders_as_pgbouncer_spells_them);
     tcase_add_test(t, clients_and_servers);

@@ -180,6 +180,8 @@ START_TEST(pgpool_orders)
     assert_name("pgpool resume \"Shop\" -- now", ADMIN_KIND_RESUME, "Shop");
     assert_name("pgpool drain", ADMIN_KIND_DRAIN, "");
     assert_name("pgpool reconnect shop", ADMIN_KIND_RECONNECT, "shop");
+    ck_assert(ours("pgpool kill shop"));
+    ck_assert(ours("pgpool shutdown wait_for_clients"));
     ck_assert(ours("PGPOOL KILL CLIENT 17;"));
     ck_assert_int_eq(cmd.kind, ADMIN_KIND_KILL_CLIENT);
     ck_assert(slice_eq_str(cmd.value, "17"));
@@ -187,7 +189,6 @@ START_TEST(pgpool_orders)
     assert_bad("pgpool pause 'a'", "'a'");
     assert_bad("pgpool pause \"\"", "\"\"");
     assert_bad("pgpool pause a; select 1", "select");
-    assert_bad("pgpool kill", "kill");
     assert_bad("pgpool kill client", "");
     assert_bad("pgpool kill client -1", "-");
     assert_bad("pgpool kill client x", "x");

@@ -71,7 +71,7 @@ START_TEST(columns_are_those_of_pgpool)
         "tls pin_reason statement ktls");
     assert_columns(ADMIN_REPORT_LIMITS, "name node user database used limit waiting");
     assert_columns(ADMIN_REPORT_PINS, "database reason clients total");
-    assert_columns(ADMIN_REPORT_ORDERS, "database paused draining reconnect_at");
+    assert_columns(ADMIN_REPORT_ORDERS, "database paused draining reconnect_at disabled");
 }
 END_TEST
 
@@ -375,10 +375,10 @@ START_TEST(orders_that_hold)
     ck_assert_int_eq(orders_set(shm, slice_of_str("gone"), ORDER_DRAIN, &err), 0);
     orders_clear(shm, slice_of_str("gone"), ORDER_DRAIN);
     fixture_run_report(ADMIN_REPORT_ORDERS);
-    fixture_assert_rows("shop|true|false|\n");
+    fixture_assert_rows("shop|true|false||false\n");
     ck_assert_int_eq(orders_set(shm, slice_of_str(""), ORDER_DRAIN, &err), 0);
     fixture_run_report(ADMIN_REPORT_ORDERS);
-    fixture_assert_rows("|false|true|\nshop|true|false|\n");
+    fixture_assert_rows("|false|true||false\nshop|true|false||false\n");
 }
 END_TEST
 
