@@ -31,13 +31,27 @@ enum wd_member_state { WD_MEMBER_STATES(WD_MEMBER_STATE) };
 /* Its text, "UNKNOWN" for any other number. */
 const char *wd_member_state_text(int state);
 
+/* Does it count? As pgpool-II numbers and names it. */
+#define WD_MEMBERSHIPS(X)                                                                          \
+    X(MEMBER, 0, "MEMBER")                                                                         \
+    X(SHUTDOWN, 1, "REVOKED-SHUTDOWN")                                                             \
+    X(NO_SHOW, 2, "REVOKED-NO-SHOW")                                                               \
+    X(LOST, 3, "REVOKED-LOST")
+
+#define WD_MEMBERSHIP(sym, number, text) WD_MEMBERSHIP_##sym = number,
+enum wd_membership { WD_MEMBERSHIPS(WD_MEMBERSHIP) };
+#undef WD_MEMBERSHIP
+/* Its text, "UNKNOWN" for any other number. */
+const char *wd_membership_text(int membership);
+
 /* One pgpool of the cluster. */
 struct wd_member {
     bool exists;
-    bool is_voter;     /* of the members that agree */
-    bool is_connected; /* it was heard lately */
-    bool is_witness;   /* it has no clients, and never leads for long */
-    uint8_t state;     /* enum wd_member_state */
+    bool is_voter;      /* of the members that agree */
+    bool is_connected;  /* it was heard lately */
+    bool is_witness;    /* it has no clients, and never leads for long */
+    uint8_t state;      /* enum wd_member_state */
+    uint8_t membership; /* enum wd_membership */
     int32_t wd_port;
     int32_t pgpool_port;
     int32_t priority;

@@ -43,6 +43,18 @@ bool wd_share_copy(const struct shm *shm, struct wd_share *out)
     return out->is_on;
 }
 
+const char *wd_membership_text(int membership)
+{
+#define WD_MEMBERSHIP(sym, number, text)                                                           \
+    case number:                                                                                   \
+        return text;
+    switch (membership) {
+        WD_MEMBERSHIPS(WD_MEMBERSHIP)
+    }
+#undef WD_MEMBERSHIP
+    return "UNKNOWN";
+}
+
 const char *wd_member_state_text(int state)
 {
 #define WD_MEMBER_STATE(sym, number, text)                                                         \

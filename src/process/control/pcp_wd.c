@@ -53,8 +53,8 @@ static void put_member(const struct wd_share *s, int i, bool is_first, struct bu
     buf_printf(out, ",\"WdPort\":%d,\"PgpoolPort\":%d,\"Priority\":%d,\"State\":%d,", m->wd_port,
         m->pgpool_port, m->priority, m->state);
     put_text(out, "StateName", wd_member_state_text(m->state));
-    buf_printf(out, ",\"Membership\":%d,", m->is_voter ? 0 : 2);
-    put_text(out, "MembershipString", m->is_voter ? "MEMBER" : "REVOKED-NO-SHOW");
+    buf_printf(out, ",\"Membership\":%d,", m->membership);
+    put_text(out, "MembershipString", wd_membership_text(m->membership));
     buf_printf(out, ",\"LifecheckStarted\":%d}", s->leader != WD_NO_MEMBER);
 }
 

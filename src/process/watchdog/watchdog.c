@@ -96,6 +96,7 @@ static void tell_members(struct wd *w)
         if (alive == o->is_alive)
             continue;
         o->is_alive = alive;
+        o->gone_us = alive ? 0 : loop_now_us(&w->role.loop);
         if (alive)
             log_at(LVL_LOG, "new watchdog node connection is received: pgpool %d is \"%s\"", i,
                 o->name);
@@ -218,6 +219,18 @@ static void begin(struct wd *w)
 
 /* Life */
 
+/* With wd_remove_shutdown_nodes the others count without us before we are gone: of two, one alone
+ * could not agree on that any more. */
+static bool may_leave(struct wd *w)
+{
+    if (!wd_conf(w)->wd_remove_shutdown_nodes || w->raft == NULL || wd_is_leading(w) ||
+        wd_raft_leader(w->raft) == WD_NO_MEMBER)
+        return true;
+    if (!w->is_bye_said)
+        wd_talk_bye(w);
+    return w->is_let_go;
+}
+
 static void on_tick(struct timer *t)
 {
     struct wd *w = LIST_ENTRY(t, struct wd, tick);
@@ -235,7 +248,7 @@ static void on_tick(struct timer *t)
     wd_tell_monitor(w);
     wd_tell_publish(w);
     if (w->role.stop_mode != 0 && wd_lease_is_free(w) &&
-        (!wd_is_leading(w) || !wd_lead_has_heir(w)))
+        (!wd_is_leading(w) || !wd_lead_has_heir(w)) && may_leave(w))
         role_loop_end(&w->role);
 }
 
@@ -322,10 +335,11 @@ static bool on_stop(struct role_loop *rl)
     struct wd *w = LIST_ENTRY(rl, struct wd, role);
 
     log_at(LVL_LOG, "Watchdog is shutting down");
-    if (rl->stop_mode == 'i' || !wd_is_leading(w))
+    if (rl->stop_mode == 'i' || (!wd_is_leading(w) && may_leave(w)))
         return false;
     timer_start(&rl->loop, &w->stop_limit, STOP_MS);
-    wd_lead_yield(w, WD_NO_MEMBER);
+    if (wd_is_leading(w))
+        wd_lead_yield(w, WD_NO_MEMBER);
     return true;
 }
 
@@ -368,7 +382,7 @@ int watchdog_main(struct proc_env *env)
         w->status = FAILED;
     else
         role_loop_run(&w->role);
-    if (w->net != NULL && w->role.stop_mode != 0)
+    if (w->net != NULL && w->role.stop_mode != 0 && !w->is_bye_said)
         wd_talk_bye(w);
     io_want(&w->role.mail_io, 0);
     timer_stop(&w->role.loop, &w->tick);

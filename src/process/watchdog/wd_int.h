@@ -27,9 +27,10 @@ enum wd_begin {
 
 /* What another pgpool says of itself. */
 struct wd_other {
-    bool is_known; /* it has said something */
-    uint8_t begin; /* enum wd_begin */
-    bool is_alive; /* as it was told in the log last */
+    bool is_known;   /* it has said something */
+    uint8_t begin;   /* enum wd_begin */
+    bool is_alive;   /* as it was told in the log last */
+    int64_t gone_us; /* loop time at which it was found gone; 0: it is there, or never was */
     bool is_leaving;
     bool is_unfit; /* it should not lead */
     bool is_witness;
@@ -80,7 +81,9 @@ struct wd {
     const char *shown_role; /* that the log was told of; NULL: none */
     int shown_leader;
     bool is_escalated;
-    int status; /* to end with */
+    bool is_bye_said; /* the others know that we are being stopped */
+    bool is_let_go;   /* and count without us */
+    int status;       /* to end with */
     char address_why[WD_TEXT_BYTES];
     int64_t leaderless_us; /* since when nobody leads, by the loop; 0: somebody does */
     int ticks;
@@ -133,6 +136,7 @@ int wd_disk_renew(struct wd *w, struct err *err);
 void wd_talk_tell_all(struct wd *w);
 void wd_talk_ping(struct wd *w);
 void wd_talk_bye(struct wd *w);
+void wd_talk_let_go(struct wd *w, int to);
 void wd_talk_take(struct wd *w, int from, char type, struct slice body);
 void wd_talk_opened(struct wd *w, int to);
 /* An operator's word about a server: to the one that leads, who may be us. */
@@ -153,6 +157,13 @@ void wd_lead_yield(struct wd *w, int to);
 bool wd_lead_has_heir(struct wd *w);
 /* Takes an operator's word about a server, which came here because we lead. */
 void wd_lead_command(struct wd *w, const struct node_command *cmd);
+
+/* Makes an event about nothing of a type; proposes it in our name. */
+void wd_lead_event(struct wd_event *e, enum wd_event_type type);
+bool wd_lead_propose(struct wd *w, struct wd_event *e);
+
+/* wd_members.c: one change of the members, if any is due. True: it is on its way. */
+bool wd_members_step(struct wd *w);
 
 /* wd_tell.c: the other processes of this pgpool. */
 void wd_tell_monitor(struct wd *w);

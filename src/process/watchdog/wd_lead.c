@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: PostgreSQL
  * wd_lead.c: what the pgpool that leads does: counts votes, writes into the log what is to be done
- * about a server and what was done, looks after the members, gives the lead to a better one.
+ * about a server and what was done, gives the lead to a better one.
  * Runs in: watchdog. One thing at a time, and each only after the log has taken it in. */
 #include "config.h"
 
@@ -14,7 +14,7 @@
 
 #define SETTLE_MS 3000 /* a new leader is not replaced by a better one before that */
 
-static bool propose(struct wd *w, struct wd_event *e)
+bool wd_lead_propose(struct wd *w, struct wd_event *e)
 {
     e->at_us = clock_wall_us();
     if (e->type != WD_EV_JOIN)
@@ -22,7 +22,7 @@ static bool propose(struct wd *w, struct wd_event *e)
     return wd_raft_propose(w->raft, e);
 }
 
-static void wipe(struct wd_event *e, enum wd_event_type type)
+void wd_lead_event(struct wd_event *e, enum wd_event_type type)
 {
     memset(e, 0, sizeof *e);
     e->type = (uint8_t)type;
@@ -74,14 +74,14 @@ static bool judge_loss(struct wd *w, int node, const bool *voters, int nvoters)
         return false;
     }
     w->lead.told_waiting[node] = false;
-    wipe(&e, WD_EV_LOST);
+    wd_lead_event(&e, WD_EV_LOST);
     e.node = (int16_t)node;
     e.was_primary = w->state.primary == node;
     snprintf(e.who, sizeof e.who, "watchdog");
     rules.counts_again = false;
     snprintf(e.text, sizeof e.text, "%d of %d pgpools do not reach it",
         wd_votes_count(&w->votes, &rules, node, now_us), nvoters);
-    return propose(w, &e);
+    return wd_lead_propose(w, &e);
 }
 
 /* The monitor has heard that it may act, and has nothing more to do. */
@@ -101,16 +101,16 @@ static bool judge_node(struct wd *w, int node, const bool *voters, int nvoters)
     if (n->is_begun) {
         if (!is_done(w, node))
             return false;
-        wipe(&e, WD_EV_END);
+        wd_lead_event(&e, WD_EV_END);
         e.node = (int16_t)node;
         e.epoch = n->epoch;
         e.primary = (int16_t)w->seen.primary;
-        return propose(w, &e);
+        return wd_lead_propose(w, &e);
     }
     if (n->is_lost && !n->is_held && wd_has_bit(w->seen.used, node)) {
-        wipe(&e, WD_EV_UP);
+        wd_lead_event(&e, WD_EV_UP);
         e.node = (int16_t)node;
-        return propose(w, &e);
+        return wd_lead_propose(w, &e);
     }
     if (wd_has_bit(w->seen.lost, node) && !n->is_lost && !n->is_held)
         return judge_loss(w, node, voters, nvoters);
@@ -125,9 +125,9 @@ static bool judge_primary(struct wd *w)
     if (w->seen.primary == VIEW_NO_NODE || w->seen.primary == w->state.primary || is_any_begun(w) ||
         w->seen.is_acting || w->seen.serial != w->serial)
         return false;
-    wipe(&e, WD_EV_PRIMARY);
+    wd_lead_event(&e, WD_EV_PRIMARY);
     e.primary = (int16_t)w->seen.primary;
-    return propose(w, &e);
+    return wd_lead_propose(w, &e);
 }
 
 static bool judge_servers(struct wd *w)
@@ -153,11 +153,11 @@ void wd_lead_command(struct wd *w, const struct node_command *cmd)
     }
     switch ((enum node_order)cmd->order) {
     case NODE_ATTACH:
-        wipe(&e, WD_EV_ATTACH);
+        wd_lead_event(&e, WD_EV_ATTACH);
         break;
     case NODE_DETACH:
     case NODE_DETACH_GRACEFULLY:
-        wipe(&e, WD_EV_DETACH);
+        wd_lead_event(&e, WD_EV_DETACH);
         e.was_primary = w->state.primary == cmd->node;
         break;
     case NODE_PROMOTE:
@@ -170,69 +170,9 @@ void wd_lead_command(struct wd *w, const struct node_command *cmd)
     e.node = (int16_t)cmd->node;
     snprintf(e.who, sizeof e.who, "%s", cmd->who);
     snprintf(e.text, sizeof e.text, "%s", cmd->why);
-    if (!propose(w, &e))
+    if (!wd_lead_propose(w, &e))
         log_at(LVL_WARNING, "an order of %s about node %d cannot be carried out now", cmd->who,
             cmd->node);
-}
-
-/* Members */
-
-/* A disk that was emptied: what libraft knows of it is wrong, and only taking it out and in again
- * makes it forget (libraft 0.15 believes that a log never gets shorter). */
-static bool judge_member(struct wd *w, int i)
-{
-    const struct wd_other *o = &w->other[i];
-    bool voter[WD_MAX_MEMBERS];
-    struct wd_event e;
-
-    if (i == w->self || !wd_is_alive(w, i) || !o->is_known)
-        return false;
-    (void)wd_raft_voters(w->raft, voter);
-    if (o->begin == WD_BEGIN_NOTHING)
-        return false; /* it begins when it has heard of us */
-    if (wd_state_is_other_disk(&w->state, i, o->identity) && voter[i]) {
-        log_at(LVL_LOG,
-            "watchdog: pgpool %d comes with an empty disk: it is taken out and in again", i);
-        return wd_raft_remove(w->raft, i);
-    }
-    if (!wd_raft_has(w->raft, i))
-        return wd_is_listed(w, i) && wd_raft_add(w->raft, i);
-    if (memcmp(w->state.identity[i], o->identity, WD_IDENTITY_BYTES) != 0) {
-        wipe(&e, WD_EV_JOIN);
-        e.member = (int16_t)i;
-        memcpy(e.identity, o->identity, WD_IDENTITY_BYTES);
-        return propose(w, &e);
-    }
-    return !voter[i] && wd_raft_promote(w->raft, i);
-}
-
-static bool judge_own(struct wd *w)
-{
-    struct wd_event e;
-
-    if (memcmp(w->state.identity[w->self], w->identity, WD_IDENTITY_BYTES) == 0)
-        return false;
-    wipe(&e, WD_EV_JOIN);
-    e.member = (int16_t)w->self;
-    memcpy(e.identity, w->identity, WD_IDENTITY_BYTES);
-    return propose(w, &e);
-}
-
-static bool judge_members(struct wd *w)
-{
-    int i;
-
-    if (judge_own(w))
-        return true;
-    for (i = 0; i < WD_MAX_MEMBERS; i++) {
-        if (wd_has_bit(w->unwanted, i) && i != w->self && wd_raft_has(w->raft, i)) {
-            log_at(LVL_LOG, "watchdog: pgpool %d is no member any more", i);
-            return wd_raft_remove(w->raft, i);
-        }
-        if (judge_member(w, i))
-            return true;
-    }
-    return false;
 }
 
 /* Who leads */
@@ -293,8 +233,8 @@ static void say_given(struct wd *w)
 
     if (w->lead.gives)
         return;
-    wipe(&e, WD_EV_GIVEN);
-    w->lead.gives = propose(w, &e);
+    wd_lead_event(&e, WD_EV_GIVEN);
+    w->lead.gives = wd_lead_propose(w, &e);
 }
 
 /* A transfer that leads to nothing is forgotten: we go on. */
@@ -386,13 +326,13 @@ void wd_lead_step(struct wd *w)
         return;
     }
     if (!w->lead.is_told) {
-        wipe(&e, WD_EV_LEAD);
-        w->lead.is_told = propose(w, &e);
+        wd_lead_event(&e, WD_EV_LEAD);
+        w->lead.is_told = wd_lead_propose(w, &e);
         return;
     }
     /* One that cannot catch up keeps a change of the members waiting for seconds; servers do not.
      */
-    if (judge_servers(w) || wd_raft_is_changing(w->raft) || judge_members(w))
+    if (judge_servers(w) || wd_raft_is_changing(w->raft) || wd_members_step(w))
         return;
     judge_lead(w);
 }

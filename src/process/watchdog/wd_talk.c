@@ -22,7 +22,8 @@ enum talk_type {
     TALK_PONG = 'Q',    /* yes */
     TALK_COMMAND = 'N', /* an operator's word about a server, for the leader */
     TALK_ORDER = 'O',   /* an operator's word for all */
-    TALK_BYE = 'X'      /* this pgpool is being stopped */
+    TALK_BYE = 'X',     /* this pgpool is being stopped */
+    TALK_LET_GO = 'G'   /* the leader: we count without you */
 };
 
 /* Bits in a status. */
@@ -101,7 +102,8 @@ void wd_talk_tell_all(struct wd *w)
     struct buf out = {0};
 
     put_status(w, &out);
-    wd_net_send_all(w->net, TALK_STATUS, buf_slice(&out));
+    if (!w->is_bye_said)
+        wd_net_send_all(w->net, TALK_STATUS, buf_slice(&out));
     count_vote(w, w->self, w->is_witness, w->seen.lost);
     buf_free(&out);
 }
@@ -111,7 +113,8 @@ void wd_talk_opened(struct wd *w, int to)
     struct buf out = {0};
 
     put_status(w, &out);
-    wd_net_send(w->net, to, TALK_STATUS, buf_slice(&out));
+    if (!w->is_bye_said)
+        wd_net_send(w->net, to, TALK_STATUS, buf_slice(&out));
     buf_free(&out);
 }
 
@@ -250,6 +253,12 @@ static void take_order(struct wd *w, int from, struct wire_reader *r)
 void wd_talk_bye(struct wd *w)
 {
     wd_net_send_all(w->net, TALK_BYE, slice_of("", 0));
+    w->is_bye_said = true;
+}
+
+void wd_talk_let_go(struct wd *w, int to)
+{
+    wd_net_send(w->net, to, TALK_LET_GO, slice_of("", 0));
 }
 
 static void take_bye(struct wd *w, int from)
@@ -285,6 +294,9 @@ void wd_talk_take(struct wd *w, int from, char type, struct slice body)
         break;
     case TALK_BYE:
         take_bye(w, from);
+        break;
+    case TALK_LET_GO:
+        w->is_let_go = true;
         break;
     }
 }

@@ -122,6 +122,19 @@ static uint8_t state_of(struct wd *w, int i)
     return WD_MEMBER_LOADING;
 }
 
+/* Of one that does not count only the leader of then knew why; what we see of it tells as much. */
+static uint8_t membership_of(const struct wd *w, int i, bool is_voter)
+{
+    const struct wd_other *o = &w->other[i];
+
+    if (is_voter)
+        return WD_MEMBERSHIP_MEMBER;
+    if (i != w->self && o->is_leaving)
+        return WD_MEMBERSHIP_SHUTDOWN;
+    return i != w->self && o->is_known && !wd_is_alive(w, i) ? WD_MEMBERSHIP_LOST
+                                                             : WD_MEMBERSHIP_NO_SHOW;
+}
+
 static void fill_member(struct wd *w, int i, bool is_voter, struct wd_member *m)
 {
     const struct conf_wd_node *n = &wd_conf(w)->wd_nodes[i];
@@ -136,6 +149,7 @@ static void fill_member(struct wd *w, int i, bool is_voter, struct wd_member *m)
     m->is_connected = wd_is_alive(w, i);
     m->is_witness = i == w->self ? w->is_witness : o->is_witness;
     m->state = state_of(w, i);
+    m->membership = membership_of(w, i, is_voter);
     m->wd_port = n->wd_port;
     m->pgpool_port = n->pgpool_port;
     m->priority = i == w->self ? wd_conf(w)->wd_priority : o->priority;
