@@ -120,6 +120,7 @@ unix_socket_directories = '$to'
 pcp_listen_addresses = 'localhost'
 pcp_port = ${wd_pcp[$1]}
 pcp_socket_dir = '$to'
+wd_ipc_socket_dir = '$to'
 pid_file_name = '$to/pgpool.pid'
 work_dir = '$to'
 health_check_period = 1

@@ -28,6 +28,7 @@ struct listen_sock {
 struct listen_unix_opts {
     unsigned mode;     /* permission bits */
     const char *group; /* name or number; NULL or empty leaves the group alone */
+    const char *name;  /* of the file, before the port; NULL: ".s.PGSQL." */
 };
 
 /* The backlog for `wanted`, at least 1,024 and not above the kernel's limit. */
@@ -38,9 +39,9 @@ int listen_backlog(long wanted);
  * while another one works. */
 int listen_open_tcp(const char *host, int port, int backlog, struct listen_sock *socks, int *n,
     int max, struct err *err);
-/* Opens the unix socket `dir`/.s.PGSQL.`port`. A socket file is replaced only when nobody answers
- * on it; two that start at once are kept apart by a lock on the folder, which leaves nothing
- * behind. */
+/* Opens the unix socket `dir`/.s.PGSQL.`port`, or as opts->name says. A socket file is replaced
+ * only when nobody answers on it; two that start at once are kept apart by a lock on the folder,
+ * which leaves nothing behind. */
 int listen_open_unix(const char *dir, int port, const struct listen_unix_opts *opts, int backlog,
     struct listen_sock *sock, struct err *err);
 /* Removes the socket file if it is still ours, and ends listening in every process that shares the

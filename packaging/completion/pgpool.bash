@@ -30,6 +30,6 @@ _pgpool() {
     fi
 }
 
-complete -F _pgpool pgpool pg_md5 pg_enc pcp_attach_node pcp_detach_node pcp_drain pcp_health_check_stats \
+complete -F _pgpool pgpool pg_md5 pg_enc wd_cli pcp_attach_node pcp_detach_node pcp_drain pcp_health_check_stats \
     pcp_invalidate_query_cache pcp_log_rotate pcp_node_count pcp_node_info pcp_pause pcp_pool_status pcp_proc_count \
     pcp_proc_info pcp_promote_node pcp_reconnect pcp_recovery_node pcp_reload_config pcp_resume pcp_stop_pgpool pcp_watchdog_info

@@ -43,7 +43,7 @@ class Three:
         side = Side(home, procs.free_port())
         base: dict[str, object] = {
             "listen_addresses": "127.0.0.1", "port": pool.port, "unix_socket_directories": home,
-            "pcp_listen_addresses": "127.0.0.1", "pcp_port": side.port, "pcp_socket_dir": home,
+            "pcp_listen_addresses": "127.0.0.1", "pcp_port": side.port, "pcp_socket_dir": home, "wd_ipc_socket_dir": home,
             "pid_file_name": home / "pgpool.pid", "work_dir": home, "num_init_children": 1,
             "backend_clustering_mode": "streaming_replication", "load_balance_mode": False,
             "health_check_period": 0, "sr_check_period": 0, "use_watchdog": True, "wd_authkey": KEY,

@@ -21,7 +21,7 @@ class Member:
         self.host = host
         self.home = procs.folder("pgpool")
         conf: dict[str, object] = {
-            "listen_addresses": "*", "port": 9999, "unix_socket_directories": self.home, "pcp_port": 9898, "pcp_socket_dir": self.home,
+            "listen_addresses": "*", "port": 9999, "unix_socket_directories": self.home, "pcp_port": 9898, "pcp_socket_dir": self.home, "wd_ipc_socket_dir": self.home,
             "pcp_listen_addresses": "", "pid_file_name": self.home / "pgpool.pid", "work_dir": self.home, "num_init_children": 1,
             "backend_clustering_mode": "streaming_replication", "health_check_period": 0, "sr_check_period": 0,
             "backend_hostname0": "192.0.2.250", "backend_port0": 5432, "use_watchdog": "on", "wd_authkey": "one key for all",

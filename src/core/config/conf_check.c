@@ -302,12 +302,11 @@ static void conf_check_watchdog(struct conf_load *load, const struct conf *c)
 {
     if (!c->use_watchdog)
         return;
-    if (c->wd_lifecheck_method != CONF_LIFECHECK_HEARTBEAT)
+    if (c->wd_lifecheck_method == CONF_LIFECHECK_QUERY)
         CONF_COMPLAIN_AT(load, CONF_ERROR, "wd_lifecheck_method",
             "Set it to heartbeat, or take it out: the pgpools hear each other over the watchdog "
-            "itself.",
-            "wd_lifecheck_method \"%s\" is not built",
-            c->wd_lifecheck_method == CONF_LIFECHECK_QUERY ? "query" : "external");
+            "itself. Or set it to external, and let a check of your own tell it by wd_cli.",
+            "wd_lifecheck_method \"query\" is not built");
     if (c->delegate_ip[0] != '\0' && !conf_is_ip(c->delegate_ip))
         CONF_COMPLAIN_AT(load, CONF_ERROR, "delegate_ip",
             "Give an address of IPv4 or IPv6, without a prefix.",

@@ -273,7 +273,8 @@ int listen_open_unix(const char *dir, int port, const struct listen_unix_opts *o
     int n;
 
     addr.sun_family = AF_UNIX;
-    n = snprintf(addr.sun_path, sizeof addr.sun_path, "%s/.s.PGSQL.%d", dir, port);
+    n = snprintf(addr.sun_path, sizeof addr.sun_path, "%s/%s%d", dir,
+        opts->name != NULL ? opts->name : ".s.PGSQL.", port);
     if (n < 0 || (size_t)n >= sizeof addr.sun_path) {
         err_set(err, "22023", "path of a unix socket in \"%s\" is longer than %zu bytes", dir,
             sizeof addr.sun_path - 1);

@@ -7,23 +7,13 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "cluster/wd_json.h"
 #include "cluster/wd_share.h"
 #include "config/conf.h"
 
 #include "control_int.h"
 
 #define ALL -1
-
-static void put_text(struct buf *out, const char *key, const char *text)
-{
-    buf_printf(out, "\"%s\":\"", key);
-    for (; *text != '\0'; text++) {
-        if (*text == '"' || *text == '\\')
-            buf_put_byte(out, '\\');
-        buf_put_byte(out, (unsigned char)*text < ' ' ? ' ' : *text);
-    }
-    buf_put_byte(out, '"');
-}
 
 static void put_cluster(const struct wd_share *s, int total, struct buf *out)
 {
@@ -34,28 +24,12 @@ static void put_cluster(const struct wd_share *s, int total, struct buf *out)
         "\"AliveNodeCount\":%d,\"NodesRequireForQuorum\":%d,\"QuorumStatus\":%d,\"Escalated\":%d,",
         total, total - 1, s->nmembers > 0 ? s->nmembers - 1 : 0, s->nalive > 0 ? s->nalive - 1 : 0,
         s->nneeded, s->quorum, s->is_escalated);
-    put_text(out, "LeaderNodeName", leader == WD_NO_MEMBER ? "Not Set" : s->member[leader].name);
+    wd_json_put_text(
+        out, "LeaderNodeName", leader == WD_NO_MEMBER ? "Not Set" : s->member[leader].name);
     buf_put_byte(out, ',');
-    put_text(out, "LeaderHostName", leader == WD_NO_MEMBER ? "Not Set" : s->member[leader].host);
+    wd_json_put_text(
+        out, "LeaderHostName", leader == WD_NO_MEMBER ? "Not Set" : s->member[leader].host);
     buf_printf(out, ",\"WatchdogNodes\":[");
-}
-
-static void put_member(const struct wd_share *s, int i, bool is_first, struct buf *out)
-{
-    const struct wd_member *m = &s->member[i];
-
-    buf_printf(out, "%s{\"ID\":%d,", is_first ? "" : ",", i);
-    put_text(out, "NodeName", m->name);
-    buf_put_byte(out, ',');
-    put_text(out, "HostName", m->host);
-    buf_put_byte(out, ',');
-    put_text(out, "DelegateIP", i == s->self ? s->address : "");
-    buf_printf(out, ",\"WdPort\":%d,\"PgpoolPort\":%d,\"Priority\":%d,\"State\":%d,", m->wd_port,
-        m->pgpool_port, m->priority, m->state);
-    put_text(out, "StateName", wd_member_state_text(m->state));
-    buf_printf(out, ",\"Membership\":%d,", m->membership);
-    put_text(out, "MembershipString", wd_membership_text(m->membership));
-    buf_printf(out, ",\"LifecheckStarted\":%d}", s->leader != WD_NO_MEMBER);
 }
 
 /* This pgpool comes first, as number 0; the others follow by their numbers. */
@@ -70,8 +44,11 @@ static void put_members(const struct wd_share *s, int wanted, struct buf *out)
 
         if (i == s->self || !s->member[id].exists)
             continue;
-        if (wanted == ALL || wanted == place)
-            put_member(s, id, nput++ == 0, out);
+        if (wanted == ALL || wanted == place) {
+            if (nput++ > 0)
+                buf_put_byte(out, ',');
+            wd_json_put_member(s, id, out);
+        }
         place++;
     }
     buf_printf(out, "]}");

@@ -322,6 +322,7 @@ static void on_reload(struct role_loop *rl)
         wd_put_bit(w->unwanted, i, w->share.member[i].exists && !wd_is_listed(w, i));
     wd_net_set(w->net, wd_conf(w));
     wd_addr_reload(w->addr, wd_conf(w));
+    wd_socket_set_key(w->socket, wd_conf(w)->wd_authkey);
 }
 
 static void on_stop_limit(struct timer *t)
@@ -365,6 +366,7 @@ static int start(struct wd *w)
             "watchdog: wd_authkey is empty: whoever reaches wd_port is taken for a member");
     w->net = wd_net_new(&w->role.loop, w->self, &calls, w);
     wd_net_set(w->net, wd_conf(w));
+    wd_command_open(w);
     timer_start(&w->role.loop, &w->tick, 0);
     return 0;
 }
@@ -387,6 +389,7 @@ int watchdog_main(struct proc_env *env)
     io_want(&w->role.mail_io, 0);
     timer_stop(&w->role.loop, &w->tick);
     timer_stop(&w->role.loop, &w->stop_limit);
+    wd_socket_free(&w->socket);
     wd_net_free(&w->net);
     wd_raft_free(&w->raft);
     wd_addr_free(&w->addr);

@@ -13,6 +13,7 @@
 #include "wd_addr.h"
 #include "wd_net.h"
 #include "wd_raft.h"
+#include "wd_socket.h"
 
 #define WD_TICK_MS    200
 #define WD_PATH_BYTES 4096
@@ -34,7 +35,8 @@ struct wd_other {
     bool is_leaving;
     bool is_unfit; /* it should not lead */
     bool is_witness;
-    uint8_t role; /* enum wd_role */
+    bool is_called_dead; /* it says that a life check outside found it so */
+    uint8_t role;        /* enum wd_role */
     int32_t priority;
     uint8_t identity[WD_IDENTITY_BYTES];
     uint64_t lost[2];
@@ -66,7 +68,8 @@ struct wd {
     char dir[WD_PATH_BYTES];
     char name[WD_NAME_BYTES];
     struct wd_net *net;
-    struct wd_raft *raft; /* NULL: it is not known yet whether there is a cluster */
+    struct wd_socket *socket; /* for commands */
+    struct wd_raft *raft;     /* NULL: it is not known yet whether there is a cluster */
     struct wd_addr *addr;
     struct wd_state state;
     struct wd_seen seen;
@@ -81,9 +84,10 @@ struct wd {
     const char *shown_role; /* that the log was told of; NULL: none */
     int shown_leader;
     bool is_escalated;
-    bool is_bye_said; /* the others know that we are being stopped */
-    bool is_let_go;   /* and count without us */
-    int status;       /* to end with */
+    bool is_bye_said;    /* the others know that we are being stopped */
+    bool is_let_go;      /* and count without us */
+    bool is_called_dead; /* by a life check outside: we do not lead */
+    int status;          /* to end with */
     char address_why[WD_TEXT_BYTES];
     int64_t leaderless_us; /* since when nobody leads, by the loop; 0: somebody does */
     int ticks;
@@ -137,6 +141,12 @@ void wd_talk_tell_all(struct wd *w);
 void wd_talk_ping(struct wd *w);
 void wd_talk_bye(struct wd *w);
 void wd_talk_let_go(struct wd *w, int to);
+/* A life check outside says that `member` is dead, or alive. */
+void wd_talk_call_dead(struct wd *w, int member, bool is_dead);
+/* Does here what an order for all says: what and mode as in struct wd_cluster_order. */
+void wd_talk_obey(struct wd *w, char what, char mode);
+/* True when this pgpool may lead; *why then says why not. */
+bool wd_is_fit(const struct wd *w, const char **why);
 void wd_talk_take(struct wd *w, int from, char type, struct slice body);
 void wd_talk_opened(struct wd *w, int to);
 /* An operator's word about a server: to the one that leads, who may be us. */
@@ -164,6 +174,9 @@ bool wd_lead_propose(struct wd *w, struct wd_event *e);
 
 /* wd_members.c: one change of the members, if any is due. True: it is on its way. */
 bool wd_members_step(struct wd *w);
+
+/* wd_command.c: opens the command socket. */
+void wd_command_open(struct wd *w);
 
 /* wd_tell.c: the other processes of this pgpool. */
 void wd_tell_monitor(struct wd *w);

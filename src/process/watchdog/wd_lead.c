@@ -265,10 +265,11 @@ static void judge_lead(struct wd *w)
     if (w->role.stop_mode != 0 || is_any_begun(w) ||
         wd_addr_boot_ms() - w->lead.since_boot_ms < SETTLE_MS)
         return;
-    better = find_better(w, wd_conf(w)->wd_priority);
+    better = find_better(w, w->is_called_dead ? -1 : wd_conf(w)->wd_priority);
     if (better == WD_NO_MEMBER)
         return;
-    log_at(LVL_LOG, "watchdog: the lead goes to pgpool %d, whose wd_priority is higher", better);
+    log_at(LVL_LOG, "watchdog: the lead goes to pgpool %d, %s", better,
+        w->is_called_dead ? "which is alive" : "whose wd_priority is higher");
     wd_lead_yield(w, better);
 }
 

@@ -66,8 +66,8 @@ void wd_lease_step(struct wd *w)
     int64_t since_ms = w->lead.since_boot_ms;
     int64_t granted;
 
-    if (!wd_is_leading(w) || w->is_witness || !w->lead.is_led || w->lead.yields ||
-        !wd_raft_is_current(w->raft))
+    if (!wd_is_leading(w) || w->is_witness || w->is_called_dead || !w->lead.is_led ||
+        w->lead.yields || !wd_raft_is_current(w->raft))
         return;
     granted = granted_ms(w);
     if (granted < since_ms || wd_addr_boot_ms() < since_ms + wait_ms(w) - EARLY_MS)

@@ -23,11 +23,12 @@ enum talk_type {
     TALK_COMMAND = 'N', /* an operator's word about a server, for the leader */
     TALK_ORDER = 'O',   /* an operator's word for all */
     TALK_BYE = 'X',     /* this pgpool is being stopped */
-    TALK_LET_GO = 'G'   /* the leader: we count without you */
+    TALK_LET_GO = 'G',  /* the leader: we count without you */
+    TALK_LIFE = 'L'     /* a life check outside found you dead, or alive */
 };
 
 /* Bits in a status. */
-enum { FLAG_UNFIT = 1, FLAG_WITNESS = 2 };
+enum { FLAG_UNFIT = 1, FLAG_WITNESS = 2, FLAG_CALLED_DEAD = 4 };
 
 static void put_u64(struct buf *out, uint64_t v)
 {
@@ -54,7 +55,7 @@ bool wd_is_alive(const struct wd *w, int member)
 
     return member == w->self ||
            (heard_us != 0 && loop_now_us(&w->role.loop) - heard_us <= SILENT_US &&
-               !w->other[member].is_leaving);
+               !w->other[member].is_leaving && !w->other[member].is_called_dead);
 }
 
 /* Status */
@@ -69,17 +70,28 @@ static enum wd_begin begin_of(const struct wd *w)
     return w->joins ? WD_BEGIN_JOIN : WD_BEGIN_LOG;
 }
 
-static void put_status(struct wd *w, struct buf *out)
+bool wd_is_fit(const struct wd *w, const char **why)
+{
+    *why = w->is_witness ? "it is a witness" : "a life check outside says that it is dead";
+    return !w->is_witness && !w->is_called_dead && wd_addr_is_fit(w->addr, why);
+}
+
+static uint8_t flags_of(const struct wd *w)
 {
     const char *why;
+
+    return (uint8_t)((wd_is_fit(w, &why) ? 0 : FLAG_UNFIT) | (w->is_witness ? FLAG_WITNESS : 0) |
+                     (w->is_called_dead ? FLAG_CALLED_DEAD : 0));
+}
+
+static void put_status(struct wd *w, struct buf *out)
+{
     uint64_t listed[2];
 
     wd_listed(w, listed);
     buf_put_byte(out, (char)begin_of(w));
     buf_put_byte(out, w->raft == NULL ? WD_ROLE_NONE : (char)wd_raft_role(w->raft));
-    buf_put_byte(out, w->is_witness                   ? FLAG_UNFIT | FLAG_WITNESS
-                      : wd_addr_is_fit(w->addr, &why) ? 0
-                                                      : FLAG_UNFIT);
+    buf_put_byte(out, (char)flags_of(w));
     buf_put_u32(out, (uint32_t)wd_conf(w)->wd_priority);
     buf_put(out, w->identity, sizeof w->identity);
     put_u64(out, w->seen.lost[0]);
@@ -129,6 +141,7 @@ static void take_status(struct wd *w, int from, struct wire_reader *r)
     flags = wire_get_u8(r);
     said.is_unfit = (flags & FLAG_UNFIT) != 0;
     said.is_witness = (flags & FLAG_WITNESS) != 0;
+    said.is_called_dead = (flags & FLAG_CALLED_DEAD) != 0;
     said.priority = (int32_t)wire_get_u32(r);
     memcpy(said.identity, wire_get_bytes(r, WD_IDENTITY_BYTES).p, r->bad ? 0 : WD_IDENTITY_BYTES);
     said.lost[0] = get_u64(r);
@@ -244,10 +257,48 @@ static void take_order(struct wd *w, int from, struct wire_reader *r)
         : what == 'r' ? "reload config"
                       : "log rotate",
         w->other[from].name);
+    wd_talk_obey(w, what, mode);
+}
+
+void wd_talk_obey(struct wd *w, char what, char mode)
+{
     if (what == 's' && (mode == 's' || mode == 'f' || mode == 'i'))
         wd_tell_supervisor(w, mode);
     else if (what == 'r' || (what == 'l' && wd_conf(w)->logging_collector))
         wd_tell_supervisor(w, what);
+}
+
+/* Life checks outside */
+
+static void be_called_dead(struct wd *w, bool is_dead)
+{
+    if (w->is_called_dead == is_dead)
+        return;
+    w->is_called_dead = is_dead;
+    log_at(LVL_WARNING,
+        is_dead ? "watchdog: a life check outside says that this pgpool is dead: it does not lead"
+                : "watchdog: a life check outside says that this pgpool is alive again");
+    wd_talk_tell_all(w);
+    if (is_dead && wd_is_leading(w))
+        wd_lead_yield(w, WD_NO_MEMBER);
+}
+
+void wd_talk_call_dead(struct wd *w, int member, bool is_dead)
+{
+    char body = is_dead ? 'd' : 'a';
+
+    if (member == w->self)
+        be_called_dead(w, is_dead);
+    else
+        wd_net_send(w->net, member, TALK_LIFE, slice_of(&body, 1));
+}
+
+static void take_life(struct wd *w, struct wire_reader *r)
+{
+    uint8_t what = wire_get_u8(r);
+
+    if (wire_reader_ok(r) && wd_conf(w)->wd_lifecheck_method == CONF_LIFECHECK_EXTERNAL)
+        be_called_dead(w, what == 'd');
 }
 
 void wd_talk_bye(struct wd *w)
@@ -297,6 +348,9 @@ void wd_talk_take(struct wd *w, int from, char type, struct slice body)
         break;
     case TALK_LET_GO:
         w->is_let_go = true;
+        break;
+    case TALK_LIFE:
+        take_life(w, &r);
         break;
     }
 }

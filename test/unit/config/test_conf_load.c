@@ -480,7 +480,6 @@ START_TEST(rules_of_the_watchdog)
         const char *line;
         const char *finding;
     } bad[] = {{"wd_lifecheck_method = query\n", "\"query\" is not built"},
-        {"wd_lifecheck_method = external\n", "\"external\" is not built"},
         {"delegate_ip = 'db.example'\n", "\"db.example\" is no address"},
         {"delegate_ip = '192.0.2.9/24'\n", "is no address"},
         {"trusted_servers = 'gw, a;b'\n", "\"a;b\", which is no host"}};
