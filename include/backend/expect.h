@@ -46,7 +46,8 @@ enum expect_op {
     OP_TEE = 0x100,     /* all of them: on_tee */
     OP_ROWS = 0x200,    /* DataRow: on_own_row */
     OP_COLUMNS = 0x400, /* ParameterDescription, RowDescription, NoData: on_columns */
-    OP_SEEN = OP_TEE | OP_ROWS | OP_COLUMNS
+    OP_SEEN = OP_TEE | OP_ROWS | OP_COLUMNS,
+    OP_TAGS = 0x800 /* the owner sees CommandComplete before it is passed on: on_tag */
 };
 
 /* What became of messages of our own, those with OP_SWALLOW. */
@@ -66,6 +67,7 @@ struct expect {
     uint32_t refused;  /* serial of the op that the last error was an answer to */
     bool skipping : 1; /* an error was seen and no Sync is queued: the server ignores what comes */
     bool failed : 1;   /* an error was seen, and the ReadyForQuery of its Sync was not */
+    bool holds : 1;    /* the last ReadyForQuery that is owed is not passed on: see expect_hold */
     bool is_held : 1;  /* a ReadyForQuery came that was not told, and spare ones may follow */
     bool
         is_asked : 1; /* all else is answered: what is under way is our question about spare ones */
@@ -96,7 +98,8 @@ enum expect_verdict expect_reply(struct expect *e, char type);
  * rows that command tags tell to *nrows. */
 const char *expect_pass(
     struct expect *e, const char *p, const char *end, bool stops_at_tags, uint64_t *nrows);
-/* The same for ReadyForQuery: true when it is for the client, and nothing is owed any more. */
+/* The same for ReadyForQuery: true when it is for the client, and nothing is owed any more. Not
+ * while the end of what is owed is on hold. */
 static inline bool expect_pass_last(struct expect *e);
 /* True when nothing is owed: a ReadyForQuery was the last thing and nothing was sent since. */
 static inline bool expect_is_quiet(const struct expect *e)
@@ -108,6 +111,24 @@ char expect_take_made(struct expect *e);
 /* How many ops with OP_NOTE have ended since the last call (at most 64 are remembered), and which
  * of them worked: the oldest is bit 0. */
 unsigned expect_take_notes(struct expect *e, uint64_t *worked);
+/* What is owed, and what is sent until all of it is answered, is the client's, but its end is said
+ * by the owner, who knows the outcome first: the ReadyForQuery that comes last is not passed on.
+ * The owner says that it has heard of that (or has it no more so) with expect_take_hold: was it so?
+ */
+static inline void expect_hold(struct expect *e)
+{
+    e->holds = true;
+}
+static inline bool expect_take_hold(struct expect *e)
+{
+    bool held = e->holds;
+
+    e->holds = false;
+    return held;
+}
+/* True when the ReadyForQuery that expect_reply has just seen is that: the last one that is surely
+ * owed. Behind one that was held back already it is a spare one. */
+bool expect_is_last_held(const struct expect *e);
 /* Forgets them: whoever asked has gone. */
 static inline void expect_drop_notes(struct expect *e)
 {
@@ -176,6 +197,10 @@ unsigned expect_head(const struct expect *e);
 static inline bool expect_head_is_teed(const struct expect *e)
 {
     return e->len > 0 && (e->op[e->head] & OP_TEE) != 0;
+}
+static inline bool expect_head_tells_tags(const struct expect *e)
+{
+    return e->len > 0 && (e->op[e->head] & OP_TAGS) != 0;
 }
 /* The flags of OP_SEEN that the op at the head has. */
 static inline unsigned expect_head_seen(const struct expect *e)
@@ -254,10 +279,10 @@ static inline void expect_push_all(struct expect *e, const uint8_t *ops, unsigne
 
 static inline bool expect_pass_last(struct expect *e)
 {
-    unsigned op = e->len == 1 ? e->op[e->head] : 0;
+    unsigned op = e->len == 1 ? e->op[e->head] & ~(unsigned)OP_TAGS : 0;
 
     if ((op != OP_SYNC && op != OP_QUERY) || !expect_is_certain(e) || e->copy_in ||
-        e->op != e->fixed)
+        e->op != e->fixed || e->holds)
         return false;
     e->failed = e->failed && op != OP_SYNC;
     e->len = 0;

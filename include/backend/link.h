@@ -97,7 +97,7 @@ struct link_owner_ops {
     void (*on_doubt)(void *owner, struct link *link);
     /* ParameterStatus with a value that is new; link->reported still has the old one. */
     void (*on_parameter)(void *owner, struct link *link, struct slice name, struct slice value);
-    /* A command tag, before it is forwarded. Only with link->watch_tags. */
+    /* A command tag, before it is forwarded: of an op with OP_TAGS, or with link->watch_tags. */
     void (*on_tag)(void *owner, struct link *link, struct slice tag);
     /* The server sent an error, before it is forwarded; true keeps it from the client. */
     bool (*on_error)(void *owner, struct link *link, const struct errmsg *m);
@@ -257,7 +257,6 @@ struct link {
     bool
         hide_parameters : 1; /* ParameterStatus is not for the client: another link speaks for it */
     bool see_tags : 1;       /* the same, for a client that shares the link */
-    bool hold_ready : 1;     /* the last ReadyForQuery owed is swallowed: the owner says it */
     bool settle_early : 1;   /* on_settled also when the last message alone is owed: see there */
     bool watch_tags : 1;     /* the owner wants to see command tags (on_tag) */
     bool must_clean : 1;     /* a client that shared it left something behind */

@@ -337,6 +337,21 @@ static inline bool expect_goes_on(unsigned op, char type)
            (type == BE_DATA_ROW || type == BE_ROW_DESCRIPTION || type == BE_COMMAND_COMPLETE);
 }
 
+/* Rows and the like of an op whose tags the owner sees. */
+static inline bool expect_goes_on_tagged(unsigned op, char type)
+{
+    return (op & OP_TAGS) != 0 && type != BE_COMMAND_COMPLETE &&
+           expect_goes_on(op & ~(unsigned)OP_TAGS, type);
+}
+
+/* A reply that ends `op`, when it takes not all of expect_pop: what is behind it, `next`, is no end
+ * of a COPY, and it is no Sync. */
+static inline bool expect_ends_plainly(unsigned op, unsigned next, char type)
+{
+    return type != 0 && (op & ~(unsigned)(OP_MASK | OP_NOTE)) == 0 && ends[op & OP_MASK] == type &&
+           (next & OP_MASK) < OP_COPY_END;
+}
+
 HOT const char *expect_pass(
     struct expect *e, const char *p, const char *end, bool stops_at_tags, uint64_t *nrows)
 {
@@ -355,23 +370,20 @@ HOT const char *expect_pass(
         n = proto_get_u32(p + 1);
         if (n < 4 || n >= (size_t)(end - p) || (stops_at_tags && *p == BE_COMMAND_COMPLETE))
             break;
+        if (expect_goes_on(op, *p) || expect_goes_on_tagged(op, *p)) {
+            last = *p;
+        } else {
+            next = head + 1 < e->cap ? head + 1 : 0;
+            if (left < 2 || !expect_ends_plainly(op, ops[next], *p))
+                break;
+            if ((op & OP_NOTE) != 0)
+                expect_note(e, true);
+            head = next;
+            left--;
+            last = 0;
+        }
         if (*p == BE_COMMAND_COMPLETE)
             *nrows += proto_tag_rows(p, n);
-        if (expect_goes_on(op, *p)) {
-            last = *p;
-            p += n + 1;
-            continue;
-        }
-        next = head + 1 < e->cap ? head + 1 : 0;
-        /* What is behind it is no end of a COPY, and it is no Sync: not all of expect_pop. */
-        if (left < 2 || *p == 0 || (op & ~(unsigned)(OP_MASK | OP_NOTE)) != 0 ||
-            ends[op & OP_MASK] != *p || (ops[next] & OP_MASK) >= OP_COPY_END)
-            break;
-        if ((op & OP_NOTE) != 0)
-            expect_note(e, true);
-        head = next;
-        left--;
-        last = 0;
         p += n + 1;
     }
     e->nended += e->len - left;
@@ -448,6 +460,11 @@ HOT bool expect_may_ask(const struct expect *e)
 
     return e->spare > 0 && !e->lost && !e->failed && expect_count_lead(e, 0, &end) == e->spare &&
            end == e->len;
+}
+
+bool expect_is_last_held(const struct expect *e)
+{
+    return e->holds && !e->is_held && (e->len == 0 || expect_may_ask(e));
 }
 
 /* Takes `n` of the client's Syncs out that are behind the first `at` ops. */

@@ -184,7 +184,7 @@ HOT void link_lend(struct link *link, void *owner, const struct link_owner_ops *
     link_forget_failure(link);
     link->cancel_due = false;
     link->watch_tags = false;
-    link->hold_ready = false;
+    link->expect.holds = false;
     link->expect.is_held = false;
     link->expect.is_asked = false;
     link->see_tags = false;

@@ -74,7 +74,8 @@ static bool link_wants_whole(const struct link *link, char type, uint32_t body)
     case BE_COMMAND_COMPLETE:
         if (link->phase == LINK_CLEANING || link_awaits_reset(link))
             return body <= LINK_COLLECT_MAX;
-        return (link->watch_tags || link->see_tags) && body <= LINK_COLLECT_MAX;
+        return (link->watch_tags || link->see_tags || expect_head_tells_tags(&link->expect)) &&
+               body <= LINK_COLLECT_MAX;
     default:
         return false;
     }
@@ -283,13 +284,6 @@ static bool link_unasked(struct link *link)
     return false;
 }
 
-/* True when this ReadyForQuery, which expect_reply has seen, is the last one that is surely owed.
- * Behind one that is held back already it is a spare one. */
-static bool link_is_last_ready(const struct link *link)
-{
-    return !link->expect.is_held && (link->expect.len == 0 || expect_may_ask(&link->expect));
-}
-
 static void link_on_ready(struct link *link, char tx_status, bool for_owner)
 {
     link->tx_status = tx_status;
@@ -396,7 +390,7 @@ static bool link_on_whole(
         link_flush_run(link, run); /* the owner may say it in other words */
     if (type == BE_ERROR && link->phase != LINK_CLOSED && link_on_error(link, msg, end, failed))
         for_owner = false;
-    is_held = type == BE_READY && link->hold_ready && link_is_last_ready(link);
+    is_held = type == BE_READY && expect_is_last_held(&link->expect);
     if (is_held) {
         for_owner = false;
         link->expect.is_held = link->expect.len > 0;
@@ -589,7 +583,7 @@ static const char *link_pass_on(
 static bool link_pass_end(struct link *link, struct link_run *run, const char *p, const char *end)
 {
     if (end - p != PROTO_HEADER_BYTES + 1 || *p != BE_READY || proto_get_u32(p + 1) != 5 ||
-        link->phase != LINK_LENT || link->owner == NULL || link->hold_ready || link->cancel_due ||
+        link->phase != LINK_LENT || link->owner == NULL || link->cancel_due ||
         link->ready_as != 0 || link_awaits_reset(link) || !expect_pass_last(&link->expect))
         return false;
     link->has_more = false; /* a message in front may have been looked at */

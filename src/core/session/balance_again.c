@@ -444,7 +444,7 @@ bool balance_again_on_error(struct client *c, struct link *link, const struct er
     own->refused_from = link->expect.refused;
     own->refused_to = expect_error_end(&link->expect);
     buf_put(&own->early, m->whole.p, m->whole.n);
-    link->hold_ready = true;
+    expect_hold(&link->expect);
     return true;
 }
 
@@ -469,7 +469,7 @@ WARM bool balance_again_on_quiet(struct client *c)
     }
     c->server_batch = false;
     c->is_parked = true;
-    c->link->hold_ready = false;
+    (void)expect_take_hold(&c->link->expect);
     if (list_is_detached(&own->held_node))
         sessions_hold_refused(c);
     return true;

@@ -286,7 +286,7 @@ void share_watch_tag(struct client *c, struct share_run *run)
     run->at = c->share->turn->at;
     run->serial = expect_next_serial(&c->link->expect);
     run->is_done = false;
-    c->link->see_tags = true;
+    c->share->turn->op_flags |= OP_TAGS;
 }
 
 /* The unnamed statement stays: it has no name to lose. */

@@ -168,7 +168,7 @@ static void watch_transaction(struct client *c, const struct sql_facts *facts)
         (facts != NULL && facts->nstmts > 0 && !begins_transaction(facts, &is_open)))
         return;
     s->hold = true;
-    c->link->hold_ready = true;
+    expect_hold(&c->link->expect);
 }
 
 /* A transaction died with its link while nothing was under way: the next statement is told so,
@@ -194,7 +194,7 @@ HOT void share_expect_end(struct client *c, unsigned op)
     if (s->owes_parameters) {
         s->owes_parameters = false;
         c->link->hide_parameters = true;
-        c->link->hold_ready = true;
+        expect_hold(&c->link->expect);
     }
     link_expect(c->link, op);
 }
@@ -217,7 +217,7 @@ HOT static void note_query(struct client *c, struct slice sql, uint32_t traits, 
         prep_unref(&s->unnamed);
     s->turn->unnamed_epoch = 0;
     s->is_counted = false;
-    share_expect_end(c, may_be_skipped ? OP_QUERY | OP_NOTE : OP_QUERY);
+    share_expect_end(c, (may_be_skipped ? OP_QUERY | OP_NOTE : OP_QUERY) | s->turn->op_flags);
     count_statement(
         c->ss, c->link->pool->cluster_node, (enum count_kind)(traits & SHARE_COUNT_KIND));
     if (s->turn->is_untold)
@@ -379,7 +379,7 @@ static enum feed_step send_extended(
     case FE_EXECUTE:
         if (c->share->turn->portals != NULL)
             share_execute(c, msg);
-        link_expect(c->link, OP_EXECUTE);
+        link_expect(c->link, OP_EXECUTE | c->share->turn->op_flags);
         return FEED_PASS;
     case FE_FLUSH:
         if (feed_is_bad_flush(c->link, type, msg))
@@ -501,7 +501,7 @@ static bool is_full_of_pending(struct client *c)
  * last that is owed, for it is settled when nothing is. */
 static bool is_to_end_alone(const struct client *c)
 {
-    return (c->link->hold_ready || c->share->hold) && c->link->expect.len > 0 &&
+    return (c->link->expect.holds || c->share->hold) && c->link->expect.len > 0 &&
            !expect_is_copying(&c->link->expect) && !expect_is_stuck(&c->link->expect);
 }
 

@@ -239,6 +239,7 @@ struct share_turn {
     uint16_t nresent;
     uint16_t nunfit;     /* links that refused the session's settings */
     uint16_t nskip;      /* messages that were answered with one before them */
+    uint16_t op_flags;   /* of expect.h: who hears of what was noted in the present exchange */
     bool may_go_out;     /* the present exchange may leave, as the transaction's reads may */
     bool keeps_home;     /* ... but the present one */
     bool home_fails;     /* ... and failed: so does its transaction */

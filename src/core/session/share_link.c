@@ -312,7 +312,7 @@ static void replan(struct client *c)
 
     s->replan = false;
     s->may_replan = false; /* once is enough */
-    c->link->hold_ready = false;
+    (void)expect_take_hold(&c->link->expect);
     if (s->begun_here)
         share_put_own_query(c, &run, slice_of_str("ROLLBACK"));
     share_names_replan(c, &run, buf_slice(&s->turn->retry));
@@ -344,7 +344,7 @@ static void on_exchange_over(struct client *c)
     }
     if (s->resend) {
         s->resend = false;
-        c->link->hold_ready = false;
+        (void)expect_take_hold(&c->link->expect);
         share_send_later(c);
         return;
     }
@@ -365,9 +365,8 @@ static void on_exchange_over(struct client *c)
     s->may_replan = false;
     s->reply_begun = false;
     c->server_batch = false;
-    s->owes_ready = s->owes_ready || c->link->hold_ready;
-    c->link->hold_ready = false;
-    c->link->see_tags = false;
+    s->owes_ready = expect_take_hold(&c->link->expect) || s->owes_ready;
+    s->turn->op_flags = 0;
     client_note_idle(c);
     c->link->ready_as = 0;
     if (c->balance != NULL)
@@ -667,12 +666,12 @@ static bool on_error(void *owner, struct link *link, const struct errmsg *m)
         share_pending_refused(c);
     if (is_no_primary(c, link, m)) {
         s->resend = true;
-        link->hold_ready = true;
+        expect_hold(&link->expect);
         return true;
     }
     if (is_stale_plan(c, m)) {
         s->replan = true;
-        link->hold_ready = true;
+        expect_hold(&link->expect);
         return true;
     }
     if (s->pins == 0 && is_of_stale_plan(m))

@@ -134,7 +134,7 @@ bool share_out_on_error(struct client *c, struct link *link, const struct errmsg
     if (s->may_retry && !s->reply_begun && s->turn->retry.len > 0 &&
         !slice_eq_str(m->sqlstate, "57014")) {
         s->turn->goes_home = true;
-        link->hold_ready = true;
+        expect_hold(&link->expect);
         return true;
     }
     link->ready_as = 'E';
@@ -161,7 +161,7 @@ static void go_home(struct client *c)
     memset(&s->turn->retry, 0, sizeof s->turn->retry);
     s->turn->goes_home = false;
     s->turn->may_go_out = false;
-    c->link->hold_ready = false;
+    (void)expect_take_hold(&c->link->expect);
     share_detach(c);
     s->turn->retry = retry;
     share_send_again(c);

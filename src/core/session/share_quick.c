@@ -331,7 +331,7 @@ static bool leaves_nothing(const struct client *c)
 {
     const struct share *s = c->share;
 
-    return s->turn->is_quick && !s->saw_error && !s->owes_ready && !c->link->hold_ready &&
+    return s->turn->is_quick && !s->saw_error && !s->owes_ready && !c->link->expect.holds &&
            !c->is_parked && c->body_left == 0 &&
            (c->balance == NULL || c->balance->questions == NULL);
 }

@@ -199,7 +199,7 @@ static void note_end(
     e->ends_failed = st->tx.op == SQL_TX_COMMIT && failed && !chains;
     share_vars_assign(&e->vars, st->tx.op == SQL_TX_BEGIN ? tx : &s->vars);
     share_vars_assign(&e->tx, tx);
-    c->link->see_tags = true;
+    s->turn->op_flags |= OP_TAGS;
 }
 
 /* Nothing has a name that the client would believe in, and that came to nothing. */
@@ -473,10 +473,10 @@ WARM static void note_end_of_text(struct client *c, struct slice sql)
 
     if (share_text_is_doubtful(c, sql))
         share_note_unread(c); /* what it does is not known */
-    if (s->reset_seen && c->link != NULL && !c->link->hold_ready) {
+    if (s->reset_seen && c->link != NULL && !c->link->expect.holds) {
         /* The client is told of its parameters when they are right again. */
         c->link->hide_parameters = true;
-        c->link->hold_ready = true;
+        expect_hold(&c->link->expect);
     }
 }
 
@@ -504,7 +504,7 @@ WARM void share_note(struct client *c, struct slice sql, const struct sql_facts 
     }
     share_effects_here(c, facts, sql, &e);
     if (s->in_string && c->link != NULL)
-        c->link->see_tags = true;
+        s->turn->op_flags |= OP_TAGS;
     for (i = 0; i < facts->nstmts; i++) {
         s->turn->at = (uint16_t)i;
         s->turn->is_last = i + 1 == facts->nstmts;

@@ -9,6 +9,8 @@
 #include "backend/expect.h"
 #include "wire/proto.h"
 
+#include "expect_script.h"
+
 static struct expect e;
 
 static void setup(void)
@@ -21,21 +23,9 @@ static void teardown(void)
     expect_fini(&e);
 }
 
-/* Sends: Q P B D E C S F, c for CopyDone. */
 static void send_all(const char *msgs, unsigned flags)
 {
-    static const struct {
-        char type;
-        unsigned op;
-    } map[] = {{'Q', OP_QUERY}, {'P', OP_PARSE}, {'B', OP_BIND}, {'D', OP_DESCRIBE},
-        {'E', OP_EXECUTE}, {'C', OP_CLOSE}, {'S', OP_SYNC}, {'F', OP_FUNCTION_CALL},
-        {'c', OP_COPY_END}};
-    size_t i;
-
-    for (; *msgs != '\0'; msgs++)
-        for (i = 0; i < sizeof map / sizeof map[0]; i++)
-            if (map[i].type == *msgs)
-                expect_push(&e, map[i].op | flags);
+    expect_script_send(&e, msgs, flags);
 }
 
 static void reply_all(const char *types)
@@ -581,7 +571,7 @@ static bool is_same(const struct expect *a, const struct expect *b)
     return a->len == b->len && a->skipping == b->skipping && a->failed == b->failed &&
            a->copy_in == b->copy_in && a->lost == b->lost && a->spare == b->spare &&
            a->last == b->last && a->nended == b->nended && a->nnotes == b->nnotes &&
-           a->notes == b->notes;
+           a->notes == b->notes && a->is_seen == b->is_seen && a->pushed == b->pushed;
 }
 
 /* What a CopyDone that is sent now belongs to. */
@@ -659,7 +649,9 @@ END_TEST
 /* Whatever was sent and comes: the short way is the long one's, and the client's. */
 START_TEST(passing_is_replying)
 {
-    static const unsigned flags[] = {0, 0, 0, OP_NOTE, OP_SWALLOW, OP_QUIET | OP_NOTE};
+    static const unsigned flags[] = {0, 0, 0, OP_NOTE, OP_SWALLOW, OP_QUIET | OP_NOTE, OP_TAGS,
+        OP_TAGS | OP_NOTE, OP_TEE, OP_SWALLOW | OP_ROWS, OP_COLUMNS | OP_NOTE};
+    const unsigned nflags = sizeof flags / sizeof flags[0];
     static const char replies[] = "123CDDEGHIITZZZnstcdV";
     char msgs[] = "x\0\0\0\4x\0\0\0\4x\0\0\0";
     unsigned nrandom = 1;
@@ -682,7 +674,9 @@ START_TEST(passing_is_replying)
         }
         if (e.len < 8 && (nrandom >> 8) % 3 != 0) {
             op = 1 + (nrandom >> 16) % OP_MADE_CLOSED;
-            op |= op >= OP_MADE_PARSED ? 0 : flags[(nrandom >> 24) % 6];
+            op |= op >= OP_MADE_PARSED ? 0 : flags[(nrandom >> 24) % nflags];
+            if (op % 16 >= OP_SYNC)
+                op &= ~(unsigned)(OP_SEEN | OP_TAGS);
             expect_push(&e, op);
             expect_push(&other, op);
         }
@@ -696,6 +690,8 @@ START_TEST(passing_is_replying)
         ck_assert(n <= 2 && (n == 0 || type != 'C' || round % 7 != 0));
         for (i = 0; i < n; i++) {
             ck_assert(!expect_head_is_ours(&other));
+            ck_assert_uint_eq(expect_head_seen(&other), 0);
+            ck_assert(type != 'C' || !expect_head_tells_tags(&other));
             ck_assert_int_eq(expect_reply(&other, type), EXPECT_FORWARD);
         }
         ck_assert(n == 0 || (!expect_is_made_due(&e) && e.len > 0));
