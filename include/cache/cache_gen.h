@@ -124,6 +124,10 @@ void cache_gens_release(
  * be on their way at the servers, the cache is off for a while then, and empty after that. */
 void cache_gens_died(struct cache_gens *g, int proc, int64_t now_us);
 
+/* What a dead process held is held no longer: for one whose part others have made invalid, or will
+ * before it is used again. */
+void cache_gens_forget(struct cache_gens *g, int proc);
+
 /* Everything cached is invalid from now on. */
 void cache_gens_empty(struct cache_gens *g);
 /* Another server is the primary: empty, and what is known of LSNs means nothing any more. A standby

@@ -21,6 +21,9 @@
 uint16_t cache_table_number(struct cache *c, cache_cell table, struct slice database,
     struct slice schema, struct slice name);
 
+/* The one that it has, 0 when it has none. */
+uint16_t cache_table_find(struct cache *c, cache_cell table);
+
 /* A statement that could have come from the cache did so. `text` as the client wrote it,
  * `text_hash` what counts as one text in SHOW POOL_CACHE_QUERIES (its fingerprint). */
 void cache_note_hit(

@@ -40,6 +40,10 @@ int cache_stream_find(struct cache_streams *s, struct slice database);
  * is interested. */
 bool cache_stream_is_good(struct cache_streams *s, int n, int64_t now_us);
 
+/* A client wants to drop it, and nobody may be connected then: the stream lets go of it, for some
+ * seconds. Nothing happens when it is not known. */
+void cache_stream_let_go(struct cache_streams *s, struct slice database, int64_t now_us);
+
 /* What is done about a database. X(symbol, text in SHOW) */
 #define CACHE_STREAM_STATES(X)                                                                     \
     X(WANTED, "wanted")       /* nobody has looked at it yet */                                    \
@@ -85,6 +89,8 @@ void cache_stream_publish(struct cache_streams *s, int n, const struct cache_str
 void cache_stream_lease(struct cache_streams *s, int n, int64_t until_us);
 /* When somebody asked last, clock_mono_us; 0: never. Good to a second. */
 int64_t cache_stream_asked_us(const struct cache_streams *s, int n);
+/* Not to be followed before that; 0: nobody minds. */
+int64_t cache_stream_leave_until_us(const struct cache_streams *s, int n);
 /* Which server was the primary when the marks of writes were last thrown away. Outlives the
  * invalidator. `epoch` 0: none yet. */
 struct cache_stream_primary {

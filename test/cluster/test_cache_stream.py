@@ -327,3 +327,29 @@ def streams_or_none(pool) -> dict[str, str]:
         return streams(pool).get("postgres", {})
     except (AssertionError, OSError):
         return {}
+
+
+def test_a_database_is_let_go_to_be_dropped(tables, start_pool):
+    """Somebody who follows it stands in the way: the first attempt may fail."""
+    tables.rows("create database gone")
+    pool = start_pool(tables.address, **{**CACHE, "memqcache_wal_databases": "gone"})
+    good(pool, "gone")
+
+    def drop():
+        with Wire(pool.address) as w:
+            w.login()
+            return any(m.type == "C" for m in w.simple("drop database gone"))
+    waits.wait_for("it is dropped", drop, 20)
+    assert tables.value("select count(*) from pg_database where datname = 'gone'") == "0"
+
+
+def test_what_ran_when_the_stream_began(tables, start_pool):
+    """A transaction that is open then is in the stream, or all goes when it ends: here it keeps the slot waiting."""
+    with Wire(tables.socket) as w:
+        w.login()
+        w.simple("begin; update t set v = 'early' where id = 1")
+        pool = start_pool(tables.address, **CACHE)
+        assert "waits for transactions" in why(pool, "starting")
+        assert streams(pool)["postgres"]["good"] == "false"
+        w.simple("commit")
+    good(pool)

@@ -300,18 +300,25 @@ void cache_gens_release(
     atomic_fetch_sub(&h->nholds, 1);
 }
 
-void cache_gens_died(struct cache_gens *g, int proc, int64_t now_us)
+void cache_gens_forget(struct cache_gens *g, int proc)
 {
     struct gen_holder *h = holder_of(g, proc);
     size_t i;
+
+    for (i = 0; i < HOLD_CELLS; i++)
+        atomic_store(&h->count[i], 0);
+    atomic_store(&h->nholds, 0);
+}
+
+void cache_gens_died(struct cache_gens *g, int proc, int64_t now_us)
+{
+    struct gen_holder *h = holder_of(g, proc);
 
     if (atomic_load(&h->nholds) == 0)
         return;
     atomic_store(&g->quiet_until_us, now_us + QUIET_US);
     cache_gens_off(g, CACHE_OFF_DIED);
-    for (i = 0; i < HOLD_CELLS; i++)
-        atomic_store(&h->count[i], 0);
-    atomic_store(&h->nholds, 0);
+    cache_gens_forget(g, proc);
 }
 
 void cache_gens_empty(struct cache_gens *g)

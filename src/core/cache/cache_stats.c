@@ -94,6 +94,23 @@ static void add(_Atomic uint64_t *cell, uint64_t n)
         cell, atomic_load_explicit(cell, memory_order_relaxed) + n, memory_order_relaxed);
 }
 
+uint16_t cache_table_find(struct cache *c, cache_cell table)
+{
+    const struct table_name *names = names_of(c);
+    uint32_t i = (uint32_t)table % CACHE_TABLES;
+    uint32_t n;
+
+    for (n = 0; n < CACHE_TABLES; n++, i = (i + 1) % CACHE_TABLES) {
+        uint64_t there = atomic_load_explicit(&names[i].cell, memory_order_acquire);
+
+        if (i != 0 && there == table)
+            return (uint16_t)i;
+        if (i != 0 && there == 0)
+            return 0;
+    }
+    return 0;
+}
+
 uint16_t cache_table_number(struct cache *c, cache_cell table, struct slice database,
     struct slice schema, struct slice name)
 {

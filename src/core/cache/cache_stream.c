@@ -9,6 +9,8 @@
 #include "base/hot.h"
 #include "sys/clock.h"
 
+#define LEAVE_US (10 * CLOCK_US_PER_S)
+
 enum name_state { NAME_FREE, NAME_WRITTEN, NAME_THERE };
 
 struct stream_slot {
@@ -16,6 +18,7 @@ struct stream_slot {
     char name[CACHE_STREAM_BYTES];
     _Atomic int64_t good_until_us;
     _Atomic int64_t asked_us;
+    _Atomic int64_t leave_until_us;
     struct shm_seq seq;
     struct cache_stream_row row;
 } __attribute__((aligned(64)));
@@ -128,6 +131,23 @@ void cache_stream_publish(struct cache_streams *s, int n, const struct cache_str
 void cache_stream_lease(struct cache_streams *s, int n, int64_t until_us)
 {
     atomic_store_explicit(&s->slot[n].good_until_us, until_us, memory_order_release);
+}
+
+void cache_stream_let_go(struct cache_streams *s, struct slice database, int64_t now_us)
+{
+    int i;
+
+    for (i = 0; s != NULL && i < CACHE_STREAM_MAX; i++) {
+        if (!is_named(&s->slot[i], database))
+            continue;
+        atomic_store(&s->slot[i].leave_until_us, now_us + LEAVE_US);
+        atomic_store(&s->slot[i].good_until_us, 0);
+    }
+}
+
+int64_t cache_stream_leave_until_us(const struct cache_streams *s, int n)
+{
+    return atomic_load(&s->slot[n].leave_until_us);
 }
 
 int64_t cache_stream_asked_us(const struct cache_streams *s, int n)

@@ -13,6 +13,7 @@
 #include "base/hot.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "cache/cache_stream.h"
 #include "config/pools_conf.h"
 #include "ipc/mailbox.h"
 #include "ipc/orders.h"
@@ -447,6 +448,8 @@ static void tell_of_drops(struct client *c, struct slice sql)
         memset(m.database, 0, sizeof m.database);
         memcpy(m.database, facts.stmts[k].name.p, facts.stmts[k].name.n);
         c->drops_database = true;
+        cache_stream_let_go(
+            cache_streams_of(c->ss->env->shm), slice_of_str(m.database), loop_now_us(c->ss->loop));
         for (i = 0; i < c->ss->env->nworkers; i++)
             orders_tell_worker(c->ss->env, i, &m);
     }

@@ -5,6 +5,7 @@
 
 #include <libpq-fe.h>
 
+#include "base/buf.h"
 #include "base/histogram.h"
 #include "base/list.h"
 #include "cache/cache_gen.h"
@@ -83,6 +84,8 @@ struct inval_stream {
 
     uint64_t lsn;             /* how far the stream is */
     struct inval_cells cells; /* of the transaction that is being read; held */
+    struct buf tables;        /* of it: uint16_t, numbers of those that the cache counts */
+    bool is_by_table;         /* a table as a whole is among its changes */
     struct list txns;         /* committed, not visible: struct inval_txn */
     int nvisible_tries;
     struct timer visible_later;

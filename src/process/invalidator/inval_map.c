@@ -282,13 +282,13 @@ static void put_table(const struct sink *s, const struct map_table *t, bool whol
 {
     const struct map_above *a;
 
-    s->put(s->ctx, cache_cell_table(s->m->database, t->oid));
+    s->put(s->ctx, cache_cell_table(s->m->database, t->oid), true);
     if (whole)
-        s->put(s->ctx, cache_cell_whole(s->m->database, t->oid));
+        s->put(s->ctx, cache_cell_whole(s->m->database, t->oid), false);
     for (a = t->above; a != NULL; a = a->next) {
-        s->put(s->ctx, cache_cell_table(s->m->database, a->table->oid));
+        s->put(s->ctx, cache_cell_table(s->m->database, a->table->oid), true);
         if (whole)
-            s->put(s->ctx, cache_cell_whole(s->m->database, a->table->oid));
+            s->put(s->ctx, cache_cell_whole(s->m->database, a->table->oid), false);
     }
 }
 
@@ -296,20 +296,21 @@ static void put_column(const struct sink *s, const struct map_table *t, uint32_t
 {
     const struct map_above *a;
 
-    s->put(s->ctx, cache_cell_column(s->m->database, t->oid, t->column[i].attnum));
+    s->put(s->ctx, cache_cell_column(s->m->database, t->oid, t->column[i].attnum), false);
     for (a = t->above; a != NULL; a = a->next)
         if (a->attnum[i] != 0)
-            s->put(s->ctx, cache_cell_column(s->m->database, a->table->oid, a->attnum[i]));
+            s->put(s->ctx, cache_cell_column(s->m->database, a->table->oid, a->attnum[i]), false);
 }
 
 static void put_value(const struct sink *s, const struct map_table *t, uint32_t i, uint64_t key)
 {
     const struct map_above *a;
 
-    s->put(s->ctx, cache_cell_value(s->m->database, t->oid, t->column[i].attnum, key));
+    s->put(s->ctx, cache_cell_value(s->m->database, t->oid, t->column[i].attnum, key), false);
     for (a = t->above; a != NULL; a = a->next)
         if (a->attnum[i] != 0)
-            s->put(s->ctx, cache_cell_value(s->m->database, a->table->oid, a->attnum[i], key));
+            s->put(
+                s->ctx, cache_cell_value(s->m->database, a->table->oid, a->attnum[i], key), false);
 }
 
 /* A value that is not known, old or new, moves its column, and with it all its values. */
@@ -373,7 +374,7 @@ static enum inval_effect put_truncated(const struct sink *s, struct slice tables
     while (change_next_table(&tables, &name)) {
         t = find_name(s->m, name);
         if (t == NULL) {
-            s->put(s->ctx, s->m->database);
+            s->put(s->ctx, s->m->database, false);
             return INVAL_DATABASE;
         }
         put_table(s, t, true);
@@ -405,6 +406,6 @@ enum inval_effect inval_map_change(
     default:
         return INVAL_NONE;
     }
-    put(ctx, m->database);
+    put(ctx, m->database, false);
     return INVAL_DATABASE;
 }

@@ -36,7 +36,8 @@ enum inval_effect {
     INVAL_TABLE,   /* a table as a whole */
     INVAL_DATABASE /* it is not known what was changed */
 };
-typedef void inval_cell_fn(void *ctx, cache_cell cell);
+/* `is_table`: it is the cell of any write to a table. */
+typedef void inval_cell_fn(void *ctx, cache_cell cell, bool is_table);
 /* Tells `put` each cell that this change moves. With `by_row` false rows count as tables. */
 enum inval_effect inval_map_change(
     struct inval_map *m, const struct change *change, bool by_row, inval_cell_fn *put, void *ctx);

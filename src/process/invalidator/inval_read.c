@@ -6,9 +6,11 @@
 #include "config.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "cache/cache_stats.h"
 #include "changes/changes.h"
 #include "config/conf.h"
 #include "sys/clock.h"
@@ -20,18 +22,27 @@
 
 /* --- cells --- */
 
-static void hold(void *ctx, cache_cell cell)
+static void hold(void *ctx, cache_cell cell, bool is_table)
 {
     struct inval_stream *s = ctx;
+    uint16_t number;
 
-    if (inval_cells_add(&s->cells, cell))
-        cache_gens_hold(s->inv->gens, s->inv->role.env->slot, &cell, 1);
+    if (!inval_cells_add(&s->cells, cell))
+        return;
+    cache_gens_hold(s->inv->gens, s->inv->role.env->slot, &cell, 1);
+    number = is_table ? cache_table_find(s->inv->cache, cell) : 0;
+    if (number != 0)
+        buf_put(&s->tables, &number, sizeof number);
 }
 
+/* As they were held: each by itself. */
 static void release(struct inval_stream *s, struct inval_cells *cells, uint64_t lsn)
 {
-    cache_gens_release(s->inv->gens, s->inv->role.env->slot, cells->cell, cells->n,
-        (struct cache_written){.lsn = lsn});
+    struct cache_written written = {.lsn = lsn};
+    uint32_t i;
+
+    for (i = 0; i < cells->n; i++)
+        cache_gens_release(s->inv->gens, s->inv->role.env->slot, &cells->cell[i], 1, written);
     inval_cells_free(cells);
 }
 
@@ -55,6 +66,8 @@ void inval_read_drop(struct inval_stream *s)
     while (!list_is_empty(&s->txns))
         drop_txn(s, LIST_ENTRY(list_first(&s->txns), struct inval_txn, node));
     release(s, &s->cells, s->lsn);
+    buf_free(&s->tables);
+    s->is_by_table = false;
     mem_free(s->ghost);
     s->ghost = NULL;
     s->nghosts = 0;
@@ -124,11 +137,19 @@ void inval_read_visible(struct inval_stream *s)
 static void note_lag(struct inval_stream *s, const struct change *c)
 {
     int64_t lag_us = clock_wall_us() - c->commit_us;
+    uint16_t number;
+    uint32_t at;
 
     if (c->commit_us == 0 || s->cells.n == 0)
         return;
     s->row.lag_us = lag_us < 0 ? 0 : lag_us;
     histogram_add(&s->lag, s->row.lag_us);
+    for (at = 0; at < s->tables.len; at += sizeof number) {
+        memcpy(&number, s->tables.data + at, sizeof number);
+        cache_note_write(s->inv->cache, number, !s->is_by_table, true, s->row.lag_us);
+    }
+    buf_clear(&s->tables);
+    s->is_by_table = false;
 }
 
 /* One that shows nothing has changed the catalogue, most likely: it is looked at once others see
@@ -152,6 +173,7 @@ static void commit(struct inval_stream *s, const struct change *c, uint64_t lsn)
 
 static void count(struct inval_stream *s, enum inval_effect effect)
 {
+    s->is_by_table = s->is_by_table || effect == INVAL_TABLE;
     s->row.row_changes += effect == INVAL_ROW;
     s->row.table_changes += effect == INVAL_TABLE;
     s->row.emptied += effect == INVAL_DATABASE;

@@ -138,7 +138,10 @@ static void look_at_database(struct invalidator *inv, int i)
 {
     struct inval_stream *s = inv->stream[i];
     int64_t asked_us = cache_stream_asked_us(inv->streams, i);
-    bool is_idle = asked_us != 0 && clock_mono_us() - asked_us > IDLE_US;
+    int64_t now_us = clock_mono_us();
+    bool must_leave = now_us < cache_stream_leave_until_us(inv->streams, i);
+    bool is_idle =
+        asked_us != 0 && now_us - asked_us > IDLE_US && s != NULL && !is_listed(inv, s->database);
     char name[CACHE_STREAM_BYTES];
     struct cache_stream_row row;
 
@@ -147,9 +150,11 @@ static void look_at_database(struct invalidator *inv, int i)
             return;
         inv->stream[i] = inval_stream_new(inv, i, name);
         inval_stream_start(inv->stream[i]);
-    } else if (is_idle && s->row.state == CACHE_STREAM_STREAMING && !is_listed(inv, s->database)) {
+    } else if (must_leave && s->row.state != CACHE_STREAM_IDLE) {
+        inval_stream_stop(s, CACHE_STREAM_IDLE, "somebody wants to drop the database");
+    } else if (is_idle && s->row.state == CACHE_STREAM_STREAMING) {
         inval_stream_stop(s, CACHE_STREAM_IDLE, "nobody has asked for ten minutes");
-    } else if (!is_idle && s->row.state == CACHE_STREAM_IDLE) {
+    } else if (!is_idle && !must_leave && s->row.state == CACHE_STREAM_IDLE) {
         inval_stream_start(s);
     }
 }
@@ -173,13 +178,15 @@ static void on_reload(struct role_loop *rl)
     start_all(inv);
 }
 
-/* What a former one granted for ever holds until its successor knows better. */
+/* What a former one granted for ever holds until its successor knows better. What it held is of no
+ * use: no database is good before all of its results are invalid. */
 static void take_over(struct invalidator *inv)
 {
     int i;
 
     for (i = 0; i < CACHE_STREAM_MAX; i++)
         cache_stream_lease(inv->streams, i, 0);
+    cache_gens_forget(inv->gens, inv->role.env->slot);
 }
 
 int invalidator_main(struct proc_env *env)

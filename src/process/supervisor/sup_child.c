@@ -278,10 +278,10 @@ static void give_back(struct sup *s, const struct sup_child *c)
     atomic_store(&row->nwaiting, 0);
     if (orders_reclaim(s->shm, c->slot) > 0)
         log_at(LVL_LOG, "a pause that was not complete is taken back: who gave it is gone");
-    cache_died(s->shm, c->slot, clock_mono_us(), wake_waiters, s);
     if (c->role == ROLE_INVALIDATOR)
-        cache_streams_died(s->shm);
-    cache_died(s->shm, c->slot, clock_mono_us(), NULL, NULL);
+        cache_streams_died(s->shm); /* what it held its successor forgets */
+    else
+        cache_died(s->shm, c->slot, clock_mono_us(), wake_waiters, s);
     if (c->role != ROLE_WORKER) {
         drop_mail(&box);
         return;

@@ -101,7 +101,7 @@ struct cells {
     cache_cell cell[MAX_CELLS];
 };
 
-static void put(void *ctx, cache_cell cell)
+static void put(void *ctx, cache_cell cell, bool is_table)
 {
     struct cells *c = ctx;
     int i;
