@@ -95,6 +95,8 @@ def invalidator(pool) -> int:
     ("begin; delete from t where id = 11; prepare transaction 'p'; commit prepared 'p'", 1, 0),
 ], ids=lambda v: v[:30] if isinstance(v, str) else None)
 def test_what_is_written_around_us(tables, start_pool, sql, by_row, by_table):
+    if sql.startswith("merge") and postgres.major() < 15:
+        pytest.skip("MERGE came with PostgreSQL 15")
     pool = start_pool(tables.address, **CACHE)
     good(pool)
     before = settled(pool, tables)
@@ -353,3 +355,33 @@ def test_what_ran_when_the_stream_began(tables, start_pool):
         assert streams(pool)["postgres"]["good"] == "false"
         w.simple("commit")
     good(pool)
+
+
+def test_a_late_stream_has_missed_nothing(tables, start_pool):
+    """While it is late nothing is used; when it has caught up, what it kept is as good as before."""
+    pool = start_pool(tables.address, **CACHE, memqcache_wal_lag="500ms")
+    good(pool)
+    before = settled(pool, tables)
+    sender = int(tables.value("select active_pid from pg_replication_slots"))
+    os.kill(sender, signal.SIGSTOP)
+    try:
+        tables.rows("update t set v = 'late' where id = 1")
+        waits.wait_for("it is late", lambda: streams(pool)["postgres"]["state"] == "late")
+        assert streams(pool)["postgres"]["good"] == "false"
+    finally:
+        os.kill(sender, signal.SIGCONT)
+    after = settled(pool, tables)
+    assert tuple(b - a for a, b in zip(before, after)) == (1, 0, 0)
+
+
+def test_on_another_node(start_pool):
+    """The primary is node 1."""
+    primary = postgres.start_postgres({**LOGICAL, "wal_keep_size": "64MB"}, roles=False)
+    standby = make_standby(primary, "node0")
+    try:
+        pool = start_pool(standby.address, primary.address, **CACHE, sr_check_period=1, health_check_period=1)
+        assert good(pool)["node_id"] == "1"
+        assert slots(primary) == 1
+    finally:
+        standby.stop(signal.SIGQUIT)
+        primary.stop(signal.SIGQUIT)
