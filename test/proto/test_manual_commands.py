@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_manual_commands: what the recipes of the manual tell people to type is taken: settings, SHOW and PGPOOL commands, options."""
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pgt.wire import Wire
+
+TOP = Path(__file__).resolve().parents[2]
+PGPOOL = os.environ["PGPOOL_BIN"]
+CHAPTERS = ["how-to.md", "errors.md", "quick-start-ja.md", "quick-start-zh.md", "quick-start.md"]
+
+
+def blocks(chapter: str) -> list[list[str]]:
+    text = (TOP / "doc" / "user" / chapter).read_text(encoding="utf-8")
+    return [b.strip("\n").splitlines() for b in re.findall(r"^```\w*\n(.*?)^```", text, re.S | re.M)]
+
+
+def settings() -> list:
+    found = [(c, b) for c in CHAPTERS for b in blocks(c) if re.match(r"\w+ = ", b[0])]
+    assert len(found) >= 10
+    return [pytest.param("\n".join(b), id=f"{c}-{n}") for n, (c, b) in enumerate(found)]
+
+
+def commands() -> list[str]:
+    found = {line for c in CHAPTERS for b in blocks(c) for line in b if re.match(r"(SHOW|PGPOOL) ", line)}
+    assert len(found) >= 12
+    return sorted(found)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """With the certificates that the recipes name."""
+    at = tmp_path_factory.mktemp("conf")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+                    "-subj", "/CN=db1", "-keyout", at / "server.key", "-out", at / "server.crt"], check=True, capture_output=True)
+    (at / "server.key").chmod(0o600)
+    (at / "ca.crt").write_bytes((at / "server.crt").read_bytes())
+    for name in ("pool_hba.conf", "pool_passwd", "pcp.conf"):
+        (at / name).write_text("local all all trust\n" if "hba" in name else "", encoding="ascii")
+    (at / "pgpool_node_id").write_text("0\n", encoding="ascii")
+    return at
+
+
+@pytest.mark.parametrize("text", settings())
+def test_settings(folder, text):
+    own = f"pid_file_name = '{folder}/pgpool.pid'\nunix_socket_directories = '{folder}'\npcp_socket_dir = '{folder}'\nwork_dir = '{folder}'\n"
+    text = "\n".join(line for line in text.splitlines() if not line.startswith("pid_file_name"))
+    (folder / "pgpool.conf").write_text(own + text + "\n", encoding="utf-8")
+    done = subprocess.run([PGPOOL, "--check-config", "-f", folder / "pgpool.conf"], capture_output=True, text=True, check=False, timeout=60)
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said
+    assert "not built" not in said, said
+
+
+def test_commands(pg, start_pool):
+    """In a session; each is taken by pgpool, and not by the server, which knows none of them."""
+    pool = start_pool(pg.address, num_init_children=1)
+    for command in commands():
+        with Wire(pool.address, seconds=20) as w:
+            w.login()
+            found = w.simple(command)
+            if command.startswith("PGPOOL RESUME"):
+                assert [m.sqlstate for m in found if m.type == "E"] in ([], ["55000"]), command
+            elif command.startswith(("PGPOOL PAUSE", "PGPOOL DRAIN")):
+                assert [m.type for m in found][-2:] == ["C", "Z"], command
+                w.simple("PGPOOL RESUME")
+            else:
+                assert not [m.fields for m in found if m.type == "E"], command
+
+
+def test_options():
+    """Options of pgpool that the chapters name are in its own help."""
+    text = subprocess.run([PGPOOL, "--help"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False).stdout
+    named = {word for c in CHAPTERS for b in blocks(c) for line in b if line.startswith("pgpool ") for word in line.split() if word.startswith("-")}
+    assert named >= {"--check-config", "-f", "-n"}
+    assert not [word for word in named if word not in text]
+
+
+def test_errors_exist():
+    """What the table of errors quotes is said somewhere in the source."""
+    source = "".join(p.read_text(encoding="utf-8") for end in ("src/**/*.c", "include/**/*.h") for p in TOP.glob(end))
+    source = re.sub(r'"\s*\n\s*"', "", source)
+    rows = re.findall(r"^\| (?:\w{5} \| )?`([^`]+)`", (TOP / "doc/user/errors.md").read_text(encoding="utf-8"), re.M)
+    assert len(rows) >= 15
+    assert not [r for r in rows if r.replace('"', '\\"').rstrip() not in source]
