@@ -7,6 +7,7 @@
 #ifndef PGP_EVENT_LOOP_H
 #define PGP_EVENT_LOOP_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <uv.h>
@@ -37,16 +38,26 @@ struct task {
     task_fn *fn;
 };
 
+/* Turns that took so long that others had to wait for them: for who measures it, in memory that
+ * others may read. */
+#define LOOP_STALL_US 10000
+struct loop_stalls {
+    _Atomic uint64_t n;
+    _Atomic uint64_t sum_us;
+    _Atomic uint64_t max_us;
+};
+
 struct loop {
     uv_loop_t uv;
     uv_prepare_t alive; /* libuv says whether it may sleep only while it has something */
     int epoll_fd;
     bool is_stopped;
     bool uv_is_ready;
-    bool uv_is_used;    /* since it was asked last whether it has something to do */
-    uint32_t now_tick;  /* up to which slots were looked at */
-    uint32_t wake_tick; /* when the next one is, if there is a timer */
-    int64_t now_us;     /* when this turn began */
+    bool uv_is_used;            /* since it was asked last whether it has something to do */
+    uint32_t now_tick;          /* up to which slots were looked at */
+    uint32_t wake_tick;         /* when the next one is, if there is a timer */
+    int64_t now_us;             /* when this turn began */
+    struct loop_stalls *stalls; /* NULL: nobody wants to know */
     uint32_t ntimers;
     struct list tasks;
     struct task *last;          /* see loop_run_last */

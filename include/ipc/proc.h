@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "event/loop.h"
 #include "ipc/mailbox.h"
 #include "ipc/roles.h"
 #include "ipc/shm.h"
@@ -72,6 +73,7 @@ struct proc_row {
     _Atomic uint32_t nwaiting;
     /* A worker that is to be handed no more clients; the supervisor: pgpool stops. */
     _Atomic uint32_t is_leaving;
+    struct loop_stalls stalls; /* of its event loop */
 } __attribute__((aligned(64)));
 
 /* Size of the region PROCS. */

@@ -113,6 +113,14 @@ def test_figures_move(pool):
         assert buckets == sorted(buckets)
 
 
+def test_stalls(pool):
+    """How long event loops kept their clients waiting, for each worker."""
+    text = web.ask(pool.web, "/metrics").text
+    for name in ("pgpool_loop_stalls_total", "pgpool_loop_stall_seconds_total", "pgpool_loop_stall_max_seconds"):
+        values = re.findall(rf'^{name}{{worker="(\d+)"}} ([0-9.e+-]+)$', text, re.M)
+        assert values and all(float(v) >= 0 for _, v in values), name
+
+
 def test_waiting(pg, start_pool):
     """Who waits, why and for how long."""
     pool = web_pool(start_pool, pg.address, max_backend_connections=1, pool_mode="transaction")

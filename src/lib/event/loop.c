@@ -210,6 +210,29 @@ static int loop_timeout_ms(struct loop *lp)
     return left_us <= 0 ? 0 : (int)((left_us + 999) / 1000);
 }
 
+COLD static void loop_note_stall(struct loop_stalls *s, uint64_t took_us)
+{
+    atomic_store_explicit(
+        &s->n, atomic_load_explicit(&s->n, memory_order_relaxed) + 1, memory_order_relaxed);
+    atomic_store_explicit(&s->sum_us,
+        atomic_load_explicit(&s->sum_us, memory_order_relaxed) + took_us, memory_order_relaxed);
+    if (took_us > atomic_load_explicit(&s->max_us, memory_order_relaxed))
+        atomic_store_explicit(&s->max_us, took_us, memory_order_relaxed);
+}
+
+/* The end of a turn. The coarse clock lags behind by some milliseconds, and costs next to nothing.
+ */
+HOT static void loop_look_for_stall(const struct loop *lp)
+{
+    struct timespec now;
+    int64_t took_us;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    took_us = (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000 - lp->now_us;
+    if (took_us >= LOOP_STALL_US)
+        loop_note_stall(lp->stalls, (uint64_t)took_us);
+}
+
 HOT static void loop_turn(struct loop *lp, bool may_wait)
 {
     struct epoll_event ev[LOOP_EVENTS];
@@ -232,6 +255,8 @@ HOT static void loop_turn(struct loop *lp, bool may_wait)
     if (lp->last != NULL)
         loop_run_the_last(lp);
     loop_tell_closed(lp);
+    if (lp->stalls != NULL)
+        loop_look_for_stall(lp);
 }
 
 void loop_run(struct loop *lp)

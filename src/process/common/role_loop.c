@@ -101,6 +101,7 @@ void role_loop_init(struct role_loop *rl, struct proc_env *env)
     rl->ended = false;
     rl->stop_mode = 0;
     loop_init(&rl->loop);
+    rl->loop.stalls = &proc_row(env->shm, env->slot)->stalls;
     io_open(&rl->loop, &rl->mail_io, env->mail_fd, on_mail_ready);
     io_want(&rl->mail_io, IO_READ);
     note_generation(rl);

@@ -159,6 +159,37 @@ static void put_role_family(struct web_scrape *s, const struct role_sums *sums,
     }
 }
 
+/* How long clients of a worker had to wait for others of the same worker, at the worst. */
+static void put_stalls(struct web_scrape *s)
+{
+    static const struct {
+        const char *name;
+        enum web_metric_type type;
+        const char *help;
+    } families[] = {{"pgpool_loop_stalls", WEB_COUNTER,
+                        "turns of a worker's event loop that took longer than 10 ms: all its "
+                        "clients waited"},
+        {"pgpool_loop_stall_seconds", WEB_COUNTER, "how long those turns took together"},
+        {"pgpool_loop_stall_max_seconds", WEB_GAUGE, "how long the longest of them took"}};
+    struct proc_row row;
+    size_t k;
+    int i;
+
+    for (k = 0; k < sizeof families / sizeof families[0]; k++) {
+        web_metric_family(s, families[k].name, families[k].type, families[k].help);
+        for (i = 0; i < proc_nslots(s->src.shm); i++) {
+            proc_row_copy(s->src.shm, i, &row);
+            if (row.role != ROLE_WORKER || row.pid == 0)
+                continue;
+            web_metric_begin(s);
+            web_metric_label_int(s, "worker", row.ordinal);
+            web_metric_value(
+                s, k == 0 ? (double)row.stalls.n
+                          : (double)(k == 1 ? row.stalls.sum_us : row.stalls.max_us) / 1e6);
+        }
+    }
+}
+
 static void put_processes(struct web_scrape *s)
 {
     struct role_sums sums = {0};
@@ -489,6 +520,7 @@ void web_metrics_page(const struct web_request *r, struct web_answer *a)
     admin_totals(&s.src, s.totals);
     put_itself(&s);
     put_processes(&s);
+    put_stalls(&s);
     put_clients(&s);
     put_databases(&s);
     put_nodes(&s);

@@ -6,6 +6,7 @@
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "event/loop.h"
 
@@ -119,6 +120,34 @@ START_TEST(test_started_from_a_timer)
 END_TEST
 
 /* The process was stopped for a while. */
+/* A turn that takes long is told to who wants to know. */
+static void on_slow(struct timer *t)
+{
+    struct timespec begun;
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &begun);
+    do
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    while ((now.tv_sec - begun.tv_sec) * 1000 + (now.tv_nsec - begun.tv_nsec) / 1000000 < 60);
+    on_timer(t);
+}
+
+START_TEST(test_a_slow_turn_is_noted)
+{
+    struct loop_stalls stalls = {0};
+
+    fx.loop.stalls = &stalls;
+    timer_init(&fx.timer[0], on_slow);
+    timer_start(&fx.loop, &fx.timer[0], 10);
+    fx.left = 1;
+    loop_run(&fx.loop);
+    ck_assert_uint_ge(stalls.n, 1);
+    ck_assert_uint_ge(stalls.max_us, 40000);
+    ck_assert_uint_ge(stalls.sum_us, stalls.max_us);
+}
+END_TEST
+
 START_TEST(test_late)
 {
     uint64_t until_ns = uv_hrtime() + 400000000;
@@ -184,6 +213,7 @@ int main(void)
     tcase_add_test(tc, test_it_sleeps_until_the_next);
     tcase_add_test(tc, test_far_away);
     tcase_add_test(tc, test_started_from_a_timer);
+    tcase_add_test(tc, test_a_slow_turn_is_noted);
     tcase_add_test(tc, test_late);
     tcase_add_test(tc, test_stopped);
     tcase_add_test(tc, test_one_clock);
