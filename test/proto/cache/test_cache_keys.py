@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_cache_keys: T51 and T52: no row of another role, setting, type, format or portal comes from the cache. Clients of
+all kinds ask the same text, warm and cold, in any order; each must get what the server itself says to it."""
+import itertools
+
+import pytest
+from cache_house import ask, login, run, start_cached
+
+from pgt.wire import SYNC, bind, describe, execute, parse, query
+
+INT4, INT8, TEXT, FLOAT8 = 23, 20, 25, 701
+
+SCHEMA = """\
+drop table if exists kt, kr cascade; drop schema if exists k2 cascade; drop function if exists k_definer();
+do $$begin if not exists (select from pg_roles where rolname = 'k_one') then
+create role k_one login; create role k_two login; create role k_bypass login bypassrls; end if; end$$;
+alter role k_one nosuperuser; alter role k_two nosuperuser nobypassrls;
+create table kt (a int primary key, d date, f float8, b bytea, ts timestamptz, i interval);
+insert into kt values (1, '2026-02-03', 1.0 / 3, '\\\\x0001', '2026-02-03 04:05:06+00', '1 day 2 hours');
+create table kr (a int, who text); insert into kr values (1, 'k_one'), (2, 'k_two');
+alter table kr enable row level security; create policy p on kr using (who = current_user);
+create schema k2; create table k2.kt as select 2 as a, date '2000-01-01' as d, 2.0::float8 as f, ''::bytea as b, now() as ts, '1 s'::interval as i;
+create view kv as select current_user as u, count(*) from kr;
+create function k_definer() returns setof kr language sql stable security definer as 'select * from kr';
+grant usage on schema k2 to k_one, k_two, k_bypass; grant select on kt, kr, kv, k2.kt to k_one, k_two, k_bypass;
+"""
+
+
+@pytest.fixture(params=["transaction", "session"])
+def pool(pg, start_pool, request):
+    pg.rows(SCHEMA)
+    return start_cached(pg, start_pool, num_init_children=1, pool_mode=request.param)
+
+
+def same(w, sql: str, values=None) -> list:
+    """Twice, and as the server says it."""
+    expected = ask(w, "/*NO QUERY CACHE*/" + sql, values)
+    for _ in range(3):
+        assert ask(w, sql, values) == expected
+    return expected
+
+
+@pytest.mark.parametrize("values", [None, ()])
+def test_roles(pg, pool, values):
+    """SET ROLE, SET SESSION AUTHORIZATION, other users, who passes by row security, and who does not."""
+    names = ("postgres", "k_one", "k_two", "k_bypass")
+    clients = [login(pool, user=name) for name in names]
+    for sql in ("select * from kr order by a", "select * from kv", "select who from kr where a = 1"):
+        found = [same(w, sql, values) for w in clients]
+        assert found[1] != found[2] and found[0] == found[3] or "kv" in sql
+        for name, (w, how) in itertools.product(names, [(clients[0], "role"), (clients[0], "session authorization")]):
+            run(w, f"set {how} {name}")
+            same(w, sql, values)
+            run(w, f"reset {how}")
+        assert [same(w, sql, values) for w in clients] == found
+
+
+def test_rights_that_change(pg, pool):
+    one, boss = login(pool, user="k_one"), login(pool)
+    sql = "select a from kt"
+    same(one, sql)
+    run(boss, "revoke select on kt from k_one")
+    assert one.simple(sql)[0].type == "E"
+    run(boss, "grant select on kt to k_one")
+    same(one, sql)
+    row = "select * from kr order by a"
+    assert len(same(one, row)) == 1
+    for change, rows in (("alter role k_one bypassrls", 2), ("alter role k_one nobypassrls", 1), ("grant k_two to k_one", 1),
+                         ("revoke k_two from k_one", 1), ("alter table kr disable row level security", 2),
+                         ("alter table kr enable row level security", 1), ("drop policy p on kr", 0),
+                         ("create policy p on kr using (true)", 2)):
+        run(boss, change)
+        assert len(same(one, row)) == rows, change
+
+
+def test_row_security_off(pg, pool):
+    one = login(pool, user="k_one")
+    same(one, "select * from kr")
+    run(one, "set row_security = off")
+    assert one.simple("select * from kr")[0].type == "E"
+
+
+SETTINGS = ("datestyle = 'German'", "timezone = 'Asia/Tokyo'", "intervalstyle = 'iso_8601'", "extra_float_digits = -10",
+            "bytea_output = 'escape'", "search_path = k2, public", "client_encoding = 'latin1'", "lc_monetary = 'C'",
+            "statement_timeout = '10s'", "application_name = 'x'", "my.own = '1'")
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_settings(pg, pool, setting):
+    w, other = login(pool), login(pool)
+    sql = "select * from kt"
+    before = same(w, sql)
+    run(w, f"set {setting}")
+    now = same(w, sql)
+    assert same(other, sql) == before
+    run(other, "begin", f"set local {setting}")
+    assert same(other, sql) == now
+    run(other, "commit")
+    assert same(other, sql) == before
+    run(w, "reset all")
+    assert same(w, sql) == before
+
+
+def test_settings_at_the_start(pg, pool):
+    plain = login(pool)
+    before = same(plain, "select * from kt")
+    for params in ({"options": "-c datestyle=German"}, {"DateStyle": "German"}, {"TimeZone": "Asia/Tokyo"}):
+        assert same(login(pool, **params), "select * from kt") != before
+
+
+def extended(w, sql, values=(), types=(), result_formats=(), formats=(), limit=0) -> list:
+    w.send(parse(sql, types=types), bind(values, formats=formats, results=result_formats), describe("", "P"), execute(limit=limit), SYNC)
+    return [(m.type, m.body) for m in w.ready() if m.type in "TDCsE"]
+
+
+def test_formats_types_and_values(pg, pool):
+    """The same text with every combination, in two rounds."""
+    w = login(pool)
+    sql = "select a, f, $1 as p from kt where a < 100"
+    cases = [dict(values=["1"], types=[INT4]), dict(values=["1"], types=[TEXT]), dict(values=["2"], types=[INT4]),
+             dict(values=["1"], types=[INT8]), dict(values=["1"], types=[FLOAT8]), dict(values=[None], types=[INT4]),
+             dict(values=[""], types=[TEXT]), dict(values=["1"], types=[INT4], result_formats=[1]),
+             dict(values=["1"], types=[INT4], result_formats=[1, 0, 1]), dict(values=[b"\0\0\0\1"], types=[INT4], formats=[1]),
+             dict(values=[b"\0\0\0\2"], types=[INT4], formats=[1])]
+    expected = [extended(w, "/*NO QUERY CACHE*/" + sql, **case) for case in cases]
+    for _ in range(2):
+        assert [extended(w, sql, **case) for case in cases] == expected
+    w.simple(sql.replace("$1", "1"))
+    assert [extended(w, sql, **case) for case in cases] == expected
+
+
+def test_suspended_portals_are_not_kept(pg, pool):
+    run(login(pool), "insert into kt select i from generate_series(2, 10) i")
+    w = login(pool)
+    for limit, rows in ((1, 1), (3, 3), (0, 10), (1, 1), (0, 10), (3, 3)):
+        found = extended(w, "select a from kt", limit=limit)
+        assert sum(kind == "D" for kind, _ in found) == rows
+        assert found[-1][0] == ("s" if limit else "C")
+    run(w, "begin")
+    w.send(parse("select a from kt order by a"), bind(portal="c"), execute("c", 4), execute("c", 4), execute("c", 4), SYNC)
+    assert sum(m.type == "D" for m in w.ready()) == 10
+    run(w, "commit")
+
+
+def test_sequences_that_are_not_alone(pg, pool):
+    """Several statements before one Sync, several Syncs at once, a Describe of the statement, a Flush, an error in between."""
+    w = login(pool)
+    sql = "select a from kt where a = $1"
+    one = parse(sql, types=[INT4]) + bind(["1"]) + describe("", "P") + execute()
+    for _ in range(3):
+        w.send(one, one, SYNC)
+        assert "".join(m.type for m in w.ready()) == "12TDC" * 2 + "Z"
+        w.send(one, SYNC, one, SYNC, one, SYNC)
+        assert "".join(m.type for m in w.ready(3)) == "12TDCZ" * 3
+        w.send(parse(sql, types=[INT4]), describe("", "S"), bind(["1"]), execute(), SYNC)
+        assert "".join(m.type for m in w.ready()) == "1tT2DCZ"
+        w.send(one, parse("select 1 / 0"), bind(), execute(), one, SYNC, one, SYNC)
+        assert "".join(m.type for m in w.ready(2)) == "12TDC1EZ12TDCZ"
+        w.send(bind(["1"]), describe("", "P"), execute(), SYNC)
+        assert "".join(m.type for m in w.ready()) == "2TDCZ"
+        w.send(query("select a from kt") + query("select a from kt; select 1") + query("select a from kt"))
+        assert "".join(m.type for m in w.ready(3)) == "TDCZ" + "TDCTDCZ" + "TDCZ"
+
+
+def test_what_is_never_kept(pg, pool):
+    w = login(pool)
+    for sql in ("select random() from kt", "select now() from kt", "select clock_timestamp() from kt", "select 'now'::timestamptz from kt",
+                "select txid_current() from kt", "select nextval('kq') from kt", "select pg_backend_pid() from kt where a = 1 for update",
+                "select a from kt tablesample bernoulli (50)"):
+        run(w, "create sequence if not exists kq")
+        first = w.simple(sql)
+        again = [w.simple(sql) for _ in range(2)]
+        if "random" in sql or "clock" in sql or "txid" in sql or "nextval" in sql or "now" in sql:
+            assert all([m.body for m in found if m.type == "D"] != [m.body for m in first if m.type == "D"] for found in again), sql
+    run(w, "drop sequence kq")
