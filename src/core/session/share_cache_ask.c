@@ -75,13 +75,38 @@ static void send_question(struct client *c, struct share_cache *sc)
     buf_free(&sql);
 }
 
+bool share_cache_knows_session(const struct share *s)
+{
+    static const uint32_t harmless = ROWS_PIN(PIN_REASON_SESSION_MODE) |
+                                     ROWS_PIN(PIN_REASON_LISTEN) |
+                                     ROWS_PIN(PIN_REASON_ADVISORY_LOCK);
+
+    return s->pins == 0 || ((s->pins & ~harmless) == 0 && s->ran_code == 0);
+}
+
+bool share_cache_own_is_quiet(const struct client *c)
+{
+    const struct share *s = c->share;
+
+    return s->phase == SHARE_ATTACHED && s->pins != 0 && c->link->tx_status == 'I' &&
+           expect_is_quiet(&c->link->expect) && !s->is_fresh && !s->hold && !s->owes_ready &&
+           !s->detach_due && !c->server_batch && c->body_left == 0 && s->turn->npending == 0 &&
+           s->turn->mark.client == NULL && c->link->pool->cluster_node == c->pool->cluster_node;
+}
+
+bool share_cache_asked_own(const struct client *c)
+{
+    return c->share->pins != 0;
+}
+
 /* Outside of a transaction, or before its BEGIN was sent. */
 static bool may_ask(const struct client *c)
 {
     const struct share *s = c->share;
 
-    return s->phase <= SHARE_WAITING && !s->is_lost && s->turn->home == NULL &&
-           (s->turn->cache == NULL || !s->turn->cache->ask_failed) && c->ss->cache->rules != NULL;
+    return (s->phase <= SHARE_WAITING || share_cache_own_is_quiet(c)) && !s->is_lost &&
+           s->turn->home == NULL && (s->turn->cache == NULL || !s->turn->cache->ask_failed) &&
+           c->ss->cache->rules != NULL;
 }
 
 static void keep_question(struct client *c, struct share_cache *sc)
@@ -103,6 +128,13 @@ enum feed_step share_cache_ask(struct client *c)
 
     if (!may_ask(c))
         return FEED_AGAIN;
+    if (s->phase == SHARE_ATTACHED) {
+        sc = share_cache_of(c);
+        keep_question(c, sc);
+        s->phase = SHARE_ASKING;
+        send_question(c, sc);
+        return FEED_PARK;
+    }
     node = share_write_node(c);
     if (node == VIEW_NO_NODE || share_is_avoided(c, node))
         return FEED_AGAIN;

@@ -116,6 +116,12 @@ bool share_cache_ask_lost(struct client *c);
 /* It is asked when the transaction is over. */
 void share_cache_ask_after(struct client *c);
 
+/* Nothing is under way on the link that the session is tied to, and no transaction is open on it.
+ */
+bool share_cache_own_is_quiet(const struct client *c);
+/* Nothing ties the session that results depend on. */
+bool share_cache_knows_session(const struct share *s);
+
 /* share_cache_write.c */
 /* These statements are about to be sent: what they write is added to what the transaction has
  * written, and held if it may be committed by it. */

@@ -61,10 +61,12 @@ static bool is_eligible(const struct client *c)
     const struct share *s = c->share;
     const struct share_turn *t = s->turn;
 
-    if (s->phase > SHARE_WAITING || s->pins != 0 || s->greeted_alone || s->owes_parameters ||
-        s->is_lost || s->has_temp_path || t->home != NULL || client_local(c) != NULL ||
-        c->local_batch || c->local_error || c->server_batch || c->trace.client ||
-        (t->cache != NULL && t->cache->has_written) || says_isolation(s->vars.client))
+    if ((s->phase > SHARE_WAITING && !share_cache_own_is_quiet(c)) || !share_cache_knows_session(s))
+        return false;
+    if (s->greeted_alone || s->owes_parameters || s->is_lost || s->has_temp_path ||
+        t->home != NULL || client_local(c) != NULL || c->local_batch || c->local_error ||
+        c->server_batch || c->trace.client || (t->cache != NULL && t->cache->has_written) ||
+        says_isolation(s->vars.client))
         return false;
     return !s->is_virtual || !begins_otherwise(s);
 }

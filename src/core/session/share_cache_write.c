@@ -138,6 +138,20 @@ static uint32_t only_unwatched(struct client *c, uint32_t writes)
     return writes & (QCACHE_W_CATALOG | QCACHE_W_COMMITS);
 }
 
+/* Of a session that is tied nobody knows what that leaves in it: settings, temporary tables. */
+static bool may_run_code(
+    const struct sql_facts *facts, uint32_t writes, const struct qcache_judgement *j)
+{
+    uint32_t i;
+
+    if ((writes & QCACHE_W_DATABASE) != 0 || (j != NULL && j->runs_code))
+        return true;
+    for (i = 0; j == NULL && i < facts->nstmts; i++)
+        if (facts->stmts[i].nfuncs > 0)
+            return true;
+    return false;
+}
+
 void share_cache_note_writes(struct client *c, struct slice sql, const struct sql_facts *facts)
 {
     const uint32_t by_names = QCACHE_W_TABLES | QCACHE_W_FUNCTIONS;
@@ -154,13 +168,17 @@ void share_cache_note_writes(struct client *c, struct slice sql, const struct sq
         else if ((j = share_cache_judged(c)) == NULL)
             share_cache_ask_after(c);
     }
-    send_writes(c, judged(writes, j), j);
+    if (may_run_code(facts, writes, j))
+        c->share->ran_code = 1;
+    writes = judged(writes, j);
+    send_writes(c, writes, j);
 }
 
 void share_cache_note_unread(struct client *c)
 {
     uint32_t writes = QCACHE_W_UNREAD;
 
+    c->share->ran_code = 1;
     if (!c->ss->conf->memqcache_auto_cache_invalidation)
         writes = only_unwatched(c, writes);
     send_writes(c, writes, NULL);

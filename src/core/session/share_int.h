@@ -275,7 +275,8 @@ struct share_turn {
 /* What makes the session, idle or not. */
 struct share {
     uint8_t phase;          /* enum share_phase */
-    uint8_t mode;           /* enum conf_pool_mode */
+    uint8_t mode : 2;       /* enum conf_pool_mode */
+    uint8_t ran_code : 1;   /* that may have left something in it of which nothing is known */
     bool saw_error : 1;     /* in the present exchange */
     bool has_tx_words : 1;  /* BEGIN, COMMIT or the like is in the present exchange */
     bool has_set : 1;       /* something in it changes settings */
@@ -777,6 +778,8 @@ void share_cache_see(struct client *c, const char *p, size_t n);
 void share_cache_over(struct client *c);
 /* The link dies; true when a question was under way on it. */
 bool share_cache_lost(struct client *c, const struct link *link);
+/* The link that was asked is the session's, and stays with it. */
+bool share_cache_asked_own(const struct client *c);
 /* A question is under way: a row of its answer; its end; settings that had to come first are there.
  */
 bool share_cache_is_asking(const struct client *c);

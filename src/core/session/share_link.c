@@ -174,6 +174,11 @@ static void on_asked(struct client *c)
 
     if (share_cache_is_asking(c)) {
         share_cache_asked(c);
+        if (share_cache_asked_own(c)) {
+            s->phase = SHARE_ATTACHED;
+            go_on(c);
+            return;
+        }
     } else {
         if (!s->turn->is_cancelled && balance_replay_goes_on(c))
             return;

@@ -3,16 +3,16 @@
 import pytest
 from cache_house import ask, is_kept, login, run, start_cached
 
-from pgt.wire import SYNC, parse, query
+from pgt.wire import SYNC, WireClosed, parse, query
 
 CHANGE = "update ct set b = b + 1"
 
 
-@pytest.fixture
-def pool(pg, start_pool):
+@pytest.fixture(params=["transaction", "session"])
+def pool(pg, start_pool, request):
     pg.rows("drop table if exists ct, cu cascade; create table ct (a int primary key, b int); create table cu (a int);"
             "insert into ct values (1, 10), (2, 20); insert into cu values (1)")
-    return start_cached(pg, start_pool, num_init_children=1, pool_mode="transaction")
+    return start_cached(pg, start_pool, num_init_children=1, pool_mode=request.param)
 
 
 @pytest.mark.parametrize("values", [None, ()])
@@ -119,3 +119,74 @@ def test_a_writer_that_vanishes(pg, pool):
         found = ask(w, "select * from ct order by a")
         assert found == wanted or not is_there
     assert found == wanted
+
+
+def test_isolation_above_read_committed(pg, pool):
+    """Reads of such a transaction are all of one moment, and none of them is kept or comes from elsewhere."""
+    w, other = login(pool), login(pool)
+    sql = "select b from ct where a = 1"
+    for level in ("repeatable read", "serializable"):
+        run(w, f"begin isolation level {level}")
+        first = ask(w, sql)
+        run(other, "update ct set b = b + 1")
+        assert ask(other, sql) != first and ask(other, sql) == pg.rows(sql)
+        assert ask(w, sql) == first and ask(w, sql, ()) == first
+        run(w, "commit")
+        assert ask(w, sql) == pg.rows(sql)
+    run(w, "set default_transaction_isolation = 'repeatable read'")
+    assert not is_kept(pg, w, "select * from ct", CHANGE)
+
+
+def test_savepoints_and_serialization_failures(pg, pool):
+    w, other = login(pool), login(pool)
+    sql = "select a, b from ct order by a"
+
+    def both_agree():
+        for c in (w, other, other):
+            assert ask(c, sql) == pg.rows(sql)
+
+    both_agree()
+    run(w, "begin", "savepoint s", "update ct set b = 1 where a = 1", "rollback to s", "update ct set b = 2 where a = 2")
+    assert ask(other, sql) == pg.rows(sql)
+    run(w, "commit")
+    both_agree()
+    run(w, "begin isolation level serializable", "select sum(b) from ct", "update ct set b = 11 where a = 1")
+    run(other, "begin isolation level serializable", "select sum(b) from ct", "update ct set b = 22 where a = 2", "commit")
+    w.simple("commit")
+    both_agree()
+    run(w, "begin", "update ct set b = 3", "commit and chain", "update ct set b = 4", "rollback")
+    both_agree()
+    w.simple("begin; update ct set b = 5; rollback; update ct set b = 6")
+    both_agree()
+
+
+def test_two_phase_commit(pg, start_pool):
+    pg.rows("drop table if exists ct cascade; create table ct (a int primary key, b int); insert into ct values (1, 10)")
+    if pg.value("show max_prepared_transactions") == "0":
+        pytest.skip("max_prepared_transactions is 0")
+    pool = start_cached(pg, start_pool, num_init_children=1, pool_mode="transaction")
+    w, other = login(pool), login(pool)
+    assert is_kept(pg, other, "select * from ct", CHANGE)
+    run(w, "begin", "update ct set b = 0", "prepare transaction 'x'")
+    ask(other, "select * from ct")
+    run(w, "commit prepared 'x'")
+    assert ask(other, "select * from ct") == [[b"1", b"0"]]
+
+
+def test_a_link_that_dies_with_a_commit(pg, pool):
+    """Whether it happened nobody knows: nothing older is told afterwards."""
+    w, other = login(pool), login(pool)
+    sql = "select b from ct where a = 1"
+    for n in range(5):
+        ask(other, sql)
+        w.send(query(f"update ct set b = {1000 + n} from (select pg_sleep(0.02)) x"))
+        pg.rows("select pg_terminate_backend(pid) from pg_stat_activity where query like 'update ct%' and pid <> pg_backend_pid()")
+        try:
+            w.ready()
+        except (AssertionError, WireClosed):  # in session mode the session ends with it
+            pass
+        for _ in range(20):
+            now = pg.rows(sql)
+            assert ask(other, sql) == now
+        w.bye()
+        w = login(pool)
