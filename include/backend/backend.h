@@ -41,6 +41,7 @@ struct backend {
     const struct conf *conf;            /* the present generation */
     /* The one read buffer of the worker: valid within one callback, never owned by a socket. */
     char *read_buf;
+    const struct link *has_more; /* bytes behind its message at hand were read with it */
     struct rows_header *link_rows;
     uint64_t next_epoch;
     int64_t wall_offset_us; /* wall clock minus the loop's clock */

@@ -192,6 +192,8 @@ struct link_opening {
     const struct stream_ops *stream_ops; /* of its stream, but while TLS is asked for */
     void (*redial)(struct link *link);   /* connects once more; the old connection is closed */
     struct buf said;                     /* NoticeResponses */
+    bool is_let_in;                      /* AuthenticationOk came */
+    bool asks_owner; /* the owner wants to see what the server asks before anybody answers */
 };
 
 struct link {
@@ -230,43 +232,38 @@ struct link {
     char tx_status;         /* of the last ReadyForQuery */
     char ready_as;          /* not 0: the owner is told this status in ReadyForQuery */
     /* Those that replies change are bytes; the others are bits, which an idle link has to keep. */
-    bool swallow_body;       /* what happens to body_left */
-    bool has_more;           /* bytes behind the message at hand were read with it: not to travel */
-    bool error_told;         /* a FATAL of the server was forwarded */
-    uint8_t discards;        /* which of the reset queries sent are DISCARD ALL, by bits */
-    uint8_t resets_left : 2; /* 1: the reset queries are not sent yet */
-    uint8_t auth : 2;        /* enum link_auth */
-    uint8_t asks : 4;        /* enum auth_server: what the server asked for at the login */
+    bool swallow_body; /* what happens to body_left */
+    bool error_told;   /* a FATAL of the server was forwarded */
+    uint8_t discards;  /* which of the reset queries sent are DISCARD ALL, by bits */
     uint8_t resets_sent;
     uint8_t resets_done;
-    uint8_t reset : 6;   /* enum link_reset */
-    uint8_t hope : 2;    /* enum link_hope */
-    bool is_let_in : 1;  /* AuthenticationOk came */
-    bool may_answer : 1; /* log in with what the book knows: the owner is entitled to it */
-    bool asks_owner : 1; /* the owner wants to see what the server asks before anybody answers */
-    bool is_private : 1; /* replication or a login that must not be shared: never cached */
+    uint8_t resets_left : 1; /* 1: the reset queries are not sent yet */
+    uint8_t auth : 2;        /* enum link_auth */
+    uint8_t asks : 4;        /* enum auth_server: what the server asked for at the login */
     bool has_quota : 1;
-    bool holds_slot : 1;    /* counts as opening, see pool_link_opened */
-    bool is_for_pool : 1;   /* opened for whoever waits longest, not for its owner */
-    bool is_retired : 1;    /* closed as soon as it is free */
-    uint8_t check : 2;      /* enum link_check */
-    uint8_t seeing : 4;     /* enum link_seeing */
-    bool in_cancel : 1;     /* a cancel request for it is under way: not to be lent */
-    bool is_travelling : 1; /* another worker has it now: close our descriptor, say nothing */
-    bool cancel_due : 1;    /* a cancel of the owner's waits until our own messages are done */
+    uint8_t reset : 2;     /* enum link_reset */
+    uint8_t hope : 2;      /* enum link_hope */
+    uint8_t check : 2;     /* enum link_check */
+    bool may_answer : 1;   /* log in with what the book knows: the owner is entitled to it */
+    bool is_private : 1;   /* replication or a login that must not be shared: never cached */
+    bool holds_slot : 1;   /* counts as opening, see pool_link_opened */
+    bool is_for_pool : 1;  /* opened for whoever waits longest, not for its owner */
+    bool is_retired : 1;   /* closed as soon as it is free */
+    bool in_cancel : 1;    /* a cancel request for it is under way: not to be lent */
+    bool cancel_due : 1;   /* a cancel of the owner's waits until our own messages are done */
+    bool settle_early : 1; /* on_settled also when the last message alone is owed: see there */
+    bool watch_tags : 1;   /* the owner wants to see command tags (on_tag) */
+    bool see_tags : 1;     /* so does a client that shares the link */
     bool
         hide_parameters : 1; /* ParameterStatus is not for the client: another link speaks for it */
-    bool see_tags : 1;       /* the same, for a client that shares the link */
-    bool settle_early : 1;   /* on_settled also when the last message alone is owed: see there */
-    bool watch_tags : 1;     /* the owner wants to see command tags (on_tag) */
     bool must_clean : 1;     /* a client that shared it left something behind */
     bool defaults_known : 1; /* what it reports was compared with what its clients are told */
     bool has_news : 1;       /* it reported a value that was new, in this loan */
-    bool reset_may_wait : 1; /* the owner did nothing that others would notice until it is undone */
+    uint8_t seeing : 4;      /* enum link_seeing */
     uint16_t flushed_to;     /* the serial (expect.h) behind the last Flush, as far as it fits */
 };
 
-_Static_assert(sizeof(struct link) <= 368, "a session's link has a budget");
+_Static_assert(sizeof(struct link) <= 360, "a session's link has a budget");
 
 /* What a login needs. */
 struct link_startup {
@@ -324,12 +321,20 @@ static inline bool link_error_is_ours(const struct link *link)
 {
     return link->expect.own_error == EXPECT_OWN_FAILS;
 }
+/* False while its server may still refuse the login. */
+static inline bool link_is_let_in(const struct link *link)
+{
+    return link->opening == NULL || link->opening->is_let_in;
+}
 /* Lends an idle link: starts a new epoch. */
 void link_lend(struct link *link, void *owner, const struct link_owner_ops *ops);
 /* The owner is done. The link is drained, rolled back, reset and cached, or closed. After this the
  * owner hears nothing more of it. `boundary` is false when the client's last message went only in
- * part. With link->reset_may_wait the reset may go out with the next owner's first message. */
+ * part. */
 void link_release(struct link *link, bool boundary);
+/* The owner is done, and did nothing that others would notice until it is undone: the reset may go
+ * out with the next owner's first message. */
+void link_release_untouched(struct link *link, bool boundary);
 /* The owner, who shares links, is done with it for the moment: quiet, outside a transaction, its
  * settings those of link->vars. It is idle at once, or cleaned when something stands against that.
  */
@@ -376,6 +381,8 @@ enum auth_server link_auth_kind(struct slice body);
  * The owner must have proved that it is this user, or (password) the server is to judge. */
 int link_answer_from_book(struct link *link, struct err *err);
 int link_answer_password(struct link *link, struct slice password, struct err *err);
+/* While `asks` the owner sees what the server asks (on_auth) before anybody answers. */
+void link_ask_owner(struct link *link, bool asks);
 /* Stops and restarts reading (back-pressure of the client). */
 static inline void link_pause(struct link *link)
 {

@@ -191,7 +191,6 @@ HOT void link_lend(struct link *link, void *owner, const struct link_owner_ops *
     link->settle_early = false;
     link->hide_parameters = false;
     link->has_news = false;
-    link->reset_may_wait = false;
     link->resets_left = 0;
     link->resets_sent = 0;
     link->resets_done = 0;

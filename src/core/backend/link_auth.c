@@ -256,7 +256,7 @@ static bool answer_new_request(struct link *link, struct slice body)
     buf_clear(&a->request);
     if (body.n <= REQUEST_MAX_BYTES)
         buf_put(&a->request, body.p, body.n);
-    if (link->asks_owner || !link->may_answer)
+    if (link->opening->asks_owner || !link->may_answer)
         return false;
     if (link_answer_from_book(link, &err) == 0)
         return true;
@@ -399,8 +399,14 @@ static bool answer_accept(struct link *link)
         link->be->pool_ops->on_auth(link->pool, (enum link_auth)link->auth);
         link->pool->asks = link->asks;
     }
-    link->is_let_in = true;
+    link->opening->is_let_in = true;
     return true;
+}
+
+void link_ask_owner(struct link *link, bool asks)
+{
+    if (link->opening != NULL)
+        link->opening->asks_owner = asks;
 }
 
 /* What is asked for; AuthenticationOk asks for nothing when nothing was asked before. */

@@ -139,7 +139,7 @@ static bool clean_postpone(struct link *link, bool boundary)
 {
     const struct conf *conf = link->be->conf;
 
-    if (!link->reset_may_wait || !link->pool->resets_work || conf->reset_query_delay_ms == 0 ||
+    if (!link->pool->resets_work || conf->reset_query_delay_ms == 0 ||
         conf->reset_query_list.n == 0 || !clean_is_possible(link, boundary) ||
         !expect_is_quiet(&link->expect) || expect_is_open(&link->expect) || link->body_left != 0 ||
         link->tx_status != 'I' || link->must_clean || !link_is_pristine(link) || link->has_news ||
@@ -160,8 +160,6 @@ void link_clean_idle(struct link *link)
 
 void link_clean_start(struct link *link, bool boundary)
 {
-    if (clean_postpone(link, boundary))
-        return;
     link->reset = LINK_RESET_NONE; /* it is done now */
     if (!clean_is_possible(link, boundary)) {
         if (link->phase == LINK_LENT && !expect_is_quiet(&link->expect))
@@ -258,15 +256,26 @@ void link_clean_step(struct link *link)
     }
 }
 
-void link_release(struct link *link, bool boundary)
+static void clean_disown(struct link *link)
 {
     link->owner = NULL;
     link->ops = NULL;
     link->epoch = ++link->be->next_epoch;
-    if (link->phase == LINK_CLOSED)
-        return;
     link_see_forget(link);
-    link_clean_start(link, boundary);
+}
+
+void link_release(struct link *link, bool boundary)
+{
+    clean_disown(link);
+    if (link->phase != LINK_CLOSED)
+        link_clean_start(link, boundary);
+}
+
+void link_release_untouched(struct link *link, bool boundary)
+{
+    clean_disown(link);
+    if (link->phase != LINK_CLOSED && !clean_postpone(link, boundary))
+        link_clean_start(link, boundary);
 }
 
 /* Between two transactions of clients that share it a link needs no cleaning. */

@@ -55,7 +55,7 @@ void link_set_key(struct link *link, struct slice key)
 }
 
 /* Gives back everything but the memory, which libuv may still need. */
-void link_close(struct link *link)
+void link_close_silently(struct link *link)
 {
     struct backend *be = link->be;
 
@@ -64,8 +64,8 @@ void link_close(struct link *link)
     if (link->opening != NULL)
         dial_cancel(&link->opening->dial);
     timer_stop(be->loop, &link->timer);
-    if (link->phase == LINK_IDLE && stream_fd(&link->stream) != -1 && !link->is_travelling)
-        (void)stream_send(&link->stream, "X\0\0\0\4", 5);
+    if (be->has_more == link)
+        be->has_more = NULL;
     list_remove(&link->be_node);
     row_alloc_give(be->row_alloc, link->row);
     be->pool_ops->on_gone(link->pool, link);
@@ -86,6 +86,13 @@ void link_close(struct link *link)
         stream_close(&link->stream);
     else
         link_free(link);
+}
+
+void link_close(struct link *link)
+{
+    if (link->phase == LINK_IDLE && stream_fd(&link->stream) != -1)
+        (void)stream_send(&link->stream, "X\0\0\0\4", 5);
+    link_close_silently(link);
 }
 
 void link_log_put(const struct log_place *place, const struct link *link, enum log_level level,

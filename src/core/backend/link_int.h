@@ -21,6 +21,8 @@ void link_log_put(const struct log_place *place, const struct link *link, enum l
     const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 /* Frees a link that is closed, and its stream, too. */
 void link_free(struct link *link);
+/* Closes it as link_close does, but the server is not told: another worker has the connection. */
+void link_close_silently(struct link *link);
 /* Ends the link and tells the owner. */
 COLD void link_fail(struct link *link, const struct err *err);
 /* Keeps bytes in link->carry; forgets them. */

@@ -447,7 +447,7 @@ COLD APART static const char *link_on_long_error(
 
     if (have < LINK_COLLECT_MAX)
         return NULL;
-    link->has_more = have > len;
+    link->be->has_more = have > len ? link : NULL;
     if (have > len)
         have = len;
     link->body_left = (uint32_t)(len - have);
@@ -494,7 +494,7 @@ WARM APART static const char *link_on_header(
             return link_bad_message(link, run), NULL;
         if (have < len + 1U)
             return NULL;
-        link->has_more = have > len + 1U;
+        link->be->has_more = have > len + 1U ? link : NULL;
         return link_on_whole(link, run, type, p, p + len + 1U) ? p + len + 1U : NULL;
     }
     if (type == BE_NOTIFICATION && !link_name_notifier(link, p, have))
@@ -586,7 +586,7 @@ static bool link_pass_end(struct link *link, struct link_run *run, const char *p
         link->phase != LINK_LENT || link->owner == NULL || link->cancel_due ||
         link->ready_as != 0 || link_awaits_reset(link) || !expect_pass_last(&link->expect))
         return false;
-    link->has_more = false; /* a message in front may have been looked at */
+    link->be->has_more = NULL; /* a message in front may have been looked at */
     link_run_add(run, link, p, end);
     link_on_ready(link, p[PROTO_HEADER_BYTES], true);
     link_flush_run(link, run);
@@ -622,7 +622,7 @@ static void link_feed(struct link *link, const char *p, const char *end)
         p = next;
     }
     link_flush_run(link, &run);
-    link->has_more = false;
+    link->be->has_more = NULL;
     if (link->phase != LINK_CLOSED && p < end)
         link_carry(link, slice_of(p, (size_t)(end - p)));
 }

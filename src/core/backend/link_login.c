@@ -70,7 +70,7 @@ static void login_on_parameter(struct link *link, struct slice body)
 
 static void login_on_ready(struct link *link, struct slice body)
 {
-    if (!link->is_let_in) {
+    if (!link_is_let_in(link)) {
         link_fail_text(link, "08P01",
             "the server (node %d) began a session before the login was over",
             link->pool->cluster_node);

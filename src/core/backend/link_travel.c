@@ -100,7 +100,8 @@ bool link_is_bound(const struct link *link)
 
 bool link_can_travel(const struct link *link)
 {
-    return !link->in_cancel && !link->has_more && link->carry == NULL && !link_is_bound(link);
+    return !link->in_cancel && link->be->has_more != link && link->carry == NULL &&
+           !link_is_bound(link);
 }
 
 struct travel {
@@ -136,8 +137,7 @@ bool link_give_away(struct link *link, int ordinal)
         return false;
     }
     link->has_quota = false;
-    link->is_travelling = true;
-    link_close(link);
+    link_close_silently(link);
     return true;
 }
 

@@ -78,10 +78,8 @@ void balance_drop_reader(struct client *c, struct reader *r, bool boundary)
         buf_free(&b->own->retry);
         buf_free(&b->own->early);
     }
-    if (link != NULL) {
-        link->reset_may_wait = !c->leaves_traces;
-        link_release(link, boundary);
-    }
+    if (link != NULL)
+        (c->leaves_traces ? link_release : link_release_untouched)(link, boundary);
     if (r->pool != NULL)
         pool_detach(r->pool);
     r->pool = NULL;

@@ -316,8 +316,7 @@ void client_drop_link(struct client *c, bool boundary)
     c->target = NULL;
     if (link == NULL)
         return;
-    link->reset_may_wait = !c->leaves_traces && c->patch == NULL;
-    link_release(link, boundary);
+    (c->leaves_traces || c->patch != NULL ? link_release : link_release_untouched)(link, boundary);
 }
 
 void client_leave(struct client *c)

@@ -343,7 +343,7 @@ static void auth_go_on_with_link(struct client_auth *a)
     struct link *link = a->c->link;
     struct err err = {0};
 
-    link->asks_owner = false;
+    link_ask_owner(link, false);
     if (a->plan.proof == AUTH_PROOF_SERVER || link->asks == AUTH_SERVER_TRUST)
         return; /* it has been let in */
     link->may_answer = a->c->is_proved;

@@ -39,7 +39,7 @@ void client_auth_on_opening(struct client *c)
 {
     const struct client_auth *a = c->login->auth;
 
-    c->link->asks_owner = a != NULL && a->step == AUTH_STEP_SERVER;
+    link_ask_owner(c->link, a != NULL && a->step == AUTH_STEP_SERVER);
 }
 
 void client_auth_give_link(struct client_auth *a, struct slice password)

@@ -760,7 +760,7 @@ static void client_on_link_lost(void *owner, struct link *link, const struct err
         client_adrift_begin(c, link, err);
         return;
     }
-    if (!told && !is_seen_to && c->phase == CL_LOGIN && !link->is_let_in) {
+    if (!told && !is_seen_to && c->phase == CL_LOGIN && !link_is_let_in(link)) {
         c->link = NULL;
         if (login_alone(c, c->ss->conf->login_without_server))
             return;
