@@ -200,6 +200,9 @@ static void begin(struct wd *w)
         .election_ms = wd_conf(w)->wd_election_timeout_ms};
     struct err err = {0};
 
+    if (!w->is_new && loop_now_us(&w->role.loop) - w->begun_us <
+                          WD_SILENT_AT_START(opts.election_ms) * CLOCK_US_PER_MS)
+        return;
     opts.nmembers = w->is_new ? find_members(w, members) : 0;
     if (opts.nmembers == -1)
         return;
@@ -352,6 +355,7 @@ static int start(struct wd *w)
     timer_init(&w->tick, on_tick);
     timer_init(&w->stop_limit, on_stop_limit);
     w->shown_leader = WD_NO_MEMBER;
+    w->begun_us = loop_now_us(&w->role.loop);
     w->is_witness = w->role.env->is_witness;
     /* Another one than a former watchdog's: the monitor answers with all it knows. */
     w->serial = (uint32_t)wd_addr_boot_ms() | 1;

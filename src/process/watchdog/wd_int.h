@@ -17,6 +17,9 @@
 
 #define WD_TICK_MS    200
 #define WD_PATH_BYTES 4096
+/* A process that begins anew has forgotten whom it follows, and that it votes for nobody else until
+ * the election time-out; leases rest on that. So it keeps away from elections for as long. */
+#define WD_SILENT_AT_START(election_ms) ((election_ms) + LOOP_TICK_MS)
 
 /* How far a pgpool has come with the log of the cluster. */
 enum wd_begin {
@@ -91,6 +94,7 @@ struct wd {
     char address_why[WD_TEXT_BYTES];
     int64_t leaderless_us; /* since when nobody leads, by the loop; 0: somebody does */
     int ticks;
+    int64_t begun_us; /* loop time at which this process began */
     struct timer tick;
     struct timer stop_limit;
 };

@@ -1,0 +1,518 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * test_wd_sim.c: many pgpools in one process and in simulated time: libraft over its own fixture,
+ * and the watchdog's real wd_lead.c, wd_lease.c, wd_members.c, wd_talk.c, wd_tell.c, wd_state.c,
+ * wd_votes.c. Made up are network, kernel, monitor and servers. By seeds: messages are late or
+ * lost, in one direction or both; processes hang and go on, or end and begin anew; disks are slow;
+ * primaries die. At every step: at most one pgpool holds the address, and each failover promotes at
+ * most one server. After each storm: one leads and holds the address, all logs are the same, no
+ * server is forgotten. test_wd_sim [SEEDS [FIRST]] */
+#include "config.h"
+
+#include <raft.h>
+#include <raft/fixture.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "config/conf.h"
+#include "ipc/mailbox.h"
+#include "process/watchdog/wd_int.h"
+#include "sys/clock.h"
+
+#include "wd_sim.h"
+
+static unsigned long seed;
+
+struct world world;
+
+void sim_fail(const char *what)
+{
+    printf("seed %lu, %d pgpools, %d witnesses, at %lld ms: %s\n", seed, world.n, world.nwitnesses,
+        (long long)raft_fixture_time(&world.f), what);
+    exit(EXIT_FAILURE);
+}
+
+uint32_t sim_below(uint32_t n)
+{
+    world.random = world.random * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(world.random >> 33) % n;
+}
+
+int64_t sim_now_ms(void)
+{
+    return (int64_t)raft_fixture_time(&world.f);
+}
+
+/* The state machine, as watchdog.c has it */
+
+static int apply(struct raft_fsm *fsm, const struct raft_buffer *buf, void **result)
+{
+    struct pool *p = fsm->data;
+    struct wd *w = &p->w;
+    const char *text = buf->base;
+    struct wd_event e;
+    bool fits;
+
+    *result = NULL;
+    if (!wd_event_get(slice_of(text, buf->len - (size_t)text[buf->len - 1]), &e))
+        sim_fail("an event cannot be read");
+    fits = wd_state_apply(&w->state, &e);
+    if (fits && e.type == WD_EV_LEAD && e.member == w->self && w->lead.is_told)
+        w->lead.is_led = true;
+    if (p->back_ms == 0)
+        wd_tell_monitor(w);
+    return 0;
+}
+
+/* Monitor and servers: every living server is seen by all, so that what is tried is the agreement.
+ */
+
+static void promote(int epoch)
+{
+    int i;
+
+    for (i = 0; i < SERVERS && !world.server[i].lives; i++)
+        ;
+    if (i == SERVERS)
+        return;
+    if (epoch >= (int)(sizeof world.promoted / sizeof world.promoted[0]))
+        sim_fail("too many failovers");
+    if (++world.promoted[epoch] > 1)
+        sim_fail("a second server is promoted by one failover");
+    world.server[i].is_primary = true;
+    world.npromotions++;
+}
+
+static void look(struct pool *p)
+{
+    struct wd *w = &p->w;
+    struct wd_seen seen = {.serial = p->says.serial, .primary = VIEW_NO_NODE};
+    bool changed;
+    int i;
+
+    for (i = 0; i < SERVERS; i++) {
+        wd_put_bit(seen.lost, i, !world.server[i].lives);
+        wd_put_bit(seen.used, i, world.server[i].lives);
+        if (world.server[i].lives && world.server[i].is_primary && !wd_has_bit(p->says.barred, i))
+            seen.primary = i;
+    }
+    for (i = 0; i < SERVERS && seen.primary == VIEW_NO_NODE; i++)
+        if (wd_has_bit(p->says.may, i) && p->led_until_us > clock_boot_us()) {
+            promote((int)w->state.node[i].epoch);
+            seen.is_acting = true; /* it is seen at the next look */
+            break;
+        }
+    changed = memcmp(seen.lost, w->seen.lost, sizeof seen.lost) != 0;
+    w->seen = seen;
+    if (changed)
+        wd_talk_tell_all(w);
+    wd_tell_monitor(w);
+    if (wd_is_leading(w))
+        wd_lead_step(w);
+}
+
+/* A server that was lost comes back as a standby when another one was promoted meanwhile. */
+static void step_servers(bool is_storm)
+{
+    int nlive = 0;
+    int i;
+    int k;
+
+    for (i = 0; i < SERVERS; i++)
+        nlive += world.server[i].lives;
+    for (i = 0; i < SERVERS; i++) {
+        struct server *s = &world.server[i];
+
+        if (is_storm && s->lives && nlive == SERVERS && sim_below(2500) == 0) {
+            s->lives = false;
+            s->back_ms = sim_now_ms() + 1000 + sim_below(9000);
+            nlive--;
+        } else if (!s->lives && sim_now_ms() >= s->back_ms) {
+            s->lives = true;
+            for (k = 0; k < SERVERS; k++)
+                if (k != i && world.server[k].is_primary)
+                    s->is_primary = false;
+        }
+    }
+}
+
+/* One pgpool */
+
+static void tick(struct pool *p)
+{
+    struct wd *w = &p->w;
+    int i;
+
+    p->tick_ms = sim_now_ms() + (w->lead.since_boot_ms == 0 ? 2 * TICK_MS : TICK_MS);
+    if (w->ticks++ % 3 == 0)
+        wd_talk_tell_all(w);
+    wd_lead_changed(w);
+    for (i = 0; i < world.n; i++) {
+        bool alive = i != w->self && wd_is_alive(w, i);
+
+        if (!alive && w->other[i].is_alive)
+            wd_votes_forget(&w->votes, i);
+        w->other[i].is_alive = alive;
+    }
+    if (wd_is_leading(w))
+        wd_lead_step(w);
+    wd_tell_monitor(w);
+}
+
+static void begin(struct pool *p, int i)
+{
+    struct wd_state state = p->w.state;
+
+    memset(&p->w, 0, sizeof p->w);
+    memset(&p->says, 0, sizeof p->says);
+    memset(p->heard_us, 0, sizeof p->heard_us);
+    p->w.self = i;
+    p->w.identity[0] = (uint8_t)(i + 1);
+    p->w.net = (struct wd_net *)(size_t)(i + 1);
+    p->w.raft = (struct wd_raft *)(size_t)(i + 1);
+    p->w.addr = (struct wd_addr *)(size_t)(i + 1);
+    p->w.is_witness = i >= world.n - world.nwitnesses;
+    p->w.serial = (uint32_t)sim_now_ms() | 1;
+    p->w.seen.primary = VIEW_NO_NODE;
+    p->w.state = state;
+    p->w.role.env = mem_alloc_zero(sizeof(struct proc_env));
+    p->w.role.env->boxes = (struct mailboxes *)(size_t)(i + 1);
+    p->holds = false;
+    p->led_until_us = 0;
+    p->tick_ms = p->look_ms = sim_now_ms();
+}
+
+/* What a new process does not know any more; the log is on the disk. */
+static void forget_leader(struct raft *r)
+{
+    if (r->state != RAFT_FOLLOWER)
+        return;
+    r->follower_state.current_leader.id = 0;
+    raft_free(r->follower_state.current_leader.address);
+    r->follower_state.current_leader.address = NULL;
+}
+
+static void come_back(struct pool *p, int i)
+{
+    p->back_ms = 0;
+    raft_fixture_revive(&world.f, (unsigned)i);
+    if (!p->restarts)
+        return;
+    p->restarts = false;
+    mem_free(p->w.role.env);
+    begin(p, i);
+    forget_leader(p->raft);
+}
+
+/* A leader cannot be begun anew within the fixture: it hangs. */
+static void go_away(struct pool *p, int i, bool restarts, int64_t ms)
+{
+    p->restarts = restarts && p->raft->state == RAFT_FOLLOWER;
+    if (p->restarts) {
+        p->holds = false;
+        ms += WD_SILENT_AT_START(ELECTION_MS);
+    }
+    p->back_ms = sim_now_ms() + ms + 1;
+    raft_fixture_kill(&world.f, (unsigned)i);
+}
+
+static void step_pool(struct pool *p, int i)
+{
+    if (p->holds && wd_addr_boot_ms() >= p->until_ms)
+        p->holds = false; /* the kernel does not need us for that */
+    if (p->back_ms != 0 && sim_now_ms() >= p->back_ms)
+        come_back(p, i);
+    if (p->back_ms != 0)
+        return;
+    p->w.role.loop.now_us = clock_mono_us();
+    if (sim_now_ms() >= p->tick_ms)
+        tick(p);
+    if (sim_now_ms() >= p->look_ms && !p->w.is_witness) {
+        p->look_ms = sim_now_ms() + LOOK_MS / 2 + sim_below(LOOK_MS);
+        look(p);
+    }
+}
+
+static void deliver(void)
+{
+    int kept = 0;
+    int n = world.nmessages;
+    int i;
+
+    for (i = 0; i < n; i++) {
+        struct message m = world.message[i];
+        struct pool *p = &world.pool[m.to];
+
+        if (m.due_ms > sim_now_ms() || (p->back_ms != 0 && !p->restarts)) {
+            world.message[kept++] = m;
+            continue;
+        }
+        world.message[i].body = NULL;
+        if (p->back_ms == 0) {
+            p->w.role.loop.now_us = clock_mono_us();
+            p->heard_us[m.from] = clock_mono_us();
+            wd_talk_take(&p->w, m.from, m.type, slice_of(m.body, m.n));
+            wd_lead_changed(&p->w);
+        }
+        free(m.body);
+    }
+    memmove(world.message + kept, world.message + n,
+        (size_t)(world.nmessages - n) * sizeof world.message[0]);
+    world.nmessages -= n - kept;
+}
+
+static void check_holders(void)
+{
+    int n = 0;
+    int i;
+
+    for (i = 0; i < world.n; i++)
+        n += world.pool[i].holds;
+    if (n > 1)
+        sim_fail("two pgpools hold the address");
+}
+
+/* Storms */
+
+static void set_cut(int from, int to, bool on)
+{
+    world.cut[from][to] = on;
+    if (on)
+        raft_fixture_saturate(&world.f, (unsigned)from, (unsigned)to);
+    else
+        raft_fixture_desaturate(&world.f, (unsigned)from, (unsigned)to);
+}
+
+static void cut_in_two(void)
+{
+    uint32_t side = sim_below(1u << world.n);
+    int i;
+    int k;
+
+    for (i = 0; i < world.n; i++)
+        for (k = 0; k < world.n; k++)
+            if (i != k)
+                set_cut(i, k, (side >> i & 1) != (side >> k & 1));
+}
+
+static void heal(void)
+{
+    int i;
+    int k;
+
+    for (i = 0; i < world.n; i++)
+        for (k = 0; k < world.n; k++)
+            if (i != k)
+                set_cut(i, k, false);
+}
+
+/* The worst for a lease: one that has not heard its leader for long wants to be elected in the
+ * moment in which the leader hangs and all who followed it begin anew. */
+static void begin_plot(int heir)
+{
+    int i;
+
+    for (i = 0; i < world.n; i++)
+        if (world.pool[i].holds && i != heir) {
+            set_cut(i, heir, true);
+            world.plot_leader = i;
+            world.plot_heir = heir;
+            world.plot_ms = sim_now_ms() + ELECTION_MS + sim_below(2 * ELECTION_MS);
+        }
+}
+
+static void end_plot(void)
+{
+    int i;
+
+    world.plot_ms = 0;
+    for (i = 0; i < world.n; i++)
+        if (world.pool[i].back_ms == 0 && i != world.plot_heir)
+            go_away(&world.pool[i], i, i != world.plot_leader, i == world.plot_leader ? 4000 : 1);
+}
+
+static void make_trouble(void)
+{
+    int i = (int)sim_below((uint32_t)world.n);
+    int k = (int)sim_below((uint32_t)world.n);
+
+    switch (sim_below(9)) {
+    case 0:
+        cut_in_two();
+        break;
+    case 1:
+    case 2:
+        heal();
+        break;
+    case 3:
+    case 4:
+        if (i != k)
+            set_cut(i, k, sim_below(2) == 0);
+        break;
+    case 5:
+        raft_fixture_set_disk_latency(
+            &world.f, (unsigned)i, 1 + sim_below(sim_below(4) == 0 ? 600 : 20));
+        raft_fixture_set_network_latency(
+            &world.f, (unsigned)i, 1 + sim_below(sim_below(4) == 0 ? 300 : 30));
+        break;
+    case 6:
+        begin_plot(i);
+        break;
+    default:
+        if (world.pool[i].back_ms == 0)
+            go_away(
+                &world.pool[i], i, sim_below(2) == 0, sim_below(sim_below(2) == 0 ? 700 : 6000));
+        break;
+    }
+}
+
+static void run(int64_t ms, bool is_storm)
+{
+    int64_t end_ms = sim_now_ms() + ms;
+    int64_t next_ms = sim_now_ms();
+    int64_t last_ms = -1;
+    int i;
+
+    while (sim_now_ms() < end_ms) {
+        raft_fixture_step(&world.f);
+        raft_fixture_set_randomized_election_timeout(
+            &world.f, sim_below((uint32_t)world.n), ELECTION_MS + sim_below(ELECTION_MS));
+        if (sim_now_ms() == last_ms)
+            continue;
+        last_ms = sim_now_ms();
+        if (is_storm && sim_now_ms() >= next_ms) {
+            next_ms = sim_now_ms() + 50 + sim_below(2500);
+            make_trouble();
+        }
+        if (world.plot_ms != 0 && sim_now_ms() >= world.plot_ms)
+            end_plot();
+        step_servers(is_storm);
+        deliver();
+        for (i = 0; i < world.n; i++)
+            step_pool(&world.pool[i], i);
+        check_holders();
+    }
+}
+
+static void check_calm(void)
+{
+    const struct wd_state *first = &world.pool[0].w.state;
+    int nleaders = 0;
+    int i;
+
+    for (i = 0; i < world.n; i++) {
+        struct wd *w = &world.pool[i].w;
+
+        if (!wd_state_equal(first, &w->state))
+            sim_fail("two logs differ");
+        if (!wd_is_leading(w))
+            continue;
+        nleaders++;
+        if (w->is_witness || !w->lead.is_led || !world.pool[i].holds)
+            sim_fail("who leads does not hold the address");
+    }
+    if (nleaders != 1)
+        sim_fail("nobody leads, or too many do");
+    for (i = 0; i < SERVERS; i++)
+        if (first->node[i].is_begun || first->node[i].is_lost)
+            sim_fail("a server is forgotten");
+    if (first->primary < 0 || !world.server[first->primary].is_primary)
+        sim_fail("what all take for the primary is none");
+}
+
+static void try_seed(int n, int nwitnesses)
+{
+    struct raft_configuration conf;
+    int i;
+
+    memset(&world, 0, offsetof(struct world, gen));
+    world.random = seed * 2654435761u + (unsigned)n;
+    world.n = n;
+    world.nwitnesses = nwitnesses;
+    for (i = 0; i < SERVERS; i++)
+        world.server[i].lives = true;
+    world.server[0].is_primary = true;
+    raft_fixture_initialize(&world.f);
+    for (i = 0; i < n; i++) {
+        struct pool *p = &world.pool[i];
+
+        p->fsm = (struct raft_fsm){.version = 1, .data = p, .apply = apply};
+        raft_fixture_grow(&world.f, &p->fsm);
+    }
+    raft_fixture_configuration(&world.f, (unsigned)n, &conf);
+    raft_fixture_bootstrap(&world.f, &conf);
+    raft_configuration_close(&conf);
+    for (i = 0; i < n; i++) {
+        struct pool *p = &world.pool[i];
+
+        p->raft = raft_fixture_get(&world.f, (unsigned)i);
+        raft_set_election_timeout(p->raft, ELECTION_MS);
+        raft_set_heartbeat_timeout(p->raft, ELECTION_MS / 5);
+        raft_set_snapshot_threshold(p->raft, 1u << 20);
+        raft_set_pre_vote(p->raft, true);
+        wd_state_init(&p->w.state);
+        begin(p, i);
+    }
+    raft_fixture_start(&world.f);
+    run(5000, false);
+    check_calm();
+    for (i = 0; i < STORMS; i++) {
+        run(STORM_MS, true);
+        heal();
+        run(CALM_MS, false);
+        check_calm();
+    }
+    for (i = 0; i < n; i++)
+        mem_free(world.pool[i].w.role.env);
+    for (i = 0; i < world.nmessages; i++)
+        free(world.message[i].body);
+    raft_fixture_close(&world.f);
+}
+
+static void load_conf(void)
+{
+    char path[] = "/tmp/test_wd_sim.XXXXXX";
+    struct conf_report report;
+    int fd = mkstemp(path);
+    FILE *file = fdopen(fd, "w");
+    int i;
+
+    fprintf(file,
+        "use_watchdog = on\nbackend_clustering_mode = 'streaming_replication'\n"
+        "wd_election_timeout = %d\n",
+        ELECTION_MS);
+    for (i = 0; i < MAX_POOLS; i++)
+        fprintf(file, "hostname%d = 'h%d'\nwd_port%d = 9000\npgpool_port%d = 9999\n", i, i, i, i);
+    fclose(file);
+    conf_report_init(&report);
+    world.gen = conf_load(path, NULL, &report);
+    unlink(path);
+    conf_report_fini(&report);
+    if (world.gen == NULL)
+        sim_fail("the settings cannot be used");
+}
+
+int main(int argc, char **argv)
+{
+    static const int kinds[][2] = {{3, 0}, {3, 1}, {5, 0}, {7, 0}};
+    unsigned long nseeds = argc > 1 ? strtoul(argv[1], NULL, 10) : 40;
+    unsigned long first = argc > 2 ? strtoul(argv[2], NULL, 10) : 1;
+    unsigned long npromotions = 0;
+
+    log_configure("", LVL_FATAL, LOG_DEFAULT);
+    load_conf();
+    for (seed = first; seed < first + nseeds; seed++) {
+        const int *kind = kinds[seed % (sizeof kinds / sizeof kinds[0])];
+
+        try_seed(kind[0], kind[1]);
+        npromotions += (unsigned long)world.npromotions;
+    }
+    printf("%lu seeds, %lu failovers: one holder, one promotion, nothing forgotten\n", nseeds,
+        npromotions);
+    conf_gen_free(&world.gen);
+    return EXIT_SUCCESS;
+}

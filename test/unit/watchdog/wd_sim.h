@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * wd_sim.h: the world of the watchdog's simulation. */
+#ifndef PGP_TEST_WD_SIM_H
+#define PGP_TEST_WD_SIM_H
+
+#include <raft.h>
+#include <raft/fixture.h>
+
+#include "config/conf.h"
+#include "process/watchdog/wd_int.h"
+
+#define MAX_POOLS   7
+#define SERVERS     3
+#define MESSAGES    8192
+#define ELECTION_MS 500
+#define STORMS      3
+#define STORM_MS    12000
+#define CALM_MS     25000
+#define TICK_MS     100
+#define LOOK_MS     200
+#define BOOT_MS     1000000 /* the boot clock at the beginning */
+
+struct pool {
+    struct wd w;
+    struct raft_fsm fsm;
+    struct raft *raft;
+    int64_t back_ms;  /* hangs or is being started anew until then; 0: it runs */
+    bool restarts;    /* it is being started anew */
+    int64_t tick_ms;  /* next tick */
+    int64_t look_ms;  /* next look of its monitor */
+    bool holds;       /* the address */
+    int64_t until_ms; /* until the kernel takes it away */
+    int64_t not_before_ms;
+    int64_t led_until_us; /* as its monitor was told */
+    struct wd_says says;
+    int64_t heard_us[MAX_POOLS];
+    int nproposals;
+    bool is_giving;
+    bool is_barred;
+    raft_term barrier_term;
+    raft_term current_term;
+    struct raft_barrier barrier;
+    struct raft_transfer transfer;
+};
+
+struct message {
+    int64_t due_ms;
+    int from;
+    int to;
+    char type;
+    char *body;
+    size_t n;
+};
+
+struct server {
+    bool lives;
+    bool is_primary;
+    int64_t back_ms;
+};
+
+struct world {
+    uint64_t random;
+    int n;
+    int nwitnesses;
+    struct raft_fixture f;
+    struct pool pool[MAX_POOLS];
+    bool cut[MAX_POOLS][MAX_POOLS]; /* nothing comes from the first to the second */
+    int64_t last_ms[MAX_POOLS][MAX_POOLS];
+    struct message message[MESSAGES];
+    int nmessages;
+    struct server server[SERVERS];
+    int promoted[1024]; /* by epoch */
+    int npromotions;
+    int64_t plot_ms; /* when the second half of a plot is due; 0: there is none */
+    int plot_leader;
+    int plot_heir;
+    struct conf_gen *gen;
+};
+
+extern struct world world;
+
+/* Says seed, time and what went wrong; ends the program. */
+void sim_fail(const char *what);
+/* A random number from 0 to n - 1, by the seed. */
+uint32_t sim_below(uint32_t n);
+int64_t sim_now_ms(void);
+
+#endif

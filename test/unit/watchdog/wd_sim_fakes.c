@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * wd_sim_fakes.c: what the simulated watchdogs ask of others: clocks, mailboxes, network, kernel,
+ * and libraft, whose fixture answers. */
+#include "config.h"
+
+#include <raft.h>
+#include <raft/fixture.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "config/conf.h"
+#include "ipc/mailbox.h"
+#include "process/watchdog/wd_int.h"
+#include "sys/clock.h"
+
+#include "wd_sim.h"
+
+static struct pool *pool_of(const struct wd *w)
+{
+    return LIST_ENTRY(w, struct pool, w);
+}
+
+/* What the watchdog asks of others */
+
+int64_t clock_mono_us(void)
+{
+    return (sim_now_ms() + BOOT_MS) * CLOCK_US_PER_MS;
+}
+int64_t clock_boot_us(void)
+{
+    return clock_mono_us();
+}
+int64_t clock_wall_us(void)
+{
+    return clock_mono_us() +
+           (int64_t)sim_below(7200) * CLOCK_US_PER_S; /* nothing may depend on it */
+}
+int64_t wd_addr_boot_ms(void)
+{
+    return sim_now_ms() + BOOT_MS;
+}
+const struct conf_gen *role_loop_gen(const struct role_loop *rl)
+{
+    return world.gen;
+}
+void timer_start(struct loop *lp, struct timer *t, int64_t delay_ms)
+{
+    struct pool *p = pool_of(LIST_ENTRY(t, struct wd, tick));
+
+    if (sim_now_ms() + delay_ms < p->tick_ms)
+        p->tick_ms = sim_now_ms() + delay_ms;
+}
+
+static struct proc_row monitor_row = {.pid = 1, .role = ROLE_MONITOR};
+
+int proc_nslots(const struct shm *shm)
+{
+    return 1;
+}
+struct proc_row *proc_row(const struct shm *shm, int slot)
+{
+    return &monitor_row;
+}
+int mailbox_post(
+    struct mailboxes *boxes, int to, enum mail_type type, const void *body, size_t len, int fd)
+{
+    struct pool *p = &world.pool[(size_t)boxes - 1];
+
+    if (type == MAIL_WD_SAYS)
+        memcpy(&p->says, body, len);
+    else if (type == MAIL_WD_LEADS)
+        memcpy(&p->led_until_us, body, len);
+    return 0;
+}
+
+/* Network */
+
+static int number_of(const struct wd_net *net)
+{
+    return (int)((size_t)net - 1);
+}
+
+bool wd_net_send(struct wd_net *net, int to, char type, struct slice body)
+{
+    int from = number_of(net);
+    struct message *m;
+    int64_t due_ms = sim_now_ms() + 1 + sim_below(30);
+
+    if (to >= world.n || world.cut[from][to])
+        return to < world.n; /* the kernel takes it */
+    if (world.nmessages == MESSAGES)
+        sim_fail("too many messages");
+    if (sim_below(50) == 0)
+        due_ms += sim_below(400);
+    if (due_ms < world.last_ms[from][to])
+        due_ms = world.last_ms[from][to];
+    world.last_ms[from][to] = due_ms;
+    m = &world.message[world.nmessages++];
+    *m = (struct message){due_ms, from, to, type, malloc(body.n + 1), body.n};
+    memcpy(m->body, body.p, body.n);
+    return true;
+}
+int wd_net_send_all(struct wd_net *net, char type, struct slice body)
+{
+    int i;
+
+    for (i = 0; i < world.n; i++)
+        if (i != number_of(net))
+            wd_net_send(net, i, type, body);
+    return world.n - 1;
+}
+int64_t wd_net_heard_us(const struct wd_net *net, int from)
+{
+    return from < world.n ? world.pool[number_of(net)].heard_us[from] : 0;
+}
+uint64_t wd_net_strangers(const struct wd_net *net)
+{
+    return 0;
+}
+
+/* The kernel */
+
+static struct pool *pool_of_addr(const struct wd_addr *a)
+{
+    return &world.pool[(size_t)a - 1];
+}
+struct wd_addr *wd_addr_new(struct loop *lp, const struct conf *conf,
+    const struct wd_addr_calls *calls, void *owner, struct err *err)
+{
+    return ((struct wd *)owner)->addr;
+}
+void wd_addr_lead(struct wd_addr *a, int64_t until_ms)
+{
+    struct pool *p = pool_of_addr(a);
+
+    if (until_ms <= wd_addr_boot_ms() || wd_addr_boot_ms() < p->not_before_ms)
+        return;
+    p->holds = true;
+    p->until_ms = until_ms;
+}
+void wd_addr_not_before(struct wd_addr *a, int64_t boot_ms)
+{
+    pool_of_addr(a)->not_before_ms = boot_ms;
+}
+void wd_addr_stop_leading(struct wd_addr *a)
+{
+    pool_of_addr(a)->holds = false;
+}
+bool wd_addr_is_fit(const struct wd_addr *a, const char **why)
+{
+    return true;
+}
+void wd_addr_status(const struct wd_addr *a, struct wd_addr_status *out)
+{
+    memset(out, 0, sizeof *out);
+    out->address = out->interface = out->doing = "";
+    out->is_held = pool_of_addr(a)->holds;
+}
+
+/* libraft */
+
+static struct pool *pool_of_raft(const struct wd_raft *wr)
+{
+    return &world.pool[(size_t)wr - 1];
+}
+enum wd_role wd_raft_role(const struct wd_raft *wr)
+{
+    switch (pool_of_raft(wr)->raft->state) {
+    case RAFT_LEADER:
+        return WD_ROLE_LEADER;
+    case RAFT_CANDIDATE:
+        return WD_ROLE_CANDIDATE;
+    case RAFT_FOLLOWER:
+        return WD_ROLE_FOLLOWER;
+    default:
+        return WD_ROLE_NONE;
+    }
+}
+int wd_raft_leader(struct wd_raft *wr)
+{
+    const char *address;
+    raft_id id;
+
+    raft_leader(pool_of_raft(wr)->raft, &id, &address);
+    return id == 0 ? WD_NO_MEMBER : (int)id - 1;
+}
+uint64_t wd_raft_term(const struct wd_raft *wr)
+{
+    return pool_of_raft(wr)->raft->current_term;
+}
+int64_t wd_raft_heard_ago_ms(const struct wd_raft *wr)
+{
+    struct raft *r = pool_of_raft(wr)->raft;
+
+    return (int64_t)(r->io->time(r->io) - r->election_timer_start);
+}
+bool wd_raft_is_proposing(const struct wd_raft *wr)
+{
+    return pool_of_raft(wr)->nproposals > 0;
+}
+bool wd_raft_is_changing(const struct wd_raft *wr)
+{
+    return false;
+}
+static void on_applied(struct raft_apply *req, int status, void *result)
+{
+    struct pool *p = req->data;
+
+    p->nproposals--;
+    free(req);
+}
+bool wd_raft_propose(struct wd_raft *wr, const struct wd_event *e)
+{
+    struct pool *p = pool_of_raft(wr);
+    struct raft_apply *req = malloc(sizeof *req);
+    struct buf text = {0};
+    struct raft_buffer body;
+
+    wd_event_put(e, &text);
+    body.len = (text.len + 8) / 8 * 8;
+    body.base = raft_calloc(1, body.len);
+    memcpy(body.base, text.data, text.len);
+    ((char *)body.base)[body.len - 1] = (char)(body.len - text.len);
+    buf_free(&text);
+    req->data = p;
+    if (raft_apply(p->raft, req, &body, 1, on_applied) != 0) {
+        raft_free(body.base);
+        free(req);
+        return false;
+    }
+    p->nproposals++;
+    return true;
+}
+static void on_barrier(struct raft_barrier *req, int status)
+{
+    struct pool *p = req->data;
+
+    p->is_barred = false;
+    if (status == 0)
+        p->current_term = p->barrier_term;
+}
+bool wd_raft_is_current(struct wd_raft *wr)
+{
+    struct pool *p = pool_of_raft(wr);
+
+    if (p->raft->state != RAFT_LEADER)
+        return false;
+    if (p->current_term == p->raft->current_term)
+        return true;
+    if (!p->is_barred) {
+        p->barrier.data = p;
+        p->barrier_term = p->raft->current_term;
+        p->is_barred = raft_barrier(p->raft, &p->barrier, on_barrier) == 0;
+    }
+    return false;
+}
+int wd_raft_voters(const struct wd_raft *wr, bool voter[WD_MAX_MEMBERS])
+{
+    int i;
+
+    memset(voter, 0, WD_MAX_MEMBERS * sizeof voter[0]);
+    for (i = 0; i < world.n; i++)
+        voter[i] = true;
+    return world.n;
+}
+bool wd_raft_has(const struct wd_raft *wr, int member)
+{
+    return member < world.n;
+}
+static bool no_change(void)
+{
+    sim_fail("a change of the members, which nothing asks for");
+    return false;
+}
+bool wd_raft_add(struct wd_raft *wr, int member)
+{
+    return no_change();
+}
+bool wd_raft_promote(struct wd_raft *wr, int member)
+{
+    return no_change();
+}
+bool wd_raft_remove(struct wd_raft *wr, int member)
+{
+    return no_change();
+}
+static void on_given(struct raft_transfer *req)
+{
+    ((struct pool *)req->data)->is_giving = false;
+}
+bool wd_raft_give_lead(struct wd_raft *wr, int member)
+{
+    struct pool *p = pool_of_raft(wr);
+
+    if (p->raft->state != RAFT_LEADER || p->is_giving)
+        return false;
+    p->transfer.data = p;
+    p->is_giving = true;
+    if (raft_transfer(
+            p->raft, &p->transfer, member == WD_NO_MEMBER ? 0 : (raft_id)member + 1, on_given) != 0)
+        p->is_giving = false;
+    return p->is_giving;
+}
+bool wd_raft_is_giving(const struct wd_raft *wr)
+{
+    return pool_of_raft(wr)->is_giving;
+}
+void wd_raft_take(struct wd_raft *wr, int from, struct slice body)
+{
+    sim_fail("libraft's messages go another way here");
+}
