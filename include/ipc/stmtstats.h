@@ -39,6 +39,7 @@ struct stmtstats_row {
     _Atomic uint64_t nerrors;
     _Atomic uint64_t total_us;
     _Atomic uint64_t max_us;
+    _Atomic uint64_t hits; /* answered from the query cache: no calls */
     _Atomic uint32_t bucket[STMTSTATS_BUCKETS];
     char database[ROWS_NAME_BYTES];
     char text[STMTSTATS_TEXT_BYTES];
@@ -53,6 +54,7 @@ struct stmtstats_sum {
     uint64_t nerrors;
     uint64_t total_us;
     uint64_t max_us;
+    uint64_t hits;
     uint32_t bucket[STMTSTATS_BUCKETS];
     char database[ROWS_NAME_BYTES];
     char text[STMTSTATS_TEXT_BYTES];
@@ -100,6 +102,8 @@ stmtstats_handle stmtstats_add(struct stmtstats_book *b, const struct stmtstats_
     uint64_t fingerprint, struct slice database, struct slice text);
 /* Counts. With a handle that stands for nothing any more: in the row of all others. */
 void stmtstats_count(struct stmtstats_book *b, stmtstats_handle h, const struct stmtstats_use *use);
+/* It was answered from the query cache. */
+void stmtstats_count_hit(struct stmtstats_book *b, stmtstats_handle h);
 
 /* Forgets all figures of all workers: each of them when it counts next, readers at once. Any
  * process. */

@@ -134,6 +134,24 @@ def test_bounded(pg, start_pool):
     assert sum(int(r["calls"]) for r in rows) == 400
 
 
+def test_cache_hits(pg, start_pool):
+    """An answer from the query cache is no call."""
+    pg.rows("drop table if exists cached; create table cached (a int); insert into cached values (1)")
+    pool = start_pool(pg.address, num_init_children=1, pool_mode="transaction", memory_cache_enabled="on", memqcache_invalidation="statement",
+                      memqcache_method="shmem")
+    w = login(pool, database="postgres")
+
+    def found(text):
+        return statements(w, "postgres").get(text)
+
+    def is_hit():
+        w.simple("select a from cached where a = 1")
+        return int(found("select a from cached where a = $1")["cache_hits"]) > 0
+    waits.wait_for("an answer from the cache", is_hit)
+    got = found("select a from cached where a = $1")
+    assert int(got["calls"]) >= 1 and int(got["rows"]) == int(got["calls"])
+
+
 def test_none(pg, start_pool):
     pool = start_pool(pg.address, num_init_children=1, track_statements_max=0)
     w = login(pool)

@@ -87,11 +87,12 @@ static void put_statement(
     admin_put_optional_int(out, !is_other, sum->node);
     admin_put_uint(out, sum->calls);
     admin_put_uint(out, sum->total_us);
-    admin_put_uint(out, sum->total_us / sum->calls);
+    admin_put_uint(out, sum->calls == 0 ? 0 : sum->total_us / sum->calls);
     admin_put_int(out, stmtstats_quantile(sum, 990));
     admin_put_uint(out, sum->max_us);
     admin_put_uint(out, sum->nrows);
     admin_put_uint(out, sum->nerrors);
+    admin_put_uint(out, sum->hits);
     if (is_other)
         admin_put_static(out, "<all others>");
     else if (admin_sees_statement(src, slice_of("", 0)))

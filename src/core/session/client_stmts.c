@@ -70,24 +70,34 @@ COLD static stmtstats_handle add_statement(
     return h;
 }
 
-HOT void client_stmts_text(struct client *c, struct slice sql)
+HOT static stmtstats_handle look_up(struct client *c, struct slice sql, int node)
 {
-    struct client_stmt *st = stmt_of(c);
     struct stmtstats_key key;
     struct sql_fingerprint fp;
+    stmtstats_handle h;
 
-    if (st == NULL || c->target == NULL)
-        return;
-    st->handle = 0;
     if (sql_cache_fingerprint(c->ss->sql_cache, sql, TEXT_MAX, &fp) != 0)
-        return;
+        return 0;
     key.hi = fp.hi;
     key.lo = fp.lo;
     key.database = c->stats.row;
-    key.node = c->target->pool->cluster_node;
-    st->handle = stmtstats_find(c->ss->stmts->book, &key);
-    if (st->handle == 0)
-        st->handle = add_statement(c, &key, sql);
+    key.node = node;
+    h = stmtstats_find(c->ss->stmts->book, &key);
+    return h != 0 ? h : add_statement(c, &key, sql);
+}
+
+HOT void client_stmts_text(struct client *c, struct slice sql)
+{
+    struct client_stmt *st = stmt_of(c);
+
+    if (st != NULL && c->target != NULL)
+        st->handle = look_up(c, sql, c->target->pool->cluster_node);
+}
+
+void client_stmts_hit(struct client *c, struct slice sql)
+{
+    if (stmt_of(c) != NULL)
+        stmtstats_count_hit(c->ss->stmts->book, look_up(c, sql, c->pool->cluster_node));
 }
 
 HOT bool client_stmts_is_known(struct client *c, stmtstats_handle known)

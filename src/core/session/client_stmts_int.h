@@ -51,6 +51,8 @@ void client_stmts_calls(struct client *c, unsigned n);
 void client_stmts_rows(struct client *c);
 /* Its server has told an error. */
 void client_stmts_error(struct client *c);
+/* It was answered from the query cache. */
+void client_stmts_hit(struct client *c, struct slice sql);
 /* All is answered; took_us < 0: by ourselves. */
 void client_stmts_end(struct client *c, int64_t took_us);
 

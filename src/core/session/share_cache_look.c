@@ -195,6 +195,7 @@ HOT static void tell(struct client *c, const struct cache_hit *hit, struct slice
     s->is_counted = false;
     s->turn->needs_snapshot = s->turn->needs_snapshot || s->is_virtual;
     w->hits++;
+    client_stmts_hit(c, sql);
     cache_note_hit(w->store, hit, hash_bytes(sql.p, sql.n, 0), sql);
     if (client_log_statements(c))
         log_hit(c, sql);

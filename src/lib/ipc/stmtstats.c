@@ -97,6 +97,7 @@ static void clear_figures(struct stmtstats_row *row)
     atomic_store_explicit(&row->nerrors, 0, memory_order_relaxed);
     atomic_store_explicit(&row->total_us, 0, memory_order_relaxed);
     atomic_store_explicit(&row->max_us, 0, memory_order_relaxed);
+    atomic_store_explicit(&row->hits, 0, memory_order_relaxed);
     for (i = 0; i < STMTSTATS_BUCKETS; i++)
         atomic_store_explicit(&row->bucket[i], 0, memory_order_relaxed);
 }
@@ -117,6 +118,7 @@ static void give_to_others(struct stmtstats_book *b, struct stmtstats_row *row)
     add64(&other->nrows, atomic_load_explicit(&row->nrows, memory_order_relaxed));
     add64(&other->nerrors, atomic_load_explicit(&row->nerrors, memory_order_relaxed));
     add64(&other->total_us, atomic_load_explicit(&row->total_us, memory_order_relaxed));
+    add64(&other->hits, atomic_load_explicit(&row->hits, memory_order_relaxed));
     raise_max(other, atomic_load_explicit(&row->max_us, memory_order_relaxed));
     for (i = 0; i < STMTSTATS_BUCKETS; i++)
         add32(&other->bucket[i], atomic_load_explicit(&row->bucket[i], memory_order_relaxed));
@@ -276,17 +278,30 @@ COLD static void follow_reset(struct stmtstats_book *b, uint32_t nresets)
     atomic_store_explicit(&b->row[0].nresets, nresets, memory_order_release);
 }
 
+/* Where it is counted. */
+static struct stmtstats_row *row_to_count(struct stmtstats_book *b, stmtstats_handle h)
+{
+    const struct entry *e = &b->entry[h & ROW_MASK];
+    uint32_t nresets = atomic_load_explicit(&b->region->nresets, memory_order_relaxed);
+
+    if (nresets != atomic_load_explicit(&b->row[0].nresets, memory_order_relaxed))
+        follow_reset(b, nresets);
+    return h != 0 && e->generation == h >> ROW_BITS ? &b->row[h & ROW_MASK] : &b->row[0];
+}
+
+HOT void stmtstats_count_hit(struct stmtstats_book *b, stmtstats_handle h)
+{
+    b->entry[h & ROW_MASK].was_used = true;
+    add64(&row_to_count(b, h)->hits, 1);
+}
+
 HOT void stmtstats_count(
     struct stmtstats_book *b, stmtstats_handle h, const struct stmtstats_use *use)
 {
     struct entry *e = &b->entry[h & ROW_MASK];
-    bool is_it = h != 0 && e->generation == h >> ROW_BITS;
-    struct stmtstats_row *row = is_it ? &b->row[h & ROW_MASK] : &b->row[0];
-    uint32_t nresets = atomic_load_explicit(&b->region->nresets, memory_order_relaxed);
+    struct stmtstats_row *row = row_to_count(b, h);
     int64_t each_us = use->calls == 1 ? use->took_us : use->took_us / use->calls;
 
-    if (nresets != atomic_load_explicit(&b->row[0].nresets, memory_order_relaxed))
-        follow_reset(b, nresets);
     /* Once is not used: those that come once would drive out the others. */
     e->was_used = e->was_used || atomic_load_explicit(&row->calls, memory_order_relaxed) != 0;
     add64(&row->calls, use->calls);
@@ -323,6 +338,7 @@ static void copy_row(const struct stmtstats_row *row, struct stmtstats_sum *out)
         out->nerrors = atomic_load_explicit(&row->nerrors, memory_order_relaxed);
         out->total_us = atomic_load_explicit(&row->total_us, memory_order_relaxed);
         out->max_us = atomic_load_explicit(&row->max_us, memory_order_relaxed);
+        out->hits = atomic_load_explicit(&row->hits, memory_order_relaxed);
         for (i = 0; i < STMTSTATS_BUCKETS; i++)
             out->bucket[i] = atomic_load_explicit(&row->bucket[i], memory_order_relaxed);
         memcpy(out->database, row->database, sizeof out->database);
@@ -353,7 +369,7 @@ bool stmtstats_next(const struct shm *shm, uint32_t *at, struct stmtstats_sum *o
             continue;
         }
         copy_row(&region->row[i++], out);
-        if (out->calls == 0)
+        if (out->calls == 0 && out->hits == 0)
             continue;
         *at = i;
         return true;
@@ -370,6 +386,7 @@ void stmtstats_sum_add(struct stmtstats_sum *sum, const struct stmtstats_sum *fr
     sum->nrows += from->nrows;
     sum->nerrors += from->nerrors;
     sum->total_us += from->total_us;
+    sum->hits += from->hits;
     if (from->max_us > sum->max_us)
         sum->max_us = from->max_us;
     for (i = 0; i < STMTSTATS_BUCKETS; i++)

@@ -202,6 +202,23 @@ START_TEST(quantiles)
 }
 END_TEST
 
+/* They are no calls, and count for the others when their statement has gone. */
+START_TEST(hits_of_the_cache)
+{
+    struct stmtstats_key key = {1, 7, "d", 0};
+
+    run(0, 1, 0, 10);
+    stmtstats_count_hit(book[0], stmtstats_find(book[0], &key));
+    stmtstats_count_hit(book[0], 0);
+    ck_assert_uint_eq(sum_of(1).hits, 1);
+    ck_assert_uint_eq(sum_of(1).calls, 1);
+    ck_assert_uint_eq(sum_of(0).hits, 1);
+    ck_assert_uint_eq(sum_of(0).calls, 0);
+    stmtstats_reset(shm);
+    ck_assert_uint_eq(sum_of(1).hits, 0);
+}
+END_TEST
+
 START_TEST(no_room_at_all)
 {
     ck_assert_uint_eq(stmtstats_region_bytes(NWORKERS, 0), 0);
@@ -223,6 +240,7 @@ int main(void)
     tcase_add_test(t, a_reset_holds_at_once);
     tcase_add_test(t, a_new_worker_goes_on);
     tcase_add_test(t, quantiles);
+    tcase_add_test(t, hits_of_the_cache);
     tcase_add_test(t, no_room_at_all);
     suite_add_tcase(suite, t);
     r = srunner_create(suite);

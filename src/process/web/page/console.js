@@ -258,7 +258,8 @@ const pages = {
     const columns = [{ title: word("share"), kind: "number", cell: (s) => all > 0 ? `${(100 * s.total_us / all).toFixed(1)} %` : "" },
       { title: word("calls"), kind: "number", cell: (s) => short(s.calls) }, { title: word("meanTime"), kind: "number", cell: (s) => ms(s.mean_us) },
       { title: word("p99"), kind: "number", cell: (s) => ms(s.p99_us) }, { title: word("longest"), kind: "number", cell: (s) => ms(s.max_us) },
-      { title: word("rowsEach"), kind: "number", cell: (s) => short(s.rows / s.calls) },
+      { title: word("rowsEach"), kind: "number", cell: (s) => s.calls > 0 ? short(s.rows / s.calls) : "" },
+      { title: word("cacheHits"), kind: "number", cell: (s) => s.cache_hits > 0 ? short(s.cache_hits) : "" },
       { title: word("errors"), kind: "number", cell: (s) => s.errors > 0 ? tag(short(s.errors), "warning") : "" },
       column(word("node"), "node"), column(word("database"), "database"), { title: word("statement"), kind: "code", cell: (s) => s.statement }];
     const box = el("input", { id: "filter", type: "search", placeholder: word("filterQueries"), "aria-label": word("filterQueries"), value: state.filter,

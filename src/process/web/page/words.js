@@ -44,7 +44,7 @@ const WORDS = {
   time: ["Time", "日時"], event: ["Event", "イベント"], what: ["What happened", "内容"], actor: ["By", "実行者"],
   value: ["Value", "値"], preset: ["Default", "既定値"], takenUp: ["A change needs", "変更の反映"], restart: ["Restart", "再起動"], reloadWord: ["Reload", "再読み込み"], session: ["Reload", "再読み込み"],
   onlyChanged: ["Only changed ones", "変更したものだけ"], all: ["All", "すべて"], file: ["File", "ファイル"], description: ["Description", "説明"],
-  log: ["Log", "ログ"], calls: ["Calls", "回数"], meanTime: ["Mean", "平均"], share: ["Of all time", "時間の割合"], rowsEach: ["Rows each", "行数 / 回"], errors: ["Errors", "エラー"],
+  log: ["Log", "ログ"], calls: ["Calls", "回数"], meanTime: ["Mean", "平均"], share: ["Of all time", "時間の割合"], rowsEach: ["Rows each", "行数 / 回"], errors: ["Errors", "エラー"], cacheHits: ["From the cache", "キャッシュ"],
   filterQueries: ["Filter: text, database, fingerprint …", "絞り込み: 文、データベース、指紋…"], filterLog: ["Filter", "絞り込み"],
   forget: ["Begin anew", "リセット"], askForget: ["Forget the figures of all statements?", "すべての文の統計を消去しますか?"],
   logForOperators: ["The log is for operators (http_operators).", "ログを閲覧できるのは運用者 (http_operators) のみです。"],
