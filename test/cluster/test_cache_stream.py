@@ -70,8 +70,12 @@ def settled(pool, server) -> tuple[int, int, int]:
     return counts(waits.wait_for("the stream is up to date", there, 20))
 
 
+def invalidators(pool) -> list[int]:
+    return [pid for pid in pool.pids() if "follows changes" in procs.command_line(pid)]
+
+
 def invalidator(pool) -> int:
-    found = [pid for pid in pool.pids() if "follows changes" in procs.command_line(pid)]
+    found = invalidators(pool)
     assert len(found) == 1
     return found[0]
 
@@ -192,8 +196,7 @@ def test_nothing_is_left_behind_by_a_killed_one(tables, start_pool):
     os.kill(before, signal.SIGSTOP)
     waits.wait_for("results are not used any more", lambda: streams(pool)["postgres"]["good"] == "false", 10)
     os.kill(before, signal.SIGKILL)
-    waits.wait_for("another one follows", lambda: invalidator(pool) != before if [
-        p for p in pool.pids() if "follows changes" in procs.command_line(p)] else False)
+    waits.wait_for("another one follows", lambda: invalidators(pool) not in ([], [before]))
     good(pool)
     waits.wait_for("there is one slot", lambda: slots(tables) == 1)
     pool.stop()
