@@ -653,7 +653,6 @@ def test_check_config_tries_what_a_start_needs(make):
 
 
 @pytest.mark.parametrize("name, value", [("use_watchdog", "on"), ("replication_mode", "on"),
-                                         ("backend_clustering_mode", "native_replication"),
                                          ("backend_clustering_mode", "snapshot_isolation")])
 def test_what_is_not_built_does_not_start(make, name, value):
     """Who asks for several servers that take all writes must not get one that does."""

@@ -198,6 +198,18 @@ static void conf_check_balance(struct conf_load *load, const struct conf *c)
             "delay_threshold_by_time has no effect while sr_check_period is 0");
 }
 
+static void conf_check_native(struct conf_load *load, const struct conf *c)
+{
+    if (c->backend_clustering_mode != CONF_CLUSTER_NATIVE)
+        return;
+    if (c->pool_mode != CONF_POOL_SESSION)
+        CONF_COMPLAIN_AT(load, CONF_ERROR, "pool_mode", "Set pool_mode = session.",
+            "native_replication has no connections to share between transactions");
+    if (c->nnodes > 8)
+        CONF_COMPLAIN_AT(load, CONF_ERROR, "backend_clustering_mode", "Take servers out.",
+            "native_replication is for 8 servers at most");
+}
+
 static void conf_check_cache(struct conf_load *load, const struct conf *c)
 {
     if (c->memqcache_maxcache_bytes > c->memqcache_cache_block_size_bytes)
@@ -420,6 +432,7 @@ void conf_check(struct conf_load *load)
     conf_check_logging(load, c);
     conf_check_nodes(load, c);
     conf_check_balance(load, c);
+    conf_check_native(load, c);
     conf_check_lists(load, c);
     conf_check_recovery(load, c);
     conf_check_cache(load, c);

@@ -396,6 +396,18 @@ static uint32_t find_arms(const struct repl_work *w, uint32_t i, uint32_t end, u
     return plain ? n : 0;
 }
 
+/* What is another value in each row is left to each node; that was noted. */
+static uint32_t drop_volatile(struct target *t, uint32_t *fill, uint32_t n)
+{
+    uint32_t left = 0;
+
+    for (uint32_t k = 0; k < n; k++) {
+        if (repl_default(t->w, &t->table->columns[fill[k]], false).n > 0)
+            fill[left++] = fill[k];
+    }
+    return left;
+}
+
 /* INSERT INTO t SELECT ...: one more column in each list. */
 static void query(struct target *t, uint32_t i)
 {
@@ -405,7 +417,7 @@ static void query(struct target *t, uint32_t i)
     uint32_t narms = find_arms(w, i, end, &first);
     uint32_t nvalues = narms > 0 ? count_items(w, first + 1, list_end(w, first, end)) : 0;
     uint32_t nfill;
-    const uint32_t *fill;
+    uint32_t *fill;
     struct buf out = {0};
 
     if (t->first == 0 && (narms == 0 || has_star(w, first + 1, list_end(w, first, end))))
@@ -413,10 +425,9 @@ static void query(struct target *t, uint32_t i)
     fill = columns_to_fill(t, nvalues, &nfill);
     if (fill == NULL || nfill == 0)
         return;
-    for (uint32_t k = 0; k < nfill; k++) {
-        if (repl_default(w, &t->table->columns[fill[k]], false).n == 0)
-            return; /* differs from row to row, and that was noted */
-    }
+    nfill = drop_volatile(t, fill, nfill);
+    if (nfill == 0)
+        return;
     name_columns(t, nvalues, fill, nfill);
     put_fill(t, fill, nfill, false, &out);
     if (narms == 0) {

@@ -21,6 +21,7 @@
 #include "client_orders_int.h"
 #include "client_tls_int.h"
 #include "console_int.h"
+#include "native_int.h"
 
 struct client *client_of_stream(struct stream *s)
 {
@@ -51,7 +52,7 @@ void client_rare_trim(struct client *c)
 
     if (r == NULL || c->phase == CL_CLOSED || r->adrift != NULL || r->local != NULL ||
         r->cancel_wait != NULL || r->orders != NULL || r->console != NULL || r->override != NULL ||
-        r->ddl != NULL || r->unseen != NULL || c->trace.server != 0)
+        r->ddl != NULL || r->unseen != NULL || r->native != NULL || c->trace.server != 0)
         return;
     mem_free(c->rare);
     c->rare = NULL;
@@ -302,6 +303,9 @@ void client_drop_link(struct client *c, bool boundary)
     struct link *link = c->link;
 
     client_adrift_stop(c); /* what is given back now may be what it waits for */
+    if (client_native(c) != NULL)
+        c->ss->native->free(c);
+    link = c->link;
     if (c->share != NULL) {
         if (c->balance != NULL)
             balance_free(c);

@@ -18,7 +18,7 @@
 #include "ipc/mailbox.h"
 
 #include "client_orders_int.h"
-#include "session_int.h"
+#include "native_int.h"
 #include "share_int.h"
 
 /* Body of MAIL_CANCEL. */
@@ -252,7 +252,7 @@ static void cancel_deliver(struct sessions *ss, const struct cancel_mail *m, int
         close_canceller(fd);
         return;
     }
-    if (cancel_question(c, fd))
+    if (cancel_question(c, fd) || (client_native(c) != NULL && c->ss->native->cancel(c, fd)))
         return;
     if (c->target != NULL && !expect_is_quiet(&c->target->expect) && !is_done_for_client(c))
         link_cancel_owner(c->target, fd);

@@ -17,6 +17,7 @@
 #include "client_lost_int.h"
 #include "client_orders_int.h"
 #include "console_int.h"
+#include "native_int.h"
 #include "share_int.h"
 
 /* More than this is not copied behind what we put in ourselves. */
@@ -450,6 +451,10 @@ HOT void client_feed(struct client *c, const char *p, const char *end)
 
     if (client_console(c) != NULL) {
         c->ss->console->feed(c, p, end);
+        return;
+    }
+    if (client_native(c) != NULL) {
+        c->ss->native->feed(c, p, end);
         return;
     }
     if (feed_is_own(c)) {

@@ -20,6 +20,7 @@
 #include "client_orders_int.h"
 #include "console_int.h"
 #include "greeting_int.h"
+#include "native_int.h"
 #include "share_int.h"
 
 /* NAMEDATALEN of PostgreSQL, less the NUL. */
@@ -27,8 +28,6 @@
 /* Any password fits. */
 #define LOGIN_CARRY_BYTES 2048
 #define LOOK_AGAIN_MS     50
-
-static void login_welcome(struct client *c);
 
 void client_login_free(struct client *c)
 {
@@ -193,7 +192,7 @@ static bool login_alone(struct client *c, bool is_allowed)
 {
     if (!is_allowed || !c->login->req.may_reuse || !share_login_alone(c))
         return false;
-    login_welcome(c);
+    client_login_welcome(c);
     return true;
 }
 
@@ -294,7 +293,7 @@ const struct paramset *client_login_parameters(const struct client *c)
 }
 
 /* Parameters, key and ReadyForQuery: the session begins. */
-static void login_welcome(struct client *c)
+void client_login_welcome(struct client *c)
 {
     struct link *link = c->link;
     struct buf out = {0};
@@ -320,6 +319,7 @@ static void login_welcome(struct client *c)
     }
     client_stats_on_login(c);
     balance_begin(c);
+    native_session_begin(c);
     client_row_login(c);
     wire_put_key_data(&out, c->row == NULL ? 0 : c->row->told_pid,
         c->row == NULL ? slice_of("\0\0\0\0", 4)
@@ -332,11 +332,6 @@ static void login_welcome(struct client *c)
     if (c->share != NULL && c->phase == CL_ACTIVE)
         share_login_done(c);
     client_unpark(c);
-}
-
-void client_login_welcome(struct client *c)
-{
-    login_welcome(c);
 }
 
 /* pgpool has just started: the session's own link is to go to the primary. */
@@ -382,7 +377,7 @@ void client_login_acquire(struct client *c)
     if (req->may_reuse)
         pool_role_ask(req->pool);
     if (!was_waiting && !req->pool->role_due && share_login_needs_no_link(c)) {
-        login_welcome(c);
+        client_login_welcome(c);
         return;
     }
     switch (pool_acquire(req)) {
@@ -393,7 +388,7 @@ void client_login_acquire(struct client *c)
         if (req->needs_patch)
             client_patch_start(c, &login->params);
         else
-            login_welcome(c);
+            client_login_welcome(c);
         break;
     case ACQUIRE_OPENING:
         client_stats_on_link(c);
@@ -406,7 +401,7 @@ void client_login_acquire(struct client *c)
         break;
     case ACQUIRE_WAITING:
         if (!was_waiting && share_login_waits_for_none(c)) {
-            login_welcome(c);
+            client_login_welcome(c);
             break;
         }
         if (!was_waiting) {
@@ -584,7 +579,7 @@ static void login_on_done(void *owner, struct link *link)
 
     (void)link;
     if (client_auth_is_over(c))
-        login_welcome(c);
+        client_login_welcome(c);
     else
         client_end_text(c, "08P01", "the server began a session before the login was over");
 }
@@ -625,7 +620,7 @@ HOT static void client_on_link_bytes(void *owner, struct link *link, const char 
 static void login_on_patched(struct client *c)
 {
     if (client_patch_finish(c) == 0) {
-        login_welcome(c);
+        client_login_welcome(c);
         return;
     }
     client_patch_free(c);

@@ -66,6 +66,7 @@ struct client_rare {
     struct conf_override *override;
     struct share_cells *unseen; /* what it writes is not seen here, and so is not cached */
     struct client_ddl *ddl;     /* roles and databases that it changes */
+    struct native *native;      /* it writes to all nodes: native_int.h */
     struct client_replies replies;
 };
 

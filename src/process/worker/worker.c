@@ -14,6 +14,7 @@
 #include "config/conf.h"
 #include "net/stream.h"
 #include "session/console.h"
+#include "session/native.h"
 
 #include "worker_int.h"
 
@@ -183,6 +184,7 @@ int worker_main(struct proc_env *env)
     sessions_init(&w->sessions, &w->role.loop, env);
     w->sessions.on_empty = worker_on_empty;
     sessions_offer_console(&w->sessions);
+    sessions_offer_native(&w->sessions);
     accept_init(w);
     gather_init(w);
     accept_start(w);

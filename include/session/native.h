@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * native.h: sessions that write to all nodes (backend_clustering_mode = native_replication).
+ * Runs in: workers. */
+#ifndef PGP_SESSION_NATIVE_H
+#define PGP_SESSION_NATIVE_H
+
+struct sessions;
+
+/* Clients of the worker get them when the configuration says so. */
+void sessions_offer_native(struct sessions *ss);
+
+#endif

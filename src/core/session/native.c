@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * native.c: a session of native replication: its messages, the end of an exchange, its own end.
+ * Runs in: workers. */
+#include "config.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "config/conf.h"
+#include "session/native.h"
+#include "wire/message.h"
+#include "wire/writer.h"
+
+#include "balance_int.h"
+#include "native_int.h"
+
+static void go_on(struct client *c);
+
+/* What came while an exchange ran. */
+static void on_again(struct task *t)
+{
+    go_on(LIST_ENTRY(t, struct native, again)->c);
+}
+
+static void on_timer(struct timer *t)
+{
+    struct native *n = LIST_ENTRY(t, struct native, timer);
+    struct client *c = n->c;
+
+    if (n->step != STEP_OPEN)
+        return;
+    if (loop_now_us(c->ss->loop) >= n->wait_until_us) {
+        client_end_text(c, "57P03", "not all nodes in use could be reached");
+        return;
+    }
+    for (unsigned i = 0; i < n->nlegs; i++) {
+        struct native_leg *leg = &n->leg[i];
+
+        if (leg->phase == LEG_NONE && leg->pool == NULL && view_is_usable(&c->ss->view, leg->node))
+            sessions_look_again(c->ss, leg->node);
+    }
+    native_next(n);
+}
+
+/* A session of pools.conf's own servers, or of replication, has one server. */
+static bool is_native(const struct client *c)
+{
+    enum conf_clustering_mode mode = c->ss->conf->backend_clustering_mode;
+
+    return mode == CONF_CLUSTER_NATIVE && c->share == NULL && c->link != NULL &&
+           !c->link->is_private && c->pool->cluster_node < POOLS_FIRST_TARGET;
+}
+
+static void choose_reader(struct native *n)
+{
+    struct sessions *ss = n->c->ss;
+    double sum = 0;
+    double at;
+    unsigned i;
+
+    for (i = 0; i < n->nlegs; i++)
+        sum += ss->conf->nodes[n->leg[i].node].backend_weight;
+    at = (double)(session_next_choice(ss->shared) >> 11) / 9007199254740992.0 * sum;
+    n->reader = (int)n->main;
+    for (i = 0; i < n->nlegs; i++) {
+        at -= ss->conf->nodes[n->leg[i].node].backend_weight;
+        if (at < 0) {
+            n->reader = (int)i;
+            return;
+        }
+    }
+}
+
+static void native_begin(struct client *c)
+{
+    struct native *n;
+    const struct view *v = &c->ss->view;
+
+    if (!is_native(c))
+        return;
+    n = mem_alloc_zero(sizeof *n);
+    client_rare(c)->native = n;
+    n->c = c;
+    n->failed = -1;
+    n->unnamed = NATIVE_ALL;
+    n->portal = NATIVE_ALL;
+    n->arena = arena_new("native", 0);
+    list_init(&n->prepared);
+    list_init(&n->tables);
+    timer_init(&n->timer, on_timer);
+    task_init(&n->again, on_again);
+    paramset_copy(&n->params, &c->login->params);
+    n->nlegs = 1;
+    n->leg[0] = (struct native_leg){.n = n,
+        .node = c->pool->cluster_node,
+        .link = c->link,
+        .epoch = c->link->epoch,
+        .phase = LEG_READY};
+    for (int node = 0; node < v->nnodes && n->nlegs < NATIVE_MAX_NODES; node++) {
+        if (!view_is_usable(v, node) || node == n->leg[0].node)
+            continue;
+        n->leg[n->nlegs].n = n;
+        n->leg[n->nlegs++].node = node;
+    }
+    choose_reader(n);
+    c->is_tied = true; /* to all of them */
+    c->link->owner = &n->leg[0];
+    c->link->ops = &native_link_ops;
+}
+
+static void native_free(struct client *c)
+{
+    struct native *n = client_native(c);
+    struct link *link = c->link;
+
+    if (n == NULL)
+        return;
+    native_leave_behind(n);
+    link = c->link;
+    c->rare->native = NULL;
+    timer_stop(c->ss->loop, &n->timer);
+    task_cancel(&n->again);
+    c->target = link;
+    if (link != NULL) {
+        link->owner = c;
+        link->ops = &client_link_ops;
+        link->hide_parameters = false;
+    }
+    native_legs_close(n, true);
+    native_prepared_clear(n);
+    native_forget_tables(n);
+    paramset_free(&n->params);
+    arena_free(&n->arena);
+    buf_free(&n->in);
+    buf_free(&n->rows);
+    buf_free(&n->held);
+    buf_free(&n->out);
+    buf_free(&n->ops);
+    mem_free(n);
+}
+
+char native_tx(const struct native *n)
+{
+    const struct link *link = n->leg[n->main].link;
+
+    if (n->failed >= 0)
+        return 'E';
+    return n->wrapped || link == NULL ? 'I' : link->tx_status;
+}
+
+static bool native_cancel(struct client *c, int fd)
+{
+    struct native *n = client_native(c);
+    bool some = false;
+
+    for (unsigned i = 0; i < n->nlegs; i++) {
+        if (!n->leg[i].is_asked || n->leg[i].link == NULL)
+            continue;
+        link_cancel(n->leg[i].link, some ? -1 : fd);
+        some = true;
+    }
+    return some;
+}
+
+void native_refuse(struct native *n, const char *sqlstate, const char *fmt, ...)
+{
+    struct err err;
+    char text[512];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    err_clear(&err);
+    err_set(&err, sqlstate, "%s", text);
+    wire_put_err(&n->held, &err);
+    native_fail(n);
+}
+
+static void drop_exchange(struct native *n);
+
+static void end_exchange(struct native *n)
+{
+    struct client *c = n->c;
+
+    n->step = STEP_IDLE;
+    n->ex = (struct native_exchange){0};
+    n->values = NULL;
+    n->at = 0;
+    buf_clear(&n->out);
+    buf_clear(&n->ops);
+    drop_exchange(n);
+    arena_reset(n->arena);
+    c->target = c->link;
+    client_note_idle(c);
+    if (c->is_half_closed || c->ss->stop == SESSION_STOP_FAST)
+        client_after_quiet(c);
+    if (client_native(c) == NULL || c->phase != CL_ACTIVE)
+        return;
+    task_post(c->ss->loop, &n->again);
+    client_read_on(c);
+}
+
+void native_local_done(struct native *n)
+{
+    end_exchange(n);
+}
+
+void native_park(struct native *n)
+{
+    buf_put(&n->c->carry, n->in.data, n->in.len);
+    n->c->is_parked = true;
+    buf_clear(&n->in);
+    n->scanned = 0;
+    arena_reset(n->arena);
+}
+
+void native_finish(struct native *n)
+{
+    struct client *c = n->c;
+    struct buf held = n->held;
+    char tx = native_tx(n);
+
+    memset(&n->held, 0, sizeof n->held);
+    client_send(c, &held);
+    if (tx == 'I')
+        n->wrote = false;
+    n->is_open = n->ex.is_batch && !n->ex.ends_in_sync;
+    n->skips = n->is_open && (n->skips || n->ex.failing);
+    if (!n->is_open)
+        client_say_ready(c, tx);
+    end_exchange(n);
+}
+
+/* Looks for the end of an exchange in what has come; false: it has not all come, or the client is
+ * gone. */
+static bool find_exchange(struct native *n)
+{
+    while (n->in.len - n->scanned >= PROTO_HEADER_BYTES) {
+        const char *p = n->in.data + n->scanned;
+        size_t bytes = message_bytes(p);
+
+        if (!message_may_be(bytes) || n->scanned + bytes > NATIVE_IN_MAX) {
+            client_end_text(n->c, "54000", "a statement is too long for native replication");
+            return false;
+        }
+        if (strchr("QPBDECHSFXdcf", *p) == NULL || *p == '\0') {
+            client_end_text(n->c, "08P01", "invalid frontend message type %d", (unsigned char)*p);
+            return false;
+        }
+        if (n->in.len - n->scanned < bytes)
+            return false;
+        if ((*p == FE_QUERY || *p == FE_FUNCTION_CALL || *p == FE_TERMINATE) && n->scanned > 0)
+            return true; /* what is in front of it comes first */
+        n->scanned += (uint32_t)bytes;
+        if (strchr("QSHFX", *p) != NULL)
+            return true;
+    }
+    return false;
+}
+
+/* Takes the bytes of the exchange that is over away. */
+static void drop_exchange(struct native *n)
+{
+    uint32_t left = n->in.len - n->scanned;
+
+    memmove(n->in.data, n->in.data + n->scanned, left);
+    n->in.len = left;
+    n->scanned = 0;
+    if (left == 0 && n->in.cap > BACKEND_READ_BYTES)
+        buf_free(&n->in);
+}
+
+static void go_on(struct client *c)
+{
+    struct native *n = client_native(c);
+
+    while (n != NULL && c->phase == CL_ACTIVE && n->step == STEP_IDLE && find_exchange(n)) {
+        if (n->in.data[0] == FE_TERMINATE) {
+            client_say_goodbye(c);
+            return;
+        }
+        native_start(n);
+        n = client_native(c);
+    }
+}
+
+static void native_feed(struct client *c, const char *p, const char *end)
+{
+    struct native *n = client_native(c);
+
+    buf_put(&n->in, p, (size_t)(end - p));
+    if (n->step == STEP_IDLE)
+        go_on(c);
+    else if (n->in.len > NATIVE_AHEAD_MAX)
+        stream_pause(&c->stream); /* until what runs is over */
+}
+
+static const struct native_ops native_ops = {
+    .begin = native_begin, .free = native_free, .feed = native_feed, .cancel = native_cancel};
+
+void sessions_offer_native(struct sessions *ss)
+{
+    ss->native = &native_ops;
+}

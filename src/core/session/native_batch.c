@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * native_batch.c: sequences of the extended protocol in native replication. Runs in: workers.
+ *
+ * The client's messages go as they are. What is bound and would not do the same on every node is
+ * parsed once more in front of its Bind, rewritten, under a name of ours, and the Bind names that:
+ * so the client's own statement is described as it wrote it. A lock of a table goes there, too. */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "config/conf.h"
+#include "replicate/locks.h"
+#include "wire/batch.h"
+#include "wire/reader.h"
+#include "wire/writer.h"
+
+#include "native_int.h"
+
+#define OUR_NAME "pgpool_native"
+#define OUR_LOCK "pgpool_native_lock"
+
+/* What a sequence is made of. */
+#define LOOK_PARSES            0x001u
+#define LOOK_PARSES_NAMED      0x002u
+#define LOOK_BINDS             0x004u
+#define LOOK_BINDS_NAMED       0x008u /* to a named portal */
+#define LOOK_PARSED_UNNAMED    0x010u
+#define LOOK_USES_UNNAMED      0x020u /* which was parsed before */
+#define LOOK_EXECUTES          0x040u
+#define LOOK_DESCRIBES_UNNAMED 0x080u
+#define LOOK_BEGINS            0x100u
+#define LOOK_ENDS              0x200u /* COMMIT, ROLLBACK */
+#define LOOK_ENDS_TO           0x400u /* ROLLBACK TO */
+
+struct look {
+    unsigned has; /* LOOK_* */
+    unsigned nbinds;
+};
+
+/* What becomes of one Bind. */
+struct bound {
+    struct slice sql;
+    struct slice types; /* as in its Parse */
+    struct sql_facts facts;
+    struct repl_plan plan;
+    uint32_t first; /* of its values */
+    const struct sql_table *lock;
+};
+
+struct native_prepared *native_prepared_find(struct native *n, struct slice name)
+{
+    struct list *node;
+
+    LIST_FOREACH(node, &n->prepared)
+    {
+        struct native_prepared *st = LIST_ENTRY(node, struct native_prepared, node);
+
+        if (slice_eq_str(name, st->name))
+            return st;
+    }
+    return NULL;
+}
+
+static void prepared_free(struct native_prepared *st)
+{
+    list_remove(&st->node);
+    buf_free(&st->types);
+    mem_free(st->name);
+    mem_free(st->sql);
+    mem_free(st);
+}
+
+void native_prepared_clear(struct native *n)
+{
+    struct list *node;
+
+    while ((node = list_first(&n->prepared)) != NULL)
+        prepared_free(LIST_ENTRY(node, struct native_prepared, node));
+}
+
+/* A name that exists stays what it is: the server will refuse to make it again. */
+static void note_parse(struct native *n, const struct batch_msg *m)
+{
+    struct native_prepared *st = native_prepared_find(n, m->name);
+
+    if (st != NULL && m->name.n > 0)
+        return;
+    if (st != NULL)
+        prepared_free(st);
+    st = mem_alloc_zero(sizeof *st);
+    st->name = mem_strndup(m->name.p, m->name.n);
+    st->sql = mem_strndup(m->sql.p, m->sql.n);
+    buf_put(&st->types, m->rest.p, m->rest.n);
+    list_push_front(&n->prepared, &st->node);
+    n->has_state = n->has_state || m->name.n > 0;
+}
+
+static void note_close(struct native *n, const struct batch_msg *m)
+{
+    struct native_prepared *st =
+        m->what == 'S' && m->name.n > 0 ? native_prepared_find(n, m->name) : NULL;
+
+    if (st != NULL)
+        prepared_free(st);
+}
+
+static bool has(const struct look *look, unsigned what)
+{
+    return (look->has & what) != 0;
+}
+
+/* ---- where it goes ---- */
+
+/* In a failed transaction only what ends it matters. */
+static void judge_failed(struct native *n, const struct sql_stmt *s, struct look *look)
+{
+    if (s->tx.op == SQL_TX_COMMIT || s->tx.op == SQL_TX_ROLLBACK)
+        look->has |= LOOK_ENDS;
+    if (s->tx.op == SQL_TX_ROLLBACK_TO)
+        look->has |= LOOK_ENDS_TO;
+    n->ex.is_commit = n->ex.is_commit || s->tx.op == SQL_TX_COMMIT;
+}
+
+static enum native_verdict judge_bind(
+    struct native *n, const struct batch_msg *m, struct look *look, struct bound *b)
+{
+    const struct sql_stmt *s;
+    enum native_verdict v;
+    struct slice sql;
+    const struct native_prepared *st = native_prepared_find(n, m->name);
+
+    if (st == NULL) {
+        n->place.everywhere = true; /* made by SQL, or not there */
+        return NATIVE_GO;
+    }
+    sql = slice_of_str(arena_strdup(n->arena, st->sql));
+    b->sql = sql;
+    b->types =
+        slice_of(arena_strndup(n->arena, st->types.len > 0 ? st->types.data : "", st->types.len),
+            st->types.len);
+    if (sql_parse(n->arena, sql, &b->facts) == -1)
+        b->facts.nstmts = 0;
+    if (n->failed >= 0) {
+        if (b->facts.nstmts > 0)
+            judge_failed(n, &b->facts.stmts[0], look);
+        return NATIVE_GO;
+    }
+    v = native_judge(n, sql, &b->facts, 0, &n->place);
+    if (v != NATIVE_GO || b->facts.nstmts == 0)
+        return v;
+    s = &b->facts.stmts[0];
+    if (s->tx.op == SQL_TX_BEGIN)
+        look->has |= LOOK_BEGINS;
+    if (s->tx.op == SQL_TX_COMMIT || s->tx.op == SQL_TX_ROLLBACK)
+        look->has |= LOOK_ENDS;
+    n->ex.is_commit = n->ex.is_commit || s->tx.op == SQL_TX_COMMIT;
+    v = native_rewrite(n, sql, s, &b->plan);
+    if (v == NATIVE_GO &&
+        repl_must_lock(sql, s, n->c->ss->conf->insert_lock, b->plan.serial != NULL))
+        b->lock = b->plan.serial != NULL ? b->plan.serial : repl_insert_target(s);
+    return v;
+}
+
+static void look_at(const struct batch_msg *m, struct look *look)
+{
+    switch (m->type) {
+    case FE_PARSE:
+        look->has |= LOOK_PARSES;
+        if (m->name.n > 0)
+            look->has |= LOOK_PARSES_NAMED;
+        if (m->name.n == 0)
+            look->has |= LOOK_PARSED_UNNAMED;
+        break;
+    case FE_BIND:
+        look->has |= LOOK_BINDS;
+        if (m->portal.n > 0)
+            look->has |= LOOK_BINDS_NAMED;
+        if ((m->name.n == 0 && !has(look, LOOK_PARSED_UNNAMED)))
+            look->has |= LOOK_USES_UNNAMED;
+        look->nbinds++;
+        break;
+    case FE_EXECUTE:
+        look->has |= LOOK_EXECUTES;
+        break;
+    case FE_DESCRIBE:
+        if ((m->what == 'S' && m->name.n == 0 && !has(look, LOOK_PARSED_UNNAMED)))
+            look->has |= LOOK_DESCRIBES_UNNAMED;
+        break;
+    default:
+        break;
+    }
+}
+
+/* A sequence that only reads goes to one node, if all that it names is there. */
+static void place_batch(struct native *n, const struct look *look)
+{
+    bool is_whole = n->ex.ends_in_sync && !n->is_open;
+
+    if (has(look, LOOK_BINDS) && !n->place.everywhere) {
+        bool one = is_whole && !has(look, LOOK_BINDS_NAMED) && !has(look, LOOK_PARSES_NAMED);
+
+        n->portal = NATIVE_ALL;
+        if (one && has(look, LOOK_USES_UNNAMED) && n->unnamed >= 0)
+            n->portal = n->unnamed;
+        n->place.everywhere = !one;
+        n->place.wraps = false;
+    } else if (!has(look, LOOK_BINDS) && has(look, LOOK_EXECUTES)) {
+        n->place.everywhere = n->portal == NATIVE_ALL;
+    } else if (!has(look, LOOK_BINDS)) {
+        n->place.everywhere =
+            !(has(look, LOOK_DESCRIBES_UNNAMED) && !has(look, LOOK_PARSES) && n->unnamed >= 0);
+        n->portal = n->place.everywhere ? NATIVE_ALL : n->unnamed;
+    } else {
+        n->portal = NATIVE_ALL;
+        /* A BEGIN by a Query would take the unnamed statement away. */
+        n->place.wraps = n->place.wraps && n->ex.ends_in_sync && !has(look, LOOK_USES_UNNAMED) &&
+                         !has(look, LOOK_BEGINS) && !has(look, LOOK_ENDS);
+    }
+}
+
+/* ---- what is sent ---- */
+
+static void put_op(struct native *n, const struct batch_msg *m, unsigned op)
+{
+    buf_put(&n->out, m->whole.p, m->whole.n);
+    if (op != 0)
+        buf_put_byte(&n->ops, (char)op);
+}
+
+static void put_parse(struct native *n, const char *name, struct slice sql, struct slice types)
+{
+    uint32_t start;
+
+    wire_put_close(&n->out, 'S', slice_of_str(name));
+    buf_put_byte(&n->ops, (char)(OP_CLOSE | OP_QUIET));
+    start = wire_begin(&n->out, FE_PARSE);
+    buf_put_cstr(&n->out, name);
+    buf_put(&n->out, sql.p, sql.n);
+    buf_put_byte(&n->out, '\0');
+    if (types.n > 0)
+        buf_put(&n->out, types.p, types.n);
+    else
+        buf_put_u16(&n->out, 0);
+    wire_end(&n->out, start);
+    buf_put_byte(&n->ops, (char)(OP_PARSE | OP_QUIET));
+}
+
+static void put_lock(struct native *n, const struct bound *b)
+{
+    static const char portal[] = "pgpool_native_lock";
+    struct buf sql = {0};
+    uint32_t start;
+
+    repl_lock_sql(slice_of(b->sql.p + b->lock->offset, b->lock->len), false, &sql);
+    put_parse(n, OUR_LOCK, buf_slice(&sql), slice_of("", 0));
+    buf_free(&sql);
+    wire_put_close(&n->out, 'P', slice_of_str(portal));
+    buf_put_byte(&n->ops, (char)(OP_CLOSE | OP_QUIET));
+    start = wire_begin(&n->out, FE_BIND);
+    buf_put_cstr(&n->out, portal);
+    buf_put_cstr(&n->out, OUR_LOCK);
+    buf_put_u16(&n->out, 0);
+    buf_put_u16(&n->out, 0);
+    buf_put_u16(&n->out, 0);
+    wire_end(&n->out, start);
+    buf_put_byte(&n->ops, (char)(OP_BIND | OP_QUIET));
+    start = wire_begin(&n->out, FE_EXECUTE);
+    buf_put_cstr(&n->out, portal);
+    buf_put_u32(&n->out, 0);
+    wire_end(&n->out, start);
+    buf_put_byte(&n->ops, (char)(OP_EXECUTE | OP_QUIET));
+}
+
+static void put_bind(struct native *n, const struct batch_msg *m, const struct bound *b)
+{
+    struct buf sql = {0};
+    uint32_t start;
+
+    if (b->lock != NULL)
+        put_lock(n, b);
+    if (b->plan.verdict != REPL_REWRITE) {
+        put_op(n, m, OP_BIND);
+        return;
+    }
+    repl_rewrite_text(&b->plan, b->sql, &b->facts.stmts[0], n->values + b->first, &sql);
+    put_parse(n, OUR_NAME, buf_slice(&sql), b->types);
+    buf_free(&sql);
+    start = wire_begin(&n->out, FE_BIND);
+    buf_put(&n->out, m->portal.p, m->portal.n);
+    buf_put_byte(&n->out, '\0');
+    buf_put_cstr(&n->out, OUR_NAME);
+    buf_put(&n->out, m->rest.p, m->rest.n);
+    wire_end(&n->out, start);
+    buf_put_byte(&n->ops, OP_BIND);
+}
+
+static unsigned op_of(char type)
+{
+    switch (type) {
+    case FE_PARSE:
+        return OP_PARSE;
+    case FE_DESCRIBE:
+        return OP_DESCRIBE;
+    case FE_EXECUTE:
+        return OP_EXECUTE;
+    case FE_CLOSE:
+        return OP_CLOSE;
+    case FE_SYNC:
+        return OP_SYNC;
+    default:
+        return 0;
+    }
+}
+
+static void put_batch(struct native *n, const struct bound *bounds)
+{
+    const char *p = n->in.data;
+    const char *end = p + n->scanned;
+    struct batch_msg m;
+    unsigned i = 0;
+
+    buf_clear(&n->out);
+    buf_clear(&n->ops);
+    while (batch_next(&p, end, &m)) {
+        if (n->skips && m.type != FE_SYNC)
+            continue;
+        if (m.type == FE_BIND)
+            put_bind(n, &m, &bounds[i++]);
+        else if (strchr("PDECSH", m.type) != NULL)
+            put_op(n, &m, op_of(m.type));
+        if (m.type == FE_CLOSE)
+            note_close(n, &m);
+    }
+}
+
+/* ---- values ---- */
+
+/* All values of a sequence are asked for at once. True: the question is under way. */
+static bool ask_values(struct native *n, struct bound *bounds, unsigned count)
+{
+    struct buf sql = {0};
+    uint32_t nasks = 0;
+    unsigned i;
+
+    for (i = 0; i < count; i++) {
+        struct buf one = {0};
+
+        bounds[i].first = nasks;
+        if (bounds[i].plan.nasks == 0)
+            continue;
+        repl_rewrite_asks(&bounds[i].plan, &one);
+        buf_printf(&sql, "%s%.*s", nasks > 0 ? ", " : "SELECT ", (int)one.len - 7,
+            one.data + 7); /* without its SELECT */
+        nasks += bounds[i].plan.nasks;
+        buf_free(&one);
+    }
+    n->plan = (struct repl_plan){.nasks = nasks};
+    if (n->values != NULL || nasks == 0) {
+        buf_free(&sql);
+        return false;
+    }
+    n->values = arena_alloc_zero(n->arena, (nasks + 1) * sizeof *n->values);
+    native_round(n, STEP_VALUES, true, -1);
+    native_ask(n, &n->leg[n->main], buf_slice(&sql));
+    buf_free(&sql);
+    return true;
+}
+
+static enum native_verdict look_through(struct native *n, struct look *look, struct bound **bounds)
+{
+    const char *p = n->in.data;
+    const char *end = p + n->scanned;
+    struct batch_msg m;
+    unsigned count = 0;
+    enum native_verdict v = NATIVE_GO;
+
+    while (batch_next(&p, end, &m)) {
+        if (m.is_bad) {
+            client_end_text(n->c, "08P01", "invalid message of type %c", m.type);
+            return NATIVE_REFUSED;
+        }
+        n->ex.ends_in_sync = m.type == FE_SYNC;
+        look_at(&m, look);
+    }
+    *bounds = arena_alloc_zero(n->arena, (look->nbinds + 1) * sizeof **bounds);
+    if (n->skips)
+        return NATIVE_GO;
+    p = n->in.data;
+    while (v == NATIVE_GO && batch_next(&p, end, &m)) {
+        if (m.type == FE_PARSE) {
+            note_parse(n, &m);
+            n->text = m.sql;
+        }
+        if (m.type == FE_BIND)
+            v = judge_bind(n, &m, look, &(*bounds)[count++]);
+    }
+    return v;
+}
+
+enum native_verdict native_batch_plan(struct native *n)
+{
+    struct look look = {0};
+    struct bound *bounds;
+    enum native_verdict v;
+
+    n->place = (struct native_place){0};
+    n->ex.is_commit = false;
+    v = look_through(n, &look, &bounds);
+    if (v != NATIVE_GO)
+        return v;
+    if (n->skips || n->failed >= 0) {
+        n->place = (struct native_place){
+            .everywhere = n->skips || has(&look, LOOK_ENDS) || has(&look, LOOK_ENDS_TO)};
+        n->portal = NATIVE_ALL;
+        put_batch(n, bounds);
+        return NATIVE_GO;
+    }
+    if (has(&look, LOOK_ENDS) && look.nbinds > 1) {
+        native_refuse(n, "0A000",
+            "the end of a transaction together with other statements in one sequence is not "
+            "supported in native replication yet");
+        return NATIVE_REFUSED;
+    }
+    place_batch(n, &look);
+    for (unsigned i = 0; i < look.nbinds; i++) {
+        if (native_tx(n) != 'T' && !n->place.wraps && !has(&look, LOOK_BEGINS))
+            bounds[i].lock = NULL; /* there is no transaction that would hold it */
+    }
+    if (n->place.everywhere && ask_values(n, bounds, look.nbinds))
+        return NATIVE_ASK;
+    if (has(&look, LOOK_PARSED_UNNAMED))
+        n->unnamed = n->place.everywhere ? NATIVE_ALL : NATIVE_HERE;
+    for (unsigned i = 0; i < look.nbinds; i++) {
+        if (bounds[i].facts.nstmts > 0)
+            native_note(n, &bounds[i].facts.stmts[0]);
+    }
+    put_batch(n, bounds);
+    return NATIVE_GO;
+}

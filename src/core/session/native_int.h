@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * native_int.h: native replication: a session with a connection to every node. Runs in: workers.
+ *
+ * A client's messages are collected up to the end of an exchange: a Query, or a sequence up to its
+ * Sync or Flush. What only reads goes to one node. What may write goes to the main node first and,
+ * when that has answered, to the others in parallel; the answers are compared, and the client gets
+ * the main node's. Outside of a transaction a BEGIN of ours goes in front of it, so that a node
+ * that cannot do it undoes it on all, and COMMIT comes behind, on the main node first. */
+#ifndef PGP_NATIVE_INT_H
+#define PGP_NATIVE_INT_H
+
+#include "parser/parser.h"
+#include "replicate/agree.h"
+#include "replicate/rewrite.h"
+
+#include "session_int.h"
+
+struct arena;
+struct native;
+struct route_question;
+
+#define NATIVE_MAX_NODES 8
+/* The longest exchange. */
+#define NATIVE_IN_MAX (64U * 1024 * 1024)
+/* More rows of an answer that is held back are told before it is known how it ends. */
+#define NATIVE_HELD_MAX (1024U * 1024)
+/* More than this is not read while an exchange runs. */
+#define NATIVE_AHEAD_MAX 262144
+/* Everybody. */
+#define NATIVE_ALL (-1)
+/* Whoever is asked next. */
+#define NATIVE_HERE (-2)
+
+enum native_leg_phase { LEG_NONE, LEG_OPENING, LEG_READY };
+
+/* A node's connection. */
+struct native_leg {
+    struct native *n;
+    int node;
+    struct link *link;
+    uint64_t epoch;
+    struct pool *pool; /* NULL: the client's own */
+    struct pool_request req;
+    struct link_startup startup;
+    enum native_leg_phase phase;
+    bool is_asked;   /* has not answered yet in this round */
+    bool is_lost;    /* in this exchange */
+    bool begun;      /* a BEGIN of ours is open */
+    bool did;        /* took part in the round that is compared */
+    uint32_t left;   /* of a message that is passed on in parts */
+    struct buf part; /* of a message that has to be seen whole */
+    /* What it answered: see agree.h. */
+    char kind;
+    bool has_tuples;
+    uint64_t ntuples;
+    struct buf said;  /* SQLSTATE and text of its error */
+    struct buf error; /* the whole message */
+};
+
+/* What the round under way is about: what happens when all that were asked have answered. */
+enum native_step {
+    STEP_IDLE,
+    STEP_OPEN,       /* connections are being opened */
+    STEP_LOOK,       /* the catalogue is asked whether it writes */
+    STEP_COLUMNS,    /* the catalogue is asked about a table */
+    STEP_VALUES,     /* the main node says what time it is */
+    STEP_ONE,        /* runs on one node */
+    STEP_MAIN,       /* runs on the main node */
+    STEP_OTHERS,     /* runs on the others */
+    STEP_FIRST_END,  /* COMMIT on the main node */
+    STEP_OTHER_ENDS, /* COMMIT on the others */
+    STEP_UNDO,       /* ROLLBACK everywhere */
+    STEP_SPOIL       /* the client's transaction is made to fail on the main node */
+};
+
+/* A prepared statement, by the client's name. */
+struct native_prepared {
+    struct list node;
+    char *name;
+    char *sql;
+    struct buf types; /* of its Parse: count and types */
+};
+
+struct native_table {
+    struct list node;
+    char *name;
+    struct repl_table table;
+    struct repl_column *columns;
+    struct arena *arena;
+};
+
+/* Where a statement runs. */
+struct native_place {
+    bool everywhere;
+    bool on_main; /* else any node will do */
+    bool wraps;   /* can be in a transaction of ours */
+};
+
+/* What is over with the exchange. */
+struct native_exchange {
+    bool is_batch; /* of the extended protocol */
+    bool ends_in_sync;
+    bool failing;   /* it ends with an error */
+    bool streams;   /* the answer goes to the client as it comes */
+    bool ours;      /* the answer is for us */
+    bool is_commit; /* the statement ends the client's transaction */
+};
+
+struct native {
+    struct client *c;
+    struct native_exchange ex;
+    struct native_leg leg[NATIVE_MAX_NODES];
+    unsigned nlegs;
+    unsigned main;
+    int reader; /* the leg for reads */
+    enum native_step step;
+    struct paramset params;
+    struct buf in;       /* the client's messages of this exchange */
+    uint32_t scanned;    /* of `in` */
+    bool is_open;        /* a sequence goes on that no Sync has ended */
+    bool has_state;      /* a new connection would not be like the others */
+    bool wrote;          /* in this transaction */
+    bool wrapped;        /* our BEGIN is open */
+    bool skips;          /* a sequence has failed: up to its Sync nothing runs */
+    int speaker;         /* the leg whose answer the client gets */
+    int failed;          /* the leg on which the client's transaction failed; -1: none */
+    int unnamed;         /* where the unnamed statement is: a leg, or NATIVE_ALL */
+    int portal;          /* and what was bound last */
+    struct arena *arena; /* of the exchange */
+    struct sql_facts facts;
+    struct slice text;
+    uint32_t at; /* the statement of it at hand */
+    struct native_place place;
+    struct repl_plan plan;
+    struct slice *values;
+    struct buf rows; /* of an answer for us, each with its length */
+    struct buf held; /* told when all have answered */
+    struct buf out;  /* what is sent to each leg ... */
+    struct buf ops;  /* ... and what it is owed for, a byte each */
+    struct list prepared;
+    struct list tables;
+    uint64_t changes; /* of the schema, as the tables are known */
+    uint64_t salt;    /* of what names mean */
+    struct route_question *question;
+    unsigned nquestions;
+    int64_t wait_until_us;
+    struct timer timer;
+    struct task again; /* there may be another exchange */
+};
+
+static inline struct native *client_native(const struct client *c)
+{
+    return c->rare == NULL ? NULL : c->rare->native;
+}
+
+/* What the rest of a session asks of this one; by pointers (sessions.native), so that it needs none
+ * of its files. */
+struct native_ops {
+    /* The client is in its session: when writes go to all nodes, it goes on here. */
+    void (*begin)(struct client *c);
+    /* Gives back all connections but the client's own. */
+    void (*free)(struct client *c);
+    void (*feed)(struct client *c, const char *p, const char *end);
+    /* Has cancelled what runs; false: nothing does. */
+    bool (*cancel)(struct client *c, int fd);
+};
+
+/* The client is in its session. */
+static inline void native_session_begin(struct client *c)
+{
+    if (c->ss->native != NULL)
+        c->ss->native->begin(c);
+}
+
+/* native.c */
+/* The exchange is over: the client is told its end. */
+void native_finish(struct native *n);
+/* The client was answered here; or is going to be: the exchange comes again (client_unpark). */
+void native_local_done(struct native *n);
+void native_park(struct native *n);
+/* Ends the exchange with an error of ours, and undoes what it did. */
+void native_refuse(struct native *n, const char *sqlstate, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+char native_tx(const struct native *n);
+
+/* native_leg.c */
+extern const struct link_owner_ops native_link_ops;
+/* Connections to all nodes in use: 0, 1 when that takes time (STEP_OPEN), -1: the session has
+ * ended. */
+int native_legs_open(struct native *n);
+void native_legs_close(struct native *n, bool boundary);
+void native_leg_drop(struct native_leg *leg, bool boundary);
+/* Begins a round: who is asked next answers to us, or to the client by the leg `speaker`. */
+void native_round(struct native *n, enum native_step step, bool ours, int speaker);
+/* Sends n->out to a leg; `prefix` (may be empty) is a query of ours in front of it. */
+void native_send(struct native *n, struct native_leg *leg, const char *prefix);
+/* One query of ours, whose answer is for us. */
+void native_ask(struct native *n, struct native_leg *leg, struct slice sql);
+/* Nobody else is to be asked in this round: goes on when all have answered. */
+void native_wait(struct native *n);
+bool native_is_up(const struct native_leg *leg);
+/* The monitor is told to take a node out of service. */
+void native_detach(struct native *n, struct native_leg *leg, const char *why);
+
+/* native_plan.c */
+enum native_verdict { NATIVE_GO, NATIVE_ASK, NATIVE_REFUSED };
+/* Where the statement at hand goes, and what becomes of it. NATIVE_ASK: a question is under way.
+ * NATIVE_REFUSED: the exchange has ended. */
+enum native_verdict native_plan(struct native *n);
+/* The same for statement `i` of `facts`; *place is what is stricter of the two. */
+enum native_verdict native_judge(struct native *n, struct slice text, const struct sql_facts *facts,
+    uint32_t i, struct native_place *place);
+/* Plans the rewriting of one. */
+enum native_verdict native_rewrite(
+    struct native *n, struct slice text, const struct sql_stmt *stmt, struct repl_plan *plan);
+/* It runs now: what it changes for those that come. */
+void native_note(struct native *n, const struct sql_stmt *s);
+/* The answer to a question is there. */
+void native_take_answers(struct native *n);
+void native_take_columns(struct native *n);
+void native_forget_tables(struct native *n);
+
+/* native_run.c */
+/* The exchange fails with what is in n->held: what it did is undone. */
+void native_fail(struct native *n);
+/* Begins the exchange in n->in, and goes on with it. */
+void native_start(struct native *n);
+void native_next(struct native *n);
+/* All that were asked have answered. */
+void native_answered(struct native *n);
+
+/* native_rest.c */
+/* The client is gone: what must not be undone any more is left to end by itself. */
+void native_leave_behind(struct native *n);
+
+/* native_batch.c */
+/* Places the sequence in n->in, and puts it into n->out with what was rewritten. */
+enum native_verdict native_batch_plan(struct native *n);
+struct native_prepared *native_prepared_find(struct native *n, struct slice name);
+void native_prepared_clear(struct native *n);
+
+#endif

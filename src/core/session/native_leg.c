@@ -1,0 +1,558 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * native_leg.c: the connections of a session of native replication, and rounds: who was asked, and
+ * what came back. Runs in: workers. Must never: pass to a client what another node than the one
+ * that speaks said. */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/hot.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "cluster/command.h"
+#include "config/conf.h"
+#include "wire/errmsg.h"
+#include "wire/message.h"
+#include "wire/writer.h"
+
+#include "native_int.h"
+
+/* A login takes no longer than this. */
+#define OPEN_MAX_US INT64_C(30000000)
+/* How often a node is tried that cannot be reached and is not known to be down. */
+#define OPEN_AGAIN_MS 200
+
+bool native_is_up(const struct native_leg *leg)
+{
+    return leg->phase == LEG_READY;
+}
+
+void native_detach(struct native *n, struct native_leg *leg, const char *why)
+{
+    struct node_command cmd = {.order = NODE_DETACH, .node = leg->node};
+
+    CLIENT_LOG(n->c, LVL_WARNING, "node %d is detached: %s", leg->node, why);
+    snprintf(cmd.who, sizeof cmd.who, "%s", "native replication");
+    snprintf(cmd.why, sizeof cmd.why, "%s", why);
+    sessions_mail_monitor(n->c->ss, MAIL_NODE_COMMAND, &cmd, sizeof cmd);
+}
+
+void native_leg_drop(struct native_leg *leg, bool boundary)
+{
+    struct native *n = leg->n;
+    struct link *link = leg->link;
+
+    leg->link = NULL;
+    leg->phase = LEG_NONE;
+    leg->begun = false;
+    leg->left = 0;
+    buf_free(&leg->part);
+    if (leg->pool == NULL) /* the client's own is given back by the client */
+        return;
+    if (n->c->target == link)
+        n->c->target = n->c->link;
+    pool_request_cancel(&leg->req);
+    if (link != NULL)
+        link_release(link, boundary);
+    pool_detach(leg->pool);
+    leg->pool = NULL;
+}
+
+void native_legs_close(struct native *n, bool boundary)
+{
+    for (unsigned i = 0; i < n->nlegs; i++) {
+        native_leg_drop(&n->leg[i], boundary);
+        buf_free(&n->leg[i].said);
+        buf_free(&n->leg[i].error);
+    }
+}
+
+/* ---- opening ---- */
+
+static void leg_is_ready(struct native_leg *leg)
+{
+    leg->phase = LEG_READY;
+    leg->epoch = leg->link->epoch;
+    leg->link->hide_parameters = true;
+    link_row_update(leg->link, leg->n->c->row_index);
+}
+
+static void go_on_opening(struct native *n)
+{
+    if (n->step == STEP_OPEN)
+        native_next(n);
+}
+
+static void leg_acquire(struct native_leg *leg)
+{
+    client_auth_entitle(leg->n->c, &leg->req);
+    switch (pool_acquire(&leg->req)) {
+    case ACQUIRE_GRANTED:
+        leg->link = leg->req.link;
+        leg_is_ready(leg);
+        break;
+    case ACQUIRE_OPENING:
+        leg->link = leg->req.link;
+        leg->epoch = leg->link->epoch;
+        leg->phase = LEG_OPENING;
+        break;
+    case ACQUIRE_WAITING:
+        leg->phase = LEG_OPENING;
+        break;
+    }
+}
+
+static void leg_on_turn(struct pool_request *req)
+{
+    struct native_leg *leg = req->owner;
+
+    leg_acquire(leg);
+    if (leg->phase == LEG_READY)
+        go_on_opening(leg->n);
+}
+
+static void leg_open(struct native_leg *leg)
+{
+    struct client *c = leg->n->c;
+
+    leg->pool = pool_attach(&c->ss->be, pool_user(c->pool), pool_database(c->pool), leg->node);
+    pool_request_init(&leg->req);
+    leg->startup.version = c->link->version;
+    leg->startup.user = pool_user(c->pool);
+    leg->startup.database = pool_database(c->pool);
+    leg->startup.params = &leg->n->params;
+    leg->req.pool = leg->pool;
+    leg->req.startup = &leg->startup;
+    leg->req.no_patch = true;
+    leg->req.on_turn = leg_on_turn;
+    leg->req.owner = leg;
+    leg->req.ops = &native_link_ops;
+    leg_acquire(leg);
+}
+
+static struct native_leg *leg_at(struct native *n, int node)
+{
+    for (unsigned i = 0; i < n->nlegs; i++) {
+        if (n->leg[i].node == node)
+            return &n->leg[i];
+    }
+    return NULL;
+}
+
+/* A node that was not there before has not what this session has done. */
+static int leg_add(struct native *n, int node)
+{
+    struct native_leg *leg = leg_at(n, node);
+
+    if (n->has_state || native_tx(n) != 'I') {
+        client_end_text(
+            n->c, "57P01", "node %d is in use again: the session has to begin anew", node);
+        return -1;
+    }
+    if (leg == NULL) {
+        if (n->nlegs == NATIVE_MAX_NODES) {
+            client_end_text(
+                n->c, "54000", "native replication is for %d nodes at most", NATIVE_MAX_NODES);
+            return -1;
+        }
+        leg = &n->leg[n->nlegs++];
+        leg->n = n;
+        leg->node = node;
+    }
+    leg_open(leg);
+    return n->c->phase == CL_ACTIVE ? 0 : -1;
+}
+
+static int legs_follow_view(struct native *n)
+{
+    const struct view *v = &n->c->ss->view;
+
+    for (int node = 0; node < v->nnodes; node++) {
+        struct native_leg *leg = leg_at(n, node);
+        bool is_used = view_is_usable(v, node);
+
+        if (is_used && node < n->leg[n->main].node) {
+            client_end_text(
+                n->c, "57P01", "node %d is the main node now: the session has to begin anew", node);
+            return -1;
+        }
+        if (is_used && (leg == NULL || leg->phase == LEG_NONE)) {
+            if (leg_add(n, node) == -1)
+                return -1;
+        } else if (!is_used && leg != NULL && leg == &n->leg[n->main]) {
+            client_end_text(n->c, "57P01", "node %d, the main node, is not in use any more", node);
+            return -1;
+        } else if (!is_used && leg != NULL && leg->phase != LEG_NONE) {
+            native_leg_drop(leg, true);
+            n->failed = n->failed == (int)(leg - n->leg) ? (int)n->main : n->failed;
+        }
+    }
+    return 0;
+}
+
+int native_legs_open(struct native *n)
+{
+    struct client *c = n->c;
+    bool waits = false;
+
+    (void)view_refresh(c->ss->env->shm, &c->ss->view);
+    if (legs_follow_view(n) == -1)
+        return -1;
+    for (unsigned i = 0; i < n->nlegs; i++)
+        waits = waits || n->leg[i].phase == LEG_OPENING;
+    if (!waits) {
+        n->wait_until_us = 0;
+        timer_stop(c->ss->loop, &n->timer);
+        return 0;
+    }
+    if (n->wait_until_us == 0)
+        n->wait_until_us = loop_now_us(c->ss->loop) + OPEN_MAX_US;
+    n->step = STEP_OPEN;
+    timer_start(c->ss->loop, &n->timer, OPEN_AGAIN_MS);
+    return 1;
+}
+
+/* ---- rounds ---- */
+
+static void leg_forget_answer(struct native_leg *leg)
+{
+    leg->kind = 0;
+    leg->has_tuples = false;
+    leg->ntuples = 0;
+    leg->did = false;
+    leg->is_lost = false;
+    buf_clear(&leg->said);
+    buf_clear(&leg->error);
+}
+
+void native_round(struct native *n, enum native_step step, bool ours, int speaker)
+{
+    n->step = step;
+    n->ex.ours = ours;
+    n->speaker = speaker;
+    buf_clear(&n->rows);
+    for (unsigned i = 0; i < n->nlegs; i++) {
+        if (step != STEP_OTHERS || i != n->main) /* the main node's is compared with theirs */
+            leg_forget_answer(&n->leg[i]);
+    }
+    if (speaker >= 0)
+        n->c->target = n->leg[speaker].link;
+}
+
+void native_send(struct native *n, struct native_leg *leg, const char *prefix)
+{
+    struct buf out = {0};
+
+    if (prefix[0] != '\0') {
+        link_expect(leg->link, OP_QUERY | OP_SWALLOW);
+        wire_put_query(&out, slice_of_str(prefix));
+    }
+    for (uint32_t i = 0; i < n->ops.len; i++)
+        link_expect(leg->link, (unsigned char)n->ops.data[i]);
+    buf_put(&out, n->out.data, n->out.len);
+    leg->is_asked = true;
+    leg->did = true;
+    (void)link_send(leg->link, out.data, out.len);
+    buf_free(&out);
+}
+
+void native_ask(struct native *n, struct native_leg *leg, struct slice sql)
+{
+    buf_clear(&n->out);
+    buf_clear(&n->ops);
+    wire_put_query(&n->out, sql);
+    buf_put_byte(&n->ops, OP_QUERY);
+    native_send(n, leg, "");
+}
+
+void native_wait(struct native *n)
+{
+    for (unsigned i = 0; i < n->nlegs; i++) {
+        if (n->leg[i].is_asked)
+            return;
+    }
+    native_answered(n);
+}
+
+static void leg_answered(struct native_leg *leg)
+{
+    if (!leg->is_asked)
+        return;
+    leg->is_asked = false;
+    native_wait(leg->n);
+}
+
+/* ---- what comes back ---- */
+
+static void tell(struct native_leg *leg, const char *p, size_t n)
+{
+    struct native *nat = leg->n;
+
+    if (nat->ex.ours || nat->speaker != (int)(leg - nat->leg))
+        return;
+    if (nat->ex.streams)
+        client_pass_reply(nat->c, leg->link, p, n);
+    else
+        buf_put(&nat->held, p, n);
+}
+
+/* An answer of many rows is not kept whole. */
+static void tell_rows(struct native_leg *leg, const char *p, size_t n)
+{
+    tell(leg, p, n);
+    if (leg->n->held.len > NATIVE_HELD_MAX && !leg->n->ex.ours) {
+        client_send(leg->n->c, &leg->n->held);
+        memset(&leg->n->held, 0, sizeof leg->n->held);
+    }
+}
+
+static void on_error_answer(struct native_leg *leg, struct slice whole, struct slice body)
+{
+    struct errmsg m;
+
+    if (leg->kind == 'E')
+        return; /* what follows it in a pipeline says less */
+    leg->kind = 'E';
+    buf_clear(&leg->error);
+    buf_put(&leg->error, whole.p, whole.n);
+    if (errmsg_decode(body, &m) == 0)
+        buf_printf(&leg->said, "%.*s: %.*s", (int)m.sqlstate.n, m.sqlstate.p, (int)m.message.n,
+            m.message.p);
+    tell(leg, whole.p, whole.n);
+}
+
+static void on_whole(struct native_leg *leg, char type, struct slice whole)
+{
+    struct slice body = message_body(whole);
+    uint64_t ntuples;
+
+    switch (type) {
+    case BE_READY:
+        return; /* told when all have answered */
+    case BE_ERROR:
+        on_error_answer(leg, whole, body);
+        return;
+    case BE_COMMAND_COMPLETE:
+        if (leg->kind != 'E')
+            leg->kind = 'C';
+        if (body.n > 0 && agree_tag_tuples(slice_of(body.p, body.n - 1), &ntuples)) {
+            leg->has_tuples = true;
+            leg->ntuples += ntuples;
+        }
+        break;
+    case BE_DATA_ROW:
+        if (leg->n->ex.ours) {
+            buf_put_u32(&leg->n->rows, (uint32_t)body.n);
+            buf_put(&leg->n->rows, body.p, body.n);
+        }
+        break;
+    case BE_PARAMETER_STATUS:
+    case BE_NOTIFICATION:
+        if (leg == &leg->n->leg[leg->n->main]) {
+            if (leg->n->step == STEP_IDLE)
+                client_pass_reply(leg->n->c, leg->link, whole.p, whole.n);
+            else
+                buf_put(&leg->n->held, whole.p, whole.n);
+        }
+        return;
+    default:
+        if (leg->kind == 0)
+            leg->kind = type;
+        break;
+    }
+    tell(leg, whole.p, whole.n);
+}
+
+/* Rows are passed on as they come; all else is seen whole. */
+static const char *take_message(struct native_leg *leg, const char *p, const char *end)
+{
+    size_t n = (size_t)(end - p);
+    size_t bytes;
+
+    if (leg->part.len > 0 && leg->part.len < PROTO_HEADER_BYTES) {
+        size_t lack = PROTO_HEADER_BYTES - leg->part.len;
+
+        lack = lack > n ? n : lack;
+        buf_put(&leg->part, p, lack);
+        return p + lack;
+    }
+    if (leg->part.len == 0 && n < PROTO_HEADER_BYTES) {
+        buf_put(&leg->part, p, n);
+        return end;
+    }
+    bytes = message_bytes(leg->part.len > 0 ? leg->part.data : p);
+    if (leg->part.len == 0 && (*p == BE_DATA_ROW || *p == BE_COPY_DATA) && !leg->n->ex.ours) {
+        size_t take = n < bytes ? n : bytes;
+
+        leg->left = (uint32_t)(bytes - take);
+        tell_rows(leg, p, take);
+        return p + take;
+    }
+    if (leg->part.len == 0 && n >= bytes) {
+        on_whole(leg, *p, slice_of(p, bytes));
+        return p + bytes;
+    }
+    bytes -= leg->part.len;
+    bytes = bytes > n ? n : bytes;
+    buf_put(&leg->part, p, bytes);
+    if (leg->part.len == message_bytes(leg->part.data)) {
+        struct buf whole = leg->part;
+
+        memset(&leg->part, 0, sizeof leg->part);
+        on_whole(leg, whole.data[0], buf_slice(&whole));
+        buf_free(&whole);
+    }
+    return p + bytes;
+}
+
+static void leg_on_bytes(void *owner, struct link *link, const char *p, size_t n)
+{
+    struct native_leg *leg = owner;
+    const char *end = p + n;
+
+    if (link != leg->link || link->epoch != leg->epoch) {
+        link->be->epoch_mismatches++;
+        log_at(LVL_ERROR, "a reply met another client: dropped");
+        link_close(link);
+        return;
+    }
+    while (p < end) {
+        if (leg->left > 0) {
+            size_t take = (size_t)(end - p) < leg->left ? (size_t)(end - p) : leg->left;
+
+            tell_rows(leg, p, take);
+            leg->left -= (uint32_t)take;
+            p += take;
+        } else {
+            p = take_message(leg, p, end);
+        }
+    }
+}
+
+/* ---- what links tell ---- */
+
+static void leg_on_auth(void *owner, struct link *link, const char *msg, size_t n)
+{
+    struct native_leg *leg = owner;
+
+    (void)link;
+    if (message_is_auth_ok(msg, n))
+        return;
+    client_end_text(
+        leg->n->c, "28000", "node %d asks for a password that is not known here", leg->node);
+}
+
+static void leg_on_login_done(void *owner, struct link *link)
+{
+    struct native_leg *leg = owner;
+
+    (void)link;
+    leg_is_ready(leg);
+    go_on_opening(leg->n);
+}
+
+static void leg_on_quiet(void *owner, struct link *link)
+{
+    struct native_leg *leg = owner;
+    struct client *c = leg->n->c;
+
+    if (!leg->is_asked && link == c->link && c->is_parked && leg->n->step == STEP_IDLE)
+        client_unpark(c);
+    else
+        leg_answered(leg);
+}
+
+static void leg_on_parameter(void *owner, struct link *link, struct slice name, struct slice value)
+{
+    struct native_leg *leg = owner;
+
+    (void)link;
+    if (leg == &leg->n->leg[leg->n->main] && slice_ieq_str(name, "application_name"))
+        client_row_application(leg->n->c, value);
+}
+
+static void leg_on_tag(void *owner, struct link *link, struct slice tag)
+{
+    (void)owner;
+    (void)link;
+    (void)tag;
+}
+
+static bool leg_on_error(void *owner, struct link *link, const struct errmsg *m)
+{
+    struct native_leg *leg = owner;
+
+    (void)m;
+    count_statement(leg->n->c->ss, link->pool->cluster_node, COUNT_ERROR);
+    return false;
+}
+
+static void leg_on_columns(
+    void *owner, struct link *link, uint32_t serial, char type, struct slice body)
+{
+    (void)owner;
+    (void)link;
+    (void)serial;
+    (void)type;
+    (void)body;
+}
+
+static void leg_on_row(void *owner, struct link *link, struct slice body)
+{
+    (void)owner;
+    (void)link;
+    (void)body;
+}
+
+static void leg_on_drained(void *owner, struct link *link)
+{
+    struct native_leg *leg = owner;
+
+    (void)link;
+    client_read_on(leg->n->c);
+}
+
+static void leg_on_lost(void *owner, struct link *link, const struct err *err, bool told)
+{
+    struct native_leg *leg = owner;
+    struct native *n = leg->n;
+    struct client *c = n->c;
+
+    (void)told;
+    (void)link;
+    sessions_suspect_node(c->ss, leg->node);
+    if (leg == &n->leg[n->main]) {
+        leg->link = NULL;
+        c->link = NULL;
+        c->target = NULL;
+        CLIENT_LOG(c, LVL_LOG, "session of user \"%s\" ends: %s", c->pool->names, err->msg);
+        if (n->step == STEP_FIRST_END || n->ex.is_commit)
+            native_detach(n, leg, "it was lost while it committed");
+        client_end(c, err);
+        return;
+    }
+    CLIENT_LOG(c, LVL_LOG, "connection to node %d was lost: %s", leg->node, err->msg);
+    leg->link = NULL;
+    leg->is_lost = true;
+    native_leg_drop(leg, false);
+    if (n->step == STEP_OPEN)
+        return; /* tried again, or the view says that it is down */
+    leg_answered(leg);
+}
+
+const struct link_owner_ops native_link_ops = {
+    .on_log = NULL,
+    .on_auth = leg_on_auth,
+    .on_login_done = leg_on_login_done,
+    .on_bytes = leg_on_bytes,
+    .on_quiet = leg_on_quiet,
+    .on_settled = leg_on_quiet,
+    .on_parameter = leg_on_parameter,
+    .on_tag = leg_on_tag,
+    .on_error = leg_on_error,
+    .on_columns = leg_on_columns,
+    .on_own_row = leg_on_row,
+    .on_drained = leg_on_drained,
+    .on_lost = leg_on_lost,
+};

@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * native_plan.c: where a statement of native replication goes, and what it becomes so that it does
+ * the same on every node. Runs in: workers. What has to be known of the catalogue is asked on the
+ * main node's connection, where names mean what they mean to the client; the exchange goes on when
+ * the answer is there. */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "config/conf.h"
+#include "replicate/locks.h"
+#include "route/route_oracle.h"
+#include "wire/reader.h"
+
+#include "balance_int.h"
+#include "native_int.h"
+
+/* ---- what the catalogue says of functions and views ---- */
+
+static struct route_scope scope_of(const struct native *n)
+{
+    struct route_scope scope = {.database = n->c->pool->database_hash};
+
+    scope.names = hash_bytes(&n->salt, sizeof n->salt, n->c->pool->node.hash);
+    return scope;
+}
+
+static int lookup(void *ctx, const struct route_question *q, uint32_t *bits)
+{
+    struct native *n = ctx;
+
+    return balance_worker_lookup(n->c->ss, scope_of(n), q, loop_now_us(n->c->ss->loop), bits);
+}
+
+static void ask_catalogue(struct native *n, const struct route_decision *d)
+{
+    struct buf sql = {0};
+
+    n->question = arena_alloc_zero(n->arena, d->nquestions * sizeof *n->question);
+    n->nquestions = d->nquestions;
+    for (unsigned i = 0; i < d->nquestions; i++) {
+        struct route_question *q = &n->question[i];
+
+        *q = d->question[i];
+        q->schema.p = arena_strndup(n->arena, q->schema.p, q->schema.n);
+        q->name.p = arena_strndup(n->arena, q->name.p, q->name.n);
+    }
+    route_oracle_sql(n->question, n->nquestions, &sql);
+    native_round(n, STEP_LOOK, true, (int)n->main);
+    native_ask(n, &n->leg[n->main], buf_slice(&sql));
+    buf_free(&sql);
+}
+
+/* The values of the row at `r`, of at most `max` columns; how many. */
+static unsigned row_values(struct slice body, struct slice *values, unsigned max)
+{
+    struct wire_reader r;
+    unsigned n;
+    unsigned i;
+
+    wire_reader_init(&r, body);
+    n = wire_get_u16(&r);
+    for (i = 0; i < n && i < max; i++) {
+        bool is_null;
+
+        values[i] = wire_get_value(&r, &is_null);
+        if (is_null || r.bad)
+            values[i] = slice_of(NULL, 0);
+    }
+    return i;
+}
+
+/* Takes the row at *at from the rows of an answer; false: there is none. */
+static bool next_row(const struct native *n, uint32_t *at, struct slice *body)
+{
+    struct wire_reader r;
+    uint32_t len;
+
+    if (*at + 4 > n->rows.len)
+        return false;
+    wire_reader_init(&r, slice_of(n->rows.data + *at, 4));
+    len = wire_get_u32(&r);
+    *body = slice_of(n->rows.data + *at + 4, len);
+    *at += 4 + len;
+    return true;
+}
+
+void native_take_answers(struct native *n)
+{
+    int64_t now_us = loop_now_us(n->c->ss->loop);
+    struct slice value[2];
+    struct slice body;
+    uint32_t at = 0;
+    unsigned index;
+    uint32_t bits;
+
+    while (next_row(n, &at, &body)) {
+        if (row_values(body, value, 2) == 2 &&
+            route_oracle_parse_row(value[0], value[1], n->nquestions, &index, &bits) == 0)
+            route_cache_put(n->c->ss->answers, scope_of(n), &n->question[index],
+                route_cache_valid_until(n->c->ss->answers, &n->question[index], now_us, bits),
+                bits);
+    }
+    n->question = NULL;
+    n->nquestions = 0;
+}
+
+/* ---- tables ---- */
+
+void native_forget_tables(struct native *n)
+{
+    struct list *node;
+
+    while ((node = list_first(&n->tables)) != NULL) {
+        struct native_table *t = LIST_ENTRY(node, struct native_table, node);
+        struct arena *a = t->arena;
+
+        list_remove(node);
+        arena_free(&a);
+    }
+}
+
+static struct native_table *find_table(struct native *n, struct slice name)
+{
+    struct list *node;
+
+    LIST_FOREACH(node, &n->tables)
+    {
+        struct native_table *t = LIST_ENTRY(node, struct native_table, node);
+
+        if (slice_eq_str(name, t->name))
+            return t;
+    }
+    return NULL;
+}
+
+static const struct repl_table *known_table(void *ctx, const struct sql_table *table)
+{
+    struct native *n = ctx;
+    struct buf name = {0};
+    struct native_table *t;
+
+    repl_table_name(table, &name);
+    t = find_table(n, buf_slice(&name));
+    buf_free(&name);
+    return t == NULL ? NULL : &t->table;
+}
+
+static void ask_columns(struct native *n, const struct sql_table *table)
+{
+    struct arena *a = arena_new("table", 0);
+    struct native_table *t = arena_alloc_zero(a, sizeof *t);
+    struct buf name = {0};
+    struct buf sql = {0};
+
+    repl_table_name(table, &name);
+    t->arena = a;
+    t->name = arena_strndup(a, name.data, name.len);
+    list_push_front(&n->tables, &t->node);
+    repl_table_sql(buf_slice(&name), &sql);
+    native_round(n, STEP_COLUMNS, true, (int)n->main);
+    native_ask(n, &n->leg[n->main], buf_slice(&sql));
+    buf_free(&name);
+    buf_free(&sql);
+}
+
+void native_take_columns(struct native *n)
+{
+    struct native_table *t = LIST_ENTRY(list_first(&n->tables), struct native_table, node);
+    struct slice body;
+    uint32_t count = 0;
+    uint32_t at = 0;
+
+    while (next_row(n, &at, &body))
+        count++;
+    t->columns = arena_alloc_zero(t->arena, (count + 1) * sizeof *t->columns);
+    t->table.columns = t->columns;
+    at = 0;
+    while (next_row(n, &at, &body)) {
+        struct slice value[5];
+
+        if (row_values(body, value, 5) != 5)
+            continue;
+        for (unsigned i = 0; i < 5; i++) {
+            if (value[i].p != NULL)
+                value[i].p = arena_strndup(t->arena, value[i].p, value[i].n);
+        }
+        repl_table_row(value, &t->columns[t->table.ncolumns++]);
+    }
+}
+
+/* ---- what a statement is ---- */
+
+static bool word_is(struct slice text, const struct sql_stmt *s, const char *word)
+{
+    const char *p = text.p + s->offset;
+    const char *end = p + s->len;
+    size_t n = strlen(word);
+
+    while (p < end && *p != ' ' && *p != '\t' && *p != '\n')
+        p++;
+    while (p < end && (*p == ' ' || *p == '\t' || *p == '\n'))
+        p++;
+    return (size_t)(end - p) >= n && strncasecmp(p, word, n) == 0;
+}
+
+/* What PostgreSQL refuses within a transaction, or ends one with. */
+static bool fits_in_transaction(struct slice text, const struct sql_stmt *s)
+{
+    if ((s->flags & SQL_F_CONCURRENTLY) != 0)
+        return false;
+    switch (s->kind) {
+    case SQL_INSERT:
+    case SQL_UPDATE:
+    case SQL_DELETE:
+    case SQL_MERGE:
+    case SQL_SELECT:
+    case SQL_VALUES:
+    case SQL_TRUNCATE:
+    case SQL_EXPLAIN:
+    case SQL_EXECUTE:
+        return true;
+    case SQL_DDL:
+        return s->verb != SQL_VERB_CREATE_DATABASE && s->verb != SQL_VERB_DROP_DATABASE &&
+               !word_is(text, s, "tablespace") && !word_is(text, s, "subscription");
+    default:
+        return false;
+    }
+}
+
+static const char *unsupported(struct slice text, const struct sql_stmt *s)
+{
+    struct repl_lobj calls[1];
+
+    if (s->kind == SQL_COPY_FROM)
+        return "COPY FROM";
+    if (s->kind == SQL_COPY_TO && (s->flags & SQL_F_COPY_STDIO) == 0)
+        return "COPY TO a file";
+    if (s->tx.op >= SQL_TX_PREPARE)
+        return "PREPARE TRANSACTION";
+    if (s->nfuncs > 0 && repl_lobj_calls(text, s, calls, 0) != 0)
+        return "making a large object";
+    return NULL;
+}
+
+/* It leaves something behind that a new connection would not have. */
+static bool leaves_state(const struct sql_stmt *s)
+{
+    switch (s->kind) {
+    case SQL_SET:
+        return s->set.scope != SQL_SET_LOCAL && s->set.scope != SQL_SET_TRANSACTION;
+    case SQL_RESET:
+    case SQL_PREPARE:
+    case SQL_DEALLOCATE:
+    case SQL_LISTEN:
+    case SQL_OTHER:
+    case SQL_CALL:
+    case SQL_DO:
+        return true;
+    case SQL_DECLARE:
+        return (s->flags & SQL_F_WITH_HOLD) != 0;
+    default:
+        return (s->flags & SQL_F_TEMP) != 0;
+    }
+}
+
+void native_note(struct native *n, const struct sql_stmt *s)
+{
+    n->has_state = n->has_state || leaves_state(s);
+    if (s->kind == SQL_SET || s->kind == SQL_RESET || s->kind == SQL_OTHER)
+        n->salt = hash_bytes(&n->salt, sizeof n->salt, 1) + 1; /* names may mean others */
+    if (s->kind == SQL_DEALLOCATE || s->verb == SQL_VERB_DISCARD)
+        native_prepared_clear(n);
+    if (route_changes_schema(s)) {
+        native_forget_tables(n);
+        balance_worker_ddl(n->c->ss);
+    }
+    if (s->kind == SQL_COMMIT || s->tx.op == SQL_TX_COMMIT)
+        n->ex.is_commit = true;
+}
+
+static void be_everywhere(struct native_place *place, bool wraps)
+{
+    place->wraps = wraps && (place->wraps || !place->everywhere);
+    place->everywhere = true;
+}
+
+static enum native_verdict judge_read(struct native *n, struct slice text,
+    const struct sql_facts *facts, uint32_t i, struct native_place *place)
+{
+    struct sessions *ss = n->c->ss;
+    struct route_session rs = {.balance_node = VIEW_NO_NODE,
+        .tx_node = VIEW_NO_NODE,
+        .cursor_node = VIEW_NO_NODE,
+        .now_us = loop_now_us(ss->loop),
+        .search_path_changed = n->salt != 0};
+    struct route_input in = {.conf = ss->conf,
+        .rules = ss->rules,
+        .view = &ss->view,
+        .session = &rs,
+        .lookup = lookup,
+        .lookup_ctx = n,
+        .schema_settled = true};
+    struct route_decision d;
+
+    in.who.user = pool_user(n->c->pool);
+    in.who.database = pool_database(n->c->pool);
+    balance_worker_refresh(ss);
+    route_statement(&in, text, facts, i, &d);
+    if (d.must_ask) {
+        ask_catalogue(n, &d);
+        return NATIVE_ASK;
+    }
+    if (d.is_write || d.runs_code || d.is_doubtful || ss->conf->replicate_select)
+        be_everywhere(place, fits_in_transaction(text, &facts->stmts[i]));
+    else if (d.class != ROUTE_EITHER)
+        place->on_main = true; /* numbers of the catalogue are each node's own */
+    return NATIVE_GO;
+}
+
+enum native_verdict native_judge(struct native *n, struct slice text, const struct sql_facts *facts,
+    uint32_t i, struct native_place *place)
+{
+    const struct sql_stmt *s;
+    const char *what;
+
+    if (facts->status != SQL_OK || facts->nstmts == 0) {
+        be_everywhere(place, false); /* a server newer than our grammar may know it */
+        return NATIVE_GO;
+    }
+    s = &facts->stmts[i];
+    what = unsupported(text, s);
+    if (what != NULL) {
+        native_refuse(n, "0A000", "%s is not supported in native replication yet", what);
+        return NATIVE_REFUSED;
+    }
+    if (s->kind == SQL_LISTEN || s->kind == SQL_NOTIFY || s->verb == SQL_VERB_UNLISTEN) {
+        place->on_main = true;
+        n->has_state = true;
+        return NATIVE_GO;
+    }
+    if (s->kind == SQL_SHOW) {
+        place->on_main = true;
+        return NATIVE_GO;
+    }
+    if ((s->flags & SQL_F_READ_ONLY) != 0 && (s->kind != SQL_EXPLAIN || s->inner == SQL_SELECT))
+        return judge_read(n, text, facts, i, place);
+    be_everywhere(place, fits_in_transaction(text, s));
+    return NATIVE_GO;
+}
+
+/* ---- what it becomes ---- */
+
+static bool says_that_it_differs(struct native *n, const struct repl_plan *plan)
+{
+    const struct conf *conf = n->c->ss->conf;
+    char text[256];
+
+    if (plan->differs.n == 0 || conf->replication_nondeterministic == CONF_NONDET_ALLOW)
+        return false;
+    if (conf->replication_nondeterministic == CONF_NONDET_ERROR) {
+        native_refuse(n, "0A000", "the result of \"%.*s\" may differ between nodes",
+            plan->differs.n > 100 ? 100 : (int)plan->differs.n, plan->differs.p);
+        return true;
+    }
+    snprintf(text, sizeof text, "the result of \"%.*s\" may differ between nodes",
+        plan->differs.n > 100 ? 100 : (int)plan->differs.n, plan->differs.p);
+    client_notice(n->c, LVL_WARNING, text);
+    CLIENT_LOG(n->c, LVL_WARNING, "%s", text);
+    return false;
+}
+
+enum native_verdict native_rewrite(
+    struct native *n, struct slice text, const struct sql_stmt *stmt, struct repl_plan *plan)
+{
+    struct repl_catalog catalog = {known_table, n};
+
+    switch (repl_rewrite_plan(n->arena, text, stmt, &catalog, false, 0, plan)) {
+    case REPL_ASK:
+        ask_columns(n, plan->table);
+        return NATIVE_ASK;
+    case REPL_FAILED:
+        native_refuse(n, "54000", "the statement is too long to be replicated");
+        return NATIVE_REFUSED;
+    case REPL_REWRITE:
+    case REPL_KEEP:
+        break;
+    }
+    if (stmt->kind == SQL_PREPARE && plan->verdict == REPL_REWRITE) {
+        native_refuse(n, "0A000",
+            "PREPARE of a statement that tells the time or leaves out such a column is not "
+            "supported in native replication yet");
+        return NATIVE_REFUSED;
+    }
+    return says_that_it_differs(n, plan) ? NATIVE_REFUSED : NATIVE_GO;
+}
+
+enum native_verdict native_plan(struct native *n)
+{
+    const struct sql_stmt *s = n->facts.nstmts == 0 ? NULL : &n->facts.stmts[n->at];
+    enum native_verdict v;
+
+    n->place = (struct native_place){0};
+    n->plan = (struct repl_plan){0};
+    n->ex.is_commit = false;
+    v = native_judge(n, n->text, &n->facts, n->at, &n->place);
+    if (v != NATIVE_GO || s == NULL)
+        return v;
+    if (n->place.everywhere && (v = native_rewrite(n, n->text, s, &n->plan)) != NATIVE_GO)
+        return v;
+    native_note(n, s);
+    return NATIVE_GO;
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * native_rest.c: what a client of native replication leaves behind: a COMMIT that the main node was
+ * told is told to all others, and nobody cancels it. Runs in: workers. A node that cannot do it is
+ * taken out of service, for it is not like the others any more. */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "cluster/command.h"
+#include "wire/writer.h"
+
+#include "native_int.h"
+
+/* The owner of one link until it is quiet. */
+struct native_rest {
+    struct sessions *ss;
+    struct pool *pool;
+    struct link *link;
+    bool failed;
+};
+
+static void rest_end(struct native_rest *r)
+{
+    struct node_command cmd = {.order = NODE_DETACH, .node = r->pool->cluster_node};
+    struct pool *pool = r->pool;
+
+    if (r->failed) {
+        snprintf(cmd.who, sizeof cmd.who, "%s", "native replication");
+        snprintf(cmd.why, sizeof cmd.why, "%s", "it could not end what the main node had ended");
+        log_at(LVL_WARNING, "node %d is detached: %s", cmd.node, cmd.why);
+        sessions_mail_monitor(r->ss, MAIL_NODE_COMMAND, &cmd, sizeof cmd);
+    }
+    if (r->link != NULL)
+        link_release(r->link, true);
+    pool_detach(pool);
+    mem_free(r);
+}
+
+static void rest_on_bytes(void *owner, struct link *link, const char *p, size_t n)
+{
+    (void)owner;
+    (void)link;
+    (void)p;
+    (void)n;
+}
+
+static void rest_on_quiet(void *owner, struct link *link)
+{
+    (void)link;
+    rest_end(owner);
+}
+
+static bool rest_on_error(void *owner, struct link *link, const struct errmsg *m)
+{
+    struct native_rest *r = owner;
+
+    (void)link;
+    (void)m;
+    r->failed = true;
+    return true;
+}
+
+static void rest_on_lost(void *owner, struct link *link, const struct err *err, bool told)
+{
+    struct native_rest *r = owner;
+
+    (void)link;
+    (void)err;
+    (void)told;
+    r->failed = true;
+    r->link = NULL;
+    rest_end(r);
+}
+
+static void rest_on_nothing(void *owner, struct link *link)
+{
+    (void)owner;
+    (void)link;
+}
+
+static void rest_on_parameter(void *owner, struct link *link, struct slice name, struct slice value)
+{
+    (void)owner;
+    (void)link;
+    (void)name;
+    (void)value;
+}
+
+static void rest_on_tag(void *owner, struct link *link, struct slice tag)
+{
+    (void)owner;
+    (void)link;
+    (void)tag;
+}
+
+static void rest_on_columns(
+    void *owner, struct link *link, uint32_t serial, char type, struct slice body)
+{
+    (void)owner;
+    (void)link;
+    (void)serial;
+    (void)type;
+    (void)body;
+}
+
+static void rest_on_row(void *owner, struct link *link, struct slice body)
+{
+    (void)owner;
+    (void)link;
+    (void)body;
+}
+
+static const struct link_owner_ops rest_ops = {
+    .on_bytes = rest_on_bytes,
+    .on_quiet = rest_on_quiet,
+    .on_settled = rest_on_nothing,
+    .on_parameter = rest_on_parameter,
+    .on_tag = rest_on_tag,
+    .on_error = rest_on_error,
+    .on_columns = rest_on_columns,
+    .on_own_row = rest_on_row,
+    .on_drained = rest_on_nothing,
+    .on_lost = rest_on_lost,
+};
+
+static void leave(struct native_leg *leg)
+{
+    struct client *c = leg->n->c;
+    struct native_rest *r = mem_alloc_zero(sizeof *r);
+
+    r->ss = c->ss;
+    r->link = leg->link;
+    r->pool = leg->link->pool;
+    if (leg->pool == NULL) {
+        pool_hold(r->pool);
+        c->link = NULL;
+        c->target = NULL;
+    } else if (c->target == leg->link) {
+        c->target = c->link;
+    }
+    r->link->owner = r;
+    r->link->ops = &rest_ops;
+    link_resume(r->link);
+    leg->pool = NULL;
+    leg->link = NULL;
+    leg->phase = LEG_NONE;
+}
+
+/* The main node commits, and the others have not been asked yet. */
+static void commit_the_others(struct native *n)
+{
+    for (unsigned i = 0; i < n->nlegs; i++) {
+        struct native_leg *leg = &n->leg[i];
+
+        if (i != n->main && native_is_up(leg) && leg->link->tx_status == 'T')
+            native_ask(n, leg, slice_of_str("COMMIT"));
+    }
+}
+
+void native_leave_behind(struct native *n)
+{
+    bool is_known =
+        !n->wrapped && n->leg[n->main].link != NULL && n->leg[n->main].link->tx_status == 'I';
+    bool ends;
+
+    if (n->step == STEP_FIRST_END || (n->step == STEP_MAIN && n->ex.is_commit && n->failed < 0))
+        commit_the_others(n);
+    ends = n->step == STEP_FIRST_END || n->step == STEP_OTHER_ENDS || n->ex.is_commit ||
+           (n->step == STEP_OTHERS && is_known);
+    for (unsigned i = 0; ends && i < n->nlegs; i++) {
+        if (n->leg[i].is_asked && native_is_up(&n->leg[i]))
+            leave(&n->leg[i]);
+    }
+}

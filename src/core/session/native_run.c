@@ -1,0 +1,693 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * native_run.c: the steps of an exchange of native replication. Runs in: workers.
+ *
+ * The main node first, then the others; what it did is undone on all when one cannot do it. Must
+ * never: tell the client of something done that the main node has not done. */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "config/conf.h"
+#include "replicate/locks.h"
+#include "wire/message.h"
+#include "wire/reader.h"
+#include "wire/writer.h"
+
+#include "native_int.h"
+
+static struct native_leg *main_leg(struct native *n)
+{
+    return &n->leg[n->main];
+}
+
+/* Who is asked first: the node on which the transaction failed says so itself. */
+static unsigned first_leg(const struct native *n)
+{
+    return n->failed >= 0 ? (unsigned)n->failed : n->main;
+}
+
+static bool is_outside(const struct native *n)
+{
+    return n->failed < 0 && n->leg[n->main].link->tx_status == 'I';
+}
+
+static const struct sql_stmt *statement(const struct native *n)
+{
+    return n->ex.is_batch || n->facts.nstmts == 0 ? NULL : &n->facts.stmts[n->at];
+}
+
+/* ---- the end ---- */
+
+static void undo(struct native *n)
+{
+    native_round(n, STEP_UNDO, true, -1);
+    for (unsigned i = 0; i < n->nlegs; i++) {
+        if (native_is_up(&n->leg[i]) && n->leg[i].begun) {
+            native_ask(n, &n->leg[i], slice_of_str("ROLLBACK"));
+            n->leg[i].begun = false;
+        }
+    }
+    n->wrapped = false;
+    native_wait(n);
+}
+
+/* Its own transaction has to fail, and no server has seen why. */
+static void spoil(struct native *n)
+{
+    native_round(n, STEP_SPOIL, true, -1);
+    native_ask(n, main_leg(n), slice_of_str("SELECT pg_catalog.refused_by_pgpool()"));
+}
+
+void native_fail(struct native *n)
+{
+    n->ex.failing = true;
+    if (n->wrapped)
+        undo(n);
+    else if (native_tx(n) == 'T')
+        spoil(n);
+    else
+        native_finish(n);
+}
+
+/* A node has said an error: the client is told, and the transaction has failed there. */
+static void fail_of(struct native *n, struct native_leg *leg)
+{
+    if (n->speaker != (int)(leg - n->leg) || n->ex.ours)
+        buf_put(&n->held, leg->error.data, leg->error.len);
+    if (leg->link != NULL && leg->link->tx_status == 'E' && !n->wrapped)
+        n->failed = (int)(leg - n->leg);
+    native_fail(n);
+}
+
+static void fail_with(struct native *n, const char *sqlstate, const char *text, const char *hint)
+{
+    struct err err;
+
+    err_clear(&err);
+    err_set(&err, sqlstate, "%s", text);
+    if (hint != NULL)
+        err_hint(&err, "%s", hint);
+    wire_put_err(&n->held, &err);
+    native_fail(n);
+}
+
+/* COMMIT of our transaction. */
+static void end_wrapped(struct native *n)
+{
+    native_round(n, STEP_FIRST_END, true, -1);
+    native_ask(n, main_leg(n), slice_of_str("COMMIT"));
+    main_leg(n)->begun = false;
+}
+
+static void end_others(struct native *n)
+{
+    native_round(n, STEP_OTHER_ENDS, true, -1);
+    for (unsigned i = 0; i < n->nlegs; i++) {
+        if (i != n->main && native_is_up(&n->leg[i]) && n->leg[i].begun) {
+            native_ask(n, &n->leg[i], slice_of_str("COMMIT"));
+            n->leg[i].begun = false;
+        }
+    }
+    native_wait(n);
+}
+
+/* ---- sending ---- */
+
+static void put_query(struct native *n, struct slice sql)
+{
+    buf_clear(&n->out);
+    buf_clear(&n->ops);
+    wire_put_query(&n->out, sql);
+    buf_put_byte(&n->ops, OP_QUERY);
+}
+
+static void put_statement(struct native *n)
+{
+    const struct sql_stmt *s = statement(n);
+    struct buf sql = {0};
+
+    if (n->ex.is_batch)
+        return; /* native_batch_plan has put it */
+    if (s == NULL) {
+        put_query(n, n->text);
+        return;
+    }
+    if (n->plan.verdict == REPL_REWRITE)
+        repl_rewrite_text(&n->plan, n->text, s, n->values, &sql);
+    else
+        buf_put(&sql, n->text.p + s->offset, s->len);
+    put_query(n, buf_slice(&sql));
+    buf_free(&sql);
+}
+
+static void send_to(struct native *n, struct native_leg *leg)
+{
+    const char *prefix = n->wrapped && !leg->begun ? "BEGIN" : "";
+
+    leg->begun = leg->begun || n->wrapped;
+    native_send(n, leg, prefix);
+}
+
+static int read_leg(struct native *n)
+{
+    if (n->failed >= 0)
+        return n->failed;
+    if (n->wrapped || n->wrote || n->place.on_main || !n->c->ss->conf->load_balance_mode ||
+        n->reader < 0 || !native_is_up(&n->leg[n->reader]))
+        return (int)n->main;
+    return n->reader;
+}
+
+static void run_on_one(struct native *n)
+{
+    int one = n->ex.is_batch && n->portal >= 0 ? n->portal : read_leg(n);
+
+    if (!native_is_up(&n->leg[one]))
+        one = (int)n->main;
+    native_round(n, STEP_ONE, false, one);
+    n->ex.streams = n->ex.is_batch || n->facts.nstmts <= 1;
+    if (n->ex.is_batch) {
+        n->portal = one;
+        n->unnamed = n->unnamed == NATIVE_HERE ? one : n->unnamed;
+    }
+    count_statement(n->c->ss, n->leg[one].node, COUNT_SELECT);
+    put_statement(n);
+    send_to(n, &n->leg[one]);
+}
+
+static void run_on_main(struct native *n)
+{
+    unsigned first = first_leg(n);
+
+    native_round(n, STEP_MAIN, false, (int)first);
+    put_statement(n);
+    send_to(n, &n->leg[first]);
+}
+
+/* The transaction failed on one node, or could not be committed: COMMIT is a ROLLBACK there. */
+static bool has_rolled_back(struct native *n)
+{
+    const struct native_leg *first = &n->leg[first_leg(n)];
+
+    return n->ex.is_commit && (n->failed >= 0 || first->kind == 'E');
+}
+
+static void run_on_others(struct native *n)
+{
+    unsigned first = first_leg(n);
+    bool rolls_back = has_rolled_back(n);
+
+    native_round(n, STEP_OTHERS, false, (int)first);
+    if (rolls_back)
+        put_query(n, slice_of_str("ROLLBACK"));
+    for (unsigned i = 0; i < n->nlegs; i++) {
+        if (i != first && native_is_up(&n->leg[i]))
+            send_to(n, &n->leg[i]);
+    }
+    native_wait(n);
+}
+
+/* What the main node is asked before: its time, and the lock of a table. */
+static bool ask_values(struct native *n)
+{
+    const struct sql_stmt *s = statement(n);
+    struct buf sql = {0};
+
+    if (n->values != NULL || s == NULL)
+        return false;
+    if (repl_must_lock(n->text, s, n->c->ss->conf->insert_lock, n->plan.serial != NULL)) {
+        const struct sql_table *t = n->plan.serial != NULL ? n->plan.serial : repl_insert_target(s);
+
+        repl_lock_sql(slice_of(n->text.p + t->offset, t->len), false, &sql);
+    }
+    if (n->plan.nasks > 0) {
+        buf_printf(&sql, "%s", sql.len > 0 ? ";" : "");
+        repl_rewrite_asks(&n->plan, &sql);
+    }
+    if (sql.len == 0)
+        return false;
+    n->values = arena_alloc_zero(n->arena, (n->plan.nasks + 1) * sizeof *n->values);
+    native_round(n, STEP_VALUES, true, -1);
+    put_query(n, buf_slice(&sql));
+    send_to(n, main_leg(n));
+    buf_free(&sql);
+    return true;
+}
+
+static void run(struct native *n)
+{
+    if (!n->place.everywhere) {
+        run_on_one(n);
+        return;
+    }
+    n->wrote = true;
+    if (n->place.wraps && (n->wrapped || is_outside(n)))
+        n->wrapped = true;
+    if (n->failed < 0 && !n->ex.is_batch && ask_values(n))
+        return;
+    run_on_main(n);
+}
+
+/* Within a failed transaction only its end goes to all nodes. */
+static void place_failed(struct native *n)
+{
+    const struct sql_stmt *s = statement(n);
+    enum sql_tx_op op = s == NULL ? SQL_TX_NONE : s->tx.op;
+
+    n->place = (struct native_place){0};
+    n->plan = (struct repl_plan){0};
+    n->ex.is_commit = op == SQL_TX_COMMIT;
+    n->place.everywhere = op == SQL_TX_COMMIT || op == SQL_TX_ROLLBACK || op == SQL_TX_ROLLBACK_TO;
+}
+
+/* ---- the exchange ---- */
+
+static void next_query(struct native *n)
+{
+    enum native_verdict v = NATIVE_GO;
+
+    if (n->facts.nstmts > 0 && n->at == n->facts.nstmts) {
+        if (n->wrapped)
+            end_wrapped(n);
+        else
+            native_finish(n);
+        return;
+    }
+    if (n->failed >= 0)
+        place_failed(n);
+    else
+        v = native_plan(n);
+    if (v == NATIVE_GO)
+        run(n);
+}
+
+static void next_batch(struct native *n)
+{
+    if (n->at > 0) {
+        if (n->wrapped)
+            end_wrapped(n);
+        else
+            native_finish(n);
+        return;
+    }
+    if (native_batch_plan(n) != NATIVE_GO)
+        return;
+    if (n->ops.len == 0)
+        native_local_done(n); /* a Flush, and nothing is owed */
+    else
+        run(n);
+}
+
+void native_next(struct native *n)
+{
+    if (n->step == STEP_IDLE || n->step == STEP_OPEN) {
+        if (native_legs_open(n) != 0)
+            return;
+    }
+    if (n->ex.is_batch)
+        next_batch(n);
+    else
+        next_query(n);
+}
+
+static void statement_done(struct native *n)
+{
+    n->at = n->ex.is_batch || n->facts.nstmts == 0 ? 1 : n->at + 1;
+    n->values = NULL;
+    if (!n->ex.is_batch && n->facts.nstmts == 0) {
+        native_finish(n);
+        return;
+    }
+    native_next(n);
+}
+
+/* A read on one node. */
+static void one_answered(struct native *n)
+{
+    struct native_leg *leg = &n->leg[n->speaker];
+
+    if (leg->is_lost) {
+        fail_with(n, "40000", "the node that answered was lost", NULL);
+        return;
+    }
+    if (leg->kind != 'E') {
+        statement_done(n);
+        return;
+    }
+    if (leg->link->tx_status == 'E' && !n->wrapped)
+        n->failed = n->speaker;
+    native_fail(n);
+}
+
+static void main_answered(struct native *n)
+{
+    struct native_leg *first = &n->leg[first_leg(n)];
+
+    if (first->is_lost) {
+        fail_with(n, "40000", "a node was lost in the transaction", NULL);
+        return;
+    }
+    if (first->kind == 'E' && !n->ex.is_commit) {
+        fail_of(n, first);
+        return;
+    }
+    run_on_others(n);
+}
+
+static bool is_lock_trouble(const struct native_leg *leg)
+{
+    static const char *const state[] = {"40P01", "40001", "55P03", "57014", "53", "57P0"};
+
+    for (unsigned i = 0; i < sizeof state / sizeof state[0]; i++) {
+        if (leg->said.len >= strlen(state[i]) &&
+            memcmp(leg->said.data, state[i], strlen(state[i])) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Those that took part; the main node's is the first of all. */
+static unsigned collect(struct native *n, struct agree_answer *answers, struct native_leg **legs)
+{
+    unsigned first = first_leg(n);
+    unsigned count = 0;
+
+    for (unsigned k = 0; k < n->nlegs; k++) {
+        struct native_leg *leg = &n->leg[(first + k) % n->nlegs];
+
+        if (!leg->did || leg->is_lost)
+            continue;
+        legs[count] = leg;
+        answers[count++] = (struct agree_answer){.node = leg->node,
+            .kind = leg->kind,
+            .has_tuples = leg->has_tuples,
+            .ntuples = leg->ntuples,
+            .text = buf_slice(&leg->said)};
+    }
+    return count;
+}
+
+static void log_mismatch(struct native *n, const struct agree_answer *answers, unsigned count,
+    const struct agree_result *result)
+{
+    struct buf text = {0};
+
+    for (unsigned i = 0; i < count; i++) {
+        if ((result->minority >> i & 1) == 0)
+            continue;
+        buf_clear(&text);
+        agree_put_log(answers, count, result, i, &text);
+        CLIENT_LOG(n->c, LVL_LOG, "%.*s", (int)text.len, text.data);
+    }
+    buf_free(&text);
+}
+
+static void end_with_mismatch(struct native *n, const struct agree_answer *answers, unsigned count,
+    const struct agree_result *result, enum agree_action action)
+{
+    struct buf text = {0};
+    bool is_known = !n->wrapped && is_outside(n); /* done already where it could be done */
+
+    agree_put_error(answers, count, result, n->text, &text);
+    buf_put_byte(&text, '\0');
+    CLIENT_LOG(n->c, LVL_WARNING, "%s", text.data);
+    if (action == AGREE_REFUSE && !is_known) {
+        fail_with(n, "XX001", text.data, agree_hint(result));
+    } else {
+        client_end_text(n->c, "XX001", "%s", text.data);
+    }
+    buf_free(&text);
+}
+
+static void detach_minority(struct native *n, const struct agree_answer *answers, unsigned count,
+    struct native_leg **legs, const struct agree_result *result)
+{
+    struct buf why = {0};
+
+    agree_put_error(answers, count, result, slice_of("", 0), &why);
+    buf_put_byte(&why, '\0');
+    for (unsigned i = 0; i < count; i++) {
+        if ((result->minority >> i & 1) == 0)
+            continue;
+        native_detach(n, legs[i], why.data);
+        if (legs[i] != main_leg(n))
+            native_leg_drop(legs[i], true);
+    }
+    buf_free(&why);
+    if (result->main_differs)
+        client_end_text(n->c, "XX001", "the main node answered otherwise than most");
+    else
+        statement_done(n);
+}
+
+/* Some were lost: what they did is gone with a transaction, and done or not without one. */
+static bool has_lost_some(struct native *n)
+{
+    bool is_known = !n->wrapped && is_outside(n);
+    bool some = false;
+
+    for (unsigned i = 0; i < n->nlegs; i++) {
+        if (!n->leg[i].did || !n->leg[i].is_lost)
+            continue;
+        if (is_known)
+            native_detach(n, &n->leg[i], "it was lost while it did what others had done");
+        some = true;
+    }
+    if (!some || is_known)
+        return false;
+    fail_with(n, "40000", "a node was lost in the transaction", NULL);
+    return true;
+}
+
+/* A lock that one node could not give undoes it on all. */
+static bool has_lock_trouble(struct native *n)
+{
+    for (unsigned i = 0; i < n->nlegs; i++) {
+        struct native_leg *leg = &n->leg[i];
+
+        if (i == first_leg(n) || !leg->did || leg->kind != 'E' || !is_lock_trouble(leg))
+            continue;
+        if (!n->wrapped && is_outside(n)) {
+            native_detach(n, leg, "it could not do what the main node had done");
+            native_leg_drop(leg, true);
+            continue;
+        }
+        buf_clear(&n->held);
+        fail_of(n, leg);
+        return true;
+    }
+    return false;
+}
+
+/* The transaction is over, one way or the other, on all nodes. */
+static void end_answered(struct native *n)
+{
+    bool was_failed = n->failed >= 0;
+
+    n->failed = -1;
+    for (unsigned i = 0; i < n->nlegs; i++) {
+        if (native_is_up(&n->leg[i]) && n->leg[i].link->tx_status == 'E')
+            n->failed = (int)i;
+    }
+    if (was_failed || n->leg[n->main].kind == 'E') {
+        if (n->leg[n->main].kind == 'E')
+            n->ex.failing = true;
+        if (n->ex.failing)
+            native_finish(n);
+        else
+            statement_done(n);
+        return;
+    }
+    statement_done(n);
+}
+
+static void others_answered(struct native *n)
+{
+    const struct conf *conf = n->c->ss->conf;
+    struct agree_rules rules = {.stop_on_mismatch = conf->replication_stop_on_mismatch,
+        .failover_if_tuples = conf->failover_if_affected_tuples_mismatch};
+    struct agree_answer answers[NATIVE_MAX_NODES];
+    struct native_leg *legs[NATIVE_MAX_NODES];
+    struct agree_result result;
+    enum agree_action action;
+    unsigned count;
+
+    if (n->failed >= 0 || has_rolled_back(n)) {
+        end_answered(n);
+        return;
+    }
+    if (has_lost_some(n) || has_lock_trouble(n))
+        return;
+    count = collect(n, answers, legs);
+    agree_judge(answers, count, 0, &rules, &result);
+    action = agree_what_to_do(&result, &rules);
+    if (action == AGREE_GO_ON) {
+        end_answered(n);
+        return;
+    }
+    log_mismatch(n, answers, count, &result);
+    if (action == AGREE_DETACH)
+        detach_minority(n, answers, count, legs, &result);
+    else
+        end_with_mismatch(n, answers, count, &result, action);
+}
+
+static void values_answered(struct native *n)
+{
+    struct native_leg *leg = main_leg(n);
+    struct wire_reader r;
+    uint32_t count;
+
+    if (leg->kind == 'E') {
+        fail_of(n, leg);
+        return;
+    }
+    wire_reader_init(&r, buf_slice(&n->rows));
+    (void)wire_get_u32(&r);
+    count = wire_get_u16(&r);
+    for (uint32_t i = 0; i < count && i < n->plan.nasks; i++) {
+        bool is_null;
+        struct slice value = wire_get_value(&r, &is_null);
+
+        n->values[i] =
+            slice_of(is_null || r.bad ? NULL : arena_strndup(n->arena, value.p, value.n), value.n);
+    }
+    if (n->ex.is_batch)
+        native_next(n);
+    else
+        run_on_main(n);
+}
+
+static void first_end_answered(struct native *n)
+{
+    if (main_leg(n)->kind == 'E') {
+        fail_of(n, main_leg(n));
+        return;
+    }
+    end_others(n);
+}
+
+static void other_ends_answered(struct native *n)
+{
+    for (unsigned i = 0; i < n->nlegs; i++) {
+        struct native_leg *leg = &n->leg[i];
+
+        if (!leg->did || (leg->kind != 'E' && !leg->is_lost))
+            continue;
+        native_detach(n, leg, "it could not commit what the main node had committed");
+        native_leg_drop(leg, true);
+    }
+    n->wrapped = false;
+    native_finish(n);
+}
+
+/* A question of ours failed: so does what it was asked for. */
+static bool has_question_failed(struct native *n)
+{
+    if (main_leg(n)->kind != 'E')
+        return false;
+    native_forget_tables(n);
+    fail_of(n, main_leg(n));
+    return true;
+}
+
+static void begin_query(struct native *n)
+{
+    struct client *c = n->c;
+
+    n->text = slice_of(n->in.data + PROTO_HEADER_BYTES, n->scanned - PROTO_HEADER_BYTES);
+    if (n->text.n > 0 && n->text.p[n->text.n - 1] == '\0')
+        n->text.n--;
+    if (client_local_is_likely(n->text)) {
+        enum local_verdict v = client_local_query(c, n->text);
+
+        if (v == LOCAL_DONE) {
+            native_local_done(n);
+            return;
+        }
+        if (v == LOCAL_PARK) {
+            native_park(n);
+            return;
+        }
+    }
+    client_stats_on_query(c);
+    client_note_statement(c, n->text);
+    if (client_log_statements(c))
+        client_log_statement(c, "", n->text);
+    if (sql_parse(n->arena, n->text, &n->facts) == -1)
+        n->facts.nstmts = 0;
+    native_next(n);
+}
+
+void native_start(struct native *n)
+{
+    char type = n->in.data[0];
+
+    n->at = 0;
+    n->values = NULL;
+    n->ex.is_batch = type != FE_QUERY && type != FE_FUNCTION_CALL;
+    n->ex.ends_in_sync = true;
+    n->text = slice_of("", 0);
+    if (type == FE_QUERY) {
+        n->skips = false;
+        begin_query(n);
+        return;
+    }
+    if (type == FE_FUNCTION_CALL) {
+        native_refuse(n, "0A000", "function calls are not supported in native replication yet");
+        return;
+    }
+    client_stats_on_query(n->c);
+    client_note_statement(n->c, slice_of(NULL, 0));
+    native_next(n);
+}
+
+static void look_answered(struct native *n)
+{
+    if (has_question_failed(n))
+        return;
+    native_take_answers(n);
+    native_next(n);
+}
+
+static void columns_answered(struct native *n)
+{
+    if (has_question_failed(n))
+        return;
+    native_take_columns(n);
+    native_next(n);
+}
+
+static void spoil_answered(struct native *n)
+{
+    n->failed = (int)n->main;
+    native_finish(n);
+}
+
+static void nothing(struct native *n)
+{
+    (void)n;
+}
+
+void native_answered(struct native *n)
+{
+    static void (*const step[])(struct native *) = {
+        [STEP_IDLE] = nothing,
+        [STEP_OPEN] = nothing,
+        [STEP_LOOK] = look_answered,
+        [STEP_COLUMNS] = columns_answered,
+        [STEP_VALUES] = values_answered,
+        [STEP_ONE] = one_answered,
+        [STEP_MAIN] = main_answered,
+        [STEP_OTHERS] = others_answered,
+        [STEP_FIRST_END] = first_end_answered,
+        [STEP_OTHER_ENDS] = other_ends_answered,
+        [STEP_UNDO] = native_finish,
+        [STEP_SPOIL] = spoil_answered,
+    };
+
+    step[n->step](n);
+}

@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: PostgreSQL
+"""Native replication with real servers that know nothing of each other: what was written through pgpool is equal on all."""
+import signal
+import threading
+import time
+
+import pytest
+from pgt import waits
+from pgt import wire as w
+from pgt.postgres import start_postgres
+from pgt.wire import Wire
+
+TABLES = """\
+create table t (id int primary key, v text, at timestamptz default clock_timestamp(), u uuid default gen_random_uuid());
+create table s (id serial primary key, v int, r float8 default random());
+create table accounts (id int primary key, amount int);
+insert into accounts select i, 100 from generate_series(1, 20) i;
+create function fails_here() returns int language plpgsql as $$ begin
+  if current_setting('port') = current_setting('my.bad', true) then raise exception 'not here'; end if; return 1; end $$;
+create function counts_here() returns setof int language plpgsql as $$ begin
+  return next 1; if current_setting('port') = current_setting('my.bad', true) then return next 2; end if; end $$;
+"""
+
+
+class Nodes:
+    def __init__(self, count, start_pool, **conf):
+        self.nodes = [start_postgres({"max_connections": "60", "log_statement": "all"}, roles=False) for _ in range(count)]
+        settings = {"backend_clustering_mode": "native_replication", "load_balance_mode": True,
+                    "health_check_period": 1, "health_check_max_retries": 0, "log_min_messages": "debug1", **conf}
+        settings |= {f"backend_flag{i}": "ALLOW_TO_FAILOVER" for i in range(count)}
+        self.pool = start_pool(*[n.address for n in self.nodes], **settings)
+        with self.client() as c:
+            for sql in TABLES.split(";\n"):
+                if sql.strip():
+                    one(c, sql)
+
+    def client(self, **params):
+        c = Wire(self.pool.address)
+        c.login(**params)
+        return c
+
+    def everywhere(self, sql, nodes=None):
+        return [n.rows(sql) for n in (nodes or self.nodes)]
+
+    def equal(self, nodes=None):
+        for table in ("t", "s", "accounts"):
+            rows = self.everywhere(f"select x::text from {table} x order by 1", nodes)
+            assert all(r == rows[0] for r in rows), f"{table}: {rows}"
+        return True
+
+    def status(self):
+        with self.client() as c:
+            return [[v.decode() for v in r] for r in c.rows("show pool_nodes")]
+
+    def stop(self):
+        for n in self.nodes:
+            n.stop(signal.SIGQUIT)
+
+
+def one(c, sql):
+    """Runs one statement that works."""
+    got = c.simple(sql)
+    assert not [m for m in got if m.type == "E"], [m.text for m in got if m.type == "E"]
+    return got
+
+
+def error_of(messages):
+    found = [m for m in messages if m.type == "E"]
+    assert found, messages
+    return found[0]
+
+
+@pytest.fixture
+def pair(start_pool):
+    made = []
+
+    def make(count=2, **conf):
+        made.append(Nodes(count, start_pool, **conf))
+        return made[-1]
+
+    yield make
+    for it in made:
+        it.stop()
+
+
+def test_writes_are_everywhere(pair):
+    it = pair()
+    with it.client() as c:
+        got = one(c, "insert into t (id, v) values (1, 'a'), (2, 'b') returning id")
+        assert [m.type for m in got] == ["T", "D", "D", "C", "Z"] and got[-1].body == b"I"
+        one(c, "insert into s (v) values (5); update t set v = now()::text where id = 2; delete from t where id = 1")
+        one(c, "insert into t (id, u) select i, null from generate_series(10, 15) i where i <> 12 and random() >= 0")
+        one(c, "create table more as select now() as at, 1 as n")
+        assert len({r[0][0] for r in it.everywhere("select at::text from more")}) == 1
+        it.equal()
+
+
+def test_a_transaction_is_one_everywhere(pair):
+    it = pair()
+    with it.client() as c:
+        assert one(c, "begin")[-1].body == b"T"
+        one(c, "insert into t (id, v) values (1, current_timestamp::text)")
+        one(c, "savepoint a")
+        assert error_of(c.simple("insert into t (id) values (1)")).sqlstate == "23505"
+        assert error_of(c.simple("select 1")).sqlstate == "25P02"
+        assert one(c, "rollback to a")[-1].body == b"T"
+        one(c, "insert into t (id) values (2)")
+        assert one(c, "commit")[-1].body == b"I"
+        assert [r for r in it.everywhere("select id from t order by 1")] == [[[b"1"], [b"2"]]] * 2
+        one(c, "begin")
+        one(c, "insert into t (id) values (3)")
+        one(c, "rollback")
+        one(c, "begin")
+        error_of(c.simple("selec"))
+        assert [m.type for m in c.simple("commit")] == ["C", "Z"]
+        it.equal()
+        assert it.nodes[1].value("select count(*) from t") == "2"
+
+
+def test_an_error_on_the_main_node_reaches_nobody_else(pair):
+    it = pair()
+    with it.client() as c:
+        assert error_of(c.simple("insert into t (id) values (1); insert into t (id) values (1)")).sqlstate == "23505"
+        assert error_of(c.simple("insert into nowhere values (1)")).sqlstate == "42P01"
+        one(c, "insert into t (id) values (1)")
+        it.equal()
+
+
+def test_reads_are_spread(pair):
+    it = pair()
+    ports = set()
+    for _ in range(12):
+        with it.client() as c:
+            ports.add(c.value("select current_setting('port') from t right join (select 1) x on true"))
+            one(c, "begin")
+            one(c, "update accounts set amount = amount where id = 1")
+            assert c.value("select current_setting('port')") == str(it.nodes[0].port), "it has written"
+            one(c, "commit")
+    assert ports == {str(n.port) for n in it.nodes}
+
+
+def test_another_node_cannot(pair):
+    """What one node cannot do is undone on all."""
+    it = pair()
+    with it.client() as c:
+        one(c, f"set my.bad = '{it.nodes[1].port}'")
+        c.send(w.query("insert into t (id, u) select fails_here(), null"))
+        assert "kind mismatch" in error_of(c.read_eof()).text
+    assert it.nodes[0].value("select count(*) from t") == "0"
+    it.equal()
+
+
+def test_other_numbers_of_rows(pair):
+    it = pair()
+    with it.client() as c:
+        one(c, f"set my.bad = '{it.nodes[1].port}'")
+        error = error_of(c.simple("insert into t (id) select * from counts_here()"))
+        assert error.sqlstate == "XX001" and "difference of the number of inserted, updated or deleted tuples" in error.text
+        one(c, "select 1")
+    assert it.nodes[0].value("select count(*) from t") == "0" == it.nodes[1].value("select count(*) from t")
+
+
+def test_the_minority_is_detached(pair):
+    it = pair(3, replication_stop_on_mismatch=True)
+    with it.client() as c:
+        one(c, f"set my.bad = '{it.nodes[2].port}'")
+        one(c, "insert into t (id, u) select fails_here(), null")
+        waits.wait_for("node 2 is down", lambda: it.status()[2][3] == "down")
+        one(c, "insert into t (id) values (5)")
+    it.equal(it.nodes[:2])
+    assert it.nodes[2].value("select count(*) from t") == "0"
+
+
+def test_a_node_that_dies(pair):
+    it = pair(3)
+    with it.client() as c, it.client() as d:
+        one(c, "insert into t (id) values (1)")
+        one(d, "begin")
+        one(d, "insert into t (id) values (2)")
+        it.nodes[1].stop(signal.SIGKILL)
+        waits.wait_for("node 1 is down", lambda: it.status()[1][3] == "down")
+        one(c, "insert into t (id) values (3)")
+        d.simple("commit")
+        one(d, "insert into t (id) values (4)")
+    it.equal([it.nodes[0], it.nodes[2]])
+
+
+def test_what_is_not_supported_says_so(pair):
+    it = pair()
+    with it.client() as c:
+        for sql in ("copy t (id) from stdin", "select lo_creat(-1)", "prepare transaction 'x'"):
+            assert error_of(c.simple(sql)).sqlstate == "0A000", sql
+            one(c, "begin")
+            got = c.simple(sql)
+            assert error_of(got).sqlstate == "0A000" and got[-1].body == b"E", sql
+            one(c, "rollback")
+
+
+def pipeline(c, *parts):
+    c.send(*parts, w.message("S"))
+    return c.ready()
+
+
+def test_the_extended_protocol(pair):
+    it = pair()
+    with it.client() as c:
+        got = pipeline(c, w.parse("insert into t (id, v) values ($1, $2) returning id", "ins"), w.bind(["1", "x"], name="ins"),
+                       w.describe("", "P"), w.execute())
+        assert [m.type for m in got] == ["1", "2", "T", "D", "C", "Z"], got
+        for i in range(2, 6):
+            got = pipeline(c, w.bind([str(i), None], name="ins"), w.execute())
+            assert [m.type for m in got] == ["2", "D", "C", "Z"], got
+        got = pipeline(c, w.parse("insert into s (v) values ($1)"), w.bind(["7"]), w.execute(),
+                       w.bind(["8"]), w.execute())
+        assert [m.type for m in got] == ["1", "2", "C", "2", "C", "Z"], got
+        got = pipeline(c, w.parse("select id from t where id < $1"), w.bind(["3"]), w.describe("", "P"), w.execute())
+        assert [m.type for m in got] == ["1", "2", "T", "D", "D", "C", "Z"], got
+        got = pipeline(c, w.parse("begin"), w.bind(), w.execute(), w.parse("insert into s (v) values (9)"), w.bind(),
+                       w.execute())
+        assert got[-1].body == b"T"
+        got = pipeline(c, w.parse("insert into t (id) values (1)"), w.bind(), w.execute())
+        assert error_of(got).sqlstate == "23505" and got[-1].body == b"E"
+        got = pipeline(c, w.parse("commit"), w.bind(), w.execute())
+        assert got[-1].body == b"I", got
+        it.equal()
+        assert it.nodes[1].value("select count(*) from s") == "2"
+
+
+def test_flush(pair):
+    it = pair()
+    with it.client() as c:
+        c.send(w.parse("insert into t (id) values ($1)", "p"), w.describe("p"), w.message("H"))
+        assert [m.type for m in (c.read(), c.read(), c.read())] == ["1", "t", "n"]
+        got = pipeline(c, w.bind(["1"], name="p"), w.execute())
+        assert [m.type for m in got] == ["2", "C", "Z"], got
+        c.send(w.parse("nonsense"), w.message("H"))
+        assert c.read().type == "E"
+        got = pipeline(c, w.bind(), w.execute())
+        assert [m.type for m in got] == ["Z"], got
+        it.equal()
+
+
+def test_deadlocks_end_equal(pair):
+    """Many clients, rows in any order: conflicts are decided on the main node, and all nodes end equal."""
+    it = pair(3, max_clients=100)
+    until = time.monotonic() + 8
+    errors = []
+    done = [0]
+
+    def work(seed):
+        import random
+        rnd = random.Random(seed)
+        with it.client() as c:
+            while time.monotonic() < until:
+                a, b = rnd.sample(range(1, 8), 2)
+                c.simple("begin")
+                ok = True
+                for sql in (f"update accounts set amount = amount - 1 where id = {a}",
+                            f"update accounts set amount = amount + 1 where id = {b}",
+                            f"insert into s (v) values ({seed})"):
+                    got = c.simple(sql, seconds=60)
+                    bad = [m for m in got if m.type == "E"]
+                    if bad:
+                        ok = False
+                        if bad[0].sqlstate != "40P01":
+                            errors.append(bad[0].text)
+                        break
+                c.simple("commit" if ok else "rollback", seconds=60)
+                done[0] += ok
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(16)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not errors, errors[:5]
+    assert done[0] > 0
+    it.equal()
+    assert it.nodes[2].value("select sum(amount) from accounts") == "2000"
