@@ -121,8 +121,9 @@ void cache_gens_hold(struct cache_gens *g, int proc, const cache_cell *cells, si
 void cache_gens_release(
     struct cache_gens *g, int proc, const cache_cell *cells, size_t n, struct cache_written w);
 /* The supervisor: this process has died. What it held is held no longer; as its commits may still
- * be on their way at the servers, the cache is off for a while then, and empty after that. */
-void cache_gens_died(struct cache_gens *g, int proc, int64_t now_us);
+ * be on their way at the servers, the cache is off for a while then, and empty after that.
+ * True when it held anything. */
+bool cache_gens_died(struct cache_gens *g, int proc, int64_t now_us);
 
 /* What a dead process held is held no longer: for one whose part others have made invalid, or will
  * before it is used again. */

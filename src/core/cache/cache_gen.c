@@ -310,15 +310,16 @@ void cache_gens_forget(struct cache_gens *g, int proc)
     atomic_store(&h->nholds, 0);
 }
 
-void cache_gens_died(struct cache_gens *g, int proc, int64_t now_us)
+bool cache_gens_died(struct cache_gens *g, int proc, int64_t now_us)
 {
     struct gen_holder *h = holder_of(g, proc);
 
     if (atomic_load(&h->nholds) == 0)
-        return;
+        return false;
     atomic_store(&g->quiet_until_us, now_us + QUIET_US);
     cache_gens_off(g, CACHE_OFF_DIED);
     cache_gens_forget(g, proc);
+    return true;
 }
 
 void cache_gens_empty(struct cache_gens *g)

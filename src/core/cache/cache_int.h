@@ -136,9 +136,26 @@ struct cache_shape {
     size_t bytes;
 };
 
+/* Servers of memcached that may be listed. */
+#define CACHE_FAR_SERVERS 16
+
+/* What all processes know of one that does not answer. */
+struct cache_far_server {
+    _Atomic int64_t down_until_us;
+    _Atomic uint32_t backoff_s;
+    _Atomic uint64_t failures;
+};
+
+struct cache_far_state {
+    _Atomic bool is_used;
+    _Atomic uint64_t failures; /* words about writes that did not reach a server */
+    struct cache_far_server server[CACHE_FAR_SERVERS];
+};
+
 struct cache_region {
     struct cache_shape shape;
     int64_t since_us; /* wall clock */
+    struct cache_far_state far;
 };
 
 /* A process's handle, made of addresses in its own mapping. */

@@ -200,7 +200,10 @@ void cache_died(struct shm *shm, int proc, int64_t now_us, cache_wake_fn *wake, 
 
     if (c == NULL)
         return;
-    cache_gens_died(c->gens, proc, now_us);
+    if (cache_gens_died(c->gens, proc, now_us) && atomic_load(&c->region->far.is_used)) {
+        atomic_fetch_add(&c->region->far.failures, 1);
+        cache_gens_off(c->gens, CACHE_OFF_FAR);
+    }
     cache_flights_died(c, proc, wake, ctx);
     cache_close(&c);
 }

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * cache_far_conn.c: talking to memcached, by libmemcached.
+ * Runs in: helper threads of workers; each call may block for memqcache_timeout. A server that does
+ * not answer is left alone for a while, by all processes: the first who meets it pays, the others
+ * do not. Keys stay with their server (consistent hashing over all of them, whoever answers): if
+ * they moved, generations that are out of date would count again when it comes back. */
+#include "config.h"
+
+#include <libmemcached/memcached.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "sys/clock.h"
+
+#include "cache_far_int.h"
+
+#define MAGIC         UINT32_C(0x70676331)
+#define KEY_BYTES     40
+#define MIN_BACKOFF_S 1
+#define MAX_BACKOFF_S 60
+
+struct far_conn {
+    struct far_spec *spec;
+    memcached_st *mc;
+};
+
+struct far_name {
+    char text[KEY_BYTES];
+    size_t len;
+    unsigned server;
+};
+
+static int add_servers(memcached_st *mc, const struct far_spec *spec)
+{
+    unsigned i;
+
+    for (i = 0; i < spec->nservers; i++) {
+        memcached_return_t rc =
+            spec->server[i].port == 0
+                ? memcached_server_add_unix_socket(mc, spec->server[i].host)
+                : memcached_server_add(mc, spec->server[i].host, (in_port_t)spec->server[i].port);
+
+        if (rc != MEMCACHED_SUCCESS)
+            return -1;
+    }
+    return 0;
+}
+
+static int set_up(memcached_st *mc, const struct far_spec *spec)
+{
+    uint64_t ms = (uint64_t)spec->timeout_ms;
+    struct {
+        memcached_behavior_t what;
+        uint64_t value;
+    } b[] = {{MEMCACHED_BEHAVIOR_DISTRIBUTION, MEMCACHED_DISTRIBUTION_CONSISTENT_KETAMA},
+        {MEMCACHED_BEHAVIOR_TCP_NODELAY, 1}, {MEMCACHED_BEHAVIOR_NO_BLOCK, 1},
+        {MEMCACHED_BEHAVIOR_CONNECT_TIMEOUT, ms}, {MEMCACHED_BEHAVIOR_POLL_TIMEOUT, ms},
+        {MEMCACHED_BEHAVIOR_RETRY_TIMEOUT, 0}, {MEMCACHED_BEHAVIOR_DEAD_TIMEOUT, 0},
+        {MEMCACHED_BEHAVIOR_SERVER_FAILURE_LIMIT, 1000000},
+        {MEMCACHED_BEHAVIOR_REMOVE_FAILED_SERVERS, 0}};
+    size_t i;
+
+    if (spec->user[0] != '\0' &&
+        (memcached_behavior_set(mc, MEMCACHED_BEHAVIOR_BINARY_PROTOCOL, 1) != MEMCACHED_SUCCESS ||
+            memcached_set_sasl_auth_data(mc, spec->user, spec->password) != MEMCACHED_SUCCESS))
+        return -1;
+    for (i = 0; i < sizeof b / sizeof b[0]; i++)
+        if (memcached_behavior_set(mc, b[i].what, b[i].value) != MEMCACHED_SUCCESS)
+            return -1;
+    return add_servers(mc, spec);
+}
+
+void far_spec_release(struct far_spec *spec)
+{
+    unsigned i;
+
+    if (spec == NULL || atomic_fetch_sub(&spec->refs, 1) != 1)
+        return;
+    for (i = 0; i < spec->nservers; i++)
+        mem_free(spec->server[i].host);
+    mem_free(spec->user);
+    mem_free(spec->password);
+    mem_free(spec);
+}
+
+struct far_conn *far_conn_new(struct far_spec *spec, struct err *err)
+{
+    struct far_conn *c = mem_alloc_zero(sizeof *c);
+
+    c->mc = memcached_create(NULL);
+    if (c->mc == NULL || set_up(c->mc, spec) == -1) {
+        err_set(err, "22023", "memcached: %s",
+            c->mc == NULL ? "out of memory" : memcached_last_error_message(c->mc));
+        far_conn_free(&c);
+        return NULL;
+    }
+    c->spec = spec;
+    atomic_fetch_add(&spec->refs, 1);
+    return c;
+}
+
+void far_conn_free(struct far_conn **cp)
+{
+    struct far_conn *c = *cp;
+
+    if (c == NULL)
+        return;
+    if (c->mc != NULL)
+        memcached_free(c->mc);
+    far_spec_release(c->spec);
+    mem_free(c);
+    *cp = NULL;
+}
+
+/* --- servers that do not answer --- */
+
+static bool is_down(const struct far_conn *c, unsigned server)
+{
+    return clock_mono_us() < atomic_load(&c->spec->state->server[server].down_until_us);
+}
+
+static void answered(struct far_conn *c, unsigned server)
+{
+    if (atomic_load_explicit(&c->spec->state->server[server].backoff_s, memory_order_relaxed) != 0)
+        atomic_store(&c->spec->state->server[server].backoff_s, 0);
+}
+
+static void failed(struct far_conn *c, unsigned server)
+{
+    struct cache_far_server *s = &c->spec->state->server[server];
+    uint32_t wait_s = atomic_load(&s->backoff_s) * 2;
+
+    if (wait_s < MIN_BACKOFF_S)
+        wait_s = MIN_BACKOFF_S;
+    if (wait_s > MAX_BACKOFF_S)
+        wait_s = MAX_BACKOFF_S;
+    atomic_store(&s->backoff_s, wait_s);
+    atomic_fetch_add(&s->failures, 1);
+    atomic_store(&s->down_until_us, clock_mono_us() + wait_s * CLOCK_US_PER_S);
+    /* What is left on the wire of this one belongs to nobody any more. */
+    memcached_quit(c->mc);
+}
+
+/* The server was started anew since it was asked last: that is noticed at once. */
+static bool may_try_again(struct far_conn *c, int64_t begun_us)
+{
+    memcached_quit(c->mc);
+    return clock_mono_us() - begun_us < c->spec->timeout_ms * CLOCK_US_PER_MS / 2;
+}
+
+/* --- names --- */
+
+static void name_set(struct far_conn *c, struct far_name *name, int len)
+{
+    name->len = (size_t)len;
+    name->server = memcached_generate_hash(c->mc, name->text, name->len);
+    if (name->server >= c->spec->nservers)
+        name->server = 0;
+}
+
+static void name_of_key(struct far_conn *c, const struct cache_key *key, struct far_name *name)
+{
+    name_set(c, name,
+        snprintf(name->text, sizeof name->text, "r:%016llx%016llx", (unsigned long long)key->hash,
+            (unsigned long long)hash_bytes(key->bytes.p, key->bytes.n, MAGIC)));
+}
+
+static void name_of_cell(struct far_conn *c, cache_cell cell, struct far_name *name)
+{
+    name_set(
+        c, name, snprintf(name->text, sizeof name->text, "g:%016llx", (unsigned long long)cell));
+}
+
+static void name_of_all(struct far_conn *c, struct far_name *name)
+{
+    name_set(c, name, snprintf(name->text, sizeof name->text, "g:all"));
+}
+
+/* --- questions --- */
+
+/* What was asked for: the generations of `deps`, and the result as the last one. */
+struct question {
+    struct cache_far_deps *deps;
+    const struct cache_key *key;
+    unsigned n;
+    struct far_name name[CACHE_DEPS_MAX + 2];
+    bool is_found[CACHE_DEPS_MAX + 2];
+    struct buf value;
+};
+
+static uint64_t number_of(const char *p, size_t n)
+{
+    uint64_t v = 0;
+    size_t i;
+
+    for (i = 0; i < n && p[i] >= '0' && p[i] <= '9'; i++)
+        v = v * 10 + (uint64_t)(p[i] - '0');
+    return v;
+}
+
+static void take_answer(struct question *q, unsigned server, const memcached_result_st *r)
+{
+    const char *key = memcached_result_key_value(r);
+    size_t len = memcached_result_key_length(r);
+    unsigned i;
+
+    for (i = 0; i < q->n; i++) {
+        if (q->name[i].server != server || q->name[i].len != len ||
+            memcmp(q->name[i].text, key, len) != 0)
+            continue;
+        q->is_found[i] = true;
+        if (i == q->n - 1)
+            buf_put(&q->value, memcached_result_value(r), memcached_result_length(r));
+        else
+            q->deps->gen[i] = number_of(memcached_result_value(r), memcached_result_length(r));
+    }
+}
+
+/* One attempt to get these names from a server. */
+static int fetch(struct far_conn *c, struct question *q, unsigned server, const char *const *keys,
+    const size_t *lens, size_t n)
+{
+    memcached_result_st result;
+    memcached_return_t rc = memcached_mget(c->mc, keys, lens, n);
+
+    if (q->name[q->n - 1].server == server)
+        buf_clear(&q->value);
+    memcached_result_create(c->mc, &result);
+    while (rc == MEMCACHED_SUCCESS && memcached_fetch_result(c->mc, &result, &rc) != NULL)
+        take_answer(q, server, &result);
+    memcached_result_free(&result);
+    return rc == MEMCACHED_SUCCESS || rc == MEMCACHED_END || rc == MEMCACHED_NOTFOUND ? 0 : -1;
+}
+
+/* Asks one server for all that it has of it. */
+static int ask(struct far_conn *c, struct question *q, unsigned server)
+{
+    const char *keys[CACHE_DEPS_MAX + 2];
+    size_t lens[CACHE_DEPS_MAX + 2];
+    int64_t begun_us = clock_mono_us();
+    size_t n = 0;
+    unsigned i;
+
+    for (i = 0; i < q->n; i++)
+        if (q->name[i].server == server) {
+            keys[n] = q->name[i].text;
+            lens[n++] = q->name[i].len;
+        }
+    if (n == 0)
+        return 0;
+    if (is_down(c, server))
+        return -1;
+    if (fetch(c, q, server, keys, lens, n) == -1 &&
+        (!may_try_again(c, begun_us) || fetch(c, q, server, keys, lens, n) == -1)) {
+        failed(c, server);
+        return -1;
+    }
+    answered(c, server);
+    return 0;
+}
+
+/* A generation that is not there begins anywhere but where it was. */
+static int begin_generation(struct far_conn *c, const struct far_name *name, uint64_t *gen)
+{
+    char text[24];
+    memcached_return_t rc;
+    uint32_t flags;
+    size_t len = 0;
+    char *there;
+
+    if (getrandom(gen, sizeof *gen, 0) != sizeof *gen)
+        return -1;
+    *gen >>= 1;
+    len = (size_t)snprintf(text, sizeof text, "%llu", (unsigned long long)*gen);
+    rc = memcached_add(c->mc, name->text, name->len, text, len, 0, 0);
+    if (rc == MEMCACHED_SUCCESS)
+        return 0;
+    if (rc != MEMCACHED_NOTSTORED && rc != MEMCACHED_DATA_EXISTS) {
+        failed(c, name->server);
+        return -1;
+    }
+    there = memcached_get(c->mc, name->text, name->len, &len, &flags, &rc);
+    if (there == NULL)
+        return -1;
+    *gen = number_of(there, len);
+    free(there); /* ban: memory of the library */
+    return 0;
+}
+
+/* Whether the value is this key's, and of these generations; its result. */
+static bool is_hit(const struct question *q, struct slice *result, uint32_t *took_us)
+{
+    struct far_head head;
+    size_t ngens = q->n - 1;
+    size_t gens_bytes = ngens * sizeof q->deps->gen[0];
+    const char *p = q->value.data;
+
+    if (q->value.len < sizeof head)
+        return false;
+    memcpy(&head, p, sizeof head);
+    if (head.magic != MAGIC || head.ngens != ngens || head.key_len != q->key->bytes.n ||
+        q->value.len < sizeof head + gens_bytes + head.key_len ||
+        memcmp(p + sizeof head, q->deps->gen, gens_bytes) != 0 ||
+        memcmp(p + sizeof head + gens_bytes, q->key->bytes.p, head.key_len) != 0)
+        return false;
+    *took_us = head.took_us;
+    *result = slice_of(p + sizeof head + gens_bytes + head.key_len,
+        q->value.len - sizeof head - gens_bytes - head.key_len);
+    return true;
+}
+
+static enum cache_far_found settle(
+    struct far_conn *c, struct question *q, struct buf *out, uint32_t *took_us)
+{
+    struct slice result;
+    unsigned i;
+
+    for (i = 0; i < q->n - 1; i++)
+        if (!q->is_found[i]) {
+            if (begin_generation(c, &q->name[i], &q->deps->gen[i]) == -1)
+                return CACHE_FAR_DEAD;
+            q->is_found[q->n - 1] = false; /* what depended on the lost one is not known */
+        }
+    if (!q->is_found[q->n - 1] || !is_hit(q, &result, took_us))
+        return CACHE_FAR_MISS;
+    buf_put(out, result.p, result.n);
+    return CACHE_FAR_HIT;
+}
+
+enum cache_far_found far_conn_get(struct far_conn *c, const struct cache_key *key,
+    struct cache_far_deps *deps, struct buf *out, uint32_t *took_us)
+{
+    struct question *q = mem_alloc_zero(sizeof *q);
+    enum cache_far_found found = CACHE_FAR_MISS;
+    unsigned i;
+
+    q->deps = deps;
+    q->key = key;
+    for (i = 0; i < deps->ncells; i++)
+        name_of_cell(c, deps->cell[i], &q->name[i]);
+    name_of_all(c, &q->name[deps->ncells]);
+    name_of_key(c, key, &q->name[deps->ncells + 1]);
+    q->n = deps->ncells + 2;
+    for (i = 0; i < c->spec->nservers && found == CACHE_FAR_MISS; i++)
+        if (ask(c, q, i) == -1)
+            found = CACHE_FAR_DEAD;
+    if (found == CACHE_FAR_MISS)
+        found = settle(c, q, out, took_us);
+    buf_free(&q->value);
+    mem_free(q);
+    return found;
+}
+
+void far_conn_set(struct far_conn *c, const struct cache_key *key,
+    const struct cache_far_deps *deps, struct slice result, int64_t expire_s, uint32_t took_us)
+{
+    struct far_head head = {MAGIC, (uint32_t)key->bytes.n, took_us, deps->ncells + 1};
+    struct buf b = {0};
+    struct far_name name;
+    memcached_return_t rc;
+    /* Beyond a month memcached takes it for a point in time. */
+    int64_t expire = expire_s > 2592000 ? clock_wall_us() / CLOCK_US_PER_S + expire_s : expire_s;
+
+    name_of_key(c, key, &name);
+    if (is_down(c, name.server))
+        return;
+    buf_put(&b, &head, sizeof head);
+    buf_put(&b, deps->gen, head.ngens * sizeof deps->gen[0]);
+    buf_put(&b, key->bytes.p, key->bytes.n);
+    buf_put(&b, result.p, result.n);
+    rc = memcached_set(c->mc, name.text, name.len, b.data, b.len, (time_t)expire, 0);
+    if (rc != MEMCACHED_SUCCESS && rc != MEMCACHED_E2BIG && rc != MEMCACHED_SERVER_ERROR &&
+        rc != MEMCACHED_SERVER_MEMORY_ALLOCATION_FAILURE)
+        failed(c, name.server);
+    buf_free(&b);
+}
+
+/* One that is not there is done with: it will begin with a number that no result has. */
+static bool increment(struct far_conn *c, const struct far_name *name)
+{
+    uint64_t now;
+    memcached_return_t rc = memcached_increment(c->mc, name->text, name->len, 1, &now);
+
+    return rc == MEMCACHED_SUCCESS || rc == MEMCACHED_NOTFOUND;
+}
+
+static bool bump_one(struct far_conn *c, const struct far_name *name)
+{
+    int64_t begun_us = clock_mono_us();
+
+    if (is_down(c, name->server))
+        return false;
+    if (!increment(c, name) && (!may_try_again(c, begun_us) || !increment(c, name))) {
+        failed(c, name->server);
+        return false;
+    }
+    answered(c, name->server);
+    return true;
+}
+
+bool far_conn_bump(struct far_conn *c, const cache_cell *cells, size_t n)
+{
+    struct far_name name;
+    bool is_done = true;
+    size_t i;
+
+    if (n == 0) {
+        name_of_all(c, &name);
+        return bump_one(c, &name);
+    }
+    for (i = 0; i < n; i++) {
+        name_of_cell(c, cells[i], &name);
+        is_done = bump_one(c, &name) && is_done;
+    }
+    return is_done;
+}

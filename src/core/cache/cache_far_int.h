@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * cache_far_int.h: memcached: what runs on threads, and how it is told what to do. */
+#ifndef PGP_CACHE_FAR_INT_H
+#define PGP_CACHE_FAR_INT_H
+
+#include "base/buf.h"
+#include "cache/cache_far.h"
+
+#include "cache_int.h"
+
+/* Where the servers are; made once, shared by the threads, never changed. */
+struct far_spec {
+    _Atomic uint32_t refs;
+    unsigned nservers;
+    struct {
+        char *host; /* or the path of a socket */
+        int port;   /* 0: a socket */
+    } server[CACHE_FAR_SERVERS];
+    int64_t timeout_ms;
+    char *user;
+    char *password;
+    struct cache_far_state *state; /* in shared memory */
+};
+
+/* Frees it when nobody uses it any more. */
+void far_spec_release(struct far_spec *spec);
+
+/* A connection to all servers, of one thread at a time. */
+struct far_conn;
+struct far_conn *far_conn_new(struct far_spec *spec, struct err *err);
+void far_conn_free(struct far_conn **cp);
+
+/* The value of a result in memcached: this, generations, key, result. */
+struct far_head {
+    uint32_t magic;
+    uint32_t key_len;
+    uint32_t took_us;
+    uint32_t ngens;
+};
+
+/* Blocking; from a thread. The result is appended to *out. */
+enum cache_far_found far_conn_get(struct far_conn *c, const struct cache_key *key,
+    struct cache_far_deps *deps, struct buf *out, uint32_t *took_us);
+void far_conn_set(struct far_conn *c, const struct cache_key *key,
+    const struct cache_far_deps *deps, struct slice result, int64_t expire_s, uint32_t took_us);
+bool far_conn_bump(struct far_conn *c, const cache_cell *cells, size_t n);
+
+#endif

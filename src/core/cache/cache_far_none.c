@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * cache_far_none.c: in place of cache_far_conn.c where libmemcached is missing: nothing can be
+ * opened, so nothing else is ever called. Runs in: workers. */
+#include "config.h"
+
+#include "base/assert.h"
+#include "base/mem.h"
+
+#include "cache_far_int.h"
+
+struct far_conn *far_conn_new(struct far_spec *spec, struct err *err)
+{
+    err_set(err, "0A000", "this build of pgpool has no libmemcached");
+    return NULL;
+}
+
+void far_spec_release(struct far_spec *spec)
+{
+    unsigned i;
+
+    for (i = 0; i < spec->nservers; i++)
+        mem_free(spec->server[i].host);
+    mem_free(spec->user);
+    mem_free(spec->password);
+    mem_free(spec);
+}
+
+void far_conn_free(struct far_conn **cp)
+{
+    ASSERT(*cp == NULL);
+}
+
+enum cache_far_found far_conn_get(struct far_conn *c, const struct cache_key *key,
+    struct cache_far_deps *deps, struct buf *out, uint32_t *took_us)
+{
+    UNREACHED();
+}
+
+void far_conn_set(struct far_conn *c, const struct cache_key *key,
+    const struct cache_far_deps *deps, struct slice result, int64_t expire_s, uint32_t took_us)
+{
+    UNREACHED();
+}
+
+bool far_conn_bump(struct far_conn *c, const cache_cell *cells, size_t n)
+{
+    UNREACHED();
+}

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_cache_far: results and generations in real memcached servers, by the program cache_far_gate (test/unit/cache): several pgpools see each
+other's writes, what is lost never comes back to life, and a server that does not answer costs its time once."""
+import os
+import shutil
+import signal
+import socket
+import subprocess
+
+import pytest
+from pgt import procs, waits
+
+GATE = os.path.join(os.path.dirname(os.environ.get("PGPOOL_BIN", "")) or os.getcwd(), "cache_far_gate")
+pytestmark = [pytest.mark.skipif(not os.access(GATE, os.X_OK), reason="cache_far_gate is not built"),
+              pytest.mark.skipif(shutil.which("memcached") is None, reason="no memcached is installed")]
+TIMEOUT_MS = 1000
+
+
+def is_listening(port):
+    try:
+        socket.create_connection(("127.0.0.1", port), 1).close()
+    except OSError:
+        return False
+    return True
+
+
+class Server:
+    def __init__(self, *more):
+        self.port, self.more, self.process = procs.free_port(), more, None
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(["memcached", "-u", "nobody", "-l", "127.0.0.1", "-p", str(self.port), "-U", "0", *self.more])
+        waits.wait_for("memcached", lambda: is_listening(self.port))
+
+    def stop(self):
+        if self.process is not None:
+            self.process.send_signal(signal.SIGCONT)
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+    def freeze(self):  # it answers nothing, and refuses nothing
+        self.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self):
+        self.process.send_signal(signal.SIGCONT)
+
+
+class Gate:
+    """One pgpool."""
+    def __init__(self, servers, timeout_ms=TIMEOUT_MS):
+        self.process = subprocess.Popen([GATE, ", ".join(f"127.0.0.1:{s.port}" for s in servers), str(timeout_ms)], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
+
+    def ask(self, line):
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        return self.process.stdout.readline().split()
+
+    def get(self, key, *cells):
+        return self.ask(f"get {key} {' '.join(cells)}")[:-1]
+
+    def keep(self, key, result, *cells):
+        assert self.get(key, *cells) == ["miss"]
+        self.ask(f"set {key} {result}")
+        waits.wait_for("it is kept", lambda: self.get(key, *cells) == ["hit", result])
+
+    def bump(self, *cells):
+        return self.ask(f"bump {' '.join(cells)}")[0]
+
+    def close(self):
+        self.process.stdin.close()
+        assert self.process.wait(20) == 0
+
+
+@pytest.fixture
+def servers():
+    all_of_them = [Server() for _ in range(3)]
+    yield all_of_them
+    for server in all_of_them:
+        server.stop()
+
+
+@pytest.fixture
+def gates(servers):
+    two = [Gate(servers), Gate(servers)]
+    yield two
+    for gate in two:
+        gate.close()
+
+
+def test_one_invalidates_for_all(gates):
+    one, other = gates
+    for n in range(40):
+        one.keep(f"key{n}", f"result{n}", "db", f"row{n}")
+    assert all(other.get(f"key{n}", "db", f"row{n}") == ["hit", f"result{n}"] for n in range(40))
+    assert other.bump("row7") == "done"
+    assert one.get("key7", "db", "row7") == ["miss"]
+    assert one.get("key8", "db", "row8") == ["hit", "result8"]
+    assert one.bump("db") == "done"
+    assert other.get("key8", "db", "row8") == ["miss"]
+    other.keep("key8", "again", "db", "row8")
+    assert one.bump() == "done"  # everything
+    assert other.get("key8", "db", "row8") == ["miss"]
+
+
+def test_written_between_the_query_and_its_end(gates):
+    one, other = gates
+    assert one.get("key", "row") == ["miss"]
+    assert other.bump("row") == "done"
+    one.ask("set key old")
+    for _ in range(5):
+        assert other.get("key", "row") == ["miss"]
+
+
+def test_a_lost_generation_revives_nothing(servers, gates):
+    one, other = gates
+    for n in range(20):
+        one.keep(f"key{n}", "old", f"row{n}")
+    # What a memcached forgets for want of space: here by a server that is started anew, and by deleting.
+    servers[0].stop()
+    servers[0].start()
+    for n in range(20):
+        other.bump(f"row{n}")
+    waits.wait_for("all three answer", lambda: all(other.get(f"key{n}", f"row{n}") == ["miss"] for n in range(20)))
+    assert all(one.get(f"key{n}", f"row{n}") == ["miss"] for n in range(20))
+
+
+def test_a_dead_server_costs_its_time_once(servers, gates):
+    one, other = gates
+    for n in range(20):
+        one.keep(f"key{n}", "it", f"row{n}")
+    servers[1].freeze()
+    answers = [one.ask(f"get key{n} row{n}") for n in range(20)]
+    slow = [a for a in answers if int(a[-1]) >= TIMEOUT_MS / 2]
+    assert len(slow) == 1 and int(slow[0][-1]) < TIMEOUT_MS * 2
+    assert [a[0] for a in answers].count("dead") >= 1
+    assert one.ask("off") == ["0"], "reads alone are no reason to distrust what is kept"
+    servers[1].thaw()
+    waits.wait_for("it is asked again", lambda: all(one.get(f"key{n}", f"row{n}") == ["hit", "it"] for n in range(20)))
+
+
+def test_a_write_that_was_not_told_turns_the_cache_off(servers, gates):
+    one, other = gates
+    for n in range(20):
+        one.keep(f"key{n}", "old", f"row{n}")
+    servers[2].freeze()
+    assert "failed" in [one.bump(f"row{n}") for n in range(20)]
+    assert one.ask("off") != ["0"]
+    servers[2].thaw()
+
+    def is_on():
+        one.ask("retry")
+        one.get("any", "thing")  # runs the loop
+        return one.ask("off") == ["0"]
+    waits.wait_for("it is on again", is_on)
+    assert all(other.get(f"key{n}", f"row{n}") == ["miss"] for n in range(20)), "everything is invalid then"
