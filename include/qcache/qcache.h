@@ -13,6 +13,7 @@
 #include "base/list.h"
 #include "base/slice.h"
 #include "cache/cache_gen.h"
+#include "cache/cache_store.h"
 #include "parser/parser.h"
 
 struct conf;
@@ -74,10 +75,20 @@ void qcache_rules_free(struct qcache_rules **rp);
 /* `name` with its schema, schema.name; lists may have either. */
 bool qcache_rules_table_is_safe(const struct qcache_rules *r, struct slice name);
 bool qcache_rules_table_is_unsafe(const struct qcache_rules *r, struct slice name);
+/* Seconds that results of a table are kept; 0: until it changes. */
+int64_t qcache_rules_expire_s(const struct qcache_rules *r, struct slice name);
 /* A function that is stable and depends on settings and arguments alone, or is listed. */
 bool qcache_rules_function_is_safe(const struct qcache_rules *r, struct slice name);
 
 /* --- qcache_judge.c: what the answer says --- */
+
+/* A table that results depend on, for counters. */
+struct qcache_table {
+    uint32_t oid;
+    uint8_t schema_len;
+    uint8_t name_len;
+    char text[126]; /* schema, name */
+};
 
 struct qcache_judgement {
     struct hash_node node;
@@ -93,9 +104,16 @@ struct qcache_judgement {
     uint16_t nwrites;      /* tables that are written with those that the statement names */
     uint32_t *reads;
     uint32_t *writes;
+    int64_t expire_s;            /* the shortest time of the tables; 0: until one changes */
+    uint16_t ntables;            /* that are known by name: the first ones */
+    struct qcache_table *tables; /* NULL: none */
     uint32_t key_len;
     char key[]; /* scope and question */
 };
+
+/* Numbers of its tables, for the counters of the cache; returns how many. */
+uint32_t qcache_number_tables(const struct qcache_judgement *j, struct cache *c,
+    struct slice database, uint16_t table[CACHE_ENTRY_TABLES]);
 
 struct qcache_judge;
 /* Begins to read the answer to a question (which must live as long). */

@@ -212,6 +212,19 @@ void cache_note_write(struct cache *c, uint16_t table, bool by_row, bool by_stre
     note_write(&p->table[table % CACHE_TABLES], by_row, by_stream, lag_us);
 }
 
+void cache_note_writes(struct cache *c, const cache_cell *cells, size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        uint16_t table = cache_table_find(c, cells[i]);
+
+        /* Only tables that results depend on have numbers. */
+        if (table != 0)
+            cache_note_write(c, table, false, false, 0);
+    }
+}
+
 static uint64_t get(const _Atomic uint64_t *cell)
 {
     return atomic_load_explicit(cell, memory_order_relaxed);

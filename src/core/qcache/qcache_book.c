@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "cache/cache_stats.h"
 #include "qcache/qcache.h"
 
 struct qcache_book {
@@ -45,6 +46,7 @@ static void drop(struct qcache_book *b, struct qcache_judgement *j)
     list_remove(&j->lru);
     mem_free(j->reads);
     mem_free(j->writes);
+    mem_free(j->tables);
     mem_free(j);
 }
 
@@ -96,4 +98,19 @@ void qcache_book_put(struct qcache_book *b, struct qcache_judgement *j, int64_t 
     j->until_us = b->expire_us == 0 ? INT64_MAX : now_us + b->expire_us;
     hash_table_add(&b->table, &j->node, key_hash(key));
     list_push_front(&b->lru, &j->lru);
+}
+
+uint32_t qcache_number_tables(const struct qcache_judgement *j, struct cache *c,
+    struct slice database, uint16_t table[CACHE_ENTRY_TABLES])
+{
+    uint32_t i;
+
+    for (i = 0; i < j->ntables; i++) {
+        const struct qcache_table *t = &j->tables[i];
+
+        table[i] =
+            cache_table_number(c, cache_cell_table(cache_cell_database(database), t->oid), database,
+                slice_of(t->text, t->schema_len), slice_of(t->text + t->schema_len, t->name_len));
+    }
+    return i;
 }

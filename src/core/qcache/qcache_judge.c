@@ -27,6 +27,9 @@ struct qcache_judge {
     enum qcache_reason reason;
     enum qcache_reason forced_reason;
     uint64_t db;
+    int64_t expire_s;
+    uint16_t ntables;
+    struct qcache_table *tables;
     bool has_db;
     bool is_bad;
     bool writes_more;
@@ -68,12 +71,38 @@ static void object_always(struct qcache_judge *j, enum qcache_reason r)
         j->forced_reason = r;
 }
 
+/* What its results are counted and kept under. */
+static void note_table(struct qcache_judge *j, uint64_t oid, struct slice name)
+{
+    const char *dot = memchr(name.p, '.', name.n);
+    int64_t expire_s = qcache_rules_expire_s(j->rules, name);
+    struct qcache_table *t;
+    uint16_t i;
+
+    if (expire_s > 0 && (j->expire_s == 0 || expire_s < j->expire_s))
+        j->expire_s = expire_s;
+    for (i = 0; i < j->ntables; i++)
+        if (j->tables[i].oid == oid)
+            return;
+    if (dot == NULL || j->ntables == CACHE_ENTRY_TABLES || name.n - 1 > sizeof t->text)
+        return;
+    if (j->tables == NULL)
+        j->tables = mem_alloc(CACHE_ENTRY_TABLES * sizeof j->tables[0]);
+    t = &j->tables[j->ntables++];
+    t->oid = (uint32_t)oid;
+    t->schema_len = (uint8_t)(dot - name.p);
+    t->name_len = (uint8_t)(name.n - t->schema_len - 1);
+    memcpy(t->text, name.p, t->schema_len);
+    memcpy(t->text + t->schema_len, dot + 1, t->name_len);
+}
+
 static void judge_relation(
     struct qcache_judge *j, unsigned i, uint64_t oid, uint64_t bits, struct slice name)
 {
     bool is_safe = qcache_rules_table_is_safe(j->rules, name);
 
     add_oid(&j->reads, oid);
+    note_table(j, oid, name);
     if ((bits & ROW_NAMED) != 0)
         j->found_tables |= UINT64_C(1) << i;
     if (is_safe && (bits & ROW_NAMED) != 0 && (bits & ROW_VIEW) != 0)
@@ -230,6 +259,10 @@ struct qcache_judgement *qcache_judge_end(struct qcache_judge **jp, struct slice
     out->reads = j->reads.p;
     out->writes = j->writes.p;
     j->reads.p = j->writes.p = NULL;
+    out->expire_s = j->expire_s;
+    out->ntables = j->ntables;
+    out->tables = j->tables;
+    j->tables = NULL;
     out->key_len = (uint32_t)key.n;
     memcpy(out->key, key.p, key.n);
     qcache_judge_free(jp);
@@ -245,5 +278,6 @@ void qcache_judge_free(struct qcache_judge **jp)
         return;
     mem_free(j->reads.p);
     mem_free(j->writes.p);
+    mem_free(j->tables);
     mem_free(j);
 }

@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "cache/cache_expire.h"
 #include "config/conf.h"
 #include "config/conf_pattern.h"
 #include "qcache/qcache.h"
@@ -21,6 +22,7 @@ struct qcache_rules {
     struct patterns safe;
     struct patterns unsafe;
     struct patterns functions;
+    struct cache_expire *expire;
 };
 
 /* What they return depends on their arguments and on settings (TimeZone, DateStyle, ...), which are
@@ -89,7 +91,8 @@ struct qcache_rules *qcache_rules_new(const struct conf *conf, struct err *err)
         compile(&r->unsafe, &conf->cache_unsafe_memqcache_table_list,
             "cache_unsafe_memqcache_table_list", err) == -1 ||
         compile(&r->functions, &conf->memqcache_safe_function_list, "memqcache_safe_function_list",
-            err) == -1)
+            err) == -1 ||
+        (r->expire = cache_expire_new(conf, err)) == NULL)
         qcache_rules_free(&r);
     return r;
 }
@@ -111,6 +114,7 @@ void qcache_rules_free(struct qcache_rules **rp)
     patterns_free(&r->safe);
     patterns_free(&r->unsafe);
     patterns_free(&r->functions);
+    cache_expire_free(&r->expire);
     mem_free(r);
 }
 
@@ -122,6 +126,11 @@ bool qcache_rules_table_is_safe(const struct qcache_rules *r, struct slice name)
 bool qcache_rules_table_is_unsafe(const struct qcache_rules *r, struct slice name)
 {
     return match_table(&r->unsafe, name);
+}
+
+int64_t qcache_rules_expire_s(const struct qcache_rules *r, struct slice name)
+{
+    return cache_expire_of(r->expire, &name, 1);
 }
 
 bool qcache_rules_function_is_safe(const struct qcache_rules *r, struct slice name)

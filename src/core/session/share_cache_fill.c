@@ -3,6 +3,8 @@
  * of it is there and is nothing but columns, rows and a tag. Runs in: workers. */
 #include "config.h"
 
+#include <string.h>
+
 #include "base/hot.h"
 #include "config/conf.h"
 #include "wire/message.h"
@@ -23,7 +25,8 @@ void share_cache_fill_begin(
 
     (void)sql;
     w->misses++;
-    cache_note_miss(w->store, NULL, 0);
+    spec.ntables = qcache_number_tables(j, w->store, pool_database(c->pool), spec.table);
+    cache_note_miss(w->store, spec.table, spec.ntables);
     cache_deps_init(&deps);
     cache_deps_add(&deps, w->gens, db);
     for (i = 0; i < j->nreads; i++)
@@ -32,13 +35,15 @@ void share_cache_fill_begin(
     if (why == CACHE_FILL_OK && !share_cache_is_good(c))
         why = CACHE_FILL_OFF;
     if (why != CACHE_FILL_OK) {
-        cache_note_fill(w->store, NULL, 0, why);
+        cache_note_fill(w->store, spec.table, spec.ntables, why);
         return;
     }
     spec.key = &key;
     spec.deps = &deps;
-    spec.expire_s = c->ss->conf->memqcache_expire_ms / 1000;
+    spec.expire_s = j->nreads == 0 ? c->ss->conf->memqcache_expire_ms / 1000 : j->expire_s;
     sc = share_cache_of(c);
+    sc->ntables = spec.ntables;
+    memcpy(sc->table, spec.table, sizeof sc->table);
     sc->fill = cache_fill_begin(w->store, &spec);
     sc->has_shape = has_shape;
     sc->filling = FILLING_WAITS;
@@ -63,7 +68,7 @@ HOT void share_cache_see(struct client *c, const char *p, size_t n)
     if (sc->fill == NULL || sc->filling != FILLING_SENT)
         return;
     if (sc->seen.len + n > (size_t)c->ss->conf->memqcache_maxcache_bytes + 64) {
-        cache_note_fill(c->ss->cache->store, NULL, 0, CACHE_FILL_LARGE);
+        cache_note_fill(c->ss->cache->store, sc->table, sc->ntables, CACHE_FILL_LARGE);
         share_cache_fill_drop(c);
         return;
     }
@@ -141,6 +146,6 @@ void share_cache_fill_end(struct client *c)
 
     if (sc->fill != NULL && sc->filling == FILLING_SENT && !s->saw_error && !s->resend &&
         !s->replan && !s->turn->goes_home && result_in(sc).p != NULL)
-        cache_note_fill(c->ss->cache->store, NULL, 0, keep(c, sc));
+        cache_note_fill(c->ss->cache->store, sc->table, sc->ntables, keep(c, sc));
     share_cache_fill_drop(c);
 }

@@ -74,6 +74,8 @@ struct share_cache {
     int64_t since_us;
     uint8_t filling; /* enum share_cache_filling */
     bool has_shape;  /* columns are told in front of the rows */
+    uint32_t ntables;
+    uint16_t table[CACHE_ENTRY_TABLES]; /* numbers, for counters */
     /* A question about the catalogue. */
     struct qcache_judge *judge;
     struct buf asked; /* scope and question */

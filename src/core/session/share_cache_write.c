@@ -55,8 +55,10 @@ static void release(struct client *c, struct share_cache *sc)
 {
     struct cache_written at = {.lsn = 0, .us = loop_now_us(c->ss->loop)};
 
-    if (sc->is_held)
+    if (sc->is_held) {
         cache_gens_release(sc->gens, sc->proc, sc->cells.p, sc->cells.n, at);
+        cache_note_writes(c->ss->cache->store, sc->cells.p, sc->cells.n);
+    }
     sc->is_held = false;
     if (sc->writes_all)
         cache_gens_empty(sc->gens);

@@ -125,6 +125,7 @@ static void judgement_free(struct qcache_judgement *j)
 {
     mem_free(j->reads);
     mem_free(j->writes);
+    mem_free(j->tables);
     mem_free(j);
 }
 
@@ -204,7 +205,7 @@ END_TEST
 START_TEST(numbers_are_sorted_and_told_once)
 {
     struct conf_gen *gen;
-    struct qcache_rules *rules = rules_of("", &gen);
+    struct qcache_rules *rules = rules_of("memqcache_expire_list = 't1:5, s.t:60'\n", &gen);
     struct qcache_judge *j = qcache_judge_new(slice_of("w\0t", 4), rules);
     struct qcache_judgement *out;
 
@@ -220,6 +221,11 @@ START_TEST(numbers_are_sorted_and_told_once)
     ck_assert_int_eq(out->nreads, 2);
     ck_assert_int_eq(out->reads[0], 200);
     ck_assert_int_eq(out->nwrites, 2);
+    ck_assert_int_eq(out->expire_s, 5);
+    ck_assert_int_eq(out->ntables, 2);
+    ck_assert_int_eq(out->tables[1].oid, 200);
+    ck_assert_int_eq(memcmp(out->tables[1].text, "st1", 3), 0);
+    ck_assert_int_eq(out->tables[1].schema_len, 1);
     ck_assert_int_eq(out->writes[0], 100);
     ck_assert(out->writes_more && out->runs_code && out->repeats_reads);
     judgement_free(out);
