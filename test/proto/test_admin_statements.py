@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: PostgreSQL
 """test_admin_statements: SHOW POOL_STATEMENTS: what each statement did, by its text without values."""
+import re
+
 import pytest
 
 from pgt import waits
-from pgt.wire import SYNC, bind, close, describe, execute, parse
+from pgt.wire import SYNC, bind, close, describe, execute, parse, query
 
 from test_admin_orders import error_of, login, report, tag_of
 
@@ -157,3 +159,26 @@ def test_none(pg, start_pool):
     w = login(pool)
     w.simple("select 1")
     assert report(w, "pool_statements") == []
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_slow_statements_are_logged(pg, start_pool, mode):
+    """With the time of the server and what was before it apart; fast ones are not logged."""
+    pool = start_pool(pg.address, num_init_children=1, pool_mode=mode, default_pool_size=1, log_min_duration_statement=300, query_wait_notify=0)
+    first = login(pool)
+    first.simple("select 'fast'")
+    first.send(query("select pg_sleep(0.4), 'slow'"))
+    if mode == "transaction":
+        second = login(pool)
+        second.simple("select 'waited'")
+    first.ready()
+
+    def lines(of):
+        return re.findall(rf"LOG:  duration: ([0-9.]+) ms  statement: .*{of}.*\n.*DETAIL:  before it was sent ([0-9.]+) ms, at node 0 ([0-9.]+) ms",
+                          pool.daemon.log())
+    slow = waits.wait_for("the slow one is logged", lambda: lines("slow"))
+    assert float(slow[0][0]) >= 400 and float(slow[0][2]) >= 400 > float(slow[0][1])
+    assert not lines("fast")
+    if mode == "transaction":
+        waited = waits.wait_for("the one that waited is logged", lambda: lines("waited"))
+        assert float(waited[0][1]) >= 200 > float(waited[0][2])

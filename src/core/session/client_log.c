@@ -263,6 +263,24 @@ static void tell_client(
     buf_free(&notice);
 }
 
+void client_log_duration(struct client *c, int64_t before_us, int64_t server_us)
+{
+    struct client_log_scope scope;
+    struct slice text;
+    char detail[160];
+
+    if (c->row == NULL ||
+        before_us + server_us < c->ss->conf->log_min_duration_statement_ms * INT64_C(1000))
+        return;
+    text = client_row_statement(c);
+    snprintf(detail, sizeof detail, "before it was sent %.3f ms, at node %d %.3f ms",
+        (double)before_us / 1000, c->target->pool->cluster_node, (double)server_us / 1000);
+    client_log_enter(&scope, c);
+    log_at_detail(LVL_LOG, detail, NULL, "duration: %.3f ms  statement: %.*s",
+        (double)(before_us + server_us) / 1000, (int)text.n, text.p);
+    client_log_leave(&scope);
+}
+
 void client_log_statement(struct client *c, const char *kind, struct slice text)
 {
     struct client_log_scope scope;

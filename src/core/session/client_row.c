@@ -299,11 +299,23 @@ static void row_note_idle(struct client_row *row, char tx, int64_t now_us)
     shm_write_end(&row->seq);
 }
 
+/* While the clocks of the exchange still run. */
+COLD static void tell_duration(struct client *c)
+{
+    const struct client_stats *s = &c->stats;
+
+    if (s->sent_us != 0 && c->target != NULL)
+        client_log_duration(c, s->taken_us == 0 ? 0 : s->sent_us - s->taken_us,
+            loop_now_us(c->ss->loop) - s->sent_us);
+}
+
 HOT void client_note_done(struct client *c)
 {
     struct client_row *row = c->row;
 
     c->last_active_us = loop_now_us(c->ss->loop);
+    if (c->ss->conf->log_min_duration_statement_ms >= 0)
+        tell_duration(c);
     client_stats_on_quiet(c);
     if (row != NULL) {
         shm_write_begin(&row->seq);
@@ -322,6 +334,8 @@ HOT void client_note_done(struct client *c)
 HOT void client_note_idle(struct client *c)
 {
     c->last_active_us = loop_now_us(c->ss->loop);
+    if (c->ss->conf->log_min_duration_statement_ms >= 0)
+        tell_duration(c);
     client_stats_on_quiet(c);
     if (c->target != NULL)
         link_row_note_quiet(c->target);

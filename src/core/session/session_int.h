@@ -435,6 +435,9 @@ void client_log_refusal(struct client *c, const struct err *err);
 void client_log_disconnection(const struct client *c);
 /* A statement is sent to c->target, or answered here when that is NULL. `kind` is "" for a simple
  * query, else what stands before it. */
+/* log_min_duration_statement: an exchange is over that took so long before something was sent, and
+ * so long at the server. */
+COLD void client_log_duration(struct client *c, int64_t before_us, int64_t server_us);
 COLD void client_log_statement(struct client *c, const char *kind, struct slice sql);
 /* The same for one that was told before: only where it went. */
 void client_log_on_node(struct client *c, const char *kind, struct slice sql);
