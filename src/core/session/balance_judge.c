@@ -21,15 +21,17 @@
 static bool judge_is_possible(const struct client *c)
 {
     const struct conf *conf = c->ss->conf;
+    const struct share *s = c->share;
     int nodes = 0;
     int i;
 
     for (i = 0; i < conf->nnodes; i++)
         nodes += conf_has_node(conf, i) ? 1 : 0;
     /* Without balancing, too, a session of its own link has to be known to move to a new primary.
-     */
-    return (conf->load_balance_mode || c->share == NULL) && nodes > 1 && c->ss->rules != NULL &&
-           c->pool->cluster_node < POOLS_FIRST_TARGET &&
+     * With the query cache session mode shares links, and keeps one: that is the primary's. */
+    return (s == NULL || (conf->load_balance_mode &&
+                             (s->mode != CONF_POOL_SESSION || c->ss->cache == NULL))) &&
+           nodes > 1 && c->ss->rules != NULL && c->pool->cluster_node < POOLS_FIRST_TARGET &&
            (conf->backend_clustering_mode == CONF_CLUSTER_STREAMING ||
                conf->backend_clustering_mode == CONF_CLUSTER_LOGICAL) &&
            (c->link == NULL || !c->link->is_private);

@@ -138,6 +138,8 @@ enum feed_step share_cache_ask(struct client *c)
     node = share_write_node(c);
     if (node == VIEW_NO_NODE || share_is_avoided(c, node))
         return FEED_AGAIN;
+    if (c->balance != NULL && !share_has_ready_link(c))
+        return FEED_AGAIN; /* what may go to a standby waits for nobody's link of the primary */
     s->turn->is_asker = true;
     step = share_attach(c, node);
     if (step != FEED_PASS)
