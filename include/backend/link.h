@@ -253,7 +253,6 @@ struct link {
     bool cancel_due : 1;   /* a cancel of the owner's waits until our own messages are done */
     bool settle_early : 1; /* on_settled also when the last message alone is owed: see there */
     bool watch_tags : 1;   /* the owner wants to see command tags (on_tag) */
-    bool see_tags : 1;     /* so does a client that shares the link */
     bool
         hide_parameters : 1; /* ParameterStatus is not for the client: another link speaks for it */
     bool must_clean : 1;     /* a client that shared it left something behind */
@@ -328,6 +327,8 @@ static inline bool link_is_let_in(const struct link *link)
 }
 /* Lends an idle link: starts a new epoch. */
 void link_lend(struct link *link, void *owner, const struct link_owner_ops *ops);
+/* Its owner has had it at rest and goes on with it: another loan begins. */
+void link_renew(struct link *link);
 /* The owner is done. The link is drained, rolled back, reset and cached, or closed. After this the
  * owner hears nothing more of it. `boundary` is false when the client's last message went only in
  * part. */

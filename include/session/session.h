@@ -97,7 +97,6 @@ struct sessions {
     struct timer homeless_timer;
     struct list queued;      /* sharing clients in the queues of pools */
     uint64_t queued_version; /* of the view, as they know it */
-    struct list held;        /* clients whose next statement waits, see sessions_view.c */
     struct list looking;     /* logins whose server was gone */
     struct timer view_timer;
     struct list cancel_searches; /* requests whose client was on its way */

@@ -27,7 +27,7 @@ def portal_scripts() -> list[list]:
         ["begin", bound(FOUR), WRITE + SYNC + parse(FOUR) + SYNC + bind() + execute(limit=1), go, "rollback"],
         ["begin", bound(FOUR), "select 1", go],
         ["begin", bound(FOUR), WRITE, go, "rollback"],
-        ["begin", bound(FOUR), parse(FOUR) + bind() + execute(), go],
+        ["begin", bound(FOUR), parse(FOUR) + bind() + execute()],
         ["begin", bound(FOUR, "c1"), "fetch 1 from c1", "move c1", "fetch all c1", "close c1", c1],
         ["begin", bound(FOUR, "c1"), "close all", c1],
         ["begin", bound(FOUR, "c1"), parse("fetch c1") + bind() + execute(), "commit and chain", c1],

@@ -148,29 +148,6 @@ def test_every_change_is_known(cluster, sessions, mode):
         assert {row[0] for row in explained} == {str(cluster.at).encode()}, (way, explained)
 
 
-def test_next_statement_after_a_lost_home_comes_early(cluster, make):
-    """The transaction is being made to fail on the own link, whose server is slow: no statement ends it meanwhile."""
-    pool = make("session", num_init_children=1)
-    w, other = login(pool), login(pool)
-    ok(w, "begin", "commit", "begin read only")
-    pid = int(cluster.primary.value("select pid from pg_stat_activity where query = 'COMMIT' or query = 'commit'"))
-    node = next(n for n in cluster.nodes if n.port == int(w.value(PORT)))
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        node.rows("select pg_terminate_backend(pid) from pg_stat_activity where state = 'idle in transaction'")
-        waits.wait_for("it is lost", lambda: "was lost with its standby" in pool.log())
-        w.send(query("select 1"))
-        other.value("select 2")  # the worker has seen both
-    finally:
-        os.kill(pid, signal.SIGCONT)
-    found = w.ready()
-    assert (code(found), status(found)) == ("08006", "E")
-    assert code(w.simple("select 1")) == "25P02"
-    ok(w, "rollback")
-    other.bye()
-    w.bye()
-
-
 def test_standby_ends_in_a_sequence_that_waits_here(cluster, make):
     """The second Parse of a name waits for the answer to the first: when all is made again it is not there twice."""
     pool = make("session", num_init_children=1)
@@ -210,30 +187,6 @@ def test_a_read_leaves_though_the_primary_is_slow(cluster, make, how):
     finally:
         os.kill(pid, signal.SIGCONT)
     assert is_standby(cluster, rows_of(w.ready())[0])
-    ok(w, "rollback")
-    other.bye()
-    w.bye()
-
-
-def test_a_transaction_begins_though_its_standby_has_not_ended_the_last(cluster, make):
-    """A read-only transaction stays one wherever its statements go, also when the standby that it begins on is slow to
-    say that the last one is over."""
-    pool = make("session", num_init_children=1, disable_load_balance_on_write="off")
-    w, other = login(pool), login(pool)
-    ok(w, "begin")
-    ok(w, "insert into t values (8)")
-    node = next(n for n in cluster.nodes if n.port == int(w.value(PORT)))
-    pid = int(node.value(f"select pid from pg_stat_activity where query = '{PORT}' and state like 'idle in%'"))
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        ok(w, "rollback")
-        w.send(query("start transaction read only"))
-        other.value("select 2")  # the worker has seen it
-    finally:
-        os.kill(pid, signal.SIGCONT)
-    w.ready()
-    ok(w, "select set_config('work_mem', '99kB', false), 1")
-    assert code(w.simple("insert into t values (9)")) == "25006"
     ok(w, "rollback")
     other.bye()
     w.bye()

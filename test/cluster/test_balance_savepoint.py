@@ -100,12 +100,12 @@ def test_closed_name_between(cluster, w):
 
 
 def test_more_savepoints_than_are_kept(cluster, w):
-    """The guest does without them, until one is needed to take back what was set: then it is an error."""
+    """However many there were, what was set behind one is taken back."""
     begin(cluster, w)
     ok(w, OPAQUE.format("a"))
     for _ in range(500):
         ok(w, "savepoint a_name_of_some_length", "release a_name_of_some_length")
     assert shown(w) == ["6MB", "a"]
     ok(w, "savepoint p", OPAQUE.format("b"), "rollback to p")
-    assert code(w.simple(MINE)) is not None, "but never the value that was taken back"
+    assert w.value(MINE) == "a"
     ok(w, "rollback")

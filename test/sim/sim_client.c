@@ -137,7 +137,7 @@ static void client_connect(struct sim_client *c)
     buf_put_cstr(&names, "u");
     if (world.opts.wild)
         which = 3; /* what RESET and DISCARD do to them is put right behind the request */
-    if (world.opts.mode == WORLD_SESSION && which < 2)
+    if (world.opts.mode == WORLD_SESSION && world.opts.nnodes == 1 && which < 2)
         which = 2; /* after a RESET a link that was brought up to date shows its own for a moment */
     if (which < 3) {
         param.name = slice_of_str(extra[which]);
@@ -302,12 +302,13 @@ static bool expect_more(struct sim_client *c)
  * more went wrong than once, or for long. */
 static bool is_needless(const struct sim_client *c, const struct errmsg *m)
 {
+    bool follows = world.opts.mode == WORLD_TRANSACTION || world.opts.nnodes > 1;
     bool rolls_back = c->script.is_rollback && c->in_flight == 1 && c->before.tx != 'I';
     bool is_alone = world.opts.nnodes > 1 && c->in_flight == 1 && c->before.tx == 'I' &&
                     c->present == FE_QUERY && !c->had_reply &&
                     sim.now_us - c->since_us < FAILOVER_WAIT_US;
 
-    if (rolls_back && world.opts.mode == WORLD_TRANSACTION && !world.opts.may_pin &&
+    if (rolls_back && world.opts.mode != WORLD_STATEMENT && follows && !world.opts.may_pin &&
         !c->script.is_opaque)
         return true; /* whatever becomes of its link, it is over */
     if (!is_alone)
@@ -329,7 +330,8 @@ static bool is_lost_savepoint(const struct sim_client *c, const struct errmsg *m
 /* The unnamed portal of a sequence that ran elsewhere, executed once more by a later one. */
 static bool is_portal_elsewhere(const struct sim_client *c, const struct errmsg *m)
 {
-    return world.opts.nnodes > 1 && c->before.tx == 'T' && c->present == FE_EXECUTE &&
+    return world.opts.nnodes > 1 && c->before.tx != 'I' &&
+           (c->present == FE_EXECUTE || c->present == FE_DESCRIBE) &&
            slice_eq_str(m->sqlstate, "34000");
 }
 
@@ -375,7 +377,6 @@ static void note_spare(struct sim_client *c)
 /* An error that the model does not know. False: it must not be. */
 static bool client_on_fault(struct sim_client *c, const struct errmsg *m)
 {
-    struct buf none = {0};
     bool is_cancel = slice_eq_str(m->sqlstate, "57014") && c->ncancels > 0;
 
     if (is_cancel) {
@@ -397,10 +398,6 @@ static bool client_on_fault(struct sim_client *c, const struct errmsg *m)
     c->hangs_up = true;
     note_spare(c);
     c->model = c->before;
-    /* Nobody knows what became of it; a session that lives on begins anew then. */
-    if (c->is_discard && !is_cancel && world.opts.mode == WORLD_SESSION && c->before.tx == 'I')
-        pg_message(&c->model, FE_QUERY, slice_of("discard all", 12), &none);
-    buf_free(&none);
     c->ncommitting = 0;
     buf_free(&c->expected);
     if (c->present == FE_QUERY || c->present == FE_SYNC || c->before.copying == 'Q') {
@@ -410,12 +407,6 @@ static bool client_on_fault(struct sim_client *c, const struct errmsg *m)
         pg_fail(&c->model, false);
     }
     return true;
-}
-
-/* An error on another server becomes the transaction's own a moment later. */
-static bool may_be_late(void)
-{
-    return were_faults() || (world.opts.mode == WORLD_SESSION && world.opts.nnodes > 1);
 }
 
 /* When a server process dies, the end of the request is said without it, and what the client was
@@ -429,9 +420,9 @@ static void check_parameters(struct sim_client *c)
     for (i = 0; i < PG_NREPORTED; i++)
         if (strcmp(c->told[i], c->model.vars.now.v[i]) != 0)
             break;
-    c->nstale = i == PG_NREPORTED ? 0 : c->nstale + (was_answered || !may_be_late());
+    c->nstale = i == PG_NREPORTED ? 0 : c->nstale + (was_answered || !were_faults());
     c->had_row = false;
-    if (c->nstale == (may_be_late() ? 2 : 1))
+    if (c->nstale == (were_faults() ? 2 : 1))
         sim_fail("client %d was told %s = \"%s\", it is \"%s\"", c->id, reported_names[i],
             c->told[i], c->model.vars.now.v[i]);
 }
@@ -468,7 +459,7 @@ static bool is_either_state(struct sim_client *c, const char *msg, const char *w
     c->model.tx = msg[PROTO_HEADER_BYTES];
     if (c->model.tx == 'I') {
         c->model.nwrites = 0; /* written or not: a later COMMIT says nothing of them */
-        c->model.tx_read_only = c->model.tx_one_snapshot = false;
+        c->model.tx_read_only = c->model.tx_one_snapshot = c->model.is_pipeline = false;
     }
     c->model.vars = c->model.tx_vars;
     c->model.mark = c->model.vars;

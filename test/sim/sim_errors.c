@@ -44,9 +44,6 @@ bool errors_are_as_good(char tx, const char *msg, uint32_t len, const char *want
         return false;
     (void)errmsg_decode(slice_of(msg + PROTO_HEADER_BYTES, len - 4), &m);
     (void)errmsg_decode(slice_of(want + PROTO_HEADER_BYTES, proto_get_u32(want + 1) - 4), &due);
-    if (world.opts.mode == WORLD_SESSION && world.opts.nnodes > 1 &&
-        slice_eq_str(m.sqlstate, "55000") && slice_eq_str(due.sqlstate, "34000"))
-        return true; /* a portal without a name that a query on another server would have closed */
     return tx == 'E' && is_refusal(&m) && is_refusal(&due);
 }
 

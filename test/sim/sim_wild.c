@@ -20,8 +20,6 @@ static const char *const names[] = {"", "", "w2", "w3", N63, N63 "x", N63 "and m
 
 static const char *some_name(void)
 {
-    if (world.opts.mode == WORLD_SESSION && world.opts.nnodes > 1)
-        return sim_one_in(4) ? WITH_ARG : names[2 + sim_below(5)]; /* known-gaps.md */
     return sim_one_in(4) ? WITH_ARG : names[sim_below(sizeof names / sizeof names[0])];
 }
 

@@ -173,12 +173,8 @@ struct link *link_adopt(struct pool *pool, int fd)
     return link;
 }
 
-HOT void link_lend(struct link *link, void *owner, const struct link_owner_ops *ops)
+HOT void link_renew(struct link *link)
 {
-    ASSERT(link->phase == LINK_IDLE);
-    link->phase = LINK_LENT;
-    link->owner = owner;
-    link->ops = ops;
     link->epoch = ++link->be->next_epoch;
     link->error_told = false;
     link_forget_failure(link);
@@ -187,7 +183,6 @@ HOT void link_lend(struct link *link, void *owner, const struct link_owner_ops *
     link->expect.holds = false;
     link->expect.is_held = false;
     link->expect.is_asked = false;
-    link->see_tags = false;
     link->settle_early = false;
     link->hide_parameters = false;
     link->has_news = false;
@@ -195,6 +190,16 @@ HOT void link_lend(struct link *link, void *owner, const struct link_owner_ops *
     link->resets_sent = 0;
     link->resets_done = 0;
     expect_drop_notes(&link->expect);
+    link_resume(link);
+}
+
+HOT void link_lend(struct link *link, void *owner, const struct link_owner_ops *ops)
+{
+    ASSERT(link->phase == LINK_IDLE);
+    link->phase = LINK_LENT;
+    link->owner = owner;
+    link->ops = ops;
+    link_renew(link);
     link->uses++;
     timer_stop(link->be->loop, &link->timer);
 }

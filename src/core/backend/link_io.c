@@ -74,7 +74,7 @@ static bool link_wants_whole(const struct link *link, char type, uint32_t body)
     case BE_COMMAND_COMPLETE:
         if (link->phase == LINK_CLEANING || link_awaits_reset(link))
             return body <= LINK_COLLECT_MAX;
-        return (link->watch_tags || link->see_tags || expect_head_tells_tags(&link->expect)) &&
+        return (link->watch_tags || expect_head_tells_tags(&link->expect)) &&
                body <= LINK_COLLECT_MAX;
     default:
         return false;
@@ -572,7 +572,7 @@ static const char *link_pass_on(
 
     if (link->phase != LINK_LENT)
         return p;
-    p = expect_pass(&link->expect, p, end, link->watch_tags || link->see_tags, &link->be->nrows);
+    p = expect_pass(&link->expect, p, end, link->watch_tags, &link->be->nrows);
     if (p != from)
         link_run_add(run, link, from, p);
     return p;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: PostgreSQL
  * balance_ask.c: questions about the catalogue (is this function volatile? this table temporary?).
- * Answers come from a cache of the worker. What is not in there is asked on the client's own link,
- * while nothing is owed on it and no transaction is open: there the names mean what they mean to
- * the client, and the client waits for the answer anyhow. The replies are swallowed by position. */
+ * Answers come from a cache of the worker. What is not in there is asked on a link that is borrowed
+ * for it and has the client's settings: there the names mean what they mean to the client, who
+ * waits for the answer anyhow. The replies are swallowed by position. */
 #include "config.h"
 
 #include <string.h>
@@ -44,12 +44,9 @@ struct balance_questions {
 HOT static struct route_scope balance_scope(const struct client *c)
 {
     const struct pool *pool = c->pool;
-    const struct balance_own *own = c->balance->own;
     struct route_scope scope = {.database = pool->database_hash};
-    uint64_t set = c->share != NULL ? c->share->vars.client->path_hash : own->start_hash;
+    uint64_t set = c->share->vars.client->path_hash;
 
-    if (c->share == NULL && c->balance->rs.search_path_changed)
-        set = hash_bytes(own->log.data, own->log.len, set);
     scope.names = set == 0 ? pool->node.hash : hash_bytes(&set, sizeof set, pool->node.hash);
     return scope;
 }
@@ -96,26 +93,21 @@ void balance_questions_free(struct balance_questions **qp)
 int balance_ask_node(const struct client *c, const struct route_decision *d, int primary)
 {
     if (d->ask_node == VIEW_NO_NODE || !conf_has_node(c->ss->conf, d->ask_node) ||
-        (c->share != NULL && share_is_avoided(c, d->ask_node)))
+        share_is_avoided(c, d->ask_node))
         return primary;
     return d->ask_node;
 }
 
-void balance_send_query(struct client *c, struct link *link, struct slice sql, unsigned sink)
+void balance_send_question(struct client *c, struct link *link, struct slice sql)
 {
     struct buf out = {0};
 
-    balance_lose_unnamed(c, link);
-    link_expect(link, OP_QUERY | sink);
+    link_forget_failure(link);
+    share_lose_unnamed(c);
+    link_expect(link, OP_QUERY | OP_SWALLOW | OP_ROWS);
     wire_put_query(&out, sql);
     (void)link_send(link, out.data, out.len);
     buf_free(&out);
-}
-
-void balance_send_question(struct client *c, struct link *link, struct slice sql)
-{
-    link_forget_failure(link);
-    balance_send_query(c, link, sql, OP_SWALLOW | OP_ROWS);
 }
 
 static void ask_send(struct client *c, struct link *link)
@@ -152,12 +144,12 @@ struct balance_doubts {
     struct sql_fingerprint of[DOUBTS_MAX];
 };
 
-void balance_drop_doubts(struct balance_own *own)
+void balance_drop_doubts(struct balance *b)
 {
-    if (own->doubts != NULL)
-        buf_free(&own->doubts->texts);
-    mem_free(own->doubts);
-    own->doubts = NULL;
+    if (b->doubts != NULL)
+        buf_free(&b->doubts->texts);
+    mem_free(b->doubts);
+    b->doubts = NULL;
 }
 
 static bool is_noted(const struct balance_doubts *ds, const struct sql_fingerprint *fp)
@@ -172,20 +164,20 @@ static bool is_noted(const struct balance_doubts *ds, const struct sql_fingerpri
 
 WARM void balance_note_doubt(struct client *c, struct slice sql, const struct route_decision *d)
 {
-    struct balance_own *own = c->balance->own;
+    struct balance *b = c->balance;
     struct balance_doubts *ds;
     struct sql_fingerprint fp = {0};
 
-    if (!d->is_doubtful || c->balance->rs.state_unknown)
+    if (!d->is_doubtful || b->rs.state_unknown)
         return;
-    if (own->doubts == NULL)
-        own->doubts = mem_alloc_zero(sizeof *own->doubts);
-    ds = own->doubts;
+    if (b->doubts == NULL)
+        b->doubts = mem_alloc_zero(sizeof *b->doubts);
+    ds = b->doubts;
     if (sql_fingerprint(c->ss->scratch, sql, &fp) == 0 && is_noted(ds, &fp))
         return;
     if (ds->n == DOUBTS_MAX || ds->texts.len + sql.n + 1 > DOUBTS_BYTES) {
-        c->balance->rs.state_unknown = true;
-        balance_drop_doubts(own);
+        b->rs.state_unknown = true;
+        balance_drop_doubts(b);
         return;
     }
     ds->of[ds->n++] = fp;
@@ -230,17 +222,18 @@ static bool is_in_doubt(struct client *c, struct slice sql)
 /* True when a question is under way. */
 static bool asks_doubts(struct client *c)
 {
-    struct balance_own *own = c->balance->own;
-    struct balance_doubts *ds = own->doubts;
+    struct balance_doubts *ds = c->balance->doubts;
     struct slice text;
 
-    while (ds != NULL && ds->at < ds->texts.len) {
+    if (ds == NULL)
+        return false;
+    while (ds->at < ds->texts.len) {
         text = slice_of_str(ds->texts.data + ds->at);
         if (is_in_doubt(c, text))
             return true;
         ds->at += (uint32_t)text.n + 1;
     }
-    balance_drop_doubts(own);
+    balance_drop_doubts(c->balance);
     c->balance->rs.doubtful = false;
     return false;
 }
@@ -249,15 +242,12 @@ WARM void balance_ask_missed(struct client *c)
 {
     struct balance *b = c->balance;
 
-    if (b->asking != ASKING_NONE || c->link->tx_status != 'I' || !balance_is_quiet(c) ||
-        c->is_half_closed || c->ss->stop != SESSION_RUNNING)
+    if (b->asking != ASKING_NONE || c->link->tx_status != 'I' ||
+        !expect_is_quiet(&c->link->expect) || c->link->body_left > 0 || c->is_half_closed ||
+        c->ss->stop != SESSION_RUNNING)
         return;
-    if (b->own != NULL && asks_doubts(c))
-        return;
-    if (b->questions != NULL)
+    if (!asks_doubts(c) && b->questions != NULL)
         ask_send(c, c->link);
-    else
-        (void)balance_asks_wanted_lsn(c);
 }
 
 /* The write's tables whose numbers are not known. */
@@ -291,11 +281,49 @@ WARM bool balance_lacks_marks(
     return missing->nquestions > 0;
 }
 
-bool balance_asks_marks(struct client *c, const struct sql_facts *facts)
+static bool follows_marks(const struct client *c)
 {
-    struct route_decision d;
+    return c->ss->conf->disable_load_balance_on_write == CONF_WRITE_DML_ADAPTIVE_GLOBAL;
+}
 
-    return balance_lacks_marks(c, facts, &d) && balance_asks(c, &d);
+static void add_mark(struct client *c, uint32_t oid)
+{
+    struct balance *b = c->balance;
+
+    if (b->mark == NULL)
+        b->mark = mem_alloc(BALANCE_MAX_MARKS * sizeof b->mark[0]);
+    if (b->nmarks == BALANCE_MAX_MARKS)
+        b->mark[0] = route_marks_key(pool_database(c->pool), 0); /* every table, then */
+    else
+        b->mark[b->nmarks++] = route_marks_key(pool_database(c->pool), oid);
+}
+
+void balance_mark_all(struct client *c)
+{
+    if (follows_marks(c))
+        add_mark(c, 0);
+}
+
+void balance_note_marks(struct client *c, const struct sql_stmt *s)
+{
+    uint32_t bits;
+    uint32_t i;
+
+    if (!follows_marks(c))
+        return;
+    for (i = 0; i < s->ntables; i++) {
+        struct route_question q = {
+            .kind = ROUTE_Q_OID, .schema = s->tables[i].schema, .name = s->tables[i].name};
+
+        if ((s->tables[i].flags & (SQL_TABLE_TARGET | SQL_TABLE_DDL)) == 0)
+            continue;
+        if (balance_lookup(c, &q, &bits) == -1)
+            bits = 0;
+        add_mark(c, bits);
+    }
+    /* What these write to is not in their text. */
+    if (s->kind == SQL_EXECUTE || s->inner == SQL_EXECUTE || s->tx.op == SQL_TX_COMMIT_PREPARED)
+        add_mark(c, 0);
 }
 
 static void take_answer(struct client *c, struct slice index_text, struct slice bits_text)
@@ -339,12 +367,6 @@ void balance_on_row(struct client *c, struct slice body)
         balance_on_lsn(c, value[0], value[1]);
     else
         take_answer(c, value[0], value[1]);
-}
-
-void balance_ask_lost(struct client *c)
-{
-    c->balance->asking = ASKING_NONE;
-    balance_questions_free(&c->balance->questions);
 }
 
 void balance_ask_done(struct client *c, struct link *link)

@@ -37,46 +37,26 @@ static void add_names(const struct sql_facts *facts, struct admin_explain *out)
     }
 }
 
-/* For a client with a link of its own. */
-static enum balance_verdict ask_first(struct client *c, struct slice sql,
-    const struct sql_facts *facts, const struct route_decision *d)
-{
-    struct balance_wish wish;
-    struct reader *r;
-
-    if (balance_asks(c, d))
-        return BALANCE_PARK;
-    wish = balance_wish_of(c, sql, facts, d);
-    if (balance_home(c) != NULL || wish.node == VIEW_NO_NODE || !balance_is_quiet(c))
-        return BALANCE_GO;
-    return balance_find_reader(c, &wish, &r);
-}
-
-enum balance_verdict balance_explain_prepare(struct client *c, struct slice sql)
+bool balance_explain_asks(struct client *c, struct slice sql)
 {
     struct balance *b = c->balance;
-    const struct sql_facts *facts;
     struct route_decision d;
 
-    if (c->share != NULL)
-        b->tx_status = share_tx_status(c);
-    facts = balance_decide(c, sql, &d);
+    b->tx_status = share_tx_status(c);
+    (void)balance_decide(c, sql, &d);
     b->keeps_random = true;
-    if (b->asking != ASKING_NONE)
-        return BALANCE_PARK;
-    if (c->share != NULL ? share_ask_first(c, sql, &d) != FEED_PASS
-                         : ask_first(c, sql, facts, &d) == BALANCE_PARK)
-        return BALANCE_PARK;
+    if (b->asking != ASKING_NONE || share_ask_first(c, sql, &d) != FEED_PASS)
+        return true;
     balance_ask_reset(b);
-    return BALANCE_GO;
+    return false;
 }
 
-/* A client that shares links and has one stays on it: its transaction lives there, or its session
- * is tied to it. */
+/* A client that has a link stays on it: its transaction lives there, or its session is tied to it.
+ */
 static void explain_present_link(
     const struct client *c, const struct route_decision *d, struct admin_explain *out)
 {
-    if (c->share == NULL || c->share->phase != SHARE_ATTACHED)
+    if (c->share->phase != SHARE_ATTACHED)
         return;
     if (share_home_may_leave(c) && d->may_leave_tx && !d->must_wait && !d->must_ask) {
         out->node = d->leave_node;
@@ -116,25 +96,14 @@ void balance_note_no_login(struct client *c, const struct link *link)
     buf_free(&detail);
 }
 
-/* Until when reads keep away from the node; INT64_MAX: nothing logs in to it. */
-static int64_t avoided_until(const struct client *c, int node)
-{
-    const struct reader *r = c->share != NULL ? NULL : balance_reader_at(c, node);
-
-    if (c->share != NULL)
-        return share_is_avoided(c, node) ? c->share->avoid_until_us : 0;
-    return r != NULL && loop_now_us(c->ss->loop) < r->avoid_until_us ? r->avoid_until_us : 0;
-}
-
 /* A read that does not get the standby that was chosen for it. */
 static void explain_what_was_found(struct client *c, struct admin_explain *out)
 {
     int home = c->pool->cluster_node;
-    bool lacks = c->balance->wait_is_over || (c->share == NULL && balance_lacks_lsn(c));
-    int64_t until_us = avoided_until(c, out->node);
+    bool lacks = c->balance->wait_is_over;
+    int64_t until_us = share_is_avoided(c, out->node) ? c->share->avoid_until_us : 0;
 
-    if (out->node == home || out->node == VIEW_NO_NODE || balance_home(c) != NULL ||
-        (!lacks && until_us == 0))
+    if (out->node == home || out->node == VIEW_NO_NODE || (!lacks && until_us == 0))
         return;
     out->node = home;
     out->reason = route_reason_text(until_us == INT64_MAX ? ROUTE_R_NO_LOGIN
@@ -147,7 +116,6 @@ void balance_explain(void *ctx, struct slice sql, struct admin_explain *out)
     struct client *c = ctx;
     struct sessions *ss = c->ss;
     const struct sql_facts *facts;
-    struct balance_wish wish;
     struct route_decision d;
     bool same_layout;
     int home;
@@ -161,10 +129,9 @@ void balance_explain(void *ctx, struct slice sql, struct admin_explain *out)
         facts = sql_cache_get(ss->sql_cache, ss->scratch, sql, &same_layout);
     } else {
         facts = balance_decide(c, sql, &d);
-        wish = balance_wish_of(c, sql, facts, &d);
         home = d.node;
-        out->node = d.may_leave_tx && wish.node != VIEW_NO_NODE ? wish.node : home;
-        if (c->share != NULL && share_out_may(c, sql, &d))
+        out->node = home;
+        if (share_out_may(c, sql, &d))
             out->node = d.node;
         out->class = route_class_text(d.class);
         out->reason = route_reason_text(out->node == home ? d.reason : ROUTE_R_BALANCED);

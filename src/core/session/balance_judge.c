@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: PostgreSQL
  * balance_judge.c: what the router is told of a session, and what it says. Runs in: workers.
- * Needs no link: a client of a transaction pool, which mostly has none, asks here like one that
- * owns its link. Must never: send anything. */
+ * Needs no link: mostly a client has none when it asks. Must never: send anything. */
 #include "config.h"
 
 #include <string.h>
@@ -20,21 +19,11 @@
 
 static bool judge_is_possible(const struct client *c)
 {
-    const struct conf *conf = c->ss->conf;
     const struct share *s = c->share;
-    int nodes = 0;
-    int i;
 
-    for (i = 0; i < conf->nnodes; i++)
-        nodes += conf_has_node(conf, i) ? 1 : 0;
-    /* Without balancing, too, a session of its own link has to be known to move to a new primary.
-     * With the query cache session mode shares links, and keeps one: that is the primary's. */
-    return (s == NULL || (conf->load_balance_mode &&
-                             (s->mode != CONF_POOL_SESSION || c->ss->cache == NULL))) &&
-           nodes > 1 && c->ss->rules != NULL && c->pool->cluster_node < POOLS_FIRST_TARGET &&
-           (conf->backend_clustering_mode == CONF_CLUSTER_STREAMING ||
-               conf->backend_clustering_mode == CONF_CLUSTER_LOGICAL) &&
-           (c->link == NULL || !c->link->is_private);
+    /* With the query cache session mode reads where it writes. */
+    return s != NULL && c->ss->conf->load_balance_mode &&
+           (s->mode != CONF_POOL_SESSION || c->ss->cache == NULL) && share_login_follows(c);
 }
 
 static struct slice application_name(const struct client *c)
@@ -65,25 +54,6 @@ static bool begins_serializable(const struct paramset *p)
            balance_says_serializable(paramset_get(p, slice_of_str("options")));
 }
 
-bool balance_begins_serializable(const struct client *c)
-{
-    return begins_serializable(&c->balance->own->params);
-}
-
-static struct balance_own *own_new(struct client *c)
-{
-    struct balance_own *own = mem_alloc_zero(sizeof *own);
-
-    own->client = c;
-    list_init(&own->held_node);
-    paramset_copy(&own->params, &c->login->params);
-    if (paramset_get(&own->params, slice_of_str("options")).p != NULL ||
-        paramset_get(&own->params, slice_of_str("search_path")).p != NULL)
-        own->start_hash =
-            hash_bytes(paramset_bytes(&own->params).p, paramset_bytes(&own->params).n, 1);
-    return own;
-}
-
 void balance_begin(struct client *c)
 {
     struct balance *b;
@@ -98,34 +68,8 @@ void balance_begin(struct client *c)
     app = application_name(c);
     if (app.n > 0)
         b->application_name = mem_strndup(app.p, app.n);
-    if (c->share == NULL)
-        b->own = own_new(c);
     b->rs.balance_node = VIEW_NO_NODE;
     b->rs.default_serializable = begins_serializable(&c->login->params);
-}
-
-static void own_free(struct client *c)
-{
-    struct balance_own *own = c->balance->own;
-
-    if (own == NULL)
-        return;
-    balance_drop_readers(c, true);
-    balance_bound_forget(c);
-    if (!list_is_detached(&own->held_node))
-        list_remove(&own->held_node);
-    c->balance->own = NULL;
-    paramset_free(&own->params);
-    buf_free(&own->log);
-    buf_free(&own->pending);
-    buf_free(&own->tx_log);
-    buf_free(&own->portals);
-    buf_free(&own->held);
-    buf_free(&own->retry);
-    buf_free(&own->early);
-    balance_drop_doubts(own);
-    mem_free(own->reader);
-    mem_free(own);
 }
 
 void balance_free(struct client *c)
@@ -134,9 +78,8 @@ void balance_free(struct client *c)
 
     if (b == NULL)
         return;
-    own_free(c);
     c->balance = NULL;
-    c->target = c->link;
+    balance_drop_doubts(b);
     route_trace_free(&b->rs.trace);
     balance_questions_free(&b->questions);
     mem_free(b->application_name);
@@ -146,20 +89,11 @@ void balance_free(struct client *c)
 
 static bool text_of_name(const struct client *c, struct slice name, struct slice *text)
 {
-    const struct statement *st;
-    const struct share_name *n;
+    const struct share_name *n = share_name_find(c->share, name);
 
-    if (c->share != NULL) {
-        n = share_name_find(c->share, name);
-        if (n == NULL)
-            return false;
-        *text = n->prep == NULL ? slice_of_str(n->sql) : prep_sql(n->prep);
-        return true;
-    }
-    st = statements_find(c->statements, name);
-    if (st == NULL || st->msg_len == 0 || st->is_doubtful)
+    if (n == NULL)
         return false;
-    *text = statement_sql(st);
+    *text = share_name_sql(n);
     return true;
 }
 
@@ -184,16 +118,17 @@ static void judge_tx(struct client *c)
 {
     struct balance *b = c->balance;
     struct route_session *rs = &b->rs;
-    const struct reader *home = balance_home(c);
-    char tx = balance_tx_status(c);
+    char tx = b->tx_status;
 
-    if (tx == 'I' && (c->share != NULL ? c->share->begun_here : b->own->has_begun))
+    if (c->link != NULL)
+        tx = c->link->tx_status;
+    if (tx == 'I' && c->share->begun_here)
         tx = 'T'; /* BEGIN is on its way */
     rs->in_tx = tx != 'I';
     rs->tx_failed = tx == 'E';
-    rs->has_tx_node = rs->in_tx && (home != NULL || c->link != NULL);
+    rs->has_tx_node = rs->in_tx && c->link != NULL;
     if (rs->has_tx_node)
-        rs->tx_node = home != NULL ? home->node : c->link->pool->cluster_node;
+        rs->tx_node = c->link->pool->cluster_node;
 }
 
 /* The golden ratio, of 2^64. */
@@ -369,30 +304,6 @@ HOT int balance_known_node(struct client *c, uint64_t known, bool by_facts)
     return node;
 }
 
-const struct sql_facts *balance_decide_statement(
-    struct client *c, struct statement *st, struct route_decision *d)
-{
-    const struct sql_facts *facts = NULL;
-    struct route_input in;
-    struct slice sql;
-    uint32_t traits;
-
-    judge_input(c, &in);
-    if (balance_home(c) == NULL && route_is_known(&in, st->known)) {
-        route_known(&in, st->known, d);
-    } else {
-        sql = statement_sql(st);
-        facts = balance_facts(c->ss, sql);
-        in.reads_otherwise = reads_otherwise(c, sql);
-        route_query(&in, sql, facts, d);
-        traits = share_traits(facts, sql);
-        st->known = (traits & SHARE_IS_PLAIN) != 0 && route_takes_snapshot(facts) ? d->known : 0;
-        st->calls_nothing = (traits & SHARE_CALLS_NOTHING) != 0 && !route_text_may_differ(sql);
-    }
-    note_decision(c, d);
-    return facts;
-}
-
 void balance_decide_afterwards(struct client *c, struct slice sql, struct route_decision *d)
 {
     const struct sql_facts *facts = balance_facts(c->ss, sql);
@@ -424,16 +335,13 @@ const struct sql_facts *balance_decide_again(
 WARM void balance_note_write(struct client *c, const struct route_decision *d)
 {
     struct route_session *rs = &c->balance->rs;
-    /* With shared links a BEGIN that was sent may not be answered yet; what is in no transaction is
-     * forgotten when it is. */
-    bool in_tx = rs->in_tx || c->share != NULL;
 
     if (d->runs_code) {
         rs->state_unknown = true; /* it may have changed settings unseen */
-        rs->locked_in_tx = in_tx;
+        rs->locked_in_tx = true;
         balance_mark_all(c);
     }
-    if (d->writes_unnamed && in_tx)
+    if (d->writes_unnamed)
         route_trace_note_unnamed(&rs->trace);
     /* Where nothing can be written, a view that is not known is no reason to leave a snapshot. */
     if (d->is_doubtful && (d->is_write || !rs->in_tx || !rs->tx_read_only))
@@ -443,7 +351,8 @@ WARM void balance_note_write(struct client *c, const struct route_decision *d)
     if (!d->is_write)
         return;
     rs->wrote_in_session = true;
-    rs->wrote_in_tx = in_tx;
+    rs->wrote_in_tx =
+        true; /* a BEGIN may not be answered yet; else it is forgotten with the answer */
     if (rs->in_tx)
         rs->wrote_in_an_earlier_tx = true;
 }

@@ -2,8 +2,8 @@
  * balance_wait.c: read_consistency: what a session has written, and whether a standby has it.
  * Runs in: workers.
  *
- * The own link (in transaction mode one that is borrowed) is asked how far the primary has written,
- * when a read is about to leave it and the session has written since (for `global`: before every
+ * The primary is asked how far it has written, when a read is about to leave it and the session has
+ * written since (for `global`: before every
  * such read). The standby is asked how far it has replayed, with a little waiting in the question
  * itself; a question is short, for the snapshot it holds could keep the standby from replaying.
  * When it takes longer than read_consistency_wait, the read stays where it is. */
@@ -63,32 +63,6 @@ void balance_ask_lsn(struct client *c)
                      "'wal_segment_size'))"));
 }
 
-bool balance_asks_lsn(struct client *c)
-{
-    if (!balance_is_lsn_due(c))
-        return false;
-    balance_ask_lsn(c);
-    return true;
-}
-
-bool balance_lacks_lsn(struct client *c)
-{
-    if (c->link->tx_status == 'I' || !balance_is_lsn_due(c))
-        return false;
-    c->balance->lsn_is_wanted = true;
-    return true;
-}
-
-WARM bool balance_asks_wanted_lsn(struct client *c)
-{
-    struct balance *b = c->balance;
-
-    if (!b->lsn_is_wanted || !b->lsn_due || c->ss->conf->read_consistency != CONF_READ_SESSION)
-        return false;
-    balance_ask_lsn(c);
-    return true;
-}
-
 /* Where the next record will begin is behind the header of its page; where the last one ends, which
  * is what a standby tells, is before it. */
 static uint64_t end_of_records(uint64_t lsn, uint64_t segment)
@@ -131,12 +105,6 @@ static void ask_standby(struct client *c, struct link *link, uint64_t lsn)
     buf_free(&sql);
 }
 
-static void wait_ask(struct reader *r)
-{
-    r->is_asking = true;
-    ask_standby(r->client, r->link, r->client->balance->wait_lsn);
-}
-
 static int64_t now_ms(const struct client *c)
 {
     return loop_now_us(c->ss->loop) / 1000;
@@ -152,12 +120,6 @@ static void wait_clock(struct client *c, uint64_t lsn)
         b->wait_until_ms = (uint32_t)(now_ms(c) + c->ss->conf->read_consistency_wait_ms);
         client_row_state(c, CLIENT_STATE_WAITING, WAIT_REASON_REPLAY);
     }
-}
-
-void balance_wait_begin(struct client *c, struct reader *r, uint64_t lsn)
-{
-    wait_clock(c, lsn);
-    wait_ask(r);
 }
 
 void balance_wait_row(struct sessions *ss, int node, struct slice value)
@@ -205,21 +167,6 @@ bool balance_replay_goes_on(struct client *c)
     }
     b->wait_is_over = link_own_failed(c->link) || lacks(c, c->link->pool->cluster_node);
     return false;
-}
-
-void balance_wait_answered(struct reader *r)
-{
-    struct client *c = r->client;
-    struct balance *b = c->balance;
-
-    r->is_asking = false;
-    if (wait_is_worth_it(c, r->link)) {
-        wait_ask(r);
-        return;
-    }
-    b->wait_is_over = link_own_failed(r->link) || lacks(c, r->node);
-    link_forget_failure(r->link);
-    client_unpark(c);
 }
 
 void balance_wait_settle(struct client *c)

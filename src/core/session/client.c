@@ -19,6 +19,7 @@
 
 #include "share_int.h"
 #include "client_orders_int.h"
+#include "client_named_int.h"
 #include "client_tls_int.h"
 #include "console_int.h"
 #include "native_int.h"
@@ -50,9 +51,9 @@ void client_rare_trim(struct client *c)
 {
     const struct client_rare *r = c->rare;
 
-    if (r == NULL || c->phase == CL_CLOSED || r->adrift != NULL || r->local != NULL ||
-        r->cancel_wait != NULL || r->orders != NULL || r->console != NULL || r->override != NULL ||
-        r->ddl != NULL || r->unseen != NULL || r->native != NULL || c->trace.server != 0)
+    if (r == NULL || c->phase == CL_CLOSED || r->local != NULL || r->cancel_wait != NULL ||
+        r->orders != NULL || r->console != NULL || r->override != NULL || r->ddl != NULL ||
+        r->unseen != NULL || r->native != NULL || c->trace.server != 0)
         return;
     mem_free(c->rare);
     c->rare = NULL;
@@ -72,8 +73,7 @@ void client_dispose(struct client *c)
         share_cache_unseen_end(c);
     client_drop_link(c, false);
     share_free(c);
-    client_adrift_free(c);
-    statements_free(&c->statements);
+    client_named_free(&c->named);
     client_login_free(c);
     client_local_free(c);
     if (client_console(c) != NULL)
@@ -226,6 +226,8 @@ static void client_on_drained(struct stream *s)
         client_finish_closing(c);
     else if (c->target != NULL)
         link_resume(c->target);
+    else if (c->share != NULL && c->share->kept != NULL && c->share->turn == NULL)
+        link_resume(c->share->kept);
 }
 
 static const struct stream_ops client_stream_ops = {.on_readable = client_on_readable,
@@ -302,19 +304,13 @@ void client_drop_link(struct client *c, bool boundary)
 {
     struct link *link = c->link;
 
-    client_adrift_stop(c); /* what is given back now may be what it waits for */
     if (client_native(c) != NULL)
         c->ss->native->free(c);
     link = c->link;
     if (c->share != NULL) {
-        if (c->balance != NULL)
-            balance_free(c);
+        balance_free(c);
         share_drop_link(c, boundary);
         return;
-    }
-    if (c->balance != NULL) {
-        boundary = boundary || c->target != link;
-        balance_free(c);
     }
     c->link = NULL;
     c->target = NULL;
@@ -344,6 +340,7 @@ void client_end(struct client *c, const struct err *err)
         return;
     /* Behind a part of a server's message our text would be taken for the rest of it. */
     in_message = c->target != NULL && c->target->body_left > 0 && !c->target->swallow_body;
+    in_message = in_message || (c->share != NULL && share_kept_is_speaking(c));
     if (c->login != NULL)
         pool_request_cancel(&c->login->req);
     client_drop_link(c, c->body_left == 0 && buf_unread(&c->carry) == 0);

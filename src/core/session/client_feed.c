@@ -14,7 +14,6 @@
 #include "wire/reader.h"
 #include "wire/writer.h"
 
-#include "client_lost_int.h"
 #include "client_orders_int.h"
 #include "console_int.h"
 #include "native_int.h"
@@ -98,14 +97,11 @@ enum feed_step feed_of_verdict(enum local_verdict v)
     return v == LOCAL_DONE ? FEED_LOCAL : FEED_PARK;
 }
 
-static enum feed_step feed_query(
-    struct client *c, struct feed_run *run, struct slice msg, bool is_whole)
+static enum feed_step feed_query(struct client *c, struct slice msg, bool is_whole)
 {
     struct slice sql = slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES);
     enum count_kind kind;
     enum local_verdict v;
-    uint32_t traits = 0;
-    bool is_plain;
 
     if (is_whole && sql.n > 0 && sql.p[sql.n - 1] == '\0')
         sql.n--;
@@ -115,18 +111,10 @@ static enum feed_step feed_query(
             return feed_of_verdict(v);
     }
     client_stats_on_query(c);
-    feed_flush(c, run); /* the target may change */
-    if (c->balance != NULL &&
-        (is_whole ? balance_query(c, sql, msg, &traits) : balance_unread_query(c)) == BALANCE_PARK)
-        return FEED_PARK;
-    if (c->phase != CL_ACTIVE)
-        return FEED_STOP;
     link_expect(c->target, OP_QUERY);
-    kind = traits != 0 ? (enum count_kind)(traits & SHARE_COUNT_KIND) : count_kind_of(sql);
-    is_plain =
-        (traits & SHARE_IS_TRACELESS) != 0 || feed_note_text(c, sql, is_whole ? kind : COUNT_OTHER);
+    kind = count_kind_of(sql);
     count_statement(c->ss, c->target->pool->cluster_node, kind);
-    if (is_plain || (traits & SHARE_IS_PLAIN) != 0)
+    if (feed_note_text(c, sql, is_whole ? kind : COUNT_OTHER))
         client_note_sent(c, sql);
     else
         client_note_statement(c, sql);
@@ -156,42 +144,21 @@ enum feed_step feed_cut(struct client *c, struct feed_run *run)
     return FEED_PUT;
 }
 
-/* The reader's part of the sequence ends in front of this message, which waits for its answer. */
-HOT static bool feed_cuts_here(struct client *c, struct feed_run *run)
-{
-    if (!balance_cuts_here(c))
-        return false;
-    feed_flush(c, run);
-    (void)feed_cut(c, run);
-    return true;
-}
-
 /* Messages of the extended protocol. */
-static enum feed_step feed_extended(
-    struct client *c, struct feed_run *run, char type, struct slice msg, bool is_whole)
+static enum feed_step feed_extended(struct client *c, char type, struct slice msg, bool is_whole)
 {
     struct slice body = slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES);
     struct slice sql = slice_of(NULL, 0);
     enum local_verdict v;
     unsigned op;
-    bool puts_in;
 
-    if (feed_cuts_here(c, run))
-        return FEED_PARK;
     if (is_whole && (type == FE_PARSE || type == FE_SYNC || client_local(c) != NULL)) {
         v = client_local_extended(c, type, body);
         if (v != LOCAL_NO)
             return feed_of_verdict(v);
     }
-    if (c->balance != NULL && is_whole && balance_is_name_undecided(c, type, msg))
-        return FEED_PARK;
-    puts_in = c->balance != NULL && balance_puts_in(c, type, msg);
-    if (puts_in)
-        feed_flush(c, run); /* a Parse that is put in comes behind what was sent */
     if (is_whole)
-        sql = feed_note_extended(c, type, msg, puts_in);
-    else if (c->balance != NULL)
-        balance_note_partial(c, type, msg);
+        sql = feed_note_extended(c, type, msg);
     c->leaves_traces = c->leaves_traces || (!is_whole && type == FE_PARSE);
     op = feed_is_bad_flush(c->target, type, msg) ? OP_CLOSE : feed_op(type);
     if (op != 0) {
@@ -206,11 +173,6 @@ static enum feed_step feed_extended(
         client_note_statement(c, sql);
     if (client_log_statements(c))
         client_said(c, type, body);
-    if (!balance_cuts(c))
-        return FEED_PASS;
-    if (type == FE_FLUSH)
-        return feed_cut(c, run);
-    c->balance->own->cut_left--;
     return FEED_PASS;
 }
 
@@ -234,11 +196,11 @@ static enum feed_step feed_message(
         return FEED_SKIP;
     switch (type) {
     case FE_COPY_DATA:
-        return balance_again_takes_copy(c) ? FEED_PASS : FEED_PARK;
+        return FEED_PASS;
     case FE_PASSWORD:
         return feed_bad(c, run, type);
     case FE_QUERY:
-        return feed_cuts_here(c, run) ? FEED_PARK : feed_query(c, run, msg, is_whole);
+        return feed_query(c, msg, is_whole);
     case FE_PARSE:
     case FE_BIND:
     case FE_DESCRIBE:
@@ -246,21 +208,13 @@ static enum feed_step feed_message(
     case FE_CLOSE:
     case FE_FLUSH:
     case FE_SYNC:
-        return feed_extended(c, run, type, msg, is_whole);
+        return feed_extended(c, type, msg, is_whole);
     case FE_COPY_DONE:
     case FE_COPY_FAIL:
-        if (!balance_again_takes_copy(c))
-            return FEED_PARK;
-        if (c->target == c->link) /* a standby refuses it: the next Sync is one of its own */
-            client_note_copy_end(c, c->target);
+        client_note_copy_end(c, c->target);
         link_expect(c->target, OP_COPY_END);
         return FEED_PASS;
     case FE_FUNCTION_CALL:
-        if (feed_cuts_here(c, run) || (c->target != c->link && !c->server_batch))
-            return FEED_PARK; /* the reader has not finished */
-        feed_flush(c, run);
-        if (c->balance != NULL && c->target == c->link && balance_function_call(c) == BALANCE_PARK)
-            return FEED_PARK;
         client_stats_on_query(c);
         c->leaves_traces = true;
         link_expect(c->target, OP_FUNCTION_CALL);
@@ -278,23 +232,8 @@ static bool feed_wants_whole(const struct client *c, char type, size_t bytes)
         return false;
     if (c->share != NULL)
         return type != FE_COPY_DATA && type != FE_BIND && type != FE_FUNCTION_CALL;
-    if (c->balance != NULL && (type == FE_DESCRIBE || type == FE_CLOSE || type == FE_EXECUTE))
-        return true; /* what they name may have to be put in first */
     return type == FE_QUERY || type == FE_PARSE || type == FE_SYNC || type == FE_FLUSH ||
            (client_local(c) != NULL && type != FE_COPY_DATA);
-}
-
-/* Of a Bind the names have to be there, and sometimes the values. */
-static bool feed_lacks_names(const struct client *c, char type, struct slice msg)
-{
-    struct wire_reader r;
-
-    if (type != FE_BIND || c->balance == NULL || c->share != NULL || msg.n > CLIENT_COLLECT_MAX)
-        return false;
-    wire_reader_init(&r, slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES));
-    (void)wire_get_cstr(&r);
-    (void)wire_get_cstr(&r);
-    return r.bad || balance_bind_wants_whole(c, msg);
 }
 
 static void feed_park(struct client *c, const char *p, const char *end)
@@ -313,22 +252,6 @@ static void feed_park(struct client *c, const char *p, const char *end)
         (void)link_send(c->target, out.data, out.len);
         buf_free(&out);
     }
-}
-
-/* True for the first message of an extended sequence that may be balanced. What a COPY ignores
- * begins none, and waits for nothing: not for the answer to a SET in the string that copies,
- * either.
- */
-static bool feed_begins_batch(const struct client *c, char type)
-{
-    bool is_end = type == FE_SYNC || type == FE_FLUSH;
-
-    return c->balance != NULL && c->share == NULL && !c->server_batch && !c->local_batch &&
-           !c->local_error &&
-           (is_end || type == FE_PARSE || type == FE_BIND || type == FE_DESCRIBE ||
-               type == FE_EXECUTE || type == FE_CLOSE) &&
-           !(is_end && c->target != NULL && c->target == c->link &&
-               expect_is_copying(&c->target->expect));
 }
 
 /* What becomes of the message at `p`. Returns where to go on, or NULL. */
@@ -367,9 +290,8 @@ static const char *feed_one(struct client *c, struct feed_run *run, const char *
     size_t bytes = message_bytes(p);
     char type = p[0];
     size_t have = (size_t)(end - p);
-    struct balance_whole whole;
+    const char *whole;
     enum feed_step step;
-    const char *next;
     bool is_whole;
 
     if (!message_may_be(bytes)) {
@@ -389,48 +311,17 @@ static const char *feed_one(struct client *c, struct feed_run *run, const char *
         return NULL;
     }
     is_whole = have >= bytes;
-    if (!is_whole &&
-        (feed_wants_whole(c, type, bytes) || feed_lacks_names(c, type, slice_of(p, have)))) {
+    if (!is_whole && feed_wants_whole(c, type, bytes)) {
         feed_flush(c, run);
         buf_put(&c->carry, p, have);
         return NULL;
     }
     if (have > bytes)
         have = bytes;
-    if (c->share == NULL && client_lost_is_untold(c)) {
-        feed_flush(c, run);
-        step = client_lost_message(c, p, end, &next);
-        if (next != NULL)
-            return c->phase == CL_ACTIVE ? next : NULL;
-        if (step != FEED_AGAIN)
-            return feed_after(c, run, step, p, end);
-    }
-    if (client_adrift(c) != NULL && c->target == NULL) {
-        step = client_adrift_message(c, type, slice_of(p, have), is_whole, end);
-        if (step != FEED_AGAIN)
-            return feed_after(c, run, step, p, end);
-    }
-    if (feed_begins_batch(c, type)) {
-        feed_flush(c, run);
-        if (balance_has_portals(c) && balance_portals_wait(p, end)) {
-            buf_put(&c->carry, p, (size_t)(end - p));
-            return NULL;
-        }
-        if (balance_batch(c, p, end, &whole) == BALANCE_PARK) {
-            feed_park(c, p, end);
-            return NULL;
-        }
-        if (c->phase != CL_ACTIVE)
-            return NULL;
-        if (whole.end != NULL) {
-            feed_whole(c, run, p, &whole);
-            return whole.end;
-        }
-    }
     if (c->share != NULL && c->share->turn == NULL && (type == FE_PARSE || type == FE_BIND)) {
-        step = share_quick_batch(c, run, p, end, &whole.end);
+        step = share_quick_batch(c, run, p, end, &whole);
         if (step == FEED_PASS)
-            return whole.end;
+            return whole;
         if (step != FEED_AGAIN)
             return feed_after(c, run, step, p, end);
     }
@@ -479,11 +370,7 @@ HOT void client_feed(struct client *c, const char *p, const char *end)
             p += take;
             run.end = p;
             c->body_left -= (uint32_t)take;
-            if (c->body_left == 0 && c->target != c->link) {
-                feed_flush(c, &run);
-                balance_on_body_end(c);
-            } else if (c->body_left == 0 && c->target != NULL &&
-                       expect_may_ask(&c->target->expect)) {
+            if (c->body_left == 0 && c->target != NULL && expect_may_ask(&c->target->expect)) {
                 feed_flush(c, &run);
                 client_on_doubt(c, c->target);
             }
@@ -519,7 +406,7 @@ void client_unpark(struct client *c)
 {
     struct buf parked = c->carry;
 
-    if (c->phase != CL_ACTIVE || balance_again_is_waiting(c) || client_adrift_is_restoring(c))
+    if (c->phase != CL_ACTIVE)
         return;
     memset(&c->carry, 0, sizeof c->carry);
     c->is_parked = false;

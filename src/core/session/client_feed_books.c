@@ -12,6 +12,7 @@
 #include "wire/reader.h"
 
 #include "client_feed_int.h"
+#include "client_named_int.h"
 #include "client_orders_int.h"
 #include "share_int.h"
 
@@ -48,39 +49,30 @@ static struct slice feed_note_parse(struct client *c, struct slice msg)
 
     c->parsed_count = (uint8_t)count_kind_of(sql);
     (void)feed_note_text(c, sql, (enum count_kind)c->parsed_count);
-    if (is_good && c->balance != NULL)
-        balance_note_parse(c, name, msg, (enum count_kind)c->parsed_count, 0);
-    else if (is_good && name.n > 0)
-        (void)statements_add(&c->statements, name, msg, (enum count_kind)c->parsed_count);
+    if (is_good && name.n > 0)
+        client_named_add(&c->named, name, sql, (enum count_kind)c->parsed_count);
     return sql;
 }
 
-/* For the figures of statements. */
-HOT static void note_bound(struct client *c, struct statement *st)
+HOT static void feed_note_bind(struct client *c, struct slice msg)
 {
-    if (!client_stmts_is_known(c, st->counted))
-        st->counted = client_stmts_bound(c, statement_sql(st));
-}
-
-/* Returns the statement, when it is kept. */
-HOT static const struct statement *feed_note_bind(struct client *c, struct slice msg)
-{
-    struct statement *st;
+    struct named_statement *st;
     struct slice name;
     struct wire_reader r;
 
     wire_reader_init(&r, slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES));
     (void)wire_get_cstr(&r);
     name = wire_get_cstr(&r);
-    st = name.n == 0 ? NULL : statements_find(c->statements, name);
-    c->bound_count = st == NULL ? c->parsed_count : st->count;
+    st = name.n == 0 ? NULL : client_named_find(c->named, name);
+    c->bound_count = st == NULL ? c->parsed_count : st->kind;
+    if (st != NULL && st->may_concern_others)
+        client_orders_on_statement(c, slice_of_str(st->sql));
     if (c->ss->stmts == NULL)
-        return st;
-    if (st != NULL && st->msg_len > 0)
-        note_bound(c, st);
-    else if (name.n > 0)
+        return;
+    if (st == NULL && name.n > 0)
         client_stmts_unknown(c);
-    return st;
+    else if (st != NULL && !client_stmts_is_known(c, st->counted))
+        st->counted = client_stmts_bound(c, slice_of_str(st->sql));
 }
 
 static void feed_note_close(struct client *c, struct slice msg)
@@ -89,13 +81,10 @@ static void feed_note_close(struct client *c, struct slice msg)
     struct wire_reader r;
 
     wire_reader_init(&r, slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES));
-    if (c->statements == NULL || wire_get_u8(&r) != 'S')
+    if (c->named == NULL || wire_get_u8(&r) != 'S')
         return;
     name = wire_get_cstr(&r);
-    if (c->balance != NULL)
-        balance_close_statement(c, name, 0);
-    else
-        statements_remove(c->statements, name);
+    client_named_remove(c->named, name);
 }
 
 HOT static void feed_note_execute(struct client *c)
@@ -103,24 +92,19 @@ HOT static void feed_note_execute(struct client *c)
     count_statement(c->ss, c->target->pool->cluster_node, (enum count_kind)c->bound_count);
 }
 
-struct slice feed_note_extended(struct client *c, char type, struct slice msg, bool puts_in)
+struct slice feed_note_extended(struct client *c, char type, struct slice msg)
 {
     struct slice sql = slice_of(NULL, 0);
-    const struct statement *st;
 
     if (type == FE_PARSE) {
         sql = feed_note_parse(c, msg);
     } else if (type == FE_BIND) {
-        st = feed_note_bind(c, msg);
-        if (st != NULL && st->msg_len > 0)
-            client_orders_on_statement(c, statement_sql(st));
+        feed_note_bind(c, msg);
     } else if (type == FE_CLOSE) {
         feed_note_close(c, msg);
     } else if (type == FE_EXECUTE) {
         feed_note_execute(c);
     }
-    if (c->balance != NULL)
-        balance_note_message(c, type, msg, puts_in);
     return sql;
 }
 
@@ -144,65 +128,6 @@ unsigned feed_op(char type)
     }
 }
 
-/* The same of a Parse whose text was judged. */
-static struct slice feed_note_judged(
-    struct client *c, const struct balance_whole *whole, struct slice msg)
-{
-    enum count_kind kind = (enum count_kind)(whole->traits & SHARE_COUNT_KIND);
-
-    c->parsed_count = (uint8_t)kind;
-    if ((whole->traits & SHARE_IS_TRACELESS) == 0)
-        (void)feed_note_text(c, whole->sql, kind);
-    balance_note_parse(c, slice_of("", 0), msg, kind, 0);
-    return whole->sql;
-}
-
-/* The books of one that was looked through before (balance_quick_batch). */
-static void feed_quick(struct client *c, const char *p, const struct balance_whole *whole)
-{
-    struct slice sql = slice_of(NULL, 0);
-
-    if (whole->parse_bytes > 0)
-        sql = feed_note_judged(c, whole, slice_of(p, whole->parse_bytes));
-    c->bound_count = whole->bound != NULL ? whole->bound->count : c->parsed_count;
-    if (c->ss->stmts != NULL && whole->bound != NULL)
-        note_bound(c, whole->bound);
-    feed_note_execute(c);
-    client_stats_on_query(c);
-    link_expect_all(c->target, whole->ops, whole->nops);
-    client_note_sent(c, sql);
-}
-
-HOT void feed_whole(
-    struct client *c, struct feed_run *run, const char *p, const struct balance_whole *whole)
-{
-    struct slice sql = slice_of(NULL, 0);
-    const char *end = whole->end;
-    bool is_said = false;
-    struct message m;
-
-    run->start = p;
-    run->end = end;
-    if (whole->nops > 0) {
-        feed_quick(c, p, whole);
-        return;
-    }
-    while (message_next(&p, end, &m)) {
-        if (m.type == FE_PARSE)
-            sql = feed_note_parse(c, m.whole);
-        else if (m.type == FE_BIND)
-            (void)feed_note_bind(c, m.whole);
-        if (m.type == FE_EXECUTE) {
-            feed_note_execute(c);
-            client_stats_on_query(c);
-        }
-        is_said = is_said || m.type == FE_PARSE || m.type == FE_EXECUTE;
-        link_expect(c->target, feed_op(m.type));
-    }
-    if (is_said)
-        client_note_sent(c, sql);
-}
-
 /* What the messages of one read ask of the books, taken together. */
 struct feed_books {
     struct slice sql;  /* the last text; p is NULL: there was none */
@@ -212,9 +137,9 @@ struct feed_books {
 
 HOT bool feed_is_own(struct client *c)
 {
-    return c->balance == NULL && c->share == NULL && client_local(c) == NULL && c->target != NULL &&
-           c->body_left == 0 && c->body_skip == 0 && !c->local_batch && !c->local_error &&
-           !client_log_statements(c) && !c->trace.client;
+    return c->share == NULL && client_local(c) == NULL && c->target != NULL && c->body_left == 0 &&
+           c->body_skip == 0 && !c->local_batch && !c->local_error && !client_log_statements(c) &&
+           !c->trace.client;
 }
 
 /* A text that is new. False: it may be for us, or the message is malformed. */
@@ -237,7 +162,7 @@ HOT static bool feed_note_own_text(struct client *c, struct feed_books *books, s
     }
     c->parsed_count = (uint8_t)kind;
     if (name.n > 0)
-        (void)statements_add(&c->statements, name, msg, kind);
+        client_named_add(&c->named, name, sql, kind);
     return true;
 }
 
@@ -246,7 +171,6 @@ static bool feed_note_own(struct client *c, struct feed_books *books, struct sli
 {
     struct slice name = slice_of(NULL, 0);
     struct slice sql;
-    const struct statement *st;
 
     switch (msg.p[0]) {
     case FE_QUERY:
@@ -257,9 +181,7 @@ static bool feed_note_own(struct client *c, struct feed_books *books, struct sli
     case FE_PARSE:
         return feed_read_parse(msg, &name, &sql) && feed_note_own_text(c, books, name, msg, sql);
     case FE_BIND:
-        st = feed_note_bind(c, msg);
-        if (st != NULL && st->msg_len > 0)
-            client_orders_on_statement(c, statement_sql(st));
+        feed_note_bind(c, msg);
         return true;
     case FE_CLOSE:
         feed_note_close(c, msg);

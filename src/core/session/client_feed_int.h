@@ -19,8 +19,6 @@ enum feed_step {
     FEED_STOP   /* the client has left or was sent away */
 };
 
-struct balance_whole;
-
 /* Bytes that go to the server, not sent yet: `out`, then [start, end). */
 struct feed_run {
     const char *start;
@@ -51,15 +49,11 @@ struct slice feed_parse_sql(struct slice body);
  * operator hide one, it is undone a little later, before anybody else has the session. Returns true
  * when the text is one statement that reads: no DROP hides in it. */
 bool feed_note_text(struct client *c, struct slice sql, enum count_kind kind);
-/* Keeps the book of prepared statements, and counts what is executed. `puts_in`: the target does
- * not know yet what the message names. Returns the text of a Parse. */
-struct slice feed_note_extended(struct client *c, char type, struct slice msg, bool puts_in);
+/* Keeps the book of prepared statements, and counts what is executed. Returns the text of a Parse.
+ */
+struct slice feed_note_extended(struct client *c, char type, struct slice msg);
 /* What a server owes for a message of the extended protocol; 0: nothing. */
 unsigned feed_op(char type);
-/* A sequence that goes to one link as it is (balance_batch): what is left are the books. It does
- * nothing but read, so that there is no DROP in it. */
-void feed_whole(
-    struct client *c, struct feed_run *run, const char *p, const struct balance_whole *whole);
 /* Nobody but the server needs to know what the client says: it has a link of its own and nothing to
  * balance, and of pgpool's own commands none is prepared or was answered. */
 bool feed_is_own(struct client *c);
@@ -68,10 +62,6 @@ bool feed_is_own(struct client *c);
  * front of that is to be sent. */
 const char *feed_own(struct client *c, const char *p, const char *end);
 
-/* client_adrift.c: a message while there is no own link. */
-/* `end`: of what has arrived. */
-COLD enum feed_step client_adrift_message(
-    struct client *c, char type, struct slice msg, bool is_whole, const char *end);
 /* share_lost.c: an error, and the state, for every request that a dead link owed; the first `from`
  * ops are answered. */
 void client_answer_owed(

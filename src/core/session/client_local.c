@@ -90,11 +90,9 @@ static char local_tx_status(const struct client *c)
 {
     if (client_console(c) != NULL)
         return client_console(c)->tx;
-    if (client_adrift(c) != NULL && c->link == NULL)
-        return client_adrift_tx_status(c);
     if (c->share != NULL)
         return share_tx_status(c);
-    return balance_tx_status(c);
+    return c->link == NULL ? 'I' : c->link->tx_status;
 }
 
 static void local_sources(struct client *c, struct admin_sources *src)
@@ -185,9 +183,8 @@ static bool local_must_ask(struct client *c, struct slice sql)
 {
     struct admin_cmd cmd;
 
-    return c->balance != NULL && (c->share != NULL || c->link != NULL) &&
-           admin_recognise(sql, &cmd) && cmd.kind == ADMIN_KIND_EXPLAIN &&
-           balance_explain_prepare(c, cmd.value) == BALANCE_PARK;
+    return c->balance != NULL && admin_recognise(sql, &cmd) && cmd.kind == ADMIN_KIND_EXPLAIN &&
+           balance_explain_asks(c, cmd.value);
 }
 
 /* As what the session acts; of a role that it has taken it is not known whether it is a superuser.

@@ -341,7 +341,8 @@ static bool login_waits_for_look(struct client *c)
     struct sessions *ss = c->ss;
 
     (void)view_refresh(ss->env->shm, &ss->view);
-    if (!ss->view.is_looking || c->share != NULL || c->pool->cluster_node >= POOLS_FIRST_TARGET)
+    if (!ss->view.is_looking || share_mode_of(c) != CONF_POOL_SESSION ||
+        c->pool->cluster_node >= POOLS_FIRST_TARGET)
         return false;
     if (login->look_until_us == 0)
         login->look_until_us = loop_now_us(ss->loop) + ss->conf->failover_wait_ms * 1000;
@@ -595,14 +596,8 @@ HOT static void client_on_link_bytes(void *owner, struct link *link, const char 
         link_close(link);
         return;
     }
-    if (c->phase == CL_ACTIVE && c->balance == NULL) {
+    if (c->phase == CL_ACTIVE) {
         client_pass_reply(c, link, p, n);
-        return;
-    }
-    if (c->target != NULL && c->target != link) {
-        buf_put(&c->balance->own->held, p, n); /* a notification: not into the reader's answer */
-        if (c->balance->own->held.len > BALANCE_HELD_MAX)
-            link_pause(link);
         return;
     }
     if (client_auth_hold(c, p, n))
@@ -611,8 +606,7 @@ HOT static void client_on_link_bytes(void *owner, struct link *link, const char 
         login_put_ok(c, &ok); /* what a server says besides comes behind it */
         client_send(c, &ok);
     }
-    if (!balance_again_holds(c, link, p, n))
-        client_pass_reply(c, link, p, n);
+    client_pass_reply(c, link, p, n);
 }
 
 /* The cached link was brought up to date, or would not be: then a fresh one is opened, and the
@@ -634,10 +628,9 @@ WARM static void client_on_link_tag(void *owner, struct link *link, struct slice
 {
     struct client *c = owner;
 
+    (void)link;
     if (c->patch != NULL)
         client_patch_on_tag(c, tag);
-    if (link->see_tags && c->balance != NULL && !expect_head_is_ours(&link->expect))
-        balance_again_on_tag(c, link, tag);
 }
 
 static bool client_on_link_error(void *owner, struct link *link, const struct errmsg *m)
@@ -651,25 +644,7 @@ static bool client_on_link_error(void *owner, struct link *link, const struct er
     client_stmts_error(c);
     if (c->drops_database)
         client_ddl_on_error(client_ddl(c));
-    if (kind != COUNT_ERROR && client_adrift_is_possible(c, link)) {
-        client_adrift_keep_words(c, m); /* the end of the link is not that of the session */
-        return true;
-    }
-    if (c->balance != NULL) {
-        c->balance->own->saw_error = c->balance->own->saw_error || !link_error_is_ours(link);
-        if (balance_again_on_error(c, link, m))
-            return true; /* what it made is made again, or decided with it */
-        if (kind == COUNT_ERROR && !balance_again_is_waiting(c))
-            statements_failed(
-                c->statements, 0, link->expect.refused, expect_error_end(&link->expect));
-    }
-    return balance_tell_lost(c, link, m);
-}
-
-static void client_on_link_row(void *owner, struct link *link, struct slice body)
-{
-    (void)link;
-    balance_on_row(owner, body);
+    return false;
 }
 
 HOT static void client_on_link_quiet(void *owner, struct link *link)
@@ -681,14 +656,6 @@ HOT static void client_on_link_quiet(void *owner, struct link *link)
         login_on_patched(c);
         return;
     }
-    if (client_adrift(c) != NULL) {
-        client_adrift_on_quiet(c);
-        return;
-    }
-    if (c->statements != NULL && !balance_again_is_waiting(c))
-        statements_answered(c->statements, 0);
-    if (c->balance != NULL && (balance_on_own_quiet(c) || balance_again_on_quiet(c)))
-        return;
     if (c->patch != NULL && client_patch_repair(c))
         return;
     client_note_idle(c);
@@ -741,8 +708,7 @@ static void client_on_link_drained(void *owner, struct link *link)
 static void client_on_link_lost(void *owner, struct link *link, const struct err *err, bool told)
 {
     struct client *c = owner;
-    bool in_message = c->body_left > 0 || link->body_left > 0 ||
-                      (c->target != NULL && c->target->body_left > 0); /* a reader's, perhaps */
+    bool in_message = c->body_left > 0 || link->body_left > 0;
     bool is_again = !told && client_login_again(c, link);
     bool is_seen_to = !is_again && client_auth_on_link_lost(c, err);
 
@@ -751,17 +717,11 @@ static void client_on_link_lost(void *owner, struct link *link, const struct err
         sessions_suspect_node(c->ss, c->pool->cluster_node);
     if (is_again)
         return;
-    if (!told && !is_seen_to && client_adrift_is_possible(c, link)) {
-        client_adrift_begin(c, link, err);
-        return;
-    }
     if (!told && !is_seen_to && c->phase == CL_LOGIN && !link_is_let_in(link)) {
         c->link = NULL;
         if (login_alone(c, c->ss->conf->login_without_server))
             return;
     }
-    if (c->balance != NULL)
-        balance_free(c);
     c->link = NULL;
     c->target = NULL;
     if (!told)
@@ -788,7 +748,6 @@ const struct link_owner_ops client_link_ops = {
     .on_parameter = client_on_link_parameter,
     .on_tag = client_on_link_tag,
     .on_error = client_on_link_error,
-    .on_own_row = client_on_link_row,
     .on_drained = client_on_link_drained,
     .on_lost = client_on_link_lost,
 };

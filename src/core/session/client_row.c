@@ -75,7 +75,8 @@ void client_row_login(struct client *c)
     shm_write_begin(&row->seq);
     row->secret_len = (uint8_t)client_make_secret(c->ss, secret, version);
     memcpy(row->secret, secret, sizeof secret);
-    row->told_pid = c->share != NULL ? share_pid_of(row->id) : c->link->server_pid;
+    row->told_pid = c->link == NULL || share_mode_of(c) != CONF_POOL_SESSION ? share_pid_of(row->id)
+                                                                             : c->link->server_pid;
     row->server_pid = c->link == NULL ? 0 : c->link->server_pid;
     row->protocol = version;
     row->node = (int16_t)c->pool->cluster_node;
@@ -90,7 +91,8 @@ void client_row_login(struct client *c)
         c->ss->client_row_alloc, c->row_index, pool_user(c->pool), pool_database(c->pool), app);
     shm_write_end(&row->seq);
     client_row_state(c, CLIENT_STATE_IDLE, WAIT_REASON_NONE);
-    client_row_pin(c, c->share != NULL ? 0 : ROWS_PIN(PIN_REASON_SESSION_MODE));
+    client_row_pin(
+        c, share_mode_of(c) == CONF_POOL_SESSION ? ROWS_PIN(PIN_REASON_SESSION_MODE) : 0);
     if (c->link != NULL)
         link_row_update(c->link, c->row_index);
     if (c->ss->nclients == 1)
@@ -127,6 +129,23 @@ HOT void client_row_link(struct client *c)
     row->link_row = c->link->row;
     row->server_pid = c->link->server_pid;
     row->node = (int16_t)c->link->pool->cluster_node;
+    shm_write_end(&row->seq);
+}
+
+HOT void client_row_unlink(struct client *c)
+{
+    const struct link *kept = c->share == NULL ? NULL : c->share->kept;
+    int32_t link_row = kept == NULL ? ROWS_NO_ROW : kept->row;
+    int32_t pid = kept == NULL ? 0 : kept->server_pid;
+    struct client_row *row = c->row;
+
+    if (row == NULL || (row->link_row == link_row && row->server_pid == pid))
+        return;
+    shm_write_begin(&row->seq);
+    row->link_row = link_row;
+    row->server_pid = pid;
+    if (kept != NULL)
+        row->node = (int16_t)kept->pool->cluster_node;
     shm_write_end(&row->seq);
 }
 
@@ -311,6 +330,7 @@ COLD static void tell_duration(struct client *c)
 
 HOT void client_note_done(struct client *c)
 {
+    const struct link *kept = c->share->kept;
     struct client_row *row = c->row;
 
     c->last_active_us = loop_now_us(c->ss->loop);
@@ -322,8 +342,10 @@ HOT void client_note_done(struct client *c)
         row->state = CLIENT_STATE_IDLE;
         row->tx_status = 'I';
         row->state_since_us = backend_wall_us(&c->ss->be);
-        row->link_row = ROWS_NO_ROW;
-        row->server_pid = 0;
+        row->link_row = kept == NULL ? ROWS_NO_ROW : kept->row;
+        row->server_pid = kept == NULL ? 0 : kept->server_pid;
+        if (kept != NULL)
+            row->node = (int16_t)kept->pool->cluster_node;
         shm_write_end(&row->seq);
     }
     client_limits_on_quiet(c);

@@ -29,6 +29,20 @@
 
 #include "ipc/dbstats.h"
 
+/* What is counted per node (SHOW POOL_BACKEND_STATS). */
+enum count_kind {
+    COUNT_SELECT,
+    COUNT_INSERT,
+    COUNT_UPDATE,
+    COUNT_DELETE,
+    COUNT_DDL,
+    COUNT_OTHER,
+    COUNT_PANIC,
+    COUNT_FATAL,
+    COUNT_ERROR,
+    COUNT_KINDS
+};
+
 struct client;
 
 /* Part of struct client. Times are those of loop_now_us; 0: not going on. */

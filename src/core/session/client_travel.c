@@ -74,10 +74,9 @@ static bool is_idle(const struct client *c)
 
 static bool is_plain(struct client *c)
 {
-    return c->row != NULL && c->is_counted && !c->is_tied && !c->drops_database &&
-           c->statements == NULL && c->rare == NULL && c->login == NULL && c->patch == NULL &&
-           !stream_is_tls(&c->stream) && !stream_is_clogged(&c->stream) &&
-           !stream_has_failed(&c->stream);
+    return c->row != NULL && c->is_counted && !c->drops_database && c->named == NULL &&
+           c->rare == NULL && c->login == NULL && c->patch == NULL && !stream_is_tls(&c->stream) &&
+           !stream_is_clogged(&c->stream) && !stream_has_failed(&c->stream);
 }
 
 static bool may_go(struct client *c)
@@ -108,7 +107,7 @@ bool balance_can_travel(const struct client *c)
 {
     const struct balance *b = c->balance;
 
-    return b == NULL || (b->own == NULL && b->questions == NULL && b->mark == NULL &&
+    return b == NULL || (b->questions == NULL && b->doubts == NULL && b->mark == NULL &&
                             b->rs.trace == NULL && b->asking == ASKING_NONE && !b->is_waiting &&
                             (c->share->is_virtual || (!b->rs.in_tx && b->tx_status == 'I')));
 }

@@ -27,24 +27,11 @@ static bool is_likely(struct slice sql)
     return strchr("/- \t\r\n", sql.p[0]) != NULL;
 }
 
-/* The text of a statement that a client with a link of its own has. */
-static bool find_own(const struct client *c, struct client_word *w)
-{
-    const struct statement *st = statements_find(c->statements, w->name);
-
-    if (st == NULL || st->msg_len == 0 || st->is_doubtful || statement_is_sql(st))
-        return false;
-    w->sql = statement_sql(st);
-    return is_likely(w->sql);
-}
-
 static bool find_known(const struct client *c, struct client_word *w)
 {
     const struct share_name *n;
     struct prep *prep;
 
-    if (c->share == NULL)
-        return find_own(c, w);
     n = w->name.n == 0 ? NULL : share_name_find(c->share, w->name);
     prep = w->name.n == 0 ? c->share->unnamed : n == NULL ? NULL : n->prep;
     if (prep == NULL)
@@ -56,12 +43,8 @@ static bool find_known(const struct client *c, struct client_word *w)
 /* A statement can be given this name. */
 static bool is_free(const struct client *c, const struct client_word *w)
 {
-    if (c->share == NULL && w->parse.n > STATEMENT_MSG_MAX)
-        return false; /* it would not be kept */
     if (w->name.n == 0)
         return true;
-    if (c->share == NULL)
-        return statements_find(c->statements, w->name) == NULL;
     return w->name.n <= 1024 && share_name_find(c->share, w->name) == NULL &&
            share_names_have_room(c, w->sql.n);
 }
@@ -105,21 +88,12 @@ bool client_word_read(struct client *c, const char *p, const char *end, struct c
     return !has_types(batch_lone_statement(&sent)) && is_likely(w->sql) && is_free(c, w);
 }
 
-/* No link of its own knows it yet: one is told when it needs it. */
-static void learn_own(struct client *c, const struct client_word *w)
-{
-    statements_add(&c->statements, w->name, w->parse, COUNT_OTHER)->on_own = false;
-}
-
 void client_word_begin(struct client *c, const struct client_word *w, struct buf *out)
 {
     size_t head = PROTO_HEADER_BYTES + w->name.n + 1;
 
     if (w->parse.p != NULL) {
-        if (c->share == NULL)
-            learn_own(c, w);
-        else
-            share_names_learn(c, w->name, slice_of(w->parse.p + head, w->parse.n - head));
+        share_names_learn(c, w->name, slice_of(w->parse.p + head, w->parse.n - head));
         wire_put_empty(out, BE_PARSE_COMPLETE);
     }
     wire_put_empty(out, BE_BIND_COMPLETE);

@@ -90,11 +90,3 @@ HOT void count_statement(struct sessions *ss, int node, enum count_kind kind)
     atomic_store_explicit(
         cell, atomic_load_explicit(cell, memory_order_relaxed) + 1, memory_order_relaxed);
 }
-
-void count_take_back(struct sessions *ss, int node, enum count_kind kind)
-{
-    _Atomic uint64_t *cell = session_count_cell(ss->shared, ss->env->ordinal, node, kind);
-
-    atomic_store_explicit(
-        cell, atomic_load_explicit(cell, memory_order_relaxed) - 1, memory_order_relaxed);
-}

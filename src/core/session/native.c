@@ -107,7 +107,6 @@ static void native_begin(struct client *c)
         n->leg[n->nlegs++].node = node;
     }
     choose_reader(n);
-    c->is_tied = true; /* to all of them */
     c->link->owner = &n->leg[0];
     c->link->ops = &native_link_ops;
 }

@@ -23,7 +23,6 @@
 #include "client_stats_int.h"
 #include "client_stmts_int.h"
 #include "client_trace_int.h"
-#include "statements_int.h"
 
 #define CLIENT_MAGIC 0xC11E07A1U
 /* A message that may be a command of ours is collected up to this size. */
@@ -58,7 +57,6 @@ struct client_login {
 
 /* What few clients have at a time: see client_rare. */
 struct client_rare {
-    struct client_adrift *adrift;    /* the own link died */
     struct client_local *local;      /* commands of ours prepared or opened */
     struct cancel_wait *cancel_wait; /* a cancel request with TLS is being delivered */
     struct client_orders *orders;    /* a command of an operator that is not done yet */
@@ -86,7 +84,6 @@ struct client {
     bool asked_tls : 1;
     bool asked_gss : 1;
     bool is_counted : 1;   /* in session_shared */
-    bool is_tied : 1;      /* to its own link: by something that cannot be made anew */
     bool local_batch : 1;  /* the extended sequence since the last Sync was answered here alone */
     bool local_error : 1;  /* and failed: skip to Sync */
     bool server_batch : 1; /* something of the present extended sequence went to the server */
@@ -102,13 +99,13 @@ struct client {
     struct stream stream;
     struct list node; /* ss->clients */
     struct timer timer;
-    struct link *link;   /* the client's own: its session */
-    struct link *target; /* where the present exchange goes: `link`, or the reader of `balance` */
-    struct balance *balance; /* NULL: everything goes to `link` */
-    struct statements *statements;
-    struct client_rare *rare; /* NULL mostly */
-    struct share *share;      /* the client has no link of its own; NULL: it has */
-    uint64_t epoch;           /* of the loan of `link` */
+    struct link *link;       /* the client's own, or the one that it has borrowed */
+    struct link *target;     /* where the present exchange goes: `link`, as soon as it is let in */
+    struct balance *balance; /* NULL: nothing leaves where writes go */
+    struct client_named *named; /* statements of a session that is relayed; NULL mostly */
+    struct client_rare *rare;   /* NULL mostly */
+    struct share *share; /* its session as settings and statements; NULL: its link has all that */
+    uint64_t epoch;      /* of the loan of `link` */
     struct pool *pool;
     struct client_login *login;
     struct client_row *row;
@@ -121,10 +118,6 @@ struct client {
 
 _Static_assert(sizeof(struct client) <= 312, "an idle client has a budget");
 
-static inline struct client_adrift *client_adrift(const struct client *c)
-{
-    return c->rare == NULL ? NULL : c->rare->adrift;
-}
 static inline struct client_ddl *client_ddl(const struct client *c)
 {
     return c->rare == NULL ? NULL : c->rare->ddl;
@@ -339,30 +332,6 @@ void client_place_follow(struct client *c);
 void client_place_login_at(struct client *c, int node);
 bool client_place_login(struct client *c);
 
-/* client_adrift.c */
-struct errmsg;
-/* True when the session can go on without `link`, its own. */
-bool client_adrift_is_possible(const struct client *c, const struct link *link);
-/* The server's last words are kept from the client. */
-void client_adrift_keep_words(struct client *c, const struct errmsg *m);
-/* The link is gone. */
-void client_adrift_begin(struct client *c, struct link *link, const struct err *err);
-/* True while the new link is brought up to date: what is parked would be taken for a part of that.
- */
-bool client_adrift_is_restoring(const struct client *c);
-/* The new link has what the session had. */
-void client_adrift_on_quiet(struct client *c);
-char client_adrift_tx_status(const struct client *c);
-void client_adrift_keep_told(struct client *c, const struct link *link);
-/* The transaction lived on a reader, which is gone, too. `told`: the client knows. */
-void client_adrift_lose_home(struct client *c, bool told);
-/* Its transaction was lost, and the client does not know; its end was told. */
-bool client_adrift_is_untold(const struct client *c);
-void client_adrift_end(struct client *c);
-void client_adrift_free(struct client *c);
-/* It waits for no link any more. */
-void client_adrift_stop(struct client *c);
-
 /* client_cancel.c */
 void client_cancel_init(struct sessions *ss);
 void client_cancel_end(struct sessions *ss);
@@ -378,6 +347,8 @@ void client_row_adopt(struct client *c, const struct client_row *from, struct sl
     struct slice statement);
 /* The client and its new own link know each other. */
 void client_row_link(struct client *c);
+/* It has none, or one that is at rest: in session mode the row tells of that. */
+void client_row_unlink(struct client *c);
 /* The session's link goes: the client's row tells by itself what it ran last. */
 void client_row_keep_statement(struct client *c);
 /* The start of the last statement; the client has a row. */
@@ -392,8 +363,6 @@ void client_row_state(struct client *c, enum client_state state, enum wait_reaso
 /* By the first word, cheaply. */
 enum count_kind count_kind_of(struct slice sql);
 void count_statement(struct sessions *ss, int node, enum count_kind kind);
-/* A statement that was counted is made again elsewhere. */
-void count_take_back(struct sessions *ss, int node, enum count_kind kind);
 
 /* Why the client keeps its link between transactions: ROWS_PIN(reason) of each; 0: it does not.
  * Counts reasons that are new. After client_stats_on_login. */

@@ -79,6 +79,7 @@ HOT static void turn_free(struct sessions *ss, struct share *s)
     buf_empty(&begin);
     buf_empty(&retry);
     buf_free(&t->early);
+    buf_free(&t->held);
     mem_free(t->last_words);
     mem_free(t->lost_words);
     mem_free(t->refusal);
@@ -248,7 +249,10 @@ static struct share_wait *wait_new(struct client *c, int node)
 HOT static struct link *borrow_at_once(struct client *c, int node)
 {
     struct pool *pool = c->pool;
+    struct link *kept = share_kept_take(c, node);
 
+    if (kept != NULL)
+        return kept;
     if (node != pool->cluster_node)
         pool = pool_near(pool, node);
     if (pool == NULL || !client_auth_may_reuse(c, pool))
@@ -270,6 +274,8 @@ HOT void share_adopt(struct client *c, struct link *link)
         share_login_correct(c, link);
     else if (link->pool->cluster_node == c->pool->cluster_node && s->turn->home == NULL)
         share_login_look(c, link);
+    if (s->phase == SHARE_OPENING)
+        share_stop_opening(c);
     c->link = link;
     c->target = link;
     c->epoch = link->epoch;
@@ -282,6 +288,11 @@ HOT void share_adopt(struct client *c, struct link *link)
     s->turn->is_untold = s->turn->tells_late;
     if (!s->turn->tells_late)
         client_row_link(c);
+    if (link == s->kept) {
+        client_stats_on_wait_end(c);
+        return;
+    }
+    share_kept_note(c, link);
     client_stats_on_link(c);
 }
 
@@ -298,7 +309,7 @@ HOT bool share_attach_at_once(struct client *c, int node)
     uint32_t id = c->row == NULL ? 0 : c->row->id;
     struct link *link;
 
-    if (node == VIEW_NO_NODE ||
+    if (node == VIEW_NO_NODE || share_kept_is_speaking(c) ||
         (!s->is_read && node < POOLS_FIRST_TARGET && sessions_must_hold_writes(c->ss)))
         return false;
     link = borrow_at_once(c, node);
@@ -319,8 +330,12 @@ HOT enum feed_step share_attach(struct client *c, int node)
     bool was_waiting = s->phase == SHARE_WAITING;
     struct link *link;
 
-    link = w == NULL && !was_waiting ? borrow_at_once(c, node) : NULL;
+    if (share_kept_is_speaking(c))
+        node = s->kept->pool->cluster_node;
+    link = w == NULL && !was_waiting ? borrow_at_once(c, node) : share_kept_take(c, node);
     if (link != NULL) {
+        if (w != NULL)
+            share_leave_queue(c);
         share_adopt(c, link);
         return FEED_PASS;
     }
@@ -343,6 +358,8 @@ HOT enum feed_step share_attach(struct client *c, int node)
         c->link = link;
         c->epoch = link->epoch;
         s->phase = SHARE_OPENING;
+        if (node != c->pool->cluster_node)
+            share_start_opening(c);
         client_stats_on_wait_begin(c);
         client_row_state(c, CLIENT_STATE_WAITING, WAIT_REASON_CONNECTING);
         return FEED_PARK;
@@ -487,8 +504,9 @@ HOT enum feed_step share_make_ready(struct client *c, struct feed_run *run)
 HOT void share_forget_loan(struct client *c)
 {
     struct share *s = c->share;
-    struct client_row *row = c->row;
 
+    if (s->phase == SHARE_OPENING)
+        share_stop_opening(c);
     if (c->link != NULL && s->is_unsure)
         c->link->must_clean = true;
     if (c->link != NULL)
@@ -506,21 +524,24 @@ HOT void share_forget_loan(struct client *c)
     s->detach_due = false;
     buf_empty(&s->turn->retry);
     buf_free(&s->turn->early);
-    if (row == NULL || (row->link_row == ROWS_NO_ROW && row->server_pid == 0))
-        return;
-    shm_write_begin(&row->seq);
-    row->link_row = ROWS_NO_ROW;
-    row->server_pid = 0;
-    shm_write_end(&row->seq);
+    share_kept_tell(c);
+    client_row_unlink(c);
 }
 
 HOT void share_detach(struct client *c)
 {
+    struct share *s = c->share;
     struct link *link = c->link;
 
-    ASSERT(c->share->phase == SHARE_ATTACHED);
+    ASSERT(s->phase == SHARE_ATTACHED);
+    /* Which statements it has is not known; or a cancel request that has done its work is still on
+     * its way to it. */
+    if (link == s->kept && (s->is_unsure || (s->turn->is_cancelled && link->in_cancel)) &&
+        !share_is_tied(c))
+        s->kept = NULL;
     share_forget_loan(c);
-    link_return(link);
+    if (link != s->kept)
+        link_return(link);
     if (c->share->turn->home != NULL)
         share_home_return(c);
 }
@@ -544,6 +565,8 @@ void share_drop_loan(struct client *c, bool boundary)
     share_stop_waiting(c);
     if (link == NULL)
         return;
+    if (link == c->share->kept)
+        c->share->kept = NULL;
     share_forget_loan(c);
     link->must_clean = true;
     link_release(link, boundary);
@@ -551,10 +574,11 @@ void share_drop_loan(struct client *c, bool boundary)
 
 void share_drop_link(struct client *c, bool boundary)
 {
-    if (c->share->turn == NULL)
-        return; /* idle */
-    share_home_drop(c, boundary);
-    share_drop_loan(c, boundary);
+    if (c->share->turn != NULL) {
+        share_home_drop(c, boundary);
+        share_drop_loan(c, boundary);
+    }
+    share_kept_release(c);
 }
 
 /* What still ties the session to its link? Asked of the server, which knows. */
@@ -612,7 +636,7 @@ bool share_repair(struct client *c)
         if (sql.len > 0)
             share_put_own_query(c, &run, buf_slice(&sql));
     }
-    if (s->look_at_pins && tx == 'I') {
+    if (s->look_at_pins && tx == 'I' && (s->kept == NULL || s->kept == c->link)) {
         s->look_at_pins = false;
         if (s->pins != 0 && !is_unread) { /* what is not known ties it whatever the answer */
             s->turn->repairs_pins = true;
@@ -675,9 +699,11 @@ bool share_repair_again(struct client *c)
 
 void share_show_pins(struct client *c)
 {
-    if (c->share->pins != c->share->shown_pins)
-        client_row_pin(c, c->share->pins);
-    c->share->shown_pins = c->share->pins;
+    struct share *s = c->share;
+
+    if (s->pins != s->shown_pins)
+        client_row_pin(c, s->pins | (share_keeps(s) ? ROWS_PIN(PIN_REASON_SESSION_MODE) : 0));
+    s->shown_pins = s->pins;
 }
 
 void share_free(struct client *c)

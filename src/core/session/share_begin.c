@@ -23,10 +23,12 @@ HOT int share_write_node(struct client *c)
 {
     int node;
 
-    if (c->pool->is_moved && c->link == NULL)
+    if (c->pool->is_moved && c->link == NULL && c->share->kept == NULL)
         client_place_follow(c);
     if (c->pool->cluster_node >= POOLS_FIRST_TARGET)
         return c->pool->cluster_node; /* a cluster of its own, by pools.conf */
+    if (c->share->kept != NULL && share_is_tied(c))
+        return c->share->kept->pool->cluster_node; /* what was done there is nowhere else */
     node = sessions_write_node(c->ss);
     if (node != VIEW_NO_NODE && node != c->pool->cluster_node)
         client_place_move(c, node);
@@ -198,12 +200,28 @@ static void choose_read(struct client *c, int to, bool is_out, int *node)
     s->may_retry = is_out || !share_out_is_possible(c);
 }
 
+/* In session mode a transaction of a session that is tied lives where its temporary tables, cursors
+ * and locks are: what follows in it may name them. Reads by themselves are judged by what they
+ * name.
+ */
+static bool stays_for_ties(const struct client *c, bool is_alone)
+{
+    const struct share *s = c->share;
+
+    return share_keeps(s) && s->pins != 0 && !is_alone;
+}
+
 /* Where the transaction lives, or will. */
 static int home_node(struct client *c)
 {
     const struct link *home = c->share->turn->home;
 
     return home != NULL ? home->pool->cluster_node : share_write_node(c);
+}
+
+static bool is_in_tx(const struct client *c)
+{
+    return c->share->is_virtual || c->share->turn->home != NULL;
 }
 
 /* The node for a simple query. */
@@ -217,6 +235,11 @@ WARM static enum feed_step choose(
 
     *node = home_node(c);
     begin_choice(s);
+    if (share_home_is_standby(c)) {
+        choose_read(c, share_write_node(c), true, node);
+        s->may_retry = false; /* at home it can only fail */
+        return FEED_PASS;
+    }
     s->may_replan = !s->is_lost && *facts != NULL && share_names_executes(c, *facts) != NULL;
     s->may_retry =
         *facts != NULL && is_plain_read(*facts) && !share_out_is_possible(c) && !s->is_lost;
@@ -233,9 +256,15 @@ WARM static enum feed_step choose(
     if (step != FEED_PASS)
         return step;
     balance_ask_reset(c->balance);
+    if (d.reason == ROUTE_R_BACKEND_PID && conf_has_node(c->ss->conf, d.node) && !is_in_tx(c)) {
+        *node = d.node; /* where the process is that it ends */
+        s->is_read = true;
+        return FEED_PASS;
+    }
     if (d.class == ROUTE_EITHER && !d.must_ask && !s->is_virtual && s->turn->home == NULL)
         s->may_retry = true; /* its functions are known to change nothing */
-    if (may_leave(c, &d)) {
+    if (may_leave(c, &d) &&
+        !stays_for_ties(c, is_out || (!s->is_virtual && d.class == ROUTE_EITHER))) {
         choose_read(c, d.node, is_out, node);
         if (s->turn->is_out)
             share_out_note(c, *facts);
@@ -381,11 +410,26 @@ static bool comes_back(struct client *c)
 /* A read of a transaction that holds locks does not wait for others to give back a link. */
 static bool would_queue(struct client *c, enum feed_step step)
 {
-    if (step != FEED_PARK || c->share->turn->home == NULL || c->share->phase != SHARE_WAITING)
+    if (step != FEED_PARK || c->share->turn->home == NULL || share_home_is_standby(c) ||
+        c->share->phase != SHARE_WAITING)
         return false;
     share_home_come_back(c);
     c->share->turn->keeps_home = true;
     return true;
+}
+
+static bool leaves_home(struct client *c, struct slice sql, const struct sql_facts **facts)
+{
+    bool lacks;
+
+    if (share_home_may_leave(c))
+        return true;
+    if (c->balance == NULL || c->share->phase != SHARE_ATTACHED ||
+        c->link->pool->cluster_node == c->pool->cluster_node)
+        return false;
+    lacks = share_home_lacks(c, sql);
+    *facts = balance_facts(c->ss, sql);
+    return lacks;
 }
 
 WARM enum feed_step share_begin_query(struct client *c, struct feed_run *run, struct slice sql,
@@ -399,7 +443,7 @@ WARM enum feed_step share_begin_query(struct client *c, struct feed_run *run, st
     if (!s->is_counted)
         client_stats_on_query(c);
     s->is_counted = true;
-    if (*facts != NULL && share_home_may_leave(c))
+    if (*facts != NULL && leaves_home(c, sql, facts))
         share_home_set_aside(c);
     if (s->phase <= SHARE_WAITING) {
         step = choose(c, sql, facts, &node);
@@ -581,6 +625,12 @@ static enum feed_step choose_for_batch(
 
     *node = home_node(c);
     begin_choice(s);
+    if (share_home_is_standby(c)) {
+        choose_read(c, share_write_node(c), true, node);
+        s->may_retry = false;
+        *kept = batch_to_sync(p, end, SHARE_RETRY_MAX);
+        return FEED_PASS;
+    }
     s->may_retry = false;
     s->may_replan = !s->is_lost && share_names_may_replan(c, p, &sync, &is_closed);
     if (is_closed)
@@ -592,6 +642,8 @@ static enum feed_step choose_for_batch(
         return step;
     balance_ask_reset(c->balance);
     if (!look.may_leave || look.node == VIEW_NO_NODE || (s->turn->home != NULL && !look.is_out))
+        return FEED_PASS;
+    if (stays_for_ties(c, look.is_out || !s->is_virtual))
         return FEED_PASS;
     if (look.has_out && !look.is_out)
         look.node = *node;
@@ -640,6 +692,21 @@ static enum feed_step go_on_with_batch(
     return step;
 }
 
+/* The sequence is one statement, which reads what its standby lacks. */
+static bool lone_lacks(struct client *c, const char *p, const char *end)
+{
+    struct batch_lone sent;
+    struct share_name *n;
+
+    if (c->share->phase != SHARE_ATTACHED || c->link->pool->cluster_node == c->pool->cluster_node ||
+        !batch_lone_read(&sent, p, end) || !sent.syncs)
+        return false;
+    if (sent.parse.p != NULL)
+        return share_home_lacks(c, sent.sql);
+    n = share_name_find(c->share, sent.name);
+    return n != NULL && n->prep != NULL && share_home_lacks(c, prep_sql(n->prep));
+}
+
 static enum feed_step begin_batch(
     struct client *c, struct feed_run *run, const char *p, const char *end)
 {
@@ -650,7 +717,7 @@ static enum feed_step begin_batch(
 
     memset(c->share->turn->described, 0, sizeof c->share->turn->described);
     c->share->is_behind = c->share->phase == SHARE_ATTACHED && !expect_is_quiet(&c->link->expect);
-    if (share_home_may_leave(c))
+    if (share_home_may_leave(c) || lone_lacks(c, p, end))
         share_home_set_aside(c);
     if (c->share->phase <= SHARE_WAITING) {
         step = choose_for_batch(c, p, end, &node, &kept);
@@ -686,100 +753,4 @@ enum feed_step share_begin_batch(
     if (c->phase == CL_ACTIVE) /* the session may have ended with it */
         c->share->turn->bound_first = NULL;
     return step;
-}
-
-/* Behind it a transaction is open again: COMMIT AND CHAIN, or one of several statements. */
-static bool commits_midway(const struct sql_facts *facts, uint32_t i)
-{
-    return facts->stmts[i].kind == SQL_COMMIT &&
-           ((facts->stmts[i].flags & SQL_F_CHAIN) != 0 || facts->nstmts > 1);
-}
-
-/* What the router has to know of a statement that is sent to where writes go. */
-WARM void share_route_note(struct client *c, struct slice sql)
-{
-    struct balance *b = c->balance;
-    const struct sql_facts *facts;
-    struct route_decision d;
-    uint32_t i;
-
-    if (b == NULL || c->link->pool->cluster_node != c->pool->cluster_node)
-        return;
-    facts = balance_decide_again(c, sql, &d);
-    balance_note_write(c, &d);
-    b->rolls_back = facts->nstmts == 1 && facts->stmts[0].kind == SQL_ROLLBACK &&
-                    facts->stmts[0].tx.op == SQL_TX_ROLLBACK && expect_is_quiet(&c->link->expect);
-    if (facts->status != SQL_OK)
-        balance_note_schema(c, NULL);
-    for (i = 0; i < facts->nstmts; i++) {
-        route_trace_note(&b->rs.trace, c->ss->rules, sql, &facts->stmts[i], true);
-        b->rs.locked_in_tx = b->rs.locked_in_tx || route_locks_standbys(&facts->stmts[i]);
-        balance_note_marks(c, &facts->stmts[i]);
-        b->commits_midway = b->commits_midway || commits_midway(facts, i);
-        share_out_note_home(c, &facts->stmts[i]);
-        balance_note_schema(c, &facts->stmts[i]);
-        if ((facts->stmts[i].flags & SQL_F_TEMP) != 0)
-            b->rs.has_temp_tables = true;
-    }
-    if (c->share->pins == 0)
-        b->rs.state_unknown = false; /* what is not followed ties the session */
-}
-
-/* What others have to know of the transaction that is over. One that failed is not told from one
- * that was committed: that costs balance only. */
-static void tell_others(struct client *c)
-{
-    struct balance *b = c->balance;
-
-    if (!b->rolls_back && b->nmarks > 0)
-        balance_worker_mark(c->ss, b->mark, b->nmarks);
-    if (b->did_ddl)
-        balance_worker_ddl(c->ss); /* now it can be seen */
-}
-
-WARM void share_route_settle(struct client *c)
-{
-    struct balance *b = c->balance;
-    bool is_open = share_tx_status(c) != 'I';
-
-    b->tx_status = share_tx_status(c);
-    if (!is_open || b->commits_midway)
-        tell_others(c);
-    b->commits_midway = false;
-    if (is_open)
-        return; /* whether it was committed is not certain: it is all told again at the end */
-    b->nmarks = 0;
-    b->rolls_back = false;
-    b->did_ddl = false;
-    if (b->tx_failed)
-        route_trace_on_rollback(b->rs.trace);
-    else
-        route_trace_on_commit(b->rs.trace);
-    b->tx_failed = false;
-    b->rs.wrote_in_tx = false;
-    b->rs.locked_in_tx = false;
-    b->rs.doubtful = false;
-    b->rs.tx_read_only = false;
-    b->rs.search_path_changed =
-        varset_get(c->share->vars.client, slice_of_str("search_path")).p != NULL ||
-        varset_get(c->share->vars.client, slice_of_str("role")).p != NULL;
-    b->rs.default_serializable = balance_says_serializable(
-        varset_get(c->share->vars.client, slice_of_str("default_transaction_isolation")));
-}
-
-void share_route_end(struct client *c, bool commit)
-{
-    struct balance *b = c->balance;
-
-    if (b == NULL)
-        return;
-    b->rs.tx_read_only = false;
-    b->rs.wrote_in_tx = false;
-    b->rs.locked_in_tx = false;
-    b->rs.doubtful = false;
-    b->tx_failed = false;
-    if (commit)
-        route_trace_on_commit(b->rs.trace);
-    else
-        route_trace_on_rollback(b->rs.trace);
 }

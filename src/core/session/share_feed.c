@@ -86,11 +86,26 @@ static bool is_in_vain(const struct sql_facts *facts, struct err *err)
     return false;
 }
 
+/* In session mode what ties the session is to be on the link that it keeps. */
+static bool ties_elsewhere(const struct client *c, const struct share_effects *e, struct err *err)
+{
+    if (!share_keeps(c->share) || !share_is_of_kept(e->pins))
+        return false;
+    err_set(err, "25006", "cannot tie the session to a transaction on a standby");
+    err_hint(err, "Do it before other statements, or begin without READ ONLY.");
+    return true;
+}
+
 static void err_of_tie(struct err *err)
 {
     err_set(err, "0A000", "this statement would tie the session to a server connection");
     err_hint(err, "It leaves state in the server session that transaction pooling cannot move. "
                   "Use pool_mode = session, or set pin_on_session_state = on.");
+}
+
+static bool refuses_ties(const struct client *c)
+{
+    return !share_keeps(c->share) && c->ss->conf->pin_on_session_state == CONF_PIN_ERROR;
 }
 
 /* Refuses what the pool's mode or pin_on_session_state does not allow. */
@@ -101,7 +116,7 @@ WARM static bool is_refused(
     uint32_t i;
 
     err_clear(err);
-    if (is_away(c) && is_in_vain(facts, err))
+    if (is_away(c) && (is_in_vain(facts, err) || ties_elsewhere(c, e, err)))
         return true;
     if (c->share->mode == CONF_POOL_STATEMENT && begins_transaction(facts, &is_open) && is_open) {
         err_set(err, "08P01", "transaction blocks not allowed in statement pooling mode");
@@ -111,7 +126,7 @@ WARM static bool is_refused(
         if (facts->stmts[i].kind == SQL_PREPARE &&
             share_names_are_full(c, facts->stmts[i].len, err))
             return true;
-    if (e->pins != 0 && c->ss->conf->pin_on_session_state == CONF_PIN_ERROR) {
+    if (e->pins != 0 && refuses_ties(c)) {
         err_of_tie(err);
         return true;
     }
@@ -461,8 +476,8 @@ static bool parse_is_refused(struct client *c, struct slice msg, struct err *err
     struct slice sql = feed_parse_sql(body);
     struct slice types = slice_of("", 0);
 
-    if (c->share->mode != CONF_POOL_STATEMENT && !is_away(c) &&
-        c->ss->conf->pin_on_session_state != CONF_PIN_ERROR && !share_names_are_full(c, sql.n, err))
+    if (c->share->mode != CONF_POOL_STATEMENT && !is_away(c) && !refuses_ties(c) &&
+        !share_names_are_full(c, sql.n, err))
         return false;
     if (sql.n > 0)
         types = slice_of(sql.p + sql.n + 1, (size_t)(body.p + body.n - (sql.p + sql.n + 1)));
@@ -472,7 +487,7 @@ static bool parse_is_refused(struct client *c, struct slice msg, struct err *err
 /* What was parsed before is looked at again. */
 static bool looks_at_binds(const struct client *c)
 {
-    return is_away(c) || c->ss->conf->pin_on_session_state == CONF_PIN_ERROR;
+    return is_away(c) || refuses_ties(c);
 }
 
 static bool bind_is_refused(struct client *c, struct slice body, struct err *err)
@@ -635,7 +650,7 @@ static enum feed_step share_function_call(struct client *c, struct feed_run *run
     if (r.bad && msg.n < message_bytes(msg.p))
         return FEED_CARRY;
     ties = !r.bad && function_ties(function);
-    if (ties && c->ss->conf->pin_on_session_state == CONF_PIN_ERROR)
+    if (ties && refuses_ties(c))
         return refuse_function_call(c);
     step = share_begin_query(c, run, slice_of("", 0), msg, &none, ties);
     if (step != FEED_PASS)

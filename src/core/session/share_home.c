@@ -36,15 +36,39 @@ static bool keeps_reads(const struct client *c)
     return false;
 }
 
-WARM bool share_home_may_leave(const struct client *c)
+/* A transaction has its link, where nothing runs and nothing has to be put right. */
+static bool can_be_aside(const struct client *c)
 {
     const struct share *s = c->share;
 
     return c->balance != NULL && s->phase == SHARE_ATTACHED && s->turn->home == NULL &&
-           s->turn->may_go_out && !s->turn->keeps_home && c->link->tx_status == 'T' &&
-           !s->is_fresh && s->pins == 0 && !s->is_lost && !s->owes_ready &&
-           !c->link->expect.skipping && c->link->pool->cluster_node == c->pool->cluster_node &&
-           expect_is_quiet(&c->link->expect) && c->link->body_left == 0 && !keeps_reads(c);
+           !s->turn->keeps_home && c->link->tx_status == 'T' && !s->is_fresh && s->pins == 0 &&
+           !s->is_lost && !s->owes_ready && !c->link->expect.skipping &&
+           expect_is_quiet(&c->link->expect) && c->link->body_left == 0;
+}
+
+WARM bool share_home_may_leave(const struct client *c)
+{
+    return can_be_aside(c) && c->share->turn->may_go_out &&
+           c->link->pool->cluster_node == c->pool->cluster_node && !keeps_reads(c);
+}
+
+WARM bool share_home_lacks(struct client *c, struct slice sql)
+{
+    struct route_decision d;
+
+    if (!can_be_aside(c) || c->link->pool->cluster_node == c->pool->cluster_node ||
+        sessions_must_hold_writes(c->ss) || share_text_is_doubtful(c, sql))
+        return false;
+    (void)balance_decide_again(c, sql, &d);
+    return d.leaves_tx && d.class == ROUTE_EITHER && !d.must_ask;
+}
+
+bool share_home_is_standby(const struct client *c)
+{
+    const struct link *home = c->share->turn->home;
+
+    return home != NULL && home->pool->cluster_node != c->pool->cluster_node;
 }
 
 void share_home_set_aside(struct client *c)
@@ -103,6 +127,8 @@ bool share_home_on_lost(struct client *c, const struct link *link)
     if (s->turn == NULL || s->turn->home != link)
         return false;
     s->turn->home = NULL;
+    if (s->kept == link)
+        s->kept = NULL;
     s->turn->home_fails = false;
     s->turn->may_go_out = false;
     if (s->turn->tx.client != NULL)
@@ -122,6 +148,8 @@ void share_home_drop(struct client *c, bool boundary)
     if (home == NULL)
         return;
     s->turn->home = NULL;
+    if (s->kept == home)
+        s->kept = NULL;
     home->must_clean = true;
     link_release(home, boundary);
 }

@@ -219,6 +219,7 @@ struct share_turn {
     int64_t homeless_until_us;
     struct list homeless_node; /* ss->homeless: waits for a primary; or ss->queued */
     struct link *home;         /* of the transaction, while a read runs elsewhere; else NULL */
+    struct buf held;           /* what the kept link said while another one answers */
     struct paramset told;      /* what the client believes of parameters that may differ by now */
     struct share_vars tx;      /* before the transaction; NULL outside of one */
     struct buf begin; /* BEGIN that waits for the first statement; a spare turn keeps its memory */
@@ -321,11 +322,12 @@ struct share {
     struct share_book *names;
     struct prep *unnamed;
     struct share_turn *turn; /* NULL while the client is idle */
+    struct link *kept;       /* session mode: where it writes, until the goodbye; or NULL */
     uint64_t last_link;      /* id of the link borrowed last */
     int64_t avoid_until_us;  /* reads keep away from avoid_node for a while */
 };
 
-_Static_assert(sizeof(struct share) <= 88, "an idle client has a budget");
+_Static_assert(sizeof(struct share) <= 96, "an idle client has a budget");
 
 /* share.c: borrowing and giving back */
 void share_free(struct client *c);
@@ -382,6 +384,9 @@ bool share_is_busy(const struct client *c);
 char share_tx_status(const struct client *c);
 
 /* share_login.c */
+/* True when a session in session mode is made of settings and statements, too: over one server its
+ * link has all of that, and nobody looks at what is said. */
+bool share_login_follows(const struct client *c);
 /* Makes c->share when this client's pool is shared; its start-up parameters become settings. */
 void share_login_begin(struct client *c);
 /* True when the client can be greeted without a link: share_greeting_parameters has what servers
@@ -416,15 +421,6 @@ void share_login_synced(struct client *c);
 /* Makes c->share: nothing borrowed, `params` as settings. False when they cannot be. */
 bool share_new(
     struct client *c, const struct paramset *params, enum conf_pool_mode mode, uint32_t version);
-
-/* share_mode.c: the session's own pool mode */
-#define SHARE_MODE_NONE (-1)
-/* Takes pool_mode out of the start-up parameters. -1: its value is no mode, or not allowed. */
-int share_mode_take(struct client *c, struct err *err);
-/* enum conf_pool_mode */
-int share_mode_of(const struct client *c);
-/* An admin_mode_fn whose ctx is the client. */
-const char *share_mode_run(void *ctx, const char *wanted, struct err *err);
 
 /* share_link.c: what a borrowed link says */
 extern const struct link_owner_ops share_link_ops;
@@ -490,6 +486,11 @@ bool share_out_is_possible(const struct client *c);
 /* share_home.c: the link of a transaction while a read of it runs elsewhere */
 /* It could be set aside now. */
 bool share_home_may_leave(const struct client *c);
+/* A read-only transaction lives on a standby, and `sql` reads what the primary alone has: an
+ * unlogged or a temporary table. The home could be set aside for that. Facts are gone then. */
+bool share_home_lacks(struct client *c, struct slice sql);
+/* It was set aside for that. */
+bool share_home_is_standby(const struct client *c);
 void share_home_set_aside(struct client *c);
 /* It is the client's link again, which has none. */
 void share_home_return(struct client *c);
@@ -527,6 +528,8 @@ void share_stop_keeping(struct client *c);
 /* A statement is sent: what the router has to know of it. The exchange is over. */
 void share_route_note(struct client *c, struct slice sql);
 void share_route_settle(struct client *c);
+/* DISCARD ALL was done. */
+void share_route_discard(struct client *c);
 /* The same for a transaction that ended without its link. */
 void share_route_end(struct client *c, bool commit);
 
@@ -543,17 +546,6 @@ bool share_quick_goes_on(struct client *c, struct slice sql);
 /* All is answered. True when that was such a statement, and nothing is left of it: the link went
  * back, or the transaction goes on. */
 bool share_quick_ends(struct client *c);
-
-/* share_wait.c: there is no primary */
-void share_wait_init(struct sessions *ss);
-/* The cluster has changed: whoever waits looks at once. */
-void share_wait_look(struct sessions *ss);
-enum feed_step share_wait_for_primary(struct client *c);
-void share_stop_waiting(struct client *c);
-/* The client stands in a pool's queue: should the cluster change, it may be the wrong one. It does
- * no longer. */
-void share_start_queueing(struct client *c);
-void share_stop_queueing(struct client *c);
 
 /* share_effects.c: what statements would do to the session */
 /* `word`, in letters of either case. */
@@ -751,6 +743,8 @@ void share_names_undo(struct client *c);
 void share_names_settle_told(struct client *c, struct link *link, bool all_worked);
 
 #include "share_columns_int.h"
+#include "share_kept_int.h"
+#include "share_wait_int.h"
 
 /* share_cache.c and its like: the query cache; see share_cache_int.h. None of these is called while
  * sessions.cache is NULL. */

@@ -95,6 +95,10 @@ HOT static void on_bytes(void *owner, struct link *link, const char *p, size_t n
     struct share *s = c->share;
     size_t aside;
 
+    if (link == s->kept && link != c->link) {
+        share_kept_on_bytes(c, link, p, n);
+        return;
+    }
     if (link != c->link || link->epoch != c->epoch) {
         on_others_bytes(c, link);
         return;
@@ -183,6 +187,10 @@ static void on_asked(struct client *c)
         if (!s->turn->is_cancelled && balance_replay_goes_on(c))
             return;
         balance_ask_done(c, c->link);
+        if (c->balance->doubts != NULL)
+            balance_ask_missed(c);
+        if (c->balance->asking != ASKING_NONE)
+            return;
     }
     s->phase = SHARE_ATTACHED;
     s->is_fresh = true;
@@ -239,8 +247,8 @@ static bool asks_missed(struct client *c)
 {
     struct share *s = c->share;
 
-    if (c->balance == NULL || c->balance->questions == NULL || !s->detach_due ||
-        s->turn->home != NULL || c->body_left > 0 || c->server_batch ||
+    if (c->balance == NULL || (c->balance->questions == NULL && c->balance->doubts == NULL) ||
+        !s->detach_due || s->turn->home != NULL || c->body_left > 0 || c->server_batch ||
         c->link->vars != s->vars.client || c->link->pool->cluster_node != c->pool->cluster_node)
         return false;
     c->link->must_clean =
@@ -261,7 +269,7 @@ WARM static void finish(struct client *c)
     if (s->owes_ready)
         say_ready(c);
     share_show_pins(c);
-    s->detach_due = c->link->tx_status == 'I' && s->pins == 0;
+    s->detach_due = c->link->tx_status == 'I' && !share_stays_attached(s);
     if (!asks_missed(c) && !share_cache_asks_after(c))
         share_detach_if_due(c);
     client_after_quiet(c);
@@ -420,7 +428,8 @@ static void on_settled(void *owner, struct link *link)
 {
     struct client *c = owner;
 
-    (void)link;
+    if (link != c->link)
+        return; /* the kept one, which has said something by itself */
     if (c->is_half_closed) {
         client_leave(c);
         return;
@@ -437,6 +446,8 @@ static void on_no_wait(void *owner, struct link *link)
 {
     struct client *c = owner;
 
+    if (link != c->link)
+        return;
     client_goodbye_on_no_wait(c, link);
     if (c->is_parked && (expect_is_copying(&link->expect) || link->expect.lost))
         client_unpark(c);
@@ -530,7 +541,7 @@ static bool is_no_primary(struct client *c, const struct link *link, const struc
     bool tried = s->turn->nresent > 0;
 
     if (!slice_eq_str(m->sqlstate, "25006") || !s->may_resend || s->reply_begun ||
-        link->pool->cluster_node != c->pool->cluster_node ||
+        share_is_tied(c) || link->pool->cluster_node != c->pool->cluster_node ||
         varset_get(s->vars.client, slice_of_str("default_transaction_read_only")).p != NULL ||
         !balance_again_is_whole(c, buf_slice(&s->turn->retry)))
         return false;
@@ -640,7 +651,9 @@ static bool on_error(void *owner, struct link *link, const struct errmsg *m)
         client_ddl_on_error(client_ddl(c));
     if (is_fatal(m)) {
         count_statement(c->ss, link->pool->cluster_node, COUNT_FATAL);
-        keep_words(s, m);
+        share_turn_begin(c); /* it may be at rest */
+        if (link == c->link || c->link == NULL)
+            keep_words(s, m);
         return true;
     }
     if (link_error_is_ours(link) && is_refusal(m)) {

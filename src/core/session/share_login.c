@@ -40,6 +40,19 @@ bool share_new(
     return true;
 }
 
+bool share_login_follows(const struct client *c)
+{
+    const struct conf *conf = c->ss->conf;
+    int nodes = 0;
+    int i;
+
+    for (i = 0; i < conf->nnodes; i++)
+        nodes += conf_has_node(conf, i) ? 1 : 0;
+    return nodes > 1 && c->ss->rules != NULL && c->pool->cluster_node < POOLS_FIRST_TARGET &&
+           (conf->backend_clustering_mode == CONF_CLUSTER_STREAMING ||
+               conf->backend_clustering_mode == CONF_CLUSTER_LOGICAL);
+}
+
 void share_login_begin(struct client *c)
 {
     struct client_login *login = c->login;
@@ -49,7 +62,8 @@ void share_login_begin(struct client *c)
 
     if (login->pool_mode != SHARE_MODE_NONE)
         mode = (enum conf_pool_mode)login->pool_mode;
-    if ((mode == CONF_POOL_SESSION && c->ss->cache == NULL) || login->startup.replication.n > 0) {
+    if (login->startup.replication.n > 0 ||
+        (mode == CONF_POOL_SESSION && c->ss->cache == NULL && !share_login_follows(c))) {
         if (c->ss->cache != NULL)
             share_cache_unseen_begin(c);
         return;
@@ -62,8 +76,6 @@ void share_login_begin(struct client *c)
             share_cache_unseen_begin(c);
         return;
     }
-    if (mode == CONF_POOL_SESSION)
-        c->share->pins = ROWS_PIN(PIN_REASON_SESSION_MODE); /* the link that it gets is kept */
     login->startup.version = PROTO_3_0;
     login->startup.params = &no_params;
     login->req.is_shared = true;
@@ -116,15 +128,16 @@ void share_login_synced(struct client *c)
 
 bool share_login_needs_no_link(struct client *c)
 {
-    return c->share != NULL && c->login->req.may_reuse && share_greeting_find(c, false) != NULL;
+    return c->share != NULL && !share_keeps(c->share) && c->login->req.may_reuse &&
+           share_greeting_find(c, false) != NULL;
 }
 
 bool share_login_waits_for_none(struct client *c)
 {
     struct pool_request *req = &c->login->req;
 
-    if (c->share == NULL || !req->may_reuse || req->reason == WAIT_REASON_CONNECTING ||
-        share_greeting_find(c, true) == NULL)
+    if (c->share == NULL || share_keeps(c->share) || !req->may_reuse ||
+        req->reason == WAIT_REASON_CONNECTING || share_greeting_find(c, true) == NULL)
         return false;
     pool_request_cancel(req);
     if (req->pool->role_due)
@@ -187,7 +200,6 @@ bool share_login_alone(struct client *c)
     if (c->share == NULL) {
         if (!share_new(c, &login->params, CONF_POOL_SESSION, login->startup.version))
             return false;
-        c->share->pins = ROWS_PIN(PIN_REASON_SESSION_MODE); /* the link that it gets is kept */
     }
     c->share->greeted_alone = true;
     if (share_greeting_find(c, true) == NULL)
@@ -326,7 +338,8 @@ void share_login_done(struct client *c)
     }
     s->phase = SHARE_ATTACHED;
     s->last_link = c->link->id;
-    if (share_login_is_relayed(c)) {
+    share_kept_note(c, c->link);
+    if (share_login_is_relayed(c) && !share_keeps(s)) {
         CLIENT_LOG(c, LVL_LOG,
             "user \"%s\" keeps a server connection: its password is not known here, so no other "
             "could be opened (see pool_passwd and auth_query)",
@@ -335,7 +348,8 @@ void share_login_done(struct client *c)
         share_show_pins(c);
         return;
     }
-    share_greeting_learn(c);
+    if (!share_login_is_relayed(c))
+        share_greeting_learn(c);
     s->defaults_seen = c->ss->defaults_serial;
     share_show_pins(c);
     share_detach(c);

@@ -72,6 +72,10 @@ void share_send_later(struct client *c)
     put_back(c);
     s->turn->refused_us = backend_wall_us(&c->ss->be);
     sessions_suspect_node(c->ss, c->link->pool->cluster_node);
+    if (c->link == s->kept) {
+        s->kept = NULL;
+        c->link->must_clean = true;
+    }
     share_detach(c);
     if (c->phase == CL_ACTIVE && s->phase == SHARE_DETACHED)
         (void)share_wait_for_primary(c);
@@ -479,6 +483,9 @@ static void lost_attached(
     client_send(c, &s->turn->early);
     remember_parameters(s, link);
     share_out_lost(c);
+    if (in_tx && link->pool->cluster_node != c->pool->cluster_node)
+        CLIENT_LOG(c, LVL_LOG, "a read-only transaction of user \"%s\" was lost with its standby",
+            c->pool->names);
     s->is_lost = in_tx;
     s->is_untold =
         in_tx && !in_sequence && !link->expect.failed && !balance_owes_client(&link->expect);
@@ -542,37 +549,61 @@ static bool has_begun_in_vain(const struct share *s, const struct link *link)
            e->begins && e->at == 0 && e->is_last && e->next == NULL;
 }
 
+/* A link that the client has, but where nothing of it runs. */
+static bool lost_aside(struct client *c, struct link *link, const struct err *err)
+{
+    bool is_home = share_home_on_lost(c, link);
+
+    if (is_home)
+        sessions_suspect_node(c->ss, link->pool->cluster_node);
+    else if (link == c->share->kept && link != c->link)
+        share_kept_on_lost(c, link, err);
+    else
+        return false;
+    share_turn_end(c);
+    return true;
+}
+
 void share_on_lost(void *owner, struct link *link, const struct err *err, bool told)
 {
     struct client *c = owner;
     struct share *s = c->share;
     enum share_phase phase = (enum share_phase)s->phase;
     bool in_message = c->body_left > 0 || (link->body_left > 0 && !link->swallow_body);
-    struct buf retry = s->turn->retry;
-    struct buf early = s->turn->early;
+    struct buf retry;
+    struct buf early;
     bool was_cache; /* what asked */
     bool goes_on;
     bool is_done;
+    bool is_tied = share_is_tied_to(c, link);
+    bool was_kept = link == s->kept;
     unsigned nrolled;
     struct err reason;
 
     (void)told;
-    if (share_home_on_lost(c, link)) {
-        sessions_suspect_node(c->ss, link->pool->cluster_node);
-        share_turn_end(c);
+    share_turn_begin(c);
+    if (lost_aside(c, link, err))
         return;
-    }
+    if (was_kept)
+        s->kept = NULL;
     lost_reason(c, err, &reason);
     if (has_begun_in_vain(s, link))
         share_end_lost(s);
     if (strcmp(err->sqlstate, BALANCE_CONFLICT) != 0)
         sessions_suspect_node(c->ss, link->pool->cluster_node);
+    retry = s->turn->retry;
+    early = s->turn->early;
     memset(&s->turn->retry, 0, sizeof s->turn->retry);
     memset(&s->turn->early, 0, sizeof s->turn->early);
+    if (in_message)
+        buf_free(&s->turn->held); /* the rest of the message does not come any more */
     share_forget_loan(c);
     s->turn->retry = retry;
     s->turn->early = early;
-    goes_on = phase == SHARE_ATTACHED && s->pins == 0 && !in_message;
+    goes_on = phase == SHARE_ATTACHED && !is_tied && !in_message;
+    if (was_kept && !is_tied && !in_message)
+        CLIENT_LOG(c, LVL_LOG, "session of user \"%s\" goes on without its server connection: %s",
+            c->pool->names, reason.msg);
     is_done = goes_on && is_over(c, link);
     nrolled = goes_on ? share_owed_rollback(s, link) : 0;
     if (!goes_on || is_done || !(share_may_send_again(c, link) || was_only_refused(s, link)))
@@ -593,7 +624,7 @@ void share_on_lost(void *owner, struct link *link, const struct err *err, bool t
         lost_out(c, link, &reason, phase, is_done);
     } else if (phase == SHARE_OPENING) {
         lost_opening(c, link, &reason);
-    } else if (s->pins != 0 || in_message) {
+    } else if (is_tied || in_message) {
         CLIENT_LOG(c, LVL_LOG, "session of user \"%s\" ends with its server connection: %s",
             c->pool->names, reason.msg);
         reason.severity = ERR_FATAL;

@@ -188,7 +188,7 @@ static int leave_session(struct client *c, int wanted, struct err *err)
     struct paramset params = {0};
     bool ok;
 
-    if (c->has_spoken || link == NULL || client_adrift(c) != NULL || link->is_private)
+    if (c->has_spoken || link == NULL || link->is_private)
         return refuse(err, "after the first statement of a session", hint_startup);
     if (!knows_password(c))
         return refuse(err, "for a user whose password is not known here",
@@ -210,27 +210,27 @@ static int leave_session(struct client *c, int wanted, struct err *err)
 static int change_mode(struct client *c, int wanted, struct err *err)
 {
     struct share *s = c->share;
-    const uint32_t tie = ROWS_PIN(PIN_REASON_SESSION_MODE);
 
     if (wanted == share_mode_of(c))
         return 0;
     if (mode_is_refused(c, (int)c->pool->set->pool_mode, wanted, err))
         return -1;
-    if ((s != NULL ? share_tx_status(c) : balance_tx_status(c)) != 'I')
+    if ((s != NULL ? share_tx_status(c) : c->link->tx_status) != 'I')
         return refuse(err, "inside a transaction", "End it first.");
     if (s == NULL)
         return leave_session(c, wanted, err);
-    if ((s->pins & ~(s->mode == CONF_POOL_SESSION ? tie : 0U)) != 0)
+    if (s->pins != 0)
         return refuse(err, "while the session is tied to its server connection",
             "SHOW POOL_CLIENTS says by what.");
     if (s->names != NULL && s->names->table.count > 0)
         return refuse(err, "while there are prepared statements", "DEALLOCATE ALL ends them.");
-    if (wanted == CONF_POOL_SESSION)
-        s->pins |= tie; /* the next link is kept */
-    else
-        s->pins &= ~tie;
     s->mode = (uint8_t)wanted;
-    s->detach_due = s->pins == 0 && s->phase == SHARE_ATTACHED;
+    s->shown_pins = ~s->pins; /* to be shown again */
+    if (s->phase != SHARE_ATTACHED && !share_keeps(s))
+        share_kept_return(c);
+    else if (!share_keeps(s))
+        s->kept = NULL;
+    s->detach_due = s->phase == SHARE_ATTACHED;
     return 0;
 }
 

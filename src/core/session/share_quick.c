@@ -333,7 +333,7 @@ static bool leaves_nothing(const struct client *c)
 
     return s->turn->is_quick && !s->saw_error && !s->owes_ready && !c->link->expect.holds &&
            !c->is_parked && c->body_left == 0 &&
-           (c->balance == NULL || c->balance->questions == NULL);
+           (c->balance == NULL || (c->balance->questions == NULL && c->balance->doubts == NULL));
 }
 
 /* The transaction is open still, and nothing in it has changed. */

@@ -31,7 +31,7 @@ static void pin(struct client *c, uint32_t reasons)
     struct share *s = c->share;
 
     s->turn->may_go_out = false;
-    if (c->ss->conf->pin_on_session_state != CONF_PIN_OFF) {
+    if (share_keeps(s) || c->ss->conf->pin_on_session_state != CONF_PIN_OFF) {
         s->pins |= reasons;
         s->turn->untied &= ~reasons;
     } else if (c->link != NULL)
@@ -293,8 +293,10 @@ WARM void share_note_tag(struct client *c, struct slice tag)
     struct share_end *e = s->turn->ends;
 
     s->turn->ntags++;
-    if (share_names_note_tag(c, serial) && slice_eq_str(tag, "DISCARD ALL"))
+    if (share_names_note_tag(c, serial) && slice_eq_str(tag, "DISCARD ALL")) {
         note_discarded(s);
+        share_route_discard(c);
+    }
     if (e == NULL || e->serial != serial || (s->in_string && e->at + 1 != s->turn->ntags))
         return;
     s->turn->ends = e->next;
@@ -343,6 +345,7 @@ static void note_tx(struct client *c, const struct sql_stmt *st)
         share_vars_clear(&s->turn->tx);
         begin(s);
         s->turn->tx_is_over = false;
+        s->turn->has_read = s->turn->needs_snapshot = false; /* not in the one that begins */
     }
 }
 

@@ -32,7 +32,7 @@ struct name_mail {
 
 static bool is_free(const struct share *s)
 {
-    if (s->pins != 0 || s->nsql_names > 0 ||
+    if (s->pins != 0 || share_keeps(s) || s->nsql_names > 0 ||
         (s->names != NULL && s->names->bytes > TRAVEL_NAMES_BYTES))
         return false;
     return !s->reset_seen && !s->is_lost && !s->is_untold && !s->greeted_alone &&

@@ -8,6 +8,8 @@
 #include "share_int.h"
 
 #define LOOK_MS 50
+/* A standby that takes longer to let us in is not waited for. */
+#define LOGIN_US 5000000
 
 /* The cluster has changed: whoever waits for a link of a node asks again, perhaps another one. Who
  * asks for the same keeps his place. */
@@ -29,6 +31,30 @@ static void look_at_queues(struct sessions *ss)
         list_remove(n);
         list_push_back(&ss->queued, n);
         client_unpark(LIST_ENTRY(n, struct share_turn, homeless_node)->client);
+    }
+}
+
+/* Standbys that do not let us in are given up: reads go elsewhere. */
+static void look_at_logins(struct sessions *ss)
+{
+    int64_t now = loop_now_us(ss->loop);
+    struct list all;
+    struct list *n;
+
+    list_init(&all);
+    while ((n = list_first(&ss->queued)) != NULL) {
+        list_remove(n);
+        list_push_back(&all, n);
+    }
+    while ((n = list_first(&all)) != NULL) {
+        struct share_turn *turn = LIST_ENTRY(n, struct share_turn, homeless_node);
+        struct client *c = turn->client;
+
+        list_remove(n);
+        list_push_back(&ss->queued, n);
+        if (c->share->phase == SHARE_OPENING && now >= turn->not_before_us)
+            link_fail_text(c->link, "08006", "node %d takes too long to let a session in",
+                c->link->pool->cluster_node);
     }
 }
 
@@ -82,6 +108,7 @@ static void look(struct timer *t)
                 sessions_look_again(ss, c->pool->cluster_node);
         }
     }
+    look_at_logins(ss);
     look_at_queues(ss);
     if (!list_is_empty(&ss->homeless) || !list_is_empty(&ss->queued))
         timer_start(ss->loop, t, LOOK_MS);
@@ -148,4 +175,16 @@ void share_start_queueing(struct client *c)
 void share_stop_queueing(struct client *c)
 {
     list_remove(&c->share->turn->homeless_node);
+}
+
+void share_start_opening(struct client *c)
+{
+    c->share->turn->not_before_us = loop_now_us(c->ss->loop) + LOGIN_US;
+    share_start_queueing(c);
+}
+
+void share_stop_opening(struct client *c)
+{
+    c->share->turn->not_before_us = 0;
+    share_stop_queueing(c);
 }

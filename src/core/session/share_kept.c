@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * share_kept.c: session mode over several servers. The link where writes go is the client's from
+ * its login to its goodbye; between two exchanges it is at rest, and a read that may leave borrows
+ * a link of the standby's pool for its exchange, as in transaction mode. Runs in: workers. What the
+ * kept link says by itself while another one answers waits until that has ended. Must never: put
+ * anything into the midst of another link's message. */
+#include "config.h"
+
+#include "base/hot.h"
+#include "base/log.h"
+#include "config/pools_conf.h"
+
+#include "share_int.h"
+
+/* What is done under these names is not known: no other link could be brought to the same state. */
+#define PINS_THAT_HOLD                                                                             \
+    (ROWS_PIN(PIN_REASON_UNKNOWN) | ROWS_PIN(PIN_REASON_SETTING) | ROWS_PIN(PIN_REASON_PREPARED) | \
+        ROWS_PIN(PIN_REASON_LOAD) | ROWS_PIN(PIN_REASON_SESSION_MODE))
+
+bool share_stays_attached(const struct share *s)
+{
+    return (s->pins & (share_keeps(s) ? PINS_THAT_HOLD : ~0U)) != 0;
+}
+
+bool share_is_of_kept(uint32_t pins)
+{
+    return (pins & ~PINS_THAT_HOLD) != 0;
+}
+
+bool share_is_tied(const struct client *c)
+{
+    const struct share *s = c->share;
+
+    return s->pins != 0 || (share_keeps(s) && c->balance != NULL && c->balance->rs.state_unknown);
+}
+
+bool share_is_tied_to(const struct client *c, const struct link *link)
+{
+    const struct share *s = c->share;
+
+    return share_is_tied(c) && (s->kept == NULL || s->kept == link || share_stays_attached(s));
+}
+
+void share_kept_note(struct client *c, struct link *link)
+{
+    struct share *s = c->share;
+
+    if (share_keeps(s) && s->kept == NULL && link->pool == c->pool)
+        s->kept = link;
+}
+
+/* Another server is the primary by now, and nothing is left on the link that others would miss. */
+static void leave_former(struct client *c)
+{
+    share_kept_return(c);
+}
+
+HOT struct link *share_kept_take(struct client *c, int node)
+{
+    struct link *kept = c->share->kept;
+
+    if (kept == NULL)
+        return NULL;
+    if (kept->pool->cluster_node == node) {
+        kept->must_clean = false; /* it is cleaned at the goodbye, whatever was left on it */
+        link_renew(kept);
+        return kept;
+    }
+    if (node == c->pool->cluster_node)
+        leave_former(c);
+    return NULL;
+}
+
+bool share_kept_is_speaking(const struct client *c)
+{
+    return c->share->kept != NULL && c->share->kept->body_left > 0;
+}
+
+void share_kept_on_bytes(struct client *c, struct link *link, const char *p, size_t n)
+{
+    if (c->link == NULL) {
+        client_pass_reply(c, link, p, n);
+        return;
+    }
+    buf_put(&c->share->turn->held, p, n);
+    link_pause(link);
+}
+
+void share_kept_tell(struct client *c)
+{
+    struct share *s = c->share;
+
+    if (s->turn->held.len == 0)
+        return;
+    if (s->kept != NULL)
+        link_resume(s->kept);
+    client_send(c, &s->turn->held);
+}
+
+void share_kept_on_lost(struct client *c, struct link *link, const struct err *err)
+{
+    struct share *s = c->share;
+    bool is_tied = share_is_tied_to(c, link);
+    bool in_message = link->body_left > 0 && !link->swallow_body;
+    struct err reason = *err;
+
+    s->kept = NULL;
+    sessions_suspect_node(c->ss, link->pool->cluster_node);
+    if (s->turn != NULL)
+        share_kept_tell(c);
+    if (is_tied || in_message) {
+        CLIENT_LOG(c, LVL_LOG, "session of user \"%s\" ends with its server connection: %s",
+            c->pool->names, err->msg);
+        if (s->turn != NULL && s->turn->last_words != NULL && c->link == NULL)
+            reason = *s->turn->last_words;
+        reason.severity = ERR_FATAL;
+        client_end(c, in_message ? NULL : &reason);
+        return;
+    }
+    CLIENT_LOG(c, LVL_LOG, "session of user \"%s\" goes on without its server connection: %s",
+        c->pool->names, err->msg);
+    client_row_unlink(c);
+}
+
+void share_kept_return(struct client *c)
+{
+    struct share *s = c->share;
+    struct link *kept = s->kept;
+
+    if (kept == NULL)
+        return;
+    s->kept = NULL;
+    if (s->turn != NULL)
+        share_kept_tell(c);
+    kept->must_clean = true; /* code may have left what nobody saw */
+    link_release(kept, true);
+    client_row_unlink(c);
+}
+
+void share_kept_release(struct client *c)
+{
+    struct share *s = c->share;
+    struct link *kept = s->kept;
+
+    if (kept == NULL)
+        return;
+    s->kept = NULL;
+    if (s->turn != NULL)
+        buf_free(&s->turn->held);
+    kept->must_clean = true;
+    link_release(kept, true);
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * share_route.c: what the router has to know of what a client does: of statements that go where
+ * writes go, and of the ends of transactions. Runs in: workers. */
+#include "config.h"
+
+#include "base/hot.h"
+#include "config/conf.h"
+
+#include "share_int.h"
+
+/* Behind it a transaction is open again: COMMIT AND CHAIN, or one of several statements. */
+static bool commits_midway(const struct sql_facts *facts, uint32_t i)
+{
+    return facts->stmts[i].kind == SQL_COMMIT &&
+           ((facts->stmts[i].flags & SQL_F_CHAIN) != 0 || facts->nstmts > 1);
+}
+
+void share_route_discard(struct client *c)
+{
+    struct balance *b = c->balance;
+
+    if (b == NULL)
+        return;
+    b->rs.state_unknown = false;
+    b->rs.has_temp_tables = false;
+    route_trace_on_discard(b->rs.trace);
+    balance_drop_doubts(b);
+}
+
+/* What the router has to know of a statement that is sent to where writes go. */
+WARM void share_route_note(struct client *c, struct slice sql)
+{
+    struct balance *b = c->balance;
+    const struct sql_facts *facts;
+    struct route_decision d;
+    uint32_t i;
+
+    if (b == NULL || c->link->pool->cluster_node != c->pool->cluster_node)
+        return;
+    facts = balance_decide_again(c, sql, &d);
+    balance_note_write(c, &d);
+    b->rolls_back = facts->nstmts == 1 && facts->stmts[0].kind == SQL_ROLLBACK &&
+                    facts->stmts[0].tx.op == SQL_TX_ROLLBACK && expect_is_quiet(&c->link->expect);
+    if (facts->status != SQL_OK)
+        balance_note_schema(c, NULL);
+    for (i = 0; i < facts->nstmts; i++) {
+        route_trace_note(&b->rs.trace, c->ss->rules, sql, &facts->stmts[i], true);
+        if (facts->stmts[i].tx.op == SQL_TX_ROLLBACK_TO)
+            route_trace_on_rollback_to(b->rs.trace);
+        b->rs.locked_in_tx = b->rs.locked_in_tx || route_locks_standbys(&facts->stmts[i]);
+        balance_note_marks(c, &facts->stmts[i]);
+        b->commits_midway = b->commits_midway || commits_midway(facts, i);
+        share_out_note_home(c, &facts->stmts[i]);
+        balance_note_schema(c, &facts->stmts[i]);
+        if ((facts->stmts[i].flags & SQL_F_TEMP) != 0)
+            b->rs.has_temp_tables = true;
+    }
+    if (share_keeps(c->share))
+        balance_note_doubt(c, sql, &d); /* last: the facts are gone */
+    else if (c->share->pins == 0)
+        b->rs.state_unknown = false; /* what is not followed ties the session */
+}
+
+/* What others have to know of the transaction that is over. One that failed is not told from one
+ * that was committed: that costs balance only. */
+static void tell_others(struct client *c)
+{
+    struct balance *b = c->balance;
+
+    if (!b->rolls_back && b->nmarks > 0)
+        balance_worker_mark(c->ss, b->mark, b->nmarks);
+    if (b->did_ddl)
+        balance_worker_ddl(c->ss); /* now it can be seen */
+}
+
+WARM void share_route_settle(struct client *c)
+{
+    struct balance *b = c->balance;
+    bool is_open = share_tx_status(c) != 'I';
+    bool rolled_back = b->rolls_back;
+    bool failed = b->tx_failed;
+
+    b->tx_status = share_tx_status(c);
+    if (!is_open || b->commits_midway)
+        tell_others(c);
+    b->commits_midway = false;
+    if (is_open)
+        return; /* whether it was committed is not certain: it is all told again at the end */
+    b->nmarks = 0;
+    b->rolls_back = false;
+    b->did_ddl = false;
+    if (b->tx_failed)
+        route_trace_on_rollback(b->rs.trace);
+    else
+        route_trace_on_commit(b->rs.trace);
+    b->tx_failed = false;
+    b->rs.wrote_in_tx = false;
+    b->rs.locked_in_tx = false;
+    if (b->doubts != NULL && (failed || rolled_back))
+        balance_drop_doubts(b);
+    b->rs.doubtful = b->doubts != NULL;
+    b->rs.tx_read_only = false;
+    b->rs.search_path_changed =
+        varset_get(c->share->vars.client, slice_of_str("search_path")).p != NULL ||
+        varset_get(c->share->vars.client, slice_of_str("role")).p != NULL;
+    b->rs.default_serializable = balance_says_serializable(
+        varset_get(c->share->vars.client, slice_of_str("default_transaction_isolation")));
+}
+
+void share_route_end(struct client *c, bool commit)
+{
+    struct balance *b = c->balance;
+
+    if (b == NULL)
+        return;
+    b->rs.tx_read_only = false;
+    b->rs.wrote_in_tx = false;
+    b->rs.locked_in_tx = false;
+    b->rs.doubtful = false;
+    b->tx_failed = false;
+    if (commit)
+        route_trace_on_commit(b->rs.trace);
+    else
+        route_trace_on_rollback(b->rs.trace);
+}
