@@ -22,7 +22,8 @@ READ = "SELECT abalance FROM pgbench_accounts WHERE aid = "
 # How a primary's statements begin that reads none of its clients': what a session's link is brought to and cleaned
 # with, what the catalogue is asked, the monitor's look, and the catalogue itself, which pgbench asks before it begins.
 NO_READS = ("SET application_name TO ", "SELECT pg_catalog.set_config('application_name',", "DISCARD ALL",
-            "WITH RECURSIVE q(i, kind, s, n, a) AS (VALUES ", "SELECT f.*, ", "select o.n, p.partstrat, ")
+            "WITH RECURSIVE q(i, kind, s, n, a) AS (VALUES ", "SELECT f.*, ", "select o.n, p.partstrat, ",
+            "SELECT 1 FROM pg_catalog.pg_roles WHERE")  # the last one every role_check_delay
 
 
 @pytest.fixture(scope="module", params=[0, 2], ids=["primary0", "primary2"])
