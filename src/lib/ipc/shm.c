@@ -8,6 +8,7 @@
 #include "ipc/shm.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdint.h>
 #include <sys/mman.h>
 
@@ -16,7 +17,8 @@
 #define CACHE_LINE_BYTES 64
 /* A row is copied in well under a microsecond. A writer that is off the processor makes a reader
  * spin this often, yielding nothing to it: then it is taken for dead. */
-#define SEQ_MAX_SPINS 100000
+#define SEQ_MAX_SPINS   100000
+#define SEQ_YIELD_SPINS 5000
 
 struct shm {
     size_t total_bytes;
@@ -86,8 +88,11 @@ HOT uint32_t shm_read_begin(const struct shm_seq *s)
     uint32_t n = atomic_load_explicit(&s->n, memory_order_acquire);
     unsigned spins;
 
-    for (spins = 0; (n & 1) != 0 && spins < SEQ_MAX_SPINS; spins++)
+    for (spins = 0; (n & 1) != 0 && spins < SEQ_MAX_SPINS; spins++) {
+        if (spins % SEQ_YIELD_SPINS == SEQ_YIELD_SPINS - 1)
+            (void)sched_yield(); /* the writer may wait for this processor */
         n = atomic_load_explicit(&s->n, memory_order_acquire);
+    }
     return n;
 }
 
