@@ -11,6 +11,7 @@
  *   key = cache_key_of(bytes)                    everything that decides about the result
  *   if (cache_find(c, &key, now, &hit) && cache_copy(c, &hit, 0, hit.len, room))
  *       cache_note_hit(...); answer              a false cache_copy is a miss like any other
+ *   if (!cache_is_worth(c, &key))                ask the server, and keep nothing
  *   switch (cache_flight_enter(c, &key, now))
  *   WAIT   park the client; on being woken, or after a time of the caller's own, begin again, and
  * if it is a miss once more, ask without waiting and without a fill FILL   deps as cache_gen.h
@@ -75,6 +76,9 @@ bool cache_find(
 /* Copies `n` bytes of it from `from` on. Returns false when it has gone meanwhile: what was copied,
  * by this call or one before, may be anything, and nothing of it may be used. */
 bool cache_copy(struct cache *c, const struct cache_hit *hit, size_t from, size_t n, char *dst);
+
+/* After a miss: whether a fill is worth it. It counts the key as asked for: to be called once. */
+bool cache_is_worth(struct cache *c, const struct cache_key *key);
 
 enum cache_turn { CACHE_TURN_FILL, CACHE_TURN_WAIT, CACHE_TURN_ALONE };
 /* After a miss: who asks the server. WAIT: somebody does already, and the waker of this process

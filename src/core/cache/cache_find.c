@@ -64,10 +64,12 @@ static bool row_match(const struct shard_ref *r, uint32_t i, uint32_t seq,
     return is_unchanged(row, seq) && is_valid(r->c, cell, ncells, sum, expire_s, now_us);
 }
 
-static void count_hit(struct cache_row *row)
+static void count_hit(struct cache *c, struct cache_row *row)
 {
     uint8_t hits = atomic_load_explicit(&row->hits, memory_order_relaxed);
 
+    if (hits == 0)
+        c->nagain++;
     if (hits < SKETCH_MAX)
         atomic_store_explicit(&row->hits, hits + 1, memory_order_relaxed);
 }
@@ -89,7 +91,7 @@ HOT bool cache_find(
             hit->shard = (uint32_t)key->hash & (c->shape.nshards - 1);
             if (cache_gens_off_bits(c->gens, now_us) != 0)
                 return false;
-            count_hit(row);
+            count_hit(c, row);
             return true;
         }
         i = atomic_load_explicit(&row->next, memory_order_acquire);

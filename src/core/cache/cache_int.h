@@ -130,6 +130,7 @@ struct cache_shape {
     uint32_t ngens;
     size_t gens_at;
     size_t flights_at;
+    size_t asked_at;
     size_t stats_at;
     size_t tables_at;
     size_t shards_at;
@@ -167,6 +168,10 @@ struct cache {
     int ordinal;
     cache_wake_fn *wake;
     void *wake_ctx;
+    /* cache_worth.c */
+    uint32_t nnew;   /* keys that were not found, of the present count */
+    uint32_t nagain; /* ... and those that came again meanwhile */
+    bool is_choosy;
     uint64_t kill_at; /* test: the process kills itself at this step of changing shared memory */
     uint64_t step;
 };
@@ -252,6 +257,7 @@ uint32_t cache_time_unpack(uint16_t packed);
 size_t cache_stats_bytes(int nprocs);
 size_t cache_tables_bytes(void);
 size_t cache_flights_bytes(void);
+size_t cache_asked_bytes(void);
 /* Clears the flights of a dead process. */
 void cache_flights_died(struct cache *c, int proc, cache_wake_fn *wake, void *ctx);
 

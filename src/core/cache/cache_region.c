@@ -81,7 +81,8 @@ struct cache_shape cache_shape_of(uint64_t total_bytes, uint32_t max_entries,
     p.ngens = p.ngens < MIN_GENS ? MIN_GENS : p.ngens > MAX_GENS ? MAX_GENS : p.ngens;
     p.gens_at = up(sizeof(struct cache_region), 64);
     p.flights_at = up(p.gens_at + cache_gens_bytes(p.ngens, nprocs), 64);
-    p.stats_at = up(p.flights_at + cache_flights_bytes(), PAGE_BYTES);
+    p.asked_at = up(p.flights_at + cache_flights_bytes(), 64);
+    p.stats_at = up(p.asked_at + cache_asked_bytes(), PAGE_BYTES);
     p.tables_at = up(p.stats_at + cache_stats_bytes(nprocs), 64);
     p.shards_at = up(p.tables_at + cache_tables_bytes(), PAGE_BYTES);
     p.bytes = p.shards_at + p.nshards * p.shard_bytes;

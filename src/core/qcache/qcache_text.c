@@ -28,67 +28,78 @@ static bool begins_with(struct slice text, const char *word)
     return text.n >= n && strncasecmp(text.p, word, n) == 0;
 }
 
-static bool is_of_word(char ch)
-{
-    return isalnum((unsigned char)ch) || ch == '_' || (ch & 0x80) != 0;
-}
+/* Input functions of dates and times read these as the time of the call; UESCAPE can hide one. */
+static const char *const time_words[] = {"now", "today", "tomorrow", "yesterday", "uescape", NULL};
+/* A value of such a type was looked up by its name, and may mean another thing by now. */
+static const char *const catalog_words[] = {"regclass", "regproc", "regprocedure", "regoper",
+    "regoperator", "regtype", "regrole", "regnamespace", "regconfig", "regdictionary",
+    "regcollation", NULL};
 
-/* The word stands at `at`, by itself. */
+/* What a character may be: part of a word, and the first one of a word of the lists above. */
+#define OF_WORD       1
+#define OF_TIME       2
+#define OF_NAMES      4
+#define LETTERS(a, z) [(a)...(z)] = OF_WORD
+static const uint8_t classes[256] = {LETTERS('0', '9'), LETTERS('A', 'M'), LETTERS('O', 'Q'),
+    LETTERS('V', 'X'), LETTERS('a', 'm'), LETTERS('o', 'q'), LETTERS('v', 'x'),
+    LETTERS(128, 255), ['_'] = OF_WORD, ['S'] = OF_WORD, ['s'] = OF_WORD, ['Z'] = OF_WORD,
+    ['z'] = OF_WORD, ['N'] = OF_WORD | OF_TIME, ['n'] = OF_WORD | OF_TIME,
+    ['T'] = OF_WORD | OF_TIME, ['t'] = OF_WORD | OF_TIME, ['Y'] = OF_WORD | OF_TIME,
+    ['y'] = OF_WORD | OF_TIME, ['U'] = OF_WORD | OF_TIME, ['u'] = OF_WORD | OF_TIME,
+    ['R'] = OF_WORD | OF_NAMES, ['r'] = OF_WORD | OF_NAMES};
+#undef LETTERS
+
+/* The word stands at `at`, where no other goes on, by itself. */
 static bool is_word_at(struct slice text, size_t at, const char *word)
 {
     size_t n = strlen(word);
 
     return at + n <= text.n && strncasecmp(text.p + at, word, n) == 0 &&
-           (at == 0 || !is_of_word(text.p[at - 1])) &&
-           (at + n == text.n || !is_of_word(text.p[at + n]));
+           (at + n == text.n || (classes[(unsigned char)text.p[at + n]] & OF_WORD) == 0);
 }
 
-/* Input functions of dates and times read these as the time of the call; UESCAPE can hide one. */
-static bool has_time_word(struct slice text)
+static bool is_any_at(struct slice text, size_t at, const char *const *words)
 {
-    static const char *const words[] = {"now", "today", "tomorrow", "yesterday", "uescape"};
+    for (; *words != NULL; words++)
+        if (is_word_at(text, at, *words))
+            return true;
+    return false;
+}
+
+/* OF_TIME when a word about the time is in it, else OF_NAMES for one about the catalogue, or 0.
+ * Every text is looked through that may be answered from the cache: in one go, and letters inside
+ * of words are passed over. */
+static uint8_t words_in(struct slice text)
+{
+    uint8_t before = 0;
+    uint8_t found = 0;
     size_t at;
-    size_t i;
 
     for (at = 0; at < text.n; at++) {
-        if (strchr("nNtTyYuU", text.p[at]) == NULL || text.p[at] == '\0')
-            continue;
-        for (i = 0; i < sizeof words / sizeof words[0]; i++)
-            if (is_word_at(text, at, words[i]))
-                return true;
+        uint8_t is = classes[(unsigned char)text.p[at]];
+
+        if (is > OF_WORD && (before & OF_WORD) == 0) {
+            if ((is & OF_TIME) != 0 && is_any_at(text, at, time_words))
+                return OF_TIME;
+            if ((is & OF_NAMES) != 0 && is_any_at(text, at, catalog_words))
+                found = OF_NAMES;
+        }
+        before = is;
     }
-    return false;
+    return found;
 }
 
 /* Strings end where we see them end, and nothing is hidden in them. */
 static bool has_odd_literal(struct slice text)
 {
-    size_t at;
+    const char *end = text.p + text.n;
+    const char *p = text.p;
 
-    if (memchr(text.p, '\\', text.n) != NULL)
+    if (memchr(p, '\\', text.n) != NULL)
         return true;
-    for (at = 0; at + 1 < text.n; at++)
-        if (text.p[at] == '$' && !isdigit((unsigned char)text.p[at + 1]))
+    for (; (p = memchr(p, '$', (size_t)(end - p))) != NULL; p++)
+        if (p + 1 < end && !isdigit((unsigned char)p[1]))
             return true;
-    return false;
-}
-
-/* A value of such a type was looked up by its name, and may mean another thing by now. */
-static bool has_catalog_type(struct slice text)
-{
-    static const char *const words[] = {"regclass", "regproc", "regprocedure", "regoper",
-        "regoperator", "regtype", "regrole", "regnamespace", "regconfig", "regdictionary",
-        "regcollation"};
-    size_t at;
-    size_t i;
-
-    for (at = 0; at + 6 < text.n; at++) {
-        if ((text.p[at] | 0x20) != 'r')
-            continue;
-        for (i = 0; i < sizeof words / sizeof words[0]; i++)
-            if (is_word_at(text, at, words[i]))
-                return true;
-    }
     return false;
 }
 
@@ -120,6 +131,7 @@ enum qcache_reason qcache_text_reason(
     const struct sql_facts *facts, struct slice text, bool *is_forced)
 {
     enum qcache_reason r = reason_for_all(facts, text);
+    uint8_t words;
 
     *is_forced = begins_with(text, "/*FORCE QUERY CACHE*/");
     if (r != QCACHE_R_NONE)
@@ -134,9 +146,10 @@ enum qcache_reason qcache_text_reason(
         return QCACHE_R_TIME;
     if ((facts->stmts[0].flags & SQL_F_TABLESAMPLE) != 0)
         return QCACHE_R_SAMPLE;
-    if (has_time_word(text))
+    words = words_in(text);
+    if (words == OF_TIME)
         return QCACHE_R_WORD;
-    return has_catalog_type(text) ? QCACHE_R_CATALOG_NAME : QCACHE_R_NONE;
+    return words == OF_NAMES ? QCACHE_R_CATALOG_NAME : QCACHE_R_NONE;
 }
 
 bool qcache_values_may_be_time(struct slice binds)
@@ -151,7 +164,7 @@ bool qcache_values_may_be_time(struct slice binds)
         (void)wire_get_u16(&r);
     for (n = wire_get_u16(&r); n > 0 && !r.bad; n--) {
         value = wire_get_value(&r, &is_null);
-        if (!r.bad && !is_null && value.n < 64 && has_time_word(value))
+        if (!r.bad && !is_null && value.n < 64 && words_in(value) == OF_TIME)
             return true;
     }
     return r.bad;

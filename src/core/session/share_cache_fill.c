@@ -27,6 +27,10 @@ void share_cache_fill_begin(
     w->misses++;
     spec.ntables = qcache_number_tables(j, w->store, pool_database(c->pool), spec.table);
     cache_note_miss(w->store, spec.table, spec.ntables);
+    if (!cache_is_worth(w->store, &key)) {
+        cache_note_fill(w->store, spec.table, spec.ntables, CACHE_FILL_RARE);
+        return;
+    }
     cache_deps_init(&deps);
     cache_deps_add(&deps, w->gens, db);
     for (i = 0; i < j->nreads; i++)

@@ -273,6 +273,43 @@ START_TEST(memory_per_entry_has_a_budget)
 }
 END_TEST
 
+static bool is_worth(struct cache *c, const char *kind, uint32_t n)
+{
+    struct test_key k;
+
+    return cache_is_worth(c, &test_key(&k, kind, n)->is);
+}
+
+/* All are kept until hardly any was asked for again; then those that are asked for twice, until
+ * they are many. */
+START_TEST(a_stream_that_never_repeats_is_not_kept)
+{
+    struct cache *c = test_cache_new(MB, 1000, 100000, 65536, 2);
+    struct test_key a;
+    uint32_t n = 0;
+    uint32_t i;
+
+    for (i = 0; i < 2000; i++) { /* one in eight is found again */
+        ck_assert(is_worth(c, "some", i));
+        ck_assert_int_eq(test_put(c, test_key(&a, "some", i), i, 10), CACHE_FILL_OK);
+        if (i % 8 == 0)
+            ck_assert_int_eq(test_get(c, &a, i), 0);
+    }
+    while (is_worth(c, "never", n))
+        n++;
+    ck_assert_uint_le(n, 512);
+    for (i = 0; i < 1000; i++)
+        ck_assert(!is_worth(c, "one", i));
+    ck_assert(is_worth(c, "one", 999));
+    for (i = 0; i < 1000 && !is_worth(c, "two", i); i++)
+        if (i % 4 == 0)
+            ck_assert(is_worth(c, "two", i));
+    ck_assert_uint_le(i, 512);
+    ck_assert(is_worth(c, "three", 1));
+    test_cache_free(c);
+}
+END_TEST
+
 /* The far end of 64 GB is reached: the last units of every shard are taken first. */
 START_TEST(sixty_four_gigabytes_are_addressed)
 {
@@ -500,6 +537,7 @@ int main(void)
     tcase_add_test(tc, a_large_result_drives_out_its_own_size);
     tcase_add_test(tc, memory_per_entry_has_a_budget);
     tcase_add_test(tc, sixty_four_gigabytes_are_addressed);
+    tcase_add_test(tc, a_stream_that_never_repeats_is_not_kept);
     tcase_add_test(tc, one_asks_and_the_others_wait);
     tcase_add_test(tc, counters_add_up);
     tcase_add_loop_test(

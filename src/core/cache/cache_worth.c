@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * cache_worth.c: is the result of a key that was not found worth to be kept? Runs in: workers.
+ *
+ * As long as of the last new keys some were asked for again, all are kept. When hardly any was, as
+ * in a stream of statements that never come twice, a key is kept when it is asked for the second
+ * time: to gather its result and drive out another for it would be in vain. Keys that were asked
+ * for stand in a table that all processes share, in which a later one takes the place of an earlier
+ * one. Whoever reads a torn state of it keeps one result more or one less. */
+#include "config.h"
+
+#include "cache_int.h"
+
+/* New keys by which it is judged, and the part of them that must have been asked for again. */
+#define NEW_KEYS 256
+#define AGAIN_IN 8
+#define ASKED    65536U
+
+size_t cache_asked_bytes(void)
+{
+    return ASKED * sizeof(uint32_t);
+}
+
+/* True when it was asked for lately; it is now. */
+static bool was_asked(const struct cache *c, uint64_t hash)
+{
+    _Atomic uint32_t *asked =
+        (_Atomic uint32_t *)(void *)((char *)c->region + c->shape.asked_at) + hash % ASKED;
+    uint32_t tag = shard_tag(hash);
+
+    if (atomic_load_explicit(asked, memory_order_relaxed) == tag)
+        return true;
+    atomic_store_explicit(asked, tag, memory_order_relaxed);
+    return false;
+}
+
+HOT bool cache_is_worth(struct cache *c, const struct cache_key *key)
+{
+    if (c->is_choosy && was_asked(c, key->hash)) {
+        c->nagain++;
+        return true;
+    }
+    if (++c->nnew >= NEW_KEYS) {
+        c->is_choosy = c->nagain < NEW_KEYS / AGAIN_IN;
+        c->nnew = 0;
+        c->nagain = 0;
+    }
+    return !c->is_choosy;
+}
