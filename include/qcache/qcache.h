@@ -48,6 +48,8 @@ bool qcache_values_may_be_time(struct slice binds);
 #define QCACHE_W_DATABASE  0x08u /* anything in its database */
 #define QCACHE_W_ALL       0x10u /* anything anywhere: roles, databases */
 #define QCACHE_W_COMMITS   0x20u /* the open transaction may be committed by it */
+#define QCACHE_W_ENDS      0x40u /* it is rolled back: what follows is not in it any more */
+#define QCACHE_W_NAMES     0x80u /* names may lead elsewhere until the transaction is over */
 uint32_t qcache_writes(const struct sql_facts *facts, struct slice text);
 /* The same of one that is not looked at. */
 #define QCACHE_W_UNREAD (QCACHE_W_TABLES | QCACHE_W_CATALOG | QCACHE_W_DATABASE | QCACHE_W_COMMITS)

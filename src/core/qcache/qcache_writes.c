@@ -121,10 +121,13 @@ static const uint32_t by_kind[SQL_KIND_COUNT] = {
     [SQL_UPDATE] = ROWS,
     [SQL_DELETE] = ROWS,
     [SQL_MERGE] = ROWS,
-    [SQL_COPY_TO] = QCACHE_W_FUNCTIONS,
+    [SQL_COPY_TO] = ROWS, /* of a query, which may be an UPDATE */
     [SQL_COPY_FROM] = ROWS,
     [SQL_EXPLAIN] = LOOK,
     [SQL_COMMIT] = QCACHE_W_COMMITS,
+    [SQL_ROLLBACK] = QCACHE_W_ENDS,
+    [SQL_SET] = LOOK,
+    [SQL_RESET] = LOOK,
     [SQL_EXECUTE] = QCACHE_W_UNREAD,
     [SQL_DECLARE] = QCACHE_W_FUNCTIONS,
     [SQL_TRUNCATE] = LOOK,
@@ -147,9 +150,9 @@ static const uint32_t by_verb[] = {
     [SQL_VERB_CHECKPOINT] = 0,
     [SQL_VERB_LOAD] = 0,
     [SQL_VERB_ALTER_SYSTEM] = ANYWHERE,
-    [SQL_VERB_DISCARD] = 0,
+    [SQL_VERB_DISCARD] = QCACHE_W_NAMES,
     [SQL_VERB_CREATE] = LOOK,
-    [SQL_VERB_CREATE_AS] = QCACHE_W_CATALOG | QCACHE_W_FUNCTIONS,
+    [SQL_VERB_CREATE_AS] = LOOK,
     [SQL_VERB_ALTER] = LOOK,
     [SQL_VERB_DROP] = LOOK,
     [SQL_VERB_GRANT] = LOOK,
@@ -186,6 +189,8 @@ static uint32_t writes_of_ddl(const struct sql_stmt *s, struct slice text)
         "table", "index", "view", "sequence", "statistics", "schema", NULL};
 
     switch (s->verb) {
+    case SQL_VERB_CREATE_AS: /* its query may write, and what EXECUTE runs is not known */
+        return has_word(text, "execute") ? QCACHE_W_UNREAD : QCACHE_W_CATALOG | ROWS;
     case SQL_VERB_GRANT: /* to roles, when it names no table: their rights are everywhere */
         return names_a_table(s) ? QCACHE_W_CATALOG | QCACHE_W_TABLES : ANYWHERE;
     case SQL_VERB_CREATE:
@@ -207,11 +212,53 @@ static uint32_t writes_of_other(const struct sql_stmt *s)
     return by_verb[s->verb] == LOOK ? QCACHE_W_UNREAD : by_verb[s->verb];
 }
 
-static uint32_t writes_of_explain(const struct sql_stmt *s)
+/* What decides about where names lead. */
+static bool is_of_names(struct slice setting)
+{
+    static const char *const names[] = {"search_path", "role", "session_authorization", NULL};
+
+    return is_one_of(setting, names);
+}
+
+static uint32_t writes_of_set(const struct sql_stmt *s)
+{
+    return s->set.how == SQL_SET_RESET_ALL || is_of_names(s->set.name) ? QCACHE_W_NAMES : 0;
+}
+
+/* Each set_config in the text names a setting with a dot in it, as the server's own have none. */
+static bool sets_others_settings(struct slice text)
+{
+    const char *at;
+    const char *quote;
+
+    while ((at = memmem(text.p, text.n, "set_config(", 11)) != NULL) {
+        text = slice_of(at + 11, text.n - (size_t)(at + 11 - text.p));
+        text = skip_blanks(text);
+        if (text.n == 0 || text.p[0] != '\'')
+            return false;
+        quote = memchr(text.p + 1, '\'', text.n - 1);
+        if (quote == NULL || memchr(text.p + 1, '.', (size_t)(quote - text.p - 1)) == NULL)
+            return false;
+    }
+    return true;
+}
+
+static uint32_t names_of_calls(const struct sql_stmt *s, struct slice text)
+{
+    uint32_t i;
+
+    for (i = 0; i < s->nfuncs; i++)
+        if (slice_eq_str(s->funcs[i].name, "set_config") &&
+            (memmem(text.p, text.n, "set_config(", 11) == NULL || !sets_others_settings(text)))
+            return QCACHE_W_NAMES;
+    return 0;
+}
+
+static uint32_t writes_of_explain(const struct sql_stmt *s, struct slice text)
 {
     if ((s->flags & SQL_F_ANALYZE) == 0)
         return 0;
-    return s->inner == SQL_EXECUTE ? QCACHE_W_UNREAD : ROWS;
+    return has_word(text, "execute") ? QCACHE_W_UNREAD : ROWS;
 }
 
 static uint32_t writes_of_select(const struct sql_stmt *s)
@@ -228,13 +275,16 @@ static uint32_t writes_of(const struct sql_stmt *s, struct slice text)
         return w;
     switch (s->kind) {
     case SQL_EXPLAIN:
-        return writes_of_explain(s);
+        return writes_of_explain(s, text);
     case SQL_TRUNCATE: /* CASCADE: all that refer to it, whatever else they do then */
         return has_word(text, "cascade") ? QCACHE_W_DATABASE : QCACHE_W_TABLES;
     case SQL_DDL:
         return writes_of_ddl(s, text);
     case SQL_OTHER:
         return writes_of_other(s);
+    case SQL_SET:
+    case SQL_RESET:
+        return writes_of_set(s);
     default:
         return writes_of_select(s);
     }
@@ -257,7 +307,11 @@ uint32_t qcache_writes(const struct sql_facts *facts, struct slice text)
 
     if (facts->status != SQL_OK)
         return QCACHE_W_UNREAD;
-    for (i = 0; i < facts->nstmts; i++)
-        w |= writes_of(&facts->stmts[i], stmt_text(facts, i, text));
-    return w;
+    for (i = 0; i < facts->nstmts; i++) {
+        struct slice one = stmt_text(facts, i, text);
+
+        w |= writes_of(&facts->stmts[i], one) | names_of_calls(&facts->stmts[i], one);
+    }
+    /* Of several statements those behind a ROLLBACK are a transaction of their own. */
+    return facts->nstmts > 1 && (w & QCACHE_W_ENDS) != 0 ? w | QCACHE_W_COMMITS : w;
 }

@@ -123,7 +123,8 @@ void share_cache_trim(struct client *c)
     const struct share_cache *sc = c->share->turn->cache;
 
     if (sc != NULL && sc->fill == NULL && sc->asking == ASKS_NOTHING && sc->cells.n == 0 &&
-        !sc->has_written && !sc->writes_all && !sc->ask_failed)
+        !sc->has_written && !sc->writes_all && !sc->ask_failed && sc->traits == 0 &&
+        !sc->commits_sent)
         free_all(c);
 }
 
@@ -190,6 +191,7 @@ bool share_cache_lost(struct client *c, const struct link *link)
     sc->writes_all = false;
     sc->has_written = false;
     sc->commits_sent = false;
+    sc->traits = 0;
     sc->ask_failed = false;
     share_cache_trim(c);
     return was_asking;

@@ -93,6 +93,7 @@ struct share_cache {
     bool has_written;  /* results are not looked up until it ends */
     bool is_held;      /* its cells are */
     bool commits_sent; /* what may end it was, in the present exchange */
+    uint32_t traits;   /* QCACHE_W_NAMES: it was sent, in SET LOCAL search_path and the like */
 };
 
 /* share_cache.c */

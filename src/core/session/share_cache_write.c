@@ -119,6 +119,8 @@ static void send_writes(struct client *c, uint32_t writes, const struct qcache_j
     bool was_held = sc != NULL && sc->is_held;
     bool changes_any = (writes & changes) != 0;
 
+    if ((writes & (QCACHE_W_ENDS | QCACHE_W_COMMITS)) == QCACHE_W_ENDS)
+        share_cache_of(c)->commits_sent = true; /* what follows in the exchange is not in it */
     if (!changes_any && (sc == NULL || (writes & QCACHE_W_COMMITS) == 0))
         return;
     if (changes_any) {
@@ -137,7 +139,7 @@ static uint32_t only_unwatched(struct client *c, uint32_t writes)
 {
     if ((writes & (QCACHE_W_TABLES | QCACHE_W_DATABASE)) != 0)
         share_cache_of(c)->has_written = true;
-    return writes & (QCACHE_W_CATALOG | QCACHE_W_COMMITS);
+    return writes & (QCACHE_W_CATALOG | QCACHE_W_COMMITS | QCACHE_W_ENDS);
 }
 
 /* Of a session that is tied nobody knows what that leaves in it: settings, temporary tables. */
@@ -152,6 +154,20 @@ static bool may_run_code(
         if (facts->stmts[i].nfuncs > 0)
             return true;
     return false;
+}
+
+/* What is written may be other tables than those that the names led to when they were asked
+ * about. */
+static bool are_names_doubtful(struct client *c, uint32_t writes)
+{
+    const struct share *s = c->share;
+
+    if ((writes & QCACHE_W_NAMES) != 0)
+        share_cache_of(c)->traits = QCACHE_W_NAMES;
+    if ((writes & QCACHE_W_TABLES) == 0)
+        return false;
+    return (s->turn->cache != NULL && s->turn->cache->traits != 0) ||
+           (s->pins != 0 && s->ran_code != 0);
 }
 
 void share_cache_note_writes(struct client *c, struct slice sql, const struct sql_facts *facts)
@@ -173,6 +189,8 @@ void share_cache_note_writes(struct client *c, struct slice sql, const struct sq
     if (may_run_code(facts, writes, j))
         c->share->ran_code = 1;
     writes = judged(writes, j);
+    if (are_names_doubtful(c, writes))
+        writes |= QCACHE_W_DATABASE;
     send_writes(c, writes, j);
 }
 
@@ -198,6 +216,7 @@ void share_cache_settle_writes(struct client *c)
     sc->cells.n = 0;
     sc->writes_all = false;
     sc->has_written = false;
+    sc->traits = 0;
 }
 
 /* --- what nobody waits for --- */
