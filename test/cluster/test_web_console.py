@@ -187,7 +187,7 @@ def test_pause_and_resume(pg, start_pool):
         paused.send_startup("postgres", "other_db")
         assert paused.is_quiet(0.3)
         assert login.wait_event("pause")["actor"].startswith("HTTP user op")
-        assert login.get("orders").json()["rows"] == [{"database": "other_db", "paused": True, "draining": False, "reconnect_at": None}]
+        assert login.get("orders").json()["rows"] == [{"database": "other_db", "paused": True, "draining": False, "reconnect_at": None, "disabled": False}]
         again = login.do("pause", database="other_db")
         assert again.status == 409 and "already" in again.json()["error"]
         assert login.do("resume").status == 409, "that of all databases is another order"
