@@ -18,7 +18,7 @@ OTHERS = {
     "lobj_lock_table": "public.locks", "pool_mode": "transaction",
     "primary_routing_query_pattern_list": "locks", "dml_adaptive_object_relationship_list": "t_1:t_2",
     "user_redirect_preference_list": "u:primary", "database_redirect_preference_list": "d:primary",
-    "app_name_redirect_preference_list": "a:primary", "log_line_prefix": "%m: %a pid %p! ",
+    "app_name_redirect_preference_list": "a:primary", "memqcache_expire_list": "t:5", "log_line_prefix": "%m: %a pid %p! ",
 }
 # What would keep the client of this test from asking: checked elsewhere.
 ELSEWHERE = {
