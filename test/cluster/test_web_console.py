@@ -206,7 +206,7 @@ def test_pause_and_resume(pg, start_pool):
 
 
 def test_statements(pg, start_pool):
-    pool = console_pool(start_pool, pg.address)
+    pool = console_pool(start_pool, pg.address, track_statements=True)
     login = Login(pool)
     with Wire(pool.address) as w:
         w.login(user="postgres")
