@@ -87,6 +87,9 @@ bool share_cache_is_good(struct client *c)
     int64_t now_us = loop_now_us(c->ss->loop);
     int n;
 
+    /* Of a server of pools.conf nothing is kept: only ours are followed, by names of databases. */
+    if (c->pool->cluster_node >= POOLS_FIRST_TARGET)
+        return false;
     if (w->rules == NULL || cache_gens_off_bits(w->gens, now_us) != 0)
         return false;
     n = w->streams == NULL ? CACHE_STREAM_NONE : stream_of(w, c->pool);

@@ -25,12 +25,19 @@ static void put_name(struct buf *out, struct slice name)
     buf_put_byte(out, '\0');
 }
 
+/* It has a server of its own, and there a catalogue of its own. */
+static bool is_of_pools_conf(const struct pool *pool)
+{
+    return pool->cluster_node >= POOLS_FIRST_TARGET;
+}
+
 int share_cache_scope(struct client *c, const struct sql_facts *facts)
 {
     struct buf *out = &c->ss->cache->scope;
     const struct varset *v = c->share->vars.client;
 
     buf_clear(out);
+    buf_put_byte(out, is_of_pools_conf(c->pool) ? (char)c->pool->cluster_node : '\0');
     put_name(out, pool_database(c->pool));
     put_name(out, pool_user(c->pool));
     put_setting(out, v, "role");
