@@ -181,7 +181,7 @@ def test_a_million_rows_in_little_memory(tables, start_pool):
     tables.rows("insert into bulk select i, 'some text ' || i from generate_series(1, 1000000) i")
     by_row, by_table, _ = settled(pool, tables)
     assert by_row + by_table >= 1000000
-    assert procs.memory_kb(pid, "VmHWM") - before < 32 * 1024
+    assert procs.memory_kb(pid, "VmHWM") - before < 32 * 1024 or procs.is_sanitized()
 
 
 def slots(server) -> int:
