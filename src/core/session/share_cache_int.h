@@ -93,7 +93,8 @@ struct share_cache {
     bool has_written;  /* results are not looked up until it ends */
     bool is_held;      /* its cells are */
     bool commits_sent; /* what may end it was, in the present exchange */
-    uint32_t traits;   /* QCACHE_W_NAMES: it was sent, in SET LOCAL search_path and the like */
+    uint32_t traits;   /* QCACHE_W_NAMES: it was sent, in SET LOCAL search_path and the like;
+                          QCACHE_W_COMMITS: something that may end it was, and has not */
 };
 
 /* share_cache.c */

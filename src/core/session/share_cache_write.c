@@ -163,10 +163,10 @@ static bool are_names_doubtful(struct client *c, uint32_t writes)
     const struct share *s = c->share;
 
     if ((writes & QCACHE_W_NAMES) != 0)
-        share_cache_of(c)->traits = QCACHE_W_NAMES;
+        share_cache_of(c)->traits |= QCACHE_W_NAMES;
     if ((writes & QCACHE_W_TABLES) == 0)
         return false;
-    return (s->turn->cache != NULL && s->turn->cache->traits != 0) ||
+    return (s->turn->cache != NULL && (s->turn->cache->traits & QCACHE_W_NAMES) != 0) ||
            (s->pins != 0 && s->ran_code != 0);
 }
 
@@ -208,11 +208,19 @@ void share_cache_settle_writes(struct client *c)
 {
     struct share_cache *sc = c->share->turn->cache;
 
+    bool is_open = share_tx_status(c) != 'I';
+
+    /* A COMMIT that was bound and not executed comes in a later exchange, which does not name it.
+     */
+    if (!is_open && !sc->is_held && (sc->traits & QCACHE_W_COMMITS) != 0)
+        hold(sc);
     if (sc->is_held)
         release(c, sc);
+    if (is_open && sc->commits_sent)
+        sc->traits |= QCACHE_W_COMMITS;
     sc->commits_sent = false;
-    if (share_tx_status(c) != 'I')
-        return; /* a transaction is open: of what was written in it, or in the one before */
+    if (is_open)
+        return; /* of what was written in it, or in the one before */
     sc->cells.n = 0;
     sc->writes_all = false;
     sc->has_written = false;

@@ -122,3 +122,18 @@ def one(made, pool, what):
                     if got != exp:
                         bad.append((s, "writer" if x is w else "reader", v, got, exp))
         assert not bad, sorted({(b[0][:40], b[1]) for b in bad})
+
+
+def test_commit_that_was_bound_earlier(made, pool):
+    """COMMIT is bound in one exchange and executed in another: what others had kept in between is gone behind it."""
+    if pool.mode == "statement":
+        pytest.skip("there are no transactions")
+    w, r = login(pool), login(pool)
+    for _ in range(3):
+        w.send(query("begin"), query("update acc set a = a + 1"), parse("commit") + bind((), "cp") + SYNC)
+        w.ready(3)
+        for _ in range(3):
+            ask(r, "select a from acc")
+        w.send(execute("cp"), SYNC)
+        assert [m.type for m in w.ready()] == ["C", "Z"]
+        assert ask(r, "select a from acc") == made.rows("select a from acc")
