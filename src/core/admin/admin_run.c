@@ -10,6 +10,7 @@
 
 #include "admin_int.h"
 #include "base/assert.h"
+#include "config/conf.h"
 #include "config/conf_param.h"
 #include "config/conf_show.h"
 #include "ipc/orders.h"
@@ -257,6 +258,11 @@ static int admin_run_cache_delete(struct run *r)
 
     if (notice == NULL || sql == NULL)
         return too_long(r->err);
+    if (r->src->cache_delete == NULL && conf_of(r->src->gen)->memory_cache_enabled) {
+        err_set(r->err, "0A000", "a result cannot be removed by its text yet");
+        err_hint(r->err, "pcp_invalidate_query_cache removes all.");
+        return -1;
+    }
     if (r->src->cache_delete == NULL) {
         err_set(r->err, "55000", "query cache is not enabled");
         return -1;
