@@ -14,6 +14,7 @@
 #include "auth/hba.h"
 #include "base/err.h"
 #include "base/slice.h"
+#include "ipc/proc.h"
 
 #define AUTH_GUARD_WINDOW_S     60
 #define AUTH_GUARD_SECRET_BYTES 32
@@ -46,9 +47,13 @@ enum auth_guard_kind { AUTH_GUARD_WRONG, AUTH_GUARD_UNSURE };
  * at `now_s` (any clock that all workers share). Unix sockets are never blocked. */
 bool auth_guard_is_blocked(struct auth_guard *g, enum auth_guard_kind kind,
     const struct hba_addr *addr, uint32_t now_s, uint32_t limit);
-/* Counts a failed login. */
-void auth_guard_count(
+/* Counts a failed login. Returns the how manieth this was in the minute that runs. */
+uint32_t auth_guard_count(
     struct auth_guard *g, enum auth_guard_kind kind, const struct hba_addr *addr, uint32_t now_s);
+/* Blocks the address for a minute, whatever the limit: it has reached it somewhere else. */
+void auth_guard_bar(struct auth_guard *g, const struct hba_addr *addr, uint32_t now_s);
+/* Has the other pgpools of a watchdog cluster do so. Harmless where there is none. */
+void auth_guard_tell(const struct proc_env *env, const struct hba_addr *addr);
 /* How many were counted since the start, from all addresses. */
 uint64_t auth_guard_failures(const struct auth_guard *g);
 

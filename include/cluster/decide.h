@@ -57,7 +57,8 @@ struct decide_probe {
     const char *sqlstate; /* of a refusal, else "" */
     const char *message;  /* why there are no facts, else "" */
     int64_t took_ms;
-    bool is_late; /* with DECIDE_FAILED: it was waited for in vain, nobody refused */
+    int64_t began_us; /* clock_mono_us: before anything was asked */
+    bool is_late;     /* with DECIDE_FAILED: it was waited for in vain, nobody refused */
     const struct decide_facts *facts; /* with DECIDE_FACTS */
 };
 
@@ -148,16 +149,29 @@ struct decide_node {
     int64_t command_us;     /* lag as the operator's command told it */
 };
 
+/* Where the primary's WAL ended: all that was committed before `began_us` stands in front of it. */
+struct decide_mark {
+    uint64_t lsn;
+    int64_t began_us; /* clock_mono_us */
+};
+/* So many of its probes a standby may be behind. */
+#define DECIDE_MARKS 32
+
 struct decide {
     struct decide_rules rules;
     struct view view; /* as to be published */
     struct decide_node node[VIEW_MAX_NODES];
-    uint64_t system_id;    /* of the cluster the primary belongs to; 0 unknown */
-    uint32_t top_timeline; /* newest timeline a primary of it was seen on */
-    int64_t began_us;      /* the first look, while view.is_looking */
-    int named;             /* the primary that an operator named, or VIEW_NO_NODE */
-    int agreed;            /* the primary that all pgpools agree on, or VIEW_NO_NODE */
-    uint64_t barred[2];    /* bit per node: all pgpools agree that it is no primary any more */
+    uint64_t system_id;       /* of the cluster the primary belongs to; 0 unknown */
+    uint32_t top_timeline;    /* newest timeline a primary of it was seen on */
+    int64_t began_us;         /* the first look, while view.is_looking */
+    int named;                /* the primary that an operator named, or VIEW_NO_NODE */
+    int agreed;               /* the primary that all pgpools agree on, or VIEW_NO_NODE */
+    uint32_t agreed_timeline; /* that it was on; 0: not known */
+    uint64_t barred[2];       /* bit per node: all pgpools agree that it is no primary any more */
+    uint64_t marks_epoch;     /* of the primary that `mark` is about */
+    uint32_t marks_timeline;
+    uint32_t nmarks; /* ever made: the last DECIDE_MARKS are kept */
+    struct decide_mark mark[DECIDE_MARKS];
     int nevents;
     int nlost; /* events that found no room */
     struct decide_event event[DECIDE_MAX_EVENTS];
@@ -190,9 +204,10 @@ void decide_attach(struct decide *d, int node, const char *who, int64_t now_us);
 /* An operator says that a server is the primary: it is taken for one from now on, unless it says
  * itself that it is a standby. */
 void decide_promote(struct decide *d, int node, const char *who, int64_t now_us);
-/* The pgpools of a watchdog cluster agree on the primary, and on which servers are former ones:
- * those are taken for one no more, whatever they say. */
-void decide_agree(struct decide *d, int primary, const uint64_t barred[2], int64_t now_us);
+/* The pgpools of a watchdog cluster agree on the primary, who was on `timeline` (0: not known), and
+ * on which servers are former ones: those are taken for one no more, whatever they say. */
+void decide_agree(
+    struct decide *d, int primary, uint32_t timeline, const uint64_t barred[2], int64_t now_us);
 /* True when the next probe of `node` is to come after the retry delay and not after the period. */
 bool decide_is_urgent(const struct decide *d, int node);
 /* Takes the events away: returns how many were written to `out`. */

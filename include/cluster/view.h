@@ -67,6 +67,9 @@ struct view_node {
     int64_t delay_bytes;
     int64_t delay_us;
     int64_t probed_us;         /* wall clock */
+    int64_t replay_asked_us;   /* clock_mono_us: before replayed_lsn was asked for */
+    int64_t caught_up_us;      /* clock_mono_us: a standby that had replayed all that was committed
+                                  before this, by its last probe; 0: not known to have */
     int64_t status_changed_us; /* wall clock */
     char replication_state[16];
     char replication_sync_state[16];

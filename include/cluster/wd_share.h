@@ -93,6 +93,7 @@ struct wd_seen {
     bool wants_answer; /* it has just started */
     bool is_acting;    /* on a lost or returning server */
     int32_t primary;   /* VIEW_NO_NODE: none */
+    uint32_t timeline; /* of the primary; 0: not known */
     uint64_t lost[2];  /* servers that it found lost; not those an operator took out */
     uint64_t used[2];  /* servers in use */
 };
@@ -102,6 +103,7 @@ struct wd_says {
     uint32_t serial;
     bool is_leader;     /* with a majority heard */
     int32_t primary;    /* that all agree on; VIEW_NO_NODE: none */
+    uint32_t timeline;  /* that it was on; 0: not known */
     bool acts_alone;    /* nobody leads, and the settings let each pgpool act then */
     uint64_t may[2];    /* servers about which failover may go on, here */
     uint64_t barred[2]; /* servers that are former primaries, whatever they say */
@@ -113,7 +115,7 @@ struct wd_says {
 
 /* MAIL_WD_CLUSTER: an order for all pgpools, from control. */
 struct wd_cluster_order {
-    char what; /* 's' stop, 'r' reload, 'l' rotate the log */
+    char what; /* 's' stop, 'r' reload, 'l' rotate the log, 'c' empty the query caches */
     char mode; /* of a stop: 's', 'f', 'i' */
 };
 

@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "base/slice.h"
 #include "cluster/view.h"
+#include "cluster/wd_pauses.h"
 
 #define WD_MAX_MEMBERS    128
 #define WD_NO_MEMBER      (-1)
@@ -29,8 +30,11 @@ enum wd_event_type {
     WD_EV_UP,      /* `node`, which was lost, is in use again */
     WD_EV_END,     /* the failover of `epoch` about `node` is over; `primary` is the primary */
     WD_EV_PRIMARY, /* `primary` has become the primary without us */
-    WD_EV_GIVEN    /* `member`, who leads, has given the address up, and takes it only after another
+    WD_EV_GIVEN,   /* `member`, who leads, has given the address up, and takes it only after another
                       LEAD */
+    WD_EV_PAUSE,   /* at pgpool `node` an operator has paused database `text` (empty: all), or, not
+                      `is_on`, resumed it */
+    WD_EV_EMPTY    /* `who` wants all query caches to be empty */
 };
 
 struct wd_event {
@@ -38,9 +42,11 @@ struct wd_event {
     int16_t member;
     int16_t node;
     int16_t primary;
-    bool was_primary; /* LOST: the server was the primary */
-    uint32_t epoch;   /* END */
-    int64_t at_us;    /* wall clock of who proposed it */
+    bool was_primary;  /* LOST: the server was the primary */
+    bool is_on;        /* PAUSE */
+    uint32_t epoch;    /* END */
+    uint32_t timeline; /* END, PRIMARY: of the primary; 0: not known */
+    int64_t at_us;     /* wall clock of who proposed it */
     uint8_t identity[WD_IDENTITY_BYTES];
     char who[VIEW_WHO_BYTES];
     char text[VIEW_WHY_BYTES];
@@ -67,10 +73,14 @@ struct wd_state {
     uint64_t nevents;
     uint32_t epoch; /* of the last failover that began */
     int32_t leader; /* by the last WD_EV_LEAD */
+    int32_t former; /* who led before, who may be the same; WD_NO_MEMBER: nobody */
     int64_t leader_since_us;
-    bool is_given;   /* that one has given the address up since */
-    bool was_given;  /* the one before had when this one began: nobody has to wait for a lease */
-    int32_t primary; /* VIEW_NO_NODE: none was agreed on */
+    bool is_given;     /* that one has given the address up since */
+    bool was_given;    /* the one before had when this one began: nobody has to wait for a lease */
+    int32_t primary;   /* VIEW_NO_NODE: none was agreed on */
+    uint32_t timeline; /* that it was on; 0: not known */
+    uint32_t nempties; /* how often all query caches were to be emptied */
+    struct wd_pauses pauses; /* databases that are paused everywhere */
     struct wd_node node[VIEW_MAX_NODES];
     uint8_t identity[WD_MAX_MEMBERS][WD_IDENTITY_BYTES]; /* zero: not known */
     int32_t nkept;

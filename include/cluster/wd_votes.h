@@ -48,4 +48,11 @@ int wd_votes_count(
 bool wd_votes_decide(const struct wd_votes *v, const struct wd_vote_rules *rules, int node,
     int self, int nmembers, int64_t now_us);
 
+/* wd_lifecheck_method = query: more than half of the `nothers` who are heard get no answer of it.
+ */
+bool wd_life_is_called(int ncallers, int nothers);
+/* True when `self` is dead of all that are `called` so: not when it is the lowest of the members
+ * and all are, for one has to go on. Who is no member (`fit`: may lead) does not count. */
+bool wd_life_is_dead(const bool called[WD_MAX_MEMBERS], const bool fit[WD_MAX_MEMBERS], int self);
+
 #endif

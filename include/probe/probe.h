@@ -65,6 +65,7 @@ struct probe_report {
     int ndone;                     /* statements of an order that succeeded */
     char sqlstate[6];              /* of the refusal, empty when there is none */
     char message[PROBE_MSG_BYTES]; /* why there are no facts, one line */
+    int64_t began_us;              /* clock_mono_us, before anything was asked */
     int64_t took_us;
     struct probe_facts facts; /* with PROBE_COMPLETE, of a probe */
     /* First column of the first row of each statement of probe_start_order, empty when null. */

@@ -20,6 +20,7 @@
 #define GUARD_PROBE 8U
 /* A majority that is older than so many logins does not count any more. */
 #define GUARD_LEAD_MAX 1000U
+#define GUARD_BARRED   0x40000000U /* above every limit, and far from wrapping */
 
 struct guard_slot {
     _Atomic uint64_t key; /* 0: free */
@@ -147,24 +148,37 @@ bool auth_guard_is_blocked(struct auth_guard *g, enum auth_guard_kind kind,
            atomic_load(&s->count) >= limit;
 }
 
-void auth_guard_count(
+/* The slot of the address, in a minute that runs; NULL for a Unix socket. */
+static struct guard_slot *guard_open(
     struct auth_guard *g, enum auth_guard_kind kind, const struct hba_addr *addr, uint32_t now_s)
 {
-    uint64_t key;
-    struct guard_slot *s;
+    uint64_t key = guard_key(g, kind, addr);
+    struct guard_slot *s = addr->n == 0 ? NULL : guard_find(g, key);
 
-    atomic_fetch_add(&g->nfailed, 1);
-    if (addr->n == 0)
-        return;
-    key = guard_key(g, kind, addr);
-    s = guard_find(g, key);
-    if (s == NULL)
+    if (s == NULL && addr->n != 0)
         s = guard_take(g, key, now_s);
-    if (now_s - atomic_load(&s->since_s) >= AUTH_GUARD_WINDOW_S) {
+    if (s != NULL && now_s - atomic_load(&s->since_s) >= AUTH_GUARD_WINDOW_S) {
         atomic_store(&s->count, 0);
         atomic_store(&s->since_s, now_s);
     }
-    atomic_fetch_add(&s->count, 1);
+    return s;
+}
+
+uint32_t auth_guard_count(
+    struct auth_guard *g, enum auth_guard_kind kind, const struct hba_addr *addr, uint32_t now_s)
+{
+    struct guard_slot *s = guard_open(g, kind, addr, now_s);
+
+    atomic_fetch_add(&g->nfailed, 1);
+    return s == NULL ? 0 : atomic_fetch_add(&s->count, 1) + 1;
+}
+
+void auth_guard_bar(struct auth_guard *g, const struct hba_addr *addr, uint32_t now_s)
+{
+    struct guard_slot *s = guard_open(g, AUTH_GUARD_WRONG, addr, now_s);
+
+    if (s != NULL)
+        atomic_store(&s->count, GUARD_BARRED);
 }
 
 uint64_t auth_guard_failures(const struct auth_guard *g)

@@ -40,6 +40,9 @@ bool decide_is_doubtful(const struct decide *d, int node);
 /* decide_role.c: makes primary, roles and status follow from what is known. */
 void decide_settle(struct decide *d, int64_t now_us);
 
+/* decide_replay.c: `node` has told its facts; it was asked at `began_us` (clock_mono_us). */
+void decide_replay(struct decide *d, int node, int64_t began_us);
+
 /* decide_lag.c */
 /* Bytes that a standby is behind the primary; 0 when either is not known. */
 int64_t decide_lag_bytes(const struct decide *d, int node);

@@ -110,8 +110,10 @@ void decide_promote(struct decide *d, int node, const char *who, int64_t now_us)
     decide_settle(d, now_us);
 }
 
-void decide_agree(struct decide *d, int primary, const uint64_t barred[2], int64_t now_us)
+void decide_agree(
+    struct decide *d, int primary, uint32_t timeline, const uint64_t barred[2], int64_t now_us)
 {
+    d->agreed_timeline = timeline;
     if (d->agreed == primary && memcmp(d->barred, barred, sizeof d->barred) == 0)
         return;
     d->agreed = primary;

@@ -18,9 +18,6 @@
 #define NOBODY                                                                                     \
     "No standby can be promoted: none answers that is on the right timeline. When one does, the "  \
     "primary and the others get a minute to come back first."
-/* All were lost at once: a restart of everything, or our own network. Whoever comes back first is
- * hardly the one that has received most. */
-#define OUTAGE_US     (60 * US_PER_S)
 #define RETRY_US      (2 * US_PER_S)
 #define MAX_RETRY_US  (10 * US_PER_S)
 #define COMMAND_TRIES 3
@@ -29,29 +26,6 @@
 void failover_init(struct failover *f)
 {
     memset(f, 0, sizeof *f);
-}
-
-void failover_allow(struct failover *f, bool leads, const uint64_t may[2])
-{
-    f->word.asks = true;
-    f->word.leads = leads;
-    memcpy(f->word.may, may, sizeof f->word.may);
-}
-
-bool failover_may(const struct failover *f, int node)
-{
-    return !f->word.asks || (f->word.leads && node >= 0 && view_has_node(f->word.may, node));
-}
-
-void failover_doubt(struct failover *f, bool is_stale)
-{
-    f->word.is_stale =
-        is_stale && f->word.asks && f->word.leads; /* who does not lead has no word to doubt */
-}
-
-static bool may_begin(const struct failover *f, int node)
-{
-    return failover_may(f, node) && !f->word.is_stale;
 }
 
 bool failover_is_acting(const struct failover *f, const struct decide *d)
@@ -209,7 +183,7 @@ static void note_end(struct decide *d, int node, int64_t now_us)
         "=== Failover done. shutdown host %s(%d) ===", rule->host, rule->port);
 }
 
-static void begin(struct failover *f, struct decide *d, const struct decide_event *e)
+void failover_confirm(struct failover *f, struct decide *d, const struct decide_event *e)
 {
     struct view_switch *sw = &d->view.sw;
 
@@ -275,7 +249,7 @@ static void begin_late(struct failover *f, struct decide *d, int node, int64_t n
     struct decide_event e = {.type = DECIDE_EV_DOWN, .node = node, .other = node, .at_us = now_us};
 
     snprintf(e.text, sizeof e.text, "node %d was lost during a switchover", node);
-    begin(f, d, &e);
+    failover_confirm(f, d, &e);
 }
 
 void failover_end(struct failover *f, struct decide *d, bool well, const char *why, int64_t now_us)
@@ -358,7 +332,7 @@ static void on_loss(struct failover *f, struct decide *d, const struct decide_ev
     }
     if (is_primary && d->view.primary != e->node &&
         !(e->type == DECIDE_EV_DETACH && !d->rules.has_command)) {
-        begin(f, d, e);
+        failover_confirm(f, d, e);
         return;
     }
     if (d->rules.has_command)
@@ -395,7 +369,7 @@ void failover_on_event(struct failover *f, struct decide *d, const struct decide
 
 /* Steps */
 
-static void tell_waiting(struct failover *f, struct decide *d, const char *why, int64_t now_us)
+void failover_tell_waiting(struct failover *f, struct decide *d, const char *why, int64_t now_us)
 {
     struct view_switch *sw = &d->view.sw;
 
@@ -446,7 +420,7 @@ static void tell_nobody(struct failover *f, struct decide *d, int64_t now_us)
     int behind = find_left_behind(d);
 
     if (behind == VIEW_NO_NODE) {
-        tell_waiting(f, d, NOBODY, now_us);
+        failover_tell_waiting(f, d, NOBODY, now_us);
         return;
     }
     snprintf(why, sizeof why,
@@ -454,7 +428,7 @@ static void tell_nobody(struct failover *f, struct decide *d, int64_t now_us)
         "acknowledged there is only there. If it is gone for good, run SELECT pg_promote() on "
         "node %d yourself.",
         behind, d->node[behind].facts.timeline, d->view.sw.node, d->top_timeline, behind);
-    tell_waiting(f, d, why, now_us);
+    failover_tell_waiting(f, d, why, now_us);
 }
 
 static struct failover_do confirm(struct failover *f, struct decide *d, int64_t now_us)
@@ -469,8 +443,8 @@ static struct failover_do confirm(struct failover *f, struct decide *d, int64_t 
             f->ask_us = 0;
         return failover_ask(f, now_us);
     }
-    if (!sw->is_asked_for && !may_begin(f, sw->node)) {
-        tell_waiting(f, d,
+    if (!sw->is_asked_for && !failover_may_begin(f, sw->node)) {
+        failover_tell_waiting(f, d,
             "The other pgpools of the watchdog cluster have not agreed, or another one acts.",
             now_us);
         return failover_ask(f, now_us);
@@ -492,7 +466,7 @@ static struct failover_do confirm(struct failover *f, struct decide *d, int64_t 
             "Node %d does not answer, but node %d still streams from it: it is alive, and "
             "a second primary must not be.",
             sw->node, streaming);
-        tell_waiting(f, d, why, now_us);
+        failover_tell_waiting(f, d, why, now_us);
         return failover_ask(f, now_us);
     }
     if (target == VIEW_NO_NODE) {
@@ -500,7 +474,7 @@ static struct failover_do confirm(struct failover *f, struct decide *d, int64_t 
         tell_nobody(f, d, now_us);
         return failover_ask(f, now_us);
     }
-    if (now_us - sw->outage_us < OUTAGE_US && !sw->is_asked_for)
+    if (now_us - sw->outage_us < FAILOVER_OUTAGE_US && !sw->is_asked_for)
         return failover_ask(f, now_us);
     return failover_promote(f, d, target, now_us);
 }
@@ -566,6 +540,7 @@ struct failover_do failover_step(struct failover *f, struct decide *d, int64_t n
 {
     struct failover_do nothing = {.type = FAILOVER_DO_NOTHING};
 
+    failover_take_up(f, d, now_us);
     if (!view_failover_in_progress(&d->view) || settle(f, d, now_us))
         return failover_beside_step(f, d, now_us);
     if (f->busy) {
@@ -580,7 +555,7 @@ struct failover_do failover_step(struct failover *f, struct decide *d, int64_t n
         return confirm(f, d, now_us);
     case VIEW_PHASE_COMMAND:
     case VIEW_PHASE_PROMOTE:
-        if (!may_begin(f, d->view.sw.node))
+        if (!failover_may_begin(f, d->view.sw.node))
             return failover_ask(f, now_us);
         /* Neither begun nor ended: a former monitor's. */
         return failover_promote(f, d, d->view.sw.target, now_us);

@@ -37,6 +37,24 @@ void failover_beside_add(struct failover *f, struct decide *d, enum hook_kind ho
         (struct view_job){.hook = (uint8_t)hook, .node = (int16_t)node, .old = (int16_t)e->other};
 }
 
+static void remove_job(struct failover *f, struct decide *d, int i)
+{
+    struct view_switch *sw = &d->view.sw;
+    size_t behind = (size_t)(--sw->njobs - i);
+
+    memmove(sw->job + i, sw->job + i + 1, behind * sizeof sw->job[0]);
+    memmove(f->words + i, f->words + i + 1, behind * sizeof f->words[0]);
+}
+
+void failover_beside_drop(struct failover *f, struct decide *d, int node)
+{
+    int i;
+
+    for (i = d->view.sw.njobs - 1; i >= 0; i--)
+        if (d->view.sw.job[i].node == node)
+            remove_job(f, d, i);
+}
+
 static struct failover_do begin_beside(struct failover *f, enum failover_do_type type,
     enum hook_kind hook, int node, int target, int old)
 {
@@ -62,15 +80,12 @@ static struct failover_do begin_hook(
 
 static struct failover_do next_job(struct failover *f, struct decide *d)
 {
-    struct view_switch *sw = &d->view.sw;
     struct failover_words words = f->words[0];
 
-    begin_hook(f, d, &sw->job[0]);
+    begin_hook(f, d, &d->view.sw.job[0]);
     memcpy(f->beside.reason, words.reason, sizeof f->beside.reason);
     memcpy(f->beside.who, words.who, sizeof f->beside.who);
-    sw->njobs--;
-    memmove(sw->job, sw->job + 1, (size_t)sw->njobs * sizeof sw->job[0]);
-    memmove(f->words, f->words + 1, (size_t)sw->njobs * sizeof f->words[0]);
+    remove_job(f, d, 0);
     return f->beside;
 }
 

@@ -9,9 +9,23 @@
 #define FAILOVER_ASK_US      INT64_C(100000)
 #define FAILOVER_PROMOTED_US INT64_C(30000000) /* a promoted server has shown itself by then */
 
-/* failover.c */
+/* All were lost at once: a restart of everything, or our own network. Whoever comes back first is
+ * hardly the one that has received most. */
+#define FAILOVER_OUTAGE_US INT64_C(60000000)
+
+/* failover_word.c: what the pgpools of a watchdog cluster let this one do. */
 /* Something may be done about a lost node: nobody else does it. */
 bool failover_may(const struct failover *f, int node);
+/* It may be begun now, too. */
+bool failover_may_begin(const struct failover *f, int node);
+/* Begins with a primary that this pgpool has never seen, when all agree on it and on its loss. */
+void failover_take_up(struct failover *f, struct decide *d, int64_t now_us);
+
+/* failover.c */
+/* The primary is lost, as *e tells: it is to be confirmed. */
+void failover_confirm(struct failover *f, struct decide *d, const struct decide_event *e);
+/* Says once why nobody is promoted yet. */
+void failover_tell_waiting(struct failover *f, struct decide *d, const char *why, int64_t now_us);
 void failover_enter(struct failover *f, struct decide *d, enum view_phase phase, int64_t now_us);
 /* Ends what goes on: well when `target` became the primary, else *why says why not. */
 void failover_end(struct failover *f, struct decide *d, bool well, const char *why, int64_t now_us);
@@ -76,5 +90,7 @@ void failover_switch_back(struct failover *f, struct decide *d, const char *why,
 struct failover_do failover_beside_step(struct failover *f, struct decide *d, int64_t now_us);
 void failover_beside_add(struct failover *f, struct decide *d, enum hook_kind hook, int node,
     const struct decide_event *e);
+/* The commands about `node` that wait are not run. */
+void failover_beside_drop(struct failover *f, struct decide *d, int node);
 
 #endif

@@ -9,12 +9,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#define FORMAT 1
+#define FORMAT 2
+#define OLDEST 1 /* without timelines and pauses */
 
 void wd_state_init(struct wd_state *s)
 {
     memset(s, 0, sizeof *s);
     s->leader = WD_NO_MEMBER;
+    s->former = WD_NO_MEMBER;
     s->primary = VIEW_NO_NODE;
 }
 
@@ -64,6 +66,17 @@ static void describe(const struct wd_event *e, char out[WD_TEXT_BYTES])
         return;
     case WD_EV_GIVEN:
         snprintf(out, WD_TEXT_BYTES, "pgpool %d has given the address up", e->member);
+        return;
+    case WD_EV_PAUSE:
+        snprintf(out, WD_TEXT_BYTES, "%s%.*s%s at pgpool %d",
+            e->text[0] == '\0' ? "all databases were " : "database \"", WD_DATABASE_BYTES, e->text,
+            e->text[0] == '\0' ? (e->is_on ? "paused" : "resumed")
+            : e->is_on         ? "\" was paused"
+                               : "\" was resumed",
+            e->node);
+        return;
+    case WD_EV_EMPTY:
+        snprintf(out, WD_TEXT_BYTES, "all query caches are emptied for %.60s", e->who);
         return;
     case WD_EV_NONE:
         break;
@@ -118,8 +131,10 @@ static bool apply_end(struct wd_state *s, struct wd_node *n, const struct wd_eve
     if (!n->is_begun || n->epoch != e->epoch)
         return false;
     n->is_begun = false;
-    if (e->primary >= 0 && e->primary < VIEW_MAX_NODES)
+    if (e->primary >= 0 && e->primary < VIEW_MAX_NODES) {
         s->primary = e->primary;
+        s->timeline = e->timeline;
+    }
     if (e->primary == e->node && !n->is_held)
         forget(n); /* nobody had to take its place */
     return true;
@@ -153,15 +168,29 @@ static bool apply_to_node(struct wd_state *s, const struct wd_event *e)
     case WD_EV_JOIN:
     case WD_EV_PRIMARY:
     case WD_EV_GIVEN:
+    case WD_EV_PAUSE:
+    case WD_EV_EMPTY:
         break;
     }
     return false;
+}
+
+/* Also one that stays, when it is on another timeline. */
+static bool apply_primary(struct wd_state *s, const struct wd_event *e)
+{
+    if (e->primary < 0 || e->primary >= VIEW_MAX_NODES ||
+        (e->primary == s->primary && e->timeline == s->timeline))
+        return false;
+    s->primary = e->primary;
+    s->timeline = e->timeline;
+    return true;
 }
 
 static bool apply_lead(struct wd_state *s, const struct wd_event *e)
 {
     if (e->member < 0 || e->member >= WD_MAX_MEMBERS)
         return false;
+    s->former = s->leader;
     s->leader = e->member;
     s->leader_since_us = e->at_us;
     s->was_given = s->is_given;
@@ -199,8 +228,12 @@ bool wd_state_apply(struct wd_state *s, const struct wd_event *e)
     } else if (e->type == WD_EV_JOIN) {
         fits = apply_join(s, e);
     } else if (e->type == WD_EV_PRIMARY) {
-        fits = e->primary >= 0 && e->primary < VIEW_MAX_NODES && e->primary != s->primary;
-        s->primary = fits ? e->primary : s->primary;
+        fits = apply_primary(s, e);
+    } else if (e->type == WD_EV_PAUSE) {
+        fits = strlen(e->text) < WD_DATABASE_BYTES && wd_pauses_set(&s->pauses, e->text, e->is_on);
+    } else if (e->type == WD_EV_EMPTY) {
+        fits = true;
+        s->nempties++;
     } else {
         fits = apply_to_node(s, e);
     }
@@ -287,8 +320,9 @@ void wd_event_put(const struct wd_event *e, struct buf *out)
     put(out, (uint16_t)e->member, 2);
     put(out, (uint16_t)e->node, 2);
     put(out, (uint16_t)e->primary, 2);
-    put(out, e->was_primary, 1);
+    put(out, (uint64_t)e->was_primary | (uint64_t)e->is_on << 1, 1);
     put(out, e->epoch, 4);
+    put(out, e->timeline, 4);
     put(out, (uint64_t)e->at_us, 8);
     buf_put(out, e->identity, sizeof e->identity);
     buf_put_cstr(out, e->who);
@@ -298,16 +332,21 @@ void wd_event_put(const struct wd_event *e, struct buf *out)
 bool wd_event_get(struct slice in, struct wd_event *e)
 {
     struct reader r = {in.p, in.n, false};
+    uint64_t format = get(&r, 1);
+    uint64_t bits;
 
     memset(e, 0, sizeof *e);
-    if (get(&r, 1) != FORMAT)
+    if (format < OLDEST || format > FORMAT)
         return false;
     e->type = (uint8_t)get(&r, 1);
     e->member = (int16_t)get(&r, 2);
     e->node = (int16_t)get(&r, 2);
     e->primary = (int16_t)get(&r, 2);
-    e->was_primary = get(&r, 1) != 0;
+    bits = get(&r, 1);
+    e->was_primary = (bits & 1) != 0;
+    e->is_on = (bits & 2) != 0;
     e->epoch = (uint32_t)get(&r, 4);
+    e->timeline = format > OLDEST ? (uint32_t)get(&r, 4) : 0;
     e->at_us = (int64_t)get(&r, 8);
     get_bytes(&r, e->identity, sizeof e->identity);
     get_text(&r, e->who, sizeof e->who);
@@ -364,16 +403,37 @@ void wd_state_put(const struct wd_state *s, struct buf *out)
         put(out, (uint64_t)s->kept[i].at_us, 8);
         buf_put_cstr(out, s->kept[i].text);
     }
+    put(out, s->timeline, 4);
+    put(out, s->nempties, 4);
+    put(out, (uint32_t)s->former, 4);
+    put(out, (uint32_t)s->pauses.n, 1);
+    for (i = 0; i < s->pauses.n; i++)
+        buf_put_cstr(out, s->pauses.database[i]);
+}
+
+static void get_shared(struct reader *r, struct wd_state *s)
+{
+    char database[WD_DATABASE_BYTES];
+    uint64_t n;
+
+    s->timeline = (uint32_t)get(r, 4);
+    s->nempties = (uint32_t)get(r, 4);
+    s->former = (int32_t)get(r, 4);
+    for (n = get(r, 1); n > 0 && !r->bad; n--) {
+        get_text(r, database, sizeof database);
+        r->bad = r->bad || !wd_pauses_set(&s->pauses, database, true);
+    }
 }
 
 bool wd_state_get(struct slice in, struct wd_state *s)
 {
     struct reader r = {in.p, in.n, false};
+    uint64_t format = get(&r, 1);
     uint64_t bits;
     int i;
 
     wd_state_init(s);
-    r.bad = get(&r, 1) != FORMAT;
+    r.bad = r.bad || format < OLDEST || format > FORMAT;
     s->nevents = get(&r, 8);
     s->epoch = (uint32_t)get(&r, 4);
     s->leader = (int32_t)get(&r, 4);
@@ -392,6 +452,8 @@ bool wd_state_get(struct slice in, struct wd_state *s)
         s->kept[i].at_us = (int64_t)get(&r, 8);
         get_text(&r, s->kept[i].text, sizeof s->kept[i].text);
     }
+    if (!r.bad && format > OLDEST)
+        get_shared(&r, s);
     if (!r.bad && r.left == 0)
         return true;
     wd_state_init(s);

@@ -13,6 +13,21 @@ int wd_majority(int nmembers, bool half)
     return half && nmembers % 2 == 0 && nmembers > 0 ? nmembers / 2 : nmembers / 2 + 1;
 }
 
+bool wd_life_is_called(int ncallers, int nothers)
+{
+    return ncallers * 2 > nothers;
+}
+
+bool wd_life_is_dead(const bool called[WD_MAX_MEMBERS], const bool fit[WD_MAX_MEMBERS], int self)
+{
+    int i;
+
+    for (i = 0; i < WD_MAX_MEMBERS; i++)
+        if (i != self && fit[i] && (!called[i] || i < self))
+            return called[self];
+    return false;
+}
+
 static bool is_valid(const struct wd_ballot *b, int64_t now_us)
 {
     return b->heard_us != 0 && now_us - b->heard_us <= WD_VOTE_US;

@@ -154,6 +154,7 @@ static void end_probe(struct probe *p)
     timer_stop(p->lp, &p->deadline);
     timer_stop(p->lp, &p->connect_deadline);
     p->phase = PHASE_NONE;
+    p->report.began_us = p->start_us;
     p->report.took_us = (int64_t)(uv_hrtime() / 1000) - p->start_us;
     if (p->report.answer != PROBE_COMPLETE || !p->target.keep_open)
         close_conn(p);

@@ -96,12 +96,11 @@ bool pcp_wd_order_all(struct pcp_conn *c, char what, char mode, struct err *err)
 {
     const struct proc_env *env = c->ctl->role.env;
     struct wd_cluster_order order = {what, mode};
-    int slot;
+    int slot = proc_find(env->shm, ROLE_WATCHDOG);
 
-    for (slot = 0; slot < proc_nslots(env->shm); slot++)
-        if (proc_row(env->shm, slot)->role == ROLE_WATCHDOG && proc_row(env->shm, slot)->pid != 0 &&
-            mailbox_post(env->boxes, slot, MAIL_WD_CLUSTER, &order, sizeof order, -1) == 0)
-            return true;
+    if (slot != -1 &&
+        mailbox_post(env->boxes, slot, MAIL_WD_CLUSTER, &order, sizeof order, -1) == 0)
+        return true;
     err_set(err, "55000", "the watchdog could not be asked");
     err_hint(err, "Try again, or use the scope local on each pgpool.");
     return false;

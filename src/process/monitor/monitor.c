@@ -301,6 +301,7 @@ static void on_done(struct probe *p, const struct probe_report *r)
         .sqlstate = r->sqlstate,
         .message = r->message,
         .took_ms = r->took_us / 1000,
+        .began_us = r->began_us,
         .is_late = r->was_late,
         .facts = &m->facts,
     };

@@ -19,20 +19,9 @@ static bool is_on(const struct monitor *m)
     return conf_of(role_loop_gen(&m->role))->use_watchdog;
 }
 
-static int find_watchdog(const struct monitor *m)
-{
-    const struct proc_env *env = m->role.env;
-    int slot;
-
-    for (slot = 0; slot < proc_nslots(env->shm); slot++)
-        if (proc_row(env->shm, slot)->role == ROLE_WATCHDOG && proc_row(env->shm, slot)->pid != 0)
-            return slot;
-    return -1;
-}
-
 static bool post(struct monitor *m, enum mail_type type, const void *body, size_t n)
 {
-    int slot = find_watchdog(m);
+    int slot = proc_find(m->role.env->shm, ROLE_WATCHDOG);
 
     return slot != -1 && mailbox_post(m->role.env->boxes, slot, type, body, n, -1) == 0;
 }
@@ -53,6 +42,7 @@ static void look(const struct monitor *m, struct wd_seen *s)
     s->serial = m->wd_serial;
     s->is_acting = failover_is_acting(&m->failover, &m->decide);
     s->primary = v->is_looking ? VIEW_NO_NODE : v->primary;
+    s->timeline = s->primary == VIEW_NO_NODE ? 0 : v->node[s->primary].timeline;
     for (i = 0; i < m->decide.rules.nnodes; i++) {
         const struct view_node *n = &v->node[i];
 
@@ -113,7 +103,7 @@ bool monitor_wd_take(struct monitor *m, const struct mail *mail)
         m->wd_serial = s->serial;
         m->is_wd_alone = s->acts_alone;
         failover_allow(&m->failover, s->is_leader || s->acts_alone, s->acts_alone ? all : s->may);
-        decide_agree(&m->decide, s->primary, s->barred, clock_wall_us());
+        decide_agree(&m->decide, s->primary, s->timeline, s->barred, clock_wall_us());
         follow_holds(m, s);
     }
     mem_free(s);

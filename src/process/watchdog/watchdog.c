@@ -12,7 +12,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "cache/cache_store.h"
+#include "process/common/command_run.h"
 #include "sys/clock.h"
 
 #include "wd_int.h"
@@ -40,21 +40,6 @@ static const char *role_text(const struct wd *w)
     return "DEAD";
 }
 
-/* Another pgpool has led until now: what it has written or seen, this one's query cache may not
- * know. */
-static void clear_cache(struct wd *w)
-{
-    struct proc_env *env = w->role.env;
-    struct cache *cache =
-        wd_conf(w)->clear_memqcache_on_escalation ? cache_open(env->shm, env->slot) : NULL;
-
-    if (cache == NULL)
-        return;
-    cache_gens_empty(cache_gens_of(cache));
-    cache_close(&cache);
-    log_at(LVL_LOG, "watchdog: clearing all the query caches on escalation");
-}
-
 static void tell_role(struct wd *w)
 {
     const char *now = role_text(w);
@@ -66,7 +51,8 @@ static void tell_role(struct wd *w)
             w->shown_role == NULL ? "DEAD" : w->shown_role, now);
     if (strcmp(now, "LEADER") == 0 && leader != w->shown_leader && !w->is_witness) {
         log_at(LVL_LOG, "I am the cluster leader node. Starting escalation process");
-        clear_cache(w);
+        if (wd_conf(w)->clear_memqcache_on_escalation)
+            wd_orders_clear_cache(w, "on escalation");
     }
     if (is_standby && leader != w->shown_leader) {
         char detail[WD_NAME_BYTES + 80];
@@ -120,6 +106,7 @@ static void on_event(void *owner, const struct wd_event *e, bool fits)
 {
     struct wd *w = owner;
 
+    wd_orders_heard(w, e);
     if (!fits)
         return;
     if (e->type == WD_EV_LEAD && e->member == w->self && w->lead.is_told)
@@ -239,6 +226,7 @@ static void on_tick(struct timer *t)
     struct wd *w = LIST_ENTRY(t, struct wd, tick);
 
     timer_start(&w->role.loop, &w->tick, wd_lead_tick_ms(w));
+    w->nbarred = 0;
     if (w->raft == NULL)
         begin(w);
     if (w->ticks++ % STATUS_TICKS == 0)
@@ -248,6 +236,8 @@ static void on_tick(struct timer *t)
     tell_members(w);
     if (wd_is_leading(w))
         wd_lead_step(w);
+    wd_orders_step(w);
+    wd_life_step(w);
     wd_tell_monitor(w);
     wd_tell_publish(w);
     if (w->role.stop_mode != 0 && wd_lease_is_free(w) &&
@@ -291,6 +281,10 @@ static void take_cluster_order(struct wd *w, const struct mail *mail)
     if (mail->len != sizeof order)
         return;
     memcpy(&order, mail->body, sizeof order);
+    if (order.what == 'c') {
+        wd_orders_empty(w);
+        return;
+    }
     log_at(LVL_LOG, "watchdog: an order for all pgpools goes to %d others",
         wd_talk_cluster_order(w, &order));
 }
@@ -299,12 +293,16 @@ static void on_mail(struct role_loop *rl, struct mail *mail)
 {
     struct wd *w = LIST_ENTRY(rl, struct wd, role);
     struct node_command cmd;
+    struct hba_addr addr;
 
     if (mail->type == MAIL_WD_SEEN) {
         take_seen(w, mail);
     } else if (mail->type == MAIL_WD_ORDER && mail->len == sizeof cmd) {
         memcpy(&cmd, mail->body, sizeof cmd);
         wd_talk_node_command(w, &cmd);
+    } else if (mail->type == MAIL_WD_BARRED && mail->len == sizeof addr) {
+        memcpy(&addr, mail->body, sizeof addr);
+        wd_talk_barred(w, &addr);
     } else if (mail->type == MAIL_WD_CLUSTER) {
         take_cluster_order(w, mail);
     } else {
@@ -371,6 +369,8 @@ static int start(struct wd *w)
     w->net = wd_net_new(&w->role.loop, w->self, &calls, w);
     wd_net_set(w->net, wd_conf(w));
     wd_command_open(w);
+    wd_orders_open(w);
+    wd_life_open(w);
     timer_start(&w->role.loop, &w->tick, 0);
     return 0;
 }
@@ -393,6 +393,8 @@ int watchdog_main(struct proc_env *env)
     io_want(&w->role.mail_io, 0);
     timer_stop(&w->role.loop, &w->tick);
     timer_stop(&w->role.loop, &w->stop_limit);
+    wd_life_close(w);
+    run_forget(&w->fence.run);
     wd_socket_free(&w->socket);
     wd_net_free(&w->net);
     wd_raft_free(&w->raft);

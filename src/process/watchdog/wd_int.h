@@ -3,6 +3,7 @@
 #ifndef PGP_WATCHDOG_WD_INT_H
 #define PGP_WATCHDOG_WD_INT_H
 
+#include "auth/hba.h"
 #include "cluster/command.h"
 #include "cluster/wd_share.h"
 #include "cluster/wd_state.h"
@@ -36,17 +37,43 @@ struct wd_other {
     bool is_alive;   /* as it was told in the log last */
     int64_t gone_us; /* loop time at which it was found gone; 0: it is there, or never was */
     bool is_leaving;
-    bool is_unfit; /* it should not lead */
+    bool is_unfit;    /* it should not lead */
+    bool is_hindered; /* for another reason than a life check */
     bool is_witness;
     bool is_called_dead; /* it says that a life check outside found it so */
     uint8_t role;        /* enum wd_role */
     int32_t priority;
     uint8_t identity[WD_IDENTITY_BYTES];
     uint64_t lost[2];
+    uint64_t dead[2];     /* members that do not answer its queries: bit per member */
     uint64_t listed[2];   /* the members in its settings: bit per member */
     bool is_told_of_list; /* the log was told that they are others than ours */
     char name[WD_NAME_BYTES];
     int64_t granted_boot_ms; /* it has followed us until then, by our clock */
+};
+
+/* What of the log was followed here, of what is about no server. */
+struct wd_followed {
+    struct wd_pauses pauses;
+    int64_t said_us;  /* loop time at which a pause was said; 0: none is on its way */
+    uint64_t nevents; /* as many the log has at least */
+    uint32_t nempties;
+    int64_t leader_since_us;
+};
+
+/* wd_lifecheck_method = query. */
+struct wd_life {
+    uint64_t dead[2];           /* members that do not answer our queries */
+    struct wd_queried *queried; /* NULL: nobody is asked */
+    int64_t due_us;             /* loop time of the next round */
+};
+
+/* A former leader is shut out before its address is taken. */
+struct wd_fence {
+    int64_t lead_ms; /* of which lead this is about: its since_boot_ms */
+    bool is_done;
+    struct run *run;
+    int64_t again_ms; /* boot clock */
 };
 
 /* When we lead. */
@@ -82,6 +109,9 @@ struct wd {
     struct wd_votes votes;
     struct wd_lead lead;
     struct wd_share share;
+    struct wd_followed followed;
+    struct wd_fence fence;
+    struct wd_life life;
     struct wd_other other[WD_MAX_MEMBERS];
     uint64_t unwanted[2];   /* members that the last reload has removed: bit per member */
     const char *shown_role; /* that the log was told of; NULL: none */
@@ -94,6 +124,7 @@ struct wd {
     char address_why[WD_TEXT_BYTES];
     int64_t leaderless_us; /* since when nobody leads, by the loop; 0: somebody does */
     int ticks;
+    int nbarred;      /* addresses that the others were told of in this tick */
     int64_t begun_us; /* loop time at which this process began */
     struct timer tick;
     struct timer stop_limit;
@@ -157,7 +188,38 @@ void wd_talk_opened(struct wd *w, int to);
 void wd_talk_node_command(struct wd *w, const struct node_command *cmd);
 /* An operator's word for all pgpools: returns how many others have it. */
 int wd_talk_cluster_order(struct wd *w, const struct wd_cluster_order *order);
+/* Too many logins from `addr` have failed here: the others are to keep it out, too. */
+void wd_talk_barred(struct wd *w, const struct hba_addr *addr);
+/* Has an event about no server written into the log, by whoever leads. False: nobody does. */
+bool wd_talk_word(struct wd *w, struct wd_event *e);
 bool wd_is_alive(const struct wd *w, int member);
+/* The same, whatever a life check says of it; not of this one. */
+bool wd_is_heard(const struct wd *w, int member);
+/* A life check says that this one is dead, or alive. */
+void wd_talk_be_called_dead(struct wd *w, bool is_dead);
+
+/* wd_fence.c: false while a former leader is still to be shut out. */
+bool wd_fence_is_done(struct wd *w);
+
+/* wd_life.c: wd_lifecheck_method = query. */
+void wd_life_open(struct wd *w);
+void wd_life_step(struct wd *w);
+void wd_life_close(struct wd *w);
+
+/* wd_barred.c: another pgpool has seen too many failed logins from an address. */
+void wd_barred_take(struct wd *w, int from, struct slice body);
+
+/* wd_orders.c: what holds for all pgpools and is about no server. */
+/* Takes over what a former life of this process had followed. */
+void wd_orders_open(struct wd *w);
+/* Brings pauses and caches here and the log together; to be called now and then. */
+void wd_orders_step(struct wd *w);
+/* The log has taken an event in. */
+void wd_orders_heard(struct wd *w, const struct wd_event *e);
+/* All query caches are to be emptied. */
+void wd_orders_empty(struct wd *w);
+/* The query cache here is emptied. */
+void wd_orders_clear_cache(struct wd *w, const char *why);
 
 /* wd_lead.c: what the one that leads does. */
 void wd_lead_step(struct wd *w);

@@ -105,6 +105,7 @@ static bool judge_node(struct wd *w, int node, const bool *voters, int nvoters)
         e.node = (int16_t)node;
         e.epoch = n->epoch;
         e.primary = (int16_t)w->seen.primary;
+        e.timeline = w->seen.timeline;
         return wd_lead_propose(w, &e);
     }
     if (n->is_lost && !n->is_held && wd_has_bit(w->seen.used, node)) {
@@ -122,11 +123,14 @@ static bool judge_primary(struct wd *w)
 {
     struct wd_event e;
 
-    if (w->seen.primary == VIEW_NO_NODE || w->seen.primary == w->state.primary || is_any_begun(w) ||
+    if (w->seen.primary == VIEW_NO_NODE || is_any_begun(w) ||
+        (w->seen.primary == w->state.primary &&
+            (w->seen.timeline == 0 || w->seen.timeline == w->state.timeline)) ||
         w->seen.is_acting || w->seen.serial != w->serial)
         return false;
     wd_lead_event(&e, WD_EV_PRIMARY);
     e.primary = (int16_t)w->seen.primary;
+    e.timeline = w->seen.timeline;
     return wd_lead_propose(w, &e);
 }
 
@@ -184,6 +188,28 @@ static bool can_lead(const struct wd *w, const struct wd_other *o)
            (o->begin == WD_BEGIN_DONE || (w->is_witness && o->begin == WD_BEGIN_LOG));
 }
 
+static bool may_take(struct wd *w, const bool voter[WD_MAX_MEMBERS], int i)
+{
+    return i != w->self && voter[i] && wd_is_alive(w, i) && can_lead(w, &w->other[i]);
+}
+
+/* The pgpool on the machine of the primary, when that is wanted. */
+static int find_beside_primary(const struct wd *w)
+{
+    const struct conf *c = wd_conf(w);
+    int primary = w->state.primary;
+    int i;
+
+    if (c->vip_follows != CONF_VIP_PRIMARY || primary < 0 || primary >= c->nnodes ||
+        !conf_has_node(c, primary))
+        return WD_NO_MEMBER;
+    for (i = 0; i < WD_MAX_MEMBERS; i++)
+        if (wd_is_listed(w, i) &&
+            strcmp(c->wd_nodes[i].hostname, c->nodes[primary].backend_hostname) == 0)
+            return i;
+    return WD_NO_MEMBER;
+}
+
 /* The best of the others whose priority is above `best`. */
 static int find_better(struct wd *w, int64_t best)
 {
@@ -193,12 +219,9 @@ static int find_better(struct wd *w, int64_t best)
 
     (void)wd_raft_voters(w->raft, voter);
     for (i = 0; i < WD_MAX_MEMBERS; i++) {
-        const struct wd_other *o = &w->other[i];
-
-        if (i == w->self || !voter[i] || !wd_is_alive(w, i) || !can_lead(w, o) ||
-            o->priority <= best)
+        if (!may_take(w, voter, i) || w->other[i].priority <= best)
             continue;
-        best = o->priority;
+        best = w->other[i].priority;
         found = i;
     }
     return found;
@@ -260,16 +283,26 @@ static void go_on_yielding(struct wd *w)
 
 static void judge_lead(struct wd *w)
 {
+    int beside = find_beside_primary(w);
+    bool voter[WD_MAX_MEMBERS];
     int better;
 
     if (w->role.stop_mode != 0 || is_any_begun(w) ||
         wd_addr_boot_ms() - w->lead.since_boot_ms < SETTLE_MS)
         return;
-    better = find_better(w, w->is_called_dead ? -1 : wd_conf(w)->wd_priority);
+    if (beside == w->self && !w->is_called_dead)
+        return;
+    (void)wd_raft_voters(w->raft, voter);
+    if (beside != WD_NO_MEMBER && may_take(w, voter, beside))
+        better = beside;
+    else
+        better = find_better(w, w->is_called_dead ? -1 : wd_conf(w)->wd_priority);
     if (better == WD_NO_MEMBER)
         return;
     log_at(LVL_LOG, "watchdog: the lead goes to pgpool %d, %s", better,
-        w->is_called_dead ? "which is alive" : "whose wd_priority is higher");
+        better == beside    ? "on the machine of the primary"
+        : w->is_called_dead ? "which is alive"
+                            : "whose wd_priority is higher");
     wd_lead_yield(w, better);
 }
 

@@ -72,6 +72,8 @@ void wd_lease_step(struct wd *w)
     granted = granted_ms(w);
     if (granted < since_ms || wd_addr_boot_ms() < since_ms + wait_ms(w) - EARLY_MS)
         return;
+    if (!wd_fence_is_done(w))
+        return;
     wd_addr_not_before(w->addr, since_ms + wait_ms(w));
     wd_addr_lead(w->addr, granted + lease_ms(w));
 }

@@ -13,7 +13,8 @@
 
 #include "wd_int.h"
 
-#define SILENT_US INT64_C(3000000)
+#define SILENT_US  INT64_C(3000000)
+#define MAX_BARRED 20 /* per tick */
 
 enum talk_type {
     TALK_RAFT = 'R',
@@ -24,11 +25,13 @@ enum talk_type {
     TALK_ORDER = 'O',   /* an operator's word for all */
     TALK_BYE = 'X',     /* this pgpool is being stopped */
     TALK_LET_GO = 'G',  /* the leader: we count without you */
+    TALK_BARRED = 'B',  /* too many logins from an address have failed here */
+    TALK_WORD = 'W',    /* for the leader: an event for the log, about no server */
     TALK_LIFE = 'L'     /* a life check outside found you dead, or alive */
 };
 
 /* Bits in a status. */
-enum { FLAG_UNFIT = 1, FLAG_WITNESS = 2, FLAG_CALLED_DEAD = 4 };
+enum { FLAG_UNFIT = 1, FLAG_WITNESS = 2, FLAG_CALLED_DEAD = 4, FLAG_HINDERED = 8 };
 
 static void put_u64(struct buf *out, uint64_t v)
 {
@@ -49,13 +52,17 @@ static void copy_text(struct slice from, char *to, size_t room)
     memcpy(to, from.p, from.n < room ? from.n : room - 1);
 }
 
+bool wd_is_heard(const struct wd *w, int member)
+{
+    int64_t heard_us = wd_net_heard_us(w->net, member);
+
+    return heard_us != 0 && loop_now_us(&w->role.loop) - heard_us <= SILENT_US &&
+           !w->other[member].is_leaving;
+}
+
 bool wd_is_alive(const struct wd *w, int member)
 {
-    int64_t heard_us = member == w->self ? 0 : wd_net_heard_us(w->net, member);
-
-    return member == w->self ||
-           (heard_us != 0 && loop_now_us(&w->role.loop) - heard_us <= SILENT_US &&
-               !w->other[member].is_leaving && !w->other[member].is_called_dead);
+    return member == w->self || (wd_is_heard(w, member) && !w->other[member].is_called_dead);
 }
 
 /* Status */
@@ -72,7 +79,7 @@ static enum wd_begin begin_of(const struct wd *w)
 
 bool wd_is_fit(const struct wd *w, const char **why)
 {
-    *why = w->is_witness ? "it is a witness" : "a life check outside says that it is dead";
+    *why = w->is_witness ? "it is a witness" : "a life check says that it is dead";
     return !w->is_witness && !w->is_called_dead && wd_addr_is_fit(w->addr, why);
 }
 
@@ -81,7 +88,8 @@ static uint8_t flags_of(const struct wd *w)
     const char *why;
 
     return (uint8_t)((wd_is_fit(w, &why) ? 0 : FLAG_UNFIT) | (w->is_witness ? FLAG_WITNESS : 0) |
-                     (w->is_called_dead ? FLAG_CALLED_DEAD : 0));
+                     (w->is_called_dead ? FLAG_CALLED_DEAD : 0) |
+                     (wd_addr_is_fit(w->addr, &why) ? 0 : FLAG_HINDERED));
 }
 
 static void put_status(struct wd *w, struct buf *out)
@@ -96,6 +104,8 @@ static void put_status(struct wd *w, struct buf *out)
     buf_put(out, w->identity, sizeof w->identity);
     put_u64(out, w->seen.lost[0]);
     put_u64(out, w->seen.lost[1]);
+    put_u64(out, w->life.dead[0]);
+    put_u64(out, w->life.dead[1]);
     put_u64(out, listed[0]);
     put_u64(out, listed[1]);
     buf_put_cstr(out, w->name);
@@ -142,10 +152,13 @@ static void take_status(struct wd *w, int from, struct wire_reader *r)
     said.is_unfit = (flags & FLAG_UNFIT) != 0;
     said.is_witness = (flags & FLAG_WITNESS) != 0;
     said.is_called_dead = (flags & FLAG_CALLED_DEAD) != 0;
+    said.is_hindered = (flags & FLAG_HINDERED) != 0;
     said.priority = (int32_t)wire_get_u32(r);
     memcpy(said.identity, wire_get_bytes(r, WD_IDENTITY_BYTES).p, r->bad ? 0 : WD_IDENTITY_BYTES);
     said.lost[0] = get_u64(r);
     said.lost[1] = get_u64(r);
+    said.dead[0] = get_u64(r);
+    said.dead[1] = get_u64(r);
     said.listed[0] = get_u64(r);
     said.listed[1] = get_u64(r);
     copy_text(wire_get_cstr(r), said.name, sizeof said.name);
@@ -238,6 +251,39 @@ static void take_command(struct wd *w, int from, struct wire_reader *r)
         wd_lead_command(w, &cmd);
 }
 
+/* Whoever guesses from many addresses is not to keep us busy. */
+void wd_talk_barred(struct wd *w, const struct hba_addr *addr)
+{
+    if (w->nbarred++ < MAX_BARRED)
+        wd_net_send_all(w->net, TALK_BARRED, slice_of((const char *)addr, sizeof *addr));
+}
+
+/* A leader that is lost on the way loses the word with it. */
+bool wd_talk_word(struct wd *w, struct wd_event *e)
+{
+    int leader = w->raft == NULL ? WD_NO_MEMBER : wd_raft_leader(w->raft);
+    struct buf out = {0};
+    bool ok;
+
+    if (wd_is_leading(w))
+        return wd_lead_propose(w, e);
+    if (leader == WD_NO_MEMBER)
+        return false;
+    wd_event_put(e, &out);
+    ok = wd_net_send(w->net, leader, TALK_WORD, buf_slice(&out));
+    buf_free(&out);
+    return ok;
+}
+
+static void take_word(struct wd *w, struct slice body)
+{
+    struct wd_event e;
+
+    if (wd_is_leading(w) && wd_event_get(body, &e) &&
+        (e.type == WD_EV_PAUSE || e.type == WD_EV_EMPTY))
+        (void)wd_lead_propose(w, &e);
+}
+
 int wd_talk_cluster_order(struct wd *w, const struct wd_cluster_order *order)
 {
     char body[2] = {order->what, order->mode};
@@ -270,14 +316,14 @@ void wd_talk_obey(struct wd *w, char what, char mode)
 
 /* Life checks outside */
 
-static void be_called_dead(struct wd *w, bool is_dead)
+void wd_talk_be_called_dead(struct wd *w, bool is_dead)
 {
     if (w->is_called_dead == is_dead)
         return;
     w->is_called_dead = is_dead;
     log_at(LVL_WARNING,
-        is_dead ? "watchdog: a life check outside says that this pgpool is dead: it does not lead"
-                : "watchdog: a life check outside says that this pgpool is alive again");
+        is_dead ? "watchdog: a life check says that this pgpool is dead: it does not lead"
+                : "watchdog: a life check says that this pgpool is alive again");
     wd_talk_tell_all(w);
     if (is_dead && wd_is_leading(w))
         wd_lead_yield(w, WD_NO_MEMBER);
@@ -288,7 +334,7 @@ void wd_talk_call_dead(struct wd *w, int member, bool is_dead)
     char body = is_dead ? 'd' : 'a';
 
     if (member == w->self)
-        be_called_dead(w, is_dead);
+        wd_talk_be_called_dead(w, is_dead);
     else
         wd_net_send(w->net, member, TALK_LIFE, slice_of(&body, 1));
 }
@@ -298,7 +344,7 @@ static void take_life(struct wd *w, struct wire_reader *r)
     uint8_t what = wire_get_u8(r);
 
     if (wire_reader_ok(r) && wd_conf(w)->wd_lifecheck_method == CONF_LIFECHECK_EXTERNAL)
-        be_called_dead(w, what == 'd');
+        wd_talk_be_called_dead(w, what == 'd');
 }
 
 void wd_talk_bye(struct wd *w)
@@ -348,6 +394,12 @@ void wd_talk_take(struct wd *w, int from, char type, struct slice body)
         break;
     case TALK_LET_GO:
         w->is_let_go = true;
+        break;
+    case TALK_BARRED:
+        wd_barred_take(w, from, body);
+        break;
+    case TALK_WORD:
+        take_word(w, body);
         break;
     case TALK_LIFE:
         take_life(w, &r);

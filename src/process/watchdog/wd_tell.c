@@ -12,17 +12,6 @@
 
 #include "wd_int.h"
 
-static int slot_of(const struct wd *w, enum proc_role role)
-{
-    const struct proc_env *env = w->role.env;
-    int slot;
-
-    for (slot = 0; slot < proc_nslots(env->shm); slot++)
-        if (proc_row(env->shm, slot)->role == (int32_t)role && proc_row(env->shm, slot)->pid != 0)
-            return slot;
-    return -1;
-}
-
 static void fill_says(struct wd *w, struct wd_says *s)
 {
     bool leads = wd_is_leading(w) && w->lead.is_told && !w->lead.yields;
@@ -31,6 +20,7 @@ static void fill_says(struct wd *w, struct wd_says *s)
     memset(s, 0, sizeof *s);
     s->is_leader = leads;
     s->primary = w->state.primary;
+    s->timeline = w->state.timeline;
     s->acts_alone = !wd_conf(w)->failover_when_quorum_exists && w->leaderless_us != 0 &&
                     loop_now_us(&w->role.loop) - w->leaderless_us >
                         4 * wd_conf(w)->wd_election_timeout_ms * CLOCK_US_PER_MS;
@@ -65,7 +55,7 @@ static void tell_led(struct wd *w, int slot)
 void wd_tell_monitor(struct wd *w)
 {
     struct wd_says *s = mem_alloc(sizeof *s);
-    int slot = slot_of(w, ROLE_MONITOR);
+    int slot = proc_find(w->role.env->shm, ROLE_MONITOR);
 
     fill_says(w, s);
     s->serial = w->serial;
@@ -84,7 +74,7 @@ void wd_tell_monitor(struct wd *w)
 void wd_tell_command(struct wd *w, const struct node_command *cmd)
 {
     struct node_command decided = *cmd;
-    int slot = slot_of(w, ROLE_MONITOR);
+    int slot = proc_find(w->role.env->shm, ROLE_MONITOR);
 
     decided.is_decided = true;
     if (slot != -1)

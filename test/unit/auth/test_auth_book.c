@@ -409,6 +409,12 @@ START_TEST(test_guard)
     ck_assert(!auth_guard_is_blocked(g, AUTH_GUARD_WRONG, &a, 159, 6));
     ck_assert(!auth_guard_is_blocked(g, AUTH_GUARD_WRONG, &a, 159, 0));
     ck_assert(!auth_guard_is_blocked(g, AUTH_GUARD_WRONG, &b, 159, 5));
+    auth_guard_bar(g, &b, 159);
+    ck_assert(auth_guard_is_blocked(g, AUTH_GUARD_WRONG, &b, 160, 1000000));
+    ck_assert(!auth_guard_is_blocked(g, AUTH_GUARD_WRONG, &b, 160, 0));
+    ck_assert_uint_gt(auth_guard_count(g, AUTH_GUARD_WRONG, &b, 160), 1000000);
+    ck_assert(!auth_guard_is_blocked(g, AUTH_GUARD_WRONG, &b, 219, 5));
+    auth_guard_bar(g, &local, 159);
     ck_assert_msg(auth_guard_is_blocked(g, AUTH_GUARD_WRONG, &same_net, 159, 5),
         "one customer has many addresses");
     ck_assert(!auth_guard_is_blocked(g, AUTH_GUARD_WRONG, &local, 159, 5));

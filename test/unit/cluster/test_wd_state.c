@@ -207,11 +207,62 @@ START_TEST(test_address_is_given)
     lead.member = 2;
     ck_assert(wd_state_apply(&back, &lead));
     ck_assert(back.was_given);
+    ck_assert_int_eq(back.former, 1);
     ck_assert(!back.is_given);
     ck_assert(!wd_state_apply(&back, &given));
     lead.member = 0;
     ck_assert(wd_state_apply(&back, &lead));
     ck_assert(!back.was_given);
+}
+END_TEST
+
+/* What operators share goes through events and snapshots; what an older version wrote is read. */
+START_TEST(test_orders)
+{
+    struct wd_event on = {.type = WD_EV_PAUSE, .node = 1, .is_on = true, .text = "app"};
+    struct wd_event empty = {.type = WD_EV_EMPTY, .who = "alice"};
+    struct wd_event primary = {.type = WD_EV_PRIMARY, .primary = 2, .timeline = 7};
+    struct wd_event read;
+    struct buf text = {0};
+    struct wd_state s;
+    struct wd_state back;
+
+    wd_state_init(&s);
+    wd_event_put(&on, &text);
+    ck_assert(wd_event_get(buf_slice(&text), &read));
+    ck_assert(wd_state_apply(&s, &read));
+    ck_assert_str_eq(s.kept[0].text, "database \"app\" was paused at pgpool 1");
+    ck_assert(!wd_state_apply(&s, &on));
+    on.text[0] = '\0';
+    ck_assert(wd_state_apply(&s, &on));
+    ck_assert_str_eq(s.kept[1].text, "all databases were paused at pgpool 1");
+    ck_assert(wd_state_apply(&s, &empty));
+    ck_assert(wd_state_apply(&s, &primary));
+    ck_assert(!wd_state_apply(&s, &primary));
+    primary.timeline = 8;
+    ck_assert(wd_state_apply(&s, &primary));
+    buf_clear(&text);
+    wd_state_put(&s, &text);
+    ck_assert(wd_state_get(buf_slice(&text), &back));
+    ck_assert(wd_state_equal(&s, &back));
+    ck_assert(wd_pauses_has(&back.pauses, "app") && wd_pauses_has(&back.pauses, ""));
+    ck_assert_uint_eq(back.timeline, 8);
+    ck_assert_uint_eq(back.nempties, 1);
+    ck_assert_int_eq(back.former, WD_NO_MEMBER);
+    on.is_on = false;
+    ck_assert(wd_state_apply(&back, &on));
+    ck_assert(!wd_pauses_has(&back.pauses, ""));
+    buf_clear(&text);
+    wd_event_put(&primary, &text);
+    memmove(text.data + 13, text.data + 17, text.len - 17); /* the timeline */
+    text.len -= 4;
+    text.data[0] = 1;
+    ck_assert(wd_event_get(buf_slice(&text), &read));
+    ck_assert_int_eq(read.primary, 2);
+    ck_assert_uint_eq(read.timeline, 0);
+    text.data[0] = 3;
+    ck_assert(!wd_event_get(buf_slice(&text), &read));
+    buf_free(&text);
 }
 END_TEST
 
@@ -305,6 +356,33 @@ START_TEST(test_only_voters_count)
 }
 END_TEST
 
+/* Members 0, 1, 2: c called dead, - not, w (called) and . may not lead; who of them is dead. */
+static const struct {
+    const char *members;
+    const char *dead;
+} lives[] = {{"---", "---"}, {"c--", "d--"}, {"-cc", "-dd"}, {"ccc", "-dd"}, {".cc", "--d"},
+    {"cw.", "-d-"}, {"..c", "---"}, {"-.c", "--d"}};
+
+START_TEST(test_lives)
+{
+    bool called[WD_MAX_MEMBERS] = {false};
+    bool fit[WD_MAX_MEMBERS] = {false};
+    int i;
+
+    for (i = 0; i < 3; i++) {
+        char c = lives[_i].members[i];
+
+        called[i] = c == 'c' || c == 'w';
+        fit[i] = c == 'c' || c == '-';
+    }
+    for (i = 0; i < 3; i++)
+        ck_assert_msg(wd_life_is_dead(called, fit, i) == (lives[_i].dead[i] == 'd'), "%s: %d",
+            lives[_i].members, i);
+    ck_assert(wd_life_is_called(1, 1) && wd_life_is_called(2, 3));
+    ck_assert(!wd_life_is_called(1, 2) && !wd_life_is_called(0, 0));
+}
+END_TEST
+
 START_TEST(test_majority)
 {
     static const int plain[] = {1, 1, 2, 2, 3, 3, 4};
@@ -327,9 +405,11 @@ int main(void)
     tcase_add_test(tc, test_malformed);
     tcase_add_test(tc, test_kept_events);
     tcase_add_test(tc, test_address_is_given);
+    tcase_add_test(tc, test_orders);
     tcase_add_test(tc, test_disks);
     tcase_add_loop_test(tc, test_polls, 0, sizeof polls / sizeof polls[0]);
     tcase_add_test(tc, test_only_voters_count);
+    tcase_add_loop_test(tc, test_lives, 0, sizeof lives / sizeof lives[0]);
     tcase_add_loop_test(tc, test_majority, 0, 7);
     suite_add_tcase(s, tc);
     srunner_run_all(sr, CK_NORMAL);

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * failover_word.c: what the pgpools of a watchdog cluster let this one do, and what it takes up
+ * from their log. Runs in: monitor. Pure. */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "failover_int.h"
+
+void failover_allow(struct failover *f, bool leads, const uint64_t may[2])
+{
+    f->word.asks = true;
+    f->word.leads = leads;
+    memcpy(f->word.may, may, sizeof f->word.may);
+}
+
+bool failover_may(const struct failover *f, int node)
+{
+    return !f->word.asks || (f->word.leads && node >= 0 && view_has_node(f->word.may, node));
+}
+
+void failover_doubt(struct failover *f, bool is_stale)
+{
+    f->word.is_stale =
+        is_stale && f->word.asks && f->word.leads; /* who does not lead has no word to doubt */
+}
+
+bool failover_may_begin(const struct failover *f, int node)
+{
+    return failover_may(f, node) && !f->word.is_stale;
+}
+
+/* A pgpool that began after the primary was lost has seen nothing of it but silence, and takes it
+ * for a standby; that it was the primary it knows from the log. No primary was ever seen here, and
+ * no failover begun: one that was given up is not begun again. */
+static bool is_to_take_up(const struct failover *f, const struct decide *d)
+{
+    int node = d->agreed;
+
+    if (node < 0 || node >= d->rules.nnodes || !d->rules.node[node].exists ||
+        d->rules.mode != DECIDE_MODE_STREAMING)
+        return false;
+    if (view_failover_in_progress(&d->view) || d->view.primary != VIEW_NO_NODE ||
+        d->view.primary_epoch != 0 || d->view.sw.since_us != 0)
+        return false;
+    return d->view.node[node].status == VIEW_DOWN && failover_may_begin(f, node) &&
+           (!d->view.node[node].held_down || d->rules.has_command);
+}
+
+/* Whoever begins at such a moment cannot tell the loss of one server from an outage of all. */
+void failover_take_up(struct failover *f, struct decide *d, int64_t now_us)
+{
+    const struct view_node *v = &d->view.node[d->agreed < 0 ? 0 : d->agreed];
+    struct decide_event e = {.type = v->held_down ? DECIDE_EV_DETACH : DECIDE_EV_DOWN,
+        .node = d->agreed,
+        .other = d->agreed,
+        .at_us = now_us};
+
+    if (!is_to_take_up(f, d))
+        return;
+    snprintf(e.text, sizeof e.text, "node %d, the primary, was lost before this pgpool began",
+        d->agreed);
+    snprintf(e.who, sizeof e.who, "%s", v->held_by);
+    /* Who is behind on an older timeline has not what was acknowledged on this one. */
+    if (d->agreed_timeline > d->top_timeline)
+        d->top_timeline = d->agreed_timeline;
+    failover_beside_drop(f, d, e.node);
+    failover_confirm(f, d, &e);
+    f->retry_us = d->began_us + FAILOVER_OUTAGE_US;
+    if (now_us < f->retry_us)
+        failover_tell_waiting(f, d,
+            "It was lost before this pgpool began: it and the others get a minute to come back "
+            "first.",
+            now_us);
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * test_decide_replay.c: of what time a standby is, from what the servers tell, in virtual time. */
+#include "config.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "cluster/decide.h"
+
+#define SECOND_US INT64_C(1000000)
+#define SYSTEM_ID UINT64_C(7000000000000000001)
+
+static struct decide *d;
+static struct decide_rules *rules;
+static struct decide_facts *facts;
+static int64_t now_us;
+
+static void setup(void)
+{
+    int i;
+
+    d = mem_alloc_zero(sizeof *d);
+    rules = mem_alloc_zero(sizeof *rules);
+    facts = mem_alloc_zero(sizeof *facts);
+    now_us = 1000 * SECOND_US;
+    rules->mode = DECIDE_MODE_STREAMING;
+    rules->nnodes = 3;
+    for (i = 0; i < 3; i++) {
+        rules->node[i].exists = true;
+        rules->node[i].may_fail = true;
+        rules->node[i].health_check = true;
+    }
+    decide_init(d, rules, now_us);
+}
+
+static void teardown(void)
+{
+    mem_free(d);
+    mem_free(rules);
+    mem_free(facts);
+}
+
+/* What a server tells that was asked at `began_us`. */
+static void tells(int node, bool is_primary, uint32_t timeline, uint64_t lsn, int64_t began_us)
+{
+    struct decide_probe p = {.answer = DECIDE_FACTS,
+        .sqlstate = "",
+        .message = "",
+        .began_us = began_us,
+        .facts = facts};
+
+    memset(facts, 0, sizeof *facts);
+    facts->is_primary = is_primary;
+    facts->is_receiving = !is_primary;
+    facts->timeline = timeline;
+    facts->system_id = SYSTEM_ID;
+    facts->received_lsn = lsn;
+    facts->replayed_lsn = lsn;
+    facts->replay_age_us = -1;
+    now_us += SECOND_US;
+    decide_on_probe(d, node, &p, now_us);
+}
+
+static void lose(int node)
+{
+    struct decide_probe p = {
+        .answer = DECIDE_FAILED, .sqlstate = "", .message = "why", .facts = facts};
+
+    now_us += SECOND_US;
+    decide_on_probe(d, node, &p, now_us);
+}
+
+static void all_well(void)
+{
+    tells(0, true, 1, 5000, 10);
+    tells(1, false, 1, 4000, 20);
+    tells(2, false, 1, 4000, 30);
+}
+
+START_TEST(what_a_standby_has_is_known_by_marks)
+{
+    const struct view_node *v = &d->view.node[1];
+
+    all_well();
+    tells(0, true, 1, 6000, 100);
+    ck_assert_int_eq(v->caught_up_us, 0); /* it told 4000 */
+    tells(1, false, 1, 5999, 200);
+    ck_assert_int_eq(v->caught_up_us, 10);
+    ck_assert_int_eq(v->replay_asked_us, 200);
+    tells(1, false, 1, 6000, 300);
+    ck_assert_int_eq(v->caught_up_us, 100);
+    tells(0, true, 1, 7000, 400);
+    tells(0, true, 1, 9000, 500);
+    ck_assert_int_eq(v->caught_up_us, 100);
+    tells(1, false, 1, 8000, 600);
+    ck_assert_int_eq(v->caught_up_us, 400);
+    /* Nothing new at the primary: what the standby told is enough. */
+    tells(1, false, 1, 9000, 700);
+    tells(0, true, 1, 9000, 800);
+    ck_assert_int_eq(v->caught_up_us, 800);
+    ck_assert_int_eq(v->replay_asked_us, 700);
+    ck_assert_int_eq(d->view.node[0].caught_up_us, 0);
+}
+END_TEST
+
+START_TEST(what_went_back_is_not_believed)
+{
+    const struct view_node *v = &d->view.node[1];
+
+    all_well();
+    tells(0, true, 1, 6000, 100);
+    tells(1, false, 1, 6000, 300);
+    ck_assert_int_eq(v->caught_up_us, 100);
+    tells(1, false, 1, 5500, 400); /* restarted */
+    ck_assert_int_eq(v->caught_up_us, 10);
+    tells(1, false, 1, 4999, 450);
+    ck_assert_int_eq(v->caught_up_us, 0);
+    tells(1, false, 1, 6000, 500);
+    ck_assert_int_eq(v->caught_up_us, 100);
+    tells(1, false, 2, 6000, 600); /* on a timeline of its own */
+    ck_assert_int_eq(v->caught_up_us, 0);
+}
+END_TEST
+
+START_TEST(another_primary_has_other_marks)
+{
+    const struct view_node *v = &d->view.node[1];
+    int i;
+
+    all_well();
+    tells(0, true, 1, 6000, 100);
+    tells(1, false, 1, 9000, 300);
+    ck_assert_int_eq(v->caught_up_us, 100);
+    lose(0);
+    tells(2, true, 2, 7000, 1000);
+    ck_assert_int_eq(d->view.primary, 2);
+    ck_assert_int_eq(v->caught_up_us, 0); /* it has replayed what the new one does not have */
+    tells(1, false, 2, 7000, 1100);
+    ck_assert_int_eq(v->caught_up_us, 1000);
+    for (i = 0; i < DECIDE_MARKS; i++)
+        tells(2, true, 2, 8000, 2000 + i);
+    ck_assert_int_eq(v->caught_up_us, 0); /* it is further behind than is remembered */
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("decide_replay");
+    TCase *t = tcase_create("all");
+    SRunner *sr;
+    int failed;
+
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, what_a_standby_has_is_known_by_marks);
+    tcase_add_test(t, what_went_back_is_not_believed);
+    tcase_add_test(t, another_primary_has_other_marks);
+    suite_add_tcase(s, t);
+    sr = srunner_create(s);
+    srunner_run_all(sr, CK_ENV);
+    failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * test_failover_word.c: a monitor that begins when the primary is lost already, and knows who it
+ * was from the log of all pgpools alone. */
+#include "config.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cluster/failover.h"
+
+#include "failover_world.h"
+
+static const uint64_t nothing[2];
+
+/* The log of all says that `primary` is the primary, and that failover about `lost` has begun. */
+static void say(bool leads, int primary, int lost)
+{
+    uint64_t may[2] = {lost == VIEW_NO_NODE ? 0 : UINT64_C(1) << lost, 0};
+
+    failover_allow(&world->f, leads, may);
+    decide_agree(&world->d, primary, 0, nothing, world->now_us);
+}
+
+/* Only its standbys are there when pgpool begins. */
+static void begin_without(int primary)
+{
+    world_init(primary);
+    world->rules.auto_promote = true;
+    world->server[primary].alive = false;
+    world_monitor_start();
+    failover_allow(&world->f, false, nothing);
+}
+
+static int nacts(void)
+{
+    return world->nsteps[FAILOVER_DO_PROMOTE] + world->nsteps[FAILOVER_DO_COMMAND];
+}
+
+/* Whether the word comes before or behind the first probes. */
+START_TEST(test_taken_up_from_the_log)
+{
+    int late;
+
+    for (late = 0; late < 2; late++) {
+        begin_without(_i);
+        world->server[(_i + 2) % NODES].lsn += 50;
+        if (late == 1)
+            world_run(10);
+        say(true, _i, _i);
+        world_run(late == 1 ? 40 : 50);
+        ck_assert_int_eq(nacts(), 0); /* the minute is not over */
+        ck_assert(world_told("was lost before this pgpool began"));
+        ck_assert(failover_is_acting(&world->f, &world->d));
+        world_run(20);
+        ck_assert_int_eq(world->nsteps[FAILOVER_DO_PROMOTE], 1);
+        ck_assert_int_eq(world->d.view.primary, (_i + 2) % NODES);
+        ck_assert(!view_failover_in_progress(&world->d.view));
+    }
+}
+END_TEST
+
+START_TEST(test_comes_back_meanwhile)
+{
+    begin_without(_i);
+    say(true, _i, _i);
+    world_run(30);
+    world->server[_i].alive = true;
+    world_run(60);
+    ck_assert_int_eq(nacts(), 0);
+    ck_assert_int_eq(world->d.view.primary, _i);
+    ck_assert(view_can_write(&world->d.view));
+    ck_assert(!failover_is_acting(&world->f, &world->d));
+}
+END_TEST
+
+/* Another one leads, nothing was agreed on, the word is old, or an operator took it out. */
+START_TEST(test_left_alone)
+{
+    static const struct {
+        bool leads, is_stale, is_held, knows, agrees;
+    } rows[] = {
+        {false, false, false, true, true},
+        {true, true, false, true, true},
+        {true, false, true, true, true},
+        {true, false, false, false, true},
+        {true, false, false, true, false},
+    };
+    size_t i;
+
+    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        begin_without(_i);
+        say(rows[i].leads, rows[i].knows ? _i : VIEW_NO_NODE, rows[i].agrees ? _i : VIEW_NO_NODE);
+        failover_doubt(&world->f, rows[i].is_stale);
+        if (rows[i].is_held)
+            decide_detach(&world->d, _i, "op", "", world->now_us);
+        world_run(100);
+        ck_assert_msg(nacts() == 0, "row %zu", i);
+    }
+}
+END_TEST
+
+/* Only one is left, and it has nothing of the timeline that the primary was on. */
+START_TEST(test_nobody_on_an_older_timeline)
+{
+    int behind = (_i + 1) % NODES;
+
+    begin_without(_i);
+    world->server[(_i + 2) % NODES].alive = false;
+    failover_allow(&world->f, true, (uint64_t[2]){UINT64_C(1) << _i, 0});
+    decide_agree(&world->d, _i, 2, nothing, world->now_us);
+    world_run(200);
+    ck_assert_int_eq(nacts(), 0);
+    ck_assert(failover_is_acting(&world->f, &world->d));
+    world->server[behind].timeline = 2;
+    world_run(80);
+    ck_assert_int_eq(world->d.view.primary, behind);
+}
+END_TEST
+
+/* The command is run about the primary once, and not as about a standby besides. */
+START_TEST(test_command_is_run_once)
+{
+    int held;
+
+    for (held = 0; held < 2; held++) {
+        begin_without(_i);
+        world->rules.has_command = true;
+        world_monitor_start();
+        say(true, _i, VIEW_NO_NODE);
+        if (held == 1)
+            decide_detach(&world->d, _i, "op", "", world->now_us);
+        world_run(5);
+        ck_assert_int_eq(world->d.view.sw.njobs, 1);
+        say(true, _i, _i);
+        world_run(80);
+        ck_assert_int_eq(world->ncommands, 1);
+        ck_assert_int_eq(world->nsteps[FAILOVER_DO_HOOK], 0);
+        ck_assert_int_ne(world->d.view.primary, VIEW_NO_NODE);
+        ck_assert_int_ne(world->d.view.primary, _i);
+    }
+}
+END_TEST
+
+START_TEST(test_given_up_stays_so)
+{
+    begin_without(_i);
+    world->rules.has_command = true;
+    world->fail_percent = 100;
+    world_monitor_start();
+    say(true, _i, _i);
+    world_run(300);
+    ck_assert_int_eq(world->ncommands, 3);
+    ck_assert(!view_failover_in_progress(&world->d.view));
+    ck_assert_int_eq(world->nsteps[FAILOVER_DO_HOOK], 0);
+}
+END_TEST
+
+/* The next monitor of this pgpool goes on where the first one was killed. */
+START_TEST(test_killed_amid_it)
+{
+    begin_without(_i);
+    say(true, _i, _i);
+    world_run(5);
+    world_monitor_kill();
+    say(true, _i, _i);
+    world_run(70);
+    ck_assert_int_eq(world->nsteps[FAILOVER_DO_PROMOTE], 1);
+    ck_assert_int_ne(world->d.view.primary, VIEW_NO_NODE);
+}
+END_TEST
+
+static Suite *make_suite(void)
+{
+    Suite *s = suite_create("failover_word");
+    TCase *t = tcase_create("log");
+
+    tcase_add_checked_fixture(t, world_setup, world_teardown);
+    tcase_add_loop_test(t, test_taken_up_from_the_log, 0, NODES);
+    tcase_add_loop_test(t, test_comes_back_meanwhile, 0, NODES);
+    tcase_add_loop_test(t, test_left_alone, 0, NODES);
+    tcase_add_loop_test(t, test_nobody_on_an_older_timeline, 0, NODES);
+    tcase_add_loop_test(t, test_command_is_run_once, 0, NODES);
+    tcase_add_loop_test(t, test_given_up_stays_so, 0, NODES);
+    tcase_add_loop_test(t, test_killed_amid_it, 0, NODES);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+int main(void)
+{
+    SRunner *sr = srunner_create(make_suite());
+    int failed;
+
+    srunner_run_all(sr, CK_NORMAL);
+    failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
