@@ -16,6 +16,7 @@
 #include "base/buf.h"
 #include "base/slice.h"
 #include "parser/parser.h"
+#include "replicate/copy.h"
 
 struct arena;
 
@@ -61,6 +62,14 @@ struct repl_splice {
     struct slice text;
 };
 
+/* COPY FROM STDIN: the first asks are values, as text, for columns that every row gets at its end.
+ */
+struct repl_copy_plan {
+    struct repl_copy_form form;
+    struct slice *names; /* of the columns, without quotes */
+    uint32_t n;
+};
+
 struct repl_plan {
     enum repl_verdict verdict;
     const struct sql_table *table;
@@ -74,6 +83,8 @@ struct repl_plan {
     struct slice differs;
     /* The table whose rows get numbers of a sequence: to be locked (insert_lock); NULL: none. */
     const struct sql_table *serial;
+    /* Rows that have to be filled in; NULL: none. */
+    const struct repl_copy_plan *copy;
 };
 
 /* Plans the rewriting of statement `stmt` of `text`. `nparams`: how many parameters a Parse message
@@ -88,6 +99,8 @@ void repl_rewrite_text(const struct repl_plan *plan, struct slice text, const st
 /* An EXECUTE of what was prepared with `plan`: appends it with the values as further arguments. */
 void repl_rewrite_execute(const struct repl_plan *plan, struct slice text,
     const struct sql_stmt *stmt, const struct slice *values, struct buf *sql);
+/* Appends a name, quoted. */
+void repl_put_name(struct buf *out, struct slice name);
 /* Appends a string constant, right under any setting. */
 void repl_put_literal(struct buf *out, struct slice value);
 

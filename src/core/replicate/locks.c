@@ -16,7 +16,7 @@ const struct sql_table *repl_insert_target(const struct sql_stmt *stmt)
 {
     enum sql_kind kind = stmt->kind == SQL_EXPLAIN ? stmt->inner : stmt->kind;
 
-    if (kind != SQL_INSERT && (stmt->flags & SQL_F_DML_IN_CTE) == 0)
+    if (kind != SQL_INSERT && kind != SQL_COPY_FROM && (stmt->flags & SQL_F_DML_IN_CTE) == 0)
         return NULL;
     for (uint32_t i = 0; i < stmt->ntables; i++) {
         if ((stmt->tables[i].flags & SQL_TABLE_TARGET) != 0)

@@ -151,17 +151,6 @@ static bool is_listed(const struct target *t, uint32_t column, uint32_t nvalues)
     return false;
 }
 
-static void put_column(struct buf *out, const struct repl_column *c)
-{
-    buf_put_byte(out, '"');
-    for (size_t i = 0; i < c->name.n; i++) {
-        if (c->name.p[i] == '"')
-            buf_put_byte(out, '"');
-        buf_put_byte(out, c->name.p[i]);
-    }
-    buf_put_byte(out, '"');
-}
-
 /* A default that has to be written out. Time is the same in all rows; `each`: so is all else, for
  * there is one row. */
 static bool must_fill(const struct target *t, uint32_t column, uint32_t nvalues)
@@ -190,13 +179,13 @@ static void name_columns(struct target *t, uint32_t nvalues, const uint32_t *fil
         for (uint32_t i = 0; i < nvalues; i++) {
             if (i > 0)
                 buf_printf(&out, ", ");
-            put_column(&out, &t->table->columns[i]);
+            repl_put_name(&out, t->table->columns[i].name);
         }
     }
     for (uint32_t i = 0; i < nfill; i++) {
         if (i > 0 || t->first != 0 || nvalues > 0)
             buf_printf(&out, ", ");
-        put_column(&out, &t->table->columns[fill[i]]);
+        repl_put_name(&out, t->table->columns[fill[i]].name);
     }
     if (t->first == 0)
         buf_put_byte(&out, ')');

@@ -63,4 +63,7 @@ void repl_calls(struct repl_work *w, const struct sql_span *values, uint32_t n);
  * asked. Spans of the rows of VALUES come back. */
 bool repl_defaults(struct repl_work *w, const struct sql_span **values, uint32_t *n);
 
+/* rewrite_copy.c: columns that COPY leaves out. False when the catalogue has to be asked. */
+bool repl_copy(struct repl_work *w);
+
 #endif

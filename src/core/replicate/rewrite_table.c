@@ -5,24 +5,13 @@
 
 #include "rewrite_int.h"
 
-static void put_name(struct buf *out, struct slice name)
-{
-    buf_put_byte(out, '"');
-    for (size_t i = 0; i < name.n; i++) {
-        if (name.p[i] == '"')
-            buf_put_byte(out, '"');
-        buf_put_byte(out, name.p[i]);
-    }
-    buf_put_byte(out, '"');
-}
-
 void repl_table_name(const struct sql_table *table, struct buf *out)
 {
     if (table->schema.n > 0) {
-        put_name(out, table->schema);
+        repl_put_name(out, table->schema);
         buf_put_byte(out, '.');
     }
-    put_name(out, table->name);
+    repl_put_name(out, table->name);
 }
 
 void repl_table_sql(struct slice relation, struct buf *sql)

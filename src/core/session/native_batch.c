@@ -148,6 +148,11 @@ static enum native_verdict judge_bind(
             judge_failed(n, &b->facts.stmts[0], look);
         return NATIVE_GO;
     }
+    if (b->facts.nstmts > 0 && b->facts.stmts[0].kind == SQL_COPY_FROM) {
+        native_refuse(n, "0A000",
+            "COPY FROM by the extended protocol is not supported in native replication");
+        return NATIVE_REFUSED;
+    }
     v = native_judge(n, sql, &b->facts, 0, &n->place);
     if (v != NATIVE_GO || b->facts.nstmts == 0)
         return v;
@@ -392,7 +397,7 @@ static enum native_verdict look_through(struct native *n, struct look *look, str
     while (v == NATIVE_GO && batch_next(&p, end, &m)) {
         if (m.type == FE_PARSE) {
             note_parse(n, &m);
-            n->text = m.sql;
+            n->text = slice_of(arena_strndup(n->arena, m.sql.p, m.sql.n), m.sql.n);
         }
         if (m.type == FE_BIND)
             v = judge_bind(n, &m, look, &(*bounds)[count++]);

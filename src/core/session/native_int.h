@@ -70,6 +70,9 @@ enum native_step {
     STEP_FIRST_END,  /* COMMIT on the main node */
     STEP_OTHER_ENDS, /* COMMIT on the others */
     STEP_UNDO,       /* ROLLBACK everywhere */
+    STEP_COPY,       /* the client's data goes to all */
+    STEP_COPY_END,   /* the main node is told its end */
+    STEP_COPY_STOP,  /* it is broken off everywhere */
     STEP_SPOIL       /* the client's transaction is made to fail on the main node */
 };
 
@@ -133,10 +136,11 @@ struct native {
     struct native_place place;
     struct repl_plan plan;
     struct slice *values;
-    struct buf rows; /* of an answer for us, each with its length */
-    struct buf held; /* told when all have answered */
-    struct buf out;  /* what is sent to each leg ... */
-    struct buf ops;  /* ... and what it is owed for, a byte each */
+    struct repl_copy *copy; /* rows of COPY that are filled in; NULL: as they come */
+    struct buf rows;        /* of an answer for us, each with its length */
+    struct buf held;        /* told when all have answered */
+    struct buf out;         /* what is sent to each leg ... */
+    struct buf ops;         /* ... and what it is owed for, a byte each */
     struct list prepared;
     struct list tables;
     uint64_t changes; /* of the schema, as the tables are known */
@@ -199,6 +203,8 @@ void native_ask(struct native *n, struct native_leg *leg, struct slice sql);
 /* Nobody else is to be asked in this round: goes on when all have answered. */
 void native_wait(struct native *n);
 bool native_is_up(const struct native_leg *leg);
+/* Its server waits for data of a COPY. */
+bool native_copies(const struct native_leg *leg);
 /* The monitor is told to take a node out of service. */
 void native_detach(struct native *n, struct native_leg *leg, const char *why);
 
@@ -228,6 +234,16 @@ void native_start(struct native *n);
 void native_next(struct native *n);
 /* All that were asked have answered. */
 void native_answered(struct native *n);
+
+/* native.c: COPY FROM STDIN */
+/* All nodes were told to COPY: the client's data is awaited, when all of them wait for it. */
+void native_copy_begin(struct native *n);
+void native_copy_feed(struct native *n);
+/* A node has ended it before the client did. */
+void native_copy_broke(struct native_leg *leg);
+/* Of STEP_COPY_END and STEP_COPY_STOP. */
+void native_copy_ended(struct native *n);
+void native_copy_stopped(struct native *n);
 
 /* native_rest.c */
 /* The client is gone: what must not be undone any more is left to end by itself. */

@@ -28,6 +28,11 @@ bool native_is_up(const struct native_leg *leg)
     return leg->phase == LEG_READY;
 }
 
+bool native_copies(const struct native_leg *leg)
+{
+    return native_is_up(leg) && expect_is_copying(&leg->link->expect);
+}
+
 void native_detach(struct native *n, struct native_leg *leg, const char *why)
 {
     struct node_command cmd = {.order = NODE_DETACH, .node = leg->node};
@@ -86,7 +91,7 @@ static void go_on_opening(struct native *n)
 
 static void leg_acquire(struct native_leg *leg)
 {
-    client_auth_entitle(leg->n->c, &leg->req);
+    client_entitle(leg->n->c, &leg->req);
     switch (pool_acquire(&leg->req)) {
     case ACQUIRE_GRANTED:
         leg->link = leg->req.link;
@@ -309,17 +314,21 @@ static void tell_rows(struct native_leg *leg, const char *p, size_t n)
 
 static void on_error_answer(struct native_leg *leg, struct slice whole, struct slice body)
 {
+    const struct native *n = leg->n;
     struct errmsg m;
+    bool is_sound = errmsg_decode(body, &m) == 0;
 
     if (leg->kind == 'E')
         return; /* what follows it in a pipeline says less */
     leg->kind = 'E';
     buf_clear(&leg->error);
-    buf_put(&leg->error, whole.p, whole.n);
-    if (errmsg_decode(body, &m) == 0)
+    m.whole = whole;
+    if (n->ex.ours || n->ex.is_batch || !client_failed_put(&leg->error, &m, n->text))
+        buf_put(&leg->error, whole.p, whole.n);
+    if (is_sound)
         buf_printf(&leg->said, "%.*s: %.*s", (int)m.sqlstate.n, m.sqlstate.p, (int)m.message.n,
             m.message.p);
-    tell(leg, whole.p, whole.n);
+    tell(leg, leg->error.data, leg->error.len);
 }
 
 static void on_whole(struct native_leg *leg, char type, struct slice whole)
@@ -457,9 +466,20 @@ static void leg_on_quiet(void *owner, struct link *link)
     struct native_leg *leg = owner;
     struct client *c = leg->n->c;
 
-    if (!leg->is_asked && link == c->link && c->is_parked && leg->n->step == STEP_IDLE)
+    if (leg->n->step == STEP_COPY)
+        native_copy_broke(leg);
+    else if (!leg->is_asked && link == c->link && c->is_parked && leg->n->step == STEP_IDLE)
         client_unpark(c);
     else
+        leg_answered(leg);
+}
+
+/* Its server waits for the data of a COPY. */
+static void leg_on_no_wait(void *owner, struct link *link)
+{
+    struct native_leg *leg = owner;
+
+    if (expect_is_copying(&link->expect))
         leg_answered(leg);
 }
 
@@ -510,6 +530,10 @@ static void leg_on_drained(void *owner, struct link *link)
     struct native_leg *leg = owner;
 
     (void)link;
+    for (unsigned i = 0; i < leg->n->nlegs; i++) {
+        if (native_copies(&leg->n->leg[i]) && stream_is_clogged(&leg->n->leg[i].link->stream))
+            return; /* the data of a COPY goes to all */
+    }
     client_read_on(leg->n->c);
 }
 
@@ -538,7 +562,10 @@ static void leg_on_lost(void *owner, struct link *link, const struct err *err, b
     native_leg_drop(leg, false);
     if (n->step == STEP_OPEN)
         return; /* tried again, or the view says that it is down */
-    leg_answered(leg);
+    if (n->step == STEP_COPY)
+        native_copy_broke(leg);
+    else
+        leg_answered(leg);
 }
 
 const struct link_owner_ops native_link_ops = {
@@ -548,6 +575,7 @@ const struct link_owner_ops native_link_ops = {
     .on_bytes = leg_on_bytes,
     .on_quiet = leg_on_quiet,
     .on_settled = leg_on_quiet,
+    .on_no_wait = leg_on_no_wait,
     .on_parameter = leg_on_parameter,
     .on_tag = leg_on_tag,
     .on_error = leg_on_error,

@@ -222,6 +222,7 @@ static bool fits_in_transaction(struct slice text, const struct sql_stmt *s)
     case SQL_SELECT:
     case SQL_VALUES:
     case SQL_TRUNCATE:
+    case SQL_COPY_FROM:
     case SQL_EXPLAIN:
     case SQL_EXECUTE:
         return true;
@@ -237,8 +238,8 @@ static const char *unsupported(struct slice text, const struct sql_stmt *s)
 {
     struct repl_lobj calls[1];
 
-    if (s->kind == SQL_COPY_FROM)
-        return "COPY FROM";
+    if (s->kind == SQL_COPY_FROM && (s->flags & SQL_F_COPY_STDIO) == 0)
+        return "COPY FROM a file";
     if (s->kind == SQL_COPY_TO && (s->flags & SQL_F_COPY_STDIO) == 0)
         return "COPY TO a file";
     if (s->tx.op >= SQL_TX_PREPARE)

@@ -342,21 +342,6 @@ static void one_answered(struct native *n)
     native_fail(n);
 }
 
-static void main_answered(struct native *n)
-{
-    struct native_leg *first = &n->leg[first_leg(n)];
-
-    if (first->is_lost) {
-        fail_with(n, "40000", "a node was lost in the transaction", NULL);
-        return;
-    }
-    if (first->kind == 'E' && !n->ex.is_commit) {
-        fail_of(n, first);
-        return;
-    }
-    run_on_others(n);
-}
-
 static bool is_lock_trouble(const struct native_leg *leg)
 {
     static const char *const state[] = {"40P01", "40001", "55P03", "57014", "53", "57P0"};
@@ -367,6 +352,23 @@ static bool is_lock_trouble(const struct native_leg *leg)
             return true;
     }
     return false;
+}
+
+static void main_answered(struct native *n)
+{
+    struct native_leg *first = &n->leg[first_leg(n)];
+
+    if (first->is_lost) {
+        fail_with(n, "40000", "a node was lost in the transaction", NULL);
+        return;
+    }
+    /* What took numbers of a sequence before it failed is to take them on the others, too. */
+    if (first->kind == 'E' && !n->ex.is_commit &&
+        (n->plan.serial == NULL || is_lock_trouble(first))) {
+        fail_of(n, first);
+        return;
+    }
+    run_on_others(n);
 }
 
 /* Those that took part; the main node's is the first of all. */
@@ -519,6 +521,14 @@ static void others_answered(struct native *n)
         end_answered(n);
         return;
     }
+    if (main_leg(n)->kind == 'E') {
+        fail_of(n, main_leg(n));
+        return;
+    }
+    if (native_copies(main_leg(n))) {
+        native_copy_begin(n);
+        return;
+    }
     if (has_lost_some(n) || has_lock_trouble(n))
         return;
     count = collect(n, answers, legs);
@@ -601,6 +611,7 @@ static void begin_query(struct native *n)
     n->text = slice_of(n->in.data + PROTO_HEADER_BYTES, n->scanned - PROTO_HEADER_BYTES);
     if (n->text.n > 0 && n->text.p[n->text.n - 1] == '\0')
         n->text.n--;
+    n->text.p = arena_strndup(n->arena, n->text.p, n->text.n); /* n->in may grow meanwhile */
     if (client_local_is_likely(n->text)) {
         enum local_verdict v = client_local_query(c, n->text);
 
@@ -685,6 +696,9 @@ void native_answered(struct native *n)
         [STEP_OTHERS] = others_answered,
         [STEP_FIRST_END] = first_end_answered,
         [STEP_OTHER_ENDS] = other_ends_answered,
+        [STEP_COPY] = nothing,
+        [STEP_COPY_END] = native_copy_ended,
+        [STEP_COPY_STOP] = native_copy_stopped,
         [STEP_UNDO] = native_finish,
         [STEP_SPOIL] = spoil_answered,
     };

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * rewrite_work.c: what the parts of the rewriting stand on: tokens, values that are asked for,
+ * splices, constants and names. Runs in: workers. Pure. */
+#include "config.h"
+
+#include "base/arena.h"
+#include "rewrite_int.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+struct slice repl_tok(const struct repl_work *w, uint32_t i)
+{
+    if (i >= w->to)
+        return slice_of("", 0);
+    return slice_of(w->text.p + w->tok[i].offset, w->tok[i].len);
+}
+
+bool repl_is(const struct repl_work *w, uint32_t i, const char *word)
+{
+    return i < w->to && w->tok[i].kind == SQL_TOKEN_WORD && slice_ieq_str(repl_tok(w, i), word);
+}
+
+bool repl_is_sign(const struct repl_work *w, uint32_t i, char sign)
+{
+    return i < w->to && w->tok[i].kind == SQL_TOKEN_SIGN && w->tok[i].len == 1 &&
+           w->text.p[w->tok[i].offset] == sign;
+}
+
+bool repl_is_name(const struct repl_work *w, uint32_t i)
+{
+    return i < w->to && (w->tok[i].kind == SQL_TOKEN_WORD || w->tok[i].kind == SQL_TOKEN_NAME);
+}
+
+uint32_t repl_skip_parens(const struct repl_work *w, uint32_t i)
+{
+    uint32_t depth = 0;
+
+    for (; i < w->to; i++) {
+        if (repl_is_sign(w, i, '(') || repl_is_sign(w, i, '['))
+            depth++;
+        else if ((repl_is_sign(w, i, ')') || repl_is_sign(w, i, ']')) && --depth == 0)
+            return i + 1;
+    }
+    return w->to;
+}
+
+uint32_t repl_token_at(const struct repl_work *w, uint32_t offset)
+{
+    uint32_t lo = w->from;
+    uint32_t hi = w->to;
+
+    while (lo < hi) {
+        uint32_t mid = lo + (hi - lo) / 2;
+
+        if (w->tok[mid].offset < offset)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+bool repl_names_column(struct slice written, const struct repl_column *column)
+{
+    size_t at = 0;
+
+    if (written.n == 0 || written.p[0] != '"') {
+        if (written.n != column->name.n)
+            return false;
+        for (size_t i = 0; i < written.n; i++) {
+            char c = written.p[i];
+
+            if ((c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c) != column->name.p[i])
+                return false;
+        }
+        return true;
+    }
+    for (size_t i = 1; i + 1 < written.n; i++) {
+        if (written.p[i] == '"')
+            i++;
+        if (at == column->name.n || column->name.p[at++] != written.p[i])
+            return false;
+    }
+    return at == column->name.n;
+}
+
+static void *grow(struct repl_work *w, void *items, uint32_t n, uint32_t *cap, size_t size)
+{
+    void *more;
+
+    if (n < *cap)
+        return items;
+    *cap = *cap == 0 ? 8 : *cap * 2;
+    more = arena_alloc(w->arena, *cap * size);
+    if (more == NULL) {
+        w->failed = true;
+        *cap = n;
+        return NULL;
+    }
+    if (n > 0)
+        memcpy(more, items, n * size);
+    return more;
+}
+
+uint32_t repl_ask(struct repl_work *w, struct slice expr, struct slice cast, bool once)
+{
+    struct repl_plan *p = w->plan;
+    struct repl_ask *asks;
+
+    for (uint32_t i = 0; once && i < p->nasks; i++) {
+        if (slice_eq(p->asks[i].expr, expr) && slice_eq(p->asks[i].cast, cast))
+            return i;
+    }
+    if (p->nasks == REPL_MAX_ASKS) {
+        repl_differs(w, slice_of_str("too many values"));
+        return 0;
+    }
+    asks = grow(w, p->asks, p->nasks, &w->ask_cap, sizeof *asks);
+    if (asks == NULL)
+        return 0;
+    p->asks = asks;
+    asks[p->nasks] = (struct repl_ask){expr, cast};
+    return p->nasks++;
+}
+
+void repl_splice_text(struct repl_work *w, uint32_t offset, uint32_t len, struct slice text)
+{
+    struct repl_plan *p = w->plan;
+    struct repl_splice *splices = grow(w, p->splices, p->nsplices, &w->splice_cap, sizeof *splices);
+
+    if (splices == NULL)
+        return;
+    p->splices = splices;
+    splices[p->nsplices++] = (struct repl_splice){offset, len, text};
+}
+
+void repl_splice(struct repl_work *w, uint32_t offset, uint32_t len, const char *fmt, ...)
+{
+    struct buf out = {0};
+    va_list ap;
+    const char *copy;
+
+    va_start(ap, fmt);
+    buf_vprintf(&out, fmt, ap);
+    va_end(ap);
+    copy = arena_strndup(w->arena, buf_slice(&out).p, out.len);
+    if (copy == NULL)
+        w->failed = true;
+    else
+        repl_splice_text(w, offset, len, slice_of(copy, out.len));
+    buf_free(&out);
+}
+
+void repl_differs(struct repl_work *w, struct slice what)
+{
+    if (w->plan->differs.n == 0)
+        w->plan->differs = what;
+}
+
+void repl_put_literal(struct buf *out, struct slice value)
+{
+    bool escapes = value.n > 0 && memchr(value.p, '\\', value.n) != NULL;
+
+    buf_printf(out, escapes ? " E'" : "'");
+    for (size_t i = 0; i < value.n; i++) {
+        if (value.p[i] == '\'' || value.p[i] == '\\')
+            buf_put_byte(out, value.p[i]);
+        buf_put_byte(out, value.p[i]);
+    }
+    buf_put_byte(out, '\'');
+}
+
+void repl_put_name(struct buf *out, struct slice name)
+{
+    buf_put_byte(out, '"');
+    for (size_t i = 0; i < name.n; i++) {
+        if (name.p[i] == '"')
+            buf_put_byte(out, '"');
+        buf_put_byte(out, name.p[i]);
+    }
+    buf_put_byte(out, '"');
+}

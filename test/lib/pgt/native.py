@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: PostgreSQL
+"""Servers of native replication that know nothing of each other, behind one pgpool; and whether they hold the same."""
+import signal
+
+from pgt.postgres import start_postgres
+from pgt.wire import Wire
+
+TABLES = """\
+create table t (id int primary key, v text, at timestamptz default clock_timestamp(), u uuid default gen_random_uuid());
+create table s (id serial primary key, v int, r float8 default random());
+create table q (id serial primary key, v int);
+create table accounts (id int primary key, amount int);
+insert into accounts select i, 100 from generate_series(1, 20) i;
+create function fails_here() returns int language plpgsql as $$ begin
+  if current_setting('port') = current_setting('my.bad', true) then raise exception 'not here'; end if; return 1; end $$;
+create function counts_here() returns setof int language plpgsql as $$ begin
+  return next 1; if current_setting('port') = current_setting('my.bad', true) then return next 2; end if; end $$;
+"""
+
+
+class Nodes:
+    def __init__(self, count, start_pool, **conf):
+        self.nodes = [start_postgres({"max_connections": "60", "log_statement": "all"}, roles=False) for _ in range(count)]
+        settings = {"backend_clustering_mode": "native_replication", "load_balance_mode": True,
+                    "health_check_period": 1, "health_check_max_retries": 0, "log_min_messages": "debug1", **conf}
+        settings |= {f"backend_flag{i}": "ALLOW_TO_FAILOVER" for i in range(count)}
+        self.pool = start_pool(*[n.address for n in self.nodes], **settings)
+        with self.client() as c:
+            for sql in TABLES.split(";\n"):
+                if sql.strip():
+                    one(c, sql)
+
+    def client(self, **params):
+        c = Wire(self.pool.address)
+        c.login(**params)
+        return c
+
+    def everywhere(self, sql, nodes=None):
+        return [n.rows(sql) for n in (nodes or self.nodes)]
+
+    def equal(self, nodes=None, tables=("t", "s", "q", "accounts")):
+        for table in tables:
+            rows = self.everywhere(f"select x::text from {table} x order by 1", nodes)
+            assert all(r == rows[0] for r in rows), f"{table}: {str(rows)[:2000]}"
+        return True
+
+    def status(self):
+        with self.client() as c:
+            return [[v.decode() for v in r] for r in c.rows("show pool_nodes")]
+
+    def stop(self):
+        for n in self.nodes:
+            n.stop(signal.SIGQUIT)
+
+
+def one(c, sql):
+    """Runs one statement that works."""
+    got = c.simple(sql)
+    assert not [m for m in got if m.type == "E"], [m.text for m in got if m.type == "E"]
+    return got
+
+
+def error_of(messages):
+    found = [m for m in messages if m.type == "E"]
+    assert found, messages
+    return found[0]
