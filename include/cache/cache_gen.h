@@ -106,11 +106,15 @@ bool cache_deps_standby(
     const struct cache_deps *d, const struct cache_gens *g, const struct cache_standby *s);
 
 /* When a write was committed: `lsn` when it is known, else 0; `us` (clock_mono_us) is then the time
- * at which its outcome became known. A zeroed struct: nothing was committed. */
+ * at which its outcome became known, by a clock read afterwards: a loop's own time may be earlier.
+ * A zeroed struct: nothing was committed. */
 struct cache_written {
     uint64_t lsn;
     int64_t us;
 };
+
+/* An outcome has just become known. */
+struct cache_written cache_written_now(void);
 
 /* Makes everything that depends on these cells invalid. `proc` is the caller's process slot. */
 void cache_gens_bump(
@@ -129,8 +133,9 @@ bool cache_gens_died(struct cache_gens *g, int proc, int64_t now_us);
  * before it is used again. */
 void cache_gens_forget(struct cache_gens *g, int proc);
 
-/* Everything cached is invalid from now on. */
-void cache_gens_empty(struct cache_gens *g);
+/* Everything cached is invalid from now on; a standby must have what was committed before
+ * `now_us`. */
+void cache_gens_empty(struct cache_gens *g, int64_t now_us);
 /* Another server is the primary: empty, and what is known of LSNs means nothing any more. A standby
  * must have replayed what was committed before `now_us`. */
 void cache_gens_primary_changed(struct cache_gens *g, int64_t now_us);
@@ -146,7 +151,7 @@ enum cache_off { CACHE_OFF_REASONS(CACHE_OFF_SYMBOL) CACHE_OFF_COUNT };
 /* Stops; the cache is empty when it goes on. Any number of reasons may hold at a time. */
 void cache_gens_off(struct cache_gens *g, enum cache_off reason);
 /* This reason no longer holds. */
-void cache_gens_on(struct cache_gens *g, enum cache_off reason);
+void cache_gens_on(struct cache_gens *g, enum cache_off reason, int64_t now_us);
 /* Bits 1 << enum cache_off; 0: the cache works. */
 uint32_t cache_gens_off_bits(struct cache_gens *g, int64_t now_us);
 const char *cache_off_text(enum cache_off reason);

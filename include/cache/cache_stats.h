@@ -37,8 +37,8 @@ void cache_note_fill(
  * invalidator. `lag_us`: from the commit until then, 0 when not known. */
 void cache_note_write(struct cache *c, uint16_t table, bool by_row, bool by_stream, int64_t lag_us);
 
-/* The same for a client's write of these cells, all rows of the tables among them. */
-void cache_note_writes(struct cache *c, const cache_cell *cells, size_t n);
+/* A client has written these cells: rows that are known, or all rows of the tables among them. */
+void cache_note_writes(struct cache *c, const cache_cell *cells, size_t n, bool by_row);
 
 struct cache_totals {
     uint64_t hits;

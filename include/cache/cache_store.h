@@ -84,6 +84,8 @@ enum cache_turn { CACHE_TURN_FILL, CACHE_TURN_WAIT, CACHE_TURN_ALONE };
 /* After a miss: who asks the server. WAIT: somebody does already, and the waker of this process
  * will be called with the key's hash when that is over (or, seldom, without cause). */
 enum cache_turn cache_flight_enter(struct cache *c, const struct cache_key *key, int64_t now_us);
+/* Somebody asks for the key with this hash, or for another one that stands in the same place. */
+bool cache_flight_is_on(const struct cache *c, uint64_t hash, int64_t now_us);
 /* The one who got FILL will not ask, or not keep it. Wakes those who wait. A fill that was begun
  * does this by itself at its end. */
 void cache_flight_leave(struct cache *c, const struct cache_key *key);
@@ -106,8 +108,13 @@ struct cache_fill_spec {
 struct cache_fill;
 /* Begins to gather a result, in memory of this process. */
 struct cache_fill *cache_fill_begin(struct cache *c, const struct cache_fill_spec *spec);
+/* Whether this standby has the last known writes of what the result depends on: to be asked before
+ * the query is sent to it. */
+bool cache_fill_standby(const struct cache_fill *f, const struct cache_standby *s);
 /* Returns -1 when it has become larger than memqcache_maxcache: the fill shall be given up. */
 int cache_fill_append(struct cache_fill *f, const void *p, size_t n);
+/* Nobody shall wait for it any longer: it may take its time. Harmless when nobody does. */
+void cache_fill_let_go(struct cache_fill *f);
 /* Keeps it, if nothing was written meanwhile and its key is worth the space; wakes those who wait.
  * Frees the fill. `took_us`: what the query took. */
 enum cache_fill_reason cache_fill_commit(struct cache_fill **fp, int64_t now_us, uint32_t took_us);
@@ -116,6 +123,11 @@ void cache_fill_abort(struct cache_fill **fp);
 
 /* Removes this one result; true when there was one. */
 bool cache_delete(struct cache *c, const struct cache_key *key);
+
+/* Removes all results whose keys `is_it` tells; returns how many. It looks at every one there is,
+ * and holds the lock of a shard while it looks at that. */
+typedef bool cache_is_it_fn(void *ctx, struct slice key);
+uint64_t cache_delete_all(struct cache *c, cache_is_it_fn *is_it, void *ctx);
 
 /* The supervisor: this process died. Its generations' holds end, its flights end. Wakes by `wake`,
  * which posts to the workers. */

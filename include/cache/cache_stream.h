@@ -40,6 +40,10 @@ int cache_stream_find(struct cache_streams *s, struct slice database);
  * is interested. */
 bool cache_stream_is_good(struct cache_streams *s, int n, int64_t now_us);
 
+/* Whether it is good because its stream is: not for ever, by what is written through pgpool alone.
+ */
+bool cache_stream_is_followed(const struct cache_streams *s, int n, int64_t now_us);
+
 /* A client wants to drop it, and nobody may be connected then: the stream lets go of it, for some
  * seconds. Nothing happens when it is not known. */
 void cache_stream_let_go(struct cache_streams *s, struct slice database, int64_t now_us);

@@ -41,6 +41,13 @@ const struct sql_facts *sql_cache_get(
 int sql_cache_fingerprint(
     struct sql_cache *c, struct slice text, size_t max, struct sql_fingerprint *out);
 
+/* Numbers that the caller keeps with a text and with those that differ from it in values alone, as
+ * many as it likes to tell apart; 0 at first, and again when the cache has forgotten the text.
+ * Valid until the next call on this cache. NULL: the text is not kept (yet), or has more than `max`
+ * bytes and is not the last one. */
+#define SQL_CACHE_NOTES 4
+uint32_t *sql_cache_notes(struct sql_cache *c, struct slice text, size_t max);
+
 /* Counters since the cache was made. */
 void sql_cache_stats(const struct sql_cache *c, struct sql_cache_stats *out);
 

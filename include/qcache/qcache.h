@@ -92,6 +92,16 @@ struct qcache_table {
     char text[126]; /* schema, name */
 };
 
+/* A column of a table whose values have keys, see cache_value.h. */
+struct qcache_column {
+    uint32_t type;
+    int16_t attnum;
+    uint8_t name_len;
+    char name[65];
+};
+/* With more of them nothing is told apart by row. */
+#define QCACHE_COLUMNS_MAX 32
+
 struct qcache_judgement {
     struct hash_node node;
     struct list lru;
@@ -109,6 +119,10 @@ struct qcache_judgement {
     int64_t expire_s;            /* the shortest time of the tables; 0: until one changes */
     uint16_t ntables;            /* that are known by name: the first ones */
     struct qcache_table *tables; /* NULL: none */
+    uint32_t columns_oid; /* the one table that is named, where rows of it can be told apart */
+    uint16_t ncolumns;    /* all that can tell them */
+    bool has_triggers;    /* what is written may not be what the statement says */
+    struct qcache_column *columns; /* NULL: none */
     uint32_t key_len;
     char key[]; /* scope and question */
 };

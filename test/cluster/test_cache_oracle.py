@@ -36,6 +36,8 @@ create table tr_off (a int); create trigger x before insert on tr_off for each r
 alter table tr_off disable trigger x;
 create table ruled (a int); create rule r as on insert to ruled do also insert into u values (1);
 create table def_vol (a int default f_vol()); create table def_seq (a serial);
+create table cols (id int, v varchar(9), "D" date, n numeric, gone int, b bpchar, c text collate "C",
+ e text collate "en-x-icu", s int, g int generated always as (id + 1) stored); alter table cols drop column gone;
 create table rls (a int); alter table rls enable row level security;
 create policy q on rls for select using (a in (select a from u) and f_stable(a) = 1);
 """
@@ -159,3 +161,19 @@ def test_settings_change_nothing(wire):
     assert reads(wire, "select * from t, public.v") == {"s.t": NAMED, "public.v": NAMED | VIEW, "public.t": 0}
     wire.rows("create schema \"odd $q0$ '\"; create table \"odd $q0$ '\".\"$q1$\" (a int)")
     assert reads(wire, "select * from \"odd $q0$ '\".\"$q1$\"") == {"odd $q0$ '.$q1$": NAMED}
+
+
+@pytest.mark.parametrize("sql, expected", [
+    ("select * from cols", {"id": (23, 1, 0), "v": (1043, 2, 0), "D": (1082, 3, 0), "c": (25, 7, 0), "s": (23, 9, 0)}),
+    ("update cols set v = 'x'", {"id": (23, 1, 0), "v": (1043, 2, 0), "D": (1082, 3, 0), "c": (25, 7, 0), "s": (23, 9, 0)}),
+    ("select * from tr_ok", {"a": (23, 1, 1)}),
+    ("select * from tr_off", {"a": (23, 1, 0)}),
+    ("select * from cols, t", {}),
+    ("select * from v", {}),
+    ("select * from p", {}),
+    ("select * from rls", {}),
+])
+def test_columns_that_tell_rows_apart(wire, sql, expected):
+    """Types, numbers, whether there are triggers."""
+    found = {name: (b & 0xffffffff, b >> 32 & 0xffff, b >> 48) for kind, _, _, b, name in ask(wire, sql) if kind == "k"}
+    assert found == expected

@@ -12,6 +12,7 @@
 #include "config/conf.h"
 #include "event/jobs.h"
 #include "event/loop.h"
+#include "sys/clock.h"
 
 #include "cache_far_int.h"
 
@@ -327,7 +328,7 @@ static void retried(void *ctx, bool is_done)
     f->retry = NULL;
     if (is_done && (off & 1U << CACHE_OFF_DIED) == 0 &&
         atomic_load(&f->c->region->far.failures) == f->retry_failures)
-        cache_gens_on(f->c->gens, CACHE_OFF_FAR);
+        cache_gens_on(f->c->gens, CACHE_OFF_FAR, clock_mono_us());
 }
 
 void cache_far_retry(struct cache_far *f)

@@ -46,6 +46,14 @@ struct cache_fill *cache_fill_begin(struct cache *c, const struct cache_fill_spe
     return f;
 }
 
+bool cache_fill_standby(const struct cache_fill *f, const struct cache_standby *s)
+{
+    uint32_t cell[CACHE_DEPS_MAX];
+
+    memcpy(cell, f->data.data, f->ncells * sizeof cell[0]);
+    return cache_gens_standby(f->c->gens, cell, f->ncells, s);
+}
+
 int cache_fill_append(struct cache_fill *f, const void *p, size_t n)
 {
     if (f->is_large)
@@ -60,13 +68,20 @@ int cache_fill_append(struct cache_fill *f, const void *p, size_t n)
 }
 
 /* Who waits for this key is told by its hash. */
-static void fill_free(struct cache_fill **fp)
+void cache_fill_let_go(struct cache_fill *f)
 {
-    struct cache_fill *f = *fp;
     struct cache_key key = {{NULL, 0}, f->hash};
 
     if (f->has_flight)
         cache_flight_leave(f->c, &key);
+    f->has_flight = false;
+}
+
+static void fill_free(struct cache_fill **fp)
+{
+    struct cache_fill *f = *fp;
+
+    cache_fill_let_go(f);
     buf_free(&f->data);
     mem_free(f);
     *fp = NULL;

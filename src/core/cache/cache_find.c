@@ -120,3 +120,37 @@ bool cache_delete(struct cache *c, const struct cache_key *key)
     shard_unlock(&r);
     return i != 0;
 }
+
+static bool is_of(const struct shard_ref *r, uint32_t i, cache_is_it_fn *is_it, void *ctx)
+{
+    const struct cache_row *row = &r->rows[i];
+    uint32_t at = atomic_load_explicit(&row->at, memory_order_relaxed);
+    size_t key_at = entry_key_at(row->ncells, row->ntables);
+    const char *head;
+
+    if (at == 0)
+        return false;
+    head = space_peek(r->arena, r->c->shape.nunits, at, key_at + row->key_len);
+    return head != NULL && is_it(ctx, slice_of(head + key_at, row->key_len));
+}
+
+uint64_t cache_delete_all(struct cache *c, cache_is_it_fn *is_it, void *ctx)
+{
+    uint64_t n = 0;
+    uint32_t shard;
+    uint32_t i;
+
+    for (shard = 0; shard < c->shape.nshards; shard++) {
+        struct shard_ref r = shard_at(c, shard);
+
+        if (shard_lock(&r) != 0)
+            continue;
+        for (i = 1; i < r.s->nrows_touched; i++)
+            if (is_of(&r, i, is_it, ctx)) {
+                shard_remove(&r, i);
+                n++;
+            }
+        shard_unlock(&r);
+    }
+    return n;
+}

@@ -65,6 +65,15 @@ enum cache_turn cache_flight_enter(struct cache *c, const struct cache_key *key,
     }
 }
 
+bool cache_flight_is_on(const struct cache *c, uint64_t hash, int64_t now_us)
+{
+    const struct flight *f = flight_at(c, hash);
+    int64_t since_us = atomic_load(&f->since_us);
+
+    return atomic_load(&f->who) >> FLIGHT_BITS == hash >> FLIGHT_BITS &&
+           (since_us == 0 || now_us - since_us <= FLIGHT_MAX_US);
+}
+
 static void leave(struct flight *f, uint64_t who, uint64_t hash, cache_wake_fn *wake, void *ctx)
 {
     uint64_t waiters;

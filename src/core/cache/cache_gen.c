@@ -14,6 +14,7 @@
 #include "base/assert.h"
 #include "base/hash.h"
 #include "base/hot.h"
+#include "sys/clock.h"
 
 #include "cache_int.h"
 
@@ -187,7 +188,7 @@ static uint32_t off_bits(struct cache_gens *g, int64_t now_us)
     uint32_t off = atomic_load_explicit(&g->off, memory_order_acquire);
 
     if ((off & 1U << CACHE_OFF_DIED) != 0 && now_us >= atomic_load(&g->quiet_until_us)) {
-        cache_gens_on(g, CACHE_OFF_DIED);
+        cache_gens_on(g, CACHE_OFF_DIED, now_us);
         off &= ~(1U << CACHE_OFF_DIED);
     }
     return off;
@@ -234,21 +235,32 @@ bool cache_deps_hold(const struct cache_deps *d, const struct cache_gens *g)
     return cache_gens_sum(g, d->cell, d->ncells) == d->sum;
 }
 
-bool cache_deps_standby(
-    const struct cache_deps *d, const struct cache_gens *g, const struct cache_standby *s)
+bool cache_gens_standby(const struct cache_gens *g, const uint32_t *cell, uint32_t ncells,
+    const struct cache_standby *s)
 {
     uint32_t i;
 
-    if (s->as_of_us < atomic_load(&g->all_us))
+    if (s->as_of_us == 0 || s->as_of_us < atomic_load(&g->all_us))
         return false;
-    for (i = 0; i < d->ncells; i++) {
-        const struct gen_mark *m = mark_of(g, d->cell[i]);
+    for (i = 0; i < ncells; i++) {
+        const struct gen_mark *m = mark_of(g, cell[i]);
 
         if (s->replay_lsn < atomic_load_explicit(&m->lsn, memory_order_acquire) ||
             s->as_of_us < atomic_load_explicit(&m->us, memory_order_acquire))
             return false;
     }
     return true;
+}
+
+bool cache_deps_standby(
+    const struct cache_deps *d, const struct cache_gens *g, const struct cache_standby *s)
+{
+    return cache_gens_standby(g, d->cell, d->ncells, s);
+}
+
+struct cache_written cache_written_now(void)
+{
+    return (struct cache_written){.us = clock_mono_us()};
 }
 
 static void mark_written(struct gen_mark *m, struct cache_written w)
@@ -322,8 +334,17 @@ bool cache_gens_died(struct cache_gens *g, int proc, int64_t now_us)
     return true;
 }
 
-void cache_gens_empty(struct cache_gens *g)
+static void all_written(struct cache_gens *g, int64_t now_us)
 {
+    int64_t us = atomic_load(&g->all_us);
+
+    while (now_us > us && !atomic_compare_exchange_weak(&g->all_us, &us, now_us))
+        ;
+}
+
+void cache_gens_empty(struct cache_gens *g, int64_t now_us)
+{
+    all_written(g, now_us);
     atomic_fetch_add(&g->all, 1);
 }
 
@@ -331,12 +352,12 @@ void cache_gens_primary_changed(struct cache_gens *g, int64_t now_us)
 {
     uint32_t i;
 
-    atomic_store(&g->all_us, now_us);
+    all_written(g, now_us);
     for (i = 0; i < MARK_CELLS; i++) {
         atomic_store_explicit(&mark_of(g, i)->lsn, 0, memory_order_relaxed);
         atomic_store_explicit(&mark_of(g, i)->us, 0, memory_order_relaxed);
     }
-    cache_gens_empty(g);
+    cache_gens_empty(g, now_us);
 }
 
 void cache_gens_off(struct cache_gens *g, enum cache_off reason)
@@ -345,8 +366,8 @@ void cache_gens_off(struct cache_gens *g, enum cache_off reason)
 }
 
 /* Emptied before it goes on: what was kept before it stopped is as old as it looks. */
-void cache_gens_on(struct cache_gens *g, enum cache_off reason)
+void cache_gens_on(struct cache_gens *g, enum cache_off reason, int64_t now_us)
 {
-    cache_gens_empty(g);
+    cache_gens_empty(g, now_us);
     atomic_fetch_and(&g->off, ~(1U << reason));
 }

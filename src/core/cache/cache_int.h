@@ -25,6 +25,10 @@
  * for one leads nowhere. */
 uint64_t cache_gens_sum(const struct cache_gens *g, const uint32_t *cell, uint32_t ncells);
 
+/* Whether a standby has the last known writes of these cells. */
+bool cache_gens_standby(const struct cache_gens *g, const uint32_t *cell, uint32_t ncells,
+    const struct cache_standby *s);
+
 /* ---- the arena of a shard: cache_space.c ---- */
 
 /* The arena is cut into units; a place in it is the number of a unit, 0 none. */

@@ -212,7 +212,7 @@ void cache_note_write(struct cache *c, uint16_t table, bool by_row, bool by_stre
     note_write(&p->table[table % CACHE_TABLES], by_row, by_stream, lag_us);
 }
 
-void cache_note_writes(struct cache *c, const cache_cell *cells, size_t n)
+void cache_note_writes(struct cache *c, const cache_cell *cells, size_t n, bool by_row)
 {
     size_t i;
 
@@ -221,7 +221,7 @@ void cache_note_writes(struct cache *c, const cache_cell *cells, size_t n)
 
         /* Only tables that results depend on have numbers. */
         if (table != 0)
-            cache_note_write(c, table, false, false, 0);
+            cache_note_write(c, table, by_row, false, 0);
     }
 }
 

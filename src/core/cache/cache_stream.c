@@ -93,6 +93,16 @@ HOT bool cache_stream_is_good(struct cache_streams *s, int n, int64_t now_us)
     return atomic_load_explicit(&slot->good_until_us, memory_order_acquire) > now_us;
 }
 
+bool cache_stream_is_followed(const struct cache_streams *s, int n, int64_t now_us)
+{
+    int64_t until_us;
+
+    if (n < 0 || n >= CACHE_STREAM_MAX)
+        return false;
+    until_us = atomic_load_explicit(&s->slot[n].good_until_us, memory_order_acquire);
+    return until_us > now_us && until_us != INT64_MAX;
+}
+
 bool cache_stream_row(const struct cache_streams *s, int n, char name[CACHE_STREAM_BYTES],
     struct cache_stream_row *out)
 {

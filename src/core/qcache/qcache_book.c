@@ -47,6 +47,7 @@ static void drop(struct qcache_book *b, struct qcache_judgement *j)
     mem_free(j->reads);
     mem_free(j->writes);
     mem_free(j->tables);
+    mem_free(j->columns);
     mem_free(j);
 }
 

@@ -29,6 +29,9 @@ bool qcache_question_next(struct slice question, const char **at, struct qcache_
 #define ROW_VIEW     0x20u
 #define ROW_NAMED    0x40u /* the statement itself names it */
 
+/* Of a column: its type, its number above that, and this. */
+#define COLUMN_TRIGGERS (UINT64_C(1) << 48)
+
 #define FUNC_VOLATILE 0x01u
 #define FUNC_STABLE   0x02u
 #define FUNC_OF_USER  0x04u

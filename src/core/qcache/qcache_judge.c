@@ -30,6 +30,10 @@ struct qcache_judge {
     int64_t expire_s;
     uint16_t ntables;
     struct qcache_table *tables;
+    uint32_t columns_oid;
+    uint16_t ncolumns;
+    struct qcache_column *columns;
+    bool has_triggers;
     bool has_db;
     bool is_bad;
     bool writes_more;
@@ -145,6 +149,27 @@ static void judge_tree(struct qcache_judge *j, unsigned i, uint64_t bits, struct
         j->odd_views |= UINT64_C(1) << i;
 }
 
+/* Of one table alone. What is too much is said as of no table. */
+static void judge_column(struct qcache_judge *j, uint64_t oid, uint64_t bits, struct slice name)
+{
+    struct qcache_column *c;
+
+    if (j->columns == NULL)
+        j->columns = mem_alloc(QCACHE_COLUMNS_MAX * sizeof j->columns[0]);
+    if ((j->ncolumns > 0 && oid != j->columns_oid) || j->ncolumns >= QCACHE_COLUMNS_MAX ||
+        name.n >= sizeof c->name) {
+        j->ncolumns = QCACHE_COLUMNS_MAX + 1;
+        return;
+    }
+    j->columns_oid = (uint32_t)oid;
+    j->has_triggers = (bits & COLUMN_TRIGGERS) != 0;
+    c = &j->columns[j->ncolumns++];
+    c->type = (uint32_t)bits;
+    c->attnum = (int16_t)(bits >> 32 & INT16_MAX);
+    c->name_len = (uint8_t)name.n;
+    memcpy(c->name, name.p, name.n);
+}
+
 static bool read_number(struct slice s, uint64_t *v)
 {
     size_t i;
@@ -181,6 +206,9 @@ void qcache_judge_row(struct qcache_judge *j, const struct slice value[QCACHE_CO
         break;
     case 'g':
         judge_tree(j, (unsigned)i, a, value[4]);
+        break;
+    case 'k':
+        judge_column(j, a, b, value[4]);
         break;
     case 'd':
         j->has_db = true;
@@ -263,6 +291,13 @@ struct qcache_judgement *qcache_judge_end(struct qcache_judge **jp, struct slice
     out->ntables = j->ntables;
     out->tables = j->tables;
     j->tables = NULL;
+    if (j->ncolumns <= QCACHE_COLUMNS_MAX) {
+        out->columns_oid = j->columns_oid;
+        out->ncolumns = j->ncolumns;
+        out->has_triggers = j->has_triggers;
+        out->columns = j->columns;
+        j->columns = NULL;
+    }
     out->key_len = (uint32_t)key.n;
     memcpy(out->key, key.p, key.n);
     qcache_judge_free(jp);
@@ -279,5 +314,6 @@ void qcache_judge_free(struct qcache_judge **jp)
     mem_free(j->reads.p);
     mem_free(j->writes.p);
     mem_free(j->tables);
+    mem_free(j->columns);
     mem_free(j);
 }

@@ -10,7 +10,8 @@
  *   x  table `number` does more when it is written than `w` says: triggers, rules, defaults
  *   f  a function that call `number` may mean; a: FUNC_*, name: without its schema
  *   g  one that is not immutable and stands in a view or policy that is read; as f
- *   d  the database; a: DB_*
+ *   k  a column whose values tell rows of the one table that is named apart; a: the table's OID, b:
+ * its type + its number * 2^32 + COLUMN_TRIGGERS, name: its own d  the database; a: DB_*
  *
  * Everything is qualified, and no literal has a backslash in it: no setting of a client but
  * search_path changes what it means. Views and policies are looked through by the text of their
@@ -347,6 +348,41 @@ static const char rows_sql[] = "SELECT 'r' AS kind, down.i, " INT8(
                                                           "ANY (ARRAY['read committed', 'read "
                                                           "uncommitted']) THEN 0 ELSE 2 END, 0, ''";
 
+/* What is written OPERATOR(...) binds from left to right, whatever it is. Types as cache_value.h
+ * has them, collations that are deterministic whatever the version of the server (none, the
+ * database's, "C", "POSIX"). Nothing is computed from other columns, and "=" is the server's own.
+ */
+static const char columns_sql[] =
+    " UNION ALL SELECT 'k', rel.i, CAST(rel.oid AS pg_catalog.int8), "
+    "CAST(a.atttypid AS pg_catalog.int8) OPERATOR(pg_catalog.+) (CAST(a.attnum AS pg_catalog.int8) "
+    "OPERATOR(pg_catalog.*) 4294967296) OPERATOR(pg_catalog.+) CASE WHEN EXISTS (SELECT FROM "
+    "pg_catalog.pg_trigger t WHERE t.tgrelid OPERATOR(pg_catalog.=) rel.oid AND NOT t.tgisinternal "
+    "AND t.tgenabled OPERATOR(pg_catalog.<>) CAST('D' AS pg_catalog.\"char\")) THEN "
+    "281474976710656 ELSE 0 END, CAST(a.attname AS pg_catalog.text) FROM rel JOIN "
+    "pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) rel.oid AND c.relkind "
+    "OPERATOR(pg_catalog.=) CAST('r' AS pg_catalog.\"char\") AND NOT c.relrowsecurity JOIN "
+    "pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) rel.oid AND a.attnum "
+    "OPERATOR(pg_catalog.>) 0 AND NOT a.attisdropped WHERE CAST(a.atttypid AS pg_catalog.int8) "
+    "OPERATOR(pg_catalog.=) ANY (ARRAY[16, 20, 21, 23, 25, 1043, 1082, 2950]) AND "
+    "CAST(a.attcollation AS pg_catalog.int8) OPERATOR(pg_catalog.=) ANY (ARRAY[0, 100, 950, 951]) "
+    "AND NOT EXISTS (SELECT FROM pg_catalog.pg_attrdef d WHERE d.adrelid OPERATOR(pg_catalog.=) "
+    "rel.oid AND d.adnum OPERATOR(pg_catalog.=) a.attnum AND "
+    "pg_catalog.strpos(CAST(d.adbin AS pg_catalog.text), '{VAR ') OPERATOR(pg_catalog.>) 0) AND "
+    "NOT EXISTS (SELECT FROM pg_catalog.pg_operator o WHERE o.oprname OPERATOR(pg_catalog.=) "
+    "CAST('=' AS pg_catalog.name) AND o.oprleft OPERATOR(pg_catalog.=) a.atttypid AND o.oid "
+    "OPERATOR(pg_catalog.>=) CAST('16384' AS pg_catalog.oid))";
+
+static unsigned count_tables(struct slice question)
+{
+    const char *at = NULL;
+    struct qcache_name n;
+    unsigned tables = 0;
+
+    while (qcache_question_next(question, &at, &n))
+        tables += n.kind != QCACHE_ASK_FUNCTION;
+    return tables;
+}
+
 void qcache_question_sql(struct slice question, struct buf *out)
 {
     put_tables(question, out);
@@ -355,4 +391,6 @@ void qcache_question_sql(struct slice question, struct buf *out)
     put_str(out, functions_sql);
     put_str(out, triggers_sql);
     put_str(out, rows_sql);
+    if (count_tables(question) == 1)
+        put_str(out, columns_sql);
 }

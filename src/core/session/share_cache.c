@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/mem.h"
 #include "config/conf.h"
 #include "ipc/proc.h"
@@ -26,6 +27,20 @@ static void make_rules(struct share_cache_worker *w)
     qcache_book_clear(w->book);
 }
 
+/* Going on with one client may end others: no walk, but one after the other from the front. */
+static void on_calls(struct task *t)
+{
+    struct share_cache_worker *w = LIST_ENTRY(t, struct share_cache_worker, calls);
+    struct list *n;
+
+    while ((n = list_first(&w->called)) != NULL) {
+        struct client *c = LIST_ENTRY(n, struct share_turn, homeless_node)->client;
+
+        share_stop_waiting(c);
+        client_unpark(c);
+    }
+}
+
 void share_cache_worker_init(struct sessions *ss)
 {
     struct cache *store = NULL;
@@ -41,7 +56,10 @@ void share_cache_worker_init(struct sessions *ss)
     w->gens = cache_gens_of(store);
     w->streams = cache_streams_of(ss->env->shm);
     w->book = qcache_book_new(CACHE_JUDGEMENTS, ss->conf->relcache_expire_ms);
+    w->arena = arena_new("query cache", 0);
     share_cache_loose_init(w);
+    task_init(&w->calls, on_calls);
+    share_cache_wait_init(w);
     make_rules(w);
     ss->cache = w;
 }
@@ -57,99 +75,23 @@ void share_cache_worker_fini(struct sessions *ss)
 
     ss->cache = NULL;
     share_cache_loose_fini(w);
+    share_cache_wait_fini(w);
     qcache_book_free(&w->book);
     qcache_rules_free(&w->rules);
     cache_close(&w->store);
     buf_free(&w->key);
     buf_free(&w->scope);
     buf_free(&w->room);
+    arena_free(&w->arena);
     mem_free(w);
-}
-
-static int stream_of(struct share_cache_worker *w, const struct pool *pool)
-{
-    struct share_cache_stream *m = &w->stream[pool->database_hash % SHARE_CACHE_STREAMS];
-    struct slice name = pool_database(pool);
-
-    if (slice_eq_str(name, m->name))
-        return m->n;
-    if (name.n == 0 || name.n >= sizeof m->name)
-        return CACHE_STREAM_NONE;
-    m->n = cache_stream_find(w->streams, name);
-    memcpy(m->name, name.p, name.n);
-    m->name[name.n] = '\0';
-    return m->n;
-}
-
-bool share_cache_is_good(struct client *c)
-{
-    struct share_cache_worker *w = c->ss->cache;
-    int64_t now_us = loop_now_us(c->ss->loop);
-    int n;
-
-    /* Of a server of pools.conf nothing is kept: only ours are followed, by names of databases. */
-    if (c->pool->cluster_node >= POOLS_FIRST_TARGET)
-        return false;
-    if (w->rules == NULL || cache_gens_off_bits(w->gens, now_us) != 0)
-        return false;
-    n = w->streams == NULL ? CACHE_STREAM_NONE : stream_of(w, c->pool);
-    return n != CACHE_STREAM_NONE && cache_stream_is_good(w->streams, n, now_us);
-}
-
-struct share_cache *share_cache_of(struct client *c)
-{
-    struct share_turn *t = c->share->turn;
-
-    if (t->cache == NULL) {
-        t->cache = mem_alloc_zero(sizeof *t->cache);
-        t->cache->gens = c->ss->cache->gens;
-        t->cache->proc = c->ss->env->slot;
-    }
-    return t->cache;
-}
-
-static void free_all(struct client *c)
-{
-    struct share_cache *sc = c->share->turn->cache;
-
-    c->share->turn->cache = NULL;
-    cache_fill_abort(&sc->fill);
-    qcache_judge_free(&sc->judge);
-    buf_free(&sc->seen);
-    buf_free(&sc->asked);
-    mem_free(sc->cells.p);
-    mem_free(sc);
-}
-
-void share_cache_trim(struct client *c)
-{
-    const struct share_cache *sc = c->share->turn->cache;
-
-    if (sc != NULL && sc->fill == NULL && sc->asking == ASKS_NOTHING && sc->cells.n == 0 &&
-        !sc->has_written && !sc->writes_all && !sc->ask_failed && sc->traits == 0 &&
-        !sc->commits_sent)
-        free_all(c);
-}
-
-void share_cache_free(struct client *c)
-{
-    struct share_cache *sc = c->share->turn->cache;
-
-    if (sc == NULL)
-        return;
-    if (sc->is_held)
-        share_cache_let_loose(c, NULL);
-    free_all(c);
 }
 
 void share_cache_query_sent(struct client *c, struct slice sql)
 {
-    struct share_cache *sc;
+    struct share_cache_said said = {.facts = balance_facts(c->ss, sql), .sql = sql};
 
-    share_cache_note_writes(c, sql, balance_facts(c->ss, sql));
-    sc = c->share->turn->cache;
-    if (sc != NULL)
-        sc->filling = FILLING_SENT;
+    share_cache_note_writes(c, &said);
+    share_cache_fill_sent(c);
 }
 
 void share_cache_unread_sent(struct client *c)
@@ -158,17 +100,19 @@ void share_cache_unread_sent(struct client *c)
     share_cache_note_unread(c);
 }
 
-void share_cache_bound(struct client *c, const struct prep *p)
+void share_cache_bound(struct client *c, const struct prep *p, struct slice values)
 {
-    struct share_cache *sc;
+    struct share_cache_said said;
 
-    if (p == NULL)
+    if (p == NULL) {
         share_cache_note_unread(c);
-    else
-        share_cache_note_writes(c, prep_sql(p), balance_facts(c->ss, prep_sql(p)));
-    sc = c->share->turn->cache;
-    if (sc != NULL)
-        sc->filling = FILLING_SENT;
+    } else {
+        said.facts = balance_facts(c->ss, prep_sql(p));
+        said.sql = prep_sql(p);
+        said.params = (struct qcache_params){prep_types(p), values};
+        share_cache_note_writes(c, &said);
+    }
+    share_cache_fill_sent(c);
 }
 
 void share_cache_over(struct client *c)
@@ -178,6 +122,7 @@ void share_cache_over(struct client *c)
     share_cache_fill_end(c);
     share_cache_settle_writes(c);
     sc->ask_failed = false;
+    sc->wait_until_us = 0;
     sc->nasked = 0;
     share_cache_trim(c);
 }
@@ -198,18 +143,4 @@ bool share_cache_lost(struct client *c, const struct link *link)
     sc->ask_failed = false;
     share_cache_trim(c);
     return was_asking;
-}
-
-void share_cells_add(struct share_cells *s, cache_cell cell)
-{
-    uint32_t i;
-
-    for (i = 0; i < s->n; i++)
-        if (s->p[i] == cell)
-            return;
-    if (s->n == s->cap) {
-        s->cap = s->cap == 0 ? 8 : 2 * s->cap;
-        s->p = mem_resize(s->p, s->cap * sizeof s->p[0]);
-    }
-    s->p[s->n++] = cell;
 }

@@ -125,6 +125,17 @@ static void keep_question(struct client *c, struct share_cache *sc)
     sc->scope_len = c->ss->cache->question_at;
 }
 
+/* What may go to a standby waits for nobody's link of the primary. Where all reads go to standbys
+ * this worker may have none at all: one is opened then. */
+static bool has_link_to_ask(struct client *c)
+{
+    const struct pool *pool = c->pool;
+    bool has_none = pool->nidle == 0 && list_is_empty(&pool->busy) &&
+                    list_is_empty(&pool->waiting) && !sessions_must_hold_writes(c->ss);
+
+    return c->share->kept != NULL || has_none || share_has_ready_link(c);
+}
+
 enum feed_step share_cache_ask(struct client *c)
 {
     struct share *s = c->share;
@@ -145,8 +156,8 @@ enum feed_step share_cache_ask(struct client *c)
     node = share_write_node(c);
     if (node == VIEW_NO_NODE || share_is_avoided(c, node))
         return FEED_AGAIN;
-    if (c->balance != NULL && !share_has_ready_link(c))
-        return FEED_AGAIN; /* what may go to a standby waits for nobody's link of the primary */
+    if (c->balance != NULL && !has_link_to_ask(c))
+        return FEED_AGAIN;
     s->turn->is_asker = true;
     step = share_attach(c, node);
     if (step != FEED_PASS)

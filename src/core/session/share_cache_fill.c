@@ -5,51 +5,77 @@
 
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/hot.h"
 #include "config/conf.h"
 #include "wire/message.h"
 
 #include "share_cache_int.h"
 
-void share_cache_fill_begin(
-    struct client *c, const struct qcache_judgement *j, bool has_shape, struct slice sql)
+/* By row where that is known, else by table. */
+static void add_deps(struct share_cache_worker *w, struct cache_deps *deps, cache_cell db,
+    const struct qcache_judgement *j, const struct share_cache_said *said)
+{
+    cache_cell cell[QCACHE_ROW_READS];
+    struct qcache_row row;
+    unsigned n = 0;
+    unsigned i;
+
+    cache_deps_init(deps);
+    cache_deps_add(deps, w->gens, db);
+    if (j->ncolumns > 0) {
+        qcache_row_find(w->arena, said->facts, said->sql, &row);
+        n = qcache_row_reads(j, &row, &said->params, db, cell);
+        arena_reset(w->arena);
+    }
+    for (i = 0; i < n; i++)
+        cache_deps_add(deps, w->gens, cell[i]);
+    for (i = 0; n == 0 && i < j->nreads; i++)
+        cache_deps_add(deps, w->gens, cache_cell_table(db, j->reads[i]));
+}
+
+/* Why nothing is kept; OK: `deps` are what it depends on. */
+static enum cache_fill_reason may_keep(struct client *c, const struct cache_key *key,
+    const struct qcache_judgement *j, const struct share_cache_said *said, struct cache_deps *deps)
 {
     struct share_cache_worker *w = c->ss->cache;
-    struct cache_key key = cache_key_of(buf_slice(&w->key));
     cache_cell db = cache_cell_database(pool_database(c->pool));
-    struct cache_fill_spec spec = {0};
+    enum cache_fill_reason why;
+
+    if (!cache_is_worth(w->store, key))
+        return CACHE_FILL_RARE;
+    add_deps(w, deps, db, j, said);
+    why = cache_deps_read(deps, w->gens, loop_now_us(c->ss->loop));
+    return why == CACHE_FILL_OK && !share_cache_is_good(c) ? CACHE_FILL_OFF : why;
+}
+
+void share_cache_fill_begin(struct client *c, const struct qcache_judgement *j,
+    const struct cache_key *key, const struct share_cache_said *said, enum cache_turn turn)
+{
+    struct share_cache_worker *w = c->ss->cache;
+    struct cache_fill_spec spec = {.key = key, .has_flight = turn == CACHE_TURN_FILL};
     struct cache_deps deps;
     enum cache_fill_reason why;
     struct share_cache *sc;
-    unsigned i;
 
-    (void)sql;
     w->misses++;
     spec.ntables = qcache_number_tables(j, w->store, pool_database(c->pool), spec.table);
     cache_note_miss(w->store, spec.table, spec.ntables);
-    if (!cache_is_worth(w->store, &key)) {
-        cache_note_fill(w->store, spec.table, spec.ntables, CACHE_FILL_RARE);
+    if (turn == CACHE_TURN_WAIT)
         return;
-    }
-    cache_deps_init(&deps);
-    cache_deps_add(&deps, w->gens, db);
-    for (i = 0; i < j->nreads; i++)
-        cache_deps_add(&deps, w->gens, cache_cell_table(db, j->reads[i]));
-    why = cache_deps_read(&deps, w->gens, loop_now_us(c->ss->loop));
-    if (why == CACHE_FILL_OK && !share_cache_is_good(c))
-        why = CACHE_FILL_OFF;
+    why = may_keep(c, key, j, said, &deps);
     if (why != CACHE_FILL_OK) {
+        if (turn == CACHE_TURN_FILL)
+            cache_flight_leave(w->store, key);
         cache_note_fill(w->store, spec.table, spec.ntables, why);
         return;
     }
-    spec.key = &key;
     spec.deps = &deps;
     spec.expire_s = j->nreads == 0 ? c->ss->conf->memqcache_expire_ms / 1000 : j->expire_s;
     sc = share_cache_of(c);
     sc->ntables = spec.ntables;
     memcpy(sc->table, spec.table, sizeof sc->table);
     sc->fill = cache_fill_begin(w->store, &spec);
-    sc->has_shape = has_shape;
     sc->filling = FILLING_WAITS;
     sc->since_us = loop_now_us(c->ss->loop);
     buf_clear(&sc->seen);
@@ -65,6 +91,14 @@ void share_cache_fill_drop(struct client *c)
     buf_free(&sc->seen);
 }
 
+void share_cache_fed(struct client *c)
+{
+    const struct share_cache *sc = c->share->turn->cache;
+
+    if (sc->fill != NULL && sc->filling == FILLING_WAITS)
+        share_cache_fill_drop(c);
+}
+
 HOT void share_cache_see(struct client *c, const char *p, size_t n)
 {
     struct share_cache *sc = c->share->turn->cache;
@@ -77,6 +111,8 @@ HOT void share_cache_see(struct client *c, const char *p, size_t n)
         return;
     }
     buf_put(&sc->seen, p, n);
+    if (stream_is_clogged(&c->stream))
+        cache_fill_let_go(sc->fill); /* this client is slow */
 }
 
 /* Where in a reply we are. */
@@ -125,10 +161,49 @@ static struct slice result_in(const struct share_cache *sc)
     return slice_of(from, (size_t)(to - from));
 }
 
-/* What a standby answers may be older than what was written last. */
-static bool is_of_primary(struct client *c)
+static bool is_primary(struct client *c, int node)
 {
-    return c->link->pool->cluster_node == share_write_node(c);
+    return node >= POOLS_FIRST_TARGET ||
+           (node == sessions_write_node(c->ss) && node == share_write_node(c));
+}
+
+/* What a standby answers may be older than what was written last. It is not when its last probe,
+ * made before this is sent, found it beyond all writes that are known. A standby that was restarted
+ * may be behind what it told before: so the link has to be as old as the probe. */
+static enum share_cache_source source_of(struct client *c, const struct cache_fill *fill)
+{
+    const struct view *v = &c->ss->view;
+    const struct link *link = c->link;
+    int node = link->pool->cluster_node;
+    struct cache_standby is;
+
+    if (is_primary(c, node))
+        return SOURCE_PRIMARY;
+    if (node >= v->nnodes || link->is_retired ||
+        link_login_us(link) >= v->node[node].replay_asked_us)
+        return SOURCE_OLD;
+    is.replay_lsn = v->node[node].replayed_lsn;
+    is.as_of_us = v->node[node].caught_up_us;
+    return cache_fill_standby(fill, &is) ? SOURCE_STANDBY : SOURCE_OLD;
+}
+
+void share_cache_fill_sent(struct client *c)
+{
+    struct share_cache *sc = c->share->turn->cache;
+
+    if (sc == NULL || sc->fill == NULL)
+        return;
+    sc->filling = FILLING_SENT;
+    sc->link_id = c->link->id;
+    sc->source = source_of(c, sc->fill);
+}
+
+/* It was not sent anew elsewhere. */
+static bool is_from_source(struct client *c, const struct share_cache *sc)
+{
+    if (sc->source == SOURCE_OLD || c->link->id != sc->link_id)
+        return false;
+    return sc->source == SOURCE_STANDBY || is_primary(c, c->link->pool->cluster_node);
 }
 
 static enum cache_fill_reason keep(struct client *c, struct share_cache *sc)
@@ -136,7 +211,7 @@ static enum cache_fill_reason keep(struct client *c, struct share_cache *sc)
     struct slice result = result_in(sc);
     int64_t now_us = loop_now_us(c->ss->loop);
 
-    if (!is_of_primary(c))
+    if (!is_from_source(c, sc))
         return CACHE_FILL_STANDBY;
     if (cache_fill_append(sc->fill, result.p, result.n) == -1)
         return CACHE_FILL_LARGE;

@@ -6,6 +6,7 @@
  *
  *   share_cache.c        a worker's handle; what a turn has of it
  *   share_cache_look.c   may this client have a kept result? its key; the answer
+ *   share_cache_wait.c   another client asks for the result: his is waited for
  *   share_cache_fill.c   what a server answers is gathered, and kept at the end
  *   share_cache_ask.c    judgements, asked of the server in front of the statement or behind it
  *   share_cache_write.c  what the transaction has written, and when that holds
@@ -21,6 +22,7 @@
 #include "cache/cache_stream.h"
 #include "event/loop.h"
 #include "qcache/qcache.h"
+#include "qcache/qcache_row.h"
 
 #include "share_int.h"
 
@@ -30,6 +32,9 @@ struct share_cache_stream {
     char name[CACHE_STREAM_BYTES];
     int n;
 };
+
+/* Who waits for others' results, by hashes of keys. */
+#define SHARE_CACHE_LINES 64
 
 /* A worker's. */
 struct share_cache_worker {
@@ -43,8 +48,13 @@ struct share_cache_worker {
     struct buf scope;           /* who asks, and the names in the statement at hand ... */
     uint32_t question_at;       /* ... which begin here */
     struct buf room;            /* an answer on its way to a client */
+    struct arena *arena;        /* of one call */
     struct list loose;          /* writes whose outcome nobody waits for */
     struct timer timer;         /* ... looks after them */
+    struct list waiting[SHARE_CACHE_LINES]; /* turns that wait for another's result */
+    struct list called;                     /* ... and are to look again */
+    struct task calls;
+    struct timer looks;
     struct sessions *ss;
     uint64_t hits;
     uint64_t misses;
@@ -59,6 +69,13 @@ struct share_cells {
 
 enum share_cache_filling { FILLING_WAITS, FILLING_SENT }; /* the statement, on a link */
 
+/* Whom it was sent to. */
+enum share_cache_source {
+    SOURCE_OLD, /* may not have what was written last: what it answers is not kept */
+    SOURCE_PRIMARY,
+    SOURCE_STANDBY /* is known to have it */
+};
+
 enum share_cache_asking {
     ASKS_NOTHING,
     ASKS_OWED, /* settings are under way in front of the question */
@@ -72,10 +89,15 @@ struct share_cache {
     struct cache_fill *fill;
     struct buf seen; /* what the client was told */
     int64_t since_us;
-    uint8_t filling; /* enum share_cache_filling */
-    bool has_shape;  /* columns are told in front of the rows */
+    uint8_t filling;  /* enum share_cache_filling */
+    uint8_t source;   /* enum share_cache_source */
+    bool has_shape;   /* columns are told in front of the rows */
+    uint64_t link_id; /* where it was sent */
     uint32_t ntables;
     uint16_t table[CACHE_ENTRY_TABLES]; /* numbers, for counters */
+    /* Another client asks for its result. */
+    uint64_t awaited;      /* the hash of the key */
+    int64_t wait_until_us; /* 0: the statement at hand has not waited; once is enough */
     /* A question about the catalogue. */
     struct qcache_judge *judge;
     struct buf asked; /* scope and question */
@@ -93,8 +115,9 @@ struct share_cache {
     bool has_written;  /* results are not looked up until it ends */
     bool is_held;      /* its cells are */
     bool commits_sent; /* what may end it was, in the present exchange */
-    uint32_t traits;   /* QCACHE_W_NAMES: it was sent, in SET LOCAL search_path and the like;
-                          QCACHE_W_COMMITS: something that may end it was, and has not */
+    uint32_t traits;   /* QCACHE_W_TABLES: a table as a whole is among its cells; QCACHE_W_NAMES: it
+                          was sent, in SET LOCAL search_path and the like;   QCACHE_W_COMMITS:
+                          something   that may end it was, and has not */
 };
 
 /* share_cache.c */
@@ -104,6 +127,8 @@ struct share_cache *share_cache_of(struct client *c);
 void share_cache_trim(struct client *c);
 /* Results of the client's database may be used and kept now. */
 bool share_cache_is_good(struct client *c);
+/* Results of it go by what its WAL says, too, and changes of its catalogue are noticed. */
+bool share_cache_is_followed(struct client *c);
 /* Adds a cell, once. */
 void share_cells_add(struct share_cells *s, cache_cell cell);
 
@@ -127,24 +152,62 @@ bool share_cache_own_is_quiet(const struct client *c);
 bool share_cache_knows_session(const struct share *s);
 
 /* share_cache_write.c */
+/* A statement, and the parameters that it has. */
+struct share_cache_said {
+    const struct sql_facts *facts;
+    struct slice sql;
+    struct qcache_params params;
+};
 /* These statements are about to be sent: what they write is added to what the transaction has
  * written, and held if it may be committed by it. */
-void share_cache_note_writes(struct client *c, struct slice sql, const struct sql_facts *facts);
+void share_cache_note_writes(struct client *c, const struct share_cache_said *said);
 /* The same of what nobody has looked at. */
 void share_cache_note_unread(struct client *c);
 /* The turn ends with writes whose outcome is not known: `link` may still do them. */
+/* Writes are let loose for so long at most. */
+#define LOOSE_MAX_US INT64_C(600000000)
 void share_cache_let_loose(struct client *c, const struct link *link);
+/* The same for `cells`, which are emptied. */
+void share_cache_add_loose(
+    struct client *c, struct share_cells *cells, bool writes_all, uint64_t link_id, int64_t for_us);
 void share_cache_loose_init(struct share_cache_worker *w);
 void share_cache_loose_fini(struct share_cache_worker *w);
 /* The exchange is over: outcomes are known. */
 void share_cache_settle_writes(struct client *c);
 
+/* share_cache_wait.c */
+/* Nothing at a server is his, that others might be waiting for, and it has not waited yet. */
+bool share_cache_may_wait(const struct client *c);
+/* It is fed again when whoever asks for the key with this hash has its result, or will not. The
+ * caller parks it. `took_us`: what that took the last time; 0: not known. */
+void share_cache_line_up(struct client *c, struct share_cache *sc, uint64_t hash, uint32_t took_us);
+/* Who waits for the key with this hash, in this worker, looks again, in a moment. */
+void share_cache_wake(struct sessions *ss, uint64_t hash);
+void share_cache_wait_init(struct share_cache_worker *w);
+void share_cache_wait_fini(struct share_cache_worker *w);
+
+/* share_cache_look.c, for PGPOOL EXPLAIN and PGPOOL SET CACHE DELETE */
+/* What becomes of this statement; "": there is no cache. */
+const char *share_cache_explain(struct client *c, struct slice sql, const struct sql_facts *facts);
+/* As admin_cache_delete_fn: all results of this text, with whatever settings and parameters. */
+bool share_cache_delete(void *ctx, struct slice sql, struct slice user, struct slice database);
+
 /* share_cache_fill.c */
-/* A miss: its result is kept if nothing speaks against that. ss->cache->key is its key. */
-void share_cache_fill_begin(
-    struct client *c, const struct qcache_judgement *j, bool has_shape, struct slice sql);
+/* A miss: its result is kept if nothing speaks against that. WAIT: another one's result is kept. */
+void share_cache_fill_begin(struct client *c, const struct qcache_judgement *j,
+    const struct cache_key *key, const struct share_cache_said *said, enum cache_turn turn);
 /* What was begun is not sent, or is not alone. */
 void share_cache_fill_drop(struct client *c);
+/* It is sent, on c->link. */
+void share_cache_fill_sent(struct client *c);
 void share_cache_fill_end(struct client *c);
+
+/* All that came from the client was looked at: what is not under way by now is parked. */
+void share_cache_fed(struct client *c);
+static inline void share_cache_after_feed(struct client *c)
+{
+    if (share_has_turn(c) && c->share->turn->cache != NULL)
+        share_cache_fed(c);
+}
 
 #endif

@@ -12,6 +12,7 @@
 #include "config/conf.h"
 #include "config/conf_param.h"
 #include "wire/batch.h"
+#include "wire/reader.h"
 #include "wire/writer.h"
 
 #include "share_cache_int.h"
@@ -143,6 +144,58 @@ static bool make_key(struct client *c, const struct look *l, const struct qcache
     return key->len <= CACHE_KEY_MAX;
 }
 
+/* A text without what may stand behind a statement. */
+static struct slice bare(struct slice sql)
+{
+    while (sql.n > 0 && memchr("; \t\r\n", sql.p[sql.n - 1], 5) != NULL)
+        sql.n--;
+    return sql;
+}
+
+static struct slice skip_bytes(struct slice s, size_t n)
+{
+    return n > s.n ? slice_of(NULL, 0) : slice_of(s.p + n, s.n - n);
+}
+
+/* The text in a key that make_key has made. */
+static struct slice text_in(struct slice key, struct slice database, struct slice user)
+{
+    struct wire_reader r;
+    uint32_t n;
+
+    wire_reader_init(&r, skip_bytes(key, 1));
+    if (!slice_eq(wire_get_cstr(&r), database) || !slice_eq(wire_get_cstr(&r), user))
+        return slice_of(NULL, 0);
+    while (!r.bad && wire_get_cstr(&r).n > 0)
+        (void)wire_get_cstr(&r);
+    (void)wire_get_bytes(&r, 4 * sizeof(uint32_t) + sizeof(uint64_t));
+    (void)wire_get_bytes(&r, wire_get_u16(&r) * (uint32_t)sizeof(uint32_t));
+    n = wire_get_u32(&r);
+    return r.bad ? slice_of(NULL, 0) : wire_get_bytes(&r, n);
+}
+
+struct wanted {
+    struct slice sql;
+    struct slice user;
+    struct slice database;
+};
+
+static bool is_wanted(void *ctx, struct slice key)
+{
+    const struct wanted *w = ctx;
+    struct slice sql = text_in(key, w->database, w->user);
+
+    return sql.p != NULL && slice_eq(bare(sql), w->sql);
+}
+
+bool share_cache_delete(void *ctx, struct slice sql, struct slice user, struct slice database)
+{
+    struct client *c = ctx;
+    struct wanted w = {bare(sql), user, database};
+
+    return cache_delete_all(c->ss->cache->store, is_wanted, &w) > 0;
+}
+
 /* --- the answer --- */
 
 /* `head` and the result that is kept, and that all is done, in ss->cache->room. */
@@ -181,6 +234,7 @@ static bool find(struct client *c, struct slice head, struct cache_hit *hit)
     struct share_cache_worker *w = c->ss->cache;
     struct cache_key key = cache_key_of(buf_slice(&w->key));
 
+    hit->took_us = 0;
     return cache_find(w->store, &key, loop_now_us(c->ss->loop), hit) && fetch(c, hit, head);
 }
 
@@ -194,6 +248,8 @@ HOT static void tell(struct client *c, const struct cache_hit *hit, struct slice
         client_stats_on_query(c);
     s->is_counted = false;
     s->turn->needs_snapshot = s->turn->needs_snapshot || s->is_virtual;
+    if (s->turn->cache != NULL)
+        s->turn->cache->wait_until_us = 0;
     w->hits++;
     client_stmts_hit(c, sql);
     cache_note_hit(w->store, hit, hash_bytes(sql.p, sql.n, 0), sql);
@@ -205,6 +261,30 @@ HOT static void tell(struct client *c, const struct cache_hit *hit, struct slice
     if (w->room.cap > BUF_SMALL_BYTES)
         buf_free(&w->room);
     client_note_idle(c);
+}
+
+/* ss->cache->key is its key. Asks for it, or waits for another client who does. */
+static enum feed_step miss(struct client *c, const struct qcache_judgement *j,
+    const struct sql_facts *facts, const struct look *l, uint32_t took_us)
+{
+    struct share_cache_said said = {.facts = facts, .sql = l->sql, .params = {l->types, l->values}};
+    struct share_cache_worker *w = c->ss->cache;
+    struct cache_key key = cache_key_of(buf_slice(&w->key));
+    enum cache_turn turn = cache_flight_enter(w->store, &key, loop_now_us(c->ss->loop));
+
+    if (turn != CACHE_TURN_WAIT || !share_cache_may_wait(c)) {
+        share_cache_fill_begin(c, j, &key, &said, turn);
+        if (c->share->turn->cache != NULL)
+            c->share->turn->cache->has_shape = l->kind != KEY_ROWS;
+        return FEED_AGAIN;
+    }
+    share_stop_asking(c); /* it may have stood in a queue */
+    share_cache_line_up(c, share_cache_of(c), key.hash, took_us);
+    c->share->phase = SHARE_WAITING;
+    c->was_told_to_wait = true; /* nothing is said of connections, which it does not wait for */
+    client_row_state(c, CLIENT_STATE_WAITING, WAIT_REASON_RESULT);
+    client_stats_on_wait_begin(c);
+    return FEED_PARK;
 }
 
 /* --- simple queries --- */
@@ -266,8 +346,7 @@ enum feed_step share_cache_query(struct client *c, struct slice sql, const struc
         tell(c, &hit, sql);
         return FEED_LOCAL;
     }
-    share_cache_fill_begin(c, j, true, sql);
-    return FEED_AGAIN;
+    return miss(c, j, facts, &l, hit.took_us);
 }
 
 /* --- the extended protocol --- */
@@ -339,10 +418,8 @@ static enum feed_step look_at_lone(
         (n != NULL && !sent->describes && n->told == 0) || !make_key(c, &l, j) ||
         !share_cache_is_good(c))
         return FEED_AGAIN;
-    if (!find(c, head, &hit)) {
-        share_cache_fill_begin(c, j, sent->describes, l.sql);
-        return FEED_AGAIN;
-    }
+    if (!find(c, head, &hit))
+        return miss(c, j, facts, &l, hit.took_us);
     note_answered(c, sent, p, n);
     tell(c, &hit, l.sql);
     return FEED_LOCAL;
@@ -405,4 +482,45 @@ enum feed_step share_cache_sequence(struct client *c, const char *p, const char 
         while (p < whole && batch_next(&p, end, &m))
             c->share->turn->nskip++;
     return step;
+}
+
+/* --- what PGPOOL EXPLAIN says --- */
+
+static const char *explain_key(
+    struct client *c, const struct look *l, const struct qcache_judgement *j)
+{
+    struct cache_hit hit;
+    struct cache_key key;
+
+    if (!is_eligible(c))
+        return "not now: the session, or its transaction, has written or has what results may "
+               "depend "
+               "on";
+    if (!share_cache_is_good(c))
+        return "not now: SHOW POOL_CACHE_STREAMS says why";
+    if (!make_key(c, l, j))
+        return qcache_reason_text(QCACHE_R_LONG);
+    key = cache_key_of(buf_slice(&c->ss->cache->key));
+    return cache_find(c->ss->cache->store, &key, loop_now_us(c->ss->loop), &hit)
+               ? "answered from the cache"
+               : "kept when it is asked for";
+}
+
+const char *share_cache_explain(struct client *c, struct slice sql, const struct sql_facts *facts)
+{
+    struct look l = {.kind = KEY_QUERY, .sql = sql};
+    const struct qcache_judgement *j;
+    enum qcache_reason r;
+    bool is_forced;
+
+    r = qcache_text_reason(facts, sql, &is_forced);
+    if (r != QCACHE_R_NONE)
+        return qcache_reason_text(r);
+    if (share_cache_scope(c, facts) == -1)
+        return qcache_reason_text(QCACHE_R_LONG);
+    j = share_cache_judged(c);
+    if (j == NULL)
+        return qcache_reason_text(QCACHE_R_UNKNOWN);
+    r = reason_of(j, is_forced);
+    return r != QCACHE_R_NONE ? qcache_reason_text(r) : explain_key(c, &l, j);
 }

@@ -11,25 +11,12 @@
 
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/mem.h"
 #include "qcache/qcache.h"
 
 #include "share_cache_int.h"
 #include "share_vars_int.h"
-
-/* A server that was lost is given so long to end what it was at. */
-#define LOOSE_LOST_US INT64_C(5000000)
-#define LOOSE_MAX_US  INT64_C(600000000)
-#define LOOSE_LOOK_MS 20
-
-/* Writes whose outcome nobody waits for. */
-struct loose {
-    struct list node;
-    struct share_cells cells;
-    uint64_t link_id; /* 0: its link is gone */
-    int64_t until_us;
-    bool writes_all;
-};
 
 /* A table as a whole: results of all of it, and those of single rows. */
 static void add_table(struct share_cells *s, cache_cell db, uint32_t oid)
@@ -44,7 +31,7 @@ static void add_table(struct share_cells *s, cache_cell db, uint32_t oid)
 static void hold(struct share_cache *sc)
 {
     if (sc->writes_all)
-        cache_gens_empty(sc->gens);
+        cache_gens_empty(sc->gens, cache_written_now().us);
     if (sc->is_held || sc->cells.n == 0)
         return;
     cache_gens_hold(sc->gens, sc->proc, sc->cells.p, sc->cells.n);
@@ -53,15 +40,16 @@ static void hold(struct share_cache *sc)
 
 static void release(struct client *c, struct share_cache *sc)
 {
-    struct cache_written at = {.lsn = 0, .us = loop_now_us(c->ss->loop)};
+    struct cache_written at = cache_written_now();
 
     if (sc->is_held) {
         cache_gens_release(sc->gens, sc->proc, sc->cells.p, sc->cells.n, at);
-        cache_note_writes(c->ss->cache->store, sc->cells.p, sc->cells.n);
+        cache_note_writes(
+            c->ss->cache->store, sc->cells.p, sc->cells.n, (sc->traits & QCACHE_W_TABLES) == 0);
     }
     sc->is_held = false;
     if (sc->writes_all)
-        cache_gens_empty(sc->gens);
+        cache_gens_empty(sc->gens, cache_written_now().us);
 }
 
 /* A transaction block is open for what is sent now, and stays so: whatever runs in it waits for its
@@ -81,11 +69,38 @@ static bool is_in_vain(const struct client *c, uint32_t writes)
            expect_is_quiet(&c->link->expect);
 }
 
-static void add_writes(struct client *c, uint32_t writes, const struct qcache_judgement *j)
+/* Beyond so many a transaction is told by table. */
+#define CELLS_BY_ROW 256
+
+/* The rows of one table that a lone statement writes, as cells. Only where the catalogue is
+ * followed: a column that was added around us would not be known. 0: by table. */
+static unsigned rows_written(struct client *c, const struct share_cache_said *said, uint32_t writes,
+    const struct qcache_judgement *j, cache_cell cell[QCACHE_ROW_WRITES])
+{
+    const struct share_cache *sc = c->share->turn->cache;
+    struct share_cache_worker *w = c->ss->cache;
+    struct qcache_row row;
+    unsigned n;
+
+    if (said == NULL || (writes & ~QCACHE_W_COMMITS) != QCACHE_W_TABLES || j == NULL ||
+        j->ncolumns == 0 || (sc != NULL && sc->cells.n >= CELLS_BY_ROW) ||
+        !share_cache_is_followed(c))
+        return 0;
+    qcache_row_find(w->arena, said->facts, said->sql, &row);
+    n = qcache_row_writes(
+        j, &row, &said->params, cache_cell_database(pool_database(c->pool)), cell);
+    arena_reset(w->arena);
+    return n;
+}
+
+static void add_writes(struct client *c, uint32_t writes, const struct qcache_judgement *j,
+    const struct share_cache_said *said)
 {
     struct share_cache *sc = share_cache_of(c);
     cache_cell db = cache_cell_database(pool_database(c->pool));
     struct share_cells *more = &sc->cells;
+    cache_cell cell[QCACHE_ROW_WRITES];
+    unsigned nrows = rows_written(c, said, writes, j, cell);
     unsigned i;
 
     if (sc->is_held)
@@ -94,8 +109,11 @@ static void add_writes(struct client *c, uint32_t writes, const struct qcache_ju
         share_cells_add(more, db);
     if ((writes & QCACHE_W_CATALOG) != 0)
         share_cells_add(more, cache_cell_table(db, OID_CATALOG));
-    for (i = 0; j != NULL && (writes & QCACHE_W_TABLES) != 0 && i < j->nwrites; i++)
+    for (i = 0; i < nrows; i++)
+        share_cells_add(more, cell[i]);
+    for (i = 0; nrows == 0 && j != NULL && (writes & QCACHE_W_TABLES) != 0 && i < j->nwrites; i++)
         add_table(more, db, j->writes[i]);
+    sc->traits |= nrows == 0 ? QCACHE_W_TABLES : 0;
     sc->writes_all = sc->writes_all || (writes & QCACHE_W_ALL) != 0;
     sc->has_written = true;
 }
@@ -112,7 +130,8 @@ static uint32_t judged(uint32_t writes, const struct qcache_judgement *j)
     return writes & ~QCACHE_W_FUNCTIONS;
 }
 
-static void send_writes(struct client *c, uint32_t writes, const struct qcache_judgement *j)
+static void send_writes(struct client *c, uint32_t writes, const struct qcache_judgement *j,
+    const struct share_cache_said *said)
 {
     const uint32_t changes = QCACHE_W_TABLES | QCACHE_W_CATALOG | QCACHE_W_DATABASE | QCACHE_W_ALL;
     struct share_cache *sc = c->share->turn->cache;
@@ -124,7 +143,7 @@ static void send_writes(struct client *c, uint32_t writes, const struct qcache_j
     if (!changes_any && (sc == NULL || (writes & QCACHE_W_COMMITS) == 0))
         return;
     if (changes_any) {
-        add_writes(c, writes, j);
+        add_writes(c, writes, j, said);
         sc = c->share->turn->cache;
     }
     if (was_held ||
@@ -170,8 +189,10 @@ static bool are_names_doubtful(struct client *c, uint32_t writes)
            (s->pins != 0 && s->ran_code != 0);
 }
 
-void share_cache_note_writes(struct client *c, struct slice sql, const struct sql_facts *facts)
+void share_cache_note_writes(struct client *c, const struct share_cache_said *said)
 {
+    const struct sql_facts *facts = said->facts;
+    struct slice sql = said->sql;
     const uint32_t by_names = QCACHE_W_TABLES | QCACHE_W_FUNCTIONS;
     const struct qcache_judgement *j = NULL;
     uint32_t writes = qcache_writes(facts, sql);
@@ -191,7 +212,7 @@ void share_cache_note_writes(struct client *c, struct slice sql, const struct sq
     writes = judged(writes, j);
     if (are_names_doubtful(c, writes))
         writes |= QCACHE_W_DATABASE;
-    send_writes(c, writes, j);
+    send_writes(c, writes, j, said);
 }
 
 void share_cache_note_unread(struct client *c)
@@ -201,7 +222,7 @@ void share_cache_note_unread(struct client *c)
     c->share->ran_code = 1;
     if (!c->ss->conf->memqcache_auto_cache_invalidation)
         writes = only_unwatched(c, writes);
-    send_writes(c, writes, NULL);
+    send_writes(c, writes, NULL, NULL);
 }
 
 void share_cache_settle_writes(struct client *c)
@@ -229,31 +250,6 @@ void share_cache_settle_writes(struct client *c)
 
 /* --- what nobody waits for --- */
 
-static void add_loose(
-    struct client *c, struct share_cells *cells, bool writes_all, uint64_t link_id, int64_t for_us)
-{
-    struct share_cache_worker *w = c->ss->cache;
-    struct loose *l = mem_alloc_zero(sizeof *l);
-
-    l->cells = *cells;
-    l->writes_all = writes_all;
-    l->link_id = link_id;
-    l->until_us = loop_now_us(c->ss->loop) + (link_id == 0 ? LOOSE_LOST_US : for_us);
-    list_push_back(&w->loose, &l->node);
-    memset(cells, 0, sizeof *cells);
-    if (!timer_is_armed(&w->timer))
-        timer_start(c->ss->loop, &w->timer, LOOSE_LOOK_MS);
-}
-
-void share_cache_let_loose(struct client *c, const struct link *link)
-{
-    struct share_cache *sc = c->share->turn->cache;
-
-    add_loose(c, &sc->cells, sc->writes_all, link == NULL ? c->share->last_link : 0, LOOSE_MAX_US);
-    sc->is_held = false;
-    sc->writes_all = false;
-}
-
 void share_cache_unseen_begin(struct client *c)
 {
     struct slice how = c->login->startup.replication;
@@ -271,64 +267,6 @@ void share_cache_unseen_end(struct client *c)
     struct share_cells *cells = c->rare->unseen;
 
     c->rare->unseen = NULL;
-    add_loose(c, cells, false, c->link == NULL ? 0 : c->link->id, LOOSE_MAX_US);
+    share_cache_add_loose(c, cells, false, c->link == NULL ? 0 : c->link->id, LOOSE_MAX_US);
     mem_free(cells);
-}
-
-/* The link with this number is still at it, for nobody or for a client that is gone. */
-static bool is_at_work(struct share_cache_worker *w, uint64_t link_id)
-{
-    struct list *n;
-
-    LIST_FOREACH(n, &w->ss->be.links)
-    {
-        const struct link *link = LIST_ENTRY(n, struct link, be_node);
-
-        if (link->id == link_id)
-            return !expect_is_quiet(&link->expect);
-    }
-    return false;
-}
-
-static void end_loose(struct share_cache_worker *w, struct loose *l)
-{
-    struct cache_written at = {.lsn = 0, .us = loop_now_us(w->ss->loop)};
-
-    list_remove(&l->node);
-    cache_gens_release(w->gens, w->ss->env->slot, l->cells.p, l->cells.n, at);
-    if (l->writes_all)
-        cache_gens_empty(w->gens);
-    mem_free(l->cells.p);
-    mem_free(l);
-}
-
-static void on_timer(struct timer *t)
-{
-    struct share_cache_worker *w = LIST_ENTRY(t, struct share_cache_worker, timer);
-    int64_t now_us = loop_now_us(w->ss->loop);
-    struct list *n;
-    struct list *tmp;
-
-    LIST_FOREACH_SAFE(n, tmp, &w->loose)
-    {
-        struct loose *l = LIST_ENTRY(n, struct loose, node);
-
-        if (now_us >= l->until_us || (l->link_id != 0 && !is_at_work(w, l->link_id)))
-            end_loose(w, l);
-    }
-    if (!list_is_empty(&w->loose))
-        timer_start(w->ss->loop, &w->timer, LOOSE_LOOK_MS);
-}
-
-void share_cache_loose_init(struct share_cache_worker *w)
-{
-    list_init(&w->loose);
-    timer_init(&w->timer, on_timer);
-}
-
-void share_cache_loose_fini(struct share_cache_worker *w)
-{
-    timer_stop(w->ss->loop, &w->timer);
-    while (!list_is_empty(&w->loose)) /* links are closed by now, or will be: it is over */
-        end_loose(w, LIST_ENTRY(list_first(&w->loose), struct loose, node));
 }

@@ -35,6 +35,7 @@ struct asked {
     size_t n;
     uint64_t ends[2];
     struct sql_fingerprint sum;
+    uint32_t *notes; /* NULL: it is not kept */
 };
 
 struct sql_cache {
@@ -230,20 +231,38 @@ static void keep(struct sql_cache *c, const struct sql_facts *facts, const struc
     c->stats.bytes += bytes;
 }
 
+/* Looks for a text among those that are kept. NULL: it is not there. */
+HOT static uint32_t *find_kept(struct sql_cache *c, struct slice text, struct sql_mould_set *set,
+    struct sql_memo_key *key, struct sqlfp *fp)
+{
+    struct sql_memo_slot *slot;
+    struct sql_mould *mould;
+    uint64_t layout;
+
+    mould = set == NULL ? NULL : sql_mould_find(set, text, &layout);
+    if (mould != NULL) {
+        *fp = mould->fp;
+        fp->layout ^= layout;
+        return mould->note;
+    }
+    slot = sql_memo_find(&c->memo, text, key);
+    if (slot == NULL)
+        return NULL;
+    *fp = slot->fp;
+    return slot->note;
+}
+
 /* False when `text` has none. */
-static bool find_fingerprint(struct sql_cache *c, struct slice text, struct sqlfp *fp)
+static bool find_fingerprint(
+    struct sql_cache *c, struct slice text, struct sqlfp *fp, uint32_t **notes)
 {
     struct sql_mould_set *set = sql_mould_set_of(&c->moulds, text);
     struct sql_memo_key key;
-    const struct sqlfp *known;
 
-    if (set != NULL && sql_mould_find(set, text, fp))
+    *notes = find_kept(c, text, set, &key, fp);
+    if (*notes != NULL)
         return true;
-    known = sql_memo_find(&c->memo, text, &key);
-    if (known != NULL) {
-        *fp = *known;
-        return true;
-    }
+    c->asked.p = NULL; /* its notes may become another text's */
     if (sqlfp_text(c->scan, text, false, fp) == -1)
         return false;
     sql_memo_put(&key, fp);
@@ -258,45 +277,75 @@ static void read_ends(struct slice text, uint64_t ends[2])
     memcpy(&ends[1], text.p + text.n - sizeof ends[1], sizeof ends[1]);
 }
 
-static void note_asked(struct sql_cache *c, struct slice text, const struct sqlfp *fp)
+static void note_asked(
+    struct sql_cache *c, struct slice text, const struct sqlfp *fp, uint32_t *notes)
 {
     c->asked.p = text.n < sizeof c->asked.ends[0] ? NULL : text.p;
     c->asked.n = text.n;
     c->asked.sum = fp->sum;
+    c->asked.notes = notes;
     if (c->asked.p != NULL)
         read_ends(text, c->asked.ends);
+}
+
+static bool is_asked(const struct sql_cache *c, struct slice text)
+{
+    uint64_t ends[2];
+
+    if (text.p != c->asked.p || text.n != c->asked.n || text.p == NULL)
+        return false;
+    read_ends(text, ends);
+    return ends[0] == c->asked.ends[0] && ends[1] == c->asked.ends[1];
 }
 
 HOT int sql_cache_fingerprint(
     struct sql_cache *c, struct slice text, size_t max, struct sql_fingerprint *out)
 {
     struct sqlfp fp = {.seed = c->seed};
-    uint64_t ends[2];
+    uint32_t *notes;
 
-    if (text.p == c->asked.p && text.n == c->asked.n && text.p != NULL) {
-        read_ends(text, ends);
-        if (ends[0] == c->asked.ends[0] && ends[1] == c->asked.ends[1]) {
-            *out = c->asked.sum;
-            return 0;
-        }
+    if (is_asked(c, text)) {
+        *out = c->asked.sum;
+        return 0;
     }
-    if (text.n > max || !find_fingerprint(c, text, &fp))
+    if (text.n > max || !find_fingerprint(c, text, &fp, &notes))
         return -1;
     *out = fp.sum;
     return 0;
+}
+
+HOT uint32_t *sql_cache_notes(struct sql_cache *c, struct slice text, size_t max)
+{
+    struct sql_mould_set *set;
+    struct sql_mould *mould;
+    struct sql_memo_slot *slot;
+    struct sql_memo_key key;
+    uint64_t layout;
+
+    if (is_asked(c, text))
+        return c->asked.notes;
+    if (text.n > max)
+        return NULL;
+    set = sql_mould_set_of(&c->moulds, text);
+    mould = set == NULL ? NULL : sql_mould_find(set, text, &layout);
+    if (mould != NULL)
+        return mould->note;
+    slot = sql_memo_find(&c->memo, text, &key);
+    return slot == NULL ? NULL : slot->note;
 }
 
 HOT const struct sql_facts *sql_cache_get(
     struct sql_cache *c, struct arena *scratch, struct slice text, bool *same_layout)
 {
     struct sqlfp fp = {.seed = c->seed};
-    bool has_fp = find_fingerprint(c, text, &fp);
+    uint32_t *notes;
+    bool has_fp = find_fingerprint(c, text, &fp, &notes);
     struct hash_node *node =
         has_fp ? hash_table_find(&c->table, fp.sum.lo, same_fingerprint, &fp.sum) : NULL;
 
     *same_layout = true;
     if (has_fp)
-        note_asked(c, text, &fp);
+        note_asked(c, text, &fp, notes);
     else
         c->asked.p = NULL;
     if (node != NULL) {

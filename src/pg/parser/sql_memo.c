@@ -16,7 +16,7 @@ static void forget(struct sql_memo_slot *slot)
     slot->text = NULL;
 }
 
-WARM const struct sqlfp *sql_memo_find(
+WARM struct sql_memo_slot *sql_memo_find(
     struct sql_memo *m, struct slice text, struct sql_memo_key *key)
 {
     struct sql_memo_slot *slot;
@@ -31,7 +31,7 @@ WARM const struct sqlfp *sql_memo_find(
     if (slot->hash != key->hash || slot->text == NULL || slot->n != text.n ||
         memcmp(slot->text, text.p, text.n) != 0)
         return NULL;
-    return &slot->fp;
+    return slot;
 }
 
 void sql_memo_put(const struct sql_memo_key *key, const struct sqlfp *fp)
@@ -49,6 +49,7 @@ void sql_memo_put(const struct sql_memo_key *key, const struct sqlfp *fp)
     memcpy(slot->text, key->text.p, key->text.n);
     slot->n = (uint32_t)key->text.n;
     slot->fp = *fp;
+    memset(slot->note, 0, sizeof slot->note);
 }
 
 void sql_memo_clear(struct sql_memo *m)

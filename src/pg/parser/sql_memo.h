@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "fingerprint.h"
+#include "parser/sql_cache.h"
 
 /* Longer texts are not kept. */
 #define SQL_MEMO_TEXT_BYTES 1024
@@ -22,6 +23,7 @@ struct sql_memo_slot {
     uint32_t n;
     uint32_t seen; /* how often it came */
     struct sqlfp fp;
+    uint32_t note[SQL_CACHE_NOTES];
 };
 
 struct sql_memo {
@@ -35,8 +37,9 @@ struct sql_memo_key {
     struct sql_memo_slot *slot; /* NULL: too long */
 };
 
-/* The fingerprint of `text`, or NULL when it is not known. */
-const struct sqlfp *sql_memo_find(struct sql_memo *m, struct slice text, struct sql_memo_key *key);
+/* Where the fingerprint of `text` is, or NULL when it is not known. */
+struct sql_memo_slot *sql_memo_find(
+    struct sql_memo *m, struct slice text, struct sql_memo_key *key);
 /* Says what it is. */
 void sql_memo_put(const struct sql_memo_key *key, const struct sqlfp *fp);
 /* Frees what is kept. */

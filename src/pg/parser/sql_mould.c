@@ -41,46 +41,44 @@ static const char *literal_end(const struct sqlfp_gap *gap, const char *p, const
     return q == p || q - p >= SQLFP_INT_DIGITS ? NULL : q;
 }
 
-HOT static bool fits(const struct sql_mould *m, struct slice text, struct sqlfp *fp)
+HOT static bool fits(const struct sql_mould *m, struct slice text, uint64_t *layout)
 {
     const char *p = text.p;
     const char *end = p + text.n;
     const char *q;
+    const struct sqlfp_gap *gap;
     unsigned at = 0; /* in the mould */
     unsigned i;
     unsigned n;
-    uint64_t layout = 0;
 
-    for (i = 0; i <= m->gaps.n; i++) {
-        n = (i < m->gaps.n ? m->gaps.gap[i].off : m->n) - at;
+    *layout = 0;
+    for (i = 0; i < m->gaps.n; i++) {
+        gap = &m->gaps.gap[i];
+        n = gap->off - at;
         if ((size_t)(end - p) < n || memcmp(p, m->text + at, n) != 0)
             return false;
         p += n;
-        if (i == m->gaps.n)
-            break;
-        q = literal_end(&m->gaps.gap[i], p, end);
+        q = literal_end(gap, p, end);
         if (q == NULL)
             return false;
-        if (q - p != m->gaps.gap[i].len)
-            layout = sqlfp_fold_mul(layout ^ ((uint64_t)i << 32 | (uint64_t)(q - p)), SQLFP_MUL_HI);
+        if (q - p != gap->len)
+            *layout =
+                sqlfp_fold_mul(*layout ^ ((uint64_t)i << 32 | (uint64_t)(q - p)), SQLFP_MUL_HI);
         p = q;
-        at += n + m->gaps.gap[i].len;
+        at += n + gap->len;
     }
-    if (p != end)
-        return false;
-    *fp = m->fp;
-    fp->layout ^= layout;
-    return true;
+    n = m->n - at;
+    return (size_t)(end - p) == n && memcmp(p, m->text + at, n) == 0;
 }
 
-HOT bool sql_mould_find(const struct sql_mould_set *set, struct slice text, struct sqlfp *fp)
+HOT struct sql_mould *sql_mould_find(struct sql_mould_set *set, struct slice text, uint64_t *layout)
 {
     unsigned i;
 
     for (i = 0; i < SQL_MOULD_WAYS; i++)
-        if (set->way[i].n != 0 && fits(&set->way[i], text, fp))
-            return true;
-    return false;
+        if (set->way[i].n != 0 && fits(&set->way[i], text, layout))
+            return &set->way[i];
+    return NULL;
 }
 
 /* Not every text is tried, for those that are not plain are tried in vain. */
@@ -113,6 +111,7 @@ void sql_mould_put(
         memcpy(m->text, text.p, text.n);
         m->n = (uint16_t)text.n;
         m->fp = *fp;
+        memset(m->note, 0, sizeof m->note);
     }
     arena_release(scratch, mark);
 }

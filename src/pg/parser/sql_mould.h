@@ -11,6 +11,7 @@
 
 #include "base/arena.h"
 #include "fingerprint.h"
+#include "parser/sql_cache.h"
 
 /* Longer texts have no mould, and shorter ones: so many bytes choose the set. */
 #define SQL_MOULD_TEXT_BYTES 320
@@ -35,6 +36,7 @@ struct sqlfp_gaps {
 
 struct sql_mould {
     uint16_t n; /* of text; 0: none */
+    uint32_t note[SQL_CACHE_NOTES];
     struct sqlfp fp;
     struct sqlfp_gaps gaps;
     char text[SQL_MOULD_TEXT_BYTES];
@@ -51,9 +53,9 @@ struct sql_moulds {
 
 /* The set that `text` would be in; NULL: it can have no mould. */
 struct sql_mould_set *sql_mould_set_of(struct sql_moulds *m, struct slice text);
-/* Finds the fingerprint of `text`. The layout is that of the mould if all its literals are as long,
- * else one that no other text has. */
-bool sql_mould_find(const struct sql_mould_set *set, struct slice text, struct sqlfp *fp);
+/* The mould that `text` fits, or NULL. Its fingerprint is that of the text, but for the layout,
+ * which is to be XORed with *layout: 0 if all literals are as long as the mould's. */
+struct sql_mould *sql_mould_find(struct sql_mould_set *set, struct slice text, uint64_t *layout);
 /* Makes a mould of `text` now and then, when it is plain. `fp` is its fingerprint. */
 void sql_mould_put(
     struct sql_mould_set *set, struct arena *scratch, struct slice text, const struct sqlfp *fp);

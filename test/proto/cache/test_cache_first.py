@@ -190,11 +190,3 @@ def test_a_link_that_dies_with_a_commit(pg, pool):
             assert ask(other, sql) == now
         w.bye()
         w = login(pool)
-
-
-def test_one_result_cannot_be_removed(pg, pool):
-    """Said so, not taken for a cache that is off."""
-    w = login(pool)
-    found = w.simple("pgpool set cache delete 'select 1'")
-    assert [(m.sqlstate, "pcp_invalidate" in m.fields.get("H", "")) for m in found if m.type == "E"] == [("0A000", True)]
-    w.bye()

@@ -110,7 +110,7 @@ static void do_write(struct cache_gens *g, const char *what)
     else if (strcmp(what, "another database") == 0)
         cells[0] = cache_cell_database(slice_of_str("store"));
     else
-        cache_gens_empty(g);
+        cache_gens_empty(g, NOW);
     cache_gens_bump(g, cells, n, (struct cache_written){0, 0});
 }
 
@@ -210,10 +210,10 @@ START_TEST(off_for_two_reasons_needs_two_ends)
     cache_gens_off(g, CACHE_OFF_STREAM);
     cache_gens_off(g, CACHE_OFF_ORDER);
     ck_assert_int_eq(cache_deps_read(&d, g, NOW), CACHE_FILL_OFF);
-    cache_gens_on(g, CACHE_OFF_ORDER);
+    cache_gens_on(g, CACHE_OFF_ORDER, NOW);
     ck_assert_int_eq(cache_deps_read(&d, g, NOW), CACHE_FILL_OFF);
     ck_assert_uint_eq(cache_gens_off_bits(g, NOW), 1U << CACHE_OFF_STREAM);
-    cache_gens_on(g, CACHE_OFF_STREAM);
+    cache_gens_on(g, CACHE_OFF_STREAM, NOW);
     ck_assert_msg(!cache_deps_hold(&d, g), "what was read while it was off is not kept");
     ck_assert_int_eq(cache_deps_read(&d, g, NOW), CACHE_FILL_OK);
     gens_free(g);
@@ -226,10 +226,12 @@ START_TEST(a_standby_must_have_the_last_write)
     cache_cell cell = cache_cell_table(database(), TABLE);
     struct cache_standby behind = {.replay_lsn = 99, .as_of_us = NOW};
     struct cache_standby there = {.replay_lsn = 100, .as_of_us = NOW};
+    struct cache_standby unknown = {.replay_lsn = 100};
     struct cache_deps d;
 
     depend_on_table(&d, g);
     ck_assert(cache_deps_standby(&d, g, &behind));
+    ck_assert(!cache_deps_standby(&d, g, &unknown));
     cache_gens_bump(g, &cell, 1, (struct cache_written){.lsn = 100});
     cache_gens_bump(g, &cell, 1, (struct cache_written){.lsn = 50});
     ck_assert(!cache_deps_standby(&d, g, &behind));
@@ -243,6 +245,14 @@ START_TEST(a_standby_must_have_the_last_write)
     ck_assert(!cache_deps_standby(&d, g, &there));
     there = (struct cache_standby){.replay_lsn = 7, .as_of_us = NOW + 5};
     ck_assert(cache_deps_standby(&d, g, &there));
+    /* Roles, say: no cell stands for them. */
+    cache_gens_empty(g, NOW + 6);
+    ck_assert(!cache_deps_standby(&d, g, &there));
+    there.as_of_us = NOW + 6;
+    ck_assert(cache_deps_standby(&d, g, &there));
+    cache_gens_empty(g, NOW + 3);
+    there.as_of_us = NOW + 5;
+    ck_assert(!cache_deps_standby(&d, g, &there));
     gens_free(g);
 }
 END_TEST

@@ -72,7 +72,7 @@ START_TEST(what_was_written_or_is_too_old_is_not_found)
     ck_assert_int_eq(test_get(c, &a, 1), 0);
     cache_gens_off(c->gens, CACHE_OFF_STREAM);
     ck_assert_int_eq(test_get(c, &a, 1), -1);
-    cache_gens_on(c->gens, CACHE_OFF_STREAM);
+    cache_gens_on(c->gens, CACHE_OFF_STREAM, NOW);
     ck_assert_int_eq(test_get(c, &a, 1), -1);
 
     cache_deps_init(&deps);
@@ -383,6 +383,9 @@ START_TEST(one_asks_and_the_others_wait)
     ck_assert_int_eq(cache_flight_enter(other, &b.is, NOW), CACHE_TURN_ALONE);
     cache_flight_leave(other, &b.is);
     ck_assert_uint_eq(woken.n, 0);
+    ck_assert(cache_flight_is_on(other, a.is.hash, NOW));
+    ck_assert(!cache_flight_is_on(other, b.is.hash, NOW));
+    ck_assert(!cache_flight_is_on(other, a.is.hash, NOW + 61000000));
     cache_deps_init(&deps);
     ck_assert_int_eq(cache_deps_read(&deps, c->gens, NOW), CACHE_FILL_OK);
     spec.key = &a.is;
@@ -394,8 +397,13 @@ START_TEST(one_asks_and_the_others_wait)
     ck_assert_uint_eq(woken.workers, 1U << 0 | 1U << 5);
     ck_assert_int_eq(cache_flight_enter(other, &a.is, NOW), CACHE_TURN_FILL);
     f = cache_fill_begin(other, &spec);
+    cache_fill_let_go(f); /* and then another one's is not ended with it */
+    ck_assert(!cache_flight_is_on(c, a.is.hash, NOW));
+    ck_assert_int_eq(cache_flight_enter(other, &a.is, NOW), CACHE_TURN_FILL);
     cache_fill_abort(&f);
     cache_fill_abort(&f);
+    ck_assert(cache_flight_is_on(c, a.is.hash, NOW));
+    cache_flight_leave(other, &a.is);
     ck_assert_uint_eq(woken.n, 1);
     /* Whoever is long overdue is not waited for. */
     ck_assert_int_eq(cache_flight_enter(c, &a.is, NOW), CACHE_TURN_FILL);

@@ -109,6 +109,36 @@ START_TEST(a_long_text_is_cut)
 }
 END_TEST
 
+/* Numbers are kept with what differs in values alone, and go with it. */
+START_TEST(cache_keeps_notes)
+{
+    struct sql_cache *c = sql_cache_new(10, 100000);
+    struct sql_fingerprint fp;
+    struct arena *scratch = arena_new("test", 0);
+    struct slice sql = slice_of_str("select abalance from accounts where aid = 17");
+    struct slice like = slice_of_str("select abalance from accounts where aid = 4");
+    struct slice other = slice_of_str("select abalance from accounts where bid = 17");
+    bool same_layout;
+    uint32_t *notes;
+
+    ck_assert_ptr_null(sql_cache_notes(c, sql, 100));
+    ck_assert_int_eq(sql_cache_fingerprint(c, sql, 100, &fp), 0);
+    notes = sql_cache_notes(c, sql, 100);
+    ck_assert_ptr_nonnull(notes);
+    ck_assert_uint_eq(notes[0] + notes[SQL_CACHE_NOTES - 1], 0);
+    notes[1] = 5;
+    ck_assert_uint_eq(sql_cache_notes(c, like, 100)[1], 5);
+    ck_assert_ptr_null(sql_cache_notes(c, like, 10));
+    (void)sql_cache_get(c, scratch, like, &same_layout);
+    ck_assert_uint_eq(sql_cache_notes(c, like, 10)[1], 5);
+    (void)sql_cache_get(c, scratch, other, &same_layout);
+    (void)sql_cache_get(c, scratch, other, &same_layout);
+    ck_assert_uint_eq(sql_cache_notes(c, other, 10)[1], 0);
+    arena_free(&scratch);
+    sql_cache_free(&c);
+}
+END_TEST
+
 /* The text asked about last costs nothing, and its fingerprint is that of any like it. */
 START_TEST(cache_tells_fingerprints)
 {
@@ -269,6 +299,7 @@ int main(void)
     tcase_add_test(tc, values_are_masked);
     tcase_add_test(tc, a_long_text_is_cut);
     tcase_add_test(tc, cache_tells_fingerprints);
+    tcase_add_test(tc, cache_keeps_notes);
     tcase_add_test(tc, broken_tokens_have_none);
     tcase_add_test(tc, cache_answers_by_fingerprint);
     tcase_add_test(tc, cache_answers_by_text);

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * qcache_row.h: results and writes by row: which cells stand for the rows that a statement can have
+ * to do with, by its text, its parameters, and what the catalogue says of its one table. Runs in:
+ * workers. Pure. */
+#ifndef PGP_QCACHE_QCACHE_ROW_H
+#define PGP_QCACHE_QCACHE_ROW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/slice.h"
+#include "cache/cache_gen.h"
+#include "parser/parser.h"
+#include "qcache/qcache.h"
+
+struct arena;
+
+/* Conditions, or values of an INSERT, that are looked at. */
+#define QCACHE_ROW_MAX 16
+
+/* column = value, as written. */
+struct qcache_equal {
+    struct slice column;
+    struct slice value;
+    uint32_t param; /* $n; 0: a constant */
+    bool is_quoted; /* the name of the column */
+    bool is_string;
+};
+
+/* All rows that a SELECT reads, or an UPDATE or DELETE changes, have each of these values, and have
+ * it afterwards; of an INSERT: the new row has them. None: nothing is known. */
+struct qcache_row {
+    unsigned n;
+    struct qcache_equal equal[QCACHE_ROW_MAX];
+};
+/* `facts` are of this text, or of one like it. */
+void qcache_row_find(
+    struct arena *a, const struct sql_facts *facts, struct slice text, struct qcache_row *out);
+
+/* What the extended protocol gives: types of the Parse (their number and OIDs), formats and values
+ * of the Bind. Empty: there are none. */
+struct qcache_params {
+    struct slice types;
+    struct slice values;
+};
+
+/* Cells that a result by row depends on, beside its database's. Returns how many; 0: it depends on
+ * its tables. */
+#define QCACHE_ROW_READS 3
+unsigned qcache_row_reads(const struct qcache_judgement *j, const struct qcache_row *row,
+    const struct qcache_params *params, cache_cell database, cache_cell cell[QCACHE_ROW_READS]);
+
+/* Cells that a write by row moves. 0: all rows of its tables. */
+#define QCACHE_ROW_WRITES (1 + QCACHE_COLUMNS_MAX)
+unsigned qcache_row_writes(const struct qcache_judgement *j, const struct qcache_row *row,
+    const struct qcache_params *params, cache_cell database, cache_cell cell[QCACHE_ROW_WRITES]);
+
+#endif

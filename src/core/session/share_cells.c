@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * share_cells.c: what the query cache keeps of one client's exchange. Runs in: workers. */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "ipc/proc.h"
+
+#include "share_cache_int.h"
+
+static int stream_of(struct share_cache_worker *w, const struct pool *pool)
+{
+    struct share_cache_stream *m = &w->stream[pool->database_hash % SHARE_CACHE_STREAMS];
+    struct slice name = pool_database(pool);
+
+    if (slice_eq_str(name, m->name))
+        return m->n;
+    if (name.n == 0 || name.n >= sizeof m->name)
+        return CACHE_STREAM_NONE;
+    m->n = cache_stream_find(w->streams, name);
+    memcpy(m->name, name.p, name.n);
+    m->name[name.n] = '\0';
+    return m->n;
+}
+
+static void free_all(struct client *c)
+{
+    struct share_cache *sc = c->share->turn->cache;
+
+    c->share->turn->cache = NULL;
+    cache_fill_abort(&sc->fill);
+    qcache_judge_free(&sc->judge);
+    buf_free(&sc->seen);
+    buf_free(&sc->asked);
+    mem_free(sc->cells.p);
+    mem_free(sc);
+}
+
+struct share_cache *share_cache_of(struct client *c)
+{
+    struct share_turn *t = c->share->turn;
+
+    if (t->cache == NULL) {
+        t->cache = mem_alloc_zero(sizeof *t->cache);
+        t->cache->gens = c->ss->cache->gens;
+        t->cache->proc = c->ss->env->slot;
+    }
+    return t->cache;
+}
+
+void share_cells_add(struct share_cells *s, cache_cell cell)
+{
+    uint32_t i;
+
+    for (i = 0; i < s->n; i++)
+        if (s->p[i] == cell)
+            return;
+    if (s->n == s->cap) {
+        s->cap = s->cap == 0 ? 8 : 2 * s->cap;
+        s->p = mem_resize(s->p, s->cap * sizeof s->p[0]);
+    }
+    s->p[s->n++] = cell;
+}
+
+void share_cache_trim(struct client *c)
+{
+    const struct share_cache *sc = c->share->turn->cache;
+
+    if (sc != NULL && sc->fill == NULL && sc->asking == ASKS_NOTHING && sc->cells.n == 0 &&
+        !sc->has_written && !sc->writes_all && !sc->ask_failed && sc->traits == 0 &&
+        !sc->commits_sent && sc->wait_until_us == 0)
+        free_all(c);
+}
+
+bool share_cache_is_followed(struct client *c)
+{
+    struct share_cache_worker *w = c->ss->cache;
+
+    return w->streams != NULL && c->pool->cluster_node < POOLS_FIRST_TARGET &&
+           cache_stream_is_followed(w->streams, stream_of(w, c->pool), loop_now_us(c->ss->loop));
+}
+
+bool share_cache_is_good(struct client *c)
+{
+    struct share_cache_worker *w = c->ss->cache;
+    int64_t now_us = loop_now_us(c->ss->loop);
+    int n;
+
+    if (w->rules == NULL || cache_gens_off_bits(w->gens, now_us) != 0)
+        return false;
+    /* A server of pools.conf is not followed: what is written through pgpool is all that is seen.
+     */
+    if (c->pool->cluster_node >= POOLS_FIRST_TARGET)
+        return c->ss->conf->memqcache_invalidation != CONF_INVALIDATE_WAL;
+    n = w->streams == NULL ? CACHE_STREAM_NONE : stream_of(w, c->pool);
+    return n != CACHE_STREAM_NONE && cache_stream_is_good(w->streams, n, now_us);
+}
+
+void share_cache_free(struct client *c)
+{
+    struct share_cache *sc = c->share->turn->cache;
+
+    if (sc == NULL)
+        return;
+    if (sc->is_held)
+        share_cache_let_loose(c, NULL);
+    free_all(c);
+}
