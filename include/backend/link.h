@@ -226,11 +226,12 @@ struct link {
     uint32_t uses;        /* loans, modulo 2^32 */
     uint32_t dropped_by;  /* closed when it is free: this client drops its database; 0: nobody */
     uint32_t last_client; /* the session's: number of the client that shared it last; 0: none */
-    uint32_t ntransactions; /* ended for the owner, not counted yet: client_stats.c takes them */
-    uint16_t key_len;       /* 0: there is none */
-    uint8_t phase;          /* enum link_phase */
-    char tx_status;         /* of the last ReadyForQuery */
-    char ready_as;          /* not 0: the owner is told this status in ReadyForQuery */
+    uint32_t ntransactions;  /* ended for the owner, not counted yet: client_stats.c takes them */
+    uint16_t key_len : 9;    /* 0: there is none */
+    uint16_t login_took : 7; /* in ticks, rounded up; see link_login_us */
+    uint8_t phase;           /* enum link_phase */
+    char tx_status;          /* of the last ReadyForQuery */
+    char ready_as;           /* not 0: the owner is told this status in ReadyForQuery */
     /* Those that replies change are bytes; the others are bits, which an idle link has to keep. */
     bool swallow_body; /* what happens to body_left */
     bool error_told;   /* a FATAL of the server was forwarded */
@@ -261,6 +262,11 @@ struct link {
     uint8_t seeing : 4;      /* enum link_seeing */
     uint16_t flushed_to;     /* the serial (expect.h) behind the last Flush, as far as it fits */
 };
+
+/* The time of its server's answer to the login, or up to half a second later; INT64_MAX: it took
+ * too long to be noted. */
+int64_t link_login_us(const struct link *link);
+void link_note_login(struct link *link, int64_t now_us);
 
 _Static_assert(sizeof(struct link) <= 360, "a session's link has a budget");
 

@@ -63,6 +63,7 @@ enum route_question_kind {
 #define ROUTE_REL_SEQUENCE  0x20u /* or a view that reads one */
 #define ROUTE_FUNC_VOLATILE 0x01u
 #define ROUTE_FUNC_MISSING  0x02u
+#define ROUTE_FUNC_SETS     0x04u /* volatile, and may change its session unseen, for all one knows */
 #define ROUTE_DB_OPERATOR                                                                          \
     0x01u /* operators whose function is volatile exist: look at those of the statement */
 #define ROUTE_DB_SHADOW                                                                            \
@@ -162,6 +163,13 @@ struct route_input {
 
 #define ROUTE_MAX_QUESTIONS 16
 
+/* CALL, DO, a volatile function that is not built in: it may write and lock. */
+enum route_code {
+    ROUTE_CODE_NONE,
+    ROUTE_CODE_RUNS,
+    ROUTE_CODE_SETS /* and may change settings and make temporary tables unseen */
+};
+
 struct route_decision {
     enum route_class class;
     enum route_reason reason;
@@ -177,11 +185,12 @@ struct route_decision {
     int leave_node;
     /* The transaction lives on another node than `node`, where this statement cannot run. */
     bool leaves_tx;
-    bool runs_code;   /* CALL, DO, a volatile function that is not built in: may change settings and
-                         make temporary tables unseen */
-    int balance_node; /* the session's node for reads, to be kept; VIEW_NO_NODE: not chosen here */
+    uint8_t runs_code; /* enum route_code */
+    int balance_node;  /* the session's node for reads, to be kept; VIEW_NO_NODE: not chosen here */
     bool is_preferred; /* balance_node comes from a redirect preference list */
-    int32_t kill_pid;  /* the process that the statement ends (reason BACKEND_PID), else 0 */
+    struct slice written; /* a table that was written lately (reason TABLE_WRITTEN_...): its name
+                             in the facts; or p is NULL */
+    int32_t kill_pid;     /* the process that the statement ends (reason BACKEND_PID), else 0 */
     /* The chosen standby (`node`, or `leave_node` with may_leave_tx) has not replayed the session's
      * last write yet: wait up to read_consistency_wait for `wait_lsn`, then send it to the primary.
      */

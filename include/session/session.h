@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "backend/backend.h"
+#include "backend/paramset.h"
 #include "backend/prep.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -67,11 +68,14 @@ struct sessions {
     const _Atomic uint64_t *view_version; /* of what the monitor has published */
     const _Atomic uint32_t *has_orders;   /* 0: operators want nothing of clients; orders_mark */
     struct session_writes writes;
+    const struct client_events *events;
     const struct console_ops *console; /* the virtual database; NULL: there is none */
     const struct native_ops *native;   /* sessions that write to all nodes; NULL: none does */
     struct share_turn *spare_turns;    /* SHARE_SPARE_TURNS at most */
     unsigned nspare_turns;
-    struct session_stmts *stmts; /* NULL: statements are not counted apart */
+    struct session_stmts *stmts;      /* NULL: statements are not counted apart */
+    struct session_stmts *stmts_kept; /* while they are not: what was counted with before */
+    double log_sample; /* log_statement_sample_rate, added up: from 1 on the next one is logged */
     enum session_stop stop;
     uint16_t defaults_serial; /* counts changes of what nobody has SET, as links report it */
     bool logs_statements;     /* as configured: statements or messages are logged */
@@ -88,11 +92,13 @@ struct sessions {
     struct route_rules *rules;   /* of `conf`; NULL: nothing is balanced */
     struct route_cache *answers; /* of the catalogue */
     struct balance_worker *balance_worker;
-    struct session_auth *auth;        /* rules, users, failed logins */
+    struct login_auth *auth;          /* rules, users, failed logins */
     struct prep_store preps;          /* statements of clients that share links */
     struct share_wait *spare_wait;    /* kept for the next client that needs one */
     int64_t greetings_from_us;        /* what was said before is not believed any more */
     struct share_greeting *greetings; /* SHARE_GREETINGS of them, made when needed */
+    struct paramset last_startup;     /* of the client that logged in last */
+    struct varset *last_base;         /* ... as settings; NULL: not known */
     struct list homeless;             /* clients that wait for a primary */
     struct timer homeless_timer;
     struct list queued;      /* sharing clients in the queues of pools */
@@ -102,6 +108,7 @@ struct sessions {
     struct list cancel_searches; /* requests whose client was on its way */
     unsigned ncancel_searches;
     struct timer title_timer; /* runs while there is one client, whom the title names */
+    int64_t titled_us;        /* when the title was written */
     struct list clients;
     uint32_t nclients;
     uint64_t served;
@@ -159,6 +166,8 @@ void sessions_on_cancel(struct sessions *ss, const void *body, size_t len, int f
 void sessions_on_order(struct sessions *ss, const void *body, size_t len);
 /* A role or a database was changed by DDL (MAIL_LINKS_RETIRE). */
 void sessions_on_retire(struct sessions *ss, const void *body, size_t len);
+/* Somebody has the result that he had asked for (MAIL_CACHE_DONE): whoever waits looks again. */
+void sessions_on_cache_done(struct sessions *ss, const void *body, size_t len);
 /* A client of another worker (MAIL_SESSION). `body` is wiped: there may be a password in it. */
 void sessions_on_travel(struct sessions *ss, void *body, size_t len, int fd);
 /* From now on `on_look` is called, which may call sessions_give; `may_give` says whether the worker

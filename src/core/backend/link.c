@@ -173,6 +173,23 @@ struct link *link_adopt(struct pool *pool, int fd)
     return link;
 }
 
+#define LOGIN_TICK_US  INT64_C(500000)
+#define LOGIN_TOOK_MAX 127
+
+void link_note_login(struct link *link, int64_t now_us)
+{
+    int64_t ticks = (now_us - link->opened_us + LOGIN_TICK_US - 1) / LOGIN_TICK_US;
+
+    link->login_took = ticks > LOGIN_TOOK_MAX ? LOGIN_TOOK_MAX : (uint16_t)ticks & LOGIN_TOOK_MAX;
+}
+
+int64_t link_login_us(const struct link *link)
+{
+    if (link->login_took == LOGIN_TOOK_MAX)
+        return INT64_MAX;
+    return link->opened_us + link->login_took * LOGIN_TICK_US;
+}
+
 HOT void link_renew(struct link *link)
 {
     link->epoch = ++link->be->next_epoch;

@@ -40,8 +40,9 @@ struct link_mail {
     uint16_t key_len;
     uint8_t auth;
     uint8_t pool_auth;
-    uint8_t reset;     /* enum link_reset */
-    uint8_t unused[7]; /* no byte leaves that nobody wrote */
+    uint8_t reset; /* enum link_reset */
+    uint8_t login_took;
+    uint8_t unused[6]; /* no byte leaves that nobody wrote */
 };
 
 static size_t travel_size(const struct link *link)
@@ -66,6 +67,7 @@ static size_t travel_encode(const struct link *link, char *body)
         .version = link->version,
         .asked_version = link->asked_version,
         .opened_us = link->opened_us,
+        .login_took = link->login_took,
         .auth_seen_us = pool->auth_seen_us,
         .uses = link->uses,
         .place = pool_place(pool),
@@ -157,6 +159,7 @@ static struct link *travel_build(
     link->version = m->version;
     link->asked_version = m->asked_version;
     link->opened_us = m->opened_us;
+    link->login_took = m->login_took & 0x7f;
     link->uses = m->uses;
     link->auth = m->auth;
     link->reset = m->reset;

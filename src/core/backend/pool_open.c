@@ -372,6 +372,7 @@ void pool_link_opened(struct link *link, bool accepted)
     struct pool *pool = link->pool;
 
     if (accepted) {
+        link_note_login(link, loop_now_us(link->be->loop));
         quota_accepted(link->be->shm, pool->cluster_node);
         pool_role_vouch(pool);
         if (!link->is_for_pool && (link->auth == LINK_AUTH_TRUST || link->may_answer))

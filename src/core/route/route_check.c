@@ -128,6 +128,12 @@ static bool is_pg_catalog(struct slice schema)
     return slice_eq_str(schema, "pg_catalog");
 }
 
+static void runs_code(const struct route_case *c, enum route_code code)
+{
+    if (c->out->runs_code < code)
+        c->out->runs_code = (uint8_t)code;
+}
+
 /* True when the function writes. */
 static bool check_function(struct route_case *c, const struct sql_func *f)
 {
@@ -156,7 +162,7 @@ static bool check_function(struct route_case *c, const struct sql_func *f)
         return false;
     }
     if (bits & ROUTE_FUNC_VOLATILE)
-        c->out->runs_code = true;
+        runs_code(c, (bits & ROUTE_FUNC_SETS) != 0 ? ROUTE_CODE_SETS : ROUTE_CODE_RUNS);
     if (bits & (ROUTE_FUNC_VOLATILE | ROUTE_FUNC_MISSING))
         writes(
             c, bits & ROUTE_FUNC_VOLATILE ? ROUTE_R_VOLATILE_FUNCTION : ROUTE_R_MISSING_FUNCTION);
@@ -176,7 +182,7 @@ static bool check_name(struct route_case *c, enum route_question_kind kind, stru
     if (!(bits & ROUTE_FUNC_VOLATILE))
         return true;
     writes(c, ROUTE_R_VOLATILE_FUNCTION);
-    c->out->runs_code = true;
+    runs_code(c, ROUTE_CODE_SETS);
     return false;
 }
 
@@ -310,6 +316,13 @@ static enum route_reason reason_of_bits(const struct route_case *c, uint32_t bit
     return ROUTE_R_NONE;
 }
 
+static enum route_reason was_written(
+    const struct route_case *c, const struct sql_table *t, enum route_reason reason)
+{
+    c->out->written = t->name;
+    return reason;
+}
+
 /* The reasons that need no catalogue. */
 static enum route_reason reason_by_session(const struct route_case *c, const struct sql_table *t)
 {
@@ -325,7 +338,7 @@ static enum route_reason reason_by_session(const struct route_case *c, const str
         return ROUTE_R_TEMP_TABLE;
     if ((mode == CONF_WRITE_DML_ADAPTIVE || mode == CONF_WRITE_DML_ADAPTIVE_GLOBAL) && s->in_tx &&
         !s->tx_read_only && route_trace_wrote(s->trace, t->schema, t->name))
-        return ROUTE_R_TABLE_WRITTEN_IN_TX;
+        return was_written(c, t, ROUTE_R_TABLE_WRITTEN_IN_TX);
     return ROUTE_R_NONE;
 }
 
@@ -339,17 +352,17 @@ static enum route_reason reason_by_marks(struct route_case *c, const struct sql_
     int64_t ttl_us;
 
     if (in->nmarks == 0)
-        return ROUTE_R_TABLE_WRITTEN_LATELY;
+        return was_written(c, t, ROUTE_R_TABLE_WRITTEN_LATELY);
     if (answer(c, &q, &oid) == -1)
         return ROUTE_R_NONE;
     if (oid == 0)
-        return ROUTE_R_TABLE_WRITTEN_LATELY;
+        return was_written(c, t, ROUTE_R_TABLE_WRITTEN_LATELY);
     ttl_us = route_marks_ttl_us(in->conf, in->view, node);
     if (route_marks_is_fresh(in->marks, in->nmarks, in->conf,
             route_marks_key(in->who.database, oid), in->session->now_us, ttl_us) ||
         route_marks_is_fresh(in->marks, in->nmarks, in->conf, route_marks_key(in->who.database, 0),
             in->session->now_us, ttl_us))
-        return ROUTE_R_TABLE_WRITTEN_LATELY;
+        return was_written(c, t, ROUTE_R_TABLE_WRITTEN_LATELY);
     return ROUTE_R_NONE;
 }
 
@@ -366,7 +379,7 @@ void route_check_views(struct route_case *c, const struct sql_stmt *stmt)
         if (answer(c, &q, &bits) == -1)
             c->unknown_relation = true;
         else if ((bits & ROUTE_REL_VOLATILE) != 0)
-            c->out->runs_code = true;
+            runs_code(c, ROUTE_CODE_SETS);
     }
 }
 
@@ -419,6 +432,6 @@ WARM void route_check_relations(
         deny(c, check_relation(c, &stmt->tables[i]));
     if (c->reads_volatile) {
         writes(c, ROUTE_R_VOLATILE_VIEW);
-        c->out->runs_code = true;
+        runs_code(c, ROUTE_CODE_SETS);
     }
 }

@@ -226,7 +226,7 @@ static void classify_plain(struct route_case *c, const struct sql_stmt *s)
     case SQL_CALL:
     case SQL_DO:
         primary_write(c, ROUTE_R_CALL);
-        c->out->runs_code = true;
+        c->out->runs_code = ROUTE_CODE_SETS;
         break;
     case SQL_LISTEN:
         primary_state(c, ROUTE_R_NOTIFY);

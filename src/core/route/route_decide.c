@@ -654,7 +654,7 @@ static void decide_without_statement(
         out->reason = facts->status != SQL_OK ? ROUTE_R_SYNTAX : ROUTE_R_BACKSLASH;
         out->is_write = true;
         out->writes_unnamed = true;
-        out->runs_code = in->reads_otherwise;
+        out->runs_code = in->reads_otherwise ? ROUTE_CODE_SETS : ROUTE_CODE_NONE;
     } else {
         out->class = ROUTE_EITHER;
         c.denied = denied_by_settings(in);
@@ -698,7 +698,7 @@ static void merge(struct route_case *all, const struct route_case *one, bool is_
     struct route_decision *into = all->out;
     const struct route_decision *d = one->out;
     bool write = into->is_write || d->is_write;
-    bool code = into->runs_code || d->runs_code;
+    uint8_t code = into->runs_code > d->runs_code ? into->runs_code : d->runs_code;
 
     if (is_first || strictness(d->class) > strictness(into->class)) {
         into->class = d->class;
@@ -715,6 +715,8 @@ static void merge(struct route_case *all, const struct route_case *one, bool is_
     all->nlookups += one->nlookups;
     into->is_write = write;
     into->runs_code = code;
+    if (into->written.p == NULL)
+        into->written = d->written;
     into->writes_unnamed = into->writes_unnamed || d->writes_unnamed;
     into->is_doubtful = into->is_doubtful || d->is_doubtful;
     merge_questions(into, d);

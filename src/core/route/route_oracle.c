@@ -221,6 +221,41 @@ static const char functions_sql[] =
     "WHERE t.oid" EQ "ANY (ARRAY[CAST(g.aggtransfn AS pg_catalog.oid), "
     "CAST(g.aggfinalfn AS pg_catalog.oid), CAST(g.aggmtransfn AS pg_catalog.oid)]) "
     "AND t.provolatile" EQ "CAST('v' AS pg_catalog.\"char\"))"
+    "), ";
+
+/* Volatile functions that leave nothing behind in their session but rows, as far as their text
+ * tells: nothing in it sets, makes or calls what may, and nothing is made up at run time. A SET of
+ * UPDATE is none of these. In C nothing can be seen, but of two extensions it is known. */
+static const char setters_sql[] =
+    "sets(i) AS ("
+    "SELECT u.i FROM used u JOIN pg_catalog.pg_proc p ON p.oid" EQ "u.f "
+    "JOIN pg_catalog.pg_language l ON l.oid" EQ "p.prolang, "
+    "LATERAL (SELECT pg_catalog.lower(p.prosrc)) b(t) "
+    "WHERE (p.provolatile" EQ "CAST('v' AS pg_catalog.\"char\") OR p.prokind" EQ
+    "CAST('a' AS pg_catalog.\"char\")) "
+    "AND NOT (p.pronamespace" EQ "CAST(11 AS pg_catalog.oid) AND p.proname" EQ
+    "ANY (CAST(ARRAY['nextval', 'random', 'clock_timestamp', 'timeofday', 'gen_random_uuid'] AS "
+    "pg_catalog.name[]))) "
+    "AND NOT (l.lanname" EQ "CAST('c' AS pg_catalog.name) AND EXISTS ("
+    "SELECT FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_extension e ON e.oid" EQ "d.refobjid "
+    "WHERE d.objid" EQ "p.oid AND d.classid" EQ "CAST(1255 AS pg_catalog.oid) AND d.refclassid" EQ
+    "CAST(3079 AS pg_catalog.oid) AND d.deptype" EQ "CAST('e' AS pg_catalog.\"char\") "
+    "AND e.extname" EQ "ANY (CAST(ARRAY['uuid-ossp', 'pgcrypto'] AS pg_catalog.name[])))) "
+    "AND NOT (l.lanname" EQ "ANY (CAST(ARRAY['sql', 'plpgsql'] AS pg_catalog.name[])) "
+    "AND b.t OPERATOR(pg_catalog.<>) '' "
+    "AND pg_catalog.regexp_replace(pg_catalog.regexp_replace(b.t, "
+    "$r$\\mfor\\s+(no\\s+key\\s+)?update\\M$r$, ' ', 'g'), "
+    "$r$\\mupdate\\s+(?!(then|loop|begin|else|or|and)\\M)((only\\s+)?[a-z0-9_.\"]+\\s+"
+    "((as\\s+)?[a-z0-9_\"]+\\s+)?)?set\\M$r$, ' ', 'g') OPERATOR(pg_catalog.!~) "
+    "$r$\\m(set|reset|set_config|setseed|execute|load|discard|listen|unlisten|prepare|hold|"
+    "language|"
+    "lock|create|alter|drop|import|copy|temp|temporary|pg_temp\\w*|pg_(try_)?advisory\\w*|"
+    "\\w+_to_xml\\w*|ts_stat|ts_rewrite)\\M|u&$r$ "
+    "AND NOT EXISTS (SELECT FROM pg_catalog.pg_proc x WHERE x.pronamespace "
+    "OPERATOR(pg_catalog.<>) CAST(11 AS pg_catalog.oid) AND x.oid OPERATOR(pg_catalog.<>) p.oid "
+    "AND x.provolatile" EQ "CAST('v' AS pg_catalog.\"char\") AND "
+    "pg_catalog.strpos(b.t, pg_catalog.lower(CAST(x.proname AS pg_catalog.text))) "
+    "OPERATOR(pg_catalog.>) 0))"
     ") ";
 
 /* What a relation is; another session's temporary table of that name counts when no schema is
@@ -268,6 +303,7 @@ void route_oracle_sql(const struct route_question *q, unsigned n, struct buf *ou
     put_str(out, domains_sql);
     put_str(out, words_sql);
     put_str(out, functions_sql);
+    put_str(out, setters_sql);
     put_str(out, "SELECT q.i AS index, CASE WHEN q.kind" EQ "1 THEN CAST((");
     put_str(out, relation_bits_sql);
     put_str(out, ") AS pg_catalog.int8) WHEN q.kind" EQ
@@ -280,7 +316,8 @@ void route_oracle_sql(const struct route_question *q, unsigned n, struct buf *ou
         "5 THEN CAST(CASE WHEN EXISTS (SELECT FROM word WHERE pg_catalog.lower("
         "CAST(word.name AS pg_catalog.text))" EQ "pg_catalog.lower("
         "CAST(q.n AS pg_catalog.text))) THEN 1 ELSE 0 END AS pg_catalog.int8) ELSE CAST(CASE WHEN "
-        "q.i" EQ "ANY (SELECT i FROM vol) THEN 1 ELSE 0 END" OR_BIT "CASE WHEN q.i" EQ
+        "q.i" EQ "ANY (SELECT i FROM vol) THEN CASE WHEN q.i" EQ
+        "ANY (SELECT i FROM sets) THEN 5 ELSE 1 END ELSE 0 END" OR_BIT "CASE WHEN q.i" EQ
         "ANY (SELECT i FROM func) OR q.i" EQ "ANY (SELECT i FROM oper) OR (");
     put_str(out, syntax_sql);
     put_str(out, ") THEN 0 ELSE 2 END AS pg_catalog.int8) END AS bits FROM q");

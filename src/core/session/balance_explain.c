@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "parser/sql_cache.h"
 
-#include "share_int.h"
+#include "share_cache_int.h"
 
 static void add_name(char *out, size_t size, struct slice schema, struct slice name)
 {
@@ -143,4 +143,5 @@ void balance_explain(void *ctx, struct slice sql, struct admin_explain *out)
         balance_wait_settle(c);
     }
     add_names(facts, out);
+    out->cache = ss->cache == NULL ? "" : share_cache_explain(c, sql, facts);
 }

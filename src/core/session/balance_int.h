@@ -208,6 +208,8 @@ int balance_worker_node_of_pid(void *ctx, int32_t pid);
 int balance_lookup(void *ctx, const struct route_question *q, uint32_t *bits);
 /* What stands for all answers that the client may get (route_input.answers_id). */
 uint64_t balance_answers_id(const struct client *c);
+/* Whose answers of the catalogue count for the client. */
+struct route_scope balance_scope(const struct client *c);
 /* Whom to ask what `d` has to ask: `primary`, or as relcache_query_target says. */
 int balance_ask_node(const struct client *c, const struct route_decision *d, int primary);
 /* Sends the questions of `d` on `link`, on which nothing is owed. Sets b->asking; the link's owner
@@ -231,5 +233,28 @@ bool balance_lacks_marks(
 /* Sends a question of our own: its rows go to balance_on_row (by link_owner_ops.on_own_row). */
 void balance_send_question(struct client *c, struct link *link, struct slice sql);
 void balance_questions_free(struct balance_questions **qp);
+
+/* ---- balance_ask.c, balance_answers.c ---- */
+
+/* Statements of one transaction that are looked into afterwards, and their bytes. After more the
+ * session reads from the primary. */
+#define DOUBTS_MAX   64
+#define DOUBTS_BYTES 65536
+
+/* The questions under way, or to be asked when the transaction is over. */
+struct balance_questions {
+    struct arena *arena; /* holds this struct and the names */
+    uint64_t change;     /* of the schema, when they were sent */
+    unsigned n;
+    struct route_question question[ROUTE_MAX_QUESTIONS];
+};
+
+/* Statements that were run without being known, in the order in which they came. */
+struct balance_doubts {
+    struct buf texts; /* each with its NUL */
+    uint32_t at;      /* of the first that is still in doubt */
+    unsigned n;
+    struct sql_fingerprint of[DOUBTS_MAX];
+};
 
 #endif

@@ -21,9 +21,7 @@ static bool judge_is_possible(const struct client *c)
 {
     const struct share *s = c->share;
 
-    /* With the query cache session mode reads where it writes. */
-    return s != NULL && c->ss->conf->load_balance_mode &&
-           (s->mode != CONF_POOL_SESSION || c->ss->cache == NULL) && share_login_follows(c);
+    return s != NULL && c->ss->conf->load_balance_mode && share_login_follows(c);
 }
 
 static struct slice application_name(const struct client *c)
@@ -216,9 +214,23 @@ WARM static bool reads_otherwise(const struct client *c, struct slice sql)
     return route_text_may_differ(sql) && share_text_is_doubtful(c, sql);
 }
 
+/* What pgpool-II says of it. */
+COLD static void tell_written(const struct client *c, const struct route_decision *d)
+{
+    if (d->reason == ROUTE_R_TRACKING_COLD)
+        CLIENT_LOG(
+            c, LVL_DEBUG1, "could not load balance because of track table mutation cold start");
+    else if (d->reason == ROUTE_R_TABLE_WRITTEN_LATELY || d->reason == ROUTE_R_TABLE_WRITTEN_IN_TX)
+        CLIENT_LOG(c, LVL_DEBUG1,
+            "could not load balance because table \"%.*s\" was recently written", (int)d->written.n,
+            d->written.p == NULL ? "" : d->written.p);
+}
+
 static void note_decision(struct client *c, const struct route_decision *d)
 {
     c->balance->reason = (uint8_t)d->reason;
+    if (log_is_on(LVL_DEBUG1))
+        tell_written(c, d);
     if (d->reason == ROUTE_R_BACKEND_PID)
         CLIENT_LOG(
             c, LVL_DEBUG1, "found the pg_terminate_backend request: it goes to node %d", d->node);
@@ -336,8 +348,9 @@ WARM void balance_note_write(struct client *c, const struct route_decision *d)
 {
     struct route_session *rs = &c->balance->rs;
 
-    if (d->runs_code) {
+    if (d->runs_code == ROUTE_CODE_SETS)
         rs->state_unknown = true; /* it may have changed settings unseen */
+    if (d->runs_code != ROUTE_CODE_NONE) {
         rs->locked_in_tx = true;
         balance_mark_all(c);
     }

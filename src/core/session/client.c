@@ -3,13 +3,9 @@
 #include "config.h"
 
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "backend/row_alloc.h"
-#include "base/assert.h"
 #include "base/hot.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -17,20 +13,13 @@
 #include "config/conf_param.h"
 #include "wire/writer.h"
 
-#include "share_int.h"
-#include "client_orders_int.h"
+#include "client_events_int.h"
 #include "client_named_int.h"
+#include "client_orders_int.h"
 #include "client_tls_int.h"
 #include "console_int.h"
 #include "native_int.h"
-
-struct client *client_of_stream(struct stream *s)
-{
-    struct client *c = LIST_ENTRY(s, struct client, stream);
-
-    ASSERT(c->magic == CLIENT_MAGIC);
-    return c;
-}
+#include "share_int.h"
 
 /* Before a client is let in these bytes may hold its password. */
 static void client_free_carry(struct client *c)
@@ -38,25 +27,6 @@ static void client_free_carry(struct client *c)
     if (c->phase != CL_ACTIVE && c->carry.data != NULL)
         mem_wipe(c->carry.data, c->carry.cap);
     buf_free(&c->carry);
-}
-
-struct client_rare *client_rare(struct client *c)
-{
-    if (c->rare == NULL)
-        c->rare = mem_alloc_zero(sizeof *c->rare);
-    return c->rare;
-}
-
-void client_rare_trim(struct client *c)
-{
-    const struct client_rare *r = c->rare;
-
-    if (r == NULL || c->phase == CL_CLOSED || r->local != NULL || r->cancel_wait != NULL ||
-        r->orders != NULL || r->console != NULL || r->override != NULL || r->ddl != NULL ||
-        r->unseen != NULL || r->native != NULL || c->trace.server != 0)
-        return;
-    mem_free(c->rare);
-    c->rare = NULL;
 }
 
 void client_dispose(struct client *c)
@@ -83,8 +53,11 @@ void client_dispose(struct client *c)
         pool_detach(c->pool);
     c->pool = NULL;
     client_free_carry(c);
-    if (c->rare != NULL)
+    if (c->rare != NULL) {
         conf_override_free(&c->rare->override);
+        mem_free(c->rare->refused);
+        c->rare->refused = NULL;
+    }
     row_alloc_give(ss->client_row_alloc, c->row_index);
     c->row = NULL;
     if (c->is_counted)
@@ -211,7 +184,7 @@ HOT static void client_on_readable(struct stream *s)
     }
     client_free_carry(c);
     if (c->phase == CL_ACTIVE)
-        client_feed(c, buf, buf + carried + (size_t)n);
+        client_do_feed(c, buf, buf + carried + (size_t)n);
     else if (c->phase == CL_STARTUP)
         client_on_startup_bytes(c, buf, buf + carried + (size_t)n);
     else
@@ -266,41 +239,7 @@ static void client_on_timer(struct timer *t)
     }
 }
 
-void client_set_timer(struct client *c, int64_t ms)
-{
-    if (ms > 0)
-        timer_start(c->ss->loop, &c->timer, ms);
-    else
-        timer_stop(c->ss->loop, &c->timer);
-}
-
-HOT void client_send(struct client *c, struct buf *out)
-{
-    if (out->len > 0)
-        (void)stream_send_later(&c->stream, out->data, out->len);
-    buf_free(out);
-}
-
-HOT void client_pass_reply(struct client *c, struct link *link, const char *p, size_t n)
-{
-    client_stats_on_bytes_out(&c->stats, n);
-    if (c->ss->be.nrows > 0)
-        client_stmts_rows(c);
-    if (c->trace.server != 0)
-        client_trace_reply(c, link->pool->cluster_node, p, n);
-    if (stream_send_later(&c->stream, p, n) == STREAM_CLOGGED)
-        link_pause(link);
-}
-
-void client_say_ready(struct client *c, char tx)
-{
-    struct buf out = {0};
-
-    wire_put_ready(&out, tx);
-    client_send(c, &out);
-}
-
-void client_drop_link(struct client *c, bool boundary)
+void client_do_drop_link(struct client *c, bool boundary)
 {
     struct link *link = c->link;
 
@@ -319,7 +258,7 @@ void client_drop_link(struct client *c, bool boundary)
     (c->leaves_traces || c->patch != NULL ? link_release : link_release_untouched)(link, boundary);
 }
 
-void client_leave(struct client *c)
+void client_do_leave(struct client *c)
 {
     if (stream_is_clogged(&c->stream) && !stream_has_failed(&c->stream)) {
         client_end(c, NULL); /* the rest of a reply is still on its way to a slow reader */
@@ -331,7 +270,7 @@ void client_leave(struct client *c)
     client_close(c);
 }
 
-void client_end(struct client *c, const struct err *err)
+void client_do_end(struct client *c, const struct err *err)
 {
     struct buf out = {0};
     bool in_message;
@@ -343,6 +282,7 @@ void client_end(struct client *c, const struct err *err)
     in_message = in_message || (c->share != NULL && share_kept_is_speaking(c));
     if (c->login != NULL)
         pool_request_cancel(&c->login->req);
+    client_auth_close(client_auth_of(c));
     client_drop_link(c, c->body_left == 0 && buf_unread(&c->carry) == 0);
     if (err != NULL && c->phase != CL_ACTIVE)
         client_log_refusal(c, err);
@@ -355,20 +295,6 @@ void client_end(struct client *c, const struct err *err)
     client_set_timer(c, CLIENT_CLOSING_MS);
     stream_resume(&c->stream);
     client_finish_closing(c);
-}
-
-void client_end_text(struct client *c, const char *sqlstate, const char *fmt, ...)
-{
-    struct err err;
-    char text[256];
-    va_list ap;
-
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    err_clear(&err);
-    err_set_fatal(&err, sqlstate, "%s", text);
-    client_end(c, &err);
 }
 
 struct client *client_new(struct sessions *ss, int fd, bool is_unix)

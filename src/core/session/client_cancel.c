@@ -21,16 +21,6 @@
 #include "native_int.h"
 #include "share_int.h"
 
-/* Body of MAIL_CANCEL. */
-struct cancel_mail {
-    int32_t row; /* ROWS_NO_ROW: it was not found */
-    uint32_t client_id;
-    int32_t pid;
-    uint32_t ntries;
-    uint32_t key_len;
-    char key[ROWS_SECRET_BYTES];
-};
-
 /* A request that looks for its client again. */
 struct cancel_search {
     struct list node; /* ss->cancel_searches */
@@ -47,23 +37,6 @@ struct cancel_search {
 
 /* Nobody was on his way for so long: a key that is not found is nobody's. */
 #define TRAVEL_MAX_US 5000000
-
-/* The kernel is asked for many at a time: a login costs one system call less. */
-uint32_t client_make_secret(struct sessions *ss, uint8_t *secret, uint32_t version)
-{
-    uint32_t n = version >= PROTO_3_2 ? ROWS_SECRET_BYTES : PROTO_KEY_OLD_BYTES;
-    ssize_t got;
-
-    if (ss->nrandom < n) {
-        got = getrandom(ss->random, sizeof ss->random, 0);
-        ASSERT(got == (ssize_t)sizeof ss->random);
-        ss->nrandom = sizeof ss->random;
-    }
-    ss->nrandom -= n;
-    memcpy(secret, ss->random + ss->nrandom, n);
-    mem_wipe(ss->random + ss->nrandom, n); /* nobody is given the same */
-    return n;
-}
 
 /* Constant time. */
 static bool secret_eq(const uint8_t *a, const char *b, size_t n)
@@ -307,32 +280,4 @@ void sessions_on_cancel(struct sessions *ss, const void *body, size_t len, int f
     if (m.key_len > sizeof m.key)
         m.key_len = 0;
     cancel_deliver(ss, &m, fd);
-}
-
-int session_cancel_client(const struct proc_env *env, uint32_t client_id, struct err *err)
-{
-    const struct rows_header *rows = shm_get(env->shm, SHM_CLIENTS);
-    struct cancel_mail m = {.client_id = client_id};
-    struct client_row row;
-
-    for (m.row = 0; m.row < (int32_t)rows->capacity; m.row++) {
-        if (client_row_at(rows, m.row)->id != client_id)
-            continue; /* most are told apart without a copy */
-        (void)client_row_copy(rows, m.row, &row, NULL);
-        if (row.state != CLIENT_STATE_FREE && row.id == client_id)
-            break;
-    }
-    if (client_id == 0 || m.row == (int32_t)rows->capacity) {
-        err_set(err, "42704", "there is no client %u", client_id);
-        return -1;
-    }
-    m.pid = row.told_pid;
-    m.key_len = row.secret_len <= sizeof m.key ? row.secret_len : 0;
-    memcpy(m.key, row.secret, m.key_len);
-    if (mailbox_post(
-            env->boxes, env->first_worker_slot + row.worker, MAIL_CANCEL, &m, sizeof m, -1) == 0)
-        return 0;
-    err_set(err, "53000", "the worker of the client could not be asked");
-    err_hint(err, "Try again.");
-    return -1;
 }

@@ -17,48 +17,9 @@
 #include "client_orders_int.h"
 #include "console_int.h"
 #include "native_int.h"
+#include "share_cache_int.h"
 #include "share_int.h"
-
-/* More than this is not copied behind what we put in ourselves. */
-#define FEED_COPY_MAX 16384
-
-void feed_put(struct feed_run *run, const char *p, size_t n)
-{
-    if (run->start != run->end)
-        buf_put(&run->out, run->start, (size_t)(run->end - run->start));
-    run->start = run->end = NULL;
-    buf_put(&run->out, p, n);
-}
-
-HOT static void feed_send(struct client *c, const char *p, size_t n)
-{
-    c->has_spoken = true;
-    client_stats_on_bytes_in(&c->stats, n);
-    if (link_send(c->target, p, n) == 0 && stream_is_clogged(&c->target->stream))
-        stream_pause(&c->stream);
-}
-
-HOT void feed_flush(struct client *c, struct feed_run *run)
-{
-    size_t n = (size_t)(run->end - run->start);
-    const char *p = run->start;
-    struct buf out = run->out;
-
-    run->start = run->end = NULL;
-    if (n == 0 && out.len == 0)
-        return;
-    memset(&run->out, 0, sizeof run->out);
-    if (c->target != NULL && out.len == 0) {
-        feed_send(c, p, n);
-    } else if (c->target != NULL) {
-        if (n > 0 && n <= FEED_COPY_MAX)
-            buf_put(&out, p, n);
-        feed_send(c, out.data, out.len);
-        if (n > FEED_COPY_MAX && c->target != NULL)
-            feed_send(c, p, n);
-    }
-    buf_free(&out);
-}
+#include "client_events_int.h"
 
 /* What the client sent before is answered first, as the server does; and sent first, too: the
  * server may wait for the end of a message. */
@@ -86,17 +47,6 @@ static enum feed_step feed_bad_length(struct client *c)
     return FEED_STOP;
 }
 
-bool feed_is_bad_flush(const struct link *link, char type, struct slice msg)
-{
-    return type == FE_FLUSH && message_bytes(msg.p) != PROTO_HEADER_BYTES &&
-           !expect_is_copying(&link->expect);
-}
-
-enum feed_step feed_of_verdict(enum local_verdict v)
-{
-    return v == LOCAL_DONE ? FEED_LOCAL : FEED_PARK;
-}
-
 static enum feed_step feed_query(struct client *c, struct slice msg, bool is_whole)
 {
     struct slice sql = slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES);
@@ -121,27 +71,6 @@ static enum feed_step feed_query(struct client *c, struct slice msg, bool is_who
     if (client_log_statements(c))
         client_log_statement(c, "", sql);
     return FEED_PASS;
-}
-
-struct slice feed_parse_sql(struct slice body)
-{
-    struct wire_reader r;
-
-    wire_reader_init(&r, body);
-    (void)wire_get_cstr(&r);
-    return wire_get_cstr(&r);
-}
-
-enum feed_step feed_cut(struct client *c, struct feed_run *run)
-{
-    struct buf sync = {0};
-
-    wire_put_empty(&sync, FE_SYNC);
-    link_expect(c->target, OP_SYNC | OP_SWALLOW | OP_CUT);
-    c->server_batch = false;
-    feed_put(run, sync.data, sync.len);
-    buf_free(&sync);
-    return FEED_PUT;
 }
 
 /* Messages of the extended protocol. */
@@ -180,13 +109,6 @@ static enum feed_step feed_extended(struct client *c, char type, struct slice ms
 static bool feed_skips(const struct client *c, char type)
 {
     return c->local_error && strchr("QPBDECHF", type) != NULL;
-}
-
-/* Another Sync commits what was copied, however many the server ignored before. */
-void client_note_copy_end(struct client *c, const struct link *link)
-{
-    if (expect_ends_in_execute(&link->expect))
-        c->server_batch = true;
 }
 
 static enum feed_step feed_message(
@@ -334,12 +256,19 @@ static const char *feed_one(struct client *c, struct feed_run *run, const char *
     return feed_after(c, run, step, p, end);
 }
 
-HOT void client_feed(struct client *c, const char *p, const char *end)
+COLD static bool feed_is_all_told(const struct client *c)
+{
+    return c->target == NULL || expect_is_quiet(&c->target->expect);
+}
+
+HOT void client_do_feed(struct client *c, const char *p, const char *end)
 {
     struct feed_run run = {p, p, {0}};
     const char *next;
     size_t take;
 
+    if (c->row != NULL && c->row->tx_status == 'E')
+        client_failed_note(&client_rare(c)->refused, p, feed_is_all_told(c) ? end : p);
     if (client_console(c) != NULL) {
         c->ss->console->feed(c, p, end);
         return;
@@ -391,18 +320,12 @@ HOT void client_feed(struct client *c, const char *p, const char *end)
         feed_flush(c, &run);
     if (c->phase == CL_ACTIVE && c->share != NULL && c->share->detach_due)
         share_detach_if_due(c);
+    share_cache_after_feed(c);
     buf_free(&run.out);
     share_turn_end(c);
 }
 
-void client_read_on(struct client *c)
-{
-    if (c->phase == CL_ACTIVE && !c->is_parked && !c->is_half_closed &&
-        (c->target == NULL || !stream_is_clogged(&c->target->stream)))
-        stream_resume(&c->stream);
-}
-
-void client_unpark(struct client *c)
+void client_do_unpark(struct client *c)
 {
     struct buf parked = c->carry;
 
@@ -411,7 +334,7 @@ void client_unpark(struct client *c)
     memset(&c->carry, 0, sizeof c->carry);
     c->is_parked = false;
     if (parked.len > parked.pos)
-        client_feed(c, parked.data + parked.pos, parked.data + parked.len);
+        client_do_feed(c, parked.data + parked.pos, parked.data + parked.len);
     buf_free(&parked);
     if (c->is_hung_up && !c->is_parked && c->phase == CL_ACTIVE)
         client_set_timer(

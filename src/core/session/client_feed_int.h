@@ -28,6 +28,8 @@ struct feed_run {
 
 /* Sends them. */
 void feed_flush(struct client *c, struct feed_run *run);
+/* These, which are in no run. */
+void feed_send(struct client *c, const char *p, size_t n);
 /* Puts bytes of our own making behind them. */
 void feed_put(struct feed_run *run, const char *p, size_t n);
 /* A message that no client may send now. */
@@ -68,6 +70,8 @@ void client_answer_owed(
     struct client *c, const struct expect *owed, unsigned from, const struct err *err, char tx);
 /* share.c: a query of ours, its replies swallowed. */
 void share_put_own_query(struct client *c, struct feed_run *run, struct slice sql);
+/* The same; `sink` says what becomes of the replies (OP_SWALLOW, OP_ROWS). */
+void share_put_query(struct client *c, struct feed_run *run, struct slice sql, unsigned sink);
 
 /* share_feed.c: one message of a client that shares links. */
 enum feed_step share_message(struct client *c, struct feed_run *run, char type, struct slice msg,

@@ -18,7 +18,7 @@
 #include "wire/reader.h"
 #include "wire/writer.h"
 
-#include "share_int.h"
+#include "share_cache_int.h"
 #include "client_orders_int.h"
 #include "console_int.h"
 
@@ -112,6 +112,8 @@ static void local_sources(struct client *c, struct admin_sources *src)
     sessions_fill_node_source(ss, src);
     src->explain = balance_explain;
     src->explain_ctx = c;
+    src->cache_delete = ss->cache == NULL ? NULL : share_cache_delete;
+    src->cache_ctx = c;
     src->order = client_orders_run;
     src->order_ctx = c;
     src->mode = share_mode_run;
@@ -126,7 +128,7 @@ static int local_run(struct client *c, struct slice sql, struct admin_result *re
     int result;
 
     if (client_console(c) == NULL && local_tx_status(c) == 'E') {
-        admin_refuse_aborted(err);
+        admin_refuse_aborted(err, sql);
         return -1;
     }
     if (!local_recognise(c, sql, &cmd)) {
@@ -157,12 +159,15 @@ static void local_note_error(struct client *c)
 /* A server that skips up to the next Sync owes nothing before it. */
 static bool server_comes_first(const struct client *c)
 {
-    bool skips = c->share != NULL && c->share->phase == SHARE_ATTACHED && c->link->expect.skipping;
+    bool skips;
+    bool waits; /* EXPLAIN does, to ask */
 
-    bool waits = c->share != NULL && c->share->phase == SHARE_WAITING; /* EXPLAIN does, to ask */
-
-    if (c->share != NULL && share_is_busy(c) && !skips && !waits)
-        return true;
+    if (c->share != NULL && share_is_busy(c)) {
+        skips = c->share->phase == SHARE_ATTACHED && c->link->expect.skipping;
+        waits = c->share->phase == SHARE_WAITING;
+        if (!skips && !waits)
+            return true;
+    }
     return c->target != c->link ||
            (c->link != NULL && (c->link->expect.len > 0 || c->link->body_left > 0));
 }
@@ -173,7 +178,7 @@ static bool local_must_wait(struct client *c)
 {
     if (server_comes_first(c))
         return true;
-    if (c->server_batch && c->share != NULL && c->share->turn != NULL)
+    if (c->server_batch && share_has_turn(c))
         share_stop_keeping(c);
     return false;
 }
@@ -219,14 +224,15 @@ static enum admin_kill_verdict kill_judge(
 
 /* pg_terminate_backend() or pg_cancel_backend() of a client. Returns 0 with the row in `out`, or
  * -1: *err says why not. */
-static int kill_run(struct client *c, const struct admin_kill *k, struct buf *out, struct err *err)
+static int kill_run(struct client *c, const struct admin_kill *k, struct slice sql, struct buf *out,
+    struct err *err)
 {
     struct order_mail m = {.kind = ORDER_KILL_CLIENT};
     struct client_row row;
     enum admin_kill_verdict v = kill_judge(c, k, &row, err);
 
     if (v != ADMIN_KILL_REFUSED && local_tx_status(c) == 'E') {
-        admin_refuse_aborted(err);
+        admin_refuse_aborted(err, sql);
         v = ADMIN_KILL_REFUSED;
     }
     if (v == ADMIN_KILL_REFUSED)
@@ -255,7 +261,7 @@ static enum local_verdict kill_query(struct client *c, struct slice sql)
         return LOCAL_PARK;
     client_note_local(c, sql);
     admin_kill_put_columns(&k, &out);
-    if (kill_run(c, &k, &out, &err) == -1) {
+    if (kill_run(c, &k, sql, &out, &err) == -1) {
         buf_empty(&out);
         wire_put_err(&out, &err);
     }
@@ -344,21 +350,6 @@ static void free_portal(struct client_local *l, struct local_portal *p)
     mem_free(p->name);
     mem_free(p->sql);
     mem_free(p);
-}
-
-void client_local_free(struct client *c)
-{
-    struct client_local *l = client_local(c);
-    struct list *n;
-
-    if (l == NULL)
-        return;
-    while ((n = list_first(&l->statements)) != NULL)
-        free_statement(l, LIST_ENTRY(n, struct local_statement, node));
-    while ((n = list_first(&l->portals)) != NULL)
-        free_portal(l, LIST_ENTRY(n, struct local_portal, node));
-    mem_free(l);
-    c->rare->local = NULL;
 }
 
 /* What the server did in front of it in the same sequence would be committed by its Sync: the
@@ -570,7 +561,7 @@ static enum local_verdict kill_execute(struct client *c, struct local_portal *p)
     c->local_batch = true;
     if (p->has_run)
         wire_put_command_complete(&out, "SELECT 0");
-    else if (kill_run(c, &p->kill, &out, &err) == -1) {
+    else if (kill_run(c, &p->kill, slice_of(NULL, 0), &out, &err) == -1) {
         local_fail(c, &err);
         return LOCAL_DONE;
     }
@@ -687,4 +678,19 @@ enum local_verdict client_local_extended(struct client *c, char type, struct sli
     default:
         return LOCAL_NO;
     }
+}
+
+void client_local_free(struct client *c)
+{
+    struct client_local *l = client_local(c);
+    struct list *n;
+
+    if (l == NULL)
+        return;
+    while ((n = list_first(&l->statements)) != NULL)
+        free_statement(l, LIST_ENTRY(n, struct local_statement, node));
+    while ((n = list_first(&l->portals)) != NULL)
+        free_portal(l, LIST_ENTRY(n, struct local_portal, node));
+    mem_free(l);
+    c->rare->local = NULL;
 }

@@ -18,28 +18,6 @@
 
 #include "session_int.h"
 
-void client_host_text(const struct client *c, char *out, size_t size)
-{
-    char text[INET6_ADDRSTRLEN] = "?";
-    struct sockaddr_storage ss = {0};
-    socklen_t len = sizeof ss;
-
-    if (c->is_unix || (c->row != NULL && c->row->addr_kind == ROW_ADDR_LOCAL)) {
-        snprintf(out, size, "[local]");
-        return;
-    }
-    if (c->row == NULL) { /* there was no place for it */
-        if (getpeername(stream_fd(&c->stream), (struct sockaddr *)&ss, &len) == -1 ||
-            getnameinfo(
-                (struct sockaddr *)&ss, len, out, (socklen_t)size, NULL, 0, NI_NUMERICHOST) != 0)
-            snprintf(out, size, "?");
-        return;
-    }
-    (void)inet_ntop(
-        c->row->addr_kind == ROW_ADDR_IPV4 ? AF_INET : AF_INET6, c->row->addr, text, sizeof text);
-    snprintf(out, size, "%s", text);
-}
-
 /* Whoever does not get in, for whichever reason, leaves one line: who, from where, why. */
 void client_log_refusal(struct client *c, const struct err *err)
 {
@@ -66,44 +44,6 @@ static void log_connection(const char *host, int port)
 
     snprintf(detail, sizeof detail, "connecting host=%s port=%d", host, port);
     log_at_detail(LVL_LOG, detail, NULL, "new connection received");
-}
-
-static const char *copy_name(char *room, size_t size, struct slice name)
-{
-    snprintf(room, size, "%.*s", (int)name.n, name.p);
-    return name.n == 0 ? NULL : room;
-}
-
-void client_log_enter(struct client_log_scope *scope, const struct client *c)
-{
-    const struct conf_session *s;
-
-    memset(&scope->ctx, 0, sizeof scope->ctx);
-    if (c->row != NULL) {
-        scope->ctx.user = copy_name(scope->user, sizeof scope->user, row_user(client_row_names(c)));
-        scope->ctx.database =
-            copy_name(scope->database, sizeof scope->database, row_database(client_row_names(c)));
-        scope->ctx.app_name = copy_name(
-            scope->application, sizeof scope->application, row_application(client_row_names(c)));
-        client_host_text(c, scope->host, sizeof scope->host);
-        scope->ctx.host = scope->host;
-        scope->ctx.port = c->row->addr_kind == ROW_ADDR_LOCAL ? 0 : c->row->port;
-        scope->ctx.client_id = c->row->id;
-        scope->ctx.node = c->row->node;
-        scope->ctx.server_pid = c->row->server_pid;
-    }
-    if (client_override(c) != NULL) {
-        s = conf_session_of(c->ss->gen, client_override(c));
-        scope->ctx.has_levels = true;
-        scope->ctx.min_level = s->log_min_messages;
-        scope->ctx.verbosity = (enum log_verbosity)s->log_error_verbosity;
-    }
-    scope->before = log_use_context(&scope->ctx);
-}
-
-void client_log_leave(struct client_log_scope *scope)
-{
-    log_use_context(scope->before);
 }
 
 void client_log_link(
@@ -232,7 +172,8 @@ bool sessions_log_statements(const struct conf_gen *gen)
     const struct conf_session *s = conf_session_of(gen, NULL);
 
     return s->log_statement || s->log_per_node_statement || s->notice_per_node_statement ||
-           s->log_client_messages || s->log_backend_messages != CONF_MESSAGES_NONE;
+           s->log_client_messages || s->log_backend_messages != CONF_MESSAGES_NONE ||
+           log_is_on(LVL_DEBUG1);
 }
 
 HOT bool client_log_statements(struct client *c)
@@ -244,7 +185,8 @@ HOT bool client_log_statements(struct client *c)
         return false; /* asked for every message: by far the most frequent answer */
     s = conf_session_of(c->ss->gen, client_override(c));
     client_trace_settings(c);
-    return s->log_statement || s->log_per_node_statement || s->notice_per_node_statement;
+    return s->log_statement || s->log_per_node_statement || s->notice_per_node_statement ||
+           log_is_on(LVL_DEBUG1);
 }
 
 /* A line of the log that the client wants as well, by client_min_messages or
@@ -263,18 +205,43 @@ static void tell_client(
     buf_free(&notice);
 }
 
+/* Evenly: with a rate of 0.1 every tenth. */
+static bool is_in_sample(struct sessions *ss)
+{
+    ss->log_sample += ss->conf->log_statement_sample_rate;
+    if (ss->log_sample < 1.0)
+        return false;
+    ss->log_sample -= 1.0;
+    return true;
+}
+
+static bool is_slow(struct sessions *ss, int64_t took_us)
+{
+    const struct conf *conf = ss->conf;
+
+    if (conf->log_min_duration_statement_ms >= 0 &&
+        took_us >= conf->log_min_duration_statement_ms * INT64_C(1000))
+        return true;
+    return conf->log_min_duration_sample_ms >= 0 &&
+           took_us >= conf->log_min_duration_sample_ms * INT64_C(1000) && is_in_sample(ss);
+}
+
 void client_log_duration(struct client *c, int64_t before_us, int64_t server_us)
 {
+    int64_t waited_us = c->stats.wait_us < 0 ? -c->stats.wait_us : 0;
     struct client_log_scope scope;
     struct slice text;
     char detail[160];
 
-    if (c->row == NULL ||
-        before_us + server_us < c->ss->conf->log_min_duration_statement_ms * INT64_C(1000))
+    if (c->row == NULL || !is_slow(c->ss, before_us + server_us))
         return;
+    if (waited_us > before_us)
+        waited_us = before_us;
     text = client_row_statement(c);
-    snprintf(detail, sizeof detail, "before it was sent %.3f ms, at node %d %.3f ms",
-        (double)before_us / 1000, c->target->pool->cluster_node, (double)server_us / 1000);
+    snprintf(detail, sizeof detail,
+        "waited for a server connection %.3f ms, routing %.3f ms, at node %d %.3f ms",
+        (double)waited_us / 1000, (double)(before_us - waited_us) / 1000,
+        c->target->pool->cluster_node, (double)server_us / 1000);
     client_log_enter(&scope, c);
     log_at_detail(LVL_LOG, detail, NULL, "duration: %.3f ms  statement: %.*s",
         (double)(before_us + server_us) / 1000, (int)text.n, text.p);
@@ -285,6 +252,8 @@ void client_log_statement(struct client *c, const char *kind, struct slice text)
 {
     struct client_log_scope scope;
 
+    if (kind[0] == '\0')
+        CLIENT_LOG(c, LVL_DEBUG1, "simple query \"%.*s\" arrived", (int)text.n, text.p);
     if (conf_session_of(c->ss->gen, client_override(c))->log_statement &&
         (kind[0] == '\0' || kind[0] == 'E')) {
         client_log_enter(&scope, c);

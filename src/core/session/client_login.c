@@ -22,12 +22,15 @@
 #include "greeting_int.h"
 #include "native_int.h"
 #include "share_int.h"
+#include "client_events_int.h"
 
 /* NAMEDATALEN of PostgreSQL, less the NUL. */
 #define NAME_MAX_BYTES 63
 /* Any password fits. */
 #define LOGIN_CARRY_BYTES 2048
 #define LOOK_AGAIN_MS     50
+/* What is said to a client that is let in is mostly shorter. */
+#define GREETING_BYTES 1024
 
 void client_login_free(struct client *c)
 {
@@ -112,7 +115,7 @@ static bool login_may_stay(struct client *c)
 
 static void login_on_turn(struct pool_request *req)
 {
-    if (!client_auth_on_turn(req->owner))
+    if (!client_auth_on_turn(client_auth_of(req->owner)))
         client_login_acquire(req->owner);
 }
 
@@ -239,63 +242,14 @@ void client_login_begin(struct client *c, const struct startup *st, struct slice
         return;
     }
     share_login_begin(c);
-    client_auth_begin(c);
-}
-
-/* NegotiateProtocolVersion, when the link speaks an older minor or options are unknown. It is the
- * first thing a server says. */
-static void login_negotiate(struct client *c, uint32_t link_version, struct buf *out)
-{
-    struct client_login *login = c->login;
-
-    if (login->is_settled || (login->is_negotiated && link_version >= login->startup.version))
-        return;
-    login->is_negotiated = true;
-    if (login->startup.version > link_version)
-        login->startup.version = link_version;
-    wire_put_negotiate(out, link_version, login->unknown, login->nunknown);
-}
-
-void client_login_negotiate(struct client *c, struct buf *out)
-{
-    struct link *link = c->link;
-    uint32_t version = c->login->startup.version;
-
-    if (c->share != NULL)
-        version = c->share->version;
-    else if (link != NULL && link->phase != LINK_DIALING)
-        version = link->version;
-    login_negotiate(c, version, out);
-    c->login->is_settled = true;
-}
-
-/* AuthenticationOk, unless it was told already. */
-static void login_put_ok(struct client *c, struct buf *out)
-{
-    if (c->login->is_auth_told)
-        return;
-    client_login_negotiate(c, out);
-    wire_put_auth(out, AUTH_OK, slice_of(NULL, 0));
-    c->login->is_auth_told = true;
-}
-
-void client_login_tell_ok(struct client *c)
-{
-    struct buf out = {0};
-
-    login_put_ok(c, &out);
-    client_send(c, &out);
-}
-
-const struct paramset *client_login_parameters(const struct client *c)
-{
-    return c->link != NULL ? &c->link->reported : share_greeting_parameters(c);
+    client_gate_open(c);
 }
 
 /* Parameters, key and ReadyForQuery: the session begins. */
-void client_login_welcome(struct client *c)
+void client_do_welcome(struct client *c)
 {
     struct link *link = c->link;
+    const struct paramset *params;
     struct buf out = {0};
     struct slice name;
     struct slice value;
@@ -305,8 +259,10 @@ void client_login_welcome(struct client *c)
         return; /* its start-up parameters are on their way to the link */
     if (!login_may_stay(c))
         return;
-    login_put_ok(c, &out);
-    while (paramset_next(client_login_parameters(c), &at, &name, &value))
+    (void)buf_reserve(&out, GREETING_BYTES);
+    client_login_put_ok(c, &out);
+    params = client_login_parameters(c);
+    while (paramset_next(params, &at, &name, &value))
         wire_put_parameter_status(&out, name, value);
     c->epoch = link == NULL ? 0 : link->epoch;
     c->target = link;
@@ -356,7 +312,7 @@ static bool login_waits_for_look(struct client *c)
     return true;
 }
 
-void client_login_acquire(struct client *c)
+void client_do_acquire(struct client *c)
 {
     struct client_login *login = c->login;
     struct pool_request *req = &login->req;
@@ -365,7 +321,7 @@ void client_login_acquire(struct client *c)
     if (!client_place_login(c))
         return;
     was_waiting = !list_is_detached(&req->pool_node);
-    client_auth_entitle(c, req);
+    client_entitle(c, req);
     if (login->has_no_server) {
         if (!login_alone(c, c->ss->conf->login_without_server))
             login_all_down(c);
@@ -395,7 +351,7 @@ void client_login_acquire(struct client *c)
         client_stats_on_link(c);
         c->link = req->link;
         c->epoch = c->link->epoch;
-        client_auth_on_opening(c);
+        client_auth_on_opening(login->auth);
         client_row_state(c, CLIENT_STATE_LOGIN, WAIT_REASON_NONE);
         if (was_waiting)
             client_set_timer(c, c->ss->conf->authentication_timeout_ms);
@@ -501,10 +457,10 @@ void client_login_look_again(struct sessions *ss)
 /* A password or SASL message, for us or for the server that judges. */
 static bool login_take_answer(struct client *c, struct slice msg)
 {
-    enum client_auth_input wants = client_auth_wants(c);
+    enum client_auth_input wants = client_auth_wants(client_auth_of(c));
 
     if (wants == CLIENT_AUTH_ANSWER) {
-        client_auth_input(c, message_body(msg));
+        client_auth_input(c->login->auth, message_body(msg));
         return true;
     }
     if (wants == CLIENT_AUTH_NOTHING || c->link == NULL || c->link->phase != LINK_LOGIN) {
@@ -527,7 +483,7 @@ void client_login_input(struct client *c, const char *p, const char *end)
             return;
         }
         if (p[0] != FE_PASSWORD || !message_may_be(bytes) || bytes > PROTO_AUTH_MAX_BYTES + 1) {
-            if (client_auth_wants(c) == CLIENT_AUTH_NOTHING)
+            if (client_auth_wants(client_auth_of(c)) == CLIENT_AUTH_NOTHING)
                 break; /* early: it waits for the session to begin */
             client_end_text(c, "08P01", "expected password response, got message type %d", p[0]);
             return;
@@ -550,13 +506,13 @@ void client_login_input(struct client *c, const char *p, const char *end)
     }
     buf_reserve(&c->carry, LOGIN_CARRY_BYTES); /* it shall not move: see client_free_carry */
     buf_put(&c->carry, p, (size_t)(end - p));
-    if (client_auth_wants(c) == CLIENT_AUTH_NOTHING)
+    if (client_auth_wants(client_auth_of(c)) == CLIENT_AUTH_NOTHING)
         stream_pause(&c->stream); /* a level-triggered loop must not spin on what waits */
 }
 
 static void login_on_auth(void *owner, struct link *link, const char *msg, size_t n)
 {
-    if (!client_auth_on_link(owner, link, msg, n))
+    if (!client_auth_on_link(client_auth_of(owner), link, msg, n))
         link_close(link);
 }
 
@@ -579,7 +535,7 @@ static void login_on_done(void *owner, struct link *link)
     struct client *c = owner;
 
     (void)link;
-    if (client_auth_is_over(c))
+    if (client_auth_is_over(client_auth_of(c)))
         client_login_welcome(c);
     else
         client_end_text(c, "08P01", "the server began a session before the login was over");
@@ -600,10 +556,10 @@ HOT static void client_on_link_bytes(void *owner, struct link *link, const char 
         client_pass_reply(c, link, p, n);
         return;
     }
-    if (client_auth_hold(c, p, n))
+    if (client_auth_hold(client_auth_of(c), p, n))
         return;
-    if (c->phase == CL_LOGIN && p[0] == BE_NOTICE && client_auth_is_over(c)) {
-        login_put_ok(c, &ok); /* what a server says besides comes behind it */
+    if (c->phase == CL_LOGIN && p[0] == BE_NOTICE && client_auth_is_over(client_auth_of(c))) {
+        client_login_put_ok(c, &ok); /* what a server says besides comes behind it */
         client_send(c, &ok);
     }
     client_pass_reply(c, link, p, n);
@@ -644,7 +600,7 @@ static bool client_on_link_error(void *owner, struct link *link, const struct er
     client_stmts_error(c);
     if (c->drops_database)
         client_ddl_on_error(client_ddl(c));
-    return false;
+    return client_failed_tell(client_refused(c), link, m);
 }
 
 HOT static void client_on_link_quiet(void *owner, struct link *link)
@@ -663,7 +619,7 @@ HOT static void client_on_link_quiet(void *owner, struct link *link)
     client_after_quiet(c);
 }
 
-HOT void client_after_quiet(struct client *c)
+HOT void client_do_after_quiet(struct client *c)
 {
     if (c->is_half_closed)
         client_leave(c);
@@ -710,7 +666,7 @@ static void client_on_link_lost(void *owner, struct link *link, const struct err
     struct client *c = owner;
     bool in_message = c->body_left > 0 || link->body_left > 0;
     bool is_again = !told && client_login_again(c, link);
-    bool is_seen_to = !is_again && client_auth_on_link_lost(c, err);
+    bool is_seen_to = !is_again && client_auth_on_link_lost(client_auth_of(c), err);
 
     /* A server that stops says so to each session, and may stay in that state for long. */
     if (!told || c->phase == CL_ACTIVE)

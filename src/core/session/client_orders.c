@@ -17,9 +17,9 @@
 #include "config/pools_conf.h"
 #include "ipc/mailbox.h"
 #include "ipc/orders.h"
+#include "login/login_auth.h"
 #include "parser/parser.h"
 
-#include "client_auth_int.h"
 #include "client_ddl_int.h"
 #include "client_orders_int.h"
 #include "console_int.h"
@@ -508,7 +508,7 @@ void sessions_on_retire(struct sessions *ss, const void *body, size_t len)
 {
     backend_on_retire(&ss->be, body, len);
     share_greeting_forget(ss);
-    session_auth_forget_roles(ss->auth);
+    login_auth_forget_roles(ss->auth);
 }
 
 void client_orders_on_leave(struct client *c)

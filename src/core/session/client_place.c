@@ -37,7 +37,7 @@ void client_place_follow(struct client *c)
 {
     client_place_move(c, c->pool->set->target);
     client_place_learn(c);
-    c->is_proved = c->is_proved && c->is_proved_here;
+    c->proof.is_proved = c->proof.is_proved && c->proof.is_proved_here;
     c->share->greeted_alone = true; /* by another server: it is told what this one says */
 }
 
@@ -61,8 +61,9 @@ bool client_place_login(struct client *c)
         return true;
     client_place_login_at(c, c->pool->set->target);
     client_place_learn(c);
-    client_auth_on_move(c);
-    if (!c->is_proved || c->is_proved_here)
+    if (c->login->auth != NULL)
+        client_auth_on_move(c->login->auth);
+    if (!c->proof.is_proved || c->proof.is_proved_here)
         return true;
     client_end_text(c, "08001",
         "database \"%s\" has moved to another server during the login: connect again",

@@ -99,11 +99,6 @@ void client_row_login(struct client *c)
         task_post(c->ss->loop, &c->ss->publish); /* the title names it */
 }
 
-const struct row_names *client_row_names(const struct client *c)
-{
-    return rows_names(c->ss->client_rows, c->row == NULL ? ROWS_NO_NAMES : c->row->names);
-}
-
 void client_row_application(struct client *c, struct slice application)
 {
     const struct row_names *names = client_row_names(c);
@@ -219,19 +214,6 @@ void client_row_keep_statement(struct client *c)
     shm_write_end(&row->seq);
 }
 
-struct slice client_row_statement(const struct client *c)
-{
-    switch ((enum row_statement)c->row->statement) {
-    case ROW_STATEMENT_OWN:
-        return rows_statement(c->ss->client_rows, c->row_index);
-    case ROW_STATEMENT_LINK:
-        return rows_statement(c->ss->be.link_rows, c->row->link_row);
-    case ROW_STATEMENT_NONE:
-        break;
-    }
-    return slice_of("", 0);
-}
-
 /* Within shm_write_begin and shm_write_end. */
 static inline void row_set_active(struct client_row *row, int64_t now_us)
 {
@@ -328,13 +310,19 @@ COLD static void tell_duration(struct client *c)
             loop_now_us(c->ss->loop) - s->sent_us);
 }
 
+/* -1 says no; of two of them that leaves a negative number. */
+static inline bool logs_durations(const struct conf *conf)
+{
+    return (conf->log_min_duration_statement_ms & conf->log_min_duration_sample_ms) >= 0;
+}
+
 HOT void client_note_done(struct client *c)
 {
     const struct link *kept = c->share->kept;
     struct client_row *row = c->row;
 
     c->last_active_us = loop_now_us(c->ss->loop);
-    if (c->ss->conf->log_min_duration_statement_ms >= 0)
+    if (logs_durations(c->ss->conf))
         tell_duration(c);
     client_stats_on_quiet(c);
     if (row != NULL) {
@@ -356,7 +344,7 @@ HOT void client_note_done(struct client *c)
 HOT void client_note_idle(struct client *c)
 {
     c->last_active_us = loop_now_us(c->ss->loop);
-    if (c->ss->conf->log_min_duration_statement_ms >= 0)
+    if (logs_durations(c->ss->conf))
         tell_duration(c);
     client_stats_on_quiet(c);
     if (c->target != NULL)

@@ -68,6 +68,8 @@ HOT void client_stats_on_quiet(struct client *c)
 
     s->taken_us = 0;
     client_stats_on_wait_end(c);
+    if (s->row != NULL)
+        s->wait_us = 0;
     if (s->sent_us == 0) {
         client_stmts_end(c, -1);
         return;
@@ -120,7 +122,7 @@ HOT void client_stats_on_wait_end(struct client *c)
     if (s->wait_us <= 0)
         return;
     waited_us = loop_now_us(c->ss->loop) - s->wait_us;
-    s->wait_us = s->row == NULL ? -waited_us : 0;
+    s->wait_us = s->row == NULL || s->sent_us == 0 ? -waited_us : 0;
     if (s->row != NULL)
         stats_waited(s, waited_us);
 }

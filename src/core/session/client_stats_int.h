@@ -50,7 +50,7 @@ struct client_stats {
     struct dbstats_row *row;
     int64_t taken_us; /* the present request arrived */
     int64_t sent_us;  /* the first of it went to the server */
-    int64_t wait_us;  /* > 0: waiting for a link since. < 0: of a login, has waited so long */
+    int64_t wait_us;  /* > 0: waiting for a link since. < 0: for that of this request, so long */
     int64_t tx_us;    /* the transaction began */
 };
 

@@ -6,6 +6,8 @@
  * clients that are idle cost no memory for it. */
 #include "config.h"
 
+#include <string.h>
+
 #include "base/hot.h"
 #include "base/mem.h"
 #include "config/conf.h"
@@ -21,29 +23,36 @@
 void session_stmts_set(struct sessions *ss)
 {
     const struct rows_worker *range = rows_worker(ss->client_rows, (uint32_t)ss->env->ordinal);
+    size_t rows_bytes = range->count * sizeof ss->stmts->of_row[0];
     struct stmtstats_book *book;
 
     if (!ss->conf->track_statements) {
-        session_stmts_fini(ss);
+        ss->stmts = NULL;
         return;
     }
     if (ss->stmts != NULL)
         return;
-    book = stmtstats_open(ss->env->shm, ss->env->ordinal);
-    if (book == NULL)
-        return;
-    ss->stmts = mem_alloc_zero(sizeof *ss->stmts + range->count * sizeof ss->stmts->of_row[0]);
-    ss->stmts->book = book;
-    ss->stmts->first_row = range->first;
+    /* The book that was used before is used on: handles out of it are noted beside texts. */
+    if (ss->stmts_kept == NULL) {
+        book = stmtstats_open(ss->env->shm, ss->env->ordinal);
+        if (book == NULL)
+            return;
+        ss->stmts_kept = mem_alloc(sizeof *ss->stmts + rows_bytes);
+        ss->stmts_kept->book = book;
+        ss->stmts_kept->first_row = range->first;
+    }
+    ss->stmts = ss->stmts_kept;
+    memset(ss->stmts->of_row, 0, rows_bytes);
 }
 
 void session_stmts_fini(struct sessions *ss)
 {
-    if (ss->stmts == NULL)
-        return;
-    stmtstats_close(&ss->stmts->book);
-    mem_free(ss->stmts);
     ss->stmts = NULL;
+    if (ss->stmts_kept == NULL)
+        return;
+    stmtstats_close(&ss->stmts_kept->book);
+    mem_free(ss->stmts_kept);
+    ss->stmts_kept = NULL;
 }
 
 /* NULL: it is not counted. */
@@ -70,7 +79,8 @@ COLD static stmtstats_handle add_statement(
     return h;
 }
 
-HOT static stmtstats_handle look_up(struct client *c, struct slice sql, int node)
+/* The long way. */
+WARM static stmtstats_handle find_statement(struct client *c, struct slice sql, int node)
 {
     struct stmtstats_key key;
     struct sql_fingerprint fp;
@@ -84,6 +94,21 @@ HOT static stmtstats_handle look_up(struct client *c, struct slice sql, int node
     key.node = node;
     h = stmtstats_find(c->ss->stmts->book, &key);
     return h != 0 ? h : add_statement(c, &key, sql);
+}
+
+/* What was found for a text is noted beside it, for a few nodes. */
+HOT static stmtstats_handle look_up(struct client *c, struct slice sql, int node)
+{
+    uint32_t *notes = sql_cache_notes(c->ss->sql_cache, sql, TEXT_MAX);
+    stmtstats_handle h = notes == NULL ? 0 : notes[(unsigned)node % SQL_CACHE_NOTES];
+
+    if (h != 0 && stmtstats_is(c->ss->stmts->book, h, c->stats.row, node))
+        return h;
+    h = find_statement(c, sql, node);
+    notes = sql_cache_notes(c->ss->sql_cache, sql, TEXT_MAX);
+    if (notes != NULL)
+        notes[(unsigned)node % SQL_CACHE_NOTES] = h;
+    return h;
 }
 
 HOT void client_stmts_text(struct client *c, struct slice sql)
@@ -133,8 +158,8 @@ HOT void client_stmts_calls(struct client *c, unsigned n)
 {
     struct client_stmt *st = stmt_of(c);
 
-    if (st != NULL && n <= UINT16_MAX - (unsigned)st->calls)
-        st->calls = (uint16_t)(st->calls + n);
+    if (st != NULL)
+        st->use.calls += n;
 }
 
 HOT void client_stmts_rows(struct client *c)
@@ -142,7 +167,7 @@ HOT void client_stmts_rows(struct client *c)
     struct client_stmt *st = stmt_of(c);
 
     if (st != NULL)
-        st->nrows += c->ss->be.nrows;
+        st->use.nrows += c->ss->be.nrows;
     c->ss->be.nrows = 0;
 }
 
@@ -150,25 +175,21 @@ void client_stmts_error(struct client *c)
 {
     struct client_stmt *st = stmt_of(c);
 
-    if (st != NULL && st->nerrors < UINT16_MAX)
-        st->nerrors++;
+    if (st != NULL)
+        st->use.nerrors++;
 }
 
 HOT void client_stmts_end(struct client *c, int64_t took_us)
 {
     struct client_stmt *st = stmt_of(c);
-    struct stmtstats_use use;
 
     if (st == NULL)
         return;
-    if (st->calls > 0 && took_us >= 0) {
-        use.calls = st->calls;
-        use.nerrors = st->nerrors;
-        use.nrows = st->nrows;
-        use.took_us = took_us;
-        stmtstats_count(c->ss->stmts->book, st->handle, &use);
+    if (st->use.calls > 0 && took_us >= 0) {
+        st->use.took_us = took_us;
+        stmtstats_count(c->ss->stmts->book, st->handle, &st->use);
     }
-    st->calls = 0;
-    st->nerrors = 0;
-    st->nrows = 0;
+    st->use.calls = 0;
+    st->use.nerrors = 0;
+    st->use.nrows = 0;
 }

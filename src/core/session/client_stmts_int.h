@@ -20,10 +20,8 @@ struct sessions;
 
 /* Of one client, while something is under way. */
 struct client_stmt {
-    stmtstats_handle handle; /* what was sent or bound last; stays, for it may be bound unnamed */
-    uint16_t calls;
-    uint16_t nerrors;
-    uint64_t nrows;
+    stmtstats_handle handle;  /* what was sent or bound last; stays, for it may be bound unnamed */
+    struct stmtstats_use use; /* so far; took_us is not told before the end */
 };
 
 /* Of a worker. */

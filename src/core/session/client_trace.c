@@ -6,10 +6,7 @@
 #include <stdio.h>
 
 #include "base/log.h"
-#include "config/conf.h"
-#include "config/conf_param.h"
 #include "wire/message.h"
-#include "wire/proto.h"
 #include "wire/reader.h"
 
 #include "session_int.h"
@@ -44,19 +41,6 @@ static const char *name_of(const struct trace_name *names, size_t n, char type)
         if (names[i].type == type)
             return names[i].name;
     return "Unknown";
-}
-
-void client_trace_settings(struct client *c)
-{
-    const struct conf_session *s = conf_session_of(c->ss->gen, client_override(c));
-    uint8_t before = c->trace.server;
-
-    c->trace.client = s->log_client_messages;
-    c->trace.server =
-        s->log_backend_messages == CONF_MESSAGES_NONE ? 0 : (uint8_t)s->log_backend_messages;
-    if (before == 0 && c->trace.server != 0)
-        client_rare(c)->replies = (struct client_replies){
-            .body_left = c->target == NULL || c->target->swallow_body ? 0 : c->target->body_left};
 }
 
 /* The names in a message: for Describe and Close what it names comes first. */

@@ -17,6 +17,7 @@
 
 #include "client_travel_int.h"
 #include "share_int.h"
+#include "client_events_int.h"
 
 /* Who has just come may be gone as soon: to move it would not pay. */
 #define TRAVEL_AGE_US 250000
@@ -133,13 +134,13 @@ static void pack_client(const struct client *c, struct buf *out)
     m.ticket = c->ticket;
     m.last_active_us = c->last_active_us;
     m.node = c->pool->cluster_node;
-    m.trusting_node = c->trusting_node;
+    m.trusting_node = c->proof.trusting_node;
     m.parsed_count = c->parsed_count;
     m.bound_count = c->bound_count;
     m.is_unix = c->is_unix;
     m.has_spoken = c->has_spoken;
-    m.is_proved = c->is_proved;
-    m.is_proved_here = c->is_proved_here;
+    m.is_proved = c->proof.is_proved;
+    m.is_proved_here = c->proof.is_proved_here;
     m.asked_tls = c->asked_tls;
     m.asked_gss = c->asked_gss;
     m.leaves_traces = c->leaves_traces;
@@ -187,7 +188,7 @@ static void pack_login(const struct client *c, struct buf *out)
 {
     struct buf login = {.is_secret = true};
 
-    if (c->is_proved && c->ss->be.book != NULL)
+    if (c->proof.is_proved && c->ss->be.book != NULL)
         auth_book_pack_login(c->ss->be.book, pool_book_name(c->pool), &login);
     travel_put(out, login.data, login.len);
     buf_free(&login);
@@ -250,7 +251,7 @@ bool client_travel(struct client *c, int ordinal)
     return true;
 }
 
-bool client_travel_waiting(struct client *c, int ordinal)
+bool client_do_travel_waiting(struct client *c, int ordinal)
 {
     struct sessions *ss = c->ss;
 
@@ -283,12 +284,12 @@ static void unpack_client(struct client *c, const struct client_mail *m)
     c->ticket = m->ticket;
     c->is_counted = true;
     c->last_active_us = m->last_active_us;
-    c->trusting_node = m->trusting_node;
+    c->proof.trusting_node = m->trusting_node;
     c->parsed_count = m->parsed_count;
     c->bound_count = m->bound_count;
     c->has_spoken = m->has_spoken;
-    c->is_proved = m->is_proved;
-    c->is_proved_here = m->is_proved_here;
+    c->proof.is_proved = m->is_proved;
+    c->proof.is_proved_here = m->is_proved_here;
     c->asked_tls = m->asked_tls;
     c->asked_gss = m->asked_gss;
     c->leaves_traces = m->leaves_traces;
@@ -338,7 +339,7 @@ static void go_on(
     buf_put(&c->carry, sent.p, sent.n);
     c->is_parked = true;
     client_unpark(c);
-    if (c->share != NULL && c->share->turn != NULL)
+    if (share_has_turn(c))
         c->share->turn->stands_since_us = 0; /* it had no need of it */
 }
 

@@ -16,7 +16,6 @@
 #include "wire/reader.h"
 #include "wire/writer.h"
 
-#include "client_auth_int.h"
 #include "console_int.h"
 #include "share_int.h"
 
@@ -40,11 +39,12 @@ static bool console_take(struct client *c)
     client_rare(c)->console = mem_alloc_zero(sizeof(struct client_console));
     c->pool = pool_attach(
         &c->ss->be, login->startup.user, login->startup.database, console_node(c->ss->conf));
+    login->req.pool = c->pool;
     if (login->startup.replication.n > 0)
         client_end_text(c, "0A000", "database \"%s\" is pgpool's own: nothing to replicate",
             pool_database(c->pool).p);
     else
-        client_auth_begin(c);
+        client_gate_open(c);
     return true;
 }
 
@@ -105,10 +105,8 @@ static bool is_full(struct client *c)
     return true;
 }
 
-static void console_enter(struct client_auth *a)
+static void console_enter(struct client *c, bool may_all)
 {
-    struct client *c = a->c;
-    bool may_all = console_may_all(a);
     struct buf out = {0};
     uint32_t version;
 
@@ -160,7 +158,7 @@ static int console_prepare(
     src->mode = NULL;
     if (client_console(c)->tx != 'E' || is_end)
         return 0;
-    admin_refuse_aborted(err);
+    admin_refuse_aborted(err, slice_of(NULL, 0));
     return -1;
 }
 
@@ -302,8 +300,6 @@ static void console_feed(struct client *c, const char *p, const char *end)
 
 static const struct console_ops ops = {
     .take = console_take,
-    .find_secret = console_find_secret,
-    .plan = console_plan,
     .enter = console_enter,
     .feed = console_feed,
     .prepare = console_prepare,

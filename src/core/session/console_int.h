@@ -8,15 +8,12 @@
 #include "admin/admin.h"
 #include "session_int.h"
 
-struct client_auth;
-
 /* Of a client that asks for the virtual database, from its start-up packet on. */
 struct client_console {
-    char tx;           /* as in ReadyForQuery */
-    bool is_in;        /* it has one of the places of reserved_admin */
-    bool may_all;      /* admin_users and pcp.conf; else it may only look */
-    bool is_pcp;       /* judged by pcp.conf */
-    bool pcp_is_scram; /* which has a verifier, not the md5 of a password */
+    char tx;      /* as in ReadyForQuery */
+    bool is_in;   /* it has one of the places of reserved_admin */
+    bool may_all; /* admin_users and pcp.conf; else it may only look */
+    struct login_console login;
 };
 
 static inline struct client_console *client_console(const struct client *c)
@@ -29,12 +26,8 @@ static inline struct client_console *client_console(const struct client *c)
 struct console_ops {
     /* The client asks for it (names are in c->login): it is taken over, or false. */
     bool (*take)(struct client *c);
-    /* The line of pool_hba.conf is known, or there is none: goes on with client_auth_plan. */
-    void (*find_secret)(struct client_auth *a);
-    /* Makes a->plan from what was found; false when the client was told that it cannot be. */
-    bool (*plan)(struct client_auth *a);
     /* It has passed. */
-    void (*enter)(struct client_auth *a);
+    void (*enter)(struct client *c, bool may_all);
     /* Bytes of a client in its session. */
     void (*feed)(struct client *c, const char *p, const char *end);
     /* May the command run now, and what may it see? 0, or -1 and *err. */
@@ -45,15 +38,5 @@ struct console_ops {
     void (*note)(struct client *c, const struct admin_cmd *cmd, struct admin_result *res);
     void (*free)(struct client *c);
 };
-
-/* console_name.c */
-/* Is this the name of the virtual database? Not if pools.conf names it. */
-bool console_is_named(const struct conf *conf, struct slice database);
-
-/* console_auth.c: members of console_ops. */
-void console_find_secret(struct client_auth *a);
-bool console_plan(struct client_auth *a);
-/* True when the one who has passed may use all commands. */
-bool console_may_all(const struct client_auth *a);
 
 #endif

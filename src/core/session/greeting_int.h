@@ -67,4 +67,8 @@ int64_t greeting_get_trust(const struct shm *shm, int nworkers, struct slice poo
 /* The counter of a row, for tests. */
 struct shm_seq *greeting_seq(struct shm *shm, int ordinal, int row);
 
+/* share_login.c: forgets the start-up packet that came last. */
+struct sessions;
+void share_login_forget(struct sessions *ss);
+
 #endif

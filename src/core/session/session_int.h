@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "base/hot.h"
 #include "base/log.h"
+#include "login/login.h"
 #include "net/stream.h"
 #include "session/session.h"
 #include "wire/startup.h"
@@ -65,6 +66,7 @@ struct client_rare {
     struct share_cells *unseen; /* what it writes is not seen here, and so is not cached */
     struct client_ddl *ddl;     /* roles and databases that it changes */
     struct native *native;      /* it writes to all nodes: native_int.h */
+    char *refused;              /* what a failed transaction is about to refuse: client_failed.c */
     struct client_replies replies;
 };
 
@@ -79,8 +81,6 @@ struct client {
     bool is_half_closed : 1; /* the client sends nothing more */
     bool has_spoken : 1;     /* something of its session was sent to its own link */
     bool is_hung_up : 1;     /* half closed, seen while what it sent before was not read yet */
-    bool is_proved : 1; /* it has proved to be its pool's user: any link of that user will do */
-    bool is_proved_here : 1; /* to us, by what we know without asking a server */
     bool asked_tls : 1;
     bool asked_gss : 1;
     bool is_counted : 1;   /* in session_shared */
@@ -90,7 +90,7 @@ struct client {
     bool was_told_to_wait : 1; /* query_wait_notify was said of the present wait */
     bool leaves_traces : 1;    /* more than plain reads was asked: see feed_note_text */
     struct client_trace trace;
-    int16_t trusting_node; /* that let the client in unasked, without a rule of ours; else -1 */
+    struct login_proof proof;
     int32_t row_index;
     struct limits_ticket ticket; /* in the table of limits */
     uint32_t body_left;          /* of a message that is passed on in parts */
@@ -135,7 +135,24 @@ static inline struct conf_override *client_override(const struct client *c)
     return c->rare == NULL ? NULL : c->rare->override;
 }
 
-/* client.c */
+/* What becomes of a client, told by those below, who find it out, to those above, who do it. The
+ * table is the worker's (sessions.c): nobody below names a file above. After a call that "may end"
+ * the client its phase is to be looked at before anything else of it. */
+struct client_events {
+    void (*end)(struct client *c, const struct err *err);
+    void (*leave)(struct client *c);
+    void (*drop_link)(struct client *c, bool boundary);
+    /* Bytes of a client in its session. May end it. */
+    void (*feed)(struct client *c, const char *p, const char *end);
+    void (*unpark)(struct client *c);
+    void (*after_quiet)(struct client *c);
+    void (*acquire)(struct client *c);
+    void (*welcome)(struct client *c);
+    void (*idle)(struct client *c);
+    bool (*travel_waiting)(struct client *c, int ordinal);
+};
+
+/* client_io.c */
 /* The client's struct client_rare, to put something in: made when there is none. */
 struct client_rare *client_rare(struct client *c);
 /* Frees it when nothing is in it; not any more when the client is closed, who may be in the midst
@@ -193,44 +210,24 @@ void client_login_tell_ok(struct client *c);
 const struct paramset *client_login_parameters(const struct client *c);
 /* The client may have a link now (or one of its own, to be asked by the server first). */
 void client_login_acquire(struct client *c);
+/* AuthenticationOk, unless it was told already. */
+void client_login_put_ok(struct client *c, struct buf *out);
 /* Puts NegotiateProtocolVersion when it is due, before anything else is said. */
 void client_login_negotiate(struct client *c, struct buf *out);
 extern const struct link_owner_ops client_link_ops;
 
-/* client_auth.c: who is it? Goes on with client_login_acquire. */
-enum client_auth_input {
-    CLIENT_AUTH_NOTHING, /* the client has nothing to say at the moment */
-    CLIENT_AUTH_ANSWER,  /* it owes us an answer */
-    CLIENT_AUTH_RELAY    /* it owes the server one, on its link */
-};
-void client_auth_begin(struct client *c);
-void client_auth_free(struct client_auth **ap);
-/* The client is gone, or goes. Who leaves when asked for a password comes back with one (psql
- * does); who leaves in the midst of SCRAM has got what a guesser wants, and has made us look the
- * name up: that is a failed login. NULL is harmless. */
-void client_auth_leave(struct client_auth *a);
-enum client_auth_input client_auth_wants(const struct client *c);
-/* The body of the client's answer. */
-void client_auth_input(struct client *c, struct slice body);
-/* True when it has passed. */
-bool client_auth_is_over(const struct client *c);
-/* Its pool is that of another server now: what is learned from here on is about that one's user. */
-void client_auth_on_move(struct client *c);
+/* client_gate.c */
+/* Who is it? Goes on with client_login_acquire. May end the client. */
+void client_gate_open(struct client *c);
+
+/* client_proof.c */
+/* Its login; NULL when that has not begun or is over. */
+struct client_auth *client_auth_of(const struct client *c);
 /* Says in `req` (its pool is set) what the client is entitled to: a used link, and a fresh one that
  * logs in with what is known about the pool's user. Nothing, before it has passed. */
-void client_auth_entitle(const struct client *c, struct pool_request *req);
+void client_entitle(const struct client *c, struct pool_request *req);
 /* The first alone: a used link of `pool`. */
-bool client_auth_may_reuse(const struct client *c, const struct pool *pool);
-/* client_auth_link.c: c->link is being opened; its server asks (false: not for us); it says an
- * error (true: kept until auth_failure_delay is over); it is lost (true: the end comes with that).
- */
-void client_auth_on_opening(struct client *c);
-/* The turn of a client that waits for a link of its own, to be let in by: false when that is needed
- * still. True: the server was seen to trust meanwhile, the client went on (or is gone). */
-bool client_auth_on_turn(struct client *c);
-bool client_auth_on_link(struct client *c, struct link *link, const char *msg, size_t n);
-bool client_auth_hold(struct client *c, const char *p, size_t n);
-bool client_auth_on_link_lost(struct client *c, const struct err *err);
+bool client_may_reuse(const struct client *c, const struct pool *pool);
 
 /* client_feed.c */
 void client_feed(struct client *c, const char *p, const char *end);
@@ -256,6 +253,19 @@ void client_note_idle(struct client *c);
 void client_note_done(struct client *c);
 /* A statement that is answered here: the row only. */
 void client_note_local(struct client *c, struct slice sql);
+
+/* client_failed.c: statements that a failed transaction refuses. */
+/* This is read of a client whose transaction has failed, and waits for nothing: if it is a
+ * statement to be refused, *refused says so in pgpool-II's words; else it is NULL. */
+COLD void client_failed_note(char **refused, const char *p, const char *end);
+/* The error that the link has just met says so: it was sent with these words (may be NULL). */
+COLD bool client_failed_tell(const char *refused, struct link *link, const struct errmsg *m);
+/* Puts the error with the statement, or false: it is another one. */
+COLD bool client_failed_put(struct buf *out, const struct errmsg *m, struct slice sql);
+static inline const char *client_refused(const struct client *c)
+{
+    return c->rare == NULL ? NULL : c->rare->refused;
+}
 
 /* client_doubt.c */
 /* A link_owner_ops.on_doubt: asks, now or at the end of the message that is half sent. */
@@ -331,6 +341,16 @@ void client_place_follow(struct client *c);
  * proved who it is by what the server before said. */
 void client_place_login_at(struct client *c, int node);
 bool client_place_login(struct client *c);
+
+/* Body of MAIL_CANCEL. */
+struct cancel_mail {
+    int32_t row; /* ROWS_NO_ROW: it was not found */
+    uint32_t client_id;
+    int32_t pid;
+    uint32_t ntries;
+    uint32_t key_len;
+    char key[ROWS_SECRET_BYTES];
+};
 
 /* client_cancel.c */
 void client_cancel_init(struct sessions *ss);

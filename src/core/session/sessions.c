@@ -17,17 +17,17 @@
 #include "parser/sql_cache.h"
 #include "route/route_oracle.h"
 #include "route/route_rules.h"
-#include "session/session_auth.h"
+#include "login/login_auth.h"
 
 #include "balance_int.h"
 #include "client_tls_int.h"
 #include "greeting_int.h"
 #include "share_int.h"
+#include "client_events_int.h"
 
 /* Facts of recent statements, per worker. */
 #define SESSION_FACTS_MAX   4096
 #define SESSION_FACTS_BYTES (8U << 20)
-#define LOOK_AGAIN_US       1000000
 
 /* Tells everybody how many clients this worker has. Put off to the end of the turn: a burst of a
  * thousand connects is one update. */
@@ -85,11 +85,41 @@ static void on_suspects(struct task *t)
     memset(ss->suspected, 0, sizeof ss->suspected);
 }
 
+static const struct client_events client_events = {.end = client_do_end,
+    .leave = client_do_leave,
+    .drop_link = client_do_drop_link,
+    .feed = client_do_feed,
+    .unpark = client_do_unpark,
+    .after_quiet = client_do_after_quiet,
+    .acquire = client_do_acquire,
+    .welcome = client_do_welcome,
+    .idle = sessions_do_idle,
+    .travel_waiting = client_do_travel_waiting};
+
+/* For logins: login_worker.write_node and suspect. */
+static int write_node(void *ctx)
+{
+    return sessions_write_node(ctx);
+}
+
+static void suspect(void *ctx, int node)
+{
+    sessions_suspect_node(ctx, node);
+}
+
 void sessions_init(struct sessions *ss, struct loop *loop, struct proc_env *env)
 {
+    const struct login_worker worker = {.be = &ss->be,
+        .env = env,
+        .preps = &ss->preps,
+        .ctx = ss,
+        .suspect = suspect,
+        .write_node = write_node};
+
     memset(ss, 0, sizeof *ss);
     ss->loop = loop;
     ss->env = env;
+    ss->events = &client_events;
     ss->gen = env->conf;
     ss->conf = conf_of(env->conf);
     ss->logs_statements = sessions_log_statements(env->conf);
@@ -122,7 +152,7 @@ void sessions_init(struct sessions *ss, struct loop *loop, struct proc_env *env)
     share_cache_worker_init(ss);
     backend_tls_set_conf(&ss->be, ss->gen);
     session_tls_set_conf(ss);
-    ss->auth = session_auth_new(ss);
+    ss->auth = login_auth_new(&worker, env->conf);
     sessions_warm_init(ss);
     session_stmts_set(ss);
 }
@@ -135,8 +165,9 @@ void sessions_fini(struct sessions *ss)
     client_cancel_end(ss);
     balance_worker_fini(ss);
     session_tls_fini(ss);
-    session_auth_free(&ss->auth);
+    login_auth_free(&ss->auth);
     share_greeting_fini(ss);
+    share_login_forget(ss);
     backend_fini(&ss->be);
     auth_book_free(&ss->be.book);
     session_stmts_fini(ss);
@@ -164,7 +195,7 @@ void sessions_set_conf(struct sessions *ss, const struct conf_gen *gen)
         share_cache_worker_conf(ss);
     backend_tls_set_conf(&ss->be, gen);
     session_tls_set_conf(ss);
-    session_auth_reload(ss->auth);
+    login_auth_reload(ss->auth, ss->gen);
     sessions_warm_on_conf(ss);
     session_stmts_set(ss);
     LIST_FOREACH(n, &ss->clients)
@@ -187,78 +218,4 @@ void sessions_stop(struct sessions *ss, enum session_stop how)
     }
     if (ss->nclients == 0 && ss->on_empty != NULL)
         ss->on_empty(ss);
-}
-
-void sessions_mail_monitor(struct sessions *ss, enum mail_type type, const void *body, size_t len)
-{
-    const struct proc_env *env = ss->env;
-    int slot;
-
-    for (slot = 0; slot < proc_nslots(env->shm); slot++)
-        if (proc_row(env->shm, slot)->role == ROLE_MONITOR)
-            (void)mailbox_post(env->boxes, slot, type, body, len, -1);
-}
-
-void sessions_suspect_node(struct sessions *ss, int node)
-{
-    int32_t body = node;
-
-    ss->suspected_us = backend_wall_us(&ss->be);
-    sessions_mail_monitor(ss, MAIL_NODE_SUSPECT, &body, sizeof body);
-}
-
-void sessions_look_again(struct sessions *ss, int node)
-{
-    int64_t now_us = loop_now_us(ss->loop);
-
-    if (now_us - ss->looked_us < LOOK_AGAIN_US)
-        return;
-    ss->looked_us = now_us;
-    sessions_suspect_node(ss, node);
-}
-
-HOT int sessions_write_node(struct sessions *ss)
-{
-    struct session_writes *w = &ss->writes;
-    int node;
-
-    if (w->is_known && w->version == atomic_load_explicit(ss->view_version, memory_order_acquire))
-        return w->node;
-    (void)view_refresh(ss->env->shm, &ss->view);
-    node = view_write_node(&ss->view);
-    /* A node that a reload just added may be in the view before this worker has its address. */
-    w->node = (int16_t)(conf_has_node(ss->conf, node) ? node : VIEW_NO_NODE);
-    w->version = ss->view.version;
-    w->is_held = view_must_hold_writes(&ss->view);
-    w->is_known = true;
-    return w->node;
-}
-
-void session_node_counts(const struct shm *shm, int node, struct admin_counts *out)
-{
-    out->nselect = session_count_sum(shm, node, COUNT_SELECT);
-    out->ninsert = session_count_sum(shm, node, COUNT_INSERT);
-    out->nupdate = session_count_sum(shm, node, COUNT_UPDATE);
-    out->ndelete = session_count_sum(shm, node, COUNT_DELETE);
-    out->nddl = session_count_sum(shm, node, COUNT_DDL);
-    out->nother = session_count_sum(shm, node, COUNT_OTHER);
-    out->npanic = session_count_sum(shm, node, COUNT_PANIC);
-    out->nfatal = session_count_sum(shm, node, COUNT_FATAL);
-    out->nerror = session_count_sum(shm, node, COUNT_ERROR);
-}
-
-static void fill_node(void *ctx, int id, struct admin_node *out)
-{
-    struct sessions *ss = ctx;
-
-    admin_node_of_view(&ss->view, id, out);
-    if (id >= 0 && id < ss->view.nnodes)
-        session_node_counts(ss->env->shm, id, &out->counts);
-}
-
-void sessions_fill_node_source(struct sessions *ss, struct admin_sources *src)
-{
-    (void)view_refresh(ss->env->shm, &ss->view);
-    src->node = fill_node;
-    src->node_ctx = ss;
 }

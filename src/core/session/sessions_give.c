@@ -7,6 +7,7 @@
 
 #include "client_travel_int.h"
 #include "share_int.h"
+#include "client_events_int.h"
 
 #define LOOK_EVERY_US 250000
 
@@ -88,7 +89,7 @@ uint32_t sessions_count_active(const struct sessions *ss, int64_t since_us)
     return count;
 }
 
-void sessions_on_idle(struct client *c)
+void sessions_do_idle(struct client *c)
 {
     struct session_giving *g = &c->ss->giving;
 

@@ -13,7 +13,10 @@
 
 #include "session_int.h"
 
-#define LOOK_MS    500
+#define LOOK_MS 500
+#define REST_MS                                                                                    \
+    100               /* where clients come and go by the thousand, a title for each would be work \
+                       */
 #define WORD_BYTES 24 /* of a statement's first word, with its NUL */
 
 static const char *const state_texts[CLIENT_STATE_COUNT] = {
@@ -71,10 +74,11 @@ static void name_client(const struct client *c)
     proc_set_title("%s %s%s %s", names, host, port, doing(c, word));
 }
 
-void sessions_title_set(struct sessions *ss)
+static void set(struct sessions *ss)
 {
     struct client *c;
 
+    ss->titled_us = loop_now_us(ss->loop);
     if (ss->nclients != 1) {
         timer_stop(ss->loop, &ss->title_timer);
         if (ss->nclients == 0)
@@ -91,9 +95,19 @@ void sessions_title_set(struct sessions *ss)
     timer_start(ss->loop, &ss->title_timer, LOOK_MS);
 }
 
+void sessions_title_set(struct sessions *ss)
+{
+    int64_t old_ms = (loop_now_us(ss->loop) - ss->titled_us) / 1000;
+
+    if (old_ms >= REST_MS)
+        set(ss);
+    else
+        timer_start(ss->loop, &ss->title_timer, REST_MS - old_ms);
+}
+
 static void look(struct timer *t)
 {
-    sessions_title_set(LIST_ENTRY(t, struct sessions, title_timer));
+    set(LIST_ENTRY(t, struct sessions, title_timer));
 }
 
 void sessions_title_init(struct sessions *ss)

@@ -71,16 +71,6 @@ static bool cut_links(struct sessions *ss)
     return false;
 }
 
-bool sessions_all_asked_since(const struct view *v, int64_t since_us)
-{
-    int i;
-
-    for (i = 0; i < v->nnodes; i++)
-        if (view_is_usable(v, i) && v->node[i].probed_us <= since_us)
-            return false;
-    return true;
-}
-
 static void look(struct timer *t)
 {
     struct sessions *ss = LIST_ENTRY(t, struct sessions, view_timer);

@@ -14,27 +14,8 @@
 #include "wire/writer.h"
 
 #include "client_travel_int.h"
+#include "share_again_int.h"
 #include "share_int.h"
-
-char share_tx_status(const struct client *c)
-{
-    const struct share *s = c->share;
-
-    if (s->is_lost)
-        return 'E';
-    if (s->is_virtual || (s->turn != NULL && s->turn->home != NULL))
-        return 'T';
-    return s->phase >= SHARE_SYNCING ? c->link->tx_status : 'I';
-}
-
-bool share_is_busy(const struct client *c)
-{
-    const struct share *s = c->share;
-
-    if (s->phase == SHARE_ATTACHED)
-        return !expect_is_quiet(&c->link->expect);
-    return s->phase != SHARE_DETACHED;
-}
 
 HOT void share_turn_begin(struct client *c)
 {
@@ -157,33 +138,6 @@ HOT void share_turn_end_quick(struct client *c)
         sessions_on_idle(c);
 }
 
-void share_leave_queue(struct client *c)
-{
-    struct share *s = c->share;
-    struct share_wait *w = s->turn->wait;
-
-    if (w == NULL)
-        return;
-    s->turn->wait = NULL;
-    share_stop_queueing(c);
-    pool_request_cancel(&w->req);
-    pool_detach(w->req.pool);
-    if (c->ss->spare_wait == NULL)
-        c->ss->spare_wait = w;
-    else
-        mem_free(w);
-}
-
-void share_stop_asking(struct client *c)
-{
-    if (c->share->phase != SHARE_WAITING)
-        return;
-    share_leave_queue(c);
-    share_stop_waiting(c);
-    c->share->phase = SHARE_DETACHED;
-    client_stats_on_wait_end(c);
-}
-
 static void share_on_turn(struct pool_request *req)
 {
     struct client *c = req->owner;
@@ -196,11 +150,6 @@ static bool share_on_called(struct pool_request *req, int ordinal)
     return client_travel_waiting(req->owner, ordinal);
 }
 
-static uint64_t link_to_avoid(const struct client *c)
-{
-    return c->ss->conf->pool_test_rotate ? c->share->last_link : 0;
-}
-
 static void wish_init(struct client *c, struct pool *pool, const struct link_startup *startup,
     struct pool_request *req)
 {
@@ -208,9 +157,9 @@ static void wish_init(struct client *c, struct pool *pool, const struct link_sta
     req->pool = pool;
     req->startup = startup;
     req->is_shared = true;
-    client_auth_entitle(c, req); /* who the client is was settled at login */
+    client_entitle(c, req); /* who the client is was settled at login */
     req->vars = c->share->vars.client;
-    req->avoid_id = link_to_avoid(c);
+    req->avoid_id = share_link_to_avoid(c);
     req->owner = c;
     req->ops = &share_link_ops;
 }
@@ -255,15 +204,9 @@ HOT static struct link *borrow_at_once(struct client *c, int node)
         return kept;
     if (node != pool->cluster_node)
         pool = pool_near(pool, node);
-    if (pool == NULL || !client_auth_may_reuse(c, pool))
+    if (pool == NULL || !client_may_reuse(c, pool))
         return NULL;
-    return pool_borrow(pool, c->share->vars.client, link_to_avoid(c), c, &share_link_ops);
-}
-
-bool share_has_ready_link(struct client *c)
-{
-    return client_auth_may_reuse(c, c->pool) &&
-           pool_has_ready(c->pool, c->share->vars.client, link_to_avoid(c));
+    return pool_borrow(pool, c->share->vars.client, share_link_to_avoid(c), c, &share_link_ops);
 }
 
 HOT void share_adopt(struct client *c, struct link *link)
@@ -372,90 +315,6 @@ HOT enum feed_step share_attach(struct client *c, int node)
     client_row_state(c, CLIENT_STATE_WAITING, (enum wait_reason)w->req.reason);
     if (!was_waiting)
         task_post(c->ss->loop, &c->ss->publish);
-    return FEED_PARK;
-}
-
-void share_lose_unnamed(struct client *c)
-{
-    if (c->share->turn != NULL)
-        c->share->turn->unnamed_epoch = 0;
-}
-
-WARM static void put_query(struct client *c, struct feed_run *run, struct slice sql, unsigned sink)
-{
-    if (c->share != NULL) /* else a session with a link of its own is being restored */
-        c->share->turn->unnamed_epoch = 0; /* a simple query takes the unnamed statement with it */
-    link_expect(c->link, OP_QUERY | sink);
-    feed_put(run, "", 0); /* it goes behind what there is */
-    wire_put_query(&run->out, sql);
-}
-
-WARM void share_put_own_query(struct client *c, struct feed_run *run, struct slice sql)
-{
-    put_query(c, run, sql, OP_SWALLOW);
-}
-
-/* Functions and triggers may have set what nobody saw, made tables, or taken locks: not for another
- * client, and locks not for ever. What is known to be set is gone, too, and is set again. True when
- * something is to be sent. */
-static bool reset_for_another(struct client *c, struct buf *sql)
-{
-    struct link *link = c->link;
-    uint32_t id = c->row == NULL ? 0 : c->row->id;
-    struct varset *left;
-
-    if (link->last_client == id && id != 0)
-        return false;
-    link->last_client = id;
-    if (!c->ss->conf->reset_between_clients)
-        return false;
-    left = varset_ref(link->vars);
-    varset_reset_all(&left);
-    varset_assign(&link->vars, left);
-    varset_assign(&c->share->vars.link, left);
-    if (varset_get(left, slice_of_str("role")).p == NULL)
-        buf_printf(sql, "RESET ROLE;");
-    buf_printf(
-        sql, "RESET ALL;UNLISTEN *;SELECT pg_catalog.pg_advisory_unlock_all();DISCARD TEMP;");
-    varset_unref(&left);
-    return true;
-}
-
-void share_put_encoding(
-    struct client *c, struct feed_run *run, const struct varset *from, const struct varset *to)
-{
-    struct buf sql = {0};
-
-    if (varset_diff_encoding(from, to, &sql))
-        share_put_own_query(c, run, buf_slice(&sql));
-    buf_free(&sql);
-}
-
-/* The link gets the session's settings. Those that a server might refuse are waited for: nothing
- * may run with the rights or settings of somebody else. */
-HOT enum feed_step share_put_settings(struct client *c, struct feed_run *run)
-{
-    struct share *s = c->share;
-    struct buf sql = {0};
-    bool safe;
-
-    if (c->link->vars != s->vars.client)
-        share_put_encoding(c, run, c->link->vars, s->vars.client);
-    if (!reset_for_another(c, &sql) && c->link->vars == s->vars.client)
-        return FEED_PASS;
-    s->turn->has_put_settings = true;
-    safe = varset_diff(c->link->vars, s->vars.client, &sql);
-    varset_assign(&c->link->vars, s->vars.client);
-    varset_assign(&s->vars.link, s->vars.client);
-    if (sql.len > 0)
-        share_put_own_query(c, run, buf_slice(&sql));
-    else
-        safe = true;
-    buf_free(&sql);
-    if (safe)
-        return FEED_PASS;
-    s->phase = SHARE_SYNCING;
-    client_row_state(c, CLIENT_STATE_WAITING, WAIT_REASON_REPLAY);
     return FEED_PARK;
 }
 
@@ -640,7 +499,7 @@ bool share_repair(struct client *c)
         s->look_at_pins = false;
         if (s->pins != 0 && !is_unread) { /* what is not known ties it whatever the answer */
             s->turn->repairs_pins = true;
-            put_query(c, &run, slice_of_str(pins_query), OP_SWALLOW | OP_ROWS);
+            share_put_query(c, &run, slice_of_str(pins_query), OP_SWALLOW | OP_ROWS);
         }
     }
     if (s->is_unsure && is_unread) {

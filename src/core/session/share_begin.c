@@ -19,22 +19,6 @@
 /* A sequence longer than this is not looked through. */
 #define BATCH_LOOK_MAX 64
 
-HOT int share_write_node(struct client *c)
-{
-    int node;
-
-    if (c->pool->is_moved && c->link == NULL && c->share->kept == NULL)
-        client_place_follow(c);
-    if (c->pool->cluster_node >= POOLS_FIRST_TARGET)
-        return c->pool->cluster_node; /* a cluster of its own, by pools.conf */
-    if (c->share->kept != NULL && share_is_tied(c))
-        return c->share->kept->pool->cluster_node; /* what was done there is nowhere else */
-    node = sessions_write_node(c->ss);
-    if (node != VIEW_NO_NODE && node != c->pool->cluster_node)
-        client_place_move(c, node);
-    return node;
-}
-
 /* Questions about the catalogue need a link for a moment. */
 static enum feed_step ask(struct client *c, const struct route_decision *d)
 {
@@ -100,15 +84,6 @@ static bool is_plain_read(const struct sql_facts *facts)
     return facts->nstmts == 1 &&
            (facts->stmts[0].kind == SQL_SELECT || facts->stmts[0].kind == SQL_SHOW) &&
            (facts->stmts[0].flags & SQL_F_READ_ONLY) != 0 && facts->stmts[0].nfuncs == 0;
-}
-
-/* A node that just failed this client: the view will know in a moment. */
-bool share_is_avoided(const struct client *c, int node)
-{
-    const struct share *s = c->share;
-
-    return s->avoid_until_us != 0 && node == s->avoid_node &&
-           loop_now_us(c->ss->loop) < s->avoid_until_us;
 }
 
 /* While there is no primary a standby stands in for it, which may lack what the session wrote. */

@@ -19,17 +19,6 @@ static bool has_prefix(struct slice s, const char *prefix)
     return s.n >= n && memcmp(s.p, prefix, n) == 0;
 }
 
-bool share_contains(struct slice text, const char *word)
-{
-    size_t n = strlen(word);
-    size_t i;
-
-    for (i = 0; i + n <= text.n; i++)
-        if (strncasecmp(text.p + i, word, n) == 0)
-            return true;
-    return false;
-}
-
 static bool is_of_name(char ch)
 {
     return isalnum((unsigned char)ch) || ch == '_' || ch == '$' || (ch & 0x80) != 0;
@@ -248,17 +237,6 @@ static const struct sql_facts *facts_of_name(const struct client *c, const struc
     return facts->status == SQL_OK && facts->nstmts == 1 ? facts : NULL;
 }
 
-struct slice share_names_next(const struct client *c, const struct share_name *n)
-{
-    const struct sql_facts *facts = NULL;
-
-    if (n->prep != NULL && n->prep->has_effects)
-        facts = facts_of_name(c, n);
-    if (facts == NULL || !share_names_a_statement(facts->stmts))
-        return slice_of("", 0);
-    return facts->stmts->name;
-}
-
 WARM const struct sql_facts *share_executed(const struct client *c, const struct sql_stmt *st,
     const struct share_name **last, bool *is_counted)
 {
@@ -385,4 +363,15 @@ WARM uint32_t share_judge(const struct sql_facts *facts, struct slice sql)
     if (facts->traits != NULL)
         *facts->traits = traits;
     return traits;
+}
+
+struct slice share_names_next(const struct client *c, const struct share_name *n)
+{
+    const struct sql_facts *facts = NULL;
+
+    if (n->prep != NULL && n->prep->has_effects)
+        facts = facts_of_name(c, n);
+    if (facts == NULL || !share_names_a_statement(facts->stmts))
+        return slice_of("", 0);
+    return facts->stmts->name;
 }

@@ -150,28 +150,6 @@ static void fail_transaction(struct client *c)
     }
 }
 
-/* The server is made to fail instead, for it has to skip what follows and to undo what was done;
- * its error goes to the client in our words (share_link.c). */
-enum feed_step share_refuse(struct client *c, struct feed_run *run, const struct err *err)
-{
-    struct share *s = c->share;
-    struct buf out = {0};
-    uint32_t at = wire_begin(&out, FE_PARSE);
-
-    buf_put(&out, SHARE_REFUSED_NAME, sizeof SHARE_REFUSED_NAME);
-    buf_put(&out, share_refused_query, strlen(share_refused_query) + 1);
-    buf_put_u16(&out, 0);
-    wire_end(&out, at);
-    link_expect(c->link, OP_PARSE);
-    feed_put(run, out.data, out.len);
-    buf_free(&out);
-    if (s->turn->refusal == NULL) {
-        s->turn->refusal = mem_alloc(sizeof *s->turn->refusal);
-        *s->turn->refusal = *err;
-    }
-    return FEED_PUT;
-}
-
 /* In statement mode a string may have a transaction of its own; should it fail in it, or should
  * what was not looked at begin one, that is ended before the client is told that all is done. */
 static void watch_transaction(struct client *c, const struct sql_facts *facts)
@@ -200,18 +178,6 @@ static bool must_tell_lost(struct client *c, const struct sql_facts *facts, stru
     if (s->is_untold && s->turn->lost_words != NULL)
         *err = *s->turn->lost_words;
     return s->is_untold;
-}
-
-HOT void share_expect_end(struct client *c, unsigned op)
-{
-    struct share *s = c->share;
-
-    if (s->owes_parameters) {
-        s->owes_parameters = false;
-        c->link->hide_parameters = true;
-        expect_hold(&c->link->expect);
-    }
-    link_expect(c->link, op);
 }
 
 HOT static void note_query(struct client *c, struct slice sql, uint32_t traits, bool is_logged)
@@ -413,7 +379,7 @@ static void note_extended(struct client *c, char type, struct slice msg, bool is
     struct slice body = slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES);
 
     if (type == FE_BIND && c->ss->cache != NULL)
-        share_cache_bound(c, share_bound_prep(c, body));
+        share_cache_bound(c, share_bound_prep(c, body), share_bound_values(body));
     if (type == FE_EXECUTE) {
         client_stats_on_query(c);
         count_statement(c->ss, c->link->pool->cluster_node, (enum count_kind)c->bound_count);

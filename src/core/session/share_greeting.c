@@ -4,6 +4,7 @@
  * wrong value would be worse than to wait: nothing is guessed but the name of an application. */
 #include "config.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -289,4 +290,26 @@ void share_greeting_fini(struct sessions *ss)
     share_greeting_forget(ss);
     mem_free(ss->greetings);
     ss->greetings = NULL;
+}
+
+const struct paramset *client_login_parameters(const struct client *c)
+{
+    return c->link != NULL ? &c->link->reported : share_greeting_parameters(c);
+}
+
+bool share_login_is_of_user(struct slice name)
+{
+    return slice_ieq_str(name, "is_superuser") || slice_ieq_str(name, "session_authorization");
+}
+
+bool share_login_is_set(const struct varset *vars, struct slice name)
+{
+    char folded[64];
+    size_t i;
+
+    if (name.n > sizeof folded)
+        return false;
+    for (i = 0; i < name.n; i++)
+        folded[i] = (char)tolower((unsigned char)name.p[i]);
+    return varset_get(vars, slice_of(folded, name.n)).p != NULL;
 }

@@ -311,6 +311,7 @@ struct share {
     bool is_untold : 1;       /* is_lost, and the client has not been told */
     bool greeted_alone : 1;   /* no server was there at its login: it knows no real settings */
     bool owes_parameters : 1; /* `told` is to be put right by the next link */
+    uint8_t kept_uses : 1; /* 0: `kept` was lent at the login, and nothing was asked on it since */
     uint16_t nsql_names;
     uint32_t pins;       /* bits by enum pin_reason */
     uint32_t shown_pins; /* as the client's row says */
@@ -333,6 +334,11 @@ _Static_assert(sizeof(struct share) <= 96, "an idle client has a budget");
 void share_free(struct client *c);
 /* Makes c->share->turn unless it is there. */
 void share_turn_begin(struct client *c);
+/* True when it was made: something of the client's is under way, or may be. */
+static inline bool share_has_turn(const struct client *c)
+{
+    return c->share != NULL && c->share->turn != NULL;
+}
 /* Frees it if the client is idle; c->share may be NULL. The last thing that a callback does. */
 void share_turn_end(struct client *c);
 /* Frees what is kept for the next client that needs it. */
@@ -765,7 +771,7 @@ void share_cache_query_sent(struct client *c, struct slice sql);
 /* ... a query that nobody has looked into, or a function call. */
 void share_cache_unread_sent(struct client *c);
 /* Of a sequence: a Bind, p == NULL: of what is not known. */
-void share_cache_bound(struct client *c, const struct prep *p);
+void share_cache_bound(struct client *c, const struct prep *p, struct slice values);
 /* These bytes go to the client. */
 void share_cache_see(struct client *c, const char *p, size_t n);
 /* The exchange is over, c->link is quiet. */

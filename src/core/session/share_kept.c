@@ -27,13 +27,6 @@ bool share_is_of_kept(uint32_t pins)
     return (pins & ~PINS_THAT_HOLD) != 0;
 }
 
-bool share_is_tied(const struct client *c)
-{
-    const struct share *s = c->share;
-
-    return s->pins != 0 || (share_keeps(s) && c->balance != NULL && c->balance->rs.state_unknown);
-}
-
 bool share_is_tied_to(const struct client *c, const struct link *link)
 {
     const struct share *s = c->share;
@@ -45,8 +38,10 @@ void share_kept_note(struct client *c, struct link *link)
 {
     struct share *s = c->share;
 
-    if (share_keeps(s) && s->kept == NULL && link->pool == c->pool)
-        s->kept = link;
+    if (!share_keeps(s) || s->kept != NULL || link->pool != c->pool)
+        return;
+    s->kept = link;
+    s->kept_uses = 1;
 }
 
 /* Another server is the primary by now, and nothing is left on the link that others would miss. */
@@ -62,6 +57,7 @@ HOT struct link *share_kept_take(struct client *c, int node)
     if (kept == NULL)
         return NULL;
     if (kept->pool->cluster_node == node) {
+        c->share->kept_uses = 1;
         kept->must_clean = false; /* it is cleaned at the goodbye, whatever was left on it */
         link_renew(kept);
         return kept;
@@ -147,6 +143,10 @@ void share_kept_release(struct client *c)
     s->kept = NULL;
     if (s->turn != NULL)
         buf_free(&s->turn->held);
+    if (s->kept_uses == 0) {
+        link_return(kept); /* all was read elsewhere: it is as it came */
+        return;
+    }
     kept->must_clean = true;
     link_release(kept, true);
 }

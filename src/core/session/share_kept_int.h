@@ -33,7 +33,7 @@ void share_kept_on_bytes(struct client *c, struct link *link, const char *p, siz
 void share_kept_on_lost(struct client *c, struct link *link, const struct err *err);
 /* It is the client's no longer: given back, or cleaned when something may be left on it. */
 void share_kept_return(struct client *c);
-/* The client goes. */
+/* The client goes. A link on which nothing was asked since its login needs no cleaning. */
 void share_kept_release(struct client *c);
 
 /* share_mode.c: the session's own pool mode */

@@ -453,12 +453,6 @@ static void on_no_wait(void *owner, struct link *link)
         client_unpark(c);
 }
 
-void share_remember_told(struct share *s, struct slice name, struct slice value)
-{
-    if (paramset_get(&s->turn->told, name).p == NULL)
-        (void)paramset_set(&s->turn->told, name, value.p == NULL ? slice_of("", 0) : value);
-}
-
 /* A setting that this client has not SET: changed for its transaction, or for all by a reload,
  * which the server may tell with the answer to something of ours. */
 static void on_default(struct client *c, struct link *link, struct slice name, struct slice value)
@@ -468,8 +462,8 @@ static void on_default(struct client *c, struct link *link, struct slice name, s
     link->defaults_known = false;
     if (!expect_head_is_ours(&link->expect) || link->hide_parameters || link->watch_tags ||
         c->phase != CL_ACTIVE || link->pool->cluster_node != c->pool->cluster_node ||
-        c->share->turn->has_put_settings) /* it may be what we put; else all are told later */
-        return;
+        (c->share->turn->has_put_settings && !share_login_is_news(c, name, value)))
+        return; /* what we put back is what all have been told */
     wire_put_parameter_status(&out, name, value);
     client_send(c, &out);
 }
@@ -701,7 +695,8 @@ static bool on_error(void *owner, struct link *link, const struct errmsg *m)
         on_bytes(c, link, why, message_bytes(why));
         return true;
     }
-    return tell_refusal(c, link, m) || rename_statement(c, link, m->whole);
+    return tell_refusal(c, link, m) || rename_statement(c, link, m->whole) ||
+           client_failed_tell(client_refused(c), link, m);
 }
 
 /* A row of the catalogue's answers, or of what ties the session. */

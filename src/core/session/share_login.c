@@ -21,12 +21,34 @@
 
 static const struct paramset no_params;
 
+/* Clients of one application come with the same start-up parameters, one after the other. */
+static bool base_of(struct sessions *ss, const struct paramset *params, struct varset **base)
+{
+    if (ss->last_base != NULL && paramset_eq(&ss->last_startup, params)) {
+        *base = varset_ref(ss->last_base);
+        return true;
+    }
+    if (!share_vars_of_startup(&ss->be.varsets, params, base))
+        return false;
+    share_login_forget(ss);
+    paramset_copy(&ss->last_startup, params);
+    ss->last_base = varset_ref(*base);
+    return true;
+}
+
+void share_login_forget(struct sessions *ss)
+{
+    paramset_free(&ss->last_startup);
+    if (ss->last_base != NULL)
+        varset_unref(&ss->last_base);
+}
+
 bool share_new(
     struct client *c, const struct paramset *params, enum conf_pool_mode mode, uint32_t version)
 {
     struct share *s = mem_alloc_zero(sizeof *s);
 
-    if (!share_vars_of_startup(&c->ss->be.varsets, params, &s->base)) {
+    if (!base_of(c->ss, params, &s->base)) {
         mem_free(s);
         return false;
     }
@@ -38,19 +60,6 @@ bool share_new(
     c->share = s;
     share_turn_begin(c);
     return true;
-}
-
-bool share_login_follows(const struct client *c)
-{
-    const struct conf *conf = c->ss->conf;
-    int nodes = 0;
-    int i;
-
-    for (i = 0; i < conf->nnodes; i++)
-        nodes += conf_has_node(conf, i) ? 1 : 0;
-    return nodes > 1 && c->ss->rules != NULL && c->pool->cluster_node < POOLS_FIRST_TARGET &&
-           (conf->backend_clustering_mode == CONF_CLUSTER_STREAMING ||
-               conf->backend_clustering_mode == CONF_CLUSTER_LOGICAL);
 }
 
 void share_login_begin(struct client *c)
@@ -207,117 +216,6 @@ bool share_login_alone(struct client *c)
     return true;
 }
 
-bool share_login_is_of_user(struct slice name)
-{
-    return slice_ieq_str(name, "is_superuser") || slice_ieq_str(name, "session_authorization");
-}
-
-bool share_login_is_set(const struct varset *vars, struct slice name)
-{
-    char folded[64];
-    size_t i;
-
-    if (name.n > sizeof folded)
-        return false;
-    for (i = 0; i < name.n; i++)
-        folded[i] = (char)tolower((unsigned char)name.p[i]);
-    return varset_get(vars, slice_of(folded, name.n)).p != NULL;
-}
-
-static bool has_other_role(const struct link *link)
-{
-    return varset_get(link->vars, slice_of_str("role")).p != NULL ||
-           varset_get(link->vars, slice_of_str("session_authorization")).p != NULL;
-}
-
-void share_login_correct(struct client *c, const struct link *link)
-{
-    struct buf out = {0};
-    struct slice name;
-    struct slice value;
-    uint32_t at = 0;
-
-    c->share->greeted_alone = false;
-    while (paramset_next(&link->reported, &at, &name, &value)) {
-        if (share_login_is_set(link->vars, name) ||
-            (share_login_is_of_user(name) && has_other_role(link)))
-            value = slice_of("", 0); /* of who had the link before: nothing that others may see */
-        else
-            wire_put_parameter_status(&out, name, value);
-        (void)paramset_set(&c->share->turn->told, name, value);
-    }
-    c->share->owes_parameters = true; /* what is the client's own is told with the answer */
-    client_send(c, &out);
-}
-
-/* Its clients were let in without a link, by what was said too long ago to believe that. */
-static void learn_role(const struct link *link)
-{
-    struct slice super = paramset_get(&link->reported, slice_of_str("is_superuser"));
-    struct pool *pool = link->pool;
-
-    if (pool->is_role_known || super.p == NULL || has_other_role(link))
-        return;
-    pool->is_superuser = slice_eq_str(super, "on");
-    pool->is_role_known = true;
-}
-
-/* What the link reports of settings that nobody has SET: when that is not what others of its pool
- * have reported, a server was reloaded, and all clients have to be told. */
-static void look_at_defaults(struct client *c, struct link *link)
-{
-    struct paramset *defaults = &link->pool->defaults;
-    struct slice name;
-    struct slice value;
-    struct slice before;
-    bool changed = false;
-    uint32_t at = 0;
-
-    link->defaults_known = true;
-    learn_role(link);
-    while (paramset_next(&link->reported, &at, &name, &value)) {
-        before = paramset_get(defaults, name);
-        if (share_login_is_of_user(name) || share_login_is_set(link->vars, name) ||
-            (before.p != NULL && slice_eq(before, value)))
-            continue;
-        changed = changed || before.p != NULL;
-        (void)paramset_set(defaults, name, value);
-    }
-    if (changed)
-        c->ss->defaults_serial++;
-}
-
-bool share_login_is_news(const struct client *c, struct slice name, struct slice value)
-{
-    struct slice before = paramset_get(&c->pool->defaults, name);
-
-    return before.p != NULL && !slice_eq(before, value) && !share_login_is_of_user(name);
-}
-
-HOT void share_login_look(struct client *c, struct link *link)
-{
-    struct share *s = c->share;
-    struct slice name;
-    struct slice value;
-    uint32_t at = 0;
-    bool is_late = false; /* it has not heard of the reload itself */
-
-    if (!link->defaults_known)
-        look_at_defaults(c, link);
-    if (s->defaults_seen == c->ss->defaults_serial)
-        return;
-    while (paramset_next(&link->reported, &at, &name, &value)) {
-        if (share_login_is_of_user(name) || share_login_is_set(s->vars.client, name))
-            continue;
-        share_remember_told(s, name, slice_of("", 0));
-        is_late = is_late ||
-                  (!share_login_is_set(link->vars, name) && share_login_is_news(c, name, value));
-    }
-    if (!is_late)
-        s->defaults_seen = c->ss->defaults_serial;
-    s->owes_parameters = true;
-}
-
 bool share_login_is_relayed(const struct client *c)
 {
     const struct backend *be = &c->ss->be;
@@ -339,6 +237,7 @@ void share_login_done(struct client *c)
     s->phase = SHARE_ATTACHED;
     s->last_link = c->link->id;
     share_kept_note(c, c->link);
+    s->kept_uses = 0;
     if (share_login_is_relayed(c) && !share_keeps(s)) {
         CLIENT_LOG(c, LVL_LOG,
             "user \"%s\" keeps a server connection: its password is not known here, so no other "

@@ -14,6 +14,7 @@
 #include "wire/writer.h"
 
 #include "client_lost_int.h"
+#include "share_again_int.h"
 #include "share_int.h"
 
 /* How long reads keep away from a node whose link died, and how long until the next try to open
@@ -24,36 +25,13 @@
 /* A read is made again so many times. */
 #define LOST_RETRIES 3
 
-/* The link that was to put right what the client believes will not: the next one does. */
-static void owe_parameters(struct share *s)
-{
-    s->owes_parameters = s->owes_parameters || !paramset_is_empty(&s->turn->told);
-}
-
-void share_send_again(struct client *c)
-{
-    struct share *s = c->share;
-    struct buf retry = s->turn->retry;
-
-    owe_parameters(s);
-    memset(&s->turn->retry, 0, sizeof s->turn->retry);
-    buf_free(&s->turn->early);
-    balance_again_join(c, &retry, c->server_batch);
-    c->is_parked = false;
-    c->server_batch = false;
-    client_feed(c, retry.data + retry.pos, retry.data + retry.len);
-    if (c->phase == CL_ACTIVE && !c->is_parked && !c->is_half_closed)
-        stream_resume(&c->stream);
-    buf_free(&retry);
-}
-
 /* What was sent goes in front of what the client sends, for later. */
 static void put_back(struct client *c)
 {
     struct share *s = c->share;
     struct buf retry = s->turn->retry;
 
-    owe_parameters(s);
+    share_owe_parameters(s);
     memset(&s->turn->retry, 0, sizeof s->turn->retry);
     buf_free(&s->turn->early);
     balance_again_join(c, &retry, c->server_batch);
@@ -196,7 +174,7 @@ static void say_owed_ready(struct client *c)
 {
     struct share *s = c->share;
 
-    owe_parameters(s);
+    share_owe_parameters(s);
     if (!s->owes_ready)
         return;
     s->owes_ready = false;
@@ -638,63 +616,6 @@ void share_on_lost(void *owner, struct link *link, const struct err *err, bool t
     }
     client_read_on(c);
     share_turn_end(c);
-}
-
-/* One whole message at the front of what is parked; NULL when there is none. */
-static const char *parked_message(const struct client *c, size_t *len)
-{
-    struct slice in = buf_slice(&c->carry);
-
-    if (in.n < PROTO_HEADER_BYTES)
-        return NULL;
-    *len = message_bytes(in.p);
-    return in.p;
-}
-
-void share_fail_parked(struct client *c, const struct err *err)
-{
-    struct share *s = c->share;
-    struct buf out = {0};
-    const char *p;
-    size_t len = 0;
-    bool is_home = s->turn->home != NULL;
-
-    s->turn->is_cancelled = false;
-    if (c->balance != NULL)
-        balance_wait_settle(c);
-    if (is_home) {
-        /* No link for a read that may leave: it need not. */
-        s->turn->may_go_out = false;
-        s->turn->home_fails = slice_eq_str(slice_of_str(err->sqlstate), "57014");
-        is_home = s->turn->home_fails;
-        share_home_come_back(c);
-        if (!is_home) {
-            client_unpark(c);
-            return;
-        }
-    }
-    c->body_left = 0;
-    if (s->is_virtual) {
-        /* BEGIN was promised: the transaction is there, and failed. */
-        s->is_virtual = false;
-        s->is_lost = true;
-        s->turn->is_out = false;
-        buf_empty(&s->turn->begin);
-    }
-    p = parked_message(c, &len);
-    wire_put_err(&out, err);
-    if (p != NULL && (p[0] == FE_QUERY || p[0] == FE_FUNCTION_CALL)) {
-        wire_put_ready(&out, is_home ? 'E' : share_tx_status(c));
-        if (buf_unread(&c->carry) >= len)
-            buf_consume(&c->carry, len);
-        else
-            c->body_skip = len - (uint32_t)buf_unread(&c->carry), buf_free(&c->carry);
-    } else {
-        c->local_error = true; /* up to the next Sync */
-    }
-    client_send(c, &out);
-    client_note_idle(c);
-    client_unpark(c);
 }
 
 void share_cancel_parked(struct client *c)

@@ -148,11 +148,6 @@ int share_mode_take(struct client *c, struct err *err)
 
 /* --- SET, RESET, SHOW --- */
 
-int share_mode_of(const struct client *c)
-{
-    return c->share == NULL ? CONF_POOL_SESSION : c->share->mode;
-}
-
 static void show_mode(struct client *c)
 {
     if (c->row == NULL)

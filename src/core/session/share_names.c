@@ -18,60 +18,6 @@
 #include "share_names_int.h"
 #include "share_vars_int.h"
 
-static void put_close(struct client *c, struct feed_run *run, struct slice name, unsigned op)
-{
-    struct buf out = {0};
-
-    wire_put_close(&out, 'S', name);
-    link_expect(c->link, op);
-    feed_put(run, out.data, out.len);
-    buf_free(&out);
-}
-
-void share_put_close(struct client *c, struct feed_run *run, struct slice name)
-{
-    c->share->has_closed = true;
-    put_close(c, run, name, OP_CLOSE | OP_SWALLOW);
-}
-
-void share_put_sync(struct client *c, struct feed_run *run)
-{
-    struct buf out = {0};
-
-    if (c->server_batch)
-        return;
-    wire_put_empty(&out, FE_SYNC);
-    link_expect(c->link, OP_SYNC | OP_SWALLOW);
-    feed_put(run, out.data, out.len);
-    buf_free(&out);
-}
-
-bool share_make_place(struct client *c, struct feed_run *run)
-{
-    uint32_t named = prepset_count_named(&c->link->preps);
-    uint32_t limit = (uint32_t)c->ss->conf->max_prepared_statements;
-    char name[PREP_NAME_BYTES + 1];
-    bool was_full = false;
-
-    limit = limit < named + SHARE_MIN_PREPARED ? SHARE_MIN_PREPARED : limit - named;
-    while (prepset_evict(&c->link->preps, limit - 1, name)) {
-        share_put_close(c, run, slice_of_str(name));
-        was_full = true;
-    }
-    return was_full;
-}
-
-void share_put_parse(
-    struct client *c, struct feed_run *run, struct prep *p, struct slice name, unsigned op)
-{
-    struct buf out = {0};
-
-    prep_put_parse(&out, p, name);
-    link_expect(c->link, op);
-    feed_put(run, out.data, out.len);
-    buf_free(&out);
-}
-
 /* The link may know more than is thought, since a transaction that failed and has not ended yet. */
 static void close_if_unsure(struct client *c, struct feed_run *run, const struct prep *p)
 {
@@ -100,44 +46,6 @@ HOT void share_load(struct client *c, struct feed_run *run, struct prep *p)
 
 /* The name of a Parse that is not looked at is, unless it is longer than this. */
 #define UNREAD_NAME_BYTES 4096
-
-static int hex_digit(char ch)
-{
-    if (ch >= '0' && ch <= '9')
-        return ch - '0';
-    return ch >= 'a' && ch <= 'f' ? ch - 'a' + 10 : -1;
-}
-
-static bool is_our_name(struct slice name)
-{
-    size_t i;
-
-    if (name.n != PREP_NAME_BYTES || memcmp(name.p, "pgp_", 4) != 0)
-        return false;
-    for (i = 4; i < name.n; i++)
-        if (hex_digit(name.p[i]) == -1)
-            return false;
-    return true;
-}
-
-/* The client has no statement of this name: the link must not have one either, whoever left it
- * there. */
-void share_forget_foreign(struct client *c, struct feed_run *run, struct slice name)
-{
-    uint8_t id[PREP_ID_BYTES] = {0};
-    int i;
-
-    if (prepset_named(&c->link->preps, name) != 0 || c->share->is_unsure) {
-        share_put_close(c, run, name);
-        prepset_set_named(&c->link->preps, name, PREPSET_DOUBTFUL);
-    }
-    if (!is_our_name(name))
-        return;
-    for (i = 0; i < PREP_ID_BYTES; i++)
-        id[i] = (uint8_t)(hex_digit(name.p[4 + 2 * i]) << 4 | hex_digit(name.p[5 + 2 * i]));
-    share_put_close(c, run, name);
-    prepset_remove(&c->link->preps, id);
-}
 
 /* New to this worker: what does executing it do? */
 static void judge_new(struct client *c, struct prep *p)
@@ -366,7 +274,7 @@ static void load_unnamed(struct client *c, struct feed_run *run)
         return;
     if (s->unnamed == NULL) {
         share_pending_unnamed(c, NULL); /* it may be skipped, and another client's stay there */
-        put_close(c, run, slice_of("", 0), OP_CLOSE | OP_SWALLOW | OP_NOTE);
+        share_put_close_as(c, run, slice_of("", 0), OP_CLOSE | OP_SWALLOW | OP_NOTE);
     } else {
         share_pending_unnamed(c, s->unnamed);
         share_put_parse(c, run, s->unnamed, slice_of("", 0), OP_PARSE | OP_QUIET | OP_NOTE);
@@ -530,7 +438,7 @@ enum feed_step share_close(struct client *c, struct feed_run *run, struct slice 
         return FEED_PASS;
     }
     n = share_name_find(s, name);
-    if (n == NULL && is_our_name(name))
+    if (n == NULL && share_is_our_name(name))
         share_forget_foreign(c, run, name);
     if (n == NULL || n->prep == NULL) {
         /* Whatever the link has under this name goes, unless this is skipped behind an error. */
@@ -579,6 +487,16 @@ const struct prep *share_bound_prep(const struct client *c, struct slice body)
     if (n == NULL)
         return name.n == 0 ? c->share->unnamed : NULL;
     return n->prep;
+}
+
+struct slice share_bound_values(struct slice body)
+{
+    struct wire_reader r;
+
+    wire_reader_init(&r, body);
+    (void)wire_get_cstr(&r);
+    (void)wire_get_cstr(&r);
+    return slice_of(r.p, r.bad ? 0 : wire_reader_left(&r));
 }
 
 bool share_bind_wants_whole(const struct client *c, struct slice msg)

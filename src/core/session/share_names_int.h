@@ -28,6 +28,10 @@ static inline bool share_name_is_unread(const struct share_name *n)
 }
 /* share_names.c: messages of ours, their replies swallowed */
 void share_put_close(struct client *c, struct feed_run *run, struct slice name);
+/* Close as an entry of that kind. */
+void share_put_close_as(struct client *c, struct feed_run *run, struct slice name, unsigned op);
+/* Is it one of the names that we give? */
+bool share_is_our_name(struct slice name);
 /* One more statement comes to the link: with it there are no more than max_prepared_statements.
  * True when that took a message. */
 bool share_make_place(struct client *c, struct feed_run *run);
@@ -69,5 +73,8 @@ struct slice share_names_next(const struct client *c, const struct share_name *n
 bool share_names_a_statement(const struct sql_stmt *st);
 /* Bound: a statement whose SQL may name others. */
 void share_sql_load_names(struct client *c, struct feed_run *run, struct slice sql);
+
+/* Formats and values of a Bind, as far as they are there. */
+struct slice share_bound_values(struct slice body);
 
 #endif

@@ -11,6 +11,7 @@
 #include "base/hot.h"
 #include "base/mem.h"
 
+#include "share_again_int.h"
 #include "share_int.h"
 
 /* One snapshot for all of its reads, by the session's own settings; what its role's are the router
@@ -123,26 +124,8 @@ void share_out_send(struct client *c)
     c->link->ready_as = 'T';
 }
 
-/* The answer of the primary would not be this one (the standby lags, or cannot do it), or it would:
- * then it is the transaction's own. Who cancels wants no second try. */
-bool share_out_on_error(struct client *c, struct link *link, const struct errmsg *m)
-{
-    struct share *s = c->share;
-
-    if (!s->turn->is_out)
-        return false;
-    if (s->may_retry && !s->reply_begun && s->turn->retry.len > 0 &&
-        !slice_eq_str(m->sqlstate, "57014")) {
-        s->turn->goes_home = true;
-        expect_hold(&link->expect);
-        return true;
-    }
-    link->ready_as = 'E';
-    return false;
-}
-
 /* Failed, until the client rolls back. */
-static void fail(struct share *s)
+void share_out_fail(struct share *s)
 {
     if (s->turn->home != NULL) {
         s->turn->home_fails = true;
@@ -153,43 +136,10 @@ static void fail(struct share *s)
     buf_empty(&s->turn->begin);
 }
 
-static void go_home(struct client *c)
-{
-    struct share *s = c->share;
-    struct buf retry = s->turn->retry;
-
-    memset(&s->turn->retry, 0, sizeof s->turn->retry);
-    s->turn->goes_home = false;
-    s->turn->may_go_out = false;
-    (void)expect_take_hold(&c->link->expect);
-    share_detach(c);
-    s->turn->retry = retry;
-    share_send_again(c);
-}
-
-WARM bool share_out_over(struct client *c, bool failed, bool was_cut)
-{
-    struct share *s = c->share;
-
-    if (!s->turn->is_out)
-        return false;
-    s->turn->is_out = false;
-    s->turn->was_out = true;
-    if (!was_cut) /* else none was bound */
-        s->turn->portal_left = s->turn->home != NULL;
-    if (s->turn->goes_home) {
-        go_home(c);
-        return true;
-    }
-    if (failed)
-        fail(s);
-    return false;
-}
-
 void share_out_lost(struct client *c)
 {
     if (!c->share->turn->is_out)
         return;
     c->share->turn->is_out = false;
-    fail(c->share);
+    share_out_fail(c->share);
 }

@@ -177,7 +177,7 @@ static void pass_batch(
     struct share_name *n = q->n;
 
     if (c->ss->cache != NULL)
-        share_cache_bound(c, q->prep);
+        share_cache_bound(c, q->prep, batch_lone_values(&q->sent));
     if (q->sent.parse.p != NULL) {
         sql = prep_sql(q->prep);
         share_pending_unnamed(c, q->prep);

@@ -14,12 +14,6 @@
 
 #include "share_names_int.h"
 
-bool share_names_a_statement(const struct sql_stmt *st)
-{
-    return st->kind == SQL_PREPARE || st->kind == SQL_EXECUTE || st->inner == SQL_EXECUTE ||
-           (st->kind == SQL_DEALLOCATE && (st->flags & SQL_F_ALL) == 0);
-}
-
 /* Code runs that may prepare statements under any name: none that others left may be there. */
 static void forget_all_named(struct client *c, struct feed_run *run)
 {

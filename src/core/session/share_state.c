@@ -677,3 +677,14 @@ void share_state_free(struct client *c)
     share_portals_free(s);
     varset_unref(&s->base);
 }
+
+void share_note_fetch(struct client *c)
+{
+    const struct share_portal *p;
+
+    for (p = c->share->turn->portals; p != NULL; p = p->next)
+        if (p->len > 0 && !p->is_over) {
+            share_note_unread(c);
+            return;
+        }
+}

@@ -16,32 +16,6 @@
 #include "ipc/proc.h"
 
 #include "client_auth_int.h"
-#include "console_int.h"
-
-static struct client_console *console_of(const struct client_auth *a)
-{
-    return client_console(a->c);
-}
-
-static bool is_in(const struct conf_list *list, struct slice user)
-{
-    int i;
-
-    for (i = 0; i < list->n; i++)
-        if (slice_eq_str(user, list->item[i]))
-            return true;
-    return false;
-}
-
-static bool is_admin(const struct client_auth *a)
-{
-    return is_in(&a->c->ss->conf->admin_users, client_auth_user(a));
-}
-
-static bool is_listed(const struct client_auth *a)
-{
-    return is_admin(a) || is_in(&a->c->ss->conf->stats_users, client_auth_user(a));
-}
 
 /* ---- pcp.conf ---- */
 
@@ -63,14 +37,14 @@ static void look_in_pcp(struct client_auth *a, struct slice text)
     struct pcp_line line;
     bool is_first = true;
 
-    console_of(a)->pcp_is_scram = true;
+    a->who.console->pcp_is_scram = true;
     while (pcp_conf_next(&text, &line)) {
         if (is_first)
-            console_of(a)->pcp_is_scram = line.is_scram;
+            a->who.console->pcp_is_scram = line.is_scram;
         is_first = false;
         if (!slice_eq(line.user, client_auth_user(a)))
             continue;
-        console_of(a)->pcp_is_scram = line.is_scram;
+        a->who.console->pcp_is_scram = line.is_scram;
         if (line.is_scram)
             cred_from_stored(line.value, &a->stored);
         else
@@ -81,17 +55,17 @@ static void look_in_pcp(struct client_auth *a, struct slice text)
 
 static void find_in_pcp(struct client_auth *a)
 {
-    const struct sessions *ss = a->c->ss;
-    const char *name = ss->env->paths->pcp[0] != '\0' ? ss->env->paths->pcp : PCP_CONF_NAME;
+    const char *given = a->sa->worker.env->paths->pcp;
+    const char *name = given[0] != '\0' ? given : PCP_CONF_NAME;
     char path[PROC_PATH_BYTES];
     struct err err = {0};
     struct stat st;
     char *text = NULL;
     size_t n = 0;
 
-    console_of(a)->is_pcp = true;
-    console_of(a)->pcp_is_scram = true;
-    if (conf_path(ss->gen, name, path, sizeof path, &err) == 0 &&
+    a->who.console->is_pcp = true;
+    a->who.console->pcp_is_scram = true;
+    if (conf_path(a->sa->gen, name, path, sizeof path, &err) == 0 &&
         pcp_conf_read(path, &text, &n, &st, &err) == 0) {
         look_in_pcp(a, slice_of(text, n));
         mem_free_secret(text);
@@ -121,7 +95,7 @@ static void take_learned(struct client_auth *a)
     a->facts.stored = a->stored.kind;
 }
 
-void console_find_secret(struct client_auth *a)
+bool console_judges(struct client_auth *a)
 {
     struct auth_facts *f = &a->facts;
 
@@ -129,12 +103,10 @@ void console_find_secret(struct client_auth *a)
         f->has_rule = true;
         f->method = HBA_SCRAM;
     }
-    if (is_listed(a)) {
-        client_auth_find_stored(a);
-        return;
-    }
+    if (console_is_listed(a))
+        return false;
     find_in_pcp(a);
-    client_auth_plan(a);
+    return true;
 }
 
 /* ---- the plan ---- */
@@ -154,7 +126,7 @@ static bool is_loopback(const struct client_auth *a)
 
 static bool may_ask_clear(const struct client_auth *a)
 {
-    bool is_safe = a->facts.tls || a->c->is_unix || is_loopback(a);
+    bool is_safe = a->facts.tls || a->who.is_unix || is_loopback(a);
 
     if (a->rule == NULL || a->rule->method == HBA_TRUST)
         return is_safe;
@@ -199,7 +171,7 @@ static bool plan_pcp(struct client_auth *a)
                               "the user is in neither admin_users nor stats_users.");
     } else if (rule != NULL && rule->clientcert != HBA_CERT_OFF && !a->facts.cert_verified) {
         a->plan = plan_refuse("The line of pool_hba.conf asks for a valid client certificate.");
-    } else if (console_of(a)->pcp_is_scram) {
+    } else if (a->who.console->pcp_is_scram) {
         a->plan = plan_stored(a, AUTH_ASK_SCRAM);
     } else if (may_ask_clear(a)) {
         a->plan = plan_stored(a, AUTH_ASK_PASSWORD);
@@ -220,13 +192,13 @@ bool console_plan(struct client_auth *a)
 {
     struct auth_facts *f = &a->facts;
 
-    if (!console_of(a)->is_pcp && a->stored.kind == CRED_NONE && judges_passwords(f)) {
+    if (!a->who.console->is_pcp && a->stored.kind == CRED_NONE && judges_passwords(f)) {
         take_learned(a);
         if (a->stored.kind == CRED_NONE)
             find_in_pcp(a);
         a->is_unsure = a->is_unsure && a->stored.kind == CRED_NONE;
     }
-    if (console_of(a)->is_pcp)
+    if (a->who.console->is_pcp)
         return plan_pcp(a);
     if (a->rule == NULL && a->stored.kind == CRED_MD5)
         f->method = HBA_MD5;
@@ -234,9 +206,4 @@ bool console_plan(struct client_auth *a)
     f->may_relay = false;
     a->plan = auth_plan_make(f);
     return true;
-}
-
-bool console_may_all(const struct client_auth *a)
-{
-    return console_of(a)->is_pcp || is_admin(a);
 }

@@ -18,14 +18,13 @@
 #include "crypto/secret.h"
 #include "event/jobs.h"
 #include "event/loop.h"
-#include "session/session_auth.h"
-
-#include "session_int.h"
+#include "login/login.h"
+#include "login/login_auth.h"
 
 /* Questions that one login may raise while its line of pool_hba.conf is looked for. */
 #define AUTH_QUESTIONS_MAX 64
 
-/* ---- session_auth.c: what a worker needs for authentication ---- */
+/* ---- login_auth.c: what a worker needs for authentication ---- */
 
 /* The two rule files; replaced as a whole, kept while a login looks at them. */
 struct auth_rules {
@@ -36,8 +35,10 @@ struct auth_rules {
 
 void auth_rules_unref(struct auth_rules **rp);
 
-struct session_auth {
-    struct sessions *ss;
+struct login_auth {
+    struct login_worker worker;
+    struct backend *be; /* its conf is the present one */
+    const struct conf_gen *gen;
     struct auth_book *book; /* belongs to the backend */
     struct auth_guard *guard;
     struct jobs *jobs; /* the backend's */
@@ -50,7 +51,7 @@ struct session_auth {
     uint64_t fallback_targets; /* the same for each server of pools.conf */
     char *key_path;
     bool file_judges;   /* pool_passwd has entries of clients */
-    struct job *opener; /* of encrypted entries, see session_auth_open_ahead */
+    struct job *opener; /* of encrypted entries, see login_auth_open_ahead */
     size_t open_at;
     unsigned nopened;
     bool has_closed;          /* there are more than are opened ahead */
@@ -64,11 +65,12 @@ struct session_auth {
 };
 
 /* pool_passwd may have changed: looks, once a second at most. */
-void session_auth_look(struct session_auth *sa);
+void login_auth_look(struct login_auth *sa);
 /* An answer about a membership, if it is fresh. */
-enum hba_answer session_auth_role(struct session_auth *sa, struct slice user, struct slice role);
-void session_auth_put_role(
-    struct session_auth *sa, struct slice user, struct slice role, bool is_member);
+enum hba_answer login_auth_role(struct login_auth *sa, struct slice user, struct slice role);
+void login_roles_clear(struct login_auth *sa);
+void login_auth_put_role(
+    struct login_auth *sa, struct slice user, struct slice role, bool is_member);
 
 /* ---- client_auth_way.c ---- */
 
@@ -79,7 +81,7 @@ enum auth_lookup_kind {
 };
 
 /* Where, as whom and how it is looked up about `user`, a client of `database`. */
-void auth_way_find(const struct session_auth *sa, enum auth_lookup_kind kind, struct slice database,
+void auth_way_find(const struct login_auth *sa, enum auth_lookup_kind kind, struct slice database,
     struct slice user, struct auth_way *out);
 /* What tells ways apart. */
 void auth_way_put_key(const struct auth_way *way, struct buf *out);
@@ -99,44 +101,51 @@ struct auth_wait {
 };
 
 /* True when something can be looked up at all for a client of `database`. */
-bool auth_lookup_is_possible(const struct session_auth *sa, enum auth_lookup_kind kind,
+bool auth_lookup_is_possible(const struct login_auth *sa, enum auth_lookup_kind kind,
     struct slice database, struct slice user);
 /* True when a secret that is looked up for a client of `database` is that of a role which may log
  * in: it is our own query that finds it. */
-bool auth_lookup_tells_role(
-    const struct session_auth *sa, struct slice database, struct slice user);
+bool auth_lookup_tells_role(const struct login_auth *sa, struct slice database, struct slice user);
 /* True when `user` is the one who asks about clients of `database`. */
-bool auth_lookup_is_asker(const struct session_auth *sa, struct slice database, struct slice user);
+bool auth_lookup_is_asker(const struct login_auth *sa, struct slice database, struct slice user);
 /* True when asking has failed lately, and not at once: who can do without does not wait for the
  * next failure. */
-bool auth_lookup_is_hopeless(const struct session_auth *sa, enum auth_lookup_kind kind,
+bool auth_lookup_is_hopeless(const struct login_auth *sa, enum auth_lookup_kind kind,
     struct slice database, struct slice user);
 /* Somebody has waited long enough: asking is hopeless until it is answered after all. */
 void auth_lookup_give_up(
-    struct session_auth *sa, enum auth_lookup_kind kind, struct slice database, struct slice user);
+    struct login_auth *sa, enum auth_lookup_kind kind, struct slice database, struct slice user);
 /* Puts what an answer about a client of `database` is known by: where it is asked for, by whom and
  * with which query (client_auth_way.c). */
 void auth_lookup_put_key(
-    const struct session_auth *sa, struct slice database, struct slice user, struct buf *out);
+    const struct login_auth *sa, struct slice database, struct slice user, struct buf *out);
 /* Asks; equal questions are asked once. `database` is the client's, `book_name` what the answer is
  * kept under. */
-void auth_lookup_start(struct session_auth *sa, enum auth_lookup_kind kind, struct slice database,
+void auth_lookup_start(struct login_auth *sa, enum auth_lookup_kind kind, struct slice database,
     struct slice user, struct slice role, struct slice book_name, struct auth_wait *w);
 /* Stops waiting; harmless when not waiting. */
 void auth_lookup_cancel(struct auth_wait *w);
-void auth_probers_close(struct session_auth *sa);
+void auth_probers_close(struct login_auth *sa);
 
 /* ---- the login of one client ---- */
 
 enum auth_step {
-    AUTH_STEP_RULE,   /* which line of pool_hba.conf? */
-    AUTH_STEP_LOOKUP, /* what is stored about the user? */
-    AUTH_STEP_SERVER, /* a link of its own is on the way to what the server asks */
-    AUTH_STEP_ASKED,  /* the client owes an answer */
-    AUTH_STEP_JUDGE,  /* somebody thinks about it */
-    AUTH_STEP_RELAY,  /* the client talks to the server itself */
+    AUTH_STEP_RULE,     /* which line of pool_hba.conf? */
+    AUTH_STEP_LOOKUP,   /* what is stored about the user? */
+    AUTH_STEP_SERVER,   /* a link of its own is on the way to what the server asks */
+    AUTH_STEP_ASKED,    /* the client owes an answer */
+    AUTH_STEP_HALF_WAY, /* and has been told what it may guess by */
+    AUTH_STEP_JUDGE,    /* somebody thinks about it */
+    AUTH_STEP_RELAY,    /* the client talks to the server itself */
     AUTH_STEP_PROVED,
     AUTH_STEP_FAILED
+};
+
+/* Whether the role may log in. */
+enum auth_role_look {
+    AUTH_ROLE_UNSEEN,
+    AUTH_ROLE_SEEN, /* as far as it can be known */
+    AUTH_ROLE_SURE  /* a server has answered just now */
 };
 
 struct auth_question {
@@ -146,20 +155,20 @@ struct auth_question {
 };
 
 struct client_auth {
-    struct client *c;
-    struct session_auth *sa;
+    struct login_who who;
+    struct login_auth *sa;
     uint8_t step; /* enum auth_step */
+    uint8_t role; /* enum auth_role_look */
     bool link_judges;
     bool was_looked_up; /* auth_query knows the user, or nobody does: no relay */
     bool is_counted;    /* the failure is, in the guard */
     bool needs_server;  /* an expired role: only a server that is asked anew lets it in */
-    bool is_role_seen;  /* whether the role may log in was asked */
-    bool is_role_sure;  /* and answered, just now */
     bool has_opened;    /* its entry was looked at, whether it has to be decrypted */
     bool has_derived;   /* what SCRAM costs at the first login of a name was spent */
     bool is_asked;      /* for SCRAM, before it was known what is stored */
-    bool is_half_way;   /* of an exchange that tells the client what it may guess by */
+    bool is_closed;     /* the session has ended */
     bool is_unsure;     /* auth_query could not be asked: nobody is told that a password is wrong */
+    bool *gone;         /* set when it is freed; NULL: nobody looks */
     struct auth_facts facts;
     struct auth_plan plan;
     struct auth_rules *rules;
@@ -177,8 +186,9 @@ struct client_auth {
     struct scram_keys keys;
     struct auth_question *question[AUTH_QUESTIONS_MAX];
     unsigned nquestions;
-    struct auth_question *open;           /* of question[], being asked */
-    void (*again)(struct client_auth *a); /* when it is answered */
+    struct auth_question *open;             /* of question[], being asked */
+    void (*again)(struct client_auth *a);   /* when it is answered, or what was computed is there */
+    void (*matched)(struct client_auth *a); /* its line is known */
     struct auth_wait wait;
     struct job *job;
     struct timer delay;
@@ -188,10 +198,15 @@ struct client_auth {
     struct buf held; /* the refusal of the server, told after the delay */
 };
 
+static inline void auth_say(struct client_auth *a, struct buf *out)
+{
+    (void)a->who.ops->say(a->who.owner, out, false);
+}
+
 /* False when the client is on its way out: results come too late. */
 static inline bool client_auth_is_live(const struct client_auth *a)
 {
-    return a->c->phase == CL_LOGIN && a->step != AUTH_STEP_FAILED;
+    return !a->is_closed && a->step != AUTH_STEP_FAILED;
 }
 
 /* client_auth.c */
@@ -212,6 +227,15 @@ void client_auth_count_failure(struct client_auth *a);
 /* Has failed: the client is told after auth_failure_delay. False when that is at once, by the
  * caller. */
 bool client_auth_delay(struct client_auth *a);
+/* Has failed, whatever the reason: the client is told now or after auth_failure_delay. */
+void client_auth_refuse(struct client_auth *a, bool may_delay);
+void client_auth_log_refusal(const struct client_auth *a, const char *reason);
+/* The line of pool_hba.conf, in brackets; "" when there is none. */
+const char *client_auth_where(const struct client_auth *a, char *out, size_t size);
+/* The timer of auth_failure_delay. */
+void client_auth_on_delay(struct timer *t);
+/* What is known of a user of pools.conf's servers is kept apart, as pool_book_name does. */
+void client_auth_put_book_name(const struct client_auth *a, struct slice user, struct buf *out);
 /* The client broke the protocol. */
 void client_auth_broken(struct client_auth *a, const struct err *err);
 
@@ -222,14 +246,16 @@ enum auth_server client_auth_was_asked(const struct client_auth *a);
 void client_auth_note_asked(struct client_auth *a, enum auth_server asks);
 /* It was not so when a link was opened for a client that had passed. */
 void client_auth_forget_asked(const struct client_auth *a);
-void session_auth_forget_asked(struct session_auth *sa);
+void login_auth_forget_asked(struct login_auth *sa);
 
 /* Has the address failed too often? */
 bool client_auth_is_blocked(const struct client_auth *a, enum auth_guard_kind kind);
 /* The words for who failed while it could not be found out whose password is right. */
 void client_auth_unsure_refusal(struct err *out);
 
-/* client_auth_stored.c */
+/* client_auth_known.c */
+/* Would auth_query tell what is stored about the user? */
+bool client_auth_asks_servers(const struct client_auth *a);
 /* May the server judge the client, if nothing is stored? */
 bool client_auth_may_relay(const struct client_auth *a);
 /* Finds what is stored about the user; goes on with client_auth_plan. */
@@ -242,24 +268,21 @@ enum auth_server client_auth_remembered(const struct client_auth *a);
 /* client_auth_open.c */
 /* Decrypts the user's entry in pool_passwd off the loop; false when there is nothing to decrypt.
  * `*slot` is the job meanwhile, for job_leave; `opened` is called when it is done. */
-bool auth_open_start(struct session_auth *sa, struct slice user, struct job **slot, void *owner,
+bool auth_open_start(struct login_auth *sa, struct slice user, struct job **slot, void *owner,
     void (*opened)(void *owner));
 /* pool_passwd was read: opens its encrypted entries, one after the other. */
-void session_auth_open_ahead(struct session_auth *sa);
-/* What was asked about roles may be another thing now. */
-void session_auth_forget_roles(struct session_auth *sa);
-void session_auth_forget_seen(struct session_auth *sa);
+void login_auth_open_ahead(struct login_auth *sa);
+void login_auth_forget_seen(struct login_auth *sa);
 /* True when something is computed for the client's SCRAM exchange first, off the loop; then
- * client_auth_ask is called once more. */
-bool client_auth_derives(struct client_auth *a);
+ * `again` is called. */
+bool client_auth_derives(struct client_auth *a, void (*again)(struct client_auth *a));
 /* True when the user's entry in pool_passwd is decrypted first, off the loop; then
- * client_auth_find_stored is called once more. */
-bool client_auth_opens_entry(struct client_auth *a);
+ * `again` is called. */
+bool client_auth_opens_entry(struct client_auth *a, void (*again)(struct client_auth *a));
 
 /* client_auth_rule.c */
-/* Finds the line; goes on with client_auth_on_rule. */
+/* Finds the line; goes on with a->matched. */
 void client_auth_match(struct client_auth *a);
-void client_auth_on_rule(struct client_auth *a);
 /* Is an outside name (of a certificate, of the operating system) the user's, or does it map to it?
  * HBA_ASK: a membership has to be looked up first: client_auth_ask_question, then once more. */
 enum hba_answer client_auth_name_fits(struct client_auth *a, struct slice name, struct err *err);
@@ -285,5 +308,16 @@ void client_auth_check_peer(struct client_auth *a);
 void client_auth_open_link(struct client_auth *a);
 /* The password goes to the server on that link. */
 void client_auth_give_link(struct client_auth *a, struct slice password);
+
+/* console_auth.c: who may enter the virtual database. */
+/* The line of pool_hba.conf is known, or there is none. True: pcp.conf judges, and what it has is
+ * found. False: what is stored does, as for others. */
+bool console_judges(struct client_auth *a);
+/* One of admin_users or stats_users. */
+bool console_is_listed(const struct client_auth *a);
+/* Makes a->plan from what was found; false when the client was told that it cannot be. */
+bool console_plan(struct client_auth *a);
+/* True when the one who has passed may use all commands. */
+bool console_may_all(const struct client_auth *a);
 
 #endif

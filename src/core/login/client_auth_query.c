@@ -11,8 +11,9 @@
 #include "auth/passwd.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "cluster/view.h"
 #include "config/conf.h"
-#include "session/session_auth.h"
+#include "login/login_auth.h"
 #include "wire/message.h"
 #include "wire/reader.h"
 #include "wire/writer.h"
@@ -40,8 +41,8 @@ struct lookup {
 enum prober_phase { PROBER_NEW, PROBER_WAITING, PROBER_OPENING, PROBER_READY, PROBER_ASKING };
 
 struct prober {
-    struct list node_in_list; /* session_auth.probers */
-    struct session_auth *sa;
+    struct list node_in_list; /* login_auth.probers */
+    struct login_auth *sa;
     struct list queue; /* the first one is being asked in PROBER_ASKING */
     enum prober_phase phase;
     struct pool *pool;
@@ -94,7 +95,7 @@ static void prober_drop_link(struct prober *p, bool is_quiet)
     struct link *link = p->link;
 
     pool_request_cancel(&p->req);
-    timer_stop(p->sa->ss->loop, &p->timer);
+    timer_stop(p->sa->be->loop, &p->timer);
     p->link = NULL;
     p->phase = PROBER_NEW;
     if (link == NULL)
@@ -129,16 +130,16 @@ static void prober_free(struct prober *p)
 
 /* Who can do without is not kept waiting for the next failure for this long. It says nothing about
  * other data bases: their owners, and clients who name one that is not there, can make it fail. */
-static void note_failure(struct session_auth *sa, struct slice key, int64_t span_us)
+static void note_failure(struct login_auth *sa, struct slice key, int64_t span_us)
 {
     buf_clear(&sa->failed_key);
     buf_put(&sa->failed_key, key.p, key.n);
-    sa->failed_until_us = loop_now_us(sa->ss->loop) + span_us;
+    sa->failed_until_us = loop_now_us(sa->be->loop) + span_us;
 }
 
-static bool is_failing(const struct session_auth *sa, struct slice key)
+static bool is_failing(const struct login_auth *sa, struct slice key)
 {
-    return loop_now_us(sa->ss->loop) < sa->failed_until_us &&
+    return loop_now_us(sa->be->loop) < sa->failed_until_us &&
            slice_eq(key, buf_slice(&sa->failed_key));
 }
 
@@ -149,7 +150,7 @@ static void prober_fail(struct prober *p, const struct err *err)
     struct list *n;
 
     if (!is_failing(p->sa, buf_slice(&p->key))) /* for as long as this one took */
-        note_failure(p->sa, buf_slice(&p->key), loop_now_us(p->sa->ss->loop) - p->began_us);
+        note_failure(p->sa, buf_slice(&p->key), loop_now_us(p->sa->be->loop) - p->began_us);
     prober_drop_link(p, false);
     list_init(&failed);
     while ((n = list_first(&p->queue)) != NULL) {
@@ -160,7 +161,7 @@ static void prober_fail(struct prober *p, const struct err *err)
         p->database, err->msg);
     while ((n = list_first(&failed)) != NULL)
         lookup_finish(LIST_ENTRY(n, struct lookup, node), err);
-    task_post(p->sa->ss->loop, &p->start);
+    task_post(p->sa->be->loop, &p->start);
 }
 
 static void prober_on_timer(struct timer *t)
@@ -175,7 +176,7 @@ static void prober_on_timer(struct timer *t)
 /* ---- asking ---- */
 
 /* The default function is not there, as was seen before. */
-static bool falls_back(const struct session_auth *sa, int node)
+static bool falls_back(const struct login_auth *sa, int node)
 {
     if (node == VIEW_NO_NODE)
         return sa->use_fallback;
@@ -198,10 +199,10 @@ static void prober_fall_back(struct prober *p)
 static const char *prober_sql(const struct prober *p, const struct lookup *l)
 {
     if (l->kind == AUTH_LOOKUP_ROLE)
-        return session_auth_role_query();
+        return login_auth_role_query();
     if (l->kind == AUTH_LOOKUP_LOGIN)
-        return session_auth_login_query();
-    return *p->query != '\0' ? p->query : session_auth_default_query(prober_falls_back(p));
+        return login_auth_login_query();
+    return *p->query != '\0' ? p->query : login_auth_default_query(prober_falls_back(p));
 }
 
 static void put_parameter(struct buf *out, const char *value)
@@ -221,7 +222,7 @@ static void prober_take_statement(struct prober *p, const char *sql)
     buf_put(&body, sql, strlen(sql) + 1);
     buf_put_u16(&body, 0); /* the server knows the types */
     prep_unref(&p->statement);
-    p->statement = prep_get(&p->sa->ss->preps, buf_slice(&body), LOOKUP_PATH_HASH, &is_new);
+    p->statement = prep_get(p->sa->worker.preps, buf_slice(&body), LOOKUP_PATH_HASH, &is_new);
     prep_need_name(p->statement);
     buf_free(&body);
 }
@@ -230,7 +231,7 @@ static void prober_take_statement(struct prober *p, const char *sql)
  * it at each login. Unless it is switched off, for servers that are poolers themselves. */
 static bool prober_may_prepare(const struct prober *p)
 {
-    return p->sa->ss->conf->max_prepared_statements > 0;
+    return p->sa->be->conf->max_prepared_statements > 0;
 }
 
 static void prober_put_parse(struct prober *p, struct buf *out)
@@ -286,8 +287,8 @@ static void prober_ask(struct prober *p, const struct lookup *l)
     link_forget_failure(p->link);
     err_clear(&p->err);
     p->phase = PROBER_ASKING;
-    p->began_us = loop_now_us(p->sa->ss->loop);
-    timer_start(p->sa->ss->loop, &p->timer, LOOKUP_TIMEOUT_MS);
+    p->began_us = loop_now_us(p->sa->be->loop);
+    timer_start(p->sa->be->loop, &p->timer, LOOKUP_TIMEOUT_MS);
     (void)link_send(p->link, out.data, out.len);
     buf_free(&out);
 }
@@ -354,17 +355,17 @@ static void close_idle_of(struct backend *be, struct slice user)
     }
 }
 
-static void keep_login(struct session_auth *sa, struct slice user, const struct lookup *l)
+static void keep_login(struct login_auth *sa, struct slice user, const struct lookup *l)
 {
     struct slice state = l->has_secret ? secret_slice(&l->secret) : slice_of("", 0);
     bool can_login = l->has_row && !slice_eq_str(state, "locked");
 
-    session_auth_put_role(sa, user, slice_of_str(AUTH_ROLE_CAN_LOGIN), can_login);
+    login_auth_put_role(sa, user, slice_of_str(AUTH_ROLE_CAN_LOGIN), can_login);
     /* Valid, though it cannot log in: there is none of that name. */
-    session_auth_put_role(
+    login_auth_put_role(
         sa, user, slice_of_str(AUTH_ROLE_IS_VALID), !l->has_row || (can_login && state.n == 0));
     if (!can_login)
-        close_idle_of(&sa->ss->be, user); /* it may come back as another role of that name */
+        close_idle_of(sa->be, user); /* it may come back as another role of that name */
 }
 
 static void lookup_keep(struct prober *p, struct lookup *l)
@@ -386,14 +387,14 @@ static void lookup_keep(struct prober *p, struct lookup *l)
         l->has_row = false;
     }
     if (l->kind == AUTH_LOOKUP_ROLE)
-        session_auth_put_role(p->sa, user, slice_of_str(l->role), l->has_row);
+        login_auth_put_role(p->sa, user, slice_of_str(l->role), l->has_row);
     else if (l->kind == AUTH_LOOKUP_LOGIN)
         keep_login(p->sa, user, l);
     else if (auth_book_put_answer(p->sa->book, buf_slice(&l->book_name), buf_slice(&p->key),
                  l->has_row,
                  l->has_row && l->has_secret ? secret_slice(&l->secret) : slice_of(NULL, 0),
-                 loop_now_us(p->sa->ss->loop)))
-        close_idle_of(&p->sa->ss->be, user);
+                 loop_now_us(p->sa->be->loop)))
+        close_idle_of(p->sa->be, user);
 }
 
 /* The catalogue of a PostgreSQL server cannot say such a thing: nothing is known of the role, and
@@ -421,7 +422,7 @@ static void prober_on_answer(struct prober *p)
     struct lookup *l = LIST_ENTRY(list_first(&p->queue), struct lookup, node);
     struct err err = p->err;
 
-    timer_stop(p->sa->ss->loop, &p->timer);
+    timer_stop(p->sa->be->loop, &p->timer);
     p->phase = PROBER_READY;
     if (prober_note_statement(p)) {
         prober_step(p);
@@ -433,7 +434,7 @@ static void prober_on_answer(struct prober *p)
         return;
     }
     list_remove(&l->node);
-    task_post(p->sa->ss->loop, &p->start);
+    task_post(p->sa->be->loop, &p->start);
     if (link_own_failed(p->link)) {
         if (!err_is_set(&err))
             err_set(&err, "XX000", "the query failed");
@@ -475,7 +476,7 @@ static void prober_on_login_done(void *owner, struct link *link)
     struct prober *p = owner;
 
     (void)link;
-    timer_stop(p->sa->ss->loop, &p->timer);
+    timer_stop(p->sa->be->loop, &p->timer);
     p->phase = PROBER_READY;
     prober_step(p);
 }
@@ -534,7 +535,7 @@ static void prober_on_lost(void *owner, struct link *link, const struct err *err
 
     (void)told;
     if (strncmp(err->sqlstate, "08", 2) == 0)
-        sessions_suspect_node(p->sa->ss, link->pool->cluster_node);
+        p->sa->worker.suspect(p->sa->worker.ctx, link->pool->cluster_node);
     p->link = NULL;
     prober_fail(p, err);
 }
@@ -560,10 +561,10 @@ static void prober_on_opened(void *owner)
 
 static void prober_acquire(struct prober *p)
 {
-    int node = p->node != VIEW_NO_NODE ? p->node : sessions_write_node(p->sa->ss);
+    int node = p->node != VIEW_NO_NODE ? p->node : p->sa->worker.write_node(p->sa->worker.ctx);
     struct err err = {0};
 
-    p->began_us = loop_now_us(p->sa->ss->loop);
+    p->began_us = loop_now_us(p->sa->be->loop);
     if (node == VIEW_NO_NODE) {
         err_set(&err, "57P03", "no server can be asked at the moment");
         prober_fail(p, &err);
@@ -573,12 +574,11 @@ static void prober_acquire(struct prober *p)
         pool_request_cancel(&p->req);
         if (p->pool != NULL)
             pool_detach(p->pool);
-        p->pool =
-            pool_attach(&p->sa->ss->be, slice_of_str(p->user), slice_of_str(p->database), node);
+        p->pool = pool_attach(p->sa->be, slice_of_str(p->user), slice_of_str(p->database), node);
         p->req.pool = p->pool;
     }
     p->phase = PROBER_WAITING;
-    timer_start(p->sa->ss->loop, &p->timer, LOOKUP_TIMEOUT_MS);
+    timer_start(p->sa->be->loop, &p->timer, LOOKUP_TIMEOUT_MS);
     switch (pool_acquire(&p->req)) {
     case ACQUIRE_GRANTED:
         p->link = p->req.link;
@@ -623,7 +623,7 @@ static void prober_on_start(struct task *t)
 
 /* ---- for clients ---- */
 
-bool auth_lookup_is_possible(const struct session_auth *sa, enum auth_lookup_kind kind,
+bool auth_lookup_is_possible(const struct login_auth *sa, enum auth_lookup_kind kind,
     struct slice database, struct slice user)
 {
     struct auth_way way;
@@ -632,7 +632,7 @@ bool auth_lookup_is_possible(const struct session_auth *sa, enum auth_lookup_kin
     return *way.user != '\0';
 }
 
-bool auth_lookup_tells_role(const struct session_auth *sa, struct slice database, struct slice user)
+bool auth_lookup_tells_role(const struct login_auth *sa, struct slice database, struct slice user)
 {
     struct auth_way way;
 
@@ -640,7 +640,7 @@ bool auth_lookup_tells_role(const struct session_auth *sa, struct slice database
     return *way.query == '\0' && falls_back(sa, way.node);
 }
 
-bool auth_lookup_is_asker(const struct session_auth *sa, struct slice database, struct slice user)
+bool auth_lookup_is_asker(const struct login_auth *sa, struct slice database, struct slice user)
 {
     struct auth_way way;
 
@@ -648,14 +648,14 @@ bool auth_lookup_is_asker(const struct session_auth *sa, struct slice database, 
     return slice_eq_str(user, way.user);
 }
 
-bool auth_lookup_is_hopeless(const struct session_auth *sa, enum auth_lookup_kind kind,
+bool auth_lookup_is_hopeless(const struct login_auth *sa, enum auth_lookup_kind kind,
     struct slice database, struct slice user)
 {
     struct auth_way way;
     struct buf key = {0};
     bool is_hopeless;
 
-    if (loop_now_us(sa->ss->loop) >= sa->failed_until_us)
+    if (loop_now_us(sa->be->loop) >= sa->failed_until_us)
         return false;
     auth_way_find(sa, kind, database, user, &way);
     auth_way_put_key(&way, &key);
@@ -665,7 +665,7 @@ bool auth_lookup_is_hopeless(const struct session_auth *sa, enum auth_lookup_kin
 }
 
 void auth_lookup_give_up(
-    struct session_auth *sa, enum auth_lookup_kind kind, struct slice database, struct slice user)
+    struct login_auth *sa, enum auth_lookup_kind kind, struct slice database, struct slice user)
 {
     struct auth_way way;
     struct buf key = {0};
@@ -679,7 +679,7 @@ void auth_lookup_give_up(
 /* sr_check_password, when it is not in pool_passwd. */
 static void prober_learn(const struct prober *p)
 {
-    const struct conf *conf = p->sa->ss->conf;
+    const struct conf *conf = p->sa->be->conf;
     struct passwd_value v = passwd_value_of(slice_of_str(conf->sr_check_password));
     struct cred cred = {0};
 
@@ -689,7 +689,7 @@ static void prober_learn(const struct prober *p)
     cred_free(&cred);
 }
 
-static struct prober *prober_new(struct session_auth *sa, const struct auth_way *way)
+static struct prober *prober_new(struct login_auth *sa, const struct auth_way *way)
 {
     struct prober *p = mem_alloc_zero(sizeof *p);
 
@@ -722,7 +722,7 @@ static struct prober *prober_new(struct session_auth *sa, const struct auth_way 
     return p;
 }
 
-static struct prober *prober_find(struct session_auth *sa, const struct auth_way *way)
+static struct prober *prober_find(struct login_auth *sa, const struct auth_way *way)
 {
     struct buf key = {0};
     struct prober *p = NULL;
@@ -765,7 +765,7 @@ static struct lookup *lookup_find(struct prober *p, enum auth_lookup_kind kind, 
     return l;
 }
 
-void auth_lookup_start(struct session_auth *sa, enum auth_lookup_kind kind, struct slice database,
+void auth_lookup_start(struct login_auth *sa, enum auth_lookup_kind kind, struct slice database,
     struct slice user, struct slice role, struct slice book_name, struct auth_wait *w)
 {
     struct auth_way way;
@@ -774,7 +774,7 @@ void auth_lookup_start(struct session_auth *sa, enum auth_lookup_kind kind, stru
     auth_way_find(sa, kind, database, user, &way);
     p = prober_find(sa, &way);
     list_push_back(&lookup_find(p, kind, user, role, book_name)->waiters, &w->node);
-    task_post(sa->ss->loop, &p->start);
+    task_post(sa->be->loop, &p->start);
 }
 
 void auth_lookup_cancel(struct auth_wait *w)
@@ -782,7 +782,7 @@ void auth_lookup_cancel(struct auth_wait *w)
     list_remove(&w->node);
 }
 
-void auth_probers_close(struct session_auth *sa)
+void auth_probers_close(struct login_auth *sa)
 {
     struct list *n;
 

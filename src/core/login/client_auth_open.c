@@ -37,7 +37,7 @@ static bool seen_has(const struct auth_seen *seen, uint64_t key, uint32_t iterat
            seen->slot[(key >> 32) % SEEN_SLOTS] == key;
 }
 
-static uint64_t seen_key(const struct session_auth *sa, struct slice user)
+static uint64_t seen_key(const struct login_auth *sa, struct slice user)
 {
     struct slice secret = auth_guard_secret(sa->guard);
     uint64_t seed;
@@ -66,7 +66,7 @@ static void seen_note(struct auth_seen **seenp, uint64_t key, uint32_t iteration
 
 struct open_job {
     struct job job;
-    struct session_auth *sa;
+    struct login_auth *sa;
     struct auth_opening *opening;
     char *user;
     struct job **slot; /* the owner's */
@@ -97,7 +97,7 @@ static void open_done(struct job *job)
     j->opened(job->owner);
 }
 
-static void open_start(struct session_auth *sa, struct auth_opening *opening, struct slice user,
+static void open_start(struct login_auth *sa, struct auth_opening *opening, struct slice user,
     struct job **slot, void *owner, void (*opened)(void *owner))
 {
     struct open_job *j = mem_alloc_secret(sizeof *j);
@@ -116,7 +116,7 @@ static void open_start(struct session_auth *sa, struct auth_opening *opening, st
     job_start(sa->jobs, &j->job);
 }
 
-bool auth_open_start(struct session_auth *sa, struct slice user, struct job **slot, void *owner,
+bool auth_open_start(struct login_auth *sa, struct slice user, struct job **slot, void *owner,
     void (*opened)(void *owner))
 {
     struct auth_opening *opening = auth_book_begin_opening(sa->book, user);
@@ -132,12 +132,12 @@ static void open_client_done(void *owner)
 
     seen_note(&a->sa->opened, seen_key(a->sa, client_auth_user(a)), 0);
     if (client_auth_is_live(a))
-        client_auth_find_stored(a);
+        a->again(a);
 }
 
-bool client_auth_opens_entry(struct client_auth *a)
+bool client_auth_opens_entry(struct client_auth *a, void (*again)(struct client_auth *a))
 {
-    struct session_auth *sa = a->sa;
+    struct login_auth *sa = a->sa;
     struct slice user = client_auth_user(a);
     bool is_seen = seen_has(sa->opened, seen_key(sa, user), 0);
     struct auth_opening *opening;
@@ -151,6 +151,7 @@ bool client_auth_opens_entry(struct client_auth *a)
             opening = auth_book_begin_nothing(sa->book);
         auth_opening_make_last(opening, sa->open_cost);
     }
+    a->again = again;
     if (opening != NULL)
         open_start(sa, opening, user, &a->job, a, open_client_done);
     return opening != NULL;
@@ -158,7 +159,7 @@ bool client_auth_opens_entry(struct client_auth *a)
 
 static void open_next(void *owner)
 {
-    struct session_auth *sa = owner;
+    struct login_auth *sa = owner;
     struct slice user;
 
     while (sa->nopened < OPEN_AHEAD_MAX && auth_book_next_closed(sa->book, &sa->open_at, &user)) {
@@ -170,7 +171,7 @@ static void open_next(void *owner)
         sa->nopened == OPEN_AHEAD_MAX && auth_book_next_closed(sa->book, &sa->open_at, &user);
 }
 
-void session_auth_open_ahead(struct session_auth *sa)
+void login_auth_open_ahead(struct login_auth *sa)
 {
     job_leave(&sa->opener);
     sa->open_at = 0;
@@ -224,10 +225,10 @@ static void derive_done(struct job *job)
     if (j->is_done)
         auth_book_put_verifier(a->sa->book, client_auth_user(a), &j->cred, &j->verifier);
     if (client_auth_is_live(a))
-        client_auth_ask(a);
+        a->again(a);
 }
 
-void session_auth_forget_seen(struct session_auth *sa)
+void login_auth_forget_seen(struct login_auth *sa)
 {
     mem_free(sa->seen);
     sa->seen = NULL;
@@ -235,7 +236,7 @@ void session_auth_forget_seen(struct session_auth *sa)
     sa->opened = NULL;
 }
 
-bool client_auth_derives(struct client_auth *a)
+bool client_auth_derives(struct client_auth *a, void (*again)(struct client_auth *a))
 {
     bool is_plain = a->stored.kind == CRED_PLAIN && a->plan.proof != AUTH_PROOF_NEVER;
     uint32_t iterations = auth_guard_usual_cost(a->sa->guard);
@@ -260,6 +261,7 @@ bool client_auth_derives(struct client_auth *a)
     j->job.done = derive_done;
     j->job.wipe = derive_wipe;
     a->step = AUTH_STEP_LOOKUP;
+    a->again = again;
     a->job = &j->job;
     job_start(a->sa->jobs, &j->job);
     return true;

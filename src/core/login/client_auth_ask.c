@@ -18,7 +18,6 @@
 #include "wire/writer.h"
 
 #include "client_auth_int.h"
-#include "console_int.h"
 
 /* A helper that never answers ends with the client's authentication_timeout; without one, here. */
 #define HELPER_TIMEOUT_MS 60000
@@ -55,11 +54,10 @@ static void ask_send(struct client_auth *a, enum auth_code code, struct slice re
 {
     struct buf out = {0};
 
-    client_login_negotiate(a->c, &out);
     wire_put_auth(&out, code, rest);
-    client_send(a->c, &out);
+    auth_say(a, &out);
     a->step = AUTH_STEP_ASKED;
-    stream_resume(&a->c->stream);
+    stream_resume(a->who.stream);
 }
 
 static void ask_fail(struct client_auth *a, const struct err *cause)
@@ -78,7 +76,7 @@ static struct slice ask_channel(struct client_auth *a, uint8_t hash[CRYPTO_CERT_
     size_t n = 0;
     int nid = 0;
 
-    if (a->facts.tls && stream_tls_server_cert(&a->c->stream, &der, &nid) == 0 &&
+    if (a->facts.tls && stream_tls_server_cert(a->who.stream, &der, &nid) == 0 &&
         crypto_cert_hash_by(buf_slice(&der), nid, hash, &n, &err) == -1)
         n = 0; /* the certificate's kind has no binding: not offered */
     buf_free(&der);
@@ -92,12 +90,11 @@ void client_auth_ask_early(struct client_auth *a)
     struct buf list = {0};
 
     scram_put_mechanisms(ask_channel(a, hash).n > 0, &list);
-    client_login_negotiate(a->c, &out);
     wire_put_auth(&out, AUTH_SASL, buf_slice(&list));
     buf_free(&list);
-    client_send(a->c, &out);
+    auth_say(a, &out);
     a->is_asked = true;
-    stream_pause(&a->c->stream);
+    stream_pause(a->who.stream);
 }
 
 static void ask_scram(struct client_auth *a)
@@ -130,7 +127,7 @@ static void ask_scram(struct client_auth *a)
     mem_wipe(&v, sizeof v);
     if (a->is_asked) {
         a->step = AUTH_STEP_ASKED;
-        stream_resume(&a->c->stream);
+        stream_resume(a->who.stream);
         return;
     }
     scram_server_mechanisms(&a->scram, &list);
@@ -144,7 +141,7 @@ void client_auth_ask(struct client_auth *a)
 
     switch (a->plan.ask) {
     case AUTH_ASK_SCRAM:
-        if (!client_auth_derives(a))
+        if (!client_auth_derives(a, client_auth_ask))
             ask_scram(a);
         break;
     case AUTH_ASK_MD5:
@@ -294,9 +291,9 @@ static void judge_keep_rule(struct judge_job *j, const struct hba_rule *rule)
 static void judge_start(struct client_auth *a, enum judge_kind kind)
 {
     struct judge_job *j = mem_alloc_secret(sizeof *j);
-    bool is_pcp = client_console(a->c) != NULL && client_console(a->c)->is_pcp;
+    bool is_pcp = a->who.console != NULL && a->who.console->is_pcp;
     struct slice user = is_pcp ? slice_of("", 0) : client_auth_user(a); /* no salt there */
-    int64_t limit_ms = a->c->ss->conf->authentication_timeout_ms;
+    int64_t limit_ms = a->sa->be->conf->authentication_timeout_ms;
 
     a->step = AUTH_STEP_JUDGE;
     j->kind = kind;
@@ -323,29 +320,13 @@ void client_auth_check_peer(struct client_auth *a)
     struct ucred who;
     socklen_t len = sizeof who;
 
-    if (!a->c->is_unix ||
-        getsockopt(stream_fd(&a->c->stream), SOL_SOCKET, SO_PEERCRED, &who, &len) == -1) {
+    if (!a->who.is_unix ||
+        getsockopt(stream_fd(a->who.stream), SOL_SOCKET, SO_PEERCRED, &who, &len) == -1) {
         client_auth_deny(a, "The kernel does not say who is at the other end.");
         return;
     }
     a->peer_uid = who.uid;
     judge_start(a, JUDGE_PEER);
-}
-
-enum hba_answer client_auth_cert_fits(struct client_auth *a, struct err *err)
-{
-    bool is_dn = a->rule != NULL && a->rule->clientname_is_dn;
-    struct buf name = {0};
-    enum hba_answer answer = HBA_FAIL;
-    int rc = is_dn ? stream_tls_peer_dn(&a->c->stream, &name, err)
-                   : stream_tls_peer_cn(&a->c->stream, &name, err);
-
-    if (rc == 0 && buf_unread(&name) > 0)
-        answer = client_auth_name_fits(a, buf_slice(&name), err);
-    else
-        err_set(err, "28000", "the client's certificate has no name to compare");
-    buf_free(&name);
-    return answer;
 }
 
 /* ---- answers ---- */
@@ -358,12 +339,12 @@ static void judge_scram(
     switch (st) {
     case SCRAM_CONTINUE:
         wire_put_auth(&out, AUTH_SASL_CONTINUE, buf_slice(text));
-        client_send(a->c, &out);
-        a->is_half_way = true;
+        auth_say(a, &out);
+        a->step = AUTH_STEP_HALF_WAY;
         break;
     case SCRAM_DONE:
         wire_put_auth(&out, AUTH_SASL_FINAL, buf_slice(text));
-        client_send(a->c, &out);
+        auth_say(a, &out);
         if (a->stored.kind == CRED_SCRAM) { /* else the salt is ours: the keys open no server */
             scram_server_keys(&a->scram, &a->keys);
             a->got_keys = true;
@@ -475,4 +456,16 @@ void client_auth_on_answer(struct client_auth *a, struct slice body)
         answer_md5(a, text);
     else
         answer_password(a, text.n > 0 ? text : no_password);
+}
+
+void client_auth_give_link(struct client_auth *a, struct slice password)
+{
+    struct err err = {0};
+
+    a->link_judges = true;
+    if (*a->who.link == NULL || link_answer_password(*a->who.link, password, &err) == -1) {
+        if (!err_is_set(&err))
+            err_set_fatal(&err, "08006", "connection to server was lost");
+        client_auth_stop(a, &err, NULL);
+    }
 }

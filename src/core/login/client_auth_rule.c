@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/conf.h"
+#include "net/tls.h"
 
 #include "client_auth_int.h"
 
@@ -51,7 +52,7 @@ static enum hba_answer question_ask(struct client_auth *a, bool is_role, struct 
 static enum hba_answer oracle_in_role(void *ctx, struct slice user, struct slice role)
 {
     struct client_auth *a = ctx;
-    enum hba_answer known = session_auth_role(a->sa, user, role);
+    enum hba_answer known = login_auth_role(a->sa, user, role);
 
     if (known != HBA_ASK)
         return known;
@@ -107,7 +108,7 @@ static void role_done(struct auth_wait *w, const struct err *err)
     enum hba_answer answer = HBA_FAIL;
 
     if (err == NULL)
-        answer = session_auth_role(a->sa, client_auth_user(a), slice_of_str(a->open->name));
+        answer = login_auth_role(a->sa, client_auth_user(a), slice_of_str(a->open->name));
     else
         log_caused(LVL_LOG, "could not look up a membership: %s", err->msg);
     question_close(a, answer == HBA_ASK ? HBA_FAIL : answer);
@@ -132,8 +133,8 @@ void client_auth_ask_question(struct client_auth *a, void (*again)(struct client
     n = strlen(q->name);
     if (q->is_role) {
         a->wait.done = role_done;
-        auth_lookup_start(a->sa, AUTH_LOOKUP_ROLE, a->c->login->startup.database,
-            client_auth_user(a), slice_of(q->name, n), slice_of("", 0), &a->wait);
+        auth_lookup_start(a->sa, AUTH_LOOKUP_ROLE, a->who.startup->database, client_auth_user(a),
+            slice_of(q->name, n), slice_of("", 0), &a->wait);
         return;
     }
     h = mem_alloc_secret(sizeof *h + n + 1);
@@ -157,9 +158,9 @@ void client_auth_match(struct client_auth *a)
     struct hba_oracle oracle = auth_oracle(a);
     struct hba_query q = {.addr = a->addr,
         .tls = a->facts.tls,
-        .replication = is_physical(a->c->login->startup.replication),
+        .replication = is_physical(a->who.startup->replication),
         .user = client_auth_user(a),
-        .database = a->c->login->startup.database};
+        .database = a->who.startup->database};
     struct err err = {0};
 
     a->step = AUTH_STEP_RULE;
@@ -174,7 +175,7 @@ void client_auth_match(struct client_auth *a)
     }
     switch (hba_match(a->rules->hba, &q, &oracle, &a->rule, &err)) {
     case HBA_MATCHED:
-        client_auth_on_rule(a);
+        a->matched(a);
         break;
     case HBA_PENDING:
         client_auth_ask_question(a, client_auth_match);
@@ -204,4 +205,20 @@ void client_auth_free_questions(struct client_auth *a)
     for (i = 0; i < a->nquestions; i++)
         mem_free(a->question[i]);
     a->nquestions = 0;
+}
+
+enum hba_answer client_auth_cert_fits(struct client_auth *a, struct err *err)
+{
+    bool is_dn = a->rule != NULL && a->rule->clientname_is_dn;
+    struct buf name = {0};
+    enum hba_answer answer = HBA_FAIL;
+    int rc = is_dn ? stream_tls_peer_dn(a->who.stream, &name, err)
+                   : stream_tls_peer_cn(a->who.stream, &name, err);
+
+    if (rc == 0 && buf_unread(&name) > 0)
+        answer = client_auth_name_fits(a, buf_slice(&name), err);
+    else
+        err_set(err, "28000", "the client's certificate has no name to compare");
+    buf_free(&name);
+    return answer;
 }

@@ -5,11 +5,11 @@
 #include "config.h"
 
 #include "auth/passwd.h"
+#include "cluster/view.h"
 #include "config/conf.h"
-#include "session/session_auth.h"
+#include "login/login_auth.h"
 
 #include "client_auth_int.h"
-#include "console_int.h"
 
 /* Without auth_query: a function that the administrator made for this, else the catalogue itself.
  */
@@ -27,17 +27,17 @@ static const char login_query[] = "SELECT rolname, CASE WHEN NOT rolcanlogin THE
                                   " WHEN rolvaliduntil < pg_catalog.now() THEN 'expired' END"
                                   " FROM pg_catalog.pg_roles WHERE rolname = $1";
 
-const char *session_auth_default_query(bool fallback)
+const char *login_auth_default_query(bool fallback)
 {
     return fallback ? default_catalogue : default_function;
 }
 
-const char *session_auth_role_query(void)
+const char *login_auth_role_query(void)
 {
     return role_query;
 }
 
-const char *session_auth_login_query(void)
+const char *login_auth_login_query(void)
 {
     return login_query;
 }
@@ -59,7 +59,7 @@ static const char *home_of(const struct conf *conf)
  * ask by ourselves does not: the owner of a data base decides what names and operators mean in it,
  * and would say who anybody is. A data base that pools.conf sends to another server is asked about
  * there, unless auth_dbname names one that is elsewhere. */
-void session_auth_find_way(
+void login_auth_find_way(
     const struct conf *conf, struct slice database, struct slice user, struct auth_way *out)
 {
     const struct pool_settings *st = pools_conf_find(conf, database, user);
@@ -81,7 +81,7 @@ void session_auth_find_way(
         out->node = st->target;
 }
 
-void session_auth_find_role_way(const struct conf *conf, struct auth_way *out)
+void login_auth_find_role_way(const struct conf *conf, struct auth_way *out)
 {
     *out = (struct auth_way){.query = "", .node = VIEW_NO_NODE};
     out->user = first_of(conf->auth_user, conf->sr_check_user, "");
@@ -100,7 +100,7 @@ static bool is_own_user(const struct conf *conf, struct slice user)
            slice_eq_str(user, conf->wd_lifecheck_user);
 }
 
-bool session_auth_file_judges(const struct conf *conf, const struct passwd_table *p)
+bool login_auth_file_judges(const struct conf *conf, const struct passwd_table *p)
 {
     const struct passwd_entry *e = NULL;
 
@@ -113,20 +113,20 @@ bool session_auth_file_judges(const struct conf *conf, const struct passwd_table
     return false;
 }
 
-bool session_auth_may_relay(const struct conf *conf, bool is_asked, bool file_judges)
+bool login_auth_may_relay(const struct conf *conf, bool is_asked, bool file_judges)
 {
     if (conf->auth_relay == CONF_RELAY_AUTO)
         return !is_asked && !file_judges;
     return conf->auth_relay == CONF_RELAY_ON;
 }
 
-void auth_way_find(const struct session_auth *sa, enum auth_lookup_kind kind, struct slice database,
+void auth_way_find(const struct login_auth *sa, enum auth_lookup_kind kind, struct slice database,
     struct slice user, struct auth_way *out)
 {
     if (kind == AUTH_LOOKUP_SECRET)
-        session_auth_find_way(sa->ss->conf, database, user, out);
+        login_auth_find_way(sa->be->conf, database, user, out);
     else
-        session_auth_find_role_way(sa->ss->conf, out);
+        login_auth_find_role_way(sa->be->conf, out);
 }
 
 void auth_way_put_key(const struct auth_way *way, struct buf *out)
@@ -136,7 +136,7 @@ void auth_way_put_key(const struct auth_way *way, struct buf *out)
 }
 
 void auth_lookup_put_key(
-    const struct session_auth *sa, struct slice database, struct slice user, struct buf *out)
+    const struct login_auth *sa, struct slice database, struct slice user, struct buf *out)
 {
     struct auth_way way;
 

@@ -15,43 +15,21 @@
 
 #include "client_auth_int.h"
 
-void client_auth_open_link(struct client_auth *a)
+bool client_auth_on_turn(struct client_auth *a)
 {
-    a->step = AUTH_STEP_SERVER;
-    client_login_acquire(a->c);
-}
-
-bool client_auth_on_turn(struct client *c)
-{
-    struct client_auth *a = c->login->auth;
-
-    if (a == NULL || a->step != AUTH_STEP_SERVER || c->link != NULL || a->facts.has_rule ||
+    if (a == NULL || a->step != AUTH_STEP_SERVER || *a->who.link != NULL || a->facts.has_rule ||
         a->facts.maps_user || client_auth_remembered(a) != AUTH_SERVER_TRUST)
         return false;
-    pool_request_cancel(&c->login->req); /* the role may have to be looked at first */
-    c->login->req.keeps_place = true;
-    backend_post_retry(&c->ss->be); /* a link that is free is its own, or else the next one's */
+    pool_request_cancel(a->who.req); /* the role may have to be looked at first */
+    a->who.req->keeps_place = true;
+    backend_post_retry(a->sa->be); /* a link that is free is its own, or else the next one's */
     client_auth_plan(a);
     return true;
 }
 
-void client_auth_on_opening(struct client *c)
+void client_auth_on_opening(const struct client_auth *a)
 {
-    const struct client_auth *a = c->login->auth;
-
-    link_ask_owner(c->link, a != NULL && a->step == AUTH_STEP_SERVER);
-}
-
-void client_auth_give_link(struct client_auth *a, struct slice password)
-{
-    struct err err = {0};
-
-    a->link_judges = true;
-    if (a->c->link == NULL || link_answer_password(a->c->link, password, &err) == -1) {
-        if (!err_is_set(&err))
-            err_set_fatal(&err, "08006", "connection to server was lost");
-        client_auth_stop(a, &err, NULL);
-    }
+    link_ask_owner(*a->who.link, a->step == AUTH_STEP_SERVER);
 }
 
 /* A copy of the server's list of mechanisms without those that bind its channel. */
@@ -70,7 +48,7 @@ static void link_put_mechanisms(struct slice list, struct buf *out)
     buf_put_byte(out, '\0');
 }
 
-static void link_relay(struct client *c, struct slice body, const char *msg, size_t n)
+static void link_relay(struct client_auth *a, struct slice body, const char *msg, size_t n)
 {
     struct wire_reader r;
     struct buf list = {0};
@@ -79,7 +57,6 @@ static void link_relay(struct client *c, struct slice body, const char *msg, siz
 
     wire_reader_init(&r, body);
     code = wire_get_u32(&r);
-    client_login_negotiate(c, &out);
     if (code == AUTH_SASL) {
         link_put_mechanisms(slice_of(body.p + 4, body.n - 4), &list);
         wire_put_auth(&out, AUTH_SASL, buf_slice(&list));
@@ -87,56 +64,63 @@ static void link_relay(struct client *c, struct slice body, const char *msg, siz
     } else {
         buf_put(&out, msg, n);
     }
-    if (code == AUTH_OK)
-        c->login->is_auth_told = true;
-    client_send(c, &out);
-    stream_resume(&c->stream);
+    if (a->who.ops->say(a->who.owner, &out, code == AUTH_OK))
+        stream_resume(a->who.stream);
+}
+
+/* Makes the plan and carries it out; false when the login is over: `a` may be gone. */
+static bool link_plan(struct client_auth *a)
+{
+    bool is_gone = false;
+
+    a->gone = &is_gone;
+    client_auth_plan(a);
+    if (is_gone)
+        return false;
+    a->gone = NULL;
+    return client_auth_is_live(a);
 }
 
 /* The first that the server says on the fresh link: now the plan can be made. */
 static void link_on_first(
     struct client_auth *a, struct link *link, struct slice body, const char *msg, size_t n)
 {
-    struct client *c = a->c;
-
     a->facts.server = link_auth_kind(body);
     a->facts.fresh_link = true;
     client_auth_note_asked(a, a->facts.server);
-    client_auth_plan(a);
-    if (c->phase != CL_LOGIN || c->link != link)
-        return; /* it is over: `a` may be gone */
+    if (!link_plan(a) || *a->who.link != link)
+        return;
     if (a->step == AUTH_STEP_RELAY || a->step == AUTH_STEP_PROVED) {
-        link_relay(c, body, msg, n);
+        link_relay(a, body, msg, n);
         return;
     }
     /* Let in already, and nothing of the client's will be checked by it: it has to wait elsewhere,
      * for what comes next on it would be the session. A stand-in needs no link at all. */
     if (a->facts.server == AUTH_SERVER_TRUST || a->plan.proof == AUTH_PROOF_NEVER ||
         a->server_user != NULL) {
-        client_drop_link(c, false);
-        c->login->req.link = NULL;
+        a->who.ops->drop_link(a->who.owner);
+        a->who.req->link = NULL;
     }
 }
 
 /* A proved client's link cannot log in with what is known. */
 static void link_cannot(struct client_auth *a, struct link *link)
 {
-    const struct auth_login *login = auth_book_login(a->sa->book, pool_book_name(a->c->pool));
+    const struct auth_login *login = auth_book_login(a->sa->book, pool_book_name(a->who.req->pool));
     struct err err = {0};
 
     client_auth_forget_asked(a); /* the server may ask otherwise than it did */
     if (auth_give_choose(login == NULL ? 0 : login->hold, (enum auth_server)link->asks,
-            pool_user(a->c->pool), &err) != AUTH_GIVE_IMPOSSIBLE) {
+            pool_user(a->who.req->pool), &err) != AUTH_GIVE_IMPOSSIBLE) {
         err_clear(&err);
-        err_set(
-            &err, "28000", "could not log in to the server (node %d)", a->c->pool->cluster_node);
+        err_set(&err, "28000", "could not log in to the server (node %d)",
+            a->who.req->pool->cluster_node);
     }
     client_auth_stop(a, &err, err.detail[0] != '\0' ? err.detail : NULL);
 }
 
-bool client_auth_on_link(struct client *c, struct link *link, const char *msg, size_t n)
+bool client_auth_on_link(struct client_auth *a, struct link *link, const char *msg, size_t n)
 {
-    struct client_auth *a = c->login == NULL ? NULL : c->login->auth;
     struct slice body = slice_of(msg + PROTO_HEADER_BYTES, n - PROTO_HEADER_BYTES);
     bool is_ok = message_is_auth_ok(msg, n);
 
@@ -147,7 +131,7 @@ bool client_auth_on_link(struct client *c, struct link *link, const char *msg, s
         link_on_first(a, link, body, msg, n);
         break;
     case AUTH_STEP_RELAY:
-        link_relay(c, body, msg, n);
+        link_relay(a, body, msg, n);
         if (is_ok)
             client_auth_pass(a);
         break;
@@ -160,8 +144,8 @@ bool client_auth_on_link(struct client *c, struct link *link, const char *msg, s
     case AUTH_STEP_PROVED:
         if (!is_ok)
             link_cannot(a, link);
-        else if (!c->login->is_auth_told)
-            link_relay(c, body, msg, n);
+        else
+            link_relay(a, body, msg, n);
         break;
     default: /* the server says something while nobody has answered it */
         client_auth_deny(a, "The server went on before it was answered.");
@@ -175,22 +159,18 @@ static bool server_judges(const struct client_auth *a)
     return a->step == AUTH_STEP_RELAY || (a->step == AUTH_STEP_JUDGE && a->link_judges);
 }
 
-WARM bool client_auth_hold(struct client *c, const char *p, size_t n)
+WARM bool client_auth_hold(struct client_auth *a, const char *p, size_t n)
 {
-    struct client_auth *a = c->login == NULL ? NULL : c->login->auth;
-
-    if (c->phase != CL_LOGIN || a == NULL || p[0] != BE_ERROR || !server_judges(a) ||
-        c->ss->conf->auth_failure_delay_ms == 0)
+    if (a == NULL || a->is_closed || p[0] != BE_ERROR || !server_judges(a) ||
+        a->sa->be->conf->auth_failure_delay_ms == 0)
         return false;
     buf_put(&a->held, p, n);
     return true;
 }
 
-bool client_auth_on_link_lost(struct client *c, const struct err *err)
+bool client_auth_on_link_lost(struct client_auth *a, const struct err *err)
 {
-    struct client_auth *a = c->login == NULL ? NULL : c->login->auth;
-
-    if (a == NULL || c->phase != CL_LOGIN)
+    if (a == NULL || a->is_closed)
         return false;
     if (a->step == AUTH_STEP_PROVED && strncmp(err->sqlstate, "28", 2) == 0)
         client_auth_forget_asked(a); /* it may ask otherwise than it did */

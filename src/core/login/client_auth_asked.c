@@ -30,13 +30,13 @@ struct auth_asked {
 static uint64_t asked_key(const struct client_auth *a)
 {
     struct slice secret = auth_guard_secret(a->sa->guard);
-    struct slice user = pool_user(a->c->pool);
-    struct slice database = pool_database(a->c->pool);
+    struct slice user = pool_user(a->who.req->pool);
+    struct slice database = pool_database(a->who.req->pool);
     uint64_t seed;
     uint64_t key;
 
     memcpy(&seed, secret.p, sizeof seed);
-    key = hash_bytes(user.p, user.n, seed + (uint64_t)a->c->pool->cluster_node);
+    key = hash_bytes(user.p, user.n, seed + (uint64_t)a->who.req->pool->cluster_node);
     key = hash_bytes(database.p, database.n, key);
     return (key & ~(uint64_t)ASKED_BITS) | (ASKED_BITS + 1);
 }
@@ -47,11 +47,11 @@ enum auth_server client_auth_was_asked(const struct client_auth *a)
     uint64_t key = asked_key(a);
     uint64_t found;
 
-    if (a->c->login->req.is_private)
+    if (a->who.req->is_private)
         return AUTH_SERVER_UNKNOWN;
-    if (pool_is_trusted(a->c->pool))
+    if (pool_is_trusted(a->who.req->pool))
         return AUTH_SERVER_TRUST;
-    if (m == NULL || loop_now_us(a->c->ss->loop) - m->since_us > ASKED_FOR_US)
+    if (m == NULL || loop_now_us(a->sa->be->loop) - m->since_us > ASKED_FOR_US)
         return AUTH_SERVER_UNKNOWN;
     found = m->slot[(key >> 32) % ASKED_SLOTS];
     if ((found & ~(uint64_t)ASKED_BITS) != (key & ~(uint64_t)ASKED_BITS))
@@ -61,8 +61,8 @@ enum auth_server client_auth_was_asked(const struct client_auth *a)
 
 void client_auth_note_asked(struct client_auth *a, enum auth_server asks)
 {
-    struct session_auth *sa = a->sa;
-    int64_t now_us = loop_now_us(a->c->ss->loop);
+    struct login_auth *sa = a->sa;
+    int64_t now_us = loop_now_us(a->sa->be->loop);
     uint64_t *slot;
 
     /* A password in clear text is for the server itself, each time. */
@@ -87,7 +87,7 @@ void client_auth_forget_asked(const struct client_auth *a)
         m->slot[(asked_key(a) >> 32) % ASKED_SLOTS] = 0;
 }
 
-void session_auth_forget_asked(struct session_auth *sa)
+void login_auth_forget_asked(struct login_auth *sa)
 {
     mem_free(sa->asked);
     sa->asked = NULL;

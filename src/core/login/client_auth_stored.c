@@ -10,7 +10,6 @@
 #include "config/conf.h"
 
 #include "client_auth_int.h"
-#include "console_int.h"
 
 /* So long a login waits for what the servers say about its user, and so long while they have not
  * answered lately. The same for all: who can be judged without them is not to be told from others.
@@ -18,36 +17,12 @@
 #define STORED_PATIENCE_MS         5000
 #define STORED_PATIENCE_FAILING_MS 200
 
-/* What the server asked lately; unknown is always safe. */
-enum auth_server client_auth_remembered(const struct client_auth *a)
-{
-    const struct pool *pool = a->c->pool;
-
-    if (a->c->login->req.is_private)
-        return AUTH_SERVER_UNKNOWN; /* sessions have told nothing about replication */
-    if (pool_is_trusted(pool))
-        return AUTH_SERVER_TRUST;
-    return pool->auth == LINK_AUTH_ASKED ? (enum auth_server)pool->asks : AUTH_SERVER_UNKNOWN;
-}
-
-static bool stored_is_asked(const struct client_auth *a)
-{
-    return auth_lookup_is_possible(
-        a->sa, AUTH_LOOKUP_SECRET, a->c->login->startup.database, client_auth_user(a));
-}
-
-bool client_auth_may_relay(const struct client_auth *a)
-{
-    return client_console(a->c) == NULL && !a->was_looked_up && !a->is_asked && !a->is_unsure &&
-           session_auth_may_relay(a->c->ss->conf, stored_is_asked(a), a->sa->file_judges);
-}
-
 /* An entry that is there for us alone judges nobody: its user is asked as others are. */
 static bool stored_find_in_file(struct client_auth *a, struct auth_stored *st)
 {
     bool in_file = auth_book_find_passwd(a->sa->book, client_auth_user(a), st);
 
-    return in_file && (a->sa->file_judges || client_console(a->c) != NULL || stored_is_asked(a));
+    return in_file && (a->sa->file_judges || a->who.console != NULL || client_auth_asks_servers(a));
 }
 
 /* The judge needs it. With pool_hba off a server that is known to trust makes all else idle. */
@@ -101,9 +76,9 @@ static bool stored_find_answer(struct client_auth *a, int64_t max_age_us, struct
     struct buf key = {0};
     bool found;
 
-    auth_lookup_put_key(a->sa, a->c->login->startup.database, client_auth_user(a), &key);
+    auth_lookup_put_key(a->sa, a->who.startup->database, client_auth_user(a), &key);
     found = auth_book_find_answer(a->sa->book, client_auth_book_name(a), buf_slice(&key),
-        loop_now_us(a->c->ss->loop), max_age_us, st);
+        loop_now_us(a->sa->be->loop), max_age_us, st);
     buf_free(&key);
     return found;
 }
@@ -138,7 +113,7 @@ static void stored_settle(struct client_auth *a, int64_t max_age_us)
     if (in_file && (!is_answered || !answer.is_known)) {
         a->was_looked_up = false;
         stored_take(a, &file);
-        if (a->is_unsure || (!client_auth_may_relay(a) && !stored_is_asked(a)))
+        if (a->is_unsure || (!client_auth_may_relay(a) && !client_auth_asks_servers(a)))
             stored_vote(a); /* the file alone says who is known */
     } else if (in_file && stored_is_same(a, &file)) {
         stored_take(a, &file);
@@ -173,7 +148,7 @@ static struct slice stored_whom(const struct client_auth *a, bool in_file)
 {
     struct slice user = client_auth_user(a);
 
-    return in_file && auth_lookup_is_asker(a->sa, a->c->login->startup.database, user)
+    return in_file && auth_lookup_is_asker(a->sa, a->who.startup->database, user)
                ? slice_of_str(AUTH_NOBODY)
                : user;
 }
@@ -185,9 +160,9 @@ static bool stored_asks_elsewhere(struct client_auth *a)
 {
     struct auth_stored file;
 
-    if (!a->c->pool->is_moved || !stored_is_asked(a))
+    if (!a->who.req->pool->is_moved || !client_auth_asks_servers(a))
         return false;
-    if (client_place_login(a->c))
+    if (a->who.ops->follow(a->who.owner))
         stored_look_up(a, stored_whom(a, stored_find_in_file(a, &file)));
     return true;
 }
@@ -196,7 +171,7 @@ static void stored_on_looked_up(struct auth_wait *w, const struct err *err)
 {
     struct client_auth *a = LIST_ENTRY(w, struct client_auth, wait);
 
-    timer_stop(a->c->ss->loop, &a->patience);
+    timer_stop(a->sa->be->loop, &a->patience);
     if (!client_auth_is_live(a) || stored_asks_elsewhere(a))
         return;
     if (err == NULL)
@@ -207,13 +182,13 @@ static void stored_on_looked_up(struct auth_wait *w, const struct err *err)
 
 static void stored_look_up(struct client_auth *a, struct slice whom)
 {
-    struct slice database = a->c->login->startup.database;
+    struct slice database = a->who.startup->database;
     struct slice user = client_auth_user(a);
     bool is_failing = auth_lookup_is_hopeless(a->sa, AUTH_LOOKUP_SECRET, database, user);
 
     a->wait.done = stored_on_looked_up;
-    timer_start(
-        a->c->ss->loop, &a->patience, is_failing ? STORED_PATIENCE_FAILING_MS : STORED_PATIENCE_MS);
+    timer_start(a->sa->be->loop, &a->patience,
+        is_failing ? STORED_PATIENCE_FAILING_MS : STORED_PATIENCE_MS);
     auth_lookup_start(a->sa, AUTH_LOOKUP_SECRET, database, whom, slice_of("", 0),
         slice_eq(whom, user) ? client_auth_book_name(a) : whom, &a->wait);
 }
@@ -223,8 +198,7 @@ void client_auth_on_patience(struct timer *t)
     struct client_auth *a = LIST_ENTRY(t, struct client_auth, patience);
 
     auth_lookup_cancel(&a->wait);
-    auth_lookup_give_up(
-        a->sa, AUTH_LOOKUP_SECRET, a->c->login->startup.database, client_auth_user(a));
+    auth_lookup_give_up(a->sa, AUTH_LOOKUP_SECRET, a->who.startup->database, client_auth_user(a));
     if (client_auth_is_live(a))
         stored_go_on_unsure(a);
 }
@@ -234,7 +208,7 @@ static bool stored_asks(struct client_auth *a, bool in_file)
 {
     if (!stored_is_for_judge(a) && !stored_is_for_servers(a, in_file))
         return false;
-    return stored_is_asked(a);
+    return client_auth_asks_servers(a);
 }
 
 /* While the servers are asked the client may be, too, if nothing that they say changes the
@@ -244,12 +218,12 @@ static bool stored_asks(struct client_auth *a, bool in_file)
 static bool stored_may_ask_early(const struct client_auth *a, const struct auth_stored *file)
 {
     return (file == NULL || file->cred->kind != CRED_NONE || !client_auth_may_relay(a)) &&
-           a->facts.has_rule && a->facts.method == HBA_SCRAM && client_console(a->c) == NULL;
+           a->facts.has_rule && a->facts.method == HBA_SCRAM && a->who.console == NULL;
 }
 
 void client_auth_find_stored(struct client_auth *a)
 {
-    int64_t max_age_us = a->c->ss->conf->auth_query_expire_ms * 1000;
+    int64_t max_age_us = a->sa->be->conf->auth_query_expire_ms * 1000;
     struct slice user = client_auth_user(a);
     struct auth_stored file;
     struct auth_stored answer;
@@ -258,8 +232,8 @@ void client_auth_find_stored(struct client_auth *a)
     bool in_file;
 
     a->step = AUTH_STEP_LOOKUP;
-    session_auth_look(a->sa);
-    if (client_auth_opens_entry(a))
+    login_auth_look(a->sa);
+    if (client_auth_opens_entry(a, client_auth_find_stored))
         return;
     in_file = stored_find_in_file(a, &file);
     whom = stored_whom(a, in_file);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: PostgreSQL
- * console_name.c: which names are the virtual database's. Runs in: workers; pgpool --check-auth.
- * Pure. */
+ * console_name.c: which names are the virtual database's, and whose users are administrators. Runs
+ * in: workers; pgpool --check-auth. Pure. */
 #include "config.h"
 
 #include "config/conf.h"
 #include "config/pools_conf.h"
-
-#include "console_int.h"
+#include "login/login.h"
 
 bool console_is_named(const struct conf *conf, struct slice database)
 {

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * client_auth_plan.c: what is to be asked and who judges is auth_plan's, a pure table; this file
+ * gathers the facts for it and carries the plan out. Runs in: workers. */
+#include "config.h"
+
+#include "config/conf.h"
+
+#include "client_auth_int.h"
+
+/* Passwords in clear text are asked for only where nobody listens, once TLS is there to be had. */
+static bool auth_may_ask_clear(const struct client_auth *a)
+{
+    const struct conf *conf = a->sa->be->conf;
+
+    return conf->allow_clear_text_frontend_auth && (a->facts.tls || a->who.is_unix || !conf->ssl);
+}
+
+void client_auth_open_link(struct client_auth *a)
+{
+    a->step = AUTH_STEP_SERVER;
+    a->who.ops->acquire(a->who.owner);
+}
+
+void client_auth_plan(struct client_auth *a)
+{
+    struct auth_facts *f = &a->facts;
+
+    if (!f->fresh_link)
+        f->server = f->has_rule ? client_auth_remembered(a) : client_auth_was_asked(a);
+    f->allow_clear_text = auth_may_ask_clear(a) &&
+                          (f->stored != CRED_NONE || a->sa->be->conf->auth_relay != CONF_RELAY_OFF);
+    f->md5_is_usual = auth_guard_usual(a->sa->guard) == 0;
+    f->may_relay = client_auth_may_relay(a);
+    if (a->who.console == NULL)
+        a->plan = auth_plan_make(f);
+    else if (!console_plan(a))
+        return;
+    if (!f->has_rule && !f->fresh_link && f->stored != CRED_NONE &&
+        a->plan.proof == AUTH_PROOF_NEVER) { /* the server may ask otherwise by now */
+        f->server = AUTH_SERVER_UNKNOWN;
+        a->plan = auth_plan_make(f);
+    }
+    switch (a->plan.ask) {
+    case AUTH_ASK_REFUSE:
+        client_auth_count_failure(a);
+        auth_refusal(f, &a->plan, client_auth_user(a), &a->refusal);
+        client_auth_log_refusal(a, a->plan.reason);
+        client_auth_refuse(a, true);
+        break;
+    case AUTH_ASK_NOTHING:
+        if (a->plan.proof == AUTH_PROOF_PEER)
+            client_auth_check_peer(a);
+        else
+            client_auth_pass(a);
+        break;
+    case AUTH_ASK_PASSWORD:
+    case AUTH_ASK_MD5:
+    case AUTH_ASK_SCRAM:
+        client_auth_ask(a);
+        break;
+    case AUTH_ASK_RELAY:
+        a->step = AUTH_STEP_RELAY;
+        break;
+    case AUTH_ASK_SERVER_FIRST:
+        client_auth_open_link(a);
+        break;
+    }
+}

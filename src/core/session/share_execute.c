@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * share_execute.c: Bind and Execute of a portal, as far as the session is changed by them. Runs in:
+ * workers. */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "wire/reader.h"
+
+#include "client_orders_int.h"
+#include "share_names_int.h"
+#include "share_vars_int.h"
+
+void share_execute(struct client *c, struct slice msg)
+{
+    struct share *s = c->share;
+    const struct sql_facts *facts;
+    struct share_portal *p;
+    struct wire_reader r;
+    struct slice name;
+    struct slice sql;
+
+    wire_reader_init(&r, slice_of(msg.p + PROTO_HEADER_BYTES, msg.n - PROTO_HEADER_BYTES));
+    name = wire_get_cstr(&r);
+    p = share_portal_find(s, name);
+    if (p == NULL || r.bad)
+        return;
+    p->is_over = true;
+    if (p->is_doubtful) {
+        share_note_unread(c); /* this, or what the name meant before */
+        return;
+    }
+    sql = p->sql == NULL ? prep_sql(p->prep) : slice_of_str(p->sql);
+    facts = balance_facts(c->ss, sql);
+    if (facts->nstmts == 1)
+        share_note(c, sql, facts);
+    else if (share_text_is_doubtful(c, sql))
+        share_note_unread(c);
+    else
+        p->is_over = false; /* the server did not take it either */
+}
+
+/* The text with the values of a Bind, where that matters; NULL: it stays as it is. */
+static char *bound_sql(struct client *c, const struct prep *p, struct slice bind)
+{
+    struct slice sql = prep_sql(p);
+    struct buf out = {0};
+    char *text = NULL;
+
+    if (share_bound_may_matter(sql) &&
+        share_bound_sql(balance_facts(c->ss, sql), sql, prep_types(p), bind, &out))
+        text = mem_strndup(out.data, out.len);
+    buf_free(&out);
+    return text;
+}
+
+static bool fetches(struct client *c, const struct prep *p)
+{
+    const struct sql_facts *facts = balance_facts(c->ss, prep_sql(p));
+
+    return facts->nstmts == 1 && facts->stmts[0].kind == SQL_FETCH;
+}
+
+void share_portal_bound(
+    struct client *c, struct feed_run *run, struct slice portal, struct prep *p, struct slice bind)
+{
+    struct share *s = c->share;
+    struct share_portal *known;
+
+    while ((known = share_portal_find(s, portal)) != NULL)
+        known->is_over = true;
+    if (p == NULL)
+        return;
+    c->bound_count = p->count;
+    if (c->ss->stmts != NULL && !client_stmts_is_known(c, p->counted))
+        p->counted = client_stmts_bound(c, prep_sql(p));
+    client_orders_on_statement(c, prep_sql(p));
+    share_route_note(c, prep_sql(p));
+    if (p->has_effects)
+        share_types_note(c, balance_facts(c->ss, prep_sql(p)));
+    if (p->may_commit)
+        share_note_code(c);
+    if (s->turn->portals != NULL && fetches(c, p))
+        share_note_fetch(c);
+    /* Who prepared it first may have read it otherwise: by a default of his role. */
+    if (!p->has_effects && (p->is_plain || !share_text_is_doubtful(c, prep_sql(p))))
+        return;
+    share_sql_load_names(c, run, prep_sql(p));
+    portal = prep_known_name(portal);
+    known = mem_alloc_zero(sizeof *known + portal.n + 1);
+    known->prep = prep_ref(p);
+    known->sql = bound_sql(c, p, bind);
+    known->is_new = true;
+    known->len = (uint32_t)portal.n;
+    memcpy(known->name, portal.p, portal.n);
+    known->next = s->turn->portals;
+    s->turn->portals = known;
+}

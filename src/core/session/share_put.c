@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * share_put.c: what we say on a client's link by ourselves: queries of ours, settings, named
+ * statements. Runs in: workers. */
+#include "config.h"
+
+#include "base/hot.h"
+#include "base/mem.h"
+#include "wire/writer.h"
+
+#include "share_int.h"
+#include "share_names_int.h"
+
+WARM void share_put_query(struct client *c, struct feed_run *run, struct slice sql, unsigned sink)
+{
+    c->share->turn->unnamed_epoch = 0; /* a simple query takes the unnamed statement with it */
+    link_expect(c->link, OP_QUERY | sink);
+    feed_put(run, "", 0); /* it goes behind what there is */
+    wire_put_query(&run->out, sql);
+}
+
+WARM void share_put_own_query(struct client *c, struct feed_run *run, struct slice sql)
+{
+    share_put_query(c, run, sql, OP_SWALLOW);
+}
+
+/* Functions and triggers may have set what nobody saw, made tables, or taken locks: not for another
+ * client, and locks not for ever. What is known to be set is gone, too, and is set again. True when
+ * something is to be sent. */
+static bool reset_for_another(struct client *c, struct buf *sql)
+{
+    struct link *link = c->link;
+    uint32_t id = c->row == NULL ? 0 : c->row->id;
+    struct varset *left;
+
+    if (link->last_client == id && id != 0)
+        return false;
+    link->last_client = id;
+    if (!c->ss->conf->reset_between_clients)
+        return false;
+    left = varset_ref(link->vars);
+    varset_reset_all(&left);
+    varset_assign(&link->vars, left);
+    varset_assign(&c->share->vars.link, left);
+    if (varset_get(left, slice_of_str("role")).p == NULL)
+        buf_printf(sql, "RESET ROLE;");
+    buf_printf(
+        sql, "RESET ALL;UNLISTEN *;SELECT pg_catalog.pg_advisory_unlock_all();DISCARD TEMP;");
+    varset_unref(&left);
+    return true;
+}
+
+/* The link gets the session's settings. Those that a server might refuse are waited for: nothing
+ * may run with the rights or settings of somebody else. */
+HOT enum feed_step share_put_settings(struct client *c, struct feed_run *run)
+{
+    struct share *s = c->share;
+    struct buf sql = {0};
+    bool safe;
+
+    if (c->link->vars != s->vars.client)
+        share_put_encoding(c, run, c->link->vars, s->vars.client);
+    if (!reset_for_another(c, &sql) && c->link->vars == s->vars.client)
+        return FEED_PASS;
+    s->turn->has_put_settings = true;
+    safe = varset_diff(c->link->vars, s->vars.client, &sql);
+    varset_assign(&c->link->vars, s->vars.client);
+    varset_assign(&s->vars.link, s->vars.client);
+    if (sql.len > 0)
+        share_put_own_query(c, run, buf_slice(&sql));
+    else
+        safe = true;
+    buf_free(&sql);
+    if (safe)
+        return FEED_PASS;
+    s->phase = SHARE_SYNCING;
+    client_row_state(c, CLIENT_STATE_WAITING, WAIT_REASON_REPLAY);
+    return FEED_PARK;
+}
+
+void share_put_encoding(
+    struct client *c, struct feed_run *run, const struct varset *from, const struct varset *to)
+{
+    struct buf sql = {0};
+
+    if (varset_diff_encoding(from, to, &sql))
+        share_put_own_query(c, run, buf_slice(&sql));
+    buf_free(&sql);
+}
+
+void share_lose_unnamed(struct client *c)
+{
+    if (c->share->turn != NULL)
+        c->share->turn->unnamed_epoch = 0;
+}
+
+HOT void share_expect_end(struct client *c, unsigned op)
+{
+    struct share *s = c->share;
+
+    if (s->owes_parameters) {
+        s->owes_parameters = false;
+        c->link->hide_parameters = true;
+        expect_hold(&c->link->expect);
+    }
+    link_expect(c->link, op);
+}
+
+void share_put_close_as(struct client *c, struct feed_run *run, struct slice name, unsigned op)
+{
+    struct buf out = {0};
+
+    wire_put_close(&out, 'S', name);
+    link_expect(c->link, op);
+    feed_put(run, out.data, out.len);
+    buf_free(&out);
+}
+
+bool share_make_place(struct client *c, struct feed_run *run)
+{
+    uint32_t named = prepset_count_named(&c->link->preps);
+    uint32_t limit = (uint32_t)c->ss->conf->max_prepared_statements;
+    char name[PREP_NAME_BYTES + 1];
+    bool was_full = false;
+
+    limit = limit < named + SHARE_MIN_PREPARED ? SHARE_MIN_PREPARED : limit - named;
+    while (prepset_evict(&c->link->preps, limit - 1, name)) {
+        share_put_close(c, run, slice_of_str(name));
+        was_full = true;
+    }
+    return was_full;
+}
+
+void share_put_close(struct client *c, struct feed_run *run, struct slice name)
+{
+    c->share->has_closed = true;
+    share_put_close_as(c, run, name, OP_CLOSE | OP_SWALLOW);
+}
+
+void share_put_parse(
+    struct client *c, struct feed_run *run, struct prep *p, struct slice name, unsigned op)
+{
+    struct buf out = {0};
+
+    prep_put_parse(&out, p, name);
+    link_expect(c->link, op);
+    feed_put(run, out.data, out.len);
+    buf_free(&out);
+}
+
+void share_put_sync(struct client *c, struct feed_run *run)
+{
+    struct buf out = {0};
+
+    if (c->server_batch)
+        return;
+    wire_put_empty(&out, FE_SYNC);
+    link_expect(c->link, OP_SYNC | OP_SWALLOW);
+    feed_put(run, out.data, out.len);
+    buf_free(&out);
+}
+
+static int hex_digit(char ch)
+{
+    if (ch >= '0' && ch <= '9')
+        return ch - '0';
+    return ch >= 'a' && ch <= 'f' ? ch - 'a' + 10 : -1;
+}
+
+bool share_is_our_name(struct slice name)
+{
+    size_t i;
+
+    if (name.n != PREP_NAME_BYTES || memcmp(name.p, "pgp_", 4) != 0)
+        return false;
+    for (i = 4; i < name.n; i++)
+        if (hex_digit(name.p[i]) == -1)
+            return false;
+    return true;
+}
+
+/* The client has no statement of this name: the link must not have one either, whoever left it
+ * there. */
+void share_forget_foreign(struct client *c, struct feed_run *run, struct slice name)
+{
+    uint8_t id[PREP_ID_BYTES] = {0};
+    int i;
+
+    if (prepset_named(&c->link->preps, name) != 0 || c->share->is_unsure) {
+        share_put_close(c, run, name);
+        prepset_set_named(&c->link->preps, name, PREPSET_DOUBTFUL);
+    }
+    if (!share_is_our_name(name))
+        return;
+    for (i = 0; i < PREP_ID_BYTES; i++)
+        id[i] = (uint8_t)(hex_digit(name.p[4 + 2 * i]) << 4 | hex_digit(name.p[5 + 2 * i]));
+    share_put_close(c, run, name);
+    prepset_remove(&c->link->preps, id);
+}

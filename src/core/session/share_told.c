@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * share_told.c: what a client was told of its settings, and what it has to be told when it gets
+ * another link. Runs in: workers. */
+#include "config.h"
+
+#include "base/hot.h"
+#include "wire/writer.h"
+
+#include "share_int.h"
+
+void share_remember_told(struct share *s, struct slice name, struct slice value)
+{
+    if (paramset_get(&s->turn->told, name).p == NULL)
+        (void)paramset_set(&s->turn->told, name, value.p == NULL ? slice_of("", 0) : value);
+}
+
+static bool has_other_role(const struct link *link)
+{
+    return varset_get(link->vars, slice_of_str("role")).p != NULL ||
+           varset_get(link->vars, slice_of_str("session_authorization")).p != NULL;
+}
+
+/* Its clients were let in without a link, by what was said too long ago to believe that. */
+static void learn_role(const struct link *link)
+{
+    struct slice super = paramset_get(&link->reported, slice_of_str("is_superuser"));
+    struct pool *pool = link->pool;
+
+    if (pool->is_role_known || super.p == NULL || has_other_role(link))
+        return;
+    pool->is_superuser = slice_eq_str(super, "on");
+    pool->is_role_known = true;
+}
+
+/* What the link reports of settings that nobody has SET: when that is not what others of its pool
+ * have reported, a server was reloaded, and all clients have to be told. */
+static void look_at_defaults(struct client *c, struct link *link)
+{
+    struct paramset *defaults = &link->pool->defaults;
+    struct slice name;
+    struct slice value;
+    struct slice before;
+    bool changed = false;
+    uint32_t at = 0;
+
+    link->defaults_known = true;
+    learn_role(link);
+    while (paramset_next(&link->reported, &at, &name, &value)) {
+        before = paramset_get(defaults, name);
+        if (share_login_is_of_user(name) || share_login_is_set(link->vars, name) ||
+            (before.p != NULL && slice_eq(before, value)))
+            continue;
+        changed = changed || before.p != NULL;
+        (void)paramset_set(defaults, name, value);
+    }
+    if (changed)
+        c->ss->defaults_serial++;
+}
+
+bool share_login_is_news(const struct client *c, struct slice name, struct slice value)
+{
+    struct slice before = paramset_get(&c->pool->defaults, name);
+
+    return before.p != NULL && !slice_eq(before, value) && !share_login_is_of_user(name);
+}
+
+void share_login_correct(struct client *c, const struct link *link)
+{
+    struct buf out = {0};
+    struct slice name;
+    struct slice value;
+    uint32_t at = 0;
+
+    c->share->greeted_alone = false;
+    while (paramset_next(&link->reported, &at, &name, &value)) {
+        if (share_login_is_set(link->vars, name) ||
+            (share_login_is_of_user(name) && has_other_role(link)))
+            value = slice_of("", 0); /* of who had the link before: nothing that others may see */
+        else
+            wire_put_parameter_status(&out, name, value);
+        (void)paramset_set(&c->share->turn->told, name, value);
+    }
+    c->share->owes_parameters = true; /* what is the client's own is told with the answer */
+    client_send(c, &out);
+}
+
+HOT void share_login_look(struct client *c, struct link *link)
+{
+    struct share *s = c->share;
+    struct slice name;
+    struct slice value;
+    uint32_t at = 0;
+    bool is_late = false; /* it has not heard of the reload itself */
+
+    if (!link->defaults_known)
+        look_at_defaults(c, link);
+    if (s->defaults_seen == c->ss->defaults_serial)
+        return;
+    while (paramset_next(&link->reported, &at, &name, &value)) {
+        if (share_login_is_of_user(name) || share_login_is_set(s->vars.client, name))
+            continue;
+        share_remember_told(s, name, slice_of("", 0));
+        is_late = is_late ||
+                  (!share_login_is_set(link->vars, name) && share_login_is_news(c, name, value));
+    }
+    if (!is_late)
+        s->defaults_seen = c->ss->defaults_serial;
+    s->owes_parameters = true;
+}
