@@ -152,8 +152,10 @@ struct admin_cursor {
 void admin_encode_execute(
     const struct admin_result *res, struct admin_cursor *cur, uint32_t max_rows, struct buf *out);
 
-/* The error PostgreSQL gives for any statement in a failed transaction. Callers check the state of
+/* The error PostgreSQL gives for any statement in a failed transaction, with pgpool-II's DETAIL:
+ * the text, of which only so much is told; p is NULL when there is none. Callers check the state of
  * the transaction before admin_run. */
-void admin_refuse_aborted(struct err *err);
+#define ADMIN_DETAIL_BYTES 255
+void admin_refuse_aborted(struct err *err, struct slice sql);
 
 #endif

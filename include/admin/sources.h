@@ -96,6 +96,7 @@ struct admin_explain {
     const char *reason;
     char tables[512];    /* separated by ", ", cut when too long */
     char functions[512]; /* the same */
+    const char *cache;   /* what the query cache does with it; "": there is none */
 };
 
 /* Fills `out`, which is zeroed. */

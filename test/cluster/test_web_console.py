@@ -16,7 +16,7 @@ from pgt.trio import Trio
 from pgt.wire import Wire, query
 
 PAGE = Path(__file__).parents[2] / "src" / "process" / "web" / "page"
-TABS = ("now", "servers", "pools", "clients", "queries", "events", "log", "settings")
+TABS = ("now", "servers", "pools", "clients", "queries", "cache", "events", "log", "settings")
 FORM = {"Content_Type": "application/x-www-form-urlencoded", "X_Pgpool_Console": "1"}
 needs_browser = pytest.mark.skipif(browser.program() is None, reason="no Chromium is installed")
 
@@ -138,6 +138,9 @@ def test_detach_and_attach(pg, start_pool):
     health = login.get("health").json()
     assert any("taken out by HTTP user op" in t["en"] for t in health["troubles"])
     assert web.wait_status(pool.web, "/readyz", 503)
+    assert login.do("recover", node="0").status == 200
+    refused = login.wait_event("refused")
+    assert refused["node_id"] == 0 and "no primary to copy" in refused["cause"] and refused["actor"].startswith("HTTP user op")
     assert login.do("attach", node="0").status == 200
     waits.wait_for("it is up again", lambda: login.get("nodes").json()["rows"][0]["status"] == "up")
     login.wait_event("attach")
@@ -147,7 +150,7 @@ def test_wrong_orders(pg, start_pool):
     pool = console_pool(start_pool, pg.address)
     login = Login(pool)
     for name, fields in (("detach", {"node": "7"}), ("detach", {"node": "x"}), ("detach", {}), ("attach", {"node": "-1"}),
-                         ("kill", {"client": "999999"}), ("kill", {}), ("cancel", {"client": "0"})):
+                         ("recover", {"node": "0"}), ("recover", {"node": "7"}), ("kill", {"client": "999999"}), ("kill", {}), ("cancel", {"client": "0"})):
         answer = login.do(name, **fields)
         assert answer.status == 409 and answer.json()["error"], (name, fields)
     assert login.do("nothing").status == 404
@@ -250,8 +253,13 @@ def test_reload(pg, start_pool):
     login = Login(pool)
     pool.write_conf(client_idle_limit=77)
     assert login.do("reload").status == 200
-    waits.wait_for("it is in use", lambda: any(
-        s["name"] == "client_idle_limit" and s["value"] != s["default"] for s in login.get("settings").json()["rows"]))
+
+    def setting(name) -> dict:
+        return next(s for s in login.get("settings").json()["rows"] if s["name"] == name)
+    waits.wait_for("it is in use", lambda: setting("client_idle_limit")["value"] != setting("client_idle_limit")["default"])
+    file, line = setting("client_idle_limit")["source"].rsplit(":", 1)
+    assert Path(file).read_text(encoding="utf-8").splitlines()[int(line) - 1].startswith("client_idle_limit = ")
+    assert setting("log_client_limit")["source"] == ""
     login.wait_event("reload")
     with open(pool.conf_path, "a", encoding="utf-8") as file:
         file.write("max_clients = nonsense\n")
@@ -389,6 +397,34 @@ def test_pages(start_pool, page):
         assert not page.complaints
     finally:
         trio.stop()
+
+
+@needs_browser
+def test_cache_page(pg, start_pool, page):
+    """Which tables the query cache holds results of, and what a write made of them."""
+    pg.rows("drop table if exists cached_here; create table cached_here as select 1 as a")
+    pool = console_pool(start_pool, pg.address, memory_cache_enabled=True, memqcache_total_size="8MB",
+                        memqcache_max_num_cache=1000, num_init_children=1)
+    page.look(1280, 900)
+    with Wire(pool.address) as w:
+        w.login(user="postgres")
+
+        def is_hit() -> bool:
+            w.simple("select a from cached_here")
+            rows = Login(pool).get("cache_tables").json()["rows"]
+            return any(t["table_name"] == "cached_here" and t["hits"] > 0 for t in rows)
+        waits.wait_for("a read is answered from the cache", is_hit, 30)
+        w.simple("update cached_here set a = 2")
+    log_in(page, pool)
+    page.js("location.hash = '#cache'")
+    page.wait("document.body.dataset.page === 'cache' && document.querySelector('#main').textContent.includes('cached_here')")
+    keep(page, "cache-full")
+    page.look(390, 900, True)
+    page.js("location.hash = '#now'; location.hash = '#cache'")
+    page.wait("document.querySelector('#main').textContent.includes('cached_here')")
+    assert page.js("document.documentElement.scrollWidth <= window.innerWidth + 1")
+    keep(page, "cache-full-390-dark")
+    assert not page.complaints
 
 
 @needs_browser

@@ -178,6 +178,7 @@ static void put_database(const struct admin_sources *src, const struct admin_tot
     admin_put_uint(out, clients);
     admin_put_static(out, (flags & ORDER_PAUSE) != 0 ? "1" : "0");
     admin_put_static(out, (flags & (ORDER_DRAIN | ORDER_DISABLE)) != 0 ? "1" : "0");
+    admin_put_int(out, set->reserve_pool_size);
 }
 
 void admin_bouncer_databases(const struct admin_sources *src, struct admin_rows *out)

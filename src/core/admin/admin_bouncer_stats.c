@@ -96,6 +96,8 @@ static void put_stats(
         take_averages(sum->per_second, figures);
         if (averages)
             put_figures(out, figures);
+        if (totals && averages)
+            admin_put_uint(out, sum->queries); /* total_requests */
     }
     mem_free(sum);
 }

@@ -64,7 +64,7 @@ static admin_rows_fn *const report_rows[ADMIN_REPORT_COUNT] = {
 };
 
 static const char *const explain_columns[] = {
-    "node_id", "role", "class", "reason", "tables", "functions"};
+    "node_id", "role", "class", "reason", "tables", "functions", "cache"};
 static const char *const mode_columns[] = {"pool_mode"};
 static const char *const setting_columns[] = {"item", "value", "description"};
 
@@ -120,7 +120,7 @@ static int no_session(struct err *err)
 /* PGPOOL EXPLAIN: where the statement would go, and why. Nothing is sent anywhere. */
 static int admin_run_explain(struct run *r)
 {
-    struct admin_explain e = {.role = "", .class = "", .reason = ""};
+    struct admin_explain e = {.role = "", .class = "", .reason = "", .cache = ""};
     struct admin_rows rows;
 
     if (r->src->explain == NULL) {
@@ -138,6 +138,7 @@ static int admin_run_explain(struct run *r)
     admin_put_str(&rows, e.reason);
     admin_put_str(&rows, e.tables);
     admin_put_str(&rows, e.functions);
+    admin_put_str(&rows, e.cache);
     admin_rows_end(&rows);
     return rows.full ? too_long(r->err) : 0;
 }
@@ -258,11 +259,6 @@ static int admin_run_cache_delete(struct run *r)
 
     if (notice == NULL || sql == NULL)
         return too_long(r->err);
-    if (r->src->cache_delete == NULL && conf_of(r->src->gen)->memory_cache_enabled) {
-        err_set(r->err, "0A000", "a result cannot be removed by its text yet");
-        err_hint(r->err, "pcp_invalidate_query_cache removes all.");
-        return -1;
-    }
     if (r->src->cache_delete == NULL) {
         err_set(r->err, "55000", "query cache is not enabled");
         return -1;
@@ -588,8 +584,25 @@ int admin_encode_describe(const struct admin_cmd *cmd, struct buf *out, struct e
     return 0;
 }
 
-void admin_refuse_aborted(struct err *err)
+/* In no encoding that a client may have does a character begin within ASCII and end outside. */
+static size_t whole_characters(struct slice sql, size_t max)
 {
+    size_t n = sql.n;
+
+    if (n > max)
+        for (n = max; n > 0 && (unsigned char)sql.p[n - 1] >= 0x80;)
+            n--;
+    return n;
+}
+
+void admin_refuse_aborted(struct err *err, struct slice sql)
+{
+    static const char head[] = "statement: ";
+
+    err_clear(err);
     err_set(err, "25P02",
         "current transaction is aborted, commands ignored until end of transaction block");
+    if (sql.p != NULL)
+        err_detail(err, "%s%.*s", head,
+            (int)whole_characters(sql, ADMIN_DETAIL_BYTES - (sizeof head - 1)), sql.p);
 }

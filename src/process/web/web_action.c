@@ -36,8 +36,8 @@ static void name_giver(const struct web_request *r, char out[VIEW_WHO_BYTES])
     snprintf(out, VIEW_WHO_BYTES, "HTTP user %.24s, %.24s", r->who->user, peer);
 }
 
-static int post_to_monitor(
-    const struct web_request *r, enum mail_type type, const void *body, size_t len, struct err *err)
+static int post_to(const struct web_request *r, enum proc_role role, enum mail_type type,
+    const void *body, size_t len, struct err *err)
 {
     struct proc_env *env = r->web->role.env;
     struct proc_row row;
@@ -45,11 +45,11 @@ static int post_to_monitor(
 
     for (slot = 0; slot < proc_nslots(env->shm); slot++) {
         proc_row_copy(env->shm, slot, &row);
-        if (row.pid != 0 && row.role == ROLE_MONITOR &&
+        if (row.pid != 0 && row.role == (int32_t)role &&
             mailbox_post(env->boxes, slot, type, body, len, -1) == 0)
             return 0;
     }
-    err_set(err, "53000", "the monitor process could not be asked");
+    err_set(err, "53000", "the process that does it could not be asked");
     err_hint(err, "Try again.");
     return -1;
 }
@@ -63,7 +63,7 @@ static int note(const struct web_request *r, const char *name, const char *text,
     snprintf(e.text, sizeof e.text, "%s", text);
     name_giver(r, e.who);
     log_at(LVL_LOG, "%s (%s)", text, e.who);
-    return post_to_monitor(r, MAIL_NOTE, &e, sizeof e, err);
+    return post_to(r, ROLE_MONITOR, MAIL_NOTE, &e, sizeof e, err);
 }
 
 /* --- servers --- */
@@ -92,7 +92,7 @@ static int order_node(const struct web_request *r, enum node_order order, struct
         return -1;
     name_giver(r, cmd.who);
     (void)web_form_field(r->body, "why", cmd.why, sizeof cmd.why);
-    return post_to_monitor(r, MAIL_NODE_COMMAND, &cmd, sizeof cmd, err);
+    return post_to(r, ROLE_MONITOR, MAIL_NODE_COMMAND, &cmd, sizeof cmd, err);
 }
 
 static int do_attach(const struct web_request *r, struct buf *said, struct err *err)
@@ -116,6 +116,23 @@ static int do_promote(const struct web_request *r, struct buf *said, struct err 
         return -1;
     }
     return node == -1 ? -1 : order_node(r, NODE_SWITCHOVER, err);
+}
+
+/* An online recovery: the server becomes a copy of the primary, by the scripts of the settings. */
+static int do_recover(const struct web_request *r, struct buf *said, struct err *err)
+{
+    struct node_command cmd = {.node = take_node(r, err)};
+
+    if (cmd.node == -1)
+        return -1;
+    (void)view_refresh(r->web->role.env->shm, &r->web->view);
+    if (view_is_usable(&r->web->view, cmd.node)) {
+        err_set(err, "55000", "server %d is in use", (int)cmd.node);
+        err_hint(err, "Detach it first.");
+        return -1;
+    }
+    name_giver(r, cmd.who);
+    return post_to(r, ROLE_CONTROL, MAIL_RECOVERY_ORDER, &cmd, sizeof cmd, err);
 }
 
 /* --- clients --- */
@@ -291,9 +308,9 @@ void web_action_page(const struct web_request *r, struct web_answer *a)
         const char *name;
         action_fn *run;
     } actions[] = {{"attach", do_attach}, {"detach", do_detach}, {"promote", do_promote},
-        {"kill", do_kill}, {"cancel", do_cancel}, {"reload", do_reload}, {"pause", do_pause},
-        {"drain", do_drain}, {"resume", do_resume}, {"reconnect", do_reconnect},
-        {"forget", do_forget_statements}};
+        {"recover", do_recover}, {"kill", do_kill}, {"cancel", do_cancel}, {"reload", do_reload},
+        {"pause", do_pause}, {"drain", do_drain}, {"resume", do_resume},
+        {"reconnect", do_reconnect}, {"forget", do_forget_statements}};
     const char *name = r->path + strlen(PREFIX);
     struct buf said = {0};
     struct err err = {0};

@@ -203,13 +203,20 @@ void web_api_report(const struct web_request *r, struct web_answer *a)
 
 /* --- settings --- */
 
-static void put_setting(struct web_json *j, const struct conf_gen *gen,
-    const struct conf_gen *defaults, const struct conf_ref *ref)
+/* What the settings in use are compared with. */
+struct beside {
+    const struct conf_gen *defaults;
+    const struct conf_gen *files; /* as they are now; NULL: with errors */
+};
+
+static void put_setting(struct web_json *j, const struct conf_gen *gen, const struct beside *beside,
+    const struct conf_ref *ref)
 {
     static const char *const contexts[] = {"restart", "reload", "session"};
     struct buf value = {0};
     struct buf preset = {0};
     struct conf_ref first = *ref;
+    const char *source;
     char name[128];
 
     snprintf(name, sizeof name, "%s", ref->param->name);
@@ -218,7 +225,7 @@ static void put_setting(struct web_json *j, const struct conf_gen *gen,
     conf_format_value(gen, NULL, ref, CONF_STYLE_SHOW, &value);
     if (ref->index >= 0)
         first.index = 0;
-    conf_format_value(defaults, NULL, &first, CONF_STYLE_SHOW, &preset);
+    conf_format_value(beside->defaults, NULL, &first, CONF_STYLE_SHOW, &preset);
     web_json_open(j, '{');
     web_json_member(j, "name", name);
     web_json_key(j, "value");
@@ -227,6 +234,8 @@ static void put_setting(struct web_json *j, const struct conf_gen *gen,
     web_json_text(j, buf_slice(&preset));
     web_json_key(j, "changed");
     web_json_bool(j, !slice_eq(buf_slice(&value), buf_slice(&preset)));
+    source = beside->files == NULL ? NULL : conf_where(beside->files, ref);
+    web_json_member(j, "source", source == NULL ? "" : source);
     web_json_member(j, "taken_up", contexts[ref->param->context]);
     web_json_member(j, "description", ref->param->brief);
     web_json_close(j, '}');
@@ -236,7 +245,7 @@ static void put_setting(struct web_json *j, const struct conf_gen *gen,
 
 /* Settings of servers are shown for those that exist; other numbered ones are the watchdog's. */
 static void put_settings(
-    struct web_json *j, const struct conf_gen *gen, const struct conf_gen *defaults)
+    struct web_json *j, const struct conf_gen *gen, const struct beside *beside)
 {
     const struct conf *conf = conf_of(gen);
     const struct conf_param *table;
@@ -252,11 +261,11 @@ static void put_settings(
         if (table[i].flags & CONF_NO_SHOW)
             continue;
         if (table[i].scope == CONF_SCOPE_GLOBAL)
-            put_setting(j, gen, defaults, &ref);
+            put_setting(j, gen, beside, &ref);
         for (k = 0; table[i].scope == CONF_SCOPE_NODE && k < conf->nnodes; k++) {
             ref.index = k;
             if (conf_has_node(conf, k))
-                put_setting(j, gen, defaults, &ref);
+                put_setting(j, gen, beside, &ref);
         }
     }
 }
@@ -267,19 +276,26 @@ void web_api_settings(const struct web_request *r, struct web_answer *a)
     struct web_json j = {.out = &a->body};
     struct conf_report report;
     struct conf_gen *defaults;
+    struct conf_gen *files;
+    struct beside beside;
 
     conf_report_init(&report);
     defaults = conf_load_text("/nonexistent/pgpool.conf", slice_of_str(DEFAULTS), &report);
+    files = conf_reload(gen, conf_file(gen), &report);
+    beside.defaults = defaults == NULL ? gen : defaults;
+    beside.files = files;
     web_json_open(&j, '{');
     web_json_member(&j, "file", conf_file(gen));
     web_json_key(&j, "generation");
     web_json_int(&j, (int64_t)conf_number(gen));
     web_json_key(&j, "rows");
     web_json_open(&j, '[');
-    put_settings(&j, gen, defaults == NULL ? gen : defaults);
+    put_settings(&j, gen, &beside);
     web_json_close(&j, ']');
     web_json_close(&j, '}');
     conf_gen_free(&defaults);
+    if (files != NULL)
+        conf_gen_free(&files);
     conf_report_fini(&report);
     a->type = WEB_TYPE_JSON;
 }

@@ -51,7 +51,7 @@ START_TEST(columns_are_pgbouncers)
     assert_columns("SHOW DATABASES",
         "name host port database force_user pool_size min_pool_size reserve_pool_size "
         "server_lifetime pool_mode load_balance_hosts max_connections current_connections "
-        "max_client_connections current_client_connections paused disabled");
+        "max_client_connections current_client_connections paused disabled reserve_pool");
     assert_columns("SHOW CLIENTS", CONNECTIONS);
     assert_columns("SHOW SERVERS", CONNECTIONS);
     assert_columns("SHOW STATS",
@@ -60,7 +60,7 @@ START_TEST(columns_are_pgbouncers)
         "total_server_parse_count total_bind_count total_client_login_count "
         "avg_server_assignment_count avg_xact_count avg_query_count avg_recv avg_sent "
         "avg_xact_time avg_query_time avg_wait_time avg_client_parse_count avg_server_parse_count "
-        "avg_bind_count avg_client_login_count");
+        "avg_bind_count avg_client_login_count total_requests");
     assert_columns("SHOW STATS_TOTALS",
         "database server_assignment_count xact_count query_count bytes_received bytes_sent "
         "xact_time query_time wait_time client_parse_count server_parse_count bind_count "
@@ -165,7 +165,7 @@ START_TEST(databases_and_stats)
     ck_assert_int_eq(orders_set(shm, slice_of_str("shop"), ORDER_PAUSE, &err), 0);
     ask("show databases");
     ck_assert_ptr_nonnull(strstr(fixture_rows_text(), "shop|db2|11004|shop||"));
-    ck_assert_ptr_nonnull(strstr(fixture_rows_text(), "|session||0|3|0|4|1|0\n"));
+    ck_assert_ptr_nonnull(strstr(fixture_rows_text(), "|session||0|3|0|4|1|0|0\n"));
     ck_assert_uint_eq(res.nrows, 1);
     ask("show stats");
     ck_assert_ptr_eq(

@@ -2,8 +2,8 @@
 // console.js: the console: asks pgpool for JSON and shows it. Texts never become HTML: elements are made one by one.
 "use strict";
 
-const TABS = ["now", "servers", "pools", "clients", "queries", "events", "log", "settings"];
-const PERIOD_MS = { now: 2000, servers: 2000, pools: 2000, clients: 3000, queries: 5000, log: 3000, events: 5000, settings: 0 };
+const TABS = ["now", "servers", "pools", "clients", "queries", "cache", "events", "log", "settings"];
+const PERIOD_MS = { now: 2000, servers: 2000, pools: 2000, clients: 3000, queries: 5000, cache: 3000, log: 3000, events: 5000, settings: 0 };
 const ROWS = 300;
 const state = { session: null, tab: "now", seconds: 600, reports: [], filter: "", onlyChanged: true, timer: 0, round: 0, answers: true };
 
@@ -120,7 +120,7 @@ function rates(samples, at, per, scale) {
 function chartCard(title, times, lines) {
   const legend = el("div", { class: "legend" }, lines.map((l, n) => {
     const last = l.values.filter((v) => v !== null).pop();
-    return el("span", {}, el("i", { class: "l" + n % 6 }), `${l.name} ${last === undefined ? "" : short(last)}`);
+    return el("span", {}, el("i", { class: "l" + n % 6 }), `${l.name} `, el("b", {}, last === undefined ? "" : short(last)));
   }));
   return card(title, chart(title, times, lines), legend);
 }
@@ -134,9 +134,9 @@ function charts(history) {
     chartCard(word("chartWork"), times, [{ name: word("statements"), values: rates(s, 4, undefined, 1) }, { name: word("transactions"), values: rates(s, 5, undefined, 1) }]),
     chartCard(word("chartTime"), times, [{ name: word("request"), values: rates(s, 6, 4, 1e-3) }, { name: word("wait"), values: rates(s, 8, 7, 1e-3) }]),
     chartCard(word("chartClients"), times, [{ name: word("clients"), values: gauge(1) }, { name: word("waiting"), values: gauge(2) }, { name: word("links"), values: gauge(3) }]),
-    chartCard(word("chartNodes"), times, nodes.map((n) => ({ name: String(n), values: rates(s, 11 + 2 * n, undefined, 1) }))),
+    chartCard(word("chartNodes"), times, nodes.map((n) => ({ name: `#${n}`, values: rates(s, 11 + 2 * n, undefined, 1) }))),
   ];
-  if (history.nodes > 1) all.push(chartCard(word("chartLag"), times, nodes.map((n) => ({ name: String(n), values: gauge(10 + 2 * n) }))));
+  if (history.nodes > 1) all.push(chartCard(word("chartLag"), times, nodes.map((n) => ({ name: `#${n}`, values: gauge(10 + 2 * n) }))));
   return el("div", { class: "grid" }, all);
 }
 
@@ -159,13 +159,36 @@ function nodeRow(nodes) {
     column(word("since"), "last_status_change", "time")];
   if (mayOrder()) columns.push({ title: "", kind: "actions", cell: (n) => el("div", {},
     n.status === "down" ? button("attach", word("askAttach", n.node_id), { node: n.node_id }, true) : button("detach", word("askDetach", n.node_id), { node: n.node_id }),
-    n.role === "standby" && n.status === "up" ? button("promote", word("askPromote", n.node_id), { node: n.node_id }) : null) });
+    n.role === "standby" && n.status === "up" ? button("promote", word("askPromote", n.node_id), { node: n.node_id }) : null,
+    n.status === "down" ? button("recover", word("askRecover", n.node_id), { node: n.node_id }) : null) });
   return table(columns, nodes);
 }
 
 function eventTable(list) {
   return table([column(word("time"), "time", "time"), { title: word("event"), cell: (e) => tag(e.event, /fail|down|no_primary|refused|kill|quarantine/.test(e.event) ? "warning" : "note") },
     { title: word("what"), cell: (e) => e.cause ? `${e.text} (${e.cause})` : e.text }, column(word("actor"), "actor")], list);
+}
+
+function recoveryTable(list) {
+  const levels = { running: "note", succeeded: "good", failed: "alarm" };
+  return table([column("#", "node_id"), { title: word("address"), cell: (r) => `${r.hostname}:${r.port}` }, { title: word("status"), cell: (r) => tag(word(r.state), levels[r.state] || "note") },
+    column(word("step"), "step"), column(word("copiedFrom"), "primary_node_id"), column(word("begun"), "started", "time"), column(word("ended"), "ended", "time"),
+    column(word("actor"), "who"), column(word("reason"), "message")], list.slice().reverse());
+}
+
+// The pgpools of the cluster; who holds the shared address, why, and for how long without hearing from the others.
+function watchdogTable(list) {
+  const level = (p) => p.status === "LEADER" ? "good" : p.status === "STANDBY" ? "note" : "warning";
+  const lease = (p) => p.lease_left_ms === null ? "" : `${(p.lease_left_ms / 1000).toFixed(1)} s`;
+  return table([column("#", "pgpool_id"), { title: word("name"), cell: (p) => p.local ? `${p.name} (${word("thisOne")})` : p.name },
+    { title: word("status"), cell: (p) => tag(p.status, level(p)) }, column(word("priority"), "priority", "number"),
+    { title: word("vote"), cell: (p) => p.witness ? word("witness") : p.votes ? "✓" : "" }, column(word("heard"), "heard_at", "time"),
+    column(word("leaderSince"), "leader_since", "time"), column(word("quorum"), "quorum"), column(word("sharedAddress"), "address"),
+    { title: word("lease"), kind: "number", cell: lease }, column(word("reason"), "address_reason"), column(word("lostServers"), "lost_nodes")], list);
+}
+
+function bytes(n) {
+  return n === null ? "" : `${short(n)}B`;
 }
 
 function queueTable(list) {
@@ -216,14 +239,14 @@ const pages = {
   },
   async servers() {
     const [nodes, stats] = await Promise.all([rows("nodes"), rows("backend_stats")]);
-    const watchdog = state.reports.includes("pool_watchdog") ? (await rows("watchdog")).rows : [];
+    const [recoveries, watchdog, votes] = await Promise.all(["recovery", "watchdog", "watchdog_events"].map((name) => rows(name)));
     return [el("h1", {}, word("servers")), card(null, picture(nodes.rows)), card(null, nodeRow(nodes.rows)),
       card(word("statements"), table([column("#", "node_id"), { title: word("address"), cell: (n) => `${n.hostname}:${n.port}` },
         ...[["select_cnt", "SELECT"], ["insert_cnt", "INSERT"], ["update_cnt", "UPDATE"], ["delete_cnt", "DELETE"], ["ddl_cnt", "DDL"], ["other_cnt", "…"], ["error_cnt", "ERROR"], ["fatal_cnt", "FATAL"]]
           .map(([key, title]) => ({ title, kind: "number", cell: (n) => short(n[key]) }))], stats.rows)),
-      watchdog.length > 0 ? card(word("watchdog"), table([column("#", "pgpool_id"), column(word("name"), "name"),
-        { title: word("status"), cell: (p) => tag(p.status, p.status === "LEADER" ? "good" : p.status === "STANDBY" ? "note" : "warning") },
-        column(word("quorum"), "quorum"), column(word("sharedAddress"), "address"), column(word("reason"), "address_reason")], watchdog)) : null];
+      recoveries.rows.length > 0 ? card(word("recoveries"), recoveryTable(recoveries.rows)) : null,
+      watchdog.rows.length > 0 ? card(word("watchdog"), watchdogTable(watchdog.rows)) : null,
+      votes.rows && votes.rows.length > 0 ? card(word("watchdogEvents"), table([column(word("time"), "time", "time"), column(word("what"), "text")], votes.rows.slice(-10).reverse())) : null];
   },
   async pools() {
     const [queue, limits, stats, pins, orders] = await Promise.all([rows("queue"), rows("limits"), rows("stats"), rows("pins"), rows("orders")]);
@@ -267,6 +290,27 @@ const pages = {
     return [el("div", { class: "bar" }, el("h1", {}, word("queries")), el("span", { class: "soft push" }, word("ofAll", found.rows.length, found.total)),
       mayOrder() ? button("forget", word("askForget"), { all: 1 }) : null), card(null, el("label", {}, box), table(columns, found.rows))];
   },
+  async cache() {
+    const [all, tables, streams] = await Promise.all([rows("cache"), rows(`cache_tables?limit=${ROWS}&q=${encodeURIComponent(state.filter)}`), rows("cache_streams")]);
+    const c = all.rows[0];
+    if (c.num_hash_entries === 0) return [el("h1", {}, word("cache")), card(null, el("p", { class: "soft" }, word("cacheOff")))];
+    const size = c.used_cache_entries_size + c.free_cache_entries_size + c.fragment_cache_entries_size;
+    const part = (hits, misses) => hits + misses === 0 ? "" : `${(100 * hits / (hits + misses)).toFixed(1)} %`;
+    const columns = [column(word("database"), "database"), column(word("schema"), "schema"), column(word("table"), "table_name"),
+      { title: word("results"), kind: "number", cell: (t) => short(t.cached_entries) }, { title: word("memory"), kind: "number", cell: (t) => bytes(t.cached_bytes) },
+      { title: word("hitRatio"), kind: "number", cell: (t) => part(t.hits, t.misses) }, { title: word("hits"), kind: "number", cell: (t) => short(t.hits) },
+      { title: word("misses"), kind: "number", cell: (t) => short(t.misses) },
+      { title: word("notKept"), kind: "number", cell: (t) => t.fills_refused > 0 ? el("span", { title: t.refused_why }, short(t.fills_refused)) : "" },
+      { title: word("madeInvalid"), kind: "number", cell: (t) => short(t.row_invalidations + t.table_invalidations) },
+      column(word("lastWrite"), "last_write_at", "time"), column(word("writer"), "last_writer")];
+    const box = el("input", { id: "filter", type: "search", placeholder: word("filterTables"), "aria-label": word("filterTables"), value: state.filter,
+      oninput: (e) => { state.filter = e.target.value; refresh(); } });
+    return [el("h1", {}, word("cache")),
+      card(null, el("div", { class: "figures" }, figure(part(c.num_cache_hits, c.num_selects) || "–", word("hitRatio")), figure(short(c.num_cache_hits), word("hits")), figure(short(c.num_selects), word("misses")),
+        figure(short(c.num_cache_entries), word("results")), figure(bytes(c.used_cache_entries_size), word("memoryOf", bytes(size))), meter(c.used_cache_entries_size, size))),
+      card(word("perTable"), el("label", {}, box), table(columns, tables.rows)),
+      streams.rows.length > 0 ? card(word("cacheStreams"), table([column(word("database"), "database"), { title: word("status"), cell: (x) => tag(x.state, x.good ? "good" : "warning") }, column(word("reason"), "reason")], streams.rows)) : null];
+  },
   async log() {
     if (!mayOrder()) return [el("h1", {}, word("log")), card(null, el("p", { class: "soft" }, word("logForOperators")))];
     const found = await rows("log");
@@ -291,7 +335,7 @@ const pages = {
       mayOrder() ? el("span", { class: "push" }, button("reload", word("askReload"), { all: 1 }, true)) : null),
     el("p", { class: "soft" }, found.file),
     card(null, table([{ title: word("name"), cell: (s) => el("span", { class: s.changed ? "changed" : "" }, s.name) }, { title: word("value"), kind: "code", cell: (s) => s.value },
-      { title: word("preset"), kind: "code", cell: (s) => s.default }, { title: word("takenUp"), cell: (s) => word(s.taken_up === "restart" ? "restart" : "reloadWord") },
+      { title: word("preset"), kind: "code", cell: (s) => s.default }, { title: word("whereSet"), kind: "code", cell: (s) => el("span", { title: s.source }, s.source.slice(s.source.lastIndexOf("/") + 1)) }, { title: word("takenUp"), cell: (s) => word(s.taken_up === "restart" ? "restart" : "reloadWord") },
       column(word("description"), "description")], list))];
   },
 };

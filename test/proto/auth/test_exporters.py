@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_exporters: programs that read SHOW for Prometheus: Debian's prometheus-pgbouncer-exporter is run; of
+pgpool2_exporter what it asks and how it reads the answers."""
+import os
+import re
+import shutil
+
+import psycopg
+import pytest
+
+import auth_house as house
+from pgt import procs, web
+from pgt.wire import Wire
+
+EXPORTER = shutil.which("prometheus-pgbouncer-exporter")
+BOUNCER_METRICS = (
+    "databases users pools free_clients used_clients login_clients free_servers used_servers dns_names dns_zones "
+    "dns_queries dns_pending requests_total received_bytes_total sent_bytes_total query_microseconds_total "
+    "active_clients waiting_clients pool_size reserve_pool").split()
+# Of pgpool2_exporter: what it asks for, the labels it takes, and the columns it reads as numbers.
+NODE = ("hostname", "port", "role")
+POOL_METRICS = {
+    "pool_nodes": (NODE, "select_cnt replication_delay"),
+    "pool_backend_stats": (NODE, "select_cnt insert_cnt update_cnt delete_cnt ddl_cnt other_cnt panic_cnt fatal_cnt error_cnt"),
+    "pool_health_check_stats": (NODE, "total_count success_count fail_count skip_count retry_count average_retry_count "
+                                      "max_retry_count max_duration min_duration average_duration"),
+    "pool_processes": (("pool_pid", "database", "username"), ""),
+    "pool_pools": (("pool_pid", "pool_id", "backend_id", "database", "username"), ""),
+    "pool_cache": ((), "cache_hit_ratio num_hash_entries used_hash_entries num_cache_entries used_cache_entries_size "
+                       "free_cache_entries_size"),
+}
+
+
+@pytest.fixture(scope="module")
+def server():
+    pg = house.start_server()
+    yield pg
+    pg.stop()
+
+
+@pytest.fixture
+def pool(server):
+    it = house.start_auth_pool([server.address], passwd="boss:boss_pw\n", memory_cache_enabled="on",
+                               memqcache_total_size="4MB", memqcache_max_num_cache=1000, memqcache_cache_block_size="1MB",
+                               health_check_period=1, health_check_user="postgres",
+                               stats_users="boss")
+    yield it
+    it.stop()
+
+
+def samples(text: str) -> dict[str, list[tuple[str, float]]]:
+    found: dict[str, list[tuple[str, float]]] = {}
+    for name, labels, value in re.findall(r"^(pgbouncer_\w+)(\{[^}]*\})? (\S+)$", text, re.M):
+        found.setdefault(name.removeprefix("pgbouncer_"), []).append((labels, float(value)))
+    return found
+
+
+@pytest.mark.skipif(EXPORTER is None, reason="prometheus-pgbouncer-exporter is not installed")
+def test_pgbouncers_exporter(pool):
+    port = procs.free_port()
+    client = Wire(pool.address, seconds=20)
+    client.login("boss", "postgres", "boss_pw")
+    for _ in range(3):
+        client.simple("select 1")
+    daemon = procs.Daemon([EXPORTER, "--host", "127.0.0.1", "--port", str(port), "--pgbouncer-host", "127.0.0.1",
+                           "--pgbouncer-port", str(pool.port), "--pgbouncer-user", "boss"],
+                          pool.home / "exporter.log", env={**os.environ, "PGPASSWORD": "boss_pw"})
+    try:
+        web.wait_status(port, "/metrics", 200)
+        found = samples(web.ask(port, "/metrics").text)
+        assert set(BOUNCER_METRICS) <= set(found), set(BOUNCER_METRICS) - set(found)
+        mine = {name: dict(found[name]) for name in ("requests_total", "active_clients")}
+        assert mine["requests_total"]['{database="postgres"}'] >= 3
+        assert mine["active_clients"]['{database="postgres",user="boss"}'] == 1
+    finally:
+        daemon.kill()
+        client.bye()
+
+
+def test_pgpool2_exporter(pool):
+    """It asks by the simple protocol, finds columns by name and reads figures as Go does."""
+    with psycopg.connect(f"host=127.0.0.1 port={pool.port} user=boss password=boss_pw dbname=postgres", autocommit=True) as conn:
+        for report, (labels, figures) in POOL_METRICS.items():
+            cursor = psycopg.ClientCursor(conn)
+            cursor.execute(f"SHOW {report};")
+            names = [column.name for column in cursor.description]
+            assert {*labels, *figures.split()} <= set(names), report
+            rows = [dict(zip(names, row)) for row in cursor.fetchall()]
+            assert rows, report
+            for row in rows:
+                assert all(re.fullmatch(r"-?\d+(\.\d+)?|-?nan", row[name]) for name in figures.split()), (report, row)
+                assert row.get("status") in ("up", "waiting", None) or not labels == NODE, row
+        cursor.execute("SHOW POOL_VERSION;")
+        assert [column.name for column in cursor.description] == ["pool_version"]
+        assert re.match(r"(\d+)(\.\d+)(\.\d+)?", cursor.fetchone()[0])

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_manifests: compose file and Kubernetes manifests fit the entrypoint, the Containerfile and what pgpool serves."""
+import re
+from pathlib import Path
+
+import pytest
+
+yaml = pytest.importorskip("yaml")
+
+TOP = Path(__file__).parents[2]
+ENTRYPOINT = (TOP / "packaging/container/entrypoint").read_text(encoding="utf-8")
+CONTAINERFILE = (TOP / "packaging/container/Containerfile").read_text(encoding="utf-8")
+KNOWN = set(re.findall(r"\bPGPOOL_[A-Z_]+\b", ENTRYPOINT))
+PROBES = set(re.findall(r'"(/[a-z]+)"', (TOP / "src/process/web/web_route.c").read_text(encoding="utf-8")))
+
+
+@pytest.fixture(scope="module")
+def objects() -> dict[str, dict]:
+    text = (TOP / "packaging/kubernetes/pgpool.yaml").read_text(encoding="utf-8")
+    found = {one["kind"]: one for one in yaml.safe_load_all(text)}
+    assert set(found) == {"Secret", "Deployment", "Service", "PodDisruptionBudget"}
+    return found
+
+
+@pytest.fixture(scope="module")
+def container(objects) -> dict:
+    (one,) = objects["Deployment"]["spec"]["template"]["spec"]["containers"]
+    return one
+
+
+def is_known(name: str) -> bool:
+    return name in KNOWN or name.removesuffix("_FILE") in KNOWN
+
+
+def test_environment(objects, container):
+    """Every name is one that the entrypoint knows, every secret one that is there."""
+    assert all(is_known(e["name"]) for e in container["env"])
+    assert not is_known("PGPOOL_NONSENSE")
+    keys = {e["valueFrom"]["secretKeyRef"]["key"] for e in container["env"] if "valueFrom" in e}
+    assert keys == set(objects["Secret"]["stringData"])
+
+
+def test_ports_and_probes(objects, container):
+    """What is probed is served, on the port that the environment sets; the Service leads to PostgreSQL's."""
+    ports = {p["name"]: p["containerPort"] for p in container["ports"]}
+    env = {e["name"]: e.get("value") for e in container["env"]}
+    assert int(env["PGPOOL_HTTP_PORT"]) == ports["http"] and env["PGPOOL_HTTP_LISTEN_ADDRESSES"] == "*"
+    assert f"PGPOOL_PORT:-{ports['postgresql']}" in ENTRYPOINT and f"EXPOSE {ports['postgresql']} " in CONTAINERFILE
+    for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+        asked = container[probe]["httpGet"]
+        assert asked["path"] in PROBES and asked["port"] in ports, probe
+    assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
+    assert all(p["targetPort"] in ports for p in objects["Service"]["spec"]["ports"])
+
+
+def test_drain(objects, container):
+    """The drain ends before the pod is killed, by a command that pgpool has."""
+    spec = objects["Deployment"]["spec"]["template"]["spec"]
+    script = container["lifecycle"]["preStop"]["exec"]["command"][-1]
+    assert "pgpool -m smart stop" in script
+    assert sum(int(n) for n in re.findall(r"sleep (\d+)", script)) < spec["terminationGracePeriodSeconds"]
+
+
+def test_rights(objects, container):
+    """The user of the image; what is written to is mounted, for the root is read-only."""
+    spec = objects["Deployment"]["spec"]["template"]["spec"]
+    assert spec["securityContext"]["runAsNonRoot"] and f"USER {spec['securityContext']['runAsUser']}\n" in CONTAINERFILE
+    assert container["securityContext"]["readOnlyRootFilesystem"]
+    mounts = {m["mountPath"]: m["name"] for m in container["volumeMounts"]}
+    assert set(re.findall(r":-(/[\w/]+)\}", ENTRYPOINT)) <= set(mounts)
+    assert set(mounts.values()) == {v["name"] for v in spec["volumes"]}
+
+
+def test_labels(objects):
+    """All of them are about the same pods, and the budget leaves one of them."""
+    deployment = objects["Deployment"]["spec"]
+    labels = deployment["template"]["metadata"]["labels"]
+    budget = objects["PodDisruptionBudget"]["spec"]
+    for selected in (deployment["selector"]["matchLabels"], objects["Service"]["spec"]["selector"], budget["selector"]["matchLabels"]):
+        assert selected.items() <= labels.items()
+    assert budget["minAvailable"] < deployment["replicas"]
+
+
+def test_compose():
+    """Three servers, and a pgpool that knows each by its name and port."""
+    text = (TOP / "packaging/container/compose.yaml").read_text(encoding="utf-8")
+    services = yaml.safe_load(text)["services"]
+    pool = services.pop("pgpool")
+    assert all(is_known(name) for name in pool["environment"])
+    nodes = re.findall(r"\d+:([\w-]+):5432", pool["environment"]["PGPOOL_BACKEND_NODES"])
+    assert sorted(nodes) == sorted(services) and len(nodes) == 3
+    for service in [pool, *services.values()]:
+        assert set(service.get("depends_on", {})) <= set(services)
+        for needed in service.get("depends_on", {}):
+            assert "healthcheck" in services[needed]
+    (port,) = pool["ports"]
+    assert port.endswith(":5432")
+    build = TOP / "packaging/container" / pool["build"]["context"]
+    assert (build / pool["build"]["dockerfile"]).samefile(TOP / "packaging/container/Containerfile")
+    assert {c["source"] for s in services.values() for c in s.get("configs", [])} == set(yaml.safe_load(text)["configs"])
+
+
+def test_containerfile():
+    """What it copies is there; the program is the one that takes the signals; not root."""
+    for path in re.findall(r"^COPY (packaging/\S+)", CONTAINERFILE, re.M):
+        assert (TOP / path).exists()
+    assert re.search(r'^ENTRYPOINT \["', CONTAINERFILE, re.M) and re.search(r'^CMD \["', CONTAINERFILE, re.M)
+    assert ENTRYPOINT.rstrip().splitlines()[-1].startswith("exec pgpool ")
