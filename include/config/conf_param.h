@@ -114,6 +114,9 @@ const struct conf_param *conf_param_table(int *n);
  * without number gives index -1 ("backend_port"). Returns 0, or -1 when the name is unknown or its
  * number too large (the error says so). */
 int conf_param_find(const char *name, struct conf_ref *ref, struct err *err);
+/* Where the value of `ref` was found, as "FILE:LINE" or "command line"; NULL: nowhere, the default
+ * holds, or the generation was not read from files. */
+const char *conf_where(const struct conf_gen *gen, const struct conf_ref *ref);
 /* False when setting the parameter has no effect yet; *why then says which feature is missing. */
 bool conf_param_is_built(const struct conf_param *param, const char **why);
 

@@ -81,6 +81,8 @@ size_t proc_table_bytes(int nslots);
 /* Row of a slot. */
 struct proc_row *proc_row(const struct shm *shm, int slot);
 int proc_nslots(const struct shm *shm);
+/* The slot of a living process of `role`; -1: there is none. */
+int proc_find(const struct shm *shm, enum proc_role role);
 /* Consistent copy of a row. */
 void proc_row_copy(const struct shm *shm, int slot, struct proc_row *out);
 

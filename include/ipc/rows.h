@@ -58,7 +58,8 @@
     X(NO_NODE, "no node")                                                                          \
     X(PAUSED, "paused")                                                                            \
     X(RECOVERY, "recovery")                                                                        \
-    X(REPLAY, "replay")
+    X(REPLAY, "replay")                                                                            \
+    X(RESULT, "result")
 
 /* Why a client keeps its link between transactions, a bit each: X(symbol, text in SHOW
  * POOL_CLIENTS)

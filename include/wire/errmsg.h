@@ -4,6 +4,7 @@
 #ifndef PGP_WIRE_ERRMSG_H
 #define PGP_WIRE_ERRMSG_H
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/slice.h"
 
@@ -20,5 +21,8 @@ struct errmsg {
 int errmsg_decode(struct slice body, struct errmsg *out);
 /* Copies into a struct err (severity FATAL and PANIC become ERR_FATAL). */
 void errmsg_to_err(const struct errmsg *m, struct err *err);
+
+/* The message `whole` (with its header) with one more field: DETAIL. */
+void errmsg_put_detail(struct buf *out, struct slice whole, const char *detail);
 
 #endif

@@ -125,6 +125,29 @@ def test_the_primary_runs_none_of_the_reads(cluster, make, how, workers, clients
     assert not strange, strange
 
 
+def test_what_was_not_used_is_not_reset(cluster, make):
+    """Session mode: a link on which nothing was asked since its login goes to the next one as it is, settings and all;
+    one that was used is cleaned, and what was set on it is gone."""
+    pool = make(pool_mode="session", num_init_children=1)
+
+    def session(name: str, *queries: str) -> list:
+        wire = Wire(pool.address, seconds=20)
+        assert wire.login(application_name=name)[-1].type == "Z"
+        values = [wire.value(sql) for sql in queries]
+        wire.bye()
+        return values
+
+    cluster.primary.rows("create sequence if not exists counted")
+    for _ in range(3):  # the first one's link is used, for what the catalogue says
+        session("one", "select 1")
+    done = executed(cluster, lambda: [session("one", "select 1") for _ in range(10)])
+    assert not done[cluster.at], done[cluster.at]
+    assert session("two", "select nextval('counted')", "select set_config('work_mem', '77MB', false)",
+                   "select current_setting('work_mem')")[-1] == "77MB"
+    waits.wait_for("it is cleaned", lambda: "DISCARD ALL" in cluster.primary.log().rsplit("work_mem", 1)[-1], 10)
+    assert session("three", "select nextval('counted')", "show work_mem", "show application_name")[1:] == ["4MB", "three"]
+
+
 @pytest.mark.parametrize("statement_level", [False, True])
 def test_any_weights(cluster, make, statement_level):
     pool = make(weights=(1, 2, 3), statement_level_load_balance=statement_level)

@@ -90,15 +90,38 @@ def test_lines_that_scripts_look_for(trio, start_pool):
         w.rows("select 1")
         pid = victim.value("select pg_backend_pid()")
         w.rows(f"select pg_terminate_backend({pid})")
+        w.rows("select 'a query that arrives'")
     raw = socket.create_connection((pool.address.host, pool.address.port))
     raw.sendall(struct.pack("!II", 8, 80877103))
     assert raw.recv(1) == b"N"
     raw.close()
     trio.nodes[trio.standbys[0]].stop(signal.SIGKILL)
-    for text in ("DEBUG:  selecting load balance node", "DEBUG:  found the pg_terminate_backend request",
+    for text in ("DEBUG:  selecting load balance node", "DEBUG:  simple query \"select 'a query that arrives'\" arrived", "DEBUG:  found the pg_terminate_backend request",
                  "DEBUG:  client->server SSL response: N", "DEBUG:  executing failover on backend",
                  "DEBUG:  executing replication delay command: exit 3;", "WARNING:  replication delay command failed with exit code 3"):
         waits.wait_for(text, lambda text=text: text in pool.log())
+
+
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+def test_lines_about_tables_written_lately(trio, start_pool, mode):
+    trio.keep_in_step()
+    trio.primary.rows("create table lately(a int); create table rarely(a int)")
+    pool = pool_for(start_pool, trio, load_balance_mode=True, log_min_messages="debug1", num_init_children=1, pool_mode=mode,
+                    disable_load_balance_on_write="dml_adaptive_global", track_table_mutation_cold_start_duration="4s",
+                    track_table_mutation_max_staleness="60s", **{f"backend_weight{i}": int(i != trio.at) for i in range(3)})
+    wait_settled(pool, trio.at)
+    with logged_in(pool) as w:
+        w.rows("select 'while it is cold' from rarely")
+        waits.wait_for("the cold start is told of", lambda: "DEBUG:  could not load balance because of track table mutation cold start"
+                       in pool.log())
+        waits.wait_for("it is over", lambda: w.value("select inet_server_port() from (select 1) x left join rarely on true")
+                       != str(trio.primary.port))
+        assert "was recently written" not in pool.log()
+        w.rows("insert into lately values (1)")
+        w.rows("select * from lately")
+    waits.wait_for("the table is named", lambda: 'DEBUG:  could not load balance because table "lately" was recently written'
+                   in pool.log())
+    assert 'table "rarely"' not in pool.log()
 
 
 def test_pool_nodes_looks_again(trio, start_pool):

@@ -13,6 +13,7 @@ import pytest
 from pgt import postgres, procs, proxy, shadow, waits
 from pgt.wire import Address
 
+from test_web_console import Login
 from recovery_lab import EXAMPLES, Cluster, Pcp, fake_ssh, pool_rows, statuses
 
 pytestmark = [
@@ -66,6 +67,25 @@ def test_a_destroyed_standby_is_copied(cluster, make):
     assert cluster.nodes[1].value("show port") == str(cluster.nodes[1].port)
     assert cluster.nodes[1].value("show primary_slot_name") == "pgpool_node1"
     assert "copying everything" in cluster.nodes[0].log()
+
+
+def test_ordered_in_the_console(cluster, make):
+    """Who ordered it stands beside it, and in the events; a server in use is not overwritten."""
+    port = procs.free_port()
+    pool = make(http_port=port, http_listen_addresses="127.0.0.1", http_operators="op")
+    pool.web = port
+    lose(cluster, pool, 1)
+    login = Login(pool)
+    refused = login.do("recover", node="0")
+    assert refused.status == 409 and "in use" in refused.json()["error"]
+    assert login.do("recover", node="1").status == 200
+
+    def last() -> dict:
+        return (login.get("recovery").json()["rows"] or [{"state": ""}])[-1]
+    waits.wait_for("it is over", lambda: last()["state"] not in ("", "running"), 60)
+    assert (last()["state"], last()["node_id"]) == ("succeeded", 1), last()
+    assert last()["who"].startswith("HTTP user op") and login.wait_event("recovery")["actor"] == last()["who"]
+    waits.wait_for("it is up", lambda: statuses(pool) == [("up", "primary"), ("up", "standby")], 30)
 
 
 def test_an_old_primary_is_rewound(cluster, make):

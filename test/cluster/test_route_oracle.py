@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(not os.access(PROGRAM, os.X_OK), reason="route-q
 
 FUNC, REL, OPER, OID, DB, WORD = range(6)
 CATALOG, TEMP, UNLOGGED, VOLATILE, MISSING, SEQUENCE = 1, 2, 4, 8, 16, 32  # of a relation
-WRITES, NO_FUNC = 1, 2
+WRITES, NO_FUNC, SETS = 1, 2, 5  # SETS: it may have set something besides
 ODD_OPERATOR, SHADOW, SERIALIZABLE, ODD_WORD = 1, 2, 4, 16
 ODD_SCHEMA, ODD_TABLE = "Sc $q0$ '\"\\", "T'$q0$ $q"
 
@@ -25,6 +25,9 @@ SCHEMA = """\
 create table t (a int); create unlogged table u (a int); create schema s; create table s.t2 (a int);
 create sequence sq;
 create function f_vol(int) returns int language sql volatile as 'select 1';
+create function f_set(text) returns text language sql volatile as $$select set_config('work_mem', $1, false)$$;
+create function f_calls_set() returns text language sql volatile as $$select f_set('1MB')$$;
+create function f_update() returns int language plpgsql volatile as $$begin update t set a = 1; return 1; end$$;
 create function f_vol(text) returns int language sql immutable as 'select 1';
 create function f_imm(int, int default 1) returns int language sql immutable as 'select 1';
 create function f_var(variadic int[]) returns int language sql stable as 'select 1';
@@ -149,7 +152,8 @@ def test_functions(wire):
         (FUNC, "", "f_vol", 1, WRITES), (FUNC, "", "f_vol", 2, NO_FUNC), (FUNC, "public", "f_vol", 1, WRITES),
         (FUNC, "s", "f_vol", 1, 0), (FUNC, "", "f_imm", 1, 0), (FUNC, "", "f_imm", 2, 0),
         (FUNC, "", "f_imm", 3, NO_FUNC), (FUNC, "", "f_imm", 0, NO_FUNC), (FUNC, "", "f_var", 5, 0),
-        (FUNC, "", "agg_vol", 1, WRITES), (FUNC, "", "nextval", 1, WRITES), (FUNC, "", "count", 0, 0),
+        (FUNC, "", "agg_vol", 1, SETS), (FUNC, "", "f_set", 1, SETS), (FUNC, "", "f_calls_set", 0, SETS),
+        (FUNC, "", "f_update", 0, WRITES), (FUNC, "", "nextval", 1, WRITES), (FUNC, "", "count", 0, 0),
         (FUNC, "", "percentile_cont", 1, 0), (FUNC, "pg_catalog", "random", 0, WRITES),
         (FUNC, "no_schema", "f", 0, NO_FUNC), (FUNC, "", "f_vol", 4000000000, NO_FUNC),
         (OPER, "", "==>", 0, 0), (OPER, "", "<#!>", 0, WRITES), (OPER, "", "=", 0, 0),

@@ -176,14 +176,34 @@ def test_slow_statements_are_logged(pg, start_pool, mode):
     if mode == "transaction":
         second = login(pool)
         second.simple("select 'waited'")
+        second.simple("select pg_sleep(0.4), 'alone'")
     first.ready()
 
     def lines(of):
-        return re.findall(rf"LOG:  duration: ([0-9.]+) ms  statement: .*{of}.*\n.*DETAIL:  before it was sent ([0-9.]+) ms, at node 0 ([0-9.]+) ms",
+        return re.findall(rf"LOG:  duration: ([0-9.]+) ms  statement: .*{of}.*\n.*DETAIL:  waited for a server connection ([0-9.]+) ms, routing ([0-9.]+) ms, at node 0 ([0-9.]+) ms",
                           pool.daemon.log())
     slow = waits.wait_for("the slow one is logged", lambda: lines("slow"))
-    assert float(slow[0][0]) >= 400 and float(slow[0][2]) >= 400 > float(slow[0][1])
+    took, waited, routed, served = (float(x) for x in slow[0])
+    assert took >= 400 and served >= 400 > waited + routed
     assert not lines("fast")
     if mode == "transaction":
-        waited = waits.wait_for("the one that waited is logged", lambda: lines("waited"))
-        assert float(waited[0][1]) >= 200 > float(waited[0][2])
+        took, waited, routed, served = (float(x) for x in waits.wait_for("the one that waited is logged", lambda: lines("waited"))[0])
+        assert waited >= 200 > routed + served
+        alone = waits.wait_for("the one after it is logged", lambda: lines("alone"))
+        assert float(alone[0][1]) == 0, "what the one before waited is not counted again"
+
+
+def test_slow_statements_are_sampled(pg, start_pool):
+    """Every fourth; those that took longer than log_min_duration_statement are all there."""
+    pool = start_pool(pg.address, num_init_children=1, log_min_duration_sample=0, log_statement_sample_rate=0.25,
+                      log_min_duration_statement=300)
+    w = login(pool)
+    for n in range(40):
+        w.simple(f"select {n}, 'sampled'")
+    for _ in range(2):
+        w.simple("select pg_sleep(0.4), 'slow'")
+
+    def count(of):
+        return len(re.findall(rf"duration: .*{of}", pool.daemon.log()))
+    waits.wait_for("the slow ones are logged", lambda: count("slow") == 2)
+    assert 9 <= count("sampled") <= 11, "of another session there may be one before it"

@@ -19,7 +19,7 @@ from test_pool_limits import login, workers
 
 LINKS = 8
 CLIENTS = 64
-SLACK = 3
+SLACK = 3 if postgres.major() >= 15 else 4  # before, a session may be counted half a second late
 # pool_int.h, POOL_SWAP_STARVED_US: within one limit no more often than this.
 SWAPS_PER_S = 20
 SLEEP = "\\set us random(1000, 9000)\nselect pg_sleep(:us / 1000000.0);\n"

@@ -19,7 +19,7 @@
 #include "bin/pgpool/pgpool_server.h"
 #include "config/conf.h"
 #include "config/pools_conf.h"
-#include "session/session_auth.h"
+#include "login/login_auth.h"
 
 struct check {
     const struct pgpool_opts *opts;
@@ -96,11 +96,11 @@ int pgpool_auth_check_rules(
 
     if (!conf_of(gen)->enable_pool_hba)
         return 0;
-    if (session_hba_path(gen, &opts->paths, path, sizeof path) == -1) {
+    if (login_hba_path(gen, &opts->paths, path, sizeof path) == -1) {
         conf_report_add(report, CONF_ERROR, NULL, 0, NULL, "the name of pool_hba.conf is too long");
         return -1;
     }
-    hba = hba_load(path, session_hba_flags(), add_mistake, report);
+    hba = hba_load(path, login_hba_flags(), add_mistake, report);
     if (hba == NULL)
         rc = -1;
     hba_free(&hba);
@@ -262,9 +262,9 @@ static void find_secret(struct check *k)
     bool is_same = false;
 
     k->source = "neither pool_passwd nor auth_query knows the user";
-    session_auth_find_way(k->conf, slice_of_str(k->database), slice_of_str(k->user), &way);
+    login_auth_find_way(k->conf, slice_of_str(k->database), slice_of_str(k->user), &way);
     k->is_asked = *way.user != '\0';
-    k->file_judges = session_auth_file_judges(k->conf, k->passwd);
+    k->file_judges = login_auth_file_judges(k->conf, k->passwd);
     if (e != NULL && !k->file_judges && !k->is_asked) {
         k->source = "pool_passwd has entries of pgpool's own users alone, which judge nobody";
         return;
@@ -421,7 +421,7 @@ static bool may_ask_roles(struct check *k)
 
     if (k->role_asker == NULL && !k->has_tried_roles) {
         k->has_tried_roles = true;
-        session_auth_find_role_way(k->conf, &way);
+        login_auth_find_role_way(k->conf, &way);
         if (*way.user != '\0')
             k->role_asker = open_asker(k, &way, false);
     }
@@ -481,7 +481,7 @@ static struct auth_facts facts_of(const struct check *k)
         .mapped = k->mapped.kind,
         .server = first_server(k),
         .may_relay =
-            !k->was_looked_up && session_auth_may_relay(k->conf, k->is_asked, k->file_judges),
+            !k->was_looked_up && login_auth_may_relay(k->conf, k->is_asked, k->file_judges),
         .allow_clear_text = k->conf->allow_clear_text_frontend_auth};
 }
 
@@ -522,8 +522,8 @@ static void check_rules(struct check *k)
         print_plan(k, &f);
         return;
     }
-    if (session_hba_path(k->gen, &k->opts->paths, path, sizeof path) == 0)
-        hba = hba_load(path, session_hba_flags(), report_stderr, NULL);
+    if (login_hba_path(k->gen, &k->opts->paths, path, sizeof path) == 0)
+        hba = hba_load(path, login_hba_flags(), report_stderr, NULL);
     if (hba == NULL) {
         k->nproblems++;
         printf("  rules: pool_hba.conf cannot be used\n");

@@ -310,15 +310,31 @@ static bool conf_is_plain_host(const char *host)
                strlen(host);
 }
 
+static void conf_check_wd_nodes(struct conf_load *load, const struct conf *c)
+{
+    bool queries = c->wd_lifecheck_method == CONF_LIFECHECK_QUERY;
+
+    for (int i = 0; i < c->nwd_nodes; i++) {
+        const struct conf_wd_node *n = &c->wd_nodes[i];
+
+        if (n->wd_port == 0 || n->hostname[0] == '\0')
+            continue;
+        if (queries && n->pgpool_port == 0)
+            CONF_COMPLAIN_AT(load, CONF_ERROR, "wd_lifecheck_method",
+                "Set the port on which its clients come.",
+                "wd_lifecheck_method is query, and pgpool_port%d is not set", i);
+        if (c->wd_fence_command[0] != '\0' && !conf_is_plain_host(n->hostname))
+            CONF_COMPLAIN_AT(load, CONF_ERROR, "wd_fence_command",
+                "Give a name or an address: the shell gets to see it.",
+                "hostname%d \"%s\" is no plain host", i, n->hostname);
+    }
+}
+
 static void conf_check_watchdog(struct conf_load *load, const struct conf *c)
 {
     if (!c->use_watchdog)
         return;
-    if (c->wd_lifecheck_method == CONF_LIFECHECK_QUERY)
-        CONF_COMPLAIN_AT(load, CONF_ERROR, "wd_lifecheck_method",
-            "Set it to heartbeat, or take it out: the pgpools hear each other over the watchdog "
-            "itself. Or set it to external, and let a check of your own tell it by wd_cli.",
-            "wd_lifecheck_method \"query\" is not built");
+    conf_check_wd_nodes(load, c);
     if (c->delegate_ip[0] != '\0' && !conf_is_ip(c->delegate_ip))
         CONF_COMPLAIN_AT(load, CONF_ERROR, "delegate_ip",
             "Give an address of IPv4 or IPv6, without a prefix.",

@@ -46,6 +46,7 @@ struct conf_gen {
     const char *file;
     const char *base_dir;
     const char *command_line; /* NULL or text of settings */
+    struct conf_where *where; /* what was read from a file; NULL: nothing was */
     struct conf conf;
     struct conf_session session;
 };
@@ -70,6 +71,10 @@ struct conf_load {
     struct conf_slot old_mode_at;
     struct slice pools_text; /* the text of pools.conf, when is_canonical */
 };
+
+/* conf_where.c */
+/* Keeps with the generation where its values were found. */
+void conf_where_note(struct conf_load *load);
 
 /* conf_table.c */
 const struct conf_feature_info *conf_feature_info(enum conf_feature feature);

@@ -290,6 +290,8 @@ static struct conf_gen *conf_finish(struct conf_load *load, const struct conf *o
         conf_read_text(load, "command line", slice_of_str(gen->command_line));
     if (is_read)
         conf_settle(load, old);
+    if (load->is_file)
+        conf_where_note(load);
     conf_load_end(load);
     conf_report_sort(load->report);
     if (load->report->nerrors > 0)

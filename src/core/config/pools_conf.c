@@ -87,9 +87,12 @@ struct pools_section *pools_section_find(const struct pools_conf *pc, struct sli
     struct slice user, bool has_db, bool has_user)
 {
     struct section_key k = {database, user, has_db, has_user};
-    uint64_t hash = pools_section_hash(database, user, has_db, has_user);
-    struct hash_node *n = hash_table_find(&pc->sections, hash, section_eq, &k);
+    struct hash_node *n;
 
+    if (pc->sections.count == 0)
+        return NULL; /* the file has none, mostly: a login asks several times */
+    n = hash_table_find(
+        &pc->sections, pools_section_hash(database, user, has_db, has_user), section_eq, &k);
     return n == NULL ? NULL : LIST_ENTRY(n, struct pools_section, node);
 }
 

@@ -35,6 +35,16 @@ struct proc_row *proc_row(const struct shm *shm, int slot)
     return &rows[slot];
 }
 
+int proc_find(const struct shm *shm, enum proc_role role)
+{
+    int slot;
+
+    for (slot = 0; slot < proc_nslots(shm); slot++)
+        if (proc_row(shm, slot)->role == (int32_t)role && proc_row(shm, slot)->pid != 0)
+            return slot;
+    return -1;
+}
+
 void proc_row_copy(const struct shm *shm, int slot, struct proc_row *out)
 {
     const struct proc_row *row = proc_row(shm, slot);

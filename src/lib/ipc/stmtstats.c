@@ -279,34 +279,35 @@ COLD static void follow_reset(struct stmtstats_book *b, uint32_t nresets)
 }
 
 /* Where it is counted. */
-static struct stmtstats_row *row_to_count(struct stmtstats_book *b, stmtstats_handle h)
+static inline struct stmtstats_row *row_to_count(
+    struct stmtstats_book *b, const struct entry *e, stmtstats_handle h)
 {
-    const struct entry *e = &b->entry[h & ROW_MASK];
     uint32_t nresets = atomic_load_explicit(&b->region->nresets, memory_order_relaxed);
 
     if (nresets != atomic_load_explicit(&b->row[0].nresets, memory_order_relaxed))
         follow_reset(b, nresets);
-    return h != 0 && e->generation == h >> ROW_BITS ? &b->row[h & ROW_MASK] : &b->row[0];
+    return e->generation == h >> ROW_BITS ? &b->row[h & ROW_MASK] : &b->row[0];
 }
 
 HOT void stmtstats_count_hit(struct stmtstats_book *b, stmtstats_handle h)
 {
-    b->entry[h & ROW_MASK].was_used = true;
-    add64(&row_to_count(b, h)->hits, 1);
+    struct entry *e = &b->entry[h & ROW_MASK];
+
+    e->was_used = true;
+    add64(&row_to_count(b, e, h)->hits, 1);
 }
 
 HOT void stmtstats_count(
     struct stmtstats_book *b, stmtstats_handle h, const struct stmtstats_use *use)
 {
     struct entry *e = &b->entry[h & ROW_MASK];
-    struct stmtstats_row *row = row_to_count(b, h);
+    struct stmtstats_row *row = row_to_count(b, e, h);
     int64_t each_us = use->calls == 1 ? use->took_us : use->took_us / use->calls;
 
     /* Once is not used: those that come once would drive out the others. */
     e->was_used = e->was_used || atomic_load_explicit(&row->calls, memory_order_relaxed) != 0;
     add64(&row->calls, use->calls);
-    if (use->nrows > 0)
-        add64(&row->nrows, use->nrows);
+    add64(&row->nrows, use->nrows);
     if (use->nerrors > 0)
         add64(&row->nerrors, use->nerrors);
     add64(&row->total_us, (uint64_t)use->took_us);

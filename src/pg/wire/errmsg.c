@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "wire/reader.h"
+#include "wire/writer.h"
 
 #define SQLSTATE_CHARS 5
 
@@ -102,4 +103,15 @@ void errmsg_to_err(const struct errmsg *m, struct err *err)
         err->severity = ERR_FATAL;
     else if (m->severity.n > 0 && !slice_eq_str(m->severity, "ERROR"))
         err->severity = ERR_WARNING;
+}
+
+void errmsg_put_detail(struct buf *out, struct slice whole, const char *detail)
+{
+    uint32_t start = wire_begin(out, whole.p[0]);
+
+    buf_put(out, whole.p + PROTO_HEADER_BYTES, whole.n - PROTO_HEADER_BYTES - 1);
+    buf_put_byte(out, 'D');
+    buf_put_cstr(out, detail);
+    buf_put_byte(out, '\0');
+    wire_end(out, start);
 }

@@ -49,13 +49,25 @@ void wire_put_auth(struct buf *b, enum auth_code code, struct slice rest)
     wire_end(b, start);
 }
 
+/* A dozen of them greet each client: written at one go. */
 void wire_put_parameter_status(struct buf *b, struct slice name, struct slice value)
 {
-    uint32_t start = wire_begin(b, BE_PARAMETER_STATUS);
+    size_t name_len = name.n == 0 ? 0 : strnlen(name.p, name.n);
+    size_t value_len = value.n == 0 ? 0 : strnlen(value.p, value.n);
+    size_t body = name_len + value_len + 2;
+    char *p = buf_reserve(b, PROTO_HEADER_BYTES + body);
 
-    put_string(b, name);
-    put_string(b, value);
-    wire_end(b, start);
+    *p = BE_PARAMETER_STATUS;
+    proto_put_u32(p + 1, (uint32_t)(4 + body));
+    p += PROTO_HEADER_BYTES;
+    if (name_len > 0)
+        memcpy(p, name.p, name_len);
+    p += name_len;
+    *p++ = '\0';
+    if (value_len > 0)
+        memcpy(p, value.p, value_len);
+    p[value_len] = '\0';
+    buf_advance(b, PROTO_HEADER_BYTES + body);
 }
 
 void wire_put_key_data(struct buf *b, int32_t pid, struct slice key)

@@ -99,6 +99,9 @@ static void worker_on_mail(struct role_loop *rl, struct mail *mail)
     case MAIL_CLUSTER_CHANGED:
         sessions_on_cluster(&w->sessions);
         break;
+    case MAIL_CACHE_DONE:
+        sessions_on_cache_done(&w->sessions, mail->body, mail->len);
+        break;
     case MAIL_QUOTA_FREED:
     case MAIL_WORKER_GONE:
         backend_post_retry(&w->sessions.be);

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from pgt import noise, postgres, proxy, waits, wire
+from pgt import native, noise, postgres, proxy, waits, wire
 from pgt.diff import Oracle
 from pgt.fake import FakeServer, serve
 
@@ -215,3 +215,17 @@ def fake():
 @pytest.fixture
 def wait_for():
     return waits.wait_for
+
+
+@pytest.fixture
+def pair(start_pool):
+    """Makes servers of native replication behind a pgpool: pair(2, **conf)."""
+    made = []
+
+    def make(count=2, **conf):
+        made.append(native.Nodes(count, start_pool, **conf))
+        return made[-1]
+
+    yield make
+    for it in made:
+        it.stop()

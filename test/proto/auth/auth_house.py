@@ -2,6 +2,8 @@
 """auth_house: servers whose users log in by every method, and pgpools with rule files of a test's own."""
 from pathlib import Path
 
+import pytest
+
 from pgt import postgres, procs, proxy
 from pgt.wire import Wire, WireClosed
 
@@ -36,6 +38,8 @@ def start_server(conf: dict[str, str] | None = None) -> postgres.Postgres:
 
 def start_standby(pg: postgres.Postgres) -> postgres.Postgres:
     """A standby that streams from `pg`, with its roles and their verifiers."""
+    if not (postgres.bindir() / "pg_basebackup").exists():
+        pytest.skip("these server programs come without pg_basebackup")
     home = procs.folder("standby", postgres.OS_USER)
     procs.run([str(postgres.bindir() / "pg_basebackup"), "-D", str(home / "data"), "-c", "fast", "-X", "stream",
                "--no-sync", "-h", str(pg.data.parent), "-p", str(pg.port), "-U", "postgres"],

@@ -111,3 +111,23 @@ def test_let_in_while_paused(pg, start_pool):
     assert second.status["application_name"] == "own" and second.status["is_superuser"] == "on"
     for w in (first, second):
         w.bye()
+
+
+def test_a_reload_heard_before_a_session_keeps_its_link(pg, start_pool):
+    """The server tells it with the answer to what brings the link up to date; no later loan does."""
+    pool = start_pool(pg.address, **ONE_LINK)
+    other, listener = come(pool, 2)
+    other.simple("set work_mem = '5MB'")
+    before = pg.value("show datestyle")
+    try:
+        pg.rows("alter system set datestyle = 'SQL, DMY'")
+        pg.rows("select pg_reload_conf()")
+        waits.wait_for("it is known", lambda: pg.value("show datestyle") == "SQL, DMY")
+        listener.simple("listen x")
+        assert listener.value("show datestyle") == listener.status["DateStyle"] == "SQL, DMY"
+    finally:
+        pg.rows("alter system reset datestyle")
+        pg.rows("select pg_reload_conf()")
+        waits.wait_for("it is as it was", lambda: pg.value("show datestyle") == before)
+    for w in (other, listener):
+        w.bye()

@@ -78,7 +78,7 @@ STEPS = {
     "do_exception": ["do $$ begin set my.own = 'in'; raise division_by_zero; exception when others then null; end $$",
                      "do $$ begin set my.own = 'in'; raise division_by_zero; end $$"],
     "do_with_commit": ["do $$ begin set my.own = 'a'; commit; set my.own = 'b'; rollback; end $$"],
-    "role": ["set role trust_user", "create table public.never_made(a int)", "set role other_user", "set role none",
+    "role": ["set role trust_user", "create table pg_catalog.never_made(a int)", "set role other_user", "set role none",
              "set role postgres", "reset role"],
     "role_string": ["set role 'trust_user'", "select current_user, user, session_user", "set role \"other_user\"",
                     "set role no_such_role", "set session role trust_user", "reset all", "reset role"],

@@ -479,8 +479,7 @@ START_TEST(rules_of_the_watchdog)
     static const struct {
         const char *line;
         const char *finding;
-    } bad[] = {{"wd_lifecheck_method = query\n", "\"query\" is not built"},
-        {"delegate_ip = 'db.example'\n", "\"db.example\" is no address"},
+    } bad[] = {{"delegate_ip = 'db.example'\n", "\"db.example\" is no address"},
         {"delegate_ip = '192.0.2.9/24'\n", "is no address"},
         {"trusted_servers = 'gw, a;b'\n", "\"a;b\", which is no host"}};
     struct conf_report report;
@@ -500,6 +499,13 @@ START_TEST(rules_of_the_watchdog)
         conf_gen_free(&gen);
         conf_report_fini(&report);
     }
+    gen = conf_test_load("use_watchdog = on\nhostname1 = 'a b'\nwd_port1 = 9000\n"
+                         "wd_lifecheck_method = query\nwd_fence_command = 'fence %h'\n",
+        &report);
+    ck_assert_ptr_null(gen);
+    ck_assert(conf_test_found(&report, CONF_ERROR, 4, "pgpool_port1 is not set"));
+    ck_assert(conf_test_found(&report, CONF_ERROR, 5, "\"a b\" is no plain host"));
+    conf_report_fini(&report);
     gen = conf_test_load(
         "delegate_ip = '2001:db8::9'\ntrusted_servers = 'gw-1.example, fe80::1%eth0'\n"
         "use_watchdog = on\n",

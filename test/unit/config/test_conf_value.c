@@ -233,6 +233,7 @@ static void conf_test_any(const struct conf_param *p, uint64_t *seed, char *out,
     static const char *const texts[] = {"", "x", "a b", "it''s", "\\'", "a\\\\", "%m: %a ", "#no",
         "one;two", "one, two", "a\\;b;c", "\xC3\xA9", "md5''\\'x", " lead", "tail ", "''''"};
     static const char *const real[] = {"1", "1.5", "99.25", "3.0000001", "1e1"};
+    static const char *const part[] = {"1", "0.5", "0.25", "0.0000001", "1e-1"};
     uint64_t r = conf_test_random(seed);
     int64_t max = p->max > 100000 ? 100000 : p->max;
     const struct conf_enum_value *v = p->values;
@@ -247,7 +248,7 @@ static void conf_test_any(const struct conf_param *p, uint64_t *seed, char *out,
         snprintf(out, size, "%" PRId64, p->min + (int64_t)(r % (uint64_t)(max - p->min + 1)));
         return;
     case CONF_REAL:
-        snprintf(out, size, "%s", real[r % 5]);
+        snprintf(out, size, "%s", (p->real_max > 1.0 ? real : part)[r % 5]);
         return;
     case CONF_STRING:
     case CONF_LIST:

@@ -115,6 +115,20 @@ START_TEST(decodes_an_error)
 }
 END_TEST
 
+START_TEST(a_detail_is_one_more_field)
+{
+    struct buf out = {0};
+    struct errmsg m;
+
+    errmsg_put_detail(&out, LIT("E\0\0\0\027SERROR\0C25P02\0Mno\0\0"), "why");
+    ck_assert_uint_eq(out.len, 29);
+    ck_assert_int_eq(out.data[4], 28);
+    ck_assert_int_eq(errmsg_decode(slice_of(out.data + 5, out.len - 5), &m), 0);
+    ck_assert(slice_eq_str(m.sqlstate, "25P02") && slice_eq_str(m.detail, "why"));
+    buf_free(&out);
+}
+END_TEST
+
 START_TEST(survives_a_hostile_server)
 {
     struct errmsg m;
@@ -189,6 +203,7 @@ int main(void)
     tcase_add_test(tc, refuses_lying_lengths);
     tcase_add_test(tc, empty_body_is_fine);
     tcase_add_test(tc, decodes_an_error);
+    tcase_add_test(tc, a_detail_is_one_more_field);
     tcase_add_test(tc, survives_a_hostile_server);
     tcase_add_test(tc, cuts_long_messages_between_characters);
     tcase_add_test(tc, notices_are_warnings);

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: PostgreSQL
+"""test_balance_first: what is seen for the first time. The first read of a table within a transaction leaves all the same, and
+behind a volatile function of users' own reads leave again, unless it may have set something in its session."""
+import itertools
+
+import pytest
+
+from pgt.wire import SYNC, Wire, bind, describe, execute, parse
+from test_balance_tx import away, is_standby, login, ok, weights
+from test_monitor import Trio, pool_for, wait_settled
+
+SETTERS = {
+    "config": "plpgsql as $$begin perform set_config('search_path', 'other', false); return 1; end$$",
+    "word": "plpgsql as $$begin set search_path to other; return 1; end$$",
+    "comment": "plpgsql as $$begin /* ; */ set /**/ search_path to other; return 1; end$$",
+    "temporary": "plpgsql as $$begin create temporary table w (id int, v text); return 1; end$$",
+    "schema": "plpgsql as $$begin create table pg_temp.w (id int, v text); return 1; end$$",
+    "written": "plpgsql as $$begin execute 'se' || 't search_path to other'; return 1; end$$",
+    "within": "sql as $$select sets_config()$$",
+    "spelt": "sql as $$select \"sets_config\"()$$",
+    "lock": "sql as $$select 1 from (select pg_advisory_lock(7)) x$$",
+}
+HARMLESS = {
+    "writer": "sql as 'insert into w values (5, null) returning 1'",
+    "update": "plpgsql as $$begin update only w as x set v = 'x' where id = 5; return 1; end$$",
+    "upsert": "plpgsql as $$declare n int := 1; begin insert into k values (1, 1) on conflict (id) do update set n = 2; "
+              "return n; end$$",
+    "counter": "sql as $$select nextval('s')::int$$",
+    "clock": "sql as $$select extract(epoch from clock_timestamp())::int$$",
+}
+
+
+@pytest.fixture(scope="module", params=[0, 2], ids=["primary0", "primary2"])
+def cluster(request):
+    it = Trio(request.param)
+    it.keep_in_step()
+    it.numbers = itertools.count()
+    it.primary.rows("create schema other")
+    it.primary.rows("create table t(a int)")
+    it.primary.rows("insert into t values (7)")
+    it.primary.rows("create table w(id int, v text)")
+    it.primary.rows("create table k(id int primary key, n int)")
+    it.primary.rows("create sequence s")
+    for of, bodies in (("sets", SETTERS), ("does", HARMLESS)):
+        for name, body in bodies.items():
+            it.primary.rows(f"create function {of}_{name}() returns int volatile language {body}")
+    yield it
+    it.stop()
+
+
+@pytest.fixture(params=["session", "transaction"])
+def make(request, cluster, start_pool):
+    def start(**conf):
+        one = pool_for(start_pool, cluster, **{"load_balance_mode": True, "num_init_children": 1, "pool_mode": request.param,
+                                               **weights(cluster), **conf})
+        wait_settled(one, cluster.at)
+        return one
+    start.mode = request.param
+    return start
+
+
+def fresh(cluster) -> str:
+    """A read of a table of which nobody has ever asked."""
+    name = f"fresh{next(cluster.numbers)}"
+    cluster.primary.rows(f"create table {name}(a int)")
+    return f"select inet_server_port() from (select 1) x left join {name} on true"
+
+
+def on_standby(cluster, wire: Wire, sql: str, extended: bool) -> bool:
+    if not extended:
+        return is_standby(cluster, wire.value(sql))
+    wire.send(parse(sql), bind(), describe("", "P"), execute(), SYNC)
+    found = wire.ready()
+    assert "E" not in [m.type for m in found], found
+    return is_standby(cluster, next(m for m in found if m.type == "D").row()[0].decode())
+
+
+@pytest.mark.parametrize("extended", [False, True])
+@pytest.mark.parametrize("begin", ["begin", "begin isolation level read committed", "begin read only"])
+def test_the_first_read_of_a_transaction(cluster, make, begin, extended):
+    with login(make()) as w:
+        ok(w, begin)
+        for _ in range(3):
+            assert on_standby(cluster, w, fresh(cluster), extended)
+        ok(w, "commit")
+
+
+def test_the_first_read_behind_a_write(cluster, make):
+    """There the transaction has its connection, and nothing is asked until it is over."""
+    with login(make(disable_load_balance_on_write="off")) as w:
+        ok(w, "begin", "insert into w values (1, 'x')")
+        sql = fresh(cluster)
+        assert not on_standby(cluster, w, sql, False)
+        ok(w, "commit")
+        assert on_standby(cluster, w, sql, False)
+        ok(w, "begin", "insert into w values (1, 'x')")
+        assert on_standby(cluster, w, sql, False)
+        ok(w, "commit")
+
+
+@pytest.mark.parametrize("extended", [False, True])
+@pytest.mark.parametrize("name", HARMLESS)
+def test_reads_leave_behind_a_function(cluster, make, name, extended):
+    with login(make()) as w:
+        sql = f"select inet_server_port() where does_{name}() is not null"
+        for _ in range(2):
+            assert not on_standby(cluster, w, sql, extended)
+            assert away(cluster, w)
+        ok(w, "begin")
+        assert away(cluster, w)
+        assert not on_standby(cluster, w, sql, extended)
+        assert not away(cluster, w), "it has written in this transaction"
+        ok(w, "commit")
+        assert away(cluster, w)
+
+
+@pytest.mark.parametrize("name", SETTERS)
+def test_reads_stay_behind_what_may_have_set_something(cluster, make, name):
+    if make.mode == "transaction":
+        pytest.skip("what functions set unseen belongs to the server connection there (decisions/0011)")
+    with login(make()) as w:
+        sql = "select inet_server_port() from public.t limit 1"
+        assert on_standby(cluster, w, sql, False)
+        assert w.simple(f"select sets_{name}()")[-1].body == b"I"
+        assert not on_standby(cluster, w, sql, False)
+        ok(w, "discard all")
+        assert on_standby(cluster, w, sql, False)
