@@ -92,7 +92,7 @@ def test_a_check_from_outside(cluster):  # noqa: F811
     waits.wait_for("another one leads", lambda: three.leader_of(1) in (1, 2), 30)
     waits.wait_for("it is shown", lambda: three.rows(1)[0]["status"] == "LOST")
     assert "it does not answer my query" in three.pools[1].log()
-    assert "a life check outside says that this pgpool is dead" in three.pools[0].log()
+    assert "a life check says that this pgpool is dead" in three.pools[0].log()
     cli(three, 2, "-I", "ALIVE", "-n", "0")
     waits.wait_for("the one with the highest priority leads again", lambda: three.leader_of(1) == 0, 30)
 

@@ -80,6 +80,18 @@ def free_port() -> int:
     raise AssertionError(f"no free port between {low} and {high}")
 
 
+def free_ports(count: int) -> int:
+    """The first of `count` ports in a row, for a program that counts on by itself; as free_port."""
+    low, high = (int(x) for x in os.environ.get("PGT_PORTS", "20000-32000").split("-"))
+    for _ in range(200):
+        first = low + int.from_bytes(os.urandom(2), "big") % (high - low - count)
+        ports = range(first, first + count)
+        if not any(p in _ports for p in ports) and all(_is_free(p) for p in ports):
+            _ports.update(dict.fromkeys(ports))
+            return first
+    raise AssertionError(f"no {count} free ports in a row between {low} and {high}")
+
+
 def run_as(user: str) -> dict:
     """Keyword arguments for subprocess to run as `user`; empty when we are not root."""
     if not IS_ROOT:
