@@ -21,6 +21,8 @@ const struct sql_table *repl_insert_target(const struct sql_stmt *stmt);
  * table exists (`has_row_locks`; repl_lock_row_sql makes the row when repl_lock_sql found none),
  * else of the table itself. */
 void repl_lock_sql(struct slice relation, bool has_row_locks, struct buf *sql);
+/* What a COPY locks by itself when it begins, taken before: so its columns stay what they are. */
+void repl_copy_lock_sql(struct slice relation, struct buf *sql);
 void repl_lock_row_sql(struct slice relation, struct buf *sql);
 /* One row, one column: does that table exist? */
 const char *repl_has_row_locks_sql(void);

@@ -57,6 +57,11 @@ void repl_lock_sql(struct slice relation, bool has_row_locks, struct buf *sql)
     buf_printf(sql, "::pg_catalog.regclass FOR UPDATE");
 }
 
+void repl_copy_lock_sql(struct slice relation, struct buf *sql)
+{
+    buf_printf(sql, "LOCK TABLE %.*s IN ROW EXCLUSIVE MODE", (int)relation.n, relation.p);
+}
+
 void repl_lock_row_sql(struct slice relation, struct buf *sql)
 {
     buf_printf(sql, "INSERT INTO pgpool_catalog.insert_lock VALUES (");

@@ -32,7 +32,7 @@ static bool runs_now(const struct sql_stmt *stmt)
     case SQL_COPY_FROM:
         return true;
     case SQL_DDL:
-        return stmt->verb == SQL_VERB_CREATE_AS;
+        return stmt->verb == SQL_VERB_CREATE_AS || stmt->verb == SQL_VERB_ALTER;
     default:
         return false;
     }
@@ -82,6 +82,49 @@ static void find_statement(struct repl_work *w, uint32_t ntokens)
     w->to = repl_token_at(w, w->stmt->offset + w->stmt->len);
 }
 
+/* ALTER TABLE fills the rows that are there: ADD COLUMN ... DEFAULT now(), TYPE ... USING. The text
+ * is a definition, which stays. */
+static bool fills_rows(const struct repl_work *w)
+{
+    for (uint32_t i = w->from; i < w->to; i++) {
+        if (repl_is(w, i, "add") || repl_is(w, i, "using"))
+            return true;
+    }
+    return false;
+}
+
+static bool numbers_rows(const struct repl_work *w)
+{
+    static const char *const word[] = {
+        "serial", "bigserial", "smallserial", "serial4", "serial8", "identity"};
+
+    for (uint32_t i = w->from; i < w->to; i++) {
+        for (unsigned k = 0; k < sizeof word / sizeof word[0]; k++) {
+            if (repl_is(w, i, word[k]))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* A definition that is kept, and whose rows are made now. */
+static void definition(struct repl_work *w)
+{
+    const struct sql_stmt *s = w->stmt;
+    const char *type;
+
+    if (s->verb == SQL_VERB_ALTER && !fills_rows(w))
+        return;
+    if (s->ntimes > 0)
+        repl_differs(w, slice_of(w->text.p + s->times[0].span.offset, s->times[0].span.len));
+    for (uint32_t i = 0; i < s->nfuncs; i++) {
+        if (repl_call_kind(&s->funcs[i], &type) != REPL_CALL_SAME)
+            repl_differs(w, s->funcs[i].name);
+    }
+    if (s->verb == SQL_VERB_ALTER && numbers_rows(w))
+        repl_differs(w, slice_of_str("numbers of rows"));
+}
+
 static enum repl_verdict plan_it(struct repl_work *w)
 {
     const struct sql_span *values;
@@ -114,8 +157,10 @@ enum repl_verdict repl_rewrite_plan(struct arena *a, struct slice text, const st
         return plan->verdict;
     }
     find_statement(&w, n);
-    if (keeps_query(&w))
+    if (keeps_query(&w) || stmt->verb == SQL_VERB_ALTER) {
+        definition(&w);
         return plan->verdict;
+    }
     plan->as_params = is_parse || stmt->kind == SQL_PREPARE;
     if (stmt->kind == SQL_PREPARE)
         nparams = declared_types(&w);

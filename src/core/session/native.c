@@ -135,6 +135,8 @@ static void native_free(struct client *c)
     paramset_free(&n->params);
     arena_free(&n->arena);
     buf_free(&n->in);
+    buf_free(&n->kept.out);
+    buf_free(&n->kept.ops);
     buf_free(&n->rows);
     buf_free(&n->held);
     buf_free(&n->out);
@@ -227,8 +229,10 @@ void native_finish(struct native *n)
 
     memset(&n->held, 0, sizeof n->held);
     client_send(c, &held);
-    if (tx == 'I')
+    if (tx == 'I') {
         n->wrote = false;
+        native_settle_schema(n);
+    }
     n->is_open = n->ex.is_batch && !n->ex.ends_in_sync;
     n->skips = n->is_open && (n->skips || n->ex.failing);
     if (!n->is_open)

@@ -413,6 +413,7 @@ enum native_verdict native_batch_plan(struct native *n)
 
     n->place = (struct native_place){0};
     n->ex.is_commit = false;
+    native_follow_schema(n);
     v = look_through(n, &look, &bounds);
     if (v != NATIVE_GO)
         return v;

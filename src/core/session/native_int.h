@@ -73,7 +73,8 @@ enum native_step {
     STEP_COPY,       /* the client's data goes to all */
     STEP_COPY_END,   /* the main node is told its end */
     STEP_COPY_STOP,  /* it is broken off everywhere */
-    STEP_SPOIL       /* the client's transaction is made to fail on the main node */
+    STEP_SPOIL,      /* the client's transaction is made to fail on the main node */
+    STEP_VERIFY      /* the catalogue is asked whether a table is still what was planned for */
 };
 
 /* A prepared statement, by the client's name. */
@@ -90,6 +91,17 @@ struct native_table {
     struct repl_table table;
     struct repl_column *columns;
     struct arena *arena;
+    uint64_t digest; /* of what the catalogue said */
+    bool is_used;    /* by the plan of this exchange */
+};
+
+/* What was sent to the main node and what it answered, while it is asked something else. */
+struct native_kept {
+    struct buf out;
+    struct buf ops;
+    char kind;
+    bool has_tuples;
+    uint64_t ntuples;
 };
 
 /* Where a statement runs. */
@@ -143,8 +155,11 @@ struct native {
     struct buf ops;         /* ... and what it is owed for, a byte each */
     struct list prepared;
     struct list tables;
-    uint64_t changes; /* of the schema, as the tables are known */
-    uint64_t salt;    /* of what names mean */
+    uint64_t changes;    /* of the schema, as the tables are known */
+    uint64_t salt;       /* of what names mean */
+    bool changes_schema; /* in this transaction; others are told again at its end */
+    bool changes_names;  /* ... by SET, which its end may take back */
+    struct native_kept kept;
     struct route_question *question;
     unsigned nquestions;
     int64_t wait_until_us;
@@ -224,7 +239,23 @@ void native_note(struct native *n, const struct sql_stmt *s);
 /* The answer to a question is there. */
 void native_take_answers(struct native *n);
 void native_take_columns(struct native *n);
+
+/* native_schema.c */
 void native_forget_tables(struct native *n);
+/* What is known of a table; NULL: it has to be asked for. */
+struct native_table *native_table_find(struct native *n, struct slice name);
+/* An exchange is planned: what is known of tables is of the schema as it is. */
+void native_follow_schema(struct native *n);
+/* The statement runs now: what it changes of tables and of names. */
+void native_note_schema(struct native *n, const struct sql_stmt *s);
+/* Its COMMIT is about to be sent: what it changed will be seen. The transaction is over. */
+void native_tell_schema(struct native *n);
+void native_settle_schema(struct native *n);
+/* The main node has done what was planned before the schema changed: appends the question whether a
+ * table is the same, and keeps what was answered; false: there is nothing to ask. */
+bool native_table_to_verify(struct native *n, struct buf *sql);
+/* The answer is there: it is (then native_table_to_verify again), or it is not. */
+bool native_tables_are_same(struct native *n);
 
 /* native_run.c */
 /* The exchange fails with what is in n->held: what it did is undone. */

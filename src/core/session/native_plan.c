@@ -112,33 +112,6 @@ void native_take_answers(struct native *n)
 
 /* ---- tables ---- */
 
-void native_forget_tables(struct native *n)
-{
-    struct list *node;
-
-    while ((node = list_first(&n->tables)) != NULL) {
-        struct native_table *t = LIST_ENTRY(node, struct native_table, node);
-        struct arena *a = t->arena;
-
-        list_remove(node);
-        arena_free(&a);
-    }
-}
-
-static struct native_table *find_table(struct native *n, struct slice name)
-{
-    struct list *node;
-
-    LIST_FOREACH(node, &n->tables)
-    {
-        struct native_table *t = LIST_ENTRY(node, struct native_table, node);
-
-        if (slice_eq_str(name, t->name))
-            return t;
-    }
-    return NULL;
-}
-
 static const struct repl_table *known_table(void *ctx, const struct sql_table *table)
 {
     struct native *n = ctx;
@@ -146,9 +119,12 @@ static const struct repl_table *known_table(void *ctx, const struct sql_table *t
     struct native_table *t;
 
     repl_table_name(table, &name);
-    t = find_table(n, buf_slice(&name));
+    t = native_table_find(n, buf_slice(&name));
     buf_free(&name);
-    return t == NULL ? NULL : &t->table;
+    if (t == NULL)
+        return NULL;
+    t->is_used = true;
+    return &t->table;
 }
 
 static void ask_columns(struct native *n, const struct sql_table *table)
@@ -176,6 +152,7 @@ void native_take_columns(struct native *n)
     uint32_t count = 0;
     uint32_t at = 0;
 
+    t->digest = hash_bytes(n->rows.data, n->rows.len, 0);
     while (next_row(n, &at, &body))
         count++;
     t->columns = arena_alloc_zero(t->arena, (count + 1) * sizeof *t->columns);
@@ -273,14 +250,9 @@ static bool leaves_state(const struct sql_stmt *s)
 void native_note(struct native *n, const struct sql_stmt *s)
 {
     n->has_state = n->has_state || leaves_state(s);
-    if (s->kind == SQL_SET || s->kind == SQL_RESET || s->kind == SQL_OTHER)
-        n->salt = hash_bytes(&n->salt, sizeof n->salt, 1) + 1; /* names may mean others */
+    native_note_schema(n, s);
     if (s->kind == SQL_DEALLOCATE || s->verb == SQL_VERB_DISCARD)
         native_prepared_clear(n);
-    if (route_changes_schema(s)) {
-        native_forget_tables(n);
-        balance_worker_ddl(n->c->ss);
-    }
     if (s->kind == SQL_COMMIT || s->tx.op == SQL_TX_COMMIT)
         n->ex.is_commit = true;
 }
@@ -409,6 +381,7 @@ enum native_verdict native_plan(struct native *n)
     n->place = (struct native_place){0};
     n->plan = (struct repl_plan){0};
     n->ex.is_commit = false;
+    native_follow_schema(n);
     v = native_judge(n, n->text, &n->facts, n->at, &n->place);
     if (v != NATIVE_GO || s == NULL)
         return v;

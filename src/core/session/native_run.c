@@ -39,6 +39,13 @@ static const struct sql_stmt *statement(const struct native *n)
     return n->ex.is_batch || n->facts.nstmts == 0 ? NULL : &n->facts.stmts[n->at];
 }
 
+static bool is_copy(const struct native *n)
+{
+    const struct sql_stmt *s = statement(n);
+
+    return s != NULL && s->kind == SQL_COPY_FROM;
+}
+
 /* ---- the end ---- */
 
 static void undo(struct native *n)
@@ -97,6 +104,7 @@ static void fail_with(struct native *n, const char *sqlstate, const char *text, 
 /* COMMIT of our transaction. */
 static void end_wrapped(struct native *n)
 {
+    native_tell_schema(n);
     native_round(n, STEP_FIRST_END, true, -1);
     native_ask(n, main_leg(n), slice_of_str("COMMIT"));
     main_leg(n)->begun = false;
@@ -182,6 +190,8 @@ static void run_on_main(struct native *n)
 {
     unsigned first = first_leg(n);
 
+    if (n->ex.is_commit)
+        native_tell_schema(n);
     native_round(n, STEP_MAIN, false, (int)first);
     put_statement(n);
     send_to(n, &n->leg[first]);
@@ -222,6 +232,10 @@ static bool ask_values(struct native *n)
         const struct sql_table *t = n->plan.serial != NULL ? n->plan.serial : repl_insert_target(s);
 
         repl_lock_sql(slice_of(n->text.p + t->offset, t->len), false, &sql);
+    } else if (s->kind == SQL_COPY_FROM && repl_insert_target(s) != NULL) {
+        const struct sql_table *t = repl_insert_target(s);
+
+        repl_copy_lock_sql(slice_of(n->text.p + t->offset, t->len), &sql);
     }
     if (n->plan.nasks > 0) {
         buf_printf(&sql, "%s", sql.len > 0 ? ";" : "");
@@ -354,6 +368,20 @@ static bool is_lock_trouble(const struct native_leg *leg)
     return false;
 }
 
+/* Whether tables are still what was planned for is being asked. */
+static bool verify_tables(struct native *n)
+{
+    struct buf sql = {0};
+    bool asks = !native_copies(main_leg(n)) && native_table_to_verify(n, &sql);
+
+    if (asks) {
+        native_round(n, STEP_VERIFY, true, (int)n->main);
+        native_ask(n, main_leg(n), buf_slice(&sql));
+    }
+    buf_free(&sql);
+    return asks;
+}
+
 static void main_answered(struct native *n)
 {
     struct native_leg *first = &n->leg[first_leg(n)];
@@ -368,7 +396,20 @@ static void main_answered(struct native *n)
         fail_of(n, first);
         return;
     }
-    run_on_others(n);
+    if (!verify_tables(n))
+        run_on_others(n);
+}
+
+static void verify_answered(struct native *n)
+{
+    if (!native_tables_are_same(n))
+        fail_with(n, "40001", "a table was changed while the statement waited for it", NULL);
+    else if (verify_tables(n))
+        return;
+    else if (is_copy(n))
+        run_on_main(n); /* it is asked before, for it takes no question later */
+    else
+        run_on_others(n);
 }
 
 /* Those that took part; the main node's is the first of all. */
@@ -567,7 +608,7 @@ static void values_answered(struct native *n)
     }
     if (n->ex.is_batch)
         native_next(n);
-    else
+    else if (!is_copy(n) || !verify_tables(n))
         run_on_main(n);
 }
 
@@ -701,6 +742,7 @@ void native_answered(struct native *n)
         [STEP_COPY_STOP] = native_copy_stopped,
         [STEP_UNDO] = native_finish,
         [STEP_SPOIL] = spoil_answered,
+        [STEP_VERIFY] = verify_answered,
     };
 
     step[n->step](n);

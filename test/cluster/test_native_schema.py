@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: PostgreSQL
+"""Native replication while somebody changes tables: what is known of them is never older than what the statement meets."""
+from pgt import waits
+from pgt import wire as w
+from pgt.native import error_of, one
+
+
+def same_times(it, sql):
+    got = it.everywhere(sql)
+    assert all(r == got[0] for r in got), got
+
+
+def test_other_sessions_see_new_defaults(pair):
+    it = pair()
+    with it.client() as c, it.client() as d:
+        one(d, "insert into accounts values (101, 1)")
+        one(c, "alter table accounts add at timestamptz default clock_timestamp()")
+        one(c, "alter table accounts alter at set default clock_timestamp()")
+        one(d, "insert into accounts (id) values (102)")
+        same_times(it, "select at from accounts where id = 102")
+        one(c, "begin")
+        one(c, "alter table q add at timestamptz; alter table q alter at set default clock_timestamp()")
+        one(c, "insert into q (v) values (1)")
+        one(c, "rollback")
+        one(c, "insert into q (v) values (2)")
+        it.equal(tables=("q",))
+
+
+def test_a_statement_that_waited_for_a_change(pair):
+    it = pair()
+    with it.client() as c, it.client() as d, it.client() as e:
+        one(d, "insert into accounts values (101, 1)")
+        one(c, "begin")
+        one(c, "alter table accounts add at timestamptz; alter table accounts alter at set default clock_timestamp()")
+        d.send(w.query("insert into accounts (id) values (102)"))
+        e.send(w.query("copy accounts (id) from stdin"))
+        waits.wait_for("both wait for the lock", lambda: it.nodes[0].value(
+            "select count(*) from pg_locks where not granted and relation = 'accounts'::regclass") == "2")
+        one(c, "commit")
+        assert error_of(d.ready()).sqlstate == "40001"
+        assert error_of(e.ready()).sqlstate == "40001"
+        one(d, "insert into accounts (id) values (103)")
+        # One who waited for a change that leaves the table as it was goes on.
+        one(c, "begin")
+        one(c, "alter table accounts set (fillfactor = 90)")
+        one(c, "lock table accounts")
+        d.send(w.query("insert into accounts (id) values (104)"))
+        waits.wait_for("it waits for the lock", lambda: it.nodes[0].value(
+            "select count(*) from pg_locks where not granted and relation = 'accounts'::regclass") == "1")
+        one(c, "commit")
+        assert [m.type for m in d.ready()] == ["C", "Z"]
+        it.equal(tables=("accounts",))
+        assert it.nodes[1].value("select count(*) from accounts where id > 100") == "3"
+
+
+def test_names_mean_what_they_mean_now(pair):
+    """The table that a name means changes with search_path, however that is set, and back with the end of a transaction."""
+    it = pair()
+    with it.client() as c:
+        one(c, "create schema one; create table one.x (i int, at timestamptz default clock_timestamp())")
+        one(c, "create schema two; create table two.x (at timestamptz, i int)")
+        for how in ("set search_path to one", "select set_config('search_path', 'one', false)"):
+            one(c, "set search_path to two")
+            one(c, "insert into x (i) values (1)")
+            one(c, how)
+            one(c, "insert into x (i) values (1)")
+        one(c, "set search_path to two")
+        one(c, "begin; set local search_path to one; insert into x (i) values (2); commit")
+        one(c, "insert into x (i) values (3)")
+        one(c, "begin; set search_path to one; savepoint a; set search_path to two; insert into x (i) values (4); rollback to a")
+        one(c, "insert into x (i) values (5)")
+        one(c, "rollback")
+        one(c, "insert into x (i) values (6)")
+        it.equal(tables=("one.x", "two.x"))
+        assert it.nodes[1].rows("select count(*), count(at) from one.x") == [[b"3", b"3"]]
