@@ -27,25 +27,17 @@ void repl_lock_row_sql(struct slice relation, struct buf *sql);
 /* One row, one column: does that table exist? */
 const char *repl_has_row_locks_sql(void);
 
-/* A call in SQL that makes a large object under a number that the server picks. */
-struct repl_lobj {
-    uint32_t offset;
-    uint32_t len;
-    struct slice rest; /* arguments that stay, with the comma in front */
-    const char *call;  /* lo_create, or lo_from_bytea */
-};
-
-/* Finds them, up to `max`; the number of all of them comes back: with more than `max`, or when the
- * number cannot be picked here (lo_import), it is UINT32_MAX. */
-uint32_t repl_lobj_calls(
-    struct slice text, const struct sql_stmt *stmt, struct repl_lobj *out, uint32_t max);
-/* Appends the statement with `first`, `first` + 1, ... as their numbers. */
-void repl_lobj_text(struct slice text, const struct sql_stmt *stmt, const struct repl_lobj *calls,
-    uint32_t n, uint32_t first, struct buf *sql);
-/* The lock of lobj_lock_table, and behind it the question for the next free number. */
-void repl_lobj_sql(struct slice lock_table, struct buf *sql);
-/* The function call protocol: body of a FunctionCall message (behind its length). True when it
- * makes a large object under a number that the server picks: then a body with `oid` is appended. */
+/* The lock of lobj_lock_table, which everybody takes who makes a large object. */
+void repl_lobj_lock_sql(struct slice lock_table, struct buf *sql);
+/* A file of the server becomes a large object: lo_import(). */
+bool repl_imports_lobj(const struct sql_stmt *stmt);
+/* An expression whose value is the number that the main node picks for one. */
+struct slice repl_lobj_ask(void);
+/* The function call protocol: body of a FunctionCall message (behind its length). Whether it makes
+ * a large object under a number that the server picks; then a body with `oid` can be appended. */
+bool repl_lobj_is_made(struct slice body);
 bool repl_lobj_function_call(struct slice body, uint32_t oid, struct buf *out);
+/* Whether it is one of PostgreSQL's functions for large objects, all of which answer alike. */
+bool repl_is_lobj_function(struct slice body);
 
 #endif

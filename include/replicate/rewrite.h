@@ -83,6 +83,7 @@ struct repl_plan {
     struct slice differs;
     /* The table whose rows get numbers of a sequence: to be locked (insert_lock); NULL: none. */
     const struct sql_table *serial;
+    bool makes_lobj; /* a large object, under a number that the server picks */
     /* Rows that have to be filled in; NULL: none. */
     const struct repl_copy_plan *copy;
 };

@@ -121,7 +121,7 @@ def test_a_node_that_dies(pair):
 def test_what_is_not_supported_says_so(pair):
     it = pair()
     with it.client() as c:
-        for sql in ("copy t (id) from '/tmp/x'", "select lo_creat(-1)", "prepare transaction 'x'"):
+        for sql in ("copy t (id) from '/tmp/x'", "select lo_import('x')", "prepare transaction 'x'"):
             assert error_of(c.simple(sql)).sqlstate == "0A000", sql
             one(c, "begin")
             got = c.simple(sql)

@@ -135,6 +135,7 @@ static enum repl_verdict plan_it(struct repl_work *w)
         return REPL_ASK;
     repl_times(w);
     repl_calls(w, values, nvalues);
+    repl_lobjs(w);
     if (w->failed)
         return REPL_FAILED;
     if (p->nsplices == 0)

@@ -59,6 +59,9 @@ enum repl_call repl_call_kind(const struct sql_func *f, const char **type);
 /* `values`: spans of rows of VALUES, where a call is evaluated once. */
 void repl_calls(struct repl_work *w, const struct sql_span *values, uint32_t n);
 
+/* rewrite_lobj.c: numbers of large objects. */
+void repl_lobjs(struct repl_work *w);
+
 /* rewrite_insert.c: columns that are left out, and DEFAULT. False when the catalogue has to be
  * asked. Spans of the rows of VALUES come back. */
 bool repl_defaults(struct repl_work *w, const struct sql_span **values, uint32_t *n);

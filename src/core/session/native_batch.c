@@ -47,7 +47,7 @@ struct bound {
     struct sql_facts facts;
     struct repl_plan plan;
     uint32_t first; /* of its values */
-    const struct sql_table *lock;
+    bool locks;     /* first what native_lock_sql says */
 };
 
 struct native_prepared *native_prepared_find(struct native *n, struct slice name)
@@ -163,9 +163,7 @@ static enum native_verdict judge_bind(
         look->has |= LOOK_ENDS;
     n->ex.is_commit = n->ex.is_commit || s->tx.op == SQL_TX_COMMIT;
     v = native_rewrite(n, sql, s, &b->plan);
-    if (v == NATIVE_GO &&
-        repl_must_lock(sql, s, n->c->ss->conf->insert_lock, b->plan.serial != NULL))
-        b->lock = b->plan.serial != NULL ? b->plan.serial : repl_insert_target(s);
+    b->locks = v == NATIVE_GO;
     return v;
 }
 
@@ -253,15 +251,12 @@ static void put_parse(struct native *n, const char *name, struct slice sql, stru
     buf_put_byte(&n->ops, (char)(OP_PARSE | OP_QUIET));
 }
 
-static void put_lock(struct native *n, const struct bound *b)
+static void put_lock(struct native *n, struct slice sql)
 {
     static const char portal[] = "pgpool_native_lock";
-    struct buf sql = {0};
     uint32_t start;
 
-    repl_lock_sql(slice_of(b->sql.p + b->lock->offset, b->lock->len), false, &sql);
-    put_parse(n, OUR_LOCK, buf_slice(&sql), slice_of("", 0));
-    buf_free(&sql);
+    put_parse(n, OUR_LOCK, sql, slice_of("", 0));
     wire_put_close(&n->out, 'P', slice_of_str(portal));
     buf_put_byte(&n->ops, (char)(OP_CLOSE | OP_QUIET));
     start = wire_begin(&n->out, FE_BIND);
@@ -284,9 +279,14 @@ static void put_bind(struct native *n, const struct batch_msg *m, const struct b
     struct buf sql = {0};
     uint32_t start;
 
-    if (b->lock != NULL)
-        put_lock(n, b);
+    for (unsigned i = 0; b->locks && i < 2; i++) {
+        buf_clear(&sql);
+        if (native_lock_sql(n, b->sql, &b->facts.stmts[0], &b->plan, i, &sql))
+            put_lock(n, buf_slice(&sql));
+    }
+    buf_clear(&sql);
     if (b->plan.verdict != REPL_REWRITE) {
+        buf_free(&sql);
         put_op(n, m, OP_BIND);
         return;
     }
@@ -433,7 +433,7 @@ enum native_verdict native_batch_plan(struct native *n)
     place_batch(n, &look);
     for (unsigned i = 0; i < look.nbinds; i++) {
         if (native_tx(n) != 'T' && !n->place.wraps && !has(&look, LOOK_BEGINS))
-            bounds[i].lock = NULL; /* there is no transaction that would hold it */
+            bounds[i].locks = false; /* there is no transaction that would hold it */
     }
     if (n->place.everywhere && ask_values(n, bounds, look.nbinds))
         return NATIVE_ASK;

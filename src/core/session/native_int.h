@@ -114,6 +114,7 @@ struct native_place {
 /* What is over with the exchange. */
 struct native_exchange {
     bool is_batch; /* of the extended protocol */
+    bool is_call;  /* a function call */
     bool ends_in_sync;
     bool failing;   /* it ends with an error */
     bool streams;   /* the answer goes to the client as it comes */
@@ -234,6 +235,12 @@ enum native_verdict native_judge(struct native *n, struct slice text, const stru
 /* Plans the rewriting of one. */
 enum native_verdict native_rewrite(
     struct native *n, struct slice text, const struct sql_stmt *stmt, struct repl_plan *plan);
+/* A function call: places and plans it, and puts it into n->out. */
+void native_call_plan(struct native *n);
+void native_call_put(struct native *n);
+/* Appends lock number `i` that the statement takes first on the main node; false: it is none. */
+bool native_lock_sql(struct native *n, struct slice text, const struct sql_stmt *stmt,
+    const struct repl_plan *plan, unsigned i, struct buf *sql);
 /* It runs now: what it changes for those that come. */
 void native_note(struct native *n, const struct sql_stmt *s);
 /* The answer to a question is there. */

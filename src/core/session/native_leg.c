@@ -323,7 +323,8 @@ static void on_error_answer(struct native_leg *leg, struct slice whole, struct s
     leg->kind = 'E';
     buf_clear(&leg->error);
     m.whole = whole;
-    if (n->ex.ours || n->ex.is_batch || !client_failed_put(&leg->error, &m, n->text))
+    if (n->ex.ours || n->ex.is_batch || n->ex.is_call ||
+        !client_failed_put(&leg->error, &m, n->text))
         buf_put(&leg->error, whole.p, whole.n);
     if (is_sound)
         buf_printf(&leg->said, "%.*s: %.*s", (int)m.sqlstate.n, m.sqlstate.p, (int)m.message.n,

@@ -15,7 +15,9 @@
 #include "config/conf.h"
 #include "replicate/locks.h"
 #include "route/route_oracle.h"
+#include "wire/message.h"
 #include "wire/reader.h"
+#include "wire/writer.h"
 
 #include "balance_int.h"
 #include "native_int.h"
@@ -211,18 +213,18 @@ static bool fits_in_transaction(struct slice text, const struct sql_stmt *s)
     }
 }
 
-static const char *unsupported(struct slice text, const struct sql_stmt *s)
+static const char *unsupported(const struct sql_stmt *s)
 {
-    struct repl_lobj calls[1];
-
     if (s->kind == SQL_COPY_FROM && (s->flags & SQL_F_COPY_STDIO) == 0)
-        return "COPY FROM a file";
+        return "COPY FROM a file of the server, which each has or has not: use COPY FROM STDIN, or "
+               "\\copy of psql";
     if (s->kind == SQL_COPY_TO && (s->flags & SQL_F_COPY_STDIO) == 0)
-        return "COPY TO a file";
+        return "COPY TO a file of the server: use COPY TO STDOUT, or \\copy of psql";
     if (s->tx.op >= SQL_TX_PREPARE)
         return "PREPARE TRANSACTION";
-    if (s->nfuncs > 0 && repl_lobj_calls(text, s, calls, 0) != 0)
-        return "making a large object";
+    if (repl_imports_lobj(s))
+        return "lo_import of a file of the server, which each has or has not: use that of libpq, "
+               "or \\lo_import of psql";
     return NULL;
 }
 
@@ -307,9 +309,9 @@ enum native_verdict native_judge(struct native *n, struct slice text, const stru
         return NATIVE_GO;
     }
     s = &facts->stmts[i];
-    what = unsupported(text, s);
+    what = unsupported(s);
     if (what != NULL) {
-        native_refuse(n, "0A000", "%s is not supported in native replication yet", what);
+        native_refuse(n, "0A000", "native replication does not support %s", what);
         return NATIVE_REFUSED;
     }
     if (s->kind == SQL_LISTEN || s->kind == SQL_NOTIFY || s->verb == SQL_VERB_UNLISTEN) {
@@ -372,6 +374,66 @@ enum native_verdict native_rewrite(
     }
     return says_that_it_differs(n, plan) ? NATIVE_REFUSED : NATIVE_GO;
 }
+
+bool native_lock_sql(struct native *n, struct slice text, const struct sql_stmt *stmt,
+    const struct repl_plan *plan, unsigned i, struct buf *sql)
+{
+    const struct conf *conf = n->c->ss->conf;
+    const struct sql_table *t = NULL;
+
+    if (plan->makes_lobj && conf->lobj_lock_table[0] != '\0' && i-- == 0) {
+        repl_lobj_lock_sql(slice_of_str(conf->lobj_lock_table), sql);
+        return true;
+    }
+    if (stmt == NULL || i > 0)
+        return false;
+    if (repl_must_lock(text, stmt, conf->insert_lock, plan->serial != NULL)) {
+        t = plan->serial != NULL ? plan->serial : repl_insert_target(stmt);
+        repl_lock_sql(slice_of(text.p + t->offset, t->len), false, sql);
+    } else if (stmt->kind == SQL_COPY_FROM && (t = repl_insert_target(stmt)) != NULL) {
+        repl_copy_lock_sql(slice_of(text.p + t->offset, t->len), sql);
+    }
+    return t != NULL;
+}
+
+/* ---- function calls ---- */
+
+static struct slice call_body(const struct native *n)
+{
+    return message_body(slice_of(n->in.data, n->scanned));
+}
+
+void native_call_plan(struct native *n)
+{
+    n->place = (struct native_place){.everywhere = true, .wraps = true};
+    n->plan = (struct repl_plan){0};
+    native_follow_schema(n);
+    if (!repl_lobj_is_made(call_body(n)))
+        return;
+    n->plan.asks = arena_alloc_zero(n->arena, sizeof *n->plan.asks);
+    n->plan.asks[0].expr = repl_lobj_ask();
+    n->plan.nasks = 1;
+    n->plan.makes_lobj = true;
+}
+
+void native_call_put(struct native *n)
+{
+    uint32_t start;
+
+    buf_clear(&n->out);
+    buf_clear(&n->ops);
+    if (n->plan.makes_lobj && n->values[0].p != NULL) {
+        start = wire_begin(&n->out, FE_FUNCTION_CALL);
+        (void)repl_lobj_function_call(
+            call_body(n), (uint32_t)strtoul(n->values[0].p, NULL, 10), &n->out);
+        wire_end(&n->out, start);
+    } else {
+        buf_put(&n->out, n->in.data, n->scanned);
+    }
+    buf_put_byte(&n->ops, OP_FUNCTION_CALL);
+}
+
+/* ---- statements ---- */
 
 enum native_verdict native_plan(struct native *n)
 {

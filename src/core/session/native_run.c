@@ -139,6 +139,10 @@ static void put_statement(struct native *n)
 
     if (n->ex.is_batch)
         return; /* native_batch_plan has put it */
+    if (n->ex.is_call) {
+        native_call_put(n);
+        return;
+    }
     if (s == NULL) {
         put_query(n, n->text);
         return;
@@ -226,17 +230,15 @@ static bool ask_values(struct native *n)
     const struct sql_stmt *s = statement(n);
     struct buf sql = {0};
 
-    if (n->values != NULL || s == NULL)
+    if (n->values != NULL || (s == NULL && !n->ex.is_call))
         return false;
-    if (repl_must_lock(n->text, s, n->c->ss->conf->insert_lock, n->plan.serial != NULL)) {
-        const struct sql_table *t = n->plan.serial != NULL ? n->plan.serial : repl_insert_target(s);
-
-        repl_lock_sql(slice_of(n->text.p + t->offset, t->len), false, &sql);
-    } else if (s->kind == SQL_COPY_FROM && repl_insert_target(s) != NULL) {
-        const struct sql_table *t = repl_insert_target(s);
-
-        repl_copy_lock_sql(slice_of(n->text.p + t->offset, t->len), &sql);
+    for (unsigned i = 0; i < 2; i++) {
+        buf_printf(&sql, "%s", sql.len > 0 ? ";" : "");
+        if (!native_lock_sql(n, n->text, s, &n->plan, i, &sql))
+            break;
     }
+    if (sql.len > 0 && sql.data[sql.len - 1] == ';')
+        sql.len--;
     if (n->plan.nasks > 0) {
         buf_printf(&sql, "%s", sql.len > 0 ? ";" : "");
         repl_rewrite_asks(&n->plan, &sql);
@@ -315,6 +317,22 @@ static void next_batch(struct native *n)
         run(n);
 }
 
+static void next_call(struct native *n)
+{
+    if (n->at > 0) {
+        if (n->wrapped)
+            end_wrapped(n);
+        else
+            native_finish(n);
+        return;
+    }
+    if (n->failed >= 0)
+        place_failed(n);
+    else
+        native_call_plan(n);
+    run(n);
+}
+
 void native_next(struct native *n)
 {
     if (n->step == STEP_IDLE || n->step == STEP_OPEN) {
@@ -323,6 +341,8 @@ void native_next(struct native *n)
     }
     if (n->ex.is_batch)
         next_batch(n);
+    else if (n->ex.is_call)
+        next_call(n);
     else
         next_query(n);
 }
@@ -331,7 +351,7 @@ static void statement_done(struct native *n)
 {
     n->at = n->ex.is_batch || n->facts.nstmts == 0 ? 1 : n->at + 1;
     n->values = NULL;
-    if (!n->ex.is_batch && n->facts.nstmts == 0) {
+    if (!n->ex.is_batch && !n->ex.is_call && n->facts.nstmts == 0) {
         native_finish(n);
         return;
     }
@@ -681,15 +701,13 @@ void native_start(struct native *n)
     n->at = 0;
     n->values = NULL;
     n->ex.is_batch = type != FE_QUERY && type != FE_FUNCTION_CALL;
+    n->ex.is_call = type == FE_FUNCTION_CALL;
     n->ex.ends_in_sync = true;
+    n->facts = (struct sql_facts){0};
     n->text = slice_of("", 0);
     if (type == FE_QUERY) {
         n->skips = false;
         begin_query(n);
-        return;
-    }
-    if (type == FE_FUNCTION_CALL) {
-        native_refuse(n, "0A000", "function calls are not supported in native replication yet");
         return;
     }
     client_stats_on_query(n->c);
