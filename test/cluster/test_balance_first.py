@@ -5,8 +5,9 @@ import itertools
 
 import pytest
 
-from pgt.wire import SYNC, Wire, bind, describe, execute, parse
-from test_balance_tx import away, is_standby, login, ok, weights
+from pgt import waits
+from pgt.wire import SYNC, Wire, bind, cancel, describe, execute, parse, query
+from test_balance_tx import away, code, is_standby, login, ok, weights
 from test_monitor import Trio, pool_for, wait_settled
 
 SETTERS = {
@@ -85,17 +86,59 @@ def test_the_first_read_of_a_transaction(cluster, make, begin, extended):
         ok(w, "commit")
 
 
-def test_the_first_read_behind_a_write(cluster, make):
-    """There the transaction has its connection, and nothing is asked until it is over."""
+@pytest.mark.parametrize("extended", [False, True])
+def test_the_first_read_behind_a_write(cluster, make, extended):
+    """There the transaction has its connection: the catalogue is asked on another one."""
     with login(make(disable_load_balance_on_write="off")) as w:
         ok(w, "begin", "insert into w values (1, 'x')")
+        at = w.value("select pg_backend_pid() + nextval('s') * 0")
+        for _ in range(3):
+            assert on_standby(cluster, w, fresh(cluster), extended)
+        ok(w, "insert into w values (2, 'x')")
+        assert w.value("select pg_backend_pid() + nextval('s') * 0") == at, "it is the transaction's connection still"
+        ok(w, "rollback")
+        assert w.value("select count(*) from w where id in (1, 2)") == "0"
+
+
+def test_the_first_read_where_there_is_no_second_connection(cluster, make):
+    """It is not waited for: the read stays, and what it names is asked about when the transaction is over."""
+    if make.mode == "session":
+        pytest.skip("a limit of one there is a limit of one client")
+    with login(make(disable_load_balance_on_write="off", max_db_connections=1)) as w:
+        ok(w, "begin", "insert into w values (3, 'x')")
         sql = fresh(cluster)
         assert not on_standby(cluster, w, sql, False)
-        ok(w, "commit")
+        ok(w, "rollback")
+        ok(w, "begin", "insert into w values (3, 'x')")
         assert on_standby(cluster, w, sql, False)
-        ok(w, "begin", "insert into w values (1, 'x')")
-        assert on_standby(cluster, w, sql, False)
-        ok(w, "commit")
+        ok(w, "rollback")
+
+
+@pytest.mark.parametrize("way", ["cancel", "lost"])
+def test_a_first_read_that_waits_for_its_question(cluster, make, way):
+    """The question waits for a lock: a cancel request fails statement and transaction, as it would without us. Does its
+    connection die, the read stays where the transaction is."""
+    waiting = "select pid from pg_locks where not granted"
+    with login(make(disable_load_balance_on_write="off")) as w, Wire(cluster.primary.socket) as holder:
+        assert holder.login()[-1].type == "Z"
+        sql = fresh(cluster)
+        ok(w, "begin", "insert into w values (4, 'x')")
+        holder.rows("begin; lock table pg_proc in access exclusive mode")
+        w.send(query(sql))
+        waits.wait_for("it is asked", lambda: holder.rows(waiting))
+        if way == "cancel":
+            cancel(w.address, w.pid, w.key)
+            assert code(w.ready()) == "57014"
+        else:
+            holder.rows(f"select pg_terminate_backend({holder.value(waiting)})")
+            holder.rows("rollback")
+            found = w.ready()
+            assert code(found) is None and found[-1].body == b"T"
+        holder.rows("rollback")
+        ok(w, "rollback", "begin", "insert into w values (4, 'x')")
+        assert on_standby(cluster, w, fresh(cluster), False)
+        ok(w, "rollback")
+        assert w.value("select count(*) from w where id = 4") == "0"
 
 
 @pytest.mark.parametrize("extended", [False, True])

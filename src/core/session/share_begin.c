@@ -16,16 +16,23 @@
 
 #include "share_int.h"
 
+/* So long a transaction waits for a link to be opened that asks for it. */
+#define ASK_OPENS_US 500000
 /* A sequence longer than this is not looked through. */
 #define BATCH_LOOK_MAX 64
 
-/* Questions about the catalogue need a link for a moment. */
+/* Questions about the catalogue need a link for a moment. In a transaction that has one it is
+ * another one, of the server where the transaction lives; who cannot have that at once is not kept
+ * waiting (would_queue), and what was to be asked is asked when the transaction is over. */
 static enum feed_step ask(struct client *c, const struct route_decision *d)
 {
     struct share *s = c->share;
-    int node = balance_ask_node(c, d, share_write_node(c));
+    int node = s->turn->home != NULL ? s->turn->home->pool->cluster_node
+                                     : balance_ask_node(c, d, share_write_node(c));
     enum feed_step step;
 
+    if (s->turn->home != NULL)
+        balance_ask_later(c, d);
     s->turn->is_asker = true;
     step = share_attach(c, node);
     if (step != FEED_PASS)
@@ -47,6 +54,18 @@ static enum feed_step ask(struct client *c, const struct route_decision *d)
     return FEED_PARK;
 }
 
+/* A transaction that has its link lets its reads leave it, and what keeps this one is only that
+ * something is not known yet: of what it names, or the isolation level of who says none. Who was
+ * let in by the server alone has no second link there. */
+static bool may_ask_from_home(const struct client *c, const struct route_decision *d)
+{
+    const struct link *home = c->share->turn->home;
+
+    return home != NULL && home->pool == c->pool && c->share->turn->may_go_out &&
+           (d->reason == ROUTE_R_ASK || d->reason == ROUTE_R_TX_PRIMARY) &&
+           client_may_reuse(c, c->pool);
+}
+
 /* What the router says of one text. */
 WARM static enum feed_step route_one(
     struct client *c, struct slice sql, struct route_decision *d, const struct sql_facts **facts)
@@ -56,7 +75,8 @@ WARM static enum feed_step route_one(
 
     b->tx_status = share_tx_status(c);
     *facts = balance_decide(c, sql, d);
-    if (d->must_ask && !b->ask_failed && (b->tx_status == 'I' || c->share->is_virtual))
+    if (d->must_ask && !b->ask_failed &&
+        (b->tx_status == 'I' || c->share->is_virtual || may_ask_from_home(c, d)))
         return ask(c, d);
     if (d->must_ask && c->share->turn->home != NULL)
         balance_ask_later(c, d);
@@ -199,6 +219,11 @@ static bool is_in_tx(const struct client *c)
     return c->share->is_virtual || c->share->turn->home != NULL;
 }
 
+static bool ends_process(const struct client *c, const struct route_decision *d)
+{
+    return d->reason == ROUTE_R_BACKEND_PID && conf_has_node(c->ss->conf, d->node) && !is_in_tx(c);
+}
+
 /* The node for a simple query. */
 WARM static enum feed_step choose(
     struct client *c, struct slice sql, const struct sql_facts **facts, int *node)
@@ -221,17 +246,19 @@ WARM static enum feed_step choose(
     if (c->balance == NULL || *facts == NULL || s->is_lost)
         return FEED_PASS;
     step = route_one(c, sql, &d, facts);
-    is_out = step == FEED_PASS && share_out_may(c, sql, &d);
+    if (step != FEED_PASS)
+        return step;
+    is_out = share_out_may(c, sql, &d);
     if (s->turn->home != NULL && !is_out) {
+        balance_ask_reset(c->balance);
         share_out_ends(c, *facts);
         return FEED_PASS;
     }
-    if (step == FEED_PASS)
-        step = see_enough(c, &d);
+    step = see_enough(c, &d);
     if (step != FEED_PASS)
         return step;
     balance_ask_reset(c->balance);
-    if (d.reason == ROUTE_R_BACKEND_PID && conf_has_node(c->ss->conf, d.node) && !is_in_tx(c)) {
+    if (ends_process(c, &d)) {
         *node = d.node; /* where the process is that it ends */
         s->is_read = true;
         return FEED_PASS;
@@ -382,14 +409,30 @@ static bool comes_back(struct client *c)
     return true;
 }
 
-/* A read of a transaction that holds locks does not wait for others to give back a link. */
+/* What a question needs is being opened: that is a matter of milliseconds, and happens once. */
+static bool is_coming(struct client *c)
+{
+    struct share_turn *t = c->share->turn;
+    int64_t now_us = loop_now_us(c->ss->loop);
+
+    if (!t->is_asker || t->wait->req.reason != WAIT_REASON_CONNECTING)
+        return false;
+    if (t->ask_until_us == 0)
+        t->ask_until_us = now_us + ASK_OPENS_US;
+    return now_us < t->ask_until_us;
+}
+
+/* A read of a transaction that holds locks does not wait for others to give back a link, nor does
+ * what is asked for its sake. */
 static bool would_queue(struct client *c, enum feed_step step)
 {
-    if (step != FEED_PARK || c->share->turn->home == NULL || share_home_is_standby(c) ||
-        c->share->phase != SHARE_WAITING)
+    struct share_turn *t = c->share->turn;
+
+    if (step != FEED_PARK || t->home == NULL || share_home_is_standby(c) ||
+        c->share->phase != SHARE_WAITING || is_coming(c))
         return false;
     share_home_come_back(c);
-    c->share->turn->keeps_home = true;
+    t->keeps_home = true;
     return true;
 }
 
@@ -407,12 +450,33 @@ static bool leaves_home(struct client *c, struct slice sql, const struct sql_fac
     return lacks;
 }
 
+/* A query on the link that is there. */
+WARM static enum feed_step go_on_with_query(struct client *c, struct feed_run *run,
+    struct slice msg, const struct sql_facts *facts, bool is_alone)
+{
+    enum feed_step step = go_on(c, run, is_alone);
+    bool is_fresh = step == FEED_PASS && c->share->is_fresh; /* chosen for, and had to wait */
+
+    if (step == FEED_PASS)
+        step = share_make_ready(c, run);
+    if (step != FEED_PASS)
+        return step;
+    if (is_fresh) {
+        share_keep(c, whole_or_none(msg));
+    } else if (may_replan_tied(c)) {
+        c->share->may_replan = facts != NULL && share_names_executes(c, facts) != NULL;
+        keep_tied(c, whole_or_none(msg));
+    }
+    if (facts != NULL && begins_transaction(facts))
+        share_names_load_sql(c, run);
+    return FEED_PASS;
+}
+
 WARM enum feed_step share_begin_query(struct client *c, struct feed_run *run, struct slice sql,
     struct slice msg, const struct sql_facts **facts, bool is_alone)
 {
     struct share *s = c->share;
     enum feed_step step;
-    bool is_fresh;
     int node;
 
     if (!s->is_counted)
@@ -422,7 +486,7 @@ WARM enum feed_step share_begin_query(struct client *c, struct feed_run *run, st
         share_home_set_aside(c);
     if (s->phase <= SHARE_WAITING) {
         step = choose(c, sql, facts, &node);
-        if (!comes_back(c)) {
+        if (step != FEED_PASS || !comes_back(c)) {
             if (step == FEED_PASS)
                 step = share_get_link(c, run, node);
             if (would_queue(c, step))
@@ -435,19 +499,7 @@ WARM enum feed_step share_begin_query(struct client *c, struct feed_run *run, st
             return FEED_PASS;
         }
     }
-    step = go_on(c, run, is_alone);
-    is_fresh = step == FEED_PASS && s->is_fresh; /* it was chosen for, and had to wait */
-    if (step == FEED_PASS)
-        step = share_make_ready(c, run);
-    if (step == FEED_PASS && is_fresh) {
-        share_keep(c, whole_or_none(msg));
-    } else if (step == FEED_PASS && may_replan_tied(c)) {
-        s->may_replan = *facts != NULL && share_names_executes(c, *facts) != NULL;
-        keep_tied(c, whole_or_none(msg));
-    }
-    if (step == FEED_PASS && *facts != NULL && begins_transaction(*facts))
-        share_names_load_sql(c, run);
-    return share_chosen(c, step);
+    return share_chosen(c, go_on_with_query(c, run, msg, *facts, is_alone));
 }
 
 /* What a look ahead over a sequence found. */
@@ -697,7 +749,7 @@ static enum feed_step begin_batch(
     if (c->share->phase <= SHARE_WAITING) {
         step = choose_for_batch(c, p, end, &node, &kept);
         c->share->turn->kept_len = (uint32_t)kept.n;
-        is_elsewhere = !comes_back(c);
+        is_elsewhere = step != FEED_PASS || !comes_back(c);
     }
     if (is_elsewhere) {
         if (step == FEED_PASS)

@@ -91,6 +91,7 @@ void share_home_return(struct client *c)
 
     ASSERT(home != NULL && c->link == NULL);
     s->turn->home = NULL;
+    s->turn->ask_until_us = 0;
     s->turn->is_out = false;
     s->is_read = false;
     s->is_fresh = false;

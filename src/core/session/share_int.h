@@ -217,6 +217,7 @@ struct share_turn {
     uint64_t unnamed_epoch; /* the loan in which the link was told the unnamed one, or that there
                                is none; 0: it may have another client's */
     int64_t homeless_until_us;
+    int64_t ask_until_us; /* with `home`: a link to ask on is waited for so long; 0: for none */
     struct list homeless_node; /* ss->homeless: waits for a primary; or ss->queued */
     struct link *home;         /* of the transaction, while a read runs elsewhere; else NULL */
     struct buf held;           /* what the kept link said while another one answers */

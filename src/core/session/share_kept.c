@@ -54,8 +54,8 @@ HOT struct link *share_kept_take(struct client *c, int node)
 {
     struct link *kept = c->share->kept;
 
-    if (kept == NULL)
-        return NULL;
+    if (kept == NULL || kept == c->share->turn->home)
+        return NULL; /* a transaction lives on it, which is asked about on another one */
     if (kept->pool->cluster_node == node) {
         c->share->kept_uses = 1;
         kept->must_clean = false; /* it is cleaned at the goodbye, whatever was left on it */

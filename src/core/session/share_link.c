@@ -175,6 +175,7 @@ static void on_synced(struct client *c)
 static void on_asked(struct client *c)
 {
     struct share *s = c->share;
+    bool was_aside;
 
     if (share_cache_is_asking(c)) {
         share_cache_asked(c);
@@ -194,7 +195,10 @@ static void on_asked(struct client *c)
     }
     s->phase = SHARE_ATTACHED;
     s->is_fresh = true;
+    was_aside = s->turn->home != NULL;
     share_detach(c);
+    if (was_aside && s->turn->is_cancelled)
+        share_home_set_aside(c); /* what is cancelled fails with its transaction */
     if (c->is_parked)
         go_on(c);
     else

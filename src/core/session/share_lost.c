@@ -491,7 +491,10 @@ static void lost_out(struct client *c, struct link *link, const struct err *err,
     bool may_retry = is_running && !is_done && share_may_send_again(c, link);
     bool was_cut = s->turn->is_cut;
 
-    avoid_node(c, link->pool->cluster_node);
+    if (s->turn->is_asker)
+        c->balance->ask_failed = true; /* it is not asked again for this statement's sake */
+    else
+        avoid_node(c, link->pool->cluster_node);
     if (!is_running || may_retry) {
         share_home_return(c);
         if (may_retry) {

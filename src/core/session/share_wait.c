@@ -32,7 +32,8 @@ static void look_at_queues(struct sessions *ss)
     }
 }
 
-/* Standbys that do not let us in are given up: reads go elsewhere. */
+/* Standbys that do not let us in are given up: reads go elsewhere. So is a link for a question
+ * about what a transaction reads. */
 static void look_at_logins(struct sessions *ss)
 {
     int64_t now = loop_now_us(ss->loop);
@@ -53,6 +54,9 @@ static void look_at_logins(struct sessions *ss)
         if (c->share->phase == SHARE_OPENING && now >= turn->not_before_us)
             link_fail_text(c->link, "08006", "node %d takes too long to let a session in",
                 c->link->pool->cluster_node);
+        else if (c->share->phase == SHARE_WAITING && turn->ask_until_us != 0 &&
+                 now >= turn->ask_until_us)
+            client_unpark(c);
     }
 }
 
