@@ -31,6 +31,9 @@ enum log_level {
 };
 
 #define LOG_JSONLINE_MAX 65536
+/* The next step when processes of ours do not understand each other. */
+#define LOG_HINT_MISFIT                                                                            \
+    "Restart pgpool as a whole if two versions of it run; else it is a bug: please report it."
 
 enum log_verbosity {
     LOG_TERSE, /* no DETAIL and HINT */

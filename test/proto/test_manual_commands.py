@@ -92,6 +92,61 @@ def test_errors_exist():
         assert not state or any(f'"{state}"' in t for t in found), (state, begins)
 
 
+def calls(text: str, names: str):
+    """Calls of these functions with what follows them up to the end of the block: (arguments, rest)."""
+    for m in re.finditer(rf"\b(?:{names})\(", text):
+        end, depth = m.end(), 1
+        while depth:
+            depth += (text[end] == "(") - (text[end] == ")")
+            end += 1
+        yield re.sub(r'"\s*\n\s*"', "", text[m.start():end]), re.split(r"\n\s*\}|\berr_set", text[end:end + 400])[0]
+
+
+def rows_of_errors() -> list[str]:
+    return re.findall(r"^\| (?:\w{5} \| )?`([^`]+)`", (TOP / "doc/user/errors.md").read_text(encoding="utf-8"), re.M)
+
+
+def has_row(said: str, rows: list[str]) -> bool:
+    """A row quotes a part of the text that stands in no other."""
+    texts = re.findall(r'"((?:[^"\\]|\\.)*)"', said)
+    return any(row.replace('"', '\\"').rstrip() in text for row in rows if len(row) > SHORT for text in texts)
+
+
+def test_warnings_have_a_next_step():
+    """Whatever the log says at WARNING and above has a HINT, or a row of errors.md with the next step."""
+    rows, bare, seen = rows_of_errors(), [], 0
+    for file in (TOP / "src").glob("**/*.c"):
+        if "src/bin" in str(file) or file.name == "assert.c":
+            continue
+        for call, _ in calls(file.read_text(encoding="utf-8"), "log_at|log_caused|log_at_detail|log_caused_detail"):
+            if not re.search(r"LVL_(WARNING|ERROR|FATAL)\b", call) or "%s:%u: %s" in call:
+                continue  # the latter: an error's text behind its place in a file
+            seen += 1
+            hint = re.match(r"log_\w+_detail\(.*?,\s*(?:NULL|\"(?:[^\"\\\\]|\\\\.)*\"|[^,\"]+?(?:\([^()]*\))?[^,\"]*),\s*(NULL\b)?", call, re.S)
+            if (hint is None or hint[1]) and not has_row(call, rows):
+                bare.append(f"{file.name}: {call[:140]}")
+    assert seen > 80
+    assert not bare, "\n".join(bare)
+
+
+SHORT = 11  # `node ` stands in many texts
+CLIENT_SEES = ("session", "login", "backend", "auth", "route", "admin")
+
+
+def test_errors_have_a_next_step():
+    """What clients are told by the modules that serve them has a HINT, or a row of errors.md with the next step."""
+    rows, bare, seen = rows_of_errors(), [], 0
+    for file in [f for name in CLIENT_SEES for f in (TOP / "src/core" / name).glob("*.c")]:
+        for call, rest in calls(file.read_text(encoding="utf-8"), "err_set|err_set_fatal|err_set_errno"):
+            if re.search(r'"(?:%.\*s|%s|%s: %s|%s: %s \(%s\))"|text\b', call):
+                continue  # words of the server, or of a caller
+            seen += 1
+            if "err_hint" not in rest and not has_row(call, rows):
+                bare.append(f"{file.name}: {call[:140]}")
+    assert seen > 100
+    assert not bare, "\n".join(bare)
+
+
 def test_man_pages_exist():
     """Every program, every name of pcp, and the files of settings have one that is installed."""
     made = "".join(p.read_text(encoding="utf-8") for p in TOP.glob("src/bin/**/module.am")).replace("\\\n", " ")

@@ -107,6 +107,7 @@ const struct admin_report_info *admin_report_info(enum admin_report report)
 static int too_long(struct err *err)
 {
     err_set(err, "53200", "the answer is too long");
+    err_hint(err, "Ask over HTTP with a filter: /api/v1/NAME?q=TEXT&limit=N.");
     err_detail(err, "The limit is %d MB.", ADMIN_RESULT_MAX_BYTES >> 20);
     return -1;
 }
@@ -114,6 +115,7 @@ static int too_long(struct err *err)
 static int no_session(struct err *err)
 {
     err_set(err, "0A000", "this command changes a session, and there is none here");
+    err_hint(err, "Give it in the session that it is about.");
     return -1;
 }
 
@@ -261,6 +263,7 @@ static int admin_run_cache_delete(struct run *r)
         return too_long(r->err);
     if (r->src->cache_delete == NULL) {
         err_set(r->err, "55000", "query cache is not enabled");
+        err_hint(r->err, "memory_cache_enabled = on, and a restart.");
         return -1;
     }
     found =
@@ -394,6 +397,7 @@ static int order_door(struct run *r, enum admin_order_kind kind)
 {
     if (r->cmd->name[0] == '\0') {
         err_set(r->err, "42601", "a database has to be named");
+        err_hint(r->err, "KILL database, for example.");
         return -1;
     }
     return order_database(r, kind);

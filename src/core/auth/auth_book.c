@@ -231,8 +231,9 @@ static void report_line(const char *file, unsigned line, const struct err *probl
     const bool *speaks = ctx;
 
     if (*speaks)
-        log_at(problem->severity == ERR_WARNING ? LVL_WARNING : LVL_LOG, "%s:%u: %s", file, line,
-            problem->msg);
+        log_at_detail(problem->severity == ERR_WARNING ? LVL_WARNING : LVL_LOG,
+            problem->detail[0] != '\0' ? problem->detail : NULL,
+            problem->hint[0] != '\0' ? problem->hint : NULL, "%s:%u: %s", file, line, problem->msg);
 }
 
 /* The key is needed only when something is encrypted: its absence is no news until then. */
@@ -304,7 +305,9 @@ bool auth_book_load_passwd(
     is_new_key = load_key(b, key_path, is_speaker);
     if (stat(path, &st) == -1) {
         if (is_speaker && !b->told_missing && errno != ENOENT)
-            log_at(LVL_WARNING, "could not look at pool_passwd \"%s\": %s", path, strerror(errno));
+            log_at_detail(LVL_WARNING, NULL,
+                "The file and its folder have to be readable by the user that pgpool runs as.",
+                "could not look at pool_passwd \"%s\": %s", path, strerror(errno));
         b->told_missing = true;
         if (errno == ENOENT)
             passwd_free(&b->passwd); /* the file was taken away: its entries are no more */

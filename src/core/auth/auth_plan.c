@@ -268,6 +268,8 @@ enum auth_give auth_give_choose(
     case AUTH_SERVER_UNKNOWN:
     case AUTH_SERVER_OTHER:
         err_set(err, "28000", "the server asks for an authentication method that is not supported");
+        err_hint(err, "Let pg_hba.conf of the server ask pgpool's address for scram-sha-256, md5, "
+                      "password or a certificate.");
         return AUTH_GIVE_IMPOSSIBLE;
     }
     err_set(

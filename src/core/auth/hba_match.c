@@ -82,9 +82,12 @@ static enum hba_answer ask_role(
 {
     enum hba_answer a = o == NULL || o->in_role == NULL ? HBA_FAIL : o->in_role(o->ctx, user, role);
 
-    if (a == HBA_FAIL)
+    if (a == HBA_FAIL) {
         err_set_fatal(err, "28000", "could not find out whether user \"%.*s\" is in role \"%.*s\"",
             (int)user.n, user.p, (int)role.n, role.p);
+        err_hint(
+            err, "SHOW POOL_NODES: the server is asked for roles; auth_user may have to be set.");
+    }
     return a;
 }
 

@@ -295,6 +295,7 @@ int passwd_read_file(
 
     if (fd == -1 || fstat(fd, st) == -1) {
         err_set_errno(err, errno, "could not open file \"%s\"", path);
+        err_hint(err, "It has to be readable by the user that pgpool runs as.");
         if (fd != -1)
             close(fd);
         return -1;

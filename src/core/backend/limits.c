@@ -230,6 +230,7 @@ static void client_refuse(
     }
     err_set_fatal(err, "53300", "too many clients of %s \"%.*s\"", is_db ? "database" : "user",
         (int)(name.n < LIMITS_NAME_MAX ? name.n : LIMITS_NAME_MAX), name.p);
+    err_hint(err, "SHOW POOL_LIMITS and SHOW POOL_CLIENTS tell who has them.");
     err_detail(
         err, "%s is %d.", is_db ? "max_db_client_connections" : "max_user_client_connections", max);
 }

@@ -50,7 +50,9 @@ static void link_on_timer(struct timer *t)
     if (link->phase == LINK_CLEANING && link_clean_on_timer(link))
         return;
     if (link->phase == LINK_CLEANING)
-        log_caused(LVL_WARNING,
+        log_caused_detail(LVL_WARNING, NULL,
+            "What a client left running there went on; pg_stat_activity of that server tells what "
+            "it is.",
             "server process %d of node %d did not become idle in time: closing its "
             "connection",
             link->server_pid, link->pool->cluster_node);

@@ -95,9 +95,11 @@ static int answer_send(struct link *link, struct buf *out, struct err *err)
     if (out->data != NULL)
         mem_wipe(out->data, out->len);
     buf_free(out);
-    if (rc == -1)
+    if (rc == -1) {
         err_set_fatal(
             err, "08006", "connection to server was lost (node %d)", link->pool->cluster_node);
+        err_hint(err, "The log of that server tells why; SHOW POOL_NODES whether it is used.");
+    }
     return rc;
 }
 

@@ -99,6 +99,13 @@ static bool still_runs(const struct link *link, const struct cancel *c)
            (int32_t)(c->last - expect_head_serial(&link->expect)) >= 0;
 }
 
+static void tell_failed(const struct cancel *c, const char *why)
+{
+    log_caused_detail(LVL_WARNING, NULL,
+        "What the client ran goes on at the server: pg_cancel_backend there, or KILL CLIENT here.",
+        "cancel request could not be forwarded to node %d: %s", c->node, why);
+}
+
 static void cancel_send(struct cancel *c)
 {
     c->is_sent = true;
@@ -116,10 +123,8 @@ static void cancel_ask_tls(struct cancel *c)
     v = backend_tls_step(c->be, c->node, &c->stream, &err);
     if (v == BACKEND_TLS_READY)
         cancel_send(c);
-    if (v == BACKEND_TLS_REFUSED)
-        err_set(&err, "08006", "node %d does not support TLS any more", c->node);
     if (v == BACKEND_TLS_FAILED || v == BACKEND_TLS_REFUSED) {
-        log_caused(LVL_WARNING, "cancel request could not be forwarded: %s", err.msg);
+        tell_failed(c, v == BACKEND_TLS_REFUSED ? "it does not support TLS any more" : err.msg);
         stream_close(&c->stream);
     }
 }
@@ -173,8 +178,7 @@ static void cancel_on_timer(struct timer *t)
 
     if (link != NULL && c->is_sent)
         link->is_retired = true; /* the server may read it yet, and strike whoever is there then */
-    log_caused(LVL_WARNING,
-        "cancel request to a server was not taken in time: given up (cancel_wait_timeout)");
+    tell_failed(c, "the server did not take it within cancel_wait_timeout");
     if (c->dial != NULL) {
         dial_cancel(&c->dial);
         cancel_free(c);
@@ -190,7 +194,7 @@ static void cancel_on_dialed(int fd, const struct err *err, void *ctx)
 
     c->dial = NULL;
     if (fd == -1) {
-        log_caused(LVL_WARNING, "cancel request could not be forwarded: %s", err->msg);
+        tell_failed(c, err->msg);
         cancel_free(c);
         return;
     }
@@ -199,7 +203,7 @@ static void cancel_on_dialed(int fd, const struct err *err, void *ctx)
     if (!c->wants_tls)
         cancel_send(c);
     else if (backend_tls_begin(c->be, c->node, &c->stream, &why) == -1) {
-        log_caused(LVL_WARNING, "cancel request could not be forwarded: %s", why.msg);
+        tell_failed(c, why.msg);
         stream_close(&c->stream);
     }
 }

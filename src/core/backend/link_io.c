@@ -276,7 +276,9 @@ HOT static void link_after_reply(struct link *link, char type)
  * client. */
 static bool link_unasked(struct link *link)
 {
-    log_caused(LVL_WARNING,
+    log_caused_detail(LVL_WARNING, NULL,
+        "An extension that sends from the background, or a pg_terminate_backend: the log of that "
+        "server.",
         "server process %d of node %d sent something unasked on an idle connection: "
         "closed",
         link->server_pid, link->pool->cluster_node);

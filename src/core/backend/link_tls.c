@@ -243,6 +243,7 @@ int backend_tls_begin(struct backend *be, int node, struct stream *s, struct err
     if (stream_send(s, request, sizeof request) == 0)
         return 0;
     err_set_fatal(err, "08006", "connection to server was lost (node %d)", node);
+    err_hint(err, "The log of that server tells why; SHOW POOL_NODES whether it is used.");
     return -1;
 }
 
@@ -256,6 +257,7 @@ static enum backend_tls_verdict on_answer(
         return begin_handshake(be, node, s, err) == 0 ? BACKEND_TLS_MORE : BACKEND_TLS_FAILED;
     err_set_fatal(err, "08P01", "node %d answered the request for TLS with 0x%02X", node,
         (unsigned char)answer);
+    err_hint(err, "What listens there is no PostgreSQL: backend_hostname and backend_port.");
     return BACKEND_TLS_FAILED;
 }
 
@@ -265,17 +267,22 @@ enum backend_tls_verdict backend_tls_step(
     char byte; /* not one more: what follows the answer must be TLS */
     ssize_t n = stream_recv(s, &byte, 1);
 
-    if (n == -1 && errno == EPROTO)
+    if (n == -1 && errno == EPROTO) {
         err_set_fatal(err, "08006", "TLS with node %d failed: %s", node, stream_tls_error(s));
-    else if (n == -1)
+        err_hint(err, "ssl_ca_cert and backend_ssl_mode here, the certificate there.");
+    } else if (n == -1) {
         err_set_fatal(
             err, "08006", "connection to server was lost while asking for TLS (node %d)", node);
+        err_hint(err, "The log of that server tells why; SHOW POOL_NODES whether it is used.");
+    }
     if (n == -1)
         return BACKEND_TLS_FAILED;
     if (!stream_is_tls(s))
         return n == 0 ? BACKEND_TLS_MORE : on_answer(be, node, s, byte, err);
     if (n > 0) {
         err_set_fatal(err, "08P01", "node %d spoke before it was asked", node);
+        err_hint(err, "What listens there is no PostgreSQL, or a proxy meddles: backend_hostname "
+                      "and backend_port.");
         return BACKEND_TLS_FAILED;
     }
     return stream_is_secured(s) ? BACKEND_TLS_READY : BACKEND_TLS_MORE;
@@ -382,6 +389,7 @@ static void link_tls_on_refused(struct link *link)
         err_clear(&err);
         err_set_fatal(&err, "08001",
             "node %d does not support TLS, but backend_ssl_mode%d requires it", node, node);
+        err_hint(&err, "Set ssl = on at that server, or another backend_ssl_mode here.");
         link_fail(link, &err);
         return;
     }

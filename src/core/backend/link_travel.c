@@ -194,7 +194,8 @@ void backend_on_offer(struct backend *be, const void *body, size_t len, int fd)
     memcpy(&m, body, len < sizeof m ? len : sizeof m);
     if (len < sizeof m || len != sizeof m + m.user_len + m.database_len + 2U + m.key_len +
                                      m.startup_len + m.reported_len + m.vars_len + m.preps_len) {
-        log_at(LVL_ERROR, "a connection handed over by another worker is malformed: closed");
+        log_at_detail(LVL_ERROR, NULL, LOG_HINT_MISFIT,
+            "a connection handed over by another worker is malformed: closed");
         close(fd);
         return;
     }

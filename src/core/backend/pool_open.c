@@ -89,7 +89,8 @@ static void own_failed(struct pool *pool, const char *why)
     if (pool->trial_wait_us > TRIAL_WAIT_MAX_US)
         pool->trial_wait_us = TRIAL_WAIT_MAX_US;
     pool->trial_us = loop_now_us(pool->be->loop) + pool->trial_wait_us;
-    log_at_detail(LVL_WARNING, why, NULL,
+    log_at_detail(LVL_WARNING, why,
+        "Give pgpool a password of that user (pool_passwd), or set min_pool_size = 0.",
         "min_pool_size of database \"%.*s\" cannot be kept: user \"%s\" cannot log in to node %d; "
         "tried again in %d s",
         (int)pool->database_len, pool_database(pool).p, pool->names, pool->cluster_node,
@@ -393,7 +394,9 @@ bool pool_link_refused(struct link *link, const char *sqlstate)
     if (!is_refusal(sqlstate))
         return false;
     if (quota_refused(be->shm, node, loop_now_us(be->loop)))
-        log_at(LVL_WARNING,
+        log_at_detail(LVL_WARNING, NULL,
+            "It is full (max_connections there, max_backend_connections here), starts or stops: "
+            "its log.",
             "node %d refuses connections (SQLSTATE %s): clients wait while it is asked again now "
             "and then",
             node, sqlstate);

@@ -464,8 +464,10 @@ void client_auth_give_link(struct client_auth *a, struct slice password)
 
     a->link_judges = true;
     if (*a->who.link == NULL || link_answer_password(*a->who.link, password, &err) == -1) {
-        if (!err_is_set(&err))
+        if (!err_is_set(&err)) {
             err_set_fatal(&err, "08006", "connection to server was lost");
+            err_hint(&err, "The log of that server tells why; SHOW POOL_NODES whether it is used.");
+        }
         client_auth_stop(a, &err, NULL);
     }
 }

@@ -170,6 +170,7 @@ static void prober_on_timer(struct timer *t)
     struct err err = {0};
 
     err_set(&err, "57P03", "the server did not answer in time");
+    err_hint(&err, "The load of that server and its log; connect_timeout.");
     prober_fail(p, &err);
 }
 
@@ -373,14 +374,16 @@ static void lookup_keep(struct prober *p, struct lookup *l)
     struct slice user = slice_of_str(l->user);
 
     if (l->is_wrong && l->kind == AUTH_LOOKUP_ROLE) {
-        log_caused(LVL_WARNING,
+        log_caused_detail(LVL_WARNING, NULL,
+            "Does search_path of auth_user put something before pg_catalog?",
             "node %d answered something else than was asked about role \"%s\": user \"%s\" is "
             "taken "
             "for no member of it",
             p->link->pool->cluster_node, l->role, l->user);
         l->has_row = false;
     } else if (l->is_wrong) {
-        log_caused(LVL_WARNING,
+        log_caused_detail(LVL_WARNING, NULL,
+            "Run it by hand as auth_user: it has to give name and secret of user $1.",
             "auth_query did not return one row (name, secret) for the user asked for: "
             "user \"%s\" is taken for unknown",
             l->user);
@@ -436,8 +439,10 @@ static void prober_on_answer(struct prober *p)
     list_remove(&l->node);
     task_post(p->sa->be->loop, &p->start);
     if (link_own_failed(p->link)) {
-        if (!err_is_set(&err))
+        if (!err_is_set(&err)) {
             err_set(&err, "XX000", "the query failed");
+            err_hint(&err, "Run auth_query by hand as auth_user.");
+        }
         log_caused_detail(LVL_LOG, err.detail[0] != '\0' ? err.detail : NULL,
             strcmp(err.sqlstate, "42501") == 0
                 ? "Create the function pgpool_user_lookup, see the manual, or set auth_query."
@@ -468,6 +473,8 @@ static void prober_on_auth(void *owner, struct link *link, const char *msg, size
     err_set(&err, "28P01",
         "node %d asks \"%s\" for a password, and nothing in pool_passwd answers it",
         link->pool->cluster_node, p->user);
+    err_hint(&err,
+        "Store its password with pg_enc, or set auth_user to a user that may log in without.");
     prober_fail(p, &err);
 }
 
@@ -567,6 +574,7 @@ static void prober_acquire(struct prober *p)
     p->began_us = loop_now_us(p->sa->be->loop);
     if (node == VIEW_NO_NODE) {
         err_set(&err, "57P03", "no server can be asked at the moment");
+        err_hint(&err, "SHOW POOL_NODES: a server has to be up.");
         prober_fail(p, &err);
         return;
     }

@@ -228,6 +228,7 @@ static void limits_end(struct client *c, const struct deadline *d)
         CLIENT_LOG(c, LVL_LOG, "client connection is terminated: client_idle_limit (%s) is reached",
             limit_text(d->limit_ms, text));
         err_set_fatal(&err, "57P05", "connection terminated due to client idle limit reached");
+        err_hint(&err, "The setting is client_idle_limit.");
     } else {
         err_set_fatal(
             &err, d->limit == LIMIT_WAIT ? "53300" : "08P01", "%s", limits_reason(c, d->limit));

@@ -75,6 +75,8 @@ static bool login_too_many(struct client *c)
 
     err_clear(&err);
     err_set_fatal(&err, "53300", "Sorry, too many clients already");
+    err_hint(
+        &err, "Raise max_clients, or let clients disconnect that do nothing: SHOW POOL_CLIENTS.");
     err_detail(&err, "max_clients is %d, reserved_connections is %d.", conf->max_clients,
         conf->reserved_connections);
     client_end(c, &err);
@@ -548,7 +550,9 @@ HOT static void client_on_link_bytes(void *owner, struct link *link, const char 
 
     if (link != c->link || link->epoch != c->epoch) {
         link->be->epoch_mismatches++;
-        log_at(LVL_ERROR, "a reply met another client: dropped");
+        log_at_detail(LVL_ERROR, NULL,
+            "This must not happen: please report it, with the lines before.",
+            "a reply met another client: dropped");
         link_close(link);
         return;
     }

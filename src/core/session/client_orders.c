@@ -480,7 +480,8 @@ static void tell_of_ddl(void *ctx, const struct link_retire *told)
         if (i == env->ordinal || proc_row(env->shm, slot)->pid == 0)
             continue;
         if (mailbox_post(env->boxes, slot, MAIL_LINKS_RETIRE, what, sizeof *what, -1) == -1)
-            log_at(LVL_WARNING,
+            log_at_detail(LVL_WARNING, NULL,
+                "Links of the role as it was may be used there: PGPOOL RECONNECT replaces them.",
                 "worker %d could not be told that a role has changed: its mailbox is full", i);
     }
     sessions_on_retire(c->ss, what, sizeof *what);

@@ -159,6 +159,7 @@ static bool is_usable(struct client *c, struct err *err)
     if (c->ss->tls->ctx != NULL)
         return true;
     err_set_fatal(err, "58000", "TLS is switched on, but its certificate is not usable");
+    err_hint(err, "The log tells why: ssl_cert and ssl_key; then reload.");
     return false;
 }
 

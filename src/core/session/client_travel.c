@@ -381,7 +381,8 @@ void sessions_on_travel(struct sessions *ss, void *body, size_t len, int fd)
     if (unpack(c, &m, &bag)) {
         arrive(c, &bag);
     } else {
-        log_at(LVL_WARNING, "a client that came from another worker cannot be read: it is closed");
+        log_at_detail(LVL_WARNING, NULL, LOG_HINT_MISFIT,
+            "a client that came from another worker cannot be read: it is closed");
         client_dispose(c);
     }
     mem_wipe(body, len);

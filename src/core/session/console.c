@@ -100,6 +100,8 @@ static bool is_full(struct client *c)
         return false;
     err_clear(&err);
     err_set_fatal(&err, "53300", "too many clients of database \"%s\"", pool_database(c->pool).p);
+    err_hint(
+        &err, "Close others, or use an SQL session of another database, which knows SHOW, too.");
     err_detail(&err, "reserved_admin is %d.", conf->reserved_admin);
     client_end(c, &err);
     return true;

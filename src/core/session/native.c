@@ -297,6 +297,7 @@ static void stop_for(struct native *n, const struct native_leg *leg)
     } else {
         err_clear(&err);
         err_set(&err, "40000", "node %d could not go on with the COPY", leg->node);
+        err_hint(&err, "Roll back; SHOW POOL_NODES and SHOW POOL_EVENTS tell what became of it.");
         wire_put_err(&n->held, &err);
     }
     stop_copies(n);

@@ -423,7 +423,9 @@ static void leg_on_bytes(void *owner, struct link *link, const char *p, size_t n
 
     if (link != leg->link || link->epoch != leg->epoch) {
         link->be->epoch_mismatches++;
-        log_at(LVL_ERROR, "a reply met another client: dropped");
+        log_at_detail(LVL_ERROR, NULL,
+            "This must not happen: please report it, with the lines before.",
+            "a reply met another client: dropped");
         link_close(link);
         return;
     }

@@ -30,7 +30,9 @@ static void rest_end(struct native_rest *r)
     if (r->failed) {
         snprintf(cmd.who, sizeof cmd.who, "%s", "native replication");
         snprintf(cmd.why, sizeof cmd.why, "%s", "it could not end what the main node had ended");
-        log_at(LVL_WARNING, "node %d is detached: %s", cmd.node, cmd.why);
+        log_at_detail(LVL_WARNING, NULL,
+            "Rebuild it from another node, and attach it: it lacks what the others have.",
+            "node %d is detached: %s", cmd.node, cmd.why);
         sessions_mail_monitor(r->ss, MAIL_NODE_COMMAND, &cmd, sizeof cmd);
     }
     if (r->link != NULL)

@@ -166,6 +166,7 @@ static void on_synced(struct client *c)
     err_clear(&err);
     err_set(&err, "08006", "the session's settings could not be restored on node %d",
         link->pool->cluster_node);
+    err_hint(&err, "Connect again.");
     err_detail(&err, "The server refuses a SET that it accepted before; its log says why.");
     share_forget_loan(c);
     link_close(link);

@@ -128,8 +128,10 @@ void share_login_synced(struct client *c)
     err_clear(&err);
     if (c->share->turn->last_words != NULL)
         err = *c->share->turn->last_words;
-    else
+    else {
         err_set(&err, "22023", "a start-up parameter is not accepted by the server");
+        err_hint(&err, "ignore_startup_parameters names those that are left out.");
+    }
     err.severity = ERR_FATAL;
     client_login_tell_ok(c); /* the server finds fault behind it */
     client_end(c, &err);

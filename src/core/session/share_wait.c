@@ -100,6 +100,7 @@ static void look(struct timer *t)
             share_stop_waiting(c);
             err_clear(&err);
             err_set(&err, "57P03", "no server accepts writes");
+            err_hint(&err, "SHOW POOL_NODES; promote a standby, or start the old primary.");
             err_detail(&err, "No primary was found within failover_wait (%d s).",
                 (int)(ss->conf->failover_wait_ms / 1000));
             share_fail_parked(c, &err);

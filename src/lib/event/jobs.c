@@ -138,7 +138,9 @@ static void jobs_run_queue(struct jobs *jobs, enum job_class class)
             job_free(job);
         } else if (rc != 0) {
             list_push_front(queued, &job->node); /* when another ends, or its client goes */
-            log_at(LVL_WARNING, "could not start a thread for authentication: %s", strerror(rc));
+            log_at_detail(LVL_WARNING, NULL,
+                "The limits of tasks and memory: ulimit -u, TasksMax of systemd.",
+                "could not start a thread for authentication: %s", strerror(rc));
             return;
         }
     }

@@ -139,8 +139,9 @@ void orders_tell_worker(const struct proc_env *env, int ordinal, const struct or
     if (proc_row(env->shm, slot)->pid == 0)
         return; /* a worker that starts looks at the orders anyway */
     if (mailbox_post(env->boxes, slot, MAIL_ORDER, m, sizeof *m, -1) == -1)
-        log_at(
-            LVL_WARNING, "worker %d could not be told of an order: its mailbox is full", ordinal);
+        log_at_detail(LVL_WARNING, NULL,
+            "Give the order again: the worker is busier than it should be.",
+            "worker %d could not be told of an order: its mailbox is full", ordinal);
 }
 
 /* By mail also the worker that gives the order, so that it does not happen in the middle of a

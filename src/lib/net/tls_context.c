@@ -42,6 +42,7 @@ static int check_key_file(const char *name, struct err *err)
     if (st.st_uid != geteuid() && st.st_uid != 0) {
         err_set(err, "F0000", "private key file \"%s\" must be owned by root or by pgpool's user",
             name);
+        err_hint(err, "chown it.");
         return -1;
     }
     forbidden = st.st_uid == 0 ? S_IWGRP | S_IXGRP | S_IRWXO : S_IRWXG | S_IRWXO;
@@ -91,6 +92,7 @@ static int load_identity(SSL_CTX *ctx, const struct tls_settings *st, struct err
         ERR_clear_error();
         err_set(err, "F0000",
             "private key file \"%s\" cannot be loaded because it needs a passphrase", st->key_file);
+        err_hint(err, "Set ssl_passphrase_command, or store the key without one.");
         return -1;
     }
     if (ok != 1)

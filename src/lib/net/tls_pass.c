@@ -120,7 +120,9 @@ int tls_passphrase_get(char *out, int cap, void *ctx)
     struct tls_passphrase *pp = ctx;
 
     if (pp->len == 0 && ask_command(pp) == -1) {
-        log_at(LVL_WARNING, "ssl_passphrase_command failed");
+        log_at_detail(LVL_WARNING, NULL,
+            "Run it by hand as the user that pgpool runs as; it has to print the passphrase.",
+            "ssl_passphrase_command failed");
         tls_passphrase_forget(pp);
         return -1;
     }

@@ -110,6 +110,7 @@ static struct addrinfo *resolve(const char *host, int port, struct err *err)
     if (rc != 0) {
         err_set(err, "08001", "could not resolve listen address \"%s\": %s", host,
             rc == EAI_SYSTEM ? strerror(errno) : gai_strerror(rc));
+        err_hint(err, "Correct listen_addresses (or that of PCP or HTTP); * stands for all.");
         return NULL;
     }
     return list;
@@ -166,6 +167,7 @@ static int lock_folder(const char *dir, struct err *err)
 
     if (fd == -1) {
         err_set_errno(err, errno, "could not open folder \"%s\" of a unix socket", dir);
+        err_hint(err, "Make it, or name another one in unix_socket_directories.");
         return -1;
     }
     while (flock(fd, LOCK_EX | LOCK_NB) == -1) {

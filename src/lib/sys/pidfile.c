@@ -110,6 +110,8 @@ static int try_lock(struct pidfile *p, int *holder_pid, struct err *err)
             if (look_at_lock(p->fd, holder_pid) == 0)
                 return 0;
             err_set(err, "55006", "pid file \"%s\" is held by process %d", p->path, *holder_pid);
+            err_hint(err, "Another pgpool runs with this file: stop it, or give this one its own "
+                          "pid_file_name.");
         } else {
             err_set_errno(err, errno, "could not lock pid file \"%s\"", p->path);
         }

@@ -145,7 +145,10 @@ static void finish(struct run *r)
     if (r->adopted && !r->timed_out)
         log_at(LVL_LOG, "%s has ended; %s", r->name, end.text);
     else if (!end.ok && !r->is_quiet)
-        log_at_detail(LVL_WARNING, end.text, NULL, "%s failed", r->name);
+        log_at_detail(LVL_WARNING, end.text,
+            "Run it by hand as the user that pgpool runs as; what it printed is in the lines "
+            "before.",
+            "%s failed", r->name);
     r->done = NULL;
     close_all(r);
     if (done != NULL)
@@ -281,7 +284,9 @@ static int spawn(struct run *r, const struct run_spec *spec, int in, const int p
 
 static struct run *give_up(struct run *r, int rc)
 {
-    log_at(LVL_WARNING, "%s could not be run: %s", r->name, uv_strerror(rc));
+    log_at_detail(LVL_WARNING, NULL,
+        "Is the command there, and may the user that pgpool runs as run it?",
+        "%s could not be run: %s", r->name, uv_strerror(rc));
     r->done = NULL;
     close_all(r);
     return NULL;

@@ -124,6 +124,7 @@ void role_conf_stand_beside(const struct conf_gen *gen, char left[PROC_PATH_BYTE
     if (left != NULL && getcwd(left, PROC_PATH_BYTES) == NULL)
         left[0] = '\0';
     if (chdir(conf_base_dir(gen)) == -1)
-        log_at(LVL_WARNING, "could not change to folder \"%s\": %s", conf_base_dir(gen),
-            strerror(errno));
+        log_at_detail(LVL_WARNING, NULL,
+            "Relative names of files are looked for elsewhere now: the rights of that folder.",
+            "could not change to folder \"%s\": %s", conf_base_dir(gen), strerror(errno));
 }

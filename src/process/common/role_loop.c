@@ -65,8 +65,8 @@ static void handle(struct role_loop *rl, struct mail *mail)
         rl->on_mail(rl, mail);
         return;
     } else {
-        log_at(LVL_WARNING, "%s got a message it does not know: %s", proc_role_name(rl->env->role),
-            mail_name(mail->type));
+        log_at_detail(LVL_WARNING, NULL, LOG_HINT_MISFIT, "%s got a message it does not know: %s",
+            proc_role_name(rl->env->role), mail_name(mail->type));
     }
     if (mail->fd != -1)
         close(mail->fd);
@@ -84,7 +84,9 @@ static void on_mail_ready(struct io *io, int events)
         if (rc == 0)
             return;
         if (rc == -1 && errno != EPROTO) {
-            log_at(LVL_FATAL, "mailbox of the %s process is broken", proc_role_name(rl->env->role));
+            log_at_detail(LVL_FATAL, NULL,
+                "The process ends, and another is started: please report it if it goes on.",
+                "mailbox of the %s process is broken", proc_role_name(rl->env->role));
             rl->stop_mode = 'f';
             role_loop_end(rl);
             return;

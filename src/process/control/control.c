@@ -53,8 +53,10 @@ static void on_recovery_order(struct control *ctl, const struct node_command *cm
 {
     struct err err = {0};
 
-    if (recovery_job_must_wait(ctl))
+    if (recovery_job_must_wait(ctl)) {
         err_set(&err, "55006", "a failover is under way");
+        err_hint(&err, "Order it again when it is over: SHOW POOL_EVENTS.");
+    }
     if (!err_is_set(&err) && recovery_job_start(ctl, cmd->node, cmd->who, &err) != 0) {
         note_event(ctl, cmd, "recovery", NULL);
         return;
@@ -73,7 +75,8 @@ static void on_mail(struct role_loop *rl, struct mail *mail)
         memcpy(&cmd, mail->body, sizeof cmd);
         on_recovery_order(ctl, &cmd);
     } else {
-        log_at(LVL_WARNING, "control got a message it does not know: %s", mail_name(mail->type));
+        log_at_detail(LVL_WARNING, NULL, LOG_HINT_MISFIT,
+            "control got a message it does not know: %s", mail_name(mail->type));
     }
     if (mail->fd != -1)
         close(mail->fd);

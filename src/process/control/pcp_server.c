@@ -126,8 +126,10 @@ static void take(struct control *ctl, int fd, const struct sockaddr_storage *ss)
     drop_strangers(ctl, &addr);
     nconns = count_conns(ctl, addr.n == 0);
     if (nconns >= (addr.n == 0 ? MAX_UNIX_CONNS : MAX_CONNS)) {
-        log_caused(
-            LVL_WARNING, "PCP connection from %s is refused: there are %d already", peer, nconns);
+        log_caused_detail(LVL_WARNING, NULL,
+            "Somebody opens connections and leaves them: ss -tnp on the port, or a script that "
+            "hangs.",
+            "PCP connection from %s is refused: there are %d already", peer, nconns);
         close(fd);
         return;
     }

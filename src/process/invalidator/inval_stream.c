@@ -52,12 +52,14 @@ static void log_state(const struct inval_stream *s, enum cache_stream_state stat
             s->database);
         break;
     case CACHE_STREAM_BROKEN:
-        log_at_detail(LVL_WARNING, s->row.why, NULL,
+        log_at_detail(LVL_WARNING, s->row.why,
+            "It is tried again; SHOW POOL_CACHE_STREAMS tells when it is followed.",
             "query cache: changes of database \"%s\" cannot be followed: nothing of it is kept",
             s->database);
         break;
     case CACHE_STREAM_LATE:
-        log_at(LVL_WARNING,
+        log_at_detail(LVL_WARNING, NULL,
+            "It comes back by itself; SHOW POOL_CACHE_STREAMS, and the load of the primary.",
             "query cache: the stream of database \"%s\" is late: nothing of it is used",
             s->database);
         break;

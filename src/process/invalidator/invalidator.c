@@ -130,8 +130,9 @@ static void add_listed(struct invalidator *inv)
 
     for (i = 0; i < list->n; i++)
         if (cache_stream_find(inv->streams, slice_of_str(list->item[i])) == CACHE_STREAM_NONE)
-            log_at(LVL_WARNING, "memqcache_wal_databases: too many databases: \"%s\" is left out",
-                list->item[i]);
+            log_at_detail(LVL_WARNING, NULL,
+                "Nothing of that database is kept: take it out, or others.",
+                "memqcache_wal_databases: too many databases: \"%s\" is left out", list->item[i]);
 }
 
 static void look_at_database(struct invalidator *inv, int i)
@@ -202,7 +203,8 @@ int invalidator_main(struct proc_env *env)
     inv->streams = cache_streams_of(env->shm);
     inv->cache = cache_open(env->shm, env->slot);
     if (inv->streams == NULL || inv->cache == NULL) {
-        log_at(LVL_FATAL, "the query cache has no shared memory");
+        log_at_detail(LVL_FATAL, NULL, "Less memqcache_total_size, or more memory; then restart.",
+            "the query cache has no shared memory");
         role_loop_fini(&inv->role);
         mem_free(inv);
         return 1;

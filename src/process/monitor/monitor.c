@@ -399,7 +399,8 @@ static void on_mail(struct role_loop *rl, struct mail *mail)
     else if (mail->type == MAIL_WD_LEADS)
         on_leads(m, mail);
     else
-        log_at(LVL_WARNING, "monitor got a message it does not know: %s", mail_name(mail->type));
+        log_at_detail(LVL_WARNING, NULL, LOG_HINT_MISFIT,
+            "monitor got a message it does not know: %s", mail_name(mail->type));
     if (mail->fd != -1)
         close(mail->fd);
 }

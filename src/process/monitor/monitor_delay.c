@@ -36,16 +36,19 @@ struct delay_run {
     char out[MAX_OUTPUT];
 };
 
+#define HINT                                                                                       \
+    "The last known lag of the standbys holds. Run the command by hand as the user that pgpool "   \
+    "runs as."
+
 static void warn(const char *detail, const char *text)
 {
-    log_at_detail(LVL_WARNING, detail, "The last known lag of the standbys holds.", "%s", text);
+    log_at_detail(LVL_WARNING, detail, HINT, "%s", text);
 }
 
 /* Scripts look for pgpool-II's words. */
 static void warn_failed(int status)
 {
-    log_at_detail(LVL_WARNING, "It is replication_delay_source_cmd.",
-        "The last known lag of the standbys holds.",
+    log_at_detail(LVL_WARNING, "It is replication_delay_source_cmd.", HINT,
         "replication delay command failed with exit code %d", status);
 }
 

@@ -79,7 +79,9 @@ void monitor_fake_mark(const struct conf_gen *gen, int id)
         return;
     if (mark(f, id, &text) && (fseek(f, 0, SEEK_SET) == -1 ||
                                   fwrite(text.data, 1, text.len, f) != text.len || fflush(f) != 0))
-        log_at(LVL_WARNING, "could not write file \"%s\"", path);
+        log_at_detail(LVL_WARNING, NULL,
+            "The file of commands for tests has to be writable by the user that pgpool runs as.",
+            "could not write file \"%s\"", path);
     buf_free(&text);
     fclose(f);
 }

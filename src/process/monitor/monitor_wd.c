@@ -132,7 +132,7 @@ bool monitor_wd_pass(struct monitor *m, const struct node_command *cmd)
     if (!is_on(m) || cmd->is_decided)
         return false;
     if (!post(m, MAIL_WD_ORDER, cmd, sizeof *cmd))
-        log_at(LVL_WARNING,
+        log_at_detail(LVL_WARNING, NULL, "Give the order again.",
             "the watchdog process could not be asked: an order of %s about node %d is lost",
             cmd->who, cmd->node);
     return true;

@@ -172,8 +172,10 @@ void sup_child_start(struct sup *s, struct sup_child *c)
         child_enter(s, c, parent);
     if (pid == -1) {
         schedule(c, now_us);
-        log_at(LVL_WARNING, "could not fork a %s process: %s; next try in %d ms",
-            kind_name(c->role), strerror(errno), c->backoff_ms);
+        log_at_detail(LVL_WARNING, NULL,
+            "The system has no memory or no process left: ulimit -u, TasksMax of systemd.",
+            "could not fork a %s process: %s; next try in %d ms", kind_name(c->role),
+            strerror(errno), c->backoff_ms);
         return;
     }
     c->pid = pid;
@@ -224,10 +226,13 @@ static void log_end(const struct sup *s, const struct sup_child *c, int status)
         log_at(
             LVL_DEBUG1, "%s process with pid: %d exits with status %d", kind, (int)c->pid, status);
     } else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV) {
-        log_at(LVL_WARNING, "%s process with pid: %d was terminated by segmentation fault", kind,
-            (int)c->pid);
+        log_at_detail(LVL_WARNING, NULL,
+            "Another is started, and its clients are lost. Please report it, with the core file.",
+            "%s process with pid: %d was terminated by segmentation fault", kind, (int)c->pid);
     } else if (WIFSIGNALED(status)) {
-        log_at_detail(LVL_WARNING, sig_name(WTERMSIG(status), name, sizeof name), NULL,
+        log_at_detail(LVL_WARNING, sig_name(WTERMSIG(status), name, sizeof name),
+            "Another is started, and its clients are lost. SIGKILL mostly comes from the system, "
+            "when memory runs out.",
             "%s process with pid: %d exits with status %d by signal %d", kind, (int)c->pid, status,
             WTERMSIG(status));
     } else {
@@ -321,8 +326,10 @@ static void bury(struct sup *s, struct sup_child *c, int status)
         c->backoff_ms = 0;
     schedule(c, now_us);
     if (c->backoff_ms > 1000)
-        log_at(LVL_WARNING, "%s process keeps ending; the next one is forked in %d ms",
-            kind_name(c->role), c->backoff_ms);
+        log_at_detail(LVL_WARNING, NULL,
+            "The lines before tell why it ends; it is tried again and again.",
+            "%s process keeps ending; the next one is forked in %d ms", kind_name(c->role),
+            c->backoff_ms);
 }
 
 static struct sup_child *spare_place(struct sup *s)

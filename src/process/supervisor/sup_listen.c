@@ -87,6 +87,7 @@ static int open_web(struct sup *s, struct err *err)
         return 0;
     if (!PGPOOL_HAS_WEB) {
         err_set(err, "0A000", "http_port is set, but this pgpool was built without libmicrohttpd");
+        err_hint(err, "Set http_port = 0, or build pgpool with libmicrohttpd.");
         return -1;
     }
     return open_set(&web, err);

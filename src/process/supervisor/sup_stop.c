@@ -76,8 +76,9 @@ static void kill_rest(struct sup *s)
 
         if (c->pid == 0 || sup_stop_letter(s, c) == 0)
             continue;
-        log_at(LVL_WARNING, "%s process with pid: %d did not stop in time and is killed",
-            proc_role_name(c->role), (int)c->pid);
+        log_at_detail(LVL_WARNING, NULL, "It hung: please report it, with what the log has before.",
+            "%s process with pid: %d did not stop in time and is killed", proc_role_name(c->role),
+            (int)c->pid);
         kill(c->pid, SIGKILL);
     }
     s->kill_at_us = 0;

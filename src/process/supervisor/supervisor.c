@@ -307,7 +307,8 @@ static void on_request(struct sup *s, const struct mail *mail)
         on_succession(s, mail);
         break;
     default:
-        log_at(LVL_WARNING, "unknown request from process slot %d", mail->from_slot);
+        log_at_detail(LVL_WARNING, NULL, LOG_HINT_MISFIT, "unknown request from process slot %d",
+            mail->from_slot);
         break;
     }
 }
@@ -321,8 +322,8 @@ static void take_mails(struct sup *s)
         if (mail.type == MAIL_REQUEST)
             on_request(s, &mail);
         else
-            log_at(
-                LVL_WARNING, "supervisor got a message it does not know: %s", mail_name(mail.type));
+            log_at_detail(LVL_WARNING, NULL, LOG_HINT_MISFIT,
+                "supervisor got a message it does not know: %s", mail_name(mail.type));
         if (mail.fd != -1)
             close(mail.fd);
     }
@@ -373,7 +374,8 @@ static void run(struct sup *s)
         int sender;
 
         if (poll(fds, 2, wait_ms(s)) == -1 && errno != EINTR)
-            log_at(LVL_WARNING, "poll: %s", strerror(errno));
+            log_at_detail(LVL_WARNING, NULL, "It is tried again: please report it if it goes on.",
+                "the main process could not wait for events: %s", strerror(errno));
         while ((signo = sig_take(s->signal_fd, &sender)) != 0)
             on_signal(s, signo);
         take_mails(s);

@@ -121,7 +121,8 @@ static void on_broken(void *owner, const char *why)
 {
     struct wd *w = owner;
 
-    log_at_detail(LVL_WARNING, why, NULL,
+    log_at_detail(LVL_WARNING, why,
+        "Room on the disk of work_dir, and the rights of its folder of the watchdog.",
         "watchdog: the log of the cluster cannot be written: the process ends and begins anew");
     w->status = FAILED;
     role_loop_end(&w->role);
@@ -306,7 +307,8 @@ static void on_mail(struct role_loop *rl, struct mail *mail)
     } else if (mail->type == MAIL_WD_CLUSTER) {
         take_cluster_order(w, mail);
     } else {
-        log_at(LVL_WARNING, "watchdog got a message it does not know: %s", mail_name(mail->type));
+        log_at_detail(LVL_WARNING, NULL, LOG_HINT_MISFIT,
+            "watchdog got a message it does not know: %s", mail_name(mail->type));
     }
     if (mail->fd != -1)
         close(mail->fd);

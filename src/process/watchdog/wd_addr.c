@@ -115,7 +115,8 @@ void wd_addr_hindered(struct wd_addr *a, int64_t again_ms, const char *fmt, ...)
     vsnprintf(a->last_error, sizeof a->last_error, fmt, ap);
     va_end(ap);
     if (strcmp(a->last_error, a->last_logged) != 0)
-        log_at_detail(LVL_WARNING, a->last_error, NULL,
+        log_at_detail(LVL_WARNING, a->last_error,
+            "if_up_cmd and its rights; who else has the address: ip addr on all machines.",
             "the virtual address %s cannot be taken now: it is tried again", a->address);
     memcpy(a->last_logged, a->last_error, sizeof a->last_logged);
     a->stage = WD_WAITING;
@@ -404,7 +405,8 @@ static void become_unfit(struct wd_addr *a, const char *why)
     snprintf(a->last_error, sizeof a->last_error, "%s", why);
     if (!was_fit)
         return;
-    log_at_detail(LVL_WARNING, a->unfit, NULL, "this pgpool should not lead now");
+    log_at_detail(LVL_WARNING, a->unfit, "The network of this machine; SHOW POOL_WATCHDOG.",
+        "this pgpool should not lead now");
     withdraw(a, a->unfit);
     de_escalate(a);
     if (a->stage == WD_IDLE && a->is_leading)
@@ -513,8 +515,8 @@ static void choose_way(struct wd_addr *a)
         "the virtual address %s is set by if_up_cmd and removed by if_down_cmd alone", a->address);
     if (!wd_addr_is_here(a))
         return;
-    log_at(LVL_WARNING, "the virtual address %s is on this machine, left by a former process",
-        a->address);
+    log_at_detail(LVL_WARNING, NULL, "It is taken away by if_down_cmd; nothing needs to be done.",
+        "the virtual address %s is on this machine, left by a former process", a->address);
     a->stage = WD_GIVING;
     wd_command_give(a);
 }

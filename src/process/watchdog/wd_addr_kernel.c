@@ -263,8 +263,11 @@ static void tell_again(struct wd_addr *a)
     if (a->kernel.neigh == NULL)
         return;
     if (neigh_announce(a->kernel.neigh->fd, &a->link, &a->ip) == -1)
-        log_caused(LVL_WARNING, "could not tell the neighbours on %s about the virtual address: %s",
-            a->link.name, strerror(errno));
+        log_caused_detail(LVL_WARNING, NULL,
+            "Until their caches expire they send to the machine that had the address: arping by "
+            "hand.",
+            "could not tell the neighbours on %s about the virtual address: %s", a->link.name,
+            strerror(errno));
     if (++a->kernel.ntold < NTELLS)
         timer_start(a->lp, &a->again, tell_gap_ms[a->kernel.ntold - 1]);
 }

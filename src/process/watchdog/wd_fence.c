@@ -32,7 +32,8 @@ static void on_end(void *owner, const struct run_end *end)
     if (end->ok)
         log_at(LVL_LOG, "watchdog: the former leader, pgpool %d, is shut out", w->state.former);
     else
-        log_at_detail(LVL_WARNING, end->text, NULL,
+        log_at_detail(LVL_WARNING, end->text,
+            "It is run again; by hand, as the user that pgpool runs as, it tells more.",
             "watchdog: wd_fence_command has failed: the virtual address is not taken yet");
 }
 

@@ -151,8 +151,10 @@ void wd_lead_command(struct wd *w, const struct node_command *cmd)
     struct wd_event e;
 
     if (w->is_witness) {
-        log_at(LVL_WARNING, "an order of %s about node %d came to a witness, while nobody leads",
-            cmd->who, cmd->node);
+        log_at_detail(LVL_WARNING, NULL,
+            "Give the order again when somebody leads: SHOW POOL_WATCHDOG.",
+            "an order of %s about node %d came to a witness, while nobody leads", cmd->who,
+            cmd->node);
         return;
     }
     switch ((enum node_order)cmd->order) {
@@ -175,8 +177,9 @@ void wd_lead_command(struct wd *w, const struct node_command *cmd)
     snprintf(e.who, sizeof e.who, "%s", cmd->who);
     snprintf(e.text, sizeof e.text, "%s", cmd->why);
     if (!wd_lead_propose(w, &e))
-        log_at(LVL_WARNING, "an order of %s about node %d cannot be carried out now", cmd->who,
-            cmd->node);
+        log_at_detail(LVL_WARNING, NULL,
+            "Give the order again when somebody leads: SHOW POOL_WATCHDOG.",
+            "an order of %s about node %d cannot be carried out now", cmd->who, cmd->node);
 }
 
 /* Who leads */

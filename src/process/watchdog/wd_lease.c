@@ -116,7 +116,8 @@ static void on_unfit(void *owner, const char *why)
 {
     struct wd *w = owner;
 
-    log_at_detail(LVL_WARNING, why, NULL, "watchdog: this pgpool should not lead now");
+    log_at_detail(LVL_WARNING, why, "The network between the pgpools; SHOW POOL_WATCHDOG.",
+        "watchdog: this pgpool should not lead now");
     wd_talk_tell_all(w);
     if (wd_is_leading(w))
         wd_lead_yield(w, WD_NO_MEMBER);

@@ -142,7 +142,9 @@ void wd_raft_take(struct wd_raft *wr, int from, struct slice body)
     if (wr->is_broken || wr->recv == NULL)
         return;
     if (!wd_codec_get(body, &m)) {
-        log_at(LVL_WARNING, "watchdog: a message of pgpool %d could not be read", from);
+        log_at_detail(LVL_WARNING, NULL,
+            "All pgpools of a cluster need one version: pgpool --version on each.",
+            "watchdog: a message of pgpool %d could not be read", from);
         return;
     }
     wake_clock(wr);
@@ -223,7 +225,9 @@ static int fsm_apply(struct raft_fsm *fsm, const struct raft_buffer *buf, void *
     if (read_event(buf, &e))
         wr->calls.on_event(wr->owner, &e, wd_state_apply(wr->state, &e));
     else
-        log_at(LVL_WARNING, "watchdog: an event of the log is not known to this version");
+        log_at_detail(LVL_WARNING, NULL,
+            "All pgpools of a cluster need one version: pgpool --version on each.",
+            "watchdog: an event of the log is not known to this version");
     *result = NULL;
     return 0;
 }
@@ -579,8 +583,8 @@ static void on_changed(struct raft_change *req, int status)
 
     wr->is_changing = false;
     if (status != 0)
-        log_at(LVL_WARNING, "watchdog: a change of the members was not made: %s",
-            raft_strerror(status));
+        log_at_detail(LVL_WARNING, NULL, "The leader tries again at its next reload.",
+            "watchdog: a change of the members was not made: %s", raft_strerror(status));
 }
 
 static bool may_change(struct wd_raft *wr)

@@ -234,7 +234,8 @@ void wd_talk_node_command(struct wd *w, const struct node_command *cmd)
         log_at_detail(LVL_WARNING,
             "No leader of the watchdog cluster can be reached: without a majority nothing is "
             "changed for all.",
-            NULL, "an order of %s about node %d cannot be carried out now", cmd->who, cmd->node);
+            "Give the order again when somebody leads: SHOW POOL_WATCHDOG.",
+            "an order of %s about node %d cannot be carried out now", cmd->who, cmd->node);
     buf_free(&out);
 }
 

@@ -80,6 +80,7 @@ static int take_node(const struct web_request *r, struct err *err)
         conf_has_node(conf_of(role_loop_gen(&r->web->role)), (int)id))
         return (int)id;
     err_set(err, "22023", "there is no such server");
+    err_hint(err, "SHOW POOL_NODES lists them.");
     return -1;
 }
 
@@ -274,11 +275,13 @@ static int do_reload(const struct web_request *r, struct buf *said, struct err *
     conf_report_fini(&report);
     if (tried == NULL) {
         err_set(err, "F0000", "the file has errors: the settings stay as they are");
+        err_hint(err, "Correct it and reload again.");
         return -1;
     }
     conf_gen_free(&tried);
     if (mailbox_post(env->boxes, PROC_SLOT_SUPERVISOR, MAIL_REQUEST, &what, 1, -1) == -1) {
         err_set(err, "53000", "the main process could not be asked");
+        err_hint(err, "Try again.");
         return -1;
     }
     return note(r, "reload", "the settings are read again, as an operator asked", err);

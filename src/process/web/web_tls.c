@@ -79,6 +79,8 @@ static bool find_passphrase(const struct conf_gen *gen, struct web_tls *t, struc
         return true;
     }
     err_set(err, "F0000", "ssl_passphrase_command gave no passphrase");
+    err_hint(
+        err, "Run it by hand as the user that pgpool runs as; it has to print the passphrase.");
     return false;
 }
 

@@ -107,7 +107,8 @@ static void worker_on_mail(struct role_loop *rl, struct mail *mail)
         backend_post_retry(&w->sessions.be);
         break;
     default:
-        log_at(LVL_WARNING, "worker got a message it does not know: %d", (int)mail->type);
+        log_at_detail(LVL_WARNING, NULL, LOG_HINT_MISFIT,
+            "worker got a message it does not know: %d", (int)mail->type);
         break;
     }
     if (mail->fd != -1)
