@@ -458,6 +458,17 @@ static void on_no_wait(void *owner, struct link *link)
         client_unpark(c);
 }
 
+/* What the server tells while we put settings is a reload's, and not ours: nobody has it as a
+ * default yet, and neither the session nor its link had set it before this exchange. */
+static bool is_of_reload(const struct client *c, struct slice name, struct slice value)
+{
+    const struct share_vars *before = &c->share->turn->mark;
+
+    return share_login_is_news(c, name, value) &&
+           (before->client == NULL || !share_login_is_set(before->client, name)) &&
+           (before->link == NULL || !share_login_is_set(before->link, name));
+}
+
 /* A setting that this client has not SET: changed for its transaction, or for all by a reload,
  * which the server may tell with the answer to something of ours. */
 static void on_default(struct client *c, struct link *link, struct slice name, struct slice value)
@@ -467,7 +478,7 @@ static void on_default(struct client *c, struct link *link, struct slice name, s
     link->defaults_known = false;
     if (!expect_head_is_ours(&link->expect) || link->hide_parameters || link->watch_tags ||
         c->phase != CL_ACTIVE || link->pool->cluster_node != c->pool->cluster_node ||
-        (c->share->turn->has_put_settings && !share_login_is_news(c, name, value)))
+        (c->share->turn->has_put_settings && !is_of_reload(c, name, value)))
         return; /* what we put back is what all have been told */
     wire_put_parameter_status(&out, name, value);
     client_send(c, &out);
