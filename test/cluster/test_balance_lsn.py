@@ -52,15 +52,15 @@ def replay(cluster, what: str) -> None:
 
 # With synchronous_commit = off what is written ends before the last commit. Where the next record will begin is
 # behind the header of its page, if there is one; what was replayed ends in front of it.
-END_OF_WAL = """select x - case when (x - '0/0') % pg_size_bytes(current_setting('wal_segment_size')) = 40 then 40
-                     when (x - '0/0') % 8192 = 24 then 24 else 0 end from pg_current_wal_insert_lsn() x"""
+END_OF_WAL = """select x - case when x % pg_size_bytes(current_setting('wal_segment_size')) = 40 then 40
+                     when x % 8192 = 24 then 24 else 0 end from pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0') x"""
 
 
 def caught_up(cluster) -> None:
     at = cluster.primary.value(END_OF_WAL)
     for i in cluster.standbys:
         waits.wait_for("it has replayed", lambda i=i: cluster.nodes[i].value(
-            f"select pg_last_wal_replay_lsn() >= '{at}'") == "t")
+            f"select pg_wal_lsn_diff(pg_last_wal_replay_lsn(), '0/0') >= {at}") == "t")
 
 
 def away(cluster, wire) -> bool:

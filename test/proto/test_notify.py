@@ -2,6 +2,7 @@
 """test_notify: LISTEN and NOTIFY, and half-closed sockets and vanishing clients."""
 import pytest
 
+from pgt import postgres
 from pgt.diff import differential
 from pgt.wire import SYNC, TERMINATE, Wire, parse, pg, query
 
@@ -89,6 +90,8 @@ def test_idle_in_transaction_timeout(t):
 @pytest.mark.session_mode
 @differential()
 def test_idle_session_timeout(t):
+    if postgres.major() < 14:
+        pytest.skip("PostgreSQL 13 has no idle_session_timeout")
     c = t.connect()
     c.simple("set idle_session_timeout = 100")
     c.eof()

@@ -233,7 +233,7 @@ def test_prepare_that_failed_is_not_made_again(cluster, w):
     assert types(w.ready()) == "EZ"
     w.simple("rollback")
     pid = w.value("/*NO LOAD BALANCE*/ select pg_backend_pid()")
-    cluster.primary.rows(f"select pg_terminate_backend({pid}, 5000)")
+    cluster.primary.end_process(pid)
     assert w.value("/*NO LOAD BALANCE*/ select pg_backend_pid()") != pid
     assert types(w.simple("execute again")) == "EZ"
     assert cluster.primary.rows("select * from not_again") == []

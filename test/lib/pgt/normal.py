@@ -3,7 +3,7 @@
 
 Taken out: process ids (named after the connection they belong to), cancel keys (their length stays),
 salts and nonces, oids of things made in the run, names of temporary schemas, source file and line of
-an error, where a cancel met its statement, and the order of ParameterStatus messages that stand together or belong to a login.
+an error, pgpool-II's DETAIL of what a failed transaction refuses, where a cancel met its statement, and the order of ParameterStatus messages that stand together or belong to a login.
 """
 import hashlib
 import itertools
@@ -79,6 +79,8 @@ def _error(n: Normalizer, msg: Msg) -> str:
     if fields.get("C") == "57014":
         fields.pop("W", None)  # a cancel meets the statement where it happens to be
     if fields.get("C") == "25P02" and fields.get("D", "").startswith("statement: "):
+        fields.pop("D")  # as pgpool-II says it, in a place where a server says nothing (test_pool_failed)
+    if fields.get("C") == "25P02" and fields.get("D", "").startswith("statement: "):
         fields.pop("D")  # pgpool-II's, which PostgreSQL does not say: test_pool_failed
     return " ".join(f"{k}={v!r}" for k, v in sorted(fields.items()))
 
@@ -128,6 +130,21 @@ def sort_status(lines: list[str]) -> list[str]:
     out: list[str] = []
     for is_status, group in itertools.groupby(lines, lambda l: l.startswith("S ")):
         out += sorted(group) if is_status else group
+    return out
+
+
+def drop_told_again(lines: list[str]) -> list[str]:
+    """Leaves out the ParameterStatus lines that say what was said before: a server before 14 tells a setting whenever it is set,
+    also to what it was."""
+    said: dict[str, str] = {}
+    out = []
+    for line in lines:
+        name, _, value = line.partition("=")
+        if line.startswith("S "):
+            if said.get(name) == value:
+                continue
+            said[name] = value
+        out.append(line)
     return out
 
 

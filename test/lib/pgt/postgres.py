@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: PostgreSQL
 """postgres: real PostgreSQL servers in scratch folders, as user postgres when we are root."""
 import fcntl
+import functools
 import glob
 import os
 import re
@@ -60,6 +61,7 @@ def client(name: str) -> Path:
     return own if own.exists() else Path("/usr/bin") / name
 
 
+@functools.cache
 def major() -> int:
     """Of the server programs that tests start."""
     return int(re.findall(r"\) (\d+)", procs.run([str(bindir() / "postgres"), "--version"]))[0])
@@ -154,6 +156,11 @@ class Postgres:
     def value(self, sql: str, database: str = "postgres") -> str:
         raw = self.rows(sql, database)[0][0]
         return "" if raw is None else raw.decode()
+
+    def end_process(self, pid: int | str) -> None:
+        """Ends a server process and waits until it has gone, which servers before 14 cannot do by themselves."""
+        self.rows(f"select pg_terminate_backend({pid})")
+        waits.wait_for("it has ended", lambda: self.value(f"select count(*) from pg_stat_activity where pid = {pid}") == "0")
 
     def logins(self) -> list[int]:
         """Server processes that still wait for a client's password."""

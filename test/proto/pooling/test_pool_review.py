@@ -21,7 +21,7 @@ def pool(pg, start_pool):
 
 
 def kill_links(pg) -> None:
-    pg.rows("select pg_terminate_backend(pid, 5000) from pg_stat_activity where pid <> pg_backend_pid() "
+    pg.rows("select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() "
             "and backend_type = 'client backend'")
     waits.wait_for("they are gone", lambda: not pg.sessions())
 
