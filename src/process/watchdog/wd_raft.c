@@ -19,6 +19,7 @@
 #include "sys/fd.h"
 
 #include "wd_codec.h"
+#include "wd_match.h"
 
 #define TICK_MS        20
 #define UNIT           8
@@ -54,7 +55,10 @@ struct wd_raft {
     struct raft_uv_transport transport;
     int (*disk_start)(struct raft_io *io, unsigned ms, raft_io_tick_cb tick, raft_io_recv_cb recv);
     void (*disk_close)(struct raft_io *io, raft_io_close_cb cb);
+    int (*disk_append)(struct raft_io *io, struct raft_io_append *req,
+        const struct raft_entry entries[], unsigned n, raft_io_append_cb cb);
     raft_io_recv_cb recv;
+    struct wd_match match;
     struct list sent;
     struct task tell_sent;
     struct io tick_io;
@@ -121,18 +125,32 @@ static int io_send(
 {
     struct wd_raft *wr = of_io(io);
     struct wd_sent *s = mem_alloc_zero(sizeof *s);
+    struct raft_message said = *m;
+    struct raft_append_entries_result *result = &said.append_entries_result;
     struct buf body = {0};
 
+    if (said.type == RAFT_IO_APPEND_ENTRIES_RESULT)
+        result->last_log_index =
+            wd_match_claim(&wr->match, result->term, result->rejected, result->last_log_index);
     s->req = req;
     s->cb = cb;
-    s->status = wd_codec_put(m, &body) &&
-                        wr->calls.send(wr->owner, member_of(m->server_id), buf_slice(&body))
+    s->status = wd_codec_put(&said, &body) &&
+                        wr->calls.send(wr->owner, member_of(said.server_id), buf_slice(&body))
                     ? 0
                     : RAFT_NOCONNECTION;
     buf_free(&body);
     list_push_back(&wr->sent, &s->node);
     task_post(wr->lp, &wr->tell_sent);
     return 0;
+}
+
+static int io_append(struct raft_io *io, struct raft_io_append *req,
+    const struct raft_entry entries[], unsigned n, raft_io_append_cb cb)
+{
+    struct wd_raft *wr = of_io(io);
+
+    wd_match_appends(&wr->match);
+    return wr->disk_append(io, req, entries, n, cb);
 }
 
 void wd_raft_take(struct wd_raft *wr, int from, struct slice body)
@@ -150,7 +168,13 @@ void wd_raft_take(struct wd_raft *wr, int from, struct slice body)
     wake_clock(wr);
     m.server_id = id_of(from);
     m.server_address = wr->address[from];
+    if (m.type == RAFT_IO_APPEND_ENTRIES)
+        wd_match_begin(&wr->match, m.append_entries.term, m.append_entries.prev_log_index,
+            m.append_entries.n_entries);
+    else if (m.type == RAFT_IO_INSTALL_SNAPSHOT)
+        wd_match_snapshot(&wr->match, m.install_snapshot.term, m.install_snapshot.last_index);
     wr->recv(&wr->io, &m);
+    wd_match_end(&wr->match);
 }
 
 static void ignore_recv(struct raft_io *io, struct raft_message *m)
@@ -353,7 +377,9 @@ static void make_callbacks(struct wd_raft *wr)
 {
     wr->disk_start = wr->io.start;
     wr->disk_close = wr->io.close;
+    wr->disk_append = wr->io.append;
     wr->io.start = io_start;
+    wr->io.append = io_append;
     wr->io.close = disk_close;
     wr->io.send = io_send;
     wr->fsm = (struct raft_fsm){.version = 1,

@@ -49,6 +49,22 @@ int64_t sim_now_ms(void)
 
 /* The state machine, as watchdog.c has it */
 
+/* What was agreed on is never anything else, whoever tells it. */
+static void check_agreed(uint64_t n, const struct raft_buffer *buf)
+{
+    const uint8_t *p = buf->base;
+    uint64_t hash = 14695981039346656037u;
+    size_t i;
+
+    for (i = 0; i < buf->len; i++)
+        hash = (hash ^ p[i]) * 1099511628211u;
+    if (n >= EVENTS)
+        sim_fail("too many events");
+    if (world.agreed[n] != 0 && world.agreed[n] != hash)
+        sim_fail("two pgpools were told another thing as the same event");
+    world.agreed[n] = hash;
+}
+
 static int apply(struct raft_fsm *fsm, const struct raft_buffer *buf, void **result)
 {
     struct pool *p = fsm->data;
@@ -60,6 +76,7 @@ static int apply(struct raft_fsm *fsm, const struct raft_buffer *buf, void **res
     *result = NULL;
     if (!wd_event_get(slice_of(text, buf->len - (size_t)text[buf->len - 1]), &e))
         sim_fail("an event cannot be read");
+    check_agreed(w->state.nevents, buf);
     fits = wd_state_apply(&w->state, &e);
     if (fits && e.type == WD_EV_LEAD && e.member == w->self && w->lead.is_told)
         w->lead.is_led = true;
@@ -450,6 +467,7 @@ static void try_seed(int n, int nwitnesses)
         struct pool *p = &world.pool[i];
 
         p->raft = raft_fixture_get(&world.f, (unsigned)i);
+        sim_guard(p);
         raft_set_election_timeout(p->raft, ELECTION_MS);
         raft_set_heartbeat_timeout(p->raft, ELECTION_MS / 5);
         raft_set_snapshot_threshold(p->raft, 1u << 20);

@@ -8,10 +8,12 @@
 
 #include "config/conf.h"
 #include "process/watchdog/wd_int.h"
+#include "process/watchdog/wd_match.h"
 
 #define MAX_POOLS   7
 #define SERVERS     3
 #define MESSAGES    8192
+#define EVENTS      4096
 #define ELECTION_MS 500
 #define STORMS      3
 #define STORM_MS    12000
@@ -24,6 +26,9 @@ struct pool {
     struct wd w;
     struct raft_fsm fsm;
     struct raft *raft;
+    struct raft_io inner; /* the fixture's; what libraft calls comes through our wd_match first */
+    raft_io_recv_cb recv;
+    struct wd_match match;
     int64_t back_ms;  /* hangs or is being started anew until then; 0: it runs */
     bool restarts;    /* it is being started anew */
     int64_t tick_ms;  /* next tick */
@@ -71,7 +76,8 @@ struct world {
     struct server server[SERVERS];
     int promoted[1024]; /* by epoch */
     int npromotions;
-    int64_t plot_ms; /* when the second half of a plot is due; 0: there is none */
+    uint64_t agreed[EVENTS]; /* by its number, what the first pgpool to follow an event was told */
+    int64_t plot_ms;         /* when the second half of a plot is due; 0: there is none */
     int plot_leader;
     int plot_heir;
     struct conf_gen *gen;
@@ -84,5 +90,7 @@ void sim_fail(const char *what);
 /* A random number from 0 to n - 1, by the seed. */
 uint32_t sim_below(uint32_t n);
 int64_t sim_now_ms(void);
+/* Puts between libraft and the fixture what wd_raft.c puts between libraft and its disk. */
+void sim_guard(struct pool *p);
 
 #endif

@@ -211,6 +211,63 @@ bool wd_raft_is_changing(const struct wd_raft *wr)
 {
     return false;
 }
+static struct pool *pool_of_io(const struct raft_io *io)
+{
+    int i;
+
+    for (i = 0; i < world.n && world.pool[i].raft->io != io; i++)
+        ;
+    if (i == world.n)
+        sim_fail("nobody's libraft");
+    return &world.pool[i];
+}
+static void guarded_recv(struct raft_io *io, struct raft_message *m)
+{
+    struct pool *p = pool_of_io(io);
+
+    if (m->type == RAFT_IO_APPEND_ENTRIES)
+        wd_match_begin(&p->match, m->append_entries.term, m->append_entries.prev_log_index,
+            m->append_entries.n_entries);
+    p->recv(io, m);
+    wd_match_end(&p->match);
+}
+static int guarded_start(
+    struct raft_io *io, unsigned ms, raft_io_tick_cb on_tick, raft_io_recv_cb recv)
+{
+    struct pool *p = pool_of_io(io);
+
+    p->recv = recv;
+    return p->inner.start(io, ms, on_tick, guarded_recv);
+}
+static int guarded_append(struct raft_io *io, struct raft_io_append *req,
+    const struct raft_entry entries[], unsigned n, raft_io_append_cb cb)
+{
+    struct pool *p = pool_of_io(io);
+
+    wd_match_appends(&p->match);
+    return p->inner.append(io, req, entries, n, cb);
+}
+static int guarded_send(
+    struct raft_io *io, struct raft_io_send *req, const struct raft_message *m, raft_io_send_cb cb)
+{
+    struct pool *p = pool_of_io(io);
+    struct raft_message said = *m;
+    struct raft_append_entries_result *result = &said.append_entries_result;
+
+    if (said.type == RAFT_IO_APPEND_ENTRIES_RESULT)
+        result->last_log_index =
+            wd_match_claim(&p->match, result->term, result->rejected, result->last_log_index);
+    return p->inner.send(io, req, &said, cb);
+}
+void sim_guard(struct pool *p)
+{
+    struct raft_io *io = p->raft->io;
+
+    p->inner = *io;
+    io->start = guarded_start;
+    io->append = guarded_append;
+    io->send = guarded_send;
+}
 static void on_applied(struct raft_apply *req, int status, void *result)
 {
     struct pool *p = req->data;
