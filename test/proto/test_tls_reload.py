@@ -147,8 +147,9 @@ def test_a_new_worker_without_certificate(pg, ca, start_pool, tmp_path):
     pair = ca.issue()
     cert = certs.give(pair.cert, tmp_path / "server.crt", 0o644)
     pool = start_pool(pg.address, ssl=True, ssl_cert=cert, ssl_key=pair.key, num_init_children=1)
-    worker = next(pid for pid in pool.pids() if "wait for connection request" in procs.command_line(pid)
-                  and "PCP" not in procs.command_line(pid))
+    worker = waits.wait_for("it rests", lambda: next(
+        (pid for pid in pool.pids() if "wait for connection request" in procs.command_line(pid)
+         and "PCP" not in procs.command_line(pid)), None))
     cert.write_text("junk", encoding="ascii")
     os.kill(worker, signal.SIGKILL)
     waits.wait_for("the new worker says what is wrong",

@@ -220,8 +220,8 @@ class Trace:
         return found
 
     def transcript(self) -> dict[str, list[str]]:
-        tells_again = postgres.major() < 14
-        return {name: normal.sort_status(normal.sort_login(normal.drop_told_again(c.lines) if tells_again else c.lines))
+        tells_at_once = postgres.major() < 14
+        return {name: normal.sort_status(normal.sort_login(normal.tell_at_the_end(c.lines) if tells_at_once else c.lines))
                 for name, c in self.conns.items()}
 
 

@@ -133,18 +133,23 @@ def sort_status(lines: list[str]) -> list[str]:
     return out
 
 
-def drop_told_again(lines: list[str]) -> list[str]:
-    """Leaves out the ParameterStatus lines that say what was said before: a server before 14 tells a setting whenever it is set,
-    also to what it was."""
+def tell_at_the_end(lines: list[str]) -> list[str]:
+    """Puts the ParameterStatus lines of an exchange in front of its ReadyForQuery, each with its last value and only when that is
+    another one than before: as servers since 14 do. One before tells a setting at once, and whenever it is set."""
     said: dict[str, str] = {}
+    news: dict[str, str] = {}
     out = []
-    for line in lines:
+    for line in [*lines, ""]:
         name, _, value = line.partition("=")
         if line.startswith("S "):
-            if said.get(name) == value:
-                continue
-            said[name] = value
-        out.append(line)
+            news[name] = value
+            continue
+        if line.startswith("Z ") or not line:
+            out += [f"{n}={v}" for n, v in news.items() if said.get(n) != v]
+            said.update(news)
+            news = {}
+        if line:
+            out.append(line)
     return out
 
 

@@ -40,7 +40,7 @@ BASE_CONF = {
     "listen_addresses": "127.0.0.1", "fsync": "off", "full_page_writes": "off", "max_connections": "200",
     "shared_buffers": "16MB", "logging_collector": "off", "log_line_prefix": "%m [%p] ",
     "max_prepared_transactions": "5", "autovacuum": "off", "wal_level": "replica",
-    "timezone": "UTC", "log_timezone": "UTC", "synchronous_commit": "off",
+    "timezone": "UTC", "log_timezone": "UTC", "synchronous_commit": "off", "password_encryption": "scram-sha-256",
 }
 
 

@@ -9,7 +9,7 @@ import threading
 import pytest
 from pooling_house import login, states
 
-from pgt import waits
+from pgt import postgres, waits
 from pgt.wire import FLUSH, SYNC, bind, cancel, close, copy_data, describe, execute, parse, pg as pgx, query
 
 
@@ -287,6 +287,8 @@ def test_large_write_to_a_server_that_takes_none(pg, pool):
 def test_a_parameter_changes_with_what_is_sent_again(pg, start_pool, mode):
     """A reload makes servers read-only, or a plan is stale: the server tells a parameter between its error and its
     ReadyForQuery. Nothing of the sequence is answered twice."""
+    if postgres.major() < 14:
+        pytest.skip("PostgreSQL 13 tells of a reload in front of the error, and of one of the two settings never")
     pg.rows("drop table if exists rev_twice")
     pg.rows("create table rev_twice(a int)")
     pool = start_pool(pg.address, num_init_children=1, pool_mode=mode)

@@ -11,7 +11,7 @@ import pytest
 from pooling_house import login, states, table
 
 from pgt import fake as fakes
-from pgt import procs, waits
+from pgt import postgres, procs, waits
 from pgt.wire import COPY_DONE, FLUSH, SYNC, Wire, bind, cancel, copy_data, execute, function_call, parse, pg, query
 
 LINKS = 2
@@ -416,6 +416,8 @@ def test_client_dies_in_a_message(pg, start_pool, mode):
     pg.rows("drop table if exists van_half")
     pg.rows("create table van_half(a int)")
     for name, (before, half, is_kept) in HALVES.items():
+        if name == "query_in_copy" and postgres.major() < 14:
+            continue  # PostgreSQL 13 goes on with the COPY behind the error, and the link is given up after 10 s
         c = login(one)
         pid = c.value("select pg_backend_pid()")
         c.send(*before)
