@@ -73,7 +73,10 @@ def is_hit(pool, w: Wire, sql: str = READ) -> bool:
 
 
 def kept(pool, w: Wire, sql: str = READ) -> None:
-    waits.wait_for(f"{sql} is kept", lambda: is_hit(pool, w, sql), 20)
+    try:
+        waits.wait_for(f"{sql} is kept", lambda: is_hit(pool, w, sql), 20)
+    except AssertionError as e:
+        raise AssertionError(f"{e}: {w.rows('show pool_cache_tables')} {w.rows('show pool_cache_streams')} {show(pool)}") from None
 
 
 def never_kept(pool, w: Wire, sql: str, value: str, seconds: float = 3) -> None:

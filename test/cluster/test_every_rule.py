@@ -28,6 +28,7 @@ create table dep2 (a int); create table scratch (a int); create unlogged table u
 create schema s1; create table s1.t2 as select 8 as a; create schema calm; create schema wild;
 create function f_stable() returns int language sql stable as 'select 1';
 create function f_vol() returns int language sql volatile as 'select 1';
+create function f_sets() returns text language sql volatile as $$ select set_config('my.own', 'x', false) $$;
 create function f_over(int) returns int language sql stable as 'select 1';
 create function f_over(int, int) returns int language sql volatile as 'select 2';
 create function calm.which() returns text language sql stable as $$ select 'calm' $$;
