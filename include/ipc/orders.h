@@ -149,6 +149,8 @@ int orders_begin(const struct proc_env *env, struct orders_pending *p,
  * are no clients but that one and superusers. With ORDERS_ENDED *err (55000) says so. */
 enum orders_progress orders_look(const struct proc_env *env, const struct orders_pending *p,
     int64_t client_row, struct err *err);
+/* True when nothing is left that a PAUSE or DRAIN of `database` waits for: for who looks on. */
+bool orders_is_complete(const struct shm *shm, struct slice database, unsigned flag);
 /* Ends a PAUSE whose giver does not wait until it is complete; harmless when that is over. */
 void orders_take_back(const struct proc_env *env, const struct orders_pending *p);
 /* Ends PAUSE and DRAIN of exactly what `database` names. 0, or -1 and *err (55000): neither was.

@@ -16,7 +16,7 @@ from pgt.trio import Trio
 from pgt.wire import Wire, query
 
 PAGE = Path(__file__).parents[2] / "src" / "process" / "web" / "page"
-TABS = ("now", "servers", "pools", "clients", "queries", "cache", "events", "log", "settings")
+TABS = ("now", "servers", "pools", "clients", "queries", "cache", "events", "log", "settings", "reports")
 FORM = {"Content_Type": "application/x-www-form-urlencoded", "X_Pgpool_Console": "1"}
 needs_browser = pytest.mark.skipif(browser.program() is None, reason="no Chromium is installed")
 
@@ -208,6 +208,30 @@ def test_pause_and_resume(pg, start_pool):
     assert login.get("orders").json()["rows"][0]["paused"] is False
 
 
+def test_pause_is_waited_for(pg, start_pool):
+    """That a pause is complete, or was ended before, stands among the events."""
+    pool = console_pool(start_pool, pg.address, pool_mode="transaction")
+    login = Login(pool)
+
+    def told(text: str) -> list[str]:
+        return [e["actor"] for e in login.events() if text in e["text"]]
+    with Wire(pool.address) as w:
+        w.login(user="postgres")
+        w.simple("begin")
+        w.simple("select 1")
+        assert login.do("pause").status == 200
+        login.wait_event("pause")
+        assert not told("complete")
+        assert login.do("resume").status == 200
+        waits.wait_for("it was ended", lambda: told("pause of all databases was ended before it was complete"))
+        assert login.do("pause", database="postgres").status == 200
+        w.simple("commit")
+        actors = waits.wait_for("it is complete", lambda: told('pause of database "postgres" is complete: no server connection is left'))
+        assert actors[0].startswith("HTTP user op")
+        assert login.do("resume", database="postgres").status == 200
+        assert w.value("select 1") == "1"
+
+
 def test_statements(pg, start_pool):
     pool = console_pool(start_pool, pg.address, track_statements=True)
     login = Login(pool)
@@ -397,6 +421,32 @@ def test_pages(start_pool, page):
         assert not page.complaints
     finally:
         trio.stop()
+
+
+@needs_browser
+def test_links_and_reports(pg, start_pool, page):
+    """The connections under the clients; every report that there is, whether the page knows it or not; why there are no statements."""
+    pool = console_pool(start_pool, pg.address)
+    page.look(1280, 900)
+    with Wire(pool.address) as w:
+        w.login(user="postgres", application_name="linked")
+        w.simple("select 'on a link'")
+        log_in(page, pool)
+        page.js("location.hash = '#clients'")
+        page.wait("document.body.dataset.page === 'clients' && document.querySelectorAll('#main table').length === 2")
+        assert "on a link" in page.js("document.querySelectorAll('#main table')[1].textContent")
+        keep(page, "clients-links")
+        page.js("location.hash = '#queries'")
+        page.wait("document.body.dataset.page === 'queries' && document.querySelector('#main').textContent.includes('track_statements')")
+        page.js("location.hash = '#reports'")
+        page.wait("document.body.dataset.page === 'reports'")
+        names = [r["name"] for r in Login(pool).get("").json()["reports"]]
+        assert page.js("[...document.querySelectorAll('#report option')].map((o) => o.value)") == names
+        for name in names:
+            page.js(f"((r) => {{ r.value = '{name}'; r.dispatchEvent(new Event('change')); }})(document.querySelector('#report'))")
+            page.wait(f"state.report === '{name}' && document.querySelector('#report').value === '{name}'")
+        keep(page, "reports-last")
+    assert not page.complaints
 
 
 @needs_browser

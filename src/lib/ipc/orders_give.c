@@ -197,6 +197,12 @@ static bool is_ended(const struct shm *shm, const struct orders_pending *p)
                                   : (orders_own_flags(shm, p->database) & p->flag) == 0;
 }
 
+bool orders_is_complete(const struct shm *shm, struct slice database, unsigned flag)
+{
+    return flag == ORDER_PAUSE ? links_are_gone(shm, database, ORDERS_NO_CLIENT)
+                               : !has_clients(shm, database, ORDERS_NO_CLIENT, false);
+}
+
 enum orders_progress orders_look(
     const struct proc_env *env, const struct orders_pending *p, int64_t client_row, struct err *err)
 {

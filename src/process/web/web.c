@@ -16,6 +16,7 @@
 
 #include "web_login.h"
 #include "web_ring.h"
+#include "web_wait.h"
 
 #define ACCEPTS_PER_TURN 16
 #define ACCEPT_RETRY_MS  200
@@ -138,12 +139,14 @@ int web_main(struct proc_env *env)
     w->login = web_login_new();
     w->route = web_route;
     w->ring = web_ring_new(w);
+    w->waits = web_waits_new(w);
     open_http(w);
     start_listening(w);
     status = role_loop_run(&w->role);
     stop_listening(w);
     web_http_close(&w->http);
     web_tls_free(&w->tls);
+    web_waits_free(&w->waits);
     web_ring_free(&w->ring);
     web_login_free(&w->login);
     role_loop_fini(&w->role);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: PostgreSQL
  * web_action.c: what an operator orders in the console. Each order is handed to who carries it out,
  * and stands in SHOW POOL_EVENTS with who gave it.
- * Runs in: web. Nothing is changed here, and nobody is waited for: an answer says that the order
- * was taken; what came of it is seen in the events. */
+ * Runs in: web. Nothing is changed here, and an answer waits for nobody: it says that the order was
+ * taken; what came of it is seen in the events. */
 #include "config.h"
 
 #include <inttypes.h>
@@ -20,6 +20,7 @@
 #include "web_action.h"
 #include "web_json.h"
 #include "web_login.h"
+#include "web_wait.h"
 
 #define PREFIX         "/api/v1/do/"
 #define STATUS_UNKNOWN 404
@@ -36,10 +37,10 @@ static void name_giver(const struct web_request *r, char out[VIEW_WHO_BYTES])
     snprintf(out, VIEW_WHO_BYTES, "HTTP user %.24s, %.24s", r->who->user, peer);
 }
 
-static int post_to(const struct web_request *r, enum proc_role role, enum mail_type type,
-    const void *body, size_t len, struct err *err)
+static int post_to(struct web *w, enum proc_role role, enum mail_type type, const void *body,
+    size_t len, struct err *err)
 {
-    struct proc_env *env = r->web->role.env;
+    struct proc_env *env = w->role.env;
     struct proc_row row;
     int slot;
 
@@ -54,16 +55,24 @@ static int post_to(const struct web_request *r, enum proc_role role, enum mail_t
     return -1;
 }
 
-/* What is not about a server is put among the events by this; the monitor tells the rest itself. */
-static int note(const struct web_request *r, const char *name, const char *text, struct err *err)
+int web_action_note(
+    struct web *w, const char *name, const char *text, const char *who, struct err *err)
 {
     struct view_event e = {.at_us = clock_wall_us(), .node = VIEW_NO_NODE};
 
     snprintf(e.name, sizeof e.name, "%s", name);
     snprintf(e.text, sizeof e.text, "%s", text);
-    name_giver(r, e.who);
+    snprintf(e.who, sizeof e.who, "%s", who);
     log_at(LVL_LOG, "%s (%s)", text, e.who);
-    return post_to(r, ROLE_MONITOR, MAIL_NOTE, &e, sizeof e, err);
+    return post_to(w, ROLE_MONITOR, MAIL_NOTE, &e, sizeof e, err);
+}
+
+static int note(const struct web_request *r, const char *name, const char *text, struct err *err)
+{
+    char who[VIEW_WHO_BYTES];
+
+    name_giver(r, who);
+    return web_action_note(r->web, name, text, who, err);
 }
 
 /* --- servers --- */
@@ -93,7 +102,7 @@ static int order_node(const struct web_request *r, enum node_order order, struct
         return -1;
     name_giver(r, cmd.who);
     (void)web_form_field(r->body, "why", cmd.why, sizeof cmd.why);
-    return post_to(r, ROLE_MONITOR, MAIL_NODE_COMMAND, &cmd, sizeof cmd, err);
+    return post_to(r->web, ROLE_MONITOR, MAIL_NODE_COMMAND, &cmd, sizeof cmd, err);
 }
 
 static int do_attach(const struct web_request *r, struct buf *said, struct err *err)
@@ -133,7 +142,7 @@ static int do_recover(const struct web_request *r, struct buf *said, struct err 
         return -1;
     }
     name_giver(r, cmd.who);
-    return post_to(r, ROLE_CONTROL, MAIL_RECOVERY_ORDER, &cmd, sizeof cmd, err);
+    return post_to(r->web, ROLE_CONTROL, MAIL_RECOVERY_ORDER, &cmd, sizeof cmd, err);
 }
 
 /* --- clients --- */
@@ -185,7 +194,7 @@ static int do_cancel(const struct web_request *r, struct buf *said, struct err *
 
 /* --- pools --- */
 
-/* Nobody waits here for an order to be complete, so it holds whoever goes. */
+/* It holds whoever goes; when it is complete stands among the events (web_wait.c). */
 static int begin_order(const struct web_request *r, unsigned flag, struct slice database,
     const struct orders_giver *giver, struct err *err)
 {
@@ -224,6 +233,8 @@ static int order_pools(const struct web_request *r, enum pool_order order, struc
         rc = orders_reconnect(env, name, &giver, err);
     if (rc == -1)
         return -1;
+    if (order == POOL_PAUSE || order == POOL_DRAIN)
+        web_waits_add(r->web->waits, name, order == POOL_PAUSE ? ORDER_PAUSE : ORDER_DRAIN, who);
     snprintf(text, sizeof text, "%s of %s%s%s, as an operator ordered", names[order],
         name.n == 0 ? "all databases" : "database \"", database, name.n == 0 ? "" : "\"");
     return note(r, names[order], text, err);

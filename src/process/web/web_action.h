@@ -7,6 +7,10 @@
 
 /* --- web_action.c --- */
 web_page_fn web_action_page;
+/* Puts among the events (and into the log) what is not about a server and was ordered by `who`; the
+ * monitor tells the rest itself. 0, or -1 and *err. */
+int web_action_note(
+    struct web *w, const char *name, const char *text, const char *who, struct err *err);
 
 /* --- web_session.c --- */
 web_page_fn web_login_page;

@@ -25,6 +25,7 @@ struct web_http;
 struct web_login;
 struct web_ring;
 struct web_tls;
+struct web_waits;
 struct web_who;
 
 struct web_listener {
@@ -48,6 +49,7 @@ struct web {
     struct web_login *login;
     web_route_fn *route; /* web_http.c knows none of those who answer */
     struct web_ring *ring;
+    struct web_waits *waits; /* orders whose end is to be told */
     struct view view;
 };
 

@@ -2,17 +2,17 @@
 // console.js: the console: asks pgpool for JSON and shows it. Texts never become HTML: elements are made one by one.
 "use strict";
 
-const TABS = ["now", "servers", "pools", "clients", "queries", "cache", "events", "log", "settings"];
-const PERIOD_MS = { now: 2000, servers: 2000, pools: 2000, clients: 3000, queries: 5000, cache: 3000, log: 3000, events: 5000, settings: 0 };
+const TABS = ["now", "servers", "pools", "clients", "queries", "cache", "events", "log", "settings", "reports"];
+const PERIOD_MS = { now: 2000, servers: 2000, pools: 2000, clients: 3000, queries: 5000, cache: 3000, log: 3000, events: 5000, settings: 0, reports: 3000 };
 const ROWS = 300;
-const state = { session: null, tab: "now", seconds: 600, reports: [], filter: "", onlyChanged: true, timer: 0, round: 0, answers: true };
+const state = { session: null, tab: "now", seconds: 600, reports: [], report: "pool_processes", filter: "", onlyChanged: true, timer: 0, round: 0, answers: true };
 
 const $ = (id) => document.getElementById(id);
 
 function el(name, attributes, ...children) {
   const e = document.createElement(name);
   for (const [key, value] of Object.entries(attributes || {})) {
-    if (key === "onclick" || key === "oninput" || key === "onsubmit") e[key] = value;
+    if (key === "onclick" || key === "oninput" || key === "onsubmit" || key === "onchange") e[key] = value;
     else if (value !== false && value !== undefined) e.setAttribute(key, value === true ? "" : value);
   }
   for (const child of children.flat()) if (child !== null && child !== undefined) e.append(child);
@@ -56,7 +56,7 @@ function tag(text, level) {
 // columns: [{title, cell(row), kind}]
 function table(columns, list) {
   if (list.length === 0) return el("p", { class: "soft" }, word("nothing"));
-  const head = el("thead", {}, el("tr", {}, columns.map((c) => el("th", { scope: "col", class: c.kind || "" }, c.title))));
+  const head = el("thead", {}, el("tr", {}, columns.map((c) => el("th", { scope: "col", class: c.kind || "", title: c.hint }, c.title))));
   const body = el("tbody", {}, list.map((row) => el("tr", {}, columns.map((c) => {
     const content = c.cell(row);
     return el("td", { class: c.kind || "", "data-name": c.title }, content === null || content === undefined ? "" : content);
@@ -142,7 +142,7 @@ function charts(history) {
 
 // Which reports this pgpool has.
 async function learnReports() {
-  state.reports = (await rows("")).reports.map((r) => r.name);
+  state.reports = (await rows("")).reports;
 }
 
 // --- pages ---
@@ -218,6 +218,21 @@ function orderTable(stats, orders) {
   return table(columns, names.map((database) => held.get(database) || { database, paused: false, draining: false }));
 }
 
+// Server connections, with who has each and why it is kept.
+function linkCard(links) {
+  const levels = { active: "good", lent: "note", "idle in transaction": "note", cleaning: "warning", connecting: "warning" };
+  return card(`${word("links")} (${word("ofAll", links.rows.length, links.total)})`, table([column(word("id"), "id"), column(word("node"), "node"),
+    column(word("user"), "user"), column(word("database"), "database"), { title: word("state"), cell: (l) => tag(l.state, levels[l.state] || "soft") },
+    column(word("serverPid"), "server_pid"), column(word("ofClient"), "client_id"), column(word("begun"), "created_at", "time"), column(word("uses"), "uses", "number"),
+    { title: "TLS", cell: (l) => l.tls ? "✓" : "" }, column(word("reason"), "pin_reason"), column(word("statement"), "statement", "code")], links.rows));
+}
+
+// Any report, as it is: also those that this page knows nothing of.
+function reportTable(report, list) {
+  const isNumber = (c) => c.type === "integer" || c.type === "real";
+  return table(report.columns.map((c) => ({ ...column(c.name, c.name, isNumber(c) ? "number" : c.type === "time" ? "time" : ""), hint: c.description })), list);
+}
+
 const pages = {
   async now() {
     const [nodes, history, queue, events] = await Promise.all([rows("nodes"), rows(`history?seconds=${state.seconds}`), rows("queue"), rows("events")]);
@@ -263,7 +278,7 @@ const pages = {
       card(word("pins"), table([column(word("database"), "database"), column(word("reason"), "reason"), column(word("clients"), "clients", "number"), column(word("total"), "total", "number")], pins.rows))];
   },
   async clients() {
-    const found = await rows(`clients?limit=${ROWS}&q=${encodeURIComponent(state.filter)}`);
+    const [found, links] = await Promise.all(["clients", "links"].map((name) => rows(`${name}?limit=${ROWS}&q=${encodeURIComponent(state.filter)}`)));
     const levels = { waiting: "warning", active: "good", "idle in transaction": "note", "idle in transaction (aborted)": "warning" };
     const columns = [column(word("id"), "id"), column(word("user"), "user"), column(word("database"), "database"), column(word("application"), "application_name"),
       { title: word("host"), cell: (c) => c.client_port === null ? c.client_host : `${c.client_host}:${c.client_port}` },
@@ -272,10 +287,11 @@ const pages = {
     if (mayOrder()) columns.push({ title: "", kind: "actions", cell: (c) => el("div", {}, button("cancel", word("askCancel", c.id), { client: c.id }, true), button("kill", word("askKill", c.id), { client: c.id })) });
     const box = el("input", { id: "filter", type: "search", placeholder: word("filter"), "aria-label": word("filter"), value: state.filter,
       oninput: (e) => { state.filter = e.target.value; refresh(); } });
-    return [el("div", { class: "bar" }, el("h1", {}, word("clients")), el("span", { class: "soft push" }, word("ofAll", found.rows.length, found.total))), card(null, el("label", {}, box), table(columns, found.rows))];
+    return [el("div", { class: "bar" }, el("h1", {}, word("clients")), el("span", { class: "soft push" }, word("ofAll", found.rows.length, found.total))), card(null, el("label", {}, box), table(columns, found.rows)), linkCard(links)];
   },
   async queries() {
-    const found = await rows(`statements?limit=${ROWS}&q=${encodeURIComponent(state.filter)}`);
+    const [found, settings] = await Promise.all([rows(`statements?limit=${ROWS}&q=${encodeURIComponent(state.filter)}`), rows("settings")]);
+    const isOff = settings.rows.some((s) => s.name === "track_statements" && s.value === "off");
     const ms = (us) => us < 1000 ? `${short(us / 1000)} ms` : us < 1e6 ? `${short(us / 1000)} ms` : `${short(us / 1e6)} s`;
     const all = found.rows.reduce((sum, s) => sum + s.total_us, 0);
     const columns = [{ title: word("share"), kind: "number", cell: (s) => all > 0 ? `${(100 * s.total_us / all).toFixed(1)} %` : "" },
@@ -284,11 +300,11 @@ const pages = {
       { title: word("rowsEach"), kind: "number", cell: (s) => s.calls > 0 ? short(s.rows / s.calls) : "" },
       { title: word("cacheHits"), kind: "number", cell: (s) => s.cache_hits > 0 ? short(s.cache_hits) : "" },
       { title: word("errors"), kind: "number", cell: (s) => s.errors > 0 ? tag(short(s.errors), "warning") : "" },
-      column(word("node"), "node"), column(word("database"), "database"), { title: word("statement"), kind: "code", cell: (s) => s.statement }];
+      column(word("node"), "node"), column(word("database"), "database"), { title: word("statement"), kind: "code", cell: (s) => el("span", { title: s.fingerprint }, s.statement) }];
     const box = el("input", { id: "filter", type: "search", placeholder: word("filterQueries"), "aria-label": word("filterQueries"), value: state.filter,
       oninput: (e) => { state.filter = e.target.value; refresh(); } });
     return [el("div", { class: "bar" }, el("h1", {}, word("queries")), el("span", { class: "soft push" }, word("ofAll", found.rows.length, found.total)),
-      mayOrder() ? button("forget", word("askForget"), { all: 1 }) : null), card(null, el("label", {}, box), table(columns, found.rows))];
+      mayOrder() ? button("forget", word("askForget"), { all: 1 }) : null), isOff ? card(null, el("p", { class: "soft" }, word("statementsOff"))) : null, card(null, el("label", {}, box), table(columns, found.rows))];
   },
   async cache() {
     const [all, tables, streams] = await Promise.all([rows("cache"), rows(`cache_tables?limit=${ROWS}&q=${encodeURIComponent(state.filter)}`), rows("cache_streams")]);
@@ -325,6 +341,16 @@ const pages = {
   async events() {
     const found = await rows("events");
     return [el("h1", {}, word("events")), card(null, eventTable(found.rows.reverse()))];
+  },
+  async reports() {
+    const report = state.reports.find((r) => r.name === state.report) || state.reports[0];
+    const found = await rows(`${report.name}?limit=${ROWS}&q=${encodeURIComponent(state.filter)}`) || { rows: [], total: 0 };
+    const choice = el("select", { id: "report", "aria-label": word("reports"), onchange: (e) => { state.report = e.target.value; state.filter = ""; refresh(); } },
+      state.reports.map((r) => el("option", { value: r.name, selected: r.name === report.name }, `SHOW ${r.name.toUpperCase()}`)));
+    const box = el("input", { id: "filter", type: "search", placeholder: word("filterLog"), "aria-label": word("filterLog"), value: state.filter,
+      oninput: (e) => { state.filter = e.target.value; refresh(); } });
+    return [el("div", { class: "bar" }, el("h1", {}, word("reports")), choice, el("span", { class: "soft push" }, word("ofAll", (found.rows || []).length, found.total || 0))),
+      el("p", { class: "soft" }, report.description), card(null, el("label", {}, box), found.error ? el("p", { class: "tag alarm" }, found.error) : reportTable(report, found.rows))];
   },
   async settings() {
     const found = await rows("settings");
@@ -396,6 +422,7 @@ function replaceMain(parts) {
   const at = focus === "filter" ? document.activeElement.selectionStart : 0;
   $("main").className = "";
   $("main").replaceChildren(...parts.filter((p) => p !== null));
+  if (focus === "report" && $("report")) $("report").focus();
   if (focus === "filter" && $("filter")) { $("filter").focus(); $("filter").setSelectionRange(at, at); }
 }
 
@@ -406,7 +433,7 @@ async function refresh() {
     const [health, parts] = await Promise.all([rows("health"), pages[state.tab]()]);
     if (round !== state.round) return;
     showBanner(health);
-    const held = document.activeElement && document.activeElement !== document.body && $("main").contains(document.activeElement) && document.activeElement.tagName === "BUTTON";
+    const held = document.activeElement && document.activeElement !== document.body && $("main").contains(document.activeElement) && ["BUTTON", "SELECT"].includes(document.activeElement.tagName);
     if (!held || !state.isQuiet) replaceMain(parts);
     document.body.dataset.page = state.tab;
     state.answers = true;

@@ -59,6 +59,8 @@ const WORDS = {
   forget: ["Begin anew", "リセット"], askForget: ["Forget the figures of all statements?", "すべての文の統計を消去しますか?"],
   logForOperators: ["The log is for operators (http_operators).", "ログを閲覧できるのは運用者 (http_operators) のみです。"],
   logElsewhere: ["logging_collector is off: the log is where pgpool's standard error goes (journalctl -u pgpool), or in syslog.", "logging_collector が無効です。ログは標準エラー出力 (journalctl -u pgpool) または syslog にあります。"],
+  statementsOff: ["track_statements is off: nothing is counted. Set it in pgpool.conf, and reload.", "track_statements が off のため集計していません。pgpool.conf で設定し、再読み込みしてください。"],
+  reports: ["All reports", "全レポート"], serverPid: ["Server process", "サーバープロセス"], ofClient: ["Client", "クライアント"], uses: ["Times lent", "貸出回数"],
   logEmpty: ["There is no log file yet.", "ログファイルはまだありません。"],
   orders: ["Pause, drain, reconnect", "一時停止・切断・再接続"], allDatabases: ["All databases", "全データベース"], paused: ["Paused", "一時停止中"], draining: ["Draining", "切断中"], running: ["Running", "通常"],
   reconnectedAt: ["Connections replaced", "接続の更新"],
