@@ -781,3 +781,17 @@ def test_asyncpg_reads_leave(cluster, make, mode):
     seen, ports = asyncio.run(asyncpg_work(pool.port))
     assert seen == direct
     assert [is_standby(cluster, port) for port in ports[:3]] == [True] * 3
+
+
+def test_weights_of_a_reload_hold_for_sessions_that_begin_behind_it(cluster, make):
+    pool = make()
+    with login(pool) as w:
+        assert away(cluster, w)
+        pool.reload(**{f"backend_weight{i}": int(i == cluster.at) for i in range(3)})
+        waits.wait_for("reads of a new session stay on the primary", lambda: not login_is_away(cluster, pool))
+        assert away(cluster, w)
+
+
+def login_is_away(cluster, pool) -> bool:
+    with login(pool) as w:
+        return away(cluster, w)
