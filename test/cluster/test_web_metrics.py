@@ -214,6 +214,32 @@ def names_in(text: str) -> set[str]:
     return set(re.findall(r"\bpgpool_[a-z_]+\b", text))
 
 
+NOT_FIGURES = {"node_id", "node", "port", "pgpool_id", "pgpool_port", "wd_port", "select_cnt", "replication_delay", "total_count", "average_retry_count"}
+
+
+def test_figures_of_reports(pool):
+    """Every figure of the reports of servers, limits, streams and the watchdog is a metric; the others have theirs in web_metrics.c."""
+    (pool.home / "pcp.conf").write_text(f"op:{hashlib.md5(b'secret').hexdigest()}\n", encoding="ascii")
+    with Wire(pool.address) as one, Wire(pool.address) as two:  # limits of a user in two databases: no sample twice
+        for w, database in ((one, "postgres"), (two, "other_db")):
+            w.login(user="postgres", database=database)
+            w.simple("select 1")
+        found = scrape(pool)
+    assert len(found["pgpool_limit_used"]) > 6
+    assert ({"name": "max_clients"}.items() <= dict(found["pgpool_limit_allowed"][0][0]).items()) and found["pgpool_limit_allowed"][0][1] == 10000
+    lines = (GRAFANA.parents[1] / "src/process/web/web_metrics.def").read_text(encoding="utf-8")
+    have = set(re.findall(r'^WEB_METRIC\((\w+), "(\w+)"', lines, re.M))
+    index = web.ask(pool.web, "/api/v1/", Authorization=basic("op", "secret")).json()["reports"]
+    seen = 0
+    for report in index:
+        symbol = report["name"].removeprefix("pool_").upper()
+        for column in report["columns"] if any(symbol == r for r, _ in have) else ():
+            if column["type"] in ("integer", "real", "boolean") and column["name"] not in NOT_FIGURES | {"load_balance_node", "witness", "local"}:
+                seen += 1
+                assert (symbol, column["name"]) in have, (symbol, column["name"])
+    assert seen > 25
+
+
 def test_dashboard_and_alerts(pool):
     """Every metric that they name exists, and every label that they group by."""
     with Wire(pool.address) as w:

@@ -394,8 +394,9 @@ static void put_nodes(struct web_scrape *s)
 #include "web_metrics.def"
 #undef WEB_METRIC
     };
-    static const struct web_label labels[] = {
-        {"node_id", "node"}, {"hostname", "host"}, {"port", "port"}};
+    static const struct web_label labels[] = {{"node_id", "node"}, {"hostname", "host"},
+        {"port", "port"}, {"pgpool_id", "pgpool"}, {"name", "name"}, {"node", "node"},
+        {"database", "database"}, {"user", "user"}};
     size_t n = sizeof columns / sizeof columns[0];
     size_t i;
     size_t first = 0;

@@ -148,10 +148,14 @@ static int find_column(const struct admin_result *res, const char *name)
 /* The number that a cell begins with; words that mean "in use" count as 1. */
 static double number_of(struct slice cell)
 {
+    static const char *const words[] = {
+        "up", "waiting", "true", "LEADER", "STANDBY", "QUORUM EXIST"};
     char text[NUMBER_BYTES] = "";
+    size_t i;
 
-    if (slice_eq_str(cell, "up") || slice_eq_str(cell, "waiting") || slice_eq_str(cell, "true"))
-        return 1;
+    for (i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (slice_eq_str(cell, words[i]))
+            return 1;
     memcpy(text, cell.p, cell.n < sizeof text ? cell.n : sizeof text - 1);
     return strtod(text, NULL);
 }
