@@ -79,8 +79,6 @@ def _error(n: Normalizer, msg: Msg) -> str:
     if fields.get("C") == "57014":
         fields.pop("W", None)  # a cancel meets the statement where it happens to be
     if fields.get("C") == "25P02" and fields.get("D", "").startswith("statement: "):
-        fields.pop("D")  # as pgpool-II says it, in a place where a server says nothing (test_pool_failed)
-    if fields.get("C") == "25P02" and fields.get("D", "").startswith("statement: "):
         fields.pop("D")  # pgpool-II's, which PostgreSQL does not say: test_pool_failed
     return " ".join(f"{k}={v!r}" for k, v in sorted(fields.items()))
 
