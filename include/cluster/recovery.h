@@ -14,10 +14,13 @@
 #define RECOVERY_MAX_ROWS   16 /* the last ones are kept */
 #define RECOVERY_TEXT_BYTES 840
 
-/* RECOVERY_STEP(symbol, name): in the order in which they are done. */
+/* RECOVERY_STEP(symbol, name): in the order in which they are done. The second stage is that of
+ * native replication, whose main node takes the place of the primary. */
 #define RECOVERY_STEPS(X)                                                                          \
     X(CONNECT, "connecting to the primary")                                                        \
     X(COPY, "first stage: copying the primary")                                                    \
+    X(HOLD, "second stage: waiting for transactions to end")                                       \
+    X(SECOND, "second stage: copying the rest")                                                    \
     X(START, "starting the server")                                                                \
     X(WAIT, "waiting for the server to answer")                                                    \
     X(ATTACH, "attaching the node")                                                                \

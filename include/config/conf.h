@@ -92,6 +92,13 @@ static inline bool conf_has_node(const struct conf *conf, int i)
 {
     return i >= 0 && i < conf->nnodes && conf->nodes[i].backend_port != 0;
 }
+
+/* What writes runs on every node, and none is a standby of another. */
+static inline bool conf_writes_everywhere(const struct conf *conf)
+{
+    return conf->backend_clustering_mode == CONF_CLUSTER_NATIVE ||
+           conf->backend_clustering_mode == CONF_CLUSTER_SNAPSHOT;
+}
 /* Writes into `out` where the file that a setting calls `name` is: relative names begin at the
  * folder of pgpool.conf. Returns 0, or -1 when it does not fit. */
 int conf_path(

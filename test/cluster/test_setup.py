@@ -107,7 +107,7 @@ def test_other_modes(setup):
     assert setup.psql("pgpool show backend_clustering_mode") == "raw"
     assert setup.psql("pgpool show health_check_test") == "on"
     assert setup.psql("select pg_is_in_recovery()", setup.port + 3) == "f"
-    for mode, why in (("r", "not built yet"), ("i", "not built yet"), ("x", "unknown mode")):
+    for mode, why in (("i", "not built yet"), ("x", "unknown mode")):
         done = setup.run("-m", mode)
         assert done.returncode == 1 and why in done.stderr
 
@@ -183,3 +183,22 @@ def test_failover_by_the_scripts(setup):
     sql = "select count(*) from pg_stat_replication where state = 'streaming'"
     waits.wait_for("a standby follows", lambda: setup.psql(sql, setup.port + 2 + new) in ("1", "2"), 60)
     assert setup.psql("create table after_failover (n int)") == ""
+
+
+def test_native_replication(setup, tmp_path):
+    (tmp_path / "sql").write_text("create table made (n serial primary key, at timestamptz default now());\n")
+    tmp_path.chmod(0o755)
+    done = setup.run("-m", "r", "-n", "2", "--no-stop", "--sql", str(tmp_path / "sql"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert setup.psql("pgpool show backend_clustering_mode") == "native_replication"
+    waits.wait_for("both are up", lambda: setup.nodes() == [("up", "main"), ("up", "replica")], 30)
+    assert setup.psql("insert into made default values") == ""
+    os.kill(int((setup.home / "data1" / "postmaster.pid").read_text().split()[0]), signal.SIGQUIT)
+    waits.wait_for("node 1 is down", lambda: setup.nodes()[1][0] == "down", 60)
+    assert setup.psql("insert into made default values") == ""
+    done = setup.pcp("recovery_node", "1")
+    assert done.returncode == 0, done.stderr + (setup.home / "log" / "pgpool.log").read_text()[-3000:]
+    assert setup.nodes() == [("up", "main"), ("up", "replica")]
+    assert setup.psql("insert into made default values") == ""
+    rows = [setup.psql("select * from made order by 1", setup.port + 2 + i) for i in range(2)]
+    assert rows[0] == rows[1] and rows[0].count("|") == 3

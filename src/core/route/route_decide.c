@@ -40,17 +40,10 @@ static void decision_init(struct route_decision *out)
     out->ask_node = VIEW_NO_NODE;
 }
 
-/* What writes runs on every node: whether a statement does has to be known in any case. */
-static bool writes_everywhere(const struct conf *conf)
-{
-    return conf->backend_clustering_mode == CONF_CLUSTER_NATIVE ||
-           conf->backend_clustering_mode == CONF_CLUSTER_SNAPSHOT;
-}
-
 static bool mode_balances(const struct conf *conf)
 {
     return conf->backend_clustering_mode == CONF_CLUSTER_STREAMING ||
-           conf->backend_clustering_mode == CONF_CLUSTER_LOGICAL || writes_everywhere(conf);
+           conf->backend_clustering_mode == CONF_CLUSTER_LOGICAL || conf_writes_everywhere(conf);
 }
 
 static enum conf_comments comments_of(const struct route_input *in)
@@ -151,7 +144,7 @@ static enum route_reason denied_by_settings(const struct route_input *in)
 {
     if (!mode_balances(in->conf))
         return ROUTE_R_RAW_MODE;
-    if (!in->conf->load_balance_mode && !writes_everywhere(in->conf))
+    if (!in->conf->load_balance_mode && !conf_writes_everywhere(in->conf))
         return ROUTE_R_BALANCE_OFF;
     return ROUTE_R_NONE;
 }
@@ -286,7 +279,7 @@ static bool must_know_writes(const struct route_case *c)
 {
     if ((!c->unknown_function && !c->unknown_relation) || denied_by_settings(c->in) != ROUTE_R_NONE)
         return false;
-    if (writes_everywhere(c->in->conf))
+    if (conf_writes_everywhere(c->in->conf))
         return true;
     if (is_settled_on_node(c->in->session))
         return true; /* in doubt it would leave its snapshot, and so would all that comes next */

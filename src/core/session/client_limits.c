@@ -11,11 +11,12 @@
 #include "config/conf.h"
 #include "config/conf_param.h"
 #include "config/pools_conf.h"
+#include "ipc/hold.h"
 #include "ipc/orders.h"
 #include "wire/writer.h"
 
 #include "console_int.h"
-#include "session_int.h"
+#include "native_int.h"
 
 /* What ends, or happens, when a deadline comes. */
 enum limit {
@@ -25,7 +26,8 @@ enum limit {
     LIMIT_QUERY,
     LIMIT_IDLE_TX,
     LIMIT_TX,
-    LIMIT_IDLE
+    LIMIT_IDLE,
+    LIMIT_RECOVERY
 };
 
 /* The nearest deadline. */
@@ -81,6 +83,29 @@ static int64_t idle_limit_ms(struct client *c, const struct pool_settings *set)
     return own_ms == c->ss->conf->client_idle_limit_ms ? set->client_idle_limit_ms : own_ms;
 }
 
+/* The second stage of an online recovery waits for it. */
+static inline bool is_waited_for(const struct client *c)
+{
+    return client_native(c) != NULL && hold_is_on(c->ss->env->shm);
+}
+
+static int64_t recovery_limit_ms(struct client *c)
+{
+    return client_override(c) == NULL
+               ? c->ss->conf->client_idle_limit_in_recovery_ms
+               : conf_session_of(c->ss->gen, client_override(c))->client_idle_limit_in_recovery_ms;
+}
+
+static void add_recovery(struct client *c, struct deadline *d)
+{
+    int64_t ms = recovery_limit_ms(c);
+
+    if (ms < 0 && !c->ss->native->is_held(c))
+        *d = (struct deadline){LIMIT_RECOVERY, loop_now_us(c->ss->loop), 0};
+    else if (is_idle(c))
+        deadline_add(d, LIMIT_RECOVERY, c->last_active_us, ms);
+}
+
 static struct deadline limits_next(struct client *c)
 {
     const struct pool_settings *set = c->pool->set;
@@ -103,6 +128,8 @@ static struct deadline limits_next(struct client *c)
         deadline_add(&d, LIMIT_IDLE_TX, c->last_active_us, set->idle_transaction_timeout_ms);
     if (is_idle(c))
         deadline_add(&d, LIMIT_IDLE, c->last_active_us, idle_limit_ms(c, set));
+    if (is_waited_for(c))
+        add_recovery(c, &d);
     return d;
 }
 
@@ -148,7 +175,7 @@ HOT void client_limits_on_quiet(struct client *c)
         return;
     set = c->pool->set;
     if (set->client_idle_limit_ms == 0 && set->idle_transaction_timeout_ms == 0 &&
-        set->transaction_timeout_ms == 0 && client_override(c) == NULL)
+        set->transaction_timeout_ms == 0 && client_override(c) == NULL && !is_waited_for(c))
         return;
     d = limits_next(c);
     limits_arm(c, &d);
@@ -176,6 +203,7 @@ static const char *limits_reason(const struct client *c, enum limit limit)
     case LIMIT_NONE:
     case LIMIT_NOTIFY:
     case LIMIT_IDLE:
+    case LIMIT_RECOVERY:
         break;
     }
     return "client_idle_timeout";
@@ -229,6 +257,13 @@ static void limits_end(struct client *c, const struct deadline *d)
             limit_text(d->limit_ms, text));
         err_set_fatal(&err, "57P05", "connection terminated due to client idle limit reached");
         err_hint(&err, "The setting is client_idle_limit.");
+    } else if (d->limit == LIMIT_RECOVERY) {
+        CLIENT_LOG(c, LVL_LOG,
+            "client connection is terminated: client_idle_limit_in_recovery (%s) is reached",
+            d->limit_ms == 0 ? "-1" : limit_text(d->limit_ms, text));
+        err_set_fatal(&err, "57P01", "connection terminated due to online recovery");
+        err_detail(&err, "A server is being rebuilt, which waits for transactions to end.");
+        err_hint(&err, "Connect again. The setting is client_idle_limit_in_recovery.");
     } else {
         err_set_fatal(
             &err, d->limit == LIMIT_WAIT ? "53300" : "08P01", "%s", limits_reason(c, d->limit));

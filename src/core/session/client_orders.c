@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "cache/cache_stream.h"
 #include "config/pools_conf.h"
+#include "ipc/hold.h"
 #include "ipc/mailbox.h"
 #include "ipc/orders.h"
 #include "login/login_auth.h"
@@ -24,6 +25,7 @@
 #include "client_orders_int.h"
 #include "console_int.h"
 #include "greeting_int.h"
+#include "native_int.h"
 #include "session_int.h"
 
 /* How often a client that waits looks whether its order is done. */
@@ -581,13 +583,15 @@ static bool is_between_transactions(const struct client *c)
 /* Not here and now: the end of one may be the end of another, in the midst of this walk. */
 static void end_drained_clients(struct sessions *ss)
 {
+    bool is_held = hold_is_on(ss->env->shm);
     struct list *n;
     struct client *c;
 
     LIST_FOREACH(n, &ss->clients)
     {
         c = LIST_ENTRY(n, struct client, node);
-        if (is_between_transactions(c) && client_limits_must_leave(c))
+        if ((is_held && client_native(c) != NULL) ||
+            (is_between_transactions(c) && client_limits_must_leave(c)))
             client_limits_poke(c);
     }
 }

@@ -6,17 +6,22 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/conf.h"
+#include "ipc/hold.h"
 #include "session/native.h"
 #include "wire/message.h"
 #include "wire/writer.h"
 
 #include "balance_int.h"
 #include "native_int.h"
+
+/* How often who is held looks whether it may go on. */
+#define HELD_LOOK_MS 200
 
 static void go_on(struct client *c);
 
@@ -31,6 +36,8 @@ static void on_timer(struct timer *t)
     struct native *n = LIST_ENTRY(t, struct native, timer);
     struct client *c = n->c;
 
+    if (n->step == STEP_HELD)
+        native_next(n);
     if (n->step != STEP_OPEN)
         return;
     if (loop_now_us(c->ss->loop) >= n->wait_until_us) {
@@ -44,6 +51,51 @@ static void on_timer(struct timer *t)
             sessions_look_again(c->ss, leg->node);
     }
     native_next(n);
+}
+
+/* ---- online recovery ---- */
+
+/* As one who waits, but query_wait_timeout is for connections. */
+static void say_held(struct client *c)
+{
+    if (c->row == NULL)
+        return;
+    shm_write_begin(&c->row->seq);
+    c->row->state = CLIENT_STATE_WAITING;
+    c->row->wait_reason = WAIT_REASON_RECOVERY;
+    c->row->state_since_us = backend_wall_us(&c->ss->be);
+    shm_write_end(&c->row->seq);
+}
+
+bool native_may_begin(struct native *n)
+{
+    struct client *c = n->c;
+
+    if (n->is_counted)
+        return true;
+    n->is_counted = hold_enter(c->ss->env->shm, c->ss->env->ordinal);
+    if (!n->is_counted) {
+        if (n->step != STEP_HELD)
+            say_held(c);
+        n->step = STEP_HELD;
+        timer_start(c->ss->loop, &n->timer, HELD_LOOK_MS);
+    } else if (n->step == STEP_HELD) {
+        client_row_state(c, CLIENT_STATE_ACTIVE, WAIT_REASON_NONE);
+    }
+    return n->is_counted;
+}
+
+/* Nothing of it runs, and no transaction is open. */
+static void leave_work(struct native *n)
+{
+    if (n->is_counted)
+        hold_leave(n->c->ss->env->shm, n->c->ss->env->ordinal);
+    n->is_counted = false;
+}
+
+static bool native_is_held(const struct client *c)
+{
+    return client_native(c)->step == STEP_HELD;
 }
 
 /* A session of pools.conf's own servers, or of replication, has one server. */
@@ -119,6 +171,7 @@ static void native_free(struct client *c)
     if (n == NULL)
         return;
     native_leave_behind(n);
+    leave_work(n);
     link = c->link;
     c->rare->native = NULL;
     timer_stop(c->ss->loop, &n->timer);
@@ -158,6 +211,12 @@ static bool native_cancel(struct client *c, int fd)
     struct native *n = client_native(c);
     bool some = false;
 
+    if (n->step == STEP_HELD) {
+        if (fd != -1)
+            close(fd);
+        native_refuse(n, "57014", "canceling statement due to user request");
+        return true;
+    }
     for (unsigned i = 0; i < n->nlegs; i++) {
         if ((!n->leg[i].is_asked && !native_copies(&n->leg[i])) || n->leg[i].link == NULL)
             continue;
@@ -193,6 +252,8 @@ static void end_exchange(struct native *n)
     n->values = NULL;
     n->copy = NULL;
     n->at = 0;
+    if (!n->is_open && native_tx(n) == 'I')
+        leave_work(n);
     buf_clear(&n->out);
     buf_clear(&n->ops);
     drop_exchange(n);
@@ -560,8 +621,11 @@ static void native_feed(struct client *c, const char *p, const char *end)
         stream_pause(&c->stream); /* until what runs is over */
 }
 
-static const struct native_ops native_ops = {
-    .begin = native_begin, .free = native_free, .feed = native_feed, .cancel = native_cancel};
+static const struct native_ops native_ops = {.begin = native_begin,
+    .free = native_free,
+    .feed = native_feed,
+    .cancel = native_cancel,
+    .is_held = native_is_held};
 
 void sessions_offer_native(struct sessions *ss)
 {

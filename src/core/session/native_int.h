@@ -60,6 +60,7 @@ struct native_leg {
 /* What the round under way is about: what happens when all that were asked have answered. */
 enum native_step {
     STEP_IDLE,
+    STEP_HELD,       /* nothing begins: the second stage of an online recovery */
     STEP_OPEN,       /* connections are being opened */
     STEP_LOOK,       /* the catalogue is asked whether it writes */
     STEP_COLUMNS,    /* the catalogue is asked about a table */
@@ -131,17 +132,18 @@ struct native {
     int reader; /* the leg for reads */
     enum native_step step;
     struct paramset params;
-    struct buf in;       /* the client's messages of this exchange */
-    uint32_t scanned;    /* of `in` */
-    bool is_open;        /* a sequence goes on that no Sync has ended */
-    bool has_state;      /* a new connection would not be like the others */
-    bool wrote;          /* in this transaction */
-    bool wrapped;        /* our BEGIN is open */
-    bool skips;          /* a sequence has failed: up to its Sync nothing runs */
-    int speaker;         /* the leg whose answer the client gets */
-    int failed;          /* the leg on which the client's transaction failed; -1: none */
-    int unnamed;         /* where the unnamed statement is: a leg, or NATIVE_ALL */
-    int portal;          /* and what was bound last */
+    struct buf in;    /* the client's messages of this exchange */
+    uint32_t scanned; /* of `in` */
+    bool is_open;     /* a sequence goes on that no Sync has ended */
+    bool has_state;   /* a new connection would not be like the others */
+    bool wrote;       /* in this transaction */
+    bool wrapped;     /* our BEGIN is open */
+    bool skips;       /* a sequence has failed: up to its Sync nothing runs */
+    bool is_counted;  /* among those at work (ipc/hold.h): a transaction or an exchange goes on */
+    int speaker;      /* the leg whose answer the client gets */
+    int failed;       /* the leg on which the client's transaction failed; -1: none */
+    int unnamed;      /* where the unnamed statement is: a leg, or NATIVE_ALL */
+    int portal;       /* and what was bound last */
     struct arena *arena; /* of the exchange */
     struct sql_facts facts;
     struct slice text;
@@ -183,6 +185,8 @@ struct native_ops {
     void (*feed)(struct client *c, const char *p, const char *end);
     /* Has cancelled what runs; false: nothing does. */
     bool (*cancel)(struct client *c, int fd);
+    /* What it asked for has not begun: all sessions are held. */
+    bool (*is_held)(const struct client *c);
 };
 
 /* The client is in its session. */
@@ -193,6 +197,9 @@ static inline void native_session_begin(struct client *c)
 }
 
 /* native.c */
+/* May an exchange begin? True also within a transaction. False: it waits (STEP_HELD) and comes
+ * again by native_next. */
+bool native_may_begin(struct native *n);
 /* The exchange is over: the client is told its end. */
 void native_finish(struct native *n);
 /* The client was answered here; or is going to be: the exchange comes again (client_unpark). */

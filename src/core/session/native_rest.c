@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "cluster/command.h"
+#include "ipc/hold.h"
 #include "wire/writer.h"
 
 #include "native_int.h"
@@ -27,6 +28,7 @@ static void rest_end(struct native_rest *r)
     struct node_command cmd = {.order = NODE_DETACH, .node = r->pool->cluster_node};
     struct pool *pool = r->pool;
 
+    hold_leave(r->ss->env->shm, r->ss->env->ordinal);
     if (r->failed) {
         snprintf(cmd.who, sizeof cmd.who, "%s", "native replication");
         snprintf(cmd.why, sizeof cmd.why, "%s", "it could not end what the main node had ended");
@@ -134,6 +136,7 @@ static void leave(struct native_leg *leg)
     struct native_rest *r = mem_alloc_zero(sizeof *r);
 
     r->ss = c->ss;
+    hold_join(r->ss->env->shm, r->ss->env->ordinal);
     r->link = leg->link;
     r->pool = leg->link->pool;
     if (leg->pool == NULL) {

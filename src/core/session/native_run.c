@@ -335,10 +335,8 @@ static void next_call(struct native *n)
 
 void native_next(struct native *n)
 {
-    if (n->step == STEP_IDLE || n->step == STEP_OPEN) {
-        if (native_legs_open(n) != 0)
-            return;
-    }
+    if (n->step <= STEP_OPEN && (!native_may_begin(n) || native_legs_open(n) != 0))
+        return;
     if (n->ex.is_batch)
         next_batch(n);
     else if (n->ex.is_call)
@@ -746,6 +744,7 @@ void native_answered(struct native *n)
 {
     static void (*const step[])(struct native *) = {
         [STEP_IDLE] = nothing,
+        [STEP_HELD] = nothing,
         [STEP_OPEN] = nothing,
         [STEP_LOOK] = look_answered,
         [STEP_COLUMNS] = columns_answered,

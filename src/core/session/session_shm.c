@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "config/conf.h"
 #include "config/pools_conf.h"
+#include "ipc/hold.h"
 #include "ipc/orders.h"
 #include "ipc/stmtstats.h"
 
@@ -123,6 +124,7 @@ void session_plan_shm(const struct conf *conf, int nworkers, struct shm_plan *pl
     plan->bytes[SHM_DBSTATS] += dbstats_region_bytes(nworkers);
     plan->bytes[SHM_STMTSTATS] += stmtstats_region_bytes(nworkers, conf->track_statements_max);
     plan->bytes[SHM_ORDERS] += orders_region_bytes();
+    plan->bytes[SHM_HOLD] += hold_region_bytes(nworkers);
     plan->bytes[SHM_CLUSTER] += view_region_bytes();
     plan->bytes[SHM_GREETINGS] += greeting_region_bytes(nworkers);
     plan->bytes[SHM_AUTH] += auth_guard_bytes();
@@ -165,6 +167,7 @@ void session_init_shm(const struct conf *conf, int nworkers, struct shm *shm)
     limits_region_init(shm, nworkers, conf->max_clients);
     dbstats_region_init(shm, nworkers);
     stmtstats_region_init(shm, nworkers, conf->track_statements_max);
+    hold_region_init(shm, nworkers);
     for (i = 0; i < conf->nnodes; i++)
         quota_set_limit(shm, i, conf->max_backend_connections);
     for (i = POOLS_FIRST_TARGET; pools_conf_target(conf, i) != NULL; i++)
@@ -208,6 +211,7 @@ void session_reclaim_worker(struct shm *shm, int ordinal, void (*drop_mail)(void
     ASSERT(ordinal >= 0 && ordinal < s->nworkers);
     clear_rows(shm_get(shm, SHM_CLIENTS), ordinal);
     clear_rows(shm_get(shm, SHM_LINKS), ordinal);
+    hold_reclaim_worker(shm, ordinal);
     atomic_fetch_sub(&s->nadmins, atomic_exchange(&s->worker[ordinal].nadmins, 0));
     limits_reclaim(shm, ordinal, drop_lost_mail, &lost);
 }

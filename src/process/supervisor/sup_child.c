@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "cache/cache_store.h"
 #include "cache/cache_stream.h"
+#include "ipc/hold.h"
 #include "ipc/orders.h"
 #include "process/common/role_conf.h"
 #include "session/session.h"
@@ -283,6 +284,8 @@ static void give_back(struct sup *s, const struct sup_child *c)
     atomic_store(&row->nwaiting, 0);
     if (orders_reclaim(s->shm, c->slot) > 0)
         log_at(LVL_LOG, "a pause that was not complete is taken back: who gave it is gone");
+    if (hold_reclaim(s->shm, c->slot))
+        log_at(LVL_LOG, "the clients are held no longer: who held them is gone");
     if (c->role == ROLE_INVALIDATOR)
         cache_streams_died(s->shm); /* what it held its successor forgets */
     else

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: PostgreSQL
+ * hold.c: who holds all sessions of native replication, and how many of them are at work.
+ * Runs in: workers, control, supervisor. */
+#include "config.h"
+
+#include "ipc/hold.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "base/assert.h"
+
+struct hold_region {
+    _Atomic int32_t holder; /* process slot + 1; 0: nobody holds */
+    int32_t nworkers;
+    struct {
+        _Atomic int32_t count;
+    } __attribute__((aligned(64))) worker[];
+};
+
+static struct hold_region *hold_region(const struct shm *shm)
+{
+    return shm_get(shm, SHM_HOLD);
+}
+
+size_t hold_region_bytes(int nworkers)
+{
+    return sizeof(struct hold_region) +
+           (size_t)nworkers * sizeof(((struct hold_region *)0)->worker[0]);
+}
+
+void hold_region_init(struct shm *shm, int nworkers)
+{
+    hold_region(shm)->nworkers = nworkers;
+}
+
+void hold_join(struct shm *shm, int ordinal)
+{
+    atomic_fetch_add(&hold_region(shm)->worker[ordinal].count, 1);
+}
+
+bool hold_enter(struct shm *shm, int ordinal)
+{
+    if (hold_is_on(shm))
+        return false; /* who asks again and again is not to be seen at work */
+    hold_join(shm, ordinal);
+    if (!hold_is_on(shm))
+        return true;
+    hold_leave(shm, ordinal);
+    return false;
+}
+
+void hold_leave(struct shm *shm, int ordinal)
+{
+    int32_t before = atomic_fetch_sub(&hold_region(shm)->worker[ordinal].count, 1);
+
+    ASSERT(before > 0);
+}
+
+bool hold_is_on(const struct shm *shm)
+{
+    const struct hold_region *r = hold_region(shm);
+
+    return r != NULL && atomic_load(&r->holder) != 0;
+}
+
+int hold_count(const struct shm *shm)
+{
+    const struct hold_region *r = hold_region(shm);
+    int sum = 0;
+    int i;
+
+    for (i = 0; i < r->nworkers; i++)
+        sum += atomic_load(&r->worker[i].count);
+    return sum;
+}
+
+void hold_begin(struct shm *shm, int slot)
+{
+    atomic_store(&hold_region(shm)->holder, slot + 1);
+}
+
+void hold_end(struct shm *shm, int slot)
+{
+    (void)hold_reclaim(shm, slot);
+}
+
+void hold_reclaim_worker(struct shm *shm, int ordinal)
+{
+    struct hold_region *r = hold_region(shm);
+
+    if (r != NULL)
+        atomic_store(&r->worker[ordinal].count, 0);
+}
+
+bool hold_reclaim(struct shm *shm, int slot)
+{
+    struct hold_region *r = hold_region(shm);
+    int32_t holder = slot + 1;
+
+    return r != NULL && atomic_compare_exchange_strong(&r->holder, &holder, 0);
+}
