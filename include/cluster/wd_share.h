@@ -55,6 +55,7 @@ struct wd_member {
     int32_t wd_port;
     int32_t pgpool_port;
     int32_t priority;
+    int32_t follows;          /* whom it takes for the leader: its vote; WD_NO_MEMBER: nobody */
     int64_t heard_us;         /* wall clock; 0: never */
     uint64_t lost[2];         /* servers that it does not reach */
     char name[WD_NAME_BYTES]; /* host:port, system, node name */

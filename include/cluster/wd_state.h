@@ -30,8 +30,8 @@ enum wd_event_type {
     WD_EV_UP,      /* `node`, which was lost, is in use again */
     WD_EV_END,     /* the failover of `epoch` about `node` is over; `primary` is the primary */
     WD_EV_PRIMARY, /* `primary` has become the primary without us */
-    WD_EV_GIVEN,   /* `member`, who leads, has given the address up, and takes it only after another
-                      LEAD */
+    WD_EV_GIVEN,   /* `member`, who leads, has given the address up, because of `text`, and takes it
+                      only after another LEAD */
     WD_EV_PAUSE,   /* at pgpool `node` an operator has paused database `text` (empty: all), or, not
                       `is_on`, resumed it */
     WD_EV_EMPTY    /* `who` wants all query caches to be empty */
@@ -75,7 +75,9 @@ struct wd_state {
     int32_t leader; /* by the last WD_EV_LEAD */
     int32_t former; /* who led before, who may be the same; WD_NO_MEMBER: nobody */
     int64_t leader_since_us;
-    bool is_given;     /* that one has given the address up since */
+    char leader_why[WD_TEXT_BYTES]; /* why that one, and no other */
+    char given_why[VIEW_WHY_BYTES]; /* of the last one that gave the address up: why */
+    bool is_given;                  /* that one has given the address up since */
     bool was_given;    /* the one before had when this one began: nobody has to wait for a lease */
     int32_t primary;   /* VIEW_NO_NODE: none was agreed on */
     uint32_t timeline; /* that it was on; 0: not known */

@@ -127,6 +127,9 @@ def test_a_leader_is_elected_and_replaced(cluster):
     three.kill(first)
     left = [i for i in range(3) if i != first]
     second = three.wait_leader(*left)
+    waits.wait_for("all that are left follow it", lambda: [three.rows(second)[i]["follows"] for i in left] == [str(second)] * 2)
+    row = three.rows(second)[second]
+    assert row["leader_reason"] == f"pgpool {first} was not heard any more" and row["leader_since"]
     print(f"a new leader after {time.monotonic() - began:.2f} s")
     assert second != first
     other = next(i for i in left if i != second)
@@ -162,7 +165,9 @@ def test_an_orderly_stop_gives_the_lead_away(cluster):
     three.wait_voters(first, 3)
     three.pools[first].stop(signal.SIGTERM)
     left = [i for i in range(3) if i != first]
-    three.wait_leader(*left)
+    second = three.wait_leader(*left)
+    waits.wait_for("it is told why", lambda: three.rows(second)[second]["leader_reason"] ==
+                   f"pgpool {first} gave the lead away: it is being stopped")
     assert "Watchdog is shutting down" in three.pools[first].log()
     for i in left:
         assert "is shutting down" in three.pools[i].log()
@@ -176,6 +181,8 @@ def test_the_higher_priority_leads(cluster):
     three.start(1)
     waits.wait_for("pgpool 1 leads", lambda: three.leader_of(0) == 1, 30)
     assert three.wait_leader(0, 1, 2) == 1
+    waits.wait_for("all know why", lambda: all(three.rows(i)[1]["leader_reason"] == "pgpool 2 gave the lead away: the other one's "
+                                               "wd_priority is higher" for i in range(3)))
 
 
 def test_strangers_are_refused(cluster):
@@ -359,10 +366,12 @@ def test_pcp(cluster):
     # This one is the first.
     assert members[0].endswith(f" 127.0.0.1 {9000 + other} {three.ports[other]} 7 STANDBY 0 MEMBER YES")
     assert sum(" 4 LEADER 0 MEMBER YES" in m for m in members) == 1
+    three.wait_events(f"pgpool {leader} leads: it was the first to be elected", other)
     verbose = info(three, other, "-v")
     for text in ("Total Nodes              : 3", "Member Remote Nodes      : 2", "Alive Remote Nodes       : 2",
                  "Nodes required for quorum : 2", "Quorum state             : QUORUM EXIST",
-                 "Status Name       : LEADER"):
+                 "Status Name       : LEADER", f"Follows           : pgpool {leader}", "Watchdog History", "Leader since",
+                 "Leader because           : it was the first to be elected", f"  pgpool {leader} leads: it was the first"):
         assert text in verbose, verbose
     assert json.loads(info(three, other, "--json"))["NodeCount"] == 3
     # Orders for all.

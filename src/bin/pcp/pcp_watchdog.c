@@ -113,6 +113,30 @@ static void print_cluster(const struct tool_options *o, const char *json)
     printf("Watchdog Node Information \n");
 }
 
+/* A text without its escapes. */
+static void put_text(const char *title, const char *object, const char *key)
+{
+    struct slice v = value(object, key);
+    size_t i;
+
+    fputs(title, stdout);
+    for (i = 0; i < v.n; i++) {
+        if (v.p[i] == '\\' && i + 1 < v.n)
+            i++;
+        putchar(v.p[i]);
+    }
+}
+
+static void put_follows(const char *node)
+{
+    int id = number(node, "Follows");
+
+    if (id < 0)
+        printf("Follows           : nobody\n");
+    else
+        printf("Follows           : pgpool %d\n", id);
+}
+
 static void print_member(const struct tool_options *o, const char *node)
 {
     static const char *const keys[] = {"NodeName", "HostName", "PgpoolPort", "WdPort", "State",
@@ -137,6 +161,8 @@ static void print_member(const struct tool_options *o, const char *node)
     put("Status           ", node, "State");
     put("Status Name      ", node, "StateName");
     put("Membership Status", node, "MembershipString");
+    if (find(node, "Follows") != NULL)
+        put_follows(node);
     printf("Lifecheck Started : %s\n\n", yes(node, "LifecheckStarted"));
 }
 
@@ -160,6 +186,29 @@ static const char *next_object(const char *p)
     return *p == '{' ? p : NULL;
 }
 
+/* What an answer of pgpool-II does not have. */
+static void print_history(const char *json)
+{
+    const char *leads = find(json, "Leads");
+    const char *event = find(json, "Events");
+
+    if (leads == NULL || event == NULL)
+        return;
+    printf("Watchdog History \n");
+    put("Leader since             ", leads, "Time");
+    put_text("Leader because           : ", leads, "Why");
+    if (number(json, "LeaseLeft") >= 0)
+        printf("\nLease of the address     : %d ms left", number(json, "LeaseLeft"));
+    put_text("\nAddress here             : ", json, "AddressWhy");
+    printf("\n\n");
+    event += strcspn(event, "{]");
+    for (; event != NULL && *event == '{'; event = next_object(event)) {
+        put_text("", event, "Time");
+        put_text("  ", event, "Text");
+        putchar('\n');
+    }
+}
+
 bool tool_print_watchdog(
     const struct tool *t, const struct tool_options *o, const struct tool_answer *a)
 {
@@ -181,5 +230,7 @@ bool tool_print_watchdog(
     node = node == NULL ? NULL : node + strcspn(node, "{]");
     for (; node != NULL && *node == '{'; node = next_object(node))
         print_member(o, node);
+    if (o->verbose)
+        print_history(json.p);
     return true;
 }

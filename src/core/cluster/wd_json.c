@@ -190,5 +190,6 @@ void wd_json_put_member(const struct wd_share *s, int member, struct buf *out)
     wd_json_put_text(out, "StateName", wd_member_state_text(m->state));
     buf_printf(out, ",\"Membership\":%d,", m->membership);
     wd_json_put_text(out, "MembershipString", wd_membership_text(m->membership));
-    buf_printf(out, ",\"LifecheckStarted\":%d}", s->leader != WD_NO_MEMBER);
+    buf_printf(out, ",\"LifecheckStarted\":%d,\"Follows\":%d}", s->leader != WD_NO_MEMBER,
+        (int)m->follows);
 }

@@ -9,8 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define FORMAT 2
-#define OLDEST 1 /* without timelines and pauses */
+#define FORMAT       2
+#define STATE_FORMAT 3
+#define OLDEST       1 /* without timelines and pauses */
+#define NO_REASONS   2 /* of a state that does not say why */
 
 void wd_state_init(struct wd_state *s)
 {
@@ -36,11 +38,11 @@ static void keep(struct wd_state *s, const struct wd_event *e, const char *text)
     snprintf(k->text, sizeof k->text, "%s", text);
 }
 
-static void describe(const struct wd_event *e, char out[WD_TEXT_BYTES])
+static void describe(const struct wd_state *s, const struct wd_event *e, char out[WD_TEXT_BYTES])
 {
     switch ((enum wd_event_type)e->type) {
     case WD_EV_LEAD:
-        snprintf(out, WD_TEXT_BYTES, "pgpool %d leads", e->member);
+        snprintf(out, WD_TEXT_BYTES, "pgpool %d leads: %.120s", e->member, s->leader_why);
         return;
     case WD_EV_JOIN:
         snprintf(out, WD_TEXT_BYTES, "pgpool %d has joined", e->member);
@@ -65,7 +67,8 @@ static void describe(const struct wd_event *e, char out[WD_TEXT_BYTES])
         snprintf(out, WD_TEXT_BYTES, "the primary is node %d", e->primary);
         return;
     case WD_EV_GIVEN:
-        snprintf(out, WD_TEXT_BYTES, "pgpool %d has given the address up", e->member);
+        snprintf(out, WD_TEXT_BYTES, "pgpool %d has given the address up%s%.100s", e->member,
+            e->text[0] == '\0' ? "" : ": ", e->text);
         return;
     case WD_EV_PAUSE:
         snprintf(out, WD_TEXT_BYTES, "%s%.*s%s at pgpool %d",
@@ -186,6 +189,22 @@ static bool apply_primary(struct wd_state *s, const struct wd_event *e)
     return true;
 }
 
+/* About the one that begins to lead; by what is known of who led before. */
+static void tell_why(struct wd_state *s)
+{
+    if (s->former == WD_NO_MEMBER)
+        snprintf(s->leader_why, sizeof s->leader_why, "it was the first to be elected");
+    else if (s->was_given)
+        snprintf(s->leader_why, sizeof s->leader_why, "pgpool %d gave the lead away%s%.100s",
+            s->former, s->given_why[0] == '\0' ? "" : ": ", s->given_why);
+    else if (s->former == s->leader)
+        snprintf(s->leader_why, sizeof s->leader_why,
+            "it had not heard a majority for a while, and was elected again");
+    else
+        snprintf(
+            s->leader_why, sizeof s->leader_why, "pgpool %d was not heard any more", s->former);
+}
+
 static bool apply_lead(struct wd_state *s, const struct wd_event *e)
 {
     if (e->member < 0 || e->member >= WD_MAX_MEMBERS)
@@ -195,6 +214,7 @@ static bool apply_lead(struct wd_state *s, const struct wd_event *e)
     s->leader_since_us = e->at_us;
     s->was_given = s->is_given;
     s->is_given = false;
+    tell_why(s);
     return true;
 }
 
@@ -204,6 +224,7 @@ static bool apply_given(struct wd_state *s, const struct wd_event *e)
     if (e->member != s->leader || s->is_given)
         return false;
     s->is_given = true;
+    memcpy(s->given_why, e->text, sizeof s->given_why);
     return true;
 }
 
@@ -239,7 +260,7 @@ bool wd_state_apply(struct wd_state *s, const struct wd_event *e)
     }
     if (!fits)
         return false;
-    describe(e, text);
+    describe(s, e, text);
     keep(s, e, text);
     return true;
 }
@@ -385,7 +406,7 @@ void wd_state_put(const struct wd_state *s, struct buf *out)
 {
     int i;
 
-    put(out, FORMAT, 1);
+    put(out, STATE_FORMAT, 1);
     put(out, s->nevents, 8);
     put(out, s->epoch, 4);
     put(out, (uint32_t)s->leader, 4);
@@ -409,6 +430,8 @@ void wd_state_put(const struct wd_state *s, struct buf *out)
     put(out, (uint32_t)s->pauses.n, 1);
     for (i = 0; i < s->pauses.n; i++)
         buf_put_cstr(out, s->pauses.database[i]);
+    buf_put_cstr(out, s->leader_why);
+    buf_put_cstr(out, s->given_why);
 }
 
 static void get_shared(struct reader *r, struct wd_state *s)
@@ -433,7 +456,7 @@ bool wd_state_get(struct slice in, struct wd_state *s)
     int i;
 
     wd_state_init(s);
-    r.bad = r.bad || format < OLDEST || format > FORMAT;
+    r.bad = r.bad || format < OLDEST || format > STATE_FORMAT;
     s->nevents = get(&r, 8);
     s->epoch = (uint32_t)get(&r, 4);
     s->leader = (int32_t)get(&r, 4);
@@ -454,6 +477,10 @@ bool wd_state_get(struct slice in, struct wd_state *s)
     }
     if (!r.bad && format > OLDEST)
         get_shared(&r, s);
+    if (!r.bad && format > NO_REASONS) {
+        get_text(&r, s->leader_why, sizeof s->leader_why);
+        get_text(&r, s->given_why, sizeof s->given_why);
+    }
     if (!r.bad && r.left == 0)
         return true;
     wd_state_init(s);

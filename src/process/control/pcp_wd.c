@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/mem.h"
 #include "cluster/wd_json.h"
@@ -32,6 +33,40 @@ static void put_cluster(const struct wd_share *s, int total, struct buf *out)
     buf_printf(out, ",\"WatchdogNodes\":[");
 }
 
+static void put_time(int64_t at_us, struct buf *out)
+{
+    char text[64] = "";
+    time_t at = (time_t)(at_us / 1000000);
+    struct tm tm;
+
+    if (at_us != 0 && localtime_r(&at, &tm) != NULL)
+        strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &tm);
+    wd_json_put_text(out, "Time", text);
+}
+
+/* What pgpool-II does not tell. */
+static void put_history(const struct wd_share *s, struct buf *out)
+{
+    bool has_leader = s->leader != WD_NO_MEMBER;
+    int i;
+
+    buf_printf(out, ",\"LeaderID\":%d,\"Leads\":{", (int)s->leader);
+    put_time(has_leader ? s->state.leader_since_us : 0, out);
+    buf_put_byte(out, ',');
+    wd_json_put_text(out, "Why", has_leader ? s->state.leader_why : "");
+    buf_printf(out, "},\"LeaseLeft\":%lld,", (long long)(s->is_escalated ? s->lease_left_ms : -1));
+    wd_json_put_text(out, "AddressWhy", s->why);
+    buf_printf(out, ",\"Events\":[");
+    for (i = 0; i < s->state.nkept && i < WD_KEPT_EVENTS; i++) {
+        buf_printf(out, i == 0 ? "{" : ",{");
+        put_time(s->state.kept[i].at_us, out);
+        buf_put_byte(out, ',');
+        wd_json_put_text(out, "Text", s->state.kept[i].text);
+        buf_put_byte(out, '}');
+    }
+    buf_printf(out, "]}");
+}
+
 /* This pgpool comes first, as number 0; the others follow by their numbers. */
 static void put_members(const struct wd_share *s, int wanted, struct buf *out)
 {
@@ -51,7 +86,7 @@ static void put_members(const struct wd_share *s, int wanted, struct buf *out)
         }
         place++;
     }
-    buf_printf(out, "]}");
+    buf_put_byte(out, ']');
 }
 
 int pcp_wd_info(struct pcp_conn *c, struct slice body, struct buf *out, struct err *err)
@@ -82,6 +117,7 @@ int pcp_wd_info(struct pcp_conn *c, struct slice body, struct buf *out, struct e
     }
     put_cluster(s, total, &json);
     put_members(s, wanted, &json);
+    put_history(s, &json);
     buf_put_byte(&json, '\0');
     mark = pcp_begin(out, 'w');
     buf_put_cstr(out, PCP_COMPLETE);

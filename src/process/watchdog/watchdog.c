@@ -343,7 +343,7 @@ static bool on_stop(struct role_loop *rl)
         return false;
     timer_start(&rl->loop, &w->stop_limit, STOP_MS);
     if (wd_is_leading(w))
-        wd_lead_yield(w, WD_NO_MEMBER);
+        wd_lead_yield(w, WD_NO_MEMBER, "it is being stopped");
     return true;
 }
 

@@ -100,7 +100,7 @@ static char take_order(struct wd *w, struct slice json, struct buf *out)
         return bad(out, "this pgpool does not lead");
     if (!wd_lead_has_heir(w))
         return bad(out, "there is nobody who could take the lead");
-    wd_lead_yield(w, WD_NO_MEMBER);
+    wd_lead_yield(w, WD_NO_MEMBER, "a command of its watchdog socket wants it");
     return WD_IPC_OK;
 }
 

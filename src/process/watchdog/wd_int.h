@@ -42,6 +42,7 @@ struct wd_other {
     bool is_witness;
     bool is_called_dead; /* it says that a life check outside found it so */
     uint8_t role;        /* enum wd_role */
+    int32_t follows; /* whom it takes for the leader; WD_NO_MEMBER: nobody, or it does not say */
     int32_t priority;
     uint8_t identity[WD_IDENTITY_BYTES];
     uint64_t lost[2];
@@ -83,6 +84,7 @@ struct wd_lead {
     bool gives;            /* the log is asked to say that the address was given up */
     int64_t since_boot_ms; /* 0: we do not */
     int yield_to;          /* whom we give the lead as soon as the address is given up */
+    char yield_why[VIEW_WHY_BYTES];
     bool yields;
     bool told_waiting[VIEW_MAX_NODES];
     int64_t told_until_us; /* the monitor knows that we lead until then */
@@ -227,8 +229,8 @@ void wd_lead_step(struct wd *w);
 void wd_lead_changed(struct wd *w);
 /* When the next step is due: soon while the lead begins here or is given away. */
 int64_t wd_lead_tick_ms(const struct wd *w);
-/* Gives the lead away, after the address. */
-void wd_lead_yield(struct wd *w, int to);
+/* Gives the lead away, after the address. `why` is for the log of all. */
+void wd_lead_yield(struct wd *w, int to, const char *why);
 /* Somebody could take the lead. */
 bool wd_lead_has_heir(struct wd *w);
 /* Takes an operator's word about a server, which came here because we lead. */

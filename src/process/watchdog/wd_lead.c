@@ -242,12 +242,13 @@ bool wd_lead_has_heir(struct wd *w)
     return false;
 }
 
-void wd_lead_yield(struct wd *w, int to)
+void wd_lead_yield(struct wd *w, int to, const char *why)
 {
     if (w->lead.yields)
         return;
     w->lead.yields = true;
     w->lead.yield_to = to;
+    snprintf(w->lead.yield_why, sizeof w->lead.yield_why, "%s", why);
     wd_addr_stop_leading(w->addr);
     timer_start(&w->role.loop, &w->tick, 0);
 }
@@ -260,6 +261,7 @@ static void say_given(struct wd *w)
     if (w->lead.gives)
         return;
     wd_lead_event(&e, WD_EV_GIVEN);
+    snprintf(e.text, sizeof e.text, "%s", w->lead.yield_why);
     w->lead.gives = wd_lead_propose(w, &e);
 }
 
@@ -306,7 +308,10 @@ static void judge_lead(struct wd *w)
         better == beside    ? "on the machine of the primary"
         : w->is_called_dead ? "which is alive"
                             : "whose wd_priority is higher");
-    wd_lead_yield(w, better);
+    wd_lead_yield(w, better,
+        better == beside    ? "the other one is on the machine of the primary"
+        : w->is_called_dead ? "a life check says that it is dead"
+                            : "the other one's wd_priority is higher");
 }
 
 /* Somebody had to be elected; who has clients is to lead. */
@@ -317,7 +322,7 @@ static void lead_as_witness(struct wd *w)
     if (heir == WD_NO_MEMBER)
         return;
     log_at(LVL_LOG, "watchdog: the lead goes to pgpool %d: a witness does not keep it", heir);
-    wd_lead_yield(w, heir);
+    wd_lead_yield(w, heir, "it is a witness");
 }
 
 void wd_lead_changed(struct wd *w)

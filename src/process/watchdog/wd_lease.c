@@ -120,7 +120,7 @@ static void on_unfit(void *owner, const char *why)
         "watchdog: this pgpool should not lead now");
     wd_talk_tell_all(w);
     if (wd_is_leading(w))
-        wd_lead_yield(w, WD_NO_MEMBER);
+        wd_lead_yield(w, WD_NO_MEMBER, why);
 }
 
 static void on_fit(void *owner)

@@ -109,6 +109,7 @@ static void put_status(struct wd *w, struct buf *out)
     put_u64(out, listed[0]);
     put_u64(out, listed[1]);
     buf_put_cstr(out, w->name);
+    buf_put_u32(out, (uint32_t)(w->raft == NULL ? WD_NO_MEMBER : wd_raft_leader(w->raft)));
 }
 
 static void count_vote(struct wd *w, int member, bool is_witness, const uint64_t lost[2])
@@ -162,6 +163,7 @@ static void take_status(struct wd *w, int from, struct wire_reader *r)
     said.listed[0] = get_u64(r);
     said.listed[1] = get_u64(r);
     copy_text(wire_get_cstr(r), said.name, sizeof said.name);
+    said.follows = wire_reader_left(r) == 0 ? WD_NO_MEMBER : (int32_t)wire_get_u32(r);
     if (!wire_reader_ok(r))
         return;
     said.is_known = true;
@@ -327,7 +329,7 @@ void wd_talk_be_called_dead(struct wd *w, bool is_dead)
                 : "watchdog: a life check says that this pgpool is alive again");
     wd_talk_tell_all(w);
     if (is_dead && wd_is_leading(w))
-        wd_lead_yield(w, WD_NO_MEMBER);
+        wd_lead_yield(w, WD_NO_MEMBER, "a life check says that it is dead");
 }
 
 void wd_talk_call_dead(struct wd *w, int member, bool is_dead)

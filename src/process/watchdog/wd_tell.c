@@ -142,6 +142,9 @@ static void fill_member(struct wd *w, int i, bool is_voter, struct wd_member *m)
     m->membership = membership_of(w, i, is_voter);
     m->wd_port = n->wd_port;
     m->pgpool_port = n->pgpool_port;
+    m->follows = i == w->self      ? (w->raft == NULL ? WD_NO_MEMBER : wd_raft_leader(w->raft))
+                 : m->is_connected ? o->follows
+                                   : WD_NO_MEMBER;
     m->priority = i == w->self ? wd_conf(w)->wd_priority : o->priority;
     m->heard_us = heard_us == 0 ? 0 : clock_wall_us() - (loop_now_us(&w->role.loop) - heard_us);
     memcpy(m->lost, i == w->self ? w->seen.lost : o->lost, sizeof m->lost);

@@ -189,7 +189,7 @@ END_TEST
 START_TEST(test_address_is_given)
 {
     struct wd_event lead = {.type = WD_EV_LEAD, .member = 1};
-    struct wd_event given = {.type = WD_EV_GIVEN, .member = 1};
+    struct wd_event given = {.type = WD_EV_GIVEN, .member = 1, .text = "it is tired"};
     struct buf text = {0};
     struct wd_state s;
     struct wd_state back;
@@ -198,6 +198,10 @@ START_TEST(test_address_is_given)
     ck_assert(!wd_state_apply(&s, &given));
     ck_assert(wd_state_apply(&s, &lead));
     ck_assert(!s.was_given);
+    ck_assert_str_eq(s.leader_why, "it was the first to be elected");
+    ck_assert(wd_state_apply(&s, &lead));
+    ck_assert_str_eq(
+        s.leader_why, "it had not heard a majority for a while, and was elected again");
     ck_assert(wd_state_apply(&s, &given));
     ck_assert(s.is_given);
     wd_state_put(&s, &text);
@@ -207,12 +211,16 @@ START_TEST(test_address_is_given)
     lead.member = 2;
     ck_assert(wd_state_apply(&back, &lead));
     ck_assert(back.was_given);
+    ck_assert_str_eq(back.leader_why, "pgpool 1 gave the lead away: it is tired");
     ck_assert_int_eq(back.former, 1);
     ck_assert(!back.is_given);
     ck_assert(!wd_state_apply(&back, &given));
     lead.member = 0;
     ck_assert(wd_state_apply(&back, &lead));
     ck_assert(!back.was_given);
+    ck_assert_str_eq(back.leader_why, "pgpool 2 was not heard any more");
+    ck_assert_str_eq(
+        back.kept[back.nkept - 1].text, "pgpool 0 leads: pgpool 2 was not heard any more");
 }
 END_TEST
 
