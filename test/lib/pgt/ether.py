@@ -8,14 +8,20 @@ import socket
 import struct
 import subprocess
 import threading
+import time
+from dataclasses import dataclass
+from typing import Callable
 
 from pgt import lan, procs, waits
+from pgt.wire import Address
 
 NET4, NET6 = "192.0.2", "2001:db8::"  # of documentation: nobody has them
 CLONE_NEWNET = lan.CLONE_NEWNET
 ARP, IPV6 = 0x0806, 0x86DD
 SOLICIT, ADVERTISE = 135, 136
 PAUSE_S = 0.02  # between two questions
+SILENCE_S = 0.1  # at least, between the last answer of a host and the first of another: who takes an address listens for longer
+SO_TIMESTAMPNS = 35
 
 
 def why_not() -> str:
@@ -61,15 +67,25 @@ class Space:
     def run(self, *command: str) -> str:
         return procs.run([*self.enter(), *command])
 
-    def socket(self, *args: int) -> socket.socket:
-        made: list[socket.socket] = []
+    def inside(self, what: Callable[[], None]) -> None:
+        """Calls it in the namespace."""
+        failed: list[OSError] = []
 
-        def make() -> None:
-            lan._call("setns", self.ns, CLONE_NEWNET)
-            made.append(socket.socket(*args))
-        thread = threading.Thread(target=make)
+        def call() -> None:
+            try:
+                lan._call("setns", self.ns, CLONE_NEWNET)
+                what()
+            except OSError as e:
+                failed.append(e)
+        thread = threading.Thread(target=call)  # threads have namespaces of their own
         thread.start()
         thread.join()
+        if failed:
+            raise failed[0]
+
+    def socket(self, *args: int) -> socket.socket:
+        made: list[socket.socket] = []
+        self.inside(lambda: made.append(socket.socket(*args)))
         return made[0]
 
     def close(self) -> None:
@@ -83,12 +99,11 @@ class Space:
 class Host(Space):
     """Has one interface, eth0, with an address of each kind."""
 
-    def __init__(self, switch: Space, number: int):
+    def __init__(self, switch: Space | None, number: int):
         super().__init__()
         self.number, self.port = number, f"port{number}"
         self.address, self.address6 = f"{NET4}.{number + 1}", f"{NET6}{number + 1:x}"
-        switch.run("ip", "link", "add", self.port, "type", "veth", "peer", "name", "eth0", "netns", str(self.keeper.pid))
-        switch.run("ip", "link", "set", self.port, "master", "br0", "up")
+        self.make_wire(switch)
         self.run("ip", "addr", "add", f"{self.address}/24", "dev", "eth0")
         if os.path.exists("/proc/net/if_inet6"):
             self.run("ip", "addr", "add", f"{self.address6}/64", "dev", "eth0", "nodad")
@@ -96,13 +111,36 @@ class Host(Space):
         words = self.run("ip", "-o", "link", "show", "eth0").split()
         self.mac = bytes.fromhex(words[words.index("link/ether") + 1].replace(":", ""))
 
+    def make_wire(self, switch: Space | None) -> None:
+        assert switch
+        switch.run("ip", "link", "add", self.port, "type", "veth", "peer", "name", "eth0", "netns", str(self.keeper.pid))
+        switch.run("ip", "link", "set", self.port, "master", "br0", "up")
+
     def has(self, address: str) -> bool:
         return f" {address}/" in self.run("ip", "-o", "addr", "show")
 
 
+@dataclass
+class HostAddress(Address):
+    """An address as a host reaches it."""
+    source: Host | None = None
+
+    def connect(self, seconds: float = 10.0, rcvbuf: int = 0) -> socket.socket:
+        assert self.source
+        sock = self.source.socket(socket.AF_INET6 if ":" in self.host else socket.AF_INET, socket.SOCK_STREAM)
+        sock.settimeout(seconds * waits.SCALE)
+        try:
+            sock.connect((self.host, self.port))
+        except OSError:
+            sock.close()
+            raise
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return sock
+
+
 class Asker:
     """Asks from one host, all the time, who has the addresses. `answers` holds (time, address, mac) of each answer and of each
-    announcement."""
+    announcement, the time as the kernel took it."""
 
     def __init__(self, host: Host, addresses: list[str]):
         self.host, self.addresses = host, addresses
@@ -114,6 +152,7 @@ class Asker:
             sock = host.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(protocol))
             sock.bind(("eth0", protocol))
             sock.settimeout(PAUSE_S)
+            sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
             self.socks[protocol] = sock
         self.threads = [threading.Thread(target=self._hear, args=(p,), daemon=True) for p in self.socks]
         self.threads.append(threading.Thread(target=self._ask, daemon=True))
@@ -172,12 +211,13 @@ class Asker:
     def _hear(self, protocol: int) -> None:
         while not self.ending.is_set():
             try:
-                packet = self.socks[protocol].recv(2048)
+                packet, more, _, _ = self.socks[protocol].recvmsg(2048, 64)
             except (TimeoutError, OSError):
                 continue
+            came = struct.unpack("qq", more[0][2][:16]) if more else (0, 0)
             address, mac = self._claim(protocol, packet), packet[6:12]
             if address in self.addresses and mac != self.host.mac:
-                self.answers.append((waits.now(), address, mac))
+                self.answers.append((came[0] + came[1] / 1e9 - time.time() + waits.now(), address, mac))
                 if packet[0] & 1:
                     self.announced.append((address, mac))
 
@@ -187,6 +227,12 @@ class Asker:
         """Who has had the address, one after the other."""
         macs = [mac for _, a, mac in list(self.answers) if a == address]
         return [mac for i, mac in enumerate(macs) if i == 0 or mac != macs[i - 1]]
+
+    def doubles(self, address: str) -> list[str]:
+        """Where two hosts answered beside each other."""
+        found = [(t, mac) for t, a, mac in list(self.answers) if a == address]
+        return [f"{mac.hex()} at {t:.3f}, {later.hex()} at {then:.3f}" for (t, mac), (then, later) in zip(found, found[1:])
+                if mac != later and then - t < SILENCE_S]
 
     def count(self, address: str, mac: bytes) -> int:
         return sum(1 for _, a, m in list(self.answers) if (a, m) == (address, mac))

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: PostgreSQL
+"""watchdog_lab: pgpools with an address, each on a host of its own, servers on hosts, and clients on another host. That one asks all the
+time who has the address: never do two have it."""
+import contextlib
+import os
+import signal
+import threading
+
+from pgt import ether, postgres, procs, waits
+from pgt.wire import Address, Wire, WireClosed
+from test_monitor import column_names
+
+PGPOOL = os.environ.get("PGPOOL_BIN", "pgpool")
+V4, V6 = "192.0.2.100", "2001:db8::100"
+KEY = "a key with ' and \\ and \" and ü"
+PATIENCE = 40
+NO_SERVER = Address("192.0.2.250", 5432)
+CLIENTS = 3  # the host of who asks and of the clients
+
+
+def text_of(value: object) -> str:
+    return str(value).replace("\\", "\\\\").replace("'", "''")
+
+
+class Member:
+    """A pgpool on a host. `prefix` and `env` are of the program alone."""
+
+    def __init__(self, host: ether.Host, hosts: list[ether.Host], address: str, servers: list[Address], more: dict[str, object]):
+        self.host = host
+        self.home = procs.folder("pgpool")
+        self.prefix: list[str] = []
+        self.env: dict[str, str] = {}
+        self.conf: dict[str, object] = {
+            "listen_addresses": "*", "port": 9999, "unix_socket_directories": self.home, "pcp_port": 9898, "pcp_socket_dir": self.home, "wd_ipc_socket_dir": self.home,
+            "pcp_listen_addresses": "", "pid_file_name": self.home / "pgpool.pid", "work_dir": self.home, "num_init_children": 1,
+            "backend_clustering_mode": "streaming_replication", "health_check_period": 0, "sr_check_period": 0,
+            "use_watchdog": "on", "wd_authkey": KEY, "delegate_ip": address}
+        for i, server in enumerate(servers):
+            self.conf |= {f"backend_hostname{i}": server.host, f"backend_port{i}": server.port, f"backend_application_name{i}": f"node{i}"}
+        for i, other in enumerate(hosts):
+            self.conf |= {f"hostname{i}": other.address, f"wd_port{i}": 9000, f"pgpool_port{i}": 9999}
+        (self.home / "pgpool_node_id").write_text(f"{host.number}\n", encoding="ascii")
+        self.write(**{name: value[host.number] if isinstance(value, list) else value for name, value in more.items()})
+        self.daemon: procs.Daemon | None = None
+
+    def write(self, **more: object) -> None:
+        self.conf |= more
+        text = "".join(f"{name} = '{text_of(value)}'\n" for name, value in self.conf.items())
+        (self.home / "pgpool.conf").write_text(text, encoding="utf-8")
+
+    def start(self) -> None:
+        self.daemon = procs.Daemon([*self.host.enter(), *self.prefix, PGPOOL, "-n", "-f", str(self.home / "pgpool.conf")], self.home / "log",
+                                   env={**os.environ, **self.env})
+
+    def reload(self, **more: object) -> None:
+        self.write(**more)
+        assert self.daemon
+        self.daemon.signal(signal.SIGHUP)
+
+    def log(self) -> str:
+        return (self.home / "log").read_text(encoding="utf-8", errors="replace")
+
+    def signal(self, number: int) -> None:
+        assert self.daemon
+        for pid in procs.session_pids(self.daemon.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    def stop(self) -> None:
+        """In order."""
+        assert self.daemon
+        self.daemon.signal(signal.SIGINT)
+        self.daemon.wait_exit(30)
+        self.daemon = None
+
+    def kill(self) -> None:
+        if self.daemon:
+            self.daemon.kill()
+        self.daemon = None
+
+    def ask(self, text: str) -> list[dict[str, str]]:
+        """The rows of a SHOW; none while it lets nobody in."""
+        try:
+            with Wire(Address(str(self.home), 9999)) as w:
+                w.login("postgres", "postgres")
+                found = w.simple(text)
+        except (OSError, AssertionError, WireClosed):
+            return []
+        names = [name for m in found if m.type == "T" for name in column_names(m.body)]
+        return [dict(zip(names, [(v or b"").decode() for v in m.row()])) for m in found if m.type == "D"]
+
+    def leader(self) -> int | None:
+        found = [int(r["pgpool_id"]) for r in self.ask("SHOW POOL_WATCHDOG") if r["status"] == "LEADER"]
+        return found[0] if found else None
+
+    def voters(self) -> int:
+        return sum(r["votes"] == "true" and r["status"] in ("LEADER", "STANDBY") for r in self.ask("SHOW POOL_WATCHDOG"))
+
+
+class Cluster:
+    """Three of them, and who asks."""
+
+    def __init__(self, net: ether.Ether, address: str, servers: list[Address], more: dict[str, object]):
+        self.net, self.address = net, address
+        self.hosts = net.hosts[:3]
+        self.members = [Member(h, self.hosts, address, servers or [NO_SERVER], more) for h in self.hosts]
+        self.asker = ether.Asker(net.hosts[CLIENTS], [address])
+
+    def start(self) -> int:
+        for member in self.members:
+            member.start()
+        return self.wait_holder(())
+
+    def holder(self) -> int | None:
+        macs = self.asker.holders(self.address)
+        return next(i for i, h in enumerate(self.hosts) if h.mac == macs[-1]) if macs else None
+
+    def logs(self) -> str:
+        return "\n".join(f"pgpool {i}:\n{m.log()[-3000:]}" for i, m in enumerate(self.members))
+
+    def wait_holder(self, not_these: tuple[int, ...], seconds: float = PATIENCE) -> int:
+        try:
+            waits.wait_for("another has the address", lambda: self.holder() not in (None, *not_these), seconds)
+        except AssertionError as e:
+            raise AssertionError(f"{e}\n{self.logs()}") from None
+        found = self.holder()
+        assert found is not None
+        return found
+
+    def wait_answers(self) -> int:
+        """Who has it now: somebody does, and answers."""
+        found: list[int] = []
+
+        def answers() -> bool:
+            holder = self.holder()
+            found[:] = [] if holder is None else [holder]
+            return holder is not None and self.asker.answers_now(self.address, self.hosts[holder])
+        try:
+            waits.wait_for("somebody answers for the address", answers, PATIENCE)
+        except AssertionError as e:
+            raise AssertionError(f"{e}\n{self.logs()}") from None
+        return found[0]
+
+    def wait_voters(self, at: int, n: int = 3) -> None:
+        waits.wait_for(f"{n} pgpools vote", lambda: self.members[at].voters() == n, PATIENCE)
+
+    def history(self) -> list[int]:
+        return [next(i for i, h in enumerate(self.hosts) if h.mac == mac) for mac in self.asker.holders(self.address)]
+
+    def first_answer(self, of: int, after: float) -> float:
+        return next(t for t, a, mac in self.asker.answers if a == self.address and mac == self.hosts[of].mac and t >= after)
+
+    def close_members(self) -> None:
+        for member in self.members:
+            if member.daemon:
+                member.signal(signal.SIGCONT)
+            member.kill()
+
+    def close(self) -> None:
+        self.close_members()
+        self.asker.close()
+        for host in self.hosts:
+            self.net.wire(host, True)
+            waits.wait_for("the address is gone", lambda h=host: not h.has(self.address), PATIENCE)
+        found = self.asker.doubles(self.address)
+        assert not found, f"two hosts answered for one address: {found[:5]}\n{self.logs()}"
+
+
+@contextlib.contextmanager
+def clusters(net: ether.Ether):
+    """Makes clusters on `net`, and ends them."""
+    with contextlib.ExitStack() as stack:
+        def make(address: str = V4, servers: list[Address] | None = None, **more) -> Cluster:
+            made = Cluster(net, address, servers or [], more)
+            stack.callback(made.close)
+            return made
+        yield make
+
+
+# Servers
+
+class HostServer(postgres.Postgres):
+    """A server on a host, which is asked through its Unix socket."""
+    host: ether.Host
+
+    @property
+    def address(self) -> Address:
+        return Address(self.host.address, self.port)
+
+    def entered(self, command: list[str]) -> tuple[list[str], str | None]:
+        user = postgres.OS_USER
+        return [*self.host.enter(), "setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--", *command], None
+
+    def _answers(self) -> bool:
+        assert self.daemon is not None and self.daemon.is_running(), "PostgreSQL ended"
+        try:
+            return self.value("select 1") == "1"
+        except (OSError, AssertionError, WireClosed):
+            return False
+
+
+def server_on(host: ether.Host, primary: HostServer | None = None, **conf: str) -> HostServer:
+    """A server; a standby when there is a primary."""
+    home = procs.folder("server", postgres.OS_USER)
+    procs.run(["cp", "-a", str(postgres.template()), str(home / "data")])
+    server = HostServer(home / "data", 5432)
+    server.host = host
+    settings = {"listen_addresses": "*", "cluster_name": f"node{host.number}", **conf}
+    if primary is not None:
+        settings["primary_conninfo"] = f"host={primary.host.address} port=5432 user=postgres application_name=node{host.number} connect_timeout=3"
+        (server.data / "standby.signal").touch()
+    server.write_conf(settings)
+    server.start()
+    return server
+
+
+# Clients
+
+class Client:
+    """On the clients' host, all the time: one statement after the other through an address, and a new connection when the old one is
+    gone. What was acknowledged is noted, and what went wrong."""
+
+    def __init__(self, source: ether.Host, host: str, statement: str):
+        self.address = ether.HostAddress(host, 9999, source)
+        self.statement = statement
+        self.acked: list[int] = []
+        self.errors: list[str] = []
+        self.slowest = 0.0
+        self.ending = threading.Event()
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
+
+    def _run(self) -> None:
+        n = 0
+        while not self.ending.wait(0.01):
+            try:
+                with Wire(self.address, seconds=3) as w:
+                    assert w.login("postgres", "postgres")[-1].type == "Z", "not let in"
+                    while not self.ending.wait(0.01):
+                        n += 1
+                        self._say(w, n)
+            except (OSError, AssertionError, WireClosed) as e:
+                self.errors.append(f"{n}: {e!r}")
+
+    def _say(self, w: Wire, n: int) -> None:
+        began = waits.now()
+        found = w.simple(self.statement.format(n))
+        failed = [m.text for m in found if m.type == "E"]
+        assert not failed, failed[0]
+        self.acked.append(n)
+        self.slowest = max(self.slowest, waits.now() - began)
+
+    def wait_more(self, n: int = 20) -> None:
+        """It gets on."""
+        before = len(self.acked)
+        waits.wait_for("a client gets on", lambda: len(self.acked) >= before + n, PATIENCE)
+
+    def close(self) -> None:
+        self.ending.set()
+        self.thread.join(30)
