@@ -174,6 +174,22 @@ def test_an_orderly_stop_gives_the_lead_away(cluster):
         waits.wait_for("it is shown", lambda i=i: three.rows(i)[first]["status"] == "SHUTDOWN")
 
 
+def test_a_rolling_restart(cluster):
+    """One after the other, who leads last: the lead, and with it the address, moves once."""
+    three = cluster().start()
+    first = three.wait_leader(0, 1, 2)
+    three.wait_voters(first, 3)
+    before = len([e for e in three.events(first) if " leads: " in e])
+    for i in [*(k for k in range(3) if k != first), first]:
+        three.pools[i].stop(signal.SIGINT)
+        three.start(i)
+        three.wait_voters(i, 3)
+    last = three.wait_leader(0, 1, 2)
+    leads = [e for e in three.events(last) if " leads: " in e][before:]
+    assert leads == [f"pgpool {last} leads: pgpool {first} gave the lead away: it is being stopped"]
+    assert last != first
+
+
 def test_the_higher_priority_leads(cluster):
     three = cluster(wd_priority=[1, 5, 3]).start(0, 2)
     three.wait_leader(0, 2)
