@@ -109,6 +109,7 @@ def test_packets_are_lost_and_late(cluster, client, net, server):
     check_written(w, server)
 
 
+@pytest.mark.slow
 def test_the_leader_is_not_heard_but_hears(cluster, net):
     """In one direction alone: its messages arrive nowhere, and it hears all. It gives the address up, another takes it. Then that one's
     interface goes down and up, faster than anybody could be elected: nobody is two, and no process ends for it."""
@@ -173,6 +174,7 @@ def test_clients_of_the_others_notice_nothing(cluster, client, server):
             without_ipv6(member, False)
 
 
+@pytest.mark.timeout(300)
 def test_a_machine_dies(cluster, client, net):
     """Each host has a pgpool and a server, as most clusters do; that of the primary leads, and dies. Writers connect again to the same address, and find
     all that was acknowledged to them."""
