@@ -125,15 +125,15 @@ static void keep_question(struct client *c, struct share_cache *sc)
     sc->scope_len = c->ss->cache->question_at;
 }
 
-/* What may go to a standby waits for nobody's link of the primary. Where all reads go to standbys
- * this worker may have none at all: one is opened then. */
+/* What may go to a standby waits for nobody's link of the primary: there is a free one, however
+ * long it has been so, or none at all, as all reads go to standbys, and one is opened. */
 static bool has_link_to_ask(struct client *c)
 {
     const struct pool *pool = c->pool;
-    bool has_none = pool->nidle == 0 && list_is_empty(&pool->busy) &&
-                    list_is_empty(&pool->waiting) && !sessions_must_hold_writes(c->ss);
+    bool is_nobody_before = list_is_empty(&pool->waiting) && !sessions_must_hold_writes(c->ss);
 
-    return c->share->kept != NULL || has_none || share_has_ready_link(c);
+    return c->share->kept != NULL ||
+           (is_nobody_before && (pool->nidle > 0 || list_is_empty(&pool->busy)));
 }
 
 enum feed_step share_cache_ask(struct client *c)
