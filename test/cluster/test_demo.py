@@ -147,6 +147,18 @@ def test_a_lost_server_is_rebuilt(demo):
     assert processes_naming(demo.folder) == [] and not Path(demo.folder).exists()
 
 
+def test_native_replication_is_shown(demo):
+    """Two servers, one of them killed and rebuilt while clients write; `stop` ends the rebuilt one, too."""
+    done = demo.run("--native")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "second stage: copying the rest" in done.stdout and "both hold the same" in done.stdout
+    status = demo.run("status")
+    assert status.returncode == 0, status.stdout
+    assert [line.split()[-1] for line in status.stdout.splitlines()] == ["answers", "answers", "answers"]
+    assert demo.run("stop").returncode == 0
+    assert processes_naming(demo.folder) == [] and not Path(demo.folder).exists()
+
+
 def lines_of(demo: Demo, host: str, sql: str) -> list[list[str]]:
     done = subprocess.run(["psql", "-XAtq", "-h", host, "-p", str(demo.port), "-U", "demo", "-c", sql, "demo"],
                           env={**demo.env, "PGPASSWORD": "demo", "PGCONNECT_TIMEOUT": "2"}, text=True, timeout=30,
