@@ -120,7 +120,7 @@ static void judge_tx(struct client *c)
 
     if (c->link != NULL)
         tx = c->link->tx_status;
-    if (tx == 'I' && c->share->begun_here)
+    if (tx == 'I' && c->share->loan.begun_here)
         tx = 'T'; /* BEGIN is on its way */
     rs->in_tx = tx != 'I';
     rs->tx_failed = tx == 'E';

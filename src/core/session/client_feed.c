@@ -318,7 +318,7 @@ HOT void client_do_feed(struct client *c, const char *p, const char *end)
     }
     if (c->phase == CL_ACTIVE)
         feed_flush(c, &run);
-    if (c->phase == CL_ACTIVE && c->share != NULL && c->share->detach_due)
+    if (c->phase == CL_ACTIVE && c->share != NULL && c->share->loan.detach_due)
         share_detach_if_due(c);
     share_cache_after_feed(c);
     buf_free(&run.out);

@@ -108,9 +108,10 @@ bool balance_can_travel(const struct client *c)
 {
     const struct balance *b = c->balance;
 
-    return b == NULL || (b->questions == NULL && b->doubts == NULL && b->mark == NULL &&
-                            b->rs.trace == NULL && b->asking == ASKING_NONE && !b->is_waiting &&
-                            (c->share->is_virtual || (!b->rs.in_tx && b->tx_status == 'I')));
+    return b == NULL ||
+           (b->questions == NULL && b->doubts == NULL && b->mark == NULL && b->rs.trace == NULL &&
+               b->asking == ASKING_NONE && !b->is_waiting &&
+               (c->share->tx == SHARE_TX_VIRTUAL || (!b->rs.in_tx && b->tx_status == 'I')));
 }
 
 /* ---- there ---- */
@@ -176,10 +177,10 @@ static void pack_waiting(const struct client *c, struct buf *out)
     m.taken_us = c->stats.taken_us;
     m.is_counted = c->share->is_counted;
     m.was_told_to_wait = c->was_told_to_wait;
-    m.has_portal = c->share->turn->has_portal;
+    m.has_portal = c->share->turn->leave.has_portal;
     travel_put(out, &m, sizeof m);
-    travel_put(
-        out, c->share->turn->begin.data, c->share->is_virtual ? c->share->turn->begin.len : 0);
+    travel_put(out, c->share->turn->begin.data,
+        c->share->tx == SHARE_TX_VIRTUAL ? c->share->turn->begin.len : 0);
     travel_put(out, c->carry.data + c->carry.pos, buf_unread(&c->carry));
 }
 

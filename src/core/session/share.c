@@ -53,8 +53,8 @@ HOT static void turn_free(struct sessions *ss, struct share *s)
         share_vars_clear(&t->mark);
     if (t->tx.client != NULL || t->tx.link != NULL)
         share_vars_clear(&t->tx);
-    if (t->repaired != NULL)
-        varset_unref(&t->repaired);
+    if (t->mend.vars != NULL)
+        varset_unref(&t->mend.vars);
     if (!paramset_is_empty(&t->told))
         paramset_free(&t->told);
     buf_empty(&begin);
@@ -97,12 +97,13 @@ HOT void share_turn_end(struct client *c)
 {
     struct share *s = c->share;
 
-    if (s == NULL || s->turn == NULL || s->phase != SHARE_DETACHED || s->is_virtual || s->is_lost ||
-        s->turn->home != NULL || s->owes_parameters || c->is_parked || c->phase != CL_ACTIVE)
+    if (s == NULL || s->turn == NULL || s->phase != SHARE_DETACHED || s->tx == SHARE_TX_VIRTUAL ||
+        share_tx_is_lost(s) || s->turn->home != NULL || s->owes_parameters || c->is_parked ||
+        c->phase != CL_ACTIVE)
         return;
     ASSERT(s->turn->npending == 0 && s->turn->savepoints == NULL && s->turn->ends == NULL &&
            s->turn->ended == NULL && s->turn->portals == NULL && s->turn->wait == NULL &&
-           s->turn->dropped == NULL && !s->dropped_all &&
+           s->turn->dropped == NULL && s->turn->drops == NULL &&
            list_is_detached(&s->turn->homeless_node));
     turn_free(c->ss, s);
     if (loop_now_us(c->ss->loop) >= c->ss->giving.due_us)
@@ -128,7 +129,6 @@ HOT void share_turn_end_quick(struct client *c)
     t->mark_pins = 0;
     t->last_bound = NULL;
     t->unnamed_epoch = 0;
-    t->has_put_settings = false;
     memset(&t->homeless_node, 0, sizeof t->homeless_node);
     buf_empty(&t->retry);
     t->next_spare = ss->spare_turns;
@@ -223,9 +223,8 @@ HOT void share_adopt(struct client *c, struct link *link)
     c->target = link;
     c->epoch = link->epoch;
     s->phase = SHARE_ATTACHED;
-    s->is_fresh = true;
+    s->loan = (struct share_loan){.is_fresh = true};
     s->turn->homeless_until_us = 0;
-    s->turn->has_put_settings = false;
     s->last_link = link->id;
     varset_assign(&s->vars.link, link->vars);
     s->turn->is_untold = s->turn->tells_late;
@@ -253,7 +252,7 @@ HOT bool share_attach_at_once(struct client *c, int node)
     struct link *link;
 
     if (node == VIEW_NO_NODE || share_kept_is_speaking(c) ||
-        (!s->is_read && node < POOLS_FIRST_TARGET && sessions_must_hold_writes(c->ss)))
+        (!s->again.is_read && node < POOLS_FIRST_TARGET && sessions_must_hold_writes(c->ss)))
         return false;
     link = borrow_at_once(c, node);
     if (link == NULL)
@@ -261,7 +260,7 @@ HOT bool share_attach_at_once(struct client *c, int node)
     share_adopt(c, link);
     if (is_ready(c, link, id)) {
         link->last_client = id;
-        s->is_fresh = false;
+        s->loan.is_fresh = false;
     }
     return true;
 }
@@ -326,15 +325,15 @@ static void put_transaction(struct client *c, struct feed_run *run)
 {
     struct share *s = c->share;
 
-    if (s->is_lost) {
+    if (share_tx_is_lost(s)) {
         share_put_own_query(c, run, slice_of_str("BEGIN"));
         share_put_own_query(c, run, slice_of_str(failing_query));
-        s->is_lost = false;
+        s->tx = SHARE_TX_OF_LINK;
         c->link->must_clean = true; /* own_failed is going to be set on purpose */
-    } else if (s->is_virtual) {
+    } else if (s->tx == SHARE_TX_VIRTUAL) {
         share_virtual_put(c, run);
-        s->begun_here = true;
-        s->is_virtual = false;
+        s->loan.begun_here = true;
+        s->tx = SHARE_TX_OF_LINK;
         varset_assign(&s->turn->tx.link, s->vars.link); /* it had no link when it began */
     }
 }
@@ -343,18 +342,18 @@ HOT enum feed_step share_make_ready(struct client *c, struct feed_run *run)
 {
     struct share *s = c->share;
 
-    if (!s->is_fresh)
+    if (!s->loan.is_fresh)
         return FEED_PASS;
     if (share_put_settings(c, run) == FEED_PARK)
         return FEED_PARK;
     if (s->turn->bound_first != NULL && share_columns_ask(c, run, s->turn->bound_first))
         return FEED_PARK;
-    s->is_fresh = false;
+    s->loan.is_fresh = false;
     if (s->turn->is_out) {
         share_out_send(c);
         return FEED_PASS;
     }
-    if (s->is_lost || s->is_virtual)
+    if (share_tx_is_lost(s) || s->tx == SHARE_TX_VIRTUAL)
         share_names_load_sql(c, run); /* should one fail, the transaction is not to fail with it */
     put_transaction(c, run);
     return FEED_PASS;
@@ -366,21 +365,17 @@ HOT void share_forget_loan(struct client *c)
 
     if (s->phase == SHARE_OPENING)
         share_stop_opening(c);
-    if (c->link != NULL && s->is_unsure)
+    if (c->link != NULL && s->loan.is_unsure)
         c->link->must_clean = true;
     if (c->link != NULL)
         c->link->ready_as = 0;
     c->link = NULL;
     c->target = NULL;
     s->phase = SHARE_DETACHED;
-    if (!s->is_virtual)
+    if (s->tx != SHARE_TX_VIRTUAL)
         buf_empty(&s->turn->begin);
-    s->begun_here = false;
     s->turn->nwatched = 0;
-    s->has_closed = false;
-    s->is_unsure = false;
-    s->turn->lacks_some = false;
-    s->detach_due = false;
+    s->loan = (struct share_loan){0};
     buf_empty(&s->turn->retry);
     buf_free(&s->turn->early);
     share_kept_tell(c);
@@ -395,7 +390,7 @@ HOT void share_detach(struct client *c)
     ASSERT(s->phase == SHARE_ATTACHED);
     /* Which statements it has is not known; or a cancel request that has done its work is still on
      * its way to it. */
-    if (link == s->kept && (s->is_unsure || (s->turn->is_cancelled && link->in_cancel)) &&
+    if (link == s->kept && (s->loan.is_unsure || (s->turn->is_cancelled && link->in_cancel)) &&
         !share_is_tied(c))
         s->kept = NULL;
     share_forget_loan(c);
@@ -409,10 +404,10 @@ WARM void share_detach_if_due(struct client *c)
 {
     struct share *s = c->share;
 
-    if (!s->detach_due || c->body_left > 0 || c->server_batch || s->phase != SHARE_ATTACHED ||
+    if (!s->loan.detach_due || c->body_left > 0 || c->server_batch || s->phase != SHARE_ATTACHED ||
         !expect_is_quiet(&c->link->expect))
         return;
-    s->detach_due = false;
+    s->loan.detach_due = false;
     share_detach(c);
 }
 
@@ -485,9 +480,9 @@ bool share_repair(struct client *c)
 
     s->reset_seen =
         s->reset_seen && tx == 'E'; /* DISCARD ALL, and then a transaction that failed */
-    s->turn->was_cut_short = false;
+    s->turn->mend.was_cut_short = false;
     if (repair) {
-        varset_assign(&s->turn->repaired, s->vars.link);
+        varset_assign(&s->turn->mend.vars, s->vars.link);
         share_put_encoding(c, &run, s->vars.link, s->vars.client);
         put_repair(s, &sql);
         varset_assign(&s->vars.link, s->vars.client);
@@ -498,20 +493,20 @@ bool share_repair(struct client *c)
     if (s->look_at_pins && tx == 'I' && (s->kept == NULL || s->kept == c->link)) {
         s->look_at_pins = false;
         if (s->pins != 0 && !is_unread) { /* what is not known ties it whatever the answer */
-            s->turn->repairs_pins = true;
+            s->turn->mend.of_pins = true;
             share_put_query(c, &run, slice_of_str(pins_query), OP_SWALLOW | OP_ROWS);
         }
     }
-    if (s->is_unsure && is_unread) {
+    if (s->loan.is_unsure && is_unread) {
         /* Some are the client's, and nobody could make them again. */
-        if (s->turn->lacks_some)
+        if (s->loan.lacks_some)
             prepset_doubt(&c->link->preps);
-        s->turn->lacks_some = false;
-    } else if (s->is_unsure && tx != 'E') {
+        s->loan.lacks_some = false;
+    } else if (s->loan.is_unsure && tx != 'E') {
         /* A Close of ours may have been skipped behind an error. */
-        s->is_unsure = false;
-        s->turn->lacks_some = false;
-        s->turn->repairs_names = true;
+        s->loan.is_unsure = false;
+        s->loan.lacks_some = false;
+        s->turn->mend.of_names = true;
         prepset_clear(&c->link->preps);
         share_put_own_query(c, &run, slice_of_str("DEALLOCATE ALL"));
     }
@@ -526,11 +521,9 @@ bool share_repair(struct client *c)
 /* What was to be put right is forgotten. */
 static void repair_done(struct share_turn *t)
 {
-    if (t->repaired != NULL)
-        varset_unref(&t->repaired);
-    t->repairs_names = false;
-    t->repairs_pins = false;
-    t->nrepairs = 0;
+    if (t->mend.vars != NULL)
+        varset_unref(&t->mend.vars);
+    t->mend = (struct share_mend){0};
 }
 
 /* Nothing of it failed for its own sake, and doing it twice is as good as once. */
@@ -539,20 +532,20 @@ bool share_repair_again(struct client *c)
     struct share *s = c->share;
     struct share_turn *t = s->turn;
 
-    if (!t->was_cut_short || c->link->tx_status != 'I') {
+    if (!t->mend.was_cut_short || c->link->tx_status != 'I') {
         repair_done(t);
         return false;
     }
-    if (t->nrepairs++ == SHARE_MAX_REPAIRS) {
+    if (t->mend.tries++ == SHARE_MAX_REPAIRS) {
         repair_done(t);
         link_fail_text(c->link, "08006", "a server connection could not be brought up to date");
         return true;
     }
-    s->reset_seen = t->repaired != NULL;
-    s->look_at_pins = t->repairs_pins;
-    s->is_unsure = t->repairs_names;
-    if (t->repaired != NULL)
-        varset_assign(&s->vars.link, t->repaired);
+    s->reset_seen = t->mend.vars != NULL;
+    s->look_at_pins = t->mend.of_pins;
+    s->loan.is_unsure = t->mend.of_names;
+    if (t->mend.vars != NULL)
+        varset_assign(&s->vars.link, t->mend.vars);
     return share_repair(c);
 }
 

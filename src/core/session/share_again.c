@@ -36,8 +36,8 @@ static void go_home(struct client *c)
     struct buf retry = s->turn->retry;
 
     memset(&s->turn->retry, 0, sizeof s->turn->retry);
-    s->turn->goes_home = false;
-    s->turn->may_go_out = false;
+    s->again.what = AGAIN_NO;
+    s->turn->leave.may_go_out = false;
     (void)expect_take_hold(&c->link->expect);
     share_detach(c);
     s->turn->retry = retry;
@@ -51,10 +51,10 @@ WARM bool share_out_over(struct client *c, bool failed, bool was_cut)
     if (!s->turn->is_out)
         return false;
     s->turn->is_out = false;
-    s->turn->was_out = true;
+    s->turn->leave.was_out = true;
     if (!was_cut) /* else none was bound */
-        s->turn->portal_left = s->turn->home != NULL;
-    if (s->turn->goes_home) {
+        s->turn->leave.portal_left = s->turn->home != NULL;
+    if (s->again.what == AGAIN_AT_HOME) {
         go_home(c);
         return true;
     }
@@ -71,9 +71,9 @@ bool share_out_on_error(struct client *c, struct link *link, const struct errmsg
 
     if (!s->turn->is_out)
         return false;
-    if (s->may_retry && !s->reply_begun && s->turn->retry.len > 0 &&
+    if (s->again.may_retry && !s->again.reply_begun && s->turn->retry.len > 0 &&
         !slice_eq_str(m->sqlstate, "57014")) {
-        s->turn->goes_home = true;
+        s->again.what = AGAIN_AT_HOME;
         expect_hold(&link->expect);
         return true;
     }

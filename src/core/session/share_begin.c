@@ -43,7 +43,7 @@ static enum feed_step ask(struct client *c, const struct route_decision *d)
 
         step = share_put_settings(c, &run);
         feed_flush(c, &run);
-        s->is_fresh = true;
+        s->loan.is_fresh = true;
         if (step != FEED_PASS) {
             balance_ask_later(c, d);
             return step;
@@ -61,7 +61,7 @@ static bool may_ask_from_home(const struct client *c, const struct route_decisio
 {
     const struct link *home = c->share->turn->home;
 
-    return home != NULL && home->pool == c->pool && c->share->turn->may_go_out &&
+    return home != NULL && home->pool == c->pool && c->share->turn->leave.may_go_out &&
            (d->reason == ROUTE_R_ASK || d->reason == ROUTE_R_TX_PRIMARY) &&
            client_may_reuse(c, c->pool);
 }
@@ -76,11 +76,12 @@ WARM static enum feed_step route_one(
     b->tx_status = share_tx_status(c);
     *facts = balance_decide(c, sql, d);
     if (d->must_ask && !b->ask_failed &&
-        (b->tx_status == 'I' || c->share->is_virtual || may_ask_from_home(c, d)))
+        (b->tx_status == 'I' || c->share->tx == SHARE_TX_VIRTUAL || may_ask_from_home(c, d)))
         return ask(c, d);
     if (d->must_ask && c->share->turn->home != NULL)
         balance_ask_later(c, d);
-    if ((b->tx_status == 'I' || c->share->is_virtual) && balance_lacks_marks(c, *facts, &missing))
+    if ((b->tx_status == 'I' || c->share->tx == SHARE_TX_VIRTUAL) &&
+        balance_lacks_marks(c, *facts, &missing))
         return ask(c, &missing);
     return FEED_PASS;
 }
@@ -154,7 +155,7 @@ enum feed_step share_ask_first(struct client *c, struct slice sql, struct route_
     struct share *s = c->share;
     enum feed_step step = FEED_PASS;
 
-    if (s->phase <= SHARE_WAITING && (share_tx_status(c) == 'I' || s->is_virtual)) {
+    if (s->phase <= SHARE_WAITING && (share_tx_status(c) == 'I' || s->tx == SHARE_TX_VIRTUAL)) {
         if (d->must_ask && !c->balance->ask_failed)
             return ask(c, d);
         (void)share_out_may(c, sql, d);
@@ -167,7 +168,7 @@ enum feed_step share_ask_first(struct client *c, struct slice sql, struct route_
 
 static void begin_choice(struct share *s)
 {
-    s->is_read = false;
+    s->again.is_read = false;
     s->turn->is_out = false;
     s->turn->is_cut = false;
     s->turn->is_asker = false;
@@ -181,18 +182,18 @@ static void choose_read(struct client *c, int to, bool is_out, int *node)
 {
     struct share *s = c->share;
 
-    if (!is_out && s->is_virtual && !c->balance->rs.tx_read_only &&
+    if (!is_out && s->tx == SHARE_TX_VIRTUAL && !c->balance->rs.tx_read_only &&
         view_must_hold_writes(&c->ss->view)) {
-        s->may_retry = false;
+        s->again.may_retry = false;
         return;
     }
     if (share_is_avoided(c, to))
         is_out = false;
     else
         *node = to;
-    s->is_read = true;
+    s->again.is_read = true;
     s->turn->is_out = is_out;
-    s->may_retry = is_out || !share_out_is_possible(c);
+    s->again.may_retry = is_out || !share_out_is_possible(c);
 }
 
 /* In session mode a transaction of a session that is tied lives where its temporary tables, cursors
@@ -216,7 +217,7 @@ static int home_node(struct client *c)
 
 static bool is_in_tx(const struct client *c)
 {
-    return c->share->is_virtual || c->share->turn->home != NULL;
+    return c->share->tx == SHARE_TX_VIRTUAL || c->share->turn->home != NULL;
 }
 
 static bool ends_process(const struct client *c, const struct route_decision *d)
@@ -237,13 +238,14 @@ WARM static enum feed_step choose(
     begin_choice(s);
     if (share_home_is_standby(c)) {
         choose_read(c, share_write_node(c), true, node);
-        s->may_retry = false; /* at home it can only fail */
+        s->again.may_retry = false; /* at home it can only fail */
         return FEED_PASS;
     }
-    s->may_replan = !s->is_lost && *facts != NULL && share_names_executes(c, *facts) != NULL;
-    s->may_retry =
-        *facts != NULL && is_plain_read(*facts) && !share_out_is_possible(c) && !s->is_lost;
-    if (c->balance == NULL || *facts == NULL || s->is_lost)
+    s->again.may_replan =
+        !share_tx_is_lost(s) && *facts != NULL && share_names_executes(c, *facts) != NULL;
+    s->again.may_retry = *facts != NULL && is_plain_read(*facts) && !share_out_is_possible(c) &&
+                         !share_tx_is_lost(s);
+    if (c->balance == NULL || *facts == NULL || share_tx_is_lost(s))
         return FEED_PASS;
     step = route_one(c, sql, &d, facts);
     if (step != FEED_PASS)
@@ -260,13 +262,14 @@ WARM static enum feed_step choose(
     balance_ask_reset(c->balance);
     if (ends_process(c, &d)) {
         *node = d.node; /* where the process is that it ends */
-        s->is_read = true;
+        s->again.is_read = true;
         return FEED_PASS;
     }
-    if (d.class == ROUTE_EITHER && !d.must_ask && !s->is_virtual && s->turn->home == NULL)
-        s->may_retry = true; /* its functions are known to change nothing */
+    if (d.class == ROUTE_EITHER && !d.must_ask && s->tx != SHARE_TX_VIRTUAL &&
+        s->turn->home == NULL)
+        s->again.may_retry = true; /* its functions are known to change nothing */
     if (may_leave(c, &d) &&
-        !stays_for_ties(c, is_out || (!s->is_virtual && d.class == ROUTE_EITHER))) {
+        !stays_for_ties(c, is_out || (s->tx != SHARE_TX_VIRTUAL && d.class == ROUTE_EITHER))) {
         choose_read(c, d.node, is_out, node);
         if (s->turn->is_out)
             share_out_note(c, *facts);
@@ -281,8 +284,8 @@ void share_stop_keeping(struct client *c)
 {
     struct share *s = c->share;
 
-    s->may_resend = false;
-    s->may_replan = false;
+    s->again.may_resend = false;
+    s->again.may_replan = false;
     buf_empty(&s->turn->retry);
     client_send(c, &s->turn->early);
 }
@@ -299,9 +302,10 @@ static enum feed_step on_present_link(struct client *c, bool is_alone)
         return FEED_PASS; /* in a COPY the server itself judges what does not belong there */
     if (c->link->expect.is_held)
         return FEED_PARK; /* it would have two ends in one */
-    if (is_alone || s->hold || s->may_retry || s->turn->is_out || s->resend || s->replan ||
-        s->owes_ready || s->is_unsure || (s->begun_here && s->recovered) ||
-        s->turn->nuncertain > 0 || s->turn->npending >= SHARE_MAX_PENDING ||
+    if (is_alone || s->exchange.hold || s->again.may_retry || s->turn->is_out ||
+        s->again.what != AGAIN_NO || s->owes_ready || s->loan.is_unsure ||
+        (s->loan.begun_here && s->exchange.recovered) || s->turn->nuncertain > 0 ||
+        s->turn->npending >= SHARE_MAX_PENDING ||
         c->link->pool->cluster_node != c->pool->cluster_node) {
         if (!is_lost)
             return FEED_PARK; /* what runs is not mixed with this */
@@ -327,7 +331,7 @@ HOT enum feed_step share_get_link(struct client *c, struct feed_run *run, int no
 {
     enum feed_step step;
 
-    if (node == VIEW_NO_NODE || (!c->share->is_read && node == c->pool->cluster_node &&
+    if (node == VIEW_NO_NODE || (!c->share->again.is_read && node == c->pool->cluster_node &&
                                     node < POOLS_FIRST_TARGET && sessions_must_hold_writes(c->ss)))
         return share_wait_for_primary(c);
     step = share_attach(c, node);
@@ -338,12 +342,12 @@ HOT void share_keep(struct client *c, struct slice msgs)
 {
     struct share *s = c->share;
 
-    s->reply_begun = false;
-    s->may_resend = !s->begun_here && !c->link->must_clean;
+    s->again.reply_begun = false;
+    s->again.may_resend = !s->loan.begun_here && !c->link->must_clean;
     buf_empty(&s->turn->retry);
     if (msgs.n == 0 || msgs.n > SHARE_RETRY_MAX)
-        s->may_retry = s->may_replan = s->may_resend = false;
-    if (s->may_retry || s->may_replan || s->may_resend)
+        s->again.may_retry = s->again.may_replan = s->again.may_resend = false;
+    if (s->again.may_retry || s->again.may_replan || s->again.may_resend)
         buf_put(&s->turn->retry, msgs.p, msgs.n);
 }
 
@@ -356,17 +360,17 @@ WARM static bool may_replan_tied(const struct client *c)
     const struct share *s = c->share;
 
     return s->pins != 0 && (s->pins & not_known) == 0 && c->link->tx_status == 'I' &&
-           expect_is_quiet(&c->link->expect) && !s->begun_here && !c->server_batch;
+           expect_is_quiet(&c->link->expect) && !s->loan.begun_here && !c->server_batch;
 }
 
 static void keep_tied(struct client *c, struct slice msgs)
 {
     struct share *s = c->share;
 
-    s->reply_begun = s->may_retry = s->may_resend = false;
-    s->may_replan = s->may_replan && msgs.n > 0 && msgs.n <= SHARE_RETRY_MAX;
+    s->again.reply_begun = s->again.may_retry = s->again.may_resend = false;
+    s->again.may_replan = s->again.may_replan && msgs.n > 0 && msgs.n <= SHARE_RETRY_MAX;
     buf_free(&s->turn->retry);
-    if (s->may_replan)
+    if (s->again.may_replan)
         buf_put(&s->turn->retry, msgs.p, msgs.n);
 }
 
@@ -394,9 +398,9 @@ WARM static enum feed_step go_on(struct client *c, struct feed_run *run, bool is
 
     if (step != FEED_PASS)
         return step;
-    if (t->needs_snapshot && !t->is_out && !c->share->is_fresh)
+    if (t->leave.needs_snapshot && !t->is_out && !c->share->loan.is_fresh)
         share_put_own_query(c, run, slice_of_str("SELECT"));
-    t->needs_snapshot = t->needs_snapshot && c->share->is_fresh;
+    t->leave.needs_snapshot = t->leave.needs_snapshot && c->share->loan.is_fresh;
     return FEED_PASS;
 }
 
@@ -455,7 +459,7 @@ WARM static enum feed_step go_on_with_query(struct client *c, struct feed_run *r
     struct slice msg, const struct sql_facts *facts, bool is_alone)
 {
     enum feed_step step = go_on(c, run, is_alone);
-    bool is_fresh = step == FEED_PASS && c->share->is_fresh; /* chosen for, and had to wait */
+    bool is_fresh = step == FEED_PASS && c->share->loan.is_fresh; /* chosen for, and had to wait */
 
     if (step == FEED_PASS)
         step = share_make_ready(c, run);
@@ -464,7 +468,7 @@ WARM static enum feed_step go_on_with_query(struct client *c, struct feed_run *r
     if (is_fresh) {
         share_keep(c, whole_or_none(msg));
     } else if (may_replan_tied(c)) {
-        c->share->may_replan = facts != NULL && share_names_executes(c, facts) != NULL;
+        c->share->again.may_replan = facts != NULL && share_names_executes(c, facts) != NULL;
         keep_tied(c, whole_or_none(msg));
     }
     if (facts != NULL && begins_transaction(facts))
@@ -654,15 +658,15 @@ static enum feed_step choose_for_batch(
     begin_choice(s);
     if (share_home_is_standby(c)) {
         choose_read(c, share_write_node(c), true, node);
-        s->may_retry = false;
+        s->again.may_retry = false;
         *kept = batch_to_sync(p, end, SHARE_RETRY_MAX);
         return FEED_PASS;
     }
-    s->may_retry = false;
-    s->may_replan = !s->is_lost && share_names_may_replan(c, p, &sync, &is_closed);
+    s->again.may_retry = false;
+    s->again.may_replan = !share_tx_is_lost(s) && share_names_may_replan(c, p, &sync, &is_closed);
     if (is_closed)
         *kept = slice_of(p, (size_t)(sync - p));
-    if (c->balance == NULL || s->is_lost)
+    if (c->balance == NULL || share_tx_is_lost(s))
         return FEED_PASS;
     step = look_ahead(c, p, end, &look);
     if (step != FEED_PASS)
@@ -670,7 +674,7 @@ static enum feed_step choose_for_batch(
     balance_ask_reset(c->balance);
     if (!look.may_leave || look.node == VIEW_NO_NODE || (s->turn->home != NULL && !look.is_out))
         return FEED_PASS;
-    if (stays_for_ties(c, look.is_out || !s->is_virtual))
+    if (stays_for_ties(c, look.is_out || s->tx != SHARE_TX_VIRTUAL))
         return FEED_PASS;
     if (look.has_out && !look.is_out)
         look.node = *node;
@@ -688,7 +692,7 @@ static void close_older_portal(struct client *c, struct feed_run *run)
 {
     struct buf out = {0};
 
-    c->share->turn->portal_left = false;
+    c->share->turn->leave.portal_left = false;
     wire_put_close(&out, 'P', slice_of("", 0));
     link_expect(c->link, OP_CLOSE | OP_SWALLOW);
     feed_put(run, out.data, out.len);
@@ -700,7 +704,7 @@ static enum feed_step go_on_with_batch(
     struct client *c, struct feed_run *run, const char *p, const char *end)
 {
     enum feed_step step = go_on(c, run, share_names_go_last(c, p, end));
-    bool is_fresh = step == FEED_PASS && c->share->is_fresh;
+    bool is_fresh = step == FEED_PASS && c->share->loan.is_fresh;
     const char *sync = end;
     bool is_closed = false;
 
@@ -711,10 +715,10 @@ static enum feed_step go_on_with_batch(
     if (share_chosen(c, step) == FEED_PASS && is_fresh) {
         share_keep(c, slice_of(p, c->share->turn->kept_len));
     } else if (step == FEED_PASS && may_replan_tied(c)) {
-        c->share->may_replan = share_names_may_replan(c, p, &sync, &is_closed);
+        c->share->again.may_replan = share_names_may_replan(c, p, &sync, &is_closed);
         keep_tied(c, slice_of(p, (size_t)(sync - p)));
     }
-    if (step == FEED_PASS && c->share->turn->portal_left && c->share->turn->home == NULL)
+    if (step == FEED_PASS && c->share->turn->leave.portal_left && c->share->turn->home == NULL)
         close_older_portal(c, run);
     return step;
 }
@@ -743,7 +747,8 @@ static enum feed_step begin_batch(
     int node;
 
     memset(c->share->turn->described, 0, sizeof c->share->turn->described);
-    c->share->is_behind = c->share->phase == SHARE_ATTACHED && !expect_is_quiet(&c->link->expect);
+    c->share->again.is_behind =
+        c->share->phase == SHARE_ATTACHED && !expect_is_quiet(&c->link->expect);
     if (share_home_may_leave(c) || lone_lacks(c, p, end))
         share_home_set_aside(c);
     if (c->share->phase <= SHARE_WAITING) {

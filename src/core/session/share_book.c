@@ -45,8 +45,8 @@ void share_name_free(struct share *s, struct share_name *n)
         s->turn->last_bound = NULL;
     if (s->turn->unloaded == n)
         s->turn->unloaded = NULL;
-    if (s->turn->looked_at == n)
-        s->turn->looked_at = NULL;
+    if (s->turn->look.at == n)
+        s->turn->look.at = NULL;
     for (i = 0; i < s->turn->nwatched; i++)
         if (s->turn->watched[i].name == n)
             s->turn->watched[i].name = NULL;
@@ -283,7 +283,7 @@ static void settle_unnamed(struct client *c, struct share_pending *p, bool ok, b
 
 void share_watch_tag(struct client *c, struct share_run *run)
 {
-    run->at = c->share->turn->at;
+    run->at = c->share->turn->string.at;
     run->serial = expect_next_serial(&c->link->expect);
     run->is_done = false;
     c->share->turn->op_flags |= OP_TAGS;
@@ -303,7 +303,6 @@ void share_names_drop_all(struct client *c)
     s->names = NULL;
     s->nsql_names = 0;
     c->link->preps = (struct prepset){0};
-    s->dropped_all = true;
 }
 
 /* The names before that drop, and what the link had, are at hand until this is called again. */
@@ -366,10 +365,10 @@ WARM bool share_names_note_tag(struct client *c, uint32_t serial)
  * an error behind it undoes nothing. */
 static bool has_worked(const struct share *s, const struct share_run *run)
 {
-    if (!s->saw_error)
+    if (!s->exchange.saw_error)
         return true;
-    if (s->in_string)
-        return run->at < s->turn->ntags;
+    if (s->exchange.in_string)
+        return run->at < s->turn->string.ntags;
     return run->is_done && s->turn->lost_query != run->serial + 1;
 }
 
@@ -387,7 +386,7 @@ static void settle_drops(struct client *c)
         if (is_over)
             swap_books(c, d);
         else if (c->link != NULL) /* it may have come to its end, and to an error behind that */
-            s->is_unsure = s->turn->lacks_some = true;
+            s->loan.is_unsure = s->loan.lacks_some = true;
         names_clear(c);
         if (c->link != NULL)
             prepset_clear(&c->link->preps);
@@ -587,7 +586,7 @@ HOT void share_names_settle(struct client *c)
     uint64_t worked = 0;
     unsigned n = t->npending;
 
-    if (t->pending == NULL && t->dropped == NULL && !s->has_new_names && !s->dropped_all &&
+    if (t->pending == NULL && t->dropped == NULL && !s->has_new_names && t->drops == NULL &&
         c->link != NULL && c->link->expect.nnotes == 0)
         return; /* mostly */
     if (c->link != NULL)
@@ -595,9 +594,8 @@ HOT void share_names_settle(struct client *c)
     settle_first(c, n < s->turn->npending ? n : s->turn->npending, worked);
     if (c->link != NULL && !expect_is_quiet(&c->link->expect))
         return;
-    if (s->dropped_all)
+    if (t->drops != NULL)
         settle_drops(c);
-    s->dropped_all = false;
     if (s->has_new_names)
         share_names_each(c, NULL, drop_if_new);
     s->has_new_names = false;
@@ -658,7 +656,7 @@ void share_names_free(struct client *c)
     }
     s->turn->npending = 0;
     pending_free(s->turn);
-    s->saw_error = true;
+    s->exchange.saw_error = true;
     settle_dropped(c);
     settle_drops(c);
     names_clear(c);

@@ -96,9 +96,10 @@ bool share_cache_own_is_quiet(const struct client *c)
     const struct share *s = c->share;
 
     return s->phase == SHARE_ATTACHED && s->pins != 0 && c->link->tx_status == 'I' &&
-           expect_is_quiet(&c->link->expect) && !s->is_fresh && !s->hold && !s->owes_ready &&
-           !s->detach_due && !c->server_batch && c->body_left == 0 && s->turn->npending == 0 &&
-           s->turn->mark.client == NULL && c->link->pool->cluster_node == c->pool->cluster_node;
+           expect_is_quiet(&c->link->expect) && !s->loan.is_fresh && !s->exchange.hold &&
+           !s->owes_ready && !s->loan.detach_due && !c->server_batch && c->body_left == 0 &&
+           s->turn->npending == 0 && s->turn->mark.client == NULL &&
+           c->link->pool->cluster_node == c->pool->cluster_node;
 }
 
 bool share_cache_asked_own(const struct client *c)
@@ -111,7 +112,7 @@ static bool may_ask(const struct client *c)
 {
     const struct share *s = c->share;
 
-    return (s->phase <= SHARE_WAITING || share_cache_own_is_quiet(c)) && !s->is_lost &&
+    return (s->phase <= SHARE_WAITING || share_cache_own_is_quiet(c)) && !share_tx_is_lost(s) &&
            s->turn->home == NULL && (s->turn->cache == NULL || !s->turn->cache->ask_failed) &&
            c->ss->cache->rules != NULL;
 }
@@ -164,7 +165,7 @@ enum feed_step share_cache_ask(struct client *c)
         return step;
     sc = share_cache_of(c);
     keep_question(c, sc);
-    s->is_fresh = true;
+    s->loan.is_fresh = true;
     step = share_put_settings(c, &run);
     feed_flush(c, &run);
     if (step != FEED_PASS) {
@@ -191,12 +192,12 @@ bool share_cache_asks_after(struct client *c)
     struct share *s = c->share;
     struct share_cache *sc = s->turn->cache;
 
-    if (sc == NULL || sc->asking != ASKS_AFTER || !s->detach_due || s->turn->home != NULL ||
+    if (sc == NULL || sc->asking != ASKS_AFTER || !s->loan.detach_due || s->turn->home != NULL ||
         c->body_left > 0 || c->server_batch || c->is_half_closed ||
         c->ss->stop != SESSION_RUNNING || c->link->vars != s->vars.client ||
         c->link->pool->cluster_node != c->pool->cluster_node)
         return false;
-    s->detach_due = false;
+    s->loan.detach_due = false;
     s->phase = SHARE_ASKING;
     send_question(c, sc);
     return true;

@@ -223,8 +223,8 @@ void share_cache_fill_end(struct client *c)
     const struct share *s = c->share;
     struct share_cache *sc = s->turn->cache;
 
-    if (sc->fill != NULL && sc->filling == FILLING_SENT && !s->saw_error && !s->resend &&
-        !s->replan && !s->turn->goes_home && result_in(sc).p != NULL)
+    if (sc->fill != NULL && sc->filling == FILLING_SENT && !s->exchange.saw_error &&
+        s->again.what == AGAIN_NO && result_in(sc).p != NULL)
         cache_note_fill(c->ss->cache->store, sc->table, sc->ntables, keep(c, sc));
     share_cache_fill_drop(c);
 }

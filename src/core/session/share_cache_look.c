@@ -64,12 +64,12 @@ static bool is_eligible(const struct client *c)
 
     if ((s->phase > SHARE_WAITING && !share_cache_own_is_quiet(c)) || !share_cache_knows_session(s))
         return false;
-    if (s->greeted_alone || s->owes_parameters || s->is_lost || s->has_temp_path ||
+    if (s->greeted_alone || s->owes_parameters || share_tx_is_lost(s) || s->has_temp_path ||
         t->home != NULL || client_local(c) != NULL || c->local_batch || c->local_error ||
         c->server_batch || c->trace.client || (t->cache != NULL && t->cache->has_written) ||
         says_isolation(s->vars.client))
         return false;
-    return !s->is_virtual || !begins_otherwise(s);
+    return s->tx != SHARE_TX_VIRTUAL || !begins_otherwise(s);
 }
 
 static void put_settings(struct buf *key, const struct varset *v)
@@ -247,7 +247,7 @@ HOT static void tell(struct client *c, const struct cache_hit *hit, struct slice
     if (!s->is_counted)
         client_stats_on_query(c);
     s->is_counted = false;
-    s->turn->needs_snapshot = s->turn->needs_snapshot || s->is_virtual;
+    s->turn->leave.needs_snapshot = s->turn->leave.needs_snapshot || s->tx == SHARE_TX_VIRTUAL;
     if (s->turn->cache != NULL)
         s->turn->cache->wait_until_us = 0;
     w->hits++;

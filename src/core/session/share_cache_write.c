@@ -59,7 +59,8 @@ static bool is_in_block(const struct client *c, const struct share_cache *sc)
     const struct share *s = c->share;
 
     return !sc->commits_sent && s->mode != CONF_POOL_STATEMENT &&
-           (s->begun_here || (c->link->tx_status == 'T' && !expect_owes_ready(&c->link->expect)));
+           (s->loan.begun_here ||
+               (c->link->tx_status == 'T' && !expect_owes_ready(&c->link->expect)));
 }
 
 /* All that is said in a failed transaction comes to nothing. */

@@ -209,9 +209,10 @@ static bool may_ask(const struct client *c, const struct share_name *n)
     const struct share *s = c->share;
     const struct share_turn *t = s->turn;
 
-    return n->told != 0 && !n->prep->names_one && s->phase == SHARE_ATTACHED && !s->is_lost &&
-           c->link->tx_status != 'E' && !c->server_batch && !s->is_unsure && !s->owes_ready &&
-           (t->looked_epoch != c->link->epoch || t->looked_id != id_of(n->prep));
+    return n->told != 0 && !n->prep->names_one && s->phase == SHARE_ATTACHED &&
+           !share_tx_is_lost(s) && c->link->tx_status != 'E' && !c->server_batch &&
+           !s->loan.is_unsure && !s->owes_ready &&
+           (t->look.epoch != c->link->epoch || t->look.id != id_of(n->prep));
 }
 
 /* It can be asked when what runs is over. */
@@ -233,11 +234,11 @@ bool share_columns_ask(struct client *c, struct feed_run *run, struct share_name
 
     if (!may_ask(c, n) || share_columns_agree(n->told, prepset_columns(&c->link->preps, p->id)))
         return false;
-    t->looked_at = n;
-    t->looked_epoch = c->link->epoch;
-    t->looked_id = id_of(p);
-    t->looked_from = expect_next_serial(&c->link->expect);
-    t->look_failed = false;
+    t->look.at = n;
+    t->look.epoch = c->link->epoch;
+    t->look.id = id_of(p);
+    t->look.from = expect_next_serial(&c->link->expect);
+    t->look.failed = false;
     if (prepset_touch(&c->link->preps, p->id))
         share_put_close(c, run, prep_name(p)); /* the client may know newer ones than this plan */
     else
@@ -271,12 +272,12 @@ bool share_columns_failed(struct client *c, const struct errmsg *m)
 {
     struct share_turn *t = c->share->turn;
 
-    t->look_failed = (int32_t)(c->link->expect.refused - t->looked_from) >= 0;
-    if (t->look_failed && c->link->tx_status == 'T' && t->refusal == NULL) {
+    t->look.failed = (int32_t)(c->link->expect.refused - t->look.from) >= 0;
+    if (t->look.failed && c->link->tx_status == 'T' && t->refusal == NULL) {
         t->refusal = mem_alloc_zero(sizeof *t->refusal);
         errmsg_to_err(m, t->refusal);
     }
-    return t->look_failed;
+    return t->look.failed;
 }
 
 /* The transaction has failed by it: what the client is told is what its own message would meet. */
@@ -295,16 +296,16 @@ void share_columns_asked(struct client *c)
     struct share_turn *t = c->share->turn;
     struct prepset *preps = &c->link->preps;
 
-    if (t->looked_at != NULL && t->look_failed)
-        prepset_remove(preps, t->looked_at->prep->id); /* it was not parsed */
-    else if (t->looked_at != NULL)
-        prepset_confirm(preps, t->looked_at->prep->id);
-    c->share->is_unsure = t->look_failed; /* it may have been cut short behind the Parse */
-    c->share->has_closed = false;         /* that is done */
-    t->looked_at = NULL;
+    if (t->look.at != NULL && t->look.failed)
+        prepset_remove(preps, t->look.at->prep->id); /* it was not parsed */
+    else if (t->look.at != NULL)
+        prepset_confirm(preps, t->look.at->prep->id);
+    c->share->loan.is_unsure = t->look.failed; /* it may have been cut short behind the Parse */
+    c->share->loan.has_closed = false;         /* that is done */
+    t->look.at = NULL;
     t->nwatched = 0;
     c->share->phase = SHARE_ATTACHED;
-    if (t->look_failed && t->refusal != NULL)
+    if (t->look.failed && t->refusal != NULL)
         tell_failure(c);
     else
         client_unpark(c);

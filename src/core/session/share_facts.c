@@ -20,9 +20,9 @@ char share_tx_status(const struct client *c)
 {
     const struct share *s = c->share;
 
-    if (s->is_lost)
+    if (share_tx_is_lost(s))
         return 'E';
-    if (s->is_virtual || (s->turn != NULL && s->turn->home != NULL))
+    if (s->tx == SHARE_TX_VIRTUAL || (s->turn != NULL && s->turn->home != NULL))
         return 'T';
     return s->phase >= SHARE_SYNCING ? c->link->tx_status : 'I';
 }

@@ -139,9 +139,8 @@ static void fail_transaction(struct client *c)
     struct share *s = c->share;
     struct feed_run run = {0};
 
-    if (s->is_virtual) {
-        s->is_virtual = false;
-        s->is_lost = true;
+    if (s->tx == SHARE_TX_VIRTUAL) {
+        s->tx = SHARE_TX_LOST;
         buf_empty(&s->turn->begin);
     } else if (s->phase == SHARE_ATTACHED && c->link->tx_status == 'T') {
         share_put_own_query(c, &run, slice_of_str(share_refused_query));
@@ -160,7 +159,7 @@ static void watch_transaction(struct client *c, const struct sql_facts *facts)
     if (s->mode != CONF_POOL_STATEMENT ||
         (facts != NULL && facts->nstmts > 0 && !begins_transaction(facts, &is_open)))
         return;
-    s->hold = true;
+    s->exchange.hold = true;
     expect_hold(&c->link->expect);
 }
 
@@ -170,14 +169,14 @@ static bool must_tell_lost(struct client *c, const struct sql_facts *facts, stru
 {
     struct share *s = c->share;
 
-    if (s->is_untold && facts != NULL && facts->nstmts == 1 &&
+    if (s->tx == SHARE_TX_UNTOLD && facts != NULL && facts->nstmts == 1 &&
         facts->stmts[0].kind == SQL_ROLLBACK && facts->stmts[0].tx.op == SQL_TX_ROLLBACK)
-        s->is_untold = false;
-    if (s->is_untold)
+        share_tx_tell(s);
+    if (s->tx == SHARE_TX_UNTOLD)
         client_lost_err(err);
-    if (s->is_untold && s->turn->lost_words != NULL)
+    if (s->tx == SHARE_TX_UNTOLD && s->turn->lost_words != NULL)
         *err = *s->turn->lost_words;
-    return s->is_untold;
+    return s->tx == SHARE_TX_UNTOLD;
 }
 
 HOT static void note_query(struct client *c, struct slice sql, uint32_t traits, bool is_logged)
@@ -269,7 +268,7 @@ WARM APART static enum feed_step share_query_closely(struct client *c, struct fe
         share_stop_asking(c);
         if (share_is_busy(c))
             return FEED_PARK;
-        c->share->is_untold = false;
+        share_tx_tell(c->share);
         fail_transaction(c);
         tell_query(c, &err);
         return FEED_LOCAL;
@@ -482,7 +481,7 @@ static bool is_full_of_pending(struct client *c)
  * last that is owed, for it is settled when nothing is. */
 static bool is_to_end_alone(const struct client *c)
 {
-    return (c->link->expect.holds || c->share->hold) && c->link->expect.len > 0 &&
+    return (c->link->expect.holds || c->share->exchange.hold) && c->link->expect.len > 0 &&
            !expect_is_copying(&c->link->expect) && !expect_is_stuck(&c->link->expect);
 }
 
@@ -530,7 +529,7 @@ static enum feed_step share_extended(struct client *c, struct feed_run *run, cha
         if (type == FE_SYNC && s->phase <= SHARE_WAITING && msg.n == PROTO_HEADER_BYTES)
             return lone_sync(c);
         if ((type == FE_SYNC || type == FE_FLUSH) && s->phase == SHARE_ATTACHED) {
-            if (s->resend || s->replan || s->owes_ready || s->turn->is_out || s->turn->is_cut ||
+            if (s->again.what != AGAIN_NO || s->owes_ready || s->turn->is_out || s->turn->is_cut ||
                 is_to_end_alone(c))
                 return FEED_PARK;
             if (type == FE_SYNC) {
@@ -548,7 +547,7 @@ static enum feed_step share_extended(struct client *c, struct feed_run *run, cha
             share_stop_asking(c);
             if (share_is_busy(c))
                 return FEED_PARK;
-            s->is_untold = false;
+            share_tx_tell(s);
             return tell_extended(c, &err);
         }
         if (type == FE_PARSE && is_whole && body.n > 0 && body.p[0] != '\0' &&
@@ -641,7 +640,7 @@ HOT enum feed_step share_message(struct client *c, struct feed_run *run, char ty
 
     share_turn_begin(c);
     c->share->turn->is_quick = false;
-    if (c->share->detach_due) {
+    if (c->share->loan.detach_due) {
         feed_flush(c, run);     /* the end of a message that began there */
         share_detach_if_due(c); /* what follows may belong elsewhere */
     }
@@ -652,7 +651,7 @@ HOT enum feed_step share_message(struct client *c, struct feed_run *run, char ty
     case FE_COPY_FAIL:
         if (!attached)
             return FEED_SKIP; /* nothing copies: ignored, as the server does */
-        if (c->share->resend || c->share->replan)
+        if (c->share->again.what != AGAIN_NO)
             return FEED_PARK; /* the COPY is made again, and this goes behind it */
         if (c->share->turn->retry.len > 0)
             share_stop_keeping(c); /* it is not alone any more */

@@ -23,7 +23,7 @@ bool share_names_parsed(struct client *c, struct slice msg, const char *end)
     struct prep *p;
     bool is_parsed;
 
-    if (s->phase != SHARE_DETACHED || s->is_lost || c->local_batch ||
+    if (s->phase != SHARE_DETACHED || share_tx_is_lost(s) || c->local_batch ||
         (size_t)(end - (msg.p + msg.n)) < sizeof sync ||
         memcmp(msg.p + msg.n, sync, sizeof sync) != 0)
         return false;

@@ -42,14 +42,14 @@ static bool can_be_aside(const struct client *c)
     const struct share *s = c->share;
 
     return c->balance != NULL && s->phase == SHARE_ATTACHED && s->turn->home == NULL &&
-           !s->turn->keeps_home && c->link->tx_status == 'T' && !s->is_fresh && s->pins == 0 &&
-           !s->is_lost && !s->owes_ready && !c->link->expect.skipping &&
+           !s->turn->keeps_home && c->link->tx_status == 'T' && !s->loan.is_fresh && s->pins == 0 &&
+           !share_tx_is_lost(s) && !s->owes_ready && !c->link->expect.skipping &&
            expect_is_quiet(&c->link->expect) && c->link->body_left == 0;
 }
 
 WARM bool share_home_may_leave(const struct client *c)
 {
-    return can_be_aside(c) && c->share->turn->may_go_out &&
+    return can_be_aside(c) && c->share->turn->leave.may_go_out &&
            c->link->pool->cluster_node == c->pool->cluster_node && !keeps_reads(c);
 }
 
@@ -93,8 +93,8 @@ void share_home_return(struct client *c)
     s->turn->home = NULL;
     s->turn->ask_until_us = 0;
     s->turn->is_out = false;
-    s->is_read = false;
-    s->is_fresh = false;
+    s->again.is_read = false;
+    s->loan.is_fresh = false;
     c->link = home;
     c->target = home;
     c->epoch = home->epoch;
@@ -102,9 +102,9 @@ void share_home_return(struct client *c)
     varset_assign(&s->vars.link, home->vars);
     client_row_link(c);
     link_resume(home);
-    if (!s->turn->home_fails)
+    if (!s->turn->leave.home_fails)
         return;
-    s->turn->home_fails = false;
+    s->turn->leave.home_fails = false;
     share_put_own_query(c, &run, slice_of_str(share_refused_query));
     home->must_clean = true; /* own_failed is going to be set on purpose */
     feed_flush(c, &run);
@@ -115,8 +115,8 @@ void share_home_come_back(struct client *c)
     struct share *s = c->share;
 
     share_stop_asking(c);
-    s->may_retry = false;
-    s->may_replan = false;
+    s->again.may_retry = false;
+    s->again.may_replan = false;
     s->turn->is_cut = false;
     share_home_return(c);
 }
@@ -130,12 +130,11 @@ bool share_home_on_lost(struct client *c, const struct link *link)
     s->turn->home = NULL;
     if (s->kept == link)
         s->kept = NULL;
-    s->turn->home_fails = false;
-    s->turn->may_go_out = false;
+    s->turn->leave.home_fails = false;
+    s->turn->leave.may_go_out = false;
     if (s->turn->tx.client != NULL)
         varset_assign(&s->vars.client, s->turn->tx.client);
-    s->is_lost = true;
-    s->is_untold = true;
+    s->tx = SHARE_TX_UNTOLD;
     if (s->phase == SHARE_WAITING || s->phase == SHARE_DETACHED)
         client_unpark(c); /* what waits is told */
     return true;

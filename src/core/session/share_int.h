@@ -18,6 +18,7 @@
 
 #include "balance_int.h"
 #include "client_feed_int.h"
+#include "share_spans_int.h"
 
 /* The row of a client that travels is another's afterwards, its id is not. */
 static inline int32_t share_pid_of(uint32_t client_id)
@@ -194,25 +195,18 @@ struct share_turn {
     bool is_quick;                  /* sent by share_quick.c, and nothing behind it */
     bool tells_late;                /* the rows hear of the loan with what is sent on it */
     bool is_untold;                 /* ... and have not yet */
-    bool goes_home;                 /* it is sent again where the transaction lives */
-    bool has_put_settings;          /* in this loan: RESET, too */
     bool is_asker;                  /* the link that opens is for a question of ours */
     bool is_cancelled;              /* ... and what waits for the answer fails then */
     bool is_out;                    /* the present exchange is a read that left, share_out.c */
     bool is_cut;                    /* the present exchange ends with a Flush, share_begin.c */
     uint8_t nwatched;               /* of `watched`, on the link of watched_epoch */
-    bool look_failed;               /* what was sent for looked_at met an error */
-    bool lacks_some;                /* is_unsure, and the link may know less than is thought */
     struct share_name *last_bound;  /* valid within one sequence */
     struct share_name *bound_first; /* the sequence that waits for its link binds it first */
     uint64_t last_portal; /* a hash of the name that last_bound was bound to; 0: to none */
     uint64_t watched_epoch;
     uint64_t types;        /* of the parameters that were described last */
     uint32_t types_serial; /* ... in answer to this op */
-    uint64_t looked_epoch; /* the loan in which the link was asked for the columns of looked_at */
-    uint64_t looked_id;    /* the start of its statement's id */
-    struct share_name *looked_at;
-    uint32_t looked_from; /* the serial of the first op of that */
+    struct share_look look;
     struct share_watch watched[SHARE_MAX_WATCHED];
     uint64_t unnamed_epoch; /* the loan in which the link was told the unnamed one, or that there
                                is none; 0: it may have another client's */
@@ -231,40 +225,27 @@ struct share_turn {
     struct share_vars mark; /* before the present exchange; NULL outside of one */
     struct share_wait *wait;
     uint16_t nsavepoints;
-    uint16_t ntags;      /* statements of the present string that have ended */
-    uint16_t at;         /* the one that is being noted */
-    bool is_last;        /* there is none behind it */
+    struct share_string string;
     bool was_discarded;  /* DISCARD ALL has happened in this exchange, whatever is behind it */
     uint32_t lost_query; /* the serial, and 1, of a Query whose link died: it is an error; or 0 */
-    bool tx_is_over;     /* `tx` has ended in the present exchange: another one follows */
     bool commits_unseen; /* changes, and then what may have committed them without a word */
     uint16_t nresent;
-    uint16_t nunfit;     /* links that refused the session's settings */
-    uint16_t nskip;      /* messages that were answered with one before them */
-    uint16_t op_flags;   /* of expect.h: who hears of what was noted in the present exchange */
-    bool may_go_out;     /* the present exchange may leave, as the transaction's reads may */
-    bool keeps_home;     /* ... but the present one */
-    bool home_fails;     /* ... and failed: so does its transaction */
-    bool portal_left;    /* ... and the home has another unnamed portal */
-    bool has_read;       /* ... and that was more than SHOW */
-    bool was_out;        /* ... and one did */
-    bool has_portal;     /* BEGIN was executed by the protocol */
-    bool needs_snapshot; /* with BEGIN: the client has read in it before */
-    uint32_t tx_pins;    /* before the transaction */
-    uint32_t untied;     /* by a DISCARD ALL that is not answered yet */
+    uint16_t nunfit;          /* links that refused the session's settings */
+    uint16_t nskip;           /* messages that were answered with one before them */
+    uint16_t op_flags;        /* of expect.h: who hears of what was noted in the present exchange */
+    struct share_leave leave; /* by the transaction */
+    bool keeps_home;          /* the present exchange does not leave, though it may */
+    uint32_t tx_pins;         /* before the transaction */
+    uint32_t untied;          /* by a DISCARD ALL that is not answered yet */
     struct share_described described[2]; /* in the present sequence; older ones go first */
-    uint8_t nrepairs;                    /* in a row, of the same */
-    bool was_cut_short;                  /* ... the present one: by a cancel request, a timeout */
-    bool repairs_names;                  /* ... it is of statements, too */
-    bool repairs_pins;                   /* ... and asks what ties the session */
-    struct varset *repaired;             /* as the link had it before the repair; NULL mostly */
-    struct share_savepoint *savepoints;  /* newest first */
-    struct share_end *ends;              /* sent, their tags not seen; oldest first */
-    struct share_end *ended;             /* the last one that the client was told of */
-    struct share_end only_end;           /* mostly there is one at most, and this is it */
-    int64_t stands_since_us;             /* in a line of the worker that it came from; 0: in none */
-    int64_t not_before_us;               /* of the next try */
-    int64_t refused_us;     /* wall clock: a server that takes no writes; 0: none has */
+    struct share_mend mend;
+    struct share_savepoint *savepoints; /* newest first */
+    struct share_end *ends;             /* sent, their tags not seen; oldest first */
+    struct share_end *ended;            /* the last one that the client was told of */
+    struct share_end only_end;          /* mostly there is one at most, and this is it */
+    int64_t stands_since_us;            /* in a line of the worker that it came from; 0: in none */
+    int64_t not_before_us;              /* of the next try */
+    int64_t refused_us;                 /* wall clock: a server that takes no writes; 0: none has */
     struct err *lost_words; /* ... when its time-out ended the transaction that is untold */
     struct err *last_words; /* of the server, when it ends; NULL mostly */
     struct err *refusal; /* what the client is told instead of what the server says; NULL mostly */
@@ -276,43 +257,22 @@ struct share_turn {
 
 /* What makes the session, idle or not. */
 struct share {
-    uint8_t phase;          /* enum share_phase */
-    uint8_t mode : 2;       /* enum conf_pool_mode */
-    uint8_t ran_code : 1;   /* that may have left something in it of which nothing is known */
-    bool saw_error : 1;     /* in the present exchange */
-    bool has_tx_words : 1;  /* BEGIN, COMMIT or the like is in the present exchange */
-    bool has_set : 1;       /* something in it changes settings */
-    bool hold : 1;          /* what follows waits until this exchange is over */
-    bool reset_seen : 1;    /* a RESET fell back to the server's default */
-    bool owes_ready : 1;    /* ReadyForQuery is held back: it is to be said when all is well */
-    bool in_string : 1;     /* several statements in one query are being noted */
-    bool is_behind : 1;     /* the present sequence was sent while something else ran */
-    bool tx_is_string : 1;  /* `tx` is what is before those, or before a sequence of the extended
-                               protocol: they are its transaction */
-    bool dropped_all : 1;   /* DISCARD ALL or DEALLOCATE ALL is in the present exchange */
-    bool has_new_names : 1; /* so is PREPARE */
-    bool recovered : 1;     /* what failed before this exchange has been rolled back in it */
-    bool look_at_pins : 1;  /* something may have untied the session */
-    bool has_temp_path : 1; /* pg_temp may be in the search_path of the transaction */
-    bool is_lost : 1;       /* its transaction died with its link: failed until ROLLBACK */
-    bool is_virtual : 1;    /* BEGIN was answered, but not sent */
-    bool reply_begun : 1;   /* of the exchange in `retry` */
-    bool may_resend : 1;    /* ... which is a transaction of its own */
-    bool resend : 1;        /* it was refused by a server that is no primary (any more) */
-    bool may_replan : 1;    /* ... which may be sent again when a plan is stale */
-    bool begun_here : 1;    /* BEGIN was put in front of the present exchange; `begin` is kept */
-    bool replan : 1;
-    bool is_read : 1;         /* the exchange may run on any node: it waits for no primary */
-    bool may_retry : 1;       /* ... which only reads */
-    bool detach_due : 1;      /* the link may go, as soon as the client is not in a message */
-    bool is_fresh : 1;        /* the link was just borrowed: it is to be brought up to date */
+    uint8_t phase;            /* enum share_phase */
+    uint8_t mode : 2;         /* enum conf_pool_mode */
+    uint8_t ran_code : 1;     /* that may have left something in it of which nothing is known */
+    uint8_t tx : 2;           /* enum share_tx */
+    bool has_new_names : 1;   /* PREPARE is in the present exchange */
     bool is_counted : 1;      /* the statement at hand, as it waits for a link */
-    bool has_closed : 1;      /* a Close of ours is in the present exchange */
-    bool is_unsure : 1;       /* it may have been skipped: the link may know more than is thought */
-    bool is_untold : 1;       /* is_lost, and the client has not been told */
-    bool greeted_alone : 1;   /* no server was there at its login: it knows no real settings */
+    bool has_temp_path : 1;   /* pg_temp may be in the search_path of the transaction */
+    bool owes_ready : 1;      /* ReadyForQuery is held back: it is to be said when all is well */
     bool owes_parameters : 1; /* `told` is to be put right by the next link */
+    bool reset_seen : 1;      /* a RESET fell back to the server's default */
+    bool look_at_pins : 1;    /* something may have untied the session */
+    bool greeted_alone : 1;   /* no server was there at its login: it knows no real settings */
     uint8_t kept_uses : 1; /* 0: `kept` was lent at the login, and nothing was asked on it since */
+    struct share_exchange exchange;
+    struct share_again again;
+    struct share_loan loan;
     uint16_t nsql_names;
     uint32_t pins;       /* bits by enum pin_reason */
     uint32_t shown_pins; /* as the client's row says */
@@ -330,6 +290,17 @@ struct share {
 };
 
 _Static_assert(sizeof(struct share) <= 96, "an idle client has a budget");
+
+static inline bool share_tx_is_lost(const struct share *s)
+{
+    return s->tx >= SHARE_TX_LOST;
+}
+/* The client is told of it. */
+static inline void share_tx_tell(struct share *s)
+{
+    if (s->tx == SHARE_TX_UNTOLD)
+        s->tx = SHARE_TX_LOST;
+}
 
 /* share.c: borrowing and giving back */
 void share_free(struct client *c);
@@ -632,7 +603,7 @@ void share_forget_skipped(struct share *s);
 /* What `tx` holds is the beginning of a sequence, which may have been committed in parts. */
 static inline bool share_tx_is_sequence(const struct share *s)
 {
-    return s->tx_is_string && !s->in_string;
+    return s->exchange.tx_is_string && !s->exchange.in_string;
 }
 /* ROLLBACK was sent for it: its settings are those from before. */
 void share_roll_back(struct client *c);

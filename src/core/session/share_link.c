@@ -68,7 +68,7 @@ static bool on_refused(void *owner, struct link *link)
  * wherever they come. */
 static size_t aside_bytes(const struct client *c, const struct link *link, const char *p, size_t n)
 {
-    if (c->share->resend || c->share->replan || c->share->turn->goes_home)
+    if (c->share->again.what != AGAIN_NO)
         return n;
     return balance_notified_bytes(link, p, n);
 }
@@ -105,7 +105,8 @@ HOT static void on_bytes(void *owner, struct link *link, const char *p, size_t n
     }
     if (s->phase != SHARE_ATTACHED && link->phase == LINK_LOGIN)
         return; /* of a login that is not the client's */
-    if ((s->may_retry || s->may_replan || s->may_resend) && !s->reply_begun) {
+    if ((s->again.may_retry || s->again.may_replan || s->again.may_resend) &&
+        !s->again.reply_begun) {
         aside = aside_bytes(c, link, p, n);
         tell(c, link, p, aside);
         p += aside;
@@ -116,7 +117,7 @@ HOT static void on_bytes(void *owner, struct link *link, const char *p, size_t n
             buf_put(&s->turn->early, p, n);
             return;
         }
-        s->reply_begun = true; /* it is kept for what share_lost.c has to know of it */
+        s->again.reply_begun = true; /* it is kept for what share_lost.c has to know of it */
         if (s->turn->early.len > 0)
             client_send(c, &s->turn->early);
     }
@@ -195,7 +196,7 @@ static void on_asked(struct client *c)
             return;
     }
     s->phase = SHARE_ATTACHED;
-    s->is_fresh = true;
+    s->loan.is_fresh = true;
     was_aside = s->turn->home != NULL;
     share_detach(c);
     if (was_aside && s->turn->is_cancelled)
@@ -253,7 +254,7 @@ static bool asks_missed(struct client *c)
     struct share *s = c->share;
 
     if (c->balance == NULL || (c->balance->questions == NULL && c->balance->doubts == NULL) ||
-        !s->detach_due || s->turn->home != NULL || c->body_left > 0 || c->server_batch ||
+        !s->loan.detach_due || s->turn->home != NULL || c->body_left > 0 || c->server_batch ||
         c->link->vars != s->vars.client || c->link->pool->cluster_node != c->pool->cluster_node)
         return false;
     c->link->must_clean =
@@ -261,7 +262,7 @@ static bool asks_missed(struct client *c)
     balance_ask_missed(c);
     if (c->balance->asking == ASKING_NONE)
         return false;
-    s->detach_due = false;
+    s->loan.detach_due = false;
     s->phase = SHARE_ASKING;
     return true;
 }
@@ -274,7 +275,7 @@ WARM static void finish(struct client *c)
     if (s->owes_ready)
         say_ready(c);
     share_show_pins(c);
-    s->detach_due = c->link->tx_status == 'I' && !share_stays_attached(s);
+    s->loan.detach_due = c->link->tx_status == 'I' && !share_stays_attached(s);
     if (!asks_missed(c) && !share_cache_asks_after(c))
         share_detach_if_due(c);
     client_after_quiet(c);
@@ -312,7 +313,7 @@ static void on_repaired(struct client *c)
     struct share *s = c->share;
 
     if (s->mode == CONF_POOL_STATEMENT && c->link->tx_status == 'E' &&
-        s->turn->nrepairs++ < SHARE_MAX_REPAIRS) {
+        s->turn->mend.tries++ < SHARE_MAX_REPAIRS) {
         end_transaction(c); /* it was cut short */
         return;
     }
@@ -328,13 +329,13 @@ static void replan(struct client *c)
     struct share *s = c->share;
     struct feed_run run = {0};
 
-    s->replan = false;
-    s->may_replan = false; /* once is enough */
+    s->again.what = AGAIN_NO;
+    s->again.may_replan = false; /* once is enough */
     (void)expect_take_hold(&c->link->expect);
-    if (s->begun_here)
+    if (s->loan.begun_here)
         share_put_own_query(c, &run, slice_of_str("ROLLBACK"));
     share_names_replan(c, &run, buf_slice(&s->turn->retry));
-    if (s->begun_here)
+    if (s->loan.begun_here)
         share_virtual_put(c, &run);
     feed_flush(c, &run);
     share_send_again(c);
@@ -343,25 +344,25 @@ static void replan(struct client *c)
 static void on_exchange_over(struct client *c)
 {
     struct share *s = c->share;
-    bool failed = s->saw_error;
+    bool failed = s->exchange.saw_error;
     bool was_cut = s->turn->is_cut;
 
     if (share_quick_ends(c))
         return;
-    s->is_unsure = s->is_unsure || (s->has_closed && s->saw_error);
-    s->has_closed = false;
+    s->loan.is_unsure = s->loan.is_unsure || (s->loan.has_closed && s->exchange.saw_error);
+    s->loan.has_closed = false;
     s->turn->unloaded = NULL;
-    if (s->replan || s->resend || s->turn->goes_home)
+    if (s->again.what != AGAIN_NO)
         share_names_undo(c);
     s->turn->is_cut = false;
     share_names_settle(c);
     share_settle(c);
-    if (s->replan) {
+    if (s->again.what == AGAIN_REPLANNED) {
         replan(c);
         return;
     }
-    if (s->resend) {
-        s->resend = false;
+    if (s->again.what == AGAIN_ELSEWHERE) {
+        s->again.what = AGAIN_NO;
         (void)expect_take_hold(&c->link->expect);
         share_send_later(c);
         return;
@@ -372,16 +373,16 @@ static void on_exchange_over(struct client *c)
     client_send(c, &s->turn->early);                        /* ReadyForQuery may be held back */
     s->turn->nresent = 0;
     s->turn->keeps_home = false;
-    s->may_resend = false;
+    s->again.may_resend = false;
     mem_free(s->turn->refusal);
     s->turn->refusal = NULL;
     buf_empty(&s->turn->retry);
-    if (s->begun_here)
+    if (s->loan.begun_here)
         buf_empty(&s->turn->begin);
-    s->begun_here = false;
-    s->may_retry = false;
-    s->may_replan = false;
-    s->reply_begun = false;
+    s->loan.begun_here = false;
+    s->again.may_retry = false;
+    s->again.may_replan = false;
+    s->again.reply_begun = false;
     c->server_batch = false;
     s->owes_ready = expect_take_hold(&c->link->expect) || s->owes_ready;
     s->turn->op_flags = 0;
@@ -394,7 +395,7 @@ static void on_exchange_over(struct client *c)
         end_transaction(c);
         return;
     }
-    if ((s->reset_seen || s->look_at_pins || s->is_unsure) && share_repair(c))
+    if ((s->reset_seen || s->look_at_pins || s->loan.is_unsure) && share_repair(c))
         return;
     finish(c);
 }
@@ -478,7 +479,7 @@ static void on_default(struct client *c, struct link *link, struct slice name, s
     link->defaults_known = false;
     if (!expect_head_is_ours(&link->expect) || link->hide_parameters || link->watch_tags ||
         c->phase != CL_ACTIVE || link->pool->cluster_node != c->pool->cluster_node ||
-        (c->share->turn->has_put_settings && !is_of_reload(c, name, value)))
+        (c->share->loan.has_put_settings && !is_of_reload(c, name, value)))
         return; /* what we put back is what all have been told */
     wire_put_parameter_status(&out, name, value);
     client_send(c, &out);
@@ -497,7 +498,7 @@ static void on_parameter(void *owner, struct link *link, struct slice name, stru
         on_default(c, link, name, value);
     /* Another user, and nothing that was read says why: code did it. Not for the next client. */
     if ((slice_eq_str(name, "session_authorization") || slice_eq_str(name, "is_superuser")) &&
-        !expect_head_is_ours(&link->expect) && !c->share->has_set)
+        !expect_head_is_ours(&link->expect) && !c->share->exchange.has_set)
         link->must_clean = true;
     if (c->row == NULL || !slice_ieq_str(name, "application_name") ||
         expect_head_is_ours(&link->expect))
@@ -550,7 +551,7 @@ static bool is_no_primary(struct client *c, const struct link *link, const struc
     const struct share *s = c->share;
     bool tried = s->turn->nresent > 0;
 
-    if (!slice_eq_str(m->sqlstate, "25006") || !s->may_resend || s->reply_begun ||
+    if (!slice_eq_str(m->sqlstate, "25006") || !s->again.may_resend || s->again.reply_begun ||
         share_is_tied(c) || link->pool->cluster_node != c->pool->cluster_node ||
         varset_get(s->vars.client, slice_of_str("default_transaction_read_only")).p != NULL ||
         !balance_again_is_whole(c, buf_slice(&s->turn->retry)))
@@ -575,10 +576,10 @@ static bool is_stale_plan(struct client *c, const struct errmsg *m)
 {
     const struct share *s = c->share;
     bool is_of_stale_types =
-        share_types_are_stale(c, m, s->may_replan && share_names_parses_all(c));
+        share_types_are_stale(c, m, s->again.may_replan && share_names_parses_all(c));
 
-    return s->may_replan && (is_of_stale_plan(m) || is_of_stale_types) && !s->reply_begun &&
-           !share_columns_are_relied_on(c);
+    return s->again.may_replan && (is_of_stale_plan(m) || is_of_stale_types) &&
+           !s->again.reply_begun && !share_columns_are_relied_on(c);
 }
 
 /* The server was made to fail. */
@@ -640,7 +641,7 @@ static void on_cut_short(struct client *c, struct link *link, const struct errms
     bool fails_tx = s->phase == SHARE_REPAIRING && link->tx_status == 'T';
     struct buf out = {0};
 
-    s->turn->was_cut_short = s->phase == SHARE_REPAIRING;
+    s->turn->mend.was_cut_short = s->phase == SHARE_REPAIRING;
     if (fails_tx && s->owes_ready) {
         buf_put(&out, m->whole.p, m->whole.n);
         client_send(c, &out);
@@ -667,7 +668,8 @@ static bool on_error(void *owner, struct link *link, const struct errmsg *m)
         return true;
     }
     if (link_error_is_ours(link) && is_refusal(m)) {
-        s->saw_error = true; /* the sequence of a command of ours that failed: client_local.c */
+        s->exchange.saw_error =
+            true; /* the sequence of a command of ours that failed: client_local.c */
         return false;
     }
     if (link_error_is_ours(link) && s->phase == SHARE_LOOKING && share_columns_failed(c, m))
@@ -689,21 +691,21 @@ static bool on_error(void *owner, struct link *link, const struct errmsg *m)
     client_stmts_error(c);
     if (yields(c, link, m))
         return true;
-    s->saw_error = true;
+    s->exchange.saw_error = true;
     if (!slice_eq_str(m->sqlstate, "08P01")) /* a malformed message is as good as none */
         share_pending_refused(c);
     if (is_no_primary(c, link, m)) {
-        s->resend = true;
+        s->again.what = AGAIN_ELSEWHERE;
         expect_hold(&link->expect);
         return true;
     }
     if (is_stale_plan(c, m)) {
-        s->replan = true;
+        s->again.what = AGAIN_REPLANNED;
         expect_hold(&link->expect);
         return true;
     }
     if (s->pins == 0 && is_of_stale_plan(m))
-        s->is_unsure = true; /* it is told once, and plans are made anew */
+        s->loan.is_unsure = true; /* it is told once, and plans are made anew */
     if (share_out_on_error(c, link, m))
         return true;
     why = share_names_why(c, m);

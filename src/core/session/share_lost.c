@@ -101,15 +101,9 @@ static void lost_roll_back(struct client *c)
     if (s->turn->tx.client != NULL && !share_tx_is_sequence(s))
         share_vars_assign(&s->vars, &s->turn->tx);
     share_vars_clear(&s->turn->mark);
-    s->saw_error = false;
-    s->has_set = false;
-    s->has_tx_words = false;
-    s->in_string = false;
-    s->tx_is_string = false;
-    s->turn->tx_is_over = false;
+    s->exchange = (struct share_exchange){0};
+    s->turn->string = (struct share_string){0};
     s->turn->commits_unseen = false;
-    s->recovered = false;
-    s->hold = false;
     s->reset_seen = false;
     s->look_at_pins = false;
     s->turn->untied = 0;
@@ -222,8 +216,8 @@ static void lost_between(
         return;
     }
     if (in_tx)
-        s->is_lost = s->is_untold = true;
-    else if (!s->is_virtual && !s->is_lost)
+        s->tx = SHARE_TX_UNTOLD;
+    else if (s->tx != SHARE_TX_VIRTUAL && !share_tx_is_lost(s))
         share_end_lost(s);
     say_owed_ready(c);
     if (s->turn->is_cancelled || (link->cancel_due && phase != SHARE_REPAIRING))
@@ -255,7 +249,8 @@ static bool is_in_transaction(const struct share *s, const struct link *link)
     if (s->turn->ended != NULL)
         return s->turn->ended->begins;
     return link->tx_status != 'I' ||
-           (s->turn->tx.client != NULL && (!s->tx_is_string || begins_one(s, &link->expect)));
+           (s->turn->tx.client != NULL &&
+               (!s->exchange.tx_is_string || begins_one(s, &link->expect)));
 }
 
 /* The router may not have looked at it. */
@@ -264,16 +259,17 @@ bool share_may_send_again(struct client *c, const struct link *link)
     const struct share *s = c->share;
     struct slice msgs = buf_slice(&s->turn->retry);
 
-    return !s->reply_begun && msgs.n > 0 && s->turn->nresent < LOST_RETRIES &&
+    return !s->again.reply_begun && msgs.n > 0 && s->turn->nresent < LOST_RETRIES &&
            (s->turn->is_out || !is_in_transaction(s, link)) &&
-           (s->may_retry || balance_again_is_read(c, msgs));
+           (s->again.may_retry || balance_again_is_read(c, msgs));
 }
 
 /* The server has refused it, of which the client has been told nothing: it will be made elsewhere,
  * or with a new plan. */
 static bool was_only_refused(const struct share *s, const struct link *link)
 {
-    return (s->resend || s->replan) && s->turn->retry.len > 0 && !is_in_transaction(s, link);
+    return (s->again.what == AGAIN_ELSEWHERE || s->again.what == AGAIN_REPLANNED) &&
+           s->turn->retry.len > 0 && !is_in_transaction(s, link);
 }
 
 /* The client was told that its transaction is over, or in statement mode that another one has
@@ -368,11 +364,11 @@ static bool is_over(struct client *c, const struct link *link)
 {
     const struct share *s = c->share;
 
-    if (s->saw_error)
+    if (s->exchange.saw_error)
         return false;
     if (s->turn->is_cut)
         return is_cut_over(s, link);
-    return s->reply_begun && balance_again_is_over(c, link, buf_slice(&s->turn->retry));
+    return s->again.reply_begun && balance_again_is_over(c, link, buf_slice(&s->turn->retry));
 }
 
 /* What it changed holds. */
@@ -381,12 +377,12 @@ static void lost_behind_end(struct client *c, const struct link *link)
     struct share *s = c->share;
     bool was_cut = s->turn->is_cut; /* its own end is to come */
 
-    if (!s->is_virtual) {
+    if (s->tx != SHARE_TX_VIRTUAL) {
         share_vars_clear(&s->turn->mark);
         share_end_lost(s);
     }
     lost_roll_back(c);
-    s->turn->was_out = s->turn->was_out || s->turn->is_out;
+    s->turn->leave.was_out = s->turn->leave.was_out || s->turn->is_out;
     s->turn->is_out = false;
     s->turn->is_cut = false;
     s->turn->nresent = 0;
@@ -409,7 +405,7 @@ static void keep_lost_words(struct share *s, const struct err *err)
 {
     struct share_turn *t = s->turn;
 
-    if (!s->is_untold || !client_lost_by_timeout(err))
+    if (s->tx != SHARE_TX_UNTOLD || !client_lost_by_timeout(err))
         return;
     if (t->lost_words == NULL)
         t->lost_words = mem_alloc(sizeof *t->lost_words);
@@ -425,11 +421,11 @@ static void lost_attached(
     bool owes = link->expect.len > 0;
     bool in_sequence = c->server_batch && !owes;
     bool may_retry = share_may_send_again(c, link);
-    bool was_kept = s->resend || s->replan; /* its error, from the client */
+    bool was_kept = s->again.what != AGAIN_NO; /* its error, from the client */
     bool was_refused = was_only_refused(s, link);
     bool is_done = false;
 
-    s->resend = s->replan = false;
+    s->again.what = AGAIN_NO;
     if (was_kept)
         link->expect.failed = false; /* not told */
     lost_roll_back(c);
@@ -464,9 +460,12 @@ static void lost_attached(
     if (in_tx && link->pool->cluster_node != c->pool->cluster_node)
         CLIENT_LOG(c, LVL_LOG, "a read-only transaction of user \"%s\" was lost with its standby",
             c->pool->names);
-    s->is_lost = in_tx;
-    s->is_untold =
-        in_tx && !in_sequence && !link->expect.failed && !balance_owes_client(&link->expect);
+    if (in_tx)
+        s->tx = in_sequence || link->expect.failed || balance_owes_client(&link->expect)
+                    ? SHARE_TX_LOST
+                    : SHARE_TX_UNTOLD;
+    else if (share_tx_is_lost(s))
+        s->tx = SHARE_TX_OF_LINK;
     keep_lost_words(s, err);
     s->turn->nresent = 0;
     say_owed_ready(c);
@@ -491,6 +490,9 @@ static void lost_out(struct client *c, struct link *link, const struct err *err,
     bool may_retry = is_running && !is_done && share_may_send_again(c, link);
     bool was_cut = s->turn->is_cut;
 
+    if (s->again.what != AGAIN_NO)
+        link->expect.failed = false; /* its error was kept from the client */
+    s->again.what = AGAIN_NO;
     if (s->turn->is_asker)
         c->balance->ask_failed = true; /* it is not asked again for this statement's sake */
     else
@@ -526,7 +528,7 @@ static bool has_begun_in_vain(const struct share *s, const struct link *link)
 {
     const struct share_end *e = s->turn->ends;
 
-    return s->saw_error && link->tx_status == 'I' && s->turn->ended == NULL && e != NULL &&
+    return s->exchange.saw_error && link->tx_status == 'I' && s->turn->ended == NULL && e != NULL &&
            e->begins && e->at == 0 && e->is_last && e->next == NULL;
 }
 
@@ -589,11 +591,11 @@ void share_on_lost(void *owner, struct link *link, const struct err *err, bool t
     nrolled = goes_on ? share_owed_rollback(s, link) : 0;
     if (!goes_on || is_done || !(share_may_send_again(c, link) || was_only_refused(s, link)))
         share_names_settle_told(c, link, nrolled > 0 && nrolled == link->expect.len);
-    s->saw_error = !is_done;
+    s->exchange.saw_error = !is_done;
     s->turn->lost_query = expect_head(&link->expect) == OP_QUERY ? link->expect.nended + 1 : 0;
     share_names_settle(c); /* what is left came to nothing */
     s->turn->lost_query = 0;
-    s->saw_error = false;
+    s->exchange.saw_error = false;
     was_cache = s->turn->cache != NULL && share_cache_lost(c, link);
     if (phase == SHARE_ASKING) {
         if (!was_cache)

@@ -225,7 +225,7 @@ static int change_mode(struct client *c, int wanted, struct err *err)
         share_kept_return(c);
     else if (!share_keeps(s))
         s->kept = NULL;
-    s->detach_due = s->phase == SHARE_ATTACHED;
+    s->loan.detach_due = s->phase == SHARE_ATTACHED;
     return 0;
 }
 

@@ -21,7 +21,7 @@
 /* The link may know more than is thought, since a transaction that failed and has not ended yet. */
 static void close_if_unsure(struct client *c, struct feed_run *run, const struct prep *p)
 {
-    if (c->share->is_unsure)
+    if (c->share->loan.is_unsure)
         share_put_close(c, run, prep_name(p));
 }
 
@@ -126,14 +126,15 @@ static bool may_be_aborted(const struct client *c)
 
     return c->link->tx_status == 'E' ||
            (c->link->must_clean && expect_head_is_ours(&c->link->expect)) ||
-           (s->is_behind && (c->link->tx_status == 'T' || s->turn->tx.client != NULL));
+           (s->again.is_behind && (c->link->tx_status == 'T' || s->turn->tx.client != NULL));
 }
 
 /* A plan that DDL has made stale is renewed outside of transactions, where the sequence can be sent
  * again: else who parses has to have a new one. */
 static bool may_be_stale(const struct client *c)
 {
-    return !c->share->may_replan || c->link->tx_status == 'T' || c->share->turn->tx.client != NULL;
+    return !c->share->again.may_replan || c->link->tx_status == 'T' ||
+           c->share->turn->tx.client != NULL;
 }
 
 struct share_name *share_name_of_prep(struct slice name, struct prep *p)

@@ -31,11 +31,11 @@ WARM void share_out_begin(struct client *c, const struct sql_tx *tx)
     struct share_turn *t = c->share->turn;
     struct balance *b = c->balance;
 
-    t->was_out = false;
-    t->has_read = false;
-    t->goes_home = false;
-    t->needs_snapshot = false;
-    t->may_go_out = b != NULL && tx->read_only != SQL_YES && !keeps_snapshot(c, tx);
+    t->leave.was_out = false;
+    t->leave.has_read = false;
+    c->share->again.what = AGAIN_NO;
+    t->leave.needs_snapshot = false;
+    t->leave.may_go_out = b != NULL && tx->read_only != SQL_YES && !keeps_snapshot(c, tx);
     if (b == NULL)
         return;
     b->tx_status = 'T';
@@ -46,15 +46,16 @@ WARM void share_out_begin(struct client *c, const struct sql_tx *tx)
 
 bool share_out_is_possible(const struct client *c)
 {
-    return c->share->is_virtual || c->share->turn->home != NULL;
+    return c->share->tx == SHARE_TX_VIRTUAL || c->share->turn->home != NULL;
 }
 
 WARM bool share_out_may(const struct client *c, struct slice sql, struct route_decision *d)
 {
     const struct share *s = c->share;
 
-    if (!share_out_is_possible(c) || !s->turn->may_go_out || !d->may_leave_tx || d->must_ask ||
-        (!s->is_virtual && d->must_wait) || share_text_is_doubtful(c, sql))
+    if (!share_out_is_possible(c) || !s->turn->leave.may_go_out || !d->may_leave_tx ||
+        d->must_ask || (s->tx != SHARE_TX_VIRTUAL && d->must_wait) ||
+        share_text_is_doubtful(c, sql))
         return false;
     d->node = d->leave_node;
     return true;
@@ -64,7 +65,7 @@ void share_out_note(struct client *c, const struct sql_facts *facts)
 {
     struct share_turn *t = c->share->turn;
 
-    t->has_read = t->has_read || route_takes_snapshot(facts);
+    t->leave.has_read = t->leave.has_read || route_takes_snapshot(facts);
 }
 
 /* Whether the transaction has read matters to what follows in it. */
@@ -78,11 +79,11 @@ WARM void share_out_ends(struct client *c, const struct sql_facts *facts)
 {
     struct share_turn *t = c->share->turn;
 
-    if (share_out_is_possible(c) && t->has_read && !route_takes_snapshot(facts) &&
+    if (share_out_is_possible(c) && t->leave.has_read && !route_takes_snapshot(facts) &&
         !ends_transaction(facts))
-        t->needs_snapshot = true;
+        t->leave.needs_snapshot = true;
     if (t->home != NULL)
-        t->has_read = false;
+        t->leave.has_read = false;
 }
 
 /* Known only where it was said, or (what gives names another meaning) to the router only when the
@@ -116,7 +117,7 @@ static bool sets_locally(const struct sql_stmt *st)
 WARM void share_out_note_home(struct client *c, const struct sql_stmt *st)
 {
     if (sets_locally(st))
-        c->share->turn->may_go_out = false;
+        c->share->turn->leave.may_go_out = false;
 }
 
 void share_out_send(struct client *c)
@@ -128,11 +129,10 @@ void share_out_send(struct client *c)
 void share_out_fail(struct share *s)
 {
     if (s->turn->home != NULL) {
-        s->turn->home_fails = true;
+        s->turn->leave.home_fails = true;
         return;
     }
-    s->is_virtual = false;
-    s->is_lost = true;
+    s->tx = SHARE_TX_LOST;
     buf_empty(&s->turn->begin);
 }
 

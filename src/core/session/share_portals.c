@@ -57,11 +57,11 @@ void share_portals_settle(struct share *s)
     struct share_portal *p;
 
     while ((p = *pp) != NULL) {
-        if (p->is_over && !s->saw_error) {
+        if (p->is_over && !s->exchange.saw_error) {
             portal_drop(pp);
             continue;
         }
-        p->is_doubtful = p->is_doubtful || (s->saw_error && (p->is_new || p->is_over));
+        p->is_doubtful = p->is_doubtful || (s->exchange.saw_error && (p->is_new || p->is_over));
         p->is_new = p->is_over = false;
         if (p->is_doubtful)
             portal_drop_older(p);

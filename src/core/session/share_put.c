@@ -61,7 +61,7 @@ HOT enum feed_step share_put_settings(struct client *c, struct feed_run *run)
         share_put_encoding(c, run, c->link->vars, s->vars.client);
     if (!reset_for_another(c, &sql) && c->link->vars == s->vars.client)
         return FEED_PASS;
-    s->turn->has_put_settings = true;
+    s->loan.has_put_settings = true;
     safe = varset_diff(c->link->vars, s->vars.client, &sql);
     varset_assign(&c->link->vars, s->vars.client);
     varset_assign(&s->vars.link, s->vars.client);
@@ -132,7 +132,7 @@ bool share_make_place(struct client *c, struct feed_run *run)
 
 void share_put_close(struct client *c, struct feed_run *run, struct slice name)
 {
-    c->share->has_closed = true;
+    c->share->loan.has_closed = true;
     share_put_close_as(c, run, name, OP_CLOSE | OP_SWALLOW);
 }
 
@@ -185,7 +185,7 @@ void share_forget_foreign(struct client *c, struct feed_run *run, struct slice n
     uint8_t id[PREP_ID_BYTES] = {0};
     int i;
 
-    if (prepset_named(&c->link->preps, name) != 0 || c->share->is_unsure) {
+    if (prepset_named(&c->link->preps, name) != 0 || c->share->loan.is_unsure) {
         share_put_close(c, run, name);
         prepset_set_named(&c->link->preps, name, PREPSET_DOUBTFUL);
     }

@@ -158,7 +158,7 @@ HOT static enum feed_step get_link(struct client *c, struct feed_run *run, int n
     if (!share_attach_at_once(c, node))
         step = share_get_link(c, run, node);
     else
-        step = c->share->is_fresh ? share_make_ready(c, run) : FEED_PASS;
+        step = c->share->loan.is_fresh ? share_make_ready(c, run) : FEED_PASS;
     step = share_chosen(c, step);
     t->tells_late = false;
     if (step != FEED_PASS && t->is_untold && c->link != NULL)
@@ -220,7 +220,7 @@ COLD APART static bool looks_first(
     t->is_untold = false;
     if (!share_columns_ask(c, run, q->n))
         return false;
-    c->share->is_fresh = true; /* what comes is kept then */
+    c->share->loan.is_fresh = true; /* what comes is kept then */
     return true;
 }
 
@@ -244,9 +244,9 @@ HOT enum feed_step share_quick_batch(
     if (find_statement(c, &q) && place_batch(c, &q, &node)) {
         share_turn_begin(c);
         msgs = slice_of(p, (size_t)(q.sent.end - p));
-        s->is_behind = false;
-        s->is_read = s->may_retry = c->balance != NULL;
-        s->may_replan = q.n != NULL && (q.sent.describes || !q.n->is_described);
+        s->again.is_behind = false;
+        s->again.is_read = s->again.may_retry = c->balance != NULL;
+        s->again.may_replan = q.n != NULL && (q.sent.describes || !q.n->is_described);
         s->turn->kept_len = (uint32_t)msgs.n;
         step = get_link(c, run, node);
         if (step == FEED_PASS && q.n != NULL && q.n->told != 0) {
@@ -285,9 +285,9 @@ HOT enum feed_step share_quick_query(struct client *c, struct feed_run *run, str
         return FEED_AGAIN;
     client_stats_on_query(c);
     s->is_counted = true;
-    s->is_read = c->balance != NULL;
-    s->may_retry = s->is_read || is_lone_read(facts);
-    s->may_replan = false;
+    s->again.is_read = c->balance != NULL;
+    s->again.may_retry = s->again.is_read || is_lone_read(facts);
+    s->again.may_replan = false;
     step = get_link(c, run, node);
     if (step != FEED_PASS)
         return step;
@@ -304,9 +304,10 @@ HOT static bool is_in_transaction(const struct client *c)
     const struct share_turn *t = s->turn;
 
     return s->phase == SHARE_ATTACHED && c->link->tx_status == 'T' && c->balance == NULL &&
-           t->tx.client != NULL && t->mark.client == NULL && !s->is_fresh && !s->hold &&
-           !s->has_set && !s->has_tx_words && !s->reset_seen && !s->look_at_pins && !s->is_unsure &&
-           !s->is_untold && !s->owes_ready && !s->begun_here && !t->needs_snapshot &&
+           t->tx.client != NULL && t->mark.client == NULL && !s->loan.is_fresh &&
+           !s->exchange.hold && !s->exchange.has_set && !s->exchange.has_tx_words &&
+           !s->reset_seen && !s->look_at_pins && !s->loan.is_unsure && s->tx != SHARE_TX_UNTOLD &&
+           !s->owes_ready && !s->loan.begun_here && !t->leave.needs_snapshot &&
            s->pins == s->shown_pins && expect_is_quiet(&c->link->expect) && !c->server_batch &&
            !c->local_batch && s->mode != CONF_POOL_STATEMENT;
 }
@@ -319,8 +320,8 @@ HOT bool share_quick_goes_on(struct client *c, struct slice sql)
         return false;
     if (!s->is_counted)
         client_stats_on_query(c);
-    s->in_string = false;
-    s->may_retry = s->may_replan = s->may_resend = false;
+    s->exchange.in_string = false;
+    s->again.may_retry = s->again.may_replan = s->again.may_resend = false;
     s->turn->mark_pins = s->pins;
     return true;
 }
@@ -331,8 +332,8 @@ static bool leaves_nothing(const struct client *c)
 {
     const struct share *s = c->share;
 
-    return s->turn->is_quick && !s->saw_error && !s->owes_ready && !c->link->expect.holds &&
-           !c->is_parked && c->body_left == 0 &&
+    return s->turn->is_quick && !s->exchange.saw_error && !s->owes_ready &&
+           !c->link->expect.holds && !c->is_parked && c->body_left == 0 &&
            (c->balance == NULL || (c->balance->questions == NULL && c->balance->doubts == NULL));
 }
 
@@ -364,10 +365,10 @@ HOT bool share_quick_ends(struct client *c)
     if (s->turn->early.len > 0)
         client_send(c, &s->turn->early);
     s->turn->is_quick = false;
-    s->may_retry = false;
-    s->may_replan = false;
-    s->may_resend = false;
-    s->reply_begun = false;
+    s->again.may_retry = false;
+    s->again.may_replan = false;
+    s->again.may_resend = false;
+    s->again.reply_begun = false;
     client_note_done(c);
     share_detach(c);
     share_turn_end_quick(c);

@@ -55,9 +55,9 @@ void share_fail_parked(struct client *c, const struct err *err)
         balance_wait_settle(c);
     if (is_home) {
         /* No link for a read that may leave: it need not. */
-        s->turn->may_go_out = false;
-        s->turn->home_fails = slice_eq_str(slice_of_str(err->sqlstate), "57014");
-        is_home = s->turn->home_fails;
+        s->turn->leave.may_go_out = false;
+        s->turn->leave.home_fails = slice_eq_str(slice_of_str(err->sqlstate), "57014");
+        is_home = s->turn->leave.home_fails;
         share_home_come_back(c);
         if (!is_home) {
             client_unpark(c);
@@ -65,10 +65,9 @@ void share_fail_parked(struct client *c, const struct err *err)
         }
     }
     c->body_left = 0;
-    if (s->is_virtual) {
+    if (s->tx == SHARE_TX_VIRTUAL) {
         /* BEGIN was promised: the transaction is there, and failed. */
-        s->is_virtual = false;
-        s->is_lost = true;
+        s->tx = SHARE_TX_LOST;
         s->turn->is_out = false;
         buf_empty(&s->turn->begin);
     }

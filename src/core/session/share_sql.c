@@ -31,7 +31,7 @@ static bool is_refused(const struct client *c)
 {
     const struct share *s = c->share;
 
-    return c->link->tx_status == 'E' && !s->recovered && !s->begun_here;
+    return c->link->tx_status == 'E' && !s->exchange.recovered && !s->loan.begun_here;
 }
 
 /* Within a sequence. What it names in its turn goes in front: what comes of it is decided when it
@@ -240,8 +240,9 @@ static void load_named(struct client *c, struct feed_run *run, struct share_name
 static void load_sql_one(struct client *c, struct feed_run *run, struct share_name *n)
 {
     /* One that failed is tried again when it is named, or where nothing can fail with it. */
-    if (n->prep == NULL && (n->why == NULL || (c->link->tx_status == 'I' && !c->share->is_virtual &&
-                                                  expect_is_quiet(&c->link->expect))))
+    if (n->prep == NULL &&
+        (n->why == NULL || (c->link->tx_status == 'I' && c->share->tx != SHARE_TX_VIRTUAL &&
+                               expect_is_quiet(&c->link->expect))))
         load_named(c, run, n);
 }
 

@@ -20,7 +20,7 @@
 /* A change follows: what was before must be known. */
 static void remember(struct share *s)
 {
-    s->has_set = true;
+    s->exchange.has_set = true;
     if (s->turn->mark.client != NULL)
         return;
     share_vars_assign(&s->turn->mark, &s->vars);
@@ -30,7 +30,7 @@ static void pin(struct client *c, uint32_t reasons)
 {
     struct share *s = c->share;
 
-    s->turn->may_go_out = false;
+    s->turn->leave.may_go_out = false;
     if (share_keeps(s) || c->ss->conf->pin_on_session_state != CONF_PIN_OFF) {
         s->pins |= reasons;
         s->turn->untied &= ~reasons;
@@ -83,7 +83,7 @@ static void commit(struct share *s)
     savepoints_cut(s, NULL);
     if ((s->pins & ~s->turn->tx_pins & PIN_BIT(TEMP_TABLE)) != 0)
         s->look_at_pins = true; /* ON COMMIT DROP */
-    s->turn->tx_is_over = s->turn->tx.client != NULL;
+    s->exchange.tx_is_over = s->turn->tx.client != NULL;
 }
 
 /* A string is one transaction, unless it says otherwise, and so is a sequence of the extended
@@ -92,12 +92,12 @@ static void begin_unsaid(struct client *c)
 {
     struct share *s = c->share;
 
-    if (!s->in_string && !c->server_batch)
+    if (!s->exchange.in_string && !c->server_batch)
         return;
-    if (s->turn->tx_is_over)
+    if (s->exchange.tx_is_over)
         share_vars_clear(&s->turn->tx);
-    s->turn->tx_is_over = false;
-    s->tx_is_string = s->tx_is_string || s->turn->tx.client == NULL;
+    s->exchange.tx_is_over = false;
+    s->exchange.tx_is_string = s->exchange.tx_is_string || s->turn->tx.client == NULL;
     begin(s);
 }
 
@@ -192,8 +192,8 @@ static void note_end(
         pp = &(*pp)->next;
     e = *pp = end_new(s->turn);
     e->serial = expect_next_serial(&c->link->expect);
-    e->at = s->turn->at;
-    e->is_last = s->turn->is_last;
+    e->at = s->turn->string.at;
+    e->is_last = s->turn->string.is_last;
     e->begins = st->tx.op == SQL_TX_BEGIN || chains;
     e->rolls_back = st->tx.op == SQL_TX_ROLLBACK && !chains;
     e->ends_failed = st->tx.op == SQL_TX_COMMIT && failed && !chains;
@@ -292,12 +292,13 @@ WARM void share_note_tag(struct client *c, struct slice tag)
     uint32_t serial = expect_head_serial(&c->link->expect);
     struct share_end *e = s->turn->ends;
 
-    s->turn->ntags++;
+    s->turn->string.ntags++;
     if (share_names_note_tag(c, serial) && slice_eq_str(tag, "DISCARD ALL")) {
         note_discarded(s);
         share_route_discard(c);
     }
-    if (e == NULL || e->serial != serial || (s->in_string && e->at + 1 != s->turn->ntags))
+    if (e == NULL || e->serial != serial ||
+        (s->exchange.in_string && e->at + 1 != s->turn->string.ntags))
         return;
     s->turn->ends = e->next;
     if (slice_eq_str(tag, "ROLLBACK"))
@@ -310,10 +311,10 @@ WARM void share_note_tag(struct client *c, struct slice tag)
 static void note_tx(struct client *c, const struct sql_stmt *st)
 {
     struct share *s = c->share;
-    bool failed = c->link != NULL && c->link->tx_status == 'E' && !s->recovered;
+    bool failed = c->link != NULL && c->link->tx_status == 'E' && !s->exchange.recovered;
     struct share_vars tx = {NULL, NULL};
 
-    s->has_tx_words = true;
+    s->exchange.has_tx_words = true;
     if (s->turn->savepoints != NULL ||
         (s->turn->tx.client != NULL &&
             (s->vars.client != s->turn->tx.client || s->pins != s->turn->tx_pins)))
@@ -321,7 +322,7 @@ static void note_tx(struct client *c, const struct sql_stmt *st)
     share_vars_assign(&tx, s->turn->tx.client != NULL ? &s->turn->tx : &s->vars);
     switch (st->kind) {
     case SQL_BEGIN:
-        if (s->turn->tx.client == NULL && !s->in_string)
+        if (s->turn->tx.client == NULL && !s->exchange.in_string)
             share_out_begin(c, &st->tx);
         begin(s);
         break;
@@ -340,12 +341,14 @@ static void note_tx(struct client *c, const struct sql_stmt *st)
     }
     note_end(c, st, &tx, failed);
     share_vars_clear(&tx);
-    s->recovered = s->recovered || st->kind != SQL_SAVEPOINT || st->tx.op == SQL_TX_ROLLBACK_TO;
+    s->exchange.recovered =
+        s->exchange.recovered || st->kind != SQL_SAVEPOINT || st->tx.op == SQL_TX_ROLLBACK_TO;
     if ((st->flags & SQL_F_CHAIN) != 0 && s->turn->tx.client != NULL) {
         share_vars_clear(&s->turn->tx);
         begin(s);
-        s->turn->tx_is_over = false;
-        s->turn->has_read = s->turn->needs_snapshot = false; /* not in the one that begins */
+        s->exchange.tx_is_over = false;
+        s->turn->leave.has_read = s->turn->leave.needs_snapshot =
+            false; /* not in the one that begins */
     }
 }
 
@@ -356,7 +359,7 @@ static void note_discard(struct client *c, const struct sql_stmt *st)
     if (slice_ieq_str(st->name, "all")) {
         s->turn->untied |= s->pins & ~PIN_BIT(SESSION_MODE);
         /* In a block it is refused: that is the same still. */
-        s->turn->tx_is_over = s->tx_is_string && !s->has_tx_words;
+        s->exchange.tx_is_over = s->exchange.tx_is_string && !s->exchange.has_tx_words;
         share_names_drop_all(c);
     } else if (slice_ieq_str(st->name, "temp") || slice_ieq_str(st->name, "temporary")) {
         s->pins &= ~PIN_BIT(TEMP_TABLE);
@@ -394,11 +397,12 @@ void share_note_code(struct client *c)
 {
     struct share *s = c->share;
 
-    if (!c->server_batch || s->in_string || (c->link->tx_status != 'I' && !s->has_tx_words))
+    if (!c->server_batch || s->exchange.in_string ||
+        (c->link->tx_status != 'I' && !s->exchange.has_tx_words))
         return; /* in a block, and a string is one, a server refuses that */
-    s->has_tx_words = true;
-    s->turn->commits_unseen = s->turn->commits_unseen || s->has_set || s->hold;
-    if (s->has_set)
+    s->exchange.has_tx_words = true;
+    s->turn->commits_unseen = s->turn->commits_unseen || s->exchange.has_set || s->exchange.hold;
+    if (s->exchange.has_set)
         pin(c, PIN_BIT(SETTING)); /* which of the two is known to the server alone */
 }
 
@@ -435,7 +439,8 @@ WARM static void note_stmt(struct client *c, const struct sql_stmt *st, struct s
     default:
         if (st->verb == SQL_VERB_UNLISTEN)
             s->look_at_pins = true;
-        if (st->verb != SQL_VERB_DISCARD || (s->in_string && slice_ieq_str(st->name, "all")))
+        if (st->verb != SQL_VERB_DISCARD ||
+            (s->exchange.in_string && slice_ieq_str(st->name, "all")))
             break; /* the server refuses DISCARD ALL in a string of several statements */
         remember(s);
         (void)share_vars_note(s, st, sql);
@@ -490,15 +495,15 @@ WARM void share_note(struct client *c, struct slice sql, const struct sql_facts 
     struct share_effects e;
     uint32_t i;
 
-    if (!s->hold)
+    if (!s->exchange.hold)
         s->turn->mark_pins = s->pins;
-    s->in_string = facts->nstmts > 1;
+    s->exchange.in_string = facts->nstmts > 1;
     if (!c->server_batch)
-        s->turn->tx_is_over = false; /* by an earlier query, which may still fail */
+        s->exchange.tx_is_over = false; /* by an earlier query, which may still fail */
     begin_unsaid(c);
     if ((traits & SHARE_IS_TX_WORD) != 0) {
-        s->turn->at = 0;
-        s->turn->is_last = true;
+        s->turn->string.at = 0;
+        s->turn->string.is_last = true;
         note_tx(c, facts->stmts);
     }
     if ((traits & (SHARE_IS_PLAIN | SHARE_IS_TX_WORD)) != 0) {
@@ -506,11 +511,11 @@ WARM void share_note(struct client *c, struct slice sql, const struct sql_facts 
         return;
     }
     share_effects_here(c, facts, sql, &e);
-    if (s->in_string && c->link != NULL)
+    if (s->exchange.in_string && c->link != NULL)
         s->turn->op_flags |= OP_TAGS;
     for (i = 0; i < facts->nstmts; i++) {
-        s->turn->at = (uint16_t)i;
-        s->turn->is_last = i + 1 == facts->nstmts;
+        s->turn->string.at = (uint16_t)i;
+        s->turn->string.is_last = i + 1 == facts->nstmts;
         begin_unsaid(c);
         if (facts->stmts[i].kind == SQL_PREPARE)
             share_names_note_prepare(c, &facts->stmts[i], sql);
@@ -521,7 +526,7 @@ WARM void share_note(struct client *c, struct slice sql, const struct sql_facts 
         pin(c, e.pins);
     s->look_at_pins = s->look_at_pins || e.look;
     if (e.any)
-        s->hold = true;
+        s->exchange.hold = true;
     note_end_of_text(c, sql);
 }
 
@@ -529,7 +534,7 @@ void share_note_unread(struct client *c)
 {
     if (c->balance != NULL)
         balance_note_schema(c, NULL);
-    c->share->hold = true;
+    c->share->exchange.hold = true;
     pin(c, PIN_BIT(UNKNOWN));
 }
 
@@ -550,8 +555,9 @@ void share_forget_skipped(struct share *s)
 /* Which parts of what failed were kept is known to the server alone. */
 static bool is_in_doubt(const struct share *s, bool is_open)
 {
-    return s->has_set && (s->turn->commits_unseen ||
-                             (is_open && s->has_tx_words && s->turn->mark.client != NULL));
+    return s->exchange.has_set &&
+           (s->turn->commits_unseen ||
+               (is_open && s->exchange.has_tx_words && s->turn->mark.client != NULL));
 }
 
 /* The settings go back to those from before. With no transaction open and a word of one that was
@@ -559,7 +565,7 @@ static bool is_in_doubt(const struct share *s, bool is_open)
 static void settle_vars(struct client *c, bool is_open)
 {
     struct share *s = c->share;
-    const struct share_end *last = is_open || !s->has_set ? NULL : s->turn->ended;
+    const struct share_end *last = is_open || !s->exchange.has_set ? NULL : s->turn->ended;
 
     if (last != NULL) {
         share_vars_assign(&s->vars, &last->vars);
@@ -588,10 +594,10 @@ static void settle_failure(struct client *c, bool is_open)
         return;
     }
     settle_vars(c, is_open);
-    if (!s->has_set && !s->hold)
+    if (!s->exchange.has_set && !s->exchange.hold)
         return;
     s->pins = (s->pins & PINS_THAT_STAY) | s->turn->mark_pins;
-    if (s->has_tx_words && (pins & ~s->pins) != 0) {
+    if (s->exchange.has_tx_words && (pins & ~s->pins) != 0) {
         s->pins |= pins; /* perhaps the error is behind the COMMIT */
         s->look_at_pins = true;
     }
@@ -602,9 +608,9 @@ WARM void share_settle(struct client *c)
     struct share *s = c->share;
     bool is_open = share_tx_status(c) != 'I';
 
-    if (s->saw_error)
+    if (s->exchange.saw_error)
         settle_failure(c, is_open);
-    if (!s->saw_error || s->turn->was_discarded)
+    if (!s->exchange.saw_error || s->turn->was_discarded)
         s->pins &= ~s->turn->untied;
     s->turn->untied = 0;
     if (!is_open) {
@@ -615,8 +621,8 @@ WARM void share_settle(struct client *c)
         savepoints_cut(s, NULL);
         if (s->turn->portals != NULL)
             share_portals_free(s);
-        s->turn->may_go_out = false;
-        s->turn->portal_left = false;
+        s->turn->leave.may_go_out = false;
+        s->turn->leave.portal_left = false;
     } else if (is_open) {
         begin(s); /* by a statement that was not looked at */
         if (s->turn->portals != NULL)
@@ -624,21 +630,14 @@ WARM void share_settle(struct client *c)
     }
     if (s->turn->mark.client != NULL)
         share_vars_clear(&s->turn->mark);
-    if (s->saw_error && !is_open) /* it did not happen, or that did */
+    if (s->exchange.saw_error && !is_open) /* it did not happen, or that did */
         s->reset_seen = s->vars.client != s->vars.link;
-    else if (s->saw_error && !s->in_string)
+    else if (s->exchange.saw_error && !s->exchange.in_string)
         s->reset_seen = s->turn->was_discarded && !varset_is_empty(s->base);
     if (share_tx_status(c) != 'E')
         s->turn->was_discarded = false;
-    s->saw_error = false;
-    s->has_set = false;
-    s->has_tx_words = false;
-    s->recovered = false;
-    s->hold = false;
-    s->in_string = false;
-    s->tx_is_string = false;
-    s->turn->tx_is_over = false;
-    s->turn->ntags = 0;
+    s->exchange = (struct share_exchange){0};
+    s->turn->string = (struct share_string){0};
     if (s->turn->ends != NULL || s->turn->ended != NULL)
         ends_free(s);
     if (c->link->vars != s->vars.link)

@@ -35,16 +35,17 @@ static bool is_free(const struct share *s)
     if (s->pins != 0 || share_keeps(s) || s->nsql_names > 0 ||
         (s->names != NULL && s->names->bytes > TRAVEL_NAMES_BYTES))
         return false;
-    return !s->reset_seen && !s->is_lost && !s->is_untold && !s->greeted_alone &&
-           !s->owes_parameters && !s->owes_ready && !s->detach_due && !s->look_at_pins;
+    return !s->reset_seen && !share_tx_is_lost(s) && s->tx != SHARE_TX_UNTOLD &&
+           !s->greeted_alone && !s->owes_parameters && !s->owes_ready && !s->loan.detach_due &&
+           !s->look_at_pins;
 }
 
 bool share_can_travel(const struct client *c)
 {
     const struct share *s = c->share;
 
-    return s != NULL && s->turn == NULL && s->phase == SHARE_DETACHED && !s->is_virtual &&
-           is_free(s);
+    return s != NULL && s->turn == NULL && s->phase == SHARE_DETACHED &&
+           s->tx != SHARE_TX_VIRTUAL && is_free(s);
 }
 
 /* Nothing is left in it of an exchange before, and the present one has not been with a server. */
@@ -62,8 +63,9 @@ static bool has_just_begun(const struct share *s)
 {
     const struct share_turn *t = s->turn;
 
-    return !s->is_virtual || (!t->was_out && !t->has_read && !t->needs_snapshot &&
-                                 t->tx.client == s->vars.client && t->tx.link == s->vars.link);
+    return s->tx != SHARE_TX_VIRTUAL ||
+           (!t->leave.was_out && !t->leave.has_read && !t->leave.needs_snapshot &&
+               t->tx.client == s->vars.client && t->tx.link == s->vars.link);
 }
 
 bool share_waiter_can_travel(const struct client *c)
@@ -71,7 +73,7 @@ bool share_waiter_can_travel(const struct client *c)
     const struct share *s = c->share;
 
     return s != NULL && s->phase == SHARE_WAITING && s->turn->wait != NULL && !s->turn->is_asker &&
-           !s->dropped_all && is_free(s) && is_first_try(s->turn) && has_just_begun(s);
+           is_free(s) && is_first_try(s->turn) && has_just_begun(s);
 }
 
 /* `n`: the name that it has; NULL: none. */

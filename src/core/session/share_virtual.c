@@ -22,10 +22,10 @@ WARM static void begin(struct client *c, struct slice sql, const struct sql_fact
     struct share *s = c->share;
 
     buf_put(&s->turn->begin, sql.p, sql.n);
-    s->is_virtual = true;
+    s->tx = SHARE_TX_VIRTUAL;
     share_note(c, sql, facts);
-    s->has_tx_words = false;
-    s->recovered = false; /* no link was asked to */
+    s->exchange.has_tx_words = false;
+    s->exchange.recovered = false; /* no link was asked to */
 }
 
 /* A plain BEGIN needs no server yet. Its tag, or NULL: a server is to answer. */
@@ -35,8 +35,9 @@ WARM static const char *virtual_begin(
     struct share *s = c->share;
     const struct sql_stmt *st = &facts->stmts[0];
 
-    if (!c->ss->conf->virtual_begin || s->mode == CONF_POOL_STATEMENT || s->is_virtual ||
-        s->is_lost || st->tx.op != SQL_TX_BEGIN || st->tx.isolation == SQL_ISO_SERIALIZABLE)
+    if (!c->ss->conf->virtual_begin || s->mode == CONF_POOL_STATEMENT ||
+        s->tx == SHARE_TX_VIRTUAL || share_tx_is_lost(s) || st->tx.op != SQL_TX_BEGIN ||
+        st->tx.isolation == SQL_ISO_SERIALIZABLE)
         return NULL;
     client_stats_on_query(c);
     begin(c, sql, facts);
@@ -46,7 +47,7 @@ WARM static const char *virtual_begin(
 void share_virtual_begin_again(struct client *c, struct slice sql, bool has_portal)
 {
     begin(c, sql, balance_facts(c->ss, sql));
-    c->share->turn->has_portal = has_portal;
+    c->share->turn->leave.has_portal = has_portal;
 }
 
 /* The end of a transaction of which no server knows (any more). */
@@ -54,9 +55,7 @@ static void forget_transaction(struct client *c)
 {
     struct share *s = c->share;
 
-    s->is_virtual = false;
-    s->is_lost = false;
-    s->is_untold = false;
+    s->tx = SHARE_TX_OF_LINK;
     buf_empty(&s->turn->begin);
     share_end_lost(s);
     client_stats_on_virtual_end(c);
@@ -70,10 +69,10 @@ static const char *virtual_end(struct client *c, const struct sql_facts *facts)
 {
     struct share *s = c->share;
     enum sql_tx_op end = client_word_ends(facts);
-    bool was_virtual = s->is_virtual;
-    bool was_untold = s->is_untold;
+    bool was_virtual = s->tx == SHARE_TX_VIRTUAL;
+    bool was_untold = s->tx == SHARE_TX_UNTOLD;
 
-    if ((!s->is_virtual && !s->is_lost) || end == SQL_TX_NONE)
+    if ((s->tx != SHARE_TX_VIRTUAL && !share_tx_is_lost(s)) || end == SQL_TX_NONE)
         return NULL;
     forget_transaction(c);
     if (end == SQL_TX_ROLLBACK)
@@ -136,7 +135,7 @@ WARM bool share_virtual_query(struct client *c, struct slice sql, const struct s
         return false;
     if (client_log_statements(c))
         client_log_statement(c, "", sql);
-    s->turn->has_portal = false;
+    s->turn->leave.has_portal = false;
     prep_unref(&s->unnamed); /* as any simple query does */
     s->turn->unnamed_epoch = 0;
     if (tag == tag_lost)
@@ -154,7 +153,7 @@ bool share_virtual_word(struct client *c, const char *p, const char *end)
     struct client_word w;
     const char *tag;
 
-    if ((!c->ss->conf->virtual_begin && !s->is_virtual && !s->is_lost) ||
+    if ((!c->ss->conf->virtual_begin && s->tx != SHARE_TX_VIRTUAL && !share_tx_is_lost(s)) ||
         s->phase != SHARE_DETACHED || c->server_batch || c->local_batch ||
         !client_word_read(c, p, end, &w))
         return false;
@@ -172,7 +171,7 @@ bool share_virtual_word(struct client *c, const char *p, const char *end)
     client_send(c, &out);
     client_note_idle(c);
     s->turn->nskip = c->local_error ? 0 : (uint16_t)(w.nmessages - 1);
-    s->turn->has_portal = s->is_virtual;
+    s->turn->leave.has_portal = s->tx == SHARE_TX_VIRTUAL;
     return true;
 }
 
@@ -206,12 +205,12 @@ WARM void share_virtual_put(struct client *c, struct feed_run *run)
 
     if (client_log_statements(c))
         client_log_on_node(c, "", sql);
-    if (t->has_portal && !t->was_out) {
+    if (t->leave.has_portal && !t->leave.was_out) {
         put_with_portal(c, run, sql);
         return;
     }
-    if (t->needs_snapshot)
+    if (t->leave.needs_snapshot)
         buf_printf(&t->begin, "%s", "\n;SELECT");
-    t->needs_snapshot = false;
+    t->leave.needs_snapshot = false;
     share_put_own_query(c, run, buf_slice(&t->begin));
 }
