@@ -101,7 +101,7 @@ HOT void share_turn_end(struct client *c)
         share_tx_is_lost(s) || s->turn->home != NULL || s->owes_parameters || c->is_parked ||
         c->phase != CL_ACTIVE)
         return;
-    ASSERT(s->turn->npending == 0 && s->turn->savepoints == NULL && s->turn->ends == NULL &&
+    ASSERT(s->turn->npending == 0 && s->turn->savepoints.newest == NULL && s->turn->ends == NULL &&
            s->turn->ended == NULL && s->turn->portals == NULL && s->turn->wait == NULL &&
            s->turn->dropped == NULL && s->turn->drops == NULL &&
            list_is_detached(&s->turn->homeless_node));

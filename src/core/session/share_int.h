@@ -18,6 +18,7 @@
 
 #include "balance_int.h"
 #include "client_feed_int.h"
+#include "savepoints_int.h"
 #include "share_spans_int.h"
 
 /* The row of a client that travels is another's afterwards, its id is not. */
@@ -25,8 +26,6 @@ static inline int32_t share_pid_of(uint32_t client_id)
 {
     return (int32_t)(ROWS_FIRST_TOLD_PID + client_id % ROWS_FIRST_TOLD_PID);
 }
-/* Open transactions with more savepoints than this are not followed: the session is pinned. */
-#define SHARE_MAX_SAVEPOINTS 1000
 /* Statements of the present exchange whose fate is followed; see expect_notes. */
 #define SHARE_MAX_PENDING 56
 /* So many stand in the turn itself: most sequences have one. */
@@ -51,20 +50,6 @@ enum share_phase {
     SHARE_LOOKING,  /* a Describe of ours is: parked */
     SHARE_ATTACHED, /* the link is the client's */
     SHARE_REPAIRING /* after the transaction: a RESET is put right, or pins are looked at */
-};
-
-/* What a session has set, and what its link has. They differ after a RESET: on the link that means
- * the server's default, for the client its start-up parameter. */
-struct share_vars {
-    struct varset *client;
-    struct varset *link;
-};
-
-struct share_savepoint {
-    struct share_savepoint *next;
-    struct share_vars vars;
-    uint32_t pins;
-    char name[64];
 };
 
 /* PREPARE or DEALLOCATE in the present exchange: did it work? */
@@ -224,7 +209,6 @@ struct share_turn {
     struct share_pending few[SHARE_FEW_PENDING];
     struct share_vars mark; /* before the present exchange; NULL outside of one */
     struct share_wait *wait;
-    uint16_t nsavepoints;
     struct share_string string;
     bool was_discarded;  /* DISCARD ALL has happened in this exchange, whatever is behind it */
     uint32_t lost_query; /* the serial, and 1, of a Query whose link died: it is an error; or 0 */
@@ -239,15 +223,15 @@ struct share_turn {
     uint32_t untied;          /* by a DISCARD ALL that is not answered yet */
     struct share_described described[2]; /* in the present sequence; older ones go first */
     struct share_mend mend;
-    struct share_savepoint *savepoints; /* newest first */
-    struct share_end *ends;             /* sent, their tags not seen; oldest first */
-    struct share_end *ended;            /* the last one that the client was told of */
-    struct share_end only_end;          /* mostly there is one at most, and this is it */
-    int64_t stands_since_us;            /* in a line of the worker that it came from; 0: in none */
-    int64_t not_before_us;              /* of the next try */
-    int64_t refused_us;                 /* wall clock: a server that takes no writes; 0: none has */
-    struct err *lost_words; /* ... when its time-out ended the transaction that is untold */
-    struct err *last_words; /* of the server, when it ends; NULL mostly */
+    struct savepoints savepoints;
+    struct share_end *ends;    /* sent, their tags not seen; oldest first */
+    struct share_end *ended;   /* the last one that the client was told of */
+    struct share_end only_end; /* mostly there is one at most, and this is it */
+    int64_t stands_since_us;   /* in a line of the worker that it came from; 0: in none */
+    int64_t not_before_us;     /* of the next try */
+    int64_t refused_us;        /* wall clock: a server that takes no writes; 0: none has */
+    struct err *lost_words;    /* ... when its time-out ended the transaction that is untold */
+    struct err *last_words;    /* of the server, when it ends; NULL mostly */
     struct err *refusal; /* what the client is told instead of what the server says; NULL mostly */
     struct share_portal *portals;
     struct share_name *dropped;  /* by DEALLOCATE in this exchange */
@@ -611,8 +595,6 @@ void share_roll_back(struct client *c);
 void share_show_pins(struct client *c);
 
 /* share_vars.c: settings */
-void share_vars_assign(struct share_vars *to, const struct share_vars *from);
-void share_vars_clear(struct share_vars *v);
 /* True when the server may read `text` otherwise than our parser does: what a backslash means
  * depends on standard_conforming_strings, and on the encoding. */
 bool share_text_is_doubtful(const struct client *c, struct slice text);

@@ -38,19 +38,6 @@ static void pin(struct client *c, uint32_t reasons)
         c->link->must_clean = true; /* the state is lost, and not left to the next client */
 }
 
-/* Forgets those that are newer than `sp`; NULL: all. */
-static void savepoints_cut(struct share *s, struct share_savepoint *sp)
-{
-    struct share_savepoint *p;
-
-    while ((p = s->turn->savepoints) != sp) {
-        s->turn->savepoints = p->next;
-        s->turn->nsavepoints--;
-        share_vars_clear(&p->vars);
-        mem_free(p);
-    }
-}
-
 /* In a transaction from here on. */
 static void begin(struct share *s)
 {
@@ -67,7 +54,7 @@ static void roll_back(struct client *c)
 
     if (s->turn->tx.client == NULL)
         return;
-    savepoints_cut(s, NULL);
+    savepoints_forget(&s->turn->savepoints);
     if (s->turn->commits_unseen) {
         pin(c, PIN_BIT(UNKNOWN));
         return;
@@ -80,7 +67,7 @@ static void roll_back(struct client *c)
  * transaction. */
 static void commit(struct share *s)
 {
-    savepoints_cut(s, NULL);
+    savepoints_forget(&s->turn->savepoints);
     if ((s->pins & ~s->turn->tx_pins & PIN_BIT(TEMP_TABLE)) != 0)
         s->look_at_pins = true; /* ON COMMIT DROP */
     s->exchange.tx_is_over = s->turn->tx.client != NULL;
@@ -101,47 +88,17 @@ static void begin_unsaid(struct client *c)
     begin(s);
 }
 
-static struct share_savepoint *savepoint_find(struct share *s, struct slice name)
-{
-    struct share_savepoint *sp;
-
-    for (sp = s->turn->savepoints; sp != NULL; sp = sp->next)
-        if (slice_eq_str(name, sp->name))
-            return sp;
-    return NULL;
-}
-
 static void note_savepoint(struct client *c, const struct sql_tx *tx)
 {
     struct share *s = c->share;
-    struct share_savepoint *sp;
+    struct savepoints *sp = &s->turn->savepoints;
 
-    if (tx->op == SQL_TX_SAVEPOINT) {
-        if (tx->name.n >= sizeof sp->name)
-            return;
-        if (s->turn->nsavepoints == SHARE_MAX_SAVEPOINTS) {
-            pin(c, PIN_BIT(SETTING)); /* a rollback to it would not be followed */
-            return;
-        }
-        sp = mem_alloc_zero(sizeof *sp);
-        memcpy(sp->name, tx->name.p, tx->name.n);
-        share_vars_assign(&sp->vars, &s->vars);
-        sp->pins = s->pins;
-        sp->next = s->turn->savepoints;
-        s->turn->savepoints = sp;
-        s->turn->nsavepoints++;
-        return;
-    }
-    sp = savepoint_find(s, tx->name);
-    if (sp == NULL)
-        return;
-    savepoints_cut(s, sp);
-    if (tx->op == SQL_TX_ROLLBACK_TO) {
-        share_vars_assign(&s->vars, &sp->vars);
-        s->pins |= sp->pins; /* a DISCARD TEMP since then is undone */
-    } else if (tx->op == SQL_TX_RELEASE) {
-        savepoints_cut(s, sp->next);
-    }
+    if (tx->op == SQL_TX_SAVEPOINT && !savepoints_set(sp, tx->name, &s->vars, s->pins))
+        pin(c, PIN_BIT(SETTING)); /* a rollback to it would not be followed */
+    else if (tx->op == SQL_TX_ROLLBACK_TO)
+        savepoints_roll_back_to(sp, tx->name, &s->vars, &s->pins);
+    else if (tx->op == SQL_TX_RELEASE)
+        savepoints_release(sp, tx->name);
 }
 
 static void end_free(struct share *s, struct share_end *e)
@@ -315,7 +272,7 @@ static void note_tx(struct client *c, const struct sql_stmt *st)
     struct share_vars tx = {NULL, NULL};
 
     s->exchange.has_tx_words = true;
-    if (s->turn->savepoints != NULL ||
+    if (s->turn->savepoints.newest != NULL ||
         (s->turn->tx.client != NULL &&
             (s->vars.client != s->turn->tx.client || s->pins != s->turn->tx_pins)))
         remember(s); /* should it be skipped behind an error */
@@ -569,7 +526,7 @@ static void settle_vars(struct client *c, bool is_open)
 
     if (last != NULL) {
         share_vars_assign(&s->vars, &last->vars);
-        savepoints_cut(s, NULL);
+        savepoints_forget(&s->turn->savepoints);
     } else if (!is_open && s->turn->tx.client != NULL && !share_tx_is_sequence(s)) {
         if (!has_committed(s))
             roll_back(c);
@@ -618,7 +575,7 @@ WARM void share_settle(struct client *c)
             share_vars_clear(&s->turn->tx);
         s->turn->commits_unseen = false;
         s->has_temp_path = false;
-        savepoints_cut(s, NULL);
+        savepoints_forget(&s->turn->savepoints);
         if (s->turn->portals != NULL)
             share_portals_free(s);
         s->turn->leave.may_go_out = false;
@@ -652,7 +609,7 @@ void share_forget_ends(struct share *s)
 void share_end_lost(struct share *s)
 {
     share_vars_clear(&s->turn->tx);
-    savepoints_cut(s, NULL);
+    savepoints_forget(&s->turn->savepoints);
     ends_free(s);
     share_portals_free(s);
 }
@@ -670,7 +627,7 @@ void share_state_free(struct client *c)
 {
     struct share *s = c->share;
 
-    savepoints_cut(s, NULL);
+    savepoints_forget(&s->turn->savepoints);
     ends_free(s);
     share_vars_clear(&s->vars);
     share_portals_free(s);

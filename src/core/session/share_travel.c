@@ -51,9 +51,9 @@ bool share_can_travel(const struct client *c)
 /* Nothing is left in it of an exchange before, and the present one has not been with a server. */
 static bool is_first_try(const struct share_turn *t)
 {
-    return t->npending == 0 && t->savepoints == NULL && t->ends == NULL && t->ended == NULL &&
-           t->portals == NULL && t->dropped == NULL && t->drops == NULL && t->home == NULL &&
-           t->early.len == 0 && t->refusal == NULL && t->last_words == NULL &&
+    return t->npending == 0 && t->savepoints.newest == NULL && t->ends == NULL &&
+           t->ended == NULL && t->portals == NULL && t->dropped == NULL && t->drops == NULL &&
+           t->home == NULL && t->early.len == 0 && t->refusal == NULL && t->last_words == NULL &&
            paramset_is_empty(&t->told) && t->nresent == 0 && t->nunfit == 0 && t->nskip == 0 &&
            t->refused_us == 0 && t->not_before_us == 0 && t->homeless_until_us == 0;
 }

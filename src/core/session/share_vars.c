@@ -11,18 +11,6 @@
 
 #include "share_vars_int.h"
 
-void share_vars_assign(struct share_vars *to, const struct share_vars *from)
-{
-    varset_assign(&to->client, from->client);
-    varset_assign(&to->link, from->link);
-}
-
-void share_vars_clear(struct share_vars *v)
-{
-    varset_unref(&v->client);
-    varset_unref(&v->link);
-}
-
 /* A name that can stand in SET and RESET as it is. */
 static bool is_plain_name(struct slice name)
 {
