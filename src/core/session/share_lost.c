@@ -65,6 +65,7 @@ void client_answer_owed(
 {
     struct buf out = {0};
     bool told = owed->failed;
+    bool skips = false;
     unsigned i;
 
     for (i = from; i < owed->len; i++) {
@@ -72,14 +73,17 @@ void client_answer_owed(
         unsigned kind = op & OP_MASK;
 
         if ((op & OP_SWALLOW) != 0 && kind == OP_SYNC && (op & OP_CUT) == 0)
-            told = false; /* what failed in front of it was ours */
+            told = skips = false; /* what failed in front of it was ours */
         if ((op & OP_SWALLOW) != 0 || kind == OP_COPY_END)
             continue; /* CopyDone is owed nothing */
+        if (skips && kind != OP_SYNC)
+            continue; /* behind an error in a sequence: a Query, too */
         if (!told) {  /* also before a lone Sync: it would have committed */
             wire_put_err(&out, err);
             told = true;
         }
-        if (kind == OP_QUERY || kind == OP_FUNCTION_CALL || kind == OP_SYNC) {
+        skips = kind != OP_QUERY && kind != OP_FUNCTION_CALL && kind != OP_SYNC;
+        if (!skips) {
             wire_put_ready(&out, tx);
             told = false;
         }
