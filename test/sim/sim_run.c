@@ -385,6 +385,8 @@ static const char *const once_failed[][8] = {
     {"--wide", "--mode", "session", "--servers", "3", "--seed", "31"},
     {"--wild", "--calm", "--mode", "session", "--servers", "3", "--seed", "13"},
     {"--wild", "--calm", "--mode", "session", "--servers", "3", "--seed", "73"},
+    {"--wild", "--mode", "statement", "--servers", "1", "--seed", "119"},
+    {"--wild", "--mode", "session", "--servers", "3", "--seed", "63"},
 };
 #define NONCE (int)(sizeof once_failed / sizeof once_failed[0])
 
