@@ -230,3 +230,16 @@ def test_what_is_refused(make):
     it = make(recovery_2nd_stage_command="")
     it.lose(1)
     assert "recovery_2nd_stage_command is not set" in it.pcp.run("recovery_node", "1").stderr
+
+
+def test_detach_and_attach_run_their_commands(make, tmp_path):
+    """All placeholders that name a primary or main node name the main one."""
+    tmp_path.chmod(0o777)
+    told = tmp_path / "told"
+    it = make(failover_command=f"echo down %d %m %M %P >>{told}", failback_command=f"echo back %d >>{told}")
+    assert it.pcp.run("detach_node", "1").returncode == 0 and it.statuses() == ["up", "down"]
+    assert it.pcp.run("attach_node", "1").returncode == 0 and it.statuses() == ["up", "up"]
+    waits.wait_for("the commands have run", lambda: told.exists() and len(told.read_text().splitlines()) == 2)
+    assert told.read_text().splitlines() == ["down 1 0 0 0", "back 1"]
+    rows = it.pcp.run("node_info", "-a").stdout.splitlines()
+    assert [row.split()[4:8] for row in rows if row] == [["up", "up", "main", "main"], ["up", "up", "replica", "replica"]]
